@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Log-linear histogram of nanoseconds: 32 linear buckets per power of two, so a percentile is
+// within 1/32 (3.2 %) of the exact value; range 0 to 2^40 ns (18 minutes), larger values saturate.
+#pragma once
+#include <stdint.h>
+
+#define HIST_SUB_BITS 5
+#define HIST_MAX_BITS 40
+#define HIST_BUCKETS ((HIST_MAX_BITS - HIST_SUB_BITS + 1) << HIST_SUB_BITS)
+
+struct hist {
+	uint64_t total;
+	uint64_t sum;
+	uint64_t max;
+	uint32_t count[HIST_BUCKETS];
+};
+
+static inline uint32_t hist_bucket(uint64_t v) {
+	if (v >> HIST_MAX_BITS)
+		return HIST_BUCKETS - 1;
+	if (v < (1u << HIST_SUB_BITS))
+		return (uint32_t)v;
+	uint32_t shift = 63u - (uint32_t)__builtin_clzll(v) - HIST_SUB_BITS;
+	return (uint32_t)(((shift + 1) << HIST_SUB_BITS) + ((v >> shift) & ((1u << HIST_SUB_BITS) - 1)));
+}
+
+static inline void hist_add(struct hist *h, uint64_t v) {
+	h->count[hist_bucket(v)]++;
+	h->total++;
+	h->sum += v;
+	if (v > h->max)
+		h->max = v;
+}
+
+void hist_reset(struct hist *h);
+// Value below which a share q (0..1) of the samples lies, the middle of its bucket; 0 if empty.
+uint64_t hist_quantile(const struct hist *h, double q);
+double hist_mean(const struct hist *h);
+// Smallest value of a bucket, for writing a distribution out.
+uint64_t hist_bucket_low(uint32_t bucket);

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Time is uint64_t nanoseconds, always an argument: nothing below main reads a clock.
+#pragma once
+#include <stdint.h>
+
+#define NS_PER_US UINT64_C(1000)
+#define NS_PER_MS UINT64_C(1000000)
+#define NS_PER_S UINT64_C(1000000000)
+#define NEVER_NS UINT64_MAX
+
+static inline uint64_t time_min(uint64_t a_ns, uint64_t b_ns) {
+	return a_ns < b_ns ? a_ns : b_ns;
+}
+
+static inline uint64_t time_max(uint64_t a_ns, uint64_t b_ns) {
+	return a_ns > b_ns ? a_ns : b_ns;
+}
+
+// a - b, or 0 where b is later.
+static inline uint64_t time_since(uint64_t a_ns, uint64_t b_ns) {
+	return a_ns > b_ns ? a_ns - b_ns : 0;
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A packet as queueing code sees it: sizes and times, never bytes.
+//
+// On DPDK this struct is the private area of the mbuf, so going from one to the other is a
+// constant subtraction. In virtual time it is the first part of a larger object that also holds
+// the decoded TCP segment. Code that holds only a struct pkt cannot tell the difference.
+#pragma once
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// The two ECN bits of the IP header (RFC 3168).
+enum ecn { ECN_NOT_ECT = 0, ECN_ECT1 = 1, ECN_ECT0 = 2, ECN_CE = 3 };
+
+// Why a packet was dropped. The names are those of telemetry and of the summary's ledger.
+enum drop_reason {
+	DROP_NONE,
+	DROP_QUEUE_FULL, // a queue at its limit
+	DROP_AQM, // an active queue management decision
+	DROP_LOSS, // a loss stage
+	DROP_DELAY_FULL, // a delay line at its limit
+	DROP_NO_MBUF, // live: no buffer to receive or copy into
+	DROP_NO_ROUTE, // live: no port for the destination
+	DROP_TX, // live: the port did not take it
+	DROP_MALFORMED, // headers that do not parse or whose checksum is wrong
+	DROP_REASONS
+};
+
+// Bits of pkt.flags.
+#define PKT_MARKED 0x01 // CE was set by the current queue; the link counts and clears it
+#define PKT_RETRANSMIT 0x02 // virtual time only: a retransmission
+
+struct pkt {
+	struct pkt *next;
+	uint64_t arrival_ns; // theoretical arrival at the current stage
+	uint64_t release_ns; // earliest time the current stage may give it up
+	uint32_t flow_id;
+	uint16_t size_bytes; // frame, FCS included, preamble and gap not
+	uint8_t ecn;
+	uint8_t port; // live: ingress port
+	uint32_t id; // counts packets into the path; joins telemetry records
+	uint16_t delay_class; // flow group; selects the delay
+	uint8_t drop_reason;
+	uint8_t flags;
+	uint8_t user[24]; // the owner's; virtual time keeps the segment from here on
+};
+static_assert(sizeof(struct pkt) == 64, "one cache line");
+static_assert(offsetof(struct pkt, user) % 8 == 0, "a segment starts here");
+
+// Singly linked FIFO; owns the packets on it.
+struct pkt_list {
+	struct pkt *head;
+	struct pkt *tail;
+	uint32_t count;
+	uint64_t bytes;
+};
+
+static inline void pkt_list_push(struct pkt_list *l, struct pkt *p) {
+	p->next = NULL;
+	if (l->head == NULL)
+		l->head = p;
+	else
+		l->tail->next = p;
+	l->tail = p;
+	l->count++;
+	l->bytes += p->size_bytes;
+}
+
+static inline struct pkt *pkt_list_pop(struct pkt_list *l) {
+	struct pkt *p = l->head;
+
+	if (p == NULL)
+		return NULL;
+	l->head = p->next;
+	l->count--;
+	l->bytes -= p->size_bytes;
+	p->next = NULL;
+	return p;
+}
+
+// Puts p on the caller's list of drops with its reason.
+static inline void pkt_drop(struct pkt_list *drops, struct pkt *p, enum drop_reason why) {
+	p->drop_reason = (uint8_t)why;
+	pkt_list_push(drops, p);
+}
+
+// The telemetry and ledger name of a drop reason, e.g. "queue_full".
+const char *drop_reason_name(enum drop_reason why);

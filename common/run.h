@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What weir-sim, weir-switch and weir-sender share: the command line, the run's own parameters and
+// the run folder.
+//
+// A main reads like this:
+//
+//	run_options(&opt, argc, argv, "weir-sim")   usage errors, --help, --version
+//	run_load(&run, &opt, &err)                  config file, overrides, seed/duration/telemetry
+//	... its own sections with config_params ...
+//	config_unused(run.config)
+//	if (opt.check) / (opt.print_config) / (opt.list) ...
+//	run_create(&run, &opt, &err)                folder, config.yaml, manifest.json
+//	... the experiment ...
+//	run_finish(&run, ...)                       summary.json, manifest.json with the verdict
+//
+// Exit status: 0 good, 1 failed, 2 bad usage or config.
+#pragma once
+#include "config.h"
+#include "json.h"
+#include "ns.h"
+#include "telemetry.h"
+
+#include <stdint.h>
+
+#define RUN_OVERRIDES_MAX 256
+
+struct run_options {
+	const char *program; // "weir-sim"
+	const char *config_path; // "-": standard input
+	const char *overrides[RUN_OVERRIDES_MAX]; // -o, in order; --seed and --duration among them
+	int override_count;
+	const char *out_dir; // --out, NULL: "runs/<config name>-<UTC time>-<pid>"
+	const char *list; // --list [kind]: "" all, or aqm|stage|cc|source; NULL: not asked
+	const char *pcap; // --pcap FILE (weir-sim only)
+	bool check, print_config, json, progress, force; // --progress: JSON lines on standard error
+	char **eal_argv; // after "--" (live programs only)
+	int eal_argc;
+	int argc;
+	char **argv;
+};
+
+// The config's top level, except the sections other code reads.
+struct run {
+	struct config *config;
+	uint64_t seed;
+	uint64_t duration_ns;
+	uint64_t warmup_ns; // figures of the summary start here; must be < duration
+	char title[PARAM_TEXT_SIZE];
+	uint64_t telemetry_level; // 0..3
+	uint64_t telemetry_interval_ns;
+	double telemetry_sample; // share of flows at level 2
+	char dir[512]; // run folder, once created
+	struct tel_run tel; // filled by run_create (clock fields: the caller, live)
+};
+
+// Top-level keys: seed, duration, warmup, title, paths, flows, telemetry, schedule, live.
+// Parses the command line. 0; 1: done, exit 0 (--help, --version were printed); -EINVAL.
+int run_options(struct run_options *opt, int argc, char **argv, const char *program,
+	struct err *err);
+int run_load(struct run *r, const struct run_options *opt, struct err *err);
+// Makes the folder (and its parents), writes config.yaml (resolved) and manifest.json: program,
+// version, commit, seed, config_hash, run_id, command line, host (name, kernel, cpu, cores,
+// memory), clock ("virtual" or "real"), started_utc. A folder that already holds a run of the same
+// program is refused.
+int run_create(struct run *r, const struct run_options *opt, bool virtual_time, struct err *err);
+// Opens "<dir>/<name>" for the summary; writes to a temporary and renames on run_summary_end, so
+// that a reader never sees half a file.
+FILE *run_summary_begin(struct run *r, const char *name, struct err *err);
+int run_summary_end(struct run *r, FILE *f, const char *name, struct err *err);
+// Rewrites manifest.json with ended_utc, exit and verdict ("ok", "interrupted", a sentence).
+int run_finish(struct run *r, const char *verdict, int exit_status, struct err *err);
+void run_free(struct run *r);
+// Prints one --list section's rows: "name  summary" and its parameters with defaults and ranges.
+void run_list_plugin(FILE *out, const char *name, const char *summary, const struct param *table);
+// Prints "program: message" on standard error and returns the exit status for rc (-EINVAL, -ERANGE,
+// -ENOENT on a config: 2; others: 1).
+int run_fail(const char *program, int rc, const struct err *err);
+// Set by SIGINT and SIGTERM once run_catch_signals was called.
+extern volatile int run_stop;
+void run_catch_signals(void);

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Every telemetry record, once: these lists make the C structs, their static checks and the JSON
+// schema in each file's header. Fields are written largest first so that there is no padding.
+//
+//	F(ctype, dtype, name, unit, meaning)
+#pragma once
+#include <stdint.h>
+
+// One record per packet event at a link (level 3; level 2: a subset of flows).
+#define TEL_PACKETS(F)                                                                             \
+	F(uint64_t, "<u8", ts_ns, "ns", "when it happened, in theoretical time")                   \
+	F(uint32_t, "<u4", flow_id, "", "flow")                                                    \
+	F(uint32_t, "<u4", pkt_id, "", "counts packets into the path")                             \
+	F(uint32_t, "<u4", queue_bytes, "B", "backlog after the event")                            \
+	F(uint32_t, "<u4", sojourn_ns, "ns",                                                       \
+		"time in the queue; depart: how late the packet left; saturates")                  \
+	F(uint16_t, "<u2", size_bytes, "B", "frame with FCS")                                      \
+	F(uint8_t, "|u1", event, "tel_packet_event",                                               \
+		"1 enqueue, 2 dequeue, 3 drop, 4 mark, 5 depart")                                  \
+	F(uint8_t, "|u1", reason, "drop_reason", "why it was dropped, 0 if it was not")            \
+	F(uint8_t, "|u1", link, "", "index of the link in the summary")                            \
+	F(uint8_t, "|u1", ecn, "", "ECN bits after the event")                                     \
+	F(uint16_t, "<u2", reserved, "", "0")
+
+// The congestion control's view after an ACK (level 3; level 2: a subset of flows).
+#define TEL_CC(F)                                                                                  \
+	F(uint64_t, "<u8", ts_ns, "ns", "time")                                                    \
+	F(uint32_t, "<u4", flow_id, "", "flow")                                                    \
+	F(uint32_t, "<u4", rtt_ns, "ns", "sample of this ACK, 0 if none")                          \
+	F(uint32_t, "<u4", srtt_ns, "ns", "smoothed RTT (RFC 6298)")                               \
+	F(uint32_t, "<u4", rtt_min_ns, "ns", "smallest RTT of the connection")                     \
+	F(float, "<f4", cwnd_segs, "segment", "congestion window")                                 \
+	F(uint32_t, "<u4", inflight_segs, "segment", "pipe after this ACK")                        \
+	F(float, "<f4", pacing_bps, "bit/s", "pacing rate of the payload, 0 if not paced")         \
+	F(float, "<f4", delivery_bps, "bit/s", "delivery rate sample, 0 if none")                  \
+	F(uint32_t, "<u4", lost_segs, "segment", "declared lost since the start")                  \
+	F(uint8_t, "|u1", state, "tel_ca_state", "0 open, 1 recovery, 2 loss")                     \
+	F(uint8_t, "|u1", app_limited, "", "1: the delivery rate sample is app-limited")           \
+	F(uint16_t, "<u2", group, "", "flow group")                                                \
+	F(float, "<f4", obs0, "", "the algorithm's own, named in `weir list`")                     \
+	F(float, "<f4", obs1, "", "the algorithm's own")                                           \
+	F(float, "<f4", obs2, "", "the algorithm's own")                                           \
+	F(float, "<f4", obs3, "", "the algorithm's own")
+
+// A flow opens, closes, fails or is still open at the end.
+#define TEL_FLOWS(F)                                                                               \
+	F(uint64_t, "<u8", ts_ns, "ns", "time")                                                    \
+	F(uint64_t, "<u8", start_ns, "ns", "when its first SYN was sent")                          \
+	F(uint64_t, "<u8", acked_bytes, "B", "payload acknowledged")                               \
+	F(uint32_t, "<u4", flow_id, "", "flow")                                                    \
+	F(uint32_t, "<u4", src_ip, "", "IPv4 address of the sender, host order")                   \
+	F(uint32_t, "<u4", dst_ip, "", "IPv4 address of the receiver, host order")                 \
+	F(uint32_t, "<u4", sent_segs, "segment", "data segments sent, retransmissions included")   \
+	F(uint32_t, "<u4", retransmits, "segment", "of these, retransmissions")                    \
+	F(uint32_t, "<u4", halvings, "", "window reductions")                                      \
+	F(uint32_t, "<u4", timeouts, "", "retransmission timeouts")                                \
+	F(uint32_t, "<u4", srtt_ns, "ns", "smoothed RTT at that time")                             \
+	F(uint16_t, "<u2", src_port, "", "TCP port of the sender")                                 \
+	F(uint16_t, "<u2", dst_port, "", "TCP port of the receiver")                               \
+	F(uint16_t, "<u2", group, "", "flow group")                                                \
+	F(uint8_t, "|u1", event, "tel_flow_event",                                                 \
+		"1 open, 2 close, 3 reset, 4 gave up, 5 still open at the end")                    \
+	F(uint8_t, "|u1", reserved, "", "0")
+
+// What a flow did in one interval (level 1).
+#define TEL_INTERVAL(F)                                                                            \
+	F(uint64_t, "<u8", ts_ns, "ns", "end of the interval")                                     \
+	F(uint64_t, "<u8", acked_bytes, "B", "payload acknowledged in the interval")               \
+	F(uint32_t, "<u4", flow_id, "", "flow")                                                    \
+	F(uint32_t, "<u4", sent_segs, "segment", "data segments sent, retransmissions included")   \
+	F(uint32_t, "<u4", retransmits, "segment", "of these, retransmissions")                    \
+	F(uint32_t, "<u4", lost_segs, "segment", "declared lost")                                  \
+	F(uint32_t, "<u4", rtt_samples, "", "RTT samples")                                         \
+	F(uint32_t, "<u4", rtt_mean_ns, "ns", "mean of them")                                      \
+	F(uint32_t, "<u4", rtt_max_ns, "ns", "largest of them")                                    \
+	F(float, "<f4", cwnd_segs, "segment", "congestion window at the end")                      \
+	F(float, "<f4", pacing_bps, "bit/s", "pacing rate at the end")                             \
+	F(uint32_t, "<u4", inflight_segs, "segment", "pipe at the end")                            \
+	F(uint16_t, "<u2", group, "", "flow group")                                                \
+	F(uint16_t, "<u2", halvings, "", "window reductions")                                      \
+	F(uint8_t, "|u1", state, "tel_ca_state", "0 open, 1 recovery, 2 loss")                     \
+	F(uint8_t, "|u1", cc_state, "", "the algorithm's own")                                     \
+	F(uint16_t, "<u2", reserved, "", "0")
+
+// What a link did in one interval (level 1).
+#define TEL_LINKS(F)                                                                               \
+	F(uint64_t, "<u8", ts_ns, "ns", "end of the interval")                                     \
+	F(uint64_t, "<u8", out_bytes, "B", "frames sent, FCS included")                            \
+	F(uint64_t, "<u8", rate_bps, "bit/s", "configured rate at the end")                        \
+	F(uint32_t, "<u4", link, "", "index of the link in the summary")                           \
+	F(uint32_t, "<u4", out_pkts, "packet", "packets sent")                                     \
+	F(uint32_t, "<u4", drops, "packet", "dropped by the queue")                                \
+	F(uint32_t, "<u4", marks, "packet", "CE set by the queue")                                 \
+	F(uint32_t, "<u4", queue_pkts, "packet", "backlog at the end")                             \
+	F(uint32_t, "<u4", queue_max_pkts, "packet", "largest backlog")                            \
+	F(float, "<f4", queue_mean_pkts, "packet", "backlog averaged over time")                   \
+	F(float, "<f4", queue_mean_bytes, "B", "backlog averaged over time")                       \
+	F(uint32_t, "<u4", sojourn_mean_ns, "ns", "mean time in the queue")                        \
+	F(uint32_t, "<u4", sojourn_max_ns, "ns", "longest time in the queue")
+
+// Rare things (level 1): window reductions, mode switches, changes of a link or the config.
+#define TEL_EVENTS(F)                                                                              \
+	F(uint64_t, "<u8", ts_ns, "ns", "time")                                                    \
+	F(double, "<f8", value, "", "new value, in the event's unit")                              \
+	F(uint32_t, "<u4", flow_id, "", "flow; 2^32-1: none")                                      \
+	F(uint32_t, "<u4", detail, "", "the event's own")                                          \
+	F(float, "<f4", before, "", "old value")                                                   \
+	F(uint16_t, "<u2", event, "tel_event",                                                     \
+		"1 window reduction, 2 timeout, 3 recovery ends, 4 slow start ends, 5 cc mode, "   \
+		"6 parameter change, 7 spurious, 8 port change")                                   \
+	F(uint16_t, "<u2", group, "", "flow group; link index for parameter changes")
+
+// S(stream, STREAM, record size in bytes)
+#define TEL_STREAMS(S)                                                                             \
+	S(packets, PACKETS, 32)                                                                    \
+	S(cc, CC, 64)                                                                              \
+	S(flows, FLOWS, 64)                                                                        \
+	S(interval, INTERVAL, 64)                                                                  \
+	S(links, LINKS, 64)                                                                        \
+	S(events, EVENTS, 32)

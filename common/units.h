@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Numbers with units, as users write them: "20ms", "25Gbit", "1.5MiB", "0.01%", "64".
+//
+// Times: ns us ms s min h (bare 0 is allowed, any other bare number is not).
+// Rates: bit kbit Mbit Gbit Tbit per second, powers of 1000 (bare 0 likewise).
+// Sizes: B kB MB GB (powers of 1000), KiB MiB GiB (powers of 1024); a bare number is bytes.
+// Ratios: "0.01%" or "0.0001".
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+
+enum unit { UNIT_NONE, UNIT_TIME_NS, UNIT_RATE_BPS, UNIT_BYTES, UNIT_RATIO };
+
+// 0 and *value, or -EINVAL when the text is not wholly a number of that unit.
+int unit_parse(const char *text, enum unit unit, double *value);
+// Shortest text that unit_parse reads back to the same value, e.g. 2e7 ns -> "20ms".
+void unit_format(double value, enum unit unit, char *text, size_t size);
+// What to write: "a time such as 20ms", "a rate such as 10Gbit", ...
+const char *unit_example(enum unit unit);

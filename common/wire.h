@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Wire codecs: Ethernet II, ARP (RFC 826), IPv4 (RFC 791), ICMP echo (RFC 792), TCP (RFC 9293) with
+// MSS, window scale and timestamps (RFC 7323), SACK (RFC 2018). Pure: bytes in, structs out.
+//
+// Addresses and ports are in host byte order everywhere outside this file; MAC addresses are six
+// bytes in wire order. Frames exclude the FCS; struct pkt.size_bytes includes it (+ WIRE_FCS).
+#pragma once
+#include "seg.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define WIRE_FCS 4u
+#define WIRE_ETH 14u
+#define WIRE_IPV4 20u
+#define WIRE_TCP 20u
+#define WIRE_MIN_FRAME 60u // without FCS
+#define WIRE_OVERHEAD 20u // preamble, start delimiter and inter-frame gap
+#define WIRE_HEADER_MAX (WIRE_ETH + WIRE_IPV4 + WIRE_TCP + 40u)
+
+#define WIRE_ETHERTYPE_IPV4 0x0800
+#define WIRE_ETHERTYPE_ARP 0x0806
+#define WIRE_PROTO_ICMP 1
+#define WIRE_PROTO_TCP 6
+#define WIRE_PROTO_UDP 17
+
+struct wire_mac {
+	uint8_t b[6];
+};
+
+// The 5-tuple's addresses with the frame's ends: everything a connection's header needs.
+struct wire_addr {
+	struct wire_mac src_mac, dst_mac;
+	uint32_t src_ip, dst_ip;
+	uint16_t src_port, dst_port;
+};
+
+// What an Ethernet frame holds, as far as a switch or a host must know.
+struct wire_info {
+	struct wire_addr addr; // ports 0 unless TCP or UDP and not a later fragment
+	uint16_t ethertype;
+	uint8_t proto; // IPv4 only
+	uint8_t ecn; // enum ecn; ECN_NOT_ECT unless IPv4
+	uint16_t ip_len; // IPv4 total length; the frame may be padded beyond it
+	uint16_t l4_offset; // from the start of the frame
+	bool fragment;
+};
+
+enum wire_status { WIRE_OK, WIRE_TRUNCATED, WIRE_BAD_HEADER, WIRE_BAD_CHECKSUM };
+
+// Reads Ethernet and, for IPv4, the IP header (its checksum is verified) and the ports.
+enum wire_status wire_parse(const uint8_t *frame, size_t len, struct wire_info *info);
+// Reads the TCP segment behind a parsed frame. `verify` checks the TCP checksum too.
+enum wire_status wire_parse_tcp(
+	const uint8_t *frame, const struct wire_info *info, bool verify, struct seg *seg);
+
+// Bytes of TCP header (options included) that the segment needs.
+size_t wire_tcp_header(const struct seg *seg);
+// Frame length without FCS (never below 60) of a segment.
+size_t wire_tcp_frame(const struct seg *seg);
+// Writes Ethernet, IPv4 and TCP headers with checksums; the payload is seg->len zero bytes, which
+// the caller provides (they add nothing to a checksum) and which this function does not touch.
+// `buf` has WIRE_HEADER_MAX bytes. Returns the header length.
+size_t wire_write_tcp(
+	uint8_t *buf, const struct wire_addr *addr, uint8_t ecn, uint16_t ip_id, const struct seg *seg);
+// Sets the ECN bits of an IPv4 frame and repairs the header checksum (RFC 1624).
+void wire_set_ecn(uint8_t *frame, uint8_t ecn);
+
+struct wire_arp {
+	bool request; // else a reply
+	struct wire_mac sender_mac;
+	uint32_t sender_ip;
+	uint32_t target_ip;
+};
+enum wire_status wire_parse_arp(const uint8_t *frame, size_t len, struct wire_arp *arp);
+// Writes a 60-byte ARP frame: a broadcast request, or a reply to target.
+size_t wire_write_arp(uint8_t *buf, const struct wire_arp *arp, const struct wire_mac *target_mac);
+// Turns an ICMP echo request in place into its reply; false if it is none.
+bool wire_echo_reply(uint8_t *frame, size_t len, const struct wire_info *info);
+
+// Internet checksum (RFC 1071) of bytes, added to a partial sum.
+uint32_t wire_sum(const void *bytes, size_t len, uint32_t sum);
+uint16_t wire_fold(uint32_t sum);

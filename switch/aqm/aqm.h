@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Queue disciplines: one file each, one ops table per file.
+//
+// Ownership: enqueue takes the packet; dequeue gives one back. Whatever the discipline drops it
+// pushes on `drops` with a reason (pkt_drop); the caller counts and frees. A discipline never
+// frees, logs or reads a clock. Times are theoretical: `now_ns` of an enqueue is the packet's
+// arrival, of a dequeue the moment the link is free, however late the loop runs.
+//
+// A mark sets p->ecn = ECN_CE and PKT_MARKED in p->flags, only on packets that are ECN capable.
+// The state is zeroed, then param_defaults and the config fill it, then init is called.
+#pragma once
+#include "param.h"
+#include "pkt.h"
+#include "ns.h"
+
+// What a discipline may know of its surroundings.
+struct aqm_env {
+	uint64_t rate_bps; // of the link at the start
+	uint64_t base_rtt_ns; // for limits in BDP; the sum of the constant delays of both paths
+	uint32_t overhead_bytes; // per frame on the link
+	uint32_t mtu_bytes; // largest frame with FCS
+	uint64_t seed; // hash(run seed, path, stage)
+};
+
+struct backlog {
+	uint64_t pkts;
+	uint64_t bytes;
+};
+
+struct aqm_ops {
+	const char *name;
+	const char *summary; // one line, with the paper or RFC
+	const struct param *params;
+	size_t state_size;
+
+	int (*init)(void *q, const struct aqm_env *env, struct err *err);
+	void (*fini)(void *q); // may be NULL: nothing to free
+	void (*enqueue)(void *q, struct pkt *p, uint64_t now_ns, struct pkt_list *drops);
+	struct pkt *(*dequeue)(void *q, uint64_t now_ns, struct pkt_list *drops);
+	struct backlog (*backlog)(const void *q);
+	double (*observe)(const void *q); // optional: the one number worth plotting
+};
+
+// Every discipline in the order --list prints them; ends with NULL.
+extern const struct aqm_ops *const aqm_all[];
+const struct aqm_ops *aqm_find(const char *name);
+
+// A queue limit resolved against a link: enforced as bytes and packets.
+struct aqm_limit {
+	uint64_t bytes; // of frames plus `overhead_bytes` each
+	uint64_t pkts;
+	uint32_t overhead_bytes; // 0 for limits given in bytes: these count frames only
+};
+
+// Bytes and packets count frames (FCS included); times and BDPs count what the link transmits.
+struct aqm_limit aqm_limit_resolve(const struct limit *limit, const struct aqm_env *env);
+// Does a packet of `size` still fit?
+static inline bool aqm_limit_fits(
+	const struct aqm_limit *l, uint64_t pkts, uint64_t bytes, uint32_t size) {
+	return pkts < l->pkts && bytes + size + (pkts + 1) * l->overhead_bytes <= l->bytes;
+}

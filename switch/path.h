@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A path: stages in order, one direction.
+//
+//	path_push -> stage 0 -> stage 1 -> ... -> path_pop
+//
+// Packets come out with arrival_ns = their theoretical departure from the last stage. What stages
+// drop is counted by reason and handed to the owner by path_drops, who frees it.
+#pragma once
+#include "stage/stage.h"
+
+#include "json.h"
+
+#define PATH_STAGES_MAX 16
+#define PATH_LINKS_MAX 64 // of a run
+
+struct path_count {
+	uint64_t pkts;
+	uint64_t bytes;
+};
+
+struct path_stage {
+	const struct stage_ops *ops;
+	void *state;
+	char name[48]; // "forward.link"; a second link is "forward.link2"
+	struct stage_env env;
+};
+
+struct path {
+	char name[32];
+	struct path_stage stage[PATH_STAGES_MAX];
+	uint32_t stages;
+	uint32_t next_id;
+	struct path_count in, out;
+	struct path_count drop[DROP_REASONS];
+	struct pkt_list drops; // to be freed by the owner
+	struct tel *tel_packets;
+	const struct tel_run *tel_run;
+};
+
+// All paths of a run, by name, from the config's `paths` section.
+#define PATHS_MAX 16
+struct paths {
+	struct path path[PATHS_MAX];
+	uint32_t count;
+	uint64_t base_rtt_ns; // sum of the constant delays of "forward" and "reverse"
+	uint64_t class_extra_ns[PATHS_MAX * 64]; // per flow group
+	uint32_t class_count;
+};
+
+// What paths need to know from outside the `paths` section.
+struct paths_env {
+	uint64_t run_seed;
+	uint32_t mtu_bytes; // largest frame with FCS
+	// base_rtt per flow group, 0: none. The difference to the paths' own delay is added in the
+	// last delay stage of "reverse" (of "forward" if reverse has none); less than that is an error.
+	const uint64_t *group_base_rtt_ns;
+	uint32_t groups;
+	struct tel *tel_packets; // NULL: off
+	const struct tel_run *tel_run;
+};
+
+// Reads, checks and initialises all paths. On error nothing needs freeing.
+int paths_init(struct paths *ps, struct config_node *node, const struct paths_env *env,
+	struct err *err);
+void paths_fini(struct paths *ps);
+struct path *paths_find(struct paths *ps, const char *name);
+
+void path_push(struct path *p, struct pkt *pkt, uint64_t now_ns);
+// Advances every stage to now_ns; the next packet that has left, or NULL.
+struct pkt *path_pop(struct path *p, uint64_t now_ns);
+// When path_pop may next yield or a stage must act; NEVER_NS if only a push can change anything.
+uint64_t path_next_ns(const struct path *p);
+// Least time from push to pop over all stages.
+uint64_t path_min_delay_ns(const struct path *p);
+// Packets and bytes inside all stages.
+struct backlog path_backlog(const struct path *p);
+// in == out + drops + inside, in packets and bytes?
+bool path_balanced(const struct path *p);
+// Sets "link.rate" (or "link2.rate", "delay.delay", ...) from text at now_ns; only parameters
+// marked live. Writes the old and new value for the event record.
+int path_set(struct path *p, const char *key, const char *value, uint64_t now_ns, double *before,
+	double *after, struct err *err);
+
+// Link statistics. A link measures continuously; `measure` restarts the run's figures (warm-up).
+uint32_t paths_links(struct paths *ps); // number of links in all paths
+void paths_measure(struct paths *ps, uint64_t now_ns);
+// Appends one TEL_LINKS record per link for the interval that ends now.
+void paths_interval(struct paths *ps, struct tel *links, uint64_t now_ns);
+// "links": {"forward": {...}, "reverse.link2": ...}: utilisation, queue_mean_pkts, queue_mean_bytes,
+// queue_mean_ns, queue_max_pkts, sojourn_p50_ns, sojourn_p99_ns, sojourn_max_ns, out_pkts,
+// out_bytes, drops, marks, rate_bps. The first link of a path has the path's name.
+void paths_summary(struct paths *ps, struct json *j, uint64_t now_ns);
+// "paths" of the ledger: per path in, out, inside and drops by reason; false if one is off.
+bool paths_ledger(struct paths *ps, struct json *j);

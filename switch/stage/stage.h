@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Stages of a path: link, delay, loss, ...
+//
+// Each turn at time now: push what came in, pop what is due, hand it to the next stage.
+//
+// Logical time: a packet enters with arrival_ns = the theoretical time it left the stage before,
+// and pop sets arrival_ns to the theoretical time it leaves this one, at most now. Packets enter
+// in order of arrival_ns and leave in order of departure. A stage must decide by these times
+// only, so that the result does not depend on when or how often it is called.
+//
+// next_ns() is what lets virtual time jump; the DPDK loop does not need it.
+#pragma once
+#include "aqm/aqm.h"
+#include "config.h"
+#include "param.h"
+#include "pkt.h"
+#include "telemetry.h"
+#include "ns.h"
+
+// What a stage may know of its surroundings; outlives the stage.
+struct stage_env {
+	const char *name; // "forward.link", unique in a run; names its dice
+	uint64_t run_seed;
+	uint64_t base_rtt_ns; // sum of the constant delays of both paths
+	uint32_t mtu_bytes; // largest frame with FCS
+	// Extra constant delay per delay class (flow group), in the one delay stage that carries it.
+	const uint64_t *class_extra_ns;
+	uint32_t class_count;
+	uint64_t max_pkts; // packets a delay line must be able to hold
+	// Telemetry of links; NULL: off.
+	struct tel *tel_packets;
+	const struct tel_run *tel_run;
+	uint8_t link_index; // of this link in the summary
+};
+
+struct stage_ops {
+	const char *name;
+	const char *summary;
+	const struct param *params;
+	const char *const *also; // keys that configure() reads itself; NULL: none
+	size_t state_size; // zeroed, then the table's fields are filled, then configure, init
+
+	int (*configure)(void *st, struct config_node *node, struct err *err); // NULL: nothing more
+	int (*init)(void *st, const struct stage_env *env, struct err *err);
+	void (*fini)(void *st); // may be NULL
+	void (*push)(void *st, struct pkt *p, uint64_t now_ns, struct pkt_list *drops);
+	struct pkt *(*pop)(void *st, uint64_t now_ns, struct pkt_list *drops);
+	uint64_t (*next_ns)(const void *st); // when pop may next yield; NEVER_NS: not before a push
+	struct backlog (*backlog)(const void *st); // packets inside
+	// A parameter in the table was changed at now_ns (table entries with `live`); may be NULL.
+	void (*update)(void *st, uint64_t now_ns);
+	// Least time between a packet's arrival and its departure (the lookahead of virtual time).
+	uint64_t (*min_delay_ns)(const void *st); // NULL: 0
+};
+
+extern const struct stage_ops *const stage_all[]; // ends with NULL
+const struct stage_ops *stage_find(const char *name);
