@@ -4,14 +4,27 @@
 // One stream = one file = one producer = one record type (tel_schema.h). A file is a 4 KiB header
 // page followed by records; the ring in shared memory has the same header and the same records,
 // used modulo its capacity. Nothing here blocks: a full ring drops the newest record, counts it,
-// and writes a gap record as soon as there is room, so records + lost == produced always holds.
+// and writes a gap record as soon as there is room.
 //
 // The producer (data path) writes records with tel_put and publishes with tel_publish, once per
 // burst. The consumer moves them to the file: in virtual time the same thread, which never loses
-// any (tel_put drains a full ring itself); live a housekeeping thread calls tel_drain.
+// any (tel_put drains a full ring itself); live a housekeeping thread calls tel_drain; with a ring
+// in shared memory another process (tools/src/weir/ring.py).
 //
-// A gap record is a record of the stream with ts_ns == TEL_GAP (all ones) in its first eight bytes
-// and the number of lost records in the next eight.
+// A slot holds a record or a gap record. A gap record is all zero but ts_ns == TEL_GAP (all ones)
+// in its first eight bytes and the number of records lost there in the next eight. It needs room
+// for itself and one record more, so that a ring that stays nearly full is not filled with gaps.
+//
+// The four counters of struct tel_counters are published together: whoever reads them, at any
+// moment and after a kill -9 at any instruction, sees a set for which
+//
+//	head == (written - gaps) + lost                     records + lost == produced
+//	sum of the gap records in slots [0, written) <= lost
+//
+// and the difference in the second line was lost after the last slot. To that end each set goes to
+// the next of eight places, and then the epoch, which names the place, moves on: the epoch's store
+// is the only one that publishes. A reader takes the epoch, the place, and the epoch again; it may
+// have moved on by at most six, or the place may be the next to be overwritten.
 #pragma once
 #include "err.h"
 #include "hist.h"
@@ -53,33 +66,51 @@ enum tel_event {
 #define TEL_HEADER_SIZE 4096
 #define TEL_MAGIC "WEIRTEL1"
 
+#define TEL_VERSION 1
+#define TEL_ENDIAN 0x01020304u
+#define TEL_SCHEMA_OFFSET 512
+#define TEL_EPOCHS 8
+
+// In a ring: of all slots the producer has published. In a file: of the slots that are in it; there
+// `lost` also counts what a full disk refused.
+struct tel_counters {
+	uint64_t head; // records produced: calls of tel_put, lost ones included
+	uint64_t written; // slots
+	uint64_t gaps; // of these, gap records
+	uint64_t lost; // records lost, whether or not a gap record says so already
+};
+
 // The first bytes of the header page, little endian; the JSON schema follows at schema_offset.
+// In virtual time the page depends on nothing but the stream, the config and the seed.
 // tests/tools checks that Python reads the same.
 struct tel_header {
 	char magic[8];
-	uint32_t endian; // 0x01020304
-	uint16_t version; // 1
+	uint32_t endian; // TEL_ENDIAN
+	uint16_t version; // TEL_VERSION
 	uint16_t header_size; // TEL_HEADER_SIZE
 	uint32_t record_size;
 	uint32_t stream; // enum tel_stream
 	uint64_t capacity; // records; 0: a file that grows, not a ring
 	uint64_t tsc_hz; // 0 in virtual time
-	uint64_t tsc_start;
+	uint64_t tsc_start; // 0 in virtual time
 	uint64_t utc_start_ns; // UTC at ts_ns == 0; 0 in virtual time
 	uint64_t seed;
 	uint64_t config_hash; // xxh64 of the resolved config
-	char run_id[32];
+	char run_id[32]; // "" in virtual time
 	uint32_t virtual_time; // 1 or 0
-	uint32_t schema_offset;
+	uint32_t schema_offset; // TEL_SCHEMA_OFFSET
 	uint32_t schema_size;
 	uint32_t writer_pid; // 0 in virtual time
-	// Counters, each on a cache line of its own. A file holds head == its records + lost.
-	_Alignas(64) _Atomic uint64_t head; // records produced, lost ones included (producer)
-	_Alignas(64) _Atomic uint64_t tail; // slots consumed (consumer)
-	_Alignas(64) _Atomic uint64_t written; // slots published (producer); a file: records in it
-	_Alignas(64) _Atomic uint64_t lost; // records lost (producer)
+	// The counters, see above: the set of epoch e is at published[e % TEL_EPOCHS].
+	_Alignas(64) struct { _Atomic uint64_t head, written, gaps, lost; } published[TEL_EPOCHS];
+	_Atomic uint64_t epoch;
+	_Atomic uint64_t closed; // 1: the writer closed it, nothing will follow
+	_Alignas(64) _Atomic uint64_t tail; // slots consumed (consumer); a file: 0
 };
-static_assert(sizeof(struct tel_header) <= 1024, "leaves room for the schema");
+static_assert(offsetof(struct tel_header, published) == 128, "as ring.py reads it");
+static_assert(offsetof(struct tel_header, epoch) == 384, "as ring.py reads it");
+static_assert(offsetof(struct tel_header, tail) == 448, "as ring.py reads it");
+static_assert(sizeof(struct tel_header) <= TEL_SCHEMA_OFFSET, "leaves room for the schema");
 
 // What all streams of a run share.
 struct tel_run {
@@ -91,54 +122,70 @@ struct tel_run {
 	uint64_t sample_threshold; // level 2: flows with hash(flow) < threshold
 };
 
-// One stream's producer side and its drain.
+// One stream's producer side and its drain. All zero: the stream is off, every call does nothing.
 struct tel {
-	struct tel_header *ring; // NULL: stream is off, tel_put does nothing
+	// Producer. The counters are its private copies; after tel_close they are final.
+	struct tel_header *ring; // NULL: the stream is off
 	uint8_t *records;
 	uint64_t mask; // capacity - 1
+	uint64_t written, limit; // limit - written: slots known to be free; 0 while a gap is open
+	uint64_t head, lost, gaps;
+	uint64_t gap; // lost since the last gap record
+	uint64_t epoch;
 	uint32_t record_size;
-	uint64_t head, written, lost, gap; // producer's private copies; gap: lost, not yet reported
-	uint64_t tail_seen;
 	bool lossless; // drain instead of losing
-	int fd; // file, -1 if none
-	uint64_t file_records; // drained so far
-	uint64_t file_gaps; // of these, gap records
+	bool shared; // the consumer is another process
+	uint8_t pad[64]; // what follows belongs to the consumer
+	uint64_t tail; // slots consumed
+	struct tel_counters file; // as the file's header says
+	uint64_t file_epoch;
 	uint64_t digest_state[11]; // XXH64_state_t
-	int io_errno; // first error of the drain, e.g. ENOSPC
-	char path[256]; // of the file, for messages
 	size_t map_size;
+	int fd; // file, -1 if none
+	int io_errno; // first error of the drain, e.g. ENOSPC
+	char path[640]; // of the file or the shared ring
 };
 
-// Opens stream `s` with a ring of `capacity` (a power of two) records and, when run->dir is set,
-// the file "<dir>/<name><suffix>.ring" ("packets.ring"; suffix "" or "-switch"). `shm_path` (may be
-// NULL) backs the ring by that file instead of private memory, so that another process can be its
-// consumer; then no file is written here.
+// Opens stream `s` with a ring of `capacity` records (a power of two, 2 to 2^32) and, when run->dir
+// is set, the file "<dir>/<name><suffix>.ring" ("packets.ring"; suffix "" or "-switch"). The ring
+// is lossless in virtual time. `shm_path` (may be NULL) backs the ring by that file instead of
+// private memory, so that another process is its consumer: no file is written here, tel_drain does
+// nothing, and a full ring loses records even in virtual time. The file stays when the stream
+// closes, for the consumer to finish; an older one of that name is replaced.
+// 0 or -errno with a sentence; `t` is then off.
 int tel_open(struct tel *t, enum tel_stream s, const struct tel_run *run, const char *suffix,
 	uint64_t capacity, const char *shm_path, struct err *err);
-// Drains what is left, writes the final counters, closes. 0 or the first I/O error with a
-// sentence (a full disk, ...).
+// Publishes and drains what is left, writes the final counters, closes. 0 or -errno of the first
+// I/O error with a sentence: "packets.ring: No space left on device; 12 records were not written".
+// The digest and the counters in `t` stay readable.
 int tel_close(struct tel *t, struct err *err);
-// Moves published records to the file and the digest. Consumer side; returns records moved.
+// Moves published slots to the file and the digest, then brings the file's counters up to date.
+// Consumer side; returns slots moved. After an I/O error the file keeps what it has; slots are
+// consumed and counted all the same.
 uint64_t tel_drain(struct tel *t);
-// xxh64 over all records drained so far.
+// xxh64 over all slots drained so far, however the drains were cut; 0: the stream is off.
 uint64_t tel_digest(const struct tel *t);
+// A consistent set of counters of a ring, for any thread.
+struct tel_counters tel_published(const struct tel_header *ring);
 const char *tel_stream_name(enum tel_stream s);
 uint32_t tel_record_size(enum tel_stream s);
-// The schema as JSON text: {"stream": "...", "record_size": 32, "fields": [{"name", "dtype",
-// "offset", "unit", "meaning"}, ...]}. Returns its length.
+// The schema as JSON text: {"stream": "...", "record_size": 32, "gap": "...", "fields": [{"name",
+// "dtype", "offset", "unit", "meaning"}, ...]}. Writes at most `size` bytes with the closing zero;
+// returns the length of the whole text.
 size_t tel_schema_json(enum tel_stream s, char *buf, size_t size);
-// The same subset of flows in switch and sender (level 2).
+// Whether this flow's packets and ACKs are recorded: level 3 all, level 2 the same subset in switch
+// and sender, below none.
 bool tel_flow_sampled(const struct tel_run *run, uint32_t flow_id);
 
+// The rare cases of tel_put and tel_publish.
 void *tel_slot_slow(struct tel *t);
+void tel_gap_slow(struct tel *t);
 
 // A slot for the next record, or NULL when it is lost (or the stream is off). The caller fills all
-// of it; it becomes visible with tel_publish.
+// of it before the next tel_put or tel_publish; it becomes visible with tel_publish.
 static inline void *tel_put(struct tel *t) {
-	if (t->ring == NULL)
-		return NULL;
-	if (__builtin_expect(t->gap > 0 || t->written - t->tail_seen > t->mask, 0))
-		return tel_slot_slow(t);
+	if (__builtin_expect(t->written == t->limit, 0))
+		return t->ring == NULL ? NULL : tel_slot_slow(t);
 	t->head++;
 	return t->records + (t->written++ & t->mask) * t->record_size;
 }
@@ -146,7 +193,14 @@ static inline void *tel_put(struct tel *t) {
 static inline void tel_publish(struct tel *t) {
 	if (t->ring == NULL)
 		return;
-	atomic_store_explicit(&t->ring->lost, t->lost, memory_order_relaxed);
-	atomic_store_explicit(&t->ring->head, t->head, memory_order_relaxed);
-	atomic_store_explicit(&t->ring->written, t->written, memory_order_release);
+	if (__builtin_expect(t->gap > 0, 0))
+		tel_gap_slow(t);
+	// Releases, not relaxed: a reader that sees one of these also sees the epoch before it.
+	uint64_t e = ++t->epoch;
+	memory_order release = memory_order_release;
+	atomic_store_explicit(&t->ring->published[e % TEL_EPOCHS].head, t->head, release);
+	atomic_store_explicit(&t->ring->published[e % TEL_EPOCHS].written, t->written, release);
+	atomic_store_explicit(&t->ring->published[e % TEL_EPOCHS].gaps, t->gaps, release);
+	atomic_store_explicit(&t->ring->published[e % TEL_EPOCHS].lost, t->lost, release);
+	atomic_store_explicit(&t->ring->epoch, e, release);
 }
