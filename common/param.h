@@ -10,12 +10,12 @@
 #include <stdint.h>
 
 enum param_type {
-	PARAM_TYPE_U64,
+	PARAM_TYPE_U64, // whole numbers; times, rates and sizes are rounded to the nearest
 	PARAM_TYPE_F64,
 	PARAM_TYPE_BOOL, // yes/no/true/false/on/off
 	PARAM_TYPE_ENUM, // stored as int: index into choices
 	PARAM_TYPE_TEXT, // stored in a char[PARAM_TEXT_SIZE]
-	PARAM_TYPE_LIMIT, // struct limit
+	PARAM_TYPE_LIMIT, // struct limit; a bare number is refused: 1000 what?
 };
 
 #define PARAM_TEXT_SIZE 128
@@ -34,7 +34,9 @@ struct param {
 	enum unit unit;
 	enum param_type type;
 	size_t offset;
-	double min, max; // inclusive, in the unit; for a LIMIT: of its value
+	// Inclusive, in the unit; max may be INFINITY. For a LIMIT: of its bytes, packets or
+	// nanoseconds; a BDP multiple must only be above 0 (0 too if min is 0).
+	double min, max;
 	const char *const *choices; // ENUM: names, ends with NULL
 	bool live; // may be changed while running
 };
