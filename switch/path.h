@@ -3,6 +3,10 @@
 //
 //	path_push -> stage 0 -> stage 1 -> ... -> path_pop
 //
+// A packet goes in with arrival_ns = its theoretical arrival, at most now, never earlier than that
+// of the packet before (the path moves it up if it is). The result is exact as long as path_pop is
+// not called with a time beyond the arrival of a packet that comes later.
+//
 // Packets come out with arrival_ns = their theoretical departure from the last stage. What stages
 // drop is counted by reason and handed to the owner by path_drops, who frees it.
 #pragma once
@@ -23,6 +27,7 @@ struct path_stage {
 	void *state;
 	char name[48]; // "forward.link"; a second link is "forward.link2"
 	struct stage_env env;
+	uint64_t after_ns; // least time from here to the end of the path
 };
 
 struct path {
@@ -30,6 +35,10 @@ struct path {
 	struct path_stage stage[PATH_STAGES_MAX];
 	uint32_t stages;
 	uint32_t next_id;
+	uint64_t
+		served_ns; // all stages but the last hold nothing that is due by then; NEVER_NS: unknown
+	uint64_t last_arrival_ns;
+	struct pkt_list fresh; // dropped in this call, not yet counted; empty between calls
 	struct path_count in, out;
 	struct path_count drop[DROP_REASONS];
 	struct pkt_list drops; // to be freed by the owner
@@ -60,15 +69,16 @@ struct paths_env {
 };
 
 // Reads, checks and initialises all paths. On error nothing needs freeing.
-int paths_init(struct paths *ps, struct config_node *node, const struct paths_env *env,
-	struct err *err);
+int paths_init(
+	struct paths *ps, struct config_node *node, const struct paths_env *env, struct err *err);
 void paths_fini(struct paths *ps);
 struct path *paths_find(struct paths *ps, const char *name);
 
 void path_push(struct path *p, struct pkt *pkt, uint64_t now_ns);
 // Advances every stage to now_ns; the next packet that has left, or NULL.
 struct pkt *path_pop(struct path *p, uint64_t now_ns);
-// When path_pop may next yield or a stage must act; NEVER_NS if only a push can change anything.
+// When path_pop may next yield; NEVER_NS if only a push can change that. Stages in front of a delay
+// need not be served before that (they work in theoretical time), so there is one event per packet.
 uint64_t path_next_ns(const struct path *p);
 // Least time from push to pop over all stages.
 uint64_t path_min_delay_ns(const struct path *p);
@@ -76,10 +86,16 @@ uint64_t path_min_delay_ns(const struct path *p);
 struct backlog path_backlog(const struct path *p);
 // in == out + drops + inside, in packets and bytes?
 bool path_balanced(const struct path *p);
+// Finds a live parameter by its key ("link.rate"), and checks that `value` is one for it.
+int path_check(struct path *p, const char *key, const char *value, struct path_stage **stage,
+	const struct param **param, struct err *err);
 // Sets "link.rate" (or "link2.rate", "delay.delay", ...) from text at now_ns; only parameters
 // marked live. Writes the old and new value for the event record.
 int path_set(struct path *p, const char *key, const char *value, uint64_t now_ns, double *before,
 	double *after, struct err *err);
+
+// Advances every stage to now_ns without taking packets off the path.
+void path_serve(struct path *p, uint64_t now_ns);
 
 // Link statistics. A link measures continuously; `measure` restarts the run's figures (warm-up).
 uint32_t paths_links(struct paths *ps); // number of links in all paths
@@ -87,7 +103,7 @@ void paths_measure(struct paths *ps, uint64_t now_ns);
 // Appends one TEL_LINKS record per link for the interval that ends now.
 void paths_interval(struct paths *ps, struct tel *links, uint64_t now_ns);
 // "links": {"forward": {...}, "reverse.link2": ...}: utilisation, queue_mean_pkts, queue_mean_bytes,
-// queue_mean_ns, queue_max_pkts, sojourn_p50_ns, sojourn_p99_ns, sojourn_max_ns, out_pkts,
+// queue_mean_ns (time in the queue per packet), queue_max_pkts, sojourn_p50_ns, sojourn_p99_ns, sojourn_max_ns, out_pkts,
 // out_bytes, drops, marks, rate_bps. The first link of a path has the path's name.
 void paths_summary(struct paths *ps, struct json *j, uint64_t now_ns);
 // "paths" of the ledger: per path in, out, inside and drops by reason; false if one is off.

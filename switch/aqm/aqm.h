@@ -9,9 +9,9 @@
 // A mark sets p->ecn = ECN_CE and PKT_MARKED in p->flags, only on packets that are ECN capable.
 // The state is zeroed, then param_defaults and the config fill it, then init is called.
 #pragma once
+#include "ns.h"
 #include "param.h"
 #include "pkt.h"
-#include "ns.h"
 
 // What a discipline may know of its surroundings.
 struct aqm_env {
@@ -54,6 +54,10 @@ struct aqm_limit {
 
 // Bytes and packets count frames (FCS included); times and BDPs count what the link transmits.
 struct aqm_limit aqm_limit_resolve(const struct limit *limit, const struct aqm_env *env);
+// The same with the checks a discipline's init owes its user: a BDP needs a base RTT, and a
+// full-sized frame must fit.
+int aqm_limit_init(
+	struct aqm_limit *l, const struct limit *limit, const struct aqm_env *env, struct err *err);
 // Does a packet of `size` still fit?
 static inline bool aqm_limit_fits(
 	const struct aqm_limit *l, uint64_t pkts, uint64_t bytes, uint32_t size) {

@@ -12,10 +12,10 @@
 #pragma once
 #include "aqm/aqm.h"
 #include "config.h"
+#include "ns.h"
 #include "param.h"
 #include "pkt.h"
 #include "telemetry.h"
-#include "ns.h"
 
 // What a stage may know of its surroundings; outlives the stage.
 struct stage_env {
@@ -50,7 +50,10 @@ struct stage_ops {
 	// A parameter in the table was changed at now_ns (table entries with `live`); may be NULL.
 	void (*update)(void *st, uint64_t now_ns);
 	// Least time between a packet's arrival and its departure (the lookahead of virtual time).
+	// Known once the parameters are read, before init.
 	uint64_t (*min_delay_ns)(const void *st); // NULL: 0
+	// Longest time a packet may stay; sizes env->max_pkts. NULL: the stage has no such bound.
+	uint64_t (*max_delay_ns)(const void *st);
 };
 
 extern const struct stage_ops *const stage_all[]; // ends with NULL

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The list of queue disciplines, and what they share: limits.
+#include "aqm.h"
+
+#include <errno.h>
+#include <string.h>
+
+extern const struct aqm_ops aqm_codel;
+extern const struct aqm_ops aqm_fifo;
+
+const struct aqm_ops *const aqm_all[] = {
+	&aqm_fifo,
+	&aqm_codel,
+	NULL,
+};
+
+const struct aqm_ops *aqm_find(const char *name) {
+	for (size_t i = 0; aqm_all[i] != NULL; i++) {
+		if (strcmp(aqm_all[i]->name, name) == 0)
+			return aqm_all[i];
+	}
+	return NULL;
+}
+
+// Whole bytes or packets of a product of doubles, within what the sums below can hold.
+static uint64_t limit_round(double v) {
+	return v >= 0x1.0p62 ? UINT64_C(1) << 62 : (uint64_t)(v + 0.5);
+}
+
+struct aqm_limit aqm_limit_resolve(const struct limit *limit, const struct aqm_env *env) {
+	struct aqm_limit l = {.bytes = UINT64_MAX, .pkts = UINT64_MAX};
+	double bytes_per_ns = (double)env->rate_bps / 8e9;
+
+	switch (limit->kind) {
+	case LIMIT_BYTES:
+		l.bytes = limit_round(limit->value);
+		break;
+	case LIMIT_PACKETS:
+		l.pkts = limit_round(limit->value);
+		break;
+	case LIMIT_TIME:
+		l.bytes = limit_round(limit->value * bytes_per_ns);
+		l.overhead_bytes = env->overhead_bytes;
+		break;
+	case LIMIT_BDP:
+		l.bytes = limit_round(limit->value * (double)env->base_rtt_ns * bytes_per_ns);
+		l.overhead_bytes = env->overhead_bytes;
+		break;
+	}
+	return l;
+}
+
+int aqm_limit_init(struct aqm_limit *l, const struct limit *limit, const struct aqm_env *env,
+	struct err *err) {
+	*l = aqm_limit_resolve(limit, env);
+	if (limit->kind == LIMIT_BDP && env->base_rtt_ns == 0)
+		return err_set(err, -EINVAL,
+			"limit: a BDP needs a base RTT, but forward and reverse have no delay; "
+			"write a limit such as 100pkt, 1MB or 10ms");
+	if (!aqm_limit_fits(l, 0, 0, env->mtu_bytes))
+		return err_set(err, -EINVAL,
+			"limit: no full-sized frame fits (%llu B on the link, limit %llu B, "
+			"%llu packets)",
+			(unsigned long long)env->mtu_bytes + l->overhead_bytes,
+			(unsigned long long)l->bytes, (unsigned long long)l->pkts);
+	return 0;
+}

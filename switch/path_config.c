@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// From the config's `paths` section to paths, and their parameters while running.
+//
+//	paths:
+//	  forward: [{loss: {rate: 1%}}, {link: {rate: 1Gbit, queue: {codel: {}}}}, {delay: {delay: 10ms}}]
+//	  reverse: [{delay: {delay: 10ms}}]
+//
+// In this order: all parameters are read, then the base RTT follows from the delays, then the
+// stages are initialised, which resolves limits in bandwidth-delay products.
+#include "path.h"
+
+#include "stage/link.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Bound of a delay line no link stands before; memory is the owner's pool, this is only a limit.
+#define LINE_PKTS_MAX (UINT64_C(1) << 24)
+#define LINE_PKTS_SLACK 4096
+#define FRAME_MIN_BYTES 60u
+#define CLASSES_MAX (sizeof(((struct paths *)0)->class_extra_ns) / sizeof(uint64_t))
+
+// Where each stage stands in the config, for errors.
+struct places {
+	struct config_node *stage[PATHS_MAX][PATH_STAGES_MAX];
+};
+
+static bool name_valid(const char *name, size_t size) {
+	size_t len = strlen(name);
+
+	for (size_t i = 0; i < len; i++) {
+		if (!isalnum((unsigned char)name[i]) && name[i] != '_' && name[i] != '-')
+			return false;
+	}
+	return len > 0 && len < size;
+}
+
+// "forward.link", "forward.link2", ...
+static void stage_name(const struct path *p, struct path_stage *s) {
+	uint32_t n = 1;
+
+	for (const struct path_stage *o = p->stage; o < s; o++)
+		n += o->ops == s->ops;
+	if (n == 1)
+		snprintf(s->name, sizeof(s->name), "%s.%.10s", p->name, s->ops->name);
+	else
+		snprintf(s->name, sizeof(s->name), "%s.%.10s%u", p->name, s->ops->name, n % 100);
+}
+
+static int stage_read(struct path *p, struct config_node *node, struct err *err) {
+	struct path_stage *s = &p->stage[p->stages];
+	struct config_node *params = NULL;
+	const char *name;
+	int rc = config_plugin(node, "stage", &name, &params, err);
+
+	if (rc < 0)
+		return rc;
+	s->ops = stage_find(name);
+	if (s->ops == NULL)
+		return config_err(node, -EINVAL, err,
+			"%s: there is no stage '%s'; see --list stage for the ones there are",
+			p->name, name);
+	stage_name(p, s);
+	s->state = calloc(1, s->ops->state_size);
+	if (s->state == NULL)
+		return err_set(err, -ENOMEM, "%s: no memory", s->name);
+	p->stages++;
+	rc = config_params(params, s->name, s->ops->params, s->ops->also, s->state, err);
+	if (rc == 0 && s->ops->configure != NULL)
+		rc = s->ops->configure(s->state, params, err);
+	return rc;
+}
+
+static int path_read(struct path *p, const char *name, struct config_node *node,
+	struct config_node **places, struct err *err) {
+	if (!name_valid(name, sizeof(p->name)))
+		return config_err(node, -EINVAL, err,
+			"paths: '%s' is not a name of at most %zu letters, digits, _ and -", name,
+			sizeof(p->name) - 1);
+	snprintf(p->name, sizeof(p->name), "%s", name);
+	if (config_kind(node) != CONFIG_LIST || config_count(node) == 0)
+		return config_err(node, -EINVAL, err,
+			"%s: must be a list of stages, such as [{delay: {delay: 10ms}}]", name);
+	if (config_count(node) > PATH_STAGES_MAX)
+		return config_err(
+			node, -E2BIG, err, "%s: more than %d stages", name, PATH_STAGES_MAX);
+	for (size_t i = 0; i < config_count(node); i++) {
+		places[i] = config_at(node, i);
+		int rc = stage_read(p, places[i], err);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+// Times that follow from the parameters: what is left of a path, and the delay lines' bounds.
+static void path_derive(struct path *p) {
+	uint64_t after_ns = 0;
+	uint64_t rate_bps = 0;
+
+	for (uint32_t i = p->stages; i-- > 0;) {
+		struct path_stage *s = &p->stage[i];
+
+		s->after_ns = after_ns;
+		if (s->ops->min_delay_ns != NULL)
+			after_ns += s->ops->min_delay_ns(s->state);
+	}
+	for (uint32_t i = 0; i < p->stages; i++) {
+		struct path_stage *s = &p->stage[i];
+
+		if (s->ops == &stage_link)
+			rate_bps = link_rate_bps(s->state);
+		if (s->ops->max_delay_ns == NULL)
+			continue;
+		double pkts = (double)rate_bps * (double)s->ops->max_delay_ns(s->state)
+			/ (8e9 * FRAME_MIN_BYTES);
+		uint64_t bound = rate_bps == 0 || pkts > 1e15 ? LINE_PKTS_MAX
+							      : (uint64_t)pkts + LINE_PKTS_SLACK;
+		// Packets already inside came under the old parameters: never less than before.
+		if (bound > s->env.max_pkts)
+			s->env.max_pkts = bound;
+	}
+}
+
+static uint64_t path_delay_ns(const struct path *p) {
+	uint64_t sum_ns = 0;
+
+	for (uint32_t i = 0; p != NULL && i < p->stages; i++) {
+		if (p->stage[i].ops->min_delay_ns != NULL)
+			sum_ns += p->stage[i].ops->min_delay_ns(p->stage[i].state);
+	}
+	return sum_ns;
+}
+
+static struct path_stage *path_last_delay(struct path *p) {
+	for (uint32_t i = p != NULL ? p->stages : 0; i-- > 0;) {
+		if (p->stage[i].ops->min_delay_ns != NULL)
+			return &p->stage[i];
+	}
+	return NULL;
+}
+
+// Flow groups with a base RTT of their own: the rest of it goes to one delay stage.
+static int paths_classes(struct paths *ps, const struct paths_env *env, struct err *err) {
+	struct path_stage *carrier = path_last_delay(paths_find(ps, "reverse"));
+	bool any = false;
+
+	if (carrier == NULL)
+		carrier = path_last_delay(paths_find(ps, "forward"));
+	if (env->groups > CLASSES_MAX)
+		return err_set(err, -E2BIG, "flows: more than %zu groups", CLASSES_MAX);
+	for (uint32_t i = 0; env->group_base_rtt_ns != NULL && i < env->groups; i++) {
+		uint64_t want_ns = env->group_base_rtt_ns[i];
+
+		if (want_ns == 0)
+			continue;
+		if (want_ns < ps->base_rtt_ns)
+			return err_set(err, -EINVAL,
+				"flows: group %u: base_rtt %g ms is less than the delay of the "
+				"paths, %g ms",
+				i, (double)want_ns / 1e6, (double)ps->base_rtt_ns / 1e6);
+		ps->class_extra_ns[i] = want_ns - ps->base_rtt_ns;
+		any |= ps->class_extra_ns[i] > 0;
+	}
+	ps->class_count = env->groups;
+	if (!any)
+		return 0;
+	if (carrier == NULL)
+		return err_set(err, -EINVAL,
+			"flows: base_rtt needs a delay stage in reverse or forward to carry it; "
+			"add {delay: {delay: 0ms}}");
+	carrier->env.class_extra_ns = ps->class_extra_ns;
+	carrier->env.class_count = env->groups;
+	return 0;
+}
+
+static int paths_start(struct paths *ps, const struct places *places, const struct paths_env *env,
+	struct err *err) {
+	uint32_t links = 0;
+
+	for (uint32_t i = 0; i < ps->count; i++) {
+		struct path *p = &ps->path[i];
+
+		p->served_ns = NEVER_NS;
+		p->tel_packets = env->tel_packets;
+		p->tel_run = env->tel_run;
+		for (uint32_t k = 0; k < p->stages; k++) {
+			struct path_stage *s = &p->stage[k];
+			struct err why = {""};
+
+			if (s->ops == &stage_link && links >= PATH_LINKS_MAX)
+				return config_err(places->stage[i][k], -E2BIG, err,
+					"more than %d links in one run", PATH_LINKS_MAX);
+			s->env.name = s->name;
+			s->env.run_seed = env->run_seed;
+			s->env.base_rtt_ns = ps->base_rtt_ns;
+			s->env.mtu_bytes = env->mtu_bytes;
+			s->env.tel_packets = env->tel_packets;
+			s->env.tel_run = env->tel_run;
+			s->env.link_index = (uint8_t)links;
+			links += s->ops == &stage_link;
+			int rc = s->ops->init(s->state, &s->env, &why);
+			if (rc < 0)
+				return config_err(
+					places->stage[i][k], rc, err, "%s: %s", s->name, why.msg);
+		}
+		path_derive(p);
+	}
+	return 0;
+}
+
+int paths_init(
+	struct paths *ps, struct config_node *node, const struct paths_env *env, struct err *err) {
+	struct places places = {0};
+	int rc = 0;
+
+	memset(ps, 0, sizeof(*ps));
+	if (node == NULL || config_kind(node) != CONFIG_MAP || config_count(node) == 0)
+		return err_set(err, -EINVAL,
+			"%s%spaths: must be a map of paths, such as "
+			"{forward: [...], reverse: [...]}",
+			node != NULL ? config_place(node) : "", node != NULL ? ": " : "");
+	if (config_count(node) > PATHS_MAX)
+		return config_err(node, -E2BIG, err, "paths: more than %d paths", PATHS_MAX);
+	for (size_t i = 0; rc == 0 && i < config_count(node); i++) {
+		struct path *p = &ps->path[ps->count++];
+
+		rc = path_read(p, config_key(node, i), config_at(node, i), places.stage[i], err);
+	}
+	if (rc == 0) {
+		ps->base_rtt_ns = path_delay_ns(paths_find(ps, "forward"))
+			+ path_delay_ns(paths_find(ps, "reverse"));
+		rc = paths_classes(ps, env, err);
+	}
+	if (rc == 0)
+		rc = paths_start(ps, &places, env, err);
+	if (rc < 0)
+		paths_fini(ps);
+	return rc;
+}
+
+void paths_fini(struct paths *ps) {
+	for (uint32_t i = 0; i < ps->count; i++) {
+		for (uint32_t k = 0; k < ps->path[i].stages; k++) {
+			struct path_stage *s = &ps->path[i].stage[k];
+
+			if (s->ops->fini != NULL)
+				s->ops->fini(s->state);
+			free(s->state);
+			s->state = NULL;
+		}
+		ps->path[i].stages = 0;
+	}
+	ps->count = 0;
+}
+
+struct path *paths_find(struct paths *ps, const char *name) {
+	for (uint32_t i = 0; i < ps->count; i++) {
+		if (strcmp(ps->path[i].name, name) == 0)
+			return &ps->path[i];
+	}
+	return NULL;
+}
+
+uint64_t path_min_delay_ns(const struct path *p) {
+	return path_delay_ns(p);
+}
+
+static double param_number(const struct param *param, const void *obj) {
+	const char *field = (const char *)obj + param->offset;
+
+	switch (param->type) {
+	case PARAM_TYPE_U64:
+		return (double)*(const uint64_t *)(const void *)field;
+	case PARAM_TYPE_F64:
+		return *(const double *)(const void *)field;
+	case PARAM_TYPE_BOOL:
+		return *(const bool *)(const void *)field;
+	case PARAM_TYPE_ENUM:
+		return *(const int *)(const void *)field;
+	case PARAM_TYPE_TEXT:
+	case PARAM_TYPE_LIMIT:
+		break;
+	}
+	return NAN;
+}
+
+int path_check(struct path *p, const char *key, const char *value, struct path_stage **stage,
+	const struct param **param, struct err *err) {
+	const char *dot = strrchr(key, '.');
+	size_t prefix = strlen(p->name) + 1;
+
+	*stage = NULL;
+	for (uint32_t i = 0; dot != NULL && i < p->stages; i++) {
+		const char *name = p->stage[i].name + prefix;
+
+		if (strlen(name) == (size_t)(dot - key) && strncmp(name, key, strlen(name)) == 0)
+			*stage = &p->stage[i];
+	}
+	if (*stage == NULL)
+		return err_set(err, -EINVAL, "%s: path %s has no such stage; write e.g. %s.rate",
+			key, p->name, p->stages > 0 ? p->stage[0].name + prefix : "link");
+	*param = param_find((*stage)->ops->params, dot + 1);
+	if (*param == NULL)
+		return err_set(err, -EINVAL, "%s: %s has no parameter '%s'", key,
+			(*stage)->ops->name, dot + 1);
+	if (!(*param)->live)
+		return err_set(err, -EINVAL, "%s: cannot be changed while running", key);
+
+	void *scratch = calloc(1, (*stage)->ops->state_size);
+	if (scratch == NULL)
+		return err_set(err, -ENOMEM, "%s: no memory", key);
+	int rc = param_set(*param, scratch, value, err);
+	free(scratch);
+	return rc;
+}
+
+int path_set(struct path *p, const char *key, const char *value, uint64_t now_ns, double *before,
+	double *after, struct err *err) {
+	struct path_stage *s;
+	const struct param *param;
+	int rc = path_check(p, key, value, &s, &param, err);
+
+	if (rc < 0)
+		return rc;
+	path_serve(p, now_ns);
+	*before = param_number(param, s->state);
+	rc = param_set(param, s->state, value, err);
+	if (rc < 0)
+		return rc;
+	*after = param_number(param, s->state);
+	if (s->ops->update != NULL)
+		s->ops->update(s->state, now_ns);
+	path_derive(p);
+	p->served_ns = NEVER_NS;
+	return 0;
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What paths report: link figures, interval records, the ledger.
+#include "path.h"
+
+#include "stage/link.h"
+
+// The i-th link of all paths in the order of the config, or NULL.
+static struct path_stage *paths_link(struct paths *ps, uint32_t i, struct path **path) {
+	for (uint32_t n = 0; n < ps->count; n++) {
+		for (uint32_t k = 0; k < ps->path[n].stages; k++) {
+			*path = &ps->path[n];
+			if (ps->path[n].stage[k].ops == &stage_link && i-- == 0)
+				return &ps->path[n].stage[k];
+		}
+	}
+	return NULL;
+}
+
+uint32_t paths_links(struct paths *ps) {
+	struct path *p;
+	uint32_t n = 0;
+
+	while (paths_link(ps, n, &p) != NULL)
+		n++;
+	return n;
+}
+
+static void paths_serve(struct paths *ps, uint64_t now_ns) {
+	for (uint32_t i = 0; i < ps->count; i++)
+		path_serve(&ps->path[i], now_ns);
+}
+
+void paths_measure(struct paths *ps, uint64_t now_ns) {
+	struct path_stage *s;
+	struct path *p;
+
+	paths_serve(ps, now_ns);
+	for (uint32_t i = 0; (s = paths_link(ps, i, &p)) != NULL; i++)
+		link_restart(s->state, LINK_RUN, now_ns);
+}
+
+static uint32_t saturate32(uint64_t v) {
+	return v > UINT32_MAX ? UINT32_MAX : (uint32_t)v;
+}
+
+void paths_interval(struct paths *ps, struct tel *links, uint64_t now_ns) {
+	struct path_stage *s;
+	struct path *p;
+
+	paths_serve(ps, now_ns);
+	for (uint32_t i = 0; (s = paths_link(ps, i, &p)) != NULL; i++) {
+		const struct link_peak *peak = link_peak(s->state, LINK_INTERVAL);
+		struct link_totals to = link_totals(s->state, now_ns);
+		struct link_figures f = link_figures(&peak->from, &to);
+		struct tel_links *r = tel_put(links);
+
+		if (r != NULL)
+			*r = (struct tel_links){
+				.ts_ns = now_ns,
+				.out_bytes = to.out_bytes - peak->from.out_bytes,
+				.rate_bps = link_rate_bps(s->state),
+				.link = i,
+				.out_pkts = saturate32(to.out_pkts - peak->from.out_pkts),
+				.drops = saturate32(to.drops - peak->from.drops),
+				.marks = saturate32(to.marks - peak->from.marks),
+				.queue_pkts = saturate32(link_queue(s->state).pkts),
+				.queue_max_pkts = saturate32(peak->queue_pkts),
+				.queue_mean_pkts = (float)f.queue_mean_pkts,
+				.queue_mean_bytes = (float)f.queue_mean_bytes,
+				.sojourn_mean_ns = saturate32((uint64_t)f.sojourn_mean_ns),
+				.sojourn_max_ns = saturate32(peak->sojourn_ns),
+			};
+		link_restart(s->state, LINK_INTERVAL, now_ns);
+	}
+}
+
+// "forward.link" is called "forward", "forward.link2" keeps its name.
+static const char *link_title(const struct path *p, const struct path_stage *s) {
+	for (const struct path_stage *o = p->stage; o < s; o++) {
+		if (o->ops == &stage_link)
+			return s->name;
+	}
+	return p->name;
+}
+
+void paths_summary(struct paths *ps, struct json *j, uint64_t now_ns) {
+	struct path_stage *s;
+	struct path *p;
+
+	paths_serve(ps, now_ns);
+	json_object(j, "links");
+	for (uint32_t i = 0; (s = paths_link(ps, i, &p)) != NULL; i++) {
+		const struct link_peak *peak = link_peak(s->state, LINK_RUN);
+		const struct hist *sojourn = link_sojourn(s->state);
+		struct link_totals to = link_totals(s->state, now_ns);
+		struct link_figures f = link_figures(&peak->from, &to);
+
+		json_object(j, link_title(p, s));
+		json_f64(j, "utilisation", f.utilisation);
+		json_f64(j, "queue_mean_pkts", f.queue_mean_pkts);
+		json_f64(j, "queue_mean_bytes", f.queue_mean_bytes);
+		json_f64(j, "queue_mean_ns", f.sojourn_mean_ns);
+		json_u64(j, "queue_max_pkts", peak->queue_pkts);
+		json_u64(j, "sojourn_p50_ns", hist_quantile(sojourn, 0.5));
+		json_u64(j, "sojourn_p99_ns", hist_quantile(sojourn, 0.99));
+		json_u64(j, "sojourn_max_ns", sojourn->max);
+		json_u64(j, "out_pkts", to.out_pkts - peak->from.out_pkts);
+		json_u64(j, "out_bytes", to.out_bytes - peak->from.out_bytes);
+		json_u64(j, "drops", to.drops - peak->from.drops);
+		json_u64(j, "marks", to.marks - peak->from.marks);
+		json_u64(j, "rate_bps", link_rate_bps(s->state));
+		json_close(j, '}');
+	}
+	json_close(j, '}');
+}
+
+static void json_count(struct json *j, const char *name, uint64_t pkts, uint64_t bytes) {
+	json_object(j, name);
+	json_u64(j, "pkts", pkts);
+	json_u64(j, "bytes", bytes);
+	json_close(j, '}');
+}
+
+bool paths_ledger(struct paths *ps, struct json *j) {
+	bool all = true;
+
+	json_object(j, "paths");
+	for (uint32_t i = 0; i < ps->count; i++) {
+		const struct path *p = &ps->path[i];
+		struct backlog inside = path_backlog(p);
+		bool balanced = path_balanced(p);
+
+		json_object(j, p->name);
+		json_bool(j, "balanced", balanced);
+		json_count(j, "in", p->in.pkts, p->in.bytes);
+		json_count(j, "out", p->out.pkts, p->out.bytes);
+		json_count(j, "inside", inside.pkts, inside.bytes);
+		json_object(j, "drops");
+		for (uint32_t r = DROP_NONE + 1; r < DROP_REASONS; r++) {
+			if (p->drop[r].pkts > 0)
+				json_count(j, drop_reason_name((enum drop_reason)r),
+					p->drop[r].pkts, p->drop[r].bytes);
+		}
+		json_close(j, '}');
+		json_close(j, '}');
+		all &= balanced;
+	}
+	json_close(j, '}');
+	return all;
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Constant one-way delay: departure = arrival + delay (+ the class's own extra delay).
+//
+// Packets of one delay class leave in the order they came, so each class is a FIFO and costs no
+// search; a small heap over the heads of the non-empty classes finds the next packet. Ties leave
+// in order of arrival.
+//
+// Reordering by design: a share `late` of the packets, drawn by this stage's own dice, waits
+// `late_by` longer and is overtaken by the others. Late packets are a second FIFO of their class.
+//
+// When the delay is lowered while running, packets already inside keep their departure and later
+// ones of the same FIFO do not overtake them: departure = max(departure before, arrival + delay).
+#include "stage.h"
+
+#include "rng.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+// The FIFO of one class.
+struct line {
+	struct pkt *head;
+	struct pkt *tail;
+	uint64_t delay_ns;
+	uint64_t last_ns; // departure of the packet pushed last
+};
+
+// A non-empty line; the head's departure is copied to keep the heap in few cache lines.
+struct head {
+	uint64_t release_ns;
+	struct line *line;
+};
+
+struct delay {
+	uint64_t delay_ns;
+	double late;
+	uint64_t late_by_ns;
+
+	uint32_t heads;
+	uint32_t classes;
+	uint64_t pkts;
+	uint64_t bytes;
+	uint64_t late_threshold;
+	struct head *heap; // binary, smallest first
+	struct line *line; // one per class, then one per class for late packets
+	const struct stage_env *env;
+	struct rng rng;
+};
+
+static const struct param params[] = {
+	{"delay", NULL, "one-way propagation delay", UNIT_TIME_NS,
+		PARAM_U64(struct delay, delay_ns), 0, 60e9, .live = true},
+	{"late", "0%", "share of packets that wait longer and are overtaken", UNIT_RATIO,
+		PARAM_F64(struct delay, late), 0, 1, .live = true},
+	{"late_by", "0ms", "how much longer", UNIT_TIME_NS, PARAM_U64(struct delay, late_by_ns), 0,
+		60e9, .live = true},
+	PARAM_END,
+};
+
+static void delay_update(void *self, uint64_t now_ns) {
+	struct delay *d = self;
+
+	d->late_threshold = rng_threshold(d->late);
+	for (uint32_t i = 0; i < d->classes; i++) {
+		const uint64_t *extra = d->env->class_extra_ns;
+
+		d->line[i].delay_ns = d->delay_ns + (extra != NULL ? extra[i] : 0);
+		d->line[d->classes + i].delay_ns = d->line[i].delay_ns + d->late_by_ns;
+	}
+}
+
+static int delay_init(void *self, const struct stage_env *env, struct err *err) {
+	struct delay *d = self;
+
+	d->env = env;
+	d->classes = env->class_extra_ns != NULL && env->class_count > 0 ? env->class_count : 1;
+	d->heap = calloc(2 * (size_t)d->classes, sizeof(*d->heap));
+	d->line = calloc(2 * (size_t)d->classes, sizeof(*d->line));
+	if (d->heap == NULL || d->line == NULL)
+		return err_set(err, -ENOMEM, "no memory for %u delay classes", d->classes);
+	rng_init(&d->rng, env->run_seed, env->name);
+	delay_update(self, 0);
+	return 0;
+}
+
+static void delay_fini(void *self) {
+	struct delay *d = self;
+
+	free(d->heap);
+	free(d->line);
+}
+
+// Does a leave before b? Departure, then arrival, then the order into the path.
+static inline bool head_before(const struct head *a, const struct head *b) {
+	if (a->release_ns != b->release_ns)
+		return a->release_ns < b->release_ns;
+	if (a->line->head->arrival_ns != b->line->head->arrival_ns)
+		return a->line->head->arrival_ns < b->line->head->arrival_ns;
+	return (int32_t)(a->line->head->id - b->line->head->id) < 0;
+}
+
+// Puts h where the root was and lets it sink.
+static void heap_sink(struct head *heap, uint32_t n, struct head h) {
+	uint32_t i = 0;
+
+	for (uint32_t child = 1; child < n; child = 2 * i + 1) {
+		if (child + 1 < n && head_before(&heap[child + 1], &heap[child]))
+			child++;
+		if (!head_before(&heap[child], &h))
+			break;
+		heap[i] = heap[child];
+		i = child;
+	}
+	heap[i] = h;
+}
+
+// Adds h at the end and lets it rise.
+static void heap_rise(struct head *heap, uint32_t i, struct head h) {
+	while (i > 0 && head_before(&h, &heap[(i - 1) / 2])) {
+		heap[i] = heap[(i - 1) / 2];
+		i = (i - 1) / 2;
+	}
+	heap[i] = h;
+}
+
+static void delay_push(void *self, struct pkt *p, uint64_t now_ns, struct pkt_list *drops) {
+	struct delay *d = self;
+	struct line *line = &d->line[p->delay_class < d->classes ? p->delay_class : 0];
+
+	if (d->late_threshold > 0 && rng_below(&d->rng, d->late_threshold))
+		line += d->classes;
+	if (d->pkts >= d->env->max_pkts) {
+		pkt_drop(drops, p, DROP_DELAY_FULL);
+		return;
+	}
+	p->next = NULL;
+	p->release_ns = time_max(line->last_ns, p->arrival_ns + line->delay_ns);
+	line->last_ns = p->release_ns;
+	d->pkts++;
+	d->bytes += p->size_bytes;
+	if (line->head != NULL) {
+		line->tail->next = p;
+		line->tail = p;
+		return;
+	}
+	line->head = p;
+	line->tail = p;
+	heap_rise(d->heap, d->heads++, (struct head){p->release_ns, line});
+}
+
+static struct pkt *delay_pop(void *self, uint64_t now_ns, struct pkt_list *drops) {
+	struct delay *d = self;
+
+	if (d->heads == 0 || d->heap[0].release_ns > now_ns)
+		return NULL;
+
+	struct line *line = d->heap[0].line;
+	struct pkt *p = line->head;
+
+	line->head = p->next;
+	d->pkts--;
+	d->bytes -= p->size_bytes;
+	p->arrival_ns = p->release_ns;
+	p->next = NULL;
+	if (line->head != NULL) {
+		struct head h = {line->head->release_ns, line};
+
+		// Packets wait long enough here to leave the caches.
+		__builtin_prefetch(line->head->next);
+		if (d->heads == 1)
+			d->heap[0] = h;
+		else
+			heap_sink(d->heap, d->heads, h);
+	} else if (--d->heads > 0) {
+		heap_sink(d->heap, d->heads, d->heap[d->heads]);
+	}
+	return p;
+}
+
+static uint64_t delay_next_ns(const void *self) {
+	const struct delay *d = self;
+
+	return d->heads == 0 ? NEVER_NS : d->heap[0].release_ns;
+}
+
+static struct backlog delay_backlog(const void *self) {
+	const struct delay *d = self;
+
+	return (struct backlog){.pkts = d->pkts, .bytes = d->bytes};
+}
+
+// Known as soon as the parameters are read: extra delays only add to it.
+static uint64_t delay_min_delay_ns(const void *self) {
+	const struct delay *d = self;
+
+	return d->delay_ns;
+}
+
+static uint64_t delay_max_delay_ns(const void *self) {
+	const struct delay *d = self;
+	uint64_t max_ns = 0;
+
+	for (uint32_t i = 0; i < 2 * d->classes; i++)
+		max_ns = time_max(max_ns, d->line[i].delay_ns);
+	return max_ns;
+}
+
+const struct stage_ops stage_delay = {
+	.name = "delay",
+	.summary = "constant one-way delay, per flow group if wanted, with late packets",
+	.params = params,
+	.state_size = sizeof(struct delay),
+	.init = delay_init,
+	.fini = delay_fini,
+	.push = delay_push,
+	.pop = delay_pop,
+	.next_ns = delay_next_ns,
+	.backlog = delay_backlog,
+	.update = delay_update,
+	.min_delay_ns = delay_min_delay_ns,
+	.max_delay_ns = delay_max_delay_ns,
+};

@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A link: one queue discipline and a serialiser.
+//
+// The serialiser is a virtual finish time (as in GCRA, ITU-T I.371), not a token bucket: no burst,
+// and an exact rate in the long run.
+//
+//	start     = max(arrival, end of the frame before)
+//	departure = start + (size - FCS + overhead) * 8 / rate
+//
+// Times are whole nanoseconds plus a fraction of 2^-40 ns that is carried from frame to frame, so
+// a busy link's rate is off only by the rounding of ns per byte: below 1e-10 up to 1 Tbit/s.
+//
+// `overhead` counts per frame on top of the frame without FCS: with the default of 24 B (FCS,
+// preamble, start delimiter, gap) a rate of 10 Gbit/s is 10GbE on the wire, where a frame of
+// 1514 B takes 1538 B. 0 makes the rate one of frames without FCS.
+//
+// Logical time: the queue gives up a packet at the moment the wire becomes free, and sees that
+// moment, however late the loop runs. A departure at the time of an arrival comes first. The queue
+// does not hold the frame on the wire. A new rate applies from the next frame; limits in BDP or
+// time stay as they were resolved at the start.
+//
+// Backlog over time costs one addition per event: the integral up to t is
+// q(t) t - sum of t_i over arrivals + sum of t_i over departures from the queue, modulo 2^128.
+#include "link.h"
+
+#include "rng.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define FRAC_BITS 40
+#define FRAC_MASK ((UINT64_C(1) << FRAC_BITS) - 1)
+#define FCS_BYTES 4u
+
+struct link {
+	uint64_t rate_bps;
+	uint64_t overhead_bytes;
+
+	// The wire.
+	uint64_t byte_ns; // per byte, in 2^-40 ns
+	uint64_t free_ns; // end of the frame on the wire, or of the last one
+	uint64_t free_frac;
+	struct pkt *wire; // the frame being sent; NULL: idle
+	struct pkt_list out; // sent, not yet taken
+
+	// The queue.
+	const struct aqm_ops *aqm;
+	void *q;
+	uint64_t queue_pkts, queue_bytes;
+	link_u128 moment_pkts, moment_bytes; // sum over arrivals - sum over departures of n_i t_i
+
+	// Totals.
+	uint64_t out_pkts, out_bytes;
+	uint64_t dequeued, sojourn_ns;
+	uint64_t drops, marks;
+	uint64_t wire_bytes; // started, overhead included
+	uint64_t sending_bps; // rate of the frame on the wire
+	uint64_t rate_now_bps; // what `capacity` counts since rate_since_ns
+	uint64_t rate_since_ns;
+	link_u128 capacity;
+
+	const struct stage_env *env;
+	struct tel *tel; // NULL: off
+	struct link_peak peak[LINK_WINDOWS];
+	struct hist sojourn;
+};
+
+static const struct param params[] = {
+	{"rate", NULL, "bits per second on the wire", UNIT_RATE_BPS,
+		PARAM_U64(struct link, rate_bps), 1e3, 1e12, .live = true},
+	{"overhead", "24B", "per frame, on top of the frame without FCS", UNIT_BYTES,
+		PARAM_U64(struct link, overhead_bytes), 0, 1000},
+	PARAM_END,
+};
+
+static const char *const also[] = {"queue", NULL};
+
+static int link_configure(void *self, struct config_node *node, struct err *err) {
+	struct link *l = self;
+	struct config_node *queue = node != NULL ? config_get(node, "queue") : NULL;
+	struct config_node *queue_params = NULL;
+	const char *name = "fifo";
+	int rc;
+
+	if (queue != NULL) {
+		rc = config_plugin(queue, "queue", &name, &queue_params, err);
+		if (rc < 0)
+			return rc;
+	} else if (node != NULL) {
+		config_add(node, "queue", name);
+	}
+	l->aqm = aqm_find(name);
+	if (l->aqm == NULL)
+		return config_err(queue, -EINVAL, err,
+			"queue: there is no '%s'; see --list aqm for the ones there are", name);
+	l->q = calloc(1, l->aqm->state_size);
+	if (l->q == NULL)
+		return err_set(err, -ENOMEM, "no memory for a queue");
+	return config_params(queue_params, name, l->aqm->params, NULL, l->q, err);
+}
+
+// Round to nearest: 8e9 ns per bit/s, times 2^40.
+static uint64_t link_byte_ns(uint64_t rate_bps) {
+	link_u128 scaled = (link_u128)(8 * NS_PER_S) << FRAC_BITS;
+
+	return (uint64_t)((scaled + rate_bps / 2) / rate_bps);
+}
+
+static void link_update(void *self, uint64_t now_ns) {
+	struct link *l = self;
+
+	l->capacity += (link_u128)l->rate_now_bps * time_since(now_ns, l->rate_since_ns);
+	l->rate_since_ns = now_ns;
+	l->rate_now_bps = l->rate_bps;
+	l->byte_ns = link_byte_ns(l->rate_bps);
+}
+
+static int link_init(void *self, const struct stage_env *env, struct err *err) {
+	struct link *l = self;
+	struct rng seed;
+	int rc;
+
+	if (l->aqm == NULL && (rc = link_configure(self, NULL, err)) < 0)
+		return rc;
+	rng_init(&seed, env->run_seed, env->name);
+	struct aqm_env aqm_env = {
+		.rate_bps = l->rate_bps,
+		.base_rtt_ns = env->base_rtt_ns,
+		.overhead_bytes =
+			l->overhead_bytes > FCS_BYTES ? (uint32_t)l->overhead_bytes - FCS_BYTES : 0,
+		.mtu_bytes = env->mtu_bytes,
+		.seed = rng_u64(&seed),
+	};
+	l->env = env;
+	l->tel = env->tel_packets;
+	link_update(self, 0);
+	return l->aqm->init(l->q, &aqm_env, err);
+}
+
+static void link_fini(void *self) {
+	struct link *l = self;
+
+	if (l->q != NULL && l->aqm->fini != NULL)
+		l->aqm->fini(l->q);
+	free(l->q);
+}
+
+static uint32_t saturate32(uint64_t v) {
+	return v > UINT32_MAX ? UINT32_MAX : (uint32_t)v;
+}
+
+// Is there a stream to tell? It may be opened after the link was made.
+static inline bool link_telling(const struct link *l) {
+	return l->tel != NULL && l->tel->ring != NULL;
+}
+
+__attribute__((noinline)) static void link_tell(const struct link *l, enum tel_packet_event event,
+	const struct pkt *p, uint64_t ts_ns, enum drop_reason reason) {
+	const struct tel_run *run = l->env->tel_run;
+
+	if (run != NULL && run->level < 3 && (run->level < 2 || !tel_flow_sampled(run, p->flow_id)))
+		return;
+
+	struct tel_packets *r = tel_put(l->tel);
+
+	if (r == NULL)
+		return;
+	*r = (struct tel_packets){
+		.ts_ns = ts_ns,
+		.flow_id = p->flow_id,
+		.pkt_id = p->id,
+		.queue_bytes = saturate32(l->queue_bytes),
+		.sojourn_ns = saturate32(time_since(ts_ns, p->arrival_ns)),
+		.size_bytes = p->size_bytes,
+		.event = (uint8_t)event,
+		.reason = (uint8_t)reason,
+		.link = l->env->link_index,
+		.ecn = p->ecn,
+	};
+}
+
+// p came into the queue (n = 1) or left it (n = -1) at t_ns.
+static inline void queue_count(struct link *l, const struct pkt *p, uint64_t t_ns, int n) {
+	if (n > 0) {
+		l->queue_pkts++;
+		l->queue_bytes += p->size_bytes;
+		l->moment_pkts += t_ns;
+		l->moment_bytes += (link_u128)t_ns * p->size_bytes;
+	} else {
+		l->queue_pkts--;
+		l->queue_bytes -= p->size_bytes;
+		l->moment_pkts -= t_ns;
+		l->moment_bytes -= (link_u128)t_ns * p->size_bytes;
+	}
+}
+
+// Counts what the discipline has just put on the list of drops.
+__attribute__((noinline)) static void link_dropped(
+	struct link *l, const struct pkt *first, uint64_t t_ns) {
+	for (const struct pkt *p = first; p != NULL; p = p->next) {
+		queue_count(l, p, t_ns, -1);
+		l->drops++;
+		if (link_telling(l))
+			link_tell(l, TEL_DROP, p, t_ns, p->drop_reason);
+	}
+}
+
+// The wire is free at t_ns: the discipline picks the next frame.
+static inline void link_send(struct link *l, uint64_t t_ns, struct pkt_list *drops) {
+	uint32_t before = drops->count;
+	const struct pkt *last = drops->tail;
+	struct pkt *p = l->aqm->dequeue(l->q, t_ns, drops);
+
+	if (__builtin_expect(drops->count != before, 0))
+		link_dropped(l, before > 0 ? last->next : drops->head, t_ns);
+	l->wire = p;
+	if (p == NULL)
+		return;
+
+	uint64_t sojourn_ns = time_since(t_ns, p->arrival_ns);
+	uint64_t bytes = p->size_bytes + l->overhead_bytes - FCS_BYTES;
+	link_u128 end = (link_u128)bytes * l->byte_ns + l->free_frac;
+
+	l->free_ns = t_ns + (uint64_t)(end >> FRAC_BITS);
+	l->free_frac = (uint64_t)end & FRAC_MASK;
+	l->wire_bytes += bytes;
+	l->sending_bps = l->rate_now_bps;
+	l->dequeued++;
+	l->sojourn_ns += sojourn_ns;
+	hist_add(&l->sojourn, sojourn_ns);
+	if (sojourn_ns > l->peak[LINK_INTERVAL].sojourn_ns)
+		l->peak[LINK_INTERVAL].sojourn_ns = sojourn_ns;
+	queue_count(l, p, t_ns, -1);
+	if (p->flags & PKT_MARKED) {
+		p->flags &= (uint8_t)~PKT_MARKED;
+		l->marks++;
+		if (link_telling(l))
+			link_tell(l, TEL_MARK, p, t_ns, DROP_NONE);
+	}
+	if (link_telling(l))
+		link_tell(l, TEL_DEQUEUE, p, t_ns, DROP_NONE);
+}
+
+// The frame on the wire has left; the next one starts at that moment.
+static inline struct pkt *link_sent(struct link *l, struct pkt_list *drops) {
+	struct pkt *p = l->wire;
+
+	p->arrival_ns = l->free_ns;
+	l->out_pkts++;
+	l->out_bytes += p->size_bytes;
+	if (l->queue_pkts > 0)
+		link_send(l, l->free_ns, drops);
+	else
+		l->wire = NULL;
+	return p;
+}
+
+void link_serve(void *self, uint64_t now_ns, struct pkt_list *drops) {
+	struct link *l = self;
+
+	while (l->wire != NULL && l->free_ns <= now_ns)
+		pkt_list_push(&l->out, link_sent(l, drops));
+}
+
+static void link_push(void *self, struct pkt *p, uint64_t now_ns, struct pkt_list *drops) {
+	struct link *l = self;
+	uint64_t t_ns = p->arrival_ns;
+
+	link_serve(l, t_ns, drops);
+
+	uint32_t before = drops->count;
+	const struct pkt *last = drops->tail;
+
+	queue_count(l, p, t_ns, 1);
+	l->aqm->enqueue(l->q, p, t_ns, drops);
+	if (__builtin_expect(drops->count != before, 0))
+		link_dropped(l, before > 0 ? last->next : drops->head, t_ns);
+	if (link_telling(l) && (drops->count == before || drops->tail != p))
+		link_tell(l, TEL_ENQUEUE, p, t_ns, DROP_NONE);
+	if (l->wire == NULL) {
+		// A packet may come in after the link was served beyond its arrival.
+		if (t_ns > l->free_ns)
+			l->free_frac = 0;
+		link_send(l, time_max(t_ns, l->free_ns), drops);
+	}
+	for (uint32_t w = 0; w < LINK_WINDOWS; w++) {
+		if (l->queue_pkts > l->peak[w].queue_pkts)
+			l->peak[w].queue_pkts = l->queue_pkts;
+	}
+}
+
+static struct pkt *link_pop(void *self, uint64_t now_ns, struct pkt_list *drops) {
+	struct link *l = self;
+
+	if (l->out.head != NULL)
+		return l->out.head->arrival_ns <= now_ns ? pkt_list_pop(&l->out) : NULL;
+	if (l->wire == NULL || l->free_ns > now_ns)
+		return NULL;
+	return link_sent(l, drops);
+}
+
+static uint64_t link_next_ns(const void *self) {
+	const struct link *l = self;
+
+	if (l->out.head != NULL)
+		return l->out.head->arrival_ns;
+	return l->wire != NULL ? l->free_ns : NEVER_NS;
+}
+
+// Asks the discipline, so that the ledger does not rest on the link's own counts.
+static struct backlog link_backlog(const void *self) {
+	const struct link *l = self;
+	struct backlog b = l->aqm->backlog(l->q);
+
+	b.pkts += l->out.count + (l->wire != NULL);
+	b.bytes += l->out.bytes + (l->wire != NULL ? l->wire->size_bytes : 0);
+	return b;
+}
+
+struct link_totals link_totals(const void *self, uint64_t now_ns) {
+	const struct link *l = self;
+	double unsent_ns = l->wire != NULL ? (double)time_since(l->free_ns, now_ns) : 0.0;
+
+	return (struct link_totals){
+		.at_ns = now_ns,
+		.out_pkts = l->out_pkts,
+		.out_bytes = l->out_bytes,
+		.dequeued = l->dequeued,
+		.sojourn_ns = l->sojourn_ns,
+		.drops = l->drops,
+		.marks = l->marks,
+		.queue_pkt_ns = (link_u128)now_ns * l->queue_pkts - l->moment_pkts,
+		.queue_byte_ns = (link_u128)now_ns * l->queue_bytes - l->moment_bytes,
+		.capacity = l->capacity
+			+ (link_u128)l->rate_now_bps * time_since(now_ns, l->rate_since_ns),
+		.wire_bits = 8.0 * (double)l->wire_bytes - unsent_ns * (double)l->sending_bps / 1e9,
+	};
+}
+
+struct link_figures link_figures(const struct link_totals *from, const struct link_totals *to) {
+	double ns = (double)time_since(to->at_ns, from->at_ns);
+	double capacity_bits = (double)(to->capacity - from->capacity) / 1e9;
+	uint64_t dequeued = to->dequeued - from->dequeued;
+	struct link_figures f = {0};
+
+	if (capacity_bits > 0) {
+		f.utilisation = (to->wire_bits - from->wire_bits) / capacity_bits;
+		// A frame that started before the rate was lowered; the last bits of a double.
+		f.utilisation = f.utilisation > 1 ? 1 : f.utilisation < 0 ? 0 : f.utilisation;
+	}
+	if (ns > 0) {
+		f.queue_mean_pkts = (double)(to->queue_pkt_ns - from->queue_pkt_ns) / ns;
+		f.queue_mean_bytes = (double)(to->queue_byte_ns - from->queue_byte_ns) / ns;
+	}
+	if (dequeued > 0)
+		f.sojourn_mean_ns = (double)(to->sojourn_ns - from->sojourn_ns) / (double)dequeued;
+	return f;
+}
+
+const struct link_peak *link_peak(const void *self, enum link_window w) {
+	const struct link *l = self;
+
+	return &l->peak[w];
+}
+
+void link_restart(void *self, enum link_window w, uint64_t now_ns) {
+	struct link *l = self;
+
+	l->peak[w] = (struct link_peak){
+		.queue_pkts = l->queue_pkts,
+		.from = link_totals(l, now_ns),
+	};
+	if (w == LINK_RUN)
+		hist_reset(&l->sojourn);
+}
+
+const struct hist *link_sojourn(const void *self) {
+	const struct link *l = self;
+
+	return &l->sojourn;
+}
+
+struct backlog link_queue(const void *self) {
+	const struct link *l = self;
+
+	return (struct backlog){.pkts = l->queue_pkts, .bytes = l->queue_bytes};
+}
+
+uint64_t link_rate_bps(const void *self) {
+	const struct link *l = self;
+
+	return l->rate_bps;
+}
+
+const struct stage_ops stage_link = {
+	.name = "link",
+	.summary = "a queue and a serialiser of constant rate",
+	.params = params,
+	.also = also,
+	.state_size = sizeof(struct link),
+	.configure = link_configure,
+	.init = link_init,
+	.fini = link_fini,
+	.push = link_push,
+	.pop = link_pop,
+	.next_ns = link_next_ns,
+	.backlog = link_backlog,
+	.update = link_update,
+};

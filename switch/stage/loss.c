@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Random loss: each packet is dropped with probability `rate`, independent of all others
+// (Bernoulli). Packets that survive leave at the moment they came.
+//
+// One draw per packet whatever the rate, so that changing the rate of a run keeps the dice of the
+// packets: what is lost at 1 % is also lost at 2 %.
+#include "stage.h"
+
+#include "rng.h"
+
+struct loss {
+	double rate;
+
+	uint64_t threshold;
+	struct rng rng;
+	struct pkt_list out;
+};
+
+static const struct param params[] = {
+	{"rate", NULL, "share of packets that are lost", UNIT_RATIO, PARAM_F64(struct loss, rate),
+		0, 1, .live = true},
+	PARAM_END,
+};
+
+static void loss_update(void *self, uint64_t now_ns) {
+	struct loss *l = self;
+
+	l->threshold = rng_threshold(l->rate);
+}
+
+static int loss_init(void *self, const struct stage_env *env, struct err *err) {
+	struct loss *l = self;
+
+	rng_init(&l->rng, env->run_seed, env->name);
+	loss_update(self, 0);
+	return 0;
+}
+
+static void loss_push(void *self, struct pkt *p, uint64_t now_ns, struct pkt_list *drops) {
+	struct loss *l = self;
+	uint64_t dice = rng_u64(&l->rng);
+
+	if (dice < l->threshold || l->threshold == UINT64_MAX)
+		pkt_drop(drops, p, DROP_LOSS);
+	else
+		pkt_list_push(&l->out, p);
+}
+
+static struct pkt *loss_pop(void *self, uint64_t now_ns, struct pkt_list *drops) {
+	struct loss *l = self;
+
+	if (l->out.head == NULL || l->out.head->arrival_ns > now_ns)
+		return NULL;
+	return pkt_list_pop(&l->out);
+}
+
+static uint64_t loss_next_ns(const void *self) {
+	const struct loss *l = self;
+
+	return l->out.head == NULL ? NEVER_NS : l->out.head->arrival_ns;
+}
+
+static struct backlog loss_backlog(const void *self) {
+	const struct loss *l = self;
+
+	return (struct backlog){.pkts = l->out.count, .bytes = l->out.bytes};
+}
+
+const struct stage_ops stage_loss = {
+	.name = "loss",
+	.summary = "independent random loss",
+	.params = params,
+	.state_size = sizeof(struct loss),
+	.init = loss_init,
+	.push = loss_push,
+	.pop = loss_pop,
+	.next_ns = loss_next_ns,
+	.backlog = loss_backlog,
+	.update = loss_update,
+};

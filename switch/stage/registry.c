@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The list of stages.
+#include "stage.h"
+
+#include <string.h>
+
+extern const struct stage_ops stage_delay;
+extern const struct stage_ops stage_link;
+extern const struct stage_ops stage_loss;
+
+const struct stage_ops *const stage_all[] = {
+	&stage_link,
+	&stage_delay,
+	&stage_loss,
+	NULL,
+};
+
+const struct stage_ops *stage_find(const char *name) {
+	for (size_t i = 0; stage_all[i] != NULL; i++) {
+		if (strcmp(stage_all[i]->name, name) == 0)
+			return stage_all[i];
+	}
+	return NULL;
+}
