@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Hierarchical timing wheel with exact order.
 //
-// Three levels of 1024 slots: 512 ns, 0.52 ms and 0.54 s wide, so the horizon is 550 s; a later
-// timer waits in the last slot and is filed again. Timers are handed out by exact expiry, ties in
-// the order they were armed, whatever the slot width: a slot is sorted when it is opened.
-// Arming is O(1); a timer beyond 0.5 ms is moved once or twice on its way down. There is no
+// Three levels of 1024 slots: 512 ns, 0.52 ms and 0.54 s wide, 550 s in all; a timer beyond the
+// present 550 s waits on a list of its own. Timers are handed out by exact expiry, ties in the
+// order they were armed, whatever the slot width: a slot is sorted when it is opened. Arming is
+// O(1); a timer beyond the present 0.52 ms is moved once or twice on its way down. There is no
 // cancel: the owner keeps its own deadline and ignores, or arms again, a timer that fires early.
+//
+// Time moves forward with wheel_pop (to now_ns) and wheel_next_ns (to limit_ns at most). Arming
+// behind it is correct but costs a search of the open slot, so pass wheel_next_ns the time of the
+// next other event, not the end of the world.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
 
 #define WHEEL_LEVELS 3
-#define WHEEL_SLOTS 1024
+#define WHEEL_SLOT_BITS 10
+#define WHEEL_SLOTS (1 << WHEEL_SLOT_BITS)
 #define WHEEL_SLOT_SHIFT 9 // 512 ns
 
 // Intrusive; owned by the wheel from wheel_arm until wheel_pop returns it.
@@ -20,17 +25,24 @@ struct timer {
 	uint64_t expires_ns;
 };
 
+// A list in the order of arming; tail points to where the next one goes.
 struct wheel_slot {
 	struct timer *head;
-	struct timer *tail;
+	struct timer **tail;
 };
 
+// Points into itself: not to be moved after wheel_init. All fields are private.
 struct wheel {
-	uint64_t now_slot; // level 0 slot that is open
+	uint64_t now_slot; // level 0 slot that is open, counted from time 0
+	uint64_t next_slot; // the next filed slot, of any level, begins here or later
 	struct timer *ready; // sorted, from the open slot and before
+	struct timer *ready_last;
+	struct timer *ahead; // being fetched into the cache; NULL: none
 	uint64_t armed; // timers inside
+	uint64_t summary[WHEEL_LEVELS]; // which words of map are not 0
 	uint64_t map[WHEEL_LEVELS][WHEEL_SLOTS / 64]; // which slots are not empty
 	struct wheel_slot slot[WHEEL_LEVELS][WHEEL_SLOTS];
+	struct wheel_slot far;
 };
 
 void wheel_init(struct wheel *w, uint64_t now_ns);
@@ -38,6 +50,6 @@ void wheel_init(struct wheel *w, uint64_t now_ns);
 void wheel_arm(struct wheel *w, struct timer *t, uint64_t expires_ns);
 // The earliest timer with expires_ns <= now_ns, or NULL.
 struct timer *wheel_pop(struct wheel *w, uint64_t now_ns);
-// Exact expiry of the earliest timer if it is at or before limit_ns, else limit_ns + 1 at most;
-// NEVER_NS when the wheel is empty. Never later than the true next expiry.
+// Exact expiry of the earliest timer if it is at or before limit_ns, else limit_ns + 1; NEVER_NS
+// when the wheel is empty.
 uint64_t wheel_next_ns(struct wheel *w, uint64_t limit_ns);
