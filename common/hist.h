@@ -12,7 +12,7 @@ struct hist {
 	uint64_t total;
 	uint64_t sum;
 	uint64_t max;
-	uint32_t count[HIST_BUCKETS];
+	uint64_t count[HIST_BUCKETS]; // 32 bits would wrap after minutes at line rate
 };
 
 static inline uint32_t hist_bucket(uint64_t v) {
@@ -21,7 +21,8 @@ static inline uint32_t hist_bucket(uint64_t v) {
 	if (v < (1u << HIST_SUB_BITS))
 		return (uint32_t)v;
 	uint32_t shift = 63u - (uint32_t)__builtin_clzll(v) - HIST_SUB_BITS;
-	return (uint32_t)(((shift + 1) << HIST_SUB_BITS) + ((v >> shift) & ((1u << HIST_SUB_BITS) - 1)));
+	return (uint32_t)(((shift + 1) << HIST_SUB_BITS)
+		+ ((v >> shift) & ((1u << HIST_SUB_BITS) - 1)));
 }
 
 static inline void hist_add(struct hist *h, uint64_t v) {
@@ -33,7 +34,8 @@ static inline void hist_add(struct hist *h, uint64_t v) {
 }
 
 void hist_reset(struct hist *h);
-// Value below which a share q (0..1) of the samples lies, the middle of its bucket; 0 if empty.
+// The least sample with at least a share q (0..1) of all at or below it, given as the middle of its
+// bucket and never above the largest sample; 0 if empty.
 uint64_t hist_quantile(const struct hist *h, double q);
 double hist_mean(const struct hist *h);
 // Smallest value of a bucket, for writing a distribution out.
