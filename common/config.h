@@ -17,14 +17,16 @@ struct config; // a whole document; owns its nodes
 struct config_node; // one scalar, map or list in it
 
 // Reads a file ("-": standard input) or text. NULL and one sentence on error: a missing file, bad
-// YAML, a duplicate key, a key that is not a scalar, an alias, more than one document.
+// YAML, a duplicate key, a key that is not a scalar, an anchor, alias or tag, more than one
+// document, more than 32 levels, 1024 entries in a map or 4 MiB.
 struct config *config_load(const char *path, struct err *err);
 struct config *config_parse(const char *name, const char *text, size_t len, struct err *err);
 void config_free(struct config *c);
 
 // -o path.to.key=value. A list is entered by number ("flows.0.count") or, for a list of one-key
-// maps, by that key ("paths.forward.link.rate"). The value may be any YAML flow text. Missing map
-// keys are created; a missing list item is an error.
+// maps, by that key ("paths.forward.link.rate"); two such keys in a list need the number. A bare
+// plug-in name is entered by itself ("queue: fifo" as "queue.fifo.limit"). The value may be any YAML
+// flow text. Missing map keys are created; a missing list item is an error.
 int config_override(struct config *c, const char *assignment, struct err *err);
 
 struct config_node *config_root(struct config *c);
@@ -39,7 +41,12 @@ struct config_node *config_get(struct config_node *map, const char *key);
 size_t config_count(const struct config_node *n);
 const char *config_key(const struct config_node *map, size_t i);
 struct config_node *config_at(struct config_node *n, size_t i); // marks the entry as read
-// Adds key: text to a map (used for resolved defaults).
+// Value of a map's key like config_get, made as an empty map if it is missing or empty: reading its
+// parameters then writes their defaults into the tree.
+struct config_node *config_section(struct config_node *map, const char *key);
+// Marks everything below n (may be NULL) as read: a section for another program.
+void config_skip(struct config_node *n);
+// Adds key: text to a map that does not have the key (used for resolved defaults).
 void config_add(struct config_node *map, const char *key, const char *text);
 
 // Reads every parameter of `table` from the map `n` (NULL or an empty scalar: all defaults) into
@@ -48,8 +55,9 @@ void config_add(struct config_node *map, const char *key, const char *text);
 // `what` names the section for "what: rate is required".
 int config_params(struct config_node *n, const char *what, const struct param *table,
 	const char *const *also, void *obj, struct err *err);
-// For {name: {params...}} or a bare "name": returns the name and its params (NULL if none).
-// Used for queue, cc, stages. A map with more than one key is an error.
+// For {name: {params...}} or a bare "name": returns the name and its params, an empty map if none
+// were written. Used for queue, cc, stages. A map with more than one key is an error, and so is no
+// n at all: "queue is required".
 int config_plugin(struct config_node *n, const char *what, const char **name,
 	struct config_node **params, struct err *err);
 // An error at a node: sets "place: sentence" and returns rc.

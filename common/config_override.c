@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// -o path.to.key=value
+#include "config_node.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Where the walk along the path is.
+struct walk {
+	struct config *doc;
+	const char *source; // "-o path=value"
+	char part[CONFIG_KEY_MAX + 1]; // the next step
+	const char *done; // the path up to here, for messages
+	int done_len;
+	int levels;
+	struct config_node **slot;
+	struct err *err;
+};
+
+static struct config_node *empty_scalar(struct walk *w) {
+	struct config_node *n = config_node_new(w->doc, CONFIG_SCALAR, w->source, 0, 0);
+
+	n->text = "";
+	return n;
+}
+
+static int step_map(struct walk *w, struct config_node *map) {
+	struct config_entry *e = config_entry_find(map, w->part);
+
+	if (e == NULL) {
+		if (map->count >= CONFIG_MAP_MAX)
+			return err_set(w->err, -EINVAL, "%s: a map may have %d entries, not more",
+				w->source, CONFIG_MAP_MAX);
+		e = config_entry_add(
+			map, config_copy(w->doc, w->part, strlen(w->part)), empty_scalar(w));
+		e->source = w->source;
+		e->line = 0;
+	}
+	w->slot = &e->value;
+	return 0;
+}
+
+static int step_number(struct walk *w, const struct config_node *list) {
+	unsigned long i = strtoul(w->part, NULL, 10);
+
+	if (strlen(w->part) > 9 || i >= list->count)
+		return err_set(w->err, -EINVAL, "%s: there is no %.*s%s%s, the list has %zu items",
+			w->source, w->done_len, w->done, w->done_len > 0 ? "." : "", w->part,
+			list->count);
+	w->slot = &list->entry[i].value;
+	return 0;
+}
+
+// {link: {...}} and a bare "link" are both the item called link.
+static bool is_called(const struct config_node *item, const char *name) {
+	if (item->kind == CONFIG_SCALAR)
+		return strcmp(item->text, name) == 0;
+	return item->kind == CONFIG_MAP && item->count == 1
+		&& strcmp(item->entry[0].key, name) == 0;
+}
+
+static int step_name(struct walk *w, const struct config_node *list) {
+	size_t found = list->count, found_count = 0;
+
+	for (size_t i = list->count; i-- > 0;) {
+		if (is_called(list->entry[i].value, w->part)) {
+			found = i;
+			found_count++;
+		}
+	}
+	if (found_count == 0)
+		return err_set(w->err, -EINVAL, "%s: the list %.*s has no item called '%s'",
+			w->source, w->done_len, w->done, w->part);
+	if (found_count > 1)
+		return err_set(w->err, -EINVAL,
+			"%s: the list %.*s has %zu items called '%s': write the number, "
+			"the first is %.*s.%zu.%s",
+			w->source, w->done_len, w->done, found_count, w->part, w->done_len, w->done,
+			found, w->part);
+	struct config_node *item = list->entry[found].value;
+	if (item->kind == CONFIG_SCALAR) {
+		item->kind = CONFIG_MAP;
+		config_entry_add(item, item->text, empty_scalar(w));
+	}
+	w->levels++; // through the item into its value
+	w->slot = &item->entry[0].value;
+	return 0;
+}
+
+static int step(struct walk *w) {
+	struct config_node *n = *w->slot;
+
+	w->levels++;
+	if (n->kind == CONFIG_LIST && strspn(w->part, "0123456789") == strlen(w->part))
+		return step_number(w, n);
+	if (n->kind == CONFIG_LIST)
+		return step_name(w, n);
+	if (n->kind == CONFIG_SCALAR && strcmp(n->text, w->part) == 0 && n->text[0] != '\0') {
+		// queue: fifo, entered as queue.fifo
+		n->kind = CONFIG_MAP;
+		config_entry_add(n, n->text, empty_scalar(w));
+	}
+	config_empty_to_map(n);
+	if (n->kind == CONFIG_SCALAR)
+		return err_set(w->err, -EINVAL, "%s: %.*s is '%.80s' (%s), not a map", w->source,
+			w->done_len, w->done, n->text, config_place(n));
+	return step_map(w, n);
+}
+
+// Takes the next part of path (up to '.' or '=') into w->part and returns what follows.
+static const char *next_part(struct walk *w, const char *path, const char *end) {
+	const char *stop = memchr(path, '.', (size_t)(end - path));
+	size_t len = (size_t)((stop == NULL ? end : stop) - path);
+
+	if (len == 0 || len > CONFIG_KEY_MAX) {
+		err_set(w->err, -EINVAL, "%s: a part of the path is %s", w->source,
+			len == 0 ? "empty" : "too long");
+		return NULL;
+	}
+	memcpy(w->part, path, len);
+	w->part[len] = '\0';
+	return path + len;
+}
+
+int config_override(struct config *c, const char *assignment, struct err *err) {
+	const char *equals = strchr(assignment, '=');
+	size_t size = strlen(assignment) + sizeof("-o ");
+	char *source = config_alloc(c, size);
+	struct walk w = {.doc = c, .source = source, .slot = &c->root, .err = err};
+	struct config_node *value;
+	const char *part = assignment;
+	int rc;
+
+	snprintf(source, size, "-o %s", assignment);
+	if (equals == NULL)
+		return err_set(err, -EINVAL, "%s: write it as -o path.to.key=value", source);
+	w.done = assignment;
+	for (;; part++) {
+		part = next_part(&w, part, equals);
+		if (part == NULL)
+			return -EINVAL;
+		if ((rc = step(&w)) < 0)
+			return rc;
+		if (w.levels >= CONFIG_DEPTH_MAX)
+			return err_set(err, -EINVAL, "%s: nested more than %d levels deep", source,
+				CONFIG_DEPTH_MAX);
+		w.done_len = (int)(part - assignment);
+		if (part == equals)
+			break;
+	}
+	rc = config_yaml_load(
+		c, source, false, equals + 1, strlen(equals + 1), w.levels, &value, err);
+	if (rc < 0)
+		return rc;
+	*w.slot = value != NULL ? value : empty_scalar(&w);
+	return 0;
+}

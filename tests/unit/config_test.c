@@ -1,0 +1,544 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "config.h"
+
+#include "test.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const law_names[] = {"exact", "linux", NULL};
+
+struct link {
+	uint64_t rate_bps;
+	double loss;
+	struct limit limit;
+	int law;
+	bool ecn;
+};
+
+static const struct param link_params[] = {
+	{"rate", NULL, "serialiser's rate", UNIT_RATE_BPS, PARAM_U64(struct link, rate_bps), 1e3,
+		1e12},
+	{"loss", "0%", "share lost", UNIT_RATIO, PARAM_F64(struct link, loss), 0, 1},
+	{"limit", "1BDP", "of the queue", UNIT_BYTES, PARAM_LIMIT(struct link, limit), 1, 1e12},
+	{"law", "exact", "control law", UNIT_NONE, PARAM_ENUM(struct link, law, law_names)},
+	{"ecn", "no", "mark", UNIT_NONE, PARAM_BOOL(struct link, ecn)},
+	PARAM_END,
+};
+
+static const char *const link_also[] = {"queue", NULL};
+
+static const char example[] = "# comment\n"
+			      "seed: 1\n"
+			      "paths:\n"
+			      "  forward:\n"
+			      "    - loss: {rate: 0%}\n"
+			      "    - link: {rate: 100Mbit, queue: {fifo: {limit: 1BDP}}}\n"
+			      "    - delay: {delay: 10ms}\n"
+			      "    - loss: {rate: 1%}\n"
+			      "    - count\n"
+			      "flows:\n"
+			      "  - {count: 2, cc: copa}\n"
+			      "  - {count: 3, cc: {cubic: }}\n";
+
+static struct config *parse(const char *text) {
+	struct err err = {""};
+	struct config *c = config_parse("x.yaml", text, strlen(text), &err);
+
+	ck_assert_msg(c != NULL, "%s", err.msg);
+	return c;
+}
+
+static char *print(const struct config *c) {
+	char *text;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	config_print(c, out);
+	fclose(out);
+	return text;
+}
+
+// The node that a path of keys and numbers leads to.
+static struct config_node *find(struct config *c, const char *path) {
+	struct config_node *n = config_root(c);
+	char copy[256];
+
+	snprintf(copy, sizeof(copy), "%s", path);
+	for (char *rest, *part = strtok_r(copy, ".", &rest); part != NULL && n != NULL;
+		part = strtok_r(NULL, ".", &rest)) {
+		if (config_kind(n) == CONFIG_LIST)
+			n = config_at(n, strtoul(part, NULL, 10));
+		else
+			n = config_get(n, part);
+	}
+	return n;
+}
+
+static void check_text(struct config *c, const char *path, const char *want) {
+	struct config_node *n = find(c, path);
+
+	ck_assert_msg(n != NULL, "%s", path);
+	ck_assert_msg(config_text(n) != NULL, "%s", path);
+	ck_assert_str_eq(config_text(n), want);
+}
+
+START_TEST(tree_and_places) {
+	struct config *c = parse(example);
+
+	check_text(c, "seed", "1");
+	check_text(c, "paths.forward.1.link.rate", "100Mbit");
+	ck_assert_str_eq(config_place(find(c, "seed")), "x.yaml:2:7");
+	ck_assert_str_eq(config_place(find(c, "paths.forward.1.link.rate")), "x.yaml:6:20");
+	ck_assert_str_eq(config_place(find(c, "flows")), "x.yaml:11:3");
+	ck_assert_int_eq(config_kind(find(c, "flows")), CONFIG_LIST);
+	ck_assert_uint_eq(config_count(find(c, "flows")), 2);
+	ck_assert_uint_eq(config_count(find(c, "seed")), 0);
+	ck_assert_str_eq(config_key(find(c, "flows.0"), 1), "cc");
+	ck_assert_ptr_null(config_text(find(c, "flows")));
+	ck_assert_ptr_null(find(c, "nothing"));
+	config_free(c);
+}
+END_TEST
+
+struct wrong {
+	const char *text, *sentence;
+};
+
+static const struct wrong bad_yaml[] = {
+	{"", "x.yaml: the file is empty"},
+	{"# only this\n", "x.yaml: the file is empty"},
+	{"--- ~\n", "x.yaml:1:5: a config starts with 'key: value', not with a single value"},
+	{"- a\n", "x.yaml:1:1: a config starts with 'key: value', not with a list"},
+	{"a: 1\nb: 2\na: 3\n", "x.yaml:3:1: 'a' is given twice; the first is at x.yaml:1:1"},
+	{"a: {b: 1, \"b\": 2}\n", "x.yaml:1:11: 'b' is given twice; the first is at x.yaml:1:5"},
+	{"a: &base {b: 1}\n",
+		"x.yaml:1:4: anchors and aliases (&base) are not supported: write "
+		"the value out"},
+	{"a: *base\n",
+		"x.yaml:1:4: anchors and aliases (*base) are not supported: write the value "
+		"out"},
+	{"*base : 1\n",
+		"x.yaml:1:1: anchors and aliases (*base) are not supported: write the "
+		"value out"},
+	{"a: &x [1]\n",
+		"x.yaml:1:4: anchors and aliases (&x) are not supported: write the value "
+		"out"},
+	{"a: !!int 3\n",
+		"x.yaml:1:4: tags (tag:yaml.org,2002:int) are not supported: leave it "
+		"out"},
+	{"[a]: 1\n", "x.yaml:1:1: a key must be a plain name, not a list"},
+	{"{a: 1}: 1\n", "x.yaml:1:1: a key must be a plain name, not a map"},
+	{"a: 1\n---\nb: 2\n", "x.yaml:2:1: a second YAML document starts here"},
+	{"a: 1\n...\nb: 2\n", "x.yaml:3:1: bad YAML: did not find expected <document start>"},
+	{"a: {b: 1\nc: 2\n",
+		"x.yaml:2:2: bad YAML: did not find expected ',' or '}' while parsing "
+		"a flow mapping that starts at 1:4"},
+	{"a: 1\n  b: 2\n", "x.yaml:2:4: bad YAML: mapping values are not allowed in this context"},
+	{"a: \"\\0\"\n", "x.yaml:1:4: a text may not hold the character NUL"},
+	{"a: 1\nt\303\251: x\377y\n", "x.yaml:2:6: not UTF-8 text: invalid leading UTF-8 octet"},
+	{"a: \001\n", "x.yaml:1:4: not UTF-8 text: control characters are not allowed"},
+	{"a: [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]\n",
+		"x.yaml:1:35: nested more than 32 levels deep"},
+	{"kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"
+	 "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk: 1\n",
+		"x.yaml:1:1: a key may have 128 bytes, this one has 129"},
+};
+
+START_TEST(bad_yaml_is_one_sentence_with_its_place) {
+	for (size_t i = 0; i < sizeof(bad_yaml) / sizeof(bad_yaml[0]); i++) {
+		const struct wrong *w = &bad_yaml[i];
+		struct err err = {""};
+		struct config *c = config_parse("x.yaml", w->text, strlen(w->text), &err);
+		ck_assert_msg(c == NULL, "%s", w->text);
+		ck_assert_str_eq(err.msg, w->sentence);
+	}
+}
+END_TEST
+
+START_TEST(a_map_has_a_limit) {
+	char *text;
+	size_t size;
+	struct err err;
+
+	for (int n = 1024; n <= 1025; n++) {
+		FILE *out = open_memstream(&text, &size);
+		for (int i = 0; i < n; i++)
+			fprintf(out, "k%d: 1\n", i);
+		fclose(out);
+		struct config *c = config_parse("x.yaml", text, size, &err);
+		ck_assert_int_eq(c != NULL, n == 1024);
+		config_free(c);
+		free(text);
+	}
+	ck_assert_str_eq(err.msg, "x.yaml:1025:1: a map may have 1024 entries, not more");
+}
+END_TEST
+
+START_TEST(files) {
+	char path[] = "/tmp/weir-config-XXXXXX", want[128];
+	struct err err;
+	int fd = mkstemp(path);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(write(fd, "a: 1\n", 5), 5);
+	struct config *c = config_load(path, &err);
+	ck_assert_ptr_nonnull(c);
+	check_text(c, "a", "1");
+	config_free(c);
+	ck_assert_int_eq(ftruncate(fd, (4 << 20) + 1), 0);
+	ck_assert_ptr_null(config_load(path, &err));
+	snprintf(want, sizeof(want), "%s: larger than the 4 MiB a config may have", path);
+	ck_assert_str_eq(err.msg, want);
+	close(fd);
+	unlink(path);
+	ck_assert_ptr_null(config_load("/nowhere/x.yaml", &err));
+	ck_assert_str_eq(err.msg, "/nowhere/x.yaml: cannot be read: No such file or directory");
+	ck_assert_ptr_null(config_load("/tmp", &err));
+	ck_assert_str_eq(err.msg, "/tmp: cannot be read: Is a directory");
+}
+END_TEST
+
+START_TEST(overrides_set_values) {
+	struct config *c = parse(example);
+	struct err err = {""};
+	static const char *const list[] = {
+		"seed=7",
+		"duration=30s",
+		"telemetry.level=3",
+		"paths.forward.link.rate=1Gbit",
+		"paths.forward.link.queue={codel: {target: 5ms}}",
+		"paths.forward.1.link.ecn=yes",
+		"paths.forward.3.loss.rate=2%",
+		"paths.forward.count.every=3",
+		"paths.reverse=[{delay: {delay: 1ms}}]",
+		"paths.reverse.delay.jitter=1us",
+		"flows.0.count=20",
+		"flows.0.cc.copa.delta=0.1",
+		"flows.1.cc.cubic.beta=0.7",
+		"flows.1.name=",
+		"title=a = b",
+	};
+
+	for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++)
+		ck_assert_msg(config_override(c, list[i], &err) == 0, "%s", err.msg);
+	check_text(c, "seed", "7");
+	check_text(c, "duration", "30s");
+	check_text(c, "telemetry.level", "3");
+	check_text(c, "paths.forward.1.link.rate", "1Gbit");
+	check_text(c, "paths.forward.1.link.queue.codel.target", "5ms");
+	check_text(c, "paths.forward.1.link.ecn", "yes");
+	check_text(c, "paths.forward.0.loss.rate", "0%");
+	check_text(c, "paths.forward.3.loss.rate", "2%");
+	check_text(c, "paths.forward.4.count.every", "3");
+	check_text(c, "paths.reverse.0.delay.jitter", "1us");
+	check_text(c, "flows.0.count", "20");
+	check_text(c, "flows.0.cc.copa.delta", "0.1");
+	check_text(c, "flows.1.cc.cubic.beta", "0.7");
+	check_text(c, "flows.1.name", "");
+	check_text(c, "title", "a = b");
+	ck_assert_str_eq(config_place(find(c, "paths.forward.1.link.queue.codel.target")),
+		"-o paths.forward.link.queue={codel: {target: 5ms}}");
+	config_free(c);
+}
+END_TEST
+
+static const struct wrong bad_overrides[] = {
+	{"seed", "-o seed: write it as -o path.to.key=value"},
+	{"=1", "-o =1: a part of the path is empty"},
+	{"a..b=1", "-o a..b=1: a part of the path is empty"},
+	{"a.=1", "-o a.=1: a part of the path is empty"},
+	{"seed.x=1", "-o seed.x=1: seed is '1' (x.yaml:2:7), not a map"},
+	{"flows.2.count=1", "-o flows.2.count=1: there is no flows.2, the list has 2 items"},
+	{"flows.99999999999999999999=1",
+		"-o flows.99999999999999999999=1: there is no flows.99999999999999999999, the list "
+		"has 2 items"},
+	{"flows.x=1", "-o flows.x=1: the list flows has no item called 'x'"},
+	{"flows.1x=1", "-o flows.1x=1: the list flows has no item called '1x'"},
+	{"paths.forward.loss.rate=1%",
+		"-o paths.forward.loss.rate=1%: the list paths.forward has 2 items called 'loss': "
+		"write the number, the first is paths.forward.0.loss"},
+	{"seed={a: 1",
+		"-o seed={a: 1: bad YAML: did not find expected ',' or '}' while parsing a "
+		"flow mapping that starts at 1:1"},
+	{"seed={a: 1, a: 2}", "-o seed={a: 1, a: 2}: 'a' is given twice"},
+	{"seed=*x", "-o seed=*x: anchors and aliases (*x) are not supported: write the value out"},
+	{"a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a=1",
+		"-o a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a=1: nested more "
+		"than 32 levels deep"},
+};
+
+START_TEST(bad_overrides_are_one_sentence) {
+	for (size_t i = 0; i < sizeof(bad_overrides) / sizeof(bad_overrides[0]); i++) {
+		struct config *c = parse(example);
+		struct err err = {""};
+		ck_assert_msg(config_override(c, bad_overrides[i].text, &err) == -EINVAL, "%s",
+			bad_overrides[i].text);
+		ck_assert_str_eq(err.msg, bad_overrides[i].sentence);
+		config_free(c);
+	}
+}
+END_TEST
+
+START_TEST(params_are_typed_and_resolved) {
+	struct config *c = parse("link: {rate: 100Mbit, law: linux, queue: fifo}\n");
+	struct config_node *n = find(c, "link");
+	struct link link = {0};
+	struct err err = {""};
+
+	ck_assert_msg(
+		config_params(n, "link", link_params, link_also, &link, &err) == 0, "%s", err.msg);
+	ck_assert_uint_eq(link.rate_bps, 100000000);
+	ck_assert_int_eq(link.law, 1);
+	ck_assert_int_eq(link.limit.kind, LIMIT_BDP);
+	ck_assert(!link.ecn);
+	ck_assert_int_eq(config_unused(c, &err), -EINVAL);
+	ck_assert_str_eq(err.msg, "x.yaml:1:35: unknown key 'queue'");
+	config_get(n, "queue");
+	ck_assert_int_eq(config_unused(c, &err), 0);
+	char *text = print(c);
+	ck_assert_str_eq(text,
+		"link:\n  rate: 100Mbit\n  law: linux\n  queue: fifo\n  loss: 0%\n  limit: 1BDP\n"
+		"  ecn: no\n");
+	free(text);
+	config_free(c);
+}
+END_TEST
+
+static const struct wrong bad_params[] = {
+	{"link: {rate: 500bit}\n", "x.yaml:1:14: rate: 500bit is not in [1kbit, 1Tbit]"},
+	{"link: {rate: 10Gbitt}\n", "x.yaml:1:14: rate: '10Gbitt' is not a rate such as 10Gbit"},
+	{"link:\n  rat: 1Gbit\n", "x.yaml:2:3: link: unknown key 'rat'; did you mean 'rate'?"},
+	{"link:\n  rate: 1Gbit\n  queu: fifo\n",
+		"x.yaml:3:3: link: unknown key 'queu'; did you mean 'queue'?"},
+	{"link: {colour: red}\n", "x.yaml:1:8: link: unknown key 'colour'"},
+	{"link: {x: 1}\n", "x.yaml:1:8: link: unknown key 'x'"},
+	{"link: {rate: [1Gbit]}\n", "x.yaml:1:14: rate: a single value is wanted, not a list"},
+	{"link: {rate: {a: 1}}\n", "x.yaml:1:14: rate: a single value is wanted, not a map"},
+	{"link: {loss: 1%}\n", "x.yaml:1:7: link: rate is required"},
+	{"link: {}\n", "x.yaml:1:7: link: rate is required"},
+	{"link:\n", "x.yaml:1:6: link: rate is required"},
+	{"link: 1Gbit\n", "x.yaml:1:7: link: a map of parameters is wanted, not '1Gbit'"},
+	{"link: [1Gbit]\n", "x.yaml:1:7: link: a map of parameters is wanted, not a list"},
+};
+
+START_TEST(bad_params_are_one_sentence) {
+	for (size_t i = 0; i < sizeof(bad_params) / sizeof(bad_params[0]); i++) {
+		struct config *c = parse(bad_params[i].text);
+		struct link link;
+		struct err err = {""};
+		ck_assert_int_lt(
+			config_params(find(c, "link"), "link", link_params, link_also, &link, &err),
+			0);
+		ck_assert_str_eq(err.msg, bad_params[i].sentence);
+		config_free(c);
+	}
+	struct link link;
+	struct err err = {""};
+	ck_assert_int_eq(config_params(NULL, "link", link_params, link_also, &link, &err), -EINVAL);
+	ck_assert_str_eq(err.msg, "link: rate is required");
+}
+END_TEST
+
+START_TEST(an_override_is_the_place_of_its_error) {
+	struct config *c = parse("link: {rate: 1Gbit}\n");
+	struct link link;
+	struct err err = {""};
+
+	ck_assert_int_eq(config_override(c, "link.rate=500bit", &err), 0);
+	ck_assert_int_eq(
+		config_params(find(c, "link"), "link", link_params, link_also, &link, &err),
+		-ERANGE);
+	ck_assert_str_eq(err.msg, "-o link.rate=500bit: rate: 500bit is not in [1kbit, 1Tbit]");
+	ck_assert_int_eq(config_override(c, "link.rate=1Gbit", &err), 0);
+	ck_assert_int_eq(config_override(c, "link.rato=1Gbit", &err), 0);
+	ck_assert_int_eq(
+		config_params(find(c, "link"), "link", link_params, link_also, &link, &err),
+		-EINVAL);
+	ck_assert_str_eq(
+		err.msg, "-o link.rato=1Gbit: link: unknown key 'rato'; did you mean 'rate'?");
+	config_free(c);
+}
+END_TEST
+
+START_TEST(plugins) {
+	struct config *c = parse("bare: fifo\nempty: {fifo: }\nfull: {codel: {target: 5ms}}\n");
+	struct config_node *params;
+	const char *name;
+	struct err err;
+
+	ck_assert_int_eq(config_plugin(find(c, "bare"), "queue", &name, &params, &err), 0);
+	ck_assert_str_eq(name, "fifo");
+	ck_assert_uint_eq(config_count(params), 0);
+	config_add(params, "limit", "1BDP");
+	ck_assert_int_eq(config_plugin(find(c, "empty"), "queue", &name, &params, &err), 0);
+	ck_assert_str_eq(name, "fifo");
+	ck_assert_uint_eq(config_count(params), 0);
+	ck_assert_int_eq(config_plugin(find(c, "full"), "queue", &name, &params, &err), 0);
+	ck_assert_str_eq(name, "codel");
+	ck_assert_str_eq(config_text(config_get(params, "target")), "5ms");
+	ck_assert_int_eq(config_unused(c, &err), 0);
+	char *text = print(c);
+	ck_assert_str_eq(text,
+		"bare:\n  fifo:\n    limit: 1BDP\nempty:\n  fifo: {}\nfull:\n"
+		"  codel:\n    target: 5ms\n");
+	free(text);
+	config_free(c);
+}
+END_TEST
+
+static const struct wrong bad_plugins[] = {
+	{"queue: {fifo: , codel: }\n",
+		"x.yaml:1:8: queue: one name is wanted, not 2 ('fifo', 'codel')"},
+	{"queue: {a: , b: , c: }\n",
+		"x.yaml:1:8: queue: one name is wanted, not 3 ('a', 'b', ...)"},
+	{"queue: [fifo]\n", "x.yaml:1:8: queue: a name or {name: {...}} is wanted, not a list"},
+	{"queue:\n", "x.yaml:1:7: queue: a name is wanted"},
+	{"queue: {}\n", "x.yaml:1:8: queue: a name is wanted"},
+	{"other: 1\n", "queue is required"},
+};
+
+START_TEST(bad_plugins_are_one_sentence) {
+	for (size_t i = 0; i < sizeof(bad_plugins) / sizeof(bad_plugins[0]); i++) {
+		struct config *c = parse(bad_plugins[i].text);
+		struct config_node *params;
+		const char *name;
+		struct err err = {""};
+		ck_assert_int_eq(
+			config_plugin(find(c, "queue"), "queue", &name, &params, &err), -EINVAL);
+		ck_assert_str_eq(err.msg, bad_plugins[i].sentence);
+		config_free(c);
+	}
+}
+END_TEST
+
+START_TEST(a_key_that_nobody_reads_is_an_error) {
+	struct config *c =
+		parse("durations: 3s\nflows:\n  - {count: 1, start: 0s}\nlive: {a: {b: 1}}\n");
+	struct err err;
+
+	config_get(config_root(c), "duration");
+	ck_assert_int_eq(config_unused(c, &err), -EINVAL);
+	ck_assert_str_eq(err.msg, "x.yaml:1:1: unknown key 'durations'; did you mean 'duration'?");
+	config_get(config_root(c), "durations");
+	config_get(config_at(config_get(config_root(c), "flows"), 0), "count");
+	ck_assert_int_eq(config_unused(c, &err), -EINVAL);
+	ck_assert_str_eq(err.msg, "x.yaml:3:16: unknown key 'start'");
+	config_get(config_at(config_get(config_root(c), "flows"), 0), "start");
+	ck_assert_int_eq(config_unused(c, &err), -EINVAL);
+	ck_assert_str_eq(err.msg, "x.yaml:4:1: unknown key 'live'");
+	config_skip(config_get(config_root(c), "live"));
+	config_skip(config_get(config_root(c), "nothing"));
+	ck_assert_int_eq(config_unused(c, &err), 0);
+	config_free(c);
+}
+END_TEST
+
+START_TEST(a_missing_section_is_made) {
+	struct config *c = parse("a: 1\nb:\n");
+
+	config_add(config_section(config_root(c), "b"), "x", "2");
+	config_add(config_section(config_root(c), "c"), "y", "3");
+	char *text = print(c);
+	ck_assert_str_eq(text, "a: 1\nb:\n  x: 2\nc:\n  y: 3\n");
+	free(text);
+	config_free(c);
+}
+END_TEST
+
+static void check_same_after_print(struct config *c) {
+	struct err err = {""};
+	char *first = print(c);
+	struct config *back = config_parse("printed", first, strlen(first), &err);
+
+	ck_assert_msg(back != NULL, "%s\n%s", err.msg, first);
+	char *second = print(back);
+	ck_assert_str_eq(first, second);
+	free(first);
+	free(second);
+	config_free(back);
+}
+
+START_TEST(prints_what_loads_back) {
+	static const char *const texts[] = {
+		example,
+		"a: {}\nb: []\nc:\nd: ''\n\"\": x\n",
+		"a:\n  - - 1\n    - - {b: 2, c: [3]}\n      - []\n  - {}\n  - ''\n",
+		"t: \"a: b #c\\n\\t\\\\\\\"\\x01\\x7f\\x85\\u2028\\ufeff\\U0001f600\"\n",
+		"t: '  spaces  '\nu: '- x'\nv: '#'\nw: '...'\nx: 'a #b'\ny: 'a:'\nz: '\303\251'\n",
+		"dev: 0000:01:00.0\nargs: net_pcap0,rx_pcap=/tmp/a.pcap\nq: '? a'\nb: |\n  x\n  y\n",
+	};
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		struct config *c = parse(texts[i]);
+		check_same_after_print(c);
+		config_free(c);
+	}
+	struct config *c = parse(texts[3]);
+	char *text = print(c);
+	ck_assert_str_eq(text,
+		"t: \"a: b #c\\n\\t\\\\\\\"\\x01\\x7f\\x85\\u2028\\ufeff"
+		"\360\237\230\200\"\n");
+	free(text);
+	config_free(c);
+}
+END_TEST
+
+// A multiplicative congruential generator is enough dice here.
+static uint32_t dice(uint64_t *state, uint32_t sides) {
+	*state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (uint32_t)(*state >> 33) % sides;
+}
+
+static void random_text(uint64_t *state, char *text, size_t max) {
+	static const char odd[] = ":#-?,[]{}&*!|>'\"%@` \n\t\\.=~";
+	size_t len = dice(state, (uint32_t)max);
+
+	for (size_t i = 0; i < len; i++)
+		text[i] = dice(state, 2) ? odd[dice(state, sizeof(odd) - 1)]
+					 : (char)('a' + dice(state, 26));
+	text[len] = '\0';
+}
+
+START_TEST(any_text_survives_printing) {
+	uint64_t state = 1;
+	char key[20], value[30];
+
+	for (int i = 0; i < 500; i++) {
+		struct config *c = parse("a: 1\n");
+		for (int k = 0; k < 8; k++) {
+			random_text(&state, key, sizeof(key));
+			random_text(&state, value, sizeof(value));
+			struct config_node *map = config_root(c);
+			if (config_get(map, key) != NULL)
+				continue;
+			if (dice(&state, 3) == 0)
+				config_add(config_section(map, key), value, key);
+			else
+				config_add(map, key, value);
+		}
+		char *text = print(c);
+		struct config *back = parse(text);
+		for (size_t k = 0; k < config_count(config_root(c)); k++) {
+			struct config_node *was = config_at(config_root(c), k);
+			struct config_node *is = config_at(config_root(back), k);
+			ck_assert_str_eq(
+				config_key(config_root(c), k), config_key(config_root(back), k));
+			ck_assert_int_eq(config_kind(was), config_kind(is));
+			if (config_kind(was) == CONFIG_SCALAR)
+				ck_assert_str_eq(config_text(was), config_text(is));
+		}
+		check_same_after_print(c);
+		free(text);
+		config_free(back);
+		config_free(c);
+	}
+}
+END_TEST
+
+TEST_MAIN(tree_and_places, bad_yaml_is_one_sentence_with_its_place, a_map_has_a_limit, files,
+	overrides_set_values, bad_overrides_are_one_sentence, params_are_typed_and_resolved,
+	bad_params_are_one_sentence, an_override_is_the_place_of_its_error, plugins,
+	bad_plugins_are_one_sentence, a_key_that_nobody_reads_is_an_error,
+	a_missing_section_is_made, prints_what_loads_back, any_text_survives_printing)
