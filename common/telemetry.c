@@ -33,6 +33,7 @@ struct field {
 	size_t size;
 };
 
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a term of a sum
 #define FIELD_SIZE_(ctype, dtype, name, unit, meaning) +sizeof(ctype)
 #define FIELD_ROW_(ctype, dtype, name, unit, meaning) {#name, dtype, unit, meaning, sizeof(ctype)},
 // Without padding a field's offset is the sum of the sizes before it.
@@ -198,14 +199,14 @@ static void file_publish(struct tel *t, uint64_t epoch) {
 	t->file_epoch = epoch;
 }
 
-// Leaves the same bytes however often the file was published: all in place 0, epoch 0.
+// Leaves the same bytes however often the file was published.
 static void file_close(struct tel *t) {
 	const uint8_t zero[(TEL_EPOCHS - 1) * sizeof(struct tel_counters)] = {0};
 	const uint64_t closed = 1;
 	size_t others = offsetof(struct tel_header, published) + sizeof(struct tel_counters);
 
 	file_publish(t, (t->file_epoch / TEL_EPOCHS + 1) * TEL_EPOCHS);
-	file_publish(t, 0);
+	file_publish(t, TEL_EPOCH_CLOSED);
 	file_put(t, zero, sizeof(zero), others);
 	file_put(t, &closed, sizeof(closed), offsetof(struct tel_header, closed));
 	if (close(t->fd) != 0 && t->io_errno == 0)

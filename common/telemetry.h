@@ -70,6 +70,7 @@ enum tel_event {
 #define TEL_ENDIAN 0x01020304u
 #define TEL_SCHEMA_OFFSET 512
 #define TEL_EPOCHS 8
+#define TEL_EPOCH_CLOSED (1ull << 63) // of a closed file: more than any before, place 0
 
 // In a ring: of all slots the producer has published. In a file: of the slots that are in it; there
 // `lost` also counts what a full disk refused.
@@ -83,6 +84,7 @@ struct tel_counters {
 // The first bytes of the header page, little endian; the JSON schema follows at schema_offset.
 // In virtual time the page depends on nothing but the stream, the config and the seed.
 // tests/tools checks that Python reads the same.
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): keeps producer and consumer apart
 struct tel_header {
 	char magic[8];
 	uint32_t endian; // TEL_ENDIAN
