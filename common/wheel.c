@@ -34,6 +34,7 @@ static void list_init(struct wheel_slot *l) {
 
 static inline void list_append(struct wheel_slot *l, struct timer *t) {
 	t->next = NULL;
+	t->link = l->tail;
 	*l->tail = t;
 	l->tail = &t->next;
 }
@@ -99,9 +100,17 @@ static inline uint64_t slot_find(const struct wheel *w, uint32_t level, uint64_t
 	return (i << 6) + (uint64_t)__builtin_ctzll(w->map[level][i]);
 }
 
+// The level at which a slot ahead of the open one is filed; WHEEL_LEVELS: on `far`.
+static inline uint32_t slot_level(const struct wheel *w, uint64_t slot) {
+	uint64_t differs = slot ^ w->now_slot;
+
+	return (uint32_t)(differs >> WHEEL_SLOT_BITS != 0)
+		+ (uint32_t)(differs >> (2 * WHEEL_SLOT_BITS) != 0)
+		+ (uint32_t)(differs >> EPOCH_BITS != 0);
+}
+
 void wheel_arm(struct wheel *w, struct timer *t, uint64_t expires_ns) {
 	uint64_t slot = expires_ns >> WHEEL_SLOT_SHIFT;
-	uint64_t differs = slot ^ w->now_slot;
 
 	t->expires_ns = expires_ns;
 	w->armed++;

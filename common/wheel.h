@@ -4,8 +4,9 @@
 // Three levels of 1024 slots: 512 ns, 0.52 ms and 0.54 s wide, 550 s in all; a timer beyond the
 // present 550 s waits on a list of its own. Timers are handed out by exact expiry, ties in the
 // order they were armed, whatever the slot width: a slot is sorted when it is opened. Arming is
-// O(1); a timer beyond the present 0.52 ms is moved once or twice on its way down. There is no
-// cancel: the owner keeps its own deadline and ignores, or arms again, a timer that fires early.
+// O(1); a timer beyond the present 0.52 ms is moved once or twice on its way down. Cancelling is
+// O(1) too, but an owner whose deadline only moves away does better to keep the deadline to itself
+// and to arm again when the timer fires early.
 //
 // Time moves forward with wheel_pop (to now_ns) and wheel_next_ns (to limit_ns at most). Arming
 // behind it is correct but costs a search of the open slot, so pass wheel_next_ns the time of the
@@ -19,9 +20,10 @@
 #define WHEEL_SLOTS (1 << WHEEL_SLOT_BITS)
 #define WHEEL_SLOT_SHIFT 9 // 512 ns
 
-// Intrusive; owned by the wheel from wheel_arm until wheel_pop returns it.
+// Intrusive; owned by the wheel from wheel_arm until wheel_pop or wheel_cancel gives it back.
 struct timer {
 	struct timer *next;
+	struct timer **link; // what points to it, while it is filed in a slot
 	uint64_t expires_ns;
 };
 
@@ -48,6 +50,8 @@ struct wheel {
 void wheel_init(struct wheel *w, uint64_t now_ns);
 // Files t to fire at expires_ns; a time in the past fires next, in order of its expiry.
 void wheel_arm(struct wheel *w, struct timer *t, uint64_t expires_ns);
+// Takes an armed timer out.
+void wheel_cancel(struct wheel *w, struct timer *t);
 // The earliest timer with expires_ns <= now_ns, or NULL.
 struct timer *wheel_pop(struct wheel *w, uint64_t now_ns);
 // Exact expiry of the earliest timer if it is at or before limit_ns, else limit_ns + 1; NEVER_NS

@@ -67,6 +67,17 @@ static struct entry *pop(uint64_t now_ns) {
 	return e;
 }
 
+static void cancel(struct entry *e) {
+	uint32_t at = 0;
+
+	while (sorted[at] != e)
+		at++;
+	sorted_count--;
+	memmove(&sorted[at], &sorted[at + 1], (sorted_count - at) * sizeof(struct entry *));
+	e->armed = false;
+	wheel_cancel(&wheel, &e->timer);
+}
+
 static void check_next(uint64_t limit_ns) {
 	uint64_t next_ns = wheel_next_ns(&wheel, limit_ns);
 
@@ -111,6 +122,8 @@ static void random_run(uint64_t seed, uint32_t steps, uint64_t jump_ns, bool far
 				d %= 3 * LEVEL1_NS;
 			if (!e->armed)
 				arm(e, below(&r, 16) == 0 ? time_since(now_ns, d) : now_ns + d);
+			else if (below(&r, 3) == 0)
+				cancel(e);
 		}
 		if (jump_ns > 0 && below(&r, 2) == 0)
 			now_ns += below(&r, 8) == 0 ? any_distance(&r) % (8 * jump_ns)

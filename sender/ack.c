@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What an ACK means to a sender: scoreboard, RTT, delivery rate, recovery, congestion control.
+//
+//	OPEN --loss or ECN echo--> RECOVERY --una reaches recover--> OPEN
+//	any  --timeout-----------> LOSS     --una reaches recover--> OPEN
+//
+// An episode is one window: the algorithm hears on_loss once, and recover = nxt then (RFC 6582).
+// In RECOVERY an algorithm that asks for it (cc_ops.prr) gets proportional rate reduction on the
+// way to its new window (RFC 6937 with the slow start reduction bound).
+#include "flow.h"
+#include "host.h"
+
+#define DUP_THRESH 3
+
+static const struct cc_ops *cc_of(const struct host *h, const struct flow *f) {
+	return h->groups->group[f->group].cc;
+}
+
+static const void *cc_config(const struct host *h, const struct flow *f) {
+	return h->groups->group[f->group].cc_config;
+}
+
+static void reduced(struct host *h, struct flow *f, double before, bool ecn, uint64_t now_ns) {
+	if (f->out.cwnd_segs >= before)
+		return;
+	f->count.halvings++;
+	f->count.ecn_echoes += ecn;
+	host_event(h, f, TEL_EV_REDUCTION, before, f->out.cwnd_segs, ecn, now_ns);
+}
+
+static void enter_recovery(struct host *h, struct flow *f, bool ecn, uint64_t now_ns) {
+	struct cc_loss loss = {
+		.now_ns = now_ns,
+		.inflight_segs = flow_inflight(f) + f->unsent_lost,
+		.lost_segs = f->unsent_lost,
+		.ecn = ecn,
+	};
+	double before = f->out.cwnd_segs;
+
+	f->ca = FLOW_CA_RECOVERY;
+	f->recover = f->nxt;
+	f->prr_delivered = f->prr_out = 0;
+	f->prr_flight = loss.inflight_segs > 0 ? loss.inflight_segs : 1;
+	f->tlp_end = 0;
+	if (f->reo_wnd_persist > 0 && --f->reo_wnd_persist == 0)
+		f->reo_wnd_mult = 1;
+	cc_of(h, f)->on_loss(f->cc_state, cc_config(h, f), &loss, &f->out);
+	reduced(h, f, before, ecn, now_ns);
+}
+
+void flow_enter_loss(struct host *h, struct flow *f, uint64_t now_ns) {
+	struct cc_loss loss = {.now_ns = now_ns, .inflight_segs = flow_inflight(f)};
+	double before = f->out.cwnd_segs;
+
+	loss_on_timeout(f, now_ns);
+	loss.lost_segs = f->unsent_lost;
+	f->count.timeouts++;
+	f->ca = FLOW_CA_LOSS;
+	f->recover = f->nxt;
+	f->tlp_end = 0;
+	f->dupacks = 0;
+	f->reo_wnd_mult = 1;
+	if (f->backoff > 0)
+		return; // ssthresh is kept when the retransmission times out too (RFC 5681 3.1)
+	cc_of(h, f)->on_rto(f->cc_state, cc_config(h, f), &loss, &f->out);
+	f->cwnd_segs = f->out.cwnd_segs;
+	host_event(h, f, TEL_EV_TIMEOUT, before, f->out.cwnd_segs, 0, now_ns);
+}
+
+// RFC 6937 section 3.
+static void prr(struct flow *f, uint32_t newly_delivered) {
+	uint32_t pipe = flow_inflight(f), target = (uint32_t)f->out.cwnd_segs;
+	uint32_t send;
+
+	f->prr_delivered += newly_delivered;
+	if (pipe > target) {
+		uint64_t share = ((uint64_t)f->prr_delivered * target + f->prr_flight - 1)
+			/ f->prr_flight;
+
+		send = share > f->prr_out ? (uint32_t)share - f->prr_out : 0;
+	} else {
+		uint32_t limit = f->prr_delivered > f->prr_out ? f->prr_delivered - f->prr_out : 0;
+
+		limit = (limit > newly_delivered ? limit : newly_delivered) + 1;
+		send = target - pipe < limit ? target - pipe : limit;
+	}
+	if (f->prr_out == 0 && send == 0)
+		send = 1; // the fast retransmit
+	f->cwnd_segs = pipe + send;
+}
+
+static void set_window(const struct host *h, struct flow *f, uint32_t newly_delivered) {
+	if (f->ca == FLOW_CA_RECOVERY && cc_of(h, f)->prr)
+		prr(f, newly_delivered);
+	else
+		f->cwnd_segs = f->out.cwnd_segs;
+}
+
+// A peer without SACK: duplicate ACKs stand for unknown segments that arrived (RFC 6582).
+static void reno_dupacks(struct flow *f, const struct seg *s, bool advanced, struct delivery *d) {
+	bool dup = !advanced && s->len == 0 && (s->flags & SEG_FIN) == 0 && f->una < f->nxt;
+
+	if (advanced) {
+		// One segment filled the hole, the others had sent the duplicates.
+		f->sacked = f->sacked + 1 > d->acked ? f->sacked + 1 - d->acked : 0;
+		if (f->sacked >= f->nxt - f->una)
+			f->sacked = 0;
+		f->dupacks = 0;
+		if (f->ca != FLOW_CA_RECOVERY || f->una >= f->recover)
+			return;
+	} else if (dup) {
+		f->dupacks++;
+		if (flow_inflight(f) > 0 && f->sacked + 1 < f->nxt - f->una)
+			f->sacked++;
+		if (f->ca != FLOW_CA_OPEN || f->dupacks != DUP_THRESH)
+			return;
+	} else {
+		return;
+	}
+	if ((flow_seg(f, f->una)->flags & SEG_LOST) == 0) {
+		loss_mark(f, f->una);
+		d->lost++;
+	}
+}
+
+// Rate of delivery between the newest segment's sending and now; its interval, 0: no sample.
+static uint64_t rate_interval_ns(const struct flow *f, const struct delivery *d) {
+	uint64_t interval_ns = time_max(d->send_elapsed_ns, d->now_ns - d->prior_ns);
+
+	// Shorter than a round trip: ACKs were compressed (section 3.3).
+	return interval_ns < f->rtt.min_ns ? 0 : interval_ns;
+}
+
+static void tell_cc(struct host *h, struct flow *f, const struct delivery *d, bool ece,
+	uint32_t prior_inflight, uint64_t rtt_ns) {
+	const struct cc_ops *cc = cc_of(h, f);
+	struct cc_ack a = {
+		.now_ns = d->now_ns,
+		.rtt_ns = rtt_ns,
+		.srtt_ns = f->rtt.srtt_ns,
+		.rtt_min_ns = f->rtt.min_ns,
+		.sent_ns = d->newest_ns,
+		.cwnd_at_send = (double)d->newest_cwnd,
+		.acked_segs = d->acked,
+		.lost_segs = d->lost,
+		.ce_segs = ece ? d->acked : 0,
+		.inflight_segs = flow_inflight(f),
+		.prior_inflight_segs = prior_inflight,
+		.delivered_segs = f->delivered,
+		.prior_delivered_segs = d->prior_delivered,
+		.app_limited = d->app_limited,
+		.cwnd_limited = f->una <= f->cwnd_limited_nxt,
+		.in_recovery = f->ca == FLOW_CA_RECOVERY,
+	};
+	uint8_t mode = cc->mode != NULL ? cc->mode(f->cc_state) : 0;
+
+	if (d->acked > 0) {
+		a.interval_ns = rate_interval_ns(f, d);
+		if (a.interval_ns > 0)
+			a.delivery_bps = (double)(f->delivered - d->prior_delivered) * f->payload
+				* 8e9 / (double)a.interval_ns;
+	}
+	cc->on_ack(f->cc_state, cc_config(h, f), &a, &f->out);
+	if (cc->mode != NULL && cc->mode(f->cc_state) != mode)
+		host_event(h, f, TEL_EV_CC_MODE, mode, cc->mode(f->cc_state), 0, d->now_ns);
+	host_cc_record(h, f, &a);
+}
+
+// The RTT of the newest segment, unless it was sent twice (Karn).
+static uint64_t take_rtt(struct host *h, struct flow *f, const struct delivery *d) {
+	uint64_t rtt_ns = d->now_ns - d->newest_ns;
+
+	if (d->acked == 0 || d->newest_retrans)
+		return 0;
+	rtt_sample(&f->rtt, rtt_ns, h->groups->group[f->group].rto_min_ns);
+	f->count.rtt_sum_ns += rtt_ns;
+	f->count.rtt_samples++;
+	if (rtt_ns > f->interval_rtt_max_ns)
+		f->interval_rtt_max_ns = (uint32_t)time_min(rtt_ns, UINT32_MAX);
+	return rtt_ns;
+}
+
+// RFC 8985 section 7.4.2: did the probe repair a loss that nobody else noticed? Known when an ACK
+// goes beyond it without a DSACK; a duplicate ACK or a DSACK says that the original arrived.
+static bool tlp_repaired(struct flow *f, const struct delivery *d) {
+	bool repaired;
+
+	if (f->tlp_end == 0 || f->una < f->tlp_end)
+		return false;
+	if (f->tlp_retrans && !d->dsack && f->una == f->tlp_end && d->acked > 0)
+		return false; // not yet known
+	repaired = f->tlp_retrans && !d->dsack && f->una > f->tlp_end;
+	f->tlp_end = 0;
+	return repaired;
+}
+
+// RECOVERY by loss ends when all that was out then is acknowledged. After an ECN echo, something
+// newer must be: only that says that CWR arrived and the echo has stopped. Without SACK, something
+// newer too, lest duplicate ACKs start another episode (RFC 6582 section 5).
+static bool episode_over(const struct flow *f) {
+	if (f->una < f->recover)
+		return false;
+	if (f->ca == FLOW_CA_LOSS || f->una == f->nxt)
+		return true;
+	return f->una > f->recover || (f->sack_ok && !f->ecn_episode);
+}
+
+static void update_state(struct host *h, struct flow *f, const struct delivery *d, bool ece) {
+	bool repaired = tlp_repaired(f, d);
+
+	if (f->ca != FLOW_CA_OPEN && episode_over(f)) {
+		f->ca = FLOW_CA_OPEN;
+		host_event(h, f, TEL_EV_RECOVERED, 0, f->out.cwnd_segs, 0, d->now_ns);
+	}
+	if (f->ca != FLOW_CA_OPEN)
+		return;
+	if (d->lost > 0 || repaired || ece) {
+		enter_recovery(h, f, d->lost == 0 && !repaired, d->now_ns);
+		f->ecn_cwr = f->ecn_episode = ece;
+	}
+}
+
+static void set_reorder_timer(struct host *h, struct flow *f, uint64_t wait_ns, uint64_t now_ns) {
+	if (wait_ns > 0) {
+		f->rtx_kind = RTX_REO;
+		f->rtx_deadline_ns = now_ns + wait_ns;
+	} else if (f->rtx_kind == RTX_REO) {
+		f->rtx_kind = RTX_RTO;
+	}
+	flow_arm_rtx(h, f, now_ns);
+}
+
+// RACK's timer: segments that waited for reordering to resolve are lost now.
+void flow_reorder_timer(struct host *h, struct flow *f, uint64_t now_ns) {
+	struct delivery d = {.now_ns = now_ns};
+	uint64_t wait_ns = loss_detect(f, now_ns, &d);
+
+	if (d.lost > 0 && f->ca == FLOW_CA_OPEN) {
+		enter_recovery(h, f, false, now_ns);
+		f->ecn_episode = false;
+	}
+	if (d.lost > 0) {
+		tell_cc(h, f, &d, false, flow_inflight(f) + d.lost, 0);
+		set_window(h, f, 0);
+	}
+	set_reorder_timer(h, f, wait_ns, now_ns);
+	flow_send(h, f, now_ns, now_ns);
+}
+
+// Moves una to the ACK's offset. False: the ACK is outside [una, nxt].
+static bool ack_offset(struct flow *f, const struct seg *s, uint64_t *una) {
+	int32_t ahead = seq_diff(s->ack, f->iss + 1 + (uint32_t)f->una_bytes);
+	uint64_t bytes = f->una_bytes + (uint32_t)ahead;
+	uint64_t wnd = (uint64_t)s->window << f->snd_wscale;
+
+	if (ahead < 0 || bytes > flow_offset(f, f->nxt))
+		return false;
+	*una = f->una;
+	if (ahead > 0) {
+		while (*una < f->nxt && flow_offset(f, *una + 1) <= bytes)
+			(*una)++;
+		f->una_bytes = bytes;
+	}
+	f->wnd_bytes = bytes + wnd;
+	return true;
+}
+
+void flow_ack(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
+	struct delivery d = {
+		.now_ns = now_ns,
+		.tsecr = f->ts_ok && (s->options & SEG_OPT_TS) != 0 ? s->tsecr : 0,
+	};
+	uint32_t prior_inflight = flow_inflight(f);
+	bool ece = f->ecn_ok && (s->flags & SEG_ECE) != 0;
+	uint64_t una, before = f->una_bytes, wait_ns = 0, rtt_ns;
+
+	if (!ack_offset(f, s, &una)) {
+		h->count.rx_bad++;
+		return;
+	}
+	f->count.acked_bytes += time_min(f->una_bytes, f->total_bytes) - time_min(before, f->total_bytes);
+	loss_cumulative(h, f, una, &d);
+	if (f->sack_ok) {
+		if (s->sack_count > 0 || f->seen_count > 0)
+			loss_sack(f, s, &d);
+	} else {
+		reno_dupacks(f, s, f->una_bytes > before, &d);
+	}
+	if (d.acked > 0)
+		f->delivered_ns = now_ns;
+	if (d.newest_ns > 0)
+		f->first_tx_ns = d.newest_ns;
+	if (f->app_limited != 0 && f->delivered >= f->app_limited)
+		f->app_limited = 0;
+	rtt_ns = take_rtt(h, f, &d);
+	if (f->sack_ok)
+		wait_ns = loss_detect(f, now_ns, &d);
+	if (f->una_bytes > before) {
+		f->backoff = 0;
+		f->rtx_base_ns = now_ns;
+	}
+	update_state(h, f, &d, ece);
+	if (d.acked > 0 || d.lost > 0)
+		tell_cc(h, f, &d, ece, prior_inflight, rtt_ns);
+	set_window(h, f, d.acked);
+	if (f->una > f->data_segs) {
+		flow_end(h, f, FLOW_DONE, TEL_CLOSE, now_ns);
+		return;
+	}
+	set_reorder_timer(h, f, wait_ns, now_ns);
+	flow_send(h, f, now_ns, now_ns);
+}

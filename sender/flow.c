@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One sending connection: handshake, when and what to send, timers.
+#include "flow.h"
+#include "host.h"
+#include "source.h"
+
+#include <string.h>
+
+#define TLP_MAX_ACK_DELAY_NS (200 * NS_PER_MS) // RFC 8985 section 7.2, worst delayed ACK
+#define PACING_CATCH_UP_NS NS_PER_MS // a late loop makes up for this much, no more
+#define OUR_WINDOW 65535 // nothing is expected from the peer but its FIN
+
+void flow_init(struct host *h, struct flow *f, uint32_t id, uint16_t group, uint64_t start_ns,
+	uint64_t bytes) {
+	const struct group *g = &h->groups->group[group];
+
+	memset(f, 0, sizeof(*f));
+	f->pace.kind = TIMER_PACE;
+	f->rtx.kind = TIMER_RTX;
+	f->id = id;
+	f->group = group;
+	f->start_ns = start_ns;
+	f->stop_ns = g->stop_ns == 0 ? NEVER_NS : h->env.start_ns + g->stop_ns;
+	f->payload = g->payload;
+	f->total_bytes = bytes;
+	f->data_segs = bytes == SOURCE_ENDLESS ? SOURCE_ENDLESS :
+						 (bytes + g->payload - 1) / g->payload;
+	f->retrans_head = f->retrans_tail = UINT64_MAX;
+	f->reo_wnd_mult = 1;
+	f->iss = (id + 1) * 0x9e3779b1u; // any value will do; known ones are easy to read in traces
+	rtt_init(&f->rtt, g->rto_initial_ns);
+	host_arm(h, &f->pace, start_ns);
+}
+
+static const struct group *group_of(const struct host *h, const struct flow *f) {
+	return &h->groups->group[f->group];
+}
+
+// The header fields every segment of the connection shares.
+static struct seg flow_header(const struct flow *f, uint32_t seq, uint64_t now_ns) {
+	struct seg s = {.seq = seq, .ack = f->rcv_nxt, .window = OUR_WINDOW, .flags = SEG_ACK};
+
+	if (f->ts_ok) {
+		s.options = SEG_OPT_TS;
+		s.tsval = flow_tsval(now_ns);
+		s.tsecr = f->ts_recent;
+	}
+	return s;
+}
+
+void flow_ack_now(struct host *h, struct flow *f, uint64_t now_ns) {
+	struct seg s = flow_header(f, flow_seq(f, f->nxt), now_ns);
+
+	host_send(h, f->id, &s, ECN_NOT_ECT, now_ns);
+}
+
+static void flow_syn(struct host *h, struct flow *f, uint64_t now_ns) {
+	const struct group *g = group_of(h, f);
+	struct seg s = flow_header(f, f->iss, now_ns);
+
+	s.flags = SEG_SYN | (g->ecn != 0 ? SEG_ECE | SEG_CWR : 0);
+	s.ack = 0;
+	s.options = SEG_OPT_MSS | SEG_OPT_WSCALE;
+	s.mss = (uint16_t)g->mss;
+	if (g->sack)
+		s.options |= SEG_OPT_SACK_OK;
+	if (g->timestamps) {
+		s.options |= SEG_OPT_TS;
+		s.tsval = flow_tsval(now_ns);
+	}
+	if (f->state == FLOW_WAITING) {
+		f->state = FLOW_SYN_SENT;
+		f->start_ns = now_ns;
+		h->waiting--;
+		h->open++;
+	}
+	f->last_send_ns = now_ns;
+	host_send(h, f->id, &s, ECN_NOT_ECT, now_ns);
+	flow_arm_rtx(h, f, now_ns);
+}
+
+void flow_end(struct host *h, struct flow *f, enum flow_state state, uint8_t event, uint64_t now_ns) {
+	f->state = (uint8_t)state;
+	f->rtx_kind = RTX_NONE;
+	f->rtx_deadline_ns = NEVER_NS;
+	host_cancel(h, &f->rtx);
+	host_cancel(h, &f->pace);
+	seg_ring_free(&f->ring, &h->arena);
+	h->open--;
+	if (state == FLOW_DONE)
+		h->done++;
+	else
+		h->failed++;
+	host_flow_record(h, f, event, now_ns);
+}
+
+// The SYN/ACK: options agreed, congestion control started (RFC 9293 section 3.10.7.3).
+static void flow_established(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
+	const struct group *g = group_of(h, f);
+	uint32_t mss = (uint32_t)g->mss;
+
+	if ((s->options & SEG_OPT_MSS) != 0 && s->mss < mss && s->mss >= 88)
+		mss = s->mss;
+	f->ts_ok = g->timestamps && (s->options & SEG_OPT_TS) != 0;
+	f->sack_ok = g->sack && (s->options & SEG_OPT_SACK_OK) != 0;
+	f->snd_wscale = (s->options & SEG_OPT_WSCALE) != 0 ? s->wscale : 0;
+	f->ecn_ok = g->ecn != 0 && (s->flags & (SEG_ECE | SEG_CWR)) == SEG_ECE;
+	f->payload = mss - (f->ts_ok ? 12u : 0u);
+	if (f->data_segs != SOURCE_ENDLESS)
+		f->data_segs = (f->total_bytes + f->payload - 1) / f->payload;
+	f->ts_recent = s->tsval;
+	f->rcv_nxt = s->seq + 1;
+	f->wnd_bytes = s->window; // never scaled in a SYN
+	if (f->backoff == 0) {
+		rtt_sample(&f->rtt, now_ns - f->last_send_ns, g->rto_min_ns);
+		f->rack_rtt_ns = f->rtt.srtt_ns;
+	}
+	f->backoff = 0;
+	f->rtx_kind = RTX_NONE;
+	f->state = FLOW_OPEN;
+	f->delivered_ns = f->first_tx_ns = now_ns;
+	g->cc->init(f->cc_state, g->cc_config, f->payload, now_ns, &f->out);
+	f->cwnd_segs = f->out.cwnd_segs;
+	host_flow_record(h, f, TEL_OPEN, now_ns);
+	flow_ack_now(h, f, now_ns);
+	flow_send(h, f, now_ns, now_ns);
+	flow_arm_rtx(h, f, now_ns);
+}
+
+// Takes the peer's payload and FIN: only what is in order counts, all of it is acknowledged.
+static void flow_peer_data(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
+	if (s->len == 0 && (s->flags & SEG_FIN) == 0)
+		return;
+	if (s->seq == f->rcv_nxt)
+		f->rcv_nxt += s->len + ((s->flags & SEG_FIN) != 0 ? 1u : 0u);
+	flow_ack_now(h, f, now_ns);
+}
+
+void flow_rx(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
+	if (f->state == FLOW_SYN_SENT) {
+		bool acks_syn = (s->flags & SEG_ACK) != 0 && s->ack == f->iss + 1;
+
+		if ((s->flags & SEG_RST) != 0 && acks_syn)
+			flow_end(h, f, FLOW_FAILED, TEL_RESET, now_ns);
+		else if ((s->flags & SEG_SYN) != 0 && acks_syn)
+			flow_established(h, f, s, now_ns);
+		else
+			h->count.rx_bad++;
+		return;
+	}
+	if (f->state != FLOW_OPEN) {
+		if (f->state == FLOW_DONE && (s->flags & SEG_RST) == 0)
+			flow_peer_data(h, f, s, now_ns);
+		return;
+	}
+	if ((s->flags & SEG_RST) != 0) {
+		if (s->seq == f->rcv_nxt) // RFC 5961 section 3.2: exact, else ignored
+			flow_end(h, f, FLOW_FAILED, TEL_RESET, now_ns);
+		else
+			h->count.rx_bad++;
+		return;
+	}
+	if ((s->flags & (SEG_SYN | SEG_ACK)) != SEG_ACK) {
+		h->count.rx_bad++;
+		if ((s->flags & SEG_SYN) != 0) // our ACK of its SYN/ACK was lost
+			flow_ack_now(h, f, now_ns);
+		return;
+	}
+	if (f->ts_ok && (s->options & SEG_OPT_TS) != 0) {
+		if (seq_diff(s->tsval, f->ts_recent) < 0) { // PAWS, RFC 7323 section 5.3
+			h->count.rx_bad++;
+			return;
+		}
+		if (seq_diff(s->seq, f->rcv_nxt) <= 0)
+			f->ts_recent = s->tsval;
+	}
+	flow_ack(h, f, s, now_ns);
+	flow_peer_data(h, f, s, now_ns);
+}
+
+// The lowest lost segment that was not sent again yet.
+static uint64_t next_lost(struct flow *f) {
+	uint64_t i = f->rtx_hint < f->una ? f->una : f->rtx_hint;
+
+	while ((flow_seg(f, i)->flags & (SEG_LOST | SEG_RETRANS)) != SEG_LOST)
+		i++;
+	f->rtx_hint = i;
+	return i;
+}
+
+static uint32_t flow_len(const struct flow *f, uint64_t index) {
+	if (index + 1 < f->data_segs)
+		return f->payload;
+	return index == f->data_segs ? 0 : (uint32_t)(f->total_bytes - index * f->payload);
+}
+
+// Fills the record of a segment that is sent now (delivery rate: section 3.2).
+static void record_sent(struct flow *f, struct seg_rec *r, uint64_t now_ns) {
+	if (flow_inflight(f) == 0)
+		f->first_tx_ns = f->delivered_ns = now_ns;
+	r->sent_ns = now_ns & SEG_SENT_MASK;
+	r->first_tx_ago_ns = (uint32_t)time_min(now_ns - f->first_tx_ns, UINT32_MAX);
+	r->delivered_ago_ns = (uint32_t)time_min(now_ns - f->delivered_ns, UINT32_MAX);
+	r->delivered = (uint32_t)f->delivered;
+	r->cwnd_segs = (float)f->cwnd_segs;
+	r->flags &= (uint16_t)~SEG_APP_LIMITED;
+	if (f->app_limited != 0)
+		r->flags |= SEG_APP_LIMITED;
+}
+
+void flow_transmit(struct host *h, struct flow *f, uint64_t index, uint64_t now_ns) {
+	struct seg s = flow_header(f, flow_seq(f, index), now_ns);
+	struct seg_rec *r = flow_seg(f, index);
+	bool again = index < f->nxt;
+	uint8_t ecn = ECN_NOT_ECT;
+
+	if (again) {
+		if ((r->flags & SEG_RETRANS) != 0) {
+			loss_retrans_unlink(f, index);
+			f->retrans--;
+		}
+		if ((r->flags & SEG_LOST) != 0 && (r->flags & SEG_RETRANS) == 0)
+			f->unsent_lost--;
+		record_sent(f, r, now_ns);
+		if ((r->flags & SEG_LOST) != 0) { // else a probe: the original still counts
+			r->flags |= SEG_RETRANS;
+			f->retrans++;
+			loss_retrans_push(f, index);
+		}
+		r->flags |= SEG_EVER_RETRANS;
+		f->count.retransmits++;
+	} else {
+		r->flags = 0;
+		record_sent(f, r, now_ns);
+		f->nxt++;
+		if (f->ecn_ok && index < f->data_segs) {
+			ecn = group_of(h, f)->ecn == 2 ? ECN_ECT1 : ECN_ECT0;
+			if (f->ecn_cwr)
+				s.flags |= SEG_CWR;
+			f->ecn_cwr = false;
+		}
+	}
+	s.len = (uint16_t)flow_len(f, index);
+	if (index == f->data_segs)
+		s.flags |= SEG_FIN;
+	else if (index + 1 == f->data_segs)
+		s.flags |= SEG_PSH;
+	f->prr_out++;
+	f->count.sent_segs++;
+	f->last_send_ns = now_ns;
+	h->count.data_tx_segs++;
+	host_send(h, f->id, &s, ecn, now_ns);
+}
+
+// May a new segment be sent? Not beyond the data, the FIN, or the peer's window.
+static bool new_allowed(struct host *h, struct flow *f, uint64_t now_ns) {
+	uint64_t i = f->nxt;
+
+	if (now_ns >= f->stop_ns && f->data_segs == SOURCE_ENDLESS) {
+		f->data_segs = i;
+		f->total_bytes = i * f->payload;
+	}
+	if (i > f->data_segs)
+		return false;
+	if (flow_offset(f, i) + flow_len(f, i) > f->wnd_bytes)
+		return false;
+	if (!seg_ring_reserve(&f->ring, &h->arena, f->una, i)) {
+		h->count.seg_refused++;
+		return false;
+	}
+	return true;
+}
+
+static double pacing_bps(const struct host *h, const struct flow *f) {
+	const struct group *g = group_of(h, f);
+
+	if (g->pacing == PACING_CC || f->out.pacing_bps > 0)
+		return g->pacing == PACING_OFF ? 0 : f->out.pacing_bps;
+	if (g->pacing == PACING_OFF || f->rtt.srtt_ns == 0)
+		return 0;
+	// As Linux paces any window: 1.2 cwnd per srtt, so that the pacer never is the limit.
+	return 1.2 * f->cwnd_segs * f->payload * 8e9 / (double)f->rtt.srtt_ns;
+}
+
+// Sends what window and pacer allow. `due_ns`: the pacer's theoretical time of this opportunity,
+// now unless a timer fired late: gaps count from there, so that a slow loop costs no rate.
+void flow_send(struct host *h, struct flow *f, uint64_t now_ns, uint64_t due_ns) {
+	double bps = pacing_bps(h, f);
+	bool sent = false;
+
+	if (f->state != FLOW_OPEN)
+		return;
+	due_ns = time_max(due_ns, time_since(now_ns, PACING_CATCH_UP_NS));
+	f->cwnd_blocked = false;
+	for (;;) {
+		bool again = f->unsent_lost > 0;
+
+		if (flow_inflight(f) + 1 > f->cwnd_segs) {
+			f->cwnd_blocked = true;
+			f->cwnd_limited_nxt = f->nxt;
+			break;
+		}
+		if (bps > 0 && f->next_send_ns > now_ns) {
+			if (again || f->nxt <= f->data_segs) {
+				if (!f->pace.armed)
+					host_arm(h, &f->pace, f->next_send_ns);
+				break;
+			}
+		}
+		if (!again && !new_allowed(h, f, now_ns)) {
+			// No more data: samples until all of this is delivered say nothing.
+			if (f->nxt >= f->data_segs)
+				f->app_limited = f->delivered + flow_inflight(f) + 1;
+			break;
+		}
+		flow_transmit(h, f, again ? next_lost(f) : f->nxt, now_ns);
+		sent = true;
+		if (bps > 0) {
+			double gap = f->payload * 8e9 / bps + f->next_send_frac;
+			uint64_t whole = (uint64_t)gap;
+
+			f->next_send_frac = gap - (double)whole;
+			f->next_send_ns = time_max(f->next_send_ns, due_ns) + whole;
+		}
+	}
+	if (sent || f->rtx_kind == RTX_NONE)
+		flow_arm_rtx(h, f, now_ns);
+}
+
+// Starts, extends or stops the one retransmission timer. An RTO counts from the last progress
+// (rtx_base), a TLP from now (RFC 6298 section 5, RFC 8985 section 7.2).
+void flow_arm_rtx(struct host *h, struct flow *f, uint64_t now_ns) {
+	const struct group *g = group_of(h, f);
+	uint64_t rto = f->rtt.rto_ns;
+
+	for (uint32_t i = 0; i < f->backoff && rto < g->rto_max_ns; i++)
+		rto *= 2;
+	rto = time_min(rto, g->rto_max_ns);
+	if (f->rtx_kind == RTX_NONE)
+		f->rtx_base_ns = now_ns;
+	if (f->state == FLOW_SYN_SENT) {
+		f->rtx_kind = RTX_RTO;
+		f->rtx_deadline_ns = now_ns + rto;
+	} else if (f->una == f->nxt) {
+		// Data waits and neither an ACK nor the pacer will send it: the window is closed.
+		bool closed = f->nxt <= f->data_segs && !f->pace.armed;
+
+		f->rtx_kind = closed ? RTX_PERSIST : RTX_NONE;
+		f->rtx_deadline_ns = closed ? now_ns + rto : NEVER_NS;
+	} else if (f->rtx_kind != RTX_REO) {
+		f->rtx_kind = RTX_RTO;
+		f->rtx_deadline_ns = f->rtx_base_ns + rto;
+		if (g->tlp && f->sack_ok && f->ca == FLOW_CA_OPEN && f->sacked == 0 && f->tlp_end == 0
+			&& f->backoff == 0 && f->rtt.srtt_ns > 0) {
+			uint64_t pto = now_ns + 2 * f->rtt.srtt_ns
+				+ (f->nxt - f->una == 1 ? TLP_MAX_ACK_DELAY_NS : 0);
+
+			if (pto < f->rtx_deadline_ns) {
+				f->rtx_kind = RTX_TLP;
+				f->rtx_deadline_ns = pto;
+			}
+		}
+	}
+	if (f->rtx_kind != RTX_NONE && (!f->rtx.armed || f->rtx_deadline_ns < f->rtx.t.expires_ns))
+		host_arm(h, &f->rtx, f->rtx_deadline_ns);
+}
+
+// RFC 8985 section 7.3: new data if the window allows, else the last segment again.
+static void flow_probe(struct host *h, struct flow *f, uint64_t now_ns) {
+	f->tlp_retrans = !new_allowed(h, f, now_ns);
+	flow_transmit(h, f, f->tlp_retrans ? f->nxt - 1 : f->nxt, now_ns);
+	f->tlp_end = f->nxt;
+	f->rtx_kind = RTX_RTO;
+	f->rtx_base_ns = now_ns;
+	flow_arm_rtx(h, f, now_ns);
+}
+
+static void flow_timeout(struct host *h, struct flow *f, uint64_t now_ns) {
+	if (f->backoff >= group_of(h, f)->retries) {
+		flow_end(h, f, FLOW_FAILED, TEL_GAVE_UP, now_ns);
+		return;
+	}
+	f->rtx_base_ns = now_ns;
+	if (f->state == FLOW_SYN_SENT) {
+		f->backoff++;
+		flow_syn(h, f, now_ns);
+		return;
+	}
+	flow_enter_loss(h, f, now_ns);
+	f->backoff++;
+	flow_arm_rtx(h, f, now_ns);
+	flow_send(h, f, now_ns, now_ns);
+}
+
+// A segment without data below the window: its ACK tells the window (RFC 9293 section 3.8.6.1).
+static void flow_persist(struct host *h, struct flow *f, uint64_t now_ns) {
+	struct seg s = flow_header(f, flow_seq(f, f->nxt) - 1, now_ns);
+
+	if (f->backoff < 10)
+		f->backoff++;
+	host_send(h, f->id, &s, ECN_NOT_ECT, now_ns);
+	flow_arm_rtx(h, f, now_ns);
+}
+
+static void flow_rtx_timer(struct host *h, struct flow *f, uint64_t now_ns) {
+	if (f->rtx_kind == RTX_NONE)
+		return;
+	if (now_ns < f->rtx_deadline_ns) { // the deadline moved while the timer waited
+		host_arm(h, &f->rtx, f->rtx_deadline_ns);
+		return;
+	}
+	switch ((enum flow_rtx)f->rtx_kind) {
+	case RTX_NONE:
+		break;
+	case RTX_RTO:
+		flow_timeout(h, f, now_ns);
+		break;
+	case RTX_TLP:
+		flow_probe(h, f, now_ns);
+		break;
+	case RTX_REO:
+		flow_reorder_timer(h, f, now_ns);
+		break;
+	case RTX_PERSIST:
+		flow_persist(h, f, now_ns);
+		break;
+	}
+}
+
+void flow_timer(struct host *h, struct flow *f, enum host_timer_kind kind, uint64_t now_ns) {
+	if (kind == TIMER_RTX)
+		flow_rtx_timer(h, f, now_ns);
+	else if (f->state == FLOW_WAITING)
+		flow_syn(h, f, now_ns);
+	else
+		flow_send(h, f, now_ns, f->pace.t.expires_ns);
+}

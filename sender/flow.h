@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The sending side of one TCP connection (RFC 9293).
+//
+// A flow's data is synthetic zeros in segments of `payload` bytes, numbered from 0; only the last
+// one may be shorter. All accounting is in segment numbers; sequence numbers exist in the headers
+// only. After the last data segment comes the FIN, a segment of its own.
+//
+//	            una                    nxt
+//	  acked      |  sent, not acked     |   not sent
+//	-------------+----------------------+------------------> segment number
+//	               SACKED? LOST? RETRANS?
+//
+//	pipe (inflight) = nxt - una - sacked - lost + retrans
+//
+// The connection: flow.c (handshake, sending, timers), ack.c (what an ACK means), loss.c (the
+// scoreboard and RACK-TLP).
+#pragma once
+#include "cc/cc.h"
+#include "group.h"
+#include "ns.h"
+#include "rtt.h"
+#include "seg.h"
+#include "segs.h"
+#include "wheel.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct host;
+
+enum flow_state { FLOW_WAITING, FLOW_SYN_SENT, FLOW_OPEN, FLOW_DONE, FLOW_FAILED };
+enum flow_ca { FLOW_CA_OPEN, FLOW_CA_RECOVERY, FLOW_CA_LOSS }; // as enum tel_ca_state
+enum flow_rtx { RTX_NONE, RTX_RTO, RTX_TLP, RTX_REO, RTX_PERSIST }; // what the timer is for
+
+enum host_timer_kind { TIMER_PACE, TIMER_RTX, TIMER_DELACK };
+struct host_timer {
+	struct timer t;
+	uint8_t kind; // enum host_timer_kind
+	bool armed;
+};
+
+// Totals since the start; the summary subtracts a copy taken at the end of the warm-up.
+struct flow_count {
+	uint64_t acked_bytes;
+	uint64_t sent_segs; // retransmissions included
+	uint64_t retransmits;
+	uint64_t lost_segs;
+	uint64_t rtt_sum_ns;
+	uint64_t rtt_samples;
+	uint32_t halvings; // window reductions: one per episode
+	uint32_t timeouts;
+	uint32_t spurious; // retransmissions the receiver had already (DSACK)
+	uint32_t ecn_echoes; // reductions by ECN among the halvings
+};
+
+struct flow {
+	struct host_timer pace; // waits for the start, then for the next paced segment
+	struct host_timer rtx; // RTO, TLP, RACK reordering, persist: the earliest
+
+	// Scoreboard.
+	uint64_t una, nxt;
+	uint64_t data_segs; // the FIN's number; UINT64_MAX: endless
+	struct seg_ring ring;
+	uint32_t sacked, lost, retrans;
+	uint32_t payload; // bytes per full segment
+	uint32_t unsent_lost; // lost and not yet sent again
+	uint8_t state, ca, rtx_kind;
+	bool sack_ok, ts_ok, cwnd_blocked, fin_sent, ecn_ok;
+	bool ecn_cwr; // tell the peer that we reduced
+	bool ecn_episode; // this recovery answers an ECN echo
+	uint64_t rtx_hint; // no segment to send again before this number
+
+	// Window and pacing.
+	double cwnd_segs; // what may be in flight: the algorithm's, or PRR's on the way there
+	struct cc_out out; // the algorithm's decision
+	uint64_t next_send_ns; // pacing: not before
+	double next_send_frac; // and this fraction of a nanosecond
+	uint64_t cwnd_limited_nxt; // window held sending back up to this segment number
+
+	// Delivery rate (draft-cheng-iccrg-delivery-rate-estimation-02).
+	uint64_t delivered, delivered_ns, first_tx_ns;
+	uint64_t app_limited; // delivered count until which samples are app-limited; 0: none
+
+	struct rtt rtt;
+	uint64_t rtx_deadline_ns, rtx_base_ns; // RTO counts from the last progress
+	uint64_t last_send_ns;
+	uint32_t backoff; // timeouts in a row
+
+	// RACK (RFC 8985).
+	uint64_t rack_sent_ns, rack_seg; // newest segment delivered, by time sent
+	uint64_t rack_rtt_ns;
+	uint64_t rack_scan; // originals before this are acked, lost or sent again
+	uint64_t fack; // highest segment delivered, plus one
+	uint64_t retrans_head, retrans_tail; // in order of transmission; UINT64_MAX: empty
+	uint64_t dsack_round; // reo_wnd grows once per round: until una passes this
+	uint32_t reo_wnd_mult, reo_wnd_persist;
+	bool reordering_seen;
+	bool tlp_retrans; // the probe was a retransmission
+	uint64_t tlp_end; // the probe is out until una passes this; 0: none
+
+	// Recovery.
+	uint64_t recover; // episode ends when una reaches this
+	uint32_t prr_delivered, prr_out, prr_flight;
+	uint32_t episode_lost;
+	uint32_t dupacks; // peers without SACK
+
+	// Peer.
+	uint64_t una_bytes; // offset of the highest ACK; the FIN counts one
+	uint64_t wnd_bytes; // offset of the right edge of its window
+	uint64_t total_bytes; // when data_segs is known
+	uint32_t iss, rcv_nxt, ts_recent;
+	uint8_t snd_wscale;
+	uint16_t group;
+	uint32_t id;
+	struct seg_sack seen[SEG_SACK_MAX]; // blocks of the last ACK: nothing new inside
+	uint8_t seen_count;
+
+	uint64_t start_ns, stop_ns;
+	struct flow_count count, at_measure, at_interval;
+	uint32_t interval_rtt_max_ns;
+
+	_Alignas(64) uint8_t cc_state[CC_STATE_MAX_BYTES];
+};
+
+void flow_init(struct host *h, struct flow *f, uint32_t id, uint16_t group, uint64_t start_ns,
+	uint64_t bytes);
+// A segment from the peer.
+void flow_rx(struct host *h, struct flow *f, const struct seg *seg, uint64_t now_ns);
+void flow_timer(struct host *h, struct flow *f, enum host_timer_kind kind, uint64_t now_ns);
+
+// Timestamp option's clock: 1 ms ticks (RFC 7323 section 5.4 allows 1 ms to 1 s).
+static inline uint32_t flow_tsval(uint64_t now_ns) {
+	return (uint32_t)(now_ns / NS_PER_MS) + 1;
+}
+
+static inline uint32_t flow_inflight(const struct flow *f) {
+	return (uint32_t)(f->nxt - f->una) - f->sacked - f->lost + f->retrans;
+}
+
+static inline struct seg_rec *flow_seg(const struct flow *f, uint64_t index) {
+	return seg_at(&f->ring, index);
+}
+
+// Offset of a segment's first byte; of data_segs: the FIN's.
+static inline uint64_t flow_offset(const struct flow *f, uint64_t index) {
+	return index < f->data_segs ? index * f->payload : f->total_bytes + (index - f->data_segs);
+}
+
+static inline uint32_t flow_seq(const struct flow *f, uint64_t index) {
+	return f->iss + 1 + (uint32_t)flow_offset(f, index);
+}
+
+// flow.c, for ack.c and loss.c.
+void flow_send(struct host *h, struct flow *f, uint64_t now_ns, uint64_t due_ns);
+void flow_arm_rtx(struct host *h, struct flow *f, uint64_t now_ns);
+void flow_transmit(struct host *h, struct flow *f, uint64_t index, uint64_t now_ns);
+void flow_end(struct host *h, struct flow *f, enum flow_state state, uint8_t event, uint64_t now_ns);
+void flow_ack_now(struct host *h, struct flow *f, uint64_t now_ns); // a bare ACK
+
+// ack.c
+void flow_ack(struct host *h, struct flow *f, const struct seg *seg, uint64_t now_ns);
+void flow_enter_loss(struct host *h, struct flow *f, uint64_t now_ns); // after a timeout
+void flow_reorder_timer(struct host *h, struct flow *f, uint64_t now_ns); // RACK
+
+// loss.c: one ACK's findings, filled by the scoreboard.
+struct delivery {
+	uint64_t now_ns;
+	uint32_t tsecr; // 0: no timestamp
+	uint32_t acked; // newly delivered segments
+	uint32_t lost; // newly lost
+	uint64_t newest_ns; // when the newest delivered one was sent; 0: none delivered
+	uint64_t newest_seg;
+	bool newest_retrans;
+	float newest_cwnd;
+	// Rate sample.
+	uint64_t prior_delivered, prior_ns, send_elapsed_ns;
+	bool app_limited;
+	bool dsack, reordered;
+};
+
+void loss_cumulative(struct host *h, struct flow *f, uint64_t una, struct delivery *d);
+void loss_sack(struct flow *f, const struct seg *seg, struct delivery *d);
+// RACK: marks what is lost; returns the nanoseconds until the next check is due, 0: none.
+uint64_t loss_detect(struct flow *f, uint64_t now_ns, struct delivery *d);
+void loss_mark(struct flow *f, uint64_t index);
+void loss_on_timeout(struct flow *f, uint64_t now_ns);
+void loss_retrans_push(struct flow *f, uint64_t index);
+void loss_retrans_unlink(struct flow *f, uint64_t index);

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "group.h"
+#include "rng.h"
+#include "source.h"
+#include "wire.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const ecn_names[] = {"off", "ect0", "ect1", NULL};
+static const char *const pacing_names[] = {"cc", "srtt", "off", NULL};
+
+static const struct param params[] = {
+	{"name", "", "name in tables and figures; default: the congestion control's", UNIT_NONE,
+		PARAM_TEXT(struct group, name)},
+	{"count", "1", "number of flows", UNIT_NONE, PARAM_U64(struct group, count), 1, 1e6},
+	{"start", "0s", "start of the first flow", UNIT_TIME_NS, PARAM_U64(struct group, start_ns),
+		0, 1e14},
+	{"stop", "0s", "no new data after this time; 0s: never", UNIT_TIME_NS,
+		PARAM_U64(struct group, stop_ns), 0, 1e14},
+	{"stagger", "0s", "time between the starts of two flows", UNIT_TIME_NS,
+		PARAM_U64(struct group, stagger_ns), 0, 1e13},
+	{"jitter", "0s", "each flow starts later by a uniform draw up to this", UNIT_TIME_NS,
+		PARAM_U64(struct group, jitter_ns), 0, 1e13},
+	{"mss", "1460B", "TCP maximum segment size: payload plus TCP options", UNIT_BYTES,
+		PARAM_U64(struct group, mss), 88, 9000},
+	{"base_rtt", "0s", "round trip without queues; 0s: what the paths give", UNIT_TIME_NS,
+		PARAM_U64(struct group, base_rtt_ns), 0, 6e10},
+	{"ecn", "off", "ECN codepoint of data packets", UNIT_NONE,
+		PARAM_ENUM(struct group, ecn, ecn_names)},
+	{"pacing", "cc", "cc: as the algorithm says; srtt: at least cwnd/srtt; off", UNIT_NONE,
+		PARAM_ENUM(struct group, pacing, pacing_names)},
+	{"ack_every", "2", "receiver: full segments per ACK (RFC 5681: 2)", UNIT_NONE,
+		PARAM_U64(struct group, ack_every), 1, 64},
+	{"ack_delay", "40ms", "receiver: longest time an ACK is held back", UNIT_TIME_NS,
+		PARAM_U64(struct group, ack_delay_ns), 0, 5e8},
+	{"rwnd", "1GB", "receive window", UNIT_BYTES, PARAM_U64(struct group, rwnd), 2000, 1.07e9},
+	{"rto_min", "200ms", "floor of the retransmission timeout (RFC 6298: 1s, Linux: 200ms)",
+		UNIT_TIME_NS, PARAM_U64(struct group, rto_min_ns), 1e6, 6e10},
+	{"rto_initial", "1s", "retransmission timeout before the first RTT sample", UNIT_TIME_NS,
+		PARAM_U64(struct group, rto_initial_ns), 1e6, 6e10},
+	{"rto_max", "60s", "cap of the timeout's backoff", UNIT_TIME_NS,
+		PARAM_U64(struct group, rto_max_ns), 1e9, 3e11},
+	{"retries", "15", "timeouts in a row after which a flow gives up", UNIT_NONE,
+		PARAM_U64(struct group, retries), 1, 100},
+	{"sack", "yes", "selective acknowledgements (RFC 2018)", UNIT_NONE,
+		PARAM_BOOL(struct group, sack)},
+	{"timestamps", "yes", "TCP timestamps (RFC 7323)", UNIT_NONE,
+		PARAM_BOOL(struct group, timestamps)},
+	{"tlp", "yes", "tail loss probe (RFC 8985)", UNIT_NONE, PARAM_BOOL(struct group, tlp)},
+	PARAM_END,
+};
+
+static const char *const plugins[] = {"cc", "source", NULL};
+
+// Reads {name: {params}} at `key` into a new config object.
+static int plugin_config(struct config_node *node, const char *what, const struct param *table,
+	size_t size, void **config, struct err *err) {
+	*config = calloc(1, size == 0 ? 1 : size);
+	if (*config == NULL)
+		return err_set(err, -ENOMEM, "no memory for %s", what);
+	return config_params(node, what, table, NULL, *config, err);
+}
+
+static int group_cc(struct group *g, struct config_node *node, struct err *err) {
+	struct config_node *at = config_get(node, "cc"), *params_node;
+	const char *name;
+	int rc;
+
+	if (at == NULL)
+		return config_err(node, -EINVAL, err,
+			"cc is required: the congestion control, e.g. cc: copa");
+	rc = config_plugin(at, "cc", &name, &params_node, err);
+	if (rc < 0)
+		return rc;
+	g->cc = cc_find(name);
+	if (g->cc == NULL)
+		return config_err(at, -EINVAL, err,
+			"cc: '%s' is not a congestion control; `weir list cc` shows them", name);
+	if (g->name[0] == '\0')
+		snprintf(g->name, sizeof(g->name), "%s", name);
+	return plugin_config(
+		params_node, name, g->cc->params, g->cc->config_size, &g->cc_config, err);
+}
+
+static int group_source(struct group *g, struct config_node *node, struct err *err) {
+	struct config_node *at = config_get(node, "source"), *params_node = NULL;
+	const char *name = "bulk";
+	int rc;
+
+	if (at == NULL)
+		config_add(node, "source", "bulk");
+	else if ((rc = config_plugin(at, "source", &name, &params_node, err)) < 0)
+		return rc;
+	g->source = source_find(name);
+	if (g->source == NULL)
+		return config_err(at, -EINVAL, err,
+			"source: '%s' is not a source; `weir list source` shows them", name);
+	return plugin_config(params_node, name, g->source->params, g->source->config_size,
+		&g->source_config, err);
+}
+
+static int group_init(struct group *g, struct config_node *node, struct err *err) {
+	int rc;
+
+	if (config_kind(node) != CONFIG_MAP)
+		return config_err(node, -EINVAL, err,
+			"a flow group is a map such as {count: 10, cc: copa}");
+	rc = config_params(node, "flows", params, plugins, g, err);
+	if (rc == 0)
+		rc = group_cc(g, node, err);
+	if (rc == 0)
+		rc = group_source(g, node, err);
+	if (rc < 0)
+		return rc;
+	if (g->stop_ns > 0 && g->stop_ns <= g->start_ns)
+		return config_err(node, -EINVAL, err, "stop must be later than start");
+	g->payload = (uint32_t)g->mss - (g->timestamps ? 12u : 0u);
+	return 0;
+}
+
+int groups_init(struct groups *gs, struct config_node *node, struct err *err) {
+	int rc;
+
+	memset(gs, 0, sizeof(*gs));
+	if (node == NULL)
+		return 0;
+	if (config_kind(node) != CONFIG_LIST || config_count(node) == 0)
+		return config_err(node, -EINVAL, err,
+			"flows is a list of groups such as - {count: 10, cc: copa}");
+	if (config_count(node) > GROUPS_MAX)
+		return config_err(node, -ERANGE, err, "flows: at most %d groups", GROUPS_MAX);
+	for (size_t i = 0; i < config_count(node); i++) {
+		struct group *g = &gs->group[gs->count++];
+
+		rc = group_init(g, config_at(node, i), err);
+		if (rc < 0) {
+			groups_fini(gs);
+			return rc;
+		}
+		g->first = gs->flows;
+		gs->flows += (uint32_t)g->count;
+	}
+	return 0;
+}
+
+void groups_fini(struct groups *gs) {
+	for (uint32_t i = 0; i < gs->count; i++) {
+		free(gs->group[i].cc_config);
+		free(gs->group[i].source_config);
+	}
+	gs->count = 0;
+	gs->flows = 0;
+}
+
+void group_starts(const struct group *g, uint32_t index, uint64_t seed, uint64_t *start_ns) {
+	struct rng rng;
+	char name[32];
+
+	snprintf(name, sizeof(name), "flows.%u.jitter", index);
+	rng_init(&rng, seed, name);
+	for (uint64_t i = 0; i < g->count; i++)
+		start_ns[i] = g->start_ns + i * g->stagger_ns
+			+ (uint64_t)(rng_unit(&rng) * (double)g->jitter_ns);
+}
+
+uint32_t groups_mtu_bytes(const struct groups *gs) {
+	uint64_t mss = 0;
+
+	for (uint32_t i = 0; i < gs->count; i++)
+		mss = gs->group[i].mss > mss ? gs->group[i].mss : mss;
+	return (uint32_t)mss + WIRE_ETH + WIRE_IPV4 + WIRE_TCP + WIRE_FCS;
+}

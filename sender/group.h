@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A flow group: flows that share a configuration, from one entry of the config's `flows` list.
+#pragma once
+#include "cc/cc.h"
+#include "config.h"
+#include "param.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define GROUPS_MAX 64
+
+struct source_ops; // source.h
+
+enum pacing_mode { PACING_CC, PACING_SRTT, PACING_OFF };
+
+struct group {
+	char name[PARAM_TEXT_SIZE]; // default: the congestion control's
+	uint64_t count;
+	uint64_t start_ns, stop_ns; // stop 0: never
+	uint64_t stagger_ns; // between the starts of its flows
+	uint64_t jitter_ns; // plus a uniform draw from [0, jitter)
+	uint64_t mss; // value of the MSS option: payload plus TCP options
+	uint64_t base_rtt_ns; // 0: what the paths give
+	int ecn; // 0 off, 1 ECT(0), 2 ECT(1)
+	int pacing; // enum pacing_mode
+	uint64_t ack_every; // receiver: one ACK per this many full segments
+	uint64_t ack_delay_ns; // receiver: at the latest after this
+	uint64_t rwnd; // receive window, bytes
+	uint64_t rto_min_ns, rto_initial_ns, rto_max_ns;
+	uint64_t retries; // timeouts in a row before a flow gives up
+	bool sack, timestamps, tlp;
+
+	const struct cc_ops *cc;
+	void *cc_config;
+	const struct source_ops *source;
+	void *source_config;
+	uint32_t first; // index of its first flow
+	uint32_t payload; // bytes per full segment
+};
+
+struct groups {
+	struct group group[GROUPS_MAX];
+	uint32_t count;
+	uint32_t flows; // sum of their counts
+};
+
+// Reads the `flows` list. On error nothing needs freeing.
+int groups_init(struct groups *gs, struct config_node *node, struct err *err);
+void groups_fini(struct groups *gs);
+// Start time of each flow of the group: start + i * stagger + U[0, jitter), dice named by group.
+void group_starts(const struct group *g, uint32_t index, uint64_t seed, uint64_t *start_ns);
+// Largest frame, with FCS, that any group sends.
+uint32_t groups_mtu_bytes(const struct groups *gs);

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host.h"
+#include "source.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SEGS_PER_FLOW 32 // ring space of a flow with little in flight
+#define RANGES_PER_RECEIVER 16
+
+// Segments that may be unacknowledged at once, all flows together: what the network can hold, twice
+// (slow start overshoots by its own size), what SACK leaves on the scoreboard while a hole waits a
+// second for its timeout, and twice again for rings that are powers of two.
+static uint64_t arena_segs(const struct groups *gs, const struct host_env *env) {
+	return 2 * (2 * env->pipe_segs + env->segs_per_s) + (uint64_t)gs->flows * SEGS_PER_FLOW;
+}
+
+static uint64_t range_count(const struct host_env *env) {
+	return env->receivers == 0 ? 0 :
+				     env->pipe_segs + (uint64_t)env->receivers * RANGES_PER_RECEIVER;
+}
+
+uint64_t host_bytes(const struct groups *gs, const struct host_env *env) {
+	uint64_t bytes = range_count(env) * sizeof(struct range)
+		+ env->receivers * sizeof(struct receiver);
+
+	if (env->flows)
+		bytes += seg_arena_bytes(arena_segs(gs, env))
+			+ (uint64_t)gs->flows * (sizeof(struct flow) + sizeof(uint64_t));
+	return bytes;
+}
+
+static void *aligned_zeros(uint64_t count, size_t size) {
+	void *p = aligned_alloc(64, (count * size + 63) / 64 * 64 + 64);
+
+	if (p != NULL)
+		memset(p, 0, count * size);
+	return p;
+}
+
+static int flows_init(struct host *h, struct err *err) {
+	const struct groups *gs = h->groups;
+	uint64_t *start_ns = calloc(gs->flows, sizeof(*start_ns));
+	int rc = seg_arena_init(&h->arena, arena_segs(gs, &h->env), err);
+
+	h->flow = aligned_zeros(gs->flows, sizeof(*h->flow));
+	if (h->flow == NULL || start_ns == NULL)
+		rc = err_set(err, -ENOMEM, "no memory for %u flows", gs->flows);
+	for (uint32_t g = 0; rc == 0 && g < gs->count; g++) {
+		const struct group *group = &gs->group[g];
+		struct rng rng;
+		char name[32];
+
+		snprintf(name, sizeof(name), "flows.%u.source", g);
+		rng_init(&rng, h->env.seed, name);
+		group_starts(group, g, h->env.seed, start_ns);
+		for (uint32_t i = 0; i < group->count; i++)
+			flow_init(h, &h->flow[group->first + i], group->first + i, (uint16_t)g,
+				h->env.start_ns + start_ns[i],
+				group->source->bytes(group->source_config, &rng));
+	}
+	free(start_ns);
+	h->flows = h->waiting = gs->flows;
+	return rc;
+}
+
+int host_init(
+	struct host *h, const struct groups *gs, const struct host_env *env, struct err *err) {
+	int rc = 0;
+
+	memset(h, 0, sizeof(*h));
+	h->env = *env;
+	h->groups = gs;
+	h->measure_ns = env->start_ns;
+	wheel_init(&h->wheel, env->start_ns);
+	if (env->flows)
+		rc = flows_init(h, err);
+	if (rc == 0 && env->receivers > 0) {
+		h->receiver = aligned_zeros(env->receivers, sizeof(*h->receiver));
+		if (h->receiver == NULL)
+			rc = err_set(err, -ENOMEM, "no memory for %u receivers", env->receivers);
+		else
+			rc = range_pool_init(&h->ranges, (uint32_t)range_count(env), err);
+	}
+	for (uint32_t g = 0; rc == 0 && env->receivers > 0 && g < gs->count; g++) {
+		const struct group *group = &gs->group[g];
+
+		for (uint32_t i = group->first; i < group->first + group->count; i++) {
+			if (i < env->receivers)
+				receiver_init(&h->receiver[i], i, group);
+		}
+	}
+	h->receivers = rc == 0 ? env->receivers : 0;
+	if (rc < 0)
+		host_fini(h);
+	return rc;
+}
+
+void host_fini(struct host *h) {
+	seg_arena_fini(&h->arena);
+	range_pool_fini(&h->ranges);
+	free(h->flow);
+	free(h->receiver);
+	h->flow = NULL;
+	h->receiver = NULL;
+	h->flows = h->receivers = 0;
+}
+
+void host_rx_flow(struct host *h, uint32_t id, const struct seg *s, uint8_t ecn, uint64_t now_ns) {
+	h->count.rx_segs++;
+	flow_rx(h, &h->flow[id], s, now_ns);
+}
+
+void host_rx_receiver(
+	struct host *h, uint32_t id, const struct seg *s, uint8_t ecn, uint64_t now_ns) {
+	h->count.rx_segs++;
+	receiver_rx(h, &h->receiver[id], s, ecn, now_ns);
+}
+
+void host_arm(struct host *h, struct host_timer *t, uint64_t expires_ns) {
+	if (t->armed)
+		wheel_cancel(&h->wheel, &t->t);
+	t->armed = true;
+	wheel_arm(&h->wheel, &t->t, expires_ns);
+}
+
+void host_cancel(struct host *h, struct host_timer *t) {
+	if (t->armed)
+		wheel_cancel(&h->wheel, &t->t);
+	t->armed = false;
+}
+
+static void host_fire(struct host *h, struct host_timer *t, uint64_t now_ns) {
+	t->armed = false;
+	switch ((enum host_timer_kind)t->kind) {
+	case TIMER_PACE:
+		flow_timer(h, (struct flow *)(void *)((char *)t - offsetof(struct flow, pace)),
+			TIMER_PACE, now_ns);
+		break;
+	case TIMER_RTX:
+		flow_timer(h, (struct flow *)(void *)((char *)t - offsetof(struct flow, rtx)),
+			TIMER_RTX, now_ns);
+		break;
+	case TIMER_DELACK:
+		receiver_timer(h,
+			(struct receiver *)(void *)((char *)t - offsetof(struct receiver, delack)),
+			now_ns);
+		break;
+	}
+}
+
+void host_run(struct host *h, uint64_t now_ns) {
+	struct timer *t;
+
+	// In virtual time each timer is served at its own nanosecond; live, at now.
+	while ((t = wheel_pop(&h->wheel, now_ns)) != NULL) {
+		uint64_t at_ns = h->env.virtual_time ? t->expires_ns : now_ns;
+
+		host_fire(h, (struct host_timer *)(void *)t, at_ns);
+	}
+}
+
+uint64_t host_next_ns(struct host *h, uint64_t limit_ns) {
+	return wheel_next_ns(&h->wheel, limit_ns);
+}
+
+void host_event(struct host *h, const struct flow *f, enum tel_event event, double before,
+	double value, uint32_t detail, uint64_t now_ns) {
+	struct tel_events *e;
+
+	if (h->env.tel_events == NULL || (e = tel_put(h->env.tel_events)) == NULL)
+		return;
+	*e = (struct tel_events){
+		.ts_ns = now_ns,
+		.value = value,
+		.flow_id = f->id,
+		.detail = detail,
+		.before = (float)before,
+		.event = (uint16_t)event,
+		.group = f->group,
+	};
+}
+
+void host_cc_record(struct host *h, const struct flow *f, const struct cc_ack *a) {
+	const struct group *g = &h->groups->group[f->group];
+	float obs[CC_OBSERVED] = {0};
+	struct tel_cc *r;
+
+	if (h->env.tel_cc == NULL || !tel_flow_sampled(h->env.tel_run, f->id)
+		|| (r = tel_put(h->env.tel_cc)) == NULL)
+		return;
+	if (g->cc->observe != NULL)
+		g->cc->observe(f->cc_state, g->cc_config, obs);
+	*r = (struct tel_cc){
+		.ts_ns = a->now_ns,
+		.flow_id = f->id,
+		.rtt_ns = (uint32_t)time_min(a->rtt_ns, UINT32_MAX),
+		.srtt_ns = (uint32_t)time_min(a->srtt_ns, UINT32_MAX),
+		.rtt_min_ns = (uint32_t)time_min(a->rtt_min_ns, UINT32_MAX),
+		.cwnd_segs = (float)f->out.cwnd_segs,
+		.inflight_segs = a->inflight_segs,
+		.pacing_bps = (float)f->out.pacing_bps,
+		.delivery_bps = (float)a->delivery_bps,
+		.lost_segs = (uint32_t)f->count.lost_segs,
+		.state = f->ca,
+		.app_limited = a->app_limited,
+		.group = f->group,
+		.obs0 = obs[0],
+		.obs1 = obs[1],
+		.obs2 = obs[2],
+		.obs3 = obs[3],
+	};
+}
+
+void host_flow_record(struct host *h, const struct flow *f, uint8_t event, uint64_t now_ns) {
+	struct tel_flows *r;
+
+	if (h->env.tel_flows == NULL || (r = tel_put(h->env.tel_flows)) == NULL)
+		return;
+	*r = (struct tel_flows){
+		.ts_ns = now_ns,
+		.start_ns = f->start_ns,
+		.acked_bytes = f->count.acked_bytes,
+		.flow_id = f->id,
+		.src_ip = flow_addr_ip(FLOW_ADDR_SENDER, f->id),
+		.dst_ip = FLOW_ADDR_RECEIVER,
+		.sent_segs = (uint32_t)f->count.sent_segs,
+		.retransmits = (uint32_t)f->count.retransmits,
+		.halvings = f->count.halvings,
+		.timeouts = f->count.timeouts,
+		.srtt_ns = (uint32_t)time_min(f->rtt.srtt_ns, UINT32_MAX),
+		.src_port = flow_addr_port(f->id),
+		.dst_port = FLOW_ADDR_DST_PORT,
+		.group = f->group,
+		.event = event,
+	};
+}
+
+void host_still_open(struct host *h, uint64_t now_ns) {
+	for (uint32_t i = 0; i < h->flows; i++) {
+		const struct flow *f = &h->flow[i];
+
+		if (f->state == FLOW_SYN_SENT || f->state == FLOW_OPEN)
+			host_flow_record(h, f, TEL_STILL_OPEN, now_ns);
+	}
+}
+
+void host_measure(struct host *h, uint64_t now_ns) {
+	h->measure_ns = now_ns;
+	for (uint32_t i = 0; i < h->flows; i++)
+		h->flow[i].at_measure = h->flow[i].count;
+}
+
+void host_interval(struct host *h, uint64_t now_ns) {
+	for (uint32_t i = 0; i < h->flows; i++) {
+		struct flow *f = &h->flow[i];
+		const struct flow_count *c = &f->count, *o = &f->at_interval;
+		const struct cc_ops *cc = h->groups->group[f->group].cc;
+		bool quiet = f->state != FLOW_OPEN && c->acked_bytes == o->acked_bytes
+			&& c->sent_segs == o->sent_segs;
+		uint64_t samples = c->rtt_samples - o->rtt_samples;
+		struct tel_interval *r;
+
+		if (quiet || h->env.tel_interval == NULL || (r = tel_put(h->env.tel_interval)) == NULL)
+			continue;
+		*r = (struct tel_interval){
+			.ts_ns = now_ns,
+			.acked_bytes = c->acked_bytes - o->acked_bytes,
+			.flow_id = f->id,
+			.sent_segs = (uint32_t)(c->sent_segs - o->sent_segs),
+			.retransmits = (uint32_t)(c->retransmits - o->retransmits),
+			.lost_segs = (uint32_t)(c->lost_segs - o->lost_segs),
+			.rtt_samples = (uint32_t)samples,
+			.rtt_mean_ns = samples == 0 ? 0 :
+						      (uint32_t)((c->rtt_sum_ns - o->rtt_sum_ns)
+							      / samples),
+			.rtt_max_ns = f->interval_rtt_max_ns,
+			.cwnd_segs = (float)f->out.cwnd_segs,
+			.pacing_bps = (float)f->out.pacing_bps,
+			.inflight_segs = flow_inflight(f),
+			.group = f->group,
+			.halvings = (uint16_t)(c->halvings - o->halvings),
+			.state = f->ca,
+			.cc_state = cc->mode != NULL && f->state == FLOW_OPEN ? cc->mode(f->cc_state) : 0,
+		};
+		f->at_interval = *c;
+		f->interval_rtt_max_ns = 0;
+	}
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A host: many connections, one timing wheel, one output. The same object runs live and in virtual
+// time; who calls it decides.
+//
+// A host holds sending flows, or receivers, or both, each addressed by its index. The caller
+// delivers segments with host_rx, lets time pass with host_run, and gets segments through the
+// output callback, in order of time.
+#pragma once
+#include "flow.h"
+#include "flow_addr.h"
+#include "group.h"
+#include "json.h"
+#include "receiver.h"
+#include "telemetry.h"
+#include "wheel.h"
+
+// A segment leaves. `id` is the flow's or the receiver's index. The segment is the callee's to
+// copy; t_ns never decreases.
+typedef void host_output(
+	void *ctx, uint32_t id, const struct seg *seg, uint8_t ecn, uint64_t t_ns);
+
+struct host_env {
+	host_output *output;
+	void *ctx;
+	uint64_t seed;
+	uint64_t start_ns; // the clock's value at the start of the run
+	bool virtual_time; // a timer is served at its own time, not at the caller's
+	uint64_t pipe_segs; // segments the network can hold, all links and delays together
+	uint64_t segs_per_s; // it can carry; sizes the scoreboard
+	uint32_t receivers; // how many receivers to hold; 0: none
+	bool flows; // hold the groups' flows?
+	// Telemetry; NULL: off.
+	struct tel *tel_cc, *tel_flows, *tel_interval, *tel_events;
+	const struct tel_run *tel_run;
+};
+
+struct host_count {
+	uint64_t tx_segs, rx_segs;
+	uint64_t data_tx_segs; // with payload or FIN, retransmissions included
+	uint64_t rx_bad; // unacceptable: old ACKs, PAWS, outside the window
+	uint64_t seg_refused; // a flow could not send: the segment arena was full
+
+};
+
+struct host {
+	struct host_env env;
+	const struct groups *groups;
+	struct wheel wheel;
+	struct seg_arena arena;
+	struct flow *flow;
+	uint32_t flows;
+	struct receiver *receiver;
+	uint32_t receivers;
+	struct range_pool ranges;
+	uint32_t open, waiting, done, failed; // flows
+	struct host_count count;
+	uint64_t measure_ns; // start of the summary's figures
+};
+
+// Bytes that host_init would allocate.
+uint64_t host_bytes(const struct groups *gs, const struct host_env *env);
+int host_init(
+	struct host *h, const struct groups *gs, const struct host_env *env, struct err *err);
+void host_fini(struct host *h);
+
+// A segment for flow or receiver `id` arrives. `ecn` is the packet's codepoint.
+void host_rx_flow(struct host *h, uint32_t id, const struct seg *seg, uint8_t ecn, uint64_t now_ns);
+void host_rx_receiver(
+	struct host *h, uint32_t id, const struct seg *seg, uint8_t ecn, uint64_t now_ns);
+// Fires every timer with expiry <= now_ns, in exact order.
+void host_run(struct host *h, uint64_t now_ns);
+// When the next timer is due (never later than that); NEVER_NS: none.
+uint64_t host_next_ns(struct host *h, uint64_t limit_ns);
+
+// The summary's figures start now.
+void host_measure(struct host *h, uint64_t now_ns);
+// One TEL_INTERVAL record per flow that is or was open in the interval that ends now.
+void host_interval(struct host *h, uint64_t now_ns);
+// One TEL_FLOWS record per flow that has not ended.
+void host_still_open(struct host *h, uint64_t now_ns);
+// "groups": [...] and "jfi" of the summary.
+void host_summary(const struct host *h, struct json *j, uint64_t now_ns);
+
+// For flow.c and receiver.c.
+void host_arm(struct host *h, struct host_timer *t, uint64_t expires_ns);
+void host_cancel(struct host *h, struct host_timer *t);
+void host_event(struct host *h, const struct flow *f, enum tel_event event, double before,
+	double value, uint32_t detail, uint64_t now_ns);
+void host_cc_record(struct host *h, const struct flow *f, const struct cc_ack *ack);
+void host_flow_record(struct host *h, const struct flow *f, uint8_t event, uint64_t now_ns);
+
+static inline void host_send(
+	struct host *h, uint32_t id, const struct seg *seg, uint8_t ecn, uint64_t t_ns) {
+	h->count.tx_segs++;
+	h->env.output(h->env.ctx, id, seg, ecn, t_ns);
+}

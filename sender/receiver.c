@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "receiver.h"
+#include "host.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int range_pool_init(struct range_pool *p, uint32_t size, struct err *err) {
+	memset(p, 0, sizeof(*p));
+	p->base = calloc(size, sizeof(*p->base));
+	if (p->base == NULL && size > 0)
+		return err_set(err, -ENOMEM, "no memory for %u out-of-order ranges", size);
+	p->size = size;
+	for (uint32_t i = size; i-- > 0;) {
+		p->base[i].next = p->free;
+		p->free = &p->base[i];
+	}
+	return 0;
+}
+
+void range_pool_fini(struct range_pool *p) {
+	free(p->base);
+	p->base = NULL;
+}
+
+void receiver_init(struct receiver *r, uint32_t id, const struct group *g) {
+	memset(r, 0, sizeof(*r));
+	r->delack.kind = TIMER_DELACK;
+	r->id = id;
+	r->group = g;
+	r->fin = UINT64_MAX;
+	r->delack_ns = NEVER_NS;
+	r->iss = (id + 1) * 0x85ebca6bu;
+	r->ack_every = (uint8_t)g->ack_every;
+	r->ack_delay_ns = (uint32_t)g->ack_delay_ns;
+	while (r->wscale < 14 && (g->rwnd >> r->wscale) > 65535)
+		r->wscale++;
+	r->window = (uint16_t)time_min(g->rwnd >> r->wscale, 65535);
+}
+
+// Low 32 bits of the sequence number at an offset; the FIN counts one.
+static uint32_t receiver_seq(const struct receiver *r, uint64_t offset) {
+	return r->irs + 1 + (uint32_t)offset;
+}
+
+static struct seg receiver_header(const struct receiver *r, uint64_t now_ns) {
+	uint64_t ack = r->rcv_nxt + (r->rcv_nxt == r->fin ? 1 : 0);
+	struct seg s = {
+		.seq = r->iss + 1,
+		.ack = receiver_seq(r, ack),
+		.window = r->window,
+		.flags = SEG_ACK,
+	};
+
+	if (r->ts_ok) {
+		s.options = SEG_OPT_TS;
+		s.tsval = flow_tsval(now_ns);
+		s.tsecr = r->ts_recent;
+	}
+	return s;
+}
+
+static void send_ack(struct host *h, struct receiver *r, uint64_t now_ns) {
+	struct seg s = receiver_header(r, now_ns);
+	uint32_t room = r->ts_ok ? 3 : 4;
+
+	if (r->ecn_echo)
+		s.flags |= SEG_ECE;
+	if (r->rcv_nxt == r->fin) {
+		// Ours goes with the ACK of theirs: whoever misses it sends its own again.
+		s.flags |= SEG_FIN;
+		s.seq = r->iss + 1;
+	}
+	if (r->sack_ok) {
+		s.sack_count = (uint8_t)(r->sack_count < room ? r->sack_count : room);
+		memcpy(s.sack, r->sack, s.sack_count * sizeof(s.sack[0]));
+	}
+	if (r->dsack) {
+		r->sack_count--;
+		memmove(&r->sack[0], &r->sack[1], r->sack_count * sizeof(r->sack[0]));
+		r->dsack = false;
+	}
+	r->pending = 0;
+	r->delack_ns = NEVER_NS;
+	r->last_ack = s.ack;
+	r->count.acks++;
+	host_send(h, r->id, &s, ECN_NOT_ECT, now_ns);
+}
+
+static void send_syn_ack(struct host *h, struct receiver *r, uint64_t now_ns) {
+	struct seg s = receiver_header(r, now_ns);
+
+	s.seq = r->iss;
+	s.ack = r->irs + 1;
+	s.flags = SEG_SYN | SEG_ACK | (r->ecn_ok ? SEG_ECE : 0);
+	s.options |= SEG_OPT_MSS;
+	s.mss = (uint16_t)r->group->mss;
+	s.window = (uint16_t)time_min(r->group->rwnd, 65535);
+	if (r->window_scaled) {
+		s.options |= SEG_OPT_WSCALE;
+		s.wscale = r->wscale;
+	}
+	if (r->sack_ok)
+		s.options |= SEG_OPT_SACK_OK;
+	host_send(h, r->id, &s, ECN_NOT_ECT, now_ns);
+}
+
+static void receiver_syn(struct host *h, struct receiver *r, const struct seg *s, uint64_t now_ns) {
+	if (r->state == RECEIVER_LISTEN) {
+		r->state = RECEIVER_OPEN;
+		r->irs = s->seq;
+		r->ts_ok = r->group->timestamps && (s->options & SEG_OPT_TS) != 0;
+		r->sack_ok = r->group->sack && (s->options & SEG_OPT_SACK_OK) != 0;
+		r->ecn_ok = r->group->ecn != 0
+			&& (s->flags & (SEG_ECE | SEG_CWR)) == (SEG_ECE | SEG_CWR);
+		r->window_scaled = (s->options & SEG_OPT_WSCALE) != 0;
+		if (!r->window_scaled) {
+			r->wscale = 0;
+			r->window = (uint16_t)time_min(r->group->rwnd, 65535);
+		}
+	} else if (s->seq != r->irs) {
+		h->count.rx_bad++;
+		return;
+	}
+	if (r->ts_ok)
+		r->ts_recent = s->tsval;
+	r->last_ack = r->irs + 1;
+	send_syn_ack(h, r, now_ns);
+}
+
+// Puts a block first among those to report, over any it contains (RFC 2018 section 4).
+static void sack_report(struct receiver *r, uint64_t start, uint64_t end) {
+	struct seg_sack b = {receiver_seq(r, start), receiver_seq(r, end)};
+	struct seg_sack old[SEG_SACK_MAX];
+	uint8_t n = r->sack_count;
+
+	memcpy(old, r->sack, sizeof(old));
+	r->sack[0] = b;
+	r->sack_count = 1;
+	for (uint8_t i = 0; i < n && r->sack_count < SEG_SACK_MAX; i++) {
+		if (seq_diff(old[i].start, b.start) < 0 || seq_diff(old[i].end, b.end) > 0)
+			r->sack[r->sack_count++] = old[i];
+	}
+}
+
+// Blocks at or below rcv_nxt need no report any more.
+static void sack_forget(struct receiver *r) {
+	uint32_t nxt = receiver_seq(r, r->rcv_nxt);
+	uint8_t kept = 0;
+
+	for (uint8_t i = 0; i < r->sack_count; i++) {
+		if (seq_diff(r->sack[i].end, nxt) > 0)
+			r->sack[kept++] = r->sack[i];
+	}
+	r->sack_count = kept;
+}
+
+static void sack_duplicate(struct receiver *r, uint64_t start, uint64_t end) {
+	if (!r->sack_ok)
+		return;
+	if (r->sack_count == SEG_SACK_MAX)
+		r->sack_count--;
+	memmove(&r->sack[1], &r->sack[0], r->sack_count * sizeof(r->sack[0]));
+	r->sack[0] = (struct seg_sack){receiver_seq(r, start), receiver_seq(r, end)};
+	r->sack_count++;
+	r->dsack = true;
+}
+
+// In order: moves rcv_nxt to `end` and over the ranges that it reaches.
+static void take_in_order(struct host *h, struct receiver *r, uint64_t end) {
+	uint64_t before = r->rcv_nxt;
+
+	r->rcv_nxt = time_max(r->rcv_nxt, end);
+	while (r->head != NULL && r->head->start <= r->rcv_nxt) {
+		struct range *g = r->head;
+
+		if (g->end > r->rcv_nxt)
+			r->rcv_nxt = g->end;
+		r->head = g->next;
+		r->ranges--;
+		g->next = h->ranges.free;
+		h->ranges.free = g;
+	}
+	if (r->head == NULL)
+		r->tail = NULL;
+	r->count.bytes += r->rcv_nxt - before;
+	if (r->sack_count > 0)
+		sack_forget(r);
+}
+
+// A new range in the list at *at. Without room the segment counts as never received.
+static void range_insert(
+	struct host *h, struct receiver *r, struct range **at, uint64_t start, uint64_t end) {
+	struct range *g = h->ranges.free;
+
+	if (g == NULL) {
+		h->ranges.refused++;
+		return;
+	}
+	h->ranges.free = g->next;
+	*g = (struct range){*at, start, end};
+	*at = g;
+	if (g->next == NULL)
+		r->tail = g;
+	r->ranges++;
+	sack_report(r, start, end);
+}
+
+// Takes in the ranges behind g that it now reaches.
+static void range_merge(struct host *h, struct receiver *r, struct range *g) {
+	while (g->next != NULL && g->next->start <= g->end) {
+		struct range *n = g->next;
+
+		g->end = time_max(g->end, n->end);
+		g->next = n->next;
+		r->ranges--;
+		n->next = h->ranges.free;
+		h->ranges.free = n;
+	}
+	if (g->next == NULL)
+		r->tail = g;
+}
+
+// Out of order: merges [start, end) into the ranges. False: all of it was there already.
+static bool take_out_of_order(struct host *h, struct receiver *r, uint64_t start, uint64_t end) {
+	struct range **at = &r->head, *g;
+
+	// Mostly it goes to the far end; else walk from the first hole.
+	if (r->tail != NULL && start > r->tail->end)
+		at = &r->tail->next;
+	else if (r->tail != NULL && start >= r->tail->start)
+		at = &r->tail;
+	while (*at != NULL && (*at)->end < start)
+		at = &(*at)->next;
+	g = *at;
+	if (g == NULL || end < g->start) {
+		range_insert(h, r, at, start, end);
+		return true;
+	}
+	if (start >= g->start && end <= g->end)
+		return false;
+	g->start = time_min(g->start, start);
+	g->end = time_max(g->end, end);
+	range_merge(h, r, g);
+	sack_report(r, g->start, g->end);
+	return true;
+}
+
+static void note_ecn(struct receiver *r, const struct seg *s, uint8_t ecn, bool *now) {
+	bool ce = ecn == ECN_CE;
+
+	if (!r->ecn_ok)
+		return;
+	if ((s->flags & SEG_CWR) != 0)
+		r->ecn_echo = false;
+	if (ce) {
+		r->count.ce_segs++;
+		r->ecn_echo = true;
+	}
+	if (ce != r->ce_last)
+		*now = true;
+	r->ce_last = ce;
+}
+
+// Payload [start, end) as offsets; decides whether the ACK may wait.
+static void receiver_data(struct host *h, struct receiver *r, const struct seg *s, uint64_t start,
+	uint8_t ecn, uint64_t now_ns) {
+	uint64_t end = start + s->len;
+	bool now = r->head != NULL; // a hole: every segment is acknowledged at once
+
+	r->count.segs++;
+	note_ecn(r, s, ecn, &now);
+	if ((s->flags & SEG_FIN) != 0) {
+		r->fin = end;
+		now = true;
+	}
+	if (s->len > r->payload)
+		r->payload = s->len;
+	if (end <= r->rcv_nxt && s->len > 0) {
+		r->count.duplicate_segs++;
+		sack_duplicate(r, start, end);
+		now = true;
+	} else if (start <= r->rcv_nxt) {
+		take_in_order(h, r, end);
+	} else {
+		now = true;
+		r->count.out_of_order_segs++;
+		if (!take_out_of_order(h, r, start, end))
+			sack_duplicate(r, start, end);
+	}
+	if (s->len >= r->payload)
+		r->pending++;
+	if (now || r->pending >= r->ack_every || r->ack_delay_ns == 0) {
+		send_ack(h, r, now_ns);
+	} else if (r->delack_ns == NEVER_NS) {
+		r->delack_ns = now_ns + r->ack_delay_ns;
+		if (!r->delack.armed)
+			host_arm(h, &r->delack, r->delack_ns);
+	}
+}
+
+void receiver_timer(struct host *h, struct receiver *r, uint64_t now_ns) {
+	if (r->delack_ns == NEVER_NS)
+		return; // acknowledged meanwhile
+	if (now_ns < r->delack_ns)
+		host_arm(h, &r->delack, r->delack_ns);
+	else
+		send_ack(h, r, now_ns);
+}
+
+void receiver_rx(
+	struct host *h, struct receiver *r, const struct seg *s, uint8_t ecn, uint64_t now_ns) {
+	int32_t ahead;
+
+	if ((s->flags & SEG_RST) != 0) {
+		r->state = r->state == RECEIVER_OPEN ? RECEIVER_CLOSED : r->state;
+		return;
+	}
+	if ((s->flags & SEG_SYN) != 0) {
+		receiver_syn(h, r, s, now_ns);
+		return;
+	}
+	if (r->state != RECEIVER_OPEN) {
+		h->count.rx_bad++;
+		return;
+	}
+	if (r->ts_ok && (s->options & SEG_OPT_TS) != 0) {
+		if (seq_diff(s->tsval, r->ts_recent) < 0) { // PAWS, RFC 7323 section 5.3
+			h->count.rx_bad++;
+			send_ack(h, r, now_ns);
+			return;
+		}
+		if (seq_diff(s->seq, r->last_ack) <= 0)
+			r->ts_recent = s->tsval;
+	}
+	if (s->len == 0 && (s->flags & SEG_FIN) == 0) {
+		// A bare ACK; below the window it is a probe and wants an answer.
+		if (seq_diff(s->seq, receiver_seq(r, r->rcv_nxt)) < 0 && r->rcv_nxt != r->fin)
+			send_ack(h, r, now_ns);
+		return;
+	}
+	ahead = seq_diff(s->seq, receiver_seq(r, r->rcv_nxt));
+	if ((ahead < 0 && (uint64_t)-(int64_t)ahead > r->rcv_nxt)
+		|| (ahead > 0 && (uint64_t)ahead > r->group->rwnd)) {
+		h->count.rx_bad++;
+		send_ack(h, r, now_ns);
+		return;
+	}
+	receiver_data(h, r, s, r->rcv_nxt + (uint64_t)(int64_t)ahead, ecn, now_ns);
+}

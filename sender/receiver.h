@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The receiving side of one TCP connection: our own peer, or the peer of a kernel's sender.
+//
+// Payload is counted and thrown away, so only its extent is kept: rcv_nxt and the out-of-order
+// ranges beyond it. ACKs: one per `ack_every` full segments or `ack_delay` after the first
+// unacknowledged one (RFC 5681 section 4.2), at once for anything out of order, a hole filled, a
+// duplicate (with a DSACK, RFC 2883), a FIN, or a change of CE (RFC 3168's echo until CWR).
+#pragma once
+#include "err.h"
+#include "flow.h"
+#include "seg.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct host;
+
+// Out-of-order data [start, end), offsets from the first byte; sorted, disjoint, not adjacent.
+struct range {
+	struct range *next;
+	uint64_t start, end;
+};
+
+struct range_pool {
+	struct range *base, *free;
+	uint32_t size;
+	uint64_t refused; // segments not kept because the pool was empty
+};
+
+int range_pool_init(struct range_pool *p, uint32_t size, struct err *err);
+void range_pool_fini(struct range_pool *p);
+
+enum receiver_state { RECEIVER_LISTEN, RECEIVER_OPEN, RECEIVER_CLOSED };
+
+struct receiver_count {
+	uint64_t bytes; // payload delivered in order
+	uint64_t segs; // data segments received
+	uint64_t duplicate_segs; // nothing new in them
+	uint64_t out_of_order_segs;
+	uint64_t acks; // ACKs sent
+	uint64_t ce_segs; // received with CE
+};
+
+struct receiver {
+	struct host_timer delack;
+	uint64_t rcv_nxt; // offset of the next byte expected in order
+	uint64_t fin; // offset of the FIN; UINT64_MAX: not seen
+	uint64_t delack_ns; // deadline
+	uint32_t irs, iss; // initial sequence numbers, the peer's and ours
+	uint32_t ts_recent, last_ack; // last_ack: as sent, for RFC 7323's rule
+	uint16_t window; // as advertised, scaled
+	uint8_t state, wscale;
+	uint8_t pending; // full segments since the last ACK
+	uint8_t ack_every;
+	bool sack_ok, ts_ok, ecn_ok, ecn_echo, ce_last, window_scaled;
+	uint32_t ack_delay_ns;
+	uint32_t payload; // bytes of a full segment, the largest seen
+	uint32_t id;
+	uint32_t ranges;
+	struct range *head, *tail;
+	struct seg_sack sack[SEG_SACK_MAX]; // most recent first
+	uint8_t sack_count;
+	bool dsack; // sack[0] is a duplicate report, to be sent once
+	const struct group *group;
+	struct receiver_count count;
+};
+
+void receiver_init(struct receiver *r, uint32_t id, const struct group *g);
+void receiver_rx(
+	struct host *h, struct receiver *r, const struct seg *seg, uint8_t ecn, uint64_t now_ns);
+void receiver_timer(struct host *h, struct receiver *r, uint64_t now_ns);

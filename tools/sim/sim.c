@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "sim.h"
+#include "wire.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+// Longest window: enough to amortise the switch between components, short enough that what one
+// hands to the next is still in the cache.
+#define WINDOW_MAX_NS (250 * NS_PER_US)
+#define RING_RECORDS 16384
+
+static int pool_init(struct sim_pool *p, uint64_t size, struct err *err) {
+	memset(p, 0, sizeof(*p));
+	p->size = size;
+	p->base = mmap(NULL, size * SIM_PKT_SIZE, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (p->base == MAP_FAILED) {
+		p->base = NULL;
+		return err_set(err, -ENOMEM, "no memory for %llu packets in flight",
+			(unsigned long long)size);
+	}
+	return 0;
+}
+
+// Last freed, first handed out: packets stay warm.
+static struct pkt *pool_get(struct sim_pool *p) {
+	struct pkt *pkt = p->free;
+
+	if (pkt != NULL) {
+		p->free = pkt->next;
+	} else {
+		if (p->next == p->size)
+			abort(); // sized for all that paths can hold: a defect, not a load
+		pkt = (struct pkt *)(void *)(p->base + p->next++ * SIM_PKT_SIZE);
+	}
+	if (++p->inside > p->inside_max)
+		p->inside_max = p->inside;
+	return pkt;
+}
+
+static void pool_put(struct sim_pool *p, struct pkt *pkt) {
+	pkt->next = p->free;
+	p->free = pkt;
+	p->inside--;
+}
+
+static void free_drops(struct sim *s, struct path *path) {
+	struct pkt *pkt;
+
+	while ((pkt = pkt_list_pop(&path->drops)) != NULL)
+		pool_put(&s->pool, pkt);
+}
+
+// Puts a segment into a packet and the packet into a path.
+static void send_packet(struct sim *s, struct path *path, uint32_t id, const struct seg *seg,
+	uint8_t ecn, uint64_t t_ns) {
+	struct pkt *pkt = pool_get(&s->pool);
+	size_t frame = wire_tcp_frame(seg) + WIRE_FCS;
+
+	pkt->arrival_ns = t_ns;
+	pkt->release_ns = t_ns;
+	pkt->flow_id = id;
+	pkt->size_bytes = (uint16_t)frame;
+	pkt->ecn = ecn;
+	pkt->port = 0;
+	pkt->delay_class = s->sender.flow[id].group;
+	pkt->drop_reason = DROP_NONE;
+	pkt->flags = 0;
+	if (seg->sack_count > 0 || (seg->flags & SEG_SYN) != 0)
+		memcpy(pkt_seg(pkt), seg, sizeof(*seg));
+	else
+		memcpy(pkt_seg(pkt), seg, offsetof(struct seg, sack));
+	if (s->pcap != NULL && path == s->forward)
+		sim_pcap_write(s->pcap, pkt, seg, ecn, t_ns, true);
+	path_push(path, pkt, t_ns);
+	if (path->drops.head != NULL)
+		free_drops(s, path);
+}
+
+static void sender_output(
+	void *ctx, uint32_t id, const struct seg *seg, uint8_t ecn, uint64_t t_ns) {
+	struct sim *s = ctx;
+
+	send_packet(s, s->forward, id, seg, ecn, t_ns);
+}
+
+static void receiver_output(
+	void *ctx, uint32_t id, const struct seg *seg, uint8_t ecn, uint64_t t_ns) {
+	struct sim *s = ctx;
+
+	send_packet(s, s->reverse, id, seg, ecn, t_ns);
+}
+
+// Packets all links and delays can hold, as if all were full segments; and per second.
+static void size_network(const struct sim *s, uint64_t *pipe_segs, uint64_t *segs_per_s) {
+	uint32_t frame = groups_mtu_bytes(&s->groups);
+	struct path_capacity c = path_capacity(s->forward);
+	uint64_t bytes = c.queue_bytes
+		+ (uint64_t)((double)c.rate_bps / 8e9 * (double)s->paths.base_rtt_ns);
+
+	*pipe_segs = bytes / (frame > 600 ? frame - 100 : frame / 2) + 1024;
+	*segs_per_s = c.rate_bps / (8 * (uint64_t)frame) + 1024;
+}
+
+static int hosts_init(struct sim *s, struct err *err) {
+	struct host_env env = {
+		.ctx = s,
+		.seed = s->run->seed,
+		.virtual_time = true,
+		.tel_run = &s->run->tel,
+	};
+	int rc;
+
+	size_network(s, &env.pipe_segs, &env.segs_per_s);
+	env.output = sender_output;
+	env.flows = true;
+	env.tel_cc = &s->tel[TEL_STREAM_CC];
+	env.tel_flows = &s->tel[TEL_STREAM_FLOWS];
+	env.tel_interval = &s->tel[TEL_STREAM_INTERVAL];
+	env.tel_events = &s->tel[TEL_STREAM_EVENTS];
+	rc = host_init(&s->sender, &s->groups, &env, err);
+	if (rc < 0)
+		return rc;
+	env.output = receiver_output;
+	env.flows = false;
+	env.receivers = s->groups.flows;
+	rc = host_init(&s->receiver, &s->groups, &env, err);
+	if (rc < 0)
+		return rc;
+	// A packet for each segment on the scoreboard, its retransmission, and their ACKs.
+	return pool_init(&s->pool,
+		4 * ((uint64_t)s->sender.arena.blocks << SEG_ORDER_MIN)
+			+ 16 * (uint64_t)s->groups.flows,
+		err);
+}
+
+static int network_init(struct sim *s, struct err *err) {
+	struct config_node *root = config_root(s->run->config), *node = config_get(root, "paths");
+	uint64_t base_rtt_ns[GROUPS_MAX];
+	struct paths_env env = {
+		.run_seed = s->run->seed,
+		.mtu_bytes = groups_mtu_bytes(&s->groups),
+		.group_base_rtt_ns = base_rtt_ns,
+		.groups = s->groups.count,
+		.tel_packets = &s->tel[TEL_STREAM_PACKETS],
+		.tel_run = &s->run->tel,
+	};
+	int rc;
+
+	for (uint32_t i = 0; i < s->groups.count; i++)
+		base_rtt_ns[i] = s->groups.group[i].base_rtt_ns;
+	rc = paths_init(&s->paths, node, &env, err);
+	if (rc < 0)
+		return rc;
+	s->forward = paths_find(&s->paths, "forward");
+	s->reverse = paths_find(&s->paths, "reverse");
+	if (s->forward == NULL || s->reverse == NULL)
+		return config_err(node, -EINVAL, err, "paths: needs 'forward' and 'reverse'");
+	if (path_min_delay_ns(s->forward) + path_min_delay_ns(s->reverse) == 0)
+		return config_err(node, -EINVAL, err,
+			"paths: virtual time needs a delay stage of more than 0 in one direction");
+	return schedule_init(&s->schedule, config_get(root, "schedule"), &s->paths, err);
+}
+
+int sim_init(struct sim *s, struct run *run, struct err *err) {
+	struct config_node *flows = config_get(config_root(run->config), "flows");
+	int rc;
+
+	memset(s, 0, sizeof(*s));
+	s->run = run;
+	if (flows == NULL)
+		return err_set(err, -EINVAL, "%s: flows is required: a list of groups such as "
+			"- {count: 10, cc: copa}", config_place(config_root(run->config)));
+	rc = groups_init(&s->groups, flows, err);
+	if (rc == 0)
+		rc = network_init(s, err);
+	if (rc == 0)
+		rc = hosts_init(s, err);
+	s->next_interval_ns = run->telemetry_interval_ns;
+	if (rc < 0)
+		sim_fini(s);
+	return rc;
+}
+
+int sim_open(struct sim *s, const char *pcap, struct err *err) {
+	static const uint32_t least_level[TEL_STREAM_COUNT] = {
+		[TEL_STREAM_PACKETS] = 2,
+		[TEL_STREAM_CC] = 2,
+		[TEL_STREAM_FLOWS] = 1,
+		[TEL_STREAM_INTERVAL] = 1,
+		[TEL_STREAM_LINKS] = 1,
+		[TEL_STREAM_EVENTS] = 1,
+	};
+
+	for (uint32_t i = 0; i < TEL_STREAM_COUNT; i++) {
+		if (s->run->telemetry_level < least_level[i])
+			continue;
+		int rc = tel_open(&s->tel[i], (enum tel_stream)i, &s->run->tel, "", RING_RECORDS,
+			NULL, err);
+		if (rc < 0)
+			return rc;
+	}
+	if (pcap != NULL) {
+		s->pcap = sim_pcap_open(pcap, err);
+		if (s->pcap == NULL)
+			return -EIO;
+	}
+	return 0;
+}
+
+typedef void host_rx(
+	struct host *h, uint32_t id, const struct seg *seg, uint8_t ecn, uint64_t now_ns);
+
+// Runs a host through the window that ends with `last_ns`, on what leaves `path` in it.
+static void feed(
+	struct sim *s, struct path *path, struct host *h, host_rx *rx, uint64_t last_ns) {
+	struct pkt *pkt;
+
+	while ((pkt = path_pop(path, last_ns)) != NULL) {
+		host_run(h, pkt->arrival_ns);
+		if (s->pcap != NULL && path == s->reverse)
+			sim_pcap_write(s->pcap, pkt, pkt_seg(pkt), pkt->ecn, pkt->arrival_ns, false);
+		rx(h, pkt->flow_id, pkt_seg(pkt), pkt->ecn, pkt->arrival_ns);
+		pool_put(&s->pool, pkt);
+	}
+	if (path->drops.head != NULL)
+		free_drops(s, path);
+	host_run(h, last_ns);
+}
+
+// What must happen at an exact time, when all before it is done.
+static uint64_t next_boundary(const struct sim *s, uint64_t until_ns) {
+	uint64_t t_ns = time_min(until_ns, schedule_next_ns(&s->schedule));
+
+	if (!s->measuring)
+		t_ns = time_min(t_ns, s->run->warmup_ns);
+	return time_min(t_ns, s->next_interval_ns);
+}
+
+static void publish(struct sim *s) {
+	for (uint32_t i = 0; i < TEL_STREAM_COUNT; i++)
+		tel_publish(&s->tel[i]);
+}
+
+static void at_boundary(struct sim *s) {
+	uint64_t now_ns = s->now_ns;
+
+	for (uint32_t i = 0; i < s->paths.count; i++) {
+		path_serve(&s->paths.path[i], now_ns - (now_ns > 0));
+		free_drops(s, &s->paths.path[i]);
+	}
+	if (now_ns == s->next_interval_ns) {
+		host_interval(&s->sender, now_ns);
+		paths_interval(&s->paths, &s->tel[TEL_STREAM_LINKS], now_ns);
+		s->next_interval_ns += s->run->telemetry_interval_ns;
+	}
+	if (!s->measuring && now_ns >= s->run->warmup_ns) {
+		s->measuring = true;
+		host_measure(&s->sender, now_ns);
+		paths_measure(&s->paths, now_ns);
+	}
+	if (now_ns >= schedule_next_ns(&s->schedule))
+		schedule_apply(&s->schedule, now_ns, &s->tel[TEL_STREAM_EVENTS]);
+	publish(s);
+}
+
+// With no packet in flight, nothing happens before the next timer.
+static uint64_t skip_idle(struct sim *s, uint64_t boundary_ns) {
+	uint64_t next_ns;
+
+	if (s->pool.inside > 0)
+		return s->now_ns;
+	next_ns = time_min(host_next_ns(&s->sender, boundary_ns), host_next_ns(&s->receiver, boundary_ns));
+	return time_max(s->now_ns, time_min(next_ns, boundary_ns));
+}
+
+void sim_run(struct sim *s, uint64_t until_ns) {
+	if (s->now_ns == 0)
+		at_boundary(s);
+	while (s->now_ns < until_ns) {
+		uint64_t boundary_ns = next_boundary(s, until_ns);
+		uint64_t ahead_f = path_min_delay_ns(s->forward);
+		uint64_t ahead_r = path_min_delay_ns(s->reverse);
+		uint64_t window_ns = time_min(time_max(ahead_f, ahead_r), WINDOW_MAX_NS);
+
+		s->now_ns = skip_idle(s, boundary_ns);
+		while (s->now_ns < boundary_ns) {
+			uint64_t end_ns = time_min(s->now_ns + window_ns, boundary_ns);
+
+			if (ahead_r >= ahead_f) {
+				feed(s, s->reverse, &s->sender, host_rx_flow, end_ns - 1);
+				feed(s, s->forward, &s->receiver, host_rx_receiver, end_ns - 1);
+			} else {
+				feed(s, s->forward, &s->receiver, host_rx_receiver, end_ns - 1);
+				feed(s, s->reverse, &s->sender, host_rx_flow, end_ns - 1);
+			}
+			s->now_ns = end_ns;
+			if (s->pool.inside == 0)
+				break;
+		}
+		publish(s);
+		if (s->now_ns == boundary_ns)
+			at_boundary(s);
+	}
+}
+
+int sim_close(struct sim *s, struct err *err) {
+	int rc = sim_pcap_close(s->pcap, err);
+
+	s->pcap = NULL;
+	host_still_open(&s->sender, s->now_ns);
+	publish(s);
+	for (uint32_t i = 0; i < TEL_STREAM_COUNT; i++) {
+		struct err one;
+
+		if (s->tel[i].ring == NULL)
+			continue;
+		int closed = tel_close(&s->tel[i], &one);
+		if (closed < 0 && rc == 0)
+			rc = err_set(err, closed, "%s", one.msg);
+	}
+	return rc;
+}
+
+void sim_fini(struct sim *s) {
+	host_fini(&s->sender);
+	host_fini(&s->receiver);
+	schedule_fini(&s->schedule);
+	if (s->paths.count > 0)
+		paths_fini(&s->paths);
+	groups_fini(&s->groups);
+	if (s->pool.base != NULL)
+		munmap(s->pool.base, s->pool.size * SIM_PKT_SIZE);
+	s->pool.base = NULL;
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Virtual time: two hosts and two paths, no clock.
+//
+//	sender --forward--> receiver --reverse--> sender
+//
+// There is no event queue. Time advances in windows [T, W) no longer than the least delay of one
+// path, the "cut". What leaves the cut within a window was sent before it, so everything is known
+// and one component after the other can be run through the whole window, in order of time inside
+// each: host behind the cut, other path, other host, cut. The result is that of an event queue,
+// to the nanosecond and whatever the window, at a fraction of its cost: each component's state is
+// warm while it runs, and packets pass between them in order.
+#pragma once
+#include "group.h"
+#include "host.h"
+#include "path.h"
+#include "run.h"
+#include "schedule.h"
+
+struct sim_pcap;
+
+struct sim_pool {
+	char *base;
+	struct pkt *free;
+	uint64_t size, next; // objects; never handed out yet from `next` on
+	uint64_t inside, inside_max;
+};
+
+struct sim {
+	struct run *run;
+	struct groups groups;
+	struct paths paths;
+	struct path *forward, *reverse;
+	struct schedule schedule;
+	struct host sender, receiver;
+	struct sim_pool pool;
+	struct sim_pcap *pcap; // NULL: none
+	struct tel tel[TEL_STREAM_COUNT];
+	uint64_t now_ns; // everything before this is done
+	uint64_t next_interval_ns;
+	bool measuring;
+};
+
+// Reads the config's sections and sizes everything. On error nothing needs freeing.
+int sim_init(struct sim *s, struct run *run, struct err *err);
+// Opens the telemetry streams, in the run folder or only for the digest. `pcap`: file or NULL.
+int sim_open(struct sim *s, const char *pcap, struct err *err);
+// Runs until `until_ns` (at most the duration).
+void sim_run(struct sim *s, uint64_t until_ns);
+// Last records, files closed; the sentence of the first file that could not be written.
+int sim_close(struct sim *s, struct err *err);
+// summary.json; false if the ledger does not balance. wall_s: what the caller measured.
+bool sim_summary(struct sim *s, FILE *out, double wall_s, const char *verdict);
+void sim_fini(struct sim *s);
+// Share of the forward link's capacity used since the start or the warm-up; NaN without a link.
+double sim_utilisation(struct sim *s);
+
+// pcap.c: packets as the sender's port sees them, in both directions.
+struct sim_pcap *sim_pcap_open(const char *path, struct err *err);
+void sim_pcap_write(struct sim_pcap *p, const struct pkt *pkt, const struct seg *seg, uint8_t ecn,
+	uint64_t t_ns, bool to_receiver);
+int sim_pcap_close(struct sim_pcap *p, struct err *err); // NULL is fine

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "sim.h"
+
+#include <math.h>
+#include <xxhash.h>
+
+// xxh64 over the streams' digests, in their order: equal runs have equal ones.
+static uint64_t run_digest(const struct sim *s) {
+	uint64_t digest[TEL_STREAM_COUNT] = {0};
+
+	for (uint32_t i = 0; i < TEL_STREAM_COUNT; i++) {
+		if (s->tel[i].head > 0)
+			digest[i] = tel_digest(&s->tel[i]);
+	}
+	return XXH64(digest, sizeof(digest), 0);
+}
+
+// What one side sent went into its path, what came out arrived at the other side, and the pool
+// holds what is still inside.
+static bool ledger_balanced(const struct sim *s) {
+	const struct path *f = s->forward, *r = s->reverse;
+	uint64_t inside = 0;
+	bool ok = true;
+
+	for (uint32_t i = 0; i < s->paths.count; i++) {
+		inside += path_backlog(&s->paths.path[i]).pkts;
+		ok = ok && path_balanced(&s->paths.path[i]);
+	}
+	return ok && s->sender.count.tx_segs == f->in.pkts
+		&& s->receiver.count.rx_segs == f->out.pkts
+		&& s->receiver.count.tx_segs == r->in.pkts
+		&& s->sender.count.rx_segs == r->out.pkts && s->pool.inside == inside;
+}
+
+static void write_ledger(struct sim *s, struct json *j, bool balanced) {
+	json_object(j, "ledger");
+	json_bool(j, "balanced", balanced);
+	paths_ledger(&s->paths, j);
+	json_object(j, "hosts");
+	json_u64(j, "sender_tx", s->sender.count.tx_segs);
+	json_u64(j, "sender_rx", s->sender.count.rx_segs);
+	json_u64(j, "receiver_tx", s->receiver.count.tx_segs);
+	json_u64(j, "receiver_rx", s->receiver.count.rx_segs);
+	json_close(j, '}');
+	json_u64(j, "inside", s->pool.inside);
+	json_close(j, '}');
+}
+
+static void write_receivers(struct sim *s, struct json *j) {
+	struct receiver_count sum = {0};
+
+	for (uint32_t i = 0; i < s->receiver.receivers; i++) {
+		const struct receiver_count *c = &s->receiver.receiver[i].count;
+
+		sum.bytes += c->bytes;
+		sum.segs += c->segs;
+		sum.duplicate_segs += c->duplicate_segs;
+		sum.out_of_order_segs += c->out_of_order_segs;
+		sum.acks += c->acks;
+		sum.ce_segs += c->ce_segs;
+	}
+	json_object(j, "receivers");
+	json_u64(j, "bytes", sum.bytes);
+	json_u64(j, "segs", sum.segs);
+	json_u64(j, "duplicate_segs", sum.duplicate_segs);
+	json_u64(j, "out_of_order_segs", sum.out_of_order_segs);
+	json_u64(j, "acks", sum.acks);
+	json_u64(j, "ce_segs", sum.ce_segs);
+	json_u64(j, "ranges_refused", s->receiver.ranges.refused);
+	json_close(j, '}');
+}
+
+static void write_telemetry(struct sim *s, struct json *j) {
+	json_object(j, "telemetry");
+	json_u64(j, "level", s->run->telemetry_level);
+	for (uint32_t i = 0; i < TEL_STREAM_COUNT; i++) {
+		if (s->tel[i].head == 0)
+			continue;
+		json_object(j, tel_stream_name((enum tel_stream)i));
+		json_u64(j, "records", s->tel[i].head - s->tel[i].lost);
+		json_u64(j, "lost", s->tel[i].lost);
+		json_close(j, '}');
+	}
+	json_close(j, '}');
+}
+
+bool sim_summary(struct sim *s, FILE *out, double wall_s, const char *verdict) {
+	bool balanced = ledger_balanced(s);
+	struct json j;
+	char digest[17];
+
+	snprintf(digest, sizeof(digest), "%016llx", (unsigned long long)run_digest(s));
+	json_begin(&j, out);
+	json_text(&j, "program", "weir-sim");
+	json_text(&j, "version", WEIR_VERSION);
+	json_text(&j, "title", s->run->title);
+	json_u64(&j, "seed", s->run->seed);
+	json_f64(&j, "virtual_s", (double)s->now_ns / 1e9);
+	json_f64(&j, "warmup_s", (double)s->run->warmup_ns / 1e9);
+	json_f64(&j, "wall_s", wall_s);
+	json_text(&j, "digest", digest);
+	json_text(&j, "verdict", verdict);
+	write_ledger(s, &j, balanced);
+	paths_summary(&s->paths, &j, s->now_ns);
+	host_summary(&s->sender, &j, s->now_ns);
+	write_receivers(s, &j);
+	write_telemetry(s, &j);
+	json_object(&j, "memory");
+	json_u64(&j, "packets_max", s->pool.inside_max);
+	json_u64(&j, "segments_max", s->sender.arena.used_max);
+	json_close(&j, '}');
+	json_end(&j);
+	return balanced;
+}
+
+double sim_utilisation(struct sim *s) {
+	return path_utilisation(s->forward, s->now_ns);
+}
