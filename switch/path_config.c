@@ -44,10 +44,12 @@ static void stage_name(const struct path *p, struct path_stage *s) {
 
 	for (const struct path_stage *o = p->stage; o < s; o++)
 		n += o->ops == s->ops;
-	if (n == 1)
-		snprintf(s->name, sizeof(s->name), "%s.%.10s", p->name, s->ops->name);
-	else
-		snprintf(s->name, sizeof(s->name), "%s.%.10s%u", p->name, s->ops->name, n % 100);
+	char name[sizeof(s->name)]; // snprintf must not read and write one object
+	int len = snprintf(name, sizeof(name), "%s.%.10s", p->name, s->ops->name);
+
+	if (n > 1)
+		snprintf(name + len, sizeof(name) - (size_t)len, "%u", n);
+	memcpy(s->name, name, sizeof(name));
 }
 
 static int stage_read(struct path *p, struct config_node *node, struct err *err) {

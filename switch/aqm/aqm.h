@@ -34,7 +34,7 @@ struct aqm_ops {
 	size_t state_size;
 
 	int (*init)(void *q, const struct aqm_env *env, struct err *err);
-	void (*fini)(void *q); // may be NULL: nothing to free
+	void (*fini)(void *q); // may be NULL: nothing to free; also called when init failed
 	void (*enqueue)(void *q, struct pkt *p, uint64_t now_ns, struct pkt_list *drops);
 	struct pkt *(*dequeue)(void *q, uint64_t now_ns, struct pkt_list *drops);
 	struct backlog (*backlog)(const void *q);

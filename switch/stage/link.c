@@ -77,17 +77,17 @@ static const char *const also[] = {"queue", NULL};
 
 static int link_configure(void *self, struct config_node *node, struct err *err) {
 	struct link *l = self;
-	struct config_node *queue = node != NULL ? config_get(node, "queue") : NULL;
-	struct config_node *queue_params = NULL;
+	struct config_node *queue = config_get(node, "queue");
+	struct config_node *queue_params;
 	const char *name = "fifo";
-	int rc;
 
-	if (queue != NULL) {
-		rc = config_plugin(queue, "queue", &name, &queue_params, err);
+	if (queue == NULL) {
+		queue = config_section(node, "queue");
+		queue_params = config_section(queue, name);
+	} else {
+		int rc = config_plugin(queue, "queue", &name, &queue_params, err);
 		if (rc < 0)
 			return rc;
-	} else if (node != NULL) {
-		config_add(node, "queue", name);
 	}
 	l->aqm = aqm_find(name);
 	if (l->aqm == NULL)
@@ -118,10 +118,7 @@ static void link_update(void *self, uint64_t now_ns) {
 static int link_init(void *self, const struct stage_env *env, struct err *err) {
 	struct link *l = self;
 	struct rng seed;
-	int rc;
 
-	if (l->aqm == NULL && (rc = link_configure(self, NULL, err)) < 0)
-		return rc;
 	rng_init(&seed, env->run_seed, env->name);
 	struct aqm_env aqm_env = {
 		.rate_bps = l->rate_bps,

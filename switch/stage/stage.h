@@ -42,7 +42,7 @@ struct stage_ops {
 
 	int (*configure)(void *st, struct config_node *node, struct err *err); // NULL: nothing more
 	int (*init)(void *st, const struct stage_env *env, struct err *err);
-	void (*fini)(void *st); // may be NULL
+	void (*fini)(void *st); // may be NULL; also called when configure or init failed
 	void (*push)(void *st, struct pkt *p, uint64_t now_ns, struct pkt_list *drops);
 	struct pkt *(*pop)(void *st, uint64_t now_ns, struct pkt_list *drops);
 	uint64_t (*next_ns)(const void *st); // when pop may next yield; NEVER_NS: not before a push

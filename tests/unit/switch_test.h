@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the switch's tests share: disciplines and stages from config text, packets, conservation.
+#pragma once
+#include "path.h"
+#include "rng.h"
+#include "test.h"
+
+#include <string.h>
+
+#define US NS_PER_US
+#define MS NS_PER_MS
+#define MTU 1518u
+
+// For loops of millions: a ck_assert writes a message to Check's parent even when it holds.
+#define NEED(cond)                                                                                 \
+	do {                                                                                       \
+		if (!(cond))                                                                       \
+			ck_abort_msg("%s", #cond);                                                 \
+	} while (0)
+
+// One discipline by itself. Params as in a config: "{limit: 10pkt}".
+struct aqm_bench {
+	struct config *config;
+	const struct aqm_ops *ops;
+	void *q;
+	struct pkt_list drops;
+	struct err err;
+	uint64_t in_pkts, in_bytes, out_pkts, out_bytes;
+};
+
+static inline int aqm_open(
+	struct aqm_bench *b, const char *name, const char *params, const struct aqm_env *env) {
+	*b = (struct aqm_bench){.ops = aqm_find(name)};
+	ck_assert_ptr_nonnull(b->ops);
+	b->config = config_parse("test", params, strlen(params), &b->err);
+	ck_assert_msg(b->config != NULL, "%s", b->err.msg);
+	b->q = calloc(1, b->ops->state_size);
+	int rc = config_params(config_root(b->config), name, b->ops->params, NULL, b->q, &b->err);
+	return rc < 0 ? rc : b->ops->init(b->q, env, &b->err);
+}
+
+static inline void aqm_close(struct aqm_bench *b) {
+	if (b->ops->fini != NULL)
+		b->ops->fini(b->q);
+	free(b->q);
+	config_free(b->config);
+}
+
+// in == out + drops + inside, in packets and bytes.
+static inline void aqm_conserved(const struct aqm_bench *b) {
+	struct backlog in = b->ops->backlog(b->q);
+
+	NEED(b->in_pkts == b->out_pkts + b->drops.count + in.pkts);
+	NEED(b->in_bytes == b->out_bytes + b->drops.bytes + in.bytes);
+}
+
+static inline void aqm_put(struct aqm_bench *b, struct pkt *p, uint64_t now_ns) {
+	b->in_pkts++;
+	b->in_bytes += p->size_bytes;
+	b->ops->enqueue(b->q, p, now_ns, &b->drops);
+	aqm_conserved(b);
+}
+
+static inline struct pkt *aqm_take(struct aqm_bench *b, uint64_t now_ns) {
+	struct pkt *p = b->ops->dequeue(b->q, now_ns, &b->drops);
+
+	if (p != NULL) {
+		b->out_pkts++;
+		b->out_bytes += p->size_bytes;
+	}
+	aqm_conserved(b);
+	return p;
+}
+
+// One stage by itself, made as a path makes it from "{link: {rate: 1Gbit}}".
+struct stage_bench {
+	struct config *config;
+	struct stage_env env;
+	const struct stage_ops *ops;
+	void *st;
+	struct pkt_list drops;
+	struct err err;
+	uint64_t in_pkts, in_bytes, out_pkts, out_bytes;
+};
+
+// b->env may be filled before; what is missing gets a default.
+static inline int stage_open(struct stage_bench *b, const char *text) {
+	struct config_node *params;
+	const char *name;
+
+	b->env.name = b->env.name != NULL ? b->env.name : "forward.test";
+	b->env.mtu_bytes = MTU;
+	b->env.max_pkts = b->env.max_pkts > 0 ? b->env.max_pkts : 1u << 24;
+	b->config = config_parse("test", text, strlen(text), &b->err);
+	ck_assert_msg(b->config != NULL, "%s", b->err.msg);
+	ck_assert_int_eq(
+		config_plugin(config_root(b->config), "stage", &name, &params, &b->err), 0);
+	b->ops = stage_find(name);
+	ck_assert_ptr_nonnull(b->ops);
+	b->st = calloc(1, b->ops->state_size);
+	int rc = config_params(params, name, b->ops->params, b->ops->also, b->st, &b->err);
+	if (rc == 0 && b->ops->configure != NULL)
+		rc = b->ops->configure(b->st, params, &b->err);
+	return rc == 0 ? b->ops->init(b->st, &b->env, &b->err) : rc;
+}
+
+static inline void stage_close(struct stage_bench *b) {
+	if (b->ops->fini != NULL)
+		b->ops->fini(b->st);
+	free(b->st);
+	config_free(b->config);
+}
+
+static inline void stage_live(
+	struct stage_bench *b, const char *param, const char *value, uint64_t now_ns) {
+	const struct param *p = param_find(b->ops->params, param);
+
+	ck_assert(p != NULL && p->live);
+	ck_assert_int_eq(param_set(p, b->st, value, &b->err), 0);
+	b->ops->update(b->st, now_ns);
+}
+
+static inline void stage_conserved(const struct stage_bench *b) {
+	struct backlog in = b->ops->backlog(b->st);
+
+	NEED(b->in_pkts == b->out_pkts + b->drops.count + in.pkts);
+	NEED(b->in_bytes == b->out_bytes + b->drops.bytes + in.bytes);
+}
+
+static inline void stage_put(struct stage_bench *b, struct pkt *p, uint64_t arrival_ns) {
+	p->arrival_ns = arrival_ns;
+	b->in_pkts++;
+	b->in_bytes += p->size_bytes;
+	b->ops->push(b->st, p, arrival_ns, &b->drops);
+	stage_conserved(b);
+}
+
+static inline struct pkt *stage_take(struct stage_bench *b, uint64_t now_ns) {
+	struct pkt *p = b->ops->pop(b->st, now_ns, &b->drops);
+
+	if (p != NULL) {
+		NEED(p->arrival_ns <= now_ns);
+		b->out_pkts++;
+		b->out_bytes += p->size_bytes;
+	}
+	stage_conserved(b);
+	return p;
+}
+
+// n packets of one size with ids 0, 1, ...
+static inline struct pkt *pkts_new(uint32_t n, uint16_t size_bytes) {
+	struct pkt *p = calloc(n, sizeof(*p));
+
+	ck_assert_ptr_nonnull(p);
+	for (uint32_t i = 0; i < n; i++) {
+		p[i].id = i;
+		p[i].size_bytes = size_bytes;
+	}
+	return p;
+}
