@@ -118,16 +118,48 @@ void wheel_arm(struct wheel *w, struct timer *t, uint64_t expires_ns) {
 		ready_insert(w, t);
 		return;
 	}
-	if (differs >> EPOCH_BITS) {
-		list_append(&w->far, t);
-		w->next_slot = time_min(w->next_slot, slot >> EPOCH_BITS << EPOCH_BITS);
-		return;
-	}
-	uint32_t level = (uint32_t)(differs >> WHEEL_SLOT_BITS != 0)
-		+ (uint32_t)(differs >> (2 * WHEEL_SLOT_BITS) != 0);
+	uint32_t level = slot_level(w, slot);
 	uint32_t shift = level * WHEEL_SLOT_BITS;
 	w->next_slot = time_min(w->next_slot, slot >> shift << shift);
-	slot_append(w, level, (slot >> shift) & DIGIT_MASK, t);
+	if (level == WHEEL_LEVELS)
+		list_append(&w->far, t);
+	else
+		slot_append(w, level, (slot >> shift) & DIGIT_MASK, t);
+}
+
+static void ready_cancel(struct wheel *w, struct timer *t) {
+	struct timer *before = NULL;
+
+	for (struct timer *r = w->ready; r != t; r = r->next)
+		before = r;
+	if (before == NULL)
+		w->ready = t->next;
+	else
+		before->next = t->next;
+	if (w->ready_last == t)
+		w->ready_last = before;
+}
+
+void wheel_cancel(struct wheel *w, struct timer *t) {
+	uint64_t slot = t->expires_ns >> WHEEL_SLOT_SHIFT;
+
+	w->armed--;
+	if (w->ahead == t)
+		w->ahead = t->next;
+	if (slot <= w->now_slot) {
+		ready_cancel(w, t);
+		return;
+	}
+	uint32_t level = slot_level(w, slot);
+	uint64_t digit = (slot >> (level * WHEEL_SLOT_BITS)) & DIGIT_MASK;
+	struct wheel_slot *l = level == WHEEL_LEVELS ? &w->far : &w->slot[level][digit];
+	*t->link = t->next;
+	if (t->next != NULL)
+		t->next->link = t->link;
+	else
+		l->tail = t->link;
+	if (l->head == NULL && level < WHEEL_LEVELS)
+		slot_take(w, level, digit);
 }
 
 static struct timer *merge(struct timer *a, struct timer *b) {
