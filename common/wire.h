@@ -51,19 +51,24 @@ enum wire_status { WIRE_OK, WIRE_TRUNCATED, WIRE_BAD_HEADER, WIRE_BAD_CHECKSUM }
 
 // Reads Ethernet and, for IPv4, the IP header (its checksum is verified) and the ports.
 enum wire_status wire_parse(const uint8_t *frame, size_t len, struct wire_info *info);
-// Reads the TCP segment behind a parsed frame. `verify` checks the TCP checksum too.
+// Reads the TCP segment behind a frame that wire_parse found good. `verify` checks the TCP checksum
+// too. Unknown options are passed over, MSS, window scale and SACK-permitted but on a SYN too; a
+// window scale above 14 is read as 14 (RFC 7323). An option that runs out of its bounds is
+// WIRE_BAD_HEADER. Only what sack_count says of seg->sack is meaningful.
 enum wire_status wire_parse_tcp(
 	const uint8_t *frame, const struct wire_info *info, bool verify, struct seg *seg);
 
-// Bytes of TCP header (options included) that the segment needs.
+// Bytes of TCP header (options included) that the segment needs. SACK blocks that do not fit into 40
+// bytes of options are left out: with timestamps the fourth.
 size_t wire_tcp_header(const struct seg *seg);
 // Frame length without FCS (never below 60) of a segment.
 size_t wire_tcp_frame(const struct seg *seg);
 // Writes Ethernet, IPv4 and TCP headers with checksums; the payload is seg->len zero bytes, which
-// the caller provides (they add nothing to a checksum) and which this function does not touch.
-// `buf` has WIRE_HEADER_MAX bytes. Returns the header length.
-size_t wire_write_tcp(
-	uint8_t *buf, const struct wire_addr *addr, uint8_t ecn, uint16_t ip_id, const struct seg *seg);
+// the caller provides (they add nothing to a checksum) and which this function does not touch, and
+// likewise the padding of a short frame. `buf` has WIRE_HEADER_MAX bytes; header and payload fit
+// into an IPv4 packet. Returns the header length.
+size_t wire_write_tcp(uint8_t *buf, const struct wire_addr *addr, uint8_t ecn, uint16_t ip_id,
+	const struct seg *seg);
 // Sets the ECN bits of an IPv4 frame and repairs the header checksum (RFC 1624).
 void wire_set_ecn(uint8_t *frame, uint8_t ecn);
 
@@ -74,11 +79,15 @@ struct wire_arp {
 	uint32_t target_ip;
 };
 enum wire_status wire_parse_arp(const uint8_t *frame, size_t len, struct wire_arp *arp);
-// Writes a 60-byte ARP frame: a broadcast request, or a reply to target.
+// Writes a 60-byte ARP frame: a broadcast request (target_mac is not read), or a reply to target.
 size_t wire_write_arp(uint8_t *buf, const struct wire_arp *arp, const struct wire_mac *target_mac);
 // Turns an ICMP echo request in place into its reply; false if it is none.
 bool wire_echo_reply(uint8_t *frame, size_t len, const struct wire_info *info);
 
-// Internet checksum (RFC 1071) of bytes, added to a partial sum.
+// Internet checksum (RFC 1071), in host byte order throughout. Adds bytes to a partial sum; only the
+// last piece may be of odd length.
 uint32_t wire_sum(const void *bytes, size_t len, uint32_t sum);
+// Folds a sum and complements it: the checksum to write; 0 over bytes that hold a good one.
 uint16_t wire_fold(uint32_t sum);
+// The checksum after one 16-bit word of what it covers has changed (RFC 1624, equation 3).
+uint16_t wire_csum_replace(uint16_t csum, uint16_t was, uint16_t is);

@@ -1,0 +1,498 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "wire.h"
+
+#include "rng.h"
+#include "test.h"
+
+#include <string.h>
+
+// A connection of Linux 6 over veth, byte for byte (tcpdump, offloads off), and its ping.
+static const char kernel_arp_request[] =
+	"ffffffffffff020000000001080600010800060400010200000000010a0900010000000000000a090002";
+static const char kernel_arp_reply[] =
+	"020000000001020000000002080600010800060400020200000000020a0900020200000000010a090001";
+static const char kernel_syn[] =
+	"02000000000202000000000108004500003ce6064000400640a10a0900010a0900029fc61389c66099ef00000000"
+	"a002faf07da80000020405b40402080a819a2615000000000103030a";
+static const char kernel_syn_ack[] =
+	"02000000000102000000000208004500003c00004000400626a80a0900020a09000113899fc6bc7517a7c66099f0"
+	"a012fe88104c0000020405b40402080a8f8b060b819a26150103030a";
+static const char kernel_ack[] =
+	"020000000001020000000002080045000034907b4000400696340a0900020a09000113899fc6bc7517a8c66099fc"
+	"801000403d5700000101080a8f8b060b819a2616";
+static const char kernel_fin[] =
+	"020000000001020000000002080045000034907c4000400696330a0900020a09000113899fc6bc7517a8c66099fd"
+	"801100403d5500000101080a8f8b060b819a2616";
+static const char kernel_data[] =
+	"020000000002020000000001080045000040e60840004006409b0a0900010a0900029fc61389c66099f0bc7517a8"
+	"8018003f9ac800000101080a819a26168f8b060b776569727765697277656972";
+static const char kernel_echo[] =
+	"020000000002020000000001080045000024dad3400040014bf10a0900010a09000208009a3751b7000100010203"
+	"04050607";
+
+#define IP_A 0x0a090001u
+#define IP_B 0x0a090002u
+
+static const struct wire_mac mac_a = {{2, 0, 0, 0, 0, 1}};
+static const struct wire_mac mac_b = {{2, 0, 0, 0, 0, 2}};
+static const struct wire_addr addr = {
+	{{2, 0, 0, 0, 0, 1}}, {{2, 0, 0, 0, 0, 2}}, IP_A, IP_B, 40000, 5001};
+
+static uint8_t frame[2048];
+
+static size_t load(const char *hex) {
+	size_t len = strlen(hex) / 2;
+
+	for (size_t i = 0; i < len; i++) {
+		char byte[3] = {hex[2 * i], hex[2 * i + 1], 0};
+		frame[i] = (uint8_t)strtoul(byte, NULL, 16);
+	}
+	return len;
+}
+
+// A segment as a frame with its payload; returns the length on the wire.
+static size_t build(const struct seg *seg, uint8_t ecn) {
+	memset(frame, 0, sizeof(frame));
+	ck_assert_uint_eq(wire_write_tcp(frame, &addr, ecn, 7, seg),
+		WIRE_ETH + WIRE_IPV4 + wire_tcp_header(seg));
+	return wire_tcp_frame(seg);
+}
+
+static void check_seg(const struct seg *got, const struct seg *want) {
+	ck_assert_uint_eq(got->seq, want->seq);
+	ck_assert_uint_eq(got->ack, want->ack);
+	ck_assert_uint_eq(got->len, want->len);
+	ck_assert_uint_eq(got->window, want->window);
+	ck_assert_uint_eq(got->flags, want->flags);
+	ck_assert_uint_eq(got->options, want->options);
+	ck_assert_uint_eq(got->tsval, want->tsval);
+	ck_assert_uint_eq(got->tsecr, want->tsecr);
+	ck_assert_uint_eq(got->mss, want->mss);
+	ck_assert_uint_eq(got->wscale, want->wscale);
+	ck_assert_uint_eq(got->sack_count, want->sack_count);
+	for (uint32_t i = 0; i < want->sack_count; i++) {
+		ck_assert_uint_eq(got->sack[i].start, want->sack[i].start);
+		ck_assert_uint_eq(got->sack[i].end, want->sack[i].end);
+	}
+}
+
+START_TEST(sum_of_rfc1071) {
+	static const uint8_t bytes[] = {0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7};
+
+	ck_assert_uint_eq(wire_sum(bytes, 8, 0), 0xddf2);
+	ck_assert_uint_eq(wire_fold(wire_sum(bytes, 8, 0)), 0x220d);
+	// In pieces, and an odd one at the end is padded with a zero.
+	ck_assert_uint_eq(wire_fold(wire_sum(bytes + 2, 6, wire_sum(bytes, 2, 0))), 0x220d);
+	ck_assert_uint_eq(wire_fold(wire_sum(bytes, 3, 0)), (uint16_t)~0xf201);
+	ck_assert_uint_eq(wire_fold(0), 0xffff);
+	ck_assert_uint_eq(wire_fold(UINT32_MAX), 0);
+}
+END_TEST
+
+START_TEST(sum_agrees_with_the_definition) {
+	uint8_t bytes[300];
+	struct rng r;
+
+	rng_init(&r, 1, "sum");
+	for (int n = 0; n < 2000; n++) {
+		size_t at = rng_u64(&r) % 8;
+		size_t len = rng_u64(&r) % (sizeof(bytes) - at);
+		uint32_t sum = 0;
+		for (size_t i = 0; i < sizeof(bytes); i++)
+			bytes[i] = n % 3 ? (uint8_t)rng_u64(&r) : n % 2 ? 0xff : 0;
+		for (size_t i = 0; i < len; i++)
+			sum += (uint32_t)bytes[at + i] << (i % 2 ? 0 : 8);
+		sum = (sum & 0xffff) + (sum >> 16);
+		sum = (sum & 0xffff) + (sum >> 16);
+		ck_assert_uint_eq(wire_fold(wire_sum(bytes + at, len, 0)), (uint16_t)~sum);
+	}
+}
+END_TEST
+
+// RFC 1624 section 4: equation 2 of RFC 1141 would give 0xffff.
+START_TEST(replace_of_rfc1624) {
+	ck_assert_uint_eq(wire_csum_replace(0xdd2f, 0x5555, 0x3285), 0x0000);
+	ck_assert_uint_eq(wire_csum_replace(0x0000, 0x3285, 0x5555), 0xdd2f);
+}
+END_TEST
+
+// Over all identifications the checksum takes all values, the two zeros' neighbours included.
+START_TEST(set_ecn_keeps_the_checksum_of_a_full_sum) {
+	const struct seg seg = {.flags = SEG_ACK, .len = 1448, .options = SEG_OPT_TS};
+	uint32_t zeros = 0, wrong = 0;
+
+	for (uint32_t id = 0; id < 0x10000; id++) {
+		for (uint8_t from = 0; from < 4; from++) {
+			uint8_t fresh[WIRE_HEADER_MAX] = {0};
+			uint8_t to = (uint8_t)((from + 1 + id % 3) % 4);
+			wire_write_tcp(frame, &addr, from, (uint16_t)id, &seg);
+			wire_write_tcp(fresh, &addr, to, (uint16_t)id, &seg);
+			wire_set_ecn(frame, to);
+			wrong += memcmp(frame, fresh, WIRE_ETH + WIRE_IPV4) != 0;
+			zeros += fresh[24] == 0 && fresh[25] == 0;
+		}
+	}
+	ck_assert_uint_eq(wrong, 0);
+	ck_assert_uint_gt(zeros, 0);
+}
+END_TEST
+
+START_TEST(set_ecn_leaves_dscp) {
+	struct wire_info info;
+	size_t len = load(kernel_data);
+
+	frame[15] = 0xb8 | ECN_ECT0; // expedited forwarding
+	uint16_t csum = wire_csum_replace(0x409b, 0x4500, 0x4500 | 0xb8 | ECN_ECT0);
+	frame[24] = (uint8_t)(csum >> 8);
+	frame[25] = (uint8_t)csum;
+	wire_set_ecn(frame, ECN_CE);
+	ck_assert_uint_eq(frame[15], 0xb8 | ECN_CE);
+	ck_assert_int_eq(wire_parse(frame, len, &info), WIRE_OK);
+	ck_assert_uint_eq(info.ecn, ECN_CE);
+}
+END_TEST
+
+// Parsing the kernel's frames and writing what was read gives the kernel's bytes.
+START_TEST(writes_what_the_kernel_writes) {
+	const char *const frames[] = {kernel_syn, kernel_syn_ack, kernel_ack, kernel_fin};
+
+	for (size_t i = 0; i < sizeof(frames) / sizeof(frames[0]); i++) {
+		struct wire_info info;
+		struct seg seg;
+		uint8_t ours[WIRE_HEADER_MAX];
+		size_t len = load(frames[i]);
+		uint16_t ip_id = (uint16_t)(frame[18] << 8 | frame[19]);
+
+		ck_assert_int_eq(wire_parse(frame, len, &info), WIRE_OK);
+		ck_assert_int_eq(wire_parse_tcp(frame, &info, true, &seg), WIRE_OK);
+		ck_assert_uint_eq(wire_write_tcp(ours, &info.addr, info.ecn, ip_id, &seg), len);
+		ck_assert_mem_eq(ours, frame, len);
+	}
+}
+END_TEST
+
+START_TEST(reads_the_kernels_syn) {
+	const struct seg want = {.seq = 0xc66099ef,
+		.tsval = 0x819a2615,
+		.window = 64240,
+		.flags = SEG_SYN,
+		.options = SEG_OPT_TS | SEG_OPT_MSS | SEG_OPT_WSCALE | SEG_OPT_SACK_OK,
+		.wscale = 10,
+		.mss = 1460};
+	struct wire_info info;
+	struct seg seg;
+	size_t len = load(kernel_syn);
+
+	ck_assert_int_eq(wire_parse(frame, len, &info), WIRE_OK);
+	ck_assert_uint_eq(info.ethertype, WIRE_ETHERTYPE_IPV4);
+	ck_assert_uint_eq(info.proto, WIRE_PROTO_TCP);
+	ck_assert_uint_eq(info.ip_len, 60);
+	ck_assert_uint_eq(info.l4_offset, 34);
+	ck_assert(!info.fragment);
+	ck_assert_mem_eq(&info.addr.src_mac, &mac_a, 6);
+	ck_assert_mem_eq(&info.addr.dst_mac, &mac_b, 6);
+	ck_assert_uint_eq(info.addr.src_ip, IP_A);
+	ck_assert_uint_eq(info.addr.dst_ip, IP_B);
+	ck_assert_uint_eq(info.addr.src_port, 40902);
+	ck_assert_uint_eq(info.addr.dst_port, 5001);
+	ck_assert_int_eq(wire_parse_tcp(frame, &info, true, &seg), WIRE_OK);
+	check_seg(&seg, &want);
+}
+END_TEST
+
+START_TEST(reads_the_kernels_data) {
+	struct wire_info info;
+	struct seg seg;
+	size_t len = load(kernel_data);
+
+	ck_assert_int_eq(wire_parse(frame, len, &info), WIRE_OK);
+	ck_assert_int_eq(wire_parse_tcp(frame, &info, true, &seg), WIRE_OK);
+	ck_assert_uint_eq(seg.len, 12);
+	ck_assert_uint_eq(seg.flags, SEG_ACK | SEG_PSH);
+	frame[len - 1] ^= 1; // payload
+	ck_assert_int_eq(wire_parse_tcp(frame, &info, true, &seg), WIRE_BAD_CHECKSUM);
+	ck_assert_int_eq(wire_parse_tcp(frame, &info, false, &seg), WIRE_OK);
+}
+END_TEST
+
+START_TEST(padding_is_not_payload) {
+	struct wire_info info;
+	struct seg seg;
+	size_t len = load(kernel_ack);
+
+	memset(frame + len, 0xaa, 20);
+	ck_assert_int_eq(wire_parse(frame, len + 20, &info), WIRE_OK);
+	ck_assert_int_eq(wire_parse_tcp(frame, &info, true, &seg), WIRE_OK);
+	ck_assert_uint_eq(seg.len, 0);
+}
+END_TEST
+
+START_TEST(sizes) {
+	struct seg seg = {.flags = SEG_ACK};
+
+	ck_assert_uint_eq(wire_tcp_header(&seg), 20);
+	ck_assert_uint_eq(wire_tcp_frame(&seg), 60);
+	seg.options = SEG_OPT_TS;
+	seg.len = 1448;
+	ck_assert_uint_eq(wire_tcp_frame(&seg), 1514);
+	seg.sack_count = 3;
+	ck_assert_uint_eq(wire_tcp_header(&seg), 60);
+	seg.sack_count = 4; // a fourth has no room beside timestamps
+	ck_assert_uint_eq(wire_tcp_header(&seg), 60);
+	seg.options = 0;
+	ck_assert_uint_eq(wire_tcp_header(&seg), 56);
+	seg.options = SEG_OPT_TS | SEG_OPT_MSS | SEG_OPT_WSCALE | SEG_OPT_SACK_OK;
+	seg.sack_count = UINT8_MAX;
+	ck_assert_uint_eq(wire_tcp_header(&seg), 60);
+}
+END_TEST
+
+// Every set of options: what is written parses back, in whole words, within the header's bounds.
+START_TEST(segments_survive_the_wire) {
+	struct rng r;
+
+	rng_init(&r, 1, "wire");
+	for (uint32_t n = 0; n < 3000; n++) {
+		struct wire_info info;
+		struct seg got;
+		struct seg seg = {.seq = (uint32_t)rng_u64(&r),
+			.ack = (uint32_t)rng_u64(&r),
+			.len = (uint16_t)(rng_u64(&r) % 1400),
+			.window = (uint16_t)rng_u64(&r),
+			.flags = (uint8_t)rng_u64(&r),
+			.options = n % 16,
+			.sack_count = (n / 16) % 5};
+		uint8_t only_syn = SEG_OPT_MSS | SEG_OPT_WSCALE | SEG_OPT_SACK_OK;
+
+		if (!(seg.flags & SEG_SYN))
+			seg.options &= (uint8_t)~only_syn;
+		if (seg.options & SEG_OPT_TS) {
+			seg.tsval = (uint32_t)rng_u64(&r);
+			seg.tsecr = (uint32_t)rng_u64(&r);
+		}
+		seg.mss = seg.options & SEG_OPT_MSS ? (uint16_t)rng_u64(&r) : 0;
+		seg.wscale = seg.options & SEG_OPT_WSCALE ? rng_u64(&r) % 15 : 0;
+		for (uint32_t i = 0; i < seg.sack_count; i++) {
+			seg.sack[i].start = (uint32_t)rng_u64(&r);
+			seg.sack[i].end = (uint32_t)rng_u64(&r);
+		}
+		uint8_t ecn = n % 4;
+		size_t len = build(&seg, ecn);
+		ck_assert_uint_le(wire_tcp_header(&seg), 60);
+		while (seg.sack_count > 0 && wire_tcp_header(&seg) < 20 + 8u * seg.sack_count + 4)
+			seg.sack_count--;
+		ck_assert_int_eq(wire_parse(frame, len, &info), WIRE_OK);
+		ck_assert_mem_eq(&info.addr, &addr, sizeof(addr));
+		ck_assert_uint_eq(info.ecn, ecn);
+		ck_assert_int_eq(wire_parse_tcp(frame, &info, true, &got), WIRE_OK);
+		if (got.sack_count < seg.sack_count) { // left out for want of room
+			ck_assert_uint_gt(wire_tcp_header(&seg) + 8, 60);
+			seg.sack_count = got.sack_count;
+		}
+		check_seg(&got, &seg);
+	}
+}
+END_TEST
+
+// Options of the kernel's SYN, then ill-formed ones; each is 4 bytes padded with end-of-list.
+START_TEST(odd_options) {
+	static const struct {
+		uint8_t bytes[4];
+		enum wire_status status;
+	} cases[] = {
+		{{1, 1, 1, 1}, WIRE_OK},
+		{{0, 2, 0, 9}, WIRE_OK}, // nothing counts after the end
+		{{254, 4, 1, 2}, WIRE_OK}, // unknown
+		{{3, 4, 7, 0}, WIRE_OK}, // window scale of a wrong length
+		{{2, 3, 5, 0}, WIRE_OK}, // MSS likewise
+		{{8, 2, 0, 0}, WIRE_OK}, // timestamps likewise
+		{{5, 2, 0, 0}, WIRE_OK}, // SACK without a block
+		{{1, 1, 1, 2}, WIRE_BAD_HEADER}, // no room for a length
+		{{2, 0, 0, 0}, WIRE_BAD_HEADER},
+		{{2, 1, 0, 0}, WIRE_BAD_HEADER},
+		{{2, 5, 5, 0xb4}, WIRE_BAD_HEADER},
+		{{8, 10, 0, 0}, WIRE_BAD_HEADER},
+	};
+	const struct seg syn = {.flags = SEG_SYN, .options = SEG_OPT_MSS, .mss = 1};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct wire_info info;
+		struct seg seg;
+		size_t len = build(&syn, 0);
+		memcpy(frame + 54, cases[i].bytes, 4);
+		ck_assert_int_eq(wire_parse(frame, len, &info), WIRE_OK);
+		ck_assert_int_eq(wire_parse_tcp(frame, &info, false, &seg), cases[i].status);
+		ck_assert_uint_eq(seg.options, 0);
+		ck_assert_uint_eq(seg.sack_count, 0);
+	}
+}
+END_TEST
+
+START_TEST(syn_options_count_on_a_syn_only) {
+	struct seg seg = {.flags = SEG_SYN,
+		.options = SEG_OPT_MSS | SEG_OPT_WSCALE | SEG_OPT_SACK_OK,
+		.mss = 1460,
+		.wscale = 200};
+	struct wire_info info;
+	struct seg got;
+	size_t len = build(&seg, 0);
+
+	ck_assert_int_eq(wire_parse(frame, len, &info), WIRE_OK);
+	ck_assert_int_eq(wire_parse_tcp(frame, &info, true, &got), WIRE_OK);
+	ck_assert_uint_eq(got.options, seg.options);
+	ck_assert_uint_eq(got.wscale, 14); // RFC 7323 section 2.3
+	frame[47] = SEG_ACK;
+	ck_assert_int_eq(wire_parse_tcp(frame, &info, false, &got), WIRE_OK);
+	ck_assert_uint_eq(got.options, 0);
+}
+END_TEST
+
+static void check_status(size_t at, uint8_t value, enum wire_status status) {
+	struct wire_info info;
+	size_t len = load(kernel_data);
+
+	frame[at] = value;
+	ck_assert_int_eq(wire_parse(frame, len, &info), status);
+}
+
+START_TEST(bad_ip_headers) {
+	struct wire_info info;
+	size_t len = load(kernel_data);
+
+	for (size_t n = 0; n < len; n++)
+		ck_assert_int_eq(wire_parse(frame, n, &info), WIRE_TRUNCATED);
+	check_status(14, 0x65, WIRE_BAD_HEADER); // version 6
+	check_status(14, 0x44, WIRE_BAD_HEADER); // 16 bytes of header
+	check_status(14, 0x4f, WIRE_BAD_CHECKSUM); // 60, which is in the frame, but not true
+	check_status(17, 19, WIRE_BAD_HEADER); // total length below the header's
+	check_status(17, 65, WIRE_TRUNCATED); // and beyond the frame
+	check_status(22, 63, WIRE_BAD_CHECKSUM); // a TTL lowered without care
+	check_status(12, 0x86, WIRE_OK); // some other ethertype: nothing to check
+}
+END_TEST
+
+START_TEST(bad_tcp_headers) {
+	struct wire_info info;
+	struct seg seg;
+	size_t len = load(kernel_data);
+
+	ck_assert_int_eq(wire_parse(frame, len, &info), WIRE_OK);
+	frame[46] = 0x40; // 16 bytes of header
+	ck_assert_int_eq(wire_parse_tcp(frame, &info, false, &seg), WIRE_BAD_HEADER);
+	frame[46] = 0xf0; // 60, more than there is
+	ck_assert_int_eq(wire_parse_tcp(frame, &info, false, &seg), WIRE_TRUNCATED);
+	info.ip_len = 39;
+	ck_assert_int_eq(wire_parse_tcp(frame, &info, false, &seg), WIRE_TRUNCATED);
+	info.proto = WIRE_PROTO_UDP;
+	ck_assert_int_eq(wire_parse_tcp(frame, &info, false, &seg), WIRE_BAD_HEADER);
+}
+END_TEST
+
+// More-fragments: ports are there. A later fragment: none. Neither is a segment.
+START_TEST(fragments) {
+	static const uint16_t flags[] = {0x2000, 0x0010, 0x2010};
+
+	for (size_t i = 0; i < 3; i++) {
+		struct wire_info info;
+		struct seg seg;
+		size_t len = load(kernel_data);
+		uint16_t csum = wire_csum_replace(0x409b, 0x4000, flags[i]);
+		frame[20] = (uint8_t)(flags[i] >> 8);
+		frame[21] = (uint8_t)flags[i];
+		frame[24] = (uint8_t)(csum >> 8);
+		frame[25] = (uint8_t)csum;
+		ck_assert_int_eq(wire_parse(frame, len, &info), WIRE_OK);
+		ck_assert(info.fragment);
+		ck_assert_uint_eq(info.addr.dst_port, i == 0 ? 5001 : 0);
+		ck_assert_int_eq(wire_parse_tcp(frame, &info, false, &seg), WIRE_BAD_HEADER);
+	}
+}
+END_TEST
+
+START_TEST(arp_as_the_kernel_speaks_it) {
+	const struct wire_arp request = {true, mac_a, IP_A, IP_B};
+	const struct wire_arp reply = {false, mac_b, IP_B, IP_A};
+	uint8_t ours[WIRE_MIN_FRAME];
+	struct wire_arp arp;
+
+	size_t len = load(kernel_arp_request);
+	ck_assert_int_eq(wire_parse_arp(frame, len, &arp), WIRE_OK);
+	ck_assert_int_eq(arp.request, true);
+	ck_assert_mem_eq(&arp.sender_mac, &mac_a, 6);
+	ck_assert_uint_eq(arp.sender_ip, IP_A);
+	ck_assert_uint_eq(arp.target_ip, IP_B);
+	ck_assert_uint_eq(wire_write_arp(ours, &request, NULL), 60);
+	ck_assert_mem_eq(ours, frame, len);
+
+	len = load(kernel_arp_reply);
+	ck_assert_int_eq(wire_parse_arp(frame, len, &arp), WIRE_OK);
+	ck_assert_int_eq(arp.request, false);
+	ck_assert_uint_eq(wire_write_arp(ours, &reply, &mac_a), 60);
+	ck_assert_mem_eq(ours, frame, len);
+	for (size_t n = 0; n < len; n++)
+		ck_assert_int_eq(wire_parse_arp(frame, n, &arp), WIRE_TRUNCATED);
+	for (size_t at = 12; at < 22; at++) { // ethertype up to operation
+		load(kernel_arp_reply);
+		frame[at] ^= 4;
+		ck_assert_int_eq(wire_parse_arp(frame, len, &arp), WIRE_BAD_HEADER);
+	}
+}
+END_TEST
+
+START_TEST(echo_reply_as_the_kernel_answers) {
+	struct wire_info info;
+	size_t len = load(kernel_echo);
+
+	ck_assert_int_eq(wire_parse(frame, len, &info), WIRE_OK);
+	ck_assert(wire_echo_reply(frame, len, &info));
+	ck_assert_mem_eq(frame, &mac_a, 6);
+	ck_assert_mem_eq(frame + 6, &mac_b, 6);
+	// The kernel's ICMP part; its IP header had another identification.
+	ck_assert_uint_eq(frame[34] << 8 | frame[35], 0x0000);
+	ck_assert_uint_eq(frame[36] << 8 | frame[37], 0xa237);
+	ck_assert_int_eq(wire_parse(frame, len, &info), WIRE_OK);
+	ck_assert_uint_eq(info.addr.src_ip, IP_B);
+	ck_assert_uint_eq(info.addr.dst_ip, IP_A);
+	ck_assert(!wire_echo_reply(frame, len, &info)); // a reply is no request
+}
+END_TEST
+
+// All zero but the type: RFC 1624's update would write 0x0000, which does not verify.
+START_TEST(echo_reply_of_zeros) {
+	struct wire_info info;
+	size_t len = load(kernel_echo);
+
+	memset(frame + 34, 0, len - 34);
+	frame[34] = 8;
+	frame[36] = 0xf7;
+	frame[37] = 0xff;
+	ck_assert_int_eq(wire_parse(frame, len, &info), WIRE_OK);
+	ck_assert(wire_echo_reply(frame, len, &info));
+	ck_assert_uint_eq(frame[36] << 8 | frame[37], 0xffff);
+}
+END_TEST
+
+START_TEST(no_echo_for_bad_requests) {
+	struct wire_info info;
+	size_t len = load(kernel_echo);
+
+	ck_assert_int_eq(wire_parse(frame, len, &info), WIRE_OK);
+	frame[len - 1] ^= 1;
+	ck_assert(!wire_echo_reply(frame, len, &info));
+	load(kernel_echo);
+	memset(frame, 0xff, 6);
+	ck_assert(!wire_echo_reply(frame, len, &info));
+	load(kernel_echo);
+	ck_assert(!wire_echo_reply(frame, len - 1, &info));
+	info.fragment = true;
+	ck_assert(!wire_echo_reply(frame, len, &info));
+}
+END_TEST
+
+TEST_MAIN(sum_of_rfc1071, sum_agrees_with_the_definition, replace_of_rfc1624,
+	set_ecn_keeps_the_checksum_of_a_full_sum, set_ecn_leaves_dscp,
+	writes_what_the_kernel_writes, reads_the_kernels_syn, reads_the_kernels_data,
+	padding_is_not_payload, sizes, segments_survive_the_wire, odd_options,
+	syn_options_count_on_a_syn_only, bad_ip_headers, bad_tcp_headers, fragments,
+	arp_as_the_kernel_speaks_it, echo_reply_as_the_kernel_answers, echo_reply_of_zeros,
+	no_echo_for_bad_requests)
