@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Installs what Weir needs and is not there: Debian packages, a .venv, a meson build.
+
+Runs before anything else exists, so it uses the standard library only. tools/weir calls it when
+its stamp is missing or old; tests/check calls it with tests=True, which adds what only the tests
+need. Once everything is there it touches neither apt nor the network.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+PYTHON_MIN = (3, 11)
+
+
+class SetupError(Exception):
+    """Something cannot be installed; the text is one sentence for the user."""
+
+
+@dataclass(frozen=True)
+class Need:
+    """A Debian package and how to see that what it brings is there.
+
+    probe is `command NAME`, `pkgconfig NAME` or `file GLOB-UNDER-/`.
+    """
+
+    package: str
+    probe: str
+
+    def met(self) -> bool:
+        """Is it there, whoever installed it?"""
+        kind, what = self.probe.split(" ", 1)
+        if kind == "command":
+            return shutil.which(what, path=search_path()) is not None
+        if kind == "pkgconfig":
+            pkg_config = shutil.which("pkg-config")
+            return pkg_config is not None and quiet([pkg_config, "--exists", what]) == 0
+        return any(Path("/").glob(what))
+
+
+BUILD_NEEDS = (
+    Need("gcc", "command cc"),
+    Need("libc6-dev", "file usr/include/stdio.h"),
+    Need("meson", "command meson"),
+    Need("ninja-build", "command ninja"),
+    Need("pkg-config", "command pkg-config"),
+    Need("libyaml-dev", "pkgconfig yaml-0.1"),
+    Need("libpcap-dev", "pkgconfig libpcap"),
+    Need("libxxhash-dev", "pkgconfig libxxhash"),
+    Need("check", "pkgconfig check"),
+)
+DPDK_NEED = Need("libdpdk-dev", "pkgconfig libdpdk")
+TEST_NEEDS = (
+    Need("clang-14", "command clang-14"),
+    Need("clang-format-14", "command clang-format-14"),
+    Need("clang-tidy-14", "command clang-tidy-14"),
+    Need("libclang-rt-14-dev", "file usr/lib/llvm-14/lib/clang/14*/lib/linux/libclang_rt.fuzzer-*"),
+    Need("tshark", "command tshark"),
+    Need("tcpdump", "command tcpdump"),
+    Need("iperf3", "command iperf3"),
+    Need("iproute2", "command ip"),
+    Need("ethtool", "command ethtool"),
+    Need("iputils-ping", "command ping"),
+)
+VENV_NEED = Need("python3-venv", "")
+
+
+def say(text: str) -> None:
+    """One line about what happens now."""
+    print(f"weir: {text}", file=sys.stderr, flush=True)
+
+
+def search_path() -> str:
+    """PATH with the system directories that a user's may lack."""
+    return os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+
+
+def quiet(argv: Sequence[str]) -> int:
+    """Runs a command without its output; its exit status."""
+    return subprocess.run(
+        argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ).returncode
+
+
+def logged(argv: Sequence[str], log: Path, env: dict[str, str] | None = None) -> int:
+    """Runs a command with its output in a log file; its exit status."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as out:
+        out.write(f"$ {' '.join(argv)}\n".encode())
+        out.flush()
+        return subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **(env or {})},
+        ).returncode
+
+
+def last_error(log: Path) -> str:
+    """The line of a log that most likely says what went wrong."""
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    marks = ("E: ", "ERROR", "error:", "fatal:")
+    errors = [line for line in lines if any(mark in line for mark in marks)]
+    return (errors or lines or ["no output"])[-1][:300]
+
+
+@contextmanager
+def locked(build: Path) -> Iterator[None]:
+    """One set-up at a time; the same lock as tools/weir's."""
+    build.mkdir(parents=True, exist_ok=True)
+    with (build / "weir-lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def apt(packages: Sequence[str], build: Path) -> str | None:
+    """Installs Debian packages. None, or why they could not be installed."""
+    apt_get = shutil.which("apt-get")
+    if apt_get is None:
+        return "this system has no apt-get"
+    # apt asks nothing: tshark would like to know who may capture.
+    prefix = ["env", "DEBIAN_FRONTEND=noninteractive"]
+    if os.geteuid() != 0:
+        sudo = shutil.which("sudo")
+        if sudo is None:
+            return "that needs root or sudo"
+        if quiet([sudo, "-n", "true"]) != 0:
+            if not sys.stdin.isatty():
+                return "sudo wants a password and there is no terminal to ask on"
+            if subprocess.run([sudo, "-v"]).returncode != 0:
+                return "sudo does not allow it"
+        prefix = [sudo, *prefix]
+    log = build / "weir-setup.log"
+    install = [*prefix, apt_get, "install", "-y", "--no-install-recommends", *packages]
+    if logged(install, log) == 0:
+        return None
+    # The package lists may be missing or old.
+    if logged([*prefix, apt_get, "update"], log) == 0 and logged(install, log) == 0:
+        return None
+    return f"{last_error(log)} (all of it: {log})"
+
+
+def system_packages(tests: bool, dpdk: bool, build: Path) -> None:
+    """Installs the Debian packages that are missing."""
+    needs = BUILD_NEEDS + (TEST_NEEDS if tests else ())
+    missing = [need.package for need in needs if not need.met()]
+    if missing:
+        say(f"installing Debian packages: {' '.join(missing)}")
+        why = apt(missing, build)
+        if why is not None:
+            raise SetupError(
+                f"cannot install {', '.join(missing)}: {why}; install them with: "
+                f"apt-get install {' '.join(missing)}"
+            )
+    if dpdk and not DPDK_NEED.met():
+        say(f"installing Debian packages: {DPDK_NEED.package} (for the live programs)")
+        why = apt([DPDK_NEED.package], build)
+        if why is not None:
+            say(f"continuing without the live programs: cannot install {DPDK_NEED.package}: {why}")
+
+
+def inputs_hash() -> str:
+    """What the set-up is made from, as tools/weir computes it."""
+    inputs = ROOT / "tools/pyproject.toml", ROOT / "tools/src/weir/bootstrap.py"
+    return hashlib.sha256(b"".join(path.read_bytes() for path in inputs)).hexdigest()
+
+
+def make_venv(path: Path, build: Path) -> None:
+    """An empty environment with pip, by whichever way this Python offers."""
+    try:
+        import ensurepip  # noqa: F401  Debian splits it off into python3-venv
+    except ImportError:
+        say(f"installing Debian packages: {VENV_NEED.package}")
+        why = apt([VENV_NEED.package], build)
+        if why is not None:
+            if quiet([sys.executable, "-m", "virtualenv", str(path)]) == 0:
+                return
+            raise SetupError(
+                f"cannot make a Python environment: {why}; install it with: "
+                f"apt-get install {VENV_NEED.package}"
+            ) from None
+    log = build / "weir-setup.log"
+    if logged([sys.executable, "-m", "venv", "--clear", str(path)], log) != 0:
+        raise SetupError(f"cannot make a Python environment in {path}: {last_error(log)}")
+
+
+def python_packages(tests: bool, build: Path) -> None:
+    """The .venv, with the weir command in it. Its stamp says what it was made from."""
+    path = ROOT / ".venv"
+    stamp = path / "weir-stamp"
+    python = path / "bin/python"
+    extra = "tests" if tests else "plain"
+    have = stamp.read_text().split("\n")[0] if stamp.exists() else ""
+    key = f"{inputs_hash()} {ROOT} "
+    if have == key + extra or have == key + "tests":
+        return
+    if have.endswith(" tests"):
+        extra = "tests"  # a newer set-up keeps what the tests need
+    say(f"installing Python packages into {path}")
+    stamp.unlink(missing_ok=True)
+    if not python.exists() or quiet([str(python), "-m", "pip", "--version"]) != 0:
+        make_venv(path, build)
+    log = build / "weir-setup.log"
+    target = str(ROOT / "tools") + ("[dev]" if extra == "tests" else "")
+    if logged([str(python), "-m", "pip", "install", "--editable", target], log) != 0:
+        raise SetupError(f"cannot install Python packages: {last_error(log)} (all of it: {log})")
+    stamp.write_text(f"{key}{extra}\n")
+
+
+def configure(build: Path, options: Sequence[str], env: dict[str, str] | None = None) -> None:
+    """Sets a meson build directory up, once."""
+    if (build / "build.ninja").exists():
+        return
+    say(f"configuring {build}")
+    log = build / "weir-setup.log"
+    argv = [tool("meson"), "setup", str(build), str(ROOT), *options]
+    if logged(argv, log, env) != 0:
+        raise SetupError(f"cannot configure {build}: {last_error(log)} (all of it: {log})")
+
+
+def compile_(build: Path) -> None:
+    """Brings a build directory up to date; ninja knows what changed."""
+    log = build / "weir-build.log"
+    log.unlink(missing_ok=True)
+    if logged([tool("ninja"), "-C", str(build)], log) != 0:
+        raise SetupError(f"the build failed: {last_error(log)} (all of it: {log})")
+
+
+def tool(name: str) -> str:
+    """A command's path, or one sentence."""
+    path = shutil.which(name, path=search_path())
+    if path is None:
+        raise SetupError(f"{name} is missing")
+    return path
+
+
+def setup(build: Path, tests: bool = False) -> None:
+    """All of it, each step only when needed."""
+    if sys.version_info < PYTHON_MIN:
+        raise SetupError("Weir needs Python 3.11 or newer; Debian 12 has it as python3")
+    with locked(build):
+        first = not (build / "build.ninja").exists()
+        system_packages(tests, dpdk=first, build=build)
+        python_packages(tests, build)
+        configure(build, ["--buildtype=release"])
+        if first:
+            say(f"building in {build}")
+        compile_(build)
+
+
+def main() -> int:
+    """For tools/weir."""
+    try:
+        setup(Path(os.environ.get("WEIR_BUILD", ROOT / "build")))
+    except SetupError as error:
+        say(str(error))
+        return 1
+    except OSError as error:
+        say(f"set-up stopped: {error}")
+        return 1
+    except KeyboardInterrupt:
+        say("set-up interrupted; run the same command again to go on")
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

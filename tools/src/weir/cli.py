@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The weir command: wiring only. What it does is in the modules it calls."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from weir import __version__
+from weir.errors import UserError
+
+app = typer.Typer(
+    help="Runs Weir's experiments and turns them into numbers and figures.",
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
+
+
+@app.command("run")
+def run_(
+    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="An experiment in YAML.")],
+    override: Annotated[
+        list[str] | None,
+        typer.Option("-o", metavar="KEY=VALUE", help="Replaces a value: -o flows.0.count=10."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The run folder. [runs/CONFIG-TIME]")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Replaces the config's.")] = None,
+    duration: Annotated[str | None, typer.Option(help="Replaces the config's: 10s.")] = None,
+    live: Annotated[
+        bool, typer.Option("--live", help="On real ports with DPDK, not in virtual time.")
+    ] = False,
+    no_report: Annotated[bool, typer.Option("--no-report", help="Only run and measure.")] = False,
+    pcap: Annotated[
+        Path | None, typer.Option(help="Also write the packets, as on the wire.")
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Write into a folder that holds a run.")
+    ] = False,
+) -> None:
+    """Runs an experiment, shows what came out and writes a report."""
+    from weir import folder, report, run, summary
+
+    options = run.Options(
+        config, out or run.default_out(config), override or (), seed, duration, pcap, force
+    )
+    if live and pcap is not None:
+        raise UserError("--pcap works in virtual time; live, capture on a port with tcpdump")
+    start = run.run_live if live else run.run_sim
+    with run.Bar(summary.console(stderr=True)) as bar:
+        status = start(options, bar)
+    if not any((options.out / name).exists() for name in folder.MANIFESTS):
+        raise typer.Exit(status or 1)  # the program said why
+    loaded = folder.load(options.out)
+    screen = summary.console()
+    if loaded.summary:
+        summary.show(loaded.summary, screen)
+    shown = options.out if no_report else report.write(loaded)
+    screen.print(str(shown), soft_wrap=True)
+    say_notes(loaded.notes)
+    raise typer.Exit(status)
+
+
+@app.command("report")
+def report_(run_folder: RunArgument) -> None:
+    """Writes report.html for a run and prints its path."""
+    from weir import folder, report
+
+    loaded = folder.load(run_folder)
+    print(report.write(loaded))
+    say_notes(loaded.notes)
+
+
+@app.command("summary")
+def summary_(
+    run_folder: RunArgument,
+    as_json: Annotated[bool, typer.Option("--json", help="summary.json as it is.")] = False,
+) -> None:
+    """Shows what came out of a run."""
+    from weir import folder, summary
+
+    loaded = folder.load(run_folder)
+    if not loaded.summary:
+        raise UserError(f"{run_folder}: the run did not end by itself: it has no summary.json", 1)
+    if as_json:
+        print(json.dumps(loaded.summary, indent=1))
+    else:
+        summary.show(loaded.summary, summary.console())
+
+
+@app.command("list")
+def list_(
+    kind: Annotated[str | None, typer.Argument(metavar="[aqm|stage|cc|source]")] = None,
+) -> None:
+    """Lists queue disciplines, stages, congestion controls and workloads."""
+    from weir import run
+
+    program = str(run.find_program("sim"))
+    sys.stdout.flush()
+    os.execv(program, [program, "--list", *([kind] if kind else [])])
+
+
+@app.command("doctor")
+def doctor_() -> None:
+    """Checks this machine, and says what to fix and how."""
+    from weir import doctor, summary
+
+    raise typer.Exit(doctor.show(doctor.checks(), summary.console()))
+
+
+def say_notes(notes: list[str]) -> None:
+    """What the report says about the data, also here."""
+    for note in notes:
+        print(f"weir: {note}", file=sys.stderr)
+
+
+def version(value: bool) -> None:
+    """--version."""
+    if value:
+        print(f"weir {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=version, is_eager=True, help="Shows the version.")
+    ] = False,
+) -> None:
+    """Takes what stands before the command."""
+
+
+def main() -> int:
+    """Every bad input is one sentence on standard error and the right exit status."""
+    try:
+        status = app(prog_name="weir", standalone_mode=False)
+    except UserError as error:
+        print(f"weir: {error}", file=sys.stderr)
+        return error.status
+    except typer.Abort:
+        return 130
+    except KeyboardInterrupt:
+        print("weir: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # Whoever read our output has seen enough.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"weir: {where}{error.strerror or error}", file=sys.stderr)
+        return 1
+    except MemoryError:
+        print("weir: not enough memory for this run's telemetry", file=sys.stderr)
+        return 1
+    except Exception as error:
+        # Usage errors of typer's parser, which has no public name for them.
+        if not hasattr(error, "format_message"):
+            raise
+        print(f"weir: {error.format_message()}", file=sys.stderr)
+        return int(getattr(error, "exit_code", 2))
+    return status if isinstance(status, int) else 0

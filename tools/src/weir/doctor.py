@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checks the host: what is there, what it means for Weir, and the command that mends it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import resource
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from weir import units
+from weir.errors import UserError
+from weir.run import PROGRAMS, build_dir, find_program
+
+OK, WARN, BAD = "ok", "warn", "bad"
+GIB = 1 << 30
+AF_XDP = 44
+DPDK_MIN = (22, 11)
+TCP_WANTED = ("reno", "cubic", "bbr")
+
+
+@dataclass(frozen=True)
+class Check:
+    """One row: bad means that Weir cannot work, warn that something will be missing or worse."""
+
+    name: str
+    state: str
+    found: str
+    meaning: str = ""
+    fix: str = ""
+
+
+class Host:
+    """What the checks look at; tests put a folder in place of /."""
+
+    def __init__(self, root: Path = Path("/")) -> None:
+        self.root = root
+
+    def read(self, path: str) -> str | None:
+        """A small file's text, or None."""
+        try:
+            return (self.root / path).read_text(encoding="utf-8", errors="replace").strip()
+        except OSError:
+            return None
+
+    def glob(self, pattern: str) -> list[Path]:
+        """Paths below the root."""
+        return sorted(self.root.glob(pattern))
+
+
+def output(argv: list[str]) -> str | None:
+    """What a command prints; None if it fails or is missing."""
+    try:
+        done = subprocess.run(
+            argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=10
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def programs(_: Host) -> Iterator[Check]:
+    """Are the C programs built?"""
+    build = build_dir()
+    for name in PROGRAMS:
+        try:
+            path = find_program(name)
+        except UserError:
+            state = BAD if name == "sim" else WARN
+            meaning = "nothing runs without it" if name == "sim" else "`weir run --live` needs it"
+            fix = "tools/weir sim --version"
+            if name != "sim":
+                fix = f"apt-get install libdpdk-dev && meson setup --reconfigure {build}"
+            yield Check(f"weir-{name}", state, "not built", meaning, fix)
+        else:
+            said = output([str(path), "--version"])
+            state = OK if said is not None else BAD
+            yield Check(
+                f"weir-{name}",
+                state,
+                said or "does not start",
+                "",
+                "" if said else f"ninja -C {build}",
+            )
+
+
+def dpdk(_: Host) -> Iterator[Check]:
+    """DPDK's version."""
+    found = output(["pkg-config", "--modversion", "libdpdk"])
+    if found is None:
+        yield Check(
+            "DPDK",
+            WARN,
+            "not installed",
+            "virtual time works; the live programs need it",
+            f"apt-get install libdpdk-dev && meson setup --reconfigure {build_dir()}",
+        )
+        return
+    version = tuple(int(part) for part in re.findall(r"\d+", found)[:2])
+    if version < DPDK_MIN:
+        yield Check("DPDK", WARN, found, "the live programs need 22.11 or newer")
+    else:
+        yield Check("DPDK", OK, found)
+
+
+def cores(host: Host) -> Iterator[Check]:
+    """How many, and whether any is free of other work."""
+    usable = len(os.sched_getaffinity(0))
+    if usable < 2:
+        yield Check("cores", WARN, "1", "a live switch and sender share it and disturb each other")
+    else:
+        yield Check("cores", OK, str(usable))
+    isolated = host.read("sys/devices/system/cpu/isolated")
+    if isolated:
+        yield Check("isolated cores", OK, isolated)
+    else:
+        last = usable - 1
+        yield Check(
+            "isolated cores",
+            WARN,
+            "none",
+            "live, the scheduler may interrupt a core for milliseconds; virtual time does not mind",
+            f"boot with: isolcpus={last} nohz_full={last} rcu_nocbs={last}",
+        )
+    governors = {
+        host.read(str(p.relative_to(host.root)))
+        for p in host.glob("sys/devices/system/cpu/cpu*/cpufreq/scaling_governor")
+    }
+    if governors - {"performance", None}:
+        yield Check(
+            "frequency governor",
+            WARN,
+            ", ".join(sorted(g for g in governors if g)),
+            "cores slow down between bursts",
+            "echo performance | tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
+        )
+
+
+def memory(host: Host) -> Iterator[Check]:
+    """Ordinary memory and hugepages."""
+    fields = dict(re.findall(r"(\w+):\s+(\d+)", host.read("proc/meminfo") or ""))
+    available = int(fields.get("MemAvailable", 0)) * 1024
+    found = f"{available / GIB:.1f} GiB available"
+    if available < GIB // 2:
+        yield Check("memory", BAD, found, "thousands of flows at 10 Gbit/s need about 1 GiB")
+    elif available < 2 * GIB:
+        yield Check("memory", WARN, found, "enough for small runs; pools are refused if too large")
+    else:
+        yield Check("memory", OK, found)
+    free = 0
+    for path in host.glob("sys/kernel/mm/hugepages/hugepages-*kB"):
+        pages = host.read(str(path.relative_to(host.root) / "free_hugepages"))
+        kib = int(path.name.removeprefix("hugepages-").removesuffix("kB"))
+        free += int(pages or 0) * kib * 1024
+    if free >= GIB:
+        yield Check("hugepages", OK, f"{free / GIB:.1f} GiB free")
+    else:
+        yield Check(
+            "hugepages",
+            WARN,
+            f"{free / GIB:.1f} GiB free" if free else "none",
+            "the live programs use ordinary memory, which is slower; network cards need hugepages",
+            "sysctl -w vm.nr_hugepages=1024",
+        )
+
+
+def clock(host: Host) -> Iterator[Check]:
+    """Is the time stamp counter a clock?"""
+    flags = re.search(r"^flags\s*:(.*)$", host.read("proc/cpuinfo") or "", re.M)
+    invariant = flags is not None and {"constant_tsc", "nonstop_tsc"} <= set(flags[1].split())
+    source = host.read("sys/devices/system/clocksource/clocksource0/current_clocksource")
+    if invariant:
+        yield Check("TSC", OK, "invariant")
+    else:
+        yield Check("TSC", WARN, "not invariant", "live timestamps drift with the core's frequency")
+    if source is not None:
+        state = OK if source == "tsc" else WARN
+        meaning = "" if state == OK else "the kernel does not trust the TSC of this machine"
+        yield Check("clock source", state, source, meaning)
+
+
+def kernel(host: Host) -> Iterator[Check]:
+    """What live runs over veth, and tests against the kernel's TCP, need of it."""
+    release = os.uname().release
+    try:
+        socket.socket(AF_XDP, socket.SOCK_RAW, 0).close()
+        yield Check("AF_XDP", OK, f"in kernel {release}")
+    except OSError as error:
+        if error.errno == errno.EAFNOSUPPORT:
+            yield Check(
+                "AF_XDP",
+                WARN,
+                f"not in kernel {release}",
+                "use net_af_packet ports instead of net_af_xdp",
+            )
+        else:
+            yield Check("AF_XDP", WARN, f"refused: {error.strerror}", "needs root", "sudo -i")
+    user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    made = ["unshare", *user, "--net", "ip", "link", "add", "type", "veth"]
+    if output(made) is not None:
+        yield Check("namespaces, veth", OK, "work" if not user else "work (user namespaces)")
+    elif shutil.which("ip") is None or shutil.which("unshare") is None:
+        yield Check(
+            "namespaces, veth",
+            WARN,
+            "cannot tell",
+            "live runs on one machine use them",
+            "apt-get install iproute2 util-linux",
+        )
+    else:
+        yield Check(
+            "namespaces, veth",
+            WARN,
+            "refused",
+            "live runs on one machine use them",
+            "sysctl -w user.max_user_namespaces=10000; modprobe veth",
+        )
+    offered = (host.read("proc/sys/net/ipv4/tcp_available_congestion_control") or "").split()
+    missing = [name for name in TCP_WANTED if name not in offered]
+    if missing:
+        yield Check(
+            "kernel TCP",
+            WARN,
+            " ".join(offered) or "unknown",
+            f"experiments against the kernel's {', '.join(missing)} cannot run",
+            "; ".join(f"modprobe tcp_{name}" for name in missing),
+        )
+    else:
+        yield Check("kernel TCP", OK, " ".join(offered))
+
+
+def limits(_: Host) -> Iterator[Check]:
+    """Privileges, locked memory, open files, disk."""
+    if os.geteuid() == 0:
+        yield Check("privileges", OK, "root")
+    else:
+        yield Check(
+            "privileges",
+            WARN,
+            "not root",
+            "live ports on kernel interfaces need it",
+            "sudo tools/weir run CONFIG --live",
+        )
+    locked = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
+    if locked == resource.RLIM_INFINITY or locked >= GIB or os.geteuid() == 0:
+        found = "unlimited" if locked == resource.RLIM_INFINITY else units.size(locked)
+        yield Check("locked memory", OK, found)
+    else:
+        yield Check(
+            "locked memory",
+            WARN,
+            units.size(locked),
+            "AF_XDP ports cannot pin their buffers",
+            "ulimit -l unlimited",
+        )
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if files >= 256:
+        yield Check("open files", OK, units.count(files))
+    else:
+        yield Check(
+            "open files", WARN, units.count(files), "few streams can be open", "ulimit -n 1024"
+        )
+    free = shutil.disk_usage(Path.cwd()).free
+    state = OK if free >= 4 * GIB else WARN
+    yield Check(
+        "disk",
+        state,
+        f"{free / GIB:.1f} GiB free here",
+        "" if state == OK else "telemetry level 3 writes 64 B per packet",
+    )
+
+
+def python(_: Host) -> Iterator[Check]:
+    """The interpreter this runs in."""
+    yield Check("Python", OK, sys.version.split()[0])
+
+
+SECTIONS: tuple[Callable[[Host], Iterator[Check]], ...] = (
+    python,
+    programs,
+    dpdk,
+    cores,
+    memory,
+    clock,
+    kernel,
+    limits,
+)
+
+
+def checks(host: Host | None = None) -> list[Check]:
+    """Every check, in order."""
+    return [check for section in SECTIONS for check in section(host or Host())]
+
+
+def show(rows: list[Check], out: Console) -> int:
+    """Prints the rows, then the fixes; 1 if Weir cannot work here, else 0."""
+    colours = {OK: "green", WARN: "yellow", BAD: "bold red"}
+    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+    for row in rows:
+        table.add_row(
+            Text(row.state, style=colours[row.state]),
+            Text(row.name),
+            Text(row.found),
+            Text(row.meaning),
+        )
+    out.print(table)
+    fixes = [row for row in rows if row.fix]
+    if fixes:
+        out.print("\nTo fix (as root), if you need it:")
+    for row in fixes:
+        out.print(f"  {row.name}: {row.fix}", markup=False, soft_wrap=True)
+    bad = [row.name for row in rows if row.state == BAD]
+    out.print(f"\nWeir cannot run: {', '.join(bad)}" if bad else "\nWeir can run here.")
+    return 1 if bad else 0

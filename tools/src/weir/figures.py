@@ -1,0 +1,386 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Figures: frames in, a matplotlib Figure out. What is plotted is computed in metrics.py."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import AutoMinorLocator, MaxNLocator
+
+from weir import look, metrics, units
+from weir.look import FAINT, INK, Style
+
+WIDTH_IN = 7.2
+FEW = 10  # as many flows are drawn one by one; more as median and band
+LINKS_DRAWN = 4
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What every figure of a run shares."""
+
+    groups: Sequence[Style]  # by group index
+    duration_s: float
+    warmup_s: float = 0.0
+    links: Sequence[str] = ()  # names by link index
+
+    def group(self, index: int) -> Style:
+        """The look of a group, also of one that the summary does not know."""
+        if index < len(self.groups):
+            return self.groups[index]
+        return look.style("", f"group {index}", index)
+
+
+def _axes(columns: int, height_in: float = 2.35) -> tuple[Figure, list[Axes]]:
+    figure = Figure(figsize=(WIDTH_IN, height_in))
+    return figure, list(figure.subplots(1, columns, squeeze=False)[0])
+
+
+def _parts(frame: pl.DataFrame, key: str) -> list[tuple[int, pl.DataFrame]]:
+    """A frame's rows by the values of an integer column, in its order."""
+    values = sorted(int(value) for value in frame[key].unique())
+    return [(value, frame.filter(pl.col(key) == value)) for value in values]
+
+
+def _time_axis(axes: Axes, scene: Scene) -> None:
+    axes.set_xlabel("time (s)")
+    axes.set_xlim(0, scene.duration_s)
+    axes.set_ylim(bottom=0)
+    if scene.warmup_s > 0:
+        axes.axvline(scene.warmup_s, color=FAINT, linewidth=0.7, linestyle=(0, (1, 2)))
+
+
+def _legend(axes: Axes, columns: int = 3) -> None:
+    handles, _ = axes.get_legend_handles_labels()
+    if handles:
+        axes.legend(
+            loc="lower left",
+            bbox_to_anchor=(0, 1.02),
+            ncols=columns,
+            columnspacing=1.2,
+            handletextpad=0.5,
+        )
+
+
+def _band(axes: Axes, spread: pl.DataFrame, divisor: float, style: Style) -> None:
+    time = spread["time_s"].to_numpy()
+    low, median, high = (spread[c].to_numpy() / divisor for c in ("low", "median", "high"))
+    axes.fill_between(time, low, high, color=style.colour, alpha=0.2, linewidth=0)
+    axes.plot(time, median, color=style.colour, label=style.label)
+
+
+def _flow_styles(flows: pl.DataFrame, scene: Scene) -> dict[int, Style]:
+    """Looks of single flows: the group's colour, in shades where a group has several."""
+    styles: dict[int, Style] = {}
+    groups = _parts(flows, "group")
+    for group, part in groups:
+        base = scene.group(group)
+        ids = sorted(int(flow) for flow in part["flow_id"])
+        several = len(ids) > 1
+        colours = (
+            list(look.CYCLE)
+            if several and len(groups) == 1 and len(ids) <= len(look.CYCLE)
+            else look.shades(base.colour, len(ids))
+        )
+        for flow, colour in zip(ids, colours, strict=False):
+            label = f"{base.label}, flow {flow}" if several and len(groups) > 1 else f"flow {flow}"
+            styles[flow] = Style(label if several else base.label, colour, base.marker)
+    return styles
+
+
+def _over_time(
+    interval: pl.DataFrame, key: str, columns: str
+) -> tuple[npt.NDArray[np.float64], dict[int, npt.NDArray[np.float64]]]:
+    """One array per key over common times; 0 where a key has no record."""
+    wide = interval.pivot(on=key, index="time_s", values=columns, aggregate_function="sum")
+    wide = wide.sort("time_s").fill_null(0)
+    names = [name for name in wide.columns if name != "time_s"]
+    return wide["time_s"].to_numpy(), {int(name): wide[name].to_numpy() for name in names}
+
+
+def throughput(
+    interval: pl.DataFrame, flows: pl.DataFrame, rate_bps: float | None, scene: Scene
+) -> Figure:
+    """Goodput over time: stacked flows if they are few, else groups and the spread of flows."""
+    few = flows.height <= FEW
+    figure, axes = _axes(1 if few else 2)
+    key = "flow_id" if few else "group"
+    time, series = _over_time(interval, key, "goodput_bps")
+    by_flow = _flow_styles(flows, scene)
+    order = sorted(series)
+    styles = [by_flow[k] if few else scene.group(k) for k in order]
+    top = max(float(np.sum(list(series.values()), axis=0).max()), rate_bps or 0.0)
+    divisor, unit = units.step(top, units.RATE_STEPS)
+    axes[0].stackplot(
+        time,
+        [series[k] / divisor for k in order],
+        colors=[style.colour for style in styles],
+        labels=[style.label for style in styles],
+        edgecolor="white",
+        linewidth=0.3,
+        alpha=0.85,
+    )
+    if rate_bps:
+        axes[0].axhline(rate_bps / divisor, color=INK, linewidth=0.8, linestyle=(0, (4, 2)))
+        axes[0].annotate(
+            f"link, {units.rate(rate_bps)}",
+            (1, rate_bps / divisor),
+            xycoords=("axes fraction", "data"),
+            xytext=(0, 2),
+            textcoords="offset points",
+            ha="right",
+            va="bottom",
+            fontsize=8,
+        )
+    axes[0].set_ylabel(f"goodput, stacked ({unit})")
+    _time_axis(axes[0], scene)
+    axes[0].set_ylim(top=1.1 * top / divisor)
+    _legend(axes[0], 5 if few else 2)
+    if not few:
+        spread = metrics.spread_over_time(interval, "goodput_bps", 0.05, 0.95)
+        divisor, unit = units.step(_largest(spread, "high"), units.RATE_STEPS)
+        for group, part in _parts(spread, "group"):
+            _band(axes[1], part, divisor, scene.group(group))
+        axes[1].set_ylabel(f"goodput per flow ({unit})")
+        _time_axis(axes[1], scene)
+        _legend(axes[1], 2)
+    return figure
+
+
+def rtt(interval: pl.DataFrame, flows: pl.DataFrame, base_ns: float | None, scene: Scene) -> Figure:
+    """Round-trip time over time: per flow if they are few, else median and band per group."""
+    measured = interval.filter(pl.col("rtt_samples") > 0)
+    figure, (axes,) = _axes(1, 2.1)
+    divisor, unit = units.step(_largest(measured, "rtt_mean_ns"), units.TIME_STEPS)
+    if flows.height <= FEW:
+        for flow, style in _flow_styles(flows, scene).items():
+            part = measured.filter(pl.col("flow_id") == flow).sort("time_s")
+            axes.plot(
+                part["time_s"], part["rtt_mean_ns"] / divisor, color=style.colour, label=style.label
+            )
+    else:
+        spread = metrics.spread_over_time(measured, "rtt_mean_ns", 0.05, 0.95)
+        for group, part in _parts(spread, "group"):
+            _band(axes, part, divisor, scene.group(group))
+    _time_axis(axes, scene)
+    if base_ns:
+        axes.axhline(base_ns / divisor, color=INK, linewidth=0.8, linestyle=(0, (4, 2)))
+        axes.annotate(
+            f"propagation, {units.time(base_ns)}",
+            (1, base_ns / divisor),
+            xycoords=("axes fraction", "data"),
+            xytext=(0, -3),
+            textcoords="offset points",
+            ha="right",
+            va="top",
+            fontsize=8,
+        )
+    axes.set_ylabel(f"RTT ({unit})")
+    _legend(axes, 5)
+    return figure
+
+
+def _largest(frame: pl.DataFrame, column: str) -> float:
+    value = frame[column].max()
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def queue(links: pl.DataFrame, scene: Scene) -> Figure:
+    """Backlog and queueing delay over time: mean of each interval, its maximum behind it."""
+    figure, axes = _axes(2)
+    panels = (
+        (axes[0], "queue_mean_pkts", "queue_max_pkts", (1.0, "packets"), "queue"),
+        (
+            axes[1],
+            "sojourn_mean_ns",
+            "sojourn_max_ns",
+            units.step(_largest(links, "sojourn_max_ns"), units.TIME_STEPS),
+            "queueing delay",
+        ),
+    )
+    several = links["link"].n_unique() > 1
+    for panel, mean, largest, (divisor, unit), title in panels:
+        for index, part in _parts(links.sort("time_s"), "link"):
+            style = _link_style(index, scene) if several else look.style("copa")
+            time = part["time_s"].to_numpy()
+            panel.fill_between(
+                time,
+                part[mean] / divisor,
+                part[largest] / divisor,
+                color=style.colour,
+                alpha=0.18,
+                linewidth=0,
+                label=None if several else "maximum",
+            )
+            panel.plot(
+                time,
+                part[mean] / divisor,
+                color=style.colour,
+                label=style.label if several else "mean",
+            )
+        panel.set_ylabel(f"{title} ({unit})")
+        _time_axis(panel, scene)
+    _legend(axes[0], 4)
+    return figure
+
+
+def _link_style(index: int, scene: Scene) -> Style:
+    name = scene.links[index] if index < len(scene.links) else f"link {index}"
+    return look.style(name, name, index)
+
+
+@dataclass(frozen=True)
+class Cdf:
+    """A distribution of queueing delay at one link."""
+
+    label: str
+    delay_ns: npt.NDArray[np.float64]
+    share: npt.NDArray[np.float64]
+
+
+def delay_cdf(distributions: Sequence[Cdf], what: str) -> Figure:
+    """Distribution of queueing delay, and its tail on a logarithmic scale."""
+    figure, (left, right) = _axes(2)
+    longest = max(d.delay_ns[-1] for d in distributions)
+    divisor, unit = units.step(float(longest), units.TIME_STEPS)
+    for index, d in enumerate(distributions):
+        style = look.style("copa") if len(distributions) == 1 else look.style(d.label, None, index)
+        x, share = _thin(d.delay_ns / divisor, d.share)
+        left.step([x[0], *x], [0, *share], where="post", color=style.colour, label=d.label)
+        right.step([0, *x], [1, *(1 - share)], where="post", color=style.colour, label=d.label)
+        if len(distributions) == 1:
+            for q, name in ((0.5, "median"), (0.99, "p99")):
+                at = metrics.quantile_of_cdf(d.delay_ns, d.share, q)
+                if at is None:
+                    continue
+                left.plot([at / divisor], [q], marker="o", markersize=3.5, color=INK)
+                left.annotate(
+                    f"{name} {units.time(at)}",
+                    (at / divisor, q),
+                    xytext=(5, -3),
+                    textcoords="offset points",
+                    va="top",
+                    fontsize=8,
+                )
+    left.set_ylabel(f"share of {what}")
+    left.set_ylim(0, 1.02)
+    left.set_xlim(left=0)
+    right.set_ylabel(f"share of {what} above")
+    right.set_yscale("log")
+    right.set_xlim(left=0)
+    smallest = min((1 - d.share)[(1 - d.share) > 1e-12].min(initial=1.0) for d in distributions)
+    right.set_ylim(max(smallest / 2, 1e-8), 1)
+    for axes in (left, right):
+        axes.set_xlabel(f"queueing delay ({unit})")
+    if len(distributions) > 1:
+        _legend(left)
+    return figure
+
+
+def _thin(
+    x: npt.NDArray[np.float64], share: npt.NDArray[np.float64], points: int = 600
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """As many points as a figure can show, the tail kept: half by share, half by log tail."""
+    if x.size <= 2 * points:
+        return x, share
+    even = np.searchsorted(share, np.linspace(0, 1, points))
+    tail = np.searchsorted(share, 1 - np.geomspace(1, max(1 - share[-2], 1e-9), points))
+    keep = np.unique(np.clip(np.concatenate([[0], even, tail, [x.size - 1]]), 0, x.size - 1))
+    return x[keep], share[keep]
+
+
+def shares(flows: pl.DataFrame, scene: Scene) -> Figure:
+    """Goodput of each flow relative to the mean of all: sorted, and as a histogram."""
+    mean = _mean(flows, "goodput_bps")
+    relative = flows.with_columns(share=pl.col("goodput_bps") / (mean or 1.0))
+    if flows.height <= FEW:
+        return _shares_of_few(relative, mean, scene)
+    figure, (left, right) = _axes(2)
+    largest = _largest(relative, "share")
+    edges = np.linspace(0, max(largest * 1.0001, 1.1), 61)
+    for group, part in _parts(relative, "group"):
+        style = scene.group(group)
+        values = np.sort(part["share"].to_numpy())
+        rank = (np.arange(values.size) + 0.5) / values.size * 100
+        left.plot(rank, values, color=style.colour, label=style.label)
+        right.hist(values, bins=edges.tolist(), color=style.colour, alpha=0.7, label=style.label)
+    left.axhline(1, color=INK, linewidth=0.8, linestyle=(0, (4, 2)))
+    left.set_xlabel("flows, sorted (%)")
+    left.set_xlim(0, 100)
+    left.set_ylim(0, edges[-1])
+    left.set_ylabel("goodput / mean goodput")
+    right.axvline(1, color=INK, linewidth=0.8, linestyle=(0, (4, 2)))
+    right.set_xlabel(f"goodput / mean goodput (mean: {units.rate(mean)})")
+    right.set_ylabel("flows")
+    right.yaxis.set_major_locator(MaxNLocator(integer=True))
+    _legend(left, 3)
+    return figure
+
+
+def _mean(frame: pl.DataFrame, column: str) -> float:
+    value = frame[column].mean()
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def _shares_of_few(relative: pl.DataFrame, mean: float, scene: Scene) -> Figure:
+    figure, (axes,) = _axes(1, 0.75 + 0.24 * relative.height)
+    ordered = relative.sort("group", "flow_id", descending=True)
+    styles = _flow_styles(relative, scene)
+    looks = [styles[int(flow)] for flow in ordered["flow_id"]]
+    axes.barh(
+        [s.label for s in looks], ordered["share"], color=[s.colour for s in looks], height=0.62
+    )
+    axes.axvline(1, color=INK, linewidth=0.8, linestyle=(0, (4, 2)))
+    for row, bps in enumerate(ordered["goodput_bps"]):
+        axes.annotate(f" {units.rate(bps)}", (ordered["share"][row], row), va="center", fontsize=8)
+    axes.set_xlim(0, 1.2 * max(1.0, _largest(ordered, "share")))
+    axes.grid(visible=False)
+    axes.tick_params(axis="y", length=0)
+    axes.set_xlabel(f"goodput / mean goodput (mean: {units.rate(mean)})")
+    return figure
+
+
+def cwnd(samples: pl.DataFrame, chosen: Sequence[int], scene: Scene) -> Figure:
+    """Congestion window of a few flows; samples has time_s, flow_id, group and cwnd_segs."""
+    figure, (axes,) = _axes(1, 2.1)
+    part = samples.filter(pl.col("flow_id").is_in(list(chosen)))
+    flows = part.select("flow_id", "group").unique().sort("flow_id")
+    for flow, style in _flow_styles(flows, scene).items():
+        own = part.filter(pl.col("flow_id") == flow).sort("time_s")
+        axes.plot(
+            own["time_s"], own["cwnd_segs"], color=style.colour, label=style.label, linewidth=0.9
+        )
+    axes.set_ylabel("cwnd (segments)")
+    _time_axis(axes, scene)
+    _legend(axes, 3)
+    return figure
+
+
+def events(counts: pl.DataFrame, scene: Scene, length_s: float) -> Figure:
+    """Events per second by kind; counts has time_s, kind (a name of look.STYLES) and count."""
+    kinds = sorted(counts["kind"].unique())
+    figure = Figure(figsize=(WIDTH_IN, 0.55 + 0.72 * len(kinds)))
+    panels = figure.subplots(len(kinds), 1, squeeze=False, sharex=True)[:, 0]
+    for panel, kind in zip(panels, kinds, strict=True):
+        style = look.style(kind)
+        part = counts.filter(pl.col("kind") == kind).sort("time_s")
+        panel.bar(
+            part["time_s"],
+            part["count"] / length_s,
+            width=length_s,
+            color=style.colour,
+            linewidth=0,
+        )
+        panel.set_title(style.label, loc="left", pad=2)
+        panel.set_ylabel("per s")
+        panel.yaxis.set_major_locator(MaxNLocator(3, integer=True))
+        panel.yaxis.set_minor_locator(AutoMinorLocator(1))
+        panel.set_xlim(0, scene.duration_s)
+    panels[-1].set_xlabel("time (s)")
+    return figure

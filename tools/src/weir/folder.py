@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A run folder: summary, manifest, resolved config and telemetry streams."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from weir.errors import UserError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from weir.ring import Ring
+
+STREAMS = ("packets", "cc", "flows", "interval", "links", "events")
+# weir-sim writes the first; live, each program writes its own.
+SUMMARIES = ("summary.json", "summary-switch.json", "summary-sender.json")
+MANIFESTS = ("manifest.json", "manifest-switch.json", "manifest-sender.json")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object, or one sentence about why not."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise UserError(f"{path}:{error.lineno}: not JSON: {error.msg}", 1) from None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not text"
+        raise UserError(f"{path}: cannot be read: {reason}", 1) from None
+    if not isinstance(value, dict):
+        raise UserError(f"{path}: not a JSON object", 1)
+    return value
+
+
+def merge_summaries(switch: dict[str, Any], sender: dict[str, Any]) -> dict[str, Any]:
+    """One summary of a live run from its two programs' own.
+
+    Each section comes from the program that measured it: links and emulation from the switch,
+    groups from the sender; the ledger balances when both do.
+    """
+    parts = {"switch": switch, "sender": sender}
+    present = {name: part for name, part in parts.items() if part}
+    programs = " + ".join(str(part.get("program")) for part in present.values())
+    merged: dict[str, Any] = {"program": programs}
+    for part in (sender, switch):  # the switch's measure wins: it is the bottleneck
+        for key, value in part.items():
+            if key not in ("program", "ledger", "telemetry", "verdict", "digest"):
+                merged[key] = value
+    ledgers = {name: part.get("ledger", {}) for name, part in present.items()}
+    merged["ledger"] = {"balanced": all(part.get("balanced") for part in ledgers.values())}
+    for name, part in ledgers.items():
+        merged["ledger"]["paths" if name == "switch" else "sender_paths"] = part.get("paths", {})
+    merged["telemetry"] = {
+        f"{stream}-{name}" if isinstance(counts, dict) else stream: counts
+        for name, part in present.items()
+        for stream, counts in part.get("telemetry", {}).items()
+    }
+    verdicts = {str(part.get("verdict", "ok")) for part in present.values()}
+    merged["verdict"] = "; ".join(sorted(verdicts - {"ok"})) or "ok"
+    return merged
+
+
+@dataclass
+class Run:
+    """A run folder that was read; streams are opened when first asked for."""
+
+    path: Path
+    summary: dict[str, Any]  # empty: the run never ended
+    manifest: dict[str, Any]
+    config_text: str
+    notes: list[str] = field(default_factory=list)  # what a reader should know about the data
+
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        """The resolved config, every scalar as text."""
+        import yaml
+
+        try:
+            value = yaml.load(self.config_text, Loader=yaml.BaseLoader)  # text only, no objects
+        except yaml.YAMLError:
+            self.notes.append("config.yaml is not YAML.")
+            return {}
+        return value if isinstance(value, dict) else {}
+
+    def rings(self, stream: str) -> list[Ring]:
+        """The stream's files: one in virtual time, one per program live."""
+        from weir.ring import RingError, open_ring
+
+        found = []
+        names = (f"{stream}.ring", f"{stream}-*.ring")
+        for path in sorted(path for name in names for path in self.path.glob(name)):
+            try:
+                ring = open_ring(path)
+            except RingError as error:
+                self.notes.append(f"{error}.")
+                continue
+            found.append(ring)
+        return found
+
+    def frame(self, stream: str) -> pl.DataFrame | None:
+        """All records of a stream, gaps left out; None if there are none."""
+        import polars as pl
+
+        frames = [ring.to_polars() for ring in self.rings(stream)]
+        frames = [frame for frame in frames if frame.height > 0]
+        return pl.concat(frames) if frames else None
+
+
+def load(path: Path) -> Run:
+    """Reads a run folder; half a run is a run, with a note."""
+    if not path.exists():
+        raise UserError(f"{path}: no such run folder")
+    if not path.is_dir():
+        raise UserError(f"{path}: not a run folder but a file")
+    rings = list(path.glob("*.ring"))
+    if not rings and not any((path / name).exists() for name in SUMMARIES + MANIFESTS):
+        raise UserError(f"{path}: not a run folder: no manifest.json, summary.json or .ring in it")
+    notes = []
+    summary: dict[str, Any] = {}
+    whole, *halves = (path / name for name in SUMMARIES)
+    if whole.exists():
+        summary = read_json(whole)
+    elif any(half.exists() for half in halves):
+        summary = merge_summaries(*(read_json(h) if h.exists() else {} for h in halves))
+    else:
+        notes.append("The run did not end by itself: there is no summary, only telemetry.")
+    manifest: dict[str, Any] = {}
+    for name in MANIFESTS:
+        if (path / name).exists():
+            manifest = {**read_json(path / name), **manifest}
+    config = path / "config.yaml"
+    config_text = config.read_text(encoding="utf-8", errors="replace") if config.exists() else ""
+    return Run(path, summary, manifest, config_text, notes)

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One table of names, colours and markers, so that every figure agrees with every other.
+
+Colours are Okabe and Ito's (2008): distinct for readers with any of the common kinds of colour
+blindness, and apart in lightness where print is grey.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib as mpl
+
+BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+ORANGE, SKY, BLACK, GREY = "#E69F00", "#56B4E9", "#000000", "#777777"
+INK, FAINT, GRID = "#222222", "#9a9a9a", "#e4e4e4"
+
+
+@dataclass(frozen=True)
+class Style:
+    """How something looks wherever it appears."""
+
+    label: str
+    colour: str
+    marker: str
+
+
+# By name, as configs write them.
+STYLES = {
+    "copa": Style("Copa", BLUE, "o"),
+    "newreno": Style("NewReno", VERMILLION, "s"),
+    "cubic": Style("CUBIC", GREEN, "^"),
+    "bbr": Style("BBR", PURPLE, "D"),
+    "fixed": Style("fixed window", GREY, "x"),
+    # Links and queue disciplines.
+    "forward": Style("forward", INK, "o"),
+    "reverse": Style("reverse", FAINT, "s"),
+    "fifo": Style("FIFO", INK, "o"),
+    "codel": Style("CoDel", ORANGE, "v"),
+    # Kinds of event (enum tel_event).
+    "event 1": Style("window reduction", VERMILLION, "v"),
+    "event 2": Style("timeout", BLACK, "X"),
+    "event 3": Style("recovery ends", GREEN, "^"),
+    "event 4": Style("slow start ends", SKY, "o"),
+    "event 5": Style("mode change", PURPLE, "D"),
+    "event 6": Style("parameter change", ORANGE, "|"),
+    "event 7": Style("spurious retransmission", GREY, "x"),
+    "event 8": Style("port change", BLUE, "P"),
+    "drops": Style("drops", VERMILLION, "v"),
+    "marks": Style("CE marks", ORANGE, "^"),
+}
+CYCLE = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK, GREY)
+MARKERS = "os^DvPX*"
+
+
+def style(name: str, label: str | None = None, index: int = 0) -> Style:
+    """The look of something known, or the next of the cycle."""
+    known = STYLES.get(name)
+    if known is None:
+        known = Style(name, CYCLE[index % len(CYCLE)], MARKERS[index % len(MARKERS)])
+    return Style(label or known.label, known.colour, known.marker)
+
+
+def group_styles(groups: Sequence[tuple[str, str]]) -> list[Style]:
+    """Looks of the flow groups, given (name, cc): by algorithm if that tells them apart."""
+    algorithms = [cc for _, cc in groups]
+    if len(set(algorithms)) == len(groups) and all(cc in STYLES for cc in algorithms):
+        return [style(cc, STYLES[cc].label if name in ("", cc) else name) for name, cc in groups]
+    return [style("", name or cc, i) for i, (name, cc) in enumerate(groups)]
+
+
+def shades(colour: str, n: int) -> list[str]:
+    """n shades of a colour, dark to light, for flows of one group."""
+    from matplotlib.colors import to_hex, to_rgb
+
+    r, g, b = to_rgb(colour)
+    mixes = [0.62 * i / max(1, n - 1) for i in range(n)]
+    return [to_hex((r + (1 - r) * m, g + (1 - g) * m, b + (1 - b) * m)) for m in mixes]
+
+
+RC: dict[Any, Any] = {
+    "font.family": ["STIXGeneral", "DejaVu Sans"],
+    "mathtext.fontset": "stix",
+    "font.size": 9.5,
+    "axes.titlesize": 9.5,
+    "axes.labelsize": 9.5,
+    "xtick.labelsize": 8.5,
+    "ytick.labelsize": 8.5,
+    "legend.fontsize": 8.5,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.linewidth": 0.6,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.major.size": 2.5,
+    "ytick.major.size": 2.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "axes.axisbelow": True,
+    "grid.color": GRID,
+    "grid.linewidth": 0.6,
+    "lines.linewidth": 1.1,
+    "lines.solid_capstyle": "round",
+    "legend.frameon": False,
+    "legend.handlelength": 1.4,
+    "legend.borderaxespad": 0.0,
+    "figure.constrained_layout.use": True,
+    "figure.constrained_layout.w_pad": 0.06,
+    "svg.fonttype": "none",
+    "pdf.fonttype": 42,
+}
+
+
+def use() -> None:
+    """Sets matplotlib up: no display, our look."""
+    mpl.use("agg")
+    mpl.rcParams.update(RC)

@@ -1,0 +1,341 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs an experiment: starts the C programs, shows progress, stops them, collects the run."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+from typing import Any, Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
+
+from weir import folder, units
+from weir.errors import UserError
+
+PROGRAMS = {
+    "sim": "tools/sim/weir-sim",
+    "switch": "switch/weir-switch",
+    "sender": "sender/weir-sender",
+}
+READY_S_MAX = 60.0
+STOP_S_MAX = 20.0
+
+
+@dataclass
+class Options:
+    """What `weir run` was asked for, as the C programs' options."""
+
+    config: Path
+    out: Path
+    overrides: Sequence[str] = ()
+    seed: int | None = None
+    duration: str | None = None
+    pcap: Path | None = None
+    force: bool = False
+
+    def argv(self, program: str) -> list[str]:
+        """The command line of one program."""
+        argv = [str(find_program(program)), str(self.config), "--out", str(self.out), "--progress"]
+        for override in self.overrides:
+            argv += ["-o", override]
+        if self.seed is not None:
+            argv += ["--seed", str(self.seed)]
+        if self.duration is not None:
+            argv += ["--duration", self.duration]
+        if self.pcap is not None:
+            argv += ["--pcap", str(self.pcap)]
+        if self.force:
+            argv.append("--force")
+        return argv
+
+
+class Listener(Protocol):
+    """Is told what the programs say while they run."""
+
+    def progress(self, now: dict[str, Any]) -> None:
+        """One of --progress's objects."""
+
+    def message(self, line: str) -> None:
+        """Any other line: for the user."""
+
+
+def build_dir() -> Path:
+    """Where meson built: WEIR_BUILD, else build/ of the repository this file is in."""
+    default = Path(__file__).resolve().parents[3] / "build"
+    return Path(os.environ.get("WEIR_BUILD") or default)
+
+
+def find_program(name: str) -> Path:
+    """A C program of the build, or one sentence."""
+    path = build_dir() / PROGRAMS[name]
+    if not os.access(path, os.X_OK):
+        why = "run tools/weir once to build it"
+        if name != "sim":
+            why += "; the live programs need libdpdk-dev (see: weir doctor)"
+        raise UserError(f"{path} was not built; {why}", 1)
+    return path
+
+
+def default_out(config: Path) -> Path:
+    """runs/<config>-<UTC time>, with a number behind it if that is taken."""
+    stem = "stdin" if str(config) == "-" else config.stem
+    base = Path("runs") / f"{stem}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    taken = (base.with_name(f"{base.name}-{n}") for n in range(2, 1000))
+    return base if not base.exists() else next(path for path in taken if not path.exists())
+
+
+Inbox = queue.Queue[tuple["Child", str | None]]
+
+
+class Child:
+    """A C program: in a process group of its own, so that Ctrl-C reaches it once, from us."""
+
+    def __init__(self, name: str, argv: Sequence[str], inbox: Inbox) -> None:
+        self.name = name
+        self.ready = False
+        self.eof = False
+        self.process = subprocess.Popen(
+            argv,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            process_group=0,
+        )
+        self._inbox = inbox
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self._inbox.put((self, line.rstrip("\n")))
+        self._inbox.put((self, None))
+
+    def signal(self, number: int) -> None:
+        """Sends a signal, unless it has ended."""
+        if self.process.poll() is None:
+            with suppress(ProcessLookupError):
+                self.process.send_signal(number)
+
+
+@dataclass
+class Session:
+    """The programs of one run, and what was asked of them."""
+
+    listener: Listener
+    children: list[Child] = field(default_factory=list)
+    inbox: Inbox = field(default_factory=queue.Queue)
+    interrupts: int = 0
+
+    def start(self, name: str, argv: Sequence[str]) -> Child:
+        """Starts a program."""
+        child = Child(name, argv, self.inbox)
+        self.children.append(child)
+        return child
+
+    def interrupt(self, number: int, _frame: FrameType | None) -> None:
+        """Ctrl-C: the first asks the programs to finish, the third ends them."""
+        self.interrupts += 1
+        for child in self.children:
+            child.signal(number if self.interrupts < 3 else signal.SIGKILL)
+
+    def hear(self, timeout_s: float = 0.2) -> None:
+        """Passes on what a program said, if one says something in time."""
+        try:
+            child, line = self.inbox.get(timeout=timeout_s)
+        except queue.Empty:
+            return
+        if line is None:
+            child.eof = True
+            return
+        now = progress_object(line)
+        if now is None:
+            if line.strip():
+                self.listener.message(line)
+        elif "ready" in now:
+            child.ready = bool(now["ready"])
+        else:
+            self.listener.progress(now)
+
+    def wait_ready(self, child: Child) -> None:
+        """Until it is ready or has ended; one sentence if it is neither in time."""
+        deadline = time.monotonic() + READY_S_MAX
+        while not child.ready and not child.eof and not self.interrupts:
+            self.hear()
+            if time.monotonic() > deadline:
+                child.signal(signal.SIGKILL)
+                raise UserError(f"weir-{child.name} was not ready after {READY_S_MAX:.0f} s", 1)
+
+    def wait_any(self) -> Child:
+        """The first program to end."""
+        while True:
+            for child in self.children:
+                if child.eof:
+                    return child
+            self.hear()
+
+    def stop(self, child: Child) -> None:
+        """SIGINT, and patience: it writes its part of the run folder."""
+        child.signal(signal.SIGINT)
+        deadline = time.monotonic() + STOP_S_MAX
+        while not child.eof and time.monotonic() < deadline:
+            self.hear()
+        if not child.eof:
+            self.listener.message(f"weir-{child.name} did not stop; it was killed")
+            child.signal(signal.SIGKILL)
+
+    def status(self, child: Child) -> int:
+        """Its exit status, once it has ended; a signal as a shell counts it."""
+        code = child.process.wait()
+        return code if code >= 0 else 128 - code
+
+
+@contextmanager
+def catching(session: Session) -> Iterator[None]:
+    """Signals go to the programs; whatever happens here, none of them is left behind."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, session.interrupt) for number in numbers]
+    try:
+        yield
+    finally:
+        for child in session.children:
+            child.signal(signal.SIGKILL)
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
+def progress_object(line: str) -> dict[str, Any] | None:
+    """A line of --progress; None for anything else."""
+    if not line.startswith("{"):
+        return None
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) and ("ready" in value or "virtual_s" in value) else None
+
+
+def run_sim(options: Options, listener: Listener) -> int:
+    """An experiment in virtual time; weir-sim's exit status."""
+    session = Session(listener)
+    with catching(session):
+        child = session.start("sim", options.argv("sim"))
+        session.wait_any()
+        return session.status(child)
+
+
+def live_programs(options: Options) -> list[str]:
+    """Which live programs a config asks for: those with a section below `live`."""
+    import yaml
+
+    if str(options.config) == "-":
+        raise UserError("--live reads the config twice: give a file, not standard input")
+    try:
+        config = yaml.load(options.config.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        return ["switch", "sender"]  # they say what is wrong, with its place
+    live = config.get("live") if isinstance(config, dict) else None
+    named = [name for name in ("switch", "sender") if isinstance(live, dict) and name in live]
+    if not named:
+        raise UserError(
+            f"{options.config}: --live needs live.switch or live.sender; this config has neither"
+        )
+    return named
+
+
+def run_live(options: Options, listener: Listener) -> int:
+    """An experiment on real ports: switch first, then sender; both stopped, summaries merged.
+
+    The run lasts as long as the sender; without one, as long as the switch.
+    """
+    session = Session(listener)
+    names = live_programs(options)
+    argvs = {name: options.argv(name) for name in names}
+    with catching(session):
+        for name in names:
+            child = session.start(name, argvs[name])
+            session.wait_ready(child)
+            if child.eof or session.interrupts:
+                break
+        first = session.wait_any()
+        for child in session.children:
+            if not child.eof:
+                if first.name == "switch" and session.status(first) == 0 and not session.interrupts:
+                    listener.message("weir-switch ended first; stopping weir-sender")
+                session.stop(child)
+        statuses = [session.status(child) for child in session.children]
+    merge_live(options.out)
+    # The first to fail is the one to report; what it brought down came after.
+    ordered = [session.status(first), *statuses]
+    return next((status for status in ordered if status != 0), 0)
+
+
+def merge_live(out: Path) -> None:
+    """Writes summary.json from what the live programs wrote."""
+    whole, *halves = (out / name for name in folder.SUMMARIES)
+    if not any(half.exists() for half in halves):
+        return
+    switch, sender = (folder.read_json(h) if h.exists() else {} for h in halves)
+    partial = whole.with_name(f".summary-{os.getpid()}.json")
+    merged = folder.merge_summaries(switch, sender)
+    partial.write_text(json.dumps(merged, indent=1) + "\n", encoding="utf-8")
+    partial.replace(whole)
+
+
+class Bar:
+    """The listener for a terminal: a progress bar, messages above it."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=30),
+            TextColumn("{task.fields[times]}"),
+            console=console,
+            disable=not console.is_terminal,
+            transient=True,
+        )
+        self.task: TaskID | None = None
+
+    def __enter__(self) -> Bar:
+        self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()
+
+    def progress(self, now: dict[str, Any]) -> None:
+        """Virtual time, wall time, speed and utilisation so far."""
+        duration = now.get("duration_s")
+        if self.task is None:
+            self.task = self.bar.add_task("running", total=duration, times="")
+        self.bar.update(
+            self.task, completed=now.get("virtual_s", 0.0), total=duration, times=times(now)
+        )
+
+    def message(self, line: str) -> None:
+        """A line of a program, unchanged."""
+        self.console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def times(now: dict[str, Any]) -> str:
+    """A progress object as text."""
+    virtual, wall = float(now.get("virtual_s") or 0), float(now.get("wall_s") or 0)
+    parts = [f"{virtual:.1f} of {float(now.get('duration_s') or 0):.1f} s", f"wall {wall:.1f} s"]
+    if wall > 0:
+        parts.append(f"{units.number(virtual / wall, 2)}× real time")
+    if now.get("utilisation") is not None:
+        parts.append(f"utilisation {units.percent(float(now['utilisation']), 1)}")
+    return ", ".join(parts)

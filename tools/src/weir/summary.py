@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""summary.json as tables for a terminal."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from weir import units
+
+Row = list[str]
+GROUP_COLUMNS = ("group", "cc", "flows", "goodput", "JFI", "mean RTT", "retransmits", "halvings")
+LINK_COLUMNS = (
+    "link",
+    "rate",
+    "utilisation",
+    "queue, mean",
+    "delay, mean",
+    "delay, p99",
+    "drops",
+    "marks",
+)
+
+
+def console(stderr: bool = False) -> Console:
+    """A console that keeps lines whole when its output is not a terminal."""
+    made = Console(stderr=stderr, highlight=False)
+    if not made.is_terminal:
+        made.width = max(120, shutil.get_terminal_size((120, 40)).columns)
+    return made
+
+
+def group_rows(summary: dict[str, Any]) -> list[Row]:
+    """The groups table."""
+    return [
+        [
+            str(group.get("name", index)),
+            str(group.get("cc", units.NONE)),
+            units.count(group.get("flows")),
+            units.rate(group.get("goodput_bps")),
+            ratio(group.get("jfi")),
+            units.time(group.get("rtt_mean_ns")),
+            units.count(group.get("retransmits")),
+            units.count(group.get("halvings")),
+        ]
+        for index, group in enumerate(summary.get("groups", []))
+    ]
+
+
+def link_rows(summary: dict[str, Any]) -> list[Row]:
+    """The links table."""
+    return [
+        [
+            name,
+            units.rate(link.get("rate_bps")),
+            units.percent(link.get("utilisation")),
+            f"{units.number(link.get('queue_mean_pkts'))} pkt",
+            units.time(link.get("queue_mean_ns")),
+            units.time(link.get("sojourn_p99_ns")),
+            units.count(link.get("drops")),
+            units.count(link.get("marks")),
+        ]
+        for name, link in summary.get("links", {}).items()
+    ]
+
+
+def ratio(value: float | None) -> str:
+    """A number in [0, 1] with four decimals."""
+    return units.NONE if value is None else f"{value:.4f}"
+
+
+def ledger_paths(summary: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every path of the ledger by name; live, the sender's are marked as its own."""
+    ledger = summary.get("ledger", {})
+    yield from ledger.get("paths", {}).items()
+    for name, path in ledger.get("sender_paths", {}).items():
+        yield f"sender: {name}", path
+
+
+def drops(path: dict[str, Any]) -> list[tuple[str, int, int]]:
+    """A path's drops: reason, packets, bytes; reasons without any are left out."""
+    found = []
+    for reason, counted in path.get("drops", {}).items():
+        pkts, size = (counted.get("pkts", 0), counted.get("bytes", 0))
+        if pkts or size:
+            found.append((reason, int(pkts), int(size)))
+    return found
+
+
+def ledger_lines(summary: dict[str, Any]) -> list[str]:
+    """Each path's account in a line."""
+    lines = []
+    for name, path in ledger_paths(summary):
+        pkts = {key: path.get(key, {}).get("pkts", 0) for key in ("in", "out", "inside")}
+        lost = [f"{count:,} {reason}" for reason, count, _ in drops(path)]
+        lines.append(
+            f"{name}: {pkts['in']:,} in = {pkts['out']:,} out + {pkts['inside']:,} inside"
+            + "".join(f" + {text}" for text in lost or ["0 dropped"])
+        )
+    return lines
+
+
+def table(columns: tuple[str, ...], rows: list[Row], left: int) -> Table:
+    """A plain table; the first `left` columns hold names."""
+    made = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for index, name in enumerate(columns):
+        made.add_column(Text(name), justify="left" if index < left else "right", no_wrap=True)
+    for row in rows:
+        made.add_row(*(Text(cell) for cell in row))
+    return made
+
+
+def show(summary: dict[str, Any], out: Console) -> None:
+    """Groups, links, fairness, ledger, speed."""
+    groups, links = group_rows(summary), link_rows(summary)
+    if groups:
+        out.print(table(GROUP_COLUMNS, groups, left=2))
+        out.print()
+    if links:
+        out.print(table(LINK_COLUMNS, links, left=1))
+        out.print()
+    if len(groups) > 1 and summary.get("jfi") is not None:
+        out.print(f"JFI of all flows {ratio(summary['jfi'])}")
+    emulation = summary.get("emulation")
+    if isinstance(emulation, dict):
+        out.print(
+            f"emulation error: delay median {units.time(emulation.get('delay_error_p50_ns'))},"
+            f" p99 {units.time(emulation.get('delay_error_p99_ns'))};"
+            f" rate {units.number(emulation.get('rate_error_ppm'))} ppm"
+        )
+    for stream, counts in summary.get("telemetry", {}).items():
+        if isinstance(counts, dict) and counts.get("lost"):
+            out.print(
+                f"telemetry: {counts['lost']:,} of {counts['records'] + counts['lost']:,}"
+                f" {stream} records lost",
+                style="yellow",
+            )
+    balanced = summary.get("ledger", {}).get("balanced")
+    for line in ledger_lines(summary):
+        out.print(f"ledger {line}", style="" if balanced else "red", soft_wrap=True)
+    verdict = {True: "balanced", False: "NOT BALANCED"}.get(balanced, "none")
+    out.print(f"ledger: {verdict}", style="green" if balanced else "bold red")
+    out.print(speed(summary))
+    if summary.get("verdict", "ok") != "ok":
+        out.print(f"verdict: {summary['verdict']}", style="yellow", soft_wrap=True)
+
+
+def speed(summary: dict[str, Any]) -> str:
+    """How long it took, and how fast that was."""
+    wall, virtual = summary.get("wall_s"), summary.get("virtual_s")
+    if not wall:
+        return ""
+    if not virtual:
+        return f"took {units.number(wall)} s"
+    return (
+        f"{units.number(virtual)} s of virtual time in {units.number(wall)} s"
+        f" ({units.number(virtual / wall)} times real time), seed {summary.get('seed')}"
+    )

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Numbers for people: 9.71 Gbit/s, 20.3 ms; and times as configs write them."""
+
+from __future__ import annotations
+
+import math
+import re
+
+RATE_STEPS = ((1e12, "Tbit/s"), (1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))
+TIME_STEPS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
+BYTE_STEPS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
+NONE = "–"
+
+_CONFIG_TIME_NS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9, "min": 6e10, "h": 3.6e12, "": 0.0}
+
+Steps = tuple[tuple[float, str], ...]
+
+
+def step(value: float | None, steps: Steps) -> tuple[float, str]:
+    """The divisor and unit in which a value, say the largest of an axis, reads best."""
+    if value is None or not math.isfinite(value):
+        return steps[-1]
+    # 999.96 would print as 1000: leave that to the next unit.
+    return next((s for s in steps if abs(value) >= s[0] * 0.9995), steps[-1])
+
+
+def _scaled(value: float | None, steps: Steps) -> str:
+    if value is None or not math.isfinite(value):
+        return NONE
+    divisor, unit = step(value, steps)
+    return f"{number(value / divisor)} {unit}"
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """At least `digits` significant digits, thousands apart: 0.00123, 1.50, 20.3, 1,234,567."""
+    if value is None or not math.isfinite(value):
+        return NONE
+    if value == 0:
+        return "0"
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    if decimals > 6:
+        return f"{value:.{digits - 1}e}"
+    return f"{value:,.{decimals}f}"
+
+
+def count(value: float | None) -> str:
+    """A whole number, thousands apart."""
+    return NONE if value is None else f"{round(value):,}"
+
+
+def rate(bps: float | None) -> str:
+    """A rate: 9.71 Gbit/s."""
+    return _scaled(bps, RATE_STEPS)
+
+
+def time(ns: float | None) -> str:
+    """A time: 20.3 ms."""
+    return _scaled(ns, TIME_STEPS)
+
+
+def size(value: float | None) -> str:
+    """An amount of data: 1.25 GB."""
+    return _scaled(value, BYTE_STEPS)
+
+
+def percent(ratio: float | None, decimals: int = 2) -> str:
+    """A ratio: 97.12 %."""
+    return NONE if ratio is None else f"{100 * ratio:.{decimals}f} %"
+
+
+def config_time_ns(text: object) -> float | None:
+    """A time as a config writes it ("100ms"), or None when it is not one."""
+    match = re.fullmatch(r"\s*([0-9.]+(?:[eE][-+]?[0-9]+)?)\s*([a-z]*)\s*", str(text))
+    if match is None or match[2] not in _CONFIG_TIME_NS:
+        return None
+    try:
+        return float(match[1]) * _CONFIG_TIME_NS[match[2]]
+    except ValueError:
+        return None
