@@ -232,6 +232,30 @@ START_TEST(next_reads_ahead_to_its_limit_only) {
 }
 END_TEST
 
+// From each place a timer may be: head, middle, last and only one of `ready`, of a slot, of `far`.
+START_TEST(cancelled_timers_do_not_fire) {
+	const uint64_t places_ns[] = {0, SLOT_NS, LEVEL1_NS, LEVEL2_NS, EPOCH_NS};
+
+	for (uint32_t place = 0; place < sizeof(places_ns) / sizeof(places_ns[0]); place++) {
+		for (uint32_t without = 0; without < 16; without++) {
+			setup(0);
+			for (uint32_t i = 0; i < 4; i++)
+				arm(&entries[i], places_ns[place] + i / 2);
+			for (uint32_t i = 0; i < 4; i++) {
+				if (without & 1u << i)
+					cancel(&entries[i]);
+			}
+			arm(&entries[4], places_ns[place] + 1);
+			check_next(EPOCH_NS + 2);
+			while (pop(EPOCH_NS + 2) != NULL)
+				;
+			ck_assert_uint_eq(sorted_count, 0);
+			check_next(NEVER_NS);
+		}
+	}
+}
+END_TEST
+
 START_TEST(end_of_time_is_a_time) {
 	setup(0);
 	arm(&entries[0], NEVER_NS);
@@ -246,4 +270,4 @@ END_TEST
 
 TEST_MAIN(agrees_with_a_sorted_array, never_early_and_exact_within_a_slot,
 	ties_fire_in_the_order_of_arming, past_fires_next_in_order,
-	next_reads_ahead_to_its_limit_only, end_of_time_is_a_time)
+	next_reads_ahead_to_its_limit_only, cancelled_timers_do_not_fire, end_of_time_is_a_time)
