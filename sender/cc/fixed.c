@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A constant window and a constant rate: the null congestion control.
+//
+// It hears nothing and answers the same every time. Alone it shows what the path, the transport
+// and the pacer do by themselves (a rate below the link's: no queue; a window of one bandwidth-delay
+// product plus q packets: a queue of q); beside another algorithm it is unresponsive cross traffic.
+// Losses and timeouts change nothing; the transport still retransmits. Both parameters may change
+// while running and hold from the next ACK on.
+#include "cc.h"
+
+struct config {
+	double cwnd_segs;
+	double rate_bps;
+};
+
+static const struct param params[] = {
+	{.name = "cwnd",
+		.def = "10",
+		.help = "window in segments",
+		.unit = UNIT_NONE,
+		PARAM_F64(struct config, cwnd_segs),
+		.min = 1,
+		.max = 1e7,
+		.live = true},
+	{.name = "rate",
+		.def = "0",
+		.help = "pacing rate of the payload; 0: not paced, the window alone decides",
+		.unit = UNIT_RATE_BPS,
+		PARAM_F64(struct config, rate_bps),
+		.min = 0,
+		.max = 1e12,
+		.live = true},
+	PARAM_END,
+};
+
+static void set(const struct config *cfg, struct cc_out *out) {
+	out->cwnd_segs = cfg->cwnd_segs;
+	out->pacing_bps = cfg->rate_bps;
+}
+
+static void fixed_init(
+	void *state, const void *config, uint32_t mss_bytes, uint64_t now_ns, struct cc_out *out) {
+	set(config, out);
+}
+
+static void fixed_on_ack(
+	void *state, const void *config, const struct cc_ack *ack, struct cc_out *out) {
+	set(config, out);
+}
+
+static void fixed_on_loss(
+	void *state, const void *config, const struct cc_loss *loss, struct cc_out *out) {
+	set(config, out);
+}
+
+static void fixed_observe(const void *state, const void *config, float out[CC_OBSERVED]) {
+}
+
+const struct cc_ops cc_fixed = {
+	.name = "fixed",
+	.summary = "constant window and rate; ignores everything",
+	.params = params,
+	.config_size = sizeof(struct config),
+	.state_size = 0,
+	.init = fixed_init,
+	.on_ack = fixed_on_ack,
+	.on_loss = fixed_on_loss,
+	.on_rto = fixed_on_loss,
+	.observe = fixed_observe,
+};

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// NewReno with SACK (RFC 5681, 6582, 6675) and appropriate byte counting (RFC 3465): the window.
+//
+//	slow start, cwnd < ssthresh:  cwnd += min(acked, L)
+//	avoidance:                    cwnd += acked / cwnd           (1 segment per round trip)
+//	loss or ECN echo:             ssthresh = cwnd = max(cwnd / 2, 2)    once per window
+//	timeout:                      ssthresh likewise, cwnd = 1
+//	idle for an RTO or more:      cwnd = min(cwnd, initial window)
+//
+// The transport decides what is lost (RACK-TLP, DupThresh), what belongs to one episode (the
+// `recover` rule of RFC 6582) and how to move to the new window (PRR, RFC 6937); this file says only
+// how large the window is. Windows are real numbers, so avoidance needs no counter of its own.
+//
+// The window grows only where it was the limit (RFC 2861's argument: an unused window was never
+// tested) and, in recovery, only in the slow start that follows a timeout.
+//
+// Where we differ from the RFCs, and why
+//   - Initial window 10 (RFC 6928), a parameter. Fractional windows instead of bytes or counters.
+//   - `halve: cwnd` is the default, as in Linux; RFC 5681 (4) halves FlightSize. The RFC's reason is a
+//     cwnd grown beyond what is in flight, which cannot happen here as growth needs a full window.
+//     Our pipe, on the other hand, already lacks what SACK has reported when a loss is detected: three
+//     segments or more, and a burst of losses detected late can lack half a window. Halving it would
+//     punish small windows twice. `halve: flight` gives the RFC's text.
+//   - A timeout inside an episode that has halved already (a lost retransmission, a repeated timeout)
+//     leaves ssthresh alone, as in Linux; RFC 5681 section 3.1 asks this for repeated timeouts only.
+//   - L = 2 (RFC 3465's upper bound; 0: unlimited, as in Linux, which trusts its pacing); L = 1 in the
+//     slow start after a timeout, where one ACK may cover segments of which most left before it (RFC
+//     3465 section 2.3).
+//   - The restart window after idling replaces cwnd at once (RFC 5681 section 4.1); Linux decays it by
+//     half per RTO. `idle_restart: no` keeps the window.
+#include "cc.h"
+
+static const char *const halve_names[] = {"cwnd", "flight", NULL};
+enum halve { HALVE_CWND, HALVE_FLIGHT };
+
+struct config {
+	double initial_segs;
+	double abc_segs;
+	int halve;
+	bool idle_restart;
+};
+
+static const struct param params[] = {
+	{.name = "initial",
+		.def = "10",
+		.help = "initial and restart window in segments (RFC 6928)",
+		.unit = UNIT_NONE,
+		PARAM_F64(struct config, initial_segs),
+		.min = 1,
+		.max = 1000},
+	{.name = "abc_limit",
+		.def = "2",
+		.help = "most segments one ACK adds in slow start (RFC 3465 L); 0: no limit",
+		.unit = UNIT_NONE,
+		PARAM_F64(struct config, abc_segs),
+		.min = 0,
+		.max = 1000},
+	{.name = "halve",
+		.def = "cwnd",
+		.help = "what a loss halves: cwnd (Linux) or flight (RFC 5681)",
+		PARAM_ENUM(struct config, halve, halve_names)},
+	{.name = "idle_restart",
+		.def = "yes",
+		.help = "fall back to the initial window after an idle RTO (RFC 5681 4.1)",
+		PARAM_BOOL(struct config, idle_restart)},
+	PARAM_END,
+};
+
+#define SSTHRESH_MIN_SEGS 2.0
+#define SSTHRESH_UNSET_SEGS 1e9 // "arbitrarily high" (RFC 5681 3.1), still exact as a float
+
+struct newreno {
+	double ssthresh_segs;
+	bool episode; // halved already; ends with the transport's recovery
+	bool timeout; // the episode had a timeout: slow start goes on inside it
+	bool slow_start; // as of the last call, for mode()
+};
+static_assert(sizeof(struct newreno) <= CC_STATE_MAX_BYTES, "state too large");
+
+enum mode { MODE_SLOW_START, MODE_AVOIDANCE, MODE_RECOVERY, MODE_TIMEOUT };
+
+static void newreno_init(
+	void *state, const void *config, uint32_t mss_bytes, uint64_t now_ns, struct cc_out *out) {
+	const struct config *cfg = config;
+	struct newreno *r = state;
+
+	r->ssthresh_segs = SSTHRESH_UNSET_SEGS;
+	r->episode = false;
+	r->timeout = false;
+	r->slow_start = true;
+	out->cwnd_segs = cfg->initial_segs;
+	out->pacing_bps = 0;
+}
+
+static void grow(
+	const struct newreno *r, const struct config *cfg, double acked, struct cc_out *out) {
+	if (out->cwnd_segs < r->ssthresh_segs) {
+		double limit = r->timeout ? 1.0 : cfg->abc_segs;
+		double step = limit > 0 && acked > limit ? limit : acked;
+
+		if (out->cwnd_segs + step <= r->ssthresh_segs) {
+			out->cwnd_segs += step;
+			return;
+		}
+		// What slow start does not need, avoidance uses.
+		acked = step - (r->ssthresh_segs - out->cwnd_segs);
+		out->cwnd_segs = r->ssthresh_segs;
+	}
+	out->cwnd_segs += acked / out->cwnd_segs;
+}
+
+static void newreno_on_ack(
+	void *state, const void *config, const struct cc_ack *ack, struct cc_out *out) {
+	struct newreno *r = state;
+
+	if (!ack->in_recovery)
+		r->episode = r->timeout = false;
+	if (ack->acked_segs > 0 && ack->cwnd_limited && (!ack->in_recovery || r->timeout))
+		grow(r, config, ack->acked_segs, out);
+	r->slow_start = out->cwnd_segs < r->ssthresh_segs;
+}
+
+static void lower_ssthresh(struct newreno *r, const struct config *cfg, const struct cc_loss *loss,
+	const struct cc_out *out) {
+	double window = cfg->halve == HALVE_FLIGHT ? loss->inflight_segs : out->cwnd_segs;
+
+	r->ssthresh_segs = window / 2 > SSTHRESH_MIN_SEGS ? window / 2 : SSTHRESH_MIN_SEGS;
+}
+
+static void newreno_on_loss(
+	void *state, const void *config, const struct cc_loss *loss, struct cc_out *out) {
+	struct newreno *r = state;
+
+	lower_ssthresh(r, config, loss, out);
+	r->episode = true;
+	r->slow_start = false;
+	out->cwnd_segs = r->ssthresh_segs;
+}
+
+static void newreno_on_rto(
+	void *state, const void *config, const struct cc_loss *loss, struct cc_out *out) {
+	struct newreno *r = state;
+
+	if (!r->episode)
+		lower_ssthresh(r, config, loss, out);
+	r->episode = true;
+	r->timeout = true;
+	out->cwnd_segs = 1;
+}
+
+static void newreno_on_idle(
+	void *state, const void *config, uint64_t now_ns, uint64_t idle_ns, struct cc_out *out) {
+	const struct config *cfg = config;
+
+	if (cfg->idle_restart && out->cwnd_segs > cfg->initial_segs)
+		out->cwnd_segs = cfg->initial_segs;
+}
+
+static void newreno_observe(const void *state, const void *config, float out[CC_OBSERVED]) {
+	const struct newreno *r = state;
+
+	out[0] = (float)r->ssthresh_segs;
+}
+
+static uint8_t newreno_mode(const void *state) {
+	const struct newreno *r = state;
+
+	if (r->timeout)
+		return MODE_TIMEOUT;
+	if (r->episode)
+		return MODE_RECOVERY;
+	return r->slow_start ? MODE_SLOW_START : MODE_AVOIDANCE;
+}
+
+const struct cc_ops cc_newreno = {
+	.name = "newreno",
+	.summary = "NewReno with SACK and byte counting (RFC 5681, 6582, 6675, 3465)",
+	.params = params,
+	.config_size = sizeof(struct config),
+	.state_size = sizeof(struct newreno),
+	.prr = true,
+	.observed = {"ssthresh_segs"},
+	.init = newreno_init,
+	.on_ack = newreno_on_ack,
+	.on_loss = newreno_on_loss,
+	.on_rto = newreno_on_rto,
+	.on_idle = newreno_on_idle,
+	.observe = newreno_observe,
+	.mode = newreno_mode,
+};

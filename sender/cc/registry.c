@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The list of congestion controls.
+#include "cc.h"
+
+#include <string.h>
+
+extern const struct cc_ops cc_copa;
+extern const struct cc_ops cc_newreno;
+extern const struct cc_ops cc_fixed;
+
+const struct cc_ops *const cc_all[] = {&cc_copa, &cc_newreno, &cc_fixed, NULL};
+
+const struct cc_ops *cc_find(const char *name) {
+	for (size_t i = 0; cc_all[i] != NULL; i++)
+		if (strcmp(cc_all[i]->name, name) == 0)
+			return cc_all[i];
+	return NULL;
+}
