@@ -37,6 +37,7 @@ struct run_options {
 	int eal_argc;
 	int argc;
 	char **argv;
+	char made[2][96]; // what overrides made of --seed and --duration point to: do not copy
 };
 
 // The config's top level, except the sections other code reads.
@@ -50,31 +51,43 @@ struct run {
 	uint64_t telemetry_interval_ns;
 	double telemetry_sample; // share of flows at level 2
 	char dir[512]; // run folder, once created
+	char suffix[16]; // of this program's files: "" of weir-sim, else "-switch", "-sender"
 	struct tel_run tel; // filled by run_create (clock fields: the caller, live)
+	// Private to run.c.
+	const struct run_options *options;
+	char started_utc[32];
 };
 
 // Top-level keys: seed, duration, warmup, title, paths, flows, telemetry, schedule, live.
 // Parses the command line. 0; 1: done, exit 0 (--help, --version were printed); -EINVAL.
-int run_options(struct run_options *opt, int argc, char **argv, const char *program,
-	struct err *err);
+int run_options(
+	struct run_options *opt, int argc, char **argv, const char *program, struct err *err);
+// Reads the config file, applies the overrides and reads the run's own keys. *opt must outlive *r;
+// run_free also after an error.
 int run_load(struct run *r, const struct run_options *opt, struct err *err);
 // Makes the folder (and its parents), writes config.yaml (resolved) and manifest.json: program,
 // version, commit, seed, config_hash, run_id, command line, host (name, kernel, cpu, cores,
 // memory), clock ("virtual" or "real"), started_utc. A folder that already holds a run of the same
-// program is refused.
+// program is refused (-EEXIST), with --force that run's files go first. Both live programs may
+// write to one folder: each has its own manifest-switch.json, manifest-sender.json and the like,
+// the first one writes config.yaml.
 int run_create(struct run *r, const struct run_options *opt, bool virtual_time, struct err *err);
 // Opens "<dir>/<name>" for the summary; writes to a temporary and renames on run_summary_end, so
-// that a reader never sees half a file.
+// that a reader never sees half a file. "summary.json" becomes "summary-switch.json" live.
 FILE *run_summary_begin(struct run *r, const char *name, struct err *err);
 int run_summary_end(struct run *r, FILE *f, const char *name, struct err *err);
-// Rewrites manifest.json with ended_utc, exit and verdict ("ok", "interrupted", a sentence).
+// Rewrites manifest.json with ended_utc, exit and verdict ("ok", "interrupted", a sentence); until
+// then the verdict is "running". Does nothing when no folder was created.
 int run_finish(struct run *r, const char *verdict, int exit_status, struct err *err);
 void run_free(struct run *r);
+// "0.1.0", and the commit it was built from or "unknown".
+const char *run_version(void);
+const char *run_commit(void);
 // Prints one --list section's rows: "name  summary" and its parameters with defaults and ranges.
 void run_list_plugin(FILE *out, const char *name, const char *summary, const struct param *table);
 // Prints "program: message" on standard error and returns the exit status for rc (-EINVAL, -ERANGE,
 // -ENOENT on a config: 2; others: 1).
 int run_fail(const char *program, int rc, const struct err *err);
-// Set by SIGINT and SIGTERM once run_catch_signals was called.
+// Set by SIGINT and SIGTERM once run_catch_signals was called; a second one of a kind kills.
 extern volatile int run_stop;
 void run_catch_signals(void);

@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The run's own parameters and the run folder.
+//
+// Here, and nowhere else below main, is the wall clock read: for names and for the manifest.
+#include "run.h"
+
+#include "rng.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#define DAY_NS 86400e9
+
+static const struct param run_params[] = {
+	{"seed", "1", "of all random stages", UNIT_NONE, PARAM_U64(struct run, seed), 0, 0x1p64},
+	{"duration", "30s", "of the experiment", UNIT_TIME_NS, PARAM_U64(struct run, duration_ns),
+		1e3, DAY_NS},
+	{"warmup", "0s", "left out of the summary's figures", UNIT_TIME_NS,
+		PARAM_U64(struct run, warmup_ns), 0, DAY_NS},
+	{"title", "", "one line for reports", UNIT_NONE, PARAM_TEXT(struct run, title)},
+	PARAM_END,
+};
+static const char *const run_sections[] = {"paths", "flows", "telemetry", "schedule", "live", NULL};
+
+static const struct param telemetry_params[] = {
+	{"level", "1", "0 summaries, 1 events and intervals, 2 some flows, 3 everything", UNIT_NONE,
+		PARAM_U64(struct run, telemetry_level), 0, 3},
+	{"interval", "100ms", "of the interval stream", UNIT_TIME_NS,
+		PARAM_U64(struct run, telemetry_interval_ns), 1e4, DAY_NS},
+	{"sample", "1%", "share of flows at level 2", UNIT_RATIO,
+		PARAM_F64(struct run, telemetry_sample), 0, 1},
+	PARAM_END,
+};
+
+static int load_params(struct run *r, struct err *err) {
+	struct config_node *root = config_root(r->config);
+	int rc = config_params(root, NULL, run_params, run_sections, r, err);
+
+	if (rc < 0)
+		return rc;
+	if (r->warmup_ns >= r->duration_ns) {
+		const struct config_node *warmup = config_get(root, "warmup");
+		return config_err(warmup, -EINVAL, err,
+			"warmup: %s leaves nothing of the duration, %s", config_text(warmup),
+			config_text(config_get(root, "duration")));
+	}
+	return config_params(
+		config_section(root, "telemetry"), "telemetry", telemetry_params, NULL, r, err);
+}
+
+int run_load(struct run *r, const struct run_options *opt, struct err *err) {
+	const char *dash = strchr(opt->program, '-');
+	int rc;
+
+	memset(r, 0, sizeof(*r));
+	r->options = opt;
+	if (strcmp(opt->program, "weir-sim") != 0 && dash != NULL)
+		snprintf(r->suffix, sizeof(r->suffix), "%s", dash);
+	r->config = config_load(opt->config_path, err);
+	if (r->config == NULL)
+		return -EINVAL;
+	for (int i = 0; i < opt->override_count; i++) {
+		if ((rc = config_override(r->config, opt->overrides[i], err)) < 0)
+			return rc;
+	}
+	return load_params(r, err);
+}
+
+static void utc_text(time_t t, const char *format, char *text, size_t size) {
+	struct tm tm;
+
+	gmtime_r(&t, &tm);
+	strftime(text, size, format, &tm);
+}
+
+// "<dir>/<before><name><suffix><after>" with the program's suffix before the name's last dot.
+static int file_path(const struct run *r, const char *name, const char *before, const char *after,
+	char *path, size_t size) {
+	const char *dot = strrchr(name, '.');
+	size_t stem = dot != NULL ? (size_t)(dot - name) : strlen(name);
+	size_t suffix = strlen(r->suffix);
+	bool has = stem >= suffix && strncmp(name + stem - suffix, r->suffix, suffix) == 0;
+	int n = snprintf(path, size, "%s/%s%.*s%s%s%s", r->dir, before, (int)stem, name,
+		has ? "" : r->suffix, name + stem, after);
+
+	return n < (int)size ? 0 : -ENAMETOOLONG;
+}
+
+static int write_error(const char *path, int error, struct err *err) {
+	return err_set(err, -error, "%s: cannot be written: %s", path, strerror(error));
+}
+
+static int file_begin(const struct run *r, const char *name, FILE **f, struct err *err) {
+	char temporary[768], path[768];
+
+	if (file_path(r, name, ".", ".tmp", temporary, sizeof(temporary)) < 0
+		|| file_path(r, name, "", "", path, sizeof(path)) < 0)
+		return write_error(name, ENAMETOOLONG, err);
+	*f = fopen(temporary, "we");
+	return *f != NULL ? 0 : write_error(path, errno, err);
+}
+
+FILE *run_summary_begin(struct run *r, const char *name, struct err *err) {
+	FILE *f;
+
+	return file_begin(r, name, &f, err) == 0 ? f : NULL;
+}
+
+// Closes f; 0 or what stopped its bytes from reaching the file.
+static int close_error(FILE *f) {
+	int error = 0;
+
+	if (fflush(f) != 0)
+		error = errno;
+	else if (ferror(f) != 0) // at some write before, and errno is gone: ask again
+		error = write(fileno(f), "", 1) < 0 ? errno : EIO;
+	if (fclose(f) != 0 && error == 0)
+		error = errno;
+	return error;
+}
+
+int run_summary_end(struct run *r, FILE *f, const char *name, struct err *err) {
+	char temporary[768], path[768];
+	int error = close_error(f);
+
+	if (file_path(r, name, ".", ".tmp", temporary, sizeof(temporary)) < 0
+		|| file_path(r, name, "", "", path, sizeof(path)) < 0)
+		return write_error(name, ENAMETOOLONG, err);
+	if (error == 0 && rename(temporary, path) < 0)
+		error = errno;
+	if (error == 0)
+		return 0;
+	unlink(temporary);
+	return write_error(path, error, err);
+}
+
+static void cpu_name(char *text, size_t size) {
+	char line[256];
+	FILE *in = fopen("/proc/cpuinfo", "re");
+
+	snprintf(text, size, "unknown");
+	if (in == NULL)
+		return;
+	while (fgets(line, sizeof(line), in) != NULL) {
+		char *colon = strstr(line, ": ");
+		if (strncmp(line, "model name", 10) == 0 && colon != NULL) {
+			colon[strcspn(colon, "\n")] = '\0';
+			snprintf(text, size, "%s", colon + 2);
+			break;
+		}
+	}
+	fclose(in);
+}
+
+static void write_host(struct json *j) {
+	char cpu[128], kernel[sizeof(struct utsname)];
+	struct utsname u;
+
+	cpu_name(cpu, sizeof(cpu));
+	if (uname(&u) < 0)
+		memset(&u, 0, sizeof(u));
+	snprintf(kernel, sizeof(kernel), "%s %s", u.sysname, u.release);
+	json_object(j, "host");
+	json_text(j, "name", u.nodename);
+	json_text(j, "kernel", kernel);
+	json_text(j, "cpu", cpu);
+	json_u64(j, "cores", (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
+	json_u64(j, "memory_bytes",
+		(uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE));
+	json_close(j, '}');
+}
+
+static void write_run(struct json *j, const struct run *r) {
+	const struct run_options *opt = r->options;
+	char hash[17];
+
+	snprintf(hash, sizeof(hash), "%016" PRIx64, r->tel.config_hash);
+	json_text(j, "program", opt->program);
+	json_text(j, "version", run_version());
+	json_text(j, "commit", run_commit());
+	json_text(j, "title", r->title);
+	json_text(j, "config", opt->config_path);
+	json_text(j, "config_hash", hash);
+	json_u64(j, "seed", r->seed);
+	json_text(j, "run_id", r->tel.run_id);
+	json_array(j, "command_line");
+	for (int i = 0; i < opt->argc; i++)
+		json_text(j, NULL, opt->argv[i]);
+	json_close(j, ']');
+	json_text(j, "clock", r->tel.virtual_time ? "virtual" : "real");
+}
+
+// verdict NULL: still running.
+static int write_manifest(struct run *r, const char *verdict, int exit_status, struct err *err) {
+	struct json j;
+	char ended_utc[32];
+	FILE *f;
+	int rc = file_begin(r, "manifest.json", &f, err);
+
+	if (rc < 0)
+		return rc;
+	json_begin(&j, f);
+	write_run(&j, r);
+	write_host(&j);
+	json_text(&j, "started_utc", r->started_utc);
+	if (verdict != NULL) {
+		utc_text(time(NULL), "%Y-%m-%dT%H:%M:%SZ", ended_utc, sizeof(ended_utc));
+		json_text(&j, "ended_utc", ended_utc);
+		json_u64(&j, "exit", (uint64_t)exit_status);
+	} else {
+		json_null(&j, "ended_utc");
+		json_null(&j, "exit");
+	}
+	json_text(&j, "verdict", verdict != NULL ? verdict : "running");
+	json_end(&j);
+	return run_summary_end(r, f, "manifest.json", err);
+}
+
+// "configs/two_flows.yaml" -> "runs/two_flows-20250131-120000-4711"
+static int name_folder(struct run *r, time_t now, struct err *err) {
+	const struct run_options *opt = r->options;
+	const char *slash = strrchr(opt->config_path, '/');
+	const char *stem = slash != NULL ? slash + 1 : opt->config_path;
+	const char *dot = strrchr(stem, '.');
+	int stem_len = dot != NULL && dot > stem ? (int)(dot - stem) : (int)strlen(stem);
+	char utc[32];
+	int n;
+
+	if (strcmp(opt->config_path, "-") == 0) {
+		stem = "stdin";
+		stem_len = 5;
+	}
+	utc_text(now, "%Y%m%d-%H%M%S", utc, sizeof(utc));
+	if (opt->out_dir != NULL)
+		n = snprintf(r->dir, sizeof(r->dir), "%s", opt->out_dir);
+	else
+		n = snprintf(r->dir, sizeof(r->dir), "runs/%.*s-%s-%d", stem_len, stem, utc,
+			(int)getpid());
+	if (n == 0 || n >= (int)sizeof(r->dir)) {
+		r->dir[0] = '\0';
+		return err_set(
+			err, -EINVAL, "--out: the name is %s", n == 0 ? "empty" : "too long");
+	}
+	return 0;
+}
+
+static int make_folder(struct run *r, struct err *err) {
+	char path[sizeof(r->dir)];
+	struct stat st;
+
+	memcpy(path, r->dir, sizeof(path));
+	for (char *slash = path + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
+		*slash = '\0';
+		mkdir(path, 0777); // what fails here fails below, with the reason
+		*slash = '/';
+	}
+	if (mkdir(path, 0777) < 0 && errno != EEXIST)
+		return err_set(err, -errno, "%s: cannot be created: %s", path, strerror(errno));
+	if (stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
+		return err_set(err, -ENOTDIR, "%s: cannot be created: a file has this name", path);
+	return 0;
+}
+
+// Refuses a folder with a run of this program, or takes the run away.
+static int clear_folder(struct run *r, struct err *err) {
+	static const char *const names[] = {
+#define RUN_RING_(stream, STREAM, size) #stream ".ring",
+		TEL_STREAMS(RUN_RING_) "summary.json", "manifest.json"};
+	char path[768];
+
+	if (file_path(r, "manifest.json", "", "", path, sizeof(path)) < 0)
+		return write_error(r->dir, ENAMETOOLONG, err);
+	if (access(path, F_OK) < 0)
+		return 0;
+	if (!r->options->force)
+		return err_set(err, -EEXIST,
+			"%s already holds a run: choose another --out or --force", r->dir);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (file_path(r, names[i], "", "", path, sizeof(path)) == 0)
+			unlink(path);
+	}
+	snprintf(path, sizeof(path), "%s/config.yaml", r->dir);
+	unlink(path);
+	return 0;
+}
+
+// 1: written; 0: the other live program has written it. Never takes the place of a file: with
+// `weir-sim config.yaml --out .` that would be the user's.
+static int write_config(const struct run *r, const char *text, size_t size, struct err *err) {
+	char path[768];
+
+	snprintf(path, sizeof(path), "%s/config.yaml", r->dir);
+	FILE *f = fopen(path, "wxe");
+	if (f == NULL && errno == EEXIST && r->suffix[0] != '\0')
+		return 0;
+	if (f == NULL && errno == EEXIST)
+		return err_set(err, -EEXIST, "%s is not of a run: choose another --out", path);
+	if (f == NULL)
+		return write_error(path, errno, err);
+	fwrite(text, 1, size, f);
+	int error = close_error(f);
+	if (error == 0)
+		return 1;
+	unlink(path);
+	return write_error(path, error, err);
+}
+
+// The first files of a run: all of them or none.
+static int write_start(struct run *r, const char *text, size_t size, struct err *err) {
+	char path[768];
+	int wrote = write_config(r, text, size, err);
+	int rc = wrote < 0 ? wrote : write_manifest(r, NULL, 0, err);
+
+	if (rc < 0 && wrote == 1) {
+		snprintf(path, sizeof(path), "%s/config.yaml", r->dir);
+		unlink(path);
+	}
+	return rc;
+}
+
+static void fill_tel(struct run *r, bool virtual_time, const char *text, size_t size) {
+	struct {
+		uint64_t config_hash, seed, ns, pid;
+	} name = {XXH64(text, size, 0), r->seed, 0, 0};
+	struct timespec now;
+
+	if (!virtual_time) {
+		clock_gettime(CLOCK_REALTIME, &now);
+		name.ns = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+		name.pid = (uint64_t)getpid();
+	}
+	r->tel.dir = r->dir;
+	r->tel.virtual_time = virtual_time;
+	r->tel.seed = r->seed;
+	r->tel.config_hash = name.config_hash;
+	r->tel.level = (uint32_t)r->telemetry_level;
+	r->tel.sample_threshold = rng_threshold(r->telemetry_sample);
+	snprintf(r->tel.run_id, sizeof(r->tel.run_id), "%016" PRIx64,
+		(uint64_t)XXH64(&name, sizeof(name), 0));
+}
+
+int run_create(struct run *r, const struct run_options *opt, bool virtual_time, struct err *err) {
+	time_t now = time(NULL);
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+	int rc;
+
+	assert(opt == r->options);
+	if (f == NULL)
+		return err_set(err, -ENOMEM, "out of memory");
+	config_print(r->config, f);
+	fclose(f);
+	fill_tel(r, virtual_time, text, size);
+	utc_text(now, "%Y-%m-%dT%H:%M:%SZ", r->started_utc, sizeof(r->started_utc));
+	if ((rc = name_folder(r, now, err)) == 0 && (rc = make_folder(r, err)) == 0
+		&& (rc = clear_folder(r, err)) == 0)
+		rc = write_start(r, text, size, err);
+	if (rc < 0)
+		r->dir[0] = '\0'; // nothing for run_finish to do
+	free(text);
+	return rc;
+}
+
+int run_finish(struct run *r, const char *verdict, int exit_status, struct err *err) {
+	return r->dir[0] != '\0' ? write_manifest(r, verdict, exit_status, err) : 0;
+}
+
+void run_free(struct run *r) {
+	config_free(r->config);
+	r->config = NULL;
+}

@@ -1,0 +1,668 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "run.h"
+
+#include "test.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <inttypes.h>
+#include <math.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char folder[64]; // of one test
+static char config_path[96];
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *where) {
+	return remove(path);
+}
+
+static void begin(const char *config) {
+	strcpy(folder, "/tmp/weir-run-XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(folder));
+	snprintf(config_path, sizeof(config_path), "%s/two.flows.yaml", folder);
+	FILE *f = fopen(config_path, "w");
+	fputs(config, f);
+	fclose(f);
+}
+
+static void end(void) {
+	nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static bool exists(const char *dir, const char *name) {
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	return access(path, F_OK) == 0;
+}
+
+static char *read_text(const char *dir, const char *name) {
+	char path[256], *text = calloc(1, 1 << 16);
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	FILE *f = fopen(path, "r");
+	ck_assert_msg(f != NULL, "%s", path);
+	ck_assert_uint_lt(fread(text, 1, (1 << 16) - 1, f), (1 << 16) - 1);
+	fclose(f);
+	return text;
+}
+
+// A JSON value (RFC 8259); returns what follows, or NULL.
+static const char *json_value(const char *s);
+
+static const char *space(const char *s) {
+	return s + strspn(s, " \n\t\r");
+}
+
+static const char *json_string(const char *s) {
+	if (*s++ != '"')
+		return NULL;
+	for (; *s != '"'; s++) {
+		if ((unsigned char)*s < 0x20)
+			return NULL;
+		if (*s == '\\' && (*++s == '\0' || strchr("\"\\/bfnrtu", *s) == NULL))
+			return NULL;
+	}
+	return s + 1;
+}
+
+static const char *json_members(const char *s, char bracket) {
+	s = space(s);
+	if (*s == bracket)
+		return s + 1;
+	for (;;) {
+		s = space(s);
+		if (bracket == '}') {
+			if ((s = json_string(s)) == NULL || *(s = space(s)) != ':')
+				return NULL;
+			s = space(s + 1);
+		}
+		if ((s = json_value(s)) == NULL)
+			return NULL;
+		s = space(s);
+		if (*s == bracket)
+			return s + 1;
+		if (*s++ != ',')
+			return NULL;
+	}
+}
+
+static const char *json_value(const char *s) {
+	static const char *const words[] = {"true", "false", "null"};
+	char *rest;
+
+	if (*s == '{' || *s == '[')
+		return json_members(s + 1, *s == '{' ? '}' : ']');
+	if (*s == '"')
+		return json_string(s);
+	for (size_t i = 0; i < 3; i++) {
+		if (strncmp(s, words[i], strlen(words[i])) == 0)
+			return s + strlen(words[i]);
+	}
+	if (strchr("-0123456789", *s) == NULL)
+		return NULL;
+	strtod(s, &rest);
+	return rest;
+}
+
+static void check_json(const char *text) {
+	const char *rest = json_value(text);
+
+	ck_assert_msg(rest != NULL && strcmp(rest, "\n") == 0, "%s", text);
+}
+
+static void check_has(const char *text, const char *part) {
+	ck_assert_msg(strstr(text, part) != NULL, "no %s in %s", part, text);
+}
+
+static struct run_options opt;
+static struct err err;
+
+// Parses words separated by single spaces; they live until the next call.
+static int parse(const char *program, const char *words) {
+	static char text[8192];
+	static char *argv[RUN_OVERRIDES_MAX + 8];
+	int argc = 0;
+
+	snprintf(text, sizeof(text), "weir %s", words);
+	for (char *word = text, *next; word != NULL; word = next) {
+		next = strchr(word, ' ');
+		if (next != NULL)
+			*next++ = '\0';
+		argv[argc++] = word;
+	}
+	argv[argc] = NULL;
+	err.msg[0] = '\0';
+	return run_options(&opt, argc, argv, program, &err);
+}
+
+START_TEST(options_all) {
+	static const char words[] =
+		"-o a=1 x.yaml --seed 5 -ob=2 --duration=3s --out dir --check "
+		"--print-config --json --progress --pcap f.pcap --force --list cc";
+
+	ck_assert_msg(parse("weir-sim", words) == 0, "%s", err.msg);
+	ck_assert_str_eq(opt.config_path, "x.yaml");
+	ck_assert_int_eq(opt.override_count, 4);
+	ck_assert_str_eq(opt.overrides[0], "a=1");
+	ck_assert_str_eq(opt.overrides[1], "seed=5");
+	ck_assert_str_eq(opt.overrides[2], "b=2");
+	ck_assert_str_eq(opt.overrides[3], "duration=3s");
+	ck_assert_str_eq(opt.out_dir, "dir");
+	ck_assert_str_eq(opt.pcap, "f.pcap");
+	ck_assert_str_eq(opt.list, "cc");
+	ck_assert(opt.check && opt.print_config && opt.json && opt.progress && opt.force);
+	ck_assert_int_eq(opt.eal_argc, 0);
+	ck_assert_int_eq(opt.argc, 19);
+	ck_assert_str_eq(opt.argv[1], "-o"); // as written, not sorted
+}
+END_TEST
+
+START_TEST(options_few) {
+	ck_assert_int_eq(parse("weir-sim", "-"), 0);
+	ck_assert_str_eq(opt.config_path, "-");
+	ck_assert_ptr_null(opt.list);
+	ck_assert_int_eq(parse("weir-sim", "--list"), 0);
+	ck_assert_str_eq(opt.list, "");
+	ck_assert_int_eq(parse("weir-sim", "--list=aqm --json"), 0);
+	ck_assert_str_eq(opt.list, "aqm");
+	ck_assert_int_eq(parse("weir-switch", "x -- -l 1"), 0);
+	ck_assert_int_eq(opt.eal_argc, 2);
+	ck_assert_str_eq(opt.eal_argv[0], "-l");
+	ck_assert_str_eq(opt.eal_argv[1], "1");
+	ck_assert_int_eq(parse("weir-switch", "x --"), 0);
+	ck_assert_int_eq(opt.eal_argc, 0);
+}
+END_TEST
+
+START_TEST(the_last_seed_counts) {
+	ck_assert_int_eq(parse("weir-sim", "x --seed=1 -oseed=2 --seed=3"), 0);
+	ck_assert_int_eq(opt.override_count, 2);
+	ck_assert_str_eq(opt.overrides[0], "seed=2");
+	ck_assert_str_eq(opt.overrides[1], "seed=3");
+}
+END_TEST
+
+static void check_refused(const char *program, const char *words, const char *sentence) {
+	ck_assert_msg(parse(program, words) == -EINVAL, "%s", words);
+	ck_assert_str_eq(err.msg, sentence);
+}
+
+START_TEST(bad_options_are_one_sentence) {
+	static char many[6 * RUN_OVERRIDES_MAX + 8];
+
+	check_refused("weir-sim", "--json", "a config file is wanted: weir-sim CONFIG, see --help");
+	check_refused("weir-sim", "a b", "one config file is wanted, not two: 'a' and 'b'");
+	check_refused("weir-sim", "a --nope=3", "--nope is not an option, see --help");
+	check_refused("weir-sim", "a -x", "-x is not an option, see --help");
+	check_refused("weir-sim", "a --out", "--out needs a value, see --help");
+	check_refused("weir-sim", "a -o", "-o needs a value, see --help");
+	check_refused("weir-sim", "a --json=x", "--json takes no value, see --help");
+	check_refused("weir-sim", "--list=x", "--list: 'x' is not one of aqm, stage, cc, source");
+	check_refused("weir-sim", "--list x", "--list: 'x' is not one of aqm, stage, cc, source");
+	check_refused("weir-sim", "a -- -l", "-l: weir-sim has no EAL to give arguments to");
+	check_refused("weir-switch", "a --pcap=f", "--pcap: only weir-sim writes a capture");
+	check_refused("weir-sim",
+		"a --seed=11111111112222222222333333333344444444445555555555666666"
+		"66667777777777888888888899999999990",
+		"--seed: '1111111111222222222233333333334444444444...' is too long");
+	for (int i = 0; i <= RUN_OVERRIDES_MAX; i++)
+		strcpy(many + 6 * i, "-oa=1 ");
+	strcpy(many + 6 * RUN_OVERRIDES_MAX, "-oa=1");
+	check_refused("weir-sim", many, "-o a=1: more than 256 overrides");
+}
+END_TEST
+
+START_TEST(help_and_version) {
+	fflush(stdout);
+	ck_assert_ptr_nonnull(freopen("/dev/null", "w", stdout));
+	ck_assert_int_eq(parse("weir-sim", "--help"), 1);
+	ck_assert_int_eq(parse("weir-switch", "-h --nope"), 1);
+	ck_assert_int_eq(parse("weir-sim", "--version"), 1);
+}
+END_TEST
+
+static struct run run;
+
+static int load(const char *program, const char *out, bool force) {
+	memset(&opt, 0, sizeof(opt));
+	opt.program = program;
+	opt.config_path = config_path;
+	opt.out_dir = out;
+	opt.force = force;
+	static char words[2][16] = {"weir-sim", "a \"b\"\377\n"};
+	static char *argv[] = {words[0], words[1], NULL};
+	opt.argc = 2;
+	opt.argv = argv;
+	err.msg[0] = '\0';
+	return run_load(&run, &opt, &err);
+}
+
+START_TEST(loads_its_own_keys) {
+	begin("seed: 18446744073709551615\nduration: 2min\nwarmup: 1s\ntitle: Two flows\n"
+	      "telemetry: {level: 2, sample: 50%}\npaths: {}\n");
+	ck_assert_msg(load("weir-sim", NULL, false) == 0, "%s", err.msg);
+	ck_assert_uint_eq(run.seed, UINT64_MAX);
+	ck_assert_uint_eq(run.duration_ns, 120 * NS_PER_S);
+	ck_assert_uint_eq(run.warmup_ns, NS_PER_S);
+	ck_assert_str_eq(run.title, "Two flows");
+	ck_assert_uint_eq(run.telemetry_level, 2);
+	ck_assert_uint_eq(run.telemetry_interval_ns, 100 * NS_PER_MS);
+	ck_assert(run.telemetry_sample == 0.5);
+	ck_assert_str_eq(run.suffix, "");
+	run_free(&run);
+	end();
+}
+END_TEST
+
+START_TEST(defaults_and_overrides) {
+	char words[128];
+
+	begin("paths: {}\n");
+	ck_assert_int_eq(load("weir-sender", NULL, false), 0);
+	ck_assert_uint_eq(run.seed, 1);
+	ck_assert_uint_eq(run.duration_ns, 30 * NS_PER_S);
+	ck_assert_uint_eq(run.telemetry_level, 1);
+	ck_assert_str_eq(run.suffix, "-sender");
+	run_free(&run);
+	snprintf(words, sizeof(words), "%s --duration=5s", config_path);
+	ck_assert_int_eq(parse("weir-sim", words), 0);
+	ck_assert_int_eq(run_load(&run, &opt, &err), 0);
+	ck_assert_uint_eq(run.duration_ns, 5 * NS_PER_S);
+	run_free(&run);
+	end();
+}
+END_TEST
+
+START_TEST(bad_configs_are_one_sentence) {
+	static const struct {
+		const char *config, *sentence;
+	} bad[] = {
+		{"duration: 3\n", "two.flows.yaml:1:11: duration: '3' is not a time such as 20ms"},
+		{"duration: 25h\n", "two.flows.yaml:1:11: duration: 25h is not in [1us, 24h]"},
+		{"duration: 1s\nwarmup: 1s\n",
+			"two.flows.yaml:2:9: warmup: 1s leaves nothing of the duration, 1s"},
+		{"durations: 3s\n",
+			"two.flows.yaml:1:1: unknown key 'durations'; did you mean 'duration'?"},
+		{"flow: []\n", "two.flows.yaml:1:1: unknown key 'flow'; did you mean 'flows'?"},
+		{"telemetry: {level: 4}\n", "two.flows.yaml:1:20: level: 4 is not in [0, 3]"},
+		{"telemetry: {levle: 3}\n",
+			"two.flows.yaml:1:13: telemetry: unknown key 'levle'; did you mean "
+			"'level'?"},
+		{"seed: -1\n", "two.flows.yaml:1:7: seed: '-1' is not a number such as 64"},
+	};
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		begin(bad[i].config);
+		ck_assert_int_lt(load("weir-sim", NULL, false), 0);
+		ck_assert_str_eq(err.msg + strlen(folder) + 1, bad[i].sentence);
+		run_free(&run);
+		end();
+	}
+}
+END_TEST
+
+START_TEST(a_run_folder) {
+	char dir[128], first_id[32];
+
+	begin("title: Two flows\npaths: {}\n");
+	snprintf(dir, sizeof(dir), "%s/a/b/c", folder);
+	ck_assert_int_eq(load("weir-sim", dir, false), 0);
+	ck_assert_msg(run_create(&run, &opt, true, &err) == 0, "%s", err.msg);
+	ck_assert_str_eq(run.dir, dir);
+	ck_assert_str_eq(run.tel.dir, dir);
+	ck_assert(run.tel.virtual_time);
+	ck_assert_uint_eq(run.tel.seed, 1);
+	ck_assert_uint_eq(strlen(run.tel.run_id), 16);
+	ck_assert_uint_eq(strspn(run.tel.run_id, "0123456789abcdef"), 16);
+	strcpy(first_id, run.tel.run_id);
+	uint64_t hash = run.tel.config_hash;
+
+	char *text = read_text(dir, "manifest.json");
+	check_json(text);
+	check_has(text, "\"verdict\": \"running\"");
+	check_has(text, "\"ended_utc\": null");
+	check_has(text, "\"clock\": \"virtual\"");
+	free(text);
+
+	FILE *f = run_summary_begin(&run, "summary.json", &err);
+	ck_assert_ptr_nonnull(f);
+	fputs("{}\n", f);
+	ck_assert(!exists(dir, "summary.json"));
+	ck_assert_int_eq(run_summary_end(&run, f, "summary.json", &err), 0);
+	ck_assert(exists(dir, "summary.json"));
+
+	ck_assert_int_eq(run_finish(&run, "ok", 0, &err), 0);
+	text = read_text(dir, "manifest.json");
+	check_json(text);
+	check_has(text, "\"program\": \"weir-sim\"");
+	check_has(text, "\"title\": \"Two flows\"");
+	check_has(text, "\"a \\\"b\\\"\\ufffd\\u000a\"");
+	check_has(text, "\"verdict\": \"ok\"");
+	check_has(text, "\"exit\": 0");
+	check_has(text, first_id);
+	free(text);
+
+	text = read_text(dir, "config.yaml");
+	ck_assert_str_eq(text,
+		"title: Two flows\npaths: {}\nseed: 1\nduration: 30s\nwarmup: 0s\n"
+		"telemetry:\n  level: 1\n  interval: 100ms\n  sample: 1%\n");
+	free(text);
+	run_free(&run);
+
+	// The recorded config gives the same run.
+	snprintf(config_path, sizeof(config_path), "%s/a/b/c/config.yaml", folder);
+	snprintf(dir, sizeof(dir), "%s/again", folder);
+	ck_assert_int_eq(load("weir-sim", dir, false), 0);
+	ck_assert_int_eq(run_create(&run, &opt, true, &err), 0);
+	ck_assert_str_eq(run.tel.run_id, first_id);
+	ck_assert_uint_eq(run.tel.config_hash, hash);
+	run_free(&run);
+	end();
+}
+END_TEST
+
+START_TEST(the_default_name) {
+	char old[256];
+
+	begin("paths: {}\n");
+	ck_assert_ptr_nonnull(getcwd(old, sizeof(old)));
+	ck_assert_int_eq(chdir(folder), 0);
+	ck_assert_int_eq(load("weir-sim", NULL, false), 0);
+	ck_assert_msg(run_create(&run, &opt, true, &err) == 0, "%s", err.msg);
+	unsigned date, time;
+	int pid;
+	ck_assert_int_eq(sscanf(run.dir, "runs/two.flows-%8u-%6u-%d", &date, &time, &pid), 3);
+	ck_assert_int_eq(pid, getpid());
+	ck_assert(exists(run.dir, "manifest.json"));
+	run_free(&run);
+	ck_assert_int_eq(chdir(old), 0);
+	end();
+}
+END_TEST
+
+START_TEST(a_folder_with_a_run_is_refused) {
+	char want[256], dir[128];
+
+	begin("paths: {}\n");
+	snprintf(dir, sizeof(dir), "%s/run", folder);
+	snprintf(
+		want, sizeof(want), "%s already holds a run: choose another --out or --force", dir);
+	ck_assert_int_eq(load("weir-sim", dir, false), 0);
+	ck_assert_int_eq(run_create(&run, &opt, true, &err), 0);
+	FILE *f = run_summary_begin(&run, "packets.ring", &err); // as if telemetry had written it
+	ck_assert_int_eq(run_summary_end(&run, f, "packets.ring", &err), 0);
+	run_free(&run);
+
+	ck_assert_int_eq(load("weir-sim", dir, false), 0);
+	ck_assert_int_eq(run_create(&run, &opt, true, &err), -EEXIST);
+	ck_assert_str_eq(err.msg, want);
+	ck_assert_int_eq(run_finish(&run, "ok", 0, &err), 0); // of no run
+	ck_assert(exists(dir, "packets.ring"));
+	run_free(&run);
+
+	ck_assert_int_eq(load("weir-sim", dir, true), 0);
+	ck_assert_int_eq(run_create(&run, &opt, true, &err), 0);
+	ck_assert(!exists(dir, "packets.ring"));
+	ck_assert(exists(dir, "manifest.json"));
+	run_free(&run);
+	end();
+}
+END_TEST
+
+// weir-sim config.yaml --out . must not take the user's file.
+START_TEST(a_foreign_config_is_kept) {
+	char path[128], want[256];
+
+	begin("paths: {}\n");
+	snprintf(path, sizeof(path), "%s/config.yaml", folder);
+	ck_assert_int_eq(rename(config_path, path), 0);
+	strcpy(config_path, path);
+	ck_assert_int_eq(load("weir-sim", folder, true), 0);
+	ck_assert_int_eq(run_create(&run, &opt, true, &err), -EEXIST);
+	snprintf(want, sizeof(want), "%s is not of a run: choose another --out", path);
+	ck_assert_str_eq(err.msg, want);
+	char *text = read_text(folder, "config.yaml");
+	ck_assert_str_eq(text, "paths: {}\n");
+	free(text);
+	run_free(&run);
+	end();
+}
+END_TEST
+
+START_TEST(two_live_programs_share_a_folder) {
+	char dir[128], id[32];
+
+	begin("paths: {}\n");
+	snprintf(dir, sizeof(dir), "%s/run", folder);
+	ck_assert_int_eq(load("weir-switch", dir, false), 0);
+	config_add(config_root(run.config), "live", "of the switch");
+	ck_assert_int_eq(run_create(&run, &opt, false, &err), 0);
+	FILE *f = run_summary_begin(&run, "summary.json", &err);
+	ck_assert_int_eq(run_summary_end(&run, f, "summary.json", &err), 0);
+	f = run_summary_begin(&run, "extra-switch.json", &err);
+	ck_assert_int_eq(run_summary_end(&run, f, "extra-switch.json", &err), 0);
+	strcpy(id, run.tel.run_id);
+	run_free(&run);
+
+	ck_assert_int_eq(load("weir-sender", dir, false), 0);
+	ck_assert_int_eq(run_create(&run, &opt, false, &err), 0);
+	ck_assert_str_ne(run.tel.run_id, id);
+	run_free(&run);
+
+	ck_assert(exists(dir, "manifest-switch.json"));
+	ck_assert(exists(dir, "manifest-sender.json"));
+	ck_assert(exists(dir, "summary-switch.json"));
+	ck_assert(exists(dir, "extra-switch.json"));
+	ck_assert(!exists(dir, "manifest.json"));
+	char *text = read_text(dir, "config.yaml");
+	check_has(text, "of the switch");
+	free(text);
+	text = read_text(dir, "manifest-switch.json");
+	check_json(text);
+	check_has(text, "\"clock\": \"real\"");
+	free(text);
+
+	ck_assert_int_eq(load("weir-switch", dir, false), 0);
+	ck_assert_int_eq(run_create(&run, &opt, false, &err), -EEXIST);
+	run_free(&run);
+	end();
+}
+END_TEST
+
+START_TEST(folders_that_cannot_be) {
+	char want[256], dir[600];
+
+	begin("paths: {}\n");
+	ck_assert_int_eq(load("weir-sim", config_path, false), 0);
+	ck_assert_int_eq(run_create(&run, &opt, true, &err), -ENOTDIR);
+	snprintf(want, sizeof(want), "%s: cannot be created: a file has this name", config_path);
+	ck_assert_str_eq(err.msg, want);
+	run_free(&run);
+
+	snprintf(dir, sizeof(dir), "%s/x", config_path);
+	ck_assert_int_eq(load("weir-sim", dir, false), 0);
+	ck_assert_int_eq(run_create(&run, &opt, true, &err), -ENOTDIR);
+	snprintf(want, sizeof(want), "%s/x: cannot be created: Not a directory", config_path);
+	ck_assert_str_eq(err.msg, want);
+	run_free(&run);
+
+	memset(dir, 'x', sizeof(dir));
+	dir[sizeof(dir) - 1] = '\0';
+	ck_assert_int_eq(load("weir-sim", dir, false), 0);
+	ck_assert_int_eq(run_create(&run, &opt, true, &err), -EINVAL);
+	ck_assert_str_eq(err.msg, "--out: the name is too long");
+	run_free(&run);
+	ck_assert_int_eq(load("weir-sim", "", false), 0);
+	ck_assert_int_eq(run_create(&run, &opt, true, &err), -EINVAL);
+	ck_assert_str_eq(err.msg, "--out: the name is empty");
+	run_free(&run);
+	end();
+}
+END_TEST
+
+START_TEST(a_forbidden_folder) {
+	char want[256], dir[128];
+
+	begin("paths: {}\n");
+	snprintf(dir, sizeof(dir), "%s/run", folder);
+	ck_assert_int_eq(load("weir-sim", dir, false), 0);
+	ck_assert_int_eq(chmod(folder, 0555), 0);
+	if (geteuid() == 0)
+		ck_assert_int_eq(seteuid(65534), 0);
+	ck_assert_int_eq(run_create(&run, &opt, true, &err), -EACCES);
+	snprintf(want, sizeof(want), "%s: cannot be created: Permission denied", dir);
+	ck_assert_str_eq(err.msg, want);
+	if (getuid() == 0)
+		ck_assert_int_eq(seteuid(0), 0);
+	chmod(folder, 0755);
+	run_free(&run);
+	end();
+}
+END_TEST
+
+// A file system of one page, in a mount namespace of the test's own.
+START_TEST(a_full_disk) {
+	char want[256], dir[128];
+
+	begin("title: x\npaths: {}\n");
+	snprintf(dir, sizeof(dir), "%s/disk", folder);
+	ck_assert_int_eq(mkdir(dir, 0777), 0);
+	if (unshare(CLONE_NEWNS) < 0 || mount("", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0
+		|| mount("tmpfs", dir, "tmpfs", 0, "size=4k") < 0) {
+		end();
+		return; // not allowed here
+	}
+	ck_assert_int_eq(load("weir-sim", dir, false), 0);
+	ck_assert_int_eq(run_create(&run, &opt, true, &err), -ENOSPC);
+	snprintf(want, sizeof(want), "%s/manifest.json: cannot be written: No space left on device",
+		dir);
+	ck_assert_str_eq(err.msg, want);
+	ck_assert(!exists(dir, "config.yaml"));
+	ck_assert(!exists(dir, ".manifest.json.tmp"));
+	ck_assert_int_eq(run_fail("weir-sim", -ENOSPC, &err), 1);
+	run_free(&run);
+
+	// With a larger config the first file is already too much.
+	FILE *f = fopen(config_path, "w");
+	fputs("flows:\n", f);
+	for (int i = 0; i < 1000; i++)
+		fprintf(f, "  - {count: %d}\n", i);
+	fclose(f);
+	ck_assert_int_eq(load("weir-sim", dir, false), 0);
+	ck_assert_int_eq(run_create(&run, &opt, true, &err), -ENOSPC);
+	snprintf(want, sizeof(want), "%s/config.yaml: cannot be written: No space left on device",
+		dir);
+	ck_assert_str_eq(err.msg, want);
+	ck_assert(!exists(dir, "config.yaml"));
+	run_free(&run);
+	umount(dir);
+	end();
+}
+END_TEST
+
+START_TEST(json_text_is_valid) {
+	char *text;
+	size_t size;
+	struct json j;
+	FILE *out = open_memstream(&text, &size);
+
+	json_begin(&j, out);
+	json_object(&j, "empty");
+	json_close(&j, '}');
+	json_array(&j, "list");
+	json_u64(&j, NULL, UINT64_MAX);
+	json_f64(&j, NULL, 0.1);
+	json_f64(&j, NULL, 1.0 / 3);
+	json_f64(&j, NULL, -1e300);
+	json_f64(&j, NULL, NAN);
+	json_f64(&j, NULL, INFINITY);
+	json_object(&j, NULL);
+	json_bool(&j, "yes", true);
+	json_bool(&j, "no", false);
+	json_close(&j, '}');
+	json_close(&j, ']');
+	json_text(&j, "t\"", "\\ \x01 \xc3\xa9 \xc3 \xed\xa0\x80 end");
+	json_end(&j);
+	fclose(out);
+	check_json(text);
+	ck_assert_str_eq(text,
+		"{\n  \"empty\": {},\n  \"list\": [\n    18446744073709551615,\n    0.1,\n"
+		"    0.3333333333333333,\n    -1e+300,\n    null,\n    null,\n    {\n"
+		"      \"yes\": true,\n      \"no\": false\n    }\n  ],\n"
+		"  \"t\\\"\": \"\\\\ \\u0001 \xc3\xa9 \\ufffd \\ufffd\\ufffd\\ufffd end\"\n}\n");
+	free(text);
+}
+END_TEST
+
+struct listed {
+	uint64_t limit;
+	double share;
+	bool ecn;
+	int law;
+	char text[PARAM_TEXT_SIZE];
+};
+
+START_TEST(lists_a_plugin) {
+	static const char *const laws[] = {"exact", "linux", NULL};
+	static const struct param table[] = {
+		{"limit", NULL, "of the queue", UNIT_BYTES, PARAM_U64(struct listed, limit), 64,
+			INFINITY},
+		{"share", "1%", "of flows", UNIT_RATIO, PARAM_F64(struct listed, share), 0, 1,
+			.live = true},
+		{"ecn", "no", "mark", UNIT_NONE, PARAM_BOOL(struct listed, ecn)},
+		{"law", "exact", "steps", UNIT_NONE, PARAM_ENUM(struct listed, law, laws)},
+		{"text", "", "any", UNIT_NONE, PARAM_TEXT(struct listed, text)},
+		PARAM_END,
+	};
+	char *text;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	run_list_plugin(out, "fifo", "one queue", table);
+	run_list_plugin(out, "bare", "no parameters", NULL);
+	fclose(out);
+	ck_assert_str_eq(text,
+		"fifo          one queue\n"
+		"    limit            (required) 64B or more              of the queue\n"
+		"    share            1%         0 to 1                   of flows (live)\n"
+		"    ecn              no         yes or no                mark\n"
+		"    law              exact      exact or linux           steps\n"
+		"    text             \"\"         text                     any\n"
+		"bare          no parameters\n");
+	free(text);
+}
+END_TEST
+
+START_TEST(exit_status) {
+	struct err e = {"said once"};
+
+	ck_assert_ptr_nonnull(freopen("/dev/null", "w", stderr));
+	ck_assert_int_eq(run_fail("weir-sim", -EINVAL, &e), 2);
+	ck_assert_int_eq(run_fail("weir-sim", -ERANGE, &e), 2);
+	ck_assert_int_eq(run_fail("weir-sim", -ENOENT, &e), 2);
+	ck_assert_int_eq(run_fail("weir-sim", -EIO, &e), 1);
+}
+END_TEST
+
+START_TEST(signals_stop_the_run) {
+	ck_assert_int_eq(run_stop, 0);
+	run_catch_signals();
+	raise(SIGTERM);
+	ck_assert_int_eq(run_stop, 1);
+	run_stop = 0;
+	raise(SIGINT);
+	ck_assert_int_eq(run_stop, 1);
+}
+END_TEST
+
+TEST_MAIN(options_all, options_few, the_last_seed_counts, bad_options_are_one_sentence,
+	help_and_version, loads_its_own_keys, defaults_and_overrides, bad_configs_are_one_sentence,
+	a_run_folder, the_default_name, a_folder_with_a_run_is_refused, a_foreign_config_is_kept,
+	two_live_programs_share_a_folder, folders_that_cannot_be, a_forbidden_folder, a_full_disk,
+	json_text_is_valid, lists_a_plugin, exit_status, signals_stop_the_run)
