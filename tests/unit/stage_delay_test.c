@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "switch_test.h"
+
+START_TEST(departure_is_arrival_plus_delay_to_the_nanosecond) {
+	struct stage_bench b = {0};
+	struct pkt *pkts = pkts_new(3, 1000);
+
+	ck_assert_int_eq(stage_open(&b, "{delay: {delay: 10ms}}"), 0);
+	ck_assert_uint_eq(b.ops->min_delay_ns(b.st), 10 * MS);
+	ck_assert_uint_eq(b.ops->next_ns(b.st), NEVER_NS);
+	stage_put(&b, &pkts[0], 5);
+	stage_put(&b, &pkts[1], 5);
+	stage_put(&b, &pkts[2], 7);
+	ck_assert_uint_eq(b.ops->next_ns(b.st), 10 * MS + 5);
+	ck_assert_ptr_null(stage_take(&b, 10 * MS + 4));
+	ck_assert_ptr_eq(stage_take(&b, 10 * MS + 5), &pkts[0]);
+	ck_assert_ptr_eq(stage_take(&b, 10 * MS + 5), &pkts[1]);
+	ck_assert_ptr_null(stage_take(&b, 10 * MS + 5)); // no time passes
+	// However late it is taken, it left at its own time.
+	ck_assert_ptr_eq(stage_take(&b, 500 * MS), &pkts[2]);
+	ck_assert_uint_eq(pkts[2].arrival_ns, 10 * MS + 7);
+	ck_assert_uint_eq(b.ops->next_ns(b.st), NEVER_NS);
+	stage_close(&b);
+	free(pkts);
+}
+END_TEST
+
+START_TEST(classes_have_their_own_extra_delay) {
+	static const uint64_t extra[] = {20 * MS, 0, 5 * MS};
+	struct stage_bench b = {.env = {.class_extra_ns = extra, .class_count = 3}};
+	struct pkt *pkts = pkts_new(4, 1000);
+	// Packet 3 is of no known class and waits as class 0 does.
+	static const uint32_t order[] = {1, 2, 0, 3};
+	static const uint64_t at_ns[] = {10 * MS, 15 * MS, 30 * MS, 30 * MS};
+
+	ck_assert_int_eq(stage_open(&b, "{delay: {delay: 10ms}}"), 0);
+	for (uint16_t i = 0; i < 4; i++) {
+		pkts[i].delay_class = i;
+		stage_put(&b, &pkts[i], 0);
+	}
+	for (int i = 0; i < 4; i++) {
+		ck_assert_ptr_eq(stage_take(&b, NEVER_NS), &pkts[order[i]]);
+		ck_assert_uint_eq(pkts[order[i]].arrival_ns, at_ns[i]);
+	}
+	stage_close(&b);
+	free(pkts);
+}
+END_TEST
+
+// Oracle: all packets sorted by (departure, arrival, order into the stage).
+struct want {
+	uint64_t out_ns, in_ns;
+	uint32_t id;
+};
+
+static int want_order(const void *pa, const void *pb) {
+	const struct want *a = pa, *b = pb;
+
+	if (a->out_ns != b->out_ns)
+		return a->out_ns < b->out_ns ? -1 : 1;
+	if (a->in_ns != b->in_ns)
+		return a->in_ns < b->in_ns ? -1 : 1;
+	return a->id < b->id ? -1 : 1;
+}
+
+#define MANY 200000
+
+START_TEST(many_classes_leave_in_the_order_of_a_sorted_list) {
+	static uint64_t extra[300];
+	static struct want want[MANY];
+	struct pkt *pkts = pkts_new(MANY, 100);
+	struct rng rng;
+	uint32_t next = 0;
+
+	for (uint32_t classes = 1; classes <= 300; classes = classes * 3 + 1) {
+		struct stage_bench b = {.env = {.class_extra_ns = extra, .class_count = classes}};
+		uint64_t t = 0;
+
+		rng_init(&rng, classes, "delay");
+		for (uint32_t i = 0; i < classes; i++)
+			extra[i] = rng_u64(&rng) % 2000; // small: many ties
+		ck_assert_int_eq(stage_open(&b, "{delay: {delay: 1us}}"), 0);
+		for (uint32_t i = 0; i < MANY; i++) {
+			t += rng_u64(&rng) % 4;
+			pkts[i].delay_class = (uint16_t)(rng_u64(&rng) % classes);
+			want[i] = (struct want){t + 1000 + extra[pkts[i].delay_class], t, i};
+		}
+		qsort(want, MANY, sizeof(want[0]), want_order);
+		next = 0;
+		t = 0;
+		rng_init(&rng, classes, "delay");
+		for (uint32_t i = 0; i < classes; i++)
+			rng_u64(&rng);
+		for (uint32_t i = 0; i < MANY; i++) {
+			t += rng_u64(&rng) % 4;
+			rng_u64(&rng);
+			stage_put(&b, &pkts[i], t);
+			// Taken now and then, so that lines run empty and fill again.
+			if (i % 5000 < 2500)
+				continue;
+			for (struct pkt *p; (p = stage_take(&b, t)) != NULL; next++)
+				NEED(p->id == want[next].id && p->arrival_ns == want[next].out_ns);
+		}
+		for (struct pkt *p; (p = stage_take(&b, NEVER_NS)) != NULL; next++)
+			NEED(p->id == want[next].id && p->arrival_ns == want[next].out_ns);
+		ck_assert_uint_eq(next, MANY);
+		stage_close(&b);
+	}
+	free(pkts);
+}
+END_TEST
+
+START_TEST(late_packets_are_overtaken) {
+	struct stage_bench b = {.env = {.run_seed = 7}};
+	struct pkt *pkts = pkts_new(MANY, 100);
+	uint64_t last_ns = 0;
+	uint32_t late = 0, n = 0;
+
+	ck_assert_int_eq(stage_open(&b, "{delay: {delay: 1ms, late: 2%, late_by: 50us}}"), 0);
+	for (uint32_t i = 0; i < MANY; i++) {
+		stage_put(&b, &pkts[i], i * US);
+		for (struct pkt *p; (p = stage_take(&b, i * US)) != NULL; n++) {
+			uint64_t took_ns = p->arrival_ns - p->id * US;
+
+			NEED(took_ns == MS || took_ns == MS + 50 * US);
+			NEED(p->arrival_ns >= last_ns);
+			last_ns = p->arrival_ns;
+			late += took_ns != MS;
+		}
+	}
+	// 2 % of the 199000 or so that have left; five standard deviations are 313.
+	ck_assert_uint_ge(n, MANY - 1100);
+	ck_assert_uint_ge(late, n / 50 - 313);
+	ck_assert_uint_le(late, n / 50 + 313);
+	stage_close(&b);
+	free(pkts);
+}
+END_TEST
+
+START_TEST(a_lower_delay_does_not_reorder) {
+	struct stage_bench b = {0};
+	struct pkt *pkts = pkts_new(4, 100);
+	static const uint64_t out[] = {10 * MS, 11 * MS, 11 * MS, 12 * MS};
+
+	ck_assert_int_eq(stage_open(&b, "{delay: {delay: 10ms}}"), 0);
+	stage_put(&b, &pkts[0], 0);
+	stage_put(&b, &pkts[1], MS);
+	stage_live(&b, "delay", "2ms", MS);
+	ck_assert_uint_eq(b.ops->min_delay_ns(b.st), 2 * MS);
+	stage_put(&b, &pkts[2], 5 * MS); // 7 ms would overtake
+	stage_put(&b, &pkts[3], 10 * MS);
+	for (int i = 0; i < 4; i++) {
+		ck_assert_ptr_eq(stage_take(&b, NEVER_NS), &pkts[i]);
+		ck_assert_uint_eq(pkts[i].arrival_ns, out[i]);
+	}
+	stage_close(&b);
+	free(pkts);
+}
+END_TEST
+
+START_TEST(a_full_line_drops_with_a_reason_of_its_own) {
+	struct stage_bench b = {.env = {.max_pkts = 3}};
+	struct pkt *pkts = pkts_new(5, 100);
+
+	ck_assert_int_eq(stage_open(&b, "{delay: {delay: 1ms}}"), 0);
+	for (int i = 0; i < 4; i++)
+		stage_put(&b, &pkts[i], 0);
+	ck_assert_uint_eq(b.drops.count, 1);
+	ck_assert_uint_eq(pkts[3].drop_reason, DROP_DELAY_FULL);
+	ck_assert_ptr_eq(stage_take(&b, MS), &pkts[0]);
+	stage_put(&b, &pkts[4], MS);
+	ck_assert_uint_eq(b.drops.count, 1);
+	stage_close(&b);
+	free(pkts);
+}
+END_TEST
+
+START_TEST(no_delay_passes_packets_in_no_time) {
+	struct stage_bench b = {0};
+	struct pkt *pkts = pkts_new(2, 100);
+
+	ck_assert_int_eq(stage_open(&b, "{delay: {delay: 0}}"), 0);
+	for (int i = 0; i < 2; i++) {
+		stage_put(&b, &pkts[i], 42);
+		ck_assert_ptr_eq(stage_take(&b, 42), &pkts[i]);
+		ck_assert_uint_eq(pkts[i].arrival_ns, 42);
+	}
+	stage_close(&b);
+	free(pkts);
+}
+END_TEST
+
+TEST_MAIN(departure_is_arrival_plus_delay_to_the_nanosecond, classes_have_their_own_extra_delay,
+	many_classes_leave_in_the_order_of_a_sorted_list, late_packets_are_overtaken,
+	a_lower_delay_does_not_reorder, a_full_line_drops_with_a_reason_of_its_own,
+	no_delay_passes_packets_in_no_time)

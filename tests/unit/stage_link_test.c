@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "stage/link.h"
+#include "switch_test.h"
+
+#include <math.h>
+
+static void open_link(struct stage_bench *b, const char *text) {
+	ck_assert_msg(stage_open(b, text) == 0, "%s", b->err.msg);
+	ck_assert_ptr_eq(b->ops, &stage_link);
+}
+
+// 1514 B + FCS is 1538 B on the wire: 1230.4 ns at 10 Gbit/s. The fraction is carried.
+START_TEST(ten_gigabit_ethernet_to_the_nanosecond) {
+	static const uint64_t out_ns[] = {1230, 2460, 3691, 4921, 6152};
+	struct stage_bench b = {0};
+	struct pkt *pkts = pkts_new(6, 1518);
+
+	open_link(&b, "{link: {rate: 10Gbit, queue: {fifo: {limit: 100pkt}}}}");
+	ck_assert_uint_eq(b.ops->next_ns(b.st), NEVER_NS);
+	for (int i = 0; i < 5; i++)
+		stage_put(&b, &pkts[i], 0);
+	for (int i = 0; i < 5; i++) {
+		ck_assert_uint_eq(b.ops->next_ns(b.st), out_ns[i]);
+		ck_assert_ptr_null(stage_take(&b, out_ns[i] - 1));
+		ck_assert_ptr_eq(stage_take(&b, out_ns[i]), &pkts[i]);
+		ck_assert_uint_eq(pkts[i].arrival_ns, out_ns[i]);
+		ck_assert_ptr_null(stage_take(&b, out_ns[i]));
+	}
+	// Idle: the next starts when it comes, at a whole nanosecond.
+	stage_put(&b, &pkts[5], 10000);
+	ck_assert_ptr_eq(stage_take(&b, NEVER_NS), &pkts[5]);
+	ck_assert_uint_eq(pkts[5].arrival_ns, 11230);
+	stage_close(&b);
+	free(pkts);
+}
+END_TEST
+
+START_TEST(overhead_counts_on_top_of_the_frame_without_fcs) {
+	static const struct {
+		const char *text;
+		uint64_t bytes; // of a frame of 1004 B with FCS
+	} cases[] = {
+		{"{link: {rate: 8Gbit, queue: {fifo: {limit: 9pkt}}}}", 1024},
+		{"{link: {rate: 8Gbit, overhead: 0B, queue: {fifo: {limit: 9pkt}}}}", 1000},
+		{"{link: {rate: 8Gbit, overhead: 4B, queue: {fifo: {limit: 9pkt}}}}", 1004},
+	};
+
+	for (int i = 0; i < 3; i++) {
+		struct stage_bench b = {0};
+		struct pkt p = {.size_bytes = 1004};
+
+		open_link(&b, cases[i].text);
+		stage_put(&b, &p, 0);
+		ck_assert_uint_eq(b.ops->next_ns(b.st), cases[i].bytes); // 1 ns per byte
+		stage_take(&b, NEVER_NS);
+		stage_close(&b);
+	}
+}
+END_TEST
+
+// A busy link against exact integers: packet n leaves at floor(n * bits * 1e9 / rate).
+static void busy(uint64_t rate_bps, uint32_t n, uint16_t size_bytes) {
+	struct stage_bench b = {0};
+	struct pkt pkts[2] = {{.size_bytes = size_bytes}, {.size_bytes = size_bytes}};
+	char text[100];
+	uint64_t out_ns = 0;
+
+	snprintf(text, sizeof(text), "{link: {rate: %.9fkbit, queue: {fifo: {limit: 9pkt}}}}",
+		(double)rate_bps / 1e3);
+	open_link(&b, text);
+	ck_assert_uint_eq(link_rate_bps(b.st), rate_bps);
+	b.ops->push(b.st, &pkts[0], 0, &b.drops);
+	for (uint32_t i = 1; i <= n; i++) {
+		b.ops->push(b.st, &pkts[i & 1], out_ns, &b.drops);
+		struct pkt *p = b.ops->pop(b.st, NEVER_NS, &b.drops);
+		NEED(p == &pkts[(i - 1) & 1]);
+		out_ns = p->arrival_ns;
+		pkts[(i - 1) & 1].arrival_ns = out_ns;
+	}
+	link_u128 bits = (link_u128)n * 8 * (size_bytes + 20u);
+	double exact_ns = (double)(bits * NS_PER_S / rate_bps);
+	ck_assert_double_le(fabs((double)out_ns - exact_ns), 1.0 + exact_ns * 1e-10);
+	stage_close(&b);
+}
+
+START_TEST(rate_is_exact_over_ten_million_packets) {
+	busy(9999999967, 10000000, 1518);
+}
+END_TEST
+
+START_TEST(rate_is_exact_from_one_kilobit_to_one_terabit) {
+	busy(1000, 100000, 1518);
+	busy(1009, 100000, 64);
+	busy(99999989, 300000, 777);
+	busy(25000000000, 300000, 64);
+	busy(999999999989, 1000000, 64);
+	busy(1000000000000, 1000000, 1518);
+}
+END_TEST
+
+START_TEST(a_departure_comes_before_an_arrival_at_the_same_time) {
+	struct stage_bench b = {0};
+	struct pkt *pkts = pkts_new(4, 980); // 1000 B on the wire: 1000 ns
+
+	open_link(&b, "{link: {rate: 8Gbit, queue: {fifo: {limit: 1pkt}}}}");
+	stage_put(&b, &pkts[0], 0); // on the wire until 1000
+	stage_put(&b, &pkts[1], 0); // fills the queue, which excludes the wire
+	stage_put(&b, &pkts[2], 1000); // room was made at 1000
+	ck_assert_uint_eq(b.drops.count, 0);
+	stage_put(&b, &pkts[3], 1999);
+	ck_assert_uint_eq(b.drops.count, 1);
+	ck_assert_uint_eq(pkts[3].drop_reason, DROP_QUEUE_FULL);
+	for (uint64_t i = 0; i < 3; i++) {
+		ck_assert_ptr_eq(stage_take(&b, NEVER_NS), &pkts[i]);
+		ck_assert_uint_eq(pkts[i].arrival_ns, 1000 * (i + 1));
+	}
+	stage_close(&b);
+	free(pkts);
+}
+END_TEST
+
+START_TEST(a_new_rate_applies_from_the_next_frame) {
+	struct stage_bench b = {0};
+	struct pkt *pkts = pkts_new(3, 980);
+	static const uint64_t out_ns[] = {1000, 3000, 3500};
+
+	open_link(&b, "{link: {rate: 8Gbit, queue: {fifo: {limit: 9pkt}}}}");
+	for (int i = 0; i < 3; i++)
+		stage_put(&b, &pkts[i], 0);
+	link_serve(b.st, 400, &b.drops);
+	stage_live(&b, "rate", "4Gbit", 400);
+	link_serve(b.st, 1000, &b.drops);
+	stage_live(&b, "rate", "16Gbit", 2000);
+	for (int i = 0; i < 3; i++) {
+		stage_take(&b, NEVER_NS);
+		ck_assert_uint_eq(pkts[i].arrival_ns, out_ns[i]);
+	}
+	// Sent 3000 B; could have sent 400 + 1600/2 + 1500*2 = 4200 B by 3500.
+	struct link_totals zero = {0}, to = link_totals(b.st, 3500);
+	ck_assert_double_eq_tol(link_figures(&zero, &to).utilisation, 3000.0 / 4200.0, 1e-12);
+	stage_close(&b);
+	free(pkts);
+}
+END_TEST
+
+// A burst of four at 1000, 1 us per packet, by hand:
+// queue: 3 from 1000 to 2000, 2 to 3000, 1 to 4000, 0 to 5000. Idle before and after.
+START_TEST(figures_by_hand) {
+	struct stage_bench b = {0};
+	struct pkt *pkts = pkts_new(4, 980);
+	struct link_totals zero = {0};
+
+	open_link(&b, "{link: {rate: 8Gbit, queue: {fifo: {limit: 2pkt}}}}");
+	for (int i = 0; i < 4; i++)
+		stage_put(&b, &pkts[i], 1000); // the fourth finds two queued
+	ck_assert_uint_eq(b.drops.count, 1);
+
+	// In the middle: half of the second packet is sent.
+	link_serve(b.st, 2500, &b.drops);
+	struct link_totals mid = link_totals(b.st, 2500);
+	struct link_figures f = link_figures(&zero, &mid);
+	ck_assert_uint_eq(mid.out_pkts, 1);
+	ck_assert_uint_eq(mid.out_bytes, 980);
+	ck_assert_double_eq_tol(f.utilisation, 1500.0 / 2500.0, 1e-12);
+	ck_assert_double_eq_tol(f.queue_mean_pkts, (2 * 1000.0 + 500.0) / 2500.0, 1e-12);
+	ck_assert_double_eq_tol(f.sojourn_mean_ns, (0 + 1000) / 2.0, 1e-12);
+	link_restart(b.st, LINK_RUN, 2500);
+	ck_assert_uint_eq(link_peak(b.st, LINK_RUN)->queue_pkts, 1);
+	ck_assert_uint_eq(link_peak(b.st, LINK_INTERVAL)->queue_pkts, 2);
+	ck_assert_uint_eq(link_sojourn(b.st)->total, 0);
+
+	// From there to long after the last packet left at 4000.
+	link_serve(b.st, 5000, &b.drops);
+	struct link_totals end = link_totals(b.st, 5000);
+	f = link_figures(&link_peak(b.st, LINK_RUN)->from, &end);
+	ck_assert_uint_eq(end.out_pkts - mid.out_pkts, 2);
+	ck_assert_uint_eq(end.drops, 1);
+	ck_assert_double_eq_tol(f.utilisation, 1500.0 / 2500.0, 1e-12);
+	ck_assert_double_eq_tol(f.queue_mean_pkts, 500.0 / 2500.0, 1e-12);
+	ck_assert_double_eq_tol(f.queue_mean_bytes, 500.0 * 980 / 2500.0, 1e-9);
+	ck_assert_double_eq_tol(f.sojourn_mean_ns, 2000, 1e-12);
+	ck_assert_uint_eq(link_sojourn(b.st)->max, 2000);
+	// Served, but still on the link until taken.
+	ck_assert_uint_eq(b.ops->backlog(b.st).pkts, 3);
+	ck_assert_uint_eq(b.ops->next_ns(b.st), 2000);
+	for (int i = 0; i < 3; i++)
+		ck_assert_ptr_eq(stage_take(&b, 5000), &pkts[i]);
+	stage_close(&b);
+	free(pkts);
+}
+END_TEST
+
+// The history of a run: who left when, who was dropped in which order, all figures and records.
+#define LOAD 20000
+struct history {
+	uint32_t outs, drops;
+	uint64_t out_ns[LOAD];
+	uint32_t out_id[LOAD], drop_id[LOAD];
+	uint8_t drop_reason[LOAD], ecn[LOAD];
+	uint64_t marks;
+	struct hist sojourn;
+	uint64_t peak_pkts, peak_ns;
+	uint32_t records;
+	struct tel_packets record[4 * LOAD];
+	struct link_totals end; // 500 ns after the last arrival; has padding: last
+};
+
+enum polling { POLL_EAGER, POLL_LATE, POLL_RANDOM, POLL_NEVER };
+
+static void drain(struct stage_bench *b, uint64_t now_ns, struct history *h) {
+	for (struct pkt *p; (p = stage_take(b, now_ns)) != NULL;) {
+		h->out_ns[h->outs] = p->arrival_ns;
+		h->ecn[h->outs] = p->ecn;
+		NEED((p->flags & PKT_MARKED) == 0);
+		h->out_id[h->outs++] = p->id;
+	}
+}
+
+static void play(const char *text, enum polling polling, struct history *h) {
+	static struct tel tel;
+	static struct tel_header header;
+	struct stage_bench b = {0};
+	struct pkt *pkts = pkts_new(LOAD, 0);
+	struct rng rng, when;
+	uint64_t t = 0;
+
+	memset(h, 0, sizeof(*h));
+	memset(&tel, 0, sizeof(tel));
+	tel.ring = &header;
+	tel.records = (uint8_t *)h->record;
+	tel.record_size = sizeof(h->record[0]);
+	tel.limit = 4 * LOAD; // all fit, nobody consumes
+	tel.mask = UINT64_MAX;
+	b.env.tel_packets = &tel;
+	open_link(&b, text);
+	rng_init(&rng, 1, "load");
+	rng_init(&when, polling, "polls");
+	for (uint32_t i = 0; i < LOAD; i++) {
+		uint64_t gap_ns = rng_u64(&rng) % 5 == 0 ? rng_u64(&rng) % 8000 : 0;
+
+		pkts[i].size_bytes = (uint16_t)(64 + rng_u64(&rng) % 1455);
+		pkts[i].ecn = rng_u64(&rng) & 3;
+		// Any number of polls up to the arrival of the next packet.
+		if (polling == POLL_EAGER) {
+			for (uint64_t k = t; k < t + gap_ns; k += 97)
+				drain(&b, k, h);
+			drain(&b, t + gap_ns, h);
+		} else if (polling == POLL_RANDOM && rng_u64(&when) % 3 == 0) {
+			drain(&b, t + rng_u64(&when) % (gap_ns + 1), h);
+		} else if (polling == POLL_LATE && i % 1000 == 999) {
+			drain(&b, t, h);
+		}
+		t += gap_ns;
+		stage_put(&b, &pkts[i], t);
+	}
+	link_serve(b.st, t + 500, &b.drops);
+	h->end = link_totals(b.st, t + 500);
+	h->peak_pkts = link_peak(b.st, LINK_RUN)->queue_pkts;
+	h->peak_ns = link_peak(b.st, LINK_INTERVAL)->sojourn_ns;
+	drain(&b, NEVER_NS, h);
+	h->sojourn = *link_sojourn(b.st);
+	h->marks = link_totals(b.st, t).marks;
+	h->records = (uint32_t)tel.written;
+	for (struct pkt *p; (p = pkt_list_pop(&b.drops)) != NULL;) {
+		h->drop_reason[h->drops] = p->drop_reason;
+		h->drop_id[h->drops++] = p->id;
+	}
+	stage_close(&b);
+	free(pkts);
+}
+
+static bool same(const struct history *a, const struct history *b) {
+	const struct link_totals *x = &a->end, *y = &b->end;
+
+	return memcmp(a, b, offsetof(struct history, end)) == 0 && x->out_pkts == y->out_pkts
+		&& x->out_bytes == y->out_bytes && x->dequeued == y->dequeued
+		&& x->sojourn_ns == y->sojourn_ns && x->drops == y->drops && x->marks == y->marks
+		&& x->queue_pkt_ns == y->queue_pkt_ns && x->queue_byte_ns == y->queue_byte_ns
+		&& x->capacity == y->capacity && memcmp(&x->wire_bits, &y->wire_bits, 8) == 0;
+}
+
+START_TEST(history_does_not_depend_on_polling) {
+	static const char *const links[] = {
+		"{link: {rate: 3.7Gbit, queue: {fifo: {limit: 20kB}}}}",
+		"{link: {rate: 3.7Gbit, queue: {fifo: {limit: 12pkt, drop: head}}}}",
+		"{link: {rate: 3.7Gbit, queue: {codel: {limit: 80pkt, target: 5us, interval: 100us,"
+		" ecn: yes, ce_threshold: 60us}}}}",
+		"{link: {rate: 3.7Gbit, queue: {codel: {limit: 80pkt, target: 5us, interval: 100us,"
+		" law: linux}}}}",
+	};
+	static struct history one, other;
+
+	for (int i = 0; i < 4; i++) {
+		play(links[i], POLL_EAGER, &one);
+		ck_assert_uint_gt(one.drops, 100);
+		ck_assert_uint_eq(one.outs + one.drops, LOAD);
+		uint32_t refused = 0; // never queued; with head drop all are
+		for (uint32_t k = 0; i != 1 && k < one.drops; k++)
+			refused += one.drop_reason[k] == DROP_QUEUE_FULL;
+		ck_assert_uint_eq(one.records, LOAD - refused + one.drops + one.outs + one.marks);
+		for (enum polling p = POLL_LATE; p <= POLL_NEVER; p++) {
+			play(links[i], p, &other);
+			ck_assert_msg(same(&one, &other), "%s, polling %d", links[i], p);
+		}
+	}
+}
+END_TEST
+
+// Each packet that comes in has one enqueue or drop, then one dequeue or drop; backlogs add up.
+START_TEST(records_tell_the_whole_story) {
+	static struct history h;
+	uint64_t bytes = 0, last_ns = 0;
+	uint32_t count[TEL_DEPART + 1] = {0};
+
+	play("{link: {rate: 3.7Gbit, queue: {codel: {limit: 30kB, target: 5us, interval: 100us, "
+	     "ecn: yes}}}}",
+		POLL_LATE, &h);
+	for (uint32_t i = 0; i < h.records; i++) {
+		const struct tel_packets *r = &h.record[i];
+
+		NEED(r->ts_ns >= last_ns);
+		last_ns = r->ts_ns;
+		count[r->event]++;
+		if (r->event == TEL_ENQUEUE)
+			bytes += r->size_bytes;
+		else if (r->event == TEL_DEQUEUE || r->reason == DROP_AQM)
+			bytes -= r->size_bytes;
+		NEED(r->queue_bytes == bytes || r->event == TEL_MARK);
+		NEED(r->event != TEL_ENQUEUE || r->sojourn_ns == 0);
+		NEED((r->event == TEL_DROP) == (r->reason != DROP_NONE));
+		NEED(r->event != TEL_MARK || r->ecn == ECN_CE);
+	}
+	ck_assert_uint_eq(count[TEL_DEQUEUE], h.outs);
+	ck_assert_uint_eq(count[TEL_DROP], h.drops);
+	ck_assert_uint_eq(count[TEL_MARK], h.marks);
+	ck_assert_uint_gt(count[TEL_MARK], 10);
+	ck_assert_uint_eq(bytes, 0);
+}
+END_TEST
+
+// The integral of the backlog is the sum of all times in the queue (Little).
+START_TEST(mean_backlog_agrees_with_sojourns) {
+	static struct history h;
+
+	play("{link: {rate: 3.7Gbit, queue: {fifo: {limit: 20kB}}}}", POLL_RANDOM, &h);
+	uint64_t waited = 0, waited_bytes = 0;
+	for (uint32_t i = 0; i < h.records; i++) {
+		const struct tel_packets *r = &h.record[i];
+
+		if (r->event == TEL_DEQUEUE && r->ts_ns <= h.end.at_ns) {
+			waited += r->sojourn_ns;
+			waited_bytes += (uint64_t)r->sojourn_ns * r->size_bytes;
+		}
+	}
+	// What is still queued at the end adds a little to the integral.
+	ck_assert_uint_eq(waited, h.end.sojourn_ns);
+	ck_assert_double_eq_tol((double)h.end.queue_pkt_ns / (double)waited, 1, 2e-3);
+	ck_assert_double_eq_tol((double)h.end.queue_byte_ns / (double)waited_bytes, 1, 2e-3);
+	ck_assert(h.end.queue_pkt_ns >= waited);
+}
+END_TEST
+
+// Live, a burst may be handed in after the link was served beyond its arrivals.
+START_TEST(late_arrivals_keep_the_rate) {
+	struct stage_bench b = {0};
+	struct pkt *pkts = pkts_new(3, 980);
+
+	open_link(&b, "{link: {rate: 8Gbit, queue: {fifo: {limit: 9pkt}}}}");
+	stage_put(&b, &pkts[0], 0);
+	ck_assert_ptr_eq(stage_take(&b, 5000), &pkts[0]);
+	stage_put(&b, &pkts[1], 500); // the wire is busy until 1000
+	stage_put(&b, &pkts[2], 600);
+	ck_assert_ptr_eq(stage_take(&b, 5000), &pkts[1]);
+	ck_assert_ptr_eq(stage_take(&b, 5000), &pkts[2]);
+	ck_assert_uint_eq(pkts[1].arrival_ns, 2000);
+	ck_assert_uint_eq(pkts[2].arrival_ns, 3000);
+	stage_close(&b);
+	free(pkts);
+}
+END_TEST
+
+START_TEST(bad_configs_are_refused) {
+	static const struct {
+		const char *text, *says;
+	} cases[] = {
+		{"{link: {}}", "rate is required"},
+		{"{link: {rate: 500bit}}", "500"},
+		{"{link: {rate: 1Gbit, queue: {nosuch: {}}}}", "nosuch"},
+		{"{link: {rate: 1Gbit, queue: {fifo: {limt: 3pkt}}}}", "limt"},
+		{"{link: {rate: 1Gbit}}", "base RTT"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct stage_bench b = {0};
+
+		ck_assert_int_lt(stage_open(&b, cases[i].text), 0);
+		ck_assert_msg(strstr(b.err.msg, cases[i].says) != NULL, "%s", b.err.msg);
+		stage_close(&b);
+	}
+}
+END_TEST
+
+// 10 Gbit/s x 20 ms = 25 MB = 16254 full-sized frames of 1538 B; the one on the wire is not queued.
+START_TEST(default_queue_is_one_bdp) {
+	struct stage_bench b = {.env = {.base_rtt_ns = 20 * MS}};
+	struct pkt *pkts = pkts_new(16300, 1518);
+
+	open_link(&b, "{link: {rate: 10Gbit}}");
+	for (int i = 0; i < 16300; i++)
+		stage_put(&b, &pkts[i], 0);
+	ck_assert_uint_eq(16300 - b.drops.count, 16254 + 1);
+	stage_close(&b);
+	free(pkts);
+}
+END_TEST
+
+TEST_MAIN(ten_gigabit_ethernet_to_the_nanosecond, overhead_counts_on_top_of_the_frame_without_fcs,
+	rate_is_exact_over_ten_million_packets, rate_is_exact_from_one_kilobit_to_one_terabit,
+	a_departure_comes_before_an_arrival_at_the_same_time,
+	a_new_rate_applies_from_the_next_frame, figures_by_hand, history_does_not_depend_on_polling,
+	records_tell_the_whole_story, mean_backlog_agrees_with_sojourns,
+	late_arrivals_keep_the_rate, bad_configs_are_refused, default_queue_is_one_bdp)

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "switch_test.h"
+
+static uint32_t lost(
+	const char *text, const char *name, uint64_t seed, uint32_t n, uint8_t *which) {
+	struct stage_bench b = {.env = {.name = name, .run_seed = seed}};
+	struct pkt *pkts = pkts_new(n, 100);
+
+	ck_assert_msg(stage_open(&b, text) == 0, "%s", b.err.msg);
+	for (uint32_t i = 0; i < n; i++) {
+		stage_put(&b, &pkts[i], i);
+		struct pkt *p = stage_take(&b, i);
+		NEED(p == NULL ? pkts[i].drop_reason == DROP_LOSS : p == &pkts[i]);
+		NEED(pkts[i].arrival_ns == i);
+		if (which != NULL)
+			which[i] = p == NULL;
+	}
+	uint32_t count = b.drops.count;
+	stage_close(&b);
+	free(pkts);
+	return count;
+}
+
+START_TEST(rate_is_exact_at_its_ends) {
+	ck_assert_uint_eq(lost("{loss: {rate: 0%}}", "a", 1, 100000, NULL), 0);
+	ck_assert_uint_eq(lost("{loss: {rate: 100%}}", "a", 1, 100000, NULL), 100000);
+}
+END_TEST
+
+// 0.74 % of 200000: 1480, five standard deviations are 192.
+START_TEST(rate_is_met_and_each_name_has_its_own_dice) {
+	static uint8_t a[200000], b[200000], c[200000];
+	uint32_t n = lost("{loss: {rate: 0.74%}}", "forward.loss", 1, 200000, a);
+	uint32_t both = 0;
+
+	ck_assert_uint_ge(n, 1480 - 192);
+	ck_assert_uint_le(n, 1480 + 192);
+	ck_assert_uint_eq(lost("{loss: {rate: 0.74%}}", "forward.loss", 1, 200000, b), n);
+	ck_assert_int_eq(memcmp(a, b, sizeof(a)), 0);
+	lost("{loss: {rate: 0.74%}}", "reverse.loss", 1, 200000, b);
+	lost("{loss: {rate: 0.74%}}", "forward.loss", 2, 200000, c);
+	for (uint32_t i = 0; i < 200000; i++)
+		both += (a[i] & b[i]) + (a[i] & c[i]);
+	ck_assert_uint_lt(both, 60); // 2 * 11 expected of independent dice
+}
+END_TEST
+
+// Losses do not come in runs: the share of losses right after a loss is the rate.
+START_TEST(losses_are_independent) {
+	static uint8_t a[200000];
+	uint32_t n = lost("{loss: {rate: 10%}}", "x", 3, 200000, a);
+	uint32_t pairs = 0;
+
+	for (uint32_t i = 1; i < 200000; i++)
+		pairs += a[i] & a[i - 1];
+	ck_assert_uint_ge(pairs, n / 10 - 220);
+	ck_assert_uint_le(pairs, n / 10 + 220);
+}
+END_TEST
+
+START_TEST(higher_rate_loses_the_same_packets_and_more) {
+	static uint8_t a[100000], b[100000];
+
+	lost("{loss: {rate: 1%}}", "x", 3, 100000, a);
+	lost("{loss: {rate: 2%}}", "x", 3, 100000, b);
+	for (uint32_t i = 0; i < 100000; i++)
+		NEED(!a[i] || b[i]);
+}
+END_TEST
+
+START_TEST(rate_changes_while_running) {
+	struct stage_bench b = {0};
+	struct pkt *pkts = pkts_new(30, 100);
+
+	ck_assert_int_eq(stage_open(&b, "{loss: {rate: 0}}"), 0);
+	for (uint32_t i = 0; i < 30; i++) {
+		if (i == 10)
+			stage_live(&b, "rate", "100%", i);
+		if (i == 20)
+			stage_live(&b, "rate", "0%", i);
+		stage_put(&b, &pkts[i], i);
+		ck_assert_uint_eq(b.drops.count, i < 10 ? 0 : i < 20 ? i - 9 : 10);
+	}
+	ck_assert_uint_eq(b.ops->next_ns(b.st), 0);
+	ck_assert_ptr_eq(stage_take(&b, 0), &pkts[0]);
+	ck_assert_ptr_null(stage_take(&b, 0)); // the next came at 1
+	ck_assert_uint_eq(b.ops->next_ns(b.st), 1);
+	stage_close(&b);
+	free(pkts);
+}
+END_TEST
+
+TEST_MAIN(rate_is_exact_at_its_ends, rate_is_met_and_each_name_has_its_own_dice,
+	losses_are_independent, higher_rate_loses_the_same_packets_and_more,
+	rate_changes_while_running)
