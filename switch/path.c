@@ -35,16 +35,21 @@ void path_push(struct path *p, struct pkt *pkt, uint64_t now_ns) {
 		path_count_drops(p);
 }
 
-// Moves all that is due by now_ns to the last stage.
-static void path_advance(struct path *p, uint64_t now_ns) {
-	for (uint32_t i = 0; i + 1 < p->stages; i++) {
-		const struct path_stage *from = &p->stage[i];
-		const struct path_stage *to = &p->stage[i + 1];
-		struct pkt *pkt;
+static inline void stage_advance(struct path *p, uint32_t i, uint64_t now_ns) {
+	const struct path_stage *from = &p->stage[i];
+	const struct path_stage *to = &p->stage[i + 1];
+	struct pkt *pkt;
 
-		while ((pkt = from->ops->pop(from->state, now_ns, &p->fresh)) != NULL)
-			to->ops->push(to->state, pkt, now_ns, &p->fresh);
-	}
+	while ((pkt = from->ops->pop(from->state, now_ns, &p->fresh)) != NULL)
+		to->ops->push(to->state, pkt, now_ns, &p->fresh);
+}
+
+// Moves all that is due to leave the path by now_ns to the last stage. A stage is served only as far
+// as that needs, up to what the stages behind it take at least: what enters it later than that is
+// not missed, which is virtual time's lookahead.
+static void path_advance(struct path *p, uint64_t now_ns) {
+	for (uint32_t i = 0; i + 1 < p->stages; i++)
+		stage_advance(p, i, time_since(now_ns, p->stage[i].after_ns));
 	p->served_ns = now_ns;
 }
 
@@ -66,7 +71,8 @@ struct pkt *path_pop(struct path *p, uint64_t now_ns) {
 }
 
 void path_serve(struct path *p, uint64_t now_ns) {
-	path_advance(p, now_ns);
+	for (uint32_t i = 0; i + 1 < p->stages; i++)
+		stage_advance(p, i, now_ns);
 	for (uint32_t i = 0; i < p->stages; i++) {
 		if (p->stage[i].ops == &stage_link)
 			link_serve(p->stage[i].state, now_ns, &p->fresh);

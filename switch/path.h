@@ -97,6 +97,18 @@ int path_set(struct path *p, const char *key, const char *value, uint64_t now_ns
 // Advances every stage to now_ns without taking packets off the path.
 void path_serve(struct path *p, uint64_t now_ns);
 
+// What a path can hold besides its delays, and how fast it is; sizes memory.
+struct path_capacity {
+	uint64_t queue_pkts; // that its links' queues may hold
+	uint64_t rate_bps; // of its slowest link; of a path without one: PATH_RATE_DEFAULT_BPS
+	uint64_t delay_ns; // longest, all delay stages added up
+};
+#define PATH_RATE_DEFAULT_BPS UINT64_C(10000000000)
+// All packets taken to be frames of `frame_bytes`, FCS included.
+struct path_capacity path_capacity(const struct path *p, uint32_t frame_bytes);
+// Share of the first link's capacity used since paths_measure; NaN without a link.
+double path_utilisation(struct path *p, uint64_t now_ns);
+
 // Link statistics. A link measures continuously; `measure` restarts the run's figures (warm-up).
 uint32_t paths_links(struct paths *ps); // number of links in all paths
 void paths_measure(struct paths *ps, uint64_t now_ns);

@@ -4,6 +4,8 @@
 
 #include "stage/link.h"
 
+#include <math.h>
+
 // The i-th link of all paths in the order of the config, or NULL.
 static struct path_stage *paths_link(struct paths *ps, uint32_t i, struct path **path) {
 	for (uint32_t n = 0; n < ps->count; n++) {
@@ -37,6 +39,39 @@ void paths_measure(struct paths *ps, uint64_t now_ns) {
 	paths_serve(ps, now_ns);
 	for (uint32_t i = 0; (s = paths_link(ps, i, &p)) != NULL; i++)
 		link_restart(s->state, LINK_RUN, now_ns);
+}
+
+struct path_capacity path_capacity(const struct path *p, uint32_t frame_bytes) {
+	struct path_capacity c = {0};
+
+	for (uint32_t i = 0; i < p->stages; i++) {
+		const struct path_stage *s = &p->stage[i];
+
+		if (s->ops == &stage_link) {
+			struct aqm_limit l = link_limit(s->state);
+			uint64_t rate_bps = link_rate_bps(s->state);
+
+			c.queue_pkts += time_min(l.pkts, l.bytes / (frame_bytes + l.overhead_bytes));
+			c.rate_bps = c.rate_bps == 0 ? rate_bps : time_min(c.rate_bps, rate_bps);
+		}
+		if (s->ops->max_delay_ns != NULL)
+			c.delay_ns += s->ops->max_delay_ns(s->state);
+	}
+	if (c.rate_bps == 0)
+		c.rate_bps = PATH_RATE_DEFAULT_BPS;
+	return c;
+}
+
+double path_utilisation(struct path *p, uint64_t now_ns) {
+	for (uint32_t i = 0; i < p->stages; i++) {
+		if (p->stage[i].ops == &stage_link) {
+			struct link_totals to = link_totals(p->stage[i].state, now_ns);
+
+			return link_figures(&link_peak(p->stage[i].state, LINK_RUN)->from, &to)
+				.utilisation;
+		}
+	}
+	return (double)NAN;
 }
 
 static uint32_t saturate32(uint64_t v) {

@@ -27,6 +27,13 @@ struct backlog {
 	uint64_t bytes;
 };
 
+// A queue limit resolved against a link: enforced as bytes and packets.
+struct aqm_limit {
+	uint64_t bytes; // of frames plus `overhead_bytes` each
+	uint64_t pkts;
+	uint32_t overhead_bytes; // 0 for limits given in bytes: these count frames only
+};
+
 struct aqm_ops {
 	const char *name;
 	const char *summary; // one line, with the paper or RFC
@@ -38,19 +45,13 @@ struct aqm_ops {
 	void (*enqueue)(void *q, struct pkt *p, uint64_t now_ns, struct pkt_list *drops);
 	struct pkt *(*dequeue)(void *q, uint64_t now_ns, struct pkt_list *drops);
 	struct backlog (*backlog)(const void *q);
+	struct aqm_limit (*limit)(const void *q); // as resolved by init
 	double (*observe)(const void *q); // optional: the one number worth plotting
 };
 
 // Every discipline in the order --list prints them; ends with NULL.
 extern const struct aqm_ops *const aqm_all[];
 const struct aqm_ops *aqm_find(const char *name);
-
-// A queue limit resolved against a link: enforced as bytes and packets.
-struct aqm_limit {
-	uint64_t bytes; // of frames plus `overhead_bytes` each
-	uint64_t pkts;
-	uint32_t overhead_bytes; // 0 for limits given in bytes: these count frames only
-};
 
 // Bytes and packets count frames (FCS included); times and BDPs count what the link transmits.
 struct aqm_limit aqm_limit_resolve(const struct limit *limit, const struct aqm_env *env);

@@ -237,6 +237,12 @@ static double codel_observe(const void *self) {
 	return c->dropping ? (double)c->count : 0.0;
 }
 
+static struct aqm_limit codel_limit(const void *self) {
+	const struct codel *c = self;
+
+	return c->max;
+}
+
 const struct aqm_ops aqm_codel = {
 	.name = "codel",
 	.summary = "Controlled Delay (RFC 8289)",
@@ -246,5 +252,6 @@ const struct aqm_ops aqm_codel = {
 	.enqueue = codel_enqueue,
 	.dequeue = codel_dequeue,
 	.backlog = codel_backlog,
+	.limit = codel_limit,
 	.observe = codel_observe,
 };

@@ -63,6 +63,12 @@ static struct backlog fifo_backlog(const void *self) {
 	return (struct backlog){.pkts = f->q.count, .bytes = f->q.bytes};
 }
 
+static struct aqm_limit fifo_limit(const void *self) {
+	const struct fifo *f = self;
+
+	return f->max;
+}
+
 const struct aqm_ops aqm_fifo = {
 	.name = "fifo",
 	.summary = "first in, first out, tail or head drop",
@@ -72,4 +78,5 @@ const struct aqm_ops aqm_fifo = {
 	.enqueue = fifo_enqueue,
 	.dequeue = fifo_dequeue,
 	.backlog = fifo_backlog,
+	.limit = fifo_limit,
 };

@@ -389,6 +389,12 @@ uint64_t link_rate_bps(const void *self) {
 	return l->rate_bps;
 }
 
+struct aqm_limit link_limit(const void *self) {
+	const struct link *l = self;
+
+	return l->aqm->limit(l->q);
+}
+
 const struct stage_ops stage_link = {
 	.name = "link",
 	.summary = "a queue and a serialiser of constant rate",

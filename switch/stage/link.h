@@ -48,3 +48,5 @@ const struct hist *link_sojourn(const void *link);
 // Packets in the queue, without the frame on the wire.
 struct backlog link_queue(const void *link);
 uint64_t link_rate_bps(const void *link);
+// What its queue may hold.
+struct aqm_limit link_limit(const void *link);

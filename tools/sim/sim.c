@@ -98,12 +98,12 @@ static void receiver_output(
 // Packets all links and delays can hold, as if all were full segments; and per second.
 static void size_network(const struct sim *s, uint64_t *pipe_segs, uint64_t *segs_per_s) {
 	uint32_t frame = groups_mtu_bytes(&s->groups);
-	struct path_capacity c = path_capacity(s->forward);
-	uint64_t bytes = c.queue_bytes
-		+ (uint64_t)((double)c.rate_bps / 8e9 * (double)s->paths.base_rtt_ns);
+	struct path_capacity f = path_capacity(s->forward, frame);
+	struct path_capacity r = path_capacity(s->reverse, frame);
 
-	*pipe_segs = bytes / (frame > 600 ? frame - 100 : frame / 2) + 1024;
-	*segs_per_s = c.rate_bps / (8 * (uint64_t)frame) + 1024;
+	*segs_per_s = f.rate_bps / (8 * (uint64_t)frame) + 1024;
+	*pipe_segs = f.queue_pkts
+		+ (uint64_t)((double)*segs_per_s * (double)(f.delay_ns + r.delay_ns) / 1e9);
 }
 
 static int hosts_init(struct sim *s, struct err *err) {
@@ -250,7 +250,7 @@ static void at_boundary(struct sim *s) {
 	uint64_t now_ns = s->now_ns;
 
 	for (uint32_t i = 0; i < s->paths.count; i++) {
-		path_serve(&s->paths.path[i], now_ns - (now_ns > 0));
+		path_serve(&s->paths.path[i], now_ns);
 		free_drops(s, &s->paths.path[i]);
 	}
 	if (now_ns == s->next_interval_ns) {

@@ -92,7 +92,7 @@ bool sim_summary(struct sim *s, FILE *out, double wall_s, const char *verdict) {
 	snprintf(digest, sizeof(digest), "%016llx", (unsigned long long)run_digest(s));
 	json_begin(&j, out);
 	json_text(&j, "program", "weir-sim");
-	json_text(&j, "version", WEIR_VERSION);
+	json_text(&j, "version", run_version());
 	json_text(&j, "title", s->run->title);
 	json_u64(&j, "seed", s->run->seed);
 	json_f64(&j, "virtual_s", (double)s->now_ns / 1e9);
