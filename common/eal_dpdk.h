@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Starting DPDK's environment from what the config says: one lcore, no physical devices unless
+// named, hugepages when enough are free and ordinary memory otherwise, and an error a user can read.
+//
+// Nothing DPDK prints reaches the terminal: until the run folder exists it goes to an unnamed
+// file, from which the reason of a failure is taken; then to <run folder>/<program>-dpdk.log.
+#pragma once
+#include "base_dpdk.h"
+
+#include "err.h"
+#include "live.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct eal_args {
+	const char *program;
+	const struct live_process *process;
+	const struct live_dev *dev[LIVE_PORTS_MAX];
+	uint32_t devs;
+	uint64_t memory_bytes; // what the pools need; the EAL's own is added
+	int user_argc; // after "--"
+	char **user_argv;
+};
+
+struct eal {
+	bool started;
+	bool hugepages;
+	int log_fd; // unnamed log file, -1: none
+	uint64_t memory_bytes;
+	char args[1024]; // as given to the EAL, for the summary
+};
+
+int eal_start(struct eal *e, const struct eal_args *args, struct err *err);
+void eal_stop(struct eal *e);
+// From now on DPDK logs to this file, which begins with what it logged so far.
+int eal_log_to(struct eal *e, const char *path, struct err *err);
+// Position in the log, and the last message after it without its "EAL: ": why a call failed.
+long eal_log_mark(const struct eal *e);
+void eal_log_reason(const struct eal *e, long mark, char *text, size_t size);

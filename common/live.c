@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "live.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <net/if.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static const char *const hugepage_names[] = {"auto", "yes", "no", NULL};
+
+static const struct param process_params[] = {
+	{"prefix", "", "EAL file prefix, one per running process; default: the program's name",
+		UNIT_NONE, PARAM_TEXT(struct live_process, prefix)},
+	{"hugepages", "auto", "auto takes them if enough are free", UNIT_NONE,
+		PARAM_ENUM(struct live_process, hugepages, hugepage_names)},
+	{"burst", "32", "packets per receive or transmit call, at most", UNIT_NONE,
+		PARAM_U64(struct live_process, burst), .min = 1, .max = 256},
+	{"ring_size", "65536", "records per telemetry ring, a power of two", UNIT_NONE,
+		PARAM_U64(struct live_process, ring_size), .min = 256, .max = 1 << 26},
+	{"patience", "100ms", "how long a port may refuse packets before they are dropped",
+		UNIT_TIME_NS, PARAM_U64(struct live_process, patience_ns), .min = 0, .max = 60e9},
+	{"force", "no", "start although memory looks too small", UNIT_NONE,
+		PARAM_BOOL(struct live_process, force)},
+	PARAM_END,
+};
+
+static const struct param live_params[] = {
+	{"allow_nic", "no", "physical ports are refused without it", UNIT_NONE,
+		PARAM_BOOL(struct live_process, allow_nic)},
+	{"epoch", "0", "UTC in nanoseconds that is 0 ns in telemetry; 0: each program's start",
+		UNIT_NONE, PARAM_U64(struct live_process, epoch_utc_ns), .min = 0, .max = 9e18},
+	PARAM_END,
+};
+static const char *const live_also[] = {"switch", "sender", NULL};
+
+static int lcores(
+	struct live_process *lp, struct config_node *section, const char *name, struct err *err) {
+	struct config_node *list = config_get(section, "lcores");
+	struct config_node *item;
+	double cpu;
+
+	if (list == NULL)
+		return config_err(
+			section, -EINVAL, err, "live.%s: lcores is required, e.g. [1]", name);
+	if (config_kind(list) != CONFIG_LIST || config_count(list) != 1)
+		return config_err(list, -EINVAL, err,
+			"lcores: exactly one CPU, e.g. [1]: a bottleneck is served by one lcore");
+	item = config_at(list, 0);
+	if (config_text(item) == NULL || unit_parse(config_text(item), UNIT_NONE, &cpu) < 0
+		|| cpu < 0 || cpu >= CPU_SETSIZE || cpu != (double)(uint32_t)cpu)
+		return config_err(item, -EINVAL, err, "lcores: not the number of a CPU");
+	lp->lcore = (uint32_t)cpu;
+	lp->lcore_node = item;
+	return 0;
+}
+
+int live_process_init(struct live_process *lp, struct config *c, const char *section,
+	const char *const *also, struct config_node **out, struct err *err) {
+	struct config_node *root = config_root(c), *live = config_get(root, "live"), *node;
+	int rc;
+
+	if (live == NULL || config_kind(live) != CONFIG_MAP)
+		return config_err(
+			root, -EINVAL, err, "live: this section is required for a live run");
+	if ((rc = config_params(live, "live", live_params, live_also, lp, err)) < 0)
+		return rc;
+	node = config_get(live, section);
+	if (node == NULL || config_kind(node) != CONFIG_MAP)
+		return config_err(live, -EINVAL, err, "live.%s: this section is required", section);
+	if ((rc = config_params(node, section, process_params, also, lp, err)) < 0)
+		return rc;
+	if (lp->prefix[0] == '\0')
+		snprintf(lp->prefix, sizeof(lp->prefix), "weir-%s", section);
+	if (strspn(lp->prefix, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.")
+			!= strlen(lp->prefix)
+		|| lp->prefix[0] == '.')
+		return config_err(
+			node, -EINVAL, err, "prefix: letters, digits, '_', '-' and '.' only");
+	if ((lp->ring_size & (lp->ring_size - 1)) != 0)
+		return config_err(node, -EINVAL, err, "ring_size: %llu is not a power of two",
+			(unsigned long long)lp->ring_size);
+	if ((rc = lcores(lp, node, section, err)) < 0)
+		return rc;
+	*out = node;
+	return 0;
+}
+
+// "0000:03:00.0" or "03:00.0".
+static bool is_pci(const char *text) {
+	unsigned domain, bus, slot, function;
+	int end = 0;
+
+	if (sscanf(text, "%x:%x:%x.%x%n", &domain, &bus, &slot, &function, &end) == 4)
+		return text[end] == '\0' || text[end] == ',';
+	if (sscanf(text, "%x:%x.%x%n", &bus, &slot, &function, &end) == 3)
+		return text[end] == '\0' || text[end] == ',';
+	return false;
+}
+
+int live_dev_init(struct live_dev *dev, const struct live_process *lp, struct config_node *port,
+	struct err *err) {
+	struct config_node *n = config_get(port, "dev");
+	const char *iface;
+	size_t len;
+
+	memset(dev, 0, sizeof(*dev));
+	if (n == NULL || config_text(n) == NULL || config_text(n)[0] == '\0')
+		return config_err(n != NULL ? n : port, -EINVAL, err,
+			"dev is required, e.g. \"net_af_packet0,iface=veth0\" or \"0000:03:00.0\"");
+	dev->node = n;
+	dev->text = config_text(n);
+	dev->pci = is_pci(dev->text);
+	len = strcspn(dev->text, ",");
+	if (len >= sizeof(dev->name))
+		return config_err(n, -EINVAL, err, "dev: the device's name is too long");
+	memcpy(dev->name, dev->text, len);
+	if (!dev->pci && strncmp(dev->text, "net_", 4) != 0 && strncmp(dev->text, "eth_", 4) != 0)
+		return config_err(n, -EINVAL, err,
+			"dev: '%s' is neither a virtual device (net_af_packet0,iface=veth0; net_memif0,...) "
+			"nor a PCI address (0000:03:00.0)",
+			dev->name);
+	if ((iface = strstr(dev->text, ",iface=")) != NULL) {
+		iface += strlen(",iface=");
+		len = strcspn(iface, ",");
+		if (len >= sizeof(dev->iface))
+			return config_err(n, -EINVAL, err, "dev: iface: the name is too long");
+		memcpy(dev->iface, iface, len);
+	}
+	if (dev->pci && !lp->allow_nic)
+		return config_err(n, -EINVAL, err,
+			"dev: %s is a physical port; set live.allow_nic: yes if its network is yours",
+			dev->text);
+	return 0;
+}
+
+int live_mac(const char *text, struct wire_mac *mac, bool *given) {
+	unsigned b[6];
+	int end = 0;
+
+	*given = false;
+	if (text[0] == '\0')
+		return 0;
+	if (sscanf(text, "%2x:%2x:%2x:%2x:%2x:%2x%n", &b[0], &b[1], &b[2], &b[3], &b[4], &b[5],
+		    &end)
+			!= 6
+		|| text[end] != '\0')
+		return -EINVAL;
+	for (int i = 0; i < 6; i++)
+		mac->b[i] = (uint8_t)b[i];
+	*given = true;
+	return 0;
+}
+
+int live_ip(const char *text, uint32_t *ip) {
+	struct in_addr a;
+
+	if (inet_pton(AF_INET, text, &a) != 1)
+		return -EINVAL;
+	*ip = ntohl(a.s_addr);
+	return 0;
+}
+
+void live_mac_text(const struct wire_mac *mac, char text[18]) {
+	snprintf(text, 18, "%02x:%02x:%02x:%02x:%02x:%02x", mac->b[0], mac->b[1], mac->b[2],
+		mac->b[3], mac->b[4], mac->b[5]);
+}
+
+void live_ip_text(uint32_t ip, char text[16]) {
+	snprintf(text, 16, "%u.%u.%u.%u", ip >> 24, ip >> 16 & 0xff, ip >> 8 & 0xff, ip & 0xff);
+}
+
+int live_lcore_check(const struct live_process *lp, struct err *err) {
+	cpu_set_t allowed;
+
+	if (sched_getaffinity(0, sizeof(allowed), &allowed) < 0 || CPU_ISSET(lp->lcore, &allowed))
+		return 0;
+	return config_err(lp->lcore_node, -EINVAL, err,
+		"lcores: CPU %u is not among the %d this process may use", lp->lcore,
+		CPU_COUNT(&allowed));
+}
+
+static uint64_t memory_available(void) {
+	unsigned long long kb = 0;
+	char line[128];
+	FILE *f = fopen("/proc/meminfo", "re");
+
+	if (f == NULL)
+		return UINT64_MAX;
+	while (fgets(line, sizeof(line), f) != NULL) {
+		if (sscanf(line, "MemAvailable: %llu kB", &kb) == 1)
+			break;
+	}
+	fclose(f);
+	return kb == 0 ? UINT64_MAX : (uint64_t)kb * 1024;
+}
+
+int live_memory_check(uint64_t bytes, const char *what, struct err *err) {
+	uint64_t available = memory_available();
+
+	if (bytes <= available / 10 * 9)
+		return 0;
+	return err_set(err, -ENOMEM, "%s need %.0f MB, and %.0f MB are available", what,
+		(double)bytes / 1e6, (double)available / 1e6);
+}
+
+int live_iface_check(const struct live_dev *dev, struct err *err) {
+	int fd;
+
+	if (dev->iface[0] == '\0')
+		return 0;
+	if (if_nametoindex(dev->iface) == 0)
+		return config_err(dev->node, -ENODEV, err,
+			"dev: there is no interface '%s' in this network namespace", dev->iface);
+	fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return config_err(dev->node, -errno, err,
+			"dev: no permission for raw packets on '%s': run as root or with CAP_NET_RAW",
+			dev->iface);
+	close(fd);
+	return 0;
+}
+
+bool live_iface_up(const struct live_dev *dev) {
+	struct ifreq req;
+	int fd, rc;
+
+	if (dev->iface[0] == '\0')
+		return true;
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return true;
+	memset(&req, 0, sizeof(req));
+	memcpy(req.ifr_name, dev->iface, sizeof(req.ifr_name) - 1);
+	rc = ioctl(fd, SIOCGIFFLAGS, &req);
+	close(fd);
+	return rc == 0 && (req.ifr_flags & IFF_UP) != 0 && (req.ifr_flags & IFF_RUNNING) != 0;
+}

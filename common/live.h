@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What weir-switch and weir-sender share of the config's `live` section. Pure: no DPDK.
+//
+//	live:
+//	  allow_nic: no                 physical ports are refused without it
+//	  epoch: 0                      UTC in ns that both programs call 0 ns; 0: each its own start
+//	  switch:
+//	    lcores: [1]                 the one CPU that does the work
+//	    ports: [{name: left, dev: "net_af_packet0,iface=veth0", ...}]
+//	  sender: {lcores: [0], ports: [...]}
+#pragma once
+#include "config.h"
+#include "wire.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define LIVE_PORTS_MAX 16
+#define LIVE_IFACE_SIZE 16
+
+enum live_hugepages { LIVE_HUGEPAGES_AUTO, LIVE_HUGEPAGES_YES, LIVE_HUGEPAGES_NO };
+
+// The program's process: scalars of live.switch or live.sender.
+struct live_process {
+	char prefix[PARAM_TEXT_SIZE]; // EAL file prefix: one per running process
+	int hugepages; // enum live_hugepages
+	uint64_t burst; // packets per receive or transmit call, at most
+	uint64_t ring_size; // records per telemetry ring
+	uint64_t patience_ns; // how long a port may refuse packets before they are dropped
+	bool force; // start although memory looks too small
+	bool allow_nic; // of `live` itself, like the next
+	uint64_t epoch_utc_ns; // 0: the program's start
+	uint32_t lcore; // from `lcores`: a CPU
+	const struct config_node *lcore_node; // for messages
+};
+
+// The keys of live.switch and live.sender that are not in the table, for config_params.
+#define LIVE_PROCESS_ALSO "lcores", "ports"
+
+// A port's device as written: "net_af_packet0,iface=veth0" or "0000:03:00.0".
+struct live_dev {
+	const char *text; // valid as long as the config
+	char name[64]; // up to the first comma: what ethdev calls the port
+	char iface[LIVE_IFACE_SIZE]; // kernel interface behind it, or ""
+	bool pci;
+	const struct config_node *node; // for messages
+};
+
+// Reads `section` ("switch" or "sender") of `live`: its scalars, and `lcores`. Its `ports` (and what
+// `also` names besides, ended by NULL) are the caller's. *out is the section's node.
+int live_process_init(struct live_process *lp, struct config *c, const char *section,
+	const char *const *also, struct config_node **out, struct err *err);
+// Reads a port's `dev`; a physical one needs live.allow_nic.
+int live_dev_init(struct live_dev *dev, const struct live_process *lp, struct config_node *port,
+	struct err *err);
+// "02:00:00:00:00:01", or "" for none (false in *given).
+int live_mac(const char *text, struct wire_mac *mac, bool *given);
+// "198.18.0.1" in host byte order.
+int live_ip(const char *text, uint32_t *ip);
+void live_mac_text(const struct wire_mac *mac, char text[18]);
+void live_ip_text(uint32_t ip, char text[16]);
+
+// Refuses a CPU this process may not use.
+int live_lcore_check(const struct live_process *lp, struct err *err);
+// Refuses more memory than the machine has left. `what` says what it is for.
+int live_memory_check(uint64_t bytes, const char *what, struct err *err);
+// Refuses an interface that is not in this network namespace, or raw sockets that are not allowed.
+int live_iface_check(const struct live_dev *dev, struct err *err);
+// Whether the kernel says the interface is up and has a carrier; true if there is none.
+bool live_iface_up(const struct live_dev *dev);

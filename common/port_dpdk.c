@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "port_dpdk.h"
+
+#include <errno.h>
+#include <rte_bus.h>
+#include <rte_dev.h>
+#include <rte_errno.h>
+#include <rte_mempool.h>
+#include <string.h>
+
+#define POOL_CACHE 256
+#define AF_XDP_RING 2048 // the driver's fill queue is twice that
+
+uint64_t port_own_buffers(const struct live_dev *dev, uint64_t burst) {
+	uint64_t own = 4 * burst + POOL_CACHE;
+
+	if (strncmp(dev->text, "net_af_xdp", strlen("net_af_xdp")) == 0)
+		return own + 4 * AF_XDP_RING;
+	// The drivers of memif, af_packet, pcap and null copy; rings and NICs hold descriptors full.
+	if (dev->pci || strncmp(dev->text, "net_ring", strlen("net_ring")) == 0)
+		return own + 2 * PORT_DESCRIPTORS;
+	return own;
+}
+
+uint64_t pool_bytes(uint64_t buffers) {
+	uint32_t element = (uint32_t)sizeof(struct rte_mbuf) + (uint32_t)sizeof(struct pkt)
+		+ RTE_MBUF_DEFAULT_BUF_SIZE;
+	uint64_t object = rte_mempool_calc_obj_size(element, 0, NULL);
+
+	// And one pointer each in the ring of free ones, which is a power of two.
+	return buffers * object + 2 * 8 * buffers;
+}
+
+// Touches every page, so that the data path never takes a page fault, and leaves the data zero.
+static void pool_touch(struct rte_mempool *mp, void *arg, void *obj, unsigned int index) {
+	struct rte_mbuf *m = obj;
+
+	memset(m->buf_addr, 0, m->buf_len);
+}
+
+struct rte_mempool *pool_create(const char *name, uint64_t buffers, struct err *err) {
+	struct rte_mempool *pool;
+
+	if (buffers > UINT32_MAX / 2) {
+		err_set(err, -E2BIG, "a pool of %llu packets is too large",
+			(unsigned long long)buffers);
+		return NULL;
+	}
+	pool = rte_pktmbuf_pool_create(name, (unsigned int)buffers, POOL_CACHE, sizeof(struct pkt),
+		RTE_MBUF_DEFAULT_BUF_SIZE, (int)rte_socket_id());
+	if (pool == NULL) {
+		err_set(err, -ENOMEM, "a pool of %llu packets (%.0f MB): %s",
+			(unsigned long long)buffers, (double)pool_bytes(buffers) / 1e6,
+			rte_strerror(rte_errno));
+		return NULL;
+	}
+	rte_mempool_obj_iter(pool, pool_touch, NULL);
+	return pool;
+}
+
+static int probe(struct port *p, const struct eal *eal, struct err *err) {
+	char reason[256];
+	long mark = eal_log_mark(eal);
+	int rc;
+
+	if ((rc = live_iface_check(&p->dev, err)) < 0)
+		return rc;
+	if (!p->dev.pci && (rc = rte_dev_probe(p->dev.text)) < 0) {
+		eal_log_reason(eal, mark, reason, sizeof(reason));
+		return config_err(p->dev.node, -ENODEV, err, "dev: '%s' did not start: %s",
+			p->dev.name, reason);
+	}
+	if (rte_eth_dev_get_port_by_name(p->dev.name, &p->id) < 0)
+		return config_err(p->dev.node, -ENODEV, err,
+			"dev: DPDK has no port '%s'; is the device there, and bound to a DPDK driver "
+			"(dpdk-devbind.py --status)?",
+			p->dev.name);
+	return 0;
+}
+
+static int configure(struct port *p, struct rte_mempool *pool) {
+	struct rte_eth_conf conf = {.rxmode = {.mq_mode = RTE_ETH_MQ_RX_NONE}};
+	uint16_t rx = PORT_DESCRIPTORS, tx = PORT_DESCRIPTORS;
+	int rc, socket = rte_eth_dev_socket_id(p->id);
+
+	if ((rc = rte_eth_dev_configure(p->id, 1, 1, &conf)) < 0)
+		return rc;
+	// Drivers without limits of their own report none and leave the numbers alone.
+	if ((rc = rte_eth_dev_adjust_nb_rx_tx_desc(p->id, &rx, &tx)) < 0)
+		return rc;
+	unsigned int where = socket < 0 ? rte_socket_id() : (unsigned int)socket;
+	if ((rc = rte_eth_rx_queue_setup(p->id, 0, rx, where, NULL, pool)) < 0)
+		return rc;
+	if ((rc = rte_eth_tx_queue_setup(p->id, 0, tx, where, NULL)) < 0)
+		return rc;
+	if ((rc = rte_eth_dev_start(p->id)) < 0)
+		return rc;
+	// Some virtual devices have no such mode, because they see everything anyway.
+	rte_eth_promiscuous_enable(p->id);
+	return 0;
+}
+
+int port_open(struct port *p, const struct live_dev *dev, const char *name,
+	struct rte_mempool *pool, const struct eal *eal, struct err *err) {
+	struct rte_ether_addr mac;
+	long mark = eal_log_mark(eal);
+	char reason[256];
+	int rc;
+
+	p->dev = *dev;
+	snprintf(p->name, sizeof(p->name), "%s", name);
+	if ((rc = probe(p, eal, err)) < 0)
+		return rc;
+	if ((rc = configure(p, pool)) < 0) {
+		eal_log_reason(eal, mark, reason, sizeof(reason));
+		return config_err(p->dev.node, rc, err, "dev: '%s' did not start: %s (%s)",
+			p->dev.name, reason, strerror(-rc));
+	}
+	p->open = true;
+	if (rte_eth_macaddr_get(p->id, &mac) == 0)
+		memcpy(p->mac.b, mac.addr_bytes, sizeof(p->mac.b));
+	port_poll_link(p);
+	return 0;
+}
+
+void port_close(struct port *p) {
+	if (!p->open)
+		return;
+	p->open = false;
+	rte_eth_dev_stop(p->id);
+	rte_eth_dev_close(p->id);
+}
+
+void port_poll_link(struct port *p) {
+	struct rte_eth_link link = {0};
+	bool up = true;
+
+	if (p->dev.iface[0] != '\0')
+		up = live_iface_up(&p->dev);
+	else if (rte_eth_link_get_nowait(p->id, &link) == 0)
+		up = link.link_status == RTE_ETH_LINK_UP;
+	atomic_store_explicit(&p->up, up, memory_order_relaxed);
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Ports and packet pools. A packet is an mbuf whose private area is a struct pkt.
+//
+// One receive and one transmit queue per port, promiscuous, no offloads: what a virtual device
+// takes and gives is what is on the wire.
+#pragma once
+#include "base_dpdk.h"
+
+#include "eal_dpdk.h"
+#include "err.h"
+#include "live.h"
+#include "pkt.h"
+#include "wire.h"
+
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+#include <stdatomic.h>
+
+#define PORT_DESCRIPTORS 1024
+#define PORT_BURST_MAX 256
+
+struct port {
+	struct live_dev dev;
+	char name[PARAM_TEXT_SIZE]; // the user's
+	uint16_t id; // ethdev's
+	struct wire_mac mac;
+	bool open;
+	// Written by the control thread (port_poll_link), read by the lcore.
+	_Atomic bool up;
+};
+
+static_assert(sizeof(struct rte_mbuf) == 128, "the private area follows the mbuf");
+static_assert(RTE_CACHE_LINE_SIZE == 64, "struct pkt is one line");
+
+static inline struct pkt *port_pkt(struct rte_mbuf *m) {
+	return (struct pkt *)(void *)((char *)m + sizeof(struct rte_mbuf));
+}
+
+static inline struct rte_mbuf *port_mbuf(struct pkt *p) {
+	return (struct rte_mbuf *)(void *)((char *)p - sizeof(struct rte_mbuf));
+}
+
+// What a frame of so many bytes without FCS counts as.
+static inline uint16_t port_frame_bytes(uint32_t len) {
+	return (uint16_t)((len < WIRE_MIN_FRAME ? WIRE_MIN_FRAME : len) + WIRE_FCS);
+}
+
+// Buffers a port keeps for itself: descriptors, fill queues, bursts in flight.
+uint64_t port_own_buffers(const struct live_dev *dev, uint64_t burst);
+// Memory of a pool of so many buffers.
+uint64_t pool_bytes(uint64_t buffers);
+// Makes the pool, its pages present and its data zero. NULL: err says why.
+struct rte_mempool *pool_create(const char *name, uint64_t buffers, struct err *err);
+
+// Probes the device (not a PCI one: the EAL did), configures and starts it.
+int port_open(struct port *p, const struct live_dev *dev, const char *name,
+	struct rte_mempool *pool, const struct eal *eal, struct err *err);
+void port_close(struct port *p);
+// Asks the kernel or the driver whether the link is up. Control thread.
+void port_poll_link(struct port *p);

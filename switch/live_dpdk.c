@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "live_dpdk.h"
+
+#include <errno.h>
+#include <math.h>
+#include <rte_ethdev.h>
+#include <rte_mempool.h>
+#include <sched.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CONTROL_TICK_US 20000
+#define PROGRESS_TICKS 25 // half a second
+#define LINK_TICKS 5
+#define ASK_TIMEOUT_US 2000000
+#define STATIONS_MAX 4096
+
+static pthread_mutex_t ask_lock = PTHREAD_MUTEX_INITIALIZER;
+
+int switch_ask(struct switch_live *s, const struct switch_question *q,
+	void (*use)(const struct switch_mailbox *box, void *ctx), void *ctx, struct err *err) {
+	struct switch_mailbox *box = &s->mailbox;
+	int rc, waited_us = 0;
+
+	pthread_mutex_lock(&ask_lock);
+	// After a question that was never answered the box stays shut.
+	if (atomic_load(&box->posted) || atomic_load(&s->done) || !atomic_load(&s->running)) {
+		pthread_mutex_unlock(&ask_lock);
+		return err_set(err, -EAGAIN, "the switch is not running");
+	}
+	box->request = q->request;
+	box->path = q->path;
+	snprintf(box->key, sizeof(box->key), "%s", q->key != NULL ? q->key : "");
+	snprintf(box->value, sizeof(box->value), "%s", q->value != NULL ? q->value : "");
+	atomic_store_explicit(&box->posted, true, memory_order_release);
+	while (atomic_load_explicit(&box->posted, memory_order_acquire)
+		&& waited_us < ASK_TIMEOUT_US) {
+		usleep(200);
+		waited_us += 200;
+	}
+	if (atomic_load_explicit(&box->posted, memory_order_acquire)) {
+		rc = err_set(err, -ETIMEDOUT, "the switch did not answer");
+	} else {
+		rc = box->rc;
+		if (rc < 0)
+			err_set(err, rc, "%s", box->err.msg);
+		else if (use != NULL)
+			use(box, ctx);
+	}
+	pthread_mutex_unlock(&ask_lock);
+	return rc;
+}
+
+// Utilisation of the first link since the progress line before.
+struct progress {
+	double bits, capacity;
+	double utilisation;
+	uint64_t now_ns;
+};
+
+static void progress_take(const struct switch_mailbox *box, void *ctx) {
+	const struct switch_snapshot *snap = &box->snapshot;
+	struct progress *p = ctx;
+
+	p->now_ns = snap->now_ns;
+	p->utilisation = NAN;
+	if (snap->links == 0)
+		return;
+	if (snap->link[0].capacity_bits > p->capacity)
+		p->utilisation = (snap->link[0].wire_bits - p->bits)
+			/ (snap->link[0].capacity_bits - p->capacity);
+	p->bits = snap->link[0].wire_bits;
+	p->capacity = snap->link[0].capacity_bits;
+}
+
+static void print_progress(struct switch_app *app, struct progress *p) {
+	const struct switch_question q = {.request = SWITCH_SNAPSHOT};
+
+	if (switch_ask(&app->live, &q, progress_take, p, NULL) < 0)
+		return;
+	fprintf(stderr,
+		"{\"virtual_s\": %.3f, \"wall_s\": %.3f, \"duration_s\": %.3f, \"utilisation\": ",
+		(double)p->now_ns / 1e9, (double)p->now_ns / 1e9,
+		(double)app->run.duration_ns / 1e9);
+	if (isfinite(p->utilisation))
+		fprintf(stderr, "%.4f}\n", p->utilisation);
+	else
+		fprintf(stderr, "null}\n");
+}
+
+static void drain(struct switch_live *s) {
+	tel_drain(&s->tel_packets);
+	tel_drain(&s->tel_links);
+	tel_drain(&s->tel_events);
+}
+
+// Everything that may wait: files, the kernel's view of links, what the user sees.
+static void *control_main(void *arg) {
+	struct switch_app *app = arg;
+	struct progress progress = {0};
+	bool ready = false;
+
+	if (CPU_COUNT(&app->cpus) > 0)
+		pthread_setaffinity_np(pthread_self(), sizeof(app->cpus), &app->cpus);
+	for (uint32_t tick = 0; !atomic_load(&app->control_stop); tick++) {
+		drain(&app->live);
+		if (tick % LINK_TICKS == 0) {
+			for (uint32_t i = 0; i < app->live.ports; i++)
+				port_poll_link(&app->live.port[i].port);
+		}
+		if (app->opt->progress && !ready && atomic_load(&app->live.running)) {
+			fprintf(stderr, "{\"ready\": true}\n");
+			ready = true;
+		}
+		if (app->opt->progress && ready && tick % PROGRESS_TICKS == 0)
+			print_progress(app, &progress);
+		usleep(CONTROL_TICK_US);
+	}
+	drain(&app->live);
+	return NULL;
+}
+
+static int open_ports(struct switch_app *app, struct err *err) {
+	struct switch_live *s = &app->live;
+	int rc;
+
+	for (uint32_t i = 0; i < app->plan.ports; i++) {
+		const struct plan_port *from = &app->plan.port[i];
+		struct switch_port *p = &s->port[i];
+
+		p->path = from->path;
+		p->share = from->share;
+		p->refused_ns = NEVER_NS;
+		rc = port_open(&p->port, &from->dev, from->name, s->pool, &app->eal, err);
+		if (rc < 0)
+			return rc;
+		s->ports++;
+		p->up = true; // as the fabric begins
+	}
+	rc = fabric_init(&s->fabric, s->ports, STATIONS_MAX, FABRIC_AGE_NS, err);
+	for (uint32_t i = 0; rc == 0 && i < app->plan.fixed_count; i++)
+		rc = fabric_add_static(
+			&s->fabric, app->plan.fixed[i].mac.b, app->plan.fixed[i].port, err);
+	return rc;
+}
+
+static int start_eal(struct switch_app *app, struct err *err) {
+	struct eal_args args = {
+		.program = app->opt->program,
+		.process = &app->plan.process,
+		.user_argc = app->opt->eal_argc,
+		.user_argv = app->opt->eal_argv,
+	};
+	struct err why;
+	char sum[256];
+	int rc;
+
+	for (uint32_t i = 0; i < app->plan.ports; i++) {
+		const struct plan_port *p = &app->plan.port[i];
+
+		args.dev[args.devs++] = &p->dev;
+		app->port_buffers += port_own_buffers(&p->dev, app->plan.process.burst);
+		app->buffers += p->share;
+	}
+	app->buffers += app->port_buffers;
+	args.memory_bytes = pool_bytes(app->buffers);
+	rc = eal_start(&app->eal, &args, &why);
+	if (rc == -ENOMEM) {
+		plan_text(&app->plan, app->port_buffers, sum, sizeof(sum));
+		return err_set(err, rc,
+			"%s (%s; a larger min_packet or a smaller queue takes less)", why.msg, sum);
+	}
+	return rc < 0 ? err_set(err, rc, "%s", why.msg) : 0;
+}
+
+static int open_telemetry(struct switch_app *app, struct err *err) {
+	struct switch_live *s = &app->live;
+	uint64_t size = app->plan.process.ring_size;
+	struct tel_run *tel = &app->run.tel;
+	int rc = 0;
+
+	tel->tsc_hz = s->clock.tsc_hz;
+	tel->tsc_start = s->clock.tsc_start;
+	tel->utc_start_ns = s->clock.start.utc_ns;
+	if (tel->level >= 2)
+		rc = tel_open(&s->tel_packets, TEL_STREAM_PACKETS, tel, "", size, NULL, err);
+	if (rc == 0 && tel->level >= 1)
+		rc = tel_open(&s->tel_links, TEL_STREAM_LINKS, tel, "", 4096, NULL, err);
+	if (rc == 0 && tel->level >= 1)
+		rc = tel_open(&s->tel_events, TEL_STREAM_EVENTS, tel, "-switch", 4096, NULL, err);
+	s->interval_ns = tel->level >= 1 ? app->run.telemetry_interval_ns : 0;
+	s->interval_next_ns = s->interval_ns;
+	return rc;
+}
+
+int switch_app_open(struct switch_app *app, struct err *err) {
+	struct switch_live *s = &app->live;
+	struct clock_anchor first = clock_anchor();
+	char path[640];
+	int rc;
+
+	if (sched_getaffinity(0, sizeof(app->cpus), &app->cpus) < 0)
+		CPU_ZERO(&app->cpus);
+	if (CPU_COUNT(&app->cpus) > 1)
+		CPU_CLR(app->plan.process.lcore, &app->cpus);
+	s->plan = &app->plan;
+	s->paths = &app->paths;
+	s->schedule = &app->schedule;
+	s->burst = (uint32_t)app->plan.process.burst;
+	s->patience_ns = app->plan.process.patience_ns;
+	s->duration_ns = app->run.duration_ns;
+	s->warmup_ns = app->run.warmup_ns;
+	s->schedule_ns = s->start_ns = s->measure_ns = NEVER_NS;
+	if ((rc = start_eal(app, err)) < 0)
+		return rc;
+	if ((s->pool = pool_create("weir", app->buffers, err)) == NULL)
+		return -ENOMEM;
+	if ((rc = open_ports(app, err)) < 0)
+		return rc;
+	if ((rc = clock_init(&s->clock, &first, err)) < 0)
+		return rc;
+	if ((rc = run_create(&app->run, app->opt, false, err)) < 0)
+		return rc;
+	snprintf(path, sizeof(path), "%s/%s-dpdk.log", app->run.dir, app->opt->program);
+	if ((rc = eal_log_to(&app->eal, path, err)) < 0)
+		return rc;
+	clock_start(&s->clock);
+	if (app->plan.process.epoch_utc_ns > 0)
+		clock_set_epoch(&s->clock, app->plan.process.epoch_utc_ns);
+	if ((rc = open_telemetry(app, err)) < 0)
+		return rc;
+	return control_register(app, err);
+}
+
+int switch_app_run(struct switch_app *app, struct err *err) {
+	struct switch_live *s = &app->live;
+	struct tel *const streams[] = {&s->tel_packets, &s->tel_links, &s->tel_events};
+	struct err one;
+	int rc = 0;
+
+	rc = pthread_create(&app->control, NULL, control_main, app);
+	if (rc != 0)
+		return err_set(err, -rc, "a control thread: %s", strerror(rc));
+	app->control_running = true;
+	uint64_t begin_ns = clock_now(&s->clock);
+	switch_loop(s);
+	app->wall_s = (double)(clock_now(&s->clock) - begin_ns) / 1e9;
+	atomic_store(&app->control_stop, true);
+	pthread_join(app->control, NULL);
+	app->control_running = false;
+	for (size_t i = 0; i < sizeof(streams) / sizeof(streams[0]); i++) {
+		int closed = tel_close(streams[i], &one);
+
+		if (closed < 0 && rc == 0)
+			rc = err_set(err, closed, "%s", one.msg);
+	}
+	return rc;
+}
+
+void switch_app_close(struct switch_app *app) {
+	for (uint32_t i = 0; i < app->live.ports; i++)
+		port_close(&app->live.port[i].port);
+	fabric_fini(&app->live.fabric);
+	eal_stop(&app->eal);
+}

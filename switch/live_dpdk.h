@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A live run of the switch: DPDK up, ports open, the control thread beside the lcore, the summary.
+#pragma once
+#include "base_dpdk.h"
+
+#include "path_dpdk.h"
+#include "run.h"
+
+#include <pthread.h>
+
+struct switch_app {
+	struct run run;
+	const struct run_options *opt;
+	struct plan plan;
+	struct paths paths;
+	struct schedule schedule;
+	struct switch_live live;
+	struct eal eal;
+	uint64_t port_buffers, buffers; // of the pool: the ports' own, and all
+	double wall_s;
+	// Control thread.
+	pthread_t control;
+	bool control_running;
+	cpu_set_t cpus; // where the process may run; the lcore's is left to the lcore
+	_Atomic bool control_stop;
+};
+
+// Everything up to the first packet. On error switch_app_close cleans up.
+int switch_app_open(struct switch_app *app, struct err *err);
+// Runs to the end and closes the telemetry; the first I/O error of its files.
+int switch_app_run(struct switch_app *app, struct err *err);
+// summary-switch.json; false if the ledger does not balance.
+bool switch_app_summary(struct switch_app *app, FILE *out, const char *verdict);
+void switch_app_close(struct switch_app *app);
+
+// Asks the lcore for something and waits until it has answered (within 2 s). Any thread but the
+// lcore; `use` reads the answer while the mailbox is still held (may be NULL).
+struct switch_question {
+	enum switch_request request;
+	struct path *path;
+	const char *key, *value;
+};
+int switch_ask(struct switch_live *s, const struct switch_question *q,
+	void (*use)(const struct switch_mailbox *box, void *ctx), void *ctx, struct err *err);
+
+// Registers the /weir/ commands with rte_telemetry (control_dpdk.c).
+int control_register(struct switch_app *app, struct err *err);

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// weir-switch: the live bottleneck. Frames from any port go through the path of the port they leave
+// by: queues, links, delays, losses, in real time on one lcore.
+#include "live_dpdk.h"
+
+#include "aqm/aqm.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PROGRAM "weir-switch"
+#define LINGER_MS 3000
+#define MTU_BYTES 1518 // with FCS
+
+static int list(const char *kind) {
+	bool all = kind[0] == '\0', aqm = all || strcmp(kind, "aqm") == 0;
+	bool stage = all || strcmp(kind, "stage") == 0;
+
+	for (const struct aqm_ops *const *o = aqm_all; aqm && *o != NULL; o++)
+		run_list_plugin(stdout, (*o)->name, (*o)->summary, (*o)->params);
+	for (const struct stage_ops *const *o = stage_all; stage && *o != NULL; o++)
+		run_list_plugin(stdout, (*o)->name, (*o)->summary, (*o)->params);
+	if (aqm || stage)
+		return 0;
+	fprintf(stderr, PROGRAM ": --list: '%s' is not one of aqm, stage\n", kind);
+	return 2;
+}
+
+// Reads every section of the config that concerns the switch.
+static int configure(struct switch_app *app, struct err *err) {
+	struct config *c = app->run.config;
+	struct config_node *root = config_root(c);
+	int rc = plan_flows(&app->plan, c, err);
+	struct paths_env env = {
+		.run_seed = app->run.seed,
+		.mtu_bytes = MTU_BYTES,
+		.group_base_rtt_ns = app->plan.group_base_rtt_ns,
+		.groups = app->plan.groups,
+		.tel_packets = &app->live.tel_packets,
+		.tel_run = &app->run.tel,
+	};
+
+	if (rc == 0)
+		rc = paths_init(&app->paths, config_get(root, "paths"), &env, err);
+	if (rc == 0)
+		rc = schedule_init(&app->schedule, config_get(root, "schedule"), &app->paths, err);
+	if (rc == 0)
+		rc = plan_ports(&app->plan, c, &app->paths, err);
+	if (rc == 0)
+		rc = config_unused(c, err);
+	return rc;
+}
+
+static int summarise(struct switch_app *app, const char *verdict, bool *balanced, struct err *err) {
+	FILE *f = run_summary_begin(&app->run, "summary.json", err);
+
+	if (f == NULL)
+		return -EIO;
+	*balanced = switch_app_summary(app, f, verdict);
+	if (app->opt->json)
+		switch_app_summary(app, stdout, verdict);
+	return run_summary_end(&app->run, f, "summary.json", err);
+}
+
+static int experiment(struct switch_app *app, struct err *err) {
+	const char *verdict = "ok";
+	bool balanced = false;
+	struct err late;
+	int rc, written;
+
+	run_catch_signals();
+	if ((rc = switch_app_open(app, err)) < 0)
+		return rc;
+	rc = switch_app_run(app, err);
+	if (run_stop)
+		verdict = "interrupted";
+	if (rc < 0)
+		verdict = err->msg;
+	written = summarise(app, verdict, &balanced, &late);
+	if (rc == 0 && written < 0)
+		rc = err_set(err, written, "%s", late.msg);
+	if (rc == 0 && !balanced)
+		rc = err_set(err, -EIO, "the ledger does not balance: see %s/summary-switch.json",
+			app->run.dir);
+	run_finish(&app->run, rc < 0 ? err->msg : verdict, rc < 0 ? 1 : 0, rc < 0 ? NULL : err);
+	// The traffic's own programs end a moment later: let them find a switch until then.
+	for (int i = 0; rc == 0 && app->live.ended && app->plan.start == PLAN_START_TRAFFIC
+		&& i < LINGER_MS && !run_stop;
+		i++)
+		usleep(1000);
+	return rc;
+}
+
+int main(int argc, char **argv) {
+	static struct run_options opt;
+	static struct switch_app app;
+	struct err err = {0};
+	int rc = run_options(&opt, argc, argv, PROGRAM, &err);
+
+	if (rc != 0)
+		return rc > 0 ? 0 : run_fail(PROGRAM, rc, &err);
+	if (opt.list != NULL)
+		return list(opt.list);
+	app.opt = &opt;
+	if ((rc = run_load(&app.run, &opt, &err)) < 0)
+		return run_fail(PROGRAM, rc, &err);
+	rc = configure(&app, &err);
+	if (rc == 0 && opt.print_config) {
+		config_print(app.run.config, stdout);
+	} else if (rc == 0 && !opt.check) {
+		rc = experiment(&app, &err);
+		switch_app_close(&app);
+	}
+	schedule_fini(&app.schedule);
+	if (app.paths.count > 0)
+		paths_fini(&app.paths);
+	plan_free(&app.plan);
+	run_free(&app.run);
+	return rc < 0 ? run_fail(PROGRAM, rc, &err) : 0;
+}

@@ -1,0 +1,482 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "path_dpdk.h"
+
+#include "flow_addr.h"
+#include "run.h"
+#include "stage/link.h"
+#include "wire.h"
+
+#include <rte_ethdev.h>
+#include <string.h>
+
+#define HOUSEKEEPING_TURNS 256
+
+// What the switch keeps in a packet's private area, for itself.
+struct mark {
+	uint8_t ecn; // as received: written back only if a queue changed it
+};
+
+static struct mark *pkt_mark(struct pkt *p) {
+	return (struct mark *)(void *)p->user;
+}
+
+static void count(struct path_count *c, uint32_t bytes) {
+	c->pkts++;
+	c->bytes += bytes;
+}
+
+static void drop(struct switch_live *s, struct rte_mbuf *m, enum drop_reason why) {
+	count(&s->drop[why], port_pkt(m)->size_bytes);
+	rte_pktmbuf_free(m);
+}
+
+// Packets that a path dropped: it has counted them.
+static void free_drops(struct switch_port *out) {
+	struct pkt *p;
+
+	while ((p = pkt_list_pop(&out->path->drops)) != NULL) {
+		out->inside--;
+		rte_pktmbuf_free(port_mbuf(p));
+	}
+}
+
+// The flow's index if it is one of weir-sender's, else a hash of its addresses.
+static void classify(const struct switch_live *s, const struct wire_info *w, struct pkt *p) {
+	const struct plan *plan = s->plan;
+	const struct wire_addr *a = &w->addr;
+	uint32_t id = FLOW_ADDR_NONE;
+
+	p->delay_class = 0;
+	if (w->proto == WIRE_PROTO_TCP) {
+		id = flow_addr_index(plan->flow_base_ip, plan->flows, a->src_ip, a->src_port);
+		if (id == FLOW_ADDR_NONE)
+			id = flow_addr_index(
+				plan->flow_base_ip, plan->flows, a->dst_ip, a->dst_port);
+	}
+	if (id != FLOW_ADDR_NONE)
+		p->delay_class = plan->group_of[id];
+	else
+		id = flow_addr_hash(a->src_ip, a->dst_ip, a->src_port, a->dst_port, w->proto);
+	p->flow_id = id;
+}
+
+static void start(struct switch_live *s) {
+	s->start_ns = s->now_ns;
+	s->measure_ns = s->now_ns + s->warmup_ns;
+	// The schedule counts from here too.
+	for (uint32_t i = 0; i < s->schedule->count; i++)
+		s->schedule->entry[i].at_ns += s->start_ns;
+	s->schedule_ns = schedule_next_ns(s->schedule);
+}
+
+// Puts a packet on its way out of a port.
+static void leave(struct switch_live *s, struct switch_port *out, struct rte_mbuf *m) {
+	struct pkt *p = port_pkt(m);
+
+	if (out->path == NULL) {
+		if (out->outs == SWITCH_OUT_MAX) {
+			out->tx_dropped++;
+			drop(s, m, DROP_TX);
+			return;
+		}
+		out->out[out->outs++] = m;
+		return;
+	}
+	if (out->inside >= out->share) {
+		drop(s, m, DROP_NO_MBUF);
+		return;
+	}
+	out->inside++;
+	path_push(out->path, p, s->now_ns);
+	if (out->path->drops.head != NULL)
+		free_drops(out);
+}
+
+// One more of a flooded frame; both leave with the same times.
+static void leave_copy(struct switch_live *s, struct switch_port *out, struct rte_mbuf *m) {
+	struct rte_mbuf *copy = rte_pktmbuf_copy(m, s->pool, 0, UINT32_MAX);
+	struct pkt *p = port_pkt(m);
+
+	s->copies++;
+	s->copied_bytes += p->size_bytes;
+	if (copy == NULL) {
+		count(&s->drop[DROP_NO_MBUF], p->size_bytes);
+		return;
+	}
+	*port_pkt(copy) = *p;
+	leave(s, out, copy);
+}
+
+static void relay(struct switch_live *s, uint32_t in, struct rte_mbuf *m) {
+	struct pkt *p = port_pkt(m);
+	struct wire_info w;
+
+	p->next = NULL;
+	p->arrival_ns = s->now_ns;
+	p->size_bytes = port_frame_bytes(m->pkt_len);
+	p->port = (uint8_t)in;
+	p->flags = 0;
+	p->drop_reason = DROP_NONE;
+	count(&s->port[in].rx, p->size_bytes);
+	if (wire_parse(rte_pktmbuf_mtod(m, const uint8_t *), m->data_len, &w) != WIRE_OK) {
+		drop(s, m, DROP_MALFORMED);
+		return;
+	}
+	p->ecn = w.ecn;
+	pkt_mark(p)->ecn = w.ecn;
+	classify(s, &w, p);
+	if (s->start_ns == NEVER_NS && (w.proto == WIRE_PROTO_TCP || w.proto == WIRE_PROTO_UDP))
+		start(s);
+
+	struct fabric_decision d =
+		fabric_relay(&s->fabric, w.addr.dst_mac.b, w.addr.src_mac.b, in, s->now_ns);
+	if (d.ports == 0) {
+		drop(s, m, DROP_NO_ROUTE);
+		return;
+	}
+	// All but the last port get copies, while the original is still whole.
+	while ((d.ports & (d.ports - 1)) != 0) {
+		leave_copy(s, &s->port[__builtin_ctzll(d.ports)], m);
+		d.ports &= d.ports - 1;
+	}
+	leave(s, &s->port[__builtin_ctzll(d.ports)], m);
+}
+
+static void receive(struct switch_live *s, uint32_t in) {
+	struct rte_mbuf *m[PORT_BURST_MAX];
+	uint16_t n = rte_eth_rx_burst(s->port[in].port.id, 0, m, (uint16_t)s->burst);
+
+	for (uint16_t i = 0; i < n; i++) {
+		if (i + 4 < n)
+			rte_prefetch0(rte_pktmbuf_mtod(m[i + 4], void *));
+		relay(s, in, m[i]);
+	}
+	s->busy |= n > 0;
+}
+
+// Takes what is due off the path, as far as there is room.
+static void collect(struct switch_live *s, struct switch_port *out) {
+	struct pkt *p;
+
+	while (out->outs < SWITCH_OUT_MAX && (p = path_pop(out->path, s->now_ns)) != NULL) {
+		struct rte_mbuf *m = port_mbuf(p);
+
+		if (p->ecn != pkt_mark(p)->ecn)
+			wire_set_ecn(rte_pktmbuf_mtod(m, uint8_t *), p->ecn);
+		out->inside--;
+		out->out[out->outs++] = m;
+	}
+	if (out->path->drops.head != NULL)
+		free_drops(out);
+}
+
+// Keeps the order: what the port did not take stays first.
+static void shift_out(struct switch_port *out, uint32_t taken) {
+	out->outs -= taken;
+	memmove(out->out, out->out + taken, out->outs * sizeof(out->out[0]));
+}
+
+static void give_up(struct switch_live *s, struct switch_port *out) {
+	for (uint32_t i = 0; i < out->outs; i++)
+		drop(s, out->out[i], DROP_TX);
+	out->tx_dropped += out->outs;
+	out->outs = 0;
+}
+
+static void note_departures(
+	struct switch_port *out, const uint64_t *due_ns, uint32_t n, uint64_t sent_ns) {
+	struct switch_trend *t = &out->trend;
+
+	if (n == 0)
+		return;
+	if (t->n == 0)
+		t->first_due_ns = due_ns[0];
+	double x = (double)time_since(due_ns[0], t->first_due_ns) * 1e-9;
+	double y = (double)time_since(sent_ns, due_ns[0]);
+	t->n += 1;
+	t->x += x;
+	t->y += y;
+	t->xx += x * x;
+	t->xy += x * y;
+	for (uint32_t i = 0; i < n; i++)
+		hist_add(&out->late, time_since(sent_ns, due_ns[i]));
+}
+
+// Gives the port what is due. The mbufs are the driver's from then on, so sizes and times are read
+// before. Turns that transmit read the clock once more: the error counts to the real moment.
+static void transmit(struct switch_live *s, struct switch_port *out) {
+	uint64_t due_ns[PORT_BURST_MAX];
+	uint16_t size[PORT_BURST_MAX];
+	uint32_t done = 0;
+
+	while (done < out->outs) {
+		uint32_t want = out->outs - done < s->burst ? out->outs - done : s->burst;
+		uint64_t sent_ns = clock_now(&s->clock);
+
+		for (uint32_t i = 0; i < want; i++) {
+			const struct pkt *p = port_pkt(out->out[done + i]);
+
+			due_ns[i] = p->arrival_ns;
+			size[i] = p->size_bytes;
+		}
+		uint16_t took = rte_eth_tx_burst(out->port.id, 0, out->out + done, (uint16_t)want);
+		for (uint32_t i = 0; i < took; i++)
+			count(&out->tx, size[i]);
+		if (out->path != NULL)
+			note_departures(out, due_ns, took, sent_ns);
+		done += took;
+		if (took < want)
+			break;
+	}
+	s->busy |= done > 0;
+	shift_out(out, done);
+	if (done > 0 || out->outs == 0) {
+		out->refused_ns = NEVER_NS;
+		return;
+	}
+	if (out->refused_ns == NEVER_NS)
+		out->refused_ns = s->now_ns;
+	if (!out->up || s->now_ns - out->refused_ns > s->patience_ns)
+		give_up(s, out);
+}
+
+static void snapshot_links(struct switch_live *s, struct switch_snapshot *snap) {
+	snap->links = 0;
+	for (uint32_t i = 0; i < s->paths->count; i++) {
+		struct path *p = &s->paths->path[i];
+
+		path_serve(p, s->now_ns);
+		for (uint32_t k = 0; k < p->stages && snap->links < SWITCH_LINKS_MAX; k++) {
+			if (p->stage[k].ops != &stage_link)
+				continue;
+			const void *link = p->stage[k].state;
+			struct link_totals t = link_totals(link, s->now_ns);
+			struct backlog b = link_queue(link);
+			uint32_t n = snap->links++;
+
+			snap->link[n].path = i;
+			snprintf(snap->link[n].name, sizeof(snap->link[n].name), "%s",
+				p->stage[k].name);
+			snap->link[n].rate_bps = link_rate_bps(link);
+			snap->link[n].queue_pkts = b.pkts;
+			snap->link[n].queue_bytes = b.bytes;
+			snap->link[n].out_pkts = t.out_pkts;
+			snap->link[n].out_bytes = t.out_bytes;
+			snap->link[n].drops = t.drops;
+			snap->link[n].marks = t.marks;
+			snap->link[n].wire_bits = t.wire_bits;
+			snap->link[n].capacity_bits = (double)t.capacity / 1e9;
+		}
+	}
+}
+
+static void snapshot(struct switch_live *s, struct switch_snapshot *snap) {
+	snap->now_ns = s->now_ns;
+	snap->turns = s->turns;
+	snap->busy_ns = s->busy_ns;
+	snap->pool_free = rte_mempool_avail_count(s->pool);
+	for (uint32_t i = 0; i < s->ports; i++) {
+		snap->rx[i] = s->port[i].rx;
+		snap->tx[i] = s->port[i].tx;
+		snap->tx_dropped[i] = s->port[i].tx_dropped;
+	}
+	for (uint32_t i = 0; i < s->paths->count; i++) {
+		const struct path *p = &s->paths->path[i];
+
+		snap->in[i] = p->in;
+		snap->out[i] = p->out;
+		memcpy(snap->drop[i], p->drop, sizeof(p->drop));
+		snap->inside[i] = path_backlog(p).pkts;
+	}
+	snapshot_links(s, snap);
+}
+
+static void set_param(struct switch_live *s, struct switch_mailbox *box) {
+	uint16_t link = UINT16_MAX;
+	struct tel_events *r;
+
+	box->rc = path_set(
+		box->path, box->key, box->value, s->now_ns, &box->before, &box->after, &box->err);
+	if (box->rc < 0 || (r = tel_put(&s->tel_events)) == NULL)
+		return;
+	for (uint32_t i = 0; i < box->path->stages; i++) {
+		const struct path_stage *st = &box->path->stage[i];
+		const char *name = st->name + strlen(box->path->name) + 1;
+
+		if (st->ops == &stage_link && strncmp(box->key, name, strlen(name)) == 0
+			&& box->key[strlen(name)] == '.')
+			link = st->env.link_index;
+	}
+	*r = (struct tel_events){
+		.ts_ns = s->now_ns,
+		.value = box->after,
+		.flow_id = TEL_NO_FLOW,
+		.detail = UINT32_MAX, // not from the schedule
+		.before = (float)box->before,
+		.event = TEL_EV_PARAM,
+		.group = link,
+	};
+}
+
+static void measure(struct switch_live *s) {
+	paths_measure(s->paths, s->now_ns);
+	for (uint32_t i = 0; i < s->ports; i++) {
+		hist_reset(&s->port[i].late);
+		s->port[i].trend = (struct switch_trend){0};
+	}
+	s->measured_ns = s->now_ns;
+	s->measure_ns = NEVER_NS;
+}
+
+static void answer(struct switch_live *s) {
+	struct switch_mailbox *box = &s->mailbox;
+
+	if (!atomic_load_explicit(&box->posted, memory_order_acquire))
+		return;
+	box->rc = 0;
+	switch (box->request) {
+	case SWITCH_SNAPSHOT:
+		snapshot(s, &box->snapshot);
+		break;
+	case SWITCH_SET:
+		set_param(s, box);
+		break;
+	case SWITCH_MEASURE:
+		measure(s);
+		break;
+	}
+	atomic_store_explicit(&box->posted, false, memory_order_release);
+}
+
+static void follow_link(struct switch_live *s, uint32_t i) {
+	struct switch_port *p = &s->port[i];
+	bool up = atomic_load_explicit(&p->port.up, memory_order_relaxed);
+	struct tel_events *r;
+
+	if (up == p->up)
+		return;
+	p->up = up;
+	fabric_set_up(&s->fabric, i, up);
+	if ((r = tel_put(&s->tel_events)) != NULL)
+		*r = (struct tel_events){
+			.ts_ns = s->now_ns,
+			.value = up,
+			.flow_id = TEL_NO_FLOW,
+			.before = (float)!up,
+			.event = TEL_EV_PORT,
+			.group = (uint16_t)i,
+		};
+}
+
+// Returns false when the run is over.
+static bool housekeeping(struct switch_live *s) {
+	for (uint32_t i = 0; i < s->ports; i++)
+		follow_link(s, i);
+	answer(s);
+	if (s->now_ns >= s->measure_ns)
+		measure(s);
+	if (s->interval_ns > 0 && s->now_ns >= s->interval_next_ns) {
+		paths_interval(s->paths, &s->tel_links, s->now_ns);
+		tel_publish(&s->tel_links);
+		s->interval_next_ns += s->interval_ns;
+		if (s->interval_next_ns <= s->now_ns) // the host took the CPU away for longer
+			s->interval_next_ns = s->now_ns + s->interval_ns;
+	}
+	tel_publish(&s->tel_events);
+	if (s->start_ns != NEVER_NS && s->now_ns - s->start_ns >= s->duration_ns)
+		s->ended = true;
+	return !s->ended && !run_stop && !atomic_load_explicit(&s->stop, memory_order_relaxed);
+}
+
+static void turn(struct switch_live *s) {
+	uint64_t now_ns = clock_now(&s->clock);
+
+	// 1. The time of this turn; the turn before was busy until now.
+	if (s->busy)
+		s->busy_ns += now_ns - s->now_ns;
+	s->now_ns = time_max(now_ns, s->now_ns);
+	s->busy = false;
+	// 2. Changes that are due come before the packets of this turn.
+	if (s->now_ns >= s->schedule_ns) {
+		schedule_apply(s->schedule, s->now_ns, &s->tel_events);
+		s->schedule_ns = schedule_next_ns(s->schedule);
+	}
+	// 3. What came in goes into the paths.
+	for (uint32_t i = 0; i < s->ports; i++)
+		receive(s, i);
+	// 4. What is due goes out.
+	for (uint32_t i = 0; i < s->ports; i++) {
+		if (s->port[i].path != NULL)
+			collect(s, &s->port[i]);
+		if (s->port[i].outs > 0)
+			transmit(s, &s->port[i]);
+	}
+	// 5. Telemetry of this turn, at once.
+	if (s->tel_packets.head != s->published) {
+		tel_publish(&s->tel_packets);
+		s->published = s->tel_packets.head;
+	}
+	s->turns++;
+}
+
+void switch_loop(struct switch_live *s) {
+	bool more = true;
+
+	s->now_ns = clock_now(&s->clock);
+	if (s->plan->start == PLAN_START_NOW)
+		start(s);
+	atomic_store(&s->running, true);
+	while (more) {
+		for (int i = 0; i < HOUSEKEEPING_TURNS; i++)
+			turn(s);
+		more = housekeeping(s);
+	}
+	// The last, partial interval.
+	if (s->interval_ns > 0)
+		paths_interval(s->paths, &s->tel_links, s->now_ns);
+	tel_publish(&s->tel_packets);
+	tel_publish(&s->tel_links);
+	tel_publish(&s->tel_events);
+	atomic_store(&s->done, true);
+}
+
+struct path_count switch_inside(const struct switch_live *s) {
+	struct path_count in = {0};
+
+	for (uint32_t i = 0; i < s->ports; i++) {
+		const struct switch_port *p = &s->port[i];
+
+		for (uint32_t k = 0; k < p->outs; k++)
+			count(&in, port_pkt(p->out[k])->size_bytes);
+		if (p->path == NULL)
+			continue;
+		struct backlog b = path_backlog(p->path);
+		in.pkts += b.pkts;
+		in.bytes += b.bytes;
+	}
+	return in;
+}
+
+bool switch_balanced(const struct switch_live *s) {
+	struct path_count inside = switch_inside(s);
+	uint64_t pkts_in = s->copies, bytes_in = s->copied_bytes;
+	uint64_t pkts_out = inside.pkts, bytes_out = inside.bytes;
+
+	for (uint32_t i = 0; i < s->ports; i++) {
+		pkts_in += s->port[i].rx.pkts;
+		bytes_in += s->port[i].rx.bytes;
+		pkts_out += s->port[i].tx.pkts;
+		bytes_out += s->port[i].tx.bytes;
+		if (s->port[i].path != NULL && !path_balanced(s->port[i].path))
+			return false;
+	}
+	for (uint32_t r = 0; r < DROP_REASONS; r++) {
+		pkts_out += s->drop[r].pkts;
+		bytes_out += s->drop[r].bytes;
+		for (uint32_t i = 0; i < s->paths->count; i++) {
+			pkts_out += s->paths->path[i].drop[r].pkts;
+			bytes_out += s->paths->path[i].drop[r].bytes;
+		}
+	}
+	return pkts_in == pkts_out && bytes_in == bytes_out;
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The live switch's data path: one lcore, one struct, one turn after another.
+//
+// A turn reads the clock once, receives, relays, moves packets through the paths and transmits
+// what is due. Each departure is compared with its theoretical time: the emulation error.
+//
+// Every packet is accounted for: received + copied (floods) == transmitted + dropped + inside.
+#pragma once
+#include "base_dpdk.h"
+
+#include "clock_dpdk.h"
+#include "fabric.h"
+#include "hist.h"
+#include "path.h"
+#include "plan.h"
+#include "port_dpdk.h"
+#include "schedule.h"
+#include "telemetry.h"
+
+#include <stdatomic.h>
+
+#define SWITCH_OUT_MAX 512 // due packets that wait for their port
+#define SWITCH_LINKS_MAX 64
+
+// Sums for the line that fits lateness over time best, one point per burst.
+struct switch_trend {
+	uint64_t first_due_ns;
+	double n, x, y, xx, xy; // x: seconds since the first; y: ns late
+};
+
+// One port, with the path that leads out of it.
+struct switch_port {
+	struct port port;
+	struct path *path; // NULL: straight out
+	uint64_t share; // packets the path may hold
+	uint64_t inside; // and holds
+	struct rte_mbuf *out[SWITCH_OUT_MAX];
+	uint32_t outs;
+	uint64_t refused_ns; // since when the port has taken nothing; NEVER_NS: it takes
+	bool up; // as the fabric knows it
+	struct path_count rx, tx;
+	uint64_t tx_dropped;
+	// How late packets left, since the warm-up, and whether that grows: its trend is the rate error.
+	struct hist late;
+	struct switch_trend trend;
+};
+
+// What the control thread may ask the lcore for; answered between bursts.
+enum switch_request { SWITCH_SNAPSHOT, SWITCH_SET, SWITCH_MEASURE };
+
+struct switch_snapshot {
+	uint64_t now_ns;
+	struct path_count rx[LIVE_PORTS_MAX], tx[LIVE_PORTS_MAX];
+	uint64_t tx_dropped[LIVE_PORTS_MAX];
+	struct path_count in[PATHS_MAX], out[PATHS_MAX], drop[PATHS_MAX][DROP_REASONS];
+	uint64_t inside[PATHS_MAX];
+	uint32_t links;
+	struct {
+		uint32_t path;
+		char name[48];
+		uint64_t rate_bps, queue_pkts, queue_bytes, out_pkts, out_bytes, drops, marks;
+		double wire_bits, capacity_bits;
+	} link[SWITCH_LINKS_MAX];
+	uint64_t turns, busy_ns, pool_free;
+};
+
+// Single-slot mailbox: the control side fills it and sets `posted`, the lcore answers and clears it.
+struct switch_mailbox {
+	_Atomic bool posted;
+	enum switch_request request;
+	struct path *path; // SWITCH_SET
+	char key[64], value[64];
+	int rc;
+	struct err err;
+	double before, after;
+	struct switch_snapshot snapshot;
+};
+
+struct switch_live {
+	// Set up before the loop.
+	const struct plan *plan;
+	struct paths *paths;
+	struct schedule *schedule;
+	struct rte_mempool *pool;
+	struct clock clock;
+	struct fabric fabric;
+	uint32_t burst;
+	uint64_t duration_ns, warmup_ns, interval_ns, patience_ns;
+	struct tel tel_packets, tel_links, tel_events;
+
+	// The loop's own.
+	struct switch_port port[LIVE_PORTS_MAX];
+	uint32_t ports;
+	uint64_t now_ns;
+	uint64_t schedule_ns; // next change; NEVER_NS: none, or not yet started
+	uint64_t start_ns; // duration and warm-up count from here; NEVER_NS: no traffic yet
+	uint64_t measure_ns; // end of the warm-up; NEVER_NS once it is over
+	uint64_t measured_ns; // when it was over
+	uint64_t interval_next_ns;
+	uint64_t turns, busy_ns;
+	bool busy;
+	uint64_t published; // records of the packets stream
+	uint64_t copies, copied_bytes;
+	struct path_count drop[DROP_REASONS]; // by the switch itself, not by paths
+	bool ended; // the duration is over
+
+	// Shared with the control thread.
+	struct switch_mailbox mailbox;
+	_Atomic bool stop, running, done;
+};
+
+// The lcore's life: until `stop`, run_stop, or the duration is over.
+void switch_loop(struct switch_live *s);
+// Packets in all paths and waiting for ports.
+struct path_count switch_inside(const struct switch_live *s);
+bool switch_balanced(const struct switch_live *s);

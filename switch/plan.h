@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The live switch's config, `live.switch`, and what follows from it: which port sends through
+// which path, how many packet buffers that takes, which flow belongs to which group. Pure.
+//
+// Buffers. A path holds at most what its queues may hold and what is under way in its delays:
+//
+//	queue:  min(limit in packets, limit in bytes / smallest packet)
+//	delay:  packet rate x longest delay,  packet rate = rate / (smallest packet + overhead)
+//
+// The rate is that of the link before the delay. Where there is none, the rate of the fastest link
+// of the run: a path without a link carries the ACKs of one with. The smallest packet is a mean
+// over the packets inside, `min_packet`, 512 B by default: a third of a full frame, so that a path
+// takes three ACKs per full frame in the other direction, and small enough that a mix of sizes
+// fits. For 64 B at line rate say so: buffers then are 8 times as many.
+//
+// Each path has its share of the pool to itself. Beyond it packets are dropped as no_mbuf, counted
+// apart from the queue's drops, so that one path cannot starve another.
+#pragma once
+#include "live.h"
+#include "path.h"
+
+#define PLAN_STATIC_MAX 256
+#define PLAN_GROUPS_MAX 64
+#define PLAN_FLOWS_MAX (UINT32_C(1) << 24)
+
+enum plan_start { PLAN_START_NOW, PLAN_START_TRAFFIC };
+
+struct plan_port {
+	char name[PARAM_TEXT_SIZE];
+	char path_name[PARAM_TEXT_SIZE];
+	uint64_t min_packet; // bytes, FCS included
+	struct live_dev dev;
+	struct path *path; // what leaves here goes through it; NULL: straight out
+	uint64_t share; // packets the path may hold
+};
+
+struct plan_static {
+	struct wire_mac mac;
+	uint32_t port;
+};
+
+struct plan {
+	struct live_process process;
+	int start; // enum plan_start
+	struct plan_port port[LIVE_PORTS_MAX];
+	uint32_t ports;
+	struct plan_static fixed[PLAN_STATIC_MAX];
+	uint32_t fixed_count;
+	// Flows of weir-sender: which group each belongs to.
+	uint32_t flow_base_ip; // of the first sending port
+	uint32_t flows;
+	uint16_t *group_of; // per flow
+	uint64_t group_base_rtt_ns[PLAN_GROUPS_MAX];
+	uint32_t groups;
+};
+
+// Reads the number and base RTT of each flow group, and the sender's address.
+int plan_flows(struct plan *p, struct config *c, struct err *err);
+// Reads live.switch. `ps` must be initialised; ports point into it.
+int plan_ports(struct plan *p, struct config *c, struct paths *ps, struct err *err);
+void plan_free(struct plan *p);
+// The sum as a user reads it: "forward 73k packets, reverse 24k packets, ports 3k packets".
+void plan_text(const struct plan *p, uint64_t port_buffers, char *text, size_t size);

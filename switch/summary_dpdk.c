@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a live run of the switch reports: the ledger, the links, and how exact it was.
+#include "live_dpdk.h"
+
+#include <math.h>
+#include <rte_ethdev.h>
+
+static void write_drops(const struct path_count *drop, struct json *j) {
+	json_object(j, "drops");
+	for (uint32_t r = DROP_NONE + 1; r < DROP_REASONS; r++) {
+		if (drop[r].pkts > 0)
+			json_u64(j, drop_reason_name((enum drop_reason)r), drop[r].pkts);
+	}
+	json_close(j, '}');
+}
+
+static void write_ledger(struct switch_app *app, struct json *j, bool balanced) {
+	const struct switch_live *s = &app->live;
+	struct path_count sum[DROP_REASONS], rx = {0}, tx = {0};
+
+	for (uint32_t i = 0; i < s->ports; i++) {
+		rx.pkts += s->port[i].rx.pkts;
+		tx.pkts += s->port[i].tx.pkts;
+	}
+	for (uint32_t r = 0; r < DROP_REASONS; r++) {
+		sum[r] = s->drop[r];
+		for (uint32_t i = 0; i < app->paths.count; i++)
+			sum[r].pkts += app->paths.path[i].drop[r].pkts;
+	}
+	json_object(j, "ledger");
+	json_bool(j, "balanced", balanced);
+	json_u64(j, "received", rx.pkts);
+	json_u64(j, "copied", s->copies);
+	json_u64(j, "transmitted", tx.pkts);
+	json_u64(j, "inside", switch_inside(s).pkts);
+	write_drops(sum, j);
+	paths_ledger(&app->paths, j);
+	json_close(j, '}');
+}
+
+// How fast lateness grows, in ns per second = 1e-9: packets that leave later and later leave at a
+// lower rate. Too few packets say nothing about it.
+static double rate_error_ppm(const struct switch_port *p) {
+	const struct switch_trend *t = &p->trend;
+	double spread = t->n * t->xx - t->x * t->x;
+
+	if (p->late.total < 1000 || spread <= 0)
+		return 0;
+	return -(t->n * t->xy - t->x * t->y) / spread * 1e-3;
+}
+
+// How late packets left, and how far their rate is from what it should be.
+static void write_emulation(const struct switch_app *app, struct json *j) {
+	const struct switch_live *s = &app->live;
+	double drift_ppm = clock_drift_ppm(&s->clock), worst_ppm = 0;
+	static struct hist all;
+
+	hist_reset(&all);
+	for (uint32_t i = 0; i < s->ports; i++) {
+		const struct switch_port *p = &s->port[i];
+		double ppm = rate_error_ppm(p);
+
+		for (uint32_t b = 0; b < HIST_BUCKETS; b++)
+			all.count[b] += p->late.count[b];
+		all.total += p->late.total;
+		all.sum += p->late.sum;
+		all.max = p->late.max > all.max ? p->late.max : all.max;
+		worst_ppm = fabs(ppm) > fabs(worst_ppm) ? ppm : worst_ppm;
+	}
+	json_object(j, "emulation");
+	json_u64(j, "packets", all.total);
+	json_u64(j, "delay_error_p50_ns", hist_quantile(&all, 0.5));
+	json_u64(j, "delay_error_p99_ns", hist_quantile(&all, 0.99));
+	json_u64(j, "delay_error_p999_ns", hist_quantile(&all, 0.999));
+	json_u64(j, "delay_error_max_ns", all.max);
+	// The theoretical departures keep the rate to 1e-10 (link.c); what is left is when packets
+	// really left, and the clock they were timed with.
+	json_f64(j, "rate_error_ppm", worst_ppm + drift_ppm);
+	json_f64(j, "clock_drift_ppm", drift_ppm);
+	json_close(j, '}');
+}
+
+static void write_ports(const struct switch_app *app, struct json *j) {
+	const struct switch_live *s = &app->live;
+	char mac[18];
+
+	json_array(j, "ports");
+	for (uint32_t i = 0; i < s->ports; i++) {
+		const struct switch_port *p = &s->port[i];
+		struct rte_eth_stats stats = {0};
+
+		rte_eth_stats_get(p->port.id, &stats);
+		live_mac_text(&p->port.mac, mac);
+		json_object(j, NULL);
+		json_text(j, "name", p->port.name);
+		json_text(j, "dev", p->port.dev.text);
+		json_text(j, "mac", mac);
+		json_text(j, "path", p->path != NULL ? p->path->name : "");
+		json_bool(j, "up", p->up);
+		json_u64(j, "rx_pkts", p->rx.pkts);
+		json_u64(j, "rx_bytes", p->rx.bytes);
+		json_u64(j, "tx_pkts", p->tx.pkts);
+		json_u64(j, "tx_bytes", p->tx.bytes);
+		json_u64(j, "tx_dropped", p->tx_dropped);
+		// The driver's own: not received for want of room, taken but not sent.
+		json_u64(j, "driver_missed", stats.imissed);
+		json_u64(j, "driver_no_mbuf", stats.rx_nombuf);
+		json_u64(j, "driver_tx_errors", stats.oerrors);
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+}
+
+static void write_stream(struct json *j, const char *name, const struct tel *t) {
+	if (t->head == 0)
+		return;
+	json_object(j, name);
+	json_u64(j, "records", t->head - t->lost);
+	json_u64(j, "lost", t->lost);
+	json_close(j, '}');
+}
+
+static void write_machine(const struct switch_app *app, struct json *j) {
+	const struct switch_live *s = &app->live;
+
+	json_object(j, "lcore");
+	json_u64(j, "cpu", app->plan.process.lcore);
+	json_u64(j, "turns", s->turns);
+	json_f64(j, "busy", app->wall_s > 0 ? (double)s->busy_ns / 1e9 / app->wall_s : 0);
+	json_u64(j, "tsc_hz", s->clock.tsc_hz);
+	json_close(j, '}');
+	json_object(j, "pool");
+	json_u64(j, "buffers", app->buffers);
+	json_u64(j, "bytes", app->eal.memory_bytes);
+	json_bool(j, "hugepages", app->eal.hugepages);
+	for (uint32_t i = 0; i < s->ports; i++) {
+		if (s->port[i].path != NULL)
+			json_u64(j, s->port[i].path->name, s->port[i].share);
+	}
+	json_close(j, '}');
+	json_object(j, "telemetry");
+	json_u64(j, "level", app->run.telemetry_level);
+	write_stream(j, "packets", &s->tel_packets);
+	write_stream(j, "links", &s->tel_links);
+	write_stream(j, "events", &s->tel_events);
+	json_close(j, '}');
+	json_text(j, "eal", app->eal.args);
+}
+
+bool switch_app_summary(struct switch_app *app, FILE *out, const char *verdict) {
+	const struct switch_live *s = &app->live;
+	bool balanced = switch_balanced(s);
+	uint64_t start_ns = s->start_ns == NEVER_NS ? s->now_ns : s->start_ns;
+	struct json j;
+
+	json_begin(&j, out);
+	json_text(&j, "program", app->opt->program);
+	json_text(&j, "version", run_version());
+	json_text(&j, "title", app->run.title);
+	json_u64(&j, "seed", app->run.seed);
+	json_f64(&j, "virtual_s", (double)(s->now_ns - start_ns) / 1e9);
+	json_f64(&j, "start_s", (double)start_ns / 1e9);
+	json_f64(&j, "measured_from_s", (double)s->measured_ns / 1e9);
+	json_f64(&j, "wall_s", app->wall_s);
+	json_text(&j, "verdict", verdict);
+	write_ledger(app, &j, balanced);
+	paths_summary(&app->paths, &j, s->now_ns);
+	write_emulation(app, &j);
+	write_ports(app, &j);
+	write_machine(app, &j);
+	json_end(&j);
+	return balanced;
+}
