@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The wire codecs in C (through tests/tools/wire_dump.c) against scapy."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from scapy.layers.inet import ICMP, IP, TCP, UDP
+from scapy.layers.l2 import ARP, Ether
+from scapy.packet import Packet, Raw
+
+ROOT = Path(__file__).resolve().parents[2]
+DUMP = Path(os.environ.get("WEIR_BUILD", ROOT / "build")) / "tests/tools/wire_dump"
+MAC_A, MAC_B = "02:00:00:00:00:01", "02:00:00:00:00:02"
+OK, TRUNCATED, BAD_HEADER, BAD_CHECKSUM = range(4)
+OPT_TS, OPT_MSS, OPT_WSCALE, OPT_SACK_OK = 1, 2, 4, 8
+SYN = 2
+
+pytestmark = pytest.mark.skipif(not DUMP.exists(), reason=f"{DUMP} is not built")
+
+Ask = Callable[..., dict[str, Any]]
+u8, u16, u32 = (st.integers(0, 2**bits - 1) for bits in (8, 16, 32))
+
+
+@pytest.fixture(scope="module")
+def ask() -> Iterator[Ask]:
+    """Sends one command to wire_dump: its answer."""
+    with subprocess.Popen(
+        [DUMP], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+    ) as dump:
+        assert dump.stdin is not None
+        assert dump.stdout is not None
+        to, answers = dump.stdin, dump.stdout
+
+        def command(*words: object) -> dict[str, Any]:
+            to.write(" ".join(w.hex() if isinstance(w, bytes) else str(w) for w in words) + "\n")
+            answer: dict[str, Any] = json.loads(answers.readline())
+            return answer
+
+        yield command
+        to.close()
+        assert dump.wait(10) == 0
+
+
+@st.composite
+def segments(draw: st.DrawFn) -> dict[str, Any]:
+    """A segment that can be on the wire: SYN options on a SYN, SACK blocks as room allows."""
+    flags = draw(u8)
+    options = draw(st.integers(0, 15)) & (15 if flags & SYN else OPT_TS)
+    used = 12 if options & OPT_TS else 4 if options & OPT_SACK_OK else 0
+    used += 4 * bool(options & OPT_MSS) + 4 * bool(options & OPT_WSCALE)
+    blocks = draw(st.integers(0, (40 - used - 4) // 8))
+    return {
+        "src_ip": draw(u32),
+        "dst_ip": draw(u32),
+        "src_port": draw(u16),
+        "dst_port": draw(u16),
+        "seq": draw(u32),
+        "ack": draw(u32),
+        "tsval": draw(u32) if options & OPT_TS else 0,
+        "tsecr": draw(u32) if options & OPT_TS else 0,
+        "len": draw(st.integers(0, 9000)),
+        "window": draw(u16),
+        "flags": flags,
+        "options": options,
+        "wscale": draw(st.integers(0, 14)) if options & OPT_WSCALE else 0,
+        "mss": draw(u16) if options & OPT_MSS else 0,
+        "sack": draw(st.lists(u32, min_size=2 * blocks, max_size=2 * blocks)),
+    }
+
+
+def to_scapy_options(s: dict[str, Any]) -> list[tuple[str, Any]]:
+    """The options in the order Linux writes them."""
+    nop = ("NOP", None)
+    options: list[tuple[str, Any]] = []
+    if s["options"] & OPT_MSS:
+        options += [("MSS", s["mss"])]
+    if s["options"] & OPT_TS:
+        options += [("SAckOK", b"")] if s["options"] & OPT_SACK_OK else [nop, nop]
+        options += [("Timestamp", (s["tsval"], s["tsecr"]))]
+    elif s["options"] & OPT_SACK_OK:
+        options += [nop, nop, ("SAckOK", b"")]
+    if s["options"] & OPT_WSCALE:
+        options += [nop, ("WScale", s["wscale"])]
+    if s["sack"]:
+        options += [nop, nop, ("SAck", tuple(s["sack"]))]
+    return options
+
+
+def to_scapy(s: dict[str, Any], ecn: int, ip_id: int, payload: bytes) -> Packet:
+    return (
+        Ether(src=MAC_A, dst=MAC_B)
+        / IP(
+            src=str(IPv4Address(s["src_ip"])),
+            dst=str(IPv4Address(s["dst_ip"])),
+            tos=ecn,
+            id=ip_id,
+            flags="DF",
+            ttl=64,
+            proto=6,
+        )
+        / TCP(
+            sport=s["src_port"],
+            dport=s["dst_port"],
+            seq=s["seq"],
+            ack=s["ack"],
+            window=s["window"],
+            flags=s["flags"],
+            options=to_scapy_options(s),
+        )
+        / Raw(payload)
+    )
+
+
+def numbers(s: dict[str, Any]) -> list[int]:
+    """A segment as `write` wants it."""
+    plain = [v for k, v in s.items() if k != "sack"]
+    return [*plain, len(s["sack"]) // 2, *s["sack"]]
+
+
+@settings(max_examples=300, deadline=None)
+@given(segments(), st.integers(0, 3), u16)
+def test_we_write_what_scapy_writes(ask: Ask, s: dict[str, Any], ecn: int, ip_id: int) -> None:
+    ours = bytes.fromhex(ask("write", ecn, ip_id, *numbers(s))["frame"])
+    assert ours == bytes(to_scapy(s, ecn, ip_id, bytes(s["len"]))).ljust(60, b"\0")
+
+
+@settings(max_examples=300, deadline=None)
+@given(segments(), st.integers(0, 3), u16)
+def test_scapy_reads_what_we_write(ask: Ask, s: dict[str, Any], ecn: int, ip_id: int) -> None:
+    frame = Ether(bytes.fromhex(ask("write", ecn, ip_id, *numbers(s))["frame"]))
+    ip, tcp = frame[IP], frame[TCP]
+    assert (frame.src, frame.dst, frame.type) == (MAC_A, MAC_B, 0x0800)
+    assert (int(IPv4Address(ip.src)), int(IPv4Address(ip.dst))) == (s["src_ip"], s["dst_ip"])
+    assert (ip.tos, ip.id, ip.flags, ip.ttl, ip.proto) == (ecn, ip_id, "DF", 64, 6)
+    assert (tcp.sport, tcp.dport, tcp.seq, tcp.ack) == (
+        s["src_port"],
+        s["dst_port"],
+        s["seq"],
+        s["ack"],
+    )
+    assert (tcp.window, int(tcp.flags), tcp.urgptr) == (s["window"], s["flags"], 0)
+    assert tcp.options == to_scapy_options(s)
+    assert ip.len - 4 * ip.ihl - 4 * tcp.dataofs == s["len"]
+    checksums = ip.chksum, tcp.chksum
+    del ip.chksum, tcp.chksum
+    again = Ether(bytes(frame))
+    assert (again[IP].chksum, again[TCP].chksum) == checksums
+
+
+@settings(max_examples=300, deadline=None)
+@given(segments(), st.integers(0, 3), u16, st.binary(max_size=200))
+@example(
+    # Odd payload whose last byte alone decides the checksum.
+    dict.fromkeys(("src_ip", "dst_ip", "src_port", "dst_port", "seq", "ack"), 0)
+    | dict.fromkeys(("tsval", "tsecr", "window", "flags", "options", "wscale", "mss"), 0)
+    | {"len": 0, "sack": []},
+    0,
+    0,
+    b"\xff",
+)
+def test_we_read_what_scapy_writes(
+    ask: Ask, s: dict[str, Any], ecn: int, ip_id: int, payload: bytes
+) -> None:
+    frame = bytes(to_scapy(s, ecn, ip_id, payload))
+    got = ask("parse", frame)
+    assert (got["status"], got["tcp"]) == (OK, OK)
+    assert (got["ecn"], got["ip_len"], got["fragment"]) == (ecn, len(frame) - 14, 0)
+    want = s | {"len": len(payload)}
+    assert {k: got[k] for k in want} == want
+
+
+@settings(max_examples=200, deadline=None)
+@given(segments(), st.integers(0, 2**16), st.integers(0, 7))
+def test_one_wrong_bit_does_not_pass(ask: Ask, s: dict[str, Any], at: int, bit: int) -> None:
+    frame = bytearray(bytes(to_scapy(s, 0, 0, b"weir")))
+    at = 14 + at % (len(frame) - 14)
+    frame[at] ^= 1 << bit
+    got = ask("parse", bytes(frame))
+    assert got["tcp"] != OK
+
+
+@settings(max_examples=100, deadline=None)
+@given(u8, st.integers(0, 3), u16)
+def test_set_ecn_leaves_a_good_checksum(ask: Ask, tos: int, ecn: int, ip_id: int) -> None:
+    frame = Ether(src=MAC_A, dst=MAC_B) / IP(src="10.0.0.1", dst="10.0.0.2", tos=tos, id=ip_id)
+    after = bytes.fromhex(ask("ecn", bytes(frame / TCP()), ecn)["frame"])
+    frame[IP].tos = tos & ~3 | ecn
+    assert after == bytes(frame / TCP())
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.booleans(), u32, u32)
+def test_arp_agrees(ask: Ask, request: bool, sender: int, target: int) -> None:
+    theirs = Ether(src=MAC_A, dst="ff:ff:ff:ff:ff:ff" if request else MAC_B) / ARP(
+        op=1 if request else 2,
+        hwsrc=MAC_A,
+        psrc=str(IPv4Address(sender)),
+        hwdst="00:00:00:00:00:00" if request else MAC_B,
+        pdst=str(IPv4Address(target)),
+    )
+    ours = bytes.fromhex(ask("write_arp", int(request), sender, target)["frame"])
+    assert ours == bytes(theirs).ljust(60, b"\0")
+    assert ask("arp", bytes(theirs)) == {
+        "status": OK,
+        "request": int(request),
+        "sender_ip": sender,
+        "target_ip": target,
+        "sender_mac": MAC_A,
+    }
+
+
+@settings(max_examples=100, deadline=None)
+@given(u16, u16, st.binary(max_size=100))
+@example(0, 0, b"")  # the reply is all zero
+def test_echo_reply_agrees(ask: Ask, ident: int, number: int, payload: bytes) -> None:
+    request = (
+        Ether(src=MAC_A, dst=MAC_B)
+        / IP(src="10.0.0.1", dst="10.0.0.2", id=7)
+        / ICMP(id=ident, seq=number)
+        / Raw(payload)
+    )
+    reply = (
+        Ether(src=MAC_B, dst=MAC_A)
+        / IP(src="10.0.0.2", dst="10.0.0.1", id=7)
+        / ICMP(type=0, id=ident, seq=number)
+        / Raw(payload)
+    )
+    assert bytes.fromhex(ask("echo", bytes(request))["reply"]) == bytes(reply)
+    assert ask("echo", bytes(reply))["reply"] is None
+
+
+def test_other_traffic_is_told_apart(ask: Ask) -> None:
+    ip = Ether(src=MAC_A, dst=MAC_B) / IP(src="10.0.0.1", dst="10.0.0.2")
+    udp = ask("parse", bytes(ip / UDP(sport=53, dport=5353) / Raw(b"x")))
+    assert (udp["status"], udp["proto"], udp["src_port"], udp["dst_port"]) == (OK, 17, 53, 5353)
+    assert udp["tcp"] == BAD_HEADER
+    arp = ask("parse", bytes(Ether(src=MAC_A, dst=MAC_B) / ARP()))
+    assert (arp["status"], arp["ethertype"], arp["proto"]) == (OK, 0x0806, 0)
+    assert ask("parse", bytes(ip / TCP())[:-1])["status"] == TRUNCATED
+    assert ask("parse", b"")["status"] == TRUNCATED
