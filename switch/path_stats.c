@@ -63,6 +63,7 @@ struct path_capacity path_capacity(const struct path *p, uint32_t frame_bytes) {
 }
 
 double path_utilisation(struct path *p, uint64_t now_ns) {
+	path_serve(p, now_ns);
 	for (uint32_t i = 0; i < p->stages; i++) {
 		if (p->stage[i].ops == &stage_link) {
 			struct link_totals to = link_totals(p->stage[i].state, now_ns);

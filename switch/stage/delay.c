@@ -41,6 +41,7 @@ struct delay {
 	uint64_t pkts;
 	uint64_t bytes;
 	uint64_t late_threshold;
+	struct pkt_list out; // departed while the line was full, not yet taken
 	struct head *heap; // binary, smallest first
 	struct line *line; // one per class, then one per class for late packets
 	const struct stage_env *env;
@@ -123,37 +124,8 @@ static void heap_rise(struct head *heap, uint32_t i, struct head h) {
 	heap[i] = h;
 }
 
-static void delay_push(void *self, struct pkt *p, uint64_t now_ns, struct pkt_list *drops) {
-	struct delay *d = self;
-	struct line *line = &d->line[p->delay_class < d->classes ? p->delay_class : 0];
-
-	if (d->late_threshold > 0 && rng_below(&d->rng, d->late_threshold))
-		line += d->classes;
-	if (d->pkts >= d->env->max_pkts) {
-		pkt_drop(drops, p, DROP_DELAY_FULL);
-		return;
-	}
-	p->next = NULL;
-	p->release_ns = time_max(line->last_ns, p->arrival_ns + line->delay_ns);
-	line->last_ns = p->release_ns;
-	d->pkts++;
-	d->bytes += p->size_bytes;
-	if (line->head != NULL) {
-		line->tail->next = p;
-		line->tail = p;
-		return;
-	}
-	line->head = p;
-	line->tail = p;
-	heap_rise(d->heap, d->heads++, (struct head){p->release_ns, line});
-}
-
-static struct pkt *delay_pop(void *self, uint64_t now_ns, struct pkt_list *drops) {
-	struct delay *d = self;
-
-	if (d->heads == 0 || d->heap[0].release_ns > now_ns)
-		return NULL;
-
+// Takes the packet that leaves first off its line.
+static inline struct pkt *delay_release(struct delay *d) {
 	struct line *line = d->heap[0].line;
 	struct pkt *p = line->head;
 
@@ -177,16 +149,61 @@ static struct pkt *delay_pop(void *self, uint64_t now_ns, struct pkt_list *drops
 	return p;
 }
 
+// Is there no room for a packet that comes at t_ns? What has left by then does not count, even if
+// nobody has taken it yet.
+__attribute__((noinline)) static bool delay_full(struct delay *d, uint64_t t_ns) {
+	while (d->heads > 0 && d->heap[0].release_ns <= t_ns)
+		pkt_list_push(&d->out, delay_release(d));
+	return d->pkts >= d->env->max_pkts;
+}
+
+static void delay_push(void *self, struct pkt *p, uint64_t now_ns, struct pkt_list *drops) {
+	struct delay *d = self;
+	struct line *line = &d->line[p->delay_class < d->classes ? p->delay_class : 0];
+
+	if (d->late_threshold > 0 && rng_below(&d->rng, d->late_threshold))
+		line += d->classes;
+	if (__builtin_expect(d->pkts >= d->env->max_pkts, 0) && delay_full(d, p->arrival_ns)) {
+		pkt_drop(drops, p, DROP_DELAY_FULL);
+		return;
+	}
+	p->next = NULL;
+	p->release_ns = time_max(line->last_ns, p->arrival_ns + line->delay_ns);
+	line->last_ns = p->release_ns;
+	d->pkts++;
+	d->bytes += p->size_bytes;
+	if (line->head != NULL) {
+		line->tail->next = p;
+		line->tail = p;
+		return;
+	}
+	line->head = p;
+	line->tail = p;
+	heap_rise(d->heap, d->heads++, (struct head){p->release_ns, line});
+}
+
+static struct pkt *delay_pop(void *self, uint64_t now_ns, struct pkt_list *drops) {
+	struct delay *d = self;
+
+	if (__builtin_expect(d->out.head != NULL, 0))
+		return d->out.head->arrival_ns <= now_ns ? pkt_list_pop(&d->out) : NULL;
+	if (d->heads == 0 || d->heap[0].release_ns > now_ns)
+		return NULL;
+	return delay_release(d);
+}
+
 static uint64_t delay_next_ns(const void *self) {
 	const struct delay *d = self;
 
+	if (d->out.head != NULL)
+		return d->out.head->arrival_ns;
 	return d->heads == 0 ? NEVER_NS : d->heap[0].release_ns;
 }
 
 static struct backlog delay_backlog(const void *self) {
 	const struct delay *d = self;
 
-	return (struct backlog){.pkts = d->pkts, .bytes = d->bytes};
+	return (struct backlog){.pkts = d->pkts + d->out.count, .bytes = d->bytes + d->out.bytes};
 }
 
 // Known as soon as the parameters are read: extra delays only add to it.

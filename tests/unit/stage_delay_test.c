@@ -175,6 +175,27 @@ START_TEST(a_full_line_drops_with_a_reason_of_its_own) {
 }
 END_TEST
 
+START_TEST(what_has_left_makes_room_though_nobody_took_it) {
+	struct stage_bench b = {.env = {.max_pkts = 3}};
+	struct pkt *pkts = pkts_new(7, 100);
+
+	ck_assert_int_eq(stage_open(&b, "{delay: {delay: 10ns}}"), 0);
+	for (uint32_t i = 0; i < 6; i++)
+		stage_put(&b, &pkts[i], i * 4); // 0, 4, 8 | 12 (0 left at 10), 16, 20
+	ck_assert_uint_eq(b.drops.count, 0);
+	stage_put(&b, &pkts[6], 20); // 12, 16 and 20 are inside
+	ck_assert_uint_eq(b.drops.count, 1);
+	ck_assert_uint_eq(b.ops->next_ns(b.st), 10);
+	ck_assert_ptr_null(stage_take(&b, 9));
+	for (uint32_t i = 0; i < 6; i++) {
+		ck_assert_ptr_eq(stage_take(&b, 1000), &pkts[i]);
+		ck_assert_uint_eq(pkts[i].arrival_ns, i * 4 + 10);
+	}
+	stage_close(&b);
+	free(pkts);
+}
+END_TEST
+
 START_TEST(no_delay_passes_packets_in_no_time) {
 	struct stage_bench b = {0};
 	struct pkt *pkts = pkts_new(2, 100);
@@ -193,4 +214,4 @@ END_TEST
 TEST_MAIN(departure_is_arrival_plus_delay_to_the_nanosecond, classes_have_their_own_extra_delay,
 	many_classes_leave_in_the_order_of_a_sorted_list, late_packets_are_overtaken,
 	a_lower_delay_does_not_reorder, a_full_line_drops_with_a_reason_of_its_own,
-	no_delay_passes_packets_in_no_time)
+	what_has_left_makes_room_though_nobody_took_it, no_delay_passes_packets_in_no_time)

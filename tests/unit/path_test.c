@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "switch_test.h"
+
+#include <math.h>
+
+struct world {
+	struct config *config;
+	struct paths *ps;
+	struct err err;
+};
+
+static int try_paths(struct world *w, const char *text, const struct paths_env *env) {
+	*w = (struct world){.ps = calloc(1, sizeof(*w->ps))};
+	w->config = config_parse("test.yaml", text, strlen(text), &w->err);
+	ck_assert_msg(w->config != NULL, "%s", w->err.msg);
+	return paths_init(w->ps, config_get(config_root(w->config), "paths"), env, &w->err);
+}
+
+static void close_paths(struct world *w) {
+	paths_fini(w->ps);
+	free(w->ps);
+	config_free(w->config);
+}
+
+static const struct paths_env env = {.run_seed = 1, .mtu_bytes = MTU};
+
+static struct world open_paths(const char *text) {
+	struct world w;
+
+	ck_assert_msg(try_paths(&w, text, &env) == 0, "%s", w.err.msg);
+	return w;
+}
+
+static void put(struct path *p, struct pkt *pkt, uint64_t arrival_ns) {
+	pkt->arrival_ns = arrival_ns;
+	path_push(p, pkt, arrival_ns);
+	NEED(path_balanced(p));
+}
+
+static struct pkt *take(struct path *p, uint64_t now_ns) {
+	struct pkt *pkt = path_pop(p, now_ns);
+
+	NEED(path_balanced(p));
+	NEED(pkt == NULL || pkt->arrival_ns <= now_ns);
+	return pkt;
+}
+
+START_TEST(config_makes_named_stages_and_a_base_rtt) {
+	struct world w = open_paths("paths:\n"
+				    "  forward:\n"
+				    "    - loss: {rate: 0%}\n"
+				    "    - link: {rate: 100Mbit, queue: {fifo: {limit: 1BDP}}}\n"
+				    "    - delay: {delay: 10ms}\n"
+				    "    - link: {rate: 200Mbit, queue: codel}\n"
+				    "  reverse:\n"
+				    "    - delay: {delay: 15ms}\n"
+				    "  aside:\n"
+				    "    - delay: {delay: 1s}\n");
+	struct path *p = paths_find(w.ps, "forward");
+
+	ck_assert_uint_eq(w.ps->count, 3);
+	ck_assert_uint_eq(w.ps->base_rtt_ns, 25 * MS);
+	ck_assert_str_eq(p->stage[1].name, "forward.link");
+	ck_assert_str_eq(p->stage[3].name, "forward.link2");
+	ck_assert_uint_eq(path_min_delay_ns(p), 10 * MS);
+	ck_assert_uint_eq(paths_links(w.ps), 2);
+	ck_assert_ptr_null(paths_find(w.ps, "nosuch"));
+	ck_assert_int_eq(config_unused(w.config, &w.err), 0);
+	close_paths(&w);
+}
+END_TEST
+
+START_TEST(packets_pass_at_exact_times) {
+	struct world w = open_paths("paths: {forward: [{loss: {rate: 0%}}, "
+				    "{link: {rate: 10Gbit}}, {delay: {delay: 10ms}}]}");
+	struct path *p = &w.ps->path[0];
+	struct pkt *pkts = pkts_new(3, 1518);
+
+	ck_assert_uint_eq(path_next_ns(p), NEVER_NS);
+	for (int i = 0; i < 3; i++)
+		put(p, &pkts[i], 1000);
+	ck_assert_uint_eq(pkts[2].id, 2);
+	// One event per packet: nothing need happen when the link is done at 2230.
+	ck_assert_uint_ge(path_next_ns(p), 2230);
+	ck_assert_uint_le(path_next_ns(p), 10 * MS + 2230);
+	ck_assert_ptr_null(take(p, 10 * MS + 2229));
+	ck_assert_uint_eq(path_next_ns(p), 10 * MS + 2230);
+	ck_assert_ptr_eq(take(p, 10 * MS + 2230), &pkts[0]);
+	ck_assert_ptr_null(take(p, 10 * MS + 2230));
+	ck_assert_ptr_null(take(p, 10 * MS + 2230)); // no time passes
+	ck_assert_ptr_eq(take(p, 900 * MS), &pkts[1]);
+	ck_assert_ptr_eq(take(p, 900 * MS), &pkts[2]);
+	ck_assert_uint_eq(pkts[1].arrival_ns, 10 * MS + 3460);
+	ck_assert_uint_eq(pkts[2].arrival_ns, 10 * MS + 4691);
+	ck_assert_uint_eq(path_next_ns(p), NEVER_NS);
+	ck_assert_uint_eq(p->in.pkts, 3);
+	ck_assert_uint_eq(p->out.bytes, 3 * 1518);
+	close_paths(&w);
+	free(pkts);
+}
+END_TEST
+
+START_TEST(arrivals_out_of_order_are_moved_up) {
+	struct world w = open_paths("paths: {forward: [{delay: {delay: 1ms}}]}");
+	struct path *p = &w.ps->path[0];
+	struct pkt *pkts = pkts_new(2, 100);
+
+	put(p, &pkts[0], 500);
+	put(p, &pkts[1], 400);
+	ck_assert_ptr_eq(take(p, 2 * MS), &pkts[0]);
+	ck_assert_ptr_eq(take(p, 2 * MS), &pkts[1]);
+	ck_assert_uint_eq(pkts[1].arrival_ns, MS + 500);
+	close_paths(&w);
+	free(pkts);
+}
+END_TEST
+
+// Everything in a path of many stages, under random load, conserved at each step; the history must
+// not depend on how often the path is served.
+#define LOAD 30000
+struct outcome {
+	uint32_t outs, drops;
+	uint64_t out_ns[LOAD];
+	uint32_t out_id[LOAD];
+	uint8_t drop_reason[LOAD];
+};
+
+static const char everything[] =
+	"paths: {forward: [{loss: {rate: 2%}},"
+	" {link: {rate: 2Gbit, queue: {fifo: {limit: 30kB}}}},"
+	" {delay: {delay: 40us, late: 5%, late_by: 7us}},"
+	" {link: {rate: 1.7Gbit, queue: {codel: {limit: 40pkt, target: 20us, interval: 200us}}}},"
+	" {loss: {rate: 1%}},"
+	" {delay: {delay: 10us}}],"
+	" reverse: [{delay: {delay: 5us}}]}";
+
+static void collect(struct path *p, uint64_t now_ns, struct outcome *o) {
+	for (struct pkt *pkt; (pkt = take(p, now_ns)) != NULL;) {
+		o->out_ns[o->outs] = pkt->arrival_ns;
+		o->out_id[o->outs++] = pkt->id;
+	}
+	for (struct pkt *pkt; (pkt = pkt_list_pop(&p->drops)) != NULL; o->drops++)
+		o->drop_reason[pkt->id] = pkt->drop_reason;
+}
+
+static void play(int polling, struct outcome *o) {
+	static const uint64_t group_rtt_ns[] = {0, 60 * US, 90 * US};
+	struct paths_env groups = env;
+	struct pkt *pkts = pkts_new(LOAD, 0);
+	struct rng rng, when;
+	struct world w;
+	uint64_t t = 0;
+
+	groups.group_base_rtt_ns = group_rtt_ns;
+	groups.groups = 3;
+	ck_assert_msg(try_paths(&w, everything, &groups) == 0, "%s", w.err.msg);
+	struct path *p = &w.ps->path[0];
+	memset(o, 0, sizeof(*o));
+	rng_init(&rng, 1, "load");
+	rng_init(&when, (uint64_t)polling, "polls");
+	for (uint32_t i = 0; i < LOAD; i++) {
+		uint64_t gap_ns = rng_u64(&rng) % 4 == 0 ? rng_u64(&rng) % 16000 : 0;
+
+		pkts[i].size_bytes = (uint16_t)(64 + rng_u64(&rng) % 1455);
+		pkts[i].delay_class = (uint16_t)(rng_u64(&rng) % 3);
+		if (polling == 0) { // as a runner of events does
+			for (uint64_t n; (n = path_next_ns(p)) <= t + gap_ns;)
+				collect(p, n, o);
+		} else if (polling == 1) { // as a loop that turns does
+			for (uint64_t k = t; k < t + gap_ns; k += 333)
+				collect(p, k, o);
+		} else if (polling == 2 && rng_u64(&when) % 50 == 0) {
+			collect(p, t + gap_ns, o);
+			path_serve(p, t + gap_ns);
+		}
+		t += gap_ns;
+		put(p, &pkts[i], t);
+	}
+	if (polling == 0) {
+		for (uint64_t n; (n = path_next_ns(p)) != NEVER_NS;)
+			collect(p, n, o);
+	}
+	collect(p, UINT64_C(1) << 50, o);
+	ck_assert_uint_eq(path_backlog(p).pkts, 0);
+	ck_assert_uint_eq(p->in.pkts, LOAD);
+	ck_assert_uint_eq(o->outs + o->drops, LOAD);
+	ck_assert_uint_gt(p->drop[DROP_LOSS].pkts, 500);
+	ck_assert_uint_gt(p->drop[DROP_QUEUE_FULL].pkts, 500);
+	ck_assert_uint_gt(p->drop[DROP_AQM].pkts, 5);
+	close_paths(&w);
+	free(pkts);
+}
+
+START_TEST(history_does_not_depend_on_polling) {
+	static struct outcome one, other;
+
+	play(0, &one);
+	for (uint32_t i = 1; i < one.outs; i++)
+		NEED(one.out_ns[i] >= one.out_ns[i - 1]);
+	for (int polling = 1; polling <= 3; polling++) {
+		play(polling, &other);
+		ck_assert_msg(memcmp(&one, &other, sizeof(one)) == 0, "polling %d", polling);
+	}
+}
+END_TEST
+
+START_TEST(groups_with_a_base_rtt_wait_longer_in_reverse) {
+	static const uint64_t rtt_ns[] = {0, 20 * MS, 50 * MS};
+	struct paths_env groups = env;
+	struct pkt *pkts = pkts_new(3, 100);
+	struct world w;
+
+	groups.group_base_rtt_ns = rtt_ns;
+	groups.groups = 3;
+	ck_assert_int_eq(try_paths(&w,
+				 "paths: {forward: [{delay: {delay: 10ms}}], "
+				 "reverse: [{delay: {delay: 2ms}}, {delay: {delay: 8ms}}]}",
+				 &groups),
+		0);
+	ck_assert_uint_eq(w.ps->class_extra_ns[1], 0);
+	ck_assert_uint_eq(w.ps->class_extra_ns[2], 30 * MS);
+	struct path *p = paths_find(w.ps, "reverse");
+	for (uint16_t i = 0; i < 3; i++) {
+		pkts[i].delay_class = i;
+		put(p, &pkts[i], 0);
+	}
+	while (take(p, 1000 * MS) != NULL)
+		;
+	ck_assert_uint_eq(pkts[0].arrival_ns, 10 * MS);
+	ck_assert_uint_eq(pkts[1].arrival_ns, 10 * MS);
+	ck_assert_uint_eq(pkts[2].arrival_ns, 40 * MS);
+	ck_assert_uint_eq(path_min_delay_ns(p), 10 * MS);
+	close_paths(&w);
+
+	// Less than the paths take; nothing to carry it.
+	static const uint64_t low_ns[] = {19 * MS, 0, 0};
+	groups.group_base_rtt_ns = low_ns;
+	ck_assert_int_lt(try_paths(&w,
+				 "paths: {forward: [{delay: {delay: 10ms}}], "
+				 "reverse: [{delay: {delay: 10ms}}]}",
+				 &groups),
+		0);
+	ck_assert_ptr_nonnull(strstr(w.err.msg, "group 0"));
+	close_paths(&w);
+	ck_assert_int_lt(try_paths(&w,
+				 "paths: {forward: [{link: {rate: 1Gbit, queue: {fifo: "
+				 "{limit: 9pkt}}}}]}",
+				 &groups),
+		0);
+	ck_assert_ptr_nonnull(strstr(w.err.msg, "delay stage"));
+	close_paths(&w);
+	free(pkts);
+}
+END_TEST
+
+START_TEST(live_parameters_change_at_their_time) {
+	struct world w = open_paths("paths: {forward: [{link: {rate: 8Gbit, queue: {fifo: "
+				    "{limit: 9pkt}}}}, {delay: {delay: 1ms}}]}");
+	struct path *p = &w.ps->path[0];
+	struct pkt *pkts = pkts_new(4, 980);
+	double before, after;
+
+	for (int i = 0; i < 4; i++)
+		put(p, &pkts[i], 0); // leave the link at 1000, 2000, ...
+	ck_assert_int_eq(path_set(p, "link.rate", "4Gbit", 1500, &before, &after, &w.err), 0);
+	ck_assert_double_eq(before, 8e9);
+	ck_assert_double_eq(after, 4e9);
+	ck_assert_int_eq(path_set(p, "delay.delay", "2ms", 4500, &before, &after, &w.err), 0);
+	ck_assert_double_eq(before, 1e6);
+	ck_assert_uint_eq(path_min_delay_ns(p), 2 * MS);
+	while (take(p, 1000 * MS) != NULL)
+		;
+	ck_assert_uint_eq(pkts[0].arrival_ns, MS + 1000);
+	ck_assert_uint_eq(pkts[1].arrival_ns, MS + 2000); // on the wire when the rate changed
+	ck_assert_uint_eq(pkts[2].arrival_ns, MS + 4000); // in the line when the delay changed
+	ck_assert_uint_eq(pkts[3].arrival_ns, 2 * MS + 6000);
+
+	static const struct {
+		const char *key, *value, *says;
+	} bad[] = {
+		{"link.rate", "10", "rate"},
+		{"link.rate", "2Tbit", "rate"},
+		{"link2.rate", "1Gbit", "no such stage"},
+		{"rate", "1Gbit", "no such stage"},
+		{"link.speed", "1Gbit", "no parameter 'speed'"},
+		{"link.overhead", "20B", "while running"},
+	};
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		ck_assert_int_lt(
+			path_set(p, bad[i].key, bad[i].value, 9000, &before, &after, &w.err), 0);
+		ck_assert_msg(strstr(w.err.msg, bad[i].says) != NULL, "%s", w.err.msg);
+	}
+	close_paths(&w);
+	free(pkts);
+}
+END_TEST
+
+START_TEST(bad_configs_say_where_and_why) {
+	static const struct {
+		const char *text, *says;
+	} cases[] = {
+		{"other: 1", "paths: must be a map"},
+		{"paths: [a]", "test.yaml:1:8: paths: must be a map"},
+		{"paths: {forward: {link: {rate: 1Gbit}}}", "must be a list"},
+		{"paths: {forward: []}", "must be a list"},
+		{"paths: {a.b: [{delay: {delay: 0}}]}", "'a.b' is not a name"},
+		{"paths: {forward: [{lnk: {rate: 1Gbit}}]}", "test.yaml:1:"},
+		{"paths: {forward: [{lnk: {rate: 1Gbit}}]}", "no stage 'lnk'"},
+		{"paths: {forward: [{delay: {delay: 20}}]}", "delay"},
+		{"paths:\n  forward:\n    - link: {rate: 1Gbit}\n", "test.yaml:3:"},
+		{"paths: {forward: [{link: {rate: 1Gbit}}]}", "forward.link: limit: a BDP"},
+		{"paths: {forward: [delay]}", "delay is required"},
+		{"paths: {forward: [{loss: {rate: 1%}}, {loss: {rate: 101%}}]}", "101%"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct world w;
+
+		ck_assert_msg(try_paths(&w, cases[i].text, &env) < 0, "%s", cases[i].text);
+		ck_assert_msg(strstr(w.err.msg, cases[i].says) != NULL, "%s: %s", cases[i].text,
+			w.err.msg);
+		close_paths(&w);
+	}
+}
+END_TEST
+
+// 1 us per packet; the reports of two links, one of them busy from 1000 to 5000.
+START_TEST(reports) {
+	struct world w =
+		open_paths("paths: {forward: [{link: {rate: 8Gbit, queue: {fifo: {limit: "
+			   "3pkt}}}}, {link: {rate: 80Gbit, queue: {fifo: {limit: 9pkt}}}}, "
+			   "{delay: {delay: 1ms}}]}");
+	struct path *p = &w.ps->path[0];
+	struct pkt *pkts = pkts_new(5, 980);
+	static struct tel_links record[2];
+	static struct tel_header header;
+	struct tel links = {.ring = &header,
+		.records = (uint8_t *)record,
+		.record_size = sizeof(record[0]),
+		.limit = 2,
+		.mask = 1};
+	char *text;
+	size_t len;
+
+	paths_measure(w.ps, 0);
+	for (int i = 0; i < 5; i++)
+		put(p, &pkts[i], 1000);
+	paths_interval(w.ps, &links, 3000);
+	ck_assert_uint_eq(links.written, 2);
+	ck_assert_uint_eq(record[0].ts_ns, 3000);
+	ck_assert_uint_eq(record[0].out_pkts, 2);
+	ck_assert_uint_eq(record[0].drops, 1);
+	ck_assert_uint_eq(record[0].queue_pkts, 1);
+	ck_assert_uint_eq(record[0].queue_max_pkts, 3);
+	ck_assert_uint_eq(record[0].sojourn_max_ns, 2000);
+	ck_assert_float_eq_tol(record[0].queue_mean_pkts, 5000.0f / 3000.0f, 1e-6f);
+	ck_assert_uint_eq(record[1].link, 1);
+	ck_assert_uint_eq(record[1].out_pkts, 1);
+	ck_assert_uint_eq(record[1].rate_bps, 80000000000);
+
+	struct json j;
+	FILE *out = open_memstream(&text, &len);
+	json_begin(&j, out);
+	paths_summary(w.ps, &j, 5000);
+	ck_assert(paths_ledger(w.ps, &j));
+	json_end(&j);
+	fclose(out);
+	ck_assert_ptr_nonnull(strstr(text, "\"forward\""));
+	ck_assert_ptr_nonnull(strstr(text, "\"forward.link2\""));
+	ck_assert_ptr_nonnull(strstr(text, "queue_full"));
+	ck_assert_ptr_nonnull(strstr(text, "0.8")); // utilisation
+	p->out.pkts++;
+	rewind(out = tmpfile());
+	json_begin(&j, out);
+	ck_assert(!paths_ledger(w.ps, &j)); // an unbalanced book is noticed
+	json_end(&j);
+	fclose(out);
+	free(text);
+	close_paths(&w);
+	free(pkts);
+}
+END_TEST
+
+TEST_MAIN(config_makes_named_stages_and_a_base_rtt, packets_pass_at_exact_times,
+	arrivals_out_of_order_are_moved_up, history_does_not_depend_on_polling,
+	groups_with_a_base_rtt_wait_longer_in_reverse, live_parameters_change_at_their_time,
+	bad_configs_say_where_and_why, reports)

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "schedule.h"
+#include "stage/link.h"
+#include "switch_test.h"
+
+static const char paths_text[] =
+	"paths: {forward: [{link: {rate: 10Gbit, queue: {fifo: {limit: 99pkt}}}}, "
+	"{delay: {delay: 10ms}}], reverse: [{loss: {rate: 0%}}, {delay: {delay: 10ms}}]}\n";
+
+struct world {
+	struct config *config;
+	struct paths *ps;
+	struct schedule s;
+	struct err err;
+};
+
+static int open_schedule(struct world *w, const char *schedule) {
+	static const struct paths_env env = {.mtu_bytes = MTU};
+	char text[2000];
+
+	*w = (struct world){.ps = calloc(1, sizeof(*w->ps))};
+	snprintf(text, sizeof(text), "%s%s", paths_text, schedule);
+	w->config = config_parse("x.yaml", text, strlen(text), &w->err);
+	ck_assert_msg(w->config != NULL, "%s", w->err.msg);
+	struct config_node *root = config_root(w->config);
+	ck_assert_int_eq(paths_init(w->ps, config_get(root, "paths"), &env, &w->err), 0);
+	return schedule_init(&w->s, config_get(root, "schedule"), w->ps, &w->err);
+}
+
+static void close_schedule(struct world *w) {
+	schedule_fini(&w->s);
+	paths_fini(w->ps);
+	free(w->ps);
+	config_free(w->config);
+}
+
+START_TEST(no_schedule_changes_nothing) {
+	struct world w;
+
+	ck_assert_int_eq(open_schedule(&w, ""), 0);
+	ck_assert_uint_eq(schedule_next_ns(&w.s), NEVER_NS);
+	ck_assert_uint_eq(schedule_apply(&w.s, NEVER_NS, NULL), 0);
+	close_schedule(&w);
+}
+END_TEST
+
+START_TEST(changes_apply_in_order_and_are_recorded) {
+	static struct tel_events record[8];
+	static struct tel_header header;
+	struct tel events = {.ring = &header,
+		.records = (uint8_t *)record,
+		.record_size = sizeof(record[0]),
+		.limit = 8,
+		.mask = 7};
+	struct world w;
+	void *link;
+
+	ck_assert_msg(open_schedule(&w,
+			      "schedule:\n"
+			      "  - {at: 12s, forward.delay.delay: 30ms}\n"
+			      "  - {at: 10s, forward.link.rate: 5Gbit, reverse.loss.rate: 1%}\n"
+			      "  - {at: 12s, forward.delay.delay: 40ms}\n")
+			== 0,
+		"%s", w.err.msg);
+	ck_assert_int_eq(config_unused(w.config, &w.err), 0);
+	link = w.ps->path[0].stage[0].state;
+	ck_assert_uint_eq(schedule_next_ns(&w.s), 10 * NS_PER_S);
+	ck_assert_uint_eq(schedule_apply(&w.s, 10 * NS_PER_S - 1, &events), 0);
+	ck_assert_uint_eq(link_rate_bps(link), 10000000000);
+	ck_assert_uint_eq(schedule_apply(&w.s, 10 * NS_PER_S, &events), 2);
+	ck_assert_uint_eq(link_rate_bps(link), 5000000000);
+	ck_assert_uint_eq(schedule_next_ns(&w.s), 12 * NS_PER_S);
+	// Applied late, recorded at its own time; the last of one time wins.
+	ck_assert_uint_eq(schedule_apply(&w.s, 20 * NS_PER_S, &events), 2);
+	ck_assert_uint_eq(path_min_delay_ns(&w.ps->path[0]), 40 * MS);
+	ck_assert_uint_eq(schedule_next_ns(&w.s), NEVER_NS);
+	ck_assert_uint_eq(schedule_apply(&w.s, NEVER_NS, &events), 0);
+
+	ck_assert_uint_eq(events.written, 4);
+	ck_assert_uint_eq(record[0].ts_ns, 10 * NS_PER_S);
+	ck_assert_uint_eq(record[0].event, TEL_EV_PARAM);
+	ck_assert_double_eq(record[0].value, 5e9);
+	ck_assert_float_eq(record[0].before, 1e10f);
+	ck_assert_uint_eq(record[0].group, 0);
+	ck_assert_uint_eq(record[0].detail, 1);
+	ck_assert_uint_eq(record[0].flow_id, TEL_NO_FLOW);
+	ck_assert_double_eq(record[1].value, 0.01);
+	ck_assert_uint_eq(record[1].group, UINT16_MAX);
+	ck_assert_uint_eq(record[2].ts_ns, 12 * NS_PER_S);
+	ck_assert_uint_eq(record[2].detail, 0);
+	ck_assert_uint_eq(record[3].detail, 2);
+	close_schedule(&w);
+}
+END_TEST
+
+START_TEST(mistakes_are_found_at_the_start) {
+	static const struct {
+		const char *text, *says;
+	} cases[] = {
+		{"schedule: 3", "x.yaml:2:11: schedule: must be a list"},
+		{"schedule: [3]", "must be a map"},
+		{"schedule: [{forward.link.rate: 1Gbit}]", "must be a map such as {at:"},
+		{"schedule: [{at: 10, forward.link.rate: 1Gbit}]", "x.yaml:2:17: schedule: at:"},
+		{"schedule: [{at: -1s, forward.link.rate: 1Gbit}]", "schedule: at:"},
+		{"schedule: [{at: 10s}]", "nothing changes"},
+		{"schedule: [{at: 1s, link.rate: 1Gbit}]", "name of a path"},
+		{"schedule: [{at: 1s, forward.link2.rate: 1Gbit}]", "no such stage"},
+		{"schedule: [{at: 1s, forward.link.rat: 1Gbit}]", "no parameter 'rat'"},
+		{"schedule: [{at: 1s, forward.link.rate: 10}]", "rate"},
+		{"schedule: [{at: 1s, forward.link.rate: 2Tbit}]", "x.yaml:2:40"},
+		{"schedule: [{at: 1s, forward.link.rate: [1]}]", "single value"},
+		{"schedule: [{at: 1s, forward.link.overhead: 0B}]", "while running"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct world w;
+
+		ck_assert_msg(open_schedule(&w, cases[i].text) < 0, "%s", cases[i].text);
+		ck_assert_msg(strstr(w.err.msg, cases[i].says) != NULL, "%s: %s", cases[i].text,
+			w.err.msg);
+		close_schedule(&w);
+	}
+}
+END_TEST
+
+TEST_MAIN(no_schedule_changes_nothing, changes_apply_in_order_and_are_recorded,
+	mistakes_are_found_at_the_start)
