@@ -1,0 +1,516 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cc_test.h"
+
+#include <math.h>
+
+enum { SLOW_START, DEFAULT, COMPETITIVE };
+enum { VELOCITY, DELTA, DQ_NS, RTT_MIN_NS };
+
+// Out of slow start by a loss, with RTTmin = RTTstanding = rtt and the initial window.
+static void open_default(struct cc_bench *b, uint64_t rtt_ns, const char *const *set) {
+	struct cc_ack ack;
+
+	cc_open(b, "copa", set);
+	ack = cc_ack_of(b, 1000 * MS, rtt_ns);
+	ack.cwnd_limited = false;
+	cc_ack(b, &ack);
+	cc_loss(b, 1000 * MS, 10, false);
+	ck_assert_int_ne(b->ops->mode(b->state), SLOW_START);
+}
+#define OPEN_DEFAULT(b, rtt_ns, ...)                                                               \
+	open_default(b, rtt_ns, (const char *const[]){__VA_ARGS__, NULL})
+
+// One ACK per round trip, which was sent with the window that the last one left.
+static void next_round(struct cc_bench *b, uint64_t *now_ns, uint64_t rtt_ns) {
+	*now_ns += rtt_ns;
+	cc_ack_n(b, 1, *now_ns, rtt_ns);
+}
+
+START_TEST(slow_start_doubles_per_round_trip) {
+	struct cc_bench b;
+	struct cc_ack ack;
+
+	cc_open(&b, "copa", NULL);
+	CWND_EQ(&b, 10);
+	ck_assert_double_eq(b.out.pacing_bps, 0); // no RTT yet
+	cc_ack_n(&b, 10, 50 * MS, 50 * MS);
+	CWND_EQ(&b, 20);
+	// 2 cwnd / RTTstanding = 2 * 20 * 8000 bit / 50 ms
+	ck_assert_double_eq_tol(b.out.pacing_bps, 6.4e6, 1e-3);
+	ck_assert_int_eq(b.ops->mode(b.state), SLOW_START);
+	ack = cc_ack_of(&b, 60 * MS, 50 * MS);
+	ack.acked_segs = 3;
+	cc_ack(&b, &ack);
+	CWND_EQ(&b, 23);
+	ack.cwnd_limited = false;
+	cc_ack(&b, &ack);
+	CWND_EQ(&b, 23);
+}
+END_TEST
+
+// mvfst's vector, adapted: RTTmin 50 ms, then 150 ms ends slow start and 10 segments become 9.8.
+START_TEST(slow_start_ends_with_the_window_that_was_measured) {
+	struct cc_bench b;
+	struct cc_ack ack;
+
+	cc_open(&b, "copa", NULL);
+	cc_ack_n(&b, 10, 50 * MS, 50 * MS);
+	ack = cc_ack_of(&b, 500 * MS, 150 * MS);
+	ack.cwnd_at_send = 10;
+	cc_ack(&b, &ack);
+	ck_assert_int_eq(b.ops->mode(b.state), DEFAULT);
+	CWND_EQ(&b, 10 - 1 / (0.5 * 10));
+	ck_assert_double_eq(cc_observed(&b, DQ_NS), 100e6);
+	ck_assert_double_eq(cc_observed(&b, RTT_MIN_NS), 50e6);
+	// 2 * 9.8 * 8000 bit / 150 ms
+	ck_assert_double_eq_tol(b.out.pacing_bps, 2 * 9.8 * 8000 / 0.15, 1e-3);
+
+	CC_OPEN(&b, "copa", "slow_start_exit", "keep");
+	cc_ack_n(&b, 10, 50 * MS, 50 * MS);
+	ack.cwnd_at_send = 10;
+	cc_ack(&b, &ack);
+	CWND_EQ(&b, 20 - 1 / (0.5 * 20));
+}
+END_TEST
+
+// lambda = lambda_t exactly at (10 - 0.5) delta dq = RTTstanding: RTTmin 15 ms, RTT 19 ms, delta 0.5.
+START_TEST(the_target_itself_goes_up) {
+	static const struct {
+		uint64_t rtt_ns;
+		double cwnd;
+	} cases[] = {{19 * MS - 1, 10.2}, {19 * MS, 10.2}, {19 * MS + 1, 9.8}, {15 * MS, 10.2}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct cc_bench b;
+
+		open_default(&b, 15 * MS, NULL);
+		cc_ack_n(&b, 1, 1500 * MS, cases[i].rtt_ns);
+		CWND_EQ(&b, cases[i].cwnd);
+	}
+}
+END_TEST
+
+START_TEST(steps_by_acked_over_delta_cwnd) {
+	struct cc_bench b;
+	struct cc_ack ack;
+
+	OPEN_DEFAULT(&b, 20 * MS, "delta", "0.1");
+	ack = cc_ack_of(&b, 1100 * MS, 20 * MS);
+	ack.acked_segs = 2;
+	cc_ack(&b, &ack);
+	CWND_EQ(&b, 10 + 2 / (0.1 * 10));
+}
+END_TEST
+
+START_TEST(lambda_uses_the_window_sent_or_todays) {
+	static const struct {
+		const char *window;
+		double cwnd; // sent with 8 segments: below the target; with 12: above
+	} cases[] = {{"sent", 12 + 1 / 6.0}, {"now", 12 - 1 / 6.0}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct cc_bench b;
+		struct cc_ack ack;
+
+		OPEN_DEFAULT(&b, 15 * MS, "initial", "12", "window", cases[i].window);
+		ack = cc_ack_of(&b, 1100 * MS, 19 * MS);
+		ack.cwnd_at_send = 8;
+		cc_ack(&b, &ack);
+		CWND_EQ(&b, cases[i].cwnd);
+	}
+}
+END_TEST
+
+START_TEST(grows_only_at_the_limit_but_shrinks_always) {
+	struct cc_bench b;
+	struct cc_ack ack;
+
+	open_default(&b, 15 * MS, NULL);
+	ack = cc_ack_of(&b, 1100 * MS, 15 * MS);
+	ack.cwnd_limited = false;
+	cc_ack(&b, &ack);
+	CWND_EQ(&b, 10);
+	ack = cc_ack_of(&b, 1500 * MS, 30 * MS);
+	ack.cwnd_limited = false;
+	cc_ack(&b, &ack);
+	CWND_EQ(&b, 9.8);
+}
+END_TEST
+
+START_TEST(velocity_doubles_after_three_more_round_trips) {
+	static const double want[] = {1, 1, 1, 2, 4, 8, 16};
+	struct cc_bench b;
+	uint64_t now_ns = 1000 * MS;
+
+	OPEN_DEFAULT(&b, 20 * MS, "initial", "100");
+	next_round(&b, &now_ns, 20 * MS); // the first step up: no direction yet
+	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+		double before = b.out.cwnd_segs, sent = before - 0.5;
+		struct cc_ack ack = cc_ack_of(&b, now_ns += 20 * MS, 20 * MS);
+
+		ack.cwnd_at_send = sent;
+		cc_ack(&b, &ack);
+		ck_assert_double_eq(cc_observed(&b, VELOCITY), want[i]);
+		CWND_EQ(&b, before + want[i] / (0.5 * before));
+	}
+	// Once per window only: a second ACK of the same window does not count.
+	struct cc_ack ack = cc_ack_of(&b, now_ns + MS, 20 * MS);
+
+	ack.sent_ns = now_ns - MS;
+	ack.cwnd_at_send = 1;
+	cc_ack(&b, &ack);
+	ck_assert_double_eq(cc_observed(&b, VELOCITY), 16);
+}
+END_TEST
+
+// Runs velocity up to v.
+static uint64_t speed_up(struct cc_bench *b, double v) {
+	uint64_t now_ns = 1000 * MS;
+
+	while (cc_observed(b, VELOCITY) < v) {
+		struct cc_ack ack = cc_ack_of(b, now_ns += 20 * MS, 20 * MS);
+
+		ack.cwnd_at_send -= 0.5;
+		cc_ack(b, &ack);
+		ck_assert_uint_lt(now_ns, 2000 * MS);
+	}
+	return now_ns;
+}
+
+START_TEST(velocity_resets_as_soon_as_the_need_turns) {
+	struct cc_bench b;
+	struct cc_ack ack;
+	uint64_t now_ns;
+	double before;
+
+	OPEN_DEFAULT(&b, 20 * MS, "initial", "100");
+	now_ns = speed_up(&b, 8);
+	before = b.out.cwnd_segs;
+	// In the middle of a round trip; 11 ms later only the new RTT is in the standing window.
+	ack = cc_ack_of(&b, now_ns + 11 * MS, 30 * MS);
+	ack.srtt_ns = 20 * MS;
+	ack.sent_ns = now_ns - 5 * MS;
+	cc_ack(&b, &ack);
+	ck_assert_double_eq(cc_observed(&b, VELOCITY), 1);
+	CWND_EQ(&b, before - 1 / (0.5 * before));
+
+	// Without the rule it goes on until the next check.
+	OPEN_DEFAULT(&b, 20 * MS, "initial", "100", "velocity_reset", "no", "drain_cap", "0");
+	now_ns = speed_up(&b, 8);
+	before = b.out.cwnd_segs;
+	cc_ack(&b, &ack);
+	ck_assert_double_eq(cc_observed(&b, VELOCITY), 8);
+	CWND_EQ(&b, before - 8 / (0.5 * before));
+}
+END_TEST
+
+START_TEST(an_unchanged_window_has_no_direction) {
+	struct cc_bench b;
+	uint64_t now_ns;
+
+	OPEN_DEFAULT(&b, 20 * MS, "initial", "100");
+	now_ns = speed_up(&b, 4);
+	next_round(&b, &now_ns, 20 * MS); // cwnd_at_send == cwnd
+	ck_assert_double_eq(cc_observed(&b, VELOCITY), 1);
+	// As floats: a difference below their resolution is none either.
+	now_ns = speed_up(&b, 4);
+	struct cc_ack ack = cc_ack_of(&b, now_ns + 20 * MS, 20 * MS);
+
+	ack.cwnd_at_send -= 1e-9;
+	cc_ack(&b, &ack);
+	ck_assert_double_eq(cc_observed(&b, VELOCITY), 1);
+}
+END_TEST
+
+START_TEST(velocity_is_at_most_delta_cwnd) {
+	struct cc_bench b;
+	struct cc_ack ack;
+	double cwnd, cap;
+
+	OPEN_DEFAULT(&b, 20 * MS, "initial", "12");
+	speed_up(&b, 4);
+	cwnd = b.out.cwnd_segs;
+	ack = cc_ack_of(&b, 3000 * MS, 20 * MS);
+	ack.cwnd_at_send -= 0.5;
+	cc_ack(&b, &ack); // wants 8
+	cap = 0.5 * cwnd < 8 ? 0.5 * cwnd : 8;
+	ck_assert_double_lt(cap, 8);
+	ck_assert_double_eq_tol(cc_observed(&b, VELOCITY), cap, 1e-5);
+	CWND_EQ(&b, cwnd + 1); // v / (delta cwnd) = 1: no faster than slow start
+}
+END_TEST
+
+START_TEST(draining_is_at_most_the_own_queue) {
+	struct cc_bench b;
+	uint64_t now_ns = 1000 * MS;
+
+	// lambda / lambda_t = (100.5 - 0.5) 0.5 2 / 22 = 4.55: v may reach 3.55 downwards.
+	OPEN_DEFAULT(&b, 20 * MS, "initial", "100");
+	for (int i = 0; i < 8; i++) {
+		struct cc_ack ack = cc_ack_of(&b, now_ns += 22 * MS, 22 * MS);
+
+		b.out.cwnd_segs = 100;
+		ack.cwnd_at_send = 100.5;
+		cc_ack(&b, &ack);
+	}
+	ck_assert_double_eq_tol(cc_observed(&b, VELOCITY), 100.0 * 0.5 * 2 / 22 - 1, 1e-5);
+	CWND_EQ(&b, 100 - (100.0 * 0.5 * 2 / 22 - 1) / 50);
+}
+END_TEST
+
+START_TEST(standing_rtt_is_the_minimum_of_half_an_srtt) {
+	struct cc_bench b;
+	uint64_t rose_ns = 0;
+
+	// srtt 150 ms: sub-windows of 10 ms, eight of them.
+	open_default(&b, 100 * MS, NULL);
+	for (uint64_t t = 2000; t < 2400; t++) {
+		struct cc_ack ack = cc_ack_of(&b, t * MS, t < 2203 ? 150 * MS : 160 * MS);
+
+		ack.srtt_ns = 150 * MS;
+		cc_ack(&b, &ack);
+		if (t == 2300) { // one low sample counts at once
+			ack.rtt_ns = 140 * MS;
+			cc_ack(&b, &ack);
+			ck_assert_double_eq(cc_observed(&b, DQ_NS), 40e6);
+		}
+		if (rose_ns == 0 && cc_observed(&b, DQ_NS) > 50e6)
+			rose_ns = t * MS;
+	}
+	// The last 150 ms sample was at 2202: forgotten 70 to 80 ms later, half an srtt on average.
+	ck_assert_uint_gt(rose_ns, (2202 + 70) * MS);
+	ck_assert_uint_le(rose_ns, (2202 + 80) * MS);
+	ck_assert_double_eq(cc_observed(&b, DQ_NS), 60e6);
+}
+END_TEST
+
+START_TEST(standing_rtt_forgets_a_silence) {
+	struct cc_bench b;
+
+	open_default(&b, 100 * MS, NULL);
+	cc_ack_n(&b, 1, 2000 * MS, 150 * MS);
+	cc_ack_n(&b, 1, 2020 * MS, 160 * MS);
+	ck_assert_double_eq(cc_observed(&b, DQ_NS), 50e6);
+	cc_ack_n(&b, 1, 9000 * MS, 170 * MS);
+	ck_assert_double_eq(cc_observed(&b, DQ_NS), 70e6);
+}
+END_TEST
+
+START_TEST(rtt_min_expires_after_ten_seconds_or_a_hundred_round_trips) {
+	static const struct {
+		uint64_t rtt_ms, expires_s;
+		const char *rtts;
+	} cases[] = {{20, 10, "100"}, {800, 80, "100"}, {800, 10, "0"}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint64_t rtt_ns = cases[i].rtt_ms * MS, t = 1000 * MS;
+		struct cc_bench b;
+
+		OPEN_DEFAULT(&b, rtt_ns, "rtt_min_rtts", cases[i].rtts);
+		while (cc_observed(&b, RTT_MIN_NS) < (double)rtt_ns * 1.05)
+			cc_ack_n(&b, 1, t += 10 * MS, rtt_ns * 11 / 10);
+		ck_assert_uint_eq((t - 1000 * MS) / (1000 * MS), cases[i].expires_s);
+	}
+}
+END_TEST
+
+START_TEST(default_mode_ignores_loss) {
+	struct cc_bench b;
+
+	open_default(&b, 20 * MS, NULL);
+	for (int i = 0; i < 100; i++)
+		cc_loss(&b, (uint64_t)(1000 + 10 * i) * MS, 10, false);
+	CWND_EQ(&b, 10);
+	ck_assert_double_eq(cc_observed(&b, DELTA), 0.5);
+}
+END_TEST
+
+// One round trip with `lost` of 10 segments lost.
+static void lossy_round(struct cc_bench *b, uint64_t *now_ns, uint32_t lost) {
+	struct cc_ack ack = cc_ack_of(b, *now_ns += 20 * MS, 20 * MS);
+
+	ack.acked_segs = 10 - lost;
+	ack.lost_segs = lost;
+	ack.cwnd_limited = false;
+	cc_ack(b, &ack);
+}
+
+START_TEST(heavy_loss_halves_and_turns_down_until_it_ends) {
+	struct cc_bench b;
+	uint64_t now_ns = 1000 * MS;
+
+	OPEN_DEFAULT(&b, 20 * MS, "initial", "100");
+	lossy_round(&b, &now_ns, 2);
+	lossy_round(&b, &now_ns, 2);
+	CWND_EQ(&b, 100); // 20 % is not more than 20 %
+	lossy_round(&b, &now_ns, 3); // 5 of 20
+	CWND_EQ(&b, 50 - 7 / (0.5 * 50));
+	cc_ack_n(&b, 1, now_ns + MS, 20 * MS); // down, though nothing is queued
+	CWND_EQ(&b, 49.72 - 1 / (0.5 * 49.72));
+	lossy_round(&b, &now_ns, 0); // counted from the cut on
+	cc_ack_n(&b, 1, now_ns + MS, 20 * MS);
+	ck_assert_double_gt(b.out.cwnd_segs, 49.6);
+
+	OPEN_DEFAULT(&b, 20 * MS, "initial", "100", "heavy_loss", "0%");
+	for (int i = 0; i < 10; i++)
+		lossy_round(&b, &now_ns, 9);
+	CWND_EQ(&b, 100);
+}
+END_TEST
+
+START_TEST(an_echo_of_congestion_halves_and_ends_slow_start) {
+	struct cc_bench b;
+
+	CC_OPEN(&b, "copa", "initial", "40");
+	cc_ack_n(&b, 1, 20 * MS, 20 * MS);
+	cc_loss(&b, 21 * MS, 40, true);
+	CWND_EQ(&b, 20.5);
+	ck_assert_int_eq(b.ops->mode(b.state), DEFAULT);
+}
+END_TEST
+
+START_TEST(a_timeout_restarts_from_the_minimum) {
+	struct cc_bench b;
+
+	OPEN_DEFAULT(&b, 20 * MS, "initial", "40");
+	cc_rto(&b, 1500 * MS, 40);
+	CWND_EQ(&b, 2);
+	ck_assert_int_eq(b.ops->mode(b.state), SLOW_START);
+	cc_ack_n(&b, 2, 2000 * MS, 20 * MS);
+	CWND_EQ(&b, 4);
+}
+END_TEST
+
+START_TEST(idling_restarts_from_the_initial_window) {
+	struct cc_bench b;
+
+	open_default(&b, 20 * MS, NULL);
+	for (int i = 0; i < 50; i++)
+		cc_ack_n(&b, 1, 1100 * MS, 20 * MS);
+	ck_assert_double_gt(b.out.cwnd_segs, 15);
+	b.ops->on_idle(b.state, b.config, 5000 * MS, 3000 * MS, &b.out);
+	CWND_EQ(&b, 10);
+	ck_assert_int_eq(b.ops->mode(b.state), SLOW_START);
+}
+END_TEST
+
+START_TEST(never_below_the_minimum) {
+	struct cc_bench b;
+
+	OPEN_DEFAULT(&b, 20 * MS, "initial", "3", "delta", "5");
+	for (uint64_t i = 0; i < 100; i++)
+		cc_ack_n(&b, 1, (1500 + i) * MS, 200 * MS);
+	CWND_EQ(&b, 2);
+}
+END_TEST
+
+START_TEST(competitive_mode_is_aimd_on_one_over_delta) {
+	struct cc_bench b;
+	uint64_t now_ns = 1000 * MS;
+
+	OPEN_DEFAULT(&b, 20 * MS, "mode", "competitive");
+	ck_assert_double_eq(cc_observed(&b, DELTA), 0.5);
+	next_round(&b, &now_ns, 20 * MS); // ends the round trip of the loss in slow start
+	ck_assert_double_eq_tol(1 / cc_observed(&b, DELTA), 2, 1e-6);
+	for (int i = 3; i <= 9; i++) {
+		next_round(&b, &now_ns, 20 * MS);
+		ck_assert_double_eq_tol(1 / cc_observed(&b, DELTA), i, 1e-5);
+	}
+	for (int i = 0; i < 5; i++) // at most once per round trip
+		cc_loss(&b, now_ns + 1, 10, false);
+	ck_assert_double_eq_tol(1 / cc_observed(&b, DELTA), 4.5, 1e-5);
+	next_round(&b, &now_ns, 20 * MS); // that one had a loss
+	ck_assert_double_eq_tol(1 / cc_observed(&b, DELTA), 4.5, 1e-5);
+	for (int i = 0; i < 5; i++) {
+		cc_loss(&b, now_ns + 1, 10, false);
+		next_round(&b, &now_ns, 20 * MS);
+	}
+	ck_assert_double_eq_tol(1 / cc_observed(&b, DELTA), 2, 1e-6); // delta <= 0.5
+}
+END_TEST
+
+START_TEST(auto_mode_follows_the_nearly_empty_test) {
+	struct cc_bench b;
+	uint64_t now_ns = 1000 * MS;
+
+	OPEN_DEFAULT(&b, 20 * MS, "mode", "auto");
+	for (int i = 0; i < 20; i++) { // an idle link with a constant RTT is empty
+		next_round(&b, &now_ns, 20 * MS);
+		ck_assert_int_eq(b.ops->mode(b.state), DEFAULT);
+	}
+	for (int i = 0; i < 12; i++) // somebody keeps 20 ms queued
+		next_round(&b, &now_ns, 40 * MS);
+	ck_assert_int_eq(b.ops->mode(b.state), COMPETITIVE);
+	ck_assert_double_lt(cc_observed(&b, DELTA), 0.5);
+	for (int i = 0; i < 3; i++) // one empty moment, dq = 5 % of the spread
+		next_round(&b, &now_ns, 21 * MS);
+	ck_assert_int_eq(b.ops->mode(b.state), DEFAULT);
+	ck_assert_double_eq(cc_observed(&b, DELTA), 0.5);
+}
+END_TEST
+
+START_TEST(auto_mode_waits_five_round_trips) {
+	struct cc_bench b;
+	uint64_t now_ns = 1000 * MS;
+	int rounds = 0;
+
+	OPEN_DEFAULT(&b, 20 * MS, "mode", "auto", "initial", "100");
+	while (b.ops->mode(b.state) == DEFAULT && rounds++ < 20)
+		next_round(&b, &now_ns, 60 * MS);
+	ck_assert_int_eq(rounds, 6);
+}
+END_TEST
+
+START_TEST(no_sample_changes_nothing) {
+	struct cc_bench b;
+	struct cc_ack ack;
+
+	open_default(&b, 20 * MS, NULL);
+	ack = cc_ack_of(&b, 1100 * MS, 0);
+	cc_ack(&b, &ack);
+	CWND_EQ(&b, 10);
+}
+END_TEST
+
+START_TEST(very_long_rtts_saturate) {
+	struct cc_bench b;
+
+	cc_open(&b, "copa", NULL);
+	cc_ack_n(&b, 1, 9000 * MS, 8000 * MS);
+	CWND_EQ(&b, 11);
+	ck_assert(isfinite(b.out.pacing_bps) && b.out.pacing_bps > 0);
+}
+END_TEST
+
+START_TEST(parameters_follow_while_running_and_refuse_nonsense) {
+	static const struct {
+		const char *name, *text;
+		int rc;
+	} cases[] = {{"delta", "0", -ERANGE}, {"delta", "101", -ERANGE}, {"mode", "fast", -EINVAL},
+		{"min_cwnd", "0", -ERANGE}, {"rtt_min_window", "10", -EINVAL},
+		{"heavy_loss", "120%", -ERANGE}, {"velocity", "1", -ENOENT}};
+	struct cc_bench b;
+	uint64_t now_ns = 1000 * MS;
+
+	open_default(&b, 20 * MS, NULL);
+	ck_assert_int_eq(cc_set(&b, "delta", "0.25"), 0);
+	next_round(&b, &now_ns, 20 * MS);
+	ck_assert_double_eq(cc_observed(&b, DELTA), 0.25);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		ck_assert_int_eq(cc_set(&b, cases[i].name, cases[i].text), cases[i].rc);
+}
+END_TEST
+
+TEST_MAIN(slow_start_doubles_per_round_trip, slow_start_ends_with_the_window_that_was_measured,
+	the_target_itself_goes_up, steps_by_acked_over_delta_cwnd,
+	lambda_uses_the_window_sent_or_todays, grows_only_at_the_limit_but_shrinks_always,
+	velocity_doubles_after_three_more_round_trips, velocity_resets_as_soon_as_the_need_turns,
+	an_unchanged_window_has_no_direction, velocity_is_at_most_delta_cwnd,
+	draining_is_at_most_the_own_queue, standing_rtt_is_the_minimum_of_half_an_srtt,
+	standing_rtt_forgets_a_silence, rtt_min_expires_after_ten_seconds_or_a_hundred_round_trips,
+	default_mode_ignores_loss, heavy_loss_halves_and_turns_down_until_it_ends,
+	an_echo_of_congestion_halves_and_ends_slow_start, a_timeout_restarts_from_the_minimum,
+	idling_restarts_from_the_initial_window, never_below_the_minimum,
+	competitive_mode_is_aimd_on_one_over_delta, auto_mode_follows_the_nearly_empty_test,
+	auto_mode_waits_five_round_trips, no_sample_changes_nothing, very_long_rtts_saturate,
+	parameters_follow_while_running_and_refuse_nonsense)

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cc_test.h"
+
+START_TEST(says_the_same_whatever_happens) {
+	struct cc_bench b;
+
+	CC_OPEN(&b, "fixed", "cwnd", "12.5", "rate", "8Mbit");
+	for (uint64_t i = 1; i < 100; i++) {
+		cc_ack_n(&b, 1, i * MS, i * MS);
+		cc_loss(&b, i * MS, 12, i % 2 == 0);
+		cc_rto(&b, i * MS, 12);
+		CWND_EQ(&b, 12.5);
+		ck_assert_double_eq(b.out.pacing_bps, 8e6);
+	}
+}
+END_TEST
+
+START_TEST(is_not_paced_by_default) {
+	struct cc_bench b;
+
+	cc_open(&b, "fixed", NULL);
+	CWND_EQ(&b, 10);
+	ck_assert_double_eq(b.out.pacing_bps, 0);
+}
+END_TEST
+
+START_TEST(follows_a_change_while_running) {
+	struct cc_bench b;
+
+	cc_open(&b, "fixed", NULL);
+	ck_assert(param_find(b.ops->params, "cwnd")->live);
+	ck_assert_int_eq(cc_set(&b, "cwnd", "20"), 0);
+	ck_assert_int_eq(cc_set(&b, "rate", "1Gbit"), 0);
+	cc_ack_n(&b, 1, MS, MS);
+	CWND_EQ(&b, 20);
+	ck_assert_double_eq(b.out.pacing_bps, 1e9);
+}
+END_TEST
+
+START_TEST(refuses_what_cannot_be) {
+	struct cc_bench b;
+
+	cc_open(&b, "fixed", NULL);
+	ck_assert_int_eq(cc_set(&b, "cwnd", "0"), -ERANGE);
+	ck_assert_int_eq(cc_set(&b, "rate", "10"), -EINVAL);
+	ck_assert_int_eq(cc_set(&b, "window", "10"), -ENOENT);
+}
+END_TEST
+
+START_TEST(the_list_is_sound) {
+	for (size_t i = 0; cc_all[i] != NULL; i++) {
+		const struct cc_ops *ops = cc_all[i];
+
+		ck_assert_ptr_eq(cc_find(ops->name), ops);
+		ck_assert_uint_le(ops->state_size, CC_STATE_MAX_BYTES);
+		ck_assert(ops->init && ops->on_ack && ops->on_loss && ops->on_rto && ops->observe);
+		for (size_t p = 0; ops->params[p].name != NULL; p++) {
+			ck_assert_ptr_nonnull(ops->params[p].help);
+			ck_assert_uint_lt(ops->params[p].offset, ops->config_size);
+			ck_assert_ptr_eq(
+				param_find(ops->params, ops->params[p].name), &ops->params[p]);
+		}
+	}
+	ck_assert_ptr_null(cc_find("vegas"));
+}
+END_TEST
+
+TEST_MAIN(says_the_same_whatever_happens, is_not_paced_by_default, follows_a_change_while_running,
+	refuses_what_cannot_be, the_list_is_sound)
