@@ -174,7 +174,7 @@ static void parse_option(const uint8_t *p, uint8_t size, struct seg *seg) {
 		seg->tsecr = get32(p + 6);
 	} else if (p[0] == OPT_SACK && size >= 10 && (size - 2) % 8 == 0) {
 		seg->sack_count = (uint8_t)((size - 2) / 8);
-		for (uint32_t i = 0; i < seg->sack_count; i++) {
+		for (size_t i = 0; i < seg->sack_count; i++) {
 			seg->sack[i].start = get32(p + 2 + 8 * i);
 			seg->sack[i].end = get32(p + 6 + 8 * i);
 		}

@@ -36,6 +36,7 @@ static void compare(uint64_t seed, uint64_t window, uint64_t step, bool max) {
 	uint64_t walk = 1000000;
 	uint64_t reigning = 0; // the filter's value when it last equalled the true best
 	bool exact = true;
+	uint32_t wrong = 0;
 
 	rng_init(&r, seed, "minmax");
 	for (uint32_t i = 0; i < SAMPLES; i++) {
@@ -47,19 +48,20 @@ static void compare(uint64_t seed, uint64_t window, uint64_t step, bool max) {
 				      : minmax_running_min(&m, window, t, samples[i].v);
 		const struct minmax_sample *best = best_of(i, window, max);
 
-		ck_assert_uint_eq(got, minmax_get(&m));
+		wrong += got != minmax_get(&m);
 		// It is a sample of the window, so never beyond the true best and never expired.
-		ck_assert(sampled_within(i, window, got));
+		wrong += !sampled_within(i, window, got);
 		// A new best is taken at once, and kept while it is in the window.
 		if (best == &samples[i])
 			exact = true;
 		else if (exact && best->v != reigning)
 			exact = false; // it has left; a successor reigns, perhaps not the best one
 		if (exact) {
-			ck_assert_uint_eq(got, best->v);
+			wrong += got != best->v;
 			reigning = best->v;
 		}
 	}
+	ck_assert_uint_eq(wrong, 0);
 }
 
 START_TEST(agrees_with_brute_force) {
@@ -92,11 +94,14 @@ START_TEST(successors_are_spread) {
 	struct minmax m;
 
 	minmax_reset(&m, 0, 1000);
-	for (uint64_t t = 1; t < 10000; t++) {
+	for (uint64_t t = 1; t < 2000; t++) {
 		uint64_t v = minmax_running_min(&m, 100, t, 1000 + t);
 		uint64_t exact = 1000 + (t > 100 ? t - 100 : 0);
 		ck_assert_uint_ge(v, exact);
 		ck_assert_uint_le(v, exact + 50);
+		// When the first sample expires, that of just over a quarter of a window takes over.
+		if (t == 101)
+			ck_assert_uint_eq(v, 1026);
 	}
 }
 END_TEST
