@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // -o path.to.key=value
 #include "config_node.h"
+#include "utf8.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -120,6 +121,15 @@ static const char *next_part(struct walk *w, const char *path, const char *end) 
 	}
 	memcpy(w->part, path, len);
 	w->part[len] = '\0';
+	for (const char *s = w->part; *s != '\0';) {
+		uint32_t character;
+		size_t n = utf8_read(s, &character);
+		if (n == 0) {
+			err_set(w->err, -EINVAL, "%s: the path is not UTF-8 text", w->source);
+			return NULL;
+		}
+		s += n;
+	}
 	return path + len;
 }
 

@@ -170,7 +170,7 @@ static bool limit_parse(const char *text, struct limit *limit) {
 
 static void limit_format(const struct limit *limit, char *text, size_t size) {
 	static const enum unit units[] = {[LIMIT_BYTES] = UNIT_BYTES, [LIMIT_TIME] = UNIT_TIME_NS};
-	char number[64];
+	char number[32];
 
 	if (limit->kind == LIMIT_BYTES || limit->kind == LIMIT_TIME) {
 		unit_format(limit->value, units[limit->kind], text, size);

@@ -34,7 +34,7 @@ struct param {
 	enum unit unit;
 	enum param_type type;
 	size_t offset;
-	// Inclusive, in the unit; max may be INFINITY. For a LIMIT: of its bytes, packets or
+	// Inclusive, in the unit; max may be HUGE_VAL. For a LIMIT: of its bytes, packets or
 	// nanoseconds; a BDP multiple must only be above 0 (0 too if min is 0).
 	double min, max;
 	const char *const *choices; // ENUM: names, ends with NULL

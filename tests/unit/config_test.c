@@ -249,6 +249,7 @@ static const struct wrong bad_overrides[] = {
 	{"=1", "-o =1: a part of the path is empty"},
 	{"a..b=1", "-o a..b=1: a part of the path is empty"},
 	{"a.=1", "-o a.=1: a part of the path is empty"},
+	{"a.b\377=1", "-o a.b\377=1: the path is not UTF-8 text"},
 	{"seed.x=1", "-o seed.x=1: seed is '1' (x.yaml:2:7), not a map"},
 	{"flows.2.count=1", "-o flows.2.count=1: there is no flows.2, the list has 2 items"},
 	{"flows.99999999999999999999=1",

@@ -35,14 +35,14 @@ static void end(void) {
 }
 
 static bool exists(const char *dir, const char *name) {
-	char path[256];
+	char path[768];
 
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
 	return access(path, F_OK) == 0;
 }
 
 static char *read_text(const char *dir, const char *name) {
-	char path[256], *text = calloc(1, 1 << 16);
+	char path[768], *text = calloc(1, 1 << 16);
 
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
 	FILE *f = fopen(path, "r");
