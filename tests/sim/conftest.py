@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs weir-sim on a config and hands its summary and rings to the test."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from weir.ring import open_ring
+
+ROOT = Path(__file__).resolve().parents[2]
+RUN_S_MAX = 280
+
+
+@dataclass
+class Run:
+    """A finished run."""
+
+    folder: Path
+    summary: dict[str, Any]
+
+    @property
+    def link(self) -> dict[str, Any]:
+        """The forward link's figures."""
+        return self.summary["links"]["forward"]
+
+    @property
+    def groups(self) -> list[dict[str, Any]]:
+        """The flow groups' figures."""
+        return self.summary["groups"]
+
+    def records(self, stream: str) -> np.ndarray:
+        """A stream's records, those of the warm-up left out."""
+        records = open_ring(self.folder / f"{stream}.ring").records
+        return records[records["ts_ns"] >= self.summary["warmup_s"] * 1e9]
+
+
+Simulate = Callable[..., Run]
+
+
+@pytest.fixture
+def simulate(weir_sim: Path, tmp_path: Path) -> Simulate:
+    """simulate(config, "key=value", ...): a config's name or its text, with overrides."""
+    runs = 0
+
+    def run(config: str, *overrides: str, program: Path = weir_sim) -> Run:
+        nonlocal runs
+        runs += 1
+        folder = tmp_path / f"run{runs}"
+        path = ROOT / "configs" / f"{config}.yaml"
+        if "\n" in config:
+            path = tmp_path / f"run{runs}.yaml"
+            path.write_text(config)
+        argv = [str(program), str(path), "--out", str(folder)]
+        for override in overrides:
+            argv += ["-o", override]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=RUN_S_MAX)
+        assert done.returncode == 0, done.stderr
+        summary = json.loads((folder / "summary.json").read_text())
+        assert summary["ledger"]["balanced"]
+        assert summary["verdict"] == "ok"
+        return Run(folder, summary)
+
+    return run

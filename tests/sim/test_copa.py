@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Copa against the numbers of its paper (NSDI 2018, section 3)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from .conftest import Simulate
+
+FRAME_BYTES = 1518
+WIRE_BITS = 1538 * 8
+
+
+def queue_series(packets: np.ndarray, step_ns: int) -> np.ndarray:
+    """Backlog in packets, sampled every step_ns (the last value holds)."""
+    changes = packets[np.isin(packets["event"], (1, 2))]
+    times = np.arange(changes["ts_ns"][0], changes["ts_ns"][-1], step_ns)
+    at = np.searchsorted(changes["ts_ns"], times, side="right") - 1
+    return changes["queue_bytes"][at] / FRAME_BYTES
+
+
+def period_ns(queue: np.ndarray, step_ns: int) -> float:
+    """Period of an oscillation: the strongest frequency above 0."""
+    power = np.abs(np.fft.rfft(queue - queue.mean())) ** 2
+    return len(queue) * step_ns / int(np.argmax(power[1:]) + 1)
+
+
+@pytest.mark.parametrize("flows", [1, 2, 5, 10])
+def test_steady_state(simulate: Simulate, flows: int) -> None:
+    """Mean queue 1.25/delta-hat, swinging between 0 and twice that every 5 RTT, at velocity 1."""
+    run = simulate("copa-steady", f"flows.0.count={flows}")
+    expected = 1.25 * 2 * flows  # delta-hat = 0.5 / flows
+    step_ns = 500_000
+    queue = queue_series(run.records("packets"), step_ns)
+    velocity = run.records("cc")["obs0"]
+
+    assert run.link["queue_mean_pkts"] == pytest.approx(expected, rel=0.10)
+    rtts = period_ns(queue, step_ns) / run.groups[0]["rtt_mean_ns"]
+    assert 4.5 <= rtts <= 5.5, f"period of {rtts:.2f} RTT"
+    assert np.mean(velocity == 1) >= 0.95
+    assert run.link["utilisation"] >= 0.99
+    assert run.summary["jfi"] >= 0.99
+
+
+@pytest.mark.parametrize("rate", ["6Mbit", "60Mbit"])
+def test_median_standing_delay(simulate: Simulate, rate: str) -> None:
+    """The median of RTTstanding - RTTmin is 1/(lambda delta), at 1.2 and 12 Mbit/s per flow."""
+    run = simulate("copa-median-delay", f"paths.forward.link.rate={rate}")
+    pkts_per_s = run.link["rate_bps"] / WIRE_BITS / run.groups[0]["flows"]
+    dq_ns = float(np.median(run.records("cc")["obs2"]))
+
+    assert dq_ns == pytest.approx(1e9 / (pkts_per_s * 0.5), rel=0.10)
+
+
+TWO_DELTAS = """
+duration: 120s
+warmup: 40s
+paths:
+  forward:
+    - link: {rate: 100Mbit, queue: {fifo: {limit: 5BDP}}}
+    - delay: {delay: 10ms}
+  reverse: [{delay: {delay: 10ms}}]
+flows:
+  - {count: 1, name: heavy, cc: {copa: {delta: 0.25}}, ack_every: 1}
+  - {count: 1, name: light, cc: {copa: {delta: 0.5}}, ack_every: 1, start: 1s}
+telemetry: {level: 1}
+"""
+
+
+@pytest.mark.parametrize("delta", [0.25, 0.125, 0.5 / 6])
+def test_shares_are_proportional_to_one_over_delta(simulate: Simulate, delta: float) -> None:
+    """Two flows: rates as 1/delta (section 4)."""
+    run = simulate(TWO_DELTAS, f"flows.0.cc.copa.delta={delta}")
+    heavy, light = (g["goodput_bps"] for g in run.groups)
+
+    assert heavy / light == pytest.approx(0.5 / delta, rel=0.10)
+
+
+LONE = """
+duration: 10s
+warmup: 2s
+paths:
+  forward:
+    - link: {rate: 1Gbit, queue: {fifo: {limit: 1BDP}}}
+    - delay: {delay: 10ms}
+  reverse: [{delay: {delay: 10ms}}]
+flows:
+  - {count: 1, cc: copa, ack_every: 1}
+telemetry: {level: 1}
+"""
+
+
+@pytest.mark.parametrize(("rate", "ack_every"), [("1Gbit", 1), ("1Gbit", 2), ("10Gbit", 1)])
+def test_one_flow_fills_a_fast_link(simulate: Simulate, rate: str, ack_every: int) -> None:
+    """The velocity rule taken literally collapses at high BDP; ours must not."""
+    run = simulate(LONE, f"paths.forward.link.rate={rate}", f"flows.0.ack_every={ack_every}")
+
+    assert run.link["utilisation"] >= 0.95
+    assert run.link["drops"] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "override", ["flows.0.jitter=1s", "flows.0.stagger=1ms", "flows.0.ack_every=2"]
+)
+def test_a_thousand_flows_share_10_gbit(simulate: Simulate, override: str) -> None:
+    """Late joiners that never see an empty queue must not fill the buffer."""
+    run = simulate("quickstart", override)
+
+    assert run.link["utilisation"] >= 0.97
+    assert run.summary["jfi"] >= 0.95
+    assert run.link["queue_mean_pkts"] <= 4 * 1000
+    assert run.link["drops"] == 0
+
+
+LOSSY = """
+duration: 60s
+warmup: 10s
+paths:
+  forward:
+    - loss: {rate: 0%}
+    - link: {rate: 12Mbit, queue: {fifo: {limit: 1BDP}}}
+    - delay: {delay: 25ms}
+  reverse: [{delay: {delay: 25ms}}]
+flows:
+  - {count: 1, cc: copa, ack_every: 1}
+telemetry: {level: 1}
+"""
+
+
+def test_random_loss_costs_copa_little_and_newreno_most(simulate: Simulate) -> None:
+    """Section 5.4: 5 % loss should cost 5 %, not 5 times."""
+    goodput = {
+        (cc, rate): simulate(LOSSY, f"flows.0.cc={cc}", f"paths.forward.loss.rate={rate}").groups[
+            0
+        ]["goodput_bps"]
+        for cc in ("copa", "newreno")
+        for rate in ("0%", "5%")
+    }
+
+    assert goodput["copa", "5%"] >= 0.92 * goodput["copa", "0%"]
+    assert goodput["newreno", "5%"] <= 0.25 * goodput["newreno", "0%"]
