@@ -20,7 +20,8 @@
 // time stay as they were resolved at the start.
 //
 // Backlog over time costs one addition per event: the integral up to t is
-// q(t) t - sum of t_i over arrivals + sum of t_i over departures from the queue, modulo 2^128.
+// q(t) t - sum of t_i over arrivals + sum of t_i over departures from the queue, modulo 2^64 for
+// packets (10^6 of them for five hours), 2^128 for bytes.
 #include "link.h"
 
 #include "rng.h"
@@ -43,26 +44,28 @@ struct link {
 	struct pkt *wire; // the frame being sent; NULL: idle
 	struct pkt_list out; // sent, not yet taken
 
-	// The queue.
+	// The queue. Counters are few: what can be told from others is.
 	const struct aqm_ops *aqm;
 	void *q;
 	uint64_t queue_pkts, queue_bytes;
-	link_u128 moment_pkts, moment_bytes; // sum over arrivals - sum over departures of n_i t_i
+	uint64_t moment_pkts; // sum over arrivals - sum over departures of n_i t_i
+	link_u128 moment_bytes;
+	uint64_t sent_bytes; // of frames given to the wire, FCS included
+	uint64_t peak_pkts, peak_ns; // since a window was restarted or read
 
 	// Totals.
-	uint64_t out_pkts, out_bytes;
-	uint64_t dequeued, sojourn_ns;
+	uint64_t dequeued, sojourn_ns; // before the histogram was last reset
 	uint64_t drops, marks;
-	uint64_t wire_bytes; // started, overhead included
-	uint64_t sending_bps; // rate of the frame on the wire
 	uint64_t rate_now_bps; // what `capacity` counts since rate_since_ns
 	uint64_t rate_since_ns;
 	link_u128 capacity;
+	uint64_t old_free_ns; // end of the frame that was on the wire when the rate changed,
+	uint64_t old_bps; // and its rate
 
 	const struct stage_env *env;
 	struct tel *tel; // NULL: off
 	struct link_peak peak[LINK_WINDOWS];
-	struct hist sojourn;
+	struct hist sojourn; // its total and sum are counters too
 };
 
 static const struct param params[] = {
@@ -109,6 +112,10 @@ static uint64_t link_byte_ns(uint64_t rate_bps) {
 static void link_update(void *self, uint64_t now_ns) {
 	struct link *l = self;
 
+	if (l->wire != NULL && l->free_ns != l->old_free_ns) {
+		l->old_free_ns = l->free_ns;
+		l->old_bps = l->rate_now_bps;
+	}
 	l->capacity += (link_u128)l->rate_now_bps * time_since(now_ns, l->rate_since_ns);
 	l->rate_since_ns = now_ns;
 	l->rate_now_bps = l->rate_bps;
@@ -220,13 +227,10 @@ static inline void link_send(struct link *l, uint64_t t_ns, struct pkt_list *dro
 
 	l->free_ns = t_ns + (uint64_t)(end >> FRAC_BITS);
 	l->free_frac = (uint64_t)end & FRAC_MASK;
-	l->wire_bytes += bytes;
-	l->sending_bps = l->rate_now_bps;
-	l->dequeued++;
-	l->sojourn_ns += sojourn_ns;
+	l->sent_bytes += p->size_bytes;
 	hist_add(&l->sojourn, sojourn_ns);
-	if (sojourn_ns > l->peak[LINK_INTERVAL].sojourn_ns)
-		l->peak[LINK_INTERVAL].sojourn_ns = sojourn_ns;
+	if (sojourn_ns > l->peak_ns)
+		l->peak_ns = sojourn_ns;
 	queue_count(l, p, t_ns, -1);
 	if (p->flags & PKT_MARKED) {
 		p->flags &= (uint8_t)~PKT_MARKED;
@@ -243,8 +247,6 @@ static inline struct pkt *link_sent(struct link *l, struct pkt_list *drops) {
 	struct pkt *p = l->wire;
 
 	p->arrival_ns = l->free_ns;
-	l->out_pkts++;
-	l->out_bytes += p->size_bytes;
 	if (l->queue_pkts > 0)
 		link_send(l, l->free_ns, drops);
 	else
@@ -280,10 +282,8 @@ static void link_push(void *self, struct pkt *p, uint64_t now_ns, struct pkt_lis
 			l->free_frac = 0;
 		link_send(l, time_max(t_ns, l->free_ns), drops);
 	}
-	for (uint32_t w = 0; w < LINK_WINDOWS; w++) {
-		if (l->queue_pkts > l->peak[w].queue_pkts)
-			l->peak[w].queue_pkts = l->queue_pkts;
-	}
+	if (l->queue_pkts > l->peak_pkts)
+		l->peak_pkts = l->queue_pkts;
 }
 
 static struct pkt *link_pop(void *self, uint64_t now_ns, struct pkt_list *drops) {
@@ -316,21 +316,25 @@ static struct backlog link_backlog(const void *self) {
 
 struct link_totals link_totals(const void *self, uint64_t now_ns) {
 	const struct link *l = self;
+	uint64_t sent = l->dequeued + l->sojourn.total;
+	uint64_t overhead_bytes = sent * (l->overhead_bytes - FCS_BYTES); // modulo 2^64, as the sum
+	uint64_t sending_bps = l->free_ns == l->old_free_ns ? l->old_bps : l->rate_now_bps;
 	double unsent_ns = l->wire != NULL ? (double)time_since(l->free_ns, now_ns) : 0.0;
 
 	return (struct link_totals){
 		.at_ns = now_ns,
-		.out_pkts = l->out_pkts,
-		.out_bytes = l->out_bytes,
-		.dequeued = l->dequeued,
-		.sojourn_ns = l->sojourn_ns,
+		.out_pkts = sent - (l->wire != NULL),
+		.out_bytes = l->sent_bytes - (l->wire != NULL ? l->wire->size_bytes : 0),
+		.dequeued = sent,
+		.sojourn_ns = l->sojourn_ns + l->sojourn.sum,
 		.drops = l->drops,
 		.marks = l->marks,
-		.queue_pkt_ns = (link_u128)now_ns * l->queue_pkts - l->moment_pkts,
+		.queue_pkt_ns = now_ns * l->queue_pkts - l->moment_pkts,
 		.queue_byte_ns = (link_u128)now_ns * l->queue_bytes - l->moment_bytes,
 		.capacity = l->capacity
 			+ (link_u128)l->rate_now_bps * time_since(now_ns, l->rate_since_ns),
-		.wire_bits = 8.0 * (double)l->wire_bytes - unsent_ns * (double)l->sending_bps / 1e9,
+		.wire_bits = 8.0 * (double)(l->sent_bytes + overhead_bytes)
+			- unsent_ns * (double)sending_bps / 1e9,
 	};
 }
 
@@ -354,21 +358,31 @@ struct link_figures link_figures(const struct link_totals *from, const struct li
 	return f;
 }
 
-const struct link_peak *link_peak(const void *self, enum link_window w) {
-	const struct link *l = self;
-
-	return &l->peak[w];
-}
-
-void link_restart(void *self, enum link_window w, uint64_t now_ns) {
+const struct link_peak *link_peak(void *self, enum link_window window) {
 	struct link *l = self;
 
-	l->peak[w] = (struct link_peak){
+	for (uint32_t w = 0; w < LINK_WINDOWS; w++) {
+		l->peak[w].queue_pkts = time_max(l->peak[w].queue_pkts, l->peak_pkts);
+		l->peak[w].sojourn_ns = time_max(l->peak[w].sojourn_ns, l->peak_ns);
+	}
+	l->peak_pkts = l->queue_pkts;
+	l->peak_ns = 0;
+	return &l->peak[window];
+}
+
+void link_restart(void *self, enum link_window window, uint64_t now_ns) {
+	struct link *l = self;
+
+	link_peak(l, window);
+	l->peak[window] = (struct link_peak){
 		.queue_pkts = l->queue_pkts,
 		.from = link_totals(l, now_ns),
 	};
-	if (w == LINK_RUN)
-		hist_reset(&l->sojourn);
+	if (window != LINK_RUN)
+		return;
+	l->dequeued += l->sojourn.total;
+	l->sojourn_ns += l->sojourn.sum;
+	hist_reset(&l->sojourn);
 }
 
 const struct hist *link_sojourn(const void *self) {

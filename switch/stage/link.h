@@ -15,7 +15,7 @@ struct link_totals {
 	uint64_t dequeued; // packets the queue gave to the wire
 	uint64_t sojourn_ns; // their times in the queue
 	uint64_t drops, marks; // by the queue
-	link_u128 queue_pkt_ns; // backlog integrated over time
+	uint64_t queue_pkt_ns; // backlog integrated over time
 	link_u128 queue_byte_ns;
 	link_u128 capacity; // rate integrated over time, 1e-9 bit
 	double wire_bits; // transmitted, overhead included; part of a frame counts
@@ -38,10 +38,10 @@ struct link_figures link_figures(const struct link_totals *from, const struct li
 enum link_window { LINK_RUN, LINK_INTERVAL, LINK_WINDOWS };
 struct link_peak {
 	uint64_t queue_pkts;
-	uint64_t sojourn_ns; // LINK_INTERVAL only; the run's is in the histogram
+	uint64_t sojourn_ns;
 	struct link_totals from; // totals at the restart
 };
-const struct link_peak *link_peak(const void *link, enum link_window w);
+const struct link_peak *link_peak(void *link, enum link_window w);
 void link_restart(void *link, enum link_window w, uint64_t now_ns);
 // Times in the queue since LINK_RUN was restarted.
 const struct hist *link_sojourn(const void *link);
