@@ -64,7 +64,7 @@ def write_ring(path, stream, records, *, lost=0, closed=True, seed=1):
     path.write_bytes(bytes(page) + records.tobytes())
 
 
-def make_run(  # noqa: PLR0913
+def make_run(
     path,
     *,
     groups=(("copa", "copa", 4),),
@@ -132,9 +132,11 @@ def make_run(  # noqa: PLR0913
         write_ring(path / "packets.ring", "packets", packets, seed=seed)
 
     (path / "config.yaml").write_text(
-        f"title: {flows} synthetic flows\nseed: {seed}\nduration: {seconds}s\nwarmup: {warmup_s}s\n"
+        f"title: {flows} synthetic flows\n"
+        f"seed: {seed}\nduration: {seconds}s\nwarmup: {warmup_s}s\n"
         f"paths:\n  forward:\n  - link: {{rate: {rate_bps:.0f}bit}}\n"
-        f"  - delay: {{delay: {base_ms / 2}ms}}\n  reverse:\n  - delay: {{delay: {base_ms / 2}ms}}\n"
+        f"  - delay: {{delay: {base_ms / 2}ms}}\n"
+        f"  reverse:\n  - delay: {{delay: {base_ms / 2}ms}}\n"
         f"flows:\n- {{count: {flows}}}\n"
     )
     (path / "manifest.json").write_text(

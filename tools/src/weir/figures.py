@@ -19,6 +19,7 @@ from weir.look import FAINT, INK, Style
 WIDTH_IN = 7.2
 FEW = 10  # as many flows are drawn one by one; more as median and band
 LINKS_DRAWN = 4
+WIDE = 92  # characters of a legend over the whole width
 
 
 @dataclass(frozen=True)
@@ -56,13 +57,15 @@ def _time_axis(axes: Axes, scene: Scene) -> None:
         axes.axvline(scene.warmup_s, color=FAINT, linewidth=0.7, linestyle=(0, (1, 2)))
 
 
-def _legend(axes: Axes, columns: int = 3) -> None:
-    handles, _ = axes.get_legend_handles_labels()
+def _legend(axes: Axes, width: int = 44) -> None:
+    """Above the axes, in as many columns as `width` characters hold."""
+    handles, labels = axes.get_legend_handles_labels()
     if handles:
+        longest = max(len(label) for label in labels) + 5
         axes.legend(
             loc="lower left",
             bbox_to_anchor=(0, 1.02),
-            ncols=columns,
+            ncols=max(1, width // longest),
             columnspacing=1.2,
             handletextpad=0.5,
         )
@@ -141,7 +144,7 @@ def throughput(
     axes[0].set_ylabel(f"goodput, stacked ({unit})")
     _time_axis(axes[0], scene)
     axes[0].set_ylim(top=1.1 * top / divisor)
-    _legend(axes[0], 5 if few else 2)
+    _legend(axes[0], WIDE if few else 44)
     if not few:
         spread = metrics.spread_over_time(interval, "goodput_bps", 0.05, 0.95)
         divisor, unit = units.step(_largest(spread, "high"), units.RATE_STEPS)
@@ -149,7 +152,7 @@ def throughput(
             _band(axes[1], part, divisor, scene.group(group))
         axes[1].set_ylabel(f"goodput per flow ({unit})")
         _time_axis(axes[1], scene)
-        _legend(axes[1], 2)
+        _legend(axes[1])
     return figure
 
 
@@ -181,8 +184,11 @@ def rtt(interval: pl.DataFrame, flows: pl.DataFrame, base_ns: float | None, scen
             va="top",
             fontsize=8,
         )
+        # From a little below the propagation delay: what is above it is the queue.
+        top = axes.get_ylim()[1]
+        axes.set_ylim(bottom=max(0.0, base_ns / divisor - 0.2 * (top - base_ns / divisor)))
     axes.set_ylabel(f"RTT ({unit})")
-    _legend(axes, 5)
+    _legend(axes, WIDE)
     return figure
 
 
@@ -226,7 +232,7 @@ def queue(links: pl.DataFrame, scene: Scene) -> Figure:
             )
         panel.set_ylabel(f"{title} ({unit})")
         _time_axis(panel, scene)
-    _legend(axes[0], 4)
+    _legend(axes[0])
     return figure
 
 
@@ -319,7 +325,7 @@ def shares(flows: pl.DataFrame, scene: Scene) -> Figure:
     right.set_xlabel(f"goodput / mean goodput (mean: {units.rate(mean)})")
     right.set_ylabel("flows")
     right.yaxis.set_major_locator(MaxNLocator(integer=True))
-    _legend(left, 3)
+    _legend(left)
     return figure
 
 
@@ -337,8 +343,9 @@ def _shares_of_few(relative: pl.DataFrame, mean: float, scene: Scene) -> Figure:
         [s.label for s in looks], ordered["share"], color=[s.colour for s in looks], height=0.62
     )
     axes.axvline(1, color=INK, linewidth=0.8, linestyle=(0, (4, 2)))
-    for row, bps in enumerate(ordered["goodput_bps"]):
-        axes.annotate(f" {units.rate(bps)}", (ordered["share"][row], row), va="center", fontsize=8)
+    for row, (bps, share) in enumerate(ordered.select("goodput_bps", "share").iter_rows()):
+        text = f" {units.rate(bps)}"
+        axes.annotate(text, (max(share, 1.0), row), va="center", fontsize=8)
     axes.set_xlim(0, 1.2 * max(1.0, _largest(ordered, "share")))
     axes.grid(visible=False)
     axes.tick_params(axis="y", length=0)
@@ -358,7 +365,7 @@ def cwnd(samples: pl.DataFrame, chosen: Sequence[int], scene: Scene) -> Figure:
         )
     axes.set_ylabel("cwnd (segments)")
     _time_axis(axes, scene)
-    _legend(axes, 3)
+    _legend(axes, WIDE)
     return figure
 
 

@@ -114,6 +114,7 @@ RC: dict[Any, Any] = {
     "figure.constrained_layout.use": True,
     "figure.constrained_layout.w_pad": 0.06,
     "svg.fonttype": "none",
+    "svg.hashsalt": "weir",  # the same data, the same file
     "pdf.fonttype": 42,
 }
 

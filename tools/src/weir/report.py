@@ -8,6 +8,8 @@ import io
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +30,7 @@ CHUNK_RECORDS = 1 << 22
 DEQUEUE = 2  # enum tel_packet_event
 EVENTS_SHOWN = (1, 2, 5, 7)  # enum tel_event: reduction, timeout, mode change, spurious
 CWND_FLOWS = 6
+CWND_POINTS = 4000  # of each flow
 CAPTION_BAND = "Line: median flow; band: 5th to 95th percentile."
 
 
@@ -89,12 +92,14 @@ def draw(run: Run) -> Iterator[tuple[Figure, str]]:
         warmup_s=warmup_ns / metrics.NS_PER_S,
         links=list(run.summary.get("links", {})),
     )
-    if interval is not None:
-        yield from draw_flows(run, interval, warmup_ns, scene)
+    flows = None if interval is None else flow_data(interval, warmup_ns, scene)
+    if flows is not None:
+        yield from draw_rates(run, flows, scene)
     if links is not None:
         yield from draw_links(run, links, warmup_ns, scene)
-    if interval is not None or links is not None:
-        yield from draw_events(run, links, scene)
+    if flows is not None:
+        yield from draw_shares(run, flows, scene)
+    yield from draw_events(run, links, scene)
 
 
 def duration_s(run: Run, *frames: pl.DataFrame | None) -> float:
@@ -106,46 +111,63 @@ def duration_s(run: Run, *frames: pl.DataFrame | None) -> float:
     return float(max(ends, default=metrics.NS_PER_S)) / metrics.NS_PER_S
 
 
-def draw_flows(
-    run: Run, interval: pl.DataFrame, warmup_ns: float, scene: figures.Scene
-) -> Iterator[tuple[Figure, str]]:
-    """Throughput, RTT, shares and windows."""
+@dataclass(frozen=True)
+class FlowData:
+    """What the intervals say about flows."""
+
+    length_ns: int  # of an interval
+    rated: pl.DataFrame  # the intervals, with rates
+    each: pl.DataFrame  # one row per flow, after the warm-up
+
+    @property
+    def few(self) -> bool:
+        """Are they drawn one by one?"""
+        return self.each.height <= figures.FEW
+
+
+def flow_data(interval: pl.DataFrame, warmup_ns: float, scene: figures.Scene) -> FlowData:
+    """Rates of the intervals, totals of the flows; a run that ended in its warm-up counts whole."""
     length = metrics.step_ns(interval)
-    rated = metrics.with_rates(interval, length)
     measured = metrics.between(interval, warmup_ns)
     span_ns = scene.duration_s * metrics.NS_PER_S - warmup_ns
-    flows = metrics.per_flow(measured if measured.height > 0 else interval, max(span_ns, length))
-    few = flows.height <= figures.FEW
+    if measured.height == 0:
+        measured, span_ns = interval, scene.duration_s * metrics.NS_PER_S
+    each = metrics.per_flow(measured, max(span_ns, length))
+    return FlowData(length, metrics.with_rates(interval, length), each)
+
+
+def draw_rates(run: Run, flows: FlowData, scene: figures.Scene) -> Iterator[tuple[Figure, str]]:
+    """Throughput and RTT over time."""
     bottleneck = busiest(run.summary)
     rate = bottleneck[1].get("rate_bps") if bottleneck else None
-    dotted = " The dotted line ends the warm-up." if scene.warmup_s else ""
     yield (
-        figures.throughput(rated, flows, rate, scene),
-        f"Goodput over time, means of {units.time(length)}."
-        + ("" if few else f" Right: per flow. {CAPTION_BAND}")
-        + dotted,
+        figures.throughput(flows.rated, flows.each, rate, scene),
+        f"Goodput over time, means of {units.time(flows.length_ns)}."
+        + ("" if flows.few else f" Right: per flow. {CAPTION_BAND}")
+        + (" The dotted line ends the warm-up." if scene.warmup_s else ""),
     )
-    if bool((interval["rtt_samples"] > 0).any()):
+    if bool((flows.rated["rtt_samples"] > 0).any()):
         yield (
-            figures.rtt(rated, flows, propagation_ns(run.config), scene),
-            f"Round-trip time as the senders see it, means of {units.time(length)}."
-            + ("" if few else f" {CAPTION_BAND}"),
+            figures.rtt(flows.rated, flows.each, propagation_ns(run.config), scene),
+            f"Round-trip time as the senders see it, means of {units.time(flows.length_ns)}."
+            + ("" if flows.few else f" {CAPTION_BAND}"),
         )
-    index = metrics.jfi(flows["goodput_bps"].to_numpy())
+
+
+def draw_shares(run: Run, flows: FlowData, scene: figures.Scene) -> Iterator[tuple[Figure, str]]:
+    """Who got how much, and the windows behind it."""
+    count = flows.each.height
+    index = metrics.jfi(flows.each["goodput_bps"].to_numpy())
     yield (
-        figures.shares(flows, scene),
-        f"Shares of {units.count(flows.height)} flows after the warm-up;"
+        figures.shares(flows.each, scene),
+        f"Shares of {units.count(count)} flows after the warm-up;"
         f" Jain's index {summary.ratio(index)}.",
     )
-    chosen = metrics.typical_flows(flows, CWND_FLOWS)
+    chosen = metrics.typical_flows(flows.each, CWND_FLOWS)
+    few = "." if count <= CWND_FLOWS else " of a few: per group the median, least and best served."
     yield (
-        figures.cwnd(window_samples(run, rated, chosen), chosen, scene),
-        "Congestion window"
-        + (
-            "."
-            if flows.height <= CWND_FLOWS
-            else " of a few flows: per group the median, the least and the best served."
-        ),
+        figures.cwnd(window_samples(run, flows.rated, chosen), chosen, scene),
+        f"Congestion window{few}",
     )
 
 
@@ -161,9 +183,9 @@ def window_samples(run: Run, rated: pl.DataFrame, chosen: Sequence[int]) -> pl.D
             found.append(pl.DataFrame({name: column[keep] for name, column in part.items()}))
     acks = pl.concat(found) if found else pl.DataFrame()
     if acks.height > 0 and acks["flow_id"].n_unique() == len(chosen):
-        thin = max(1, acks.height // (4000 * len(chosen)))
-        acks = acks.with_columns(time_s=at_end).gather_every(thin)
-        return acks.select(columns)
+        thin = max(1, acks.height // (CWND_POINTS * len(chosen)))
+        nth = pl.int_range(pl.len()).over("flow_id")
+        return acks.filter(nth % thin == 0).with_columns(time_s=at_end).select(columns)
     kept_rows = rated.filter(pl.col("flow_id").is_in(list(chosen)))
     return kept_rows.with_columns(time_s=at_end).select(columns)
 
@@ -431,6 +453,7 @@ def inline_svg(figure: Figure, prefix: str) -> str:
     return re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}", text)
 
 
+@cache
 def fonts() -> str:
     """The figures' typeface for the page: matplotlib's own STIX, cut down to Latin text."""
     import matplotlib as mpl
@@ -443,12 +466,12 @@ def fonts() -> str:
     for name, weight in (("STIXGeneral", 400), ("STIXGeneralBol", 700)):
         options = subset.Options(flavor="woff", layout_features=["kern", "liga"])
         options.drop_tables += ["FFTM"]  # a font editor's time stamps
-        font = subset.load_font(str(faces_dir / f"{name}.ttf"), options)
-        cut = subset.Subsetter(options)
-        cut.populate(unicodes=wanted)
-        cut.subset(font)
         out = io.BytesIO()
-        subset.save_font(font, out, options)
+        with subset.load_font(str(faces_dir / f"{name}.ttf"), options) as font:
+            cut = subset.Subsetter(options)
+            cut.populate(unicodes=wanted)
+            cut.subset(font)
+            subset.save_font(font, out, options)
         data = base64.b64encode(out.getvalue()).decode()
         faces.append(
             f"@font-face{{font-family:STIXGeneral;font-weight:{weight};"

@@ -37,7 +37,8 @@ def number(value: float | None, digits: int = 3) -> str:
         return NONE
     if value == 0:
         return "0"
-    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    exponent = int(f"{value:.{digits - 1}e}".split("e")[1])  # of the rounded value
+    decimals = max(0, digits - 1 - exponent)
     if decimals > 6:
         return f"{value:.{digits - 1}e}"
     return f"{value:,.{decimals}f}"

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-3-Clause
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+
+@dataclass
+class Done:
+    status: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def weir(tmp_path):
+    """Runs the weir command in an empty folder."""
+
+    def call(*args, env=None, cwd=tmp_path):
+        done = subprocess.run(
+            [sys.executable, "-m", "weir", *map(str, args)],
+            cwd=cwd,
+            env={**os.environ, **(env or {})},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert "Traceback" not in done.stderr
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    return call
+
+
+@pytest.fixture
+def programs(tmp_path):
+    """A build directory whose programs are Python scripts: for what `weir run` does with them."""
+    build = tmp_path / "fake-build"
+
+    def make(**scripts):
+        places = {"sim": "tools/sim", "switch": "switch", "sender": "sender"}
+        for name, body in scripts.items():
+            path = build / places[name] / f"weir-{name}"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"#!{sys.executable}\n{PRELUDE}\nNAME = {name!r}\n{body}\n")
+            path.chmod(0o755)
+        return {"WEIR_BUILD": str(build), "HELPERS": str(Path(__file__).parent)}
+
+    return make
+
+
+PRELUDE = """
+import json, os, pathlib, signal, sys, time
+sys.path.insert(0, os.environ["HELPERS"])
+OUT = pathlib.Path(sys.argv[sys.argv.index("--out") + 1]) if "--out" in sys.argv else None
+def say(**fields):
+    print(json.dumps(fields), file=sys.stderr, flush=True)
+"""

@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The weir command: bad input is one sentence and the right status; children are looked after."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from synthetic import make_run
+from weir import folder, summary, units
+
+SIM_RUNS = """
+from synthetic import make_run
+make_run(OUT)
+say(virtual_s=10.0, wall_s=0.5, duration_s=20.0, utilisation=0.97, flows_open=4)
+print("weir-sim: a message [with brackets]", file=sys.stderr)
+"""
+# Writes its part of a live run when told to stop, as the real ones do.
+LIVE = """
+stopped = []
+signal.signal(signal.SIGINT, lambda *_: stopped.append(1))
+OUT.mkdir(parents=True, exist_ok=True)
+log = (OUT.parent / "log").open("a")
+print("start", NAME, file=log, flush=True)
+time.sleep(0.3)
+say(ready=True)
+print("ready", NAME, file=log, flush=True)
+def finish(**extra):
+    (OUT / f"manifest-{NAME}.json").write_text("{}")
+    (OUT / f"summary-{NAME}.json").write_text(json.dumps({
+        "program": "weir-" + NAME, "wall_s": 1, "verdict": "ok",
+        "ledger": {"balanced": True, "paths": {}}, **extra}))
+    print("end", NAME, file=log, flush=True)
+def until_stopped():
+    while not stopped:
+        time.sleep(0.02)
+"""
+
+
+def one_line(text):
+    lines = text.strip().splitlines()
+    assert len(lines) == 1, text
+    return lines[0]
+
+
+@pytest.mark.parametrize(
+    ("args", "status", "sentence"),
+    [
+        (["report", "nowhere"], 2, "nowhere: no such run folder"),
+        (["summary", "nowhere"], 2, "nowhere: no such run folder"),
+        (["report"], 2, "Missing argument 'RUN'"),
+        (["frobnicate"], 2, "No such command 'frobnicate'"),
+        (["run", "x.yaml", "--sed", "1"], 2, "No such option: --sed"),
+        (["run", "x.yaml", "--seed", "one"], 2, "Invalid value for '--seed'"),
+        (["run", "x.yaml", "--live", "--pcap", "f"], 2, "--pcap works in virtual time"),
+    ],
+)
+def test_bad_usage(weir, args, status, sentence):
+    done = weir(*args)
+    assert done.status == status
+    assert sentence in one_line(done.err)
+    assert done.out == ""
+
+
+def test_help_and_version(weir):
+    assert "report" in weir("--help").out
+    assert re.fullmatch(r"weir \d+\.\d+\.\d+\n", weir("--version").out)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        (None, None, "not a run folder: no manifest.json"),
+        ("summary.json", "{", "summary.json:1: not JSON"),
+        ("summary.json", "[]", "not a JSON object"),
+        ("summary.json", b"\xff\xfe", "not text"),
+    ],
+)
+def test_folders_that_hold_no_run(weir, tmp_path, name, content, sentence):
+    run = tmp_path / "run"
+    run.mkdir()
+    if name is not None:
+        (run / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    for command in ("report", "summary"):
+        done = weir(command, run)
+        assert done.status in (1, 2)
+        assert sentence in one_line(done.err)
+
+
+def test_a_file_is_no_folder(weir, tmp_path):
+    (tmp_path / "f").write_text("")
+    assert "not a run folder but a file" in one_line(weir("report", "f").err)
+
+
+def test_a_program_that_was_not_built(weir, tmp_path):
+    done = weir("run", "x.yaml", env={"WEIR_BUILD": str(tmp_path)})
+    assert done.status == 1
+    assert "was not built" in one_line(done.err)
+
+
+def test_summary_shows_and_hands_on(weir, tmp_path):
+    run = make_run(tmp_path / "r", groups=(("ours", "copa", 3), ("theirs", "newreno", 2)))
+    shown = weir("summary", run)
+    assert shown.status == 0
+    for text in ("ours", "NewReno".lower(), "98.50 %", "ledger: balanced", "7 queue_full"):
+        assert text in shown.out
+    written = json.loads((run / "summary.json").read_text())
+    assert json.loads(weir("summary", run, "--json").out) == written
+
+
+def test_run_shows_messages_tables_ledger_and_report(weir, programs, tmp_path):
+    done = weir("run", "x.yaml", env=programs(sim=SIM_RUNS))
+    assert done.status == 0, done.err
+    assert done.err == "weir-sim: a message [with brackets]\n"
+    path = done.out.splitlines()[-1]
+    assert re.fullmatch(r"runs/x-\d{8}T\d{6}Z/report.html", path)
+    assert (tmp_path / path).stat().st_size > 10_000
+    assert "ledger: balanced" in done.out
+
+
+def test_run_without_report(weir, programs, tmp_path):
+    done = weir("run", "x.yaml", "--no-report", "--out", "r", env=programs(sim=SIM_RUNS))
+    assert done.out.splitlines()[-1] == "r"
+    assert not (tmp_path / "r/report.html").exists()
+
+
+def test_options_reach_the_program(weir, programs, tmp_path):
+    env = programs(sim=SIM_RUNS + "(OUT / 'argv').write_text(' '.join(sys.argv[1:]))")
+    weir(
+        "run", "x.yaml", "-o", "a.b=1", "-o", "c=2", "--seed", 7, "--duration", "3s",
+        "--pcap", "p", "--out", "r", "--force", "--no-report", env=env,
+    )  # fmt: skip
+    assert (tmp_path / "r/argv").read_text() == (
+        "x.yaml --out r --progress -o a.b=1 -o c=2 --seed 7 --duration 3s --pcap p --force"
+    )
+
+
+def test_a_config_error_is_passed_on_unchanged(weir, programs, tmp_path):
+    sentence = "weir-sim: x.yaml:3:9: rate: '10Gbitt' is not a rate such as 10Gbit"
+    env = programs(sim=f"print({sentence!r}, file=sys.stderr)\nsys.exit(2)")
+    done = weir("run", "x.yaml", env=env)
+    assert (done.status, done.out, done.err) == (2, "", sentence + "\n")
+
+
+def test_a_failed_run_keeps_its_status_and_is_reported(weir, programs):
+    done = weir("run", "x.yaml", "--out", "r", env=programs(sim=SIM_RUNS + "sys.exit(1)"))
+    assert done.status == 1
+    assert done.out.endswith("r/report.html\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_reaches_the_program_once_and_the_report_is_written(programs, tmp_path, number):
+    env = programs(
+        sim="""
+from synthetic import make_run
+got = []
+signal.signal(signal.SIGINT, lambda *_: got.append(1))
+signal.signal(signal.SIGTERM, lambda *_: got.append(1))
+print("started", file=sys.stderr, flush=True)
+while not got:
+    time.sleep(0.02)
+time.sleep(0.3)
+make_run(OUT)
+(OUT / "signals").write_text(str(len(got)))
+"""
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-m", "weir", "run", "x.yaml", "--out", "r"],
+        cwd=tmp_path,
+        env={**os.environ, **env},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr.readline() == "started\n"
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert out.endswith("r/report.html\n")
+    assert (tmp_path / "r/signals").read_text() == "1"
+
+
+def test_live_starts_the_switch_first_and_stops_it_last(weir, programs, tmp_path):
+    (tmp_path / "x.yaml").write_text("live: {switch: {}, sender: {}}\n")
+    env = programs(
+        switch=LIVE + "until_stopped()\nfinish(links={'forward': {'utilisation': 0.96}})",
+        sender=LIVE + "time.sleep(0.2)\nfinish(groups=[{'name': 'g', 'cc': 'copa'}], jfi=0.9)",
+    )
+    done = weir("run", "x.yaml", "--live", "--out", "r", "--no-report", env=env)
+    assert done.status == 0, done.err
+    assert (tmp_path / "log").read_text().splitlines() == [
+        "start switch", "ready switch", "start sender", "ready sender", "end sender", "end switch",
+    ]  # fmt: skip
+    merged = json.loads((tmp_path / "r/summary.json").read_text())
+    assert merged["ledger"]["balanced"]
+    assert merged["links"]["forward"]["utilisation"] == 0.96
+    assert merged["groups"][0]["cc"] == "copa"
+    assert merged["jfi"] == 0.9
+
+
+def test_live_without_a_sender_runs_as_long_as_the_switch(weir, programs, tmp_path):
+    (tmp_path / "x.yaml").write_text("live: {switch: {}}\n")
+    done = weir(
+        "run", "x.yaml", "--live", "--out", "r", "--no-report",
+        env=programs(switch=LIVE + "finish()"),
+    )  # fmt: skip
+    assert done.status == 0, done.err
+    assert "sender" not in (tmp_path / "log").read_text()
+
+
+def test_a_live_switch_that_cannot_start_is_reported_and_no_sender_started(
+    weir, programs, tmp_path
+):
+    (tmp_path / "x.yaml").write_text("live: {switch: {}, sender: {}}\n")
+    sentence = "weir-switch: x.yaml:1:1: port eth9 does not exist"
+    env = programs(
+        switch=f"print({sentence!r}, file=sys.stderr)\nsys.exit(1)", sender=LIVE + "finish()"
+    )
+    done = weir("run", "x.yaml", "--live", "--out", "r", env=env)
+    assert (done.status, done.err) == (1, sentence + "\n")
+    assert not (tmp_path / "log").exists()
+
+
+def test_a_live_switch_that_dies_stops_the_sender(weir, programs, tmp_path):
+    (tmp_path / "x.yaml").write_text("live: {switch: {}, sender: {}}\n")
+    env = programs(
+        switch=LIVE + "time.sleep(1)\nos.kill(os.getpid(), signal.SIGKILL)",
+        sender=LIVE + "until_stopped()\nfinish()",
+    )
+    done = weir("run", "x.yaml", "--live", "--out", "r", "--no-report", env=env)
+    assert done.status == 128 + signal.SIGKILL
+    assert "end sender" in (tmp_path / "log").read_text()
+
+
+def test_live_needs_a_live_section(weir, programs, tmp_path):
+    (tmp_path / "x.yaml").write_text("flows: []\n")
+    done = weir("run", "x.yaml", "--live", env=programs(switch=LIVE, sender=LIVE))
+    assert done.status == 2
+    assert "has neither" in one_line(done.err)
+
+
+def test_no_program_is_left_behind(programs, tmp_path):
+    (tmp_path / "x.yaml").write_text("live: {switch: {}, sender: {}}\n")
+    deaf = "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+    deaf += "(OUT.parent / NAME).write_text(str(os.getpid()))\nsay(ready=True)\ntime.sleep(600)"
+    env = programs(switch=deaf, sender=deaf)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "weir", "run", "x.yaml", "--live", "--out", "r"],
+        cwd=tmp_path,
+        env={**os.environ, **env},
+        stderr=subprocess.PIPE,
+    )
+    deadline = time.monotonic() + 30
+    pids = [tmp_path / name for name in ("switch", "sender")]
+    while not all(path.exists() and path.read_text() for path in pids):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    for _ in range(3):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.2)
+    process.communicate(timeout=60)
+    for path in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(path.read_text()), 0)
+
+
+def test_merged_ledgers_balance_only_together():
+    good = {"ledger": {"balanced": True, "paths": {"forward": {}}}, "verdict": "ok"}
+    bad = {"ledger": {"balanced": False, "paths": {"sent": {}}}, "verdict": "interrupted"}
+    merged = folder.merge_summaries(good, bad)
+    assert not merged["ledger"]["balanced"]
+    assert merged["verdict"] == "interrupted"
+    assert [name for name, _ in summary.ledger_paths(merged)] == ["forward", "sender: sent"]
+    assert folder.merge_summaries(good, {})["ledger"]["balanced"]
+
+
+@pytest.mark.parametrize(
+    ("shown", "text"),
+    [
+        (units.rate(9.71e9), "9.71 Gbit/s"),
+        (units.rate(999.96e6), "1.00 Gbit/s"),
+        (units.rate(0), "0 bit/s"),
+        (units.rate(None), "–"),
+        (units.time(20.34e6), "20.3 ms"),
+        (units.time(0), "0 ns"),
+        (units.time(1.5), "1.50 ns"),
+        (units.size(1.25e9), "1.25 GB"),
+        (units.number(1234567), "1,234,567"),
+        (units.percent(0.97123), "97.12 %"),
+        (units.config_time_ns("20ms"), 20e6),
+        (units.config_time_ns("1.5 s"), 1.5e9),
+        (units.config_time_ns("20 parsec"), None),
+    ],
+)
+def test_numbers_for_people(shown, text):
+    assert shown == text

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Metrics: exact numbers on small frames, invariants on arbitrary ones."""
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from weir import metrics
+
+shares = st.lists(st.floats(0, 1e12), min_size=1, max_size=50)
+U64 = pl.UInt64
+
+
+def interval(rows):
+    """Rows of (ts_ms, flow, group, acked_bytes, rtt_ms, samples)."""
+    return pl.DataFrame(
+        {
+            "ts_ns": pl.Series([r[0] * 1_000_000 for r in rows], dtype=U64),
+            "flow_id": pl.Series([r[1] for r in rows], dtype=pl.UInt32),
+            "group": pl.Series([r[2] for r in rows], dtype=pl.UInt16),
+            "acked_bytes": pl.Series([r[3] for r in rows], dtype=U64),
+            "rtt_mean_ns": pl.Series([r[4] * 1_000_000 for r in rows], dtype=pl.UInt32),
+            "rtt_samples": pl.Series([r[5] for r in rows], dtype=pl.UInt32),
+            "sent_segs": pl.Series([r[5] for r in rows], dtype=pl.UInt32),
+            "retransmits": pl.Series([1 for _ in rows], dtype=pl.UInt32),
+            "halvings": pl.Series([2 for _ in rows], dtype=pl.UInt16),
+        }
+    )
+
+
+def test_jfi_of_known_shares():
+    # Jain, Chiu, Hawe 1984: k of n users served equally, the others not at all: k/n.
+    assert metrics.jfi([1, 1, 1, 0]) == pytest.approx(0.75)
+    assert metrics.jfi([1, 2, 3]) == pytest.approx(36 / (3 * 14))
+    assert metrics.jfi([5]) == 1
+    assert metrics.jfi([]) is None
+    assert metrics.jfi([0, 0]) is None
+
+
+@pytest.mark.parametrize("bad", [[-1, 2], [float("nan")], [float("inf"), 1]])
+def test_jfi_refuses_what_is_no_share(bad):
+    with pytest.raises(ValueError, match="finite"):
+        metrics.jfi(bad)
+
+
+@given(shares)
+def test_jfi_is_between_one_nth_and_one(x):
+    index = metrics.jfi(x)
+    assert (index is None) == (max(x) == 0)
+    assert index is None or 1 / len(x) <= index <= 1
+
+
+@given(shares, st.floats(1e-6, 1e6))
+def test_jfi_does_not_depend_on_the_unit(x, scale):
+    assume(min((v for v in x if v > 0), default=1) > 1e-200)
+    index, scaled = metrics.jfi(x), metrics.jfi([v * scale for v in x])
+    assert scaled == pytest.approx(index, rel=1e-9) if index is not None else scaled is None
+
+
+@given(shares, st.randoms())
+def test_jfi_does_not_depend_on_the_order(x, random):
+    shuffled = list(x)
+    random.shuffle(shuffled)
+    assert metrics.jfi(shuffled) == pytest.approx(metrics.jfi(x)) or max(x) == 0
+
+
+@given(st.integers(1, 40), st.floats(1e-3, 1e9))
+def test_equal_shares_are_fair(n, share):
+    assert metrics.jfi([share] * n) == pytest.approx(1)
+
+
+def test_utilisation():
+    assert metrics.utilisation(125_000_000, 1e9, 1e9) == pytest.approx(1)
+    assert metrics.utilisation(1, 0, 1e9) is None
+    assert metrics.utilisation(1, 1e9, 0) is None
+
+
+@given(st.lists(st.integers(0, 10**6), min_size=1, max_size=60), st.integers(0, 100))
+def test_percentile_is_one_of_the_values_and_covers_its_share(x, p):
+    value = metrics.percentile(x, p)
+    assert value in x
+    assert sum(v <= value for v in x) >= p / 100 * len(x) - 1e-9
+
+
+@given(st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 5)), max_size=60))
+def test_ecdf_rises_to_one(pairs):
+    x, share = metrics.ecdf([v for v, _ in pairs], [w for _, w in pairs])
+    assert (np.diff(x) > 0).all()
+    assert (np.diff(share) > 0).all()
+    assert share.size == 0 or share[-1] == pytest.approx(1)
+    assert (share.size == 0) == (sum(w for _, w in pairs) == 0)
+
+
+@given(st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=200))
+def test_binned_cdf_is_the_ecdf_up_to_a_bin(values):
+    exact, exact_share = metrics.ecdf(values)
+    chunks = [np.array(values[:70], np.uint32), np.array(values[70:], np.uint32)]
+    x, share = metrics.binned_cdf(chunks)
+    width = max(values) / 65535 + 1
+    for q in (0.1, 0.5, 0.99, 1.0):
+        coarse = metrics.quantile_of_cdf(x, share, q)
+        assert 0 <= metrics.quantile_of_cdf(exact, exact_share, q) - coarse <= width
+
+
+def test_nothing_has_no_distribution():
+    assert metrics.ecdf([])[0].size == 0
+    assert metrics.binned_cdf([])[0].size == 0
+    assert metrics.quantile_of_cdf(*metrics.ecdf([]), 0.5) is None
+    assert metrics.percentile([], 50) is None
+
+
+def test_goodput_and_rtt_per_flow_and_group():
+    frame = interval(
+        [
+            (100, 0, 0, 1000, 20, 1),
+            (200, 0, 0, 3000, 40, 3),
+            (100, 1, 1, 4000, 10, 2),
+            (200, 1, 1, 0, 0, 0),
+        ]
+    )
+    flows = metrics.per_flow(frame, 0.2e9)
+    assert flows["goodput_bps"].to_list() == [160_000, 160_000]
+    # The mean over ACKs, not over intervals.
+    assert flows["rtt_mean_ns"].to_list() == [35e6, 10e6]
+    assert flows["halvings"].to_list() == [4, 4]
+    groups = metrics.per_group(flows)
+    assert groups["flows"].to_list() == [1, 1]
+    assert groups["jfi"].to_list() == [1, 1]
+
+
+def test_a_flow_without_samples_has_no_rtt():
+    flows = metrics.per_flow(interval([(100, 0, 0, 0, 0, 0)]), 1e9)
+    assert flows["rtt_mean_ns"].to_list() == [None]
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 10**9)), min_size=1, max_size=40))
+def test_bytes_of_flows_add_up_to_the_groups(acked):
+    frame = interval([(100, i, group, n, 1, 1) for i, (group, n) in enumerate(acked)])
+    flows = metrics.per_flow(frame, 1e9)
+    total = sum(n for _, n in acked) * 8
+    assert flows["goodput_bps"].sum() == pytest.approx(total)
+    assert metrics.per_group(flows)["goodput_bps"].sum() == pytest.approx(total)
+
+
+def test_the_warm_up_is_cut_at_the_end_of_intervals():
+    frame = interval([(t, 0, 0, t, 1, 1) for t in (100, 200, 300)])
+    assert metrics.between(frame, 100e6)["acked_bytes"].to_list() == [200, 300]
+    assert metrics.between(frame, 0, 200e6)["acked_bytes"].to_list() == [100, 200]
+
+
+def test_step_is_the_usual_distance():
+    times = [100, 200, 300, 350]  # a run that was interrupted
+    assert metrics.step_ns(interval([(t, 0, 0, 0, 0, 0) for t in times])) == 100_000_000
+    assert metrics.step_ns(interval([(100, 0, 0, 0, 0, 0)])) == 100_000_000
+    assert metrics.step_ns(interval([])) == 0
+
+
+def test_rates_stand_in_the_middle_of_their_interval():
+    rated = metrics.with_rates(interval([(200, 0, 0, 1000, 1, 1)]), 100_000_000)
+    assert rated["goodput_bps"].to_list() == [80_000]
+    assert rated["time_s"].to_list() == [0.15]
+
+
+def test_spread_over_time():
+    rated = metrics.with_rates(
+        interval([(100, flow, 0, flow * 100, 1, 1) for flow in range(101)]), 100_000_000
+    )
+    (row,) = metrics.spread_over_time(rated, "acked_bytes", 0.05, 0.95).rows(named=True)
+    assert (row["low"], row["median"], row["high"]) == (500, 5000, 9500)
+
+
+def test_typical_flows_are_median_least_and_best():
+    flows = metrics.per_flow(
+        interval([(100, flow, flow // 50, flow, 1, 1) for flow in range(100)]), 1e9
+    )
+    assert metrics.typical_flows(flows, 6) == [0, 24, 49, 50, 74, 99]
+    assert metrics.typical_flows(flows.head(3), 6) == [0, 1, 2]

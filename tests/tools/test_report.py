@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The report: one file, whole, for every kind of run."""
+
+import json
+import re
+import shutil
+import time
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from synthetic import empty, make_run, write_ring
+from weir import folder, look, report
+
+
+class Page(HTMLParser):
+    """What a browser would load, and whether elements close."""
+
+    void = frozenset({"meta", "br"})
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.ids, self.refs, self.loads, self.figures = [], [], [], [], 0
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.figures += tag == "figure"
+        for name, value in attrs:
+            if name == "id":
+                self.ids.append(value)
+            elif name in ("href", "xlink:href", "src") and value:
+                (self.refs if value.startswith("#") else self.loads).append(value)
+            self.refs += re.findall(r"url\((#[^)]+)\)", value or "")
+        if tag not in self.void:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in self.void:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def page_of(run):
+    return report.write(folder.load(run)).read_text()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"groups": (("", "copa", 1),)},
+        {"level": 3},
+        {"groups": (("a", "copa", 4), ("b", "newreno", 4))},
+        {"groups": (("a", "copa", 40), ("b", "copa", 40)), "warmup_s": 0},
+        {"seconds": 1, "interval_ms": 1000, "warmup_s": 0},
+    ],
+)
+def test_the_page_is_one_whole_file(tmp_path, options):
+    text = page_of(make_run(tmp_path / "r", **options))
+    page = Page(text)
+    assert page.figures >= 6
+    assert page.loads == []  # nothing from outside
+    assert "@import" not in text
+    assert all(u.startswith(("#", "data:")) for u in re.findall(r"url\(([^)]+)\)", text))
+    assert len(set(page.ids)) == len(page.ids)
+    assert {ref[1:] for ref in page.refs} <= set(page.ids)
+    for words in ("Ledger: balanced", "Jain", "goodput", "commit", "0123abc", "weir-sim x.yaml"):
+        assert words in text
+
+
+def test_the_ledger_shows_what_is_missing(tmp_path):
+    run = make_run(tmp_path / "r")
+    summary = json.loads((run / "summary.json").read_text())
+    summary["ledger"]["balanced"] = False
+    summary["ledger"]["paths"]["forward"]["in"]["pkts"] += 3
+    (run / "summary.json").write_text(json.dumps(summary))
+    text = page_of(run)
+    assert "not balanced" in text
+    assert re.search(r">=</td><td class=\"r\">3</td>", text)
+
+
+def test_text_of_the_user_is_escaped(tmp_path):
+    run = make_run(tmp_path / "r", groups=(("<b>$x$_{</b>", "copa", 3),))
+    (run / "config.yaml").write_text("title: <script>alert(1)</script>\n")
+    text = page_of(run)
+    assert "<script>" not in text
+    assert "<b>$x$" not in text
+
+
+def test_a_run_that_was_killed_is_reported_with_a_note(tmp_path):
+    run = make_run(tmp_path / "r", with_summary=False)
+    (run / "manifest.json").unlink()
+    (run / "config.yaml").unlink()
+    whole = (run / "interval.ring").read_bytes()
+    (run / "interval.ring").write_bytes(whole[:-100])  # half a record
+    text = page_of(run)
+    assert Page(text).figures >= 6
+    assert "did not end by itself" in text
+
+
+def test_rings_that_cannot_be_read_are_named_and_skipped(weir, tmp_path):
+    run = make_run(tmp_path / "r")
+    (run / "links.ring").write_bytes(b"")
+    (run / "interval.ring").write_bytes(b"no ring at all" * 1000)
+    done = weir("report", run)
+    assert done.status == 0
+    notes = done.err.splitlines()
+    assert len(notes) == 2
+    assert all(name in done.err for name in ("links.ring", "interval.ring"))
+    assert all(name in (run / "report.html").read_text() for name in ("links.ring", "interval"))
+
+
+def test_a_run_without_records_still_has_tables(tmp_path):
+    run = make_run(tmp_path / "r")
+    for stream in ("interval", "links", "events"):
+        write_ring(run / f"{stream}.ring", stream, empty(stream, 0))
+    page = Page(page_of(run))
+    assert page.figures == 0
+
+
+def test_a_run_folder_with_only_a_manifest(tmp_path):
+    (tmp_path / "r").mkdir()
+    (tmp_path / "r/manifest.json").write_text('{"program": "weir-sim"}')
+    assert "did not end by itself" in page_of(tmp_path / "r")
+
+
+def test_flows_that_never_move_data(tmp_path):
+    run = make_run(tmp_path / "r")
+    silent = empty("interval", 40)
+    silent["ts_ns"] = np.repeat(np.arange(1, 11) * 100_000_000, 4)
+    silent["flow_id"] = np.tile(np.arange(4), 10)
+    write_ring(run / "interval.ring", "interval", silent)
+    assert Page(page_of(run)).figures >= 4
+
+
+def test_a_live_run_reads_the_rings_of_both_programs(tmp_path):
+    run = make_run(tmp_path / "r")
+    (run / "links.ring").rename(run / "links-switch.ring")
+    (run / "interval.ring").rename(run / "interval-sender.ring")
+    summary = json.loads((run / "summary.json").read_text())
+    (run / "summary.json").unlink()
+    parts = {"switch": {"links"}, "sender": {"groups", "jfi"}}
+    for name, own in parts.items():
+        part = {k: v for k, v in summary.items() if k in own | {"ledger", "wall_s", "program"}}
+        (run / f"summary-{name}.json").write_text(json.dumps(part))
+    assert Page(page_of(run)).figures >= 6
+
+
+def test_the_same_run_gives_the_same_report(tmp_path):
+    run = make_run(tmp_path / "r", level=3)
+    assert page_of(run) == page_of(run)
+
+
+@pytest.mark.slow
+def test_5000_flows_take_seconds(tmp_path):
+    run = make_run(tmp_path / "r", groups=(("", "copa", 5000),), seconds=60, rate_bps=10e9)
+    began = time.process_time()
+    text = page_of(run)
+    assert time.process_time() - began < 60  # four; a loop over records would take minutes
+    assert len(text) < 2_000_000
+    shutil.rmtree(run)
+
+
+def test_groups_are_told_apart():
+    def colours(*groups):
+        return [style.colour for style in look.group_styles(groups)]
+
+    copa, reno = colours(("", "copa"), ("", "newreno"))
+    assert colours(("", "newreno"), ("", "copa")) == [reno, copa]  # by algorithm, not by place
+    assert len(set(colours(("a", "copa"), ("b", "copa"), ("c", "copa")))) == 3
+    assert [s.label for s in look.group_styles([("", "copa"), ("x", "newreno")])] == ["Copa", "x"]
