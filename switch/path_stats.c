@@ -51,7 +51,8 @@ struct path_capacity path_capacity(const struct path *p, uint32_t frame_bytes) {
 			struct aqm_limit l = link_limit(s->state);
 			uint64_t rate_bps = link_rate_bps(s->state);
 
-			c.queue_pkts += time_min(l.pkts, l.bytes / (frame_bytes + l.overhead_bytes));
+			c.queue_pkts +=
+				time_min(l.pkts, l.bytes / (frame_bytes + l.overhead_bytes));
 			c.rate_bps = c.rate_bps == 0 ? rate_bps : time_min(c.rate_bps, rate_bps);
 		}
 		if (s->ops->max_delay_ns != NULL)
