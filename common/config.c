@@ -100,7 +100,7 @@ struct config *config_parse(const char *name, const char *text, size_t len, stru
 		err_set(err, -ENOMEM, "%s: out of memory", name);
 		return NULL;
 	}
-	if (config_yaml_load(c, name, true, text, len, 0, &c->root, err) < 0)
+	if (config_yaml_load(c, name, text, len, 0, &c->root, err) < 0)
 		goto fail;
 	if (c->root == NULL || config_is_empty(c->root)) {
 		err_set(err, -EINVAL, "%s: the file is empty", name);

@@ -55,10 +55,10 @@ struct config_entry *config_entry_add(
 	struct config_node *parent, const char *key, struct config_node *value);
 struct config_entry *config_entry_find(const struct config_node *map, const char *key);
 bool config_is_empty(const struct config_node *n); // a scalar without text
-// "null" stays what it is; an empty scalar turns into a map without entries.
+// An empty scalar turns into a map without entries; anything else stays what it is.
 void config_empty_to_map(struct config_node *n);
 
-// Builds a tree from one YAML document. `levels` are already above it. line 0 as in the node:
-// every node then has `source` as its place. NULL: empty or error, see rc.
-int config_yaml_load(struct config *c, const char *source, bool has_lines, const char *text,
-	size_t len, int levels, struct config_node **root, struct err *err);
+// Builds a tree from one YAML document: a file when no levels are above it, else the value of an
+// override, whose `source` then is the place of every node. *root is NULL when it is empty.
+int config_yaml_load(struct config *c, const char *source, const char *text, size_t len, int levels,
+	struct config_node **root, struct err *err);

@@ -159,8 +159,7 @@ int config_override(struct config *c, const char *assignment, struct err *err) {
 		if (part == equals)
 			break;
 	}
-	rc = config_yaml_load(
-		c, source, false, equals + 1, strlen(equals + 1), w.levels, &value, err);
+	rc = config_yaml_load(c, source, equals + 1, strlen(equals + 1), w.levels, &value, err);
 	if (rc < 0)
 		return rc;
 	*w.slot = value != NULL ? value : empty_scalar(&w);

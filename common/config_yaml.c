@@ -74,12 +74,22 @@ static int next_event(struct loader *l) {
 	return 0;
 }
 
-static int check_properties(
-	struct loader *l, const yaml_char_t *anchor, const yaml_char_t *tag, const char *mark) {
+static int next_event_but_one(struct loader *l) {
+	int rc = next_event(l);
+
+	return rc < 0 ? rc : next_event(l);
+}
+
+static int alias_error(struct loader *l, const char *mark, const yaml_char_t *name) {
+	err_set(l->err, -EINVAL,
+		"%s: anchors and aliases (%s%.80s) are not supported: write the value out",
+		event_place(l), mark, (const char *)name);
+	return -EINVAL;
+}
+
+static int check_properties(struct loader *l, const yaml_char_t *anchor, const yaml_char_t *tag) {
 	if (anchor != NULL)
-		return err_set(l->err, -EINVAL,
-			"%s: anchors and aliases (%s%.80s) are not supported: write the value out",
-			event_place(l), mark, (const char *)anchor);
+		return alias_error(l, "&", anchor);
 	if (tag != NULL)
 		return err_set(l->err, -EINVAL, "%s: tags (%.80s) are not supported: leave it out",
 			event_place(l), (const char *)tag);
@@ -99,7 +109,7 @@ static struct config_node *event_node(struct loader *l, enum config_kind kind) {
 static int scalar_text(struct loader *l, const char **text) {
 	const char *value = (const char *)l->event.data.scalar.value;
 	size_t len = l->event.data.scalar.length;
-	int rc = check_properties(l, l->event.data.scalar.anchor, l->event.data.scalar.tag, "&");
+	int rc = check_properties(l, l->event.data.scalar.anchor, l->event.data.scalar.tag);
 
 	if (rc < 0)
 		return rc;
@@ -131,7 +141,7 @@ static int load_key(struct loader *l, const struct config_node *map, struct conf
 	int rc;
 
 	if (l->event.type == YAML_ALIAS_EVENT)
-		return check_properties(l, l->event.data.alias.anchor, NULL, "*");
+		return alias_error(l, "*", l->event.data.alias.anchor);
 	if (l->event.type != YAML_SCALAR_EVENT)
 		return err_set(l->err, -EINVAL, "%s: a key must be a plain name, not a %s",
 			event_place(l),
@@ -180,7 +190,7 @@ static int load_node(struct loader *l, int levels, struct config_node **node) {
 	int rc;
 
 	if (e->type == YAML_ALIAS_EVENT)
-		return check_properties(l, e->data.alias.anchor, NULL, "*");
+		return alias_error(l, "*", e->data.alias.anchor);
 	if (e->type == YAML_SCALAR_EVENT) {
 		*node = event_node(l, CONFIG_SCALAR);
 		return scalar_text(l, &(*node)->text);
@@ -189,12 +199,11 @@ static int load_node(struct loader *l, int levels, struct config_node **node) {
 		return err_set(l->err, -EINVAL, "%s: nested more than %d levels deep",
 			event_place(l), CONFIG_DEPTH_MAX);
 	if (e->type == YAML_SEQUENCE_START_EVENT) {
-		rc = check_properties(
-			l, e->data.sequence_start.anchor, e->data.sequence_start.tag, "&");
+		rc = check_properties(l, e->data.sequence_start.anchor, e->data.sequence_start.tag);
 		*node = event_node(l, CONFIG_LIST);
 		return rc < 0 ? rc : load_list(l, levels + 1, *node);
 	}
-	rc = check_properties(l, e->data.mapping_start.anchor, e->data.mapping_start.tag, "&");
+	rc = check_properties(l, e->data.mapping_start.anchor, e->data.mapping_start.tag);
 	*node = event_node(l, CONFIG_MAP);
 	return rc < 0 ? rc : load_map(l, levels + 1, *node);
 }
@@ -203,13 +212,13 @@ static int load_stream(struct loader *l, int levels, struct config_node **root) 
 	int rc;
 
 	*root = NULL;
-	if ((rc = next_event(l)) < 0 || (rc = next_event(l)) < 0) // the stream's start, then
+	if ((rc = next_event_but_one(l)) < 0) // past the stream's start
 		return rc;
 	if (l->event.type == YAML_STREAM_END_EVENT)
 		return 0;
 	if ((rc = next_event(l)) < 0 || (rc = load_node(l, levels, root)) < 0)
 		return rc;
-	if ((rc = next_event(l)) < 0 || (rc = next_event(l)) < 0) // the document's end, then
+	if ((rc = next_event_but_one(l)) < 0) // past the document's end
 		return rc;
 	if (l->event.type != YAML_STREAM_END_EVENT)
 		return err_set(
@@ -217,11 +226,11 @@ static int load_stream(struct loader *l, int levels, struct config_node **root) 
 	return 0;
 }
 
-int config_yaml_load(struct config *c, const char *source, bool has_lines, const char *text,
-	size_t len, int levels, struct config_node **root, struct err *err) {
+int config_yaml_load(struct config *c, const char *source, const char *text, size_t len, int levels,
+	struct config_node **root, struct err *err) {
 	struct loader l = {.doc = c,
 		.source = config_copy(c, source, strlen(source)),
-		.has_lines = has_lines,
+		.has_lines = levels == 0,
 		.text = text,
 		.len = len,
 		.err = err};

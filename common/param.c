@@ -130,7 +130,7 @@ static int set_text(const struct param *p, char *field, const char *text, struct
 		return err_set(err, -ERANGE, "%s: %zu bytes are more than the %d a text may have",
 			p->name, len, PARAM_TEXT_SIZE - 1);
 	memset(field, 0, PARAM_TEXT_SIZE);
-	memcpy(field, text, len);
+	memcpy(field, text, len + 1);
 	return 0;
 }
 
@@ -145,8 +145,7 @@ static bool suffixed_parse(const char *text, const char *suffix, double *v) {
 	len -= suffix_len;
 	if (len > 1 && text[len - 1] == ' ')
 		len--;
-	memcpy(number, text, len);
-	number[len] = '\0';
+	snprintf(number, sizeof(number), "%.*s", (int)len, text);
 	return unit_parse(number, UNIT_NONE, v) == 0;
 }
 

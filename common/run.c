@@ -109,7 +109,7 @@ static int file_begin(const struct run *r, const char *name, FILE **f, struct er
 }
 
 FILE *run_summary_begin(struct run *r, const char *name, struct err *err) {
-	FILE *f;
+	FILE *f = NULL;
 
 	return file_begin(r, name, &f, err) == 0 ? f : NULL;
 }
@@ -202,7 +202,7 @@ static void write_run(struct json *j, const struct run *r) {
 static int write_manifest(struct run *r, const char *verdict, int exit_status, struct err *err) {
 	struct json j;
 	char ended_utc[32];
-	FILE *f;
+	FILE *f = NULL;
 	int rc = file_begin(r, "manifest.json", &f, err);
 
 	if (rc < 0)
