@@ -166,10 +166,20 @@ void group_starts(const struct group *g, uint32_t index, uint64_t seed, uint64_t
 			+ (uint64_t)(rng_unit(&rng) * (double)g->jitter_ns);
 }
 
+#define HEADERS (WIRE_ETH + WIRE_IPV4 + WIRE_TCP + WIRE_FCS)
+
 uint32_t groups_mtu_bytes(const struct groups *gs) {
 	uint64_t mss = 0;
 
 	for (uint32_t i = 0; i < gs->count; i++)
 		mss = gs->group[i].mss > mss ? gs->group[i].mss : mss;
-	return (uint32_t)mss + WIRE_ETH + WIRE_IPV4 + WIRE_TCP + WIRE_FCS;
+	return (uint32_t)mss + HEADERS;
+}
+
+uint32_t groups_min_frame(const struct groups *gs) {
+	uint64_t mss = UINT16_MAX;
+
+	for (uint32_t i = 0; i < gs->count; i++)
+		mss = gs->group[i].mss < mss ? gs->group[i].mss : mss;
+	return (uint32_t)mss + HEADERS;
 }

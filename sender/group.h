@@ -52,3 +52,5 @@ void groups_fini(struct groups *gs);
 void group_starts(const struct group *g, uint32_t index, uint64_t seed, uint64_t *start_ns);
 // Largest frame, with FCS, that any group sends.
 uint32_t groups_mtu_bytes(const struct groups *gs);
+// Smallest full-sized frame, with FCS, of any group.
+uint32_t groups_min_frame(const struct groups *gs);

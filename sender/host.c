@@ -24,7 +24,7 @@ static uint64_t range_count(const struct host_env *env) {
 
 uint64_t host_bytes(const struct groups *gs, const struct host_env *env) {
 	uint64_t bytes = range_count(env) * sizeof(struct range)
-		+ env->receivers * sizeof(struct receiver);
+		+ (uint64_t)env->receivers * sizeof(struct receiver);
 
 	if (env->flows)
 		bytes += seg_arena_bytes(arena_segs(gs, env))

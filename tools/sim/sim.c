@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "sim.h"
+#include "live.h"
 #include "wire.h"
 
 #include <errno.h>
@@ -95,15 +96,33 @@ static void receiver_output(
 	send_packet(s, s->reverse, id, seg, ecn, t_ns);
 }
 
-// Packets all links and delays can hold, as if all were full segments; and per second.
+// Packets all links and delays can hold, as if all were full segments of the group with the
+// smallest; and per second.
 static void size_network(const struct sim *s, uint64_t *pipe_segs, uint64_t *segs_per_s) {
-	uint32_t frame = groups_mtu_bytes(&s->groups);
+	uint32_t frame = groups_min_frame(&s->groups);
 	struct path_capacity f = path_capacity(s->forward, frame);
 	struct path_capacity r = path_capacity(s->reverse, frame);
 
 	*segs_per_s = f.rate_bps / (8 * (uint64_t)frame) + 1024;
 	*pipe_segs = f.queue_pkts
 		+ (uint64_t)((double)*segs_per_s * (double)(f.delay_ns + r.delay_ns) / 1e9);
+}
+
+// Refuses what the machine has no memory for, before anything is allocated. The pools below are
+// reserved for the worst case but only touched as far as they are used.
+static int memory_check(struct sim *s, const struct host_env *env, struct err *err) {
+	const struct config_node *flows = config_get(config_root(s->run->config), "flows");
+	uint64_t bytes = (uint64_t)s->groups.flows
+			* (sizeof(struct flow) + sizeof(struct receiver)
+				+ (sizeof(struct seg_rec) << SEG_ORDER_MIN))
+		+ 4 * env->pipe_segs * (SIM_PKT_SIZE + sizeof(struct seg_rec));
+	struct err why;
+	char what[64];
+
+	snprintf(what, sizeof(what), "%u flows and %llu packets in flight", s->groups.flows,
+		(unsigned long long)env->pipe_segs);
+	int rc = live_memory_check(bytes, what, &why);
+	return rc < 0 ? config_err(flows, rc, err, "%s", why.msg) : 0;
 }
 
 static int hosts_init(struct sim *s, struct err *err) {
@@ -116,6 +135,9 @@ static int hosts_init(struct sim *s, struct err *err) {
 	int rc;
 
 	size_network(s, &env.pipe_segs, &env.segs_per_s);
+	rc = memory_check(s, &env, err);
+	if (rc < 0)
+		return rc;
 	env.output = sender_output;
 	env.flows = true;
 	env.tel_cc = &s->tel[TEL_STREAM_CC];

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Virtual time and a seed give the same bytes, whatever the compiler did."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from .conftest import ROOT, Run, Simulate
+
+# Everything at once: both algorithms, loss, reordering, marks, a change of rate, short flows.
+MIXED = """
+seed: 7
+duration: 8s
+warmup: 1s
+paths:
+  forward:
+    - loss: {rate: 0.3%}
+    - link: {rate: 50Mbit, queue: {codel: {ecn: yes}}}
+    - delay: {delay: 10ms, late: 0.5%, late_by: 2ms}
+  reverse:
+    - loss: {rate: 0.1%}
+    - delay: {delay: 10ms}
+flows:
+  - {count: 5, cc: {copa: {mode: auto}}, jitter: 500ms, ack_every: 1}
+  - {count: 5, cc: newreno, ecn: ect0, stagger: 100ms, stop: 6s}
+  - {count: 5, cc: newreno, start: 2s, source: {size: {bytes: 500kB}}, base_rtt: 40ms}
+schedule:
+  - {at: 4s, forward.link.rate: 20Mbit}
+  - {at: 6s, forward.link.rate: 80Mbit, forward.delay.delay: 5ms}
+telemetry: {level: 3, interval: 100ms}
+"""
+BUILDS = {
+    "O0": ["-Doptimization=0"],
+    "O2": ["-Doptimization=2"],
+    "sanitizers": ["-Doptimization=1", "-Db_sanitize=address,undefined"],
+}
+
+
+def rings(run: Run) -> dict[str, str]:
+    """Hashes of all files of telemetry, headers included."""
+    files = sorted(run.folder.glob("*.ring"))
+    assert files
+    return {f.name: hashlib.sha256(f.read_bytes()).hexdigest() for f in files}
+
+
+def test_the_seed_decides(simulate: Simulate) -> None:
+    """Same seed, same bytes; another seed, others."""
+    first, again = simulate(MIXED), simulate(MIXED)
+    other = simulate(MIXED, "seed=8")
+
+    assert rings(first) == rings(again)
+    assert first.summary["digest"] == again.summary["digest"]
+    assert other.summary["digest"] != first.summary["digest"]
+
+
+def test_a_stage_moves_no_other_dice(simulate: Simulate) -> None:
+    """A loss stage that drops nothing, added in front, changes no packet."""
+    plain = simulate(MIXED)
+    added = simulate(MIXED.replace("  reverse:\n", "  reverse:\n    - delay: {delay: 0ms}\n", 1))
+
+    assert added.summary["digest"] == plain.summary["digest"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BUILDS)
+def test_the_compiler_does_not(simulate: Simulate, tmp_path: Path, name: str) -> None:
+    """-O0, -O2 and sanitizers against the release build."""
+    build = tmp_path / "build"
+    setup = ["meson", "setup", "-Ddpdk=disabled", "--buildtype=plain", *BUILDS[name]]
+    for argv in ([*setup, str(build), str(ROOT)], ["ninja", "-C", str(build), "tools/sim/weir-sim"]):
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=240)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    expected = rings(simulate(MIXED))
+    assert rings(simulate(MIXED, program=build / "tools/sim/weir-sim")) == expected
+
+
+GOLDEN = ROOT / "tests/golden/digests.json"
+
+
+def test_golden_digests(simulate: Simulate) -> None:
+    """A change of behaviour must be meant: a commit that alters a digest says why.
+
+    Written by: weir-sim on the configs below; see tests/golden/README.md.
+    """
+    golden = json.loads(GOLDEN.read_text())
+    found = {"mixed": simulate(MIXED).summary["digest"]}
+    for name in golden["configs"]:
+        found[name] = simulate(name, *golden["overrides"].get(name, [])).summary["digest"]
+
+    assert found == golden["digests"]
