@@ -161,6 +161,23 @@ static int failed(const struct eal *e, const struct eal_args *args, int code, st
 		err, -EIO, "DPDK did not start: %s", reason[0] ? reason : rte_strerror(code));
 }
 
+int eal_hush(const struct eal *e) {
+	int saved = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+
+	fflush(stderr);
+	if (saved >= 0 && e->log_fd >= 0)
+		dup2(e->log_fd, STDERR_FILENO);
+	return saved;
+}
+
+void eal_unhush(int saved) {
+	if (saved < 0)
+		return;
+	fflush(stderr);
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+}
+
 int eal_start(struct eal *e, const struct eal_args *args, struct err *err) {
 	struct eal_argv a = {.user_argc = args->user_argc, .user_argv = args->user_argv};
 	char **argv;
@@ -188,14 +205,12 @@ int eal_start(struct eal *e, const struct eal_args *args, struct err *err) {
 	rte_openlog_stream(log);
 	// rte_eal_init permutes its argv and writes some errors to stderr itself.
 	argv = calloc((size_t)a.argc + 1, sizeof(*argv));
-	saved = dup(STDERR_FILENO);
-	if (argv == NULL || saved < 0)
+	if (argv == NULL)
 		return err_set(err, -ENOMEM, "DPDK: out of memory");
 	memcpy(argv, a.argv, (size_t)a.argc * sizeof(*argv));
-	dup2(fileno(log), STDERR_FILENO);
+	saved = eal_hush(e);
 	rc = rte_eal_init(a.argc, argv);
-	dup2(saved, STDERR_FILENO);
-	close(saved);
+	eal_unhush(saved);
 	free(argv);
 	if (rc < 0)
 		return failed(e, args, rte_errno, err);

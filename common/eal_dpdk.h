@@ -35,6 +35,9 @@ int eal_start(struct eal *e, const struct eal_args *args, struct err *err);
 void eal_stop(struct eal *e);
 // From now on DPDK logs to this file, which begins with what it logged so far.
 int eal_log_to(struct eal *e, const char *path, struct err *err);
+// Between these two, what libraries print to stderr goes to the log as well (libxdp does).
+int eal_hush(const struct eal *e);
+void eal_unhush(int saved);
 // Position in the log, and the last message after it without its "EAL: ": why a call failed.
 long eal_log_mark(const struct eal *e);
 void eal_log_reason(const struct eal *e, long mark, char *text, size_t size);

@@ -61,11 +61,14 @@ struct rte_mempool *pool_create(const char *name, uint64_t buffers, struct err *
 static int probe(struct port *p, const struct eal *eal, struct err *err) {
 	char reason[256];
 	long mark = eal_log_mark(eal);
-	int rc;
+	int rc, saved;
 
 	if ((rc = live_iface_check(&p->dev, err)) < 0)
 		return rc;
-	if (!p->dev.pci && (rc = rte_dev_probe(p->dev.text)) < 0) {
+	saved = eal_hush(eal);
+	rc = p->dev.pci ? 0 : rte_dev_probe(p->dev.text);
+	eal_unhush(saved);
+	if (rc < 0) {
 		eal_log_reason(eal, mark, reason, sizeof(reason));
 		return config_err(p->dev.node, -ENODEV, err, "dev: '%s' did not start: %s",
 			p->dev.name, reason);
@@ -105,13 +108,16 @@ int port_open(struct port *p, const struct live_dev *dev, const char *name,
 	struct rte_ether_addr mac;
 	long mark = eal_log_mark(eal);
 	char reason[256];
-	int rc;
+	int rc, saved;
 
 	p->dev = *dev;
 	snprintf(p->name, sizeof(p->name), "%s", name);
 	if ((rc = probe(p, eal, err)) < 0)
 		return rc;
-	if ((rc = configure(p, pool)) < 0) {
+	saved = eal_hush(eal);
+	rc = configure(p, pool);
+	eal_unhush(saved);
+	if (rc < 0) {
 		eal_log_reason(eal, mark, reason, sizeof(reason));
 		return config_err(p->dev.node, rc, err, "dev: '%s' did not start: %s (%s)",
 			p->dev.name, reason, strerror(-rc));

@@ -11,6 +11,7 @@
 // An answer with an `error` has one sentence in it.
 #include "live_dpdk.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <rte_telemetry.h>
 #include <rte_version.h>
@@ -38,6 +39,21 @@ static int ask_snapshot(struct switch_snapshot *snap, struct err *err) {
 	const struct switch_question q = {.request = SWITCH_SNAPSHOT};
 
 	return switch_ask(&app->live, &q, take, snap, err);
+}
+
+// Adds a dictionary under a name, in which rte_telemetry takes letters, digits, '_' and '/' only:
+// "forward.link" is called "forward/link". (Version 22.11 prints no arrays of dictionaries.)
+static void add_named(struct rte_tel_data *d, const char *name, struct rte_tel_data *one) {
+	char key[PARAM_TEXT_SIZE];
+
+	snprintf(key, sizeof(key), "%.60s", name);
+	for (char *c = key; *c != '\0'; c++) {
+		if (*c == '.')
+			*c = '/';
+		else if (!isalnum((unsigned char)*c) && *c != '_' && *c != '/')
+			*c = '_';
+	}
+	rte_tel_data_add_dict_container(d, key, one, 0);
 }
 
 static int handle_info(const char *cmd, const char *params, struct rte_tel_data *d) {
@@ -76,7 +92,7 @@ static int handle_ports(const char *cmd, const char *params, struct rte_tel_data
 
 	if (ask_snapshot(&snap, &err) < 0)
 		return answer_error(d, &err);
-	rte_tel_data_start_array(d, RTE_TEL_CONTAINER);
+	rte_tel_data_start_dict(d);
 	for (uint32_t i = 0; i < app->live.ports; i++) {
 		const struct switch_port *p = &app->live.port[i];
 		struct rte_tel_data *one = rte_tel_data_alloc();
@@ -91,7 +107,7 @@ static int handle_ports(const char *cmd, const char *params, struct rte_tel_data
 		add_count(one, "rx", &snap.rx[i]);
 		add_count(one, "tx", &snap.tx[i]);
 		add_u64(one, "tx_dropped", snap.tx_dropped[i]);
-		rte_tel_data_add_array_container(d, one, 0);
+		add_named(d, p->port.name, one);
 	}
 	return 0;
 }
@@ -102,7 +118,7 @@ static int handle_paths(const char *cmd, const char *params, struct rte_tel_data
 
 	if (ask_snapshot(&snap, &err) < 0)
 		return answer_error(d, &err);
-	rte_tel_data_start_array(d, RTE_TEL_CONTAINER);
+	rte_tel_data_start_dict(d);
 	for (uint32_t i = 0; i < app->paths.count; i++) {
 		struct rte_tel_data *one = rte_tel_data_alloc();
 
@@ -120,7 +136,7 @@ static int handle_paths(const char *cmd, const char *params, struct rte_tel_data
 				drop_reason_name((enum drop_reason)r));
 			add_u64(one, name, snap.drop[i][r].pkts);
 		}
-		rte_tel_data_add_array_container(d, one, 0);
+		add_named(d, app->paths.path[i].name, one);
 	}
 	return 0;
 }
@@ -131,7 +147,7 @@ static int handle_links(const char *cmd, const char *params, struct rte_tel_data
 
 	if (ask_snapshot(&snap, &err) < 0)
 		return answer_error(d, &err);
-	rte_tel_data_start_array(d, RTE_TEL_CONTAINER);
+	rte_tel_data_start_dict(d);
 	for (uint32_t i = 0; i < snap.links; i++) {
 		struct rte_tel_data *one = rte_tel_data_alloc();
 
@@ -149,7 +165,7 @@ static int handle_links(const char *cmd, const char *params, struct rte_tel_data
 		add_u64(one, "marks", snap.link[i].marks);
 		add_u64(one, "wire_bits", (uint64_t)snap.link[i].wire_bits);
 		add_u64(one, "capacity_bits", (uint64_t)snap.link[i].capacity_bits);
-		rte_tel_data_add_array_container(d, one, 0);
+		add_named(d, snap.link[i].name, one);
 	}
 	return 0;
 }

@@ -258,8 +258,11 @@ int switch_app_run(struct switch_app *app, struct err *err) {
 }
 
 void switch_app_close(struct switch_app *app) {
+	int saved = eal_hush(&app->eal);
+
 	for (uint32_t i = 0; i < app->live.ports; i++)
 		port_close(&app->live.port[i].port);
 	fabric_fini(&app->live.fabric);
+	eal_unhush(saved);
 	eal_stop(&app->eal);
 }

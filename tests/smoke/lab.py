@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A laboratory for the smoke tests: namespaces, veth pairs, and the live programs as children.
+
+    a ---- left [ weir-switch, in namespace sw ] right ---- b
+
+Everything a lab makes has its own name and is gone when it closes; it ends only its own children.
+Machines are shared: all of a lab runs at the highest priority, the switch's lcore on the last CPU,
+all else on the first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+CPUS = sorted(os.sched_getaffinity(0))
+LCORE = CPUS[-1]
+FIRST = ["nice", "-n", "-20"]
+HOST = [*FIRST, "taskset", "-c", str(CPUS[0])]
+NUMBERS = itertools.count()
+ADDRESS = {"a": "198.18.0.1", "b": "198.19.0.1"}
+START_S = 30
+END_S = 20
+
+
+def sh(*argv, timeout=30, check=True):
+    """Runs a command, returns its standard output."""
+    done = subprocess.run(
+        [str(a) for a in argv], capture_output=True, text=True, timeout=timeout, check=False
+    )
+    if check and done.returncode != 0:
+        raise RuntimeError(f"{argv}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def wait_for(condition, what, seconds=10.0):
+    """Polls until condition() is true; returns its value."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{what}: not within {seconds} s")
+        time.sleep(0.02)
+
+
+class Child:
+    """A process of the test; its output is collected as it comes."""
+
+    def __init__(self, argv, **kwargs):
+        self.argv = [str(a) for a in argv]
+        self.out: list[str] = []
+        self.err: list[str] = []
+        self.process = subprocess.Popen(
+            self.argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **kwargs
+        )
+        self.readers = [
+            threading.Thread(target=self.read, args=(stream, lines), daemon=True)
+            for stream, lines in ((self.process.stdout, self.out), (self.process.stderr, self.err))
+        ]
+        for reader in self.readers:
+            reader.start()
+
+    def read(self, stream, lines):
+        for line in stream:
+            lines.append(line.rstrip("\n"))
+        stream.close()
+
+    @property
+    def running(self):
+        return self.process.poll() is None
+
+    def wait(self, seconds=END_S):
+        """Its exit status."""
+        try:
+            status = self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise TimeoutError(
+                f"{self.argv} did not end within {seconds} s: {self.err[-5:]}"
+            ) from None
+        for reader in self.readers:
+            reader.join(5)
+        return status
+
+    def send(self, number):
+        self.process.send_signal(number)
+
+    def kill(self):
+        if self.running:
+            self.process.kill()
+            self.process.wait(5)
+        for reader in self.readers:
+            reader.join(5)
+
+
+class Program(Child):
+    """A live program: ready when it says so, summary in its run folder."""
+
+    def __init__(self, argv, out, **kwargs):
+        super().__init__(argv, **kwargs)
+        self.folder = Path(out)
+
+    def ready(self):
+        """Waits for the ready line; False if the program ended instead."""
+        wait_for(
+            lambda: not self.running or any('"ready"' in line for line in self.err),
+            f"{self.argv[0]} ready",
+            START_S,
+        )
+        return any('"ready"' in line for line in self.err)
+
+    def summary(self):
+        name = "switch" if "switch" in self.folder_program() else "sender"
+        return json.loads((self.folder / f"summary-{name}.json").read_text())
+
+    def folder_program(self):
+        return next(arg for arg in self.argv if "weir-s" in Path(arg).name)
+
+    def sentences(self):
+        """What it said to the user."""
+        return [line for line in self.err if line and not line.startswith("{")]
+
+    def stop(self, number=signal.SIGINT):
+        """Ends it the way a user does, returns its exit status."""
+        if self.running:
+            self.send(number)
+        return self.wait()
+
+
+class Lab:
+    """Two hosts and a switch between them. A context manager."""
+
+    def __init__(self, tmp_path, build):
+        self.tmp = Path(tmp_path)
+        self.build = Path(build)
+        self.name = f"weir{os.getpid()}x{next(NUMBERS)}"
+        self.prefix = self.name
+        self.children: list[Child] = []
+        self.spaces: list[str] = []
+
+    def __enter__(self):
+        self.autogroup(-20)
+        try:
+            for space in ("sw", "a", "b"):
+                self.namespace(space)
+            self.wire("a", "left")
+            self.wire("b", "right")
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(self, *_):
+        for child in reversed(self.children):
+            child.kill()
+        for space in self.spaces:
+            subprocess.run(["ip", "netns", "del", space], capture_output=True, check=False)
+        self.autogroup(0)
+
+    def autogroup(self, nice):
+        """With autogroups, nice counts only within a session: raise the session's too."""
+        with contextlib.suppress(OSError):
+            Path("/proc/self/autogroup").write_text(str(nice))
+
+    def space(self, name):
+        return f"{self.name}{name}"
+
+    def namespace(self, name):
+        space = self.space(name)
+        sh("ip", "netns", "add", space)
+        self.spaces.append(space)
+        # The kernel's own IPv6 chatter is not part of an experiment.
+        for where in ("all", "default"):
+            self.sh(name, "sysctl", "-qw", f"net.ipv6.conf.{where}.disable_ipv6=1")
+        sh("ip", "-n", space, "link", "set", "lo", "up")
+
+    def wire(self, host, port):
+        """Connects a host's eth0 to a port of the switch's namespace, offloads off."""
+        sw, end = self.space("sw"), self.space(host)
+        sh(
+            "ip",
+            "-n",
+            sw,
+            "link",
+            "add",
+            port,
+            "type",
+            "veth",
+            "peer",
+            "name",
+            "eth0",
+            "netns",
+            end,
+        )
+        sh("ip", "-n", end, "addr", "add", f"{ADDRESS[host]}/15", "dev", "eth0")
+        for where, link in (("sw", port), (host, "eth0")):
+            off = [x for what in ("tso", "gso", "gro", "tx") for x in (what, "off")]
+            self.sh(where, "ethtool", "-K", link, *off)
+            sh("ip", "-n", self.space(where), "link", "set", link, "up")
+
+    def enter(self, name, *argv):
+        """argv in a namespace. Not `ip netns exec`: that hides /sys/fs/bpf and the like."""
+        return ["nsenter", f"--net=/run/netns/{self.space(name)}", *argv]
+
+    def sh(self, name, *argv, **kwargs):
+        return sh(*self.enter(name, *argv), **kwargs)
+
+    def host(self, name, *argv):
+        """A child in a host's namespace, off the lcore's CPU."""
+        child = Child(self.enter(name, *HOST, *argv))
+        self.children.append(child)
+        return child
+
+    def config(self, text):
+        path = self.tmp / f"config{next(NUMBERS)}.yaml"
+        path.write_text(text)
+        return path
+
+    def start(self, program, config, *options, space="sw", duration=None, out=None):
+        """Starts a live program without waiting; `config` is a file or its text."""
+        if not isinstance(config, Path):
+            config = self.config(config)
+        out = out or self.tmp / f"run{next(NUMBERS)}"
+        argv = [*FIRST, self.build / program, config]
+        argv += ["--out", out, "--progress", *options]
+        if duration is not None:
+            argv += ["--duration", duration]
+        child = Program(self.enter(space, *argv), out)
+        self.children.append(child)
+        return child
+
+    def switch(self, paths, *options, dev="af_packet", duration="120s", live="", top=""):
+        """weir-switch between left and right, ready."""
+        # Room for what arrives while another process has the CPU.
+        ring = ",framecnt=4096" if dev == "af_packet" else ""
+        config = f"""
+seed: 1
+telemetry: {{level: 1, interval: 100ms}}
+paths: {paths}
+{top}
+live:
+  switch:
+    lcores: [{LCORE}]
+    prefix: {self.prefix}
+    ports:
+      - {{name: left, dev: "net_{dev}0,iface=left{ring}", path: reverse}}
+      - {{name: right, dev: "net_{dev}1,iface=right{ring}", path: forward}}
+{live}"""
+        child = self.start("switch/weir-switch", config, *options, duration=duration)
+        if not child.ready():
+            raise RuntimeError(f"weir-switch did not start: {child.err}")
+        return child
+
+    def telemetry(self, command, prefix=None):
+        """Asks a live program through rte_telemetry's socket."""
+        path = f"/var/run/dpdk/{prefix or self.prefix}/dpdk_telemetry.v2"
+        with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)) as client:
+            client.settimeout(10)
+            client.connect(path)
+            client.recv(1024)  # who is there
+            client.send(command.encode())
+            reply = json.loads(client.recv(16384))
+        return reply[command.split(",")[0]]
+
+    def ping(self, count=40, interval=0.05, source="a", target="b", size=56):
+        """Round-trip times in ms."""
+        out = self.sh(
+            source, *HOST, "ping", "-n", "-i", interval, "-c", count,
+            "-s", size, "-W", 2, ADDRESS[target], check=False,
+        )  # fmt: skip
+        return [
+            float(line.split("time=")[1].split()[0]) for line in out.splitlines() if "time=" in line
+        ]
+
+    def iperf_server(self, host="b"):
+        server = self.host(host, "iperf3", "-s", "-1", "--forceflush")
+        wait_for(lambda: any("listening" in line for line in server.out), "iperf3 -s")
+        return server
+
+    def iperf(self, congestion, seconds, omit=1, source="a", target="b"):
+        """Starts an iperf3 client; its result is in result(child)."""
+        self.iperf_server(target)
+        times = ("-t", seconds, "-O", omit)
+        return self.host(source, "iperf3", "-c", ADDRESS[target], "-C", congestion, *times, "-J")
+
+
+def iperf_result(child):
+    """The JSON of an iperf3 client that has ended."""
+    status = child.wait(60)
+    result = json.loads("\n".join(child.out))
+    assert status == 0, result.get("error")
+    return result
+
+
+def median(values):
+    return sorted(values)[len(values) // 2]
+
+
+def best_of(attempts, good, once):
+    """The first good result, or the last: other work on this machine can only make it worse."""
+    for _ in range(attempts):
+        result = once()
+        if good(result):
+            break
+    return result

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""weir-switch as a program: how it starts, is asked, is disturbed and ends."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from lab import ADDRESS, LCORE, Lab, sh, wait_for
+
+PATHS = (
+    "{forward: [{link: {rate: 10Mbit}}, {delay: {delay: 5ms}}], reverse: [{delay: {delay: 5ms}}]}"
+)
+NULL = f"""
+paths: {{forward: [{{link: {{rate: 10Mbit, queue: {{fifo: {{limit: 1MB}}}}}}}}]}}
+live:
+  switch:
+    lcores: [{LCORE}]
+    prefix: weirtest{os.getpid()}
+    ports: [{{name: in, dev: net_null0}}, {{name: out, dev: net_null1, path: forward}}]
+"""
+
+FLOOD = f"""
+import socket
+flood = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for i in range(20000):
+    flood.sendto(bytes(18), ("{ADDRESS["b"]}", 9))
+"""
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory, build):
+    with Lab(tmp_path_factory.mktemp("lab"), build) as lab:
+        yield lab
+
+
+@pytest.fixture(autouse=True)
+def needs_switch(weir_switch):
+    """Without DPDK there is no weir-switch."""
+
+
+def fails(lab, config, *options):
+    """Its exit status and the one sentence it said; it left no run folder."""
+    child = lab.start("switch/weir-switch", config, *options, duration="1s")
+    status = child.wait()
+    assert len(child.sentences()) == 1, child.err
+    assert not child.folder.exists()
+    return status, child.sentences()[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "sentence"),
+    [
+        ("live.switch.colour=red", 2, r"colour"),
+        ("live.switch.ports.0.speed=1", 2, r"speed"),
+        ("live.switch.ports.0.dev=net_foo0", 1, r"'net_foo0' did not start: .*net_foo0"),
+        ("live.switch.ports.0.dev=veth0", 2, r"neither a virtual device .* nor a PCI address"),
+        ('live.switch.ports.0.dev="net_af_packet0,iface=nope0"', 1, r"no interface 'nope0'"),
+        ("live.switch.ports.0.dev=0000:03:00.0", 2, r"physical port; set live.allow_nic"),
+        ("live.switch.ports.1.path=sideways", 2, r"no path 'sideways'"),
+        ("live.switch.ports.0.path=forward", 2, r"'forward' is used by port 'in' too"),
+        ("live.switch.ports.1.path=''", 2, r"no port sends through path 'forward'"),
+        ("live.switch.ports.0.name=out", 2, r"'out' is used twice"),
+        ("live.switch.ports.1.dev=net_null0", 2, r"'net_null0' is used twice"),
+        ("live.switch.lcores=[0, 1]", 2, r"exactly one CPU"),
+        ("live.switch.lcores=[999]", 2, r"CPU 999 is not among"),
+        ("live.switch.static=[{mac: 02:00, port: in}]", 2, r"'02:00' is not a MAC address"),
+        ("live.switch.hugepages=yes", 1, r"MB are needed and .* MB are free"),
+        ("paths.forward.link.rate=10Gbitt", 2, r"rate"),
+        ("paths.forward.link.rate=0", 2, r"rate"),
+        ("paths.forward.link.queue={fifo: {limit: 1TB}}", 1, r"packets, .* min_packet"),
+    ],
+)
+def test_bad_config_is_one_sentence(lab, change, status, sentence):
+    if (
+        "hugepages" in change
+        and "HugePages_Free:        0" not in Path("/proc/meminfo").read_text()
+    ):
+        pytest.skip("this machine has free hugepages")
+    got, said = fails(lab, NULL, "-o", change)
+    assert (got, bool(re.search(sentence, said))) == (status, True), said
+
+
+def test_missing_device_behind_a_pci_address(lab):
+    status, said = fails(
+        lab, NULL, "-o", "live.allow_nic=yes", "-o", "live.switch.ports.0.dev=0000:1f:1f.7"
+    )
+    assert status == 1
+    assert "0000:1f:1f.7" in said
+
+
+def test_no_permission(lab, tmp_path):
+    config = lab.config(NULL.replace("net_null0", '"net_af_packet0,iface=left"'))
+    argv = [lab.build / "switch/weir-switch", config, "--out", tmp_path / "run", "--duration", "1s"]
+    for path in (lab.tmp, *lab.tmp.parents[:2]):
+        path.chmod(0o755)
+    done = subprocess.run(
+        lab.enter("sw", "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *argv),
+        capture_output=True, text=True, timeout=30, check=False,
+    )  # fmt: skip
+    if "setpriv" in done.stderr:
+        pytest.skip("the build directory is not readable for others")
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "permission" in done.stderr
+
+
+def test_second_instance_with_the_same_prefix(lab):
+    first = lab.start("switch/weir-switch", NULL, duration="60s")
+    assert first.ready()
+    status, said = fails(lab, NULL)
+    assert first.stop() == 0
+    assert status == 1
+    assert "prefix" in said
+
+
+@pytest.mark.parametrize("size", ["16k", "48k"])  # at the start, and while running
+def test_full_disk(lab, tmp_path, size):
+    small = tmp_path / "small"
+    small.mkdir()
+    sh("mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", small)
+    try:
+        options = ("-o", "telemetry.interval=1ms")
+        child = lab.start("switch/weir-switch", NULL, *options, duration="2s", out=small / "run")
+        assert child.wait() == 1
+        assert len(child.sentences()) == 1
+        assert "No space left on device" in child.sentences()[0]
+    finally:
+        sh("umount", small)
+
+
+def test_ends_by_itself(lab):
+    child = lab.start("switch/weir-switch", NULL, "--json", duration="1s")
+    assert child.wait() == 0
+    assert child.sentences() == []
+    summary = child.summary()
+    assert summary["verdict"] == "ok"
+    assert summary["ledger"]["balanced"]
+    assert 1.0 <= summary["virtual_s"] < 1.5
+    assert json.loads("\n".join(child.out))["verdict"] == "ok"
+    manifest = json.loads((child.folder / "manifest-switch.json").read_text())
+    assert manifest["exit"] == 0
+    # What it wrote is what it reads.
+    again = lab.start("switch/weir-switch", child.folder / "config.yaml", "--check")
+    assert again.wait() == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_leaves_a_whole_run_folder(lab, number):
+    switch = lab.switch(PATHS)
+    assert len(lab.ping(count=5)) == 5
+    assert switch.stop(number) == 0
+    summary = switch.summary()
+    assert summary["verdict"] == "interrupted"
+    assert summary["ledger"]["balanced"]
+    assert summary["ledger"]["received"] >= 10
+    assert (switch.folder / "links.ring").stat().st_size > 4096
+
+
+def test_asked_through_telemetry(lab):
+    switch = lab.switch(PATHS)
+    assert lab.telemetry("/weir/info")["cpu"] == LCORE
+    assert min(lab.ping(count=5)) < 30
+    before = lab.telemetry("/weir/paths")["forward"]
+    assert before["in_pkts"] >= 5
+    changed = lab.telemetry("/weir/set,forward.delay.delay=55ms")
+    assert (float(changed["before"]), float(changed["after"])) == (5e6, 55e6)
+    assert min(lab.ping(count=5)) >= 60
+    assert "no path" in lab.telemetry("/weir/set,sideways.link.rate=1Mbit")["error"]
+    assert "rate" in lab.telemetry("/weir/set,forward.link.rate=1Mbitt")["error"]
+    lab.telemetry("/weir/stop")
+    assert switch.wait() == 0
+    summary = switch.summary()
+    assert summary["verdict"] == "ok"
+    assert summary["telemetry"]["events"]["records"] == 1
+
+
+def test_follows_a_schedule(lab):
+    switch = lab.switch(PATHS, top="schedule: [{at: 3s, reverse.delay.delay: 105ms}]")
+    assert max(lab.ping(count=10)) < 100
+    wait_for(lambda: lab.telemetry("/weir/info")["now_ns"] > 3e9, "the change", 20)
+    assert min(lab.ping(count=5)) >= 110
+    assert switch.stop() == 0
+
+
+def test_port_goes_down_and_up(lab):
+    switch = lab.switch(PATHS)
+    assert len(lab.ping(count=5)) == 5
+    lab.sh("sw", "ip", "link", "set", "right", "down")
+    wait_for(lambda: lab.telemetry("/weir/ports")["right"]["up"] == 0, "port down")
+    assert lab.ping(count=3) == []
+    lab.sh("sw", "ip", "link", "set", "right", "up")
+    wait_for(lambda: lab.telemetry("/weir/ports")["right"]["up"] == 1, "port up")
+    assert wait_for(lambda: lab.ping(count=3), "packets")
+    assert switch.stop() == 0
+    summary = switch.summary()
+    assert summary["ledger"]["balanced"]
+    assert summary["ledger"]["drops"].get("no_route", 0) > 0
+    assert summary["telemetry"]["events"]["records"] == 2
+
+
+def test_pool_share_is_kept(lab):
+    # 2 s of delay at 10 Mbit/s are 4800 packets of 512 B; four times as many small ones come.
+    switch = lab.switch(PATHS, "-o", "paths.forward.delay.delay=2s")
+    lab.sh("a", "ping", "-c", "1", "-W", "4", ADDRESS["b"])
+    lab.host("a", sys.executable, "-c", FLOOD).wait(60)
+    assert switch.stop() == 0
+    summary = switch.summary()
+    assert summary["ledger"]["balanced"]
+    assert set(summary["ledger"]["drops"]) <= {"no_mbuf", "queue_full"}
+    assert summary["ledger"]["paths"]["forward"]["inside"]["pkts"] <= summary["pool"]["forward"]
