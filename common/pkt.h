@@ -73,6 +73,7 @@ static inline struct pkt *pkt_list_pop(struct pkt_list *l) {
 	if (p == NULL)
 		return NULL;
 	l->head = p->next;
+	__builtin_prefetch(l->head, 1);
 	l->count--;
 	l->bytes -= p->size_bytes;
 	p->next = NULL;

@@ -89,6 +89,35 @@ void host_event(struct host *h, const struct flow *f, enum tel_event event, doub
 void host_cc_record(struct host *h, const struct flow *f, const struct cc_ack *ack);
 void host_flow_record(struct host *h, const struct flow *f, uint8_t event, uint64_t now_ns);
 
+// Fetch into the cache what a segment for `id` will touch: first the connection, a little later
+// what it points to.
+static inline void host_fetch_flow(const struct host *h, uint32_t id) {
+	const char *f = (const char *)&h->flow[id];
+
+	for (size_t line = 0; line < sizeof(struct flow); line += 64) {
+		if (line < offsetof(struct flow, at_measure) || line >= offsetof(struct flow, cc_state))
+			__builtin_prefetch(f + line, 1);
+	}
+}
+
+static inline void host_fetch_segs(const struct host *h, uint32_t id) {
+	const struct flow *f = &h->flow[id];
+
+	__builtin_prefetch(flow_seg(f, f->una), 1);
+	__builtin_prefetch(flow_seg(f, f->nxt), 1);
+}
+
+static inline void host_fetch_receiver(const struct host *h, uint32_t id) {
+	const char *r = (const char *)&h->receiver[id];
+
+	for (size_t line = 0; line < sizeof(struct receiver); line += 64)
+		__builtin_prefetch(r + line, 1);
+}
+
+static inline void host_fetch_ranges(const struct host *h, uint32_t id) {
+	__builtin_prefetch(h->receiver[id].head, 1);
+}
+
 static inline void host_send(
 	struct host *h, uint32_t id, const struct seg *seg, uint8_t ecn, uint64_t t_ns) {
 	h->count.tx_segs++;

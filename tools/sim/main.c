@@ -127,7 +127,12 @@ static int experiment(struct sim *s, const struct run_options *opt, struct err *
 
 static int configured(struct run *run, const struct run_options *opt, struct err *err) {
 	static struct sim s;
-	int rc = sim_init(&s, run, err);
+	struct config_node *live = config_get(config_root(run->config), "live");
+	int rc;
+
+	if (live != NULL)
+		config_skip(live);
+	rc = sim_init(&s, run, err);
 
 	if (rc < 0)
 		return rc;

@@ -234,23 +234,43 @@ int sim_open(struct sim *s, const char *pcap, struct err *err) {
 	return 0;
 }
 
-typedef void host_rx(
-	struct host *h, uint32_t id, const struct seg *seg, uint8_t ecn, uint64_t now_ns);
+// One host's side of a feed.
+struct side {
+	struct host *host;
+	struct path *from; // what leaves it arrives here
+	void (*rx)(struct host *h, uint32_t id, const struct seg *seg, uint8_t ecn, uint64_t now_ns);
+	void (*fetch)(const struct host *h, uint32_t id); // connection, into the cache
+	void (*fetch_more)(const struct host *h, uint32_t id); // what it points to
+};
 
-// Runs a host through the window that ends with `last_ns`, on what leaves `path` in it.
-static void feed(
-	struct sim *s, struct path *path, struct host *h, host_rx *rx, uint64_t last_ns) {
-	struct pkt *pkt;
+// Packets taken off a path before the first is looked at, while their connections are fetched.
+#define BATCH 16
+#define FETCH_AHEAD 3
 
-	while ((pkt = path_pop(path, last_ns)) != NULL) {
-		host_run(h, pkt->arrival_ns);
-		if (s->pcap != NULL && path == s->reverse)
-			sim_pcap_write(s->pcap, pkt, pkt_seg(pkt), pkt->ecn, pkt->arrival_ns, false);
-		rx(h, pkt->flow_id, pkt_seg(pkt), pkt->ecn, pkt->arrival_ns);
-		pool_put(&s->pool, pkt);
-	}
-	if (path->drops.head != NULL)
-		free_drops(s, path);
+// Runs a host through the window that ends with `last_ns`, on what leaves its path in it.
+static void feed(struct sim *s, const struct side *side, uint64_t last_ns) {
+	struct host *h = side->host;
+	struct pkt *batch[BATCH];
+	uint32_t n;
+
+	do {
+		for (n = 0; n < BATCH && (batch[n] = path_pop(side->from, last_ns)) != NULL; n++)
+			side->fetch(h, batch[n]->flow_id);
+		for (uint32_t i = 0; i < n; i++) {
+			struct pkt *pkt = batch[i];
+
+			if (i + FETCH_AHEAD < n)
+				side->fetch_more(h, batch[i + FETCH_AHEAD]->flow_id);
+			host_run(h, pkt->arrival_ns);
+			if (s->pcap != NULL && h == &s->sender)
+				sim_pcap_write(s->pcap, pkt, pkt_seg(pkt), pkt->ecn, pkt->arrival_ns,
+					false);
+			side->rx(h, pkt->flow_id, pkt_seg(pkt), pkt->ecn, pkt->arrival_ns);
+			pool_put(&s->pool, pkt);
+		}
+	} while (n == BATCH);
+	if (side->from->drops.head != NULL)
+		free_drops(s, side->from);
 	host_run(h, last_ns);
 }
 
@@ -301,6 +321,11 @@ static uint64_t skip_idle(struct sim *s, uint64_t boundary_ns) {
 }
 
 void sim_run(struct sim *s, uint64_t until_ns) {
+	const struct side sender = {
+		&s->sender, s->reverse, host_rx_flow, host_fetch_flow, host_fetch_segs};
+	const struct side receiver = {
+		&s->receiver, s->forward, host_rx_receiver, host_fetch_receiver, host_fetch_ranges};
+
 	if (s->now_ns == 0)
 		at_boundary(s);
 	while (s->now_ns < until_ns) {
@@ -313,13 +338,8 @@ void sim_run(struct sim *s, uint64_t until_ns) {
 		while (s->now_ns < boundary_ns) {
 			uint64_t end_ns = time_min(s->now_ns + window_ns, boundary_ns);
 
-			if (ahead_r >= ahead_f) {
-				feed(s, s->reverse, &s->sender, host_rx_flow, end_ns - 1);
-				feed(s, s->forward, &s->receiver, host_rx_receiver, end_ns - 1);
-			} else {
-				feed(s, s->forward, &s->receiver, host_rx_receiver, end_ns - 1);
-				feed(s, s->reverse, &s->sender, host_rx_flow, end_ns - 1);
-			}
+			feed(s, ahead_r >= ahead_f ? &sender : &receiver, end_ns - 1);
+			feed(s, ahead_r >= ahead_f ? &receiver : &sender, end_ns - 1);
 			s->now_ns = end_ns;
 			if (s->pool.inside == 0)
 				break;
