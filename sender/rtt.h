@@ -24,13 +24,11 @@ static inline void rtt_sample(struct rtt *r, uint64_t sample_ns, uint64_t rto_mi
 		r->srtt_ns = sample_ns;
 		r->rttvar_ns = sample_ns / 2;
 	} else {
-		uint64_t diff = sample_ns > r->srtt_ns ? sample_ns - r->srtt_ns :
-							 r->srtt_ns - sample_ns;
+		uint64_t diff =
+			sample_ns > r->srtt_ns ? sample_ns - r->srtt_ns : r->srtt_ns - sample_ns;
 
-		r->rttvar_ns += diff / 4;
-		r->rttvar_ns -= r->rttvar_ns / 4;
-		r->srtt_ns += sample_ns / 8;
-		r->srtt_ns -= r->srtt_ns / 8;
+		r->rttvar_ns = r->rttvar_ns - r->rttvar_ns / 4 + diff / 4;
+		r->srtt_ns = r->srtt_ns - r->srtt_ns / 8 + sample_ns / 8;
 	}
 	r->rto_ns = time_max(r->srtt_ns + 4 * r->rttvar_ns, rto_min_ns);
 }
