@@ -19,6 +19,7 @@ from weir.look import FAINT, INK, Style
 WIDTH_IN = 7.2
 FEW = 10  # as many flows are drawn one by one; more as median and band
 LINKS_DRAWN = 4
+HIDING = 2.5  # times what came later: a start that would hide it
 WIDE = 92  # characters of a legend over the whole width
 
 
@@ -55,6 +56,32 @@ def _time_axis(axes: Axes, scene: Scene) -> None:
     axes.set_ylim(bottom=0)
     if scene.warmup_s > 0:
         axes.axvline(scene.warmup_s, color=FAINT, linewidth=0.7, linestyle=(0, (1, 2)))
+
+
+def _steady(
+    axes: Axes, scene: Scene, frame: pl.DataFrame, column: str, divisor: float, base: float = 0.0
+) -> None:
+    """Ends the axis where the run settled, if its start would hide that, and says so.
+
+    base: where the axis begins, e.g. at the propagation delay.
+    """
+    late = _largest(frame.filter(pl.col("time_s") > scene.warmup_s), column) / divisor
+    peak = _largest(frame, column) / divisor
+    if scene.warmup_s <= 0 or late <= base or peak - base < HIDING * (late - base):
+        return
+    axes.set_ylim(top=base + 1.5 * (late - base))
+    at = frame.filter(pl.col(column) == frame[column].max())["time_s"][0]
+    axes.annotate(
+        f"peak {units.number(peak)}",
+        (at, 1),
+        xycoords=("data", "axes fraction"),
+        xytext=(5, -1),
+        textcoords="offset points",
+        ha="left",
+        va="top",
+        fontsize=8,
+        bbox={"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 1},
+    )
 
 
 def _legend(axes: Axes, width: int = 44) -> None:
@@ -152,6 +179,7 @@ def throughput(
             _band(axes[1], part, divisor, scene.group(group))
         axes[1].set_ylabel(f"goodput per flow ({unit})")
         _time_axis(axes[1], scene)
+        _steady(axes[1], scene, spread, "high", divisor)
         _legend(axes[1])
     return figure
 
@@ -161,6 +189,7 @@ def rtt(interval: pl.DataFrame, flows: pl.DataFrame, base_ns: float | None, scen
     measured = interval.filter(pl.col("rtt_samples") > 0)
     figure, (axes,) = _axes(1, 2.1)
     divisor, unit = units.step(_largest(measured, "rtt_mean_ns"), units.TIME_STEPS)
+    shown, column = measured, "rtt_mean_ns"
     if flows.height <= FEW:
         for flow, style in _flow_styles(flows, scene).items():
             part = measured.filter(pl.col("flow_id") == flow).sort("time_s")
@@ -168,8 +197,8 @@ def rtt(interval: pl.DataFrame, flows: pl.DataFrame, base_ns: float | None, scen
                 part["time_s"], part["rtt_mean_ns"] / divisor, color=style.colour, label=style.label
             )
     else:
-        spread = metrics.spread_over_time(measured, "rtt_mean_ns", 0.05, 0.95)
-        for group, part in _parts(spread, "group"):
+        shown, column = metrics.spread_over_time(measured, "rtt_mean_ns", 0.05, 0.95), "high"
+        for group, part in _parts(shown, "group"):
             _band(axes, part, divisor, scene.group(group))
     _time_axis(axes, scene)
     if base_ns:
@@ -184,9 +213,10 @@ def rtt(interval: pl.DataFrame, flows: pl.DataFrame, base_ns: float | None, scen
             va="top",
             fontsize=8,
         )
-        # From a little below the propagation delay: what is above it is the queue.
-        top = axes.get_ylim()[1]
-        axes.set_ylim(bottom=max(0.0, base_ns / divisor - 0.2 * (top - base_ns / divisor)))
+    base = (base_ns or 0.0) / divisor
+    _steady(axes, scene, shown, column, divisor, base)
+    # From a little below the propagation delay: what is above it is the queue.
+    axes.set_ylim(bottom=max(0.0, base - 0.2 * (axes.get_ylim()[1] - base)))
     axes.set_ylabel(f"RTT ({unit})")
     _legend(axes, WIDE)
     return figure
@@ -232,6 +262,7 @@ def queue(links: pl.DataFrame, scene: Scene) -> Figure:
             )
         panel.set_ylabel(f"{title} ({unit})")
         _time_axis(panel, scene)
+        _steady(panel, scene, links, largest, divisor)
     _legend(axes[0])
     return figure
 
@@ -248,45 +279,51 @@ class Cdf:
     label: str
     delay_ns: npt.NDArray[np.float64]
     share: npt.NDArray[np.float64]
+    points: Sequence[tuple[str, float, float]] = ()  # of every packet: name, delay_ns, share
 
 
-def delay_cdf(distributions: Sequence[Cdf], what: str) -> Figure:
+def delay_cdf(distributions: Sequence[Cdf]) -> Figure:
     """Distribution of queueing delay, and its tail on a logarithmic scale."""
     figure, (left, right) = _axes(2)
-    longest = max(d.delay_ns[-1] for d in distributions)
+    longest = max(max(d.delay_ns[-1], *(p[1] for p in d.points), 0.0) for d in distributions)
     divisor, unit = units.step(float(longest), units.TIME_STEPS)
     for index, d in enumerate(distributions):
         style = look.style("copa") if len(distributions) == 1 else look.style(d.label, None, index)
         x, share = _thin(d.delay_ns / divisor, d.share)
         left.step([x[0], *x], [0, *share], where="post", color=style.colour, label=d.label)
         right.step([0, *x], [1, *(1 - share)], where="post", color=style.colour, label=d.label)
-        if len(distributions) == 1:
-            for q, name in ((0.5, "median"), (0.99, "p99")):
-                at = metrics.quantile_of_cdf(d.delay_ns, d.share, q)
-                if at is None:
-                    continue
-                left.plot([at / divisor], [q], marker="o", markersize=3.5, color=INK)
-                left.annotate(
-                    f"{name} {units.time(at)}",
-                    (at / divisor, q),
-                    xytext=(5, -3),
-                    textcoords="offset points",
-                    va="top",
-                    fontsize=8,
-                )
-    left.set_ylabel(f"share of {what}")
-    left.set_ylim(0, 1.02)
-    left.set_xlim(left=0)
-    right.set_ylabel(f"share of {what} above")
+        for name, at, q in d.points:
+            left.plot([at / divisor], [q], marker="o", markersize=3.5, color=style.colour)
+            if len(distributions) == 1:
+                _annotate_point(left, f"{name} {units.time(at)}", at / divisor, q)
+            if q < 1:
+                right.plot([at / divisor], [1 - q], marker="o", markersize=3.5, color=style.colour)
+    left.set_ylabel("share of packets")
+    left.set_ylim(0, 1.04)
+    right.set_ylabel("share of packets above")
     right.set_yscale("log")
-    right.set_xlim(left=0)
-    smallest = min((1 - d.share)[(1 - d.share) > 1e-12].min(initial=1.0) for d in distributions)
+    smallest = min((1 - d.share)[(1 - d.share) > 1e-12].min(initial=0.01) for d in distributions)
     right.set_ylim(max(smallest / 2, 1e-8), 1)
     for axes in (left, right):
         axes.set_xlabel(f"queueing delay ({unit})")
+        axes.set_xlim(0, 1.05 * longest / divisor)
     if len(distributions) > 1:
         _legend(left)
     return figure
+
+
+def _annotate_point(axes: Axes, text: str, x: float, y: float) -> None:
+    """Right of and below a point of a rising curve; left of it where there is no room."""
+    axes.annotate(
+        text,
+        (x, y),
+        xytext=(-5, -3) if y == 1 else (5, -3),
+        textcoords="offset points",
+        ha="right" if y == 1 else "left",
+        va="top",
+        fontsize=8,
+        annotation_clip=False,
+    )
 
 
 def _thin(
@@ -365,6 +402,7 @@ def cwnd(samples: pl.DataFrame, chosen: Sequence[int], scene: Scene) -> Figure:
         )
     axes.set_ylabel("cwnd (segments)")
     _time_axis(axes, scene)
+    _steady(axes, scene, part, "cwnd_segs", 1.0)
     _legend(axes, WIDE)
     return figure
 

@@ -55,7 +55,7 @@ def page(run: Run) -> str:
     body = [
         f"<header><h1>{escape(title)}</h1>{headline(run.summary)}</header>",
         *(f'<p class="note">{escape(note)}</p>' for note in run.notes),
-        *tables(run.summary),
+        *tables(run.summary, warmup_s(run)),
         *drawn,
         *ledger(run.summary),
         provenance(run),
@@ -83,13 +83,13 @@ def title_of(run: Run) -> str:
 def draw(run: Run) -> Iterator[tuple[Figure, str]]:
     """Each figure that the run has data for, with its caption."""
     interval, links = run.frame("interval"), run.frame("links")
-    warmup_ns = units.config_time_ns(run.config.get("warmup", "0")) or 0.0
+    warmup_ns = warmup_s(run) * metrics.NS_PER_S
     scene = figures.Scene(
         groups=look.group_styles(
             [(str(g.get("name", "")), str(g.get("cc", ""))) for g in run.summary.get("groups", [])]
         ),
         duration_s=duration_s(run, interval, links),
-        warmup_s=warmup_ns / metrics.NS_PER_S,
+        warmup_s=warmup_s(run),
         links=list(run.summary.get("links", {})),
     )
     flows = None if interval is None else flow_data(interval, warmup_ns, scene)
@@ -100,6 +100,14 @@ def draw(run: Run) -> Iterator[tuple[Figure, str]]:
     if flows is not None:
         yield from draw_shares(run, flows, scene)
     yield from draw_events(run, links, scene)
+
+
+def warmup_s(run: Run) -> float:
+    """Where measuring began."""
+    known = run.summary.get("warmup_s")
+    if known is not None:
+        return float(known)
+    return (units.config_time_ns(run.config.get("warmup", "0")) or 0.0) / metrics.NS_PER_S
 
 
 def duration_s(run: Run, *frames: pl.DataFrame | None) -> float:
@@ -221,7 +229,7 @@ def draw_links(
     packets = packet_delays(run, kept, warmup_ns, scene)
     if packets:
         yield (
-            figures.delay_cdf(packets, "packets"),
+            figures.delay_cdf(packets),
             "Queueing delay of every recorded packet after the warm-up; right: its tail.",
         )
         return
@@ -229,14 +237,23 @@ def draw_links(
     for link in kept:
         part = metrics.between(timed, warmup_ns).filter(pl.col("link") == link)
         delay, share = metrics.ecdf(part["sojourn_mean_ns"], part["out_pkts"])
+        name = link_name(scene, link)
         if delay.size > 0:
-            means.append(figures.Cdf(link_name(scene, link), delay, share))
+            points = summary_points(run.summary.get("links", {}).get(name, {}))
+            means.append(figures.Cdf(name, delay, share, points))
     if means:
         yield (
-            figures.delay_cdf(means, "packets"),
-            f"Queueing delay after the warm-up, from means of {units.time(length)} weighted by"
-            " packets (telemetry level 3 records every packet); right: its tail.",
+            figures.delay_cdf(means),
+            f"Queueing delay after the warm-up; right: its tail. Line: means of"
+            f" {units.time(length)}, by packets; points: single packets, from the summary."
+            " Telemetry level 3 gives the whole distribution.",
         )
+
+
+def summary_points(link: dict[str, Any]) -> list[tuple[str, float, float]]:
+    """What the summary knows of every packet's delay."""
+    known = (("median", "sojourn_p50_ns", 0.5), ("p99", "sojourn_p99_ns", 0.99))
+    return [(name, float(link[key]), q) for name, key, q in known if link.get(key) is not None]
 
 
 def link_name(scene: figures.Scene, link: int) -> str:
@@ -258,7 +275,12 @@ def packet_delays(
                 parts.append(part["sojourn_ns"][keep & (part["ts_ns"] > warmup_ns)])
         delay, share = metrics.binned_cdf(parts)
         if delay.size > 0:
-            found.append(figures.Cdf(link_name(scene, link), delay, share))
+            points = [
+                (name, value, q)
+                for name, q in (("median", 0.5), ("p99", 0.99))
+                if (value := metrics.quantile_of_cdf(delay, share, q)) is not None
+            ]
+            found.append(figures.Cdf(link_name(scene, link), delay, share, points))
     return found
 
 
@@ -352,12 +374,16 @@ def html_table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int 
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def tables(report: dict[str, Any]) -> Iterator[str]:
+def tables(report: dict[str, Any], warmup: float) -> Iterator[str]:
     """Groups, links, emulation."""
-    if rows := summary.group_rows(report):
-        yield html_table(summary.GROUP_COLUMNS, rows, left=2)
-    if rows := summary.link_rows(report):
-        yield html_table(summary.LINK_COLUMNS, rows)
+    groups, links = summary.group_rows(report), summary.link_rows(report)
+    if groups:
+        yield html_table(summary.GROUP_COLUMNS, groups, left=2)
+    if links:
+        yield html_table(summary.LINK_COLUMNS, links)
+    if warmup and (groups or links):
+        since = units.time(warmup * metrics.NS_PER_S)
+        yield f'<p class="small">Measured after a warm-up of {since}; the ledger counts all.</p>'
     emulation = report.get("emulation")
     if isinstance(emulation, dict):
         yield html_table(
@@ -505,6 +531,7 @@ pre { background: #f6f6f6; padding: 1em; overflow-x: auto; }
 details { margin-top: 2em; }
 summary { cursor: pointer; }
 .bad { color: #c00000; }
+.small { font-size: .9em; margin-top: -.8em; color: #555; }
 .note { border-left: 3px solid #E69F00; padding-left: .8em; }
 @media print { body { margin: 0; max-width: none; } figure, table { break-inside: avoid; } }
 """
