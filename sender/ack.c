@@ -74,8 +74,8 @@ static void prr(struct flow *f, uint32_t newly_delivered) {
 
 	f->prr_delivered += newly_delivered;
 	if (pipe > target) {
-		uint64_t share = ((uint64_t)f->prr_delivered * target + f->prr_flight - 1)
-			/ f->prr_flight;
+		uint64_t share =
+			((uint64_t)f->prr_delivered * target + f->prr_flight - 1) / f->prr_flight;
 
 		send = share > f->prr_out ? (uint32_t)share - f->prr_out : 0;
 	} else {
@@ -278,7 +278,8 @@ void flow_ack(struct host *h, struct flow *f, const struct seg *s, uint64_t now_
 		h->count.rx_bad++;
 		return;
 	}
-	f->count.acked_bytes += time_min(f->una_bytes, f->total_bytes) - time_min(before, f->total_bytes);
+	f->count.acked_bytes +=
+		time_min(f->una_bytes, f->total_bytes) - time_min(before, f->total_bytes);
 	loss_cumulative(h, f, una, &d);
 	if (f->sack_ok) {
 		if (s->sack_count > 0 || f->seen_count > 0)

@@ -23,8 +23,8 @@ void flow_init(struct host *h, struct flow *f, uint32_t id, uint16_t group, uint
 	f->stop_ns = g->stop_ns == 0 ? NEVER_NS : h->env.start_ns + g->stop_ns;
 	f->payload = g->payload;
 	f->total_bytes = bytes;
-	f->data_segs = bytes == SOURCE_ENDLESS ? SOURCE_ENDLESS :
-						 (bytes + g->payload - 1) / g->payload;
+	f->data_segs =
+		bytes == SOURCE_ENDLESS ? SOURCE_ENDLESS : (bytes + g->payload - 1) / g->payload;
 	f->retrans_head = f->retrans_tail = UINT64_MAX;
 	f->reo_wnd_mult = 1;
 	f->iss = (id + 1) * 0x9e3779b1u; // any value will do; known ones are easy to read in traces
@@ -79,7 +79,8 @@ static void flow_syn(struct host *h, struct flow *f, uint64_t now_ns) {
 	flow_arm_rtx(h, f, now_ns);
 }
 
-void flow_end(struct host *h, struct flow *f, enum flow_state state, uint8_t event, uint64_t now_ns) {
+void flow_end(
+	struct host *h, struct flow *f, enum flow_state state, uint8_t event, uint64_t now_ns) {
 	f->state = (uint8_t)state;
 	f->rtx_kind = RTX_NONE;
 	f->rtx_deadline_ns = NEVER_NS;
@@ -350,8 +351,8 @@ void flow_arm_rtx(struct host *h, struct flow *f, uint64_t now_ns) {
 	} else if (f->rtx_kind != RTX_REO) {
 		f->rtx_kind = RTX_RTO;
 		f->rtx_deadline_ns = f->rtx_base_ns + rto;
-		if (g->tlp && f->sack_ok && f->ca == FLOW_CA_OPEN && f->sacked == 0 && f->tlp_end == 0
-			&& f->backoff == 0 && f->rtt.srtt_ns > 0) {
+		if (g->tlp && f->sack_ok && f->ca == FLOW_CA_OPEN && f->sacked == 0
+			&& f->tlp_end == 0 && f->backoff == 0 && f->rtt.srtt_ns > 0) {
 			uint64_t pto = now_ns + 2 * f->rtt.srtt_ns
 				+ (f->nxt - f->una == 1 ? TLP_MAX_ACK_DELAY_NS : 0);
 

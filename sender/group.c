@@ -106,8 +106,8 @@ static int group_init(struct group *g, struct config_node *node, struct err *err
 	int rc;
 
 	if (config_kind(node) != CONFIG_MAP)
-		return config_err(node, -EINVAL, err,
-			"a flow group is a map such as {count: 10, cc: copa}");
+		return config_err(
+			node, -EINVAL, err, "a flow group is a map such as {count: 10, cc: copa}");
 	rc = config_params(node, "flows", params, plugins, g, err);
 	if (rc == 0)
 		rc = group_cc(g, node, err);

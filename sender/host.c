@@ -18,8 +18,9 @@ static uint64_t arena_segs(const struct groups *gs, const struct host_env *env) 
 }
 
 static uint64_t range_count(const struct host_env *env) {
-	return env->receivers == 0 ? 0 :
-				     env->pipe_segs + (uint64_t)env->receivers * RANGES_PER_RECEIVER;
+	return env->receivers == 0
+		? 0
+		: env->pipe_segs + (uint64_t)env->receivers * RANGES_PER_RECEIVER;
 }
 
 uint64_t host_bytes(const struct groups *gs, const struct host_env *env) {
@@ -263,7 +264,8 @@ void host_interval(struct host *h, uint64_t now_ns) {
 		uint64_t samples = c->rtt_samples - o->rtt_samples;
 		struct tel_interval *r;
 
-		if (quiet || h->env.tel_interval == NULL || (r = tel_put(h->env.tel_interval)) == NULL)
+		if (quiet || h->env.tel_interval == NULL
+			|| (r = tel_put(h->env.tel_interval)) == NULL)
 			continue;
 		*r = (struct tel_interval){
 			.ts_ns = now_ns,
@@ -273,9 +275,9 @@ void host_interval(struct host *h, uint64_t now_ns) {
 			.retransmits = (uint32_t)(c->retransmits - o->retransmits),
 			.lost_segs = (uint32_t)(c->lost_segs - o->lost_segs),
 			.rtt_samples = (uint32_t)samples,
-			.rtt_mean_ns = samples == 0 ? 0 :
-						      (uint32_t)((c->rtt_sum_ns - o->rtt_sum_ns)
-							      / samples),
+			.rtt_mean_ns = samples == 0
+				? 0
+				: (uint32_t)((c->rtt_sum_ns - o->rtt_sum_ns) / samples),
 			.rtt_max_ns = f->interval_rtt_max_ns,
 			.cwnd_segs = (float)f->out.cwnd_segs,
 			.pacing_bps = (float)f->out.pacing_bps,
@@ -283,7 +285,9 @@ void host_interval(struct host *h, uint64_t now_ns) {
 			.group = f->group,
 			.halvings = (uint16_t)(c->halvings - o->halvings),
 			.state = f->ca,
-			.cc_state = cc->mode != NULL && f->state == FLOW_OPEN ? cc->mode(f->cc_state) : 0,
+			.cc_state = cc->mode != NULL && f->state == FLOW_OPEN
+				? cc->mode(f->cc_state)
+				: 0,
 		};
 		f->at_interval = *c;
 		f->interval_rtt_max_ns = 0;

@@ -16,8 +16,7 @@
 
 // A segment leaves. `id` is the flow's or the receiver's index. The segment is the callee's to
 // copy; t_ns never decreases.
-typedef void host_output(
-	void *ctx, uint32_t id, const struct seg *seg, uint8_t ecn, uint64_t t_ns);
+typedef void host_output(void *ctx, uint32_t id, const struct seg *seg, uint8_t ecn, uint64_t t_ns);
 
 struct host_env {
 	host_output *output;
@@ -39,7 +38,6 @@ struct host_count {
 	uint64_t data_tx_segs; // with payload or FIN, retransmissions included
 	uint64_t rx_bad; // unacceptable: old ACKs, PAWS, outside the window
 	uint64_t seg_refused; // a flow could not send: the segment arena was full
-
 };
 
 struct host {
@@ -59,8 +57,7 @@ struct host {
 
 // Bytes that host_init would allocate.
 uint64_t host_bytes(const struct groups *gs, const struct host_env *env);
-int host_init(
-	struct host *h, const struct groups *gs, const struct host_env *env, struct err *err);
+int host_init(struct host *h, const struct groups *gs, const struct host_env *env, struct err *err);
 void host_fini(struct host *h);
 
 // A segment for flow or receiver `id` arrives. `ecn` is the packet's codepoint.
@@ -95,7 +92,8 @@ static inline void host_fetch_flow(const struct host *h, uint32_t id) {
 	const char *f = (const char *)&h->flow[id];
 
 	for (size_t line = 0; line < sizeof(struct flow); line += 64) {
-		if (line < offsetof(struct flow, at_measure) || line >= offsetof(struct flow, cc_state))
+		if (line < offsetof(struct flow, at_measure)
+			|| line >= offsetof(struct flow, cc_state))
 			__builtin_prefetch(f + line, 1);
 	}
 }

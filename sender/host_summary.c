@@ -40,7 +40,8 @@ static void sum_flow(struct group_sum *s, struct jain *all, const struct flow *f
 }
 
 static void write_group(struct json *j, const struct group *g, const struct group_sum *s) {
-	double rtt_ns = s->c.rtt_samples == 0 ? 0 : (double)s->c.rtt_sum_ns / (double)s->c.rtt_samples;
+	double rtt_ns =
+		s->c.rtt_samples == 0 ? 0 : (double)s->c.rtt_sum_ns / (double)s->c.rtt_samples;
 
 	json_object(j, NULL);
 	json_text(j, "name", g->name);

@@ -66,7 +66,7 @@ static void delivered(struct flow *f, uint64_t index, struct seg_rec *r, struct 
 			f->unsent_lost--;
 		}
 		f->lost--;
-		r->flags &= (uint16_t)~(SEG_LOST | SEG_RETRANS);
+		r->flags &= (uint16_t) ~(SEG_LOST | SEG_RETRANS);
 	}
 	f->delivered++;
 	d->acked++;
@@ -81,7 +81,8 @@ static void delivered(struct flow *f, uint64_t index, struct seg_rec *r, struct 
 		d->newest_seg = index;
 		d->newest_retrans = (flags & SEG_EVER_RETRANS) != 0;
 		d->newest_cwnd = r->cwnd_segs;
-		d->prior_delivered = f->delivered - (uint32_t)((uint32_t)f->delivered - r->delivered);
+		d->prior_delivered =
+			f->delivered - (uint32_t)((uint32_t)f->delivered - r->delivered);
 		d->prior_ns = sent_ns - r->delivered_ago_ns;
 		d->send_elapsed_ns = r->first_tx_ago_ns;
 		d->app_limited = (flags & SEG_APP_LIMITED) != 0;

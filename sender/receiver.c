@@ -286,7 +286,8 @@ static void receiver_data(struct host *h, struct receiver *r, const struct seg *
 	} else {
 		now = true;
 		r->count.out_of_order_segs++;
-		if (!take_out_of_order(h, r, start, end))
+		// A bare FIN is remembered, not reported: its number is not part of the ranges.
+		if (s->len > 0 && !take_out_of_order(h, r, start, end))
 			sack_duplicate(r, start, end);
 	}
 	if (s->len >= r->payload)
@@ -341,7 +342,7 @@ void receiver_rx(
 		return;
 	}
 	ahead = seq_diff(s->seq, receiver_seq(r, r->rcv_nxt));
-	if ((ahead < 0 && (uint64_t)-(int64_t)ahead > r->rcv_nxt)
+	if ((ahead < 0 && (uint64_t) - (int64_t)ahead > r->rcv_nxt)
 		|| (ahead > 0 && (uint64_t)ahead > r->group->rwnd)) {
 		h->count.rx_bad++;
 		send_ack(h, r, now_ns);

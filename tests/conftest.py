@@ -2,11 +2,15 @@
 """What all Python tests share: where the programs are, and who may run the smoke tests."""
 
 import os
+import resource
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+# A test that runs away must not fill the disk: the largest file any of them may write.
+resource.setrlimit(resource.RLIMIT_FSIZE, (4 << 30, 4 << 30))
+
 BUILD = Path(os.environ.get("WEIR_BUILD") or ROOT / "build")
 
 

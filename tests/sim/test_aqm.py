@@ -11,9 +11,7 @@ from .conftest import Simulate
 def test_codel_holds_its_target_where_a_fifo_fills_its_buffer(simulate: Simulate) -> None:
     """RFC 8289: the standing delay stays near 5 ms; a fifo's is its buffer."""
     codel = simulate("codel-vs-fifo").link
-    fifo = simulate(
-        "codel-vs-fifo", "paths.forward.link.queue={fifo: {limit: 4BDP}}"
-    ).link
+    fifo = simulate("codel-vs-fifo", "paths.forward.link.queue={fifo: {limit: 4BDP}}").link
 
     assert codel["sojourn_p50_ns"] < 10e6
     assert codel["utilisation"] >= 0.9

@@ -72,7 +72,10 @@ def test_the_compiler_does_not(simulate: Simulate, tmp_path: Path, name: str) ->
     """-O0, -O2 and sanitizers against the release build."""
     build = tmp_path / "build"
     setup = ["meson", "setup", "-Ddpdk=disabled", "--buildtype=plain", *BUILDS[name]]
-    for argv in ([*setup, str(build), str(ROOT)], ["ninja", "-C", str(build), "tools/sim/weir-sim"]):
+    for argv in (
+        [*setup, str(build), str(ROOT)],
+        ["ninja", "-C", str(build), "tools/sim/weir-sim"],
+    ):
         done = subprocess.run(argv, capture_output=True, text=True, timeout=240)
         assert done.returncode == 0, done.stdout + done.stderr
 

@@ -38,7 +38,7 @@ def fields(pcap: Path, display_filter: str, *names: str) -> list[list[str]]:
 
 
 def test_tshark_agrees(weir_sim: Path, tmp_path: Path) -> None:
-    """No malformed packet, as many retransmissions as we count, all of the payload and both ends."""
+    """No malformed packet, as many retransmissions as we count, all the payload, both ends."""
     config, pcap = tmp_path / "lossy.yaml", tmp_path / "lossy.pcap"
     config.write_text(LOSSY)
     subprocess.run(
@@ -55,6 +55,10 @@ def test_tshark_agrees(weir_sim: Path, tmp_path: Path) -> None:
     streams = {row[0] for row in fields(pcap, "tcp.flags.fin == 1", "tcp.stream")}
     assert len(streams) == 6
     # All of it was acknowledged: the receiver's last ACK covers the data, SYN and FIN.
-    acks = [int(row[0]) for row in fields(pcap, "tcp.srcport == 5001 && tcp.dstport == 10000 && "
-                                          "tcp.flags.fin == 1", "tcp.ack")]
+    acks = [
+        int(row[0])
+        for row in fields(
+            pcap, "tcp.srcport == 5001 && tcp.dstport == 10000 && tcp.flags.fin == 1", "tcp.ack"
+        )
+    ]
     assert max(acks) == 2_000_000 + 2

@@ -26,7 +26,13 @@ def test_the_first_command(tmp_path: Path) -> None:
     """Quickstart: what the README says of it, and the Python example on its folder."""
     assert "\n    tools/weir run configs/quickstart.yaml\n" in README
     out = tmp_path / "mine"
-    argv = [str(ROOT / "tools/weir"), "run", str(ROOT / "configs/quickstart.yaml"), "--out", str(out)]
+    argv = [
+        str(ROOT / "tools/weir"),
+        "run",
+        str(ROOT / "configs/quickstart.yaml"),
+        "--out",
+        str(out),
+    ]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stderr
     assert "balanced" in done.stdout

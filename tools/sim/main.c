@@ -120,7 +120,8 @@ static int experiment(struct sim *s, const struct run_options *opt, struct err *
 	if (rc == 0)
 		rc = written;
 	if (rc == 0 && !balanced)
-		rc = err_set(err, -EIO, "the ledger does not balance: see %s/summary.json", s->run->dir);
+		rc = err_set(
+			err, -EIO, "the ledger does not balance: see %s/summary.json", s->run->dir);
 	run_finish(s->run, rc < 0 ? err->msg : verdict, rc < 0 ? 1 : 0, rc < 0 ? NULL : err);
 	return rc;
 }

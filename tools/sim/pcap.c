@@ -52,7 +52,8 @@ void sim_pcap_write(struct sim_pcap *p, const struct pkt *pkt, const struct seg 
 	struct pcap_pkthdr h;
 
 	if (!to_receiver)
-		a = (struct wire_addr){a.dst_mac, a.src_mac, a.dst_ip, a.src_ip, a.dst_port, a.src_port};
+		a = (struct wire_addr){
+			a.dst_mac, a.src_mac, a.dst_ip, a.src_ip, a.dst_port, a.src_port};
 	memset(&h, 0, sizeof(h));
 	h.ts.tv_sec = (time_t)(t_ns / NS_PER_S);
 	h.ts.tv_usec = (suseconds_t)(t_ns % NS_PER_S); // nanoseconds: the file says so

@@ -195,8 +195,10 @@ int sim_init(struct sim *s, struct run *run, struct err *err) {
 	memset(s, 0, sizeof(*s));
 	s->run = run;
 	if (flows == NULL)
-		return err_set(err, -EINVAL, "%s: flows is required: a list of groups such as "
-			"- {count: 10, cc: copa}", config_place(config_root(run->config)));
+		return err_set(err, -EINVAL,
+			"%s: flows is required: a list of groups such as "
+			"- {count: 10, cc: copa}",
+			config_place(config_root(run->config)));
 	rc = groups_init(&s->groups, flows, err);
 	if (rc == 0)
 		rc = network_init(s, err);
@@ -221,8 +223,8 @@ int sim_open(struct sim *s, const char *pcap, struct err *err) {
 	for (uint32_t i = 0; i < TEL_STREAM_COUNT; i++) {
 		if (s->run->telemetry_level < least_level[i])
 			continue;
-		int rc = tel_open(&s->tel[i], (enum tel_stream)i, &s->run->tel, "", RING_RECORDS,
-			NULL, err);
+		int rc = tel_open(
+			&s->tel[i], (enum tel_stream)i, &s->run->tel, "", RING_RECORDS, NULL, err);
 		if (rc < 0)
 			return rc;
 	}
@@ -238,7 +240,8 @@ int sim_open(struct sim *s, const char *pcap, struct err *err) {
 struct side {
 	struct host *host;
 	struct path *from; // what leaves it arrives here
-	void (*rx)(struct host *h, uint32_t id, const struct seg *seg, uint8_t ecn, uint64_t now_ns);
+	void (*rx)(
+		struct host *h, uint32_t id, const struct seg *seg, uint8_t ecn, uint64_t now_ns);
 	void (*fetch)(const struct host *h, uint32_t id); // connection, into the cache
 	void (*fetch_more)(const struct host *h, uint32_t id); // what it points to
 };
@@ -263,8 +266,8 @@ static void feed(struct sim *s, const struct side *side, uint64_t last_ns) {
 				side->fetch_more(h, batch[i + FETCH_AHEAD]->flow_id);
 			host_run(h, pkt->arrival_ns);
 			if (s->pcap != NULL && h == &s->sender)
-				sim_pcap_write(s->pcap, pkt, pkt_seg(pkt), pkt->ecn, pkt->arrival_ns,
-					false);
+				sim_pcap_write(s->pcap, pkt, pkt_seg(pkt), pkt->ecn,
+					pkt->arrival_ns, false);
 			side->rx(h, pkt->flow_id, pkt_seg(pkt), pkt->ecn, pkt->arrival_ns);
 			pool_put(&s->pool, pkt);
 		}
@@ -316,7 +319,8 @@ static uint64_t skip_idle(struct sim *s, uint64_t boundary_ns) {
 
 	if (s->pool.inside > 0)
 		return s->now_ns;
-	next_ns = time_min(host_next_ns(&s->sender, boundary_ns), host_next_ns(&s->receiver, boundary_ns));
+	next_ns = time_min(
+		host_next_ns(&s->sender, boundary_ns), host_next_ns(&s->receiver, boundary_ns));
 	return time_max(s->now_ns, time_min(next_ns, boundary_ns));
 }
 

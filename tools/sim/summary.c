@@ -28,8 +28,8 @@ static bool ledger_balanced(const struct sim *s) {
 	}
 	return ok && s->sender.count.tx_segs == f->in.pkts
 		&& s->receiver.count.rx_segs == f->out.pkts
-		&& s->receiver.count.tx_segs == r->in.pkts
-		&& s->sender.count.rx_segs == r->out.pkts && s->pool.inside == inside;
+		&& s->receiver.count.tx_segs == r->in.pkts && s->sender.count.rx_segs == r->out.pkts
+		&& s->pool.inside == inside;
 }
 
 static void write_ledger(struct sim *s, struct json *j, bool balanced) {
