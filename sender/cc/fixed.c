@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A constant window and a constant rate: the null congestion control.
 //
-// It hears nothing and answers the same every time. Alone it shows what the path, the transport
-// and the pacer do by themselves (a rate below the link's: no queue; a window of one bandwidth-delay
+// It hears nothing and answers the same every time. Alone it shows what the path, the transport and
+// the pacer do by themselves (a rate below the link's: no queue; a window of one bandwidth-delay
 // product plus q packets: a queue of q); beside another algorithm it is unresponsive cross traffic.
 // Losses and timeouts change nothing; the transport still retransmits. Both parameters may change
 // while running and hold from the next ACK on.

@@ -8,26 +8,27 @@
 //	idle for an RTO or more:      cwnd = min(cwnd, initial window)
 //
 // The transport decides what is lost (RACK-TLP, DupThresh), what belongs to one episode (the
-// `recover` rule of RFC 6582) and how to move to the new window (PRR, RFC 6937); this file says only
-// how large the window is. Windows are real numbers, so avoidance needs no counter of its own.
+// `recover` rule of RFC 6582) and how to move to the new window (PRR, RFC 6937); this file says
+// only how large the window is. Windows are real numbers, so avoidance needs no counter of its own.
 //
 // The window grows only where it was the limit (RFC 2861's argument: an unused window was never
 // tested) and, in recovery, only in the slow start that follows a timeout.
 //
 // Where we differ from the RFCs, and why
 //   - Initial window 10 (RFC 6928), a parameter. Fractional windows instead of bytes or counters.
-//   - `halve: cwnd` is the default, as in Linux; RFC 5681 (4) halves FlightSize. The RFC's reason is a
-//     cwnd grown beyond what is in flight, which cannot happen here as growth needs a full window.
-//     Our pipe, on the other hand, already lacks what SACK has reported when a loss is detected: three
-//     segments or more, and a burst of losses detected late can lack half a window. Halving it would
-//     punish small windows twice. `halve: flight` gives the RFC's text.
-//   - A timeout inside an episode that has halved already (a lost retransmission, a repeated timeout)
-//     leaves ssthresh alone, as in Linux; RFC 5681 section 3.1 asks this for repeated timeouts only.
-//   - L = 2 (RFC 3465's upper bound; 0: unlimited, as in Linux, which trusts its pacing); L = 1 in the
-//     slow start after a timeout, where one ACK may cover segments of which most left before it (RFC
-//     3465 section 2.3).
-//   - The restart window after idling replaces cwnd at once (RFC 5681 section 4.1); Linux decays it by
-//     half per RTO. `idle_restart: no` keeps the window.
+//   - `halve: cwnd` is the default, as in Linux; RFC 5681 (4) halves FlightSize. The RFC's reason
+//     is a cwnd grown beyond what is in flight, which cannot happen here as growth needs a full
+//     window. Our pipe, on the other hand, already lacks what SACK has reported when a loss is
+//     detected: three segments or more, and a burst of losses detected late can lack half a window.
+//     Halving it would punish small windows twice. `halve: flight` gives the RFC's text.
+//   - A timeout inside an episode that has halved already (a lost retransmission, a repeated
+//     timeout) leaves ssthresh alone, as in Linux; RFC 5681 section 3.1 asks this for repeated
+//     timeouts only.
+//   - L = 2 (RFC 3465's upper bound; 0: unlimited, as in Linux, which trusts its pacing); L = 1 in
+//     the slow start after a timeout, where one ACK may cover segments of which most left before it
+//     (RFC 3465 section 2.3).
+//   - The restart window after idling replaces cwnd at once (RFC 5681 section 4.1); Linux decays it
+//     by half per RTO. `idle_restart: no` keeps the window.
 #include "cc.h"
 
 static const char *const halve_names[] = {"cwnd", "flight", NULL};

@@ -62,8 +62,12 @@ START_TEST(slow_start_ends_with_the_window_that_was_measured) {
 	CWND_EQ(&b, 10 - 1 / (0.5 * 10));
 	ck_assert_double_eq(cc_observed(&b, DQ_NS), 100e6);
 	ck_assert_double_eq(cc_observed(&b, RTT_MIN_NS), 50e6);
-	// 2 * 9.8 * 8000 bit / 150 ms
-	ck_assert_double_eq_tol(b.out.pacing_bps, 2 * 9.8 * 8000 / 0.15, 1e-3);
+	// For two round trips at 1.1 cwnd / RTTstanding, then at 2.
+	ck_assert_double_eq_tol(b.out.pacing_bps, 1.1 * 9.8 * 8000 / 0.15, 1e-3);
+	cc_ack_n(&b, 1, 650 * MS, 150 * MS);
+	ck_assert_double_eq_tol(b.out.pacing_bps, 1.1 * b.out.cwnd_segs * 8000 / 0.15, 1e-3);
+	cc_ack_n(&b, 1, 800 * MS, 150 * MS);
+	ck_assert_double_eq_tol(b.out.pacing_bps, 2 * b.out.cwnd_segs * 8000 / 0.15, 1e-3);
 
 	CC_OPEN(&b, "copa", "slow_start_exit", "keep");
 	cc_ack_n(&b, 10, 50 * MS, 50 * MS);
@@ -186,8 +190,8 @@ START_TEST(velocity_resets_as_soon_as_the_need_turns) {
 	OPEN_DEFAULT(&b, 20 * MS, "initial", "100");
 	now_ns = speed_up(&b, 8);
 	before = b.out.cwnd_segs;
-	// In the middle of a round trip; 11 ms later only the new RTT is in the standing window.
-	ack = cc_ack_of(&b, now_ns + 11 * MS, 30 * MS);
+	// In the middle of a round trip; 12 ms later only the new RTT is in the standing window.
+	ack = cc_ack_of(&b, now_ns + 12 * MS, 30 * MS);
 	ack.srtt_ns = 20 * MS;
 	ack.sent_ns = now_ns - 5 * MS;
 	cc_ack(&b, &ack);
@@ -245,7 +249,7 @@ START_TEST(draining_is_at_most_the_own_queue) {
 	uint64_t now_ns = 1000 * MS;
 
 	// lambda / lambda_t = (100.5 - 0.5) 0.5 2 / 22 = 4.55: v may reach 3.55 downwards.
-	OPEN_DEFAULT(&b, 20 * MS, "initial", "100");
+	OPEN_DEFAULT(&b, 20 * MS, "initial", "100", "drain_cap", "1");
 	for (int i = 0; i < 8; i++) {
 		struct cc_ack ack = cc_ack_of(&b, now_ns += 22 * MS, 22 * MS);
 
@@ -262,12 +266,12 @@ START_TEST(standing_rtt_is_the_minimum_of_half_an_srtt) {
 	struct cc_bench b;
 	uint64_t rose_ns = 0;
 
-	// srtt 150 ms: sub-windows of 10 ms, eight of them.
+	// srtt 140 ms: sub-windows of 10 ms, eight of them.
 	open_default(&b, 100 * MS, NULL);
 	for (uint64_t t = 2000; t < 2400; t++) {
 		struct cc_ack ack = cc_ack_of(&b, t * MS, t < 2203 ? 150 * MS : 160 * MS);
 
-		ack.srtt_ns = 150 * MS;
+		ack.srtt_ns = 140 * MS;
 		cc_ack(&b, &ack);
 		if (t == 2300) { // one low sample counts at once
 			ack.rtt_ns = 140 * MS;
