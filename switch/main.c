@@ -36,6 +36,7 @@ static int configure(struct switch_app *app, struct err *err) {
 		.run_seed = app->run.seed,
 		.mtu_bytes = MTU_BYTES,
 		.group_base_rtt_ns = app->plan.group_base_rtt_ns,
+		.flows = config_get(root, "flows"),
 		.groups = app->plan.groups,
 		.tel_packets = &app->live.tel_packets,
 		.tel_run = &app->run.tel,

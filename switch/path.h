@@ -63,6 +63,7 @@ struct paths_env {
 	// base_rtt per flow group, 0: none. The difference to the paths' own delay is added in the
 	// last delay stage of "reverse" (of "forward" if reverse has none); less than that is an error.
 	const uint64_t *group_base_rtt_ns;
+	struct config_node *flows; // the list of groups, for messages; NULL: not at hand
 	uint32_t groups;
 	struct tel *tel_packets; // NULL: off
 	const struct tel_run *tel_run;

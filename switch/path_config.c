@@ -160,10 +160,10 @@ static int paths_classes(struct paths *ps, const struct paths_env *env, struct e
 		if (want_ns == 0)
 			continue;
 		if (want_ns < ps->base_rtt_ns)
-			return err_set(err, -EINVAL,
-				"flows: group %u: base_rtt %g ms is less than the delay of the "
-				"paths, %g ms",
-				i, (double)want_ns / 1e6, (double)ps->base_rtt_ns / 1e6);
+			return config_err(env->flows != NULL ? config_at(env->flows, i) : NULL,
+				-EINVAL, err,
+				"base_rtt %g ms is less than the delay of the paths, %g ms",
+				(double)want_ns / 1e6, (double)ps->base_rtt_ns / 1e6);
 		ps->class_extra_ns[i] = want_ns - ps->base_rtt_ns;
 		any |= ps->class_extra_ns[i] > 0;
 	}

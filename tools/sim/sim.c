@@ -167,6 +167,7 @@ static int network_init(struct sim *s, struct err *err) {
 		.run_seed = s->run->seed,
 		.mtu_bytes = groups_mtu_bytes(&s->groups),
 		.group_base_rtt_ns = base_rtt_ns,
+		.flows = config_get(root, "flows"),
 		.groups = s->groups.count,
 		.tel_packets = &s->tel[TEL_STREAM_PACKETS],
 		.tel_run = &s->run->tel,

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What goes wrong gets one sentence, the right exit status, and a valid run folder if one began."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from weir.ring import open_ring
+
+GOOD = """duration: 2s
+paths:
+  forward:
+    - link: {rate: 10Mbit, queue: {fifo: {limit: 1BDP}}}
+    - delay: {delay: 10ms}
+  reverse: [{delay: {delay: 10ms}}]
+flows:
+  - {count: 2, cc: copa}
+"""
+BAD = {
+    "unknown key": ("rate: 10Mbit", "rato: 10Mbit", "forward.link: unknown key 'rato'"),
+    "duplicate key": ("rate: 10Mbit", "rate: 10Mbit, rate: 1Mbit", "rate"),
+    "unit": ("10Mbit", "10Gbitt", "rate: '10Gbitt' is not a rate such as 10Gbit"),
+    "zero": ("10Mbit", "0", "rate: 0 is not in [1kbit, 1Tbit]"),
+    "no cc": (", cc: copa", "", "cc is required"),
+    "other cc": ("copa", "cupa", "'cupa' is not a congestion control"),
+    "no reverse": ("  reverse: [{delay: {delay: 10ms}}]\n", "", "needs 'forward' and 'reverse'"),
+    "no delay": ("delay: 10ms", "delay: 0ms", "a BDP needs a base RTT"),
+    "bad yaml": ("{count: 2", "{count: 2]", "yaml:8:"),
+    "stop first": ("cc: copa}", "cc: copa, start: 1s, stop: 500ms}", "stop must be later"),
+    "no flows": ("flows:\n  - {count: 2, cc: copa}\n", "", "flows is required"),
+    "short base_rtt": ("cc: copa}", "cc: copa, base_rtt: 5ms}", "base_rtt"),
+}
+
+
+def weir_sim_on(weir_sim: Path, config: Path, *argv: str) -> subprocess.CompletedProcess[str]:
+    """Runs weir-sim to its end."""
+    return subprocess.run(
+        [str(weir_sim), str(config), *argv], capture_output=True, text=True, timeout=60
+    )
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_wrong_config(weir_sim: Path, tmp_path: Path, name: str) -> None:
+    """Exit 2, one line that starts with the place, and no run folder."""
+    old, new, said = BAD[name]
+    assert old in GOOD
+    config, out = tmp_path / "x.yaml", tmp_path / "run"
+    config.write_text(GOOD.replace(old, new))
+    done = weir_sim_on(weir_sim, config, "--out", str(out))
+
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith(f"weir-sim: {config}:")
+    assert said in done.stderr
+    assert done.stdout == ""
+    assert not out.exists()
+
+
+def test_more_flows_than_memory(weir_sim: Path, tmp_path: Path) -> None:
+    """Refused at the start with the sum it would take."""
+    config = tmp_path / "x.yaml"
+    config.write_text(GOOD + "  - {count: 1000000, cc: copa}\n" * 63)
+    done = weir_sim_on(weir_sim, config, "--out", str(tmp_path / "run"))
+
+    assert done.returncode == 1
+    assert "63000002 flows" in done.stderr
+    assert "need" in done.stderr and "MB are available" in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_that_cannot_be_made(weir_sim: Path, tmp_path: Path) -> None:
+    """The path and the system's reason."""
+    (tmp_path / "file").write_text("")
+    config = tmp_path / "x.yaml"
+    config.write_text(GOOD)
+    done = weir_sim_on(weir_sim, config, "--out", str(tmp_path / "file" / "run"))
+
+    assert done.returncode != 0
+    assert done.stderr.count("\n") == 1
+    assert "Not a directory" in done.stderr
+
+
+def test_a_folder_that_holds_a_run(weir_sim: Path, tmp_path: Path) -> None:
+    """Nothing of it is lost."""
+    config, out = tmp_path / "x.yaml", tmp_path / "run"
+    config.write_text(GOOD)
+    assert weir_sim_on(weir_sim, config, "--out", str(out)).returncode == 0
+    before = {f.name: f.read_bytes() for f in out.iterdir()}
+    done = weir_sim_on(weir_sim, config, "--out", str(out))
+
+    assert done.returncode != 0
+    assert done.stderr.count("\n") == 1
+    assert {f.name: f.read_bytes() for f in out.iterdir()} == before
+
+
+def test_ctrl_c(weir_sim: Path, tmp_path: Path) -> None:
+    """Ends the run early, with all that was measured so far."""
+    config, out = tmp_path / "x.yaml", tmp_path / "run"
+    config.write_text(GOOD)
+    process = subprocess.Popen([weir_sim, config, "--duration", "20h", "--out", out])
+    deadline = time.monotonic() + 30
+    while not (out / "interval.ring").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=30) == 0
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["verdict"] == "interrupted"
+    assert summary["ledger"]["balanced"]
+    assert 0 < summary["virtual_s"] < 20 * 3600
+    ring = open_ring(out / "interval.ring")
+    ring.check()
+    assert len(ring.records) > 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: mounts a small file system")
+def test_a_full_disk(weir_sim: Path, tmp_path: Path) -> None:
+    """Exit 1 and the stream that did not fit; what did fit reads."""
+    if shutil.which("unshare") is None:
+        pytest.skip("unshare is not installed")
+    small = tmp_path / "small"
+    small.mkdir()
+    config = tmp_path / "x.yaml"
+    config.write_text(GOOD + "telemetry: {level: 3}\n")
+    script = (
+        f"mount -t tmpfs -o size=192k none {small} || exit 99;"
+        f"{weir_sim} {config} --out {small}/run; status=$?;"
+        f"cp -r {small}/run {tmp_path}/; exit $status"
+    )
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", script], capture_output=True, text=True, timeout=60
+    )
+    if done.returncode == 99:
+        pytest.skip("no private mount namespaces here")
+
+    assert done.returncode == 1
+    assert "No space left on device" in done.stderr
+    assert done.stderr.count("\n") == 1
+    for path in (tmp_path / "run").glob("*.ring"):
+        open_ring(path).check()
