@@ -157,6 +157,7 @@ static void sack_forget(struct receiver *r) {
 }
 
 static void sack_duplicate(struct receiver *r, uint64_t start, uint64_t end) {
+	r->count.duplicate_segs++;
 	if (!r->sack_ok)
 		return;
 	if (r->sack_count == SEG_SACK_MAX)
@@ -238,8 +239,11 @@ static bool take_out_of_order(struct host *h, struct receiver *r, uint64_t start
 		range_insert(h, r, at, start, end);
 		return true;
 	}
-	if (start >= g->start && end <= g->end)
+	if (start >= g->start && end <= g->end) {
+		// The block around a duplicate follows its report (RFC 2883 section 4.1.3).
+		sack_report(r, g->start, g->end);
 		return false;
+	}
 	g->start = time_min(g->start, start);
 	g->end = time_max(g->end, end);
 	range_merge(h, r, g);
@@ -278,17 +282,17 @@ static void receiver_data(struct host *h, struct receiver *r, const struct seg *
 	if (s->len > r->payload)
 		r->payload = s->len;
 	if (end <= r->rcv_nxt && s->len > 0) {
-		r->count.duplicate_segs++;
 		sack_duplicate(r, start, end);
 		now = true;
 	} else if (start <= r->rcv_nxt) {
 		take_in_order(h, r, end);
 	} else {
 		now = true;
-		r->count.out_of_order_segs++;
 		// A bare FIN is remembered, not reported: its number is not part of the ranges.
 		if (s->len > 0 && !take_out_of_order(h, r, start, end))
 			sack_duplicate(r, start, end);
+		else
+			r->count.out_of_order_segs++;
 	}
 	if (s->len >= r->payload)
 		r->pending++;
@@ -310,12 +314,38 @@ void receiver_timer(struct host *h, struct receiver *r, uint64_t now_ns) {
 		send_ack(h, r, now_ns);
 }
 
+// RFC 5961 section 3.2: believed at the next sequence number, challenged inside the window.
+static void receiver_rst(struct host *h, struct receiver *r, const struct seg *s, uint64_t now_ns) {
+	int32_t ahead = seq_diff(s->seq, receiver_header(r, now_ns).ack);
+
+	if (ahead == 0) {
+		r->state = RECEIVER_CLOSED;
+		return;
+	}
+	h->count.rx_bad++;
+	if (ahead > 0 && (uint64_t)ahead <= r->group->rwnd)
+		send_ack(h, r, now_ns);
+}
+
+// A timestamp from before: not for us, but a late original whose retransmission came first must be
+// reported, or the sender never learns that it sent again for nothing.
+static void receiver_stale(
+	struct host *h, struct receiver *r, const struct seg *s, uint64_t now_ns) {
+	uint64_t behind = receiver_seq(r, r->rcv_nxt) - s->seq;
+
+	h->count.rx_bad++;
+	if (s->len > 0 && behind >= s->len && behind <= r->rcv_nxt && behind <= INT32_MAX)
+		sack_duplicate(r, r->rcv_nxt - behind, r->rcv_nxt - behind + s->len);
+	send_ack(h, r, now_ns);
+}
+
 void receiver_rx(
 	struct host *h, struct receiver *r, const struct seg *s, uint8_t ecn, uint64_t now_ns) {
 	int32_t ahead;
 
 	if ((s->flags & SEG_RST) != 0) {
-		r->state = r->state == RECEIVER_OPEN ? RECEIVER_CLOSED : r->state;
+		if (r->state == RECEIVER_OPEN)
+			receiver_rst(h, r, s, now_ns);
 		return;
 	}
 	if ((s->flags & SEG_SYN) != 0) {
@@ -328,8 +358,7 @@ void receiver_rx(
 	}
 	if (r->ts_ok && (s->options & SEG_OPT_TS) != 0) {
 		if (seq_diff(s->tsval, r->ts_recent) < 0) { // PAWS, RFC 7323 section 5.3
-			h->count.rx_bad++;
-			send_ack(h, r, now_ns);
+			receiver_stale(h, r, s, now_ns);
 			return;
 		}
 		if (seq_diff(s->seq, r->last_ack) <= 0)

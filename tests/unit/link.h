@@ -1,0 +1,506 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Two hosts joined by a pipe of constant delay, in virtual time: whole connections in microseconds.
+//
+// Masks say exactly which packets die, are marked or come late: bit i is the i-th data packet that
+// leaves the sender, retransmissions counted. After every event the sender's counters are counted
+// again from its records, and the receiver's state is compared with a bitmap of what arrived.
+// With `hand` there is no receiver: the test answers, at the nanosecond it likes.
+#pragma once
+#include "config.h"
+#include "host.h"
+#include "rng.h"
+#include "source.h"
+#include "test.h"
+
+#include <string.h>
+
+#define US NS_PER_US
+#define MS NS_PER_MS
+#define S NS_PER_S
+#define LINK_LOG 16384
+#define LINK_SEGS 65536 // segments the bitmap can hold
+#define HAND_RTT (20 * MS)
+
+// For loops of millions: a ck_assert writes a message to Check's parent even when it holds.
+#define NEED(cond)                                                                                 \
+	do {                                                                                       \
+		if (!(cond))                                                                       \
+			ck_abort_msg("%s", #cond);                                                 \
+	} while (0)
+
+struct link_opts {
+	const char *group; // as in a config: "{cc: newreno}"
+	uint64_t delay_ns; // one way; 0: 10 ms
+	uint64_t lose, late, mark; // data packets
+	uint64_t lose_syn, lose_ack; // ACKs: those of the receiver, its SYN/ACK is bit 0
+	uint64_t late_ns;
+	double loss, ack_loss, reorder; // and at random
+	uint64_t seed;
+	uint64_t pipe_segs; // sizes the arena and the range pool; 0: plenty
+	uint64_t start_ns;
+	uint32_t iss_offset; // the flows' initial sequence number moves by this
+	bool hand;
+	bool live; // timers are served when the loop comes round, not at their own time
+};
+
+struct link_pkt {
+	struct link_pkt *next;
+	uint64_t t_ns;
+	uint32_t id;
+	uint8_t ecn;
+	bool forward;
+	struct seg seg;
+};
+
+struct link_log {
+	uint64_t t_ns;
+	uint64_t index; // segment number; of data
+	struct seg seg;
+	uint8_t ecn;
+};
+
+struct link {
+	struct link_opts o;
+	struct config *config;
+	struct groups groups;
+	struct host tx, rx;
+	struct link_pkt *head, *tail; // in order of arrival
+	uint64_t now_ns;
+	struct rng rng;
+	// The last of what left: data and FIN, the sender's other segments, the receiver's.
+	struct link_log data[LINK_LOG], ctl[LINK_LOG], acks[LINK_LOG];
+	uint64_t data_count, ctl_count, acks_count, syn_count;
+	uint64_t died; // data packets lost
+	// Segments of flow 0 that arrived; those below `prefix` are all there.
+	bool got[LINK_SEGS];
+	uint64_t prefix;
+	bool oracle;
+};
+
+static inline struct flow *link_flow(struct link *l) {
+	return &l->tx.flow[0];
+}
+
+// ---- The checker ----
+
+static inline void check_retrans_list(const struct flow *f) {
+	uint64_t i = f->retrans_head, before = UINT64_MAX, sent_ns = 0;
+
+	for (uint32_t n = 0; n < f->retrans; n++) {
+		NEED(i >= f->una && i < f->nxt);
+		const struct seg_rec *r = flow_seg(f, i);
+
+		NEED((r->flags & SEG_RETRANS) != 0);
+		NEED(n == 0 || r->prev == (uint32_t)before);
+		NEED(n == 0 || r->sent_ns >= sent_ns);
+		sent_ns = r->sent_ns;
+		before = i;
+		i = f->una + (uint32_t)(r->next - (uint32_t)f->una);
+	}
+	NEED(f->retrans_tail == before);
+	NEED((f->retrans == 0) == (f->retrans_head == UINT64_MAX));
+}
+
+// Every counter of the scoreboard, counted again from the records.
+static inline void check_scoreboard(const struct flow *f) {
+	uint32_t sacked = 0, lost = 0, retrans = 0, unsent = 0;
+	uint64_t fack = f->una, sent_ns = 0;
+
+	NEED(f->nxt >= f->una && f->rack_scan <= f->nxt);
+	NEED(f->una == f->nxt || f->nxt - f->una <= (uint64_t)f->ring.mask + 1);
+	for (uint64_t i = f->una; i < f->nxt; i++) {
+		const struct seg_rec *r = flow_seg(f, i);
+		bool gone = (r->flags & (SEG_SACKED | SEG_LOST)) != 0;
+
+		NEED((r->flags & SEG_RETRANS) == 0 || (r->flags & SEG_LOST) != 0);
+		NEED((r->flags & SEG_SACKED) == 0 || (r->flags & SEG_LOST) == 0);
+		sacked += (r->flags & SEG_SACKED) != 0;
+		lost += (r->flags & SEG_LOST) != 0;
+		retrans += (r->flags & SEG_RETRANS) != 0;
+		unsent += (r->flags & (SEG_LOST | SEG_RETRANS)) == SEG_LOST;
+		NEED((r->flags & (SEG_LOST | SEG_RETRANS)) != SEG_LOST || i >= f->rtx_hint);
+		fack = (r->flags & SEG_SACKED) != 0 ? i + 1 : fack;
+		if (f->sack_ok && i < f->rack_scan)
+			NEED(gone);
+		if (f->sack_ok && !gone) { // the order that the scan for losses relies on
+			NEED(r->sent_ns >= sent_ns);
+			sent_ns = r->sent_ns;
+		}
+	}
+	NEED(f->sack_ok ? f->sacked == sacked : sacked == 0);
+	NEED(f->lost == lost && f->retrans == retrans && f->unsent_lost == unsent);
+	NEED(f->fack >= fack);
+	// In flight: never negative, never more than there is.
+	NEED((uint64_t)f->sacked + f->lost <= f->nxt - f->una + f->retrans);
+	NEED(flow_inflight(f) <= f->nxt - f->una);
+	check_retrans_list(f);
+}
+
+static inline void check_flow(const struct host *h, const struct flow *f) {
+	if (f->state != FLOW_OPEN) {
+		NEED(f->state == FLOW_WAITING || f->state == FLOW_SYN_SENT || f->ring.rec == NULL);
+		return;
+	}
+	check_scoreboard(f);
+	NEED(f->cwnd_segs >= 1 && f->out.cwnd_segs >= 1);
+	NEED(f->una_bytes >= flow_offset(f, f->una));
+	NEED(f->una_bytes <= flow_offset(f, f->nxt));
+	// Something will happen: a timer for what is out, a timer for what waits.
+	NEED(f->una == f->nxt || (f->rtx_kind != RTX_NONE && f->rtx_kind != RTX_PERSIST));
+	NEED(f->nxt > f->data_segs || f->una < f->nxt || f->pace.armed || f->rtx.armed);
+	NEED(f->rtx_kind == RTX_NONE
+		|| (f->rtx.armed && f->rtx.t.expires_ns <= f->rtx_deadline_ns));
+}
+
+static inline void check_receiver(const struct host *h, const struct receiver *r) {
+	uint64_t end = r->rcv_nxt;
+	const struct range *last = NULL;
+	uint32_t n = 0;
+
+	for (const struct range *g = r->head; g != NULL; g = g->next, n++) {
+		NEED(g->start > end && g->end > g->start); // sorted, disjoint, not adjacent
+		end = g->end;
+		last = g;
+	}
+	NEED(n == r->ranges && r->tail == last);
+	NEED(r->count.bytes == r->rcv_nxt && !r->dsack);
+	for (uint8_t i = 0; i < r->sack_count; i++) {
+		bool found = false;
+
+		for (const struct range *g = r->head; g != NULL; g = g->next)
+			found |= r->sack[i].start == r->irs + 1 + (uint32_t)g->start
+				&& r->sack[i].end == r->irs + 1 + (uint32_t)g->end;
+		NEED(found);
+	}
+	NEED(r->state != RECEIVER_OPEN || r->delack_ns == NEVER_NS || r->delack.armed);
+}
+
+static inline void link_check(struct link *l) {
+	uint32_t free_ranges = 0, used_ranges = 0, states[FLOW_FAILED + 1] = {0};
+	uint64_t used = 0;
+
+	for (uint32_t i = 0; i < l->tx.flows; i++) {
+		const struct flow *f = &l->tx.flow[i];
+
+		check_flow(&l->tx, f);
+		states[f->state]++;
+		used += f->ring.rec == NULL ? 0 : (uint64_t)f->ring.mask + 1;
+	}
+	NEED(l->tx.arena.used == used);
+	NEED(l->tx.waiting == states[FLOW_WAITING] && l->tx.done == states[FLOW_DONE]);
+	NEED(l->tx.open == states[FLOW_SYN_SENT] + states[FLOW_OPEN]);
+	NEED(l->tx.failed == states[FLOW_FAILED]);
+	for (uint32_t i = 0; i < l->rx.receivers; i++) {
+		check_receiver(&l->rx, &l->rx.receiver[i]);
+		used_ranges += l->rx.receiver[i].ranges;
+	}
+	if (l->rx.ranges.size <= 4096) {
+		for (const struct range *g = l->rx.ranges.free; g != NULL; g = g->next)
+			free_ranges++;
+		NEED(free_ranges + used_ranges == l->rx.ranges.size);
+	}
+	if (l->oracle && l->rx.receivers > 0) {
+		const struct flow *f = link_flow(l);
+		uint64_t bytes = l->prefix * f->payload;
+
+		NEED(l->rx.receiver[0].rcv_nxt == time_min(bytes, f->total_bytes));
+	}
+}
+
+// ---- The pipe ----
+
+static inline void link_push(struct link *l, bool forward, uint32_t id, const struct seg *seg,
+	uint8_t ecn, uint64_t t_ns) {
+	struct link_pkt *p = malloc(sizeof(*p)), **at = &l->head;
+
+	ck_assert_ptr_nonnull(p);
+	*p = (struct link_pkt){NULL, t_ns, id, ecn, forward, *seg};
+	if (l->head != NULL && l->tail->t_ns <= t_ns)
+		at = &l->tail->next;
+	while (*at != NULL && (*at)->t_ns <= t_ns)
+		at = &(*at)->next;
+	p->next = *at;
+	*at = p;
+	if (p->next == NULL)
+		l->tail = p;
+}
+
+static inline bool bit(uint64_t mask, uint64_t i) {
+	return i < 64 && (mask >> i & 1) != 0;
+}
+
+static inline uint64_t link_index(const struct flow *f, uint32_t seq) {
+	int64_t ahead = (int32_t)(seq - (f->iss + 1 + (uint32_t)f->una_bytes));
+	uint64_t offset = (uint64_t)((int64_t)f->una_bytes + ahead);
+
+	return offset >= f->total_bytes ? f->data_segs : offset / f->payload;
+}
+
+static inline void link_tx(
+	void *ctx, uint32_t id, const struct seg *seg, uint8_t ecn, uint64_t t_ns) {
+	struct link *l = ctx;
+	struct link_log log = {.t_ns = t_ns, .seg = *seg, .ecn = ecn};
+	uint64_t at_ns = t_ns + l->o.delay_ns;
+
+	NEED(t_ns >= l->now_ns);
+	if (seg->len > 0 || (seg->flags & SEG_FIN) != 0) {
+		uint64_t i = l->data_count++;
+
+		log.index = link_index(&l->tx.flow[id], seg->seq);
+		l->data[i % LINK_LOG] = log;
+		if (bit(l->o.lose, i)
+			|| (l->o.loss > 0 && rng_below(&l->rng, rng_threshold(l->o.loss)))) {
+			l->died++;
+			return;
+		}
+		if (bit(l->o.mark, i)) {
+			NEED(ecn == ECN_ECT0 || ecn == ECN_ECT1);
+			ecn = ECN_CE;
+		}
+		if (bit(l->o.late, i)
+			|| (l->o.reorder > 0 && rng_below(&l->rng, rng_threshold(l->o.reorder))))
+			at_ns += l->o.late_ns;
+	} else {
+		l->ctl[l->ctl_count++ % LINK_LOG] = log;
+		if ((seg->flags & SEG_SYN) != 0 && bit(l->o.lose_syn, l->syn_count++))
+			return;
+	}
+	if (!l->o.hand)
+		link_push(l, true, id, seg, ecn, at_ns);
+}
+
+static inline void link_rx(
+	void *ctx, uint32_t id, const struct seg *seg, uint8_t ecn, uint64_t t_ns) {
+	struct link *l = ctx;
+	uint64_t i = l->acks_count++;
+
+	NEED(t_ns >= l->now_ns && ecn == ECN_NOT_ECT);
+	l->acks[i % LINK_LOG] = (struct link_log){.t_ns = t_ns, .seg = *seg};
+	if (bit(l->o.lose_ack, i)
+		|| (l->o.ack_loss > 0 && rng_below(&l->rng, rng_threshold(l->o.ack_loss))))
+		return;
+	link_push(l, false, id, seg, ecn, t_ns + l->o.delay_ns);
+}
+
+// ---- Life of a link ----
+
+static inline struct link *link_open(const struct link_opts *o) {
+	struct link *l = calloc(1, sizeof(*l));
+	struct err err = {""};
+	char text[512];
+
+	ck_assert_ptr_nonnull(l);
+	l->o = *o;
+	if (l->o.delay_ns == 0)
+		l->o.delay_ns = 10 * MS;
+	l->oracle = !o->hand;
+	snprintf(text, sizeof(text), "flows: [%s]", o->group);
+	l->config = config_parse("test", text, strlen(text), &err);
+	ck_assert_msg(l->config != NULL, "%s", err.msg);
+	ck_assert_msg(
+		groups_init(&l->groups, config_get(config_root(l->config), "flows"), &err) == 0,
+		"%s", err.msg);
+	rng_init(&l->rng, o->seed, "link");
+
+	struct host_env env = {
+		.output = link_tx,
+		.ctx = l,
+		.seed = o->seed,
+		.start_ns = o->start_ns,
+		.virtual_time = !o->live,
+		.pipe_segs = o->pipe_segs > 0 ? o->pipe_segs : 16384,
+		.flows = true,
+	};
+	ck_assert_msg(host_init(&l->tx, &l->groups, &env, &err) == 0, "%s", err.msg);
+	env.output = link_rx;
+	env.flows = false;
+	env.receivers = l->groups.flows;
+	if (!o->hand)
+		ck_assert_msg(host_init(&l->rx, &l->groups, &env, &err) == 0, "%s", err.msg);
+	for (uint32_t i = 0; i < l->tx.flows; i++)
+		l->tx.flow[i].iss += o->iss_offset;
+	l->now_ns = o->start_ns;
+	return l;
+}
+#define LINK(...) link_open(&(const struct link_opts){__VA_ARGS__})
+
+static inline void link_close(struct link *l) {
+	while (l->head != NULL) {
+		struct link_pkt *p = l->head;
+
+		l->head = p->next;
+		free(p);
+	}
+	host_fini(&l->tx);
+	if (!l->o.hand)
+		host_fini(&l->rx);
+	groups_fini(&l->groups);
+	config_free(l->config);
+	free(l);
+}
+
+static inline void link_arrived(struct link *l, const struct link_pkt *p) {
+	const struct flow *f = link_flow(l);
+
+	if (!l->oracle || p->id != 0 || p->seg.len == 0)
+		return;
+	uint64_t i = link_index(f, p->seg.seq);
+
+	NEED(i < LINK_SEGS);
+	NEED(p->seg.len == (i + 1 < f->data_segs ? f->payload : f->total_bytes - i * f->payload));
+	l->got[i] = true;
+	while (l->prefix < LINK_SEGS && l->got[l->prefix])
+		l->prefix++;
+}
+
+static inline void link_deliver(struct link *l, uint64_t now_ns) {
+	while (l->head != NULL && l->head->t_ns <= now_ns) {
+		struct link_pkt *p = l->head;
+
+		l->head = p->next;
+		if (p->forward) {
+			uint64_t refused = l->rx.count.rx_bad + l->rx.ranges.refused;
+
+			host_rx_receiver(&l->rx, p->id, &p->seg, p->ecn, now_ns);
+			if (refused == l->rx.count.rx_bad + l->rx.ranges.refused)
+				link_arrived(l, p);
+		} else {
+			host_rx_flow(&l->tx, p->id, &p->seg, p->ecn, now_ns);
+		}
+		free(p);
+		link_check(l);
+	}
+}
+
+// The next event up to limit_ns; false: there is none.
+static inline bool link_step(struct link *l, uint64_t limit_ns) {
+	uint64_t t_ns = l->head == NULL ? NEVER_NS : l->head->t_ns;
+	uint64_t cap_ns = time_min(t_ns, limit_ns);
+
+	t_ns = time_min(t_ns, host_next_ns(&l->tx, cap_ns));
+	if (!l->o.hand)
+		t_ns = time_min(t_ns, host_next_ns(&l->rx, cap_ns));
+	if (t_ns > limit_ns)
+		return false;
+	l->now_ns = time_max(t_ns, l->now_ns);
+	host_run(&l->tx, t_ns);
+	if (!l->o.hand)
+		host_run(&l->rx, t_ns);
+	link_check(l);
+	link_deliver(l, t_ns);
+	return true;
+}
+
+static inline void link_run(struct link *l, uint64_t until_ns) {
+	while (link_step(l, until_ns))
+		;
+	l->now_ns = until_ns;
+}
+
+// Runs until every flow has ended; fails at limit_ns.
+static inline void link_finish(struct link *l, uint64_t limit_ns) {
+	while (l->tx.open + l->tx.waiting > 0)
+		ck_assert_msg(link_step(l, limit_ns), "flows are still open at %llu ms",
+			(unsigned long long)(limit_ns / MS));
+}
+
+// All of it arrived, all of it is acknowledged, nothing is held.
+static inline void link_complete(const struct link *l) {
+	ck_assert_uint_eq(l->tx.done, l->tx.flows);
+	ck_assert_uint_eq(l->tx.arena.used, 0);
+	for (uint32_t i = 0; i < l->tx.flows; i++) {
+		const struct flow *f = &l->tx.flow[i];
+
+		ck_assert_uint_eq(f->count.acked_bytes, f->total_bytes);
+		ck_assert_uint_eq(l->rx.receiver[i].rcv_nxt, f->total_bytes);
+		ck_assert_uint_eq(l->rx.receiver[i].fin, f->total_bytes);
+		ck_assert_uint_eq(l->rx.receiver[i].ranges, 0);
+	}
+}
+
+// ---- The test as the peer ----
+
+static inline void hand_feed(struct link *l, const struct seg *s, uint64_t now_ns) {
+	while (link_step(l, now_ns))
+		;
+	l->now_ns = now_ns;
+	host_rx_flow(&l->tx, 0, s, ECN_NOT_ECT, now_ns);
+	link_check(l);
+}
+
+// An ACK up to segment `una`, with the largest window.
+static inline struct seg hand_ack(struct link *l, uint64_t una, uint64_t now_ns) {
+	const struct flow *f = link_flow(l);
+	struct seg s = {
+		.seq = f->rcv_nxt, .ack = flow_seq(f, una), .window = 65535, .flags = SEG_ACK};
+
+	if (f->ts_ok) {
+		s.options = SEG_OPT_TS;
+		s.tsval = flow_tsval(now_ns);
+		s.tsecr = s.tsval;
+	}
+	return s;
+}
+
+// Adds the block of segments [from, to).
+static inline void hand_sack(struct link *l, struct seg *s, uint64_t from, uint64_t to) {
+	const struct flow *f = link_flow(l);
+
+	s->sack[s->sack_count++] = (struct seg_sack){flow_seq(f, from), flow_seq(f, to)};
+}
+
+static inline void hand_ack_at(struct link *l, uint64_t una, uint64_t now_ns) {
+	struct seg s = hand_ack(l, una, now_ns);
+
+	hand_feed(l, &s, now_ns);
+}
+
+// ACK `una` with one block [from, to).
+static inline void hand_sack_at(
+	struct link *l, uint64_t una, uint64_t from, uint64_t to, uint64_t now_ns) {
+	struct seg s = hand_ack(l, una, now_ns);
+
+	hand_sack(l, &s, from, to);
+	hand_feed(l, &s, now_ns);
+}
+
+static inline struct seg hand_syn_ack(const struct link *l, uint64_t now_ns) {
+	return (struct seg){
+		.seq = 1000,
+		.ack = l->tx.flow[0].iss + 1,
+		.tsval = flow_tsval(now_ns),
+		.tsecr = flow_tsval(now_ns),
+		.window = 65535,
+		.flags = SEG_SYN | SEG_ACK,
+		.options = SEG_OPT_MSS | SEG_OPT_WSCALE | SEG_OPT_SACK_OK | SEG_OPT_TS,
+		.wscale = 14,
+		.mss = 1460,
+	};
+}
+
+// A connection by hand: SYN at start, SYN/ACK after HAND_RTT, window opened.
+static inline struct link *hand_open(const struct link_opts *o) {
+	struct link_opts opts = *o;
+
+	opts.hand = true;
+	struct link *l = link_open(&opts);
+	uint64_t t_ns = o->start_ns + HAND_RTT;
+
+	link_run(l, o->start_ns);
+	struct seg s = hand_syn_ack(l, t_ns);
+
+	if (l->groups.group[0].ecn != 0)
+		s.flags |= SEG_ECE;
+	hand_feed(l, &s, t_ns);
+	ck_assert_int_eq(link_flow(l)->state, FLOW_OPEN);
+	return l;
+}
+#define HAND(...) hand_open(&(const struct link_opts){__VA_ARGS__})
+
+// Segment number and time of the i-th data packet.
+#define SENT(l, i, number, t)                                                                      \
+	do {                                                                                       \
+		ck_assert_uint_gt((l)->data_count, (i));                                           \
+		ck_assert_uint_eq((l)->data[(i)].index, (number));                                 \
+		ck_assert_uint_eq((l)->data[(i)].t_ns, (t));                                       \
+	} while (0)
