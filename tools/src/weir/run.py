@@ -31,6 +31,7 @@ PROGRAMS = {
 }
 READY_S_MAX = 60.0
 STOP_S_MAX = 20.0
+TOGETHER_S = 5.0  # live programs that count the same duration end within this
 
 
 @dataclass
@@ -186,8 +187,16 @@ class Session:
                     return child
             self.hear()
 
+    def wait_all(self, seconds: float) -> None:
+        """Until all have ended, or for so long."""
+        deadline = time.monotonic() + seconds
+        while not all(child.eof for child in self.children) and time.monotonic() < deadline:
+            self.hear()
+
     def stop(self, child: Child) -> None:
-        """SIGINT, and patience: it writes its part of the run folder."""
+        """SIGINT if it still runs, and patience: it writes its part of the run folder."""
+        if child.eof:
+            return
         child.signal(signal.SIGINT)
         deadline = time.monotonic() + STOP_S_MAX
         while not child.eof and time.monotonic() < deadline:
@@ -256,9 +265,9 @@ def live_programs(options: Options) -> list[str]:
 
 
 def run_live(options: Options, listener: Listener) -> int:
-    """An experiment on real ports: switch first, then sender; both stopped, summaries merged.
+    """An experiment on real ports: switch first, then sender; summaries merged.
 
-    The run lasts as long as the sender; without one, as long as the switch.
+    Both end after the run's duration; one that is still there some seconds later is stopped.
     """
     session = Session(listener)
     names = live_programs(options)
@@ -270,11 +279,10 @@ def run_live(options: Options, listener: Listener) -> int:
             if child.eof or session.interrupts:
                 break
         first = session.wait_any()
+        if session.status(first) == 0:
+            session.wait_all(TOGETHER_S)
         for child in session.children:
-            if not child.eof:
-                if first.name == "switch" and session.status(first) == 0 and not session.interrupts:
-                    listener.message("weir-switch ended first; stopping weir-sender")
-                session.stop(child)
+            session.stop(child)
         statuses = [session.status(child) for child in session.children]
     merge_live(options.out)
     # The first to fail is the one to report; what it brought down came after.

@@ -155,8 +155,8 @@ def speed(summary: dict[str, Any]) -> str:
     wall, virtual = summary.get("wall_s"), summary.get("virtual_s")
     if not wall:
         return ""
-    if not virtual:
-        return f"took {units.number(wall)} s"
+    if not virtual or summary.get("program") != "weir-sim":
+        return f"took {units.number(wall)} s, seed {summary.get('seed')}"
     return (
         f"{units.number(virtual)} s of virtual time in {units.number(wall)} s"
         f" ({units.number(virtual / wall)} times real time), seed {summary.get('seed')}"

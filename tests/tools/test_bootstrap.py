@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Setting up: what is missing is installed, what is there is left alone, failures are sentences.
+
+Nothing is installed here: apt-get, pip and meson are scripts that write down how they were called.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from weir import bootstrap
+
+ROOT = Path(__file__).resolve().parents[2]
+NINJA = "rule say\n  command = {command}\nbuild out: say\n"
+
+
+@dataclass
+class Done:
+    status: int
+    out: str
+    err: str
+
+
+class Copy:
+    """A repository with the set-up's own files only, and a PATH that we control."""
+
+    def __init__(self, path):
+        self.path = path
+        for name in ("tools/weir", "tools/pyproject.toml", "tools/src/weir/bootstrap.py"):
+            (path / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, path / name)
+        self.bin = path / "bin"
+        self.bin.mkdir()
+        self.log = path / "log"
+
+    def command(self, name, body="", log=True):
+        """A command on the PATH that notes its call and does `body`."""
+        note = f'echo "{name} $*" >>{self.log}\n' if log else ""
+        path = self.bin / name
+        path.write_text(f"#!/bin/sh\n{note}{body}\n")
+        path.chmod(0o755)
+
+    def calls(self, name):
+        lines = self.log.read_text().splitlines() if self.log.exists() else []
+        return [line for line in lines if line.startswith(name + " ")]
+
+    def installed(self, *, dpdk=True):
+        """Everything is there: only meson, ninja and pip remain to be called."""
+        self.command("cc")
+        self.command("gcc")
+        self.command("pkg-config", "true" if dpdk else 'test "$2" != libdpdk', log=False)
+        self.command("meson", f'mkdir -p "$2"; touch "$2/build.ninja"; chmod +x {self.bin}/ninja')
+        self.command("ninja")
+
+    def venv(self):
+        """A .venv that is up to date; its python is ours."""
+        (self.path / ".venv/bin").mkdir(parents=True)
+        python = self.path / ".venv/bin/python"
+        python.write_text(f'#!/bin/sh\necho "weir $*" >>{self.log}\n')
+        python.chmod(0o755)
+        made = subprocess.run(
+            "cat tools/pyproject.toml tools/src/weir/bootstrap.py | sha256sum | cut -d' ' -f1",
+            shell=True, cwd=self.path, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        stamp = f"{made.stdout.strip()} {self.path} plain\n"
+        (self.path / ".venv/weir-stamp").write_text(stamp)
+
+    def build(self, command="true"):
+        """A build directory that is up to date or, by `command`, is not."""
+        (self.path / "build").mkdir(exist_ok=True)
+        (self.path / "build/build.ninja").write_text(NINJA.format(command=command))
+
+    def run(self, argv, path):
+        env = {k: v for k, v in os.environ.items() if not k.startswith(("WEIR", "PIP"))}
+        done = subprocess.run(
+            list(map(str, argv)), cwd=self.path, env={**env, "PATH": path},
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
+        assert "Traceback" not in done.stderr
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    def weir(self, *args):
+        return self.run([self.path / "tools/weir", *args], f"{self.bin}:{os.environ['PATH']}")
+
+    def bootstrap(self):
+        """bootstrap.py where no command but ours can be found."""
+        for name in ("env", "sh", "mkdir", "touch", "chmod"):
+            if not (self.bin / name).exists():
+                (self.bin / name).symlink_to(shutil.which(name))
+        return self.run([sys.executable, self.path / "tools/src/weir/bootstrap.py"], str(self.bin))
+
+
+@pytest.fixture
+def copy(tmp_path):
+    return Copy(tmp_path)
+
+
+def test_the_second_time_only_ninja_is_asked(copy):
+    copy.venv()
+    copy.build()
+    done = copy.weir("report", "a b")
+    assert (done.status, done.out, done.err) == (0, "", "")
+    assert copy.log.read_text() == "weir -m weir report a b\n"
+
+
+def test_a_changed_requirement_sets_up_again(copy):
+    copy.venv()
+    copy.build()
+    changed = copy.path / "tools/pyproject.toml"
+    changed.write_text(changed.read_text() + "\n")
+    copy.command("python3", "exit 3")
+    assert copy.weir("report").status == 3
+    assert copy.calls("python3")[0].endswith("tools/src/weir/bootstrap.py")
+
+
+def test_python_agrees_with_the_wrapper_on_the_stamp(copy):
+    copy.installed()
+    copy.venv()
+    copy.build()
+    done = copy.bootstrap()
+    assert (done.status, done.err) == (0, "")
+    assert [line.split()[0] for line in copy.log.read_text().splitlines()] == ["ninja"]
+
+
+def test_a_failed_build_is_a_sentence_and_its_log(copy):
+    copy.venv()
+    copy.build("echo 'x.c:1: error: no such thing'; false")
+    done = copy.weir("run", "x.yaml")
+    assert done.status == 1
+    assert done.err.splitlines()[-1] == (
+        f"weir: the build failed; all of it is in {copy.path}/build/weir-build.log"
+    )
+    assert "no such thing" in done.err
+    assert copy.calls("weir") == []
+    copy.weir("doctor")  # is there to find out
+    assert copy.calls("weir") == ["weir -m weir doctor"]
+
+
+@pytest.mark.parametrize(
+    ("name", "program"),
+    [("sim", "tools/sim/weir-sim"), ("switch", "switch/weir-switch"),
+     ("sender", "sender/weir-sender")],
+)  # fmt: skip
+def test_the_c_programs_are_run_from_the_build(copy, name, program):
+    copy.venv()
+    copy.build()
+    missing = copy.weir(name)
+    assert missing.status == 1
+    assert "was not built" in missing.err
+    path = copy.path / "build" / program
+    path.parent.mkdir(parents=True)
+    path.write_text('#!/bin/sh\necho "$@"\nexit 7\n')
+    path.chmod(0o755)
+    done = copy.weir(name, "a b", "--c")
+    assert (done.status, done.out) == (7, "a b --c\n")
+
+
+def test_weir_build_names_the_build(copy):
+    copy.venv()
+    copy.build()
+    (copy.path / "build").rename(copy.path / "other")
+    done = copy.run(
+        ["env", f"WEIR_BUILD={copy.path}/other", copy.path / "tools/weir", "list"],
+        os.environ["PATH"],
+    )
+    assert (done.status, done.err) == (0, "")
+
+
+def test_missing_packages_are_installed_after_an_update_if_need_be(copy):
+    copy.installed()
+    (copy.bin / "meson").rename(copy.bin / "hidden")
+    (copy.bin / "ninja").unlink()
+    copy.venv()
+    update = f"touch {copy.path}/updated"
+    install = f"test -e {copy.path}/updated && mv {copy.bin}/hidden {copy.bin}/meson && "
+    install += f"ln -s {shutil.which('true')} {copy.bin}/ninja"
+    # A bare machine has no package lists: the first try fails.
+    (copy.bin / "mv").symlink_to(shutil.which("mv"))
+    (copy.bin / "ln").symlink_to(shutil.which("ln"))
+    copy.command("apt-get", f'if [ "$1" = update ]; then {update}; else {install}; fi')
+    if os.geteuid() != 0:
+        copy.command("sudo", '[ "$1" = -n ] || exec "$@"', log=False)
+    done = copy.bootstrap()
+    assert done.status == 0, done.err
+    assert "installing Debian packages: meson ninja-build" in done.err
+    assert [call.split()[1] for call in copy.calls("apt-get")] == ["install", "update", "install"]
+    assert all("meson ninja-build" in call for call in copy.calls("apt-get")[::2])
+
+
+def test_what_cannot_be_installed_is_one_sentence(copy):
+    copy.installed()
+    (copy.bin / "meson").unlink()
+    copy.venv()
+    copy.command("apt-get", "echo 'E: Unable to locate package meson'; exit 100")
+    if os.geteuid() != 0:
+        copy.command("sudo", '[ "$1" = -n ] || exec "$@"', log=False)
+    done = copy.bootstrap()
+    assert done.status == 1
+    last = done.err.splitlines()[-1]
+    assert "cannot install meson: E: Unable to locate package meson" in last
+    assert "apt-get install meson" in last
+
+
+def test_without_apt_the_sentence_names_the_packages(copy):
+    copy.installed()
+    (copy.bin / "meson").unlink()
+    copy.venv()
+    done = copy.bootstrap()
+    assert done.status == 1
+    assert "this system has no apt-get" in done.err.splitlines()[-1]
+
+
+def test_without_dpdk_it_goes_on(copy):
+    copy.installed(dpdk=False)
+    copy.venv()
+    done = copy.bootstrap()
+    assert done.status == 0, done.err
+    assert "continuing without the live programs" in done.err
+    assert copy.calls("meson")
+    again = copy.bootstrap()
+    assert again.err == ""  # not asked for at every start
+
+
+@pytest.mark.parametrize(
+    ("sudo", "why"),
+    [(None, "needs root or sudo"), ("exit 1", "wants a password"), ("exit 0", None)],
+)
+def test_without_root(monkeypatch, tmp_path, sudo, why):
+    copy = Copy(tmp_path)
+    copy.command("apt-get")
+    copy.command("env", 'shift; exec "$@"', log=False)
+    if sudo is not None:
+        copy.command("sudo", f'[ "$1" = -n ] || exec "$@"\n{sudo}', log=False)
+    monkeypatch.setenv("PATH", f"{copy.bin}")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(sys, "stdin", (tmp_path / "log").open("w+"))
+    found = bootstrap.apt(["meson"], tmp_path)
+    sys.stdin.close()
+    assert found is None if why is None else why in found
+
+
+def test_old_python_is_refused(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "version_info", (3, 9, 2))
+    with pytest.raises(bootstrap.SetupError, match=r"Python 3\.11"):
+        bootstrap.setup(tmp_path)
+
+
+def test_pip_that_fails_offline_is_one_sentence(copy):
+    copy.installed()
+    copy.venv()
+    (copy.path / ".venv/weir-stamp").unlink()
+    python = copy.path / ".venv/bin/python"
+    fails = 'case "$*" in *--version*) ;; *) echo "ERROR: no route"; exit 1 ;; esac'
+    python.write_text(f"#!/bin/sh\n{fails}\n")
+    done = copy.bootstrap()
+    assert done.status == 1
+    assert "cannot install Python packages: ERROR: no route" in done.err.splitlines()[-1]
+    assert not (copy.path / ".venv/weir-stamp").exists()  # the next time tries again
+
+
+def test_probes():
+    assert bootstrap.Need("x", "command sh").met()
+    assert not bootstrap.Need("x", "command no-such-command").met()
+    assert bootstrap.Need("x", "file etc/pass*").met()
+    assert not bootstrap.Need("x", "file etc/no-such-file").met()
