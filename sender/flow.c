@@ -8,6 +8,9 @@
 
 #define TLP_MAX_ACK_DELAY_NS (200 * NS_PER_MS) // RFC 8985 section 7.2, worst delayed ACK
 #define PACING_CATCH_UP_NS NS_PER_MS // a late loop makes up for this much, no more
+#define MSS_DEFAULT 536 // RFC 9293 section 3.7.1: without the option
+#define MSS_MIN 88 // room for all TCP options and some payload
+#define RTO_UNMEASURED_NS (3 * NS_PER_S) // RFC 6298 section 5.7: after a SYN was sent again
 #define OUR_WINDOW 65535 // nothing is expected from the peer but its FIN
 
 void flow_init(struct host *h, struct flow *f, uint32_t id, uint16_t group, uint64_t start_ns,
@@ -98,10 +101,9 @@ void flow_end(
 // The SYN/ACK: options agreed, congestion control started (RFC 9293 section 3.10.7.3).
 static void flow_established(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
 	const struct group *g = group_of(h, f);
-	uint32_t mss = (uint32_t)g->mss;
+	uint32_t mss = (s->options & SEG_OPT_MSS) != 0 ? s->mss : MSS_DEFAULT;
 
-	if ((s->options & SEG_OPT_MSS) != 0 && s->mss < mss && s->mss >= 88)
-		mss = s->mss;
+	mss = mss < MSS_MIN ? MSS_MIN : mss < g->mss ? mss : (uint32_t)g->mss;
 	f->ts_ok = g->timestamps && (s->options & SEG_OPT_TS) != 0;
 	f->sack_ok = g->sack && (s->options & SEG_OPT_SACK_OK) != 0;
 	f->snd_wscale = (s->options & SEG_OPT_WSCALE) != 0 ? s->wscale : 0;
@@ -112,10 +114,12 @@ static void flow_established(struct host *h, struct flow *f, const struct seg *s
 	f->ts_recent = s->tsval;
 	f->rcv_nxt = s->seq + 1;
 	f->wnd_bytes = s->window; // never scaled in a SYN
-	if (f->backoff == 0) {
+	// Which of several SYNs it answers, only the timestamp tells (Karn).
+	if (f->backoff == 0 || (f->ts_ok && s->tsecr == flow_tsval(f->last_send_ns)))
 		rtt_sample(&f->rtt, now_ns - f->last_send_ns, g->rto_min_ns);
-		f->rack_rtt_ns = f->rtt.srtt_ns;
-	}
+	else
+		f->rtt.rto_ns = RTO_UNMEASURED_NS;
+	f->rack_rtt_ns = f->rtt.srtt_ns;
 	f->backoff = 0;
 	f->rtx_kind = RTX_NONE;
 	f->state = FLOW_OPEN;
@@ -137,6 +141,19 @@ static void flow_peer_data(struct host *h, struct flow *f, const struct seg *s, 
 	flow_ack_now(h, f, now_ns);
 }
 
+// RFC 5961 section 3.2: believed at the next sequence number, challenged inside the window.
+static void flow_rst(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
+	int32_t ahead = seq_diff(s->seq, f->rcv_nxt);
+
+	if (ahead == 0) {
+		flow_end(h, f, FLOW_FAILED, TEL_RESET, now_ns);
+		return;
+	}
+	h->count.rx_bad++;
+	if (ahead > 0 && ahead <= OUR_WINDOW)
+		flow_ack_now(h, f, now_ns);
+}
+
 void flow_rx(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
 	if (f->state == FLOW_SYN_SENT) {
 		bool acks_syn = (s->flags & SEG_ACK) != 0 && s->ack == f->iss + 1;
@@ -155,10 +172,7 @@ void flow_rx(struct host *h, struct flow *f, const struct seg *s, uint64_t now_n
 		return;
 	}
 	if ((s->flags & SEG_RST) != 0) {
-		if (s->seq == f->rcv_nxt) // RFC 5961 section 3.2: exact, else ignored
-			flow_end(h, f, FLOW_FAILED, TEL_RESET, now_ns);
-		else
-			h->count.rx_bad++;
+		flow_rst(h, f, s, now_ns);
 		return;
 	}
 	if ((s->flags & (SEG_SYN | SEG_ACK)) != SEG_ACK) {
