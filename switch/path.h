@@ -117,7 +117,7 @@ void paths_measure(struct paths *ps, uint64_t now_ns);
 void paths_interval(struct paths *ps, struct tel *links, uint64_t now_ns);
 // "links": {"forward": {...}, "reverse.link2": ...}: utilisation, queue_mean_pkts, queue_mean_bytes,
 // queue_mean_ns (time in the queue per packet), queue_max_pkts, sojourn_p50_ns, sojourn_p99_ns, sojourn_max_ns, out_pkts,
-// out_bytes, drops, marks, rate_bps. The first link of a path has the path's name.
+// out_bytes, drops, marks, rate_bps, sojourn_cdf ([ns, share] pairs). The first link of a path has the path's name.
 void paths_summary(struct paths *ps, struct json *j, uint64_t now_ns);
 // "paths" of the ledger: per path in, out, inside and drops by reason; false if one is off.
 bool paths_ledger(struct paths *ps, struct json *j);
