@@ -95,7 +95,7 @@ def quiet(argv: Sequence[str]) -> int:
 def logged(argv: Sequence[str], log: Path, env: dict[str, str] | None = None) -> int:
     """Runs a command with its output in a log file; its exit status."""
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("ab") as out:
+    with log.open("wb") as out:
         out.write(f"$ {' '.join(argv)}\n".encode())
         out.flush()
         return subprocess.run(
@@ -110,8 +110,11 @@ def logged(argv: Sequence[str], log: Path, env: dict[str, str] | None = None) ->
 def last_error(log: Path) -> str:
     """The line of a log that most likely says what went wrong."""
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    if any("NewConnectionError" in line or "NameResolutionError" in line for line in lines):
+        return "the network cannot be reached"
     marks = ("E: ", "ERROR", "error:", "fatal:")
     errors = [line for line in lines if any(mark in line for mark in marks)]
+    errors = [line for line in errors if "subprocess-exited-with-error" not in line] or errors
     return (errors or lines or ["no output"])[-1][:300]
 
 
@@ -232,7 +235,6 @@ def configure(build: Path, options: Sequence[str], env: dict[str, str] | None = 
 def compile_(build: Path) -> None:
     """Brings a build directory up to date; ninja knows what changed."""
     log = build / "weir-build.log"
-    log.unlink(missing_ok=True)
     if logged([tool("ninja"), "-C", str(build)], log) != 0:
         raise SetupError(f"the build failed: {last_error(log)} (all of it: {log})")
 

@@ -27,6 +27,7 @@ OK, WARN, BAD = "ok", "warn", "bad"
 GIB = 1 << 30
 AF_XDP = 44
 DPDK_MIN = (22, 11)
+DPDK_FIX = "apt-get install libdpdk-dev"
 TCP_WANTED = ("reno", "cubic", "bbr")
 
 
@@ -81,7 +82,7 @@ def programs(_: Host) -> Iterator[Check]:
             meaning = "nothing runs without it" if name == "sim" else "`weir run --live` needs it"
             fix = "tools/weir sim --version"
             if name != "sim":
-                fix = f"apt-get install libdpdk-dev && meson setup --reconfigure {build}"
+                fix = f"{DPDK_FIX} && meson setup --reconfigure {build} && ninja -C {build}"
             yield Check(f"weir-{name}", state, "not built", meaning, fix)
         else:
             said = output([str(path), "--version"])
@@ -104,7 +105,7 @@ def dpdk(_: Host) -> Iterator[Check]:
             WARN,
             "not installed",
             "virtual time works; the live programs need it",
-            f"apt-get install libdpdk-dev && meson setup --reconfigure {build_dir()}",
+            DPDK_FIX,
         )
         return
     version = tuple(int(part) for part in re.findall(r"\d+", found)[:2])
