@@ -271,7 +271,7 @@ void flow_transmit(struct host *h, struct flow *f, uint64_t index, uint64_t now_
 static bool new_allowed(struct host *h, struct flow *f, uint64_t now_ns) {
 	uint64_t i = f->nxt;
 
-	if (now_ns >= f->stop_ns && f->data_segs == SOURCE_ENDLESS) {
+	if (now_ns >= f->stop_ns && i < f->data_segs) {
 		f->data_segs = i;
 		f->total_bytes = i * f->payload;
 	}
