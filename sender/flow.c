@@ -342,15 +342,25 @@ void flow_send(struct host *h, struct flow *f, uint64_t now_ns, uint64_t due_ns)
 		flow_arm_rtx(h, f, now_ns);
 }
 
-// Starts, extends or stops the one retransmission timer. An RTO counts from the last progress
-// (rtx_base), a TLP from now (RFC 6298 section 5, RFC 8985 section 7.2).
-void flow_arm_rtx(struct host *h, struct flow *f, uint64_t now_ns) {
-	const struct group *g = group_of(h, f);
+static uint64_t backed_off_ns(const struct group *g, const struct flow *f) {
 	uint64_t rto = f->rtt.rto_ns;
 
 	for (uint32_t i = 0; i < f->backoff && rto < g->rto_max_ns; i++)
 		rto *= 2;
-	rto = time_min(rto, g->rto_max_ns);
+	return time_min(rto, g->rto_max_ns);
+}
+
+// Starts, extends or stops the one retransmission timer. An RTO counts from the last progress
+// (rtx_base), a TLP from now (RFC 6298 section 5, RFC 8985 section 7.2).
+void flow_arm_rtx(struct host *h, struct flow *f, uint64_t now_ns) {
+	const struct group *g = group_of(h, f);
+	uint64_t rto;
+
+	if (f->rtx_kind == RTX_PERSIST && f->una < f->nxt) {
+		f->rtx_kind = RTX_NONE; // the window has opened: the probes were no timeouts
+		f->backoff = 0;
+	}
+	rto = backed_off_ns(g, f);
 	if (f->rtx_kind == RTX_NONE)
 		f->rtx_base_ns = now_ns;
 	if (f->state == FLOW_SYN_SENT) {

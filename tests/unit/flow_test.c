@@ -1,0 +1,516 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A connection's life: handshake, options, resets, windows, its end. RFC 9293, 7323, 5961.
+#include "link.h"
+
+#define PAYLOAD 1448u
+
+START_TEST(syn_offers_what_the_group_wants) {
+	struct link *l = HAND(.group = "{cc: newreno, mss: 1400B, ecn: ect0, start: 5ms}");
+	const struct link_log *syn = &l->ctl[0];
+	struct link *plain = LINK(.group = "{cc: newreno, sack: no, timestamps: no}");
+
+	ck_assert_uint_eq(syn->seg.flags, SEG_SYN | SEG_ECE | SEG_CWR);
+	ck_assert_uint_eq(syn->seg.seq, link_flow(l)->iss);
+	ck_assert_uint_eq(syn->seg.ack, 0);
+	ck_assert_uint_eq(syn->seg.mss, 1400);
+	ck_assert_uint_eq(
+		syn->seg.options, SEG_OPT_MSS | SEG_OPT_WSCALE | SEG_OPT_SACK_OK | SEG_OPT_TS);
+	ck_assert_uint_eq(syn->ecn, ECN_NOT_ECT);
+	link_run(plain, 0);
+	ck_assert_uint_eq(plain->ctl[0].seg.flags, SEG_SYN);
+	ck_assert_uint_eq(plain->ctl[0].seg.options, SEG_OPT_MSS | SEG_OPT_WSCALE);
+	link_close(plain);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(handshake_takes_one_round_trip_and_measures_it) {
+	struct link *l = LINK(.group = "{cc: newreno, start: 3ms}");
+	const struct flow *f = link_flow(l);
+
+	link_run(l, 23 * MS - 1);
+	ck_assert_int_eq(f->state, FLOW_SYN_SENT);
+	link_run(l, 23 * MS);
+	ck_assert_int_eq(f->state, FLOW_OPEN);
+	ck_assert_uint_eq(f->start_ns, 3 * MS);
+	ck_assert_uint_eq(f->rtt.srtt_ns, 20 * MS);
+	ck_assert_uint_eq(f->rtt.rttvar_ns, 10 * MS);
+	ck_assert_uint_eq(f->rtt.rto_ns, 200 * MS); // the floor
+	ck_assert_uint_eq(l->ctl[1].seg.flags, SEG_ACK);
+	ck_assert_uint_eq(l->data_count, 10); // the initial window, at once
+	SENT(l, 9, 9, 23 * MS);
+	ck_assert_uint_eq(l->data[0].seg.len, PAYLOAD);
+	ck_assert_uint_eq(l->data[0].seg.seq, f->iss + 1);
+	ck_assert_uint_eq(l->data[0].seg.ack, l->rx.receiver[0].iss + 1);
+	link_close(l);
+}
+END_TEST
+
+static struct link *half_open(const char *group) {
+	struct link *l = LINK(.group = group, .hand = true);
+
+	link_run(l, 0);
+	return l;
+}
+
+// RFC 9293 section 3.7.1: without the option 536 bytes of payload and options, never more than ours.
+START_TEST(payload_is_what_both_sides_take) {
+	static const struct {
+		uint16_t mss;
+		bool present, ts;
+		uint32_t payload;
+	} cases[] = {{1460, true, true, 1448}, {9000, true, true, 1448}, {1000, true, true, 988},
+		{1000, true, false, 1000}, {0, false, true, 524}, {20, true, true, 76}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct link *l = half_open("{cc: newreno, source: {size: {bytes: 5000B}}}");
+		struct seg s = hand_syn_ack(l, HAND_RTT);
+
+		s.mss = cases[i].mss;
+		s.options = (uint8_t)(SEG_OPT_WSCALE | (cases[i].present ? SEG_OPT_MSS : 0)
+			| (cases[i].ts ? SEG_OPT_TS : 0));
+		hand_feed(l, &s, HAND_RTT);
+		ck_assert_uint_eq(link_flow(l)->payload, cases[i].payload);
+		ck_assert_uint_eq(l->data[0].seg.len, cases[i].payload);
+		ck_assert_uint_eq(
+			link_flow(l)->data_segs, (5000 + cases[i].payload - 1) / cases[i].payload);
+		link_close(l);
+	}
+}
+END_TEST
+
+START_TEST(window_is_scaled_but_in_the_syn) {
+	struct link *l = half_open("{cc: {fixed: {cwnd: 100}}}");
+	struct seg s = hand_syn_ack(l, HAND_RTT);
+
+	s.wscale = 7;
+	s.window = 3 * PAYLOAD - 1;
+	hand_feed(l, &s, HAND_RTT);
+	ck_assert_uint_eq(l->data_count, 2); // whole segments only
+	s = hand_ack(l, 0, 2 * HAND_RTT);
+	s.window = 100; // 12800 bytes: eight segments
+	hand_feed(l, &s, 2 * HAND_RTT);
+	ck_assert_uint_eq(l->data_count, 8);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(window_without_the_option_is_not_scaled) {
+	struct link *l = half_open("{cc: {fixed: {cwnd: 100}}}");
+	struct seg s = hand_syn_ack(l, HAND_RTT);
+
+	s.options = SEG_OPT_MSS;
+	hand_feed(l, &s, HAND_RTT);
+	hand_ack_at(l, 0, 2 * HAND_RTT);
+	ck_assert_uint_eq(l->data_count, 65535 / 1460);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(lost_syns_are_sent_again_ever_more_slowly) {
+	struct link *l = LINK(.group = "{cc: newreno}", .lose_syn = 0x7);
+	const struct flow *f = link_flow(l);
+
+	link_run(l, 7 * S + 20 * MS);
+	ck_assert_uint_eq(l->syn_count, 4);
+	for (int i = 0; i < 4; i++)
+		ck_assert_uint_eq(l->ctl[i].t_ns, ((1u << i) - 1) * S); // 0, 1, 3, 7 s
+	ck_assert_int_eq(f->state, FLOW_OPEN);
+	ck_assert_uint_eq(f->backoff, 0);
+	// The timestamp tells which SYN was answered.
+	ck_assert_uint_eq(f->rtt.srtt_ns, 20 * MS);
+	link_close(l);
+}
+END_TEST
+
+// RFC 6298 section 5.7: an ambiguous handshake measures nothing, and data starts with 3 s.
+START_TEST(lost_syn_without_timestamps_starts_with_three_seconds) {
+	struct link *l = LINK(.group = "{cc: newreno, timestamps: no}", .lose_syn = 0x1);
+	const struct flow *f = link_flow(l);
+
+	link_run(l, S + 20 * MS);
+	ck_assert_int_eq(f->state, FLOW_OPEN);
+	ck_assert_uint_eq(f->rtt.srtt_ns, 0);
+	ck_assert_uint_eq(f->rtt.rto_ns, 3 * S);
+	ck_assert_uint_eq(f->rtx_deadline_ns, 4 * S + 20 * MS);
+	link_run(l, S + 40 * MS);
+	ck_assert_uint_eq(f->rtt.srtt_ns, 20 * MS);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(lost_syn_ack_is_asked_for_again) {
+	struct link *l =
+		LINK(.group = "{cc: newreno, source: {size: {bytes: 10000B}}}", .lose_ack = 0x3);
+
+	link_finish(l, 10 * S);
+	ck_assert_uint_eq(l->syn_count, 3);
+	ck_assert_uint_eq(l->data[0].t_ns, 3 * S + 20 * MS);
+	link_complete(l);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(lost_ack_of_the_handshake_does_not_matter) {
+	struct link *l = LINK(.group = "{cc: newreno, source: {size: {bytes: 10000B}}}");
+
+	link_run(l, 20 * MS);
+	struct link_pkt *ack = l->head; // the first in the pipe
+
+	ck_assert_uint_eq(ack->seg.len, 0);
+	l->head = ack->next;
+	free(ack);
+	link_finish(l, S);
+	link_complete(l);
+	ck_assert_uint_eq(link_flow(l)->count.retransmits, 0);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(peer_that_never_answers_is_given_up) {
+	struct link *l = LINK(.group = "{cc: newreno, retries: 3, rto_max: 3s}", .hand = true);
+
+	link_run(l, 9 * S - 1); // 1 + 2 + 3 + 3 s
+	ck_assert_int_eq(link_flow(l)->state, FLOW_SYN_SENT);
+	ck_assert_uint_eq(l->tx.open, 1);
+	link_run(l, 9 * S);
+	ck_assert_uint_eq(l->syn_count, 4);
+	ck_assert_int_eq(link_flow(l)->state, FLOW_FAILED);
+	ck_assert_uint_eq(l->tx.failed, 1);
+	ck_assert(!link_step(l, 1000 * S)); // and nothing more
+	link_close(l);
+}
+END_TEST
+
+START_TEST(syn_is_refused_only_by_who_saw_it) {
+	struct link *l = half_open("{cc: newreno}");
+	struct seg s = {.ack = link_flow(l)->iss + 1, .flags = SEG_RST};
+
+	hand_feed(l, &s, MS); // no ACK: anybody could have sent it
+	s.flags = SEG_RST | SEG_ACK;
+	s.ack++;
+	hand_feed(l, &s, MS);
+	s = hand_syn_ack(l, MS);
+	s.ack++;
+	hand_feed(l, &s, MS);
+	ck_assert_int_eq(link_flow(l)->state, FLOW_SYN_SENT);
+	ck_assert_uint_eq(l->tx.count.rx_bad, 3);
+	s.flags = SEG_RST | SEG_ACK;
+	s.ack--;
+	hand_feed(l, &s, MS);
+	ck_assert_int_eq(link_flow(l)->state, FLOW_FAILED);
+	link_close(l);
+}
+END_TEST
+
+// RFC 5961 section 3.2.
+START_TEST(rst_closes_only_at_the_next_byte) {
+	struct link *l = HAND(.group = "{cc: newreno}");
+	struct flow *f = link_flow(l);
+	struct seg s = {.seq = f->rcv_nxt - 1, .flags = SEG_RST};
+	uint64_t sent = l->ctl_count;
+
+	hand_feed(l, &s, 30 * MS); // outside the window: ignored
+	s.seq = f->rcv_nxt + 65536;
+	hand_feed(l, &s, 30 * MS);
+	ck_assert_uint_eq(l->ctl_count, sent);
+	s.seq = f->rcv_nxt + 1; // inside: challenged
+	hand_feed(l, &s, 30 * MS);
+	ck_assert_uint_eq(l->ctl_count, sent + 1);
+	ck_assert_int_eq(f->state, FLOW_OPEN);
+	ck_assert_uint_eq(l->tx.count.rx_bad, 3);
+	s.seq = f->rcv_nxt;
+	hand_feed(l, &s, 30 * MS);
+	ck_assert_int_eq(f->state, FLOW_FAILED);
+	ck_assert_uint_eq(l->tx.arena.used, 0);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(syn_into_a_connection_is_challenged) {
+	struct link *l = HAND(.group = "{cc: newreno}");
+	struct seg s = hand_syn_ack(l, 25 * MS);
+	uint64_t sent = l->ctl_count;
+
+	hand_feed(l, &s, 25 * MS);
+	ck_assert_uint_eq(l->ctl_count, sent + 1);
+	ck_assert_uint_eq(l->ctl[sent].seg.flags, SEG_ACK);
+	ck_assert_uint_eq(l->ctl[sent].seg.ack, 1001);
+	ck_assert_int_eq(link_flow(l)->state, FLOW_OPEN);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(acks_of_the_past_and_of_the_future_are_ignored) {
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}}");
+	const struct flow *f = link_flow(l);
+
+	hand_ack_at(l, 5, 40 * MS);
+	ck_assert_uint_eq(f->una, 5);
+	hand_ack_at(l, 4, 41 * MS);
+	hand_ack_at(l, 16, 41 * MS); // 15 are out
+	ck_assert_uint_eq(f->una, 5);
+	ck_assert_uint_eq(l->tx.count.rx_bad, 2);
+	hand_ack_at(l, 15, 41 * MS);
+	ck_assert_uint_eq(f->una, 15);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(ack_inside_a_segment_does_not_acknowledge_it) {
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}}");
+	struct flow *f = link_flow(l);
+	struct seg s = hand_ack(l, 2, 40 * MS);
+
+	s.ack += 700;
+	hand_feed(l, &s, 40 * MS);
+	ck_assert_uint_eq(f->una, 2);
+	ck_assert_uint_eq(f->una_bytes, 2 * PAYLOAD + 700);
+	ck_assert_uint_eq(f->count.acked_bytes, 2 * PAYLOAD + 700);
+	hand_ack_at(l, 3, 41 * MS);
+	ck_assert_uint_eq(f->una, 3);
+	ck_assert_uint_eq(f->una_bytes, 3 * PAYLOAD);
+	link_close(l);
+}
+END_TEST
+
+// RFC 7323 section 5.3; the timestamps' clock ticks in milliseconds.
+START_TEST(old_timestamps_are_refused_through_the_wrap) {
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}}");
+	struct flow *f = link_flow(l);
+	struct seg s = hand_ack(l, 1, 40 * MS);
+
+	s.tsval = f->ts_recent + 0x7fffffffu;
+	hand_feed(l, &s, 40 * MS);
+	ck_assert_uint_eq(f->una, 1);
+	s = hand_ack(l, 2, 40 * MS); // half the circle behind that
+	s.tsval = f->ts_recent - 1;
+	hand_feed(l, &s, 40 * MS);
+	s.tsval = f->ts_recent + 0x80000000u;
+	hand_feed(l, &s, 40 * MS);
+	ck_assert_uint_eq(f->una, 1);
+	ck_assert_uint_eq(l->tx.count.rx_bad, 2);
+	s.tsval = f->ts_recent + 5;
+	hand_feed(l, &s, 40 * MS);
+	ck_assert_uint_eq(f->una, 2);
+	ck_assert_uint_eq(l->data[l->data_count - 1].seg.tsecr, f->ts_recent);
+	ck_assert_uint_eq(l->data[l->data_count - 1].seg.tsval, 41);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(data_and_fin_of_the_peer_are_acknowledged) {
+	struct link *l = HAND(.group = "{cc: newreno, source: {size: {bytes: 100B}}}");
+	struct flow *f = link_flow(l);
+	struct seg s = hand_ack(l, 0, 30 * MS);
+	uint64_t sent = l->ctl_count;
+
+	s.len = 500;
+	hand_feed(l, &s, 30 * MS);
+	hand_feed(l, &s, 30 * MS); // again: acknowledged again
+	ck_assert_uint_eq(l->ctl_count, sent + 2);
+	ck_assert_uint_eq(l->ctl[sent + 1].seg.ack, 1001 + 500);
+	s = hand_ack(l, 2, 40 * MS);
+	s.flags |= SEG_FIN;
+	hand_feed(l, &s, 40 * MS);
+	ck_assert_int_eq(f->state, FLOW_DONE);
+	ck_assert_uint_eq(l->ctl[l->ctl_count - 1].seg.ack, 1001 + 501);
+	hand_feed(l, &s, 50 * MS); // our ACK was lost
+	ck_assert_uint_eq(l->ctl_count, sent + 4);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(file_ends_with_a_short_segment_and_a_fin) {
+	struct link *l = LINK(.group = "{cc: newreno, source: {size: {bytes: 10001B}}}");
+	const struct flow *f = link_flow(l);
+
+	link_finish(l, S);
+	link_complete(l);
+	ck_assert_uint_eq(l->data_count, 8); // 6 * 1448 + 1313, and the FIN
+	ck_assert_uint_eq(l->data[5].seg.len, PAYLOAD);
+	ck_assert_uint_eq(l->data[5].seg.flags, SEG_ACK);
+	ck_assert_uint_eq(l->data[6].seg.len, 10001 - 6 * PAYLOAD);
+	ck_assert_uint_eq(l->data[6].seg.flags, SEG_ACK | SEG_PSH);
+	ck_assert_uint_eq(l->data[7].seg.len, 0);
+	ck_assert_uint_eq(l->data[7].seg.flags, SEG_ACK | SEG_FIN);
+	ck_assert_uint_eq(l->data[7].seg.seq, f->iss + 1 + 10001);
+	ck_assert_uint_eq(f->una_bytes, 10002);
+	ck_assert_uint_eq(f->count.acked_bytes, 10001);
+	ck_assert_int_eq(f->state, FLOW_DONE);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(files_of_every_length_around_a_segment_arrive) {
+	static const uint64_t bytes[] = {1, PAYLOAD - 1, PAYLOAD, PAYLOAD + 1, 10 * PAYLOAD};
+
+	for (size_t i = 0; i < sizeof(bytes) / sizeof(bytes[0]); i++) {
+		for (int lost = -1; lost < 12; lost++) {
+			char group[100];
+
+			snprintf(group, sizeof(group),
+				"{cc: newreno, source: {size: {bytes: %uB}}}", (unsigned)bytes[i]);
+			struct link *l =
+				LINK(.group = group, .lose = lost < 0 ? 0 : UINT64_C(1) << lost);
+
+			link_finish(l, 5 * S);
+			link_complete(l);
+			link_close(l);
+		}
+	}
+}
+END_TEST
+
+START_TEST(endless_flow_ends_at_its_stop) {
+	struct link *l = LINK(.group = "{cc: {fixed: {cwnd: 4}}, stop: 1s}");
+	const struct flow *f = link_flow(l);
+
+	link_finish(l, 2 * S);
+	link_complete(l);
+	// A window per round trip from 20 ms on: the last at 980 ms; at 1 s nothing but the FIN.
+	ck_assert_uint_eq(f->data_segs, 49 * 4);
+	ck_assert_uint_eq(f->count.acked_bytes, UINT64_C(49) * 4 * PAYLOAD);
+	ck_assert_uint_eq(l->data_count, 49 * 4 + 1);
+	link_close(l);
+}
+END_TEST
+
+// "No new data after this time", but a flow with a size did not look at it.
+START_TEST(file_is_cut_short_at_the_stop) {
+	struct link *l =
+		LINK(.group = "{cc: {fixed: {cwnd: 4}}, stop: 100ms, source: {size: {bytes: 1MB}}}");
+
+	link_finish(l, S);
+	ck_assert_uint_eq(link_flow(l)->data_segs, 4 * 4);
+	link_complete(l);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(flow_that_starts_after_its_stop_sends_a_fin) {
+	struct link *l =
+		LINK(.group = "{cc: newreno, count: 2, stagger: 20ms, start: 0s, stop: 10ms}");
+
+	link_finish(l, S);
+	link_complete(l);
+	ck_assert_uint_eq(l->tx.flow[1].data_segs, 0);
+	ck_assert_uint_eq(l->tx.flow[1].count.sent_segs, 1);
+	link_close(l);
+}
+END_TEST
+
+static void close_window(struct link *l, uint64_t una, uint64_t now_ns) {
+	struct seg s = hand_ack(l, una, now_ns);
+
+	s.window = 0;
+	hand_feed(l, &s, now_ns);
+}
+
+// RFC 9293 section 3.8.6.1: probes one RTO apart, doubling, for ever.
+START_TEST(closed_window_is_probed) {
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}, retries: 2, rto_max: 1s}");
+	const struct flow *f = link_flow(l);
+	uint64_t sent;
+
+	close_window(l, 10, 40 * MS);
+	ck_assert_int_eq(f->rtx_kind, RTX_PERSIST);
+	sent = l->ctl_count;
+	link_run(l, 10 * S);
+	ck_assert_uint_eq(l->ctl[sent].t_ns, 240 * MS);
+	ck_assert_uint_eq(l->ctl[sent + 1].t_ns, 640 * MS);
+	ck_assert_uint_eq(l->ctl[sent + 2].t_ns, 1440 * MS);
+	ck_assert_uint_eq(l->ctl[sent + 3].t_ns, 2440 * MS); // rto_max
+	ck_assert_uint_eq(l->ctl[sent].seg.seq, flow_seq(f, 10) - 1); // below the window
+	ck_assert_uint_eq(l->ctl[sent].seg.len, 0);
+	ck_assert_uint_eq(l->data_count, 10);
+	ck_assert_int_eq(f->state, FLOW_OPEN);
+	link_close(l);
+}
+END_TEST
+
+// The RTO counted from before the window had closed, and gave up by the count of the probes.
+START_TEST(opened_window_starts_a_fresh_timeout) {
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}, retries: 2, tlp: no}");
+	const struct flow *f = link_flow(l);
+
+	close_window(l, 10, 40 * MS);
+	link_run(l, 10 * S);
+	hand_ack_at(l, 10, 10 * S);
+	ck_assert_uint_eq(l->data_count, 20);
+	ck_assert_uint_eq(f->rtx_deadline_ns, 10 * S + f->rtt.rto_ns);
+	ck_assert_uint_eq(f->backoff, 0);
+	hand_ack_at(l, 20, 10 * S + 20 * MS);
+	ck_assert_uint_eq(f->count.timeouts, 0);
+	ck_assert_uint_eq(f->count.retransmits, 0);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(probe_of_a_closed_window_is_answered_by_our_receiver) {
+	struct link *l =
+		LINK(.group = "{cc: {fixed: {cwnd: 10}}, source: {size: {bytes: 50000B}}}");
+	struct flow *f = link_flow(l);
+
+	link_run(l, 29 * MS);
+	l->rx.receiver[0].window = 0;
+	link_run(l, 500 * MS);
+	ck_assert_uint_eq(f->una, 10);
+	ck_assert_int_eq(f->rtx_kind, RTX_PERSIST);
+	l->rx.receiver[0].window = 60000;
+	link_finish(l, 2 * S);
+	link_complete(l);
+	ck_assert_uint_eq(f->count.retransmits, 0);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(fin_needs_no_window) {
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}, stop: 30ms}");
+
+	close_window(l, 10, 40 * MS);
+	ck_assert_uint_eq(l->data_count, 11);
+	ck_assert_uint_eq(l->data[10].seg.flags, SEG_ACK | SEG_FIN);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(sequence_numbers_wrap) {
+	struct link *l = LINK(.group = "{cc: newreno, mss: 9000B, source: {size: {bytes: 300MB}}}",
+		.iss_offset = 0u - 0x9e3779b1u - 100000u, .loss = 0.001, .ack_loss = 0.1,
+		.delay_ns = 100 * US);
+
+	link_finish(l, 1000 * S);
+	link_complete(l);
+	link_close(l);
+}
+END_TEST
+
+// More than 2^32 bytes: offsets are 64 bits wide, sequence numbers wrap twice.
+START_TEST(more_than_four_gigabytes_arrive) {
+	struct link *l =
+		LINK(.group = "{cc: {fixed: {cwnd: 50}}, mss: 9000B, source: {size: {bytes: 4500MB}}}",
+			.lose = 0xf0f, .delay_ns = 100 * US, .check_every = 100);
+
+	l->oracle = false;
+	link_finish(l, 1000 * S);
+	link_complete(l);
+	ck_assert_uint_ge(link_flow(l)->count.retransmits, 8);
+	link_close(l);
+}
+END_TEST
+
+TEST_MAIN(syn_offers_what_the_group_wants, handshake_takes_one_round_trip_and_measures_it,
+	payload_is_what_both_sides_take, window_is_scaled_but_in_the_syn,
+	window_without_the_option_is_not_scaled, lost_syns_are_sent_again_ever_more_slowly,
+	lost_syn_without_timestamps_starts_with_three_seconds, lost_syn_ack_is_asked_for_again,
+	lost_ack_of_the_handshake_does_not_matter, peer_that_never_answers_is_given_up,
+	syn_is_refused_only_by_who_saw_it, rst_closes_only_at_the_next_byte,
+	syn_into_a_connection_is_challenged, acks_of_the_past_and_of_the_future_are_ignored,
+	ack_inside_a_segment_does_not_acknowledge_it, old_timestamps_are_refused_through_the_wrap,
+	data_and_fin_of_the_peer_are_acknowledged, file_ends_with_a_short_segment_and_a_fin,
+	files_of_every_length_around_a_segment_arrive, endless_flow_ends_at_its_stop,
+	file_is_cut_short_at_the_stop, flow_that_starts_after_its_stop_sends_a_fin,
+	closed_window_is_probed, opened_window_starts_a_fresh_timeout,
+	probe_of_a_closed_window_is_answered_by_our_receiver, fin_needs_no_window,
+	sequence_numbers_wrap, more_than_four_gigabytes_arrive)
