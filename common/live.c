@@ -32,6 +32,8 @@ static const struct param process_params[] = {
 static const struct param live_params[] = {
 	{"allow_nic", "no", "physical ports are refused without it", UNIT_NONE,
 		PARAM_BOOL(struct live_process, allow_nic)},
+	{"allow_destinations", "no", "sending anywhere but 198.18.0.0/15 is refused without it",
+		UNIT_NONE, PARAM_BOOL(struct live_process, allow_destinations)},
 	{"epoch", "0", "UTC in nanoseconds that is 0 ns in telemetry; 0: each program's start",
 		UNIT_NONE, PARAM_U64(struct live_process, epoch_utc_ns), .min = 0, .max = 9e18},
 	PARAM_END,

@@ -3,6 +3,7 @@
 //
 //	live:
 //	  allow_nic: no                 physical ports are refused without it
+//	  allow_destinations: no        sending anywhere but 198.18.0.0/15 likewise
 //	  epoch: 0                      UTC in ns that both programs call 0 ns; 0: each its own start
 //	  switch:
 //	    lcores: [1]                 the one CPU that does the work
@@ -28,14 +29,17 @@ struct live_process {
 	uint64_t ring_size; // records per telemetry ring
 	uint64_t patience_ns; // how long a port may refuse packets before they are dropped
 	bool force; // start although memory looks too small
-	bool allow_nic; // of `live` itself, like the next
+	bool allow_nic; // of `live` itself, like the next two
+	bool allow_destinations;
 	uint64_t epoch_utc_ns; // 0: the program's start
 	uint32_t lcore; // from `lcores`: a CPU
 	const struct config_node *lcore_node; // for messages
 };
 
-// The keys of live.switch and live.sender that are not in the table, for config_params.
-#define LIVE_PROCESS_ALSO "lcores", "ports"
+// Every key of live.switch and live.sender that live_process_init and the programs' port lists read,
+// for config_params on what else is in the section.
+#define LIVE_PROCESS_KEYS                                                                          \
+	"lcores", "ports", "prefix", "hugepages", "burst", "ring_size", "patience", "force"
 
 // A port's device as written: "net_af_packet0,iface=veth0" or "0000:03:00.0".
 struct live_dev {

@@ -1,14 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "port_dpdk.h"
 
+#include "run.h"
+
 #include <errno.h>
 #include <rte_bus.h>
 #include <rte_dev.h>
+#include <rte_eal.h>
 #include <rte_errno.h>
+#include <rte_mbuf_pool_ops.h>
 #include <rte_mempool.h>
 #include <string.h>
 
 #define POOL_CACHE 256
+#define ELEMENT_BYTES                                                                              \
+	((uint32_t)(sizeof(struct rte_mbuf) + sizeof(struct pkt) + RTE_MBUF_DEFAULT_BUF_SIZE))
+#define SERVER_TRIES 100
+#define SERVER_RETRY_US 100000
 #define AF_XDP_RING 2048 // the driver's fill queue is twice that
 
 uint64_t port_own_buffers(const struct live_dev *dev, uint64_t burst) {
@@ -23,9 +31,7 @@ uint64_t port_own_buffers(const struct live_dev *dev, uint64_t burst) {
 }
 
 uint64_t pool_bytes(uint64_t buffers) {
-	uint32_t element = (uint32_t)sizeof(struct rte_mbuf) + (uint32_t)sizeof(struct pkt)
-		+ RTE_MBUF_DEFAULT_BUF_SIZE;
-	uint64_t object = rte_mempool_calc_obj_size(element, 0, NULL);
+	uint64_t object = rte_mempool_calc_obj_size(ELEMENT_BYTES, 0, NULL);
 
 	// And one pointer each in the ring of free ones, which is a power of two.
 	return buffers * object + 2 * 8 * buffers;
@@ -38,23 +44,40 @@ static void pool_touch(struct rte_mempool *mp, void *arg, void *obj, unsigned in
 	memset(m->buf_addr, 0, m->buf_len);
 }
 
-struct rte_mempool *pool_create(const char *name, uint64_t buffers, struct err *err) {
-	struct rte_mempool *pool;
+// As rte_pktmbuf_pool_create, but without hugepages an object may lie across two pages: no device
+// reads them by physical address then, and there would be one object to a page of 4 KiB.
+static struct rte_mempool *pool_make(const char *name, unsigned int buffers) {
+	struct rte_pktmbuf_pool_private private = {.mbuf_data_room_size = RTE_MBUF_DEFAULT_BUF_SIZE,
+		.mbuf_priv_size = sizeof(struct pkt)};
+	unsigned int flags = rte_eal_has_hugepages() ? 0 : RTE_MEMPOOL_F_NO_IOVA_CONTIG;
+	struct rte_mempool *mp = rte_mempool_create_empty(name, buffers, ELEMENT_BYTES, POOL_CACHE,
+		sizeof(private), (int)rte_socket_id(), flags);
 
-	if (buffers > UINT32_MAX / 2) {
-		err_set(err, -E2BIG, "a pool of %llu packets is too large",
-			(unsigned long long)buffers);
+	if (mp == NULL)
+		return NULL;
+	if (rte_mempool_set_ops_byname(mp, rte_mbuf_best_mempool_ops(), NULL) < 0) {
+		rte_mempool_free(mp);
 		return NULL;
 	}
-	pool = rte_pktmbuf_pool_create(name, (unsigned int)buffers, POOL_CACHE, sizeof(struct pkt),
-		RTE_MBUF_DEFAULT_BUF_SIZE, (int)rte_socket_id());
-	if (pool == NULL) {
+	rte_pktmbuf_pool_init(mp, &private);
+	if (rte_mempool_populate_default(mp) < 0) {
+		rte_mempool_free(mp);
+		return NULL;
+	}
+	rte_mempool_obj_iter(mp, rte_pktmbuf_init, NULL);
+	rte_mempool_obj_iter(mp, pool_touch, NULL);
+	return mp;
+}
+
+struct rte_mempool *pool_create(const char *name, uint64_t buffers, struct err *err) {
+	struct rte_mempool *pool = NULL;
+
+	if (buffers <= UINT32_MAX / 2)
+		pool = pool_make(name, (unsigned int)buffers);
+	if (pool == NULL)
 		err_set(err, -ENOMEM, "a pool of %llu packets (%.0f MB): %s",
 			(unsigned long long)buffers, (double)pool_bytes(buffers) / 1e6,
 			rte_strerror(rte_errno));
-		return NULL;
-	}
-	rte_mempool_obj_iter(pool, pool_touch, NULL);
 	return pool;
 }
 
@@ -103,21 +126,34 @@ static int configure(struct port *p, struct rte_mempool *pool) {
 	return 0;
 }
 
+// A memif client cannot start before its server: waits for it.
+static int start(struct port *p, struct rte_mempool *pool, const struct eal *eal) {
+	bool client = strncmp(p->dev.text, "net_memif", strlen("net_memif")) == 0
+		&& strstr(p->dev.text, "role=server") == NULL;
+	int rc, saved;
+
+	for (int tries = client ? SERVER_TRIES : 1;;) {
+		saved = eal_hush(eal);
+		rc = configure(p, pool);
+		eal_unhush(saved);
+		if (rc == 0 || --tries == 0 || run_stop)
+			return rc;
+		rte_delay_us_sleep(SERVER_RETRY_US);
+	}
+}
+
 int port_open(struct port *p, const struct live_dev *dev, const char *name,
 	struct rte_mempool *pool, const struct eal *eal, struct err *err) {
 	struct rte_ether_addr mac;
 	long mark = eal_log_mark(eal);
 	char reason[256];
-	int rc, saved;
+	int rc;
 
 	p->dev = *dev;
 	snprintf(p->name, sizeof(p->name), "%s", name);
 	if ((rc = probe(p, eal, err)) < 0)
 		return rc;
-	saved = eal_hush(eal);
-	rc = configure(p, pool);
-	eal_unhush(saved);
-	if (rc < 0) {
+	if ((rc = start(p, pool, eal)) < 0) {
 		eal_log_reason(eal, mark, reason, sizeof(reason));
 		return config_err(p->dev.node, rc, err, "dev: '%s' did not start: %s (%s)",
 			p->dev.name, reason, strerror(-rc));

@@ -217,20 +217,15 @@ static int static_read(struct plan *p, struct config_node *list, struct err *err
 }
 
 int plan_ports(struct plan *p, struct config *c, struct paths *ps, struct err *err) {
-	static const char *const also[] = {LIVE_PROCESS_ALSO, "static", "start", NULL};
-	struct config_node *node, *list, *start;
+	static const char *const also[] = {"lcores", "ports", "static", "start", NULL};
+	static const char *const others[] = {LIVE_PROCESS_KEYS, "static", NULL};
+	struct config_node *node, *list;
 	int rc;
 
 	if ((rc = live_process_init(&p->process, c, "switch", also, &node, err)) < 0)
 		return rc;
-	if ((rc = param_defaults(start_params, p, err)) < 0)
+	if ((rc = config_params(node, "switch", start_params, others, p, err)) < 0)
 		return rc;
-	start = config_get(node, "start");
-	if (start == NULL)
-		config_add(node, "start", start_params[0].def);
-	else if (config_text(start) == NULL
-		|| param_set(&start_params[0], p, config_text(start), err) < 0)
-		return config_err(start, -EINVAL, err, "start: must be now or traffic");
 	list = config_get(node, "ports");
 	if (list == NULL || config_kind(list) != CONFIG_LIST || config_count(list) < 2)
 		return config_err(list != NULL ? list : node, -EINVAL, err,

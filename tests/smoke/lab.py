@@ -49,7 +49,7 @@ def wait_for(condition, what, seconds=10.0):
         if value:
             return value
         if time.monotonic() > deadline:
-            raise TimeoutError(f"{what}: not within {seconds} s")
+            raise TimeoutError(f"{what() if callable(what) else what}: not within {seconds} s")
         time.sleep(0.02)
 
 
@@ -147,6 +147,7 @@ class Lab:
         self.prefix = self.name
         self.children: list[Child] = []
         self.spaces: list[str] = []
+        self.server: Child | None = None
 
     def __enter__(self):
         self.autogroup(-20)
@@ -283,9 +284,14 @@ live:
         ]
 
     def iperf_server(self, host="b"):
-        server = self.host(host, "iperf3", "-s", "-1", "--forceflush")
-        wait_for(lambda: any("listening" in line for line in server.out), "iperf3 -s")
-        return server
+        """An iperf3 server for one client; the one before must have let go of the port."""
+        if self.server is not None:
+            self.server.wait()
+        self.server = self.host(host, "iperf3", "-s", "-1", "--forceflush")
+        wait_for(
+            lambda: any("listening" in line for line in self.server.out),
+            lambda: f"iperf3 -s {self.server.out} {self.server.err}",
+        )
 
     def iperf(self, congestion, seconds, omit=1, source="a", target="b"):
         """Starts an iperf3 client; its result is in result(child)."""

@@ -1,0 +1,506 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host_dpdk.h"
+
+#include "flow_addr.h"
+#include "run.h"
+
+#include <errno.h>
+#include <rte_ethdev.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HOUSEKEEPING_TURNS 256
+#define ARP_RETRY_NS (100 * NS_PER_MS)
+
+static bool is_sender(const struct sender_port *p) {
+	return p->plan->role == LIVE_SENDER;
+}
+
+static void flush(struct sender_live *s, struct sender_port *p) {
+	uint32_t burst = (uint32_t)s->plan->process.burst, done = 0;
+
+	while (done < p->outs) {
+		uint32_t want = p->outs - done < burst ? p->outs - done : burst;
+		uint64_t bytes[PORT_BURST_MAX + 1];
+
+		bytes[0] = 0;
+		for (uint32_t i = 0; i < want; i++)
+			bytes[i + 1] = bytes[i] + port_frame_bytes(p->out[done + i]->pkt_len);
+		uint16_t took = rte_eth_tx_burst(p->port.id, 0, p->out + done, (uint16_t)want);
+		p->count.tx_frames += took;
+		p->count.tx_bytes += bytes[took];
+		done += took;
+		if (took < want)
+			break;
+	}
+	s->busy |= done > 0;
+	p->outs -= done;
+	memmove(p->out, p->out + done, p->outs * sizeof(p->out[0]));
+	if (done > 0 || p->outs == 0) {
+		p->refused_ns = NEVER_NS;
+		return;
+	}
+	if (p->refused_ns == NEVER_NS)
+		p->refused_ns = s->now_ns;
+	if (!atomic_load_explicit(&p->port.up, memory_order_relaxed)
+		|| s->now_ns - p->refused_ns > s->plan->process.patience_ns) {
+		rte_pktmbuf_free_bulk(p->out, p->outs);
+		p->count.tx_dropped += p->outs;
+		p->outs = 0;
+	}
+}
+
+static void send_frame(struct sender_live *s, struct sender_port *p, struct rte_mbuf *m) {
+	p->count.tx_wanted++;
+	if (p->outs == SENDER_OUT_MAX)
+		flush(s, p);
+	if (p->outs == SENDER_OUT_MAX) {
+		p->count.tx_dropped++;
+		rte_pktmbuf_free(m);
+		return;
+	}
+	p->out[p->outs++] = m;
+}
+
+// An empty frame from the pool whose payload is always zero.
+static struct rte_mbuf *new_frame(struct sender_live *s, struct sender_port *p, uint8_t **data) {
+	struct rte_mbuf *m = rte_pktmbuf_alloc(s->tx_pool);
+
+	if (m == NULL) {
+		p->count.tx_wanted++;
+		p->count.no_mbuf++;
+		return NULL;
+	}
+	*data = rte_pktmbuf_mtod(m, uint8_t *);
+	return m;
+}
+
+static void send_seg(struct sender_live *s, struct sender_port *p, const struct wire_addr *addr,
+	uint8_t ecn, const struct seg *seg) {
+	uint8_t *data;
+	struct rte_mbuf *m = new_frame(s, p, &data);
+
+	if (m == NULL)
+		return;
+	size_t header = wire_write_tcp(data, addr, ecn, p->ip_id++, seg);
+	// A longer header of an earlier use may reach into the payload.
+	memset(data + header, 0, WIRE_HEADER_MAX - header);
+	m->data_len = (uint16_t)wire_tcp_frame(seg);
+	m->pkt_len = m->data_len;
+	send_frame(s, p, m);
+}
+
+void sender_output(void *ctx, uint32_t id, const struct seg *seg, uint8_t ecn, uint64_t t_ns) {
+	struct sender_port *p = ctx;
+	const struct live_port *plan = p->plan;
+	uint32_t flows = p->live->groups->flows;
+	struct wire_addr a = {.src_mac = p->port.mac, .dst_mac = p->peer_mac};
+
+	if (is_sender(p)) {
+		a.src_ip = flow_addr_ip(plan->ip, id);
+		a.src_port = flow_addr_port(id);
+		a.dst_ip = plan->peer;
+		a.dst_port = (uint16_t)plan->peer_port;
+	} else if (id < flows) {
+		a.src_ip = plan->ip;
+		a.src_port = (uint16_t)plan->peer_port;
+		a.dst_ip = flow_addr_ip(plan->peer, id);
+		a.dst_port = flow_addr_port(id);
+	} else {
+		a = p->stranger[id - flows].addr;
+	}
+	send_seg(p->live, p, &a, ecn, seg);
+}
+
+static bool is_ours(const struct sender_port *p, uint32_t ip) {
+	return ip - p->plan->ip < p->addresses;
+}
+
+static void send_arp_request(struct sender_live *s, struct sender_port *p) {
+	struct wire_arp arp = {.request = true,
+		.sender_mac = p->port.mac,
+		.sender_ip = p->plan->ip,
+		.target_ip = p->plan->next_hop};
+	uint8_t *data;
+	struct rte_mbuf *m = new_frame(s, p, &data);
+
+	p->count.tx_own++;
+	if (m == NULL)
+		return;
+	m->pkt_len = m->data_len = (uint16_t)wire_write_arp(data, &arp, NULL);
+	memset(data + m->data_len, 0, WIRE_HEADER_MAX - m->data_len);
+	send_frame(s, p, m);
+}
+
+static void receive_arp(struct sender_live *s, struct sender_port *p, struct rte_mbuf *m) {
+	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
+	struct wire_arp arp;
+
+	if (wire_parse_arp(frame, m->data_len, &arp) != WIRE_OK) {
+		p->count.rx_malformed++;
+		rte_pktmbuf_free(m);
+		return;
+	}
+	p->count.rx_arp++;
+	if (arp.sender_ip == p->plan->next_hop) {
+		p->peer_mac = arp.sender_mac;
+		p->peer_known = true;
+	}
+	if (!arp.request || !is_ours(p, arp.target_ip)) {
+		rte_pktmbuf_free(m);
+		return;
+	}
+	struct wire_arp reply = {
+		.sender_mac = p->port.mac, .sender_ip = arp.target_ip, .target_ip = arp.sender_ip};
+	m->pkt_len = m->data_len = (uint16_t)wire_write_arp(frame, &reply, &arp.sender_mac);
+	p->count.tx_own++;
+	send_frame(s, p, m);
+}
+
+// A segment of no connection is answered with a reset (RFC 9293 section 3.10.7.1).
+static void refuse(struct sender_live *s, struct sender_port *p, const struct wire_addr *from,
+	const struct seg *seg) {
+	struct wire_addr to = {from->dst_mac, from->src_mac, from->dst_ip, from->src_ip,
+		from->dst_port, from->src_port};
+	struct seg rst = {.flags = SEG_RST};
+
+	p->count.rx_reset++;
+	if ((seg->flags & SEG_RST) != 0)
+		return;
+	if ((seg->flags & SEG_ACK) != 0) {
+		rst.seq = seg->ack;
+	} else {
+		rst.flags |= SEG_ACK;
+		rst.ack = seg->seq + seg->len + ((seg->flags & SEG_SYN) != 0)
+			+ ((seg->flags & SEG_FIN) != 0);
+	}
+	p->count.tx_own++;
+	send_seg(s, p, &to, ECN_NOT_ECT, &rst);
+}
+
+int sender_strangers_init(struct sender_port *p, struct err *err) {
+	uint64_t n = p->live->plan->strangers;
+
+	memset(p->bucket, 0xff, sizeof(p->bucket));
+	p->stranger = calloc(n + 1, sizeof(*p->stranger));
+	return p->stranger != NULL ? 0 : err_set(err, -ENOMEM, "no memory for connections");
+}
+
+static uint32_t *stranger_bucket(struct sender_port *p, const struct wire_addr *from) {
+	uint32_t h = flow_addr_hash(
+		from->src_ip, from->dst_ip, from->src_port, from->dst_port, WIRE_PROTO_TCP);
+
+	return &p->bucket[h & (STRANGER_BUCKETS - 1)];
+}
+
+static void stranger_forget(struct sender_port *p, uint32_t i) {
+	struct wire_addr *a = &p->stranger[i].addr;
+	struct wire_addr from = {.src_ip = a->dst_ip,
+		.dst_ip = a->src_ip,
+		.src_port = a->dst_port,
+		.dst_port = a->src_port};
+	uint32_t *at = stranger_bucket(p, &from);
+
+	while (*at != i)
+		at = &p->stranger[*at].next;
+	*at = p->stranger[i].next;
+	p->stranger[i].used = false;
+}
+
+static bool receiver_over(const struct receiver *r) {
+	return r->state == RECEIVER_CLOSED || (r->state == RECEIVER_OPEN && r->rcv_nxt == r->fin);
+}
+
+// A receiver as it was before its first connection; its totals go on.
+static void receiver_renew(struct host *h, struct receiver *r, const struct group *g) {
+	struct receiver_count total = r->count;
+
+	host_cancel(h, &r->delack);
+	while (r->head != NULL) {
+		struct range *range = r->head;
+
+		r->head = range->next;
+		range->next = h->ranges.free;
+		h->ranges.free = range;
+	}
+	receiver_init(r, r->id, g);
+	r->count = total;
+}
+
+// The spare receiver of this connection, or one for it if it begins; STRANGER_NONE: none is free.
+static uint32_t stranger_find(
+	struct sender_port *p, const struct wire_addr *from, const struct seg *seg) {
+	uint32_t *bucket = stranger_bucket(p, from), flows = p->live->groups->flows;
+	uint32_t n = (uint32_t)p->live->plan->strangers, i;
+	struct host *h = p->host;
+
+	for (i = *bucket; i != STRANGER_NONE; i = p->stranger[i].next) {
+		const struct wire_addr *a = &p->stranger[i].addr;
+
+		if (a->dst_ip == from->src_ip && a->dst_port == from->src_port
+			&& a->src_ip == from->dst_ip && a->src_port == from->dst_port)
+			return i;
+	}
+	if ((seg->flags & (SEG_SYN | SEG_ACK)) != SEG_SYN)
+		return STRANGER_NONE;
+	for (i = 0; i < n && p->stranger[i].used; i++)
+		;
+	for (uint32_t k = 0; i == n && k < n; k++) {
+		if (receiver_over(&h->receiver[flows + k]))
+			i = k;
+	}
+	if (i == n) {
+		p->strangers_refused++;
+		return STRANGER_NONE;
+	}
+	if (p->stranger[i].used)
+		stranger_forget(p, i);
+	p->stranger[i] = (struct stranger){
+		.addr = {from->dst_mac, from->src_mac, from->dst_ip, from->src_ip, from->dst_port,
+			from->src_port},
+		.next = *bucket,
+		.used = true,
+	};
+	*bucket = i;
+	h->receiver[flows + i].id = flows + i;
+	receiver_renew(h, &h->receiver[flows + i], &p->live->groups->group[0]);
+	return i;
+}
+
+// A segment for the receiving side: which receiver is it for?
+static uint32_t receiver_of(
+	struct sender_port *p, const struct wire_addr *a, const struct seg *seg) {
+	uint32_t flows = p->live->groups->flows, id;
+
+	if (a->dst_port != p->plan->peer_port)
+		return FLOW_ADDR_NONE;
+	id = flow_addr_index(p->plan->peer, flows, a->src_ip, a->src_port);
+	if (id == FLOW_ADDR_NONE) {
+		uint32_t i = stranger_find(p, a, seg);
+
+		id = i == STRANGER_NONE ? FLOW_ADDR_NONE : flows + i;
+	} else {
+		p->peer_mac = a->src_mac;
+	}
+	if (id == FLOW_ADDR_NONE)
+		return id;
+	struct receiver *r = &p->host->receiver[id];
+	// A new connection from the addresses of one that is over.
+	if ((seg->flags & (SEG_SYN | SEG_ACK)) == SEG_SYN && receiver_over(r) && seg->seq != r->irs)
+		receiver_renew(p->host, r, r->group);
+	return id;
+}
+
+static uint32_t flow_of(const struct sender_port *p, const struct wire_addr *a) {
+	if (a->src_ip != p->plan->peer || a->src_port != p->plan->peer_port)
+		return FLOW_ADDR_NONE;
+	return flow_addr_index(p->plan->ip, p->live->groups->flows, a->dst_ip, a->dst_port);
+}
+
+static void receive_tcp(struct sender_live *s, struct sender_port *p, const uint8_t *frame,
+	const struct wire_info *w) {
+	struct seg seg;
+	uint32_t id;
+
+	if (wire_parse_tcp(frame, w, s->plan->checksum, &seg) != WIRE_OK) {
+		p->count.rx_malformed++;
+		return;
+	}
+	id = is_sender(p) ? flow_of(p, &w->addr) : receiver_of(p, &w->addr, &seg);
+	if (id == FLOW_ADDR_NONE || p->host == NULL) {
+		refuse(s, p, &w->addr, &seg);
+		return;
+	}
+	p->count.rx_tcp++;
+	if (is_sender(p))
+		host_rx_flow(p->host, id, &seg, w->ecn, s->now_ns);
+	else
+		host_rx_receiver(p->host, id, &seg, w->ecn, s->now_ns);
+}
+
+static void receive_frame(struct sender_live *s, struct sender_port *p, struct rte_mbuf *m) {
+	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
+	struct wire_info w;
+
+	p->count.rx_frames++;
+	p->count.rx_bytes += port_frame_bytes(m->pkt_len);
+	if (wire_parse(frame, m->data_len, &w) != WIRE_OK) {
+		p->count.rx_malformed++;
+		rte_pktmbuf_free(m);
+		return;
+	}
+	if (w.ethertype == WIRE_ETHERTYPE_ARP) {
+		receive_arp(s, p, m);
+		return;
+	}
+	if (w.ethertype == WIRE_ETHERTYPE_IPV4 && !w.fragment && is_ours(p, w.addr.dst_ip)) {
+		if (w.proto == WIRE_PROTO_TCP) {
+			receive_tcp(s, p, frame, &w);
+			rte_pktmbuf_free(m);
+			return;
+		}
+		if (wire_echo_reply(frame, m->data_len, &w)) {
+			p->count.rx_echo++;
+			p->count.tx_own++;
+			send_frame(s, p, m);
+			return;
+		}
+	}
+	p->count.rx_other++;
+	rte_pktmbuf_free(m);
+}
+
+static void receive(struct sender_live *s, struct sender_port *p) {
+	struct rte_mbuf *m[PORT_BURST_MAX];
+	uint16_t n = rte_eth_rx_burst(p->port.id, 0, m, (uint16_t)s->plan->process.burst);
+
+	for (uint16_t i = 0; i < n; i++) {
+		if (i + 4 < n)
+			rte_prefetch0(rte_pktmbuf_mtod(m[i + 4], void *));
+		receive_frame(s, p, m[i]);
+	}
+	s->busy |= n > 0;
+}
+
+static void turn(struct sender_live *s) {
+	uint64_t now_ns = clock_now(&s->clock);
+
+	// 1. The time of this turn; the turn before was busy until now.
+	if (s->busy) {
+		s->busy_ns += now_ns - s->now_ns;
+		s->turn_max_ns = time_max(s->turn_max_ns, time_since(now_ns, s->now_ns));
+	}
+	s->now_ns = time_max(now_ns, s->now_ns);
+	s->busy = false;
+	// 2. What came in; answers go out with this turn.
+	for (uint32_t i = 0; i < s->ports; i++)
+		receive(s, &s->port[i]);
+	// 3. What is due by now.
+	for (uint32_t i = 0; i < s->ports; i++) {
+		if (s->port[i].host != NULL)
+			host_run(s->port[i].host, s->now_ns);
+	}
+	// 4. Out.
+	for (uint32_t i = 0; i < s->ports; i++) {
+		if (s->port[i].outs > 0)
+			flush(s, &s->port[i]);
+	}
+	s->turns++;
+}
+
+static void publish(struct sender_live *s) {
+	uint64_t records =
+		s->tel_cc.head + s->tel_flows.head + s->tel_interval.head + s->tel_events.head;
+
+	if (records == s->published)
+		return;
+	s->published = records;
+	tel_publish(&s->tel_cc);
+	tel_publish(&s->tel_flows);
+	tel_publish(&s->tel_interval);
+	tel_publish(&s->tel_events);
+}
+
+// Is there any sign of a peer?
+static void check_peer(struct sender_live *s) {
+	const struct host *h = &s->sender;
+
+	if (h->flows == 0)
+		return;
+	if (h->failed == h->flows)
+		s->all_failed = s->ended = true;
+	if (h->count.rx_segs == 0 && h->waiting < h->flows
+		&& time_since(s->now_ns, h->flow[0].start_ns) > s->plan->answer_ns
+		&& h->flow[0].state == FLOW_SYN_SENT)
+		s->unanswered = s->ended = true;
+}
+
+// Returns false when the run is over.
+static bool housekeeping(struct sender_live *s) {
+	uint64_t bytes = 0;
+
+	if (s->now_ns >= s->measure_ns) {
+		host_measure(&s->sender, s->now_ns);
+		s->measure_ns = NEVER_NS;
+	}
+	if (s->interval_ns > 0 && s->now_ns >= s->interval_next_ns) {
+		host_interval(&s->sender, s->now_ns);
+		s->interval_next_ns += s->interval_ns;
+		if (s->interval_next_ns <= s->now_ns) // the host took the CPU away for longer
+			s->interval_next_ns = s->now_ns + s->interval_ns;
+	}
+	check_peer(s);
+	for (uint32_t i = 0; i < s->ports; i++)
+		bytes += s->port[i].count.tx_bytes;
+	atomic_store_explicit(
+		&s->shown_ns, time_since(s->now_ns, s->start_ns), memory_order_relaxed);
+	atomic_store_explicit(&s->shown_open, s->sender.open, memory_order_relaxed);
+	atomic_store_explicit(&s->shown_bytes, bytes, memory_order_relaxed);
+	if (time_since(s->now_ns, s->start_ns) >= s->duration_ns)
+		s->ended = true;
+	return !s->ended && !run_stop && !atomic_load_explicit(&s->stop, memory_order_relaxed);
+}
+
+void sender_loop(struct sender_live *s) {
+	bool more = true;
+
+	atomic_store(&s->running, true);
+	while (more) {
+		for (int i = 0; i < HOUSEKEEPING_TURNS; i++) {
+			turn(s);
+			publish(s);
+		}
+		more = housekeeping(s);
+	}
+	if (s->interval_ns > 0)
+		host_interval(&s->sender, s->now_ns);
+	host_still_open(&s->sender, s->now_ns);
+	s->published = UINT64_MAX;
+	publish(s);
+}
+
+int sender_resolve(struct sender_live *s, struct err *err) {
+	struct sender_port *sending = NULL;
+	uint64_t begin_ns = clock_now(&s->clock), next_ns = 0;
+	char ip[16];
+
+	for (uint32_t i = 0; i < s->ports; i++) {
+		if (is_sender(&s->port[i]))
+			sending = &s->port[i];
+	}
+	while (sending != NULL && !sending->peer_known) {
+		turn(s);
+		if (run_stop)
+			return err_set(err, -EINTR, "interrupted before the first packet");
+		if (s->now_ns - begin_ns > s->plan->answer_ns) {
+			live_ip_text(sending->plan->next_hop, ip);
+			return err_set(err, -EHOSTUNREACH,
+				"port %s: %s does not answer ARP (%.3g s); is the other side up?",
+				sending->plan->name, ip, (double)s->plan->answer_ns / 1e9);
+		}
+		if (s->now_ns < next_ns)
+			continue;
+		send_arp_request(s, sending);
+		next_ns = s->now_ns + ARP_RETRY_NS;
+	}
+	return 0;
+}
+
+bool sender_balanced(const struct sender_live *s) {
+	for (uint32_t i = 0; i < s->ports; i++) {
+		const struct sender_count *c = &s->port[i].count;
+		const struct host *h = s->port[i].host;
+
+		if (c->tx_wanted != c->tx_frames + c->tx_dropped + c->no_mbuf + s->port[i].outs)
+			return false;
+		if (c->rx_frames
+			!= c->rx_tcp + c->rx_arp + c->rx_echo + c->rx_other + c->rx_reset
+				+ c->rx_malformed)
+			return false;
+		if (h != NULL && h->count.rx_segs != c->rx_tcp)
+			return false;
+		if (c->tx_wanted != c->tx_own + (h != NULL ? h->count.tx_segs : 0))
+			return false;
+	}
+	return true;
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Hosts on ports: one lcore drives the sending and the receiving side. A turn reads the clock once,
+// receives, lets timers fire and transmits.
+//
+// A port answers ARP and ping for its addresses, resolves its next hop before the run begins, and
+// resets what belongs to no connection. The receiving side knows the connections of the config's
+// flows by their addresses (flow_addr.h); those of others, a kernel's for example, get one of its
+// spare receivers.
+//
+// Everything is accounted for: what hosts, ARP and ping wanted to send is transmitted, dropped or
+// waiting; what was received went to a host, was answered, or has a reason why not.
+#pragma once
+#include "base_dpdk.h"
+
+#include "clock_dpdk.h"
+#include "host.h"
+#include "live_plan.h"
+#include "port_dpdk.h"
+#include "telemetry.h"
+
+#include <stdatomic.h>
+
+#define SENDER_OUT_MAX 4096 // frames that wait for their port
+#define STRANGER_NONE UINT32_MAX
+#define STRANGER_BUCKETS 1024 // a power of two
+
+// A connection that is none of the config's flows.
+struct stranger {
+	struct wire_addr addr; // as we send
+	uint32_t next; // in its bucket
+	bool used;
+};
+
+struct sender_count {
+	uint64_t rx_frames, rx_bytes;
+	uint64_t rx_tcp; // handed to the host
+	uint64_t rx_arp, rx_echo;
+	uint64_t rx_other; // nothing we speak, or not for us
+	uint64_t rx_reset; // TCP of no connection
+	uint64_t rx_malformed;
+	uint64_t tx_own; // ARP, ping and resets
+	uint64_t tx_wanted; // these, and what the host wants to send
+	uint64_t tx_frames, tx_bytes; // taken by the port
+	uint64_t tx_dropped; // refused by it for too long, or no room to wait
+	uint64_t no_mbuf; // no buffer to write them into
+};
+
+struct sender_port {
+	const struct live_port *plan;
+	struct port port;
+	struct host *host;
+	struct sender_live *live; // for the host's output
+	uint32_t addresses; // from plan->ip on
+	struct wire_mac peer_mac; // the next hop's
+	bool peer_known;
+	uint16_t ip_id;
+	struct rte_mbuf *out[SENDER_OUT_MAX];
+	uint32_t outs;
+	uint64_t refused_ns; // since when the port has taken nothing; NEVER_NS: it takes
+	struct sender_count count;
+	// Receiving side: strangers.
+	struct stranger *stranger;
+	uint32_t bucket[STRANGER_BUCKETS];
+	uint64_t strangers_refused;
+};
+
+struct sender_live {
+	// Set up before the loop.
+	const struct live_plan *plan;
+	const struct groups *groups;
+	struct rte_mempool *rx_pool,
+		*tx_pool; // what is received is written over; payload stays zero
+	struct clock clock;
+	uint64_t duration_ns, warmup_ns, interval_ns;
+	struct tel tel_cc, tel_flows, tel_interval, tel_events;
+
+	struct host sender, receiver;
+	struct sender_port port[LIVE_ROLES];
+	uint32_t ports;
+	uint64_t now_ns;
+	uint64_t start_ns; // the experiment's 0
+	uint64_t measure_ns; // end of the warm-up; NEVER_NS once it is over
+	uint64_t interval_next_ns;
+	uint64_t published; // records of all streams
+	uint64_t turns, busy_ns, turn_max_ns;
+	bool busy;
+	bool ended; // the duration is over
+	bool unanswered; // no SYN was answered in time
+	bool all_failed; // every flow gave up or was refused
+
+	// Shared with the control thread.
+	_Atomic bool stop, running;
+	_Atomic uint64_t shown_ns, shown_open, shown_bytes;
+};
+
+// Resolves the next hop of the sending port: 0, or -EHOSTUNREACH after the plan's patience;
+// -EINTR: a signal came first.
+int sender_resolve(struct sender_live *s, struct err *err);
+// The experiment, until the duration is over, `stop` or a signal. The hosts begin at start_ns.
+void sender_loop(struct sender_live *s);
+bool sender_balanced(const struct sender_live *s);
+// A host's output callback; ctx is its struct sender_port.
+void sender_output(void *ctx, uint32_t id, const struct seg *seg, uint8_t ecn, uint64_t t_ns);
+// Readies the spare receivers, ids from `first` on.
+int sender_strangers_init(struct sender_port *p, struct err *err);

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// weir-sender: thousands of TCP connections from one lcore, each under its own congestion control,
+// and the receiving side of them or of another host's.
+#include "live_dpdk.h"
+
+#include "source.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define PROGRAM "weir-sender"
+
+static int list(const char *kind) {
+	bool all = kind[0] == '\0', cc = all || strcmp(kind, "cc") == 0;
+	bool source = all || strcmp(kind, "source") == 0;
+
+	for (const struct cc_ops *const *o = cc_all; cc && *o != NULL; o++)
+		run_list_plugin(stdout, (*o)->name, (*o)->summary, (*o)->params);
+	for (const struct source_ops *const *o = source_all; source && *o != NULL; o++)
+		run_list_plugin(stdout, (*o)->name, (*o)->summary, (*o)->params);
+	if (cc || source)
+		return 0;
+	fprintf(stderr, PROGRAM ": --list: '%s' is not one of cc, source\n", kind);
+	return 2;
+}
+
+// Reads every section of the config that concerns the sender.
+static int configure(struct sender_app *app, struct err *err) {
+	struct config *c = app->run.config;
+	struct config_node *flows = config_get(config_root(c), "flows");
+	int rc;
+
+	if (flows == NULL)
+		return config_err(config_root(c), -EINVAL, err,
+			"flows is required: a list of groups such as - {count: 10, cc: copa}");
+	if ((rc = groups_init(&app->groups, flows, err)) < 0)
+		return rc;
+	if ((rc = live_plan_init(&app->plan, c, &app->groups, err)) < 0)
+		return rc;
+	return config_unused(c, err);
+}
+
+static int summarise(struct sender_app *app, const char *verdict, bool *balanced, struct err *err) {
+	FILE *f = run_summary_begin(&app->run, "summary.json", err);
+
+	if (f == NULL)
+		return -EIO;
+	*balanced = sender_app_summary(app, f, verdict);
+	if (app->opt->json)
+		sender_app_summary(app, stdout, verdict);
+	return run_summary_end(&app->run, f, "summary.json", err);
+}
+
+// The experiment's own outcome: "ok", or what went wrong with the peer (then an error).
+static int outcome(const struct sender_app *app, const char **verdict, struct err *err) {
+	const struct sender_live *s = &app->live;
+	const struct live_port *port = live_plan_port(&app->plan, LIVE_SENDER);
+	char ip[16];
+
+	*verdict = "ok";
+	if (run_stop)
+		*verdict = "interrupted";
+	if (s->sender.count.seg_refused > 0)
+		*verdict = "flows were held back: the scoreboard's memory was full";
+	if (s->receiver.ranges.refused > 0)
+		*verdict = "the receiver dropped segments: no memory for out-of-order ranges";
+	if (!s->unanswered && !s->all_failed)
+		return 0;
+	live_ip_text(port->peer, ip);
+	*verdict = err->msg;
+	if (s->unanswered)
+		return err_set(err, -ETIMEDOUT, "%s:%u answers ARP but no SYN (%.3g s)", ip,
+			(unsigned)port->peer_port, (double)app->plan.answer_ns / 1e9);
+	return err_set(err, -ECONNREFUSED, "%s:%u refused or gave up every flow", ip,
+		(unsigned)port->peer_port);
+}
+
+static int experiment(struct sender_app *app, struct err *err) {
+	const char *verdict = "ok";
+	bool balanced = false;
+	struct err late;
+	int rc, written = 0;
+
+	run_catch_signals();
+	if ((rc = sender_app_open(app, err)) < 0)
+		return rc == -EINTR ? 0 : rc;
+	if ((rc = run_create(&app->run, app->opt, false, err)) < 0)
+		return rc;
+	rc = sender_app_run(app, err);
+	if (rc == 0)
+		rc = outcome(app, &verdict, err);
+	if (rc < 0)
+		verdict = err->msg;
+	if (app->began)
+		written = summarise(app, verdict, &balanced, &late);
+	if (rc == 0 && written < 0)
+		rc = err_set(err, written, "%s", late.msg);
+	if (rc == 0 && !balanced)
+		rc = err_set(err, -EIO, "the ledger does not balance: see %s/summary-sender.json",
+			app->run.dir);
+	run_finish(&app->run, rc < 0 ? err->msg : verdict, rc < 0 ? 1 : 0, rc < 0 ? NULL : err);
+	return rc;
+}
+
+int main(int argc, char **argv) {
+	static struct run_options opt;
+	static struct sender_app app;
+	struct err err = {0};
+	int rc = run_options(&opt, argc, argv, PROGRAM, &err);
+
+	if (rc != 0)
+		return rc > 0 ? 0 : run_fail(PROGRAM, rc, &err);
+	if (opt.list != NULL)
+		return list(opt.list);
+	app.opt = &opt;
+	if ((rc = run_load(&app.run, &opt, &err)) < 0)
+		return run_fail(PROGRAM, rc, &err);
+	rc = configure(&app, &err);
+	if (rc == 0 && opt.print_config) {
+		config_print(app.run.config, stdout);
+	} else if (rc == 0 && !opt.check) {
+		rc = experiment(&app, &err);
+		sender_app_close(&app);
+	}
+	groups_fini(&app.groups);
+	run_free(&app.run);
+	return rc < 0 ? run_fail(PROGRAM, rc, &err) : 0;
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a live run of the sender reports.
+#include "live_dpdk.h"
+
+#include <rte_ethdev.h>
+
+static void write_port(const struct sender_port *p, struct json *j) {
+	const struct sender_count *c = &p->count;
+	struct rte_eth_stats stats = {0};
+	char text[18];
+
+	rte_eth_stats_get(p->port.id, &stats);
+	json_object(j, NULL);
+	json_text(j, "name", p->plan->name);
+	json_text(j, "role", p->plan->role == LIVE_SENDER ? "sender" : "receiver");
+	json_text(j, "dev", p->port.dev.text);
+	live_mac_text(&p->port.mac, text);
+	json_text(j, "mac", text);
+	live_ip_text(p->plan->ip, text);
+	json_text(j, "ip", text);
+	json_u64(j, "rx_frames", c->rx_frames);
+	json_u64(j, "rx_bytes", c->rx_bytes);
+	json_u64(j, "rx_tcp", c->rx_tcp);
+	json_u64(j, "rx_arp", c->rx_arp);
+	json_u64(j, "rx_echo", c->rx_echo);
+	json_u64(j, "rx_other", c->rx_other);
+	json_u64(j, "rx_reset", c->rx_reset);
+	json_u64(j, "rx_malformed", c->rx_malformed);
+	json_u64(j, "tx_wanted", c->tx_wanted);
+	json_u64(j, "tx_frames", c->tx_frames);
+	json_u64(j, "tx_bytes", c->tx_bytes);
+	json_u64(j, "tx_dropped", c->tx_dropped);
+	json_u64(j, "no_mbuf", c->no_mbuf);
+	json_u64(j, "waiting", p->outs);
+	json_u64(j, "connections_refused", p->strangers_refused);
+	json_u64(j, "driver_missed", stats.imissed);
+	json_u64(j, "driver_no_mbuf", stats.rx_nombuf);
+	json_u64(j, "driver_tx_errors", stats.oerrors);
+	json_close(j, '}');
+}
+
+static void write_receivers(const struct host *h, struct json *j) {
+	struct receiver_count sum = {0};
+	uint64_t open = 0, done = 0;
+
+	for (uint32_t i = 0; i < h->receivers; i++) {
+		const struct receiver *r = &h->receiver[i];
+
+		sum.bytes += r->count.bytes;
+		sum.segs += r->count.segs;
+		sum.duplicate_segs += r->count.duplicate_segs;
+		sum.out_of_order_segs += r->count.out_of_order_segs;
+		sum.acks += r->count.acks;
+		sum.ce_segs += r->count.ce_segs;
+		open += r->state == RECEIVER_OPEN && r->rcv_nxt != r->fin;
+		done += r->state == RECEIVER_OPEN && r->rcv_nxt == r->fin;
+	}
+	json_object(j, "receivers");
+	json_u64(j, "open", open);
+	json_u64(j, "done", done);
+	json_u64(j, "bytes", sum.bytes);
+	json_u64(j, "segs", sum.segs);
+	json_u64(j, "duplicate_segs", sum.duplicate_segs);
+	json_u64(j, "out_of_order_segs", sum.out_of_order_segs);
+	json_u64(j, "acks", sum.acks);
+	json_u64(j, "ce_segs", sum.ce_segs);
+	json_u64(j, "ranges_refused", h->ranges.refused);
+	json_close(j, '}');
+}
+
+static void write_stream(struct json *j, const char *name, const struct tel *t) {
+	if (t->head == 0)
+		return;
+	json_object(j, name);
+	json_u64(j, "records", t->head - t->lost);
+	json_u64(j, "lost", t->lost);
+	json_close(j, '}');
+}
+
+static void write_machine(const struct sender_app *app, struct json *j) {
+	const struct sender_live *s = &app->live;
+
+	json_object(j, "sender_lcore");
+	json_u64(j, "cpu", app->plan.process.lcore);
+	json_u64(j, "turns", s->turns);
+	json_u64(j, "turn_max_ns", s->turn_max_ns);
+	json_f64(j, "busy", app->wall_s > 0 ? (double)s->busy_ns / 1e9 / app->wall_s : 0);
+	json_u64(j, "tsc_hz", s->clock.tsc_hz);
+	json_f64(j, "clock_drift_ppm", clock_drift_ppm(&s->clock));
+	json_bool(j, "hugepages", app->eal.hugepages);
+	json_u64(j, "pool_bytes", app->eal.memory_bytes);
+	json_text(j, "eal", app->eal.args);
+	json_close(j, '}');
+	json_object(j, "telemetry");
+	json_u64(j, "level", app->run.telemetry_level);
+	write_stream(j, "cc", &s->tel_cc);
+	write_stream(j, "flows", &s->tel_flows);
+	write_stream(j, "interval", &s->tel_interval);
+	write_stream(j, "events", &s->tel_events);
+	json_close(j, '}');
+}
+
+bool sender_app_summary(struct sender_app *app, FILE *out, const char *verdict) {
+	struct sender_live *s = &app->live;
+	bool balanced = sender_balanced(s);
+	struct json j;
+
+	json_begin(&j, out);
+	json_text(&j, "program", app->opt->program);
+	json_text(&j, "version", run_version());
+	json_text(&j, "title", app->run.title);
+	json_u64(&j, "seed", app->run.seed);
+	json_f64(&j, "virtual_s", (double)time_since(s->now_ns, s->start_ns) / 1e9);
+	json_f64(&j, "start_s", (double)s->start_ns / 1e9);
+	json_f64(&j, "warmup_s", (double)app->run.warmup_ns / 1e9);
+	json_f64(&j, "wall_s", app->wall_s);
+	json_text(&j, "verdict", verdict);
+	json_object(&j, "ledger");
+	json_bool(&j, "balanced", balanced);
+	json_close(&j, '}');
+	if (s->sender.flows > 0)
+		host_summary(&s->sender, &j, s->now_ns);
+	if (s->receiver.receivers > 0)
+		write_receivers(&s->receiver, &j);
+	json_array(&j, "sender_ports");
+	for (uint32_t i = 0; i < s->ports; i++)
+		write_port(&s->port[i], &j);
+	json_close(&j, ']');
+	write_machine(app, &j);
+	json_end(&j);
+	return balanced;
+}
