@@ -60,7 +60,7 @@ void flow_enter_loss(struct host *h, struct flow *f, uint64_t now_ns) {
 	f->tlp_end = 0;
 	f->dupacks = 0;
 	f->reo_wnd_mult = 1;
-	if (f->backoff > 0)
+	if (f->timeouts > 0)
 		return; // ssthresh is kept when the retransmission times out too (RFC 5681 3.1)
 	cc_of(h, f)->on_rto(f->cc_state, cc_config(h, f), &loss, &f->out);
 	f->cwnd_segs = f->out.cwnd_segs;
@@ -180,6 +180,12 @@ static uint64_t take_rtt(struct host *h, struct flow *f, const struct delivery *
 	return rtt_ns;
 }
 
+// Karn (RFC 6298 section 5.7): the ACK of a segment that was sent twice says nothing about the
+// timeout, unless its timestamp says that it answers the second (RFC 7323 section 4.1).
+static bool echoes_newest(const struct delivery *d) {
+	return d->acked > 0 && d->tsecr != 0 && seq_diff(d->tsecr, flow_tsval(d->newest_ns)) >= 0;
+}
+
 // RFC 8985 section 7.4.2: did the probe repair a loss that nobody else noticed? Known when an ACK
 // goes beyond it without a DSACK; a duplicate ACK or a DSACK says that the original arrived.
 static bool tlp_repaired(struct flow *f, const struct delivery *d) {
@@ -297,8 +303,10 @@ void flow_ack(struct host *h, struct flow *f, const struct seg *s, uint64_t now_
 	if (f->sack_ok)
 		wait_ns = loss_detect(f, now_ns, &d);
 	if (f->una_bytes > before) {
-		f->backoff = 0;
+		f->timeouts = 0;
 		f->rtx_base_ns = now_ns;
+		if (rtt_ns > 0 || echoes_newest(&d))
+			f->backoff = 0;
 	}
 	update_state(h, f, &d, ece);
 	if (d.acked > 0 || d.lost > 0)

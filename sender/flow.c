@@ -8,6 +8,7 @@
 
 #define TLP_MAX_ACK_DELAY_NS (200 * NS_PER_MS) // RFC 8985 section 7.2, worst delayed ACK
 #define PACING_CATCH_UP_NS NS_PER_MS // a late loop makes up for this much, no more
+#define PROBES_MAX 30 // the interval doubles no more often
 #define MSS_DEFAULT 536 // RFC 9293 section 3.7.1: without the option
 #define MSS_MIN 88 // room for all TCP options and some payload
 #define RTO_UNMEASURED_NS (3 * NS_PER_S) // RFC 6298 section 5.7: after a SYN was sent again
@@ -120,7 +121,7 @@ static void flow_established(struct host *h, struct flow *f, const struct seg *s
 	else
 		f->rtt.rto_ns = RTO_UNMEASURED_NS;
 	f->rack_rtt_ns = f->rtt.srtt_ns;
-	f->backoff = 0;
+	f->backoff = f->timeouts = 0;
 	f->rtx_kind = RTX_NONE;
 	f->state = FLOW_OPEN;
 	f->delivered_ns = f->first_tx_ns = now_ns;
@@ -342,10 +343,10 @@ void flow_send(struct host *h, struct flow *f, uint64_t now_ns, uint64_t due_ns)
 		flow_arm_rtx(h, f, now_ns);
 }
 
-static uint64_t backed_off_ns(const struct group *g, const struct flow *f) {
+static uint64_t backed_off_ns(const struct group *g, const struct flow *f, uint32_t doublings) {
 	uint64_t rto = f->rtt.rto_ns;
 
-	for (uint32_t i = 0; i < f->backoff && rto < g->rto_max_ns; i++)
+	for (uint32_t i = 0; i < doublings && rto < g->rto_max_ns; i++)
 		rto *= 2;
 	return time_min(rto, g->rto_max_ns);
 }
@@ -354,13 +355,12 @@ static uint64_t backed_off_ns(const struct group *g, const struct flow *f) {
 // (rtx_base), a TLP from now (RFC 6298 section 5, RFC 8985 section 7.2).
 void flow_arm_rtx(struct host *h, struct flow *f, uint64_t now_ns) {
 	const struct group *g = group_of(h, f);
-	uint64_t rto;
+	uint64_t rto = backed_off_ns(g, f, f->backoff);
 
 	if (f->rtx_kind == RTX_PERSIST && f->una < f->nxt) {
-		f->rtx_kind = RTX_NONE; // the window has opened: the probes were no timeouts
-		f->backoff = 0;
+		f->rtx_kind = RTX_NONE; // the window has opened
+		f->probes = 0;
 	}
-	rto = backed_off_ns(g, f);
 	if (f->rtx_kind == RTX_NONE)
 		f->rtx_base_ns = now_ns;
 	if (f->state == FLOW_SYN_SENT) {
@@ -371,7 +371,7 @@ void flow_arm_rtx(struct host *h, struct flow *f, uint64_t now_ns) {
 		bool closed = f->nxt <= f->data_segs && !f->pace.armed;
 
 		f->rtx_kind = closed ? RTX_PERSIST : RTX_NONE;
-		f->rtx_deadline_ns = closed ? now_ns + rto : NEVER_NS;
+		f->rtx_deadline_ns = closed ? now_ns + backed_off_ns(g, f, f->probes) : NEVER_NS;
 	} else if (f->rtx_kind != RTX_REO) {
 		f->rtx_kind = RTX_RTO;
 		f->rtx_deadline_ns = f->rtx_base_ns + rto;
@@ -401,18 +401,19 @@ static void flow_probe(struct host *h, struct flow *f, uint64_t now_ns) {
 }
 
 static void flow_timeout(struct host *h, struct flow *f, uint64_t now_ns) {
-	if (f->backoff >= group_of(h, f)->retries) {
+	if (f->timeouts >= group_of(h, f)->retries) {
 		flow_end(h, f, FLOW_FAILED, TEL_GAVE_UP, now_ns);
 		return;
 	}
 	f->rtx_base_ns = now_ns;
+	f->backoff++;
 	if (f->state == FLOW_SYN_SENT) {
-		f->backoff++;
+		f->timeouts++;
 		flow_syn(h, f, now_ns);
 		return;
 	}
 	flow_enter_loss(h, f, now_ns);
-	f->backoff++;
+	f->timeouts++;
 	flow_arm_rtx(h, f, now_ns);
 	flow_send(h, f, now_ns, now_ns);
 }
@@ -421,8 +422,8 @@ static void flow_timeout(struct host *h, struct flow *f, uint64_t now_ns) {
 static void flow_persist(struct host *h, struct flow *f, uint64_t now_ns) {
 	struct seg s = flow_header(f, flow_seq(f, f->nxt) - 1, now_ns);
 
-	if (f->backoff < 10)
-		f->backoff++;
+	if (f->probes < PROBES_MAX)
+		f->probes++;
 	host_send(h, f->id, &s, ECN_NOT_ECT, now_ns);
 	flow_arm_rtx(h, f, now_ns);
 }

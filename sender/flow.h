@@ -84,7 +84,9 @@ struct flow {
 	struct rtt rtt;
 	uint64_t rtx_deadline_ns, rtx_base_ns; // RTO counts from the last progress
 	uint64_t last_send_ns;
-	uint32_t backoff; // timeouts in a row
+	uint16_t backoff; // the RTO is doubled this often, until a round trip is measured
+	uint8_t timeouts; // in a row, until progress
+	uint8_t probes; // of a closed window, in a row
 
 	// RACK (RFC 8985).
 	uint64_t rack_sent_ns, rack_seg; // newest segment delivered, by time sent
