@@ -261,19 +261,33 @@ uint64_t loss_detect(struct flow *f, uint64_t now_ns, struct delivery *d) {
 	return wait_ns;
 }
 
+// The receiver dropped what it had reported (RFC 2018 section 8): forget all reports. Otherwise the
+// first segment would be on nobody's list of what to send.
+static void reneged(struct flow *f) {
+	for (uint64_t i = f->una; i < f->nxt; i++)
+		flow_seg(f, i)->flags &= (uint16_t)~SEG_SACKED;
+	f->sacked = 0;
+	f->seen_count = 0;
+	f->rack_scan = f->una;
+	f->fack = f->una;
+}
+
 // Section 6.3: at a timeout the first segment is lost, and all sent an RTT and reo_wnd ago.
 void loss_on_timeout(struct flow *f, uint64_t now_ns) {
 	uint64_t old_ns = f->rack_rtt_ns + reo_wnd_ns(f);
+	bool all = (flow_seg(f, f->una)->flags & SEG_SACKED) != 0;
 
 	if (!f->sack_ok)
 		f->sacked = 0;
+	else if (all)
+		reneged(f);
 	for (uint64_t i = f->una; i < f->nxt; i++) {
 		const struct seg_rec *r = flow_seg(f, i);
 		bool waiting = (r->flags & (SEG_LOST | SEG_RETRANS)) == SEG_LOST;
 
 		if ((r->flags & SEG_SACKED) != 0 || waiting)
 			continue;
-		if (i == f->una || r->sent_ns + old_ns <= now_ns)
+		if (all || i == f->una || r->sent_ns + old_ns <= now_ns)
 			loss_mark(f, i);
 	}
 }
