@@ -414,6 +414,7 @@ static void flow_timeout(struct host *h, struct flow *f, uint64_t now_ns) {
 	}
 	flow_enter_loss(h, f, now_ns);
 	f->timeouts++;
+	flow_transmit(h, f, next_lost(f), now_ns); // whatever else is in flight or paced
 	flow_arm_rtx(h, f, now_ns);
 	flow_send(h, f, now_ns, now_ns);
 }

@@ -439,7 +439,7 @@ START_TEST(opened_window_starts_a_fresh_timeout) {
 	hand_ack_at(l, 10, 10 * S);
 	ck_assert_uint_eq(l->data_count, 20);
 	ck_assert_uint_eq(f->rtx_deadline_ns, 10 * S + f->rtt.rto_ns);
-	ck_assert_uint_eq(f->backoff, 0);
+	ck_assert_uint_eq(f->timeouts, 0);
 	hand_ack_at(l, 20, 10 * S + 20 * MS);
 	ck_assert_uint_eq(f->count.timeouts, 0);
 	ck_assert_uint_eq(f->count.retransmits, 0);

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The retransmission timeout: when it fires, what it marks, how it backs off. RFC 6298, 8985 6.3.
+#include "link.h"
+
+// Four segments leave at 20 ms; the timeout is 200 ms.
+#define FOUR(more) HAND(.group = "{cc: {newreno: {initial: 4}}, tlp: no, " more "}")
+
+START_TEST(fires_one_timeout_after_the_last_progress) {
+	struct link *l = FOUR("");
+	const struct flow *f = link_flow(l);
+
+	link_run(l, 220 * MS - 1);
+	ck_assert_uint_eq(l->data_count, 4);
+	link_run(l, 220 * MS);
+	ck_assert_uint_eq(l->data_count, 5);
+	SENT(l, 4, 0, 220 * MS);
+	ck_assert_int_eq(f->ca, FLOW_CA_LOSS);
+	ck_assert_uint_eq(f->lost, 4);
+	ck_assert_uint_eq(f->unsent_lost, 3);
+	ck_assert_uint_eq(f->count.timeouts, 1);
+	ck_assert_double_eq(f->cwnd_segs, 1);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(progress_starts_it_again_news_by_sack_do_not) {
+	struct link *l = FOUR("timestamps: no");
+
+	hand_ack_at(l, 1, 40 * MS);
+	hand_sack_at(l, 1, 3, 4, 41 * MS); // one segment is not yet a loss
+	ck_assert_uint_eq(link_flow(l)->lost, 0);
+	ck_assert_uint_eq(link_flow(l)->rtx_base_ns, 40 * MS);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(stops_when_all_is_acknowledged) {
+	struct link *l = HAND(.group = "{cc: newreno, tlp: no, source: {size: {bytes: 1000B}}}");
+
+	ck_assert_uint_eq(l->data_count, 2); // and the FIN
+	hand_ack_at(l, 2, 40 * MS);
+	link_run(l, 100 * S);
+	ck_assert_uint_eq(l->data_count, 2);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(doubles_to_its_cap_and_gives_up) {
+	struct link *l = FOUR("retries: 5, rto_max: 1s");
+	const struct flow *f = link_flow(l);
+	static const uint64_t at_ms[] = {220, 620, 1420, 2420, 3420};
+
+	link_run(l, 4420 * MS - 1);
+	ck_assert_uint_eq(l->data_count, 4 + 5);
+	for (uint64_t i = 0; i < 5; i++)
+		SENT(l, 4 + i, 0, at_ms[i] * MS);
+	ck_assert_int_eq(f->state, FLOW_OPEN);
+	ck_assert_uint_eq(f->count.timeouts, 5);
+	link_run(l, 4420 * MS);
+	ck_assert_int_eq(f->state, FLOW_FAILED);
+	ck_assert_uint_eq(l->tx.failed, 1);
+	ck_assert(!link_step(l, 1000 * S));
+	link_close(l);
+}
+END_TEST
+
+// Karn, RFC 6298 section 5.7: the ACK of what was sent twice measures nothing and proves nothing
+// about the timeout. It reset the backoff: on a path with an RTT above the timeout, every flight
+// timed out for ever.
+START_TEST(backoff_outlives_an_ambiguous_ack) {
+	struct link *l = FOUR("timestamps: no");
+	const struct flow *f = link_flow(l);
+
+	link_run(l, 620 * MS);
+	ck_assert_uint_eq(f->backoff, 2);
+	hand_ack_at(l, 1, 640 * MS);
+	ck_assert_uint_eq(f->backoff, 2);
+	ck_assert_uint_eq(f->timeouts, 0);
+	ck_assert_uint_eq(f->count.rtt_samples, 0);
+	ck_assert_uint_eq(f->rtx_deadline_ns, 640 * MS + 4 * 200 * MS);
+	SENT(l, 6, 1, 640 * MS);
+	SENT(l, 7, 2, 640 * MS); // slow start
+	hand_ack_at(l, 4, 660 * MS);
+	ck_assert_uint_eq(f->backoff, 2);
+	hand_ack_at(l, 5, 680 * MS); // sent once
+	ck_assert_uint_eq(f->backoff, 0);
+	ck_assert_uint_eq(f->count.rtt_samples, 1);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(backoff_ends_when_the_retransmission_is_echoed) {
+	for (int original = 0; original < 2; original++) {
+		struct link *l = FOUR("");
+		struct seg s;
+
+		link_run(l, 620 * MS);
+		s = hand_ack(l, 1, 640 * MS);
+		s.tsecr = flow_tsval(original ? 20 * MS : 620 * MS);
+		hand_feed(l, &s, 640 * MS);
+		ck_assert_uint_eq(link_flow(l)->backoff, original ? 2 : 0);
+		link_close(l);
+	}
+}
+END_TEST
+
+START_TEST(path_slower_than_the_timeout_is_learnt) {
+	struct link *l =
+		LINK(.group = "{cc: {newreno: {initial: 2}}, rto_min: 10ms, rto_initial: 1s, "
+			      "timestamps: no, source: {size: {bytes: 100000B}}}");
+
+	link_run(l, 25 * MS);
+	l->o.delay_ns = 500 * MS; // a new route
+	link_finish(l, 1000 * S);
+	link_complete(l);
+	ck_assert_uint_ge(link_flow(l)->rtt.srtt_ns, 900 * MS);
+	ck_assert_uint_le(link_flow(l)->count.timeouts, 10);
+	link_close(l);
+}
+END_TEST
+
+// RFC 8985 section 6.3: the first segment, and what was sent an RTT and reo_wnd ago. RFC 6298
+// section 5.4: the first goes out at once; it waited for the pacer and for the window.
+START_TEST(takes_the_head_and_what_is_old_and_sends_the_head) {
+	// One segment each 64 ms: at 20, 84, 148 and 212 ms.
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 100, rate: 181kbit}}, tlp: no}");
+	const struct flow *f = link_flow(l);
+
+	link_run(l, 220 * MS);
+	ck_assert_uint_eq(l->data_count, 5);
+	SENT(l, 3, 3, 212 * MS);
+	SENT(l, 4, 0, 220 * MS);
+	ck_assert_uint_eq(f->lost, 3);
+	ck_assert_uint_eq(flow_seg(f, 3)->flags & SEG_LOST, 0);
+	ck_assert_uint_eq(f->unsent_lost, 2);
+	link_run(l, 276 * MS); // the pacer goes on
+	SENT(l, 5, 1, 276 * MS);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(lost_retransmission_is_sent_again_by_the_next_timeout) {
+	struct link *l =
+		LINK(.group = "{cc: {newreno: {initial: 4}}, source: {size: {bytes: 5000B}}}",
+			.lose = 0x1ef); // all four, the FIN's probe, and the head three times
+
+	link_finish(l, 60 * S);
+	link_complete(l);
+	ck_assert_uint_ge(link_flow(l)->count.timeouts, 2);
+	link_close(l);
+}
+END_TEST
+
+// Slow start repairs the window: 1, 2, 4 ... segments per round trip, each sent once.
+START_TEST(recovers_by_slow_start) {
+	struct link *l = LINK(.group = "{cc: {newreno: {initial: 8}}, tlp: no, ack_every: 1, "
+				       "source: {size: {bytes: 100000B}}}",
+		.lose = 0xff);
+	const struct flow *f = link_flow(l);
+
+	link_run(l, 260 * MS);
+	ck_assert_uint_eq(l->data_count, 8 + 1 + 2 + 4);
+	SENT(l, 8, 0, 220 * MS);
+	SENT(l, 9, 1, 240 * MS);
+	SENT(l, 10, 2, 240 * MS);
+	for (uint64_t i = 0; i < 4; i++)
+		SENT(l, 11 + i, 3 + i, 260 * MS);
+	ck_assert_int_eq(f->ca, FLOW_CA_LOSS);
+	link_run(l, 280 * MS); // the last lost one, then new ones
+	SENT(l, 15, 7, 280 * MS);
+	SENT(l, 16, 8, 280 * MS);
+	link_run(l, 300 * MS);
+	ck_assert_int_eq(f->ca, FLOW_CA_OPEN);
+	ck_assert_uint_eq(f->count.retransmits, 8);
+	ck_assert_uint_eq(f->count.timeouts, 1);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(spurious_timeout_repairs_itself) {
+	struct link *l = LINK(.group = "{cc: newreno, tlp: no, source: {size: {bytes: 200000B}}}",
+		.late = 0x3ff, .late_ns = 400 * MS);
+	const struct flow *f = link_flow(l);
+
+	link_finish(l, 10 * S);
+	link_complete(l);
+	ck_assert_uint_ge(f->count.timeouts, 1);
+	ck_assert_uint_ge(f->count.spurious, 1);
+	link_close(l);
+}
+END_TEST
+
+// RFC 2018 section 8: a receiver may drop what it had SACKed. Segments marked so were never sent
+// again: every timeout marked nothing, until the flow gave up.
+START_TEST(receiver_that_reneges_gets_it_again) {
+	struct link *l = HAND(.group = "{cc: {newreno: {initial: 8}}, tlp: no}");
+	const struct flow *f = link_flow(l);
+
+	hand_sack_at(l, 0, 1, 5, 40 * MS);
+	ck_assert_uint_eq(f->sacked, 4);
+	ck_assert_uint_eq(l->data[8].index, 0); // the hole
+	hand_ack_at(l, 1, 60 * MS); // filled, but 1 to 4 are gone
+	uint64_t at_ns = f->rtx_deadline_ns, before = l->data_count;
+
+	link_run(l, at_ns);
+	ck_assert_uint_eq(f->count.timeouts, 1);
+	ck_assert_uint_eq(f->sacked, 0);
+	SENT(l, before, 1, at_ns);
+	for (uint64_t i = 2; i < 9; i++)
+		hand_ack_at(l, i, at_ns + i * 20 * MS);
+	ck_assert_uint_eq(f->una, 8);
+	ck_assert_uint_eq(f->count.timeouts, 1);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(repeated_timeouts_are_one_reduction) {
+	struct link *l = FOUR("");
+	struct flow *f = link_flow(l);
+	float obs[CC_OBSERVED];
+
+	link_run(l, 2 * S);
+	ck_assert_uint_eq(f->count.timeouts, 3);
+	cc_find("newreno")->observe(f->cc_state, l->groups.group[0].cc_config, obs);
+	ck_assert_double_eq((double)obs[0], 2); // half of four
+	link_close(l);
+}
+END_TEST
+
+TEST_MAIN(fires_one_timeout_after_the_last_progress, progress_starts_it_again_news_by_sack_do_not,
+	stops_when_all_is_acknowledged, doubles_to_its_cap_and_gives_up,
+	backoff_outlives_an_ambiguous_ack, backoff_ends_when_the_retransmission_is_echoed,
+	path_slower_than_the_timeout_is_learnt, takes_the_head_and_what_is_old_and_sends_the_head,
+	lost_retransmission_is_sent_again_by_the_next_timeout, recovers_by_slow_start,
+	spurious_timeout_repairs_itself, receiver_that_reneges_gets_it_again,
+	repeated_timeouts_are_one_reduction)
