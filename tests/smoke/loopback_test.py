@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""sender - memif - switch - memif - receiver: configs/loopback-10g.yaml, and a peer that dies."""
+
+import signal
+
+import pytest
+from lab import Lab, best_of, wait_for
+
+CONFIG = "configs/loopback-10g.yaml"
+
+
+@pytest.fixture
+def lab(tmp_path, build, weir_switch, weir_sender):
+    with Lab(tmp_path, build) as lab:
+        yield lab
+
+
+class Loop:
+    """Both programs of the config, with names of their own."""
+
+    def __init__(self, lab, root, *options):
+        self.lab, self.config, self.options = lab, root / CONFIG, options
+        self.folder = lab.tmp / f"loop{len(lab.children)}"
+
+    def names(self, program, role):
+        """Overrides that keep two runs on one machine apart."""
+        section = program.split("-")[-1]
+        yield f"live.{section}.prefix={self.lab.prefix}{section}"
+        for i in range(2):
+            dev = f"net_memif{i},role={role},id={i},socket={self.lab.prefix},rsize=13"
+            yield f'live.{section}.ports.{i}.dev="{dev}"'
+
+    def start(self, program, role, out=None):
+        overrides = [arg for name in self.names(program, role) for arg in ("-o", name)]
+        return self.lab.start(
+            program, self.config, *overrides, *self.options, out=out or self.folder
+        )
+
+    def switch(self):
+        return self.start("switch/weir-switch", "server")
+
+    def sender(self, out=None):
+        return self.start("sender/weir-sender", "client", out)
+
+    def run(self):
+        """To the end; both summaries."""
+        switch, sender = self.switch(), self.sender()
+        assert sender.wait(60) == 0, sender.err
+        assert switch.wait(60) == 0, switch.err
+        return switch.summary(), sender.summary()
+
+
+def check(switch, sender):
+    """What holds however busy the machine is."""
+    assert switch["verdict"] == "ok"
+    assert sender["verdict"] == "ok"
+    assert switch["ledger"]["balanced"]
+    assert sender["ledger"]["balanced"]
+    came = switch["ledger"]["paths"]["forward"]["in"]["pkts"]
+    assert came == sender["sender_ports"][0]["tx_frames"]
+    assert sender["receivers"]["duplicate_segs"] <= sender["groups"][0]["retransmits"]
+
+
+def test_1_gbit(lab, root):
+    options = ("-o", "paths.forward.link.rate=1Gbit", "-o", "flows.0.count=100")
+    times = ("--duration", "5s", "-o", "warmup=2s")
+    switch, sender = best_of(
+        2,
+        lambda both: both[0]["links"]["forward"]["utilisation"] >= 0.95,
+        lambda: Loop(lab, root, *options, *times).run(),
+    )
+    check(switch, sender)
+    assert switch["links"]["forward"]["utilisation"] >= 0.95
+    assert sender["jfi"] >= 0.9
+    # Both count the same time: what the link carried, the flows were paid for.
+    wire = switch["links"]["forward"]["utilisation"] * 1e9
+    assert sender["groups"][0]["goodput_bps"] == pytest.approx(wire * 1448 / 1538, rel=0.02)
+
+
+def test_10_gbit(lab, root):
+    switch, sender = Loop(lab, root, "--duration", "4s", "-o", "warmup=2s").run()
+    check(switch, sender)
+    # How much of it depends on what else this machine does.
+    assert switch["links"]["forward"]["utilisation"] >= 0.3
+    assert sender["flows"]["open"] == 1000
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_survives_a_peer_that_leaves(lab, root, number):
+    options = ("-o", "paths.forward.link.rate=1Gbit", "-o", "flows.0.count=100")
+    loop = Loop(lab, root, *options, "-o", "live.switch.start=now", "--duration", "60s")
+    switch = loop.switch()
+    prefix = f"{lab.prefix}switch"
+
+    def ports():
+        return lab.telemetry("/weir/ports", prefix)
+
+    for visit in range(2):
+        sender = loop.sender(out=lab.tmp / f"visit{visit}{number}")
+        assert sender.ready(), sender.err
+        before = ports()["right"]["tx_pkts"]
+        wait_for(lambda before=before: ports()["right"]["tx_pkts"] > before + 20000, "traffic")
+        sender.send(number)
+        sender.wait()
+        wait_for(lambda: ports()["left"]["up"] == 0, "port down")
+    assert switch.stop() == 0, switch.err
+    assert switch.summary()["ledger"]["balanced"]

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A kernel's TCP as the peer of weir-sender, run as a child of the smoke tests.
+
+peer.py sink PORT CONNECTIONS    accepts, reads to the end of each, prints what came
+peer.py source ADDRESS PORT CONNECTIONS BYTES    connects, sends, waits for the peer's FIN
+"""
+
+import json
+import selectors
+import socket
+import sys
+
+
+def sink(port, connections):
+    """Counts the bytes of each connection; all must be zeros, and end with a FIN."""
+    selector = selectors.DefaultSelector()
+    listener = socket.create_server(("", port), backlog=1024)
+    selector.register(listener, selectors.EVENT_READ)
+    print("listening", flush=True)
+    counts, ended, zeros = {}, 0, True
+    while ended < connections:
+        for key, _ in selector.select():
+            if key.fileobj is listener:
+                client, _ = listener.accept()
+                counts[client] = 0
+                selector.register(client, selectors.EVENT_READ)
+                continue
+            data = key.fileobj.recv(1 << 16)
+            counts[key.fileobj] += len(data)
+            zeros = zeros and not data.strip(b"\0")
+            if not data:
+                selector.unregister(key.fileobj)
+                key.fileobj.shutdown(socket.SHUT_WR)
+                ended += 1
+    print(json.dumps({"bytes": list(counts.values()), "zeros": zeros}), flush=True)
+
+
+def source(address, port, connections, size):
+    """Sends over several connections at a time; each ends when the peer has all of it."""
+    selector = selectors.DefaultSelector()
+    left = {}
+    for _ in range(connections):
+        client = socket.create_connection((address, port), timeout=20)
+        client.setblocking(False)
+        left[client] = size
+        selector.register(client, selectors.EVENT_WRITE)
+    while left:
+        for key, _ in selector.select():
+            client = key.fileobj
+            if left[client] > 0:
+                left[client] -= client.send(bytes(min(left[client], 1 << 16)))
+                if left[client] == 0:
+                    client.shutdown(socket.SHUT_WR)
+                    selector.modify(client, selectors.EVENT_READ)
+                continue
+            if not client.recv(1):
+                selector.unregister(client)
+                client.close()
+                del left[client]
+    print("done", flush=True)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "sink":
+        sink(*map(int, sys.argv[2:4]))
+    else:
+        source(sys.argv[2], *map(int, sys.argv[3:6]))

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""weir-sender against a real kernel's TCP, with weir-switch between them."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+from lab import ADDRESS, HOST, Child, Lab, sh, wait_for
+
+PEER = Path(__file__).with_name("peer.py")
+FLOWS, BYTES = 100, 200_000
+PATHS = """
+  forward:
+    - loss: {rate: %s}
+    - link: {rate: 50Mbit, queue: {fifo: {limit: 5MB}}}
+    - delay: {delay: 10ms, late: %s, late_by: 5ms}
+  reverse:
+    - delay: {delay: 10ms}"""
+IMPAIRMENTS = {"loss": ("1%", "0%"), "reordering": ("0%", "2%")}
+SENDER = f"""
+seed: 1
+telemetry: {{level: 1, interval: 100ms}}
+flows:
+  - {{count: {FLOWS}, cc: copa, source: {{size: {{bytes: {BYTES}}}}}, jitter: 500ms}}
+live:
+  sender:
+    lcores: [0]
+    prefix: %s
+    answer: 2s
+    ports: [{{name: a, role: %s, dev: "net_af_packet0,iface=eth0,framecnt=4096"}}]
+"""
+
+
+@pytest.fixture
+def lab(tmp_path, build, weir_switch, weir_sender):
+    with Lab(tmp_path, build) as lab:
+        yield lab
+
+
+def sender(lab, role="sender", space="a", *options, duration="60s"):
+    """weir-sender in a host's place: the kernel there has no address any more."""
+    lab.sh(space, "ip", "addr", "flush", "dev", "eth0")
+    config = SENDER % (lab.prefix + "s", role)
+    return lab.start("sender/weir-sender", config, *options, space=space, duration=duration)
+
+
+def peer(lab, space, *argv):
+    return lab.host(space, sys.executable, PEER, *argv)
+
+
+class Capture:
+    """What passes an interface of the switch's namespace, for tshark."""
+
+    def __init__(self, lab, interface):
+        self.path = lab.tmp / "capture.pcap"
+        argv = [*HOST, "tcpdump", "-i", interface, "-w", self.path, "-B", "16384", "-Z", "root"]
+        self.child = Child(lab.enter("sw", *argv, "tcp"))
+        lab.children.append(self.child)
+        wait_for(lambda: any("listening" in line for line in self.child.err), "tcpdump")
+
+    def close(self):
+        self.child.send(signal.SIGINT)
+        self.child.wait()
+        assert any(re.match(r"0 packets dropped", line) for line in self.child.err)
+
+    def rows(self, condition, *fields):
+        """Packets that a display filter chooses, some of their fields."""
+        wanted = [arg for field in fields for arg in ("-e", field)]
+        checks = ["-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"]
+        argv = ["tshark", "-r", self.path, *checks, "-Y", condition, "-T", "fields", *wanted]
+        return [line.split("\t") for line in sh(*argv, timeout=60).splitlines()]
+
+    def malformed(self):
+        return self.rows(
+            '_ws.malformed || tcp.checksum.status == "Bad" || ip.checksum.status == "Bad"',
+            "frame.number",
+        )
+
+    def retransmissions(self, port):
+        """Segments towards a port that tshark calls sent before, and a count of our own."""
+        called = self.rows(
+            f"tcp.dstport == {port} && (tcp.len > 0 || tcp.flags.fin == 1) && "
+            "(tcp.analysis.retransmission || tcp.analysis.out_of_order)",
+            "frame.number",
+        )
+        top, again = defaultdict(int), 0
+        condition = f"tcp.dstport == {port} && (tcp.len > 0 || tcp.flags.fin == 1)"
+        for stream, start, end in self.rows(condition, "tcp.stream", "tcp.seq", "tcp.nxtseq"):
+            again += int(start) < top[stream]
+            top[stream] = max(top[stream], int(end))
+        return len(called), again
+
+
+@pytest.mark.parametrize("impairment", IMPAIRMENTS)
+def test_copa_flows_into_a_kernel(lab, impairment):
+    switch = lab.switch(PATHS % IMPAIRMENTS[impairment])
+    sink = peer(lab, "b", "sink", 5001, FLOWS)
+    wait_for(lambda: sink.out, "the sink")
+    capture = Capture(lab, "left")
+    child = sender(lab)
+    assert sink.wait(60) == 0
+    # The FINs' ACKs are on their way.
+    wait_for(lambda: progress(child).get("flows_open") == 0, "all flows closed")
+    assert child.stop() == 0
+    capture.close()
+    assert switch.stop() == 0
+
+    seen = json.loads(sink.out[-1])
+    assert seen == {"bytes": [BYTES] * FLOWS, "zeros": True}
+    summary, ledger = child.summary(), switch.summary()["ledger"]
+    group = summary["groups"][0]
+    assert summary["ledger"]["balanced"]
+    assert ledger["balanced"]
+    assert summary["flows"] == {"waiting": 0, "open": 0, "done": FLOWS, "failed": 0}
+    assert group["acked_bytes"] == FLOWS * BYTES
+    assert capture.malformed() == []
+    called, again = capture.retransmissions(5001)
+    assert again == group["retransmits"]
+    assert called == pytest.approx(again, rel=0.02, abs=2)
+    if impairment == "loss":
+        assert ledger["drops"]["loss"] > 0
+        assert group["retransmits"] > 0
+    else:
+        assert ledger["drops"] == {}
+
+
+def progress(child):
+    lines = [line for line in child.err if "virtual_s" in line]
+    return json.loads(lines[-1]) if lines else {}
+
+
+@pytest.mark.parametrize("impairment", IMPAIRMENTS)
+def test_kernel_into_our_receiver(lab, impairment):
+    switch = lab.switch(PATHS % IMPAIRMENTS[impairment])
+    child = sender(lab, "receiver", "b")
+    assert child.ready()
+    assert len(lab.ping(count=5)) >= 4  # ARP and echo are answered
+    capture = Capture(lab, "right")
+    connections, size = 20, 1_000_000
+    source = peer(lab, "a", "source", ADDRESS["b"], 5001, connections, size)
+    assert source.wait(60) == 0
+    capture.close()
+    assert child.stop() == 0
+    assert switch.stop() == 0
+
+    summary, ledger = child.summary(), switch.summary()["ledger"]
+    receivers = summary["receivers"]
+    assert summary["ledger"]["balanced"]
+    assert ledger["balanced"]
+    assert receivers["bytes"] == connections * size
+    assert receivers["done"] == connections
+    assert receivers["out_of_order_segs"] > 0
+    assert summary["sender_ports"][0]["rx_malformed"] == 0
+    assert capture.malformed() == []
+
+
+def fails(lab, child):
+    """Its exit status and the one sentence it said."""
+    status = child.wait()
+    assert len(child.sentences()) == 1, child.err
+    return status, child.sentences()[0]
+
+
+def test_peer_that_does_not_answer_arp(lab):
+    child = sender(lab, "sender", "a", "-o", "live.sender.ports.0.peer=198.19.0.99")
+    status, said = fails(lab, child)
+    assert status == 1
+    assert "198.19.0.99 does not answer ARP" in said
+    assert not child.folder.exists()
+
+
+def test_peer_that_does_not_answer_syn(lab):
+    switch = lab.switch("{forward: [{loss: {rate: 0%}}], reverse: [{delay: {delay: 1ms}}]}")
+    # ARP passes, and nothing after it.
+    child = sender(lab, "sender", "a", "-o", "flows.0.start=1s")
+    wait_for(lambda: progress(child), "the run to begin", 30)
+    lab.telemetry("/weir/set,forward.loss.rate=100%")
+    status, said = fails(lab, child)
+    assert switch.stop() == 0
+    assert status == 1
+    assert "198.19.0.1:5001 answers ARP but no SYN" in said
+    assert "no SYN" in child.summary()["verdict"]
+
+
+def test_peer_that_refuses(lab):
+    switch = lab.switch(PATHS % ("0%", "0%"))
+    status, said = fails(lab, sender(lab))
+    assert switch.stop() == 0
+    assert status == 1
+    assert "refused" in said
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "sentence"),
+    [
+        ("live.sender.ports.0.role=spectator", 2, r"role: .*sender, receiver"),
+        ("live.sender.ports.0.ip=198.18.0", 2, r"'198.18.0' is not an IPv4 address"),
+        ("live.sender.ports.0.peer=10.0.0.1", 2, r"outside 198.18.0.0/15"),
+        ("live.sender.ports.0.mac=zz", 2, r"'zz' is not a MAC address"),
+        ("live.sender.ports=[]", 2, r"one port to send from"),
+        ("flows.0.mss=8000", 2, r"mss"),
+        ("flows.0.count=1000000", 1, r"flows need .* MB"),
+        ('live.sender.ports.0.dev="net_af_packet0,iface=nope0"', 1, r"no interface 'nope0'"),
+    ],
+)
+def test_bad_config_is_one_sentence(lab, change, status, sentence):
+    options = ["-o", change]
+    if "1000000" in change:
+        options += ["-o", "live.sender.rate=1Tbit", "-o", "live.sender.pipe=10s"]
+    got, said = fails(lab, sender(lab, "sender", "a", *options))
+    assert (got, bool(re.search(sentence, said))) == (status, True), said
+
+
+def test_memif_server_that_never_comes_can_be_interrupted(lab):
+    dev = f'live.sender.ports.0.dev="net_memif0,role=client,socket={lab.prefix}"'
+    child = sender(lab, "sender", "a", "-o", dev)
+    with pytest.raises(subprocess.TimeoutExpired):
+        child.process.wait(1.5)
+    assert child.stop() in (0, 1)
