@@ -16,6 +16,8 @@
 #include "flow.h"
 #include "host.h"
 
+#include <string.h>
+
 #define DUP_THRESH 3
 #define REO_WND_PERSIST 16 // recoveries
 #define NO_SEG UINT64_MAX
@@ -124,13 +126,8 @@ static uint64_t seg_from(const struct flow *f, uint64_t offset, bool up) {
 	return (offset + (up ? f->payload - 1 : 0)) / f->payload;
 }
 
-static void sack_range(struct flow *f, uint32_t start, uint32_t end, struct delivery *d) {
-	uint32_t una_seq = f->iss + 1 + (uint32_t)f->una_bytes;
-	uint64_t from = f->una_bytes + (uint32_t)(start - una_seq);
-	uint64_t to = f->una_bytes + (uint32_t)(end - una_seq);
-	uint64_t last = seg_from(f, to, false);
-
-	for (uint64_t i = seg_from(f, from, true); i < last; i++) {
+static void sack_segs(struct flow *f, uint64_t from, uint64_t to, struct delivery *d) {
+	for (uint64_t i = from; i < to; i++) {
 		struct seg_rec *r = flow_seg(f, i);
 
 		if ((r->flags & SEG_SACKED) != 0)
@@ -141,27 +138,44 @@ static void sack_range(struct flow *f, uint32_t start, uint32_t end, struct deli
 	}
 }
 
+// The segments [from, to) that lie within a block as a whole.
+static void block_segs(
+	const struct flow *f, const struct seg_sack *b, uint64_t *from, uint64_t *to) {
+	uint32_t una_seq = f->iss + 1 + (uint32_t)f->una_bytes;
+
+	*from = seg_from(f, f->una_bytes + (uint32_t)(b->start - una_seq), true);
+	*to = seg_from(f, f->una_bytes + (uint32_t)(b->end - una_seq), false);
+}
+
 // Marks a block, but for the part that the last ACK had reported already.
 static void sack_block(struct flow *f, const struct seg_sack *b, struct delivery *d) {
+	uint64_t from, to, seen_from, seen_to;
+
+	block_segs(f, b, &from, &to);
 	for (uint32_t i = 0; i < f->seen_count; i++) {
 		const struct seg_sack *o = &f->seen[i];
 
 		if (seq_diff(o->start, b->start) < 0 || seq_diff(o->end, b->end) > 0
 			|| seq_diff(o->start, f->iss + 1 + (uint32_t)f->una_bytes) < 0)
 			continue;
-		sack_range(f, b->start, o->start, d);
-		sack_range(f, o->end, b->end, d);
+		block_segs(f, o, &seen_from, &seen_to);
+		sack_segs(f, from, time_min(seen_from, to), d);
+		sack_segs(f, time_max(seen_to, from), to, d);
 		return;
 	}
-	sack_range(f, b->start, b->end, d);
+	sack_segs(f, from, to, d);
 }
 
 void loss_sack(struct flow *f, const struct seg *s, struct delivery *d) {
-	uint32_t una = f->iss + 1 + (uint32_t)f->una_bytes, nxt = flow_seq(f, f->nxt);
+	uint32_t una = f->iss + 1 + (uint32_t)f->una_bytes, out = flow_seq(f, f->nxt) - una;
+	struct seg_sack seen[SEG_SACK_MAX];
+	uint8_t n = 0;
 
 	for (uint32_t i = 0; i < s->sack_count; i++) {
 		const struct seg_sack *b = &s->sack[i];
 
+		if (seq_diff(b->start, b->end) >= 0)
+			continue; // nonsense
 		// RFC 2883: below the ACK, or inside the second block.
 		if (i == 0
 			&& (seq_diff(b->end, una) <= 0
@@ -170,14 +184,15 @@ void loss_sack(struct flow *f, const struct seg *s, struct delivery *d) {
 			d->dsack = true;
 			continue;
 		}
-		if (seq_diff(b->start, una) < 0 || seq_diff(b->end, nxt) > 0
-			|| seq_diff(b->start, b->end) >= 0)
-			continue; // old or nonsense
+		// Old, or of data that was never sent. Compared as distances from una: three
+		// comparisons on the circle do not add up to an order.
+		if (b->end - una > out || b->start - una >= b->end - una)
+			continue;
 		sack_block(f, b, d);
+		seen[n++] = *b;
 	}
-	f->seen_count = 0;
-	for (uint32_t i = d->dsack ? 1 : 0; i < s->sack_count; i++)
-		f->seen[f->seen_count++] = s->sack[i];
+	memcpy(f->seen, seen, n * sizeof(seen[0]));
+	f->seen_count = n;
 }
 
 void loss_mark(struct flow *f, uint64_t index) {
