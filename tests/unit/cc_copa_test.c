@@ -53,7 +53,7 @@ START_TEST(slow_start_ends_with_the_window_that_was_measured) {
 	struct cc_bench b;
 	struct cc_ack ack;
 
-	cc_open(&b, "copa", NULL);
+	CC_OPEN(&b, "copa", "exit_gain", "1");
 	cc_ack_n(&b, 10, 50 * MS, 50 * MS);
 	ack = cc_ack_of(&b, 500 * MS, 150 * MS);
 	ack.cwnd_at_send = 10;
@@ -68,6 +68,11 @@ START_TEST(slow_start_ends_with_the_window_that_was_measured) {
 	ck_assert_double_eq_tol(b.out.pacing_bps, 1.1 * b.out.cwnd_segs * 8000 / 0.15, 1e-3);
 	cc_ack_n(&b, 1, 800 * MS, 150 * MS);
 	ck_assert_double_eq_tol(b.out.pacing_bps, 2 * b.out.cwnd_segs * 8000 / 0.15, 1e-3);
+
+	cc_open(&b, "copa", NULL);
+	cc_ack_n(&b, 10, 50 * MS, 50 * MS);
+	cc_ack(&b, &ack);
+	CWND_EQ(&b, 7 - 1 / (0.5 * 7));
 
 	CC_OPEN(&b, "copa", "slow_start_exit", "keep");
 	cc_ack_n(&b, 10, 50 * MS, 50 * MS);
