@@ -37,7 +37,7 @@ static const struct param params[] = {
 	{"ack_delay", "40ms", "receiver: longest time an ACK is held back", UNIT_TIME_NS,
 		PARAM_U64(struct group, ack_delay_ns), 0, 5e8},
 	{"rwnd", "1GB", "receive window", UNIT_BYTES, PARAM_U64(struct group, rwnd), 2000, 1.07e9},
-	{"rto_min", "200ms", "floor of the retransmission timeout (RFC 6298: 1s, Linux: 200ms)",
+	{"rto_min", "200ms", "least the retransmission timeout exceeds srtt (Linux: 200ms)",
 		UNIT_TIME_NS, PARAM_U64(struct group, rto_min_ns), 1e6, 6e10},
 	{"rto_initial", "1s", "retransmission timeout before the first RTT sample", UNIT_TIME_NS,
 		PARAM_U64(struct group, rto_initial_ns), 1e6, 6e10},

@@ -16,7 +16,9 @@ static inline void rtt_init(struct rtt *r, uint64_t initial_rto_ns) {
 	*r = (struct rtt){.min_ns = NEVER_NS, .rto_ns = initial_rto_ns};
 }
 
-// Sections 2.2 and 2.3: alpha 1/8, beta 1/4, K 4, and the floor the caller configured.
+// Sections 2.2 and 2.3: alpha 1/8, beta 1/4, K 4. The floor is under K rttvar, as in Linux, not under
+// the sum as in section 2.4: on a steady path longer than the floor rttvar goes to nothing, and a
+// timeout of one srtt would fire for a delayed ACK.
 static inline void rtt_sample(struct rtt *r, uint64_t sample_ns, uint64_t rto_min_ns) {
 	if (sample_ns < r->min_ns)
 		r->min_ns = sample_ns;
@@ -30,5 +32,5 @@ static inline void rtt_sample(struct rtt *r, uint64_t sample_ns, uint64_t rto_mi
 		r->rttvar_ns = r->rttvar_ns - r->rttvar_ns / 4 + diff / 4;
 		r->srtt_ns = r->srtt_ns - r->srtt_ns / 8 + sample_ns / 8;
 	}
-	r->rto_ns = time_max(r->srtt_ns + 4 * r->rttvar_ns, rto_min_ns);
+	r->rto_ns = r->srtt_ns + time_max(4 * r->rttvar_ns, rto_min_ns);
 }

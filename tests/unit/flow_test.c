@@ -35,7 +35,7 @@ START_TEST(handshake_takes_one_round_trip_and_measures_it) {
 	ck_assert_uint_eq(f->start_ns, 3 * MS);
 	ck_assert_uint_eq(f->rtt.srtt_ns, 20 * MS);
 	ck_assert_uint_eq(f->rtt.rttvar_ns, 10 * MS);
-	ck_assert_uint_eq(f->rtt.rto_ns, 200 * MS); // the floor
+	ck_assert_uint_eq(f->rtt.rto_ns, f->rtt.srtt_ns + 200 * MS); // the floor above srtt
 	ck_assert_uint_eq(l->ctl[1].seg.flags, SEG_ACK);
 	ck_assert_uint_eq(l->data_count, 10); // the initial window, at once
 	SENT(l, 9, 9, 23 * MS);
@@ -417,10 +417,10 @@ START_TEST(closed_window_is_probed) {
 	ck_assert_int_eq(f->rtx_kind, RTX_PERSIST);
 	sent = l->ctl_count;
 	link_run(l, 10 * S);
-	ck_assert_uint_eq(l->ctl[sent].t_ns, 240 * MS);
-	ck_assert_uint_eq(l->ctl[sent + 1].t_ns, 640 * MS);
-	ck_assert_uint_eq(l->ctl[sent + 2].t_ns, 1440 * MS);
-	ck_assert_uint_eq(l->ctl[sent + 3].t_ns, 2440 * MS); // rto_max
+	ck_assert_uint_eq(l->ctl[sent].t_ns, 260 * MS);
+	ck_assert_uint_eq(l->ctl[sent + 1].t_ns, 700 * MS);
+	ck_assert_uint_eq(l->ctl[sent + 2].t_ns, 1580 * MS);
+	ck_assert_uint_eq(l->ctl[sent + 3].t_ns, 2580 * MS); // rto_max
 	ck_assert_uint_eq(l->ctl[sent].seg.seq, flow_seq(f, 10) - 1); // below the window
 	ck_assert_uint_eq(l->ctl[sent].seg.len, 0);
 	ck_assert_uint_eq(l->data_count, 10);

@@ -63,11 +63,12 @@ START_TEST(constant_samples_converge_to_themselves) {
 }
 END_TEST
 
-START_TEST(timeout_has_a_floor) {
+// A steady path longer than the floor: the timeout must not fall to srtt itself.
+START_TEST(timeout_has_a_floor_above_srtt) {
 	struct rtt r = fresh();
 
 	rtt_sample(&r, 10 * MS, FLOOR_NS);
-	ck_assert_uint_eq(r.rto_ns, FLOOR_NS);
+	ck_assert_uint_eq(r.rto_ns, 10 * MS + FLOOR_NS);
 	rtt_sample(&r, 1000 * MS, FLOOR_NS);
 	ck_assert_uint_eq(r.rto_ns, r.srtt_ns + 4 * r.rttvar_ns);
 }
@@ -96,4 +97,4 @@ END_TEST
 TEST_MAIN(starts_without_a_sample_at_the_initial_timeout,
 	first_sample_sets_srtt_and_half_of_it_as_variance,
 	later_samples_weigh_an_eighth_and_a_quarter, constant_samples_converge_to_themselves,
-	timeout_has_a_floor, stays_within_rounding_of_real_arithmetic)
+	timeout_has_a_floor_above_srtt, stays_within_rounding_of_real_arithmetic)
