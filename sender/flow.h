@@ -97,6 +97,7 @@ struct flow {
 	uint64_t dsack_round; // reo_wnd grows once per round: until una passes this
 	uint32_t reo_wnd_mult, reo_wnd_persist;
 	bool reordering_seen;
+	bool rack_retrans; // that newest segment had been sent before
 	bool tlp_retrans; // the probe was a retransmission
 	uint64_t tlp_end; // the probe is out until una passes this; 0: none
 
@@ -139,6 +140,11 @@ static inline uint32_t flow_inflight(const struct flow *f) {
 	return (uint32_t)(f->nxt - f->una) - f->sacked - f->lost + f->retrans;
 }
 
+// When a segment was sent last: its record keeps 48 bits, enough for an age of 78 hours.
+static inline uint64_t flow_sent_ns(const struct seg_rec *r, uint64_t now_ns) {
+	return now_ns - ((now_ns - r->sent_ns) & SEG_SENT_MASK);
+}
+
 static inline struct seg_rec *flow_seg(const struct flow *f, uint64_t index) {
 	return seg_at(&f->ring, index);
 }
@@ -171,6 +177,7 @@ struct delivery {
 	uint32_t tsecr; // 0: no timestamp
 	uint32_t acked; // newly delivered segments
 	uint32_t lost; // newly lost
+	uint64_t prior_fack; // fack before this ACK
 	uint64_t newest_ns; // when the newest delivered one was sent; 0: none delivered
 	uint64_t newest_seg;
 	bool newest_retrans;

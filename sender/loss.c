@@ -57,7 +57,7 @@ void loss_retrans_unlink(struct flow *f, uint64_t index) {
 // A segment is delivered, by cumulative ACK or SACK: section 6.2 step 2 and 3, and the delivery
 // rate's choice of the newest segment.
 static void delivered(struct flow *f, uint64_t index, struct seg_rec *r, struct delivery *d) {
-	uint64_t sent_ns = r->sent_ns;
+	uint64_t sent_ns = flow_sent_ns(r, d->now_ns);
 	uint16_t flags = r->flags;
 
 	if ((flags & (SEG_LOST | SEG_RETRANS)) != 0) {
@@ -256,8 +256,10 @@ uint64_t loss_detect(struct flow *f, uint64_t now_ns, struct delivery *d) {
 		const struct seg_rec *r = flow_seg(f, i);
 
 		if ((r->flags & (SEG_SACKED | SEG_LOST)) == 0) {
-			if (!sent_before_rack(f, i, r->sent_ns)
-				|| !rack_lost(f, r->sent_ns, reo_ns, now_ns, &wait_ns))
+			uint64_t sent_ns = flow_sent_ns(r, now_ns);
+
+			if (!sent_before_rack(f, i, sent_ns)
+				|| !rack_lost(f, sent_ns, reo_ns, now_ns, &wait_ns))
 				break;
 			loss_mark(f, i);
 			d->lost++;
@@ -265,7 +267,7 @@ uint64_t loss_detect(struct flow *f, uint64_t now_ns, struct delivery *d) {
 		f->rack_scan = i + 1;
 	}
 	while (f->retrans_head != NO_SEG) {
-		uint64_t i = f->retrans_head, sent_ns = flow_seg(f, i)->sent_ns;
+		uint64_t i = f->retrans_head, sent_ns = flow_sent_ns(flow_seg(f, i), now_ns);
 
 		if (!sent_before_rack(f, i, sent_ns)
 			|| !rack_lost(f, sent_ns, reo_ns, now_ns, &wait_ns))
@@ -302,7 +304,7 @@ void loss_on_timeout(struct flow *f, uint64_t now_ns) {
 
 		if ((r->flags & SEG_SACKED) != 0 || waiting)
 			continue;
-		if (all || i == f->una || r->sent_ns + old_ns <= now_ns)
+		if (all || i == f->una || flow_sent_ns(r, now_ns) + old_ns <= now_ns)
 			loss_mark(f, i);
 	}
 }
