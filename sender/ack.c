@@ -275,6 +275,7 @@ void flow_ack(struct host *h, struct flow *f, const struct seg *s, uint64_t now_
 	struct delivery d = {
 		.now_ns = now_ns,
 		.tsecr = f->ts_ok && (s->options & SEG_OPT_TS) != 0 ? s->tsecr : 0,
+		.prior_fack = f->fack,
 	};
 	uint32_t prior_inflight = flow_inflight(f);
 	bool ece = f->ecn_ok && (s->flags & SEG_ECE) != 0;

@@ -72,12 +72,11 @@ static void delivered(struct flow *f, uint64_t index, struct seg_rec *r, struct 
 	}
 	f->delivered++;
 	d->acked++;
-	if (index < f->fack) {
-		if ((flags & SEG_EVER_RETRANS) == 0)
-			d->reordered = true;
-	} else {
+	// Not below fack itself: one ACK's blocks come in no order.
+	if (index < d->prior_fack && (flags & SEG_EVER_RETRANS) == 0)
+		d->reordered = true;
+	if (index >= f->fack)
 		f->fack = index + 1;
-	}
 	if (sent_ns > d->newest_ns || (sent_ns == d->newest_ns && index >= d->newest_seg)) {
 		d->newest_ns = sent_ns;
 		d->newest_seg = index;
