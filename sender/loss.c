@@ -98,6 +98,7 @@ static void delivered(struct flow *f, uint64_t index, struct seg_rec *r, struct 
 	if (sent_ns > f->rack_sent_ns || (sent_ns == f->rack_sent_ns && index > f->rack_seg)) {
 		f->rack_sent_ns = sent_ns;
 		f->rack_seg = index;
+		f->rack_retrans = (flags & SEG_EVER_RETRANS) != 0;
 		f->rack_rtt_ns = d->now_ns - sent_ns;
 	}
 }
@@ -268,7 +269,10 @@ uint64_t loss_detect(struct flow *f, uint64_t now_ns, struct delivery *d) {
 	while (f->retrans_head != NO_SEG) {
 		uint64_t i = f->retrans_head, sent_ns = flow_sent_ns(flow_seg(f, i), now_ns);
 
-		if (!sent_before_rack(f, i, sent_ns)
+		// Of a retransmission and new data that left in the same nanosecond, either may have
+		// been first: the number does not tell, so the retransmission gets the doubt.
+		if ((sent_ns == f->rack_sent_ns && !f->rack_retrans)
+			|| !sent_before_rack(f, i, sent_ns)
 			|| !rack_lost(f, sent_ns, reo_ns, now_ns, &wait_ns))
 			break;
 		loss_mark(f, i);

@@ -41,6 +41,7 @@ struct link_opts {
 	uint32_t check_every; // events; 0: all. For gigabytes
 	uint32_t iss_offset; // the flows' initial sequence number moves by this
 	bool hand;
+	uint16_t window; // hand: of the SYN/ACK; 0: 65535
 	bool live; // timers are served when the loop comes round, not at their own time
 };
 
@@ -85,7 +86,7 @@ static inline struct flow *link_flow(struct link *l) {
 
 // ---- The checker ----
 
-static inline void check_retrans_list(const struct flow *f) {
+static inline void check_retrans_list(const struct flow *f, uint64_t now_ns) {
 	uint64_t i = f->retrans_head, before = UINT64_MAX, sent_ns = 0;
 
 	for (uint32_t n = 0; n < f->retrans; n++) {
@@ -94,8 +95,8 @@ static inline void check_retrans_list(const struct flow *f) {
 
 		NEED((r->flags & SEG_RETRANS) != 0);
 		NEED(n == 0 || r->prev == (uint32_t)before);
-		NEED(n == 0 || r->sent_ns >= sent_ns);
-		sent_ns = r->sent_ns;
+		NEED(n == 0 || flow_sent_ns(r, now_ns) >= sent_ns);
+		sent_ns = flow_sent_ns(r, now_ns);
 		before = i;
 		i = f->una + (uint32_t)(r->next - (uint32_t)f->una);
 	}
@@ -104,7 +105,7 @@ static inline void check_retrans_list(const struct flow *f) {
 }
 
 // Every counter of the scoreboard, counted again from the records.
-static inline void check_scoreboard(const struct flow *f) {
+static inline void check_scoreboard(const struct flow *f, uint64_t now_ns) {
 	uint32_t sacked = 0, lost = 0, retrans = 0, unsent = 0;
 	uint64_t fack = f->una, sent_ns = 0;
 
@@ -125,8 +126,8 @@ static inline void check_scoreboard(const struct flow *f) {
 		if (f->sack_ok && i < f->rack_scan)
 			NEED(gone);
 		if (f->sack_ok && !gone) { // the order that the scan for losses relies on
-			NEED(r->sent_ns >= sent_ns);
-			sent_ns = r->sent_ns;
+			NEED(flow_sent_ns(r, now_ns) >= sent_ns);
+			sent_ns = flow_sent_ns(r, now_ns);
 		}
 	}
 	NEED(f->sack_ok ? f->sacked == sacked : sacked == 0);
@@ -135,15 +136,15 @@ static inline void check_scoreboard(const struct flow *f) {
 	// In flight: never negative, never more than there is.
 	NEED((uint64_t)f->sacked + f->lost <= f->nxt - f->una + f->retrans);
 	NEED(flow_inflight(f) <= f->nxt - f->una);
-	check_retrans_list(f);
+	check_retrans_list(f, now_ns);
 }
 
-static inline void check_flow(const struct host *h, const struct flow *f) {
+static inline void check_flow(const struct flow *f, uint64_t now_ns) {
 	if (f->state != FLOW_OPEN) {
 		NEED(f->state == FLOW_WAITING || f->state == FLOW_SYN_SENT || f->ring.rec == NULL);
 		return;
 	}
-	check_scoreboard(f);
+	check_scoreboard(f, now_ns);
 	NEED(f->cwnd_segs >= 1 && f->out.cwnd_segs >= 1);
 	NEED(f->una_bytes >= flow_offset(f, f->una));
 	NEED(f->una_bytes <= flow_offset(f, f->nxt));
@@ -154,7 +155,7 @@ static inline void check_flow(const struct host *h, const struct flow *f) {
 		|| (f->rtx.armed && f->rtx.t.expires_ns <= f->rtx_deadline_ns));
 }
 
-static inline void check_receiver(const struct host *h, const struct receiver *r) {
+static inline void check_receiver(const struct receiver *r) {
 	uint64_t end = r->rcv_nxt;
 	const struct range *last = NULL;
 	uint32_t n = 0;
@@ -187,7 +188,7 @@ static inline void link_check(struct link *l) {
 	for (uint32_t i = 0; i < l->tx.flows; i++) {
 		const struct flow *f = &l->tx.flow[i];
 
-		check_flow(&l->tx, f);
+		check_flow(f, l->now_ns);
 		states[f->state]++;
 		used += f->ring.rec == NULL ? 0 : (uint64_t)f->ring.mask + 1;
 	}
@@ -196,7 +197,7 @@ static inline void link_check(struct link *l) {
 	NEED(l->tx.open == states[FLOW_SYN_SENT] + states[FLOW_OPEN]);
 	NEED(l->tx.failed == states[FLOW_FAILED]);
 	for (uint32_t i = 0; i < l->rx.receivers; i++) {
-		check_receiver(&l->rx, &l->rx.receiver[i]);
+		check_receiver(&l->rx.receiver[i]);
 		used_ranges += l->rx.receiver[i].ranges;
 	}
 	if (l->rx.ranges.size <= 4096) {
@@ -495,6 +496,7 @@ static inline struct link *hand_open(const struct link_opts *o) {
 
 	if (l->groups.group[0].ecn != 0)
 		s.flags |= SEG_ECE;
+	s.window = o->window > 0 ? o->window : s.window;
 	hand_feed(l, &s, t_ns);
 	ck_assert_int_eq(link_flow(l)->state, FLOW_OPEN);
 	return l;
