@@ -155,12 +155,12 @@ def make_run(
         )
     )
     if with_summary:
-        summary = make_summary(groups, goodput, links, seconds, seed)
+        summary = make_summary(groups, goodput, links, seconds, level, seed)
         (path / "summary.json").write_text(json.dumps(summary))
     return path
 
 
-def make_summary(groups, goodput, links, seconds, seed):
+def make_summary(groups, goodput, links, seconds, level, seed):
     """What weir-sim would say of it."""
     rows, first = [], 0
     for name, cc, count in groups:
@@ -207,6 +207,12 @@ def make_summary(groups, goodput, links, seconds, seed):
                 "sojourn_p50_ns": 1e6,
                 "sojourn_p99_ns": 2e6,
                 "sojourn_max_ns": 3e6,
+                "sojourn_cdf": [
+                    [500_000, 0.25],
+                    [1_000_000, 0.6],
+                    [2_000_000, 0.99],
+                    [3_000_000, 1],
+                ],
                 "out_pkts": pkts,
                 "out_bytes": pkts * 1518,
                 "drops": int(links["drops"].sum()),
@@ -215,7 +221,7 @@ def make_summary(groups, goodput, links, seconds, seed):
         },
         "groups": rows,
         "jfi": 0.99,
-        "telemetry": {"interval": {"records": 1, "lost": 0}},
+        "telemetry": {"level": level, "interval": {"records": 1, "lost": 0}},
         "verdict": "ok",
     }
 

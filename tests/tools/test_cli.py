@@ -11,7 +11,7 @@ import time
 
 import pytest
 from synthetic import make_run
-from weir import folder, summary, units
+from weir import folder, units
 
 SIM_RUNS = """
 from synthetic import make_run
@@ -269,13 +269,23 @@ def test_no_program_is_left_behind(programs, tmp_path):
 
 
 def test_merged_ledgers_balance_only_together():
-    good = {"ledger": {"balanced": True, "paths": {"forward": {}}}, "verdict": "ok"}
-    bad = {"ledger": {"balanced": False, "paths": {"sent": {}}}, "verdict": "interrupted"}
+    good = {"ledger": {"balanced": True, "received": 9, "paths": {"forward": {}}}, "verdict": "ok"}
+    bad = {"ledger": {"balanced": False}, "verdict": "a port vanished"}
     merged = folder.merge_summaries(good, bad)
-    assert not merged["ledger"]["balanced"]
-    assert merged["verdict"] == "interrupted"
-    assert [name for name, _ in summary.ledger_paths(merged)] == ["forward", "sender: sent"]
+    assert merged["ledger"] == {
+        "balanced": False,
+        "received": 9,
+        "paths": {"forward": {}},
+        "programs": {"switch": True, "sender": False},
+    }
+    assert merged["verdict"] == "a port vanished"
     assert folder.merge_summaries(good, {})["ledger"]["balanced"]
+
+
+def test_a_switch_that_was_stopped_after_its_sender_finished_is_fine():
+    stopped = {"ledger": {}, "verdict": "interrupted"}
+    assert folder.merge_summaries(stopped, {"ledger": {}, "verdict": "ok"})["verdict"] == "ok"
+    assert folder.merge_summaries(stopped, {})["verdict"] == "interrupted"
 
 
 @pytest.mark.parametrize(

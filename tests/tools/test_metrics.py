@@ -129,6 +129,12 @@ def test_goodput_and_rtt_per_flow_and_group():
     assert groups["jfi"].to_list() == [1, 1]
 
 
+def test_flows_that_ended_before_are_counted_with_nothing():
+    flows = metrics.per_flow(interval([(100, 0, 0, 5, 9, 1), (200, 1, 0, 1000, 9, 1)]), 1e8, 1e8)
+    assert flows["goodput_bps"].to_list() == [0, 80_000]
+    assert flows["rtt_mean_ns"].to_list() == [None, 9e6]
+
+
 def test_a_flow_without_samples_has_no_rtt():
     flows = metrics.per_flow(interval([(100, 0, 0, 0, 0, 0)]), 1e9)
     assert flows["rtt_mean_ns"].to_list() == [None]
@@ -156,16 +162,42 @@ def test_step_is_the_usual_distance():
     assert metrics.step_ns(interval([])) == 0
 
 
-def test_rates_stand_in_the_middle_of_their_interval():
-    rated = metrics.with_rates(interval([(200, 0, 0, 1000, 1, 1)]), 100_000_000)
-    assert rated["goodput_bps"].to_list() == [80_000]
-    assert rated["time_s"].to_list() == [0.15]
+def test_rates_are_over_each_interval_s_own_length():
+    rows = [(t, flow, 0, 1000, 1, 1) for t in (100, 200, 250) for flow in (0, 1)]
+    rated = metrics.with_rates(interval(rows))
+    assert rated["goodput_bps"].to_list() == [80_000] * 4 + [160_000] * 2
+    assert rated["time_s"].to_list() == [0.05, 0.05, 0.15, 0.15, 0.225, 0.225]
+    assert metrics.with_rates(interval([])).height == 0
+
+
+def test_a_late_start_does_not_lengthen_the_first_interval():
+    rated = metrics.with_rates(interval([(t, 0, 0, 1000, 1, 1) for t in (1000, 1100, 1200)]))
+    assert rated["goodput_bps"].to_list() == [80_000] * 3
+
+
+def test_figures_of_a_link_from_its_intervals():
+    links = pl.DataFrame(
+        {
+            "ts_ns": pl.Series([10**8, 2 * 10**8, 2 * 10**8], dtype=U64),
+            "link": [0, 0, 1],
+            "rate_bps": [10**8] * 3,
+            "out_bytes": [1_250_000, 0, 625_000],
+            "out_pkts": [100, 0, 50],
+            "queue_mean_pkts": [4.0, 0.0, 1.0],
+            "sojourn_mean_ns": [7, 0, 9],
+            "drops": [1, 2, 3],
+            "marks": [0, 0, 1],
+        }
+    )
+    first, second = metrics.per_link(metrics.with_times(links)).to_dicts()
+    assert first["utilisation"] == pytest.approx(0.5)
+    assert first["queue_mean_pkts"] == 2
+    assert first["queue_mean_ns"] == 7  # of packets: none saw the empty interval
+    assert (first["drops"], second["marks"]) == (3, 1)
 
 
 def test_spread_over_time():
-    rated = metrics.with_rates(
-        interval([(100, flow, 0, flow * 100, 1, 1) for flow in range(101)]), 100_000_000
-    )
+    rated = metrics.with_rates(interval([(100, flow, 0, flow * 100, 1, 1) for flow in range(101)]))
     (row,) = metrics.spread_over_time(rated, "acked_bytes", 0.05, 0.95).rows(named=True)
     assert (row["low"], row["median"], row["high"]) == (500, 5000, 9500)
 

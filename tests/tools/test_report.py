@@ -72,6 +72,19 @@ def test_the_page_is_one_whole_file(tmp_path, options):
         assert words in text
 
 
+@pytest.mark.parametrize(
+    ("options", "source"),
+    [
+        ({"level": 3}, "Every recorded packet."),
+        ({}, "All packets, delays within 1/32."),
+        ({"with_summary": False}, "Means of intervals"),
+        ({"level": 3, "with_summary": False}, "Every recorded packet."),
+    ],
+)
+def test_queueing_delay_comes_from_the_best_there_is(tmp_path, options, source):
+    assert source in page_of(make_run(tmp_path / "r", **options))
+
+
 def test_the_ledger_shows_what_is_missing(tmp_path):
     run = make_run(tmp_path / "r")
     summary = json.loads((run / "summary.json").read_text())
@@ -100,6 +113,8 @@ def test_a_run_that_was_killed_is_reported_with_a_note(tmp_path):
     text = page_of(run)
     assert Page(text).figures >= 6
     assert "did not end by itself" in text
+    assert "link 0" in text  # tables from telemetry
+    assert "100 Mbit/s" in text
 
 
 def test_rings_that_cannot_be_read_are_named_and_skipped(weir, tmp_path):

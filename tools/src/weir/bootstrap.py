@@ -71,6 +71,7 @@ TEST_NEEDS = (
     Need("iproute2", "command ip"),
     Need("ethtool", "command ethtool"),
     Need("iputils-ping", "command ping"),
+    Need("procps", "command sysctl"),
 )
 VENV_NEED = Need("python3-venv", "")
 

@@ -47,7 +47,7 @@ def run_(
     ] = False,
 ) -> None:
     """Runs an experiment, shows what came out and writes a report."""
-    from weir import folder, report, run, summary
+    from weir import folder, run, summary
 
     options = run.Options(
         config, out or run.default_out(config), override or (), seed, duration, pcap, force
@@ -63,7 +63,11 @@ def run_(
     screen = summary.console()
     if loaded.summary:
         summary.show(loaded.summary, screen)
-    shown = options.out if no_report else report.write(loaded)
+    shown = options.out
+    if not no_report:
+        from weir import report  # matplotlib: not before the experiment has begun
+
+        shown = report.write(loaded)
     screen.print(str(shown), soft_wrap=True)
     say_notes(loaded.notes)
     raise typer.Exit(status)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -12,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 from weir.errors import UserError
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     import polars as pl
 
     from weir.ring import Ring
 
+CHUNK_RECORDS = 1 << 22
 STREAMS = ("packets", "cc", "flows", "interval", "links", "events")
 # weir-sim writes the first; live, each program writes its own.
 SUMMARIES = ("summary.json", "summary-switch.json", "summary-sender.json")
@@ -52,9 +55,13 @@ def merge_summaries(switch: dict[str, Any], sender: dict[str, Any]) -> dict[str,
             if key not in ("program", "ledger", "telemetry", "verdict", "digest"):
                 merged[key] = value
     ledgers = {name: part.get("ledger", {}) for name, part in present.items()}
-    merged["ledger"] = {"balanced": all(part.get("balanced") for part in ledgers.values())}
-    for name, part in ledgers.items():
-        merged["ledger"]["paths" if name == "switch" else "sender_paths"] = part.get("paths", {})
+    balanced = {name: bool(part.get("balanced")) for name, part in ledgers.items()}
+    merged["ledger"] = {
+        **ledgers.get("sender", {}),
+        **ledgers.get("switch", {}),
+        "balanced": all(balanced.values()),
+        "programs": balanced,
+    }
     merged["telemetry"] = {
         f"{stream}-{name}" if isinstance(counts, dict) else stream: counts
         for name, part in present.items()
@@ -91,25 +98,52 @@ class Run:
 
     def rings(self, stream: str) -> list[Ring]:
         """The stream's files: one in virtual time, one per program live."""
+        return self._opened.get(stream, [])
+
+    @cached_property
+    def _opened(self) -> dict[str, list[Ring]]:
         from weir.ring import RingError, open_ring
 
-        found = []
-        names = (f"{stream}.ring", f"{stream}-*.ring")
-        for path in sorted(path for name in names for path in self.path.glob(name)):
-            try:
-                ring = open_ring(path)
-            except RingError as error:
-                self.notes.append(f"{error}.")
-                continue
-            found.append(ring)
+        found: dict[str, list[Ring]] = {stream: [] for stream in STREAMS}
+        for stream in STREAMS:
+            names = (f"{stream}.ring", f"{stream}-*.ring")
+            for path in sorted(path for name in names for path in self.path.glob(name)):
+                try:
+                    found[stream].append(open_ring(path))
+                except RingError as error:
+                    self.notes.append(f"{error}.")
         return found
 
+    @cached_property
+    def start_utc_ns(self) -> int:
+        """Live, when the first program started: its zero is the run's. 0 in virtual time."""
+        starts = [ring.header.utc_start_ns for stream in STREAMS for ring in self.rings(stream)]
+        return min((start for start in starts if start > 0), default=0)
+
+    def chunks(self, stream: str, columns: Sequence[str]) -> Iterator[dict[str, npt.NDArray[Any]]]:
+        """A stream's columns, gaps left out, a few million records at a time.
+
+        ts_ns counts from the start of the run, whichever program wrote it.
+        """
+        import numpy as np
+
+        for ring in self.rings(stream):
+            later = np.uint64(max(0, ring.header.utc_start_ns - self.start_utc_ns))
+            whole = {name: ring.column(name) for name in columns}
+            for start in range(0, len(whole["ts_ns"]), CHUNK_RECORDS):
+                part = {name: data[start : start + CHUNK_RECORDS] for name, data in whole.items()}
+                part["ts_ns"] = part["ts_ns"] + later
+                yield part
+
     def frame(self, stream: str) -> pl.DataFrame | None:
-        """All records of a stream, gaps left out; None if there are none."""
+        """All records of a stream, as chunks gives them; None if there are none."""
         import polars as pl
 
-        frames = [ring.to_polars() for ring in self.rings(stream)]
-        frames = [frame for frame in frames if frame.height > 0]
+        frames = [
+            pl.DataFrame({name: data.copy() for name, data in part.items()})
+            for ring in self.rings(stream)[:1]
+            for part in self.chunks(stream, [field.name for field in ring.schema.fields])
+        ]
         return pl.concat(frames) if frames else None
 
 

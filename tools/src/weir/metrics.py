@@ -7,7 +7,7 @@ stream stands for the interval that ends at its ts_ns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -88,13 +88,25 @@ def binned_cdf(
 
 
 def step_ns(frame: pl.DataFrame) -> int:
-    """Length of the intervals of an interval stream: the usual distance of its timestamps."""
-    times = frame.get_column("ts_ns").unique().sort()
-    if times.len() == 0:
+    """The usual length of the intervals of a stream: the median distance of their ends."""
+    ends = np.unique(frame["ts_ns"].to_numpy())
+    if ends.size == 0:
         return 0
-    if times.len() == 1:
-        return int(times[0])
-    return int(times.diff().drop_nulls().mode().sort()[0])
+    distances = np.diff(ends) if ends.size > 1 else ends
+    return int(np.percentile(distances, 50, method="higher"))
+
+
+def with_times(frame: pl.DataFrame) -> pl.DataFrame:
+    """Adds length_ns, the time since the end before, and time_s, the middle of the interval.
+
+    Live, intervals vary; in any run the last may be short.
+    """
+    ends = np.unique(frame["ts_ns"].to_numpy())
+    first = min(step_ns(frame), int(ends[0])) if ends.size > 0 else 0
+    lengths = np.diff(ends, prepend=ends[:1] - np.uint64(first))
+    middles = (ends - lengths / 2) / NS_PER_S
+    times = pl.DataFrame({"ts_ns": ends, "length_ns": lengths, "time_s": middles})
+    return frame.join(times, on="ts_ns", how="left", maintain_order="left")
 
 
 def between(frame: pl.DataFrame, t0_ns: float, t1_ns: float | None = None) -> pl.DataFrame:
@@ -105,11 +117,14 @@ def between(frame: pl.DataFrame, t0_ns: float, t1_ns: float | None = None) -> pl
     return frame.filter(keep)
 
 
-def per_flow(interval: pl.DataFrame, span_ns: float) -> pl.DataFrame:
+def per_flow(interval: pl.DataFrame, span_ns: float, t0_ns: float = 0.0) -> pl.DataFrame:
     """One row per flow: group, goodput_bps, rtt_mean_ns, sent_segs, retransmits, halvings.
 
-    span_ns is the time the intervals cover; a flow that started late is measured over all of it.
+    Of the time after t0_ns; span_ns is its length, also for a flow that was there for part of it
+    or not at all.
     """
+    everyone = interval.select("flow_id", "group").unique()
+    interval = between(interval, t0_ns)
     samples = pl.col("rtt_samples").cast(pl.Float64)
     return (
         interval.group_by("flow_id", "group")
@@ -122,6 +137,8 @@ def per_flow(interval: pl.DataFrame, span_ns: float) -> pl.DataFrame:
             halvings=pl.col("halvings").cast(pl.UInt64).sum(),
         )
         .with_columns(pl.col("rtt_mean_ns").fill_nan(None))
+        .join(everyone, on=["flow_id", "group"], how="right")
+        .with_columns(pl.exclude("rtt_mean_ns").fill_null(0))
         .sort("flow_id")
     )
 
@@ -152,18 +169,38 @@ def per_group(flows: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema).sort("group")
 
 
-def with_rates(interval: pl.DataFrame, length_ns: int) -> pl.DataFrame:
-    """Adds goodput_bps and time_s, the middle of the interval."""
-    return interval.with_columns(
-        goodput_bps=pl.col("acked_bytes") * (8 * NS_PER_S / length_ns),
-        time_s=(pl.col("ts_ns") - length_ns / 2) / NS_PER_S,
-    )
+def per_link(links: pl.DataFrame) -> pl.DataFrame:
+    """One row per link of with_times's frame, named as in a summary.
+
+    Utilisation counts frames, without what surrounds them on the wire.
+    """
+    rows = []
+    for key, part in links.group_by("link", maintain_order=True):
+        span = float(part["length_ns"].sum())
+        weights, packets = part["length_ns"].to_numpy(), part["out_pkts"].to_numpy()
+        mean = part["queue_mean_pkts"].to_numpy()
+        delay = part["sojourn_mean_ns"].to_numpy()
+        rate = float(np.average(part["rate_bps"].to_numpy(), weights=weights)) if span else 0.0
+        rows.append(
+            {
+                "link": key[0],
+                "rate_bps": rate,
+                "utilisation": utilisation(float(part["out_bytes"].sum()), rate, span),
+                "queue_mean_pkts": float(np.average(mean, weights=weights)) if span else None,
+                "queue_mean_ns": float(np.average(delay, weights=packets))
+                if packets.sum()
+                else None,
+                "drops": int(part["drops"].sum()),
+                "marks": int(part["marks"].sum()),
+            }
+        )
+    return pl.DataFrame(rows).sort("link") if rows else pl.DataFrame()
 
 
-def total_over_time(frame: pl.DataFrame, columns: Sequence[str], by: Sequence[str]) -> pl.DataFrame:
-    """Sums of columns per interval and `by`, in order of time."""
-    sums = [pl.col(name).cast(pl.Float64).sum() for name in columns]
-    return frame.group_by("time_s", *by).agg(sums).sort("time_s", *by)
+def with_rates(interval: pl.DataFrame) -> pl.DataFrame:
+    """Adds goodput_bps to what with_times adds."""
+    bits = pl.col("acked_bytes") * (8 * NS_PER_S)
+    return with_times(interval).with_columns(goodput_bps=bits / pl.col("length_ns"))
 
 
 def spread_over_time(frame: pl.DataFrame, column: str, low: float, high: float) -> pl.DataFrame:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from typing import Any
 
 from rich.console import Console
@@ -74,14 +73,6 @@ def ratio(value: float | None) -> str:
     return units.NONE if value is None else f"{value:.4f}"
 
 
-def ledger_paths(summary: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every path of the ledger by name; live, the sender's are marked as its own."""
-    ledger = summary.get("ledger", {})
-    yield from ledger.get("paths", {}).items()
-    for name, path in ledger.get("sender_paths", {}).items():
-        yield f"sender: {name}", path
-
-
 def drops(path: dict[str, Any]) -> list[tuple[str, int, int]]:
     """A path's drops: reason, packets, bytes; reasons without any are left out."""
     found = []
@@ -95,7 +86,7 @@ def drops(path: dict[str, Any]) -> list[tuple[str, int, int]]:
 def ledger_lines(summary: dict[str, Any]) -> list[str]:
     """Each path's account in a line."""
     lines = []
-    for name, path in ledger_paths(summary):
+    for name, path in summary.get("ledger", {}).get("paths", {}).items():
         pkts = {key: path.get(key, {}).get("pkts", 0) for key in ("in", "out", "inside")}
         lost = [f"{count:,} {reason}" for reason, count, _ in drops(path)]
         lines.append(

@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which figures a run has, in what order and with which captions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from weir import figures, look, metrics, summary, units
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    from matplotlib.figure import Figure
+
+    from weir.folder import Run
+
+DEQUEUE = 2  # enum tel_packet_event
+EVENTS_SHOWN = (1, 2, 5, 7)  # enum tel_event: reduction, timeout, mode change, spurious
+EVERY_PACKET = 3  # telemetry level
+CWND_FLOWS = 6
+CWND_POINTS = 4000  # of each flow
+CAPTION_BAND = "Line: median flow; band: 5th to 95th percentile."
+
+
+@dataclass(frozen=True)
+class Story:
+    """A run's data, read once."""
+
+    run: Run
+    numbers: dict[str, Any]  # the summary, or what telemetry says in its place
+    flows: FlowData | None
+    links: pl.DataFrame | None  # with lengths and times
+    scene: figures.Scene
+
+
+def read(run: Run) -> Story:
+    """Reads the streams that are drawn."""
+    interval, links = run.frame("interval"), run.frame("links")
+    length = duration_s(run, interval, links)
+    warmup = warmup_s(run) if warmup_s(run) < length else 0.0  # ended before: all of it counts
+    flows = None if interval is None else flow_data(interval, warmup, length)
+    timed = None if links is None else metrics.with_times(links)
+    numbers = run.summary
+    if not numbers:
+        numbers = recovered(run.config, flows, timed, warmup)
+    scene = figures.Scene(
+        groups=look.group_styles(
+            [(str(g.get("name", "")), str(g.get("cc", ""))) for g in numbers.get("groups", [])]
+        ),
+        duration_s=length,
+        warmup_s=warmup,
+        links=list(numbers.get("links", {})),
+    )
+    return Story(run, numbers, flows, timed, scene)
+
+
+def draw(story: Story) -> Iterator[tuple[Figure, str]]:
+    """Each figure that the run has data for, with its caption."""
+    if story.flows is not None:
+        yield from draw_rates(story, story.flows)
+    if story.links is not None:
+        yield from draw_links(story, story.links)
+    if story.flows is not None:
+        yield from draw_shares(story, story.flows)
+    yield from draw_events(story)
+
+
+def warmup_s(run: Run) -> float:
+    """Where measuring began: live, counted from when traffic did."""
+    known = run.summary.get("warmup_s")
+    if known is None:
+        known = (units.config_time_ns(run.config.get("warmup", "0")) or 0.0) / metrics.NS_PER_S
+    return float(known) + float(run.summary.get("start_s") or 0.0)
+
+
+def duration_s(run: Run, *frames: pl.DataFrame | None) -> float:
+    """Length of the time axis: what the summary says of virtual time, else the last record."""
+    known = run.summary.get("virtual_s")
+    if known and run.summary.get("program") == "weir-sim":
+        return float(known)
+    ends = [f["ts_ns"].to_numpy().max() for f in frames if f is not None]
+    return float(max(ends, default=metrics.NS_PER_S)) / metrics.NS_PER_S
+
+
+def recovered(
+    config: dict[str, Any], flows: FlowData | None, links: pl.DataFrame | None, warmup: float
+) -> dict[str, Any]:
+    """The tables of a summary that was never written, from telemetry and config."""
+    found: dict[str, Any] = {}
+    if flows is not None:
+        groups = metrics.per_group(flows.each).to_dicts()
+        named = config.get("flows", [])
+        for group in groups:
+            own = named[group["group"]] if group["group"] < len(named) else {}
+            cc = own.get("cc", "")
+            group["cc"] = next(iter(cc), "") if isinstance(cc, dict) else cc
+            group["name"] = own.get("name") or group["cc"] or f"group {group['group']}"
+        found["groups"] = groups
+        found["jfi"] = metrics.jfi(flows.each["goodput_bps"].to_numpy())
+    if links is not None:
+        measured = metrics.between(links, warmup * metrics.NS_PER_S)
+        rows = metrics.per_link(measured if measured.height > 0 else links).to_dicts()
+        found["links"] = {f"link {row['link']}": row for row in rows}
+    return found
+
+
+@dataclass(frozen=True)
+class FlowData:
+    """What the intervals say about flows."""
+
+    length_ns: int  # of an interval
+    rated: pl.DataFrame  # the intervals, with rates
+    each: pl.DataFrame  # one row per flow, after the warm-up
+
+    @property
+    def few(self) -> bool:
+        """Are they drawn one by one?"""
+        return self.each.height <= figures.FEW
+
+
+def flow_data(interval: pl.DataFrame, warmup: float, length: float) -> FlowData:
+    """Rates of the intervals, and totals of the flows after the warm-up; both in seconds."""
+    span_ns, warmup_ns = (length - warmup) * metrics.NS_PER_S, warmup * metrics.NS_PER_S
+    each = metrics.per_flow(interval, span_ns, warmup_ns)
+    return FlowData(metrics.step_ns(interval), metrics.with_rates(interval), each)
+
+
+def draw_rates(story: Story, flows: FlowData) -> Iterator[tuple[Figure, str]]:
+    """Throughput and RTT over time."""
+    bottleneck = busiest(story.numbers)
+    rate = bottleneck[1].get("rate_bps") if bottleneck else None
+    yield (
+        figures.throughput(flows.rated, flows.each, rate, story.scene),
+        f"Goodput over time, means of {units.time(flows.length_ns)}."
+        + ("" if flows.few else f" Right: per flow. {CAPTION_BAND}")
+        + (" The dotted line ends the warm-up." if story.scene.warmup_s else ""),
+    )
+    if bool((flows.rated["rtt_samples"] > 0).any()):
+        yield (
+            figures.rtt(flows.rated, flows.each, propagation_ns(story.run.config), story.scene),
+            f"Round-trip time as the senders see it, means of {units.time(flows.length_ns)}."
+            + ("" if flows.few else f" {CAPTION_BAND}"),
+        )
+
+
+def draw_shares(story: Story, flows: FlowData) -> Iterator[tuple[Figure, str]]:
+    """Who got how much, and the windows behind it."""
+    count = flows.each.height
+    index = metrics.jfi(flows.each["goodput_bps"].to_numpy())
+    yield (
+        figures.shares(flows.each, story.scene),
+        f"Shares of {units.count(count)} flows after the warm-up;"
+        f" Jain's index {summary.ratio(index)}.",
+    )
+    chosen = metrics.typical_flows(flows.each, CWND_FLOWS)
+    few = "." if count <= CWND_FLOWS else " of a few: per group the median, least and best served."
+    yield (
+        figures.cwnd(window_samples(story.run, flows.rated, chosen), chosen, story.scene),
+        f"Congestion window{few}",
+    )
+
+
+def window_samples(run: Run, rated: pl.DataFrame, chosen: Sequence[int]) -> pl.DataFrame:
+    """Windows after each ACK where they were recorded (level 2 and 3), else at interval ends."""
+    columns = ["time_s", "flow_id", "group", "cwnd_segs"]
+    at_end = pl.col("ts_ns") / metrics.NS_PER_S
+    wanted = np.asarray(chosen, dtype=np.uint32)
+    found = []
+    for part in run.chunks("cc", ("ts_ns", "flow_id", "group", "cwnd_segs")):
+        keep = np.isin(part["flow_id"], wanted)
+        found.append(pl.DataFrame({name: column[keep] for name, column in part.items()}))
+    acks = pl.concat(found) if found else pl.DataFrame()
+    if acks.height > 0 and acks["flow_id"].n_unique() == len(chosen):
+        thin = max(1, acks.height // (CWND_POINTS * len(chosen)))
+        nth = pl.int_range(pl.len()).over("flow_id")
+        return acks.filter(nth % thin == 0).with_columns(time_s=at_end).select(columns)
+    kept_rows = rated.filter(pl.col("flow_id").is_in(list(chosen)))
+    return kept_rows.with_columns(time_s=at_end).select(columns)
+
+
+def draw_links(story: Story, links: pl.DataFrame) -> Iterator[tuple[Figure, str]]:
+    """Queue over time and the distribution of its delay."""
+    length = metrics.step_ns(links)
+    busy = (
+        links.group_by("link")
+        .agg(load=(pl.col("out_bytes") * 8 / pl.col("rate_bps")).sum())
+        .filter(pl.col("load") > 0)
+        .sort("load", descending=True)
+    )
+    if busy.height == 0:
+        return
+    top = float(busy["load"][0])
+    kept = busy.filter(pl.col("load") > 0.05 * top)["link"].to_list()[: figures.LINKS_DRAWN]
+    yield (
+        figures.queue(links.filter(pl.col("link").is_in(kept)), story.scene),
+        f"Queue and queueing delay. Lines: means of {units.time(length)}; shaded: up to the"
+        " largest value in each.",
+    )
+    distributions, caption = delays(story, links, kept)
+    if distributions:
+        yield (
+            figures.delay_cdf(distributions),
+            f"Queueing delay after the warm-up; right: its tail. {caption}",
+        )
+
+
+def delays(
+    story: Story, timed: pl.DataFrame, links: Iterable[int]
+) -> tuple[list[figures.Cdf], str]:
+    """Distributions of queueing delay, from the best there is, and what that is."""
+    report = story.numbers.get("links", {})
+    known = {name: cdf for name, link in report.items() if (cdf := link.get("sojourn_cdf"))}
+    if not known or story.numbers.get("telemetry", {}).get("level") == EVERY_PACKET:
+        packets = packet_delays(story, links)
+        if packets:
+            return packets, "Every recorded packet."
+    found = []
+    for link in links:
+        name = link_name(story.scene, link)
+        if name in known:
+            delay, share = np.asarray(known[name], dtype=np.float64).T
+            marks = (("median", "sojourn_p50_ns", 0.5), ("p99", "sojourn_p99_ns", 0.99))
+            points = [(label, float(report[name][key]), q) for label, key, q in marks]
+            found.append(figures.Cdf(name, delay, share, points))
+    if found:
+        return found, "All packets, delays within 1/32."
+    for link in links:
+        part = metrics.between(timed, story.scene.warmup_s * metrics.NS_PER_S).filter(
+            pl.col("link") == link
+        )
+        delay, share = metrics.ecdf(part["sojourn_mean_ns"], part["out_pkts"])
+        if delay.size > 0:
+            found.append(cdf_of(link_name(story.scene, link), delay, share))
+    return found, "Means of intervals, weighted by packets: single packets vary more."
+
+
+def cdf_of(name: str, delay: metrics.Floats, share: metrics.Floats) -> figures.Cdf:
+    """A distribution with its median and 99th percentile marked."""
+    points = [
+        (label, value, q)
+        for label, q in (("median", 0.5), ("p99", 0.99))
+        if (value := metrics.quantile_of_cdf(delay, share, q)) is not None
+    ]
+    return figures.Cdf(name, delay, share, points)
+
+
+def link_name(scene: figures.Scene, link: int) -> str:
+    """A link's name in the summary."""
+    return scene.links[link] if link < len(scene.links) else f"link {link}"
+
+
+def packet_delays(story: Story, links: Iterable[int]) -> list[figures.Cdf]:
+    """CDFs of time in the queue from packets.ring, if packets were recorded."""
+    warmup_ns = story.scene.warmup_s * metrics.NS_PER_S
+    delays: dict[int, list[npt.NDArray[np.uint32]]] = {link: [] for link in links}
+    for part in story.run.chunks("packets", ("ts_ns", "sojourn_ns", "event", "link")):
+        left = (part["event"] == DEQUEUE) & (part["ts_ns"] > warmup_ns)
+        for link, found in delays.items():
+            found.append(part["sojourn_ns"][left & (part["link"] == link)])
+    distributions = []
+    for link, found in delays.items():
+        delay, share = metrics.binned_cdf(found)
+        if delay.size > 0:
+            distributions.append(cdf_of(link_name(story.scene, link), delay, share))
+    return distributions
+
+
+def draw_events(story: Story) -> Iterator[tuple[Figure, str]]:
+    """Drops, marks, window reductions, timeouts and mode changes, as rates."""
+    links, length_s = story.links, story.scene.duration_s / 120
+    kinds = []
+    if links is not None:
+        kinds += [
+            links.select("ts_ns", pl.lit(kind).alias("kind"), count=pl.col(kind).cast(pl.Float64))
+            for kind in ("drops", "marks")
+        ]
+    recorded = story.run.frame("events")
+    if recorded is not None:
+        shown = recorded.filter(pl.col("event").is_in(list(EVENTS_SHOWN)))
+        names = pl.format("event {}", pl.col("event"))
+        kinds.append(shown.select("ts_ns", kind=names, count=pl.lit(1.0)))
+    if not kinds:
+        return
+    middle = ((pl.col("ts_ns") - 1) / (length_s * metrics.NS_PER_S)).floor() + 0.5
+    counts = (
+        pl.concat(kinds)
+        .filter((pl.col("count") > 0) & (pl.col("ts_ns") > 0))
+        .group_by("kind", time_s=middle * length_s)
+        .agg(pl.col("count").sum())
+    )
+    if counts.height > 0:
+        yield (
+            figures.events(counts, story.scene, length_s),
+            f"What happened when, in bins of {units.time(length_s * metrics.NS_PER_S)}.",
+        )
+
+
+def busiest(report: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
+    """The link with the highest utilisation."""
+    links: dict[str, dict[str, Any]] = report.get("links", {})
+    return max(links.items(), key=lambda item: float(item[1].get("utilisation") or 0), default=None)
+
+
+def propagation_ns(config: dict[str, Any]) -> float | None:
+    """Constant delay of forward and reverse path, if it is the same for all flows."""
+    if any(units.config_time_ns(group.get("base_rtt", "0")) for group in config.get("flows", [])):
+        return None
+    total = 0.0
+    for name in ("forward", "reverse"):
+        for stage in config.get("paths", {}).get(name, []):
+            params = stage.get("delay") if isinstance(stage, dict) else None
+            if isinstance(params, dict):
+                total += units.config_time_ns(params.get("delay", "0")) or 0.0
+    return total or None
