@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "live_plan.h"
+#include "test.h"
+
+#include <string.h>
+
+struct site {
+	struct config *config;
+	struct groups groups;
+	struct live_plan plan;
+	struct err err;
+};
+
+static int site_open(struct site *s, const char *paths, const char *sender) {
+	char text[2048];
+	int rc;
+
+	memset(s, 0, sizeof(*s));
+	snprintf(text, sizeof(text),
+		"%sflows: [{count: 60000, cc: copa}]\nlive: {sender: {lcores: [0], %s}}\n", paths,
+		sender);
+	s->config = config_parse("t", text, strlen(text), &s->err);
+	ck_assert_msg(s->config != NULL, "%s", s->err.msg);
+	rc = groups_init(&s->groups, config_get(config_root(s->config), "flows"), &s->err);
+	ck_assert_msg(rc == 0, "%s", s->err.msg);
+	return live_plan_init(&s->plan, s->config, &s->groups, &s->err);
+}
+
+static void site_close(struct site *s) {
+	groups_fini(&s->groups);
+	config_free(s->config);
+}
+
+#define BOTH                                                                                       \
+	"ports: [{name: a, role: sender, dev: net_null0}, {name: b, role: receiver, dev: net_null1}]"
+
+START_TEST(addresses_have_defaults) {
+	struct site s;
+
+	ck_assert_msg(site_open(&s, "", BOTH) == 0, "%s", s.err.msg);
+	const struct live_port *a = live_plan_port(&s.plan, LIVE_SENDER);
+	const struct live_port *b = live_plan_port(&s.plan, LIVE_RECEIVER);
+	ck_assert_uint_eq(a->ip, 0xc6120001);
+	ck_assert_uint_eq(a->peer, 0xc6130001);
+	ck_assert_uint_eq(a->next_hop, 0xc6130001);
+	ck_assert_uint_eq(b->ip, a->peer);
+	ck_assert_uint_eq(b->peer, a->ip);
+	ck_assert_uint_eq(a->peer_port, 5001);
+	ck_assert_uint_eq(s.plan.rate_bps, 10000000000);
+	ck_assert_uint_eq(s.plan.pipe_ns, 200000000);
+	site_close(&s);
+}
+END_TEST
+
+// 30 ms of delay, 5 ms late, a queue of 2 BDP and one of 20 ms, 10 ms to spare.
+START_TEST(network_follows_from_paths) {
+	struct site s;
+
+	ck_assert_msg(site_open(&s,
+			      "paths:\n"
+			      "  forward:\n"
+			      "    - link: {rate: 1Gbit, queue: {fifo: {limit: 2BDP}}}\n"
+			      "    - delay: {delay: 20ms, late_by: 5ms}\n"
+			      "    - link: {rate: 500Mbit, queue: {codel: {limit: 20ms}}}\n"
+			      "  reverse: [{link: {rate: 100Mbit, queue: {fifo: {limit: 125kB}}}}, "
+			      "{delay: {delay: 10ms}}]\n",
+			      BOTH)
+			== 0,
+		"%s", s.err.msg);
+	ck_assert_uint_eq(s.plan.rate_bps, 500000000);
+	ck_assert_uint_eq(s.plan.pipe_ns, 3 * 35000000 + 20000000 + 10000000 + 10000000);
+	ck_assert_int_eq(config_unused(s.config, &s.err), 0);
+	site_close(&s);
+	ck_assert_int_eq(site_open(&s, "", "rate: 25Gbit, pipe: 1s, " BOTH), 0);
+	ck_assert_uint_eq(s.plan.rate_bps, 25000000000);
+	ck_assert_uint_eq(s.plan.pipe_ns, 1000000000);
+	site_close(&s);
+}
+END_TEST
+
+START_TEST(bad_ports_are_one_sentence) {
+	static const struct {
+		const char *sender, *sentence;
+	} cases[] = {
+		{"ports: []", "one port to send from"},
+		{"ports: [{name: a, role: sender, dev: net_null0}, "
+		 "{name: b, role: sender, dev: net_null1}]",
+			"two ports are sender"},
+		{"ports: [{name: a, role: sender, dev: net_null0}, "
+		 "{name: b, role: receiver, dev: net_null0}]",
+			"'net_null0' is used twice"},
+		{"ports: [{name: a, role: sender, dev: net_null0, ip: 198.18.0.256}]",
+			"'198.18.0.256' is not an IPv4 address"},
+		{"ports: [{name: a, role: sender, dev: net_null0, peer: 8.8.8.8}]",
+			"outside 198.18.0.0/15"},
+		{"ports: [{name: a, role: sender, dev: net_null0, peer: 198.18.0.2}]",
+			"is one of the addresses of 60000 flows"},
+		{"ports: [{name: a, role: sender, dev: net_null0, mac: 1}]",
+			"'1' is not a MAC address"},
+		{"ports: [{name: a, role: both, dev: net_null0}]", "role"},
+		{"ports: [{role: sender, dev: net_null0}]", "name is required"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct site s;
+
+		ck_assert_int_lt(site_open(&s, "", cases[i].sender), 0);
+		ck_assert_msg(strstr(s.err.msg, cases[i].sentence) != NULL, "%s", s.err.msg);
+		site_close(&s);
+	}
+}
+END_TEST
+
+START_TEST(destinations_can_be_allowed) {
+	struct site s;
+	const char *text =
+		"flows: [{cc: copa}]\nlive: {allow_destinations: yes, sender: {lcores: [0], "
+		"ports: [{name: a, role: sender, dev: net_null0, ip: 10.0.0.1, peer: "
+		"10.0.0.2, gateway: 10.0.0.254}]}}\n";
+
+	memset(&s, 0, sizeof(s));
+	s.config = config_parse("t", text, strlen(text), &s.err);
+	ck_assert_ptr_nonnull(s.config);
+	ck_assert_int_eq(
+		groups_init(&s.groups, config_get(config_root(s.config), "flows"), &s.err), 0);
+	ck_assert_msg(live_plan_init(&s.plan, s.config, &s.groups, &s.err) == 0, "%s", s.err.msg);
+	ck_assert_uint_eq(s.plan.port[0].next_hop, 0x0a0000fe);
+	site_close(&s);
+}
+END_TEST
+
+TEST_MAIN(addresses_have_defaults, network_follows_from_paths, bad_ports_are_one_sentence,
+	destinations_can_be_allowed)

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "live.h"
+#include "test.h"
+
+#include <errno.h>
+#include <string.h>
+
+// Reads `text` as a config's live.switch section; the error's sentence goes to `err`.
+static int read_process(const char *text, struct live_process *lp, struct err *err) {
+	static const char *const also[] = {"lcores", "ports", NULL};
+	struct config *c = config_parse("t", text, strlen(text), err);
+	struct config_node *node;
+	int rc;
+
+	ck_assert_ptr_nonnull(c);
+	memset(lp, 0, sizeof(*lp));
+	rc = live_process_init(lp, c, "switch", also, &node, err);
+	config_free(c);
+	return rc;
+}
+
+START_TEST(process_has_defaults) {
+	struct live_process lp;
+	struct err err;
+
+	ck_assert_int_eq(read_process("live: {switch: {lcores: [3]}}", &lp, &err), 0);
+	ck_assert_str_eq(lp.prefix, "weir-switch");
+	ck_assert_uint_eq(lp.lcore, 3);
+	ck_assert_uint_eq(lp.burst, 32);
+	ck_assert_uint_eq(lp.patience_ns, 100000000);
+	ck_assert_int_eq(lp.hugepages, LIVE_HUGEPAGES_AUTO);
+	ck_assert(!lp.allow_nic && !lp.allow_destinations && !lp.force);
+}
+END_TEST
+
+START_TEST(bad_process_is_one_sentence) {
+	static const struct {
+		const char *text, *sentence;
+	} cases[] = {
+		{"seed: 1", "live: this section is required"},
+		{"live: {sender: {}}", "live.switch: this section is required"},
+		{"live: {switch: {ports: []}}", "lcores is required"},
+		{"live: {switch: {lcores: [0, 1]}}", "exactly one CPU"},
+		{"live: {switch: {lcores: [one]}}", "not the number of a CPU"},
+		{"live: {switch: {lcores: [-1]}}", "not the number of a CPU"},
+		{"live: {switch: {lcores: [1.5]}}", "not the number of a CPU"},
+		{"live: {switch: {lcores: [1], prefix: a/b}}", "prefix: letters, digits"},
+		{"live: {switch: {lcores: [1], ring_size: 1000}}", "1000 is not a power of two"},
+		{"live: {switch: {lcores: [1], burst: 0}}", "burst: 0 is not in"},
+		{"live: {switch: {lcores: [1], brust: 8}}", "brust"},
+	};
+	struct live_process lp;
+	struct err err;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		ck_assert_int_lt(read_process(cases[i].text, &lp, &err), 0);
+		ck_assert_msg(strstr(err.msg, cases[i].sentence) != NULL, "%s", err.msg);
+	}
+}
+END_TEST
+
+static int read_dev(const char *dev, bool allow_nic, struct live_dev *out, struct err *err) {
+	struct live_process lp = {.allow_nic = allow_nic};
+	char text[256];
+
+	snprintf(text, sizeof(text), "dev: \"%s\"", dev);
+	struct config *c = config_parse("t", text, strlen(text), err);
+	ck_assert_ptr_nonnull(c);
+	int rc = live_dev_init(out, &lp, config_root(c), err);
+	config_free(c);
+	return rc;
+}
+
+START_TEST(devices_are_virtual_or_pci) {
+	struct live_dev d;
+	struct err err;
+
+	ck_assert_int_eq(read_dev("net_af_packet0,iface=veth0,blocksz=4096", false, &d, &err), 0);
+	ck_assert_str_eq(d.name, "net_af_packet0");
+	ck_assert_str_eq(d.iface, "veth0");
+	ck_assert(!d.pci);
+	ck_assert_int_eq(read_dev("net_memif1,id=1", false, &d, &err), 0);
+	ck_assert_str_eq(d.iface, "");
+	ck_assert_int_eq(read_dev("0000:03:00.0", true, &d, &err), 0);
+	ck_assert(d.pci);
+	ck_assert_int_eq(read_dev("03:00.1", true, &d, &err), 0);
+	ck_assert(d.pci);
+	ck_assert_int_eq(read_dev("0000:03:00.0", false, &d, &err), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(err.msg, "physical port"));
+	ck_assert_int_eq(read_dev("eth0", false, &d, &err), -EINVAL);
+	ck_assert_int_eq(read_dev("", false, &d, &err), -EINVAL);
+	ck_assert_int_eq(
+		read_dev("net_af_packet0,iface=a-name-that-is-too-long", false, &d, &err), -EINVAL);
+}
+END_TEST
+
+START_TEST(addresses_read_back) {
+	struct wire_mac mac;
+	char text[18];
+	uint32_t ip;
+	bool given;
+
+	ck_assert_int_eq(live_mac("02:0a:ff:00:00:01", &mac, &given), 0);
+	ck_assert(given);
+	live_mac_text(&mac, text);
+	ck_assert_str_eq(text, "02:0a:ff:00:00:01");
+	ck_assert_int_eq(live_mac("", &mac, &given), 0);
+	ck_assert(!given);
+	ck_assert_int_eq(live_mac("02:0a:ff:00:00", &mac, &given), -EINVAL);
+	ck_assert_int_eq(live_mac("02:0a:ff:00:00:01:", &mac, &given), -EINVAL);
+	ck_assert_int_eq(live_ip("198.18.0.1", &ip), 0);
+	ck_assert_uint_eq(ip, 0xc6120001);
+	live_ip_text(ip, text);
+	ck_assert_str_eq(text, "198.18.0.1");
+	ck_assert_int_eq(live_ip("198.18.0", &ip), -EINVAL);
+	ck_assert_int_eq(live_ip("198.18.0.1 ", &ip), -EINVAL);
+}
+END_TEST
+
+START_TEST(more_memory_than_there_is) {
+	struct err err;
+
+	ck_assert_int_eq(live_memory_check(1, "things", &err), 0);
+	ck_assert_int_eq(live_memory_check(UINT64_C(1) << 60, "things", &err), -ENOMEM);
+	ck_assert_ptr_nonnull(strstr(err.msg, "things need 1152921504607 MB"));
+}
+END_TEST
+
+TEST_MAIN(process_has_defaults, bad_process_is_one_sentence, devices_are_virtual_or_pci,
+	addresses_read_back, more_memory_than_there_is)

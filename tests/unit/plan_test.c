@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "plan.h"
+#include "test.h"
+
+#include <string.h>
+
+struct site {
+	struct config *config;
+	struct paths paths;
+	struct plan plan;
+	struct err err;
+};
+
+static int site_open(struct site *s, const char *paths, const char *ports) {
+	struct paths_env env = {.run_seed = 1, .mtu_bytes = 1518};
+	char text[2048];
+	int rc;
+
+	memset(s, 0, sizeof(*s));
+	snprintf(text, sizeof(text),
+		"paths: %s\n"
+		"flows: [{count: 3}, {count: 2, base_rtt: 40ms, cc: {copa: {delta: 1}}}]\n"
+		"live:\n"
+		"  switch: {lcores: [1], %s}\n"
+		"  sender: {ports: [{role: receiver, ip: 198.19.0.9}, {role: sender, ip: 198.18.7.1}]}\n",
+		paths, ports);
+	s->config = config_parse("t", text, strlen(text), &s->err);
+	ck_assert_msg(s->config != NULL, "%s", s->err.msg);
+	if ((rc = plan_flows(&s->plan, s->config, &s->err)) < 0)
+		return rc;
+	env.groups = s->plan.groups;
+	env.group_base_rtt_ns = s->plan.group_base_rtt_ns;
+	rc = paths_init(&s->paths, config_get(config_root(s->config), "paths"), &env, &s->err);
+	ck_assert_msg(rc == 0, "%s", s->err.msg);
+	return plan_ports(&s->plan, s->config, &s->paths, &s->err);
+}
+
+static void site_close(struct site *s) {
+	if (s->paths.count > 0)
+		paths_fini(&s->paths);
+	plan_free(&s->plan);
+	config_free(s->config);
+}
+
+#define PATHS                                                                                       \
+	"{forward: [{link: {rate: 10Gbit, queue: {fifo: {limit: 1MB}}}}, {delay: {delay: 15ms}}], " \
+	"reverse: [{delay: {delay: 5ms}}]}"
+#define PORTS                                                                                      \
+	"ports: [{name: a, dev: net_null0, path: reverse}, {name: b, dev: net_null1, path: forward}]"
+
+START_TEST(flows_belong_to_their_groups) {
+	struct site s;
+
+	ck_assert_msg(site_open(&s, PATHS, PORTS) == 0, "%s", s.err.msg);
+	ck_assert_uint_eq(s.plan.flows, 5);
+	for (uint32_t i = 0; i < 5; i++)
+		ck_assert_uint_eq(s.plan.group_of[i], i < 3 ? 0 : 1);
+	ck_assert_uint_eq(s.plan.group_base_rtt_ns[1], 40000000);
+	ck_assert_uint_eq(s.plan.flow_base_ip, 0xc6120701);
+	ck_assert_int_eq(config_unused(s.config, &s.err), 0);
+	site_close(&s);
+}
+END_TEST
+
+// 10 Gbit/s for 15 ms are 35244 packets of 512 B with 20 B around them; the queue holds 1 MB of
+// them. The path back has no link: as many packets per second, for 25 ms (20 ms for group 1).
+START_TEST(pool_follows_from_rate_delay_queue_and_packet) {
+	struct site s;
+	uint64_t queue = 1000000 / 512;
+
+	ck_assert_msg(site_open(&s, PATHS, PORTS) == 0, "%s", s.err.msg);
+	ck_assert_ptr_eq(s.plan.port[0].path, paths_find(&s.paths, "reverse"));
+	ck_assert_ptr_eq(s.plan.port[1].path, paths_find(&s.paths, "forward"));
+	ck_assert_uint_ge(s.plan.port[1].share, 1024 + queue + 35244);
+	ck_assert_uint_le(s.plan.port[1].share, 1024 + queue + 35244 + 2);
+	ck_assert_uint_eq(s.plan.port[0].share, 1024 + 58740);
+	site_close(&s);
+}
+END_TEST
+
+START_TEST(smaller_packets_take_more_buffers) {
+	struct site s;
+
+	ck_assert_msg(site_open(&s, PATHS,
+			      "ports: [{name: a, dev: net_null0, path: reverse}, "
+			      "{name: b, dev: net_null1, path: forward, min_packet: 64B}]")
+			== 0,
+		"%s", s.err.msg);
+	// 14.88 million packets per second for 15 ms, and the queue's.
+	ck_assert_uint_ge(s.plan.port[1].share, 1024 + 223214 + 15625);
+	site_close(&s);
+}
+END_TEST
+
+START_TEST(bad_ports_are_one_sentence) {
+	static const struct {
+		const char *ports, *sentence;
+	} cases[] = {
+		{"ports: [{name: a, dev: net_null0, path: forward}]", "at least two ports"},
+		{"ports: [{name: a, dev: net_null0}, {name: b, dev: net_null1, path: forward}]",
+			"no port sends through path 'reverse'"},
+		{"ports: [{name: a, dev: net_null0, path: forward}, "
+		 "{name: b, dev: net_null1, path: forward}]",
+			"'forward' is used by port 'a' too"},
+		{"ports: [{name: a, dev: net_null0, path: up}, {name: b, dev: net_null1}]",
+			"there is no path 'up'"},
+		{"ports: [{name: a, dev: net_null0}, {name: a, dev: net_null1}]",
+			"'a' is used twice"},
+		{"ports: [{name: a, dev: net_null0}, {name: b, dev: net_null0}]",
+			"'net_null0' is used twice"},
+		{PORTS ", static: [{mac: zz, port: a}]", "'zz' is not a MAC address"},
+		{PORTS ", static: [{mac: \"02:00:00:00:00:01\", port: c}]", "no port 'c'"},
+		{PORTS ", start: later", "start"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct site s;
+
+		ck_assert_int_lt(site_open(&s, PATHS, cases[i].ports), 0);
+		ck_assert_msg(strstr(s.err.msg, cases[i].sentence) != NULL, "%s", s.err.msg);
+		ck_assert_msg(strncmp(s.err.msg, "t:", 2) == 0, "%s", s.err.msg);
+		site_close(&s);
+	}
+}
+END_TEST
+
+TEST_MAIN(flows_belong_to_their_groups, pool_follows_from_rate_delay_queue_and_packet,
+	smaller_packets_take_more_buffers, bad_ports_are_one_sentence)
