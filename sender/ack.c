@@ -28,9 +28,9 @@ static void reduced(struct host *h, struct flow *f, double before, bool ecn, uin
 	host_event(h, f, TEL_EV_REDUCTION, before, f->out.cwnd_segs, ecn, now_ns);
 }
 
-static void enter_recovery(struct host *h, struct flow *f, bool ecn, uint64_t now_ns) {
+static void enter_recovery(struct host *h, struct flow *f, const struct delivery *d, bool ecn) {
 	struct cc_loss loss = {
-		.now_ns = now_ns,
+		.now_ns = d->now_ns,
 		.inflight_segs = flow_inflight(f) + f->unsent_lost,
 		.lost_segs = f->unsent_lost,
 		.ecn = ecn,
@@ -40,12 +40,14 @@ static void enter_recovery(struct host *h, struct flow *f, bool ecn, uint64_t no
 	f->ca = FLOW_CA_RECOVERY;
 	f->recover = f->nxt;
 	f->prr_delivered = f->prr_out = 0;
-	f->prr_flight = loss.inflight_segs > 0 ? loss.inflight_segs : 1;
+	// All that prr_delivered will count: this ACK's own segments too.
+	f->prr_flight = loss.inflight_segs + d->acked;
+	f->prr_flight += f->prr_flight == 0;
 	f->tlp_end = 0;
 	if (f->reo_wnd_persist > 0 && --f->reo_wnd_persist == 0)
 		f->reo_wnd_mult = 1;
 	cc_of(h, f)->on_loss(f->cc_state, cc_config(h, f), &loss, &f->out);
-	reduced(h, f, before, ecn, now_ns);
+	reduced(h, f, before, ecn, d->now_ns);
 }
 
 void flow_enter_loss(struct host *h, struct flow *f, uint64_t now_ns) {
@@ -221,7 +223,7 @@ static void update_state(struct host *h, struct flow *f, const struct delivery *
 	if (f->ca != FLOW_CA_OPEN)
 		return;
 	if (d->lost > 0 || repaired || ece) {
-		enter_recovery(h, f, d->lost == 0 && !repaired, d->now_ns);
+		enter_recovery(h, f, d, d->lost == 0 && !repaired);
 		f->ecn_cwr = f->ecn_episode = ece;
 	}
 }
@@ -242,7 +244,7 @@ void flow_reorder_timer(struct host *h, struct flow *f, uint64_t now_ns) {
 	uint64_t wait_ns = loss_detect(f, now_ns, &d);
 
 	if (d.lost > 0 && f->ca == FLOW_CA_OPEN) {
-		enter_recovery(h, f, false, now_ns);
+		enter_recovery(h, f, &d, false);
 		f->ecn_episode = false;
 	}
 	if (d.lost > 0) {
