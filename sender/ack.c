@@ -222,8 +222,9 @@ static void update_state(struct host *h, struct flow *f, const struct delivery *
 	}
 	if (f->ca != FLOW_CA_OPEN)
 		return;
-	if (d->lost > 0 || repaired || ece) {
-		enter_recovery(h, f, d, d->lost == 0 && !repaired);
+	// What is still lost was sent after the last reduction: it costs one of its own.
+	if (f->lost > 0 || repaired || ece) {
+		enter_recovery(h, f, d, f->lost == 0 && !repaired);
 		f->ecn_cwr = f->ecn_episode = ece;
 	}
 }
