@@ -23,6 +23,7 @@ static const void *cc_config(const struct host *h, const struct flow *f) {
 static void reduced(struct host *h, struct flow *f, double before, bool ecn, uint64_t now_ns) {
 	if (f->out.cwnd_segs >= before)
 		return;
+	f->ecn_cwr = f->ecn_ok; // whatever the reason (RFC 3168 section 6.1.2)
 	f->count.halvings++;
 	f->count.ecn_echoes += ecn;
 	host_event(h, f, TEL_EV_REDUCTION, before, f->out.cwnd_segs, ecn, now_ns);
@@ -44,6 +45,7 @@ static void enter_recovery(struct host *h, struct flow *f, const struct delivery
 	f->prr_flight = loss.inflight_segs + d->acked;
 	f->prr_flight += f->prr_flight == 0;
 	f->tlp_end = 0;
+	f->ecn_episode = false;
 	if (f->reo_wnd_persist > 0 && --f->reo_wnd_persist == 0)
 		f->reo_wnd_mult = 1;
 	cc_of(h, f)->on_loss(f->cc_state, cc_config(h, f), &loss, &f->out);
@@ -62,6 +64,8 @@ void flow_enter_loss(struct host *h, struct flow *f, uint64_t now_ns) {
 	f->tlp_end = 0;
 	f->dupacks = 0;
 	f->reo_wnd_mult = 1;
+	f->ecn_episode = false;
+	f->ecn_cwr = f->ecn_ok;
 	if (f->timeouts > 0)
 		return; // ssthresh is kept when the retransmission times out too (RFC 5681 3.1)
 	cc_of(h, f)->on_rto(f->cc_state, cc_config(h, f), &loss, &f->out);
@@ -202,20 +206,21 @@ static bool tlp_repaired(struct flow *f, const struct delivery *d) {
 	return repaired;
 }
 
-// RECOVERY by loss ends when all that was out then is acknowledged. After an ECN echo, something
-// newer must be: only that says that CWR arrived and the echo has stopped. Without SACK, something
-// newer too, lest duplicate ACKs start another episode (RFC 6582 section 5).
+// An episode ends when all that was out then is acknowledged. After an ECN echo, something newer must
+// be: only that says that CWR arrived and the echo has stopped. Without SACK, something newer too,
+// lest duplicate ACKs start another episode (RFC 6582 section 5).
 static bool episode_over(const struct flow *f) {
 	if (f->una < f->recover)
 		return false;
-	if (f->ca == FLOW_CA_LOSS || f->una == f->nxt)
+	if (f->una == f->nxt || f->una > f->recover)
 		return true;
-	return f->una > f->recover || (f->sack_ok && !f->ecn_episode);
+	return !f->ecn_episode && (f->sack_ok || f->ca == FLOW_CA_LOSS);
 }
 
 static void update_state(struct host *h, struct flow *f, const struct delivery *d, bool ece) {
 	bool repaired = tlp_repaired(f, d);
 
+	f->ecn_episode |= ece;
 	if (f->ca != FLOW_CA_OPEN && episode_over(f)) {
 		f->ca = FLOW_CA_OPEN;
 		host_event(h, f, TEL_EV_RECOVERED, 0, f->out.cwnd_segs, 0, d->now_ns);
@@ -223,9 +228,11 @@ static void update_state(struct host *h, struct flow *f, const struct delivery *
 	if (f->ca != FLOW_CA_OPEN)
 		return;
 	// What is still lost was sent after the last reduction: it costs one of its own.
-	if (f->lost > 0 || repaired || ece) {
+	// An echo while CWR has not left is that of the last reduction.
+	if (f->lost > 0 || repaired || (ece && !f->ecn_cwr)) {
 		enter_recovery(h, f, d, f->lost == 0 && !repaired);
-		f->ecn_cwr = f->ecn_episode = ece;
+		f->ecn_episode = ece;
+		f->ecn_cwr |= ece;
 	}
 }
 
@@ -244,10 +251,8 @@ void flow_reorder_timer(struct host *h, struct flow *f, uint64_t now_ns) {
 	struct delivery d = {.now_ns = now_ns};
 	uint64_t wait_ns = loss_detect(f, now_ns, &d);
 
-	if (d.lost > 0 && f->ca == FLOW_CA_OPEN) {
+	if (d.lost > 0 && f->ca == FLOW_CA_OPEN)
 		enter_recovery(h, f, &d, false);
-		f->ecn_episode = false;
-	}
 	if (d.lost > 0) {
 		tell_cc(h, f, &d, false, flow_inflight(f) + d.lost, 0);
 		set_window(h, f, 0);
