@@ -103,9 +103,11 @@ static void set_window(const struct host *h, struct flow *f, uint32_t newly_deli
 }
 
 // A peer without SACK: duplicate ACKs stand for unknown segments that arrived (RFC 6582).
-static void reno_dupacks(struct flow *f, const struct seg *s, bool advanced, struct delivery *d) {
-	bool dup = !advanced && s->len == 0 && (s->flags & SEG_FIN) == 0 && f->una < f->nxt;
-
+static void reno_dupacks(struct flow *f, bool dup, bool advanced, struct delivery *d) {
+	if (f->ca == FLOW_CA_LOSS) {
+		f->sacked = 0; // all was taken for lost; duplicates answer its repair
+		return;
+	}
 	if (advanced) {
 		// One segment filled the hole, the others had sent the duplicates.
 		f->sacked = f->sacked + 1 > d->acked ? f->sacked + 1 - d->acked : 0;
@@ -214,7 +216,7 @@ static bool episode_over(const struct flow *f) {
 		return false;
 	if (f->una == f->nxt || f->una > f->recover)
 		return true;
-	return !f->ecn_episode && (f->sack_ok || f->ca == FLOW_CA_LOSS);
+	return f->sack_ok && !f->ecn_episode;
 }
 
 static void update_state(struct host *h, struct flow *f, const struct delivery *d, bool ece) {
@@ -287,7 +289,7 @@ void flow_ack(struct host *h, struct flow *f, const struct seg *s, uint64_t now_
 	};
 	uint32_t prior_inflight = flow_inflight(f);
 	bool ece = f->ecn_ok && (s->flags & SEG_ECE) != 0;
-	uint64_t una, before = f->una_bytes, wait_ns = 0, rtt_ns;
+	uint64_t una, before = f->una_bytes, edge = f->wnd_bytes, wait_ns = 0, rtt_ns;
 
 	if (!ack_offset(f, s, &una)) {
 		h->count.rx_bad++;
@@ -300,7 +302,10 @@ void flow_ack(struct host *h, struct flow *f, const struct seg *s, uint64_t now_
 		if (s->sack_count > 0 || f->seen_count > 0)
 			loss_sack(f, s, &d);
 	} else {
-		reno_dupacks(f, s, f->una_bytes > before, &d);
+		bool dup = f->una_bytes == before && f->wnd_bytes == edge && s->len == 0
+			&& (s->flags & SEG_FIN) == 0 && f->una < f->nxt; // RFC 5681 section 2
+
+		reno_dupacks(f, dup, f->una_bytes > before, &d);
 	}
 	if (d.acked > 0)
 		f->delivered_ns = now_ns;

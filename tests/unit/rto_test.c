@@ -2,8 +2,10 @@
 // The retransmission timeout: when it fires, what it marks, how it backs off. RFC 6298, 8985 6.3.
 #include "link.h"
 
-// Four segments leave at 20 ms; the timeout is 200 ms.
-#define FOUR(more) HAND(.group = "{cc: {newreno: {initial: 4}}, tlp: no, " more "}")
+// The timeout is 180 ms above srtt: 200 ms.
+#define RTO "rto_min: 180ms, tlp: no, "
+// Four segments leave at 20 ms.
+#define FOUR(more) HAND(.group = "{cc: {newreno: {initial: 4}}, " RTO more "}")
 
 START_TEST(fires_one_timeout_after_the_last_progress) {
 	struct link *l = FOUR("");
@@ -123,7 +125,7 @@ END_TEST
 // section 5.4: the first goes out at once; it waited for the pacer and for the window.
 START_TEST(takes_the_head_and_what_is_old_and_sends_the_head) {
 	// One segment each 64 ms: at 20, 84, 148 and 212 ms.
-	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 100, rate: 181kbit}}, tlp: no}");
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 100, rate: 181kbit}}, " RTO "}");
 	const struct flow *f = link_flow(l);
 
 	link_run(l, 220 * MS);
@@ -153,7 +155,7 @@ END_TEST
 
 // Slow start repairs the window: 1, 2, 4 ... segments per round trip, each sent once.
 START_TEST(recovers_by_slow_start) {
-	struct link *l = LINK(.group = "{cc: {newreno: {initial: 8}}, tlp: no, ack_every: 1, "
+	struct link *l = LINK(.group = "{cc: {newreno: {initial: 8}}, " RTO "ack_every: 1, "
 				       "source: {size: {bytes: 100000B}}}",
 		.lose = 0xff);
 	const struct flow *f = link_flow(l);
