@@ -380,10 +380,9 @@ void flow_arm_rtx(struct host *h, struct flow *f, uint64_t now_ns) {
 			uint64_t pto = now_ns + 2 * f->rtt.srtt_ns
 				+ (f->nxt - f->una == 1 ? TLP_MAX_ACK_DELAY_NS : 0);
 
-			if (pto < f->rtx_deadline_ns) {
-				f->rtx_kind = RTX_TLP;
-				f->rtx_deadline_ns = pto;
-			}
+			// Never later than the timeout, but instead of it.
+			f->rtx_kind = RTX_TLP;
+			f->rtx_deadline_ns = time_min(pto, f->rtx_deadline_ns);
 		}
 	}
 	if (f->rtx_kind != RTX_NONE && (!f->rtx.armed || f->rtx_deadline_ns < f->rtx.t.expires_ns))
