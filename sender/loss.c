@@ -169,8 +169,10 @@ static void sack_block(struct flow *f, const struct seg_sack *b, struct delivery
 void loss_sack(struct flow *f, const struct seg *s, struct delivery *d) {
 	uint32_t una = f->iss + 1 + (uint32_t)f->una_bytes, out = flow_seq(f, f->nxt) - una;
 	struct seg_sack seen[SEG_SACK_MAX];
+	uint32_t tsecr = d->tsecr;
 	uint8_t n = 0;
 
+	d->tsecr = 0; // above a hole the echo is of what came before it (RFC 7323 section 4.3)
 	for (uint32_t i = 0; i < s->sack_count; i++) {
 		const struct seg_sack *b = &s->sack[i];
 
@@ -191,6 +193,7 @@ void loss_sack(struct flow *f, const struct seg *s, struct delivery *d) {
 		sack_block(f, b, d);
 		seen[n++] = *b;
 	}
+	d->tsecr = tsecr;
 	memcpy(f->seen, seen, n * sizeof(seen[0]));
 	f->seen_count = n;
 }
