@@ -61,6 +61,25 @@ static struct seg receiver_header(const struct receiver *r, uint64_t now_ns) {
 	return s;
 }
 
+// A FIN beyond a hole: its number extends the block of the data before it, or is one of its own. It
+// lets the sender see a lost tail before its timeout.
+static void report_fin(const struct receiver *r, struct seg *s, uint32_t room) {
+	uint32_t fin = receiver_seq(r, r->fin), first = r->dsack ? 1 : 0;
+
+	for (uint32_t i = first; i < s->sack_count; i++) {
+		if (s->sack[i].end == fin) {
+			s->sack[i].end++;
+			return;
+		}
+	}
+	if (r->tail != NULL && r->tail->end == r->fin)
+		return; // its block was reported before, the newest ones come first
+	s->sack_count = (uint8_t)(s->sack_count < room ? s->sack_count + 1u : room);
+	for (uint32_t i = s->sack_count - 1u; i > first; i--)
+		s->sack[i] = s->sack[i - 1];
+	s->sack[first] = (struct seg_sack){fin, fin + 1};
+}
+
 static void send_ack(struct host *h, struct receiver *r, uint64_t now_ns) {
 	struct seg s = receiver_header(r, now_ns);
 	uint32_t room = r->ts_ok ? 3 : 4;
@@ -75,6 +94,8 @@ static void send_ack(struct host *h, struct receiver *r, uint64_t now_ns) {
 	if (r->sack_ok) {
 		s.sack_count = (uint8_t)(r->sack_count < room ? r->sack_count : room);
 		memcpy(s.sack, r->sack, s.sack_count * sizeof(s.sack[0]));
+		if (r->fin != UINT64_MAX && r->rcv_nxt < r->fin)
+			report_fin(r, &s, room);
 	}
 	if (r->dsack) {
 		r->sack_count--;
@@ -288,7 +309,7 @@ static void receiver_data(struct host *h, struct receiver *r, const struct seg *
 		take_in_order(h, r, end);
 	} else {
 		now = true;
-		// A bare FIN is remembered, not reported: its number is not part of the ranges.
+		// A bare FIN's number is not part of the ranges: report_fin.
 		if (s->len > 0 && !take_out_of_order(h, r, start, end))
 			sack_duplicate(r, start, end);
 		else

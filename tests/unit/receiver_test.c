@@ -367,23 +367,31 @@ START_TEST(fin_may_come_with_the_last_bytes) {
 END_TEST
 
 // It went into the ranges as [x, x): an empty block on the wire, and once data ended at x a
-// duplicate that never was.
-START_TEST(fin_beyond_a_hole_makes_no_empty_block) {
+// duplicate that never was. Now its number is reported like a byte's.
+START_TEST(fin_beyond_a_hole_is_reported) {
 	struct link *l = RCV("");
 	uint64_t acks = 1;
+	uint32_t fin;
 
 	syn(l, 7, ALL_OPTIONS, 0, 0);
+	fin = 7 + 1 + 3 * LEN;
 	feed_fin(l, 3 * LEN, 0);
 	expect(l, &acks, 1, 0);
 	ck_assert_uint_eq(last_ack(l)->flags, SEG_ACK);
-	ck_assert_uint_eq(last_ack(l)->sack_count, 0);
-	feed_seg(l, 2, 0);
-	block(l, 0, 2, 3);
-	feed_fin(l, 3 * LEN, 0);
-	block(l, 0, 2, 3);
 	ck_assert_uint_eq(last_ack(l)->sack_count, 1);
+	ck_assert_uint_eq(last_ack(l)->sack[0].start, fin);
+	ck_assert_uint_eq(last_ack(l)->sack[0].end, fin + 1);
 	feed_seg(l, 1, 0);
+	ck_assert_uint_eq(last_ack(l)->sack[0].start, fin);
+	block(l, 1, 1, 2);
+	feed_seg(l, 2, 0);
+	ck_assert_uint_eq(last_ack(l)->sack_count, 1);
+	ck_assert_uint_eq(last_ack(l)->sack[0].start, 7 + 1 + LEN);
+	ck_assert_uint_eq(last_ack(l)->sack[0].end, fin + 1);
+	feed_fin(l, 3 * LEN, 0);
+	ck_assert_uint_eq(last_ack(l)->sack_count, 1);
 	feed_seg(l, 0, 0);
+	ck_assert_uint_eq(last_ack(l)->sack_count, 0);
 	ck_assert_uint_eq(last_ack(l)->flags, SEG_ACK | SEG_FIN);
 	expect(l, &acks, 4, 3 * LEN + 1);
 	ck_assert_uint_eq(rcv(l)->count.bytes, 3 * LEN);
@@ -656,9 +664,9 @@ TEST_MAIN(syn_ack_offers_what_both_sides_want, syn_ack_offers_no_option_that_was
 	four_blocks_without_timestamps, duplicate_below_is_reported_once,
 	duplicate_above_comes_with_the_block_around_it, full_report_makes_room_for_a_duplicate,
 	fin_is_acknowledged_at_once_with_ours, fin_may_come_with_the_last_bytes,
-	fin_beyond_a_hole_makes_no_empty_block, ce_is_echoed_until_cwr,
-	ce_is_not_echoed_unless_agreed, timestamps_are_echoed_as_the_rfc_says,
-	old_timestamp_is_refused_and_answered, late_original_is_reported_though_paws_refuses_it,
+	fin_beyond_a_hole_is_reported, ce_is_echoed_until_cwr, ce_is_not_echoed_unless_agreed,
+	timestamps_are_echoed_as_the_rfc_says, old_timestamp_is_refused_and_answered,
+	late_original_is_reported_though_paws_refuses_it,
 	data_outside_the_window_is_refused_and_answered,
 	probe_below_the_window_is_answered_a_bare_ack_not, rst_closes_only_at_the_next_byte,
 	ranges_are_those_of_a_bitmap, empty_range_pool_refuses_and_recovers,

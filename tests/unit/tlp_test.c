@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The tail loss probe: when, with what, and what its answer costs. RFC 8985 section 7.
+#include "link.h"
+
+// The timeout is 180 ms above srtt: 200 ms.
+#define RTO "rto_min: 180ms"
+#define FOUR(...) HAND(.group = "{cc: {newreno: {initial: 4}}, " RTO "}", __VA_ARGS__)
+
+START_TEST(fires_two_srtt_after_the_last_new_data) {
+	struct link *l = FOUR();
+	const struct flow *f = link_flow(l);
+
+	ck_assert_int_eq(f->rtx_kind, RTX_TLP);
+	link_run(l, 60 * MS - 1);
+	ck_assert_uint_eq(l->data_count, 4);
+	link_run(l, 60 * MS);
+	SENT(l, 4, 4, 60 * MS); // new data, above the window
+	ck_assert_double_eq(f->cwnd_segs, 4);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(progress_moves_it) {
+	struct link *l = FOUR();
+
+	hand_ack_at(l, 1, 40 * MS); // sends two more
+	link_run(l, 80 * MS - 1);
+	ck_assert_uint_eq(l->data_count, 6);
+	link_run(l, 80 * MS);
+	ck_assert_uint_eq(l->data_count, 7);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(sends_the_last_segment_again_where_nothing_new_may_go) {
+	struct link *l = FOUR(.window = 4 * 1448);
+	const struct flow *f = link_flow(l);
+
+	link_run(l, 60 * MS);
+	SENT(l, 4, 3, 60 * MS);
+	ck_assert_uint_eq(flow_inflight(f), 4); // a probe adds none: the original still counts
+	ck_assert_uint_eq(f->count.retransmits, 1);
+	link_close(l);
+}
+END_TEST
+
+// Section 7.3: one probe, then the timeout, counted from the probe.
+START_TEST(timeout_follows_one_unanswered_probe) {
+	struct link *l = FOUR();
+
+	link_run(l, 260 * MS - 1);
+	ck_assert_uint_eq(l->data_count, 5);
+	link_run(l, 260 * MS);
+	SENT(l, 5, 0, 260 * MS);
+	ck_assert_uint_eq(link_flow(l)->count.timeouts, 1);
+	link_close(l);
+}
+END_TEST
+
+// Section 7.2: a lone segment allows for a delayed ACK, but the probe never comes later than the
+// timeout would. It was dropped in favour of the timeout: every loss of a lone last segment cost
+// the whole window.
+START_TEST(probe_of_a_lone_segment_comes_no_later_than_the_timeout) {
+	struct link *l = HAND(.group = "{cc: {newreno: {initial: 1}}, " RTO "}", .window = 1448);
+	const struct flow *f = link_flow(l);
+
+	ck_assert_uint_eq(f->rtx_deadline_ns, 220 * MS);
+	link_run(l, 220 * MS);
+	SENT(l, 1, 0, 220 * MS);
+	ck_assert_uint_eq(f->count.timeouts, 0);
+	link_run(l, 420 * MS);
+	ck_assert_uint_eq(f->count.timeouts, 1);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(lone_segment_allows_for_a_delayed_ack) {
+	struct link *l = HAND(.group = "{cc: {newreno: {initial: 1}}, rto_min: 1s}");
+
+	link_run(l, 20 * MS + 40 * MS + 200 * MS - 1);
+	ck_assert_uint_eq(l->data_count, 1);
+	link_run(l, 260 * MS);
+	ck_assert_uint_eq(l->data_count, 2);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(no_probe_while_something_is_sacked) {
+	struct link *l = HAND(.group = "{cc: {newreno: {initial: 4}}, " RTO "}");
+
+	hand_sack_at(l, 0, 2, 3, 40 * MS);
+	ck_assert_int_eq(link_flow(l)->rtx_kind, RTX_REO);
+	link_run(l, 60 * MS);
+	ck_assert_int_eq(link_flow(l)->ca, FLOW_CA_RECOVERY);
+	ck_assert_int_eq(link_flow(l)->rtx_kind, RTX_RTO);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(no_probe_where_it_is_off_or_without_sack) {
+	static const char *const groups[] = {"{cc: {newreno: {initial: 4}}, tlp: no, " RTO "}",
+		"{cc: {newreno: {initial: 4}}, sack: no, " RTO "}"};
+
+	for (int i = 0; i < 2; i++) {
+		struct link *l = HAND(.group = groups[i]);
+
+		link_run(l, 220 * MS - 1);
+		ck_assert_uint_eq(l->data_count, 4);
+		link_close(l);
+	}
+}
+END_TEST
+
+// The probe repaired the loss of the last segment: nobody else noticed, the window pays once.
+START_TEST(repaired_loss_costs_one_reduction) {
+	struct link *l = FOUR(.window = 4 * 1448);
+	const struct flow *f = link_flow(l);
+
+	link_run(l, 60 * MS);
+	hand_ack_at(l, 3, 61 * MS); // of the originals; new ones go
+	hand_ack_at(l, 4, 80 * MS); // of the probe, or of the late original?
+	ck_assert_uint_eq(f->count.halvings, 0);
+	hand_ack_at(l, 5, 81 * MS); // no DSACK: the probe filled the hole
+	ck_assert_uint_eq(f->count.halvings, 1);
+	ck_assert_uint_eq(f->tlp_end, 0);
+	hand_ack_at(l, f->nxt, 100 * MS);
+	ck_assert_uint_eq(f->count.halvings, 1);
+	ck_assert_int_eq(f->ca, FLOW_CA_OPEN);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(superfluous_probe_costs_nothing) {
+	struct link *l = FOUR(.window = 4 * 1448);
+	const struct flow *f = link_flow(l);
+	struct seg s;
+
+	link_run(l, 60 * MS);
+	hand_ack_at(l, 4, 61 * MS); // the originals were late
+	s = hand_ack(l, 4, 80 * MS);
+	hand_sack(l, &s, 3, 4);
+	hand_feed(l, &s, 80 * MS);
+	ck_assert_uint_eq(f->tlp_end, 0);
+	hand_ack_at(l, f->nxt, 82 * MS);
+	ck_assert_uint_eq(f->count.halvings, 0);
+	ck_assert_uint_eq(f->count.spurious, 1);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(probe_with_new_data_costs_nothing) {
+	struct link *l = FOUR();
+	const struct flow *f = link_flow(l);
+
+	link_run(l, 60 * MS);
+	hand_ack_at(l, 5, 80 * MS);
+	hand_ack_at(l, f->nxt, 100 * MS);
+	ck_assert_uint_eq(f->count.halvings, 0);
+	link_close(l);
+}
+END_TEST
+
+// The tail is lost: the probe's SACK lets RACK find the rest, without a timeout.
+START_TEST(lost_tail_is_repaired_without_a_timeout) {
+	for (uint32_t tail = 1; tail <= 11; tail++) {
+		struct link *l = LINK(.group = "{cc: {newreno: {initial: 20}}, ack_every: 1, " RTO
+					       ", source: {size: {bytes: 14480B}}}",
+			.lose = (0x7ffu << (11 - tail)) & 0x7ffu); // the FIN is the eleventh
+
+		link_finish(l, 10 * S);
+		link_complete(l);
+		ck_assert_uint_eq(link_flow(l)->count.timeouts, 0);
+		ck_assert_uint_le(link_flow(l)->count.retransmits, tail);
+		link_close(l);
+	}
+}
+END_TEST
+
+TEST_MAIN(fires_two_srtt_after_the_last_new_data, progress_moves_it,
+	sends_the_last_segment_again_where_nothing_new_may_go, timeout_follows_one_unanswered_probe,
+	probe_of_a_lone_segment_comes_no_later_than_the_timeout,
+	lone_segment_allows_for_a_delayed_ack, no_probe_while_something_is_sacked,
+	no_probe_where_it_is_off_or_without_sack, repaired_loss_costs_one_reduction,
+	superfluous_probe_costs_nothing, probe_with_new_data_costs_nothing,
+	lost_tail_is_repaired_without_a_timeout)
