@@ -306,6 +306,8 @@ void flow_send(struct host *h, struct flow *f, uint64_t now_ns, uint64_t due_ns)
 
 	if (f->state != FLOW_OPEN)
 		return;
+	if (f->pace.armed) // its time may have come before this ACK
+		due_ns = time_min(due_ns, f->pace.t.expires_ns);
 	due_ns = time_max(due_ns, time_since(now_ns, PACING_CATCH_UP_NS));
 	f->cwnd_blocked = false;
 	for (;;) {
