@@ -212,7 +212,7 @@ static uint32_t flow_len(const struct flow *f, uint64_t index) {
 
 // Fills the record of a segment that is sent now (delivery rate: section 3.2).
 static void record_sent(struct flow *f, struct seg_rec *r, uint64_t now_ns) {
-	if (flow_inflight(f) == 0)
+	if (f->una == f->nxt)
 		f->first_tx_ns = f->delivered_ns = now_ns;
 	r->sent_ns = now_ns & SEG_SENT_MASK;
 	r->first_tx_ago_ns = (uint32_t)time_min(now_ns - f->first_tx_ns, UINT32_MAX);
