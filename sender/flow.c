@@ -298,6 +298,16 @@ static double pacing_bps(const struct host *h, const struct flow *f) {
 	return 1.2 * f->cwnd_segs * f->payload * 8e9 / (double)f->rtt.srtt_ns;
 }
 
+// All was acknowledged and nothing left for an RTO: the window may be out of date (RFC 5681 4.1).
+static void after_idle(struct host *h, struct flow *f, uint64_t now_ns) {
+	const struct group *g = group_of(h, f);
+
+	if (g->cc->on_idle == NULL)
+		return;
+	g->cc->on_idle(f->cc_state, g->cc_config, now_ns, now_ns - f->last_send_ns, &f->out);
+	f->cwnd_segs = f->out.cwnd_segs;
+}
+
 // Sends what window and pacer allow. `due_ns`: the pacer's theoretical time of this opportunity,
 // now unless a timer fired late: gaps count from there, so that a slow loop costs no rate.
 void flow_send(struct host *h, struct flow *f, uint64_t now_ns, uint64_t due_ns) {
@@ -331,6 +341,8 @@ void flow_send(struct host *h, struct flow *f, uint64_t now_ns, uint64_t due_ns)
 				f->app_limited = f->delivered + flow_inflight(f) + 1;
 			break;
 		}
+		if (f->una == f->nxt && f->nxt > 0 && now_ns - f->last_send_ns >= f->rtt.rto_ns)
+			after_idle(h, f, now_ns);
 		flow_transmit(h, f, again ? next_lost(f) : f->nxt, now_ns);
 		sent = true;
 		if (bps > 0) {
