@@ -350,32 +350,34 @@ static void receive_frame(struct sender_live *s, struct sender_port *p, struct r
 	rte_pktmbuf_free(m);
 }
 
-static void receive(struct sender_live *s, struct sender_port *p) {
-	struct rte_mbuf *m[PORT_BURST_MAX];
-	uint16_t n = rte_eth_rx_burst(p->port.id, 0, m, (uint16_t)s->plan->process.burst);
-
-	for (uint16_t i = 0; i < n; i++) {
-		if (i + 4 < n)
-			rte_prefetch0(rte_pktmbuf_mtod(m[i + 4], void *));
-		receive_frame(s, p, m[i]);
-	}
-	s->busy |= n > 0;
-}
-
 static void turn(struct sender_live *s) {
-	uint64_t now_ns = clock_now(&s->clock);
+	uint32_t came = 0;
 
-	// 1. The time of this turn; the turn before was busy until now.
+	// 1. What came in; the clock is read after it, so that nothing arrives before it was sent.
+	for (uint32_t i = 0; i < s->ports; i++) {
+		struct sender_port *p = &s->port[i];
+
+		p->came = rte_eth_rx_burst(p->port.id, 0, p->in, (uint16_t)s->plan->process.burst);
+		came += p->came;
+	}
+	// 2. The time of this turn; the turn before was busy until now.
+	uint64_t now_ns = clock_now(&s->clock);
 	if (s->busy) {
 		s->busy_ns += now_ns - s->now_ns;
 		s->turn_max_ns = time_max(s->turn_max_ns, time_since(now_ns, s->now_ns));
 	}
 	s->now_ns = time_max(now_ns, s->now_ns);
-	s->busy = false;
-	// 2. What came in; answers go out with this turn.
-	for (uint32_t i = 0; i < s->ports; i++)
-		receive(s, &s->port[i]);
-	// 3. What is due by now.
+	s->busy = came > 0;
+	// 3. Answers to it, then what is due by now.
+	for (uint32_t i = 0; i < s->ports; i++) {
+		struct sender_port *p = &s->port[i];
+
+		for (uint32_t k = 0; k < p->came; k++) {
+			if (k + 4 < p->came)
+				rte_prefetch0(rte_pktmbuf_mtod(p->in[k + 4], void *));
+			receive_frame(s, p, p->in[k]);
+		}
+	}
 	for (uint32_t i = 0; i < s->ports; i++) {
 		if (s->port[i].host != NULL)
 			host_run(s->port[i].host, s->now_ns);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Hosts on ports: one lcore drives the sending and the receiving side. A turn reads the clock once,
-// receives, lets timers fire and transmits.
+// Hosts on ports: one lcore drives the sending and the receiving side. A turn receives, reads the
+// clock once, lets timers fire and transmits.
 //
 // A port answers ARP and ping for its addresses, resolves its next hop before the run begins, and
 // resets what belongs to no connection. The receiving side knows the connections of the config's
@@ -54,6 +54,8 @@ struct sender_port {
 	struct wire_mac peer_mac; // the next hop's
 	bool peer_known;
 	uint16_t ip_id;
+	struct rte_mbuf *in[PORT_BURST_MAX]; // of this turn
+	uint32_t came;
 	struct rte_mbuf *out[SENDER_OUT_MAX];
 	uint32_t outs;
 	uint64_t refused_ns; // since when the port has taken nothing; NEVER_NS: it takes

@@ -55,14 +55,14 @@ int switch_ask(struct switch_live *s, const struct switch_question *q,
 struct progress {
 	double bits, capacity;
 	double utilisation;
-	uint64_t now_ns;
+	uint64_t run_ns; // since the start, which may be the first traffic
 };
 
 static void progress_take(const struct switch_mailbox *box, void *ctx) {
 	const struct switch_snapshot *snap = &box->snapshot;
 	struct progress *p = ctx;
 
-	p->now_ns = snap->now_ns;
+	p->run_ns = snap->start_ns == NEVER_NS ? 0 : snap->now_ns - snap->start_ns;
 	p->utilisation = NAN;
 	if (snap->links == 0)
 		return;
@@ -80,7 +80,7 @@ static void print_progress(struct switch_app *app, struct progress *p) {
 		return;
 	fprintf(stderr,
 		"{\"virtual_s\": %.3f, \"wall_s\": %.3f, \"duration_s\": %.3f, \"utilisation\": ",
-		(double)p->now_ns / 1e9, (double)p->now_ns / 1e9,
+		(double)p->run_ns / 1e9, (double)p->run_ns / 1e9,
 		(double)app->run.duration_ns / 1e9);
 	if (isfinite(p->utilisation))
 		fprintf(stderr, "%.4f}\n", p->utilisation);

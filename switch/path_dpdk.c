@@ -142,16 +142,16 @@ static void relay(struct switch_live *s, uint32_t in, struct rte_mbuf *m) {
 	leave(s, &s->port[__builtin_ctzll(d.ports)], m);
 }
 
-static void receive(struct switch_live *s, uint32_t in) {
-	struct rte_mbuf *m[PORT_BURST_MAX];
-	uint16_t n = rte_eth_rx_burst(s->port[in].port.id, 0, m, (uint16_t)s->burst);
+static void relay_all(struct switch_live *s) {
+	for (uint32_t in = 0; in < s->ports; in++) {
+		struct switch_port *p = &s->port[in];
 
-	for (uint16_t i = 0; i < n; i++) {
-		if (i + 4 < n)
-			rte_prefetch0(rte_pktmbuf_mtod(m[i + 4], void *));
-		relay(s, in, m[i]);
+		for (uint32_t i = 0; i < p->came; i++) {
+			if (i + 4 < p->came)
+				rte_prefetch0(rte_pktmbuf_mtod(p->in[i + 4], void *));
+			relay(s, in, p->in[i]);
+		}
 	}
-	s->busy |= n > 0;
 }
 
 // Takes what is due off the path, as far as there is room.
@@ -272,6 +272,7 @@ static void snapshot_links(struct switch_live *s, struct switch_snapshot *snap) 
 
 static void snapshot(struct switch_live *s, struct switch_snapshot *snap) {
 	snap->now_ns = s->now_ns;
+	snap->start_ns = s->start_ns;
 	snap->turns = s->turns;
 	snap->busy_ns = s->busy_ns;
 	snap->pool_free = rte_mempool_avail_count(s->pool);
@@ -389,22 +390,30 @@ static bool housekeeping(struct switch_live *s) {
 }
 
 static void turn(struct switch_live *s) {
-	uint64_t now_ns = clock_now(&s->clock);
+	uint32_t came = 0;
 
-	// 1. The time of this turn; the turn before was busy until now.
+	// 1. What came in. The clock is read after it: a packet's arrival may be taken for later than
+	// it was, by a turn, but never for earlier, and so no packet leaves early.
+	for (uint32_t i = 0; i < s->ports; i++) {
+		struct switch_port *p = &s->port[i];
+
+		p->came = rte_eth_rx_burst(p->port.id, 0, p->in, (uint16_t)s->burst);
+		came += p->came;
+	}
+	// 2. The time of this turn; the turn before was busy until now.
+	uint64_t now_ns = clock_now(&s->clock);
 	if (s->busy)
 		s->busy_ns += now_ns - s->now_ns;
 	s->now_ns = time_max(now_ns, s->now_ns);
-	s->busy = false;
-	// 2. Changes that are due come before the packets of this turn.
+	s->busy = came > 0;
+	// 3. Changes that are due come before the packets of this turn.
 	if (s->now_ns >= s->schedule_ns) {
 		schedule_apply(s->schedule, s->now_ns, &s->tel_events);
 		s->schedule_ns = schedule_next_ns(s->schedule);
 	}
-	// 3. What came in goes into the paths.
-	for (uint32_t i = 0; i < s->ports; i++)
-		receive(s, i);
-	// 4. What is due goes out.
+	// 4. What came in goes into the paths, what is due goes out.
+	if (came > 0)
+		relay_all(s);
 	for (uint32_t i = 0; i < s->ports; i++) {
 		if (s->port[i].path != NULL)
 			collect(s, &s->port[i]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The live switch's data path: one lcore, one struct, one turn after another.
 //
-// A turn reads the clock once, receives, relays, moves packets through the paths and transmits
+// A turn receives, reads the clock once, relays, moves packets through the paths and transmits
 // what is due. Each departure is compared with its theoretical time: the emulation error.
 //
 // Every packet is accounted for: received + copied (floods) == transmitted + dropped + inside.
@@ -34,6 +34,8 @@ struct switch_port {
 	struct path *path; // NULL: straight out
 	uint64_t share; // packets the path may hold
 	uint64_t inside; // and holds
+	struct rte_mbuf *in[PORT_BURST_MAX]; // of this turn
+	uint32_t came;
 	struct rte_mbuf *out[SWITCH_OUT_MAX];
 	uint32_t outs;
 	uint64_t refused_ns; // since when the port has taken nothing; NEVER_NS: it takes
@@ -50,6 +52,7 @@ enum switch_request { SWITCH_SNAPSHOT, SWITCH_SET, SWITCH_MEASURE };
 
 struct switch_snapshot {
 	uint64_t now_ns;
+	uint64_t start_ns; // NEVER_NS: no traffic yet
 	struct path_count rx[LIVE_PORTS_MAX], tx[LIVE_PORTS_MAX];
 	uint64_t tx_dropped[LIVE_PORTS_MAX];
 	struct path_count in[PATHS_MAX], out[PATHS_MAX], drop[PATHS_MAX][DROP_REASONS];

@@ -28,7 +28,7 @@ NICE = -10
 FIRST = ["nice", "-n", str(NICE)]
 HOST = [*FIRST, "taskset", "-c", str(CPUS[0])]
 NUMBERS = itertools.count()
-ADDRESS = {"a": "198.18.0.1", "b": "198.19.0.1"}
+ADDRESS = {"a": "198.18.0.1", "b": "198.19.0.1", "c": "198.19.0.2"}
 START_S = 30
 END_S = 20
 
@@ -164,11 +164,14 @@ class Lab:
         return self
 
     def __exit__(self, *_):
-        for child in reversed(self.children):
-            child.kill()
+        self.end_children()
         for space in self.spaces:
             subprocess.run(["ip", "netns", "del", space], capture_output=True, check=False)
         self.autogroup(0)
+
+    def end_children(self):
+        while self.children:
+            self.children.pop().kill()
 
     def autogroup(self, nice):
         """With autogroups, nice counts only within a session: raise the session's too."""
@@ -276,7 +279,7 @@ live:
         return reply[command.split(",")[0]]
 
     def ping(self, count=40, interval=0.05, source="a", target="b", size=56):
-        """Round-trip times in ms."""
+        """Round-trip times in ms. ping waits two round trips for the last ones, and no longer."""
         out = self.sh(
             source, *HOST, "ping", "-n", "-i", interval, "-c", count,
             "-s", size, "-W", 2, ADDRESS[target], check=False,
