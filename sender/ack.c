@@ -158,7 +158,7 @@ static void tell_cc(struct host *h, struct flow *f, const struct delivery *d, bo
 		.prior_delivered_segs = d->prior_delivered,
 		.app_limited = d->app_limited,
 		.cwnd_limited = f->una <= f->cwnd_limited_nxt,
-		.in_recovery = f->ca == FLOW_CA_RECOVERY,
+		.in_recovery = f->ca != FLOW_CA_OPEN,
 	};
 	uint8_t mode = cc->mode != NULL ? cc->mode(f->cc_state) : 0;
 

@@ -38,7 +38,7 @@ struct cc_ack {
 	uint64_t interval_ns; // it was taken over; 0: none
 	bool app_limited; // the sample is limited by the application
 	bool cwnd_limited; // the window, not pacing or the application, held sending back
-	bool in_recovery; // fast recovery or reduction by ECN; not after a timeout
+	bool in_recovery; // what on_loss or on_rto told of is being repaired
 };
 
 struct cc_loss {

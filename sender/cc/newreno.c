@@ -134,6 +134,7 @@ static void newreno_on_loss(
 
 	lower_ssthresh(r, config, loss, out);
 	r->episode = true;
+	r->timeout = false;
 	r->slow_start = false;
 	out->cwnd_segs = r->ssthresh_segs;
 }

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The pacer and the delivery-rate estimator: exact times, exact rates.
+// draft-cheng-iccrg-delivery-rate-estimation-02.
+#include "link.h"
+
+#define PAYLOAD 1448u
+
+// ---- Pacing ----
+
+START_TEST(gaps_are_exact) {
+	// 1448 B at 1448 kbyte/s: one each millisecond.
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 1000, rate: 11.584Mbit}}, tlp: no}");
+
+	hand_ack_at(l, 0, 20 * MS); // opens the window
+	link_run(l, 120 * MS);
+	ck_assert_uint_eq(l->data_count, 101);
+	for (uint64_t i = 0; i <= 100; i++)
+		SENT(l, i, i, 20 * MS + i * MS);
+	link_close(l);
+}
+END_TEST
+
+// Fractions of a nanosecond are kept: 7 Mbit/s is 1654857.142857 ns a segment, without drift.
+START_TEST(long_run_rate_is_exact) {
+	struct link *l =
+		LINK(.group = "{cc: {fixed: {cwnd: 100, rate: 7Mbit}}}", .check_every = 100);
+	const struct flow *f = link_flow(l);
+
+	link_run(l, 20 * MS + 16 * S);
+	// 16 s * 7 Mbit/s / 8 / 1448 B = 9668.508 segments after the first.
+	ck_assert_uint_eq(l->data_count, 9669);
+	ck_assert_uint_eq(f->next_send_ns, 20 * MS + UINT64_C(16000813714)); // 9669 gaps: ...714.28
+	ck_assert_double_eq_tol(f->next_send_frac, 2.0 / 7, 1e-3);
+	link_close(l);
+}
+END_TEST
+
+// Picoquic's bound: a volume V leaves within [(V - quantum) / rate, V / rate]. At any rate.
+START_TEST(any_volume_leaves_in_its_time) {
+	static const double mbits[] = {0.7, 1, 9.87654321, 100, 1234.5};
+
+	for (int r = 0; r < 5; r++) {
+		char group[100];
+
+		snprintf(group, sizeof(group),
+			"{cc: {fixed: {cwnd: 100000, rate: %.8fMbit}}, tlp: no, rto_min: 60s}",
+			mbits[r]);
+		struct link *l = HAND(.group = group, .check_every = 1000);
+		double gap_ns = PAYLOAD * 8e3 / mbits[r];
+
+		hand_ack_at(l, 0, 20 * MS); // opens the window
+		link_run(l, 20 * MS + (uint64_t)(2000 * gap_ns));
+		for (uint64_t n = 1; n <= 2000; n++) { // the n-th has left after n - 1 gaps
+			double t_ns = (double)(l->data[n - 1].t_ns - 20 * MS);
+
+			NEED(t_ns <= (double)n * gap_ns);
+			NEED(t_ns >= (double)(n - 1) * gap_ns - 1);
+		}
+		link_close(l);
+	}
+}
+END_TEST
+
+START_TEST(ack_does_not_hurry_the_pacer) {
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 1000, rate: 11.584Mbit}}}");
+
+	for (uint64_t t = 0; t < 50; t++)
+		hand_ack_at(l, t, 20 * MS + t * MS + 500 * US);
+	for (uint64_t i = 0; i < 50; i++)
+		SENT(l, i, i, 20 * MS + i * MS);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(silence_earns_no_burst) {
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 2, rate: 11.584Mbit}}, tlp: no}");
+
+	link_run(l, 30 * MS);
+	ck_assert_uint_eq(l->data_count, 2);
+	hand_ack_at(l, 2, 50 * MS);
+	link_run(l, 60 * MS);
+	SENT(l, 2, 2, 50 * MS);
+	SENT(l, 3, 3, 51 * MS);
+	link_close(l);
+}
+END_TEST
+
+// A live loop comes round when it can.
+static struct link *late_loop(void) {
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 1000, rate: 115.84Mbit}}, tlp: no}",
+		.live = true); // one each 100 us
+
+	ck_assert_uint_eq(l->data_count, 1);
+	return l;
+}
+
+START_TEST(late_loop_catches_up) {
+	struct link *l = late_loop();
+
+	l->now_ns = 20 * MS + 750 * US;
+	host_run(&l->tx, l->now_ns);
+	ck_assert_uint_eq(l->data_count, 8); // 0 and 100 to 700 us
+	ck_assert_uint_eq(link_flow(l)->next_send_ns, 20 * MS + 800 * US);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(late_loop_catches_up_a_millisecond_at_most) {
+	struct link *l = late_loop();
+
+	l->now_ns = 20 * MS + 50 * MS;
+	host_run(&l->tx, l->now_ns);
+	ck_assert_uint_eq(l->data_count, 1 + 11);
+	ck_assert_uint_eq(link_flow(l)->next_send_ns, 70 * MS + 100 * US);
+	link_close(l);
+}
+END_TEST
+
+// The loop serves what arrived before the timers: gaps counted from the ACK, and what was late was
+// lost to the rate.
+START_TEST(ack_before_a_late_timer_costs_no_rate) {
+	struct link *l = late_loop();
+	struct seg s = hand_ack(l, 0, 20 * MS + 750 * US);
+
+	l->now_ns = 20 * MS + 750 * US;
+	host_rx_flow(&l->tx, 0, &s, ECN_NOT_ECT, l->now_ns);
+	ck_assert_uint_eq(l->data_count, 8);
+	ck_assert_uint_eq(link_flow(l)->next_send_ns, 20 * MS + 800 * US);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(srtt_pacing_spreads_any_window) {
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}, pacing: srtt}");
+	double gap_ns = 20e6 / (1.2 * 10);
+
+	link_run(l, 40 * MS);
+	ck_assert_uint_eq(l->data_count, 10);
+	for (uint64_t i = 0; i < 10; i++)
+		ck_assert_uint_eq(l->data[i].t_ns, 20 * MS + (uint64_t)((double)i * gap_ns));
+	link_close(l);
+}
+END_TEST
+
+START_TEST(pacing_can_be_off) {
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10, rate: 1Mbit}}, pacing: off}");
+
+	ck_assert_uint_eq(l->data_count, 10);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(retransmissions_are_paced_too) {
+	struct link *l =
+		LINK(.group = "{cc: {fixed: {cwnd: 50, rate: 11.584Mbit}}}", .lose = 0x3f0);
+
+	link_run(l, 200 * MS);
+	ck_assert_uint_eq(link_flow(l)->count.retransmits, 6);
+	for (uint64_t i = 1; i < l->data_count; i++)
+		ck_assert_uint_eq(l->data[i].t_ns - l->data[i - 1].t_ns, MS);
+	link_close(l);
+}
+END_TEST
+
+// ---- Delivery rate. A spy control keeps the ACK's measurements ----
+
+static struct cc_ack spied[4096];
+static uint64_t spied_count;
+
+static void spy_init(
+	void *state, const void *config, uint32_t mss, uint64_t now_ns, struct cc_out *out) {
+	*out = *(const struct cc_out *)config;
+	spied_count = 0;
+}
+
+static void spy_on_ack(
+	void *state, const void *config, const struct cc_ack *a, struct cc_out *out) {
+	NEED(spied_count < 4096);
+	spied[spied_count++] = *a;
+}
+
+static void spy_on_loss(
+	void *state, const void *config, const struct cc_loss *loss, struct cc_out *out) {
+}
+
+static uint64_t idle_calls, idle_ns_last;
+
+static void spy_on_idle(
+	void *state, const void *config, uint64_t now_ns, uint64_t idle_ns, struct cc_out *out) {
+	idle_calls++;
+	idle_ns_last = idle_ns;
+}
+
+static const struct cc_ops spy = {
+	.name = "spy",
+	.init = spy_init,
+	.on_ack = spy_on_ack,
+	.on_loss = spy_on_loss,
+	.on_rto = spy_on_loss,
+	.on_idle = spy_on_idle,
+};
+
+static void spy_on(struct link *l) {
+	l->groups.group[0].cc = &spy;
+}
+
+START_TEST(rate_of_a_paced_flow_is_its_rate) {
+	struct link *l =
+		LINK(.group = "{cc: {fixed: {cwnd: 1000, rate: 11.584Mbit}}, ack_every: 1}");
+
+	spy_on(l);
+	link_run(l, 500 * MS);
+	ck_assert_uint_ge(spied_count, 400);
+	for (uint64_t i = 25; i < spied_count; i++) {
+		NEED(spied[i].delivery_bps == 11.584e6);
+		uint64_t segs = spied[i].delivered_segs - spied[i].prior_delivered_segs;
+
+		NEED(segs >= 20 && segs <= 21 && spied[i].interval_ns == segs * MS);
+		NEED(!spied[i].app_limited && spied[i].rtt_ns == 20 * MS);
+		NEED(spied[i].sent_ns + 20 * MS == spied[i].now_ns
+			&& spied[i].cwnd_at_send == 1000);
+	}
+	link_close(l);
+}
+END_TEST
+
+START_TEST(rate_of_a_window_is_window_over_rtt) {
+	struct link *l = LINK(.group = "{cc: {fixed: {cwnd: 10}}, ack_every: 10}");
+
+	spy_on(l);
+	link_run(l, 500 * MS);
+	for (uint64_t i = 1; i < spied_count; i++)
+		ck_assert_double_eq(spied[i].delivery_bps, 10 * PAYLOAD * 8 / 0.02);
+	link_close(l);
+}
+END_TEST
+
+// ACKs that were held back and come together do not show the rate of their coming.
+START_TEST(compressed_acks_do_not_raise_the_rate) {
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 1000, rate: 11.584Mbit}}, tlp: no}");
+
+	spy_on(l);
+	hand_ack_at(l, 1, 40 * MS);
+	for (uint64_t i = 2; i <= 20; i++)
+		hand_ack_at(l, i, 60 * MS + i);
+	for (uint64_t i = 0; i < spied_count; i++)
+		ck_assert_double_le(spied[i].delivery_bps, 11.584e6 * 1.001);
+	link_close(l);
+}
+END_TEST
+
+// Section 3.4: nothing to send, so the samples until all of that is delivered say nothing.
+START_TEST(samples_at_the_end_of_data_are_app_limited) {
+	struct link *l =
+		LINK(.group = "{cc: {fixed: {cwnd: 10}}, ack_every: 1, source: {size: {bytes: 22000B}}}");
+	uint64_t marked = 0;
+
+	spy_on(l);
+	link_finish(l, S);
+	for (uint64_t i = 0; i < spied_count; i++) {
+		marked += spied[i].app_limited;
+		NEED(i >= 10 || !spied[i].app_limited);
+	}
+	ck_assert_uint_eq(spied_count, 16);
+	ck_assert_uint_le(marked, 1); // all of it had left before the limit was met
+	link_close(l);
+}
+END_TEST
+
+START_TEST(window_of_the_peer_is_no_application) {
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 100}}}", .window = 4 * PAYLOAD);
+
+	ck_assert_uint_eq(l->data_count, 4);
+	ck_assert_uint_eq(link_flow(l)->app_limited, 0);
+	link_close(l);
+}
+END_TEST
+
+// A timeout marks all of a flight, its ACK comes after all: the interval began with the last
+// delivery, not with the retransmission. Ten segments in one RTT were reported at no such rate.
+START_TEST(spurious_timeout_does_not_raise_the_rate) {
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}, tlp: no, rto_min: 180ms}");
+
+	spy_on(l);
+	hand_ack_at(l, 10, 40 * MS); // ten more leave
+	link_run(l, 300 * MS);
+	ck_assert_uint_eq(link_flow(l)->count.timeouts, 1);
+	spied_count = 0;
+	hand_ack_at(l, 20, 320 * MS);
+	ck_assert_uint_eq(spied_count, 1);
+	ck_assert_double_le(spied[0].delivery_bps, 10 * PAYLOAD * 8 / 0.25);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(window_limited_is_told_from_pacing_limited) {
+	struct link *w = LINK(.group = "{cc: {fixed: {cwnd: 10}}}");
+	struct link *p;
+
+	spy_on(w);
+	link_run(w, 100 * MS);
+	ck_assert_uint_gt(spied_count, 0);
+	for (uint64_t i = 0; i < spied_count; i++)
+		ck_assert(spied[i].cwnd_limited);
+	link_close(w);
+	p = LINK(.group = "{cc: {fixed: {cwnd: 1000, rate: 10Mbit}}}");
+	spy_on(p);
+	link_run(p, 100 * MS);
+	ck_assert_uint_gt(spied_count, 1);
+	for (uint64_t i = 0; i < spied_count; i++)
+		ck_assert(!spied[i].cwnd_limited);
+	link_close(p);
+}
+END_TEST
+
+// cc.h promises it; nobody called it.
+START_TEST(control_hears_of_silence) {
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}}");
+	struct seg s;
+
+	spy_on(l);
+	idle_calls = 0;
+	s = hand_ack(l, 10, 40 * MS);
+	s.window = 0;
+	hand_feed(l, &s, 40 * MS);
+	hand_ack_at(l, 10, 500 * MS);
+	ck_assert_uint_eq(l->data_count, 20);
+	ck_assert_uint_eq(idle_calls, 1);
+	ck_assert_uint_eq(idle_ns_last, 480 * MS);
+	hand_ack_at(l, 20, 520 * MS);
+	ck_assert_uint_eq(idle_calls, 1);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(acks_in_any_repair_say_so) {
+	struct link *l =
+		LINK(.group = "{cc: {fixed: {cwnd: 4}}, tlp: no, ack_every: 1}", .lose = 0xf);
+	uint64_t repair = 0;
+
+	spy_on(l);
+	link_run(l, 400 * MS);
+	ck_assert_uint_eq(link_flow(l)->count.timeouts, 1);
+	for (uint64_t i = 0; i < spied_count; i++)
+		repair += spied[i].in_recovery;
+	ck_assert_uint_eq(repair, 3); // the fourth ends it
+	link_close(l);
+}
+END_TEST
+
+TEST_MAIN(gaps_are_exact, long_run_rate_is_exact, any_volume_leaves_in_its_time,
+	ack_does_not_hurry_the_pacer, silence_earns_no_burst, late_loop_catches_up,
+	late_loop_catches_up_a_millisecond_at_most, ack_before_a_late_timer_costs_no_rate,
+	srtt_pacing_spreads_any_window, pacing_can_be_off, retransmissions_are_paced_too,
+	rate_of_a_paced_flow_is_its_rate, rate_of_a_window_is_window_over_rtt,
+	compressed_acks_do_not_raise_the_rate, samples_at_the_end_of_data_are_app_limited,
+	window_of_the_peer_is_no_application, spurious_timeout_does_not_raise_the_rate,
+	window_limited_is_told_from_pacing_limited, control_hears_of_silence,
+	acks_in_any_repair_say_so)
