@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import Any
 
 from rich.console import Console
@@ -27,10 +26,10 @@ LINK_COLUMNS = (
 
 
 def console(stderr: bool = False) -> Console:
-    """A console that keeps lines whole when its output is not a terminal."""
+    """A console that never cuts a number off: a narrow terminal wraps."""
     made = Console(stderr=stderr, highlight=False)
-    if not made.is_terminal:
-        made.width = max(120, shutil.get_terminal_size((120, 40)).columns)
+    if not stderr:
+        made.width = max(100 if made.is_terminal else 120, made.width)
     return made
 
 
