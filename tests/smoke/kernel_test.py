@@ -12,8 +12,8 @@ PATHS = """
 FIFO = "{fifo: {limit: 500kB}}"  # two bandwidth-delay products: 41.6 ms with the frames' overhead
 FIFO_MS = 500e3 / 1518 * 1538 * 8 / 100e6 * 1e3
 CODEL = "codel"
-# Cubic and reno keep a queue, which hides that a sender's timers fire late. bbr paces itself at 99 %
-# of what it measured: 92.5 to 93 Mbit/s where the CPU is free, less where it is not.
+# Cubic and reno keep a queue, which hides that a sender's timers fire late. bbr paces itself at
+# 99 % of what it measured: 92.5 to 93 Mbit/s where the CPU is free, less where it is not.
 NEAR = {"cubic": 0.02, "reno": 0.02, "bbr": 0.10}
 
 

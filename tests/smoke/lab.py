@@ -11,6 +11,7 @@ all else on the first.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import itertools
 import json
 import os
@@ -139,6 +140,26 @@ class Program(Child):
         return self.wait()
 
 
+class Machine:
+    """One process with labs at a time: each fills two CPUs."""
+
+    def __init__(self):
+        self.file = os.open("/tmp/weir-lab.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self.labs = 0
+
+    def acquire(self):
+        fcntl.flock(self.file, fcntl.LOCK_EX)
+        self.labs += 1
+
+    def release(self):
+        self.labs -= 1
+        if self.labs == 0:
+            fcntl.flock(self.file, fcntl.LOCK_UN)
+
+
+MACHINE = Machine()
+
+
 class Lab:
     """Two hosts and a switch between them. A context manager."""
 
@@ -152,6 +173,7 @@ class Lab:
         self.server: Child | None = None
 
     def __enter__(self):
+        MACHINE.acquire()
         self.autogroup(NICE)
         try:
             for space in ("sw", "a", "b"):
@@ -168,6 +190,7 @@ class Lab:
         for space in self.spaces:
             subprocess.run(["ip", "netns", "del", space], capture_output=True, check=False)
         self.autogroup(0)
+        MACHINE.release()
 
     def end_children(self):
         while self.children:
