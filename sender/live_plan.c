@@ -72,7 +72,7 @@ struct network {
 // What a queue's limit means in time. The limit of a discipline is always called that.
 static void add_queue(struct network *n, struct config_node *link, double rate_bps) {
 	static const struct param limit_param = {
-		.name = "limit", .type = PARAM_TYPE_LIMIT, .min = 0, .max = INFINITY};
+		.name = "limit", .type = PARAM_TYPE_LIMIT, .min = 0, .max = HUGE_VAL};
 	struct config_node *queue = NULL, *params = NULL, *node = NULL;
 	struct limit limit = {.kind = LIMIT_BDP, .value = 1};
 	const char *name;

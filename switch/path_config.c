@@ -287,7 +287,7 @@ static double param_number(const struct param *param, const void *obj) {
 	case PARAM_TYPE_LIMIT:
 		break;
 	}
-	return NAN;
+	return (double)NAN;
 }
 
 int path_check(struct path *p, const char *key, const char *value, struct path_stage **stage,

@@ -12,7 +12,6 @@ import time
 from pathlib import Path
 
 import pytest
-
 from weir.ring import open_ring
 
 GOOD = """duration: 2s
@@ -72,7 +71,8 @@ def test_more_flows_than_memory(weir_sim: Path, tmp_path: Path) -> None:
 
     assert done.returncode == 1
     assert "63000002 flows" in done.stderr
-    assert "need" in done.stderr and "MB are available" in done.stderr
+    assert "need" in done.stderr
+    assert "MB are available" in done.stderr
     assert not (tmp_path / "run").exists()
 
 
