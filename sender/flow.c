@@ -399,6 +399,8 @@ void flow_arm_rtx(struct host *h, struct flow *f, uint64_t now_ns) {
 			f->rtx_deadline_ns = time_min(pto, f->rtx_deadline_ns);
 		}
 	}
+	// A sample by SACK may have shortened the timeout to before now.
+	f->rtx_deadline_ns = time_max(f->rtx_deadline_ns, now_ns);
 	if (f->rtx_kind != RTX_NONE && (!f->rtx.armed || f->rtx_deadline_ns < f->rtx.t.expires_ns))
 		host_arm(h, &f->rtx, f->rtx_deadline_ns);
 }

@@ -36,6 +36,25 @@ START_TEST(progress_starts_it_again_news_by_sack_do_not) {
 }
 END_TEST
 
+// Short round trips shrink the timeout, which had begun long ago: it fires now, not in the past.
+START_TEST(timeout_shortened_by_a_sack_fires_now) {
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 3}}, rto_min: 1ms, tlp: no}");
+	const struct flow *f = link_flow(l);
+
+	hand_sack_at(l, 0, 1, 2, 40 * MS);
+	hand_sack_at(l, 0, 1, 3, 40 * MS); // 3 and 4 leave
+	ck_assert_uint_eq(f->rtt.rto_ns, 42500000);
+	link_run(l, 59 * MS);
+	hand_sack_at(l, 0, 1, 4, 60 * MS);
+	ck_assert_uint_eq(f->rtt.rto_ns, 36875000); // since 20 ms: at 56.9 ms
+	ck_assert_uint_eq(f->rtx_deadline_ns, 60 * MS);
+	link_run(l, 60 * MS);
+	ck_assert_uint_eq(f->count.timeouts, 1);
+	ck_assert_uint_eq(l->data[l->data_count - 1].t_ns, 60 * MS);
+	link_close(l);
+}
+END_TEST
+
 START_TEST(stops_when_all_is_acknowledged) {
 	struct link *l = HAND(.group = "{cc: newreno, tlp: no, source: {size: {bytes: 1000B}}}");
 
@@ -230,9 +249,10 @@ START_TEST(repeated_timeouts_are_one_reduction) {
 END_TEST
 
 TEST_MAIN(fires_one_timeout_after_the_last_progress, progress_starts_it_again_news_by_sack_do_not,
-	stops_when_all_is_acknowledged, doubles_to_its_cap_and_gives_up,
-	backoff_outlives_an_ambiguous_ack, backoff_ends_when_the_retransmission_is_echoed,
-	path_slower_than_the_timeout_is_learnt, takes_the_head_and_what_is_old_and_sends_the_head,
+	timeout_shortened_by_a_sack_fires_now, stops_when_all_is_acknowledged,
+	doubles_to_its_cap_and_gives_up, backoff_outlives_an_ambiguous_ack,
+	backoff_ends_when_the_retransmission_is_echoed, path_slower_than_the_timeout_is_learnt,
+	takes_the_head_and_what_is_old_and_sends_the_head,
 	lost_retransmission_is_sent_again_by_the_next_timeout, recovers_by_slow_start,
 	spurious_timeout_repairs_itself, receiver_that_reneges_gets_it_again,
 	repeated_timeouts_are_one_reduction)
