@@ -259,10 +259,8 @@ static inline void link_tx(
 			l->died++;
 			return;
 		}
-		if (bit(l->o.mark, i)) {
-			NEED(ecn == ECN_ECT0 || ecn == ECN_ECT1);
+		if (bit(l->o.mark, i) && ecn != ECN_NOT_ECT)
 			ecn = ECN_CE;
-		}
 		if (bit(l->o.late, i)
 			|| (l->o.reorder > 0 && rng_below(&l->rng, rng_threshold(l->o.reorder))))
 			at_ns += l->o.late_ns;

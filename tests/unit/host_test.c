@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Many connections on one host: long random runs in which every byte must arrive exactly once, memory
+// that runs out, and determinism.
+#include "link.h"
+
+// Loss, lost ACKs, reordering and marks, by seed; the checker counts after every event.
+static void random_world(const char *group, uint64_t seed) {
+	struct link *l = LINK(.group = group, .seed = seed, .loss = (double)(seed % 7) * 0.05,
+		.ack_loss = (double)(seed % 5) * 0.05, .reorder = (double)(seed % 3) * 0.05,
+		.late_ns = (seed % 4) * 3 * MS, .delay_ns = seed % 2 == 0 ? 10 * MS : 300 * US,
+		.iss_offset = seed % 3 == 0 ? 0u - 0x9e3779b1u - 100000u : 0, // wraps on the way
+		.mark = seed * 0x9e3779b97f4a7c15u & 0x8888888888888888u);
+
+	link_finish(l, 100000 * S);
+	link_complete(l);
+	ck_assert_uint_eq(l->tx.count.seg_refused + l->rx.ranges.refused, 0);
+	link_close(l);
+}
+
+#define ENDS "retries: 100, rto_max: 2s, source: {size: {bytes: 400001B}}"
+
+START_TEST(newreno_brings_every_byte) {
+	for (uint64_t seed = 1; seed <= 42; seed++)
+		random_world("{cc: newreno, " ENDS "}", seed);
+}
+END_TEST
+
+START_TEST(newreno_without_sack_brings_every_byte) {
+	for (uint64_t seed = 1; seed <= 42; seed++)
+		random_world("{cc: newreno, sack: no, " ENDS "}", seed);
+}
+END_TEST
+
+START_TEST(newreno_without_timestamps_brings_every_byte) {
+	for (uint64_t seed = 1; seed <= 42; seed++)
+		random_world("{cc: newreno, timestamps: no, tlp: no, " ENDS "}", seed);
+}
+END_TEST
+
+START_TEST(copa_brings_every_byte) {
+	for (uint64_t seed = 1; seed <= 42; seed++)
+		random_world("{cc: copa, ecn: ect0, " ENDS "}", seed);
+}
+END_TEST
+
+START_TEST(fixed_rate_brings_every_byte) {
+	for (uint64_t seed = 1; seed <= 42; seed++)
+		random_world(
+			"{cc: {fixed: {cwnd: 100, rate: 20Mbit}}, ack_every: 1, " ENDS "}", seed);
+}
+END_TEST
+
+START_TEST(many_flows_share_a_host) {
+	for (uint64_t seed = 1; seed <= 5; seed++) {
+		struct link *l =
+			LINK(.group = "{cc: newreno, count: 50, stagger: 1ms, jitter: 5ms, "
+				      "source: {size: {bytes: 60000B}}}",
+				.seed = seed, .loss = 0.05, .ack_loss = 0.05, .reorder = 0.1,
+				.late_ns = MS);
+
+		link_finish(l, 1000 * S);
+		link_complete(l);
+		link_close(l);
+	}
+}
+END_TEST
+
+// The arena holds 32 records a flow and no more: a flow that wants more is held back, its data are
+// safe, and the count says so.
+START_TEST(full_arena_holds_flows_back) {
+	struct link *l = LINK(.group = "{cc: {fixed: {cwnd: 200}}, count: 4, "
+				       "source: {size: {bytes: 400000B}}}",
+		.pipe_segs = 1, .loss = 0.02, .seed = 3);
+
+	link_finish(l, 1000 * S);
+	link_complete(l);
+	ck_assert_uint_gt(l->tx.count.seg_refused, 0);
+	ck_assert_uint_gt(l->tx.arena.refused, 0);
+	ck_assert_uint_le(l->tx.arena.used_max, (uint64_t)l->tx.arena.blocks << SEG_ORDER_MIN);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(flow_without_a_single_record_waits_its_turn) {
+	struct link *l = LINK(.group = "{cc: {fixed: {cwnd: 20}}, count: 3, rto_max: 1s, "
+				       "source: {size: {bytes: 30000B}}}",
+		.pipe_segs = 1);
+	struct seg_rec *hog[16];
+	int n = 0;
+
+	while ((hog[n] = seg_arena_get(&l->tx.arena, SEG_ORDER_MIN)) != NULL)
+		n++;
+	l->o.check_every = UINT32_MAX; // the hog is no flow's
+	l->events = 1;
+	link_run(l, 3 * S);
+	ck_assert_uint_eq(l->tx.open, 3);
+	ck_assert_uint_eq(l->data_count, 0);
+	while (n-- > 0)
+		seg_arena_put(&l->tx.arena, hog[n]);
+	l->o.check_every = 0;
+	link_finish(l, 10 * S);
+	link_complete(l);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(few_ranges_cost_retransmissions_not_bytes) {
+	struct link *l =
+		LINK(.group = "{cc: newreno, retries: 100, rto_max: 2s, source: {size: {bytes: 400000B}}}",
+			.loss = 0.2, .seed = 9);
+	struct range *r = l->rx.ranges.free;
+
+	for (int i = 0; i < 2; i++)
+		r = r->next;
+	r->next = NULL;
+	l->rx.ranges.size = 3;
+	link_finish(l, 10000 * S);
+	link_complete(l);
+	ck_assert_uint_gt(l->rx.ranges.refused, 0);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(same_seed_same_packets) {
+	uint64_t hash[3];
+
+	for (int i = 0; i < 3; i++) {
+		struct link *l =
+			LINK(.group = "{cc: copa, count: 5, jitter: 3ms, source: {size: {bytes: 100000B}}}",
+				.seed = i < 2 ? 1 : 2, .loss = 0.05, .reorder = 0.05,
+				.late_ns = MS);
+
+		link_finish(l, 1000 * S);
+		hash[i] = 14695981039346656037u;
+		for (uint64_t k = 0; k < time_min(l->data_count, LINK_LOG); k++)
+			hash[i] = (hash[i] ^ l->data[k].t_ns ^ l->data[k].seg.seq) * 1099511628211u;
+		link_close(l);
+	}
+	ck_assert_uint_eq(hash[0], hash[1]);
+	ck_assert_uint_ne(hash[0], hash[2]);
+}
+END_TEST
+
+// Segments of an adversary: any flags, numbers, options. Nothing crashes, nothing miscounts.
+START_TEST(nonsense_is_survived) {
+	struct rng rng;
+
+	rng_init(&rng, 5, "nonsense");
+	for (int round = 0; round < 60; round++) {
+		struct link *l = HAND(.group = "{cc: newreno, ecn: ect0, retries: 100}");
+		struct flow *f = link_flow(l);
+		uint64_t now_ns = 40 * MS;
+
+		for (int n = 0; n < 400 && f->state == FLOW_OPEN; n++) {
+			struct seg s = hand_ack(l, f->una, now_ns);
+			uint64_t dice = rng_u64(&rng);
+
+			s.ack += (uint32_t)(dice % 5) * 1000;
+			if (dice >> 8 & 1)
+				s.ack = flow_seq(f,
+					f->una
+						+ (f->nxt > f->una ? (dice >> 16)
+									% (f->nxt - f->una + 1)
+								   : 0));
+			if ((dice >> 9 & 15) == 0)
+				s.flags = (uint8_t)(rng_u64(&rng) & ~(uint64_t)SEG_RST);
+			if ((dice >> 13 & 15) == 0)
+				s.ack = (uint32_t)rng_u64(&rng);
+			if ((dice >> 17 & 15) == 0)
+				s.seq = (uint32_t)rng_u64(&rng);
+			if ((dice >> 21 & 15) == 0)
+				s.window = (uint16_t)rng_u64(&rng);
+			if ((dice >> 25 & 15) == 0)
+				s.tsecr = (uint32_t)rng_u64(&rng);
+			if ((dice >> 29 & 15) == 0)
+				s.len = (uint16_t)(rng_u64(&rng) % 1448);
+			s.sack_count = (uint8_t)(rng_u64(&rng) % 5);
+			for (uint32_t i = 0; i < s.sack_count; i++) {
+				uint64_t from = f->una + 1 + rng_u64(&rng) % 20;
+
+				s.sack[i].start = flow_seq(f, from);
+				s.sack[i].end = flow_seq(f, from + rng_u64(&rng) % 5);
+				if (rng_u64(&rng) % 8 == 0)
+					s.sack[i].end = (uint32_t)rng_u64(&rng);
+				if (rng_u64(&rng) % 8 == 0)
+					s.sack[i].start = (uint32_t)rng_u64(&rng);
+			}
+			hand_feed(l, &s, now_ns);
+			now_ns += rng_u64(&rng) % (10 * MS);
+			if (rng_u64(&rng) % 50 == 0)
+				now_ns += S;
+		}
+		link_close(l);
+	}
+}
+END_TEST
+
+START_TEST(counts_and_totals_agree) {
+	struct link *l = LINK(.group = "{cc: newreno, source: {size: {bytes: 500000B}}}",
+		.loss = 0.03, .seed = 2);
+	const struct flow *f = link_flow(l);
+
+	link_finish(l, 1000 * S);
+	link_complete(l);
+	ck_assert_uint_eq(l->tx.count.data_tx_segs, l->data_count);
+	ck_assert_uint_eq(f->count.sent_segs, l->data_count);
+	ck_assert_uint_eq(f->count.sent_segs, f->data_segs + 1 + f->count.retransmits);
+	ck_assert_uint_eq(f->delivered, f->data_segs + 1);
+	ck_assert_uint_eq(l->tx.count.tx_segs, l->data_count + l->ctl_count);
+	ck_assert_uint_eq(l->rx.count.tx_segs, l->acks_count);
+	ck_assert_uint_ge(l->died + f->count.spurious, f->count.retransmits - f->count.spurious);
+	link_close(l);
+}
+END_TEST
+
+TEST_MAIN(newreno_brings_every_byte, newreno_without_sack_brings_every_byte,
+	newreno_without_timestamps_brings_every_byte, copa_brings_every_byte,
+	fixed_rate_brings_every_byte, many_flows_share_a_host, full_arena_holds_flows_back,
+	flow_without_a_single_record_waits_its_turn, few_ranges_cost_retransmissions_not_bytes,
+	same_seed_same_packets, nonsense_is_survived, counts_and_totals_agree)

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The buddy arena and the rings it feeds, against a map of who owns which record.
+#include "rng.h"
+#include "segs.h"
+#include "test.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define RECORDS 4096u
+#define BLOCKS_MAX (RECORDS >> SEG_ORDER_MIN)
+
+// For loops: a ck_assert writes a message to Check's parent even when it holds.
+#define NEED(cond)                                                                                 \
+	do {                                                                                       \
+		if (!(cond))                                                                       \
+			ck_abort_msg("%s", #cond);                                                 \
+	} while (0)
+
+struct owned {
+	struct seg_rec *rec;
+	uint32_t order;
+	uint64_t mark;
+};
+
+static struct seg_arena open_arena(uint64_t records) {
+	struct seg_arena a;
+	struct err err;
+
+	ck_assert_int_eq(seg_arena_init(&a, records, &err), 0);
+	return a;
+}
+
+// Free blocks as the lists have them: aligned, disjoint from each other and from what is owned.
+static void check(const struct seg_arena *a, const struct owned *own, uint32_t count) {
+	bool taken[BLOCKS_MAX] = {false};
+	uint64_t used = 0, free_records = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t block = (uint32_t)(own[i].rec - a->base) >> SEG_ORDER_MIN;
+
+		used += UINT64_C(1) << own[i].order;
+		NEED(((uint32_t)(own[i].rec - a->base) & ((1u << own[i].order) - 1)) == 0);
+		for (uint32_t k = 0; k < 1u << (own[i].order - SEG_ORDER_MIN); k++) {
+			NEED(block + k < a->blocks && !taken[block + k]);
+			taken[block + k] = true;
+		}
+	}
+	for (uint32_t order = SEG_ORDER_MIN; order <= SEG_ORDER_MAX; order++) {
+		for (uint32_t b = a->free[order]; b != UINT32_MAX;) {
+			const uint32_t *link = (const void *)&a->base[(size_t)b << SEG_ORDER_MIN];
+
+			for (uint32_t k = 0; k < 1u << (order - SEG_ORDER_MIN); k++) {
+				NEED(b + k < a->blocks && !taken[b + k]);
+				taken[b + k] = true;
+			}
+			free_records += UINT64_C(1) << order;
+			b = link[0];
+		}
+	}
+	NEED(a->used == used);
+	NEED(used + free_records == (uint64_t)a->blocks << SEG_ORDER_MIN);
+}
+
+START_TEST(hands_out_what_it_has_and_takes_it_back) {
+	struct seg_arena a = open_arena(100); // rounds up to 128
+	struct seg_rec *r[8];
+
+	ck_assert_uint_eq(a.blocks, 8);
+	for (int i = 0; i < 8; i++) {
+		r[i] = seg_arena_get(&a, SEG_ORDER_MIN);
+		ck_assert_ptr_nonnull(r[i]);
+	}
+	ck_assert_ptr_null(seg_arena_get(&a, SEG_ORDER_MIN));
+	ck_assert_uint_eq(a.refused, 1);
+	ck_assert_uint_eq(a.used_max, 128);
+	for (int i = 0; i < 8; i++)
+		seg_arena_put(&a, r[i * 5 % 8]);
+	ck_assert_uint_eq(a.used, 0);
+	r[0] = seg_arena_get(&a, 7); // one piece again
+	ck_assert_ptr_eq(r[0], a.base);
+	seg_arena_put(&a, r[0]);
+	seg_arena_fini(&a);
+}
+END_TEST
+
+START_TEST(too_many_records_are_refused_before_any_memory) {
+	struct seg_arena a;
+	struct err err;
+
+	ck_assert_int_eq(seg_arena_init(&a, (UINT64_C(1) << SEG_ORDER_MAX) + 1, &err), -ENOMEM);
+	ck_assert_ptr_nonnull(strstr(err.msg, "more than Weir can track"));
+	ck_assert_uint_eq(seg_arena_bytes(100), 128 * 32 + 8);
+}
+END_TEST
+
+START_TEST(random_use_conserves_every_record) {
+	struct seg_arena a = open_arena(RECORDS);
+	struct owned own[BLOCKS_MAX];
+	uint32_t count = 0;
+	struct rng rng;
+
+	rng_init(&rng, 1, "arena");
+	for (int i = 0; i < 50000; i++) {
+		if (rng_u64(&rng) % 2 == 0) {
+			uint32_t order = SEG_ORDER_MIN + (uint32_t)(rng_u64(&rng) % 6);
+			struct seg_rec *r = seg_arena_get(&a, order);
+
+			if (r != NULL)
+				own[count++] = (struct owned){r, order, 0};
+		} else if (count > 0) {
+			uint32_t k = (uint32_t)(rng_u64(&rng) % count);
+
+			seg_arena_put(&a, own[k].rec);
+			own[k] = own[--count];
+		}
+		check(&a, own, count);
+	}
+	while (count > 0)
+		seg_arena_put(&a, own[--count].rec);
+	check(&a, own, 0);
+	ck_assert_uint_eq(a.free[12], 0); // merged to one block
+	seg_arena_fini(&a);
+}
+END_TEST
+
+START_TEST(refuses_only_what_does_not_fit) {
+	struct seg_arena a = open_arena(64);
+	struct seg_rec *r = seg_arena_get(&a, 5);
+
+	ck_assert_ptr_null(seg_arena_get(&a, 6));
+	ck_assert_ptr_nonnull(seg_arena_get(&a, 5));
+	ck_assert_ptr_null(seg_arena_get(&a, 4));
+	seg_arena_put(&a, r);
+	ck_assert_ptr_nonnull(seg_arena_get(&a, 4));
+	ck_assert_uint_eq(a.refused, 2);
+	seg_arena_fini(&a);
+}
+END_TEST
+
+START_TEST(ring_grows_and_keeps_its_records) {
+	struct seg_arena a = open_arena(1024);
+	struct seg_ring ring = {0};
+	uint64_t una = UINT32_MAX - 100u, next = una; // low bits wrap on the way
+
+	for (int i = 0; i < 300; i++) {
+		ck_assert(seg_ring_reserve(&ring, &a, una, next));
+		ck_assert_uint_ge(ring.mask, next - una);
+		*seg_at(&ring, next) = (struct seg_rec){.delivered = (uint32_t)next};
+		next++;
+		for (uint64_t k = una; k < next; k++)
+			NEED(seg_at(&ring, k)->delivered == (uint32_t)k);
+		una += i % 3 == 0;
+	}
+	ck_assert_uint_eq(ring.mask, 255);
+	ck_assert_uint_eq(a.used, 256);
+	seg_ring_free(&ring, &a);
+	ck_assert_uint_eq(a.used, 0);
+	ck_assert_ptr_null(ring.rec);
+	seg_arena_fini(&a);
+}
+END_TEST
+
+START_TEST(ring_that_cannot_grow_stays_as_it_is) {
+	struct seg_arena a = open_arena(32);
+	struct seg_ring one = {0}, two = {0};
+
+	for (uint64_t i = 0; i < 16; i++)
+		ck_assert(seg_ring_reserve(&one, &a, 0, i));
+	ck_assert(seg_ring_reserve(&two, &a, 0, 0));
+	seg_at(&one, 15)->delivered = 15;
+	ck_assert(!seg_ring_reserve(&one, &a, 0, 16));
+	ck_assert_uint_eq(one.mask, 15);
+	ck_assert_uint_eq(seg_at(&one, 15)->delivered, 15);
+	ck_assert(seg_ring_reserve(&one, &a, 1, 16)); // room by an ACK
+	ck_assert_uint_eq(a.refused, 1);
+	seg_arena_fini(&a);
+}
+END_TEST
+
+TEST_MAIN(hands_out_what_it_has_and_takes_it_back, too_many_records_are_refused_before_any_memory,
+	random_use_conserves_every_record, refuses_only_what_does_not_fit,
+	ring_grows_and_keeps_its_records, ring_that_cannot_grow_stays_as_it_is)
