@@ -117,6 +117,8 @@ static int group_init(struct group *g, struct config_node *node, struct err *err
 		return rc;
 	if (g->stop_ns > 0 && g->stop_ns <= g->start_ns)
 		return config_err(node, -EINVAL, err, "stop must be later than start");
+	if (g->rwnd < g->mss)
+		return config_err(node, -EINVAL, err, "rwnd must hold a segment: mss or more");
 	g->payload = (uint32_t)g->mss - (g->timestamps ? 12u : 0u);
 	return 0;
 }

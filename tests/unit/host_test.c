@@ -141,6 +141,19 @@ START_TEST(same_seed_same_packets) {
 }
 END_TEST
 
+// Nothing could ever be sent: the flow probed a window it took for closed.
+START_TEST(window_smaller_than_a_segment_is_refused) {
+	static const char text[] = "flows: [{cc: newreno, mss: 9000B, rwnd: 2000B}]";
+	static struct groups gs;
+	struct err err;
+	struct config *c = config_parse("test", text, strlen(text), &err);
+
+	ck_assert_int_lt(groups_init(&gs, config_get(config_root(c), "flows"), &err), 0);
+	ck_assert_ptr_nonnull(strstr(err.msg, "rwnd must hold a segment"));
+	config_free(c);
+}
+END_TEST
+
 // Segments of an adversary: any flags, numbers, options. Nothing crashes, nothing miscounts.
 START_TEST(nonsense_is_survived) {
 	struct rng rng;
@@ -217,4 +230,5 @@ TEST_MAIN(newreno_brings_every_byte, newreno_without_sack_brings_every_byte,
 	newreno_without_timestamps_brings_every_byte, copa_brings_every_byte,
 	fixed_rate_brings_every_byte, many_flows_share_a_host, full_arena_holds_flows_back,
 	flow_without_a_single_record_waits_its_turn, few_ranges_cost_retransmissions_not_bytes,
-	same_seed_same_packets, nonsense_is_survived, counts_and_totals_agree)
+	same_seed_same_packets, window_smaller_than_a_segment_is_refused, nonsense_is_survived,
+	counts_and_totals_agree)
