@@ -13,6 +13,9 @@
 //
 // Where we differ from the RFC: min RTT is the connection's, not a window's; a peer without SACK is
 // handled by RFC 6582 (three duplicate ACKs, then one segment per partial ACK), see ack.c.
+// Timestamps judge the ACK of a retransmission only where it is cumulative: above a hole they echo what
+// came before it. A retransmission that left in the same nanosecond as new data counts as the later.
+// A timeout resets reo_wnd_mult.
 #include "flow.h"
 #include "host.h"
 
