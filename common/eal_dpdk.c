@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -134,6 +135,9 @@ static void build_args(struct eal_argv *a, const struct eal *e, const struct eal
 		arg_add(a, text);
 	}
 	if (e->hugepages) {
+		// Without a mounted hugetlbfs, and as memif wants it.
+		if (!user_gave(a, "--in-memory") && !user_gave(a, "--huge-dir"))
+			arg_add(a, "--in-memory");
 		if (!user_gave(a, "--single-file-segments"))
 			arg_add(a, "--single-file-segments");
 	} else if (!user_gave(a, "--no-huge") && !user_gave(a, "--in-memory")
@@ -145,20 +149,35 @@ static void build_args(struct eal_argv *a, const struct eal *e, const struct eal
 		arg_add(a, a->user_argv[i]);
 }
 
+static int prefix_taken(const struct eal_args *args, struct err *err) {
+	return err_set(err, -EBUSY,
+		"another program runs with the prefix '%s'; give this one a prefix of its own "
+		"(-o live.%s.prefix=NAME)",
+		args->process->prefix,
+		strstr(args->program, "sender") != NULL ? "sender" : "switch");
+}
+
 static int failed(const struct eal *e, const struct eal_args *args, int code, struct err *err) {
 	char reason[256];
 
 	eal_log_reason(e, 0, reason, sizeof(reason));
 	if (strstr(reason, "another primary") != NULL)
-		return err_set(err, -EBUSY,
-			"another program runs with the prefix '%s'; give this one a prefix of its own "
-			"(-o live.%s.prefix=NAME)",
-			args->process->prefix,
-			strstr(args->program, "sender") != NULL ? "sender" : "switch");
+		return prefix_taken(args, err);
 	if (code == EACCES || code == EPERM)
-		return err_set(err, -EACCES, "DPDK: no permission: %s; run as root", reason);
+		return err_set(err, -EACCES, "DPDK: %s (no permission? run as root)", reason);
 	return err_set(
 		err, -EIO, "DPDK did not start: %s", reason[0] ? reason : rte_strerror(code));
+}
+
+// The EAL locks its prefix itself, but not with --in-memory.
+static int lock_prefix(struct eal *e, const struct eal_args *args, struct err *err) {
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/weir.lock", rte_eal_get_runtime_dir());
+	e->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (e->lock_fd < 0)
+		return err_set(err, -errno, "%s: %s", path, strerror(errno));
+	return flock(e->lock_fd, LOCK_EX | LOCK_NB) == 0 ? 0 : prefix_taken(args, err);
 }
 
 int eal_hush(const struct eal *e) {
@@ -185,7 +204,7 @@ int eal_start(struct eal *e, const struct eal_args *args, struct err *err) {
 	FILE *log;
 
 	memset(e, 0, sizeof(*e));
-	e->log_fd = -1;
+	e->log_fd = e->lock_fd = -1;
 	if ((rc = live_lcore_check(args->process, err)) < 0)
 		return rc;
 	if ((rc = choose_memory(e, args, err)) < 0)
@@ -215,13 +234,16 @@ int eal_start(struct eal *e, const struct eal_args *args, struct err *err) {
 	if (rc < 0)
 		return failed(e, args, rte_errno, err);
 	e->started = true;
-	return 0;
+	return lock_prefix(e, args, err);
 }
 
 void eal_stop(struct eal *e) {
 	if (e->started)
 		rte_eal_cleanup();
 	e->started = false;
+	if (e->lock_fd >= 0)
+		close(e->lock_fd);
+	e->lock_fd = -1;
 	if (e->log_fd >= 0)
 		close(e->log_fd);
 	e->log_fd = -1;

@@ -27,6 +27,7 @@ struct eal {
 	bool started;
 	bool hugepages;
 	int log_fd; // unnamed log file, -1: none
+	int lock_fd; // of the prefix, likewise
 	uint64_t memory_bytes;
 	char args[1024]; // as given to the EAL, for the summary
 };

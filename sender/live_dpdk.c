@@ -43,7 +43,6 @@ static void print_progress(struct sender_app *app) {
 // Everything that may wait: files, the state of links, what the user sees.
 static void *control_main(void *arg) {
 	struct sender_app *app = arg;
-	bool ready = false;
 
 	if (CPU_COUNT(&app->cpus) > 0)
 		pthread_setaffinity_np(pthread_self(), sizeof(app->cpus), &app->cpus);
@@ -56,9 +55,9 @@ static void *control_main(void *arg) {
 			for (uint32_t i = 0; i < app->live.ports; i++)
 				port_poll_link(&app->live.port[i].port);
 		}
-		if (app->opt->progress && !ready) {
+		if (app->opt->progress && !app->ready) {
 			fprintf(stderr, "{\"ready\": true}\n");
-			ready = true;
+			app->ready = true;
 		}
 		if (app->opt->progress && running && tick % PROGRESS_TICKS == 0)
 			print_progress(app);

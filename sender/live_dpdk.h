@@ -22,6 +22,7 @@ struct sender_app {
 	pthread_t control;
 	cpu_set_t cpus; // where the process may run; the lcore's is left to the lcore
 	_Atomic bool control_stop;
+	bool ready; // and said so
 };
 
 // Everything up to the first SYN: ports are open and the peer has answered ARP.
