@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// CUBIC (RFC 9438) with HyStart++ (RFC 9406): the window.
+//
+// A congestion event, once per window (4.6, 4.7), windows in segments:
+//
+//	W_max      = cwnd < W_max ? cwnd (1 + beta) / 2 : cwnd     fast convergence; else cwnd
+//	cwnd_prior = cwnd
+//	ssthresh   = max(beta cwnd, 2);  cwnd = max(beta cwnd, 2), or 1 after an ECN echo
+//
+// Congestion avoidance is a stage that starts with the first ACK after recovery or slow start:
+// t = 0, cwnd_epoch = W_est = cwnd, K = cbrt((W_max - cwnd_epoch) / C). If it follows a timeout,
+// or cwnd_epoch >= W_max, then W_max = cwnd_epoch and K = 0 (4.8, 4.10). For each ACK (4.2-4.5):
+//
+//	W_cubic(t) = C (t - K)^3 + W_max
+//	target     = W_cubic(t + srtt), not less than cwnd, not more than 1.5 cwnd
+//	W_est     += alpha acked / cwnd
+//	alpha      = W_est < cwnd_prior ? 3 (1 - beta) / (1 + beta) : 1
+//	cwnd       = W_est                              if W_cubic(t) < W_est (Reno-friendly)
+//	cwnd      += acked (target - cwnd) / cwnd       else (concave below W_max, convex above)
+//
+// With beta 0.7 and C 0.4, a loss at W_max = 100 gives K = 4.217 s, at 1000 9.086 s.
+//
+// Slow start: cwnd += min(acked, L). The first one is HyStart++'s, in rounds that end with the ACK
+// of the first segment sent in them, minRTT being the smallest RTT of a round of >= 8 samples:
+//
+//	slow start:    minRTT >= last round's + clamp(last round's / 8, 4 ms, 16 ms)
+//	               -> conservative slow start (CSS), baseline = minRTT
+//	CSS:           cwnd += min(acked, L) / 4
+//	               minRTT < baseline -> slow start;  5 rounds -> avoidance, ssthresh = cwnd
+//
+// A timeout (4.8): ssthresh as above, cwnd = 1. Idle for an RTO or more: cwnd = min(cwnd, initial).
+// t stands still while the window is not what limits sending, idle time included (5.8).
+//
+// Where we differ from the RFCs, and why
+//   - beta cwnd, as in Linux, where 4.6 says flight_size and permits cwnd if it cannot grow beyond
+//     what is in flight. Here it cannot, growth needs a full window, and our pipe lacks already
+//     what SACK has reported (newreno.c has the argument).
+//   - (target - cwnd) / cwnd counts per acknowledged segment, not per ACK: the curve is that of
+//     the RFC's ACK per segment, and delayed ACKs do not halve its growth.
+//   - The Reno-friendly region never lowers cwnd: W_est may exceed W_cubic(t) and yet be below a
+//     cwnd that has followed W_cubic(t + srtt).
+//   - L = 8 as RFC 9406 4.2 has it without pacing, but 1 after a timeout (RFC 3465 2.3).
+//   - A timeout in an episode that has reduced already leaves ssthresh alone, as in Linux.
+//   - Spurious events are not undone (4.9.1, 4.9.2, both optional): the transport does not tell.
+//   - `hystart: yes` by default: 4.10 says SHOULD, and Linux, whose HyStart is RFC 9406's ancestor,
+//     has it on. Without it slow start overshoots a buffer by its size, thousands of segments at
+//     once, so `no` is for comparisons with such stacks.
+//   - The cube root is Newton's, in additions and divisions: the same bits with any libm.
+#include "cc.h"
+
+struct config {
+	double initial_segs;
+	double abc_segs;
+	double beta;
+	double c;
+	bool fast_convergence;
+	bool reno_friendly;
+	bool hystart;
+	bool idle_restart;
+};
+
+static const struct param params[] = {
+	{.name = "initial",
+		.def = "10",
+		.help = "initial and restart window in segments (RFC 6928)",
+		.unit = UNIT_NONE,
+		PARAM_F64(struct config, initial_segs),
+		.min = 1,
+		.max = 1000},
+	{.name = "abc_limit",
+		.def = "8",
+		.help = "most segments one ACK adds in slow start (RFC 9406 L); 0: no limit",
+		.unit = UNIT_NONE,
+		PARAM_F64(struct config, abc_segs),
+		.min = 0,
+		.max = 1000},
+	{.name = "beta",
+		.def = "0.7",
+		.help = "factor a congestion event leaves of the window",
+		.unit = UNIT_NONE,
+		PARAM_F64(struct config, beta),
+		.min = 0.1,
+		.max = 0.99},
+	{.name = "c",
+		.def = "0.4",
+		.help = "steepness of the curve, segments per s^3",
+		.unit = UNIT_NONE,
+		PARAM_F64(struct config, c),
+		.min = 0.001,
+		.max = 1000},
+	{.name = "fast_convergence",
+		.def = "yes",
+		.help = "aim lower after a loss below the last W_max (RFC 9438 4.7)",
+		PARAM_BOOL(struct config, fast_convergence)},
+	{.name = "reno_friendly",
+		.def = "yes",
+		.help = "never grow slower than Reno would (RFC 9438 4.3)",
+		PARAM_BOOL(struct config, reno_friendly)},
+	{.name = "hystart",
+		.def = "yes",
+		.help = "leave the first slow start when the delay rises (HyStart++, RFC 9406)",
+		PARAM_BOOL(struct config, hystart)},
+	{.name = "idle_restart",
+		.def = "yes",
+		.help = "fall back to the initial window after an idle RTO (RFC 5681 4.1)",
+		PARAM_BOOL(struct config, idle_restart)},
+	PARAM_END,
+};
+
+#define SSTHRESH_MIN_SEGS 2.0
+#define SSTHRESH_UNSET_SEGS 1e9 // "arbitrarily high" (RFC 5681 3.1), still exact as a float
+#define TARGET_GROWTH_MAX 1.5 // per round trip (4.4)
+
+// RFC 9406 section 4.3
+#define MIN_RTT_THRESH_NS (4 * NS_PER_MS)
+#define MAX_RTT_THRESH_NS (16 * NS_PER_MS)
+#define MIN_RTT_DIVISOR 8
+#define N_RTT_SAMPLE 8
+#define CSS_GROWTH_DIVISOR 4
+#define CSS_ROUNDS 5
+#define NO_RTT UINT64_MAX
+
+enum mode { MODE_SLOW_START, MODE_CSS, MODE_RENO, MODE_CONCAVE, MODE_CONVEX, MODE_RECOVERY };
+
+struct cubic {
+	double ssthresh_segs;
+	double w_max_segs;
+	double prior_segs; // cwnd_prior
+	double w_est_segs;
+	double k_s;
+	uint64_t epoch_ns; // t = 0, moved by the time that does not count
+	uint64_t last_ns; // of the last ACK
+
+	uint64_t round_ns; // HyStart++: segments sent from here on end the round
+	uint64_t last_min_ns, now_min_ns, baseline_ns;
+	uint8_t samples; // of this round, up to N_RTT_SAMPLE
+	uint8_t css_rounds;
+
+	bool stage; // in congestion avoidance, epoch_ns and k_s hold
+	bool episode; // reduced already; ends with the transport's recovery
+	bool timeout; // until the slow start after it is over, and the next stage has begun
+	uint8_t mode;
+};
+static_assert(sizeof(struct cubic) <= CC_STATE_MAX_BYTES, "state too large");
+
+static double max_of(double a, double b) {
+	return a > b ? a : b;
+}
+
+static double min_of(double a, double b) {
+	return a < b ? a : b;
+}
+
+// Newton from above: falls until rounding stops it.
+static double cube_root(double x) {
+	double y = max_of(x, 1), next = y;
+
+	if (x <= 0)
+		return 0;
+	do {
+		y = next;
+		next = (2 * y + x / (y * y)) / 3;
+	} while (next < y);
+	return y;
+}
+
+static double w_cubic(const struct cubic *r, const struct config *cfg, double t_s) {
+	double d = t_s - r->k_s;
+
+	return cfg->c * d * d * d + r->w_max_segs;
+}
+
+static void cubic_init(
+	void *state, const void *config, uint32_t mss_bytes, uint64_t now_ns, struct cc_out *out) {
+	const struct config *cfg = config;
+	struct cubic *r = state;
+
+	*r = (struct cubic){
+		.ssthresh_segs = SSTHRESH_UNSET_SEGS,
+		.last_ns = now_ns,
+		.round_ns = now_ns,
+		.last_min_ns = NO_RTT,
+		.now_min_ns = NO_RTT,
+		.mode = MODE_SLOW_START,
+	};
+	out->cwnd_segs = cfg->initial_segs;
+	out->pacing_bps = 0;
+}
+
+static void start_css(struct cubic *r) {
+	r->mode = MODE_CSS;
+	r->baseline_ns = r->now_min_ns;
+	r->css_rounds = 0;
+}
+
+// HyStart++ after this ACK's growth (RFC 9406 4.2): the mode, and ssthresh at the end of CSS.
+static void hystart(struct cubic *r, const struct cc_ack *ack, double cwnd_segs) {
+	if (ack->rtt_ns > 0) {
+		if (ack->rtt_ns < r->now_min_ns)
+			r->now_min_ns = ack->rtt_ns;
+		r->samples = (uint8_t)(r->samples + (r->samples < N_RTT_SAMPLE));
+	}
+	if (r->samples >= N_RTT_SAMPLE && r->now_min_ns != NO_RTT) {
+		if (r->mode == MODE_CSS) {
+			if (r->now_min_ns < r->baseline_ns)
+				r->mode = MODE_SLOW_START;
+		} else if (r->last_min_ns != NO_RTT) {
+			uint64_t thresh_ns = r->last_min_ns / MIN_RTT_DIVISOR;
+
+			thresh_ns = thresh_ns < MIN_RTT_THRESH_NS ? MIN_RTT_THRESH_NS
+				: thresh_ns > MAX_RTT_THRESH_NS	  ? MAX_RTT_THRESH_NS
+								  : thresh_ns;
+			if (r->now_min_ns >= r->last_min_ns + thresh_ns)
+				start_css(r);
+		}
+	}
+	if (ack->sent_ns < r->round_ns)
+		return;
+	// The round is over; one that CSS began in counts as one of CSS.
+	r->round_ns = ack->now_ns;
+	r->last_min_ns = r->now_min_ns;
+	r->now_min_ns = NO_RTT;
+	r->samples = 0;
+	if (r->mode == MODE_CSS && ++r->css_rounds >= CSS_ROUNDS)
+		r->ssthresh_segs = r->prior_segs = cwnd_segs;
+}
+
+// Returns how many of the acknowledged segments slow start has left to avoidance.
+static double slow_start(
+	struct cubic *r, const struct config *cfg, const struct cc_ack *ack, struct cc_out *out) {
+	bool first = cfg->hystart && r->ssthresh_segs >= SSTHRESH_UNSET_SEGS;
+	double limit = r->timeout ? 1.0 : cfg->abc_segs;
+	double step = limit > 0 ? min_of(ack->acked_segs, limit) : ack->acked_segs;
+	double room = r->ssthresh_segs - out->cwnd_segs;
+
+	r->stage = false;
+	if (!first)
+		r->mode = MODE_SLOW_START;
+	if (!ack->cwnd_limited)
+		step = 0;
+	out->cwnd_segs += min_of(r->mode == MODE_CSS ? step / CSS_GROWTH_DIVISOR : step, room);
+	if (first)
+		hystart(r, ack, out->cwnd_segs);
+	return max_of(step - room, 0);
+}
+
+static void start_stage(struct cubic *r, const struct config *cfg, uint64_t now_ns, double cwnd) {
+	if (r->timeout || cwnd >= r->w_max_segs)
+		r->w_max_segs = cwnd;
+	r->k_s = cube_root((r->w_max_segs - cwnd) / cfg->c);
+	r->w_est_segs = cwnd;
+	r->epoch_ns = now_ns;
+	r->stage = true;
+	r->timeout = false;
+}
+
+static void avoid(struct cubic *r, const struct config *cfg, const struct cc_ack *ack, double acked,
+	struct cc_out *out) {
+	double alpha = 3 * (1 - cfg->beta) / (1 + cfg->beta), cwnd = out->cwnd_segs, t_s, now,
+	       target;
+
+	if (!r->stage)
+		start_stage(r, cfg, ack->now_ns, cwnd);
+	else if (!ack->cwnd_limited)
+		r->epoch_ns += ack->now_ns - r->last_ns;
+	t_s = (double)(ack->now_ns - r->epoch_ns) * 1e-9;
+	now = w_cubic(r, cfg, t_s);
+	if (ack->cwnd_limited)
+		r->w_est_segs += (r->w_est_segs >= r->prior_segs ? 1 : alpha) * acked / cwnd;
+	if (cfg->reno_friendly && now < r->w_est_segs) {
+		r->mode = MODE_RENO;
+		out->cwnd_segs = max_of(cwnd, r->w_est_segs);
+		return;
+	}
+	r->mode = t_s < r->k_s ? MODE_CONCAVE : MODE_CONVEX;
+	if (!ack->cwnd_limited)
+		return;
+	target = w_cubic(r, cfg, t_s + (double)ack->srtt_ns * 1e-9);
+	target = min_of(max_of(target, cwnd), TARGET_GROWTH_MAX * cwnd);
+	out->cwnd_segs += acked * (target - cwnd) / cwnd;
+}
+
+static void cubic_on_ack(
+	void *state, const void *config, const struct cc_ack *ack, struct cc_out *out) {
+	const struct config *cfg = config;
+	struct cubic *r = state;
+
+	if (!ack->in_recovery) {
+		double acked = ack->acked_segs;
+
+		r->episode = false;
+		if (acked > 0 && out->cwnd_segs < r->ssthresh_segs)
+			acked = slow_start(r, cfg, ack, out);
+		if (ack->acked_segs > 0 && out->cwnd_segs >= r->ssthresh_segs)
+			avoid(r, cfg, ack, acked, out);
+	}
+	r->last_ns = ack->now_ns;
+}
+
+// What every congestion event does but for the window itself.
+static void reduce(struct cubic *r, const struct config *cfg, double cwnd) {
+	bool lower = cfg->fast_convergence && cwnd < r->w_max_segs;
+
+	r->w_max_segs = lower ? cwnd * (1 + cfg->beta) / 2 : cwnd;
+	r->prior_segs = cwnd;
+	r->ssthresh_segs = max_of(cfg->beta * cwnd, SSTHRESH_MIN_SEGS);
+}
+
+static void cubic_on_loss(
+	void *state, const void *config, const struct cc_loss *loss, struct cc_out *out) {
+	const struct config *cfg = config;
+	struct cubic *r = state;
+	double cwnd = out->cwnd_segs;
+
+	reduce(r, cfg, cwnd);
+	r->episode = true;
+	r->stage = r->timeout = false;
+	r->mode = MODE_RECOVERY;
+	out->cwnd_segs = max_of(cfg->beta * cwnd, loss->ecn ? 1 : SSTHRESH_MIN_SEGS);
+}
+
+static void cubic_on_rto(
+	void *state, const void *config, const struct cc_loss *loss, struct cc_out *out) {
+	struct cubic *r = state;
+
+	if (!r->episode)
+		reduce(r, config, out->cwnd_segs);
+	r->episode = true;
+	r->timeout = true;
+	r->stage = false;
+	r->mode = MODE_SLOW_START;
+	out->cwnd_segs = 1;
+}
+
+static void cubic_on_idle(
+	void *state, const void *config, uint64_t now_ns, uint64_t idle_ns, struct cc_out *out) {
+	const struct config *cfg = config;
+	struct cubic *r = state;
+
+	r->epoch_ns += now_ns - r->last_ns;
+	r->last_ns = now_ns;
+	if (!cfg->idle_restart || out->cwnd_segs <= cfg->initial_segs)
+		return;
+	r->stage = false;
+	out->cwnd_segs = cfg->initial_segs;
+}
+
+static void cubic_observe(const void *state, const void *config, float out[CC_OBSERVED]) {
+	const struct cubic *r = state;
+
+	out[0] = (float)r->ssthresh_segs;
+	out[1] = (float)r->w_max_segs;
+	out[2] = (float)r->k_s;
+	out[3] = (float)r->w_est_segs;
+}
+
+// 0 slow start, 1 CSS, 2 Reno-friendly, 3 concave, 4 convex, 5 recovery.
+static uint8_t cubic_mode(const void *state) {
+	const struct cubic *r = state;
+
+	return r->mode;
+}
+
+const struct cc_ops cc_cubic = {
+	.name = "cubic",
+	.summary = "CUBIC with HyStart++ (RFC 9438, 9406)",
+	.params = params,
+	.config_size = sizeof(struct config),
+	.state_size = sizeof(struct cubic),
+	.prr = true,
+	.observed = {"ssthresh_segs", "w_max_segs", "k_s", "w_est_segs"},
+	.init = cubic_init,
+	.on_ack = cubic_on_ack,
+	.on_loss = cubic_on_loss,
+	.on_rto = cubic_on_rto,
+	.on_idle = cubic_on_idle,
+	.observe = cubic_observe,
+	.mode = cubic_mode,
+};
