@@ -1,0 +1,576 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// BBR version 1 (Cardwell et al., "BBR: Congestion-Based Congestion Control", ACM Queue 2016;
+// draft-cardwell-iccrg-bbr-congestion-control-00; draft-cheng-iccrg-delivery-rate-estimation),
+// with the constants and the additions of Linux.
+//
+//	BtlBw   largest delivery rate of the last 10 rounds; a sample limited by the application
+//	        may only raise it
+//	RTprop  smallest RTT of the last 10 s
+//	round   ends with the ACK of the first segment sent after the last round's end
+//	pacing  0.99 pacing_gain BtlBw
+//	cwnd    towards cwnd_gain BtlBw RTprop + extra_acked + 3 quanta, by what is acknowledged
+//
+// (state, pacing_gain, cwnd_gain; gains in 256ths as Linux has them)
+//
+//	STARTUP    739/256 = 2.89, 2.89   until BtlBw grew by less than 1/4 in 3 rounds (full pipe)
+//	DRAIN       88/256 = 0.34, 2.89   until at most BtlBw RTprop is in flight
+//	PROBE_BW   1.25, 0.75, 1 x 6; 2   a phase each RTprop; that of 1.25 goes on until 1.25 BtlBw
+//	                                  RTprop is in flight or something is lost, that of 0.75
+//	                                  ends once BtlBw RTprop is. Starts in any but 0.75.
+//	PROBE_RTT  1, 1                   when RTprop is 10 s old: at most 4 segments in flight for
+//	                                  200 ms and a round; then PROBE_BW, or STARTUP if the
+//	                                  pipe was never full
+//
+// extra_acked, the largest excess of acknowledged segments over BtlBw x time in 5 to 10 rounds, at
+// most 100 ms of BtlBw, keeps the pipe full while ACKs are held back. A quantum is 1 ms of pacing,
+// 1 (below 1.2 Mbit/s) or 2 segments to 64 KB; the window is rounded up to even, 2 more in 1.25.
+//
+// Loss: in the first round of recovery the window is what is in flight plus what is acknowledged
+// (packet conservation); at the end of recovery the window from before it is restored. A timeout
+// leaves 1 segment and starts the search for a full pipe anew. ECN echoes are not heard.
+//
+// Policers (`policer`): from a loss on, intervals of 4 to 16 rounds, that end in a loss and lost
+// 50/256 or more of what they delivered. Two in a row with rates within 1/8, or 4 kbit/s: their
+// mean is BtlBw for the next 48 rounds, without probing.
+//
+// Where we differ from Linux, and why
+//   - Rates are real numbers, windows too until they are rounded as above. Time is nanoseconds.
+//   - No generator of its own: the first phase of PROBE_BW comes from a hash of mss and the times
+//     of the flow's start and of the draw, which differ between flows that share a link.
+//   - Linux estimates what will be in flight when paced segments leave; our transport releases
+//     each when it is due, so that what is in flight is just that, as in the draft.
+//   - Samples of segments sent in PROBE_RTT are taken for application-limited here, as Linux tells
+//     its transport to mark them.
+//   - Linux lets no delayed ACK renew an expired RTprop; the transport does not tell.
+//   - A timeout neither starts nor ends a policer's interval; the losses it declares do not count.
+//   - After a timeout, recovery is over when as much was delivered as was taken for lost: the
+//     transport tells the end of fast recovery only.
+#include "cc.h"
+#include "minmax.h"
+
+struct config {
+	double initial_segs;
+	double cwnd_gain;
+	double bw_rounds;
+	double margin;
+	double min_rtt_window_ns;
+	double probe_rtt_ns;
+	double extra_gain;
+	bool policer;
+};
+
+#define F64(field, low, high) PARAM_F64(struct config, field), .min = (low), .max = (high)
+
+static const struct param params[] = {
+	{.name = "initial",
+		.def = "10",
+		.help = "initial window in segments (RFC 6928)",
+		F64(initial_segs, 4, 1000)},
+	{.name = "cwnd_gain",
+		.def = "2",
+		.help = "window in PROBE_BW over BtlBw RTprop",
+		F64(cwnd_gain, 1, 10)},
+	{.name = "bw_rounds",
+		.def = "10",
+		.help = "window of BtlBw in round trips",
+		F64(bw_rounds, 1, 1000)},
+	{.name = "pacing_margin",
+		.def = "1%",
+		.help = "pace this much below the rate, so that no queue stays",
+		.unit = UNIT_RATIO,
+		F64(margin, 0, 0.5)},
+	{.name = "min_rtt_window",
+		.def = "10s",
+		.help = "window of RTprop and time between two PROBE_RTT",
+		.unit = UNIT_TIME_NS,
+		F64(min_rtt_window_ns, 1e8, 1e12)},
+	{.name = "probe_rtt",
+		.def = "200ms",
+		.help = "least time at 4 segments",
+		.unit = UNIT_TIME_NS,
+		F64(probe_rtt_ns, 1e6, 1e10)},
+	{.name = "extra_acked_gain",
+		.def = "1",
+		.help = "weight of extra_acked in the window; 0: none",
+		F64(extra_gain, 0, 10)},
+	{.name = "policer",
+		.def = "yes",
+		.help = "look for policers and use their rate (Linux lt_bw)",
+		PARAM_BOOL(struct config, policer)},
+	PARAM_END,
+};
+
+#define HIGH_GAIN (739.0 / 256) // 2/ln 2: the least that doubles delivery each round
+#define DRAIN_GAIN (88.0 / 256) // 1 / HIGH_GAIN
+#define FULL_BW_GROWTH 1.25
+#define FULL_BW_ROUNDS 3
+#define MIN_SEGS 4.0 // keeps ACKs coming from a receiver that delays them
+#define CYCLE_PHASES 8
+#define EXTRA_ROUNDS 5 // two halves of this: 5 to 10 rounds
+#define EXTRA_MAX_NS 100e6
+#define EXTRA_EPOCH_SEGS (1u << 20)
+#define POLICER_ROUNDS_MIN 4
+#define POLICER_ROUNDS_MAX 16
+#define POLICER_LOSS (50.0 / 256)
+#define POLICER_RATIO (1.0 / 8)
+#define POLICER_DIFF_BPS 4000.0
+#define POLICER_USE_ROUNDS 48
+#define NO_RTT UINT64_MAX
+#define NOMINAL_RTT_NS 1e6 // before the first sample
+
+static const double cycle_gain[CYCLE_PHASES] = {1.25, 0.75, 1, 1, 1, 1, 1, 1};
+
+enum mode { MODE_STARTUP, MODE_DRAIN, MODE_PROBE_BW, MODE_PROBE_RTT };
+
+struct bbr {
+	struct minmax bw; // bit/s over rounds
+	uint64_t min_rtt_ns;
+	uint64_t min_rtt_stamp_ns;
+	uint64_t probe_rtt_begin_ns; // samples of segments sent since then, until
+	uint64_t limited_until; // this much is delivered, are limited
+	uint64_t probe_rtt_done_ns; // 0: too much is in flight yet
+	uint64_t cycle_ns; // start of the phase
+	uint64_t round_delivered; // a segment sent when this was delivered ends the round
+	uint64_t extra_epoch_ns;
+	uint64_t lt_ns; // start of the policer's interval
+	double lt_bw_bps; // 0: none yet
+	float full_bw_bps;
+	float prior_segs; // window to restore
+	float extra[2];
+	float pacing_gain;
+	uint32_t extra_epoch_segs;
+	uint32_t round;
+	uint32_t lost; // segments, ever
+	uint32_t lt_lost, lt_delivered; // at lt_ns
+	uint32_t delivered; // after the last ACK
+	uint32_t loss_end; // delivered when the recovery from a timeout is over
+	uint32_t mss_bits;
+	uint32_t seed;
+	uint8_t mode, phase;
+	uint8_t full_rounds;
+	uint8_t extra_rounds, extra_i;
+	uint8_t lt_rounds;
+	bool round_start : 1, full : 1, seen_rtt : 1, idle_restart : 1, probe_rtt_round : 1;
+	bool enter : 1, recovery : 1, conserve : 1, timeout : 1;
+	bool lt_sampling : 1, lt_use : 1;
+};
+static_assert(sizeof(struct bbr) <= CC_STATE_MAX_BYTES, "state too large");
+
+static double max_of(double a, double b) {
+	return a > b ? a : b;
+}
+
+static double min_of(double a, double b) {
+	return a < b ? a : b;
+}
+
+static double max_bw_bps(const struct bbr *b) {
+	return (double)minmax_get(&b->bw);
+}
+
+static double bw_bps(const struct bbr *b) {
+	return b->lt_use ? b->lt_bw_bps : max_bw_bps(b);
+}
+
+static double bdp_segs(
+	const struct bbr *b, const struct config *cfg, double rate_bps, double gain) {
+	if (b->min_rtt_ns == NO_RTT)
+		return cfg->initial_segs;
+	return gain * rate_bps * (double)b->min_rtt_ns * 1e-9 / b->mss_bits;
+}
+
+// Room for what sender and receiver hold back in batches.
+static double quantised(const struct bbr *b, const struct cc_out *out, double segs) {
+	double least = out->pacing_bps < 1.2e6 ? 1 : 2, quantum = out->pacing_bps * 1e-3;
+	uint64_t whole;
+
+	quantum = (double)(uint64_t)(min_of(quantum, 65536 * 8) / b->mss_bits);
+	segs += 3 * max_of(quantum, least);
+	whole = (uint64_t)segs;
+	whole += (double)whole < segs;
+	whole += whole & 1;
+	if (b->mode == MODE_PROBE_BW && b->phase == 0)
+		whole += 2;
+	return (double)whole;
+}
+
+static void set_pacing(
+	struct bbr *b, const struct config *cfg, double rate_bps, double gain, struct cc_out *out) {
+	rate_bps *= gain * (1 - cfg->margin);
+	if (b->full || rate_bps > out->pacing_bps)
+		out->pacing_bps = max_of(rate_bps, 1);
+}
+
+static void set_first_pacing(struct bbr *b, double rtt_ns, struct cc_out *out) {
+	out->pacing_bps = HIGH_GAIN * out->cwnd_segs * b->mss_bits * 1e9 / rtt_ns;
+}
+
+static void bbr_init(
+	void *state, const void *config, uint32_t mss_bytes, uint64_t now_ns, struct cc_out *out) {
+	const struct config *cfg = config;
+	struct bbr *b = state;
+
+	*b = (struct bbr){
+		.min_rtt_ns = NO_RTT,
+		.min_rtt_stamp_ns = now_ns,
+		.extra_epoch_ns = now_ns,
+		.pacing_gain = (float)HIGH_GAIN,
+		.mss_bits = 8 * mss_bytes,
+		.seed = (uint32_t)(now_ns ^ (now_ns >> 32)) ^ mss_bytes,
+	};
+	minmax_reset(&b->bw, 0, 0);
+	out->cwnd_segs = cfg->initial_segs;
+	set_first_pacing(b, NOMINAL_RTT_NS, out);
+}
+
+static void save_cwnd(struct bbr *b, double cwnd_segs) {
+	bool known = b->recovery || b->timeout || b->mode == MODE_PROBE_RTT;
+
+	b->prior_segs = (float)(known ? max_of((double)b->prior_segs, cwnd_segs) : cwnd_segs);
+}
+
+static void start_phase(struct bbr *b, uint8_t phase, uint64_t now_ns) {
+	b->phase = phase;
+	b->cycle_ns = now_ns;
+}
+
+// Any phase but that of 0.75, all equally likely: flows that start together probe apart.
+static void start_probe_bw(struct bbr *b, uint64_t now_ns) {
+	uint64_t x = (now_ns ^ b->seed) * UINT64_C(0x9e3779b97f4a7c15); // splitmix64's finish
+
+	x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+	b->mode = MODE_PROBE_BW;
+	start_phase(b, (uint8_t)((CYCLE_PHASES - (x >> 40) % (CYCLE_PHASES - 1)) % CYCLE_PHASES),
+		now_ns);
+}
+
+static void leave_probe_rtt(struct bbr *b, uint64_t now_ns, struct cc_out *out) {
+	if (b->probe_rtt_done_ns == 0 || now_ns <= b->probe_rtt_done_ns)
+		return;
+	b->min_rtt_stamp_ns = now_ns;
+	out->cwnd_segs = max_of(out->cwnd_segs, (double)b->prior_segs);
+	if (b->full)
+		start_probe_bw(b, now_ns);
+	else
+		b->mode = MODE_STARTUP;
+}
+
+static void lt_interval(struct bbr *b, const struct cc_ack *ack) {
+	b->lt_ns = ack->now_ns;
+	b->lt_delivered = (uint32_t)ack->delivered_segs;
+	b->lt_lost = b->lost;
+	b->lt_rounds = 0;
+}
+
+static void lt_reset(struct bbr *b, const struct cc_ack *ack) {
+	b->lt_bw_bps = 0;
+	b->lt_use = b->lt_sampling = false;
+	lt_interval(b, ack);
+}
+
+// A policer's interval is over: the same rate as the last?
+static void lt_interval_done(struct bbr *b, const struct cc_ack *ack, double rate_bps) {
+	double diff = rate_bps > b->lt_bw_bps ? rate_bps - b->lt_bw_bps : b->lt_bw_bps - rate_bps;
+
+	if (b->lt_bw_bps > 0
+		&& (diff <= POLICER_RATIO * b->lt_bw_bps || diff <= POLICER_DIFF_BPS)) {
+		b->lt_bw_bps = (rate_bps + b->lt_bw_bps) / 2;
+		b->lt_use = true;
+		b->lt_rounds = 0;
+		return;
+	}
+	b->lt_bw_bps = rate_bps;
+	lt_interval(b, ack);
+}
+
+static void look_for_policer(struct bbr *b, const struct cc_ack *ack) {
+	uint32_t delivered, lost;
+
+	if (b->lt_use) {
+		if (b->mode == MODE_PROBE_BW && b->round_start
+			&& ++b->lt_rounds >= POLICER_USE_ROUNDS) {
+			lt_reset(b, ack);
+			start_probe_bw(b, ack->now_ns);
+		}
+		return;
+	}
+	if (!b->lt_sampling) {
+		if (ack->lost_segs == 0)
+			return;
+		lt_interval(b, ack);
+		b->lt_sampling = true;
+	}
+	if (ack->app_limited) {
+		lt_reset(b, ack);
+		return;
+	}
+	b->lt_rounds = (uint8_t)(b->lt_rounds + b->round_start);
+	if (b->lt_rounds < POLICER_ROUNDS_MIN)
+		return;
+	if (b->lt_rounds > POLICER_ROUNDS_MAX) {
+		lt_reset(b, ack);
+		return;
+	}
+	if (ack->lost_segs == 0) // an interval ends with its tokens
+		return;
+	delivered = (uint32_t)ack->delivered_segs - b->lt_delivered;
+	lost = b->lost - b->lt_lost;
+	if (delivered == 0 || lost < POLICER_LOSS * delivered || ack->now_ns - b->lt_ns < NS_PER_MS)
+		return;
+	lt_interval_done(
+		b, ack, (double)delivered * b->mss_bits * 1e9 / (double)(ack->now_ns - b->lt_ns));
+}
+
+static void update_bw(struct bbr *b, const struct config *cfg, const struct cc_ack *ack) {
+	bool limited = ack->app_limited
+		|| (b->probe_rtt_begin_ns > 0 && ack->sent_ns >= b->probe_rtt_begin_ns
+			&& ack->prior_delivered_segs <= b->limited_until);
+
+	b->round_start = false;
+	if (ack->acked_segs > 0 && ack->prior_delivered_segs >= b->round_delivered) {
+		b->round_delivered = ack->delivered_segs;
+		b->round++;
+		b->round_start = true;
+		b->conserve = false;
+	}
+	if (cfg->policer)
+		look_for_policer(b, ack);
+	if (ack->delivery_bps > 0 && (!limited || ack->delivery_bps >= max_bw_bps(b)))
+		minmax_running_max(
+			&b->bw, (uint64_t)cfg->bw_rounds, b->round, (uint64_t)ack->delivery_bps);
+	if (b->full || !b->round_start || limited)
+		return;
+	if (max_bw_bps(b) >= FULL_BW_GROWTH * (double)b->full_bw_bps) {
+		b->full_bw_bps = (float)max_bw_bps(b);
+		b->full_rounds = 0;
+	} else {
+		b->full = ++b->full_rounds >= FULL_BW_ROUNDS;
+	}
+}
+
+static void update_extra_acked(struct bbr *b, const struct cc_ack *ack, double cwnd_segs) {
+	double expected, extra;
+
+	if (ack->acked_segs == 0 || ack->interval_ns == 0)
+		return;
+	if (b->round_start && ++b->extra_rounds >= EXTRA_ROUNDS) {
+		b->extra_rounds = 0;
+		b->extra_i ^= 1;
+		b->extra[b->extra_i] = 0;
+	}
+	expected = bw_bps(b) * (double)(ack->now_ns - b->extra_epoch_ns) * 1e-9 / b->mss_bits;
+	if (b->extra_epoch_segs <= expected
+		|| b->extra_epoch_segs + ack->acked_segs >= EXTRA_EPOCH_SEGS) {
+		b->extra_epoch_segs = 0;
+		b->extra_epoch_ns = ack->now_ns;
+		expected = 0;
+	}
+	b->extra_epoch_segs += ack->acked_segs;
+	extra = min_of(b->extra_epoch_segs - expected, cwnd_segs);
+	b->extra[b->extra_i] = (float)max_of((double)b->extra[b->extra_i], extra);
+}
+
+static bool phase_over(const struct bbr *b, const struct config *cfg, const struct cc_ack *ack,
+	const struct cc_out *out) {
+	bool full_length = ack->now_ns - b->cycle_ns > b->min_rtt_ns;
+	double gain = cycle_gain[b->phase], inflight = ack->prior_inflight_segs;
+
+	if (b->lt_use || (gain >= 1 && gain <= 1))
+		return full_length;
+	if (gain > 1)
+		return full_length
+			&& (ack->lost_segs > 0
+				|| inflight >= quantised(
+					   b, out, bdp_segs(b, cfg, max_bw_bps(b), gain)));
+	return full_length || inflight <= quantised(b, out, bdp_segs(b, cfg, max_bw_bps(b), 1));
+}
+
+static void update_mode(struct bbr *b, const struct config *cfg, const struct cc_ack *ack,
+	const struct cc_out *out) {
+	if (b->mode == MODE_PROBE_BW && phase_over(b, cfg, ack, out))
+		start_phase(b, (uint8_t)((b->phase + 1) % CYCLE_PHASES), ack->now_ns);
+	if (b->mode == MODE_STARTUP && b->full)
+		b->mode = MODE_DRAIN;
+	if (b->mode == MODE_DRAIN
+		&& ack->inflight_segs <= quantised(b, out, bdp_segs(b, cfg, max_bw_bps(b), 1)))
+		start_probe_bw(b, ack->now_ns);
+}
+
+static void update_min_rtt(
+	struct bbr *b, const struct config *cfg, const struct cc_ack *ack, struct cc_out *out) {
+	bool expired = (double)(ack->now_ns - b->min_rtt_stamp_ns) > cfg->min_rtt_window_ns;
+
+	if (ack->rtt_ns > 0 && (ack->rtt_ns < b->min_rtt_ns || expired)) {
+		b->min_rtt_ns = ack->rtt_ns;
+		b->min_rtt_stamp_ns = ack->now_ns;
+	}
+	if (expired && !b->idle_restart && b->mode != MODE_PROBE_RTT) {
+		save_cwnd(b, out->cwnd_segs);
+		b->mode = MODE_PROBE_RTT;
+		b->probe_rtt_begin_ns = ack->now_ns;
+		b->probe_rtt_done_ns = 0;
+	}
+	if (b->mode == MODE_PROBE_RTT) {
+		b->limited_until = ack->delivered_segs + ack->inflight_segs;
+		if (b->probe_rtt_done_ns == 0 && ack->inflight_segs <= MIN_SEGS) {
+			b->probe_rtt_done_ns = ack->now_ns + (uint64_t)cfg->probe_rtt_ns;
+			b->probe_rtt_round = false;
+			b->round_delivered = ack->delivered_segs;
+		} else if (b->probe_rtt_done_ns > 0) {
+			b->probe_rtt_round |= b->round_start;
+			if (b->probe_rtt_round)
+				leave_probe_rtt(b, ack->now_ns, out);
+		}
+	}
+	if (ack->acked_segs > 0)
+		b->idle_restart = false;
+}
+
+static double cwnd_gain(struct bbr *b, const struct config *cfg) {
+	switch ((enum mode)b->mode) {
+	case MODE_STARTUP:
+		b->pacing_gain = (float)HIGH_GAIN;
+		return HIGH_GAIN;
+	case MODE_DRAIN:
+		b->pacing_gain = (float)DRAIN_GAIN;
+		return HIGH_GAIN;
+	case MODE_PROBE_BW:
+		b->pacing_gain = b->lt_use ? 1 : (float)cycle_gain[b->phase];
+		return cfg->cwnd_gain;
+	case MODE_PROBE_RTT:
+		break;
+	}
+	b->pacing_gain = 1;
+	return 1;
+}
+
+// The window while and after something was lost. True: that is the window.
+static bool recover(struct bbr *b, const struct cc_ack *ack, struct cc_out *out) {
+	double inflight = (double)ack->inflight_segs + ack->acked_segs;
+	bool timeout = b->timeout && (int32_t)((uint32_t)ack->delivered_segs - b->loss_end) < 0;
+
+	out->cwnd_segs = max_of(out->cwnd_segs - ack->lost_segs, 1);
+	if (b->enter && !b->recovery) {
+		b->recovery = b->conserve = true;
+		b->round_delivered = ack->delivered_segs;
+		out->cwnd_segs = inflight;
+	} else if ((b->recovery || b->timeout) && !ack->in_recovery && !timeout) {
+		b->recovery = b->conserve = b->timeout = false;
+		out->cwnd_segs = max_of(out->cwnd_segs, (double)b->prior_segs);
+	}
+	b->enter = false;
+	if (b->conserve)
+		out->cwnd_segs = max_of(out->cwnd_segs, inflight);
+	return b->conserve;
+}
+
+static void set_cwnd(struct bbr *b, const struct config *cfg, const struct cc_ack *ack, double gain,
+	struct cc_out *out) {
+	if (ack->acked_segs > 0 && !recover(b, ack, out)) {
+		double rate = bw_bps(b), target = bdp_segs(b, cfg, rate, gain);
+
+		if (b->full)
+			target += min_of(cfg->extra_gain
+					* (double)(b->extra[0] > b->extra[1] ? b->extra[0]
+									     : b->extra[1]),
+				rate * EXTRA_MAX_NS * 1e-9 / b->mss_bits);
+		target = quantised(b, out, target);
+		if (b->full)
+			out->cwnd_segs = min_of(out->cwnd_segs + ack->acked_segs, target);
+		else if (out->cwnd_segs < target || (double)ack->delivered_segs < cfg->initial_segs)
+			out->cwnd_segs += ack->acked_segs;
+		out->cwnd_segs = max_of(out->cwnd_segs, MIN_SEGS);
+	}
+	if (b->mode == MODE_PROBE_RTT)
+		out->cwnd_segs = min_of(out->cwnd_segs, MIN_SEGS);
+}
+
+static void bbr_on_ack(
+	void *state, const void *config, const struct cc_ack *ack, struct cc_out *out) {
+	const struct config *cfg = config;
+	struct bbr *b = state;
+	double gain;
+
+	b->lost += ack->lost_segs;
+	b->delivered = (uint32_t)ack->delivered_segs;
+	update_bw(b, cfg, ack);
+	update_extra_acked(b, ack, out->cwnd_segs);
+	update_mode(b, cfg, ack, out);
+	update_min_rtt(b, cfg, ack, out);
+	gain = cwnd_gain(b, cfg);
+	if (!b->seen_rtt && ack->rtt_ns > 0) {
+		b->seen_rtt = true;
+		set_first_pacing(b, (double)ack->srtt_ns, out);
+	}
+	set_pacing(b, cfg, bw_bps(b), (double)b->pacing_gain, out);
+	set_cwnd(b, cfg, ack, gain, out);
+}
+
+static void bbr_on_loss(
+	void *state, const void *config, const struct cc_loss *loss, struct cc_out *out) {
+	struct bbr *b = state;
+
+	if (loss->ecn)
+		return;
+	save_cwnd(b, out->cwnd_segs);
+	b->enter = true;
+}
+
+static void bbr_on_rto(
+	void *state, const void *config, const struct cc_loss *loss, struct cc_out *out) {
+	struct bbr *b = state;
+
+	save_cwnd(b, out->cwnd_segs);
+	b->timeout = true;
+	b->recovery = b->conserve = b->enter = false;
+	b->loss_end = b->delivered + loss->lost_segs;
+	b->full_bw_bps = 0;
+	b->full_rounds = 0;
+	out->cwnd_segs = 1;
+}
+
+static void bbr_on_idle(
+	void *state, const void *config, uint64_t now_ns, uint64_t idle_ns, struct cc_out *out) {
+	struct bbr *b = state;
+
+	b->idle_restart = true;
+	b->extra_epoch_ns = now_ns;
+	b->extra_epoch_segs = 0;
+	if (b->mode == MODE_PROBE_BW)
+		set_pacing(b, config, bw_bps(b), 1, out);
+	else if (b->mode == MODE_PROBE_RTT)
+		leave_probe_rtt(b, now_ns, out);
+}
+
+static void bbr_observe(const void *state, const void *config, float out[CC_OBSERVED]) {
+	const struct bbr *b = state;
+
+	out[0] = (float)bw_bps(b);
+	out[1] = b->min_rtt_ns == NO_RTT ? 0 : (float)b->min_rtt_ns;
+	out[2] = b->pacing_gain;
+	out[3] = b->extra[0] > b->extra[1] ? b->extra[0] : b->extra[1];
+}
+
+// 0 STARTUP, 1 DRAIN, 2 PROBE_BW, 3 PROBE_RTT.
+static uint8_t bbr_mode(const void *state) {
+	const struct bbr *b = state;
+
+	return b->mode;
+}
+
+const struct cc_ops cc_bbr = {
+	.name = "bbr",
+	.summary = "BBR version 1 as in Linux (ACM Queue 2016)",
+	.params = params,
+	.config_size = sizeof(struct config),
+	.state_size = sizeof(struct bbr),
+	.observed = {"bw_bps", "min_rtt_ns", "pacing_gain", "extra_acked_segs"},
+	.init = bbr_init,
+	.on_ack = bbr_on_ack,
+	.on_loss = bbr_on_loss,
+	.on_rto = bbr_on_rto,
+	.on_idle = bbr_on_idle,
+	.observe = bbr_observe,
+	.mode = bbr_mode,
+};

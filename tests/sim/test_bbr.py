@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""BBR against the constants of its draft."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from .conftest import Run, Simulate
+
+WIRE_BITS = 1538 * 8
+BDP_PKTS = 100e6 * 0.040 / WIRE_BITS
+CC_MODE = 5
+STARTUP, DRAIN, PROBE_BW, PROBE_RTT = range(4)
+
+
+def mode_changes(run: Run) -> list[tuple[float, int, int]]:
+    """Time in seconds, mode before and after."""
+    events = run.records("events")
+    events = events[events["event"] == CC_MODE]
+    return [(e["ts_ns"] * 1e-9, int(e["before"]), int(e["value"])) for e in events]
+
+
+def test_alone(simulate: Simulate) -> None:
+    """A full link and hardly a queue, the round trip measured every 10 s."""
+    run = simulate("bbr-lone")
+
+    assert run.link["utilisation"] >= 0.97
+    assert run.link["queue_mean_pkts"] < 0.3 * BDP_PKTS
+    assert run.groups[0]["timeouts"] == 0
+    changes = mode_changes(run)
+    probes = [at for at, _, mode in changes if mode == PROBE_RTT]
+    assert [(before, mode) for _, before, mode in changes] == [
+        pair for _ in probes for pair in ((PROBE_BW, PROBE_RTT), (PROBE_RTT, PROBE_BW))
+    ]
+    # 10 s, the time until 4 segments are in flight (a round trip), 200 ms and up to a round trip.
+    assert np.all(np.diff(probes) > 10.2)
+    assert np.all(np.diff(probes) < 10.3)
+    assert len(probes) == 6
+
+
+def test_states_and_gains(simulate: Simulate) -> None:
+    """STARTUP doubles the rate per round trip, DRAIN empties the queue, then gains cycle."""
+    run = simulate("bbr-lone", "duration=9s", "warmup=0s")
+    records = run.records("cc")
+    changes = mode_changes(run)
+
+    assert [mode for _, _, mode in changes] == [DRAIN, PROBE_BW]
+    assert changes[1][0] < 1.5
+    # The pipe was full after log2(BDP / 10) = 5 round trips; 3 more say so, queueing.
+    steady = records[records["ts_ns"] > changes[1][0] * 1e9]
+    gains = np.unique(np.round(steady["obs2"], 4))
+    assert gains.tolist() == [0.75, 1.0, 1.25]
+    paced = steady["pacing_bps"] / (0.99 * steady["obs2"] * steady["obs0"])
+    assert np.all(np.abs(paced - 1) < 1e-5)
+    # Each cycle has one round trip of 1.25, at most one of 0.75, and six of 1.
+    of_one = np.mean(np.diff(steady["ts_ns"].astype(float))[steady["obs2"][1:] == 1]) * np.sum(
+        steady["obs2"][1:] == 1
+    )
+    share = of_one / float(steady["ts_ns"][-1] - steady["ts_ns"][0])
+    assert 0.65 <= share <= 0.80
+    # BtlBw is the link's rate in payload.
+    assert float(np.median(steady["obs0"])) == pytest.approx(100e6 * 1448 / 1538, rel=0.01)
+
+
+@pytest.mark.parametrize("rate", ["0.1%", "1%", "5%"])
+def test_random_loss_costs_little(simulate: Simulate, rate: str) -> None:
+    """ACM Queue 2016, figure 8: the full rate less what is lost, where Cubic has collapsed."""
+    run = simulate(LOSSY, f"paths.forward.0.loss.rate={rate}")
+
+    assert run.link["utilisation"] >= 0.90
+
+
+LOSSY = """
+duration: 30s
+warmup: 5s
+paths:
+  forward:
+    - loss: {rate: 0%}
+    - link: {rate: 100Mbit, queue: {fifo: {limit: 1BDP}}}
+    - delay: {delay: 20ms}
+  reverse: [{delay: {delay: 20ms}}]
+flows:
+  - {count: 1, cc: bbr}
+telemetry: {level: 1}
+"""
+
+
+def test_flows_share(simulate: Simulate) -> None:
+    """Four flows that start together converge: PROBE_RTT synchronises, phases are spread."""
+    run = simulate("bbr-lone", "flows.0.count=4", "duration=60s", "warmup=25s", "telemetry.level=1")
+
+    assert run.link["utilisation"] >= 0.95
+    assert run.summary["jfi"] >= 0.9

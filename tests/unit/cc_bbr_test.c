@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cc_test.h"
+
+enum { STARTUP, DRAIN, PROBE_BW, PROBE_RTT };
+enum { BW, MIN_RTT, GAIN, EXTRA };
+
+#define RTT (10 * MS)
+#define BW_BPS 80e6 // 100 segments of 1000 bytes per round trip
+#define BDP 100
+#define HIGH 2.88671875
+#define DRAIN_GAIN 0.34375
+
+// A path by hand: each step is one ACK of `acked` segments, a round trip after they were sent.
+struct wire {
+	struct cc_bench b;
+	uint64_t now_ns, delivered;
+	struct cc_ack next; // what the next ACK says beyond that
+};
+
+static void wire_open(struct wire *w, const char *const *set) {
+	memset(w, 0, sizeof(*w));
+	cc_open(&w->b, "bbr", set);
+	w->now_ns = 1000 * MS;
+	w->next = (struct cc_ack){.delivery_bps = BW_BPS, .rtt_ns = RTT, .inflight_segs = BDP};
+}
+
+// An ACK at now + after; `round`: its segment was sent after all before were delivered.
+static void step(struct wire *w, uint64_t after_ns, uint32_t acked, bool round) {
+	struct cc_ack ack = w->next;
+
+	w->now_ns += after_ns;
+	ack.now_ns = w->now_ns;
+	ack.srtt_ns = ack.rtt_min_ns = ack.rtt_ns;
+	ack.sent_ns = w->now_ns - ack.rtt_ns;
+	ack.prior_delivered_segs = round ? w->delivered : 0;
+	w->delivered += acked;
+	ack.acked_segs = acked;
+	ack.delivered_segs = w->delivered;
+	ack.prior_inflight_segs = ack.inflight_segs + acked;
+	ack.interval_ns = ack.rtt_ns;
+	ack.cwnd_at_send = w->b.out.cwnd_segs;
+	ack.cwnd_limited = true;
+	cc_ack(&w->b, &ack);
+}
+
+static int mode(const struct wire *w) {
+	return w->b.ops->mode(w->b.state);
+}
+
+static double obs(const struct wire *w, int i) {
+	return cc_observed(&w->b, i);
+}
+
+#define NEAR(a, b) ck_assert_double_eq_tol(a, b, 1e-6 * (1 + (b)))
+
+static void check(const struct wire *w, int want, double gain) {
+	ck_assert_int_eq(mode(w), want);
+	NEAR(obs(w, GAIN), gain);
+	NEAR(w->b.out.pacing_bps, 0.99 * gain * obs(w, BW));
+}
+
+// Rounds of the same rate until the pipe is full and drained.
+static void to_probe_bw(struct wire *w) {
+	uint32_t inflight = w->next.inflight_segs;
+
+	for (int i = 0; i < 4; i++)
+		step(w, RTT, BDP, true);
+	ck_assert_int_eq(mode(w), PROBE_BW);
+	w->next.inflight_segs = inflight;
+}
+
+START_TEST(starts_as_if_the_round_trip_were_a_millisecond) {
+	struct wire w;
+
+	wire_open(&w, NULL);
+	CWND_EQ(&w.b, 10);
+	NEAR(w.b.out.pacing_bps, HIGH * 10 * 8000 / 1e-3);
+	ck_assert(!w.b.ops->prr);
+	w.next.delivery_bps = 0; // no rate yet: from the window and the first RTT
+	step(&w, RTT, 1, true);
+	NEAR(w.b.out.pacing_bps, HIGH * 10 * 8000 / 10e-3);
+}
+END_TEST
+
+START_TEST(startup_ends_after_three_rounds_without_growth) {
+	struct wire w;
+
+	wire_open(&w, NULL);
+	w.next.inflight_segs = 250;
+	for (int i = 0; i < 8; i++) { // 25 % each is enough
+		step(&w, RTT, 10, true);
+		check(&w, STARTUP, HIGH);
+		w.next.delivery_bps *= 1.25;
+	}
+	w.next.delivery_bps *= 0.99; // 23.75 % is not: the first of three
+	for (int i = 0; i < 2; i++) {
+		step(&w, RTT, 10, true);
+		step(&w, 0, 10, false); // not a round
+		check(&w, STARTUP, HIGH);
+	}
+	w.next.app_limited = true; // says nothing about the pipe
+	step(&w, RTT, 10, true);
+	check(&w, STARTUP, HIGH);
+	w.next.app_limited = false;
+	w.next.inflight_segs = 10000;
+	step(&w, RTT, 10, true);
+	check(&w, DRAIN, DRAIN_GAIN);
+}
+END_TEST
+
+// DRAIN ends at BDP + 3 quanta: 80 Mbit/s paces 9 segments per ms at 0.99, rounded up to even.
+START_TEST(drain_ends_with_the_queue) {
+	struct wire w;
+
+	wire_open(&w, NULL);
+	w.next.inflight_segs = 300;
+	for (int i = 0; i < 4; i++)
+		step(&w, RTT, BDP, true);
+	check(&w, DRAIN, DRAIN_GAIN);
+	w.next.inflight_segs = 140;
+	step(&w, MS, 10, false);
+	check(&w, DRAIN, DRAIN_GAIN);
+	w.next.inflight_segs = BDP;
+	step(&w, MS, 10, false);
+	ck_assert_int_eq(mode(&w), PROBE_BW);
+}
+END_TEST
+
+START_TEST(gains_cycle_in_order_a_round_trip_each) {
+	static const double want[] = {1.25, 0.75, 1, 1, 1, 1, 1, 1};
+	struct wire w;
+
+	wire_open(&w, NULL);
+	to_probe_bw(&w);
+	w.next.inflight_segs = 140; // 1.25 BDP and the quanta are reached, 0.75 never drains
+	for (int i = 0; i < 20 && obs(&w, GAIN) < 1.2; i++)
+		step(&w, RTT + 1, 1, false);
+	for (int i = 0; i < 24; i++) {
+		check(&w, PROBE_BW, want[i % 8]);
+		step(&w, RTT, 1, false); // not longer than RTprop
+		check(&w, PROBE_BW, want[i % 8]);
+		step(&w, 1, 30, false);
+	}
+}
+END_TEST
+
+START_TEST(probing_up_waits_for_its_queue_or_a_loss) {
+	struct wire w;
+
+	wire_open(&w, NULL);
+	to_probe_bw(&w);
+	for (int i = 0; i < 20 && obs(&w, GAIN) < 1.2; i++)
+		step(&w, RTT + 1, 1, false);
+	for (int i = 0; i < 5; i++) {
+		step(&w, RTT + 1, 1, false);
+		check(&w, PROBE_BW, 1.25); // 100 in flight, not 125
+	}
+	w.next.lost_segs = 1;
+	step(&w, RTT, 1, false);
+	check(&w, PROBE_BW, 0.75);
+	w.next.lost_segs = 0;
+	step(&w, 1, 1, false); // drained already: no need for a whole round trip
+	check(&w, PROBE_BW, 1);
+}
+END_TEST
+
+START_TEST(the_first_phase_is_any_but_draining) {
+	int seen[8] = {0};
+
+	for (uint64_t i = 0; i < 200; i++) {
+		struct wire w;
+		int phase = 0;
+
+		wire_open(&w, NULL);
+		w.now_ns += i * 12345;
+		to_probe_bw(&w);
+		ck_assert_double_ge(obs(&w, GAIN), 1);
+		w.next.inflight_segs = 200;
+		while (obs(&w, GAIN) > 0.8) { // to the next 0.75
+			step(&w, RTT + 1, 1, false);
+			phase++;
+		}
+		ck_assert_int_le(phase, 7);
+		seen[phase]++;
+	}
+	for (int i = 1; i <= 7; i++)
+		ck_assert_int_gt(seen[i], 10);
+}
+END_TEST
+
+// 2 BDP and three times 9 segments, the 1 ms at 0.99 x 80 Mbit/s, rounded up to even.
+START_TEST(the_window_is_two_bdp_and_three_quanta) {
+	static const char *const none[] = {"extra_acked_gain", "0", NULL};
+	struct wire w;
+
+	wire_open(&w, none);
+	to_probe_bw(&w);
+	w.next.inflight_segs = 180;
+	while (obs(&w, GAIN) > 1.1 || obs(&w, GAIN) < 0.9)
+		step(&w, RTT + 1, 1, false);
+	for (int i = 0; i < 4; i++)
+		step(&w, MS / 10, 100, false);
+	CWND_EQ(&w.b, 228);
+
+	// 400 segments in 0.4 ms are 396 more than the rate explains; the window bounds them.
+	wire_open(&w, NULL);
+	to_probe_bw(&w);
+	w.next.inflight_segs = 180;
+	while (obs(&w, GAIN) > 1.1 || obs(&w, GAIN) < 0.9)
+		step(&w, RTT + 1, 1, false);
+	for (int i = 0; i < 4; i++)
+		step(&w, MS / 10, 100, false);
+	ck_assert_double_gt(obs(&w, EXTRA), 200);
+	ck_assert_double_gt(w.b.out.cwnd_segs, 428);
+}
+END_TEST
+
+START_TEST(the_largest_rate_lasts_ten_rounds) {
+	struct wire w;
+
+	wire_open(&w, NULL);
+	step(&w, RTT, 10, true);
+	w.next.delivery_bps = BW_BPS / 2;
+	for (int i = 0; i < 10; i++) {
+		step(&w, RTT, 10, true);
+		NEAR(obs(&w, BW), BW_BPS);
+	}
+	step(&w, RTT, 10, true);
+	NEAR(obs(&w, BW), BW_BPS / 2);
+	w.next.app_limited = true;
+	w.next.delivery_bps = BW_BPS / 4;
+	for (int i = 0; i < 30; i++)
+		step(&w, RTT, 10, true);
+	NEAR(obs(&w, BW), BW_BPS / 2); // they can only raise it
+	w.next.delivery_bps = BW_BPS;
+	step(&w, RTT, 10, true);
+	NEAR(obs(&w, BW), BW_BPS);
+}
+END_TEST
+
+START_TEST(probes_the_round_trip_every_ten_seconds) {
+	struct wire w;
+	uint64_t end_ns;
+
+	wire_open(&w, NULL);
+	to_probe_bw(&w);
+	w.next.rtt_ns = RTT + MS;
+	end_ns = 1010 * MS + 10000 * MS; // 10 s after the first sample, that was the smallest
+	while (w.now_ns + 50 * MS <= end_ns) {
+		step(&w, 50 * MS, BDP, true);
+		ck_assert_int_eq(mode(&w), PROBE_BW);
+	}
+	NEAR(obs(&w, MIN_RTT), (double)RTT);
+	step(&w, end_ns + 1 - w.now_ns, BDP, true);
+	check(&w, PROBE_RTT, 1);
+	NEAR(obs(&w, MIN_RTT), (double)(RTT + MS));
+	CWND_EQ(&w.b, 4);
+	step(&w, 300 * MS, 50, true); // 200 ms count from 4 in flight on
+	check(&w, PROBE_RTT, 1);
+	w.next.inflight_segs = 4;
+	step(&w, 10 * MS, 50, false);
+	w.next.rtt_ns = RTT;
+	w.next.delivery_bps = BW_BPS / 25;
+	for (int i = 0; i < 20; i++) {
+		step(&w, 10 * MS, 4, true);
+		check(&w, PROBE_RTT, 1);
+		CWND_EQ(&w.b, 4);
+	}
+	step(&w, 1, 4, true);
+	ck_assert_int_eq(mode(&w), PROBE_BW);
+	ck_assert_double_ge(w.b.out.cwnd_segs, 2 * BDP); // restored at once
+	NEAR(obs(&w, MIN_RTT), (double)RTT);
+	NEAR(obs(&w, BW), BW_BPS); // the 22 rounds at 4 segments did not count
+}
+END_TEST
+
+START_TEST(conserves_packets_for_a_round_then_restores) {
+	struct wire w;
+	double before;
+
+	wire_open(&w, NULL);
+	to_probe_bw(&w);
+	before = w.b.out.cwnd_segs;
+	cc_loss(&w.b, w.now_ns, 150, false);
+	CWND_EQ(&w.b, before);
+	w.next.in_recovery = true;
+	w.next.lost_segs = 20;
+	w.next.inflight_segs = 80;
+	step(&w, MS, 2, false);
+	CWND_EQ(&w.b, 82);
+	w.next.lost_segs = 0;
+	w.next.inflight_segs = 79;
+	step(&w, MS, 3, false);
+	CWND_EQ(&w.b, 82);
+	step(&w, MS, 3, true); // the next round: towards the target again
+	CWND_EQ(&w.b, 85);
+	w.next.in_recovery = false;
+	step(&w, MS, 1, false);
+	ck_assert_double_ge(w.b.out.cwnd_segs, before);
+}
+END_TEST
+
+START_TEST(an_echo_of_congestion_changes_nothing) {
+	struct wire w;
+	double before;
+
+	wire_open(&w, NULL);
+	to_probe_bw(&w);
+	before = w.b.out.cwnd_segs;
+	cc_loss(&w.b, w.now_ns, 150, true);
+	w.next.in_recovery = true;
+	step(&w, MS, 1, false);
+	ck_assert_double_ge(w.b.out.cwnd_segs, before);
+}
+END_TEST
+
+START_TEST(a_timeout_leaves_one_segment_until_all_is_repaired) {
+	struct wire w;
+	double before;
+
+	wire_open(&w, NULL);
+	to_probe_bw(&w);
+	before = w.b.out.cwnd_segs;
+	cc_rto(&w.b, w.now_ns, 10);
+	CWND_EQ(&w.b, 1);
+	step(&w, RTT, 1, true);
+	CWND_EQ(&w.b, 4);
+	step(&w, RTT, 8, true);
+	CWND_EQ(&w.b, 12);
+	step(&w, RTT, 1, true); // the tenth
+	ck_assert_double_ge(w.b.out.cwnd_segs, before);
+}
+END_TEST
+
+// Two intervals of 4 rounds that lose 2 of 3 segments, the second at 1 / slower of the first's rate.
+static void police(struct wire *w, double slower) {
+	w->next.delivery_bps = 2 * BW_BPS;
+	w->next.lost_segs = 200;
+	step(w, RTT, BDP, true); // begins the first interval, of which this round is the first
+	ck_assert_double_ge(obs(w, BW), 2 * BW_BPS);
+	for (int interval = 0; interval < 2; interval++) {
+		for (int round = interval == 0; round < 4; round++) {
+			ck_assert_double_ge(obs(w, BW), 2 * BW_BPS);
+			w->next.lost_segs = round == 3 ? 200 : 0;
+			step(w, interval == 0 ? RTT : (uint64_t)((double)RTT * slower), BDP, true);
+		}
+	}
+	w->next.lost_segs = 0;
+}
+
+START_TEST(uses_a_policers_rate_for_48_rounds) {
+	struct wire w;
+
+	wire_open(&w, NULL);
+	to_probe_bw(&w);
+	police(&w, 1);
+	NEAR(obs(&w, BW), BW_BPS); // what was delivered, not the samples
+	for (int i = 0; i < 47; i++) {
+		step(&w, RTT + 1, BDP, true);
+		check(&w, PROBE_BW, 1);
+	}
+	step(&w, RTT, BDP, true);
+	NEAR(obs(&w, BW), 2 * BW_BPS);
+}
+END_TEST
+
+START_TEST(takes_no_other_loss_for_a_policer) {
+	static const char *const off[] = {"policer", "no", NULL};
+	struct wire w;
+
+	wire_open(&w, off);
+	to_probe_bw(&w);
+	police(&w, 1);
+	NEAR(obs(&w, BW), 2 * BW_BPS);
+
+	wire_open(&w, NULL);
+	to_probe_bw(&w);
+	police(&w, 1.2); // rates differ by more than 1/8
+	NEAR(obs(&w, BW), 2 * BW_BPS);
+
+	wire_open(&w, NULL);
+	to_probe_bw(&w);
+	w.next.delivery_bps = 2 * BW_BPS;
+	for (int i = 0; i < 40; i++) { // 15 of 100, below 50/256
+		w.next.lost_segs = 15;
+		step(&w, RTT, BDP, true);
+	}
+	NEAR(obs(&w, BW), 2 * BW_BPS);
+}
+END_TEST
+
+START_TEST(wakes_at_its_rate) {
+	struct wire w;
+
+	wire_open(&w, NULL);
+	to_probe_bw(&w);
+	w.b.ops->on_idle(w.b.state, w.b.config, w.now_ns + 20000 * MS, 20000 * MS, &w.b.out);
+	NEAR(w.b.out.pacing_bps, 0.99 * BW_BPS);
+	step(&w, 20010 * MS, 1, true); // RTprop has expired, but silence has measured it
+	ck_assert_int_eq(mode(&w), PROBE_BW);
+}
+END_TEST
+
+START_TEST(refuses_what_cannot_be) {
+	struct wire w;
+
+	wire_open(&w, NULL);
+	ck_assert_int_eq(cc_set(&w.b, "initial", "3"), -ERANGE);
+	ck_assert_int_eq(cc_set(&w.b, "probe_rtt", "0s"), -ERANGE);
+	ck_assert_int_eq(cc_set(&w.b, "policer", "maybe"), -EINVAL);
+}
+END_TEST
+
+TEST_MAIN(starts_as_if_the_round_trip_were_a_millisecond,
+	startup_ends_after_three_rounds_without_growth, drain_ends_with_the_queue,
+	gains_cycle_in_order_a_round_trip_each, probing_up_waits_for_its_queue_or_a_loss,
+	the_first_phase_is_any_but_draining, the_window_is_two_bdp_and_three_quanta,
+	the_largest_rate_lasts_ten_rounds, probes_the_round_trip_every_ten_seconds,
+	conserves_packets_for_a_round_then_restores, an_echo_of_congestion_changes_nothing,
+	a_timeout_leaves_one_segment_until_all_is_repaired, uses_a_policers_rate_for_48_rounds,
+	takes_no_other_loss_for_a_policer, wakes_at_its_rate, refuses_what_cannot_be)
