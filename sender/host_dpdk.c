@@ -16,26 +16,36 @@ static bool is_sender(const struct sender_port *p) {
 	return p->plan->role == LIVE_SENDER;
 }
 
+// Frees what waits for a port that takes nothing.
+static void give_up(struct sender_port *p) {
+	for (; p->outs > 0; p->outs--) {
+		rte_pktmbuf_free(p->out[p->out_first++ & (SENDER_OUT_MAX - 1)]);
+		p->count.tx_dropped++;
+	}
+}
+
 static void flush(struct sender_live *s, struct sender_port *p) {
 	uint32_t burst = (uint32_t)s->plan->process.burst, done = 0;
 
-	while (done < p->outs) {
-		uint32_t want = p->outs - done < burst ? p->outs - done : burst;
+	while (p->outs > 0) {
 		uint64_t bytes[PORT_BURST_MAX + 1];
+		uint32_t at = p->out_first & (SENDER_OUT_MAX - 1);
+		uint32_t want = p->outs < burst ? p->outs : burst;
 
+		want = want < SENDER_OUT_MAX - at ? want : SENDER_OUT_MAX - at;
 		bytes[0] = 0;
 		for (uint32_t i = 0; i < want; i++)
-			bytes[i + 1] = bytes[i] + port_frame_bytes(p->out[done + i]->pkt_len);
-		uint16_t took = rte_eth_tx_burst(p->port.id, 0, p->out + done, (uint16_t)want);
+			bytes[i + 1] = bytes[i] + port_frame_bytes(p->out[at + i]->pkt_len);
+		uint16_t took = rte_eth_tx_burst(p->port.id, 0, p->out + at, (uint16_t)want);
 		p->count.tx_frames += took;
 		p->count.tx_bytes += bytes[took];
+		p->out_first += took;
+		p->outs -= took;
 		done += took;
 		if (took < want)
 			break;
 	}
 	s->busy |= done > 0;
-	p->outs -= done;
-	memmove(p->out, p->out + done, p->outs * sizeof(p->out[0]));
 	if (done > 0 || p->outs == 0) {
 		p->refused_ns = NEVER_NS;
 		return;
@@ -43,11 +53,8 @@ static void flush(struct sender_live *s, struct sender_port *p) {
 	if (p->refused_ns == NEVER_NS)
 		p->refused_ns = s->now_ns;
 	if (!atomic_load_explicit(&p->port.up, memory_order_relaxed)
-		|| s->now_ns - p->refused_ns > s->plan->process.patience_ns) {
-		rte_pktmbuf_free_bulk(p->out, p->outs);
-		p->count.tx_dropped += p->outs;
-		p->outs = 0;
-	}
+		|| s->now_ns - p->refused_ns > s->plan->process.patience_ns)
+		give_up(p);
 }
 
 static void send_frame(struct sender_live *s, struct sender_port *p, struct rte_mbuf *m) {
@@ -59,7 +66,7 @@ static void send_frame(struct sender_live *s, struct sender_port *p, struct rte_
 		rte_pktmbuf_free(m);
 		return;
 	}
-	p->out[p->outs++] = m;
+	p->out[(p->out_first + p->outs++) & (SENDER_OUT_MAX - 1)] = m;
 }
 
 // An empty frame from the pool whose payload is always zero.

@@ -20,7 +20,7 @@
 
 #include <stdatomic.h>
 
-#define SENDER_OUT_MAX 4096 // frames that wait for their port
+#define SENDER_OUT_MAX 16384 // frames that wait for their port, a power of two
 #define STRANGER_NONE UINT32_MAX
 #define STRANGER_BUCKETS 1024 // a power of two
 
@@ -56,8 +56,8 @@ struct sender_port {
 	uint16_t ip_id;
 	struct rte_mbuf *in[PORT_BURST_MAX]; // of this turn
 	uint32_t came;
-	struct rte_mbuf *out[SENDER_OUT_MAX];
-	uint32_t outs;
+	struct rte_mbuf *out[SENDER_OUT_MAX]; // a ring
+	uint32_t out_first, outs;
 	uint64_t refused_ns; // since when the port has taken nothing; NEVER_NS: it takes
 	struct sender_count count;
 	// Receiving side: strangers.

@@ -78,8 +78,8 @@ static int start_eal(struct sender_app *app, struct err *err) {
 		const struct live_dev *dev = &app->plan.port[i].dev;
 
 		args.dev[args.devs++] = dev;
-		// Received frames are read at once; echo replies may wait with the others.
-		app->rx_buffers += port_own_buffers(dev, app->plan.process.burst) + SENDER_OUT_MAX;
+		// Received frames are read at once; echo and ARP replies may have to wait.
+		app->rx_buffers += port_own_buffers(dev, app->plan.process.burst) + 1024;
 		app->tx_buffers += port_own_buffers(dev, app->plan.process.burst) + SENDER_OUT_MAX;
 	}
 	args.memory_bytes = pool_bytes(app->rx_buffers) + pool_bytes(app->tx_buffers);

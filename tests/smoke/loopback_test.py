@@ -27,7 +27,7 @@ class Loop:
         section = program.split("-")[-1]
         yield f"live.{section}.prefix={self.lab.prefix}{section}"
         for i in range(2):
-            dev = f"net_memif{i},role={role},id={i},socket={self.lab.prefix},rsize=13"
+            dev = f"net_memif{i},role={role},id={i},socket={self.lab.prefix},rsize=10"
             yield f'live.{section}.ports.{i}.dev="{dev}"'
 
     def start(self, program, role, out=None):
