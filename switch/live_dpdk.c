@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "live_dpdk.h"
 
+#include "stage/link.h"
+
 #include <errno.h>
 #include <math.h>
 #include <rte_ethdev.h>
@@ -120,6 +122,16 @@ static void *control_main(void *arg) {
 	return NULL;
 }
 
+static uint8_t last_link(const struct path *p) {
+	uint8_t link = UINT8_MAX;
+
+	for (uint32_t i = 0; p != NULL && i < p->stages; i++) {
+		if (p->stage[i].ops == &stage_link)
+			link = p->stage[i].env.link_index;
+	}
+	return link;
+}
+
 static int open_ports(struct switch_app *app, struct err *err) {
 	struct switch_live *s = &app->live;
 	int rc;
@@ -129,6 +141,7 @@ static int open_ports(struct switch_app *app, struct err *err) {
 		struct switch_port *p = &s->port[i];
 
 		p->path = from->path;
+		p->last_link = last_link(from->path);
 		p->share = from->share;
 		p->refused_ns = NEVER_NS;
 		rc = port_open(&p->port, &from->dev, from->name, s->pool, &app->eal, err);

@@ -183,30 +183,63 @@ static void give_up(struct switch_live *s, struct switch_port *out) {
 	out->outs = 0;
 }
 
-static void note_departures(
-	struct switch_port *out, const uint64_t *due_ns, uint32_t n, uint64_t sent_ns) {
+// What is known of a packet before the driver takes it.
+struct departure {
+	uint64_t due_ns;
+	uint32_t flow_id, id;
+	uint16_t size_bytes;
+	uint8_t ecn;
+};
+
+// One record per packet: when it should have left, and how late it did.
+static void record_departures(struct switch_live *s, const struct switch_port *out,
+	const struct departure *d, uint32_t n, uint64_t sent_ns) {
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t late_ns = time_since(sent_ns, d[i].due_ns);
+		struct tel_packets *r;
+
+		if (!tel_flow_sampled(out->path->tel_run, d[i].flow_id)
+			|| (r = tel_put(&s->tel_packets)) == NULL)
+			continue;
+		*r = (struct tel_packets){
+			.ts_ns = d[i].due_ns,
+			.flow_id = d[i].flow_id,
+			.pkt_id = d[i].id,
+			.queue_bytes = 0,
+			.sojourn_ns = late_ns > UINT32_MAX ? UINT32_MAX : (uint32_t)late_ns,
+			.size_bytes = d[i].size_bytes,
+			.event = TEL_DEPART,
+			.link = out->last_link,
+			.ecn = d[i].ecn,
+		};
+	}
+}
+
+static void note_departures(struct switch_live *s, struct switch_port *out,
+	const struct departure *d, uint32_t n, uint64_t sent_ns) {
 	struct switch_trend *t = &out->trend;
 
 	if (n == 0)
 		return;
 	if (t->n == 0)
-		t->first_due_ns = due_ns[0];
-	double x = (double)time_since(due_ns[0], t->first_due_ns) * 1e-9;
-	double y = (double)time_since(sent_ns, due_ns[0]);
+		t->first_due_ns = d[0].due_ns;
+	double x = (double)time_since(d[0].due_ns, t->first_due_ns) * 1e-9;
+	double y = (double)time_since(sent_ns, d[0].due_ns);
 	t->n += 1;
 	t->x += x;
 	t->y += y;
 	t->xx += x * x;
 	t->xy += x * y;
 	for (uint32_t i = 0; i < n; i++)
-		hist_add(&out->late, time_since(sent_ns, due_ns[i]));
+		hist_add(&out->late, time_since(sent_ns, d[i].due_ns));
+	if (s->tel_packets.ring != NULL)
+		record_departures(s, out, d, n, sent_ns);
 }
 
-// Gives the port what is due. The mbufs are the driver's from then on, so sizes and times are read
-// before. Turns that transmit read the clock once more: the error counts to the real moment.
+// Gives the port what is due. The mbufs are the driver's from then on, so what is to be known of
+// them is read before. Turns that transmit read the clock again: the error counts to the real moment.
 static void transmit(struct switch_live *s, struct switch_port *out) {
-	uint64_t due_ns[PORT_BURST_MAX];
-	uint16_t size[PORT_BURST_MAX];
+	struct departure d[PORT_BURST_MAX];
 	uint32_t done = 0;
 
 	while (done < out->outs) {
@@ -216,14 +249,14 @@ static void transmit(struct switch_live *s, struct switch_port *out) {
 		for (uint32_t i = 0; i < want; i++) {
 			const struct pkt *p = port_pkt(out->out[done + i]);
 
-			due_ns[i] = p->arrival_ns;
-			size[i] = p->size_bytes;
+			d[i] = (struct departure){
+				p->arrival_ns, p->flow_id, p->id, p->size_bytes, p->ecn};
 		}
 		uint16_t took = rte_eth_tx_burst(out->port.id, 0, out->out + done, (uint16_t)want);
 		for (uint32_t i = 0; i < took; i++)
-			count(&out->tx, size[i]);
+			count(&out->tx, d[i].size_bytes);
 		if (out->path != NULL)
-			note_departures(out, due_ns, took, sent_ns);
+			note_departures(s, out, d, took, sent_ns);
 		done += took;
 		if (took < want)
 			break;

@@ -32,6 +32,7 @@ struct switch_trend {
 struct switch_port {
 	struct port port;
 	struct path *path; // NULL: straight out
+	uint8_t last_link; // the path's last link in telemetry; 255: it has none
 	uint64_t share; // packets the path may hold
 	uint64_t inside; // and holds
 	struct rte_mbuf *in[PORT_BURST_MAX]; // of this turn

@@ -257,7 +257,11 @@ def test_records_every_packet(lab):
     summary = switch.summary()
     packets = ring.open_ring(switch.folder / "packets.ring")
     events = packets.records["event"]
+    late_ns = packets.records["sojourn_ns"][events == 5]
     link = summary["links"]["forward"]
     assert summary["telemetry"]["packets"] == {"records": len(events), "lost": 0}
     assert (events == 1).sum() == summary["ledger"]["paths"]["forward"]["in"]["pkts"]
     assert (events == 2).sum() == link["out_pkts"]
+    # Each departure with its own emulation error; the summary has the same.
+    assert len(late_ns) == summary["emulation"]["packets"]
+    assert late_ns.max() == summary["emulation"]["delay_error_max_ns"]
