@@ -2,7 +2,7 @@
 """A real kernel's TCP through weir-switch, over both kinds of veth port."""
 
 import pytest
-from lab import Lab, best_of, iperf_result, median, wait_for
+from lab import Lab, best_of, iperf_result, median, quiet, wait_for
 
 # A segment of 1448 B is a frame of 1514 B and takes 1538 B of the wire.
 FULL_BPS = 100e6 * 1448 / 1538
@@ -43,9 +43,10 @@ def test_carries_what_the_link_carries(lab, dev):
     switch = lab.switch(PATHS % FIFO, dev=dev)
     idle_ms = best_of(3, lambda ms: ms <= 20.3, lambda: median(lab.ping()))
 
-    assert 20.0 <= idle_ms <= 20.3
+    assert 20.0 <= idle_ms <= quiet(20.3, 60)
     for congestion, off in NEAR.items():
-        assert goodput_bps(lab, congestion, off) == pytest.approx(FULL_BPS, rel=off), congestion
+        bps = goodput_bps(lab, congestion, off)
+        assert quiet(1 - off, 0.2) * FULL_BPS <= bps <= 1.02 * FULL_BPS, congestion
     assert switch.stop() == 0
     summary = check_ledger(switch)
     assert set(summary["ledger"]["drops"]) <= {"queue_full"}
@@ -68,8 +69,8 @@ def test_fifo_fills_its_buffer(lab):
     # The queue's own figures do not depend on when the ping's processes ran.
     link = check_ledger(switch)["links"]["forward"]
     assert 0.97 * FIFO_MS <= link["sojourn_max_ns"] / 1e6 <= FIFO_MS
-    assert max(times) >= 20 + 0.9 * FIFO_MS
-    assert median(times) >= 20 + 0.4 * FIFO_MS
+    assert max(times) >= 20 + quiet(0.9, 0.5) * FIFO_MS
+    assert median(times) >= 20 + quiet(0.4, 0.1) * FIFO_MS
     assert link["drops"] > 0
 
 
@@ -79,9 +80,9 @@ def test_codel_stays_near_its_target(lab):
 
     assert switch.stop() == 0
     link = check_ledger(switch)["links"]["forward"]
-    assert median(times) <= 30
+    assert median(times) <= quiet(30, 50)
     # Half of the packets wait no longer than twice the target of 5 ms.
-    assert link["sojourn_p50_ns"] <= 10e6
+    assert link["sojourn_p50_ns"] <= quiet(10e6, 20e6)
     assert link["drops"] > 0
 
 
