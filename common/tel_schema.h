@@ -80,7 +80,8 @@
 	F(uint16_t, "<u2", halvings, "", "window reductions")                                      \
 	F(uint8_t, "|u1", state, "tel_ca_state", "0 open, 1 recovery, 2 loss")                     \
 	F(uint8_t, "|u1", cc_state, "", "the algorithm's own")                                     \
-	F(uint16_t, "<u2", reserved, "", "0")
+	F(uint16_t, "<u2", drops, "packet",                                                        \
+		"data packets the forward path dropped; saturates; 0 live")
 
 // What a link did in one interval (level 1).
 #define TEL_LINKS(F)                                                                               \

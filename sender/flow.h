@@ -45,6 +45,7 @@ struct flow_count {
 	uint64_t sent_segs; // retransmissions included
 	uint64_t retransmits;
 	uint64_t lost_segs;
+	uint64_t drops; // data packets the forward path dropped; 0 live, where nobody can tell
 	uint64_t rtt_sum_ns;
 	uint64_t rtt_samples;
 	uint32_t halvings; // window reductions: one per episode

@@ -260,7 +260,7 @@ void host_interval(struct host *h, uint64_t now_ns) {
 		const struct flow_count *c = &f->count, *o = &f->at_interval;
 		const struct cc_ops *cc = h->groups->group[f->group].cc;
 		bool quiet = f->state != FLOW_OPEN && c->acked_bytes == o->acked_bytes
-			&& c->sent_segs == o->sent_segs;
+			&& c->sent_segs == o->sent_segs && c->drops == o->drops;
 		uint64_t samples = c->rtt_samples - o->rtt_samples;
 		struct tel_interval *r;
 
@@ -288,6 +288,7 @@ void host_interval(struct host *h, uint64_t now_ns) {
 			.cc_state = cc->mode != NULL && f->state == FLOW_OPEN
 				? cc->mode(f->cc_state)
 				: 0,
+			.drops = (uint16_t)time_min(c->drops - o->drops, UINT16_MAX),
 		};
 		f->at_interval = *c;
 		f->interval_rtt_max_ns = 0;

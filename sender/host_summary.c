@@ -25,6 +25,7 @@ static void sum_flow(struct group_sum *s, struct jain *all, const struct flow *f
 	s->c.sent_segs += c->sent_segs - o->sent_segs;
 	s->c.retransmits += c->retransmits - o->retransmits;
 	s->c.lost_segs += c->lost_segs - o->lost_segs;
+	s->c.drops += c->drops - o->drops;
 	s->c.rtt_sum_ns += c->rtt_sum_ns - o->rtt_sum_ns;
 	s->c.rtt_samples += c->rtt_samples - o->rtt_samples;
 	s->c.halvings += c->halvings - o->halvings;
@@ -39,7 +40,8 @@ static void sum_flow(struct group_sum *s, struct jain *all, const struct flow *f
 	all->n++;
 }
 
-static void write_group(struct json *j, const struct group *g, const struct group_sum *s) {
+static void write_group(
+	struct json *j, const struct group *g, const struct group_sum *s, bool virtual_time) {
 	double rtt_ns =
 		s->c.rtt_samples == 0 ? 0 : (double)s->c.rtt_sum_ns / (double)s->c.rtt_samples;
 
@@ -53,6 +55,8 @@ static void write_group(struct json *j, const struct group *g, const struct grou
 	json_u64(j, "acked_bytes", s->c.acked_bytes);
 	json_u64(j, "sent_segs", s->c.sent_segs);
 	json_u64(j, "lost_segs", s->c.lost_segs);
+	if (virtual_time)
+		json_u64(j, "drops", s->c.drops);
 	json_u64(j, "retransmits", s->c.retransmits);
 	json_f64(j, "rtx_overhead",
 		s->c.sent_segs == 0 ? 0 : (double)s->c.retransmits / (double)s->c.sent_segs);
@@ -74,7 +78,7 @@ void host_summary(const struct host *h, struct json *j, uint64_t now_ns) {
 
 		for (uint32_t i = 0; i < group->count; i++)
 			sum_flow(&s, &all, &h->flow[group->first + i], seconds);
-		write_group(j, group, &s);
+		write_group(j, group, &s, h->env.virtual_time);
 	}
 	json_close(j, ']');
 	json_f64(j, "jfi", jain_index(&all));

@@ -178,6 +178,7 @@ def make_summary(groups, goodput, links, seconds, level, seed):
                 "rtx_overhead": 0.0001,
                 "halvings": 12,
                 "timeouts": 0,
+                "drops": 7,
                 "acked_bytes": 1_000_000,
             }
         )

@@ -49,11 +49,15 @@ static void pool_put(struct sim_pool *p, struct pkt *pkt) {
 	p->inside--;
 }
 
+// Data dropped on its way to a receiver counts for its flow.
 static void free_drops(struct sim *s, struct path *path) {
 	struct pkt *pkt;
 
-	while ((pkt = pkt_list_pop(&path->drops)) != NULL)
+	while ((pkt = pkt_list_pop(&path->drops)) != NULL) {
+		if (path == s->forward && pkt_seg(pkt)->len > 0)
+			s->sender.flow[pkt->flow_id].count.drops++;
 		pool_put(&s->pool, pkt);
+	}
 }
 
 // Puts a segment into a packet and the packet into a path.
