@@ -25,6 +25,26 @@ def interval(rows):
             "sent_segs": pl.Series([r[5] for r in rows], dtype=pl.UInt32),
             "retransmits": pl.Series([1 for _ in rows], dtype=pl.UInt32),
             "halvings": pl.Series([2 for _ in rows], dtype=pl.UInt16),
+            "drops": pl.Series([3 for _ in rows], dtype=pl.UInt16),
+        }
+    )
+
+
+def flow_rows(rows):
+    """Rows of (goodput_bps, rtt_s, sent_segs, halvings, drops) as per_flow gives them."""
+    goodput, rtt, sent, halvings, drops = zip(*rows, strict=True)
+    return pl.DataFrame(
+        {
+            "flow_id": pl.Series(range(len(rows)), dtype=pl.UInt32),
+            "group": pl.Series([0] * len(rows), dtype=pl.UInt16),
+            "goodput_bps": pl.Series(goodput, dtype=pl.Float64),
+            "acked_bytes": pl.Series(goodput, dtype=pl.Float64),
+            "rtt_mean_ns": pl.Series(
+                [None if r is None else r * 1e9 for r in rtt], dtype=pl.Float64
+            ),
+            "sent_segs": pl.Series(sent, dtype=U64),
+            "halvings": pl.Series(halvings, dtype=U64),
+            "drops": pl.Series(drops, dtype=U64),
         }
     )
 
@@ -208,3 +228,136 @@ def test_typical_flows_are_median_least_and_best():
     )
     assert metrics.typical_flows(flows, 6) == [0, 24, 49, 50, 74, 99]
     assert metrics.typical_flows(flows.head(3), 6) == [0, 1, 2]
+
+
+def test_drops_are_the_bottlenecks_where_they_were_counted_there():
+    assert metrics.drops_field(["lost_segs", "drops"]) == "drops"
+    assert metrics.drops_field(["lost_segs"]) == "lost_segs"
+    lost = interval([(100, 0, 0, 1, 1, 1)]).rename({"drops": "lost_segs"})
+    assert metrics.per_flow(lost, 1e9)["drops"].to_list() == [3]
+
+
+records = st.lists(
+    st.tuples(
+        st.integers(1, 9).map(lambda k: 100 * k),
+        st.integers(0, 3),
+        st.integers(0, 10**9),
+        st.integers(1, 4000),
+        st.integers(0, 50),
+    ),
+    min_size=1,
+    max_size=40,
+)
+
+
+@given(records, st.integers(0, 40), st.sampled_from([0, 300e6]))
+def test_records_add_up_the_same_in_any_pieces(rows, cut, t0_ns):
+    rows = [(ts, flow, flow % 2, acked, rtt, n) for ts, flow, acked, rtt, n in rows]
+    whole = metrics.flow_table(metrics.tally([interval(rows)], t0_ns), 1e9)
+    pieces = [interval(part) for part in (rows[:cut], rows[cut:]) if part]
+    split = metrics.flow_table(metrics.tally(pieces, t0_ns), 1e9)
+    exact = pl.exclude("rtt_mean_ns")
+    assert split.select(whole.columns).select(exact).equals(whole.select(exact))
+    for row in whole.rows(named=True):
+        late = [r for r in rows if r[1] == row["flow_id"] and r[0] * 1e6 > t0_ns]
+        rtts = sorted(rtt for *_, rtt, n in late for _ in range(n))
+        assert row["acked_bytes"] == sum(r[3] for r in late)
+        assert row["drops"] == 3 * len(late)
+        if not rtts:
+            assert row["rtt_mean_ns"] is row["rtt_p50_ns"] is None
+            continue
+        assert row["rtt_mean_ns"] == pytest.approx(1e6 * sum(rtts) / len(rtts))
+        for p in (50, 99):
+            exact_ns = 1e6 * metrics.percentile(rtts, p)
+            assert row[f"rtt_p{p}_ns"] == pytest.approx(exact_ns, rel=1e-3)
+
+
+def test_percentiles_of_a_group_are_of_its_samples_not_of_its_flows():
+    counted = metrics.tally([interval([(100, 0, 0, 1, 10, 98), (100, 1, 0, 1, 50, 2)])])
+    (row,) = metrics.rtt_percentiles(counted.rtts, "group").rows(named=True)
+    assert row["rtt_p50_ns"] == pytest.approx(10e6, rel=1e-3)
+    assert row["rtt_p99_ns"] == pytest.approx(50e6, rel=1e-3)
+
+
+def test_rtx_overhead_is_bytes_over_bytes():
+    assert metrics.rtx_overhead(5, 1448, 1_448_000) == pytest.approx(0.005)
+    assert metrics.rtx_overhead(0, 1448, 0) is None
+
+
+def test_groups_share_what_there_is():
+    flows = metrics.per_flow(
+        interval([(100, 0, 0, 600, 1, 1), (100, 1, 0, 200, 1, 1), (100, 2, 1, 200, 1, 1)]), 1e9
+    )
+    groups = metrics.per_group(flows)
+    assert groups["share"].to_list() == [0.8, 0.2]
+    assert groups["drops"].to_list() == [6, 3]
+    assert metrics.jfi_between(groups) == pytest.approx((400 + 200) ** 2 / (2 * (400**2 + 200**2)))
+
+
+def mathis_rows(c, mss, flows):
+    """Flows (rtt_s, sent, halvings, losses per halving) that obey the law with halvings exactly."""
+    return flow_rows(
+        [
+            (8 * c * mss / (rtt * (halvings / sent) ** 0.5), rtt, sent, halvings, halvings * losses)
+            for rtt, sent, halvings, losses in flows
+        ]
+    )
+
+
+law = st.tuples(st.floats(1e-3, 2), st.integers(10**3, 10**7), st.integers(1, 900))
+
+
+@given(st.floats(0.1, 10), st.lists(law, min_size=1, max_size=30), st.integers(1, 12))
+def test_mathis_finds_the_constant_and_the_identity(c, flows, losses):
+    made = mathis_rows(c, 1448, [(*flow, losses) for flow in flows])
+    fit = metrics.mathis(made, "halvings", 1448)
+    by_loss = metrics.mathis(made, "drops", 1448)
+    assert fit.c == pytest.approx(c)
+    assert fit.error_median == pytest.approx(0, abs=1e-9)
+    assert by_loss.c == pytest.approx(c * losses**0.5)
+    assert metrics.losses_per_halving(made).total == pytest.approx(losses)
+    assert metrics.losses_per_halving_of_fits(by_loss.c, fit.c) == pytest.approx(losses)
+
+
+def test_mathis_by_hand():
+    # p = 1e-4, x = 1448 / (0.1 s * 0.01) = 1.448e6 B/s for both; y = 1 x and 2 x.
+    flows = flow_rows([(8 * 1.448e6, 0.1, 10**5, 10, 0), (16 * 1.448e6, 0.1, 10**5, 10, 40)])
+    fit = metrics.mathis(flows, "halvings", 1448)
+    assert fit.c == pytest.approx(1.5)
+    assert fit.error.tolist() == pytest.approx([0.5, 0.25])
+    assert fit.error_median == pytest.approx(0.375)
+    by_loss = metrics.mathis(flows, "drops", 1448)
+    assert by_loss.flow_id.tolist() == [1]  # the first lost nothing
+    assert by_loss.c == pytest.approx(4)
+
+
+@given(st.lists(law, min_size=2, max_size=30), st.randoms())
+def test_mathis_is_the_least_squares(flows, random):
+    made = mathis_rows(1.3, 1448, [(*flow, 1) for flow in flows])
+    noisy = made.with_columns(
+        goodput_bps=made["goodput_bps"] * pl.Series([random.uniform(0.5, 2) for _ in flows])
+    )
+    fit = metrics.mathis(noisy, "halvings", 1448)
+    x = made["goodput_bps"].to_numpy() / 8 / 1.3
+    y = noisy["goodput_bps"].to_numpy() / 8
+    squares = [float(((y - c * x) ** 2).sum()) for c in (fit.c, 0.99 * fit.c, 1.01 * fit.c)]
+    assert squares[0] == min(squares)
+
+
+def test_mathis_says_which_flows_it_left_out():
+    rows = [(1e6, 0.1, 1000, 4, 9), (0, None, 0, 0, 0), (1e6, None, 900, 1, 1), (1e6, 0.1, 9, 0, 2)]
+    fit = metrics.mathis(flow_rows(rows), "halvings", 1448)
+    assert fit.left_out == {"nothing delivered": 1, "no RTT sample": 1, "no loss event": 1}
+    assert fit.flow_id.tolist() == [0]
+    nothing = metrics.mathis(flow_rows(rows[1:]), "halvings", 1448)
+    assert (nothing.c, nothing.error_median) == (None, None)
+
+
+def test_losses_per_halving():
+    counted = metrics.losses_per_halving(
+        flow_rows([(1, 1, 1, 2, 12), (1, 1, 1, 1, 3), (1, 1, 1, 0, 3)])
+    )
+    assert counted.total == 6  # also of the drops of flows that never halved
+    assert counted.per_flow.tolist() == [6, 3]
+    assert metrics.losses_per_halving(flow_rows([(1, 1, 1, 0, 0)])).total is None
+    assert metrics.losses_per_halving_of_fits(None, 1.3) is None

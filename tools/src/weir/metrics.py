@@ -7,7 +7,8 @@ stream stands for the interval that ends at its ts_ns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -117,43 +118,116 @@ def between(frame: pl.DataFrame, t0_ns: float, t1_ns: float | None = None) -> pl
     return frame.filter(keep)
 
 
-def per_flow(interval: pl.DataFrame, span_ns: float, t0_ns: float = 0.0) -> pl.DataFrame:
-    """One row per flow: group, goodput_bps, rtt_mean_ns, sent_segs, retransmits, halvings.
+def drops_field(names: Iterable[str]) -> str:
+    """Where interval records count a flow's drops: at the bottleneck, else as its sender saw it."""
+    return "drops" if "drops" in names else "lost_segs"
 
-    Of the time after t0_ns; span_ns is its length, also for a flow that was there for part of it
-    or not at all.
+
+@dataclass(frozen=True)
+class Tally:
+    """Interval records added up per flow. Its size is bounded by the flows, not by the records."""
+
+    sums: pl.DataFrame  # flow_id, group and the sums of INTERVAL_SUMS, one row per flow
+    rtts: pl.DataFrame  # flow_id, group, code, samples: means of intervals, as rtt_of_code gives
+
+
+INTERVAL_SUMS = ("acked_bytes", "sent_segs", "retransmits", "halvings", "drops", "rtt_samples")
+RTT_CODES = 1000  # per factor e: a percentile is within 0.05 %
+PER_FLOW = ("flow_id", "group")
+
+
+def rtt_of_code(code: pl.Expr) -> pl.Expr:
+    """The RTT in ns that a code stands for."""
+    return (code.cast(pl.Float64) / RTT_CODES).exp()
+
+
+def tally(frames: Iterable[pl.DataFrame], t0_ns: float = 0.0) -> Tally:
+    """Adds up what flows did after t0_ns, a frame of interval records at a time.
+
+    A flow that has records only before t0_ns is there with zeros.
     """
-    everyone = interval.select("flow_id", "group").unique()
-    interval = between(interval, t0_ns)
-    samples = pl.col("rtt_samples").cast(pl.Float64)
+    sums, rtts = [], []
+    for frame in frames:
+        drops = pl.col(drops_field(frame.columns)).alias("drops")
+        # Records before t0_ns count zero: group by all, so that no flow is lost.
+        late = pl.col("ts_ns") > t0_ns
+        parts = frame.with_columns(drops).group_by(PER_FLOW)
+        counted = {name: pl.col(name).cast(pl.UInt64).filter(late).sum() for name in INTERVAL_SUMS}
+        weighed = pl.col("rtt_mean_ns").cast(pl.Float64) * pl.col("rtt_samples")
+        sums.append(parts.agg(**counted, rtt_weighed=weighed.filter(late).sum()))
+        measured = between(frame, t0_ns).filter(pl.col("rtt_samples") > 0)
+        code = (pl.col("rtt_mean_ns").clip(1).log() * RTT_CODES).round().cast(pl.UInt16)
+        coded = measured.group_by(*PER_FLOW, code=code)
+        rtts.append(coded.agg(samples=pl.col("rtt_samples").cast(pl.UInt64).sum()))
+        sums, rtts = [_added(sums, PER_FLOW)], [_added(rtts, (*PER_FLOW, "code"))]
+    if not sums:
+        return Tally(pl.DataFrame(), pl.DataFrame())
+    return Tally(sums[0].sort("flow_id"), rtts[0].sort("flow_id", "code"))
+
+
+def _added(parts: Sequence[pl.DataFrame], keys: Sequence[str]) -> pl.DataFrame:
+    """Tables of sums as one."""
+    return parts[0] if len(parts) == 1 else pl.concat(parts).group_by(keys).sum()
+
+
+def rtt_percentiles(rtts: pl.DataFrame, by: str, points: Sequence[int] = (50, 99)) -> pl.DataFrame:
+    """Percentiles of a tally's RTTs per flow_id or group: columns rtt_p50_ns, rtt_p99_ns.
+
+    Of the means of intervals, each weighted by its samples: single packets vary more.
+    """
+    ranked = rtts.group_by(by, "code").agg(pl.col("samples").sum()).sort(by, "code")
+    up_to = pl.col("samples").cum_sum() / pl.col("samples").sum()
+    shares = ranked.with_columns(up_to=up_to.over(by))
+    reached = {
+        f"rtt_p{p}_ns": rtt_of_code(pl.col("code").filter(pl.col("up_to") >= p / 100 - 1e-12).min())
+        for p in points
+    }
+    return shares.group_by(by).agg(**reached).sort(by)
+
+
+def per_flow(interval: pl.DataFrame, span_ns: float, t0_ns: float = 0.0) -> pl.DataFrame:
+    """One row per flow of the time after t0_ns: see flow_table.
+
+    span_ns is that time's length, also for a flow that was there for part of it or not at all.
+    """
+    return flow_table(tally([interval], t0_ns), span_ns)
+
+
+def flow_table(counted: Tally, span_ns: float) -> pl.DataFrame:
+    """One row per flow: group, goodput_bps, RTT (mean over samples, percentiles), counts."""
     return (
-        interval.group_by("flow_id", "group")
-        .agg(
-            goodput_bps=pl.col("acked_bytes").sum() * 8 / (span_ns / NS_PER_S),
-            acked_bytes=pl.col("acked_bytes").sum(),
-            rtt_mean_ns=(pl.col("rtt_mean_ns") * samples).sum() / samples.sum(),
-            sent_segs=pl.col("sent_segs").cast(pl.UInt64).sum(),
-            retransmits=pl.col("retransmits").cast(pl.UInt64).sum(),
-            halvings=pl.col("halvings").cast(pl.UInt64).sum(),
+        counted.sums.join(rtt_percentiles(counted.rtts, "flow_id"), on="flow_id", how="left")
+        .with_columns(
+            goodput_bps=pl.col("acked_bytes") * 8 / (span_ns / NS_PER_S),
+            rtt_mean_ns=pl.when(pl.col("rtt_samples") > 0).then(
+                pl.col("rtt_weighed") / pl.col("rtt_samples")
+            ),
         )
-        .with_columns(pl.col("rtt_mean_ns").fill_nan(None))
-        .join(everyone, on=["flow_id", "group"], how="right")
-        .with_columns(pl.exclude("rtt_mean_ns").fill_null(0))
+        .drop("rtt_weighed")
         .sort("flow_id")
     )
 
 
+def rtx_overhead(retransmits: float, payload_bytes: float, acked_bytes: float) -> float | None:
+    """Bytes sent again per byte acknowledged, segments being full; None of nothing."""
+    return retransmits * payload_bytes / acked_bytes if acked_bytes > 0 else None
+
+
 def per_group(flows: pl.DataFrame) -> pl.DataFrame:
-    """One row per group from per_flow's: flows, goodput_bps, jfi, rtt_mean_ns, retransmits, ..."""
+    """One row per group from per_flow's: flows, goodput_bps, share, jfi, rtt_mean_ns, counts."""
+    total = float(flows["goodput_bps"].sum())
     rows = [
         {
             "group": key[0],
             "flows": part.height,
             "goodput_bps": float(part["goodput_bps"].sum()),
+            "share": float(part["goodput_bps"].sum()) / total if total > 0 else None,
             "jfi": jfi(part["goodput_bps"].to_numpy()),
             "rtt_mean_ns": part["rtt_mean_ns"].mean(),
-            "retransmits": int(part["retransmits"].sum()),
-            "halvings": int(part["halvings"].sum()),
+            **{
+                name: int(part[name].sum())
+                for name in ("acked_bytes", "sent_segs", "retransmits", "halvings", "drops")
+            },
         }
         for key, part in flows.group_by("group", maintain_order=True)
     ]
@@ -161,12 +235,85 @@ def per_group(flows: pl.DataFrame) -> pl.DataFrame:
         "group": pl.UInt16,
         "flows": pl.Int64,
         "goodput_bps": pl.Float64,
+        "share": pl.Float64,
         "jfi": pl.Float64,
         "rtt_mean_ns": pl.Float64,
+        "acked_bytes": pl.Int64,
+        "sent_segs": pl.Int64,
         "retransmits": pl.Int64,
         "halvings": pl.Int64,
+        "drops": pl.Int64,
     }
     return pl.DataFrame(rows, schema=schema).sort("group")
+
+
+def jfi_between(groups: pl.DataFrame) -> float | None:
+    """Jain's index of per_group's groups, each standing for the mean of its flows."""
+    return jfi((groups["goodput_bps"] / groups["flows"]).to_numpy())
+
+
+@dataclass(frozen=True)
+class MathisFit:
+    """Goodput = C MSS / (RTT sqrt p) fitted to flows (Mathis et al., CCR 1997)."""
+
+    c: float | None  # None: no flow to fit
+    flow_id: npt.NDArray[np.uint32]  # flows that were fitted
+    error: Floats  # of each, |y - C x| / y
+    left_out: dict[str, int]  # why flows could not be fitted: how many
+
+    @property
+    def error_median(self) -> float | None:
+        """The median flow's prediction error."""
+        return float(np.median(self.error)) if self.error.size > 0 else None
+
+
+def mathis(flows: pl.DataFrame, losses: str, mss_bytes: float) -> MathisFit:
+    """Fits C by least squares, sum(x y) / sum(x^2), over per_flow's flows.
+
+    losses is the column that p counts per data segment sent: `halvings` or `drops`. mss_bytes is
+    payload; y is goodput in bytes per second, RTT each flow's mean, with the queue.
+    """
+    delivered = (pl.col("acked_bytes") > 0) & (pl.col("sent_segs") > 0)
+    needs = {
+        "nothing delivered": delivered,
+        "no RTT sample": pl.col("rtt_mean_ns") > 0,
+        "no loss event": pl.col(losses) > 0,
+    }
+    left_out = {}
+    for reason, need in needs.items():
+        usable = flows.filter(need)
+        left_out[reason] = flows.height - usable.height
+        flows = usable
+    p = (flows[losses] / flows["sent_segs"]).to_numpy()
+    y = flows["goodput_bps"].to_numpy() / 8
+    x = mss_bytes / (flows["rtt_mean_ns"].to_numpy() / NS_PER_S * np.sqrt(p))
+    c = float(x @ y / (x @ x)) if x.size > 0 else None
+    error = np.abs(y - c * x) / y if c is not None else np.empty(0)
+    return MathisFit(c, flows["flow_id"].to_numpy(), error, left_out)
+
+
+@dataclass(frozen=True)
+class LossesPerHalving:
+    """How many packets a window reduction cost."""
+
+    total: float | None  # all drops over all halvings
+    per_flow: Floats  # of flows that halved
+
+
+def losses_per_halving(flows: pl.DataFrame) -> LossesPerHalving:
+    """From per_flow's columns drops and halvings."""
+    halved = flows.filter(pl.col("halvings") > 0)
+    halvings = float(flows["halvings"].sum())
+    total = float(flows["drops"].sum()) / halvings if halvings > 0 else None
+    return LossesPerHalving(total, (halved["drops"] / halved["halvings"]).to_numpy())
+
+
+def losses_per_halving_of_fits(c_loss: float | None, c_halving: float | None) -> float | None:
+    """(C_loss / C_halving)^2, which is losses per halving where they are the same for all flows.
+
+    Both fits predict the same goodput: C_loss / sqrt(p_loss) = C_halving / sqrt(p_halving).
+    """
+    return (c_loss / c_halving) ** 2 if c_loss and c_halving else None
 
 
 def per_link(links: pl.DataFrame) -> pl.DataFrame:
