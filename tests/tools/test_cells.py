@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Cells run once: what is done is reused, what failed says why, what was killed leaves nothing."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from weir.cells import LOCK, Cell, run_cells
+from weir.errors import UserError
+
+pytestmark = pytest.mark.usefixtures("weir_sim")
+
+CONFIG = """\
+seed: 1
+duration: 500ms
+paths:
+  forward:
+    - link: {rate: 1Mbit, queue: {fifo: {limit: 20pkt}}}
+    - delay: {delay: 10ms}
+  reverse:
+    - delay: {delay: 10ms}
+flows:
+  - {count: 2, cc: newreno}
+"""
+HOURS = """
+import sys
+from pathlib import Path
+from weir.cells import Cell, run_cells
+hours = Cell("hours", Path("x.yaml"), ("paths.forward.link.rate=10Gbit",), duration="24h")
+run_cells([hours], Path("out"))
+"""
+
+
+@pytest.fixture
+def config(tmp_path):
+    path = tmp_path / "x.yaml"
+    path.write_text(CONFIG)
+    return path
+
+
+def cell(config, count, name=None, **kw):
+    return Cell(name or f"count={count}", config, (f"flows.0.count={count}",), **kw)
+
+
+def run(cells, out):
+    return [(o.cell.name, o.status, o.message) for o in run_cells(cells, out, workers=1)]
+
+
+def test_each_cell_is_there_once_and_in_order_and_a_failed_one_loses_no_other(config, tmp_path):
+    out = tmp_path / "out"
+    cells = [cell(config, 1, seed=7), cell(config, 0), cell(config, 3, duration="250ms")]
+    seen = []
+    outcomes = run_cells(cells, out, workers=2, on_outcome=lambda *told: seen.append(told))
+    assert [o.cell for o in outcomes] == cells
+    assert [o.folder for o in outcomes] == [out / c.name for c in cells]
+    assert [o.status for o in outcomes] == ["done", "failed", "done"]
+    assert [o.message for o in outcomes] == [
+        "", "-o flows.0.count=0: count: 0 is not in [1, 1000000]", ""
+    ]  # fmt: skip
+    assert sorted(o.cell.name for o, _, _ in seen) == sorted(c.name for c in cells)
+    assert [(done, total) for _, done, total in seen] == [(1, 3), (2, 3), (3, 3)]
+    first, last = (json.loads((out / c.name / "summary.json").read_text()) for c in cells[::2])
+    assert (first["seed"], first["groups"][0]["flows"], first["virtual_s"]) == (7, 1, 0.5)
+    assert (last["seed"], last["groups"][0]["flows"], last["virtual_s"]) == (1, 3, 0.25)
+    assert sorted(path.name for path in out.iterdir()) == [LOCK, "count=1", "count=3"]
+
+
+def test_what_is_done_is_not_run_again_unless_something_changed(config, tmp_path):
+    out = tmp_path / "out"
+    cells = [cell(config, 1), cell(config, 2), cell(config, 3), cell(config, 4)]
+    assert {status for _, status, _ in run(cells, out)} == {"done"}
+    changed = [cells[0], cell(config, 2, seed=5), cells[2], cells[3]]
+    summary = out / "count=3/summary.json"
+    summary.write_text(summary.read_text().replace('"balanced": true', '"balanced": false'))
+    manifest = out / "count=4/manifest.json"
+    manifest.write_text(manifest.read_text().replace('"commit": "', '"commit": "other-'))
+    assert [status for _, status, _ in run(changed, out)] == ["reused", "done", "done", "done"]
+    assert json.loads((out / "count=2/summary.json").read_text())["seed"] == 5
+    assert [status for _, status, _ in run(changed, out)] == ["reused"] * 4
+
+
+def test_runs_of_another_commit_are_reused_when_told(config, tmp_path):
+    cells, out = [cell(config, 1)], tmp_path / "out"
+    run(cells, out)
+    manifest = out / "count=1/manifest.json"
+    manifest.write_text(manifest.read_text().replace('"commit": "', '"commit": "other-'))
+    (again,) = run_cells(cells, out, workers=1, any_version=True)
+    assert again.status == "reused"
+
+
+def test_what_is_no_run_is_not_replaced(config, tmp_path):
+    (tmp_path / "out/count=1").mkdir(parents=True)
+    (tmp_path / "out/count=1/thesis.tex").write_text("")
+    ((_, status, message),) = run([cell(config, 1)], tmp_path / "out")
+    assert (status, message) == ("failed", f"{tmp_path}/out/count=1 is there and is not a run")
+    assert (tmp_path / "out/count=1/thesis.tex").exists()
+
+
+@pytest.mark.parametrize(
+    ("names", "sentence"),
+    [
+        (["a", "b", "a"], "2 cells are named 'a'"),
+        ([".."], "'..' cannot be the name of a cell"),
+        (["a/b"], "'a/b' cannot be the name of a cell"),
+        (["a" * 201], "too long"),
+    ],
+)
+def test_names_that_cannot_be(config, tmp_path, names, sentence):
+    with pytest.raises(UserError, match=sentence):
+        run_cells([Cell(name, config) for name in names], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_no_cells_are_no_outcomes(tmp_path):
+    assert run_cells([], tmp_path / "out") == []
+
+
+def test_a_scheduler_that_is_not_there_is_one_sentence(config, tmp_path, monkeypatch):
+    monkeypatch.setattr("weir.cells.CONNECT_S_MAX", 0.5)
+    for address in ("tcp://127.0.0.1:1", "carrier-pigeon"):
+        with pytest.raises(UserError, match=f"{address}: no Dask scheduler"):
+            run_cells([cell(config, 1)], tmp_path / "out", scheduler=address)
+
+
+def test_two_batches_do_not_share_a_folder_and_ctrl_c_ends_the_cells(config, tmp_path):
+    """A cell of hours is interrupted as a terminal does it: the whole process group at once."""
+    out = tmp_path / "out"
+    batch = subprocess.Popen(
+        [sys.executable, "-c", HOURS], cwd=tmp_path, process_group=0,
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        until(lambda: list(out.glob(".hours.*.cell/*.ring")))
+        with pytest.raises(UserError, match="another sweep is writing there"):
+            run_cells([cell(config, 1)], out)
+        os.killpg(batch.pid, signal.SIGINT)
+        _, said = batch.communicate(timeout=60)
+    finally:
+        batch.kill()
+    assert said.splitlines()[-1] == "KeyboardInterrupt"
+    until(lambda: not running(out))
+    assert not (out / "hours").exists()
+    assert run([cell(config, 1)], out) == [("count=1", "done", "")]
+    assert sorted(path.name for path in out.iterdir()) == [LOCK, "count=1"]
+
+
+def until(true):
+    """Waits for something, not for long."""
+    deadline = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def running(out):
+    """The programs that write below a folder, by id."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().split(b"\0")
+        except OSError:
+            continue  # it has ended
+        if any(word.startswith(os.fsencode(out) + b"/") for word in words):
+            found.append(int(path.parent.name))
+    return found
