@@ -61,13 +61,19 @@ static void print_progress(struct sim *s, double wall_s) {
 	fprintf(stderr, ", \"flows_open\": %u}\n", s->sender.open);
 }
 
-// Returns the wall-clock seconds it took.
-static double run_through(struct sim *s, bool progress) {
-	double start_s = wall_clock_s(), shown_s = 0;
-	uint64_t step_ns = time_min(s->run->duration_ns / STEPS + 1, NS_PER_S / 10);
+static void run_through(struct sim *s, bool progress, struct sim_wall *wall) {
+	const struct run *run = s->run;
+	double start_s = wall_clock_s(), shown_s = 0, measured_from_s = 0;
+	uint64_t step_ns = time_min(run->duration_ns / STEPS + 1, NS_PER_S / 10), segs = 0;
 
-	for (uint64_t t = 0; t < s->run->duration_ns && !run_stop; t += step_ns) {
-		sim_run(s, time_min(t + step_ns, s->run->duration_ns));
+	for (uint64_t t = 0, next; t < run->duration_ns && !run_stop; t = next) {
+		if (t == run->warmup_ns) {
+			segs = sim_data_segs(s);
+			measured_from_s = wall_clock_s();
+		}
+		next = time_min(
+			t + step_ns, t < run->warmup_ns ? run->warmup_ns : run->duration_ns);
+		sim_run(s, next);
 		double now_s = wall_clock_s() - start_s;
 
 		if (progress && (now_s - shown_s > 0.2 || t == 0)) {
@@ -75,26 +81,31 @@ static double run_through(struct sim *s, bool progress) {
 			shown_s = now_s;
 		}
 	}
+	wall->run_s = wall_clock_s() - start_s;
+	if (s->now_ns > run->warmup_ns) {
+		wall->measured_s = start_s + wall->run_s - measured_from_s;
+		wall->measured_segs = sim_data_segs(s) - segs;
+	}
 	if (progress)
-		print_progress(s, wall_clock_s() - start_s);
-	return wall_clock_s() - start_s;
+		print_progress(s, wall->run_s);
 }
 
-static int write_summary(struct sim *s, const struct run_options *opt, double wall_s,
+static int write_summary(struct sim *s, const struct run_options *opt, const struct sim_wall *wall,
 	const char *verdict, bool *balanced, struct err *err) {
 	FILE *f = run_summary_begin(s->run, "summary.json", err);
 
 	if (f == NULL)
 		return -EIO;
-	*balanced = sim_summary(s, f, wall_s, verdict);
+	*balanced = sim_summary(s, f, wall, verdict);
 	if (opt->json)
-		sim_summary(s, stdout, wall_s, verdict);
+		sim_summary(s, stdout, wall, verdict);
 	return run_summary_end(s->run, f, "summary.json", err);
 }
 
 // Everything after the config was found good.
 static int experiment(struct sim *s, const struct run_options *opt, struct err *err) {
 	const char *verdict = "ok";
+	struct sim_wall wall = {0};
 	bool balanced = false;
 	int rc, written;
 
@@ -105,8 +116,7 @@ static int experiment(struct sim *s, const struct run_options *opt, struct err *
 	if (rc < 0)
 		return rc;
 	run_catch_signals();
-	double wall_s = run_through(s, opt->progress);
-
+	run_through(s, opt->progress, &wall);
 	rc = sim_close(s, err);
 	if (run_stop)
 		verdict = "interrupted";
@@ -116,7 +126,7 @@ static int experiment(struct sim *s, const struct run_options *opt, struct err *
 		verdict = "every flow failed";
 	if (rc < 0)
 		verdict = err->msg;
-	written = write_summary(s, opt, wall_s, verdict, &balanced, err);
+	written = write_summary(s, opt, &wall, verdict, &balanced, err);
 	if (rc == 0)
 		rc = written;
 	if (rc == 0 && !balanced)

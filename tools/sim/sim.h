@@ -48,8 +48,17 @@ int sim_open(struct sim *s, const char *pcap, struct err *err);
 void sim_run(struct sim *s, uint64_t until_ns);
 // Last records, files closed; the sentence of the first file that could not be written.
 int sim_close(struct sim *s, struct err *err);
-// summary.json; false if the ledger does not balance. wall_s: what the caller measured.
-bool sim_summary(struct sim *s, FILE *out, double wall_s, const char *verdict);
+// Data segments that have arrived at a receiver.
+uint64_t sim_data_segs(const struct sim *s);
+
+// What the caller's clock said: of the whole run, and since the end of the warm-up.
+struct sim_wall {
+	double run_s, measured_s; // measured_s 0: the warm-up has not ended
+	uint64_t measured_segs; // sim_data_segs in that time
+};
+
+// summary.json; false if the ledger does not balance.
+bool sim_summary(struct sim *s, FILE *out, const struct sim_wall *wall, const char *verdict);
 void sim_fini(struct sim *s);
 // Share of the forward link's capacity used since the start or the warm-up; NaN without a link.
 double sim_utilisation(struct sim *s);

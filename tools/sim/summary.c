@@ -84,7 +84,28 @@ static void write_telemetry(struct sim *s, struct json *j) {
 	json_close(j, '}');
 }
 
-bool sim_summary(struct sim *s, FILE *out, double wall_s, const char *verdict) {
+uint64_t sim_data_segs(const struct sim *s) {
+	uint64_t segs = 0;
+
+	for (uint32_t i = 0; i < s->receiver.receivers; i++)
+		segs += s->receiver.receiver[i].count.segs;
+	return segs;
+}
+
+// Cost of the steady state: what `weir bench` reads.
+static void write_measured(const struct sim *s, const struct sim_wall *wall, struct json *j) {
+	if (wall->measured_s <= 0) {
+		json_null(j, "measured");
+		return;
+	}
+	json_object(j, "measured");
+	json_f64(j, "wall_s", wall->measured_s);
+	json_f64(j, "virtual_s", (double)(s->now_ns - s->run->warmup_ns) / 1e9);
+	json_u64(j, "data_segs", wall->measured_segs);
+	json_close(j, '}');
+}
+
+bool sim_summary(struct sim *s, FILE *out, const struct sim_wall *wall, const char *verdict) {
 	bool balanced = ledger_balanced(s);
 	struct json j;
 	char digest[17];
@@ -97,7 +118,8 @@ bool sim_summary(struct sim *s, FILE *out, double wall_s, const char *verdict) {
 	json_u64(&j, "seed", s->run->seed);
 	json_f64(&j, "virtual_s", (double)s->now_ns / 1e9);
 	json_f64(&j, "warmup_s", (double)s->run->warmup_ns / 1e9);
-	json_f64(&j, "wall_s", wall_s);
+	json_f64(&j, "wall_s", wall->run_s);
+	write_measured(s, wall, &j);
 	json_text(&j, "digest", digest);
 	json_text(&j, "verdict", verdict);
 	write_ledger(s, &j, balanced);
