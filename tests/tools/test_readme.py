@@ -8,6 +8,7 @@ import re
 import subprocess
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,6 +55,29 @@ def test_the_example_is_a_config(weir_sim: Path) -> None:
         [weir_sim, "-", "--check"], input=block("yaml"), capture_output=True, text=True, timeout=30
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+def test_the_sweep(tmp_path: Path) -> None:
+    """The sweep shown is the file's, and comes out as the file's head says."""
+    path = ROOT / "configs/sweeps/buffer.yaml"
+    assert "\n    tools/weir sweep configs/sweeps/buffer.yaml\n" in README
+    assert path.read_text().partition("config: ")[2] in README
+    argv = [str(ROOT / "tools/weir"), "sweep", str(path), "--out", str(tmp_path)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stderr
+    assert "36 cells: 36 done" in done.stdout
+    table = pl.read_parquet(tmp_path / "table.parquet")
+    assert table.height == 36
+    assert table["balanced"].all()
+    keys = ["flows.0.cc", "paths.forward.link.queue.fifo.limit", "flows.0.count"]
+    figures = ["links.forward.utilisation", "links.forward.queue_mean_pkts"]
+    means = table.group_by(keys).agg(pl.mean(figures)).rows_by_key(keys, unique=True)
+    for cc in ("newreno", "cubic"):
+        few, many = means[cc, "0.1BDP", 10][0], means[cc, "0.1BDP", 100][0]
+        assert few < many < 0.995 < means[cc, "1BDP", 10][0]
+        assert means[cc, "4BDP", 100][1] > 3 * means[cc, "1BDP", 100][1]
+    assert means["copa", "4BDP", 100] == pytest.approx(means["copa", "1BDP", 100], rel=0.01)
 
 
 def test_the_example_of_an_error(weir_sim: Path, tmp_path: Path) -> None:

@@ -171,7 +171,12 @@ def connected(scheduler: str | None, workers: int | None, cells: int) -> Iterato
         address = scheduler
         if address is None:
             stack.enter_context(
-                dask.config.set({"distributed.scheduler.allowed-failures": WORKER_DEATHS_MAX})
+                dask.config.set(
+                    {
+                        "distributed.scheduler.allowed-failures": WORKER_DEATHS_MAX,
+                        "distributed.scheduler.worker-saturation": 1.0,  # no cell waits in a worker
+                    }
+                )
             )
             address = stack.enter_context(
                 LocalCluster(
@@ -198,7 +203,7 @@ def completed(
     client: Client, cells: Sequence[Cell], batch: Batch
 ) -> Iterator[tuple[int, tuple[Status, str]]]:
     """Index, status and message of each cell, as they end. Stopping early ends what still runs."""
-    from distributed import as_completed
+    from distributed import KilledWorker, as_completed
 
     token = uuid.uuid4().hex
     keys = [f"cell-{token}-{index}" for index in range(len(cells))]
@@ -209,7 +214,9 @@ def completed(
     for future in ended:
         try:
             result = future.result()
-        except Exception as error:  # a worker that died too often, or cannot import weir
+        except KilledWorker:
+            result = ("failed", "each worker that ran it died")
+        except Exception as error:  # a worker that cannot import weir, a scheduler that is gone
             result = ("failed", f"Dask could not run it: {type(error).__name__}: {error}")
         future.release()
         yield indices[future.key], result

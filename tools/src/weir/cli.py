@@ -73,6 +73,45 @@ def run_(
     raise typer.Exit(status)
 
 
+@app.command("sweep")
+def sweep_(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A config, a grid and seeds.")],
+    out: Annotated[Path | None, typer.Option(help="The folder of its runs. [runs/FILE]")] = None,
+    scheduler: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler: tcp://host:port.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Local processes. [one per CPU]")
+    ] = None,
+    any_version: Annotated[
+        bool, typer.Option("--any-version", help="Keep cells that another commit of Weir ran.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The table as JSON.")] = False,
+) -> None:
+    """Runs a grid of experiments on Dask, those not done yet, into one Parquet table."""
+    from weir import summary, sweep
+
+    if scheduler is not None and workers is not None:
+        raise UserError("--workers is for local processes: --scheduler has its own")
+    asked = sweep.read(file)
+    out = out or Path("runs") / file.stem
+    table = sweep.execute(
+        asked,
+        out,
+        summary.console(stderr=True),
+        scheduler=scheduler,
+        workers=workers,
+        any_version=any_version,
+    )
+    if as_json:
+        print(json.dumps(table.to_dicts(), indent=1))
+    else:
+        screen = summary.console()
+        sweep.show(table, asked, screen)
+        screen.print(str(out / "table.parquet"), soft_wrap=True)
+    raise typer.Exit(1 if "failed" in table["status"] else 0)
+
+
 @app.command("report")
 def report_(run_folder: RunArgument) -> None:
     """Writes report.html for a run and prints its path."""

@@ -1,0 +1,369 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""weir sweep: a grid over any parameters and seeds, as cells, into one table.
+
+A sweep is a file:
+
+    config: ../quickstart.yaml    # relative to this file
+    duration: 5s                  # optional
+    seeds: [1, 2, 3]              # or how many: 3; optional
+    grid:                         # optional: all that -o takes, with a list of values each
+      flows.0.count: [10, 100]
+      flows.0.cc: [newreno, {copa: {delta: 0.1}}]
+
+Each combination of values is run with each seed, the last parameter changing first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+import re
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import yaml
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+
+from weir import cells, folder, run, summary, units
+from weir.cells import Cell, Outcome
+from weir.errors import UserError
+
+KEYS = ("config", "duration", "seeds", "grid")
+CELLS_MAX = 10_000
+SEED_MAX = 2**64 - 1
+ROWS_SHOWN = 24
+NAME_LENGTH = 150
+STATUSES = ("done", "reused", "failed")
+FIXED = {  # columns of every table, after the parameters
+    "seed": pl.UInt64,
+    "status": pl.String,
+    "message": pl.String,
+    "folder": pl.String,
+    "balanced": pl.Boolean,
+    "verdict": pl.String,
+    "digest": pl.String,
+    "wall_s": pl.Float64,
+    "virtual_s": pl.Float64,
+    "jfi": pl.Float64,
+}
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A sweep file that was read. What it lists is as its text has it: weir-sim knows the types."""
+
+    path: Path
+    config: Path
+    duration: str | None
+    seeds: tuple[int | None, ...]  # None: the config's
+    grid: dict[str, tuple[str, ...]]
+    lines: dict[str, str]  # of each parameter of the grid: FILE:LINE:COLUMN
+
+    def cells(self) -> list[tuple[Cell, dict[str, str]]]:
+        """Each combination of values, with its parameters by name."""
+        found = []
+        for values in itertools.product(*self.grid.values()):
+            point = dict(zip(self.grid, values, strict=True))
+            override = tuple(f"{key}={value}" for key, value in point.items())
+            for seed in self.seeds:
+                name = cell_name(point, seed)
+                found.append((Cell(name, self.config, override, seed, self.duration), point))
+        return found
+
+
+def cell_name(point: dict[str, str], seed: int | None) -> str:
+    """A folder's name that says which cell it is, and stays when the grid grows."""
+    parts = [f"{key}={value}" for key, value in point.items()]
+    if seed is not None or not parts:
+        parts.append("run" if seed is None else f"seed={seed}")
+    whole = ",".join(parts)
+    name = re.sub(r"[^A-Za-z0-9._=,+-]+", "_", whole)[:NAME_LENGTH]
+    if name != whole:  # two may have become one
+        name += f"-{hashlib.sha256(whole.encode()).hexdigest()[:8]}"
+    return name
+
+
+def refuse(path: Path, node: yaml.Node, sentence: str) -> UserError:
+    """The error of a place in the file."""
+    mark = node.start_mark
+    return UserError(f"{path}:{mark.line + 1}:{mark.column + 1}: {sentence}")
+
+
+def read(path: Path) -> Sweep:
+    """Reads a sweep file; UserError says what is wrong with it and where."""
+    try:
+        root = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        where = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
+        raise UserError(f"{path}{where}: bad YAML: {error.problem}") from None
+    except yaml.YAMLError:
+        raise UserError(f"{path}: bad YAML") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path}: not text") from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+    if root is None:
+        raise UserError(f"{path}: empty: a sweep has a config and a grid or seeds")
+    top = mapping(path, root, "the sweep")
+    for key, (name, _) in top.items():
+        if key not in KEYS:
+            raise refuse(path, name, f"unknown key '{key}': a sweep has {', '.join(KEYS)}")
+    if "config" not in top:
+        raise refuse(path, root, "config is required: the experiment, relative to this file")
+    if "grid" not in top and "seeds" not in top:
+        raise refuse(path, root, "there is nothing to sweep: neither grid nor seeds")
+    grid, lines = {}, {}
+    for key, (name, node) in mapping(path, top["grid"][1], "grid").items() if "grid" in top else ():
+        if key == "seed" or (key == "duration" and "duration" in top):
+            raise refuse(path, name, f"grid: {key} has a key of its own beside grid")
+        grid[key] = tuple(flow(value) for value in distinct(path, node, key))
+        lines[key] = f"{path}:{name.start_mark.line + 1}:{name.start_mark.column + 1}"
+    if "grid" in top and not grid:
+        raise refuse(path, top["grid"][1], "grid: it is empty")
+    made = Sweep(
+        path,
+        path.parent / text(path, top["config"][1], "config"),
+        text(path, top["duration"][1], "duration") if "duration" in top else None,
+        seeds(path, top["seeds"][1]) if "seeds" in top else (None,),
+        grid,
+        lines,
+    )
+    size = math.prod(map(len, grid.values())) * len(made.seeds)
+    if size > CELLS_MAX:
+        raise refuse(path, root, f"{size:,} cells are more than {CELLS_MAX:,}")
+    return made
+
+
+def mapping(path: Path, node: yaml.Node, what: str) -> dict[str, tuple[yaml.Node, yaml.Node]]:
+    """A mapping's keys, each with the nodes of key and value."""
+    if not isinstance(node, yaml.MappingNode):
+        raise refuse(path, node, f"{what}: keys and values are wanted")
+    found: dict[str, tuple[yaml.Node, yaml.Node]] = {}
+    for key, value in node.value:
+        name = text(path, key, what)
+        if name in found:
+            raise refuse(path, key, f"'{name}' is there twice")
+        found[name] = (key, value)
+    return found
+
+
+def text(path: Path, node: yaml.Node, what: str) -> str:
+    """A scalar, as it is written."""
+    if not isinstance(node, yaml.ScalarNode) or not node.value:
+        raise refuse(path, node, f"{what}: one value is wanted")
+    return str(node.value)
+
+
+def flow(node: yaml.Node) -> str:
+    """A value on one line, as -o takes it."""
+    listed = yaml.SequenceNode("tag:yaml.org,2002:seq", [in_flow(node)], flow_style=True)
+    return str(yaml.serialize(listed, width=math.inf, allow_unicode=True)).strip()[1:-1]
+
+
+def in_flow(node: yaml.Node) -> yaml.Node:
+    """The node with braces and brackets in place of indentation."""
+    if isinstance(node, yaml.CollectionNode):
+        node.flow_style = True
+        for child in node.value:
+            for part in child if isinstance(child, tuple) else (child,):
+                in_flow(part)
+    return node
+
+
+def distinct(path: Path, node: yaml.Node, what: str) -> list[yaml.Node]:
+    """A list's items, of which there are some and no two alike."""
+    if not isinstance(node, yaml.SequenceNode):
+        raise refuse(path, node, f"{what}: a list is wanted, such as [1, 2]")
+    if not node.value:
+        raise refuse(path, node, f"{what}: the list is empty")
+    seen = set()
+    for item in node.value:
+        value = flow(item)
+        if value in seen:
+            raise refuse(path, item, f"{what}: {value} is there twice")
+        seen.add(value)
+    return list(node.value)
+
+
+def seeds(path: Path, node: yaml.Node) -> tuple[int, ...]:
+    """A list of seeds, or 1 to a number."""
+    if isinstance(node, yaml.ScalarNode):
+        count = whole(path, node, 1, CELLS_MAX)
+        return tuple(range(1, count + 1))
+    return tuple(whole(path, item, 0, SEED_MAX) for item in distinct(path, node, "seeds"))
+
+
+def whole(path: Path, node: yaml.Node, low: int, high: int) -> int:
+    """A whole number in [low, high]."""
+    value = text(path, node, "seeds")
+    if not re.fullmatch(r"[0-9]{1,20}", value) or not low <= int(value) <= high:
+        raise refuse(path, node, f"seeds: '{value}' is not a whole number from {low} to {high}")
+    return int(value)
+
+
+def check(sweep: Sweep) -> None:
+    """Asks weir-sim about the first cell: what is wrong with it is likely wrong with all."""
+    cell, _ = sweep.cells()[0]
+    argv = [*cell.argv(run.find_program("sim")), "--check"]
+    done = subprocess.run(argv, capture_output=True, text=True)
+    if done.returncode == 0:
+        return
+    sentence = cells.reason(done.returncode, done.stderr)
+    for override, where in zip(cell.override, sweep.lines.values(), strict=True):
+        if sentence.startswith(f"-o {override}: "):
+            raise UserError(f"{where}: {sentence}", done.returncode)
+    raise UserError(sentence, done.returncode)
+
+
+def execute(
+    sweep: Sweep,
+    out: Path,
+    console: Console,
+    *,
+    scheduler: str | None = None,
+    workers: int | None = None,
+    any_version: bool = False,
+) -> pl.DataFrame:
+    """Runs what is not there yet and writes out/table.parquet, which is also returned."""
+    check(sweep)
+    planned = sweep.cells()
+    with Bar(console, len(planned)) as bar:
+        outcomes = cells.run_cells(
+            [cell for cell, _ in planned],
+            out,
+            scheduler=scheduler,
+            workers=workers,
+            any_version=any_version,
+            on_outcome=bar.outcome,
+        )
+    made = table([point for _, point in planned], outcomes)
+    partial = out / f".table.{time.time_ns()}.parquet"
+    made.write_parquet(partial)
+    partial.replace(out / "table.parquet")
+    return made
+
+
+def table(points: Sequence[dict[str, str]], outcomes: Sequence[Outcome]) -> pl.DataFrame:
+    """One row per cell: its parameters, what became of it, and the summary's figures.
+
+    groups.<index>.<name> and links.<path>.<name> are every number of summary.json's groups and
+    links. A failed cell has nulls. A parameter that is a number in every cell is one here.
+    """
+    rows: list[dict[str, Any]] = []
+    for point, outcome in zip(points, outcomes, strict=True):
+        row: dict[str, Any] = {**point, **dict.fromkeys(FIXED)}
+        row |= {"seed": outcome.cell.seed, "folder": str(outcome.folder)}
+        row |= {"status": outcome.status, "message": outcome.message}
+        if outcome.status != "failed":
+            row |= figures(folder.read_json(outcome.folder / "summary.json"))
+        rows.append(row)
+    made = pl.DataFrame(rows, schema_overrides=FIXED, infer_schema_length=None)
+    return made.with_columns(typed(made[name]) for name in points[0])
+
+
+def figures(ended: dict[str, Any]) -> dict[str, Any]:
+    """A summary's figures by column name."""
+    found = {name: ended[name] for name in FIXED if name in ended}
+    found["balanced"] = ended.get("ledger", {}).get("balanced")
+    links = {f"links.{name}": link for name, link in ended.get("links", {}).items()}
+    groups = {f"groups.{index}": group for index, group in enumerate(ended.get("groups", []))}
+    for prefix, part in (links | groups).items():
+        for name, value in part.items():
+            if isinstance(value, (str, int, float)):
+                found[f"{prefix}.{name}"] = value
+    return found
+
+
+def typed(column: pl.Series) -> pl.Series:
+    """Text as whole numbers or numbers, if all of it is."""
+    for dtype in (pl.Int64, pl.Float64):
+        made = column.cast(dtype, strict=False)
+        if made.null_count() == 0:
+            return made
+    return column
+
+
+def show(made: pl.DataFrame, sweep: Sweep, out: Console) -> None:
+    """The first cells, one line each with the parameters that vary, and how many there are."""
+    varied = [name for name, values in sweep.grid.items() if len(values) > 1]
+    links = [name for name in made.columns if re.fullmatch(r"links\..*\.utilisation", name)]
+    goodputs = [name for name in made.columns if re.fullmatch(r"groups\.\d+\.goodput_bps", name)]
+    rows = []
+    for row in made.head(ROWS_SHOWN).iter_rows(named=True):
+        goodput = [row[name] for name in goodputs if row[name] is not None]
+        rows.append(
+            [
+                *(str(row[name]) for name in varied),
+                units.NONE if row["seed"] is None else str(row["seed"]),
+                row["status"],
+                *(units.percent(row[name]) for name in links),
+                units.rate(sum(goodput) if goodput else None),
+                summary.ratio(row["jfi"]),
+                units.time(None if row["wall_s"] is None else row["wall_s"] * 1e9),
+            ]
+        )
+    columns = (*short(varied), "seed", "status", *short(links), "goodput", "JFI", "wall")
+    out.print(summary.table(columns, rows, left=len(varied)))
+    if made.height > ROWS_SHOWN:
+        out.print(f"and {made.height - ROWS_SHOWN:,} more in the table")
+    counts = Counter(made["status"])
+    said = ", ".join(f"{counts[status]:,} {status}" for status in STATUSES if counts[status])
+    out.print(f"{made.height:,} cells: {said}")
+
+
+def short(names: Sequence[str]) -> list[str]:
+    """As little of each dotted name's end as tells it from the others."""
+    split = [name.split(".") for name in names]
+    tails = [[".".join(parts[-n:]) for n in range(1, len(parts) + 1)] for parts in split]
+    shared = Counter(itertools.chain.from_iterable(tails))
+    return [next((t for t in tail if shared[t] == 1), tail[-1]) for tail in tails]
+
+
+class Bar:
+    """Progress on a terminal, with an estimate; why a cell failed, above it."""
+
+    def __init__(self, console: Console, total: int) -> None:
+        self.console = console
+        self.started_s = time.monotonic()
+        self.ran = 0
+        self.failed = 0
+        self.bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=30),
+            TextColumn("{task.fields[times]}"),
+            console=console,
+            disable=not console.is_terminal,
+            transient=True,
+        )
+        self.task = self.bar.add_task("sweeping", total=total, times=f"0 of {total:,} cells")
+
+    def __enter__(self) -> Bar:
+        self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()
+
+    def outcome(self, outcome: Outcome, ended: int, total: int) -> None:
+        """A cell ended."""
+        self.ran += outcome.status != "reused"
+        if outcome.status == "failed":
+            self.failed += 1
+            said = f"weir: {outcome.cell.name}: {outcome.message}"
+            self.console.print(said, markup=False, highlight=False, soft_wrap=True)
+        parts = [f"{ended:,} of {total:,} cells"]
+        if self.failed:
+            parts.append(f"{self.failed:,} failed")
+        if self.ran and ended < total:
+            left_s = (time.monotonic() - self.started_s) / self.ran * (total - ended)
+            parts.append(f"about {units.time(left_s * 1e9)} left")
+        self.bar.update(self.task, completed=ended, times=", ".join(parts))
