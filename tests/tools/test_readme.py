@@ -92,8 +92,9 @@ def test_the_example_of_an_error(weir_sim: Path, tmp_path: Path) -> None:
 
 def test_every_config_is_listed_and_opens_with_a_comment() -> None:
     """The table of configs is complete."""
+    listed = re.findall(r"^\| `([\w*.-]+)` \|", README, re.MULTILINE)
     for config in (ROOT / "configs").glob("*.yaml"):
-        assert f"`{config.name}`" in README
+        assert any(config.match(name) for name in listed), config
         assert config.read_text().startswith("# "), config
 
 

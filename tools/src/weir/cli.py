@@ -112,6 +112,37 @@ def sweep_(
     raise typer.Exit(1 if "failed" in table["status"] else 0)
 
 
+@app.command("reproduce")
+def reproduce_(
+    study: Annotated[str, typer.Argument(metavar="[corescale|edgescale]")],
+    quick: Annotated[
+        bool, typer.Option("--quick/--full", help="Minutes, or the study's own lengths.")
+    ] = True,
+    out: Annotated[
+        Path | None, typer.Option(help="The folder. [runs/STUDY-quick or -full]")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Local processes. [one per CPU]")
+    ] = None,
+    scheduler: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler: tcp://host:port.")
+    ] = None,
+    only_plan: Annotated[
+        bool, typer.Option("--plan", help="Only show the cells and what they cost.")
+    ] = False,
+) -> None:
+    """Runs a published study and writes its numbers beside ours: a page and a Parquet table."""
+    from weir import reproduce, summary
+
+    if scheduler is not None and workers is not None:
+        raise UserError("--workers is for local processes: --scheduler has its own")
+    plan = reproduce.plan(study, quick, out)
+    if only_plan:
+        reproduce.show_plan(plan, workers or os.cpu_count() or 1, summary.console())
+        return
+    raise typer.Exit(reproduce.run(plan, summary.console(), scheduler=scheduler, workers=workers))
+
+
 @app.command("report")
 def report_(run_folder: RunArgument) -> None:
     """Writes report.html for a run and prints its path."""

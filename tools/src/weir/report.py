@@ -53,10 +53,17 @@ def page(run: Run) -> str:
             "<details><summary>Configuration as resolved</summary>"
             f"<pre>{escape(run.config_text)}</pre></details>"
         )
+    return document(title, body)
+
+
+def document(title: str, body: Sequence[str], css: str = "") -> str:
+    """A page of ours that needs no other file."""
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}'
         '</title><meta name="viewport" content="width=device-width">'
-        f"<style>{fonts()}{CSS}</style></head>\n<body>\n" + "\n".join(body) + "\n</body></html>\n"
+        f"<style>{fonts()}{CSS}{css}</style></head>\n<body>\n"
+        + "\n".join(body)
+        + "\n</body></html>\n"
     )
 
 

@@ -1,0 +1,367 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the CoreScale study claims, and what came out here: one row per claim.
+
+A gate says what must hold. Where none is given, other replications have not always reached the
+published number either: it is reported beside ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from weir import units
+from weir.corescale import BASE_RTT_MS, BURSTS, CASES, NAMES, PAIRS, Measured, Scale
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One statement of the study beside our measure of it."""
+
+    what: str
+    published: str
+    ours: str
+    deviation: float | None = None  # ours over published - 1, where both are one number
+    gate: str = ""  # what must hold; empty: reported without a gate
+    met: bool | None = None  # None: no gate, or the cells are missing
+    why: str = ""  # the key of WHY that explains a difference
+
+    @property
+    def surprising(self) -> bool:
+        """Does it want an explanation?"""
+        return self.met is False or abs(self.deviation or 0.0) > EXPLAIN_BEYOND
+
+
+TABLE_1_LOSS = {1000: 3.95, 3000: 3.64, 5000: 3.24}
+TABLE_1_HALVING = {1000: 1.36, 3000: 1.36, 5000: 1.34}
+TABLE_1_EDGE = {"loss": 1.78, "halving": 1.47}  # the study does not say of how many flows
+C_HALVING_RANGE = (1.2, 1.55)
+C_HALVING_SPREAD_MAX = 0.05
+ERROR_HALVING_MAX = 0.10
+IDENTITY_DEVIATION_MAX = 0.10
+JFI_MIN = 0.95
+EXPLAIN_BEYOND = 0.15
+
+# Why a number is far from the published one. Keys are named by claims.
+WHY = {
+    "bursts": (
+        "Losses at the core. What a halving costs is decided by how a flow's packets lie in the"
+        " queue: a full queue that drops one packet drops its neighbours of the same burst too."
+        " Here receivers acknowledge every second segment, senders answer each ACK at once, and"
+        " with such pairs core and edge are alike, about 1.7 losses per halving, as published for"
+        " the edge. The study's hosts had fast cards that put segments together before they"
+        " acknowledge them (GRO) and split them after they send (TSO), which only happens where"
+        f" packets arrive close together: at the core. The cells named ack{BURSTS} acknowledge"
+        f" {BURSTS} segments at once, and nothing else is changed: losses per halving and C by"
+        " losses come out as published. So this is a property of the end hosts, and the study's"
+        " point stands all the stronger: C by halvings does not move."
+    ),
+    "edge": (
+        "C by halvings at the edge. A sawtooth that is regular has sqrt(3/2) = 1.22, and a spread"
+        " of halvings raises it; here flows are alike and nothing else is on the path. The study"
+        " does not say of how many flows its 1.47 is."
+    ),
+}
+
+Cells = dict[str, Measured]
+NOT_RUN = "not run"
+
+
+def deviation(ours: float | None, published: float) -> float | None:
+    """Relative difference."""
+    return None if ours is None else ours / published - 1
+
+
+def values(
+    cells: Cells, names: Sequence[str], value: Callable[[Measured], float | None]
+) -> list[float] | None:
+    """A value of each of some cells; None: a cell was not run, or has no such value."""
+    found = [value(cells[name]) if name in cells else None for name in names]
+    known = [v for v in found if v is not None]
+    return known if len(known) == len(found) and found else None
+
+
+def listed(numbers: Sequence[float] | None, digits: int = 3) -> str:
+    """3.95 / 3.64 / 3.24."""
+    if numbers is None:
+        return NOT_RUN
+    return " / ".join(units.number(number, digits) for number in numbers)
+
+
+def percents(numbers: Sequence[float] | None) -> str:
+    """7.2 % / 8.1 %."""
+    return NOT_RUN if numbers is None else " / ".join(units.percent(n, 1) for n in numbers)
+
+
+def names_of(
+    scale: Scale,
+    ccs: tuple[str, ...],
+    *,
+    rtt_ms: int | None = BASE_RTT_MS,
+    lone: bool = False,
+    ack_every: int = 2,
+) -> list[str]:
+    """The cells of some traffic, in the order of CASES; rtt_ms None: of any."""
+    return [
+        case.name
+        for case in CASES
+        if (case.scale, case.ccs, case.lone, case.ack_every) == (scale, ccs, lone, ack_every)
+        and rtt_ms in (None, case.rtt_ms)
+    ]
+
+
+CORE, EDGE = names_of("core", ("newreno",)), names_of("edge", ("newreno",))
+CORE_BURSTS = names_of("core", ("newreno",), ack_every=BURSTS)
+
+
+def c_loss(cell: Measured) -> float | None:
+    """C fitted with p as drops per segment."""
+    return cell.by_loss.c
+
+
+def c_halving(cell: Measured) -> float | None:
+    """C fitted with p as halvings per segment."""
+    return cell.by_halving.c
+
+
+def error_loss(cell: Measured) -> float | None:
+    """The median flow's error by drops."""
+    return cell.by_loss.error_median
+
+
+def error_halving(cell: Measured) -> float | None:
+    """The median flow's error by halvings."""
+    return cell.by_halving.error_median
+
+
+def total_losses(cell: Measured) -> float | None:
+    """Drops per halving."""
+    return cell.losses.total
+
+
+def jfi_all(cell: Measured) -> float | None:
+    """Of all flows."""
+    return cell.jfi
+
+
+def judged(
+    gate: str, numbers: list[float] | None, holds: Callable[[list[float]], bool]
+) -> dict[str, Any]:
+    """A claim's gate, and whether these numbers meet it."""
+    return {"gate": gate, "met": None if numbers is None else bool(holds(numbers))}
+
+
+def of(cells: Cells, study: str = "corescale") -> list[Claim]:
+    """Every claim of a study; what was not run says so."""
+    if study == "edgescale":
+        return [*edge_claims(cells), *fairness_claims(cells, "edge")]
+    return [
+        *table_1_claims(cells),
+        *edge_claims(cells),
+        *error_claims(cells),
+        *identity_claims(cells),
+        *fairness_claims(cells, "core"),
+        *fairness_claims(cells, "edge"),
+        *share_claims(cells),
+    ]
+
+
+def table_1_claims(cells: Cells) -> Iterator[Claim]:
+    """Table 1's constants at the core."""
+    low, high = C_HALVING_RANGE
+    for name, flows in zip(CORE, TABLE_1_LOSS, strict=True):
+        by_loss, by_halving = values(cells, [name], c_loss), values(cells, [name], c_halving)
+        yield Claim(
+            f"C by losses, core, {flows} flows",
+            str(TABLE_1_LOSS[flows]),
+            listed(by_loss),
+            deviation(by_loss[0] if by_loss else None, TABLE_1_LOSS[flows]),
+            why="bursts",
+        )
+        yield Claim(
+            f"C by halvings, core, {flows} flows",
+            str(TABLE_1_HALVING[flows]),
+            listed(by_halving),
+            deviation(by_halving[0] if by_halving else None, TABLE_1_HALVING[flows]),
+            **judged(f"in [{low}, {high}]", by_halving, lambda c: low <= c[0] <= high),
+        )
+    by_halving, by_loss = values(cells, CORE, c_halving), values(cells, CORE, c_loss)
+    edge = values(cells, EDGE, c_loss)
+    yield Claim(
+        "C by halvings does not depend on the number of flows",
+        listed(list(TABLE_1_HALVING.values())),
+        listed(by_halving),
+        **judged(
+            f"within {units.percent(C_HALVING_SPREAD_MAX, 0)} of each other",
+            by_halving,
+            lambda c: max(c) / min(c) - 1 <= C_HALVING_SPREAD_MAX,
+        ),
+    )
+    yield Claim(
+        "C by losses falls with the number of flows",
+        listed(list(TABLE_1_LOSS.values())),
+        listed(by_loss),
+        **judged("falling", by_loss, lambda c: c[0] > c[1] > c[2]),
+    )
+    yield Claim(
+        "C by losses is larger at the core than at the edge",
+        "3.24 to 3.95 and 1.78",
+        f"{listed(by_loss)} and {listed(edge)}",
+        **judged(
+            "every core above every edge",
+            None if by_loss is None or edge is None else [min(by_loss), max(edge)],
+            lambda c: c[0] > c[1],
+        ),
+        why="bursts",
+    )
+    bursts = f"core, {BURSTS} segments per ACK"
+    yield Claim(
+        f"C by losses, {bursts}",
+        listed(list(TABLE_1_LOSS.values())),
+        listed(values(cells, CORE_BURSTS, c_loss)),
+    )
+    yield Claim(
+        f"C by halvings, {bursts}",
+        listed(list(TABLE_1_HALVING.values())),
+        listed(values(cells, CORE_BURSTS, c_halving)),
+    )
+    yield Claim(
+        f"losses per halving, {bursts}", "6 to 9", listed(values(cells, CORE_BURSTS, total_losses))
+    )
+    yield Claim(
+        f"median error by losses, {bursts}",
+        "45 to 55 %",
+        percents(values(cells, CORE_BURSTS, error_loss)),
+    )
+
+
+def edge_claims(cells: Cells) -> Iterator[Claim]:
+    """Table 1's constants at the edge."""
+    low, high = C_HALVING_RANGE
+    for name in EDGE:
+        flows = name.split("-")[2]
+        by_loss, by_halving = values(cells, [name], c_loss), values(cells, [name], c_halving)
+        yield Claim(
+            f"C by losses, edge, {flows} flows",
+            str(TABLE_1_EDGE["loss"]),
+            listed(by_loss),
+            deviation(by_loss[0] if by_loss else None, TABLE_1_EDGE["loss"]),
+        )
+        yield Claim(
+            f"C by halvings, edge, {flows} flows",
+            str(TABLE_1_EDGE["halving"]),
+            listed(by_halving),
+            deviation(by_halving[0] if by_halving else None, TABLE_1_EDGE["halving"]),
+            why="edge",
+            **judged(f"in [{low}, {high}]", by_halving, lambda c: low <= c[0] <= high),
+        )
+    by_halving, by_loss = values(cells, EDGE, error_halving), values(cells, EDGE, error_loss)
+    yield Claim("median error by losses, edge", "below 10 %", percents(by_loss))
+    yield Claim(
+        "median error by halvings, edge",
+        "below 10 %",
+        percents(by_halving),
+        **judged("at most 10 %", by_halving, lambda e: max(e) <= ERROR_HALVING_MAX),
+    )
+    lost = values(cells, EDGE, total_losses)
+    yield Claim(
+        "losses per halving, edge",
+        "1.7",
+        listed(lost),
+        deviation(sum(lost) / len(lost) if lost else None, 1.7),
+    )
+    yield identity_claim(cells, EDGE, "edge")
+
+
+def error_claims(cells: Cells) -> Iterator[Claim]:
+    """Figure 2: the median flow's prediction error."""
+    by_halving, by_loss = values(cells, CORE, error_halving), values(cells, CORE, error_loss)
+    both = None if by_halving is None or by_loss is None else [*by_halving, *by_loss]
+    yield Claim(
+        "median error by halvings, core",
+        "at most 10 %",
+        percents(by_halving),
+        **judged("at most 10 %", by_halving, lambda e: max(e) <= ERROR_HALVING_MAX),
+    )
+    yield Claim(
+        "median error by losses, core",
+        "45 to 55 %",
+        percents(by_loss),
+        **judged(
+            "worse than by halvings",
+            both,
+            lambda e: all(loss > cut for cut, loss in zip(e[:3], e[3:], strict=True)),
+        ),
+    )
+
+
+def identity_claims(cells: Cells) -> Iterator[Claim]:
+    """Figure 3: what a halving costs."""
+    yield Claim("losses per halving, core", "6 to 9", listed(values(cells, CORE, total_losses)))
+    yield identity_claim(cells, CORE, "core")
+
+
+def identity_claim(cells: Cells, names: Sequence[str], scale: Scale) -> Claim:
+    """Losses per halving against (C by losses / C by halvings)^2."""
+    counted = values(cells, names, total_losses)
+    implied = values(cells, names, lambda cell: cell.losses_of_fits)
+    off = None
+    if counted is not None and implied is not None:
+        off = [abs(a / b - 1) for a, b in zip(counted, implied, strict=True)]
+    published = {"core": "8.44 / 7.16 / 5.85", "edge": "1.47"}[scale]
+    return Claim(
+        f"losses per halving as the two C imply, {scale}",
+        published,
+        listed(implied),
+        **judged("counted within 10 %", off, lambda o: max(o) <= IDENTITY_DEVIATION_MAX),
+    )
+
+
+def fairness_claims(cells: Cells, scale: Scale) -> Iterator[Claim]:
+    """Jain's index among flows of one algorithm."""
+    for cc in ("newreno", "cubic"):
+        index = values(cells, names_of(scale, (cc,)), jfi_all)
+        gate = (
+            judged(f"at least {JFI_MIN}", index, lambda j: min(j) >= JFI_MIN)
+            if scale == "core"
+            else {}
+        )
+        published = "above 0.99" if scale == "core" else units.NONE
+        yield Claim(f"Jain's index, {NAMES[cc]}, {scale}", published, listed(index, 3), **gate)
+    published = {"core": "as low as 0.4", "edge": "as low as 0.7 beyond 10 flows"}[scale]
+    for rtt_ms in (20, 100, 200):
+        names = [n for n in names_of(scale, ("bbr",), rtt_ms=rtt_ms) if rtt_ms == 20 or n in cells]
+        if names:
+            index = values(cells, names, jfi_all)
+            what = f"Jain's index, BBR, {scale}, {rtt_ms} ms"
+            yield Claim(what, published, listed(index, 3))
+
+
+SHARES_PUBLISHED = {
+    ("cubic", "newreno"): "70 to 80 %",
+    ("bbr", "newreno"): "highly unfair, up to 99.9 %",
+    ("bbr", "cubic"): "highly unfair, up to 99.9 %",
+}
+
+
+def share_claims(cells: Cells) -> Iterator[Claim]:
+    """What one algorithm takes from another."""
+    for pair in PAIRS:
+        for lone in (False, True):
+            names = names_of("core", pair, rtt_ms=None, lone=lone)
+            share = values(cells, names, lambda cell: float(cell.groups["share"][0]))
+            cases_ = [case for name in names for case in CASES if case.name == name]
+            which = ", ".join(
+                f"{c.flows}" + (f" at {c.rtt_ms} ms" if c.rtt_ms != BASE_RTT_MS else "")
+                for c in cases_
+            )
+            how = "one flow" if lone else "half of the flows"
+            published = SHARES_PUBLISHED[pair]
+            if lone:
+                published = "about 40 %" if pair[0] == "bbr" else units.NONE
+            yield Claim(
+                f"share of {NAMES[pair[0]]} against {NAMES[pair[1]]}, {how} of {which}",
+                published,
+                percents(share),
+            )
