@@ -7,8 +7,7 @@
 //	start     = max(arrival, end of the frame before)
 //	departure = start + (size - FCS + overhead) * 8 / rate
 //
-// Times are whole nanoseconds plus a fraction of 2^-40 ns that is carried from frame to frame, so
-// a busy link's rate is off only by the rounding of ns per byte: below 1e-10 up to 1 Tbit/s.
+// serial.h has the arithmetic: a busy link's rate is off by less than 1e-10 up to 1 Tbit/s.
 //
 // `overhead` counts per frame on top of the frame without FCS: with the default of 24 B (FCS,
 // preamble, start delimiter, gap) a rate of 10 Gbit/s is 10GbE on the wire, where a frame of
@@ -25,13 +24,12 @@
 #include "link.h"
 
 #include "rng.h"
+#include "serial.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#define FRAC_BITS 40
-#define FRAC_MASK ((UINT64_C(1) << FRAC_BITS) - 1)
-#define FCS_BYTES 4u
+#define FCS_BYTES SERIAL_FCS_BYTES
 
 struct link {
 	uint64_t rate_bps;
@@ -102,13 +100,6 @@ static int link_configure(void *self, struct config_node *node, struct err *err)
 	return config_params(queue_params, name, l->aqm->params, NULL, l->q, err);
 }
 
-// Round to nearest: 8e9 ns per bit/s, times 2^40.
-static uint64_t link_byte_ns(uint64_t rate_bps) {
-	link_u128 scaled = (link_u128)(8 * NS_PER_S) << FRAC_BITS;
-
-	return (uint64_t)((scaled + rate_bps / 2) / rate_bps);
-}
-
 static void link_update(void *self, uint64_t now_ns) {
 	struct link *l = self;
 
@@ -119,7 +110,7 @@ static void link_update(void *self, uint64_t now_ns) {
 	l->capacity += (link_u128)l->rate_now_bps * time_since(now_ns, l->rate_since_ns);
 	l->rate_since_ns = now_ns;
 	l->rate_now_bps = l->rate_bps;
-	l->byte_ns = link_byte_ns(l->rate_bps);
+	l->byte_ns = serial_byte_ns(l->rate_bps);
 }
 
 static int link_init(void *self, const struct stage_env *env, struct err *err) {
@@ -223,10 +214,8 @@ static inline void link_send(struct link *l, uint64_t t_ns, struct pkt_list *dro
 
 	uint64_t sojourn_ns = time_since(t_ns, p->arrival_ns);
 	uint64_t bytes = p->size_bytes + l->overhead_bytes - FCS_BYTES;
-	link_u128 end = (link_u128)bytes * l->byte_ns + l->free_frac;
 
-	l->free_ns = t_ns + (uint64_t)(end >> FRAC_BITS);
-	l->free_frac = (uint64_t)end & FRAC_MASK;
+	l->free_ns = serial_end(t_ns, bytes, l->byte_ns, &l->free_frac);
 	l->sent_bytes += p->size_bytes;
 	hist_add(&l->sojourn, sojourn_ns);
 	if (sojourn_ns > l->peak_ns)

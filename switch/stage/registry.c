@@ -5,6 +5,7 @@
 #include <string.h>
 
 extern const struct stage_ops stage_delay;
+extern const struct stage_ops stage_edges;
 extern const struct stage_ops stage_link;
 extern const struct stage_ops stage_loss;
 
@@ -12,6 +13,7 @@ const struct stage_ops *const stage_all[] = {
 	&stage_link,
 	&stage_delay,
 	&stage_loss,
+	&stage_edges,
 	NULL,
 };
 

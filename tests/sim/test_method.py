@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What an experiment's method needs: drops per flow."""
+"""What an experiment's method needs: drops per flow, edges."""
 
 from __future__ import annotations
 
@@ -59,3 +59,27 @@ def test_drops_of_every_reason_count(simulate: Simulate) -> None:
 
     assert forward.keys() == {"loss", "aqm", "queue_full"}
     assert sum(count["pkts"] for count in forward.values()) == sum(g["drops"] for g in run.groups)
+
+
+def test_edges_space_packets_and_nothing_else(simulate: Simulate) -> None:
+    """What reaches the bottleneck from one of three edges is spaced by its frames at 50 Mbit/s."""
+    overrides = ["duration=5s", "telemetry.level=3", "flows.0.count=5"]
+    link = "{link: {rate: 20Mbit, queue: {fifo: {limit: 20pkt}}}}, {delay: {delay: 10ms}}]"
+    with_edges = f"paths.forward=[{{edges: {{count: 3, rate: 50Mbit}}}}, {link}"
+    gaps = {}
+    for name, forward in (("edges", with_edges), ("none", f"paths.forward=[{link}")):
+        run = simulate(SMALL_BUFFER, forward, "warmup=2s", *overrides)
+        packets = open_ring(run.folder / "packets.ring").records
+        # As they come: what is enqueued, and what finds the queue full.
+        packets = packets[np.isin(packets["event"], (1, 3))]
+        gaps[name] = []
+        for edge in range(3):
+            mine = packets[packets["flow_id"] % 3 == edge]
+            frame_ns = (mine["size_bytes"][1:].astype(np.int64) + 20) * 160
+            gaps[name].append(np.diff(mine["ts_ns"].astype(np.int64)) - frame_ns)
+        assert run.link["utilisation"] > 0.9
+
+    for with_them, without in zip(gaps["edges"], gaps["none"], strict=True):
+        assert with_them.min() >= -1  # of rounding
+        assert (np.abs(with_them) <= 1).sum() > 100  # back to back
+        assert without.min() < -200_000

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The edge links of a dumbbell: `count` parallel wires, each with the flows whose number is its own
+// modulo `count`. They are faster than the bottleneck and only space packets, so their queues have
+// no limit.
+//
+//	start     = max(arrival, end of the edge's frame before)
+//	departure = start + (size - FCS + overhead) * 8 / rate
+//
+// with the link's exact arithmetic (serial.h). Packets leave in the order of their departures from
+// all edges; ties leave in order of arrival.
+//
+// A departure is known when the packet comes: each edge is a FIFO with a heap over their heads, as
+// in the delay stage. What has departed when the next packet comes is final and moves to a list, so
+// that the heap holds only edges that are busy at one moment: mostly one.
+//
+// A new rate applies to packets that come after it.
+#include "stage.h"
+
+#include "heads.h"
+#include "serial.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct edge {
+	struct pkt *head;
+	struct pkt *tail;
+	uint64_t free_ns; // end of the frame that came last
+	uint64_t free_frac;
+};
+
+struct edges {
+	uint64_t count;
+	uint64_t rate_bps;
+	uint64_t overhead_bytes;
+
+	uint64_t byte_ns; // per byte, in 2^-40 ns
+	uint32_t heads;
+	uint64_t pkts, bytes; // on the edges
+	struct pkt_list out; // departed, not yet taken
+	struct head *heap; // of edges that are not empty, smallest first
+	struct edge *edge;
+};
+
+static const struct param params[] = {
+	{"count", NULL, "of parallel links; a flow's is its number modulo this", UNIT_NONE,
+		PARAM_U64(struct edges, count), 1, 1024},
+	{"rate", NULL, "of each, bits per second on the wire", UNIT_RATE_BPS,
+		PARAM_U64(struct edges, rate_bps), 1e3, 1e12, .live = true},
+	{"overhead", "24B", "per frame, on top of the frame without FCS", UNIT_BYTES,
+		PARAM_U64(struct edges, overhead_bytes), 0, 1000},
+	PARAM_END,
+};
+
+static void edges_update(void *self, uint64_t now_ns) {
+	struct edges *e = self;
+
+	e->byte_ns = serial_byte_ns(e->rate_bps);
+}
+
+static int edges_init(void *self, const struct stage_env *env, struct err *err) {
+	struct edges *e = self;
+
+	e->heap = calloc(e->count, sizeof(*e->heap));
+	e->edge = calloc(e->count, sizeof(*e->edge));
+	if (e->heap == NULL || e->edge == NULL)
+		return err_set(err, -ENOMEM, "no memory for %u edges", (uint32_t)e->count);
+	edges_update(self, 0);
+	return 0;
+}
+
+static void edges_fini(void *self) {
+	struct edges *e = self;
+
+	free(e->heap);
+	free(e->edge);
+}
+
+// Takes the packet that departs first off its edge.
+static inline struct pkt *edges_release(struct edges *e) {
+	struct edge *edge = e->heap[0].from;
+	struct pkt *p = edge->head;
+
+	edge->head = p->next;
+	e->pkts--;
+	e->bytes -= p->size_bytes;
+	p->arrival_ns = p->release_ns;
+	p->next = NULL;
+	if (edge->head != NULL)
+		heads_sink(
+			e->heap, e->heads, (struct head){edge->head->release_ns, edge->head, edge});
+	else if (--e->heads > 0)
+		heads_sink(e->heap, e->heads, e->heap[e->heads]);
+	return p;
+}
+
+static void edges_push(void *self, struct pkt *p, uint64_t now_ns, struct pkt_list *drops) {
+	struct edges *e = self;
+	struct edge *edge = &e->edge[p->flow_id % (uint32_t)e->count];
+	uint64_t t_ns = p->arrival_ns;
+
+	while (e->heads > 0 && e->heap[0].release_ns <= t_ns)
+		pkt_list_push(&e->out, edges_release(e));
+	if (t_ns > edge->free_ns) {
+		edge->free_ns = t_ns;
+		edge->free_frac = 0;
+	}
+	edge->free_ns = serial_end(edge->free_ns,
+		p->size_bytes + e->overhead_bytes - SERIAL_FCS_BYTES, e->byte_ns, &edge->free_frac);
+	p->release_ns = edge->free_ns;
+	p->next = NULL;
+	e->pkts++;
+	e->bytes += p->size_bytes;
+	if (edge->head != NULL) {
+		edge->tail->next = p;
+		edge->tail = p;
+		return;
+	}
+	edge->head = p;
+	edge->tail = p;
+	heads_rise(e->heap, e->heads++, (struct head){p->release_ns, p, edge});
+}
+
+static struct pkt *edges_pop(void *self, uint64_t now_ns, struct pkt_list *drops) {
+	struct edges *e = self;
+
+	if (e->out.head != NULL)
+		return e->out.head->arrival_ns <= now_ns ? pkt_list_pop(&e->out) : NULL;
+	if (e->heads == 0 || e->heap[0].release_ns > now_ns)
+		return NULL;
+	return edges_release(e);
+}
+
+static uint64_t edges_next_ns(const void *self) {
+	const struct edges *e = self;
+
+	if (e->out.head != NULL)
+		return e->out.head->arrival_ns;
+	return e->heads == 0 ? NEVER_NS : e->heap[0].release_ns;
+}
+
+static struct backlog edges_backlog(const void *self) {
+	const struct edges *e = self;
+
+	return (struct backlog){.pkts = e->pkts + e->out.count, .bytes = e->bytes + e->out.bytes};
+}
+
+const struct stage_ops stage_edges = {
+	.name = "edges",
+	.summary = "parallel links of constant rate, each with its own flows, without a limit",
+	.params = params,
+	.state_size = sizeof(struct edges),
+	.init = edges_init,
+	.fini = edges_fini,
+	.push = edges_push,
+	.pop = edges_pop,
+	.next_ns = edges_next_ns,
+	.backlog = edges_backlog,
+	.update = edges_update,
+};

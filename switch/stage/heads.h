@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A small heap over the first packets of FIFOs: which of them leaves next.
+#pragma once
+#include "pkt.h"
+
+// The first packet of a FIFO that is not empty; its departure is copied to keep the heap in few
+// cache lines.
+struct head {
+	uint64_t release_ns;
+	const struct pkt *pkt;
+	void *from; // the FIFO
+};
+
+// Does a leave before b? Departure, then arrival, then the order into the path.
+static inline bool head_before(const struct head *a, const struct head *b) {
+	if (a->release_ns != b->release_ns)
+		return a->release_ns < b->release_ns;
+	if (a->pkt->arrival_ns != b->pkt->arrival_ns)
+		return a->pkt->arrival_ns < b->pkt->arrival_ns;
+	return (int32_t)(a->pkt->id - b->pkt->id) < 0;
+}
+
+// Puts h where the root of n was and lets it sink.
+static inline void heads_sink(struct head *heap, uint32_t n, struct head h) {
+	uint32_t i = 0;
+
+	for (uint32_t child = 1; child < n; child = 2 * i + 1) {
+		if (child + 1 < n && head_before(&heap[child + 1], &heap[child]))
+			child++;
+		if (!head_before(&heap[child], &h))
+			break;
+		heap[i] = heap[child];
+		i = child;
+	}
+	heap[i] = h;
+}
+
+// Adds h behind the n there are and lets it rise.
+static inline void heads_rise(struct head *heap, uint32_t n, struct head h) {
+	uint32_t i = n;
+
+	while (i > 0 && head_before(&h, &heap[(i - 1) / 2])) {
+		heap[i] = heap[(i - 1) / 2];
+		i = (i - 1) / 2;
+	}
+	heap[i] = h;
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// When a frame's last bit leaves a wire of constant rate, exactly in the long run.
+//
+// Times are whole nanoseconds plus a fraction of 2^-40 ns that is carried from frame to frame, so
+// a busy wire's rate is off only by the rounding of ns per byte: below 1e-10 up to 1 Tbit/s.
+#pragma once
+#include "ns.h"
+
+#define SERIAL_FRAC_BITS 40
+#define SERIAL_FCS_BYTES 4u // counted by a frame's size and by its overhead
+
+__extension__ typedef unsigned __int128 serial_u128;
+
+// Time per byte in 2^-40 ns, rounded to nearest.
+static inline uint64_t serial_byte_ns(uint64_t rate_bps) {
+	serial_u128 scaled = (serial_u128)(8 * NS_PER_S) << SERIAL_FRAC_BITS;
+
+	return (uint64_t)((scaled + rate_bps / 2) / rate_bps);
+}
+
+// End of a frame of `bytes` on the wire that starts at t_ns + *frac; *frac becomes the end's.
+static inline uint64_t serial_end(uint64_t t_ns, uint64_t bytes, uint64_t byte_ns, uint64_t *frac) {
+	serial_u128 end = (serial_u128)bytes * byte_ns + *frac;
+
+	*frac = (uint64_t)end & ((UINT64_C(1) << SERIAL_FRAC_BITS) - 1);
+	return t_ns + (uint64_t)(end >> SERIAL_FRAC_BITS);
+}
