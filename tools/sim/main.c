@@ -12,11 +12,19 @@
 #define PROGRAM "weir-sim"
 #define STEPS 512 // progress and Ctrl-C are looked at this many times a run, at least
 
-static double wall_clock_s(void) {
+static double clock_s(clockid_t clock) {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(clock, &t);
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static double wall_clock_s(void) {
+	return clock_s(CLOCK_MONOTONIC);
+}
+
+static double cpu_clock_s(void) {
+	return clock_s(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 static int list(const char *kind) {
@@ -61,15 +69,16 @@ static void print_progress(struct sim *s, double wall_s) {
 	fprintf(stderr, ", \"flows_open\": %u}\n", s->sender.open);
 }
 
-static void run_through(struct sim *s, bool progress, struct sim_wall *wall) {
+static void run_through(struct sim *s, bool progress, struct sim_cost *cost) {
 	const struct run *run = s->run;
-	double start_s = wall_clock_s(), shown_s = 0, measured_from_s = 0;
+	double start_s = wall_clock_s(), shown_s = 0, measured_from_s = 0, measured_from_cpu_s = 0;
 	uint64_t step_ns = time_min(run->duration_ns / STEPS + 1, NS_PER_S / 10), segs = 0;
 
 	for (uint64_t t = 0, next; t < run->duration_ns && !run_stop; t = next) {
 		if (t == run->warmup_ns) {
 			segs = sim_data_segs(s);
 			measured_from_s = wall_clock_s();
+			measured_from_cpu_s = cpu_clock_s();
 		}
 		next = time_min(
 			t + step_ns, t < run->warmup_ns ? run->warmup_ns : run->duration_ns);
@@ -81,31 +90,32 @@ static void run_through(struct sim *s, bool progress, struct sim_wall *wall) {
 			shown_s = now_s;
 		}
 	}
-	wall->run_s = wall_clock_s() - start_s;
+	cost->wall_s = wall_clock_s() - start_s;
 	if (s->now_ns > run->warmup_ns) {
-		wall->measured_s = start_s + wall->run_s - measured_from_s;
-		wall->measured_segs = sim_data_segs(s) - segs;
+		cost->measured_wall_s = start_s + cost->wall_s - measured_from_s;
+		cost->measured_cpu_s = cpu_clock_s() - measured_from_cpu_s;
+		cost->measured_segs = sim_data_segs(s) - segs;
 	}
 	if (progress)
-		print_progress(s, wall->run_s);
+		print_progress(s, cost->wall_s);
 }
 
-static int write_summary(struct sim *s, const struct run_options *opt, const struct sim_wall *wall,
+static int write_summary(struct sim *s, const struct run_options *opt, const struct sim_cost *cost,
 	const char *verdict, bool *balanced, struct err *err) {
 	FILE *f = run_summary_begin(s->run, "summary.json", err);
 
 	if (f == NULL)
 		return -EIO;
-	*balanced = sim_summary(s, f, wall, verdict);
+	*balanced = sim_summary(s, f, cost, verdict);
 	if (opt->json)
-		sim_summary(s, stdout, wall, verdict);
+		sim_summary(s, stdout, cost, verdict);
 	return run_summary_end(s->run, f, "summary.json", err);
 }
 
 // Everything after the config was found good.
 static int experiment(struct sim *s, const struct run_options *opt, struct err *err) {
 	const char *verdict = "ok";
-	struct sim_wall wall = {0};
+	struct sim_cost cost = {0};
 	bool balanced = false;
 	int rc, written;
 
@@ -116,7 +126,7 @@ static int experiment(struct sim *s, const struct run_options *opt, struct err *
 	if (rc < 0)
 		return rc;
 	run_catch_signals();
-	run_through(s, opt->progress, &wall);
+	run_through(s, opt->progress, &cost);
 	rc = sim_close(s, err);
 	if (run_stop)
 		verdict = "interrupted";
@@ -126,7 +136,7 @@ static int experiment(struct sim *s, const struct run_options *opt, struct err *
 		verdict = "every flow failed";
 	if (rc < 0)
 		verdict = err->msg;
-	written = write_summary(s, opt, &wall, verdict, &balanced, err);
+	written = write_summary(s, opt, &cost, verdict, &balanced, err);
 	if (rc == 0)
 		rc = written;
 	if (rc == 0 && !balanced)

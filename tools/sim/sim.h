@@ -51,14 +51,15 @@ int sim_close(struct sim *s, struct err *err);
 // Data segments that have arrived at a receiver.
 uint64_t sim_data_segs(const struct sim *s);
 
-// What the caller's clock said: of the whole run, and since the end of the warm-up.
-struct sim_wall {
-	double run_s, measured_s; // measured_s 0: the warm-up has not ended
+// What the run took: wall clock of all of it; and since the end of the warm-up.
+struct sim_cost {
+	double wall_s;
+	double measured_wall_s, measured_cpu_s; // 0: the warm-up has not ended
 	uint64_t measured_segs; // sim_data_segs in that time
 };
 
 // summary.json; false if the ledger does not balance.
-bool sim_summary(struct sim *s, FILE *out, const struct sim_wall *wall, const char *verdict);
+bool sim_summary(struct sim *s, FILE *out, const struct sim_cost *cost, const char *verdict);
 void sim_fini(struct sim *s);
 // Share of the forward link's capacity used since the start or the warm-up; NaN without a link.
 double sim_utilisation(struct sim *s);

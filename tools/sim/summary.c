@@ -92,20 +92,21 @@ uint64_t sim_data_segs(const struct sim *s) {
 	return segs;
 }
 
-// Cost of the steady state: what `weir bench` reads.
-static void write_measured(const struct sim *s, const struct sim_wall *wall, struct json *j) {
-	if (wall->measured_s <= 0) {
+// What the steady state cost: `weir bench` reads it.
+static void write_measured(const struct sim *s, const struct sim_cost *cost, struct json *j) {
+	if (cost->measured_wall_s <= 0) {
 		json_null(j, "measured");
 		return;
 	}
 	json_object(j, "measured");
-	json_f64(j, "wall_s", wall->measured_s);
+	json_f64(j, "wall_s", cost->measured_wall_s);
+	json_f64(j, "cpu_s", cost->measured_cpu_s);
 	json_f64(j, "virtual_s", (double)(s->now_ns - s->run->warmup_ns) / 1e9);
-	json_u64(j, "data_segs", wall->measured_segs);
+	json_u64(j, "data_segs", cost->measured_segs);
 	json_close(j, '}');
 }
 
-bool sim_summary(struct sim *s, FILE *out, const struct sim_wall *wall, const char *verdict) {
+bool sim_summary(struct sim *s, FILE *out, const struct sim_cost *cost, const char *verdict) {
 	bool balanced = ledger_balanced(s);
 	struct json j;
 	char digest[17];
@@ -118,8 +119,8 @@ bool sim_summary(struct sim *s, FILE *out, const struct sim_wall *wall, const ch
 	json_u64(&j, "seed", s->run->seed);
 	json_f64(&j, "virtual_s", (double)s->now_ns / 1e9);
 	json_f64(&j, "warmup_s", (double)s->run->warmup_ns / 1e9);
-	json_f64(&j, "wall_s", wall->run_s);
-	write_measured(s, wall, &j);
+	json_f64(&j, "wall_s", cost->wall_s);
+	write_measured(s, cost, &j);
 	json_text(&j, "digest", digest);
 	json_text(&j, "verdict", verdict);
 	write_ledger(s, &j, balanced);
