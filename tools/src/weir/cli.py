@@ -22,6 +22,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+bench_app = typer.Typer(help="Measures Weir's own speed.", no_args_is_help=True)
+app.add_typer(bench_app, name="bench")
+
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
 
 
@@ -141,6 +144,29 @@ def reproduce_(
         reproduce.show_plan(plan, workers or os.cpu_count() or 1, summary.console())
         return
     raise typer.Exit(reproduce.run(plan, summary.console(), scheduler=scheduler, workers=workers))
+
+
+@bench_app.command("corescale")
+def bench_corescale(
+    flows: Annotated[
+        str, typer.Option(metavar="N,N,...", help="Numbers of flows.")
+    ] = "100,1000,5000,50000",
+    repeat: Annotated[int, typer.Option(min=1, help="Turns; medians are shown.")] = 3,
+    no_ns3: Annotated[bool, typer.Option("--no-ns3", help="Leave ns-3 out.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Every turn's figures as JSON.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Keep bench.json and the run folders here.")
+    ] = None,
+) -> None:
+    """What a packet of 10 Gbit/s costs, beside a bare loop and ns-3, in turns."""
+    from weir import bench, summary
+
+    counts = bench.parse_flows(flows)
+    found = bench.corescale(counts, repeat, not no_ns3, out, summary.console(stderr=True))
+    if as_json:
+        print(json.dumps(found, indent=1))
+    else:
+        bench.show(found, summary.console())
 
 
 @app.command("report")

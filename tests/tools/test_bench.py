@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""weir bench: medians and ratios within a turn, what is read, and that the programs run."""
+
+import io
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from weir import bench, bootstrap
+from weir.errors import UserError
+
+SUMMARY = {
+    "verdict": "ok",
+    "ledger": {"balanced": True},
+    "links": {"forward": {"queue_mean_bytes": 187.5e6}},
+    "measured": {"wall_s": 4.0, "cpu_s": 2.0, "virtual_s": 20.0, "data_segs": 16_000_000},
+}
+TINY = bench.Length(warmup_s=0.2, measured_s=0.1, floor_packets=50_000)
+
+
+def sample(ns, peak=1 << 20):
+    return bench.Sample(
+        wall_s=ns / 500,
+        cpu_s=ns / 1e3,
+        virtual_s=1.0,
+        data_segs=1e6,
+        queue_fill=0.9,
+        peak_bytes=peak,
+    )
+
+
+def row(flows, **ns):
+    return bench.Row(flows, {name: [sample(v) for v in values] for name, values in ns.items()})
+
+
+def test_cost_and_speed_of_a_sample():
+    got = bench.parse_weir(SUMMARY, 7)
+    assert got == bench.Sample(4.0, 2.0, 20.0, 16_000_000, 0.5, 7)
+    assert got.ns == pytest.approx(125)
+    assert got.speed == pytest.approx(5)
+
+
+def test_a_ratio_is_the_median_of_the_turns_not_of_the_medians():
+    # The second turn was disturbed for both, the third for the floor alone.
+    got = row(10, weir=[100, 400, 90], floor=[50, 200, 90])
+    assert got.ratio("weir", "floor") == pytest.approx(2)
+    assert got.ns("weir") / got.ns("floor") == pytest.approx(100 / 90)
+    assert got.ratio("ns3", "weir") is None
+
+
+def test_figures_hold_median_spread_and_highest_peak():
+    got = bench.Row(5, {"weir": [sample(30, 5), sample(10, None), sample(20, 9)]}).figures("weir")
+    names = ("ns_per_packet", "ns_per_packet_min", "ns_per_packet_max")
+    assert [got[name] for name in names] == pytest.approx([20, 10, 30])
+    assert got["peak_bytes"] == 9
+    assert [turn["ns_per_packet"] for turn in got["turns"]] == pytest.approx([30, 10, 20])
+
+
+def test_growth_is_from_fewest_to_most_flows_whatever_the_order():
+    rows = [row(50, weir=[150, 300]), row(10, weir=[100, 100]), row(20, weir=[900, 900])]
+    assert bench.growth(rows, "weir") == pytest.approx(2.25)
+    assert bench.growth(rows[:1], "weir") is None
+    assert bench.growth(rows, "ns3") is None
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [{"verdict": "interrupted"}, {"ledger": {"balanced": False}}, {"measured": None}],
+)
+def test_a_run_that_went_wrong_is_no_sample(broken):
+    with pytest.raises(UserError, match="the run failed"):
+        bench.parse_weir({**SUMMARY, **broken}, None)
+
+
+def test_flows_are_read_and_refused_in_a_sentence(weir):
+    assert bench.parse_flows("100, 5000") == [100, 5000]
+    for text in ("", "0", "10,x", "1e3", "100001", "-5"):
+        with pytest.raises(UserError, match="is not a number of flows"):
+            bench.parse_flows(text)
+    done = weir("bench", "corescale", "--flows", "5,5")
+    assert done.status == 2
+    assert done.err == "weir: --flows: '5,5' names a number twice\n"
+
+
+def test_the_table_has_every_figure_and_says_what_is_missing():
+    rows = [row(100, weir=[80, 80, 81], floor=[40, 41, 40]), row(5000, weir=[160], floor=[44])]
+    rows[0].samples["ns3"] = [sample(40_000)]
+    out = io.StringIO()
+    bench.show(bench.report(rows), Console(file=out, width=150))
+    text = out.getvalue()
+    for figure in ("80.0", "(80.0 to 81.0)", "40,000", "500", "2.00", "5,000", "weir-sim 2.00"):
+        assert figure in text
+    assert "–" in text  # ns-3 at 5000 flows
+    assert "before its first loss" in text
+    assert "got only 50 % of a core" in text
+
+
+def test_peak_memory_of_a_child_is_its_own():
+    argv = [sys.executable, "-c", "x = bytearray(60_000_000); import time; time.sleep(0.5)"]
+    out, peak = bench.child(argv)
+    assert out == ""
+    assert 60e6 < peak < 120e6
+
+
+def test_a_child_that_fails_says_why():
+    with pytest.raises(UserError, match="failed: no such thing"):
+        bench.child([sys.executable, "-c", "raise SystemExit('no such thing')"])
+
+
+def test_what_ns3_needs_and_cannot_be_installed(monkeypatch, tmp_path):
+    monkeypatch.setenv("WEIR_BUILD", str(tmp_path))
+    monkeypatch.setattr(bench, "NS3_NEEDS", (bootstrap.Need("libns3-dev", "command no-such"),))
+    monkeypatch.setattr(bootstrap, "apt", lambda packages, build: "the network cannot be reached")
+    with pytest.raises(UserError) as caught:
+        bench.build_ns3()
+    assert str(caught.value) == (
+        "cannot install libns3-dev: the network cannot be reached; install them with: apt-get "
+        "install libns3-dev, or leave ns-3 out: --no-ns3"
+    )
+
+
+def test_an_output_folder_that_is_taken(weir, tmp_path):
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken/file").touch()
+    done = weir("bench", "corescale", "--out", "taken")
+    assert (done.status, done.err) == (2, "weir: taken: not an empty folder\n")
+
+
+@pytest.mark.skipif(shutil.which("ninja") is None, reason="builds weir-floor")
+def test_floor_and_weir_sim_run(weir_sim, build, tmp_path, monkeypatch):
+    monkeypatch.setenv("WEIR_BUILD", str(build))
+    out = tmp_path / "out"
+    found = bench.corescale([3, 20], 2, False, out, Console(file=io.StringIO()), TINY)
+    assert json.loads((out / "bench.json").read_text()) == found
+    assert found["ns3"] is None
+    for one in found["rows"]:
+        for turn in one["floor"]["turns"]:
+            assert turn["queue_fill"] == pytest.approx(1, abs=0.01)
+            # At 10 Gbit/s, in whole windows of 250 us.
+            assert turn["data_segs"] >= TINY.floor_packets
+            assert turn["data_segs"] * 1538 * 8 / turn["virtual_s"] == pytest.approx(1e10, rel=1e-3)
+        for turn in one["weir"]["turns"]:
+            assert turn["virtual_s"] == pytest.approx(0.1)
+            assert 0 < turn["data_segs"] * 1538 * 8 / turn["virtual_s"] < 1.001e10
+            assert turn["cpu_s"] > 0
+        assert one["weir_over_floor"] > 0
+    floor = Path(build) / "tools/bench/weir-floor"
+    bad = subprocess.run([floor, "0", "1"], capture_output=True, text=True)
+    assert (bad.returncode, bad.stdout) == (2, "")
+    assert bad.stderr.startswith("usage: weir-floor FLOWS PACKETS")
