@@ -28,7 +28,8 @@ static const struct param run_params[] = {
 	{"title", "", "one line for reports", UNIT_NONE, PARAM_TEXT(struct run, title)},
 	PARAM_END,
 };
-static const char *const run_sections[] = {"paths", "flows", "telemetry", "schedule", "live", NULL};
+static const char *const run_sections[] = {
+	"stop", "paths", "flows", "telemetry", "schedule", "live", NULL};
 
 static const struct param telemetry_params[] = {
 	{"level", "1", "0 summaries, 1 events and intervals, 2 some flows, 3 everything", UNIT_NONE,
@@ -52,6 +53,13 @@ static int load_params(struct run *r, struct err *err) {
 			"warmup: %s leaves nothing of the duration, %s", config_text(warmup),
 			config_text(config_get(root, "duration")));
 	}
+	rc = stop_init(&r->stop, root, r->warmup_ns, err);
+	if (rc < 0)
+		return rc;
+	if (r->stop.metric != STOP_NONE && strcmp(r->options->program, "weir-sim") != 0)
+		return config_err(config_get(root, "stop"), -EINVAL, err,
+			"stop: only virtual time can end early; -o stop.metric=none runs the whole "
+			"duration");
 	return config_params(
 		config_section(root, "telemetry"), "telemetry", telemetry_params, NULL, r, err);
 }

@@ -18,6 +18,7 @@
 #include "config.h"
 #include "json.h"
 #include "ns.h"
+#include "stop.h"
 #include "telemetry.h"
 
 #include <stdint.h>
@@ -44,8 +45,9 @@ struct run_options {
 struct run {
 	struct config *config;
 	uint64_t seed;
-	uint64_t duration_ns;
+	uint64_t duration_ns; // at most: see stop
 	uint64_t warmup_ns; // figures of the summary start here; must be < duration
+	struct stop stop; // virtual time only; live a rule is refused
 	char title[PARAM_TEXT_SIZE];
 	uint64_t telemetry_level; // 0..3
 	uint64_t telemetry_interval_ns;
@@ -58,7 +60,7 @@ struct run {
 	char started_utc[32];
 };
 
-// Top-level keys: seed, duration, warmup, title, paths, flows, telemetry, schedule, live.
+// Top-level keys: seed, duration, warmup, stop, title, paths, flows, telemetry, schedule, live.
 // Parses the command line. 0; 1: done, exit 0 (--help, --version were printed); -EINVAL.
 int run_options(
 	struct run_options *opt, int argc, char **argv, const char *program, struct err *err);

@@ -75,6 +75,13 @@ void host_measure(struct host *h, uint64_t now_ns);
 void host_interval(struct host *h, uint64_t now_ns);
 // One TEL_FLOWS record per flow that has not ended.
 void host_still_open(struct host *h, uint64_t now_ns);
+// Of all flows since host_measure.
+struct host_figures {
+	double goodput_bps;
+	double jfi; // Jain's index of their goodputs; NaN: nothing was acknowledged
+	double halvings_per_s, drops_per_s;
+};
+struct host_figures host_figures(const struct host *h, uint64_t now_ns);
 // "groups": [...] and "jfi" of the summary.
 void host_summary(const struct host *h, struct json *j, uint64_t now_ns);
 

@@ -67,6 +67,21 @@ static void write_group(
 	json_close(j, '}');
 }
 
+struct host_figures host_figures(const struct host *h, uint64_t now_ns) {
+	double seconds = (double)time_since(now_ns, h->measure_ns) / 1e9;
+	struct group_sum s = {0};
+	struct jain all = {0};
+
+	for (uint32_t i = 0; i < h->flows; i++)
+		sum_flow(&s, &all, &h->flow[i], seconds);
+	return (struct host_figures){
+		.goodput_bps = all.sum,
+		.jfi = jain_index(&all),
+		.halvings_per_s = (double)s.c.halvings / seconds,
+		.drops_per_s = (double)s.c.drops / seconds,
+	};
+}
+
 void host_summary(const struct host *h, struct json *j, uint64_t now_ns) {
 	double seconds = (double)time_since(now_ns, h->measure_ns) / 1e9;
 	struct jain all = {0};

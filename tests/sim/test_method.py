@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What an experiment's method needs: drops per flow, edges."""
+"""What an experiment's method needs: drops per flow, a rule for its end, edges."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from weir.ring import open_ring
 
 from .conftest import Simulate
@@ -59,6 +60,48 @@ def test_drops_of_every_reason_count(simulate: Simulate) -> None:
 
     assert forward.keys() == {"loss", "aqm", "queue_full"}
     assert sum(count["pkts"] for count in forward.values()) == sum(g["drops"] for g in run.groups)
+
+
+def test_a_settled_run_ends(simulate: Simulate) -> None:
+    """At a tick, 1/20 of `over`; up to there it is the run of that duration, byte for byte."""
+    rule = "stop={metric: goodput, change: 0.2%, over: 2s}"
+    settled = simulate(SMALL_BUFFER, rule)
+    stop = settled.summary["stop"]
+
+    assert (stop["metric"], stop["change"], stop["over_s"]) == ("goodput", 0.002, 2)
+    assert stop["settled"]
+    assert stop["moved"] < 0.002
+    assert settled.summary["virtual_s"] == stop["at_s"]
+    assert 5 + 2 < stop["at_s"] < 20
+    assert (stop["at_s"] - 5) / 0.1 == pytest.approx(round((stop["at_s"] - 5) / 0.1))
+
+    same = simulate(SMALL_BUFFER, f"duration={stop['at_s']}s")
+    assert "stop" not in same.summary
+    assert same.summary["digest"] == settled.summary["digest"]
+    assert same.groups == settled.groups
+    assert same.summary["links"] == settled.summary["links"]
+
+    # The rule by hand: goodput since the warm-up at each tick and 2 s earlier, from the records.
+    flows = open_ring(settled.folder / "interval.ring").records
+    flows = flows[flows["ts_ns"] > 5e9]
+    total = [flows["acked_bytes"][flows["ts_ns"] <= 5e9 + k * 1e8].sum() / k for k in range(1, 200)]
+    moved = [abs(now / before - 1) for before, now in zip(total, total[20:], strict=False)]
+    last = round((stop["at_s"] - 5) / 0.1) - 21
+    assert last > 0
+    assert moved[last] == pytest.approx(stop["moved"], rel=1e-6)
+    assert min(moved[:last]) >= 0.002
+
+
+@pytest.mark.parametrize("metric", ["jfi", "halvings", "drops"])
+def test_a_run_that_does_not_settle_lasts_its_duration(simulate: Simulate, metric: str) -> None:
+    """The rule looks and changes nothing."""
+    plain = simulate(SMALL_BUFFER)
+    run = simulate(SMALL_BUFFER, f"stop={{metric: {metric}, change: 0.001%, over: 4s}}")
+
+    assert not run.summary["stop"]["settled"]
+    assert run.summary["stop"]["moved"] >= 0.00001
+    assert run.summary["stop"]["at_s"] == run.summary["virtual_s"] == 20
+    assert run.summary["digest"] == plain.summary["digest"]
 
 
 def test_edges_space_packets_and_nothing_else(simulate: Simulate) -> None:

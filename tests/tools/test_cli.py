@@ -102,6 +102,18 @@ def test_a_program_that_was_not_built(weir, tmp_path):
     assert "was not built" in one_line(done.err)
 
 
+def test_summary_says_how_the_run_stopped(weir, tmp_path):
+    run = make_run(tmp_path / "run")
+    summary = json.loads((run / "summary.json").read_text())
+    for settled, moved, line in (
+        (True, 0.0042, "jfi settled at 3,600 s: moved by 0.42 % in 1,200 s"),
+        (False, None, "jfi had not settled by 3,600 s: moved by – in 1,200 s"),
+    ):
+        stop = {"metric": "jfi", "settled": settled, "at_s": 3600.0, "over_s": 1200, "moved": moved}
+        (run / "summary.json").write_text(json.dumps(summary | {"stop": stop}))
+        assert line in weir("summary", run).out
+
+
 def test_summary_shows_and_hands_on(weir, tmp_path):
     run = make_run(tmp_path / "r", groups=(("ours", "copa", 3), ("theirs", "newreno", 2)))
     shown = weir("summary", run)

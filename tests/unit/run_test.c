@@ -294,6 +294,7 @@ START_TEST(bad_configs_are_one_sentence) {
 		{"telemetry: {levle: 3}\n",
 			"two.flows.yaml:1:13: telemetry: unknown key 'levle'; did you mean "
 			"'level'?"},
+		{"stop: {over: 1}\n", "two.flows.yaml:1:14: over: '1' is not a time such as 20ms"},
 		{"seed: -1\n", "two.flows.yaml:1:7: seed: '-1' is not a number such as 64"},
 	};
 
@@ -304,6 +305,24 @@ START_TEST(bad_configs_are_one_sentence) {
 		run_free(&run);
 		end();
 	}
+}
+END_TEST
+
+START_TEST(live_runs_do_not_stop_early) {
+	begin("warmup: 10s\nstop: {change: 2%}\npaths: {}\n");
+	ck_assert_int_eq(load("weir-sim", NULL, false), 0);
+	ck_assert_uint_eq(run.stop.next_ns, 70 * NS_PER_S);
+	run_free(&run);
+	ck_assert_int_eq(load("weir-switch", NULL, false), -EINVAL);
+	ck_assert_str_eq(err.msg + strlen(folder) + 1,
+		"two.flows.yaml:2:7: stop: only virtual time can end early; "
+		"-o stop.metric=none runs the whole duration");
+	run_free(&run);
+	end();
+	begin("stop: {metric: none}\npaths: {}\n");
+	ck_assert_int_eq(load("weir-sender", NULL, false), 0);
+	run_free(&run);
+	end();
 }
 END_TEST
 
@@ -663,6 +682,7 @@ END_TEST
 
 TEST_MAIN(options_all, options_few, the_last_seed_counts, bad_options_are_one_sentence,
 	help_and_version, loads_its_own_keys, defaults_and_overrides, bad_configs_are_one_sentence,
-	a_run_folder, the_default_name, a_folder_with_a_run_is_refused, a_foreign_config_is_kept,
-	two_live_programs_share_a_folder, folders_that_cannot_be, a_forbidden_folder, a_full_disk,
-	json_text_is_valid, lists_a_plugin, exit_status, signals_stop_the_run)
+	live_runs_do_not_stop_early, a_run_folder, the_default_name, a_folder_with_a_run_is_refused,
+	a_foreign_config_is_kept, two_live_programs_share_a_folder, folders_that_cannot_be,
+	a_forbidden_folder, a_full_disk, json_text_is_valid, lists_a_plugin, exit_status,
+	signals_stop_the_run)

@@ -24,6 +24,8 @@ static const struct sample good[] = {
 	{".5ms", UNIT_TIME_NS, 5e5},
 	{"1.1s", UNIT_TIME_NS, 1100000000},
 	{"2min", UNIT_TIME_NS, 120e9},
+	{"20min", UNIT_TIME_NS, 1200e9},
+	{"3h", UNIT_TIME_NS, 10800e9},
 	{"0.1min", UNIT_TIME_NS, 6e9},
 	{"1.5h", UNIT_TIME_NS, 5400e9},
 	{"1e3us", UNIT_TIME_NS, 1e6},

@@ -74,7 +74,8 @@ static void run_through(struct sim *s, bool progress, struct sim_cost *cost) {
 	double start_s = wall_clock_s(), shown_s = 0, measured_from_s = 0, measured_from_cpu_s = 0;
 	uint64_t step_ns = time_min(run->duration_ns / STEPS + 1, NS_PER_S / 10), segs = 0;
 
-	for (uint64_t t = 0, next; t < run->duration_ns && !run_stop; t = next) {
+	for (uint64_t t = 0, next; t < run->duration_ns && !run_stop && !run->stop.settled;
+		t = next) {
 		if (t == run->warmup_ns) {
 			segs = sim_data_segs(s);
 			measured_from_s = wall_clock_s();

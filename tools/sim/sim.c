@@ -288,7 +288,20 @@ static uint64_t next_boundary(const struct sim *s, uint64_t until_ns) {
 
 	if (!s->measuring)
 		t_ns = time_min(t_ns, s->run->warmup_ns);
-	return time_min(t_ns, s->next_interval_ns);
+	return time_min(t_ns, time_min(s->next_interval_ns, s->run->stop.next_ns));
+}
+
+static void stop_look(struct sim *s) {
+	struct host_figures f = host_figures(&s->sender, s->now_ns);
+	const double metric[] = {
+		[STOP_NONE] = 0,
+		[STOP_GOODPUT] = f.goodput_bps,
+		[STOP_JFI] = f.jfi,
+		[STOP_HALVINGS] = f.halvings_per_s,
+		[STOP_DROPS] = f.drops_per_s,
+	};
+
+	stop_put(&s->run->stop, metric[s->run->stop.metric]);
 }
 
 static void publish(struct sim *s) {
@@ -315,6 +328,8 @@ static void at_boundary(struct sim *s) {
 	}
 	if (now_ns >= schedule_next_ns(&s->schedule))
 		schedule_apply(&s->schedule, now_ns, &s->tel[TEL_STREAM_EVENTS]);
+	if (now_ns == s->run->stop.next_ns)
+		stop_look(s);
 	publish(s);
 }
 
@@ -337,7 +352,7 @@ void sim_run(struct sim *s, uint64_t until_ns) {
 
 	if (s->now_ns == 0)
 		at_boundary(s);
-	while (s->now_ns < until_ns) {
+	while (s->now_ns < until_ns && !s->run->stop.settled) {
 		uint64_t boundary_ns = next_boundary(s, until_ns);
 		uint64_t ahead_f = path_min_delay_ns(s->forward);
 		uint64_t ahead_r = path_min_delay_ns(s->reverse);

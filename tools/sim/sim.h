@@ -44,7 +44,7 @@ struct sim {
 int sim_init(struct sim *s, struct run *run, struct err *err);
 // Opens the telemetry streams, in the run folder or only for the digest. `pcap`: file or NULL.
 int sim_open(struct sim *s, const char *pcap, struct err *err);
-// Runs until `until_ns` (at most the duration).
+// Runs until `until_ns` (at most the duration) or until the stop rule ends it.
 void sim_run(struct sim *s, uint64_t until_ns);
 // Last records, files closed; the sentence of the first file that could not be written.
 int sim_close(struct sim *s, struct err *err);

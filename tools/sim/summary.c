@@ -106,6 +106,21 @@ static void write_measured(const struct sim *s, const struct sim_cost *cost, str
 	json_close(j, '}');
 }
 
+static void write_stop(const struct sim *s, struct json *j) {
+	const struct stop *stop = &s->run->stop;
+
+	if (stop->metric == STOP_NONE)
+		return;
+	json_object(j, "stop");
+	json_text(j, "metric", stop_metric_name(stop));
+	json_f64(j, "change", stop->change);
+	json_f64(j, "over_s", (double)stop->over_ns / 1e9);
+	json_f64(j, "moved", stop->moved);
+	json_bool(j, "settled", stop->settled);
+	json_f64(j, "at_s", (double)s->now_ns / 1e9);
+	json_close(j, '}');
+}
+
 bool sim_summary(struct sim *s, FILE *out, const struct sim_cost *cost, const char *verdict) {
 	bool balanced = ledger_balanced(s);
 	struct json j;
@@ -123,6 +138,7 @@ bool sim_summary(struct sim *s, FILE *out, const struct sim_cost *cost, const ch
 	write_measured(s, cost, &j);
 	json_text(&j, "digest", digest);
 	json_text(&j, "verdict", verdict);
+	write_stop(s, &j);
 	write_ledger(s, &j, balanced);
 	paths_summary(&s->paths, &j, s->now_ns);
 	host_summary(&s->sender, &j, s->now_ns);

@@ -116,6 +116,8 @@ def show(summary: dict[str, Any], out: Console) -> None:
         out.print()
     if len(groups) > 1 and summary.get("jfi") is not None:
         out.print(f"JFI of all flows {ratio(summary['jfi'])}")
+    if isinstance(stop := summary.get("stop"), dict):
+        out.print(stopped(stop))
     emulation = summary.get("emulation")
     if isinstance(emulation, dict):
         out.print(
@@ -138,6 +140,16 @@ def show(summary: dict[str, Any], out: Console) -> None:
     out.print(speed(summary))
     if summary.get("verdict", "ok") != "ok":
         out.print(f"verdict: {summary['verdict']}", style="yellow", soft_wrap=True)
+
+
+def stopped(stop: dict[str, Any]) -> str:
+    """How the stop rule ended the run."""
+    end = "settled at" if stop.get("settled") else "had not settled by"
+    return (
+        f"{stop.get('metric')} {end} {units.number(stop.get('at_s'))} s:"
+        f" moved by {units.percent(stop.get('moved'))}"
+        f" in {units.number(stop.get('over_s'))} s"
+    )
 
 
 def speed(summary: dict[str, Any]) -> str:
