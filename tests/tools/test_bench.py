@@ -16,7 +16,7 @@ from weir.errors import UserError
 SUMMARY = {
     "verdict": "ok",
     "ledger": {"balanced": True},
-    "links": {"forward": {"queue_mean_bytes": 187.5e6}},
+    "links": {"forward": {"queue_mean_bytes": 187.5e6, "drops": 3}},
     "measured": {"wall_s": 4.0, "cpu_s": 2.0, "virtual_s": 20.0, "data_segs": 16_000_000},
 }
 TINY = bench.Length(warmup_s=0.2, measured_s=0.1, floor_packets=50_000)
@@ -29,6 +29,7 @@ def sample(ns, peak=1 << 20):
         virtual_s=1.0,
         data_segs=1e6,
         queue_fill=0.9,
+        dropped=0,
         peak_bytes=peak,
     )
 
@@ -39,7 +40,7 @@ def row(flows, **ns):
 
 def test_cost_and_speed_of_a_sample():
     got = bench.parse_weir(SUMMARY, 7)
-    assert got == bench.Sample(4.0, 2.0, 20.0, 16_000_000, 0.5, 7)
+    assert got == bench.Sample(4.0, 2.0, 20.0, 16_000_000, 0.5, 3, 7)
     assert got.ns == pytest.approx(125)
     assert got.speed == pytest.approx(5)
 
@@ -90,13 +91,18 @@ def test_the_table_has_every_figure_and_says_what_is_missing():
     rows = [row(100, weir=[80, 80, 81], floor=[40, 41, 40]), row(5000, weir=[160], floor=[44])]
     rows[0].samples["ns3"] = [sample(40_000)]
     out = io.StringIO()
-    bench.show(bench.report(rows), Console(file=out, width=150))
+    bench.show(bench.report(rows), Console(file=out, width=120))
     text = out.getvalue()
-    for figure in ("80.0", "(80.0 to 81.0)", "40,000", "500", "2.00", "5,000", "weir-sim 2.00"):
+    for figure in ("80.0 ns", "±1 %", "40.0 µs", "500", "2.00", "5,000", "weir-sim 2.00"):
         assert figure in text
     assert "–" in text  # ns-3 at 5000 flows
+    assert "…" not in text  # nothing is cut off
     assert "before its first loss" in text
     assert "got only 50 % of a core" in text
+
+
+def test_ns3_has_the_papers_ten_senders_and_more_only_for_more_flows():
+    assert [bench.ns3_pairs(flows) for flows in (1, 100, 1000, 4000)] == [10, 10, 10, 20]
 
 
 def test_peak_memory_of_a_child_is_its_own():

@@ -266,7 +266,7 @@ int main(int argc, char **argv) {
 	wall_s = clock_s(CLOCK_MONOTONIC) - wall_s;
 	cpu_s = clock_s(CLOCK_PROCESS_CPUTIME_ID) - cpu_s;
 	printf("{\"program\": \"weir-floor\", \"flows\": %" PRIu64 ", \"data_segs\": %" PRIu64
-	       ", \"wall_s\": %.6f, \"cpu_s\": %.6f, \"virtual_s\": %.6f, \"queue_fill\": %.4f, "
+	       ", \"wall_s\": %.6f, \"cpu_s\": %.6f, \"virtual_s\": %.6f, \"queue_fill\": %.4f, \"dropped\": 0, "
 	       "\"acks\": %" PRIu64 ", \"sum\": %" PRIu64 "}\n",
 		flows, done, wall_s, cpu_s, (double)(now_ps - begin_ps) / 1e12,
 		(double)((f.queue.tail - f.queue.head) * FRAME_BYTES) / (double)BUFFER_BYTES,

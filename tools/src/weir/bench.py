@@ -47,13 +47,13 @@ NS3_LIBRARIES = (
 LABELS = {"weir": "weir-sim", "floor": "floor", "ns3": "ns-3"}
 COLUMNS = (
     "\nflows",
-    "weir-sim\nns/packet",
+    "weir-sim\nper packet",
     "\ns/s",
     "\nmemory",
     "\nqueue",
-    "floor\nns/packet",
+    "floor\nper packet",
     "\ns/s",
-    "ns-3\nns/packet",
+    "ns-3\nper packet",
     "\ns/s",
     "\nmemory",
     "\nqueue",
@@ -82,6 +82,7 @@ class Sample:
     virtual_s: float
     data_segs: float  # through the bottleneck
     queue_fill: float  # mean, of the buffer
+    dropped: int  # packets, in that time; by ns-3 since its start
     peak_bytes: int | None  # VmHWM; None: it ended before it could be looked at
 
     @property
@@ -130,6 +131,7 @@ class Row:
             "ns_per_packet_max": max(ns),
             "speed": middle([s.speed for s in samples]),
             "queue_fill": middle([s.queue_fill for s in samples]),
+            "dropped": sum(s.dropped for s in samples),
             "peak_bytes": max((s.peak_bytes for s in samples if s.peak_bytes), default=None),
             "turns": [{**vars(s), "ns_per_packet": s.ns} for s in samples],
         }
@@ -166,7 +168,7 @@ def ns3_pairs(flows: int) -> int:
 
     It searches a node's sockets and a router's interfaces one by one; the root balances the two.
     """
-    return max(10, round(math.sqrt(flows / 2)))
+    return max(10, round(math.sqrt(flows / 10)))
 
 
 def parse_weir(data: Mapping[str, Any], peak_bytes: int | None) -> Sample:
@@ -174,8 +176,12 @@ def parse_weir(data: Mapping[str, Any], peak_bytes: int | None) -> Sample:
     measured = data.get("measured")
     if not data.get("ledger", {}).get("balanced") or data.get("verdict") != "ok" or not measured:
         raise UserError(f"weir-sim: the run failed: {data.get('verdict')}", 1)
-    queued = data["links"]["forward"]["queue_mean_bytes"]
-    return sample({**measured, "queue_fill": queued / BUFFER_BYTES}, peak_bytes)
+    link = data["links"]["forward"]
+    queue = {
+        "queue_fill": link["queue_mean_bytes"] / BUFFER_BYTES,
+        "dropped": link["drops"],
+    }
+    return sample({**measured, **queue}, peak_bytes)
 
 
 def sample(data: Mapping[str, Any], peak_bytes: int | None) -> Sample:
@@ -186,6 +192,7 @@ def sample(data: Mapping[str, Any], peak_bytes: int | None) -> Sample:
         float(data["virtual_s"]),
         float(data["data_segs"]),
         float(data["queue_fill"]),
+        int(data["dropped"]),
         peak_bytes,
     )
 
@@ -377,12 +384,12 @@ def report(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def cost(figures: Mapping[str, Any] | None) -> str:
-    """Median and spread of a packet's cost."""
+    """Median cost of a packet, and half its spread below."""
     if figures is None:
         return units.NONE
-    low, high = figures["ns_per_packet_min"], figures["ns_per_packet_max"]
-    spread = f"{units.number(low)} to {units.number(high)}"
-    return f"{units.number(figures['ns_per_packet'])}\n({spread})"
+    middle_ns = figures["ns_per_packet"]
+    spread = (figures["ns_per_packet_max"] - figures["ns_per_packet_min"]) / 2 / middle_ns
+    return f"{units.time(middle_ns)}\n±{units.percent(spread, 0)}"
 
 
 def table_row(row: Mapping[str, Any]) -> list[str]:
@@ -412,8 +419,8 @@ def show(found: Mapping[str, Any], screen: Console) -> None:
         ]
         screen.print(f"growth of a packet's cost from {few} to {many} flows: {', '.join(parts)}")
     screen.print(
-        "ns/packet: processor time per data packet through the bottleneck in steady state, median"
-        " (least to most); s/s: simulated seconds per wall-clock second; queue: mean, of 375 MB",
+        "per packet: processor time per data packet through the bottleneck in steady state, median"
+        " and half the spread; s/s: simulated seconds per wall-clock second; queue: mean/375 MB",
         soft_wrap=True,
     )
     if found["core_share"] < QUIET:
@@ -424,9 +431,11 @@ def show(found: Mapping[str, Any], screen: Console) -> None:
             soft_wrap=True,
         )
     if found["ns3"]:
+        dropped = sum(row["ns3"]["dropped"] for row in rows if row["ns3"])
+        losses = f"with {dropped:,} packets lost" if dropped else "before its first loss"
         screen.print(
             f"ns-3: {found['ns3']}; begins with a full buffer, in congestion avoidance, and is"
-            " measured before its first loss",
+            f" measured {losses}",
             soft_wrap=True,
         )
     screen.print(f"machine: {found['machine']}", soft_wrap=True)
