@@ -328,14 +328,14 @@ def fairness_claims(cells: Cells, scale: Scale) -> Iterator[Claim]:
             else {}
         )
         published = "above 0.99" if scale == "core" else units.NONE
-        yield Claim(f"Jain's index, {NAMES[cc]}, {scale}", published, listed(index, 3), **gate)
+        yield Claim(f"Jain's index, {NAMES[cc]}, {scale}", published, listed(index, 4), **gate)
     published = {"core": "as low as 0.4", "edge": "as low as 0.7 beyond 10 flows"}[scale]
     for rtt_ms in (20, 100, 200):
         names = [n for n in names_of(scale, ("bbr",), rtt_ms=rtt_ms) if rtt_ms == 20 or n in cells]
         if names:
             index = values(cells, names, jfi_all)
             what = f"Jain's index, BBR, {scale}, {rtt_ms} ms"
-            yield Claim(what, published, listed(index, 3))
+            yield Claim(what, published, listed(index, 4))
 
 
 SHARES_PUBLISHED = {

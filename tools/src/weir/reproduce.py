@@ -139,7 +139,10 @@ CLAIM_COLUMNS = ("claim", "published", "here", "deviation", "gate", "")
 
 def show_claims(said: Sequence[Claim], screen: Console) -> None:
     """The claims on a terminal."""
-    screen.print(summary.table(CLAIM_COLUMNS, claim_rows(said), left=1))
+    made = summary.table(CLAIM_COLUMNS, claim_rows(said), left=3)
+    for column in made.columns[:3]:
+        column.no_wrap, column.overflow = False, "fold"
+    screen.print(made)
     screen.print(verdict(said))
 
 
@@ -380,14 +383,16 @@ PUBLISHED = {"color": "#222222", "linewidth": 0.8, "linestyle": (0, (4, 2))}
 def draw(study: str, measured: dict[str, Measured]) -> Iterator[tuple[Figure, str]]:
     """Each figure that there are cells for, with its caption."""
     newreno = [m for m in measured.values() if m.case.ccs == ("newreno",)]
-    if fitted := [m for m in newreno if m.by_halving.error.size and m.by_loss.error.size]:
+    fitted = [m for m in newreno if m.by_halving.error.size and m.by_loss.error.size]
+    if base := [m for m in fitted if m.case.rtt_ms == corescale.BASE_RTT_MS]:
         yield (
-            errors(fitted),
+            errors(base),
             "How far each flow's goodput is from the fit's prediction: share of flows at or below"
             " an error, with p from halvings and from losses. The study's Figure 2: at the core a"
             " median of at most 10 % by halvings and of 45 to 55 % by losses; at the edge both"
             " below 10 % (dotted).",
         )
+    if fitted:
         yield (
             losses(fitted),
             "Packets lost per window halving. Bars: 5th to 95th percentile of flows; lines: (C by"
@@ -427,6 +432,7 @@ def errors(cells: Sequence[Measured]) -> Figure:
 
     from weir import look
 
+    tails = [np.percentile(f.error, 98) for m in cells for f in (m.by_halving, m.by_loss)]
     rows = scales(cells)
     figure = Figure(figsize=(WIDTH_IN, 2.3 * len(rows)))
     axes = figure.subplots(len(rows), 2, squeeze=False, sharex=True, sharey=True)
@@ -450,7 +456,7 @@ def errors(cells: Sequence[Measured]) -> Figure:
         axes[row, 1].legend(loc="lower right", fontsize=7)
     for below in axes[-1]:
         below.set_xlabel("prediction error (%)")
-        below.set_xlim(0, 60)
+        below.set_xlim(0, max(15.0, 100 * float(max(tails))))
     return figure
 
 
