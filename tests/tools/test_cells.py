@@ -27,12 +27,6 @@ paths:
 flows:
   - {count: 2, cc: newreno}
 """
-# Ends whoever runs a cell with seed 13.
-KILLER = """\
-#!/bin/sh
-case "$*" in *"--seed 13"*--out*) kill -9 $PPID; sleep 60 ;; esac
-exec {weir_sim} "$@"
-"""
 HOURS = """
 import sys
 from pathlib import Path
@@ -131,21 +125,6 @@ def test_a_scheduler_that_is_not_there_is_one_sentence(config, tmp_path, monkeyp
     for address in ("tcp://127.0.0.1:1", "carrier-pigeon"):
         with pytest.raises(UserError, match=f"{address}: no Dask scheduler"):
             run_cells([cell(config, 1)], tmp_path / "out", scheduler=address)
-
-
-@pytest.mark.slow
-def test_a_cell_that_kills_its_workers_is_given_up(config, tmp_path, weir_sim, monkeypatch):
-    program = tmp_path / "build/tools/sim/weir-sim"
-    program.parent.mkdir(parents=True)
-    program.write_text(KILLER.format(weir_sim=weir_sim))
-    program.chmod(0o755)
-    monkeypatch.setenv("WEIR_BUILD", str(tmp_path / "build"))
-    cells = [cell(config, 1, name=f"seed={seed}", seed=seed) for seed in (12, 13, 14)]
-    outcomes = run_cells(cells, tmp_path / "out", workers=2)
-    assert [(o.status, o.message) for o in outcomes] == [
-        ("done", ""), ("failed", "each worker that ran it died"), ("done", ""),
-    ]  # fmt: skip
-    assert not (tmp_path / "out/seed=13").exists()
 
 
 def test_two_batches_do_not_share_a_folder_and_ctrl_c_ends_the_cells(config, tmp_path):

@@ -30,6 +30,12 @@ paths:
 flows:
   - {count: 1, cc: newreno}
 """
+# A weir-sim that ends the worker of a cell with seed 2.
+KILLER = """\
+#!/bin/sh
+case "$*" in *"--seed 2"*--out*) kill -9 $PPID ;; esac
+exec {weir_sim} "$@"
+"""
 
 
 @pytest.fixture
@@ -211,7 +217,7 @@ def test_a_sweep_runs_tells_what_failed_and_does_not_run_again(weir, weir_sim, f
         ([], "config: nope.yaml\nseeds: 1\n", "nope.yaml: cannot be read"),
         ([], "config: x.yaml\ngrid:\n  flows.0.cnt: [1]\n", "s.yaml:3:3: -o flows.0.cnt=1: flows:"),
         (["--workers", "0"], "", "Invalid value for '--workers'"),
-        (["--scheduler", "a", "--workers", "1"], "", "--workers is for local processes"),
+        (["--scheduler", "a", "--workers", "1"], "", "--workers is for this machine"),
     ],
 )
 def test_bad_usage_runs_nothing(weir, weir_sim, folder, args, text, sentence):
@@ -319,10 +325,11 @@ def cluster(weir_sim, folder):
 
 
 @pytest.mark.slow
-def test_a_worker_killed_during_a_sweep_loses_no_cell(cluster, weir_sim, folder):
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_worker_killed_during_a_sweep_loses_no_cell(cluster, weir_sim, folder, number):
     """It is killed in the middle of a cell, whose weir-sim we stop before; the other takes over."""
     (folder / "s.yaml").write_text(
-        "config: x.yaml\nduration: 100s\nseeds: 6\ngrid:\n"
+        "config: x.yaml\nduration: 60s\nseeds: 6\ngrid:\n"
         "  paths.forward.link.rate: [1Gbit]\n  flows.0.cc: [newreno, cubic]\n"
     )
     out = folder / "runs/s"
@@ -332,9 +339,10 @@ def test_a_worker_killed_during_a_sweep_loses_no_cell(cluster, weir_sim, folder)
     child = cluster.running(victim)
     os.kill(child, signal.SIGSTOP)
     (_, partial) = command_line(child)[-3:-1]
-    victim.kill()
+    victim.send_signal(number)
     _, err = client.communicate(timeout=DEADLINE_S)
     assert (client.returncode, err) == (0, "")
+    assert victim.wait(DEADLINE_S) == (-number if number == signal.SIGKILL else 0)
     assert survivor.poll() is None
     made = pl.read_parquet(out / "table.parquet")
     points = [(cc, seed) for cc in ("newreno", "cubic") for seed in range(1, 7)]
@@ -350,7 +358,7 @@ def test_a_worker_killed_during_a_sweep_loses_no_cell(cluster, weir_sim, folder)
             f".{Path(row['folder']).name}.")
     )  # fmt: skip
     alone = subprocess.run(
-        [weir_sim, folder / "x.yaml", "--duration", "100s", "--seed", str(row["seed"]), "--json",
+        [weir_sim, folder / "x.yaml", "--duration", "60s", "--seed", str(row["seed"]), "--json",
          "-o", "paths.forward.link.rate=1Gbit", "-o", f"flows.0.cc={row['flows.0.cc']}",
          "--out", folder / "alone"], capture_output=True, text=True, check=True,
     )  # fmt: skip
@@ -374,6 +382,27 @@ def test_a_killed_worker_takes_its_weir_sim_along(cluster, folder):
     victim.kill()
     until(lambda: gone(children[0]))
     assert not gone(children[1])
+
+
+@pytest.mark.slow
+def test_a_cell_that_kills_its_workers_is_given_up(folder, weir_sim, monkeypatch):
+    program = folder / "build/tools/sim/weir-sim"
+    program.parent.mkdir(parents=True)
+    program.write_text(KILLER.format(weir_sim=weir_sim))
+    program.chmod(0o755)
+    monkeypatch.setenv("WEIR_BUILD", str(folder / "build"))
+    monkeypatch.setenv("DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES", "0")
+    monkeypatch.setenv("DASK_DISTRIBUTED__SCHEDULER__WORKER_SATURATION", "1.0")
+    (folder / "s.yaml").write_text("config: x.yaml\nseeds: [2, 3, 4, 5, 6]\n")
+    made = Cluster(folder)
+    try:
+        client = made.sweep("--json")
+        said, err = client.communicate(timeout=DEADLINE_S)
+    finally:
+        made.stop()
+    assert (client.returncode, err) == (1, "weir: seed=2: each worker that ran it died\n")
+    assert [row["status"] for row in json.loads(said)] == ["failed", *["done"] * 4]
+    assert not (folder / "runs/s/seed=2").exists()
 
 
 @pytest.mark.slow

@@ -21,6 +21,7 @@ import subprocess
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,11 +33,10 @@ from weir.errors import UserError
 if TYPE_CHECKING:
     from distributed import Client
 
-Status = Literal["done", "reused", "failed"]
+Fate = Literal["done", "reused", "failed"]
 
 CONNECT_S_MAX = 30.0  # for a scheduler to answer and to have a worker
 POLL_S = 0.2  # how often a running cell looks whether it is still wanted
-WORKER_DEATHS_MAX = 3  # of one cell, in a local cluster: then it is the cell
 LOCK = ".weir-lock"
 
 
@@ -71,7 +71,7 @@ class Outcome:
 
     cell: Cell
     folder: Path
-    status: Status
+    status: Fate
     message: str
 
 
@@ -95,8 +95,8 @@ def run_cells(
 ) -> list[Outcome]:
     """Runs cells into out/NAME; one outcome for each, in the order given.
 
-    scheduler is the address of a Dask scheduler (tcp://host:port); without one, `workers` local
-    processes run one cell each at a time [as many as there are CPUs]. any_version reuses runs of
+    scheduler is the address of a Dask scheduler (tcp://host:port); without one, `workers` cells at
+    a time are run here [as many as there are CPUs]. any_version reuses runs of
     other commits too. on_outcome is told each outcome, how many there are and will be.
     UserError: names that cannot be, no weir-sim, no scheduler, or another batch in `out`.
     """
@@ -166,24 +166,19 @@ def connected(scheduler: str | None, workers: int | None, cells: int) -> Iterato
     from dask.system import CPU_COUNT
     from distributed import Client, LocalCluster
 
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # outcomes say what went wrong
+    for name in ("distributed", "distributed.client"):  # outcomes say what went wrong
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     with ExitStack() as stack:
         address = scheduler
         if address is None:
-            stack.enter_context(
-                dask.config.set(
-                    {
-                        "distributed.scheduler.allowed-failures": WORKER_DEATHS_MAX,
-                        "distributed.scheduler.worker-saturation": 1.0,  # no cell waits in a worker
-                    }
-                )
-            )
+            # No cell waits in one worker while another is idle.
+            config = {"distributed.scheduler.worker-saturation": 1.0}
+            stack.enter_context(dask.config.set(config))
             address = stack.enter_context(
                 LocalCluster(
                     n_workers=min(workers or CPU_COUNT, cells),
                     threads_per_worker=1,
-                    processes=True,
-                    host="127.0.0.1",
+                    processes=False,  # a cell is a process already: no ports, no start-up
                     dashboard_address=None,
                     memory_limit=0,
                     silence_logs=logging.CRITICAL,
@@ -201,7 +196,7 @@ def connected(scheduler: str | None, workers: int | None, cells: int) -> Iterato
 
 def completed(
     client: Client, cells: Sequence[Cell], batch: Batch
-) -> Iterator[tuple[int, tuple[Status, str]]]:
+) -> Iterator[tuple[int, tuple[Fate, str]]]:
     """Index, status and message of each cell, as they end. Stopping early ends what still runs."""
     from distributed import KilledWorker, as_completed
 
@@ -216,13 +211,15 @@ def completed(
             result = future.result()
         except KilledWorker:
             result = ("failed", "each worker that ran it died")
-        except Exception as error:  # a worker that cannot import weir, a scheduler that is gone
+        except CancelledError:
+            result = ("failed", "the connection to the scheduler was lost")
+        except Exception as error:  # a worker that cannot import weir
             result = ("failed", f"Dask could not run it: {type(error).__name__}: {error}")
         future.release()
         yield indices[future.key], result
 
 
-def run_cell(cell: Cell, batch: Batch) -> tuple[Status, str]:
+def run_cell(cell: Cell, batch: Batch) -> tuple[Fate, str]:
     """In a worker: runs a cell, unless its folder holds it already."""
     place = batch.out / cell.name
     argv = cell.argv(batch.program)
@@ -250,6 +247,8 @@ def run_cell(cell: Cell, batch: Batch) -> tuple[Status, str]:
 
 def run_child(argv: Sequence[str]) -> tuple[int, str]:
     """Exit status and standard error of a program that ends with this worker or its task."""
+    from distributed import Reschedule
+
     child = subprocess.Popen(
         ["setpriv", "--pdeathsig", "KILL", *argv],
         stdin=subprocess.DEVNULL,
@@ -266,19 +265,19 @@ def run_child(argv: Sequence[str]) -> tuple[int, str]:
                 return child.returncode, stderr
             except subprocess.TimeoutExpired:
                 if not wanted():
-                    child.kill()
+                    raise Reschedule from None
     finally:
         child.kill()
         child.wait()
 
 
 def wanted() -> bool:
-    """Does somebody still wait for the task that this is?"""
-    from distributed import get_worker
+    """Does this worker go on, and somebody wait for the task that this is?"""
+    from distributed import Status, get_worker
 
     worker = get_worker()
     task = worker.state.tasks.get(worker.get_current_task())
-    return task is not None and task.state == "executing"
+    return worker.status == Status.running and task is not None and task.state == "executing"
 
 
 def holds(place: Path, config: str, version: str | None) -> bool:

@@ -84,7 +84,7 @@ def sweep_(
         str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler: tcp://host:port.")
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Local processes. [one per CPU]")
+        int | None, typer.Option(min=1, help="Cells at a time, here. [one per CPU]")
     ] = None,
     any_version: Annotated[
         bool, typer.Option("--any-version", help="Keep cells that another commit of Weir ran.")
@@ -95,7 +95,7 @@ def sweep_(
     from weir import summary, sweep
 
     if scheduler is not None and workers is not None:
-        raise UserError("--workers is for local processes: --scheduler has its own")
+        raise UserError("--workers is for this machine: --scheduler has its own")
     asked = sweep.read(file)
     out = out or Path("runs") / file.stem
     table = sweep.execute(
