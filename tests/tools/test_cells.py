@@ -28,11 +28,11 @@ flows:
   - {count: 2, cc: newreno}
 """
 HOURS = """
-import sys
 from pathlib import Path
 from weir.cells import Cell, run_cells
-hours = Cell("hours", Path("x.yaml"), ("paths.forward.link.rate=10Gbit",), duration="24h")
-run_cells([hours], Path("out"))
+override = ("paths.forward.link.rate=10Gbit", "telemetry.interval=10us")
+(outcome,) = run_cells([Cell("hours", Path("x.yaml"), override, duration="24h")], Path("out"))
+print(outcome.status, outcome.message)
 """
 
 
@@ -130,10 +130,7 @@ def test_a_scheduler_that_is_not_there_is_one_sentence(config, tmp_path, monkeyp
 def test_two_batches_do_not_share_a_folder_and_ctrl_c_ends_the_cells(config, tmp_path):
     """A cell of hours is interrupted as a terminal does it: the whole process group at once."""
     out = tmp_path / "out"
-    batch = subprocess.Popen(
-        [sys.executable, "-c", HOURS], cwd=tmp_path, process_group=0,
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    batch = hours(tmp_path)
     try:
         until(lambda: list(out.glob(".hours.*.cell/*.ring")))
         with pytest.raises(UserError, match="another sweep is writing there"):
@@ -147,6 +144,29 @@ def test_two_batches_do_not_share_a_folder_and_ctrl_c_ends_the_cells(config, tmp
     assert not (out / "hours").exists()
     assert run([cell(config, 1)], out) == [("count=1", "done", "")]
     assert sorted(path.name for path in out.iterdir()) == [LOCK, "count=1"]
+
+
+def test_a_run_that_was_interrupted_is_not_done(config, tmp_path):
+    """Somebody's SIGINT to weir-sim: it leaves a valid folder and exits with 0."""
+    out = tmp_path / "out"
+    batch = hours(tmp_path)
+    try:
+        until(lambda: any(ring.stat().st_size > 4096 for ring in out.glob(".*.cell/*.ring")))
+        os.kill(running(out)[0], signal.SIGINT)
+        said, _ = batch.communicate(timeout=60)
+    finally:
+        batch.kill()
+    assert said == "failed the run was interrupted, or its config changed meanwhile\n"
+    assert json.loads((out / "hours/manifest.json").read_text())["verdict"] == "interrupted"
+    assert run([cell(config, 1, name="hours")], out) == [("hours", "done", "")]
+
+
+def hours(folder):
+    """A batch of one cell of which nobody sees the end."""
+    return subprocess.Popen(
+        [sys.executable, "-c", HOURS], cwd=folder, process_group=0,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
 
 
 def until(true):

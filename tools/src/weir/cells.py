@@ -239,7 +239,7 @@ def run_cell(cell: Cell, batch: Batch) -> tuple[Fate, str]:
         if message:
             return "failed", message
         if not holds(place, printed.stdout, None):
-            return "failed", "the run was interrupted"
+            return "failed", "the run was interrupted, or its config changed meanwhile"
         return "done", ""
     finally:
         shutil.rmtree(partial, ignore_errors=True)
@@ -250,7 +250,7 @@ def run_child(argv: Sequence[str]) -> tuple[int, str]:
     from distributed import Reschedule
 
     child = subprocess.Popen(
-        ["setpriv", "--pdeathsig", "KILL", *argv],
+        ["setpriv", "--pdeathsig", "KILL", *argv],  # the kernel's part, should we be killed
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
