@@ -2,6 +2,7 @@
 """The CoreScale study: its cells run, its measures and page are right, no claim is missing."""
 
 import dataclasses
+import io
 import re
 import subprocess
 
@@ -278,6 +279,19 @@ def test_every_claim_of_the_study_has_a_row_run_or_not():
                 assert f"share of {first} against {second}, {how} of " in text
         assert all((claims.NOT_RUN in claim.ours) == (not cells) for claim in said)
         assert all(claim.met is None for claim in said if not claim.gate or not cells)
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_terminal_shows_every_word_of_every_claim(width):
+    shown = io.StringIO()
+    said = claims.of(study(corescale_newreno_1000={"c": 1.0}))
+    reproduce.show_claims(said, Console(file=shown, width=width))
+    words = [
+        word for claim in reproduce.claim_rows(said) for cell in claim for word in cell.split()
+    ]
+    assert set(words) <= set(shown.getvalue().split())
+    missed = [claim for claim in said if claim.met is False]
+    assert shown.getvalue().count("NOT MET") == len(missed) > 1
 
 
 def test_differences_are_explained():

@@ -132,8 +132,8 @@ _MIXED: tuple[tuple[int, tuple[int, ...], bool, Length], ...] = (
     (5000, (20, 100, 200), False, Length(20, 60, 220)),
     (5000, (20,), True, Length(20, 60, 220)),
 )
-# Hosts as Linux has them behind fast cards: segments that arrive back to back are put together
-# (GRO) and acknowledged at once, and what such an ACK releases is sent back to back.
+# Linux behind a fast card puts segments that arrive close to each other together (GRO: up to 17,
+# the fragments of a buffer) and acknowledges them at once; what that ACK releases leaves at once.
 BURSTS = 16
 PAIRS = (("cubic", "newreno"), ("bbr", "newreno"), ("bbr", "cubic"))
 
