@@ -301,6 +301,9 @@ def test_differences_are_explained():
     assert off
     for claim in off:
         assert claim.why in claims.WHY, claim.what
+    page = "".join(reproduce.explanations(claims.of(cells)))
+    assert "Losses at the core." in page
+    assert "C by halvings at the edge." not in page  # 1.3 is 12 % off
 
 
 def test_a_plan_is_shown_without_running(weir, tmp_path):

@@ -137,7 +137,7 @@ _MIXED: tuple[tuple[int, tuple[int, ...], bool, Length], ...] = (
 BURSTS = 16
 PAIRS = (("cubic", "newreno"), ("bbr", "newreno"), ("bbr", "cubic"))
 
-CASES = (
+_CASES = (
     *(
         Case(scale, (cc,), flows, rtt, False, length)
         for scale, cc, flows, rtts, length in _SINGLE
@@ -155,6 +155,7 @@ CASES = (
         for rtt in rtts
     ),
 )
+CASES = tuple(sorted(_CASES, key=lambda case: case.scale))  # the core first, else as above
 
 
 def cases(study: str) -> list[Case]:

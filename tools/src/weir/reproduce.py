@@ -238,8 +238,8 @@ def claim_table(said: Sequence[Claim]) -> str:
 
 def explanations(said: Sequence[Claim]) -> Iterator[str]:
     """Why numbers are more than 15 % away, and gates not met."""
-    why = {claim.why for claim in said if claim.why and claim.surprising}
-    found = [text for text in claims.WHY.values() if text in why]
+    why = {claim.why for claim in said if claim.surprising}
+    found = [text for key, text in claims.WHY.items() if key in why]
     if found:
         yield "<h2>Differences</h2>"
         yield from (f"<p>{escape(text)}</p>" for text in found)
