@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host.h"
+#include "mem.h"
 #include "source.h"
 
 #include <errno.h>
@@ -33,20 +34,12 @@ uint64_t host_bytes(const struct groups *gs, const struct host_env *env) {
 	return bytes;
 }
 
-static void *aligned_zeros(uint64_t count, size_t size) {
-	void *p = aligned_alloc(64, (count * size + 63) / 64 * 64 + 64);
-
-	if (p != NULL)
-		memset(p, 0, count * size);
-	return p;
-}
-
 static int flows_init(struct host *h, struct err *err) {
 	const struct groups *gs = h->groups;
 	uint64_t *start_ns = calloc(gs->flows, sizeof(*start_ns));
 	int rc = seg_arena_init(&h->arena, arena_segs(gs, &h->env), err);
 
-	h->flow = aligned_zeros(gs->flows, sizeof(*h->flow));
+	h->flow = mem_map(gs->flows * sizeof(*h->flow));
 	if (h->flow == NULL || start_ns == NULL)
 		rc = err_set(err, -ENOMEM, "no memory for %u flows", gs->flows);
 	for (uint32_t g = 0; rc == 0 && g < gs->count; g++) {
@@ -79,7 +72,7 @@ int host_init(
 	if (env->flows)
 		rc = flows_init(h, err);
 	if (rc == 0 && env->receivers > 0) {
-		h->receiver = aligned_zeros(env->receivers, sizeof(*h->receiver));
+		h->receiver = mem_map(env->receivers * sizeof(*h->receiver));
 		if (h->receiver == NULL)
 			rc = err_set(err, -ENOMEM, "no memory for %u receivers", env->receivers);
 		else
@@ -102,8 +95,8 @@ int host_init(
 void host_fini(struct host *h) {
 	seg_arena_fini(&h->arena);
 	range_pool_fini(&h->ranges);
-	free(h->flow);
-	free(h->receiver);
+	mem_unmap(h->flow, h->groups == NULL ? 0 : h->groups->flows * sizeof(*h->flow));
+	mem_unmap(h->receiver, h->env.receivers * sizeof(*h->receiver));
 	h->flow = NULL;
 	h->receiver = NULL;
 	h->flows = h->receivers = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "receiver.h"
 #include "host.h"
+#include "mem.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,7 +9,7 @@
 
 int range_pool_init(struct range_pool *p, uint32_t size, struct err *err) {
 	memset(p, 0, sizeof(*p));
-	p->base = calloc(size, sizeof(*p->base));
+	p->base = mem_map(size * sizeof(*p->base));
 	if (p->base == NULL && size > 0)
 		return err_set(err, -ENOMEM, "no memory for %u out-of-order ranges", size);
 	p->size = size;
@@ -20,7 +21,7 @@ int range_pool_init(struct range_pool *p, uint32_t size, struct err *err) {
 }
 
 void range_pool_fini(struct range_pool *p) {
-	free(p->base);
+	mem_unmap(p->base, p->size * sizeof(*p->base));
 	p->base = NULL;
 }
 

@@ -2,10 +2,11 @@
 // Buddy arena of segment records (Knuth, TAOCP vol. 1, 2.5).
 #include "segs.h"
 
+#include "mem.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #define NONE UINT32_MAX
 #define SEG_FREE 0x80
@@ -65,12 +66,10 @@ int seg_arena_init(struct seg_arena *a, uint64_t records, struct err *err) {
 		return err_set(err, -ENOMEM, "%llu segments in flight are more than Weir can track",
 			(unsigned long long)records);
 	a->blocks = 1u << (order - SEG_ORDER_MIN);
-	a->base = mmap(NULL, size, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	a->base = mem_map(size);
 	a->order = calloc(a->blocks, 1);
-	if (a->base == MAP_FAILED || a->order == NULL) {
-		if (a->base != MAP_FAILED)
-			munmap(a->base, size);
+	if (a->base == NULL || a->order == NULL) {
+		mem_unmap(a->base, size);
 		free(a->order);
 		a->base = NULL;
 		return err_set(err, -ENOMEM, "no memory for %zu MB of segment records", size >> 20);
@@ -84,7 +83,7 @@ int seg_arena_init(struct seg_arena *a, uint64_t records, struct err *err) {
 void seg_arena_fini(struct seg_arena *a) {
 	if (a->base == NULL)
 		return;
-	munmap(a->base, (sizeof(struct seg_rec) << SEG_ORDER_MIN) * a->blocks);
+	mem_unmap(a->base, (sizeof(struct seg_rec) << SEG_ORDER_MIN) * a->blocks);
 	free(a->order);
 	a->base = NULL;
 }

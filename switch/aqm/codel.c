@@ -26,6 +26,7 @@
 //   difference (linux): a re-entry before drop_next counts as recent.
 // Packets dropped for the limit do not touch the state (section 5.4 of the RFC).
 #include "aqm.h"
+#include "pkt_ring.h"
 
 #include <math.h>
 
@@ -55,7 +56,7 @@ struct codel {
 	uint64_t interval;
 	uint32_t mtu_bytes;
 	struct aqm_limit max;
-	struct pkt_list q;
+	struct pkt_ring q;
 };
 
 static const char *const law_names[] = {"exact", "linux", NULL};
@@ -86,14 +87,20 @@ static int codel_init(void *self, const struct aqm_env *env, struct err *err) {
 	return aqm_limit_init(&c->max, &c->limit, env, err);
 }
 
+static void codel_fini(void *self) {
+	struct codel *c = self;
+
+	pkt_ring_fini(&c->q);
+}
+
 static void codel_enqueue(void *self, struct pkt *p, uint64_t now_ns, struct pkt_list *drops) {
 	struct codel *c = self;
 
 	p->arrival_ns = now_ns;
-	if (aqm_limit_fits(&c->max, c->q.count, c->q.bytes, p->size_bytes))
-		pkt_list_push(&c->q, p);
-	else
+	if (!aqm_limit_fits(&c->max, c->q.count, c->q.bytes, p->size_bytes))
 		pkt_drop(drops, p, DROP_QUEUE_FULL);
+	else if (!pkt_ring_push(&c->q, p))
+		pkt_drop(drops, p, DROP_NO_MBUF);
 }
 
 static uint64_t codel_clock(const struct codel *c, uint64_t t_ns) {
@@ -129,7 +136,7 @@ static uint64_t codel_next(const struct codel *c, uint64_t t) {
 
 // Section 5.5: dodequeue.
 static struct pkt *codel_take(struct codel *c, uint64_t now, bool *ok_to_drop) {
-	struct pkt *p = pkt_list_pop(&c->q);
+	struct pkt *p = pkt_ring_pop(&c->q);
 
 	*ok_to_drop = false;
 	if (p == NULL) {
@@ -249,6 +256,7 @@ const struct aqm_ops aqm_codel = {
 	.params = params,
 	.state_size = sizeof(struct codel),
 	.init = codel_init,
+	.fini = codel_fini,
 	.enqueue = codel_enqueue,
 	.dequeue = codel_dequeue,
 	.backlog = codel_backlog,

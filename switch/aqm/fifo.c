@@ -7,6 +7,7 @@
 // Head drop tells the sender of congestion one queueing delay earlier (Lakshman, Neidhardt, Ott:
 // The Drop from Front Strategy in TCP and in TCP over ATM, INFOCOM 1996).
 #include "aqm.h"
+#include "pkt_ring.h"
 
 enum { FIFO_TAIL, FIFO_HEAD };
 
@@ -15,7 +16,7 @@ struct fifo {
 	int drop;
 
 	struct aqm_limit max;
-	struct pkt_list q;
+	struct pkt_ring q;
 };
 
 static const char *const drop_names[] = {"tail", "head", NULL};
@@ -34,6 +35,12 @@ static int fifo_init(void *self, const struct aqm_env *env, struct err *err) {
 	return aqm_limit_init(&f->max, &f->limit, env, err);
 }
 
+static void fifo_fini(void *self) {
+	struct fifo *f = self;
+
+	pkt_ring_fini(&f->q);
+}
+
 static bool fifo_fits(const struct fifo *f, const struct pkt *p) {
 	return aqm_limit_fits(&f->max, f->q.count, f->q.bytes, p->size_bytes);
 }
@@ -42,19 +49,19 @@ static void fifo_enqueue(void *self, struct pkt *p, uint64_t now_ns, struct pkt_
 	struct fifo *f = self;
 
 	if (f->drop == FIFO_HEAD) {
-		while (f->q.head != NULL && !fifo_fits(f, p))
-			pkt_drop(drops, pkt_list_pop(&f->q), DROP_QUEUE_FULL);
+		while (f->q.count > 0 && !fifo_fits(f, p))
+			pkt_drop(drops, pkt_ring_pop(&f->q), DROP_QUEUE_FULL);
 	}
-	if (fifo_fits(f, p))
-		pkt_list_push(&f->q, p);
-	else
+	if (!fifo_fits(f, p))
 		pkt_drop(drops, p, DROP_QUEUE_FULL);
+	else if (!pkt_ring_push(&f->q, p))
+		pkt_drop(drops, p, DROP_NO_MBUF);
 }
 
 static struct pkt *fifo_dequeue(void *self, uint64_t now_ns, struct pkt_list *drops) {
 	struct fifo *f = self;
 
-	return pkt_list_pop(&f->q);
+	return pkt_ring_pop(&f->q);
 }
 
 static struct backlog fifo_backlog(const void *self) {
@@ -75,6 +82,7 @@ const struct aqm_ops aqm_fifo = {
 	.params = params,
 	.state_size = sizeof(struct fifo),
 	.init = fifo_init,
+	.fini = fifo_fini,
 	.enqueue = fifo_enqueue,
 	.dequeue = fifo_dequeue,
 	.backlog = fifo_backlog,

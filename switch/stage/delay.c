@@ -12,6 +12,7 @@
 // ones of the same FIFO do not overtake them: departure = max(departure before, arrival + delay).
 #include "stage.h"
 
+#include "pkt_ring.h"
 #include "rng.h"
 
 #include <errno.h>
@@ -19,8 +20,7 @@
 
 // The FIFO of one class.
 struct line {
-	struct pkt *head;
-	struct pkt *tail;
+	struct pkt_ring q;
 	uint64_t delay_ns;
 	uint64_t last_ns; // departure of the packet pushed last
 };
@@ -87,17 +87,21 @@ static int delay_init(void *self, const struct stage_env *env, struct err *err) 
 static void delay_fini(void *self) {
 	struct delay *d = self;
 
+	for (uint32_t i = 0; d->line != NULL && i < 2 * d->classes; i++)
+		pkt_ring_fini(&d->line[i].q);
 	free(d->heap);
 	free(d->line);
 }
 
 // Does a leave before b? Departure, then arrival, then the order into the path.
 static inline bool head_before(const struct head *a, const struct head *b) {
+	const struct pkt *p = pkt_ring_head(&a->line->q), *q = pkt_ring_head(&b->line->q);
+
 	if (a->release_ns != b->release_ns)
 		return a->release_ns < b->release_ns;
-	if (a->line->head->arrival_ns != b->line->head->arrival_ns)
-		return a->line->head->arrival_ns < b->line->head->arrival_ns;
-	return (int32_t)(a->line->head->id - b->line->head->id) < 0;
+	if (p->arrival_ns != q->arrival_ns)
+		return p->arrival_ns < q->arrival_ns;
+	return (int32_t)(p->id - q->id) < 0;
 }
 
 // Puts h where the root was and lets it sink.
@@ -127,18 +131,14 @@ static void heap_rise(struct head *heap, uint32_t i, struct head h) {
 // Takes the packet that leaves first off its line.
 static inline struct pkt *delay_release(struct delay *d) {
 	struct line *line = d->heap[0].line;
-	struct pkt *p = line->head;
+	struct pkt *p = pkt_ring_pop(&line->q);
 
-	line->head = p->next;
 	d->pkts--;
 	d->bytes -= p->size_bytes;
 	p->arrival_ns = p->release_ns;
-	p->next = NULL;
-	if (line->head != NULL) {
-		struct head h = {line->head->release_ns, line};
+	if (line->q.count > 0) {
+		struct head h = {pkt_ring_head(&line->q)->release_ns, line};
 
-		// Packets wait long enough here to leave the caches.
-		__builtin_prefetch(line->head->next);
 		if (d->heads == 1)
 			d->heap[0] = h;
 		else
@@ -167,19 +167,16 @@ static void delay_push(void *self, struct pkt *p, uint64_t now_ns, struct pkt_li
 		pkt_drop(drops, p, DROP_DELAY_FULL);
 		return;
 	}
-	p->next = NULL;
+	if (!pkt_ring_push(&line->q, p)) {
+		pkt_drop(drops, p, DROP_NO_MBUF);
+		return;
+	}
 	p->release_ns = time_max(line->last_ns, p->arrival_ns + line->delay_ns);
 	line->last_ns = p->release_ns;
 	d->pkts++;
 	d->bytes += p->size_bytes;
-	if (line->head != NULL) {
-		line->tail->next = p;
-		line->tail = p;
-		return;
-	}
-	line->head = p;
-	line->tail = p;
-	heap_rise(d->heap, d->heads++, (struct head){p->release_ns, line});
+	if (line->q.count == 1)
+		heap_rise(d->heap, d->heads++, (struct head){p->release_ns, line});
 }
 
 static struct pkt *delay_pop(void *self, uint64_t now_ns, struct pkt_list *drops) {

@@ -1,34 +1,33 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "sim.h"
 #include "live.h"
+#include "mem.h"
 #include "wire.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 // Longest window: enough to amortise the switch between components, short enough that what one
 // hands to the next is still in the cache.
 #define WINDOW_MAX_NS (250 * NS_PER_US)
 #define RING_RECORDS 16384
 
-static int pool_init(struct sim_pool *p, uint64_t size, struct err *err) {
+static int pool_init(struct sim_pool *p, size_t object, uint64_t size, struct err *err) {
 	memset(p, 0, sizeof(*p));
 	p->size = size;
-	p->base = mmap(NULL, size * SIM_PKT_SIZE, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (p->base == MAP_FAILED) {
-		p->base = NULL;
+	p->object = object;
+	p->base = mem_map(size * object);
+	if (p->base == NULL)
 		return err_set(err, -ENOMEM, "no memory for %llu packets in flight",
 			(unsigned long long)size);
-	}
 	return 0;
 }
 
 // Last freed, first handed out: packets stay warm.
-static struct pkt *pool_get(struct sim_pool *p) {
+static inline struct pkt *pool_get(struct sim *s, enum sim_pool_kind kind) {
+	struct sim_pool *p = &s->pool[kind];
 	struct pkt *pkt = p->free;
 
 	if (pkt != NULL) {
@@ -36,17 +35,20 @@ static struct pkt *pool_get(struct sim_pool *p) {
 	} else {
 		if (p->next == p->size)
 			abort(); // sized for all that paths can hold: a defect, not a load
-		pkt = (struct pkt *)(void *)(p->base + p->next++ * SIM_PKT_SIZE);
+		pkt = (struct pkt *)(void *)(p->base + p->next++ * p->object);
 	}
-	if (++p->inside > p->inside_max)
-		p->inside_max = p->inside;
+	pkt->port = (uint8_t)kind;
+	if (++s->inside > s->inside_max)
+		s->inside_max = s->inside;
 	return pkt;
 }
 
-static void pool_put(struct sim_pool *p, struct pkt *pkt) {
+static inline void pool_put(struct sim *s, struct pkt *pkt) {
+	struct sim_pool *p = &s->pool[pkt->port];
+
 	pkt->next = p->free;
 	p->free = pkt;
-	p->inside--;
+	s->inside--;
 }
 
 // Data dropped on its way to a receiver counts for its flow.
@@ -56,14 +58,18 @@ static void free_drops(struct sim *s, struct path *path) {
 	while ((pkt = pkt_list_pop(&path->drops)) != NULL) {
 		if (path == s->forward && pkt_seg(pkt)->len > 0)
 			s->sender.flow[pkt->flow_id].count.drops++;
-		pool_put(&s->pool, pkt);
+		pool_put(s, pkt);
 	}
 }
 
 // Puts a segment into a packet and the packet into a path.
 static void send_packet(struct sim *s, struct path *path, uint32_t id, const struct seg *seg,
 	uint8_t ecn, uint64_t t_ns) {
-	struct pkt *pkt = pool_get(&s->pool);
+	bool large = seg->sack_count > 0 || (seg->flags & SEG_SYN) != 0;
+	struct pkt *pkt = pool_get(s,
+		large                         ? POOL_LARGE
+			: path == s->forward ? POOL_FORWARD
+					     : POOL_REVERSE);
 	size_t frame = wire_tcp_frame(seg) + WIRE_FCS;
 
 	pkt->arrival_ns = t_ns;
@@ -71,11 +77,10 @@ static void send_packet(struct sim *s, struct path *path, uint32_t id, const str
 	pkt->flow_id = id;
 	pkt->size_bytes = (uint16_t)frame;
 	pkt->ecn = ecn;
-	pkt->port = 0;
 	pkt->delay_class = s->sender.flow[id].group;
 	pkt->drop_reason = DROP_NONE;
 	pkt->flags = 0;
-	if (seg->sack_count > 0 || (seg->flags & SEG_SYN) != 0)
+	if (large)
 		memcpy(pkt_seg(pkt), seg, sizeof(*seg));
 	else
 		memcpy(pkt_seg(pkt), seg, offsetof(struct seg, sack));
@@ -158,10 +163,12 @@ static int hosts_init(struct sim *s, struct err *err) {
 	if (rc < 0)
 		return rc;
 	// A packet for each segment on the scoreboard, its retransmission, and their ACKs.
-	return pool_init(&s->pool,
-		4 * ((uint64_t)s->sender.arena.blocks << SEG_ORDER_MIN)
-			+ 16 * (uint64_t)s->groups.flows,
-		err);
+	for (uint32_t i = 0; rc == 0 && i < POOLS; i++)
+		rc = pool_init(&s->pool[i], i == POOL_LARGE ? SIM_PKT_SIZE : sizeof(struct pkt),
+			4 * ((uint64_t)s->sender.arena.blocks << SEG_ORDER_MIN)
+				+ 16 * (uint64_t)s->groups.flows,
+			err);
+	return rc;
 }
 
 static int network_init(struct sim *s, struct err *err) {
@@ -274,7 +281,7 @@ static void feed(struct sim *s, const struct side *side, uint64_t last_ns) {
 				sim_pcap_write(s->pcap, pkt, pkt_seg(pkt), pkt->ecn,
 					pkt->arrival_ns, false);
 			side->rx(h, pkt->flow_id, pkt_seg(pkt), pkt->ecn, pkt->arrival_ns);
-			pool_put(&s->pool, pkt);
+			pool_put(s, pkt);
 		}
 	} while (n == BATCH);
 	if (side->from->drops.head != NULL)
@@ -337,7 +344,7 @@ static void at_boundary(struct sim *s) {
 static uint64_t skip_idle(struct sim *s, uint64_t boundary_ns) {
 	uint64_t next_ns;
 
-	if (s->pool.inside > 0)
+	if (s->inside > 0)
 		return s->now_ns;
 	next_ns = time_min(
 		host_next_ns(&s->sender, boundary_ns), host_next_ns(&s->receiver, boundary_ns));
@@ -365,7 +372,7 @@ void sim_run(struct sim *s, uint64_t until_ns) {
 			feed(s, ahead_r >= ahead_f ? &sender : &receiver, end_ns - 1);
 			feed(s, ahead_r >= ahead_f ? &receiver : &sender, end_ns - 1);
 			s->now_ns = end_ns;
-			if (s->pool.inside == 0)
+			if (s->inside == 0)
 				break;
 		}
 		publish(s);
@@ -399,7 +406,8 @@ void sim_fini(struct sim *s) {
 	if (s->paths.count > 0)
 		paths_fini(&s->paths);
 	groups_fini(&s->groups);
-	if (s->pool.base != NULL)
-		munmap(s->pool.base, s->pool.size * SIM_PKT_SIZE);
-	s->pool.base = NULL;
+	for (uint32_t i = 0; i < POOLS; i++) {
+		mem_unmap(s->pool[i].base, s->pool[i].size * s->pool[i].object);
+		s->pool[i].base = NULL;
+	}
 }

@@ -18,11 +18,14 @@
 
 struct sim_pcap;
 
+// Packets of one size. Data and ACKs have pools of their own: there are few ACKs in flight, and
+// they stay in the cache. A segment with SACK blocks or SYN options needs a second cache line.
+enum sim_pool_kind { POOL_FORWARD, POOL_REVERSE, POOL_LARGE, POOLS };
 struct sim_pool {
 	char *base;
 	struct pkt *free;
 	uint64_t size, next; // objects; never handed out yet from `next` on
-	uint64_t inside, inside_max;
+	size_t object; // bytes
 };
 
 struct sim {
@@ -32,7 +35,8 @@ struct sim {
 	struct path *forward, *reverse;
 	struct schedule schedule;
 	struct host sender, receiver;
-	struct sim_pool pool;
+	struct sim_pool pool[POOLS];
+	uint64_t inside, inside_max; // packets
 	struct sim_pcap *pcap; // NULL: none
 	struct tel tel[TEL_STREAM_COUNT];
 	uint64_t now_ns; // everything before this is done

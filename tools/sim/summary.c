@@ -29,7 +29,7 @@ static bool ledger_balanced(const struct sim *s) {
 	return ok && s->sender.count.tx_segs == f->in.pkts
 		&& s->receiver.count.rx_segs == f->out.pkts
 		&& s->receiver.count.tx_segs == r->in.pkts && s->sender.count.rx_segs == r->out.pkts
-		&& s->pool.inside == inside;
+		&& s->inside == inside;
 }
 
 static void write_ledger(struct sim *s, struct json *j, bool balanced) {
@@ -42,7 +42,7 @@ static void write_ledger(struct sim *s, struct json *j, bool balanced) {
 	json_u64(j, "receiver_tx", s->receiver.count.tx_segs);
 	json_u64(j, "receiver_rx", s->receiver.count.rx_segs);
 	json_close(j, '}');
-	json_u64(j, "inside", s->pool.inside);
+	json_u64(j, "inside", s->inside);
 	json_close(j, '}');
 }
 
@@ -145,7 +145,7 @@ bool sim_summary(struct sim *s, FILE *out, const struct sim_cost *cost, const ch
 	write_receivers(s, &j);
 	write_telemetry(s, &j);
 	json_object(&j, "memory");
-	json_u64(&j, "packets_max", s->pool.inside_max);
+	json_u64(&j, "packets_max", s->inside_max);
 	json_u64(&j, "segments_max", s->sender.arena.used_max);
 	json_close(&j, '}');
 	json_end(&j);

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// FIFO of packets for long queues: an array of pointers that doubles when it is full.
+//
+// A packet that waited 300 ms has left every cache. In a linked list each one's address stands in
+// the one before, so the misses come one after the other; here the next ones can be fetched ahead.
+#pragma once
+#include "pkt.h"
+
+#define PKT_RING_AHEAD 8 // packets: longer than a miss takes, short enough to stay in L1
+
+struct pkt_ring {
+	struct pkt **slot;
+	uint32_t mask; // slots - 1
+	uint32_t head; // position of the oldest, counted modulo 2^32
+	uint32_t count;
+	uint64_t bytes;
+};
+
+// Room for at least 2^10 packets. False: no memory.
+bool pkt_ring_grow(struct pkt_ring *r);
+void pkt_ring_fini(struct pkt_ring *r);
+
+// False: no room and no memory for more.
+static inline bool pkt_ring_push(struct pkt_ring *r, struct pkt *p) {
+	if (__builtin_expect(r->slot == NULL || r->count > r->mask, 0) && !pkt_ring_grow(r))
+		return false;
+	r->slot[(r->head + r->count) & r->mask] = p;
+	r->count++;
+	r->bytes += p->size_bytes;
+	return true;
+}
+
+// The oldest packet of a ring that is not empty.
+static inline struct pkt *pkt_ring_head(const struct pkt_ring *r) {
+	return r->slot[r->head & r->mask];
+}
+
+// NULL: empty.
+static inline struct pkt *pkt_ring_pop(struct pkt_ring *r) {
+	struct pkt *p;
+
+	if (r->count == 0)
+		return NULL;
+	p = pkt_ring_head(r);
+	// Behind the newest stand old addresses: fetching those is harmless.
+	__builtin_prefetch(r->slot[(r->head + PKT_RING_AHEAD) & r->mask], 1);
+	r->head++;
+	r->count--;
+	r->bytes -= p->size_bytes;
+	p->next = NULL;
+	return p;
+}
