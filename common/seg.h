@@ -42,6 +42,23 @@ struct seg {
 };
 static_assert(offsetof(struct seg, sack) == 24, "the common part fills struct pkt");
 
+// Everything but SACK blocks and mss, which nobody reads before sack_count or options say so.
+static inline void seg_header(struct seg *s, uint32_t seq, uint32_t ack, uint16_t window) {
+	s->seq = seq;
+	s->ack = ack;
+	s->tsval = s->tsecr = 0;
+	s->len = 0;
+	s->window = window;
+	s->flags = SEG_ACK;
+	s->options = s->sack_count = s->wscale = 0;
+}
+
+static inline void seg_timestamps(struct seg *s, uint32_t tsval, uint32_t tsecr) {
+	s->options = SEG_OPT_TS;
+	s->tsval = tsval;
+	s->tsecr = tsecr;
+}
+
 // Sequence number arithmetic modulo 2^32 (RFC 9293 section 3.4).
 static inline int32_t seq_diff(uint32_t a, uint32_t b) {
 	return (int32_t)(a - b);

@@ -13,6 +13,7 @@
 // next other event, not the end of the world.
 #pragma once
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define WHEEL_LEVELS 3
@@ -52,6 +53,11 @@ void wheel_init(struct wheel *w, uint64_t now_ns);
 void wheel_arm(struct wheel *w, struct timer *t, uint64_t expires_ns);
 // Takes an armed timer out.
 void wheel_cancel(struct wheel *w, struct timer *t);
+// May a timer have expires_ns <= now_ns? False: wheel_pop would return NULL.
+static inline bool wheel_due(const struct wheel *w, uint64_t now_ns) {
+	return w->ready != NULL ? w->ready->expires_ns <= now_ns
+				: w->next_slot <= now_ns >> WHEEL_SLOT_SHIFT;
+}
 // The earliest timer with expires_ns <= now_ns, or NULL.
 struct timer *wheel_pop(struct wheel *w, uint64_t now_ns);
 // Exact expiry of the earliest timer if it is at or before limit_ns, else limit_ns + 1; NEVER_NS

@@ -270,7 +270,7 @@ size_t wire_tcp_header(const struct seg *seg) {
 	return WIRE_TCP + before + (blocks > 0 ? 4 + 8 * blocks : 0);
 }
 
-size_t wire_tcp_frame(const struct seg *seg) {
+size_t wire_tcp_frame_any(const struct seg *seg) {
 	size_t len = WIRE_ETH + WIRE_IPV4 + wire_tcp_header(seg) + seg->len;
 
 	return len < WIRE_MIN_FRAME ? WIRE_MIN_FRAME : len;

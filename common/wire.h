@@ -62,7 +62,15 @@ enum wire_status wire_parse_tcp(
 // bytes of options are left out: with timestamps the fourth.
 size_t wire_tcp_header(const struct seg *seg);
 // Frame length without FCS (never below 60) of a segment.
-size_t wire_tcp_frame(const struct seg *seg);
+size_t wire_tcp_frame_any(const struct seg *seg);
+static inline size_t wire_tcp_frame(const struct seg *seg) {
+	size_t len = WIRE_ETH + WIRE_IPV4 + WIRE_TCP + 12 + (size_t)seg->len;
+
+	// With timestamps alone, as nearly all are, it is longer than the least.
+	if (__builtin_expect(seg->options == SEG_OPT_TS && seg->sack_count == 0, 1))
+		return len;
+	return wire_tcp_frame_any(seg);
+}
 // Writes Ethernet, IPv4 and TCP headers with checksums; the payload is seg->len zero bytes, which
 // the caller provides (they add nothing to a checksum) and which this function does not touch, and
 // likewise the padding of a short frame. `buf` has WIRE_HEADER_MAX bytes; header and payload fit

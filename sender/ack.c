@@ -49,6 +49,7 @@ static void enter_recovery(struct host *h, struct flow *f, const struct delivery
 	if (f->reo_wnd_persist > 0 && --f->reo_wnd_persist == 0)
 		f->reo_wnd_mult = 1;
 	cc_of(h, f)->on_loss(f->cc_state, cc_config(h, f), &loss, &f->out);
+	flow_note_mode(h, f);
 	reduced(h, f, before, ecn, d->now_ns);
 }
 
@@ -69,6 +70,7 @@ void flow_enter_loss(struct host *h, struct flow *f, uint64_t now_ns) {
 	if (f->timeouts > 0)
 		return; // ssthresh is kept when the retransmission times out too (RFC 5681 3.1)
 	cc_of(h, f)->on_rto(f->cc_state, cc_config(h, f), &loss, &f->out);
+	flow_note_mode(h, f);
 	f->cwnd_segs = f->out.cwnd_segs;
 	host_event(h, f, TEL_EV_TIMEOUT, before, f->out.cwnd_segs, 0, now_ns);
 }
@@ -156,22 +158,22 @@ static void tell_cc(struct host *h, struct flow *f, const struct delivery *d, bo
 		.prior_inflight_segs = prior_inflight,
 		.delivered_segs = f->delivered,
 		.prior_delivered_segs = d->prior_delivered,
+		.interval_ns = d->acked > 0 ? rate_interval_ns(f, d) : 0,
 		.app_limited = d->app_limited,
 		.cwnd_limited = f->una <= f->cwnd_limited_nxt,
 		.in_recovery = f->ca != FLOW_CA_OPEN,
 	};
-	uint8_t mode = cc->mode != NULL ? cc->mode(f->cc_state) : 0;
+	uint8_t mode = f->cc_mode;
 
-	if (d->acked > 0) {
-		a.interval_ns = rate_interval_ns(f, d);
-		if (a.interval_ns > 0)
-			a.delivery_bps = (double)(f->delivered - d->prior_delivered) * f->payload
-				* 8e9 / (double)a.interval_ns;
-	}
+	if (a.interval_ns > 0 && (cc->rate || h->env.tel_cc != NULL))
+		a.delivery_bps = (double)(f->delivered - d->prior_delivered) * f->payload * 8e9
+			/ (double)a.interval_ns;
 	cc->on_ack(f->cc_state, cc_config(h, f), &a, &f->out);
-	if (cc->mode != NULL && cc->mode(f->cc_state) != mode)
-		host_event(h, f, TEL_EV_CC_MODE, mode, cc->mode(f->cc_state), 0, d->now_ns);
-	host_cc_record(h, f, &a);
+	flow_note_mode(h, f);
+	if (f->cc_mode != mode)
+		host_event(h, f, TEL_EV_CC_MODE, mode, f->cc_mode, 0, d->now_ns);
+	if (h->env.tel_cc != NULL)
+		host_cc_record(h, f, &a);
 }
 
 // The RTT of the newest segment, unless it was sent twice (Karn).
@@ -238,14 +240,14 @@ static void update_state(struct host *h, struct flow *f, const struct delivery *
 	}
 }
 
-static void set_reorder_timer(struct host *h, struct flow *f, uint64_t wait_ns, uint64_t now_ns) {
+// What the retransmission timer waits for after an ACK; flow_arm_rtx follows.
+static void set_reorder_timer(struct flow *f, uint64_t wait_ns, uint64_t now_ns) {
 	if (wait_ns > 0) {
 		f->rtx_kind = RTX_REO;
 		f->rtx_deadline_ns = now_ns + wait_ns;
 	} else if (f->rtx_kind == RTX_REO) {
 		f->rtx_kind = RTX_RTO;
 	}
-	flow_arm_rtx(h, f, now_ns);
 }
 
 // RACK's timer: segments that waited for reordering to resolve are lost now.
@@ -259,8 +261,9 @@ void flow_reorder_timer(struct host *h, struct flow *f, uint64_t now_ns) {
 		tell_cc(h, f, &d, false, flow_inflight(f) + d.lost, 0);
 		set_window(h, f, 0);
 	}
-	set_reorder_timer(h, f, wait_ns, now_ns);
+	set_reorder_timer(f, wait_ns, now_ns);
 	flow_send(h, f, now_ns, now_ns);
+	flow_arm_rtx(h, f, now_ns);
 }
 
 // Moves una to the ACK's offset. False: the ACK is outside [una, nxt].
@@ -281,7 +284,7 @@ static bool ack_offset(struct flow *f, const struct seg *s, uint64_t *una) {
 	return true;
 }
 
-void flow_ack(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
+static void flow_ack_any(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
 	struct delivery d = {
 		.now_ns = now_ns,
 		.tsecr = f->ts_ok && (s->options & SEG_OPT_TS) != 0 ? s->tsecr : 0,
@@ -330,6 +333,74 @@ void flow_ack(struct host *h, struct flow *f, const struct seg *s, uint64_t now_
 		flow_end(h, f, FLOW_DONE, TEL_CLOSE, now_ns);
 		return;
 	}
-	set_reorder_timer(h, f, wait_ns, now_ns);
+	set_reorder_timer(f, wait_ns, now_ns);
 	flow_send(h, f, now_ns, now_ns);
+	flow_arm_rtx(h, f, now_ns);
+}
+
+// Header prediction, as old as TCP's fast path (Jacobson, 1990): nothing is lost, SACKed or was sent
+// again, and the ACK says that some more whole segments arrived. Then the newest of them is the one
+// with the highest number, the scoreboard needs no walk, and there is nothing for RACK to find. The
+// effect is that of flow_ack.
+static bool expected(const struct flow *f, const struct seg *s, uint32_t ahead) {
+	return s->flags == SEG_ACK && s->len == 0 && s->sack_count == 0 && f->seen_count == 0
+		&& f->ca == FLOW_CA_OPEN && f->sack_ok && (f->sacked | f->lost) == 0
+		&& f->una >= f->rtx_end && f->tlp_end == 0 && f->rtx_kind != RTX_REO
+		&& ahead - 1 < (uint32_t)(f->nxt - f->una) * f->payload
+		&& f->una_bytes == f->una * f->payload;
+}
+
+static bool flow_ack_expected(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
+	uint32_t ahead = s->ack - (f->iss + 1 + (uint32_t)f->una_bytes), left = ahead, segs = 0;
+	uint32_t prior_inflight = flow_inflight(f);
+	const struct seg_rec *r;
+	struct delivery d = {.now_ns = now_ns};
+	uint64_t rtt_ns;
+
+	if (!expected(f, s, ahead))
+		return false;
+	for (; left >= f->payload; left -= f->payload)
+		segs++;
+	if (left > 0 || f->una + segs > f->data_segs)
+		return false;
+	r = flow_seg(f, f->una + segs - 1);
+	d.newest_ns = flow_sent_ns(r, now_ns);
+	if (d.newest_ns < f->rack_sent_ns)
+		return false; // a repair was delivered that had left later: RACK has work
+	f->una += segs;
+	f->una_bytes += ahead;
+	f->wnd_bytes = f->una_bytes + ((uint64_t)s->window << f->snd_wscale);
+	f->fack = f->rack_scan = f->una;
+	f->delivered += segs;
+	f->count.acked_bytes += ahead;
+	d.acked = segs;
+	d.newest_seg = f->una - 1;
+	d.newest_cwnd = r->cwnd_segs;
+	d.prior_delivered = f->delivered - (uint32_t)((uint32_t)f->delivered - r->delivered);
+	d.prior_ns = d.newest_ns - r->delivered_ago_ns;
+	d.send_elapsed_ns = r->first_tx_ago_ns;
+	d.app_limited = (r->flags & SEG_APP_LIMITED) != 0;
+	f->delivered_ns = now_ns;
+	f->first_tx_ns = d.newest_ns;
+	if (f->app_limited != 0 && f->delivered >= f->app_limited)
+		f->app_limited = 0;
+	rtt_ns = take_rtt(h, f, &d);
+	f->rack_sent_ns = d.newest_ns;
+	f->rack_seg = d.newest_seg;
+	f->rack_retrans = false;
+	f->rack_rtt_ns = rtt_ns;
+	f->timeouts = 0;
+	f->backoff = 0;
+	f->rtx_base_ns = now_ns;
+	tell_cc(h, f, &d, false, prior_inflight, rtt_ns);
+	f->cwnd_segs = f->out.cwnd_segs;
+	flow_send(h, f, now_ns, now_ns);
+	flow_arm_rtx(h, f, now_ns);
+	return true;
+}
+
+void flow_ack(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
+	if (flow_ack_expected(h, f, s, now_ns))
+		return;
+	flow_ack_any(h, f, s, now_ns);
 }

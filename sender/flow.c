@@ -41,27 +41,25 @@ static const struct group *group_of(const struct host *h, const struct flow *f) 
 }
 
 // The header fields every segment of the connection shares.
-static struct seg flow_header(const struct flow *f, uint32_t seq, uint64_t now_ns) {
-	struct seg s = {.seq = seq, .ack = f->rcv_nxt, .window = OUR_WINDOW, .flags = SEG_ACK};
-
-	if (f->ts_ok) {
-		s.options = SEG_OPT_TS;
-		s.tsval = flow_tsval(now_ns);
-		s.tsecr = f->ts_recent;
-	}
-	return s;
+static inline void flow_header(
+	const struct flow *f, struct seg *s, uint32_t seq, uint64_t now_ns) {
+	seg_header(s, seq, f->rcv_nxt, OUR_WINDOW);
+	if (f->ts_ok)
+		seg_timestamps(s, flow_tsval(now_ns), f->ts_recent);
 }
 
 void flow_ack_now(struct host *h, struct flow *f, uint64_t now_ns) {
-	struct seg s = flow_header(f, flow_seq(f, f->nxt), now_ns);
+	struct seg s;
 
+	flow_header(f, &s, flow_seq(f, f->nxt), now_ns);
 	host_send(h, f->id, &s, ECN_NOT_ECT, now_ns);
 }
 
 static void flow_syn(struct host *h, struct flow *f, uint64_t now_ns) {
 	const struct group *g = group_of(h, f);
-	struct seg s = flow_header(f, f->iss, now_ns);
+	struct seg s;
 
+	flow_header(f, &s, f->iss, now_ns);
 	s.flags = SEG_SYN | (g->ecn != 0 ? SEG_ECE | SEG_CWR : 0);
 	s.ack = 0;
 	s.options = SEG_OPT_MSS | SEG_OPT_WSCALE;
@@ -127,6 +125,7 @@ static void flow_established(struct host *h, struct flow *f, const struct seg *s
 	f->delivered_ns = f->first_tx_ns = now_ns;
 	g->cc->init(f->cc_state, g->cc_config, f->payload, now_ns, &f->out);
 	f->cwnd_segs = f->out.cwnd_segs;
+	flow_note_mode(h, f);
 	host_flow_record(h, f, TEL_OPEN, now_ns);
 	flow_ack_now(h, f, now_ns);
 	flow_send(h, f, now_ns, now_ns);
@@ -224,27 +223,34 @@ static void record_sent(struct flow *f, struct seg_rec *r, uint64_t now_ns) {
 		r->flags |= SEG_APP_LIMITED;
 }
 
-void flow_transmit(struct host *h, struct flow *f, uint64_t index, uint64_t now_ns) {
-	struct seg s = flow_header(f, flow_seq(f, index), now_ns);
-	struct seg_rec *r = flow_seg(f, index);
-	bool again = index < f->nxt;
-	uint8_t ecn = ECN_NOT_ECT;
+// Marks the record of a segment that is sent again.
+__attribute__((noinline)) static void record_again(
+	struct flow *f, struct seg_rec *r, uint64_t index, uint64_t now_ns) {
+	if ((r->flags & SEG_RETRANS) != 0) {
+		loss_retrans_unlink(f, index);
+		f->retrans--;
+	}
+	if ((r->flags & SEG_LOST) != 0 && (r->flags & SEG_RETRANS) == 0)
+		f->unsent_lost--;
+	record_sent(f, r, now_ns);
+	if ((r->flags & SEG_LOST) != 0) { // else a probe: the original still counts
+		r->flags |= SEG_RETRANS;
+		f->retrans++;
+		loss_retrans_push(f, index);
+	}
+	r->flags |= SEG_EVER_RETRANS;
+	f->count.retransmits++;
+	f->rtx_end = time_max(f->rtx_end, index + 1);
+}
 
-	if (again) {
-		if ((r->flags & SEG_RETRANS) != 0) {
-			loss_retrans_unlink(f, index);
-			f->retrans--;
-		}
-		if ((r->flags & SEG_LOST) != 0 && (r->flags & SEG_RETRANS) == 0)
-			f->unsent_lost--;
-		record_sent(f, r, now_ns);
-		if ((r->flags & SEG_LOST) != 0) { // else a probe: the original still counts
-			r->flags |= SEG_RETRANS;
-			f->retrans++;
-			loss_retrans_push(f, index);
-		}
-		r->flags |= SEG_EVER_RETRANS;
-		f->count.retransmits++;
+void flow_transmit(struct host *h, struct flow *f, uint64_t index, uint64_t now_ns) {
+	struct seg_rec *r = flow_seg(f, index);
+	uint8_t ecn = ECN_NOT_ECT;
+	struct seg s;
+
+	flow_header(f, &s, flow_seq(f, index), now_ns);
+	if (index < f->nxt) {
+		record_again(f, r, index, now_ns);
 	} else {
 		r->flags = 0;
 		record_sent(f, r, now_ns);
@@ -257,10 +263,8 @@ void flow_transmit(struct host *h, struct flow *f, uint64_t index, uint64_t now_
 		}
 	}
 	s.len = (uint16_t)flow_len(f, index);
-	if (index == f->data_segs)
-		s.flags |= SEG_FIN;
-	else if (index + 1 == f->data_segs)
-		s.flags |= SEG_PSH;
+	if (__builtin_expect(index + 1 >= f->data_segs, 0))
+		s.flags |= index == f->data_segs ? SEG_FIN : SEG_PSH;
 	f->prr_out++;
 	f->count.sent_segs++;
 	f->last_send_ns = now_ns;
@@ -305,17 +309,19 @@ static void after_idle(struct host *h, struct flow *f, uint64_t now_ns) {
 	if (g->cc->on_idle == NULL)
 		return;
 	g->cc->on_idle(f->cc_state, g->cc_config, now_ns, now_ns - f->last_send_ns, &f->out);
+	flow_note_mode(h, f);
 	f->cwnd_segs = f->out.cwnd_segs;
 }
 
 // Sends what window and pacer allow. `due_ns`: the pacer's theoretical time of this opportunity,
-// now unless a timer fired late: gaps count from there, so that a slow loop costs no rate.
-void flow_send(struct host *h, struct flow *f, uint64_t now_ns, uint64_t due_ns) {
+// now unless a timer fired late: gaps count from there, so that a slow loop costs no rate. Was
+// anything sent? flow_arm_rtx follows.
+bool flow_send(struct host *h, struct flow *f, uint64_t now_ns, uint64_t due_ns) {
 	double bps = pacing_bps(h, f);
 	bool sent = false;
 
 	if (f->state != FLOW_OPEN)
-		return;
+		return false;
 	if (f->pace.armed) // its time may have come before this ACK
 		due_ns = time_min(due_ns, f->pace.t.expires_ns);
 	due_ns = time_max(due_ns, time_since(now_ns, PACING_CATCH_UP_NS));
@@ -353,8 +359,7 @@ void flow_send(struct host *h, struct flow *f, uint64_t now_ns, uint64_t due_ns)
 			f->next_send_ns = time_max(f->next_send_ns, due_ns) + whole;
 		}
 	}
-	if (sent || f->rtx_kind == RTX_NONE)
-		flow_arm_rtx(h, f, now_ns);
+	return sent;
 }
 
 static uint64_t backed_off_ns(const struct group *g, const struct flow *f, uint32_t doublings) {
@@ -430,14 +435,15 @@ static void flow_timeout(struct host *h, struct flow *f, uint64_t now_ns) {
 	flow_enter_loss(h, f, now_ns);
 	f->timeouts++;
 	flow_transmit(h, f, next_lost(f), now_ns); // whatever else is in flight or paced
-	flow_arm_rtx(h, f, now_ns);
 	flow_send(h, f, now_ns, now_ns);
+	flow_arm_rtx(h, f, now_ns);
 }
 
 // A segment without data below the window: its ACK tells the window (RFC 9293 section 3.8.6.1).
 static void flow_persist(struct host *h, struct flow *f, uint64_t now_ns) {
-	struct seg s = flow_header(f, flow_seq(f, f->nxt) - 1, now_ns);
+	struct seg s;
 
+	flow_header(f, &s, flow_seq(f, f->nxt) - 1, now_ns);
 	if (f->probes < PROBES_MAX)
 		f->probes++;
 	host_send(h, f->id, &s, ECN_NOT_ECT, now_ns);
@@ -469,11 +475,16 @@ static void flow_rtx_timer(struct host *h, struct flow *f, uint64_t now_ns) {
 	}
 }
 
+static void flow_pace_timer(struct host *h, struct flow *f, uint64_t now_ns) {
+	if (flow_send(h, f, now_ns, f->pace.t.expires_ns) || f->rtx_kind == RTX_NONE)
+		flow_arm_rtx(h, f, now_ns);
+}
+
 void flow_timer(struct host *h, struct flow *f, enum host_timer_kind kind, uint64_t now_ns) {
 	if (kind == TIMER_RTX)
 		flow_rtx_timer(h, f, now_ns);
 	else if (f->state == FLOW_WAITING)
 		flow_syn(h, f, now_ns);
 	else
-		flow_send(h, f, now_ns, f->pace.t.expires_ns);
+		flow_pace_timer(h, f, now_ns);
 }

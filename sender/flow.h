@@ -65,11 +65,12 @@ struct flow {
 	uint32_t sacked, lost, retrans;
 	uint32_t payload; // bytes per full segment
 	uint32_t unsent_lost; // lost and not yet sent again
-	uint8_t state, ca, rtx_kind;
+	uint8_t state, ca, rtx_kind, cc_mode;
 	bool sack_ok, ts_ok, cwnd_blocked, fin_sent, ecn_ok;
 	bool ecn_cwr; // tell the peer that we reduced
 	bool ecn_episode; // this recovery answers an ECN echo
 	uint64_t rtx_hint; // no segment to send again before this number
+	uint64_t rtx_end; // none from this number on was ever sent again
 
 	// Window and pacing.
 	double cwnd_segs; // what may be in flight: the algorithm's, or PRR's on the way there
@@ -160,7 +161,7 @@ static inline uint32_t flow_seq(const struct flow *f, uint64_t index) {
 }
 
 // flow.c, for ack.c and loss.c.
-void flow_send(struct host *h, struct flow *f, uint64_t now_ns, uint64_t due_ns);
+bool flow_send(struct host *h, struct flow *f, uint64_t now_ns, uint64_t due_ns);
 void flow_arm_rtx(struct host *h, struct flow *f, uint64_t now_ns);
 void flow_transmit(struct host *h, struct flow *f, uint64_t index, uint64_t now_ns);
 void flow_end(

@@ -83,7 +83,7 @@ int host_init(
 
 		for (uint32_t i = group->first; i < group->first + group->count; i++) {
 			if (i < env->receivers)
-				receiver_init(&h->receiver[i], i, group);
+				receiver_init(&h->receiver[i], i, gs, (uint16_t)g);
 		}
 	}
 	h->receivers = rc == 0 ? env->receivers : 0;
@@ -145,7 +145,7 @@ static void host_fire(struct host *h, struct host_timer *t, uint64_t now_ns) {
 	}
 }
 
-void host_run(struct host *h, uint64_t now_ns) {
+void host_fire_due(struct host *h, uint64_t now_ns) {
 	struct timer *t;
 
 	// In virtual time each timer is served at its own nanosecond; live, at now.
@@ -251,7 +251,6 @@ void host_interval(struct host *h, uint64_t now_ns) {
 	for (uint32_t i = 0; i < h->flows; i++) {
 		struct flow *f = &h->flow[i];
 		const struct flow_count *c = &f->count, *o = &f->at_interval;
-		const struct cc_ops *cc = h->groups->group[f->group].cc;
 		bool quiet = f->state != FLOW_OPEN && c->acked_bytes == o->acked_bytes
 			&& c->sent_segs == o->sent_segs && c->drops == o->drops;
 		uint64_t samples = c->rtt_samples - o->rtt_samples;
@@ -278,9 +277,7 @@ void host_interval(struct host *h, uint64_t now_ns) {
 			.group = f->group,
 			.halvings = (uint16_t)(c->halvings - o->halvings),
 			.state = f->ca,
-			.cc_state = cc->mode != NULL && f->state == FLOW_OPEN
-				? cc->mode(f->cc_state)
-				: 0,
+			.cc_state = f->state == FLOW_OPEN ? f->cc_mode : 0,
 			.drops = (uint16_t)time_min(c->drops - o->drops, UINT16_MAX),
 		};
 		f->at_interval = *c;

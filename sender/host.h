@@ -65,7 +65,11 @@ void host_rx_flow(struct host *h, uint32_t id, const struct seg *seg, uint8_t ec
 void host_rx_receiver(
 	struct host *h, uint32_t id, const struct seg *seg, uint8_t ecn, uint64_t now_ns);
 // Fires every timer with expiry <= now_ns, in exact order.
-void host_run(struct host *h, uint64_t now_ns);
+void host_fire_due(struct host *h, uint64_t now_ns);
+static inline void host_run(struct host *h, uint64_t now_ns) {
+	if (wheel_due(&h->wheel, now_ns))
+		host_fire_due(h, now_ns);
+}
 // When the next timer is due (never later than that); NEVER_NS: none.
 uint64_t host_next_ns(struct host *h, uint64_t limit_ns);
 
@@ -93,6 +97,14 @@ void host_event(struct host *h, const struct flow *f, enum tel_event event, doub
 void host_cc_record(struct host *h, const struct flow *f, const struct cc_ack *ack);
 void host_flow_record(struct host *h, const struct flow *f, uint8_t event, uint64_t now_ns);
 
+// What the algorithm calls its mode, after each of its decisions.
+static inline void flow_note_mode(const struct host *h, struct flow *f) {
+	const struct cc_ops *cc = h->groups->group[f->group].cc;
+
+	if (cc->mode != NULL)
+		f->cc_mode = cc->mode(f->cc_state);
+}
+
 // Fetch into the cache what a segment for `id` will touch: first the connection, a little later
 // what it points to.
 static inline void host_fetch_flow(const struct host *h, uint32_t id) {
@@ -115,12 +127,8 @@ static inline void host_fetch_segs(const struct host *h, uint32_t id) {
 static inline void host_fetch_receiver(const struct host *h, uint32_t id) {
 	const char *r = (const char *)&h->receiver[id];
 
-	for (size_t line = 0; line < sizeof(struct receiver); line += 64)
+	for (size_t line = 0; line < RECEIVER_HOT_BYTES; line += 64)
 		__builtin_prefetch(r + line, 1);
-}
-
-static inline void host_fetch_ranges(const struct host *h, uint32_t id) {
-	__builtin_prefetch(h->receiver[id].head, 1);
 }
 
 static inline void host_send(

@@ -219,7 +219,7 @@ static bool receiver_over(const struct receiver *r) {
 }
 
 // A receiver as it was before its first connection; its totals go on.
-static void receiver_renew(struct host *h, struct receiver *r, const struct group *g) {
+static void receiver_renew(struct host *h, struct receiver *r, uint16_t group) {
 	struct receiver_count total = r->count;
 
 	host_cancel(h, &r->delack);
@@ -230,7 +230,7 @@ static void receiver_renew(struct host *h, struct receiver *r, const struct grou
 		range->next = h->ranges.free;
 		h->ranges.free = range;
 	}
-	receiver_init(r, r->id, g);
+	receiver_init(r, r->id, h->groups, group);
 	r->count = total;
 }
 
@@ -270,7 +270,7 @@ static uint32_t stranger_find(
 	};
 	*bucket = i;
 	h->receiver[flows + i].id = flows + i;
-	receiver_renew(h, &h->receiver[flows + i], &p->live->groups->group[0]);
+	receiver_renew(h, &h->receiver[flows + i], 0);
 	return i;
 }
 
@@ -294,7 +294,7 @@ static uint32_t receiver_of(
 	struct receiver *r = &p->host->receiver[id];
 	// A new connection from the addresses of one that is over.
 	if ((seg->flags & (SEG_SYN | SEG_ACK)) == SEG_SYN && receiver_over(r) && seg->seq != r->irs)
-		receiver_renew(p->host, r, r->group);
+		receiver_renew(p->host, r, r->group_index);
 	return id;
 }
 

@@ -35,37 +35,47 @@ enum receiver_state { RECEIVER_LISTEN, RECEIVER_OPEN, RECEIVER_CLOSED };
 struct receiver_count {
 	uint64_t bytes; // payload delivered in order
 	uint64_t segs; // data segments received
+	uint64_t acks; // ACKs sent
 	uint64_t duplicate_segs; // nothing new in them
 	uint64_t out_of_order_segs;
-	uint64_t acks; // ACKs sent
 	uint64_t ce_segs; // received with CE
 };
 
 struct receiver {
-	struct host_timer delack;
-	uint64_t rcv_nxt; // offset of the next byte expected in order
-	uint64_t fin; // offset of the FIN; UINT64_MAX: not seen
+	// The first two cache lines are all that a segment in order touches.
+	_Alignas(64) uint64_t rcv_nxt; // offset of the next byte expected in order
+	struct range *head; // out of order, the lowest first
 	uint64_t delack_ns; // deadline
-	uint32_t irs, iss; // initial sequence numbers, the peer's and ours
-	uint32_t ts_recent, last_ack; // last_ack: as sent, for RFC 7323's rule
-	uint16_t window; // as advertised, scaled
-	uint8_t state, wscale;
-	uint8_t pending; // full segments since the last ACK
-	uint8_t ack_every;
-	bool sack_ok, ts_ok, ecn_ok, ecn_echo, ce_last, window_scaled;
+	uint32_t irs; // the peer's initial sequence number
 	uint32_t ack_delay_ns;
+	uint32_t ts_recent, last_ack; // last_ack: as sent, for RFC 7323's rule
 	uint32_t payload; // bytes of a full segment, the largest seen
 	uint32_t id;
-	uint32_t ranges;
-	struct range *head, *tail;
-	struct seg_sack sack[SEG_SACK_MAX]; // most recent first
+	uint16_t group_index;
+	uint16_t window; // as advertised, scaled
+	uint8_t state;
+	uint8_t pending; // full segments since the last ACK
+	uint8_t ack_every;
 	uint8_t sack_count;
+	bool sack_ok, ts_ok, ecn_ok, ecn_echo;
 	bool dsack; // sack[0] is a duplicate report, to be sent once
-	const struct group *group;
+
+	struct host_timer delack;
+	uint64_t fin; // offset of the FIN; UINT64_MAX: not seen
 	struct receiver_count count;
+
+	struct range *tail;
+	bool ce_last, window_scaled;
+	uint8_t wscale;
+	uint32_t ranges;
+	struct seg_sack sack[SEG_SACK_MAX]; // most recent first
+	const struct group *group;
 };
 
-void receiver_init(struct receiver *r, uint32_t id, const struct group *g);
+#define RECEIVER_HOT_BYTES 128
+static_assert(offsetof(struct receiver, count.duplicate_segs) <= RECEIVER_HOT_BYTES, "two lines");
+
+void receiver_init(struct receiver *r, uint32_t id, const struct groups *gs, uint16_t group);
 void receiver_rx(
 	struct host *h, struct receiver *r, const struct seg *seg, uint8_t ecn, uint64_t now_ns);
 void receiver_timer(struct host *h, struct receiver *r, uint64_t now_ns);

@@ -127,14 +127,10 @@ void seg_arena_put(struct seg_arena *a, struct seg_rec *rec) {
 	free_push(a, block, order);
 }
 
-bool seg_ring_reserve(struct seg_ring *r, struct seg_arena *a, uint64_t una, uint64_t next) {
-	uint32_t order = SEG_ORDER_MIN;
+bool seg_ring_grow(struct seg_ring *r, struct seg_arena *a, uint64_t una, uint64_t next) {
+	uint32_t order =
+		r->rec == NULL ? SEG_ORDER_MIN : 32u - (uint32_t)__builtin_clz(r->mask) + 1;
 
-	if (r->rec != NULL) {
-		if (next - una <= r->mask)
-			return true;
-		order = 32u - (uint32_t)__builtin_clz(r->mask) + 1;
-	}
 	if (order > SEG_ORDER_MAX) {
 		a->refused++;
 		return false;

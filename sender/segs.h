@@ -65,5 +65,9 @@ static inline struct seg_rec *seg_at(const struct seg_ring *r, uint64_t index) {
 }
 
 // Makes room for index `next` when [una, next) are in use; false when the arena is full.
-bool seg_ring_reserve(struct seg_ring *r, struct seg_arena *a, uint64_t una, uint64_t next);
+bool seg_ring_grow(struct seg_ring *r, struct seg_arena *a, uint64_t una, uint64_t next);
+static inline bool seg_ring_reserve(
+	struct seg_ring *r, struct seg_arena *a, uint64_t una, uint64_t next) {
+	return (r->rec != NULL && next - una <= r->mask) || seg_ring_grow(r, a, una, next);
+}
 void seg_ring_free(struct seg_ring *r, struct seg_arena *a);

@@ -565,6 +565,7 @@ const struct cc_ops cc_bbr = {
 	.params = params,
 	.config_size = sizeof(struct config),
 	.state_size = sizeof(struct bbr),
+	.rate = true,
 	.observed = {"bw_bps", "min_rtt_ns", "pacing_gain", "extra_acked_segs"},
 	.init = bbr_init,
 	.on_ack = bbr_on_ack,

@@ -34,7 +34,7 @@ struct cc_ack {
 	uint32_t prior_inflight_segs; // and before it
 	uint64_t delivered_segs; // since the start, after this ACK
 	uint64_t prior_delivered_segs; // when the newest acknowledged segment was sent
-	double delivery_bps; // rate sample (draft-cheng-iccrg-delivery-rate-estimation); 0: none
+	double delivery_bps; // rate sample (draft-cheng-iccrg-delivery-rate-estimation); 0: none; cc_ops.rate
 	uint64_t interval_ns; // it was taken over; 0: none
 	bool app_limited; // the sample is limited by the application
 	bool cwnd_limited; // the window, not pacing or the application, held sending back
@@ -61,6 +61,7 @@ struct cc_ops {
 	size_t config_size;
 	size_t state_size; // <= CC_STATE_MAX_BYTES, zeroed by the caller
 	bool prr; // the transport moves towards a reduced window by RFC 6937
+	bool rate; // on_ack wants delivery_bps; else it may be 0
 	const char *observed[CC_OBSERVED]; // names of observe()'s numbers; NULL: unused
 
 	void (*init)(void *state, const void *config, uint32_t mss_bytes, uint64_t now_ns,

@@ -63,31 +63,25 @@ static void free_drops(struct sim *s, struct path *path) {
 }
 
 // Puts a segment into a packet and the packet into a path.
-static void send_packet(struct sim *s, struct path *path, uint32_t id, const struct seg *seg,
-	uint8_t ecn, uint64_t t_ns) {
+static inline void send_packet(struct sim *s, struct path *path, enum sim_pool_kind kind,
+	uint16_t group, uint32_t id, const struct seg *seg, uint8_t ecn, uint64_t t_ns) {
 	bool large = seg->sack_count > 0 || (seg->flags & SEG_SYN) != 0;
-	struct pkt *pkt = pool_get(s,
-		large                         ? POOL_LARGE
-			: path == s->forward ? POOL_FORWARD
-					     : POOL_REVERSE);
-	size_t frame = wire_tcp_frame(seg) + WIRE_FCS;
+	struct pkt *pkt = pool_get(s, large ? POOL_LARGE : kind);
 
 	pkt->arrival_ns = t_ns;
-	pkt->release_ns = t_ns;
 	pkt->flow_id = id;
-	pkt->size_bytes = (uint16_t)frame;
+	pkt->size_bytes = (uint16_t)(wire_tcp_frame(seg) + WIRE_FCS);
 	pkt->ecn = ecn;
-	pkt->delay_class = s->sender.flow[id].group;
+	pkt->delay_class = group;
 	pkt->drop_reason = DROP_NONE;
 	pkt->flags = 0;
-	if (large)
+	memcpy(pkt_seg(pkt), seg, offsetof(struct seg, sack));
+	if (__builtin_expect(large, 0))
 		memcpy(pkt_seg(pkt), seg, sizeof(*seg));
-	else
-		memcpy(pkt_seg(pkt), seg, offsetof(struct seg, sack));
 	if (s->pcap != NULL && path == s->forward)
 		sim_pcap_write(s->pcap, pkt, seg, ecn, t_ns, true);
 	path_push(path, pkt, t_ns);
-	if (path->drops.head != NULL)
+	if (__builtin_expect(path->drops.head != NULL, 0))
 		free_drops(s, path);
 }
 
@@ -95,14 +89,15 @@ static void sender_output(
 	void *ctx, uint32_t id, const struct seg *seg, uint8_t ecn, uint64_t t_ns) {
 	struct sim *s = ctx;
 
-	send_packet(s, s->forward, id, seg, ecn, t_ns);
+	send_packet(s, s->forward, POOL_FORWARD, s->sender.flow[id].group, id, seg, ecn, t_ns);
 }
 
 static void receiver_output(
 	void *ctx, uint32_t id, const struct seg *seg, uint8_t ecn, uint64_t t_ns) {
 	struct sim *s = ctx;
 
-	send_packet(s, s->reverse, id, seg, ecn, t_ns);
+	send_packet(s, s->reverse, POOL_REVERSE, s->receiver.receiver[id].group_index, id, seg, ecn,
+		t_ns);
 }
 
 // Packets all links and delays can hold, as if all were full segments of the group with the
@@ -248,45 +243,53 @@ int sim_open(struct sim *s, const char *pcap, struct err *err) {
 	return 0;
 }
 
-// One host's side of a feed.
-struct side {
-	struct host *host;
-	struct path *from; // what leaves it arrives here
-	void (*rx)(
-		struct host *h, uint32_t id, const struct seg *seg, uint8_t ecn, uint64_t now_ns);
-	void (*fetch)(const struct host *h, uint32_t id); // connection, into the cache
-	void (*fetch_more)(const struct host *h, uint32_t id); // what it points to
-};
-
-// Packets taken off a path before the first is looked at, while their connections are fetched.
+// Packets taken off a path before the first is looked at, while their connections are fetched: first
+// the connection itself, a little later what it points to.
 #define BATCH 16
-#define FETCH_AHEAD 3
+#define FETCH_AHEAD 4
 
-// Runs a host through the window that ends with `last_ns`, on what leaves its path in it.
-static void feed(struct sim *s, const struct side *side, uint64_t last_ns) {
-	struct host *h = side->host;
+// Runs one host through the window that ends with `last_ns`, on what leaves its path in it.
+static inline __attribute__((always_inline)) void feed(
+	struct sim *s, bool to_sender, uint64_t last_ns) {
+	struct path *from = to_sender ? s->reverse : s->forward;
+	struct host *h = to_sender ? &s->sender : &s->receiver;
 	struct pkt *batch[BATCH];
 	uint32_t n;
 
 	do {
-		for (n = 0; n < BATCH && (batch[n] = path_pop(side->from, last_ns)) != NULL; n++)
-			side->fetch(h, batch[n]->flow_id);
+		for (n = 0; n < BATCH && (batch[n] = path_pop(from, last_ns)) != NULL; n++) {
+			if (to_sender)
+				host_fetch_flow(h, batch[n]->flow_id);
+			else
+				host_fetch_receiver(h, batch[n]->flow_id);
+		}
 		for (uint32_t i = 0; i < n; i++) {
 			struct pkt *pkt = batch[i];
+			uint64_t t_ns = pkt->arrival_ns;
 
-			if (i + FETCH_AHEAD < n)
-				side->fetch_more(h, batch[i + FETCH_AHEAD]->flow_id);
-			host_run(h, pkt->arrival_ns);
-			if (s->pcap != NULL && h == &s->sender)
-				sim_pcap_write(s->pcap, pkt, pkt_seg(pkt), pkt->ecn,
-					pkt->arrival_ns, false);
-			side->rx(h, pkt->flow_id, pkt_seg(pkt), pkt->ecn, pkt->arrival_ns);
+			if (to_sender && i + FETCH_AHEAD < n)
+				host_fetch_segs(h, batch[i + FETCH_AHEAD]->flow_id);
+			host_run(h, t_ns);
+			if (to_sender && s->pcap != NULL)
+				sim_pcap_write(s->pcap, pkt, pkt_seg(pkt), pkt->ecn, t_ns, false);
+			if (to_sender)
+				host_rx_flow(h, pkt->flow_id, pkt_seg(pkt), pkt->ecn, t_ns);
+			else
+				host_rx_receiver(h, pkt->flow_id, pkt_seg(pkt), pkt->ecn, t_ns);
 			pool_put(s, pkt);
 		}
 	} while (n == BATCH);
-	if (side->from->drops.head != NULL)
-		free_drops(s, side->from);
+	if (from->drops.head != NULL)
+		free_drops(s, from);
 	host_run(h, last_ns);
+}
+
+static void feed_sender(struct sim *s, uint64_t last_ns) {
+	feed(s, true, last_ns);
+}
+
+static void feed_receiver(struct sim *s, uint64_t last_ns) {
+	feed(s, false, last_ns);
 }
 
 // What must happen at an exact time, when all before it is done.
@@ -352,11 +355,6 @@ static uint64_t skip_idle(struct sim *s, uint64_t boundary_ns) {
 }
 
 void sim_run(struct sim *s, uint64_t until_ns) {
-	const struct side sender = {
-		&s->sender, s->reverse, host_rx_flow, host_fetch_flow, host_fetch_segs};
-	const struct side receiver = {
-		&s->receiver, s->forward, host_rx_receiver, host_fetch_receiver, host_fetch_ranges};
-
 	if (s->now_ns == 0)
 		at_boundary(s);
 	while (s->now_ns < until_ns && !s->run->stop.settled) {
@@ -369,8 +367,13 @@ void sim_run(struct sim *s, uint64_t until_ns) {
 		while (s->now_ns < boundary_ns) {
 			uint64_t end_ns = time_min(s->now_ns + window_ns, boundary_ns);
 
-			feed(s, ahead_r >= ahead_f ? &sender : &receiver, end_ns - 1);
-			feed(s, ahead_r >= ahead_f ? &receiver : &sender, end_ns - 1);
+			if (ahead_r >= ahead_f) {
+				feed_sender(s, end_ns - 1);
+				feed_receiver(s, end_ns - 1);
+			} else {
+				feed_receiver(s, end_ns - 1);
+				feed_sender(s, end_ns - 1);
+			}
 			s->now_ns = end_ns;
 			if (s->inside == 0)
 				break;
