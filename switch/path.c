@@ -9,6 +9,8 @@
 
 #include <assert.h>
 
+#define PATH_BURST 32
+
 // Counts what the stages have just dropped and hands it to the owner.
 __attribute__((noinline)) static void path_count_drops(struct path *p) {
 	struct pkt *pkt;
@@ -21,27 +23,38 @@ __attribute__((noinline)) static void path_count_drops(struct path *p) {
 	}
 }
 
-void path_push(struct path *p, struct pkt *pkt, uint64_t now_ns) {
+void path_push(struct path *p, struct pkt *const *pkts, uint32_t n) {
 	struct path_stage *first = &p->stage[0];
+	uint64_t last_ns = p->last_arrival_ns, bytes = 0;
 
-	pkt->arrival_ns = time_max(pkt->arrival_ns, p->last_arrival_ns);
-	p->last_arrival_ns = pkt->arrival_ns;
-	pkt->id = p->next_id++;
-	p->in.pkts++;
-	p->in.bytes += pkt->size_bytes;
+	for (uint32_t i = 0; i < n; i++) {
+		struct pkt *pkt = pkts[i];
+
+		pkt->arrival_ns = last_ns = time_max(pkt->arrival_ns, last_ns);
+		pkt->id = p->next_id + i;
+		bytes += pkt->size_bytes;
+	}
+	p->last_arrival_ns = last_ns;
+	p->next_id += n;
+	p->in.pkts += n;
+	p->in.bytes += bytes;
 	p->served_ns = NEVER_NS;
-	first->ops->push(first->state, pkt, now_ns, &p->fresh);
+	first->ops->push(first->state, pkts, n, &p->fresh);
 	if (__builtin_expect(p->fresh.head != NULL, 0))
 		path_count_drops(p);
 }
 
-static inline void stage_advance(struct path *p, uint32_t i, uint64_t now_ns) {
+static void stage_advance(struct path *p, uint32_t i, uint64_t now_ns) {
 	const struct path_stage *from = &p->stage[i];
 	const struct path_stage *to = &p->stage[i + 1];
-	struct pkt *pkt;
+	struct pkt *pkts[PATH_BURST];
+	uint32_t n;
 
-	while ((pkt = from->ops->pop(from->state, now_ns, &p->fresh)) != NULL)
-		to->ops->push(to->state, pkt, now_ns, &p->fresh);
+	do {
+		n = from->ops->pop(from->state, now_ns, pkts, PATH_BURST, &p->fresh);
+		if (n > 0)
+			to->ops->push(to->state, pkts, n, &p->fresh);
+	} while (n == PATH_BURST);
 }
 
 // Moves all that is due to leave the path by now_ns to the last stage. A stage is served only as far
@@ -53,21 +66,21 @@ static void path_advance(struct path *p, uint64_t now_ns) {
 	p->served_ns = now_ns;
 }
 
-struct pkt *path_pop(struct path *p, uint64_t now_ns) {
+uint32_t path_pop(struct path *p, uint64_t now_ns, struct pkt **pkts, uint32_t max) {
 	const struct path_stage *last = &p->stage[p->stages - 1];
+	uint64_t bytes = 0;
+	uint32_t n;
 
 	if (p->served_ns != now_ns)
 		path_advance(p, now_ns);
-
-	struct pkt *pkt = last->ops->pop(last->state, now_ns, &p->fresh);
-
+	n = last->ops->pop(last->state, now_ns, pkts, max, &p->fresh);
 	if (__builtin_expect(p->fresh.head != NULL, 0))
 		path_count_drops(p);
-	if (pkt != NULL) {
-		p->out.pkts++;
-		p->out.bytes += pkt->size_bytes;
-	}
-	return pkt;
+	for (uint32_t i = 0; i < n; i++)
+		bytes += pkts[i]->size_bytes;
+	p->out.pkts += n;
+	p->out.bytes += bytes;
+	return n;
 }
 
 void path_serve(struct path *p, uint64_t now_ns) {

@@ -75,9 +75,9 @@ int paths_init(
 void paths_fini(struct paths *ps);
 struct path *paths_find(struct paths *ps, const char *name);
 
-void path_push(struct path *p, struct pkt *pkt, uint64_t now_ns);
-// Advances every stage to now_ns; the next packet that has left, or NULL.
-struct pkt *path_pop(struct path *p, uint64_t now_ns);
+void path_push(struct path *p, struct pkt *const *pkts, uint32_t n);
+// Advances every stage to now_ns; packets that have left, at most `max`. Less than that: no more have.
+uint32_t path_pop(struct path *p, uint64_t now_ns, struct pkt **pkts, uint32_t max);
 // When path_pop may next yield; NEVER_NS if only a push can change that. Stages in front of a delay
 // need not be served before that (they work in theoretical time), so there is one event per packet.
 uint64_t path_next_ns(const struct path *p);

@@ -87,7 +87,7 @@ static void leave(struct switch_live *s, struct switch_port *out, struct rte_mbu
 		return;
 	}
 	out->inside++;
-	path_push(out->path, p, s->now_ns);
+	path_push(out->path, &p, 1);
 	if (out->path->drops.head != NULL)
 		free_drops(out);
 }
@@ -156,16 +156,17 @@ static void relay_all(struct switch_live *s) {
 
 // Takes what is due off the path, as far as there is room.
 static void collect(struct switch_live *s, struct switch_port *out) {
-	struct pkt *p;
+	struct pkt *pkts[SWITCH_OUT_MAX];
+	uint32_t n = path_pop(out->path, s->now_ns, pkts, SWITCH_OUT_MAX - out->outs);
 
-	while (out->outs < SWITCH_OUT_MAX && (p = path_pop(out->path, s->now_ns)) != NULL) {
-		struct rte_mbuf *m = port_mbuf(p);
+	for (uint32_t i = 0; i < n; i++) {
+		struct rte_mbuf *m = port_mbuf(pkts[i]);
 
-		if (p->ecn != pkt_mark(p)->ecn)
-			wire_set_ecn(rte_pktmbuf_mtod(m, uint8_t *), p->ecn);
-		out->inside--;
+		if (pkts[i]->ecn != pkt_mark(pkts[i])->ecn)
+			wire_set_ecn(rte_pktmbuf_mtod(m, uint8_t *), pkts[i]->ecn);
 		out->out[out->outs++] = m;
 	}
+	out->inside -= n;
 	if (out->path->drops.head != NULL)
 		free_drops(out);
 }

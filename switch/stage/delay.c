@@ -157,8 +157,7 @@ __attribute__((noinline)) static bool delay_full(struct delay *d, uint64_t t_ns)
 	return d->pkts >= d->env->max_pkts;
 }
 
-static void delay_push(void *self, struct pkt *p, uint64_t now_ns, struct pkt_list *drops) {
-	struct delay *d = self;
+static inline void delay_take(struct delay *d, struct pkt *p, struct pkt_list *drops) {
 	struct line *line = &d->line[p->delay_class < d->classes ? p->delay_class : 0];
 
 	if (d->late_threshold > 0 && rng_below(&d->rng, d->late_threshold))
@@ -179,14 +178,24 @@ static void delay_push(void *self, struct pkt *p, uint64_t now_ns, struct pkt_li
 		heap_rise(d->heap, d->heads++, (struct head){p->release_ns, line});
 }
 
-static struct pkt *delay_pop(void *self, uint64_t now_ns, struct pkt_list *drops) {
-	struct delay *d = self;
+static void delay_push(void *self, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops) {
+	for (uint32_t i = 0; i < n; i++)
+		delay_take(self, pkts[i], drops);
+}
 
-	if (__builtin_expect(d->out.head != NULL, 0))
-		return d->out.head->arrival_ns <= now_ns ? pkt_list_pop(&d->out) : NULL;
-	if (d->heads == 0 || d->heap[0].release_ns > now_ns)
-		return NULL;
-	return delay_release(d);
+static uint32_t delay_pop(
+	void *self, uint64_t now_ns, struct pkt **pkts, uint32_t max, struct pkt_list *drops) {
+	struct delay *d = self;
+	uint32_t n = 0;
+
+	while (n < max && __builtin_expect(d->out.head != NULL, 0)
+		&& d->out.head->arrival_ns <= now_ns)
+		pkts[n++] = pkt_list_pop(&d->out);
+	if (d->out.head != NULL)
+		return n;
+	while (n < max && d->heads > 0 && d->heap[0].release_ns <= now_ns)
+		pkts[n++] = delay_release(d);
+	return n;
 }
 
 static uint64_t delay_next_ns(const void *self) {

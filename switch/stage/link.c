@@ -250,14 +250,10 @@ void link_serve(void *self, uint64_t now_ns, struct pkt_list *drops) {
 		pkt_list_push(&l->out, link_sent(l, drops));
 }
 
-static void link_push(void *self, struct pkt *p, uint64_t now_ns, struct pkt_list *drops) {
-	struct link *l = self;
-	uint64_t t_ns = p->arrival_ns;
-
-	link_serve(l, t_ns, drops);
-
+static inline void link_take(struct link *l, struct pkt *p, struct pkt_list *drops) {
 	uint32_t before = drops->count;
 	const struct pkt *last = drops->tail;
+	uint64_t t_ns = p->arrival_ns;
 
 	queue_count(l, p, t_ns, 1);
 	l->aqm->enqueue(l->q, p, t_ns, drops);
@@ -275,14 +271,25 @@ static void link_push(void *self, struct pkt *p, uint64_t now_ns, struct pkt_lis
 		l->peak_pkts = l->queue_pkts;
 }
 
-static struct pkt *link_pop(void *self, uint64_t now_ns, struct pkt_list *drops) {
-	struct link *l = self;
+static void link_push(void *self, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops) {
+	for (uint32_t i = 0; i < n; i++) {
+		link_serve(self, pkts[i]->arrival_ns, drops);
+		link_take(self, pkts[i], drops);
+	}
+}
 
+static uint32_t link_pop(
+	void *self, uint64_t now_ns, struct pkt **pkts, uint32_t max, struct pkt_list *drops) {
+	struct link *l = self;
+	uint32_t n = 0;
+
+	while (n < max && l->out.head != NULL && l->out.head->arrival_ns <= now_ns)
+		pkts[n++] = pkt_list_pop(&l->out);
 	if (l->out.head != NULL)
-		return l->out.head->arrival_ns <= now_ns ? pkt_list_pop(&l->out) : NULL;
-	if (l->wire == NULL || l->free_ns > now_ns)
-		return NULL;
-	return link_sent(l, drops);
+		return n;
+	while (n < max && l->wire != NULL && l->free_ns <= now_ns)
+		pkts[n++] = link_sent(l, drops);
+	return n;
 }
 
 static uint64_t link_next_ns(const void *self) {

@@ -36,22 +36,27 @@ static int loss_init(void *self, const struct stage_env *env, struct err *err) {
 	return 0;
 }
 
-static void loss_push(void *self, struct pkt *p, uint64_t now_ns, struct pkt_list *drops) {
+static void loss_push(void *self, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops) {
 	struct loss *l = self;
-	uint64_t dice = rng_u64(&l->rng);
 
-	if (dice < l->threshold || l->threshold == UINT64_MAX)
-		pkt_drop(drops, p, DROP_LOSS);
-	else
-		pkt_list_push(&l->out, p);
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t dice = rng_u64(&l->rng);
+
+		if (dice < l->threshold || l->threshold == UINT64_MAX)
+			pkt_drop(drops, pkts[i], DROP_LOSS);
+		else
+			pkt_list_push(&l->out, pkts[i]);
+	}
 }
 
-static struct pkt *loss_pop(void *self, uint64_t now_ns, struct pkt_list *drops) {
+static uint32_t loss_pop(
+	void *self, uint64_t now_ns, struct pkt **pkts, uint32_t max, struct pkt_list *drops) {
 	struct loss *l = self;
+	uint32_t n = 0;
 
-	if (l->out.head == NULL || l->out.head->arrival_ns > now_ns)
-		return NULL;
-	return pkt_list_pop(&l->out);
+	while (n < max && l->out.head != NULL && l->out.head->arrival_ns <= now_ns)
+		pkts[n++] = pkt_list_pop(&l->out);
+	return n;
 }
 
 static uint64_t loss_next_ns(const void *self) {

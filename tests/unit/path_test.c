@@ -33,12 +33,14 @@ static struct world open_paths(const char *text) {
 
 static void put(struct path *p, struct pkt *pkt, uint64_t arrival_ns) {
 	pkt->arrival_ns = arrival_ns;
-	path_push(p, pkt, arrival_ns);
+	path_push(p, &pkt, 1);
 	NEED(path_balanced(p));
 }
 
 static struct pkt *take(struct path *p, uint64_t now_ns) {
-	struct pkt *pkt = path_pop(p, now_ns);
+	struct pkt *pkt = NULL;
+
+	path_pop(p, now_ns, &pkt, 1);
 
 	NEED(path_balanced(p));
 	NEED(pkt == NULL || pkt->arrival_ns <= now_ns);

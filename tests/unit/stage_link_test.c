@@ -69,10 +69,13 @@ static void busy(uint64_t rate_bps, uint32_t n, uint16_t size_bytes) {
 		(double)rate_bps / 1e3);
 	open_link(&b, text);
 	ck_assert_uint_eq(link_rate_bps(b.st), rate_bps);
-	b.ops->push(b.st, &pkts[0], 0, &b.drops);
+	struct pkt *one = &pkts[0], *p = NULL;
+
+	b.ops->push(b.st, &one, 1, &b.drops);
 	for (uint32_t i = 1; i <= n; i++) {
-		b.ops->push(b.st, &pkts[i & 1], out_ns, &b.drops);
-		struct pkt *p = b.ops->pop(b.st, NEVER_NS, &b.drops);
+		one = &pkts[i & 1];
+		b.ops->push(b.st, &one, 1, &b.drops);
+		b.ops->pop(b.st, NEVER_NS, &p, 1, &b.drops);
 		NEED(p == &pkts[(i - 1) & 1]);
 		out_ns = p->arrival_ns;
 		pkts[(i - 1) & 1].arrival_ns = out_ns;

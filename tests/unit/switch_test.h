@@ -131,12 +131,14 @@ static inline void stage_put(struct stage_bench *b, struct pkt *p, uint64_t arri
 	p->arrival_ns = arrival_ns;
 	b->in_pkts++;
 	b->in_bytes += p->size_bytes;
-	b->ops->push(b->st, p, arrival_ns, &b->drops);
+	b->ops->push(b->st, &p, 1, &b->drops);
 	stage_conserved(b);
 }
 
 static inline struct pkt *stage_take(struct stage_bench *b, uint64_t now_ns) {
-	struct pkt *p = b->ops->pop(b->st, now_ns, &b->drops);
+	struct pkt *p = NULL;
+
+	b->ops->pop(b->st, now_ns, &p, 1, &b->drops);
 
 	if (p != NULL) {
 		NEED(p->arrival_ns <= now_ns);

@@ -62,11 +62,19 @@ static void free_drops(struct sim *s, struct path *path) {
 	}
 }
 
-// Puts a segment into a packet and the packet into a path.
-static inline void send_packet(struct sim *s, struct path *path, enum sim_pool_kind kind,
-	uint16_t group, uint32_t id, const struct seg *seg, uint8_t ecn, uint64_t t_ns) {
+static void flush(struct sim *s, struct path *path, struct sim_burst *b) {
+	path_push(path, b->pkt, b->count);
+	b->count = 0;
+	if (path->drops.head != NULL)
+		free_drops(s, path);
+}
+
+// Puts a segment into a packet and the packet on its way into a path.
+static inline void send_packet(struct sim *s, enum sim_pool_kind direction, uint16_t group,
+	uint32_t id, const struct seg *seg, uint8_t ecn, uint64_t t_ns) {
 	bool large = seg->sack_count > 0 || (seg->flags & SEG_SYN) != 0;
-	struct pkt *pkt = pool_get(s, large ? POOL_LARGE : kind);
+	struct pkt *pkt = pool_get(s, large ? POOL_LARGE : direction);
+	struct sim_burst *burst = &s->burst[direction];
 
 	pkt->arrival_ns = t_ns;
 	pkt->flow_id = id;
@@ -78,26 +86,25 @@ static inline void send_packet(struct sim *s, struct path *path, enum sim_pool_k
 	memcpy(pkt_seg(pkt), seg, offsetof(struct seg, sack));
 	if (__builtin_expect(large, 0))
 		memcpy(pkt_seg(pkt), seg, sizeof(*seg));
-	if (s->pcap != NULL && path == s->forward)
+	if (direction == POOL_FORWARD && __builtin_expect(s->pcap != NULL, 0))
 		sim_pcap_write(s->pcap, pkt, seg, ecn, t_ns, true);
-	path_push(path, pkt, t_ns);
-	if (__builtin_expect(path->drops.head != NULL, 0))
-		free_drops(s, path);
+	burst->pkt[burst->count++] = pkt;
+	if (burst->count == SIM_BURST)
+		flush(s, direction == POOL_FORWARD ? s->forward : s->reverse, burst);
 }
 
 static void sender_output(
 	void *ctx, uint32_t id, const struct seg *seg, uint8_t ecn, uint64_t t_ns) {
 	struct sim *s = ctx;
 
-	send_packet(s, s->forward, POOL_FORWARD, s->sender.flow[id].group, id, seg, ecn, t_ns);
+	send_packet(s, POOL_FORWARD, s->sender.flow[id].group, id, seg, ecn, t_ns);
 }
 
 static void receiver_output(
 	void *ctx, uint32_t id, const struct seg *seg, uint8_t ecn, uint64_t t_ns) {
 	struct sim *s = ctx;
 
-	send_packet(s, s->reverse, POOL_REVERSE, s->receiver.receiver[id].group_index, id, seg, ecn,
-		t_ns);
+	send_packet(s, POOL_REVERSE, s->receiver.receiver[id].group_index, id, seg, ecn, t_ns);
 }
 
 // Packets all links and delays can hold, as if all were full segments of the group with the
@@ -257,11 +264,12 @@ static inline __attribute__((always_inline)) void feed(
 	uint32_t n;
 
 	do {
-		for (n = 0; n < BATCH && (batch[n] = path_pop(from, last_ns)) != NULL; n++) {
+		n = path_pop(from, last_ns, batch, BATCH);
+		for (uint32_t i = 0; i < n; i++) {
 			if (to_sender)
-				host_fetch_flow(h, batch[n]->flow_id);
+				host_fetch_flow(h, batch[i]->flow_id);
 			else
-				host_fetch_receiver(h, batch[n]->flow_id);
+				host_fetch_receiver(h, batch[i]->flow_id);
 		}
 		for (uint32_t i = 0; i < n; i++) {
 			struct pkt *pkt = batch[i];
@@ -282,6 +290,10 @@ static inline __attribute__((always_inline)) void feed(
 	if (from->drops.head != NULL)
 		free_drops(s, from);
 	host_run(h, last_ns);
+	if (to_sender)
+		flush(s, s->forward, &s->burst[POOL_FORWARD]);
+	else
+		flush(s, s->reverse, &s->burst[POOL_REVERSE]);
 }
 
 static void feed_sender(struct sim *s, uint64_t last_ns) {

@@ -28,6 +28,13 @@ struct sim_pool {
 	size_t object; // bytes
 };
 
+// What a host sends goes into its path in bursts.
+#define SIM_BURST 64
+struct sim_burst {
+	struct pkt *pkt[SIM_BURST];
+	uint32_t count;
+};
+
 struct sim {
 	struct run *run;
 	struct groups groups;
@@ -37,6 +44,7 @@ struct sim {
 	struct host sender, receiver;
 	struct sim_pool pool[POOLS];
 	uint64_t inside, inside_max; // packets
+	struct sim_burst burst[POOL_REVERSE + 1]; // per path, empty between windows
 	struct sim_pcap *pcap; // NULL: none
 	struct tel tel[TEL_STREAM_COUNT];
 	uint64_t now_ns; // everything before this is done
