@@ -141,7 +141,7 @@ static uint64_t rate_interval_ns(const struct flow *f, const struct delivery *d)
 	return interval_ns < f->rtt.min_ns ? 0 : interval_ns;
 }
 
-static void tell_cc(struct host *h, struct flow *f, const struct delivery *d, bool ece,
+static inline void tell_cc(struct host *h, struct flow *f, const struct delivery *d, bool ece,
 	uint32_t prior_inflight, uint64_t rtt_ns) {
 	const struct cc_ops *cc = cc_of(h, f);
 	struct cc_ack a = {
@@ -177,7 +177,7 @@ static void tell_cc(struct host *h, struct flow *f, const struct delivery *d, bo
 }
 
 // The RTT of the newest segment, unless it was sent twice (Karn).
-static uint64_t take_rtt(struct host *h, struct flow *f, const struct delivery *d) {
+static inline uint64_t take_rtt(struct host *h, struct flow *f, const struct delivery *d) {
 	uint64_t rtt_ns = d->now_ns - d->newest_ns;
 
 	if (d->acked == 0 || d->newest_retrans)

@@ -313,15 +313,46 @@ static void after_idle(struct host *h, struct flow *f, uint64_t now_ns) {
 	f->cwnd_segs = f->out.cwnd_segs;
 }
 
-// Sends what window and pacer allow. `due_ns`: the pacer's theoretical time of this opportunity,
-// now unless a timer fired late: gaps count from there, so that a slow loop costs no rate. Was
-// anything sent? flow_arm_rtx follows.
-bool flow_send(struct host *h, struct flow *f, uint64_t now_ns, uint64_t due_ns) {
-	double bps = pacing_bps(h, f);
+// Sends all that the window allows at once: new full segments, unpaced, with nothing to repair. They
+// leave at the same time, so their records are the same and their headers differ in the sequence
+// number alone. False: something is special; nothing was sent.
+static bool send_window(struct host *h, struct flow *f, bool *sent, uint64_t now_ns) {
+	uint64_t inflight = f->nxt - f->una, window = (uint64_t)f->cwnd_segs;
+	uint64_t n = window > inflight ? window - inflight : 0, end = f->nxt + n;
+	struct seg_rec rec = {0};
+	struct seg s;
+
+	if ((f->sacked | f->lost) != 0 || end >= f->data_segs || now_ns >= f->stop_ns
+		|| end * f->payload > f->wnd_bytes || n > f->ring.mask || f->ring.rec == NULL
+		|| end - f->una > f->ring.mask || f->ecn_ok || f->una == f->nxt)
+		return false;
+	*sent = n > 0;
+	f->cwnd_blocked = true;
+	f->cwnd_limited_nxt = end;
+	if (n == 0)
+		return true;
+	flow_header(f, &s, f->iss + 1 + (uint32_t)(f->nxt * f->payload), now_ns);
+	s.len = (uint16_t)f->payload;
+	record_sent(f, &rec, now_ns);
+	f->prr_out += (uint32_t)n;
+	f->count.sent_segs += n;
+	f->last_send_ns = now_ns;
+	h->count.data_tx_segs += n;
+	for (uint64_t i = f->nxt; i < end; i++) {
+		*flow_seg(f, i) = rec;
+		host_send(h, f->id, &s, ECN_NOT_ECT, now_ns);
+		s.seq += f->payload;
+	}
+	f->nxt = end;
+	return true;
+}
+
+// Sends what window and pacer allow, one by one. `due_ns`: the pacer's theoretical time of this
+// opportunity, now unless a timer fired late: gaps count from there, so that a slow loop costs no rate.
+static bool send_each(
+	struct host *h, struct flow *f, double bps, uint64_t now_ns, uint64_t due_ns) {
 	bool sent = false;
 
-	if (f->state != FLOW_OPEN)
-		return false;
 	if (f->pace.armed) // its time may have come before this ACK
 		due_ns = time_min(due_ns, f->pace.t.expires_ns);
 	due_ns = time_max(due_ns, time_since(now_ns, PACING_CATCH_UP_NS));
@@ -360,6 +391,18 @@ bool flow_send(struct host *h, struct flow *f, uint64_t now_ns, uint64_t due_ns)
 		}
 	}
 	return sent;
+}
+
+bool flow_send(struct host *h, struct flow *f, uint64_t now_ns, uint64_t due_ns) {
+	double bps;
+	bool sent;
+
+	if (f->state != FLOW_OPEN)
+		return false;
+	bps = pacing_bps(h, f);
+	if (bps <= 0 && send_window(h, f, &sent, now_ns))
+		return sent;
+	return send_each(h, f, bps, now_ns, due_ns);
 }
 
 static uint64_t backed_off_ns(const struct group *g, const struct flow *f, uint32_t doublings) {

@@ -24,6 +24,7 @@
 #include "wheel.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct host;
@@ -39,93 +40,107 @@ struct host_timer {
 	bool armed;
 };
 
-// Totals since the start; the summary subtracts a copy taken at the end of the warm-up.
+// Totals since the start; the summary subtracts a copy taken at the end of the warm-up. The first
+// four change with every ACK.
 struct flow_count {
 	uint64_t acked_bytes;
 	uint64_t sent_segs; // retransmissions included
+	uint64_t rtt_sum_ns;
+	uint64_t rtt_samples;
 	uint64_t retransmits;
 	uint64_t lost_segs;
 	uint64_t drops; // data packets the forward path dropped; 0 live, where nobody can tell
-	uint64_t rtt_sum_ns;
-	uint64_t rtt_samples;
 	uint32_t halvings; // window reductions: one per episode
 	uint32_t timeouts;
 	uint32_t spurious; // retransmissions the receiver had already (DSACK)
 	uint32_t ecn_echoes; // reductions by ECN among the halvings
 };
 
+// In the order of use: an ACK that brings no news but progress, and the segments it lets out, touch
+// the first six cache lines and the algorithm's state, nothing else. With 50 000 flows each line is
+// a miss.
 struct flow {
-	struct host_timer pace; // waits for the start, then for the next paced segment
-	struct host_timer rtx; // RTO, TLP, RACK reordering, persist: the earliest
+	// 1. What the ACK is compared with.
+	_Alignas(64) uint8_t state; // enum flow_state
+	uint8_t ca, rtx_kind, cc_mode;
+	bool sack_ok, ts_ok, ecn_ok;
+	bool ecn_cwr; // tell the peer that we reduced
+	bool ecn_episode; // this recovery answers an ECN echo
+	bool cwnd_blocked;
+	uint8_t seen_count;
+	uint8_t snd_wscale;
+	uint8_t timeouts; // in a row, until progress
+	uint8_t probes; // of a closed window, in a row
+	uint16_t backoff; // the RTO is doubled this often, until a round trip is measured
+	uint16_t group;
+	uint32_t id;
+	uint32_t payload; // bytes per full segment
+	uint32_t iss, rcv_nxt, ts_recent;
+	uint64_t una_bytes; // offset of the highest ACK; the FIN counts one
+	uint64_t wnd_bytes; // offset of the right edge of the peer's window
+	uint32_t prr_out;
 
-	// Scoreboard.
-	uint64_t una, nxt;
+	// 2. Scoreboard.
+	_Alignas(64) uint64_t una;
+	uint64_t nxt;
 	uint64_t data_segs; // the FIN's number; UINT64_MAX: endless
 	struct seg_ring ring;
 	uint32_t sacked, lost, retrans;
-	uint32_t payload; // bytes per full segment
 	uint32_t unsent_lost; // lost and not yet sent again
-	uint8_t state, ca, rtx_kind, cc_mode;
-	bool sack_ok, ts_ok, cwnd_blocked, fin_sent, ecn_ok;
-	bool ecn_cwr; // tell the peer that we reduced
-	bool ecn_episode; // this recovery answers an ECN echo
-	uint64_t rtx_hint; // no segment to send again before this number
 	uint64_t rtx_end; // none from this number on was ever sent again
 
-	// Window and pacing.
-	double cwnd_segs; // what may be in flight: the algorithm's, or PRR's on the way there
+	// 3. Delivery rate (draft-cheng-iccrg-delivery-rate-estimation-02), RTT.
+	_Alignas(64) uint64_t delivered;
+	uint64_t delivered_ns, first_tx_ns;
+	uint64_t app_limited; // delivered count until which samples are app-limited; 0: none
+	struct rtt rtt;
+
+	// 4. Window and pacing.
+	_Alignas(64) double cwnd_segs; // what may be in flight: the algorithm's, or PRR's on the way there
 	struct cc_out out; // the algorithm's decision
 	uint64_t next_send_ns; // pacing: not before
-	double next_send_frac; // and this fraction of a nanosecond
 	uint64_t cwnd_limited_nxt; // window held sending back up to this segment number
-
-	// Delivery rate (draft-cheng-iccrg-delivery-rate-estimation-02).
-	uint64_t delivered, delivered_ns, first_tx_ns;
-	uint64_t app_limited; // delivered count until which samples are app-limited; 0: none
-
-	struct rtt rtt;
-	uint64_t rtx_deadline_ns, rtx_base_ns; // RTO counts from the last progress
 	uint64_t last_send_ns;
-	uint16_t backoff; // the RTO is doubled this often, until a round trip is measured
-	uint8_t timeouts; // in a row, until progress
-	uint8_t probes; // of a closed window, in a row
+	uint64_t stop_ns;
+	uint64_t tlp_end; // the probe is out until una passes this; 0: none
 
-	// RACK (RFC 8985).
-	uint64_t rack_sent_ns, rack_seg; // newest segment delivered, by time sent
+	// 5. RACK (RFC 8985), the retransmission timer's deadline.
+	_Alignas(64) uint64_t rack_sent_ns;
+	uint64_t rack_seg; // newest segment delivered, by time sent
 	uint64_t rack_rtt_ns;
 	uint64_t rack_scan; // originals before this are acked, lost or sent again
 	uint64_t fack; // highest segment delivered, plus one
+	uint64_t rtx_deadline_ns, rtx_base_ns; // RTO counts from the last progress
+	uint32_t interval_rtt_max_ns;
+	bool rack_retrans; // that newest segment had been sent before
+	bool reordering_seen;
+	bool tlp_retrans; // the probe was a retransmission
+
+	// 6. The timer, totals.
+	_Alignas(64) struct host_timer rtx; // RTO, TLP, RACK reordering, persist: the earliest
+	struct flow_count count;
+
+	_Alignas(64) uint8_t cc_state[CC_STATE_MAX_BYTES];
+
+	struct host_timer pace; // waits for the start, then for the next paced segment
+	double next_send_frac; // of a nanosecond, beyond next_send_ns
+
+	// Repair.
+	uint64_t rtx_hint; // no segment to send again before this number
+	uint64_t recover; // episode ends when una reaches this
 	uint64_t retrans_head, retrans_tail; // in order of transmission; UINT64_MAX: empty
 	uint64_t dsack_round; // reo_wnd grows once per round: until una passes this
 	uint32_t reo_wnd_mult, reo_wnd_persist;
-	bool reordering_seen;
-	bool rack_retrans; // that newest segment had been sent before
-	bool tlp_retrans; // the probe was a retransmission
-	uint64_t tlp_end; // the probe is out until una passes this; 0: none
-
-	// Recovery.
-	uint64_t recover; // episode ends when una reaches this
-	uint32_t prr_delivered, prr_out, prr_flight;
-	uint32_t episode_lost;
+	uint32_t prr_delivered, prr_flight;
 	uint32_t dupacks; // peers without SACK
-
-	// Peer.
-	uint64_t una_bytes; // offset of the highest ACK; the FIN counts one
-	uint64_t wnd_bytes; // offset of the right edge of its window
-	uint64_t total_bytes; // when data_segs is known
-	uint32_t iss, rcv_nxt, ts_recent;
-	uint8_t snd_wscale;
-	uint16_t group;
-	uint32_t id;
 	struct seg_sack seen[SEG_SACK_MAX]; // blocks of the last ACK: nothing new inside
-	uint8_t seen_count;
 
-	uint64_t start_ns, stop_ns;
-	struct flow_count count, at_measure, at_interval;
-	uint32_t interval_rtt_max_ns;
-
-	_Alignas(64) uint8_t cc_state[CC_STATE_MAX_BYTES];
+	uint64_t total_bytes; // when data_segs is known
+	uint64_t start_ns;
+	struct flow_count at_measure, at_interval;
 };
+#define FLOW_HOT_BYTES 384
+static_assert(offsetof(struct flow, count.retransmits) == FLOW_HOT_BYTES, "six lines");
 
 void flow_init(struct host *h, struct flow *f, uint32_t id, uint16_t group, uint64_t start_ns,
 	uint64_t bytes);
@@ -161,6 +176,8 @@ static inline uint32_t flow_seq(const struct flow *f, uint64_t index) {
 }
 
 // flow.c, for ack.c and loss.c.
+// Sends what window and pacer allow; `due_ns`: when the pacer would have, else now_ns. Was anything
+// sent? flow_arm_rtx follows.
 bool flow_send(struct host *h, struct flow *f, uint64_t now_ns, uint64_t due_ns);
 void flow_arm_rtx(struct host *h, struct flow *f, uint64_t now_ns);
 void flow_transmit(struct host *h, struct flow *f, uint64_t index, uint64_t now_ns);

@@ -50,6 +50,8 @@ static int flows_init(struct host *h, struct err *err) {
 		snprintf(name, sizeof(name), "flows.%u.source", g);
 		rng_init(&rng, h->env.seed, name);
 		group_starts(group, g, h->env.seed, start_ns);
+		if (group->cc->state_size > h->cc_bytes)
+			h->cc_bytes = (uint32_t)group->cc->state_size;
 		for (uint32_t i = 0; i < group->count; i++)
 			flow_init(h, &h->flow[group->first + i], group->first + i, (uint16_t)g,
 				h->env.start_ns + start_ns[i],

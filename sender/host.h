@@ -47,6 +47,7 @@ struct host {
 	struct seg_arena arena;
 	struct flow *flow;
 	uint32_t flows;
+	uint32_t cc_bytes; // of the largest algorithm's state
 	struct receiver *receiver;
 	uint32_t receivers;
 	struct range_pool ranges;
@@ -110,11 +111,10 @@ static inline void flow_note_mode(const struct host *h, struct flow *f) {
 static inline void host_fetch_flow(const struct host *h, uint32_t id) {
 	const char *f = (const char *)&h->flow[id];
 
-	for (size_t line = 0; line < sizeof(struct flow); line += 64) {
-		if (line < offsetof(struct flow, at_measure)
-			|| line >= offsetof(struct flow, cc_state))
-			__builtin_prefetch(f + line, 1);
-	}
+	for (size_t line = 0; line < FLOW_HOT_BYTES; line += 64)
+		__builtin_prefetch(f + line, 1);
+	for (size_t line = 0; line < h->cc_bytes; line += 64)
+		__builtin_prefetch(f + offsetof(struct flow, cc_state) + line, 1);
 }
 
 static inline void host_fetch_segs(const struct host *h, uint32_t id) {
