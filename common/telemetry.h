@@ -179,6 +179,11 @@ size_t tel_schema_json(enum tel_stream s, char *buf, size_t size);
 // and sender, below none.
 bool tel_flow_sampled(const struct tel_run *run, uint32_t flow_id);
 
+// Is there a stream to write to? NULL: no.
+static inline bool tel_on(const struct tel *t) {
+	return t != NULL && t->ring != NULL;
+}
+
 // The rare cases of tel_put and tel_publish.
 void *tel_slot_slow(struct tel *t);
 void tel_gap_slow(struct tel *t);

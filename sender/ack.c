@@ -165,14 +165,16 @@ static inline void tell_cc(struct host *h, struct flow *f, const struct delivery
 	};
 	uint8_t mode = f->cc_mode;
 
-	if (a.interval_ns > 0 && (cc->rate || h->env.tel_cc != NULL))
+	bool telling = tel_on(h->env.tel_cc);
+
+	if (a.interval_ns > 0 && (cc->rate || telling))
 		a.delivery_bps = (double)(f->delivered - d->prior_delivered) * f->payload * 8e9
 			/ (double)a.interval_ns;
 	cc->on_ack(f->cc_state, cc_config(h, f), &a, &f->out);
 	flow_note_mode(h, f);
 	if (f->cc_mode != mode)
 		host_event(h, f, TEL_EV_CC_MODE, mode, f->cc_mode, 0, d->now_ns);
-	if (h->env.tel_cc != NULL)
+	if (telling)
 		host_cc_record(h, f, &a);
 }
 
@@ -284,7 +286,7 @@ static bool ack_offset(struct flow *f, const struct seg *s, uint64_t *una) {
 	return true;
 }
 
-static void flow_ack_any(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
+void flow_ack(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
 	struct delivery d = {
 		.now_ns = now_ns,
 		.tsecr = f->ts_ok && (s->options & SEG_OPT_TS) != 0 ? s->tsecr : 0,
@@ -343,14 +345,15 @@ static void flow_ack_any(struct host *h, struct flow *f, const struct seg *s, ui
 // with the highest number, the scoreboard needs no walk, and there is nothing for RACK to find. The
 // effect is that of flow_ack.
 static bool expected(const struct flow *f, const struct seg *s, uint32_t ahead) {
-	return s->flags == SEG_ACK && s->len == 0 && s->sack_count == 0 && f->seen_count == 0
-		&& f->ca == FLOW_CA_OPEN && f->sack_ok && (f->sacked | f->lost) == 0
+	return s->flags == SEG_ACK && s->len == 0 && s->sack_count == 0 && s->options == SEG_OPT_TS
+		&& f->state == FLOW_OPEN && f->ts_ok && seq_diff(s->tsval, f->ts_recent) >= 0
+		&& seq_diff(s->seq, f->rcv_nxt) <= 0 && f->seen_count == 0 && f->ca == FLOW_CA_OPEN && f->sack_ok && (f->sacked | f->lost) == 0
 		&& f->una >= f->rtx_end && f->tlp_end == 0 && f->rtx_kind != RTX_REO
 		&& ahead - 1 < (uint32_t)(f->nxt - f->una) * f->payload
 		&& f->una_bytes == f->una * f->payload;
 }
 
-static bool flow_ack_expected(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
+bool flow_ack_expected(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
 	uint32_t ahead = s->ack - (f->iss + 1 + (uint32_t)f->una_bytes), left = ahead, segs = 0;
 	uint32_t prior_inflight = flow_inflight(f);
 	const struct seg_rec *r;
@@ -367,6 +370,7 @@ static bool flow_ack_expected(struct host *h, struct flow *f, const struct seg *
 	d.newest_ns = flow_sent_ns(r, now_ns);
 	if (d.newest_ns < f->rack_sent_ns)
 		return false; // a repair was delivered that had left later: RACK has work
+	f->ts_recent = s->tsval;
 	f->una += segs;
 	f->una_bytes += ahead;
 	f->wnd_bytes = f->una_bytes + ((uint64_t)s->window << f->snd_wscale);
@@ -397,10 +401,4 @@ static bool flow_ack_expected(struct host *h, struct flow *f, const struct seg *
 	flow_send(h, f, now_ns, now_ns);
 	flow_arm_rtx(h, f, now_ns);
 	return true;
-}
-
-void flow_ack(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
-	if (flow_ack_expected(h, f, s, now_ns))
-		return;
-	flow_ack_any(h, f, s, now_ns);
 }

@@ -155,6 +155,8 @@ static void flow_rst(struct host *h, struct flow *f, const struct seg *s, uint64
 }
 
 void flow_rx(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
+	if (flow_ack_expected(h, f, s, now_ns))
+		return;
 	if (f->state == FLOW_SYN_SENT) {
 		bool acks_syn = (s->flags & SEG_ACK) != 0 && s->ack == f->iss + 1;
 
@@ -338,12 +340,11 @@ static bool send_window(struct host *h, struct flow *f, bool *sent, uint64_t now
 	f->count.sent_segs += n;
 	f->last_send_ns = now_ns;
 	h->count.data_tx_segs += n;
-	for (uint64_t i = f->nxt; i < end; i++) {
-		*flow_seg(f, i) = rec;
-		host_send(h, f->id, &s, ECN_NOT_ECT, now_ns);
-		s.seq += f->payload;
-	}
+	h->count.tx_segs += n;
+	for (uint64_t i = f->nxt; i < end; i++)
+		memcpy(flow_seg(f, i), &rec, sizeof(rec));
 	f->nxt = end;
+	h->env.output(h->env.ctx, f->id, &s, (uint32_t)n, ECN_NOT_ECT, now_ns);
 	return true;
 }
 

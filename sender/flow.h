@@ -187,6 +187,8 @@ void flow_ack_now(struct host *h, struct flow *f, uint64_t now_ns); // a bare AC
 
 // ack.c
 void flow_ack(struct host *h, struct flow *f, const struct seg *seg, uint64_t now_ns);
+// Does flow_rx's work for the ACK that brings nothing but progress; false: it is another.
+bool flow_ack_expected(struct host *h, struct flow *f, const struct seg *seg, uint64_t now_ns);
 void flow_enter_loss(struct host *h, struct flow *f, uint64_t now_ns); // after a timeout
 void flow_reorder_timer(struct host *h, struct flow *f, uint64_t now_ns); // RACK
 

@@ -14,9 +14,11 @@
 #include "telemetry.h"
 #include "wheel.h"
 
-// A segment leaves. `id` is the flow's or the receiver's index. The segment is the callee's to
-// copy; t_ns never decreases.
-typedef void host_output(void *ctx, uint32_t id, const struct seg *seg, uint8_t ecn, uint64_t t_ns);
+// `n` segments of the same length leave, `seg` the first, each `len` bytes of sequence space behind
+// the one before. `id` is the flow's or the receiver's index. The segment is the callee's to copy;
+// t_ns never decreases.
+typedef void host_output(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn,
+	uint64_t t_ns);
 
 struct host_env {
 	host_output *output;
@@ -134,5 +136,5 @@ static inline void host_fetch_receiver(const struct host *h, uint32_t id) {
 static inline void host_send(
 	struct host *h, uint32_t id, const struct seg *seg, uint8_t ecn, uint64_t t_ns) {
 	h->count.tx_segs++;
-	h->env.output(h->env.ctx, id, seg, ecn, t_ns);
+	h->env.output(h->env.ctx, id, seg, 1, ecn, t_ns);
 }

@@ -146,7 +146,7 @@ static uint32_t saturate32(uint64_t v) {
 
 // Is there a stream to tell? It may be opened after the link was made.
 static inline bool link_telling(const struct link *l) {
-	return l->tel != NULL && l->tel->ring != NULL;
+	return tel_on(l->tel);
 }
 
 __attribute__((noinline)) static void link_tell(const struct link *l, enum tel_packet_event event,

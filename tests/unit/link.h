@@ -242,9 +242,8 @@ static inline uint64_t link_index(const struct flow *f, uint32_t seq) {
 	return offset >= f->total_bytes ? f->data_segs : offset / f->payload;
 }
 
-static inline void link_tx(
-	void *ctx, uint32_t id, const struct seg *seg, uint8_t ecn, uint64_t t_ns) {
-	struct link *l = ctx;
+static inline void link_tx_one(
+	struct link *l, uint32_t id, const struct seg *seg, uint8_t ecn, uint64_t t_ns) {
 	struct link_log log = {.t_ns = t_ns, .seg = *seg, .ecn = ecn};
 	uint64_t at_ns = t_ns + l->o.delay_ns;
 
@@ -273,12 +272,22 @@ static inline void link_tx(
 		link_push(l, true, id, seg, ecn, at_ns);
 }
 
-static inline void link_rx(
-	void *ctx, uint32_t id, const struct seg *seg, uint8_t ecn, uint64_t t_ns) {
+static inline void link_tx(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn,
+	uint64_t t_ns) {
+	struct seg s = *seg;
+
+	for (uint32_t i = 0; i < n; i++) {
+		link_tx_one(ctx, id, &s, ecn, t_ns);
+		s.seq += s.len;
+	}
+}
+
+static inline void link_rx(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn,
+	uint64_t t_ns) {
 	struct link *l = ctx;
 	uint64_t i = l->acks_count++;
 
-	NEED(t_ns >= l->now_ns && ecn == ECN_NOT_ECT);
+	NEED(n == 1 && t_ns >= l->now_ns && ecn == ECN_NOT_ECT);
 	l->acks[i % LINK_LOG] = (struct link_log){.t_ns = t_ns, .seg = *seg};
 	if (bit(l->o.lose_ack, i)
 		|| (l->o.ack_loss > 0 && rng_below(&l->rng, rng_threshold(l->o.ack_loss))))

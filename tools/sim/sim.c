@@ -26,11 +26,10 @@ static int pool_init(struct sim_pool *p, size_t object, uint64_t size, struct er
 }
 
 // Last freed, first handed out: packets stay warm.
-static inline struct pkt *pool_get(struct sim *s, enum sim_pool_kind kind) {
-	struct sim_pool *p = &s->pool[kind];
+static inline struct pkt *pool_get(struct sim_pool *p, enum sim_pool_kind kind) {
 	struct pkt *pkt = p->free;
 
-	if (pkt != NULL) {
+	if (__builtin_expect(pkt != NULL, 1)) {
 		p->free = pkt->next;
 	} else {
 		if (p->next == p->size)
@@ -38,8 +37,6 @@ static inline struct pkt *pool_get(struct sim *s, enum sim_pool_kind kind) {
 		pkt = (struct pkt *)(void *)(p->base + p->next++ * p->object);
 	}
 	pkt->port = (uint8_t)kind;
-	if (++s->inside > s->inside_max)
-		s->inside_max = s->inside;
 	return pkt;
 }
 
@@ -48,10 +45,8 @@ static inline void pool_put(struct sim *s, struct pkt *pkt) {
 
 	pkt->next = p->free;
 	p->free = pkt;
-	s->inside--;
 }
 
-// Data dropped on its way to a receiver counts for its flow.
 static void free_drops(struct sim *s, struct path *path) {
 	struct pkt *pkt;
 
@@ -59,52 +54,62 @@ static void free_drops(struct sim *s, struct path *path) {
 		if (path == s->forward && pkt_seg(pkt)->len > 0)
 			s->sender.flow[pkt->flow_id].count.drops++;
 		pool_put(s, pkt);
+		s->inside--;
 	}
 }
 
 static void flush(struct sim *s, struct path *path, struct sim_burst *b) {
 	path_push(path, b->pkt, b->count);
+	s->inside += b->count;
 	b->count = 0;
 	if (path->drops.head != NULL)
 		free_drops(s, path);
+	if (s->inside > s->inside_max)
+		s->inside_max = s->inside;
 }
 
-// Puts a segment into a packet and the packet on its way into a path.
-static inline void send_packet(struct sim *s, enum sim_pool_kind direction, uint16_t group,
-	uint32_t id, const struct seg *seg, uint8_t ecn, uint64_t t_ns) {
+// Puts n segments into packets and those on their way into a path.
+static inline void send_packets(struct sim *s, enum sim_pool_kind direction, uint16_t group,
+	uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn, uint64_t t_ns) {
 	bool large = seg->sack_count > 0 || (seg->flags & SEG_SYN) != 0;
-	struct pkt *pkt = pool_get(s, large ? POOL_LARGE : direction);
+	uint16_t size = (uint16_t)(wire_tcp_frame(seg) + WIRE_FCS);
+	enum sim_pool_kind kind = large ? POOL_LARGE : direction;
 	struct sim_burst *burst = &s->burst[direction];
 
-	pkt->arrival_ns = t_ns;
-	pkt->flow_id = id;
-	pkt->size_bytes = (uint16_t)(wire_tcp_frame(seg) + WIRE_FCS);
-	pkt->ecn = ecn;
-	pkt->delay_class = group;
-	pkt->drop_reason = DROP_NONE;
-	pkt->flags = 0;
-	memcpy(pkt_seg(pkt), seg, offsetof(struct seg, sack));
-	if (__builtin_expect(large, 0))
-		memcpy(pkt_seg(pkt), seg, sizeof(*seg));
-	if (direction == POOL_FORWARD && __builtin_expect(s->pcap != NULL, 0))
-		sim_pcap_write(s->pcap, pkt, seg, ecn, t_ns, true);
-	burst->pkt[burst->count++] = pkt;
-	if (burst->count == SIM_BURST)
-		flush(s, direction == POOL_FORWARD ? s->forward : s->reverse, burst);
+	for (uint32_t i = 0; i < n; i++) {
+		struct pkt *pkt = pool_get(&s->pool[kind], kind);
+
+		pkt->arrival_ns = t_ns;
+		pkt->flow_id = id;
+		pkt->size_bytes = size;
+		pkt->ecn = ecn;
+		pkt->delay_class = group;
+		pkt->drop_reason = DROP_NONE;
+		pkt->flags = 0;
+		memcpy(pkt_seg(pkt), seg, offsetof(struct seg, sack));
+		if (__builtin_expect(large, 0))
+			memcpy(pkt_seg(pkt), seg, sizeof(*seg));
+		pkt_seg(pkt)->seq = seg->seq + i * seg->len;
+		if (direction == POOL_FORWARD && __builtin_expect(s->pcap != NULL, 0))
+			sim_pcap_write(s->pcap, pkt, pkt_seg(pkt), ecn, t_ns, true);
+		burst->pkt[burst->count++] = pkt;
+		if (burst->count == SIM_BURST)
+			flush(s, direction == POOL_FORWARD ? s->forward : s->reverse, burst);
+	}
 }
 
-static void sender_output(
-	void *ctx, uint32_t id, const struct seg *seg, uint8_t ecn, uint64_t t_ns) {
+static void sender_output(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn,
+	uint64_t t_ns) {
 	struct sim *s = ctx;
 
-	send_packet(s, POOL_FORWARD, s->sender.flow[id].group, id, seg, ecn, t_ns);
+	send_packets(s, POOL_FORWARD, s->sender.flow[id].group, id, seg, n, ecn, t_ns);
 }
 
-static void receiver_output(
-	void *ctx, uint32_t id, const struct seg *seg, uint8_t ecn, uint64_t t_ns) {
+static void receiver_output(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn,
+	uint64_t t_ns) {
 	struct sim *s = ctx;
 
-	send_packet(s, POOL_REVERSE, s->receiver.receiver[id].group_index, id, seg, ecn, t_ns);
+	send_packets(s, POOL_REVERSE, s->receiver.receiver[id].group_index, id, seg, n, ecn, t_ns);
 }
 
 // Packets all links and delays can hold, as if all were full segments of the group with the
@@ -286,6 +291,7 @@ static inline __attribute__((always_inline)) void feed(
 				host_rx_receiver(h, pkt->flow_id, pkt_seg(pkt), pkt->ecn, t_ns);
 			pool_put(s, pkt);
 		}
+		s->inside -= n;
 	} while (n == BATCH);
 	if (from->drops.head != NULL)
 		free_drops(s, from);
