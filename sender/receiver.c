@@ -47,11 +47,6 @@ static uint32_t receiver_seq(const struct receiver *r, uint64_t offset) {
 	return r->irs + 1 + (uint32_t)offset;
 }
 
-// Our initial sequence number: any value will do, known ones are easy to read in traces.
-static inline uint32_t receiver_iss(const struct receiver *r) {
-	return (r->id + 1) * 0x85ebca6bu;
-}
-
 static inline uint32_t receiver_next(const struct receiver *r) {
 	return receiver_seq(r, r->rcv_nxt + (r->rcv_nxt == r->fin ? 1 : 0));
 }

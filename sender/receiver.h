@@ -75,6 +75,11 @@ struct receiver {
 #define RECEIVER_HOT_BYTES 128
 static_assert(offsetof(struct receiver, count.duplicate_segs) <= RECEIVER_HOT_BYTES, "two lines");
 
+// Our initial sequence number: any value will do, known ones are easy to read in traces.
+static inline uint32_t receiver_iss(const struct receiver *r) {
+	return (r->id + 1) * 0x85ebca6bu;
+}
+
 void receiver_init(struct receiver *r, uint32_t id, const struct groups *gs, uint16_t group);
 void receiver_rx(
 	struct host *h, struct receiver *r, const struct seg *seg, uint8_t ecn, uint64_t now_ns);

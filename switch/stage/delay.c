@@ -12,6 +12,7 @@
 // ones of the same FIFO do not overtake them: departure = max(departure before, arrival + delay).
 #include "stage.h"
 
+#include "heads.h"
 #include "pkt_ring.h"
 #include "rng.h"
 
@@ -23,12 +24,6 @@ struct line {
 	struct pkt_ring q;
 	uint64_t delay_ns;
 	uint64_t last_ns; // departure of the packet pushed last
-};
-
-// A non-empty line; the head's departure is copied to keep the heap in few cache lines.
-struct head {
-	uint64_t release_ns;
-	struct line *line;
 };
 
 struct delay {
@@ -93,58 +88,24 @@ static void delay_fini(void *self) {
 	free(d->line);
 }
 
-// Does a leave before b? Departure, then arrival, then the order into the path.
-static inline bool head_before(const struct head *a, const struct head *b) {
-	const struct pkt *p = pkt_ring_head(&a->line->q), *q = pkt_ring_head(&b->line->q);
-
-	if (a->release_ns != b->release_ns)
-		return a->release_ns < b->release_ns;
-	if (p->arrival_ns != q->arrival_ns)
-		return p->arrival_ns < q->arrival_ns;
-	return (int32_t)(p->id - q->id) < 0;
-}
-
-// Puts h where the root was and lets it sink.
-static void heap_sink(struct head *heap, uint32_t n, struct head h) {
-	uint32_t i = 0;
-
-	for (uint32_t child = 1; child < n; child = 2 * i + 1) {
-		if (child + 1 < n && head_before(&heap[child + 1], &heap[child]))
-			child++;
-		if (!head_before(&heap[child], &h))
-			break;
-		heap[i] = heap[child];
-		i = child;
-	}
-	heap[i] = h;
-}
-
-// Adds h at the end and lets it rise.
-static void heap_rise(struct head *heap, uint32_t i, struct head h) {
-	while (i > 0 && head_before(&h, &heap[(i - 1) / 2])) {
-		heap[i] = heap[(i - 1) / 2];
-		i = (i - 1) / 2;
-	}
-	heap[i] = h;
-}
-
 // Takes the packet that leaves first off its line.
 static inline struct pkt *delay_release(struct delay *d) {
-	struct line *line = d->heap[0].line;
+	struct line *line = d->heap[0].from;
 	struct pkt *p = pkt_ring_pop(&line->q);
 
 	d->pkts--;
 	d->bytes -= p->size_bytes;
 	p->arrival_ns = p->release_ns;
 	if (line->q.count > 0) {
-		struct head h = {pkt_ring_head(&line->q)->release_ns, line};
+		const struct pkt *first = pkt_ring_head(&line->q);
+		struct head h = {first->release_ns, first, line};
 
 		if (d->heads == 1)
 			d->heap[0] = h;
 		else
-			heap_sink(d->heap, d->heads, h);
+			heads_sink(d->heap, d->heads, h);
 	} else if (--d->heads > 0) {
-		heap_sink(d->heap, d->heads, d->heap[d->heads]);
+		heads_sink(d->heap, d->heads, d->heap[d->heads]);
 	}
 	return p;
 }
@@ -175,7 +136,7 @@ static inline void delay_take(struct delay *d, struct pkt *p, struct pkt_list *d
 	d->pkts++;
 	d->bytes += p->size_bytes;
 	if (line->q.count == 1)
-		heap_rise(d->heap, d->heads++, (struct head){p->release_ns, line});
+		heads_rise(d->heap, d->heads++, (struct head){p->release_ns, p, line});
 }
 
 static void delay_push(void *self, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops) {

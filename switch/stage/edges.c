@@ -94,8 +94,7 @@ static inline struct pkt *edges_release(struct edges *e) {
 	return p;
 }
 
-static void edges_push(void *self, struct pkt *p, uint64_t now_ns, struct pkt_list *drops) {
-	struct edges *e = self;
+static inline void edges_take(struct edges *e, struct pkt *p) {
 	struct edge *edge = &e->edge[p->flow_id % (uint32_t)e->count];
 	uint64_t t_ns = p->arrival_ns;
 
@@ -121,14 +120,23 @@ static void edges_push(void *self, struct pkt *p, uint64_t now_ns, struct pkt_li
 	heads_rise(e->heap, e->heads++, (struct head){p->release_ns, p, edge});
 }
 
-static struct pkt *edges_pop(void *self, uint64_t now_ns, struct pkt_list *drops) {
-	struct edges *e = self;
+static void edges_push(void *self, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops) {
+	for (uint32_t i = 0; i < n; i++)
+		edges_take(self, pkts[i]);
+}
 
+static uint32_t edges_pop(
+	void *self, uint64_t now_ns, struct pkt **pkts, uint32_t max, struct pkt_list *drops) {
+	struct edges *e = self;
+	uint32_t n = 0;
+
+	while (n < max && e->out.head != NULL && e->out.head->arrival_ns <= now_ns)
+		pkts[n++] = pkt_list_pop(&e->out);
 	if (e->out.head != NULL)
-		return e->out.head->arrival_ns <= now_ns ? pkt_list_pop(&e->out) : NULL;
-	if (e->heads == 0 || e->heap[0].release_ns > now_ns)
-		return NULL;
-	return edges_release(e);
+		return n;
+	while (n < max && e->heads > 0 && e->heap[0].release_ns <= now_ns)
+		pkts[n++] = edges_release(e);
+	return n;
 }
 
 static uint64_t edges_next_ns(const void *self) {

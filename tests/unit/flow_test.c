@@ -41,7 +41,7 @@ START_TEST(handshake_takes_one_round_trip_and_measures_it) {
 	SENT(l, 9, 9, 23 * MS);
 	ck_assert_uint_eq(l->data[0].seg.len, PAYLOAD);
 	ck_assert_uint_eq(l->data[0].seg.seq, f->iss + 1);
-	ck_assert_uint_eq(l->data[0].seg.ack, l->rx.receiver[0].iss + 1);
+	ck_assert_uint_eq(l->data[0].seg.ack, receiver_iss(&l->rx.receiver[0]) + 1);
 	link_close(l);
 }
 END_TEST

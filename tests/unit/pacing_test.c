@@ -197,6 +197,7 @@ static const struct cc_ops spy = {
 	.on_ack = spy_on_ack,
 	.on_loss = spy_on_loss,
 	.on_rto = spy_on_loss,
+	.rate = true,
 	.on_idle = spy_on_idle,
 };
 

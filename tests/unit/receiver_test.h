@@ -37,7 +37,7 @@ static inline struct seg data(struct link *l, uint64_t start, uint32_t len, uint
 	const struct receiver *r = rcv(l);
 	struct seg s = {
 		.seq = r->irs + 1 + (uint32_t)start,
-		.ack = r->iss + 1,
+		.ack = receiver_iss(r) + 1,
 		.len = (uint16_t)len,
 		.flags = SEG_ACK,
 	};

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "pkt_ring.h"
+
+#include "rng.h"
+#include "test.h"
+
+#define PKTS 5000
+
+START_TEST(first_in_first_out_while_it_grows_and_wraps) {
+	static struct pkt pkt[PKTS];
+	struct pkt_ring r = {0};
+	uint64_t in = 0, out = 0, bytes = 0;
+	struct rng rng;
+
+	rng_init(&rng, 1, "pkt_ring");
+	for (uint32_t i = 0; i < PKTS; i++)
+		pkt[i].size_bytes = (uint16_t)(60 + i % 1459);
+	ck_assert_ptr_null(pkt_ring_pop(&r));
+	// Up and down, higher each time: it grows with its head anywhere.
+	for (uint32_t round = 0; round < 200; round++) {
+		uint32_t puts = (uint32_t)(rng_u64(&rng) % (25 * round + 10));
+
+		for (uint32_t i = 0; i < puts && in - out < PKTS; i++) {
+			ck_assert(pkt_ring_push(&r, &pkt[in % PKTS]));
+			bytes += pkt[in++ % PKTS].size_bytes;
+		}
+		for (uint64_t takes = rng_u64(&rng) % (in - out + 1); takes > 0; takes--) {
+			ck_assert_ptr_eq(pkt_ring_head(&r), &pkt[out % PKTS]);
+			ck_assert_ptr_eq(pkt_ring_pop(&r), &pkt[out % PKTS]);
+			bytes -= pkt[out++ % PKTS].size_bytes;
+		}
+		ck_assert_uint_eq(r.count, in - out);
+		ck_assert_uint_eq(r.bytes, bytes);
+	}
+	ck_assert_uint_gt(r.mask, 2048);
+	while (pkt_ring_pop(&r) != NULL)
+		out++;
+	ck_assert_uint_eq(in, out);
+	ck_assert_uint_eq(r.bytes, 0);
+	pkt_ring_fini(&r);
+}
+END_TEST
+
+TEST_MAIN(first_in_first_out_while_it_grows_and_wraps)
