@@ -146,23 +146,26 @@ def tally(frames: Iterable[pl.DataFrame], t0_ns: float = 0.0) -> Tally:
 
     A flow that has records only before t0_ns is there with zeros.
     """
-    sums, rtts = [], []
+    everyone: list[pl.DataFrame] = []
+    sums: list[pl.DataFrame] = []
+    rtts: list[pl.DataFrame] = []
     for frame in frames:
-        drops = pl.col(drops_field(frame.columns)).alias("drops")
-        # Records before t0_ns count zero: group by all, so that no flow is lost.
-        late = pl.col("ts_ns") > t0_ns
-        parts = frame.with_columns(drops).group_by(PER_FLOW)
-        counted = {name: pl.col(name).cast(pl.UInt64).filter(late).sum() for name in INTERVAL_SUMS}
+        everyone = [pl.concat([*everyone, frame.select(PER_FLOW).unique()]).unique()]
+        late = between(frame, t0_ns).with_columns(
+            drops=pl.col(drops_field(frame.columns)),
+            code=(pl.col("rtt_mean_ns").clip(1).log() * RTT_CODES).round().cast(pl.UInt16),
+        )
         weighed = pl.col("rtt_mean_ns").cast(pl.Float64) * pl.col("rtt_samples")
-        sums.append(parts.agg(**counted, rtt_weighed=weighed.filter(late).sum()))
-        measured = between(frame, t0_ns).filter(pl.col("rtt_samples") > 0)
-        code = (pl.col("rtt_mean_ns").clip(1).log() * RTT_CODES).round().cast(pl.UInt16)
-        coded = measured.group_by(*PER_FLOW, code=code)
-        rtts.append(coded.agg(samples=pl.col("rtt_samples").cast(pl.UInt64).sum()))
+        counted = {name: pl.col(name).cast(pl.UInt64).sum() for name in INTERVAL_SUMS}
+        sums.append(late.group_by(PER_FLOW).agg(**counted, rtt_weighed=weighed.sum()))
+        samples = pl.col("rtt_samples").cast(pl.UInt64).sum()
+        coded = late.filter(pl.col("rtt_samples") > 0).group_by(*PER_FLOW, "code")
+        rtts.append(coded.agg(samples=samples))
         sums, rtts = [_added(sums, PER_FLOW)], [_added(rtts, (*PER_FLOW, "code"))]
-    if not sums:
+    if not everyone:
         return Tally(pl.DataFrame(), pl.DataFrame())
-    return Tally(sums[0].sort("flow_id"), rtts[0].sort("flow_id", "code"))
+    whole = everyone[0].join(sums[0], on=PER_FLOW, how="left").fill_null(0)
+    return Tally(whole.sort("flow_id"), rtts[0].sort("flow_id", "code"))
 
 
 def _added(parts: Sequence[pl.DataFrame], keys: Sequence[str]) -> pl.DataFrame:
