@@ -294,6 +294,12 @@ def test_the_terminal_shows_every_word_of_every_claim(width):
     assert shown.getvalue().count("NOT MET") == len(missed) > 1
 
 
+def test_a_variant_is_told_apart_in_table_1():
+    (text,) = (part for part in reproduce.table_1(study()) if part.startswith("<table"))
+    assert text.count("core, 5,000<") == 1
+    assert text.count("core, 5,000, 16 per ACK<") == 1
+
+
 def test_differences_are_explained():
     """Every claim that can be far off and has a published number names its reason."""
     cells = study(**{f"corescale_newreno_{n}": {"losses": 1.7} for n in (1000, 3000, 5000)})

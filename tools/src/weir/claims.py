@@ -60,6 +60,12 @@ WHY = {
         " while C by halvings stays, then the excess is a property of the end hosts, and p should"
         " be halvings all the more."
     ),
+    "spread": (
+        "C by halvings over the number of flows. The fewer flows, the more of them lose at the same"
+        " time and the more the queue swings (the cells' RTT, p50 and p99); a window that is"
+        " largest while the RTT is longest has a higher C. The noise of counting few halvings"
+        " lowers it: --full counts more."
+    ),
     "edge": (
         "C by halvings at the edge. A sawtooth that is regular has sqrt(3/2) = 1.22, and a spread"
         " of halvings raises it; here flows are alike and nothing else is on the path. The study"
@@ -215,6 +221,7 @@ def table_1_claims(cells: Cells) -> Iterator[Claim]:
             by_halving,
             lambda c: max(c) / min(c) - 1 <= C_HALVING_SPREAD_MAX,
         ),
+        why="spread",
     )
     yield Claim(
         "C by losses falls with the number of flows",

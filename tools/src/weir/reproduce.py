@@ -250,7 +250,7 @@ def table_1(measured: dict[str, Measured]) -> Iterator[str]:
     from weir import report
 
     columns = (
-        "Mathis C",
+        "flows",
         "by losses",
         "published",
         "by halvings",
@@ -272,7 +272,7 @@ def table_1(measured: dict[str, Measured]) -> Iterator[str]:
         halving = claims.TABLE_1_HALVING.get(case.flows) if core else claims.TABLE_1_EDGE["halving"]
         rows.append(
             [
-                f"{case.scale}, {case.flows} flows" + ("" if base else f", {case.rtt_ms} ms"),
+                f"{case.scale}, {cell_label(case)}",
                 units.number(cell.by_loss.c),
                 units.number(loss if base else None),
                 units.number(cell.by_halving.c),
