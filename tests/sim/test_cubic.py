@@ -102,13 +102,30 @@ telemetry: {level: 1}
 def test_ns3_validation(simulate: Simulate) -> None:
     """ns-3's published tcp-validation run: peaks of 236 segments at 14.28 s, 234 at 18.05 s.
 
-    Its first peak, 511 at 5.459 s, is of a slow start that counts ACKs, ours counts segments: it
-    ends at the same time (5.463 s) and higher.
+    Its first peak, 511 at 5.459 s, ours reaches at the same time (5.463 s) and higher, as L = 8
+    counts the segments that an ACK acknowledges. The next test has the same with L = 1.
     """
     events = simulate(NS3).records("events")
     cuts = events[events["event"] == REDUCTION]
     late = cuts[cuts["ts_ns"] > 10e9]
 
     assert cuts["ts_ns"][0] * 1e-9 == pytest.approx(5.459, abs=0.05)
+    assert late["before"] == pytest.approx([236, 234], rel=0.10)
+    assert late["ts_ns"] * 1e-9 == pytest.approx([14.28, 18.05], rel=0.10)
+
+
+def test_ns3_validation_with_acks_counted(simulate: Simulate) -> None:
+    """The same run's start: 511 segments at 5.459 s, 173 at 5.803 s, which is 0.7^3 of it.
+
+    With L = 1 and delayed ACKs slow start grows by half per round trip. Ours peaks at 492, three
+    losses leave 169. It does so 0.16 s later than ns-3, why is not known to us.
+    """
+    events = simulate(NS3, "flows.0.cc.cubic.abc_limit=1").records("events")
+    cuts = events[events["event"] == REDUCTION]
+    late = cuts[cuts["ts_ns"] > 10e9]
+
+    assert cuts["before"][0] == pytest.approx(511, rel=0.10)
+    assert cuts["value"][2] == pytest.approx(173, rel=0.10)
+    assert cuts["ts_ns"][[0, 2]] * 1e-9 == pytest.approx([5.459, 5.803], rel=0.10)
     assert late["before"] == pytest.approx([236, 234], rel=0.10)
     assert late["ts_ns"] * 1e-9 == pytest.approx([14.28, 18.05], rel=0.10)
