@@ -14,7 +14,7 @@
 //	W_cubic(t) = C (t - K)^3 + W_max
 //	target     = W_cubic(t + srtt), not less than cwnd, not more than 1.5 cwnd
 //	W_est     += alpha acked / cwnd
-//	alpha      = W_est < cwnd_prior ? 3 (1 - beta) / (1 + beta) : 1
+//	alpha      = W_est < cwnd_prior ? 3 (1 - beta) / (1 + beta) : 1    reno_alpha: rising
 //	cwnd       = W_est                              if W_cubic(t) < W_est (Reno-friendly)
 //	cwnd      += acked (target - cwnd) / cwnd       else (concave below W_max, convex above)
 //
@@ -41,6 +41,7 @@
 //     cwnd that has followed W_cubic(t + srtt).
 //   - L = 8 as RFC 9406 4.2 has it without pacing, but 1 after a timeout (RFC 3465 2.3).
 //   - A timeout in an episode that has reduced already leaves ssthresh alone, as in Linux.
+//   - `reno_alpha: constant` never raises alpha to 1: that is RFC 8312 and Linux (6.18).
 //   - Spurious events are not undone (4.9.1, 4.9.2, both optional): the transport does not tell.
 //   - `hystart: yes` by default: 4.10 says SHOULD, and Linux, whose HyStart is RFC 9406's ancestor,
 //     has it on. Without it slow start overshoots a buffer by its size, thousands of segments at
@@ -48,11 +49,15 @@
 //   - The cube root is Newton's, in additions and divisions: the same bits with any libm.
 #include "cc.h"
 
+static const char *const reno_alpha_names[] = {"rising", "constant", NULL};
+enum reno_alpha { ALPHA_RISING, ALPHA_CONSTANT };
+
 struct config {
 	double initial_segs;
 	double abc_segs;
 	double beta;
 	double c;
+	int reno_alpha;
 	bool fast_convergence;
 	bool reno_friendly;
 	bool hystart;
@@ -96,6 +101,10 @@ static const struct param params[] = {
 		.def = "yes",
 		.help = "never grow slower than Reno would (RFC 9438 4.3)",
 		PARAM_BOOL(struct config, reno_friendly)},
+	{.name = "reno_alpha",
+		.def = "rising",
+		.help = "Reno's growth: rising to 1 at the last window (RFC 9438), or constant (Linux)",
+		PARAM_ENUM(struct config, reno_alpha, reno_alpha_names)},
 	{.name = "hystart",
 		.def = "yes",
 		.help = "leave the first slow start when the delay rises (HyStart++, RFC 9406)",
@@ -265,8 +274,10 @@ static void avoid(struct cubic *r, const struct config *cfg, const struct cc_ack
 		r->epoch_ns += ack->now_ns - r->last_ns;
 	t_s = (double)(ack->now_ns - r->epoch_ns) * 1e-9;
 	now = w_cubic(r, cfg, t_s);
+	if (cfg->reno_alpha == ALPHA_RISING && r->w_est_segs >= r->prior_segs)
+		alpha = 1;
 	if (ack->cwnd_limited)
-		r->w_est_segs += (r->w_est_segs >= r->prior_segs ? 1 : alpha) * acked / cwnd;
+		r->w_est_segs += alpha * acked / cwnd;
 	if (cfg->reno_friendly && now < r->w_est_segs) {
 		r->mode = MODE_RENO;
 		out->cwnd_segs = max_of(cwnd, r->w_est_segs);

@@ -121,6 +121,19 @@ START_TEST(is_no_slower_than_reno_at_a_small_bdp) {
 	for (int i = 0; i < 1000; i++)
 		ack_at(&b, (uint64_t)(1001 + i) * MS, 10 * MS, 1);
 	ck_assert_double_lt(b.out.cwnd_segs, 20);
+
+	// RFC 8312 and Linux: alpha stays what it is.
+	CC_OPEN(&b, "cubic", "initial", "20", "reno_alpha", "constant");
+	cc_loss(&b, 0, 20, false);
+	ack_at(&b, 1000 * MS, 10 * MS, 0);
+	w = 14;
+	for (int i = 0; i < 1000; i++) {
+		ack_at(&b, (uint64_t)(1001 + i) * MS, 10 * MS, 1);
+		w += alpha / w;
+	}
+	ck_assert_int_eq(mode(&b), RENO);
+	ck_assert_double_eq_tol(b.out.cwnd_segs, w, 0.2);
+	ck_assert_double_lt(w, 36);
 }
 END_TEST
 
