@@ -3,12 +3,18 @@
 
 peer.py sink PORT CONNECTIONS    accepts, reads to the end of each, prints what came
 peer.py source ADDRESS PORT CONNECTIONS BYTES    connects, sends, waits for the peer's FIN
+peer.py bulk ADDRESS PORT CONGESTION SECONDS    sends that long, prints samples of TCP_INFO
 """
 
 import json
 import selectors
 import socket
+import struct
 import sys
+import time
+
+# Below what the buffer gives: else Linux acknowledges no further than this process has read.
+WINDOW_MAX = 1 << 21
 
 
 def sink(port, connections):
@@ -22,6 +28,7 @@ def sink(port, connections):
         for key, _ in selector.select():
             if key.fileobj is listener:
                 client, _ = listener.accept()
+                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_WINDOW_CLAMP, WINDOW_MAX)
                 counts[client] = 0
                 selector.register(client, selectors.EVENT_READ)
                 continue
@@ -60,8 +67,50 @@ def source(address, port, connections, size):
     print("done", flush=True)
 
 
+TCP_INFO = struct.Struct("8x24I4Q")  # as far as bytes_received
+SAMPLE_S = 0.005
+
+
+def tcp_info(client):
+    """What the kernel says of a connection; times in us, windows in segments."""
+    fields = TCP_INFO.unpack(client.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_INFO.size))
+    return {
+        "rtt": fields[15],
+        "ssthresh": fields[17],
+        "cwnd": fields[18],
+        "retransmits": fields[23],
+        "acked": fields[26],
+    }
+
+
+def bulk(address, port, congestion, seconds):
+    """One connection with always something to send, looked at every 5 ms."""
+    client = socket.socket()
+    client.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion.encode())
+    client.connect((address, port))
+    client.setblocking(False)
+    selector = selectors.DefaultSelector()
+    selector.register(client, selectors.EVENT_WRITE)
+    zeros, samples, start = bytes(1 << 18), [], time.monotonic()
+    now = start
+    while now < start + seconds:
+        due = start + len(samples) * SAMPLE_S
+        if now >= due:
+            samples.append({"at": now - start, **tcp_info(client)})
+        elif selector.select(due - now):
+            client.send(zeros)
+        now = time.monotonic()
+    samples.append({"at": now - start, **tcp_info(client)})
+    client.setblocking(True)
+    client.shutdown(socket.SHUT_WR)
+    client.recv(1)
+    print(json.dumps(samples), flush=True)
+
+
 if __name__ == "__main__":
     if sys.argv[1] == "sink":
         sink(*map(int, sys.argv[2:4]))
+    elif sys.argv[1] == "bulk":
+        bulk(sys.argv[2], int(sys.argv[3]), sys.argv[4], float(sys.argv[5]))
     else:
         source(sys.argv[2], *map(int, sys.argv[3:6]))
