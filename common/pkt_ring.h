@@ -6,7 +6,7 @@
 #pragma once
 #include "pkt.h"
 
-#define PKT_RING_AHEAD 8 // packets: longer than a miss takes, short enough to stay in L1
+#define PKT_RING_AHEAD 24 // packets: longer than a miss takes, even when a burst is taken at once
 
 struct pkt_ring {
 	struct pkt **slot;
@@ -47,6 +47,5 @@ static inline struct pkt *pkt_ring_pop(struct pkt_ring *r) {
 	r->head++;
 	r->count--;
 	r->bytes -= p->size_bytes;
-	p->next = NULL;
 	return p;
 }

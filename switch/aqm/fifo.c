@@ -45,20 +45,21 @@ static bool fifo_fits(const struct fifo *f, const struct pkt *p) {
 	return aqm_limit_fits(&f->max, f->q.count, f->q.bytes, p->size_bytes);
 }
 
-static void fifo_enqueue(void *self, struct pkt *p, uint64_t now_ns, struct pkt_list *drops) {
+void fifo_enqueue(void *self, struct pkt *p, uint64_t now_ns, struct pkt_list *drops) {
 	struct fifo *f = self;
 
-	if (f->drop == FIFO_HEAD) {
-		while (f->q.count > 0 && !fifo_fits(f, p))
-			pkt_drop(drops, pkt_ring_pop(&f->q), DROP_QUEUE_FULL);
+	while (__builtin_expect(!fifo_fits(f, p), 0)) {
+		if (f->drop == FIFO_TAIL || f->q.count == 0) {
+			pkt_drop(drops, p, DROP_QUEUE_FULL);
+			return;
+		}
+		pkt_drop(drops, pkt_ring_pop(&f->q), DROP_QUEUE_FULL);
 	}
-	if (!fifo_fits(f, p))
-		pkt_drop(drops, p, DROP_QUEUE_FULL);
-	else if (!pkt_ring_push(&f->q, p))
+	if (!pkt_ring_push(&f->q, p))
 		pkt_drop(drops, p, DROP_NO_MBUF);
 }
 
-static struct pkt *fifo_dequeue(void *self, uint64_t now_ns, struct pkt_list *drops) {
+struct pkt *fifo_dequeue(void *self, uint64_t now_ns, struct pkt_list *drops) {
 	struct fifo *f = self;
 
 	return pkt_ring_pop(&f->q);

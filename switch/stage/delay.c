@@ -34,7 +34,6 @@ struct delay {
 	uint32_t heads;
 	uint32_t classes;
 	uint64_t pkts;
-	uint64_t bytes;
 	uint64_t late_threshold;
 	struct pkt_list out; // departed while the line was full, not yet taken
 	struct head *heap; // binary, smallest first
@@ -88,33 +87,40 @@ static void delay_fini(void *self) {
 	free(d->line);
 }
 
-// Takes the packet that leaves first off its line.
-static inline struct pkt *delay_release(struct delay *d) {
+// Takes up to `max` packets that leave by now_ns off the line whose head leaves first: one, or as many
+// as are due when no other line holds any.
+static inline uint32_t delay_release(
+	struct delay *d, uint64_t now_ns, struct pkt **pkts, uint32_t max) {
 	struct line *line = d->heap[0].from;
-	struct pkt *p = pkt_ring_pop(&line->q);
+	uint32_t most = d->heads == 1 && max < line->q.count ? max : d->heads == 1 ? line->q.count : 1;
+	uint32_t n = 0;
 
-	d->pkts--;
-	d->bytes -= p->size_bytes;
-	p->arrival_ns = p->release_ns;
+	while (n < most && pkt_ring_head(&line->q)->release_ns <= now_ns) {
+		struct pkt *p = pkt_ring_pop(&line->q);
+
+		p->arrival_ns = p->release_ns;
+		pkts[n++] = p;
+	}
+	d->pkts -= n;
 	if (line->q.count > 0) {
 		const struct pkt *first = pkt_ring_head(&line->q);
-		struct head h = {first->release_ns, first, line};
 
-		if (d->heads == 1)
-			d->heap[0] = h;
-		else
-			heads_sink(d->heap, d->heads, h);
+		heads_sink(d->heap, d->heads, (struct head){first->release_ns, first, line});
 	} else if (--d->heads > 0) {
 		heads_sink(d->heap, d->heads, d->heap[d->heads]);
 	}
-	return p;
+	return n;
 }
 
 // Is there no room for a packet that comes at t_ns? What has left by then does not count, even if
 // nobody has taken it yet.
 __attribute__((noinline)) static bool delay_full(struct delay *d, uint64_t t_ns) {
-	while (d->heads > 0 && d->heap[0].release_ns <= t_ns)
-		pkt_list_push(&d->out, delay_release(d));
+	struct pkt *p;
+
+	while (d->heads > 0 && d->heap[0].release_ns <= t_ns) {
+		delay_release(d, t_ns, &p, 1);
+		pkt_list_push(&d->out, p);
+	}
 	return d->pkts >= d->env->max_pkts;
 }
 
@@ -134,7 +140,6 @@ static inline void delay_take(struct delay *d, struct pkt *p, struct pkt_list *d
 	p->release_ns = time_max(line->last_ns, p->arrival_ns + line->delay_ns);
 	line->last_ns = p->release_ns;
 	d->pkts++;
-	d->bytes += p->size_bytes;
 	if (line->q.count == 1)
 		heads_rise(d->heap, d->heads++, (struct head){p->release_ns, p, line});
 }
@@ -155,7 +160,7 @@ static uint32_t delay_pop(
 	if (d->out.head != NULL)
 		return n;
 	while (n < max && d->heads > 0 && d->heap[0].release_ns <= now_ns)
-		pkts[n++] = delay_release(d);
+		n += delay_release(d, now_ns, pkts + n, max - n);
 	return n;
 }
 
@@ -170,7 +175,11 @@ static uint64_t delay_next_ns(const void *self) {
 static struct backlog delay_backlog(const void *self) {
 	const struct delay *d = self;
 
-	return (struct backlog){.pkts = d->pkts + d->out.count, .bytes = d->bytes + d->out.bytes};
+	struct backlog b = {.pkts = d->pkts + d->out.count, .bytes = d->out.bytes};
+
+	for (uint32_t i = 0; i < 2 * d->classes; i++)
+		b.bytes += d->line[i].q.bytes;
+	return b;
 }
 
 // Known as soon as the parameters are read: extra delays only add to it.

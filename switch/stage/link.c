@@ -23,6 +23,7 @@
 // packets (10^6 of them for five hours), 2^128 for bytes.
 #include "link.h"
 
+#include "pkt_ring.h"
 #include "rng.h"
 #include "serial.h"
 
@@ -40,7 +41,7 @@ struct link {
 	uint64_t free_ns; // end of the frame on the wire, or of the last one
 	uint64_t free_frac;
 	struct pkt *wire; // the frame being sent; NULL: idle
-	struct pkt_list out; // sent, not yet taken
+	struct pkt_ring out; // sent, not yet taken
 
 	// The queue. Counters are few: what can be told from others is.
 	const struct aqm_ops *aqm;
@@ -138,6 +139,7 @@ static void link_fini(void *self) {
 	if (l->q != NULL && l->aqm->fini != NULL)
 		l->aqm->fini(l->q);
 	free(l->q);
+	pkt_ring_fini(&l->out);
 }
 
 static uint32_t saturate32(uint64_t v) {
@@ -204,7 +206,8 @@ __attribute__((noinline)) static void link_dropped(
 static inline void link_send(struct link *l, uint64_t t_ns, struct pkt_list *drops) {
 	uint32_t before = drops->count;
 	const struct pkt *last = drops->tail;
-	struct pkt *p = l->aqm->dequeue(l->q, t_ns, drops);
+	struct pkt *p = l->aqm == &aqm_fifo ? fifo_dequeue(l->q, t_ns, drops)
+					    : l->aqm->dequeue(l->q, t_ns, drops);
 
 	if (__builtin_expect(drops->count != before, 0))
 		link_dropped(l, before > 0 ? last->next : drops->head, t_ns);
@@ -243,11 +246,16 @@ static inline struct pkt *link_sent(struct link *l, struct pkt_list *drops) {
 	return p;
 }
 
+static inline void link_out(struct link *l, struct pkt *p, struct pkt_list *drops) {
+	if (__builtin_expect(!pkt_ring_push(&l->out, p), 0))
+		pkt_drop(drops, p, DROP_NO_MBUF);
+}
+
 void link_serve(void *self, uint64_t now_ns, struct pkt_list *drops) {
 	struct link *l = self;
 
 	while (l->wire != NULL && l->free_ns <= now_ns)
-		pkt_list_push(&l->out, link_sent(l, drops));
+		link_out(l, link_sent(l, drops), drops);
 }
 
 static inline void link_take(struct link *l, struct pkt *p, struct pkt_list *drops) {
@@ -256,7 +264,10 @@ static inline void link_take(struct link *l, struct pkt *p, struct pkt_list *dro
 	uint64_t t_ns = p->arrival_ns;
 
 	queue_count(l, p, t_ns, 1);
-	l->aqm->enqueue(l->q, p, t_ns, drops);
+	if (l->aqm == &aqm_fifo)
+		fifo_enqueue(l->q, p, t_ns, drops);
+	else
+		l->aqm->enqueue(l->q, p, t_ns, drops);
 	if (__builtin_expect(drops->count != before, 0))
 		link_dropped(l, before > 0 ? last->next : drops->head, t_ns);
 	if (link_telling(l) && (drops->count == before || drops->tail != p))
@@ -283,9 +294,9 @@ static uint32_t link_pop(
 	struct link *l = self;
 	uint32_t n = 0;
 
-	while (n < max && l->out.head != NULL && l->out.head->arrival_ns <= now_ns)
-		pkts[n++] = pkt_list_pop(&l->out);
-	if (l->out.head != NULL)
+	while (n < max && l->out.count > 0 && pkt_ring_head(&l->out)->arrival_ns <= now_ns)
+		pkts[n++] = pkt_ring_pop(&l->out);
+	if (l->out.count > 0)
 		return n;
 	while (n < max && l->wire != NULL && l->free_ns <= now_ns)
 		pkts[n++] = link_sent(l, drops);
@@ -295,8 +306,8 @@ static uint32_t link_pop(
 static uint64_t link_next_ns(const void *self) {
 	const struct link *l = self;
 
-	if (l->out.head != NULL)
-		return l->out.head->arrival_ns;
+	if (l->out.count > 0)
+		return pkt_ring_head(&l->out)->arrival_ns;
 	return l->wire != NULL ? l->free_ns : NEVER_NS;
 }
 

@@ -58,7 +58,10 @@ static void free_drops(struct sim *s, struct path *path) {
 	}
 }
 
-static void flush(struct sim *s, struct path *path, struct sim_burst *b) {
+static void flush(struct sim *s, enum sim_pool_kind direction) {
+	struct path *path = direction == POOL_FORWARD ? s->forward : s->reverse;
+	struct sim_burst *b = &s->burst[direction];
+
 	path_push(path, b->pkt, b->count);
 	s->inside += b->count;
 	b->count = 0;
@@ -68,33 +71,47 @@ static void flush(struct sim *s, struct path *path, struct sim_burst *b) {
 		s->inside_max = s->inside;
 }
 
-// Puts n segments into packets and those on their way into a path.
-static inline void send_packets(struct sim *s, enum sim_pool_kind direction, uint16_t group,
-	uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn, uint64_t t_ns) {
-	bool large = seg->sack_count > 0 || (seg->flags & SEG_SYN) != 0;
-	uint16_t size = (uint16_t)(wire_tcp_frame(seg) + WIRE_FCS);
-	enum sim_pool_kind kind = large ? POOL_LARGE : direction;
+// Puts a segment into a packet and the packet on its way into a path.
+static inline void send_packet(struct sim *s, enum sim_pool_kind direction,
+	enum sim_pool_kind kind, uint16_t group, uint32_t id, uint16_t size, const struct seg *seg,
+	uint8_t ecn, uint64_t t_ns) {
+	struct pkt *pkt = pool_get(&s->pool[kind], kind);
 	struct sim_burst *burst = &s->burst[direction];
 
-	for (uint32_t i = 0; i < n; i++) {
-		struct pkt *pkt = pool_get(&s->pool[kind], kind);
+	pkt->arrival_ns = t_ns;
+	pkt->flow_id = id;
+	pkt->size_bytes = size;
+	pkt->ecn = ecn;
+	pkt->delay_class = group;
+	pkt->drop_reason = DROP_NONE;
+	pkt->flags = 0;
+	memcpy(pkt_seg(pkt), seg, kind == POOL_LARGE ? sizeof(*seg) : offsetof(struct seg, sack));
+	if (direction == POOL_FORWARD && __builtin_expect(s->pcap != NULL, 0))
+		sim_pcap_write(s->pcap, pkt, pkt_seg(pkt), ecn, t_ns, true);
+	burst->pkt[burst->count++] = pkt;
+}
 
-		pkt->arrival_ns = t_ns;
-		pkt->flow_id = id;
-		pkt->size_bytes = size;
-		pkt->ecn = ecn;
-		pkt->delay_class = group;
-		pkt->drop_reason = DROP_NONE;
-		pkt->flags = 0;
-		memcpy(pkt_seg(pkt), seg, offsetof(struct seg, sack));
-		if (__builtin_expect(large, 0))
-			memcpy(pkt_seg(pkt), seg, sizeof(*seg));
-		pkt_seg(pkt)->seq = seg->seq + i * seg->len;
-		if (direction == POOL_FORWARD && __builtin_expect(s->pcap != NULL, 0))
-			sim_pcap_write(s->pcap, pkt, pkt_seg(pkt), ecn, t_ns, true);
-		burst->pkt[burst->count++] = pkt;
-		if (burst->count == SIM_BURST)
-			flush(s, direction == POOL_FORWARD ? s->forward : s->reverse, burst);
+static inline void send_packets(struct sim *s, enum sim_pool_kind direction, uint16_t group,
+	uint32_t id, const struct seg *first, uint32_t n, uint8_t ecn, uint64_t t_ns) {
+	uint16_t size = (uint16_t)(wire_tcp_frame(first) + WIRE_FCS);
+	struct seg seg;
+
+	if (__builtin_expect(first->sack_count > 0 || (first->flags & SEG_SYN) != 0, 0)) {
+		send_packet(s, direction, POOL_LARGE, group, id, size, first, ecn, t_ns);
+		flush(s, direction);
+		return;
+	}
+	memcpy(&seg, first, offsetof(struct seg, sack));
+	while (n > 0) {
+		uint32_t room = SIM_BURST - s->burst[direction].count, now = n < room ? n : room;
+
+		for (uint32_t i = 0; i < now; i++) {
+			send_packet(s, direction, direction, group, id, size, &seg, ecn, t_ns);
+			seg.seq += seg.len;
+		}
+		if (now == room)
+			flush(s, direction);
+		n -= now;
 	}
 }
 
@@ -258,7 +275,7 @@ int sim_open(struct sim *s, const char *pcap, struct err *err) {
 // Packets taken off a path before the first is looked at, while their connections are fetched: first
 // the connection itself, a little later what it points to.
 #define BATCH 16
-#define FETCH_AHEAD 4
+#define FETCH_AHEAD 6
 
 // Runs one host through the window that ends with `last_ns`, on what leaves its path in it.
 static inline __attribute__((always_inline)) void feed(
@@ -296,10 +313,7 @@ static inline __attribute__((always_inline)) void feed(
 	if (from->drops.head != NULL)
 		free_drops(s, from);
 	host_run(h, last_ns);
-	if (to_sender)
-		flush(s, s->forward, &s->burst[POOL_FORWARD]);
-	else
-		flush(s, s->reverse, &s->burst[POOL_REVERSE]);
+	flush(s, to_sender ? POOL_FORWARD : POOL_REVERSE);
 }
 
 static void feed_sender(struct sim *s, uint64_t last_ns) {
