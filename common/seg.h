@@ -41,22 +41,30 @@ struct seg {
 	uint16_t mss;
 };
 static_assert(offsetof(struct seg, sack) == 24, "the common part fills struct pkt");
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "seg_header packs");
 
-// Everything but SACK blocks and mss, which nobody reads before sack_count or options say so.
-static inline void seg_header(struct seg *s, uint32_t seq, uint32_t ack, uint16_t window) {
-	s->seq = seq;
-	s->ack = ack;
-	s->tsval = s->tsecr = 0;
-	s->len = 0;
-	s->window = window;
-	s->flags = SEG_ACK;
-	s->options = s->sack_count = s->wscale = 0;
+// Everything but SACK blocks and mss, which nobody reads before sack_count or options say so. It is
+// written and copied in the same three words: a load that spans several stores waits until they have
+// left the store buffer, and a segment is copied as soon as it is made.
+#define SEG_WORDS 3
+typedef uint64_t __attribute__((may_alias)) seg_word;
+static_assert(offsetof(struct seg, sack) == SEG_WORDS * sizeof(seg_word), "the common part");
+
+static inline void seg_header(struct seg *s, uint32_t seq, uint32_t ack, uint16_t len,
+	uint16_t window, uint8_t flags, uint8_t options, uint32_t tsval, uint32_t tsecr) {
+	seg_word *w = (seg_word *)(void *)s;
+
+	w[0] = (uint64_t)ack << 32 | seq;
+	w[1] = (uint64_t)tsecr << 32 | tsval;
+	w[2] = (uint64_t)options << 40 | (uint64_t)flags << 32 | (uint64_t)window << 16 | len;
 }
 
-static inline void seg_timestamps(struct seg *s, uint32_t tsval, uint32_t tsecr) {
-	s->options = SEG_OPT_TS;
-	s->tsval = tsval;
-	s->tsecr = tsecr;
+static inline void seg_copy_header(struct seg *to, const struct seg *from) {
+	const seg_word *w = (const seg_word *)(const void *)from;
+	seg_word *v = (seg_word *)(void *)to;
+
+	for (uint32_t i = 0; i < SEG_WORDS; i++) // atomic: not to be merged into longer ones
+		v[i] = __atomic_load_n(&w[i], __ATOMIC_RELAXED);
 }
 
 // Sequence number arithmetic modulo 2^32 (RFC 9293 section 3.4).

@@ -41,17 +41,19 @@ static const struct group *group_of(const struct host *h, const struct flow *f) 
 }
 
 // The header fields every segment of the connection shares.
-static inline void flow_header(
-	const struct flow *f, struct seg *s, uint32_t seq, uint64_t now_ns) {
-	seg_header(s, seq, f->rcv_nxt, OUR_WINDOW);
+static inline void flow_header(const struct flow *f, struct seg *s, uint32_t seq, uint16_t len,
+	uint8_t flags, uint64_t now_ns) {
 	if (f->ts_ok)
-		seg_timestamps(s, flow_tsval(now_ns), f->ts_recent);
+		seg_header(s, seq, f->rcv_nxt, len, OUR_WINDOW, flags, SEG_OPT_TS,
+			flow_tsval(now_ns), f->ts_recent);
+	else
+		seg_header(s, seq, f->rcv_nxt, len, OUR_WINDOW, flags, 0, 0, 0);
 }
 
 void flow_ack_now(struct host *h, struct flow *f, uint64_t now_ns) {
 	struct seg s;
 
-	flow_header(f, &s, flow_seq(f, f->nxt), now_ns);
+	flow_header(f, &s, flow_seq(f, f->nxt), 0, SEG_ACK, now_ns);
 	host_send(h, f->id, &s, ECN_NOT_ECT, now_ns);
 }
 
@@ -59,8 +61,9 @@ static void flow_syn(struct host *h, struct flow *f, uint64_t now_ns) {
 	const struct group *g = group_of(h, f);
 	struct seg s;
 
-	flow_header(f, &s, f->iss, now_ns);
-	s.flags = SEG_SYN | (g->ecn != 0 ? SEG_ECE | SEG_CWR : 0);
+	flow_header(f, &s, f->iss, 0, SEG_SYN, now_ns);
+	if (g->ecn != 0)
+		s.flags |= SEG_ECE | SEG_CWR;
 	s.ack = 0;
 	s.options = SEG_OPT_MSS | SEG_OPT_WSCALE;
 	s.mss = (uint16_t)g->mss;
@@ -212,7 +215,7 @@ static uint32_t flow_len(const struct flow *f, uint64_t index) {
 }
 
 // Fills the record of a segment that is sent now (delivery rate: section 3.2).
-static void record_sent(struct flow *f, struct seg_rec *r, uint64_t now_ns) {
+static inline void record_sent(struct flow *f, struct seg_rec *r, uint64_t now_ns) {
 	if (f->una == f->nxt)
 		f->first_tx_ns = f->delivered_ns = now_ns;
 	r->sent_ns = now_ns & SEG_SENT_MASK;
@@ -247,10 +250,9 @@ __attribute__((noinline)) static void record_again(
 
 void flow_transmit(struct host *h, struct flow *f, uint64_t index, uint64_t now_ns) {
 	struct seg_rec *r = flow_seg(f, index);
-	uint8_t ecn = ECN_NOT_ECT;
+	uint8_t ecn = ECN_NOT_ECT, flags = SEG_ACK;
 	struct seg s;
 
-	flow_header(f, &s, flow_seq(f, index), now_ns);
 	if (index < f->nxt) {
 		record_again(f, r, index, now_ns);
 	} else {
@@ -260,13 +262,13 @@ void flow_transmit(struct host *h, struct flow *f, uint64_t index, uint64_t now_
 		if (f->ecn_ok && index < f->data_segs) {
 			ecn = group_of(h, f)->ecn == 2 ? ECN_ECT1 : ECN_ECT0;
 			if (f->ecn_cwr)
-				s.flags |= SEG_CWR;
+				flags |= SEG_CWR;
 			f->ecn_cwr = false;
 		}
 	}
-	s.len = (uint16_t)flow_len(f, index);
 	if (__builtin_expect(index + 1 >= f->data_segs, 0))
-		s.flags |= index == f->data_segs ? SEG_FIN : SEG_PSH;
+		flags |= index == f->data_segs ? SEG_FIN : SEG_PSH;
+	flow_header(f, &s, flow_seq(f, index), (uint16_t)flow_len(f, index), flags, now_ns);
 	f->prr_out++;
 	f->count.sent_segs++;
 	f->last_send_ns = now_ns;
@@ -321,7 +323,6 @@ static void after_idle(struct host *h, struct flow *f, uint64_t now_ns) {
 static bool send_window(struct host *h, struct flow *f, bool *sent, uint64_t now_ns) {
 	uint64_t inflight = f->nxt - f->una, window = (uint64_t)f->cwnd_segs;
 	uint64_t n = window > inflight ? window - inflight : 0, end = f->nxt + n;
-	struct seg_rec rec = {0};
 	struct seg s;
 
 	if ((f->sacked | f->lost) != 0 || end >= f->data_segs || now_ns >= f->stop_ns
@@ -333,16 +334,17 @@ static bool send_window(struct host *h, struct flow *f, bool *sent, uint64_t now
 	f->cwnd_limited_nxt = end;
 	if (n == 0)
 		return true;
-	flow_header(f, &s, f->iss + 1 + (uint32_t)(f->nxt * f->payload), now_ns);
-	s.len = (uint16_t)f->payload;
-	record_sent(f, &rec, now_ns);
+	flow_header(f, &s, f->iss + 1 + (uint32_t)(f->nxt * f->payload), (uint16_t)f->payload,
+		SEG_ACK, now_ns);
 	f->prr_out += (uint32_t)n;
 	f->count.sent_segs += n;
 	f->last_send_ns = now_ns;
 	h->count.data_tx_segs += n;
 	h->count.tx_segs += n;
-	for (uint64_t i = f->nxt; i < end; i++)
-		memcpy(flow_seg(f, i), &rec, sizeof(rec));
+	for (uint64_t i = f->nxt; i < end; i++) {
+		flow_seg(f, i)->flags = 0;
+		record_sent(f, flow_seg(f, i), now_ns);
+	}
 	f->nxt = end;
 	h->env.output(h->env.ctx, f->id, &s, (uint32_t)n, ECN_NOT_ECT, now_ns);
 	return true;
@@ -487,7 +489,7 @@ static void flow_timeout(struct host *h, struct flow *f, uint64_t now_ns) {
 static void flow_persist(struct host *h, struct flow *f, uint64_t now_ns) {
 	struct seg s;
 
-	flow_header(f, &s, flow_seq(f, f->nxt) - 1, now_ns);
+	flow_header(f, &s, flow_seq(f, f->nxt) - 1, 0, SEG_ACK, now_ns);
 	if (f->probes < PROBES_MAX)
 		f->probes++;
 	host_send(h, f->id, &s, ECN_NOT_ECT, now_ns);

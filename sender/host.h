@@ -122,8 +122,10 @@ static inline void host_fetch_flow(const struct host *h, uint32_t id) {
 static inline void host_fetch_segs(const struct host *h, uint32_t id) {
 	const struct flow *f = &h->flow[id];
 
-	__builtin_prefetch(flow_seg(f, f->una), 1);
+	// Of two acknowledged segments the second is read; two are sent, maybe in two lines.
+	__builtin_prefetch(flow_seg(f, f->una + 1), 1);
 	__builtin_prefetch(flow_seg(f, f->nxt), 1);
+	__builtin_prefetch(flow_seg(f, f->nxt + 1), 1);
 }
 
 static inline void host_fetch_receiver(const struct host *h, uint32_t id) {

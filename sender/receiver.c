@@ -51,10 +51,13 @@ static inline uint32_t receiver_next(const struct receiver *r) {
 	return receiver_seq(r, r->rcv_nxt + (r->rcv_nxt == r->fin ? 1 : 0));
 }
 
-static inline void receiver_header(const struct receiver *r, struct seg *s, uint64_t now_ns) {
-	seg_header(s, receiver_iss(r) + 1, receiver_next(r), r->window);
+static inline void receiver_header(
+	const struct receiver *r, struct seg *s, uint8_t flags, uint64_t now_ns) {
 	if (r->ts_ok)
-		seg_timestamps(s, flow_tsval(now_ns), r->ts_recent);
+		seg_header(s, receiver_iss(r) + 1, receiver_next(r), 0, r->window, flags,
+			SEG_OPT_TS, flow_tsval(now_ns), r->ts_recent);
+	else
+		seg_header(s, receiver_iss(r) + 1, receiver_next(r), 0, r->window, flags, 0, 0, 0);
 }
 
 // A FIN beyond a hole: its number extends the block of the data before it, or is one of its own. It
@@ -78,16 +81,12 @@ static void report_fin(const struct receiver *r, struct seg *s, uint32_t room) {
 
 static void send_ack(struct host *h, struct receiver *r, uint64_t now_ns) {
 	uint32_t room = r->ts_ok ? 3 : 4;
+	uint8_t flags = SEG_ACK | (r->ecn_echo ? SEG_ECE : 0);
 	struct seg s;
 
-	receiver_header(r, &s, now_ns);
-	if (r->ecn_echo)
-		s.flags |= SEG_ECE;
-	if (r->rcv_nxt == r->fin) {
-		// Ours goes with the ACK of theirs: whoever misses it sends its own again.
-		s.flags |= SEG_FIN;
-		s.seq = receiver_iss(r) + 1;
-	}
+	if (r->rcv_nxt == r->fin)
+		flags |= SEG_FIN; // with the ACK of theirs: whoever misses it sends its own again
+	receiver_header(r, &s, flags, now_ns);
 	if (r->sack_ok && (r->sack_count > 0 || r->fin != UINT64_MAX)) {
 		s.sack_count = (uint8_t)(r->sack_count < room ? r->sack_count : room);
 		memcpy(s.sack, r->sack, s.sack_count * sizeof(s.sack[0]));
@@ -101,7 +100,7 @@ static void send_ack(struct host *h, struct receiver *r, uint64_t now_ns) {
 	}
 	r->pending = 0;
 	r->delack_ns = NEVER_NS;
-	r->last_ack = s.ack;
+	r->last_ack = receiver_next(r);
 	r->count.acks++;
 	host_send(h, r->id, &s, ECN_NOT_ECT, now_ns);
 }
@@ -109,10 +108,9 @@ static void send_ack(struct host *h, struct receiver *r, uint64_t now_ns) {
 static void send_syn_ack(struct host *h, struct receiver *r, uint64_t now_ns) {
 	struct seg s;
 
-	receiver_header(r, &s, now_ns);
+	receiver_header(r, &s, SEG_SYN | SEG_ACK | (r->ecn_ok ? SEG_ECE : 0), now_ns);
 	s.seq = receiver_iss(r);
 	s.ack = r->irs + 1;
-	s.flags = SEG_SYN | SEG_ACK | (r->ecn_ok ? SEG_ECE : 0);
 	s.options |= SEG_OPT_MSS;
 	s.mss = (uint16_t)r->group->mss;
 	s.window = (uint16_t)time_min(r->group->rwnd, 65535);

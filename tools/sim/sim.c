@@ -19,18 +19,22 @@ static int pool_init(struct sim_pool *p, size_t object, uint64_t size, struct er
 	p->size = size;
 	p->object = object;
 	p->base = mem_map(size * object);
-	if (p->base == NULL)
+	p->free = mem_map(size * sizeof(struct pkt *));
+	if (p->base == NULL || p->free == NULL)
 		return err_set(err, -ENOMEM, "no memory for %llu packets in flight",
 			(unsigned long long)size);
 	return 0;
 }
 
-// Last freed, first handed out: packets stay warm.
-static inline struct pkt *pool_get(struct sim_pool *p, enum sim_pool_kind kind) {
-	struct pkt *pkt = p->free;
+#define POOL_AHEAD 4 // packets, fetched before they are asked for
 
-	if (__builtin_expect(pkt != NULL, 1)) {
-		p->free = pkt->next;
+static inline struct pkt *pool_get(struct sim_pool *p, enum sim_pool_kind kind) {
+	struct pkt *pkt;
+
+	if (__builtin_expect(p->frees > 0, 1)) {
+		pkt = p->free[--p->frees];
+		if (p->frees >= POOL_AHEAD)
+			__builtin_prefetch(p->free[p->frees - POOL_AHEAD], 1);
 	} else {
 		if (p->next == p->size)
 			abort(); // sized for all that paths can hold: a defect, not a load
@@ -43,8 +47,7 @@ static inline struct pkt *pool_get(struct sim_pool *p, enum sim_pool_kind kind) 
 static inline void pool_put(struct sim *s, struct pkt *pkt) {
 	struct sim_pool *p = &s->pool[pkt->port];
 
-	pkt->next = p->free;
-	p->free = pkt;
+	p->free[p->frees++] = pkt;
 }
 
 static void free_drops(struct sim *s, struct path *path) {
@@ -85,7 +88,10 @@ static inline void send_packet(struct sim *s, enum sim_pool_kind direction,
 	pkt->delay_class = group;
 	pkt->drop_reason = DROP_NONE;
 	pkt->flags = 0;
-	memcpy(pkt_seg(pkt), seg, kind == POOL_LARGE ? sizeof(*seg) : offsetof(struct seg, sack));
+	if (kind == POOL_LARGE)
+		memcpy(pkt_seg(pkt), seg, sizeof(*seg));
+	else
+		seg_copy_header(pkt_seg(pkt), seg);
 	if (direction == POOL_FORWARD && __builtin_expect(s->pcap != NULL, 0))
 		sim_pcap_write(s->pcap, pkt, pkt_seg(pkt), ecn, t_ns, true);
 	burst->pkt[burst->count++] = pkt;
@@ -101,7 +107,7 @@ static inline void send_packets(struct sim *s, enum sim_pool_kind direction, uin
 		flush(s, direction);
 		return;
 	}
-	memcpy(&seg, first, offsetof(struct seg, sack));
+	seg_copy_header(&seg, first);
 	while (n > 0) {
 		uint32_t room = SIM_BURST - s->burst[direction].count, now = n < room ? n : room;
 
@@ -272,10 +278,18 @@ int sim_open(struct sim *s, const char *pcap, struct err *err) {
 	return 0;
 }
 
-// Packets taken off a path before the first is looked at, while their connections are fetched: first
-// the connection itself, a little later what it points to.
-#define BATCH 16
-#define FETCH_AHEAD 6
+// Packets taken off a path before the first is looked at. While one is worked on, the connections of
+// those that follow are fetched, a few lines at a time: a core has only so many misses under way.
+#define BATCH 64
+#define FETCH_CONNECTION 6 // packets ahead: its own cache lines
+#define FETCH_SEGS 3 // what they point to
+
+static inline void fetch(const struct host *h, bool to_sender, uint32_t id) {
+	if (to_sender)
+		host_fetch_flow(h, id);
+	else
+		host_fetch_receiver(h, id);
+}
 
 // Runs one host through the window that ends with `last_ns`, on what leaves its path in it.
 static inline __attribute__((always_inline)) void feed(
@@ -287,18 +301,16 @@ static inline __attribute__((always_inline)) void feed(
 
 	do {
 		n = path_pop(from, last_ns, batch, BATCH);
-		for (uint32_t i = 0; i < n; i++) {
-			if (to_sender)
-				host_fetch_flow(h, batch[i]->flow_id);
-			else
-				host_fetch_receiver(h, batch[i]->flow_id);
-		}
+		for (uint32_t i = 0; i < n && i < FETCH_CONNECTION; i++)
+			fetch(h, to_sender, batch[i]->flow_id);
 		for (uint32_t i = 0; i < n; i++) {
 			struct pkt *pkt = batch[i];
 			uint64_t t_ns = pkt->arrival_ns;
 
-			if (to_sender && i + FETCH_AHEAD < n)
-				host_fetch_segs(h, batch[i + FETCH_AHEAD]->flow_id);
+			if (i + FETCH_CONNECTION < n)
+				fetch(h, to_sender, batch[i + FETCH_CONNECTION]->flow_id);
+			if (to_sender && i + FETCH_SEGS < n)
+				host_fetch_segs(h, batch[i + FETCH_SEGS]->flow_id);
 			host_run(h, t_ns);
 			if (to_sender && s->pcap != NULL)
 				sim_pcap_write(s->pcap, pkt, pkt_seg(pkt), pkt->ecn, t_ns, false);
@@ -443,6 +455,6 @@ void sim_fini(struct sim *s) {
 	groups_fini(&s->groups);
 	for (uint32_t i = 0; i < POOLS; i++) {
 		mem_unmap(s->pool[i].base, s->pool[i].size * s->pool[i].object);
-		s->pool[i].base = NULL;
+		mem_unmap(s->pool[i].free, s->pool[i].size * sizeof(struct pkt *));
 	}
 }

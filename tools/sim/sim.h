@@ -23,7 +23,8 @@ struct sim_pcap;
 enum sim_pool_kind { POOL_FORWARD, POOL_REVERSE, POOL_LARGE, POOLS };
 struct sim_pool {
 	char *base;
-	struct pkt *free;
+	struct pkt **free; // a stack: last freed, first handed out, so that packets stay warm
+	uint64_t frees;
 	uint64_t size, next; // objects; never handed out yet from `next` on
 	size_t object; // bytes
 };
