@@ -229,6 +229,7 @@ static void update_state(struct host *h, struct flow *f, const struct delivery *
 	f->ecn_episode |= ece;
 	if (f->ca != FLOW_CA_OPEN && episode_over(f)) {
 		f->ca = FLOW_CA_OPEN;
+		seg_ring_fit(&f->ring, &h->arena, f->una, f->nxt);
 		host_event(h, f, TEL_EV_RECOVERED, 0, f->out.cwnd_segs, 0, d->now_ns);
 	}
 	if (f->ca != FLOW_CA_OPEN)

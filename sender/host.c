@@ -13,9 +13,10 @@
 
 // Segments that may be unacknowledged at once, all flows together: what the network can hold, twice
 // (slow start overshoots by its own size), what SACK leaves on the scoreboard while a hole waits a
-// second for its timeout, and twice again for rings that are powers of two.
+// second for its timeout, twice again for rings that are powers of two, and twice for what a shrunk
+// window still holds until its recovery ends. It is reserved, not used.
 static uint64_t arena_segs(const struct groups *gs, const struct host_env *env) {
-	return 2 * (2 * env->pipe_segs + env->segs_per_s) + (uint64_t)gs->flows * SEGS_PER_FLOW;
+	return 4 * (2 * env->pipe_segs + env->segs_per_s) + (uint64_t)gs->flows * SEGS_PER_FLOW;
 }
 
 static uint64_t range_count(const struct host_env *env) {

@@ -196,6 +196,7 @@ static void take_in_order(struct host *h, struct receiver *r, uint64_t end) {
 		if (g->end > r->rcv_nxt)
 			r->rcv_nxt = g->end;
 		r->head = g->next;
+		r->hint = r->hint == g ? NULL : r->hint;
 		r->ranges--;
 		g->next = h->ranges.free;
 		h->ranges.free = g;
@@ -221,6 +222,8 @@ static void range_insert(
 	*at = g;
 	if (g->next == NULL)
 		r->tail = g;
+	else
+		r->hint = g;
 	r->ranges++;
 	sack_report(r, start, end);
 }
@@ -232,23 +235,28 @@ static void range_merge(struct host *h, struct receiver *r, struct range *g) {
 
 		g->end = time_max(g->end, n->end);
 		g->next = n->next;
+		r->hint = r->hint == n ? NULL : r->hint;
 		r->ranges--;
 		n->next = h->ranges.free;
 		h->ranges.free = n;
 	}
 	if (g->next == NULL)
 		r->tail = g;
+	else
+		r->hint = g;
 }
 
 // Out of order: merges [start, end) into the ranges. False: all of it was there already.
 static bool take_out_of_order(struct host *h, struct receiver *r, uint64_t start, uint64_t end) {
-	struct range **at = &r->head, *g;
+	struct range **at = &r->head, *hint = r->hint, *g;
 
-	// Mostly it goes to the far end; else walk from the first hole.
+	// Mostly it goes to the far end, or repairs the hole behind the last repair; else walk.
 	if (r->tail != NULL && start > r->tail->end)
 		at = &r->tail->next;
 	else if (r->tail != NULL && start >= r->tail->start)
 		at = &r->tail;
+	else if (hint != NULL && hint->start <= start)
+		at = &hint; // or behind it: nothing is inserted before
 	while (*at != NULL && (*at)->end < start)
 		at = &(*at)->next;
 	g = *at;

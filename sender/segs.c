@@ -146,6 +146,25 @@ bool seg_ring_grow(struct seg_ring *r, struct seg_arena *a, uint64_t una, uint64
 	return true;
 }
 
+void seg_ring_fit(struct seg_ring *r, struct seg_arena *a, uint64_t una, uint64_t next) {
+	uint32_t order = SEG_ORDER_MIN;
+
+	if (next - una >= r->mask / 4)
+		return;
+	while (order < SEG_ORDER_MAX && (UINT64_C(1) << order) <= 2 * (next - una))
+		order++;
+	if ((1u << order) > r->mask / 2)
+		return;
+	struct seg_ring smaller = {seg_arena_get(a, order), (1u << order) - 1};
+
+	if (smaller.rec == NULL)
+		return;
+	for (uint64_t i = una; i < next; i++)
+		*seg_at(&smaller, i) = *seg_at(r, i);
+	seg_ring_free(r, a);
+	*r = smaller;
+}
+
 void seg_ring_free(struct seg_ring *r, struct seg_arena *a) {
 	if (r->rec != NULL)
 		seg_arena_put(a, r->rec);

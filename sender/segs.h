@@ -70,4 +70,6 @@ static inline bool seg_ring_reserve(
 	struct seg_ring *r, struct seg_arena *a, uint64_t una, uint64_t next) {
 	return (r->rec != NULL && next - una <= r->mask) || seg_ring_grow(r, a, una, next);
 }
+// Gives up what a ring has beyond twice [una, next), if that is a quarter of it or less.
+void seg_ring_fit(struct seg_ring *r, struct seg_arena *a, uint64_t una, uint64_t next);
 void seg_ring_free(struct seg_ring *r, struct seg_arena *a);

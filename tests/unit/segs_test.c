@@ -161,6 +161,33 @@ START_TEST(ring_grows_and_keeps_its_records) {
 }
 END_TEST
 
+START_TEST(ring_gives_back_what_it_does_not_need) {
+	struct seg_arena a = open_arena(RECORDS);
+	struct seg_ring r = {0};
+	uint64_t una = 100000;
+
+	for (uint64_t i = una; i < una + 600; i++) {
+		NEED(seg_ring_reserve(&r, &a, una, i));
+		seg_at(&r, i)->delivered = (uint32_t)i;
+	}
+	ck_assert_uint_eq(a.used, 1024);
+	seg_ring_fit(&r, &a, una, una + 600); // nothing to give
+	ck_assert_uint_eq(a.used, 1024);
+	una += 500;
+	seg_ring_fit(&r, &a, una, una + 100);
+	ck_assert_uint_eq(r.mask, 255);
+	ck_assert_uint_eq(a.used, 256);
+	for (uint64_t i = una; i < una + 100; i++)
+		NEED(seg_at(&r, i)->delivered == (uint32_t)i);
+	seg_ring_fit(&r, &a, una + 100, una + 100); // idle: the smallest
+	ck_assert_uint_eq(a.used, 1u << SEG_ORDER_MIN);
+	seg_ring_free(&r, &a);
+	ck_assert_uint_eq(a.used, 0);
+	ck_assert_uint_eq(a.refused, 0);
+	seg_arena_fini(&a);
+}
+END_TEST
+
 START_TEST(ring_that_cannot_grow_stays_as_it_is) {
 	struct seg_arena a = open_arena(32);
 	struct seg_ring one = {0}, two = {0};
@@ -180,4 +207,5 @@ END_TEST
 
 TEST_MAIN(hands_out_what_it_has_and_takes_it_back, too_many_records_are_refused_before_any_memory,
 	random_use_conserves_every_record, refuses_only_what_does_not_fit,
-	ring_grows_and_keeps_its_records, ring_that_cannot_grow_stays_as_it_is)
+	ring_grows_and_keeps_its_records, ring_gives_back_what_it_does_not_need,
+	ring_that_cannot_grow_stays_as_it_is)

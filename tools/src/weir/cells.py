@@ -179,7 +179,7 @@ def connected(scheduler: str | None, workers: int | None, cells: int) -> Iterato
                     n_workers=min(workers or CPU_COUNT, cells),
                     threads_per_worker=1,
                     processes=False,  # a cell is a process already: no ports, no start-up
-                    dashboard_address=None,
+                    dashboard_address="127.0.0.1:0",  # None would be 8787 on every address
                     memory_limit=0,
                     silence_logs=logging.CRITICAL,
                 )
