@@ -2,12 +2,13 @@
 // The floor of `weir bench corescale`: only moves the packets that a simulation of the same network
 // has to move, through the same queues, and times that.
 //
-//	sender's line -> FIFO of 375 MB, served at 10 Gbit/s -> receiver's line -> FIFO of 20 ms -> ...
+//	sender's line -> FIFO of 375 MB, served at 10 Gbit/s -> FIFO of 10 ms -> receiver's line
+//	  -> FIFO of 10 ms -> sender's line ...
 //
 // Per data packet: a 64-byte packet is taken from a pool, written, queued, given its departure time,
-// taken off, read, its receiver's cache line changed, and freed. Every second packet of a flow makes
-// an ACK, a packet too, which waits 20 ms, changes its sender's cache line and lets two packets
-// follow. That keeps the queue at its limit, and flows interleave as self-clocking makes them. There
+// delayed by 10 ms, taken off, read, its receiver's cache line changed, and freed. Every second packet
+// of a flow makes an ACK, a packet too, which waits 10 ms, changes its sender's cache line and lets two
+// packets follow. That keeps the queue at its limit, and flows interleave as self-clocking makes them. There
 // is no transport, no timer, no loss and no telemetry: what a simulator costs more is its own work.
 //
 // Done with care: windows of time as weir-sim's, so that each array is walked while it is warm;
@@ -26,7 +27,7 @@
 #define WIRE_BYTES 1538 // and preamble and gap
 #define BUFFER_BYTES UINT64_C(375000000)
 #define TX_PS (WIRE_BYTES * UINT64_C(800)) // at 10 Gbit/s
-#define RTT_PS UINT64_C(20000000000)
+#define DELAY_PS UINT64_C(10000000000) // each way
 #define WINDOW_PS UINT64_C(250000000)
 #define BATCH 16
 #define AHEAD 24 // packets that are fetched before they are popped
@@ -55,7 +56,7 @@ _Static_assert(sizeof(struct end) == 64, "one cache line");
 
 struct floor {
 	struct packet *free;
-	struct fifo queue, acks;
+	struct fifo queue, wire, acks;
 	struct end *sender, *receiver;
 	uint64_t link_ps; // the last departure
 	uint64_t sum; // of what was read, so that it is
@@ -126,7 +127,7 @@ static void send_ack(struct floor *f, const struct packet *data, struct end *r) 
 
 	r->pending = 0;
 	*p = (struct packet){
-		.time_ps = data->time_ps + RTT_PS,
+		.time_ps = data->time_ps + DELAY_PS,
 		.flow = data->flow,
 		.size = 84,
 		.seq = r->next,
@@ -158,33 +159,39 @@ static void receive_ack(struct floor *f, const struct packet *p) {
 	send_data(f, p->flow, p->time_ps);
 }
 
-// What the link sends before `end_ps` reaches the receivers. Returns the number of packets.
+static inline bool due(const struct fifo *q, uint64_t end_ps) {
+	return q->head != q->tail && q->ring[q->head & q->mask]->time_ps < end_ps;
+}
+
+// What the link sends before `end_ps` is on its way. Returns the number of packets.
 static uint64_t run_link(struct floor *f, uint64_t end_ps) {
-	struct packet *batch[BATCH];
 	uint64_t done = 0;
+
+	for (; f->queue.head != f->queue.tail && f->link_ps + TX_PS < end_ps; done++) {
+		struct packet *p = pop(&f->queue);
+
+		f->link_ps += TX_PS;
+		p->time_ps = f->link_ps + DELAY_PS;
+		push(&f->wire, p);
+	}
+	return done;
+}
+
+// What reaches the receivers before `end_ps`.
+static void run_wire(struct floor *f, uint64_t end_ps) {
+	struct packet *batch[BATCH];
 	uint32_t n;
 
 	do {
-		for (n = 0;
-			n < BATCH && f->queue.head != f->queue.tail && f->link_ps + TX_PS < end_ps;
-			n++) {
-			struct packet *p = batch[n] = pop(&f->queue);
-
-			f->link_ps += TX_PS;
-			p->time_ps = f->link_ps;
-			__builtin_prefetch(&f->receiver[p->flow], 1);
+		for (n = 0; n < BATCH && due(&f->wire, end_ps); n++) {
+			batch[n] = pop(&f->wire);
+			__builtin_prefetch(&f->receiver[batch[n]->flow], 1);
 		}
 		for (uint32_t i = 0; i < n; i++) {
 			receive_data(f, batch[i]);
 			give(f, batch[i]);
 		}
-		done += n;
 	} while (n == BATCH);
-	return done;
-}
-
-static inline bool due(const struct fifo *q, uint64_t end_ps) {
-	return q->head != q->tail && q->ring[q->head & q->mask]->time_ps < end_ps;
 }
 
 // The ACKs that arrive before `end_ps`.
@@ -210,6 +217,7 @@ static uint64_t run(struct floor *f, uint64_t packets, uint64_t *now_ps) {
 	while (done < packets) {
 		*now_ps += WINDOW_PS;
 		done += run_link(f, *now_ps);
+		run_wire(f, *now_ps);
 		run_acks(f, *now_ps);
 	}
 	return done;
@@ -218,11 +226,12 @@ static uint64_t run(struct floor *f, uint64_t packets, uint64_t *now_ps) {
 // Every flow's share of buffer and path, interleaved at random.
 static void fill(struct floor *f, uint32_t flows) {
 	// Every other flow has had one packet acknowledged by the next.
-	uint64_t sent = BUFFER_BYTES / FRAME_BYTES + RTT_PS / TX_PS + flows / 2;
+	uint64_t sent = BUFFER_BYTES / FRAME_BYTES + 2 * DELAY_PS / TX_PS + flows / 2;
 	uint64_t packets = sent + BATCH, rng = 1;
 	struct packet *p = huge(packets * sizeof(*p));
 
 	fifo_init(&f->queue, packets);
+	fifo_init(&f->wire, packets);
 	fifo_init(&f->acks, packets);
 	f->sender = huge(flows * sizeof(*f->sender));
 	f->receiver = huge(flows * sizeof(*f->receiver));
