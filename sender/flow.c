@@ -215,17 +215,15 @@ static uint32_t flow_len(const struct flow *f, uint64_t index) {
 }
 
 // Fills the record of a segment that is sent now (delivery rate: section 3.2).
-static inline void record_sent(struct flow *f, struct seg_rec *r, uint64_t now_ns) {
+static inline void record_sent(
+	struct flow *f, struct seg_rec *r, uint16_t flags, uint64_t now_ns) {
 	if (f->una == f->nxt)
 		f->first_tx_ns = f->delivered_ns = now_ns;
-	r->sent_ns = now_ns & SEG_SENT_MASK;
+	seg_rec_start(r, now_ns, flags | (f->app_limited != 0 ? SEG_APP_LIMITED : 0));
 	r->first_tx_ago_ns = (uint32_t)time_min(now_ns - f->first_tx_ns, UINT32_MAX);
 	r->delivered_ago_ns = (uint32_t)time_min(now_ns - f->delivered_ns, UINT32_MAX);
 	r->delivered = (uint32_t)f->delivered;
 	r->cwnd_segs = (float)f->cwnd_segs;
-	r->flags &= (uint16_t)~SEG_APP_LIMITED;
-	if (f->app_limited != 0)
-		r->flags |= SEG_APP_LIMITED;
 }
 
 // Marks the record of a segment that is sent again.
@@ -237,7 +235,7 @@ __attribute__((noinline)) static void record_again(
 	}
 	if ((r->flags & SEG_LOST) != 0 && (r->flags & SEG_RETRANS) == 0)
 		f->unsent_lost--;
-	record_sent(f, r, now_ns);
+	record_sent(f, r, r->flags & (uint16_t)~SEG_APP_LIMITED, now_ns);
 	if ((r->flags & SEG_LOST) != 0) { // else a probe: the original still counts
 		r->flags |= SEG_RETRANS;
 		f->retrans++;
@@ -256,8 +254,7 @@ void flow_transmit(struct host *h, struct flow *f, uint64_t index, uint64_t now_
 	if (index < f->nxt) {
 		record_again(f, r, index, now_ns);
 	} else {
-		r->flags = 0;
-		record_sent(f, r, now_ns);
+		record_sent(f, r, 0, now_ns);
 		f->nxt++;
 		if (f->ecn_ok && index < f->data_segs) {
 			ecn = group_of(h, f)->ecn == 2 ? ECN_ECT1 : ECN_ECT0;
@@ -341,10 +338,8 @@ static bool send_window(struct host *h, struct flow *f, bool *sent, uint64_t now
 	f->last_send_ns = now_ns;
 	h->count.data_tx_segs += n;
 	h->count.tx_segs += n;
-	for (uint64_t i = f->nxt; i < end; i++) {
-		flow_seg(f, i)->flags = 0;
-		record_sent(f, flow_seg(f, i), now_ns);
-	}
+	for (uint64_t i = f->nxt; i < end; i++)
+		record_sent(f, flow_seg(f, i), 0, now_ns);
 	f->nxt = end;
 	h->env.output(h->env.ctx, f->id, &s, (uint32_t)n, ECN_NOT_ECT, now_ns);
 	return true;

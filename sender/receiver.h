@@ -45,7 +45,7 @@ struct receiver {
 	// The first two cache lines are all that a segment in order touches.
 	_Alignas(64) uint64_t rcv_nxt; // offset of the next byte expected in order
 	struct range *head; // out of order, the lowest first
-	uint64_t delack_ns; // deadline
+	uint64_t fin; // offset of the FIN; UINT64_MAX: not seen
 	uint32_t irs; // the peer's initial sequence number
 	uint32_t ack_delay_ns;
 	uint32_t ts_recent, last_ack; // last_ack: as sent, for RFC 7323's rule
@@ -60,8 +60,8 @@ struct receiver {
 	bool sack_ok, ts_ok, ecn_ok, ecn_echo;
 	bool dsack; // sack[0] is a duplicate report, to be sent once
 
-	struct host_timer delack;
-	uint64_t fin; // offset of the FIN; UINT64_MAX: not seen
+	struct host_timer delack; // with its deadline: all that a timer for nothing looks at
+	uint64_t delack_ns;
 	struct receiver_count count;
 
 	struct range *tail;

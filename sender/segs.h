@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 // Bits of seg_rec.flags.
 #define SEG_SACKED 0x01
@@ -32,6 +33,13 @@ struct seg_rec {
 	uint32_t next, prev; // retransmissions in order of transmission: low bits of the index
 };
 static_assert(sizeof(struct seg_rec) == 32, "two records per cache line");
+
+// Fills the first word of a record without reading it: it is in no cache yet.
+static inline void seg_rec_start(struct seg_rec *r, uint64_t sent_ns, uint16_t flags) {
+	const uint64_t word = (sent_ns & SEG_SENT_MASK) | (uint64_t)flags << 48;
+
+	memcpy(r, &word, sizeof(word));
+}
 
 #define SEG_ORDER_MIN 4 // 16 records
 #define SEG_ORDER_MAX 30
