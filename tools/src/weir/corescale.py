@@ -120,9 +120,9 @@ _SINGLE: tuple[tuple[Scale, str, int, tuple[int, ...], Length], ...] = (
     ("core", "cubic", 1000, (20,), Length(20, 100, 220)),
     ("core", "cubic", 3000, (20,), Length(20, 60, 160)),
     ("core", "cubic", 5000, (20, 100, 200), Length(20, 60, 140)),
-    ("core", "bbr", 1000, (20,), Length(20, 60, 140)),
-    ("core", "bbr", 3000, (20,), Length(20, 60, 140)),
-    ("core", "bbr", 5000, (20, 100, 200), Length(20, 60, 140)),
+    ("core", "bbr", 1000, (20,), Length(20, 40, 100)),
+    ("core", "bbr", 3000, (20,), Length(20, 40, 100)),
+    ("core", "bbr", 5000, (20, 100, 200), Length(20, 40, 100)),
     *(
         ("edge", cc, flows, (20, 100, 200), Length(120, 300, 1800))
         for cc in NAMES
@@ -136,9 +136,9 @@ _MIXED: tuple[tuple[tuple[str, ...], int, tuple[int, ...], bool, Length], ...] =
         mixed
         for pair in (("bbr", "newreno"), ("bbr", "cubic"))
         for mixed in (
-            (pair, 1000, (20,), False, Length(20, 110, 200)),
-            (pair, 3000, (20,), False, Length(20, 110, 180)),
-            (pair, 5000, (20, 100, 200), False, Length(20, 110, 180)),
+            (pair, 1000, (20,), False, Length(20, 70, 130)),
+            (pair, 3000, (20,), False, Length(20, 70, 120)),
+            (pair, 5000, (20, 100, 200), False, Length(20, 70, 120)),
             (pair, 5000, (20,), True, Length(20, 60, 120)),
         )
     ),
