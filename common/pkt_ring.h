@@ -42,8 +42,9 @@ static inline struct pkt *pkt_ring_pop(struct pkt_ring *r) {
 	if (r->count == 0)
 		return NULL;
 	p = pkt_ring_head(r);
-	// Behind the newest stand old addresses: fetching those is harmless.
-	__builtin_prefetch(r->slot[(r->head + PKT_RING_AHEAD) & r->mask], 1);
+	// Behind the newest stand old addresses: fetching those is harmless. To be used once: what a long
+	// queue holds shall not drive the flows out of the cache.
+	__builtin_prefetch(r->slot[(r->head + PKT_RING_AHEAD) & r->mask], 0, 0);
 	r->head++;
 	r->count--;
 	r->bytes -= p->size_bytes;
