@@ -348,8 +348,9 @@ void flow_ack(struct host *h, struct flow *f, const struct seg *s, uint64_t now_
 static bool expected(const struct flow *f, const struct seg *s, uint32_t ahead) {
 	return s->flags == SEG_ACK && s->len == 0 && s->sack_count == 0 && s->options == SEG_OPT_TS
 		&& f->state == FLOW_OPEN && f->ts_ok && seq_diff(s->tsval, f->ts_recent) >= 0
-		&& seq_diff(s->seq, f->rcv_nxt) <= 0 && f->seen_count == 0 && f->ca == FLOW_CA_OPEN && f->sack_ok && (f->sacked | f->lost) == 0
-		&& f->una >= f->rtx_end && f->tlp_end == 0 && f->rtx_kind != RTX_REO
+		&& seq_diff(s->seq, f->rcv_nxt) <= 0 && f->seen_count == 0 && f->ca == FLOW_CA_OPEN
+		&& f->sack_ok && (f->sacked | f->lost) == 0 && f->una >= f->rtx_end
+		&& f->tlp_end == 0 && f->rtx_kind != RTX_REO
 		&& ahead - 1 < (uint32_t)(f->nxt - f->una) * f->payload
 		&& f->una_bytes == f->una * f->payload;
 }

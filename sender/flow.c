@@ -215,8 +215,7 @@ static uint32_t flow_len(const struct flow *f, uint64_t index) {
 }
 
 // Fills the record of a segment that is sent now (delivery rate: section 3.2).
-static inline void record_sent(
-	struct flow *f, struct seg_rec *r, uint16_t flags, uint64_t now_ns) {
+static inline void record_sent(struct flow *f, struct seg_rec *r, uint16_t flags, uint64_t now_ns) {
 	if (f->una == f->nxt)
 		f->first_tx_ns = f->delivered_ns = now_ns;
 	seg_rec_start(r, now_ns, flags | (f->app_limited != 0 ? SEG_APP_LIMITED : 0));

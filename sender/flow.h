@@ -96,7 +96,8 @@ struct flow {
 	struct rtt rtt;
 
 	// 4. Window and pacing.
-	_Alignas(64) double cwnd_segs; // what may be in flight: the algorithm's, or PRR's on the way there
+	_Alignas(
+		64) double cwnd_segs; // what may be in flight: the algorithm's, or PRR's on the way there
 	struct cc_out out; // the algorithm's decision
 	uint64_t next_send_ns; // pacing: not before
 	uint64_t cwnd_limited_nxt; // window held sending back up to this segment number

@@ -17,8 +17,8 @@
 // `n` segments of the same length leave, `seg` the first, each `len` bytes of sequence space behind
 // the one before. `id` is the flow's or the receiver's index. The segment is the callee's to copy;
 // t_ns never decreases.
-typedef void host_output(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn,
-	uint64_t t_ns);
+typedef void host_output(
+	void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn, uint64_t t_ns);
 
 struct host_env {
 	host_output *output;

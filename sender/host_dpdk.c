@@ -97,8 +97,8 @@ static void send_seg(struct sender_live *s, struct sender_port *p, const struct 
 	send_frame(s, p, m);
 }
 
-void sender_output(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn,
-	uint64_t t_ns) {
+void sender_output(
+	void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn, uint64_t t_ns) {
 	struct sender_port *p = ctx;
 	const struct live_port *plan = p->plan;
 	uint32_t flows = p->live->groups->flows;

@@ -102,7 +102,7 @@ int sender_resolve(struct sender_live *s, struct err *err);
 void sender_loop(struct sender_live *s);
 bool sender_balanced(const struct sender_live *s);
 // A host's output callback; ctx is its struct sender_port.
-void sender_output(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn,
-	uint64_t t_ns);
+void sender_output(
+	void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn, uint64_t t_ns);
 // Readies the spare receivers, ids from `first` on.
 int sender_strangers_init(struct sender_port *p, struct err *err);

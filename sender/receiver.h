@@ -65,7 +65,8 @@ struct receiver {
 	struct receiver_count count;
 
 	struct range *tail;
-	struct range *hint; // where a hole was repaired last: the next one is likely behind it; NULL: none
+	struct range *
+		hint; // where a hole was repaired last: the next one is likely behind it; NULL: none
 	bool ce_last, window_scaled;
 	uint8_t wscale;
 	uint32_t ranges;

@@ -92,7 +92,9 @@ static void delay_fini(void *self) {
 static inline uint32_t delay_release(
 	struct delay *d, uint64_t now_ns, struct pkt **pkts, uint32_t max) {
 	struct line *line = d->heap[0].from;
-	uint32_t most = d->heads == 1 && max < line->q.count ? max : d->heads == 1 ? line->q.count : 1;
+	uint32_t most = d->heads == 1 && max < line->q.count ? max
+		: d->heads == 1				     ? line->q.count
+							     : 1;
 	uint32_t n = 0;
 
 	while (n < most && pkt_ring_head(&line->q)->release_ns <= now_ns) {

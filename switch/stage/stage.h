@@ -46,8 +46,8 @@ struct stage_ops {
 	// In bursts, so that a stage keeps its state in registers and packets are fetched ahead.
 	void (*push)(void *st, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops);
 	// The packets that leave by now_ns, at most `max`; less than that: no more are due.
-	uint32_t (*pop)(void *st, uint64_t now_ns, struct pkt **pkts, uint32_t max,
-		struct pkt_list *drops);
+	uint32_t (*pop)(
+		void *st, uint64_t now_ns, struct pkt **pkts, uint32_t max, struct pkt_list *drops);
 	uint64_t (*next_ns)(const void *st); // when pop may next yield; NEVER_NS: not before a push
 	struct backlog (*backlog)(const void *st); // packets inside
 	// A parameter in the table was changed at now_ns (table entries with `live`); may be NULL.

@@ -272,8 +272,8 @@ static inline void link_tx_one(
 		link_push(l, true, id, seg, ecn, at_ns);
 }
 
-static inline void link_tx(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn,
-	uint64_t t_ns) {
+static inline void link_tx(
+	void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn, uint64_t t_ns) {
 	struct seg s = *seg;
 
 	for (uint32_t i = 0; i < n; i++) {
@@ -282,8 +282,8 @@ static inline void link_tx(void *ctx, uint32_t id, const struct seg *seg, uint32
 	}
 }
 
-static inline void link_rx(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn,
-	uint64_t t_ns) {
+static inline void link_rx(
+	void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn, uint64_t t_ns) {
 	struct link *l = ctx;
 	uint64_t i = l->acks_count++;
 

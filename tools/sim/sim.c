@@ -75,9 +75,9 @@ static void flush(struct sim *s, enum sim_pool_kind direction) {
 }
 
 // Puts a segment into a packet and the packet on its way into a path.
-static inline void send_packet(struct sim *s, enum sim_pool_kind direction,
-	enum sim_pool_kind kind, uint16_t group, uint32_t id, uint16_t size, const struct seg *seg,
-	uint8_t ecn, uint64_t t_ns) {
+static inline void send_packet(struct sim *s, enum sim_pool_kind direction, enum sim_pool_kind kind,
+	uint16_t group, uint32_t id, uint16_t size, const struct seg *seg, uint8_t ecn,
+	uint64_t t_ns) {
 	struct pkt *pkt = pool_get(&s->pool[kind], kind);
 	struct sim_burst *burst = &s->burst[direction];
 
@@ -121,15 +121,15 @@ static inline void send_packets(struct sim *s, enum sim_pool_kind direction, uin
 	}
 }
 
-static void sender_output(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn,
-	uint64_t t_ns) {
+static void sender_output(
+	void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn, uint64_t t_ns) {
 	struct sim *s = ctx;
 
 	send_packets(s, POOL_FORWARD, s->sender.flow[id].group, id, seg, n, ecn, t_ns);
 }
 
-static void receiver_output(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn,
-	uint64_t t_ns) {
+static void receiver_output(
+	void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn, uint64_t t_ns) {
 	struct sim *s = ctx;
 
 	send_packets(s, POOL_REVERSE, s->receiver.receiver[id].group_index, id, seg, n, ecn, t_ns);
