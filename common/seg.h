@@ -51,12 +51,13 @@ typedef uint64_t __attribute__((may_alias)) seg_word;
 static_assert(offsetof(struct seg, sack) == SEG_WORDS * sizeof(seg_word), "the common part");
 
 static inline void seg_header(struct seg *s, uint32_t seq, uint32_t ack, uint16_t len,
-	uint16_t window, uint8_t flags, uint8_t options, uint32_t tsval, uint32_t tsecr) {
+	uint16_t window, uint8_t flags, bool timestamps, uint32_t tsval, uint32_t tsecr) {
 	seg_word *w = (seg_word *)(void *)s;
 
 	w[0] = (uint64_t)ack << 32 | seq;
-	w[1] = (uint64_t)tsecr << 32 | tsval;
-	w[2] = (uint64_t)options << 40 | (uint64_t)flags << 32 | (uint64_t)window << 16 | len;
+	w[1] = timestamps ? (uint64_t)tsecr << 32 | tsval : 0;
+	w[2] = (timestamps ? (uint64_t)SEG_OPT_TS << 40 : 0) | (uint64_t)flags << 32
+		| (uint64_t)window << 16 | len;
 }
 
 static inline void seg_copy_header(struct seg *to, const struct seg *from) {

@@ -43,11 +43,8 @@ static const struct group *group_of(const struct host *h, const struct flow *f) 
 // The header fields every segment of the connection shares.
 static inline void flow_header(const struct flow *f, struct seg *s, uint32_t seq, uint16_t len,
 	uint8_t flags, uint64_t now_ns) {
-	if (f->ts_ok)
-		seg_header(s, seq, f->rcv_nxt, len, OUR_WINDOW, flags, SEG_OPT_TS,
-			flow_tsval(now_ns), f->ts_recent);
-	else
-		seg_header(s, seq, f->rcv_nxt, len, OUR_WINDOW, flags, 0, 0, 0);
+	seg_header(s, seq, f->rcv_nxt, len, OUR_WINDOW, flags, f->ts_ok, flow_tsval(now_ns),
+		f->ts_recent);
 }
 
 void flow_ack_now(struct host *h, struct flow *f, uint64_t now_ns) {
@@ -330,8 +327,7 @@ static bool send_window(struct host *h, struct flow *f, bool *sent, uint64_t now
 	f->cwnd_limited_nxt = end;
 	if (n == 0)
 		return true;
-	flow_header(f, &s, f->iss + 1 + (uint32_t)(f->nxt * f->payload), (uint16_t)f->payload,
-		SEG_ACK, now_ns);
+	flow_header(f, &s, flow_seq(f, f->nxt), (uint16_t)f->payload, SEG_ACK, now_ns);
 	f->prr_out += (uint32_t)n;
 	f->count.sent_segs += n;
 	f->last_send_ns = now_ns;

@@ -53,11 +53,8 @@ static inline uint32_t receiver_next(const struct receiver *r) {
 
 static inline void receiver_header(
 	const struct receiver *r, struct seg *s, uint8_t flags, uint64_t now_ns) {
-	if (r->ts_ok)
-		seg_header(s, receiver_iss(r) + 1, receiver_next(r), 0, r->window, flags,
-			SEG_OPT_TS, flow_tsval(now_ns), r->ts_recent);
-	else
-		seg_header(s, receiver_iss(r) + 1, receiver_next(r), 0, r->window, flags, 0, 0, 0);
+	seg_header(s, receiver_iss(r) + 1, receiver_next(r), 0, r->window, flags, r->ts_ok,
+		flow_tsval(now_ns), r->ts_recent);
 }
 
 // A FIN beyond a hole: its number extends the block of the data before it, or is one of its own. It

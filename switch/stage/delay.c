@@ -92,12 +92,9 @@ static void delay_fini(void *self) {
 static inline uint32_t delay_release(
 	struct delay *d, uint64_t now_ns, struct pkt **pkts, uint32_t max) {
 	struct line *line = d->heap[0].from;
-	uint32_t most = d->heads == 1 && max < line->q.count ? max
-		: d->heads == 1				     ? line->q.count
-							     : 1;
-	uint32_t n = 0;
+	uint32_t most = d->heads == 1 ? max : 1, n = 0;
 
-	while (n < most && pkt_ring_head(&line->q)->release_ns <= now_ns) {
+	while (n < most && line->q.count > 0 && pkt_ring_head(&line->q)->release_ns <= now_ns) {
 		struct pkt *p = pkt_ring_pop(&line->q);
 
 		p->arrival_ns = p->release_ns;
@@ -119,10 +116,8 @@ static inline uint32_t delay_release(
 __attribute__((noinline)) static bool delay_full(struct delay *d, uint64_t t_ns) {
 	struct pkt *p;
 
-	while (d->heads > 0 && d->heap[0].release_ns <= t_ns) {
-		delay_release(d, t_ns, &p, 1);
+	while (d->heads > 0 && delay_release(d, t_ns, &p, 1) > 0)
 		pkt_list_push(&d->out, p);
-	}
 	return d->pkts >= d->env->max_pkts;
 }
 

@@ -30,8 +30,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define FCS_BYTES SERIAL_FCS_BYTES
-
 struct link {
 	uint64_t rate_bps;
 	uint64_t overhead_bytes;
@@ -122,8 +120,9 @@ static int link_init(void *self, const struct stage_env *env, struct err *err) {
 	struct aqm_env aqm_env = {
 		.rate_bps = l->rate_bps,
 		.base_rtt_ns = env->base_rtt_ns,
-		.overhead_bytes =
-			l->overhead_bytes > FCS_BYTES ? (uint32_t)l->overhead_bytes - FCS_BYTES : 0,
+		.overhead_bytes = l->overhead_bytes > SERIAL_FCS_BYTES
+			? (uint32_t)l->overhead_bytes - SERIAL_FCS_BYTES
+			: 0,
 		.mtu_bytes = env->mtu_bytes,
 		.seed = rng_u64(&seed),
 	};
@@ -216,7 +215,7 @@ static inline void link_send(struct link *l, uint64_t t_ns, struct pkt_list *dro
 		return;
 
 	uint64_t sojourn_ns = time_since(t_ns, p->arrival_ns);
-	uint64_t bytes = p->size_bytes + l->overhead_bytes - FCS_BYTES;
+	uint64_t bytes = p->size_bytes + l->overhead_bytes - SERIAL_FCS_BYTES;
 
 	l->free_ns = serial_end(t_ns, bytes, l->byte_ns, &l->free_frac);
 	l->sent_bytes += p->size_bytes;
@@ -324,7 +323,8 @@ static struct backlog link_backlog(const void *self) {
 struct link_totals link_totals(const void *self, uint64_t now_ns) {
 	const struct link *l = self;
 	uint64_t sent = l->dequeued + l->sojourn.total;
-	uint64_t overhead_bytes = sent * (l->overhead_bytes - FCS_BYTES); // modulo 2^64, as the sum
+	uint64_t overhead_bytes =
+		sent * (l->overhead_bytes - SERIAL_FCS_BYTES); // modulo 2^64, as the sum
 	uint64_t sending_bps = l->free_ns == l->old_free_ns ? l->old_bps : l->rate_now_bps;
 	double unsent_ns = l->wire != NULL ? (double)time_since(l->free_ns, now_ns) : 0.0;
 

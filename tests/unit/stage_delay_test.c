@@ -47,22 +47,6 @@ START_TEST(classes_have_their_own_extra_delay) {
 }
 END_TEST
 
-// Oracle: all packets sorted by (departure, arrival, order into the stage).
-struct want {
-	uint64_t out_ns, in_ns;
-	uint32_t id;
-};
-
-static int want_order(const void *pa, const void *pb) {
-	const struct want *a = pa, *b = pb;
-
-	if (a->out_ns != b->out_ns)
-		return a->out_ns < b->out_ns ? -1 : 1;
-	if (a->in_ns != b->in_ns)
-		return a->in_ns < b->in_ns ? -1 : 1;
-	return a->id < b->id ? -1 : 1;
-}
-
 #define MANY 200000
 
 START_TEST(many_classes_leave_in_the_order_of_a_sorted_list) {

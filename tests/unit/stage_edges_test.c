@@ -105,22 +105,6 @@ START_TEST(a_new_rate_applies_to_what_comes_after) {
 }
 END_TEST
 
-// Oracle: as many link stages, their departures sorted by (departure, arrival, order into).
-struct want {
-	uint64_t out_ns, in_ns;
-	uint32_t id;
-};
-
-static int want_order(const void *pa, const void *pb) {
-	const struct want *a = pa, *b = pb;
-
-	if (a->out_ns != b->out_ns)
-		return a->out_ns < b->out_ns ? -1 : 1;
-	if (a->in_ns != b->in_ns)
-		return a->in_ns < b->in_ns ? -1 : 1;
-	return a->id < b->id ? -1 : 1;
-}
-
 #define MANY 100000
 
 // The i-th packet of a load that is the same each time it is made: bursts of one flow, mostly.
@@ -134,6 +118,7 @@ static uint64_t load_next(struct rng *rng, struct pkt *p, uint32_t i, uint64_t t
 	return p->arrival_ns;
 }
 
+// Oracle: as many link stages, their departures sorted.
 static void oracle(struct want *want, struct pkt *pkts, uint32_t count, const char *link) {
 	uint32_t n = 0;
 

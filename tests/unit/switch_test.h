@@ -160,3 +160,19 @@ static inline struct pkt *pkts_new(uint32_t n, uint16_t size_bytes) {
 	}
 	return p;
 }
+
+// For oracles: packets as a stage gives them up, by departure, arrival, order into the stage (qsort).
+struct want {
+	uint64_t out_ns, in_ns;
+	uint32_t id;
+};
+
+static inline int want_order(const void *pa, const void *pb) {
+	const struct want *a = pa, *b = pb;
+
+	if (a->out_ns != b->out_ns)
+		return a->out_ns < b->out_ns ? -1 : 1;
+	if (a->in_ns != b->in_ns)
+		return a->in_ns < b->in_ns ? -1 : 1;
+	return a->id < b->id ? -1 : 1;
+}

@@ -19,10 +19,11 @@ from types import FrameType
 from typing import Any, Protocol
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.progress import TaskID
 
 from weir import folder, units
 from weir.errors import UserError
+from weir.summary import progress
 
 PROGRAMS = {
     "sim": "tools/sim/weir-sim",
@@ -307,14 +308,7 @@ class Bar:
 
     def __init__(self, console: Console) -> None:
         self.console = console
-        self.bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=30),
-            TextColumn("{task.fields[times]}"),
-            console=console,
-            disable=not console.is_terminal,
-            transient=True,
-        )
+        self.bar = progress(console)
         self.task: TaskID | None = None
 
     def __enter__(self) -> Bar:

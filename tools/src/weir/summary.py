@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -31,6 +32,18 @@ def console(stderr: bool = False) -> Console:
     if not stderr:
         made.width = max(100 if made.is_terminal else 120, made.width)
     return made
+
+
+def progress(console: Console) -> Progress:
+    """A bar for a terminal, gone at the end; its tasks have a text, `times`."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        TextColumn("{task.fields[times]}"),
+        console=console,
+        disable=not console.is_terminal,
+        transient=True,
+    )
 
 
 def group_rows(summary: dict[str, Any]) -> list[Row]:

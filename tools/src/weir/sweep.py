@@ -30,7 +30,6 @@ from typing import Any
 import polars as pl
 import yaml
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
 
 from weir import cells, folder, run, summary, units
 from weir.cells import Cell, Outcome
@@ -336,14 +335,7 @@ class Bar:
         self.started_s = time.monotonic()
         self.ran = 0
         self.failed = 0
-        self.bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=30),
-            TextColumn("{task.fields[times]}"),
-            console=console,
-            disable=not console.is_terminal,
-            transient=True,
-        )
+        self.bar = summary.progress(console)
         self.task = self.bar.add_task("sweeping", total=total, times=f"0 of {total:,} cells")
 
     def __enter__(self) -> Bar:
