@@ -58,15 +58,25 @@ class Capture:
 
     def __init__(self, lab, interface):
         self.path = lab.tmp / "capture.pcap"
-        argv = [*HOST, "tcpdump", "-i", interface, "-w", self.path, "-B", "16384", "-Z", "root"]
+        options = ["--immediate-mode", "-B", "16384", "-Z", "root"]
+        argv = [*HOST, "tcpdump", "-i", interface, "-w", self.path, *options]
         self.child = Child(lab.enter("sw", *argv, "tcp"))
         lab.children.append(self.child)
         wait_for(lambda: any("listening" in line for line in self.child.err), "tcpdump")
 
     def close(self):
+        wait_for(self.wrote_all, "tcpdump to write what it received")
         self.child.send(signal.SIGINT)
         self.child.wait()
         assert any(re.match(r"0 packets dropped", line) for line in self.child.err)
+
+    def wrote_all(self):
+        """tcpdump's answer to SIGUSR1: '9 packets captured, 9 packets received by filter, ...'."""
+        said = len(self.child.err)
+        self.child.send(signal.SIGUSR1)
+        wait_for(lambda: len(self.child.err) > said, "tcpdump's counts")
+        counts = re.search(r"(\d+) packets? captured, (\d+) packets? rec", self.child.err[-1])
+        return counts and counts[1] == counts[2]
 
     def rows(self, condition, *fields):
         """Packets that a display filter chooses, some of their fields."""
