@@ -205,6 +205,7 @@ int eal_start(struct eal *e, const struct eal_args *args, struct err *err) {
 
 	memset(e, 0, sizeof(*e));
 	e->log_fd = e->lock_fd = -1;
+	umask(S_IRWXG | S_IRWXO);
 	if ((rc = live_lcore_check(args->process, err)) < 0)
 		return rc;
 	if ((rc = choose_memory(e, args, err)) < 0)

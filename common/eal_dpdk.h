@@ -2,6 +2,9 @@
 // Starting DPDK's environment from what the config says: one lcore, no physical devices unless
 // named, hugepages when enough are free and ordinary memory otherwise, and an error a user can read.
 //
+// What the process makes from then on is the user's own: folders are 0700 (the run's, DPDK's runtime
+// folder), files in them 0600, and nobody else may connect to its sockets.
+//
 // Nothing DPDK prints reaches the terminal: until the run folder exists it goes to an unnamed
 // file, from which the reason of a failure is taken; then to <run folder>/<program>-dpdk.log.
 #pragma once

@@ -14,42 +14,27 @@
 #define CONTROL_TICK_US 20000
 #define PROGRESS_TICKS 25 // half a second
 #define LINK_TICKS 5
-#define ASK_TIMEOUT_US 2000000
 #define STATIONS_MAX 4096
-
-static pthread_mutex_t ask_lock = PTHREAD_MUTEX_INITIALIZER;
+#define WHO "the switch"
 
 int switch_ask(struct switch_live *s, const struct switch_question *q,
 	void (*use)(const struct switch_mailbox *box, void *ctx), void *ctx, struct err *err) {
 	struct switch_mailbox *box = &s->mailbox;
-	int rc, waited_us = 0;
+	bool runs = atomic_load(&s->running) && !atomic_load(&s->done);
+	int rc = control_begin(&box->box, runs, WHO, err);
 
-	pthread_mutex_lock(&ask_lock);
-	// After a question that was never answered the box stays shut.
-	if (atomic_load(&box->posted) || atomic_load(&s->done) || !atomic_load(&s->running)) {
-		pthread_mutex_unlock(&ask_lock);
-		return err_set(err, -EAGAIN, "the switch is not running");
-	}
+	if (rc < 0)
+		return rc;
 	box->request = q->request;
 	box->path = q->path;
 	snprintf(box->key, sizeof(box->key), "%s", q->key != NULL ? q->key : "");
 	snprintf(box->value, sizeof(box->value), "%s", q->value != NULL ? q->value : "");
-	atomic_store_explicit(&box->posted, true, memory_order_release);
-	while (atomic_load_explicit(&box->posted, memory_order_acquire)
-		&& waited_us < ASK_TIMEOUT_US) {
-		usleep(200);
-		waited_us += 200;
-	}
-	if (atomic_load_explicit(&box->posted, memory_order_acquire)) {
-		rc = err_set(err, -ETIMEDOUT, "the switch did not answer");
-	} else {
-		rc = box->rc;
-		if (rc < 0)
-			err_set(err, rc, "%s", box->err.msg);
-		else if (use != NULL)
-			use(box, ctx);
-	}
-	pthread_mutex_unlock(&ask_lock);
+	rc = control_wait(&box->box, WHO, err);
+	if (rc == 0 && box->rc < 0)
+		rc = err_set(err, box->rc, "%s", box->err.msg);
+	else if (rc == 0 && use != NULL)
+		use(box, ctx);
+	control_end();
 	return rc;
 }
 
@@ -242,7 +227,7 @@ int switch_app_open(struct switch_app *app, struct err *err) {
 		clock_set_epoch(&s->clock, app->plan.process.epoch_utc_ns);
 	if ((rc = open_telemetry(app, err)) < 0)
 		return rc;
-	return control_register(app, err);
+	return switch_control(app, err);
 }
 
 int switch_app_run(struct switch_app *app, struct err *err) {

@@ -44,4 +44,4 @@ int switch_ask(struct switch_live *s, const struct switch_question *q,
 	void (*use)(const struct switch_mailbox *box, void *ctx), void *ctx, struct err *err);
 
 // Registers the /weir/ commands with rte_telemetry (control_dpdk.c).
-int control_register(struct switch_app *app, struct err *err);
+int switch_control(struct switch_app *app, struct err *err);

@@ -87,13 +87,24 @@ uint64_t path_min_delay_ns(const struct path *p);
 struct backlog path_backlog(const struct path *p);
 // in == out + drops + inside, in packets and bytes?
 bool path_balanced(const struct path *p);
-// Finds a live parameter by its key ("link.rate"), and checks that `value` is one for it.
+// Finds a live parameter by its key ("link.rate"), and checks that `value` is one for it. The caller
+// puts the path's name and the key before the sentence.
 int path_check(struct path *p, const char *key, const char *value, struct path_stage **stage,
 	const struct param **param, struct err *err);
 // Sets "link.rate" (or "link2.rate", "delay.delay", ...) from text at now_ns; only parameters
 // marked live. Writes the old and new value for the event record.
 int path_set(struct path *p, const char *key, const char *value, uint64_t now_ns, double *before,
 	double *after, struct err *err);
+
+// One after the other, the live parameters of all paths, in the order of the config. *at begins as
+// zero; false: there are no more.
+struct path_param {
+	const struct path_stage *stage;
+	const struct param *param;
+	double value; // NaN: not a number
+	uint32_t path, index; // of the stage in its path; private
+};
+bool paths_next_param(const struct paths *ps, struct path_param *at);
 
 // Advances every stage to now_ns without taking packets off the path.
 void path_serve(struct path *p, uint64_t now_ns);

@@ -290,10 +290,29 @@ static double param_number(const struct param *param, const void *obj) {
 	return (double)NAN;
 }
 
+bool paths_next_param(const struct paths *ps, struct path_param *at) {
+	for (; at->path < ps->count; at->path++, at->index = 0) {
+		const struct path *p = &ps->path[at->path];
+
+		for (; at->index < p->stages; at->index++, at->param = NULL) {
+			at->stage = &p->stage[at->index];
+			at->param = at->param == NULL ? at->stage->ops->params : at->param + 1;
+			while (at->param->name != NULL && !at->param->live)
+				at->param++;
+			if (at->param->name == NULL)
+				continue;
+			at->value = param_number(at->param, at->stage->state);
+			return true;
+		}
+	}
+	return false;
+}
+
 int path_check(struct path *p, const char *key, const char *value, struct path_stage **stage,
 	const struct param **param, struct err *err) {
 	const char *dot = strrchr(key, '.');
 	size_t prefix = strlen(p->name) + 1;
+	struct err why;
 
 	*stage = NULL;
 	for (uint32_t i = 0; dot != NULL && i < p->stages; i++) {
@@ -303,21 +322,21 @@ int path_check(struct path *p, const char *key, const char *value, struct path_s
 			*stage = &p->stage[i];
 	}
 	if (*stage == NULL)
-		return err_set(err, -EINVAL, "%s: path %s has no such stage; write e.g. %s.rate",
-			key, p->name, p->stages > 0 ? p->stage[0].name + prefix : "link");
+		return err_set(err, -EINVAL, "path %s has no such stage; write e.g. %s.rate",
+			p->name, p->stages > 0 ? p->stage[0].name + prefix : "link");
 	*param = param_find((*stage)->ops->params, dot + 1);
 	if (*param == NULL)
-		return err_set(err, -EINVAL, "%s: %s has no parameter '%s'", key,
-			(*stage)->ops->name, dot + 1);
+		return err_set(
+			err, -EINVAL, "%s has no parameter '%s'", (*stage)->ops->name, dot + 1);
 	if (!(*param)->live)
-		return err_set(err, -EINVAL, "%s: cannot be changed while running", key);
+		return err_set(err, -EINVAL, "cannot be changed while running");
 
 	void *scratch = calloc(1, (*stage)->ops->state_size);
 	if (scratch == NULL)
-		return err_set(err, -ENOMEM, "%s: no memory", key);
-	int rc = param_set(*param, scratch, value, err);
+		return err_set(err, -ENOMEM, "no memory");
+	int rc = param_set(*param, scratch, value, &why);
 	free(scratch);
-	return rc;
+	return rc < 0 ? err_set(err, rc, "%s", why.msg + strlen((*param)->name) + 2) : 0;
 }
 
 int path_set(struct path *p, const char *key, const char *value, uint64_t now_ns, double *before,

@@ -314,6 +314,9 @@ static void snapshot(struct switch_live *s, struct switch_snapshot *snap) {
 		snap->rx[i] = s->port[i].rx;
 		snap->tx[i] = s->port[i].tx;
 		snap->tx_dropped[i] = s->port[i].tx_dropped;
+		snap->left[i] = s->port[i].late.total;
+		snap->late_sum_ns[i] = s->port[i].late.sum;
+		snap->late_max_ns[i] = s->port[i].late.max;
 	}
 	for (uint32_t i = 0; i < s->paths->count; i++) {
 		const struct path *p = &s->paths->path[i];
@@ -324,6 +327,13 @@ static void snapshot(struct switch_live *s, struct switch_snapshot *snap) {
 		snap->inside[i] = path_backlog(p).pkts;
 	}
 	snapshot_links(s, snap);
+}
+
+static void read_params(const struct switch_live *s, struct switch_mailbox *box) {
+	struct path_param at = {0};
+
+	for (uint32_t i = 0; i < SWITCH_PARAMS_MAX && paths_next_param(s->paths, &at); i++)
+		box->param[i] = at.value;
 }
 
 static void set_param(struct switch_live *s, struct switch_mailbox *box) {
@@ -366,12 +376,15 @@ static void measure(struct switch_live *s) {
 static void answer(struct switch_live *s) {
 	struct switch_mailbox *box = &s->mailbox;
 
-	if (!atomic_load_explicit(&box->posted, memory_order_acquire))
+	if (!control_posted(&box->box))
 		return;
 	box->rc = 0;
 	switch (box->request) {
 	case SWITCH_SNAPSHOT:
 		snapshot(s, &box->snapshot);
+		break;
+	case SWITCH_PARAMS:
+		read_params(s, box);
 		break;
 	case SWITCH_SET:
 		set_param(s, box);
@@ -380,7 +393,7 @@ static void answer(struct switch_live *s) {
 		measure(s);
 		break;
 	}
-	atomic_store_explicit(&box->posted, false, memory_order_release);
+	control_answered(&box->box);
 }
 
 static void follow_link(struct switch_live *s, uint32_t i) {

@@ -9,6 +9,7 @@
 #include "base_dpdk.h"
 
 #include "clock_dpdk.h"
+#include "control_dpdk.h"
 #include "fabric.h"
 #include "hist.h"
 #include "path.h"
@@ -49,7 +50,8 @@ struct switch_port {
 };
 
 // What the control thread may ask the lcore for; answered between bursts.
-enum switch_request { SWITCH_SNAPSHOT, SWITCH_SET, SWITCH_MEASURE };
+enum switch_request { SWITCH_SNAPSHOT, SWITCH_PARAMS, SWITCH_SET, SWITCH_MEASURE };
+#define SWITCH_PARAMS_MAX 256
 
 struct switch_snapshot {
 	uint64_t now_ns;
@@ -58,6 +60,8 @@ struct switch_snapshot {
 	uint64_t tx_dropped[LIVE_PORTS_MAX];
 	struct path_count in[PATHS_MAX], out[PATHS_MAX], drop[PATHS_MAX][DROP_REASONS];
 	uint64_t inside[PATHS_MAX];
+	// Departures since the warm-up, per port: how many, how late in all, how late at most.
+	uint64_t left[LIVE_PORTS_MAX], late_sum_ns[LIVE_PORTS_MAX], late_max_ns[LIVE_PORTS_MAX];
 	uint32_t links;
 	struct {
 		uint32_t path;
@@ -68,15 +72,16 @@ struct switch_snapshot {
 	uint64_t turns, busy_ns, pool_free;
 };
 
-// Single-slot mailbox: the control side fills it and sets `posted`, the lcore answers and clears it.
+// A question to the lcore and its answer.
 struct switch_mailbox {
-	_Atomic bool posted;
+	struct control_box box;
 	enum switch_request request;
 	struct path *path; // SWITCH_SET
 	char key[64], value[64];
 	int rc;
 	struct err err;
 	double before, after;
+	double param[SWITCH_PARAMS_MAX]; // SWITCH_PARAMS: as paths_next_param finds them
 	struct switch_snapshot snapshot;
 };
 

@@ -281,8 +281,8 @@ START_TEST(live_parameters_change_at_their_time) {
 	static const struct {
 		const char *key, *value, *says;
 	} bad[] = {
-		{"link.rate", "10", "rate"},
-		{"link.rate", "2Tbit", "rate"},
+		{"link.rate", "10", "'10' is not a rate such as"},
+		{"link.rate", "2Tbit", "2Tbit is not in [1kbit, 1Tbit]"},
 		{"link2.rate", "1Gbit", "no such stage"},
 		{"rate", "1Gbit", "no such stage"},
 		{"link.speed", "1Gbit", "no parameter 'speed'"},
@@ -295,6 +295,37 @@ START_TEST(live_parameters_change_at_their_time) {
 	}
 	close_paths(&w);
 	free(pkts);
+}
+END_TEST
+
+START_TEST(live_parameters_are_found_in_order) {
+	struct world w = open_paths("paths: {forward: [{loss: {rate: 1%}}, {link: {rate: 8Gbit}}], "
+				    "reverse: [{delay: {delay: 1ms}}, {link: {rate: 1Gbit}}]}");
+	struct path_param at = {0};
+	char seen[512] = "";
+
+	while (paths_next_param(w.ps, &at)) {
+		size_t used = strlen(seen);
+		struct path_stage *stage;
+		const struct param *param;
+
+		ck_assert(at.param->live);
+		snprintf(seen + used, sizeof(seen) - used, "%s.%s=%g ", at.stage->name,
+			at.param->name, at.value);
+		// Each is one that path_set takes, by that name.
+		struct path *p = &w.ps->path[at.path];
+		char key[64];
+		snprintf(key, sizeof(key), "%s.%s", at.stage->name + strlen(p->name) + 1,
+			at.param->name);
+		path_check(p, key, "", &stage, &param, &w.err);
+		ck_assert_ptr_eq(stage, at.stage);
+		ck_assert_ptr_eq(param, at.param);
+	}
+	ck_assert_str_eq(seen,
+		"forward.loss.rate=0.01 forward.link.rate=8e+09 reverse.delay.delay=1e+06 "
+		"reverse.delay.late=0 reverse.delay.late_by=0 reverse.link.rate=1e+09 ");
+	ck_assert(!paths_next_param(w.ps, &at));
+	close_paths(&w);
 }
 END_TEST
 
@@ -387,4 +418,4 @@ END_TEST
 TEST_MAIN(config_makes_named_stages_and_a_base_rtt, packets_pass_at_exact_times,
 	arrivals_out_of_order_are_moved_up, history_does_not_depend_on_polling,
 	groups_with_a_base_rtt_wait_longer_in_reverse, live_parameters_change_at_their_time,
-	bad_configs_say_where_and_why, reports)
+	live_parameters_are_found_in_order, bad_configs_say_where_and_why, reports)
