@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define HOUSEKEEPING_TURNS 256
+#define SURVEY_FLOWS 16 // a turn: less than what a packet costs
 #define ARP_RETRY_NS (100 * NS_PER_MS)
 
 static bool is_sender(const struct sender_port *p) {
@@ -429,6 +430,44 @@ static void check_peer(struct sender_live *s) {
 		s->unanswered = s->ended = true;
 }
 
+static void snapshot(const struct sender_live *s, struct sender_snapshot *snap) {
+	snap->now_ns = s->now_ns;
+	snap->elapsed_ns = time_since(s->now_ns, s->start_ns);
+	snap->turns = s->turns;
+	snap->busy_ns = s->busy_ns;
+	snap->turn_max_ns = s->turn_max_ns;
+	snap->waiting = s->sender.waiting;
+	snap->open = s->sender.open;
+	snap->done = s->sender.done;
+	snap->failed = s->sender.failed;
+	for (uint32_t i = 0; i < s->ports; i++) {
+		snap->port[i] = s->port[i].count;
+		snap->outs[i] = s->port[i].outs;
+	}
+}
+
+static void answer(struct sender_live *s) {
+	snapshot(s, &s->mailbox.snapshot);
+	s->surveying = false;
+	control_answered(&s->mailbox.box);
+}
+
+// A survey's next flows.
+static void survey_on(struct sender_live *s) {
+	if (!survey_step(&s->mailbox.survey, SURVEY_FLOWS))
+		answer(s);
+}
+
+static void look_for_questions(struct sender_live *s) {
+	if (s->surveying || !control_posted(&s->mailbox.box))
+		return;
+	s->surveying = s->mailbox.request == SENDER_SURVEY;
+	if (s->surveying)
+		survey_begin(&s->mailbox.survey, &s->sender);
+	else
+		answer(s);
+}
+
 // Returns false when the run is over.
 static bool housekeeping(struct sender_live *s) {
 	uint64_t bytes = 0;
@@ -444,6 +483,7 @@ static bool housekeeping(struct sender_live *s) {
 			s->interval_next_ns = s->now_ns + s->interval_ns;
 	}
 	check_peer(s);
+	look_for_questions(s);
 	for (uint32_t i = 0; i < s->ports; i++)
 		bytes += s->port[i].count.tx_bytes;
 	atomic_store_explicit(
@@ -463,6 +503,8 @@ void sender_loop(struct sender_live *s) {
 		for (int i = 0; i < HOUSEKEEPING_TURNS; i++) {
 			turn(s);
 			publish(s);
+			if (s->surveying)
+				survey_on(s);
 		}
 		more = housekeeping(s);
 	}
@@ -471,6 +513,9 @@ void sender_loop(struct sender_live *s) {
 	host_still_open(&s->sender, s->now_ns);
 	s->published = UINT64_MAX;
 	publish(s);
+	while (s->surveying)
+		survey_on(s);
+	atomic_store(&s->done, true);
 }
 
 int sender_resolve(struct sender_live *s, struct err *err) {

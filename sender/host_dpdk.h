@@ -13,9 +13,11 @@
 #include "base_dpdk.h"
 
 #include "clock_dpdk.h"
+#include "control_dpdk.h"
 #include "host.h"
 #include "live_plan.h"
 #include "port_dpdk.h"
+#include "survey.h"
 #include "telemetry.h"
 
 #include <stdatomic.h>
@@ -66,6 +68,25 @@ struct sender_port {
 	uint64_t strangers_refused;
 };
 
+// What may be asked of the lcore; answered between bursts, a survey over some turns.
+enum sender_request { SENDER_SNAPSHOT, SENDER_SURVEY };
+
+struct sender_snapshot {
+	uint64_t now_ns, elapsed_ns; // since the experiment's 0
+	uint64_t turns, busy_ns, turn_max_ns;
+	uint32_t waiting, open, done, failed; // flows
+	struct sender_count port[LIVE_ROLES];
+	uint32_t outs[LIVE_ROLES];
+};
+
+// A question to the lcore and its answer.
+struct sender_mailbox {
+	struct control_box box;
+	enum sender_request request;
+	struct sender_snapshot snapshot; // of a survey: at its end
+	struct survey survey;
+};
+
 struct sender_live {
 	// Set up before the loop.
 	const struct live_plan *plan;
@@ -86,12 +107,14 @@ struct sender_live {
 	uint64_t published; // records of all streams
 	uint64_t turns, busy_ns, turn_max_ns;
 	bool busy;
+	bool surveying;
 	bool ended; // the duration is over
 	bool unanswered; // no SYN was answered in time
 	bool all_failed; // every flow gave up or was refused
 
 	// Shared with the control thread.
-	_Atomic bool stop, running;
+	struct sender_mailbox mailbox;
+	_Atomic bool stop, running, done;
 	_Atomic uint64_t shown_ns, shown_open, shown_bytes;
 };
 

@@ -250,6 +250,8 @@ int sender_app_run(struct sender_app *app, struct err *err) {
 		return rc;
 	if ((rc = open_hosts(app, err)) < 0)
 		return rc;
+	if ((rc = sender_control(app, err)) < 0)
+		return rc;
 	if ((rc = start_control(app, err)) < 0)
 		return rc;
 	app->began = true;

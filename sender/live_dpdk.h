@@ -32,3 +32,6 @@ int sender_app_run(struct sender_app *app, struct err *err);
 // summary-sender.json; false if the ledger does not balance.
 bool sender_app_summary(struct sender_app *app, FILE *out, const char *verdict);
 void sender_app_close(struct sender_app *app);
+
+// Registers the /weir/ commands with rte_telemetry (control_dpdk.c).
+int sender_control(struct sender_app *app, struct err *err);

@@ -39,6 +39,8 @@ static int handle_info(const char *cmd, const char *params, struct rte_tel_data 
 	rte_tel_data_add_dict_string(d, "run", app->run.dir);
 	control_u64(d, "seed", app->run.seed);
 	control_u64(d, "now_ns", snap.now_ns);
+	control_u64(d, "elapsed_ns",
+		snap.start_ns == NEVER_NS ? 0 : time_since(snap.now_ns, snap.start_ns));
 	control_u64(d, "duration_ns", app->run.duration_ns);
 	control_u64(d, "turns", snap.turns);
 	control_u64(d, "busy_ns", snap.busy_ns);

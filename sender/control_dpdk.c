@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Statistics and control through rte_telemetry (dpdk-telemetry.py, or any client of its socket):
+//
+//	/weir/info                program, run, time, load, flows
+//	/weir/ports               counters
+//	/weir/groups              the first flow groups' flows, goodput, RTT, window
+//	/weir/groups,24           those from the 25th on
+//	/weir/stop                ends the run; the summary is written
+//
+// control_dpdk.h in common/ has what the switch's share with these.
+#include "live_dpdk.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define GROUPS_PER_ANSWER 24 // rte_telemetry's answers have 16 KB at most
+#define WHO "the sender"
+
+// rte_telemetry passes no context to its handlers.
+static struct sender_app *app;
+
+// Asks the lcore. Having read its answer, control_end().
+static int ask(enum sender_request request, struct err *err) {
+	struct sender_mailbox *box = &app->live.mailbox;
+	bool runs = atomic_load(&app->live.running) && !atomic_load(&app->live.done);
+	int rc = control_begin(&box->box, runs, WHO, err);
+
+	if (rc < 0)
+		return rc;
+	box->request = request;
+	rc = control_wait(&box->box, WHO, err);
+	if (rc < 0)
+		control_end();
+	return rc;
+}
+
+static int handle_info(const char *cmd, const char *params, struct rte_tel_data *d) {
+	const struct sender_snapshot *snap = &app->live.mailbox.snapshot;
+	struct err err;
+
+	if (ask(SENDER_SNAPSHOT, &err) < 0)
+		return control_error(d, &err);
+	rte_tel_data_start_dict(d);
+	rte_tel_data_add_dict_string(d, "program", app->opt->program);
+	rte_tel_data_add_dict_string(d, "version", run_version());
+	rte_tel_data_add_dict_string(d, "run", app->run.dir);
+	control_u64(d, "seed", app->run.seed);
+	control_u64(d, "now_ns", snap->now_ns);
+	control_u64(d, "elapsed_ns", snap->elapsed_ns);
+	control_u64(d, "duration_ns", app->run.duration_ns);
+	control_u64(d, "turns", snap->turns);
+	control_u64(d, "turn_max_ns", snap->turn_max_ns);
+	control_u64(d, "busy_ns", snap->busy_ns);
+	control_u64(d, "cpu", app->plan.process.lcore);
+	control_u64(d, "groups", app->live.sender.flows > 0 ? app->groups.count : 0);
+	control_u64(d, "flows_waiting", snap->waiting);
+	control_u64(d, "flows_open", snap->open);
+	control_u64(d, "flows_done", snap->done);
+	control_u64(d, "flows_failed", snap->failed);
+	control_end();
+	return 0;
+}
+
+static void add_port(struct rte_tel_data *d, const struct sender_snapshot *snap, uint32_t i) {
+	const struct sender_port *p = &app->live.port[i];
+	const struct sender_count *c = &snap->port[i];
+	struct rte_tel_data *one = rte_tel_data_alloc();
+
+	if (one == NULL)
+		return;
+	rte_tel_data_start_dict(one);
+	rte_tel_data_add_dict_string(one, "name", p->port.name);
+	rte_tel_data_add_dict_string(one, "dev", p->port.dev.name);
+	rte_tel_data_add_dict_string(
+		one, "role", p->plan->role == LIVE_SENDER ? "sender" : "receiver");
+	control_u64(one, "now_ns", snap->now_ns);
+	rte_tel_data_add_dict_int(one, "up", atomic_load(&p->port.up));
+	control_u64(one, "rx_pkts", c->rx_frames);
+	control_u64(one, "rx_bytes", c->rx_bytes);
+	control_u64(one, "tx_pkts", c->tx_frames);
+	control_u64(one, "tx_bytes", c->tx_bytes);
+	control_u64(one, "tx_dropped", c->tx_dropped);
+	control_u64(one, "no_mbuf", c->no_mbuf);
+	control_u64(one, "waiting", snap->outs[i]);
+	control_named(d, p->port.name, one);
+}
+
+static int handle_ports(const char *cmd, const char *params, struct rte_tel_data *d) {
+	struct err err;
+
+	if (ask(SENDER_SNAPSHOT, &err) < 0)
+		return control_error(d, &err);
+	rte_tel_data_start_dict(d);
+	for (uint32_t i = 0; i < app->live.ports; i++)
+		add_port(d, &app->live.mailbox.snapshot, i);
+	control_end();
+	return 0;
+}
+
+static void add_group(struct rte_tel_data *d, const struct sender_mailbox *box, uint32_t i) {
+	const struct survey_group *s = &box->survey.group[i];
+	double n = s->measured > 0 ? (double)s->measured : 1;
+	struct rte_tel_data *one = rte_tel_data_alloc();
+	char key[16];
+
+	if (one == NULL)
+		return;
+	rte_tel_data_start_dict(one);
+	rte_tel_data_add_dict_string(one, "name", app->groups.group[i].name);
+	rte_tel_data_add_dict_string(one, "cc", app->groups.group[i].cc->name);
+	control_u64(one, "now_ns", box->snapshot.now_ns);
+	control_u64(one, "waiting", s->waiting);
+	control_u64(one, "open", s->open);
+	control_u64(one, "done", s->done);
+	control_u64(one, "failed", s->failed);
+	control_u64(one, "acked_bytes", s->acked_bytes);
+	control_u64(one, "sent_segs", s->sent_segs);
+	control_u64(one, "retransmits", s->retransmits);
+	control_u64(one, "timeouts", s->timeouts);
+	control_u64(one, "measured", s->measured);
+	control_u64(one, "srtt_mean_ns", (uint64_t)((double)s->srtt_ns / n));
+	control_f64(one, "cwnd_mean_segs", s->cwnd_segs / n);
+	control_u64(one, "pacing_bps", (uint64_t)s->pacing_bps);
+	snprintf(key, sizeof(key), "%u", i);
+	control_named(d, key, one);
+}
+
+static int handle_groups(const char *cmd, const char *params, struct rte_tel_data *d) {
+	unsigned long first = params != NULL ? strtoul(params, NULL, 10) : 0;
+	uint32_t groups = app->live.sender.flows > 0 ? app->groups.count : 0;
+	struct err err;
+
+	if (ask(SENDER_SURVEY, &err) < 0)
+		return control_error(d, &err);
+	rte_tel_data_start_dict(d);
+	for (unsigned long i = first; i < groups && i < first + GROUPS_PER_ANSWER; i++)
+		add_group(d, &app->live.mailbox, (uint32_t)i);
+	control_end();
+	return 0;
+}
+
+static int handle_stop(const char *cmd, const char *params, struct rte_tel_data *d) {
+	atomic_store(&app->live.stop, true);
+	return control_ok(d);
+}
+
+int sender_control(struct sender_app *a, struct err *err) {
+	static const struct control_command commands[] = {
+		{"/weir/info", handle_info, "The run, its time, load and flows. No parameters"},
+		{"/weir/ports", handle_ports, "Counters of each port. No parameters"},
+		{"/weir/groups", handle_groups,
+			"Flows, goodput, RTT and window of each group; the first one's number"},
+		{"/weir/stop", handle_stop, "Ends the run. No parameters"},
+	};
+
+	app = a;
+	return control_register(commands, sizeof(commands) / sizeof(commands[0]), err);
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "survey.h"
+
+#include <string.h>
+
+void survey_begin(struct survey *s, const struct host *h) {
+	memset(s, 0, sizeof(*s));
+	s->host = h;
+}
+
+static void look(struct survey_group *g, const struct flow *f) {
+	switch ((enum flow_state)f->state) {
+	case FLOW_WAITING:
+		g->waiting++;
+		return;
+	case FLOW_SYN_SENT:
+	case FLOW_OPEN:
+		g->open++;
+		break;
+	case FLOW_DONE:
+		g->done++;
+		break;
+	case FLOW_FAILED:
+		g->failed++;
+		break;
+	}
+	g->acked_bytes += f->count.acked_bytes;
+	g->sent_segs += f->count.sent_segs;
+	g->retransmits += f->count.retransmits;
+	g->timeouts += f->count.timeouts;
+	if (f->state != FLOW_OPEN || f->rtt.srtt_ns == 0)
+		return;
+	g->measured++;
+	g->srtt_ns += f->rtt.srtt_ns;
+	g->cwnd_segs += f->out.cwnd_segs;
+	g->pacing_bps += f->out.pacing_bps;
+}
+
+// What look() will read of a flow.
+static void fetch(const struct flow *f) {
+	__builtin_prefetch(&f->state);
+	__builtin_prefetch(&f->rtt);
+	__builtin_prefetch(&f->out);
+	__builtin_prefetch(&f->count);
+	__builtin_prefetch(&f->count.timeouts);
+}
+
+bool survey_step(struct survey *s, uint32_t n) {
+	const struct host *h = s->host;
+	uint32_t left = h->flows - s->next;
+
+	n = n < left ? n : left;
+	for (uint32_t i = 0; i < n; i++)
+		fetch(&h->flow[s->next + i]);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct flow *f = &h->flow[s->next + i];
+
+		look(&s->group[f->group], f);
+	}
+	s->next += n;
+	return s->next < h->flows;
+}
