@@ -146,6 +146,38 @@ def reproduce_(
     raise typer.Exit(reproduce.run(plan, summary.console(), scheduler=scheduler, workers=workers))
 
 
+@app.command("top")
+def top_(
+    prefix: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Only the program with this prefix; repeatable."),
+    ] = None,
+    interval: Annotated[float, typer.Option(min=0.1, help="Seconds between samples.")] = 1.0,
+    once: Annotated[bool, typer.Option("--once", help="One frame, from two samples.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="A line of JSON per frame.")] = False,
+) -> None:
+    """Watches the live programs that run: ports, paths, groups of flows, lcores."""
+    from weir import summary, top
+
+    top.show(prefix or (), interval, once, as_json, summary.console())
+
+
+@app.command("ctl")
+def ctl_(
+    orders: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE ...|measure|stop]", help="What to change."),
+    ] = None,
+    prefix: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The program with this prefix.")
+    ] = None,
+) -> None:
+    """Changes a running switch: ctl forward.link.rate=5Gbit; alone, shows what may be changed."""
+    from weir import ctl, summary
+
+    ctl.execute(orders or (), prefix, summary.console())
+
+
 @bench_app.command("corescale")
 def bench_corescale(
     flows: Annotated[

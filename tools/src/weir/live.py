@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Talks to running live programs through rte_telemetry's sockets.
+
+A program's socket is in DPDK's runtime folder, in a folder named by the program's prefix:
+
+    /var/run/dpdk/PREFIX/dpdk_telemetry.v2             as root
+    $XDG_RUNTIME_DIR/dpdk/PREFIX/dpdk_telemetry.v2     else
+
+One message is a question, "/weir/set,forward.link.rate=5Gbit", the next is its answer in JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from weir.errors import UserError
+
+SOCKET = "dpdk_telemetry.v2"
+ANSWER_BYTES = 1 << 16
+PATIENCE_S = 5.0  # the program's own is 2 s
+
+
+class Ended(Exception):
+    """The program has ended, or nobody listens at its socket."""
+
+
+class Program:
+    """A connection to a running program. A context manager."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises Ended, PermissionError or TimeoutError."""
+        self.prefix = path.parent.name
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.socket.settimeout(PATIENCE_S)
+        try:
+            self.socket.connect(str(path))
+            hello = self.receive()
+            self.pid = int(hello.get("pid", 0))
+            self.info = self.ask("/weir/info")
+        except BaseException as error:
+            self.socket.close()
+            if isinstance(error, (ConnectionError, FileNotFoundError)):
+                raise Ended from error
+            raise
+
+    def __enter__(self) -> Program:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Lets the program's thread go."""
+        self.socket.close()
+
+    @property
+    def name(self) -> str:
+        """What it is: weir-switch, weir-sender; empty: some other DPDK program."""
+        return str(self.info.get("program", "")) if isinstance(self.info, dict) else ""
+
+    def receive(self) -> Any:
+        """One message; Ended if there will be no more."""
+        try:
+            message = self.socket.recv(ANSWER_BYTES)
+            if not message:
+                raise Ended
+            return json.loads(message)
+        except (ConnectionError, ValueError) as error:
+            raise Ended from error
+
+    def ask(self, command: str) -> Any:
+        """The answer to a command; None: the program does not know it."""
+        try:
+            self.socket.send(command.encode())
+        except ConnectionError as error:
+            raise Ended from error
+        return self.receive().get(command.split(",")[0])
+
+    def want(self, command: str, status: int = 1) -> Any:
+        """The answer; a UserError with the program's sentence if it refuses."""
+        answer = self.ask(command)
+        if answer is None:
+            raise UserError(f"{self.name} (prefix {self.prefix}) does not know {command}", 1)
+        if isinstance(answer, dict) and "error" in answer:
+            raise UserError(str(answer["error"]), status)
+        return answer
+
+
+def runtime_folder() -> Path:
+    """Where DPDK keeps a folder per running program of this user."""
+    default = "/var/run" if os.getuid() == 0 else os.environ.get("XDG_RUNTIME_DIR", "/tmp")
+    return Path(os.environ.get("RUNTIME_DIRECTORY", default)) / "dpdk"
+
+
+def sockets() -> list[Path]:
+    """All there are, those of programs that were killed among them."""
+    try:
+        return sorted(runtime_folder().glob(f"*/{SOCKET}"))
+    except PermissionError:
+        return []
+
+
+def running(but: Iterable[str] = ()) -> list[Program]:
+    """Weir's running programs, by prefix; those of the prefixes `but` are left alone."""
+    found = []
+    for path in sockets():
+        if path.parent.name in set(but):
+            continue
+        try:
+            program = Program(path)
+        except (Ended, PermissionError, TimeoutError):
+            continue
+        if program.name:
+            found.append(program)
+        else:
+            program.close()
+    return found
+
+
+def named(prefix: str) -> Program:
+    """The program with a prefix."""
+    path = runtime_folder() / prefix / SOCKET
+    try:
+        program = Program(path)
+    except Ended:
+        raise UserError(f"no program with the prefix '{prefix}' runs{others()}", 1) from None
+    except PermissionError:
+        raise UserError(f"{path}: the program is another user's", 1) from None
+    except TimeoutError:
+        raise UserError(f"the program with the prefix '{prefix}' does not answer", 1) from None
+    if not program.name:
+        refused = isinstance(program.info, dict) and program.info.get("error")
+        program.close()
+        raise UserError(f"'{prefix}': {refused or 'this is no program of Weir'}", 1)
+    return program
+
+
+def others() -> str:
+    """; these do: ..."""
+    programs = running()
+    for program in programs:
+        program.close()
+    return f"; these do: {listing(programs)}" if programs else ""
+
+
+def listing(programs: Sequence[Program]) -> str:
+    """weir-switch (prefix a), weir-sender (prefix b)."""
+    return ", ".join(f"{program.name} (prefix {program.prefix})" for program in programs)
+
+
+def select(prefixes: Sequence[str]) -> list[Program]:
+    """The programs of these prefixes; without any, all that run: at least one."""
+    if prefixes:
+        return [named(prefix) for prefix in prefixes]
+    programs = running()
+    if not programs:
+        raise UserError(f"no program of Weir runs (none answers in {runtime_folder()})", 1)
+    return programs
+
+
+def the_one(prefix: str | None, name: str | None = None) -> Program:
+    """The program of a prefix, or the only one that runs; `name`: it must be one of these."""
+    programs = select([prefix] if prefix is not None else [])
+    fitting = [program for program in programs if name in (None, program.name)]
+    for program in programs:
+        if len(fitting) != 1 or program is not fitting[0]:
+            program.close()
+    if not fitting:
+        raise UserError(f"no {name} runs, only {listing(programs)}", 1)
+    if len(fitting) > 1:
+        raise UserError(f"several run: {listing(fitting)}; choose one with --prefix")
+    return fitting[0]

@@ -1,0 +1,360 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the running programs do, once a second: ports, paths, groups of flows, lcores.
+
+Programs only count. A rate is the difference of two samples over the difference of the program's
+own times; a frame is everything between two samples as plain data, for people and for --json.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from weir import live, summary, units
+from weir.errors import UserError
+
+Row = dict[str, Any]
+Frame = dict[str, list[Row]]
+
+# Columns, and how many of them hold names.
+LCORES = (
+    ("program", "prefix", "cpu", "busy", "turns", "per turn", "longest", "time", "run"),
+    2,
+)
+PORTS = (("port", "program", "device", "", "in", "", "out", "", "dropped"), 4)
+PATHS = (
+    ("path", "rate", "of", "used", "queue", "delay", "inside", "drops", "marks", "late"),
+    1,
+)
+GROUPS = (
+    (
+        "group",
+        "cc",
+        "open",
+        "waiting",
+        "done",
+        "failed",
+        "goodput",
+        "RTT",
+        "cwnd",
+        "paced",
+        "resent",
+    ),
+    2,
+)
+
+
+@dataclass
+class Sample:
+    """A program's answers at one moment, each a table of named rows."""
+
+    name: str
+    prefix: str
+    info: Row
+    ports: dict[str, Row] = field(default_factory=dict)
+    paths: dict[str, Row] = field(default_factory=dict)
+    links: dict[str, Row] = field(default_factory=dict)
+    groups: dict[str, Row] = field(default_factory=dict)
+
+
+def take(program: live.Program) -> Sample:
+    """Asks a program for all of it; Ended if it does not run any more."""
+
+    def table(command: str) -> dict[str, Row]:
+        answer = program.ask(command)
+        if not isinstance(answer, dict):
+            return {}
+        if "error" in answer:
+            raise live.Ended
+        return answer
+
+    sample = Sample(program.name, program.prefix, table("/weir/info"))
+    sample.ports = table("/weir/ports")
+    sample.paths = table("/weir/paths")
+    sample.links = table("/weir/links")
+    while len(sample.groups) < sample.info.get("groups", 0):
+        more = table(f"/weir/groups,{len(sample.groups)}")
+        if not more:
+            break
+        sample.groups |= more
+    return sample
+
+
+def per_s(before: Row, now: Row, key: str) -> float | None:
+    """By how much a counter grew per second; None: unknown."""
+    ns = now["now_ns"] - before.get("now_ns", now["now_ns"])
+    grew = now.get(key, 0) - before.get(key, 0)
+    return grew * 1e9 / ns if ns > 0 and grew >= 0 else None
+
+
+def share(before: Row, now: Row, part: str, whole: str) -> float | None:
+    """How much of one counter's growth another's is; None: it did not grow."""
+    total = now.get(whole, 0) - before.get(whole, 0)
+    grew = now.get(part, 0) - before.get(part, 0)
+    return grew / total if before and total > 0 and grew >= 0 else None
+
+
+def bits(bytes_per_s: float | None) -> float | None:
+    """bit/s of B/s."""
+    return None if bytes_per_s is None else bytes_per_s * 8
+
+
+def lcore_row(before: Sample, now: Sample) -> Row:
+    """A program's lcore and its run."""
+    old, new = before.info, now.info
+    return {
+        "program": now.name,
+        "prefix": now.prefix,
+        "cpu": new["cpu"],
+        "busy": share(old, new, "busy_ns", "now_ns"),
+        "turns_per_s": per_s(old, new, "turns"),
+        "turn_mean_ns": share(old, new, "now_ns", "turns"),
+        "turn_max_ns": new.get("turn_max_ns"),
+        "elapsed_s": new.get("elapsed_ns", 0) / 1e9,
+        "duration_s": new.get("duration_ns", 0) / 1e9,
+        "run": new.get("run"),
+    }
+
+
+def port_row(program: str, old: Row, new: Row) -> Row:
+    """What a port received and sent, frames with their FCS."""
+    return {
+        "name": new["name"],
+        "program": program,
+        "dev": new["dev"],
+        "up": bool(new["up"]),
+        "rx_pps": per_s(old, new, "rx_pkts"),
+        "rx_bps": bits(per_s(old, new, "rx_bytes")),
+        "tx_pps": per_s(old, new, "tx_pkts"),
+        "tx_bps": bits(per_s(old, new, "tx_bytes")),
+        "dropped": new.get("tx_dropped", 0) + new.get("no_mbuf", 0),
+    }
+
+
+def path_row(old: Row, new: Row, port: tuple[Row, Row]) -> Row:
+    """What a path carried; how late its packets left is its port's to know."""
+    drops = {key.removeprefix("drop_"): new[key] for key in new if key.startswith("drop_")}
+    return {
+        "name": new["name"],
+        "in_bps": bits(per_s(old, new, "in_bytes")),
+        "out_bps": bits(per_s(old, new, "out_bytes")),
+        "out_pps": per_s(old, new, "out_pkts"),
+        "inside_pkts": new["inside_pkts"],
+        "drops": sum(drops.values()),
+        "drops_by_reason": {reason: count for reason, count in drops.items() if count},
+        "late_mean_ns": share(*port, "late_sum_ns", "left_pkts"),
+        "late_max_ns": port[1].get("late_max_ns"),
+    }
+
+
+def link_row(old: Row, new: Row) -> Row:
+    """A link of a path, and its queue at this moment."""
+    rate = new["rate_bps"]
+    return {
+        "name": new["name"],
+        "path": new["name"].rsplit(".", 1)[0],
+        "rate_bps": rate,
+        "out_bps": bits(per_s(old, new, "out_bytes")),
+        "utilisation": share(old, new, "wire_bits", "capacity_bits"),
+        "queue_pkts": new["queue_pkts"],
+        "queue_bytes": new["queue_bytes"],
+        "queue_ns": new["queue_bytes"] * 8e9 / rate if rate else None,
+        "drops": new["drops"],
+        "marks": new["marks"],
+    }
+
+
+def group_row(old: Row, new: Row) -> Row:
+    """A group of flows; means are of its open flows."""
+    measured = new["measured"] > 0
+    return {
+        "name": new["name"],
+        "cc": new["cc"],
+        "flows": {state: new[state] for state in ("waiting", "open", "done", "failed")},
+        "goodput_bps": bits(per_s(old, new, "acked_bytes")),
+        "srtt_mean_ns": new["srtt_mean_ns"] if measured else None,
+        "cwnd_mean_segs": float(new["cwnd_mean_segs"]) if measured else None,
+        "pacing_bps": new["pacing_bps"] or None,
+        "retransmits": new["retransmits"],
+        "retransmits_per_s": per_s(old, new, "retransmits"),
+        "timeouts": new["timeouts"],
+    }
+
+
+def frame(before: Sequence[Sample], now: Sequence[Sample]) -> Frame:
+    """What happened between the samples of some programs."""
+    made: Frame = {"lcores": [], "ports": [], "paths": [], "links": [], "groups": []}
+    earlier = {sample.prefix: sample for sample in before}
+    for new in now:
+        old = earlier.get(new.prefix, Sample(new.name, new.prefix, {}))
+        made["lcores"].append(lcore_row(old, new))
+        led: dict[str, tuple[Row, Row]] = {}
+        for key, port in new.ports.items():
+            made["ports"].append(port_row(new.name, old.ports.get(key, {}), port))
+            led[port.get("path", "")] = (old.ports.get(key, {}), port)
+        for key, path in new.paths.items():
+            port_of = led.get(path["name"], ({}, {}))
+            made["paths"].append(path_row(old.paths.get(key, {}), path, port_of))
+        for key, link in new.links.items():
+            made["links"].append(link_row(old.links.get(key, {}), link))
+        for key, group in new.groups.items():
+            made["groups"].append(group_row(old.groups.get(key, {}), group))
+    return made
+
+
+def lcore_cells(row: Row) -> list[str]:
+    """A row for people."""
+    return [
+        row["program"],
+        row["prefix"],
+        str(row["cpu"]),
+        units.percent(row["busy"], 1),
+        f"{units.number(row['turns_per_s'])}/s",
+        units.time(row["turn_mean_ns"]),
+        units.time(row["turn_max_ns"]),
+        f"{row['elapsed_s']:.1f} of {units.number(row['duration_s'])} s",
+        str(row["run"]),
+    ]
+
+
+def port_cells(row: Row) -> list[str]:
+    """A row for people."""
+    return [
+        row["name"],
+        row["program"],
+        row["dev"],
+        "up" if row["up"] else "down",
+        units.rate(row["rx_bps"]),
+        f"{units.number(row['rx_pps'])} pkt/s",
+        units.rate(row["tx_bps"]),
+        f"{units.number(row['tx_pps'])} pkt/s",
+        units.count(row["dropped"]),
+    ]
+
+
+def path_cells(path: Row, links: Sequence[Row]) -> Iterator[list[str]]:
+    """A row per path, its first link in it; a row more for each further link."""
+    first = links[0] if links else {}
+    yield [
+        path["name"],
+        units.rate(path["out_bps"]),
+        *link_cells(first),
+        units.count(path["inside_pkts"]),
+        units.count(path["drops"]),
+        units.count(first.get("marks")),
+        units.time(path["late_mean_ns"]),
+    ]
+    for link in links[1:]:
+        rate = units.rate(link["out_bps"])
+        drops, marks = units.count(link["drops"]), units.count(link["marks"])
+        yield [link["name"], rate, *link_cells(link), "", drops, marks, ""]
+
+
+def link_cells(link: Row) -> list[str]:
+    """A link's part of a path's row."""
+    return [
+        units.rate(link.get("rate_bps")),
+        units.percent(link.get("utilisation"), 1),
+        f"{units.count(link.get('queue_pkts'))} pkt" if link else units.NONE,
+        units.time(link.get("queue_ns")),
+    ]
+
+
+def group_cells(row: Row) -> list[str]:
+    """A row for people."""
+    flows = row["flows"]
+    return [
+        row["name"],
+        row["cc"],
+        *(units.count(flows[state]) for state in ("open", "waiting", "done", "failed")),
+        units.rate(row["goodput_bps"]),
+        units.time(row["srtt_mean_ns"]),
+        f"{units.number(row['cwnd_mean_segs'])} segs" if row["cwnd_mean_segs"] else units.NONE,
+        units.rate(row["pacing_bps"]),
+        units.count(row["retransmits"]),
+    ]
+
+
+def render(shown: Frame) -> Group:
+    """A frame for a terminal: a table for each kind of thing that there is."""
+    links = shown["links"]
+    paths: list[list[str]] = []
+    for path in shown["paths"]:
+        paths += path_cells(path, [link for link in links if link["path"] == path["name"]])
+    parts: list[Any] = []
+    for (columns, left), rows in (
+        (LCORES, [lcore_cells(row) for row in shown["lcores"]]),
+        (PORTS, [port_cells(row) for row in shown["ports"]]),
+        (PATHS, paths),
+        (GROUPS, [group_cells(row) for row in shown["groups"]]),
+    ):
+        if rows:
+            parts += [*([Text()] if parts else []), summary.table(columns, rows, left)]
+    return Group(*parts)
+
+
+class Watch:
+    """Samples of the programs that run, until none does."""
+
+    def __init__(self, prefixes: Sequence[str]) -> None:
+        self.every = not prefixes
+        self.programs = live.select(prefixes)
+
+    def sample(self) -> list[Sample]:
+        """One of each program; those that have ended are left out from now on."""
+        if self.every:
+            self.programs += live.running(but=[program.prefix for program in self.programs])
+        samples = []
+        for program in list(self.programs):
+            try:
+                samples.append(take(program))
+            except (live.Ended, TimeoutError):
+                program.close()
+                self.programs.remove(program)
+        return samples
+
+    def frames(self, interval_s: float) -> Iterator[Frame]:
+        """A frame per interval."""
+        before = self.sample()
+        while before:
+            time.sleep(interval_s)
+            now = self.sample()
+            if now:
+                yield frame(before, now)
+            before = now
+
+
+def show(
+    prefixes: Sequence[str], interval_s: float, once: bool, as_json: bool, out: Console
+) -> None:
+    """Frames until the programs end or Ctrl-C, or only one."""
+    frames = Watch(prefixes).frames(interval_s)
+    if once:
+        first = next(frames, None)
+        if first is None:
+            raise UserError("the program has ended", 1)
+        frames = iter([first])
+    with contextlib.suppress(KeyboardInterrupt):
+        draw(frames, as_json, out)
+
+
+def draw(frames: Iterator[Frame], as_json: bool, out: Console) -> None:
+    """On a terminal in the place of the frame before, else one after the other."""
+    if as_json:
+        for shown in frames:
+            print(json.dumps(shown), flush=True)
+    elif not out.is_terminal:
+        for shown in frames:
+            out.print(render(shown))
+    else:
+        with Live(console=out, auto_refresh=False, vertical_overflow="visible") as screen:
+            for shown in frames:
+                screen.update(render(shown), refresh=True)
