@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "eal_dpdk.h"
 
+#include "intr_dpdk.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -8,6 +10,7 @@
 #include <rte_errno.h>
 #include <rte_log.h>
 #include <rte_version.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -206,6 +209,8 @@ int eal_start(struct eal *e, const struct eal_args *args, struct err *err) {
 	memset(e, 0, sizeof(*e));
 	e->log_fd = e->lock_fd = -1;
 	umask(S_IRWXG | S_IRWXO);
+	// rte_telemetry writes to clients that may be gone.
+	signal(SIGPIPE, SIG_IGN);
 	if ((rc = live_lcore_check(args->process, err)) < 0)
 		return rc;
 	if ((rc = choose_memory(e, args, err)) < 0)
@@ -235,6 +240,8 @@ int eal_start(struct eal *e, const struct eal_args *args, struct err *err) {
 	if (rc < 0)
 		return failed(e, args, rte_errno, err);
 	e->started = true;
+	if ((rc = intr_check(err)) < 0)
+		return rc;
 	return lock_prefix(e, args, err);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "port_dpdk.h"
 
+#include "intr_dpdk.h"
 #include "run.h"
 
 #include <errno.h>
@@ -11,12 +12,14 @@
 #include <rte_mbuf_pool_ops.h>
 #include <rte_mempool.h>
 #include <string.h>
+#include <time.h>
 
 #define POOL_CACHE 512
 #define ELEMENT_BYTES                                                                              \
 	((uint32_t)(sizeof(struct rte_mbuf) + sizeof(struct pkt) + RTE_MBUF_DEFAULT_BUF_SIZE))
 #define SERVER_TRIES 100
 #define SERVER_RETRY_US 100000
+#define RECONNECT_NS (500 * NS_PER_MS)
 #define AF_XDP_RING 2048 // the driver's fill queue is twice that
 
 uint64_t port_own_buffers(const struct live_dev *dev, uint64_t burst) {
@@ -129,13 +132,26 @@ static int configure(struct port *p, struct rte_mempool *pool) {
 	return 0;
 }
 
+static uint64_t mono_ns(void) {
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+static bool link_up(const struct port *p) {
+	struct rte_eth_link link = {0};
+
+	if (p->dev.iface[0] != '\0')
+		return live_iface_up(&p->dev);
+	return rte_eth_link_get_nowait(p->id, &link) < 0 || link.link_status == RTE_ETH_LINK_UP;
+}
+
 // A memif client cannot start before its server: waits for it.
 static int start(struct port *p, struct rte_mempool *pool, const struct eal *eal) {
-	bool client = strncmp(p->dev.text, "net_memif", strlen("net_memif")) == 0
-		&& strstr(p->dev.text, "role=server") == NULL;
 	int rc, saved;
 
-	for (int tries = client ? SERVER_TRIES : 1;;) {
+	for (int tries = p->client ? SERVER_TRIES : 1;;) {
 		saved = eal_hush(eal);
 		rc = configure(p, pool);
 		eal_unhush(saved);
@@ -148,41 +164,93 @@ static int start(struct port *p, struct rte_mempool *pool, const struct eal *eal
 int port_open(struct port *p, const struct live_dev *dev, const char *name,
 	struct rte_mempool *pool, const struct eal *eal, struct err *err) {
 	struct rte_ether_addr mac;
-	long mark = eal_log_mark(eal);
 	char reason[256];
+	long mark;
 	int rc;
 
 	p->dev = *dev;
+	p->memif = strncmp(dev->text, "net_memif", strlen("net_memif")) == 0;
+	p->client = p->memif && strstr(dev->text, "role=server") == NULL;
 	snprintf(p->name, sizeof(p->name), "%s", name);
 	if ((rc = probe(p, eal, err)) < 0)
 		return rc;
+	mark = eal_log_mark(eal);
 	if ((rc = start(p, pool, eal)) < 0) {
 		eal_log_reason(eal, mark, reason, sizeof(reason));
 		return config_err(p->dev.node, rc, err, "dev: '%s' did not start: %s (%s)",
 			p->dev.name, reason, strerror(-rc));
 	}
-	p->open = true;
+	p->open = p->started = true;
+	p->connected_ns = mono_ns();
 	if (rte_eth_macaddr_get(p->id, &mac) == 0)
 		memcpy(p->mac.b, mac.addr_bytes, sizeof(p->mac.b));
-	port_poll_link(p);
+	p->ever_up = link_up(p);
+	atomic_store(&p->up, p->ever_up);
+	p->was_up = true;
 	return 0;
 }
 
 void port_close(struct port *p) {
 	if (!p->open)
 		return;
-	p->open = false;
+	p->open = p->started = false;
 	rte_eth_dev_stop(p->id);
 	rte_eth_dev_close(p->id);
 }
 
-void port_poll_link(struct port *p) {
-	struct rte_eth_link link = {0};
-	bool up = true;
+// The driver does not do it by itself. What is left of the old connection goes first.
+static void connect_again(struct port *p) {
+	uint64_t now_ns = mono_ns();
 
-	if (p->dev.iface[0] != '\0')
-		up = live_iface_up(&p->dev);
-	else if (rte_eth_link_get_nowait(p->id, &link) == 0)
-		up = link.link_status == RTE_ETH_LINK_UP;
-	atomic_store_explicit(&p->up, up, memory_order_relaxed);
+	if (now_ns - p->connected_ns < RECONNECT_NS)
+		return;
+	p->connected_ns = now_ns;
+	intr_hold();
+	p->started = false;
+	rte_eth_dev_stop(p->id);
+	p->started = rte_eth_dev_start(p->id) == 0;
+	intr_release();
+}
+
+void port_poll_link(struct port *p) {
+	if (!p->memif)
+		atomic_store_explicit(&p->up, link_up(p), memory_order_relaxed);
+	else if (p->client && !atomic_load_explicit(&p->up, memory_order_relaxed))
+		connect_again(p);
+}
+
+void port_handled(struct port *p) {
+	if (p->memif)
+		atomic_store_explicit(&p->up, link_up(p), memory_order_relaxed);
+}
+
+bool port_changed(struct port *p, uint64_t now_ns) {
+	bool up = atomic_load_explicit(&p->up, memory_order_relaxed);
+
+	if (up == p->was_up)
+		return false;
+	p->was_up = up;
+	if (up && p->downs > 0)
+		p->down_ns += now_ns - p->last_down_ns;
+	if (!up && p->ever_up) {
+		if (p->downs++ == 0)
+			p->first_down_ns = now_ns;
+		p->last_down_ns = now_ns;
+	}
+	p->ever_up |= up;
+	return true;
+}
+
+bool port_fault(const struct port *p, uint64_t now_ns, char *text, size_t size) {
+	uint64_t down_ns = p->down_ns + (p->was_up ? 0 : now_ns - p->last_down_ns);
+	char often[32] = "once";
+
+	if (p->downs == 0)
+		return false;
+	if (p->downs > 1)
+		snprintf(often, sizeof(often), "%llu times", (unsigned long long)p->downs);
+	snprintf(text, size, "port %s went down %s, first at %.3f s, for %.3f s in all%s", p->name,
+		often, (double)p->first_down_ns / 1e9, (double)down_ns / 1e9,
+		p->was_up ? "" : ", and still is");
+	return true;
 }

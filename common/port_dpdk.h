@@ -25,8 +25,16 @@ struct port {
 	uint16_t id; // ethdev's
 	struct wire_mac mac;
 	bool open;
-	// Written by the control thread (port_poll_link), read by the lcore.
+	bool memif, client; // a memif port; one that connects to its peer
+	bool started; // changes only while the lcore stands still (intr_dpdk.h)
+	uint64_t connected_ns; // control thread, client: last attempt, monotonic
+	// Written by port_poll_link, for memif ports by port_handled; read by the lcore.
 	_Atomic bool up;
+	// The lcore's, by port_changed.
+	bool was_up; // at first true, so that a port that is down is said to be
+	bool ever_up; // before that it does not count as gone down
+	uint64_t downs, down_ns; // how often it went down, and for how long in all
+	uint64_t first_down_ns, last_down_ns;
 };
 
 static_assert(sizeof(struct rte_mbuf) == 128, "the private area follows the mbuf");
@@ -56,5 +64,22 @@ struct rte_mempool *pool_create(const char *name, uint64_t buffers, struct err *
 int port_open(struct port *p, const struct live_dev *dev, const char *name,
 	struct rte_mempool *pool, const struct eal *eal, struct err *err);
 void port_close(struct port *p);
-// Asks the kernel or the driver whether the link is up. Control thread.
+// Control thread: asks the kernel or the driver whether the link is up. A memif client whose server
+// has gone tries to connect again, twice a second.
 void port_poll_link(struct port *p);
+// Lcore, after intr_pass: drivers may have connected or disconnected ports.
+void port_handled(struct port *p);
+// Lcore: has the link gone up or down (p->was_up) since the last call?
+bool port_changed(struct port *p, uint64_t now_ns);
+// Once the lcore has ended: "port right went down twice, first at 1.2 s, for 3.4 s in all". False:
+// it never did.
+bool port_fault(const struct port *p, uint64_t now_ns, char *text, size_t size);
+
+// The lcore's bursts.
+static inline uint16_t port_rx(struct port *p, struct rte_mbuf **m, uint16_t n) {
+	return p->started ? rte_eth_rx_burst(p->id, 0, m, n) : 0;
+}
+
+static inline uint16_t port_tx(struct port *p, struct rte_mbuf **m, uint16_t n) {
+	return p->started ? rte_eth_tx_burst(p->id, 0, m, n) : 0;
+}

@@ -2,6 +2,7 @@
 #include "host_dpdk.h"
 
 #include "flow_addr.h"
+#include "intr_dpdk.h"
 #include "run.h"
 
 #include <errno.h>
@@ -37,7 +38,7 @@ static void flush(struct sender_live *s, struct sender_port *p) {
 		bytes[0] = 0;
 		for (uint32_t i = 0; i < want; i++)
 			bytes[i + 1] = bytes[i] + port_frame_bytes(p->out[at + i]->pkt_len);
-		uint16_t took = rte_eth_tx_burst(p->port.id, 0, p->out + at, (uint16_t)want);
+		uint16_t took = port_tx(&p->port, p->out + at, (uint16_t)want);
 		p->count.tx_frames += took;
 		p->count.tx_bytes += bytes[took];
 		p->out_first += took;
@@ -53,8 +54,7 @@ static void flush(struct sender_live *s, struct sender_port *p) {
 	}
 	if (p->refused_ns == NEVER_NS)
 		p->refused_ns = s->now_ns;
-	if (!atomic_load_explicit(&p->port.up, memory_order_relaxed)
-		|| s->now_ns - p->refused_ns > s->plan->process.patience_ns)
+	if (!p->port.was_up || s->now_ns - p->refused_ns > s->plan->process.patience_ns)
 		give_up(p);
 }
 
@@ -370,7 +370,7 @@ static void turn(struct sender_live *s) {
 	for (uint32_t i = 0; i < s->ports; i++) {
 		struct sender_port *p = &s->port[i];
 
-		p->came = rte_eth_rx_burst(p->port.id, 0, p->in, (uint16_t)s->plan->process.burst);
+		p->came = port_rx(&p->port, p->in, (uint16_t)s->plan->process.burst);
 		came += p->came;
 	}
 	// 2. The time of this turn; the turn before was busy until now.
@@ -468,10 +468,41 @@ static void look_for_questions(struct sender_live *s) {
 		answer(s);
 }
 
+static void follow_link(struct sender_live *s, uint32_t i) {
+	struct port *p = &s->port[i].port;
+	struct tel_events *r;
+
+	if (port_changed(p, time_since(s->now_ns, s->start_ns))
+		&& (r = tel_put(&s->tel_events)) != NULL)
+		*r = (struct tel_events){
+			.ts_ns = s->now_ns,
+			.value = p->was_up,
+			.flow_id = TEL_NO_FLOW,
+			.before = (float)!p->was_up,
+			.event = TEL_EV_PORT,
+			.group = (uint16_t)i,
+		};
+}
+
+// Lets DPDK's interrupt thread do what it has to, and follows what that and the user did to ports.
+static void follow_ports(struct sender_live *s) {
+	uint64_t from_ns = clock_now(&s->clock);
+
+	if (intr_pass()) {
+		for (uint32_t i = 0; i < s->ports; i++)
+			port_handled(&s->port[i].port);
+		s->stood++;
+		s->stood_max_ns = time_max(s->stood_max_ns, clock_now(&s->clock) - from_ns);
+	}
+	for (uint32_t i = 0; i < s->ports; i++)
+		follow_link(s, i);
+}
+
 // Returns false when the run is over.
 static bool housekeeping(struct sender_live *s) {
 	uint64_t bytes = 0;
 
+	follow_ports(s);
 	if (s->now_ns >= s->measure_ns) {
 		host_measure(&s->sender, s->now_ns);
 		s->measure_ns = NEVER_NS;
@@ -495,9 +526,17 @@ static bool housekeeping(struct sender_live *s) {
 	return !s->ended && !run_stop && !atomic_load_explicit(&s->stop, memory_order_relaxed);
 }
 
+// The lcore takes over the ports, as DPDK's interrupt thread left them.
+static void begin(struct sender_live *s) {
+	intr_begin();
+	for (uint32_t i = 0; i < s->ports; i++)
+		port_handled(&s->port[i].port);
+}
+
 void sender_loop(struct sender_live *s) {
 	bool more = true;
 
+	begin(s);
 	atomic_store(&s->running, true);
 	while (more) {
 		for (int i = 0; i < HOUSEKEEPING_TURNS; i++) {
@@ -508,6 +547,7 @@ void sender_loop(struct sender_live *s) {
 		}
 		more = housekeeping(s);
 	}
+	intr_end();
 	if (s->interval_ns > 0)
 		host_interval(&s->sender, s->now_ns);
 	host_still_open(&s->sender, s->now_ns);
@@ -518,17 +558,13 @@ void sender_loop(struct sender_live *s) {
 	atomic_store(&s->done, true);
 }
 
-int sender_resolve(struct sender_live *s, struct err *err) {
-	struct sender_port *sending = NULL;
+static int resolve(struct sender_live *s, struct sender_port *sending, struct err *err) {
 	uint64_t begin_ns = clock_now(&s->clock), next_ns = 0;
 	char ip[16];
 
-	for (uint32_t i = 0; i < s->ports; i++) {
-		if (is_sender(&s->port[i]))
-			sending = &s->port[i];
-	}
-	while (sending != NULL && !sending->peer_known) {
+	while (!sending->peer_known) {
 		turn(s);
+		follow_ports(s);
 		if (run_stop)
 			return err_set(err, -EINTR, "interrupted before the first packet");
 		if (s->now_ns - begin_ns > s->plan->answer_ns) {
@@ -543,6 +579,18 @@ int sender_resolve(struct sender_live *s, struct err *err) {
 		next_ns = s->now_ns + ARP_RETRY_NS;
 	}
 	return 0;
+}
+
+int sender_resolve(struct sender_live *s, struct err *err) {
+	int rc = 0;
+
+	begin(s);
+	for (uint32_t i = 0; rc == 0 && i < s->ports; i++) {
+		if (is_sender(&s->port[i]))
+			rc = resolve(s, &s->port[i], err);
+	}
+	intr_end();
+	return rc;
 }
 
 bool sender_balanced(const struct sender_live *s) {

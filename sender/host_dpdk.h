@@ -106,6 +106,7 @@ struct sender_live {
 	uint64_t interval_next_ns;
 	uint64_t published; // records of all streams
 	uint64_t turns, busy_ns, turn_max_ns;
+	uint64_t stood, stood_max_ns; // still, while DPDK's interrupt thread handled something
 	bool busy;
 	bool surveying;
 	bool ended; // the duration is over

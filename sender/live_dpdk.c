@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "live_dpdk.h"
 
+#include "intr_dpdk.h"
+
 #include <errno.h>
 #include <rte_ethdev.h>
 #include <rte_mempool.h>
@@ -270,6 +272,7 @@ int sender_app_run(struct sender_app *app, struct err *err) {
 void sender_app_close(struct sender_app *app) {
 	int saved = eal_hush(&app->eal);
 
+	intr_hold(); // for good: handlers know nothing of ports that are closed
 	for (uint32_t i = 0; i < app->live.ports; i++) {
 		port_close(&app->live.port[i].port);
 		free(app->live.port[i].stranger);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "live_dpdk.h"
 
+#include "intr_dpdk.h"
 #include "stage/link.h"
 
 #include <errno.h>
@@ -133,7 +134,6 @@ static int open_ports(struct switch_app *app, struct err *err) {
 		if (rc < 0)
 			return rc;
 		s->ports++;
-		p->up = true; // as the fabric begins
 	}
 	rc = fabric_init(&s->fabric, s->ports, STATIONS_MAX, FABRIC_AGE_NS, err);
 	for (uint32_t i = 0; rc == 0 && i < app->plan.fixed_count; i++)
@@ -258,6 +258,7 @@ int switch_app_run(struct switch_app *app, struct err *err) {
 void switch_app_close(struct switch_app *app) {
 	int saved = eal_hush(&app->eal);
 
+	intr_hold(); // for good: handlers know nothing of ports that are closed
 	for (uint32_t i = 0; i < app->live.ports; i++)
 		port_close(&app->live.port[i].port);
 	fabric_fini(&app->live.fabric);

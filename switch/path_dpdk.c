@@ -2,6 +2,7 @@
 #include "path_dpdk.h"
 
 #include "flow_addr.h"
+#include "intr_dpdk.h"
 #include "run.h"
 #include "stage/link.h"
 #include "wire.h"
@@ -253,7 +254,7 @@ static void transmit(struct switch_live *s, struct switch_port *out) {
 			d[i] = (struct departure){
 				p->arrival_ns, p->flow_id, p->id, p->size_bytes, p->ecn};
 		}
-		uint16_t took = rte_eth_tx_burst(out->port.id, 0, out->out + done, (uint16_t)want);
+		uint16_t took = port_tx(&out->port, out->out + done, (uint16_t)want);
 		for (uint32_t i = 0; i < took; i++)
 			count(&out->tx, d[i].size_bytes);
 		if (out->path != NULL)
@@ -270,7 +271,7 @@ static void transmit(struct switch_live *s, struct switch_port *out) {
 	}
 	if (out->refused_ns == NEVER_NS)
 		out->refused_ns = s->now_ns;
-	if (!out->up || s->now_ns - out->refused_ns > s->patience_ns)
+	if (!out->port.was_up || s->now_ns - out->refused_ns > s->patience_ns)
 		give_up(s, out);
 }
 
@@ -397,27 +398,38 @@ static void answer(struct switch_live *s) {
 }
 
 static void follow_link(struct switch_live *s, uint32_t i) {
-	struct switch_port *p = &s->port[i];
-	bool up = atomic_load_explicit(&p->port.up, memory_order_relaxed);
+	struct port *p = &s->port[i].port;
 	struct tel_events *r;
 
-	if (up == p->up)
+	if (!port_changed(p, s->now_ns))
 		return;
-	p->up = up;
-	fabric_set_up(&s->fabric, i, up);
+	fabric_set_up(&s->fabric, i, p->was_up);
 	if ((r = tel_put(&s->tel_events)) != NULL)
 		*r = (struct tel_events){
 			.ts_ns = s->now_ns,
-			.value = up,
+			.value = p->was_up,
 			.flow_id = TEL_NO_FLOW,
-			.before = (float)!up,
+			.before = (float)!p->was_up,
 			.event = TEL_EV_PORT,
 			.group = (uint16_t)i,
 		};
 }
 
+// Lets DPDK's interrupt thread do what it has to, with what that did to ports.
+static void stand_still(struct switch_live *s) {
+	uint64_t from_ns = clock_now(&s->clock);
+
+	if (!intr_pass())
+		return;
+	for (uint32_t i = 0; i < s->ports; i++)
+		port_handled(&s->port[i].port);
+	s->stood++;
+	s->stood_max_ns = time_max(s->stood_max_ns, clock_now(&s->clock) - from_ns);
+}
+
 // Returns false when the run is over.
 static bool housekeeping(struct switch_live *s) {
+	stand_still(s);
 	for (uint32_t i = 0; i < s->ports; i++)
 		follow_link(s, i);
 	answer(s);
@@ -444,7 +456,7 @@ static void turn(struct switch_live *s) {
 	for (uint32_t i = 0; i < s->ports; i++) {
 		struct switch_port *p = &s->port[i];
 
-		p->came = rte_eth_rx_burst(p->port.id, 0, p->in, (uint16_t)s->burst);
+		p->came = port_rx(&p->port, p->in, (uint16_t)s->burst);
 		came += p->came;
 	}
 	// 2. The time of this turn; the turn before was busy until now.
@@ -481,12 +493,16 @@ void switch_loop(struct switch_live *s) {
 	s->now_ns = clock_now(&s->clock);
 	if (s->plan->start == PLAN_START_NOW)
 		start(s);
+	intr_begin();
+	for (uint32_t i = 0; i < s->ports; i++)
+		port_handled(&s->port[i].port);
 	atomic_store(&s->running, true);
 	while (more) {
 		for (int i = 0; i < HOUSEKEEPING_TURNS; i++)
 			turn(s);
 		more = housekeeping(s);
 	}
+	intr_end();
 	// The last, partial interval.
 	if (s->interval_ns > 0)
 		paths_interval(s->paths, &s->tel_links, s->now_ns);

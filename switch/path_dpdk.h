@@ -41,7 +41,6 @@ struct switch_port {
 	struct rte_mbuf *out[SWITCH_OUT_MAX];
 	uint32_t outs;
 	uint64_t refused_ns; // since when the port has taken nothing; NEVER_NS: it takes
-	bool up; // as the fabric knows it
 	struct path_count rx, tx;
 	uint64_t tx_dropped;
 	// How late packets left, since the warm-up, and whether that grows: its trend is the rate error.
@@ -107,6 +106,7 @@ struct switch_live {
 	uint64_t measured_ns; // when it was over
 	uint64_t interval_next_ns;
 	uint64_t turns, busy_ns;
+	uint64_t stood, stood_max_ns; // still, while DPDK's interrupt thread handled something
 	bool busy;
 	uint64_t published; // records of the packets stream
 	uint64_t copies, copied_bytes;

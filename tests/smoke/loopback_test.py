@@ -86,14 +86,7 @@ def test_10_gbit(lab, root):
     assert sender["flows"]["open"] == 1000
 
 
-# DPDK 22.11's memif driver unmaps its rings in its own thread when the peer is killed, now and then
-# while the lcore is copying from them: the switch dies of it, in the driver.
-KILLED = pytest.param(
-    signal.SIGKILL, marks=pytest.mark.xfail(strict=False, reason="race in DPDK's memif driver")
-)
-
-
-@pytest.mark.parametrize("number", [KILLED, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_survives_a_peer_that_leaves(lab, root, number):
     options = ("-o", "paths.forward.link.rate=1Gbit", "-o", "flows.0.count=100")
     loop = Loop(lab, root, *options, "-o", "live.switch.start=now", "--duration", "60s")

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "intr_dpdk.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <rte_pause.h>
+#include <stdatomic.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define CHECK_TRIES 2000
+#define CHECK_RETRY_US 1000
+#define WAIT_US 20
+
+enum state { IDLE, RUNS, WANTED, STANDS };
+
+static _Atomic int state = IDLE;
+static _Atomic bool waits; // a thread came to epoll_wait
+static pthread_mutex_t holder = PTHREAD_MUTEX_INITIALIZER;
+static _Thread_local bool holds; // this thread is the holder
+
+int epoll_wait(int fd, struct epoll_event *events, int max, int timeout_ms);
+ssize_t sendmsg(int fd, const struct msghdr *msg, int flags);
+
+int intr_check(struct err *err) {
+	for (int i = 0; i < CHECK_TRIES; i++) {
+		if (atomic_load(&waits))
+			return 0;
+		usleep(CHECK_RETRY_US);
+	}
+	return err_set(err, -ENOTSUP,
+		"DPDK's interrupt thread does not wait in this program's epoll_wait: "
+		"it was linked in a way that is not supported");
+}
+
+void intr_begin(void) {
+	pthread_mutex_lock(&holder);
+	atomic_store(&state, RUNS);
+	pthread_mutex_unlock(&holder);
+}
+
+bool intr_pass(void) {
+	int now = atomic_load_explicit(&state, memory_order_relaxed);
+
+	if (now == RUNS)
+		return false;
+	// One holder may follow another without a look at RUNS between them.
+	while ((now = atomic_load(&state)) != RUNS) {
+		if (now == WANTED)
+			atomic_store(&state, STANDS);
+		rte_pause();
+	}
+	return true;
+}
+
+void intr_end(void) {
+	int runs = RUNS;
+
+	while (!atomic_compare_exchange_strong(&state, &runs, IDLE)) {
+		intr_pass();
+		runs = RUNS;
+	}
+}
+
+void intr_hold(void) {
+	int runs = RUNS;
+
+	pthread_mutex_lock(&holder);
+	holds = true;
+	if (!atomic_compare_exchange_strong(&state, &runs, WANTED))
+		return; // idle, and stays so: intr_begin wants the lock
+	while (atomic_load(&state) != STANDS)
+		usleep(WAIT_US);
+}
+
+void intr_release(void) {
+	int stands = STANDS;
+
+	atomic_compare_exchange_strong(&state, &stands, RUNS);
+	holds = false;
+	pthread_mutex_unlock(&holder);
+}
+
+int epoll_wait(int fd, struct epoll_event *events, int max, int timeout_ms) {
+	int n;
+
+	atomic_store(&waits, true);
+	for (;;) {
+		if (holds)
+			intr_release();
+		n = epoll_pwait(fd, events, max, timeout_ms, NULL);
+		if (n <= 0)
+			return n;
+		intr_hold();
+		// Whoever held before may have settled it, and closed what it was about.
+		n = epoll_pwait(fd, events, max, 0, NULL);
+		if (n != 0 || timeout_ms >= 0)
+			return n;
+	}
+}
+
+// A handler's answer to a peer that is gone counts as sent: that it is gone comes as an event of
+// its own. 22.11's memif ends the process with SIGPIPE, or in rte_panic over the closed socket, if
+// a client dies between its connect and the server's first message.
+ssize_t sendmsg(int fd, const struct msghdr *msg, int flags) {
+	struct mmsghdr one = {.msg_hdr = *msg};
+	ssize_t size = 0;
+
+	if (sendmmsg(fd, &one, 1, (unsigned int)flags | (holds ? MSG_NOSIGNAL : 0)) == 1)
+		return (ssize_t)one.msg_len;
+	if (!holds || (errno != EPIPE && errno != ECONNRESET))
+		return -1;
+	for (size_t i = 0; i < msg->msg_iovlen; i++)
+		size += (ssize_t)msg->msg_iov[i].iov_len;
+	return size;
+}
