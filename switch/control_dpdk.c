@@ -159,8 +159,8 @@ static int read_set(char *text, struct switch_question *q, struct err *err) {
 	int rc;
 
 	if (equals == NULL || dot == NULL || dot > equals)
-		return err_set(
-			err, -EINVAL, "write e.g. %s.link.rate=5Gbit", app->paths.path[0].name);
+		return err_set(err, -EINVAL, "'%.60s' is not a change such as %s.link.rate=5Gbit",
+			text, app->paths.path[0].name);
 	*equals = '\0';
 	*dot = '\0';
 	q->request = SWITCH_SET;

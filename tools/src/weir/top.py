@@ -302,11 +302,18 @@ def render(shown: Frame) -> Group:
 
 
 class Watch:
-    """Samples of the programs that run, until none does."""
+    """Samples of the programs that run, until none does. A context manager."""
 
     def __init__(self, prefixes: Sequence[str]) -> None:
         self.every = not prefixes
         self.programs = live.select(prefixes)
+
+    def __enter__(self) -> Watch:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for program in self.programs:
+            program.close()
 
     def sample(self) -> list[Sample]:
         """One of each program; those that have ended are left out from now on."""
@@ -336,13 +343,13 @@ def show(
     prefixes: Sequence[str], interval_s: float, once: bool, as_json: bool, out: Console
 ) -> None:
     """Frames until the programs end or Ctrl-C, or only one."""
-    frames = Watch(prefixes).frames(interval_s)
-    if once:
-        first = next(frames, None)
-        if first is None:
-            raise UserError("the program has ended", 1)
-        frames = iter([first])
-    with contextlib.suppress(KeyboardInterrupt):
+    with Watch(prefixes) as watch, contextlib.suppress(KeyboardInterrupt):
+        frames = watch.frames(interval_s)
+        if once:
+            first = next(frames, None)
+            if first is None:
+                raise UserError("the program has ended", 1)
+            frames = iter([first])
         draw(frames, as_json, out)
 
 

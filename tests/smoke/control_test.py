@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""weir top and weir ctl with the real programs; what these leave behind is the user's own."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from lab import NUMBERS, Lab, wait_for
+from loopback_test import Loop
+
+PATHS = (
+    "{forward: [{link: {rate: 10Mbit}}, {delay: {delay: 5ms}}], reverse: [{delay: {delay: 5ms}}]}"
+)
+PARAMETER_CHANGED = 6
+WAITING = 20_000  # flows that a survey passes on its way
+GROUPS = f"""[{{name: bulk, count: 90, cc: copa}},
+  {{name: late, count: {WAITING}, cc: newreno, start: 50s}}]"""
+
+
+@pytest.fixture
+def lab(tmp_path, build, weir_switch, weir_sender):
+    with Lab(tmp_path, build) as lab:
+        yield lab
+
+
+def weir(*args):
+    """The command, from outside the laboratory: the socket is a file."""
+    return subprocess.run(
+        [sys.executable, "-m", "weir", *map(str, args)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def frame(prefixes):
+    """What weir top sees in half a second."""
+    chosen = [arg for prefix in prefixes for arg in ("--prefix", prefix)]
+    done = weir("top", "--once", "--json", "--interval", "0.5", *chosen)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_a_rate_is_changed_and_the_event_recorded(lab):
+    ring = pytest.importorskip("weir.ring")
+    switch = lab.switch(PATHS)
+    here = ("--prefix", lab.prefix)
+    shown = weir("ctl", *here)
+    assert shown.returncode == 0, shown.stderr
+    assert ["forward.link.rate", "10Mbit"] in [line.split() for line in shown.stdout.splitlines()]
+    done = weir("ctl", "forward.link.rate=5Mbit", "reverse.delay.delay=55ms", *here)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "forward.link.rate: 10Mbit -> 5Mbit",
+        "reverse.delay.delay: 5ms -> 55ms",
+    ]
+    for order, sentence in (
+        ("forward.link.rate=5Gbitt", "forward.link.rate: '5Gbitt' is not a rate such as 10Gbit"),
+        ("forward.link.rate=2Tbit", "forward.link.rate: 2Tbit is not in [1kbit, 1Tbit]"),
+        ("forward.link.overhead=20B", "forward.link.overhead: cannot be changed while running"),
+        ("forward.link2.rate=1Gbit", "forward.link2.rate: path forward has no such stage"),
+        ("sideways.link.rate=1Gbit", "there is no path 'sideways'"),
+        ("forward=1Gbit", "'forward=1Gbit' is not a change such as forward.link.rate=5Gbit"),
+    ):
+        done = weir("ctl", order, *here)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith(f"weir: {sentence}")
+    assert min(lab.ping(count=5)) >= 60
+    assert weir("ctl", "stop", *here).returncode == 0
+    assert switch.wait() == 0
+    events = ring.open_ring(switch.folder / "events-switch.ring").records
+    changes = events[events["event"] == PARAMETER_CHANGED]
+    assert changes["before"].tolist() == [1e7, 5e6]
+    assert changes["value"].tolist() == [5e6, 5.5e7]
+    assert json.loads((switch.folder / "manifest-switch.json").read_text())["verdict"] == "ok"
+    gone = weir("ctl", *here)
+    assert gone.returncode == 1
+    assert f"no program with the prefix '{lab.prefix}' runs" in gone.stderr
+
+
+def test_measuring_begins_again(lab):
+    switch = lab.switch(PATHS, top="warmup: 0s")
+    assert len(lab.ping(count=10)) >= 5
+    assert weir("ctl", "measure", "--prefix", lab.prefix).returncode == 0
+    assert switch.stop() == 0
+    summary = switch.summary()
+    assert summary["ledger"]["paths"]["forward"]["in"]["pkts"] >= 5
+    assert (
+        summary["links"]["forward"]["out_pkts"]
+        < summary["ledger"]["paths"]["forward"]["in"]["pkts"]
+    )
+
+
+def with_traffic(shown):
+    """The frame, if all 90 flows have sent and the link is in use."""
+    groups, links = shown["groups"], shown["links"]
+    open_ = groups and groups[0]["flows"]["open"] == 90 and groups[0]["srtt_mean_ns"]
+    return shown if open_ and links[0]["utilisation"] else None
+
+
+def test_top_shows_switch_and_sender(lab, root):
+    options = ("-o", "paths.forward.link.rate=100Mbit", "-o", f"flows={GROUPS}")
+    loop = Loop(lab, root, *options, "-o", "live.switch.start=now", "--duration", "60s")
+    switch, sender = loop.switch(), loop.sender()
+    prefixes = [f"{lab.prefix}switch", f"{lab.prefix}sender"]
+    assert sender.ready(), sender.err
+    shown = wait_for(lambda: with_traffic(frame(prefixes)), "traffic", 30)
+
+    assert [row["program"] for row in shown["lcores"]] == ["weir-switch", "weir-sender"]
+    assert [row["cpu"] for row in shown["lcores"]] == [1, 0]
+    assert all(0 < row["busy"] < 1 for row in shown["lcores"])
+    assert [row["name"] for row in shown["ports"]] == ["left", "right", "a", "b"]
+    assert all(row["up"] for row in shown["ports"])
+    forward, reverse = shown["paths"]
+    assert (forward["name"], reverse["name"]) == ("forward", "reverse")
+    assert forward["out_bps"] > reverse["out_bps"] > 0
+    (link,) = shown["links"]
+    assert link["rate_bps"] == 100_000_000
+    assert 0 < link["utilisation"] <= 1.05
+    bulk, late = shown["groups"]
+    assert (bulk["name"], bulk["cc"], bulk["flows"]["open"]) == ("bulk", "copa", 90)
+    assert (late["name"], late["cc"], late["flows"]["waiting"]) == ("late", "newreno", WAITING)
+    assert bulk["goodput_bps"] > 0
+    assert bulk["srtt_mean_ns"] >= 20e6
+    assert bulk["cwnd_mean_segs"] >= 1
+    assert late["srtt_mean_ns"] is None
+
+    told = lab.telemetry("/weir/info", prefixes[1])
+    assert told["flows_open"] == 90
+    assert told["flows_waiting"] == WAITING
+    assert weir("ctl", "stop", "--prefix", prefixes[1]).returncode == 0
+    assert sender.wait() == 0
+    assert sender.summary()["verdict"] == "ok"
+    assert sender.summary()["groups"][0]["acked_bytes"] > 0
+    assert switch.stop() == 0
+
+
+def modes(folder):
+    """Of everything below a folder, and of itself."""
+    return {path: stat.S_IMODE(path.lstat().st_mode) for path in (folder, *folder.rglob("*"))}
+
+
+def test_what_a_live_run_leaves_is_the_users_own(lab, root):
+    previous = os.umask(0)
+    try:
+        loop = Loop(lab, root, "-o", "paths.forward.link.rate=10Mbit", "--duration", "60s")
+        loop.folder = lab.tmp / f"deep{next(NUMBERS)}" / "run"
+        switch, sender = loop.switch(), loop.sender()
+        assert sender.ready(), sender.err
+        wait_for(
+            lambda: "now_ns" in (lab.telemetry("/weir/info", f"{lab.prefix}sender") or ()), "a run"
+        )
+        runtime = [Path("/var/run/dpdk") / f"{lab.prefix}{name}" for name in ("switch", "sender")]
+        running = {path: mode for folder in runtime for path, mode in modes(folder).items()}
+        assert sender.stop() == 0
+        assert switch.stop() == 0
+    finally:
+        os.umask(previous)
+    left = modes(loop.folder.parent)
+    assert {"dpdk_telemetry.v2", "weir.lock"} <= {path.name for path in running}
+    assert {"links.ring", "flows.ring", "summary-switch.json", "weir-sender-dpdk.log"} <= {
+        path.name for path in left
+    }
+    for path, mode in (running | left).items():
+        assert mode & 0o077 == 0, f"{path}: {mode:o}"

@@ -1,0 +1,347 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Running programs, made up here: finding them, weir ctl's and weir top's sentences and figures."""
+
+import json
+import os
+import socket
+
+import pytest
+from fake_program import END, SILENT, FakeProgram
+from rich.console import Console
+from weir import live, top
+from weir.errors import UserError
+
+S = 1_000_000_000
+
+
+@pytest.fixture
+def folder(tmp_path_factory, monkeypatch):
+    """DPDK's runtime folder, with a short name: a socket's path has 107 characters at most."""
+    made = tmp_path_factory.mktemp("r")
+    monkeypatch.setenv("RUNTIME_DIRECTORY", str(made))
+    return made
+
+
+@pytest.fixture
+def fake(folder):
+    """Starts programs."""
+    started = []
+
+    def start(prefix, **answers):
+        named = {f"/weir/{name}": answer for name, answer in answers.items()}
+        started.append(FakeProgram(folder, prefix, named))
+        return started[-1]
+
+    yield start
+    for program in started:
+        program.close()
+
+
+def switch(fake, prefix="sw", **answers):
+    """A switch with a live parameter that can be set."""
+    values = {"forward.link.rate": "1Gbit", "forward.loss.rate": "0%"}
+
+    def set_(text):
+        key, value = text.split("=")
+        if key not in values:
+            return {"error": f"there is no path '{key.split('.')[0]}'"}
+        values[key] = value
+        return {"before": "1", "after": "2"}
+
+    usual = {
+        "info": {"program": "weir-switch", "now_ns": 1 * S, "cpu": 1},
+        "params": lambda _: [f"{key}={value}" for key, value in values.items()],
+        "set": set_,
+        "measure": {"ok": 1},
+        "stop": {"ok": 1},
+    }
+    return fake(prefix, **usual | answers)
+
+
+def sender(fake, prefix="se", **answers):
+    return fake(prefix, **{"info": {"program": "weir-sender"}, "stop": {"ok": 1}} | answers)
+
+
+def one_line(text):
+    lines = text.strip().splitlines()
+    assert len(lines) == 1, text
+    return lines[0]
+
+
+def test_running_programs_are_found_and_others_are_not(folder, fake):
+    switch(fake)
+    sender(fake)
+    fake("testpmd")  # knows no /weir/info
+    fake("closing", info=END)
+    fake("starting", info={"error": "the switch is not running"})
+    killed = folder / "dpdk/killed"
+    killed.mkdir()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as dead:
+        dead.bind(str(killed / live.SOCKET))
+    (folder / "dpdk/empty").mkdir()
+    found = live.running()
+    assert [(program.name, program.prefix) for program in found] == [
+        ("weir-sender", "se"),
+        ("weir-switch", "sw"),
+    ]
+    assert found[0].pid == 7
+    for program in found:
+        program.close()
+    rest = live.running(but=["se"])
+    assert live.listing(rest) == "weir-switch (prefix sw)"
+    rest[0].close()
+
+
+@pytest.mark.parametrize(
+    ("variables", "path"),
+    [
+        ({"RUNTIME_DIRECTORY": "/a", "XDG_RUNTIME_DIR": "/b"}, "/a/dpdk"),
+        ({"XDG_RUNTIME_DIR": "/b"}, "/b/dpdk"),
+        ({}, "/tmp/dpdk"),
+    ],
+)
+def test_the_runtime_folder_is_where_dpdk_has_it(monkeypatch, variables, path):
+    for name in ("RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(os, "getuid", lambda: 1000)
+    assert str(live.runtime_folder()) == path
+    monkeypatch.setattr(os, "getuid", lambda: 0)
+    assert str(live.runtime_folder()) == ("/a/dpdk" if path == "/a/dpdk" else "/var/run/dpdk")
+
+
+def test_nothing_runs(folder, weir):
+    for command in (["ctl"], ["ctl", "stop"], ["top", "--once"]):
+        done = weir(*command)
+        assert (done.status, done.out) == (1, "")
+        assert "no program of Weir runs" in one_line(done.err)
+        assert str(folder) in done.err
+
+
+def test_a_prefix_that_nobody_has_names_those_there_are(fake, weir):
+    switch(fake)
+    fake("testpmd")
+    fake("ended", info={"error": "the switch is not running"})
+    for prefix, sentence in (
+        ("nope", "no program with the prefix 'nope' runs; these do: weir-switch (prefix sw)"),
+        ("testpmd", "'testpmd': this is no program of Weir"),
+        ("ended", "'ended': the switch is not running"),
+    ):
+        done = weir("ctl", "--prefix", prefix)
+        assert done.status == 1
+        assert sentence in one_line(done.err)
+
+
+def test_several_programs_ask_for_a_prefix(fake, weir):
+    programs = switch(fake, "one"), switch(fake, "two"), sender(fake)
+    done = weir("ctl", "forward.link.rate=2Gbit")
+    assert done.status == 2
+    assert one_line(done.err).endswith(
+        "several run: weir-switch (prefix one), weir-switch (prefix two); choose one with --prefix"
+    )
+    assert weir("ctl", "stop").status == 2
+    assert not any("/weir/stop" in program.asked for program in programs)
+    assert weir("ctl", "stop", "--prefix", "se").status == 0
+    assert [("/weir/stop" in program.asked) for program in programs] == [False, False, True]
+
+
+def test_ctl_is_the_switch_s(fake, weir):
+    sender(fake)
+    done = weir("ctl", "forward.link.rate=2Gbit")
+    assert done.status == 1
+    assert "no weir-switch runs, only weir-sender (prefix se)" in one_line(done.err)
+
+
+def test_ctl_shows_what_may_be_changed(fake, weir):
+    switch(fake)
+    sender(fake)  # is no other choice: it has no such parameters
+    lines = weir("ctl").out.splitlines()
+    assert [line.split() for line in lines[1:]] == [
+        ["forward.link.rate", "1Gbit"],
+        ["forward.loss.rate", "0%"],
+    ]
+
+
+def test_ctl_changes_one_after_the_other(fake, weir):
+    program = switch(fake)
+    done = weir("ctl", "paths.forward.link.rate=2Gbit", "forward.loss.rate=1%")
+    assert done.status == 0, done.err
+    assert done.out.splitlines() == [
+        "forward.link.rate: 1Gbit -> 2Gbit",
+        "forward.loss.rate: 0% -> 1%",
+    ]
+    asked = [question for question in program.asked if question.startswith("/weir/set")]
+    assert asked == ["/weir/set,forward.link.rate=2Gbit", "/weir/set,forward.loss.rate=1%"]
+    assert weir("ctl", "measure").status == 0
+    assert "/weir/measure" in program.asked
+
+
+@pytest.mark.parametrize(
+    ("orders", "status", "sentence"),
+    [
+        (["sideways.link.rate=1Gbit"], 2, "there is no path 'sideways'"),
+        (["faster"], 2, "'faster' is none of measure, stop and a change such as"),
+        (["stop", "forward.loss.rate=1%"], 2, "'stop' stands alone"),
+    ],
+)
+def test_bad_orders_change_nothing(fake, weir, orders, status, sentence):
+    program = switch(fake)
+    done = weir("ctl", *orders)
+    assert (done.status, done.out) == (status, "")
+    assert sentence in one_line(done.err)
+    assert "/weir/stop" not in program.asked
+
+
+def test_a_switch_that_ends_or_hangs_is_said_so(fake, weir, monkeypatch):
+    switch(fake, set=END)
+    done = weir("ctl", "forward.loss.rate=1%")
+    assert (done.status, one_line(done.err)) == (1, "weir: weir-switch has ended")
+    monkeypatch.setattr(live, "PATIENCE_S", 0.05)
+    fake("mute", info=SILENT)
+    with pytest.raises(UserError, match="prefix 'mute' does not answer"):
+        live.named("mute")
+
+
+# One second of a switch with a link of 1 Gbit/s in one of its paths, and of a sender.
+def port(now_s, pkts, path="", **more):
+    counted = {"rx_pkts": pkts, "rx_bytes": 1000 * pkts, "tx_pkts": 2 * pkts, "tx_bytes": 0}
+    named = {"name": "left", "dev": "net_null0", "path": path, "up": 1, "tx_dropped": 3}
+    return {"now_ns": now_s * S, **named, **counted, **more}
+
+
+def switch_sample(now_s, pkts):
+    sample = top.Sample("weir-switch", "sw", {"now_ns": now_s * S, "cpu": 1, "turns": pkts * 10})
+    sample.info |= {"busy_ns": now_s * S // 4, "elapsed_ns": 5 * S, "duration_ns": 30 * S}
+    late = {"left_pkts": pkts, "late_sum_ns": 700 * pkts, "late_max_ns": 9000}
+    sample.ports = {"left": port(now_s, pkts, "forward", **late)}
+    counted = {"in_bytes": 1000 * pkts, "out_bytes": 500 * pkts, "out_pkts": pkts}
+    dropped = {"drop_queue_full": 4, "drop_loss": 0}
+    sample.paths = {
+        "forward": {"name": "forward", "now_ns": now_s * S, "inside_pkts": 8, **counted, **dropped}
+    }
+    link = {"name": "forward.link", "now_ns": now_s * S, "rate_bps": 1_000_000_000}
+    link |= {"queue_pkts": 10, "queue_bytes": 15000, "out_bytes": 500 * pkts, "drops": 4}
+    sample.links = {
+        "forward/link": {**link, "marks": 5, "wire_bits": 8 * pkts, "capacity_bits": 10 * pkts}
+    }
+    return sample
+
+
+def sender_sample(now_s, pkts, measured=2):
+    info = {"now_ns": now_s * S, "cpu": 0, "turns": 5, "busy_ns": 0, "groups": 1}
+    sample = top.Sample("weir-sender", "se", info)
+    flows = {"waiting": 1, "open": 2, "done": 3, "failed": 4, "measured": measured}
+    means = {"srtt_mean_ns": 20_000_000, "cwnd_mean_segs": "12.5", "pacing_bps": 0}
+    counted = {"acked_bytes": 1000 * pkts, "retransmits": pkts // 10, "timeouts": 1}
+    sample.groups = {
+        "0": {"name": "ours", "cc": "copa", "now_ns": now_s * S, **flows, **means, **counted}
+    }
+    return sample
+
+
+def test_rates_are_differences_of_two_samples():
+    made = top.frame(
+        [switch_sample(1, 1000), sender_sample(1, 1000)],
+        [switch_sample(3, 5000), sender_sample(3, 5000)],
+    )
+    switch_, sender_ = made["lcores"]
+    assert (switch_["busy"], switch_["turns_per_s"]) == (0.25, 20000)
+    assert switch_["turn_mean_ns"] == 50000
+    assert (sender_["busy"], sender_["turns_per_s"], sender_["turn_mean_ns"]) == (0, 0, None)
+    (port_,) = made["ports"]
+    assert (port_["rx_pps"], port_["rx_bps"], port_["tx_pps"]) == (2000, 16e6, 4000)
+    (path,) = made["paths"]
+    assert (path["in_bps"], path["out_bps"]) == (16e6, 8e6)
+    assert (path["drops"], path["drops_by_reason"]) == (4, {"queue_full": 4})
+    assert (path["late_mean_ns"], path["late_max_ns"]) == (700, 9000)
+    (link,) = made["links"]
+    assert (link["path"], link["utilisation"], link["queue_ns"]) == ("forward", 0.8, 120_000)
+    (group,) = made["groups"]
+    assert (group["goodput_bps"], group["retransmits_per_s"]) == (16e6, 200)
+    assert (group["srtt_mean_ns"], group["cwnd_mean_segs"]) == (20e6, 12.5)
+
+
+def test_what_is_not_known_is_not_shown_as_zero():
+    # A program that has just come, one whose counters began anew, and flows without a round trip.
+    (row,) = top.frame([], [switch_sample(3, 5000)])["ports"]
+    assert (row["rx_bps"], row["dropped"]) == (None, 3)
+    (path,) = top.frame([switch_sample(1, 9000)], [switch_sample(3, 5000)])["paths"]
+    assert (path["out_bps"], path["late_mean_ns"]) == (None, None)
+    (group,) = top.frame([], [sender_sample(3, 5, measured=0)])["groups"]
+    assert (group["srtt_mean_ns"], group["cwnd_mean_segs"]) == (None, None)
+
+
+def test_every_kind_of_row_is_on_the_screen(capsys):
+    before = [switch_sample(1, 1000), sender_sample(1, 1000)]
+    now = [switch_sample(3, 5000), sender_sample(3, 5000, measured=0)]
+    extra = now[0].links["forward/link"] | {"name": "forward.link2"}
+    now[0].links["forward/link2"] = extra
+    Console(width=200).print(top.render(top.frame(before, now)))
+    out = capsys.readouterr().out
+    for text in (
+        "weir-switch",
+        "25.0 %",
+        "2,000 pkt/s",
+        "80.0 %",
+        "120 µs",
+        "700 ns",
+        "16.0 Mbit/s",
+    ):
+        assert text in out
+    assert out.splitlines()[-4].split()[0] == "forward.link2"
+
+
+def counting():
+    """Answers of a switch whose time goes on by a second per question."""
+    times = iter(range(1, 1000))
+    return {
+        "info": lambda _: switch_sample(next(times), 0).info | {"program": "weir-switch"},
+        "ports": lambda _: {"left": port(2 * next(times), 1000)},
+        "paths": {},
+        "links": {},
+    }
+
+
+def test_once_is_one_frame_for_people_and_for_programs(fake, weir):
+    switch(fake, **counting())
+    done = weir("top", "--once", "--interval", "0.1")
+    assert done.status == 0, done.err
+    assert "net_null0" in done.out
+    rows = json.loads(one_line(weir("top", "--once", "--interval", "0.1", "--json").out))
+    assert rows["ports"][0]["name"] == "left"
+    assert [row["prefix"] for row in rows["lcores"]] == ["sw"]
+
+
+def test_top_ends_with_the_program(fake, weir):
+    times = iter(range(1, 7))
+
+    def info(_):
+        now_s = next(times, None)
+        if now_s is None:
+            return END
+        return switch_sample(now_s, 0).info | {"program": "weir-switch"}
+
+    switch(fake, info=info, ports={}, paths={}, links={})
+    done = weir("top", "--interval", "0.1", "--json", "--prefix", "sw")
+    assert done.status == 0, done.err
+    # One question to connect, one per sample, a frame between two samples.
+    assert len(done.out.splitlines()) == 4
+
+
+def test_all_groups_of_a_sender_are_asked_for(fake):
+    names = [str(i) for i in range(30)]
+
+    def groups(text):
+        first = int(text)
+        return {name: {"name": name} for name in names[first : first + 24]}
+
+    info = {"program": "weir-sender", "groups": 30}
+    asked = sender(fake, info=info, groups=groups, ports={})
+    with live.named("se") as program:
+        sample = top.take(program)
+    assert list(sample.groups) == names
+    assert [text for text in asked.asked if "groups" in text] == [
+        "/weir/groups,0",
+        "/weir/groups,24",
+    ]
