@@ -38,6 +38,8 @@ static const struct param telemetry_params[] = {
 		PARAM_U64(struct run, telemetry_interval_ns), 1e4, DAY_NS},
 	{"sample", "1%", "share of flows at level 2", UNIT_RATIO,
 		PARAM_F64(struct run, telemetry_sample), 0, 1},
+	{"arrivals", "no", "record what enters each path, for `weir replay`", UNIT_NONE,
+		PARAM_BOOL(struct run, telemetry_arrivals)},
 	PARAM_END,
 };
 

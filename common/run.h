@@ -33,6 +33,7 @@ struct run_options {
 	const char *out_dir; // --out, NULL: "runs/<config name>-<UTC time>-<pid>"
 	const char *list; // --list [kind]: "" all, or aqm|stage|cc|source; NULL: not asked
 	const char *pcap; // --pcap FILE (weir-sim only)
+	const char *replay; // --replay FILE (weir-sim only): an arrivals.ring
 	bool check, print_config, json, progress, force; // --progress: JSON lines on standard error
 	char **eal_argv; // after "--" (live programs only)
 	int eal_argc;
@@ -52,6 +53,7 @@ struct run {
 	uint64_t telemetry_level; // 0..3
 	uint64_t telemetry_interval_ns;
 	double telemetry_sample; // share of flows at level 2
+	bool telemetry_arrivals; // record what a replay needs
 	char dir[512]; // run folder, once created
 	char suffix[16]; // of this program's files: "" of weir-sim, else "-switch", "-sender"
 	struct tel_run tel; // filled by run_create (clock fields: the caller, live)

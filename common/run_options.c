@@ -25,6 +25,7 @@ enum option_code {
 	OPTION_JSON,
 	OPTION_PROGRESS,
 	OPTION_PCAP,
+	OPTION_REPLAY,
 	OPTION_FORCE,
 	OPTION_VERSION,
 };
@@ -39,6 +40,7 @@ static const struct option long_options[] = {
 	{"json", no_argument, NULL, OPTION_JSON},
 	{"progress", no_argument, NULL, OPTION_PROGRESS},
 	{"pcap", required_argument, NULL, OPTION_PCAP},
+	{"replay", required_argument, NULL, OPTION_REPLAY},
 	{"force", no_argument, NULL, OPTION_FORCE},
 	{"help", no_argument, NULL, 'h'},
 	{"version", no_argument, NULL, OPTION_VERSION},
@@ -71,7 +73,9 @@ static void print_help(const char *program) {
 	      "  --force             replace the run that DIR already holds\n",
 		stdout);
 	if (sim)
-		fputs("  --pcap FILE         write every packet to a capture file\n", stdout);
+		fputs("  --pcap FILE         write every packet to a capture file\n"
+		      "  --replay FILE       put an arrivals.ring through the paths, nothing else\n",
+			stdout);
 	fputs("  --json              the summary as JSON on standard output\n"
 	      "  --progress          progress as JSON lines on standard error\n"
 	      "  --check             read the config, say what is wrong with it, run nothing\n"
@@ -147,6 +151,11 @@ static int apply(struct run_options *opt, int code, const char *value, struct er
 		if (!is_sim(opt->program))
 			return err_set(err, -EINVAL, "--pcap: only weir-sim writes a capture");
 		opt->pcap = value;
+		return 0;
+	case OPTION_REPLAY:
+		if (!is_sim(opt->program))
+			return err_set(err, -EINVAL, "--replay: only weir-sim replays");
+		opt->replay = value;
 		return 0;
 	case OPTION_CHECK:
 		opt->check = true;

@@ -6,7 +6,8 @@
 #pragma once
 #include <stdint.h>
 
-// One record per packet event at a link (level 3; level 2: a subset of flows).
+// One record per packet event at a link, and per packet that another stage drops (level 3; level 2: a
+// subset of flows).
 #define TEL_PACKETS(F)                                                                             \
 	F(uint64_t, "<u8", ts_ns, "ns", "when it happened, in theoretical time")                   \
 	F(uint32_t, "<u4", flow_id, "", "flow")                                                    \
@@ -18,9 +19,10 @@
 	F(uint8_t, "|u1", event, "tel_packet_event",                                               \
 		"1 enqueue, 2 dequeue, 3 drop, 4 mark, 5 depart")                                  \
 	F(uint8_t, "|u1", reason, "drop_reason", "why it was dropped, 0 if it was not")            \
-	F(uint8_t, "|u1", link, "", "index of the link in the summary")                            \
+	F(uint8_t, "|u1", link, "", "index of the link in the summary; 255: not a link")           \
 	F(uint8_t, "|u1", ecn, "", "ECN bits after the event")                                     \
-	F(uint16_t, "<u2", reserved, "", "0")
+	F(uint8_t, "|u1", path, "", "index of the path in the config")                             \
+	F(uint8_t, "|u1", stage, "", "index of the stage in its path; 255: behind the last")
 
 // The congestion control's view after an ACK (level 3; level 2: a subset of flows).
 #define TEL_CC(F)                                                                                  \
@@ -111,6 +113,20 @@
 		"6 parameter change, 7 spurious, 8 port change")                                   \
 	F(uint16_t, "<u2", group, "", "flow group; link index for parameter changes")
 
+// All that decides what a path does, in the order in which it came (telemetry.arrivals): `weir replay`
+// puts it through the same path again.
+#define TEL_ARRIVALS(F)                                                                            \
+	F(uint64_t, "<u8", ts_ns, "ns", "theoretical arrival; when it changed; the end")           \
+	F(double, "<f8", value, "", "change: new value, in the parameter's unit; else 0")          \
+	F(uint32_t, "<u4", flow_id, "", "flow; 2^32-1: none")                                      \
+	F(uint32_t, "<u4", pkt_id, "", "counts packets into the path; else of the next packet")    \
+	F(uint16_t, "<u2", size_bytes, "B", "frame with FCS")                                      \
+	F(uint16_t, "<u2", delay_class, "", "flow group")                                          \
+	F(uint8_t, "|u1", event, "tel_arrival", "1 packet, 2 parameter change, 3 end")             \
+	F(uint8_t, "|u1", path, "", "index of the path in the config")                             \
+	F(uint8_t, "|u1", ecn, "", "ECN bits on arrival")                                          \
+	F(uint8_t, "|u1", param, "", "change: which of the path's parameters, through its stages")
+
 // S(stream, STREAM, record size in bytes)
 #define TEL_STREAMS(S)                                                                             \
 	S(packets, PACKETS, 32)                                                                    \
@@ -118,4 +134,5 @@
 	S(flows, FLOWS, 64)                                                                        \
 	S(interval, INTERVAL, 64)                                                                  \
 	S(links, LINKS, 64)                                                                        \
-	S(events, EVENTS, 32)
+	S(events, EVENTS, 32)                                                                      \
+	S(arrivals, ARRIVALS, 32)

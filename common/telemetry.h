@@ -48,6 +48,7 @@ TEL_STREAMS(TEL_STRUCT_)
 enum tel_stream { TEL_STREAMS(TEL_ENUM_) TEL_STREAM_COUNT };
 
 enum tel_packet_event { TEL_ENQUEUE = 1, TEL_DEQUEUE, TEL_DROP, TEL_MARK, TEL_DEPART };
+enum tel_arrival { TEL_ARRIVED = 1, TEL_CHANGED, TEL_END };
 enum tel_flow_event { TEL_OPEN = 1, TEL_CLOSE, TEL_RESET, TEL_GAVE_UP, TEL_STILL_OPEN };
 enum tel_ca_state { TEL_CA_OPEN, TEL_CA_RECOVERY, TEL_CA_LOSS };
 enum tel_event {

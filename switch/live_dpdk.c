@@ -2,7 +2,6 @@
 #include "live_dpdk.h"
 
 #include "intr_dpdk.h"
-#include "stage/link.h"
 
 #include <errno.h>
 #include <math.h>
@@ -78,6 +77,7 @@ static void print_progress(struct switch_app *app, struct progress *p) {
 
 static void drain(struct switch_live *s) {
 	tel_drain(&s->tel_packets);
+	tel_drain(&s->tel_arrivals);
 	tel_drain(&s->tel_links);
 	tel_drain(&s->tel_events);
 }
@@ -108,16 +108,6 @@ static void *control_main(void *arg) {
 	return NULL;
 }
 
-static uint8_t last_link(const struct path *p) {
-	uint8_t link = UINT8_MAX;
-
-	for (uint32_t i = 0; p != NULL && i < p->stages; i++) {
-		if (p->stage[i].ops == &stage_link)
-			link = p->stage[i].env.link_index;
-	}
-	return link;
-}
-
 static int open_ports(struct switch_app *app, struct err *err) {
 	struct switch_live *s = &app->live;
 	int rc;
@@ -127,7 +117,7 @@ static int open_ports(struct switch_app *app, struct err *err) {
 		struct switch_port *p = &s->port[i];
 
 		p->path = from->path;
-		p->last_link = last_link(from->path);
+		p->last_link = from->path != NULL ? path_last_link(from->path) : STAGE_NO_LINK;
 		p->share = from->share;
 		p->refused_ns = NEVER_NS;
 		rc = port_open(&p->port, &from->dev, from->name, s->pool, &app->eal, err);
@@ -182,6 +172,8 @@ static int open_telemetry(struct switch_app *app, struct err *err) {
 	tel->utc_start_ns = s->clock.start.utc_ns;
 	if (tel->level >= 2)
 		rc = tel_open(&s->tel_packets, TEL_STREAM_PACKETS, tel, "", size, NULL, err);
+	if (rc == 0 && app->run.telemetry_arrivals)
+		rc = tel_open(&s->tel_arrivals, TEL_STREAM_ARRIVALS, tel, "", size, NULL, err);
 	if (rc == 0 && tel->level >= 1)
 		rc = tel_open(&s->tel_links, TEL_STREAM_LINKS, tel, "", 4096, NULL, err);
 	if (rc == 0 && tel->level >= 1)
@@ -232,7 +224,8 @@ int switch_app_open(struct switch_app *app, struct err *err) {
 
 int switch_app_run(struct switch_app *app, struct err *err) {
 	struct switch_live *s = &app->live;
-	struct tel *const streams[] = {&s->tel_packets, &s->tel_links, &s->tel_events};
+	struct tel *const streams[] = {
+		&s->tel_packets, &s->tel_arrivals, &s->tel_links, &s->tel_events};
 	struct err one;
 	int rc = 0;
 

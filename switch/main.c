@@ -11,7 +11,6 @@
 
 #define PROGRAM "weir-switch"
 #define LINGER_MS 3000
-#define MTU_BYTES 1518 // with FCS
 
 static int list(const char *kind) {
 	bool all = kind[0] == '\0', aqm = all || strcmp(kind, "aqm") == 0;
@@ -34,11 +33,12 @@ static int configure(struct switch_app *app, struct err *err) {
 	int rc = plan_flows(&app->plan, c, err);
 	struct paths_env env = {
 		.run_seed = app->run.seed,
-		.mtu_bytes = MTU_BYTES,
+		.mtu_bytes = PLAN_MTU_BYTES,
 		.group_base_rtt_ns = app->plan.group_base_rtt_ns,
 		.flows = config_get(root, "flows"),
 		.groups = app->plan.groups,
 		.tel_packets = &app->live.tel_packets,
+		.tel_arrivals = &app->live.tel_arrivals,
 		.tel_run = &app->run.tel,
 	};
 

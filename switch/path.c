@@ -23,6 +23,33 @@ __attribute__((noinline)) static void path_count_drops(struct path *p) {
 	}
 }
 
+void path_tell(struct path *p, const struct tel_arrivals *r) {
+	struct tel_arrivals *slot = tel_on(p->tel_arrivals) ? tel_put(p->tel_arrivals) : NULL;
+
+	if (slot == NULL)
+		return;
+	*slot = *r;
+	slot->path = p->index;
+}
+
+__attribute__((noinline)) static void path_tell_arrivals(
+	struct path *p, struct pkt *const *pkts, uint32_t n) {
+	for (uint32_t i = 0; i < n; i++) {
+		const struct pkt *pkt = pkts[i];
+
+		path_tell(p,
+			&(struct tel_arrivals){
+				.ts_ns = pkt->arrival_ns,
+				.flow_id = pkt->flow_id,
+				.pkt_id = pkt->id,
+				.size_bytes = pkt->size_bytes,
+				.delay_class = pkt->delay_class,
+				.event = TEL_ARRIVED,
+				.ecn = pkt->ecn,
+			});
+	}
+}
+
 void path_push(struct path *p, struct pkt *const *pkts, uint32_t n) {
 	struct path_stage *first = &p->stage[0];
 	uint64_t last_ns = p->last_arrival_ns, bytes = 0;
@@ -39,6 +66,8 @@ void path_push(struct path *p, struct pkt *const *pkts, uint32_t n) {
 	p->in.pkts += n;
 	p->in.bytes += bytes;
 	p->served_ns = NEVER_NS;
+	if (__builtin_expect(tel_on(p->tel_arrivals), 0))
+		path_tell_arrivals(p, pkts, n);
 	first->ops->push(first->state, pkts, n, &p->fresh);
 	if (__builtin_expect(p->fresh.head != NULL, 0))
 		path_count_drops(p);
@@ -91,6 +120,17 @@ void path_serve(struct path *p, uint64_t now_ns) {
 			link_serve(p->stage[i].state, now_ns, &p->fresh);
 	}
 	path_count_drops(p);
+}
+
+void path_end(struct path *p, uint64_t now_ns) {
+	path_serve(p, now_ns);
+	path_tell(p,
+		&(struct tel_arrivals){
+			.ts_ns = now_ns,
+			.flow_id = TEL_NO_FLOW,
+			.pkt_id = p->next_id,
+			.event = TEL_END,
+		});
 }
 
 uint64_t path_next_ns(const struct path *p) {

@@ -35,6 +35,7 @@ struct path {
 	struct path_stage stage[PATH_STAGES_MAX];
 	uint32_t stages;
 	uint32_t next_id;
+	struct tel *tel_arrivals; // NULL: off
 	uint64_t
 		served_ns; // all stages but the last hold nothing that is due by then; NEVER_NS: unknown
 	uint64_t last_arrival_ns;
@@ -44,6 +45,7 @@ struct path {
 	struct pkt_list drops; // to be freed by the owner
 	struct tel *tel_packets;
 	const struct tel_run *tel_run;
+	uint8_t index; // in the config
 };
 
 // All paths of a run, by name, from the config's `paths` section.
@@ -65,7 +67,7 @@ struct paths_env {
 	const uint64_t *group_base_rtt_ns;
 	struct config_node *flows; // the list of groups, for messages; NULL: not at hand
 	uint32_t groups;
-	struct tel *tel_packets; // NULL: off
+	struct tel *tel_packets, *tel_arrivals; // NULL: off
 	const struct tel_run *tel_run;
 };
 
@@ -83,6 +85,8 @@ uint32_t path_pop(struct path *p, uint64_t now_ns, struct pkt **pkts, uint32_t m
 uint64_t path_next_ns(const struct path *p);
 // Least time from push to pop over all stages.
 uint64_t path_min_delay_ns(const struct path *p);
+// Index of its last link in the summary; STAGE_NO_LINK: it has none.
+uint8_t path_last_link(const struct path *p);
 // Packets and bytes inside all stages.
 struct backlog path_backlog(const struct path *p);
 // in == out + drops + inside, in packets and bytes?
@@ -95,6 +99,9 @@ int path_check(struct path *p, const char *key, const char *value, struct path_s
 // marked live. Writes the old and new value for the event record.
 int path_set(struct path *p, const char *key, const char *value, uint64_t now_ns, double *before,
 	double *after, struct err *err);
+// The same with what path_set recorded in the arrivals stream: the parameter's number among all of the
+// path's stages, and its value.
+int path_set_again(struct path *p, uint32_t number, double value, uint64_t now_ns, struct err *err);
 
 // One after the other, the live parameters of all paths, in the order of the config. *at begins as
 // zero; false: there are no more.
@@ -108,6 +115,10 @@ bool paths_next_param(const struct paths *ps, struct path_param *at);
 
 // Advances every stage to now_ns without taking packets off the path.
 void path_serve(struct path *p, uint64_t now_ns);
+// The same, as the last thing that the arrivals stream tells of this path.
+void path_end(struct path *p, uint64_t now_ns);
+// Appends a record to the arrivals stream, if there is one; path.c and path_config.c.
+void path_tell(struct path *p, const struct tel_arrivals *r);
 
 // What a path can hold besides its delays, and how fast it is; sizes memory.
 struct path_capacity {

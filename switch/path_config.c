@@ -187,7 +187,9 @@ static int paths_start(struct paths *ps, const struct places *places, const stru
 		struct path *p = &ps->path[i];
 
 		p->served_ns = NEVER_NS;
+		p->index = (uint8_t)i;
 		p->tel_packets = env->tel_packets;
+		p->tel_arrivals = env->tel_arrivals;
 		p->tel_run = env->tel_run;
 		for (uint32_t k = 0; k < p->stages; k++) {
 			struct path_stage *s = &p->stage[k];
@@ -202,8 +204,11 @@ static int paths_start(struct paths *ps, const struct places *places, const stru
 			s->env.mtu_bytes = env->mtu_bytes;
 			s->env.tel_packets = env->tel_packets;
 			s->env.tel_run = env->tel_run;
-			s->env.link_index = (uint8_t)links;
-			links += s->ops == &stage_link;
+			s->env.path_index = (uint8_t)i;
+			s->env.stage_index = (uint8_t)k;
+			s->env.link_index = STAGE_NO_LINK;
+			if (s->ops == &stage_link)
+				s->env.link_index = (uint8_t)links++;
 			int rc = s->ops->init(s->state, &s->env, &why);
 			if (rc < 0)
 				return config_err(
@@ -308,6 +313,34 @@ bool paths_next_param(const struct paths *ps, struct path_param *at) {
 	return false;
 }
 
+// false: not a value of this parameter.
+static bool param_put_number(const struct param *param, void *obj, double value) {
+	char *field = (char *)obj + param->offset;
+	bool number = param->type == PARAM_TYPE_U64 || param->type == PARAM_TYPE_F64;
+
+	if (!(value >= 0) || (number && !(value >= param->min && value <= param->max)))
+		return false;
+
+	switch (param->type) {
+	case PARAM_TYPE_U64:
+		*(uint64_t *)(void *)field = (uint64_t)value;
+		break;
+	case PARAM_TYPE_F64:
+		*(double *)(void *)field = value;
+		break;
+	case PARAM_TYPE_BOOL:
+		*(bool *)(void *)field = value != 0;
+		break;
+	case PARAM_TYPE_ENUM:
+		*(int *)(void *)field = (int)value;
+		break;
+	case PARAM_TYPE_TEXT:
+	case PARAM_TYPE_LIMIT:
+		return false;
+	}
+	return true;
+}
+
 int path_check(struct path *p, const char *key, const char *value, struct path_stage **stage,
 	const struct param **param, struct err *err) {
 	const char *dot = strrchr(key, '.');
@@ -339,6 +372,36 @@ int path_check(struct path *p, const char *key, const char *value, struct path_s
 	return rc < 0 ? err_set(err, rc, "%s", why.msg + strlen((*param)->name) + 2) : 0;
 }
 
+// Which of all parameters of the path's stages, from 0.
+static uint32_t param_index(
+	const struct path *p, const struct path_stage *s, const struct param *param) {
+	uint32_t index = (uint32_t)(param - s->ops->params);
+
+	for (const struct path_stage *o = p->stage; o < s; o++) {
+		for (const struct param *q = o->ops->params; q->name != NULL; q++)
+			index++;
+	}
+	return index;
+}
+
+// What follows from a new value of a parameter.
+static void path_changed(
+	struct path *p, struct path_stage *s, const struct param *param, uint64_t now_ns) {
+	if (s->ops->update != NULL)
+		s->ops->update(s->state, now_ns);
+	path_derive(p);
+	p->served_ns = NEVER_NS;
+	path_tell(p,
+		&(struct tel_arrivals){
+			.ts_ns = now_ns,
+			.value = param_number(param, s->state),
+			.flow_id = TEL_NO_FLOW,
+			.pkt_id = p->next_id,
+			.event = TEL_CHANGED,
+			.param = (uint8_t)param_index(p, s, param),
+		});
+}
+
 int path_set(struct path *p, const char *key, const char *value, uint64_t now_ns, double *before,
 	double *after, struct err *err) {
 	struct path_stage *s;
@@ -353,9 +416,26 @@ int path_set(struct path *p, const char *key, const char *value, uint64_t now_ns
 	if (rc < 0)
 		return rc;
 	*after = param_number(param, s->state);
-	if (s->ops->update != NULL)
-		s->ops->update(s->state, now_ns);
-	path_derive(p);
-	p->served_ns = NEVER_NS;
+	path_changed(p, s, param, now_ns);
 	return 0;
+}
+
+int path_set_again(
+	struct path *p, uint32_t number, double value, uint64_t now_ns, struct err *err) {
+	for (uint32_t i = 0; i < p->stages; i++) {
+		struct path_stage *s = &p->stage[i];
+		const struct param *param = s->ops->params;
+
+		for (; param->name != NULL && number > 0; param++)
+			number--;
+		if (param->name == NULL)
+			continue;
+		path_serve(p, now_ns);
+		if (!param->live || !param_put_number(param, s->state, value))
+			return err_set(err, -ERANGE, "%s: %s cannot have become %g", s->name,
+				param->name, value);
+		path_changed(p, s, param, now_ns);
+		return 0;
+	}
+	return err_set(err, -EINVAL, "%s: there is no such parameter", p->name);
 }

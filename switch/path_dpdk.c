@@ -213,6 +213,8 @@ static void record_departures(struct switch_live *s, const struct switch_port *o
 			.event = TEL_DEPART,
 			.link = out->last_link,
 			.ecn = d[i].ecn,
+			.path = out->path->index,
+			.stage = UINT8_MAX,
 		};
 	}
 }
@@ -480,6 +482,8 @@ static void turn(struct switch_live *s) {
 			transmit(s, &s->port[i]);
 	}
 	// 5. Telemetry of this turn, at once.
+	if (came > 0)
+		tel_publish(&s->tel_arrivals);
 	if (s->tel_packets.head != s->published) {
 		tel_publish(&s->tel_packets);
 		s->published = s->tel_packets.head;
@@ -506,7 +510,10 @@ void switch_loop(struct switch_live *s) {
 	// The last, partial interval.
 	if (s->interval_ns > 0)
 		paths_interval(s->paths, &s->tel_links, s->now_ns);
+	for (uint32_t i = 0; i < s->paths->count; i++)
+		path_end(&s->paths->path[i], s->now_ns);
 	tel_publish(&s->tel_packets);
+	tel_publish(&s->tel_arrivals);
 	tel_publish(&s->tel_links);
 	tel_publish(&s->tel_events);
 	atomic_store(&s->done, true);

@@ -94,7 +94,7 @@ struct switch_live {
 	struct fabric fabric;
 	uint32_t burst;
 	uint64_t duration_ns, warmup_ns, interval_ns, patience_ns;
-	struct tel tel_packets, tel_links, tel_events;
+	struct tel tel_packets, tel_arrivals, tel_links, tel_events;
 
 	// The loop's own.
 	struct switch_port port[LIVE_PORTS_MAX];

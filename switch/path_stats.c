@@ -18,6 +18,16 @@ static struct path_stage *paths_link(struct paths *ps, uint32_t i, struct path *
 	return NULL;
 }
 
+uint8_t path_last_link(const struct path *p) {
+	uint8_t link = STAGE_NO_LINK;
+
+	for (uint32_t i = 0; i < p->stages; i++) {
+		if (p->stage[i].ops == &stage_link)
+			link = p->stage[i].env.link_index;
+	}
+	return link;
+}
+
 uint32_t paths_links(struct paths *ps) {
 	struct path *p;
 	uint32_t n = 0;

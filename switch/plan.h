@@ -19,6 +19,7 @@
 #include "live.h"
 #include "path.h"
 
+#define PLAN_MTU_BYTES 1518 // with FCS
 #define PLAN_STATIC_MAX 256
 #define PLAN_GROUPS_MAX 64
 #define PLAN_FLOWS_MAX (UINT32_C(1) << 24)

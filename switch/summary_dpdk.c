@@ -141,6 +141,7 @@ static void write_machine(const struct switch_app *app, struct json *j) {
 	json_object(j, "telemetry");
 	json_u64(j, "level", app->run.telemetry_level);
 	write_stream(j, "packets", &s->tel_packets);
+	write_stream(j, "arrivals", &s->tel_arrivals);
 	write_stream(j, "links", &s->tel_links);
 	write_stream(j, "events", &s->tel_events);
 	json_close(j, '}');

@@ -127,11 +127,11 @@ static inline void delay_take(struct delay *d, struct pkt *p, struct pkt_list *d
 	if (d->late_threshold > 0 && rng_below(&d->rng, d->late_threshold))
 		line += d->classes;
 	if (__builtin_expect(d->pkts >= d->env->max_pkts, 0) && delay_full(d, p->arrival_ns)) {
-		pkt_drop(drops, p, DROP_DELAY_FULL);
+		stage_drop(d->env, drops, p, DROP_DELAY_FULL);
 		return;
 	}
 	if (!pkt_ring_push(&line->q, p)) {
-		pkt_drop(drops, p, DROP_NO_MBUF);
+		stage_drop(d->env, drops, p, DROP_NO_MBUF);
 		return;
 	}
 	p->release_ns = time_max(line->last_ns, p->arrival_ns + line->delay_ns);

@@ -141,38 +141,11 @@ static void link_fini(void *self) {
 	pkt_ring_fini(&l->out);
 }
 
-static uint32_t saturate32(uint64_t v) {
-	return v > UINT32_MAX ? UINT32_MAX : (uint32_t)v;
-}
-
-// Is there a stream to tell? It may be opened after the link was made.
-static inline bool link_telling(const struct link *l) {
-	return tel_on(l->tel);
-}
-
-__attribute__((noinline)) static void link_tell(const struct link *l, enum tel_packet_event event,
-	const struct pkt *p, uint64_t ts_ns, enum drop_reason reason) {
-	const struct tel_run *run = l->env->tel_run;
-
-	if (run != NULL && run->level < 3 && (run->level < 2 || !tel_flow_sampled(run, p->flow_id)))
-		return;
-
-	struct tel_packets *r = tel_put(l->tel);
-
-	if (r == NULL)
-		return;
-	*r = (struct tel_packets){
-		.ts_ns = ts_ns,
-		.flow_id = p->flow_id,
-		.pkt_id = p->id,
-		.queue_bytes = saturate32(l->queue_bytes),
-		.sojourn_ns = saturate32(time_since(ts_ns, p->arrival_ns)),
-		.size_bytes = p->size_bytes,
-		.event = (uint8_t)event,
-		.reason = (uint8_t)reason,
-		.link = l->env->link_index,
-		.ecn = p->ecn,
-	};
+// The stream may be opened after the link was made.
+static inline void link_tell(
+	const struct link *l, enum tel_packet_event event, const struct pkt *p, uint64_t ts_ns) {
+	if (tel_on(l->tel))
+		stage_tell(l->env, event, p, ts_ns, l->queue_bytes);
 }
 
 // p came into the queue (n = 1) or left it (n = -1) at t_ns.
@@ -196,8 +169,7 @@ __attribute__((noinline)) static void link_dropped(
 	for (const struct pkt *p = first; p != NULL; p = p->next) {
 		queue_count(l, p, t_ns, -1);
 		l->drops++;
-		if (link_telling(l))
-			link_tell(l, TEL_DROP, p, t_ns, p->drop_reason);
+		link_tell(l, TEL_DROP, p, t_ns);
 	}
 }
 
@@ -226,11 +198,9 @@ static inline void link_send(struct link *l, uint64_t t_ns, struct pkt_list *dro
 	if (p->flags & PKT_MARKED) {
 		p->flags &= (uint8_t)~PKT_MARKED;
 		l->marks++;
-		if (link_telling(l))
-			link_tell(l, TEL_MARK, p, t_ns, DROP_NONE);
+		link_tell(l, TEL_MARK, p, t_ns);
 	}
-	if (link_telling(l))
-		link_tell(l, TEL_DEQUEUE, p, t_ns, DROP_NONE);
+	link_tell(l, TEL_DEQUEUE, p, t_ns);
 }
 
 // The frame on the wire has left; the next one starts at that moment.
@@ -269,8 +239,8 @@ static inline void link_take(struct link *l, struct pkt *p, struct pkt_list *dro
 		l->aqm->enqueue(l->q, p, t_ns, drops);
 	if (__builtin_expect(drops->count != before, 0))
 		link_dropped(l, before > 0 ? last->next : drops->head, t_ns);
-	if (link_telling(l) && (drops->count == before || drops->tail != p))
-		link_tell(l, TEL_ENQUEUE, p, t_ns, DROP_NONE);
+	if (drops->count == before || drops->tail != p)
+		link_tell(l, TEL_ENQUEUE, p, t_ns);
 	if (l->wire == NULL) {
 		// A packet may come in after the link was served beyond its arrival.
 		if (t_ns > l->free_ns)

@@ -11,6 +11,7 @@
 struct loss {
 	double rate;
 
+	const struct stage_env *env;
 	uint64_t threshold;
 	struct rng rng;
 	struct pkt_list out;
@@ -31,6 +32,7 @@ static void loss_update(void *self, uint64_t now_ns) {
 static int loss_init(void *self, const struct stage_env *env, struct err *err) {
 	struct loss *l = self;
 
+	l->env = env;
 	rng_init(&l->rng, env->run_seed, env->name);
 	loss_update(self, 0);
 	return 0;
@@ -43,7 +45,7 @@ static void loss_push(void *self, struct pkt *const *pkts, uint32_t n, struct pk
 		uint64_t dice = rng_u64(&l->rng);
 
 		if (dice < l->threshold || l->threshold == UINT64_MAX)
-			pkt_drop(drops, pkts[i], DROP_LOSS);
+			stage_drop(l->env, drops, pkts[i], DROP_LOSS);
 		else
 			pkt_list_push(&l->out, pkts[i]);
 	}

@@ -30,8 +30,11 @@ struct stage_env {
 	// Telemetry of links; NULL: off.
 	struct tel *tel_packets;
 	const struct tel_run *tel_run;
-	uint8_t link_index; // of this link in the summary
+	uint8_t link_index; // of this link in the summary; STAGE_NO_LINK: not a link
+	uint8_t path_index, stage_index; // of the path in the config, of the stage in the path
 };
+
+#define STAGE_NO_LINK UINT8_MAX
 
 struct stage_ops {
 	const char *name;
@@ -61,3 +64,11 @@ struct stage_ops {
 
 extern const struct stage_ops *const stage_all[]; // ends with NULL
 const struct stage_ops *stage_find(const char *name);
+
+// Records what happened to p at ts_ns, if there is a stream and p's flow is recorded. queue_bytes: the
+// backlog after it.
+void stage_tell(const struct stage_env *env, enum tel_packet_event event, const struct pkt *p,
+	uint64_t ts_ns, uint64_t queue_bytes);
+// A stage without a queue drops p on its arrival.
+void stage_drop(
+	const struct stage_env *env, struct pkt_list *drops, struct pkt *p, enum drop_reason why);

@@ -25,7 +25,7 @@ from weir.ring import GAP, HEADER_SIZE, Consumer, Records, RingError, find_gaps,
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("WEIR_BUILD", ROOT / "build"))
 WRITER = BUILD / "tests/tools/ring_writer"
-STREAMS = ("packets", "cc", "flows", "interval", "links", "events")
+STREAMS = ("packets", "cc", "flows", "interval", "links", "events", "arrivals")
 DEADLINE_S = 60.0
 
 pytestmark = pytest.mark.skipif(not WRITER.exists(), reason=f"{WRITER} is not built")

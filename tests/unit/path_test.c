@@ -329,6 +329,116 @@ START_TEST(live_parameters_are_found_in_order) {
 }
 END_TEST
 
+// A stream for at most 64 records, without a file.
+#define STREAM(type)                                                                               \
+	{                                                                                          \
+		.ring = &(struct tel_header){.capacity = 64},                                      \
+		.records = (uint8_t *)(type[64]){{0}}, .record_size = sizeof(type), .limit = 64,   \
+		.mask = 63                                                                         \
+	}
+
+static const char recorded[] =
+	"paths: {reverse: [{delay: {delay: 1ms}}],"
+	" forward: [{loss: {rate: 30%}}, {link: {rate: 8Gbit, queue: {fifo: {limit: 4pkt}}}},"
+	" {delay: {delay: 1ms}}]}";
+
+START_TEST(arrivals_tell_all_that_decides) {
+	struct tel arrivals = STREAM(struct tel_arrivals), again = STREAM(struct tel_arrivals);
+	struct tel packets = STREAM(struct tel_packets), decided = STREAM(struct tel_packets);
+	struct paths_env live = env, replay = env;
+	struct pkt *pkts = pkts_new(24, 980);
+	double before, after;
+	struct world w;
+
+	live.tel_arrivals = &arrivals;
+	live.tel_packets = &packets;
+	ck_assert_int_eq(try_paths(&w, recorded, &live), 0);
+	struct path *p = &w.ps->path[1];
+	for (uint32_t i = 0; i < 12; i++) {
+		pkts[i].flow_id = 7 * i;
+		pkts[i].delay_class = (uint16_t)i;
+		pkts[i].ecn = ECN_ECT0;
+		put(p, &pkts[i], 100 * i);
+		if (i == 4)
+			ck_assert_int_eq(
+				path_set(p, "link.rate", "4Gbit", 450, &before, &after, &w.err), 0);
+		if (i == 7)
+			ck_assert_int_eq(
+				path_set(p, "delay.late_by", "0.5ms", 700, &before, &after, &w.err),
+				0);
+	}
+	path_end(p, 9000);
+	close_paths(&w);
+
+	const struct tel_arrivals *r = (const void *)arrivals.records;
+	ck_assert_uint_eq(arrivals.written, 15);
+	ck_assert_uint_eq(r[3].ts_ns, 300);
+	ck_assert_uint_eq(r[3].flow_id, 21);
+	ck_assert_uint_eq(r[3].pkt_id, 3);
+	ck_assert_uint_eq(r[3].size_bytes, 980);
+	ck_assert_uint_eq(r[3].delay_class, 3);
+	ck_assert_uint_eq(r[3].event, TEL_ARRIVED);
+	ck_assert_uint_eq(r[3].path, 1);
+	ck_assert_uint_eq(r[3].ecn, ECN_ECT0);
+	ck_assert_uint_eq(r[5].event, TEL_CHANGED);
+	ck_assert_uint_eq(r[5].ts_ns, 450);
+	ck_assert_uint_eq(r[5].pkt_id, 5);
+	ck_assert_uint_eq(r[5].param, 1); // behind loss.rate
+	ck_assert_double_eq(r[5].value, 4e9);
+	ck_assert_uint_eq(r[9].param, 5); // rate | rate overhead | delay late late_by
+	ck_assert_double_eq(r[9].value, 5e5);
+	ck_assert_uint_eq(r[14].event, TEL_END);
+	ck_assert_uint_eq(r[14].ts_ns, 9000);
+	ck_assert_uint_eq(r[14].pkt_id, 12);
+
+	// From these alone: the same records of the stages and, recorded once more, of the arrivals.
+	replay.tel_arrivals = &again;
+	replay.tel_packets = &decided;
+	ck_assert_int_eq(try_paths(&w, recorded, &replay), 0);
+	p = &w.ps->path[1];
+	for (uint32_t i = 0; i < 15; i++) {
+		struct pkt *pkt = &pkts[12 + r[i].pkt_id % 12];
+
+		if (r[i].event == TEL_CHANGED)
+			ck_assert_int_eq(
+				path_set_again(p, r[i].param, r[i].value, r[i].ts_ns, &w.err), 0);
+		if (r[i].event == TEL_END)
+			path_end(p, r[i].ts_ns);
+		if (r[i].event != TEL_ARRIVED)
+			continue;
+		pkt->flow_id = r[i].flow_id;
+		pkt->delay_class = r[i].delay_class;
+		pkt->ecn = r[i].ecn;
+		put(p, pkt, r[i].ts_ns);
+	}
+	ck_assert_uint_eq(again.written, 15);
+	ck_assert_mem_eq(again.records, arrivals.records, 15 * sizeof(*r));
+	ck_assert_uint_ge(packets.written, 15);
+	ck_assert_uint_eq(decided.written, packets.written);
+	ck_assert_mem_eq(
+		decided.records, packets.records, packets.written * sizeof(struct tel_packets));
+
+	static const struct {
+		uint32_t number;
+		double value;
+		const char *says;
+	} bad[] = {
+		{1, 10, "forward.link: rate cannot have become 10"},
+		{1, -1, "forward.link: rate"},
+		{2, 24, "forward.link: overhead"}, // not a live one
+		{4, 1.5, "forward.delay: late"},
+		{6, 1, "forward: there is no such parameter"},
+	};
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		ck_assert_int_lt(path_set_again(p, bad[i].number, bad[i].value, 9000, &w.err), 0);
+		ck_assert_msg(strstr(w.err.msg, bad[i].says) != NULL, "%s", w.err.msg);
+	}
+	ck_assert_uint_eq(again.written, 15);
+	close_paths(&w);
+	free(pkts);
+}
+END_TEST
+
 START_TEST(bad_configs_say_where_and_why) {
 	static const struct {
 		const char *text, *says;
@@ -418,4 +528,5 @@ END_TEST
 TEST_MAIN(config_makes_named_stages_and_a_base_rtt, packets_pass_at_exact_times,
 	arrivals_out_of_order_are_moved_up, history_does_not_depend_on_polling,
 	groups_with_a_base_rtt_wait_longer_in_reverse, live_parameters_change_at_their_time,
-	live_parameters_are_found_in_order, bad_configs_say_where_and_why, reports)
+	live_parameters_are_found_in_order, arrivals_tell_all_that_decides,
+	bad_configs_say_where_and_why, reports)

@@ -144,7 +144,7 @@ static int parse(const char *program, const char *words) {
 START_TEST(options_all) {
 	static const char words[] =
 		"-o a=1 x.yaml --seed 5 -ob=2 --duration=3s --out dir --check "
-		"--print-config --json --progress --pcap f.pcap --force --list cc";
+		"--print-config --json --progress --pcap f.pcap --replay a.ring --force --list cc";
 
 	ck_assert_msg(parse("weir-sim", words) == 0, "%s", err.msg);
 	ck_assert_str_eq(opt.config_path, "x.yaml");
@@ -155,10 +155,11 @@ START_TEST(options_all) {
 	ck_assert_str_eq(opt.overrides[3], "duration=3s");
 	ck_assert_str_eq(opt.out_dir, "dir");
 	ck_assert_str_eq(opt.pcap, "f.pcap");
+	ck_assert_str_eq(opt.replay, "a.ring");
 	ck_assert_str_eq(opt.list, "cc");
 	ck_assert(opt.check && opt.print_config && opt.json && opt.progress && opt.force);
 	ck_assert_int_eq(opt.eal_argc, 0);
-	ck_assert_int_eq(opt.argc, 19);
+	ck_assert_int_eq(opt.argc, 21);
 	ck_assert_str_eq(opt.argv[1], "-o"); // as written, not sorted
 }
 END_TEST
@@ -207,6 +208,7 @@ START_TEST(bad_options_are_one_sentence) {
 	check_refused("weir-sim", "--list x", "--list: 'x' is not one of aqm, stage, cc, source");
 	check_refused("weir-sim", "a -- -l", "-l: weir-sim has no EAL to give arguments to");
 	check_refused("weir-switch", "a --pcap=f", "--pcap: only weir-sim writes a capture");
+	check_refused("weir-switch", "a --replay=f", "--replay: only weir-sim replays");
 	check_refused("weir-sim",
 		"a --seed=11111111112222222222333333333344444444445555555555666666"
 		"66667777777777888888888899999999990",
@@ -370,7 +372,7 @@ START_TEST(a_run_folder) {
 	text = read_text(dir, "config.yaml");
 	ck_assert_str_eq(text,
 		"title: Two flows\npaths: {}\nseed: 1\nduration: 30s\nwarmup: 0s\n"
-		"telemetry:\n  level: 1\n  interval: 100ms\n  sample: 1%\n");
+		"telemetry:\n  level: 1\n  interval: 100ms\n  sample: 1%\n  arrivals: no\n");
 	free(text);
 	run_free(&run);
 

@@ -68,6 +68,44 @@ START_TEST(higher_rate_loses_the_same_packets_and_more) {
 }
 END_TEST
 
+START_TEST(losses_are_told) {
+	static struct tel_packets record[4];
+	static struct tel_header header;
+	struct tel packets = {.ring = &header,
+		.records = (uint8_t *)record,
+		.record_size = sizeof(record[0]),
+		.limit = 4,
+		.mask = 3};
+	struct stage_bench b = {.env = {.tel_packets = &packets,
+					.path_index = 3,
+					.stage_index = 2,
+					.link_index = STAGE_NO_LINK}};
+	struct pkt *pkts = pkts_new(2, 100);
+
+	ck_assert_int_eq(stage_open(&b, "{loss: {rate: 100%}}"), 0);
+	pkts[1].flow_id = 5;
+	pkts[1].ecn = ECN_ECT1;
+	stage_put(&b, &pkts[0], 10);
+	stage_put(&b, &pkts[1], 20);
+	ck_assert_uint_eq(packets.written, 2);
+	const struct tel_packets want = {
+		.ts_ns = 20,
+		.flow_id = 5,
+		.pkt_id = 1,
+		.size_bytes = 100,
+		.event = TEL_DROP,
+		.reason = DROP_LOSS,
+		.link = STAGE_NO_LINK,
+		.ecn = ECN_ECT1,
+		.path = 3,
+		.stage = 2,
+	};
+	ck_assert_mem_eq(&record[1], &want, sizeof(want));
+	stage_close(&b);
+	free(pkts);
+}
+END_TEST
+
 START_TEST(rate_changes_while_running) {
 	struct stage_bench b = {0};
 	struct pkt *pkts = pkts_new(30, 100);
@@ -92,4 +130,4 @@ END_TEST
 
 TEST_MAIN(rate_is_exact_at_its_ends, rate_is_met_and_each_name_has_its_own_dice,
 	losses_are_independent, higher_rate_loses_the_same_packets_and_more,
-	rate_changes_while_running)
+	losses_are_told, rate_changes_while_running)

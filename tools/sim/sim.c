@@ -211,6 +211,7 @@ static int network_init(struct sim *s, struct err *err) {
 		.flows = config_get(root, "flows"),
 		.groups = s->groups.count,
 		.tel_packets = &s->tel[TEL_STREAM_PACKETS],
+		.tel_arrivals = &s->tel[TEL_STREAM_ARRIVALS],
 		.tel_run = &s->run->tel,
 	};
 	int rc;
@@ -263,7 +264,8 @@ int sim_open(struct sim *s, const char *pcap, struct err *err) {
 	};
 
 	for (uint32_t i = 0; i < TEL_STREAM_COUNT; i++) {
-		if (s->run->telemetry_level < least_level[i])
+		if (s->run->telemetry_level < least_level[i]
+			|| (i == TEL_STREAM_ARRIVALS && !s->run->telemetry_arrivals))
 			continue;
 		int rc = tel_open(
 			&s->tel[i], (enum tel_stream)i, &s->run->tel, "", RING_RECORDS, NULL, err);
@@ -433,6 +435,8 @@ int sim_close(struct sim *s, struct err *err) {
 
 	s->pcap = NULL;
 	host_still_open(&s->sender, s->now_ns);
+	for (uint32_t i = 0; i < s->paths.count; i++)
+		path_end(&s->paths.path[i], s->now_ns);
 	publish(s);
 	for (uint32_t i = 0; i < TEL_STREAM_COUNT; i++) {
 		struct err one;

@@ -4,11 +4,12 @@
 #include <math.h>
 #include <xxhash.h>
 
-// xxh64 over the streams' digests, in their order: equal runs have equal ones.
+// xxh64 over the streams' digests, in their order: equal runs have equal ones. Arrivals tell only how
+// the rest came about.
 static uint64_t run_digest(const struct sim *s) {
-	uint64_t digest[TEL_STREAM_COUNT] = {0};
+	uint64_t digest[TEL_STREAM_ARRIVALS] = {0};
 
-	for (uint32_t i = 0; i < TEL_STREAM_COUNT; i++) {
+	for (uint32_t i = 0; i < TEL_STREAM_ARRIVALS; i++) {
 		if (s->tel[i].head > 0)
 			digest[i] = tel_digest(&s->tel[i]);
 	}
