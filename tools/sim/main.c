@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // weir-sim: runs an experiment in virtual time. Needs no root, no hugepages, no DPDK.
 #include "aqm/aqm.h"
+#include "replay.h"
 #include "sim.h"
 #include "source.h"
 
@@ -167,6 +168,53 @@ static int configured(struct run *run, const struct run_options *opt, struct err
 	return rc;
 }
 
+static int replay_through(struct replay *r, const struct run_options *opt, struct err *err) {
+	double start_s = wall_clock_s();
+	bool balanced = false;
+	struct err late;
+	int rc, closed;
+
+	if ((rc = run_create(r->run, opt, true, err)) < 0)
+		return rc;
+	if ((rc = replay_open(r, err)) < 0)
+		return rc;
+	run_catch_signals();
+	rc = replay_run(r, err);
+	closed = replay_close(r, &late);
+	if (rc == 0 && closed < 0)
+		rc = err_set(err, closed, "%s", late.msg);
+
+	FILE *f = run_summary_begin(r->run, "summary.json", &late);
+	closed = f == NULL ? -EIO : 0;
+	if (f != NULL) {
+		balanced = replay_summary(r, f, wall_clock_s() - start_s, rc < 0 ? err->msg : "ok");
+		closed = run_summary_end(r->run, f, "summary.json", &late);
+	}
+	if (rc == 0 && closed < 0)
+		rc = err_set(err, closed, "%s", late.msg);
+	if (rc == 0 && !balanced)
+		rc = err_set(
+			err, -EIO, "the ledger does not balance: see %s/summary.json", r->run->dir);
+	run_finish(r->run, rc < 0 ? err->msg : "ok", rc < 0 ? 1 : 0, rc < 0 ? NULL : err);
+	return rc;
+}
+
+// --replay: a recording in place of senders and receivers.
+static int replayed(struct run *run, const struct run_options *opt, struct err *err) {
+	static struct replay r;
+	int rc = replay_init(&r, run, opt->replay, err);
+
+	if (rc < 0)
+		return rc;
+	rc = config_unused(run->config, err);
+	if (rc == 0 && opt->print_config)
+		config_print(run->config, stdout);
+	else if (rc == 0 && !opt->check)
+		rc = replay_through(&r, opt, err);
+	replay_fini(&r);
+	return rc;
+}
+
 int main(int argc, char **argv) {
 	static struct run_options opt;
 	struct run run;
@@ -180,7 +228,7 @@ int main(int argc, char **argv) {
 	rc = run_load(&run, &opt, &err);
 	if (rc < 0)
 		return run_fail(PROGRAM, rc, &err);
-	rc = configured(&run, &opt, &err);
+	rc = opt.replay != NULL ? replayed(&run, &opt, &err) : configured(&run, &opt, &err);
 	run_free(&run);
 	return rc < 0 ? run_fail(PROGRAM, rc, &err) : 0;
 }

@@ -228,6 +228,19 @@ def summary_(
         summary.show(loaded.summary, summary.console())
 
 
+@app.command("replay")
+def replay_(
+    run_folder: RunArgument,
+    out: Annotated[Path | None, typer.Option(help="Of the replay. [RUN/replay]")] = None,
+) -> None:
+    """Puts a run's recorded arrivals through its paths again and compares every decision."""
+    from weir import replay
+
+    found, summary = replay.replay(run_folder, out or run_folder / "replay")
+    print(replay.sentence(found, summary))
+    raise typer.Exit(0 if found.difference is None else 1)
+
+
 @app.command("list")
 def list_(
     kind: Annotated[str | None, typer.Argument(metavar="[aqm|stage|cc|source]")] = None,

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the live switch decided, virtual time decides again: `weir replay`, for every discipline."""
+
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from conftest import BUILD
+from lab import ADDRESS, Lab, iperf_result, wait_for
+
+SWITCH = BUILD / "switch/weir-switch"
+# Parameters worth a run of their own; a discipline that is not here has one with its defaults.
+VARIANTS = {
+    "fifo": ["{limit: 20pkt}", "{limit: 20pkt, drop: head}"],
+    "codel": [
+        "{limit: 200pkt, law: exact}",
+        "{limit: 200pkt, law: linux}",
+        "{limit: 200pkt, ecn: yes}",
+    ],
+}
+PATHS = """
+  forward:
+    - loss: {{rate: 0.5%}}
+    - link: {{rate: 20Mbit, queue: {{{queue}}}}}
+    - delay: {{delay: 5ms, late: 1%, late_by: 2ms}}
+  reverse:
+    - loss: {{rate: 0.2%}}
+    - link: {{rate: 10Mbit, queue: {{fifo: {{limit: 50pkt}}}}}}
+    - delay: {{delay: 5ms}}
+"""
+SCHEDULE = "schedule: [{at: 1500ms, forward.link.rate: 12Mbit, forward.delay.delay: 3ms}]"
+RECORD = ("-o", "telemetry.level=3", "-o", "telemetry.arrivals=yes")
+ENQUEUE, DROP = 1, 3
+FLOOD = f"""
+import socket
+flood = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for i in range(20000):
+    flood.sendto(bytes(18), ("{ADDRESS["b"]}", 9))
+"""
+
+
+def pytest_generate_tests(metafunc):
+    if "queue" not in metafunc.fixturenames:
+        return
+    listed = ""
+    if SWITCH.exists():
+        listed = subprocess.run([SWITCH, "--list", "aqm"], capture_output=True, text=True).stdout
+    names = re.findall(r"^(\w+)", listed, re.MULTILINE)
+    metafunc.parametrize(
+        "queue", [f"{name}: {p}" for name in names for p in VARIANTS.get(name, ["{}"])]
+    )
+
+
+@pytest.fixture(scope="module")
+def lab(weir_switch, tmp_path_factory, build):
+    with Lab(tmp_path_factory.mktemp("replay"), build) as lab:
+        for host in ("a", "b"):
+            lab.sh(host, "sysctl", "-qw", "net.ipv4.tcp_ecn=1")
+        yield lab
+
+
+@pytest.fixture(autouse=True)
+def tidy(lab):
+    yield
+    lab.end_children()
+
+
+def record(lab, queue):
+    """Some seconds of kernel TCP with changes on the way; the run folder."""
+    switch = lab.switch(PATHS.format(queue=queue), *RECORD, top=SCHEDULE)
+    client = lab.iperf("cubic", 3, omit=0)
+    wait_for(lambda: lab.telemetry("/weir/info")["now_ns"] > 2e9, "two seconds", 20)
+    assert "error" not in lab.telemetry("/weir/set,forward.loss.rate=2%")
+    assert "error" not in lab.telemetry("/weir/set,forward.link.rate=15Mbit")
+    iperf_result(client)
+    assert switch.stop() == 0
+    assert switch.summary()["ledger"]["balanced"]
+    return switch.folder
+
+
+def replay(folder, build):
+    return subprocess.run(
+        [sys.executable, "-m", "weir", "replay", folder],
+        env={**os.environ, "WEIR_BUILD": str(build)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def change(folder, name, choose, field, value):
+    """Changes one field of one record of a ring; the record as it was."""
+    from weir.ring import open_ring
+
+    path = folder / f"{name}.ring"
+    records = np.memmap(path, open_ring(path).dtype, "r+", offset=4096)
+    chosen = np.flatnonzero(choose(records))
+    index = chosen[len(chosen) // 2]
+    before = records[index].copy()
+    records[field][index] = value(before[field])
+    records.flush()
+    return before
+
+
+def test_every_discipline_decides_the_same(lab, queue, build):
+    done = replay(record(lab, queue), build)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.match(r"identical: [\d,]+ arrivals and 4 changes replayed", done.stdout)
+    for decision in ("enqueue", "dequeue", "drop", "depart"):
+        assert re.search(rf"\d {decision}\b", done.stdout), done.stdout
+    assert ("mark" in done.stdout) == ("ecn: yes" in queue), done.stdout
+
+
+def test_a_changed_record_is_found(lab, build):
+    folder = record(lab, "fifo: {limit: 20pkt}")
+    before = change(
+        folder, "packets", lambda r: (r["event"] == DROP) & (r["stage"] == 1), "event",
+        lambda _: ENQUEUE,
+    )  # fmt: skip
+    done = replay(folder, build)
+    what = f"of packet {before['pkt_id']} at {before['ts_ns'] / 1e9:.9f} s"
+    assert done.returncode == 1
+    assert done.stdout == (
+        f"first difference in forward.link: recorded enqueue {what}; "
+        f"replayed drop (queue_full) {what}\n"
+    )
+    change(folder, "packets", lambda r: r["ts_ns"] == before["ts_ns"], "event", lambda _: DROP)
+
+    before = change(folder, "arrivals", lambda r: r["path"] == 0, "ts_ns", lambda t: t + 1)
+    done = replay(folder, build)
+    assert done.returncode == 1
+    assert re.match(r"first difference in forward\.\w+: recorded", done.stdout), done.stdout
+    when = float(re.search(r" at ([\d.]+) s", done.stdout)[1])
+    assert when * 1e9 >= before["ts_ns"] - 1
+
+
+def test_lost_records_are_counted(lab, build):
+    paths = PATHS.format(queue="fifo: {limit: 20pkt}")
+    switch = lab.switch(paths, *RECORD, live="    ring_size: 256")
+    assert lab.ping(count=2)
+    assert lab.host("a", sys.executable, "-c", FLOOD).wait(60) == 0
+    assert switch.stop() == 0
+    assert switch.summary()["telemetry"]["arrivals"]["lost"] > 0
+    done = replay(switch.folder, build)
+    assert done.returncode == 1
+    assert re.search(r"the recording has holes: [\d,]+ of [\d,]+ records", done.stderr)

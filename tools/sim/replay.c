@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "replay.h"
+
+#include "mem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define BURST 64
+#define RING_RECORDS 16384
+
+static int map_file(struct replay *r, struct err *err) {
+	int fd = open(r->name, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		int error = errno;
+
+		if (fd >= 0)
+			close(fd);
+		return err_set(err, -error, "%s: %s", r->name, strerror(error));
+	}
+	r->map_size = (size_t)st.st_size;
+	void *map = r->map_size < TEL_HEADER_SIZE
+		? MAP_FAILED
+		: mmap(NULL, r->map_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	close(fd);
+	if (map == MAP_FAILED)
+		return err_set(err, -EINVAL, "%s: not a recording of arrivals", r->name);
+	r->header = map;
+	r->record = (const void *)((const char *)map + TEL_HEADER_SIZE);
+	return 0;
+}
+
+// Is it a whole recording of arrivals?
+static int check_header(struct replay *r, struct err *err) {
+	const struct tel_header *h = r->header;
+
+	if (memcmp(h->magic, TEL_MAGIC, sizeof(h->magic)) != 0 || h->endian != TEL_ENDIAN
+		|| h->version != TEL_VERSION || h->stream != TEL_STREAM_ARRIVALS
+		|| h->record_size != sizeof(struct tel_arrivals) || h->capacity != 0)
+		return err_set(err, -EINVAL, "%s: not a recording of arrivals", r->name);
+	if (h->seed != r->run->seed)
+		return err_set(err, -EINVAL, "%s: was recorded with seed %llu, the config has %llu",
+			r->name, (unsigned long long)h->seed, (unsigned long long)r->run->seed);
+	struct tel_counters c = tel_published(h);
+	if (c.lost > 0)
+		return err_set(err, -EIO,
+			"%s: the recording has holes: %llu of %llu arrivals were lost; use a "
+			"larger live.switch.ring_size",
+			r->name, (unsigned long long)c.lost, (unsigned long long)c.head);
+	if (atomic_load(&h->closed) == 0)
+		return err_set(
+			err, -EIO, "%s: the recording has no end: the program was killed", r->name);
+	if (c.written > (r->map_size - TEL_HEADER_SIZE) / sizeof(struct tel_arrivals))
+		return err_set(err, -EIO, "%s: truncated", r->name);
+	r->records = c.written;
+	return 0;
+}
+
+// Paths as the program that recorded them made them.
+static int make_paths(struct replay *r, struct err *err) {
+	struct config_node *root = config_root(r->run->config);
+	struct config_node *flows = config_get(root, "flows");
+	struct groups groups = {0};
+	int rc = plan_flows(&r->plan, r->run->config, err);
+	struct paths_env env = {
+		.run_seed = r->run->seed,
+		.mtu_bytes = PLAN_MTU_BYTES,
+		.group_base_rtt_ns = r->plan.group_base_rtt_ns,
+		.flows = flows,
+		.groups = r->plan.groups,
+		.tel_packets = &r->packets,
+		.tel_run = &r->run->tel,
+	};
+
+	if (rc == 0 && r->header->virtual_time != 0) {
+		rc = groups_init(&groups, flows, err);
+		if (rc == 0)
+			env.mtu_bytes = groups_mtu_bytes(&groups);
+		groups_fini(&groups);
+	}
+	if (rc == 0)
+		rc = paths_init(&r->paths, config_get(root, "paths"), &env, err);
+	for (uint32_t i = 0; rc == 0 && i < r->paths.count; i++)
+		r->exit[i] = (struct stage_env){
+			.tel_packets = r->header->virtual_time != 0 ? NULL : &r->packets,
+			.tel_run = &r->run->tel,
+			.link_index = path_last_link(&r->paths.path[i]),
+			.path_index = (uint8_t)i,
+			.stage_index = UINT8_MAX,
+		};
+	return rc;
+}
+
+int replay_init(struct replay *r, struct run *run, const char *file, struct err *err) {
+	static const char *const elsewhere[] = {"live", "schedule"};
+	int rc;
+
+	memset(r, 0, sizeof(*r));
+	r->run = run;
+	r->name = file;
+	for (size_t i = 0; i < sizeof(elsewhere) / sizeof(elsewhere[0]); i++)
+		config_skip(config_get(config_root(run->config), elsewhere[i]));
+	rc = map_file(r, err);
+	if (rc == 0)
+		rc = check_header(r, err);
+	if (rc == 0)
+		rc = make_paths(r, err);
+	if (rc == 0 && r->records > 0) {
+		r->base = mem_map(r->records * sizeof(struct pkt));
+		if (r->base == NULL)
+			rc = err_set(err, -ENOMEM, "%s: no memory for its packets", r->name);
+	}
+	if (rc < 0)
+		replay_fini(r);
+	return rc;
+}
+
+int replay_open(struct replay *r, struct err *err) {
+	if (r->run->telemetry_level < 2)
+		return 0;
+	return tel_open(&r->packets, TEL_STREAM_PACKETS, &r->run->tel, "", RING_RECORDS, NULL, err);
+}
+
+static void free_drops(struct replay *r, struct path *p) {
+	struct pkt *pkt;
+
+	while ((pkt = pkt_list_pop(&p->drops)) != NULL)
+		pkt_list_push(&r->free, pkt);
+}
+
+// What has left by now_ns.
+static void take(struct replay *r, struct path *p, uint64_t now_ns) {
+	struct pkt *pkts[BURST];
+	uint32_t n;
+
+	do {
+		n = path_pop(p, now_ns, pkts, BURST);
+		for (uint32_t i = 0; i < n; i++) {
+			stage_tell(&r->exit[p->index], TEL_DEPART, pkts[i], pkts[i]->arrival_ns, 0);
+			pkt_list_push(&r->free, pkts[i]);
+		}
+	} while (n == BURST);
+	free_drops(r, p);
+}
+
+static int bad_record(
+	const struct replay *r, const struct tel_arrivals *a, const char *why, struct err *err) {
+	return err_set(err, -EIO, "%s: record %llu: %s", r->name,
+		(unsigned long long)(a - r->record), why);
+}
+
+static int check_packet(const struct replay *r, const struct path *p, const struct tel_arrivals *a,
+	uint32_t ahead, struct err *err) {
+	if (a->pkt_id != p->next_id + ahead)
+		return bad_record(r, a, "a packet before it is missing", err);
+	if (a->size_bytes < 4 || a->ecn > ECN_CE)
+		return bad_record(r, a, "not a packet", err);
+	return 0;
+}
+
+// Packets of one path that follow each other, at most a burst; how many.
+static int push_burst(
+	struct replay *r, struct path *p, const struct tel_arrivals *a, struct err *err) {
+	const struct tel_arrivals *end = r->record + r->records;
+	struct pkt *pkts[BURST];
+	uint32_t n = 0;
+	int rc;
+
+	for (; n < BURST && a < end && a->event == TEL_ARRIVED && a->path == p->index; a++, n++) {
+		if ((rc = check_packet(r, p, a, n, err)) < 0)
+			return rc;
+		struct pkt *pkt = pkt_list_pop(&r->free);
+
+		pkts[n] = pkt != NULL ? pkt : &r->base[r->fresh++];
+		*pkts[n] = (struct pkt){
+			.arrival_ns = a->ts_ns,
+			.flow_id = a->flow_id,
+			.size_bytes = a->size_bytes,
+			.ecn = a->ecn,
+			.delay_class = a->delay_class,
+		};
+	}
+	path_push(p, pkts, n);
+	r->now_ns = time_max(r->now_ns, p->last_arrival_ns);
+	take(r, p, p->last_arrival_ns);
+	tel_publish(&r->packets);
+	r->arrivals += n;
+	return (int)n;
+}
+
+// A record, or a burst of them; how many.
+static int step(struct replay *r, const struct tel_arrivals *a, struct err *err) {
+	struct path *p = a->path < r->paths.count ? &r->paths.path[a->path] : NULL;
+	struct err why;
+
+	if (p == NULL)
+		return bad_record(r, a, "the config has no such path", err);
+	if (a->event == TEL_ARRIVED)
+		return push_burst(r, p, a, err);
+	if (a->pkt_id != p->next_id)
+		return bad_record(r, a, "a packet before it is missing", err);
+	switch (a->event) {
+	case TEL_CHANGED:
+		if (path_set_again(p, a->param, a->value, a->ts_ns, &why) < 0)
+			return bad_record(r, a, why.msg, err);
+		r->changes++;
+		break;
+	case TEL_END:
+		take(r, p, a->ts_ns);
+		path_serve(p, a->ts_ns);
+		r->now_ns = time_max(r->now_ns, a->ts_ns);
+		r->ends++;
+		break;
+	default:
+		return bad_record(r, a, "neither a packet nor a change", err);
+	}
+	free_drops(r, p);
+	return 1;
+}
+
+int replay_run(struct replay *r, struct err *err) {
+	for (uint64_t i = 0; i < r->records;) {
+		int n = step(r, &r->record[i], err);
+
+		if (n < 0)
+			return n;
+		if (run_stop)
+			return err_set(err, -EINTR, "interrupted");
+		i += (uint64_t)n;
+	}
+	if (r->ends != r->paths.count)
+		return err_set(err, -EIO, "%s: the recording has no end", r->name);
+	return 0;
+}
+
+int replay_close(struct replay *r, struct err *err) {
+	return tel_close(&r->packets, err);
+}
+
+// What the numbers in packets.ring stand for: `weir replay` reads it.
+static void write_names(const struct replay *r, struct json *j) {
+	json_array(j, "stages");
+	for (uint32_t i = 0; i < r->paths.count; i++) {
+		const struct path *p = &r->paths.path[i];
+
+		json_object(j, NULL);
+		json_text(j, "path", p->name);
+		json_array(j, "stages");
+		for (uint32_t k = 0; k < p->stages; k++)
+			json_text(j, NULL, p->stage[k].name);
+		json_close(j, ']');
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+	json_array(j, "drop_reasons");
+	for (uint32_t i = 0; i < DROP_REASONS; i++)
+		json_text(j, NULL, drop_reason_name((enum drop_reason)i));
+	json_close(j, ']');
+}
+
+bool replay_summary(struct replay *r, FILE *out, double wall_s, const char *verdict) {
+	bool balanced = true;
+	struct json j;
+
+	for (uint32_t i = 0; i < r->paths.count; i++)
+		balanced &= path_balanced(&r->paths.path[i]);
+	json_begin(&j, out);
+	json_text(&j, "program", "weir-sim");
+	json_text(&j, "version", run_version());
+	json_text(&j, "title", r->run->title);
+	json_text(&j, "replay", r->name);
+	json_u64(&j, "seed", r->run->seed);
+	json_f64(&j, "virtual_s", (double)r->now_ns / 1e9);
+	json_f64(&j, "wall_s", wall_s);
+	json_text(&j, "verdict", verdict);
+	json_u64(&j, "arrivals", r->arrivals);
+	json_u64(&j, "changes", r->changes);
+	write_names(r, &j);
+	json_object(&j, "ledger");
+	json_bool(&j, "balanced", balanced);
+	paths_ledger(&r->paths, &j);
+	json_close(&j, '}');
+	paths_summary(&r->paths, &j, r->now_ns);
+	json_object(&j, "telemetry");
+	json_u64(&j, "level", r->run->telemetry_level);
+	json_object(&j, "packets");
+	json_u64(&j, "records", r->packets.head - r->packets.lost);
+	json_u64(&j, "lost", r->packets.lost);
+	json_close(&j, '}');
+	json_close(&j, '}');
+	json_end(&j);
+	return balanced;
+}
+
+void replay_fini(struct replay *r) {
+	if (r->paths.count > 0)
+		paths_fini(&r->paths);
+	plan_free(&r->plan);
+	mem_unmap(r->base, r->records * sizeof(struct pkt));
+	if (r->header != NULL)
+		munmap((void *)(uintptr_t)r->header, r->map_size);
+	r->header = NULL;
+}

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Replays a run's recorded arrivals in virtual time and compares decision by decision.
+
+A run with `telemetry: {level: 3, arrivals: yes}` records in `arrivals.ring` what entered each path,
+and in `packets.ring` what each stage did with it. weir-sim puts the arrivals through the same paths
+again. Each stage then must have written the same records in the same order, bit for bit.
+
+Departures are compared by packet: the recorded ones tell how late a packet left, which a replay
+cannot know, and leave out what the port did not take.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from weir import run
+from weir.errors import UserError
+from weir.folder import read_json
+from weir.ring import Records, Ring, RingError, open_ring
+
+EVENTS = ("", "enqueue", "dequeue", "drop", "mark", "depart")  # enum tel_packet_event
+DROP, DEPART = 3, 5
+EXIT = 255  # the stage of departures
+CHUNK = 1 << 20  # records compared in one go
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where a stage's histories part; None: that one has ended."""
+
+    path: int
+    stage: int
+    recorded: np.void | None
+    replayed: np.void | None
+
+    @property
+    def ts_ns(self) -> int:
+        """When, in theoretical time."""
+        return min(int(row["ts_ns"]) for row in (self.recorded, self.replayed) if row is not None)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a comparison found."""
+
+    events: dict[str, int]  # recorded, by kind
+    untaken: int  # packets that left a path and that the port did not take
+    difference: Difference | None  # the first in theoretical time
+
+
+def stages(records: Records) -> dict[int, Rows]:
+    """Rows of each stage in their order, by 256 * path + stage."""
+    keys = records["path"].astype(np.uint16) * np.uint16(256) + records["stage"]
+    present = np.flatnonzero(np.bincount(keys, minlength=1 << 16))
+    return {int(key): np.flatnonzero(keys == key) for key in present}
+
+
+def row(records: Records, rows: Rows, i: int) -> np.void | None:
+    """The i-th of a stage's records, if it has so many."""
+    return records[rows[i]] if i < len(rows) else None
+
+
+def first_unequal(recorded: Records, mine: Rows, replayed: Records, other: Rows) -> int | None:
+    """The first place at which two histories differ in any bit; None: nowhere."""
+    both = min(len(mine), len(other))
+    words = np.dtype((np.uint64, (recorded.dtype.itemsize // 8,)))
+    for start in range(0, both, CHUNK):
+        part = slice(start, min(start + CHUNK, both))
+        ours = np.ascontiguousarray(recorded[mine[part]]).view(words)
+        theirs = np.ascontiguousarray(replayed[other[part]]).view(words)
+        unequal = np.flatnonzero((ours != theirs).any(axis=1))
+        if len(unequal):
+            return start + int(unequal[0])
+    return both if len(mine) != len(other) else None
+
+
+def unwrapped(ids: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
+    """Packet numbers that count on beyond 2^32; neighbours are closer than half of that."""
+    steps = np.diff(ids).view(np.int32).astype(np.int64)
+    return np.concatenate((ids[:1].astype(np.int64), ids[0] + np.cumsum(steps)))
+
+
+def compare_departures(recorded: Records, replayed: Records) -> tuple[int, np.void | None] | None:
+    """The first recorded departure that the replay does not have, and what it has of that packet.
+
+    Every recorded one must be there, with the same time, flow, size and ECN, in the same order.
+    """
+    if len(recorded) == 0:
+        return None
+    if len(replayed) == 0:
+        return 0, None
+    ids, theirs = unwrapped(recorded["pkt_id"]), unwrapped(replayed["pkt_id"])
+    order = np.argsort(theirs, kind="stable")
+    place = np.searchsorted(theirs, ids, sorter=order)
+    at = order[np.minimum(place, len(theirs) - 1)]
+    found = theirs[at] == ids
+    same = found & (np.diff(at, prepend=-1) > 0)
+    for name in ("ts_ns", "flow_id", "size_bytes", "ecn"):
+        same &= recorded[name] == replayed[name][at]
+    wrong = np.flatnonzero(~same)
+    if len(wrong) == 0:
+        return None
+    first = int(wrong[0])
+    return first, replayed[at[first]] if found[first] else None
+
+
+def compare(recorded: Records, replayed: Records) -> Found:
+    """Two `packets` streams without gaps, of a run and of its replay."""
+    ours, theirs = stages(recorded), stages(replayed)
+    none: Rows = np.empty(0, np.int64)
+    differences = []
+    untaken = 0
+    for key in sorted(ours.keys() | theirs.keys()):
+        path, stage = divmod(key, 256)
+        mine, other = ours.get(key, none), theirs.get(key, none)
+        if stage == EXIT:
+            untaken += len(other) - len(mine)
+            left = compare_departures(recorded[mine], replayed[other])
+            if left is not None:
+                here = row(recorded, mine, left[0])
+                differences.append(Difference(path, stage, here, left[1]))
+            continue
+        i = first_unequal(recorded, mine, replayed, other)
+        if i is not None:
+            pair = row(recorded, mine, i), row(replayed, other, i)
+            differences.append(Difference(path, stage, *pair))
+    counts = np.bincount(recorded["event"], minlength=len(EVENTS))
+    return Found(
+        {name: int(n) for name, n in zip(EVENTS[1:], counts[1:], strict=False)},
+        untaken,
+        min(differences, key=lambda d: d.ts_ns, default=None),
+    )
+
+
+def decision(at: np.void | None, other: np.void | None, reasons: list[str]) -> str:
+    """A record in words: what happened to which packet, when, and what is not as in `other`."""
+    if at is None:
+        return "nothing more"
+    event = int(at["event"])
+    words = EVENTS[event] if 0 < event < len(EVENTS) else f"event {event}"
+    if event == DROP:
+        reason = int(at["reason"])
+        words += f" ({reasons[reason] if reason < len(reasons) else reason})"
+    words += f" of packet {at['pkt_id']} at {int(at['ts_ns']) / 1e9:.9f} s"
+    if other is None or event != other["event"]:
+        return words
+    told = {"ts_ns", "pkt_id", "event", "reason"} | ({"sojourn_ns"} if event == DEPART else set())
+    unequal = [n for n in at.dtype.names or () if n not in told and at[n] != other[n]]
+    return words + "".join(f", {name} {at[name]}" for name in unequal)
+
+
+def sentence(found: Found, summary: dict[str, Any]) -> str:
+    """What came out, for the user. `summary`: the replay's."""
+    counts = ", ".join(f"{n:,} {name}" for name, n in found.events.items() if n)
+    if found.difference is None:
+        untaken = f" ({found.untaken:,} more were not taken by a port)" if found.untaken else ""
+        changes = f" and {summary['changes']:,} changes" if summary["changes"] else ""
+        return (
+            f"identical: {summary['arrivals']:,} arrivals{changes} replayed, "
+            f"the same decisions: {counts or 'none'}{untaken}"
+        )
+    d = found.difference
+    names = summary["stages"]
+    where = f"path {d.path}"
+    if d.path < len(names):
+        where, of_path = f"the exit of {names[d.path]['path']}", names[d.path]["stages"]
+        where = of_path[d.stage] if d.stage < len(of_path) else where
+    reasons = summary["drop_reasons"]
+    return (
+        f"first difference in {where}: "
+        f"recorded {decision(d.recorded, d.replayed, reasons)}; "
+        f"replayed {decision(d.replayed, d.recorded, reasons)}"
+    )
+
+
+def holes(rings: list[Ring]) -> Iterator[str]:
+    """What a recording lacks."""
+    for ring in rings:
+        if ring.lost:
+            yield f"{ring.lost:,} of {ring.produced:,} records of {ring.path.name} were lost"
+        elif not ring.header.closed:
+            yield f"{ring.path.name} has no end: its writer was killed"
+
+
+def open_recording(folder: Path) -> list[Ring]:
+    """Arrivals and decisions of a run. UserError: not recorded, or with holes."""
+    if not folder.is_dir():
+        raise UserError(f"{folder}: no such run folder")
+    rings = []
+    for name, wish in (("arrivals", "telemetry.arrivals=yes"), ("packets", "telemetry.level=3")):
+        path = folder / f"{name}.ring"
+        if not path.exists():
+            raise UserError(f"{folder}: has no {path.name}: run it with -o {wish}")
+        try:
+            rings.append(open_ring(path))
+        except RingError as error:
+            raise UserError(str(error), 1) from None
+    missing = "; ".join(holes(rings))
+    if missing:
+        raise UserError(
+            f"{folder}: the recording has holes: {missing}; "
+            "live.switch.ring_size makes room for more",
+            1,
+        )
+    try:
+        for ring in rings:
+            ring.check()
+    except RingError as error:
+        raise UserError(str(error), 1) from None
+    first, second = (ring.header for ring in rings)
+    if (first.run_id, first.config_hash) != (second.run_id, second.config_hash):
+        raise UserError(f"{folder}: arrivals.ring and packets.ring are not of one run", 1)
+    return rings
+
+
+def replay(folder: Path, out: Path) -> tuple[Found, dict[str, Any]]:
+    """Replays a run into `out` and compares; the replay's summary beside it.
+
+    UserError: there is no recording, or weir-sim did not take it.
+    """
+    recorded = open_recording(folder)[1]
+    argv = [str(run.find_program("sim")), str(folder / "config.yaml"), "--force"]
+    argv += ["--replay", str(folder / "arrivals.ring"), "--out", str(out)]
+    done = subprocess.run(argv, stderr=subprocess.PIPE, text=True, errors="replace", check=False)
+    if done.returncode != 0:
+        said = done.stderr.strip().removeprefix("weir-sim: ")
+        raise UserError(said or f"weir-sim ended with {done.returncode}", 1)
+    summary = read_json(out / "summary.json")
+    return compare(recorded.records, open_ring(out / "packets.ring").records), summary
