@@ -129,5 +129,5 @@ START_TEST(rate_changes_while_running) {
 END_TEST
 
 TEST_MAIN(rate_is_exact_at_its_ends, rate_is_met_and_each_name_has_its_own_dice,
-	losses_are_independent, higher_rate_loses_the_same_packets_and_more,
-	losses_are_told, rate_changes_while_running)
+	losses_are_independent, higher_rate_loses_the_same_packets_and_more, losses_are_told,
+	rate_changes_while_running)
