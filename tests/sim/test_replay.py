@@ -92,8 +92,10 @@ def change(folder: Path, name: str, choose: Any, field: str, value: Any) -> np.v
 
 @pytest.mark.parametrize("queue", QUEUES)
 def test_a_replay_decides_the_same(simulate: Simulate, replay: Replay, queue: str) -> None:
-    """Loss, a queue, late packets, groups with delays of their own, and a change of rate."""
-    run = simulate(MIXED.replace("codel: {ecn: yes}", queue), *RECORD)
+    """All stages there are, groups with delays of their own, and a change of rate."""
+    config = MIXED.replace("codel: {ecn: yes}", queue)
+    edges = "  forward:\n    - edges: {count: 3, rate: 100Mbit}\n"
+    run = simulate(config.replace("  forward:\n", edges), *RECORD)
     done = replay(run.folder)
 
     packets = open_ring(run.folder / "packets.ring").records

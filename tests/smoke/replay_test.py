@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the live switch decided, virtual time decides again: `weir replay`, for every discipline."""
 
+import contextlib
 import os
 import re
 import subprocess
@@ -91,8 +92,9 @@ def replay(folder, build):
     )
 
 
-def change(folder, name, choose, field, value):
-    """Changes one field of one record of a ring; the record as it was."""
+@contextlib.contextmanager
+def changed(folder, name, choose, field, value):
+    """One field of one record of a ring is another for a while; the record as it was."""
     from weir.ring import open_ring
 
     path = folder / f"{name}.ring"
@@ -102,7 +104,9 @@ def change(folder, name, choose, field, value):
     before = records[index].copy()
     records[field][index] = value(before[field])
     records.flush()
-    return before
+    yield before
+    records[index] = before
+    records.flush()
 
 
 def test_every_discipline_decides_the_same(lab, queue, build):
@@ -115,26 +119,27 @@ def test_every_discipline_decides_the_same(lab, queue, build):
 
 
 def test_a_changed_record_is_found(lab, build):
-    folder = record(lab, "fifo: {limit: 20pkt}")
-    before = change(
-        folder, "packets", lambda r: (r["event"] == DROP) & (r["stage"] == 1), "event",
+    folder = record(lab, "fifo: {limit: 5pkt}")
+    with changed(
+        folder, "packets", lambda r: (r["event"] == DROP) & (r["link"] == 0), "event",
         lambda _: ENQUEUE,
-    )  # fmt: skip
-    done = replay(folder, build)
+    ) as before:  # fmt: skip
+        done = replay(folder, build)
     what = f"of packet {before['pkt_id']} at {before['ts_ns'] / 1e9:.9f} s"
     assert done.returncode == 1
     assert done.stdout == (
         f"first difference in forward.link: recorded enqueue {what}; "
         f"replayed drop (queue_full) {what}\n"
     )
-    change(folder, "packets", lambda r: r["ts_ns"] == before["ts_ns"], "event", lambda _: DROP)
 
-    before = change(folder, "arrivals", lambda r: r["path"] == 0, "ts_ns", lambda t: t + 1)
-    done = replay(folder, build)
+    with changed(folder, "arrivals", lambda r: r["path"] == 0, "ts_ns", lambda t: t + 1) as before:
+        done = replay(folder, build)
     assert done.returncode == 1
     assert re.match(r"first difference in forward\.\w+: recorded", done.stdout), done.stdout
     when = float(re.search(r" at ([\d.]+) s", done.stdout)[1])
     assert when * 1e9 >= before["ts_ns"] - 1
+
+    assert replay(folder, build).returncode == 0
 
 
 def test_lost_records_are_counted(lab, build):
