@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
+#include <rte_ethdev.h>
 #include <rte_log.h>
 #include <rte_version.h>
 #include <signal.h>
@@ -172,6 +173,20 @@ static int failed(const struct eal *e, const struct eal_args *args, int code, st
 		err, -EIO, "DPDK did not start: %s", reason[0] ? reason : rte_strerror(code));
 }
 
+// What comes up with the EAL was named after "--" and not in the config, which guards its ports.
+static int no_ports_yet(const struct eal_args *args, struct err *err) {
+	char name[RTE_ETH_NAME_MAX_LEN] = "";
+	uint16_t id = rte_eth_find_next(0);
+
+	if (args->process->allow_nic || id >= RTE_MAX_ETHPORTS)
+		return 0;
+	rte_eth_dev_get_name_by_port(id, name);
+	return err_set(err, -EINVAL,
+		"DPDK brought up '%s', named after '--' (-a or --vdev); name it as a port's `dev` "
+		"instead, or set live.allow_nic: yes if its network is yours",
+		name);
+}
+
 // The EAL locks its prefix itself, but not with --in-memory.
 static int lock_prefix(struct eal *e, const struct eal_args *args, struct err *err) {
 	char path[512];
@@ -241,6 +256,8 @@ int eal_start(struct eal *e, const struct eal_args *args, struct err *err) {
 		return failed(e, args, rte_errno, err);
 	e->started = true;
 	if ((rc = intr_check(err)) < 0)
+		return rc;
+	if ((rc = no_ports_yet(args, err)) < 0)
 		return rc;
 	return lock_prefix(e, args, err);
 }

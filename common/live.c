@@ -3,6 +3,8 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
 #include <net/if.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -30,7 +32,7 @@ static const struct param process_params[] = {
 };
 
 static const struct param live_params[] = {
-	{"allow_nic", "no", "physical ports are refused without it", UNIT_NONE,
+	{"allow_nic", "no", "ports that lead out of this machine are refused without it", UNIT_NONE,
 		PARAM_BOOL(struct live_process, allow_nic)},
 	{"allow_destinations", "no", "sending anywhere but 198.18.0.0/15 is refused without it",
 		UNIT_NONE, PARAM_BOOL(struct live_process, allow_destinations)},
@@ -104,6 +106,18 @@ static bool is_pci(const char *text) {
 	return false;
 }
 
+// Drivers that bring up other devices, by their arguments or by themselves.
+static bool has_others(const char *text) {
+	static const char *const compound[] = {
+		"net_failsafe", "net_vdev_netvsc", "net_bonding", NULL};
+
+	for (size_t i = 0; compound[i] != NULL; i++) {
+		if (strncmp(text, compound[i], strlen(compound[i])) == 0)
+			return true;
+	}
+	return false;
+}
+
 int live_dev_init(struct live_dev *dev, const struct live_process *lp, struct config_node *port,
 	struct err *err) {
 	struct config_node *n = config_get(port, "dev");
@@ -115,6 +129,7 @@ int live_dev_init(struct live_dev *dev, const struct live_process *lp, struct co
 		return config_err(n != NULL ? n : port, -EINVAL, err,
 			"dev is required, e.g. \"net_af_packet0,iface=veth0\" or \"0000:03:00.0\"");
 	dev->node = n;
+	dev->allow_nic = lp->allow_nic;
 	dev->text = config_text(n);
 	dev->pci = is_pci(dev->text);
 	len = strcspn(dev->text, ",");
@@ -137,6 +152,11 @@ int live_dev_init(struct live_dev *dev, const struct live_process *lp, struct co
 		return config_err(n, -EINVAL, err,
 			"dev: %s is a physical port; set live.allow_nic: yes if its network is yours",
 			dev->text);
+	if (has_others(dev->text) && !lp->allow_nic)
+		return config_err(n, -EINVAL, err,
+			"dev: '%s' stands on other ports, which may be physical; "
+			"set live.allow_nic: yes if their network is yours",
+			dev->name);
 	return 0;
 }
 
@@ -210,8 +230,64 @@ int live_memory_check(uint64_t bytes, const char *what, struct err *err) {
 		(double)bytes / 1e6, (double)available / 1e6);
 }
 
+bool live_driver_stays(const char *driver) {
+	static const char *const here[] = {"veth", "dummy", "tun", "ifb", "netkit", NULL};
+
+	for (size_t i = 0; here[i] != NULL; i++) {
+		if (strcmp(driver, here[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+// The driver of an interface through which packets may leave this machine; "" if `name` is none.
+static void leaves_through(const char *name, char driver[32]) {
+	struct ethtool_drvinfo info = {.cmd = ETHTOOL_GDRVINFO};
+	struct ifreq req;
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	driver[0] = '\0';
+	memset(&req, 0, sizeof(req));
+	snprintf(req.ifr_name, sizeof(req.ifr_name), "%s", name);
+	if (fd < 0)
+		return;
+	if (ioctl(fd, SIOCGIFFLAGS, &req) == 0 && (req.ifr_flags & IFF_LOOPBACK) == 0) {
+		req.ifr_data = (char *)&info;
+		if (ioctl(fd, SIOCETHTOOL, &req) < 0)
+			snprintf(driver, 32, "unknown");
+		else if (!live_driver_stays(info.driver))
+			snprintf(driver, 32, "%.31s", info.driver);
+	}
+	close(fd);
+}
+
+// Looks at each value of "net_tap0,iface=tap0,remote=eth0", whatever the key.
+static int stays_here(const struct live_dev *dev, struct err *err) {
+	const char *at = dev->text;
+
+	while (!dev->allow_nic && (at = strchr(at, '=')) != NULL) {
+		size_t len = strcspn(++at, ",=()[]");
+		char name[LIVE_IFACE_SIZE], driver[32];
+
+		if (len == 0 || len >= sizeof(name))
+			continue;
+		memcpy(name, at, len);
+		name[len] = '\0';
+		leaves_through(name, driver);
+		if (driver[0] != '\0')
+			return config_err(dev->node, -EINVAL, err,
+				"dev: packets leave this machine through '%s' (driver %s); set "
+				"live.allow_nic: yes if its network is yours",
+				name, driver);
+	}
+	return 0;
+}
+
 int live_iface_check(const struct live_dev *dev, struct err *err) {
-	int fd;
+	int fd, rc;
+
+	if ((rc = stays_here(dev, err)) < 0)
+		return rc;
 
 	if (dev->iface[0] == '\0')
 		return 0;

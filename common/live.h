@@ -2,7 +2,7 @@
 // What weir-switch and weir-sender share of the config's `live` section. Pure: no DPDK.
 //
 //	live:
-//	  allow_nic: no                 physical ports are refused without it
+//	  allow_nic: no                 ports that lead out of this machine are refused without it
 //	  allow_destinations: no        sending anywhere but 198.18.0.0/15 likewise
 //	  epoch: 0                      UTC in ns that both programs call 0 ns; 0: each its own start
 //	  switch:
@@ -11,6 +11,7 @@
 //	  sender: {lcores: [0], ports: [...]}
 #pragma once
 #include "config.h"
+#include "flow_addr.h"
 #include "wire.h"
 
 #include <stdbool.h>
@@ -47,6 +48,7 @@ struct live_dev {
 	char name[64]; // up to the first comma: what ethdev calls the port
 	char iface[LIVE_IFACE_SIZE]; // kernel interface behind it, or ""
 	bool pci;
+	bool allow_nic; // of live_process
 	const struct config_node *node; // for messages
 };
 
@@ -68,7 +70,17 @@ void live_ip_text(uint32_t ip, char text[16]);
 int live_lcore_check(const struct live_process *lp, struct err *err);
 // Refuses more memory than the machine has left. `what` says what it is for.
 int live_memory_check(uint64_t bytes, const char *what, struct err *err);
-// Refuses an interface that is not in this network namespace, or raw sockets that are not allowed.
+// Refuses an interface that is not in this network namespace, raw sockets that are not allowed, and
+// any argument of the device that names an interface through which packets leave this machine,
+// unless live.allow_nic says so.
 int live_iface_check(const struct live_dev *dev, struct err *err);
+// Whether packets stay on this machine: its loopback, or a kind of interface (the kernel's name of
+// its driver, as `ethtool -i` shows it) whose other end is here. Bridges, VLANs and the like stand
+// on others and count as leaving.
+bool live_driver_stays(const char *driver);
+// Whether packets may go to this address: one for tests, or live.allow_destinations.
+static inline bool live_may_send(const struct live_process *lp, uint32_t ip) {
+	return lp->allow_destinations || (ip & FLOW_ADDR_MASK) == (FLOW_ADDR_NET & FLOW_ADDR_MASK);
+}
 // Whether the kernel says the interface is up and has a carrier; true if there is none.
 bool live_iface_up(const struct live_dev *dev);

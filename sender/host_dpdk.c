@@ -346,6 +346,12 @@ static void receive_frame(struct sender_live *s, struct sender_port *p, struct r
 		receive_arp(s, p, m);
 		return;
 	}
+	if (w.ethertype == WIRE_ETHERTYPE_IPV4
+		&& !live_may_send(&s->plan->process, w.addr.src_ip)) {
+		p->count.rx_outside++;
+		rte_pktmbuf_free(m);
+		return;
+	}
 	if (w.ethertype == WIRE_ETHERTYPE_IPV4 && !w.fragment && is_ours(p, w.addr.dst_ip)) {
 		if (w.proto == WIRE_PROTO_TCP) {
 			receive_tcp(s, p, frame, &w);
@@ -601,8 +607,8 @@ bool sender_balanced(const struct sender_live *s) {
 		if (c->tx_wanted != c->tx_frames + c->tx_dropped + c->no_mbuf + s->port[i].outs)
 			return false;
 		if (c->rx_frames
-			!= c->rx_tcp + c->rx_arp + c->rx_echo + c->rx_other + c->rx_reset
-				+ c->rx_malformed)
+			!= c->rx_tcp + c->rx_arp + c->rx_echo + c->rx_other + c->rx_outside
+				+ c->rx_reset + c->rx_malformed)
 			return false;
 		if (h != NULL && h->count.rx_segs != c->rx_tcp)
 			return false;

@@ -38,6 +38,7 @@ struct sender_count {
 	uint64_t rx_tcp; // handed to the host
 	uint64_t rx_arp, rx_echo;
 	uint64_t rx_other; // nothing we speak, or not for us
+	uint64_t rx_outside; // from addresses that are not for tests: not answered
 	uint64_t rx_reset; // TCP of no connection
 	uint64_t rx_malformed;
 	uint64_t tx_own; // ARP, ping and resets

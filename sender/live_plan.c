@@ -150,6 +150,35 @@ static int address(struct config_node *n, const char *key, const char *text, uin
 	return 0;
 }
 
+// Both ends of all connections, and who passes their packets on, must have addresses for tests:
+// what is sent to others, and what others answer, would leave the testbed.
+static int in_range(const struct live_plan *p, struct config_node *n, const struct live_port *port,
+	uint32_t flows, struct err *err) {
+	uint32_t more = flow_addr_count(flows) - 1, sends = port->role == LIVE_SENDER;
+	const struct {
+		const char *key;
+		uint32_t first, last;
+	} range[] = {
+		{"ip", port->ip, port->ip + (sends ? more : 0)},
+		{"peer", port->peer, port->peer + (sends ? 0 : more)},
+		{"gateway", port->next_hop, port->next_hop},
+	};
+	char ip[16];
+
+	for (size_t i = 0; i < sizeof(range) / sizeof(range[0]); i++) {
+		bool first = live_may_send(&p->process, range[i].first);
+
+		if (first && live_may_send(&p->process, range[i].last))
+			continue;
+		live_ip_text(first ? range[i].last : range[i].first, ip);
+		return config_err(n, -EINVAL, err,
+			"%s: %s is outside 198.18.0.0/15, the addresses for tests; "
+			"live.allow_destinations: yes sends there all the same",
+			range[i].key, ip);
+	}
+	return 0;
+}
+
 static int port_addresses(const struct live_plan *p, struct live_port *port, struct config_node *n,
 	uint32_t flows, struct err *err) {
 	bool sends = port->role == LIVE_SENDER;
@@ -166,12 +195,8 @@ static int port_addresses(const struct live_plan *p, struct live_port *port, str
 	if (live_mac(port->mac_text, &port->mac, &port->mac_given) < 0)
 		return config_err(n, -EINVAL, err,
 			"mac: '%s' is not a MAC address such as 02:00:00:00:00:01", port->mac_text);
-	if (!p->process.allow_destinations
-		&& (port->peer & FLOW_ADDR_MASK) != (FLOW_ADDR_NET & FLOW_ADDR_MASK))
-		return config_err(n, -EINVAL, err,
-			"peer: %s is outside 198.18.0.0/15, the addresses for tests; "
-			"live.allow_destinations: yes sends there all the same",
-			port->peer_text);
+	if ((rc = in_range(p, n, port, flows, err)) < 0)
+		return rc;
 	if (sends && port->peer - port->ip < flow_addr_count(flows))
 		return config_err(
 			n, -EINVAL, err, "peer: is one of the addresses of %u flows", flows);

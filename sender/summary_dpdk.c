@@ -24,6 +24,7 @@ static void write_port(const struct sender_port *p, struct json *j) {
 	json_u64(j, "rx_arp", c->rx_arp);
 	json_u64(j, "rx_echo", c->rx_echo);
 	json_u64(j, "rx_other", c->rx_other);
+	json_u64(j, "rx_outside", c->rx_outside);
 	json_u64(j, "rx_reset", c->rx_reset);
 	json_u64(j, "rx_malformed", c->rx_malformed);
 	json_u64(j, "tx_wanted", c->tx_wanted);

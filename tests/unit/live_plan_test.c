@@ -92,7 +92,20 @@ START_TEST(bad_ports_are_one_sentence) {
 		{"ports: [{name: a, role: sender, dev: net_null0, ip: 198.18.0.256}]",
 			"'198.18.0.256' is not an IPv4 address"},
 		{"ports: [{name: a, role: sender, dev: net_null0, peer: 8.8.8.8}]",
-			"outside 198.18.0.0/15"},
+			"peer: 8.8.8.8 is outside 198.18.0.0/15, the addresses for tests; "
+			"live.allow_destinations: yes sends there all the same"},
+		{"ports: [{name: a, role: receiver, dev: net_null0, peer: 8.8.8.8}]",
+			"peer: 8.8.8.8 is outside 198.18.0.0/15"},
+		// Its answers would go there.
+		{"ports: [{name: a, role: sender, dev: net_null0, ip: 10.0.0.1}]",
+			"ip: 10.0.0.1 is outside 198.18.0.0/15"},
+		{"ports: [{name: a, role: sender, dev: net_null0, gateway: 192.168.1.1}]",
+			"gateway: 192.168.1.1 is outside 198.18.0.0/15"},
+		// The second of two addresses, which 60000 flows take.
+		{"ports: [{name: a, role: sender, dev: net_null0, ip: 198.19.255.255}]",
+			"ip: 198.20.0.0 is outside 198.18.0.0/15"},
+		{"ports: [{name: a, role: receiver, dev: net_null0, peer: 198.19.255.255}]",
+			"peer: 198.20.0.0 is outside 198.18.0.0/15"},
 		{"ports: [{name: a, role: sender, dev: net_null0, peer: 198.18.0.2}]",
 			"is one of the addresses of 60000 flows"},
 		{"ports: [{name: a, role: sender, dev: net_null0, mac: 1}]",

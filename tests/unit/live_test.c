@@ -126,5 +126,25 @@ START_TEST(more_memory_than_there_is) {
 }
 END_TEST
 
+START_TEST(only_known_kinds_of_interface_stay_here) {
+	ck_assert(live_driver_stays("veth") && live_driver_stays("tun"));
+	ck_assert(!live_driver_stays("virtio_net") && !live_driver_stays("ixgbe"));
+	// These stand on others, which may be cards.
+	ck_assert(!live_driver_stays("bridge") && !live_driver_stays("macvlan"));
+	ck_assert(!live_driver_stays("") && !live_driver_stays("vet"));
+}
+END_TEST
+
+START_TEST(destinations_are_for_tests) {
+	struct live_process lp = {0};
+
+	ck_assert(live_may_send(&lp, 0xc6120000) && live_may_send(&lp, 0xc613ffff));
+	ck_assert(!live_may_send(&lp, 0xc611ffff) && !live_may_send(&lp, 0xc6140000));
+	lp.allow_destinations = true;
+	ck_assert(live_may_send(&lp, 0x08080808));
+}
+END_TEST
+
 TEST_MAIN(process_has_defaults, bad_process_is_one_sentence, devices_are_virtual_or_pci,
-	addresses_read_back, more_memory_than_there_is)
+	addresses_read_back, more_memory_than_there_is, only_known_kinds_of_interface_stay_here,
+	destinations_are_for_tests)
