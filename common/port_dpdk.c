@@ -2,6 +2,7 @@
 #include "port_dpdk.h"
 
 #include "intr_dpdk.h"
+#include "memif_dpdk.h"
 #include "run.h"
 
 #include <errno.h>
@@ -88,14 +89,17 @@ struct rte_mempool *pool_create(const char *name, uint64_t buffers, struct err *
 }
 
 static int probe(struct port *p, const struct eal *eal, struct err *err) {
-	char reason[256];
+	char reason[256], args[1024];
 	long mark = eal_log_mark(eal);
 	int rc, saved;
 
+	if (memif_args(&p->dev, args, sizeof(args)) < 0)
+		return config_err(
+			p->dev.node, -E2BIG, err, "dev: '%.60s...' is too long", p->dev.text);
 	if ((rc = live_iface_check(&p->dev, err)) < 0)
 		return rc;
 	saved = eal_hush(eal);
-	rc = p->dev.pci ? 0 : rte_dev_probe(p->dev.text);
+	rc = p->dev.pci ? 0 : rte_dev_probe(args);
 	eal_unhush(saved);
 	if (rc < 0) {
 		eal_log_reason(eal, mark, reason, sizeof(reason));

@@ -155,11 +155,14 @@ def test_what_a_live_run_leaves_is_the_users_own(lab, root):
             lambda: "now_ns" in (lab.telemetry("/weir/info", f"{lab.prefix}sender") or ()), "a run"
         )
         runtime = [Path("/var/run/dpdk") / f"{lab.prefix}{name}" for name in ("switch", "sender")]
-        running = {path: mode for folder in runtime for path, mode in modes(folder).items()}
+        runtime.append(Path("/var/run/dpdk") / f"{lab.prefix}.memif")
+        running = {path: mode for made in runtime for path, mode in modes(made).items()}
+        abstract = [line for line in Path("/proc/net/unix").read_text().splitlines() if "@" in line]
         assert sender.stop() == 0
         assert switch.stop() == 0
     finally:
         os.umask(previous)
+    assert not any(lab.prefix in line for line in abstract)
     left = modes(loop.folder.parent)
     assert {"dpdk_telemetry.v2", "weir.lock"} <= {path.name for path in running}
     assert {"links.ring", "flows.ring", "summary-switch.json", "weir-sender-dpdk.log"} <= {
@@ -167,3 +170,13 @@ def test_what_a_live_run_leaves_is_the_users_own(lab, root):
     }
     for path, mode in (running | left).items():
         assert mode & 0o077 == 0, f"{path}: {mode:o}"
+
+
+def test_a_killed_switch_leaves_no_socket_in_the_way(lab, root):
+    loop = Loop(lab, root, "-o", "live.switch.start=now", "--duration", "60s")
+    killed = loop.start("switch/weir-switch", "server", lab.tmp / "killed")
+    assert killed.ready(), killed.err
+    killed.kill()
+    again = loop.switch()
+    assert again.ready(), again.err
+    assert again.stop() == 0
