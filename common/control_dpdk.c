@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define WAIT_US_MAX 2000000
+#define WAIT_US_MAX 5000000
 #define WAIT_STEP_US 200
 
 #if RTE_VERSION >= RTE_VERSION_NUM(23, 3, 0, 0)

@@ -24,7 +24,7 @@ struct control_box {
 // `who` ("the switch") is for the sentences. -EAGAIN: it does not run (`runs` is false), or never
 // answered the question before.
 int control_begin(struct control_box *box, bool runs, const char *who, struct err *err);
-// 0, or -ETIMEDOUT after 2 s.
+// 0, or -ETIMEDOUT after 5 s.
 int control_wait(struct control_box *box, const char *who, struct err *err);
 void control_end(void);
 

@@ -11,7 +11,10 @@
 #include <string.h>
 
 #define HOUSEKEEPING_TURNS 256
-#define SURVEY_FLOWS 16 // a turn: less than what a packet costs
+// A turn of a survey looks at so many flows, at 30 ns each, and at one more for each so many there
+// are: 5000 are seen in 300 turns, 100 000 in 2500.
+#define SURVEY_FLOWS 16
+#define SURVEY_SHARE 4096
 #define ARP_RETRY_NS (100 * NS_PER_MS)
 
 static bool is_sender(const struct sender_port *p) {
@@ -460,7 +463,7 @@ static void answer(struct sender_live *s) {
 
 // A survey's next flows.
 static void survey_on(struct sender_live *s) {
-	if (!survey_step(&s->mailbox.survey, SURVEY_FLOWS))
+	if (!survey_step(&s->mailbox.survey, SURVEY_FLOWS + s->sender.flows / SURVEY_SHARE))
 		answer(s);
 }
 

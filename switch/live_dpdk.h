@@ -33,7 +33,7 @@ int switch_app_run(struct switch_app *app, struct err *err);
 bool switch_app_summary(struct switch_app *app, FILE *out, const char *verdict);
 void switch_app_close(struct switch_app *app);
 
-// Asks the lcore for something and waits until it has answered (within 2 s). Any thread but the
+// Asks the lcore for something and waits until it has answered (within 5 s). Any thread but the
 // lcore; `use` reads the answer while the mailbox is still held (may be NULL).
 struct switch_question {
 	enum switch_request request;

@@ -22,7 +22,7 @@ from weir.errors import UserError
 
 SOCKET = "dpdk_telemetry.v2"
 ANSWER_BYTES = 1 << 16
-PATIENCE_S = 5.0  # the program's own is 2 s
+PATIENCE_S = 10.0  # the program's own is 5 s
 
 
 class Ended(Exception):

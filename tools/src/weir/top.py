@@ -70,13 +70,11 @@ def take(program: live.Program) -> Sample:
 
     def table(command: str) -> dict[str, Row]:
         answer = program.ask(command)
-        if not isinstance(answer, dict):
-            return {}
-        if "error" in answer:
-            raise live.Ended
-        return answer
+        return answer if isinstance(answer, dict) and "error" not in answer else {}
 
     sample = Sample(program.name, program.prefix, table("/weir/info"))
+    if not sample.info:
+        raise live.Ended
     sample.ports = table("/weir/ports")
     sample.paths = table("/weir/paths")
     sample.links = table("/weir/links")
