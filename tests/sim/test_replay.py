@@ -104,8 +104,9 @@ def test_a_replay_decides_the_same(simulate: Simulate, replay: Replay, queue: st
     assert (arrivals["event"] == CHANGED).sum() == 1
     counts = {n: (packets["event"] == n).sum() for n in (ENQUEUE, DEQUEUE, DROP, 4)}
     assert done.out.startswith(
-        f"identical: {(arrivals['event'] == ARRIVED).sum():,} arrivals and 1 changes replayed, "
-        f"the same decisions: {counts[1]:,} enqueue, {counts[2]:,} dequeue, {counts[3]:,} drop"
+        f"identical: {(arrivals['event'] == ARRIVED).sum():,} arrivals and 1 parameter changes "
+        "replayed, the same decisions: "
+        f"{counts[1]:,} enqueue, {counts[2]:,} dequeue, {counts[3]:,} drop"
     )
     assert ("mark" in done.out) == ("ecn: yes" in queue)
     # Drops of all stages are there: what the ledger counts.

@@ -112,7 +112,7 @@ def changed(folder, name, choose, field, value):
 def test_every_discipline_decides_the_same(lab, queue, build):
     done = replay(record(lab, queue), build)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert re.match(r"identical: [\d,]+ arrivals and 4 changes replayed", done.stdout)
+    assert re.match(r"identical: [\d,]+ arrivals and 4 parameter changes replayed", done.stdout)
     for decision in ("enqueue", "dequeue", "drop", "depart"):
         assert re.search(rf"\d {decision}\b", done.stdout), done.stdout
     assert ("mark" in done.stdout) == ("ecn: yes" in queue), done.stdout

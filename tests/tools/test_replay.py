@@ -51,7 +51,8 @@ def test_equal_histories_are_identical():
     assert found.difference is None
     assert found.events["enqueue"] == 3
     assert said(HISTORY, HISTORY) == (
-        "identical: 4 arrivals replayed, the same decisions: 3 enqueue, 3 dequeue, 2 depart"
+        "identical: 4 arrivals and 0 parameter changes replayed, "
+        "the same decisions: 3 enqueue, 3 dequeue, 2 depart"
     )
     empty = packets()
     assert said(empty, empty).endswith("the same decisions: none")

@@ -163,10 +163,9 @@ def sentence(found: Found, summary: dict[str, Any]) -> str:
     counts = ", ".join(f"{n:,} {name}" for name, n in found.events.items() if n)
     if found.difference is None:
         untaken = f" ({found.untaken:,} more were not taken by a port)" if found.untaken else ""
-        changes = f" and {summary['changes']:,} changes" if summary["changes"] else ""
         return (
-            f"identical: {summary['arrivals']:,} arrivals{changes} replayed, "
-            f"the same decisions: {counts or 'none'}{untaken}"
+            f"identical: {summary['arrivals']:,} arrivals and {summary['changes']:,} parameter "
+            f"changes replayed, the same decisions: {counts or 'none'}{untaken}"
         )
     d = found.difference
     names = summary["stages"]
