@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <rte_cpuflags.h>
+#include <stdlib.h>
 #include <time.h>
 
 #define ANCHOR_TRIES 32
 #define CALIBRATE_NS (200 * NS_PER_MS)
+#define WIDTH_NS_MAX 1000 // of an anchor worth using
 
 static uint64_t kernel_ns(clockid_t id) {
 	struct timespec ts;
@@ -16,18 +18,17 @@ static uint64_t kernel_ns(clockid_t id) {
 }
 
 struct clock_anchor clock_anchor(void) {
-	struct clock_anchor best = {0};
-	uint64_t width = UINT64_MAX;
+	struct clock_anchor best = {.width_ticks = UINT64_MAX};
 
 	for (int i = 0; i < ANCHOR_TRIES; i++) {
 		uint64_t before = rte_rdtsc();
 		uint64_t mono_ns = kernel_ns(CLOCK_MONOTONIC);
 		uint64_t after = rte_rdtsc();
 
-		if (after - before >= width)
+		if (after - before >= best.width_ticks)
 			continue;
-		width = after - before;
-		best.tsc = before + width / 2;
+		best.width_ticks = after - before;
+		best.tsc = before + best.width_ticks / 2;
 		best.mono_ns = mono_ns;
 		best.utc_ns = kernel_ns(CLOCK_REALTIME);
 	}
@@ -35,8 +36,8 @@ struct clock_anchor clock_anchor(void) {
 }
 
 int clock_init(struct clock *c, const struct clock_anchor *first, struct err *err) {
-	__extension__ typedef unsigned __int128 u128;
 	struct clock_anchor now;
+	struct ticks_line line;
 
 	if (rte_cpu_get_flag_enabled(RTE_CPUFLAG_INVTSC) != 1)
 		return err_set(
@@ -47,11 +48,13 @@ int clock_init(struct clock *c, const struct clock_anchor *first, struct err *er
 		nanosleep(&ms, NULL);
 	}
 	now = clock_anchor();
-	uint64_t ticks = now.tsc - first->tsc, ns = now.mono_ns - first->mono_ns;
-	// ns / ticks in 64.64: the integer part, then the remainder shifted by 64.
-	c->tick_ns = ns / ticks;
-	c->tick_frac = (uint64_t)(((u128)(ns % ticks) << 64) / ticks);
-	c->tsc_hz = (uint64_t)((u128)ticks * NS_PER_S / ns);
+	ticks_fit_add(&c->fit, first->tsc, first->mono_ns);
+	ticks_fit_add(&c->fit, now.tsc, now.mono_ns);
+	if (!ticks_fit_line(&c->fit, &line))
+		return err_set(
+			err, -ENOTSUP, "this CPU's TSC stands still: it cannot time packets");
+	c->first_rate = line.rate;
+	c->tsc_hz = ticks_at(&line, line.ns + NS_PER_S) - line.tick;
 	c->first = *first;
 	clock_start(c);
 	return 0;
@@ -60,23 +63,78 @@ int clock_init(struct clock *c, const struct clock_anchor *first, struct err *er
 void clock_start(struct clock *c) {
 	c->start = clock_anchor();
 	c->tsc_start = c->start.tsc;
+	c->line = (struct ticks_line){.tick = c->start.tsc, .rate = c->first_rate};
+	atomic_store(&c->wanted_rate, c->first_rate);
 }
 
 void clock_set_epoch(struct clock *c, uint64_t utc_ns) {
-	__extension__ typedef unsigned __int128 u128;
 	uint64_t back_ns = time_since(c->start.utc_ns, utc_ns);
-	uint64_t back_ticks = (uint64_t)((u128)back_ns * c->tsc_hz / NS_PER_S);
+	uint64_t tsc = ticks_at(&c->line, c->line.ns - back_ns);
 
-	c->tsc_start -= back_ticks;
-	c->start.tsc -= back_ticks;
+	c->line.ns += back_ns;
+	c->tsc_start = c->start.tsc = tsc;
 	c->start.mono_ns -= back_ns;
 	c->start.utc_ns -= back_ns;
 }
 
+// The line as the lcore left it, for other threads.
+static struct ticks_line clock_line(const struct clock *c) {
+	struct ticks_line l;
+	uint32_t version;
+
+	do {
+		version = atomic_load_explicit(&c->version, memory_order_acquire);
+		l.tick = __atomic_load_n(&c->line.tick, __ATOMIC_RELAXED);
+		l.ns = __atomic_load_n(&c->line.ns, __ATOMIC_RELAXED);
+		l.rate = __atomic_load_n(&c->line.rate, __ATOMIC_RELAXED);
+		atomic_thread_fence(memory_order_acquire);
+	} while (version % 2 == 1
+		|| version != atomic_load_explicit(&c->version, memory_order_relaxed));
+	return l;
+}
+
+void clock_watch(struct clock *c) {
+	struct clock_anchor now = clock_anchor();
+	struct ticks_line line = clock_line(c), fit;
+
+	// The host took the CPU away in every one of the readings: the next ones will do.
+	if (now.width_ticks * NS_PER_S / c->tsc_hz > WIDTH_NS_MAX) {
+		c->refused++;
+		return;
+	}
+	c->anchors++;
+	ticks_fit_add(&c->fit, now.tsc, now.mono_ns);
+	if (!ticks_fit_line(&c->fit, &fit))
+		return;
+	fit.ns -= c->start.mono_ns;
+	c->offset_ns = (int64_t)(ticks_ns(&line, now.tsc) - (now.mono_ns - c->start.mono_ns));
+	if (llabs(c->offset_ns) > llabs(c->offset_max_ns))
+		c->offset_max_ns = c->offset_ns;
+	atomic_store_explicit(
+		&c->wanted_rate, ticks_steer(&line, &fit, c->first_rate), memory_order_relaxed);
+}
+
+void clock_follow(struct clock *c) {
+	uint64_t rate = atomic_load_explicit(&c->wanted_rate, memory_order_relaxed), tsc, ns;
+	uint32_t version = atomic_load_explicit(&c->version, memory_order_relaxed);
+
+	if (rate == c->line.rate)
+		return;
+	tsc = rte_rdtsc();
+	ns = ticks_ns(&c->line, tsc);
+	atomic_store_explicit(&c->version, version + 1, memory_order_relaxed);
+	atomic_thread_fence(memory_order_release);
+	__atomic_store_n(&c->line.tick, tsc, __ATOMIC_RELAXED);
+	__atomic_store_n(&c->line.ns, ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&c->line.rate, rate, __ATOMIC_RELAXED);
+	atomic_store_explicit(&c->version, version + 2, memory_order_release);
+}
+
 double clock_drift_ppm(const struct clock *c) {
 	struct clock_anchor now = clock_anchor();
-	double kernel = (double)(now.mono_ns - c->start.mono_ns);
-	double ours = (double)clock_ns(c, now.tsc);
+	struct ticks_line once = {c->first.tsc, c->first.mono_ns, c->first_rate};
+	double kernel = (double)(now.mono_ns - c->first.mono_ns);
+	double ours = (double)(ticks_ns(&once, now.tsc) - c->first.mono_ns);
 
 	return kernel > 0 ? (ours - kernel) / kernel * 1e6 : 0;
 }

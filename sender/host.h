@@ -42,6 +42,13 @@ struct host_count {
 	uint64_t seg_refused; // a flow could not send: the segment arena was full
 };
 
+// How punctually timers fire, paced packets' among them; in virtual time none is ever late.
+#define HOST_LATE_NS (10 * NS_PER_US)
+struct host_timing {
+	uint64_t fired, late; // later than HOST_LATE_NS
+	uint64_t late_max_ns;
+};
+
 struct host {
 	struct host_env env;
 	const struct groups *groups;
@@ -55,6 +62,7 @@ struct host {
 	struct range_pool ranges;
 	uint32_t open, waiting, done, failed; // flows
 	struct host_count count;
+	struct host_timing timing; // since the caller last cleared it
 	uint64_t measure_ns; // start of the summary's figures
 };
 

@@ -6,6 +6,7 @@
 #include "run.h"
 
 #include <errno.h>
+#include <rte_eal.h>
 #include <rte_ethdev.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,8 @@ static bool is_sender(const struct sender_port *p) {
 }
 
 // Frees what waits for a port that takes nothing.
-static void give_up(struct sender_port *p) {
+static void give_up(struct sender_live *s, struct sender_port *p) {
+	s->watch.count.port[p - s->port].dropped += p->outs;
 	for (; p->outs > 0; p->outs--) {
 		rte_pktmbuf_free(p->out[p->out_first++ & (SENDER_OUT_MAX - 1)]);
 		p->count.tx_dropped++;
@@ -46,11 +48,13 @@ static void flush(struct sender_live *s, struct sender_port *p) {
 		p->count.tx_bytes += bytes[took];
 		p->out_first += took;
 		p->outs -= took;
+		s->watch.moved += took;
 		done += took;
 		if (took < want)
 			break;
 	}
 	s->busy |= done > 0;
+	watch_waiting(&s->watch, (uint32_t)(p - s->port), p->outs, s->now_ns);
 	if (done > 0 || p->outs == 0) {
 		p->refused_ns = NEVER_NS;
 		return;
@@ -58,7 +62,7 @@ static void flush(struct sender_live *s, struct sender_port *p) {
 	if (p->refused_ns == NEVER_NS)
 		p->refused_ns = s->now_ns;
 	if (!p->port.was_up || s->now_ns - p->refused_ns > s->plan->process.patience_ns)
-		give_up(p);
+		give_up(s, p);
 }
 
 static void send_frame(struct sender_live *s, struct sender_port *p, struct rte_mbuf *m) {
@@ -372,6 +376,17 @@ static void receive_frame(struct sender_live *s, struct sender_port *p, struct r
 	rte_pktmbuf_free(m);
 }
 
+// Timers that were late, a stall's victims aside.
+static void note_timing(struct sender_live *s) {
+	struct host_timing *t = &s->sender.timing;
+
+	if (t->fired == 0)
+		return;
+	if (!watch_disturbed(&s->watch, 0, s->now_ns))
+		watch_left(&s->watch, t->fired, t->late, t->late_max_ns);
+	*t = (struct host_timing){0};
+}
+
 static void turn(struct sender_live *s) {
 	uint32_t came = 0;
 
@@ -390,6 +405,8 @@ static void turn(struct sender_live *s) {
 	}
 	s->now_ns = time_max(now_ns, s->now_ns);
 	s->busy = came > 0;
+	watch_time(&s->watch, now_ns);
+	s->watch.moved = came;
 	// 3. Answers to it, then what is due by now.
 	for (uint32_t i = 0; i < s->ports; i++) {
 		struct sender_port *p = &s->port[i];
@@ -404,6 +421,7 @@ static void turn(struct sender_live *s) {
 		if (s->port[i].host != NULL)
 			host_run(s->port[i].host, s->now_ns);
 	}
+	note_timing(s);
 	// 4. Out.
 	for (uint32_t i = 0; i < s->ports; i++) {
 		if (s->port[i].outs > 0)
@@ -507,11 +525,28 @@ static void follow_ports(struct sender_live *s) {
 		follow_link(s, i);
 }
 
+// What other threads may know of this one.
+static void show(struct sender_live *s) {
+	struct watch_count *c = &s->watch.count;
+
+	c->begun_ns = s->start_ns;
+	c->turns = s->turns;
+	c->busy_ns = s->busy_ns;
+	c->no_buffer = 0;
+	for (uint32_t i = 0; i < s->ports; i++)
+		c->no_buffer += s->port[i].count.no_mbuf;
+	c->lost = s->tel_cc.lost + s->tel_flows.lost + s->tel_interval.lost + s->tel_events.lost;
+	watch_show(&s->watch, s->now_ns);
+}
+
 // Returns false when the run is over.
 static bool housekeeping(struct sender_live *s) {
 	uint64_t bytes = 0;
 
+	watch_time(&s->watch, clock_now(&s->clock));
 	follow_ports(s);
+	clock_follow(&s->clock);
+	show(s);
 	if (s->now_ns >= s->measure_ns) {
 		host_measure(&s->sender, s->now_ns);
 		s->measure_ns = NEVER_NS;
@@ -532,6 +567,7 @@ static bool housekeeping(struct sender_live *s) {
 	atomic_store_explicit(&s->shown_bytes, bytes, memory_order_relaxed);
 	if (time_since(s->now_ns, s->start_ns) >= s->duration_ns)
 		s->ended = true;
+	watch_resume(&s->watch, clock_now(&s->clock));
 	return !s->ended && !run_stop && !atomic_load_explicit(&s->stop, memory_order_relaxed);
 }
 
@@ -546,6 +582,8 @@ void sender_loop(struct sender_live *s) {
 	bool more = true;
 
 	begin(s);
+	watch_resume(&s->watch, clock_now(&s->clock));
+	atomic_store(&s->watch.tid, rte_sys_gettid());
 	atomic_store(&s->running, true);
 	while (more) {
 		for (int i = 0; i < HOUSEKEEPING_TURNS; i++) {
@@ -562,6 +600,7 @@ void sender_loop(struct sender_live *s) {
 	host_still_open(&s->sender, s->now_ns);
 	s->published = UINT64_MAX;
 	publish(s);
+	show(s);
 	while (s->surveying)
 		survey_on(s);
 	atomic_store(&s->done, true);

@@ -19,6 +19,7 @@
 #include "port_dpdk.h"
 #include "survey.h"
 #include "telemetry.h"
+#include "watch.h"
 
 #include <stdatomic.h>
 
@@ -110,6 +111,7 @@ struct sender_live {
 	uint64_t stood, stood_max_ns; // still, while DPDK's interrupt thread handled something
 	bool busy;
 	bool surveying;
+	struct watch_lcore watch;
 	bool ended; // the duration is over
 	bool unanswered; // no SYN was answered in time
 	bool all_failed; // every flow gave up or was refused

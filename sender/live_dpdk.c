@@ -14,6 +14,9 @@
 #define CONTROL_TICK_US 20000
 #define PROGRESS_TICKS 25 // half a second
 #define LINK_TICKS 5
+#define WATCH_TICKS 5
+#define PKT_NS 1000 // a turn's share per packet is far below
+#define PKT_KERNEL_NS 10000 // where transmitting is the kernel's work
 #define START_AHEAD_NS (50 * NS_PER_MS) // from the last preparations to the first SYN
 
 static uint64_t ring_size(uint64_t least) {
@@ -57,6 +60,8 @@ static void *control_main(void *arg) {
 			for (uint32_t i = 0; i < app->live.ports; i++)
 				port_poll_link(&app->live.port[i].port);
 		}
+		if (running && tick % WATCH_TICKS == 0)
+			watch_probe_sample(&app->probe, false);
 		if (app->opt->progress && !app->ready) {
 			fprintf(stderr, "{\"ready\": true}\n");
 			app->ready = true;
@@ -65,7 +70,31 @@ static void *control_main(void *arg) {
 			print_progress(app);
 		usleep(CONTROL_TICK_US);
 	}
+	if (atomic_load(&app->live.running))
+		watch_probe_sample(&app->probe, true);
 	return NULL;
+}
+
+// Who is watched, as what.
+static void prepare_watch(struct sender_app *app) {
+	struct sender_live *s = &app->live;
+	struct watch *w = &app->watch;
+	bool kernel = false;
+
+	w->self = "sender";
+	w->packets = "paced packets";
+	w->cpu = app->plan.process.lcore;
+	w->ports = s->ports;
+	for (uint32_t i = 0; i < s->ports; i++) {
+		w->port_name[i] = s->port[i].port.name;
+		app->probe.port[i] = &s->port[i].port;
+		kernel |= s->port[i].port.dev.iface[0] != '\0';
+	}
+	watch_lcore_init(&s->watch, s->ports, kernel ? PKT_KERNEL_NS : PKT_NS);
+	app->probe.watch = w;
+	app->probe.lcore = &s->watch;
+	app->probe.clock = &s->clock;
+	watch_probe_init(&app->probe);
 }
 
 static int start_eal(struct sender_app *app, struct err *err) {
@@ -226,6 +255,7 @@ int sender_app_open(struct sender_app *app, struct err *err) {
 		return -ENOMEM;
 	if ((rc = open_ports(app, err)) < 0)
 		return rc;
+	prepare_watch(app);
 	if ((rc = clock_init(&s->clock, &first, err)) < 0)
 		return rc;
 	if (app->plan.process.epoch_utc_ns > 0)
@@ -260,6 +290,8 @@ int sender_app_run(struct sender_app *app, struct err *err) {
 	sender_loop(s);
 	app->wall_s = (double)time_since(s->now_ns, s->start_ns) / 1e9;
 	stop_control(app);
+	watch_probe_fini(&app->probe);
+	watch_finish(&app->watch);
 	for (size_t i = 0; i < sizeof(streams) / sizeof(streams[0]); i++) {
 		int closed = tel_close(streams[i], &one);
 

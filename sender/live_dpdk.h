@@ -5,6 +5,7 @@
 
 #include "host_dpdk.h"
 #include "run.h"
+#include "watch_dpdk.h"
 
 #include <pthread.h>
 
@@ -17,6 +18,8 @@ struct sender_app {
 	struct eal eal;
 	uint64_t rx_buffers, tx_buffers;
 	double wall_s;
+	struct watch watch;
+	struct watch_probe probe; // the control thread's
 	bool began; // the run folder exists and the experiment ran
 	// Control thread.
 	pthread_t control;

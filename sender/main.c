@@ -76,6 +76,7 @@ static int outcome(const struct sender_app *app, const char **verdict, struct er
 }
 
 static int experiment(struct sender_app *app, struct err *err) {
+	char sentence[WATCH_SENTENCE_SIZE];
 	const char *verdict = "ok";
 	bool balanced = false;
 	struct err late;
@@ -91,6 +92,7 @@ static int experiment(struct sender_app *app, struct err *err) {
 		rc = outcome(app, &verdict, err);
 	if (rc < 0)
 		verdict = err->msg;
+	verdict = watch_verdict(&app->watch, verdict, sentence);
 	if (app->began)
 		written = summarise(app, verdict, &balanced, &late);
 	if (rc == 0 && written < 0)

@@ -81,13 +81,13 @@ static void write_stream(struct json *j, const char *name, const struct tel *t) 
 static void write_machine(const struct sender_app *app, struct json *j) {
 	const struct sender_live *s = &app->live;
 
+	watch_probe_json(&app->probe, "sender_", j);
 	json_object(j, "sender_lcore");
 	json_u64(j, "cpu", app->plan.process.lcore);
 	json_u64(j, "turns", s->turns);
 	json_u64(j, "turn_max_ns", s->turn_max_ns);
 	json_f64(j, "busy", app->wall_s > 0 ? (double)s->busy_ns / 1e9 / app->wall_s : 0);
 	json_u64(j, "tsc_hz", s->clock.tsc_hz);
-	json_f64(j, "clock_drift_ppm", clock_drift_ppm(&s->clock));
 	json_bool(j, "hugepages", app->eal.hugepages);
 	json_u64(j, "pool_bytes", app->eal.memory_bytes);
 	json_text(j, "eal", app->eal.args);
@@ -116,6 +116,7 @@ bool sender_app_summary(struct sender_app *app, FILE *out, const char *verdict) 
 	json_f64(&j, "warmup_s", (double)app->run.warmup_ns / 1e9);
 	json_f64(&j, "wall_s", app->wall_s);
 	json_text(&j, "verdict", verdict);
+	watch_json(&app->watch, &j);
 	json_object(&j, "ledger");
 	json_bool(&j, "balanced", balanced);
 	json_close(&j, '}');

@@ -14,6 +14,9 @@
 #define CONTROL_TICK_US 20000
 #define PROGRESS_TICKS 25 // half a second
 #define LINK_TICKS 5
+#define WATCH_TICKS 5
+#define PKT_NS 500 // a turn's share per packet is far below
+#define PKT_KERNEL_NS 10000 // where transmitting is the kernel's work
 #define STATIONS_MAX 4096
 #define WHO "the switch"
 
@@ -96,6 +99,8 @@ static void *control_main(void *arg) {
 			for (uint32_t i = 0; i < app->live.ports; i++)
 				port_poll_link(&app->live.port[i].port);
 		}
+		if (tick % WATCH_TICKS == 0)
+			watch_probe_sample(&app->probe, false);
 		if (app->opt->progress && !ready && atomic_load(&app->live.running)) {
 			fprintf(stderr, "{\"ready\": true}\n");
 			ready = true;
@@ -104,8 +109,31 @@ static void *control_main(void *arg) {
 			print_progress(app, &progress);
 		usleep(CONTROL_TICK_US);
 	}
+	watch_probe_sample(&app->probe, true);
 	drain(&app->live);
 	return NULL;
+}
+
+// Who is watched, as what.
+static void prepare_watch(struct switch_app *app) {
+	struct switch_live *s = &app->live;
+	struct watch *w = &app->watch;
+	bool kernel = false;
+
+	w->self = "switch";
+	w->packets = "packets";
+	w->cpu = app->plan.process.lcore;
+	w->ports = s->ports;
+	for (uint32_t i = 0; i < s->ports; i++) {
+		w->port_name[i] = s->port[i].port.name;
+		app->probe.port[i] = &s->port[i].port;
+		kernel |= s->port[i].port.dev.iface[0] != '\0';
+	}
+	watch_lcore_init(&s->watch, s->ports, kernel ? PKT_KERNEL_NS : PKT_NS);
+	app->probe.watch = w;
+	app->probe.lcore = &s->watch;
+	app->probe.clock = &s->clock;
+	watch_probe_init(&app->probe);
 }
 
 static int open_ports(struct switch_app *app, struct err *err) {
@@ -207,6 +235,7 @@ int switch_app_open(struct switch_app *app, struct err *err) {
 		return -ENOMEM;
 	if ((rc = open_ports(app, err)) < 0)
 		return rc;
+	prepare_watch(app);
 	if ((rc = clock_init(&s->clock, &first, err)) < 0)
 		return rc;
 	if ((rc = run_create(&app->run, app->opt, false, err)) < 0)
@@ -239,6 +268,8 @@ int switch_app_run(struct switch_app *app, struct err *err) {
 	atomic_store(&app->control_stop, true);
 	pthread_join(app->control, NULL);
 	app->control_running = false;
+	watch_probe_fini(&app->probe);
+	watch_finish(&app->watch);
 	for (size_t i = 0; i < sizeof(streams) / sizeof(streams[0]); i++) {
 		int closed = tel_close(streams[i], &one);
 

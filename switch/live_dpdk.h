@@ -5,6 +5,7 @@
 
 #include "path_dpdk.h"
 #include "run.h"
+#include "watch_dpdk.h"
 
 #include <pthread.h>
 
@@ -18,6 +19,8 @@ struct switch_app {
 	struct eal eal;
 	uint64_t port_buffers, buffers; // of the pool: the ports' own, and all
 	double wall_s;
+	struct watch watch;
+	struct watch_probe probe; // the control thread's
 	// Control thread.
 	pthread_t control;
 	bool control_running;

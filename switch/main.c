@@ -65,6 +65,7 @@ static int summarise(struct switch_app *app, const char *verdict, bool *balanced
 }
 
 static int experiment(struct switch_app *app, struct err *err) {
+	char sentence[WATCH_SENTENCE_SIZE];
 	const char *verdict = "ok";
 	bool balanced = false;
 	struct err late;
@@ -78,6 +79,7 @@ static int experiment(struct switch_app *app, struct err *err) {
 		verdict = "interrupted";
 	if (rc < 0)
 		verdict = err->msg;
+	verdict = watch_verdict(&app->watch, verdict, sentence);
 	written = summarise(app, verdict, &balanced, &late);
 	if (rc == 0 && written < 0)
 		rc = err_set(err, written, "%s", late.msg);

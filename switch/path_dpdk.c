@@ -7,6 +7,7 @@
 #include "stage/link.h"
 #include "wire.h"
 
+#include <rte_eal.h>
 #include <rte_ethdev.h>
 #include <string.h>
 
@@ -182,6 +183,7 @@ static void give_up(struct switch_live *s, struct switch_port *out) {
 	for (uint32_t i = 0; i < out->outs; i++)
 		drop(s, out->out[i], DROP_TX);
 	out->tx_dropped += out->outs;
+	s->watch.count.port[out - s->port].dropped += out->outs;
 	out->outs = 0;
 }
 
@@ -219,23 +221,38 @@ static void record_departures(struct switch_live *s, const struct switch_port *o
 	}
 }
 
-static void note_departures(struct switch_live *s, struct switch_port *out,
-	const struct departure *d, uint32_t n, uint64_t sent_ns) {
-	struct switch_trend *t = &out->trend;
-
-	if (n == 0)
-		return;
+static void trend_add(struct switch_trend *t, uint64_t due_ns, uint64_t sent_ns) {
 	if (t->n == 0)
-		t->first_due_ns = d[0].due_ns;
-	double x = (double)time_since(d[0].due_ns, t->first_due_ns) * 1e-9;
-	double y = (double)time_since(sent_ns, d[0].due_ns);
+		t->first_due_ns = due_ns;
+	double x = (double)time_since(due_ns, t->first_due_ns) * 1e-9;
+	double y = (double)time_since(sent_ns, due_ns);
 	t->n += 1;
 	t->x += x;
 	t->y += y;
 	t->xx += x * x;
 	t->xy += x * y;
-	for (uint32_t i = 0; i < n; i++)
-		hist_add(&out->late, time_since(sent_ns, d[i].due_ns));
+}
+
+static void note_departures(struct switch_live *s, struct switch_port *out,
+	const struct departure *d, uint32_t n, uint64_t sent_ns) {
+	uint64_t late_max_ns = 0, late = 0;
+
+	if (n == 0)
+		return;
+	bool disturbed = watch_disturbed(&s->watch, (uint32_t)(out - s->port), d[0].due_ns);
+	struct hist *h = disturbed ? &out->late_disturbed : &out->late;
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t late_ns = time_since(sent_ns, d[i].due_ns);
+
+		hist_add(h, late_ns);
+		late_max_ns = time_max(late_max_ns, late_ns);
+		late += late_ns > WATCH_LATE_NS;
+		out->early += sent_ns < d[i].due_ns;
+	}
+	if (!disturbed) {
+		watch_left(&s->watch, n, late, late_max_ns);
+		trend_add(&out->trend, d[0].due_ns, sent_ns);
+	}
 	if (s->tel_packets.ring != NULL)
 		record_departures(s, out, d, n, sent_ns);
 }
@@ -250,6 +267,7 @@ static void transmit(struct switch_live *s, struct switch_port *out) {
 		uint32_t want = out->outs - done < s->burst ? out->outs - done : s->burst;
 		uint64_t sent_ns = clock_now(&s->clock);
 
+		watch_time(&s->watch, sent_ns);
 		for (uint32_t i = 0; i < want; i++) {
 			const struct pkt *p = port_pkt(out->out[done + i]);
 
@@ -261,12 +279,14 @@ static void transmit(struct switch_live *s, struct switch_port *out) {
 			count(&out->tx, d[i].size_bytes);
 		if (out->path != NULL)
 			note_departures(s, out, d, took, sent_ns);
+		s->watch.moved += took;
 		done += took;
 		if (took < want)
 			break;
 	}
 	s->busy |= done > 0;
 	shift_out(out, done);
+	watch_waiting(&s->watch, (uint32_t)(out - s->port), out->outs, s->now_ns);
 	if (done > 0 || out->outs == 0) {
 		out->refused_ns = NEVER_NS;
 		return;
@@ -370,6 +390,7 @@ static void measure(struct switch_live *s) {
 	paths_measure(s->paths, s->now_ns);
 	for (uint32_t i = 0; i < s->ports; i++) {
 		hist_reset(&s->port[i].late);
+		hist_reset(&s->port[i].late_disturbed);
 		s->port[i].trend = (struct switch_trend){0};
 	}
 	s->measured_ns = s->now_ns;
@@ -429,9 +450,24 @@ static void stand_still(struct switch_live *s) {
 	s->stood_max_ns = time_max(s->stood_max_ns, clock_now(&s->clock) - from_ns);
 }
 
+// What other threads may know of this one.
+static void show(struct switch_live *s) {
+	struct watch_count *c = &s->watch.count;
+
+	c->begun_ns = s->start_ns;
+	c->turns = s->turns;
+	c->busy_ns = s->busy_ns;
+	c->no_buffer = s->drop[DROP_NO_MBUF].pkts;
+	c->lost = s->tel_packets.lost + s->tel_links.lost + s->tel_events.lost;
+	watch_show(&s->watch, s->now_ns);
+}
+
 // Returns false when the run is over.
 static bool housekeeping(struct switch_live *s) {
+	watch_time(&s->watch, clock_now(&s->clock));
 	stand_still(s);
+	clock_follow(&s->clock);
+	show(s);
 	for (uint32_t i = 0; i < s->ports; i++)
 		follow_link(s, i);
 	answer(s);
@@ -447,6 +483,7 @@ static bool housekeeping(struct switch_live *s) {
 	tel_publish(&s->tel_events);
 	if (s->start_ns != NEVER_NS && s->now_ns - s->start_ns >= s->duration_ns)
 		s->ended = true;
+	watch_resume(&s->watch, clock_now(&s->clock));
 	return !s->ended && !run_stop && !atomic_load_explicit(&s->stop, memory_order_relaxed);
 }
 
@@ -467,6 +504,8 @@ static void turn(struct switch_live *s) {
 		s->busy_ns += now_ns - s->now_ns;
 	s->now_ns = time_max(now_ns, s->now_ns);
 	s->busy = came > 0;
+	watch_time(&s->watch, now_ns);
+	s->watch.moved = came;
 	// 3. Changes that are due come before the packets of this turn.
 	if (s->now_ns >= s->schedule_ns) {
 		schedule_apply(s->schedule, s->now_ns, &s->tel_events);
@@ -500,6 +539,7 @@ void switch_loop(struct switch_live *s) {
 	intr_begin();
 	for (uint32_t i = 0; i < s->ports; i++)
 		port_handled(&s->port[i].port);
+	atomic_store(&s->watch.tid, rte_sys_gettid());
 	atomic_store(&s->running, true);
 	while (more) {
 		for (int i = 0; i < HOUSEKEEPING_TURNS; i++)
@@ -516,6 +556,7 @@ void switch_loop(struct switch_live *s) {
 	tel_publish(&s->tel_arrivals);
 	tel_publish(&s->tel_links);
 	tel_publish(&s->tel_events);
+	show(s);
 	atomic_store(&s->done, true);
 }
 

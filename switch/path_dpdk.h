@@ -17,6 +17,7 @@
 #include "port_dpdk.h"
 #include "schedule.h"
 #include "telemetry.h"
+#include "watch.h"
 
 #include <stdatomic.h>
 
@@ -43,9 +44,11 @@ struct switch_port {
 	uint64_t refused_ns; // since when the port has taken nothing; NEVER_NS: it takes
 	struct path_count rx, tx;
 	uint64_t tx_dropped;
-	// How late packets left, since the warm-up, and whether that grows: its trend is the rate error.
-	struct hist late;
+	// How late packets left, since the warm-up: undisturbed, and where a stall of the lcore or a full
+	// port disturbed them. Whether the first grows: its trend is the rate error. `early` stays 0.
+	struct hist late, late_disturbed;
 	struct switch_trend trend;
+	uint64_t early;
 };
 
 // What the control thread may ask the lcore for; answered between bursts.
@@ -108,6 +111,7 @@ struct switch_live {
 	uint64_t turns, busy_ns;
 	uint64_t stood, stood_max_ns; // still, while DPDK's interrupt thread handled something
 	bool busy;
+	struct watch_lcore watch;
 	uint64_t published; // records of the packets stream
 	uint64_t copies, copied_bytes;
 	struct path_count drop[DROP_REASONS]; // by the switch itself, not by paths

@@ -336,6 +336,13 @@ def iperf_result(child):
     return result
 
 
+def outcome(summary):
+    """The verdict, but for what fell behind: machines are shared, and a live run says so."""
+    said = [found["sentence"] for found in summary["verdicts"]]
+    assert summary["verdict"] != "ok" or not said
+    return "ok" if summary["verdict"] in said else summary["verdict"]
+
+
 def median(values):
     return sorted(values)[len(values) // 2]
 

@@ -11,7 +11,7 @@ import time
 
 import pytest
 from synthetic import make_run
-from weir import folder, units
+from weir import folder, summary, units
 
 SIM_RUNS = """
 from synthetic import make_run
@@ -298,6 +298,43 @@ def test_a_switch_that_was_stopped_after_its_sender_finished_is_fine():
     stopped = {"ledger": {}, "verdict": "interrupted"}
     assert folder.merge_summaries(stopped, {"ledger": {}, "verdict": "ok"})["verdict"] == "ok"
     assert folder.merge_summaries(stopped, {})["verdict"] == "interrupted"
+
+
+def test_verdicts_of_both_programs_are_told():
+    late = {"from_s": 1, "to_s": 2, "component": "sender", "sentence": "the sender fell behind"}
+    host = {"from_s": 3, "to_s": 4, "component": "host", "sentence": "the host stole 3 %"}
+    sender = {"verdict": late["sentence"], "verdicts": [late, host]}
+    merged = folder.merge_summaries({"verdict": "interrupted", "verdicts": [host]}, sender)
+    assert merged["verdict"] == "the sender fell behind"  # the switch was stopped after it
+    assert merged["verdicts"] == [
+        {"program": "switch", **host},
+        {"program": "sender", **late},
+        {"program": "sender", **host},
+    ]
+    both = folder.merge_summaries({"verdict": host["sentence"], "verdicts": [host]}, sender)
+    assert both["verdict"] == "the host stole 3 %; the sender fell behind"
+    assert summary.verdict_lines(both) == [
+        "weir-switch: the host stole 3 %",
+        "weir-sender: the sender fell behind",
+        "weir-sender: the host stole 3 %",
+    ]
+    failed = {"verdict": "a port vanished", "verdicts": [host]}
+    assert summary.verdict_lines(failed) == ["a port vanished", "the host stole 3 %"]
+    assert summary.verdict_lines({"verdict": "ok", "verdicts": []}) == []
+
+
+def test_emulation_errors_of_both_programs_are_told():
+    late = {f"delay_error_{q}_ns": 500 for q in ("p50", "p99", "p999", "max")}
+    paced = {f"pacing_error_{q}_ns": 2000 for q in ("p50", "p99", "p999", "max")}
+    switch = {"emulation": {**late, "undisturbed": late, "rate_error_ppm": 0.25}}
+    merged = folder.merge_summaries(switch, {"emulation": paced})
+    assert summary.emulation_rows(merged) == [
+        ["delay, all packets", *["500 ns"] * 4, "0.250 ppm"],
+        ["delay, undisturbed", *["500 ns"] * 4, ""],
+        ["pacing", *["2.00 µs"] * 4, ""],
+    ]
+    assert summary.emulation_rows({}) == []
+    assert "emulation" not in folder.merge_summaries({"verdict": "ok"}, {})
 
 
 @pytest.mark.parametrize(

@@ -42,9 +42,9 @@ def read_json(path: Path) -> dict[str, Any]:
 def merge_summaries(switch: dict[str, Any], sender: dict[str, Any]) -> dict[str, Any]:
     """One summary of a live run from its two programs' own.
 
-    Each section comes from the program that measured it: links and emulation from the switch,
-    groups from the sender; the ledger balances when both do. A switch that was interrupted after
-    its sender had finished is as it should be.
+    Each section comes from the program that measured it: links from the switch, groups from the
+    sender, emulation errors from both; the ledger balances when both do. A switch that was
+    interrupted after its sender had finished is as it should be.
     """
     parts = {"switch": switch, "sender": sender}
     present = {name: part for name, part in parts.items() if part}
@@ -52,8 +52,11 @@ def merge_summaries(switch: dict[str, Any], sender: dict[str, Any]) -> dict[str,
     merged: dict[str, Any] = {"program": programs}
     for part in (sender, switch):  # the switch's measure wins: it is the bottleneck
         for key, value in part.items():
-            if key not in ("program", "ledger", "telemetry", "verdict", "digest"):
+            if key not in ("program", "ledger", "telemetry", "verdict", "verdicts", "digest"):
                 merged[key] = value
+    errors = [part.get("emulation", {}) for part in (sender, switch)]
+    if any(errors):
+        merged["emulation"] = {**errors[0], **errors[1]}
     ledgers = {name: part.get("ledger", {}) for name, part in present.items()}
     balanced = {name: bool(part.get("balanced")) for name, part in ledgers.items()}
     merged["ledger"] = {
@@ -68,9 +71,14 @@ def merge_summaries(switch: dict[str, Any], sender: dict[str, Any]) -> dict[str,
         for stream, counts in part.get("telemetry", {}).items()
     }
     verdicts = {name: str(part.get("verdict", "ok")) for name, part in present.items()}
-    if verdicts == {"switch": "interrupted", "sender": "ok"}:
+    if verdicts.get("switch") == "interrupted" != verdicts.get("sender", "interrupted"):
         verdicts.pop("switch")
-    merged["verdict"] = "; ".join(sorted(set(verdicts.values()) - {"ok"})) or "ok"
+    merged["verdict"] = "; ".join(dict.fromkeys(v for v in verdicts.values() if v != "ok")) or "ok"
+    merged["verdicts"] = [
+        {"program": name, **found}
+        for name, part in present.items()
+        for found in part.get("verdicts", [])
+    ]
     return merged
 
 

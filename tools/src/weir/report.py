@@ -44,6 +44,7 @@ def page(run: Run) -> str:
         f"<header><h1>{escape(title)}</h1>{headline(told.numbers)}</header>",
         *(f'<p class="note">{escape(note)}</p>' for note in run.notes),
         *tables(told.numbers, told.scene.warmup_s),
+        *verdicts(told.numbers),
         *drawn,
         *ledger(told.numbers),
         provenance(run),
@@ -122,20 +123,19 @@ def tables(report: dict[str, Any], warmup: float) -> Iterator[str]:
         since = units.time(warmup * metrics.NS_PER_S)
         ledger_too = "; the ledger counts all" if report.get("ledger") else ""
         yield f'<p class="small">Measured after a warm-up of {since}{ledger_too}.</p>'
-    emulation = report.get("emulation")
-    if isinstance(emulation, dict):
-        yield html_table(
-            ("emulation error", "delay, median", "delay, p99", "delay, largest", "rate"),
-            [
-                [
-                    "this run's own",
-                    units.time(emulation.get("delay_error_p50_ns")),
-                    units.time(emulation.get("delay_error_p99_ns")),
-                    units.time(emulation.get("delay_error_max_ns")),
-                    f"{units.number(emulation.get('rate_error_ppm'))} ppm",
-                ]
-            ],
-        )
+    errors = summary.emulation_rows(report)
+    if errors:
+        yield html_table(summary.EMULATION_COLUMNS, errors)
+
+
+def verdicts(report: dict[str, Any]) -> Iterator[str]:
+    """Which part of a live run fell behind, if any did."""
+    if "verdicts" not in report:
+        return
+    lines = summary.verdict_lines(report)
+    yield f"<h2>Verdict: {'' if lines else 'nothing fell behind'}</h2>"
+    if lines:
+        yield f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>"
 
 
 def ledger(report: dict[str, Any]) -> Iterator[str]:

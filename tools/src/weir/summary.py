@@ -25,6 +25,8 @@ LINK_COLUMNS = (
     "marks",
 )
 
+EMULATION_COLUMNS = ("emulation error", "median", "p99", "p99.9", "largest", "rate")
+
 
 def console(stderr: bool = False) -> Console:
     """A console that never cuts a number off: a narrow terminal wraps."""
@@ -80,6 +82,24 @@ def link_rows(summary: dict[str, Any]) -> list[Row]:
     ]
 
 
+def emulation_rows(summary: dict[str, Any]) -> list[Row]:
+    """How late a live run's packets left, and how wrong its rate was."""
+    emulation = summary.get("emulation", {})
+    parts = [
+        ("delay, all packets", emulation, "delay_error"),
+        ("delay, undisturbed", emulation.get("undisturbed"), "delay_error"),
+        ("pacing", emulation, "pacing_error"),
+    ]
+    rows = []
+    for name, part, what in parts:
+        if isinstance(part, dict) and f"{what}_p50_ns" in part:
+            late = [units.time(part.get(f"{what}_{q}_ns")) for q in ("p50", "p99", "p999", "max")]
+            rows.append([name, *late, ""])
+    if rows and "rate_error_ppm" in emulation:
+        rows[0][-1] = f"{units.number(emulation['rate_error_ppm'])} ppm"
+    return rows
+
+
 def ratio(value: float | None) -> str:
     """A number in [0, 1] with four decimals."""
     return units.NONE if value is None else f"{value:.4f}"
@@ -131,13 +151,10 @@ def show(summary: dict[str, Any], out: Console) -> None:
         out.print(f"JFI of all flows {ratio(summary['jfi'])}")
     if isinstance(stop := summary.get("stop"), dict):
         out.print(stopped(stop))
-    emulation = summary.get("emulation")
-    if isinstance(emulation, dict):
-        out.print(
-            f"emulation error: delay median {units.time(emulation.get('delay_error_p50_ns'))},"
-            f" p99 {units.time(emulation.get('delay_error_p99_ns'))};"
-            f" rate {units.number(emulation.get('rate_error_ppm'))} ppm"
-        )
+    errors = emulation_rows(summary)
+    if errors:
+        out.print(table(EMULATION_COLUMNS, errors, left=1))
+        out.print()
     for stream, counts in summary.get("telemetry", {}).items():
         if isinstance(counts, dict) and counts.get("lost"):
             out.print(
@@ -151,8 +168,19 @@ def show(summary: dict[str, Any], out: Console) -> None:
     verdict = {True: "balanced", False: "NOT BALANCED"}.get(balanced, "none")
     out.print(f"ledger: {verdict}", style="green" if balanced else "bold red")
     out.print(speed(summary))
-    if summary.get("verdict", "ok") != "ok":
-        out.print(f"verdict: {summary['verdict']}", style="yellow", soft_wrap=True)
+    for line in verdict_lines(summary):
+        out.print(f"verdict: {line}", style="yellow", soft_wrap=True)
+
+
+def verdict_lines(summary: dict[str, Any]) -> list[str]:
+    """How the run ended unless well, then what fell behind in it, worst first."""
+    found = summary.get("verdicts", [])
+    said = [
+        f"weir-{v['program']}: {v['sentence']}" if "program" in v else v["sentence"] for v in found
+    ]
+    whole = str(summary.get("verdict", "ok")).split("; ")
+    known = {"ok", *(str(v["sentence"]) for v in found)}
+    return [part for part in whole if part not in known] + said
 
 
 def stopped(stop: dict[str, Any]) -> str:

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Says which part of a live run fell behind, if any did, and when.
+//
+// The lcore counts (struct watch_lcore) and shows its counters to other threads every few hundred
+// turns. About every 100 ms the control thread takes a sample of them and of what the kernel and the
+// drivers count (struct watch_sample). What happened between two samples is judged here, by shares:
+//
+//	host       turns were interrupted for 1 % of the time or more
+//	port       packets waited for a port that took too little, 10 % of the time or more
+//	lcore      1 % of the packets that neither of these disturbed left late, or frames were lost before
+//	           they were received
+//	pool       there was no buffer for a packet
+//	telemetry  records were lost
+//	clock      the clock was more than 10 us from the kernel's
+//
+// A stall makes packets late and fills rings: what was due meanwhile, or until as long again has
+// passed, is its doing; likewise what was due while a port was full. Findings of a kind less than a second apart are one
+// episode, and each episode becomes a sentence.
+#pragma once
+#include "hist.h"
+#include "json.h"
+#include "live.h"
+#include "ns.h"
+
+#include <stdatomic.h>
+
+#define WATCH_STALL_NS (20 * NS_PER_US) // a turn that takes longer than its work was interrupted
+#define WATCH_LATE_NS (10 * NS_PER_US) // a packet that leaves later than this is late
+#define WATCH_EPISODES_MAX 32
+#define WATCH_SENTENCE_SIZE 256
+
+// A port as the lcore sees it. Totals since the start.
+struct watch_port {
+	uint64_t full_ns; // time during which packets waited for it
+	uint64_t dropped; // because it took none for too long
+};
+
+// What an lcore counts. Totals since the start, all of them 64 bits: shown word by word.
+struct watch_count {
+	uint64_t now_ns;
+	uint64_t begun_ns; // the run's start; NEVER_NS: not yet
+	uint64_t turns, busy_ns;
+	uint64_t stalls, stalled_ns; // interrupted turns
+	uint64_t pkts, late_pkts; // that left undisturbed; of these late
+	uint64_t no_buffer; // packets dropped for want of one
+	uint64_t lost; // telemetry records
+	struct watch_port port[LIVE_PORTS_MAX];
+};
+#define WATCH_WORDS (sizeof(struct watch_count) / sizeof(uint64_t))
+
+struct watch_lcore {
+	// Set up before the loop.
+	uint32_t ports;
+	uint64_t pkt_ns; // what a turn may take per packet it moves
+	// The lcore's own.
+	uint64_t turn_ns; // when the present turn began
+	uint64_t moved; // packets it received or transmitted
+	uint64_t stalled_until_ns; // what is due before this may be late because of a stall
+	uint64_t full_until_ns[LIVE_PORTS_MAX]; // the same of a port that was full
+	uint64_t full_since_ns[LIVE_PORTS_MAX]; // NEVER_NS: nothing waits for this port
+	struct watch_count count;
+	struct hist stall; // lengths of all of them
+	// For other threads: a copy of count, and the worst since they last looked.
+	_Atomic uint64_t shown[WATCH_WORDS];
+	_Atomic uint64_t stall_max_ns, stall_at_ns, late_max_ns, waiting_max[LIVE_PORTS_MAX];
+	_Atomic int tid; // of the thread; 0: not running yet
+};
+
+void watch_lcore_init(struct watch_lcore *w, uint32_t ports, uint64_t pkt_ns);
+// The time from from_ns to to_ns is missing.
+void watch_stall(struct watch_lcore *w, uint64_t from_ns, uint64_t to_ns);
+// Makes the counters visible to other threads.
+void watch_show(struct watch_lcore *w, uint64_t now_ns);
+void watch_shown(const struct watch_lcore *w, struct watch_count *count);
+
+// Time goes on from the last call to now_ns, within a turn or to the next.
+static inline void watch_time(struct watch_lcore *w, uint64_t now_ns) {
+	uint64_t took_ns = time_since(now_ns, w->turn_ns);
+
+	if (__builtin_expect(took_ns > WATCH_STALL_NS + w->moved * w->pkt_ns, 0))
+		watch_stall(w, w->turn_ns, now_ns);
+	w->turn_ns = now_ns;
+	w->moved = 0;
+}
+
+// After work that is not packets' and may take long: it is not a stall.
+static inline void watch_resume(struct watch_lcore *w, uint64_t now_ns) {
+	w->turn_ns = now_ns;
+	w->moved = 0;
+}
+
+static inline void watch_max(_Atomic uint64_t *max, uint64_t v) {
+	if (v > atomic_load_explicit(max, memory_order_relaxed))
+		atomic_store_explicit(max, v, memory_order_relaxed);
+}
+
+// A packet was due at this time on this port: was it disturbed by a stall or a full port?
+static inline bool watch_disturbed(const struct watch_lcore *w, uint32_t port, uint64_t due_ns) {
+	return due_ns < w->stalled_until_ns || due_ns < w->full_until_ns[port];
+}
+
+// `pkts` left undisturbed, `late` of them later than WATCH_LATE_NS and the latest by late_max_ns.
+static inline void watch_left(
+	struct watch_lcore *w, uint64_t pkts, uint64_t late, uint64_t late_max_ns) {
+	w->count.pkts += pkts;
+	w->count.late_pkts += late;
+	watch_max(&w->late_max_ns, late_max_ns);
+}
+
+// `waiting` packets could not be given to a port.
+static inline void watch_waiting(
+	struct watch_lcore *w, uint32_t port, uint64_t waiting, uint64_t now_ns) {
+	uint64_t *since_ns = &w->full_since_ns[port];
+
+	if (waiting > 0) {
+		watch_max(&w->waiting_max[port], waiting);
+		w->full_until_ns[port] = now_ns;
+		*since_ns = time_min(*since_ns, now_ns);
+	} else if (*since_ns != NEVER_NS) {
+		w->count.port[port].full_ns += time_since(now_ns, *since_ns);
+		*since_ns = NEVER_NS;
+	}
+}
+
+// All that is known at a moment. Totals since the start, but for the worst.
+struct watch_sample {
+	struct watch_count count;
+	uint64_t stall_max_ns, stall_at_ns, late_max_ns; // since the sample before
+	uint64_t waiting_max[LIVE_PORTS_MAX];
+	uint64_t waited_ns; // the lcore's thread was ready to run and another one ran
+	uint64_t steal_ns; // the hypervisor ran something else on the lcore's CPU
+	uint64_t missed; // frames the drivers could not receive
+	int64_t clock_offset_ns; // now
+	bool port_up[LIVE_PORTS_MAX];
+};
+
+enum watch_cause {
+	WATCH_HOST,
+	WATCH_PORT,
+	WATCH_LCORE,
+	WATCH_POOL,
+	WATCH_TELEMETRY,
+	WATCH_CLOCK,
+};
+
+struct watch_episode {
+	enum watch_cause cause;
+	uint32_t port;
+	uint64_t from_ns, to_ns; // on the run's clock
+	uint64_t bad_ns; // host: stalled; port: full; else how long it was found
+	uint64_t span_ns, busy_ns; // of the findings; of that, busy
+	uint64_t worst, worst_at_ns; // ns late or missing, or packets waiting
+	uint64_t count; // packets dropped or lost, records lost
+	uint64_t waited_ns, steal_ns;
+};
+
+struct watch {
+	// Set up before the run.
+	const char *self; // "switch"
+	const char *packets; // "packets", or "paced packets"
+	uint32_t cpu;
+	const char *port_name[LIVE_PORTS_MAX];
+	uint32_t ports;
+	// Found.
+	bool begun;
+	struct watch_sample last;
+	uint64_t excused_until_ns; // a stall's after-effects
+	struct watch_episode episode[WATCH_EPISODES_MAX];
+	uint32_t episodes;
+};
+
+// The next sample. False: it is less than 50 ms after the one before and not the last, and was left
+// out; the worst go on to the next one.
+bool watch_add(struct watch *w, const struct watch_sample *s, bool last);
+// Puts the worst first. No samples after that.
+void watch_finish(struct watch *w);
+// An episode's sentence. Times count from the run's start.
+void watch_sentence(
+	const struct watch *w, const struct watch_episode *e, char text[WATCH_SENTENCE_SIZE]);
+// `outcome` unless it is "ok" and something fell behind: then the worst one's sentence, in `text`.
+const char *watch_verdict(
+	const struct watch *w, const char *outcome, char text[WATCH_SENTENCE_SIZE]);
+// "verdicts": [...]
+void watch_json(const struct watch *w, struct json *j);
+const char *watch_cause_name(enum watch_cause cause);
+
+// What /proc says. Time in ns the hypervisor stole from a CPU (/proc/stat), and a thread waited for
+// one (schedstat); 0 where the text does not say.
+uint64_t watch_parse_steal(const char *stat, uint32_t cpu, uint64_t ticks_per_s);
+uint64_t watch_parse_waited(const char *schedstat);

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "watch_dpdk.h"
+
+#include <fcntl.h>
+#include <rte_ethdev.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define STAT_SIZE 32768 // the lines of CPUs come first in /proc/stat
+
+void watch_probe_init(struct watch_probe *p) {
+	p->stat_fd = open("/proc/stat", O_RDONLY | O_CLOEXEC);
+	p->sched_fd = -1;
+}
+
+void watch_probe_fini(struct watch_probe *p) {
+	if (p->stat_fd >= 0)
+		close(p->stat_fd);
+	if (p->sched_fd >= 0)
+		close(p->sched_fd);
+	p->stat_fd = p->sched_fd = -1;
+}
+
+// A file of /proc from its beginning; "" if there is none.
+static const char *reread(int fd, char *text, size_t size) {
+	ssize_t got = fd < 0 ? 0 : pread(fd, text, size - 1, 0);
+
+	text[got > 0 ? got : 0] = '\0';
+	return text;
+}
+
+// The thread is known once it runs.
+static void open_schedstat(struct watch_probe *p) {
+	int tid = atomic_load(&p->lcore->tid);
+	char path[64];
+
+	if (p->sched_fd >= 0 || tid == 0)
+		return;
+	snprintf(path, sizeof(path), "/proc/self/task/%d/schedstat", tid);
+	p->sched_fd = open(path, O_RDONLY | O_CLOEXEC);
+}
+
+void watch_probe_sample(struct watch_probe *p, bool last) {
+	struct watch_sample *s = &p->sample;
+	struct watch_lcore *l = p->lcore;
+	static char text[STAT_SIZE];
+
+	clock_watch(p->clock);
+	open_schedstat(p);
+	s->clock_offset_ns = p->clock->offset_ns;
+	s->waited_ns = watch_parse_waited(reread(p->sched_fd, text, sizeof(text)));
+	s->steal_ns = watch_parse_steal(reread(p->stat_fd, text, sizeof(text)), p->watch->cpu,
+		(uint64_t)sysconf(_SC_CLK_TCK));
+	if (!p->watch->begun) {
+		p->begun_waited_ns = s->waited_ns;
+		p->begun_steal_ns = s->steal_ns;
+	}
+	s->missed = 0;
+	for (uint32_t i = 0; i < p->watch->ports; i++) {
+		struct rte_eth_stats stats = {0};
+
+		rte_eth_stats_get(p->port[i]->id, &stats);
+		s->missed += stats.imissed + stats.rx_nombuf;
+		s->waiting_max[i] = atomic_load(&l->waiting_max[i]);
+		s->port_up[i] = atomic_load_explicit(&p->port[i]->up, memory_order_relaxed);
+	}
+	watch_shown(l, &s->count);
+	s->stall_max_ns = atomic_load(&l->stall_max_ns);
+	s->stall_at_ns = atomic_load(&l->stall_at_ns);
+	s->late_max_ns = atomic_load(&l->late_max_ns);
+	// The worst of a stretch are taken with it.
+	if (watch_add(p->watch, s, last)) {
+		atomic_store(&l->stall_max_ns, 0);
+		atomic_store(&l->late_max_ns, 0);
+		for (uint32_t i = 0; i < p->watch->ports; i++)
+			atomic_store(&l->waiting_max[i], 0);
+	}
+}
+
+void watch_probe_json(const struct watch_probe *p, const char *prefix, struct json *j) {
+	char name[32];
+	const struct watch_lcore *l = p->lcore;
+	const struct clock *c = p->clock;
+
+	snprintf(name, sizeof(name), "%shost", prefix);
+	json_object(j, name);
+	// As the lcore saw it: turns that took longer than their work.
+	json_u64(j, "stalls", l->count.stalls);
+	json_u64(j, "stalled_ns", l->count.stalled_ns);
+	json_u64(j, "stall_p50_ns", hist_quantile(&l->stall, 0.5));
+	json_u64(j, "stall_max_ns", l->stall.max);
+	// As the kernel counted: ready to run while another thread ran; a CPU without its core.
+	json_u64(j, "waited_ns", p->sample.waited_ns - p->begun_waited_ns);
+	json_u64(j, "steal_ns", p->sample.steal_ns - p->begun_steal_ns);
+	json_close(j, '}');
+	snprintf(name, sizeof(name), "%sclock", prefix);
+	json_object(j, name);
+	json_u64(j, "anchors", c->anchors);
+	json_u64(j, "anchors_refused", c->refused);
+	json_f64(j, "offset_max_ns", (double)c->offset_max_ns);
+	json_f64(j, "drift_ppm", clock_drift_ppm(c));
+	json_close(j, '}');
+}

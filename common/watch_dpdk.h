@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Takes the samples that watch.h judges: the lcore's counters, the drivers', the kernel's. All of it on
+// the control thread.
+#pragma once
+#include "base_dpdk.h"
+
+#include "clock_dpdk.h"
+#include "port_dpdk.h"
+#include "watch.h"
+
+struct watch_probe {
+	// Set up by the program.
+	struct watch *watch;
+	struct watch_lcore *lcore;
+	struct clock *clock;
+	const struct port *port[LIVE_PORTS_MAX]; // watch->ports of them
+	// The probe's own.
+	int stat_fd, sched_fd; // of /proc; -1: not there
+	uint64_t begun_waited_ns, begun_steal_ns; // before the run
+	struct watch_sample sample; // the last
+};
+
+// Before the lcore runs.
+void watch_probe_init(struct watch_probe *p);
+// Disciplines the clock and takes a sample; every 100 ms, and once more after the lcore has ended.
+void watch_probe_sample(struct watch_probe *p, bool last);
+// "host": what the machine did to the lcore, and "clock"; their names begin with prefix.
+void watch_probe_json(const struct watch_probe *p, const char *prefix, struct json *j);
+void watch_probe_fini(struct watch_probe *p);

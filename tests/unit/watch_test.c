@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "watch.h"
+
+#include "test.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define STEP_NS (100 * NS_PER_MS)
+#define BEGUN_NS (2 * NS_PER_S)
+
+static struct watch watch;
+static struct watch_sample now;
+static struct watch_lcore lcore;
+static char text[WATCH_SENTENCE_SIZE];
+
+static void begin(void) {
+	memset(&watch, 0, sizeof(watch));
+	memset(&now, 0, sizeof(now));
+	watch.self = "sender";
+	watch.packets = "paced packets";
+	watch.cpu = 1;
+	watch.ports = 2;
+	watch.port_name[0] = "left";
+	watch.port_name[1] = "right";
+	now.count.begun_ns = BEGUN_NS;
+	now.count.now_ns = BEGUN_NS;
+	now.port_up[0] = now.port_up[1] = true;
+	ck_assert(watch_add(&watch, &now, false));
+}
+
+// 100 ms go by, half of them busy, a thousand packets leave; what the test changed before comes on top.
+static void step(void) {
+	now.count.now_ns += STEP_NS;
+	now.count.busy_ns += STEP_NS / 2;
+	now.count.pkts += 1000;
+	ck_assert(watch_add(&watch, &now, false));
+	now.stall_max_ns = now.late_max_ns = now.waiting_max[0] = now.waiting_max[1] = 0;
+}
+
+static void until(double run_s) {
+	while (now.count.now_ns < BEGUN_NS + (uint64_t)(run_s * 1e9))
+		step();
+}
+
+static const char *sentence(uint32_t i) {
+	ck_assert_uint_lt(i, watch.episodes);
+	watch_sentence(&watch, &watch.episode[i], text);
+	return text;
+}
+
+START_TEST(a_turn_may_take_its_work) {
+	watch_lcore_init(&lcore, 1, 500);
+	watch_time(&lcore, 7 * NS_PER_S); // the first has no length
+	watch_time(&lcore, 7 * NS_PER_S + WATCH_STALL_NS);
+	ck_assert_uint_eq(lcore.count.stalls, 0);
+	lcore.moved = 32;
+	watch_time(&lcore, lcore.turn_ns + WATCH_STALL_NS + 16000);
+	ck_assert_uint_eq(lcore.count.stalls, 0);
+	lcore.moved = 32;
+	uint64_t from_ns = lcore.turn_ns;
+	watch_time(&lcore, from_ns + WATCH_STALL_NS + 16001);
+	ck_assert_uint_eq(lcore.count.stalls, 1);
+	ck_assert_uint_eq(lcore.count.stalled_ns, 36001);
+	ck_assert_uint_eq(lcore.stall_at_ns, from_ns);
+	ck_assert_uint_eq(lcore.stall_max_ns, 36001);
+	ck_assert_uint_eq(lcore.stall.total, 1);
+	// Its own long work is none, and a longer stall is the worst.
+	watch_resume(&lcore, lcore.turn_ns + NS_PER_S);
+	from_ns = lcore.turn_ns;
+	watch_time(&lcore, from_ns + NS_PER_MS);
+	ck_assert_uint_eq(lcore.count.stalled_ns, NS_PER_MS + 36001);
+	ck_assert_uint_eq(lcore.stall_at_ns, from_ns);
+	// Disturbed is what was due in it or for as long again.
+	ck_assert(watch_disturbed(&lcore, 0, from_ns + 2 * NS_PER_MS - 1));
+	ck_assert(!watch_disturbed(&lcore, 0, from_ns + 2 * NS_PER_MS));
+}
+END_TEST
+
+START_TEST(a_full_port_is_timed) {
+	struct watch_count seen;
+
+	watch_lcore_init(&lcore, 2, 500);
+	watch_waiting(&lcore, 1, 0, 1000);
+	watch_waiting(&lcore, 1, 40, 2000);
+	watch_waiting(&lcore, 1, 30, 3000);
+	ck_assert(watch_disturbed(&lcore, 1, 2999));
+	ck_assert(!watch_disturbed(&lcore, 1, 3000));
+	ck_assert(!watch_disturbed(&lcore, 0, 2999));
+	watch_show(&lcore, 4000); // counts what is not over yet
+	watch_shown(&lcore, &seen);
+	ck_assert_uint_eq(seen.port[1].full_ns, 2000);
+	ck_assert_uint_eq(seen.now_ns, 4000);
+	watch_waiting(&lcore, 1, 0, 5500);
+	watch_waiting(&lcore, 1, 0, 9000);
+	ck_assert_uint_eq(lcore.count.port[1].full_ns, 3500);
+	ck_assert_uint_eq(lcore.count.port[0].full_ns, 0);
+	ck_assert_uint_eq(lcore.waiting_max[1], 40);
+	watch_shown(&lcore, &seen); // until it is shown again
+	ck_assert_uint_eq(seen.port[1].full_ns, 2000);
+}
+END_TEST
+
+START_TEST(what_leaves_late_is_counted) {
+	watch_lcore_init(&lcore, 1, 500);
+	watch_left(&lcore, 32, 0, 900);
+	watch_left(&lcore, 16, 3, 12000);
+	watch_left(&lcore, 16, 0, 400);
+	ck_assert_uint_eq(lcore.count.pkts, 64);
+	ck_assert_uint_eq(lcore.count.late_pkts, 3);
+	ck_assert_uint_eq(lcore.late_max_ns, 12000);
+}
+END_TEST
+
+START_TEST(a_quiet_run_is_ok) {
+	begin();
+	for (int i = 0; i < 50; i++) {
+		now.count.stalled_ns += 990 * NS_PER_US; // under a millisecond each
+		now.stall_max_ns = 300 * NS_PER_US;
+		now.count.late_pkts += 9;
+		now.late_max_ns = 50 * NS_PER_US;
+		now.count.port[0].full_ns += 9 * NS_PER_MS;
+		now.clock_offset_ns = i % 2 == 0 ? 9000 : -9000;
+		step();
+	}
+	watch_finish(&watch);
+	ck_assert_uint_eq(watch.episodes, 0);
+	ck_assert_str_eq(watch_verdict(&watch, "ok", text), "ok");
+	ck_assert_str_eq(watch_verdict(&watch, "interrupted", text), "interrupted");
+}
+END_TEST
+
+START_TEST(before_the_run_nothing_counts) {
+	begin();
+	watch.begun = false;
+	now.count.begun_ns = NEVER_NS;
+	now.count.stalled_ns = 5 * NS_PER_S;
+	ck_assert(watch_add(&watch, &now, false));
+	ck_assert(!watch.begun);
+	now.count.begun_ns = now.count.now_ns;
+	step();
+	ck_assert(watch.begun);
+	step();
+	ck_assert_uint_eq(watch.episodes, 0);
+}
+END_TEST
+
+// A process that was stopped for 212 ms: sampled only after it, dated to the nanosecond.
+START_TEST(a_stop_is_the_hosts) {
+	begin();
+	until(3.1);
+	now.count.now_ns += 212 * NS_PER_MS;
+	now.count.stalled_ns += 213 * NS_PER_MS;
+	now.stall_max_ns = 212 * NS_PER_MS;
+	now.stall_at_ns = BEGUN_NS + 3180 * NS_PER_MS;
+	now.waited_ns += 21300 * NS_PER_US;
+	now.missed += 7;
+	now.count.late_pkts += 3; // its victims were not counted as late
+	step();
+	until(5);
+	watch_finish(&watch);
+	ck_assert_uint_eq(watch.episodes, 1);
+	ck_assert_uint_eq(watch.episode[0].from_ns, BEGUN_NS + 3180 * NS_PER_MS);
+	ck_assert_uint_eq(watch.episode[0].to_ns, BEGUN_NS + 3392 * NS_PER_MS);
+	ck_assert_str_eq(sentence(0),
+		"the host stole 100 % of lcore 1 from 3.18 s to 3.39 s (worst: 212 ms at 3.18 s), of which "
+		"10 % was other programs on its CPU and 0.0 % counted as steal, and 7 frames were not "
+		"received");
+	ck_assert_str_eq(watch_verdict(&watch, "ok", text), sentence(0));
+	ck_assert_str_eq(watch_verdict(&watch, "interrupted", text), "interrupted");
+}
+END_TEST
+
+START_TEST(many_short_stalls_are_one_episode) {
+	begin();
+	for (int i = 0; i < 10; i++) {
+		now.count.stalled_ns += 3 * NS_PER_MS;
+		now.steal_ns += 3 * NS_PER_MS;
+		now.stall_max_ns = i == 6 ? 2 * NS_PER_MS : NS_PER_MS;
+		now.stall_at_ns = now.count.now_ns + 10 * NS_PER_MS;
+		step();
+		step(); // an undisturbed one between two
+	}
+	watch_finish(&watch);
+	ck_assert_uint_eq(watch.episodes, 1);
+	ck_assert_str_eq(sentence(0),
+		"the host stole 1.6 % of lcore 1 from 0.0 s to 1.9 s (worst: 2.0 ms at 1.21 s), of which "
+		"0.0 % was other programs on its CPU and 100 % counted as steal");
+}
+END_TEST
+
+START_TEST(a_busy_lcore_is_the_bottleneck) {
+	begin();
+	until(12.3);
+	for (int i = 0; i < 18; i++) {
+		now.count.busy_ns += 49 * NS_PER_MS;
+		now.count.late_pkts += 10;
+		now.late_max_ns = i == 9 ? 300 * NS_PER_US : 40 * NS_PER_US;
+		step();
+	}
+	until(16);
+	now.missed += 5; // and once it only lost frames
+	step();
+	watch_finish(&watch);
+	ck_assert_uint_eq(watch.episodes, 2);
+	ck_assert_str_eq(sentence(0),
+		"the sender was the bottleneck from 12.3 s to 14.1 s: its lcore was 99 % busy and paced "
+		"packets left up to 300 us late");
+	ck_assert_str_eq(sentence(1),
+		"the sender fell behind from 16.00 s to 16.10 s: its lcore was 50 % busy, and 5 frames "
+		"were not received");
+}
+END_TEST
+
+START_TEST(a_slow_consumer_is_named) {
+	begin();
+	until(2);
+	for (int i = 0; i < 3; i++) {
+		now.count.port[1].full_ns += 70 * NS_PER_MS;
+		now.count.port[1].dropped += i == 2 ? 12 : 0;
+		now.waiting_max[1] = 512;
+		now.port_up[1] = i < 2; // found to be down at the third
+		step();
+	}
+	until(4);
+	watch_finish(&watch);
+	ck_assert_uint_eq(watch.episodes, 1);
+	ck_assert_str_eq(sentence(0),
+		"what is behind port right was the bottleneck from 2.00 s to 2.20 s: the port was full for "
+		"140 ms, up to 512 packets waited and 0 were dropped");
+}
+END_TEST
+
+// After our own stall a port may be full for as long, in this stretch or in the next.
+START_TEST(a_stall_excuses_full_ports) {
+	begin();
+	now.count.stalled_ns += 20 * NS_PER_MS;
+	now.stall_max_ns = 20 * NS_PER_MS;
+	now.stall_at_ns = now.count.now_ns + 75 * NS_PER_MS;
+	now.count.port[0].full_ns += 25 * NS_PER_MS;
+	step();
+	now.count.port[0].full_ns += 15 * NS_PER_MS;
+	now.missed += 100;
+	step();
+	until(1);
+	ck_assert_uint_eq(watch.episodes, 1);
+	ck_assert_int_eq(watch.episode[0].cause, WATCH_HOST);
+	now.count.port[0].full_ns += 15 * NS_PER_MS;
+	step();
+	ck_assert_uint_eq(watch.episodes, 2);
+}
+END_TEST
+
+START_TEST(losses_come_last) {
+	begin();
+	until(1);
+	for (int i = 0; i < 5; i++) {
+		now.count.lost += 100;
+		now.count.no_buffer += 2;
+		now.clock_offset_ns = -23000;
+		step();
+	}
+	now.clock_offset_ns = 0;
+	now.count.stalled_ns += NS_PER_MS;
+	now.stall_max_ns = 400 * NS_PER_US;
+	step();
+	watch_finish(&watch);
+	ck_assert_uint_eq(watch.episodes, 4);
+	ck_assert_int_eq(watch.episode[0].cause, WATCH_HOST);
+	ck_assert_str_eq(
+		sentence(1), "no buffers were left from 1.00 s to 1.50 s: 10 packets were dropped");
+	ck_assert_str_eq(sentence(2),
+		"telemetry lost 500 records from 1.00 s to 1.50 s: a larger ring_size or a lower level "
+		"loses none");
+	ck_assert_str_eq(sentence(3),
+		"the clock was up to 23 us away from the kernel's from 1.00 s to 1.50 s");
+}
+END_TEST
+
+// However many there are, they fit, and nothing of them is lost.
+START_TEST(episodes_are_bounded) {
+	uint64_t bad_ns = 0;
+
+	begin();
+	for (uint64_t i = 0; i < 500; i++) {
+		now.count.stalled_ns += (2 + i % 7) * NS_PER_MS;
+		now.stall_max_ns = NS_PER_MS;
+		now.stall_at_ns = now.count.now_ns;
+		now.count.port[i % 2].full_ns += 50 * NS_PER_MS;
+		step();
+		for (uint64_t k = 0; k < 12 + i % 5; k++)
+			step();
+		ck_assert_uint_le(watch.episodes, WATCH_EPISODES_MAX);
+	}
+	watch_finish(&watch);
+	for (uint32_t i = 0; i < watch.episodes; i++) {
+		ck_assert_uint_lt(watch.episode[i].from_ns, watch.episode[i].to_ns);
+		bad_ns += watch.episode[i].cause == WATCH_HOST ? watch.episode[i].bad_ns : 0;
+		if (i > 0)
+			ck_assert_uint_ge(watch.episode[i - 1].bad_ns, watch.episode[i].bad_ns);
+	}
+	ck_assert_uint_eq(bad_ns, now.count.stalled_ns);
+}
+END_TEST
+
+START_TEST(a_sample_too_soon_waits) {
+	begin();
+	now.count.now_ns += 49 * NS_PER_MS;
+	ck_assert(!watch_add(&watch, &now, false));
+	ck_assert(watch_add(&watch, &now, true));
+	ck_assert(!watch_add(&watch, &now, true)); // no time passed
+}
+END_TEST
+
+START_TEST(json_names_times_and_components) {
+	char *out = NULL;
+	size_t size = 0;
+	FILE *f = open_memstream(&out, &size);
+	struct json j;
+
+	begin();
+	until(1);
+	now.count.port[0].full_ns += 50 * NS_PER_MS;
+	step();
+	now.count.late_pkts += 100;
+	now.late_max_ns = 20 * NS_PER_US;
+	step();
+	watch_finish(&watch);
+	json_begin(&j, f);
+	watch_json(&watch, &j);
+	json_end(&j);
+	fclose(f);
+	char *port = strstr(out, "\"component\": \"port\"");
+	char *sender = strstr(out, "\"component\": \"sender\"");
+	ck_assert_ptr_nonnull(port);
+	ck_assert_ptr_nonnull(sender);
+	ck_assert(sender < port); // it was trouble for longer
+	ck_assert_ptr_nonnull(strstr(port, "\"port\": \"left\""));
+	ck_assert_ptr_nonnull(strstr(sender, "\"from_s\": 1,"));
+	ck_assert_ptr_nonnull(strstr(sender, "\"to_s\": 1.1"));
+	free(out);
+}
+END_TEST
+
+START_TEST(proc_is_read) {
+	static const char stat[] = "cpu  1 2 3 4 5 6 7 800 9 10\n"
+				   "cpu0 10 20 30 40 50 60 70 81 0 0\n"
+				   "cpu1 1 2 3 4 5 6 7 9 0 0\ncpu11 1 1 1 1 1 1 1 3 0 0\nintr 5\n";
+
+	ck_assert_uint_eq(watch_parse_steal(stat, 0, 100), 810 * NS_PER_MS);
+	ck_assert_uint_eq(watch_parse_steal(stat, 1, 100), 90 * NS_PER_MS);
+	ck_assert_uint_eq(watch_parse_steal(stat, 11, 1000), 3 * NS_PER_MS);
+	ck_assert_uint_eq(watch_parse_steal(stat, 2, 100), 0);
+	ck_assert_uint_eq(watch_parse_steal("", 0, 100), 0);
+	ck_assert_uint_eq(watch_parse_waited("123456 789 12\n"), 789);
+	ck_assert_uint_eq(watch_parse_waited(""), 0);
+}
+END_TEST
+
+TEST_MAIN(a_turn_may_take_its_work, a_full_port_is_timed, what_leaves_late_is_counted,
+	a_quiet_run_is_ok, before_the_run_nothing_counts, a_stop_is_the_hosts,
+	many_short_stalls_are_one_episode, a_busy_lcore_is_the_bottleneck, a_slow_consumer_is_named,
+	a_stall_excuses_full_ports, losses_come_last, episodes_are_bounded, a_sample_too_soon_waits,
+	json_names_times_and_components, proc_is_read)
