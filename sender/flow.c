@@ -195,14 +195,21 @@ void flow_rx(struct host *h, struct flow *f, const struct seg *s, uint64_t now_n
 	flow_peer_data(h, f, s, now_ns);
 }
 
-// The lowest lost segment that was not sent again yet.
-static uint64_t next_lost(struct flow *f) {
-	uint64_t i = f->rtx_hint < f->una ? f->una : f->rtx_hint;
+static bool lost_unsent(const struct flow *f, uint64_t index) {
+	return (flow_seg(f, index)->flags & (SEG_LOST | SEG_RETRANS)) == SEG_LOST;
+}
 
-	while ((flow_seg(f, i)->flags & (SEG_LOST | SEG_RETRANS)) != SEG_LOST)
-		i++;
-	f->rtx_hint = i;
-	return i;
+// The lowest lost segment that was not sent again yet; there is one.
+static uint64_t next_lost(struct flow *f) {
+	f->again = time_max(f->again, f->una);
+	while (f->again < f->again_end && !lost_unsent(f, f->again))
+		f->again++;
+	if (f->again < f->again_end)
+		return f->again;
+	f->rtx_hint = time_max(f->rtx_hint, f->una);
+	while (!lost_unsent(f, f->rtx_hint))
+		f->rtx_hint++;
+	return f->rtx_hint;
 }
 
 static uint32_t flow_len(const struct flow *f, uint64_t index) {

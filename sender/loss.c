@@ -122,51 +122,45 @@ void loss_cumulative(struct host *h, struct flow *f, uint64_t una, struct delive
 		f->fack = una;
 }
 
-// First segment that starts at or after `offset` (up), or that ends after it (down).
-static uint64_t seg_from(const struct flow *f, uint64_t offset, bool up) {
-	if (offset >= f->total_bytes && f->data_segs != UINT64_MAX)
-		return f->data_segs + (offset > f->total_bytes);
-	return (offset + (up ? f->payload - 1 : 0)) / f->payload;
+// First segment that starts at or after the sequence number (up), or that ends after it (down). It is
+// within [una, nxt], so counted from there 32 bits will do.
+static uint64_t seg_from(const struct flow *f, uint32_t seq, bool up) {
+	uint64_t first = flow_offset(f, f->una);
+	uint32_t ahead = seq - (f->iss + 1 + (uint32_t)first);
+
+	if (first + ahead >= f->total_bytes && f->data_segs != UINT64_MAX)
+		return f->data_segs + (first + ahead > f->total_bytes);
+	return f->una + (ahead + (up ? f->payload - 1 : 0)) / f->payload;
 }
 
+// Marks [from, to). All of it is SACKED then and says so in its first record, where the next block that
+// begins there goes on: what grows or closes a hole costs what is new in it.
 static void sack_segs(struct flow *f, uint64_t from, uint64_t to, struct delivery *d) {
-	for (uint64_t i = from; i < to; i++) {
+	uint64_t i = from;
+
+	while (i < to) {
 		struct seg_rec *r = flow_seg(f, i);
 
-		if ((r->flags & SEG_SACKED) != 0)
+		if ((r->flags & SEG_SACKED) != 0) {
+			i = widen(f, r->sacked_end);
 			continue;
+		}
 		delivered(f, i, r, d);
 		r->flags |= SEG_SACKED;
+		r->sacked_end = (uint32_t)++i;
 		f->sacked++;
 	}
+	if (from < to)
+		flow_seg(f, from)->sacked_end = (uint32_t)i;
 }
 
-// The segments [from, to) that lie within a block as a whole.
-static void block_segs(
-	const struct flow *f, const struct seg_sack *b, uint64_t *from, uint64_t *to) {
-	uint32_t una_seq = f->iss + 1 + (uint32_t)f->una_bytes;
-
-	*from = seg_from(f, f->una_bytes + (uint32_t)(b->start - una_seq), true);
-	*to = seg_from(f, f->una_bytes + (uint32_t)(b->end - una_seq), false);
-}
-
-// Marks a block, but for the part that the last ACK had reported already.
+// Marks the segments that lie within a block as a whole, unless the last ACK had the same.
 static void sack_block(struct flow *f, const struct seg_sack *b, struct delivery *d) {
-	uint64_t from, to, seen_from, seen_to;
-
-	block_segs(f, b, &from, &to);
 	for (uint32_t i = 0; i < f->seen_count; i++) {
-		const struct seg_sack *o = &f->seen[i];
-
-		if (seq_diff(o->start, b->start) < 0 || seq_diff(o->end, b->end) > 0
-			|| seq_diff(o->start, f->iss + 1 + (uint32_t)f->una_bytes) < 0)
-			continue;
-		block_segs(f, o, &seen_from, &seen_to);
-		sack_segs(f, from, time_min(seen_from, to), d);
-		sack_segs(f, time_max(seen_to, from), to, d);
-		return;
+		if (f->seen[i].start == b->start && f->seen[i].end == b->end)
+			return;
 	}
-	sack_segs(f, from, to, d);
+	sack_segs(f, seg_from(f, b->start, true), seg_from(f, b->end, false), d);
 }
 
 void loss_sack(struct flow *f, const struct seg *s, struct delivery *d) {
@@ -214,8 +208,12 @@ void loss_mark(struct flow *f, uint64_t index) {
 	}
 	f->unsent_lost++;
 	f->count.lost_segs++;
-	if (index < f->rtx_hint)
-		f->rtx_hint = index;
+	if (index >= f->rtx_hint)
+		return;
+	if (f->again >= f->again_end)
+		f->again = f->again_end = index;
+	f->again = time_min(f->again, index);
+	f->again_end = time_max(f->again_end, index + 1);
 }
 
 static uint64_t reo_wnd_ns(const struct flow *f) {

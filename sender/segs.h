@@ -30,7 +30,11 @@ struct seg_rec {
 	uint32_t delivered_ago_ns; // sent_ns - time of the last delivery then, saturates
 	uint32_t delivered; // segments delivered when it was sent, low 32 bits
 	float cwnd_segs; // window when it was sent
-	uint32_t next, prev; // retransmissions in order of transmission: low bits of the index
+	union {
+		uint32_t next; // retransmissions in order of transmission: low bits of the index
+		uint32_t sacked_end; // SACKED: up to here, all are; low bits of the index
+	};
+	uint32_t prev;
 };
 static_assert(sizeof(struct seg_rec) == 32, "two records per cache line");
 

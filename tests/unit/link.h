@@ -121,7 +121,8 @@ static inline void check_scoreboard(const struct flow *f, uint64_t now_ns) {
 		lost += (r->flags & SEG_LOST) != 0;
 		retrans += (r->flags & SEG_RETRANS) != 0;
 		unsent += (r->flags & (SEG_LOST | SEG_RETRANS)) == SEG_LOST;
-		NEED((r->flags & (SEG_LOST | SEG_RETRANS)) != SEG_LOST || i >= f->rtx_hint);
+		NEED((r->flags & (SEG_LOST | SEG_RETRANS)) != SEG_LOST || i >= f->rtx_hint
+			|| (i >= f->again && i < f->again_end));
 		fack = (r->flags & SEG_SACKED) != 0 ? i + 1 : fack;
 		if (f->sack_ok && i < f->rack_scan)
 			NEED(gone);
