@@ -1,9 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Running programs, made up here: finding them, weir ctl's and weir top's sentences and figures."""
 
+import contextlib
+import fcntl
 import json
 import os
+import pty
+import signal
 import socket
+import struct
+import subprocess
+import sys
+import termios
 
 import pytest
 from fake_program import END, SILENT, FakeProgram
@@ -327,6 +335,29 @@ def test_top_ends_with_the_program(fake, weir):
     assert done.status == 0, done.err
     # One question to connect, one per sample, a frame between two samples.
     assert len(done.out.splitlines()) == 4
+
+
+def test_ctrl_c_on_a_terminal_is_a_good_end(fake):
+    switch(fake, **counting())
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    top_ = subprocess.Popen(
+        [sys.executable, "-m", "weir", "top", "--interval", "0.1"],
+        stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "", "LINES": ""},
+    )  # fmt: skip
+    os.close(theirs)
+    seen = ""
+    while seen.count("net_null0") < 3:  # pytest's timeout is the deadline
+        seen += os.read(ours, 4096).decode()
+    top_.send_signal(signal.SIGINT)
+    with contextlib.suppress(OSError):  # how a terminal says that nobody is left
+        while more := os.read(ours, 4096):
+            seen += more.decode()
+    os.close(ours)
+    assert top_.wait(30) == 0, seen
+    assert "interrupted" not in seen
+    assert "Traceback" not in seen
 
 
 def test_all_groups_of_a_sender_are_asked_for(fake):

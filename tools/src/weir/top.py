@@ -26,7 +26,7 @@ Frame = dict[str, list[Row]]
 
 # Columns, and how many of them hold names.
 LCORES = (
-    ("program", "prefix", "cpu", "busy", "turns", "per turn", "longest", "time", "run"),
+    ("program", "prefix", "cpu", "busy", "per turn", "longest", "time"),
     2,
 )
 PORTS = (("port", "program", "device", "", "in", "", "out", "", "dropped"), 4)
@@ -215,11 +215,9 @@ def lcore_cells(row: Row) -> list[str]:
         row["prefix"],
         str(row["cpu"]),
         units.percent(row["busy"], 1),
-        f"{units.number(row['turns_per_s'])}/s",
         units.time(row["turn_mean_ns"]),
         units.time(row["turn_max_ns"]),
         f"{row['elapsed_s']:.1f} of {units.number(row['duration_s'])} s",
-        str(row["run"]),
     ]
 
 
@@ -360,6 +358,8 @@ def draw(frames: Iterator[Frame], as_json: bool, out: Console) -> None:
         for shown in frames:
             out.print(render(shown))
     else:
-        with Live(console=out, auto_refresh=False, vertical_overflow="visible") as screen:
+        # Neither wider nor higher than the terminal, or the next frame would miss its place.
+        narrow = Console(highlight=False)
+        with Live(console=narrow, auto_refresh=False, vertical_overflow="crop") as screen:
             for shown in frames:
                 screen.update(render(shown), refresh=True)
