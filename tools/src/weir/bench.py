@@ -256,14 +256,15 @@ def ns3(flows: int, length: Length) -> Sample:
     return sample(json.loads(out), peak)
 
 
-def build_floor() -> None:
-    """Brings weir-floor up to date; it is no part of the normal build."""
-    build = run.build_dir()
-    argv = [bootstrap.tool("ninja"), "-C", str(build), "tools/bench/weir-floor"]
-    with bootstrap.locked(build):
-        log = build / "weir-bench.log"
+def build_targets(*targets: str) -> None:
+    """Brings programs up to date that are no part of the normal build."""
+    folder = run.build_dir()
+    argv = [bootstrap.tool("ninja"), "-C", str(folder), *targets]
+    with bootstrap.locked(folder):
+        log = folder / "weir-bench.log"
         if bootstrap.logged(argv, log) != 0:
-            raise UserError(f"cannot build weir-floor: {bootstrap.last_error(log)} ({log})", 1)
+            names = ", ".join(Path(target).name for target in targets)
+            raise UserError(f"cannot build {names}: {bootstrap.last_error(log)} ({log})", 1)
 
 
 def build_ns3() -> None:
@@ -312,7 +313,7 @@ def machine() -> str:
 def build_all(with_ns3: bool) -> None:
     """What the normal build leaves out."""
     try:
-        build_floor()
+        build_targets("tools/bench/weir-floor")
         if with_ns3:
             build_ns3()
     except bootstrap.SetupError as error:

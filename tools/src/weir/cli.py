@@ -201,6 +201,34 @@ def bench_corescale(
         bench.show(found, summary.console())
 
 
+@bench_app.command("live")
+def bench_live(
+    rows: Annotated[
+        str | None, typer.Option(metavar="ROW,ROW,...", help="Rows, * for any: null-64-*.")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick/--full", help="A few minutes, or every row.")
+    ] = True,
+    repeat: Annotated[int, typer.Option(min=1, help="Turns; medians are shown.")] = 3,
+    seconds: Annotated[float, typer.Option(min=0.1, help="How long each is measured.")] = 1.0,
+    list_rows: Annotated[bool, typer.Option("--list", help="Only name the rows.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Every turn's figures as JSON.")] = False,
+) -> None:
+    """What a live packet costs, beside testpmd, Open vSwitch, the kernel and a bare loop."""
+    from weir import live_bench, summary
+
+    cases = live_bench.choose(rows, quick)
+    if list_rows:
+        print("\n".join(case.name for case in (cases if rows else live_bench.all_cases())))
+        return
+    found = live_bench.measure_all(cases, repeat, seconds, summary.console(stderr=True))
+    if as_json:
+        print(json.dumps(found, indent=1))
+    else:
+        live_bench.show(found, summary.console())
+    raise typer.Exit(1 if live_bench.failed(found) else 0)
+
+
 @app.command("report")
 def report_(run_folder: RunArgument) -> None:
     """Writes report.html for a run and prints its path."""

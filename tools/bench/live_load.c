@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The load of `weir bench live`: sends frames from its first port as fast as that takes them, and takes
+// whatever comes to any of its ports, on one lcore. It is both neighbours of what is measured.
+//
+// Frames are UDP from 198.18.0.1 to 198.19.0.1, of one size or the simple IMIX: 7 of 64 bytes, 4 of 570
+// and 1 of 1514, FCS not counted. Every buffer of the pool holds the headers, so that a frame costs
+// an allocation and two lengths: this must not be slower than what it measures.
+//
+// Runs until SIGINT or SIGTERM; who wants figures asks DPDK's telemetry socket.
+#include <errno.h>
+#include <rte_dev.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+#include <rte_ip.h>
+#include <rte_mbuf.h>
+#include <rte_udp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BURST 32
+#define DESCRIPTORS 1024
+#define BUFFERS 8191
+#define PORTS_MAX 2
+#define FRAME_MIN 60
+#define FRAME_MAX 1514
+#define SERVER_TRIES 100
+#define SERVER_RETRY_MS 100
+
+static const uint16_t imix[] = {64, 570, 64, 64, 1514, 64, 570, 64, 570, 64, 570, 64};
+
+struct headers {
+	struct rte_ether_hdr ether;
+	struct rte_ipv4_hdr ip;
+	struct rte_udp_hdr udp;
+} __rte_packed __rte_aligned(2);
+
+static volatile sig_atomic_t stop;
+
+static void on_signal(int number) {
+	stop = number;
+}
+
+static void __attribute__((noreturn, format(printf, 1, 2))) die(const char *format, ...) {
+	va_list args;
+
+	fputs("weir-live-load: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	exit(1);
+}
+
+// The lengths in the headers are those of the largest frame the run sends.
+static void write_headers(struct rte_mempool *pool, void *arg, void *object, unsigned index) {
+	const uint16_t *bytes = arg;
+	struct headers *h = rte_pktmbuf_mtod((struct rte_mbuf *)object, struct headers *);
+
+	rte_pktmbuf_reset((struct rte_mbuf *)object);
+	memset(h, 0, FRAME_MAX);
+	*h = (struct headers){
+		.ether = {.dst_addr = {{2, 0, 0, 0, 0, 2}},
+			.src_addr = {{2, 0, 0, 0, 0, 1}},
+			.ether_type = RTE_BE16(RTE_ETHER_TYPE_IPV4)},
+		.ip = {.version_ihl = RTE_IPV4_VHL_DEF,
+			.total_length = rte_cpu_to_be_16((uint16_t)(*bytes - RTE_ETHER_HDR_LEN)),
+			.time_to_live = 64,
+			.next_proto_id = IPPROTO_UDP,
+			.src_addr = RTE_BE32(RTE_IPV4(198, 18, 0, 1)),
+			.dst_addr = RTE_BE32(RTE_IPV4(198, 19, 0, 1))},
+		.udp = {.src_port = RTE_BE16(9),
+			.dst_port = RTE_BE16(9),
+			.dgram_len = rte_cpu_to_be_16((uint16_t)(*bytes - RTE_ETHER_HDR_LEN
+				- sizeof(struct rte_ipv4_hdr)))},
+	};
+	h->ip.hdr_checksum = rte_ipv4_cksum(&h->ip);
+}
+
+static uint16_t port_open(const char *dev, struct rte_mempool *pool) {
+	struct rte_eth_conf conf = {.rxmode = {.mq_mode = RTE_ETH_MQ_RX_NONE}};
+	uint16_t rx = DESCRIPTORS, tx = DESCRIPTORS, id;
+	char name[64];
+	int rc;
+
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(dev, ","), dev);
+	if (rte_dev_probe(dev) < 0 || rte_eth_dev_get_port_by_name(name, &id) < 0)
+		die("'%s' did not start", dev);
+	if ((rc = rte_eth_dev_configure(id, 1, 1, &conf)) < 0
+		|| (rc = rte_eth_dev_adjust_nb_rx_tx_desc(id, &rx, &tx)) < 0
+		|| (rc = rte_eth_rx_queue_setup(id, 0, rx, rte_socket_id(), NULL, pool)) < 0
+		|| (rc = rte_eth_tx_queue_setup(id, 0, tx, rte_socket_id(), NULL)) < 0)
+		die("'%s' did not start: %s", dev, rte_strerror(-rc));
+	// A memif client waits for its server.
+	for (int tries = SERVER_TRIES; (rc = rte_eth_dev_start(id)) < 0 && tries > 0 && !stop;
+		tries--)
+		rte_delay_us_sleep(SERVER_RETRY_MS * 1000);
+	if (rc < 0)
+		die("'%s' did not start: %s", dev, rte_strerror(-rc));
+	rte_eth_promiscuous_enable(id);
+	return id;
+}
+
+static void sink(uint16_t port) {
+	struct rte_mbuf *m[BURST];
+	uint16_t n = rte_eth_rx_burst(port, 0, m, BURST);
+
+	if (n > 0)
+		rte_pktmbuf_free_bulk(m, n);
+}
+
+static void generate(uint16_t port, struct rte_mempool *pool, uint16_t bytes) {
+	static unsigned next; // of the IMIX
+	struct rte_mbuf *m[BURST];
+
+	if (rte_pktmbuf_alloc_bulk(pool, m, BURST) < 0)
+		return;
+	for (int i = 0; i < BURST; i++) {
+		uint16_t size = bytes > 0 ? bytes : imix[next++ % RTE_DIM(imix)];
+
+		m[i]->data_len = size;
+		m[i]->pkt_len = size;
+	}
+	uint16_t took = rte_eth_tx_burst(port, 0, m, BURST);
+	if (took < BURST)
+		rte_pktmbuf_free_bulk(m + took, BURST - took);
+}
+
+static void __attribute__((noreturn)) usage(void) {
+	fprintf(stderr,
+		"usage: weir-live-load EAL-ARGUMENTS -- BYTES|imix|sink DEV [DEV] "
+		"(a frame has %d to %d bytes)\n",
+		FRAME_MIN, FRAME_MAX);
+	exit(2);
+}
+
+// False: nothing is to be sent. 0 bytes: IMIX.
+static bool parse(const char *text, uint16_t *bytes) {
+	char *end;
+
+	*bytes = 0;
+	if (strcmp(text, "sink") == 0)
+		return false;
+	if (strcmp(text, "imix") == 0)
+		return true;
+	unsigned long value = strtoul(text, &end, 10);
+	if (end == text || *end != '\0' || value < FRAME_MIN || value > FRAME_MAX)
+		usage();
+	*bytes = (uint16_t)value;
+	return true;
+}
+
+int main(int argc, char **argv) {
+	struct rte_mempool *in, *out;
+	uint16_t port[PORTS_MAX], bytes, largest;
+	int used = rte_eal_init(argc, argv), ports;
+	bool sends;
+
+	if (used < 0)
+		die("DPDK did not start: %s", rte_strerror(rte_errno));
+	argc -= used;
+	argv += used;
+	ports = argc - 2;
+	if (ports < 1 || ports > PORTS_MAX)
+		usage();
+	sends = parse(argv[1], &bytes);
+	largest = bytes > 0 ? bytes : FRAME_MAX;
+	signal(SIGINT, on_signal);
+	signal(SIGTERM, on_signal);
+	in = rte_pktmbuf_pool_create("in", BUFFERS, BURST, 0, RTE_MBUF_DEFAULT_BUF_SIZE, 0);
+	out = rte_pktmbuf_pool_create("out", BUFFERS, BURST, 0, RTE_MBUF_DEFAULT_BUF_SIZE, 0);
+	if (in == NULL || out == NULL)
+		die("no memory for packets: %s", rte_strerror(rte_errno));
+	rte_mempool_obj_iter(out, write_headers, &largest);
+	for (int i = 0; i < ports; i++)
+		port[i] = port_open(argv[2 + i], in);
+	while (!stop) {
+		for (int i = 0; i < ports; i++)
+			sink(port[i]);
+		if (sends)
+			generate(port[0], out, bytes);
+	}
+	for (int i = 0; i < ports; i++) {
+		rte_eth_dev_stop(port[i]);
+		rte_eth_dev_close(port[i]);
+	}
+	rte_eal_cleanup();
+	return 0;
+}

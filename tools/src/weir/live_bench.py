@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a live packet costs: weir-switch and weir-sender beside their peers and limits, in turns.
+
+As in bench.py, machines are shared and noisy: what is compared are ratios within a turn, of two
+programs measured one right after the other, and their median is shown.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from weir import bench, bootstrap, live_peers, run, summary, units
+from weir.bench import QUIET, middle
+from weir.bootstrap import Need
+from weir.errors import UserError
+from weir.live_lab import FRAMES, NICE, Bench, Case, Sample, Skipped, hugepages
+
+Measure = Callable[[Bench, Case], Sample]
+WEIR = "weir"
+COLUMNS = (
+    "row",
+    "Mpps",
+    "Gbit/s",
+    "ns",
+    "cycles",
+    "beside",
+    "Mpps",
+    "ns",
+    "ratio",
+    "±",
+)
+QUICK = (
+    "null-64-fifo",
+    "null-64-fifo-10ms",
+    "null-64-codel-10ms",
+    "memif-64-fifo",
+    "memif-1500-fifo",
+    "memif-1500-codel",
+    "memif-imix-fifo",
+    "memif-1500-fifo-level1",
+    "memif-1500-fifo-level3",
+    "xdp-1500-fifo",
+    "sender-5000",
+    "sender-5000-10ms",
+    "sender-50000-10ms",
+)
+
+
+@dataclass(frozen=True)
+class Peer:
+    """What weir is compared with."""
+
+    label: str
+    measure: Measure
+    needs: tuple[Need, ...] = ()
+
+
+def lower_level(at: Bench, case: Case) -> Sample:
+    """weir-switch, without telemetry."""
+    return live_peers.weir_switch(at, replace(case, level=0))
+
+
+PEERS = {
+    "floor": Peer("bare loop", live_peers.floor),
+    "io": Peer("testpmd io", live_peers.testpmd("io"), (live_peers.TESTPMD_NEED,)),
+    "mac": Peer("testpmd mac", live_peers.testpmd("mac"), (live_peers.TESTPMD_NEED,)),
+    "txonly": Peer("testpmd txonly", live_peers.txonly, (live_peers.TESTPMD_NEED,)),
+    "ovs": Peer("Open vSwitch", live_peers.ovs(False), (live_peers.OVS_NEED,)),
+    "ovs-policer": Peer("Open vSwitch, policer", live_peers.ovs(True), (live_peers.OVS_NEED,)),
+    "bridge": Peer("Linux bridge, tbf", live_peers.bridge, live_peers.KERNEL_NEEDS),
+    "level0": Peer("weir, level 0", lower_level),
+}
+
+
+@dataclass
+class Row:
+    """All samples of one case, by program, in order of the turns; and why a program has none."""
+
+    case: Case
+    samples: dict[str, list[Sample]] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
+
+    def ratio(self, peer: str) -> list[float]:
+        """weir's packets per second over a peer's, in each turn that has both."""
+        pairs = zip(self.samples.get(WEIR, []), self.samples.get(peer, []), strict=False)
+        return [b.ns / a.ns for a, b in pairs]
+
+    def figures(self, program: str) -> dict[str, Any] | None:
+        """A program's part of the JSON."""
+        samples = self.samples.get(program)
+        if not samples:
+            return None
+        ns = middle([s.ns for s in samples]) or 0.0
+        hz = next((s.tsc_hz for s in self.samples.get(WEIR, []) if s.tsc_hz), None)
+        bits = middle([s.bits / s.pkts for s in samples]) or 0.0
+        found: dict[str, Any] = {
+            "mpps": 1e3 / ns,
+            "gbit_s": bits / ns,
+            "ns_per_packet": ns,
+            "cycles_per_packet": ns * hz / 1e9 if hz else None,
+            "turns": [{**vars(s), "ns_per_packet": s.ns} for s in samples],
+        }
+        if program != WEIR:
+            ratios = self.ratio(program)
+            found["ratio"] = middle(ratios)
+            found["ratio_spread"] = (max(ratios) - min(ratios)) / 2 if ratios else None
+        return found
+
+
+def peers(case: Case) -> tuple[str, ...]:
+    """What a case is compared with."""
+    if case.port == "sender":
+        return ("txonly",)
+    if case.level > 0:
+        return ("level0",)
+    if case.port == "memif":
+        return ("mac",)
+    if case.port == "xdp":
+        return ("io", "bridge")
+    return ("floor",) if case.delay_ms else ("floor", "io", "mac", "ovs", "ovs-policer")
+
+
+def all_cases() -> Iterator[Case]:
+    """Every row there is."""
+    for port in ("null", "memif", "xdp"):
+        for frame in FRAMES:
+            if (port, frame) == ("null", "imix") or (port == "xdp" and frame != "1500"):
+                continue  # net_null has one size; the kernel's TCP fills its frames
+            for aqm in ("fifo", "codel"):
+                for delay_ms in (0, 10):
+                    for level in (0, 1, 3):
+                        yield Case(port, frame, aqm, delay_ms, level)
+    for flows in ("5000", "50000"):
+        for delay_ms in (0, 10):
+            yield Case("sender", flows, delay_ms=delay_ms)
+
+
+def choose(patterns: str | None, quick: bool) -> list[Case]:
+    """The cases of --rows (null-64-fifo,memif-*), or the quick ones, or all."""
+    cases = {case.name: case for case in all_cases()}
+    if patterns is None:
+        return [cases[name] for name in QUICK] if quick else list(cases.values())
+    chosen: dict[str, Case] = {}
+    for pattern in patterns.split(","):
+        found = {n: c for n, c in cases.items() if fnmatchcase(n, pattern.strip())}
+        if not found:
+            raise UserError(
+                f"--rows: no row is called '{pattern.strip()}'; weir bench live --list shows them"
+            )
+        chosen |= found
+    return list(chosen.values())
+
+
+def prepare(rows: Sequence[Row]) -> None:
+    """Builds what the normal build leaves out and installs what peers need; or they are skipped."""
+    try:
+        bench.build_targets("tools/bench/weir-live-floor", "tools/bench/weir-live-load")
+    except bootstrap.SetupError as error:
+        raise UserError(str(error), 1) from None
+    wanted = {name for row in rows for name in peers(row.case)}
+    for name in [name for name in PEERS if name in wanted]:
+        missing = [need.package for need in PEERS[name].needs if not need.met()]
+        if not missing:
+            continue
+        packages = " ".join(missing)
+        bootstrap.say(f"installing Debian packages: {packages} (for {PEERS[name].label})")
+        with bootstrap.locked(run.build_dir()):
+            why = bootstrap.apt(missing, run.build_dir())
+        if why is not None:
+            for row in rows:
+                row.skipped[name] = f"cannot install {packages}: {why}"
+
+
+@contextmanager
+def priority() -> Iterator[None]:
+    """With autogroups, nice counts only within a session: raise the session's too."""
+    group = Path("/proc/self/autogroup")
+    with contextlib.suppress(OSError):
+        group.write_text(str(NICE))
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            group.write_text("0")
+
+
+def take_turns(rows: Sequence[Row], repeat: int, at: Bench, screen: Console) -> None:
+    """Measures every row's programs one after the other, again and again, telling each figure."""
+    for turn in range(1, repeat + 1):
+        for row in rows:
+            programs: dict[str, Measure] = {WEIR: measure_of(row.case)}
+            programs |= {name: PEERS[name].measure for name in peers(row.case)}
+            for name, measure in programs.items():
+                if name in row.skipped or WEIR in row.skipped:
+                    continue
+                where = f"turn {turn} of {repeat}, {row.case.name}: {label(name)}"
+                try:
+                    got = measure(at, row.case)
+                except (Skipped, bootstrap.SetupError) as why:
+                    row.skipped[name] = str(why)
+                    screen.print(f"{where} skipped: {why}", soft_wrap=True)
+                    continue
+                row.samples.setdefault(name, []).append(got)
+                screen.print(f"{where} {units.number(got.ns)} ns per packet")
+
+
+def measure_of(case: Case) -> Measure:
+    """weir's own program for a case."""
+    return live_peers.weir_sender if case.port == "sender" else live_peers.weir_switch
+
+
+def label(name: str) -> str:
+    """A program in the table."""
+    return WEIR if name == WEIR else PEERS[name].label
+
+
+def measure_all(
+    cases: Sequence[Case], repeat: int, seconds: float, screen: Console
+) -> dict[str, Any]:
+    """The whole benchmark."""
+    if os.geteuid() != 0:
+        raise UserError("bench live needs root: for hugepages and network namespaces", 1)
+    rows = [Row(case) for case in cases]
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # nothing is left behind
+    run.find_program("switch")
+    prepare(rows)
+    need_bytes = max(live_peers.memory_bytes(case) for case in cases)
+    with (
+        tempfile.TemporaryDirectory(prefix="weir-bench-") as folder,
+        hugepages(need_bytes, bootstrap.say),
+        priority(),
+    ):
+        take_turns(rows, repeat, Bench(Path(folder), seconds), screen)
+    return report(rows)
+
+
+def report(rows: Sequence[Row]) -> dict[str, Any]:
+    """Everything as JSON."""
+    samples = [s for row in rows for each in row.samples.values() for s in each]
+    return {
+        "bench": "live",
+        "machine": bench.machine(),
+        "rows": [
+            {
+                "row": row.case.name,
+                "weir": row.figures(WEIR),
+                "peers": {name: row.figures(name) for name in peers(row.case)},
+                "skipped": row.skipped,
+            }
+            for row in rows
+        ],
+        "core_share": min((s.cpu_ns / s.wall_ns for s in samples), default=None),
+    }
+
+
+def table_rows(row: Mapping[str, Any]) -> list[list[str]]:
+    """One row of the JSON as lines of the table: one for each peer that was measured."""
+    weir = row["weir"]
+    if weir is None:
+        return []
+    first = [
+        row["row"],
+        units.number(weir["mpps"]),
+        units.number(weir["gbit_s"]),
+        units.number(weir["ns_per_packet"]),
+        units.number(weir["cycles_per_packet"]),
+    ]
+    lines: list[list[str]] = []
+    for name, peer in row["peers"].items():
+        if peer is None:
+            continue
+        mine = first if not lines else [""] * len(first)
+        ratio, spread = peer["ratio"], peer["ratio_spread"]
+        figures = [units.number(peer[key]) for key in ("mpps", "ns_per_packet")]
+        lines.append([*mine, label(name), *figures, f"{ratio:.2f}", f"{spread:.2f}"])
+    return lines or [[*first, units.NONE, "", "", "", ""]]
+
+
+def show(found: Mapping[str, Any], screen: Console) -> None:
+    """The table, what was skipped, and what has to be known to read it."""
+    lines = [line for row in found["rows"] for line in table_rows(row)]
+    if lines:
+        screen.print(summary.table(COLUMNS, lines, left=1))
+        screen.print()
+    for line in skipped_lines(found):
+        screen.print(line, style="yellow", soft_wrap=True)
+    screen.print(
+        "per second of processor time of the busiest thread; ratio: weir's packets per second over"
+        " the other's, median over the turns and half its spread; Gbit/s: frames without FCS",
+        soft_wrap=True,
+    )
+    share = found["core_share"]
+    if share is not None and share < QUIET:
+        screen.print(
+            f"the machine was busy: a program got only {units.percent(share, 0)} of a core; over"
+            " memif and veth that also makes it wait for its neighbours",
+            style="yellow",
+            soft_wrap=True,
+        )
+    screen.print(f"machine: {found['machine']}", soft_wrap=True)
+
+
+def skipped_lines(found: Mapping[str, Any]) -> list[str]:
+    """What could not be measured, each reason once."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for row in found["rows"]:
+        for name, why in row["skipped"].items():
+            reasons.setdefault((name, why), []).append(row["row"])
+    return [
+        f"skipped: {label(name)} ({', '.join(rows)}): {why}"
+        for (name, why), rows in reasons.items()
+    ]
+
+
+def failed(found: Mapping[str, Any]) -> bool:
+    """Could weir itself not be measured somewhere?"""
+    return any(row["weir"] is None for row in found["rows"])

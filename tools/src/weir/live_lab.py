@@ -1,0 +1,356 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What `weir bench live` measures with: processes, counters, ports, network namespaces, hugepages.
+
+Each program is measured from outside and in the same way: packets from DPDK's telemetry socket,
+processor time of its busiest thread, between two moments. A packet's cost is the one over the
+other, so that what else runs on a shared machine counts little. A polling thread is never idle.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from weir import bootstrap, live
+from weir.errors import UserError
+
+CPUS = sorted(os.sched_getaffinity(0))
+FIRST, LAST = CPUS[0], CPUS[-1]  # the neighbours' core, and that of what is measured
+NICE = -10
+START_S_MAX = 20.0
+WARM_S = 0.6
+STOP_S_MAX = 10.0
+POLL_S = 0.02
+HUGEPAGES = Path("/sys/kernel/mm/hugepages/hugepages-2048kB")
+PAGE_BYTES = 2 << 20
+# FCS not counted, as testpmd counts. IMIX: seven to four to one, as weir-live-load sends it.
+FRAMES = {"64": 64.0, "512": 512.0, "1500": 1500.0, "imix": (7 * 64 + 4 * 570 + 1514) / 12}
+SIDES = ("left", "right")
+ADDRESS = {"a": "198.18.0.1", "b": "198.19.0.1"}
+NUMBERS = count()
+
+
+class Skipped(Exception):
+    """A program cannot be measured here; the text is one sentence that says why."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One program, once."""
+
+    pkts: float
+    bits: float  # of frames: no FCS, preamble or gap
+    cpu_ns: float  # of its busiest thread
+    wall_ns: float
+    tsc_hz: float | None = None
+
+    @property
+    def ns(self) -> float:
+        """Processor time of a packet."""
+        return self.cpu_ns / self.pkts
+
+
+@dataclass(frozen=True)
+class Case:
+    """What comes in, and what is done with it."""
+
+    port: str  # null, memif, xdp; sender
+    frame: str  # of FRAMES; sender: number of flows
+    aqm: str = "fifo"
+    delay_ms: int = 0
+    level: int = 0
+
+    @property
+    def name(self) -> str:
+        """null-64-fifo-10ms-level3."""
+        if self.port == "sender":
+            return f"sender-{self.frame}" + (f"-{self.delay_ms}ms" if self.delay_ms else "")
+        delay = f"-{self.delay_ms}ms" if self.delay_ms else ""
+        level = f"-level{self.level}" if self.level else ""
+        return f"{self.port}-{self.frame}-{self.aqm}{delay}{level}"
+
+    @property
+    def frame_bytes(self) -> float:
+        """Mean size."""
+        return FRAMES[self.frame]
+
+
+class Child:
+    """A process of the benchmark, its output in a file. A context manager that ends it."""
+
+    def __init__(self, argv: Sequence[object], log: Path, space: str | None = None):
+        self.argv = [str(arg) for arg in argv]
+        self.log = log
+        # Not `ip netns exec`: that hides /sys/fs/bpf. Each of these becomes the next.
+        enter = ["nsenter", f"--net=/run/netns/{space}"] if space else []
+        with log.open("wb") as out:
+            self.process = subprocess.Popen(
+                ["nice", "-n", str(NICE), *enter, *self.argv],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                process_group=0,
+            )
+
+    def __enter__(self) -> Child:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def running(self) -> bool:
+        """Has it not ended?"""
+        return self.process.poll() is None
+
+    def stop(self) -> int:
+        """SIGINT, and patience."""
+        if self.running:
+            self.process.send_signal(signal.SIGINT)
+        try:
+            return self.process.wait(STOP_S_MAX)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return self.process.wait()
+
+    def why(self) -> str:
+        """What it said last, progress left out."""
+        lines = [line for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
+        said = [line.strip() for line in lines if not line.startswith("{")]
+        status = self.process.poll()
+        ended = f"signal {-status}" if status is not None and status < 0 else "it said nothing"
+        return (said or [ended])[-1][:300]
+
+    def wait_for(self, condition: Callable[[], Any], what: str) -> Any:
+        """Polls until there is a value; Skipped if the program ends before or takes too long."""
+        deadline = time.monotonic() + START_S_MAX
+        while True:
+            value = condition()
+            if value:
+                return value
+            name = Path(self.argv[0]).name
+            if not self.running:
+                raise Skipped(f"{name} ended: {self.why()}")
+            if time.monotonic() > deadline:
+                raise Skipped(f"{name}: no {what} within {START_S_MAX:.0f} s: {self.why()}")
+            time.sleep(POLL_S)
+
+
+def busiest_ns(pid: int, before: dict[str, int]) -> tuple[float, dict[str, int]]:
+    """Processor time of the thread that used most since `before`, and all threads' now."""
+    now: dict[str, int] = {}
+    for path in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+        with contextlib.suppress(OSError, ProcessLookupError):
+            now[path.parent.name] = int(path.read_text().split()[0])
+    used = [value - before.get(thread, 0) for thread, value in now.items()]
+    return float(max(used, default=0)), now
+
+
+class Counters:
+    """What a DPDK program's ports sent, from its telemetry socket."""
+
+    def __init__(self, path: Path):
+        self.program = live.Program(path)
+        self.ports = self.program.ask("/ethdev/list") or []
+
+    def started(self) -> bool:
+        """Has it ports, and are all of them started?"""
+        info = [self.program.ask(f"/ethdev/info,{port}") or {} for port in self.ports]
+        return bool(info) and all(port.get("dev_started") for port in info)
+
+    def sent(self) -> tuple[int, int]:
+        """Packets and bytes, all ports together."""
+        all_ports = [self.program.ask(f"/ethdev/stats,{port}") or {} for port in self.ports]
+        return (
+            sum(int(port.get("opackets", 0)) for port in all_ports),
+            sum(int(port.get("obytes", 0)) for port in all_ports),
+        )
+
+    def close(self) -> None:
+        """Lets the program's thread go."""
+        self.program.close()
+
+
+def counters(prefix: str) -> Counters | None:
+    """A program's counters once its ports are started, or None."""
+    try:
+        found = Counters(live.runtime_folder() / prefix / live.SOCKET)
+    except (live.Ended, TimeoutError, PermissionError):
+        return None
+    with contextlib.suppress(live.Ended, TimeoutError):
+        if found.started():
+            return found
+    found.close()
+    return None
+
+
+def wait_started(child: Child, prefix: str) -> None:
+    """Until a program's ports are started: what connects to a memif before is turned away."""
+    child.wait_for(lambda: counters(prefix), "started port").close()
+
+
+def measure(child: Child, prefix: str, seconds: float, frame_bytes: float | None) -> Sample:
+    """A running DPDK program, once packets flow; it is stopped. frame_bytes None: ask its ports."""
+    ports: Counters = child.wait_for(lambda: counters(prefix), "telemetry socket")
+    try:
+        child.wait_for(lambda: ports.sent()[0] > 0, "packet")
+        time.sleep(WARM_S)
+        pid = child.process.pid
+        (pkts, size), begin = ports.sent(), time.monotonic_ns()
+        _, threads = busiest_ns(pid, {})
+        time.sleep(seconds)
+        (pkts_after, size_after), end = ports.sent(), time.monotonic_ns()
+        cpu_ns, _ = busiest_ns(pid, threads)
+        # Before its neighbours: a memif port may crash if its peer leaves in the middle of a burst.
+        child.stop()
+    except live.Ended:
+        raise Skipped(f"{Path(child.argv[0]).name} ended: {child.why()}") from None
+    finally:
+        ports.close()
+    pkts = pkts_after - pkts
+    if pkts == 0 or cpu_ns == 0:
+        raise Skipped(f"{Path(child.argv[0]).name} sent nothing")
+    size = size_after - size if frame_bytes is None else round(pkts * frame_bytes)
+    return Sample(pkts, 8 * size, cpu_ns, end - begin)
+
+
+@dataclass
+class Bench:
+    """What all programs share: a folder, how long to measure, and names nobody else has."""
+
+    folder: Path
+    seconds: float
+
+    def name(self, what: str) -> str:
+        """A prefix for DPDK, or a socket's name."""
+        return f"weirbench{os.getpid()}x{next(NUMBERS)}{what}"
+
+    def log(self, name: str) -> Path:
+        """A file for a program's output."""
+        return self.folder / f"{name}.log"
+
+
+def eal(prefix: str, lcores: str, memory_mb: int) -> list[str]:
+    """Arguments of a DPDK program: as weir's own, with hugepages."""
+    argv = ["--no-pci", "--in-memory", "--single-file-segments", "--file-prefix", prefix]
+    return [*argv, "--lcores", lcores, "-m", str(memory_mb), "--log-level", "4"]
+
+
+def null_ports(frame: str) -> list[str]:
+    """Two ports that give frames of zeros and take any, at no cost but a buffer's."""
+    if frame == "imix":
+        raise Skipped("net_null has frames of one size")
+    return [f"net_null{i},size={frame},copy=0" for i in range(2)]
+
+
+def memif(role: str, socket: str, number: int) -> str:
+    """One side of a shared-memory port."""
+    return f"net_memif{number},role={role},id={number},socket={socket},rsize=10"
+
+
+class Veth:
+    """a ---- left [ sw ] right ---- b: three network namespaces of the benchmark's own."""
+
+    def __init__(self, bench: Bench):
+        self.bench = bench
+        self.prefix = f"weirb{os.getpid()}x{next(NUMBERS)}"
+
+    def space(self, name: str) -> str:
+        """A namespace's name."""
+        return f"{self.prefix}{name}"
+
+    def sh(self, name: str, *argv: object) -> str:
+        """A command in a namespace."""
+        enter = ["nsenter", f"--net=/run/netns/{self.space(name)}"]
+        return command(*enter, *argv)
+
+    def __enter__(self) -> Veth:
+        try:
+            for name in ("sw", "a", "b"):
+                command("ip", "netns", "add", self.space(name))
+                self.sh(name, "sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1")
+                self.sh(name, "sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1")
+            for side, host in zip(SIDES, ADDRESS, strict=True):
+                link = ("link", "add", side, "type", "veth", "peer", "name", "eth0")
+                self.sh("sw", "ip", *link, "netns", self.space(host))
+                self.sh(host, "ip", "addr", "add", f"{ADDRESS[host]}/15", "dev", "eth0")
+                for name, iface in (("sw", side), (host, "eth0")):
+                    off = [word for what in ("tso", "gso", "gro", "tx") for word in (what, "off")]
+                    self.sh(name, "ethtool", "-K", iface, *off)
+                    self.sh(name, "ip", "link", "set", iface, "up")
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for name in ("sw", "a", "b"):
+            bootstrap.quiet(["ip", "netns", "del", self.space(name)])
+
+    @contextmanager
+    def traffic(self, cpu: int | None) -> Iterator[Child]:
+        """Kernel TCP from a to b, as fast as it goes; on one CPU, or where the kernel likes."""
+        iperf, name = bootstrap.tool("iperf3"), self.prefix
+        pin = ["taskset", "-c", str(cpu)] if cpu is not None else []
+        server_log = self.bench.log(name + "server")
+        with Child([*pin, iperf, "-s", "--forceflush"], server_log, self.space("b")) as server:
+            server.wait_for(lambda: "listening" in server_log.read_text(), "iperf3 server")
+            argv = [*pin, iperf, "-c", ADDRESS["b"], "-t", "3600", "--forceflush"]
+            with Child(argv, self.bench.log(name + "client"), self.space("a")) as client:
+                yield client
+
+
+def command(*argv: object) -> str:
+    """Runs a command; Skipped with what it said."""
+    words = [str(arg) for arg in argv]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Skipped(f"{words[0]}: {error}") from None
+    if done.returncode != 0:
+        said = (done.stderr or done.stdout).strip().splitlines() or ["no output"]
+        raise Skipped(f"{' '.join(words)}: {said[-1]}")
+    return done.stdout
+
+
+def veth(bench: Bench) -> Veth:
+    """Two hosts and what lies between them."""
+    if os.geteuid() != 0:
+        raise Skipped("network namespaces need root")
+    return Veth(bench)
+
+
+@contextmanager
+def hugepages(need_bytes: int, say: Callable[[str], None]) -> Iterator[None]:
+    """Reserves 2 MB pages if fewer are free; what was reserved before is again at the end."""
+    file = HUGEPAGES / "nr_hugepages"
+    had, free = (int((HUGEPAGES / f"{what}_hugepages").read_text()) for what in ("nr", "free"))
+    want = had + max(0, -(-need_bytes // PAGE_BYTES) - free)
+    if want == had:
+        yield
+        return
+    try:
+        file.write_text(str(want))
+        got = int(file.read_text())
+        if got < want:
+            raise UserError(
+                f"hugepages: {need_bytes / 1e6:.0f} MB are needed and only {got - had + free} pages"
+                " of 2 MB are free; free memory, or choose rows that need less (--rows)",
+                1,
+            )
+        say(f"vm.nr_hugepages: {want} instead of {had} until the benchmark ends")
+        yield
+    except PermissionError:
+        raise UserError("bench live needs root: it reserves hugepages", 1) from None
+    finally:
+        with contextlib.suppress(OSError):
+            file.write_text(str(had))

@@ -1,0 +1,378 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The programs of `weir bench live`: weir-switch, weir-sender, and what they are compared with.
+
+Each function measures one program once, in a case; Skipped says why it cannot be done here.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from weir import bootstrap, run
+from weir.bootstrap import Need
+from weir.errors import UserError
+from weir.live_lab import (
+    FIRST,
+    LAST,
+    SIDES,
+    WARM_S,
+    Bench,
+    Case,
+    Child,
+    Sample,
+    Skipped,
+    Veth,
+    command,
+    eal,
+    measure,
+    memif,
+    null_ports,
+    veth,
+    wait_started,
+)
+
+ROLES = ("sender", "receiver")
+# Each way: what the links' rates and the delays' room are for; it must not be what limits.
+RATE_MAX_PPS = {"null": 40e6, "memif": 15e6, "xdp": 5e6}
+BUFFER_BYTES = 2600  # of a pool, per packet
+FLOOR_MAX_PPMS = 60e3  # packets per millisecond that weir-live-floor has room for
+OVS_PROGRAM = Path("/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk")
+OVS_SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
+TESTPMD_NEED = Need("dpdk-dev", "command dpdk-testpmd")
+OVS_NEED = Need("openvswitch-switch-dpdk", f"file {str(OVS_PROGRAM).lstrip('/')}")
+KERNEL_NEEDS = (Need("iperf3", "command iperf3"), Need("ethtool", "command ethtool"))
+
+
+def memory_bytes(case: Case) -> int:
+    """Hugepages that the largest program of a case takes, and its neighbours with it."""
+    if case.port == "sender":
+        return 2 << 30
+    delayed = 2 * RATE_MAX_PPS[case.port] * case.delay_ms / 1e3
+    if case.port == "null":
+        delayed = max(delayed, FLOOR_MAX_PPMS * case.delay_ms)
+    return (5 << 28) + round(delayed * BUFFER_BYTES)
+
+
+@dataclass(frozen=True)
+class Between:
+    """Where a program stands: its two ports, and the network namespace they are in."""
+
+    devs: list[str]
+    space: str | None = None
+
+
+@contextmanager
+def fed(
+    bench: Bench, case: Case, prefix: str, start: Callable[[Between], Child]
+) -> Iterator[Child]:
+    """Starts a program between two ports of the case's kind, and what sends through them."""
+    if case.port == "null":
+        with start(Between(null_ports(case.frame))) as child:
+            yield child
+    elif case.port == "xdp":
+        with veth(bench) as wires:
+            devs = [f"net_af_xdp{i},iface={name}" for i, name in enumerate(SIDES)]
+            with start(Between(devs, wires.space("sw"))) as child, wires.traffic(FIRST):
+                yield child
+    else:
+        socket = bench.name("m")
+        with start(Between([memif("server", socket, i) for i in range(2)])) as child:
+            wait_started(child, prefix)
+            devs = [memif("client", socket, i) for i in range(2)]
+            with load(bench, case.frame, devs):
+                yield child
+
+
+def load(bench: Bench, frame: str, devs: Sequence[str]) -> Child:
+    """weir-live-load on the neighbours' core."""
+    prefix = bench.name("load")
+    argv = [bench_program("load"), *eal(prefix, f"0@{FIRST}", 128), "--", frame, *devs]
+    return Child(argv, bench.log(prefix))
+
+
+def bench_program(name: str) -> Path:
+    """weir-live-floor or weir-live-load."""
+    return run.build_dir() / f"tools/bench/weir-live-{name}"
+
+
+def floor(bench: Bench, case: Case) -> Sample:
+    """The bare loop, with as long a delay."""
+    prefix = bench.name("floor")
+    memory_mb = 160 + round(case.delay_ms * FLOOR_MAX_PPMS * BUFFER_BYTES / 1e6)
+    argv = [bench_program("floor"), *eal(prefix, f"0@{LAST}", memory_mb), "--no-telemetry", "--"]
+    argv += [*null_ports(case.frame), str(case.delay_ms), str(bench.seconds)]
+    with Child(argv, bench.log(prefix)) as child:
+        child.wait_for(lambda: not child.running, "end")
+        if child.process.returncode != 0:
+            raise Skipped(f"weir-live-floor failed: {child.why()}")
+    return floor_sample(child.log.read_text(), case.frame_bytes)
+
+
+def floor_sample(text: str, frame_bytes: float) -> Sample:
+    """What weir-live-floor printed; DPDK may have said something before."""
+    lines = [line for line in text.splitlines() if line.startswith("{")]
+    if not lines:
+        raise Skipped("weir-live-floor printed no figures")
+    said = json.loads(lines[-1])
+    pkts = float(said["pkts"])
+    return Sample(
+        pkts,
+        pkts * frame_bytes * 8,
+        said["cpu_s"] * 1e9,
+        said["wall_s"] * 1e9,
+        said["tsc_hz"],
+    )
+
+
+def testpmd(mode: str) -> Callable[[Bench, Case], Sample]:
+    """dpdk-testpmd, forwarding in a mode."""
+
+    def sample(bench: Bench, case: Case) -> Sample:
+        prefix = bench.name("testpmd")
+
+        def start(at: Between) -> Child:
+            return Child(testpmd_argv(prefix, mode, at.devs), bench.log(prefix), at.space)
+
+        with fed(bench, case, prefix, start) as child:
+            return measure(child, prefix, bench.seconds, case.frame_bytes)
+
+    return sample
+
+
+def testpmd_argv(prefix: str, mode: str, devs: Sequence[str]) -> list[str]:
+    """The forwarding lcore on the last CPU; the one with the prompt sleeps."""
+    vdevs = [arg for dev in devs for arg in ("--vdev", dev)]
+    argv = [bootstrap.tool("dpdk-testpmd"), *eal(prefix, f"0@{FIRST},1@{LAST}", 256), *vdevs]
+    argv += ["--", f"--forward-mode={mode}", "--nb-cores=1", "--burst=32"]
+    # Without a terminal it would end at once: statistics keep it going.
+    return [*argv, "--total-num-mbufs=32768", "--stats-period=3600"]
+
+
+def txonly(bench: Bench, case: Case) -> Sample:
+    """dpdk-testpmd sending frames as large as weir-sender's, unpaced, into a sink."""
+    prefix, socket = bench.name("testpmd"), bench.name("m")
+    argv = testpmd_argv(prefix, "txonly", [memif("server", socket, 0)])
+    with Child([*argv, "--txpkts=1514"], bench.log(prefix)) as child:
+        wait_started(child, prefix)
+        with load(bench, "sink", [memif("client", socket, 0)]):
+            return measure(child, prefix, bench.seconds, 1514)
+
+
+def switch_config(prefix: str, case: Case, devs: Sequence[str], cpu: int) -> str:
+    """weir-switch's configuration for a case: the same path each way."""
+    frame = round(case.frame_bytes)
+    rate = f"{RATE_MAX_PPS[case.port] * 8 * (frame + 24) / 1e9:.0f}Gbit"
+    queue = f"{{{case.aqm}: {{limit: 4MB}}}}"
+    path = f"\n    - link: {{rate: {rate}, queue: {queue}}}"
+    if case.delay_ms:
+        path += f"\n    - delay: {{delay: {case.delay_ms}ms}}"
+    listed = "".join(
+        f'\n      - {{name: {name}, dev: "{dev}", path: {leaves}, min_packet: {frame}B}}'
+        for name, leaves, dev in zip(SIDES, ("reverse", "forward"), devs, strict=True)
+    )
+    return (
+        f"paths:\n  forward:{path}\n  reverse:{path}\n"
+        f"telemetry: {{level: {case.level}}}\n"
+        f"live:\n  switch:\n    lcores: [{cpu}]\n    prefix: {prefix}\n    hugepages: yes\n"
+        f"    ports:{listed}\n"
+    )
+
+
+def weir_switch(bench: Bench, case: Case) -> Sample:
+    """weir-switch."""
+    prefix = bench.name("switch")
+    out = bench.folder / prefix
+
+    def start(at: Between) -> Child:
+        config = bench.folder / f"{prefix}.yaml"
+        config.write_text(switch_config(prefix, case, at.devs, LAST))
+        return weir_live("switch", config, out, bench.log(prefix), at.space)
+
+    with fed(bench, case, prefix, start) as child:
+        got = measure(child, prefix, bench.seconds, case.frame_bytes)
+        return finished(child, out / "summary-switch.json", got)
+
+
+def weir_live(program: str, config: Path, out: Path, log: Path, space: str | None = None) -> Child:
+    """A live program, started and ready."""
+    argv = [run.find_program(program), config, "--out", out, "--duration", "1h", "--progress"]
+    child = Child(argv, log, space)
+    try:
+        child.wait_for(lambda: '"ready"' in log.read_text(errors="replace"), "ready line")
+    except BaseException:
+        child.stop()
+        raise
+    return child
+
+
+def finished(child: Child, summary: Path, got: Sample) -> Sample:
+    """The sample, once the program has ended and its ledger balances."""
+    if child.process.returncode != 0 or not summary.exists():
+        raise UserError(f"{Path(child.argv[0]).name} failed: {child.why()}", 1)
+    data = json.loads(summary.read_text())
+    if not data["ledger"]["balanced"]:
+        raise UserError(f"{summary}: the ledger does not balance", 1)
+    shutil.rmtree(summary.parent)  # level 3 writes hundreds of megabytes per second
+    hz = data.get("lcore", data.get("sender_lcore", {})).get("tsc_hz")
+    return replace(got, tsc_hz=hz)
+
+
+def sender_config(prefix: str, case: Case, ports: Sequence[tuple[str, str]], cpu: int) -> str:
+    """weir-sender's configuration: so many paced Copa flows; ports as (role, dev)."""
+    listed = "".join(
+        f'\n      - {{name: {role}, role: {role}, dev: "{dev}"}}' for role, dev in ports
+    )
+    path = "[link: {rate: 40Gbit, queue: {fifo: {limit: 1BDP}}}, delay: {delay: 10ms}]"
+    return (
+        f"paths: {{forward: {path}, reverse: [delay: {{delay: 10ms}}]}}\n"
+        f"flows: [{{count: {case.frame}, cc: {{copa: {{delta: 0.5}}}}, jitter: 300ms}}]\n"
+        "telemetry: {level: 0}\n"
+        f"live:\n  sender:\n    lcores: [{cpu}]\n    prefix: {prefix}\n    hugepages: yes\n"
+        f"    ports:{listed}\n"
+    )
+
+
+def weir_sender(bench: Bench, case: Case) -> Sample:
+    """weir-sender, its receiver on the other core; with a delay weir-switch is there instead."""
+    prefix, socket = bench.name("sender"), bench.name("m")
+    out = bench.folder / prefix
+    if case.delay_ms:
+        path = Case("memif", "1500", "fifo", case.delay_ms)
+        other_config = switch_config(
+            prefix + "o", path, [memif("server", socket, i) for i in range(2)], FIRST
+        )
+        ports = [(role, memif("client", socket, i)) for i, role in enumerate(ROLES)]
+    else:
+        other_config = sender_config(
+            prefix + "o", case, [("receiver", memif("server", socket, 0))], FIRST
+        )
+        ports = [("sender", memif("client", socket, 0))]
+    texts = {"o": other_config, "": sender_config(prefix, case, ports, LAST)}
+    files = {key: bench.folder / f"{prefix}{key}.yaml" for key in texts}
+    for key, text in texts.items():
+        files[key].write_text(text)
+    other = "switch" if case.delay_ms else "sender"
+    with (
+        weir_live(other, files["o"], bench.folder / f"{prefix}o", bench.log(prefix + "o")),
+        weir_live("sender", files[""], out, bench.log(prefix)) as child,
+    ):
+        got = measure(child, prefix, bench.seconds, None)
+        return finished(child, out / "summary-sender.json", got)
+
+
+def bridge(bench: Bench, case: Case) -> Sample:
+    """The kernel's bridge, its egress shaped by tbf at a rate it does not reach.
+
+    It has no thread of its own: its cost is the time between two packets, on all CPUs.
+    """
+    with veth(bench) as wires:
+        wires.sh("sw", "ip", "link", "add", "br0", "type", "bridge")
+        for side in SIDES:
+            wires.sh("sw", "ip", "link", "set", side, "master", "br0")
+            shape = ("rate", "100gbit", "burst", "1m", "limit", "4m")
+            wires.sh("sw", "tc", "qdisc", "add", "dev", side, "root", "tbf", *shape)
+        wires.sh("sw", "ip", "link", "set", "br0", "up")
+        with wires.traffic(None) as client:
+            client.wait_for(lambda: sent(wires, SIDES[1])[0] > 1000, "packet")
+            time.sleep(WARM_S)
+            (pkts, size), begin = sent(wires), time.monotonic_ns()
+            time.sleep(bench.seconds)
+            (pkts_after, size_after), end = sent(wires), time.monotonic_ns()
+    return Sample(pkts_after - pkts, 8 * (size_after - size), end - begin, end - begin)
+
+
+def sent(wires: Veth, *sides: str) -> tuple[int, int]:
+    """Packets and bytes that left the bridge."""
+    links = json.loads(wires.sh("sw", "ip", "-json", "-stats", "link", "show"))
+    tx = [link["stats64"]["tx"] for link in links if link["ifname"] in (sides or SIDES)]
+    return sum(one["packets"] for one in tx), sum(one["bytes"] for one in tx)
+
+
+def ovs(policed: bool) -> Callable[[Bench, Case], Sample]:
+    """Open vSwitch's userspace datapath, in a namespace, with a database of its own."""
+
+    def sample(bench: Bench, case: Case) -> Sample:
+        if case.port != "null":
+            raise Skipped("Open vSwitch is measured over null ports")
+        return OpenVswitch(bench).sample(case, policed)
+
+    return sample
+
+
+class OpenVswitch:
+    """One run of it; nothing of the system's own is touched."""
+
+    def __init__(self, bench: Bench):
+        self.bench = bench
+        self.prefix = bench.name("ovs")
+        self.folder = bench.folder / self.prefix
+        self.folder.mkdir()
+
+    def argv(self, program: object, *args: object) -> list[object]:
+        """A program of it, told to stay in its folder."""
+        env = [f"OVS_{what}DIR={self.folder}" for what in ("RUN", "DB", "LOG", "SYSCONF")]
+        return ["env", *env, program, *args]
+
+    def vsctl(self, *args: object) -> None:
+        """Changes its configuration; does not wait for it to follow."""
+        database = f"--db=unix:{self.folder}/db.sock"
+        command(*self.argv(bootstrap.tool("ovs-vsctl"), database, "--no-wait", *args))
+
+    def configure(self, case: Case, policed: bool) -> None:
+        """A bridge of two null ports, one polling thread."""
+        self.vsctl("init")
+        extra = f"--no-pci --in-memory --file-prefix {self.prefix}"
+        values = {
+            "dpdk-init": "true",
+            "dpdk-lcore-mask": hex(1 << FIRST),
+            "pmd-cpu-mask": hex(1 << LAST),
+            "dpdk-socket-mem": "1024",
+            "dpdk-extra": f'"{extra}"',
+        }
+        pairs = [f"other_config:{key}={value}" for key, value in values.items()]
+        self.vsctl("set", "Open_vSwitch", ".", *pairs)
+        self.vsctl("add-br", "br0", "--", "set", "bridge", "br0", "datapath_type=netdev")
+        for number, dev in enumerate(null_ports(case.frame), 1):
+            port = f"p{number}"
+            options = (f'options:dpdk-devargs="{dev}"', f"ofport_request={number}")
+            interface = ("set", "Interface", port, "type=dpdk", *options)
+            self.vsctl("add-port", "br0", port, "--", *interface)
+            if policed:  # at a rate that it does not reach
+                limits = ("other-config:cir=100000000000", "other-config:cbs=1000000000")
+                create = ("--id=@q", "create", "qos", "type=egress-policer", *limits)
+                self.vsctl("set", "port", port, "qos=@q", "--", *create)
+
+    def sample(self, case: Case, policed: bool) -> Sample:
+        """Starts it, lets packets through, measures."""
+        database, socket = self.folder / "conf.db", f"{self.folder}/db.sock"
+        command(bootstrap.tool("ovsdb-tool"), "create", database, OVS_SCHEMA)
+        control = self.folder / "vswitchd.ctl"
+        server = [bootstrap.tool("ovsdb-server"), database, f"--remote=punix:{socket}"]
+        server += [f"--unixctl={self.folder}/db.ctl", "--no-chdir"]
+        space = f"{self.prefix}sw"
+        command("ip", "netns", "add", space)  # br0 is a device too
+        try:
+            with Child(self.argv(*server), self.bench.log(self.prefix + "db")) as db:
+                db.wait_for(Path(socket).exists, "socket")
+                self.configure(case, policed)
+                argv = [OVS_PROGRAM, f"unix:{socket}", f"--unixctl={control}", "--no-chdir"]
+                log = self.bench.log(self.prefix)
+                with Child(self.argv(*argv), log, space) as child:
+                    child.wait_for((self.folder / "br0.mgmt").exists, "bridge")
+                    self.flows()
+                    return measure(child, self.prefix, self.bench.seconds, case.frame_bytes)
+        finally:
+            bootstrap.quiet(["ip", "netns", "del", space])
+
+    def flows(self) -> None:
+        """What comes in by one port goes out by the other, without learning."""
+        ofctl, bridge_socket = bootstrap.tool("ovs-ofctl"), f"unix:{self.folder}/br0.mgmt"
+        command(ofctl, "del-flows", bridge_socket)
+        for here, there in ((1, 2), (2, 1)):
+            command(ofctl, "add-flow", bridge_socket, f"in_port={here},actions=output:{there}")
