@@ -255,6 +255,11 @@ def test_what_was_not_recorded_is_said(
     assert "has no arrivals.ring: run it with -o telemetry.arrivals=yes" in replay(plain.folder).err
     assert "has no packets.ring: run it with -o telemetry.level=3" in replay(coarse.folder).err
     assert "no such run folder" in replay(tmp_path / "nowhere").err
+    idle = simulate(
+        "duration: 1s\npaths: {forward: [delay: {delay: 1ms}], reverse: [delay: {delay: 1ms}]}\n"
+        "flows: [{count: 1, cc: copa, start: 2s}]\ntelemetry: {level: 3, arrivals: yes}\n"
+    )
+    assert "no packet arrived: there is nothing to replay" in replay(idle.folder).err
 
 
 def test_weir_sim_refuses_other_files(recordings: Path, weir_sim: Path, tmp_path: Path) -> None:

@@ -168,11 +168,23 @@ static int configured(struct run *run, const struct run_options *opt, struct err
 	return rc;
 }
 
+static int write_replay(struct replay *r, const struct run_options *opt, double wall_s,
+	const char *verdict, bool *balanced, struct err *err) {
+	FILE *f = run_summary_begin(r->run, "summary.json", err);
+
+	if (f == NULL)
+		return -EIO;
+	*balanced = replay_summary(r, f, wall_s, verdict);
+	if (opt->json)
+		replay_summary(r, stdout, wall_s, verdict);
+	return run_summary_end(r->run, f, "summary.json", err);
+}
+
 static int replay_through(struct replay *r, const struct run_options *opt, struct err *err) {
 	double start_s = wall_clock_s();
 	bool balanced = false;
 	struct err late;
-	int rc, closed;
+	int rc, written;
 
 	if ((rc = run_create(r->run, opt, true, err)) < 0)
 		return rc;
@@ -180,18 +192,14 @@ static int replay_through(struct replay *r, const struct run_options *opt, struc
 		return rc;
 	run_catch_signals();
 	rc = replay_run(r, err);
-	closed = replay_close(r, &late);
-	if (rc == 0 && closed < 0)
-		rc = err_set(err, closed, "%s", late.msg);
+	written = replay_close(r, &late);
+	if (rc == 0 && written < 0)
+		rc = err_set(err, written, "%s", late.msg);
 
-	FILE *f = run_summary_begin(r->run, "summary.json", &late);
-	closed = f == NULL ? -EIO : 0;
-	if (f != NULL) {
-		balanced = replay_summary(r, f, wall_clock_s() - start_s, rc < 0 ? err->msg : "ok");
-		closed = run_summary_end(r->run, f, "summary.json", &late);
-	}
-	if (rc == 0 && closed < 0)
-		rc = err_set(err, closed, "%s", late.msg);
+	written = write_replay(
+		r, opt, wall_clock_s() - start_s, rc < 0 ? err->msg : "ok", &balanced, &late);
+	if (rc == 0 && written < 0)
+		rc = err_set(err, written, "%s", late.msg);
 	if (rc == 0 && !balanced)
 		rc = err_set(
 			err, -EIO, "the ledger does not balance: see %s/summary.json", r->run->dir);

@@ -27,6 +27,7 @@ from weir.ring import Records, Ring, RingError, open_ring
 
 EVENTS = ("", "enqueue", "dequeue", "drop", "mark", "depart")  # enum tel_packet_event
 DROP, DEPART = 3, 5
+ARRIVED = 1  # enum tel_arrival
 EXIT = 255  # the stage of departures
 CHUNK = 1 << 20  # records compared in one go
 
@@ -191,7 +192,7 @@ def holes(rings: list[Ring]) -> Iterator[str]:
 
 
 def open_recording(folder: Path) -> list[Ring]:
-    """Arrivals and decisions of a run. UserError: not recorded, or with holes."""
+    """Arrivals and decisions of a run. UserError: not recorded, nothing in it, or with holes."""
     if not folder.is_dir():
         raise UserError(f"{folder}: no such run folder")
     rings = []
@@ -210,6 +211,8 @@ def open_recording(folder: Path) -> list[Ring]:
             "live.switch.ring_size makes room for more",
             1,
         )
+    if not (rings[0].column("event") == ARRIVED).any():
+        raise UserError(f"{folder}: no packet arrived: there is nothing to replay", 1)
     try:
         for ring in rings:
             ring.check()
