@@ -253,8 +253,9 @@ def null_ports(frame: str) -> list[str]:
 
 
 def memif(role: str, socket: str, number: int) -> str:
-    """One side of a shared-memory port."""
-    return f"net_memif{number},role={role},id={number},socket={socket},rsize=10"
+    """One side of a shared-memory port: a file, as weir's own ports have, for every program."""
+    at = f"socket={live.runtime_folder() / socket}.memif,socket-abstract=no"
+    return f"net_memif{number},role={role},id={number},{at},rsize=10"
 
 
 class Veth:
