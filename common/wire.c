@@ -25,6 +25,7 @@
 #define OPT_SACK 5
 #define OPT_TS 8
 #define TS_ALIGNED 0x0101080au // NOP, NOP, timestamps, 10: how a data segment's options begin
+#define PLAIN_OFFSET 0x8000u // data offset: 32 bytes of TCP header
 #define OPTIONS_MAX 40u
 #define WSCALE_MAX 14 // RFC 7323 section 2.3
 
@@ -204,6 +205,12 @@ static enum wire_status parse_options(const uint8_t *p, size_t len, struct seg *
 	return WIRE_OK;
 }
 
+static inline bool tcp_sum_good(const uint8_t *tcp, size_t len, const struct wire_addr *addr) {
+	uint64_t pseudo = (uint64_t)addr->src_ip + addr->dst_ip + WIRE_PROTO_TCP + len;
+
+	return wire_fold(wire_sum(tcp, len, fold64(pseudo))) == 0;
+}
+
 enum wire_status wire_parse_tcp(
 	const uint8_t *frame, const struct wire_info *info, bool verify, struct seg *seg) {
 	const uint8_t *tcp = frame + info->l4_offset;
@@ -219,12 +226,8 @@ enum wire_status wire_parse_tcp(
 		return WIRE_BAD_HEADER;
 	if (header > len)
 		return WIRE_TRUNCATED;
-	if (verify) {
-		uint64_t pseudo =
-			(uint64_t)info->addr.src_ip + info->addr.dst_ip + WIRE_PROTO_TCP + len;
-		if (wire_fold(wire_sum(tcp, len, fold64(pseudo))) != 0)
-			return WIRE_BAD_CHECKSUM;
-	}
+	if (verify && !tcp_sum_good(tcp, len, &info->addr))
+		return WIRE_BAD_CHECKSUM;
 	*seg = (struct seg){
 		.seq = get32(tcp + 4),
 		.ack = get32(tcp + 8),
@@ -333,6 +336,76 @@ size_t wire_write_tcp(uint8_t *buf, const struct wire_addr *addr, uint8_t ecn, u
 	write_options(p + 4, seg, &sum);
 	put32(p, (uint32_t)(uint16_t)~fold64(sum) << 16);
 	return WIRE_ETH + WIRE_IPV4 + header;
+}
+
+void wire_template_init(struct wire_template *t, const struct wire_addr *addr) {
+	uint8_t *p = (uint8_t *)t->eth;
+	uint64_t addresses = (uint64_t)addr->src_ip + addr->dst_ip;
+
+	t->addr = *addr;
+	p = write_eth(p, &addr->dst_mac, &addr->src_mac, WIRE_ETHERTYPE_IPV4);
+	put16(p, 0x4500);
+	t->ip_sum = addresses + 0x4500 + IP_DF + (IP_TTL << 8 | WIRE_PROTO_TCP);
+	t->tcp_sum = addresses + WIRE_PROTO_TCP + addr->src_port + addr->dst_port + PLAIN_OFFSET
+		+ TS_ALIGNED;
+}
+
+void wire_write_plain(uint8_t *buf, const struct wire_template *t, uint8_t ecn, uint16_t ip_id,
+	const struct seg *seg) {
+	const struct wire_addr *a = &t->addr;
+	uint32_t tcp_len = WIRE_HEADER_PLAIN - WIRE_ETH - WIRE_IPV4 + (uint32_t)seg->len;
+	uint32_t ip_len = WIRE_IPV4 + tcp_len, tos = ecn & 3u;
+	uint32_t flags = PLAIN_OFFSET | seg->flags;
+	uint64_t ip_sum = t->ip_sum + tos + ip_len + ip_id;
+	uint64_t tcp_sum = t->tcp_sum + tcp_len + seg->seq + seg->ack + seg->flags + seg->window
+		+ seg->tsval + seg->tsecr;
+
+	memcpy(buf, t->eth, sizeof(t->eth));
+	uint8_t *p = buf + WIRE_ETH;
+	p[1] = (uint8_t)tos;
+	p = put16(p + 2, ip_len);
+	p = put32(p, (uint32_t)ip_id << 16 | IP_DF);
+	p = put32(p, IP_TTL << 24 | WIRE_PROTO_TCP << 16 | (uint16_t)~fold64(ip_sum));
+	p = put32(p, a->src_ip);
+	p = put32(p, a->dst_ip);
+	p = put32(p, (uint32_t)a->src_port << 16 | a->dst_port);
+	p = put32(p, seg->seq);
+	p = put32(p, seg->ack);
+	p = put32(p, flags << 16 | seg->window);
+	p = put32(p, (uint32_t)(uint16_t)~fold64(tcp_sum) << 16);
+	p = put32(p, TS_ALIGNED);
+	p = put32(p, seg->tsval);
+	put32(p, seg->tsecr);
+}
+
+bool wire_parse_plain(
+	const uint8_t *frame, size_t len, bool verify, struct wire_info *info, struct seg *seg) {
+	const uint8_t *ip = frame + WIRE_ETH, *tcp = ip + WIRE_IPV4;
+
+	if (len < WIRE_HEADER_PLAIN || get32(frame + 12) >> 8 != (WIRE_ETHERTYPE_IPV4 << 8 | 0x45)
+		|| ip[9] != WIRE_PROTO_TCP || (get16(ip + 6) & IP_MF_OR_OFFSET) != 0
+		|| tcp[12] >> 4 != PLAIN_OFFSET >> 12 || get32(tcp + WIRE_TCP) != TS_ALIGNED)
+		return false;
+	uint32_t ip_len = get16(ip + 2), tcp_len = ip_len - WIRE_IPV4;
+	if (ip_len < WIRE_HEADER_PLAIN - WIRE_ETH || len < WIRE_ETH + ip_len
+		|| !header_sum_good(ip, WIRE_IPV4))
+		return false;
+	memcpy(info->addr.dst_mac.b, frame, 6);
+	memcpy(info->addr.src_mac.b, frame + 6, 6);
+	info->addr.src_ip = get32(ip + 12);
+	info->addr.dst_ip = get32(ip + 16);
+	info->addr.src_port = get16(tcp);
+	info->addr.dst_port = get16(tcp + 2);
+	info->ethertype = WIRE_ETHERTYPE_IPV4;
+	info->proto = WIRE_PROTO_TCP;
+	info->ecn = ip[1] & 3;
+	info->ip_len = (uint16_t)ip_len;
+	info->l4_offset = WIRE_ETH + WIRE_IPV4;
+	info->fragment = false;
+	seg_header(seg, get32(tcp + 4), get32(tcp + 8),
+		(uint16_t)(ip_len - (WIRE_HEADER_PLAIN - WIRE_ETH)), get16(tcp + 14), tcp[13], true,
+		get32(tcp + WIRE_TCP + 4), get32(tcp + WIRE_TCP + 8));
+	return !verify || tcp_sum_good(tcp, tcp_len, &info->addr);
 }
 
 void wire_set_ecn(uint8_t *frame, uint8_t ecn) {

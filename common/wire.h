@@ -18,6 +18,7 @@
 #define WIRE_MIN_FRAME 60u // without FCS
 #define WIRE_OVERHEAD 20u // preamble, start delimiter and inter-frame gap
 #define WIRE_HEADER_MAX (WIRE_ETH + WIRE_IPV4 + WIRE_TCP + 40u)
+#define WIRE_HEADER_PLAIN (WIRE_ETH + WIRE_IPV4 + WIRE_TCP + 12u) // timestamps, no other option
 
 #define WIRE_ETHERTYPE_IPV4 0x0800
 #define WIRE_ETHERTYPE_ARP 0x0806
@@ -77,6 +78,38 @@ static inline size_t wire_tcp_frame(const struct seg *seg) {
 // into an IPv4 packet. Returns the header length.
 size_t wire_write_tcp(uint8_t *buf, const struct wire_addr *addr, uint8_t ecn, uint16_t ip_id,
 	const struct seg *seg);
+
+// Nearly every segment carries timestamps and no other option. What stays the same of the headers of
+// a connection's, and the checksums of that, are kept ready.
+struct wire_template {
+	struct wire_addr addr;
+	uint64_t eth[2]; // the frame's first 16 bytes: Ethernet, and IPv4 to the TOS
+	uint64_t ip_sum, tcp_sum; // without lengths, ECN, identification and what a segment says
+};
+void wire_template_init(struct wire_template *t, const struct wire_addr *addr);
+// Other ends of a connection between the same MAC addresses.
+static inline void wire_template_ends(struct wire_template *t, uint32_t src_ip, uint16_t src_port,
+	uint32_t dst_ip, uint16_t dst_port) {
+	uint64_t ip = (uint64_t)src_ip + dst_ip, old = (uint64_t)t->addr.src_ip + t->addr.dst_ip;
+	uint64_t ports = (uint64_t)src_port + dst_port;
+
+	t->ip_sum += ip - old;
+	t->tcp_sum += ip - old + ports - t->addr.src_port - t->addr.dst_port;
+	t->addr.src_ip = src_ip;
+	t->addr.dst_ip = dst_ip;
+	t->addr.src_port = src_port;
+	t->addr.dst_port = dst_port;
+}
+static inline bool wire_is_plain(const struct seg *seg) {
+	return seg->options == SEG_OPT_TS && seg->sack_count == 0;
+}
+// wire_write_tcp for such a segment: the same bytes, WIRE_HEADER_PLAIN of them.
+void wire_write_plain(uint8_t *buf, const struct wire_template *t, uint8_t ecn, uint16_t ip_id,
+	const struct seg *seg);
+// wire_parse and wire_parse_tcp in one for a good frame of such a segment, without IP options. False:
+// it is another, or not good, and these two tell what it is.
+bool wire_parse_plain(
+	const uint8_t *frame, size_t len, bool verify, struct wire_info *info, struct seg *seg);
 // Sets the ECN bits of an IPv4 frame and repairs the header checksum (RFC 1624).
 void wire_set_ecn(uint8_t *frame, uint8_t ecn);
 

@@ -44,6 +44,21 @@ static void check_tcp(const uint8_t *frame, const struct wire_info *info) {
 	REQUIRE(got.mss == seg.mss && got.wscale == seg.wscale);
 }
 
+// The short way knows nothing that the long one does not.
+static void check_plain(const uint8_t *frame, size_t size) {
+	struct wire_info plain_info, info;
+	struct seg plain, seg;
+
+	for (int verify = 0; verify < 2; verify++) {
+		if (!wire_parse_plain(frame, size, verify, &plain_info, &plain))
+			continue;
+		REQUIRE(wire_parse(frame, size, &info) == WIRE_OK);
+		REQUIRE(wire_parse_tcp(frame, &info, verify, &seg) == WIRE_OK);
+		REQUIRE(memcmp(&plain_info.addr, &info.addr, sizeof(info.addr)) == 0);
+		REQUIRE(memcmp(&plain, &seg, offsetof(struct seg, sack)) == 0);
+	}
+}
+
 static void check_ipv4(uint8_t *frame, size_t size) {
 	struct wire_info info;
 	struct wire_info again;
@@ -62,6 +77,7 @@ static void check_ipv4(uint8_t *frame, size_t size) {
 	REQUIRE(info.l4_offset <= WIRE_ETH + (size_t)info.ip_len);
 	REQUIRE(WIRE_ETH + (size_t)info.ip_len <= size);
 	check_tcp(frame, &info);
+	check_plain(frame, size);
 	for (uint8_t ecn = 0; ecn < 4; ecn++) {
 		wire_set_ecn(frame, ecn);
 		REQUIRE(wire_parse(frame, size, &again) == WIRE_OK);

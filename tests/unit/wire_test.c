@@ -489,10 +489,113 @@ START_TEST(no_echo_for_bad_requests) {
 }
 END_TEST
 
+// The short way for segments with timestamps alone writes the same bytes, whosever template it was.
+START_TEST(template_writes_the_same_bytes) {
+	static uint8_t plain[WIRE_HEADER_PLAIN];
+	struct wire_template t;
+	struct rng r;
+
+	rng_init(&r, 2, "wire");
+	wire_template_init(&t, &addr);
+	for (uint32_t n = 0; n < 20000; n++) {
+		struct seg seg = {.seq = (uint32_t)rng_u64(&r),
+			.ack = (uint32_t)rng_u64(&r),
+			.tsval = (uint32_t)rng_u64(&r),
+			.tsecr = (uint32_t)rng_u64(&r),
+			.len = (uint16_t)(rng_u64(&r) % 1449),
+			.window = (uint16_t)rng_u64(&r),
+			.flags = (uint8_t)rng_u64(&r),
+			.options = SEG_OPT_TS};
+		struct wire_addr ends = addr;
+		uint16_t ip_id = (uint16_t)rng_u64(&r);
+		uint8_t ecn = n % 4;
+
+		if (n % 3 > 0) { // the same flow again, or another
+			ends.src_ip = (uint32_t)rng_u64(&r);
+			ends.dst_ip = (uint32_t)rng_u64(&r);
+			ends.src_port = (uint16_t)rng_u64(&r);
+			ends.dst_port = (uint16_t)rng_u64(&r);
+		}
+		ck_assert(wire_is_plain(&seg));
+		wire_template_ends(&t, ends.src_ip, ends.src_port, ends.dst_ip, ends.dst_port);
+		ck_assert_mem_eq(&t.addr, &ends, sizeof(ends));
+		wire_write_plain(plain, &t, ecn, ip_id, &seg);
+		ck_assert_uint_eq(
+			wire_write_tcp(frame, &ends, ecn, ip_id, &seg), WIRE_HEADER_PLAIN);
+		ck_assert_mem_eq(plain, frame, WIRE_HEADER_PLAIN);
+	}
+}
+END_TEST
+
+// What it must get right: sums that are 0 modulo 0xffff have a zero of two forms.
+START_TEST(template_checksum_of_zero) {
+	static uint8_t plain[WIRE_HEADER_PLAIN];
+	struct wire_template t;
+
+	wire_template_init(&t, &addr);
+	for (uint32_t value = 0; value <= UINT16_MAX; value++) {
+		struct seg seg = {.flags = SEG_ACK, .options = SEG_OPT_TS, .tsecr = value};
+
+		wire_write_plain(plain, &t, 0, (uint16_t)value, &seg);
+		wire_write_tcp(frame, &addr, 0, (uint16_t)value, &seg);
+		ck_assert_mem_eq(plain, frame, WIRE_HEADER_PLAIN);
+	}
+}
+END_TEST
+
+// Of the kernel's segments, and of those that are broken in any one bit: the short way says the same
+// as the long one, or leaves it to that.
+START_TEST(plain_parse_agrees) {
+	static const char *const captured[] = {
+		kernel_syn, kernel_syn_ack, kernel_ack, kernel_fin, kernel_data, kernel_echo};
+	uint32_t taken = 0;
+
+	for (uint32_t i = 0; i < 6; i++) {
+		size_t len = load(captured[i]);
+
+		for (size_t bit = 0; bit <= 8 * len; bit++) {
+			struct wire_info info = {0}, plain_info = {0};
+			struct seg seg, plain = {0};
+			bool verify = bit % 3 > 0;
+
+			load(captured[i]);
+			if (bit < 8 * len)
+				frame[bit / 8] ^= (uint8_t)(1u << (bit % 8));
+			if (!wire_parse_plain(frame, len, verify, &plain_info, &plain))
+				continue;
+			taken++;
+			ck_assert_int_eq(wire_parse(frame, len, &info), WIRE_OK);
+			ck_assert_int_eq(wire_parse_tcp(frame, &info, verify, &seg), WIRE_OK);
+			ck_assert_mem_eq(&plain_info, &info, sizeof(info));
+			check_seg(&plain, &seg);
+			ck_assert(wire_is_plain(&seg));
+		}
+	}
+	ck_assert_uint_ge(taken, 3 + 3 * 12 * 8); // each as it was, and with other MAC addresses
+}
+END_TEST
+
+START_TEST(plain_parse_leaves_the_rest) {
+	struct wire_info info;
+	struct seg seg;
+	size_t len = load(kernel_data);
+
+	ck_assert(wire_parse_plain(frame, len, true, &info, &seg));
+	ck_assert(!wire_parse_plain(frame, len - 1, true, &info, &seg)); // truncated
+	frame[len - 1] ^= 1;
+	ck_assert(!wire_parse_plain(frame, len, true, &info, &seg)); // checksum
+	ck_assert(wire_parse_plain(frame, len, false, &info, &seg));
+	ck_assert(!wire_parse_plain(frame, load(kernel_syn), true, &info, &seg));
+	ck_assert(!wire_parse_plain(frame, load(kernel_arp_reply), true, &info, &seg));
+	ck_assert(!wire_parse_plain(frame, load(kernel_echo), true, &info, &seg));
+}
+END_TEST
+
 TEST_MAIN(sum_of_rfc1071, sum_agrees_with_the_definition, replace_of_rfc1624,
 	set_ecn_keeps_the_checksum_of_a_full_sum, set_ecn_leaves_dscp,
 	writes_what_the_kernel_writes, reads_the_kernels_syn, reads_the_kernels_data,
 	padding_is_not_payload, sizes, segments_survive_the_wire, odd_options,
 	syn_options_count_on_a_syn_only, bad_ip_headers, bad_tcp_headers, fragments,
 	arp_as_the_kernel_speaks_it, echo_reply_as_the_kernel_answers, echo_reply_of_zeros,
-	no_echo_for_bad_requests)
+	no_echo_for_bad_requests, template_writes_the_same_bytes, template_checksum_of_zero,
+	plain_parse_agrees, plain_parse_leaves_the_rest)
