@@ -336,3 +336,16 @@ uint64_t wheel_next_ns(struct wheel *w, uint64_t limit_ns) {
 		return limit_ns + 1;
 	return w->ready->expires_ns <= limit_ns ? w->ready->expires_ns : limit_ns + 1;
 }
+
+struct timer *wheel_peek(const struct wheel *w, uint64_t *cursor, uint64_t until_ns) {
+	uint64_t from = time_max(*cursor, w->now_slot + 1);
+	uint64_t last = time_min(until_ns >> WHEEL_SLOT_SHIFT, w->now_slot | DIGIT_MASK);
+	uint64_t digit, slot;
+
+	if (from > last)
+		return NULL;
+	digit = slot_find(w, 0, from & DIGIT_MASK);
+	slot = (from & ~DIGIT_MASK) + digit; // none: the next turn's first
+	*cursor = time_min(slot, last) + 1;
+	return slot <= last ? w->slot[0][digit].head : NULL;
+}

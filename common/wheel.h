@@ -63,3 +63,7 @@ struct timer *wheel_pop(struct wheel *w, uint64_t now_ns);
 // Exact expiry of the earliest timer if it is at or before limit_ns, else limit_ns + 1; NEVER_NS
 // when the wheel is empty.
 uint64_t wheel_next_ns(struct wheel *w, uint64_t limit_ns);
+// The timers of the next filed slot, beyond the open one, that begins by until_ns; NULL: there is none,
+// or it is not yet filed as finely. They stay where they are: for owners who fetch ahead. *cursor is
+// the caller's, 0 at first: each slot is shown once.
+struct timer *wheel_peek(const struct wheel *w, uint64_t *cursor, uint64_t until_ns);

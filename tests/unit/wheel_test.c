@@ -268,6 +268,38 @@ START_TEST(end_of_time_is_a_time) {
 }
 END_TEST
 
+START_TEST(peek_shows_each_slot_once_and_moves_nothing) {
+	uint64_t cursor = 0;
+
+	setup(0);
+	for (uint64_t i = 0; i < 4; i++)
+		arm(&entries[i], (2 * i + 1) * SLOT_NS + i); // slots 1, 3, 5, 7
+	arm(&entries[4], 3 * SLOT_NS); // behind entries[1] in its list
+	arm(&entries[5], LEVEL1_NS); // filed one level up
+	ck_assert_ptr_null(wheel_peek(&wheel, &cursor, SLOT_NS - 1));
+	ck_assert_ptr_eq(wheel_peek(&wheel, &cursor, 4 * SLOT_NS), &entries[0].timer);
+	struct timer *t = wheel_peek(&wheel, &cursor, 4 * SLOT_NS);
+	ck_assert_ptr_eq(t, &entries[1].timer);
+	ck_assert_ptr_eq(t->next, &entries[4].timer);
+	ck_assert_ptr_null(wheel_peek(&wheel, &cursor, 4 * SLOT_NS));
+	ck_assert_ptr_null(wheel_peek(&wheel, &cursor, 4 * SLOT_NS));
+	// Time passes the third, unseen: what is open is not shown any more.
+	for (uint32_t n = 0; n < 4; n++)
+		ck_assert_ptr_nonnull(pop(5 * SLOT_NS + 2));
+	ck_assert_ptr_null(pop(6 * SLOT_NS));
+	ck_assert_ptr_eq(wheel_peek(&wheel, &cursor, 2 * LEVEL1_NS), &entries[3].timer);
+	ck_assert_ptr_null(wheel_peek(&wheel, &cursor, 2 * LEVEL1_NS));
+	ck_assert_ptr_eq(pop(2 * LEVEL1_NS), &entries[3]);
+	ck_assert_ptr_eq(pop(2 * LEVEL1_NS), &entries[5]);
+	ck_assert_ptr_null(pop(2 * LEVEL1_NS));
+	// The next turn of level 0.
+	arm(&entries[0], 2 * LEVEL1_NS + 4 * SLOT_NS);
+	ck_assert_ptr_eq(wheel_peek(&wheel, &cursor, 3 * LEVEL1_NS), &entries[0].timer);
+	ck_assert_ptr_null(wheel_peek(&wheel, &cursor, 3 * LEVEL1_NS));
+}
+END_TEST
+
 TEST_MAIN(agrees_with_a_sorted_array, never_early_and_exact_within_a_slot,
 	ties_fire_in_the_order_of_arming, past_fires_next_in_order,
-	next_reads_ahead_to_its_limit_only, cancelled_timers_do_not_fire, end_of_time_is_a_time)
+	next_reads_ahead_to_its_limit_only, cancelled_timers_do_not_fire, end_of_time_is_a_time,
+	peek_shows_each_slot_once_and_moves_nothing)
