@@ -249,7 +249,8 @@ __attribute__((noinline)) static void record_again(
 	f->rtx_end = time_max(f->rtx_end, index + 1);
 }
 
-void flow_transmit(struct host *h, struct flow *f, uint64_t index, uint64_t now_ns) {
+void flow_transmit(
+	struct host *h, struct flow *f, uint64_t index, uint64_t due_ns, uint64_t now_ns) {
 	struct seg_rec *r = flow_seg(f, index);
 	uint8_t ecn = ECN_NOT_ECT, flags = SEG_ACK;
 	struct seg s;
@@ -273,7 +274,7 @@ void flow_transmit(struct host *h, struct flow *f, uint64_t index, uint64_t now_
 	f->count.sent_segs++;
 	f->last_send_ns = now_ns;
 	h->count.data_tx_segs++;
-	host_send(h, f->id, &s, ecn, now_ns);
+	host_send(h, f->id, &s, ecn, due_ns);
 }
 
 // May a new segment be sent? Not beyond the data, the FIN, or the peer's window.
@@ -351,11 +352,12 @@ static bool send_window(struct host *h, struct flow *f, bool *sent, uint64_t now
 // opportunity, now unless a timer fired late: gaps count from there, so that a slow loop costs no rate.
 static bool send_each(
 	struct host *h, struct flow *f, double bps, uint64_t now_ns, uint64_t due_ns) {
+	uint64_t from_ns;
 	bool sent = false;
 
 	if (f->pace.armed) // its time may have come before this ACK
 		due_ns = time_min(due_ns, f->pace.t.expires_ns);
-	due_ns = time_max(due_ns, time_since(now_ns, PACING_CATCH_UP_NS));
+	from_ns = time_max(due_ns, time_since(now_ns, PACING_CATCH_UP_NS));
 	f->cwnd_blocked = false;
 	for (;;) {
 		bool again = f->unsent_lost > 0;
@@ -380,14 +382,15 @@ static bool send_each(
 		}
 		if (f->una == f->nxt && f->nxt > 0 && now_ns - f->last_send_ns >= f->rtt.rto_ns)
 			after_idle(h, f, now_ns);
-		flow_transmit(h, f, again ? next_lost(f) : f->nxt, now_ns);
+		flow_transmit(h, f, again ? next_lost(f) : f->nxt,
+			bps > 0 ? time_max(f->next_send_ns, due_ns) : now_ns, now_ns);
 		sent = true;
 		if (bps > 0) {
 			double gap = f->payload * 8e9 / bps + f->next_send_frac;
 			uint64_t whole = (uint64_t)gap;
 
 			f->next_send_frac = gap - (double)whole;
-			f->next_send_ns = time_max(f->next_send_ns, due_ns) + whole;
+			f->next_send_ns = time_max(f->next_send_ns, from_ns) + whole;
 		}
 	}
 	return sent;
@@ -456,7 +459,7 @@ void flow_arm_rtx(struct host *h, struct flow *f, uint64_t now_ns) {
 // RFC 8985 section 7.3: new data if the window allows, else the last segment again.
 static void flow_probe(struct host *h, struct flow *f, uint64_t now_ns) {
 	f->tlp_retrans = !new_allowed(h, f, now_ns);
-	flow_transmit(h, f, f->tlp_retrans ? f->nxt - 1 : f->nxt, now_ns);
+	flow_transmit(h, f, f->tlp_retrans ? f->nxt - 1 : f->nxt, now_ns, now_ns);
 	f->tlp_end = f->nxt;
 	f->rtx_kind = RTX_RTO;
 	f->rtx_base_ns = now_ns;
@@ -477,7 +480,7 @@ static void flow_timeout(struct host *h, struct flow *f, uint64_t now_ns) {
 	}
 	flow_enter_loss(h, f, now_ns);
 	f->timeouts++;
-	flow_transmit(h, f, next_lost(f), now_ns); // whatever else is in flight or paced
+	flow_transmit(h, f, next_lost(f), now_ns, now_ns); // whatever else is in flight or paced
 	flow_send(h, f, now_ns, now_ns);
 	flow_arm_rtx(h, f, now_ns);
 }

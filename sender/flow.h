@@ -186,7 +186,9 @@ static inline uint32_t flow_seq(const struct flow *f, uint64_t index) {
 // sent? flow_arm_rtx follows.
 bool flow_send(struct host *h, struct flow *f, uint64_t now_ns, uint64_t due_ns);
 void flow_arm_rtx(struct host *h, struct flow *f, uint64_t now_ns);
-void flow_transmit(struct host *h, struct flow *f, uint64_t index, uint64_t now_ns);
+// `due_ns`: as of when it leaves.
+void flow_transmit(
+	struct host *h, struct flow *f, uint64_t index, uint64_t due_ns, uint64_t now_ns);
 void flow_end(
 	struct host *h, struct flow *f, enum flow_state state, uint8_t event, uint64_t now_ns);
 void flow_ack_now(struct host *h, struct flow *f, uint64_t now_ns); // a bare ACK

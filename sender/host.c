@@ -10,6 +10,8 @@
 
 #define SEGS_PER_FLOW 32 // ring space of a flow with little in flight
 #define RANGES_PER_RECEIVER 16
+#define FETCH_NEAR_NS (4 * NS_PER_US) // timers due until then: their connections
+#define FETCH_FAR_NS (8 * NS_PER_US) // the timers themselves
 
 // Segments that may be unacknowledged at once, all flows together: what the network can hold, twice
 // (slow start overshoots by its own size), what SACK leaves on the scoreboard while a hole waits a
@@ -163,6 +165,24 @@ void host_fire_due(struct host *h, uint64_t now_ns) {
 	}
 }
 
+// Timers fire in the order of their time, so that what they touch is spread over all connections.
+void host_fetch_timers(struct host *h, uint64_t now_ns) {
+	struct timer *t;
+
+	while ((t = wheel_peek(&h->wheel, &h->fetched_far, now_ns + FETCH_FAR_NS)) != NULL)
+		__builtin_prefetch(t, 1);
+	while ((t = wheel_peek(&h->wheel, &h->fetched_slot, now_ns + FETCH_NEAR_NS)) != NULL) {
+		for (; t != NULL; t = t->next) {
+			const char *f = (const char *)t - offsetof(struct flow, pace);
+
+			if (((struct host_timer *)(void *)t)->kind != TIMER_PACE)
+				continue;
+			for (size_t line = 0; line < FLOW_HOT_BYTES; line += 64)
+				__builtin_prefetch(f + line, 1);
+		}
+	}
+}
+
 uint64_t host_next_ns(struct host *h, uint64_t limit_ns) {
 	return wheel_next_ns(&h->wheel, limit_ns);
 }
@@ -255,7 +275,11 @@ void host_measure(struct host *h, uint64_t now_ns) {
 }
 
 void host_interval(struct host *h, uint64_t now_ns) {
-	for (uint32_t i = 0; i < h->flows; i++) {
+	host_interval_some(h, 0, h->flows, now_ns);
+}
+
+void host_interval_some(struct host *h, uint32_t first, uint32_t n, uint64_t now_ns) {
+	for (uint32_t i = first; i < first + n; i++) {
 		struct flow *f = &h->flow[i];
 		const struct flow_count *c = &f->count, *o = &f->at_interval;
 		bool quiet = f->state != FLOW_OPEN && c->acked_bytes == o->acked_bytes

@@ -15,10 +15,11 @@
 #include "wheel.h"
 
 // `n` segments of the same length leave, `seg` the first, each `len` bytes of sequence space behind
-// the one before. `id` is the flow's or the receiver's index. The segment is the callee's to copy;
-// t_ns never decreases.
+// the one before. `id` is the flow's or the receiver's index. The segment is the callee's to copy.
+// `due_ns`: when it is to leave, by the pacer's theory if it is paced. That is now in virtual time, so
+// that it never decreases there; live it may have gone by.
 typedef void host_output(
-	void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn, uint64_t t_ns);
+	void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn, uint64_t due_ns);
 
 struct host_env {
 	host_output *output;
@@ -61,6 +62,7 @@ struct host {
 	uint32_t receivers;
 	struct range_pool ranges;
 	uint32_t open, waiting, done, failed; // flows
+	uint64_t fetched_slot, fetched_far; // cursors of host_fetch_timers
 	struct host_count count;
 	struct host_timing timing; // since the caller last cleared it
 	uint64_t measure_ns; // start of the summary's figures
@@ -88,6 +90,8 @@ uint64_t host_next_ns(struct host *h, uint64_t limit_ns);
 void host_measure(struct host *h, uint64_t now_ns);
 // One TEL_INTERVAL record per flow that is or was open in the interval that ends now.
 void host_interval(struct host *h, uint64_t now_ns);
+// The same for `n` of the flows, from `first` on: live, a few at a time.
+void host_interval_some(struct host *h, uint32_t first, uint32_t n, uint64_t now_ns);
 // One TEL_FLOWS record per flow that has not ended.
 void host_still_open(struct host *h, uint64_t now_ns);
 // Of all flows since host_measure.
@@ -145,6 +149,9 @@ static inline void host_fetch_segs(const struct host *h, uint32_t id) {
 	host_fetch((const char *)f + FLOW_REPAIR, FLOW_REPAIR_BYTES);
 }
 
+// The same for what timers will touch in the next microseconds.
+void host_fetch_timers(struct host *h, uint64_t now_ns);
+
 static inline void host_fetch_receiver(const struct host *h, uint32_t id) {
 	host_fetch(&h->receiver[id], RECEIVER_HOT_BYTES);
 }
@@ -157,7 +164,7 @@ static inline void host_fetch_ranges(const struct host *h, uint32_t id) {
 }
 
 static inline void host_send(
-	struct host *h, uint32_t id, const struct seg *seg, uint8_t ecn, uint64_t t_ns) {
+	struct host *h, uint32_t id, const struct seg *seg, uint8_t ecn, uint64_t due_ns) {
 	h->count.tx_segs++;
-	h->env.output(h->env.ctx, id, seg, 1, ecn, t_ns);
+	h->env.output(h->env.ctx, id, seg, 1, ecn, due_ns);
 }

@@ -100,6 +100,8 @@ START_TEST(late_loop_catches_up) {
 	l->now_ns = 20 * MS + 750 * US;
 	host_run(&l->tx, l->now_ns);
 	ck_assert_uint_eq(l->data_count, 8); // 0 and 100 to 700 us
+	for (uint64_t i = 0; i < 8; i++)
+		SENT(l, i, i, 20 * MS + i * 100 * US); // each is handed out with its own time
 	ck_assert_uint_eq(link_flow(l)->next_send_ns, 20 * MS + 800 * US);
 	link_close(l);
 }
@@ -111,6 +113,9 @@ START_TEST(late_loop_catches_up_a_millisecond_at_most) {
 	l->now_ns = 20 * MS + 50 * MS;
 	host_run(&l->tx, l->now_ns);
 	ck_assert_uint_eq(l->data_count, 1 + 11);
+	SENT(l, 1, 1, 20 * MS + 100 * US); // how late it really is
+	for (uint64_t i = 2; i < 12; i++)
+		SENT(l, i, i, 69 * MS + (i - 1) * 100 * US);
 	ck_assert_uint_eq(link_flow(l)->next_send_ns, 70 * MS + 100 * US);
 	link_close(l);
 }
@@ -125,6 +130,8 @@ START_TEST(ack_before_a_late_timer_costs_no_rate) {
 	l->now_ns = 20 * MS + 750 * US;
 	host_rx_flow(&l->tx, 0, &s, ECN_NOT_ECT, l->now_ns);
 	ck_assert_uint_eq(l->data_count, 8);
+	for (uint64_t i = 0; i < 8; i++)
+		SENT(l, i, i, 20 * MS + i * 100 * US);
 	ck_assert_uint_eq(link_flow(l)->next_send_ns, 20 * MS + 800 * US);
 	link_close(l);
 }
