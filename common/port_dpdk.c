@@ -12,6 +12,7 @@
 #include <rte_errno.h>
 #include <rte_mbuf_pool_ops.h>
 #include <rte_mempool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -21,14 +22,27 @@
 #define SERVER_TRIES 100
 #define SERVER_RETRY_US 100000
 #define RECONNECT_NS (500 * NS_PER_MS)
+#define MEMIF_RING_BITS 10 // the driver's default
+#define MEMIF_RING_BITS_MAX 14
 #define AF_XDP_RING 2048 // the driver's fill queue is twice that
+
+// Frames in one of a memif's rings.
+static uint64_t memif_ring(const struct live_dev *dev) {
+	const char *rsize = strstr(dev->text, "rsize=");
+	int bits = rsize == NULL ? MEMIF_RING_BITS : atoi(rsize + strlen("rsize="));
+
+	return UINT64_C(1) << (bits < 0 || bits > MEMIF_RING_BITS_MAX ? MEMIF_RING_BITS_MAX : bits);
+}
 
 uint64_t port_own_buffers(const struct live_dev *dev, uint64_t burst) {
 	uint64_t own = 4 * burst + POOL_CACHE;
 
 	if (strncmp(dev->text, "net_af_xdp", strlen("net_af_xdp")) == 0)
 		return own + 4 * AF_XDP_RING;
-	// The drivers of memif, af_packet, pcap and null copy; rings and NICs hold descriptors full.
+	if (strncmp(dev->text, "net_memif", strlen("net_memif")) == 0
+		&& strstr(dev->text, "zero-copy=yes") != NULL)
+		return own + 2 * memif_ring(dev);
+	// memif otherwise, af_packet, pcap and null copy; rings and NICs hold descriptors full.
 	if (dev->pci || strncmp(dev->text, "net_ring", strlen("net_ring")) == 0)
 		return own + 2 * PORT_DESCRIPTORS;
 	return own;

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host_dpdk.h"
 
-#include "flow_addr.h"
 #include "intr_dpdk.h"
 #include "run.h"
 
 #include <errno.h>
 #include <rte_eal.h>
-#include <rte_ethdev.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define HOUSEKEEPING_TURNS 256
@@ -16,125 +13,8 @@
 // are: 5000 are seen in 300 turns, 100 000 in 2500.
 #define SURVEY_FLOWS 16
 #define SURVEY_SHARE 4096
+#define INTERVAL_FLOWS 4 // of a turn
 #define ARP_RETRY_NS (100 * NS_PER_MS)
-
-static bool is_sender(const struct sender_port *p) {
-	return p->plan->role == LIVE_SENDER;
-}
-
-// Frees what waits for a port that takes nothing.
-static void give_up(struct sender_live *s, struct sender_port *p) {
-	s->watch.count.port[p - s->port].dropped += p->outs;
-	for (; p->outs > 0; p->outs--) {
-		rte_pktmbuf_free(p->out[p->out_first++ & (SENDER_OUT_MAX - 1)]);
-		p->count.tx_dropped++;
-	}
-}
-
-static void flush(struct sender_live *s, struct sender_port *p) {
-	uint32_t burst = (uint32_t)s->plan->process.burst, done = 0;
-
-	while (p->outs > 0) {
-		uint64_t bytes[PORT_BURST_MAX + 1];
-		uint32_t at = p->out_first & (SENDER_OUT_MAX - 1);
-		uint32_t want = p->outs < burst ? p->outs : burst;
-
-		want = want < SENDER_OUT_MAX - at ? want : SENDER_OUT_MAX - at;
-		bytes[0] = 0;
-		for (uint32_t i = 0; i < want; i++)
-			bytes[i + 1] = bytes[i] + port_frame_bytes(p->out[at + i]->pkt_len);
-		uint16_t took = port_tx(&p->port, p->out + at, (uint16_t)want);
-		p->count.tx_frames += took;
-		p->count.tx_bytes += bytes[took];
-		p->out_first += took;
-		p->outs -= took;
-		s->watch.moved += took;
-		done += took;
-		if (took < want)
-			break;
-	}
-	s->busy |= done > 0;
-	watch_waiting(&s->watch, (uint32_t)(p - s->port), p->outs, s->now_ns);
-	if (done > 0 || p->outs == 0) {
-		p->refused_ns = NEVER_NS;
-		return;
-	}
-	if (p->refused_ns == NEVER_NS)
-		p->refused_ns = s->now_ns;
-	if (!p->port.was_up || s->now_ns - p->refused_ns > s->plan->process.patience_ns)
-		give_up(s, p);
-}
-
-static void send_frame(struct sender_live *s, struct sender_port *p, struct rte_mbuf *m) {
-	p->count.tx_wanted++;
-	if (p->outs == SENDER_OUT_MAX)
-		flush(s, p);
-	if (p->outs == SENDER_OUT_MAX) {
-		p->count.tx_dropped++;
-		rte_pktmbuf_free(m);
-		return;
-	}
-	p->out[(p->out_first + p->outs++) & (SENDER_OUT_MAX - 1)] = m;
-}
-
-// An empty frame from the pool whose payload is always zero.
-static struct rte_mbuf *new_frame(struct sender_live *s, struct sender_port *p, uint8_t **data) {
-	struct rte_mbuf *m = rte_pktmbuf_alloc(s->tx_pool);
-
-	if (m == NULL) {
-		p->count.tx_wanted++;
-		p->count.no_mbuf++;
-		return NULL;
-	}
-	*data = rte_pktmbuf_mtod(m, uint8_t *);
-	return m;
-}
-
-static void send_seg(struct sender_live *s, struct sender_port *p, const struct wire_addr *addr,
-	uint8_t ecn, const struct seg *seg) {
-	uint8_t *data;
-	struct rte_mbuf *m = new_frame(s, p, &data);
-
-	if (m == NULL)
-		return;
-	size_t header = wire_write_tcp(data, addr, ecn, p->ip_id++, seg);
-	// A longer header of an earlier use may reach into the payload.
-	memset(data + header, 0, WIRE_HEADER_MAX - header);
-	m->data_len = (uint16_t)wire_tcp_frame(seg);
-	m->pkt_len = m->data_len;
-	send_frame(s, p, m);
-}
-
-void sender_output(
-	void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn, uint64_t t_ns) {
-	struct sender_port *p = ctx;
-	const struct live_port *plan = p->plan;
-	uint32_t flows = p->live->groups->flows;
-	struct wire_addr a = {.src_mac = p->port.mac, .dst_mac = p->peer_mac};
-
-	if (is_sender(p)) {
-		a.src_ip = flow_addr_ip(plan->ip, id);
-		a.src_port = flow_addr_port(id);
-		a.dst_ip = plan->peer;
-		a.dst_port = (uint16_t)plan->peer_port;
-	} else if (id < flows) {
-		a.src_ip = plan->ip;
-		a.src_port = (uint16_t)plan->peer_port;
-		a.dst_ip = flow_addr_ip(plan->peer, id);
-		a.dst_port = flow_addr_port(id);
-	} else {
-		a = p->stranger[id - flows].addr;
-	}
-	struct seg s = *seg;
-	for (uint32_t i = 0; i < n; i++) {
-		send_seg(p->live, p, &a, ecn, &s);
-		s.seq += s.len;
-	}
-}
-
-static bool is_ours(const struct sender_port *p, uint32_t ip) {
-	return ip - p->plan->ip < p->addresses;
-}
 
 static void send_arp_request(struct sender_live *s, struct sender_port *p) {
 	struct wire_arp arp = {.request = true,
@@ -142,238 +22,14 @@ static void send_arp_request(struct sender_live *s, struct sender_port *p) {
 		.sender_ip = p->plan->ip,
 		.target_ip = p->plan->next_hop};
 	uint8_t *data;
-	struct rte_mbuf *m = new_frame(s, p, &data);
+	struct rte_mbuf *m = sender_new_frame(s, p, &data);
 
 	p->count.tx_own++;
 	if (m == NULL)
 		return;
 	m->pkt_len = m->data_len = (uint16_t)wire_write_arp(data, &arp, NULL);
 	memset(data + m->data_len, 0, WIRE_HEADER_MAX - m->data_len);
-	send_frame(s, p, m);
-}
-
-static void receive_arp(struct sender_live *s, struct sender_port *p, struct rte_mbuf *m) {
-	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
-	struct wire_arp arp;
-
-	if (wire_parse_arp(frame, m->data_len, &arp) != WIRE_OK) {
-		p->count.rx_malformed++;
-		rte_pktmbuf_free(m);
-		return;
-	}
-	p->count.rx_arp++;
-	if (arp.sender_ip == p->plan->next_hop) {
-		p->peer_mac = arp.sender_mac;
-		p->peer_known = true;
-	}
-	if (!arp.request || !is_ours(p, arp.target_ip)) {
-		rte_pktmbuf_free(m);
-		return;
-	}
-	struct wire_arp reply = {
-		.sender_mac = p->port.mac, .sender_ip = arp.target_ip, .target_ip = arp.sender_ip};
-	m->pkt_len = m->data_len = (uint16_t)wire_write_arp(frame, &reply, &arp.sender_mac);
-	p->count.tx_own++;
-	send_frame(s, p, m);
-}
-
-// A segment of no connection is answered with a reset (RFC 9293 section 3.10.7.1).
-static void refuse(struct sender_live *s, struct sender_port *p, const struct wire_addr *from,
-	const struct seg *seg) {
-	struct wire_addr to = {from->dst_mac, from->src_mac, from->dst_ip, from->src_ip,
-		from->dst_port, from->src_port};
-	struct seg rst = {.flags = SEG_RST};
-
-	p->count.rx_reset++;
-	if ((seg->flags & SEG_RST) != 0)
-		return;
-	if ((seg->flags & SEG_ACK) != 0) {
-		rst.seq = seg->ack;
-	} else {
-		rst.flags |= SEG_ACK;
-		rst.ack = seg->seq + seg->len + ((seg->flags & SEG_SYN) != 0)
-			+ ((seg->flags & SEG_FIN) != 0);
-	}
-	p->count.tx_own++;
-	send_seg(s, p, &to, ECN_NOT_ECT, &rst);
-}
-
-int sender_strangers_init(struct sender_port *p, struct err *err) {
-	uint64_t n = p->live->plan->strangers;
-
-	memset(p->bucket, 0xff, sizeof(p->bucket));
-	p->stranger = calloc(n + 1, sizeof(*p->stranger));
-	return p->stranger != NULL ? 0 : err_set(err, -ENOMEM, "no memory for connections");
-}
-
-static uint32_t *stranger_bucket(struct sender_port *p, const struct wire_addr *from) {
-	uint32_t h = flow_addr_hash(
-		from->src_ip, from->dst_ip, from->src_port, from->dst_port, WIRE_PROTO_TCP);
-
-	return &p->bucket[h & (STRANGER_BUCKETS - 1)];
-}
-
-static void stranger_forget(struct sender_port *p, uint32_t i) {
-	struct wire_addr *a = &p->stranger[i].addr;
-	struct wire_addr from = {.src_ip = a->dst_ip,
-		.dst_ip = a->src_ip,
-		.src_port = a->dst_port,
-		.dst_port = a->src_port};
-	uint32_t *at = stranger_bucket(p, &from);
-
-	while (*at != i)
-		at = &p->stranger[*at].next;
-	*at = p->stranger[i].next;
-	p->stranger[i].used = false;
-}
-
-static bool receiver_over(const struct receiver *r) {
-	return r->state == RECEIVER_CLOSED || (r->state == RECEIVER_OPEN && r->rcv_nxt == r->fin);
-}
-
-// A receiver as it was before its first connection; its totals go on.
-static void receiver_renew(struct host *h, struct receiver *r, uint16_t group) {
-	struct receiver_count total = r->count;
-
-	host_cancel(h, &r->delack);
-	while (r->head != NULL) {
-		struct range *range = r->head;
-
-		r->head = range->next;
-		range->next = h->ranges.free;
-		h->ranges.free = range;
-	}
-	receiver_init(r, r->id, h->groups, group);
-	r->count = total;
-}
-
-// The spare receiver of this connection, or one for it if it begins; STRANGER_NONE: none is free.
-static uint32_t stranger_find(
-	struct sender_port *p, const struct wire_addr *from, const struct seg *seg) {
-	uint32_t *bucket = stranger_bucket(p, from), flows = p->live->groups->flows;
-	uint32_t n = (uint32_t)p->live->plan->strangers, i;
-	struct host *h = p->host;
-
-	for (i = *bucket; i != STRANGER_NONE; i = p->stranger[i].next) {
-		const struct wire_addr *a = &p->stranger[i].addr;
-
-		if (a->dst_ip == from->src_ip && a->dst_port == from->src_port
-			&& a->src_ip == from->dst_ip && a->src_port == from->dst_port)
-			return i;
-	}
-	if ((seg->flags & (SEG_SYN | SEG_ACK)) != SEG_SYN)
-		return STRANGER_NONE;
-	for (i = 0; i < n && p->stranger[i].used; i++)
-		;
-	for (uint32_t k = 0; i == n && k < n; k++) {
-		if (receiver_over(&h->receiver[flows + k]))
-			i = k;
-	}
-	if (i == n) {
-		p->strangers_refused++;
-		return STRANGER_NONE;
-	}
-	if (p->stranger[i].used)
-		stranger_forget(p, i);
-	p->stranger[i] = (struct stranger){
-		.addr = {from->dst_mac, from->src_mac, from->dst_ip, from->src_ip, from->dst_port,
-			from->src_port},
-		.next = *bucket,
-		.used = true,
-	};
-	*bucket = i;
-	h->receiver[flows + i].id = flows + i;
-	receiver_renew(h, &h->receiver[flows + i], 0);
-	return i;
-}
-
-// A segment for the receiving side: which receiver is it for?
-static uint32_t receiver_of(
-	struct sender_port *p, const struct wire_addr *a, const struct seg *seg) {
-	uint32_t flows = p->live->groups->flows, id;
-
-	if (a->dst_port != p->plan->peer_port)
-		return FLOW_ADDR_NONE;
-	id = flow_addr_index(p->plan->peer, flows, a->src_ip, a->src_port);
-	if (id == FLOW_ADDR_NONE) {
-		uint32_t i = stranger_find(p, a, seg);
-
-		id = i == STRANGER_NONE ? FLOW_ADDR_NONE : flows + i;
-	} else {
-		p->peer_mac = a->src_mac;
-	}
-	if (id == FLOW_ADDR_NONE)
-		return id;
-	struct receiver *r = &p->host->receiver[id];
-	// A new connection from the addresses of one that is over.
-	if ((seg->flags & (SEG_SYN | SEG_ACK)) == SEG_SYN && receiver_over(r) && seg->seq != r->irs)
-		receiver_renew(p->host, r, r->group_index);
-	return id;
-}
-
-static uint32_t flow_of(const struct sender_port *p, const struct wire_addr *a) {
-	if (a->src_ip != p->plan->peer || a->src_port != p->plan->peer_port)
-		return FLOW_ADDR_NONE;
-	return flow_addr_index(p->plan->ip, p->live->groups->flows, a->dst_ip, a->dst_port);
-}
-
-static void receive_tcp(struct sender_live *s, struct sender_port *p, const uint8_t *frame,
-	const struct wire_info *w) {
-	struct seg seg;
-	uint32_t id;
-
-	if (wire_parse_tcp(frame, w, s->plan->checksum, &seg) != WIRE_OK) {
-		p->count.rx_malformed++;
-		return;
-	}
-	id = is_sender(p) ? flow_of(p, &w->addr) : receiver_of(p, &w->addr, &seg);
-	if (id == FLOW_ADDR_NONE || p->host == NULL) {
-		refuse(s, p, &w->addr, &seg);
-		return;
-	}
-	p->count.rx_tcp++;
-	if (is_sender(p))
-		host_rx_flow(p->host, id, &seg, w->ecn, s->now_ns);
-	else
-		host_rx_receiver(p->host, id, &seg, w->ecn, s->now_ns);
-}
-
-static void receive_frame(struct sender_live *s, struct sender_port *p, struct rte_mbuf *m) {
-	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
-	struct wire_info w;
-
-	p->count.rx_frames++;
-	p->count.rx_bytes += port_frame_bytes(m->pkt_len);
-	if (wire_parse(frame, m->data_len, &w) != WIRE_OK) {
-		p->count.rx_malformed++;
-		rte_pktmbuf_free(m);
-		return;
-	}
-	if (w.ethertype == WIRE_ETHERTYPE_ARP) {
-		receive_arp(s, p, m);
-		return;
-	}
-	if (w.ethertype == WIRE_ETHERTYPE_IPV4
-		&& !live_may_send(&s->plan->process, w.addr.src_ip)) {
-		p->count.rx_outside++;
-		rte_pktmbuf_free(m);
-		return;
-	}
-	if (w.ethertype == WIRE_ETHERTYPE_IPV4 && !w.fragment && is_ours(p, w.addr.dst_ip)) {
-		if (w.proto == WIRE_PROTO_TCP) {
-			receive_tcp(s, p, frame, &w);
-			rte_pktmbuf_free(m);
-			return;
-		}
-		if (wire_echo_reply(frame, m->data_len, &w)) {
-			p->count.rx_echo++;
-			p->count.tx_own++;
-			send_frame(s, p, m);
-			return;
-		}
-	}
-	p->count.rx_other++;
-	rte_pktmbuf_free(m);
+	sender_put_frame(s, p, m, 0);
 }
 
 // Timers that were late, a stall's victims aside.
@@ -407,27 +63,36 @@ static void turn(struct sender_live *s) {
 	s->busy = came > 0;
 	watch_time(&s->watch, now_ns);
 	s->watch.moved = came;
-	// 3. Answers to it, then what is due by now.
-	for (uint32_t i = 0; i < s->ports; i++) {
-		struct sender_port *p = &s->port[i];
-
-		for (uint32_t k = 0; k < p->came; k++) {
-			if (k + 4 < p->came)
-				rte_prefetch0(rte_pktmbuf_mtod(p->in[k + 4], void *));
-			receive_frame(s, p, p->in[k]);
-		}
-	}
+	// 3. Its headers, so that connections are on their way into the cache while timers fire.
+	for (uint32_t i = 0; i < s->ports; i++)
+		sender_receive(s, &s->port[i]);
 	for (uint32_t i = 0; i < s->ports; i++) {
 		if (s->port[i].host != NULL)
 			host_run(s->port[i].host, s->now_ns);
 	}
 	note_timing(s);
-	// 4. Out.
+	// 4. Answers to it.
+	for (uint32_t i = 0; i < s->ports; i++)
+		sender_deliver(s, &s->port[i]);
+	if (s->sender.flows > 0)
+		host_fetch_timers(&s->sender, s->now_ns);
+	// 5. Out.
 	for (uint32_t i = 0; i < s->ports; i++) {
 		if (s->port[i].outs > 0)
-			flush(s, &s->port[i]);
+			sender_flush(s, &s->port[i]);
 	}
 	s->turns++;
+}
+
+// Records a few flows' interval: with all at once, paced segments would be late.
+static void record_interval(struct sender_live *s) {
+	uint32_t left = s->sender.flows - s->interval_flow;
+	uint32_t n = left < INTERVAL_FLOWS ? left : INTERVAL_FLOWS;
+
+	if (n == 0)
+		return;
+	host_interval_some(&s->sender, s->interval_flow, n, s->interval_end_ns);
+	s->interval_flow += n;
 }
 
 static void publish(struct sender_live *s) {
@@ -550,9 +215,15 @@ static bool housekeeping(struct sender_live *s) {
 	if (s->now_ns >= s->measure_ns) {
 		host_measure(&s->sender, s->now_ns);
 		s->measure_ns = NEVER_NS;
+		for (uint32_t i = 0; i < s->ports; i++) {
+			hist_reset(&s->port[i].late);
+			hist_reset(&s->port[i].late_disturbed);
+		}
 	}
-	if (s->interval_ns > 0 && s->now_ns >= s->interval_next_ns) {
-		host_interval(&s->sender, s->now_ns);
+	if (s->interval_ns > 0 && s->now_ns >= s->interval_next_ns
+		&& s->interval_flow == s->sender.flows) {
+		s->interval_flow = 0;
+		s->interval_end_ns = s->now_ns;
 		s->interval_next_ns += s->interval_ns;
 		if (s->interval_next_ns <= s->now_ns) // the host took the CPU away for longer
 			s->interval_next_ns = s->now_ns + s->interval_ns;
@@ -584,10 +255,12 @@ void sender_loop(struct sender_live *s) {
 	begin(s);
 	watch_resume(&s->watch, clock_now(&s->clock));
 	atomic_store(&s->watch.tid, rte_sys_gettid());
+	s->interval_flow = s->sender.flows;
 	atomic_store(&s->running, true);
 	while (more) {
 		for (int i = 0; i < HOUSEKEEPING_TURNS; i++) {
 			turn(s);
+			record_interval(s);
 			publish(s);
 			if (s->surveying)
 				survey_on(s);
@@ -595,8 +268,11 @@ void sender_loop(struct sender_live *s) {
 		more = housekeeping(s);
 	}
 	intr_end();
-	if (s->interval_ns > 0)
+	if (s->interval_ns > 0) {
+		host_interval_some(&s->sender, s->interval_flow, s->sender.flows - s->interval_flow,
+			s->interval_end_ns);
 		host_interval(&s->sender, s->now_ns);
+	}
 	host_still_open(&s->sender, s->now_ns);
 	s->published = UINT64_MAX;
 	publish(s);
@@ -634,7 +310,7 @@ int sender_resolve(struct sender_live *s, struct err *err) {
 
 	begin(s);
 	for (uint32_t i = 0; rc == 0 && i < s->ports; i++) {
-		if (is_sender(&s->port[i]))
+		if (sender_sends(&s->port[i]))
 			rc = resolve(s, &s->port[i], err);
 	}
 	intr_end();

@@ -14,6 +14,7 @@
 
 #include "clock_dpdk.h"
 #include "control_dpdk.h"
+#include "hist.h"
 #include "host.h"
 #include "live_plan.h"
 #include "port_dpdk.h"
@@ -24,6 +25,7 @@
 #include <stdatomic.h>
 
 #define SENDER_OUT_MAX 16384 // frames that wait for their port, a power of two
+#define SENDER_STOCK 32 // empty frames at hand
 #define STRANGER_NONE UINT32_MAX
 #define STRANGER_BUCKETS 1024 // a power of two
 
@@ -49,6 +51,20 @@ struct sender_count {
 	uint64_t no_mbuf; // no buffer to write them into
 };
 
+// A received segment of a connection.
+struct sender_arrival {
+	struct seg seg;
+	struct wire_info info;
+	uint32_t id; // of a flow of the config, or FLOW_ADDR_NONE: somebody has to look
+};
+
+// What is known of a frame that waits for its port.
+struct sender_waiting {
+	uint64_t due_ns : 48; // when it was to leave (78 hours are enough); 0: it is not paced
+	uint64_t bytes : 16;
+};
+static_assert(sizeof(struct sender_waiting) == 8, "one word");
+
 struct sender_port {
 	const struct live_port *plan;
 	struct port port;
@@ -60,10 +76,17 @@ struct sender_port {
 	uint16_t ip_id;
 	struct rte_mbuf *in[PORT_BURST_MAX]; // of this turn
 	uint32_t came;
+	struct sender_arrival arrival[PORT_BURST_MAX]; // the segments among them
+	uint32_t arrivals;
+	struct wire_template head; // of what goes to the next hop
 	struct rte_mbuf *out[SENDER_OUT_MAX]; // a ring
+	struct sender_waiting waiting[SENDER_OUT_MAX]; // of the same frames
 	uint32_t out_first, outs;
 	uint64_t refused_ns; // since when the port has taken nothing; NEVER_NS: it takes
 	struct sender_count count;
+	// Paced segments since the warm-up: how long after their time they were handed to the port.
+	struct hist late, late_disturbed; // by a stall of the lcore or while the port was full
+	uint64_t early; // before it
 	// Receiving side: strangers.
 	struct stranger *stranger;
 	uint32_t bucket[STRANGER_BUCKETS];
@@ -95,6 +118,8 @@ struct sender_live {
 	const struct groups *groups;
 	struct rte_mempool *rx_pool,
 		*tx_pool; // what is received is written over; payload stays zero
+	struct rte_mbuf *stock[SENDER_STOCK]; // from tx_pool
+	uint32_t stocked;
 	struct clock clock;
 	uint64_t duration_ns, warmup_ns, interval_ns;
 	struct tel tel_cc, tel_flows, tel_interval, tel_events;
@@ -106,6 +131,8 @@ struct sender_live {
 	uint64_t start_ns; // the experiment's 0
 	uint64_t measure_ns; // end of the warm-up; NEVER_NS once it is over
 	uint64_t interval_next_ns;
+	uint64_t interval_end_ns; // of the interval that is being recorded
+	uint32_t interval_flow; // the next flow to record
 	uint64_t published; // records of all streams
 	uint64_t turns, busy_ns, turn_max_ns;
 	uint64_t stood, stood_max_ns; // still, while DPDK's interrupt thread handled something
@@ -128,8 +155,29 @@ int sender_resolve(struct sender_live *s, struct err *err);
 // The experiment, until the duration is over, `stop` or a signal. The hosts begin at start_ns.
 void sender_loop(struct sender_live *s);
 bool sender_balanced(const struct sender_live *s);
-// A host's output callback; ctx is its struct sender_port.
-void sender_output(
-	void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn, uint64_t t_ns);
+
+static inline bool sender_sends(const struct sender_port *p) {
+	return p->plan->role == LIVE_SENDER;
+}
+
+// in_dpdk.c
+// The MAC address that a port's frames go to.
+void sender_learn_peer(struct sender_port *p, const struct wire_mac *mac);
 // Readies the spare receivers, ids from `first` on.
 int sender_strangers_init(struct sender_port *p, struct err *err);
+// Reads all headers of the burst that came; segments are left for sender_deliver.
+void sender_receive(struct sender_live *s, struct sender_port *p);
+void sender_deliver(struct sender_live *s, struct sender_port *p);
+
+// out_dpdk.c
+// An empty frame from the pool whose payload is always zero; NULL: none is left, and counted.
+struct rte_mbuf *sender_new_frame(struct sender_live *s, struct sender_port *p, uint8_t **data);
+// Hands a frame over; `due_ns`: when it was to leave, 0: whenever.
+void sender_put_frame(
+	struct sender_live *s, struct sender_port *p, struct rte_mbuf *m, uint64_t due_ns);
+void sender_put_seg(struct sender_live *s, struct sender_port *p, const struct wire_addr *addr,
+	const struct seg *seg);
+void sender_flush(struct sender_live *s, struct sender_port *p);
+// A host's output callback; ctx is its struct sender_port.
+void sender_output(
+	void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn, uint64_t due_ns);

@@ -135,6 +135,7 @@ static int open_ports(struct sender_app *app, struct err *err) {
 		s->ports++;
 		if (from->mac_given)
 			p->port.mac = from->mac;
+		sender_learn_peer(p, &p->peer_mac);
 		if (from->role == LIVE_RECEIVER && (rc = sender_strangers_init(p, err)) < 0)
 			return rc;
 	}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The way out of a port: segments become frames, which wait in a ring until the port takes them.
+//
+// Nothing waits for company: a burst is what a turn had to send, cut into as many frames as a call may
+// take. The moment a burst is handed over is compared with the times its paced segments were due.
+//
+// Checksums are ours, whatever the port offers: the payload is zeros, so that a sum of a few header
+// fields costs less than telling a card where they are.
+#include "host_dpdk.h"
+
+#include "flow_addr.h"
+
+#include <rte_ethdev.h>
+#include <rte_prefetch.h>
+#include <string.h>
+
+#define FETCH_FRAMES 4 // ahead
+
+// Frees what waits for a port that takes nothing.
+static void give_up(struct sender_live *s, struct sender_port *p) {
+	s->watch.count.port[p - s->port].dropped += p->outs;
+	for (; p->outs > 0; p->outs--) {
+		rte_pktmbuf_free(p->out[p->out_first++ & (SENDER_OUT_MAX - 1)]);
+		p->count.tx_dropped++;
+	}
+}
+
+// Counts frames that the port took now.
+static void taken(struct sender_live *s, struct sender_port *p, uint32_t n, uint64_t now_ns) {
+	uint32_t port = (uint32_t)(p - s->port);
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct sender_waiting w = p->waiting[p->out_first++ & (SENDER_OUT_MAX - 1)];
+
+		p->count.tx_bytes += w.bytes;
+		if (w.due_ns == 0)
+			continue;
+		p->early += w.due_ns > now_ns;
+		hist_add(watch_disturbed(&s->watch, port, w.due_ns) ? &p->late_disturbed : &p->late,
+			time_since(now_ns, w.due_ns));
+	}
+	p->count.tx_frames += n;
+	p->outs -= n;
+}
+
+void sender_flush(struct sender_live *s, struct sender_port *p) {
+	uint32_t burst = (uint32_t)s->plan->process.burst, done = 0;
+
+	while (p->outs > 0) {
+		uint32_t at = p->out_first & (SENDER_OUT_MAX - 1);
+		uint32_t want = p->outs < burst ? p->outs : burst;
+		uint64_t now_ns = clock_now(&s->clock);
+
+		want = want < SENDER_OUT_MAX - at ? want : SENDER_OUT_MAX - at;
+		uint16_t took = port_tx(&p->port, p->out + at, (uint16_t)want);
+		taken(s, p, took, now_ns);
+		s->watch.moved += took;
+		done += took;
+		if (took < want)
+			break;
+	}
+	s->busy |= done > 0;
+	watch_waiting(&s->watch, (uint32_t)(p - s->port), p->outs, s->now_ns);
+	if (done > 0 || p->outs == 0) {
+		p->refused_ns = NEVER_NS;
+		return;
+	}
+	if (p->refused_ns == NEVER_NS)
+		p->refused_ns = s->now_ns;
+	if (!p->port.was_up || s->now_ns - p->refused_ns > s->plan->process.patience_ns)
+		give_up(s, p);
+}
+
+void sender_put_frame(
+	struct sender_live *s, struct sender_port *p, struct rte_mbuf *m, uint64_t due_ns) {
+	p->count.tx_wanted++;
+	// A whole burst goes at once, unless the port refused one in this turn already.
+	if (p->outs == SENDER_OUT_MAX
+		|| (p->outs >= s->plan->process.burst && p->refused_ns == NEVER_NS))
+		sender_flush(s, p);
+	if (p->outs == SENDER_OUT_MAX) {
+		p->count.tx_dropped++;
+		rte_pktmbuf_free(m);
+		return;
+	}
+	uint32_t at = (p->out_first + p->outs++) & (SENDER_OUT_MAX - 1);
+	p->out[at] = m;
+	p->waiting[at] = (struct sender_waiting){due_ns, port_frame_bytes(m->pkt_len)};
+}
+
+struct rte_mbuf *sender_new_frame(struct sender_live *s, struct sender_port *p, uint8_t **data) {
+	if (s->stocked == 0 && rte_pktmbuf_alloc_bulk(s->tx_pool, s->stock, SENDER_STOCK) == 0)
+		s->stocked = SENDER_STOCK;
+	struct rte_mbuf *m =
+		s->stocked > 0 ? s->stock[--s->stocked] : rte_pktmbuf_alloc(s->tx_pool);
+
+	if (m == NULL) {
+		p->count.tx_wanted++;
+		p->count.no_mbuf++;
+		return NULL;
+	}
+	*data = rte_pktmbuf_mtod(m, uint8_t *);
+	return m;
+}
+
+// A segment as a frame: by the port's template if that is NULL.
+static inline void put_seg(struct sender_live *s, struct sender_port *p,
+	const struct wire_addr *addr, uint8_t ecn, const struct seg *seg, uint64_t due_ns) {
+	uint8_t *data;
+	struct rte_mbuf *m = sender_new_frame(s, p, &data);
+
+	if (m == NULL)
+		return;
+	// A longer header of an earlier use may reach into the payload.
+	if (addr == NULL && wire_is_plain(seg)) {
+		wire_write_plain(data, &p->head, ecn, p->ip_id++, seg);
+		memset(data + WIRE_HEADER_PLAIN, 0, WIRE_HEADER_MAX - WIRE_HEADER_PLAIN);
+	} else {
+		size_t header = wire_write_tcp(
+			data, addr == NULL ? &p->head.addr : addr, ecn, p->ip_id++, seg);
+
+		memset(data + header, 0, WIRE_HEADER_MAX - header);
+	}
+	m->data_len = (uint16_t)wire_tcp_frame(seg);
+	m->pkt_len = m->data_len;
+	sender_put_frame(s, p, m, due_ns);
+}
+
+void sender_put_seg(struct sender_live *s, struct sender_port *p, const struct wire_addr *addr,
+	const struct seg *seg) {
+	put_seg(s, p, addr, ECN_NOT_ECT, seg, 0);
+}
+
+// Only what the pacer let go has a time; what came first after the start has none yet.
+static bool is_paced(const struct sender_port *p, uint32_t id, const struct seg *seg) {
+	return seg->len > 0 && p->host->flow[id].next_send_ns > 0;
+}
+
+void sender_output(
+	void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn, uint64_t due_ns) {
+	struct sender_port *p = ctx;
+	const struct live_port *plan = p->plan;
+	const struct wire_addr *addr = NULL;
+	uint32_t flows = p->live->groups->flows;
+	uint16_t port = (uint16_t)plan->peer_port;
+
+	if (plan->role == LIVE_SENDER) {
+		wire_template_ends(
+			&p->head, flow_addr_ip(plan->ip, id), flow_addr_port(id), plan->peer, port);
+		due_ns = is_paced(p, id, seg) ? due_ns : 0;
+	} else {
+		due_ns = 0;
+		if (id < flows)
+			wire_template_ends(&p->head, plan->ip, port, flow_addr_ip(plan->peer, id),
+				flow_addr_port(id));
+		else
+			addr = &p->stranger[id - flows].addr;
+	}
+	put_seg(p->live, p, addr, ecn, seg, due_ns);
+	if (n == 1)
+		return;
+	struct seg next; // of several, each is plain
+	seg_copy_header(&next, seg);
+	for (uint32_t i = 1; i < n; i++) {
+		next.seq += seg->len;
+		put_seg(p->live, p, addr, ecn, &next, due_ns);
+	}
+}
