@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,7 @@ def test_every_row_has_its_own_name_and_the_quick_ones_are_among_them():
     assert set(live_bench.QUICK) <= set(names)
     assert Case("null", "64", "codel", 10, 3).name == "null-64-codel-10ms-level3"
     assert Case("sender", "5000", delay_ms=10).name == "sender-5000-10ms"
+    assert Case("memif", "1500", level=3, gbit=25).name == "memif-1500-fifo-25g-level3"
     assert all(live_bench.peers(case) for case in live_bench.all_cases())
     assert set(live_bench.PEERS) == {p for c in live_bench.all_cases() for p in live_bench.peers(c)}
 
@@ -178,6 +180,24 @@ def test_the_floors_figures():
     assert got.wall_ns == pytest.approx(40_000)
     with pytest.raises(Skipped, match="no figures"):
         live_peers.floor_sample("EAL: an error\n", 64)
+
+
+def test_at_a_rate_time_is_the_wall_clocks():
+    assert live_peers.paced(Case("memif", "1500"), sample(10)).ns == 10
+    assert live_peers.paced(Case("memif", "1500", gbit=25), sample(10)).ns == 20
+
+
+def test_lost_records_are_a_share_of_all_and_are_told():
+    stream = {"records": 60, "lost": 20}
+    telemetry = {"level": 3, "packets": stream, "events": {"records": 20, "lost": 0}}
+    assert live_peers.lost_share(telemetry) == pytest.approx(0.2)
+    assert live_peers.lost_share({"level": 0}) == 0
+    got = row(Case("memif", "1500", level=3), weir=[10], level0=[9])
+    assert "lost" not in show(live_bench.report([got]))
+    got.samples["weir"] = [replace(sample(10), lost=0.25)]
+    assert "memif-1500-fifo-level3: up to 25.00 % of the telemetry records were lost" in show(
+        live_bench.report([got])
+    )
 
 
 def test_null_ports_have_no_imix():

@@ -3,11 +3,12 @@
 // whatever comes to any of its ports, on one lcore. It is both neighbours of what is measured.
 //
 // Frames are UDP from 198.18.0.1 to 198.19.0.1, of one size or the simple IMIX: 7 of 64 bytes, 4 of 570
-// and 1 of 1514, FCS not counted. Every buffer of the pool holds the headers, so that a frame costs
-// an allocation and two lengths: this must not be slower than what it measures.
+// and 1 of 1514, FCS not counted. A frame costs an allocation and a copy of its headers: this must not be
+// slower than what it measures. With a rate, bursts are as far apart as it asks; the rate counts FCS,
+// preamble and gap. What a pause made late is sent at once, up to a millisecond's worth.
 //
 // Runs until SIGINT or SIGTERM; who wants figures asks DPDK's telemetry socket.
-#include <errno.h>
+#include <rte_cycles.h>
 #include <rte_dev.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
@@ -29,6 +30,8 @@
 #define PORTS_MAX 2
 #define FRAME_MIN 60
 #define FRAME_MAX 1514
+#define WIRE_BYTES 24 // FCS, preamble and gap
+#define GBIT_MAX 1000
 #define SERVER_TRIES 100
 #define SERVER_RETRY_MS 100
 
@@ -57,29 +60,40 @@ static void __attribute__((noreturn, format(printf, 1, 2))) die(const char *form
 	exit(1);
 }
 
-// The lengths in the headers are those of the largest frame the run sends.
-static void write_headers(struct rte_mempool *pool, void *arg, void *object, unsigned index) {
-	const uint16_t *bytes = arg;
-	struct headers *h = rte_pktmbuf_mtod((struct rte_mbuf *)object, struct headers *);
+struct frame {
+	uint16_t bytes;
+	struct headers headers;
+};
 
-	rte_pktmbuf_reset((struct rte_mbuf *)object);
-	memset(h, 0, FRAME_MAX);
-	*h = (struct headers){
+// What is sent: these frames again and again; at a rate, 0: as fast as it goes.
+struct load {
+	struct frame frame[RTE_DIM(imix)];
+	unsigned frames, next;
+	double gbit;
+	uint64_t due; // TSC of the next burst
+};
+
+static void add_frame(struct load *l, uint16_t bytes) {
+	struct frame *f = &l->frame[l->frames++];
+	uint16_t ip_bytes = (uint16_t)(bytes - sizeof(struct rte_ether_hdr));
+	uint16_t udp_bytes = (uint16_t)(ip_bytes - sizeof(struct rte_ipv4_hdr));
+
+	f->bytes = bytes;
+	f->headers = (struct headers){
 		.ether = {.dst_addr = {{2, 0, 0, 0, 0, 2}},
 			.src_addr = {{2, 0, 0, 0, 0, 1}},
 			.ether_type = RTE_BE16(RTE_ETHER_TYPE_IPV4)},
 		.ip = {.version_ihl = RTE_IPV4_VHL_DEF,
-			.total_length = rte_cpu_to_be_16((uint16_t)(*bytes - RTE_ETHER_HDR_LEN)),
+			.total_length = rte_cpu_to_be_16(ip_bytes),
 			.time_to_live = 64,
 			.next_proto_id = IPPROTO_UDP,
 			.src_addr = RTE_BE32(RTE_IPV4(198, 18, 0, 1)),
 			.dst_addr = RTE_BE32(RTE_IPV4(198, 19, 0, 1))},
 		.udp = {.src_port = RTE_BE16(9),
 			.dst_port = RTE_BE16(9),
-			.dgram_len = rte_cpu_to_be_16((uint16_t)(*bytes - RTE_ETHER_HDR_LEN
-				- sizeof(struct rte_ipv4_hdr)))},
+			.dgram_len = rte_cpu_to_be_16(udp_bytes)},
 	};
-	h->ip.hdr_checksum = rte_ipv4_cksum(&h->ip);
+	f->headers.ip.hdr_checksum = rte_ipv4_cksum(&f->headers.ip);
 }
 
 static uint16_t port_open(const char *dev, struct rte_mempool *pool) {
@@ -114,21 +128,31 @@ static void sink(uint16_t port) {
 		rte_pktmbuf_free_bulk(m, n);
 }
 
-static void generate(uint16_t port, struct rte_mempool *pool, uint16_t bytes) {
-	static unsigned next; // of the IMIX
+static void generate(struct load *l, uint16_t port, struct rte_mempool *pool) {
 	struct rte_mbuf *m[BURST];
+	uint64_t now = rte_rdtsc();
+	double bits = 0;
 
-	if (rte_pktmbuf_alloc_bulk(pool, m, BURST) < 0)
+	if (now < l->due || rte_pktmbuf_alloc_bulk(pool, m, BURST) < 0)
 		return;
 	for (int i = 0; i < BURST; i++) {
-		uint16_t size = bytes > 0 ? bytes : imix[next++ % RTE_DIM(imix)];
+		const struct frame *f = &l->frame[l->next];
 
-		m[i]->data_len = size;
-		m[i]->pkt_len = size;
+		l->next = l->next + 1 == l->frames ? 0 : l->next + 1;
+		*rte_pktmbuf_mtod(m[i], struct headers *) = f->headers;
+		m[i]->data_len = f->bytes;
+		m[i]->pkt_len = f->bytes;
+		bits += 8.0 * (f->bytes + WIRE_BYTES);
 	}
 	uint16_t took = rte_eth_tx_burst(port, 0, m, BURST);
 	if (took < BURST)
 		rte_pktmbuf_free_bulk(m + took, BURST - took);
+	if (l->gbit > 0) {
+		double hz = (double)rte_get_tsc_hz();
+
+		l->due = RTE_MAX(l->due, now - (uint64_t)(hz / 1e3));
+		l->due += (uint64_t)(bits / l->gbit / 1e9 * hz);
+	}
 }
 
 static void __attribute__((noreturn)) usage(void) {
@@ -139,26 +163,36 @@ static void __attribute__((noreturn)) usage(void) {
 	exit(2);
 }
 
-// False: nothing is to be sent. 0 bytes: IMIX.
-static bool parse(const char *text, uint16_t *bytes) {
+// False: nothing is to be sent.
+static bool parse(const char *text, struct load *l) {
+	size_t word = strcspn(text, "@");
 	char *end;
 
-	*bytes = 0;
 	if (strcmp(text, "sink") == 0)
 		return false;
-	if (strcmp(text, "imix") == 0)
-		return true;
-	unsigned long value = strtoul(text, &end, 10);
-	if (end == text || *end != '\0' || value < FRAME_MIN || value > FRAME_MAX)
-		usage();
-	*bytes = (uint16_t)value;
+	if (word == strlen("imix") && strncmp(text, "imix", word) == 0) {
+		for (size_t i = 0; i < RTE_DIM(imix); i++)
+			add_frame(l, imix[i]);
+	} else {
+		unsigned long value = strtoul(text, &end, 10);
+
+		if (end != text + word || value < FRAME_MIN || value > FRAME_MAX)
+			usage();
+		add_frame(l, (uint16_t)value);
+	}
+	if (text[word] == '@') {
+		l->gbit = strtod(text + word + 1, &end);
+		if (*end != '\0' || !(l->gbit > 0 && l->gbit <= GBIT_MAX))
+			usage();
+	}
 	return true;
 }
 
 int main(int argc, char **argv) {
 	struct rte_mempool *in, *out;
-	uint16_t port[PORTS_MAX], bytes, largest;
+	uint16_t port[PORTS_MAX];
 	int used = rte_eal_init(argc, argv), ports;
+	struct load l = {0};
 	bool sends;
 
 	if (used < 0)
@@ -168,22 +202,20 @@ int main(int argc, char **argv) {
 	ports = argc - 2;
 	if (ports < 1 || ports > PORTS_MAX)
 		usage();
-	sends = parse(argv[1], &bytes);
-	largest = bytes > 0 ? bytes : FRAME_MAX;
+	sends = parse(argv[1], &l);
 	signal(SIGINT, on_signal);
 	signal(SIGTERM, on_signal);
 	in = rte_pktmbuf_pool_create("in", BUFFERS, BURST, 0, RTE_MBUF_DEFAULT_BUF_SIZE, 0);
 	out = rte_pktmbuf_pool_create("out", BUFFERS, BURST, 0, RTE_MBUF_DEFAULT_BUF_SIZE, 0);
 	if (in == NULL || out == NULL)
 		die("no memory for packets: %s", rte_strerror(rte_errno));
-	rte_mempool_obj_iter(out, write_headers, &largest);
 	for (int i = 0; i < ports; i++)
 		port[i] = port_open(argv[2 + i], in);
 	while (!stop) {
 		for (int i = 0; i < ports; i++)
 			sink(port[i]);
 		if (sends)
-			generate(port[0], out, bytes);
+			generate(&l, port[0], out);
 	}
 	for (int i = 0; i < ports; i++) {
 		rte_eth_dev_stop(port[i]);

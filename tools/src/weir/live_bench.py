@@ -48,8 +48,8 @@ QUICK = (
     "memif-1500-fifo",
     "memif-1500-codel",
     "memif-imix-fifo",
-    "memif-1500-fifo-level1",
-    "memif-1500-fifo-level3",
+    "memif-1500-fifo-25g-level1",
+    "memif-1500-fifo-25g-level3",
     "xdp-1500-fifo",
     "sender-5000",
     "sender-5000-10ms",
@@ -109,6 +109,7 @@ class Row:
             "gbit_s": bits / ns,
             "ns_per_packet": ns,
             "cycles_per_packet": ns * hz / 1e9 if hz else None,
+            "records_lost": max(s.lost for s in samples),
             "turns": [{**vars(s), "ns_per_packet": s.ns} for s in samples],
         }
         if program != WEIR:
@@ -141,6 +142,8 @@ def all_cases() -> Iterator[Case]:
                 for delay_ms in (0, 10):
                     for level in (0, 1, 3):
                         yield Case(port, frame, aqm, delay_ms, level)
+    for level in (0, 1, 3):
+        yield Case("memif", "1500", level=level, gbit=25)
     for flows in ("5000", "50000"):
         for delay_ms in (0, 10):
             yield Case("sender", flows, delay_ms=delay_ms)
@@ -293,7 +296,7 @@ def show(found: Mapping[str, Any], screen: Console) -> None:
     if lines:
         screen.print(summary.table(COLUMNS, lines, left=1))
         screen.print()
-    for line in skipped_lines(found):
+    for line in [*lost_lines(found), *skipped_lines(found)]:
         screen.print(line, style="yellow", soft_wrap=True)
     screen.print(
         "per second of processor time of the busiest thread; ratio: weir's packets per second over"
@@ -309,6 +312,16 @@ def show(found: Mapping[str, Any], screen: Console) -> None:
             soft_wrap=True,
         )
     screen.print(f"machine: {found['machine']}", soft_wrap=True)
+
+
+def lost_lines(found: Mapping[str, Any]) -> list[str]:
+    """Where telemetry could not keep up, which makes a packet cheaper."""
+    return [
+        f"{row['row']}: up to {units.percent(row['weir']['records_lost'])} of the telemetry records"
+        " were lost, and counted"
+        for row in found["rows"]
+        if row["weir"] is not None and row["weir"]["records_lost"] > 0
+    ]
 
 
 def skipped_lines(found: Mapping[str, Any]) -> list[str]:

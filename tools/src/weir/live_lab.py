@@ -52,6 +52,7 @@ class Sample:
     cpu_ns: float  # of its busiest thread
     wall_ns: float
     tsc_hz: float | None = None
+    lost: float = 0.0  # share of telemetry records, counted by the program
 
     @property
     def ns(self) -> float:
@@ -68,15 +69,17 @@ class Case:
     aqm: str = "fifo"
     delay_ms: int = 0
     level: int = 0
+    gbit: int = 0  # what comes in per second, on the wire; 0: as much as is taken
 
     @property
     def name(self) -> str:
-        """null-64-fifo-10ms-level3."""
+        """null-64-fifo-10ms-level3, memif-1500-fifo-25g."""
         if self.port == "sender":
             return f"sender-{self.frame}" + (f"-{self.delay_ms}ms" if self.delay_ms else "")
         delay = f"-{self.delay_ms}ms" if self.delay_ms else ""
         level = f"-level{self.level}" if self.level else ""
-        return f"{self.port}-{self.frame}-{self.aqm}{delay}{level}"
+        rate = f"-{self.gbit}g" if self.gbit else ""
+        return f"{self.port}-{self.frame}-{self.aqm}{delay}{rate}{level}"
 
     @property
     def frame_bytes(self) -> float:
@@ -231,8 +234,12 @@ class Bench:
     seconds: float
 
     def name(self, what: str) -> str:
-        """A prefix for DPDK, or a socket's name."""
+        """A prefix for DPDK."""
         return f"weirbench{os.getpid()}x{next(NUMBERS)}{what}"
+
+    def socket(self) -> Path:
+        """A file for a memif's socket, which only this user can open."""
+        return self.folder / self.name("m")
 
     def log(self, name: str) -> Path:
         """A file for a program's output."""
@@ -252,10 +259,10 @@ def null_ports(frame: str) -> list[str]:
     return [f"net_null{i},size={frame},copy=0" for i in range(2)]
 
 
-def memif(role: str, socket: str, number: int) -> str:
-    """One side of a shared-memory port: a file, as weir's own ports have, for every program."""
-    at = f"socket={live.runtime_folder() / socket}.memif,socket-abstract=no"
-    return f"net_memif{number},role={role},id={number},{at},rsize=10"
+def memif(role: str, socket: Path, number: int) -> str:
+    """One side of a shared-memory port."""
+    where = f"socket={socket},socket-abstract=no"
+    return f"net_memif{number},role={role},id={number},{where},rsize=10"
 
 
 class Veth:

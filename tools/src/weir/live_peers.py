@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from weir import bootstrap, run
 from weir.bootstrap import Need
@@ -81,11 +82,12 @@ def fed(
             with start(Between(devs, wires.space("sw"))) as child, wires.traffic(FIRST):
                 yield child
     else:
-        socket = bench.name("m")
+        socket = bench.socket()
         with start(Between([memif("server", socket, i) for i in range(2)])) as child:
             wait_started(child, prefix)
             devs = [memif("client", socket, i) for i in range(2)]
-            with load(bench, case.frame, devs):
+            frame = f"{case.frame}@{case.gbit}" if case.gbit else case.frame
+            with load(bench, frame, devs):
                 yield child
 
 
@@ -140,9 +142,14 @@ def testpmd(mode: str) -> Callable[[Bench, Case], Sample]:
             return Child(testpmd_argv(prefix, mode, at.devs), bench.log(prefix), at.space)
 
         with fed(bench, case, prefix, start) as child:
-            return measure(child, prefix, bench.seconds, case.frame_bytes)
+            return paced(case, measure(child, prefix, bench.seconds, case.frame_bytes))
 
     return sample
+
+
+def paced(case: Case, got: Sample) -> Sample:
+    """Where what comes in has a rate, time is the wall clock's: all of it comes through, or not."""
+    return replace(got, cpu_ns=got.wall_ns) if case.gbit else got
 
 
 def testpmd_argv(prefix: str, mode: str, devs: Sequence[str]) -> list[str]:
@@ -156,7 +163,7 @@ def testpmd_argv(prefix: str, mode: str, devs: Sequence[str]) -> list[str]:
 
 def txonly(bench: Bench, case: Case) -> Sample:
     """dpdk-testpmd sending frames as large as weir-sender's, unpaced, into a sink."""
-    prefix, socket = bench.name("testpmd"), bench.name("m")
+    prefix, socket = bench.name("testpmd"), bench.socket()
     argv = testpmd_argv(prefix, "txonly", [memif("server", socket, 0)])
     with Child([*argv, "--txpkts=1514"], bench.log(prefix)) as child:
         wait_started(child, prefix)
@@ -195,7 +202,7 @@ def weir_switch(bench: Bench, case: Case) -> Sample:
         return weir_live("switch", config, out, bench.log(prefix), at.space)
 
     with fed(bench, case, prefix, start) as child:
-        got = measure(child, prefix, bench.seconds, case.frame_bytes)
+        got = paced(case, measure(child, prefix, bench.seconds, case.frame_bytes))
         return finished(child, out / "summary-switch.json", got)
 
 
@@ -218,9 +225,19 @@ def finished(child: Child, summary: Path, got: Sample) -> Sample:
     data = json.loads(summary.read_text())
     if not data["ledger"]["balanced"]:
         raise UserError(f"{summary}: the ledger does not balance", 1)
+    if bad := data["ledger"].get("drops", {}).get("malformed"):
+        raise UserError(f"{Path(child.argv[0]).name} dropped {bad:,} frames as malformed", 1)
     shutil.rmtree(summary.parent)  # level 3 writes hundreds of megabytes per second
     hz = data.get("lcore", data.get("sender_lcore", {})).get("tsc_hz")
-    return replace(got, tsc_hz=hz)
+    return replace(got, tsc_hz=hz, lost=lost_share(data["telemetry"]))
+
+
+def lost_share(telemetry: Mapping[str, Any]) -> float:
+    """Lost records of all that were produced, from a summary."""
+    streams = [one for one in telemetry.values() if isinstance(one, dict)]
+    lost: int = sum(one["lost"] for one in streams)
+    kept: int = sum(one["records"] for one in streams)
+    return lost / max(1, lost + kept)
 
 
 def sender_config(prefix: str, case: Case, ports: Sequence[tuple[str, str]], cpu: int) -> str:
@@ -240,7 +257,7 @@ def sender_config(prefix: str, case: Case, ports: Sequence[tuple[str, str]], cpu
 
 def weir_sender(bench: Bench, case: Case) -> Sample:
     """weir-sender, its receiver on the other core; with a delay weir-switch is there instead."""
-    prefix, socket = bench.name("sender"), bench.name("m")
+    prefix, socket = bench.name("sender"), bench.socket()
     out = bench.folder / prefix
     if case.delay_ms:
         path = Case("memif", "1500", "fifo", case.delay_ms)
