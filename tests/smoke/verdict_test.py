@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A live run names what fell behind in it, and when."""
+
+import json
+import signal
+import time
+
+import pytest
+from lab import LCORE, Lab, wait_for
+from loopback_test import Loop
+
+STOPPED_S = 0.5
+
+IDLE = f"""
+seed: 1
+paths: {{forward: [{{link: {{rate: 1Gbit}}}}, {{delay: {{delay: 1ms}}}}]}}
+live:
+  switch:
+    lcores: [{LCORE}]
+    prefix: PREFIX
+    ports: [{{name: in, dev: net_null0}}, {{name: out, dev: net_null1, path: forward}}]
+"""
+
+
+@pytest.fixture
+def lab(tmp_path, build, weir_switch, weir_sender):
+    with Lab(tmp_path, build) as lab:
+        yield lab
+
+
+def now_s(lab, prefix):
+    """The program's clock."""
+    return lab.telemetry("/weir/info", prefix)["now_ns"] / 1e9
+
+
+def stop_for_a_while(lab, child, clock):
+    """Stops a process and lets it go on; when that was, on the clock of `clock`."""
+    before = now_s(lab, clock)
+    child.send(signal.SIGSTOP)
+    time.sleep(STOPPED_S)
+    child.send(signal.SIGCONT)
+    return before, now_s(lab, clock)
+
+
+def found(summary, component):
+    """Its findings of a kind, in times of the program's clock."""
+    start = summary["start_s"]
+    return [
+        {**each, "from_s": each["from_s"] + start, "to_s": each["to_s"] + start}
+        for each in summary["verdicts"]
+        if each["component"] == component
+    ]
+
+
+def check_stall(summary, begin_s, end_s):
+    """The longest stall was ours."""
+    worst = max(found(summary, "host"), key=lambda each: each["worst_s"])
+    assert STOPPED_S * 0.9 <= worst["worst_s"] <= end_s - begin_s
+    at_s = worst["worst_at_s"] + summary["start_s"]
+    assert begin_s <= at_s <= end_s - worst["worst_s"]
+    assert worst["from_s"] <= at_s + 1e-6
+    assert worst["to_s"] >= at_s + worst["worst_s"] - 1e-6
+    assert f"of lcore {summary['lcore']['cpu']} from" in worst["sentence"]
+
+
+def test_a_stopped_switch_says_when(lab):
+    switch = lab.start("switch/weir-switch", IDLE.replace("PREFIX", lab.prefix), duration="60s")
+    assert switch.ready(), switch.err
+    wait_for(lambda: now_s(lab, lab.prefix) > 0.5, "half a second")
+    begin_s, end_s = stop_for_a_while(lab, switch, lab.prefix)
+    wait_for(lambda: now_s(lab, lab.prefix) > end_s + 0.3, "a sample after it")
+    lab.telemetry("/weir/stop")
+    assert switch.wait() == 0
+    summary = switch.summary()
+    check_stall(summary, begin_s, end_s)
+    # The packets that were due meanwhile left late, and are known to be disturbed.
+    emulation = summary["emulation"]
+    assert emulation["early"] == 0
+    assert emulation["delay_error_max_ns"] >= STOPPED_S * 0.9e9
+    assert emulation["undisturbed"]["delay_error_max_ns"] < STOPPED_S * 0.9e9
+    assert 0 < emulation["undisturbed"]["packets"] < emulation["packets"]
+    assert summary["host"]["stalled_ns"] >= STOPPED_S * 0.9e9
+    assert summary["verdict"] == summary["verdicts"][0]["sentence"]
+    manifest = json.loads((switch.folder / "manifest-switch.json").read_text())
+    assert manifest["verdict"] == summary["verdict"]
+
+
+def test_a_slow_consumer_is_named(lab, root):
+    # 10 ms of delay at 10 Gbit/s: more than the ring between them holds when it stops taking.
+    loop = Loop(lab, root, "--duration", "4s", "-o", "warmup=1s")
+    switch, sender = loop.switch(), loop.sender()
+    assert sender.ready(), sender.err
+    prefix = f"{lab.prefix}switch"
+    wait_for(lambda: lab.telemetry("/weir/ports", prefix)["right"]["tx_pkts"] > 20000, "traffic")
+    begin_s, end_s = stop_for_a_while(lab, sender, prefix)
+    assert sender.wait(60) == 0, sender.err
+    assert switch.wait(60) == 0, switch.err
+    summary = switch.summary()
+    ports = [each for each in found(summary, "port") if each["port"] == "right"]
+    ours = [each for each in ports if each["from_s"] < end_s and each["to_s"] > begin_s]
+    assert len(ours) == 1, summary["verdicts"]
+    assert "what is behind port right was the bottleneck from" in ours[0]["sentence"]
+    worst = max(found(sender.summary(), "host"), key=lambda each: each["worst_s"])
+    assert worst["worst_s"] >= STOPPED_S * 0.9
