@@ -221,16 +221,29 @@ static void record_departures(struct switch_live *s, const struct switch_port *o
 	}
 }
 
-static void trend_add(struct switch_trend *t, uint64_t due_ns, uint64_t sent_ns) {
+// The slot's point joins the line.
+static void trend_fold(struct switch_trend *t) {
 	if (t->n == 0)
-		t->first_due_ns = due_ns;
-	double x = (double)time_since(due_ns, t->first_due_ns) * 1e-9;
-	double y = (double)time_since(sent_ns, due_ns);
+		t->first_due_ns = t->due_ns;
+	double x = (double)time_since(t->due_ns, t->first_due_ns) * 1e-9;
+	double y = (double)t->late_ns;
 	t->n += 1;
 	t->x += x;
 	t->y += y;
 	t->xx += x * x;
 	t->xy += x * y;
+}
+
+static void trend_add(struct switch_trend *t, uint64_t due_ns, uint64_t late_ns) {
+	uint64_t slot = due_ns >> SWITCH_TREND_SHIFT;
+
+	if (slot == t->slot && late_ns >= t->late_ns)
+		return;
+	if (slot != t->slot && t->slot > 0)
+		trend_fold(t);
+	t->slot = slot;
+	t->due_ns = due_ns;
+	t->late_ns = late_ns;
 }
 
 static void note_departures(struct switch_live *s, struct switch_port *out,
@@ -251,7 +264,7 @@ static void note_departures(struct switch_live *s, struct switch_port *out,
 	}
 	if (!disturbed) {
 		watch_left(&s->watch, n, late, late_max_ns);
-		trend_add(&out->trend, d[0].due_ns, sent_ns);
+		trend_add(&out->trend, d[0].due_ns, time_since(sent_ns, d[0].due_ns));
 	}
 	if (s->tel_packets.ring != NULL)
 		record_departures(s, out, d, n, sent_ns);

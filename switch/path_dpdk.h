@@ -24,8 +24,11 @@
 #define SWITCH_OUT_MAX 512 // due packets that wait for their port
 #define SWITCH_LINKS_MAX 64
 
-// Sums for the line that fits lateness over time best, one point per burst.
+// Sums for the line that fits lateness over time best. A point is the most punctual burst of 134 ms:
+// what delays others is chance.
+#define SWITCH_TREND_SHIFT 27
 struct switch_trend {
+	uint64_t slot, due_ns, late_ns; // of 2^27 ns; its most punctual burst
 	uint64_t first_due_ns;
 	double n, x, y, xx, xy; // x: seconds since the first; y: ns late
 };

@@ -39,12 +39,12 @@ static void write_ledger(struct switch_app *app, struct json *j, bool balanced) 
 }
 
 // How fast lateness grows, in ns per second = 1e-9: packets that leave later and later leave at a
-// lower rate. NaN: too few packets to say.
+// lower rate. NaN: too short a time to say.
 static double rate_error_ppm(const struct switch_port *p) {
 	const struct switch_trend *t = &p->trend;
 	double spread = t->n * t->xx - t->x * t->x;
 
-	if (t->n < 100 || spread <= 0)
+	if (t->n < 5 || spread <= 0)
 		return NAN;
 	return -(t->n * t->xy - t->x * t->y) / spread * 1e-3;
 }
@@ -81,10 +81,10 @@ static void write_both(
 // How late packets left, and how far their rate is from what it should be.
 //
 // A link's theoretical departures keep its rate to 1e-10 (link.c). As transmitted, n packets take
-// longer than they should by as much as the last one is later than the first; over all packets that
-// is the slope of lateness over time, which does not depend on two single packets. It includes idle
-// times, which no rate error can add to. The clock it was timed with has its own error: how far
-// it has gone from the kernel's since the start.
+// longer than they should by as much as the last one is later than the first: the slope of lateness
+// over time, of undisturbed packets and of the most punctual burst of each moment, because chance is no
+// rate error. It includes idle times, which cannot add to it. The clock it was timed with has its own
+// error: how far it has gone from the kernel's since the start.
 static void write_emulation(const struct switch_app *app, struct json *j) {
 	const struct switch_live *s = &app->live;
 	double clock_ppm = (double)s->clock.offset_ns / (double)(s->now_ns + 1) * 1e6;
