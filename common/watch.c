@@ -171,7 +171,10 @@ static void judge_lcore(struct watch *w, const struct watch_sample *a, const str
 	uint64_t late = b->count.late_pkts - a->count.late_pkts;
 	uint64_t pkts = b->count.pkts - a->count.pkts;
 	uint64_t missed = excused ? 0 : b->missed - a->missed;
-	bool behind = late >= LATE_PKTS_MIN && late * 100 >= pkts;
+	uint64_t stalled_ns = b->count.stalled_ns - a->count.stalled_ns;
+	// With stalls beside it, only a lcore without a rest is too slow itself.
+	bool full = time_since(e.busy_ns, stalled_ns) * 10 >= time_since(e.span_ns, stalled_ns) * 9;
+	bool behind = late >= LATE_PKTS_MIN && late * 100 >= pkts && (full || !excused);
 
 	if (!behind && missed == 0)
 		return;

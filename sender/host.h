@@ -43,13 +43,6 @@ struct host_count {
 	uint64_t seg_refused; // a flow could not send: the segment arena was full
 };
 
-// How punctually timers fire, paced packets' among them; in virtual time none is ever late.
-#define HOST_LATE_NS (10 * NS_PER_US)
-struct host_timing {
-	uint64_t fired, late; // later than HOST_LATE_NS
-	uint64_t late_max_ns;
-};
-
 struct host {
 	struct host_env env;
 	const struct groups *groups;
@@ -64,7 +57,6 @@ struct host {
 	uint32_t open, waiting, done, failed; // flows
 	uint64_t fetched_slot, fetched_far; // cursors of host_fetch_timers
 	struct host_count count;
-	struct host_timing timing; // since the caller last cleared it
 	uint64_t measure_ns; // start of the summary's figures
 };
 

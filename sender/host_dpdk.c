@@ -32,17 +32,6 @@ static void send_arp_request(struct sender_live *s, struct sender_port *p) {
 	sender_put_frame(s, p, m, 0);
 }
 
-// Timers that were late, a stall's victims aside.
-static void note_timing(struct sender_live *s) {
-	struct host_timing *t = &s->sender.timing;
-
-	if (t->fired == 0)
-		return;
-	if (!watch_disturbed(&s->watch, 0, s->now_ns))
-		watch_left(&s->watch, t->fired, t->late, t->late_max_ns);
-	*t = (struct host_timing){0};
-}
-
 static void turn(struct sender_live *s) {
 	uint32_t came = 0;
 
@@ -70,7 +59,6 @@ static void turn(struct sender_live *s) {
 		if (s->port[i].host != NULL)
 			host_run(s->port[i].host, s->now_ns);
 	}
-	note_timing(s);
 	// 4. Answers to it.
 	for (uint32_t i = 0; i < s->ports; i++)
 		sender_deliver(s, &s->port[i]);

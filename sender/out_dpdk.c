@@ -28,17 +28,26 @@ static void give_up(struct sender_live *s, struct sender_port *p) {
 // Counts frames that the port took now.
 static void taken(struct sender_live *s, struct sender_port *p, uint32_t n, uint64_t now_ns) {
 	uint32_t port = (uint32_t)(p - s->port);
+	uint64_t paced = 0, late = 0, late_max_ns = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
 		struct sender_waiting w = p->waiting[p->out_first++ & (SENDER_OUT_MAX - 1)];
+		uint64_t late_ns = time_since(now_ns, w.due_ns);
 
 		p->count.tx_bytes += w.bytes;
 		if (w.due_ns == 0)
 			continue;
 		p->early += w.due_ns > now_ns;
-		hist_add(watch_disturbed(&s->watch, port, w.due_ns) ? &p->late_disturbed : &p->late,
-			time_since(now_ns, w.due_ns));
+		if (watch_disturbed(&s->watch, port, w.due_ns)) {
+			hist_add(&p->late_disturbed, late_ns);
+			continue;
+		}
+		hist_add(&p->late, late_ns);
+		paced++;
+		late += late_ns > WATCH_LATE_NS;
+		late_max_ns = time_max(late_max_ns, late_ns);
 	}
+	watch_left(&s->watch, paced, late, late_max_ns);
 	p->count.tx_frames += n;
 	p->outs -= n;
 }
@@ -52,6 +61,8 @@ void sender_flush(struct sender_live *s, struct sender_port *p) {
 		uint64_t now_ns = clock_now(&s->clock);
 
 		want = want < SENDER_OUT_MAX - at ? want : SENDER_OUT_MAX - at;
+		s->watch.moved += want;
+		watch_time(&s->watch, now_ns);
 		uint16_t took = port_tx(&p->port, p->out + at, (uint16_t)want);
 		taken(s, p, took, now_ns);
 		s->watch.moved += took;

@@ -251,6 +251,24 @@ START_TEST(a_stall_excuses_full_ports) {
 }
 END_TEST
 
+// Packets late beside stalls are theirs, unless the lcore had no rest between them either.
+START_TEST(a_stall_excuses_lateness_of_an_lcore_with_rests) {
+	begin();
+	for (int full = 0; full < 2; full++) {
+		now.count.stalled_ns += 10 * NS_PER_MS;
+		now.stall_max_ns = 2 * NS_PER_MS;
+		now.count.busy_ns +=
+			full * 42 * NS_PER_MS; // 92 ms of 100, 10 of them stalled: 91 %
+		now.count.late_pkts += 50;
+		now.late_max_ns = NS_PER_MS;
+		step();
+		ck_assert_uint_eq(watch.episodes, 1 + (uint32_t)full);
+	}
+	ck_assert_int_eq(watch.episode[0].cause, WATCH_HOST);
+	ck_assert_int_eq(watch.episode[1].cause, WATCH_LCORE);
+}
+END_TEST
+
 START_TEST(losses_come_last) {
 	begin();
 	until(1);
@@ -360,5 +378,6 @@ END_TEST
 TEST_MAIN(a_turn_may_take_its_work, a_full_port_is_timed, what_leaves_late_is_counted,
 	a_quiet_run_is_ok, before_the_run_nothing_counts, a_stop_is_the_hosts,
 	many_short_stalls_are_one_episode, a_busy_lcore_is_the_bottleneck, a_slow_consumer_is_named,
-	a_stall_excuses_full_ports, losses_come_last, episodes_are_bounded, a_sample_too_soon_waits,
+	a_stall_excuses_full_ports, a_stall_excuses_lateness_of_an_lcore_with_rests,
+	losses_come_last, episodes_are_bounded, a_sample_too_soon_waits,
 	json_names_times_and_components, proc_is_read)
