@@ -244,7 +244,11 @@ def measure_all(
         hugepages(need_bytes, bootstrap.say),
         priority(),
     ):
-        take_turns(rows, repeat, Bench(Path(folder), seconds), screen)
+        at = Bench(Path(folder), seconds)
+        try:
+            take_turns(rows, repeat, at, screen)
+        finally:
+            at.clean()
     return report(rows)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -37,6 +38,7 @@ FRAMES = {"64": 64.0, "512": 512.0, "1500": 1500.0, "imix": (7 * 64 + 4 * 570 + 
 SIDES = ("left", "right")
 ADDRESS = {"a": "198.18.0.1", "b": "198.19.0.1"}
 NUMBERS = count()
+OURS = f"weirbench{os.getpid()}x"  # what every prefix begins with
 
 
 class Skipped(Exception):
@@ -235,7 +237,12 @@ class Bench:
 
     def name(self, what: str) -> str:
         """A prefix for DPDK."""
-        return f"weirbench{os.getpid()}x{next(NUMBERS)}{what}"
+        return f"{OURS}{next(NUMBERS)}{what}"
+
+    def clean(self) -> None:
+        """Removes what DPDK leaves behind in its runtime folder, one folder per prefix."""
+        for left in live.runtime_folder().glob(f"{OURS}*"):
+            shutil.rmtree(left, ignore_errors=True)
 
     def socket(self) -> Path:
         """A file for a memif's socket, which only this user can open."""
