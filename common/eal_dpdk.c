@@ -11,7 +11,6 @@
 #include <rte_ethdev.h>
 #include <rte_log.h>
 #include <rte_version.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -224,8 +223,6 @@ int eal_start(struct eal *e, const struct eal_args *args, struct err *err) {
 	memset(e, 0, sizeof(*e));
 	e->log_fd = e->lock_fd = -1;
 	umask(S_IRWXG | S_IRWXO);
-	// rte_telemetry writes to clients that may be gone.
-	signal(SIGPIPE, SIG_IGN);
 	if ((rc = live_lcore_check(args->process, err)) < 0)
 		return rc;
 	if ((rc = choose_memory(e, args, err)) < 0)

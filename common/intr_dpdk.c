@@ -101,13 +101,13 @@ int epoll_wait(int fd, struct epoll_event *events, int max, int timeout_ms) {
 }
 
 // A handler's answer to a peer that is gone counts as sent: that it is gone comes as an event of
-// its own. 22.11's memif ends the process with SIGPIPE, or in rte_panic over the closed socket, if
-// a client dies between its connect and the server's first message.
+// its own. If a client dies between its connect and the server's first message, memif of 22.11 closes
+// the socket and leaves its handler behind; the thread then calls rte_panic.
 ssize_t sendmsg(int fd, const struct msghdr *msg, int flags) {
 	struct mmsghdr one = {.msg_hdr = *msg};
 	ssize_t size = 0;
 
-	if (sendmmsg(fd, &one, 1, (unsigned int)flags | (holds ? MSG_NOSIGNAL : 0)) == 1)
+	if (sendmmsg(fd, &one, 1, (unsigned int)flags) == 1)
 		return (ssize_t)one.msg_len;
 	if (!holds || (errno != EPIPE && errno != ECONNRESET))
 		return -1;

@@ -428,3 +428,16 @@ int tel_close(struct tel *t, struct err *err) {
 	return err_set(err, -t->io_errno, "%s: %s; %llu records were not written",
 		base_name(t->path), strerror(t->io_errno), (unsigned long long)missing);
 }
+
+uint64_t tel_lost(const struct tel *t) {
+	return t->file.lost > t->lost ? t->file.lost : t->lost;
+}
+
+bool tel_fault(const struct tel *t, char *text, size_t size) {
+	if (tel_lost(t) == 0)
+		return false;
+	snprintf(text, size, "%s: %llu of %llu records were lost (%s)", base_name(t->path),
+		(unsigned long long)tel_lost(t), (unsigned long long)t->head,
+		t->io_errno != 0 ? strerror(t->io_errno) : "the ring was full");
+	return true;
+}

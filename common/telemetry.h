@@ -166,6 +166,12 @@ int tel_close(struct tel *t, struct err *err);
 // Consumer side; returns slots moved. After an I/O error the file keeps what it has; slots are
 // consumed and counted all the same.
 uint64_t tel_drain(struct tel *t);
+// Records lost so far, or for good after tel_close: what found no room in the ring, and what a full
+// disk refused.
+uint64_t tel_lost(const struct tel *t);
+// After tel_close: "packets.ring: 12 of 345 records were lost (No space left on device)". False:
+// none was.
+bool tel_fault(const struct tel *t, char *text, size_t size);
 // xxh64 over all slots drained so far, however the drains were cut; 0: the stream is off.
 uint64_t tel_digest(const struct tel *t);
 // A consistent set of counters of a ring, for any thread.

@@ -73,9 +73,42 @@ static void write_stream(struct json *j, const char *name, const struct tel *t) 
 	if (t->head == 0)
 		return;
 	json_object(j, name);
-	json_u64(j, "records", t->head - t->lost);
-	json_u64(j, "lost", t->lost);
+	json_u64(j, "records", t->head - tel_lost(t));
+	json_u64(j, "lost", tel_lost(t));
 	json_close(j, '}');
+}
+
+// What went wrong around the sender while it ran, one sentence each.
+static void write_faults(const struct sender_app *app, struct json *j) {
+	const struct sender_live *s = &app->live;
+	const struct tel *const streams[] = {
+		&s->tel_cc, &s->tel_flows, &s->tel_interval, &s->tel_events};
+	uint64_t now_ns = time_since(s->now_ns, s->start_ns), no_mbuf = 0, outside = 0;
+	char text[256];
+
+	json_array(j, "faults");
+	for (uint32_t i = 0; i < s->ports; i++) {
+		no_mbuf += s->port[i].count.no_mbuf;
+		outside += s->port[i].count.rx_outside;
+		if (port_fault(&s->port[i].port, now_ns, text, sizeof(text)))
+			json_text(j, NULL, text);
+	}
+	if (no_mbuf > 0) {
+		snprintf(text, sizeof(text), "%llu frames found no buffer to write them into",
+			(unsigned long long)no_mbuf);
+		json_text(j, NULL, text);
+	}
+	if (outside > 0) {
+		snprintf(text, sizeof(text),
+			"%llu packets from outside 198.18.0.0/15 were not answered",
+			(unsigned long long)outside);
+		json_text(j, NULL, text);
+	}
+	for (size_t i = 0; i < sizeof(streams) / sizeof(streams[0]); i++) {
+		if (tel_fault(streams[i], text, sizeof(text)))
+			json_text(j, NULL, text);
+	}
+	json_close(j, ']');
 }
 
 static void write_machine(const struct sender_app *app, struct json *j) {
@@ -85,6 +118,9 @@ static void write_machine(const struct sender_app *app, struct json *j) {
 	json_object(j, "sender_lcore");
 	json_u64(j, "cpu", app->plan.process.lcore);
 	json_u64(j, "turns", s->turns);
+	// Still, while DPDK's interrupt thread handled something.
+	json_u64(j, "stood", s->stood);
+	json_u64(j, "stood_max_ns", s->stood_max_ns);
 	json_u64(j, "turn_max_ns", s->turn_max_ns);
 	json_f64(j, "busy", app->wall_s > 0 ? (double)s->busy_ns / 1e9 / app->wall_s : 0);
 	json_u64(j, "tsc_hz", s->clock.tsc_hz);
@@ -117,6 +153,7 @@ bool sender_app_summary(struct sender_app *app, FILE *out, const char *verdict) 
 	json_f64(&j, "wall_s", app->wall_s);
 	json_text(&j, "verdict", verdict);
 	watch_json(&app->watch, &j);
+	write_faults(app, &j);
 	json_object(&j, "ledger");
 	json_bool(&j, "balanced", balanced);
 	json_close(&j, '}');

@@ -26,6 +26,8 @@ static const char *const start_names[] = {"now", "traffic", NULL};
 static const struct param start_params[] = {
 	{"start", "now", "when duration and warmup begin: traffic is the first TCP or UDP packet",
 		UNIT_NONE, PARAM_ENUM(struct plan, start, start_names)},
+	{"pool", "0", "packets that may be inside; 0: as many as queues and delays may hold",
+		UNIT_NONE, PARAM_U64(struct plan, pool), .min = 0, .max = 1e9},
 	PARAM_END,
 };
 
@@ -216,8 +218,27 @@ static int static_read(struct plan *p, struct config_node *list, struct err *err
 	return 0;
 }
 
+// Gives each path its share of the pool the user wants.
+static int share_out(struct plan *p, struct config_node *section, struct err *err) {
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < p->ports; i++)
+		sum += p->port[i].share;
+	if (p->pool == 0)
+		return 0;
+	if (p->pool < sum && !p->process.force)
+		return config_err(section, -EINVAL, err,
+			"pool: %llu packets are fewer than the %llu that queues and delays may "
+			"hold; force: yes starts all the same, and drops the rest as no_mbuf",
+			(unsigned long long)p->pool, (unsigned long long)sum);
+	for (uint32_t i = 0; i < p->ports; i++)
+		p->port[i].share =
+			(uint64_t)((double)p->port[i].share * (double)p->pool / (double)sum);
+	return 0;
+}
+
 int plan_ports(struct plan *p, struct config *c, struct paths *ps, struct err *err) {
-	static const char *const also[] = {"lcores", "ports", "static", "start", NULL};
+	static const char *const also[] = {"lcores", "ports", "static", "start", "pool", NULL};
 	static const char *const others[] = {LIVE_PROCESS_KEYS, "static", NULL};
 	struct config_node *node, *list;
 	int rc;
@@ -237,6 +258,8 @@ int plan_ports(struct plan *p, struct config *c, struct paths *ps, struct err *e
 		if ((rc = port_read(p, c, ps, config_at(list, i), err)) < 0)
 			return rc;
 	}
+	if ((rc = share_out(p, node, err)) < 0)
+		return rc;
 	for (uint32_t i = 0; i < ps->count; i++) {
 		bool used = false;
 

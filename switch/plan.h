@@ -13,6 +13,9 @@
 // takes three ACKs per full frame in the other direction, and small enough that a mix of sizes
 // fits. For 64 B at line rate say so: buffers then are 8 times as many.
 //
+// `pool` sets what all paths and ports together may hold instead, each in proportion; less than the
+// sum is refused without `force`.
+//
 // Each path has its share of the pool to itself. Beyond it packets are dropped as no_mbuf, counted
 // apart from the queue's drops, so that one path cannot starve another.
 #pragma once
@@ -43,6 +46,7 @@ struct plan_static {
 struct plan {
 	struct live_process process;
 	int start; // enum plan_start
+	uint64_t pool; // packets that may be inside; 0: what follows from the paths
 	struct plan_port port[LIVE_PORTS_MAX];
 	uint32_t ports;
 	struct plan_static fixed[PLAN_STATIC_MAX];

@@ -157,9 +157,38 @@ static void write_stream(struct json *j, const char *name, const struct tel *t) 
 	if (t->head == 0)
 		return;
 	json_object(j, name);
-	json_u64(j, "records", t->head - t->lost);
-	json_u64(j, "lost", t->lost);
+	json_u64(j, "records", t->head - tel_lost(t));
+	json_u64(j, "lost", tel_lost(t));
 	json_close(j, '}');
+}
+
+// What went wrong around the switch while it ran, one sentence each.
+static void write_faults(const struct switch_app *app, struct json *j) {
+	const struct switch_live *s = &app->live;
+	const struct tel *const streams[] = {
+		&s->tel_packets, &s->tel_arrivals, &s->tel_links, &s->tel_events};
+	uint64_t no_mbuf = s->drop[DROP_NO_MBUF].pkts;
+	char text[256];
+
+	json_array(j, "faults");
+	for (uint32_t i = 0; i < s->ports; i++) {
+		if (port_fault(&s->port[i].port, s->now_ns, text, sizeof(text)))
+			json_text(j, NULL, text);
+	}
+	for (uint32_t i = 0; i < app->paths.count; i++)
+		no_mbuf += app->paths.path[i].drop[DROP_NO_MBUF].pkts;
+	if (no_mbuf > 0) {
+		snprintf(text, sizeof(text),
+			"%llu packets were dropped because the pool was too small for them "
+			"(no_mbuf)",
+			(unsigned long long)no_mbuf);
+		json_text(j, NULL, text);
+	}
+	for (size_t i = 0; i < sizeof(streams) / sizeof(streams[0]); i++) {
+		if (tel_fault(streams[i], text, sizeof(text)))
+			json_text(j, NULL, text);
+	}
+	json_close(j, ']');
 }
 
 static void write_machine(const struct switch_app *app, struct json *j) {
@@ -168,6 +197,9 @@ static void write_machine(const struct switch_app *app, struct json *j) {
 	json_object(j, "lcore");
 	json_u64(j, "cpu", app->plan.process.lcore);
 	json_u64(j, "turns", s->turns);
+	// Still, while DPDK's interrupt thread handled something.
+	json_u64(j, "stood", s->stood);
+	json_u64(j, "stood_max_ns", s->stood_max_ns);
 	json_f64(j, "busy", app->wall_s > 0 ? (double)s->busy_ns / 1e9 / app->wall_s : 0);
 	json_u64(j, "tsc_hz", s->clock.tsc_hz);
 	json_close(j, '}');
@@ -206,6 +238,7 @@ bool switch_app_summary(struct switch_app *app, FILE *out, const char *verdict) 
 	json_f64(&j, "measured_from_s", (double)s->measured_ns / 1e9);
 	json_f64(&j, "wall_s", app->wall_s);
 	json_text(&j, "verdict", verdict);
+	write_faults(app, &j);
 	write_ledger(app, &j, balanced);
 	watch_json(&app->watch, &j);
 	paths_summary(&app->paths, &j, s->now_ns);

@@ -92,6 +92,28 @@ START_TEST(smaller_packets_take_more_buffers) {
 }
 END_TEST
 
+START_TEST(a_smaller_pool_is_forced_and_shared_in_proportion) {
+	struct site s, whole;
+
+	ck_assert_msg(site_open(&whole, PATHS, PORTS) == 0, "%s", whole.err.msg);
+	ck_assert_int_lt(site_open(&s, PATHS, "pool: 1000, " PORTS), 0);
+	ck_assert_ptr_nonnull(strstr(s.err.msg, "pool: 1000 packets are fewer than the "));
+	ck_assert_ptr_nonnull(strstr(s.err.msg, "force: yes starts all the same"));
+	site_close(&s);
+	ck_assert_msg(site_open(&s, PATHS, "force: yes, pool: 1000, " PORTS) == 0, "%s", s.err.msg);
+	ck_assert_uint_le(s.plan.port[0].share + s.plan.port[1].share, 1000);
+	ck_assert_uint_ge(s.plan.port[0].share + s.plan.port[1].share, 998);
+	for (uint32_t i = 0; i < 2; i++) {
+		double sum = (double)(whole.plan.port[0].share + whole.plan.port[1].share);
+
+		ck_assert_double_eq_tol((double)s.plan.port[i].share / 1000,
+			(double)whole.plan.port[i].share / sum, 0.001);
+	}
+	site_close(&s);
+	site_close(&whole);
+}
+END_TEST
+
 START_TEST(bad_ports_are_one_sentence) {
 	static const struct {
 		const char *ports, *sentence;
@@ -125,4 +147,5 @@ START_TEST(bad_ports_are_one_sentence) {
 END_TEST
 
 TEST_MAIN(flows_belong_to_their_groups, pool_follows_from_rate_delay_queue_and_packet,
-	smaller_packets_take_more_buffers, bad_ports_are_one_sentence)
+	smaller_packets_take_more_buffers, bad_ports_are_one_sentence,
+	a_smaller_pool_is_forced_and_shared_in_proportion)

@@ -289,6 +289,9 @@ START_TEST(full_disk_keeps_counting) {
 			(unsigned long long)(1000 - t.lost - records));
 		ck_assert_str_eq(err.msg, expected);
 		ck_assert_int_eq(t.lost == 0, run.virtual_time);
+		ck_assert_uint_eq(tel_lost(&t), 1000 - records);
+		ck_assert(tel_fault(&t, expected, sizeof(expected)));
+		ck_assert_ptr_nonnull(strstr(expected, "of 1000 records were lost (File too"));
 	}
 	folder_remove(&f);
 }

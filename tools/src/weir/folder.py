@@ -39,6 +39,10 @@ def read_json(path: Path) -> dict[str, Any]:
     return value
 
 
+# What both programs say, each of itself.
+NOT_MERGED = ("program", "ledger", "telemetry", "verdict", "verdicts", "faults", "digest")
+
+
 def merge_summaries(switch: dict[str, Any], sender: dict[str, Any]) -> dict[str, Any]:
     """One summary of a live run from its two programs' own.
 
@@ -52,7 +56,7 @@ def merge_summaries(switch: dict[str, Any], sender: dict[str, Any]) -> dict[str,
     merged: dict[str, Any] = {"program": programs}
     for part in (sender, switch):  # the switch's measure wins: it is the bottleneck
         for key, value in part.items():
-            if key not in ("program", "ledger", "telemetry", "verdict", "verdicts", "digest"):
+            if key not in NOT_MERGED:
                 merged[key] = value
     errors = [part.get("emulation", {}) for part in (sender, switch)]
     if any(errors):
@@ -70,6 +74,9 @@ def merge_summaries(switch: dict[str, Any], sender: dict[str, Any]) -> dict[str,
         for name, part in present.items()
         for stream, counts in part.get("telemetry", {}).items()
     }
+    merged["faults"] = [
+        f"{name}: {fault}" for name, part in present.items() for fault in part.get("faults", [])
+    ]
     verdicts = {name: str(part.get("verdict", "ok")) for name, part in present.items()}
     if verdicts.get("switch") == "interrupted" != verdicts.get("sender", "interrupted"):
         verdicts.pop("switch")

@@ -146,6 +146,8 @@ def ledger(report: dict[str, Any]) -> Iterator[str]:
         return
     verdict = "balanced" if balanced else '<strong class="bad">not balanced</strong>'
     yield f"<h2>Ledger: {verdict}</h2>"
+    for fault in report.get("faults", []):
+        yield f"<p>{escape(fault)}.</p>"
     if not paths:
         return
     cell: Callable[[Any], str] = lambda value: units.count(value or 0)  # noqa: E731

@@ -168,6 +168,8 @@ def show(summary: dict[str, Any], out: Console) -> None:
     verdict = {True: "balanced", False: "NOT BALANCED"}.get(balanced, "none")
     out.print(f"ledger: {verdict}", style="green" if balanced else "bold red")
     out.print(speed(summary))
+    for fault in summary.get("faults", []):
+        out.print(f"fault: {fault}", style="yellow", soft_wrap=True, markup=False)
     for line in verdict_lines(summary):
         out.print(f"verdict: {line}", style="yellow", soft_wrap=True)
 

