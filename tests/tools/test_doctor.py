@@ -55,6 +55,95 @@ def test_tsc(host, flags, state):
     assert states(doctor.clock(clock)) == {"TSC": state, "clock source": WARN}
 
 
+@pytest.mark.parametrize(
+    ("isolated", "cmdline", "found"),
+    [
+        ("", "quiet", "none"),
+        ("2-3", "isolcpus=2-3", "2-3, not in nohz_full and rcu_nocbs"),
+        ("2-3", "nohz_full=2-3 rcu_nocbs=2", "2-3, not in rcu_nocbs"),
+        ("2-3", "nohz_full=1-3 rcu_nocbs=2,3", "2-3"),
+    ],
+)
+def test_isolated_cores_have_no_ticks(host, isolated, cmdline, found):
+    made = host(sys__devices__system__cpu__isolated=isolated, proc__cmdline=cmdline)
+    row = doctor.quiet_cores(made, 3)
+    assert (row.found, row.state) == (found, OK if found == "2-3" else WARN)
+
+
+def test_deep_sleep_siblings_and_irqbalance(host):
+    cpu = "sys__devices__system__cpu__cpu"
+    files = {
+        f"{cpu}0__cpuidle__state0__latency": "2",
+        f"{cpu}0__cpuidle__state1__latency": "133",
+        f"{cpu}0__topology__thread_siblings_list": "0,2",
+        "proc__17__comm": "irqbalance",
+    }
+    assert states(doctor.rest(host(**files))) == {"C-states": WARN, "SMT": WARN, "irqbalance": WARN}
+    # A state that is switched off is not slept in.
+    files[f"{cpu}0__cpuidle__state1__disable"] = "1"
+    files[f"{cpu}0__topology__thread_siblings_list"] = "0"
+    files["proc__17__comm"] = "init"
+    assert states(doctor.rest(host(**files))) == {"C-states": OK, "SMT": OK}
+
+
+class Card(Host):
+    """A host with one card; `ethtool` says what it is told to."""
+
+    said = {  # noqa: RUF012
+        "-a": "Pause parameters for x:\nAutonegotiate:\ton\nRX:\t\ton\nTX:\t\toff\n",
+        "-g": "Pre-set maximums:\nRX:\t\t4096\nTX:\t\t4096\n"
+        "Current hardware settings:\nRX:\t\t512\nTX:\t\t512\n",
+    }
+
+    def ethtool(self, option, name):
+        return self.said[option] if name == "ens1" else ""
+
+    def add(self, driver, interface=None, isolated="2", iommu=True):
+        card = self.root / "sys/bus/pci/devices/0000:3b:00.0"
+        card.mkdir(parents=True)
+        files = {"class": "0x020000", "numa_node": "1", "local_cpulist": "4-7"}
+        for name, text in files.items():
+            (card / name).write_text(text)
+        home = self.root / f"sys/bus/pci/drivers/{driver}"
+        home.mkdir(parents=True)
+        (card / "driver").symlink_to(home)
+        if interface:
+            (card / f"net/{interface}").mkdir(parents=True)
+        cpu = self.root / "sys/devices/system/cpu"
+        cpu.mkdir(parents=True)
+        (cpu / "isolated").write_text(isolated)
+        if iommu:
+            (self.root / "sys/kernel/iommu_groups/7").mkdir(parents=True)
+        return self
+
+
+def test_a_card_of_the_kernel(tmp_path):
+    rows = {check.name: check for check in doctor.cards(Card(tmp_path).add("ice", "ens1"))}
+    assert {name: row.state for name, row in rows.items()} == {
+        "IOMMU": OK,
+        "card 0000:3b:00.0": WARN,
+        "card 0000:3b:00.0 NUMA": WARN,
+        "ens1 pause frames": WARN,
+        "ens1 RX ring": WARN,
+    }
+    assert rows["card 0000:3b:00.0"].found == "ice; NUMA node 1, CPUs 4-7"
+    assert "--bind=vfio-pci 0000:3b:00.0" in rows["card 0000:3b:00.0"].fix
+    assert rows["card 0000:3b:00.0 NUMA"].fix == "isolate, and name in lcores, some of CPUs 4-7"
+    assert rows["ens1 pause frames"].found == "RX on"
+    assert rows["ens1 RX ring"].fix == "ethtool -G ens1 rx 4096"
+
+
+def test_a_card_bound_for_dpdk(tmp_path):
+    made = Card(tmp_path).add("vfio-pci", isolated="4,5", iommu=False)
+    assert states(doctor.cards(made)) == {"IOMMU": WARN, "card 0000:3b:00.0": OK}
+
+
+def test_no_card(host):
+    assert [check.found for check in doctor.cards(host())] == [
+        "none: live runs use virtual devices"
+    ]
+
+
 def test_congestion_controls_that_are_missing_are_named(host):
     made = host(proc__sys__net__ipv4__tcp_available_congestion_control="reno cubic\n")
     row = next(check for check in doctor.kernel(made) if check.name == "kernel TCP")

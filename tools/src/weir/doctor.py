@@ -28,6 +28,9 @@ GIB = 1 << 30
 AF_XDP = 44
 DPDK_MIN = (22, 11)
 DPDK_FIX = "apt-get install libdpdk-dev"
+DPDK_DRIVERS = ("vfio-pci", "igb_uio", "uio_pci_generic", "mlx4_core", "mlx5_core")
+RX_RING_WANTED = 4096
+WAKE_US_MAX = 10
 TCP_WANTED = ("reno", "cubic", "bbr")
 
 
@@ -54,6 +57,10 @@ class Host:
             return (self.root / path).read_text(encoding="utf-8", errors="replace").strip()
         except OSError:
             return None
+
+    def ethtool(self, option: str, name: str) -> str:
+        """What `ethtool` says of an interface; "" if it says nothing."""
+        return output(["ethtool", option, name]) or ""
 
     def glob(self, pattern: str) -> list[Path]:
         """Paths below the root."""
@@ -115,6 +122,44 @@ def dpdk(_: Host) -> Iterator[Check]:
         yield Check("DPDK", OK, found)
 
 
+def cpu_list(text: str) -> set[int]:
+    """ "1-3,8" as the kernel writes CPUs; what is not a list of CPUs is none."""
+    ranges = (part.partition("-") for part in text.split(",") if re.fullmatch(r"\d+(-\d+)?", part))
+    return {cpu for first, _, last in ranges for cpu in range(int(first), int(last or first) + 1)}
+
+
+def quiet_cores(host: Host, last: int) -> Check:
+    """Cores the scheduler leaves alone, whose ticks and RCU callbacks are elsewhere."""
+    isolated = host.read("sys/devices/system/cpu/isolated") or ""
+    if not isolated:
+        return Check(
+            "isolated cores",
+            WARN,
+            "none",
+            "live, the scheduler may interrupt a core for milliseconds; virtual time does not mind",
+            f"boot with: isolcpus={last} nohz_full={last} rcu_nocbs={last}",
+        )
+    said = dict(
+        word.partition("=")[::2]
+        for word in (host.read("proc/cmdline") or "").split()
+        if "=" in word
+    )
+    missing = [
+        name
+        for name in ("nohz_full", "rcu_nocbs")
+        if cpu_list(isolated) - cpu_list(said.get(name, ""))
+    ]
+    if missing:
+        return Check(
+            "isolated cores",
+            WARN,
+            f"{isolated}, not in {' and '.join(missing)}",
+            "the kernel's timer tick or callbacks still interrupt them",
+            "boot with: " + " ".join(f"{name}={isolated}" for name in missing),
+        )
+    return Check("isolated cores", OK, isolated)
+
+
 def cores(host: Host) -> Iterator[Check]:
     """How many, and whether any is free of other work."""
     usable = len(os.sched_getaffinity(0))
@@ -122,18 +167,7 @@ def cores(host: Host) -> Iterator[Check]:
         yield Check("cores", WARN, "1", "a live switch and sender share it and disturb each other")
     else:
         yield Check("cores", OK, str(usable))
-    isolated = host.read("sys/devices/system/cpu/isolated")
-    if isolated:
-        yield Check("isolated cores", OK, isolated)
-    else:
-        last = usable - 1
-        yield Check(
-            "isolated cores",
-            WARN,
-            "none",
-            "live, the scheduler may interrupt a core for milliseconds; virtual time does not mind",
-            f"boot with: isolcpus={last} nohz_full={last} rcu_nocbs={last}",
-        )
+    yield quiet_cores(host, usable - 1)
     governors = {
         host.read(str(p.relative_to(host.root)))
         for p in host.glob("sys/devices/system/cpu/cpu*/cpufreq/scaling_governor")
@@ -145,6 +179,136 @@ def cores(host: Host) -> Iterator[Check]:
             ", ".join(sorted(g for g in governors if g)),
             "cores slow down between bursts",
             "echo performance | tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
+        )
+
+
+def rest(host: Host) -> Iterator[Check]:
+    """What else makes a core late: deep sleep, a second thread on it, interrupts moved about."""
+    deep = sorted(
+        {
+            latency
+            for path in host.glob("sys/devices/system/cpu/cpu0/cpuidle/state*/latency")
+            if host.read(str(path.relative_to(host.root).with_name("disable"))) != "1"
+            for latency in [int(host.read(str(path.relative_to(host.root))) or 0)]
+        }
+    )
+    if deep and deep[-1] > WAKE_US_MAX:
+        yield Check(
+            "C-states",
+            WARN,
+            f"up to {deep[-1]} us to wake up",
+            "cores that poll never sleep, but the one beside them is slow to answer",
+            "cpupower idle-set -D 10, or boot with: intel_idle.max_cstate=1 processor.max_cstate=1",
+        )
+    elif deep:
+        yield Check("C-states", OK, f"{deep[-1]} us to wake up")
+    siblings = {
+        host.read(str(path.relative_to(host.root))) or ""
+        for path in host.glob("sys/devices/system/cpu/cpu*/topology/thread_siblings_list")
+    }
+    pairs = sorted(text for text in siblings if len(cpu_list(text)) > 1)
+    if pairs:
+        yield Check(
+            "SMT",
+            WARN,
+            f"CPUs {' '.join(pairs)} share a core",
+            "an lcore beside a busy sibling has half a core",
+            "leave the siblings of lcores idle, or: echo off > /sys/devices/system/cpu/smt/control",
+        )
+    elif siblings:
+        yield Check("SMT", OK, "one thread per core")
+    names = (host.read(str(p.relative_to(host.root))) for p in host.glob("proc/[0-9]*/comm"))
+    if "irqbalance" in names:
+        yield Check(
+            "irqbalance",
+            WARN,
+            "runs",
+            "it moves interrupts to lcores",
+            "systemctl stop irqbalance, or IRQBALANCE_BANNED_CPULIST in its settings",
+        )
+
+
+def ethernet(host: Host) -> Iterator[Path]:
+    """PCI Ethernet controllers, as paths below the root."""
+    for path in host.glob("sys/bus/pci/devices/*"):
+        where = path.relative_to(host.root)
+        if (host.read(str(where / "class")) or "").startswith("0x0200"):
+            yield where
+
+
+def cards(host: Host) -> Iterator[Check]:
+    """Network cards: which driver has each, whose memory is near, what the kernel still does."""
+    found = list(ethernet(host))
+    if not found:
+        yield Check("network cards", OK, "none: live runs use virtual devices")
+        return
+    groups = host.glob("sys/kernel/iommu_groups/*")
+    if groups:
+        yield Check("IOMMU", OK, f"{len(groups)} groups")
+    else:
+        yield Check(
+            "IOMMU",
+            WARN,
+            "off",
+            "vfio-pci hands a card out only without protection of memory",
+            "boot with: intel_iommu=on iommu=pt (AMD: iommu=pt); virtual machines: "
+            "echo Y > /sys/module/vfio/parameters/enable_unsafe_noiommu_mode",
+        )
+    for where in found:
+        yield from card(host, where)
+
+
+def card(host: Host, where: Path) -> Iterator[Check]:
+    """One card: bound for DPDK, or the kernel's and how it is set."""
+    address = where.name
+    link = host.root / where / "driver"
+    driver = link.resolve().name if link.exists() else "none"
+    node = int(host.read(str(where / "numa_node")) or -1)
+    near = host.read(str(where / "local_cpulist")) or ""
+    place = f"NUMA node {node}, CPUs {near}" if node >= 0 and near else "no NUMA node"
+    if driver in DPDK_DRIVERS:
+        yield Check(f"card {address}", OK, f"{driver}; {place}")
+    else:
+        yield Check(
+            f"card {address}",
+            WARN,
+            f"{driver}; {place}",
+            "the kernel's, not DPDK's (as it should be, if this machine is reached through it)",
+            f"modprobe vfio-pci; dpdk-devbind.py --bind=vfio-pci {address}",
+        )
+    isolated = cpu_list(host.read("sys/devices/system/cpu/isolated") or "")
+    if node >= 0 and near and isolated and not isolated & cpu_list(near):
+        yield Check(
+            f"card {address} NUMA",
+            WARN,
+            f"none of the isolated cores is on node {node}",
+            "each packet crosses to the other socket",
+            f"isolate, and name in lcores, some of CPUs {near}",
+        )
+    for path in host.glob(f"{where}/net/*"):
+        yield from interface(host, path.name)
+
+
+def interface(host: Host, name: str) -> Iterator[Check]:
+    """A card's kernel interface: pause frames and ring sizes, which its DPDK driver may inherit."""
+    pause = host.ethtool("-a", name)
+    on = [way for way in ("RX", "TX") if re.search(rf"^{way}:\s+on", pause, re.M)]
+    if on:
+        yield Check(
+            f"{name} pause frames",
+            WARN,
+            f"{' and '.join(on)} on",
+            "the other end can stop a sender, which then is not the queue that is measured",
+            f"ethtool -A {name} autoneg off rx off tx off (and on the other end)",
+        )
+    sizes = re.findall(r"^RX:\s+(\d+)", host.ethtool("-g", name), re.M)
+    if len(sizes) == 2 and int(sizes[1]) < min(int(sizes[0]), RX_RING_WANTED):
+        yield Check(
+            f"{name} RX ring",
+            WARN,
+            f"{sizes[1]} of {sizes[0]}",
+            "a short stall of the core loses packets",
+            f"ethtool -G {name} rx {min(int(sizes[0]), RX_RING_WANTED)}",
         )
 
 
@@ -292,9 +456,11 @@ SECTIONS: tuple[Callable[[Host], Iterator[Check]], ...] = (
     programs,
     dpdk,
     cores,
+    rest,
     memory,
     clock,
     kernel,
+    cards,
     limits,
 )
 
