@@ -133,6 +133,8 @@ static int configure(struct port *p, struct rte_mempool *pool) {
 	uint16_t rx = PORT_DESCRIPTORS, tx = PORT_DESCRIPTORS;
 	int rc, socket = rte_eth_dev_socket_id(p->id);
 
+	if (p->dev.pci)
+		conf.rxmode.offloads = stamp_offload(p->id);
 	if ((rc = rte_eth_dev_configure(p->id, 1, 1, &conf)) < 0)
 		return rc;
 	// Drivers without limits of their own report none and leave the numbers alone.
@@ -145,6 +147,8 @@ static int configure(struct port *p, struct rte_mempool *pool) {
 		return rc;
 	if ((rc = rte_eth_dev_start(p->id)) < 0)
 		return rc;
+	if (conf.rxmode.offloads != 0)
+		stamp_start(&p->stamp, p->id);
 	// Some virtual devices have no such mode, because they see everything anyway.
 	rte_eth_promiscuous_enable(p->id);
 	return 0;

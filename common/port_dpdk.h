@@ -10,6 +10,7 @@
 #include "err.h"
 #include "live.h"
 #include "pkt.h"
+#include "stamp_dpdk.h"
 #include "wire.h"
 
 #include <rte_ethdev.h>
@@ -26,6 +27,7 @@ struct port {
 	struct wire_mac mac;
 	bool open;
 	bool memif, client; // a memif port; one that connects to its peer
+	struct stamp stamp; // when frames arrived, if a card says so
 	bool started; // changes only while the lcore stands still (intr_dpdk.h)
 	uint64_t connected_ns; // control thread, client: last attempt, monotonic
 	// Written by port_poll_link, for memif ports by port_handled; read by the lcore.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ticks.h"
 
-#include "ns.h"
-
 #include <math.h>
 
 uint64_t ticks_at(const struct ticks_line *l, uint64_t ns) {

@@ -11,6 +11,8 @@
 //
 // so that it never jumps and never runs backwards, and an offset is gone to 1/e after a second.
 #pragma once
+#include "ns.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -35,6 +37,14 @@ static inline uint64_t ticks_ns(const struct ticks_line *l, uint64_t tick) {
 	__extension__ typedef __int128 i128;
 
 	return l->ns + (uint64_t)(((i128)(int64_t)(tick - l->tick) * (i128)l->rate) >> TICKS_SHIFT);
+}
+
+// The moment of a tick, but not before last_ns nor after now_ns, between which it must lie.
+static inline uint64_t ticks_moment(
+	const struct ticks_line *l, uint64_t tick, uint64_t last_ns, uint64_t now_ns) {
+	uint64_t ns = ticks_ns(l, tick);
+
+	return (int64_t)(ns - last_ns) < 0 ? last_ns : time_min(ns, now_ns);
 }
 
 // The tick at a time: ticks_ns the other way round, for whoever must tell the counter's owner.

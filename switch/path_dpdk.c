@@ -114,7 +114,7 @@ static void relay(struct switch_live *s, uint32_t in, struct rte_mbuf *m) {
 	struct wire_info w;
 
 	p->next = NULL;
-	p->arrival_ns = s->now_ns;
+	p->arrival_ns = stamp_arrival(&s->port[in].port.stamp, m, s->now_ns);
 	p->size_bytes = port_frame_bytes(m->pkt_len);
 	p->port = (uint8_t)in;
 	p->flags = 0;
@@ -481,8 +481,12 @@ static bool housekeeping(struct switch_live *s) {
 	stand_still(s);
 	clock_follow(&s->clock);
 	show(s);
-	for (uint32_t i = 0; i < s->ports; i++)
+	for (uint32_t i = 0; i < s->ports; i++) {
+		struct port *p = &s->port[i].port;
+
 		follow_link(s, i);
+		stamp_follow(&p->stamp, p->id, &s->clock, s->now_ns);
+	}
 	answer(s);
 	if (s->now_ns >= s->measure_ns)
 		measure(s);

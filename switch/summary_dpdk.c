@@ -138,6 +138,7 @@ static void write_ports(const struct switch_app *app, struct json *j) {
 		json_text(j, "dev", p->port.dev.text);
 		json_text(j, "mac", mac);
 		json_text(j, "path", p->path != NULL ? p->path->name : "");
+		json_bool(j, "rx_timestamps", p->port.stamp.known);
 		json_bool(j, "up", p->port.was_up);
 		json_u64(j, "rx_pkts", p->rx.pkts);
 		json_u64(j, "rx_bytes", p->rx.bytes);

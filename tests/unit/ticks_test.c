@@ -108,6 +108,34 @@ START_TEST(a_wrong_clock_converges) {
 }
 END_TEST
 
+// A card of 1 GHz, 30 ppm fast, whose clock began long before ours: stamps become our time.
+START_TEST(stamps_of_a_card_become_our_time) {
+	struct ticks_fit f = {0};
+	struct ticks_line l;
+	uint64_t begin = UINT64_C(1) << 60;
+
+	for (uint64_t k = 0; k < 50; k++) {
+		uint64_t ns = k * STEP_NS + 3 * NS_PER_S, tick = begin + ns + ns * 30 / 1000000;
+
+		ticks_fit_add(&f, tick, ns + k % 3 * 100); // read 0 to 200 ns late
+		if (!ticks_fit_line(&f, &l) || k < TICKS_ANCHORS)
+			continue;
+		// What arrives until the next anchor: each at its time, within the anchors' error.
+		for (uint64_t after_ns = 0; after_ns <= STEP_NS; after_ns += 7 * NS_PER_MS) {
+			uint64_t at_ns = ns + after_ns, now_ns = at_ns + 2 * NS_PER_US;
+			uint64_t got_ns =
+				ticks_moment(&l, begin + at_ns + at_ns * 30 / 1000000, 0, now_ns);
+
+			ck_assert_double_le(fabs((double)got_ns - (double)at_ns), 250);
+		}
+	}
+	// Bounded by what came before and by now, also where the line goes below 0.
+	ck_assert_uint_eq(ticks_moment(&l, l.tick, l.ns + 5, l.ns + 9), l.ns + 5);
+	ck_assert_uint_eq(ticks_moment(&l, l.tick, 0, l.ns - 9), l.ns - 9);
+	ck_assert_uint_eq(ticks_moment(&l, begin - 9 * NS_PER_S, 17, l.ns), 17);
+}
+END_TEST
+
 // A reference that is set by a second does not take the clock with it at once.
 START_TEST(a_jump_is_slewed) {
 	struct ticks_line clock = {.rate = nominal()}, fit = {.ns = NS_PER_S, .rate = nominal()};
@@ -121,4 +149,4 @@ START_TEST(a_jump_is_slewed) {
 END_TEST
 
 TEST_MAIN(a_line_is_exact_both_ways, a_fit_needs_two_anchors, a_fit_forgets,
-	a_wrong_clock_converges, a_jump_is_slewed)
+	a_wrong_clock_converges, stamps_of_a_card_become_our_time, a_jump_is_slewed)
