@@ -26,6 +26,8 @@ static const struct param process_params[] = {
 		PARAM_U64(struct live_process, ring_size), .min = 256, .max = 1 << 26},
 	{"patience", "100ms", "how long a port may refuse packets before they are dropped",
 		UNIT_TIME_NS, PARAM_U64(struct live_process, patience_ns), .min = 0, .max = 60e9},
+	{"late", "10us", "packets that leave later than this are late, which the verdict counts",
+		UNIT_TIME_NS, PARAM_U64(struct live_process, late_ns), .min = 100, .max = 1e9},
 	{"force", "no", "start although memory looks too small", UNIT_NONE,
 		PARAM_BOOL(struct live_process, force)},
 	PARAM_END,

@@ -29,6 +29,7 @@ struct live_process {
 	uint64_t burst; // packets per receive or transmit call, at most
 	uint64_t ring_size; // records per telemetry ring
 	uint64_t patience_ns; // how long a port may refuse packets before they are dropped
+	uint64_t late_ns; // packets that leave later than this are late (watch.h)
 	bool force; // start although memory looks too small
 	bool allow_nic; // of `live` itself, like the next two
 	bool allow_destinations;
@@ -40,7 +41,7 @@ struct live_process {
 // Every key of live.switch and live.sender that live_process_init and the programs' port lists read,
 // for config_params on what else is in the section.
 #define LIVE_PROCESS_KEYS                                                                          \
-	"lcores", "ports", "prefix", "hugepages", "burst", "ring_size", "patience", "force"
+	"lcores", "ports", "prefix", "hugepages", "burst", "ring_size", "patience", "late", "force"
 
 // A port's device as written: "net_af_packet0,iface=veth0" or "0000:03:00.0".
 struct live_dev {

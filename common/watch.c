@@ -13,10 +13,11 @@
 
 static_assert(sizeof(struct watch_count) % sizeof(uint64_t) == 0, "words");
 
-void watch_lcore_init(struct watch_lcore *w, uint32_t ports, uint64_t pkt_ns) {
+void watch_lcore_init(struct watch_lcore *w, uint32_t ports, uint64_t pkt_ns, uint64_t late_ns) {
 	memset(w, 0, sizeof(*w));
 	w->ports = ports;
 	w->pkt_ns = pkt_ns;
+	w->late_ns = late_ns;
 	w->turn_ns = NEVER_NS; // the first turn has none before it
 	w->count.begun_ns = NEVER_NS;
 	for (uint32_t i = 0; i < LIVE_PORTS_MAX; i++)

@@ -25,7 +25,6 @@
 #include <stdatomic.h>
 
 #define WATCH_STALL_NS (20 * NS_PER_US) // a turn that takes longer than its work was interrupted
-#define WATCH_LATE_NS (10 * NS_PER_US) // a packet that leaves later than this is late
 #define WATCH_EPISODES_MAX 32
 #define WATCH_SENTENCE_SIZE 256
 
@@ -52,6 +51,7 @@ struct watch_lcore {
 	// Set up before the loop.
 	uint32_t ports;
 	uint64_t pkt_ns; // what a turn may take per packet it moves
+	uint64_t late_ns; // a packet that leaves later than this is late
 	// The lcore's own.
 	uint64_t turn_ns; // when the present turn began
 	uint64_t moved; // packets it received or transmitted
@@ -66,7 +66,7 @@ struct watch_lcore {
 	_Atomic int tid; // of the thread; 0: not running yet
 };
 
-void watch_lcore_init(struct watch_lcore *w, uint32_t ports, uint64_t pkt_ns);
+void watch_lcore_init(struct watch_lcore *w, uint32_t ports, uint64_t pkt_ns, uint64_t late_ns);
 // The time from from_ns to to_ns is missing.
 void watch_stall(struct watch_lcore *w, uint64_t from_ns, uint64_t to_ns);
 // Makes the counters visible to other threads.
@@ -99,7 +99,7 @@ static inline bool watch_disturbed(const struct watch_lcore *w, uint32_t port, u
 	return due_ns < w->stalled_until_ns || due_ns < w->full_until_ns[port];
 }
 
-// `pkts` left undisturbed, `late` of them later than WATCH_LATE_NS and the latest by late_max_ns.
+// `pkts` left undisturbed, `late` of them by more than w->late_ns and the latest by late_max_ns.
 static inline void watch_left(
 	struct watch_lcore *w, uint64_t pkts, uint64_t late, uint64_t late_max_ns) {
 	w->count.pkts += pkts;

@@ -44,7 +44,7 @@ static void taken(struct sender_live *s, struct sender_port *p, uint32_t n, uint
 		}
 		hist_add(&p->late, late_ns);
 		paced++;
-		late += late_ns > WATCH_LATE_NS;
+		late += late_ns > s->watch.late_ns;
 		late_max_ns = time_max(late_max_ns, late_ns);
 	}
 	watch_left(&s->watch, paced, late, late_max_ns);

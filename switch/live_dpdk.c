@@ -129,7 +129,8 @@ static void prepare_watch(struct switch_app *app) {
 		app->probe.port[i] = &s->port[i].port;
 		kernel |= s->port[i].port.dev.iface[0] != '\0';
 	}
-	watch_lcore_init(&s->watch, s->ports, kernel ? PKT_KERNEL_NS : PKT_NS);
+	watch_lcore_init(
+		&s->watch, s->ports, kernel ? PKT_KERNEL_NS : PKT_NS, app->plan.process.late_ns);
 	app->probe.watch = w;
 	app->probe.lcore = &s->watch;
 	app->probe.clock = &s->clock;

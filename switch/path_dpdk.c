@@ -259,7 +259,7 @@ static void note_departures(struct switch_live *s, struct switch_port *out,
 
 		hist_add(h, late_ns);
 		late_max_ns = time_max(late_max_ns, late_ns);
-		late += late_ns > WATCH_LATE_NS;
+		late += late_ns > s->watch.late_ns;
 		out->early += sent_ns < d[i].due_ns;
 	}
 	if (!disturbed) {

@@ -96,6 +96,21 @@ def test_the_ledger_shows_what_is_missing(tmp_path):
     assert re.search(r">=</td><td class=\"r\">3</td>", text)
 
 
+def test_a_live_run_says_what_fell_behind(tmp_path):
+    run = make_run(tmp_path / "run")
+    assert "Verdict" not in page_of(run)  # virtual time: nothing can
+    path = run / "summary.json"
+    summary = json.loads(path.read_text())
+    path.write_text(json.dumps({**summary, "verdicts": []}))
+    assert "<h2>Verdict: nothing fell behind</h2>" in page_of(run)
+    said = [{"program": "switch", "sentence": f"port <{n}> was full"} for n in "ab"]
+    path.write_text(json.dumps({**summary, "verdict": said[0]["sentence"], "verdicts": said}))
+    page = page_of(run)
+    Page(page)
+    items = "".join(f"<li>weir-switch: port &lt;{n}&gt; was full</li>" for n in "ab")
+    assert f"<ul>{items}</ul>" in page
+
+
 def test_text_of_the_user_is_escaped(tmp_path):
     run = make_run(tmp_path / "r", groups=(("<b>$x$_{</b>", "copa", 3),))
     (run / "config.yaml").write_text("title: <script>alert(1)</script>\n")

@@ -50,7 +50,7 @@ static const char *sentence(uint32_t i) {
 }
 
 START_TEST(a_turn_may_take_its_work) {
-	watch_lcore_init(&lcore, 1, 500);
+	watch_lcore_init(&lcore, 1, 500, 10000);
 	watch_time(&lcore, 7 * NS_PER_S); // the first has no length
 	watch_time(&lcore, 7 * NS_PER_S + WATCH_STALL_NS);
 	ck_assert_uint_eq(lcore.count.stalls, 0);
@@ -80,7 +80,7 @@ END_TEST
 START_TEST(a_full_port_is_timed) {
 	struct watch_count seen;
 
-	watch_lcore_init(&lcore, 2, 500);
+	watch_lcore_init(&lcore, 2, 500, 10000);
 	watch_waiting(&lcore, 1, 0, 1000);
 	watch_waiting(&lcore, 1, 40, 2000);
 	watch_waiting(&lcore, 1, 30, 3000);
@@ -102,7 +102,7 @@ START_TEST(a_full_port_is_timed) {
 END_TEST
 
 START_TEST(what_leaves_late_is_counted) {
-	watch_lcore_init(&lcore, 1, 500);
+	watch_lcore_init(&lcore, 1, 500, 10000);
 	watch_left(&lcore, 32, 0, 900);
 	watch_left(&lcore, 16, 3, 12000);
 	watch_left(&lcore, 16, 0, 400);

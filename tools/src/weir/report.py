@@ -133,7 +133,7 @@ def verdicts(report: dict[str, Any]) -> Iterator[str]:
     if "verdicts" not in report:
         return
     lines = summary.verdict_lines(report)
-    yield f"<h2>Verdict: {'' if lines else 'nothing fell behind'}</h2>"
+    yield f"<h2>Verdict{'' if lines else ': nothing fell behind'}</h2>"
     if lines:
         yield f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>"
 
