@@ -123,20 +123,18 @@ struct flow {
 
 	_Alignas(64) uint8_t cc_state[CC_STATE_MAX_BYTES];
 
-	// Pacing's timer, repair.
-	_Alignas(64) struct host_timer pace; // waits for the start, then for the next paced segment
+	struct host_timer pace; // waits for the start, then for the next paced segment
 	double next_send_frac; // of a nanosecond, beyond next_send_ns
-	uint32_t reo_wnd_mult, reo_wnd_persist;
-	uint32_t prr_delivered, prr_flight;
 
-	// Segments to send again are from here on, or in [again, again_end): repairs lost once more.
-	_Alignas(64) uint64_t rtx_hint;
+	// Repair. Segments to send again are from here on, or in [again, again_end): repairs lost once more.
+	uint64_t rtx_hint;
 	uint64_t again, again_end;
 	uint64_t recover; // episode ends when una reaches this
 	uint64_t retrans_head, retrans_tail; // in order of transmission; UINT64_MAX: empty
 	uint64_t dsack_round; // reo_wnd grows once per round: until una passes this
+	uint32_t reo_wnd_mult, reo_wnd_persist;
+	uint32_t prr_delivered, prr_flight;
 	uint32_t dupacks; // peers without SACK
-
 	struct seg_sack seen[SEG_SACK_MAX]; // blocks of the last ACK: nothing new inside
 
 	uint64_t total_bytes; // when data_segs is known
@@ -145,8 +143,6 @@ struct flow {
 };
 #define FLOW_HOT_BYTES 384
 static_assert(offsetof(struct flow, count.retransmits) == FLOW_HOT_BYTES, "six lines");
-#define FLOW_REPAIR offsetof(struct flow, pace)
-#define FLOW_REPAIR_BYTES (offsetof(struct flow, total_bytes) - FLOW_REPAIR)
 
 void flow_init(struct host *h, struct flow *f, uint32_t id, uint16_t group, uint64_t start_ns,
 	uint64_t bytes);

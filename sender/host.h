@@ -112,18 +112,15 @@ static inline void flow_note_mode(const struct host *h, struct flow *f) {
 		f->cc_mode = cc->mode(f->cc_state);
 }
 
-// Fetch into the cache what a segment for `id` will touch: first the connection, a little later what
-// it points to, and the rest of it if there is something to repair.
-static inline void host_fetch(const void *from, size_t bytes) {
-	for (size_t line = 0; line < bytes; line += 64)
-		__builtin_prefetch((const char *)from + line, 1);
-}
-
+// Fetch into the cache what a segment for `id` will touch: first the connection, a little later
+// what it points to.
 static inline void host_fetch_flow(const struct host *h, uint32_t id) {
-	const struct flow *f = &h->flow[id];
+	const char *f = (const char *)&h->flow[id];
 
-	host_fetch(f, FLOW_HOT_BYTES);
-	host_fetch(f->cc_state, h->cc_bytes);
+	for (size_t line = 0; line < FLOW_HOT_BYTES; line += 64)
+		__builtin_prefetch(f + line, 1);
+	for (size_t line = 0; line < h->cc_bytes; line += 64)
+		__builtin_prefetch(f + offsetof(struct flow, cc_state) + line, 1);
 }
 
 static inline void host_fetch_segs(const struct host *h, uint32_t id) {
@@ -133,26 +130,16 @@ static inline void host_fetch_segs(const struct host *h, uint32_t id) {
 	__builtin_prefetch(flow_seg(f, f->una + 1), 1);
 	__builtin_prefetch(flow_seg(f, f->nxt), 1);
 	__builtin_prefetch(flow_seg(f, f->nxt + 1), 1);
-	if ((f->sacked | f->lost) == 0)
-		return;
-	// The next SACKed segment is mostly one of those behind the last.
-	__builtin_prefetch(flow_seg(f, f->fack), 1);
-	__builtin_prefetch(flow_seg(f, f->rack_scan), 1);
-	host_fetch((const char *)f + FLOW_REPAIR, FLOW_REPAIR_BYTES);
 }
 
 // The same for what timers will touch in the next microseconds.
 void host_fetch_timers(struct host *h, uint64_t now_ns);
 
 static inline void host_fetch_receiver(const struct host *h, uint32_t id) {
-	host_fetch(&h->receiver[id], RECEIVER_HOT_BYTES);
-}
+	const char *r = (const char *)&h->receiver[id];
 
-static inline void host_fetch_ranges(const struct host *h, uint32_t id) {
-	const struct receiver *r = &h->receiver[id];
-
-	if (r->head != NULL)
-		host_fetch((const char *)r + RECEIVER_HOT_BYTES, sizeof(*r) - RECEIVER_HOT_BYTES);
+	for (size_t line = 0; line < RECEIVER_HOT_BYTES; line += 64)
+		__builtin_prefetch(r + line, 1);
 }
 
 static inline void host_send(

@@ -293,16 +293,6 @@ static inline void fetch(const struct host *h, bool to_sender, uint32_t id) {
 		host_fetch_receiver(h, id);
 }
 
-static inline void fetch_more(const struct host *h, bool to_sender, struct pkt *p) {
-	if (!to_sender) {
-		host_fetch_ranges(h, p->flow_id);
-		return;
-	}
-	host_fetch_segs(h, p->flow_id);
-	if (p->port == POOL_LARGE)
-		__builtin_prefetch((const char *)p + sizeof(*p));
-}
-
 // Runs one host through the window that ends with `last_ns`, on what leaves its path in it.
 static inline __attribute__((always_inline)) void feed(
 	struct sim *s, bool to_sender, uint64_t last_ns) {
@@ -321,8 +311,8 @@ static inline __attribute__((always_inline)) void feed(
 
 			if (i + FETCH_CONNECTION < n)
 				fetch(h, to_sender, batch[i + FETCH_CONNECTION]->flow_id);
-			if (i + FETCH_SEGS < n)
-				fetch_more(h, to_sender, batch[i + FETCH_SEGS]);
+			if (to_sender && i + FETCH_SEGS < n)
+				host_fetch_segs(h, batch[i + FETCH_SEGS]->flow_id);
 			host_run(h, t_ns);
 			if (to_sender && s->pcap != NULL)
 				sim_pcap_write(s->pcap, pkt, pkt_seg(pkt), pkt->ecn, t_ns, false);
