@@ -107,7 +107,7 @@ static inline void check_retrans_list(const struct flow *f, uint64_t now_ns) {
 // Every counter of the scoreboard, counted again from the records.
 static inline void check_scoreboard(const struct flow *f, uint64_t now_ns) {
 	uint32_t sacked = 0, lost = 0, retrans = 0, unsent = 0;
-	uint64_t fack = f->una, sent_ns = 0;
+	uint64_t fack = f->una, sent_ns = 0, sacked_end = f->una;
 
 	NEED(f->nxt >= f->una && f->rack_scan <= f->nxt);
 	NEED(f->una == f->nxt || f->nxt - f->una <= (uint64_t)f->ring.mask + 1);
@@ -123,7 +123,13 @@ static inline void check_scoreboard(const struct flow *f, uint64_t now_ns) {
 		unsent += (r->flags & (SEG_LOST | SEG_RETRANS)) == SEG_LOST;
 		NEED((r->flags & (SEG_LOST | SEG_RETRANS)) != SEG_LOST || i >= f->rtx_hint
 			|| (i >= f->again && i < f->again_end));
-		fack = (r->flags & SEG_SACKED) != 0 ? i + 1 : fack;
+		NEED(i >= sacked_end || (r->flags & SEG_SACKED) != 0);
+		if ((r->flags & SEG_SACKED) != 0) {
+			fack = i + 1;
+			NEED((int32_t)(r->sacked_end - (uint32_t)i) > 0);
+			sacked_end =
+				time_max(sacked_end, i + (uint32_t)(r->sacked_end - (uint32_t)i));
+		}
 		if (f->sack_ok && i < f->rack_scan)
 			NEED(gone);
 		if (f->sack_ok && !gone) { // the order that the scan for losses relies on
@@ -131,6 +137,7 @@ static inline void check_scoreboard(const struct flow *f, uint64_t now_ns) {
 			sent_ns = flow_sent_ns(r, now_ns);
 		}
 	}
+	NEED(sacked_end <= f->nxt);
 	NEED(f->sack_ok ? f->sacked == sacked : sacked == 0);
 	NEED(f->lost == lost && f->retrans == retrans && f->unsent_lost == unsent);
 	NEED(f->fack >= fack);
