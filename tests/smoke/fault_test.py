@@ -92,6 +92,32 @@ def test_memif_clients_are_killed_in_the_middle_of_bursts(lab, root):
     )
 
 
+HELLO = """
+import socket, sys
+client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+client.connect(sys.argv[1])
+"""
+
+
+# The same driver panics over the socket of a client that did not wait for its first message.
+def test_memif_client_dies_while_it_connects(lab, root):
+    options = (*LOAD, "-o", "live.switch.start=now", "--duration", "60s")
+    loop = Loop(lab, root, *options)
+    switch = loop.switch()
+    assert switch.ready(), switch.err
+    switch.send(signal.SIGSTOP)
+    lab.sh("sw", sys.executable, "-c", HELLO, f"/var/run/dpdk/{lab.prefix}.memif")
+    switch.send(signal.SIGCONT)
+    child = loop.sender()
+    assert child.ready(), child.err
+    wait_for(
+        lambda: lab.telemetry("/weir/ports", f"{lab.prefix}switch")["right"]["tx_pkts"] > 1000,
+        "traffic of a client that stays",
+    )
+    balanced(child)
+    balanced(switch)
+
+
 def test_memif_server_is_killed_and_comes_back(lab, root):
     options = (*LOAD, "-o", "live.switch.start=now", "--duration", "60s")
     loop = Loop(lab, root, *options)
@@ -239,4 +265,5 @@ def test_stopped_and_continued(lab):
     assert min(times) >= 200  # late, never early
     assert max(times) >= 700
     assert summary["emulation"]["delay_error_max_ns"] >= 500e6
+    assert "host" in [found["component"] for found in summary["verdicts"]]
     assert json.loads((switch.folder / "manifest-switch.json").read_text())["exit"] == 0
