@@ -73,6 +73,8 @@ static void join(struct watch_episode *a, const struct watch_episode *b) {
 	a->span_ns += b->span_ns;
 	a->busy_ns += b->busy_ns;
 	a->count += b->count;
+	a->pkts += b->pkts;
+	a->late_pkts += b->late_pkts;
 	a->waited_ns += b->waited_ns;
 	a->steal_ns += b->steal_ns;
 	if (b->worst > a->worst) {
@@ -183,6 +185,8 @@ static void judge_lcore(struct watch *w, const struct watch_sample *a, const str
 	e.bad_ns = e.span_ns;
 	e.worst = behind ? b->late_max_ns : 0;
 	e.worst_at_ns = e.from_ns;
+	e.pkts = behind ? pkts : 0;
+	e.late_pkts = behind ? late : 0;
 	e.count = missed;
 	found(w, &e);
 }
@@ -306,19 +310,24 @@ void watch_sentence(
 			percent(time_min(e->steal_ns, e->bad_ns), e->bad_ns, d));
 		break;
 	case WATCH_PORT:
-		n = snprintf(text, size,
-			"what is behind port %s was the bottleneck %s: the port was full for %s, up to "
-			"%llu packets waited and %llu were dropped",
-			w->port_name[e->port], span, duration(e->bad_ns, a),
-			(unsigned long long)e->worst, (unsigned long long)e->count);
+		snprintf(text, size,
+			"what is behind port %s %s %s: the port was full for %s, up to %llu packets "
+			"waited and %llu were dropped",
+			w->port_name[e->port],
+			e->bad_ns * 2 >= e->to_ns - e->from_ns ? "was the bottleneck"
+							       : "held packets up",
+			span, duration(e->bad_ns, a), (unsigned long long)e->worst,
+			(unsigned long long)e->count);
 		return;
 	case WATCH_LCORE:
 		n = snprintf(text, size, "the %s %s %s: its lcore was %s busy", w->self,
-			e->busy_ns * 10 >= e->span_ns * 9 ? "was the bottleneck" : "fell behind",
+			e->busy_ns * 100 >= e->span_ns * 97 ? "was the bottleneck" : "fell behind",
 			span, percent(e->busy_ns, e->span_ns, a));
-		if (e->worst > 0)
-			n += snprintf(text + n, size - (size_t)n, " and %s left up to %s late",
-				w->packets, duration(e->worst, b));
+		if (e->late_pkts > 0)
+			n += snprintf(text + n, size - (size_t)n,
+				" and %s of its %s left late, up to %s",
+				percent(e->late_pkts, e->pkts, b), w->packets,
+				duration(e->worst, c));
 		break;
 	case WATCH_POOL:
 		snprintf(text, size, "no buffers were left %s: %llu packets were dropped", span,

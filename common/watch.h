@@ -151,13 +151,14 @@ struct watch_episode {
 	uint64_t span_ns, busy_ns; // of the findings; of that, busy
 	uint64_t worst, worst_at_ns; // ns late or missing, or packets waiting
 	uint64_t count; // packets dropped or lost, records lost
+	uint64_t pkts, late_pkts;
 	uint64_t waited_ns, steal_ns;
 };
 
 struct watch {
 	// Set up before the run.
 	const char *self; // "switch"
-	const char *packets; // "packets", or "paced packets"
+	const char *packets; // what it sends: "packets", "paced packets"
 	uint32_t cpu;
 	const char *port_name[LIVE_PORTS_MAX];
 	uint32_t ports;

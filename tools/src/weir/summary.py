@@ -25,6 +25,7 @@ LINK_COLUMNS = (
     "marks",
 )
 
+VERDICTS_SHOWN = 8
 EMULATION_COLUMNS = ("emulation error", "median", "p99", "p99.9", "largest", "rate")
 
 
@@ -170,8 +171,11 @@ def show(summary: dict[str, Any], out: Console) -> None:
     out.print(speed(summary))
     for fault in summary.get("faults", []):
         out.print(f"fault: {fault}", style="yellow", soft_wrap=True, markup=False)
-    for line in verdict_lines(summary):
+    lines = verdict_lines(summary)
+    for line in lines[:VERDICTS_SHOWN]:
         out.print(f"verdict: {line}", style="yellow", soft_wrap=True)
+    if len(lines) > VERDICTS_SHOWN:
+        out.print(f"verdict: and {len(lines) - VERDICTS_SHOWN} more in the report", style="yellow")
 
 
 def verdict_lines(summary: dict[str, Any]) -> list[str]:
