@@ -8,6 +8,14 @@ void hist_reset(struct hist *h) {
 	memset(h, 0, sizeof(*h));
 }
 
+void hist_merge(struct hist *all, const struct hist *h) {
+	for (uint32_t b = 0; b < HIST_BUCKETS; b++)
+		all->count[b] += h->count[b];
+	all->total += h->total;
+	all->sum += h->sum;
+	all->max = h->max > all->max ? h->max : all->max;
+}
+
 uint64_t hist_bucket_low(uint32_t bucket) {
 	uint32_t sub = bucket & ((1u << HIST_SUB_BITS) - 1);
 

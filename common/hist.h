@@ -34,6 +34,8 @@ static inline void hist_add(struct hist *h, uint64_t v) {
 }
 
 void hist_reset(struct hist *h);
+// Adds the samples of h.
+void hist_merge(struct hist *all, const struct hist *h);
 // The least sample with at least a share q (0..1) of all at or below it, given as the middle of its
 // bucket and never above the largest sample; 0 if empty.
 uint64_t hist_quantile(const struct hist *h, double q);

@@ -4,6 +4,7 @@
 #include "host.h"
 #include "source.h"
 
+#include <math.h>
 #include <string.h>
 
 #define TLP_MAX_ACK_DELAY_NS (200 * NS_PER_MS) // RFC 8985 section 7.2, worst delayed ACK
@@ -348,16 +349,27 @@ static bool send_window(struct host *h, struct flow *f, bool *sent, uint64_t now
 	return true;
 }
 
+// Where a pacer that is late goes on from: from when it was due, unless that is long ago. Then it misses
+// turns, but keeps its step: flows that the same stall held up are not to go in step afterwards.
+static uint64_t pace_from(struct flow *f, uint64_t due_ns, uint64_t now_ns, double gap_ns) {
+	uint64_t late_ns = now_ns - due_ns;
+
+	if (late_ns <= PACING_CATCH_UP_NS)
+		return due_ns;
+	double gaps = floor((double)late_ns / gap_ns) - floor((double)PACING_CATCH_UP_NS / gap_ns);
+	uint64_t missed_ns = (uint64_t)(gaps * gap_ns);
+	f->missed_ns += missed_ns;
+	return due_ns + missed_ns;
+}
+
 // Sends what window and pacer allow, one by one. `due_ns`: the pacer's theoretical time of this
 // opportunity, now unless a timer fired late: gaps count from there, so that a slow loop costs no rate.
 static bool send_each(
 	struct host *h, struct flow *f, double bps, uint64_t now_ns, uint64_t due_ns) {
-	uint64_t from_ns;
 	bool sent = false;
 
 	if (f->pace.armed) // its time may have come before this ACK
 		due_ns = time_min(due_ns, f->pace.t.expires_ns);
-	from_ns = time_max(due_ns, time_since(now_ns, PACING_CATCH_UP_NS));
 	f->cwnd_blocked = false;
 	for (;;) {
 		bool again = f->unsent_lost > 0;
@@ -386,11 +398,12 @@ static bool send_each(
 			bps > 0 ? time_max(f->next_send_ns, due_ns) : now_ns, now_ns);
 		sent = true;
 		if (bps > 0) {
-			double gap = f->payload * 8e9 / bps + f->next_send_frac;
-			uint64_t whole = (uint64_t)gap;
+			double gap = f->payload * 8e9 / bps, ahead = gap + f->next_send_frac;
+			uint64_t whole = (uint64_t)ahead;
 
-			f->next_send_frac = gap - (double)whole;
-			f->next_send_ns = time_max(f->next_send_ns, from_ns) + whole;
+			f->next_send_frac = ahead - (double)whole;
+			due_ns = pace_from(f, time_max(f->next_send_ns, due_ns), now_ns, gap);
+			f->next_send_ns = due_ns + whole;
 		}
 	}
 	return sent;

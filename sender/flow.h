@@ -140,6 +140,8 @@ struct flow {
 	uint64_t total_bytes; // when data_segs is known
 	uint64_t start_ns;
 	struct flow_count at_measure, at_interval;
+	uint64_t measure_send_ns; // last_send_ns at the end of the warm-up
+	uint64_t missed_ns; // since then: turns of the pacer, for being too late
 };
 #define FLOW_HOT_BYTES 384
 static_assert(offsetof(struct flow, count.retransmits) == FLOW_HOT_BYTES, "six lines");

@@ -266,8 +266,13 @@ void host_still_open(struct host *h, uint64_t now_ns) {
 
 void host_measure(struct host *h, uint64_t now_ns) {
 	h->measure_ns = now_ns;
-	for (uint32_t i = 0; i < h->flows; i++)
-		h->flow[i].at_measure = h->flow[i].count;
+	for (uint32_t i = 0; i < h->flows; i++) {
+		struct flow *f = &h->flow[i];
+
+		f->at_measure = f->count;
+		f->missed_ns = 0;
+		f->measure_send_ns = f->state == FLOW_OPEN ? f->last_send_ns : NEVER_NS;
+	}
 }
 
 void host_interval(struct host *h, uint64_t now_ns) {

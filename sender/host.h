@@ -93,6 +93,16 @@ struct host_figures {
 	double halvings_per_s, drops_per_s;
 };
 struct host_figures host_figures(const struct host *h, uint64_t now_ns);
+// How well the pacer keeps a rate: of flows that were to send at a constant one (an algorithm without
+// state asks for nothing else) and did so for a second or more since host_measure, the difference
+// between the rate at which they sent and that, as a part of it.
+struct host_conformance {
+	uint32_t flows;
+	double p99, worst;
+	double p99_present,
+		worst_present; // without the turns a pacer missed while nobody served it
+};
+struct host_conformance host_conformance(const struct host *h);
 // "groups": [...] and "jfi" of the summary.
 void host_summary(const struct host *h, struct json *j, uint64_t now_ns);
 

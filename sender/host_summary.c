@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a host's flows did since the warm-up, per group.
+#include "hist.h"
 #include "host.h"
+
+#include <math.h>
 
 // Jain's index (sum x)^2 / (n sum x^2) over flows; NaN when all are zero.
 struct jain {
@@ -80,6 +83,40 @@ struct host_figures host_figures(const struct host *h, uint64_t now_ns) {
 		.halvings_per_s = (double)s.c.halvings / seconds,
 		.drops_per_s = (double)s.c.drops / seconds,
 	};
+}
+
+// The part of its rate by which a flow is off that sent so many bits in this time.
+static double rate_off(double bits, uint64_t ns, double asked_bps) {
+	return fabs(bits * 1e9 / (double)ns / asked_bps - 1);
+}
+
+struct host_conformance host_conformance(const struct host *h) {
+	struct hist ppb = {0}, present_ppb = {0};
+	struct host_conformance c = {0};
+
+	for (uint32_t i = 0; i < h->flows; i++) {
+		const struct flow *f = &h->flow[i];
+		const struct group *g = &h->groups->group[f->group];
+		uint64_t span_ns = time_since(f->last_send_ns, f->measure_send_ns);
+		uint64_t present_ns = time_since(span_ns, f->missed_ns);
+		double bits =
+			(double)(f->count.sent_segs - f->at_measure.sent_segs) * f->payload * 8;
+		double off, present;
+
+		if (g->cc->state_size > 0 || g->pacing == PACING_OFF || f->out.pacing_bps <= 0
+			|| f->state != FLOW_OPEN || present_ns < NS_PER_S)
+			continue;
+		off = rate_off(bits, span_ns, f->out.pacing_bps);
+		present = rate_off(bits, present_ns, f->out.pacing_bps);
+		hist_add(&ppb, (uint64_t)(off * 1e9));
+		hist_add(&present_ppb, (uint64_t)(present * 1e9));
+		c.worst = fmax(c.worst, off);
+		c.worst_present = fmax(c.worst_present, present);
+		c.flows++;
+	}
+	c.p99 = fmin((double)hist_quantile(&ppb, 0.99) / 1e9, c.worst);
+	c.p99_present = fmin((double)hist_quantile(&present_ppb, 0.99) / 1e9, c.worst_present);
+	return c;
 }
 
 void host_summary(const struct host *h, struct json *j, uint64_t now_ns) {

@@ -2,6 +2,7 @@
 // What a live run of the sender reports.
 #include "live_dpdk.h"
 
+#include <math.h>
 #include <rte_ethdev.h>
 
 static void write_port(const struct sender_port *p, struct json *j) {
@@ -111,6 +112,44 @@ static void write_faults(const struct sender_app *app, struct json *j) {
 	json_close(j, ']');
 }
 
+static void write_late(struct json *j, const struct hist *h) {
+	json_u64(j, "paced_segs", h->total);
+	json_u64(j, "pacing_error_p50_ns", hist_quantile(h, 0.5));
+	json_u64(j, "pacing_error_p99_ns", hist_quantile(h, 0.99));
+	json_u64(j, "pacing_error_p999_ns", hist_quantile(h, 0.999));
+	json_u64(j, "pacing_error_max_ns", h->max);
+}
+
+// How far from their times paced segments left, and from their rates flows sent.
+static void write_emulation(const struct sender_live *s, struct json *j) {
+	struct host_conformance c = host_conformance(&s->sender);
+	static struct hist undisturbed, all;
+	uint64_t early = 0;
+
+	hist_reset(&undisturbed);
+	for (uint32_t i = 0; i < s->ports; i++) {
+		hist_merge(&undisturbed, &s->port[i].late);
+		early += s->port[i].early;
+	}
+	all = undisturbed;
+	for (uint32_t i = 0; i < s->ports; i++)
+		hist_merge(&all, &s->port[i].late_disturbed);
+	json_object(j, "emulation");
+	write_late(j, &all);
+	json_u64(j, "pacing_early", early);
+	json_object(j, "pacing_undisturbed");
+	write_late(j, &undisturbed);
+	json_close(j, '}');
+	json_object(j, "pacing_rate"); // off by so much, as a part of it
+	json_u64(j, "flows", c.flows);
+	json_f64(j, "p99", c.flows > 0 ? c.p99 : NAN);
+	json_f64(j, "worst", c.flows > 0 ? c.worst : NAN);
+	json_f64(j, "undisturbed_p99", c.flows > 0 ? c.p99_present : NAN);
+	json_f64(j, "undisturbed_worst", c.flows > 0 ? c.worst_present : NAN);
+	json_close(j, '}');
+	json_close(j, '}');
+}
+
 static void write_machine(const struct sender_app *app, struct json *j) {
 	const struct sender_live *s = &app->live;
 
@@ -165,6 +204,8 @@ bool sender_app_summary(struct sender_app *app, FILE *out, const char *verdict) 
 	for (uint32_t i = 0; i < s->ports; i++)
 		write_port(&s->port[i], &j);
 	json_close(&j, ']');
+	if (s->sender.flows > 0)
+		write_emulation(s, &j);
 	write_machine(app, &j);
 	json_end(&j);
 	return balanced;

@@ -49,14 +49,6 @@ static double rate_error_ppm(const struct switch_port *p) {
 	return -(t->n * t->xy - t->x * t->y) / spread * 1e-3;
 }
 
-static void hist_merge(struct hist *all, const struct hist *h) {
-	for (uint32_t b = 0; b < HIST_BUCKETS; b++)
-		all->count[b] += h->count[b];
-	all->total += h->total;
-	all->sum += h->sum;
-	all->max = h->max > all->max ? h->max : all->max;
-}
-
 static void write_late(struct json *j, const struct hist *h) {
 	json_u64(j, "packets", h->total);
 	json_u64(j, "delay_error_p50_ns", hist_quantile(h, 0.5));

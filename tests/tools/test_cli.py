@@ -327,11 +327,13 @@ def test_emulation_errors_of_both_programs_are_told():
     late = {f"delay_error_{q}_ns": 500 for q in ("p50", "p99", "p999", "max")}
     paced = {f"pacing_error_{q}_ns": 2000 for q in ("p50", "p99", "p999", "max")}
     switch = {"emulation": {**late, "undisturbed": late, "rate_error_ppm": 0.25}}
-    merged = folder.merge_summaries(switch, {"emulation": paced})
+    sender = {"emulation": {**paced, "pacing_undisturbed": paced}}
+    merged = folder.merge_summaries(switch, sender)
     assert summary.emulation_rows(merged) == [
         ["delay, all packets", *["500 ns"] * 4, "0.250 ppm"],
         ["delay, undisturbed", *["500 ns"] * 4, ""],
         ["pacing", *["2.00 µs"] * 4, ""],
+        ["pacing, undisturbed", *["2.00 µs"] * 4, ""],
     ]
     assert summary.emulation_rows({}) == []
     assert "emulation" not in folder.merge_summaries({"verdict": "ok"}, {})

@@ -91,6 +91,21 @@ START_TEST(empty_is_zero) {
 }
 END_TEST
 
+START_TEST(merged_is_as_if_all_were_added) {
+	static struct hist a, b, both;
+
+	hist_reset(&a);
+	hist_reset(&b);
+	hist_reset(&both);
+	for (uint64_t v = 1; v < UINT64_C(1) << 41; v = v * 3 + 1) {
+		hist_add(v % 2 == 0 ? &a : &b, v);
+		hist_add(&both, v);
+	}
+	hist_merge(&a, &b);
+	ck_assert_mem_eq(&a, &both, sizeof(both));
+}
+END_TEST
+
 START_TEST(beyond_the_range_saturates) {
 	uint64_t huge = UINT64_C(1) << 50;
 
@@ -104,4 +119,4 @@ START_TEST(beyond_the_range_saturates) {
 END_TEST
 
 TEST_MAIN(buckets_tile_the_range, quantiles_agree_with_a_sorted_array, small_values_are_exact,
-	empty_is_zero, beyond_the_range_saturates)
+	empty_is_zero, beyond_the_range_saturates, merged_is_as_if_all_were_added)

@@ -121,6 +121,23 @@ START_TEST(late_loop_catches_up_a_millisecond_at_most) {
 }
 END_TEST
 
+// Flows that one stall held up would all go on in step, and be a burst for ever after.
+START_TEST(late_loop_keeps_its_step) {
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 1000, rate: 40Mbit}}, tlp: no}",
+		.live = true); // one each 289.6 us
+
+	l->now_ns = 20 * MS + 50 * MS;
+	host_run(&l->tx, l->now_ns);
+	ck_assert_uint_eq(l->data_count, 1 + 4);
+	SENT(l, 1, 1, 20 * MS + UINT64_C(289600));
+	for (uint64_t i = 2; i < 5; i++)
+		SENT(l, i, i, 20 * MS + (168 + i) * UINT64_C(289600)); // 69.2 to 69.8 ms
+	ck_assert_uint_eq(link_flow(l)->next_send_ns, 20 * MS + 173 * UINT64_C(289600));
+	ck_assert_uint_eq(link_flow(l)->missed_ns, 168 * UINT64_C(289600));
+	link_close(l);
+}
+END_TEST
+
 // The loop serves what arrived before the timers: gaps counted from the ACK, and what was late was
 // lost to the rate.
 START_TEST(ack_before_a_late_timer_costs_no_rate) {
@@ -133,6 +150,33 @@ START_TEST(ack_before_a_late_timer_costs_no_rate) {
 	for (uint64_t i = 0; i < 8; i++)
 		SENT(l, i, i, 20 * MS + i * 100 * US);
 	ck_assert_uint_eq(link_flow(l)->next_send_ns, 20 * MS + 800 * US);
+	link_close(l);
+}
+END_TEST
+
+// As the summary tells it; a flow that its window holds up does not keep its rate.
+START_TEST(conformance_is_what_was_sent_over_what_was_asked) {
+	struct link *l = LINK(.group = "{cc: {fixed: {cwnd: 100, rate: 7Mbit}}}");
+	struct host_conformance c;
+
+	link_run(l, 500 * MS);
+	host_measure(&l->tx, l->now_ns);
+	link_run(l, 1499 * MS);
+	ck_assert_uint_eq(host_conformance(&l->tx).flows, 0); // less than a second
+	link_run(l, 3 * S);
+	c = host_conformance(&l->tx);
+	ck_assert_uint_eq(c.flows, 1);
+	ck_assert_double_le(c.worst, 1e-8);
+	ck_assert_double_le(c.p99, c.worst);
+	link_close(l);
+
+	l = LINK(.group = "{cc: {fixed: {cwnd: 10, rate: 11.584Mbit}}, ack_every: 1}");
+	link_run(l, 500 * MS);
+	host_measure(&l->tx, l->now_ns);
+	link_run(l, 3 * S);
+	c = host_conformance(&l->tx);
+	ck_assert_uint_eq(c.flows, 1);
+	ck_assert_double_eq_tol(c.worst, 0.5, 0.01); // ten a round trip of 20 ms, not twenty
 	link_close(l);
 }
 END_TEST
@@ -358,7 +402,8 @@ END_TEST
 
 TEST_MAIN(gaps_are_exact, long_run_rate_is_exact, any_volume_leaves_in_its_time,
 	ack_does_not_hurry_the_pacer, silence_earns_no_burst, late_loop_catches_up,
-	late_loop_catches_up_a_millisecond_at_most, ack_before_a_late_timer_costs_no_rate,
+	late_loop_catches_up_a_millisecond_at_most, late_loop_keeps_its_step,
+	ack_before_a_late_timer_costs_no_rate, conformance_is_what_was_sent_over_what_was_asked,
 	srtt_pacing_spreads_any_window, pacing_can_be_off, retransmissions_are_paced_too,
 	rate_of_a_paced_flow_is_its_rate, rate_of_a_window_is_window_over_rtt,
 	compressed_acks_do_not_raise_the_rate, samples_at_the_end_of_data_are_app_limited,

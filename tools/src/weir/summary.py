@@ -90,6 +90,7 @@ def emulation_rows(summary: dict[str, Any]) -> list[Row]:
         ("delay, all packets", emulation, "delay_error"),
         ("delay, undisturbed", emulation.get("undisturbed"), "delay_error"),
         ("pacing", emulation, "pacing_error"),
+        ("pacing, undisturbed", emulation.get("pacing_undisturbed"), "pacing_error"),
     ]
     rows = []
     for name, part, what in parts:
