@@ -32,6 +32,13 @@ static void send_arp_request(struct sender_live *s, struct sender_port *p) {
 	sender_put_frame(s, p, m, 0);
 }
 
+static void out(struct sender_live *s) {
+	for (uint32_t i = 0; i < s->ports; i++) {
+		if (s->port[i].outs > 0)
+			sender_flush(s, &s->port[i]);
+	}
+}
+
 static void turn(struct sender_live *s) {
 	uint32_t came = 0;
 
@@ -59,16 +66,13 @@ static void turn(struct sender_live *s) {
 		if (s->port[i].host != NULL)
 			host_run(s->port[i].host, s->now_ns);
 	}
+	out(s); // what was due does not wait for what is not
 	// 4. Answers to it.
 	for (uint32_t i = 0; i < s->ports; i++)
 		sender_deliver(s, &s->port[i]);
 	if (s->sender.flows > 0)
 		host_fetch_timers(&s->sender, s->now_ns);
-	// 5. Out.
-	for (uint32_t i = 0; i < s->ports; i++) {
-		if (s->port[i].outs > 0)
-			sender_flush(s, &s->port[i]);
-	}
+	out(s);
 	s->turns++;
 }
 
