@@ -66,6 +66,8 @@ static void turn(struct sender_live *s) {
 		if (s->port[i].host != NULL)
 			host_run(s->port[i].host, s->now_ns);
 	}
+	for (uint32_t i = 0; i < s->ports; i++)
+		sender_fetch(&s->port[i]);
 	out(s); // what was due does not wait for what is not
 	// 4. Answers to it.
 	for (uint32_t i = 0; i < s->ports; i++)

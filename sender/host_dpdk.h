@@ -167,6 +167,8 @@ void sender_learn_peer(struct sender_port *p, const struct wire_mac *mac);
 int sender_strangers_init(struct sender_port *p, struct err *err);
 // Reads all headers of the burst that came; segments are left for sender_deliver.
 void sender_receive(struct sender_live *s, struct sender_port *p);
+// What the first of them point to is fetched, once they are there themselves.
+void sender_fetch(const struct sender_port *p);
 void sender_deliver(struct sender_live *s, struct sender_port *p);
 
 // out_dpdk.c

@@ -297,11 +297,14 @@ void sender_receive(struct sender_live *s, struct sender_port *p) {
 		fetch(p, p->arrival[i].id);
 }
 
+void sender_fetch(const struct sender_port *p) {
+	for (uint32_t i = 0; i < p->arrivals && i < FETCH_SEGS; i++)
+		fetch_segs(p, p->arrival[i].id);
+}
+
 void sender_deliver(struct sender_live *s, struct sender_port *p) {
 	const struct sender_arrival *a = p->arrival;
 
-	for (uint32_t i = 0; i < p->arrivals && i < FETCH_SEGS; i++)
-		fetch_segs(p, a[i].id);
 	for (uint32_t i = 0; i < p->arrivals; i++) {
 		if (i + FETCH_CONNECTION < p->arrivals)
 			fetch(p, a[i + FETCH_CONNECTION].id);

@@ -90,6 +90,7 @@ void sender_put_frame(
 		|| (p->outs >= s->plan->process.burst && p->refused_ns == NEVER_NS))
 		sender_flush(s, p);
 	if (p->outs == SENDER_OUT_MAX) {
+		s->watch.count.port[p - s->port].dropped++;
 		p->count.tx_dropped++;
 		rte_pktmbuf_free(m);
 		return;
