@@ -7,7 +7,7 @@
 
 #define STRETCH_NS (50 * NS_PER_MS) // at least, between two samples
 #define APART_NS NS_PER_S // findings closer than this are one episode
-#define STALLED_NS_MIN NS_PER_MS // shorter ones are nobody's business
+#define STALL_NS_MAX NS_PER_MS // one that is longer is always told
 #define LATE_PKTS_MIN 10
 #define CLOCK_NS_MAX (10 * NS_PER_US)
 
@@ -131,7 +131,7 @@ static bool judge_host(struct watch *w, const struct watch_sample *a, const stru
 	struct watch_episode e) {
 	uint64_t stalled_ns = b->count.stalled_ns - a->count.stalled_ns;
 
-	if (stalled_ns < STALLED_NS_MIN || stalled_ns * 100 < e.span_ns)
+	if (b->stall_max_ns < STALL_NS_MAX && stalled_ns * 50 < e.span_ns)
 		return false;
 	e.cause = WATCH_HOST;
 	e.bad_ns = stalled_ns;
@@ -405,4 +405,12 @@ uint64_t watch_parse_waited(const char *schedstat) {
 	unsigned long long waited = 0;
 
 	return sscanf(schedstat, "%*u %llu", &waited) == 1 ? waited : 0;
+}
+
+uint64_t watch_parse_preempted(const char *status) {
+	static const char name[] = "\nnonvoluntary_ctxt_switches:";
+	unsigned long long n = 0;
+	const char *line = strstr(status, name);
+
+	return line != NULL && sscanf(line + strlen(name), "%llu", &n) == 1 ? n : 0;
 }

@@ -5,7 +5,7 @@
 // turns. About every 100 ms the control thread takes a sample of them and of what the kernel and the
 // drivers count (struct watch_sample). What happened between two samples is judged here, by shares:
 //
-//	host       turns were interrupted for 1 % of the time or more
+//	host       turns were interrupted for 2 % of the time or more, or for 1 ms at once
 //	port       packets waited for a port that took too little, 10 % of the time or more
 //	lcore      1 % of the packets that neither of these disturbed left late, or frames were lost before
 //	           they were received
@@ -186,6 +186,7 @@ void watch_json(const struct watch *w, struct json *j);
 const char *watch_cause_name(enum watch_cause cause);
 
 // What /proc says. Time in ns the hypervisor stole from a CPU (/proc/stat), and a thread waited for
-// one (schedstat); 0 where the text does not say.
+// one (schedstat); how often it lost it without asking (status). 0 where the text does not say.
 uint64_t watch_parse_steal(const char *stat, uint32_t cpu, uint64_t ticks_per_s);
 uint64_t watch_parse_waited(const char *schedstat);
+uint64_t watch_parse_preempted(const char *status);

@@ -10,7 +10,7 @@
 
 void watch_probe_init(struct watch_probe *p) {
 	p->stat_fd = open("/proc/stat", O_RDONLY | O_CLOEXEC);
-	p->sched_fd = -1;
+	p->sched_fd = p->status_fd = -1;
 }
 
 void watch_probe_fini(struct watch_probe *p) {
@@ -18,7 +18,9 @@ void watch_probe_fini(struct watch_probe *p) {
 		close(p->stat_fd);
 	if (p->sched_fd >= 0)
 		close(p->sched_fd);
-	p->stat_fd = p->sched_fd = -1;
+	if (p->status_fd >= 0)
+		close(p->status_fd);
+	p->stat_fd = p->sched_fd = p->status_fd = -1;
 }
 
 // A file of /proc from its beginning; "" if there is none.
@@ -29,15 +31,21 @@ static const char *reread(int fd, char *text, size_t size) {
 	return text;
 }
 
-// The thread is known once it runs.
-static void open_schedstat(struct watch_probe *p) {
-	int tid = atomic_load(&p->lcore->tid);
+static int open_task(int tid, const char *file) {
 	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/%s", tid, file);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+// The thread is known once it runs.
+static void find_thread(struct watch_probe *p) {
+	int tid = atomic_load(&p->lcore->tid);
 
 	if (p->sched_fd >= 0 || tid == 0)
 		return;
-	snprintf(path, sizeof(path), "/proc/self/task/%d/schedstat", tid);
-	p->sched_fd = open(path, O_RDONLY | O_CLOEXEC);
+	p->sched_fd = open_task(tid, "schedstat");
+	p->status_fd = open_task(tid, "status");
 }
 
 void watch_probe_sample(struct watch_probe *p, bool last) {
@@ -46,14 +54,16 @@ void watch_probe_sample(struct watch_probe *p, bool last) {
 	static char text[STAT_SIZE];
 
 	clock_watch(p->clock);
-	open_schedstat(p);
+	find_thread(p);
 	s->clock_offset_ns = p->clock->offset_ns;
 	s->waited_ns = watch_parse_waited(reread(p->sched_fd, text, sizeof(text)));
+	p->preempted = watch_parse_preempted(reread(p->status_fd, text, sizeof(text)));
 	s->steal_ns = watch_parse_steal(reread(p->stat_fd, text, sizeof(text)), p->watch->cpu,
 		(uint64_t)sysconf(_SC_CLK_TCK));
 	if (!p->watch->begun) {
 		p->begun_waited_ns = s->waited_ns;
 		p->begun_steal_ns = s->steal_ns;
+		p->begun_preempted = p->preempted;
 	}
 	s->missed = 0;
 	for (uint32_t i = 0; i < p->watch->ports; i++) {
@@ -92,6 +102,7 @@ void watch_probe_json(const struct watch_probe *p, const char *prefix, struct js
 	// As the kernel counted: ready to run while another thread ran; a CPU without its core.
 	json_u64(j, "waited_ns", p->sample.waited_ns - p->begun_waited_ns);
 	json_u64(j, "steal_ns", p->sample.steal_ns - p->begun_steal_ns);
+	json_u64(j, "preempted", p->preempted - p->begun_preempted);
 	json_close(j, '}');
 	snprintf(name, sizeof(name), "%sclock", prefix);
 	json_object(j, name);

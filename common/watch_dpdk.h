@@ -15,8 +15,9 @@ struct watch_probe {
 	struct clock *clock;
 	const struct port *port[LIVE_PORTS_MAX]; // watch->ports of them
 	// The probe's own.
-	int stat_fd, sched_fd; // of /proc; -1: not there
+	int stat_fd, sched_fd, status_fd; // of /proc; -1: not there
 	uint64_t begun_waited_ns, begun_steal_ns; // before the run
+	uint64_t preempted, begun_preempted; // switches the lcore's thread did not ask for
 	struct watch_sample sample; // the last
 };
 

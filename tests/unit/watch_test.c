@@ -115,8 +115,9 @@ END_TEST
 START_TEST(a_quiet_run_is_ok) {
 	begin();
 	for (int i = 0; i < 50; i++) {
-		now.count.stalled_ns += 990 * NS_PER_US; // under a millisecond each
-		now.stall_max_ns = 300 * NS_PER_US;
+		now.count.stalled_ns +=
+			1990 * NS_PER_US; // a timer's tick in a virtual machine, say
+		now.stall_max_ns = 990 * NS_PER_US;
 		now.count.late_pkts += 9;
 		now.late_max_ns = 50 * NS_PER_US;
 		now.count.port[0].full_ns += 9 * NS_PER_MS;
@@ -127,6 +128,17 @@ START_TEST(a_quiet_run_is_ok) {
 	ck_assert_uint_eq(watch.episodes, 0);
 	ck_assert_str_eq(watch_verdict(&watch, "ok", text), "ok");
 	ck_assert_str_eq(watch_verdict(&watch, "interrupted", text), "interrupted");
+}
+END_TEST
+
+START_TEST(one_long_stall_is_told) {
+	begin();
+	now.count.stalled_ns += NS_PER_MS;
+	now.stall_max_ns = NS_PER_MS;
+	now.stall_at_ns = now.count.now_ns + 5 * NS_PER_MS;
+	step();
+	ck_assert_uint_eq(watch.episodes, 1);
+	ck_assert_uint_eq(watch.episode[0].to_ns - watch.episode[0].from_ns, NS_PER_MS);
 }
 END_TEST
 
@@ -278,7 +290,7 @@ START_TEST(losses_come_last) {
 		step();
 	}
 	now.clock_offset_ns = 0;
-	now.count.stalled_ns += NS_PER_MS;
+	now.count.stalled_ns += 2 * NS_PER_MS;
 	now.stall_max_ns = 400 * NS_PER_US;
 	step();
 	watch_finish(&watch);
@@ -372,12 +384,16 @@ START_TEST(proc_is_read) {
 	ck_assert_uint_eq(watch_parse_steal("", 0, 100), 0);
 	ck_assert_uint_eq(watch_parse_waited("123456 789 12\n"), 789);
 	ck_assert_uint_eq(watch_parse_waited(""), 0);
+	ck_assert_uint_eq(watch_parse_preempted("Name:\tx\nvoluntary_ctxt_switches:\t9\n"
+						"nonvoluntary_ctxt_switches:\t42\n"),
+		42);
+	ck_assert_uint_eq(watch_parse_preempted("nothing\n"), 0);
 }
 END_TEST
 
 TEST_MAIN(a_turn_may_take_its_work, a_full_port_is_timed, what_leaves_late_is_counted,
-	a_quiet_run_is_ok, before_the_run_nothing_counts, a_stop_is_the_hosts,
-	many_short_stalls_are_one_episode, a_busy_lcore_is_the_bottleneck, a_slow_consumer_is_named,
-	a_stall_excuses_full_ports, a_stall_excuses_lateness_of_an_lcore_with_rests,
-	losses_come_last, episodes_are_bounded, a_sample_too_soon_waits,
-	json_names_times_and_components, proc_is_read)
+	a_quiet_run_is_ok, one_long_stall_is_told, before_the_run_nothing_counts,
+	a_stop_is_the_hosts, many_short_stalls_are_one_episode, a_busy_lcore_is_the_bottleneck,
+	a_slow_consumer_is_named, a_stall_excuses_full_ports,
+	a_stall_excuses_lateness_of_an_lcore_with_rests, losses_come_last, episodes_are_bounded,
+	a_sample_too_soon_waits, json_names_times_and_components, proc_is_read)
