@@ -332,7 +332,8 @@ def test_emulation_errors_of_both_programs_are_told():
     assert summary.emulation_rows(merged) == [
         ["delay, all packets", *["500 ns"] * 4, "0.250 ppm"],
         ["delay, undisturbed", *["500 ns"] * 4, ""],
-        ["pacing", *["2.00 µs"] * 4, ""],
+        ["pacing, all packets", *["2.00 µs"] * 4, ""],
+        ["pacing, undisturbed", *["2.00 µs"] * 4, ""],
         ["pacing, undisturbed", *["2.00 µs"] * 4, ""],
     ]
     assert summary.emulation_rows({}) == []

@@ -89,7 +89,8 @@ def emulation_rows(summary: dict[str, Any]) -> list[Row]:
     parts = [
         ("delay, all packets", emulation, "delay_error"),
         ("delay, undisturbed", emulation.get("undisturbed"), "delay_error"),
-        ("pacing", emulation, "pacing_error"),
+        ("pacing, all packets", emulation, "pacing_error"),
+        ("pacing, undisturbed", emulation.get("pacing_undisturbed"), "pacing_error"),
         ("pacing, undisturbed", emulation.get("pacing_undisturbed"), "pacing_error"),
     ]
     rows = []
