@@ -148,6 +148,7 @@ static int open_ports(struct switch_app *app, struct err *err) {
 		p->path = from->path;
 		p->last_link = from->path != NULL ? path_last_link(from->path) : STAGE_NO_LINK;
 		p->share = from->share;
+		p->large_share = from->large;
 		p->refused_ns = NEVER_NS;
 		rc = port_open(&p->port, &from->dev, from->name, s->pool, &app->eal, err);
 		if (rc < 0)
@@ -170,18 +171,25 @@ static int start_eal(struct switch_app *app, struct err *err) {
 	};
 	struct err why;
 	char sum[256];
-	int rc;
+	int rc = 0;
 
 	for (uint32_t i = 0; i < app->plan.ports; i++) {
 		const struct plan_port *p = &app->plan.port[i];
 
 		args.dev[args.devs++] = &p->dev;
 		app->port_buffers += port_own_buffers(&p->dev, app->plan.process.burst);
-		app->buffers += p->share;
+		app->buffers += p->large;
+		if (p->path != NULL)
+			app->small += p->share;
 	}
-	app->buffers += app->port_buffers;
+	app->buffers += app->port_buffers + SWITCH_FRESH_MAX;
 	args.memory_bytes = pool_bytes(app->buffers);
-	rc = eal_start(&app->eal, &args, &why);
+	if (!app->plan.process.force)
+		rc = live_memory_check(args.memory_bytes
+				+ app->small * (SWITCH_SMALL_BYTES + sizeof(struct pkt *)),
+			"packets", &why);
+	if (rc == 0)
+		rc = eal_start(&app->eal, &args, &why);
 	if (rc == -ENOMEM) {
 		plan_text(&app->plan, app->port_buffers, sum, sizeof(sum));
 		return err_set(err, rc,
@@ -212,6 +220,15 @@ static int open_telemetry(struct switch_app *app, struct err *err) {
 	return rc;
 }
 
+// Does a delay depend on whose packet it is, or does the telemetry say so?
+static bool flows_matter(const struct switch_app *app) {
+	bool any = app->run.tel.level >= 2 || app->run.telemetry_arrivals;
+
+	for (uint32_t i = 0; i < app->paths.class_count; i++)
+		any |= app->paths.class_extra_ns[i] > 0;
+	return any;
+}
+
 int switch_app_open(struct switch_app *app, struct err *err) {
 	struct switch_live *s = &app->live;
 	struct clock_anchor first = clock_anchor();
@@ -229,11 +246,15 @@ int switch_app_open(struct switch_app *app, struct err *err) {
 	s->patience_ns = app->plan.process.patience_ns;
 	s->duration_ns = app->run.duration_ns;
 	s->warmup_ns = app->run.warmup_ns;
+	s->flows_matter = flows_matter(app);
 	s->schedule_ns = s->start_ns = s->measure_ns = NEVER_NS;
 	if ((rc = start_eal(app, err)) < 0)
 		return rc;
 	if ((s->pool = pool_create("weir", app->buffers, err)) == NULL)
 		return -ENOMEM;
+	if (!arena_init(&s->small, SWITCH_SMALL_BYTES, app->small))
+		return err_set(err, -ENOMEM, "no memory for %llu small packets",
+			(unsigned long long)app->small);
 	if ((rc = open_ports(app, err)) < 0)
 		return rc;
 	prepare_watch(app);
@@ -287,6 +308,7 @@ void switch_app_close(struct switch_app *app) {
 	for (uint32_t i = 0; i < app->live.ports; i++)
 		port_close(&app->live.port[i].port);
 	fabric_fini(&app->live.fabric);
+	arena_fini(&app->live.small);
 	eal_unhush(saved);
 	eal_stop(&app->eal);
 }

@@ -18,6 +18,7 @@ struct switch_app {
 	struct switch_live live;
 	struct eal eal;
 	uint64_t port_buffers, buffers; // of the pool: the ports' own, and all
+	uint64_t small; // frames that wait outside it
 	double wall_s;
 	struct watch watch;
 	struct watch_probe probe; // the control thread's

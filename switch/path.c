@@ -50,10 +50,25 @@ __attribute__((noinline)) static void path_tell_arrivals(
 	}
 }
 
+static void stage_advance(struct path *p, uint32_t i, uint64_t now_ns) {
+	const struct path_stage *from = &p->stage[i];
+	const struct path_stage *to = &p->stage[i + 1];
+	struct pkt *pkts[PATH_BURST];
+	uint32_t n;
+
+	do {
+		n = from->ops->pop(from->state, now_ns, pkts, PATH_BURST, &p->fresh);
+		if (n > 0)
+			to->ops->push(to->state, pkts, n, &p->fresh);
+	} while (n == PATH_BURST);
+}
+
 void path_push(struct path *p, struct pkt *const *pkts, uint32_t n) {
 	struct path_stage *first = &p->stage[0];
 	uint64_t last_ns = p->last_arrival_ns, bytes = 0;
 
+	if (n == 0)
+		return;
 	for (uint32_t i = 0; i < n; i++) {
 		struct pkt *pkt = pkts[i];
 
@@ -68,22 +83,12 @@ void path_push(struct path *p, struct pkt *const *pkts, uint32_t n) {
 	p->served_ns = NEVER_NS;
 	if (__builtin_expect(tel_on(p->tel_arrivals), 0))
 		path_tell_arrivals(p, pkts, n);
+	// What leaves the link before these come goes straight to the next stage.
+	if (p->stages > 1 && first->ops == &stage_link)
+		stage_advance(p, 0, pkts[0]->arrival_ns);
 	first->ops->push(first->state, pkts, n, &p->fresh);
 	if (__builtin_expect(p->fresh.head != NULL, 0))
 		path_count_drops(p);
-}
-
-static void stage_advance(struct path *p, uint32_t i, uint64_t now_ns) {
-	const struct path_stage *from = &p->stage[i];
-	const struct path_stage *to = &p->stage[i + 1];
-	struct pkt *pkts[PATH_BURST];
-	uint32_t n;
-
-	do {
-		n = from->ops->pop(from->state, now_ns, pkts, PATH_BURST, &p->fresh);
-		if (n > 0)
-			to->ops->push(to->state, pkts, n, &p->fresh);
-	} while (n == PATH_BURST);
 }
 
 // Moves all that is due to leave the path by now_ns to the last stage. A stage is served only as far

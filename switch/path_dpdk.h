@@ -8,6 +8,7 @@
 #pragma once
 #include "base_dpdk.h"
 
+#include "arena.h"
 #include "clock_dpdk.h"
 #include "control_dpdk.h"
 #include "fabric.h"
@@ -22,7 +23,18 @@
 #include <stdatomic.h>
 
 #define SWITCH_OUT_MAX 512 // due packets that wait for their port
+#define SWITCH_FRESH_MAX 512
 #define SWITCH_LINKS_MAX 64
+#define SWITCH_SMALL_MAX 80 // bytes of a frame without FCS that wait outside their mbuf: most ACKs
+#define SWITCH_SMALL_BYTES (offsetof(struct pkt, user) + 8 + SWITCH_SMALL_MAX) // two cache lines
+
+// A packet that is to leave: when it should, and what telemetry tells of it.
+struct switch_departure {
+	uint64_t due_ns;
+	uint32_t flow_id, id;
+	uint16_t size_bytes;
+	uint8_t ecn;
+};
 
 // Sums for the line that fits lateness over time best. A point is the most punctual burst of 134 ms:
 // what delays others is chance.
@@ -38,11 +50,14 @@ struct switch_port {
 	struct port port;
 	struct path *path; // NULL: straight out
 	uint8_t last_link; // the path's last link in telemetry; 255: it has none
-	uint64_t share; // packets the path may hold
-	uint64_t inside; // and holds
+	uint64_t share, large_share; // packets the path may hold; of these, in their mbuf
+	uint64_t inside, large; // and holds
 	struct rte_mbuf *in[PORT_BURST_MAX]; // of this turn
 	uint32_t came;
-	struct rte_mbuf *out[SWITCH_OUT_MAX];
+	struct pkt *batch[PORT_BURST_MAX]; // on their way into the path
+	uint32_t batched;
+	struct rte_mbuf *out[SWITCH_OUT_MAX]; // out of it, and what is known of each
+	struct switch_departure due[SWITCH_OUT_MAX];
 	uint32_t outs;
 	uint64_t refused_ns; // since when the port has taken nothing; NEVER_NS: it takes
 	struct path_count rx, tx;
@@ -96,6 +111,8 @@ struct switch_live {
 	struct paths *paths;
 	struct schedule *schedule;
 	struct rte_mempool *pool;
+	struct arena small; // frames of up to SWITCH_SMALL_MAX that are inside paths
+	bool flows_matter; // a delay or the telemetry asks whose packet it is
 	struct clock clock;
 	struct fabric fabric;
 	uint32_t burst;
@@ -105,6 +122,9 @@ struct switch_live {
 	// The loop's own.
 	struct switch_port port[LIVE_PORTS_MAX];
 	uint32_t ports;
+	struct rte_mbuf
+		*fresh[SWITCH_FRESH_MAX]; // buffers whose frames were copied, for the next ones
+	uint32_t freshes;
 	uint64_t now_ns;
 	uint64_t schedule_ns; // next change; NEVER_NS: none, or not yet started
 	uint64_t start_ns; // duration and warm-up count from here; NEVER_NS: no traffic yet

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LARGE_PACKET 512 // bytes: least mean of the frames that keep their buffer
 #define STRAIGHT_PKTS 1024 // buffers of a port without a path
 #define PATH_SLACK_PKTS 1024 // bursts, the frame on the wire, packets that leave late
 
@@ -171,7 +172,7 @@ static int port_read(struct plan *p, struct config *c, struct paths *ps, struct 
 			return config_err(
 				n, -EINVAL, err, "dev: '%s' is used twice", port->dev.name);
 	}
-	port->share = STRAIGHT_PKTS;
+	port->share = port->large = STRAIGHT_PKTS;
 	if (port->path_name[0] != '\0') {
 		port->path = paths_find(ps, port->path_name);
 		if (port->path == NULL)
@@ -184,6 +185,8 @@ static int port_read(struct plan *p, struct config *c, struct paths *ps, struct 
 					port->path_name, p->port[i].name);
 		}
 		port->share = path_pkts(ps, port->path, (uint32_t)port->min_packet);
+		port->large = path_pkts(
+			ps, port->path, (uint32_t)time_max(port->min_packet, LARGE_PACKET));
 	}
 	p->ports++;
 	return 0;
@@ -231,9 +234,11 @@ static int share_out(struct plan *p, struct config_node *section, struct err *er
 			"pool: %llu packets are fewer than the %llu that queues and delays may "
 			"hold; force: yes starts all the same, and drops the rest as no_mbuf",
 			(unsigned long long)p->pool, (unsigned long long)sum);
-	for (uint32_t i = 0; i < p->ports; i++)
-		p->port[i].share =
-			(uint64_t)((double)p->port[i].share * (double)p->pool / (double)sum);
+	double scale = (double)p->pool / (double)sum;
+	for (uint32_t i = 0; i < p->ports; i++) {
+		p->port[i].share = (uint64_t)((double)p->port[i].share * scale);
+		p->port[i].large = (uint64_t)((double)p->port[i].large * scale);
+	}
 	return 0;
 }
 

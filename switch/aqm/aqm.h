@@ -49,11 +49,6 @@ struct aqm_ops {
 	double (*observe)(const void *q); // optional: the one number worth plotting
 };
 
-// fifo.c: nearly every link has one, so the link calls it by name and the compiler inlines it.
-extern const struct aqm_ops aqm_fifo;
-void fifo_enqueue(void *q, struct pkt *p, uint64_t now_ns, struct pkt_list *drops);
-struct pkt *fifo_dequeue(void *q, uint64_t now_ns, struct pkt_list *drops);
-
 // Every discipline in the order --list prints them; ends with NULL.
 extern const struct aqm_ops *const aqm_all[];
 const struct aqm_ops *aqm_find(const char *name);

@@ -6,18 +6,7 @@
 //
 // Head drop tells the sender of congestion one queueing delay earlier (Lakshman, Neidhardt, Ott:
 // The Drop from Front Strategy in TCP and in TCP over ATM, INFOCOM 1996).
-#include "aqm.h"
-#include "pkt_ring.h"
-
-enum { FIFO_TAIL, FIFO_HEAD };
-
-struct fifo {
-	struct limit limit;
-	int drop;
-
-	struct aqm_limit max;
-	struct pkt_ring q;
-};
+#include "fifo.h"
 
 static const char *const drop_names[] = {"tail", "head", NULL};
 
@@ -41,28 +30,23 @@ static void fifo_fini(void *self) {
 	pkt_ring_fini(&f->q);
 }
 
-static bool fifo_fits(const struct fifo *f, const struct pkt *p) {
-	return aqm_limit_fits(&f->max, f->q.count, f->q.bytes, p->size_bytes);
-}
-
-void fifo_enqueue(void *self, struct pkt *p, uint64_t now_ns, struct pkt_list *drops) {
-	struct fifo *f = self;
-
-	while (__builtin_expect(!fifo_fits(f, p), 0)) {
+bool fifo_full(struct fifo *f, struct pkt *p, struct pkt_list *drops) {
+	while (!fifo_fits(f, p)) {
 		if (f->drop == FIFO_TAIL || f->q.count == 0) {
 			pkt_drop(drops, p, DROP_QUEUE_FULL);
-			return;
+			return true;
 		}
-		pkt_drop(drops, pkt_ring_pop(&f->q), DROP_QUEUE_FULL);
+		pkt_drop(drops, fifo_get(f), DROP_QUEUE_FULL);
 	}
-	if (!pkt_ring_push(&f->q, p))
-		pkt_drop(drops, p, DROP_NO_MBUF);
+	return false;
 }
 
-struct pkt *fifo_dequeue(void *self, uint64_t now_ns, struct pkt_list *drops) {
-	struct fifo *f = self;
+static void fifo_enqueue(void *self, struct pkt *p, uint64_t now_ns, struct pkt_list *drops) {
+	fifo_put(self, p, drops);
+}
 
-	return pkt_ring_pop(&f->q);
+static struct pkt *fifo_dequeue(void *self, uint64_t now_ns, struct pkt_list *drops) {
+	return fifo_get(self);
 }
 
 static struct backlog fifo_backlog(const void *self) {

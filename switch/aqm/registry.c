@@ -6,6 +6,7 @@
 #include <string.h>
 
 extern const struct aqm_ops aqm_codel;
+extern const struct aqm_ops aqm_fifo;
 
 const struct aqm_ops *const aqm_all[] = {
 	&aqm_fifo,

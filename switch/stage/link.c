@@ -23,35 +23,39 @@
 // packets (10^6 of them for five hours), 2^128 for bytes.
 #include "link.h"
 
-#include "pkt_ring.h"
+#include "aqm/fifo.h"
 #include "rng.h"
 #include "serial.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-struct link {
-	uint64_t rate_bps;
-	uint64_t overhead_bytes;
-
+// What every packet changes. A burst works on a copy of it, which the compiler keeps in registers.
+struct link_hot {
 	// The wire.
-	uint64_t byte_ns; // per byte, in 2^-40 ns
 	uint64_t free_ns; // end of the frame on the wire, or of the last one
 	uint64_t free_frac;
 	struct pkt *wire; // the frame being sent; NULL: idle
-	struct pkt_ring out; // sent, not yet taken
-
 	// The queue. Counters are few: what can be told from others is.
-	const struct aqm_ops *aqm;
-	void *q;
 	uint64_t queue_pkts, queue_bytes;
 	uint64_t moment_pkts; // sum over arrivals - sum over departures of n_i t_i
 	link_u128 moment_bytes;
-	uint64_t sent_bytes; // of frames given to the wire, FCS included
 	uint64_t peak_pkts, peak_ns; // since a window was restarted or read
+	// Frames given to the wire, FCS included, and their times in the queue.
+	uint64_t sent, sent_bytes;
+	uint64_t sojourn_ns;
+};
+
+struct link {
+	uint64_t rate_bps;
+	uint64_t overhead_bytes;
+	uint64_t byte_ns; // per byte, in 2^-40 ns
+	const struct aqm_ops *aqm;
+	void *q;
+	struct link_hot hot;
+	struct pkt_ring out; // sent, not yet taken
 
 	// Totals.
-	uint64_t dequeued, sojourn_ns; // before the histogram was last reset
 	uint64_t drops, marks;
 	uint64_t rate_now_bps; // what `capacity` counts since rate_since_ns
 	uint64_t rate_since_ns;
@@ -62,7 +66,7 @@ struct link {
 	const struct stage_env *env;
 	struct tel *tel; // NULL: off
 	struct link_peak peak[LINK_WINDOWS];
-	struct hist sojourn; // its total and sum are counters too
+	struct hist sojourn; // since the measurement was restarted
 };
 
 static const struct param params[] = {
@@ -102,8 +106,8 @@ static int link_configure(void *self, struct config_node *node, struct err *err)
 static void link_update(void *self, uint64_t now_ns) {
 	struct link *l = self;
 
-	if (l->wire != NULL && l->free_ns != l->old_free_ns) {
-		l->old_free_ns = l->free_ns;
+	if (l->hot.wire != NULL && l->hot.free_ns != l->old_free_ns) {
+		l->old_free_ns = l->hot.free_ns;
 		l->old_bps = l->rate_now_bps;
 	}
 	l->capacity += (link_u128)l->rate_now_bps * time_since(now_ns, l->rate_since_ns);
@@ -142,76 +146,79 @@ static void link_fini(void *self) {
 }
 
 // The stream may be opened after the link was made.
-static inline void link_tell(
-	const struct link *l, enum tel_packet_event event, const struct pkt *p, uint64_t ts_ns) {
-	if (tel_on(l->tel))
-		stage_tell(l->env, event, p, ts_ns, l->queue_bytes);
+static inline void link_tell(const struct link *l, enum tel_packet_event event, const struct pkt *p,
+	uint64_t ts_ns, uint64_t queue_bytes) {
+	if (__builtin_expect(tel_on(l->tel), 0))
+		stage_tell(l->env, event, p, ts_ns, queue_bytes);
 }
 
 // p came into the queue (n = 1) or left it (n = -1) at t_ns.
-static inline void queue_count(struct link *l, const struct pkt *p, uint64_t t_ns, int n) {
+static inline void queue_count(struct link_hot *h, const struct pkt *p, uint64_t t_ns, int n) {
 	if (n > 0) {
-		l->queue_pkts++;
-		l->queue_bytes += p->size_bytes;
-		l->moment_pkts += t_ns;
-		l->moment_bytes += (link_u128)t_ns * p->size_bytes;
+		h->queue_pkts++;
+		h->queue_bytes += p->size_bytes;
+		h->moment_pkts += t_ns;
+		h->moment_bytes += (link_u128)t_ns * p->size_bytes;
 	} else {
-		l->queue_pkts--;
-		l->queue_bytes -= p->size_bytes;
-		l->moment_pkts -= t_ns;
-		l->moment_bytes -= (link_u128)t_ns * p->size_bytes;
+		h->queue_pkts--;
+		h->queue_bytes -= p->size_bytes;
+		h->moment_pkts -= t_ns;
+		h->moment_bytes -= (link_u128)t_ns * p->size_bytes;
 	}
 }
 
-// Counts what the discipline has just put on the list of drops.
-__attribute__((noinline)) static void link_dropped(
-	struct link *l, const struct pkt *first, uint64_t t_ns) {
+// Counts what the discipline has just put on the list of drops. (The copy stays in registers only if
+// nothing else is given its address.)
+__attribute__((noinline)) static struct link_hot link_dropped(
+	struct link *l, struct link_hot h, const struct pkt *first, uint64_t t_ns) {
 	for (const struct pkt *p = first; p != NULL; p = p->next) {
-		queue_count(l, p, t_ns, -1);
+		queue_count(&h, p, t_ns, -1);
 		l->drops++;
-		link_tell(l, TEL_DROP, p, t_ns);
+		link_tell(l, TEL_DROP, p, t_ns, h.queue_bytes);
 	}
+	return h;
 }
 
 // The wire is free at t_ns: the discipline picks the next frame.
-static inline void link_send(struct link *l, uint64_t t_ns, struct pkt_list *drops) {
+static inline void link_send(
+	struct link *l, struct link_hot *h, uint64_t t_ns, struct pkt_list *drops) {
 	uint32_t before = drops->count;
 	const struct pkt *last = drops->tail;
-	struct pkt *p = l->aqm == &aqm_fifo ? fifo_dequeue(l->q, t_ns, drops)
-					    : l->aqm->dequeue(l->q, t_ns, drops);
+	struct pkt *p = l->aqm == &aqm_fifo ? fifo_get(l->q) : l->aqm->dequeue(l->q, t_ns, drops);
 
 	if (__builtin_expect(drops->count != before, 0))
-		link_dropped(l, before > 0 ? last->next : drops->head, t_ns);
-	l->wire = p;
+		*h = link_dropped(l, *h, before > 0 ? last->next : drops->head, t_ns);
+	h->wire = p;
 	if (p == NULL)
 		return;
 
 	uint64_t sojourn_ns = time_since(t_ns, p->arrival_ns);
 	uint64_t bytes = p->size_bytes + l->overhead_bytes - SERIAL_FCS_BYTES;
 
-	l->free_ns = serial_end(t_ns, bytes, l->byte_ns, &l->free_frac);
-	l->sent_bytes += p->size_bytes;
-	hist_add(&l->sojourn, sojourn_ns);
-	if (sojourn_ns > l->peak_ns)
-		l->peak_ns = sojourn_ns;
-	queue_count(l, p, t_ns, -1);
-	if (p->flags & PKT_MARKED) {
+	h->free_ns = serial_end(t_ns, bytes, l->byte_ns, &h->free_frac);
+	h->sent++;
+	h->sent_bytes += p->size_bytes;
+	h->sojourn_ns += sojourn_ns;
+	l->sojourn.count[hist_bucket(sojourn_ns)]++;
+	h->peak_ns = time_max(h->peak_ns, sojourn_ns);
+	queue_count(h, p, t_ns, -1);
+	if (__builtin_expect(p->flags & PKT_MARKED, 0)) {
 		p->flags &= (uint8_t)~PKT_MARKED;
 		l->marks++;
-		link_tell(l, TEL_MARK, p, t_ns);
+		link_tell(l, TEL_MARK, p, t_ns, h->queue_bytes);
 	}
-	link_tell(l, TEL_DEQUEUE, p, t_ns);
+	link_tell(l, TEL_DEQUEUE, p, t_ns, h->queue_bytes);
 }
 
 // The frame on the wire has left; the next one starts at that moment.
-static inline struct pkt *link_sent(struct link *l, struct pkt_list *drops) {
-	struct pkt *p = l->wire;
+static inline struct pkt *link_sent(struct link *l, struct link_hot *h, struct pkt_list *drops) {
+	struct pkt *p = h->wire;
 
-	p->arrival_ns = l->free_ns;
-	if (l->queue_pkts > 0)
-		link_send(l, l->free_ns, drops);
+	p->arrival_ns = h->free_ns;
+	if (h->queue_pkts > 0)
+		link_send(l, h, h->free_ns, drops);
 	else
-		l->wire = NULL;
+		h->wire = NULL;
 	return p;
 }
 
@@ -220,42 +227,53 @@ static inline void link_out(struct link *l, struct pkt *p, struct pkt_list *drop
 		pkt_drop(drops, p, DROP_NO_MBUF);
 }
 
-void link_serve(void *self, uint64_t now_ns, struct pkt_list *drops) {
-	struct link *l = self;
-
-	while (l->wire != NULL && l->free_ns <= now_ns)
-		link_out(l, link_sent(l, drops), drops);
+static inline void link_work(
+	struct link *l, struct link_hot *h, uint64_t now_ns, struct pkt_list *drops) {
+	while (h->wire != NULL && h->free_ns <= now_ns)
+		link_out(l, link_sent(l, h, drops), drops);
 }
 
-static inline void link_take(struct link *l, struct pkt *p, struct pkt_list *drops) {
+void link_serve(void *self, uint64_t now_ns, struct pkt_list *drops) {
+	struct link *l = self;
+	struct link_hot h = l->hot;
+
+	link_work(l, &h, now_ns, drops);
+	l->hot = h;
+}
+
+static inline void link_take(
+	struct link *l, struct link_hot *h, struct pkt *p, struct pkt_list *drops) {
 	uint32_t before = drops->count;
 	const struct pkt *last = drops->tail;
 	uint64_t t_ns = p->arrival_ns;
 
-	queue_count(l, p, t_ns, 1);
+	queue_count(h, p, t_ns, 1);
 	if (l->aqm == &aqm_fifo)
-		fifo_enqueue(l->q, p, t_ns, drops);
+		fifo_put(l->q, p, drops);
 	else
 		l->aqm->enqueue(l->q, p, t_ns, drops);
 	if (__builtin_expect(drops->count != before, 0))
-		link_dropped(l, before > 0 ? last->next : drops->head, t_ns);
+		*h = link_dropped(l, *h, before > 0 ? last->next : drops->head, t_ns);
 	if (drops->count == before || drops->tail != p)
-		link_tell(l, TEL_ENQUEUE, p, t_ns);
-	if (l->wire == NULL) {
+		link_tell(l, TEL_ENQUEUE, p, t_ns, h->queue_bytes);
+	if (h->wire == NULL) {
 		// A packet may come in after the link was served beyond its arrival.
-		if (t_ns > l->free_ns)
-			l->free_frac = 0;
-		link_send(l, time_max(t_ns, l->free_ns), drops);
+		if (t_ns > h->free_ns)
+			h->free_frac = 0;
+		link_send(l, h, time_max(t_ns, h->free_ns), drops);
 	}
-	if (l->queue_pkts > l->peak_pkts)
-		l->peak_pkts = l->queue_pkts;
+	h->peak_pkts = time_max(h->peak_pkts, h->queue_pkts);
 }
 
 static void link_push(void *self, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops) {
+	struct link *l = self;
+	struct link_hot h = l->hot;
+
 	for (uint32_t i = 0; i < n; i++) {
-		link_serve(self, pkts[i]->arrival_ns, drops);
-		link_take(self, pkts[i], drops);
+		link_work(l, &h, pkts[i]->arrival_ns, drops);
+		link_take(l, &h, pkts[i], drops);
 	}
+	l->hot = h;
 }
 
 static uint32_t link_pop(
@@ -265,10 +283,15 @@ static uint32_t link_pop(
 
 	while (n < max && l->out.count > 0 && pkt_ring_head(&l->out)->arrival_ns <= now_ns)
 		pkts[n++] = pkt_ring_pop(&l->out);
-	if (l->out.count > 0)
+	if (n == max || l->out.count > 0 || l->hot.wire == NULL || l->hot.free_ns > now_ns)
 		return n;
-	while (n < max && l->wire != NULL && l->free_ns <= now_ns)
-		pkts[n++] = link_sent(l, drops);
+
+	struct link_hot h = l->hot;
+
+	do
+		pkts[n++] = link_sent(l, &h, drops);
+	while (n < max && h.wire != NULL && h.free_ns <= now_ns);
+	l->hot = h;
 	return n;
 }
 
@@ -277,40 +300,41 @@ static uint64_t link_next_ns(const void *self) {
 
 	if (l->out.count > 0)
 		return pkt_ring_head(&l->out)->arrival_ns;
-	return l->wire != NULL ? l->free_ns : NEVER_NS;
+	return l->hot.wire != NULL ? l->hot.free_ns : NEVER_NS;
 }
 
 // Asks the discipline, so that the ledger does not rest on the link's own counts.
 static struct backlog link_backlog(const void *self) {
 	const struct link *l = self;
+	const struct pkt *wire = l->hot.wire;
 	struct backlog b = l->aqm->backlog(l->q);
 
-	b.pkts += l->out.count + (l->wire != NULL);
-	b.bytes += l->out.bytes + (l->wire != NULL ? l->wire->size_bytes : 0);
+	b.pkts += l->out.count + (wire != NULL);
+	b.bytes += l->out.bytes + (wire != NULL ? wire->size_bytes : 0);
 	return b;
 }
 
 struct link_totals link_totals(const void *self, uint64_t now_ns) {
 	const struct link *l = self;
-	uint64_t sent = l->dequeued + l->sojourn.total;
+	const struct link_hot *h = &l->hot;
 	uint64_t overhead_bytes =
-		sent * (l->overhead_bytes - SERIAL_FCS_BYTES); // modulo 2^64, as the sum
-	uint64_t sending_bps = l->free_ns == l->old_free_ns ? l->old_bps : l->rate_now_bps;
-	double unsent_ns = l->wire != NULL ? (double)time_since(l->free_ns, now_ns) : 0.0;
+		h->sent * (l->overhead_bytes - SERIAL_FCS_BYTES); // modulo 2^64, as the sum
+	uint64_t sending_bps = h->free_ns == l->old_free_ns ? l->old_bps : l->rate_now_bps;
+	double unsent_ns = h->wire != NULL ? (double)time_since(h->free_ns, now_ns) : 0.0;
 
 	return (struct link_totals){
 		.at_ns = now_ns,
-		.out_pkts = sent - (l->wire != NULL),
-		.out_bytes = l->sent_bytes - (l->wire != NULL ? l->wire->size_bytes : 0),
-		.dequeued = sent,
-		.sojourn_ns = l->sojourn_ns + l->sojourn.sum,
+		.out_pkts = h->sent - (h->wire != NULL),
+		.out_bytes = h->sent_bytes - (h->wire != NULL ? h->wire->size_bytes : 0),
+		.dequeued = h->sent,
+		.sojourn_ns = h->sojourn_ns,
 		.drops = l->drops,
 		.marks = l->marks,
-		.queue_pkt_ns = now_ns * l->queue_pkts - l->moment_pkts,
-		.queue_byte_ns = (link_u128)now_ns * l->queue_bytes - l->moment_bytes,
+		.queue_pkt_ns = now_ns * h->queue_pkts - h->moment_pkts,
+		.queue_byte_ns = (link_u128)now_ns * h->queue_bytes - h->moment_bytes,
 		.capacity = l->capacity
 			+ (link_u128)l->rate_now_bps * time_since(now_ns, l->rate_since_ns),
-		.wire_bits = 8.0 * (double)(l->sent_bytes + overhead_bytes)
+		.wire_bits = 8.0 * (double)(h->sent_bytes + overhead_bytes)
 			- unsent_ns * (double)sending_bps / 1e9,
 	};
 }
@@ -339,11 +363,11 @@ const struct link_peak *link_peak(void *self, enum link_window window) {
 	struct link *l = self;
 
 	for (uint32_t w = 0; w < LINK_WINDOWS; w++) {
-		l->peak[w].queue_pkts = time_max(l->peak[w].queue_pkts, l->peak_pkts);
-		l->peak[w].sojourn_ns = time_max(l->peak[w].sojourn_ns, l->peak_ns);
+		l->peak[w].queue_pkts = time_max(l->peak[w].queue_pkts, l->hot.peak_pkts);
+		l->peak[w].sojourn_ns = time_max(l->peak[w].sojourn_ns, l->hot.peak_ns);
 	}
-	l->peak_pkts = l->queue_pkts;
-	l->peak_ns = 0;
+	l->hot.peak_pkts = l->hot.queue_pkts;
+	l->hot.peak_ns = 0;
 	return &l->peak[window];
 }
 
@@ -352,26 +376,28 @@ void link_restart(void *self, enum link_window window, uint64_t now_ns) {
 
 	link_peak(l, window);
 	l->peak[window] = (struct link_peak){
-		.queue_pkts = l->queue_pkts,
+		.queue_pkts = l->hot.queue_pkts,
 		.from = link_totals(l, now_ns),
 	};
-	if (window != LINK_RUN)
-		return;
-	l->dequeued += l->sojourn.total;
-	l->sojourn_ns += l->sojourn.sum;
-	hist_reset(&l->sojourn);
+	if (window == LINK_RUN)
+		hist_reset(&l->sojourn);
 }
 
-const struct hist *link_sojourn(const void *self) {
-	const struct link *l = self;
+// The link counts buckets alone; the rest is known.
+const struct hist *link_sojourn(void *self) {
+	struct link *l = self;
+	const struct link_peak *run = link_peak(l, LINK_RUN);
 
+	l->sojourn.total = l->hot.sent - run->from.dequeued;
+	l->sojourn.sum = l->hot.sojourn_ns - run->from.sojourn_ns;
+	l->sojourn.max = run->sojourn_ns;
 	return &l->sojourn;
 }
 
 struct backlog link_queue(const void *self) {
 	const struct link *l = self;
 
-	return (struct backlog){.pkts = l->queue_pkts, .bytes = l->queue_bytes};
+	return (struct backlog){.pkts = l->hot.queue_pkts, .bytes = l->hot.queue_bytes};
 }
 
 uint64_t link_rate_bps(const void *self) {

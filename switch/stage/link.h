@@ -44,7 +44,7 @@ struct link_peak {
 const struct link_peak *link_peak(void *link, enum link_window w);
 void link_restart(void *link, enum link_window w, uint64_t now_ns);
 // Times in the queue since LINK_RUN was restarted.
-const struct hist *link_sojourn(const void *link);
+const struct hist *link_sojourn(void *link);
 // Packets in the queue, without the frame on the wire.
 struct backlog link_queue(const void *link);
 uint64_t link_rate_bps(const void *link);

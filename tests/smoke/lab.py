@@ -123,7 +123,7 @@ class Program(Child):
         return any('"ready"' in line for line in self.err)
 
     def summary(self):
-        name = "switch" if "switch" in self.folder_program() else "sender"
+        name = Path(self.folder_program()).name.removeprefix("weir-")
         return json.loads((self.folder / f"summary-{name}.json").read_text())
 
     def folder_program(self):
