@@ -112,17 +112,17 @@ class Case:
 # Scale, algorithms, flows, RTTs in ms, and of --quick: jitter, warm-up, end in s.
 # Warm-ups and ends are multiples of the configs' interval, 10 s.
 _SINGLE: tuple[tuple[Scale, str, int, tuple[int, ...], Length], ...] = (
-    ("core", "newreno", 1000, (20,), Length(20, 170, 700)),
+    ("core", "newreno", 1000, (20,), Length(20, 170, 600)),
     ("core", "newreno", 3000, (20,), Length(20, 80, 300)),
     ("core", "newreno", 5000, (20,), Length(20, 60, 200)),
     ("core", "newreno", 5000, (100,), Length(20, 60, 180)),
     ("core", "newreno", 5000, (200,), Length(20, 70, 220)),
-    ("core", "cubic", 1000, (20,), Length(20, 100, 220)),
-    ("core", "cubic", 3000, (20,), Length(20, 60, 160)),
-    ("core", "cubic", 5000, (20, 100, 200), Length(20, 60, 140)),
-    ("core", "bbr", 1000, (20,), Length(20, 40, 100)),
-    ("core", "bbr", 3000, (20,), Length(20, 40, 100)),
-    ("core", "bbr", 5000, (20, 100, 200), Length(20, 40, 100)),
+    ("core", "cubic", 1000, (20,), Length(20, 100, 200)),
+    ("core", "cubic", 3000, (20,), Length(20, 60, 140)),
+    ("core", "cubic", 5000, (20, 100, 200), Length(20, 60, 120)),
+    ("core", "bbr", 1000, (20,), Length(20, 40, 80)),
+    ("core", "bbr", 3000, (20,), Length(20, 40, 80)),
+    ("core", "bbr", 5000, (20, 100, 200), Length(20, 40, 80)),
     *(
         ("edge", cc, flows, (20, 100, 200), Length(120, 300, 1800))
         for cc in NAMES
@@ -136,23 +136,23 @@ _MIXED: tuple[tuple[tuple[str, ...], int, tuple[int, ...], bool, Length], ...] =
         mixed
         for pair in (("bbr", "newreno"), ("bbr", "cubic"))
         for mixed in (
-            (pair, 1000, (20,), False, Length(20, 70, 130)),
-            (pair, 3000, (20,), False, Length(20, 70, 120)),
-            (pair, 5000, (20, 100, 200), False, Length(20, 70, 120)),
-            (pair, 5000, (20,), True, Length(20, 60, 120)),
+            (pair, 1000, (20,), False, Length(20, 70, 110)),
+            (pair, 3000, (20,), False, Length(20, 60, 90)),
+            (pair, 5000, (20, 100, 200), False, Length(20, 60, 90)),
+            (pair, 5000, (20,), True, Length(20, 60, 90)),
         )
     ),
-    (("cubic", "newreno"), 1000, (20,), False, Length(20, 100, 220)),
-    (("cubic", "newreno"), 3000, (20,), False, Length(20, 80, 180)),
-    (("cubic", "newreno"), 5000, (20, 100, 200), False, Length(20, 60, 150)),
-    (("cubic", "newreno"), 5000, (20,), True, Length(20, 60, 140)),
+    (("cubic", "newreno"), 1000, (20,), False, Length(20, 100, 200)),
+    (("cubic", "newreno"), 3000, (20,), False, Length(20, 80, 160)),
+    (("cubic", "newreno"), 5000, (20, 100, 200), False, Length(20, 60, 130)),
+    (("cubic", "newreno"), 5000, (20,), True, Length(20, 60, 120)),
 )
 # Linux behind a fast card puts segments that arrive close to each other together (GRO: up to 17,
 # the fragments of a buffer) and acknowledges them at once; what that ACK releases leaves at once.
 BURSTS = 16
 _BURSTS = (
-    (1000, Length(20, 150, 350)),
-    (3000, Length(20, 70, 170)),
+    (1000, Length(20, 150, 300)),
+    (3000, Length(20, 70, 140)),
     (5000, Length(20, 60, 120)),
 )
 PAIRS = (("cubic", "newreno"), ("bbr", "newreno"), ("bbr", "cubic"))
