@@ -124,7 +124,8 @@ static inline void flow_note_mode(const struct host *h, struct flow *f) {
 
 // Fetch into the cache what a segment for `id` will touch: first the connection, a little later
 // what it points to.
-static inline void host_fetch_flow(const struct host *h, uint32_t id) {
+static inline __attribute__((always_inline)) void host_fetch_flow(
+	const struct host *h, uint32_t id) {
 	const char *f = (const char *)&h->flow[id];
 
 	for (size_t line = 0; line < FLOW_HOT_BYTES; line += 64)
@@ -133,7 +134,8 @@ static inline void host_fetch_flow(const struct host *h, uint32_t id) {
 		__builtin_prefetch(f + offsetof(struct flow, cc_state) + line, 1);
 }
 
-static inline void host_fetch_segs(const struct host *h, uint32_t id) {
+static inline __attribute__((always_inline)) void host_fetch_segs(
+	const struct host *h, uint32_t id) {
 	const struct flow *f = &h->flow[id];
 
 	// Of two acknowledged segments the second is read; two are sent, maybe in two lines.
@@ -145,7 +147,8 @@ static inline void host_fetch_segs(const struct host *h, uint32_t id) {
 // The same for what timers will touch in the next microseconds.
 void host_fetch_timers(struct host *h, uint64_t now_ns);
 
-static inline void host_fetch_receiver(const struct host *h, uint32_t id) {
+static inline __attribute__((always_inline)) void host_fetch_receiver(
+	const struct host *h, uint32_t id) {
 	const char *r = (const char *)&h->receiver[id];
 
 	for (size_t line = 0; line < RECEIVER_HOT_BYTES; line += 64)
