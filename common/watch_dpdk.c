@@ -6,9 +6,19 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#define PKT_KERNEL_NS 10000
 #define STAT_SIZE 32768 // the lines of CPUs come first in /proc/stat
 
-void watch_probe_init(struct watch_probe *p) {
+void watch_probe_init(struct watch_probe *p, const struct live_process *process, uint32_t ports,
+	uint64_t pkt_ns) {
+	p->watch->cpu = process->lcore;
+	p->watch->ports = ports;
+	for (uint32_t i = 0; i < ports; i++) {
+		p->watch->port_name[i] = p->port[i]->name;
+		if (p->port[i]->dev.iface[0] != '\0')
+			pkt_ns = PKT_KERNEL_NS;
+	}
+	watch_lcore_init(p->lcore, ports, pkt_ns, process->late_ns);
 	p->stat_fd = open("/proc/stat", O_RDONLY | O_CLOEXEC);
 	p->sched_fd = p->status_fd = -1;
 }

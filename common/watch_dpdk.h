@@ -9,7 +9,7 @@
 #include "watch.h"
 
 struct watch_probe {
-	// Set up by the program.
+	// Set up by the program; of the watch, `self` and `packets`.
 	struct watch *watch;
 	struct watch_lcore *lcore;
 	struct clock *clock;
@@ -21,8 +21,10 @@ struct watch_probe {
 	struct watch_sample sample; // the last
 };
 
-// Before the lcore runs.
-void watch_probe_init(struct watch_probe *p);
+// Before the lcore runs. `pkt_ns`: more than a packet takes of a turn; where the kernel transmits, its
+// work is allowed for.
+void watch_probe_init(
+	struct watch_probe *p, const struct live_process *process, uint32_t ports, uint64_t pkt_ns);
 // Disciplines the clock and takes a sample; every 100 ms, and once more after the lcore has ended.
 void watch_probe_sample(struct watch_probe *p, bool last);
 // "host": what the machine did to the lcore, and "clock"; their names begin with prefix.

@@ -16,7 +16,6 @@
 #define LINK_TICKS 5
 #define WATCH_TICKS 5
 #define PKT_NS 1000 // a turn's share per packet is far below
-#define PKT_KERNEL_NS 10000 // where transmitting is the kernel's work
 #define START_AHEAD_NS (50 * NS_PER_MS) // from the last preparations to the first SYN
 
 static uint64_t ring_size(uint64_t least) {
@@ -78,24 +77,14 @@ static void *control_main(void *arg) {
 // Who is watched, as what.
 static void prepare_watch(struct sender_app *app) {
 	struct sender_live *s = &app->live;
-	struct watch *w = &app->watch;
-	bool kernel = false;
 
-	w->self = "sender";
-	w->packets = "paced packets";
-	w->cpu = app->plan.process.lcore;
-	w->ports = s->ports;
-	for (uint32_t i = 0; i < s->ports; i++) {
-		w->port_name[i] = s->port[i].port.name;
+	app->watch.self = "sender";
+	app->watch.packets = "paced packets";
+	app->probe =
+		(struct watch_probe){.watch = &app->watch, .lcore = &s->watch, .clock = &s->clock};
+	for (uint32_t i = 0; i < s->ports; i++)
 		app->probe.port[i] = &s->port[i].port;
-		kernel |= s->port[i].port.dev.iface[0] != '\0';
-	}
-	watch_lcore_init(
-		&s->watch, s->ports, kernel ? PKT_KERNEL_NS : PKT_NS, app->plan.process.late_ns);
-	app->probe.watch = w;
-	app->probe.lcore = &s->watch;
-	app->probe.clock = &s->clock;
-	watch_probe_init(&app->probe);
+	watch_probe_init(&app->probe, &app->plan.process, s->ports, PKT_NS);
 }
 
 static int start_eal(struct sender_app *app, struct err *err) {

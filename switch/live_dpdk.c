@@ -16,7 +16,6 @@
 #define LINK_TICKS 5
 #define WATCH_TICKS 5
 #define PKT_NS 500 // a turn's share per packet is far below
-#define PKT_KERNEL_NS 10000 // where transmitting is the kernel's work
 #define STATIONS_MAX 4096
 #define WHO "the switch"
 
@@ -117,24 +116,14 @@ static void *control_main(void *arg) {
 // Who is watched, as what.
 static void prepare_watch(struct switch_app *app) {
 	struct switch_live *s = &app->live;
-	struct watch *w = &app->watch;
-	bool kernel = false;
 
-	w->self = "switch";
-	w->packets = "packets";
-	w->cpu = app->plan.process.lcore;
-	w->ports = s->ports;
-	for (uint32_t i = 0; i < s->ports; i++) {
-		w->port_name[i] = s->port[i].port.name;
+	app->watch.self = "switch";
+	app->watch.packets = "packets";
+	app->probe =
+		(struct watch_probe){.watch = &app->watch, .lcore = &s->watch, .clock = &s->clock};
+	for (uint32_t i = 0; i < s->ports; i++)
 		app->probe.port[i] = &s->port[i].port;
-		kernel |= s->port[i].port.dev.iface[0] != '\0';
-	}
-	watch_lcore_init(
-		&s->watch, s->ports, kernel ? PKT_KERNEL_NS : PKT_NS, app->plan.process.late_ns);
-	app->probe.watch = w;
-	app->probe.lcore = &s->watch;
-	app->probe.clock = &s->clock;
-	watch_probe_init(&app->probe);
+	watch_probe_init(&app->probe, &app->plan.process, s->ports, PKT_NS);
 }
 
 static int open_ports(struct switch_app *app, struct err *err) {
