@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from lab import ADDRESS, Lab, iperf_result, wait_for
 
-
 # Every discipline, with the parameters that are worth a run of their own.
 VARIANTS = {
     "fifo": ["{limit: 20pkt}", "{limit: 20pkt, drop: head}"],
