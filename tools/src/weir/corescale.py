@@ -112,7 +112,7 @@ class Case:
 # Scale, algorithms, flows, RTTs in ms, and of --quick: jitter, warm-up, end in s.
 # Warm-ups and ends are multiples of the configs' interval, 10 s.
 _SINGLE: tuple[tuple[Scale, str, int, tuple[int, ...], Length], ...] = (
-    ("core", "newreno", 1000, (20,), Length(20, 170, 600)),
+    ("core", "newreno", 1000, (20,), Length(20, 170, 700)),
     ("core", "newreno", 3000, (20,), Length(20, 80, 300)),
     ("core", "newreno", 5000, (20,), Length(20, 60, 200)),
     ("core", "newreno", 5000, (100,), Length(20, 60, 180)),
