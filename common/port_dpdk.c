@@ -276,3 +276,17 @@ bool port_fault(const struct port *p, uint64_t now_ns, char *text, size_t size) 
 		p->was_up ? "" : ", and still is");
 	return true;
 }
+
+void port_tell(const struct port *p, struct tel *events, uint32_t i, uint64_t now_ns) {
+	struct tel_events *r = tel_put(events);
+
+	if (r != NULL)
+		*r = (struct tel_events){
+			.ts_ns = now_ns,
+			.value = p->was_up,
+			.flow_id = TEL_NO_FLOW,
+			.before = (float)!p->was_up,
+			.event = TEL_EV_PORT,
+			.group = (uint16_t)i,
+		};
+}

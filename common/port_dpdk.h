@@ -11,6 +11,7 @@
 #include "live.h"
 #include "pkt.h"
 #include "stamp_dpdk.h"
+#include "telemetry.h"
 #include "wire.h"
 
 #include <rte_ethdev.h>
@@ -73,6 +74,8 @@ void port_poll_link(struct port *p);
 void port_handled(struct port *p);
 // Lcore: has the link gone up or down (p->was_up) since the last call?
 bool port_changed(struct port *p, uint64_t now_ns);
+// Records that, of the program's i-th port.
+void port_tell(const struct port *p, struct tel *events, uint32_t i, uint64_t now_ns);
 // Once the lcore has ended: "port right went down twice, first at 1.2 s, for 3.4 s in all". False:
 // it never did.
 bool port_fault(const struct port *p, uint64_t now_ns, char *text, size_t size);

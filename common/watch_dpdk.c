@@ -122,3 +122,12 @@ void watch_probe_json(const struct watch_probe *p, const char *prefix, struct js
 	json_f64(j, "drift_ppm", clock_drift_ppm(c));
 	json_close(j, '}');
 }
+
+void watch_stream_json(struct json *j, const char *name, const struct tel *t) {
+	if (t->head == 0)
+		return;
+	json_object(j, name);
+	json_u64(j, "records", t->head - tel_lost(t));
+	json_u64(j, "lost", tel_lost(t));
+	json_close(j, '}');
+}

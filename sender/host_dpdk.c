@@ -156,18 +156,9 @@ static void look_for_questions(struct sender_live *s) {
 
 static void follow_link(struct sender_live *s, uint32_t i) {
 	struct port *p = &s->port[i].port;
-	struct tel_events *r;
 
-	if (port_changed(p, time_since(s->now_ns, s->start_ns))
-		&& (r = tel_put(&s->tel_events)) != NULL)
-		*r = (struct tel_events){
-			.ts_ns = s->now_ns,
-			.value = p->was_up,
-			.flow_id = TEL_NO_FLOW,
-			.before = (float)!p->was_up,
-			.event = TEL_EV_PORT,
-			.group = (uint16_t)i,
-		};
+	if (port_changed(p, time_since(s->now_ns, s->start_ns)))
+		port_tell(p, &s->tel_events, i, s->now_ns);
 }
 
 // Lets DPDK's interrupt thread do what it has to, and follows what that and the user did to ports.

@@ -70,15 +70,6 @@ static void write_receivers(const struct host *h, struct json *j) {
 	json_close(j, '}');
 }
 
-static void write_stream(struct json *j, const char *name, const struct tel *t) {
-	if (t->head == 0)
-		return;
-	json_object(j, name);
-	json_u64(j, "records", t->head - tel_lost(t));
-	json_u64(j, "lost", tel_lost(t));
-	json_close(j, '}');
-}
-
 // What went wrong around the sender while it ran, one sentence each.
 static void write_faults(const struct sender_app *app, struct json *j) {
 	const struct sender_live *s = &app->live;
@@ -169,10 +160,10 @@ static void write_machine(const struct sender_app *app, struct json *j) {
 	json_close(j, '}');
 	json_object(j, "telemetry");
 	json_u64(j, "level", app->run.telemetry_level);
-	write_stream(j, "cc", &s->tel_cc);
-	write_stream(j, "flows", &s->tel_flows);
-	write_stream(j, "interval", &s->tel_interval);
-	write_stream(j, "events", &s->tel_events);
+	watch_stream_json(j, "cc", &s->tel_cc);
+	watch_stream_json(j, "flows", &s->tel_flows);
+	watch_stream_json(j, "interval", &s->tel_interval);
+	watch_stream_json(j, "events", &s->tel_events);
 	json_close(j, '}');
 }
 

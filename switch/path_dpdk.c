@@ -560,20 +560,11 @@ static void answer(struct switch_live *s) {
 
 static void follow_link(struct switch_live *s, uint32_t i) {
 	struct port *p = &s->port[i].port;
-	struct tel_events *r;
 
 	if (!port_changed(p, s->now_ns))
 		return;
 	fabric_set_up(&s->fabric, i, p->was_up);
-	if ((r = tel_put(&s->tel_events)) != NULL)
-		*r = (struct tel_events){
-			.ts_ns = s->now_ns,
-			.value = p->was_up,
-			.flow_id = TEL_NO_FLOW,
-			.before = (float)!p->was_up,
-			.event = TEL_EV_PORT,
-			.group = (uint16_t)i,
-		};
+	port_tell(p, &s->tel_events, i, s->now_ns);
 }
 
 // Lets DPDK's interrupt thread do what it has to, with what that did to ports.

@@ -146,15 +146,6 @@ static void write_ports(const struct switch_app *app, struct json *j) {
 	json_close(j, ']');
 }
 
-static void write_stream(struct json *j, const char *name, const struct tel *t) {
-	if (t->head == 0)
-		return;
-	json_object(j, name);
-	json_u64(j, "records", t->head - tel_lost(t));
-	json_u64(j, "lost", tel_lost(t));
-	json_close(j, '}');
-}
-
 // What went wrong around the switch while it ran, one sentence each.
 static void write_faults(const struct switch_app *app, struct json *j) {
 	const struct switch_live *s = &app->live;
@@ -207,10 +198,10 @@ static void write_machine(const struct switch_app *app, struct json *j) {
 	json_close(j, '}');
 	json_object(j, "telemetry");
 	json_u64(j, "level", app->run.telemetry_level);
-	write_stream(j, "packets", &s->tel_packets);
-	write_stream(j, "arrivals", &s->tel_arrivals);
-	write_stream(j, "links", &s->tel_links);
-	write_stream(j, "events", &s->tel_events);
+	watch_stream_json(j, "packets", &s->tel_packets);
+	watch_stream_json(j, "arrivals", &s->tel_arrivals);
+	watch_stream_json(j, "links", &s->tel_links);
+	watch_stream_json(j, "events", &s->tel_events);
 	json_close(j, '}');
 	json_text(j, "eal", app->eal.args);
 }
