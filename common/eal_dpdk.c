@@ -104,20 +104,28 @@ static int choose_memory(struct eal *e, const struct eal_args *args, struct err 
 	return 0;
 }
 
+// One lcore's id is its CPU's number where ids reach that far; several are counted from 0.
+static void add_lcores(struct eal_argv *a, const struct live_process *process) {
+	char text[LIVE_LCORES_MAX * 12];
+	size_t used = 0;
+
+	if (process->lcores == 1 && process->lcore[0] < RTE_MAX_LCORE)
+		snprintf(text, sizeof(text), "%u", process->lcore[0]);
+	else
+		for (uint32_t i = 0; i < process->lcores; i++)
+			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%u@%u",
+				i > 0 ? "," : "", i, process->lcore[i]);
+	arg_add(a, "--lcores");
+	arg_add(a, text);
+}
+
 static void build_args(struct eal_argv *a, const struct eal *e, const struct eal_args *args) {
 	bool pci = false;
 	char text[160];
 
 	arg_add(a, args->program);
-	if (!user_gave(a, "-l") && !user_gave(a, "--lcores") && !user_gave(a, "-c")) {
-		// The lcore's id is its CPU's number where ids reach that far, else 0.
-		if (args->process->lcore < RTE_MAX_LCORE)
-			snprintf(text, sizeof(text), "%u", args->process->lcore);
-		else
-			snprintf(text, sizeof(text), "0@%u", args->process->lcore);
-		arg_add(a, "--lcores");
-		arg_add(a, text);
-	}
+	if (!user_gave(a, "-l") && !user_gave(a, "--lcores") && !user_gave(a, "-c"))
+		add_lcores(a, args->process);
 	if (!user_gave(a, "--file-prefix") && !user_gave(a, "--in-memory")) {
 		arg_add(a, "--file-prefix");
 		arg_add(a, args->process->prefix);
@@ -223,7 +231,7 @@ int eal_start(struct eal *e, const struct eal_args *args, struct err *err) {
 	memset(e, 0, sizeof(*e));
 	e->log_fd = e->lock_fd = -1;
 	umask(S_IRWXG | S_IRWXO);
-	if ((rc = live_lcore_check(args->process, err)) < 0)
+	if ((rc = live_lcores_check(args->process, err)) < 0)
 		return rc;
 	if ((rc = choose_memory(e, args, err)) < 0)
 		return rc;

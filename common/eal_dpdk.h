@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Starting DPDK's environment from what the config says: one lcore, no physical devices unless
+// Starting DPDK's environment from what the config says: its lcores, no physical devices unless
 // named, hugepages when enough are free and ordinary memory otherwise, and an error a user can read.
 //
 // What the process makes from then on is the user's own: folders are 0700 (the run's, DPDK's runtime

@@ -44,24 +44,39 @@ static const struct param live_params[] = {
 };
 static const char *const live_also[] = {"switch", "sender", NULL};
 
+static int lcore(struct live_process *lp, struct config_node *item, struct err *err) {
+	double cpu;
+
+	if (config_text(item) == NULL || unit_parse(config_text(item), UNIT_NONE, &cpu) < 0
+		|| cpu < 0 || cpu >= CPU_SETSIZE || cpu != (double)(uint32_t)cpu)
+		return config_err(item, -EINVAL, err, "lcores: not the number of a CPU");
+	for (uint32_t i = 0; i < lp->lcores; i++) {
+		if (lp->lcore[i] == (uint32_t)cpu)
+			return config_err(
+				item, -EINVAL, err, "lcores: CPU %u is named twice", lp->lcore[i]);
+	}
+	lp->lcore[lp->lcores++] = (uint32_t)cpu;
+	return 0;
+}
+
 static int lcores(
 	struct live_process *lp, struct config_node *section, const char *name, struct err *err) {
 	struct config_node *list = config_get(section, "lcores");
-	struct config_node *item;
-	double cpu;
+	int rc;
 
 	if (list == NULL)
 		return config_err(
 			section, -EINVAL, err, "live.%s: lcores is required, e.g. [1]", name);
-	if (config_kind(list) != CONFIG_LIST || config_count(list) != 1)
-		return config_err(list, -EINVAL, err,
-			"lcores: exactly one CPU, e.g. [1]: a bottleneck is served by one lcore");
-	item = config_at(list, 0);
-	if (config_text(item) == NULL || unit_parse(config_text(item), UNIT_NONE, &cpu) < 0
-		|| cpu < 0 || cpu >= CPU_SETSIZE || cpu != (double)(uint32_t)cpu)
-		return config_err(item, -EINVAL, err, "lcores: not the number of a CPU");
-	lp->lcore = (uint32_t)cpu;
-	lp->lcore_node = item;
+	if (config_kind(list) != CONFIG_LIST || config_count(list) == 0
+		|| config_count(list) > LIVE_LCORES_MAX)
+		return config_err(list, -EINVAL, err, "lcores: a list of 1 to %d CPUs, e.g. [1]",
+			LIVE_LCORES_MAX);
+	lp->lcores = 0;
+	lp->lcores_node = list;
+	for (size_t i = 0; i < config_count(list); i++) {
+		if ((rc = lcore(lp, config_at(list, i), err)) < 0)
+			return rc;
+	}
 	return 0;
 }
 
@@ -198,14 +213,31 @@ void live_ip_text(uint32_t ip, char text[16]) {
 	snprintf(text, 16, "%u.%u.%u.%u", ip >> 24, ip >> 16 & 0xff, ip >> 8 & 0xff, ip & 0xff);
 }
 
-int live_lcore_check(const struct live_process *lp, struct err *err) {
+int live_lcores_check(const struct live_process *lp, struct err *err) {
 	cpu_set_t allowed;
 
-	if (sched_getaffinity(0, sizeof(allowed), &allowed) < 0 || CPU_ISSET(lp->lcore, &allowed))
+	if (sched_getaffinity(0, sizeof(allowed), &allowed) < 0)
 		return 0;
-	return config_err(lp->lcore_node, -EINVAL, err,
-		"lcores: CPU %u is not among the %d this process may use", lp->lcore,
-		CPU_COUNT(&allowed));
+	for (uint32_t i = 0; i < lp->lcores; i++) {
+		if (!CPU_ISSET(lp->lcore[i], &allowed))
+			return config_err(config_at(lp->lcores_node, i), -EINVAL, err,
+				"lcores: CPU %u is not among the %d this process may use",
+				lp->lcore[i], CPU_COUNT(&allowed));
+	}
+	return 0;
+}
+
+void live_other_cpus(const struct live_process *lp, cpu_set_t *cpus) {
+	cpu_set_t all;
+
+	CPU_ZERO(cpus);
+	if (sched_getaffinity(0, sizeof(all), &all) < 0)
+		return;
+	*cpus = all;
+	for (uint32_t i = 0; i < lp->lcores; i++)
+		CPU_CLR(lp->lcore[i], cpus);
+	if (CPU_COUNT(cpus) == 0)
+		*cpus = all;
 }
 
 static uint64_t memory_available(void) {

@@ -6,7 +6,7 @@
 //	  allow_destinations: no        sending anywhere but 198.18.0.0/15 likewise
 //	  epoch: 0                      UTC in ns that both programs call 0 ns; 0: each its own start
 //	  switch:
-//	    lcores: [1]                 the one CPU that does the work
+//	    lcores: [1]                 the CPUs that do the work
 //	    ports: [{name: left, dev: "net_af_packet0,iface=veth0", ...}]
 //	  sender: {lcores: [0], ports: [...]}
 #pragma once
@@ -14,10 +14,12 @@
 #include "flow_addr.h"
 #include "wire.h"
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #define LIVE_PORTS_MAX 16
+#define LIVE_LCORES_MAX 16
 #define LIVE_IFACE_SIZE 16
 
 enum live_hugepages { LIVE_HUGEPAGES_AUTO, LIVE_HUGEPAGES_YES, LIVE_HUGEPAGES_NO };
@@ -34,8 +36,9 @@ struct live_process {
 	bool allow_nic; // of `live` itself, like the next two
 	bool allow_destinations;
 	uint64_t epoch_utc_ns; // 0: the program's start
-	uint32_t lcore; // from `lcores`: a CPU
-	const struct config_node *lcore_node; // for messages
+	uint32_t lcore[LIVE_LCORES_MAX]; // from `lcores`: CPUs, each once
+	uint32_t lcores;
+	struct config_node *lcores_node; // the list, for messages
 };
 
 // Every key of live.switch and live.sender that live_process_init and the programs' port lists read,
@@ -67,8 +70,11 @@ int live_ip(const char *text, uint32_t *ip);
 void live_mac_text(const struct wire_mac *mac, char text[18]);
 void live_ip_text(uint32_t ip, char text[16]);
 
-// Refuses a CPU this process may not use.
-int live_lcore_check(const struct live_process *lp, struct err *err);
+// Refuses CPUs this process may not use.
+int live_lcores_check(const struct live_process *lp, struct err *err);
+// Where the process's other threads may run: not on the lcores' CPUs, if there are any others. Empty: not
+// known.
+void live_other_cpus(const struct live_process *lp, cpu_set_t *cpus);
 // Refuses more memory than the machine has left. `what` says what it is for.
 int live_memory_check(uint64_t bytes, const char *what, struct err *err);
 // Refuses an interface that is not in this network namespace, raw sockets that are not allowed, and

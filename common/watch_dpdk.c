@@ -11,7 +11,7 @@
 
 void watch_probe_init(struct watch_probe *p, const struct live_process *process, uint32_t ports,
 	uint64_t pkt_ns) {
-	p->watch->cpu = process->lcore;
+	p->watch->cpu = process->lcore[0];
 	p->watch->ports = ports;
 	for (uint32_t i = 0; i < ports; i++) {
 		p->watch->port_name[i] = p->port[i]->name;

@@ -51,7 +51,7 @@ static int handle_info(const char *cmd, const char *params, struct rte_tel_data 
 	control_u64(d, "turns", snap->turns);
 	control_u64(d, "turn_max_ns", snap->turn_max_ns);
 	control_u64(d, "busy_ns", snap->busy_ns);
-	control_u64(d, "cpu", app->plan.process.lcore);
+	control_u64(d, "cpu", app->plan.process.lcore[0]);
 	control_u64(d, "groups", app->live.sender.flows > 0 ? app->groups.count : 0);
 	control_u64(d, "flows_waiting", snap->waiting);
 	control_u64(d, "flows_open", snap->open);

@@ -229,10 +229,7 @@ int sender_app_open(struct sender_app *app, struct err *err) {
 	struct clock_anchor first = clock_anchor();
 	int rc;
 
-	if (sched_getaffinity(0, sizeof(app->cpus), &app->cpus) < 0)
-		CPU_ZERO(&app->cpus);
-	if (CPU_COUNT(&app->cpus) > 1)
-		CPU_CLR(app->plan.process.lcore, &app->cpus);
+	live_other_cpus(&app->plan.process, &app->cpus);
 	s->plan = &app->plan;
 	s->groups = &app->groups;
 	s->duration_ns = app->run.duration_ns;

@@ -232,6 +232,9 @@ int live_plan_init(
 
 	if ((rc = live_process_init(&p->process, c, "sender", own_keys, &node, err)) < 0)
 		return rc;
+	if (p->process.lcores > 1)
+		return config_err(
+			p->process.lcores_node, -EINVAL, err, "lcores: exactly one CPU, e.g. [1]");
 	if ((rc = config_params(node, "sender", plan_params, process_keys, p, err)) < 0)
 		return rc;
 	list = config_get(node, "ports");

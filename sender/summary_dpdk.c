@@ -146,7 +146,7 @@ static void write_machine(const struct sender_app *app, struct json *j) {
 
 	watch_probe_json(&app->probe, "sender_", j);
 	json_object(j, "sender_lcore");
-	json_u64(j, "cpu", app->plan.process.lcore);
+	json_u64(j, "cpu", app->plan.process.lcore[0]);
 	json_u64(j, "turns", s->turns);
 	// Still, while DPDK's interrupt thread handled something.
 	json_u64(j, "stood", s->stood);

@@ -44,7 +44,7 @@ static int handle_info(const char *cmd, const char *params, struct rte_tel_data 
 	control_u64(d, "duration_ns", app->run.duration_ns);
 	control_u64(d, "turns", snap.turns);
 	control_u64(d, "busy_ns", snap.busy_ns);
-	control_u64(d, "cpu", app->plan.process.lcore);
+	control_u64(d, "cpu", app->plan.process.lcore[0]);
 	control_u64(d, "pool_buffers", app->buffers);
 	control_u64(d, "pool_free", snap.pool_free);
 	return 0;

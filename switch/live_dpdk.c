@@ -224,10 +224,7 @@ int switch_app_open(struct switch_app *app, struct err *err) {
 	char path[640];
 	int rc;
 
-	if (sched_getaffinity(0, sizeof(app->cpus), &app->cpus) < 0)
-		CPU_ZERO(&app->cpus);
-	if (CPU_COUNT(&app->cpus) > 1)
-		CPU_CLR(app->plan.process.lcore, &app->cpus);
+	live_other_cpus(&app->plan.process, &app->cpus);
 	s->plan = &app->plan;
 	s->paths = &app->paths;
 	s->schedule = &app->schedule;

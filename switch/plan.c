@@ -250,6 +250,9 @@ int plan_ports(struct plan *p, struct config *c, struct paths *ps, struct err *e
 
 	if ((rc = live_process_init(&p->process, c, "switch", also, &node, err)) < 0)
 		return rc;
+	if (p->process.lcores > 1)
+		return config_err(p->process.lcores_node, -EINVAL, err,
+			"lcores: exactly one CPU, e.g. [1]: a bottleneck is served by one lcore");
 	if ((rc = config_params(node, "switch", start_params, others, p, err)) < 0)
 		return rc;
 	list = config_get(node, "ports");

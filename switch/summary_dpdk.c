@@ -179,7 +179,7 @@ static void write_machine(const struct switch_app *app, struct json *j) {
 	const struct switch_live *s = &app->live;
 
 	json_object(j, "lcore");
-	json_u64(j, "cpu", app->plan.process.lcore);
+	json_u64(j, "cpu", app->plan.process.lcore[0]);
 	json_u64(j, "turns", s->turns);
 	// Still, while DPDK's interrupt thread handled something.
 	json_u64(j, "stood", s->stood);

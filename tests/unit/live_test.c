@@ -25,7 +25,8 @@ START_TEST(process_has_defaults) {
 
 	ck_assert_int_eq(read_process("live: {switch: {lcores: [3]}}", &lp, &err), 0);
 	ck_assert_str_eq(lp.prefix, "weir-switch");
-	ck_assert_uint_eq(lp.lcore, 3);
+	ck_assert_uint_eq(lp.lcores, 1);
+	ck_assert_uint_eq(lp.lcore[0], 3);
 	ck_assert_uint_eq(lp.burst, 32);
 	ck_assert_uint_eq(lp.patience_ns, 100000000);
 	ck_assert_int_eq(lp.hugepages, LIVE_HUGEPAGES_AUTO);
@@ -40,7 +41,9 @@ START_TEST(bad_process_is_one_sentence) {
 		{"seed: 1", "live: this section is required"},
 		{"live: {sender: {}}", "live.switch: this section is required"},
 		{"live: {switch: {ports: []}}", "lcores is required"},
-		{"live: {switch: {lcores: [0, 1]}}", "exactly one CPU"},
+		{"live: {switch: {lcores: []}}", "a list of 1 to 16 CPUs"},
+		{"live: {switch: {lcores: 1}}", "a list of 1 to 16 CPUs"},
+		{"live: {switch: {lcores: [1, 0, 1]}}", "CPU 1 is named twice"},
 		{"live: {switch: {lcores: [one]}}", "not the number of a CPU"},
 		{"live: {switch: {lcores: [-1]}}", "not the number of a CPU"},
 		{"live: {switch: {lcores: [1.5]}}", "not the number of a CPU"},
