@@ -113,7 +113,8 @@ static void write_late(struct json *j, const struct hist *h) {
 
 // How far from their times paced segments left, and from their rates flows sent.
 static void write_emulation(const struct sender_live *s, struct json *j) {
-	struct host_conformance c = host_conformance(&s->sender);
+	const struct host *sender = &s->sender;
+	struct host_conformance c = host_conformance(&sender, 1);
 	static struct hist undisturbed, all;
 	uint64_t early = 0;
 
@@ -169,6 +170,7 @@ static void write_machine(const struct sender_app *app, struct json *j) {
 
 bool sender_app_summary(struct sender_app *app, FILE *out, const char *verdict) {
 	struct sender_live *s = &app->live;
+	const struct host *sender = &s->sender;
 	bool balanced = sender_balanced(s);
 	struct json j;
 
@@ -188,7 +190,7 @@ bool sender_app_summary(struct sender_app *app, FILE *out, const char *verdict) 
 	json_bool(&j, "balanced", balanced);
 	json_close(&j, '}');
 	if (s->sender.flows > 0)
-		host_summary(&s->sender, &j, s->now_ns);
+		host_summary(&sender, 1, &j, s->now_ns);
 	if (s->receiver.receivers > 0)
 		write_receivers(&s->receiver, &j);
 	json_array(&j, "sender_ports");
