@@ -114,7 +114,7 @@ struct host_conformance {
 	uint32_t flows;
 	double p99, worst;
 	double p99_present,
-		worst_present; // without the turns a pacer missed while nobody served it
+		worst_present; // without the turns a pacer missed and did not make up for
 };
 struct host_conformance host_conformance(const struct host *const *hosts, uint32_t n);
 // "groups": [...] and "jfi" of the summary, of all hosts that share the groups.

@@ -86,7 +86,7 @@ struct host_figures host_figures(const struct host *h, uint64_t now_ns) {
 }
 
 // The part of its rate by which a flow is off that sent so many bits in this time.
-static double rate_off(double bits, uint64_t ns, double asked_bps) {
+static double rate_off(double bits, int64_t ns, double asked_bps) {
 	return fabs(bits * 1e9 / (double)ns / asked_bps - 1);
 }
 
@@ -95,14 +95,14 @@ static void add_rates(struct host_conformance *c, struct hist *ppb, struct hist 
 	for (uint32_t i = 0; i < h->flows; i++) {
 		const struct flow *f = &h->flow[i];
 		const struct group *g = &h->groups->group[f->group];
-		uint64_t span_ns = time_since(f->last_send_ns, f->measure_send_ns);
-		uint64_t present_ns = time_since(span_ns, f->missed_ns);
+		int64_t span_ns = (int64_t)time_since(f->last_send_ns, f->measure_send_ns);
+		int64_t present_ns = span_ns - f->missed_ns;
 		double bits =
 			(double)(f->count.sent_segs - f->at_measure.sent_segs) * f->payload * 8;
 		double off, present;
 
 		if (g->cc->state_size > 0 || g->pacing == PACING_OFF || f->out.pacing_bps <= 0
-			|| f->state != FLOW_OPEN || present_ns < NS_PER_S)
+			|| f->state != FLOW_OPEN || present_ns < (int64_t)NS_PER_S)
 			continue;
 		off = rate_off(bits, span_ns, f->out.pacing_bps);
 		present = rate_off(bits, present_ns, f->out.pacing_bps);
