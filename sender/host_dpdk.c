@@ -46,7 +46,7 @@ static void turn(struct sender_live *s) {
 	for (uint32_t i = 0; i < s->ports; i++) {
 		struct sender_port *p = &s->port[i];
 
-		p->came = port_rx(&p->port, p->in, (uint16_t)s->plan->process.burst);
+		p->came = port_rx(&p->port, 0, p->in, (uint16_t)s->plan->process.burst);
 		came += p->came;
 	}
 	// 2. The time of this turn; the turn before was busy until now.

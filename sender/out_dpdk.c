@@ -62,7 +62,7 @@ void sender_flush(struct sender_live *s, struct sender_port *p) {
 		want = want < SENDER_OUT_MAX - at ? want : SENDER_OUT_MAX - at;
 		s->watch.moved += want;
 		watch_time(&s->watch, now_ns);
-		uint16_t took = port_tx(&p->port, p->out + at, (uint16_t)want);
+		uint16_t took = port_tx(&p->port, 0, p->out + at, (uint16_t)want);
 		taken(s, p, took, now_ns);
 		s->watch.moved += took;
 		done += took;

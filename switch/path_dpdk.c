@@ -399,7 +399,7 @@ static void transmit(struct switch_live *s, struct switch_port *out) {
 		uint64_t sent_ns = clock_now(&s->clock);
 
 		watch_time(&s->watch, sent_ns);
-		uint16_t took = port_tx(&out->port, out->out + done, (uint16_t)want);
+		uint16_t took = port_tx(&out->port, 0, out->out + done, (uint16_t)want);
 
 		for (uint32_t i = 0; i < took; i++)
 			out->tx.bytes += out->due[done + i].size_bytes;
@@ -628,7 +628,7 @@ static void turn(struct switch_live *s) {
 	for (uint32_t i = 0; i < s->ports; i++) {
 		struct switch_port *p = &s->port[i];
 
-		p->came = port_rx(&p->port, p->in, (uint16_t)s->burst);
+		p->came = port_rx(&p->port, 0, p->in, (uint16_t)s->burst);
 		came += p->came;
 	}
 	// 2. The time of this turn; the turn before was busy until now.
