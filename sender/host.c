@@ -168,11 +168,11 @@ static void host_fire(struct host *h, struct host_timer *t, uint64_t now_ns) {
 	}
 }
 
-void host_fire_due(struct host *h, uint64_t now_ns) {
+void host_fire_due(struct host *h, uint64_t now_ns, uint32_t max) {
 	struct timer *t;
 
 	// In virtual time each timer is served at its own nanosecond; live, at now.
-	while ((t = wheel_pop(&h->wheel, now_ns)) != NULL) {
+	while (max-- > 0 && (t = wheel_pop(&h->wheel, now_ns)) != NULL) {
 		uint64_t at_ns = h->env.virtual_time ? t->expires_ns : now_ns;
 
 		host_fire(h, (struct host_timer *)(void *)t, at_ns);

@@ -83,11 +83,14 @@ void host_rx_flow(
 	struct host *h, uint32_t index, const struct seg *seg, uint8_t ecn, uint64_t now_ns);
 void host_rx_receiver(
 	struct host *h, uint32_t index, const struct seg *seg, uint8_t ecn, uint64_t now_ns);
-// Fires every timer with expiry <= now_ns, in exact order.
-void host_fire_due(struct host *h, uint64_t now_ns);
-static inline void host_run(struct host *h, uint64_t now_ns) {
+// Fires timers with expiry <= now_ns, in exact order: `max` of them at most.
+void host_fire_due(struct host *h, uint64_t now_ns, uint32_t max);
+static inline void host_run_some(struct host *h, uint64_t now_ns, uint32_t max) {
 	if (wheel_due(&h->wheel, now_ns))
-		host_fire_due(h, now_ns);
+		host_fire_due(h, now_ns, max);
+}
+static inline void host_run(struct host *h, uint64_t now_ns) {
+	host_run_some(h, now_ns, UINT32_MAX);
 }
 // When the next timer is due (never later than that); NEVER_NS: none.
 uint64_t host_next_ns(struct host *h, uint64_t limit_ns);

@@ -39,6 +39,12 @@ static void out(struct sender_live *s) {
 	}
 }
 
+// A port that does not take what it is given gets no more: what came for it stays in its ring, its timers
+// stay due, and nothing is lost. Half of the room is for what one turn makes.
+static bool has_room(const struct sender_port *p) {
+	return p->outs < SENDER_OUT_MAX / 2;
+}
+
 static void turn(struct sender_live *s) {
 	uint32_t came = 0;
 
@@ -46,7 +52,9 @@ static void turn(struct sender_live *s) {
 	for (uint32_t i = 0; i < s->ports; i++) {
 		struct sender_port *p = &s->port[i];
 
-		p->came = port_rx(&p->port, 0, p->in, (uint16_t)s->plan->process.burst);
+		p->came = 0;
+		if (has_room(p))
+			p->came = port_rx(&p->port, 0, p->in, (uint16_t)s->plan->process.burst);
 		came += p->came;
 	}
 	// 2. The time of this turn; the turn before was busy until now.
@@ -63,8 +71,8 @@ static void turn(struct sender_live *s) {
 	for (uint32_t i = 0; i < s->ports; i++)
 		sender_receive(s, &s->port[i]);
 	for (uint32_t i = 0; i < s->ports; i++) {
-		if (s->port[i].host != NULL)
-			host_run(s->port[i].host, s->now_ns);
+		if (s->port[i].host != NULL && has_room(&s->port[i]))
+			host_run_some(s->port[i].host, s->now_ns, SENDER_OUT_MAX / 4);
 	}
 	for (uint32_t i = 0; i < s->ports; i++)
 		sender_fetch(&s->port[i]);
