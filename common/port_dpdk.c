@@ -135,7 +135,7 @@ static int configure(struct port *p, struct rte_mempool *pool) {
 	int rc, socket = rte_eth_dev_socket_id(p->id);
 
 	if (p->dev.pci)
-		conf.rxmode.offloads = stamp_offload(p->id);
+		stamp_ask(&p->stamp, p->id, p->lead_ns > 0, &conf);
 	if (p->rx_queues > 1 && rte_eth_dev_info_get(p->id, &info) == 0)
 		conf.rx_adv_conf.rss_conf.rss_hf = info.flow_type_rss_offloads
 			& (RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP);
@@ -157,8 +157,9 @@ static int configure(struct port *p, struct rte_mempool *pool) {
 	}
 	if ((rc = rte_eth_dev_start(p->id)) < 0)
 		return rc;
-	if (conf.rxmode.offloads != 0)
-		stamp_start(&p->stamp, p->id);
+	stamp_start(&p->stamp, p->id);
+	if (!p->stamp.tx)
+		p->lead_ns = 0;
 	// Some virtual devices have no such mode, because they see everything anyway.
 	rte_eth_promiscuous_enable(p->id);
 	return 0;

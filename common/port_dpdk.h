@@ -29,7 +29,10 @@ struct port {
 	struct wire_mac mac;
 	bool open;
 	bool memif, client; // a memif port; one that connects to its peer
-	struct stamp stamp; // when frames arrived, if a card says so
+	struct stamp stamp; // when frames arrived, and are to leave, if a card keeps time
+	// How long before its time a frame may be handed over; by the program before port_open, which
+	// makes it 0 where the port holds none.
+	uint64_t lead_ns;
 	bool started; // changes only while the lcore stands still (intr_dpdk.h)
 	uint64_t connected_ns; // control thread, client: last attempt, monotonic
 	// Written by port_poll_link, for memif ports by port_handled; read by the lcore.

@@ -116,12 +116,13 @@ static void write_emulation(const struct sender_live *s, struct json *j) {
 	const struct host *sender = &s->sender;
 	struct host_conformance c = host_conformance(&sender, 1);
 	static struct hist undisturbed, all;
-	uint64_t early = 0;
+	uint64_t early = 0, scheduled = 0;
 
 	hist_reset(&undisturbed);
 	for (uint32_t i = 0; i < s->ports; i++) {
 		hist_merge(&undisturbed, &s->port[i].late);
 		early += s->port[i].early;
+		scheduled += s->port[i].scheduled;
 	}
 	all = undisturbed;
 	for (uint32_t i = 0; i < s->ports; i++)
@@ -129,6 +130,7 @@ static void write_emulation(const struct sender_live *s, struct json *j) {
 	json_object(j, "emulation");
 	write_late(j, &all);
 	json_u64(j, "pacing_early", early);
+	json_u64(j, "pacing_scheduled", scheduled); // by the port, how well is not known here
 	json_object(j, "pacing_undisturbed");
 	write_late(j, &undisturbed);
 	json_close(j, '}');

@@ -267,11 +267,18 @@ static inline struct rte_mbuf *emerge(
 	return m;
 }
 
+// Until when packets leave the path: until now, but for a port that keeps their times.
+static inline uint64_t horizon(const struct switch_live *s, const struct switch_port *out) {
+	if (out->port.lead_ns == 0 || !stamp_holds(&out->port.stamp))
+		return s->now_ns;
+	return s->now_ns + time_min(out->port.lead_ns, out->path->tail_ns);
+}
+
 // Takes what is due off the path, a burst at most and as far as there is room.
 static uint32_t collect(struct switch_live *s, struct switch_port *out) {
 	struct pkt *pkts[PORT_BURST_MAX];
 	uint32_t room = SWITCH_OUT_MAX - out->outs;
-	uint32_t n = path_pop(out->path, s->now_ns, pkts, room < s->burst ? room : s->burst);
+	uint32_t n = path_pop(out->path, horizon(s, out), pkts, room < s->burst ? room : s->burst);
 
 	for (uint32_t i = 0; i < n; i++)
 		rte_prefetch0(pkts[i] + 1); // a small frame, or the buffer's unused headroom
@@ -389,6 +396,28 @@ static void note_departures(struct switch_live *s, struct switch_port *out,
 		record_departures(s, out, d, n, sent_ns);
 }
 
+// The port answers for these; as far as the lcore knows they leave at their times.
+static void note_scheduled(struct switch_live *s, struct switch_port *out,
+	const struct switch_departure *d, uint32_t n) {
+	out->scheduled += n;
+	if (s->tel_packets.ring != NULL)
+		record_departures(s, out, d, n, 0);
+}
+
+// Stamps those of a burst whose time is yet to come. How many are due, which come first.
+static uint32_t stamp(struct switch_port *out, struct rte_mbuf *const *m,
+	const struct switch_departure *d, uint32_t n, uint64_t sent_ns) {
+	uint32_t due = 0;
+
+	if (out->port.lead_ns == 0 || !stamp_holds(&out->port.stamp))
+		return n;
+	while (due < n && d[due].due_ns <= sent_ns)
+		due++;
+	for (uint32_t i = due; i < n; i++)
+		stamp_departure(&out->port.stamp, m[i], d[i].due_ns);
+	return due;
+}
+
 // Gives the port what is due. Turns that transmit read the clock again: the error counts to the real
 // moment.
 static void transmit(struct switch_live *s, struct switch_port *out) {
@@ -399,13 +428,16 @@ static void transmit(struct switch_live *s, struct switch_port *out) {
 		uint64_t sent_ns = clock_now(&s->clock);
 
 		watch_time(&s->watch, sent_ns);
+		uint32_t due = stamp(out, out->out + done, out->due + done, want, sent_ns);
 		uint16_t took = port_tx(&out->port, 0, out->out + done, (uint16_t)want);
 
 		for (uint32_t i = 0; i < took; i++)
 			out->tx.bytes += out->due[done + i].size_bytes;
 		out->tx.pkts += took;
 		if (out->path != NULL)
-			note_departures(s, out, out->due + done, took, sent_ns);
+			note_departures(s, out, out->due + done, due < took ? due : took, sent_ns);
+		if (due < took)
+			note_scheduled(s, out, out->due + done + due, took - due);
 		s->watch.moved += took;
 		done += took;
 		if (took < want)
@@ -530,6 +562,7 @@ static void measure(struct switch_live *s) {
 		hist_reset(&s->port[i].late);
 		hist_reset(&s->port[i].late_disturbed);
 		s->port[i].trend = (struct switch_trend){0};
+		s->port[i].scheduled = 0;
 	}
 	s->measured_ns = s->now_ns;
 	s->measure_ns = NEVER_NS;
@@ -679,8 +712,11 @@ void switch_loop(struct switch_live *s) {
 	// The last, partial interval.
 	if (s->interval_ns > 0)
 		paths_interval(s->paths, &s->tel_links, s->now_ns);
-	for (uint32_t i = 0; i < s->paths->count; i++)
-		path_end(&s->paths->path[i], s->now_ns);
+	// A path ends where it was last asked for packets.
+	for (uint32_t i = 0; i < s->ports; i++) {
+		if (s->port[i].path != NULL)
+			path_end(s->port[i].path, horizon(s, &s->port[i]));
+	}
 	tel_publish(&s->tel_packets);
 	tel_publish(&s->tel_arrivals);
 	tel_publish(&s->tel_links);

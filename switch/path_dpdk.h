@@ -2,7 +2,8 @@
 // The live switch's data path: one lcore, one struct, one turn after another.
 //
 // A turn receives, reads the clock once, relays, moves packets through the paths and transmits
-// what is due. Each departure is compared with its theoretical time: the emulation error.
+// what is due. Each departure is compared with its theoretical time: the emulation error. A port that
+// sends at times (stamp_dpdk.h) gets packets a little before theirs, from a path that ends in a delay.
 //
 // Every packet is accounted for: received + copied (floods) == transmitted + dropped + inside.
 #pragma once
@@ -67,6 +68,7 @@ struct switch_port {
 	struct hist late, late_disturbed;
 	struct switch_trend trend;
 	uint64_t early;
+	uint64_t scheduled; // handed over before their time, for the port to keep
 };
 
 // What the control thread may ask the lcore for; answered between bursts.
