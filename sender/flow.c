@@ -365,12 +365,14 @@ static uint64_t pace_from(struct flow *f, uint64_t due_ns, uint64_t now_ns, doub
 	return due_ns + missed_ns;
 }
 
-// Makes up for missed turns as Linux does for lateness (tcp_update_skb_after_send): the next segment
-// comes sooner by what is owed, but never sooner than half a gap from now. Where Linux forgets the rest,
-// it is kept for the next gap.
+// Makes up for missed turns by Linux's rule for lateness (tcp_update_skb_after_send): it is taken off
+// the gap. Where Linux takes half at most and forgets the rest, it is always a quarter here, as often as
+// there is something owed: a flow keeps its step, and a lcore that was half busy has time for it.
 static void pace_make_up(struct flow *f, uint64_t now_ns, uint64_t gap_ns) {
-	uint64_t off_ns = time_min(f->owed_ns, time_since(f->next_send_ns, now_ns + gap_ns / 2));
+	uint64_t off_ns = time_min(f->owed_ns, gap_ns / 4);
 
+	if (f->next_send_ns <= now_ns + off_ns) // not in addition to what is sent at once
+		return;
 	f->next_send_ns -= off_ns;
 	f->owed_ns -= off_ns;
 	f->missed_ns -= (int64_t)off_ns;
