@@ -186,7 +186,7 @@ bool sender_app_summary(struct sender_app *app, FILE *out, const char *verdict) 
 	json_f64(&j, "warmup_s", (double)app->run.warmup_ns / 1e9);
 	json_f64(&j, "wall_s", app->wall_s);
 	json_text(&j, "verdict", verdict);
-	watch_json(&app->watch, &j);
+	watch_json(&app->watch, 1, &j);
 	write_faults(app, &j);
 	json_object(&j, "ledger");
 	json_bool(&j, "balanced", balanced);

@@ -231,7 +231,7 @@ bool switch_app_summary(struct switch_app *app, FILE *out, const char *verdict) 
 	json_text(&j, "verdict", verdict);
 	write_faults(app, &j);
 	write_ledger(app, &j, balanced);
-	watch_json(&app->watch, &j);
+	watch_json(&app->watch, 1, &j);
 	paths_summary(&app->paths, &j, s->now_ns);
 	write_emulation(app, &j);
 	write_ports(app, &j);
