@@ -36,13 +36,7 @@ static void taken(struct sender_live *s, struct sender_port *p, uint32_t n, uint
 		p->count.tx_bytes += w.bytes;
 		if (w.due_ns == 0)
 			continue;
-		if (__builtin_expect(w.due_ns > now_ns, 0)) {
-			if (s->lead_ns > 0) {
-				p->scheduled++;
-				continue;
-			}
-			p->early++;
-		}
+		p->early += w.due_ns > now_ns;
 		if (watch_disturbed(&s->watch, port, w.due_ns)) {
 			hist_add(&p->late_disturbed, late_ns);
 			continue;
@@ -57,14 +51,6 @@ static void taken(struct sender_live *s, struct sender_port *p, uint32_t n, uint
 	p->outs -= n;
 }
 
-// Stamps those of a burst whose time is yet to come.
-static void stamp(struct sender_port *p, uint32_t at, uint32_t n, uint64_t now_ns) {
-	for (uint32_t i = at; i < at + n; i++) {
-		if (p->waiting[i].due_ns > now_ns)
-			stamp_departure(&p->port.stamp, p->out[i], p->waiting[i].due_ns);
-	}
-}
-
 void sender_flush(struct sender_live *s, struct sender_port *p) {
 	uint32_t burst = (uint32_t)s->plan->process.burst, done = 0;
 
@@ -76,9 +62,7 @@ void sender_flush(struct sender_live *s, struct sender_port *p) {
 		want = want < SENDER_OUT_MAX - at ? want : SENDER_OUT_MAX - at;
 		s->watch.moved += want;
 		watch_time(&s->watch, now_ns);
-		if (s->lead_ns > 0 && p->port.lead_ns > 0)
-			stamp(p, at, want, now_ns);
-		uint16_t took = port_tx(&p->port, 0, p->out + at, (uint16_t)want);
+		uint16_t took = port_tx(&p->port, p->out + at, (uint16_t)want);
 		taken(s, p, took, now_ns);
 		s->watch.moved += took;
 		done += took;
