@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "intr_dpdk.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <rte_pause.h>
@@ -12,10 +13,13 @@
 #define CHECK_TRIES 2000
 #define CHECK_RETRY_US 1000
 #define WAIT_US 20
+#define INTR_LCORES_MAX 32 // threads that ever received or transmitted
 
 enum state { IDLE, RUNS, WANTED, STANDS };
 
-static _Atomic int state = IDLE;
+static _Atomic int states[INTR_LCORES_MAX]; // IDLE at first
+static uint32_t lcores; // that have one
+static _Thread_local _Atomic int *mine;
 static _Atomic bool waits; // a thread came to epoll_wait
 static pthread_mutex_t holder = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local bool holds; // this thread is the holder
@@ -36,19 +40,23 @@ int intr_check(struct err *err) {
 
 void intr_begin(void) {
 	pthread_mutex_lock(&holder);
-	atomic_store(&state, RUNS);
+	if (mine == NULL) {
+		assert(lcores < INTR_LCORES_MAX);
+		mine = &states[lcores++];
+	}
+	atomic_store(mine, RUNS);
 	pthread_mutex_unlock(&holder);
 }
 
 bool intr_pass(void) {
-	int now = atomic_load_explicit(&state, memory_order_relaxed);
+	int now = atomic_load_explicit(mine, memory_order_relaxed);
 
 	if (now == RUNS)
 		return false;
 	// One holder may follow another without a look at RUNS between them.
-	while ((now = atomic_load(&state)) != RUNS) {
+	while ((now = atomic_load(mine)) != RUNS) {
 		if (now == WANTED)
-			atomic_store(&state, STANDS);
+			atomic_store(mine, STANDS);
 		rte_pause();
 	}
 	return true;
@@ -57,27 +65,33 @@ bool intr_pass(void) {
 void intr_end(void) {
 	int runs = RUNS;
 
-	while (!atomic_compare_exchange_strong(&state, &runs, IDLE)) {
+	while (!atomic_compare_exchange_strong(mine, &runs, IDLE)) {
 		intr_pass();
 		runs = RUNS;
 	}
 }
 
 void intr_hold(void) {
-	int runs = RUNS;
-
 	pthread_mutex_lock(&holder);
 	holds = true;
-	if (!atomic_compare_exchange_strong(&state, &runs, WANTED))
-		return; // idle, and stays so: intr_begin wants the lock
-	while (atomic_load(&state) != STANDS)
-		usleep(WAIT_US);
+	for (uint32_t i = 0; i < lcores; i++) {
+		int runs = RUNS;
+
+		atomic_compare_exchange_strong(&states[i], &runs, WANTED);
+	}
+	// One that is idle stays so: intr_begin wants the lock.
+	for (uint32_t i = 0; i < lcores; i++) {
+		while (atomic_load(&states[i]) == WANTED)
+			usleep(WAIT_US);
+	}
 }
 
 void intr_release(void) {
-	int stands = STANDS;
+	for (uint32_t i = 0; i < lcores; i++) {
+		int stands = STANDS;
 
-	atomic_compare_exchange_strong(&state, &stands, RUNS);
+		atomic_compare_exchange_strong(&states[i], &stands, RUNS);
+	}
 	holds = false;
 	pthread_mutex_unlock(&holder);
 }

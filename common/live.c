@@ -24,7 +24,7 @@ static const struct param process_params[] = {
 		PARAM_U64(struct live_process, burst), .min = 1, .max = 256},
 	{"ring_size", "65536", "records per telemetry ring, a power of two", UNIT_NONE,
 		PARAM_U64(struct live_process, ring_size), .min = 256, .max = 1 << 26},
-	{"patience", "100ms", "how long a port may refuse packets before they are dropped",
+	{"patience", "1s", "how long a port may refuse packets before they are dropped",
 		UNIT_TIME_NS, PARAM_U64(struct live_process, patience_ns), .min = 0, .max = 60e9},
 	{"late", "10us", "packets that leave later than this are late, which the verdict counts",
 		UNIT_TIME_NS, PARAM_U64(struct live_process, late_ns), .min = 100, .max = 1e9},

@@ -46,6 +46,12 @@ struct live_process {
 #define LIVE_PROCESS_KEYS                                                                          \
 	"lcores", "ports", "prefix", "hugepages", "burst", "ring_size", "patience", "late", "force"
 
+// A port's `lead`, of both programs: a loop's turn and then some, and never more than a card may be
+// asked to hold a frame for.
+#define LIVE_LEAD_NS_MAX 1e6
+#define LIVE_LEAD_HELP                                                                             \
+	"how long before its time a packet goes to a port that sends at times; 0s: off"
+
 // A port's device as written: "net_af_packet0,iface=veth0" or "0000:03:00.0".
 struct live_dev {
 	const char *text; // valid as long as the config

@@ -131,27 +131,51 @@ static int probe(struct port *p, const struct eal *eal, struct err *err) {
 static int configure(struct port *p, struct rte_mempool *pool) {
 	struct rte_eth_conf conf = {.rxmode = {.mq_mode = RTE_ETH_MQ_RX_NONE}};
 	uint16_t rx = PORT_DESCRIPTORS, tx = PORT_DESCRIPTORS;
+	struct rte_eth_dev_info info;
 	int rc, socket = rte_eth_dev_socket_id(p->id);
 
 	if (p->dev.pci)
-		conf.rxmode.offloads = stamp_offload(p->id);
-	if ((rc = rte_eth_dev_configure(p->id, 1, 1, &conf)) < 0)
+		stamp_ask(&p->stamp, p->id, p->lead_ns > 0, &conf);
+	if (p->rx_queues > 1 && rte_eth_dev_info_get(p->id, &info) == 0)
+		conf.rx_adv_conf.rss_conf.rss_hf = info.flow_type_rss_offloads
+			& (RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP);
+	if (conf.rx_adv_conf.rss_conf.rss_hf != 0)
+		conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+	if ((rc = rte_eth_dev_configure(p->id, p->rx_queues, p->tx_queues, &conf)) < 0)
 		return rc;
 	// Drivers without limits of their own report none and leave the numbers alone.
 	if ((rc = rte_eth_dev_adjust_nb_rx_tx_desc(p->id, &rx, &tx)) < 0)
 		return rc;
 	unsigned int where = socket < 0 ? rte_socket_id() : (unsigned int)socket;
-	if ((rc = rte_eth_rx_queue_setup(p->id, 0, rx, where, NULL, pool)) < 0)
-		return rc;
-	if ((rc = rte_eth_tx_queue_setup(p->id, 0, tx, where, NULL)) < 0)
-		return rc;
+	for (uint16_t q = 0; q < p->rx_queues; q++) {
+		if ((rc = rte_eth_rx_queue_setup(p->id, q, rx, where, NULL, pool)) < 0)
+			return rc;
+	}
+	for (uint16_t q = 0; q < p->tx_queues; q++) {
+		if ((rc = rte_eth_tx_queue_setup(p->id, q, tx, where, NULL)) < 0)
+			return rc;
+	}
 	if ((rc = rte_eth_dev_start(p->id)) < 0)
 		return rc;
-	if (conf.rxmode.offloads != 0)
-		stamp_start(&p->stamp, p->id);
+	stamp_start(&p->stamp, p->id);
+	if (!p->stamp.tx)
+		p->lead_ns = 0;
 	// Some virtual devices have no such mode, because they see everything anyway.
 	rte_eth_promiscuous_enable(p->id);
 	return 0;
+}
+
+static int check_queues(struct port *p, struct err *err) {
+	struct rte_eth_dev_info info;
+
+	p->rx_queues += p->rx_queues == 0;
+	p->tx_queues += p->tx_queues == 0;
+	if (rte_eth_dev_info_get(p->id, &info) < 0
+		|| (p->rx_queues <= info.max_rx_queues && p->tx_queues <= info.max_tx_queues))
+		return 0;
+	return config_err(p->dev.node, -ENOTSUP, err,
+		"dev: '%s' has %u receive and %u transmit queues, and %u and %u are asked for",
+		p->dev.name, info.max_rx_queues, info.max_tx_queues, p->rx_queues, p->tx_queues);
 }
 
 static uint64_t mono_ns(void) {
@@ -195,6 +219,8 @@ int port_open(struct port *p, const struct live_dev *dev, const char *name,
 	p->client = p->memif && strstr(dev->text, "role=server") == NULL;
 	snprintf(p->name, sizeof(p->name), "%s", name);
 	if ((rc = probe(p, eal, err)) < 0)
+		return rc;
+	if ((rc = check_queues(p, err)) < 0)
 		return rc;
 	mark = eal_log_mark(eal);
 	if ((rc = start(p, pool, eal)) < 0) {

@@ -25,10 +25,14 @@ struct port {
 	struct live_dev dev;
 	char name[PARAM_TEXT_SIZE]; // the user's
 	uint16_t id; // ethdev's
+	uint16_t rx_queues, tx_queues; // set before port_open; 0: one
 	struct wire_mac mac;
 	bool open;
 	bool memif, client; // a memif port; one that connects to its peer
-	struct stamp stamp; // when frames arrived, if a card says so
+	struct stamp stamp; // when frames arrived, and are to leave, if a card keeps time
+	// How long before its time a frame may be handed over; by the program before port_open, which
+	// makes it 0 where the port holds none.
+	uint64_t lead_ns;
 	bool started; // changes only while the lcore stands still (intr_dpdk.h)
 	uint64_t connected_ns; // control thread, client: last attempt, monotonic
 	// Written by port_poll_link, for memif ports by port_handled; read by the lcore.
@@ -63,7 +67,9 @@ uint64_t pool_bytes(uint64_t buffers);
 // Makes the pool, its pages present and its data zero. NULL: err says why.
 struct rte_mempool *pool_create(const char *name, uint64_t buffers, struct err *err);
 
-// Probes the device (not a PCI one: the EAL did), configures and starts it.
+// Probes the device (not a PCI one: the EAL did), configures and starts it. Frames are spread over its
+// receive queues by RSS of addresses and ports where it can do that, else as its driver does. More queues
+// than it has: -ENOTSUP.
 int port_open(struct port *p, const struct live_dev *dev, const char *name,
 	struct rte_mempool *pool, const struct eal *eal, struct err *err);
 void port_close(struct port *p);
@@ -80,11 +86,11 @@ void port_tell(const struct port *p, struct tel *events, uint32_t i, uint64_t no
 // it never did.
 bool port_fault(const struct port *p, uint64_t now_ns, char *text, size_t size);
 
-// The lcore's bursts.
-static inline uint16_t port_rx(struct port *p, struct rte_mbuf **m, uint16_t n) {
-	return p->started ? rte_eth_rx_burst(p->id, 0, m, n) : 0;
+// The lcore's bursts; a queue is one lcore's.
+static inline uint16_t port_rx(struct port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n) {
+	return p->started ? rte_eth_rx_burst(p->id, queue, m, n) : 0;
 }
 
-static inline uint16_t port_tx(struct port *p, struct rte_mbuf **m, uint16_t n) {
-	return p->started ? rte_eth_tx_burst(p->id, 0, m, n) : 0;
+static inline uint16_t port_tx(struct port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n) {
+	return p->started ? rte_eth_tx_burst(p->id, queue, m, n) : 0;
 }

@@ -245,8 +245,9 @@ uint64_t tel_drain(struct tel *t) {
 	if (t->ring == NULL || t->shared)
 		return 0;
 	struct tel_counters now = tel_published(t->ring);
-	XXH64_state_t *digest = (XXH64_state_t *)(void *)t->digest_state;
 	uint64_t first = t->tail, chunk = CHUNK_BYTES / t->record_size;
+	struct tel *f = t->into != NULL ? t->into : t;
+	XXH64_state_t *digest = (XXH64_state_t *)(void *)f->digest_state;
 
 	while (t->tail != now.written) {
 		uint64_t to_wrap = t->mask + 1 - (t->tail & t->mask), count = now.written - t->tail;
@@ -254,15 +255,16 @@ uint64_t tel_drain(struct tel *t) {
 		count = count < chunk ? count : chunk;
 		const uint8_t *records = slot_at(t, t->tail);
 		XXH64_update(digest, records, count * t->record_size);
-		file_append(t, records, count, now.gaps != t->file.gaps);
+		file_append(f, records, count, now.gaps > 0);
 		t->tail += count;
 		atomic_store_explicit(&t->ring->tail, t->tail, memory_order_release);
 	}
-	if (t->fd >= 0 && now.head != t->file.head) {
-		t->file.head = now.head;
-		t->file.lost = now.head - (t->file.written - t->file.gaps);
-		file_publish(t, t->file_epoch + 1);
+	if (f->fd >= 0 && now.head != t->told) {
+		f->file.head += now.head - t->told;
+		f->file.lost = f->file.head - (f->file.written - f->file.gaps);
+		file_publish(f, f->file_epoch + 1);
 	}
+	t->told = now.head;
 	return t->tail - first;
 }
 
@@ -409,6 +411,19 @@ fail:
 	return rc;
 }
 
+int tel_join(struct tel *t, struct tel *into, const struct tel_run *run, uint64_t capacity,
+	struct err *err) {
+	struct tel_run ring_only = *run;
+	int rc;
+
+	assert(into->ring != NULL && !into->shared);
+	ring_only.dir = NULL;
+	rc = tel_open(t, (enum tel_stream)into->ring->stream, &ring_only, "", capacity, NULL, err);
+	if (rc == 0)
+		t->into = into;
+	return rc;
+}
+
 int tel_close(struct tel *t, struct err *err) {
 	if (t->ring == NULL)
 		return 0;
@@ -422,9 +437,17 @@ int tel_close(struct tel *t, struct err *err) {
 	munmap(t->ring, t->map_size);
 	t->ring = NULL;
 	t->limit = t->written; // tel_put takes the slow path, and stops there
+	t->head += t->joined_head;
+	t->lost += t->joined_lost;
+	t->joined_kept += t->written - t->gaps;
+	if (t->into != NULL) {
+		t->into->joined_head += t->head;
+		t->into->joined_lost += t->lost;
+		t->into->joined_kept += t->joined_kept;
+	}
 	if (t->io_errno == 0)
 		return 0;
-	uint64_t missing = t->written - t->gaps - (t->file.written - t->file.gaps);
+	uint64_t missing = t->joined_kept - (t->file.written - t->file.gaps);
 	return err_set(err, -t->io_errno, "%s: %s; %llu records were not written",
 		base_name(t->path), strerror(t->io_errno), (unsigned long long)missing);
 }

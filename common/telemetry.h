@@ -11,6 +11,9 @@
 // any (tel_put drains a full ring itself); live a housekeeping thread calls tel_drain; with a ring
 // in shared memory another process (tools/src/weir/ring.py).
 //
+// Where several lcores produce one stream, each has a ring of its own and all rings are drained to one
+// file (tel_join): each producer's records are in their order there, and the counters are sums.
+//
 // A slot holds a record or a gap record. A gap record is all zero but ts_ns == TEL_GAP (all ones)
 // in its first eight bytes and the number of records lost there in the next eight. It needs room
 // for itself and one record more, so that a ring that stays nearly full is not filled with gaps.
@@ -144,6 +147,10 @@ struct tel {
 	uint64_t file_epoch;
 	uint64_t digest_state[11]; // XXH64_state_t
 	size_t map_size;
+	struct tel *into; // whose file this ring is drained to; NULL: its own
+	uint64_t told; // of head, to that file
+	uint64_t joined_head, joined_lost,
+		joined_kept; // of the rings that were drained to this file
 	int fd; // file, -1 if none
 	int io_errno; // first error of the drain, e.g. ENOSPC
 	char path[640]; // of the file or the shared ring
@@ -158,6 +165,10 @@ struct tel {
 // 0 or -errno with a sentence; `t` is then off.
 int tel_open(struct tel *t, enum tel_stream s, const struct tel_run *run, const char *suffix,
 	uint64_t capacity, const char *shm_path, struct err *err);
+// Opens one more ring of the stream that `into` is, for another producer, drained to the same file by
+// the same consumer. Closed before `into`, which has the totals of all once it is closed.
+int tel_join(struct tel *t, struct tel *into, const struct tel_run *run, uint64_t capacity,
+	struct err *err);
 // Publishes and drains what is left, writes the final counters, closes. 0 or -errno of the first
 // I/O error with a sentence: "packets.ring: No space left on device; 12 records were not written".
 // The digest and the counters in `t` stay readable.

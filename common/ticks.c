@@ -11,6 +11,16 @@ uint64_t ticks_at(const struct ticks_line *l, uint64_t ns) {
 			/ (i128)l->rate);
 }
 
+struct ticks_line ticks_turned(const struct ticks_line *l) {
+	__extension__ typedef unsigned __int128 u128;
+
+	return (struct ticks_line){
+		.tick = l->ns,
+		.ns = l->tick,
+		.rate = (uint64_t)(((u128)1 << 2 * TICKS_SHIFT) / l->rate),
+	};
+}
+
 void ticks_fit_add(struct ticks_fit *f, uint64_t tick, uint64_t ns) {
 	uint32_t at = f->count++ % TICKS_ANCHORS;
 

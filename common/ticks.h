@@ -49,6 +49,8 @@ static inline uint64_t ticks_moment(
 
 // The tick at a time: ticks_ns the other way round, for whoever must tell the counter's owner.
 uint64_t ticks_at(const struct ticks_line *l, uint64_t ns);
+// The same line the other way round: its ns are ticks, its ticks ns.
+struct ticks_line ticks_turned(const struct ticks_line *l);
 // An anchor later than those before it.
 void ticks_fit_add(struct ticks_fit *f, uint64_t tick, uint64_t ns);
 // The line through the anchors; false: there are not two yet.

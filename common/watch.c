@@ -294,7 +294,7 @@ static const char *when(const struct watch *w, const struct watch_episode *e, ch
 
 void watch_sentence(
 	const struct watch *w, const struct watch_episode *e, char text[WATCH_SENTENCE_SIZE]) {
-	char span[64], a[32], b[32], c[32], d[32];
+	char span[64], a[32], b[32], c[32], d[32], who[32] = "";
 	size_t size = WATCH_SENTENCE_SIZE;
 	int n = 0;
 
@@ -320,9 +320,11 @@ void watch_sentence(
 			(unsigned long long)e->count);
 		return;
 	case WATCH_LCORE:
-		n = snprintf(text, size, "the %s %s %s: its lcore was %s busy", w->self,
+		if (w->several)
+			snprintf(who, sizeof(who), "'s lcore %u", w->cpu);
+		n = snprintf(text, size, "the %s%s %s %s: %s was %s busy", w->self, who,
 			e->busy_ns * 100 >= e->span_ns * 97 ? "was the bottleneck" : "fell behind",
-			span, percent(e->busy_ns, e->span_ns, a));
+			span, w->several ? "it" : "its lcore", percent(e->busy_ns, e->span_ns, a));
 		if (e->late_pkts > 0)
 			n += snprintf(text + n, size - (size_t)n,
 				" and %s of its %s left late, up to %s",
@@ -349,11 +351,31 @@ void watch_sentence(
 			(unsigned long long)e->count);
 }
 
-const char *watch_verdict(
-	const struct watch *w, const char *outcome, char text[WATCH_SENTENCE_SIZE]) {
-	if (strcmp(outcome, "ok") != 0 || w->episodes == 0)
+// Of the lcores' episodes, which watch_finish has sorted, the next by weight; `taken` so many are gone of
+// each. NULL: none is left. Its lcore in *of.
+static const struct watch_episode *next_worst(
+	const struct watch *w, uint32_t lcores, const uint32_t *taken, uint32_t *of) {
+	const struct watch_episode *worst = NULL;
+
+	for (uint32_t i = 0; i < lcores; i++) {
+		const struct watch_episode *e = &w[i].episode[taken[i]];
+
+		if (taken[i] == w[i].episodes || (worst != NULL && by_weight(worst, e) <= 0))
+			continue;
+		worst = e;
+		*of = i;
+	}
+	return worst;
+}
+
+const char *watch_verdict(const struct watch *w, uint32_t lcores, const char *outcome,
+	char text[WATCH_SENTENCE_SIZE]) {
+	uint32_t taken[LIVE_LCORES_MAX] = {0}, of = 0;
+	const struct watch_episode *e = next_worst(w, lcores, taken, &of);
+
+	if (strcmp(outcome, "ok") != 0 || e == NULL)
 		return outcome;
-	watch_sentence(w, &w->episode[0], text);
+	watch_sentence(&w[of], e, text);
 	return text;
 }
 
@@ -363,28 +385,33 @@ const char *watch_cause_name(enum watch_cause cause) {
 	return name[cause];
 }
 
-void watch_json(const struct watch *w, struct json *j) {
+static void write_episode(const struct watch *w, const struct watch_episode *e, struct json *j) {
 	char text[WATCH_SENTENCE_SIZE];
 
-	json_array(j, "verdicts");
-	for (uint32_t i = 0; i < w->episodes; i++) {
-		const struct watch_episode *e = &w->episode[i];
-
-		watch_sentence(w, e, text);
-		json_object(j, NULL);
-		json_f64(j, "from_s", run_s(w, e->from_ns));
-		json_f64(j, "to_s", run_s(w, e->to_ns));
-		json_text(j, "component",
-			e->cause == WATCH_LCORE ? w->self : watch_cause_name(e->cause));
-		if (e->cause == WATCH_PORT)
-			json_text(j, "port", w->port_name[e->port]);
-		if (e->cause == WATCH_HOST) {
-			json_f64(j, "worst_s", (double)e->worst / 1e9);
-			json_f64(j, "worst_at_s", run_s(w, e->worst_at_ns));
-		}
-		json_text(j, "sentence", text);
-		json_close(j, '}');
+	watch_sentence(w, e, text);
+	json_object(j, NULL);
+	json_f64(j, "from_s", run_s(w, e->from_ns));
+	json_f64(j, "to_s", run_s(w, e->to_ns));
+	json_text(j, "component", e->cause == WATCH_LCORE ? w->self : watch_cause_name(e->cause));
+	if (w->several)
+		json_u64(j, "cpu", w->cpu);
+	if (e->cause == WATCH_PORT)
+		json_text(j, "port", w->port_name[e->port]);
+	if (e->cause == WATCH_HOST) {
+		json_f64(j, "worst_s", (double)e->worst / 1e9);
+		json_f64(j, "worst_at_s", run_s(w, e->worst_at_ns));
 	}
+	json_text(j, "sentence", text);
+	json_close(j, '}');
+}
+
+void watch_json(const struct watch *w, uint32_t lcores, struct json *j) {
+	uint32_t taken[LIVE_LCORES_MAX] = {0}, of = 0;
+	const struct watch_episode *e;
+
+	json_array(j, "verdicts");
+	for (; (e = next_worst(w, lcores, taken, &of)) != NULL; taken[of]++)
+		write_episode(&w[of], e, j);
 	json_close(j, ']');
 }
 

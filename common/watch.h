@@ -13,6 +13,8 @@
 //	telemetry  records were lost
 //	clock      the clock was more than 10 us from the kernel's
 //
+// Each lcore is judged by itself, by a struct watch of its own.
+//
 // A stall makes packets late and fills rings: what was due meanwhile, or until as long again has
 // passed, is its doing; likewise what was due while a port was full. Findings of a kind less than a second apart are one
 // episode, and each episode becomes a sentence.
@@ -160,6 +162,7 @@ struct watch {
 	const char *self; // "switch"
 	const char *packets; // what it sends: "packets", "paced packets"
 	uint32_t cpu;
+	bool several; // the program has other lcores beside this
 	const char *port_name[LIVE_PORTS_MAX];
 	uint32_t ports;
 	// Found.
@@ -178,11 +181,12 @@ void watch_finish(struct watch *w);
 // An episode's sentence. Times count from the run's start.
 void watch_sentence(
 	const struct watch *w, const struct watch_episode *e, char text[WATCH_SENTENCE_SIZE]);
-// `outcome` unless it is "ok" and something fell behind: then the worst one's sentence, in `text`.
-const char *watch_verdict(
-	const struct watch *w, const char *outcome, char text[WATCH_SENTENCE_SIZE]);
-// "verdicts": [...]
-void watch_json(const struct watch *w, struct json *j);
+// `outcome` unless it is "ok" and something fell behind on one of the lcores: then the worst one's
+// sentence, in `text`.
+const char *watch_verdict(const struct watch *w, uint32_t lcores, const char *outcome,
+	char text[WATCH_SENTENCE_SIZE]);
+// "verdicts": [...] of all lcores.
+void watch_json(const struct watch *w, uint32_t lcores, struct json *j);
 const char *watch_cause_name(enum watch_cause cause);
 
 // What /proc says. Time in ns the hypervisor stole from a CPU (/proc/stat), and a thread waited for

@@ -11,7 +11,8 @@
 
 void watch_probe_init(struct watch_probe *p, const struct live_process *process, uint32_t ports,
 	uint64_t pkt_ns) {
-	p->watch->cpu = process->lcore[0];
+	p->watch->cpu = process->lcore[p->index];
+	p->watch->several = process->lcores > 1;
 	p->watch->ports = ports;
 	for (uint32_t i = 0; i < ports; i++) {
 		p->watch->port_name[i] = p->port[i]->name;
@@ -63,9 +64,10 @@ void watch_probe_sample(struct watch_probe *p, bool last) {
 	struct watch_lcore *l = p->lcore;
 	static char text[STAT_SIZE];
 
-	clock_watch(p->clock);
+	if (p->index == 0)
+		clock_watch(p->clock);
 	find_thread(p);
-	s->clock_offset_ns = p->clock->offset_ns;
+	s->clock_offset_ns = p->index == 0 ? p->clock->offset_ns : 0;
 	s->waited_ns = watch_parse_waited(reread(p->sched_fd, text, sizeof(text)));
 	p->preempted = watch_parse_preempted(reread(p->status_fd, text, sizeof(text)));
 	s->steal_ns = watch_parse_steal(reread(p->stat_fd, text, sizeof(text)), p->watch->cpu,
@@ -80,7 +82,7 @@ void watch_probe_sample(struct watch_probe *p, bool last) {
 		struct rte_eth_stats stats = {0};
 
 		rte_eth_stats_get(p->port[i]->id, &stats);
-		s->missed += stats.imissed + stats.rx_nombuf;
+		s->missed += p->other[i] ? 0 : stats.imissed + stats.rx_nombuf;
 		s->waiting_max[i] = atomic_load(&l->waiting_max[i]);
 		s->port_up[i] = atomic_load_explicit(&p->port[i]->up, memory_order_relaxed);
 	}

@@ -79,19 +79,28 @@ static inline uint16_t fold64(uint64_t sum) {
 	return (uint16_t)sum;
 }
 
-uint32_t wire_sum(const void *bytes, size_t len, uint32_t sum) {
-	const uint8_t *p = bytes;
+// Words of a multiple of four bytes, in the machine's order: RFC 1071 section 2 (B).
+static inline uint64_t sum_words(const uint8_t *p, size_t len) {
 	uint64_t acc = 0;
-	uint8_t tail[4] = {0};
 
-	for (; len >= 4; p += 4, len -= 4) {
+	for (size_t i = 0; i < len; i += 4) {
 		uint32_t v;
-		memcpy(&v, p, sizeof(v));
+		memcpy(&v, p + i, sizeof(v));
 		acc += v;
 	}
+	return acc;
+}
+
+uint32_t wire_sum(const void *bytes, size_t len, uint32_t sum) {
+	const uint8_t *p = bytes;
+	size_t whole = len & ~(size_t)3;
+	uint64_t acc = sum_words(p, whole);
+	uint8_t tail[4] = {0};
+
+	len -= whole;
 	if (len > 0) {
 		uint32_t v;
-		memcpy(tail, p, len);
+		memcpy(tail, p + whole, len);
 		memcpy(&v, tail, sizeof(v));
 		acc += v;
 	}
@@ -205,10 +214,20 @@ static enum wire_status parse_options(const uint8_t *p, size_t len, struct seg *
 	return WIRE_OK;
 }
 
-static inline bool tcp_sum_good(const uint8_t *tcp, size_t len, const struct wire_addr *addr) {
-	uint64_t pseudo = (uint64_t)addr->src_ip + addr->dst_ip + WIRE_PROTO_TCP + len;
+static inline bool all_zero(const uint8_t *p, size_t len) {
+	return len == 0 || (p[0] == 0 && memcmp(p, p + 1, len - 1) == 0);
+}
 
-	return wire_fold(wire_sum(tcp, len, fold64(pseudo))) == 0;
+// The payload of our own senders is zeros, which add nothing, and are told in a tenth of the time that
+// adding them takes. `header` is at most `len`.
+static inline bool tcp_sum_good(
+	const uint8_t *tcp, size_t header, size_t len, const struct wire_addr *addr) {
+	uint64_t pseudo = (uint64_t)addr->src_ip + addr->dst_ip + WIRE_PROTO_TCP + len;
+	uint32_t sum = fold64(pseudo) + __builtin_bswap16(fold64(sum_words(tcp, header)));
+
+	if (!all_zero(tcp + header, len - header))
+		sum = wire_sum(tcp + header, len - header, sum);
+	return wire_fold(sum) == 0;
 }
 
 enum wire_status wire_parse_tcp(
@@ -226,7 +245,7 @@ enum wire_status wire_parse_tcp(
 		return WIRE_BAD_HEADER;
 	if (header > len)
 		return WIRE_TRUNCATED;
-	if (verify && !tcp_sum_good(tcp, len, &info->addr))
+	if (verify && !tcp_sum_good(tcp, header, len, &info->addr))
 		return WIRE_BAD_CHECKSUM;
 	*seg = (struct seg){
 		.seq = get32(tcp + 4),
@@ -405,7 +424,9 @@ bool wire_parse_plain(
 	seg_header(seg, get32(tcp + 4), get32(tcp + 8),
 		(uint16_t)(ip_len - (WIRE_HEADER_PLAIN - WIRE_ETH)), get16(tcp + 14), tcp[13], true,
 		get32(tcp + WIRE_TCP + 4), get32(tcp + WIRE_TCP + 8));
-	return !verify || tcp_sum_good(tcp, tcp_len, &info->addr);
+	return !verify
+		|| tcp_sum_good(
+			tcp, WIRE_HEADER_PLAIN - WIRE_ETH - WIRE_IPV4, tcp_len, &info->addr);
 }
 
 void wire_set_ecn(uint8_t *frame, uint8_t ecn) {

@@ -125,6 +125,7 @@ struct flow {
 
 	struct host_timer pace; // waits for the start, then for the next paced segment
 	double next_send_frac; // of a nanosecond, beyond next_send_ns
+	uint64_t owed_ns; // turns of the pacer that were missed and are to be made up for
 
 	// Repair. Segments to send again are from here on, or in [again, again_end): repairs lost once more.
 	uint64_t rtx_hint;
@@ -141,7 +142,7 @@ struct flow {
 	uint64_t start_ns;
 	struct flow_count at_measure, at_interval;
 	uint64_t measure_send_ns; // last_send_ns at the end of the warm-up
-	uint64_t missed_ns; // since then: turns of the pacer, for being too late
+	int64_t missed_ns; // since then, turns of the pacer; below 0: it made up for more than it missed
 };
 #define FLOW_HOT_BYTES 384
 static_assert(offsetof(struct flow, count.retransmits) == FLOW_HOT_BYTES, "six lines");

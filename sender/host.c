@@ -18,7 +18,9 @@
 // second for its timeout, twice again for rings that are powers of two, and twice for what a shrunk
 // window still holds until its recovery ends. It is reserved, not used.
 static uint64_t arena_segs(const struct groups *gs, const struct host_env *env) {
-	return 4 * (2 * env->pipe_segs + env->segs_per_s) + (uint64_t)gs->flows * SEGS_PER_FLOW;
+	uint64_t flows = host_share(gs->flows, env->share, env->shares);
+
+	return 4 * (2 * env->pipe_segs + env->segs_per_s) + flows * SEGS_PER_FLOW;
 }
 
 static uint64_t range_count(const struct host_env *env) {
@@ -33,8 +35,34 @@ uint64_t host_bytes(const struct groups *gs, const struct host_env *env) {
 
 	if (env->flows)
 		bytes += seg_arena_bytes(arena_segs(gs, env))
-			+ (uint64_t)gs->flows * (sizeof(struct flow) + sizeof(uint64_t));
+			+ host_share(gs->flows, env->share, env->shares) * sizeof(struct flow)
+			+ gs->flows * sizeof(uint64_t);
 	return bytes;
+}
+
+// Is the flow's share this host's?
+static bool has(const struct host *h, uint32_t id) {
+	return h->env.shares <= 1 || id % h->env.shares == h->env.share;
+}
+
+// All flows' sizes are drawn, whoever has them.
+static void group_flows(struct host *h, uint32_t index, const uint64_t *start_ns) {
+	const struct group *g = &h->groups->group[index];
+	struct rng rng;
+	char name[32];
+
+	snprintf(name, sizeof(name), "flows.%u.source", index);
+	rng_init(&rng, h->env.seed, name);
+	if (g->cc->state_size > h->cc_bytes)
+		h->cc_bytes = (uint32_t)g->cc->state_size;
+	for (uint32_t i = 0; i < g->count; i++) {
+		uint64_t bytes = g->source->bytes(g->source_config, &rng);
+		uint32_t id = g->first + i;
+
+		if (has(h, id))
+			flow_init(h, &h->flow[host_index(h, id)], id, (uint16_t)index,
+				h->env.start_ns + start_ns[i], bytes);
+	}
 }
 
 static int flows_init(struct host *h, struct err *err) {
@@ -42,26 +70,15 @@ static int flows_init(struct host *h, struct err *err) {
 	uint64_t *start_ns = calloc(gs->flows, sizeof(*start_ns));
 	int rc = seg_arena_init(&h->arena, arena_segs(gs, &h->env), err);
 
-	h->flow = mem_map(gs->flows * sizeof(*h->flow));
+	h->flows = h->waiting = host_share(gs->flows, h->env.share, h->env.shares);
+	h->flow = mem_map(h->flows * sizeof(*h->flow));
 	if (h->flow == NULL || start_ns == NULL)
-		rc = err_set(err, -ENOMEM, "no memory for %u flows", gs->flows);
+		rc = err_set(err, -ENOMEM, "no memory for %u flows", h->flows);
 	for (uint32_t g = 0; rc == 0 && g < gs->count; g++) {
-		const struct group *group = &gs->group[g];
-		struct rng rng;
-		char name[32];
-
-		snprintf(name, sizeof(name), "flows.%u.source", g);
-		rng_init(&rng, h->env.seed, name);
-		group_starts(group, g, h->env.seed, start_ns);
-		if (group->cc->state_size > h->cc_bytes)
-			h->cc_bytes = (uint32_t)group->cc->state_size;
-		for (uint32_t i = 0; i < group->count; i++)
-			flow_init(h, &h->flow[group->first + i], group->first + i, (uint16_t)g,
-				h->env.start_ns + start_ns[i],
-				group->source->bytes(group->source_config, &rng));
+		group_starts(&gs->group[g], g, h->env.seed, start_ns);
+		group_flows(h, g, start_ns);
 	}
 	free(start_ns);
-	h->flows = h->waiting = gs->flows;
 	return rc;
 }
 
@@ -87,8 +104,8 @@ int host_init(
 		const struct group *group = &gs->group[g];
 
 		for (uint32_t i = group->first; i < group->first + group->count; i++) {
-			if (i < env->receivers)
-				receiver_init(&h->receiver[i], i, gs, (uint16_t)g);
+			if (has(h, i) && host_index(h, i) < env->receivers)
+				receiver_init(&h->receiver[host_index(h, i)], i, gs, (uint16_t)g);
 		}
 	}
 	h->receivers = rc == 0 ? env->receivers : 0;
@@ -100,22 +117,23 @@ int host_init(
 void host_fini(struct host *h) {
 	seg_arena_fini(&h->arena);
 	range_pool_fini(&h->ranges);
-	mem_unmap(h->flow, h->groups == NULL ? 0 : h->groups->flows * sizeof(*h->flow));
+	mem_unmap(h->flow, h->flows * sizeof(*h->flow));
 	mem_unmap(h->receiver, h->env.receivers * sizeof(*h->receiver));
 	h->flow = NULL;
 	h->receiver = NULL;
 	h->flows = h->receivers = 0;
 }
 
-void host_rx_flow(struct host *h, uint32_t id, const struct seg *s, uint8_t ecn, uint64_t now_ns) {
+void host_rx_flow(
+	struct host *h, uint32_t index, const struct seg *s, uint8_t ecn, uint64_t now_ns) {
 	h->count.rx_segs++;
-	flow_rx(h, &h->flow[id], s, now_ns);
+	flow_rx(h, &h->flow[index], s, now_ns);
 }
 
 void host_rx_receiver(
-	struct host *h, uint32_t id, const struct seg *s, uint8_t ecn, uint64_t now_ns) {
+	struct host *h, uint32_t index, const struct seg *s, uint8_t ecn, uint64_t now_ns) {
 	h->count.rx_segs++;
-	receiver_rx(h, &h->receiver[id], s, ecn, now_ns);
+	receiver_rx(h, &h->receiver[index], s, ecn, now_ns);
 }
 
 void host_arm(struct host *h, struct host_timer *t, uint64_t expires_ns) {
@@ -150,11 +168,11 @@ static void host_fire(struct host *h, struct host_timer *t, uint64_t now_ns) {
 	}
 }
 
-void host_fire_due(struct host *h, uint64_t now_ns) {
+void host_fire_due(struct host *h, uint64_t now_ns, uint32_t max) {
 	struct timer *t;
 
 	// In virtual time each timer is served at its own nanosecond; live, at now.
-	while ((t = wheel_pop(&h->wheel, now_ns)) != NULL) {
+	while (max-- > 0 && (t = wheel_pop(&h->wheel, now_ns)) != NULL) {
 		uint64_t at_ns = h->env.virtual_time ? t->expires_ns : now_ns;
 
 		host_fire(h, (struct host_timer *)(void *)t, at_ns);

@@ -5,6 +5,9 @@
 // A host holds sending flows, or receivers, or both, each addressed by its index. The caller
 // delivers segments with host_rx, lets time pass with host_run, and gets segments through the
 // output callback, in order of time.
+//
+// Several hosts can share the flows, one lcore each: flow i is the (i / n)th of the (i % n)th of n hosts,
+// and so is its receiver. A flow's number is the same whoever has it, and so are its start and its size.
 #pragma once
 #include "flow.h"
 #include "flow_addr.h"
@@ -15,7 +18,7 @@
 #include "wheel.h"
 
 // `n` segments of the same length leave, `seg` the first, each `len` bytes of sequence space behind
-// the one before. `id` is the flow's or the receiver's index. The segment is the callee's to copy.
+// the one before. `id` is the flow's or the receiver's number. The segment is the callee's to copy.
 // `due_ns`: when it is to leave, by the pacer's theory if it is paced. That is now in virtual time, so
 // that it never decreases there; live it may have gone by.
 typedef void host_output(
@@ -31,6 +34,7 @@ struct host_env {
 	uint64_t segs_per_s; // it can carry; sizes the scoreboard
 	uint32_t receivers; // how many receivers to hold; 0: none
 	bool flows; // hold the groups' flows?
+	uint32_t share, shares; // the share-th of so many hosts; 0 of 0: there is but one
 	// Telemetry; NULL: off.
 	struct tel *tel_cc, *tel_flows, *tel_interval, *tel_events;
 	const struct tel_run *tel_run;
@@ -52,7 +56,7 @@ struct host {
 	uint32_t flows;
 	uint32_t cc_bytes; // of the largest algorithm's state
 	struct receiver *receiver;
-	uint32_t receivers;
+	uint32_t receivers; // those of flows first
 	struct range_pool ranges;
 	uint32_t open, waiting, done, failed; // flows
 	uint64_t fetched_slot, fetched_far; // cursors of host_fetch_timers
@@ -65,15 +69,28 @@ uint64_t host_bytes(const struct groups *gs, const struct host_env *env);
 int host_init(struct host *h, const struct groups *gs, const struct host_env *env, struct err *err);
 void host_fini(struct host *h);
 
-// A segment for flow or receiver `id` arrives. `ecn` is the packet's codepoint.
-void host_rx_flow(struct host *h, uint32_t id, const struct seg *seg, uint8_t ecn, uint64_t now_ns);
+// How many of `flows` flows are the share-th host's.
+static inline uint32_t host_share(uint32_t flows, uint32_t share, uint32_t shares) {
+	return shares <= 1 ? flows : (flows + shares - 1 - share) / shares;
+}
+// Where a host has a flow's things.
+static inline uint32_t host_index(const struct host *h, uint32_t id) {
+	return h->env.shares <= 1 ? id : id / h->env.shares;
+}
+
+// A segment for the flow or receiver at `index` arrives. `ecn` is the packet's codepoint.
+void host_rx_flow(
+	struct host *h, uint32_t index, const struct seg *seg, uint8_t ecn, uint64_t now_ns);
 void host_rx_receiver(
-	struct host *h, uint32_t id, const struct seg *seg, uint8_t ecn, uint64_t now_ns);
-// Fires every timer with expiry <= now_ns, in exact order.
-void host_fire_due(struct host *h, uint64_t now_ns);
-static inline void host_run(struct host *h, uint64_t now_ns) {
+	struct host *h, uint32_t index, const struct seg *seg, uint8_t ecn, uint64_t now_ns);
+// Fires timers with expiry <= now_ns, in exact order: `max` of them at most.
+void host_fire_due(struct host *h, uint64_t now_ns, uint32_t max);
+static inline void host_run_some(struct host *h, uint64_t now_ns, uint32_t max) {
 	if (wheel_due(&h->wheel, now_ns))
-		host_fire_due(h, now_ns);
+		host_fire_due(h, now_ns, max);
+}
+static inline void host_run(struct host *h, uint64_t now_ns) {
+	host_run_some(h, now_ns, UINT32_MAX);
 }
 // When the next timer is due (never later than that); NEVER_NS: none.
 uint64_t host_next_ns(struct host *h, uint64_t limit_ns);
@@ -100,11 +117,11 @@ struct host_conformance {
 	uint32_t flows;
 	double p99, worst;
 	double p99_present,
-		worst_present; // without the turns a pacer missed while nobody served it
+		worst_present; // without the turns a pacer missed and did not make up for
 };
-struct host_conformance host_conformance(const struct host *h);
-// "groups": [...] and "jfi" of the summary.
-void host_summary(const struct host *h, struct json *j, uint64_t now_ns);
+struct host_conformance host_conformance(const struct host *const *hosts, uint32_t n);
+// "groups": [...] and "jfi" of the summary, of all hosts that share the groups.
+void host_summary(const struct host *const *hosts, uint32_t n, struct json *j, uint64_t now_ns);
 
 // For flow.c and receiver.c.
 void host_arm(struct host *h, struct host_timer *t, uint64_t expires_ns);
@@ -122,11 +139,11 @@ static inline void flow_note_mode(const struct host *h, struct flow *f) {
 		f->cc_mode = cc->mode(f->cc_state);
 }
 
-// Fetch into the cache what a segment for `id` will touch: first the connection, a little later
+// Fetch into the cache what a segment for `index` will touch: first the connection, a little later
 // what it points to.
 static inline __attribute__((always_inline)) void host_fetch_flow(
-	const struct host *h, uint32_t id) {
-	const char *f = (const char *)&h->flow[id];
+	const struct host *h, uint32_t index) {
+	const char *f = (const char *)&h->flow[index];
 
 	for (size_t line = 0; line < FLOW_HOT_BYTES; line += 64)
 		__builtin_prefetch(f + line, 1);
@@ -135,8 +152,8 @@ static inline __attribute__((always_inline)) void host_fetch_flow(
 }
 
 static inline __attribute__((always_inline)) void host_fetch_segs(
-	const struct host *h, uint32_t id) {
-	const struct flow *f = &h->flow[id];
+	const struct host *h, uint32_t index) {
+	const struct flow *f = &h->flow[index];
 
 	// Of two acknowledged segments the second is read; two are sent, maybe in two lines.
 	__builtin_prefetch(flow_seg(f, f->una + 1), 1);
@@ -148,8 +165,8 @@ static inline __attribute__((always_inline)) void host_fetch_segs(
 void host_fetch_timers(struct host *h, uint64_t now_ns);
 
 static inline __attribute__((always_inline)) void host_fetch_receiver(
-	const struct host *h, uint32_t id) {
-	const char *r = (const char *)&h->receiver[id];
+	const struct host *h, uint32_t index) {
+	const char *r = (const char *)&h->receiver[index];
 
 	for (size_t line = 0; line < RECEIVER_HOT_BYTES; line += 64)
 		__builtin_prefetch(r + line, 1);

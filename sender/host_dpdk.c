@@ -39,6 +39,12 @@ static void out(struct sender_live *s) {
 	}
 }
 
+// A port that does not take what it is given gets no more: what came for it stays in its ring, its timers
+// stay due, and nothing is lost. Half of the room is for what one turn makes.
+static bool has_room(const struct sender_port *p) {
+	return p->outs < SENDER_OUT_MAX / 2;
+}
+
 static void turn(struct sender_live *s) {
 	uint32_t came = 0;
 
@@ -46,25 +52,27 @@ static void turn(struct sender_live *s) {
 	for (uint32_t i = 0; i < s->ports; i++) {
 		struct sender_port *p = &s->port[i];
 
-		p->came = port_rx(&p->port, p->in, (uint16_t)s->plan->process.burst);
+		p->came = 0;
+		if (has_room(p))
+			p->came = port_rx(&p->port, 0, p->in, (uint16_t)s->plan->process.burst);
 		came += p->came;
 	}
 	// 2. The time of this turn; the turn before was busy until now.
-	uint64_t now_ns = clock_now(&s->clock);
+	uint64_t clock_ns = clock_now(&s->clock), now_ns = clock_ns + s->lead_ns;
 	if (s->busy) {
-		s->busy_ns += now_ns - s->now_ns;
+		s->busy_ns += time_since(now_ns, s->now_ns);
 		s->turn_max_ns = time_max(s->turn_max_ns, time_since(now_ns, s->now_ns));
 	}
 	s->now_ns = time_max(now_ns, s->now_ns);
 	s->busy = came > 0;
-	watch_time(&s->watch, now_ns);
+	watch_time(&s->watch, clock_ns);
 	s->watch.moved = came;
 	// 3. Its headers, so that connections are on their way into the cache while timers fire.
 	for (uint32_t i = 0; i < s->ports; i++)
 		sender_receive(s, &s->port[i]);
 	for (uint32_t i = 0; i < s->ports; i++) {
-		if (s->port[i].host != NULL)
-			host_run(s->port[i].host, s->now_ns);
+		if (s->port[i].host != NULL && has_room(&s->port[i]))
+			host_run_some(s->port[i].host, s->now_ns, SENDER_OUT_MAX / 4);
 	}
 	for (uint32_t i = 0; i < s->ports; i++)
 		sender_fetch(&s->port[i]);
@@ -175,6 +183,18 @@ static void follow_ports(struct sender_live *s) {
 		follow_link(s, i);
 }
 
+// Ahead by the lead of a port that keeps times, from when its clock is known.
+static void follow_stamps(struct sender_live *s) {
+	for (uint32_t i = 0; i < s->ports; i++) {
+		struct port *p = &s->port[i].port;
+
+		if (p->lead_ns == 0)
+			continue;
+		stamp_follow(&p->stamp, p->id, &s->clock, clock_now(&s->clock));
+		s->lead_ns = stamp_holds(&p->stamp) ? p->lead_ns : 0;
+	}
+}
+
 // What other threads may know of this one.
 static void show(struct sender_live *s) {
 	struct watch_count *c = &s->watch.count;
@@ -196,6 +216,7 @@ static bool housekeeping(struct sender_live *s) {
 	watch_time(&s->watch, clock_now(&s->clock));
 	follow_ports(s);
 	clock_follow(&s->clock);
+	follow_stamps(s);
 	show(s);
 	if (s->now_ns >= s->measure_ns) {
 		host_measure(&s->sender, s->now_ns);

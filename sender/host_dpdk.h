@@ -7,6 +7,10 @@
 // flows by their addresses (flow_addr.h); those of others, a kernel's for example, get one of its
 // spare receivers.
 //
+// A port that sends at times (stamp_dpdk.h) gets paced frames a little before theirs: the hosts live that
+// much, `lead`, ahead of the clock. They learn of what comes in as much later, by their clock, so that an
+// RTT reads longer by it.
+//
 // Everything is accounted for: what hosts, ARP and ping wanted to send is transmitted, dropped or
 // waiting; what was received went to a host, was answered, or has a reason why not.
 #pragma once
@@ -87,6 +91,7 @@ struct sender_port {
 	// Paced segments since the warm-up: how long after their time they were handed to the port.
 	struct hist late, late_disturbed; // by a stall of the lcore or while the port was full
 	uint64_t early; // before it
+	uint64_t scheduled; // handed over before their time, for the port to keep
 	// Receiving side: strangers.
 	struct stranger *stranger;
 	uint32_t bucket[STRANGER_BUCKETS];
@@ -127,7 +132,9 @@ struct sender_live {
 	struct host sender, receiver;
 	struct sender_port port[LIVE_ROLES];
 	uint32_t ports;
-	uint64_t now_ns;
+	uint64_t
+		lead_ns; // that the hosts are ahead of the clock, where the port keeps packets' times
+	uint64_t now_ns; // of the hosts
 	uint64_t start_ns; // the experiment's 0
 	uint64_t measure_ns; // end of the warm-up; NEVER_NS once it is over
 	uint64_t interval_next_ns;

@@ -86,64 +86,91 @@ struct host_figures host_figures(const struct host *h, uint64_t now_ns) {
 }
 
 // The part of its rate by which a flow is off that sent so many bits in this time.
-static double rate_off(double bits, uint64_t ns, double asked_bps) {
+static double rate_off(double bits, int64_t ns, double asked_bps) {
 	return fabs(bits * 1e9 / (double)ns / asked_bps - 1);
 }
 
-struct host_conformance host_conformance(const struct host *h) {
-	struct hist ppb = {0}, present_ppb = {0};
-	struct host_conformance c = {0};
-
+static void add_rates(struct host_conformance *c, struct hist *ppb, struct hist *present_ppb,
+	const struct host *h) {
 	for (uint32_t i = 0; i < h->flows; i++) {
 		const struct flow *f = &h->flow[i];
 		const struct group *g = &h->groups->group[f->group];
-		uint64_t span_ns = time_since(f->last_send_ns, f->measure_send_ns);
-		uint64_t present_ns = time_since(span_ns, f->missed_ns);
+		int64_t span_ns = (int64_t)time_since(f->last_send_ns, f->measure_send_ns);
+		int64_t present_ns = span_ns - f->missed_ns;
 		double bits =
 			(double)(f->count.sent_segs - f->at_measure.sent_segs) * f->payload * 8;
 		double off, present;
 
 		if (g->cc->state_size > 0 || g->pacing == PACING_OFF || f->out.pacing_bps <= 0
-			|| f->state != FLOW_OPEN || present_ns < NS_PER_S)
+			|| f->state != FLOW_OPEN || present_ns < (int64_t)NS_PER_S)
 			continue;
 		off = rate_off(bits, span_ns, f->out.pacing_bps);
 		present = rate_off(bits, present_ns, f->out.pacing_bps);
-		hist_add(&ppb, (uint64_t)(off * 1e9));
-		hist_add(&present_ppb, (uint64_t)(present * 1e9));
-		c.worst = fmax(c.worst, off);
-		c.worst_present = fmax(c.worst_present, present);
-		c.flows++;
+		hist_add(ppb, (uint64_t)(off * 1e9));
+		hist_add(present_ppb, (uint64_t)(present * 1e9));
+		c->worst = fmax(c->worst, off);
+		c->worst_present = fmax(c->worst_present, present);
+		c->flows++;
 	}
+}
+
+struct host_conformance host_conformance(const struct host *const *hosts, uint32_t n) {
+	struct hist ppb = {0}, present_ppb = {0};
+	struct host_conformance c = {0};
+
+	for (uint32_t i = 0; i < n; i++)
+		add_rates(&c, &ppb, &present_ppb, hosts[i]);
 	c.p99 = fmin((double)hist_quantile(&ppb, 0.99) / 1e9, c.worst);
 	c.p99_present = fmin((double)hist_quantile(&present_ppb, 0.99) / 1e9, c.worst_present);
 	return c;
 }
 
-void host_summary(const struct host *h, struct json *j, uint64_t now_ns) {
-	double seconds = (double)time_since(now_ns, h->measure_ns) / 1e9;
-	struct jain all = {0};
+static void write_totals(const struct host *const *hosts, uint32_t n, struct json *j) {
+	uint64_t waiting = 0, open = 0, done = 0, failed = 0;
+	struct host_count c = {0};
 
-	json_array(j, "groups");
-	for (uint32_t g = 0; g < h->groups->count; g++) {
-		const struct group *group = &h->groups->group[g];
-		struct group_sum s = {0};
+	for (uint32_t i = 0; i < n; i++) {
+		const struct host *h = hosts[i];
 
-		for (uint32_t i = 0; i < group->count; i++)
-			sum_flow(&s, &all, &h->flow[group->first + i], seconds);
-		write_group(j, group, &s, h->env.virtual_time);
+		waiting += h->waiting;
+		open += h->open;
+		done += h->done;
+		failed += h->failed;
+		c.tx_segs += h->count.tx_segs;
+		c.rx_segs += h->count.rx_segs;
+		c.rx_bad += h->count.rx_bad;
+		c.seg_refused += h->count.seg_refused;
 	}
-	json_close(j, ']');
-	json_f64(j, "jfi", jain_index(&all));
 	json_object(j, "flows");
-	json_u64(j, "waiting", h->waiting);
-	json_u64(j, "open", h->open);
-	json_u64(j, "done", h->done);
-	json_u64(j, "failed", h->failed);
+	json_u64(j, "waiting", waiting);
+	json_u64(j, "open", open);
+	json_u64(j, "done", done);
+	json_u64(j, "failed", failed);
 	json_close(j, '}');
 	json_object(j, "segments");
-	json_u64(j, "sent", h->count.tx_segs);
-	json_u64(j, "received", h->count.rx_segs);
-	json_u64(j, "unacceptable", h->count.rx_bad);
-	json_u64(j, "refused", h->count.seg_refused);
+	json_u64(j, "sent", c.tx_segs);
+	json_u64(j, "received", c.rx_segs);
+	json_u64(j, "unacceptable", c.rx_bad);
+	json_u64(j, "refused", c.seg_refused);
 	json_close(j, '}');
+}
+
+void host_summary(const struct host *const *hosts, uint32_t n, struct json *j, uint64_t now_ns) {
+	const struct groups *gs = hosts[0]->groups;
+	struct group_sum sum[GROUPS_MAX] = {0};
+	struct jain all = {0};
+
+	for (uint32_t k = 0; k < n; k++) {
+		const struct host *h = hosts[k];
+		double seconds = (double)time_since(now_ns, h->measure_ns) / 1e9;
+
+		for (uint32_t i = 0; i < h->flows; i++)
+			sum_flow(&sum[h->flow[i].group], &all, &h->flow[i], seconds);
+	}
+	json_array(j, "groups");
+	for (uint32_t g = 0; g < gs->count; g++)
+		write_group(j, &gs->group[g], &sum[g], hosts[0]->env.virtual_time);
+	json_close(j, ']');
+	json_f64(j, "jfi", jain_index(&all));
+	write_totals(hosts, n, j);
 }

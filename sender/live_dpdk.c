@@ -118,6 +118,7 @@ static int open_ports(struct sender_app *app, struct err *err) {
 		p->plan = from;
 		p->live = s;
 		p->refused_ns = NEVER_NS;
+		p->port.lead_ns = from->role == LIVE_SENDER ? from->lead_ns : 0;
 		p->addresses = from->role == LIVE_SENDER ? flow_addr_count(app->groups.flows) : 1;
 		rc = port_open(&p->port, &from->dev, from->name, s->rx_pool, &app->eal, err);
 		if (rc < 0)

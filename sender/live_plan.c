@@ -47,6 +47,8 @@ static const struct param port_params[] = {
 		PARAM_U64(struct live_port, peer_port), .min = 1, .max = 65535},
 	{"mac", "", "MAC address; default: the device's", UNIT_NONE,
 		PARAM_TEXT(struct live_port, mac_text)},
+	{"lead", "20us", LIVE_LEAD_HELP, UNIT_TIME_NS, PARAM_U64(struct live_port, lead_ns),
+		.min = 0, .max = LIVE_LEAD_NS_MAX},
 	PARAM_END,
 };
 static const char *const port_also[] = {"dev", NULL};

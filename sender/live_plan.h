@@ -27,6 +27,7 @@ struct live_port {
 	uint32_t ip; // first of the port's addresses
 	uint32_t peer; // sender: the receiving side; receiver: first address of the sending side
 	uint32_t next_hop; // whose MAC address frames go to: the gateway or the peer
+	uint64_t lead_ns; // before its time, to a port that keeps it
 	struct wire_mac mac;
 	bool mac_given;
 };

@@ -92,7 +92,7 @@ static int experiment(struct sender_app *app, struct err *err) {
 		rc = outcome(app, &verdict, err);
 	if (rc < 0)
 		verdict = err->msg;
-	verdict = watch_verdict(&app->watch, verdict, sentence);
+	verdict = watch_verdict(&app->watch, 1, verdict, sentence);
 	if (app->began)
 		written = summarise(app, verdict, &balanced, &late);
 	if (rc == 0 && written < 0)

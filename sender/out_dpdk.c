@@ -36,7 +36,13 @@ static void taken(struct sender_live *s, struct sender_port *p, uint32_t n, uint
 		p->count.tx_bytes += w.bytes;
 		if (w.due_ns == 0)
 			continue;
-		p->early += w.due_ns > now_ns;
+		if (__builtin_expect(w.due_ns > now_ns, 0)) {
+			if (s->lead_ns > 0) {
+				p->scheduled++;
+				continue;
+			}
+			p->early++;
+		}
 		if (watch_disturbed(&s->watch, port, w.due_ns)) {
 			hist_add(&p->late_disturbed, late_ns);
 			continue;
@@ -51,6 +57,14 @@ static void taken(struct sender_live *s, struct sender_port *p, uint32_t n, uint
 	p->outs -= n;
 }
 
+// Stamps those of a burst whose time is yet to come.
+static void stamp(struct sender_port *p, uint32_t at, uint32_t n, uint64_t now_ns) {
+	for (uint32_t i = at; i < at + n; i++) {
+		if (p->waiting[i].due_ns > now_ns)
+			stamp_departure(&p->port.stamp, p->out[i], p->waiting[i].due_ns);
+	}
+}
+
 void sender_flush(struct sender_live *s, struct sender_port *p) {
 	uint32_t burst = (uint32_t)s->plan->process.burst, done = 0;
 
@@ -62,7 +76,9 @@ void sender_flush(struct sender_live *s, struct sender_port *p) {
 		want = want < SENDER_OUT_MAX - at ? want : SENDER_OUT_MAX - at;
 		s->watch.moved += want;
 		watch_time(&s->watch, now_ns);
-		uint16_t took = port_tx(&p->port, p->out + at, (uint16_t)want);
+		if (s->lead_ns > 0 && p->port.lead_ns > 0)
+			stamp(p, at, want, now_ns);
+		uint16_t took = port_tx(&p->port, 0, p->out + at, (uint16_t)want);
 		taken(s, p, took, now_ns);
 		s->watch.moved += took;
 		done += took;

@@ -113,14 +113,16 @@ static void write_late(struct json *j, const struct hist *h) {
 
 // How far from their times paced segments left, and from their rates flows sent.
 static void write_emulation(const struct sender_live *s, struct json *j) {
-	struct host_conformance c = host_conformance(&s->sender);
+	const struct host *sender = &s->sender;
+	struct host_conformance c = host_conformance(&sender, 1);
 	static struct hist undisturbed, all;
-	uint64_t early = 0;
+	uint64_t early = 0, scheduled = 0;
 
 	hist_reset(&undisturbed);
 	for (uint32_t i = 0; i < s->ports; i++) {
 		hist_merge(&undisturbed, &s->port[i].late);
 		early += s->port[i].early;
+		scheduled += s->port[i].scheduled;
 	}
 	all = undisturbed;
 	for (uint32_t i = 0; i < s->ports; i++)
@@ -128,6 +130,7 @@ static void write_emulation(const struct sender_live *s, struct json *j) {
 	json_object(j, "emulation");
 	write_late(j, &all);
 	json_u64(j, "pacing_early", early);
+	json_u64(j, "pacing_scheduled", scheduled); // by the port, how well is not known here
 	json_object(j, "pacing_undisturbed");
 	write_late(j, &undisturbed);
 	json_close(j, '}');
@@ -169,6 +172,7 @@ static void write_machine(const struct sender_app *app, struct json *j) {
 
 bool sender_app_summary(struct sender_app *app, FILE *out, const char *verdict) {
 	struct sender_live *s = &app->live;
+	const struct host *sender = &s->sender;
 	bool balanced = sender_balanced(s);
 	struct json j;
 
@@ -182,13 +186,13 @@ bool sender_app_summary(struct sender_app *app, FILE *out, const char *verdict) 
 	json_f64(&j, "warmup_s", (double)app->run.warmup_ns / 1e9);
 	json_f64(&j, "wall_s", app->wall_s);
 	json_text(&j, "verdict", verdict);
-	watch_json(&app->watch, &j);
+	watch_json(&app->watch, 1, &j);
 	write_faults(app, &j);
 	json_object(&j, "ledger");
 	json_bool(&j, "balanced", balanced);
 	json_close(&j, '}');
 	if (s->sender.flows > 0)
-		host_summary(&s->sender, &j, s->now_ns);
+		host_summary(&sender, 1, &j, s->now_ns);
 	if (s->receiver.receivers > 0)
 		write_receivers(&s->receiver, &j);
 	json_array(&j, "sender_ports");

@@ -4,11 +4,13 @@
 // Nothing is ever removed; an entry that is too old is skipped by lookups and reused first.
 #include "fabric.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
 #define FABRIC_PROBE 16u
 #define ADDRESSES_MAX (1u << 20)
+#define SEEN_NS NS_PER_MS // seen again so soon is not written down: other lcores read that line
 
 static uint64_t mac_key(const uint8_t mac[6]) {
 	uint64_t key = 0;
@@ -29,6 +31,26 @@ static bool key_is_reserved(uint64_t key) {
 // Multiplicative hash; the upper bits are the mixed ones.
 static uint32_t key_hash(uint64_t key) {
 	return (uint32_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 32);
+}
+
+static uint64_t load(const _Atomic uint64_t *word) {
+	return atomic_load_explicit(word, memory_order_relaxed);
+}
+
+static void store(_Atomic uint64_t *word, uint64_t value) {
+	atomic_store_explicit(word, value, memory_order_relaxed);
+}
+
+static uint64_t station_of(uint64_t key, uint32_t port) {
+	return (uint64_t)port << 48 | key;
+}
+
+static uint64_t station_key(uint64_t station) {
+	return station & ((UINT64_C(1) << 48) - 1);
+}
+
+static uint32_t station_port(uint64_t station) {
+	return (uint32_t)(station >> 48);
 }
 
 int fabric_init(
@@ -59,10 +81,13 @@ void fabric_fini(struct fabric *f) {
 	f->table = NULL;
 }
 
-static bool entry_valid(const struct fabric *f, const struct fabric_entry *e, uint64_t now_ns) {
-	if (e->key == 0)
-		return false;
-	return e->seen_ns == NEVER_NS || time_since(now_ns, e->seen_ns) <= f->age_ns;
+void fabric_join(struct fabric *f, const struct fabric *other) {
+	assert(f->peers < FABRIC_PEERS_MAX && other->mask == f->mask);
+	f->peer[f->peers++] = other;
+}
+
+static bool seen_lately(const struct fabric *f, uint64_t seen_ns, uint64_t now_ns) {
+	return seen_ns == NEVER_NS || time_since(now_ns, seen_ns) <= f->age_ns;
 }
 
 static struct fabric_entry *fabric_find(const struct fabric *f, uint64_t key) {
@@ -70,10 +95,11 @@ static struct fabric_entry *fabric_find(const struct fabric *f, uint64_t key) {
 
 	for (uint32_t i = 0; i < FABRIC_PROBE; i++) {
 		struct fabric_entry *e = &f->table[(h + i) & f->mask];
+		uint64_t station = load(&e->station);
 
-		if (e->key == key)
+		if (station_key(station) == key)
 			return e;
-		if (e->key == 0)
+		if (station == 0)
 			return NULL;
 	}
 	return NULL;
@@ -82,15 +108,18 @@ static struct fabric_entry *fabric_find(const struct fabric *f, uint64_t key) {
 // The slot for a new address: a free one, else the one seen longest ago; NULL: all are static.
 static struct fabric_entry *fabric_slot(struct fabric *f, uint64_t key) {
 	struct fabric_entry *oldest = NULL;
+	uint64_t oldest_ns = NEVER_NS;
 	uint32_t h = key_hash(key);
 
 	for (uint32_t i = 0; i < FABRIC_PROBE; i++) {
 		struct fabric_entry *e = &f->table[(h + i) & f->mask];
 
-		if (e->key == 0)
+		if (load(&e->station) == 0)
 			return e;
-		if (e->seen_ns != NEVER_NS && (oldest == NULL || e->seen_ns < oldest->seen_ns))
+		if (load(&e->seen_ns) < oldest_ns) {
 			oldest = e;
+			oldest_ns = load(&e->seen_ns);
+		}
 	}
 	return oldest;
 }
@@ -109,7 +138,8 @@ int fabric_add_static(struct fabric *f, const uint8_t mac[6], uint32_t port, str
 		e = fabric_slot(f, key);
 	if (e == NULL)
 		return err_set(err, -ENOSPC, "no room for another station");
-	*e = (struct fabric_entry){.key = key, .seen_ns = NEVER_NS, .port = port};
+	store(&e->station, station_of(key, port));
+	store(&e->seen_ns, NEVER_NS);
 	return 0;
 }
 
@@ -125,8 +155,10 @@ void fabric_set_up(struct fabric *f, uint32_t port, bool up) {
 	for (uint32_t i = 0; i <= f->mask; i++) {
 		struct fabric_entry *e = &f->table[i];
 
-		if (e->key != 0 && e->port == port && e->seen_ns != NEVER_NS)
-			e->port = FABRIC_PORTS_MAX;
+		uint64_t station = load(&e->station);
+
+		if (station != 0 && station_port(station) == port && load(&e->seen_ns) != NEVER_NS)
+			store(&e->station, station_of(station_key(station), FABRIC_PORTS_MAX));
 	}
 }
 
@@ -135,40 +167,66 @@ static void fabric_learn(struct fabric *f, uint64_t key, uint32_t port, uint64_t
 		return;
 
 	struct fabric_entry *e = fabric_find(f, key);
+	uint64_t station = station_of(key, port);
 
 	if (e != NULL) {
-		if (e->seen_ns == NEVER_NS)
+		uint64_t seen_ns = load(&e->seen_ns);
+
+		if (seen_ns == NEVER_NS
+			|| (load(&e->station) == station && time_since(now_ns, seen_ns) < SEEN_NS))
 			return;
-		f->moved += e->port != port;
-		e->port = port;
-		e->seen_ns = now_ns;
-		return;
+		f->moved += load(&e->station) != station;
+	} else {
+		e = fabric_slot(f, key);
+		if (e == NULL)
+			return;
+		f->evicted += load(&e->station) != 0 && seen_lately(f, load(&e->seen_ns), now_ns);
+		f->learned++;
 	}
-	e = fabric_slot(f, key);
-	if (e == NULL)
-		return;
-	f->evicted += entry_valid(f, e, now_ns);
-	f->learned++;
-	*e = (struct fabric_entry){.key = key, .seen_ns = now_ns, .port = port};
+	store(&e->station, station);
+	store(&e->seen_ns, now_ns);
+}
+
+// Where a station is, the last that was heard of it; FABRIC_PORTS_MAX: not known. An entry that is being
+// written may give a port a moment too old, and never one of another station.
+static uint32_t fabric_where(const struct fabric *f, uint64_t key, uint64_t now_ns) {
+	const struct fabric *table = f;
+	uint32_t port = FABRIC_PORTS_MAX;
+	uint64_t last_ns = 0;
+
+	for (uint32_t i = 0;; i++) {
+		const struct fabric_entry *e = fabric_find(table, key);
+		uint64_t seen_ns = e != NULL ? load(&e->seen_ns) : 0;
+		uint64_t station = e != NULL ? load(&e->station) : 0;
+
+		if (station != 0 && station_key(station) == key && seen_ns >= last_ns
+			&& seen_lately(f, seen_ns, now_ns)) {
+			port = station_port(station);
+			last_ns = seen_ns;
+		}
+		if (i == f->peers)
+			return port;
+		table = f->peer[i];
+	}
 }
 
 struct fabric_decision fabric_relay(struct fabric *f, const uint8_t dst[6], const uint8_t src[6],
 	uint32_t in_port, uint64_t now_ns) {
 	struct fabric_decision d = {.action = FABRIC_DROP};
 	uint64_t key = mac_key(dst);
-	const struct fabric_entry *e = NULL;
+	uint32_t port = FABRIC_PORTS_MAX;
 
 	fabric_learn(f, mac_key(src), in_port, now_ns);
 	if (key_is_reserved(key))
 		return d;
 	if (!key_is_group(key))
-		e = fabric_find(f, key);
-	if (e != NULL && entry_valid(f, e, now_ns) && e->port < f->ports) {
-		if (e->port == in_port || !((f->up >> e->port) & 1))
+		port = fabric_where(f, key, now_ns);
+	if (port < f->ports) {
+		if (port == in_port || !((f->up >> port) & 1))
 			return d;
 		d.action = FABRIC_FORWARD;
-		d.port = e->port;
-		d.ports = UINT64_C(1) << e->port;
+		d.port = port;
+		d.ports = UINT64_C(1) << port;
 		return d;
 	}
 	d.ports = f->up & ~(UINT64_C(1) << in_port);

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The layer 2 switch (IEEE 802.1D relay and learning): which ports a frame goes to, and which path
 // of the run stands before a port. Pure: addresses in, decisions out.
+//
+// Where several lcores relay, each has a fabric of its own, in which only it writes what it learns, and
+// looks at those of the others too: where a station was seen last counts. A station and its port are one
+// word, so that a reader sees both or neither; nothing is locked, and nobody needs to be told.
 #pragma once
 #include "err.h"
 #include "ns.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -20,10 +25,11 @@ struct fabric_decision {
 	uint64_t ports; // one bit per port; 0: drop
 };
 
+#define FABRIC_PEERS_MAX 15
+
 struct fabric_entry {
-	uint64_t key; // the address in the lower 48 bits; 0: never used
-	uint64_t seen_ns; // NEVER_NS: static, does not age
-	uint32_t port;
+	_Atomic uint64_t station; // the address in the lower 48 bits, its port above; 0: never used
+	_Atomic uint64_t seen_ns; // NEVER_NS: static, does not age
 };
 
 struct fabric {
@@ -33,6 +39,8 @@ struct fabric {
 	uint32_t mask; // table size - 1
 	struct fabric_entry *table;
 	int16_t path[FABRIC_PORTS_MAX];
+	const struct fabric *peer[FABRIC_PEERS_MAX]; // of other lcores
+	uint32_t peers;
 	uint64_t learned, moved, evicted; // counters
 };
 
@@ -41,6 +49,8 @@ struct fabric {
 int fabric_init(
 	struct fabric *f, uint32_t ports, uint32_t addresses, uint64_t age_ns, struct err *err);
 void fabric_fini(struct fabric *f);
+// From now on f also knows what another lcore's fabric, of the same size, has learned.
+void fabric_join(struct fabric *f, const struct fabric *other);
 // A station that is known from the config: never ages, never moves. -ENOSPC: no room.
 int fabric_add_static(struct fabric *f, const uint8_t mac[6], uint32_t port, struct err *err);
 // A port that is down gets no frames, and its learned addresses are forgotten.

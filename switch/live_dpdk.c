@@ -139,6 +139,7 @@ static int open_ports(struct switch_app *app, struct err *err) {
 		p->share = from->share;
 		p->large_share = from->large;
 		p->refused_ns = NEVER_NS;
+		p->port.lead_ns = from->lead_ns;
 		rc = port_open(&p->port, &from->dev, from->name, s->pool, &app->eal, err);
 		if (rc < 0)
 			return rc;

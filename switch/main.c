@@ -79,7 +79,7 @@ static int experiment(struct switch_app *app, struct err *err) {
 		verdict = "interrupted";
 	if (rc < 0)
 		verdict = err->msg;
-	verdict = watch_verdict(&app->watch, verdict, sentence);
+	verdict = watch_verdict(&app->watch, 1, verdict, sentence);
 	written = summarise(app, verdict, &balanced, &late);
 	if (rc == 0 && written < 0)
 		rc = err_set(err, written, "%s", late.msg);

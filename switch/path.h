@@ -5,7 +5,7 @@
 //
 // A packet goes in with arrival_ns = its theoretical arrival, at most now, never earlier than that
 // of the packet before (the path moves it up if it is). The result is exact as long as path_pop is
-// not called with a time beyond the arrival of a packet that comes later.
+// not called with a time beyond the arrival of a packet that comes later, and tail_ns.
 //
 // Packets come out with arrival_ns = their theoretical departure from the last stage. What stages
 // drop is counted by reason and handed to the owner by path_drops, who frees it.
@@ -35,6 +35,8 @@ struct path {
 	struct path_stage stage[PATH_STAGES_MAX];
 	uint32_t stages;
 	uint32_t next_id;
+	uint64_t
+		tail_ns; // least time in the delays at its end; how far ahead path_pop may be called
 	struct tel *tel_arrivals; // NULL: off
 	uint64_t
 		served_ns; // all stages but the last hold nothing that is due by then; NEVER_NS: unknown

@@ -102,13 +102,17 @@ static int path_read(struct path *p, const char *name, struct config_node *node,
 static void path_derive(struct path *p) {
 	uint64_t after_ns = 0;
 	uint64_t rate_bps = 0;
+	bool tail = true;
 
 	for (uint32_t i = p->stages; i-- > 0;) {
 		struct path_stage *s = &p->stage[i];
 
 		s->after_ns = after_ns;
+		tail = tail && s->ops->min_delay_ns != NULL;
 		if (s->ops->min_delay_ns != NULL)
 			after_ns += s->ops->min_delay_ns(s->state);
+		if (tail)
+			p->tail_ns = after_ns;
 	}
 	for (uint32_t i = 0; i < p->stages; i++) {
 		struct path_stage *s = &p->stage[i];

@@ -2,7 +2,8 @@
 // The live switch's data path: one lcore, one struct, one turn after another.
 //
 // A turn receives, reads the clock once, relays, moves packets through the paths and transmits
-// what is due. Each departure is compared with its theoretical time: the emulation error.
+// what is due. Each departure is compared with its theoretical time: the emulation error. A port that
+// sends at times (stamp_dpdk.h) gets packets a little before theirs, from a path that ends in a delay.
 //
 // Every packet is accounted for: received + copied (floods) == transmitted + dropped + inside.
 #pragma once
@@ -31,10 +32,9 @@
 // A packet that is to leave: when it should, and what telemetry tells of it.
 struct switch_departure {
 	uint64_t due_ns;
-	uint32_t flow_id; // from here on as in struct pkt: one move
+	uint32_t flow_id, id;
 	uint16_t size_bytes;
-	uint8_t ecn, port;
-	uint32_t id;
+	uint8_t ecn;
 };
 
 // Sums for the line that fits lateness over time best. A point is the most punctual burst of 134 ms:
@@ -68,6 +68,7 @@ struct switch_port {
 	struct hist late, late_disturbed;
 	struct switch_trend trend;
 	uint64_t early;
+	uint64_t scheduled; // handed over before their time, for the port to keep
 };
 
 // What the control thread may ask the lcore for; answered between bursts.

@@ -19,6 +19,8 @@ static const struct param port_params[] = {
 		UNIT_NONE, PARAM_TEXT(struct plan_port, path_name)},
 	{"min_packet", "512B", "smallest mean packet its path must hold; sizes the packet pool",
 		UNIT_BYTES, PARAM_U64(struct plan_port, min_packet), .min = 64, .max = 1518},
+	{"lead", "20us", LIVE_LEAD_HELP, UNIT_TIME_NS, PARAM_U64(struct plan_port, lead_ns),
+		.min = 0, .max = LIVE_LEAD_NS_MAX},
 	PARAM_END,
 };
 static const char *const port_also[] = {"dev", NULL};

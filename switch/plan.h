@@ -34,6 +34,7 @@ struct plan_port {
 	char name[PARAM_TEXT_SIZE];
 	char path_name[PARAM_TEXT_SIZE];
 	uint64_t min_packet; // bytes, FCS included
+	uint64_t lead_ns; // before its time, to a port that keeps it
 	struct live_dev dev;
 	struct path *path; // what leaves here goes through it; NULL: straight out
 	uint64_t share; // packets the path may hold

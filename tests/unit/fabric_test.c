@@ -165,6 +165,37 @@ START_TEST(a_flood_of_addresses_is_harmless) {
 }
 END_TEST
 
+// Ports 0 and 1 are received on one lcore, 2 and 3 on another.
+START_TEST(lcores_know_what_the_others_learned) {
+	struct fabric f = open_fabric(4, 100), g = open_fabric(4, 100);
+	struct mac zero = {{0}};
+
+	fabric_join(&f, &g);
+	fabric_join(&g, &f);
+	relay(&f, broadcast, station(1), 0, 0);
+	expect(relay(&g, station(1), station(2), 2, 10), FABRIC_FORWARD, 0x1);
+	expect(relay(&f, station(2), station(1), 0, 20), FABRIC_FORWARD, 0x4);
+	expect(relay(&g, zero, station(2), 2, 25), FABRIC_FLOOD, 0xb);
+	// Station 1 moves from one lcore's port to the other's, and back.
+	relay(&g, broadcast, station(1), 3, 5 * NS_PER_MS);
+	expect(relay(&f, station(1), station(4), 1, 6 * NS_PER_MS), FABRIC_FORWARD, 0x8);
+	expect(relay(&g, station(1), station(2), 2, 6 * NS_PER_MS), FABRIC_FORWARD, 0x8);
+	relay(&f, broadcast, station(1), 0, 9 * NS_PER_MS);
+	expect(relay(&g, station(1), station(2), 2, 10 * NS_PER_MS), FABRIC_FORWARD, 0x1);
+	// Aged in one, seen in the other.
+	relay(&g, broadcast, station(1), 3, FABRIC_AGE_NS + 10 * NS_PER_MS);
+	expect(relay(&f, station(1), station(4), 1, FABRIC_AGE_NS + 11 * NS_PER_MS), FABRIC_FORWARD,
+		0x8);
+	expect(relay(&f, station(2), station(4), 1, 2 * FABRIC_AGE_NS), FABRIC_FLOOD, 0xd);
+	// Each forgets what is behind a port that went down.
+	fabric_set_up(&g, 3, false);
+	expect(relay(&f, station(1), station(4), 1, FABRIC_AGE_NS + 12 * NS_PER_MS), FABRIC_FLOOD,
+		0xd);
+	fabric_fini(&f);
+	fabric_fini(&g);
+}
+END_TEST
+
 START_TEST(ports_own_paths) {
 	struct fabric f = open_fabric(3, 10);
 
@@ -191,5 +222,5 @@ END_TEST
 TEST_MAIN(learns_where_stations_are, groups_flood_and_are_never_learned,
 	link_local_control_is_not_relayed, addresses_age, static_stations_stay,
 	a_port_that_is_down_gets_nothing, two_ports_and_all_ports,
-	the_table_holds_what_was_asked_for, a_flood_of_addresses_is_harmless, ports_own_paths,
-	sizes_are_bounded)
+	the_table_holds_what_was_asked_for, a_flood_of_addresses_is_harmless,
+	lcores_know_what_the_others_learned, ports_own_paths, sizes_are_bounded)

@@ -226,9 +226,58 @@ START_TEST(counts_and_totals_agree) {
 }
 END_TEST
 
+static void ignore(
+	void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn, uint64_t due_ns) {
+}
+
+// Whatever number of hosts shares the flows, each flow and its receiver are on one of them, as they
+// would be on the only one.
+START_TEST(shares_are_all_flows_once_and_the_same) {
+	struct link *l = LINK(.group = "{count: 7, cc: newreno, jitter: 1s, source: "
+				       "{size: {bytes: 1MB}}}, {count: 60, cc: copa, start: 5s}",
+		.seed = 5);
+	const struct host *all = &l->tx;
+
+	for (uint32_t n = 1; n <= 16; n++) {
+		uint32_t flows = 0;
+
+		for (uint32_t k = 0; k < n; k++) {
+			struct host_env env = {.output = ignore,
+				.seed = 5,
+				.pipe_segs = 100,
+				.flows = true,
+				.share = k,
+				.shares = n,
+				.receivers = host_share(67, k, n) + 3};
+			struct host h;
+
+			ck_assert_int_eq(host_init(&h, &l->groups, &env, NULL), 0);
+			for (uint32_t i = 0; i < h.flows; i++) {
+				uint32_t id = h.flow[i].id;
+				const struct flow *f = &h.flow[i], *same = &all->flow[id];
+
+				ck_assert_uint_eq(host_index(&h, id), i);
+				ck_assert_uint_eq(id, k + i * n);
+				ck_assert_uint_eq(f->group, same->group);
+				ck_assert_uint_eq(f->start_ns, same->start_ns);
+				ck_assert_uint_eq(f->total_bytes, same->total_bytes);
+				ck_assert_uint_eq(f->iss, same->iss);
+				ck_assert_uint_eq(h.receiver[i].id, id);
+				ck_assert_uint_eq(h.receiver[i].group_index, f->group);
+			}
+			ck_assert_ptr_null(h.receiver[h.flows].group); // a spare
+			flows += h.flows;
+			host_fini(&h);
+		}
+		ck_assert_uint_eq(flows, all->flows);
+	}
+	link_close(l);
+}
+END_TEST
+
 TEST_MAIN(newreno_brings_every_byte, newreno_without_sack_brings_every_byte,
 	newreno_without_timestamps_brings_every_byte, copa_brings_every_byte,
 	fixed_rate_brings_every_byte, many_flows_share_a_host, full_arena_holds_flows_back,
 	flow_without_a_single_record_waits_its_turn, few_ranges_cost_retransmissions_not_bytes,
 	same_seed_same_packets, window_smaller_than_a_segment_is_refused, nonsense_is_survived,
-	counts_and_totals_agree)
+	counts_and_totals_agree, shares_are_all_flows_once_and_the_same)

@@ -46,6 +46,7 @@ START_TEST(addresses_have_defaults) {
 	ck_assert_uint_eq(b->ip, a->peer);
 	ck_assert_uint_eq(b->peer, a->ip);
 	ck_assert_uint_eq(a->peer_port, 5001);
+	ck_assert_uint_eq(a->lead_ns, 20000);
 	ck_assert_uint_eq(s.plan.rate_bps, 10000000000);
 	ck_assert_uint_eq(s.plan.pipe_ns, 200000000);
 	site_close(&s);

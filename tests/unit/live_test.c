@@ -28,7 +28,7 @@ START_TEST(process_has_defaults) {
 	ck_assert_uint_eq(lp.lcores, 1);
 	ck_assert_uint_eq(lp.lcore[0], 3);
 	ck_assert_uint_eq(lp.burst, 32);
-	ck_assert_uint_eq(lp.patience_ns, 100000000);
+	ck_assert_uint_eq(lp.patience_ns, 1000000000);
 	ck_assert_int_eq(lp.hugepages, LIVE_HUGEPAGES_AUTO);
 	ck_assert(!lp.allow_nic && !lp.allow_destinations && !lp.force);
 }

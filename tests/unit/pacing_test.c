@@ -116,7 +116,7 @@ START_TEST(late_loop_catches_up_a_millisecond_at_most) {
 	SENT(l, 1, 1, 20 * MS + 100 * US); // how late it really is
 	for (uint64_t i = 2; i < 12; i++)
 		SENT(l, i, i, 69 * MS + (i - 1) * 100 * US);
-	ck_assert_uint_eq(link_flow(l)->next_send_ns, 70 * MS + 100 * US);
+	ck_assert_uint_eq(link_flow(l)->next_send_ns, 70 * MS + 75 * US);
 	link_close(l);
 }
 END_TEST
@@ -132,8 +132,97 @@ START_TEST(late_loop_keeps_its_step) {
 	SENT(l, 1, 1, 20 * MS + UINT64_C(289600));
 	for (uint64_t i = 2; i < 5; i++)
 		SENT(l, i, i, 20 * MS + (168 + i) * UINT64_C(289600)); // 69.2 to 69.8 ms
-	ck_assert_uint_eq(link_flow(l)->next_send_ns, 20 * MS + 173 * UINT64_C(289600));
-	ck_assert_uint_eq(link_flow(l)->missed_ns, 168 * UINT64_C(289600));
+	ck_assert_uint_eq(link_flow(l)->next_send_ns, 20 * MS + 173 * UINT64_C(289600) - 72400);
+	ck_assert_uint_eq(link_flow(l)->owed_ns, 168 * UINT64_C(289600) - 72400);
+	link_close(l);
+}
+END_TEST
+
+// Linux (tcp_update_skb_after_send) counts the gap from now and takes off what it is late, up to half.
+START_TEST(lateness_is_made_up_for_as_in_linux) {
+	static const uint64_t late_us[] = {0, 1, 25, 49, 50};
+
+	for (int i = 0; i < 5; i++) {
+		struct link *l = late_loop();
+		uint64_t late_ns = late_us[i] * US, gap_ns = 100 * US;
+
+		l->now_ns = 20 * MS + gap_ns + late_ns;
+		host_run(&l->tx, l->now_ns);
+		ck_assert_uint_eq(l->data_count, 2);
+		ck_assert_uint_eq(link_flow(l)->next_send_ns,
+			l->now_ns + gap_ns - time_min(gap_ns / 2, late_ns));
+		link_close(l);
+	}
+}
+END_TEST
+
+// The loop comes round each microsecond.
+static void poll_until(struct link *l, uint64_t until_ns) {
+	while (l->now_ns < until_ns) {
+		l->now_ns += US;
+		host_run(&l->tx, l->now_ns);
+	}
+}
+
+// What Linux would forget: the loop stands still for 20 ms, 60 ms later all has been sent.
+START_TEST(missed_turns_are_made_up_for_a_quarter_of_a_gap_at_a_time) {
+	struct link *l = late_loop();
+	uint64_t n;
+
+	hand_ack_at(l, 0, 20 * MS); // opens the window
+	l->now_ns = 40 * MS + 7 * US;
+	host_run(&l->tx, l->now_ns);
+	n = l->data_count;
+	ck_assert_uint_eq(n, 12);
+	ck_assert_uint_gt(link_flow(l)->owed_ns, 18 * MS);
+	for (uint64_t t = 41 * MS; t < 110 * MS; t += 75 * US) {
+		poll_until(l, t);
+		ck_assert_uint_le(l->data_count,
+			n + (t == 41 * MS ? 14 : 1)); // a third more than its rate at most
+		n = l->data_count;
+		NEED(n <= 1 + (t - 20 * MS) / (100 * US)); // and no more than without the stall
+	}
+	ck_assert_uint_eq(link_flow(l)->owed_ns, 0);
+	ck_assert_int_eq(link_flow(l)->missed_ns, 0);
+	poll_until(l, 110 * MS);
+	SENT(l, 900, 900, 110 * MS); // what it should have sent
+	// Where the stall caught it decides when it sends: those that it caught together do not stay so.
+	for (uint64_t i = 1; i <= 900; i++)
+		NEED((l->data[i].t_ns - 20 * MS) % (25 * US) == 0);
+	ck_assert_uint_eq(link_flow(l)->next_send_ns, 110 * MS + 100 * US);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(a_fifth_of_a_second_is_made_up_for_at_most) {
+	struct link *l =
+		HAND(.group = "{cc: {fixed: {cwnd: 9000, rate: 11.584Mbit}}, tlp: no, rto_min: 60s}",
+			.live = true); // one each ms
+	uint64_t missed_ns = 978 * MS; // of 979 one is sent at once
+
+	hand_ack_at(l, 0, 20 * MS); // opens the window
+	l->now_ns = S;
+	host_run(&l->tx, l->now_ns);
+	poll_until(l, 2 * S);
+	ck_assert_uint_eq(link_flow(l)->owed_ns, 0);
+	ck_assert_int_eq(link_flow(l)->missed_ns, (int64_t)(missed_ns - 200 * MS));
+	ck_assert_uint_eq(l->data_count, 1 + 1980 - 778);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(nothing_is_owed_to_a_flow_that_its_window_held_up) {
+	struct link *l =
+		HAND(.group = "{cc: {fixed: {cwnd: 8, rate: 115.84Mbit}}, tlp: no}", .live = true);
+
+	l->now_ns = 40 * MS;
+	host_run(&l->tx, l->now_ns);
+	ck_assert_uint_eq(l->data_count, 8);
+	ck_assert_uint_eq(link_flow(l)->owed_ns, 0);
+	ck_assert_int_gt(link_flow(l)->missed_ns, 0);
+	hand_ack_at(l, 2, 41 * MS);
+	SENT(l, 8, 8, 41 * MS);
+	ck_assert_uint_eq(link_flow(l)->next_send_ns, 41 * MS + 100 * US);
 	link_close(l);
 }
 END_TEST
@@ -154,6 +243,12 @@ START_TEST(ack_before_a_late_timer_costs_no_rate) {
 }
 END_TEST
 
+static struct host_conformance conformance(const struct link *l) {
+	const struct host *h = &l->tx;
+
+	return host_conformance(&h, 1);
+}
+
 // As the summary tells it; a flow that its window holds up does not keep its rate.
 START_TEST(conformance_is_what_was_sent_over_what_was_asked) {
 	struct link *l = LINK(.group = "{cc: {fixed: {cwnd: 100, rate: 7Mbit}}}");
@@ -162,9 +257,9 @@ START_TEST(conformance_is_what_was_sent_over_what_was_asked) {
 	link_run(l, 500 * MS);
 	host_measure(&l->tx, l->now_ns);
 	link_run(l, 1499 * MS);
-	ck_assert_uint_eq(host_conformance(&l->tx).flows, 0); // less than a second
+	ck_assert_uint_eq(conformance(l).flows, 0); // less than a second
 	link_run(l, 3 * S);
-	c = host_conformance(&l->tx);
+	c = conformance(l);
 	ck_assert_uint_eq(c.flows, 1);
 	ck_assert_double_le(c.worst, 1e-8);
 	ck_assert_double_le(c.p99, c.worst);
@@ -174,7 +269,7 @@ START_TEST(conformance_is_what_was_sent_over_what_was_asked) {
 	link_run(l, 500 * MS);
 	host_measure(&l->tx, l->now_ns);
 	link_run(l, 3 * S);
-	c = host_conformance(&l->tx);
+	c = conformance(l);
 	ck_assert_uint_eq(c.flows, 1);
 	ck_assert_double_eq_tol(c.worst, 0.5, 0.01); // ten a round trip of 20 ms, not twenty
 	link_close(l);
@@ -403,10 +498,13 @@ END_TEST
 TEST_MAIN(gaps_are_exact, long_run_rate_is_exact, any_volume_leaves_in_its_time,
 	ack_does_not_hurry_the_pacer, silence_earns_no_burst, late_loop_catches_up,
 	late_loop_catches_up_a_millisecond_at_most, late_loop_keeps_its_step,
-	ack_before_a_late_timer_costs_no_rate, conformance_is_what_was_sent_over_what_was_asked,
-	srtt_pacing_spreads_any_window, pacing_can_be_off, retransmissions_are_paced_too,
-	rate_of_a_paced_flow_is_its_rate, rate_of_a_window_is_window_over_rtt,
-	compressed_acks_do_not_raise_the_rate, samples_at_the_end_of_data_are_app_limited,
-	window_of_the_peer_is_no_application, spurious_timeout_does_not_raise_the_rate,
-	window_limited_is_told_from_pacing_limited, control_hears_of_silence,
-	acks_in_any_repair_say_so)
+	lateness_is_made_up_for_as_in_linux,
+	missed_turns_are_made_up_for_a_quarter_of_a_gap_at_a_time,
+	a_fifth_of_a_second_is_made_up_for_at_most,
+	nothing_is_owed_to_a_flow_that_its_window_held_up, ack_before_a_late_timer_costs_no_rate,
+	conformance_is_what_was_sent_over_what_was_asked, srtt_pacing_spreads_any_window,
+	pacing_can_be_off, retransmissions_are_paced_too, rate_of_a_paced_flow_is_its_rate,
+	rate_of_a_window_is_window_over_rtt, compressed_acks_do_not_raise_the_rate,
+	samples_at_the_end_of_data_are_app_limited, window_of_the_peer_is_no_application,
+	spurious_timeout_does_not_raise_the_rate, window_limited_is_told_from_pacing_limited,
+	control_hears_of_silence, acks_in_any_repair_say_so)

@@ -65,6 +65,8 @@ START_TEST(config_makes_named_stages_and_a_base_rtt) {
 	ck_assert_str_eq(p->stage[1].name, "forward.link");
 	ck_assert_str_eq(p->stage[3].name, "forward.link2");
 	ck_assert_uint_eq(path_min_delay_ns(p), 10 * MS);
+	ck_assert_uint_eq(p->tail_ns, 0); // it ends in a link
+	ck_assert_uint_eq(paths_find(w.ps, "reverse")->tail_ns, 15 * MS);
 	ck_assert_uint_eq(paths_links(w.ps), 2);
 	ck_assert_ptr_null(paths_find(w.ps, "nosuch"));
 	ck_assert_int_eq(config_unused(w.config, &w.err), 0);
@@ -171,7 +173,10 @@ static void play(int polling, struct outcome *o) {
 		} else if (polling == 1) { // as a loop that turns does
 			for (uint64_t k = t; k < t + gap_ns; k += 333)
 				collect(p, k, o);
-		} else if (polling == 2 && rng_u64(&when) % 50 == 0) {
+		} else if (polling == 2) { // for a port that sends at times
+			for (uint64_t k = t; k < t + gap_ns; k += 333)
+				collect(p, k + p->tail_ns, o);
+		} else if (polling == 3 && rng_u64(&when) % 50 == 0) {
 			collect(p, t + gap_ns, o);
 			path_serve(p, t + gap_ns);
 		}
@@ -199,7 +204,7 @@ START_TEST(history_does_not_depend_on_polling) {
 	play(0, &one);
 	for (uint32_t i = 1; i < one.outs; i++)
 		NEED(one.out_ns[i] >= one.out_ns[i - 1]);
-	for (int polling = 1; polling <= 3; polling++) {
+	for (int polling = 1; polling <= 4; polling++) {
 		play(polling, &other);
 		ck_assert_msg(memcmp(&one, &other, sizeof(one)) == 0, "polling %d", polling);
 	}

@@ -162,6 +162,61 @@ START_TEST(interleavings_account_for_every_record) {
 }
 END_TEST
 
+// Two producers, one file: each one's records in their order, what either lost in the sums.
+START_TEST(two_rings_are_drained_to_one_file) {
+	struct folder f = folder_make("packets.ring");
+	struct tel_run run = {.dir = f.dir};
+	uint64_t next[2] = {0}, last[2] = {0}, gaps = 0;
+	size_t size;
+	struct tel t[2];
+
+	ck_assert_int_eq(tel_open(&t[0], TEL_STREAM_PACKETS, &run, "", 64, NULL, NULL), 0);
+	ck_assert_int_eq(tel_join(&t[1], &t[0], &run, 16, NULL), 0);
+	for (uint64_t i = 0; i < 1000; i++) {
+		struct tel *one = &t[i % 3 == 0];
+
+		put(one, (uint64_t)(one - t) << 32 | ++next[one - t]);
+		tel_publish(one);
+		if (i % 10 == 0 && i / 100 != 5) // a hundred without a drain: both lose some
+			tel_drain(one);
+		if (i % 100 == 99) {
+			tel_drain(&t[0]);
+			tel_drain(&t[1]);
+		}
+	}
+	ck_assert_uint_gt(t[0].lost, 0);
+	ck_assert_uint_gt(t[1].lost, 0);
+	uint64_t lost = t[0].lost + t[1].lost;
+	ck_assert_int_eq(tel_close(&t[1], NULL), 0);
+	ck_assert_int_eq(tel_close(&t[0], NULL), 0);
+	ck_assert_uint_eq(t[0].head, 1000);
+	ck_assert_uint_eq(tel_lost(&t[0]), lost);
+
+	uint8_t *bytes = read_whole(f.path, &size);
+	const struct tel_header *h = (const struct tel_header *)(const void *)bytes;
+	struct tel_counters c = tel_published(h);
+
+	check_counters(c);
+	ck_assert_uint_eq(c.head, 1000);
+	ck_assert_uint_eq(c.lost, lost);
+	for (uint64_t i = 0; i < c.written; i++) {
+		uint64_t word[2];
+
+		memcpy(word, bytes + TEL_HEADER_SIZE + i * h->record_size, sizeof(word));
+		if (word[0] == TEL_GAP) {
+			gaps += word[1];
+			continue;
+		}
+		ck_assert_uint_gt((uint32_t)word[0], last[word[0] >> 32]);
+		last[word[0] >> 32] = (uint32_t)word[0];
+	}
+	ck_assert_uint_eq(gaps, lost);
+	ck_assert_uint_eq(last[0] + last[1], 1000);
+	free(bytes);
+	folder_remove(&f);
+}
+END_TEST
+
 START_TEST(gap_is_written_once_two_slots_are_free) {
 	struct folder f = folder_make("packets.ring");
 	struct tel_run run = {.dir = f.dir};
@@ -445,8 +500,8 @@ START_TEST(killed_writer_leaves_counters_that_agree) {
 END_TEST
 
 TEST_MAIN(stream_that_is_off_does_nothing, schema_fits_the_header_page,
-	interleavings_account_for_every_record, gap_is_written_once_two_slots_are_free,
-	virtual_time_loses_nothing_and_repeats_its_bytes, digest_needs_no_file,
-	full_disk_keeps_counting, open_says_what_is_wrong, sampled_flows_nest,
+	interleavings_account_for_every_record, two_rings_are_drained_to_one_file,
+	gap_is_written_once_two_slots_are_free, virtual_time_loses_nothing_and_repeats_its_bytes,
+	digest_needs_no_file, full_disk_keeps_counting, open_says_what_is_wrong, sampled_flows_nest,
 	mad_consumer_costs_records_only, counters_agree_while_the_producer_runs,
 	killed_writer_leaves_counters_that_agree)

@@ -126,8 +126,8 @@ START_TEST(a_quiet_run_is_ok) {
 	}
 	watch_finish(&watch);
 	ck_assert_uint_eq(watch.episodes, 0);
-	ck_assert_str_eq(watch_verdict(&watch, "ok", text), "ok");
-	ck_assert_str_eq(watch_verdict(&watch, "interrupted", text), "interrupted");
+	ck_assert_str_eq(watch_verdict(&watch, 1, "ok", text), "ok");
+	ck_assert_str_eq(watch_verdict(&watch, 1, "interrupted", text), "interrupted");
 }
 END_TEST
 
@@ -178,8 +178,8 @@ START_TEST(a_stop_is_the_hosts) {
 		"the host stole 100 % of lcore 1 from 3.18 s to 3.39 s (worst: 212 ms at 3.18 s), of which "
 		"10 % was other programs on its CPU and 0.0 % counted as steal, and 7 frames were not "
 		"received");
-	ck_assert_str_eq(watch_verdict(&watch, "ok", text), sentence(0));
-	ck_assert_str_eq(watch_verdict(&watch, "interrupted", text), "interrupted");
+	ck_assert_str_eq(watch_verdict(&watch, 1, "ok", text), sentence(0));
+	ck_assert_str_eq(watch_verdict(&watch, 1, "interrupted", text), "interrupted");
 }
 END_TEST
 
@@ -356,7 +356,7 @@ START_TEST(json_names_times_and_components) {
 	step();
 	watch_finish(&watch);
 	json_begin(&j, f);
-	watch_json(&watch, &j);
+	watch_json(&watch, 1, &j);
 	json_end(&j);
 	fclose(f);
 	char *port = strstr(out, "\"component\": \"port\"");
@@ -368,6 +368,45 @@ START_TEST(json_names_times_and_components) {
 	ck_assert_ptr_nonnull(strstr(port, "\"port\": \"left\""));
 	ck_assert_ptr_nonnull(strstr(sender, "\"from_s\": 1,"));
 	ck_assert_ptr_nonnull(strstr(sender, "\"to_s\": 1.1"));
+	free(out);
+}
+END_TEST
+
+// Each lcore has its own sentences; the worst of all comes first.
+START_TEST(several_lcores_are_told_apart) {
+	static struct watch both[2];
+	char *out = NULL, *first, *second;
+	size_t size = 0;
+	FILE *f = open_memstream(&out, &size);
+	struct json j;
+
+	for (uint32_t i = 0; i < 2; i++) {
+		begin();
+		watch.several = true;
+		watch.cpu = 2 + i;
+		until(1);
+		for (uint32_t k = 0; k <= i; k++) {
+			now.count.late_pkts += 100;
+			now.late_max_ns = 20 * NS_PER_US;
+			step();
+		}
+		watch_finish(&watch);
+		both[i] = watch;
+	}
+	ck_assert_str_eq(watch_verdict(both, 2, "ok", text),
+		"the sender's lcore 3 fell behind from 1.00 s to 1.20 s: it was 50 % busy and 10 % "
+		"of its paced packets left late, up to 20 us");
+	ck_assert_str_eq(watch_verdict(both, 2, "interrupted", text), "interrupted");
+	ck_assert_str_eq(watch_verdict(both, 0, "ok", text), "ok");
+	json_begin(&j, f);
+	watch_json(both, 2, &j);
+	json_end(&j);
+	fclose(f);
+	first = strstr(out, "\"cpu\": 3");
+	second = strstr(out, "\"cpu\": 2");
+	ck_assert_ptr_nonnull(first);
+	ck_assert_ptr_nonnull(second);
+	ck_assert(first < second);
 	free(out);
 }
 END_TEST
@@ -396,4 +435,5 @@ TEST_MAIN(a_turn_may_take_its_work, a_full_port_is_timed, what_leaves_late_is_co
 	a_stop_is_the_hosts, many_short_stalls_are_one_episode, a_busy_lcore_is_the_bottleneck,
 	a_slow_consumer_is_named, a_stall_excuses_full_ports,
 	a_stall_excuses_lateness_of_an_lcore_with_rests, losses_come_last, episodes_are_bounded,
-	a_sample_too_soon_waits, json_names_times_and_components, proc_is_read)
+	a_sample_too_soon_waits, json_names_times_and_components, several_lcores_are_told_apart,
+	proc_is_read)

@@ -591,6 +591,27 @@ START_TEST(plain_parse_leaves_the_rest) {
 }
 END_TEST
 
+// Whose payload of zeros is not added up: any bit of it, and of the TCP header, still breaks the sum.
+START_TEST(zeros_are_verified) {
+	const struct seg sent = {.flags = SEG_ACK, .options = SEG_OPT_TS, .seq = 7, .len = 1448};
+	size_t len = build(&sent, 0);
+	struct wire_info info;
+	struct seg seg;
+
+	ck_assert_int_eq(wire_parse(frame, len, &info), WIRE_OK);
+	ck_assert_int_eq(wire_parse_tcp(frame, &info, true, &seg), WIRE_OK);
+	ck_assert(wire_parse_plain(frame, len, true, &info, &seg));
+	check_seg(&seg, &sent);
+	for (size_t bit = 8 * (WIRE_ETH + WIRE_IPV4); bit < 8 * len; bit++) {
+		uint8_t *at = &frame[bit / 8], mask = (uint8_t)(1u << (bit % 8));
+
+		*at ^= mask;
+		ck_assert(!wire_parse_plain(frame, len, true, &info, &seg));
+		*at ^= mask;
+	}
+}
+END_TEST
+
 TEST_MAIN(sum_of_rfc1071, sum_agrees_with_the_definition, replace_of_rfc1624,
 	set_ecn_keeps_the_checksum_of_a_full_sum, set_ecn_leaves_dscp,
 	writes_what_the_kernel_writes, reads_the_kernels_syn, reads_the_kernels_data,
@@ -598,4 +619,4 @@ TEST_MAIN(sum_of_rfc1071, sum_agrees_with_the_definition, replace_of_rfc1624,
 	syn_options_count_on_a_syn_only, bad_ip_headers, bad_tcp_headers, fragments,
 	arp_as_the_kernel_speaks_it, echo_reply_as_the_kernel_answers, echo_reply_of_zeros,
 	no_echo_for_bad_requests, template_writes_the_same_bytes, template_checksum_of_zero,
-	plain_parse_agrees, plain_parse_leaves_the_rest)
+	plain_parse_agrees, plain_parse_leaves_the_rest, zeros_are_verified)

@@ -124,6 +124,7 @@ static void write_stop(const struct sim *s, struct json *j) {
 
 bool sim_summary(struct sim *s, FILE *out, const struct sim_cost *cost, const char *verdict) {
 	bool balanced = ledger_balanced(s);
+	const struct host *sender = &s->sender;
 	struct json j;
 	char digest[17];
 
@@ -142,7 +143,7 @@ bool sim_summary(struct sim *s, FILE *out, const struct sim_cost *cost, const ch
 	write_stop(s, &j);
 	write_ledger(s, &j, balanced);
 	paths_summary(&s->paths, &j, s->now_ns);
-	host_summary(&s->sender, &j, s->now_ns);
+	host_summary(&sender, 1, &j, s->now_ns);
 	write_receivers(s, &j);
 	write_telemetry(s, &j);
 	json_object(&j, "memory");
