@@ -15,6 +15,8 @@
 #define SURVEY_SHARE 4096
 #define INTERVAL_FLOWS 4 // of a turn
 #define ARP_RETRY_NS (100 * NS_PER_MS)
+#define PORT_FULL 1024 // waiting frames; the rest of the room is for what one turn makes
+#define TURN_TIMERS 256 // no more fire before ACKs are looked at again
 
 static void send_arp_request(struct sender_live *s, struct sender_port *p) {
 	struct wire_arp arp = {.request = true,
@@ -39,10 +41,10 @@ static void out(struct sender_live *s) {
 	}
 }
 
-// A port that does not take what it is given gets no more: what came for it stays in its ring, its timers
-// stay due, and nothing is lost. Half of the room is for what one turn makes.
+// A sender whose port does not take what it is given makes no more: ACKs stay in the port's ring, timers
+// stay due, and nothing is lost. A receiver goes on taking, or the two would wait for each other.
 static bool has_room(const struct sender_port *p) {
-	return p->outs < SENDER_OUT_MAX / 2;
+	return !sender_sends(p) || p->outs < PORT_FULL;
 }
 
 static void turn(struct sender_live *s) {
@@ -72,7 +74,7 @@ static void turn(struct sender_live *s) {
 		sender_receive(s, &s->port[i]);
 	for (uint32_t i = 0; i < s->ports; i++) {
 		if (s->port[i].host != NULL && has_room(&s->port[i]))
-			host_run_some(s->port[i].host, s->now_ns, SENDER_OUT_MAX / 4);
+			host_run_some(s->port[i].host, s->now_ns, TURN_TIMERS);
 	}
 	for (uint32_t i = 0; i < s->ports; i++)
 		sender_fetch(&s->port[i]);
