@@ -354,7 +354,7 @@ static bool send_window(struct host *h, struct flow *f, bool *sent, uint64_t now
 // turns, but keeps its step: flows that the same stall held up are not to go in step afterwards. The
 // turns it missed are owed to it.
 static uint64_t pace_from(struct flow *f, uint64_t due_ns, uint64_t now_ns, double gap_ns) {
-	uint64_t late_ns = now_ns - due_ns;
+	uint64_t late_ns = time_since(now_ns, due_ns);
 
 	if (late_ns <= PACING_CATCH_UP_NS)
 		return due_ns;
@@ -376,6 +376,19 @@ static void pace_make_up(struct flow *f, uint64_t now_ns, uint64_t gap_ns) {
 	f->next_send_ns -= off_ns;
 	f->owed_ns -= off_ns;
 	f->missed_ns -= (int64_t)off_ns;
+}
+
+// A segment that was due then is sent: when the next one may go. Returns where its gap counts from.
+static inline uint64_t pace_sent(struct flow *f, double bps, uint64_t due_ns, uint64_t now_ns) {
+	double gap = f->payload * 8e9 / bps, ahead = gap + f->next_send_frac;
+	uint64_t whole = (uint64_t)ahead;
+
+	f->next_send_frac = ahead - (double)whole;
+	due_ns = pace_from(f, due_ns, now_ns, gap);
+	f->next_send_ns = due_ns + whole;
+	if (f->owed_ns > 0)
+		pace_make_up(f, now_ns, whole);
+	return due_ns;
 }
 
 // Sends what window and pacer allow, one by one. `due_ns`: the pacer's theoretical time of this
@@ -415,16 +428,8 @@ static bool send_each(
 		flow_transmit(h, f, again ? next_lost(f) : f->nxt,
 			bps > 0 ? time_max(f->next_send_ns, due_ns) : now_ns, now_ns);
 		sent = true;
-		if (bps > 0) {
-			double gap = f->payload * 8e9 / bps, ahead = gap + f->next_send_frac;
-			uint64_t whole = (uint64_t)ahead;
-
-			f->next_send_frac = ahead - (double)whole;
-			due_ns = pace_from(f, time_max(f->next_send_ns, due_ns), now_ns, gap);
-			f->next_send_ns = due_ns + whole;
-			if (f->owed_ns > 0)
-				pace_make_up(f, now_ns, whole);
-		}
+		if (bps > 0)
+			due_ns = pace_sent(f, bps, time_max(f->next_send_ns, due_ns), now_ns);
 	}
 	return sent;
 }
@@ -475,7 +480,8 @@ void flow_arm_rtx(struct host *h, struct flow *f, uint64_t now_ns) {
 		f->rtx_deadline_ns = f->rtx_base_ns + rto;
 		if (g->tlp && f->sack_ok && f->ca == FLOW_CA_OPEN && f->sacked == 0
 			&& f->tlp_end == 0 && f->backoff == 0 && f->rtt.srtt_ns > 0) {
-			uint64_t pto = now_ns + 2 * f->rtt.srtt_ns
+			// Counted from the pacer's next turn, as in Linux (tcp_pacing_delay).
+			uint64_t pto = time_max(now_ns, f->next_send_ns) + 2 * f->rtt.srtt_ns
 				+ (f->nxt - f->una == 1 ? TLP_MAX_ACK_DELAY_NS : 0);
 
 			// Never later than the timeout, but instead of it.
@@ -489,10 +495,15 @@ void flow_arm_rtx(struct host *h, struct flow *f, uint64_t now_ns) {
 		host_arm(h, &f->rtx, f->rtx_deadline_ns);
 }
 
-// RFC 8985 section 7.3: new data if the window allows, else the last segment again.
+// RFC 8985 section 7.3: new data if the window allows, else the last segment again. Like all that Linux
+// sends it takes its gap of the pacer's time.
 static void flow_probe(struct host *h, struct flow *f, uint64_t now_ns) {
+	double bps = pacing_bps(h, f);
+
 	f->tlp_retrans = !new_allowed(h, f, now_ns);
 	flow_transmit(h, f, f->tlp_retrans ? f->nxt - 1 : f->nxt, now_ns, now_ns);
+	if (bps > 0)
+		pace_sent(f, bps, time_max(f->next_send_ns, now_ns), now_ns);
 	f->tlp_end = f->nxt;
 	f->rtx_kind = RTX_RTO;
 	f->rtx_base_ns = now_ns;

@@ -111,6 +111,35 @@ START_TEST(no_probe_where_it_is_off_or_without_sack) {
 }
 END_TEST
 
+// A gap of 50 ms, longer than the probe's 40: what the pacer holds back is no tail. Each gap had a probe
+// in it, and the flow sent twice its rate.
+START_TEST(no_probe_before_the_pacers_next_turn) {
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 9, rate: 231.68kbit}}, rto_min: 1s}");
+
+	link_run(l, 199 * MS);
+	ck_assert_uint_eq(l->data_count, 4);
+	for (uint64_t i = 0; i < 4; i++)
+		SENT(l, i, i, 20 * MS + i * 50 * MS);
+	link_close(l);
+}
+END_TEST
+
+// It takes the gap of any other segment.
+START_TEST(probe_is_paced) {
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 2, rate: 231.68kbit}}, rto_min: 1s}");
+
+	link_run(l, 160 * MS);
+	ck_assert_uint_eq(l->data_count, 3);
+	SENT(l, 1, 1, 70 * MS);
+	SENT(l, 2, 2, 160 * MS); // 40 ms after the turn that the window held up
+	hand_ack_at(l, 3, 170 * MS);
+	link_run(l, 230 * MS);
+	ck_assert_uint_eq(l->data_count, 4);
+	SENT(l, 3, 3, 210 * MS);
+	link_close(l);
+}
+END_TEST
+
 // The probe repaired the loss of the last segment: nobody else noticed, the window pays once.
 START_TEST(repaired_loss_costs_one_reduction) {
 	struct link *l = FOUR(.window = 4 * 1448);
@@ -176,7 +205,8 @@ START_TEST(lost_tail_is_repaired_without_a_timeout) {
 }
 END_TEST
 
-TEST_MAIN(fires_two_srtt_after_the_last_new_data, progress_moves_it,
+TEST_MAIN(no_probe_before_the_pacers_next_turn, probe_is_paced,
+	fires_two_srtt_after_the_last_new_data, progress_moves_it,
 	sends_the_last_segment_again_where_nothing_new_may_go, timeout_follows_one_unanswered_probe,
 	probe_of_a_lone_segment_comes_no_later_than_the_timeout,
 	lone_segment_allows_for_a_delayed_ack, no_probe_while_something_is_sacked,
