@@ -16,13 +16,13 @@ struct hist {
 };
 
 static inline uint32_t hist_bucket(uint64_t v) {
-	if (v >> HIST_MAX_BITS)
+	uint32_t top = 63u - (uint32_t)__builtin_clzll(v | 1u << HIST_SUB_BITS);
+	uint32_t shift =
+		top - HIST_SUB_BITS; // what is left has its top bit, or is the value itself
+
+	if (__builtin_expect(top >= HIST_MAX_BITS, 0))
 		return HIST_BUCKETS - 1;
-	if (v < (1u << HIST_SUB_BITS))
-		return (uint32_t)v;
-	uint32_t shift = 63u - (uint32_t)__builtin_clzll(v) - HIST_SUB_BITS;
-	return (uint32_t)(((shift + 1) << HIST_SUB_BITS)
-		+ ((v >> shift) & ((1u << HIST_SUB_BITS) - 1)));
+	return (shift << HIST_SUB_BITS) + (uint32_t)(v >> shift);
 }
 
 static inline void hist_add(struct hist *h, uint64_t v) {
@@ -31,6 +31,18 @@ static inline void hist_add(struct hist *h, uint64_t v) {
 	h->sum += v;
 	if (v > h->max)
 		h->max = v;
+}
+
+// For those who add many and count them all at once: the bucket alone, and then the rest.
+static inline void hist_count(struct hist *h, uint64_t v) {
+	h->count[hist_bucket(v)]++;
+}
+
+static inline void hist_counted(struct hist *h, uint64_t n, uint64_t sum, uint64_t max) {
+	h->total += n;
+	h->sum += sum;
+	if (max > h->max)
+		h->max = max;
 }
 
 void hist_reset(struct hist *h);

@@ -8,22 +8,21 @@
 #define SLOTS_MIN 1024u
 
 bool pkt_ring_grow(struct pkt_ring *r) {
-	uint32_t old = r->slot == NULL ? 0 : r->mask + 1;
-	uint32_t size = old == 0 ? SLOTS_MIN : 2 * old;
+	uint32_t size = r->slots == 0 ? SLOTS_MIN : 2 * r->slots;
 	struct pkt **slot = size == 0 ? NULL : mem_map(size * sizeof(struct pkt *));
 
 	if (slot == NULL)
 		return false;
 	for (uint32_t i = 0; i < r->count; i++)
-		slot[i] = r->slot[(r->head + i) & r->mask];
-	mem_unmap(r->slot, old * sizeof(struct pkt *));
+		slot[i] = r->slot[(r->head + i) & (r->slots - 1)];
+	mem_unmap(r->slot, r->slots * sizeof(struct pkt *));
 	r->slot = slot;
-	r->mask = size - 1;
+	r->slots = size;
 	r->head = 0;
 	return true;
 }
 
 void pkt_ring_fini(struct pkt_ring *r) {
-	mem_unmap(r->slot, r->slot == NULL ? 0 : ((size_t)r->mask + 1) * sizeof(struct pkt *));
+	mem_unmap(r->slot, r->slots * sizeof(struct pkt *));
 	memset(r, 0, sizeof(*r));
 }

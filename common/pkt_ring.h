@@ -10,7 +10,7 @@
 
 struct pkt_ring {
 	struct pkt **slot;
-	uint32_t mask; // slots - 1
+	uint32_t slots; // a power of two, or none yet
 	uint32_t head; // position of the oldest, counted modulo 2^32
 	uint32_t count;
 	uint64_t bytes;
@@ -22,9 +22,9 @@ void pkt_ring_fini(struct pkt_ring *r);
 
 // False: no room and no memory for more.
 static inline bool pkt_ring_push(struct pkt_ring *r, struct pkt *p) {
-	if (__builtin_expect(r->slot == NULL || r->count > r->mask, 0) && !pkt_ring_grow(r))
+	if (__builtin_expect(r->count == r->slots, 0) && !pkt_ring_grow(r))
 		return false;
-	r->slot[(r->head + r->count) & r->mask] = p;
+	r->slot[(r->head + r->count) & (r->slots - 1)] = p;
 	r->count++;
 	r->bytes += p->size_bytes;
 	return true;
@@ -32,7 +32,7 @@ static inline bool pkt_ring_push(struct pkt_ring *r, struct pkt *p) {
 
 // The oldest packet of a ring that is not empty.
 static inline struct pkt *pkt_ring_head(const struct pkt_ring *r) {
-	return r->slot[r->head & r->mask];
+	return r->slot[r->head & (r->slots - 1)];
 }
 
 // NULL: empty.
@@ -44,7 +44,7 @@ static inline struct pkt *pkt_ring_pop(struct pkt_ring *r) {
 	p = pkt_ring_head(r);
 	// Behind the newest stand old addresses: fetching those is harmless. To be used once: what a long
 	// queue holds shall not drive the flows out of the cache.
-	__builtin_prefetch(r->slot[(r->head + PKT_RING_AHEAD) & r->mask], 0, 0);
+	__builtin_prefetch(r->slot[(r->head + PKT_RING_AHEAD) & (r->slots - 1)], 0, 0);
 	r->head++;
 	r->count--;
 	r->bytes -= p->size_bytes;

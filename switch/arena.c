@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "arena.h"
 
+#define MORE 64 // packets at a time
+
 bool arena_init(struct arena *a, size_t object, uint64_t size) {
 	uint64_t slots = 64;
 
@@ -13,9 +15,14 @@ bool arena_init(struct arena *a, size_t object, uint64_t size) {
 		return false;
 	memset(a->base, 0, size * object);
 	memset(a->free, 0, slots * sizeof(*a->free));
-	for (uint64_t i = 0; i < size; i++)
-		arena_put(a, (struct pkt *)(void *)(a->base + i * object));
 	return true;
+}
+
+void arena_more(struct arena *a) {
+	uint64_t n = a->size - a->used < MORE ? a->size - a->used : MORE;
+
+	for (uint64_t i = 0; i < n; i++)
+		arena_put(a, (struct pkt *)(void *)(a->base + a->used++ * a->object));
 }
 
 void arena_fini(struct arena *a) {

@@ -126,20 +126,27 @@ static void leave_straight(
 	out->out[out->outs++] = m;
 }
 
+// A received frame, and when it came; for the ports it leaves by.
+struct received {
+	struct rte_mbuf *m;
+	uint64_t arrival_ns;
+	struct wire_info w;
+	uint16_t size;
+	uint8_t in; // the port it came from
+};
+
 // Puts a received frame on its way out of a port.
-static inline void leave(struct switch_live *s, struct switch_port *out, struct rte_mbuf *m,
-	const struct wire_info *w, uint32_t in) {
+static inline void leave(struct switch_live *s, struct switch_port *out, const struct received *r,
+	struct rte_mbuf *m) {
 	bool small = m->pkt_len <= SWITCH_SMALL_MAX && m->nb_segs == 1;
-	uint16_t size = port_frame_bytes(m->pkt_len);
-	uint64_t arrival_ns = stamp_arrival(&s->port[in].port.stamp, m, s->now_ns);
 	struct pkt *p;
 
 	if (out->path == NULL) {
-		leave_straight(s, out, m, size);
+		leave_straight(s, out, m, r->size);
 		return;
 	}
 	if (out->inside == out->share || (!small && out->large == out->large_share)) {
-		drop(s, m, size, DROP_NO_MBUF);
+		drop(s, m, r->size, DROP_NO_MBUF);
 		return;
 	}
 	if (small) {
@@ -154,84 +161,92 @@ static inline void leave(struct switch_live *s, struct switch_port *out, struct 
 		out->large++;
 	}
 	out->inside++;
-	p->arrival_ns = arrival_ns;
-	p->size_bytes = size;
-	p->ecn = w->ecn;
-	pkt_mark(p)->ecn = w->ecn;
-	p->port = (uint8_t)in;
+	p->arrival_ns = r->arrival_ns;
+	p->size_bytes = r->size;
+	p->ecn = r->w.ecn;
+	pkt_mark(p)->ecn = r->w.ecn;
+	p->port = r->in;
 	p->flags = 0;
 	p->drop_reason = DROP_NONE;
 	p->flow_id = 0;
 	p->delay_class = 0;
 	if (s->flows_matter)
-		classify(s, w, p);
+		classify(s, &r->w, p);
 	if (out->batched == PORT_BURST_MAX)
 		push(s, out);
 	out->batch[out->batched++] = p;
 }
 
-// One more of a flooded frame; both leave with the same times.
-static void leave_copy(struct switch_live *s, struct switch_port *out, struct rte_mbuf *m,
-	const struct wire_info *w, uint32_t in) {
-	struct rte_mbuf *copy = rte_pktmbuf_copy(m, s->pool, 0, UINT32_MAX);
-	uint16_t size = port_frame_bytes(m->pkt_len);
-
-	s->copies++;
-	s->copied_bytes += size;
-	if (copy == NULL)
-		count(&s->drop[DROP_NO_MBUF], size);
-	else
-		leave(s, out, copy, w, in);
-}
-
 // Where to: neighbours in a burst mostly go the same way.
 struct way {
 	uint8_t macs[12]; // destination and source
-	uint64_t ports; // a bit each; 0: nowhere
+	uint64_t ports; // a bit each
+	struct switch_port *only; // NULL: none, or several
 	bool known;
 };
 
-static inline uint64_t find_way(
-	struct switch_live *s, struct way *way, uint32_t in, const uint8_t *frame) {
-	if (!way->known || memcmp(way->macs, frame, sizeof(way->macs)) != 0) {
-		memcpy(way->macs, frame, sizeof(way->macs));
-		way->ports = fabric_relay(&s->fabric, frame, frame + 6, in, s->now_ns).ports;
-		way->known = true;
+static void find_way(struct switch_live *s, struct way *way, uint32_t in, const uint8_t *frame) {
+	uint64_t ports = fabric_relay(&s->fabric, frame, frame + 6, in, s->now_ns).ports;
+
+	memcpy(way->macs, frame, sizeof(way->macs));
+	way->ports = ports;
+	way->only =
+		ports != 0 && (ports & (ports - 1)) == 0 ? &s->port[__builtin_ctzll(ports)] : NULL;
+	way->known = true;
+}
+
+// To several ports, or to none. All but the last get copies, while the original is still whole; they
+// leave with the same times.
+__attribute__((noinline)) static void flood(
+	struct switch_live *s, uint64_t ports, const struct received *r) {
+	if (ports == 0) {
+		drop(s, r->m, r->size, DROP_NO_ROUTE);
+		return;
 	}
-	return way->ports;
+	for (; (ports & (ports - 1)) != 0; ports &= ports - 1) {
+		struct rte_mbuf *copy = rte_pktmbuf_copy(r->m, s->pool, 0, UINT32_MAX);
+
+		s->copies++;
+		s->copied_bytes += r->size;
+		if (copy == NULL)
+			count(&s->drop[DROP_NO_MBUF], r->size);
+		else
+			leave(s, &s->port[__builtin_ctzll(ports)], r, copy);
+	}
+	leave(s, &s->port[__builtin_ctzll(ports)], r, r->m);
 }
 
 static void relay(struct switch_live *s, uint32_t in) {
 	struct switch_port *from = &s->port[in];
+	struct received r = {.arrival_ns = s->now_ns, .in = (uint8_t)in};
+	bool stamped = from->port.stamp.known;
 	struct way way = {.known = false};
 	uint64_t bytes = 0;
 
 	for (uint32_t i = 0; i < from->came; i++) {
 		struct rte_mbuf *m = from->in[i];
 		const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
-		uint16_t size = port_frame_bytes(m->pkt_len);
-		struct wire_info w;
-		uint64_t ports;
 
 		if (i + 4 < from->came)
 			rte_prefetch0(rte_pktmbuf_mtod(from->in[i + 4], void *));
-		bytes += size;
-		if (wire_parse(frame, m->data_len, &w) != WIRE_OK) {
-			drop(s, m, size, DROP_MALFORMED);
+		r.m = m;
+		r.size = port_frame_bytes(m->pkt_len);
+		bytes += r.size;
+		if (wire_parse(frame, m->data_len, &r.w) != WIRE_OK) {
+			drop(s, m, r.size, DROP_MALFORMED);
 			continue;
 		}
 		if (s->start_ns == NEVER_NS
-			&& (w.proto == WIRE_PROTO_TCP || w.proto == WIRE_PROTO_UDP))
+			&& (r.w.proto == WIRE_PROTO_TCP || r.w.proto == WIRE_PROTO_UDP))
 			start(s);
-		ports = find_way(s, &way, in, frame);
-		if (ports == 0) {
-			drop(s, m, size, DROP_NO_ROUTE);
-			continue;
-		}
-		// All but the last port get copies, while the original is still whole.
-		for (; (ports & (ports - 1)) != 0; ports &= ports - 1)
-			leave_copy(s, &s->port[__builtin_ctzll(ports)], m, &w, in);
-		leave(s, &s->port[__builtin_ctzll(ports)], m, &w, in);
+		if (stamped)
+			r.arrival_ns = stamp_arrival(&from->port.stamp, m, s->now_ns);
+		if (!way.known || memcmp(way.macs, frame, sizeof(way.macs)) != 0)
+			find_way(s, &way, in, frame);
+		if (__builtin_expect(way.only != NULL, 1))
+			leave(s, way.only, &r, m);
+		else
+			flood(s, way.ports, &r);
 	}
 	from->rx.pkts += from->came;
 	from->rx.bytes += bytes;
@@ -289,7 +304,7 @@ static uint32_t collect(struct switch_live *s, struct switch_port *out) {
 		struct rte_mbuf *m;
 
 		out->due[out->outs] = (struct switch_departure){
-			p->arrival_ns, p->flow_id, p->id, p->size_bytes, p->ecn};
+			p->arrival_ns, p->flow_id, p->size_bytes, p->ecn, p->port, p->id};
 		if ((m = emerge(s, out, p)) == NULL) {
 			count(&s->drop[DROP_NO_MBUF], out->due[out->outs].size_bytes);
 			continue;
@@ -374,22 +389,27 @@ static void trend_add(struct switch_trend *t, uint64_t due_ns, uint64_t late_ns)
 
 static void note_departures(struct switch_live *s, struct switch_port *out,
 	const struct switch_departure *d, uint32_t n, uint64_t sent_ns) {
-	uint64_t late_max_ns = 0, late = 0;
+	uint64_t sum_ns = 0, max_ns = 0, late = 0, early = 0;
 
 	if (n == 0)
 		return;
 	bool disturbed = watch_disturbed(&s->watch, (uint32_t)(out - s->port), d[0].due_ns);
 	struct hist *h = disturbed ? &out->late_disturbed : &out->late;
+	uint64_t patience_ns = s->watch.late_ns;
+
 	for (uint32_t i = 0; i < n; i++) {
 		uint64_t late_ns = time_since(sent_ns, d[i].due_ns);
 
-		hist_add(h, late_ns);
-		late_max_ns = time_max(late_max_ns, late_ns);
-		late += late_ns > s->watch.late_ns;
-		out->early += sent_ns < d[i].due_ns;
+		hist_count(h, late_ns);
+		sum_ns += late_ns;
+		max_ns = time_max(max_ns, late_ns);
+		late += late_ns > patience_ns;
+		early += sent_ns < d[i].due_ns;
 	}
+	hist_counted(h, n, sum_ns, max_ns);
+	out->early += early;
 	if (!disturbed) {
-		watch_left(&s->watch, n, late, late_max_ns);
+		watch_left(&s->watch, n, late, max_ns);
 		trend_add(&out->trend, d[0].due_ns, time_since(sent_ns, d[0].due_ns));
 	}
 	if (s->tel_packets.ring != NULL)

@@ -32,9 +32,10 @@
 // A packet that is to leave: when it should, and what telemetry tells of it.
 struct switch_departure {
 	uint64_t due_ns;
-	uint32_t flow_id, id;
+	uint32_t flow_id; // from here on as in struct pkt: one move
 	uint16_t size_bytes;
-	uint8_t ecn;
+	uint8_t ecn, port;
+	uint32_t id;
 };
 
 // Sums for the line that fits lateness over time best. A point is the most punctual burst of 134 ms:

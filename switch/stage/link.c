@@ -145,10 +145,17 @@ static void link_fini(void *self) {
 	pkt_ring_fini(&l->out);
 }
 
-// The stream may be opened after the link was made.
-static inline void link_tell(const struct link *l, enum tel_packet_event event, const struct pkt *p,
-	uint64_t ts_ns, uint64_t queue_bytes) {
-	if (__builtin_expect(tel_on(l->tel), 0))
+// A burst asks once what does not change in it: the loops are compiled twice, once for links that are
+// `plain`, a fifo whose packets nobody records. (The stream may be opened after the link was made.)
+#define LOOP static inline __attribute__((always_inline))
+
+static inline bool link_plain(const struct link *l) {
+	return l->aqm == &aqm_fifo && !tel_on(l->tel);
+}
+
+LOOP void link_tell(const struct link *l, enum tel_packet_event event, const struct pkt *p,
+	uint64_t ts_ns, uint64_t queue_bytes, bool plain) {
+	if (!plain && __builtin_expect(tel_on(l->tel), 0))
 		stage_tell(l->env, event, p, ts_ns, queue_bytes);
 }
 
@@ -174,19 +181,19 @@ __attribute__((noinline)) static struct link_hot link_dropped(
 	for (const struct pkt *p = first; p != NULL; p = p->next) {
 		queue_count(&h, p, t_ns, -1);
 		l->drops++;
-		link_tell(l, TEL_DROP, p, t_ns, h.queue_bytes);
+		link_tell(l, TEL_DROP, p, t_ns, h.queue_bytes, false);
 	}
 	return h;
 }
 
 // The wire is free at t_ns: the discipline picks the next frame.
-static inline void link_send(
-	struct link *l, struct link_hot *h, uint64_t t_ns, struct pkt_list *drops) {
+LOOP void link_send(
+	struct link *l, struct link_hot *h, uint64_t t_ns, struct pkt_list *drops, bool plain) {
 	uint32_t before = drops->count;
 	const struct pkt *last = drops->tail;
-	struct pkt *p = l->aqm == &aqm_fifo ? fifo_get(l->q) : l->aqm->dequeue(l->q, t_ns, drops);
+	struct pkt *p = plain ? fifo_get(l->q) : l->aqm->dequeue(l->q, t_ns, drops);
 
-	if (__builtin_expect(drops->count != before, 0))
+	if (!plain && __builtin_expect(drops->count != before, 0))
 		*h = link_dropped(l, *h, before > 0 ? last->next : drops->head, t_ns);
 	h->wire = p;
 	if (p == NULL)
@@ -202,21 +209,21 @@ static inline void link_send(
 	l->sojourn.count[hist_bucket(sojourn_ns)]++;
 	h->peak_ns = time_max(h->peak_ns, sojourn_ns);
 	queue_count(h, p, t_ns, -1);
-	if (__builtin_expect(p->flags & PKT_MARKED, 0)) {
+	if (!plain && __builtin_expect(p->flags & PKT_MARKED, 0)) {
 		p->flags &= (uint8_t)~PKT_MARKED;
 		l->marks++;
-		link_tell(l, TEL_MARK, p, t_ns, h->queue_bytes);
+		link_tell(l, TEL_MARK, p, t_ns, h->queue_bytes, plain);
 	}
-	link_tell(l, TEL_DEQUEUE, p, t_ns, h->queue_bytes);
+	link_tell(l, TEL_DEQUEUE, p, t_ns, h->queue_bytes, plain);
 }
 
 // The frame on the wire has left; the next one starts at that moment.
-static inline struct pkt *link_sent(struct link *l, struct link_hot *h, struct pkt_list *drops) {
+LOOP struct pkt *link_sent(struct link *l, struct link_hot *h, struct pkt_list *drops, bool plain) {
 	struct pkt *p = h->wire;
 
 	p->arrival_ns = h->free_ns;
 	if (h->queue_pkts > 0)
-		link_send(l, h, h->free_ns, drops);
+		link_send(l, h, h->free_ns, drops, plain);
 	else
 		h->wire = NULL;
 	return p;
@@ -227,53 +234,71 @@ static inline void link_out(struct link *l, struct pkt *p, struct pkt_list *drop
 		pkt_drop(drops, p, DROP_NO_MBUF);
 }
 
-static inline void link_work(
-	struct link *l, struct link_hot *h, uint64_t now_ns, struct pkt_list *drops) {
+LOOP void link_work(
+	struct link *l, struct link_hot *h, uint64_t now_ns, struct pkt_list *drops, bool plain) {
 	while (h->wire != NULL && h->free_ns <= now_ns)
-		link_out(l, link_sent(l, h, drops), drops);
+		link_out(l, link_sent(l, h, drops, plain), drops);
 }
 
 void link_serve(void *self, uint64_t now_ns, struct pkt_list *drops) {
 	struct link *l = self;
 	struct link_hot h = l->hot;
 
-	link_work(l, &h, now_ns, drops);
+	link_work(l, &h, now_ns, drops, false);
 	l->hot = h;
 }
 
-static inline void link_take(
-	struct link *l, struct link_hot *h, struct pkt *p, struct pkt_list *drops) {
+LOOP void link_take(
+	struct link *l, struct link_hot *h, struct pkt *p, struct pkt_list *drops, bool plain) {
 	uint32_t before = drops->count;
 	const struct pkt *last = drops->tail;
 	uint64_t t_ns = p->arrival_ns;
 
 	queue_count(h, p, t_ns, 1);
-	if (l->aqm == &aqm_fifo)
+	if (plain)
 		fifo_put(l->q, p, drops);
 	else
 		l->aqm->enqueue(l->q, p, t_ns, drops);
 	if (__builtin_expect(drops->count != before, 0))
 		*h = link_dropped(l, *h, before > 0 ? last->next : drops->head, t_ns);
 	if (drops->count == before || drops->tail != p)
-		link_tell(l, TEL_ENQUEUE, p, t_ns, h->queue_bytes);
+		link_tell(l, TEL_ENQUEUE, p, t_ns, h->queue_bytes, plain);
 	if (h->wire == NULL) {
 		// A packet may come in after the link was served beyond its arrival.
 		if (t_ns > h->free_ns)
 			h->free_frac = 0;
-		link_send(l, h, time_max(t_ns, h->free_ns), drops);
+		link_send(l, h, time_max(t_ns, h->free_ns), drops, plain);
 	}
 	h->peak_pkts = time_max(h->peak_pkts, h->queue_pkts);
 }
 
-static void link_push(void *self, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops) {
-	struct link *l = self;
+LOOP void link_push_all(
+	struct link *l, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops, bool plain) {
 	struct link_hot h = l->hot;
 
 	for (uint32_t i = 0; i < n; i++) {
-		link_work(l, &h, pkts[i]->arrival_ns, drops);
-		link_take(l, &h, pkts[i], drops);
+		link_work(l, &h, pkts[i]->arrival_ns, drops, plain);
+		link_take(l, &h, pkts[i], drops, plain);
 	}
 	l->hot = h;
+}
+
+static void link_push(void *self, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops) {
+	if (link_plain(self))
+		link_push_all(self, pkts, n, drops, true);
+	else
+		link_push_all(self, pkts, n, drops, false);
+}
+
+LOOP uint32_t link_send_all(struct link *l, uint64_t now_ns, struct pkt **pkts, uint32_t n,
+	uint32_t max, struct pkt_list *drops, bool plain) {
+	struct link_hot h = l->hot;
+
+	do
+		pkts[n++] = link_sent(l, &h, drops, plain);
+	while (n < max && h.wire != NULL && h.free_ns <= now_ns);
+	l->hot = h;
+	return n;
 }
 
 static uint32_t link_pop(
@@ -285,14 +310,8 @@ static uint32_t link_pop(
 		pkts[n++] = pkt_ring_pop(&l->out);
 	if (n == max || l->out.count > 0 || l->hot.wire == NULL || l->hot.free_ns > now_ns)
 		return n;
-
-	struct link_hot h = l->hot;
-
-	do
-		pkts[n++] = link_sent(l, &h, drops);
-	while (n < max && h.wire != NULL && h.free_ns <= now_ns);
-	l->hot = h;
-	return n;
+	return link_plain(l) ? link_send_all(l, now_ns, pkts, n, max, drops, true)
+			     : link_send_all(l, now_ns, pkts, n, max, drops, false);
 }
 
 static uint64_t link_next_ns(const void *self) {

@@ -32,7 +32,7 @@ START_TEST(first_in_first_out_while_it_grows_and_wraps) {
 		ck_assert_uint_eq(r.count, in - out);
 		ck_assert_uint_eq(r.bytes, bytes);
 	}
-	ck_assert_uint_gt(r.mask, 2048);
+	ck_assert_uint_gt(r.slots, 2048);
 	while (pkt_ring_pop(&r) != NULL)
 		out++;
 	ck_assert_uint_eq(in, out);
