@@ -279,26 +279,59 @@ static int make_folder(struct run *r, struct err *err) {
 	return 0;
 }
 
-// Refuses a folder with a run of this program, or takes the run away.
-static int clear_folder(struct run *r, struct err *err) {
+// Streams that only one of the live programs has, which need no suffix.
+static const char *const live_rings[][4] = {
+	{"-switch", "packets.ring", "arrivals.ring", "links.ring"},
+	{"-sender", "cc.ring", "flows.ring", "interval.ring"},
+};
+
+// Takes away the run of the program with this suffix.
+static void remove_run(const struct run *r, const char *suffix) {
 	static const char *const names[] = {
-#define RUN_RING_(stream, STREAM, size) #stream ".ring",
-		TEL_STREAMS(RUN_RING_) "summary.json", "manifest.json"};
+#define RUN_RING_(stream, STREAM, size) #stream, ".ring",
+		TEL_STREAMS(RUN_RING_) "summary", ".json"};
 	char path[768];
 
-	if (file_path(r, "manifest.json", "", "", path, sizeof(path)) < 0)
-		return write_error(r->dir, ENAMETOOLONG, err);
-	if (access(path, F_OK) < 0)
-		return 0;
-	if (!r->options->force)
-		return err_set(err, -EEXIST,
-			"%s already holds a run: choose another --out or --force", r->dir);
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (file_path(r, names[i], "", "", path, sizeof(path)) == 0)
+	// Of two programs that find it, one takes it away.
+	snprintf(path, sizeof(path), "%s/manifest%s.json", r->dir, suffix);
+	if (unlink(path) < 0)
+		return;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i += 2) {
+		snprintf(path, sizeof(path), "%s/%s%s%s", r->dir, names[i], suffix, names[i + 1]);
+		unlink(path);
+	}
+	for (size_t i = 0; i < sizeof(live_rings) / sizeof(live_rings[0]); i++) {
+		for (size_t k = 1; strcmp(live_rings[i][0], suffix) == 0 && k < 4; k++) {
+			snprintf(path, sizeof(path), "%s/%s", r->dir, live_rings[i][k]);
 			unlink(path);
+		}
 	}
 	snprintf(path, sizeof(path), "%s/config.yaml", r->dir);
 	unlink(path);
+}
+
+static bool holds_run(const struct run *r, const char *suffix) {
+	char path[768];
+
+	snprintf(path, sizeof(path), "%s/manifest%s.json", r->dir, suffix);
+	return access(path, F_OK) == 0;
+}
+
+// Refuses a folder with a run in it, or takes the run away. Of live programs the other one's stays: it
+// may run, and they share a folder. weir-sim takes away none of theirs: it replays them.
+static int clear_folder(struct run *r, struct err *err) {
+	const char *const mine[] = {"", r->suffix};
+
+	if (r->suffix[0] == '\0' && (holds_run(r, "-switch") || holds_run(r, "-sender")))
+		return err_set(err, -EEXIST, "%s holds a live run: choose another --out", r->dir);
+	for (size_t i = 0; i < sizeof(mine) / sizeof(mine[0]); i++) {
+		if (!holds_run(r, mine[i]))
+			continue;
+		if (!r->options->force)
+			return err_set(err, -EEXIST,
+				"%s already holds a run: choose another --out or --force", r->dir);
+		remove_run(r, mine[i]);
+	}
 	return 0;
 }
 

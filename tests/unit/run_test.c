@@ -436,6 +436,64 @@ START_TEST(a_folder_with_a_run_is_refused) {
 }
 END_TEST
 
+static void run_once(const char *program, const char *dir) {
+	ck_assert_int_eq(load(program, dir, true), 0);
+	ck_assert_msg(run_create(&run, &opt, false, &err) == 0, "%s", err.msg);
+	run_free(&run);
+}
+
+static void leave(const char *dir, const char *name) {
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	FILE *f = fopen(path, "w");
+	ck_assert_ptr_nonnull(f);
+	fclose(f);
+}
+
+// The live programs share a folder: each takes away what is its own, with a suffix or without, and a run
+// of weir-sim, which takes away none of theirs.
+START_TEST(a_forced_run_leaves_no_stale_stream) {
+	static const char *const switchs[] = {
+		"packets.ring", "arrivals.ring", "links.ring", "events-switch.ring"};
+	static const char *const senders[] = {
+		"cc.ring", "flows.ring", "interval.ring", "events-sender.ring"};
+	char dir[128], want[256];
+
+	begin("paths: {}\n");
+	snprintf(dir, sizeof(dir), "%s/run", folder);
+	run_once("weir-sim", dir);
+	leave(dir, "cc.ring");
+	leave(dir, "events.ring");
+	ck_assert_int_eq(load("weir-switch", dir, false), 0);
+	ck_assert_int_eq(run_create(&run, &opt, false, &err), -EEXIST);
+	run_free(&run);
+	run_once("weir-switch", dir);
+	ck_assert(!exists(dir, "cc.ring") && !exists(dir, "events.ring"));
+	ck_assert(!exists(dir, "manifest.json") && exists(dir, "manifest-switch.json"));
+	run_once("weir-sender", dir);
+	for (size_t i = 0; i < 4; i++) {
+		leave(dir, switchs[i]);
+		leave(dir, senders[i]);
+	}
+	run_once("weir-switch", dir);
+	for (size_t i = 0; i < 4; i++) {
+		ck_assert_msg(!exists(dir, switchs[i]), "%s", switchs[i]);
+		ck_assert_msg(exists(dir, senders[i]), "%s", senders[i]);
+	}
+	snprintf(want, sizeof(want), "%s holds a live run: choose another --out", dir);
+	ck_assert_int_eq(load("weir-sim", dir, true), 0);
+	ck_assert_int_eq(run_create(&run, &opt, true, &err), -EEXIST);
+	ck_assert_str_eq(err.msg, want);
+	run_free(&run);
+	ck_assert(exists(dir, "cc.ring"));
+	run_once("weir-sender", dir);
+	for (size_t i = 0; i < 4; i++)
+		ck_assert_msg(!exists(dir, senders[i]), "%s", senders[i]);
+	end();
+}
+END_TEST
+
 // weir-sim config.yaml --out . must not take the user's file.
 START_TEST(a_foreign_config_is_kept) {
 	char path[128], want[256];
@@ -685,6 +743,6 @@ END_TEST
 TEST_MAIN(options_all, options_few, the_last_seed_counts, bad_options_are_one_sentence,
 	help_and_version, loads_its_own_keys, defaults_and_overrides, bad_configs_are_one_sentence,
 	live_runs_do_not_stop_early, a_run_folder, the_default_name, a_folder_with_a_run_is_refused,
-	a_foreign_config_is_kept, two_live_programs_share_a_folder, folders_that_cannot_be,
-	a_forbidden_folder, a_full_disk, json_text_is_valid, lists_a_plugin, exit_status,
-	signals_stop_the_run)
+	a_forced_run_leaves_no_stale_stream, a_foreign_config_is_kept,
+	two_live_programs_share_a_folder, folders_that_cannot_be, a_forbidden_folder, a_full_disk,
+	json_text_is_valid, lists_a_plugin, exit_status, signals_stop_the_run)
