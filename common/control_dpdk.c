@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <rte_version.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -50,6 +51,12 @@ int control_register(const struct control_command *commands, size_t n, struct er
 				commands[i].command, strerror(-rc));
 	}
 	return 0;
+}
+
+uint32_t control_first(const char *params) {
+	unsigned long first = params != NULL ? strtoul(params, NULL, 10) : 0;
+
+	return first < UINT32_MAX / 2 ? (uint32_t)first : UINT32_MAX / 2;
 }
 
 int control_error(struct rte_tel_data *d, const struct err *err) {

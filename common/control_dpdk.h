@@ -43,6 +43,13 @@ struct control_command {
 };
 int control_register(const struct control_command *commands, size_t n, struct err *err);
 
+// rte_telemetry leaves out what does not fit into an answer's 16 KB. A long list comes in parts of so many
+// dictionaries, or strings: "/weir/links,24" has what is from the 25th on, and /weir/info how many there are.
+#define CONTROL_DICTS 24
+#define CONTROL_STRINGS 96
+// The first of the part that is asked for.
+uint32_t control_first(const char *params);
+
 // What answers are made of.
 int control_error(struct rte_tel_data *d, const struct err *err);
 int control_ok(struct rte_tel_data *d);

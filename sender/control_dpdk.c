@@ -11,9 +11,7 @@
 #include "live_dpdk.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
-#define GROUPS_PER_ANSWER 24 // rte_telemetry's answers have 16 KB at most
 #define WHO "the sender"
 
 // rte_telemetry passes no context to its handlers.
@@ -126,15 +124,15 @@ static void add_group(struct rte_tel_data *d, const struct sender_mailbox *box, 
 }
 
 static int handle_groups(const char *cmd, const char *params, struct rte_tel_data *d) {
-	unsigned long first = params != NULL ? strtoul(params, NULL, 10) : 0;
+	uint32_t first = control_first(params);
 	uint32_t groups = app->live.sender.flows > 0 ? app->groups.count : 0;
 	struct err err;
 
 	if (ask(SENDER_SURVEY, &err) < 0)
 		return control_error(d, &err);
 	rte_tel_data_start_dict(d);
-	for (unsigned long i = first; i < groups && i < first + GROUPS_PER_ANSWER; i++)
-		add_group(d, &app->live.mailbox, (uint32_t)i);
+	for (uint32_t i = first; i < groups && i < first + CONTROL_DICTS; i++)
+		add_group(d, &app->live.mailbox, i);
 	control_end();
 	return 0;
 }

@@ -2,8 +2,9 @@
 // Statistics and control through rte_telemetry (dpdk-telemetry.py, or any client of its socket):
 //
 //	/weir/info                              program, run, time, load
-//	/weir/ports  /weir/paths  /weir/links   counters
-//	/weir/params                            the live parameters and their values
+//	/weir/ports  /weir/paths  /weir/links   counters, of the first links
+//	/weir/links,24                          of those from the 25th on
+//	/weir/params                            the first live parameters and their values; ,96: more
 //	/weir/set,forward.link.rate=5Gbit       changes one, between two bursts
 //	/weir/measure                           the summary's figures start now
 //	/weir/stop                              ends the run; the summary is written
@@ -27,6 +28,15 @@ static int ask_snapshot(struct switch_snapshot *snap, struct err *err) {
 	return switch_ask(&app->live, &q, take, snap, err);
 }
 
+static uint32_t count_params(void) {
+	struct path_param at = {0};
+	uint32_t n = 0;
+
+	while (n < SWITCH_PARAMS_MAX && paths_next_param(&app->paths, &at))
+		n++;
+	return n;
+}
+
 static int handle_info(const char *cmd, const char *params, struct rte_tel_data *d) {
 	struct switch_snapshot snap;
 	struct err err;
@@ -47,6 +57,8 @@ static int handle_info(const char *cmd, const char *params, struct rte_tel_data 
 	control_u64(d, "cpu", app->plan.process.lcore[0]);
 	control_u64(d, "pool_buffers", app->buffers);
 	control_u64(d, "pool_free", snap.pool_free);
+	control_u64(d, "links", snap.links);
+	control_u64(d, "params", count_params());
 	return 0;
 }
 
@@ -122,13 +134,14 @@ static int handle_paths(const char *cmd, const char *params, struct rte_tel_data
 }
 
 static int handle_links(const char *cmd, const char *params, struct rte_tel_data *d) {
+	uint32_t first = control_first(params);
 	struct switch_snapshot snap;
 	struct err err;
 
 	if (ask_snapshot(&snap, &err) < 0)
 		return control_error(d, &err);
 	rte_tel_data_start_dict(d);
-	for (uint32_t i = 0; i < snap.links; i++) {
+	for (uint32_t i = first; i < snap.links && i < first + CONTROL_DICTS; i++) {
 		struct rte_tel_data *one = rte_tel_data_alloc();
 
 		if (one == NULL)
@@ -217,6 +230,7 @@ static void value_text(const struct param *p, double value, char *text, size_t s
 static int handle_params(const char *cmd, const char *params, struct rte_tel_data *d) {
 	const struct switch_question q = {.request = SWITCH_PARAMS};
 	double value[SWITCH_PARAMS_MAX];
+	uint32_t first = control_first(params);
 	struct path_param at = {0};
 	struct err err;
 
@@ -226,6 +240,8 @@ static int handle_params(const char *cmd, const char *params, struct rte_tel_dat
 	for (uint32_t i = 0; i < SWITCH_PARAMS_MAX && paths_next_param(&app->paths, &at); i++) {
 		char number[32], text[RTE_TEL_MAX_STRING_LEN];
 
+		if (i < first || i >= first + CONTROL_STRINGS)
+			continue;
 		value_text(at.param, value[i], number, sizeof(number));
 		snprintf(text, sizeof(text), "%s.%s=%s", at.stage->name, at.param->name, number);
 		rte_tel_data_add_array_string(d, text);
@@ -253,8 +269,9 @@ int switch_control(struct switch_app *a, struct err *err) {
 		{"/weir/ports", handle_ports, "Counters of each port. No parameters"},
 		{"/weir/paths", handle_paths, "Counters of each path. No parameters"},
 		{"/weir/links", handle_links,
-			"Rate, queue and counters of each link. No parameters"},
-		{"/weir/params", handle_params, "What /weir/set may change. No parameters"},
+			"Rate, queue and counters of each link; the first one's number"},
+		{"/weir/params", handle_params,
+			"What /weir/set may change; the first one's number"},
 		{"/weir/set", handle_set, "Changes a parameter: forward.link.rate=5Gbit"},
 		{"/weir/measure", handle_measure, "The summary's figures start now. No parameters"},
 		{"/weir/stop", handle_stop, "Ends the run. No parameters"},

@@ -360,19 +360,32 @@ def test_ctrl_c_on_a_terminal_is_a_good_end(fake):
     assert "Traceback" not in seen
 
 
-def test_all_groups_of_a_sender_are_asked_for(fake):
-    names = [str(i) for i in range(30)]
+def in_parts(rows):
+    """An answer in parts, as programs give it where 16 KB are not enough."""
+    return lambda text: dict(list(rows.items())[int(text or 0) :][:24])
 
-    def groups(text):
-        first = int(text)
-        return {name: {"name": name} for name in names[first : first + 24]}
 
-    info = {"program": "weir-sender", "groups": 30}
-    asked = sender(fake, info=info, groups=groups, ports={})
+@pytest.mark.parametrize("what", ["groups", "links"])
+def test_long_lists_are_asked_for_in_parts(fake, what):
+    rows = {str(i): {"name": f"{i}"} for i in range(64)}
+    info = {"program": "weir-sender", what: 64}
+    asked = sender(fake, info=info, ports={}, **{what: in_parts(rows)})
     with live.named("se") as program:
         sample = top.take(program)
-    assert list(sample.groups) == names
-    assert [text for text in asked.asked if "groups" in text] == [
-        "/weir/groups,0",
-        "/weir/groups,24",
+    assert getattr(sample, what) == rows
+    assert [text for text in asked.asked if what in text] == [
+        f"/weir/{what},0",
+        f"/weir/{what},24",
+        f"/weir/{what},48",
+    ]
+
+
+def test_all_parameters_are_asked_for(fake, weir):
+    values = [f"p{i}.link.rate=1Gbit" for i in range(200)]
+    info = {"program": "weir-switch", "now_ns": 1 * S, "cpu": 1, "params": 200}
+    switch(fake, info=info, params=lambda text: values[int(text or 0) :][:96])
+    done = weir("ctl")
+    assert done.status == 0, done.err
+    assert [line.split()[0] for line in done.out.splitlines() if "Gbit" in line] == [
+        f"p{i}.link.rate" for i in range(200)
     ]

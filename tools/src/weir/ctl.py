@@ -45,7 +45,12 @@ def execute(orders: Sequence[str], prefix: str | None, out: Console) -> None:
 
 def parameters(program: live.Program) -> dict[str, str]:
     """Each live parameter and its present value."""
-    return dict(text.split("=", 1) for text in program.want("/weir/params"))
+    texts = list(program.want("/weir/params"))
+    while len(texts) < program.info.get("params", 0) and (
+        more := program.want(f"/weir/params,{len(texts)}")
+    ):
+        texts += more
+    return dict(text.split("=", 1) for text in texts)
 
 
 def show(program: live.Program, out: Console) -> None:

@@ -72,17 +72,19 @@ def take(program: live.Program) -> Sample:
         answer = program.ask(command)
         return answer if isinstance(answer, dict) and "error" not in answer else {}
 
+    def parts(name: str) -> dict[str, Row]:
+        rows: dict[str, Row] = {}
+        while len(rows) < sample.info.get(name, 0) and (more := table(f"/weir/{name},{len(rows)}")):
+            rows |= more
+        return rows
+
     sample = Sample(program.name, program.prefix, table("/weir/info"))
     if not sample.info:
         raise live.Ended
     sample.ports = table("/weir/ports")
     sample.paths = table("/weir/paths")
-    sample.links = table("/weir/links")
-    while len(sample.groups) < sample.info.get("groups", 0):
-        more = table(f"/weir/groups,{len(sample.groups)}")
-        if not more:
-            break
-        sample.groups |= more
+    sample.links = parts("links")
+    sample.groups = parts("groups")
     return sample
 
 
