@@ -219,7 +219,7 @@ __attribute__((noinline)) static void flood(
 static void relay(struct switch_live *s, uint32_t in) {
 	struct switch_port *from = &s->port[in];
 	struct received r = {.arrival_ns = s->now_ns, .in = (uint8_t)in};
-	bool stamped = from->port.stamp.known;
+	bool stamped = from->port.stamp.rx;
 	struct way way = {.known = false};
 	uint64_t bytes = 0;
 
