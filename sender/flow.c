@@ -554,7 +554,12 @@ static void flow_rtx_timer(struct host *h, struct flow *f, uint64_t now_ns) {
 		flow_timeout(h, f, now_ns);
 		break;
 	case RTX_TLP:
-		flow_probe(h, f, now_ns);
+		// Of a late loop's timers this may come before the pacer's, which was due earlier.
+		if (f->pace.armed && f->pace.t.expires_ns <= now_ns
+			&& flow_send(h, f, now_ns, f->pace.t.expires_ns))
+			flow_arm_rtx(h, f, now_ns);
+		else
+			flow_probe(h, f, now_ns);
 		break;
 	case RTX_REO:
 		flow_reorder_timer(h, f, now_ns);

@@ -140,6 +140,30 @@ START_TEST(probe_is_paced) {
 }
 END_TEST
 
+// The timer fires when it was first armed for, and looks whether the deadline has moved. After a stall
+// both it and the pacer's next turn had passed: each flow probed, and all went on in step.
+START_TEST(no_probe_before_the_pacers_late_turn) {
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 1000, rate: 40Mbit}}, rto_min: 1s}",
+		.live = true);
+	const struct flow *f = link_flow(l);
+	uint64_t due_ns, n;
+
+	hand_ack_at(l, 0, 20 * MS); // opens the window
+	while (l->now_ns < 40 * MS || f->rtx.t.expires_ns >= f->pace.t.expires_ns) {
+		l->now_ns += 10 * US;
+		host_run(&l->tx, l->now_ns);
+	}
+	n = l->data_count;
+	due_ns = f->pace.t.expires_ns;
+	l->now_ns += 60 * MS;
+	host_run(&l->tx, l->now_ns);
+	ck_assert_uint_eq(f->tlp_end, 0);
+	ck_assert_uint_eq(l->data_count, n + 4); // the last millisecond's
+	SENT(l, n, n, due_ns);
+	link_close(l);
+}
+END_TEST
+
 // The probe repaired the loss of the last segment: nobody else noticed, the window pays once.
 START_TEST(repaired_loss_costs_one_reduction) {
 	struct link *l = FOUR(.window = 4 * 1448);
@@ -205,8 +229,8 @@ START_TEST(lost_tail_is_repaired_without_a_timeout) {
 }
 END_TEST
 
-TEST_MAIN(no_probe_before_the_pacers_next_turn, probe_is_paced,
-	fires_two_srtt_after_the_last_new_data, progress_moves_it,
+TEST_MAIN(no_probe_before_the_pacers_next_turn, no_probe_before_the_pacers_late_turn,
+	probe_is_paced, fires_two_srtt_after_the_last_new_data, progress_moves_it,
 	sends_the_last_segment_again_where_nothing_new_may_go, timeout_follows_one_unanswered_probe,
 	probe_of_a_lone_segment_comes_no_later_than_the_timeout,
 	lone_segment_allows_for_a_delayed_ack, no_probe_while_something_is_sacked,
