@@ -16,7 +16,8 @@
 // Each lcore is judged by itself, by a struct watch of its own.
 //
 // A stall makes packets late and fills rings: what was due meanwhile, or until as long again has
-// passed, is its doing; likewise what was due while a port was full. Findings of a kind less than a second apart are one
+// passed, is its doing, whether the host made it or DPDK's interrupt thread (intr_dpdk.h; `stood` in the
+// summary, and a port's fault says why); likewise what was due while a port was full. Findings of a kind less than a second apart are one
 // episode, and each episode becomes a sentence.
 #pragma once
 #include "hist.h"
@@ -89,6 +90,12 @@ static inline void watch_time(struct watch_lcore *w, uint64_t now_ns) {
 static inline void watch_resume(struct watch_lcore *w, uint64_t now_ns) {
 	w->turn_ns = now_ns;
 	w->moved = 0;
+}
+
+// The lcore stood still for DPDK's interrupt thread: what was due is late as after a stall, but it is no
+// fault of the host's, nor of the lcore's.
+static inline void watch_stood(struct watch_lcore *w, uint64_t from_ns, uint64_t to_ns) {
+	w->stalled_until_ns = time_max(w->stalled_until_ns, 2 * to_ns - from_ns);
 }
 
 static inline void watch_max(_Atomic uint64_t *max, uint64_t v) {

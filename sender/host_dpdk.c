@@ -176,8 +176,10 @@ static void follow_ports(struct sender_live *s) {
 	if (intr_pass()) {
 		for (uint32_t i = 0; i < s->ports; i++)
 			port_handled(&s->port[i].port);
+		uint64_t to_ns = clock_now(&s->clock);
+		watch_stood(&s->watch, from_ns, to_ns);
 		s->stood++;
-		s->stood_max_ns = time_max(s->stood_max_ns, clock_now(&s->clock) - from_ns);
+		s->stood_max_ns = time_max(s->stood_max_ns, to_ns - from_ns);
 	}
 	for (uint32_t i = 0; i < s->ports; i++)
 		follow_link(s, i);

@@ -628,8 +628,10 @@ static void stand_still(struct switch_live *s) {
 		return;
 	for (uint32_t i = 0; i < s->ports; i++)
 		port_handled(&s->port[i].port);
+	uint64_t to_ns = clock_now(&s->clock);
+	watch_stood(&s->watch, from_ns, to_ns);
 	s->stood++;
-	s->stood_max_ns = time_max(s->stood_max_ns, clock_now(&s->clock) - from_ns);
+	s->stood_max_ns = time_max(s->stood_max_ns, to_ns - from_ns);
 }
 
 // What other threads may know of this one.

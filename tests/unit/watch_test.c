@@ -74,6 +74,12 @@ START_TEST(a_turn_may_take_its_work) {
 	// Disturbed is what was due in it or for as long again.
 	ck_assert(watch_disturbed(&lcore, 0, from_ns + 2 * NS_PER_MS - 1));
 	ck_assert(!watch_disturbed(&lcore, 0, from_ns + 2 * NS_PER_MS));
+	// Standing still for the drivers disturbs as much, and is nobody's stall.
+	uint64_t stood_ns = from_ns + NS_PER_S;
+	watch_stood(&lcore, stood_ns, stood_ns + 300);
+	ck_assert(watch_disturbed(&lcore, 0, stood_ns + 599));
+	ck_assert(!watch_disturbed(&lcore, 0, stood_ns + 600));
+	ck_assert_uint_eq(lcore.count.stalls, 2);
 }
 END_TEST
 
