@@ -142,8 +142,7 @@ def test_a_changed_decision_is_named(recording: Path, replay: Replay) -> None:
     what = f"of packet {was['pkt_id']} at {was['ts_ns'] / 1e9:.9f} s"
     assert done.status == 1
     assert done.out == (
-        "first difference in forward.link: "
-        f"recorded drop (none) {what}; replayed dequeue {what}\n"
+        f"first difference in forward.link: recorded drop (none) {what}; replayed dequeue {what}\n"
     )
 
 
@@ -231,9 +230,7 @@ def test_a_recording_without_an_end_is_refused(recording: Path, replay: Replay) 
     assert "packets.ring has no end: its writer was killed" in done.err
 
 
-def test_rings_of_two_runs_are_refused(
-    recording: Path, replay: Replay, simulate: Simulate
-) -> None:
+def test_rings_of_two_runs_are_refused(recording: Path, replay: Replay, simulate: Simulate) -> None:
     """A folder in which somebody mixed files."""
     other = simulate(MIXED, *RECORD, "seed=8")
     shutil.copy(other.folder / "packets.ring", recording / "packets.ring")
@@ -243,9 +240,7 @@ def test_rings_of_two_runs_are_refused(
     assert "not of one run" in done.err
 
 
-def test_what_was_not_recorded_is_said(
-    simulate: Simulate, replay: Replay, tmp_path: Path
-) -> None:
+def test_what_was_not_recorded_is_said(simulate: Simulate, replay: Replay, tmp_path: Path) -> None:
     """With the option that records it."""
     plain = simulate(MIXED, "duration=1s", "warmup=0s")
     coarse = simulate(

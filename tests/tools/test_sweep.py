@@ -278,9 +278,10 @@ class Cluster:
         self.started = []
         self.cells = []
         self.start("scheduler", "--port", "0")
-        self.address = until(lambda: self.file.exists() and self.file.read_text()) and json.loads(
-            self.file.read_text()
-        )["address"]
+        self.address = (
+            until(lambda: self.file.exists() and self.file.read_text())
+            and json.loads(self.file.read_text())["address"]
+        )
         self.workers = [
             self.start("worker", "--nthreads", "1", "--no-nanny", "--local-directory", folder)
             for _ in range(2)
