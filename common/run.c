@@ -118,12 +118,6 @@ static int file_begin(const struct run *r, const char *name, FILE **f, struct er
 	return *f != NULL ? 0 : write_error(path, errno, err);
 }
 
-FILE *run_summary_begin(struct run *r, const char *name, struct err *err) {
-	FILE *f = NULL;
-
-	return file_begin(r, name, &f, err) == 0 ? f : NULL;
-}
-
 // Closes f; 0 or what stopped its bytes from reaching the file.
 static int close_error(FILE *f) {
 	int error = 0;
@@ -137,7 +131,7 @@ static int close_error(FILE *f) {
 	return error;
 }
 
-int run_summary_end(struct run *r, FILE *f, const char *name, struct err *err) {
+static int file_end(const struct run *r, FILE *f, const char *name, struct err *err) {
 	char temporary[768], path[768];
 	int error = close_error(f);
 
@@ -231,7 +225,7 @@ static int write_manifest(struct run *r, const char *verdict, int exit_status, s
 	}
 	json_text(&j, "verdict", verdict != NULL ? verdict : "running");
 	json_end(&j);
-	return run_summary_end(r, f, "manifest.json", err);
+	return file_end(r, f, "manifest.json", err);
 }
 
 // "configs/two_flows.yaml" -> "runs/two_flows-20250131-120000-4711"
@@ -408,13 +402,43 @@ int run_create(struct run *r, const struct run_options *opt, bool virtual_time, 
 		&& (rc = clear_folder(r, err)) == 0)
 		rc = write_start(r, text, size, err);
 	if (rc < 0)
-		r->dir[0] = '\0'; // nothing for run_finish to do
+		r->dir[0] = '\0'; // nothing for run_end to do
 	free(text);
 	return rc;
 }
 
-int run_finish(struct run *r, const char *verdict, int exit_status, struct err *err) {
-	return r->dir[0] != '\0' ? write_manifest(r, verdict, exit_status, err) : 0;
+static int write_summary(struct run *r, run_summary_fn *summary, void *of, const char *verdict,
+	bool *balanced, struct err *err) {
+	FILE *f;
+	int rc = file_begin(r, "summary.json", &f, err);
+
+	if (rc < 0)
+		return rc;
+	*balanced = summary(of, f, verdict);
+	if (r->options->json)
+		summary(of, stdout, verdict);
+	return file_end(r, f, "summary.json", err);
+}
+
+int run_end(struct run *r, run_summary_fn *summary, void *of, const char *verdict, int rc,
+	struct err *err) {
+	bool balanced = true;
+	struct err late;
+	int written = 0;
+
+	if (r->dir[0] == '\0')
+		return rc;
+	if (rc < 0)
+		verdict = err->msg;
+	if (summary != NULL)
+		written = write_summary(r, summary, of, verdict, &balanced, &late);
+	if (rc == 0 && written < 0)
+		rc = err_set(err, written, "%s", late.msg);
+	if (rc == 0 && !balanced)
+		rc = err_set(err, -EIO, "the ledger does not balance: see %s/summary%s.json",
+			r->dir, r->suffix);
+	written = write_manifest(r, rc < 0 ? err->msg : verdict, rc < 0 ? 1 : 0, &late);
+	return rc == 0 && written < 0 ? err_set(err, written, "%s", late.msg) : rc;
 }
 
 void run_free(struct run *r) {

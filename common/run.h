@@ -11,7 +11,7 @@
 //	if (opt.check) / (opt.print_config) / (opt.list) ...
 //	run_create(&run, &opt, &err)                folder, config.yaml, manifest.json
 //	... the experiment ...
-//	run_finish(&run, ...)                       summary.json, manifest.json with the verdict
+//	run_end(&run, ...)                          summary.json, manifest.json with the verdict
 //
 // Exit status: 0 good, 1 failed, 2 bad usage or config.
 #pragma once
@@ -76,13 +76,15 @@ int run_load(struct run *r, const struct run_options *opt, struct err *err);
 // write to one folder: each has its own manifest-switch.json, manifest-sender.json and the like,
 // the first one writes config.yaml.
 int run_create(struct run *r, const struct run_options *opt, bool virtual_time, struct err *err);
-// Opens "<dir>/<name>" for the summary; writes to a temporary and renames on run_summary_end, so
-// that a reader never sees half a file. "summary.json" becomes "summary-switch.json" live.
-FILE *run_summary_begin(struct run *r, const char *name, struct err *err);
-int run_summary_end(struct run *r, FILE *f, const char *name, struct err *err);
-// Rewrites manifest.json with ended_utc, exit and verdict ("ok", "interrupted", a sentence); until
-// then the verdict is "running". Does nothing when no folder was created.
-int run_finish(struct run *r, const char *verdict, int exit_status, struct err *err);
+// Writes a program's summary; false: its ledger does not balance.
+typedef bool run_summary_fn(void *of, FILE *out, const char *verdict);
+// The end of a run, good or bad: summary.json ("summary-switch.json" live; NULL: nothing was
+// measured; with --json also to standard output), the ledger, and manifest.json again with
+// ended_utc, exit and verdict, which was "running" until then: "ok", "interrupted", a sentence.
+// rc and err say what went wrong so far, which then is the verdict. Returns rc or the first thing
+// that goes wrong here. Writes nothing when no folder was created.
+int run_end(struct run *r, run_summary_fn *summary, void *of, const char *verdict, int rc,
+	struct err *err);
 void run_free(struct run *r);
 // "0.1.0", and the commit it was built from or "unknown".
 const char *run_version(void);

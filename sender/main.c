@@ -40,15 +40,8 @@ static int configure(struct sender_app *app, struct err *err) {
 	return config_unused(c, err);
 }
 
-static int summarise(struct sender_app *app, const char *verdict, bool *balanced, struct err *err) {
-	FILE *f = run_summary_begin(&app->run, "summary.json", err);
-
-	if (f == NULL)
-		return -EIO;
-	*balanced = sender_app_summary(app, f, verdict);
-	if (app->opt->json)
-		sender_app_summary(app, stdout, verdict);
-	return run_summary_end(&app->run, f, "summary.json", err);
+static bool summary(void *app, FILE *out, const char *verdict) {
+	return sender_app_summary(app, out, verdict);
 }
 
 // The experiment's own outcome: "ok", or what went wrong with the peer (then an error).
@@ -78,30 +71,18 @@ static int outcome(const struct sender_app *app, const char **verdict, struct er
 static int experiment(struct sender_app *app, struct err *err) {
 	char sentence[WATCH_SENTENCE_SIZE];
 	const char *verdict = "ok";
-	bool balanced = false;
-	struct err late;
-	int rc, written = 0;
+	int rc;
 
 	run_catch_signals();
 	if ((rc = sender_app_open(app, err)) < 0)
-		return rc == -EINTR ? 0 : rc;
+		return rc;
 	if ((rc = run_create(&app->run, app->opt, false, err)) < 0)
 		return rc;
 	rc = sender_app_run(app, err);
 	if (rc == 0)
 		rc = outcome(app, &verdict, err);
-	if (rc < 0)
-		verdict = err->msg;
 	verdict = watch_verdict(&app->watch, 1, verdict, sentence);
-	if (app->began)
-		written = summarise(app, verdict, &balanced, &late);
-	if (rc == 0 && written < 0)
-		rc = err_set(err, written, "%s", late.msg);
-	if (rc == 0 && !balanced)
-		rc = err_set(err, -EIO, "the ledger does not balance: see %s/summary-sender.json",
-			app->run.dir);
-	run_finish(&app->run, rc < 0 ? err->msg : verdict, rc < 0 ? 1 : 0, rc < 0 ? NULL : err);
-	return rc;
+	return run_end(&app->run, app->began ? summary : NULL, app, verdict, rc, err);
 }
 
 int main(int argc, char **argv) {

@@ -53,40 +53,23 @@ static int configure(struct switch_app *app, struct err *err) {
 	return rc;
 }
 
-static int summarise(struct switch_app *app, const char *verdict, bool *balanced, struct err *err) {
-	FILE *f = run_summary_begin(&app->run, "summary.json", err);
-
-	if (f == NULL)
-		return -EIO;
-	*balanced = switch_app_summary(app, f, verdict);
-	if (app->opt->json)
-		switch_app_summary(app, stdout, verdict);
-	return run_summary_end(&app->run, f, "summary.json", err);
+static bool summary(void *app, FILE *out, const char *verdict) {
+	return switch_app_summary(app, out, verdict);
 }
 
 static int experiment(struct switch_app *app, struct err *err) {
 	char sentence[WATCH_SENTENCE_SIZE];
 	const char *verdict = "ok";
-	bool balanced = false;
-	struct err late;
-	int rc, written;
+	int rc;
 
 	run_catch_signals();
 	if ((rc = switch_app_open(app, err)) < 0)
-		return rc;
+		return run_end(&app->run, NULL, NULL, NULL, rc, err);
 	rc = switch_app_run(app, err);
 	if (run_stop)
 		verdict = "interrupted";
-	if (rc < 0)
-		verdict = err->msg;
 	verdict = watch_verdict(&app->watch, 1, verdict, sentence);
-	written = summarise(app, verdict, &balanced, &late);
-	if (rc == 0 && written < 0)
-		rc = err_set(err, written, "%s", late.msg);
-	if (rc == 0 && !balanced)
-		rc = err_set(err, -EIO, "the ledger does not balance: see %s/summary-switch.json",
-			app->run.dir);
-	run_finish(&app->run, rc < 0 ? err->msg : verdict, rc < 0 ? 1 : 0, rc < 0 ? NULL : err);
+	rc = run_end(&app->run, summary, app, verdict, rc, err);
 	// The traffic's own programs end a moment later: let them find a switch until then.
 	for (int i = 0; rc == 0 && app->live.ended && app->plan.start == PLAN_START_TRAFFIC
 		&& i < LINGER_MS && !run_stop;

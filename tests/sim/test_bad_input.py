@@ -88,6 +88,20 @@ def test_a_folder_that_cannot_be_made(weir_sim: Path, tmp_path: Path) -> None:
     assert "Not a directory" in done.stderr
 
 
+def test_a_capture_that_cannot_be_written(weir_sim: Path, tmp_path: Path) -> None:
+    """One sentence, and a manifest that says so: the run is not still running."""
+    config, out = tmp_path / "x.yaml", tmp_path / "run"
+    config.write_text(GOOD)
+    done = weir_sim_on(weir_sim, config, "--out", str(out), "--pcap", str(tmp_path))
+
+    assert done.returncode == 1
+    assert done.stderr == f"weir-sim: --pcap {tmp_path}: Is a directory\n"
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["verdict"] == f"--pcap {tmp_path}: Is a directory"
+    assert manifest["exit"] == 1
+    assert manifest["ended_utc"] is not None
+
+
 def test_a_folder_that_holds_a_run(weir_sim: Path, tmp_path: Path) -> None:
     """Nothing of it is lost."""
     config, out = tmp_path / "x.yaml", tmp_path / "run"

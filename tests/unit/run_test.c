@@ -41,6 +41,26 @@ static bool exists(const char *dir, const char *name) {
 	return access(path, F_OK) == 0;
 }
 
+static void leave(const char *dir, const char *name) {
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	FILE *f = fopen(path, "w");
+	ck_assert_ptr_nonnull(f);
+	fclose(f);
+}
+
+static bool balanced(void *of, FILE *out, const char *verdict) {
+	ck_assert_ptr_eq(of, &folder);
+	fputs(verdict, out);
+	return true;
+}
+
+static bool lopsided(void *of, FILE *out, const char *verdict) {
+	balanced(of, out, verdict);
+	return false;
+}
+
 static char *read_text(const char *dir, const char *name) {
 	char path[768], *text = calloc(1, 1 << 16);
 
@@ -351,14 +371,9 @@ START_TEST(a_run_folder) {
 	check_has(text, "\"clock\": \"virtual\"");
 	free(text);
 
-	FILE *f = run_summary_begin(&run, "summary.json", &err);
-	ck_assert_ptr_nonnull(f);
-	fputs("{}\n", f);
 	ck_assert(!exists(dir, "summary.json"));
-	ck_assert_int_eq(run_summary_end(&run, f, "summary.json", &err), 0);
+	ck_assert_int_eq(run_end(&run, balanced, &folder, "ok", 0, &err), 0);
 	ck_assert(exists(dir, "summary.json"));
-
-	ck_assert_int_eq(run_finish(&run, "ok", 0, &err), 0);
 	text = read_text(dir, "manifest.json");
 	check_json(text);
 	check_has(text, "\"program\": \"weir-sim\"");
@@ -407,6 +422,48 @@ START_TEST(the_default_name) {
 }
 END_TEST
 
+START_TEST(how_a_run_ends) {
+	char dir[128], want[256];
+
+	begin("paths: {}\n");
+	snprintf(dir, sizeof(dir), "%s/run", folder);
+	snprintf(want, sizeof(want), "the ledger does not balance: see %s/summary.json", dir);
+	const struct {
+		run_summary_fn *summary;
+		int rc;
+		const char *said, *summarised;
+	} end_of[] = {
+		{balanced, -EIO, "the disk is gone", "the disk is gone"},
+		{NULL, -ENOENT, "the disk is gone", NULL},
+		{lopsided, 0, want, "interrupted"},
+	};
+
+	for (size_t i = 0; i < sizeof(end_of) / sizeof(end_of[0]); i++) {
+		ck_assert_int_eq(load("weir-sim", dir, i > 0), 0);
+		ck_assert_int_eq(run_create(&run, &opt, true, &err), 0);
+		if (end_of[i].rc < 0)
+			err_set(&err, end_of[i].rc, "%s", end_of[i].said);
+		ck_assert_int_eq(run_end(&run, end_of[i].summary, &folder, "interrupted",
+					 end_of[i].rc, &err),
+			end_of[i].rc < 0 ? end_of[i].rc : -EIO);
+		ck_assert_str_eq(err.msg, end_of[i].said);
+		char *text = read_text(dir, "manifest.json");
+		check_json(text);
+		check_has(text, end_of[i].said);
+		check_has(text, "\"exit\": 1");
+		free(text);
+		ck_assert_int_eq(exists(dir, "summary.json"), end_of[i].summarised != NULL);
+		if (end_of[i].summarised != NULL) {
+			text = read_text(dir, "summary.json");
+			ck_assert_str_eq(text, end_of[i].summarised);
+			free(text);
+		}
+		run_free(&run);
+	}
+	end();
+}
+END_TEST
+
 START_TEST(a_folder_with_a_run_is_refused) {
 	char want[256], dir[128];
 
@@ -416,14 +473,14 @@ START_TEST(a_folder_with_a_run_is_refused) {
 		want, sizeof(want), "%s already holds a run: choose another --out or --force", dir);
 	ck_assert_int_eq(load("weir-sim", dir, false), 0);
 	ck_assert_int_eq(run_create(&run, &opt, true, &err), 0);
-	FILE *f = run_summary_begin(&run, "packets.ring", &err); // as if telemetry had written it
-	ck_assert_int_eq(run_summary_end(&run, f, "packets.ring", &err), 0);
+	leave(dir, "packets.ring");
 	run_free(&run);
 
 	ck_assert_int_eq(load("weir-sim", dir, false), 0);
 	ck_assert_int_eq(run_create(&run, &opt, true, &err), -EEXIST);
 	ck_assert_str_eq(err.msg, want);
-	ck_assert_int_eq(run_finish(&run, "ok", 0, &err), 0); // of no run
+	ck_assert_int_eq(run_end(&run, balanced, NULL, "ok", 0, &err), 0); // of no run
+	ck_assert(!exists(dir, "summary.json"));
 	ck_assert(exists(dir, "packets.ring"));
 	run_free(&run);
 
@@ -440,15 +497,6 @@ static void run_once(const char *program, const char *dir) {
 	ck_assert_int_eq(load(program, dir, true), 0);
 	ck_assert_msg(run_create(&run, &opt, false, &err) == 0, "%s", err.msg);
 	run_free(&run);
-}
-
-static void leave(const char *dir, const char *name) {
-	char path[256];
-
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	FILE *f = fopen(path, "w");
-	ck_assert_ptr_nonnull(f);
-	fclose(f);
 }
 
 // The live programs share a folder: each takes away what is its own, with a suffix or without, and a run
@@ -522,10 +570,7 @@ START_TEST(two_live_programs_share_a_folder) {
 	ck_assert_int_eq(load("weir-switch", dir, false), 0);
 	config_add(config_root(run.config), "live", "of the switch");
 	ck_assert_int_eq(run_create(&run, &opt, false, &err), 0);
-	FILE *f = run_summary_begin(&run, "summary.json", &err);
-	ck_assert_int_eq(run_summary_end(&run, f, "summary.json", &err), 0);
-	f = run_summary_begin(&run, "extra-switch.json", &err);
-	ck_assert_int_eq(run_summary_end(&run, f, "extra-switch.json", &err), 0);
+	ck_assert_int_eq(run_end(&run, balanced, &folder, "ok", 0, &err), 0);
 	strcpy(id, run.tel.run_id);
 	run_free(&run);
 
@@ -537,7 +582,6 @@ START_TEST(two_live_programs_share_a_folder) {
 	ck_assert(exists(dir, "manifest-switch.json"));
 	ck_assert(exists(dir, "manifest-sender.json"));
 	ck_assert(exists(dir, "summary-switch.json"));
-	ck_assert(exists(dir, "extra-switch.json"));
 	ck_assert(!exists(dir, "manifest.json"));
 	char *text = read_text(dir, "config.yaml");
 	check_has(text, "of the switch");
@@ -742,7 +786,8 @@ END_TEST
 
 TEST_MAIN(options_all, options_few, the_last_seed_counts, bad_options_are_one_sentence,
 	help_and_version, loads_its_own_keys, defaults_and_overrides, bad_configs_are_one_sentence,
-	live_runs_do_not_stop_early, a_run_folder, the_default_name, a_folder_with_a_run_is_refused,
-	a_forced_run_leaves_no_stale_stream, a_foreign_config_is_kept,
-	two_live_programs_share_a_folder, folders_that_cannot_be, a_forbidden_folder, a_full_disk,
-	json_text_is_valid, lists_a_plugin, exit_status, signals_stop_the_run)
+	live_runs_do_not_stop_early, a_run_folder, how_a_run_ends, the_default_name,
+	a_folder_with_a_run_is_refused, a_forced_run_leaves_no_stale_stream,
+	a_foreign_config_is_kept, two_live_programs_share_a_folder, folders_that_cannot_be,
+	a_forbidden_folder, a_full_disk, json_text_is_valid, lists_a_plugin, exit_status,
+	signals_stop_the_run)

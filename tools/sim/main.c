@@ -29,29 +29,19 @@ static double cpu_clock_s(void) {
 }
 
 static int list(const char *kind) {
-	bool all = kind[0] == '\0', known = all;
+	bool all = kind[0] == '\0', aqm = all || strcmp(kind, "aqm") == 0;
+	bool stage = all || strcmp(kind, "stage") == 0, cc = all || strcmp(kind, "cc") == 0;
+	bool source = all || strcmp(kind, "source") == 0;
 
-	if (all || strcmp(kind, "aqm") == 0) {
-		known = true;
-		for (const struct aqm_ops *const *o = aqm_all; *o != NULL; o++)
-			run_list_plugin(stdout, (*o)->name, (*o)->summary, (*o)->params);
-	}
-	if (all || strcmp(kind, "stage") == 0) {
-		known = true;
-		for (const struct stage_ops *const *o = stage_all; *o != NULL; o++)
-			run_list_plugin(stdout, (*o)->name, (*o)->summary, (*o)->params);
-	}
-	if (all || strcmp(kind, "cc") == 0) {
-		known = true;
-		for (const struct cc_ops *const *o = cc_all; *o != NULL; o++)
-			run_list_plugin(stdout, (*o)->name, (*o)->summary, (*o)->params);
-	}
-	if (all || strcmp(kind, "source") == 0) {
-		known = true;
-		for (const struct source_ops *const *o = source_all; *o != NULL; o++)
-			run_list_plugin(stdout, (*o)->name, (*o)->summary, (*o)->params);
-	}
-	if (known)
+	for (const struct aqm_ops *const *o = aqm_all; aqm && *o != NULL; o++)
+		run_list_plugin(stdout, (*o)->name, (*o)->summary, (*o)->params);
+	for (const struct stage_ops *const *o = stage_all; stage && *o != NULL; o++)
+		run_list_plugin(stdout, (*o)->name, (*o)->summary, (*o)->params);
+	for (const struct cc_ops *const *o = cc_all; cc && *o != NULL; o++)
+		run_list_plugin(stdout, (*o)->name, (*o)->summary, (*o)->params);
+	for (const struct source_ops *const *o = source_all; source && *o != NULL; o++)
+		run_list_plugin(stdout, (*o)->name, (*o)->summary, (*o)->params);
+	if (aqm || stage || cc || source)
 		return 0;
 	fprintf(stderr, PROGRAM ": --list: '%s' is not one of aqm, stage, cc, source\n", kind);
 	return 2;
@@ -70,8 +60,9 @@ static void print_progress(struct sim *s, double wall_s) {
 	fprintf(stderr, ", \"flows_open\": %u}\n", s->sender.open);
 }
 
-static void run_through(struct sim *s, bool progress, struct sim_cost *cost) {
+static void run_through(struct sim *s, bool progress) {
 	const struct run *run = s->run;
+	struct sim_cost *cost = &s->cost;
 	double start_s = wall_clock_s(), shown_s = 0, measured_from_s = 0, measured_from_cpu_s = 0;
 	uint64_t step_ns = time_min(run->duration_ns / STEPS + 1, NS_PER_S / 10), segs = 0;
 
@@ -102,33 +93,21 @@ static void run_through(struct sim *s, bool progress, struct sim_cost *cost) {
 		print_progress(s, cost->wall_s);
 }
 
-static int write_summary(struct sim *s, const struct run_options *opt, const struct sim_cost *cost,
-	const char *verdict, bool *balanced, struct err *err) {
-	FILE *f = run_summary_begin(s->run, "summary.json", err);
-
-	if (f == NULL)
-		return -EIO;
-	*balanced = sim_summary(s, f, cost, verdict);
-	if (opt->json)
-		sim_summary(s, stdout, cost, verdict);
-	return run_summary_end(s->run, f, "summary.json", err);
+static bool summary(void *s, FILE *out, const char *verdict) {
+	return sim_summary(s, out, verdict);
 }
 
 // Everything after the config was found good.
 static int experiment(struct sim *s, const struct run_options *opt, struct err *err) {
 	const char *verdict = "ok";
-	struct sim_cost cost = {0};
-	bool balanced = false;
-	int rc, written;
+	int rc = run_create(s->run, opt, true, err);
 
-	rc = run_create(s->run, opt, true, err);
+	if (rc == 0)
+		rc = sim_open(s, opt->pcap, err);
 	if (rc < 0)
-		return rc;
-	rc = sim_open(s, opt->pcap, err);
-	if (rc < 0)
-		return rc;
+		return run_end(s->run, NULL, NULL, NULL, rc, err);
 	run_catch_signals();
-	run_through(s, opt->progress, &cost);
+	run_through(s, opt->progress);
 	rc = sim_close(s, err);
 	if (run_stop)
 		verdict = "interrupted";
@@ -136,16 +115,7 @@ static int experiment(struct sim *s, const struct run_options *opt, struct err *
 		verdict = "flows were held back: the scoreboard's memory was full";
 	if (s->sender.failed > 0 && s->sender.failed == s->sender.flows)
 		verdict = "every flow failed";
-	if (rc < 0)
-		verdict = err->msg;
-	written = write_summary(s, opt, &cost, verdict, &balanced, err);
-	if (rc == 0)
-		rc = written;
-	if (rc == 0 && !balanced)
-		rc = err_set(
-			err, -EIO, "the ledger does not balance: see %s/summary.json", s->run->dir);
-	run_finish(s->run, rc < 0 ? err->msg : verdict, rc < 0 ? 1 : 0, rc < 0 ? NULL : err);
-	return rc;
+	return run_end(s->run, summary, s, verdict, rc, err);
 }
 
 static int configured(struct run *run, const struct run_options *opt, struct err *err) {
@@ -168,43 +138,26 @@ static int configured(struct run *run, const struct run_options *opt, struct err
 	return rc;
 }
 
-static int write_replay(struct replay *r, const struct run_options *opt, double wall_s,
-	const char *verdict, bool *balanced, struct err *err) {
-	FILE *f = run_summary_begin(r->run, "summary.json", err);
-
-	if (f == NULL)
-		return -EIO;
-	*balanced = replay_summary(r, f, wall_s, verdict);
-	if (opt->json)
-		replay_summary(r, stdout, wall_s, verdict);
-	return run_summary_end(r->run, f, "summary.json", err);
+static bool summary_of_replay(void *r, FILE *out, const char *verdict) {
+	return replay_summary(r, out, verdict);
 }
 
 static int replay_through(struct replay *r, const struct run_options *opt, struct err *err) {
 	double start_s = wall_clock_s();
-	bool balanced = false;
+	int rc = run_create(r->run, opt, true, err), closed;
 	struct err late;
-	int rc, written;
 
-	if ((rc = run_create(r->run, opt, true, err)) < 0)
-		return rc;
-	if ((rc = replay_open(r, err)) < 0)
-		return rc;
+	if (rc == 0)
+		rc = replay_open(r, err);
+	if (rc < 0)
+		return run_end(r->run, NULL, NULL, NULL, rc, err);
 	run_catch_signals();
 	rc = replay_run(r, err);
-	written = replay_close(r, &late);
-	if (rc == 0 && written < 0)
-		rc = err_set(err, written, "%s", late.msg);
-
-	written = write_replay(
-		r, opt, wall_clock_s() - start_s, rc < 0 ? err->msg : "ok", &balanced, &late);
-	if (rc == 0 && written < 0)
-		rc = err_set(err, written, "%s", late.msg);
-	if (rc == 0 && !balanced)
-		rc = err_set(
-			err, -EIO, "the ledger does not balance: see %s/summary.json", r->run->dir);
-	run_finish(r->run, rc < 0 ? err->msg : "ok", rc < 0 ? 1 : 0, rc < 0 ? NULL : err);
-	return rc;
+	closed = replay_close(r, &late);
+	if (rc == 0 && closed < 0)
+		rc = err_set(err, closed, "%s", late.msg);
+	r->wall_s = wall_clock_s() - start_s;
+	return run_end(r->run, summary_of_replay, r, "ok", rc, err);
 }
 
 // --replay: a recording in place of senders and receivers.

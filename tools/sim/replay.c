@@ -264,7 +264,7 @@ static void write_names(const struct replay *r, struct json *j) {
 	json_close(j, ']');
 }
 
-bool replay_summary(struct replay *r, FILE *out, double wall_s, const char *verdict) {
+bool replay_summary(struct replay *r, FILE *out, const char *verdict) {
 	bool balanced = true;
 	struct json j;
 
@@ -277,7 +277,7 @@ bool replay_summary(struct replay *r, FILE *out, double wall_s, const char *verd
 	json_text(&j, "replay", r->name);
 	json_u64(&j, "seed", r->run->seed);
 	json_f64(&j, "virtual_s", (double)r->now_ns / 1e9);
-	json_f64(&j, "wall_s", wall_s);
+	json_f64(&j, "wall_s", r->wall_s);
 	json_text(&j, "verdict", verdict);
 	json_u64(&j, "arrivals", r->arrivals);
 	json_u64(&j, "changes", r->changes);

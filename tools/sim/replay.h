@@ -29,6 +29,7 @@ struct replay {
 	uint64_t fresh; // never used yet from here on
 	struct pkt_list free;
 	uint64_t now_ns, arrivals, changes, ends;
+	double wall_s; // it took, by whoever has a clock
 };
 
 // Opens the recording and makes the paths. -EIO: it has holes or no end, which the sentence counts. On
@@ -41,5 +42,5 @@ int replay_run(struct replay *r, struct err *err);
 // Closes packets.ring.
 int replay_close(struct replay *r, struct err *err);
 // summary.json; false if the ledger does not balance. Figures are of the whole recording.
-bool replay_summary(struct replay *r, FILE *out, double wall_s, const char *verdict);
+bool replay_summary(struct replay *r, FILE *out, const char *verdict);
 void replay_fini(struct replay *r);

@@ -36,6 +36,13 @@ struct sim_burst {
 	uint32_t count;
 };
 
+// What the run took: wall clock of all of it; and since the end of the warm-up.
+struct sim_cost {
+	double wall_s;
+	double measured_wall_s, measured_cpu_s; // 0: the warm-up has not ended
+	uint64_t measured_segs; // sim_data_segs in that time
+};
+
 struct sim {
 	struct run *run;
 	struct groups groups;
@@ -51,6 +58,7 @@ struct sim {
 	uint64_t now_ns; // everything before this is done
 	uint64_t next_interval_ns;
 	bool measuring;
+	struct sim_cost cost; // by whoever has a clock
 };
 
 // Reads the config's sections and sizes everything. On error nothing needs freeing.
@@ -64,15 +72,8 @@ int sim_close(struct sim *s, struct err *err);
 // Data segments that have arrived at a receiver.
 uint64_t sim_data_segs(const struct sim *s);
 
-// What the run took: wall clock of all of it; and since the end of the warm-up.
-struct sim_cost {
-	double wall_s;
-	double measured_wall_s, measured_cpu_s; // 0: the warm-up has not ended
-	uint64_t measured_segs; // sim_data_segs in that time
-};
-
 // summary.json; false if the ledger does not balance.
-bool sim_summary(struct sim *s, FILE *out, const struct sim_cost *cost, const char *verdict);
+bool sim_summary(struct sim *s, FILE *out, const char *verdict);
 void sim_fini(struct sim *s);
 // Share of the forward link's capacity used since the start or the warm-up; NaN without a link.
 double sim_utilisation(struct sim *s);

@@ -94,7 +94,9 @@ uint64_t sim_data_segs(const struct sim *s) {
 }
 
 // What the steady state cost: `weir bench` reads it.
-static void write_measured(const struct sim *s, const struct sim_cost *cost, struct json *j) {
+static void write_measured(const struct sim *s, struct json *j) {
+	const struct sim_cost *cost = &s->cost;
+
 	if (cost->measured_wall_s <= 0) {
 		json_null(j, "measured");
 		return;
@@ -122,7 +124,7 @@ static void write_stop(const struct sim *s, struct json *j) {
 	json_close(j, '}');
 }
 
-bool sim_summary(struct sim *s, FILE *out, const struct sim_cost *cost, const char *verdict) {
+bool sim_summary(struct sim *s, FILE *out, const char *verdict) {
 	bool balanced = ledger_balanced(s);
 	const struct host *sender = &s->sender;
 	struct json j;
@@ -136,8 +138,8 @@ bool sim_summary(struct sim *s, FILE *out, const struct sim_cost *cost, const ch
 	json_u64(&j, "seed", s->run->seed);
 	json_f64(&j, "virtual_s", (double)s->now_ns / 1e9);
 	json_f64(&j, "warmup_s", (double)s->run->warmup_ns / 1e9);
-	json_f64(&j, "wall_s", cost->wall_s);
-	write_measured(s, cost, &j);
+	json_f64(&j, "wall_s", s->cost.wall_s);
+	write_measured(s, &j);
 	json_text(&j, "digest", digest);
 	json_text(&j, "verdict", verdict);
 	write_stop(s, &j);
