@@ -297,10 +297,15 @@ static int unknown_key(const struct config_node *map, size_t i, const char *what
 	const struct config_entry *e = &map->entry[i];
 	const char *place = config_place_text(map->doc, e->source, e->line, e->col);
 	bool has_what = what != NULL && what[0] != '\0';
+	const char *quote = "";
 
-	return err_set(err, -EINVAL, "%s: %s%sunknown key '%s'%s%s%s", place, has_what ? what : "",
-		has_what ? ": " : "", e->key, best != NULL ? "; did you mean '" : "",
-		best != NULL ? best : "", best != NULL ? "'?" : "");
+	// {dev: net_af_packet0,iface=veth0}
+	if (best == NULL && e->line > 0 && strchr(e->key, '=') != NULL)
+		quote = "; a value with a comma in it needs quotes";
+	return err_set(err, -EINVAL, "%s: %s%sunknown key '%s'%s%s%s%s", place,
+		has_what ? what : "", has_what ? ": " : "", e->key,
+		best != NULL ? "; did you mean '" : "", best != NULL ? best : "",
+		best != NULL ? "'?" : "", quote);
 }
 
 static bool is_among(const char *key, const char *const *names) {

@@ -174,6 +174,11 @@ static int failed(const struct eal *e, const struct eal_args *args, int code, st
 	eal_log_reason(e, 0, reason, sizeof(reason));
 	if (strstr(reason, "another primary") != NULL)
 		return prefix_taken(args, err);
+	// It does not say which.
+	if (strstr(reason, "command line") != NULL && args->user_argc > 0)
+		return err_set(err, -EINVAL,
+			"DPDK refuses its arguments, those after '--' (the first is '%s')",
+			args->user_argv[0]);
 	if (code == EACCES || code == EPERM)
 		return err_set(err, -EACCES, "DPDK: %s (no permission? run as root)", reason);
 	return err_set(
@@ -222,10 +227,28 @@ void eal_unhush(int saved) {
 	close(saved);
 }
 
+// rte_eal_init permutes its argv, writes some errors to stderr itself, and to stdout its usage.
+static int init_hushed(const struct eal *e, int argc, char **argv) {
+	int saved = eal_hush(e), out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0), rc;
+	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+	fflush(stdout);
+	if (out >= 0 && null >= 0)
+		dup2(null, STDOUT_FILENO);
+	rc = rte_eal_init(argc, argv);
+	fflush(stdout);
+	if (out >= 0)
+		dup2(out, STDOUT_FILENO);
+	close(out);
+	close(null);
+	eal_unhush(saved);
+	return rc;
+}
+
 int eal_start(struct eal *e, const struct eal_args *args, struct err *err) {
 	struct eal_argv a = {.user_argc = args->user_argc, .user_argv = args->user_argv};
 	char **argv;
-	int rc, saved;
+	int rc;
 	FILE *log;
 
 	memset(e, 0, sizeof(*e));
@@ -248,14 +271,11 @@ int eal_start(struct eal *e, const struct eal_args *args, struct err *err) {
 		return err_set(err, -errno, "DPDK: its log: %s", strerror(errno));
 	setvbuf(log, NULL, _IONBF, 0);
 	rte_openlog_stream(log);
-	// rte_eal_init permutes its argv and writes some errors to stderr itself.
 	argv = calloc((size_t)a.argc + 1, sizeof(*argv));
 	if (argv == NULL)
 		return err_set(err, -ENOMEM, "DPDK: out of memory");
 	memcpy(argv, a.argv, (size_t)a.argc * sizeof(*argv));
-	saved = eal_hush(e);
-	rc = rte_eal_init(a.argc, argv);
-	eal_unhush(saved);
+	rc = init_hushed(e, a.argc, argv);
 	free(argv);
 	if (rc < 0)
 		return failed(e, args, rte_errno, err);
@@ -318,6 +338,8 @@ void eal_log_reason(const struct eal *e, long mark, char *text, size_t size) {
 	for (line = strtok_r(buf, "\n", &save); line != NULL; line = strtok_r(NULL, "\n", &save)) {
 		const char *colon = strstr(line, ": ");
 
+		if (strstr(line, "mp action") != NULL) // one process has none, and needs none
+			continue;
 		for (int i = 0; words[i] != NULL; i++) {
 			if (strstr(line, words[i]) == NULL || (found && i > 0))
 				continue;

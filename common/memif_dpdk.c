@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 static void remove_abandoned(const struct sockaddr_un *at) {
 	static char ours[LIVE_PORTS_MAX][sizeof(at->sun_path)];
 	static uint32_t known;
+	struct stat st;
 	int fd;
 
 	for (uint32_t i = 0; i < known; i++) {
@@ -23,6 +25,8 @@ static void remove_abandoned(const struct sockaddr_un *at) {
 			return;
 	}
 	memcpy(ours[known++ % LIVE_PORTS_MAX], at->sun_path, sizeof(at->sun_path));
+	if (lstat(at->sun_path, &st) < 0 || !S_ISSOCK(st.st_mode))
+		return;
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return;
@@ -38,10 +42,16 @@ int memif_args(const struct live_dev *dev, char *args, size_t size) {
 	int before = (int)(socket != NULL ? socket - dev->text : (long)strlen(dev->text));
 	int n, len = (int)strcspn(name, ",");
 	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	bool server = strstr(dev->text, "role=server") != NULL;
 
 	if (strncmp(dev->text, "net_memif", strlen("net_memif")) != 0
 		|| strstr(dev->text, ",socket-abstract=") != NULL
 		|| memchr(name, '/', (size_t)len) != NULL || prefix == NULL) {
+		if (server && strstr(dev->text, ",socket-abstract=no") != NULL
+			&& len < (int)sizeof(at.sun_path)) {
+			memcpy(at.sun_path, name, (size_t)len);
+			remove_abandoned(&at);
+		}
 		n = snprintf(args, size, "%s", dev->text);
 		return n < (int)size ? 0 : -E2BIG;
 	}
@@ -49,7 +59,7 @@ int memif_args(const struct live_dev *dev, char *args, size_t size) {
 		len, name);
 	if (n >= (int)sizeof(at.sun_path))
 		return -E2BIG;
-	if (strstr(dev->text, "role=server") != NULL)
+	if (server)
 		remove_abandoned(&at);
 	n = snprintf(args, size, "%.*s" SOCKET "%s,socket-abstract=no%s", before, dev->text,
 		at.sun_path, socket != NULL ? name + len : "");

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -93,6 +94,37 @@ def test_missing_device_behind_a_pci_address(lab):
     )
     assert status == 1
     assert "0000:1f:1f.7" in said
+
+
+def test_bad_eal_argument(lab):
+    child = lab.start("switch/weir-switch", NULL, "--", "--bogus", duration="1s")
+    assert child.wait() == 2
+    assert child.sentences() == [
+        "weir-switch: DPDK refuses its arguments, those after '--' (the first is '--bogus')"
+    ]
+    assert child.out == []
+    assert not child.folder.exists()
+
+
+def test_a_killed_server_leaves_a_socket(lab, tmp_path):
+    path = tmp_path / "left.sock"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as gone:
+        gone.bind(str(path))
+        gone.listen(1)
+    assert path.exists()
+    dev = f'"net_memif0,role=server,id=0,socket={path},socket-abstract=no"'
+    child = lab.start("switch/weir-switch", NULL.replace("net_null0", dev), duration="200ms")
+    assert child.wait() == 0, child.err
+
+
+def test_a_socket_that_cannot_be(lab, tmp_path):
+    path = tmp_path / "file.sock"
+    path.write_text("of something else")
+    dev = f'"net_memif0,role=server,id=0,socket={path},socket-abstract=no"'
+    status, said = fails(lab, NULL.replace("net_null0", dev))
+    assert status == 1
+    assert f"'net_memif0' did not start: Failed to setup socket {path}: Address already" in said
+    assert path.read_text() == "of something else"
 
 
 def test_no_permission(lab, tmp_path):

@@ -311,6 +311,9 @@ static const struct wrong bad_params[] = {
 	{"link: {rate: 500bit}\n", "x.yaml:1:14: rate: 500bit is not in [1kbit, 1Tbit]"},
 	{"link: {rate: 10Gbitt}\n", "x.yaml:1:14: rate: '10Gbitt' is not a rate such as 10Gbit"},
 	{"link:\n  rat: 1Gbit\n", "x.yaml:2:3: link: unknown key 'rat'; did you mean 'rate'?"},
+	{"link: {rate: 1Gbit,iface=veth0}\n",
+		"x.yaml:1:20: link: unknown key 'iface=veth0'; a value with a comma in it needs "
+		"quotes"},
 	{"link:\n  rate: 1Gbit\n  queu: fifo\n",
 		"x.yaml:3:3: link: unknown key 'queu'; did you mean 'queue'?"},
 	{"link: {colour: red}\n", "x.yaml:1:8: link: unknown key 'colour'"},
