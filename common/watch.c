@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "watch.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,13 +11,15 @@
 #define STALL_NS_MAX NS_PER_MS // one that is longer is always told
 #define LATE_PKTS_MIN 10
 #define CLOCK_NS_MAX (10 * NS_PER_US)
+#define WORK_PKTS_MIN 4096 // to know what one takes
 
 static_assert(sizeof(struct watch_count) % sizeof(uint64_t) == 0, "words");
 
-void watch_lcore_init(struct watch_lcore *w, uint32_t ports, uint64_t pkt_ns, uint64_t late_ns) {
+void watch_lcore_init(
+	struct watch_lcore *w, uint32_t ports, uint64_t pkt_ns_max, uint64_t late_ns) {
 	memset(w, 0, sizeof(*w));
 	w->ports = ports;
-	w->pkt_ns = pkt_ns;
+	w->pkt_ns = w->pkt_ns_max = pkt_ns_max;
 	w->late_ns = late_ns;
 	w->turn_ns = NEVER_NS; // the first turn has none before it
 	w->count.begun_ns = NEVER_NS;
@@ -30,12 +33,40 @@ void watch_stall(struct watch_lcore *w, uint64_t from_ns, uint64_t to_ns) {
 
 	w->count.stalls++;
 	w->count.stalled_ns += took_ns;
-	// What gathered meanwhile is worked off in as long again, or the lcore is too slow for it.
-	w->stalled_until_ns = time_max(w->stalled_until_ns, to_ns + took_ns);
+	w->stalled_until_ns = time_max(w->stalled_until_ns, to_ns + WATCH_BACKLOG * took_ns);
 	hist_add(&w->stall, took_ns);
 	if (took_ns > atomic_load_explicit(&w->stall_max_ns, memory_order_relaxed))
 		atomic_store_explicit(&w->stall_at_ns, from_ns, memory_order_relaxed);
 	watch_max(&w->stall_max_ns, took_ns);
+}
+
+uint64_t watch_floor_ns(const struct watch_lcore *w, double q) {
+	const struct hist *h = &w->idle;
+	double all = (double)h->sum, longer = 0, sum = 0;
+
+	if (h->total == 0)
+		return 0;
+	// A moment is followed by x or more of its turn for sum(length - x) of the time, over longer turns.
+	for (uint32_t i = HIST_BUCKETS; i-- > 0;) {
+		double low = (double)hist_bucket_low(i), n = (double)h->count[i];
+
+		longer += n;
+		sum += n
+			* (i + 1 < HIST_BUCKETS ? ((double)hist_bucket_low(i + 1) - 1 + low) / 2
+						: (double)h->max);
+		if (longer > 0 && sum - longer * low >= (1 - q) * all)
+			return (uint64_t)fmin((sum - (1 - q) * all) / longer, (double)h->max);
+	}
+	return 0;
+}
+
+// Twice what packets took lately on average: more is not theirs.
+static void learn_work(struct watch_lcore *w) {
+	if (w->work_pkts < WORK_PKTS_MIN)
+		return;
+	w->pkt_ns = time_min(w->pkt_ns_max, 2 * w->work_ns / w->work_pkts);
+	w->work_ns /= 2;
+	w->work_pkts /= 2;
 }
 
 void watch_show(struct watch_lcore *w, uint64_t now_ns) {
@@ -48,6 +79,7 @@ void watch_show(struct watch_lcore *w, uint64_t now_ns) {
 		w->count.port[i].full_ns += time_since(now_ns, w->full_since_ns[i]);
 		w->full_since_ns[i] = now_ns;
 	}
+	learn_work(w);
 	w->count.now_ns = now_ns;
 	memcpy(word, &w->count, used);
 	for (size_t i = 0; i < used / sizeof(word[0]); i++)

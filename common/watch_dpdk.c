@@ -111,6 +111,9 @@ void watch_probe_json(const struct watch_probe *p, const char *prefix, struct js
 	json_u64(j, "stalled_ns", l->count.stalled_ns);
 	json_u64(j, "stall_p50_ns", hist_quantile(&l->stall, 0.5));
 	json_u64(j, "stall_max_ns", l->stall.max);
+	// How late a packet would leave if the lcore had nothing else to do.
+	json_u64(j, "floor_p50_ns", watch_floor_ns(l, 0.5));
+	json_u64(j, "floor_p99_ns", watch_floor_ns(l, 0.99));
 	// As the kernel counted: ready to run while another thread ran; a CPU without its core.
 	json_u64(j, "waited_ns", p->sample.waited_ns - p->begun_waited_ns);
 	json_u64(j, "steal_ns", p->sample.steal_ns - p->begun_steal_ns);

@@ -62,6 +62,8 @@ static void turn(struct sender_live *s) {
 	if (s->busy) {
 		s->busy_ns += time_since(now_ns, s->now_ns);
 		s->turn_max_ns = time_max(s->turn_max_ns, time_since(now_ns, s->now_ns));
+	} else {
+		watch_idle(&s->watch, clock_ns);
 	}
 	s->now_ns = time_max(now_ns, s->now_ns);
 	s->busy = came > 0;

@@ -690,6 +690,8 @@ static void turn(struct switch_live *s) {
 	uint64_t now_ns = clock_now(&s->clock);
 	if (s->busy)
 		s->busy_ns += now_ns - s->now_ns;
+	else
+		watch_idle(&s->watch, now_ns);
 	s->now_ns = time_max(now_ns, s->now_ns);
 	s->busy = came > 0;
 	watch_time(&s->watch, now_ns);

@@ -71,15 +71,87 @@ START_TEST(a_turn_may_take_its_work) {
 	watch_time(&lcore, from_ns + NS_PER_MS);
 	ck_assert_uint_eq(lcore.count.stalled_ns, NS_PER_MS + 36001);
 	ck_assert_uint_eq(lcore.stall_at_ns, from_ns);
-	// Disturbed is what was due in it or for as long again.
-	ck_assert(watch_disturbed(&lcore, 0, from_ns + 2 * NS_PER_MS - 1));
-	ck_assert(!watch_disturbed(&lcore, 0, from_ns + 2 * NS_PER_MS));
+	// Disturbed is what was due in it or for four times as long.
+	ck_assert(watch_disturbed(&lcore, 0, from_ns + 5 * NS_PER_MS - 1));
+	ck_assert(!watch_disturbed(&lcore, 0, from_ns + 5 * NS_PER_MS));
 	// Standing still for the drivers disturbs as much, and is nobody's stall.
 	uint64_t stood_ns = from_ns + NS_PER_S;
 	watch_stood(&lcore, stood_ns, stood_ns + 300);
-	ck_assert(watch_disturbed(&lcore, 0, stood_ns + 599));
-	ck_assert(!watch_disturbed(&lcore, 0, stood_ns + 600));
+	ck_assert(watch_disturbed(&lcore, 0, stood_ns + 1499));
+	ck_assert(!watch_disturbed(&lcore, 0, stood_ns + 1500));
 	ck_assert_uint_eq(lcore.count.stalls, 2);
+}
+END_TEST
+
+START_TEST(a_stall_is_over_when_there_is_nothing_to_do) {
+	watch_lcore_init(&lcore, 1, 500, 10000);
+	watch_time(&lcore, NS_PER_S);
+	watch_time(&lcore, NS_PER_S + NS_PER_MS);
+	lcore.moved = 32;
+	watch_time(&lcore, NS_PER_S + NS_PER_MS + 9000);
+	ck_assert(watch_disturbed(&lcore, 0, NS_PER_S + 4 * NS_PER_MS));
+	watch_idle(&lcore, NS_PER_S + NS_PER_MS + 9100);
+	ck_assert(watch_disturbed(&lcore, 0, NS_PER_S + NS_PER_MS + 8999));
+	ck_assert(!watch_disturbed(&lcore, 0, NS_PER_S + NS_PER_MS + 9000));
+	watch_idle(&lcore, NS_PER_S + NS_PER_MS + 9200); // no stall comes back
+	ck_assert(!watch_disturbed(&lcore, 0, NS_PER_S + NS_PER_MS + 9000));
+}
+END_TEST
+
+// What turns may take for their packets follows from what they took: a burst of 64 hid 64 us.
+START_TEST(work_is_learnt) {
+	uint64_t now_ns = NS_PER_S;
+
+	watch_lcore_init(&lcore, 1, 1000, 10000);
+	watch_time(&lcore, now_ns);
+	for (int i = 0; i < 128; i++) {
+		lcore.moved = 32;
+		watch_time(&lcore, now_ns += 3200);
+	}
+	lcore.moved = 64;
+	watch_time(&lcore, now_ns += WATCH_STALL_NS + 64000);
+	ck_assert_uint_eq(lcore.count.stalls, 0);
+	watch_lcore_init(&lcore, 1, 1000, 10000);
+	watch_time(&lcore, now_ns);
+	for (int i = 0; i < 128; i++) {
+		lcore.moved = 32;
+		watch_time(&lcore, now_ns += 3200);
+	}
+	watch_show(&lcore, now_ns);
+	ck_assert_uint_eq(lcore.pkt_ns, 200);
+	lcore.moved = 64;
+	watch_time(&lcore, now_ns += WATCH_STALL_NS + 64 * 200);
+	ck_assert_uint_eq(lcore.count.stalls, 0);
+	lcore.moved = 64;
+	watch_time(&lcore, now_ns += WATCH_STALL_NS + 64 * 200 + 1);
+	ck_assert_uint_eq(lcore.count.stalls, 1);
+	// Never more than was allowed at first.
+	for (int i = 0; i < 1000; i++) {
+		lcore.moved = 32;
+		watch_time(&lcore, now_ns += 20000);
+	}
+	watch_show(&lcore, now_ns);
+	ck_assert_uint_eq(lcore.pkt_ns, 1000);
+}
+END_TEST
+
+// 90 turns of 100 ns and 10 of 9 us: a moment is in a long one for 10/11 of the time, and half of those
+// moments are followed by 4.5 us or more of it.
+START_TEST(floor_is_what_is_left_of_a_turn) {
+	uint64_t now_ns = NS_PER_S;
+
+	watch_lcore_init(&lcore, 1, 500, 10000);
+	ck_assert_uint_eq(watch_floor_ns(&lcore, 0.5), 0);
+	watch_time(&lcore, now_ns);
+	for (int i = 0; i < 100; i++) {
+		now_ns += i % 10 == 0 ? 9000 : 100;
+		watch_idle(&lcore, now_ns);
+		watch_time(&lcore, now_ns);
+	}
+	ck_assert_double_eq_tol((double)watch_floor_ns(&lcore, 1 - 5 / 11.0), 4500, 200);
+	ck_assert_double_eq_tol((double)watch_floor_ns(&lcore, 0.99), 9000 - 99, 200);
+	ck_assert_uint_le(watch_floor_ns(&lcore, 0), 100);
+	ck_assert_uint_le(watch_floor_ns(&lcore, 1), 9000);
 }
 END_TEST
 
@@ -436,7 +508,8 @@ START_TEST(proc_is_read) {
 }
 END_TEST
 
-TEST_MAIN(a_turn_may_take_its_work, a_full_port_is_timed, what_leaves_late_is_counted,
+TEST_MAIN(a_turn_may_take_its_work, a_stall_is_over_when_there_is_nothing_to_do, work_is_learnt,
+	floor_is_what_is_left_of_a_turn, a_full_port_is_timed, what_leaves_late_is_counted,
 	a_quiet_run_is_ok, one_long_stall_is_told, before_the_run_nothing_counts,
 	a_stop_is_the_hosts, many_short_stalls_are_one_episode, a_busy_lcore_is_the_bottleneck,
 	a_slow_consumer_is_named, a_stall_excuses_full_ports,
