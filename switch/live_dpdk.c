@@ -15,6 +15,7 @@
 #define PROGRESS_TICKS 25 // half a second
 #define LINK_TICKS 5
 #define WATCH_TICKS 5
+#define WAITS_TICKS 500 // ten seconds without traffic are told
 #define PKT_NS 500 // a turn's share per packet is far below
 #define STATIONS_MAX 4096
 #define WHO "the switch"
@@ -84,6 +85,22 @@ static void drain(struct switch_live *s) {
 	tel_drain(&s->tel_events);
 }
 
+// `start: traffic` may wait for what nobody sends: says so, once.
+static void say_waits(const struct switch_app *app) {
+	const struct switch_live *s = &app->live;
+	char down[LIVE_PORTS_MAX * (PARAM_TEXT_SIZE + 16)] = "";
+
+	if (app->plan.start != PLAN_START_TRAFFIC || app->probe.sample.count.begun_ns != NEVER_NS)
+		return;
+	for (uint32_t i = 0, used = 0; i < s->ports; i++) {
+		if (!atomic_load(&s->port[i].port.up))
+			used += (uint32_t)snprintf(down + used, sizeof(down) - used,
+				"; port %s is down", s->port[i].port.name);
+	}
+	fprintf(stderr, "%s: still waits for the first TCP or UDP packet (start: traffic)%s\n",
+		app->opt->program, down);
+}
+
 // Everything that may wait: files, the kernel's view of links, what the user sees.
 static void *control_main(void *arg) {
 	struct switch_app *app = arg;
@@ -100,6 +117,8 @@ static void *control_main(void *arg) {
 		}
 		if (tick % WATCH_TICKS == 0)
 			watch_probe_sample(&app->probe, false);
+		if (tick == WAITS_TICKS)
+			say_waits(app);
 		if (app->opt->progress && !ready && atomic_load(&app->live.running)) {
 			fprintf(stderr, "{\"ready\": true}\n");
 			ready = true;
