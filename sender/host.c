@@ -88,6 +88,11 @@ int host_init(
 
 	memset(h, 0, sizeof(*h));
 	h->env = *env;
+	if (env->src_ip == 0) {
+		h->env.src_ip = FLOW_ADDR_SENDER;
+		h->env.dst_ip = FLOW_ADDR_RECEIVER;
+		h->env.dst_port = FLOW_ADDR_DST_PORT;
+	}
 	h->groups = gs;
 	h->measure_ns = env->start_ns;
 	wheel_init(&h->wheel, env->start_ns);
@@ -259,15 +264,15 @@ void host_flow_record(struct host *h, const struct flow *f, uint8_t event, uint6
 		.start_ns = f->start_ns,
 		.acked_bytes = f->count.acked_bytes,
 		.flow_id = f->id,
-		.src_ip = flow_addr_ip(FLOW_ADDR_SENDER, f->id),
-		.dst_ip = FLOW_ADDR_RECEIVER,
+		.src_ip = flow_addr_ip(h->env.src_ip, f->id),
+		.dst_ip = h->env.dst_ip,
 		.sent_segs = (uint32_t)f->count.sent_segs,
 		.retransmits = (uint32_t)f->count.retransmits,
 		.halvings = f->count.halvings,
 		.timeouts = f->count.timeouts,
 		.srtt_ns = (uint32_t)time_min(f->rtt.srtt_ns, UINT32_MAX),
 		.src_port = flow_addr_port(f->id),
-		.dst_port = FLOW_ADDR_DST_PORT,
+		.dst_port = h->env.dst_port,
 		.group = f->group,
 		.event = event,
 	};

@@ -35,6 +35,9 @@ struct host_env {
 	uint32_t receivers; // how many receivers to hold; 0: none
 	bool flows; // hold the groups' flows?
 	uint32_t share, shares; // the share-th of so many hosts; 0 of 0: there is but one
+	// What telemetry calls the flows' ends: the first sending address, the peer. 0: flow_addr.h's.
+	uint32_t src_ip, dst_ip;
+	uint16_t dst_port;
 	// Telemetry; NULL: off.
 	struct tel *tel_cc, *tel_flows, *tel_interval, *tel_events;
 	const struct tel_run *tel_run;

@@ -184,6 +184,9 @@ static int open_hosts(struct sender_app *app, struct err *err) {
 		env.start_ns = s->start_ns;
 		if (sends) {
 			env.flows = true;
+			env.src_ip = s->port[i].plan->ip;
+			env.dst_ip = s->port[i].plan->peer;
+			env.dst_port = (uint16_t)s->port[i].plan->peer_port;
 			env.tel_cc = &s->tel_cc;
 			env.tel_flows = &s->tel_flows;
 			env.tel_interval = &s->tel_interval;

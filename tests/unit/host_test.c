@@ -275,9 +275,43 @@ START_TEST(shares_are_all_flows_once_and_the_same) {
 }
 END_TEST
 
+// Telemetry calls a flow's ends by the addresses it has: the usual ones, or those of a live port.
+START_TEST(flow_records_name_both_ends) {
+	static struct tel_flows record[8];
+	static struct tel_header header;
+	struct tel stream = {.ring = &header,
+		.records = (uint8_t *)record,
+		.record_size = sizeof(record[0]),
+		.limit = 8,
+		.mask = 7};
+	struct host_env env = {.tel_flows = &stream, .flows = true};
+	struct link *l = LINK(.group = "{cc: newreno, count: 2}");
+	struct err err;
+	struct host h;
+
+	env.segs_per_s = env.pipe_segs = 1024;
+	for (int live = 0; live < 2; live++) {
+		env.src_ip = live ? 0x0a000001 : 0;
+		env.dst_ip = live ? 0x0a000100 : 0;
+		env.dst_port = live ? 443 : 0;
+		ck_assert_msg(host_init(&h, l->tx.groups, &env, &err) == 0, "%s", err.msg);
+		h.flow[1].state = FLOW_SYN_SENT;
+		host_still_open(&h, MS);
+		ck_assert_uint_eq(stream.head, live + 1u);
+		ck_assert_uint_eq(record[live].src_ip, live ? 0x0a000001 : 0xc6120001);
+		ck_assert_uint_eq(record[live].dst_ip, live ? 0x0a000100 : 0xc6130001);
+		ck_assert_uint_eq(record[live].src_port, 10001);
+		ck_assert_uint_eq(record[live].dst_port, live ? 443 : 5001);
+		host_fini(&h);
+	}
+	link_close(l);
+}
+END_TEST
+
 TEST_MAIN(newreno_brings_every_byte, newreno_without_sack_brings_every_byte,
 	newreno_without_timestamps_brings_every_byte, copa_brings_every_byte,
 	fixed_rate_brings_every_byte, many_flows_share_a_host, full_arena_holds_flows_back,
 	flow_without_a_single_record_waits_its_turn, few_ranges_cost_retransmissions_not_bytes,
 	same_seed_same_packets, window_smaller_than_a_segment_is_refused, nonsense_is_survived,
-	counts_and_totals_agree, shares_are_all_flows_once_and_the_same)
+	counts_and_totals_agree, flow_records_name_both_ends,
+	shares_are_all_flows_once_and_the_same)
