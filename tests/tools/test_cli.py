@@ -52,6 +52,7 @@ def one_line(text):
     [
         (["report", "nowhere"], 2, "nowhere: no such run folder"),
         (["summary", "nowhere"], 2, "nowhere: no such run folder"),
+        (["replay", "nowhere"], 2, "nowhere: no such run folder"),
         (["report"], 2, "Missing argument 'RUN'"),
         (["frobnicate"], 2, "No such command 'frobnicate'"),
         (["run", "x.yaml", "--sed", "1"], 2, "No such option: --sed"),
@@ -93,7 +94,15 @@ def test_folders_that_hold_no_run(weir, tmp_path, name, content, sentence):
 
 def test_a_file_is_no_folder(weir, tmp_path):
     (tmp_path / "f").write_text("")
-    assert "not a run folder but a file" in one_line(weir("report", "f").err)
+    for command in ("report", "replay"):
+        assert "not a run folder but a file" in one_line(weir(command, "f").err)
+
+
+def test_no_command_is_asked_for_with_the_usage(weir):
+    for args in ((), ("bench",)):
+        done = weir(*args)
+        assert done.status == 2
+        assert done.err.startswith("Usage: weir")
 
 
 def test_a_program_that_was_not_built(weir, tmp_path):

@@ -133,6 +133,20 @@ def test_a_card_of_the_kernel(tmp_path):
     assert rows["ens1 RX ring"].fix == "ethtool -G ens1 rx 4096"
 
 
+def test_a_card_with_routes_is_not_for_dpdk(tmp_path):
+    made = Card(tmp_path).add("virtio-pci", "virtio0/net/eth0")
+    card = made.root / "sys/bus/pci/devices/0000:3b:00.0"
+    (card / "net/virtio0").rename(card / "virtio0")
+    (made.root / "proc/net").mkdir(parents=True)
+    table = made.root / "proc/net/route"
+    rows = "Iface\tDestination\tGateway\n{}\t00000000\t0102A8C0\n"
+    for other, state in (("eth1", WARN), ("eth0", OK)):
+        table.write_text(rows.format(other))
+        row = {check.name: check for check in doctor.cards(made)}["card 0000:3b:00.0"]
+        assert row.state == state
+        assert ("bind" in row.fix) == (state == WARN)
+
+
 def test_a_card_bound_for_dpdk(tmp_path):
     made = Card(tmp_path).add("vfio-pci", isolated="4,5", iommu=False)
     assert states(doctor.cards(made)) == {"IOMMU": WARN, "card 0000:3b:00.0": OK}

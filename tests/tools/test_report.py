@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 from synthetic import empty, make_run, write_ring
-from weir import folder, look, report
+from weir import figures, folder, look, report
 
 
 class Page(HTMLParser):
@@ -128,8 +128,24 @@ def test_a_run_that_was_killed_is_reported_with_a_note(tmp_path):
     text = page_of(run)
     assert Page(text).figures >= 6
     assert "did not end by itself" in text
+    assert re.search(r"interval\.ring: truncated: \d+ of \d+ records are there", text)
     assert "link 0" in text  # tables from telemetry
     assert "100 Mbit/s" in text
+
+
+def test_a_folder_with_the_reports_name(weir, tmp_path):
+    run = make_run(tmp_path / "r")
+    (run / "report.html").mkdir()
+    done = weir("report", run)
+    assert done.status == 1
+    assert done.err == f"weir: {run}/report.html: a folder has the report's name\n"
+    assert not list(run.glob(".report*"))
+
+
+def test_packets_that_did_not_wait(recwarn):
+    """All of them at the axis's end: nothing to scale by, and no warning."""
+    figures.delay_cdf([figures.Cdf("forward", np.zeros(1), np.ones(1))])
+    assert [str(warning.message) for warning in recwarn] == []
 
 
 def test_rings_that_cannot_be_read_are_named_and_skipped(weir, tmp_path):

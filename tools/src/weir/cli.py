@@ -117,7 +117,7 @@ def sweep_(
 
 @app.command("reproduce")
 def reproduce_(
-    study: Annotated[str, typer.Argument(metavar="[corescale|edgescale]")],
+    study: Annotated[str, typer.Argument(metavar="corescale|edgescale")],
     quick: Annotated[
         bool, typer.Option("--quick/--full", help="Minutes, or the study's own lengths.")
     ] = True,
@@ -166,7 +166,7 @@ def top_(
 def ctl_(
     orders: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[KEY=VALUE ...|measure|stop]", help="What to change."),
+        typer.Argument(metavar="KEY=VALUE|measure|stop", help="What to change."),
     ] = None,
     prefix: Annotated[
         str | None, typer.Option(metavar="NAME", help="The program with this prefix.")
@@ -271,7 +271,7 @@ def replay_(
 
 @app.command("list")
 def list_(
-    kind: Annotated[str | None, typer.Argument(metavar="[aqm|stage|cc|source]")] = None,
+    kind: Annotated[str | None, typer.Argument(metavar="aqm|stage|cc|source")] = None,
 ) -> None:
     """Lists queue disciplines, stages, congestion controls and workloads."""
     from weir import run
@@ -338,6 +338,7 @@ def main() -> int:
         # Usage errors of typer's parser, which has no public name for them.
         if not hasattr(error, "format_message"):
             raise
-        print(f"weir: {error.format_message()}", file=sys.stderr)
+        said = error.format_message()
+        print(said if said.startswith("Usage:") else f"weir: {said}", file=sys.stderr)
         return int(getattr(error, "exit_code", 2))
     return status if isinstance(status, int) else 0

@@ -266,14 +266,19 @@ def card(host: Host, where: Path) -> Iterator[Check]:
     node = int(host.read(str(where / "numa_node")) or -1)
     near = host.read(str(where / "local_cpulist")) or ""
     place = f"NUMA node {node}, CPUs {near}" if node >= 0 and near else "no NUMA node"
+    names = [path.name for below in ("", "/*") for path in host.glob(f"{where}{below}/net/*")]
+    routed = [name for name in names if name in routes(host)]
     if driver in DPDK_DRIVERS:
         yield Check(f"card {address}", OK, f"{driver}; {place}")
+    elif routed:
+        why = f"{routed[0]} has routes: leave it to the kernel"
+        yield Check(f"card {address}", OK, f"{driver}; {place}", why)
     else:
         yield Check(
             f"card {address}",
             WARN,
             f"{driver}; {place}",
-            "the kernel's, not DPDK's (as it should be, if this machine is reached through it)",
+            "the kernel's, not DPDK's",
             f"modprobe vfio-pci; dpdk-devbind.py --bind=vfio-pci {address}",
         )
     isolated = cpu_list(host.read("sys/devices/system/cpu/isolated") or "")
@@ -287,6 +292,12 @@ def card(host: Host, where: Path) -> Iterator[Check]:
         )
     for path in host.glob(f"{where}/net/*"):
         yield from interface(host, path.name)
+
+
+def routes(host: Host) -> set[str]:
+    """Interfaces with an IPv4 route: this machine may be reached through them."""
+    lines = (host.read("proc/net/route") or "").splitlines()[1:]
+    return {line.split()[0] for line in lines if line.strip()}
 
 
 def interface(host: Host, name: str) -> Iterator[Check]:

@@ -306,7 +306,8 @@ def delay_cdf(distributions: Sequence[Cdf]) -> Figure:
     right.set_ylim(max(smallest / 2, 1e-8), 1)
     for axes in (left, right):
         axes.set_xlabel(f"queueing delay ({unit})")
-        axes.set_xlim(0, 1.05 * longest / divisor)
+        if longest > 0:
+            axes.set_xlim(0, 1.05 * longest / divisor)
     if len(distributions) > 1:
         _legend(left)
     return figure

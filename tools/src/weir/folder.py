@@ -125,6 +125,7 @@ class Run:
             for path in sorted(path for name in names for path in self.path.glob(name)):
                 try:
                     found[stream].append(open_ring(path))
+                    found[stream][-1].check_length()  # what is there is shown
                 except RingError as error:
                     self.notes.append(f"{error}.")
         return found
@@ -162,12 +163,17 @@ class Run:
         return pl.concat(frames) if frames else None
 
 
-def load(path: Path) -> Run:
-    """Reads a run folder; half a run is a run, with a note."""
+def check(path: Path) -> None:
+    """UserError: there is no folder."""
     if not path.exists():
         raise UserError(f"{path}: no such run folder")
     if not path.is_dir():
         raise UserError(f"{path}: not a run folder but a file")
+
+
+def load(path: Path) -> Run:
+    """Reads a run folder; half a run is a run, with a note."""
+    check(path)
     rings = list(path.glob("*.ring"))
     if not rings and not any((path / name).exists() for name in SUMMARIES + MANIFESTS):
         raise UserError(f"{path}: not a run folder: no manifest.json, summary.json or .ring in it")

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from weir import run
 from weir.errors import UserError
-from weir.folder import read_json
+from weir.folder import check, read_json
 from weir.ring import Records, Ring, RingError, open_ring
 
 EVENTS = ("", "enqueue", "dequeue", "drop", "mark", "depart")  # enum tel_packet_event
@@ -193,8 +193,7 @@ def holes(rings: list[Ring]) -> Iterator[str]:
 
 def open_recording(folder: Path) -> list[Ring]:
     """Arrivals and decisions of a run. UserError: not recorded, nothing in it, or with holes."""
-    if not folder.is_dir():
-        raise UserError(f"{folder}: no such run folder")
+    check(folder)
     rings = []
     for name, wish in (("arrivals", "telemetry.arrivals=yes"), ("packets", "telemetry.level=3")):
         path = folder / f"{name}.ring"

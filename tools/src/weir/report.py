@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weir import look, metrics, story, summary, units
+from weir.errors import UserError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,6 +26,8 @@ def write(run: Run) -> Path:
     """Writes report.html into the run folder and returns its path."""
     look.use()
     path = run.path / "report.html"
+    if path.is_dir():
+        raise UserError(f"{path}: a folder has the report's name", 1)
     partial = path.with_name(f".report-{os.getpid()}.html")
     partial.write_text(page(run), encoding="utf-8")
     partial.replace(path)

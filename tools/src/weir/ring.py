@@ -305,16 +305,19 @@ class Ring:
         names = columns if columns is not None else self.dtype.names or ()
         return pl.DataFrame({name: np.ascontiguousarray(self.column(name)) for name in names})
 
+    def check_length(self) -> None:
+        """Proves that the file is as long as its header says. RingError: it was truncated."""
+        written = self.header.counters.written
+        if self._slots < written:
+            raise RingError(f"{self.path}: truncated: {self._slots} of {written} records are there")
+
     def check(self) -> None:
         """Proves that every record is there or counted. RingError says what is wrong.
 
         Reads the whole file once.
         """
         c = self.header.counters
-        if self._slots < c.written:
-            raise RingError(
-                f"{self.path}: truncated: {self._slots} of {c.written} records are there"
-            )
+        self.check_length()
         if len(self.gaps) != c.gaps:
             raise RingError(
                 f"{self.path}: has {len(self.gaps)} gap records, its header says {c.gaps}"
