@@ -130,6 +130,15 @@ void clock_follow(struct clock *c) {
 	atomic_store_explicit(&c->version, version + 2, memory_order_release);
 }
 
+void clock_follow_other(struct clock *c, const struct clock *other) {
+	uint32_t version = atomic_load_explicit(&other->version, memory_order_relaxed);
+
+	if (version == atomic_load_explicit(&c->version, memory_order_relaxed))
+		return;
+	c->line = clock_line(other);
+	atomic_store_explicit(&c->version, version, memory_order_relaxed);
+}
+
 double clock_drift_ppm(const struct clock *c) {
 	struct clock_anchor now = clock_anchor();
 	struct ticks_line once = {c->first.tsc, c->first.mono_ns, c->first_rate};

@@ -9,6 +9,7 @@
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
+#include <rte_lcore.h>
 #include <rte_log.h>
 #include <rte_version.h>
 #include <stdio.h>
@@ -282,6 +283,10 @@ int eal_start(struct eal *e, const struct eal_args *args, struct err *err) {
 	e->started = true;
 	if ((rc = intr_check(err)) < 0)
 		return rc;
+	if (rte_lcore_count() < args->process->lcores)
+		return err_set(err, -EINVAL,
+			"DPDK has %u lcores, named after '--' (-l or --lcores), and `lcores` names %u",
+			rte_lcore_count(), args->process->lcores);
 	if ((rc = no_ports_yet(args, err)) < 0)
 		return rc;
 	return lock_prefix(e, args, err);

@@ -53,6 +53,7 @@ struct watch_count {
 	uint64_t pkts, late_pkts; // that left undisturbed; of these late
 	uint64_t no_buffer; // packets dropped for want of one
 	uint64_t lost; // telemetry records
+	uint64_t not_taken; // frames that other lcores could not hand to it
 	struct watch_port port[LIVE_PORTS_MAX];
 };
 #define WATCH_WORDS (sizeof(struct watch_count) / sizeof(uint64_t))

@@ -77,7 +77,8 @@ void watch_probe_sample(struct watch_probe *p, bool last) {
 		p->begun_steal_ns = s->steal_ns;
 		p->begun_preempted = p->preempted;
 	}
-	s->missed = 0;
+	watch_shown(l, &s->count);
+	s->missed = s->count.not_taken;
 	for (uint32_t i = 0; i < p->watch->ports; i++) {
 		struct rte_eth_stats stats = {0};
 
@@ -86,7 +87,6 @@ void watch_probe_sample(struct watch_probe *p, bool last) {
 		s->waiting_max[i] = atomic_load(&l->waiting_max[i]);
 		s->port_up[i] = atomic_load_explicit(&p->port[i]->up, memory_order_relaxed);
 	}
-	watch_shown(l, &s->count);
 	s->stall_max_ns = atomic_load(&l->stall_max_ns);
 	s->stall_at_ns = atomic_load(&l->stall_at_ns);
 	s->late_max_ns = atomic_load(&l->late_max_ns);
@@ -99,10 +99,9 @@ void watch_probe_sample(struct watch_probe *p, bool last) {
 	}
 }
 
-void watch_probe_json(const struct watch_probe *p, const char *prefix, struct json *j) {
-	char name[32];
+void watch_host_json(const struct watch_probe *p, const char *prefix, struct json *j) {
 	const struct watch_lcore *l = p->lcore;
-	const struct clock *c = p->clock;
+	char name[32];
 
 	snprintf(name, sizeof(name), "%shost", prefix);
 	json_object(j, name);
@@ -119,6 +118,13 @@ void watch_probe_json(const struct watch_probe *p, const char *prefix, struct js
 	json_u64(j, "steal_ns", p->sample.steal_ns - p->begun_steal_ns);
 	json_u64(j, "preempted", p->preempted - p->begun_preempted);
 	json_close(j, '}');
+}
+
+void watch_probe_json(const struct watch_probe *p, const char *prefix, struct json *j) {
+	const struct clock *c = p->clock;
+	char name[32];
+
+	watch_host_json(p, prefix, j);
 	snprintf(name, sizeof(name), "%sclock", prefix);
 	json_object(j, name);
 	json_u64(j, "anchors", c->anchors);

@@ -32,6 +32,8 @@ void watch_probe_init(
 void watch_probe_sample(struct watch_probe *p, bool last);
 // "host": what the machine did to the lcore, and "clock"; their names begin with prefix.
 void watch_probe_json(const struct watch_probe *p, const char *prefix, struct json *j);
+// "host" alone.
+void watch_host_json(const struct watch_probe *p, const char *prefix, struct json *j);
 // What became of a stream's records; nothing of one that had none.
 void watch_stream_json(struct json *j, const char *name, const struct tel *t);
 void watch_probe_fini(struct watch_probe *p);

@@ -2,6 +2,7 @@
 // Statistics and control through rte_telemetry (dpdk-telemetry.py, or any client of its socket):
 //
 //	/weir/info                              program, run, time, load
+//	/weir/lcores                            load of each lcore
 //	/weir/ports  /weir/paths  /weir/links   counters, of the first links
 //	/weir/links,24                          of those from the 25th on
 //	/weir/params                            the first live parameters and their values; ,96: more
@@ -25,7 +26,7 @@ static void take(const struct switch_mailbox *box, void *ctx) {
 static int ask_snapshot(struct switch_snapshot *snap, struct err *err) {
 	const struct switch_question q = {.request = SWITCH_SNAPSHOT};
 
-	return switch_ask(&app->live, &q, take, snap, err);
+	return switch_ask(app->live, &q, take, snap, err);
 }
 
 static uint32_t count_params(void) {
@@ -52,13 +53,40 @@ static int handle_info(const char *cmd, const char *params, struct rte_tel_data 
 	control_u64(d, "elapsed_ns",
 		snap.start_ns == NEVER_NS ? 0 : time_since(snap.now_ns, snap.start_ns));
 	control_u64(d, "duration_ns", app->run.duration_ns);
-	control_u64(d, "turns", snap.turns);
-	control_u64(d, "busy_ns", snap.busy_ns);
+	control_u64(d, "turns", snap.lcore[0].turns);
+	control_u64(d, "busy_ns", snap.lcore[0].busy_ns);
 	control_u64(d, "cpu", app->plan.process.lcore[0]);
+	control_u64(d, "lcores", snap.lcores);
 	control_u64(d, "pool_buffers", app->buffers);
 	control_u64(d, "pool_free", snap.pool_free);
 	control_u64(d, "links", snap.links);
 	control_u64(d, "params", count_params());
+	return 0;
+}
+
+static int handle_lcores(const char *cmd, const char *params, struct rte_tel_data *d) {
+	struct switch_snapshot snap;
+	struct err err;
+
+	if (ask_snapshot(&snap, &err) < 0)
+		return control_error(d, &err);
+	rte_tel_data_start_dict(d);
+	for (uint32_t i = 0; i < snap.lcores; i++) {
+		struct rte_tel_data *one = rte_tel_data_alloc();
+		char name[16];
+
+		if (one == NULL)
+			return -ENOMEM;
+		rte_tel_data_start_dict(one);
+		control_u64(one, "cpu", app->plan.process.lcore[i]);
+		control_u64(one, "now_ns", snap.lcore[i].now_ns);
+		control_u64(one, "turns", snap.lcore[i].turns);
+		control_u64(one, "busy_ns", snap.lcore[i].busy_ns);
+		control_u64(one, "handed_over", snap.lcore[i].given);
+		control_u64(one, "handover_dropped", snap.lcore[i].not_given);
+		snprintf(name, sizeof(name), "%u", i);
+		control_named(d, name, one);
+	}
 	return 0;
 }
 
@@ -78,8 +106,8 @@ static int handle_ports(const char *cmd, const char *params, struct rte_tel_data
 	if (ask_snapshot(&snap, &err) < 0)
 		return control_error(d, &err);
 	rte_tel_data_start_dict(d);
-	for (uint32_t i = 0; i < app->live.ports; i++) {
-		const struct switch_port *p = &app->live.port[i];
+	for (uint32_t i = 0; i < app->live->ports; i++) {
+		const struct switch_port *p = switch_owner(app->live, i);
 		struct rte_tel_data *one = rte_tel_data_alloc();
 
 		if (one == NULL)
@@ -182,8 +210,8 @@ static int read_set(char *text, struct switch_question *q, struct err *err) {
 	q->value = equals + 1;
 	if (q->path == NULL)
 		return err_set(err, -EINVAL, "there is no path '%s'", text);
-	if (strlen(q->key) >= sizeof(app->live.mailbox.key)
-		|| strlen(q->value) >= sizeof(app->live.mailbox.value))
+	if (strlen(q->key) >= sizeof(app->live->mailbox.key)
+		|| strlen(q->value) >= sizeof(app->live->mailbox.value))
 		return err_set(err, -EINVAL, "too long");
 	rc = path_check(q->path, q->key, q->value, &stage, &param, &why);
 	return rc < 0 ? err_set(err, rc, "%s.%s: %s", text, q->key, why.msg) : 0;
@@ -205,7 +233,7 @@ static int handle_set(const char *cmd, const char *params, struct rte_tel_data *
 
 	snprintf(text, sizeof(text), "%s", params != NULL ? params : "");
 	if (read_set(text, &q, &err) < 0
-		|| switch_ask(&app->live, &q, take_change, &change, &err) < 0)
+		|| switch_ask(app->live, &q, take_change, &change, &err) < 0)
 		return control_error(d, &err);
 	rte_tel_data_start_dict(d);
 	control_f64(d, "before", change.before);
@@ -234,7 +262,7 @@ static int handle_params(const char *cmd, const char *params, struct rte_tel_dat
 	struct path_param at = {0};
 	struct err err;
 
-	if (switch_ask(&app->live, &q, take_params, value, &err) < 0)
+	if (switch_ask(app->live, &q, take_params, value, &err) < 0)
 		return control_error(d, &err);
 	rte_tel_data_start_array(d, RTE_TEL_STRING_VAL);
 	for (uint32_t i = 0; i < SWITCH_PARAMS_MAX && paths_next_param(&app->paths, &at); i++) {
@@ -253,19 +281,20 @@ static int handle_measure(const char *cmd, const char *params, struct rte_tel_da
 	const struct switch_question q = {.request = SWITCH_MEASURE};
 	struct err err;
 
-	if (switch_ask(&app->live, &q, NULL, NULL, &err) < 0)
+	if (switch_ask(app->live, &q, NULL, NULL, &err) < 0)
 		return control_error(d, &err);
 	return control_ok(d);
 }
 
 static int handle_stop(const char *cmd, const char *params, struct rte_tel_data *d) {
-	atomic_store(&app->live.stop, true);
+	atomic_store(&app->live->stop, true);
 	return control_ok(d);
 }
 
 int switch_control(struct switch_app *a, struct err *err) {
 	static const struct control_command commands[] = {
 		{"/weir/info", handle_info, "The run, its time and load. No parameters"},
+		{"/weir/lcores", handle_lcores, "Load of each lcore. No parameters"},
 		{"/weir/ports", handle_ports, "Counters of each port. No parameters"},
 		{"/weir/paths", handle_paths, "Counters of each path. No parameters"},
 		{"/weir/links", handle_links,

@@ -55,6 +55,9 @@ void fabric_join(struct fabric *f, const struct fabric *other);
 int fabric_add_static(struct fabric *f, const uint8_t mac[6], uint32_t port, struct err *err);
 // A port that is down gets no frames, and its learned addresses are forgotten.
 void fabric_set_up(struct fabric *f, uint32_t port, bool up);
+static inline bool fabric_is_up(const struct fabric *f, uint32_t port) {
+	return (f->up >> port & 1) != 0;
+}
 // Learns the source of a frame that came in on in_port and decides where it goes. Broadcast,
 // multicast and unknown addresses flood; frames for the port they came from, and those for
 // 01:80:c2:00:00:0x (pause, spanning tree, LLDP: never relayed), are dropped.

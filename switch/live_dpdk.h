@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A live run of the switch: DPDK up, ports open, the control thread beside the lcore, the summary.
+// A live run of the switch: DPDK up, ports open, the control thread beside the lcores, the summary.
 #pragma once
 #include "base_dpdk.h"
 
@@ -15,17 +15,17 @@ struct switch_app {
 	struct plan plan;
 	struct paths paths;
 	struct schedule schedule;
-	struct switch_live live;
+	struct switch_live live[LIVE_LCORES_MAX]; // plan.process.lcores of them
 	struct eal eal;
 	uint64_t port_buffers, buffers; // of the pool: the ports' own, and all
 	uint64_t small; // frames that wait outside it
 	double wall_s;
-	struct watch watch;
-	struct watch_probe probe; // the control thread's
+	struct watch watch[LIVE_LCORES_MAX];
+	struct watch_probe probe[LIVE_LCORES_MAX]; // the control thread's
 	// Control thread.
 	pthread_t control;
 	bool control_running;
-	cpu_set_t cpus; // where the process may run; the lcore's is left to the lcore
+	cpu_set_t cpus; // where the process may run; the lcores' are left to them
 	_Atomic bool control_stop;
 };
 
@@ -37,14 +37,15 @@ int switch_app_run(struct switch_app *app, struct err *err);
 bool switch_app_summary(struct switch_app *app, FILE *out, const char *verdict);
 void switch_app_close(struct switch_app *app);
 
-// Asks the lcore for something and waits until it has answered (within 5 s). Any thread but the
-// lcore; `use` reads the answer while the mailbox is still held (may be NULL).
+// Asks for something and waits until it is answered (within 5 s each): all lcores one after the other, or
+// the one that has the path. Any other thread; `use` reads the answer while the mailbox is still held
+// (may be NULL).
 struct switch_question {
 	enum switch_request request;
 	struct path *path;
 	const char *key, *value;
 };
-int switch_ask(struct switch_live *s, const struct switch_question *q,
+int switch_ask(struct switch_live *all, const struct switch_question *q,
 	void (*use)(const struct switch_mailbox *box, void *ctx), void *ctx, struct err *err);
 
 // Registers the /weir/ commands with rte_telemetry (control_dpdk.c).

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // weir-switch: the live bottleneck. Frames from any port go through the path of the port they leave
-// by: queues, links, delays, losses, in real time on one lcore.
+// by: queues, links, delays, losses, in real time, each path on one lcore.
 #include "live_dpdk.h"
 
 #include "aqm/aqm.h"
@@ -37,8 +37,8 @@ static int configure(struct switch_app *app, struct err *err) {
 		.group_base_rtt_ns = app->plan.group_base_rtt_ns,
 		.flows = config_get(root, "flows"),
 		.groups = app->plan.groups,
-		.tel_packets = &app->live.tel_packets,
-		.tel_arrivals = &app->live.tel_arrivals,
+		.tel_packets = &app->live->tel_packets,
+		.tel_arrivals = &app->live->tel_arrivals,
 		.tel_run = &app->run.tel,
 	};
 
@@ -68,10 +68,10 @@ static int experiment(struct switch_app *app, struct err *err) {
 	rc = switch_app_run(app, err);
 	if (run_stop)
 		verdict = "interrupted";
-	verdict = watch_verdict(&app->watch, 1, verdict, sentence);
+	verdict = watch_verdict(app->watch, app->live->lcores, verdict, sentence);
 	rc = run_end(&app->run, summary, app, verdict, rc, err);
 	// The traffic's own programs end a moment later: let them find a switch until then.
-	for (int i = 0; rc == 0 && app->live.ended && app->plan.start == PLAN_START_TRAFFIC
+	for (int i = 0; rc == 0 && app->live->ended && app->plan.start == PLAN_START_TRAFFIC
 		&& i < LINGER_MS && !run_stop;
 		i++)
 		usleep(1000);

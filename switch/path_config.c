@@ -253,6 +253,16 @@ int paths_init(
 	return rc;
 }
 
+void path_streams(struct path *p, struct tel *packets, struct tel *arrivals) {
+	p->tel_packets = packets;
+	p->tel_arrivals = arrivals;
+	for (uint32_t k = 0; k < p->stages; k++) {
+		p->stage[k].env.tel_packets = packets;
+		if (p->stage[k].ops == &stage_link)
+			link_stream(p->stage[k].state, packets);
+	}
+}
+
 void paths_fini(struct paths *ps) {
 	for (uint32_t i = 0; i < ps->count; i++) {
 		for (uint32_t k = 0; k < ps->path[i].stages; k++) {

@@ -9,6 +9,7 @@
 
 #include <rte_eal.h>
 #include <rte_ethdev.h>
+#include <rte_ring.h>
 #include <string.h>
 
 #define HOUSEKEEPING_TURNS 256
@@ -77,13 +78,18 @@ static void classify(const struct switch_live *s, const struct wire_info *w, str
 	p->flow_id = id;
 }
 
+// Now, or when another lcore did.
 static void start(struct switch_live *s) {
-	s->start_ns = s->now_ns;
-	s->measure_ns = s->now_ns + s->warmup_ns;
+	uint64_t begun_ns = NEVER_NS;
+
+	if (atomic_compare_exchange_strong(&s->all->begun_ns, &begun_ns, s->now_ns))
+		begun_ns = s->now_ns;
+	s->start_ns = begun_ns;
+	s->measure_ns = s->start_ns + s->warmup_ns;
 	// The schedule counts from here too.
-	for (uint32_t i = 0; i < s->schedule->count; i++)
-		s->schedule->entry[i].at_ns += s->start_ns;
-	s->schedule_ns = schedule_next_ns(s->schedule);
+	for (uint32_t i = 0; i < s->schedule.count; i++)
+		s->schedule.entry[i].at_ns += s->start_ns;
+	s->schedule_ns = schedule_next_ns(&s->schedule);
 }
 
 // A buffer whose frame was copied: the next small frame that leaves takes it.
@@ -115,17 +121,6 @@ static void push(struct switch_live *s, struct switch_port *out) {
 		free_drops(s, out);
 }
 
-static void leave_straight(
-	struct switch_live *s, struct switch_port *out, struct rte_mbuf *m, uint16_t size) {
-	if (out->outs == SWITCH_OUT_MAX) {
-		out->tx_dropped++;
-		drop(s, m, size, DROP_TX);
-		return;
-	}
-	out->due[out->outs] = (struct switch_departure){.due_ns = s->now_ns, .size_bytes = size};
-	out->out[out->outs++] = m;
-}
-
 // A received frame, and when it came; for the ports it leaves by.
 struct received {
 	struct rte_mbuf *m;
@@ -135,6 +130,49 @@ struct received {
 	uint8_t in; // the port it came from
 };
 
+// What goes with a frame to another lcore, in its buffer's private area.
+struct handed {
+	struct received r;
+	uint8_t out; // the port it leaves by
+};
+static_assert(sizeof(struct handed) <= sizeof(struct pkt), "in the place of a struct pkt");
+
+static struct handed *mbuf_handed(struct rte_mbuf *m) {
+	return (struct handed *)(void *)port_pkt(m);
+}
+
+// What waits for another lcore's port goes to that lcore.
+static void hand_over(struct switch_live *s, struct switch_port *out) {
+	uint32_t n =
+		rte_ring_sp_enqueue_burst(out->to->ring, (void *const *)out->out, out->outs, NULL);
+	uint32_t lost = out->outs - n;
+
+	for (uint32_t i = n; i < out->outs; i++)
+		drop(s, out->out[i], out->due[i].size_bytes, DROP_TX);
+	out->to->given += n;
+	out->tx_dropped += lost;
+	if (lost > 0)
+		atomic_fetch_add_explicit(&out->to->dropped, lost, memory_order_relaxed);
+	out->outs = 0;
+}
+
+// Out of a port without a path, or of another lcore's.
+static void leave_straight(struct switch_live *s, struct switch_port *out, const struct received *r,
+	struct rte_mbuf *m) {
+	if (out->to != NULL) {
+		if (out->outs == SWITCH_OUT_MAX)
+			hand_over(s, out);
+		*mbuf_handed(m) = (struct handed){*r, (uint8_t)(out - s->port)};
+	}
+	if (out->outs == SWITCH_OUT_MAX) {
+		out->tx_dropped++;
+		drop(s, m, r->size, DROP_TX);
+		return;
+	}
+	out->due[out->outs] = (struct switch_departure){.due_ns = s->now_ns, .size_bytes = r->size};
+	out->out[out->outs++] = m;
+}
+
 // Puts a received frame on its way out of a port.
 static inline void leave(struct switch_live *s, struct switch_port *out, const struct received *r,
 	struct rte_mbuf *m) {
@@ -142,7 +180,7 @@ static inline void leave(struct switch_live *s, struct switch_port *out, const s
 	struct pkt *p;
 
 	if (out->path == NULL) {
-		leave_straight(s, out, m, r->size);
+		leave_straight(s, out, r, m);
 		return;
 	}
 	if (out->inside == out->share || (!small && out->large == out->large_share)) {
@@ -252,11 +290,30 @@ static void relay(struct switch_live *s, uint32_t in) {
 	from->rx.bytes += bytes;
 }
 
+// Frames that other lcores received.
+static void accept_handed(struct switch_live *s) {
+	for (uint32_t i = 0; i < s->handeds; i++) {
+		struct rte_mbuf *m = s->handed[i];
+		struct handed h = *mbuf_handed(m);
+
+		if (i + 4 < s->handeds) {
+			rte_prefetch0(s->handed[i + 4]);
+			rte_prefetch0(mbuf_handed(s->handed[i + 4]));
+			rte_prefetch0(rte_pktmbuf_mtod(s->handed[i + 2], void *));
+		}
+		h.r.arrival_ns = s->now_ns;
+		leave(s, &s->port[h.out], &h.r, m);
+	}
+	s->handeds = 0;
+}
+
 static void relay_all(struct switch_live *s) {
 	for (uint32_t i = 0; i < s->ports; i++) {
 		if (s->port[i].came > 0)
 			relay(s, i);
 	}
+	if (s->handeds > 0)
+		accept_handed(s);
 	for (uint32_t i = 0; i < s->ports; i++) {
 		if (s->port[i].batched > 0)
 			push(s, &s->port[i]);
@@ -482,71 +539,86 @@ static void serve(struct switch_live *s, struct switch_port *out) {
 
 	do {
 		n = out->path != NULL ? collect(s, out) : 0;
-		if (out->outs > 0)
+		if (out->outs > 0 && out->to != NULL)
+			hand_over(s, out);
+		else if (out->outs > 0)
 			transmit(s, out);
 	} while (n == s->burst && out->outs == 0);
 }
 
-static void snapshot_links(struct switch_live *s, struct switch_snapshot *snap) {
-	snap->links = 0;
-	for (uint32_t i = 0; i < s->paths->count; i++) {
-		struct path *p = &s->paths->path[i];
+static void snapshot_links(struct switch_live *s, struct switch_snapshot *snap, struct path *p) {
+	path_serve(p, s->now_ns);
+	for (uint32_t k = 0; k < p->stages; k++) {
+		uint32_t n = p->stage[k].env.link_index;
 
-		path_serve(p, s->now_ns);
-		for (uint32_t k = 0; k < p->stages && snap->links < SWITCH_LINKS_MAX; k++) {
-			if (p->stage[k].ops != &stage_link)
-				continue;
-			const void *link = p->stage[k].state;
-			struct link_totals t = link_totals(link, s->now_ns);
-			struct backlog b = link_queue(link);
-			uint32_t n = snap->links++;
+		if (p->stage[k].ops != &stage_link || n >= SWITCH_LINKS_MAX)
+			continue;
+		const void *link = p->stage[k].state;
+		struct link_totals t = link_totals(link, s->now_ns);
+		struct backlog b = link_queue(link);
 
-			snap->link[n].path = i;
-			snprintf(snap->link[n].name, sizeof(snap->link[n].name), "%s",
-				p->stage[k].name);
-			snap->link[n].rate_bps = link_rate_bps(link);
-			snap->link[n].queue_pkts = b.pkts;
-			snap->link[n].queue_bytes = b.bytes;
-			snap->link[n].out_pkts = t.out_pkts;
-			snap->link[n].out_bytes = t.out_bytes;
-			snap->link[n].drops = t.drops;
-			snap->link[n].marks = t.marks;
-			snap->link[n].wire_bits = t.wire_bits;
-			snap->link[n].capacity_bits = (double)t.capacity / 1e9;
-		}
+		snap->link[n].path = p->index;
+		snprintf(snap->link[n].name, sizeof(snap->link[n].name), "%s", p->stage[k].name);
+		snap->link[n].rate_bps = link_rate_bps(link);
+		snap->link[n].queue_pkts = b.pkts;
+		snap->link[n].queue_bytes = b.bytes;
+		snap->link[n].out_pkts = t.out_pkts;
+		snap->link[n].out_bytes = t.out_bytes;
+		snap->link[n].drops = t.drops;
+		snap->link[n].marks = t.marks;
+		snap->link[n].wire_bits = t.wire_bits;
+		snap->link[n].capacity_bits = (double)t.capacity / 1e9;
 	}
 }
 
+// Its part of a snapshot that was empty before the first lcore was asked.
 static void snapshot(struct switch_live *s, struct switch_snapshot *snap) {
-	snap->now_ns = s->now_ns;
+	snap->now_ns = time_max(snap->now_ns, s->now_ns);
 	snap->start_ns = s->start_ns;
-	snap->turns = s->turns;
-	snap->busy_ns = s->busy_ns;
 	snap->pool_free = rte_mempool_avail_count(s->pool);
+	snap->lcores = s->lcores;
+	snap->lcore[s->index].now_ns = s->now_ns;
+	snap->lcore[s->index].turns = s->turns;
+	snap->lcore[s->index].busy_ns = s->busy_ns;
+	for (uint32_t i = 0; i < s->lcores; i++) {
+		snap->lcore[s->index].given += s->give[i].given;
+		snap->lcore[s->index].not_given +=
+			atomic_load_explicit(&s->give[i].dropped, memory_order_relaxed);
+	}
 	for (uint32_t i = 0; i < s->ports; i++) {
-		snap->rx[i] = s->port[i].rx;
-		snap->tx[i] = s->port[i].tx;
-		snap->tx_dropped[i] = s->port[i].tx_dropped;
-		snap->left[i] = s->port[i].late.total;
-		snap->late_sum_ns[i] = s->port[i].late.sum;
-		snap->late_max_ns[i] = s->port[i].late.max;
-	}
-	for (uint32_t i = 0; i < s->paths->count; i++) {
-		const struct path *p = &s->paths->path[i];
+		const struct switch_port *p = &s->port[i];
 
-		snap->in[i] = p->in;
-		snap->out[i] = p->out;
-		memcpy(snap->drop[i], p->drop, sizeof(p->drop));
-		snap->inside[i] = path_backlog(p).pkts;
+		snap->rx[i].pkts += p->rx.pkts;
+		snap->rx[i].bytes += p->rx.bytes;
+		snap->tx_dropped[i] += p->tx_dropped;
+		if (p->to != NULL)
+			continue;
+		snap->tx[i] = p->tx;
+		snap->left[i] = p->late.total;
+		snap->late_sum_ns[i] = p->late.sum;
+		snap->late_max_ns[i] = p->late.max;
 	}
-	snapshot_links(s, snap);
+	snap->links = s->links < SWITCH_LINKS_MAX ? s->links : SWITCH_LINKS_MAX;
+	for (uint32_t i = 0; i < s->paths; i++) {
+		const struct path *p = s->path[i];
+
+		snap->in[p->index] = p->in;
+		snap->out[p->index] = p->out;
+		memcpy(snap->drop[p->index], p->drop, sizeof(p->drop));
+		snap->inside[p->index] = path_backlog(p).pkts;
+		snapshot_links(s, snap, s->path[i]);
+	}
 }
 
-static void read_params(const struct switch_live *s, struct switch_mailbox *box) {
+static void read_params(const struct switch_live *s, double value[SWITCH_PARAMS_MAX]) {
 	struct path_param at = {0};
 
-	for (uint32_t i = 0; i < SWITCH_PARAMS_MAX && paths_next_param(s->paths, &at); i++)
-		box->param[i] = at.value;
+	for (uint32_t i = 0; i < SWITCH_PARAMS_MAX && paths_next_param(s->whole, &at); i++) {
+		for (uint32_t k = 0; k < s->paths; k++) {
+			if (s->path[k]->index == at.path)
+				value[i] = at.value;
+		}
+	}
 }
 
 static void set_param(struct switch_live *s, struct switch_mailbox *box) {
@@ -577,7 +649,8 @@ static void set_param(struct switch_live *s, struct switch_mailbox *box) {
 }
 
 static void measure(struct switch_live *s) {
-	paths_measure(s->paths, s->now_ns);
+	for (uint32_t i = 0; i < s->paths; i++)
+		path_measure(s->path[i], s->now_ns);
 	for (uint32_t i = 0; i < s->ports; i++) {
 		hist_reset(&s->port[i].late);
 		hist_reset(&s->port[i].late_disturbed);
@@ -596,10 +669,10 @@ static void answer(struct switch_live *s) {
 	box->rc = 0;
 	switch (box->request) {
 	case SWITCH_SNAPSHOT:
-		snapshot(s, &box->snapshot);
+		snapshot(s, &s->all->mailbox.snapshot);
 		break;
 	case SWITCH_PARAMS:
-		read_params(s, box);
+		read_params(s, s->all->mailbox.param);
 		break;
 	case SWITCH_SET:
 		set_param(s, box);
@@ -612,12 +685,20 @@ static void answer(struct switch_live *s) {
 }
 
 static void follow_link(struct switch_live *s, uint32_t i) {
-	struct port *p = &s->port[i].port;
+	struct switch_port *p = &s->port[i];
+	bool up = atomic_load_explicit(&p->at->up, memory_order_relaxed);
 
-	if (!port_changed(p, s->now_ns))
-		return;
-	fabric_set_up(&s->fabric, i, p->was_up);
-	port_tell(p, &s->tel_events, i, s->now_ns);
+	if (fabric_is_up(&s->fabric, i) != up)
+		fabric_set_up(&s->fabric, i, up);
+	if (p->to == NULL && port_changed(&p->port, s->now_ns))
+		port_tell(&p->port, &s->tel_events, i, s->now_ns);
+}
+
+static void handled(struct switch_live *s) {
+	for (uint32_t i = 0; i < s->ports; i++) {
+		if (s->port[i].to == NULL)
+			port_handled(&s->port[i].port);
+	}
 }
 
 // Lets DPDK's interrupt thread do what it has to, with what that did to ports.
@@ -626,8 +707,7 @@ static void stand_still(struct switch_live *s) {
 
 	if (!intr_pass())
 		return;
-	for (uint32_t i = 0; i < s->ports; i++)
-		port_handled(&s->port[i].port);
+	handled(s);
 	uint64_t to_ns = clock_now(&s->clock);
 	watch_stood(&s->watch, from_ns, to_ns);
 	s->stood++;
@@ -642,37 +722,52 @@ static void show(struct switch_live *s) {
 	c->turns = s->turns;
 	c->busy_ns = s->busy_ns;
 	c->no_buffer = s->drop[DROP_NO_MBUF].pkts;
+	c->not_taken = 0;
+	for (uint32_t i = 0; i < s->lcores; i++)
+		c->not_taken += atomic_load_explicit(
+			&s->all[i].give[s->index].dropped, memory_order_relaxed);
 	c->lost = s->tel_packets.lost + s->tel_links.lost + s->tel_events.lost;
 	watch_show(&s->watch, s->now_ns);
+}
+
+static void interval(struct switch_live *s) {
+	for (uint32_t i = 0; i < s->paths; i++)
+		path_interval(s->path[i], &s->tel_links, s->now_ns);
 }
 
 // Returns false when the run is over.
 static bool housekeeping(struct switch_live *s) {
 	watch_time(&s->watch, clock_now(&s->clock));
 	stand_still(s);
-	clock_follow(&s->clock);
+	if (s->index == 0)
+		clock_follow(&s->clock);
+	else
+		clock_follow_other(&s->clock, &s->all->clock);
 	show(s);
 	for (uint32_t i = 0; i < s->ports; i++) {
 		struct port *p = &s->port[i].port;
 
 		follow_link(s, i);
-		stamp_follow(&p->stamp, p->id, &s->clock, s->now_ns);
+		if (s->port[i].to == NULL)
+			stamp_follow(&p->stamp, p->id, &s->clock, s->now_ns);
 	}
 	answer(s);
+	if (s->start_ns == NEVER_NS && atomic_load(&s->all->begun_ns) != NEVER_NS)
+		start(s);
 	if (s->now_ns >= s->measure_ns)
 		measure(s);
 	if (s->interval_ns > 0 && s->now_ns >= s->interval_next_ns) {
-		paths_interval(s->paths, &s->tel_links, s->now_ns);
+		interval(s);
 		tel_publish(&s->tel_links);
 		s->interval_next_ns += s->interval_ns;
 		if (s->interval_next_ns <= s->now_ns) // the host took the CPU away for longer
 			s->interval_next_ns = s->now_ns + s->interval_ns;
 	}
 	tel_publish(&s->tel_events);
-	if (s->start_ns != NEVER_NS && s->now_ns - s->start_ns >= s->duration_ns)
+	if (s->start_ns != NEVER_NS && time_since(s->now_ns, s->start_ns) >= s->duration_ns)
 		s->ended = true;
 	watch_resume(&s->watch, clock_now(&s->clock));
-	return !s->ended && !run_stop && !atomic_load_explicit(&s->stop, memory_order_relaxed);
+	return !s->ended && !run_stop && !atomic_load_explicit(&s->all->stop, memory_order_relaxed);
 }
 
 static void turn(struct switch_live *s) {
@@ -683,9 +778,15 @@ static void turn(struct switch_live *s) {
 	for (uint32_t i = 0; i < s->ports; i++) {
 		struct switch_port *p = &s->port[i];
 
-		p->came = port_rx(&p->port, 0, p->in, (uint16_t)s->burst);
+		if (!p->receives)
+			continue;
+		p->came = port_rx(p->at, p->queue, p->in, (uint16_t)s->burst);
 		came += p->came;
 	}
+	for (uint32_t i = 0; i < s->takes; i++)
+		s->handeds += rte_ring_sc_dequeue_burst(s->take[i], (void **)s->handed + s->handeds,
+			PORT_BURST_MAX / s->takes, NULL);
+	came += s->handeds;
 	// 2. The time of this turn; the turn before was busy until now.
 	uint64_t now_ns = clock_now(&s->clock);
 	if (s->busy)
@@ -698,8 +799,8 @@ static void turn(struct switch_live *s) {
 	s->watch.moved = came;
 	// 3. Changes that are due come before the packets of this turn.
 	if (s->now_ns >= s->schedule_ns) {
-		schedule_apply(s->schedule, s->now_ns, &s->tel_events);
-		s->schedule_ns = schedule_next_ns(s->schedule);
+		schedule_apply(&s->schedule, s->now_ns, &s->tel_events);
+		s->schedule_ns = schedule_next_ns(&s->schedule);
 	}
 	// 4. What came in goes into the paths, what is due goes out.
 	if (came > 0)
@@ -723,8 +824,7 @@ void switch_loop(struct switch_live *s) {
 	if (s->plan->start == PLAN_START_NOW)
 		start(s);
 	intr_begin();
-	for (uint32_t i = 0; i < s->ports; i++)
-		port_handled(&s->port[i].port);
+	handled(s);
 	atomic_store(&s->watch.tid, rte_sys_gettid());
 	atomic_store(&s->running, true);
 	while (more) {
@@ -735,7 +835,7 @@ void switch_loop(struct switch_live *s) {
 	intr_end();
 	// The last, partial interval.
 	if (s->interval_ns > 0)
-		paths_interval(s->paths, &s->tel_links, s->now_ns);
+		interval(s);
 	// A path ends where it was last asked for packets.
 	for (uint32_t i = 0; i < s->ports; i++) {
 		if (s->port[i].path != NULL)
@@ -747,45 +847,4 @@ void switch_loop(struct switch_live *s) {
 	tel_publish(&s->tel_events);
 	show(s);
 	atomic_store(&s->done, true);
-}
-
-struct path_count switch_inside(const struct switch_live *s) {
-	struct path_count in = {0};
-
-	for (uint32_t i = 0; i < s->ports; i++) {
-		const struct switch_port *p = &s->port[i];
-
-		for (uint32_t k = 0; k < p->outs; k++)
-			count(&in, p->due[k].size_bytes);
-		if (p->path == NULL)
-			continue;
-		struct backlog b = path_backlog(p->path);
-		in.pkts += b.pkts;
-		in.bytes += b.bytes;
-	}
-	return in;
-}
-
-bool switch_balanced(const struct switch_live *s) {
-	struct path_count inside = switch_inside(s);
-	uint64_t pkts_in = s->copies, bytes_in = s->copied_bytes;
-	uint64_t pkts_out = inside.pkts, bytes_out = inside.bytes;
-
-	for (uint32_t i = 0; i < s->ports; i++) {
-		pkts_in += s->port[i].rx.pkts;
-		bytes_in += s->port[i].rx.bytes;
-		pkts_out += s->port[i].tx.pkts;
-		bytes_out += s->port[i].tx.bytes;
-		if (s->port[i].path != NULL && !path_balanced(s->port[i].path))
-			return false;
-	}
-	for (uint32_t r = 0; r < DROP_REASONS; r++) {
-		pkts_out += s->drop[r].pkts;
-		bytes_out += s->drop[r].bytes;
-		for (uint32_t i = 0; i < s->paths->count; i++) {
-			pkts_out += s->paths->path[i].drop[r].pkts;
-			bytes_out += s->paths->path[i].drop[r].bytes;
-		}
-	}
-	return pkts_in == pkts_out && bytes_in == bytes_out;
 }

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The live switch's data path: one lcore, one struct, one turn after another.
+// The live switch's data path: one struct per lcore, one turn after another.
 //
 // A turn receives, reads the clock once, relays, moves packets through the paths and transmits
 // what is due. Each departure is compared with its theoretical time: the emulation error. A port that
 // sends at times (stamp_dpdk.h) gets packets a little before theirs, from a path that ends in a delay.
+//
+// Several lcores. A port, with the path before it, is one lcore's: only that one sends there, and looks after
+// the link. A frame that another one received goes to it through a ring between the two, which it reads
+// like a port, before the clock. So a frame's arrival is the time of the turn that takes it off the ring:
+// it may be taken for later than it was, never for earlier. A full ring drops what does not fit (reason `tx`),
+// counted per ring. Frames of one flow keep their order: they pass through the same ring.
 //
 // Every packet is accounted for: received + copied (floods) == transmitted + dropped + inside.
 #pragma once
@@ -47,9 +53,21 @@ struct switch_trend {
 	double n, x, y, xx, xy; // x: seconds since the first; y: ns late
 };
 
-// One port, with the path that leads out of it.
+// Frames on their way from one lcore to another.
+struct switch_handover {
+	struct rte_ring *ring; // NULL: there is no other
+	uint64_t given; // the giver's count
+	_Atomic uint64_t dropped; // likewise; the ring was full
+};
+
+// One port, with the path that leads out of it, as an lcore sees it: its own, or another's. What is not
+// said to be another's is its own.
 struct switch_port {
 	struct port port;
+	struct port *at; // the port, whose ever it is
+	bool receives; // on this queue
+	uint16_t queue;
+	struct switch_handover *to; // another's: frames for it, which wait in `out`, go there
 	struct path *path; // NULL: straight out
 	uint8_t last_link; // the path's last link in telemetry; 255: it has none
 	uint64_t share, large_share; // packets the path may hold; of these, in their mbuf
@@ -72,7 +90,7 @@ struct switch_port {
 	uint64_t scheduled; // handed over before their time, for the port to keep
 };
 
-// What the control thread may ask the lcore for; answered between bursts.
+// What the control thread may ask the lcores for; answered between bursts.
 enum switch_request { SWITCH_SNAPSHOT, SWITCH_PARAMS, SWITCH_SET, SWITCH_MEASURE };
 #define SWITCH_PARAMS_MAX 256
 
@@ -92,10 +110,15 @@ struct switch_snapshot {
 		uint64_t rate_bps, queue_pkts, queue_bytes, out_pkts, out_bytes, drops, marks;
 		double wire_bits, capacity_bits;
 	} link[SWITCH_LINKS_MAX];
-	uint64_t turns, busy_ns, pool_free;
+	uint64_t pool_free;
+	uint32_t lcores;
+	struct {
+		uint64_t now_ns, turns, busy_ns;
+		uint64_t given, not_given; // to other lcores; of these, found no room
+	} lcore[LIVE_LCORES_MAX];
 };
 
-// A question to the lcore and its answer.
+// A question to an lcore and its answer. What all of them answer together is in the first one's.
 struct switch_mailbox {
 	struct control_box box;
 	enum switch_request request;
@@ -110,9 +133,14 @@ struct switch_mailbox {
 
 struct switch_live {
 	// Set up before the loop.
+	struct switch_live *all; // lcores, the first of them
+	uint32_t lcores, index; // in it
 	const struct plan *plan;
-	struct paths *paths;
-	struct schedule *schedule;
+	struct path *path[PATHS_MAX]; // its own
+	uint32_t paths;
+	struct paths *whole; // with those of other lcores
+	uint32_t links; // of all paths
+	struct schedule schedule; // of its own paths
 	struct rte_mempool *pool;
 	struct arena small; // frames of up to SWITCH_SMALL_MAX that are inside paths
 	bool flows_matter; // a delay or the telemetry asks whose packet it is
@@ -125,6 +153,12 @@ struct switch_live {
 	// The loop's own.
 	struct switch_port port[LIVE_PORTS_MAX];
 	uint32_t ports;
+	struct switch_handover give[LIVE_LCORES_MAX]; // to each of the others
+	struct rte_ring *take[LIVE_LCORES_MAX]; // from the others
+	uint32_t takes;
+	struct rte_mbuf *handed[PORT_BURST_MAX]; // of this turn
+	uint32_t handeds;
+	struct path_count unread; // left in rings at the end
 	struct rte_mbuf
 		*fresh[SWITCH_FRESH_MAX]; // buffers whose frames were copied, for the next ones
 	uint32_t freshes;
@@ -143,13 +177,29 @@ struct switch_live {
 	struct path_count drop[DROP_REASONS]; // by the switch itself, not by paths
 	bool ended; // the duration is over
 
-	// Shared with the control thread.
+	// Shared with other threads.
 	struct switch_mailbox mailbox;
-	_Atomic bool stop, running, done;
+	_Atomic uint64_t begun_ns; // of the first lcore: start_ns of all; NEVER_NS: not yet
+	_Atomic bool stop; // of the first lcore: all are to end
+	_Atomic bool running, done;
 };
 
-// The lcore's life: until `stop`, run_stop, or the duration is over.
+// An lcore's life: until `stop`, run_stop, or the duration is over.
 void switch_loop(struct switch_live *s);
-// Packets in all paths and waiting for ports.
-struct path_count switch_inside(const struct switch_live *s);
-bool switch_balanced(const struct switch_live *s);
+
+// lcores_dpdk.c; what has `all` is about all lcores.
+//
+// Gives out ports, queues and paths, and makes the rings between lcores, once `ports` are known. The paths'
+// records go to their lcore's streams.
+int switch_share(struct switch_live *all, struct paths *paths, const struct schedule *schedule,
+	struct err *err);
+void switch_unshare(struct switch_live *all);
+// Empties the rings, once all have ended.
+void switch_clear(struct switch_live *all);
+// Packets in all paths, in rings and waiting for ports.
+struct path_count switch_inside(const struct switch_live *all);
+bool switch_balanced(const struct switch_live *all);
+// The lcore's whose port it is.
+static inline struct switch_port *switch_owner(struct switch_live *all, uint32_t port) {
+	return &all[all->plan->port[port].lcore].port[port];
+}

@@ -42,13 +42,17 @@ static void paths_serve(struct paths *ps, uint64_t now_ns) {
 		path_serve(&ps->path[i], now_ns);
 }
 
-void paths_measure(struct paths *ps, uint64_t now_ns) {
-	struct path_stage *s;
-	struct path *p;
+void path_measure(struct path *p, uint64_t now_ns) {
+	path_serve(p, now_ns);
+	for (uint32_t i = 0; i < p->stages; i++) {
+		if (p->stage[i].ops == &stage_link)
+			link_restart(p->stage[i].state, LINK_RUN, now_ns);
+	}
+}
 
-	paths_serve(ps, now_ns);
-	for (uint32_t i = 0; (s = paths_link(ps, i, &p)) != NULL; i++)
-		link_restart(s->state, LINK_RUN, now_ns);
+void paths_measure(struct paths *ps, uint64_t now_ns) {
+	for (uint32_t i = 0; i < ps->count; i++)
+		path_measure(&ps->path[i], now_ns);
 }
 
 struct path_capacity path_capacity(const struct path *p, uint32_t frame_bytes) {
@@ -90,35 +94,42 @@ static uint32_t saturate32(uint64_t v) {
 	return v > UINT32_MAX ? UINT32_MAX : (uint32_t)v;
 }
 
-void paths_interval(struct paths *ps, struct tel *links, uint64_t now_ns) {
-	struct path_stage *s;
-	struct path *p;
+static void link_interval(const struct path_stage *s, struct tel *links, uint64_t now_ns) {
+	const struct link_peak *peak = link_peak(s->state, LINK_INTERVAL);
+	struct link_totals to = link_totals(s->state, now_ns);
+	struct link_figures f = link_figures(&peak->from, &to);
+	struct tel_links *r = tel_put(links);
 
-	paths_serve(ps, now_ns);
-	for (uint32_t i = 0; (s = paths_link(ps, i, &p)) != NULL; i++) {
-		const struct link_peak *peak = link_peak(s->state, LINK_INTERVAL);
-		struct link_totals to = link_totals(s->state, now_ns);
-		struct link_figures f = link_figures(&peak->from, &to);
-		struct tel_links *r = tel_put(links);
+	if (r != NULL)
+		*r = (struct tel_links){
+			.ts_ns = now_ns,
+			.out_bytes = to.out_bytes - peak->from.out_bytes,
+			.rate_bps = link_rate_bps(s->state),
+			.link = s->env.link_index,
+			.out_pkts = saturate32(to.out_pkts - peak->from.out_pkts),
+			.drops = saturate32(to.drops - peak->from.drops),
+			.marks = saturate32(to.marks - peak->from.marks),
+			.queue_pkts = saturate32(link_queue(s->state).pkts),
+			.queue_max_pkts = saturate32(peak->queue_pkts),
+			.queue_mean_pkts = (float)f.queue_mean_pkts,
+			.queue_mean_bytes = (float)f.queue_mean_bytes,
+			.sojourn_mean_ns = saturate32((uint64_t)f.sojourn_mean_ns),
+			.sojourn_max_ns = saturate32(peak->sojourn_ns),
+		};
+	link_restart(s->state, LINK_INTERVAL, now_ns);
+}
 
-		if (r != NULL)
-			*r = (struct tel_links){
-				.ts_ns = now_ns,
-				.out_bytes = to.out_bytes - peak->from.out_bytes,
-				.rate_bps = link_rate_bps(s->state),
-				.link = i,
-				.out_pkts = saturate32(to.out_pkts - peak->from.out_pkts),
-				.drops = saturate32(to.drops - peak->from.drops),
-				.marks = saturate32(to.marks - peak->from.marks),
-				.queue_pkts = saturate32(link_queue(s->state).pkts),
-				.queue_max_pkts = saturate32(peak->queue_pkts),
-				.queue_mean_pkts = (float)f.queue_mean_pkts,
-				.queue_mean_bytes = (float)f.queue_mean_bytes,
-				.sojourn_mean_ns = saturate32((uint64_t)f.sojourn_mean_ns),
-				.sojourn_max_ns = saturate32(peak->sojourn_ns),
-			};
-		link_restart(s->state, LINK_INTERVAL, now_ns);
+void path_interval(struct path *p, struct tel *links, uint64_t now_ns) {
+	path_serve(p, now_ns);
+	for (uint32_t i = 0; i < p->stages; i++) {
+		if (p->stage[i].ops == &stage_link)
+			link_interval(&p->stage[i], links, now_ns);
 	}
+}
+
+void paths_interval(struct paths *ps, struct tel *links, uint64_t now_ns) {
+	for (uint32_t i = 0; i < ps->count; i++)
+		path_interval(&ps->path[i], links, now_ns);
 }
 
 // "forward.link" is called "forward", "forward.link2" keeps its name.

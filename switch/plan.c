@@ -21,6 +21,10 @@ static const struct param port_params[] = {
 		UNIT_BYTES, PARAM_U64(struct plan_port, min_packet), .min = 64, .max = 1518},
 	{"lead", "20us", LIVE_LEAD_HELP, UNIT_TIME_NS, PARAM_U64(struct plan_port, lead_ns),
 		.min = 0, .max = LIVE_LEAD_NS_MAX},
+	{"lcore", "", "the CPU, one of lcores, that serves it; default: each one in turn",
+		UNIT_NONE, PARAM_TEXT(struct plan_port, lcore_text)},
+	{"rx_queues", "1", "receive queues, each for another one of lcores", UNIT_NONE,
+		PARAM_U64(struct plan_port, rx_queues), .min = 1, .max = LIVE_LCORES_MAX},
 	PARAM_END,
 };
 static const char *const port_also[] = {"dev", NULL};
@@ -31,6 +35,8 @@ static const struct param start_params[] = {
 		UNIT_NONE, PARAM_ENUM(struct plan, start, start_names)},
 	{"pool", "0", "packets that may be inside; 0: as many as queues and delays may hold",
 		UNIT_NONE, PARAM_U64(struct plan, pool), .min = 0, .max = 1e9},
+	{"handover", "1024", "frames that may be on their way from one of lcores to another",
+		UNIT_NONE, PARAM_U64(struct plan, handover), .min = 1, .max = 65536},
 	PARAM_END,
 };
 
@@ -156,6 +162,49 @@ static uint64_t path_pkts(const struct paths *ps, const struct path *p, uint32_t
 	return PATH_SLACK_PKTS + c.queue_pkts + (uint64_t)delayed;
 }
 
+// Whose the port is.
+static int port_lcore(struct plan *p, struct config_node *n, struct err *err) {
+	struct plan_port *port = &p->port[p->ports];
+	const struct live_process *lp = &p->process;
+	double cpu;
+
+	port->lcore = p->ports % lp->lcores;
+	if (port->rx_queues > lp->lcores)
+		return config_err(config_get(n, "rx_queues"), -EINVAL, err,
+			"rx_queues: %llu are more than the lcores, %u",
+			(unsigned long long)port->rx_queues, lp->lcores);
+	if (port->lcore_text[0] == '\0')
+		return 0;
+	if (unit_parse(port->lcore_text, UNIT_NONE, &cpu) == 0) {
+		for (uint32_t i = 0; i < lp->lcores; i++) {
+			port->lcore = i;
+			if (cpu == lp->lcore[i])
+				return 0;
+		}
+	}
+	return config_err(config_get(n, "lcore"), -EINVAL, err,
+		"lcore: '%s' is not a CPU that live.switch.lcores names", port->lcore_text);
+}
+
+// Every lcore has something to do.
+static int no_lcore_idle(const struct plan *p, struct err *err) {
+	for (uint32_t i = 0; i < p->process.lcores; i++) {
+		bool used = false;
+
+		for (uint32_t k = 0; k < p->ports; k++) {
+			used |= p->port[k].lcore == i;
+			for (uint32_t q = 0; q < p->port[k].rx_queues; q++)
+				used |= plan_receiver(p, k, q) == i;
+		}
+		if (!used)
+			return config_err(config_at(p->process.lcores_node, i), -EINVAL, err,
+				"lcores: CPU %u has nothing to do: it has no port, nor a receive queue "
+				"of one",
+				p->process.lcore[i]);
+	}
+	return 0;
+}
+
 static int port_read(struct plan *p, struct config *c, struct paths *ps, struct config_node *n,
 	struct err *err) {
 	struct plan_port *port = &p->port[p->ports];
@@ -166,6 +215,8 @@ static int port_read(struct plan *p, struct config *c, struct paths *ps, struct 
 	if ((rc = config_params(n, "port", port_params, port_also, port, err)) < 0)
 		return rc;
 	if ((rc = live_dev_init(&port->dev, &p->process, n, err)) < 0)
+		return rc;
+	if ((rc = port_lcore(p, n, err)) < 0)
 		return rc;
 	for (uint32_t i = 0; i < p->ports; i++) {
 		if (strcmp(p->port[i].name, port->name) == 0)
@@ -245,16 +296,14 @@ static int share_out(struct plan *p, struct config_node *section, struct err *er
 }
 
 int plan_ports(struct plan *p, struct config *c, struct paths *ps, struct err *err) {
-	static const char *const also[] = {"lcores", "ports", "static", "start", "pool", NULL};
+	static const char *const also[] = {
+		"lcores", "ports", "static", "start", "pool", "handover", NULL};
 	static const char *const others[] = {LIVE_PROCESS_KEYS, "static", NULL};
 	struct config_node *node, *list;
 	int rc;
 
 	if ((rc = live_process_init(&p->process, c, "switch", also, &node, err)) < 0)
 		return rc;
-	if (p->process.lcores > 1)
-		return config_err(p->process.lcores_node, -EINVAL, err,
-			"lcores: exactly one CPU, e.g. [1]: a bottleneck is served by one lcore");
 	if ((rc = config_params(node, "switch", start_params, others, p, err)) < 0)
 		return rc;
 	list = config_get(node, "ports");
@@ -268,6 +317,8 @@ int plan_ports(struct plan *p, struct config *c, struct paths *ps, struct err *e
 		if ((rc = port_read(p, c, ps, config_at(list, i), err)) < 0)
 			return rc;
 	}
+	if ((rc = no_lcore_idle(p, err)) < 0)
+		return rc;
 	if ((rc = share_out(p, node, err)) < 0)
 		return rc;
 	for (uint32_t i = 0; i < ps->count; i++) {

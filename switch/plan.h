@@ -19,6 +19,10 @@
 //
 // Each path has its share of the pool to itself. Beyond it packets are dropped as no_mbuf, counted
 // apart from the queue's drops, so that one path cannot starve another.
+//
+// Lcores. A port, with the path before it, is one lcore's: the one it names, else the first port the first
+// one's, the second the second's and so on, round and round. Its receive queues are spread over the lcores
+// from that one on.
 #pragma once
 #include "live.h"
 #include "path.h"
@@ -35,6 +39,9 @@ struct plan_port {
 	char path_name[PARAM_TEXT_SIZE];
 	uint64_t min_packet; // bytes, FCS included
 	uint64_t lead_ns; // before its time, to a port that keeps it
+	uint64_t rx_queues;
+	char lcore_text[PARAM_TEXT_SIZE];
+	uint32_t lcore; // whose it is, with its path: an index in `lcores`
 	struct live_dev dev;
 	struct path *path; // what leaves here goes through it; NULL: straight out
 	uint64_t share; // packets the path may hold
@@ -50,6 +57,7 @@ struct plan {
 	struct live_process process;
 	int start; // enum plan_start
 	uint64_t pool; // packets that may be inside; 0: what follows from the paths
+	uint64_t handover; // frames that may be on their way from one lcore to another
 	struct plan_port port[LIVE_PORTS_MAX];
 	uint32_t ports;
 	struct plan_static fixed[PLAN_STATIC_MAX];
@@ -66,6 +74,10 @@ struct plan {
 int plan_flows(struct plan *p, struct config *c, struct err *err);
 // Reads live.switch. `ps` must be initialised; ports point into it.
 int plan_ports(struct plan *p, struct config *c, struct paths *ps, struct err *err);
+// Which lcore receives from a port's queue.
+static inline uint32_t plan_receiver(const struct plan *p, uint32_t port, uint32_t queue) {
+	return (p->port[port].lcore + queue) % p->process.lcores;
+}
 void plan_free(struct plan *p);
 // The sum as a user reads it: "forward 73k packets, reverse 24k packets, ports 3k packets".
 void plan_text(const struct plan *p, uint64_t port_buffers, char *text, size_t size);

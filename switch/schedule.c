@@ -111,6 +111,20 @@ int schedule_init(struct schedule *s, struct config_node *node, struct paths *ps
 	return rc;
 }
 
+int schedule_part(struct schedule *part, const struct schedule *whole, struct path *const *paths,
+	uint32_t n, struct err *err) {
+	*part = (struct schedule){.entry = calloc(whole->count + 1, sizeof(*part->entry))};
+	if (part->entry == NULL)
+		return err_set(err, -ENOMEM, "schedule: no memory");
+	for (uint32_t i = 0; i < whole->count; i++) {
+		for (uint32_t k = 0; k < n; k++) {
+			if (paths[k] == whole->entry[i].path)
+				part->entry[part->count++] = whole->entry[i];
+		}
+	}
+	return 0;
+}
+
 void schedule_fini(struct schedule *s) {
 	free(s->entry);
 	*s = (struct schedule){0};

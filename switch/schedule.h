@@ -27,6 +27,9 @@ struct schedule {
 
 // Reads and checks the section; NULL: nothing is scheduled. On error nothing needs freeing.
 int schedule_init(struct schedule *s, struct config_node *node, struct paths *ps, struct err *err);
+// The part of it that changes these paths, for the lcore they belong to. It is freed like the whole.
+int schedule_part(struct schedule *part, const struct schedule *whole, struct path *const *paths,
+	uint32_t n, struct err *err);
 void schedule_fini(struct schedule *s);
 // When schedule_apply must be called next; NEVER_NS when all is done.
 uint64_t schedule_next_ns(const struct schedule *s);

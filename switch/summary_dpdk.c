@@ -14,25 +14,39 @@ static void write_drops(const struct path_count *drop, struct json *j) {
 	json_close(j, '}');
 }
 
-static void write_ledger(struct switch_app *app, struct json *j, bool balanced) {
-	const struct switch_live *s = &app->live;
-	struct path_count sum[DROP_REASONS], rx = {0}, tx = {0};
+// The last moment of any.
+static uint64_t end_ns(const struct switch_live *all) {
+	uint64_t end_ns = 0;
 
-	for (uint32_t i = 0; i < s->ports; i++) {
-		rx.pkts += s->port[i].rx.pkts;
-		tx.pkts += s->port[i].tx.pkts;
+	for (uint32_t i = 0; i < all->lcores; i++)
+		end_ns = time_max(end_ns, all[i].now_ns);
+	return end_ns;
+}
+
+static void write_ledger(struct switch_app *app, struct json *j, bool balanced) {
+	const struct switch_live *all = app->live;
+	struct path_count sum[DROP_REASONS] = {0};
+	uint64_t rx = 0, tx = 0, copies = 0;
+
+	for (const struct switch_live *s = all; s < all + all->lcores; s++) {
+		for (uint32_t i = 0; i < s->ports; i++) {
+			rx += s->port[i].rx.pkts;
+			tx += s->port[i].tx.pkts;
+		}
+		copies += s->copies;
+		for (uint32_t r = 0; r < DROP_REASONS; r++)
+			sum[r].pkts += s->drop[r].pkts;
 	}
 	for (uint32_t r = 0; r < DROP_REASONS; r++) {
-		sum[r] = s->drop[r];
 		for (uint32_t i = 0; i < app->paths.count; i++)
 			sum[r].pkts += app->paths.path[i].drop[r].pkts;
 	}
 	json_object(j, "ledger");
 	json_bool(j, "balanced", balanced);
-	json_u64(j, "received", rx.pkts);
-	json_u64(j, "copied", s->copies);
-	json_u64(j, "transmitted", tx.pkts);
-	json_u64(j, "inside", switch_inside(s).pkts);
+	json_u64(j, "received", rx);
+	json_u64(j, "copied", copies);
+	json_u64(j, "transmitted", tx);
+	json_u64(j, "inside", switch_inside(all).pkts);
 	write_drops(sum, j);
 	paths_ledger(&app->paths, j);
 	json_close(j, '}');
@@ -80,8 +94,8 @@ static void write_both(
 //
 // `scheduled` packets are in none of these figures: the port got them before their time and keeps it,
 // how well is not known here.
-static void write_emulation(const struct switch_app *app, struct json *j) {
-	const struct switch_live *s = &app->live;
+static void write_emulation(struct switch_app *app, struct json *j) {
+	struct switch_live *s = app->live;
 	double clock_ppm = (double)s->clock.offset_ns / (double)(s->now_ns + 1) * 1e6;
 	static struct hist undisturbed, disturbed;
 	double worst_ppm = NAN;
@@ -92,7 +106,7 @@ static void write_emulation(const struct switch_app *app, struct json *j) {
 	json_object(j, "emulation");
 	json_array(j, "ports");
 	for (uint32_t i = 0; i < s->ports; i++) {
-		const struct switch_port *p = &s->port[i];
+		const struct switch_port *p = switch_owner(s, i);
 		double ppm = rate_error_ppm(p) + clock_ppm;
 
 		if (p->path == NULL)
@@ -117,18 +131,25 @@ static void write_emulation(const struct switch_app *app, struct json *j) {
 	json_u64(j, "scheduled", scheduled);
 	json_f64(j, "rate_error_ppm", worst_ppm);
 	json_close(j, '}');
-	watch_probe_json(&app->probe, "", j);
+	watch_probe_json(app->probe, "", j);
 }
 
-static void write_ports(const struct switch_app *app, struct json *j) {
-	const struct switch_live *s = &app->live;
+static void write_ports(struct switch_app *app, struct json *j) {
+	struct switch_live *s = app->live;
 	char mac[18];
 
 	json_array(j, "ports");
 	for (uint32_t i = 0; i < s->ports; i++) {
-		const struct switch_port *p = &s->port[i];
+		const struct switch_port *p = switch_owner(s, i);
 		struct rte_eth_stats stats = {0};
+		struct path_count rx = {0};
+		uint64_t dropped = 0;
 
+		for (uint32_t k = 0; k < s->lcores; k++) {
+			rx.pkts += s[k].port[i].rx.pkts;
+			rx.bytes += s[k].port[i].rx.bytes;
+			dropped += s[k].port[i].tx_dropped;
+		}
 		rte_eth_stats_get(p->port.id, &stats);
 		live_mac_text(&p->port.mac, mac);
 		json_object(j, NULL);
@@ -139,11 +160,11 @@ static void write_ports(const struct switch_app *app, struct json *j) {
 		json_bool(j, "rx_timestamps", p->port.stamp.rx && p->port.stamp.clock.known);
 		json_bool(j, "tx_timestamps", stamp_holds(&p->port.stamp));
 		json_bool(j, "up", p->port.was_up);
-		json_u64(j, "rx_pkts", p->rx.pkts);
-		json_u64(j, "rx_bytes", p->rx.bytes);
+		json_u64(j, "rx_pkts", rx.pkts);
+		json_u64(j, "rx_bytes", rx.bytes);
 		json_u64(j, "tx_pkts", p->tx.pkts);
 		json_u64(j, "tx_bytes", p->tx.bytes);
-		json_u64(j, "tx_dropped", p->tx_dropped);
+		json_u64(j, "tx_dropped", dropped);
 		// The driver's own: not received for want of room, taken but not sent.
 		json_u64(j, "driver_missed", stats.imissed);
 		json_u64(j, "driver_no_mbuf", stats.rx_nombuf);
@@ -154,18 +175,20 @@ static void write_ports(const struct switch_app *app, struct json *j) {
 }
 
 // What went wrong around the switch while it ran, one sentence each.
-static void write_faults(const struct switch_app *app, struct json *j) {
-	const struct switch_live *s = &app->live;
+static void write_faults(struct switch_app *app, struct json *j) {
+	struct switch_live *s = app->live;
 	const struct tel *const streams[] = {
 		&s->tel_packets, &s->tel_arrivals, &s->tel_links, &s->tel_events};
-	uint64_t no_mbuf = s->drop[DROP_NO_MBUF].pkts;
+	uint64_t no_mbuf = 0;
 	char text[256];
 
 	json_array(j, "faults");
 	for (uint32_t i = 0; i < s->ports; i++) {
-		if (port_fault(&s->port[i].port, s->now_ns, text, sizeof(text)))
+		if (port_fault(s->port[i].at, end_ns(s), text, sizeof(text)))
 			json_text(j, NULL, text);
 	}
+	for (uint32_t i = 0; i < s->lcores; i++)
+		no_mbuf += s[i].drop[DROP_NO_MBUF].pkts;
 	for (uint32_t i = 0; i < app->paths.count; i++)
 		no_mbuf += app->paths.path[i].drop[DROP_NO_MBUF].pkts;
 	if (no_mbuf > 0) {
@@ -182,25 +205,71 @@ static void write_faults(const struct switch_app *app, struct json *j) {
 	json_close(j, ']');
 }
 
-static void write_machine(const struct switch_app *app, struct json *j) {
-	const struct switch_live *s = &app->live;
+// What it gave to each of the others.
+static void write_handover(
+	const struct switch_app *app, const struct switch_live *s, struct json *j) {
+	json_array(j, "handover");
+	for (uint32_t i = 0; i < s->lcores; i++) {
+		if (i == s->index)
+			continue;
+		json_object(j, NULL);
+		json_u64(j, "to_cpu", app->plan.process.lcore[i]);
+		json_u64(j, "given", s->give[i].given);
+		json_u64(j, "dropped", atomic_load(&s->give[i].dropped));
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+}
 
-	json_object(j, "lcore");
-	json_u64(j, "cpu", app->plan.process.lcore[0]);
+static void write_lcore(const struct switch_app *app, uint32_t i, struct json *j) {
+	const struct switch_live *s = &app->live[i];
+
+	json_u64(j, "cpu", app->plan.process.lcore[i]);
 	json_u64(j, "turns", s->turns);
 	// Still, while DPDK's interrupt thread handled something.
 	json_u64(j, "stood", s->stood);
 	json_u64(j, "stood_max_ns", s->stood_max_ns);
 	json_f64(j, "busy", app->wall_s > 0 ? (double)s->busy_ns / 1e9 / app->wall_s : 0);
 	json_u64(j, "tsc_hz", s->clock.tsc_hz);
+}
+
+// "lcore": the first; of several, "lcores" has all of them.
+static void write_lcores(const struct switch_app *app, struct json *j) {
+	const struct switch_live *all = app->live;
+
+	json_object(j, "lcore");
+	write_lcore(app, 0, j);
 	json_close(j, '}');
+	if (all->lcores == 1)
+		return;
+	json_array(j, "lcores");
+	for (uint32_t i = 0; i < all->lcores; i++) {
+		json_object(j, NULL);
+		write_lcore(app, i, j);
+		watch_host_json(&app->probe[i], "", j);
+		json_array(j, "ports");
+		for (uint32_t k = 0; k < all->ports; k++) {
+			if (app->plan.port[k].lcore == i)
+				json_text(j, NULL, app->plan.port[k].name);
+		}
+		json_close(j, ']');
+		write_handover(app, &all[i], j);
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+}
+
+static void write_machine(const struct switch_app *app, struct json *j) {
+	const struct switch_live *s = app->live;
+
+	write_lcores(app, j);
 	json_object(j, "pool");
 	json_u64(j, "buffers", app->buffers);
 	json_u64(j, "bytes", app->eal.memory_bytes);
 	json_bool(j, "hugepages", app->eal.hugepages);
 	for (uint32_t i = 0; i < s->ports; i++) {
-		if (s->port[i].path != NULL)
-			json_u64(j, s->port[i].path->name, s->port[i].share);
+		if (app->plan.port[i].path != NULL)
+			json_u64(j, app->plan.port[i].path_name, app->plan.port[i].share);
 	}
 	json_close(j, '}');
 	json_object(j, "telemetry");
@@ -214,9 +283,10 @@ static void write_machine(const struct switch_app *app, struct json *j) {
 }
 
 bool switch_app_summary(struct switch_app *app, FILE *out, const char *verdict) {
-	const struct switch_live *s = &app->live;
+	const struct switch_live *s = app->live;
 	bool balanced = switch_balanced(s);
-	uint64_t start_ns = s->start_ns == NEVER_NS ? s->now_ns : s->start_ns;
+	uint64_t now_ns = end_ns(s);
+	uint64_t start_ns = s->start_ns == NEVER_NS ? now_ns : s->start_ns;
 	struct json j;
 
 	json_begin(&j, out);
@@ -224,15 +294,15 @@ bool switch_app_summary(struct switch_app *app, FILE *out, const char *verdict) 
 	json_text(&j, "version", run_version());
 	json_text(&j, "title", app->run.title);
 	json_u64(&j, "seed", app->run.seed);
-	json_f64(&j, "virtual_s", (double)(s->now_ns - start_ns) / 1e9);
+	json_f64(&j, "virtual_s", (double)(now_ns - start_ns) / 1e9);
 	json_f64(&j, "start_s", (double)start_ns / 1e9);
 	json_f64(&j, "measured_from_s", (double)s->measured_ns / 1e9);
 	json_f64(&j, "wall_s", app->wall_s);
 	json_text(&j, "verdict", verdict);
 	write_faults(app, &j);
 	write_ledger(app, &j, balanced);
-	watch_json(&app->watch, 1, &j);
-	paths_summary(&app->paths, &j, s->now_ns);
+	watch_json(app->watch, s->lcores, &j);
+	paths_summary(&app->paths, &j, now_ns);
 	write_emulation(app, &j);
 	write_ports(app, &j);
 	write_machine(app, &j);

@@ -419,6 +419,10 @@ struct backlog link_queue(const void *self) {
 	return (struct backlog){.pkts = l->hot.queue_pkts, .bytes = l->hot.queue_bytes};
 }
 
+void link_stream(void *self, struct tel *packets) {
+	((struct link *)self)->tel = packets;
+}
+
 uint64_t link_rate_bps(const void *self) {
 	const struct link *l = self;
 

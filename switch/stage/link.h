@@ -48,5 +48,7 @@ const struct hist *link_sojourn(void *link);
 // Packets in the queue, without the frame on the wire.
 struct backlog link_queue(const void *link);
 uint64_t link_rate_bps(const void *link);
+// Its records go there from now on; before the first packet.
+void link_stream(void *link, struct tel *packets);
 // What its queue may hold.
 struct aqm_limit link_limit(const void *link);
