@@ -233,6 +233,15 @@ static void write_lcore(const struct switch_app *app, uint32_t i, struct json *j
 	json_u64(j, "tsc_hz", s->clock.tsc_hz);
 }
 
+// From ports, with what it gave to others.
+static void write_received(const struct switch_live *s, struct json *j) {
+	uint64_t pkts = 0;
+
+	for (uint32_t i = 0; i < s->ports; i++)
+		pkts += s->port[i].rx.pkts;
+	json_u64(j, "received", pkts);
+}
+
 // "lcore": the first; of several, "lcores" has all of them.
 static void write_lcores(const struct switch_app *app, struct json *j) {
 	const struct switch_live *all = app->live;
@@ -246,6 +255,7 @@ static void write_lcores(const struct switch_app *app, struct json *j) {
 	for (uint32_t i = 0; i < all->lcores; i++) {
 		json_object(j, NULL);
 		write_lcore(app, i, j);
+		write_received(&all[i], j);
 		watch_host_json(&app->probe[i], "", j);
 		json_array(j, "ports");
 		for (uint32_t k = 0; k < all->ports; k++) {

@@ -261,9 +261,10 @@ class Lab:
             config = self.config(config)
         out = out or self.tmp / f"run{next(NUMBERS)}"
         argv = [*FIRST, self.build / program, config]
-        argv += ["--out", out, "--progress", *options]
+        argv += ["--out", out, "--progress"]
         if duration is not None:
             argv += ["--duration", duration]
+        argv += options  # what is for DPDK comes last
         child = Program(self.enter(space, *argv), out)
         self.children.append(child)
         return child

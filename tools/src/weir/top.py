@@ -59,10 +59,16 @@ class Sample:
     name: str
     prefix: str
     info: Row
+    lcores: dict[str, Row] = field(default_factory=dict)
     ports: dict[str, Row] = field(default_factory=dict)
     paths: dict[str, Row] = field(default_factory=dict)
     links: dict[str, Row] = field(default_factory=dict)
     groups: dict[str, Row] = field(default_factory=dict)
+
+    @property
+    def cores(self) -> dict[str, Row]:
+        """Its lcores; a program with but one says so in its info."""
+        return self.lcores or {"0": self.info}
 
 
 def take(program: live.Program) -> Sample:
@@ -81,6 +87,7 @@ def take(program: live.Program) -> Sample:
     sample = Sample(program.name, program.prefix, table("/weir/info"))
     if not sample.info:
         raise live.Ended
+    sample.lcores = table("/weir/lcores")
     sample.ports = table("/weir/ports")
     sample.paths = table("/weir/paths")
     sample.links = parts("links")
@@ -107,9 +114,9 @@ def bits(bytes_per_s: float | None) -> float | None:
     return None if bytes_per_s is None else bytes_per_s * 8
 
 
-def lcore_row(before: Sample, now: Sample) -> Row:
-    """A program's lcore and its run."""
-    old, new = before.info, now.info
+def lcore_row(before: Sample, now: Sample, key: str) -> Row:
+    """One of a program's lcores, and its run."""
+    old, new, info = before.cores.get(key, {}), now.cores[key], now.info
     return {
         "program": now.name,
         "prefix": now.prefix,
@@ -118,9 +125,10 @@ def lcore_row(before: Sample, now: Sample) -> Row:
         "turns_per_s": per_s(old, new, "turns"),
         "turn_mean_ns": share(old, new, "now_ns", "turns"),
         "turn_max_ns": new.get("turn_max_ns"),
-        "elapsed_s": new.get("elapsed_ns", 0) / 1e9,
-        "duration_s": new.get("duration_ns", 0) / 1e9,
-        "run": new.get("run"),
+        "handover_dropped": new.get("handover_dropped", 0),
+        "elapsed_s": info.get("elapsed_ns", 0) / 1e9,
+        "duration_s": info.get("duration_ns", 0) / 1e9,
+        "run": info.get("run"),
     }
 
 
@@ -195,7 +203,7 @@ def frame(before: Sequence[Sample], now: Sequence[Sample]) -> Frame:
     earlier = {sample.prefix: sample for sample in before}
     for new in now:
         old = earlier.get(new.prefix, Sample(new.name, new.prefix, {}))
-        made["lcores"].append(lcore_row(old, new))
+        made["lcores"] += [lcore_row(old, new, key) for key in new.cores]
         led: dict[str, tuple[Row, Row]] = {}
         for key, port in new.ports.items():
             made["ports"].append(port_row(new.name, old.ports.get(key, {}), port))

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""weir-switch on several lcores: frames cross from one to another, all accounted for."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from lab import CPUS, LCORE, Lab, iperf_result, outcome, quiet
+from replay_test import FLOOD, PATHS, RECORD, SCHEDULE, replay, wait_for
+
+TWO = f"live.switch.lcores=[{CPUS[0]}, {LCORE}]"
+# Both on one CPU, the lab's: two that poll would keep the hosts waiting.
+SHARED = ("--", "--lcores", f"0@{LCORE},1@{LCORE}")
+THROUGH = """
+  forward: [{link: {rate: 50Mbit, queue: {fifo: {limit: 100pkt}}}}, {delay: {delay: 5ms}}]
+  reverse: [{delay: {delay: 5ms}}]
+"""
+
+pytestmark = pytest.mark.skipif(len(CPUS) < 2, reason="one CPU")
+
+
+@pytest.fixture(scope="module")
+def lab(weir_switch, tmp_path_factory, build):
+    with Lab(tmp_path_factory.mktemp("lcores"), build) as lab:
+        yield lab
+
+
+@pytest.fixture(autouse=True)
+def tidy(lab):
+    yield
+    lab.end_children()
+
+
+def test_a_connection_crosses_lcores(lab):
+    """Data on one lcore, its acknowledgements on the other: as fast as the link."""
+    switch = lab.switch(THROUGH, "-o", TWO, *SHARED)
+    client = lab.iperf("cubic", 3)
+    lcores = lab.telemetry("/weir/lcores")
+    assert [lcores[i]["cpu"] for i in ("0", "1")] == [CPUS[0], LCORE]
+    result = iperf_result(client)
+    assert switch.stop() == 0
+    summary = switch.summary()
+    ledger = summary["ledger"]
+    assert ledger["balanced"]
+    # Of 50 Mbit/s on the wire, 1448 of 1538 B are payload.
+    assert result["end"]["sum_received"]["bits_per_second"] > quiet(45e6, 25e6)
+    assert [row["ports"] for row in summary["lcores"]] == [["left"], ["right"]]
+    given = [row["handover"][0] for row in summary["lcores"]]
+    assert [row["to_cpu"] for row in given] == [LCORE, CPUS[0]]
+    # left's lcore receives what goes forward, right's what goes back: all of it crosses.
+    paths = ledger["paths"]
+    assert given[0]["given"] == paths["forward"]["in"]["pkts"]
+    assert given[1]["given"] == paths["reverse"]["in"]["pkts"]
+    assert given[0]["dropped"] == given[1]["dropped"] == ledger["drops"].get("tx", 0) == 0
+    assert summary["emulation"]["early"] == 0
+    assert outcome(summary) == "interrupted"
+
+
+def test_a_full_ring_is_counted(lab):
+    options = ("-o", TWO, "-o", "live.switch.handover=1", *SHARED)
+    switch = lab.switch(THROUGH, *options)
+    assert lab.host("a", sys.executable, "-c", FLOOD).wait(60) == 0
+    assert switch.stop() == 0
+    summary = switch.summary()
+    ledger = summary["ledger"]
+    assert ledger["balanced"]
+    rows = [row["handover"][0] for row in summary["lcores"]]
+    assert rows[0]["dropped"] > 0
+    assert sum(row["dropped"] for row in rows) == ledger["drops"]["tx"]
+    received = {port["name"]: port["rx_pkts"] for port in summary["ports"]}
+    assert rows[0]["given"] + rows[0]["dropped"] == received["left"]
+    assert rows[0]["given"] == ledger["paths"]["forward"]["in"]["pkts"] + ledger["inside"] - sum(
+        path["inside"]["pkts"] for path in ledger["paths"].values()
+    )
+
+
+def test_what_two_lcores_decided_is_decided_again(lab, build):
+    switch = lab.switch(
+        PATHS.format(queue="codel: {limit: 200pkt}"), *RECORD, "-o", TWO, *SHARED, top=SCHEDULE
+    )
+    client = lab.iperf("cubic", 3, omit=0)
+    wait_for(lambda: lab.telemetry("/weir/info")["now_ns"] > 2e9, "two seconds", 20)
+    changed = lab.telemetry("/weir/set,reverse.loss.rate=2%")
+    assert float(changed["after"]) == 0.02
+    assert "error" not in lab.telemetry("/weir/set,forward.link.rate=15Mbit")
+    params = lab.telemetry("/weir/params")
+    assert "reverse.loss.rate=2%" in params
+    assert "forward.link.rate=15Mbit" in params
+    iperf_result(client)
+    assert switch.stop() == 0
+    summary = switch.summary()
+    assert summary["ledger"]["balanced"]
+    assert summary["telemetry"]["packets"]["lost"] == 0
+    done = replay(switch.folder, build)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "and 4 parameter changes replayed" in done.stdout
+    arrived = sum(path["in"]["pkts"] for path in summary["ledger"]["paths"].values())
+    assert done.stdout.startswith(f"identical: {arrived:,} arrivals")
+
+
+def test_three_ports_two_paths_and_a_flood(tmp_path, build, weir_switch):
+    with Lab(tmp_path, build) as lab:
+        lab.namespace("c")
+        lab.wire("c", "third")
+        config = f"""
+paths: {{forward: [{{delay: {{delay: 5ms}}}}], aside: [{{delay: {{delay: 20ms}}}}]}}
+live:
+  switch:
+    lcores: [{CPUS[0]}, {LCORE}]
+    prefix: {lab.prefix}
+    ports:
+      - {{name: left, dev: "net_af_packet0,iface=left"}}
+      - {{name: right, dev: "net_af_packet1,iface=right", path: forward}}
+      - {{name: third, dev: "net_af_packet2,iface=third", path: aside, lcore: {LCORE}}}"""
+        switch = lab.start("switch/weir-switch", config, *SHARED, duration="60s")
+        assert switch.ready(), switch.err
+        assert min(lab.ping(count=10)) >= 5
+        assert min(lab.ping(count=10, target="c")) >= 20
+        assert min(lab.ping(count=10, source="b", target="c")) >= 25
+        assert switch.stop() == 0
+        summary = switch.summary()
+        seen = {port["name"]: port for port in summary["ports"]}
+    ledger = summary["ledger"]
+    assert ledger["balanced"]
+    assert ledger["drops"] == {}
+    assert [row["ports"] for row in summary["lcores"]] == [["left"], ["right", "third"]]
+    # Only what nobody knew yet is copied: each lcore learns of the other's stations.
+    assert 3 <= ledger["copied"] <= 12
+    assert seen["right"]["tx_pkts"] <= 2 * 10 + 3 + ledger["copied"]
+    assert seen["third"]["tx_pkts"] <= 2 * 10 + 3 + ledger["copied"]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["live.switch.ports.0.lcore=999"], "lcore: '999' is not a CPU that live.switch.lcores"),
+        (["live.switch.ports.0.rx_queues=3"], "rx_queues: 3 are more than the lcores, 2"),
+        (
+            [f"live.switch.ports.{i}.lcore={LCORE}" for i in (0, 1)],
+            f"CPU {CPUS[0]} has nothing to do",
+        ),
+    ],
+)
+def test_bad_sharing_is_one_sentence(weir_switch, tmp_path, options, sentence):
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        json.dumps(
+            {
+                "paths": {"forward": [{"delay": {"delay": "1ms"}}]},
+                "live": {
+                    "switch": {
+                        "lcores": [CPUS[0], LCORE],
+                        "ports": [
+                            {"name": "in", "dev": "net_null0"},
+                            {"name": "out", "dev": "net_null1", "path": "forward"},
+                        ],
+                    }
+                },
+            }
+        )
+    )
+    argv = [str(weir_switch), str(config), "--check"]
+    for option in options:
+        argv += ["-o", option]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert sentence in done.stderr
+
+
+def test_receive_queues_are_shared_out(lab, tmp_path):
+    """A port with two queues is received by both lcores; one it does not have is refused."""
+    config = f"""
+paths: {{forward: [{{link: {{rate: 10Mbit, queue: {{fifo: {{limit: 1MB}}}}}}}}]}}
+live:
+  switch:
+    lcores: [{CPUS[0]}, {LCORE}]
+    prefix: {lab.prefix}
+    hugepages: no
+    ports:
+      - {{name: in, dev: "net_null0", rx_queues: 2}}
+      - {{name: out, dev: "net_null1,no-rx=1", path: forward}}"""
+    switch = lab.start("switch/weir-switch", config, *SHARED, duration="1s")
+    assert switch.wait() == 0, switch.err
+    summary = switch.summary()
+    assert summary["ledger"]["balanced"]
+    received = [row["received"] for row in summary["lcores"]]
+    assert min(received) > 0
+    assert sum(received) == summary["ledger"]["received"]
+    refused = lab.start(
+        "switch/weir-switch", config, "-o",
+        'live.switch.ports.0.dev="net_ring0"', *SHARED, duration="1s",
+    )  # fmt: skip
+    assert refused.wait() == 1
+    assert "receive" in refused.sentences()[0]
