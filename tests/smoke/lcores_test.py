@@ -190,7 +190,7 @@ live:
     assert sum(received) == summary["ledger"]["received"]
     refused = lab.start(
         "switch/weir-switch", config, "-o",
-        'live.switch.ports.0.dev="net_ring0"', *SHARED, duration="1s",
+        'live.switch.ports.0.dev="net_af_packet0,iface=left"', *SHARED, duration="1s",
     )  # fmt: skip
     assert refused.wait() == 1
     assert "receive" in refused.sentences()[0]

@@ -69,7 +69,7 @@ def fails(lab, config, *options):
         ("live.switch.ports.1.path=''", 2, r"no port sends through path 'forward'"),
         ("live.switch.ports.0.name=out", 2, r"'out' is used twice"),
         ("live.switch.ports.1.dev=net_null0", 2, r"'net_null0' is used twice"),
-        ("live.switch.lcores=[0, 1]", 2, r"exactly one CPU"),
+        ("live.switch.lcores=[1, 1]", 2, r"CPU 1 is named twice"),
         ("live.switch.lcores=[999]", 2, r"CPU 999 is not among"),
         ("live.switch.static=[{mac: 02:00, port: in}]", 2, r"'02:00' is not a MAC address"),
         ("live.switch.hugepages=yes", 1, r"MB are needed and .* MB are free"),
