@@ -14,6 +14,7 @@
 #define SURVEY_FLOWS 16
 #define SURVEY_SHARE 4096
 #define INTERVAL_FLOWS 4 // of a turn
+#define ANSWERS 4 // between two looks at the timers
 #define ARP_RETRY_NS (100 * NS_PER_MS)
 #define PORT_FULL 1024 // waiting frames; the rest of the room is for what one turn makes
 #define TURN_TIMERS 64 // no more fire before ACKs are looked at again: what 32 of them let out
@@ -47,6 +48,30 @@ static bool has_room(const struct sender_port *p) {
 	return p->outs < PORT_FULL;
 }
 
+static void fire(struct sender_live *s) {
+	for (uint32_t i = 0; i < s->ports; i++) {
+		if (s->port[i].host != NULL && has_room(&s->port[i]))
+			host_run_some(s->port[i].host, s->now_ns, TURN_TIMERS);
+	}
+}
+
+// What falls due while a burst is answered leaves before the rest of it is.
+static void answer_port(struct sender_live *s, struct sender_port *p) {
+	for (uint32_t i = 0; i < p->arrivals; i += ANSWERS) {
+		if (i > 0 && s->sender.flows > 0) {
+			uint64_t now_ns = clock_now(&s->clock) + s->lead_ns;
+
+			s->busy_ns += time_since(now_ns, s->now_ns);
+			s->now_ns = time_max(now_ns, s->now_ns);
+			if (wheel_due(&s->sender.wheel, s->now_ns)) {
+				fire(s);
+				out(s);
+			}
+		}
+		sender_deliver(s, p, i, ANSWERS);
+	}
+}
+
 static void turn(struct sender_live *s) {
 	uint32_t came = 0;
 
@@ -72,16 +97,13 @@ static void turn(struct sender_live *s) {
 	// 3. Its headers, so that connections are on their way into the cache while timers fire.
 	for (uint32_t i = 0; i < s->ports; i++)
 		sender_receive(s, &s->port[i]);
-	for (uint32_t i = 0; i < s->ports; i++) {
-		if (s->port[i].host != NULL && has_room(&s->port[i]))
-			host_run_some(s->port[i].host, s->now_ns, TURN_TIMERS);
-	}
+	fire(s);
 	for (uint32_t i = 0; i < s->ports; i++)
 		sender_fetch(&s->port[i]);
 	out(s); // what was due does not wait for what is not
 	// 4. Answers to it.
 	for (uint32_t i = 0; i < s->ports; i++)
-		sender_deliver(s, &s->port[i]);
+		answer_port(s, &s->port[i]);
 	if (s->sender.flows > 0)
 		host_fetch_timers(&s->sender, s->now_ns);
 	out(s);

@@ -176,7 +176,8 @@ int sender_strangers_init(struct sender_port *p, struct err *err);
 void sender_receive(struct sender_live *s, struct sender_port *p);
 // What the first of them point to is fetched, once they are there themselves.
 void sender_fetch(const struct sender_port *p);
-void sender_deliver(struct sender_live *s, struct sender_port *p);
+// Hands over `n` of them, from the first on; fewer if there are no more.
+void sender_deliver(struct sender_live *s, struct sender_port *p, uint32_t first, uint32_t n);
 
 // out_dpdk.c
 // An empty frame from the pool whose payload is always zero; NULL: none is left, and counted.

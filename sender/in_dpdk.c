@@ -304,10 +304,11 @@ void sender_fetch(const struct sender_port *p) {
 		fetch_segs(p, p->arrival[i].id);
 }
 
-void sender_deliver(struct sender_live *s, struct sender_port *p) {
+void sender_deliver(struct sender_live *s, struct sender_port *p, uint32_t first, uint32_t n) {
 	const struct sender_arrival *a = p->arrival;
+	uint32_t end = p->arrivals - first < n ? p->arrivals : first + n;
 
-	for (uint32_t i = 0; i < p->arrivals; i++) {
+	for (uint32_t i = first; i < end; i++) {
 		if (i + FETCH_CONNECTION < p->arrivals)
 			fetch(p, a[i + FETCH_CONNECTION].id);
 		if (i + FETCH_SEGS < p->arrivals)
