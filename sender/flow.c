@@ -56,6 +56,16 @@ void flow_ack_now(struct host *h, struct flow *f, uint64_t now_ns) {
 	host_send(h, f->id, &s, ECN_NOT_ECT, now_ns);
 }
 
+// Linux believes it at the next number, and at the end of what came after a hole.
+void flow_reset(struct host *h, const struct flow *f, uint64_t now_ns) {
+	struct seg s;
+
+	if (f->state != FLOW_OPEN)
+		return;
+	flow_header(f, &s, flow_seq(f, f->nxt), 0, SEG_RST | SEG_ACK, now_ns);
+	host_send(h, f->id, &s, ECN_NOT_ECT, now_ns);
+}
+
 static void flow_syn(struct host *h, struct flow *f, uint64_t now_ns) {
 	const struct group *g = group_of(h, f);
 	struct seg s;

@@ -191,6 +191,8 @@ void flow_transmit(
 void flow_end(
 	struct host *h, struct flow *f, enum flow_state state, uint8_t event, uint64_t now_ns);
 void flow_ack_now(struct host *h, struct flow *f, uint64_t now_ns); // a bare ACK
+// A reset, if it is open, which it stays for us.
+void flow_reset(struct host *h, const struct flow *f, uint64_t now_ns);
 
 // ack.c
 void flow_ack(struct host *h, struct flow *f, const struct seg *seg, uint64_t now_ns);

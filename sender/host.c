@@ -287,6 +287,15 @@ void host_still_open(struct host *h, uint64_t now_ns) {
 	}
 }
 
+void host_reset_some(struct host *h, uint32_t first, uint32_t n, uint64_t now_ns) {
+	for (uint32_t i = first; i < first + n && i < h->flows + h->receivers; i++) {
+		if (i < h->flows)
+			flow_reset(h, &h->flow[i], now_ns);
+		else
+			receiver_reset(h, &h->receiver[i - h->flows], now_ns);
+	}
+}
+
 void host_measure(struct host *h, uint64_t now_ns) {
 	h->measure_ns = now_ns;
 	for (uint32_t i = 0; i < h->flows; i++) {

@@ -106,6 +106,9 @@ void host_interval(struct host *h, uint64_t now_ns);
 void host_interval_some(struct host *h, uint32_t first, uint32_t n, uint64_t now_ns);
 // One TEL_FLOWS record per flow that has not ended.
 void host_still_open(struct host *h, uint64_t now_ns);
+// Resets `n` of the open connections, flows first and then receivers, from the `first` on: for a host that
+// ends before its peers do. Its own state stays as it was.
+void host_reset_some(struct host *h, uint32_t first, uint32_t n, uint64_t now_ns);
 // Of all flows since host_measure.
 struct host_figures {
 	double goodput_bps;

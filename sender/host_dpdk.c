@@ -16,6 +16,8 @@
 #define INTERVAL_FLOWS 4 // of a turn
 #define ANSWERS 4 // between two looks at the timers
 #define ARP_RETRY_NS (100 * NS_PER_MS)
+#define RESETS 32 // at a time
+#define RESET_NS (20 * NS_PER_MS) // that a port may take for all of them
 #define PORT_FULL 1024 // waiting frames; the rest of the room is for what one turn makes
 #define TURN_TIMERS 64 // no more fire before ACKs are looked at again: what 32 of them let out
 
@@ -281,6 +283,25 @@ static void begin(struct sender_live *s) {
 		port_handled(&s->port[i].port);
 }
 
+// The peer of a lone port is another program or a kernel, which would keep what is open for ever.
+static void reset_open(struct sender_live *s) {
+	struct sender_port *p = &s->port[0];
+	uint32_t all = p->host->flows + p->host->receivers;
+	uint64_t until_ns = clock_now(&s->clock) + RESET_NS;
+
+	if (s->ports > 1)
+		return;
+	for (uint32_t first = 0; first < all; first += RESETS) {
+		if (p->outs + RESETS > SENDER_OUT_MAX)
+			sender_flush(s, p);
+		if (p->outs + RESETS > SENDER_OUT_MAX)
+			break;
+		host_reset_some(p->host, first, RESETS, s->now_ns);
+	}
+	while (p->outs > 0 && clock_now(&s->clock) < until_ns)
+		sender_flush(s, p);
+}
+
 void sender_loop(struct sender_live *s) {
 	bool more = true;
 
@@ -299,6 +320,7 @@ void sender_loop(struct sender_live *s) {
 		}
 		more = housekeeping(s);
 	}
+	reset_open(s);
 	intr_end();
 	if (s->interval_ns > 0) {
 		host_interval_some(&s->sender, s->interval_flow, s->sender.flows - s->interval_flow,

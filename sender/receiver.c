@@ -342,6 +342,15 @@ void receiver_timer(struct host *h, struct receiver *r, uint64_t now_ns) {
 		send_ack(h, r, now_ns);
 }
 
+void receiver_reset(struct host *h, const struct receiver *r, uint64_t now_ns) {
+	struct seg s;
+
+	if (r->state != RECEIVER_OPEN || r->rcv_nxt == r->fin)
+		return;
+	receiver_header(r, &s, SEG_RST | SEG_ACK, now_ns);
+	host_send(h, r->id, &s, ECN_NOT_ECT, now_ns);
+}
+
 // RFC 5961 section 3.2: believed at the next sequence number, challenged inside the window.
 static void receiver_rst(struct host *h, struct receiver *r, const struct seg *s, uint64_t now_ns) {
 	int32_t ahead = seq_diff(s->seq, receiver_next(r));

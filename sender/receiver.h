@@ -86,3 +86,5 @@ void receiver_init(struct receiver *r, uint32_t id, const struct groups *gs, uin
 void receiver_rx(
 	struct host *h, struct receiver *r, const struct seg *seg, uint8_t ecn, uint64_t now_ns);
 void receiver_timer(struct host *h, struct receiver *r, uint64_t now_ns);
+// A reset, if it is open, which it stays for us.
+void receiver_reset(struct host *h, const struct receiver *r, uint64_t now_ns);

@@ -169,6 +169,26 @@ def test_kernel_into_our_receiver(lab, impairment):
     assert capture.malformed() == []
 
 
+def test_a_kernel_keeps_nothing_of_a_sender_that_ended(lab):
+    switch = lab.switch(PATHS % ("0%", "0%"))
+    sink = peer(lab, "b", "sink", 5001, 20)
+    wait_for(lambda: sink.out, "the sink")
+    child = sender(
+        lab, "sender", "a", "-o", "flows.0.source.size.bytes=100GB", "-o", "flows.0.count=20"
+    )
+
+    def established():
+        return lab.sh("b", "ss", "-Htn", "state", "established").count(":5001")
+
+    wait_for(lambda: established() == 20, "connections", 20)
+    sink.send(signal.SIGSTOP)  # it would end with the first reset
+    assert child.stop() == 0
+    wait_for(lambda: established() == 0, "resets", 20)
+    assert switch.stop() == 0
+    assert child.summary()["ledger"]["balanced"]
+    assert child.summary()["flows"]["open"] == 20
+
+
 def fails(lab, child):
     """Its exit status and the one sentence it said."""
     status = child.wait()

@@ -308,10 +308,35 @@ START_TEST(flow_records_name_both_ends) {
 }
 END_TEST
 
+// Who ends first leaves the other none of its connections; its own figures say that they were open.
+START_TEST(resets_close_what_is_open) {
+	for (int receiver = 0; receiver < 2; receiver++) {
+		struct link *l = LINK(.group = "{cc: {fixed: {cwnd: 10}}, count: 3}");
+		struct host *h = receiver ? &l->rx : &l->tx;
+		uint64_t before;
+
+		link_run(l, 200 * MS);
+		before = h->count.tx_segs;
+		host_reset_some(h, 1, 5, l->now_ns);
+		ck_assert_uint_eq(h->count.tx_segs, before + 2);
+		link_run(l, 400 * MS);
+		for (uint32_t i = 0; i < 3; i++) {
+			bool reset = i > 0;
+
+			ck_assert_int_eq(
+				l->tx.flow[i].state, reset && receiver ? FLOW_FAILED : FLOW_OPEN);
+			ck_assert_int_eq(l->rx.receiver[i].state,
+				reset && !receiver ? RECEIVER_CLOSED : RECEIVER_OPEN);
+		}
+		link_close(l);
+	}
+}
+END_TEST
+
 TEST_MAIN(newreno_brings_every_byte, newreno_without_sack_brings_every_byte,
 	newreno_without_timestamps_brings_every_byte, copa_brings_every_byte,
 	fixed_rate_brings_every_byte, many_flows_share_a_host, full_arena_holds_flows_back,
 	flow_without_a_single_record_waits_its_turn, few_ranges_cost_retransmissions_not_bytes,
 	same_seed_same_packets, window_smaller_than_a_segment_is_refused, nonsense_is_survived,
-	counts_and_totals_agree, flow_records_name_both_ends,
+	counts_and_totals_agree, flow_records_name_both_ends, resets_close_what_is_open,
 	shares_are_all_flows_once_and_the_same)
