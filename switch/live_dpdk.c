@@ -305,7 +305,7 @@ static int open_telemetry(struct switch_app *app, struct switch_live *s, struct 
 
 // Does a delay depend on whose packet it is, or does the telemetry say so?
 static bool flows_matter(const struct switch_app *app) {
-	bool any = app->run.tel.level >= 2 || app->run.telemetry_arrivals;
+	bool any = app->run.telemetry_level >= 2 || app->run.telemetry_arrivals;
 
 	for (uint32_t i = 0; i < app->paths.class_count; i++)
 		any |= app->paths.class_extra_ns[i] > 0;

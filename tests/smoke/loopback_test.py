@@ -79,6 +79,30 @@ def test_1_gbit(lab, root):
     assert sender["groups"][0]["goodput_bps"] == pytest.approx(wire * 1448 / 1538, rel=0.02)
 
 
+def test_both_programs_are_on_one_time_base(lab, root):
+    """A SYN is sent, seen by the switch as its flow's, and data acknowledged a round trip later."""
+    import polars as pl
+    from weir import folder
+
+    options = ("-o", "paths.forward.link.rate=100Mbit", "-o", "flows.0.count=20")
+    level = ("-o", "telemetry.level=3", "-o", "flows.0.jitter=0s")
+    loop = Loop(lab, root, *options, *level, "--duration", "1s", "-o", "warmup=0s")
+    loop.run()
+    run = folder.load(loop.folder)
+    packets, cc, flows = (run.frame(stream) for stream in ("packets", "cc", "flows"))
+    forward = packets.filter((pl.col("path") == 0) & (pl.col("event") == 1))
+    seen = forward.group_by("flow_id").agg(seen_ns=pl.min("ts_ns"))
+    acked = cc.group_by("flow_id").agg(acked_ns=pl.min("ts_ns"))
+    times = flows.group_by("flow_id").agg(pl.min("start_ns")).join(seen, "flow_id")
+    times = times.join(acked, "flow_id")
+    assert times.height == 20
+    assert (times["start_ns"] <= times["seen_ns"]).all()
+    assert (times["seen_ns"] + 20_000_000 <= times["acked_ns"]).all()
+    # The programs began one after the other: without folder's help they are apart.
+    starts = {ring.header.utc_start_ns for ring in (*run.rings("packets"), *run.rings("cc"))}
+    assert len(starts) == 2
+
+
 def test_10_gbit(lab, root):
     switch, sender = Loop(lab, root, "--duration", "4s", "-o", "warmup=2s").run()
     check(switch, sender)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from weir.ring import Ring
 
 CHUNK_RECORDS = 1 << 22
+TIMES = {"ts_ns", "start_ns"}  # columns that count from their program's own zero
 STREAMS = ("packets", "cc", "flows", "interval", "links", "events")
 # weir-sim writes the first; live, each program writes its own.
 SUMMARIES = ("summary.json", "summary-switch.json", "summary-sender.json")
@@ -139,7 +140,7 @@ class Run:
     def chunks(self, stream: str, columns: Sequence[str]) -> Iterator[dict[str, npt.NDArray[Any]]]:
         """A stream's columns, gaps left out, a few million records at a time.
 
-        ts_ns counts from the start of the run, whichever program wrote it.
+        Times count from the start of the run, whichever program wrote them.
         """
         import numpy as np
 
@@ -148,7 +149,8 @@ class Run:
             whole = {name: ring.column(name) for name in columns}
             for start in range(0, len(whole["ts_ns"]), CHUNK_RECORDS):
                 part = {name: data[start : start + CHUNK_RECORDS] for name, data in whole.items()}
-                part["ts_ns"] = part["ts_ns"] + later
+                for name in TIMES & part.keys():
+                    part[name] = part[name] + later
                 yield part
 
     def frame(self, stream: str) -> pl.DataFrame | None:
