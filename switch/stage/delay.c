@@ -93,16 +93,18 @@ static inline uint32_t delay_release(
 	struct delay *d, uint64_t now_ns, struct pkt **pkts, uint32_t max) {
 	struct line *line = d->heap[0].from;
 	uint32_t most = d->heads == 1 ? max : 1, n = 0;
+	struct pkt_ring q = line->q; // a copy that stays in registers
 
-	while (n < most && line->q.count > 0 && pkt_ring_head(&line->q)->release_ns <= now_ns) {
-		struct pkt *p = pkt_ring_pop(&line->q);
+	while (n < most && q.count > 0 && pkt_ring_head(&q)->release_ns <= now_ns) {
+		struct pkt *p = pkt_ring_pop(&q);
 
 		p->arrival_ns = p->release_ns;
 		pkts[n++] = p;
 	}
+	line->q = q;
 	d->pkts -= n;
-	if (line->q.count > 0) {
-		const struct pkt *first = pkt_ring_head(&line->q);
+	if (q.count > 0) {
+		const struct pkt *first = pkt_ring_head(&q);
 
 		heads_sink(d->heap, d->heads, (struct head){first->release_ns, first, line});
 	} else if (--d->heads > 0) {
