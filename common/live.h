@@ -6,8 +6,11 @@
 //	  allow_destinations: no        sending anywhere but 198.18.0.0/15 likewise
 //	  epoch: 0                      UTC in ns that both programs call 0 ns; 0: each its own start
 //	  switch:
-//	    lcores: [1]                 the CPUs that do the work
+//	    lcores: [1, 2]              the CPUs that do the work; a bottleneck is one CPU's
+//	    handover: 1024              switch: frames on their way from one of them to another
 //	    ports: [{name: left, dev: "net_af_packet0,iface=veth0", ...}]
+//	            lcore: 2            switch: whose the port and its path are; default: each one in turn
+//	            rx_queues: 2        switch: spread over lcores
 //	  sender: {lcores: [0], ports: [...]}
 #pragma once
 #include "config.h"
