@@ -290,8 +290,15 @@ static void relay(struct switch_live *s, uint32_t in) {
 	from->rx.bytes += bytes;
 }
 
-// Frames that other lcores received.
-static void accept_handed(struct switch_live *s) {
+// Frames that other lcores received, read like those of ports.
+__attribute__((noinline)) static uint32_t take_handed(struct switch_live *s) {
+	for (uint32_t i = 0; i < s->takes; i++)
+		s->handeds += rte_ring_sc_dequeue_burst(s->take[i], (void **)s->handed + s->handeds,
+			PORT_BURST_MAX / s->takes, NULL);
+	return s->handeds;
+}
+
+__attribute__((noinline)) static void accept_handed(struct switch_live *s) {
 	for (uint32_t i = 0; i < s->handeds; i++) {
 		struct rte_mbuf *m = s->handed[i];
 		struct handed h = *mbuf_handed(m);
@@ -783,10 +790,8 @@ static void turn(struct switch_live *s) {
 		p->came = port_rx(p->at, p->queue, p->in, (uint16_t)s->burst);
 		came += p->came;
 	}
-	for (uint32_t i = 0; i < s->takes; i++)
-		s->handeds += rte_ring_sc_dequeue_burst(s->take[i], (void **)s->handed + s->handeds,
-			PORT_BURST_MAX / s->takes, NULL);
-	came += s->handeds;
+	if (s->takes > 0)
+		came += take_handed(s);
 	// 2. The time of this turn; the turn before was busy until now.
 	uint64_t now_ns = clock_now(&s->clock);
 	if (s->busy)
