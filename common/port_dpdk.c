@@ -74,8 +74,9 @@ static struct rte_mempool *pool_make(const char *name, unsigned int buffers) {
 	if (mp == NULL)
 		return NULL;
 	// Last freed, first used: it is still in the cache. The default, a ring, would go round through
-	// all of the pool's memory whenever a burst overflows the lcore's own cache.
-	if (rte_mempool_set_ops_byname(mp, "stack", NULL) < 0
+	// all of the pool's memory whenever a burst overflows the lcore's own cache. Several lcores take from
+	// the stack without a lock.
+	if (rte_mempool_set_ops_byname(mp, rte_lcore_count() > 1 ? "lf_stack" : "stack", NULL) < 0
 		&& rte_mempool_set_ops_byname(mp, rte_mbuf_best_mempool_ops(), NULL) < 0) {
 		rte_mempool_free(mp);
 		return NULL;
