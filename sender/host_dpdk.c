@@ -18,12 +18,11 @@
 #define ARP_RETRY_NS (100 * NS_PER_MS)
 #define RESETS 32 // at a time
 #define RESET_NS (20 * NS_PER_MS) // that a port may take for all of them
-#define PORT_FULL 1024 // waiting frames; the rest of the room is for what one turn makes
 #define TURN_TIMERS 64 // no more fire before ACKs are looked at again: what 32 of them let out
 
 static void send_arp_request(struct sender_live *s, struct sender_port *p) {
 	struct wire_arp arp = {.request = true,
-		.sender_mac = p->port.mac,
+		.sender_mac = p->port->mac,
 		.sender_ip = p->plan->ip,
 		.target_ip = p->plan->next_hop};
 	uint8_t *data;
@@ -74,16 +73,19 @@ static void answer_port(struct sender_live *s, struct sender_port *p) {
 	}
 }
 
+static uint32_t receive(struct sender_live *s, struct sender_port *p) {
+	if (s->lcores > 1)
+		return sender_exchange(s, p);
+	p->came = port_rx(p->port, 0, p->in, (uint16_t)s->plan->process.burst);
+	return p->came;
+}
+
 static void turn(struct sender_live *s) {
 	uint32_t came = 0;
 
 	// 1. What came in; the clock is read after it, so that nothing arrives before it was sent.
-	for (uint32_t i = 0; i < s->ports; i++) {
-		struct sender_port *p = &s->port[i];
-
-		p->came = port_rx(&p->port, 0, p->in, (uint16_t)s->plan->process.burst);
-		came += p->came;
-	}
+	for (uint32_t i = 0; i < s->ports; i++)
+		came += receive(s, &s->port[i]);
 	// 2. The time of this turn; the turn before was busy until now.
 	uint64_t clock_ns = clock_now(&s->clock), now_ns = clock_ns + s->lead_ns;
 	if (s->busy) {
@@ -142,12 +144,18 @@ static void check_peer(struct sender_live *s) {
 
 	if (h->flows == 0)
 		return;
-	if (h->failed == h->flows)
-		s->all_failed = s->ended = true;
-	if (h->count.rx_segs == 0 && h->waiting < h->flows
+	s->all_failed = h->failed == h->flows;
+	s->unanswered = h->count.rx_segs == 0 && h->waiting < h->flows
 		&& time_since(s->now_ns, h->flow[0].start_ns) > s->plan->answer_ns
-		&& h->flow[0].state == FLOW_SYN_SENT)
-		s->unanswered = s->ended = true;
+		&& h->flow[0].state == FLOW_SYN_SENT;
+}
+
+bool sender_hopeless(const struct sender_live *all) {
+	for (uint32_t k = 0; k < all->lcores; k++) {
+		if (!all[k].all_failed && !all[k].unanswered)
+			return false;
+	}
+	return true;
 }
 
 static void snapshot(const struct sender_live *s, struct sender_snapshot *snap) {
@@ -189,9 +197,9 @@ static void look_for_questions(struct sender_live *s) {
 }
 
 static void follow_link(struct sender_live *s, uint32_t i) {
-	struct port *p = &s->port[i].port;
+	struct port *p = s->port[i].port;
 
-	if (port_changed(p, time_since(s->now_ns, s->start_ns)))
+	if (s->port[i].leads && port_changed(p, time_since(s->now_ns, s->start_ns)))
 		port_tell(p, &s->tel_events, i, s->now_ns);
 }
 
@@ -201,7 +209,7 @@ static void follow_ports(struct sender_live *s) {
 
 	if (intr_pass()) {
 		for (uint32_t i = 0; i < s->ports; i++)
-			port_handled(&s->port[i].port);
+			port_handled(s->port[i].port);
 		uint64_t to_ns = clock_now(&s->clock);
 		watch_stood(&s->watch, from_ns, to_ns);
 		s->stood++;
@@ -214,7 +222,7 @@ static void follow_ports(struct sender_live *s) {
 // Ahead by the lead of a port that keeps times, from when its clock is known.
 static void follow_stamps(struct sender_live *s) {
 	for (uint32_t i = 0; i < s->ports; i++) {
-		struct port *p = &s->port[i].port;
+		struct port *p = s->port[i].port;
 
 		if (p->lead_ns == 0)
 			continue;
@@ -237,13 +245,33 @@ static void show(struct sender_live *s) {
 	watch_show(&s->watch, s->now_ns);
 }
 
+// An interval ends when the first lcore says so.
+static void end_interval(struct sender_live *s) {
+	uint64_t end_ns = s->now_ns;
+
+	if (s->index > 0)
+		end_ns = atomic_load_explicit(&s->all->interval_end_ns, memory_order_relaxed);
+	else if (s->now_ns < s->interval_next_ns)
+		return;
+	if (end_ns == s->interval_end_ns)
+		return;
+	s->interval_flow = 0;
+	atomic_store_explicit(&s->interval_end_ns, end_ns, memory_order_relaxed);
+	s->interval_next_ns += s->interval_ns;
+	if (s->interval_next_ns <= s->now_ns) // the host took the CPU away for longer
+		s->interval_next_ns = s->now_ns + s->interval_ns;
+}
+
 // Returns false when the run is over.
 static bool housekeeping(struct sender_live *s) {
 	uint64_t bytes = 0;
 
 	watch_time(&s->watch, clock_now(&s->clock));
 	follow_ports(s);
-	clock_follow(&s->clock);
+	if (s->index == 0)
+		clock_follow(&s->clock);
+	else
+		clock_follow_other(&s->clock, &s->all->clock);
 	follow_stamps(s);
 	show(s);
 	if (s->now_ns >= s->measure_ns) {
@@ -254,15 +282,15 @@ static bool housekeeping(struct sender_live *s) {
 			hist_reset(&s->port[i].late_disturbed);
 		}
 	}
-	if (s->interval_ns > 0 && s->now_ns >= s->interval_next_ns
-		&& s->interval_flow == s->sender.flows) {
-		s->interval_flow = 0;
-		s->interval_end_ns = s->now_ns;
-		s->interval_next_ns += s->interval_ns;
-		if (s->interval_next_ns <= s->now_ns) // the host took the CPU away for longer
-			s->interval_next_ns = s->now_ns + s->interval_ns;
+	if (s->interval_ns > 0 && s->interval_flow == s->sender.flows)
+		end_interval(s);
+	for (uint32_t i = 0; s->index > 0 && i < s->ports; i++) {
+		if (sender_sends(&s->port[i]))
+			sender_follow_peer(s, &s->port[i]);
 	}
 	check_peer(s);
+	if (s->index == 0 && sender_hopeless(s))
+		s->ended = s->stop = true;
 	look_for_questions(s);
 	for (uint32_t i = 0; i < s->ports; i++)
 		bytes += s->port[i].count.tx_bytes;
@@ -273,33 +301,14 @@ static bool housekeeping(struct sender_live *s) {
 	if (time_since(s->now_ns, s->start_ns) >= s->duration_ns)
 		s->ended = true;
 	watch_resume(&s->watch, clock_now(&s->clock));
-	return !s->ended && !run_stop && !atomic_load_explicit(&s->stop, memory_order_relaxed);
+	return !s->ended && !run_stop && !atomic_load_explicit(&s->all->stop, memory_order_relaxed);
 }
 
 // The lcore takes over the ports, as DPDK's interrupt thread left them.
 static void begin(struct sender_live *s) {
 	intr_begin();
 	for (uint32_t i = 0; i < s->ports; i++)
-		port_handled(&s->port[i].port);
-}
-
-// The peer of a lone port is another program or a kernel, which would keep what is open for ever.
-static void reset_open(struct sender_live *s) {
-	struct sender_port *p = &s->port[0];
-	uint32_t all = p->host->flows + p->host->receivers;
-	uint64_t until_ns = clock_now(&s->clock) + RESET_NS;
-
-	if (s->ports > 1)
-		return;
-	for (uint32_t first = 0; first < all; first += RESETS) {
-		if (p->outs + RESETS > SENDER_OUT_MAX)
-			sender_flush(s, p);
-		if (p->outs + RESETS > SENDER_OUT_MAX)
-			break;
-		host_reset_some(p->host, first, RESETS, s->now_ns);
-	}
-	while (p->outs > 0 && clock_now(&s->clock) < until_ns)
-		sender_flush(s, p);
+		port_handled(s->port[i].port);
 }
 
 void sender_loop(struct sender_live *s) {
@@ -320,71 +329,145 @@ void sender_loop(struct sender_live *s) {
 		}
 		more = housekeeping(s);
 	}
-	reset_open(s);
 	intr_end();
-	if (s->interval_ns > 0) {
-		host_interval_some(&s->sender, s->interval_flow, s->sender.flows - s->interval_flow,
-			s->interval_end_ns);
-		host_interval(&s->sender, s->now_ns);
-	}
-	host_still_open(&s->sender, s->now_ns);
-	s->published = UINT64_MAX;
-	publish(s);
 	show(s);
 	while (s->surveying)
 		survey_on(s);
 	atomic_store(&s->done, true);
 }
 
-static int resolve(struct sender_live *s, struct sender_port *sending, struct err *err) {
-	uint64_t begin_ns = clock_now(&s->clock), next_ns = 0;
-	char ip[16];
+// What waits is given to the ports, whichever lcore has it; false: nothing waits any more.
+static bool out_all(struct sender_live *all) {
+	bool waits = false;
 
-	while (!sending->peer_known) {
-		turn(s);
-		follow_ports(s);
-		if (run_stop)
-			return err_set(err, -EINTR, "interrupted before the first packet");
-		if (s->now_ns - begin_ns > s->plan->answer_ns) {
-			live_ip_text(sending->plan->next_hop, ip);
-			return err_set(err, -EHOSTUNREACH,
-				"port %s: %s does not answer ARP (%.3g s); is the other side up?",
-				sending->plan->name, ip, (double)s->plan->answer_ns / 1e9);
-		}
-		if (s->now_ns < next_ns)
-			continue;
-		send_arp_request(s, sending);
-		next_ns = s->now_ns + ARP_RETRY_NS;
+	for (uint32_t k = 0; k < all->lcores; k++) {
+		struct sender_port *p = &all[k].port[0];
+
+		if (all->lcores > 1 && p->serves)
+			sender_collect(&all[k], p);
+		out(&all[k]);
+		waits |= p->outs > 0 || sender_between(p, false) > 0;
 	}
-	return 0;
+	return waits;
 }
 
-int sender_resolve(struct sender_live *s, struct err *err) {
+// The peer of a lone port is another program or a kernel, which would keep what is open for ever.
+static void reset_open(struct sender_live *all) {
+	uint64_t until_ns = clock_now(&all->clock) + RESET_NS;
+
+	if (all->ports > 1)
+		return;
+	begin(all);
+	for (uint32_t k = 0; k < all->lcores; k++) {
+		struct sender_port *p = &all[k].port[0];
+		uint32_t here = p->host->flows + p->host->receivers;
+
+		for (uint32_t first = 0; first < here; first += RESETS) {
+			if (p->outs + RESETS > SENDER_OUT_MAX)
+				out_all(all);
+			if (p->outs + RESETS > SENDER_OUT_MAX)
+				break;
+			host_reset_some(p->host, first, RESETS, all[k].now_ns);
+		}
+	}
+	while (out_all(all) && clock_now(&all->clock) < until_ns)
+		;
+	intr_end();
+}
+
+void sender_finish(struct sender_live *all) {
+	uint64_t end_ns = all->now_ns;
+
+	reset_open(all);
+	for (uint32_t k = 1; k < all->lcores; k++)
+		end_ns = time_max(end_ns, all[k].now_ns);
+	for (uint32_t k = 0; k < all->lcores; k++) {
+		struct sender_live *s = &all[k];
+
+		if (s->interval_ns > 0) {
+			host_interval_some(&s->sender, s->interval_flow,
+				s->sender.flows - s->interval_flow, s->interval_end_ns);
+			host_interval(&s->sender, end_ns);
+		}
+		host_still_open(&s->sender, end_ns);
+		s->published = UINT64_MAX;
+		publish(s);
+	}
+}
+
+static int resolve(struct sender_live *all, uint32_t port, struct err *err) {
+	const struct live_port *plan = all->port[port].plan;
+	uint64_t begin_ns = clock_now(&all->clock), next_ns = 0;
+	bool known = false;
+	char ip[16];
+
+	for (;;) {
+		for (uint32_t k = 0; k < all->lcores; k++) {
+			turn(&all[k]);
+			known |= all[k].port[port].peer_known;
+		}
+		follow_ports(all);
+		if (known)
+			return 0;
+		if (run_stop)
+			return err_set(err, -EINTR, "interrupted before the first packet");
+		if (all->now_ns - begin_ns > all->plan->answer_ns) {
+			live_ip_text(plan->next_hop, ip);
+			return err_set(err, -EHOSTUNREACH,
+				"port %s: %s does not answer ARP (%.3g s); is the other side up?",
+				plan->name, ip, (double)all->plan->answer_ns / 1e9);
+		}
+		if (all->now_ns < next_ns)
+			continue;
+		send_arp_request(all, &all->port[port]);
+		next_ns = all->now_ns + ARP_RETRY_NS;
+	}
+}
+
+int sender_resolve(struct sender_live *all, struct err *err) {
 	int rc = 0;
 
-	begin(s);
-	for (uint32_t i = 0; rc == 0 && i < s->ports; i++) {
-		if (sender_sends(&s->port[i]))
-			rc = resolve(s, &s->port[i], err);
+	begin(all);
+	for (uint32_t i = 0; rc == 0 && i < all->ports; i++) {
+		if (sender_sends(&all->port[i]))
+			rc = resolve(all, i, err);
 	}
 	intr_end();
+	for (uint32_t k = 1; rc == 0 && k < all->lcores; k++) {
+		for (uint32_t i = 0; i < all->ports; i++)
+			sender_follow_peer(&all[k], &all[k].port[i]);
+	}
 	return rc;
 }
 
-bool sender_balanced(const struct sender_live *s) {
-	for (uint32_t i = 0; i < s->ports; i++) {
-		const struct sender_count *c = &s->port[i].count;
-		const struct host *h = s->port[i].host;
+static bool port_balanced(const struct sender_port *p) {
+	const struct sender_count *c = &p->count;
+	const struct host *h = p->host;
 
-		if (c->tx_wanted != c->tx_frames + c->tx_dropped + c->no_mbuf + s->port[i].outs)
-			return false;
-		if (c->rx_frames
-			!= c->rx_tcp + c->rx_arp + c->rx_echo + c->rx_other + c->rx_outside
-				+ c->rx_reset + c->rx_malformed)
-			return false;
-		if (h != NULL && h->count.rx_segs != c->rx_tcp)
-			return false;
-		if (c->tx_wanted != c->tx_own + (h != NULL ? h->count.tx_segs : 0))
+	return c->tx_wanted + c->tx_got
+		== c->tx_frames + c->tx_given + c->tx_dropped + c->no_mbuf + p->outs
+		&& c->rx_frames
+		== c->rx_tcp + c->rx_arp + c->rx_echo + c->rx_other + c->rx_outside + c->rx_reset
+			+ c->rx_malformed
+		&& (h == NULL || h->count.rx_segs == c->rx_tcp)
+		&& c->tx_wanted == c->tx_own + (h != NULL ? h->count.tx_segs : 0);
+}
+
+bool sender_balanced(const struct sender_live *all) {
+	for (uint32_t i = 0; i < all->ports; i++) {
+		int64_t in = 0, out = 0; // on their way between lcores
+
+		for (uint32_t k = 0; k < all->lcores; k++) {
+			const struct sender_port *p = &all[k].port[i];
+
+			if (!port_balanced(p))
+				return false;
+			in += (int64_t)(p->count.rx_given - p->count.rx_got)
+				- sender_between(p, true);
+			out += (int64_t)(p->count.tx_given - p->count.tx_got)
+				- sender_between(p, false);
+		}
+		if (in != 0 || out != 0)
 			return false;
 	}
 	return true;

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Hosts on ports: one lcore drives the sending and the receiving side. A turn receives, reads the
+// Hosts on ports: a lcore drives the sending and the receiving side. A turn receives, reads the
 // clock once, lets timers fire and transmits.
+//
+// Several lcores share the flows (host.h). Each has a struct sender_live with all that it works on; frames
+// that came to another, or leave through a port that another serves, pass through rings (share_dpdk.c).
+// The first lcore looks after what there is one of: the clock, the state of ports, the ends of intervals.
 //
 // A port answers ARP and ping for its addresses, resolves its next hop before the run begins, and
 // resets what belongs to no connection. The receiving side knows the connections of the config's
@@ -29,6 +33,9 @@
 #include <stdatomic.h>
 
 #define SENDER_OUT_MAX 16384 // frames that wait for their port, a power of two
+#define PORT_FULL 1024 // waiting frames; the rest of the room is for what one turn makes
+#define SENDER_OUT_RING 1024 // frames on their way to the lcore that serves their port
+#define SENDER_IN_MAX (2 * PORT_BURST_MAX) // frames that a turn takes from a port and other lcores
 #define SENDER_STOCK 32 // empty frames at hand
 #define STRANGER_NONE UINT32_MAX
 #define STRANGER_BUCKETS 1024 // a power of two
@@ -53,13 +60,26 @@ struct sender_count {
 	uint64_t tx_frames, tx_bytes; // taken by the port
 	uint64_t tx_dropped; // refused by it for too long, or no room to wait
 	uint64_t no_mbuf; // no buffer to write them into
+	// Between lcores; of one, these are 0.
+	uint64_t rx_given, rx_got; // received by one, and another's
+	uint64_t rx_no_room; // dropped: the ring to the other was full
+	uint64_t tx_given, tx_got; // sent by one, through another
 };
+
+// All of it is totals.
+static inline void sender_count_add(struct sender_count *sum, const struct sender_count *c) {
+	const uint64_t *from = (const uint64_t *)c;
+	uint64_t *to = (uint64_t *)sum;
+
+	for (size_t i = 0; i < sizeof(*c) / sizeof(*from); i++)
+		to[i] += from[i];
+}
 
 // A received segment of a connection.
 struct sender_arrival {
 	struct seg seg;
 	struct wire_info info;
-	uint32_t id; // of a flow of the config, or FLOW_ADDR_NONE: somebody has to look
+	uint32_t id; // index in the host, or FLOW_ADDR_NONE: somebody has to look
 };
 
 // What is known of a frame that waits for its port.
@@ -71,16 +91,20 @@ static_assert(sizeof(struct sender_waiting) == 8, "one word");
 
 struct sender_port {
 	const struct live_port *plan;
-	struct port port;
+	struct port *port; // all lcores'
+	uint16_t queue;
+	bool serves; // receives and transmits itself, on this queue
+	bool leads; // looks after the port
 	struct host *host;
 	struct sender_live *live; // for the host's output
 	uint32_t addresses; // from plan->ip on
 	struct wire_mac peer_mac; // the next hop's
 	bool peer_known;
+	_Atomic uint64_t peer_told; // of the first lcore's: peer_mac, for the others
 	uint16_t ip_id;
-	struct rte_mbuf *in[PORT_BURST_MAX]; // of this turn
+	struct rte_mbuf *in[SENDER_IN_MAX]; // of this turn
 	uint32_t came;
-	struct sender_arrival arrival[PORT_BURST_MAX]; // the segments among them
+	struct sender_arrival arrival[SENDER_IN_MAX]; // the segments among them
 	uint32_t arrivals;
 	struct wire_template head; // of what goes to the next hop
 	struct rte_mbuf *out[SENDER_OUT_MAX]; // a ring
@@ -96,6 +120,9 @@ struct sender_port {
 	struct stranger *stranger;
 	uint32_t bucket[STRANGER_BUCKETS];
 	uint64_t strangers_refused;
+	// Other lcores: of received frames theirs, and ours; of frames to send ours, and theirs. NULL: none.
+	struct rte_ring *in_to[LIVE_LCORES_MAX], *in_from[LIVE_LCORES_MAX];
+	struct rte_ring *out_to, *out_from[LIVE_LCORES_MAX];
 };
 
 // What may be asked of the lcore; answered between bursts, a survey over some turns.
@@ -119,6 +146,8 @@ struct sender_mailbox {
 
 struct sender_live {
 	// Set up before the loop.
+	struct sender_live *all; // lcores, the first of them
+	uint32_t lcores, index; // in it
 	const struct live_plan *plan;
 	const struct groups *groups;
 	struct rte_mempool *rx_pool,
@@ -138,7 +167,8 @@ struct sender_live {
 	uint64_t start_ns; // the experiment's 0
 	uint64_t measure_ns; // end of the warm-up; NEVER_NS once it is over
 	uint64_t interval_next_ns;
-	uint64_t interval_end_ns; // of the interval that is being recorded
+	// Of the interval that is being recorded: the first lcore's, so that all flows have the same.
+	_Atomic uint64_t interval_end_ns;
 	uint32_t interval_flow; // the next flow to record
 	uint64_t published; // records of all streams
 	uint64_t turns, busy_ns, turn_max_ns;
@@ -147,21 +177,29 @@ struct sender_live {
 	bool surveying;
 	struct watch_lcore watch;
 	bool ended; // the duration is over
-	bool unanswered; // no SYN was answered in time
-	bool all_failed; // every flow gave up or was refused
+	_Atomic bool unanswered; // no SYN was answered in time
+	_Atomic bool all_failed; // every flow gave up or was refused
 
 	// Shared with the control thread.
 	struct sender_mailbox mailbox;
-	_Atomic bool stop, running, done;
+	_Atomic bool stop; // of the first lcore's: all are to end
+	_Atomic bool running, done;
 	_Atomic uint64_t shown_ns, shown_open, shown_bytes;
 };
 
+// The calls with `all` are for all lcores at once, from the first one's thread.
+//
 // Resolves the next hop of the sending port: 0, or -EHOSTUNREACH after the plan's patience;
 // -EINTR: a signal came first.
-int sender_resolve(struct sender_live *s, struct err *err);
-// The experiment, until the duration is over, `stop` or a signal. The hosts begin at start_ns.
+int sender_resolve(struct sender_live *all, struct err *err);
+// A lcore's part of the experiment, until the duration is over, `stop` or a signal. The hosts begin at
+// start_ns.
 void sender_loop(struct sender_live *s);
-bool sender_balanced(const struct sender_live *s);
+// Resets what is open and records what is left to record, once all have ended.
+void sender_finish(struct sender_live *all);
+// Is there nothing left to do for any lcore: flows that nobody answers, or that have all failed?
+bool sender_hopeless(const struct sender_live *all);
+bool sender_balanced(const struct sender_live *all);
 
 static inline bool sender_sends(const struct sender_port *p) {
 	return p->plan->role == LIVE_SENDER;
@@ -170,7 +208,9 @@ static inline bool sender_sends(const struct sender_port *p) {
 // in_dpdk.c
 // The MAC address that a port's frames go to.
 void sender_learn_peer(struct sender_port *p, const struct wire_mac *mac);
-// Readies the spare receivers, ids from `first` on.
+// Takes over the address that another lcore has learned.
+void sender_follow_peer(struct sender_live *s, struct sender_port *p);
+// Readies the spare receivers.
 int sender_strangers_init(struct sender_port *p, struct err *err);
 // Reads all headers of the burst that came; segments are left for sender_deliver.
 void sender_receive(struct sender_live *s, struct sender_port *p);
@@ -178,6 +218,8 @@ void sender_receive(struct sender_live *s, struct sender_port *p);
 void sender_fetch(const struct sender_port *p);
 // Hands over `n` of them, from the first on; fewer if there are no more.
 void sender_deliver(struct sender_live *s, struct sender_port *p, uint32_t first, uint32_t n);
+// The flow of the config that a segment belongs to, by its addresses, or FLOW_ADDR_NONE.
+uint32_t sender_flow_of(const struct sender_port *p, const struct wire_addr *a);
 
 // out_dpdk.c
 // An empty frame from the pool whose payload is always zero; NULL: none is left, and counted.
@@ -185,9 +227,24 @@ struct rte_mbuf *sender_new_frame(struct sender_live *s, struct sender_port *p, 
 // Hands a frame over; `due_ns`: when it was to leave, 0: whenever.
 void sender_put_frame(
 	struct sender_live *s, struct sender_port *p, struct rte_mbuf *m, uint64_t due_ns);
+// The same for one that was counted as wanted already.
+void sender_queue_frame(
+	struct sender_live *s, struct sender_port *p, struct rte_mbuf *m, uint64_t due_ns);
 void sender_put_seg(struct sender_live *s, struct sender_port *p, const struct wire_addr *addr,
 	const struct seg *seg);
 void sender_flush(struct sender_live *s, struct sender_port *p);
 // A host's output callback; ctx is its struct sender_port.
 void sender_output(
 	void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn, uint64_t due_ns);
+
+// share_dpdk.c
+// Makes the rings between lcores, once the ports' queues are given out.
+int sender_share(struct sender_live *all, struct err *err);
+// Receives for all lcores and from all; the frames that were moved.
+uint32_t sender_exchange(struct sender_live *s, struct sender_port *p);
+// Takes frames of other lcores for a port that this one serves.
+void sender_collect(struct sender_live *s, struct sender_port *p);
+// Gives `n` waiting frames, from p->out[at] on, to the lcore that serves the port; how many it took.
+uint32_t sender_hand_out(struct sender_port *p, uint32_t at, uint32_t n);
+// Frames on their way to this lcore: received ones, or ones to send.
+uint32_t sender_between(const struct sender_port *p, bool in);

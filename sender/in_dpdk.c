@@ -13,8 +13,26 @@ void sender_learn_peer(struct sender_port *p, const struct wire_mac *mac) {
 	struct wire_addr addr = p->head.addr;
 
 	p->peer_mac = addr.dst_mac = *mac;
-	addr.src_mac = p->port.mac;
+	addr.src_mac = p->port->mac;
 	wire_template_init(&p->head, &addr);
+}
+
+// Other lcores send to the same next hop.
+static void tell_peer(struct sender_live *s, const struct sender_port *p) {
+	uint64_t mac = 0;
+
+	memcpy(&mac, &p->peer_mac, sizeof(p->peer_mac));
+	atomic_store_explicit(&s->all->port[p - s->port].peer_told, mac, memory_order_relaxed);
+}
+
+void sender_follow_peer(struct sender_live *s, struct sender_port *p) {
+	uint64_t told =
+		atomic_load_explicit(&s->all->port[p - s->port].peer_told, memory_order_relaxed);
+	struct wire_mac mac;
+
+	memcpy(&mac, &told, sizeof(mac));
+	if (told != 0 && memcmp(&mac, &p->peer_mac, sizeof(mac)) != 0)
+		sender_learn_peer(p, &mac);
 }
 
 static bool is_ours(const struct sender_port *p, uint32_t ip) {
@@ -34,13 +52,14 @@ static void receive_arp(struct sender_live *s, struct sender_port *p, struct rte
 	if (arp.sender_ip == p->plan->next_hop) {
 		sender_learn_peer(p, &arp.sender_mac);
 		p->peer_known = true;
+		tell_peer(s, p);
 	}
 	if (!arp.request || !is_ours(p, arp.target_ip)) {
 		rte_pktmbuf_free(m);
 		return;
 	}
 	struct wire_arp reply = {
-		.sender_mac = p->port.mac, .sender_ip = arp.target_ip, .target_ip = arp.sender_ip};
+		.sender_mac = p->port->mac, .sender_ip = arp.target_ip, .target_ip = arp.sender_ip};
 	m->pkt_len = m->data_len = (uint16_t)wire_write_arp(frame, &reply, &arp.sender_mac);
 	p->count.tx_own++;
 	sender_put_frame(s, p, m, 0);
@@ -96,6 +115,11 @@ static void stranger_forget(struct sender_port *p, uint32_t i) {
 	p->stranger[i].used = false;
 }
 
+// Receivers of flows; spare ones are behind them.
+static uint32_t own_receivers(const struct sender_port *p) {
+	return host_share(p->live->groups->flows, p->live->index, p->live->lcores);
+}
+
 static bool receiver_over(const struct receiver *r) {
 	return r->state == RECEIVER_CLOSED || (r->state == RECEIVER_OPEN && r->rcv_nxt == r->fin);
 }
@@ -119,7 +143,7 @@ static void receiver_renew(struct host *h, struct receiver *r, uint16_t group) {
 // The spare receiver of this connection, or one for it if it begins; STRANGER_NONE: none is free.
 static uint32_t stranger_find(
 	struct sender_port *p, const struct wire_addr *from, const struct seg *seg) {
-	uint32_t *bucket = stranger_bucket(p, from), flows = p->live->groups->flows;
+	uint32_t *bucket = stranger_bucket(p, from), first = own_receivers(p);
 	uint32_t n = (uint32_t)p->live->plan->strangers, i;
 	struct host *h = p->host;
 
@@ -135,7 +159,7 @@ static uint32_t stranger_find(
 	for (i = 0; i < n && p->stranger[i].used; i++)
 		;
 	for (uint32_t k = 0; i == n && k < n; k++) {
-		if (receiver_over(&h->receiver[flows + k]))
+		if (receiver_over(&h->receiver[first + k]))
 			i = k;
 	}
 	if (i == n) {
@@ -151,8 +175,8 @@ static uint32_t stranger_find(
 		.used = true,
 	};
 	*bucket = i;
-	h->receiver[flows + i].id = flows + i;
-	receiver_renew(h, &h->receiver[flows + i], 0);
+	h->receiver[first + i].id = p->live->groups->flows + i;
+	receiver_renew(h, &h->receiver[first + i], 0);
 	return i;
 }
 
@@ -167,7 +191,7 @@ static uint32_t receiver_of(struct sender_port *p, const struct sender_arrival *
 
 		if (i == STRANGER_NONE)
 			return FLOW_ADDR_NONE;
-		id = p->live->groups->flows + i;
+		id = own_receivers(p) + i;
 	} else if (memcmp(&p->peer_mac, &from->src_mac, sizeof(p->peer_mac)) != 0) {
 		sender_learn_peer(p, &from->src_mac);
 	}
@@ -179,8 +203,7 @@ static uint32_t receiver_of(struct sender_port *p, const struct sender_arrival *
 	return id;
 }
 
-// The flow of the config that a segment belongs to, by its addresses, or FLOW_ADDR_NONE.
-static uint32_t flow_of(const struct sender_port *p, const struct wire_addr *a) {
+uint32_t sender_flow_of(const struct sender_port *p, const struct wire_addr *a) {
 	uint32_t flows = p->live->groups->flows;
 
 	if (sender_sends(p)) {
@@ -256,7 +279,9 @@ static bool receive_seg(struct sender_live *s, struct sender_port *p, struct rte
 	}
 	if (!plain && wire_parse_tcp(frame, w, verify, &a->seg) != WIRE_OK)
 		return dropped(m, &p->count.rx_malformed);
-	a->id = flow_of(p, &w->addr);
+	a->id = sender_flow_of(p, &w->addr);
+	if (a->id != FLOW_ADDR_NONE && p->host != NULL)
+		a->id = host_index(p->host, a->id);
 	return true;
 }
 

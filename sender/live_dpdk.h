@@ -14,12 +14,14 @@ struct sender_app {
 	const struct run_options *opt;
 	struct groups groups;
 	struct live_plan plan;
-	struct sender_live live;
+	struct sender_live live[LIVE_LCORES_MAX];
+	uint32_t lcores;
+	struct port port[LIVE_ROLES]; // of all lcores
 	struct eal eal;
 	uint64_t rx_buffers, tx_buffers;
 	double wall_s;
-	struct watch watch;
-	struct watch_probe probe; // the control thread's
+	struct watch watch[LIVE_LCORES_MAX];
+	struct watch_probe probe[LIVE_LCORES_MAX]; // the control thread's
 	bool began; // the run folder exists and the experiment ran
 	// Control thread.
 	pthread_t control;

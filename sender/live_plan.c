@@ -20,14 +20,16 @@ static const struct param plan_params[] = {
 		UNIT_TIME_NS, PARAM_U64(struct live_plan, pipe_ns), .min = 0, .max = 60e9},
 	{"answer", "10s", "how long a peer may take to answer ARP and the first SYN", UNIT_TIME_NS,
 		PARAM_U64(struct live_plan, answer_ns), .min = 1e6, .max = 3600e9},
-	{"strangers", "64", "connections a receiver takes beside those of `flows`", UNIT_NONE,
-		PARAM_U64(struct live_plan, strangers), .min = 0, .max = 65536},
+	{"strangers", "64", "connections a receiver takes beside those of `flows`, each lcore",
+		UNIT_NONE, PARAM_U64(struct live_plan, strangers), .min = 0, .max = 65536},
+	{"handover", "1024", "received frames that may wait for another lcore, at each", UNIT_NONE,
+		PARAM_U64(struct live_plan, handover), .min = 1, .max = 1 << 20},
 	{"checksum", "yes", "verify received TCP checksums", UNIT_NONE,
 		PARAM_BOOL(struct live_plan, checksum)},
 	PARAM_END,
 };
 static const char *const own_keys[] = {
-	"lcores", "ports", "rate", "pipe", "answer", "strangers", "checksum", NULL};
+	"lcores", "ports", "rate", "pipe", "answer", "strangers", "handover", "checksum", NULL};
 static const char *const process_keys[] = {LIVE_PROCESS_KEYS, NULL};
 
 static const char *const role_names[] = {"sender", "receiver", NULL};
@@ -41,6 +43,8 @@ static const struct param port_params[] = {
 		PARAM_TEXT(struct live_port, ip_text)},
 	{"peer", "", "the other side's first address; default: as above", UNIT_NONE,
 		PARAM_TEXT(struct live_port, peer_text)},
+	{"queues", "1", "receive and transmit queues: 1, or one for each of lcores", UNIT_NONE,
+		PARAM_U64(struct live_port, queues), .min = 1, .max = LIVE_LCORES_MAX},
 	{"gateway", "", "next hop, if the peer is not on this network", UNIT_NONE,
 		PARAM_TEXT(struct live_port, gateway_text)},
 	{"port", "5001", "TCP port of the receiving side", UNIT_NONE,
@@ -215,6 +219,9 @@ static int port_read(struct live_plan *p, struct config_node *n, uint32_t flows,
 		return rc;
 	if ((rc = live_dev_init(&port->dev, &p->process, n, err)) < 0)
 		return rc;
+	if (port->queues != 1 && port->queues != p->process.lcores)
+		return config_err(n, -EINVAL, err, "queues: 1, or one for each of lcores: %u",
+			p->process.lcores);
 	for (uint32_t i = 0; i < p->ports; i++) {
 		if (p->port[i].role == port->role)
 			return config_err(
@@ -234,9 +241,10 @@ int live_plan_init(
 
 	if ((rc = live_process_init(&p->process, c, "sender", own_keys, &node, err)) < 0)
 		return rc;
-	if (p->process.lcores > 1)
-		return config_err(
-			p->process.lcores_node, -EINVAL, err, "lcores: exactly one CPU, e.g. [1]");
+	if (p->process.lcores > gs->flows)
+		return config_err(p->process.lcores_node, -EINVAL, err,
+			"lcores: %u CPUs for %u flows; each needs one at least", p->process.lcores,
+			gs->flows);
 	if ((rc = config_params(node, "sender", plan_params, process_keys, p, err)) < 0)
 		return rc;
 	list = config_get(node, "ports");

@@ -3,7 +3,7 @@
 //
 //	live:
 //	  sender:
-//	    lcores: [0]
+//	    lcores: [0]            flow i is on the (i % n)th of n
 //	    ports:
 //	      - {name: a, role: sender, dev: "net_memif0,...", ip: 198.18.0.1, peer: 198.19.0.1}
 //	      - {name: b, role: receiver, dev: "net_memif1,...", ip: 198.19.0.1, peer: 198.18.0.1}
@@ -27,6 +27,7 @@ struct live_port {
 	uint32_t ip; // first of the port's addresses
 	uint32_t peer; // sender: the receiving side; receiver: first address of the sending side
 	uint32_t next_hop; // whose MAC address frames go to: the gateway or the peer
+	uint64_t queues; // to receive and to transmit: one, or one for each lcore
 	uint64_t lead_ns; // before its time, to a port that keeps it
 	struct wire_mac mac;
 	bool mac_given;
@@ -38,6 +39,7 @@ struct live_plan {
 	uint64_t pipe_ns; // how long a packet and its ACK can be under way, queues included
 	uint64_t answer_ns; // patience with a peer that does not answer
 	uint64_t strangers; // connections a receiver takes beside those of the config's flows
+	uint64_t handover; // frames in a ring between two lcores
 	bool checksum; // verify received TCP checksums
 	struct live_port port[LIVE_ROLES];
 	uint32_t ports;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// weir-sender: thousands of TCP connections from one lcore, each under its own congestion control,
+// weir-sender: thousands of TCP connections from one lcore or several, each under its own congestion control,
 // and the receiving side of them or of another host's.
 #include "live_dpdk.h"
 
@@ -46,22 +46,30 @@ static bool summary(void *app, FILE *out, const char *verdict) {
 
 // The experiment's own outcome: "ok", or what went wrong with the peer (then an error).
 static int outcome(const struct sender_app *app, const char **verdict, struct err *err) {
-	const struct sender_live *s = &app->live;
 	const struct live_port *port = live_plan_port(&app->plan, LIVE_SENDER);
+	uint64_t held_back = 0, out_of_ranges = 0;
+	bool unanswered = false;
 	char ip[16];
 
 	*verdict = "ok";
 	if (run_stop)
 		*verdict = "interrupted";
-	if (s->sender.count.seg_refused > 0)
+	for (uint32_t k = 0; k < app->lcores; k++) {
+		const struct sender_live *s = &app->live[k];
+
+		held_back += s->sender.count.seg_refused;
+		out_of_ranges += s->receiver.ranges.refused;
+		unanswered |= s->unanswered;
+	}
+	if (held_back > 0)
 		*verdict = "flows were held back: the scoreboard's memory was full";
-	if (s->receiver.ranges.refused > 0)
+	if (out_of_ranges > 0)
 		*verdict = "the receiver dropped segments: no memory for out-of-order ranges";
-	if (!s->unanswered && !s->all_failed)
+	if (!sender_hopeless(app->live))
 		return 0;
 	live_ip_text(port->peer, ip);
 	*verdict = err->msg;
-	if (s->unanswered)
+	if (unanswered)
 		return err_set(err, -ETIMEDOUT, "%s:%u answers ARP but no SYN (%.3g s)", ip,
 			(unsigned)port->peer_port, (double)app->plan.answer_ns / 1e9);
 	return err_set(err, -ECONNREFUSED, "%s:%u refused or gave up every flow", ip,
@@ -81,7 +89,7 @@ static int experiment(struct sender_app *app, struct err *err) {
 	rc = sender_app_run(app, err);
 	if (rc == 0)
 		rc = outcome(app, &verdict, err);
-	verdict = watch_verdict(&app->watch, 1, verdict, sentence);
+	verdict = watch_verdict(app->watch, app->lcores, verdict, sentence);
 	return run_end(&app->run, app->began ? summary : NULL, app, verdict, rc, err);
 }
 

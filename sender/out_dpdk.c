@@ -61,7 +61,7 @@ static void taken(struct sender_live *s, struct sender_port *p, uint32_t n, uint
 static void stamp(struct sender_port *p, uint32_t at, uint32_t n, uint64_t now_ns) {
 	for (uint32_t i = at; i < at + n; i++) {
 		if (p->waiting[i].due_ns > now_ns)
-			stamp_departure(&p->port.stamp, p->out[i], p->waiting[i].due_ns);
+			stamp_departure(&p->port->stamp, p->out[i], p->waiting[i].due_ns);
 	}
 }
 
@@ -76,10 +76,12 @@ void sender_flush(struct sender_live *s, struct sender_port *p) {
 		want = want < SENDER_OUT_MAX - at ? want : SENDER_OUT_MAX - at;
 		s->watch.moved += want;
 		watch_time(&s->watch, now_ns);
-		if (s->lead_ns > 0 && p->port.lead_ns > 0)
+		if (s->lead_ns > 0 && p->port->lead_ns > 0)
 			stamp(p, at, want, now_ns);
-		uint16_t took = port_tx(&p->port, 0, p->out + at, (uint16_t)want);
-		taken(s, p, took, now_ns);
+		uint32_t took = p->serves ? port_tx(p->port, p->queue, p->out + at, (uint16_t)want)
+					  : sender_hand_out(p, at, want);
+		if (p->serves)
+			taken(s, p, took, now_ns);
 		s->watch.moved += took;
 		done += took;
 		if (took < want)
@@ -93,13 +95,13 @@ void sender_flush(struct sender_live *s, struct sender_port *p) {
 	}
 	if (p->refused_ns == NEVER_NS)
 		p->refused_ns = s->now_ns;
-	if (!p->port.was_up || s->now_ns - p->refused_ns > s->plan->process.patience_ns)
+	if ((p->leads && !p->port->was_up)
+		|| s->now_ns - p->refused_ns > s->plan->process.patience_ns)
 		give_up(s, p);
 }
 
-void sender_put_frame(
+static inline void queue_frame(
 	struct sender_live *s, struct sender_port *p, struct rte_mbuf *m, uint64_t due_ns) {
-	p->count.tx_wanted++;
 	// A whole burst goes at once, unless the port refused one in this turn already.
 	if (p->outs == SENDER_OUT_MAX
 		|| (p->outs >= s->plan->process.burst && p->refused_ns == NEVER_NS))
@@ -113,6 +115,17 @@ void sender_put_frame(
 	uint32_t at = (p->out_first + p->outs++) & (SENDER_OUT_MAX - 1);
 	p->out[at] = m;
 	p->waiting[at] = (struct sender_waiting){due_ns, port_frame_bytes(m->pkt_len)};
+}
+
+void sender_queue_frame(
+	struct sender_live *s, struct sender_port *p, struct rte_mbuf *m, uint64_t due_ns) {
+	queue_frame(s, p, m, due_ns);
+}
+
+void sender_put_frame(
+	struct sender_live *s, struct sender_port *p, struct rte_mbuf *m, uint64_t due_ns) {
+	p->count.tx_wanted++;
+	queue_frame(s, p, m, due_ns);
 }
 
 // Fetches a line for writing. Without being told of the processor gcc would fetch it for reading, and
@@ -177,7 +190,7 @@ void sender_put_seg(struct sender_live *s, struct sender_port *p, const struct w
 
 // Only what the pacer let go has a time; what came first after the start has none yet.
 static bool is_paced(const struct sender_port *p, uint32_t id, const struct seg *seg) {
-	return seg->len > 0 && p->host->flow[id].next_send_ns > 0;
+	return seg->len > 0 && p->host->flow[host_index(p->host, id)].next_send_ns > 0;
 }
 
 void sender_output(

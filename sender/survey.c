@@ -3,6 +3,21 @@
 
 #include <string.h>
 
+void survey_add(struct survey_group *sum, const struct survey_group *g) {
+	sum->waiting += g->waiting;
+	sum->open += g->open;
+	sum->done += g->done;
+	sum->failed += g->failed;
+	sum->acked_bytes += g->acked_bytes;
+	sum->sent_segs += g->sent_segs;
+	sum->retransmits += g->retransmits;
+	sum->timeouts += g->timeouts;
+	sum->measured += g->measured;
+	sum->srtt_ns += g->srtt_ns;
+	sum->cwnd_segs += g->cwnd_segs;
+	sum->pacing_bps += g->pacing_bps;
+}
+
 void survey_begin(struct survey *s, const struct host *h) {
 	memset(s, 0, sizeof(*s));
 	s->host = h;

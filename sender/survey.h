@@ -21,6 +21,8 @@ struct survey {
 	struct survey_group group[GROUPS_MAX];
 };
 
+// Adds what another host's survey found of the same group.
+void survey_add(struct survey_group *sum, const struct survey_group *g);
 void survey_begin(struct survey *s, const struct host *h);
 // Looks at `n` more flows, or at as many as are left; false: all have been seen.
 bool survey_step(struct survey *s, uint32_t n);

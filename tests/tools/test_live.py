@@ -270,6 +270,23 @@ def test_rates_are_differences_of_two_samples():
     assert (group["srtt_mean_ns"], group["cwnd_mean_segs"]) == (20e6, 12.5)
 
 
+def test_several_lcores_have_a_row_each():
+    def sample(now_s, *busy_s):
+        made = sender_sample(now_s, 1000)
+        made.info |= {"lcores": len(busy_s), "elapsed_ns": now_s * S}
+        made.lcores = {
+            str(i): {"cpu": 2 + i, "now_ns": now_s * S, "turns": 10 * now_s, "busy_ns": busy * S}
+            for i, busy in enumerate(busy_s)
+        }
+        return made
+
+    first, second = top.frame([sample(1, 0, 0)], [sample(3, 1, 2)])["lcores"]
+    assert (first["cpu"], first["busy"], first["elapsed_s"]) == (2, 0.5, 3)
+    assert (second["cpu"], second["busy"], second["turns_per_s"]) == (3, 1, 10)
+    (row, *_) = top.frame([], [sample(3, 1, 2)])["lcores"]
+    assert row["busy"] is None
+
+
 def test_what_is_not_known_is_not_shown_as_zero():
     # A program that has just come, one whose counters began anew, and flows without a round trip.
     (row,) = top.frame([], [switch_sample(3, 5000)])["ports"]

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""weir-sender on two lcores: flows split, frames handed over, one set of figures."""
+
+import numpy as np
+import pytest
+from lab import CPUS, LCORE, Lab, outcome, quiet, wait_for
+from weir.ring import open_ring
+
+FLOWS = 200
+BYTES = 300_000
+CONFIG = """
+seed: 1
+duration: %s
+warmup: 1s
+flows:
+  - {count: %d, cc: {copa: {delta: 0.5}}, ack_every: 1, jitter: 500ms, source: %s}
+telemetry: {level: 1, interval: 100ms}
+live:
+  sender:
+    lcores: %s
+    rate: 1Gbit
+    pipe: 100ms
+    prefix: %s
+    ports: [%s]
+"""
+BOTH = sorted({CPUS[0], LCORE})
+
+pytestmark = pytest.mark.skipif(len(BOTH) < 2, reason="needs two CPUs")
+
+
+@pytest.fixture
+def lab(tmp_path, build, weir_sender):
+    with Lab(tmp_path, build) as lab:
+        yield lab
+
+
+def start(lab, role, *options, lcores=BOTH, source="bulk", duration="60s", flows=FLOWS):
+    """One side over memif, which has one queue each way."""
+    name = f"{lab.prefix}{role}"
+    side = "server" if role == "receiver" else "client"
+    dev = f"net_memif0,role={side},socket={lab.prefix},rsize=10"
+    port = f'{{name: {role}, role: {role}, dev: "{dev}"}}'
+    config = CONFIG % (duration, flows, source, lcores, name, port)
+    overrides = [arg for option in options for arg in ("-o", option)]
+    return lab.start("sender/weir-sender", config, *overrides, out=lab.tmp / role)
+
+
+def both(lab, *options, **kwargs):
+    """Sender and receiver, each on both lcores, until the sender has ended; their summaries."""
+    sink = start(lab, "receiver", *options, **{**kwargs, "duration": "60s"})
+    sender = start(lab, "sender", *options, **kwargs)
+    assert sender.wait(90) == 0, sender.err
+    assert sink.stop() == 0, sink.err
+    return sender.summary(), sink.summary()
+
+
+def records(lab, stream):
+    return open_ring(lab.tmp / "sender" / f"{stream}.ring").records
+
+
+def test_every_byte_arrives_once_whichever_lcore_has_the_flow(lab):
+    source = f"{{size: {{bytes: {BYTES}B}}}}"
+    sent, sink = both(lab, source=source, duration="20s")
+    assert outcome(sent) == "ok"
+    assert sent["ledger"]["balanced"]
+    assert sink["ledger"]["balanced"]
+    assert sent["flows"] == {"waiting": 0, "open": 0, "done": FLOWS, "failed": 0}
+    assert sink["receivers"]["done"] == FLOWS
+    assert sink["receivers"]["bytes"] == FLOWS * BYTES
+    # One of two lcores receives and sends for both.
+    for side in (sent, sink):
+        (port,) = side["sender_ports"]
+        assert port["handed_over"] > 0
+        assert port["sent_through_another"] > 0
+        assert port["handover_dropped"] + port["handover_waiting"] == 0
+        assert port["rx_malformed"] + port["rx_reset"] + port["tx_dropped"] <= 1  # the first ARP
+        assert [lcore["flows"] for lcore in sent["sender_lcores"]] == [FLOWS // 2] * 2
+    flows = records(lab, "flows")
+    closed = flows[flows["event"] == 2]
+    assert sorted(closed["flow_id"]) == list(range(FLOWS))
+    assert set(closed["acked_bytes"]) == {BYTES}
+    interval = records(lab, "interval")
+    assert set(interval["flow_id"]) == set(range(FLOWS))
+    assert interval["acked_bytes"].sum() == FLOWS * BYTES
+    # An interval ends at one moment for all flows, whichever lcore they are on.
+    ends = np.unique(interval["ts_ns"])
+    assert np.diff(ends).min() > 1e6
+    sums = sent["groups"][0]
+    assert (sums["flows"], len(sent["groups"])) == (FLOWS, 1)
+
+
+def test_flows_share_alike_and_start_as_on_one_lcore(lab):
+    fixed = "flows.0.cc={fixed: {cwnd: 50, rate: 1Mbit}}"
+    starts, jfi = [], []
+    for lcores in ([LCORE], BOTH):
+        sent, sink = both(lab, fixed, lcores=lcores, duration="4s")
+        assert outcome(sent) == "ok"
+        assert sent["ledger"]["balanced"]
+        assert sink["ledger"]["balanced"]
+        assert sent["flows"]["open"] == FLOWS
+        assert sent["emulation"]["pacing_early"] == 0
+        jfi.append(sent["groups"][0]["jfi"])
+        flows = records(lab, "flows")
+        still = np.sort(flows[flows["event"] == 5], order="flow_id")
+        starts.append(still["start_ns"].astype(float))
+        lab.tmp.joinpath("sender").rename(lab.tmp / f"sender{len(lcores)}")
+        lab.tmp.joinpath("receiver").rename(lab.tmp / f"receiver{len(lcores)}")
+    assert min(jfi) >= quiet(0.98, 0.5)
+    # A SYN leaves at its time, or as soon as its lcore has the CPU; other dice would not agree.
+    assert np.corrcoef(*starts)[0, 1] >= quiet(0.999, 0.4)
+
+
+def test_a_full_ring_between_lcores_is_counted(lab):
+    sent, sink = both(lab, "live.sender.handover=1", "live.sender.burst=64", duration="4s")
+    assert sent["ledger"]["balanced"]
+    assert sink["ledger"]["balanced"]
+    (port,) = sink["sender_ports"]
+    assert port["handover_dropped"] > 0
+    told = f"{port['handover_dropped']} received frames found no room on their way"
+    assert any(fault.startswith(told) for fault in sink["faults"])
+    assert sent["groups"][0]["retransmits"] > 0
+    assert sink["receivers"]["bytes"] > 0
+
+
+def test_both_lcores_answer_while_they_run(lab):
+    sink, sender = start(lab, "receiver"), start(lab, "sender")
+    assert sender.ready()
+    prefix = f"{lab.prefix}sender"
+
+    def ask(command):
+        return lab.telemetry(command, prefix)
+
+    def open_flows():
+        return (ask("/weir/info") or {}).get("flows_open") == FLOWS
+
+    wait_for(open_flows, "all flows open", 20)
+    assert ask("/weir/info")["lcores"] == 2
+    lcores = ask("/weir/lcores")
+    assert [lcores[key]["cpu"] for key in ("0", "1")] == BOTH
+    assert sum(row["flows_open"] for row in lcores.values()) == FLOWS
+    group = ask("/weir/groups,0")["0"]
+    assert group["open"] == FLOWS
+    assert "ok" in ask("/weir/stop")
+    assert sender.wait(20) == 0, sender.err
+    assert sink.stop() == 0, sink.err
+    assert sender.summary()["ledger"]["balanced"]
+
+
+def test_more_lcores_than_flows_are_refused(lab):
+    child = start(lab, "sender", flows=1)
+    assert child.wait() == 2
+    assert child.sentences()[-1].endswith("lcores: 2 CPUs for 1 flows; each needs one at least")
+
+
+def test_queues_are_one_or_one_per_lcore(lab):
+    child = start(lab, "sender", "live.sender.ports.0.queues=3")
+    assert child.wait() == 2
+    assert child.sentences()[-1].endswith("queues: 1, or one for each of lcores: 2")
