@@ -343,7 +343,6 @@ def test_emulation_errors_of_both_programs_are_told():
         ["delay, undisturbed", *["500 ns"] * 4, ""],
         ["pacing, all packets", *["2.00 µs"] * 4, ""],
         ["pacing, undisturbed", *["2.00 µs"] * 4, ""],
-        ["pacing, undisturbed", *["2.00 µs"] * 4, ""],
     ]
     assert summary.emulation_rows({}) == []
     assert "emulation" not in folder.merge_summaries({"verdict": "ok"}, {})

@@ -91,7 +91,6 @@ def emulation_rows(summary: dict[str, Any]) -> list[Row]:
         ("delay, undisturbed", emulation.get("undisturbed"), "delay_error"),
         ("pacing, all packets", emulation, "pacing_error"),
         ("pacing, undisturbed", emulation.get("pacing_undisturbed"), "pacing_error"),
-        ("pacing, undisturbed", emulation.get("pacing_undisturbed"), "pacing_error"),
     ]
     rows = []
     for name, part, what in parts:
