@@ -297,8 +297,15 @@ void host_reset_some(struct host *h, uint32_t first, uint32_t n, uint64_t now_ns
 }
 
 void host_measure(struct host *h, uint64_t now_ns) {
-	h->measure_ns = now_ns;
-	for (uint32_t i = 0; i < h->flows; i++) {
+	host_measure_some(h, 0, h->flows, now_ns);
+}
+
+void host_measure_some(struct host *h, uint32_t first, uint32_t n, uint64_t now_ns) {
+	if (first == 0)
+		h->measure_ns = now_ns;
+	else
+		h->measure_ns += (now_ns - h->measure_ns) * n / (first + n);
+	for (uint32_t i = first; i < first + n; i++) {
 		struct flow *f = &h->flow[i];
 
 		f->at_measure = f->count;

@@ -100,6 +100,9 @@ uint64_t host_next_ns(struct host *h, uint64_t limit_ns);
 
 // The summary's figures start now.
 void host_measure(struct host *h, uint64_t now_ns);
+// The same for `n` of the flows, from `first` on: live, a few at a time, beginning with the first. Then
+// the figures start at the mean of those times.
+void host_measure_some(struct host *h, uint32_t first, uint32_t n, uint64_t now_ns);
 // One TEL_INTERVAL record per flow that is or was open in the interval that ends now.
 void host_interval(struct host *h, uint64_t now_ns);
 // The same for `n` of the flows, from `first` on: live, a few at a time.

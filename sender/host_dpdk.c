@@ -14,11 +14,13 @@
 #define SURVEY_FLOWS 16
 #define SURVEY_SHARE 4096
 #define INTERVAL_FLOWS 4 // of a turn
+#define MEASURE_FLOWS 32 // of a turn, once in a run
 #define ANSWERS 4 // between two looks at the timers
 #define ARP_RETRY_NS (100 * NS_PER_MS)
 #define RESETS 32 // at a time
 #define RESET_NS (20 * NS_PER_MS) // that a port may take for all of them
-#define TURN_TIMERS 64 // no more fire before ACKs are looked at again: what 32 of them let out
+#define TURN_TIMERS 64 // at a time
+#define ANSWER_TIMERS 2 // while ACKs wait, for each: who is late must not look at ACKs too rarely
 
 static void send_arp_request(struct sender_live *s, struct sender_port *p) {
 	struct wire_arp arp = {.request = true,
@@ -44,15 +46,22 @@ static void out(struct sender_live *s) {
 }
 
 // At a port that does not take what it is given timers stay due, and nothing is lost. What comes is taken
-// all the same, or two programs would wait for each other; it lets out no more than was acknowledged.
+// all the same, for ACKs let out little more than was acknowledged; only when they let out windows, as in
+// the beginning, a sender leaves them in the port's ring. A receiver never does, or the two might wait for
+// each other.
 static bool has_room(const struct sender_port *p) {
 	return p->outs < PORT_FULL;
 }
 
-static void fire(struct sender_live *s) {
+static bool takes(const struct sender_port *p) {
+	return !sender_sends(p) || p->outs < SENDER_OUT_MAX / 2;
+}
+
+// Fires timers: `max` of each host's at most.
+static void fire(struct sender_live *s, uint32_t max) {
 	for (uint32_t i = 0; i < s->ports; i++) {
 		if (s->port[i].host != NULL && has_room(&s->port[i]))
-			host_run_some(s->port[i].host, s->now_ns, TURN_TIMERS);
+			host_run_some(s->port[i].host, s->now_ns, max);
 	}
 }
 
@@ -65,7 +74,7 @@ static void answer_port(struct sender_live *s, struct sender_port *p) {
 			s->busy_ns += time_since(now_ns, s->now_ns);
 			s->now_ns = time_max(now_ns, s->now_ns);
 			if (wheel_due(&s->sender.wheel, s->now_ns)) {
-				fire(s);
+				fire(s, ANSWER_TIMERS * ANSWERS);
 				out(s);
 			}
 		}
@@ -76,7 +85,9 @@ static void answer_port(struct sender_live *s, struct sender_port *p) {
 static uint32_t receive(struct sender_live *s, struct sender_port *p) {
 	if (s->lcores > 1)
 		return sender_exchange(s, p);
-	p->came = port_rx(p->port, 0, p->in, (uint16_t)s->plan->process.burst);
+	p->came = 0;
+	if (takes(p))
+		p->came = port_rx(p->port, 0, p->in, (uint16_t)s->plan->process.burst);
 	return p->came;
 }
 
@@ -101,7 +112,7 @@ static void turn(struct sender_live *s) {
 	// 3. Its headers, so that connections are on their way into the cache while timers fire.
 	for (uint32_t i = 0; i < s->ports; i++)
 		sender_receive(s, &s->port[i]);
-	fire(s);
+	fire(s, came > 0 ? ANSWER_TIMERS * ANSWERS : TURN_TIMERS);
 	for (uint32_t i = 0; i < s->ports; i++)
 		sender_fetch(&s->port[i]);
 	out(s); // what was due does not wait for what is not
@@ -123,6 +134,17 @@ static void record_interval(struct sender_live *s) {
 		return;
 	host_interval_some(&s->sender, s->interval_flow, n, s->interval_end_ns);
 	s->interval_flow += n;
+}
+
+// Starts a few flows' figures anew, likewise.
+static void measure_on(struct sender_live *s, uint32_t flows) {
+	uint32_t left = s->sender.flows - s->measure_flow;
+	uint32_t n = left < flows ? left : flows;
+
+	if (n == 0)
+		return;
+	host_measure_some(&s->sender, s->measure_flow, n, s->now_ns);
+	s->measure_flow += n;
 }
 
 static void publish(struct sender_live *s) {
@@ -275,7 +297,7 @@ static bool housekeeping(struct sender_live *s) {
 	follow_stamps(s);
 	show(s);
 	if (s->now_ns >= s->measure_ns) {
-		host_measure(&s->sender, s->now_ns);
+		s->measure_flow = 0;
 		s->measure_ns = NEVER_NS;
 		for (uint32_t i = 0; i < s->ports; i++) {
 			hist_reset(&s->port[i].late);
@@ -317,12 +339,13 @@ void sender_loop(struct sender_live *s) {
 	begin(s);
 	watch_resume(&s->watch, clock_now(&s->clock));
 	atomic_store(&s->watch.tid, rte_sys_gettid());
-	s->interval_flow = s->sender.flows;
+	s->interval_flow = s->measure_flow = s->sender.flows;
 	atomic_store(&s->running, true);
 	while (more) {
 		for (int i = 0; i < HOUSEKEEPING_TURNS; i++) {
 			turn(s);
 			record_interval(s);
+			measure_on(s, MEASURE_FLOWS);
 			publish(s);
 			if (s->surveying)
 				survey_on(s);
@@ -330,6 +353,7 @@ void sender_loop(struct sender_live *s) {
 		more = housekeeping(s);
 	}
 	intr_end();
+	measure_on(s, s->sender.flows);
 	show(s);
 	while (s->surveying)
 		survey_on(s);

@@ -170,6 +170,7 @@ struct sender_live {
 	// Of the interval that is being recorded: the first lcore's, so that all flows have the same.
 	_Atomic uint64_t interval_end_ns;
 	uint32_t interval_flow; // the next flow to record
+	uint32_t measure_flow; // the next flow whose figures start anew
 	uint64_t published; // records of all streams
 	uint64_t turns, busy_ns, turn_max_ns;
 	uint64_t stood, stood_max_ns; // still, while DPDK's interrupt thread handled something

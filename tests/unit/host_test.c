@@ -226,6 +226,32 @@ START_TEST(counts_and_totals_agree) {
 }
 END_TEST
 
+// Live, the figures start anew for a few flows at a time. What is counted from then on by each, over the
+// time since the mean of those moments, is the goodput.
+START_TEST(figures_start_by_and_by) {
+	struct link *l = LINK(.group = "{count: 10, cc: {fixed: {cwnd: 50, rate: 8Mbit}}}");
+	const struct host *h = &l->tx;
+	uint64_t counted = 0;
+
+	link_run(l, 1 * S);
+	host_measure_some(&l->tx, 0, 4, l->now_ns);
+	ck_assert_uint_eq(h->measure_ns, 1 * S);
+	link_run(l, 2 * S);
+	host_measure_some(&l->tx, 4, 4, l->now_ns);
+	link_run(l, 2 * S + 500 * MS);
+	host_measure_some(&l->tx, 8, 2, l->now_ns);
+	ck_assert_uint_eq(h->measure_ns, (4 * 1000 + 4 * 2000 + 2 * 2500) * MS / 10);
+	link_run(l, 10 * S);
+	for (uint32_t i = 0; i < h->flows; i++)
+		counted += h->flow[i].count.acked_bytes - h->flow[i].at_measure.acked_bytes;
+	double goodput_bps = host_figures(h, l->now_ns).goodput_bps;
+	ck_assert_double_eq_tol(
+		goodput_bps, (double)counted * 8e9 / (double)(10 * S - h->measure_ns), 1);
+	ck_assert_double_eq_tol(goodput_bps, 80e6, 0.2e6);
+	link_close(l);
+}
+END_TEST
+
 static void ignore(
 	void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn, uint64_t due_ns) {
 }
@@ -338,5 +364,5 @@ TEST_MAIN(newreno_brings_every_byte, newreno_without_sack_brings_every_byte,
 	fixed_rate_brings_every_byte, many_flows_share_a_host, full_arena_holds_flows_back,
 	flow_without_a_single_record_waits_its_turn, few_ranges_cost_retransmissions_not_bytes,
 	same_seed_same_packets, window_smaller_than_a_segment_is_refused, nonsense_is_survived,
-	counts_and_totals_agree, flow_records_name_both_ends, resets_close_what_is_open,
-	shares_are_all_flows_once_and_the_same)
+	counts_and_totals_agree, figures_start_by_and_by, flow_records_name_both_ends,
+	resets_close_what_is_open, shares_are_all_flows_once_and_the_same)
