@@ -121,6 +121,7 @@ static inline void watch_idle(struct watch_lcore *w, uint64_t now_ns) {
 static inline void watch_stood(struct watch_lcore *w, uint64_t from_ns, uint64_t to_ns) {
 	w->stalled_until_ns =
 		time_max(w->stalled_until_ns, to_ns + WATCH_BACKLOG * (to_ns - from_ns));
+	w->turn_ns = to_ns;
 }
 
 static inline void watch_max(_Atomic uint64_t *max, uint64_t v) {

@@ -286,6 +286,7 @@ static void end_interval(struct sender_live *s) {
 
 // Returns false when the run is over.
 static bool housekeeping(struct sender_live *s) {
+	bool other = s->now_ns >= s->measure_ns || control_posted(&s->mailbox.box);
 	uint64_t bytes = 0;
 
 	watch_time(&s->watch, clock_now(&s->clock));
@@ -322,7 +323,10 @@ static bool housekeeping(struct sender_live *s) {
 	atomic_store_explicit(&s->shown_bytes, bytes, memory_order_relaxed);
 	if (time_since(s->now_ns, s->start_ns) >= s->duration_ns)
 		s->ended = true;
-	watch_resume(&s->watch, clock_now(&s->clock));
+	if (other) // that takes as long as it takes
+		watch_resume(&s->watch, clock_now(&s->clock));
+	else
+		watch_time(&s->watch, clock_now(&s->clock));
 	return !s->ended && !run_stop && !atomic_load_explicit(&s->all->stop, memory_order_relaxed);
 }
 

@@ -744,6 +744,9 @@ static void interval(struct switch_live *s) {
 
 // Returns false when the run is over.
 static bool housekeeping(struct switch_live *s) {
+	bool interval_over = s->interval_ns > 0 && s->now_ns >= s->interval_next_ns;
+	bool other = interval_over || s->now_ns >= s->measure_ns || control_posted(&s->mailbox.box);
+
 	watch_time(&s->watch, clock_now(&s->clock));
 	stand_still(s);
 	if (s->index == 0)
@@ -763,7 +766,7 @@ static bool housekeeping(struct switch_live *s) {
 		start(s);
 	if (s->now_ns >= s->measure_ns)
 		measure(s);
-	if (s->interval_ns > 0 && s->now_ns >= s->interval_next_ns) {
+	if (interval_over) {
 		interval(s);
 		tel_publish(&s->tel_links);
 		s->interval_next_ns += s->interval_ns;
@@ -773,7 +776,10 @@ static bool housekeeping(struct switch_live *s) {
 	tel_publish(&s->tel_events);
 	if (s->start_ns != NEVER_NS && time_since(s->now_ns, s->start_ns) >= s->duration_ns)
 		s->ended = true;
-	watch_resume(&s->watch, clock_now(&s->clock));
+	if (other) // that takes as long as it takes
+		watch_resume(&s->watch, clock_now(&s->clock));
+	else
+		watch_time(&s->watch, clock_now(&s->clock));
 	return !s->ended && !run_stop && !atomic_load_explicit(&s->all->stop, memory_order_relaxed);
 }
 

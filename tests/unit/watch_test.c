@@ -79,6 +79,7 @@ START_TEST(a_turn_may_take_its_work) {
 	watch_stood(&lcore, stood_ns, stood_ns + 300);
 	ck_assert(watch_disturbed(&lcore, 0, stood_ns + 1499));
 	ck_assert(!watch_disturbed(&lcore, 0, stood_ns + 1500));
+	watch_time(&lcore, stood_ns + 300 + WATCH_STALL_NS);
 	ck_assert_uint_eq(lcore.count.stalls, 2);
 }
 END_TEST
