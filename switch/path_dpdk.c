@@ -515,8 +515,10 @@ static void transmit(struct switch_live *s, struct switch_port *out) {
 		uint32_t due = stamp(out, out->out + done, out->due + done, want, sent_ns);
 		uint16_t took = port_tx(&out->port, 0, out->out + done, (uint16_t)want);
 
+		uint64_t bytes = 0;
 		for (uint32_t i = 0; i < took; i++)
-			out->tx.bytes += out->due[done + i].size_bytes;
+			bytes += out->due[done + i].size_bytes;
+		out->tx.bytes += bytes;
 		out->tx.pkts += took;
 		if (out->path != NULL)
 			note_departures(s, out, out->due + done, due < took ? due : took, sent_ns);
