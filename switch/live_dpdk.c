@@ -27,8 +27,7 @@ static bool all_run(struct switch_live *all) {
 	bool run = true;
 
 	for (uint32_t i = 0; i < all->lcores; i++)
-		run &= atomic_load(&all[i].running) && !atomic_load(&all[i].done)
-			&& !control_posted(&all[i].mailbox.box);
+		run &= atomic_load(&all[i].running) && !atomic_load(&all[i].done);
 	return run;
 }
 
@@ -44,6 +43,9 @@ static int ask_one(struct switch_live *s, const struct switch_question *q, struc
 	struct switch_mailbox *box = &s->mailbox;
 	int rc;
 
+	// As the first lcore's box: shut after a question that was never answered.
+	if (control_posted(&box->box))
+		return err_set(err, -EAGAIN, WHO " is not running");
 	box->request = q->request;
 	box->path = q->path;
 	snprintf(box->key, sizeof(box->key), "%s", q->key != NULL ? q->key : "");
