@@ -22,7 +22,7 @@ static const struct param plan_params[] = {
 		PARAM_U64(struct live_plan, answer_ns), .min = 1e6, .max = 3600e9},
 	{"strangers", "64", "connections a receiver takes beside those of `flows`, each lcore",
 		UNIT_NONE, PARAM_U64(struct live_plan, strangers), .min = 0, .max = 65536},
-	{"handover", "1024", "received frames that may wait for another lcore, at each", UNIT_NONE,
+	{"handover", "4096", "received frames that may wait for another lcore, at each", UNIT_NONE,
 		PARAM_U64(struct live_plan, handover), .min = 1, .max = 1 << 20},
 	{"checksum", "yes", "verify received TCP checksums", UNIT_NONE,
 		PARAM_BOOL(struct live_plan, checksum)},
