@@ -203,7 +203,7 @@ static uint32_t receiver_of(struct sender_port *p, const struct sender_arrival *
 	return id;
 }
 
-uint32_t sender_flow_of(const struct sender_port *p, const struct wire_addr *a) {
+static inline uint32_t flow_of(const struct sender_port *p, const struct wire_addr *a) {
 	uint32_t flows = p->live->groups->flows;
 
 	if (sender_sends(p)) {
@@ -214,6 +214,10 @@ uint32_t sender_flow_of(const struct sender_port *p, const struct wire_addr *a) 
 	if (a->dst_port != p->plan->peer_port)
 		return FLOW_ADDR_NONE;
 	return flow_addr_index(p->plan->peer, flows, a->src_ip, a->src_port);
+}
+
+uint32_t sender_flow_of(const struct sender_port *p, const struct wire_addr *a) {
+	return flow_of(p, a);
 }
 
 static void deliver(struct sender_live *s, struct sender_port *p, const struct sender_arrival *a) {
@@ -279,7 +283,7 @@ static bool receive_seg(struct sender_live *s, struct sender_port *p, struct rte
 	}
 	if (!plain && wire_parse_tcp(frame, w, verify, &a->seg) != WIRE_OK)
 		return dropped(m, &p->count.rx_malformed);
-	a->id = sender_flow_of(p, &w->addr);
+	a->id = flow_of(p, &w->addr);
 	if (a->id != FLOW_ADDR_NONE && p->host != NULL)
 		a->id = host_index(p->host, a->id);
 	return true;
