@@ -18,9 +18,9 @@
 // A stall is a turn that took 20 us longer than twice what its packets take on average: between two
 // readings of the clock something else had the CPU. It makes packets late and fills rings: what was due
 // until the lcore has nothing to do again is its doing, if that is not too long. A pause for DPDK's
-// interrupt thread does the same (intr_dpdk.h; `stood` in the summary, and a port's fault says why);
-// likewise what was due while a port was full. A polling loop that does nothing sees what is shorter
-// than 20 us too; on a virtual machine it was 0.2 % of the time.
+// interrupt thread does the same (intr_dpdk.h; `stood` in the summary, and a port's fault says why), and
+// a port that was full. A polling loop that does nothing sees what is shorter than 20 us too; on a
+// virtual machine it was 0.2 % of the time.
 //
 // Findings of a kind less than a second apart are one episode, and each episode becomes a sentence.
 #pragma once
@@ -70,7 +70,8 @@ struct watch_lcore {
 	uint64_t work_ns, work_pkts; // of turns that were not interrupted
 	uint64_t stalled_until_ns; // what is due before this may be late because of a stall
 	uint64_t full_until_ns[LIVE_PORTS_MAX]; // the same of a port that was full
-	uint64_t full_since_ns[LIVE_PORTS_MAX]; // NEVER_NS: nothing waits for this port
+	uint64_t full_since_ns[LIVE_PORTS_MAX]; // shown since; NEVER_NS: it takes all
+	uint64_t full_from_ns[LIVE_PORTS_MAX]; // since when something does
 	struct watch_count count;
 	struct hist stall; // lengths of all of them
 	struct hist idle; // of turns that found nothing to do
@@ -150,9 +151,13 @@ static inline void watch_waiting(
 	if (waiting > 0) {
 		watch_max(&w->waiting_max[port], waiting);
 		w->full_until_ns[port] = now_ns;
-		*since_ns = time_min(*since_ns, now_ns);
+		if (*since_ns == NEVER_NS)
+			*since_ns = w->full_from_ns[port] = now_ns;
 	} else if (*since_ns != NEVER_NS) {
 		w->count.port[port].full_ns += time_since(now_ns, *since_ns);
+		// What gathered is given to it now, and holds the other ports up.
+		w->stalled_until_ns = time_max(w->stalled_until_ns,
+			now_ns + WATCH_BACKLOG * time_since(now_ns, w->full_from_ns[port]));
 		*since_ns = NEVER_NS;
 	}
 }

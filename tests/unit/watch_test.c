@@ -171,6 +171,12 @@ START_TEST(a_full_port_is_timed) {
 	ck_assert_uint_eq(seen.port[1].full_ns, 2000);
 	ck_assert_uint_eq(seen.now_ns, 4000);
 	watch_waiting(&lcore, 1, 0, 5500);
+	// Its backlog disturbs the others, until it is done.
+	ck_assert(watch_disturbed(&lcore, 0, 5500 + 4 * 3500 - 1));
+	ck_assert(!watch_disturbed(&lcore, 0, 5500 + 4 * 3500));
+	lcore.turn_ns = 6000;
+	watch_idle(&lcore, 6100);
+	ck_assert(!watch_disturbed(&lcore, 0, 6000));
 	watch_waiting(&lcore, 1, 0, 9000);
 	ck_assert_uint_eq(lcore.count.port[1].full_ns, 3500);
 	ck_assert_uint_eq(lcore.count.port[0].full_ns, 0);
