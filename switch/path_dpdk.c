@@ -4,7 +4,6 @@
 #include "flow_addr.h"
 #include "intr_dpdk.h"
 #include "run.h"
-#include "stage/link.h"
 #include "wire.h"
 
 #include <rte_eal.h>
@@ -79,7 +78,7 @@ static void classify(const struct switch_live *s, const struct wire_info *w, str
 }
 
 // Now, or when another lcore did.
-static void start(struct switch_live *s) {
+void switch_start(struct switch_live *s) {
 	uint64_t begun_ns = NEVER_NS;
 
 	if (atomic_compare_exchange_strong(&s->all->begun_ns, &begun_ns, s->now_ns))
@@ -276,7 +275,7 @@ static void relay(struct switch_live *s, uint32_t in) {
 		}
 		if (s->start_ns == NEVER_NS
 			&& (r.w.proto == WIRE_PROTO_TCP || r.w.proto == WIRE_PROTO_UDP))
-			start(s);
+			switch_start(s);
 		if (stamped)
 			r.arrival_ns = stamp_arrival(&from->port.stamp, m, s->now_ns);
 		if (!way.known || memcmp(way.macs, frame, sizeof(way.macs)) != 0)
@@ -400,94 +399,6 @@ static void give_up(struct switch_live *s, struct switch_port *out) {
 	out->outs = 0;
 }
 
-// One record per packet: when it should have left, and how late it did.
-static void record_departures(struct switch_live *s, const struct switch_port *out,
-	const struct switch_departure *d, uint32_t n, uint64_t sent_ns) {
-	for (uint32_t i = 0; i < n; i++) {
-		uint64_t late_ns = time_since(sent_ns, d[i].due_ns);
-		struct tel_packets *r;
-
-		if (!tel_flow_sampled(out->path->tel_run, d[i].flow_id)
-			|| (r = tel_put(&s->tel_packets)) == NULL)
-			continue;
-		*r = (struct tel_packets){
-			.ts_ns = d[i].due_ns,
-			.flow_id = d[i].flow_id,
-			.pkt_id = d[i].id,
-			.queue_bytes = 0,
-			.sojourn_ns = late_ns > UINT32_MAX ? UINT32_MAX : (uint32_t)late_ns,
-			.size_bytes = d[i].size_bytes,
-			.event = TEL_DEPART,
-			.link = out->last_link,
-			.ecn = d[i].ecn,
-			.path = out->path->index,
-			.stage = UINT8_MAX,
-		};
-	}
-}
-
-// The slot's point joins the line.
-static void trend_fold(struct switch_trend *t) {
-	if (t->n == 0)
-		t->first_due_ns = t->due_ns;
-	double x = (double)time_since(t->due_ns, t->first_due_ns) * 1e-9;
-	double y = (double)t->late_ns;
-	t->n += 1;
-	t->x += x;
-	t->y += y;
-	t->xx += x * x;
-	t->xy += x * y;
-}
-
-static void trend_add(struct switch_trend *t, uint64_t due_ns, uint64_t late_ns) {
-	uint64_t slot = due_ns >> SWITCH_TREND_SHIFT;
-
-	if (slot == t->slot && late_ns >= t->late_ns)
-		return;
-	if (slot != t->slot && t->slot > 0)
-		trend_fold(t);
-	t->slot = slot;
-	t->due_ns = due_ns;
-	t->late_ns = late_ns;
-}
-
-static void note_departures(struct switch_live *s, struct switch_port *out,
-	const struct switch_departure *d, uint32_t n, uint64_t sent_ns) {
-	uint64_t sum_ns = 0, max_ns = 0, late = 0, early = 0;
-
-	if (n == 0)
-		return;
-	bool disturbed = watch_disturbed(&s->watch, (uint32_t)(out - s->port), d[0].due_ns);
-	struct hist *h = disturbed ? &out->late_disturbed : &out->late;
-	uint64_t patience_ns = s->watch.late_ns;
-
-	for (uint32_t i = 0; i < n; i++) {
-		uint64_t late_ns = time_since(sent_ns, d[i].due_ns);
-
-		hist_count(h, late_ns);
-		sum_ns += late_ns;
-		max_ns = time_max(max_ns, late_ns);
-		late += late_ns > patience_ns;
-		early += sent_ns < d[i].due_ns;
-	}
-	hist_counted(h, n, sum_ns, max_ns);
-	out->early += early;
-	if (!disturbed) {
-		watch_left(&s->watch, n, late, max_ns);
-		trend_add(&out->trend, d[0].due_ns, time_since(sent_ns, d[0].due_ns));
-	}
-	if (s->tel_packets.ring != NULL)
-		record_departures(s, out, d, n, sent_ns);
-}
-
-// The port answers for these; as far as the lcore knows they leave at their times.
-static void note_scheduled(struct switch_live *s, struct switch_port *out,
-	const struct switch_departure *d, uint32_t n) {
-	out->scheduled += n;
-	if (s->tel_packets.ring != NULL)
-		record_departures(s, out, d, n, 0);
-}
-
 // Stamps those of a burst whose time is yet to come. How many are due, which come first.
 static uint32_t stamp(struct switch_port *out, struct rte_mbuf *const *m,
 	const struct switch_departure *d, uint32_t n, uint64_t sent_ns) {
@@ -521,9 +432,10 @@ static void transmit(struct switch_live *s, struct switch_port *out) {
 		out->tx.bytes += bytes;
 		out->tx.pkts += took;
 		if (out->path != NULL)
-			note_departures(s, out, out->due + done, due < took ? due : took, sent_ns);
+			switch_note_departures(
+				s, out, out->due + done, due < took ? due : took, sent_ns);
 		if (due < took)
-			note_scheduled(s, out, out->due + done + due, took - due);
+			switch_note_scheduled(s, out, out->due + done + due, took - due);
 		s->watch.moved += took;
 		done += took;
 		if (took < want)
@@ -553,236 +465,6 @@ static void serve(struct switch_live *s, struct switch_port *out) {
 		else if (out->outs > 0)
 			transmit(s, out);
 	} while (n == s->burst && out->outs == 0);
-}
-
-static void snapshot_links(struct switch_live *s, struct switch_snapshot *snap, struct path *p) {
-	path_serve(p, s->now_ns);
-	for (uint32_t k = 0; k < p->stages; k++) {
-		uint32_t n = p->stage[k].env.link_index;
-
-		if (p->stage[k].ops != &stage_link || n >= SWITCH_LINKS_MAX)
-			continue;
-		const void *link = p->stage[k].state;
-		struct link_totals t = link_totals(link, s->now_ns);
-		struct backlog b = link_queue(link);
-
-		snap->link[n].path = p->index;
-		snprintf(snap->link[n].name, sizeof(snap->link[n].name), "%s", p->stage[k].name);
-		snap->link[n].rate_bps = link_rate_bps(link);
-		snap->link[n].queue_pkts = b.pkts;
-		snap->link[n].queue_bytes = b.bytes;
-		snap->link[n].out_pkts = t.out_pkts;
-		snap->link[n].out_bytes = t.out_bytes;
-		snap->link[n].drops = t.drops;
-		snap->link[n].marks = t.marks;
-		snap->link[n].wire_bits = t.wire_bits;
-		snap->link[n].capacity_bits = (double)t.capacity / 1e9;
-	}
-}
-
-// Its part of a snapshot that was empty before the first lcore was asked.
-static void snapshot(struct switch_live *s, struct switch_snapshot *snap) {
-	snap->now_ns = time_max(snap->now_ns, s->now_ns);
-	snap->start_ns = s->start_ns;
-	snap->pool_free = rte_mempool_avail_count(s->pool);
-	snap->lcores = s->lcores;
-	snap->lcore[s->index].now_ns = s->now_ns;
-	snap->lcore[s->index].turns = s->turns;
-	snap->lcore[s->index].busy_ns = s->busy_ns;
-	for (uint32_t i = 0; i < s->lcores; i++) {
-		snap->lcore[s->index].given += s->give[i].given;
-		snap->lcore[s->index].not_given +=
-			atomic_load_explicit(&s->give[i].dropped, memory_order_relaxed);
-	}
-	for (uint32_t i = 0; i < s->ports; i++) {
-		const struct switch_port *p = &s->port[i];
-
-		snap->rx[i].pkts += p->rx.pkts;
-		snap->rx[i].bytes += p->rx.bytes;
-		snap->tx_dropped[i] += p->tx_dropped;
-		if (p->to != NULL)
-			continue;
-		snap->tx[i] = p->tx;
-		snap->left[i] = p->late.total;
-		snap->late_sum_ns[i] = p->late.sum;
-		snap->late_max_ns[i] = p->late.max;
-	}
-	snap->links = s->links < SWITCH_LINKS_MAX ? s->links : SWITCH_LINKS_MAX;
-	for (uint32_t i = 0; i < s->paths; i++) {
-		const struct path *p = s->path[i];
-
-		snap->in[p->index] = p->in;
-		snap->out[p->index] = p->out;
-		memcpy(snap->drop[p->index], p->drop, sizeof(p->drop));
-		snap->inside[p->index] = path_backlog(p).pkts;
-		snapshot_links(s, snap, s->path[i]);
-	}
-}
-
-static void read_params(const struct switch_live *s, double value[SWITCH_PARAMS_MAX]) {
-	struct path_param at = {0};
-
-	for (uint32_t i = 0; i < SWITCH_PARAMS_MAX && paths_next_param(s->whole, &at); i++) {
-		for (uint32_t k = 0; k < s->paths; k++) {
-			if (s->path[k]->index == at.path)
-				value[i] = at.value;
-		}
-	}
-}
-
-static void set_param(struct switch_live *s, struct switch_mailbox *box) {
-	uint16_t link = UINT16_MAX;
-	struct tel_events *r;
-
-	box->rc = path_set(
-		box->path, box->key, box->value, s->now_ns, &box->before, &box->after, &box->err);
-	if (box->rc < 0 || (r = tel_put(&s->tel_events)) == NULL)
-		return;
-	for (uint32_t i = 0; i < box->path->stages; i++) {
-		const struct path_stage *st = &box->path->stage[i];
-		const char *name = st->name + strlen(box->path->name) + 1;
-
-		if (st->ops == &stage_link && strncmp(box->key, name, strlen(name)) == 0
-			&& box->key[strlen(name)] == '.')
-			link = st->env.link_index;
-	}
-	*r = (struct tel_events){
-		.ts_ns = s->now_ns,
-		.value = box->after,
-		.flow_id = TEL_NO_FLOW,
-		.detail = UINT32_MAX, // not from the schedule
-		.before = (float)box->before,
-		.event = TEL_EV_PARAM,
-		.group = link,
-	};
-}
-
-static void measure(struct switch_live *s) {
-	for (uint32_t i = 0; i < s->paths; i++)
-		path_measure(s->path[i], s->now_ns);
-	for (uint32_t i = 0; i < s->ports; i++) {
-		hist_reset(&s->port[i].late);
-		hist_reset(&s->port[i].late_disturbed);
-		s->port[i].trend = (struct switch_trend){0};
-		s->port[i].scheduled = 0;
-	}
-	s->measured_ns = s->now_ns;
-	s->measure_ns = NEVER_NS;
-}
-
-static void answer(struct switch_live *s) {
-	struct switch_mailbox *box = &s->mailbox;
-
-	if (!control_posted(&box->box))
-		return;
-	box->rc = 0;
-	switch (box->request) {
-	case SWITCH_SNAPSHOT:
-		snapshot(s, &s->all->mailbox.snapshot);
-		break;
-	case SWITCH_PARAMS:
-		read_params(s, s->all->mailbox.param);
-		break;
-	case SWITCH_SET:
-		set_param(s, box);
-		break;
-	case SWITCH_MEASURE:
-		measure(s);
-		break;
-	}
-	control_answered(&box->box);
-}
-
-static void follow_link(struct switch_live *s, uint32_t i) {
-	struct switch_port *p = &s->port[i];
-	bool up = atomic_load_explicit(&p->at->up, memory_order_relaxed);
-
-	if (fabric_is_up(&s->fabric, i) != up)
-		fabric_set_up(&s->fabric, i, up);
-	if (p->to == NULL && port_changed(&p->port, s->now_ns))
-		port_tell(&p->port, &s->tel_events, i, s->now_ns);
-}
-
-static void handled(struct switch_live *s) {
-	for (uint32_t i = 0; i < s->ports; i++) {
-		if (s->port[i].to == NULL)
-			port_handled(&s->port[i].port);
-	}
-}
-
-// Lets DPDK's interrupt thread do what it has to, with what that did to ports.
-static void stand_still(struct switch_live *s) {
-	uint64_t from_ns = clock_now(&s->clock);
-
-	if (!intr_pass())
-		return;
-	handled(s);
-	uint64_t to_ns = clock_now(&s->clock);
-	watch_stood(&s->watch, from_ns, to_ns);
-	s->stood++;
-	s->stood_max_ns = time_max(s->stood_max_ns, to_ns - from_ns);
-}
-
-// What other threads may know of this one.
-static void show(struct switch_live *s) {
-	struct watch_count *c = &s->watch.count;
-
-	c->begun_ns = s->start_ns;
-	c->turns = s->turns;
-	c->busy_ns = s->busy_ns;
-	c->no_buffer = s->drop[DROP_NO_MBUF].pkts;
-	c->not_taken = 0;
-	for (uint32_t i = 0; i < s->lcores; i++)
-		c->not_taken += atomic_load_explicit(
-			&s->all[i].give[s->index].dropped, memory_order_relaxed);
-	c->lost = s->tel_packets.lost + s->tel_links.lost + s->tel_events.lost;
-	watch_show(&s->watch, s->now_ns);
-}
-
-static void interval(struct switch_live *s) {
-	for (uint32_t i = 0; i < s->paths; i++)
-		path_interval(s->path[i], &s->tel_links, s->now_ns);
-}
-
-// Returns false when the run is over.
-static bool housekeeping(struct switch_live *s) {
-	bool interval_over = s->interval_ns > 0 && s->now_ns >= s->interval_next_ns;
-	bool other = interval_over || s->now_ns >= s->measure_ns || control_posted(&s->mailbox.box);
-
-	watch_time(&s->watch, clock_now(&s->clock));
-	stand_still(s);
-	if (s->index == 0)
-		clock_follow(&s->clock);
-	else
-		clock_follow_other(&s->clock, &s->all->clock);
-	show(s);
-	for (uint32_t i = 0; i < s->ports; i++) {
-		struct port *p = &s->port[i].port;
-
-		follow_link(s, i);
-		if (s->port[i].to == NULL)
-			stamp_follow(&p->stamp, p->id, &s->clock, s->now_ns);
-	}
-	answer(s);
-	if (s->start_ns == NEVER_NS && atomic_load(&s->all->begun_ns) != NEVER_NS)
-		start(s);
-	if (s->now_ns >= s->measure_ns)
-		measure(s);
-	if (interval_over) {
-		interval(s);
-		tel_publish(&s->tel_links);
-		s->interval_next_ns += s->interval_ns;
-		if (s->interval_next_ns <= s->now_ns) // the host took the CPU away for longer
-			s->interval_next_ns = s->now_ns + s->interval_ns;
-	}
-	tel_publish(&s->tel_events);
-	if (s->start_ns != NEVER_NS && time_since(s->now_ns, s->start_ns) >= s->duration_ns)
-		s->ended = true;
-	if (other) // that takes as long as it takes
-		watch_resume(&s->watch, clock_now(&s->clock));
-	else
-		watch_time(&s->watch, clock_now(&s->clock));
-	return !s->ended && !run_stop && !atomic_load_explicit(&s->all->stop, memory_order_relaxed);
 }
 
 static void turn(struct switch_live *s) {
@@ -835,20 +517,20 @@ void switch_loop(struct switch_live *s) {
 
 	s->now_ns = clock_now(&s->clock);
 	if (s->plan->start == PLAN_START_NOW)
-		start(s);
+		switch_start(s);
 	intr_begin();
-	handled(s);
+	switch_handled(s);
 	atomic_store(&s->watch.tid, rte_sys_gettid());
 	atomic_store(&s->running, true);
 	while (more) {
 		for (int i = 0; i < HOUSEKEEPING_TURNS; i++)
 			turn(s);
-		more = housekeeping(s);
+		more = switch_housekeeping(s);
 	}
 	intr_end();
 	// The last, partial interval.
 	if (s->interval_ns > 0)
-		interval(s);
+		switch_interval(s);
 	// A path ends where it was last asked for packets.
 	for (uint32_t i = 0; i < s->ports; i++) {
 		if (s->port[i].path != NULL)
@@ -858,6 +540,6 @@ void switch_loop(struct switch_live *s) {
 	tel_publish(&s->tel_arrivals);
 	tel_publish(&s->tel_links);
 	tel_publish(&s->tel_events);
-	show(s);
+	switch_show(s);
 	atomic_store(&s->done, true);
 }

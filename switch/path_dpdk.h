@@ -186,6 +186,23 @@ struct switch_live {
 
 // An lcore's life: until `stop`, run_stop, or the duration is over.
 void switch_loop(struct switch_live *s);
+// Duration and warm-up count from now.
+void switch_start(struct switch_live *s);
+
+// departures_dpdk.c, a burst at a time: n > 0 packets of a port left at sent_ns, or will at their times.
+void switch_note_departures(struct switch_live *s, struct switch_port *out,
+	const struct switch_departure *d, uint32_t n, uint64_t sent_ns);
+void switch_note_scheduled(struct switch_live *s, struct switch_port *out,
+	const struct switch_departure *d, uint32_t n);
+
+// housekeeping_dpdk.c, between bursts. False: the run is over.
+bool switch_housekeeping(struct switch_live *s);
+// Its ports are as the drivers have them now.
+void switch_handled(struct switch_live *s);
+// Appends a record per link for the interval that ends now.
+void switch_interval(struct switch_live *s);
+// What other threads may know of this one.
+void switch_show(struct switch_live *s);
 
 // lcores_dpdk.c; what has `all` is about all lcores.
 //
