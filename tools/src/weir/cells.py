@@ -166,7 +166,8 @@ def connected(scheduler: str | None, workers: int | None, cells: int) -> Iterato
     from dask.system import CPU_COUNT
     from distributed import Client, LocalCluster
 
-    for name in ("distributed", "distributed.client"):  # outcomes say what went wrong
+    # Outcomes say what went wrong; a cluster that closes on a busy machine leaves futures behind.
+    for name in ("distributed", "distributed.client", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     with ExitStack() as stack:
         address = scheduler
