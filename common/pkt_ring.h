@@ -42,9 +42,12 @@ static inline struct pkt *pkt_ring_pop(struct pkt_ring *r) {
 	if (r->count == 0)
 		return NULL;
 	p = pkt_ring_head(r);
-	// Behind the newest stand old addresses: fetching those is harmless. To be used once: what a long
-	// queue holds shall not drive the flows out of the cache.
-	__builtin_prefetch(r->slot[(r->head + PKT_RING_AHEAD) & (r->slots - 1)], 0, 0);
+	// With the line behind it, where its owner goes on. Behind the newest stand old addresses: fetching
+	// those is harmless. To be used once: what a long queue holds shall not drive the flows out of the
+	// cache.
+	const char *next = (const char *)r->slot[(r->head + PKT_RING_AHEAD) & (r->slots - 1)];
+	__builtin_prefetch(next, 0, 0);
+	__builtin_prefetch(next + 64, 0, 0);
 	r->head++;
 	r->count--;
 	r->bytes -= p->size_bytes;

@@ -358,8 +358,6 @@ static uint32_t collect(struct switch_live *s, struct switch_port *out) {
 	uint32_t room = SWITCH_OUT_MAX - out->outs;
 	uint32_t n = path_pop(out->path, horizon(s, out), pkts, room < s->burst ? room : s->burst);
 
-	for (uint32_t i = 0; i < n; i++)
-		rte_prefetch0(pkts[i] + 1); // a small frame, or the buffer's unused headroom
 	for (uint32_t i = 0; i < n; i++) {
 		struct pkt *p = pkts[i];
 		bool marked = p->ecn != pkt_mark(p)->ecn;
