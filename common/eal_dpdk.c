@@ -9,6 +9,7 @@
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
+#include <rte_launch.h>
 #include <rte_lcore.h>
 #include <rte_log.h>
 #include <rte_version.h>
@@ -354,4 +355,16 @@ void eal_log_reason(const struct eal *e, long mark, char *text, size_t size) {
 			break;
 		}
 	}
+}
+
+void eal_run_lcores(int (*loop)(void *), void *first, size_t size, uint32_t n) {
+	unsigned int id;
+	uint32_t k = 1;
+
+	RTE_LCORE_FOREACH_WORKER(id) {
+		if (k < n)
+			rte_eal_remote_launch(loop, (char *)first + size * k++, id);
+	}
+	loop(first);
+	rte_eal_mp_wait_lcore();
 }

@@ -125,10 +125,16 @@ static void turn(struct sender_live *s) {
 	s->turns++;
 }
 
-// Records a few flows' interval: with all at once, paced segments would be late.
+// The next few flows, of those from `first` on: with all at once, paced segments would be late.
+static uint32_t next_few(const struct sender_live *s, uint32_t first, uint32_t max) {
+	uint32_t left = s->sender.flows - first;
+
+	return left < max ? left : max;
+}
+
+// Records their interval.
 static void record_interval(struct sender_live *s) {
-	uint32_t left = s->sender.flows - s->interval_flow;
-	uint32_t n = left < INTERVAL_FLOWS ? left : INTERVAL_FLOWS;
+	uint32_t n = next_few(s, s->interval_flow, INTERVAL_FLOWS);
 
 	if (n == 0)
 		return;
@@ -136,10 +142,9 @@ static void record_interval(struct sender_live *s) {
 	s->interval_flow += n;
 }
 
-// Starts a few flows' figures anew, likewise.
-static void measure_on(struct sender_live *s, uint32_t flows) {
-	uint32_t left = s->sender.flows - s->measure_flow;
-	uint32_t n = left < flows ? left : flows;
+// Starts their figures anew.
+static void measure_on(struct sender_live *s, uint32_t max) {
+	uint32_t n = next_few(s, s->measure_flow, max);
 
 	if (n == 0)
 		return;

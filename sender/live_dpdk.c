@@ -375,17 +375,8 @@ static int lcore_main(void *arg) {
 	return 0;
 }
 
-// All lcores run; this one's is the first.
 static void run_lcores(struct sender_app *app) {
-	unsigned int id;
-	uint32_t k = 1;
-
-	RTE_LCORE_FOREACH_WORKER(id) {
-		if (k < app->lcores)
-			rte_eal_remote_launch(lcore_main, &app->live[k++], id);
-	}
-	sender_loop(&app->live[0]);
-	rte_eal_mp_wait_lcore();
+	eal_run_lcores(lcore_main, app->live, sizeof(app->live[0]), app->lcores);
 	sender_finish(app->live);
 }
 

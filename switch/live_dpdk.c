@@ -6,8 +6,6 @@
 #include <errno.h>
 #include <math.h>
 #include <rte_ethdev.h>
-#include <rte_launch.h>
-#include <rte_lcore.h>
 #include <rte_mempool.h>
 #include <sched.h>
 #include <string.h>
@@ -398,17 +396,8 @@ static int run_lcore(void *arg) {
 	return 0;
 }
 
-// The first lcore's work is the calling thread's.
 static void run_lcores(struct switch_live *all) {
-	unsigned int id;
-	uint32_t i = 1;
-
-	RTE_LCORE_FOREACH_WORKER(id) {
-		if (i < all->lcores)
-			rte_eal_remote_launch(run_lcore, &all[i++], id);
-	}
-	switch_loop(all);
-	rte_eal_mp_wait_lcore();
+	eal_run_lcores(run_lcore, all, sizeof(*all), all->lcores);
 	switch_clear(all);
 }
 
