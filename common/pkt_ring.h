@@ -20,13 +20,27 @@ struct pkt_ring {
 bool pkt_ring_grow(struct pkt_ring *r);
 void pkt_ring_fini(struct pkt_ring *r);
 
-// False: no room and no memory for more.
-static inline bool pkt_ring_push(struct pkt_ring *r, struct pkt *p) {
-	if (__builtin_expect(r->count == r->slots, 0) && !pkt_ring_grow(r))
-		return false;
+// Room for n more packets. False: no memory for it.
+static inline bool pkt_ring_room(struct pkt_ring *r, uint32_t n) {
+	while (__builtin_expect(r->slots - r->count < n, 0)) {
+		if (!pkt_ring_grow(r))
+			return false;
+	}
+	return true;
+}
+
+// Where there is room.
+static inline void pkt_ring_add(struct pkt_ring *r, struct pkt *p) {
 	r->slot[(r->head + r->count) & (r->slots - 1)] = p;
 	r->count++;
 	r->bytes += p->size_bytes;
+}
+
+// False: no room and no memory for more.
+static inline bool pkt_ring_push(struct pkt_ring *r, struct pkt *p) {
+	if (!pkt_ring_room(r, 1))
+		return false;
+	pkt_ring_add(r, p);
 	return true;
 }
 

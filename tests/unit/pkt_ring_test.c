@@ -20,8 +20,14 @@ START_TEST(first_in_first_out_while_it_grows_and_wraps) {
 	for (uint32_t round = 0; round < 200; round++) {
 		uint32_t puts = (uint32_t)(rng_u64(&rng) % (25 * round + 10));
 
-		for (uint32_t i = 0; i < puts && in - out < PKTS; i++) {
-			ck_assert(pkt_ring_push(&r, &pkt[in % PKTS]));
+		puts = puts < PKTS - (in - out) ? puts : (uint32_t)(PKTS - (in - out));
+		if (round % 2 == 0)
+			ck_assert(pkt_ring_room(&r, puts));
+		for (uint32_t i = 0; i < puts; i++) {
+			if (round % 2 == 0)
+				pkt_ring_add(&r, &pkt[in % PKTS]);
+			else
+				ck_assert(pkt_ring_push(&r, &pkt[in % PKTS]));
 			bytes += pkt[in++ % PKTS].size_bytes;
 		}
 		for (uint64_t takes = rng_u64(&rng) % (in - out + 1); takes > 0; takes--) {
