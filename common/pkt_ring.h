@@ -20,27 +20,28 @@ struct pkt_ring {
 bool pkt_ring_grow(struct pkt_ring *r);
 void pkt_ring_fini(struct pkt_ring *r);
 
-// Room for n more packets. False: no memory for it.
-static inline bool pkt_ring_room(struct pkt_ring *r, uint32_t n) {
-	while (__builtin_expect(r->slots - r->count < n, 0)) {
-		if (!pkt_ring_grow(r))
-			return false;
-	}
-	return true;
+// How many more it takes without growing.
+static inline uint32_t pkt_ring_room(const struct pkt_ring *r) {
+	return r->slots - r->count;
 }
 
-// Where there is room.
-static inline void pkt_ring_add(struct pkt_ring *r, struct pkt *p) {
-	r->slot[(r->head + r->count) & (r->slots - 1)] = p;
-	r->count++;
-	r->bytes += p->size_bytes;
+// p comes behind the newest and i others that pkt_ring_add does not count yet. There must be room.
+static inline void pkt_ring_put(const struct pkt_ring *r, uint32_t i, struct pkt *p) {
+	r->slot[(r->head + r->count + i) & (r->slots - 1)] = p;
+}
+
+// Counts n that were put, which are `bytes`.
+static inline void pkt_ring_add(struct pkt_ring *r, uint32_t n, uint64_t bytes) {
+	r->count += n;
+	r->bytes += bytes;
 }
 
 // False: no room and no memory for more.
 static inline bool pkt_ring_push(struct pkt_ring *r, struct pkt *p) {
-	if (!pkt_ring_room(r, 1))
+	if (__builtin_expect(pkt_ring_room(r) == 0, 0) && !pkt_ring_grow(r))
 		return false;
-	pkt_ring_add(r, p);
+	pkt_ring_put(r, 0, p);
+	pkt_ring_add(r, 1, p->size_bytes);
 	return true;
 }
 
@@ -49,21 +50,31 @@ static inline struct pkt *pkt_ring_head(const struct pkt_ring *r) {
 	return r->slot[r->head & (r->slots - 1)];
 }
 
+// The i-th oldest of a ring that has more than i, to be taken by pkt_ring_skip.
+static inline struct pkt *pkt_ring_at(const struct pkt_ring *r, uint32_t i) {
+	// With the line behind it, where its owner goes on. Behind the newest stand old addresses: fetching
+	// those is harmless. To be used once: what a long queue holds shall not drive the flows out of the
+	// cache.
+	const char *next = (const char *)r->slot[(r->head + i + PKT_RING_AHEAD) & (r->slots - 1)];
+	__builtin_prefetch(next, 0, 0);
+	__builtin_prefetch(next + 64, 0, 0);
+	return r->slot[(r->head + i) & (r->slots - 1)];
+}
+
+// Takes the n oldest, which are `bytes`.
+static inline void pkt_ring_skip(struct pkt_ring *r, uint32_t n, uint64_t bytes) {
+	r->head += n;
+	r->count -= n;
+	r->bytes -= bytes;
+}
+
 // NULL: empty.
 static inline struct pkt *pkt_ring_pop(struct pkt_ring *r) {
 	struct pkt *p;
 
 	if (r->count == 0)
 		return NULL;
-	p = pkt_ring_head(r);
-	// With the line behind it, where its owner goes on. Behind the newest stand old addresses: fetching
-	// those is harmless. To be used once: what a long queue holds shall not drive the flows out of the
-	// cache.
-	const char *next = (const char *)r->slot[(r->head + PKT_RING_AHEAD) & (r->slots - 1)];
-	__builtin_prefetch(next, 0, 0);
-	__builtin_prefetch(next + 64, 0, 0);
-	r->head++;
-	r->count--;
-	r->bytes -= p->size_bytes;
+	p = pkt_ring_at(r, 0);
+	pkt_ring_skip(r, 1, p->size_bytes);
 	return p;
 }

@@ -87,24 +87,28 @@ static void delay_fini(void *self) {
 	free(d->line);
 }
 
-// Takes up to `max` packets that leave by now_ns off the line whose head leaves first: one, or as many
-// as are due when no other line holds any.
+// Takes up to `max` packets that leave by now_ns off the line whose head leaves first, which does: one,
+// or as many as are due when no other line holds any.
 static inline uint32_t delay_release(
 	struct delay *d, uint64_t now_ns, struct pkt **pkts, uint32_t max) {
 	struct line *line = d->heap[0].from;
-	uint32_t most = d->heads == 1 ? max : 1, n = 0;
-	struct pkt_ring q = line->q; // a copy that stays in registers
+	const struct pkt_ring q = line->q; // a copy that stays in registers
+	uint32_t most = d->heads > 1 ? 1 : max < q.count ? max : q.count, n = 0;
+	uint64_t bytes = 0;
 
-	while (n < most && q.count > 0 && pkt_ring_head(&q)->release_ns <= now_ns) {
-		struct pkt *p = pkt_ring_pop(&q);
+	do {
+		struct pkt *p = pkt_ring_at(&q, n);
 
+		if (p->release_ns > now_ns)
+			break;
 		p->arrival_ns = p->release_ns;
-		pkts[n++] = p;
-	}
-	line->q = q;
+		bytes += p->size_bytes;
+		pkts[n] = p;
+	} while (++n < most);
+	pkt_ring_skip(&line->q, n, bytes);
 	d->pkts -= n;
-	if (q.count > 0) {
-		const struct pkt *first = pkt_ring_head(&q);
+	if (n < q.count) {
+		const struct pkt *first = pkt_ring_head(&line->q);
 
 		heads_sink(d->heap, d->heads, (struct head){first->release_ns, first, line});
 	} else if (--d->heads > 0) {
@@ -113,39 +117,71 @@ static inline uint32_t delay_release(
 	return n;
 }
 
+static inline bool delay_due(const struct delay *d, uint64_t now_ns) {
+	return d->heads > 0 && d->heap[0].release_ns <= now_ns;
+}
+
 // Is there no room for a packet that comes at t_ns? What has left by then does not count, even if
 // nobody has taken it yet.
 __attribute__((noinline)) static bool delay_full(struct delay *d, uint64_t t_ns) {
-	struct pkt *p;
+	struct pkt *p = NULL;
 
-	while (d->heads > 0 && delay_release(d, t_ns, &p, 1) > 0)
+	while (delay_due(d, t_ns)) {
+		delay_release(d, t_ns, &p, 1);
 		pkt_list_push(&d->out, p);
+	}
 	return d->pkts >= d->env->max_pkts;
 }
 
-static inline void delay_take(struct delay *d, struct pkt *p, struct pkt_list *drops) {
-	struct line *line = &d->line[p->delay_class < d->classes ? p->delay_class : 0];
+// Puts packets into a line that has room for them.
+static inline void line_take(
+	struct delay *d, struct line *line, struct pkt *const *pkts, uint32_t n) {
+	const struct pkt_ring q = line->q; // a copy that stays in registers
+	uint64_t delay_ns = line->delay_ns, last_ns = line->last_ns, bytes = 0;
 
-	if (d->late_threshold > 0 && rng_below(&d->rng, d->late_threshold))
-		line += d->classes;
-	if (__builtin_expect(d->pkts >= d->env->max_pkts, 0) && delay_full(d, p->arrival_ns)) {
-		stage_drop(d->env, drops, p, DROP_DELAY_FULL);
-		return;
+	for (uint32_t i = 0; i < n; i++) {
+		struct pkt *p = pkts[i];
+
+		last_ns = time_max(last_ns, p->arrival_ns + delay_ns);
+		p->release_ns = last_ns;
+		bytes += p->size_bytes;
+		pkt_ring_put(&q, i, p);
 	}
-	if (!pkt_ring_push(&line->q, p)) {
-		stage_drop(d->env, drops, p, DROP_NO_MBUF);
-		return;
+	pkt_ring_add(&line->q, n, bytes);
+	line->last_ns = last_ns;
+	d->pkts += n;
+	if (q.count == 0)
+		heads_rise(d->heap, d->heads++, (struct head){pkts[0]->release_ns, pkts[0], line});
+}
+
+// One by one, each into its line.
+__attribute__((noinline)) static void delay_sort(
+	struct delay *d, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops) {
+	for (uint32_t i = 0; i < n; i++) {
+		struct pkt *p = pkts[i];
+		struct line *line = &d->line[p->delay_class < d->classes ? p->delay_class : 0];
+
+		if (d->late_threshold > 0 && rng_below(&d->rng, d->late_threshold))
+			line += d->classes;
+		if (__builtin_expect(d->pkts >= d->env->max_pkts, 0)
+			&& delay_full(d, p->arrival_ns))
+			stage_drop(d->env, drops, p, DROP_DELAY_FULL);
+		else if (__builtin_expect(pkt_ring_room(&line->q) == 0, 0)
+			&& !pkt_ring_grow(&line->q))
+			stage_drop(d->env, drops, p, DROP_NO_MBUF);
+		else
+			line_take(d, line, &p, 1);
 	}
-	p->release_ns = time_max(line->last_ns, p->arrival_ns + line->delay_ns);
-	line->last_ns = p->release_ns;
-	d->pkts++;
-	if (line->q.count == 1)
-		heads_rise(d->heap, d->heads++, (struct head){p->release_ns, p, line});
 }
 
 static void delay_push(void *self, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops) {
-	for (uint32_t i = 0; i < n; i++)
-		delay_take(self, pkts[i], drops);
+	struct delay *d = self;
+
+	if (d->classes == 1 && d->late_threshold == 0 && pkt_ring_room(&d->line->q) >= n
+		&& d->pkts + n <= d->env->max_pkts)
+		line_take(d, d->line, pkts, n);
+	else
+		delay_sort(d, pkts, n, drops);
 }
 
 static uint32_t delay_pop(
@@ -158,7 +194,7 @@ static uint32_t delay_pop(
 		pkts[n++] = pkt_list_pop(&d->out);
 	if (d->out.head != NULL)
 		return n;
-	while (n < max && d->heads > 0 && d->heap[0].release_ns <= now_ns)
+	while (n < max && delay_due(d, now_ns))
 		n += delay_release(d, now_ns, pkts + n, max - n);
 	return n;
 }

@@ -195,7 +195,127 @@ START_TEST(no_delay_passes_packets_in_no_time) {
 }
 END_TEST
 
+#define BURST 48
+#define BURSTS 20000
+
+// Two of one kind: the first gets and gives its packets in bursts, the second one by one.
+struct twins {
+	struct stage_bench all, one;
+	struct pkt *pkts, *copy;
+};
+
+static void twins_put(struct twins *w, struct pkt *pkts, uint32_t n) {
+	struct pkt *burst[BURST];
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct pkt *copy = &w->copy[&pkts[i] - w->pkts];
+
+		burst[i] = &pkts[i];
+		w->all.in_pkts++;
+		w->all.in_bytes += pkts[i].size_bytes;
+		*copy = pkts[i];
+		stage_put(&w->one, copy, copy->arrival_ns);
+	}
+	w->all.ops->push(w->all.st, burst, n, &w->all.drops);
+	stage_conserved(&w->all);
+}
+
+static void twins_same(const struct twins *w, const struct pkt *a, const struct pkt *b) {
+	NEED(b == &w->copy[a - w->pkts]);
+	NEED(a->arrival_ns == b->arrival_ns && a->drop_reason == b->drop_reason);
+}
+
+// How many of at most `max` have left.
+static uint32_t twins_take(struct twins *w, uint64_t now_ns, uint32_t max) {
+	struct pkt *burst[BURST];
+	uint32_t n = w->all.ops->pop(w->all.st, now_ns, burst, max, &w->all.drops);
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct pkt *p = stage_take(&w->one, now_ns);
+
+		NEED(p != NULL);
+		twins_same(w, burst[i], p);
+		w->all.out_pkts++;
+		w->all.out_bytes += p->size_bytes;
+	}
+	NEED(n == max || stage_take(&w->one, now_ns) == NULL);
+	NEED(w->all.ops->next_ns(w->all.st) == w->one.ops->next_ns(w->one.st));
+	stage_conserved(&w->all);
+	return n;
+}
+
+static void twins_live(struct twins *w, const char *param, const char *value, uint64_t t_ns) {
+	stage_live(&w->all, param, value, t_ns);
+	stage_live(&w->one, param, value, t_ns);
+}
+
+// Returns how many were dropped.
+static uint32_t twins_play(struct twins *w, const struct stage_env *env, struct rng *rng) {
+	static const char *const delays[] = {"10us", "100us", "0ms", "60us"};
+	static const char *const lates[] = {"0%", "2%", "0%", "30%"};
+	uint64_t t = 0;
+	uint32_t in = 0;
+
+	w->all = w->one = (struct stage_bench){.env = *env};
+	ck_assert_int_eq(stage_open(&w->all, "{delay: {delay: 60us, late_by: 20us}}"), 0);
+	ck_assert_int_eq(stage_open(&w->one, "{delay: {delay: 60us, late_by: 20us}}"), 0);
+	for (uint32_t k = 0; k < BURSTS; k++) {
+		uint32_t n = 1 + (uint32_t)(rng_u64(rng) % BURST);
+		bool together = rng_u64(rng) % 2 == 0;
+
+		for (uint32_t i = 0; i < n; i++) {
+			struct pkt *p = &w->pkts[in + i];
+
+			t += together ? 0 : rng_u64(rng) % 1000;
+			p->arrival_ns = t;
+			p->size_bytes = (uint16_t)(64 + rng_u64(rng) % 1455);
+			p->delay_class = (uint16_t)(rng_u64(rng) % (env->class_count + 1));
+		}
+		twins_put(w, &w->pkts[in], n);
+		in += n;
+		if (k % 300 == 0)
+			twins_live(w, "delay", delays[k / 300 % 4], t);
+		if (k % 700 == 0)
+			twins_live(w, "late", lates[k / 700 % 4], t);
+		t += rng_u64(rng) % 20000;
+		if (rng_u64(rng) % 4 == 0) // not all that is due
+			twins_take(w, t, 1 + (uint32_t)(rng_u64(rng) % BURST));
+		else if (rng_u64(rng) % 4 > 0)
+			while (twins_take(w, t, BURST) == BURST)
+				continue;
+	}
+	while (twins_take(w, NEVER_NS, BURST) == BURST)
+		continue;
+	uint32_t drops = w->all.drops.count;
+	ck_assert_uint_eq(w->all.out_pkts + drops, in);
+	for (struct pkt *a; (a = pkt_list_pop(&w->all.drops)) != NULL;)
+		twins_same(w, a, pkt_list_pop(&w->one.drops));
+	ck_assert_ptr_null(w->one.drops.head);
+	stage_close(&w->all);
+	stage_close(&w->one);
+	return drops;
+}
+
+START_TEST(a_burst_is_its_packets_one_by_one) {
+	static const uint64_t extra[] = {20 * US, 0, 5 * US, 5 * US, 90 * US};
+	struct twins w = {.pkts = pkts_new(BURST * BURSTS, 0), .copy = pkts_new(BURST * BURSTS, 0)};
+	struct rng rng;
+
+	rng_init(&rng, 1, "bursts");
+	for (uint32_t classes = 0; classes <= 5; classes += classes == 0 ? 1 : 4) {
+		struct stage_env env = {.class_extra_ns = extra, .class_count = classes};
+
+		ck_assert_uint_eq(twins_play(&w, &env, &rng), 0);
+		env.max_pkts = 150;
+		ck_assert_uint_gt(twins_play(&w, &env, &rng), 1000);
+	}
+	free(w.pkts);
+	free(w.copy);
+}
+END_TEST
+
 TEST_MAIN(departure_is_arrival_plus_delay_to_the_nanosecond, classes_have_their_own_extra_delay,
 	many_classes_leave_in_the_order_of_a_sorted_list, late_packets_are_overtaken,
 	a_lower_delay_does_not_reorder, a_full_line_drops_with_a_reason_of_its_own,
-	what_has_left_makes_room_though_nobody_took_it, no_delay_passes_packets_in_no_time)
+	what_has_left_makes_room_though_nobody_took_it, no_delay_passes_packets_in_no_time,
+	a_burst_is_its_packets_one_by_one)
