@@ -21,20 +21,30 @@
 
 static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
 
-int control_begin(struct control_box *box, bool runs, const char *who, struct err *err) {
+void control_begin(void) {
 	pthread_mutex_lock(&asking);
-	// After a question that was never answered the box stays shut.
-	if (runs && !control_posted(box))
-		return 0;
-	pthread_mutex_unlock(&asking);
+}
+
+static int not_running(const char *who, struct err *err) {
 	return err_set(err, -EAGAIN, "%s is not running", who);
 }
 
+int control_free(const struct control_box *box, const char *who, struct err *err) {
+	// After a question that was never answered the box stays shut.
+	return atomic_load(&box->open) && !control_posted(box) ? 0 : not_running(who, err);
+}
+
 int control_wait(struct control_box *box, const char *who, struct err *err) {
+	bool open = true;
+
 	atomic_store_explicit(&box->posted, true, memory_order_release);
-	for (int us = 0; control_posted(box) && us < WAIT_US_MAX; us += WAIT_STEP_US)
+	for (int us = 0; open && us < WAIT_US_MAX; us += WAIT_STEP_US) {
 		usleep(WAIT_STEP_US);
-	return control_posted(box) ? err_set(err, -ETIMEDOUT, "%s did not answer", who) : 0;
+		open = atomic_load(&box->open); // before the last look at the answer
+		if (!control_posted(box))
+			return 0;
+	}
+	return open ? err_set(err, -ETIMEDOUT, "%s did not answer", who) : not_running(who, err);
 }
 
 void control_end(void) {
@@ -57,6 +67,14 @@ uint32_t control_first(const char *params) {
 	unsigned long first = params != NULL ? strtoul(params, NULL, 10) : 0;
 
 	return first < UINT32_MAX / 2 ? (uint32_t)first : UINT32_MAX / 2;
+}
+
+struct rte_tel_data *control_dict(void) {
+	struct rte_tel_data *d = rte_tel_data_alloc();
+
+	if (d != NULL)
+		rte_tel_data_start_dict(d);
+	return d;
 }
 
 int control_error(struct rte_tel_data *d, const struct err *err) {

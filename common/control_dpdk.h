@@ -14,21 +14,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// One question at a time in a process. Who asks has the box to itself from begin to end, fills in the
-// question before control_wait and reads the answer after it; the lcore looks between bursts
-// whether one is posted.
+// One question at a time in a process. Who asks has all boxes to itself from begin to end, fills in a
+// question between control_free and control_wait and reads the answer after that; the lcore looks
+// between bursts whether one is posted.
 struct control_box {
+	_Atomic bool open; // somebody looks
 	_Atomic bool posted;
 };
 
-// `who` ("the switch") is for the sentences. -EAGAIN: it does not run (`runs` is false), or never
-// answered the question before.
-int control_begin(struct control_box *box, bool runs, const char *who, struct err *err);
-// 0, or -ETIMEDOUT after 5 s.
+void control_begin(void);
+// `who` ("the switch") is for the sentences. -EAGAIN: it does not run, or never answered the question
+// before.
+int control_free(const struct control_box *box, const char *who, struct err *err);
+// 0; -EAGAIN: it has ended; -ETIMEDOUT after 5 s.
 int control_wait(struct control_box *box, const char *who, struct err *err);
 void control_end(void);
 
-// The lcore's side.
+// The lcore's side: from now on it looks, or does no more.
+static inline void control_open(struct control_box *box, bool open) {
+	atomic_store(&box->open, open);
+}
 static inline bool control_posted(const struct control_box *box) {
 	return atomic_load_explicit(&box->posted, memory_order_acquire);
 }
@@ -51,6 +56,9 @@ int control_register(const struct control_command *commands, size_t n, struct er
 uint32_t control_first(const char *params);
 
 // What answers are made of.
+//
+// A dictionary for control_named; NULL: no memory.
+struct rte_tel_data *control_dict(void);
 int control_error(struct rte_tel_data *d, const struct err *err);
 int control_ok(struct rte_tel_data *d);
 void control_u64(struct rte_tel_data *d, const char *name, uint64_t value);

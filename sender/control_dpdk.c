@@ -20,34 +20,38 @@ static struct sender_app *app;
 
 // Asks the lcores, one after the other. Having read their answers, control_end().
 static int ask(enum sender_request request, struct err *err) {
-	bool runs = true;
-	int rc;
+	int rc = 0;
 
-	for (uint32_t k = 0; k < app->lcores; k++) {
-		const struct sender_live *s = &app->live[k];
-
-		// After a question that was never answered the box stays shut.
-		runs &= atomic_load(&s->running) && !atomic_load(&s->done)
-			&& !control_posted(&s->mailbox.box);
-	}
-	if ((rc = control_begin(&app->live[0].mailbox.box, runs, WHO, err)) < 0)
-		return rc;
+	control_begin();
 	for (uint32_t k = 0; rc == 0 && k < app->lcores; k++) {
-		app->live[k].mailbox.request = request;
-		rc = control_wait(&app->live[k].mailbox.box, WHO, err);
+		struct sender_mailbox *box = &app->live[k].mailbox;
+
+		if ((rc = control_free(&box->box, WHO, err)) < 0)
+			break;
+		box->request = request;
+		rc = control_wait(&box->box, WHO, err);
 	}
 	if (rc < 0)
 		control_end();
 	return rc;
 }
 
+// Begins an answer, which ends with control_end(); false: it says instead why there is none.
+static bool begin_with(enum sender_request request, struct rte_tel_data *d) {
+	struct err err;
+
+	if (ask(request, &err) == 0)
+		return rte_tel_data_start_dict(d) == 0;
+	control_error(d, &err);
+	return false;
+}
+
 static int handle_info(const char *cmd, const char *params, struct rte_tel_data *d) {
 	const struct sender_snapshot *first = &app->live[0].mailbox.snapshot;
 	uint64_t waiting = 0, open = 0, done = 0, failed = 0;
-	struct err err;
 
-	if (ask(SENDER_SNAPSHOT, &err) < 0)
-		return control_error(d, &err);
+	if (!begin_with(SENDER_SNAPSHOT, d))
+		return 0;
 	for (uint32_t k = 0; k < app->lcores; k++) {
 		const struct sender_snapshot *snap = &app->live[k].mailbox.snapshot;
 
@@ -56,7 +60,6 @@ static int handle_info(const char *cmd, const char *params, struct rte_tel_data 
 		done += snap->done;
 		failed += snap->failed;
 	}
-	rte_tel_data_start_dict(d);
 	rte_tel_data_add_dict_string(d, "program", app->opt->program);
 	rte_tel_data_add_dict_string(d, "version", run_version());
 	rte_tel_data_add_dict_string(d, "run", app->run.dir);
@@ -79,14 +82,11 @@ static int handle_info(const char *cmd, const char *params, struct rte_tel_data 
 }
 
 static int handle_lcores(const char *cmd, const char *params, struct rte_tel_data *d) {
-	struct err err;
-
-	if (ask(SENDER_SNAPSHOT, &err) < 0)
-		return control_error(d, &err);
-	rte_tel_data_start_dict(d);
+	if (!begin_with(SENDER_SNAPSHOT, d))
+		return 0;
 	for (uint32_t k = 0; k < app->lcores; k++) {
 		const struct sender_snapshot *snap = &app->live[k].mailbox.snapshot;
-		struct rte_tel_data *one = rte_tel_data_alloc();
+		struct rte_tel_data *one = control_dict();
 		struct sender_count sum = {0};
 		char key[16];
 
@@ -94,7 +94,6 @@ static int handle_lcores(const char *cmd, const char *params, struct rte_tel_dat
 			break;
 		for (uint32_t i = 0; i < app->plan.ports; i++)
 			sender_count_add(&sum, &snap->port[i]);
-		rte_tel_data_start_dict(one);
 		control_u64(one, "cpu", app->plan.process.lcore[k]);
 		control_u64(one, "now_ns", snap->now_ns);
 		control_u64(one, "turns", snap->turns);
@@ -112,7 +111,7 @@ static int handle_lcores(const char *cmd, const char *params, struct rte_tel_dat
 
 static void add_port(struct rte_tel_data *d, uint32_t i) {
 	const struct port *p = &app->port[i];
-	struct rte_tel_data *one = rte_tel_data_alloc();
+	struct rte_tel_data *one = control_dict();
 	struct sender_count sum = {0}, *c = &sum;
 	uint64_t waiting = 0;
 
@@ -124,7 +123,6 @@ static void add_port(struct rte_tel_data *d, uint32_t i) {
 		sender_count_add(&sum, &snap->port[i]);
 		waiting += snap->outs[i];
 	}
-	rte_tel_data_start_dict(one);
 	rte_tel_data_add_dict_string(one, "name", p->name);
 	rte_tel_data_add_dict_string(one, "dev", p->dev.name);
 	rte_tel_data_add_dict_string(
@@ -143,11 +141,8 @@ static void add_port(struct rte_tel_data *d, uint32_t i) {
 }
 
 static int handle_ports(const char *cmd, const char *params, struct rte_tel_data *d) {
-	struct err err;
-
-	if (ask(SENDER_SNAPSHOT, &err) < 0)
-		return control_error(d, &err);
-	rte_tel_data_start_dict(d);
+	if (!begin_with(SENDER_SNAPSHOT, d))
+		return 0;
 	for (uint32_t i = 0; i < app->plan.ports; i++)
 		add_port(d, i);
 	control_end();
@@ -155,7 +150,7 @@ static int handle_ports(const char *cmd, const char *params, struct rte_tel_data
 }
 
 static void add_group(struct rte_tel_data *d, uint32_t i) {
-	struct rte_tel_data *one = rte_tel_data_alloc();
+	struct rte_tel_data *one = control_dict();
 	struct survey_group sum = {0}, *s = &sum;
 	char key[16];
 	double n;
@@ -165,7 +160,6 @@ static void add_group(struct rte_tel_data *d, uint32_t i) {
 	for (uint32_t k = 0; k < app->lcores; k++)
 		survey_add(&sum, &app->live[k].mailbox.survey.group[i]);
 	n = s->measured > 0 ? (double)s->measured : 1;
-	rte_tel_data_start_dict(one);
 	rte_tel_data_add_dict_string(one, "name", app->groups.group[i].name);
 	rte_tel_data_add_dict_string(one, "cc", app->groups.group[i].cc->name);
 	control_u64(one, "now_ns", app->live[0].mailbox.snapshot.now_ns);
@@ -188,11 +182,9 @@ static void add_group(struct rte_tel_data *d, uint32_t i) {
 static int handle_groups(const char *cmd, const char *params, struct rte_tel_data *d) {
 	uint32_t first = control_first(params);
 	uint32_t groups = app->live[0].sender.flows > 0 ? app->groups.count : 0;
-	struct err err;
 
-	if (ask(SENDER_SURVEY, &err) < 0)
-		return control_error(d, &err);
-	rte_tel_data_start_dict(d);
+	if (!begin_with(SENDER_SURVEY, d))
+		return 0;
 	for (uint32_t i = first; i < groups && i < first + CONTROL_DICTS; i++)
 		add_group(d, i);
 	control_end();

@@ -350,6 +350,7 @@ void sender_loop(struct sender_live *s) {
 	atomic_store(&s->watch.tid, rte_sys_gettid());
 	s->interval_flow = s->measure_flow = s->sender.flows;
 	atomic_store(&s->running, true);
+	control_open(&s->mailbox.box, true);
 	while (more) {
 		for (int i = 0; i < HOUSEKEEPING_TURNS; i++) {
 			turn(s);
@@ -366,7 +367,7 @@ void sender_loop(struct sender_live *s) {
 	show(s);
 	while (s->surveying)
 		survey_on(s);
-	atomic_store(&s->done, true);
+	control_open(&s->mailbox.box, false);
 }
 
 // What waits is given to the ports, whichever lcore has it; false: nothing waits any more.

@@ -184,7 +184,7 @@ struct sender_live {
 	// Shared with the control thread.
 	struct sender_mailbox mailbox;
 	_Atomic bool stop; // of the first lcore's: all are to end
-	_Atomic bool running, done;
+	_Atomic bool running; // or has run
 	_Atomic uint64_t shown_ns, shown_open, shown_bytes;
 };
 

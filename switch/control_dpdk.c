@@ -4,7 +4,7 @@
 //	/weir/info                              program, run, time, load
 //	/weir/lcores                            load of each lcore
 //	/weir/ports  /weir/paths  /weir/links   counters, of the first links
-//	/weir/links,24                          of those from the 25th on
+//	/weir/links,24                          of those from the 25th on, up to the 64th
 //	/weir/params                            the first live parameters and their values; ,96: more
 //	/weir/set,forward.link.rate=5Gbit       changes one, between two bursts
 //	/weir/measure                           the summary's figures start now
@@ -23,28 +23,31 @@ static void take(const struct switch_mailbox *box, void *ctx) {
 	*(struct switch_snapshot *)ctx = box->snapshot;
 }
 
-static int ask_snapshot(struct switch_snapshot *snap, struct err *err) {
+// Begins an answer with figures from a snapshot; false: it says instead why there is none.
+static bool begin_with(struct switch_snapshot *snap, struct rte_tel_data *d) {
 	const struct switch_question q = {.request = SWITCH_SNAPSHOT};
+	struct err err;
 
-	return switch_ask(app->live, &q, take, snap, err);
+	if (switch_ask(app->live, &q, take, snap, &err) == 0)
+		return rte_tel_data_start_dict(d) == 0;
+	control_error(d, &err);
+	return false;
 }
 
 static uint32_t count_params(void) {
 	struct path_param at = {0};
 	uint32_t n = 0;
 
-	while (n < SWITCH_PARAMS_MAX && paths_next_param(&app->paths, &at))
+	while (paths_next_param(&app->paths, &at))
 		n++;
 	return n;
 }
 
 static int handle_info(const char *cmd, const char *params, struct rte_tel_data *d) {
 	struct switch_snapshot snap;
-	struct err err;
 
-	if (ask_snapshot(&snap, &err) < 0)
-		return control_error(d, &err);
-	rte_tel_data_start_dict(d);
+	if (!begin_with(&snap, d))
+		return 0;
 	rte_tel_data_add_dict_string(d, "program", app->opt->program);
 	rte_tel_data_add_dict_string(d, "version", run_version());
 	rte_tel_data_add_dict_string(d, "run", app->run.dir);
@@ -66,18 +69,15 @@ static int handle_info(const char *cmd, const char *params, struct rte_tel_data 
 
 static int handle_lcores(const char *cmd, const char *params, struct rte_tel_data *d) {
 	struct switch_snapshot snap;
-	struct err err;
 
-	if (ask_snapshot(&snap, &err) < 0)
-		return control_error(d, &err);
-	rte_tel_data_start_dict(d);
+	if (!begin_with(&snap, d))
+		return 0;
 	for (uint32_t i = 0; i < snap.lcores; i++) {
-		struct rte_tel_data *one = rte_tel_data_alloc();
+		struct rte_tel_data *one = control_dict();
 		char name[16];
 
 		if (one == NULL)
 			return -ENOMEM;
-		rte_tel_data_start_dict(one);
 		control_u64(one, "cpu", app->plan.process.lcore[i]);
 		control_u64(one, "now_ns", snap.lcore[i].now_ns);
 		control_u64(one, "turns", snap.lcore[i].turns);
@@ -101,18 +101,15 @@ static void add_count(struct rte_tel_data *d, const char *what, const struct pat
 
 static int handle_ports(const char *cmd, const char *params, struct rte_tel_data *d) {
 	struct switch_snapshot snap;
-	struct err err;
 
-	if (ask_snapshot(&snap, &err) < 0)
-		return control_error(d, &err);
-	rte_tel_data_start_dict(d);
+	if (!begin_with(&snap, d))
+		return 0;
 	for (uint32_t i = 0; i < app->live->ports; i++) {
 		const struct switch_port *p = switch_owner(app->live, i);
-		struct rte_tel_data *one = rte_tel_data_alloc();
+		struct rte_tel_data *one = control_dict();
 
 		if (one == NULL)
 			return -ENOMEM;
-		rte_tel_data_start_dict(one);
 		rte_tel_data_add_dict_string(one, "name", p->port.name);
 		rte_tel_data_add_dict_string(one, "dev", p->port.dev.name);
 		rte_tel_data_add_dict_string(one, "path", p->path != NULL ? p->path->name : "");
@@ -133,17 +130,14 @@ static int handle_ports(const char *cmd, const char *params, struct rte_tel_data
 
 static int handle_paths(const char *cmd, const char *params, struct rte_tel_data *d) {
 	struct switch_snapshot snap;
-	struct err err;
 
-	if (ask_snapshot(&snap, &err) < 0)
-		return control_error(d, &err);
-	rte_tel_data_start_dict(d);
+	if (!begin_with(&snap, d))
+		return 0;
 	for (uint32_t i = 0; i < app->paths.count; i++) {
-		struct rte_tel_data *one = rte_tel_data_alloc();
+		struct rte_tel_data *one = control_dict();
 
 		if (one == NULL)
 			return -ENOMEM;
-		rte_tel_data_start_dict(one);
 		rte_tel_data_add_dict_string(one, "name", app->paths.path[i].name);
 		control_u64(one, "now_ns", snap.now_ns);
 		add_count(one, "in", &snap.in[i]);
@@ -164,17 +158,14 @@ static int handle_paths(const char *cmd, const char *params, struct rte_tel_data
 static int handle_links(const char *cmd, const char *params, struct rte_tel_data *d) {
 	uint32_t first = control_first(params);
 	struct switch_snapshot snap;
-	struct err err;
 
-	if (ask_snapshot(&snap, &err) < 0)
-		return control_error(d, &err);
-	rte_tel_data_start_dict(d);
+	if (!begin_with(&snap, d))
+		return 0;
 	for (uint32_t i = first; i < snap.links && i < first + CONTROL_DICTS; i++) {
-		struct rte_tel_data *one = rte_tel_data_alloc();
+		struct rte_tel_data *one = control_dict();
 
 		if (one == NULL)
 			return -ENOMEM;
-		rte_tel_data_start_dict(one);
 		rte_tel_data_add_dict_string(one, "name", snap.link[i].name);
 		control_u64(one, "now_ns", snap.now_ns);
 		control_u64(one, "rate_bps", snap.link[i].rate_bps);
@@ -256,21 +247,21 @@ static void value_text(const struct param *p, double value, char *text, size_t s
 
 // ["forward.link.rate=10Gbit", ...]: as /weir/set takes them.
 static int handle_params(const char *cmd, const char *params, struct rte_tel_data *d) {
-	const struct switch_question q = {.request = SWITCH_PARAMS};
-	double value[SWITCH_PARAMS_MAX];
-	uint32_t first = control_first(params);
+	const struct switch_question q = {.request = SWITCH_PARAMS, .first = control_first(params)};
+	double value[CONTROL_STRINGS];
 	struct path_param at = {0};
 	struct err err;
 
 	if (switch_ask(app->live, &q, take_params, value, &err) < 0)
 		return control_error(d, &err);
 	rte_tel_data_start_array(d, RTE_TEL_STRING_VAL);
-	for (uint32_t i = 0; i < SWITCH_PARAMS_MAX && paths_next_param(&app->paths, &at); i++) {
+	for (uint32_t i = 0; i < q.first + CONTROL_STRINGS && paths_next_param(&app->paths, &at);
+		i++) {
 		char number[32], text[RTE_TEL_MAX_STRING_LEN];
 
-		if (i < first || i >= first + CONTROL_STRINGS)
+		if (i < q.first)
 			continue;
-		value_text(at.param, value[i], number, sizeof(number));
+		value_text(at.param, value[i - q.first], number, sizeof(number));
 		snprintf(text, sizeof(text), "%s.%s=%s", at.stage->name, at.param->name, number);
 		rte_tel_data_add_array_string(d, text);
 	}

@@ -73,13 +73,14 @@ static void snapshot(struct switch_live *s, struct switch_snapshot *snap) {
 	}
 }
 
-static void read_params(const struct switch_live *s, double value[SWITCH_PARAMS_MAX]) {
+static void read_params(
+	const struct switch_live *s, uint32_t first, double value[CONTROL_STRINGS]) {
 	struct path_param at = {0};
 
-	for (uint32_t i = 0; i < SWITCH_PARAMS_MAX && paths_next_param(s->whole, &at); i++) {
-		for (uint32_t k = 0; k < s->paths; k++) {
+	for (uint32_t i = 0; i < first + CONTROL_STRINGS && paths_next_param(s->whole, &at); i++) {
+		for (uint32_t k = 0; i >= first && k < s->paths; k++) {
 			if (s->path[k]->index == at.path)
-				value[i] = at.value;
+				value[i - first] = at.value;
 		}
 	}
 }
@@ -135,7 +136,7 @@ static void answer(struct switch_live *s) {
 		snapshot(s, &s->all->mailbox.snapshot);
 		break;
 	case SWITCH_PARAMS:
-		read_params(s, s->all->mailbox.param);
+		read_params(s, box->first, s->all->mailbox.param);
 		break;
 	case SWITCH_SET:
 		set_param(s, box);

@@ -41,11 +41,11 @@ static int ask_one(struct switch_live *s, const struct switch_question *q, struc
 	struct switch_mailbox *box = &s->mailbox;
 	int rc;
 
-	// As the first lcore's box: shut after a question that was never answered.
-	if (control_posted(&box->box))
-		return err_set(err, -EAGAIN, WHO " is not running");
+	if ((rc = control_free(&box->box, WHO, err)) < 0)
+		return rc;
 	box->request = q->request;
 	box->path = q->path;
+	box->first = q->first;
 	snprintf(box->key, sizeof(box->key), "%s", q->key != NULL ? q->key : "");
 	snprintf(box->value, sizeof(box->value), "%s", q->value != NULL ? q->value : "");
 	rc = control_wait(&box->box, WHO, err);
@@ -55,10 +55,9 @@ static int ask_one(struct switch_live *s, const struct switch_question *q, struc
 int switch_ask(struct switch_live *all, const struct switch_question *q,
 	void (*use)(const struct switch_mailbox *box, void *ctx), void *ctx, struct err *err) {
 	const struct switch_mailbox *answer = &all->mailbox;
-	int rc = control_begin(&all->mailbox.box, all_run(all), WHO, err);
+	int rc = 0;
 
-	if (rc < 0)
-		return rc;
+	control_begin();
 	if (q->request == SWITCH_SNAPSHOT)
 		all->mailbox.snapshot = (struct switch_snapshot){0};
 	for (uint32_t i = 0; rc == 0 && i < all->lcores; i++) {
@@ -392,7 +391,11 @@ int switch_app_open(struct switch_app *app, struct err *err) {
 }
 
 static int run_lcore(void *arg) {
-	switch_loop(arg);
+	struct switch_live *s = arg;
+
+	control_open(&s->mailbox.box, true);
+	switch_loop(s);
+	control_open(&s->mailbox.box, false);
 	return 0;
 }
 

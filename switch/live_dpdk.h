@@ -43,6 +43,7 @@ void switch_app_close(struct switch_app *app);
 struct switch_question {
 	enum switch_request request;
 	struct path *path;
+	uint32_t first;
 	const char *key, *value;
 };
 int switch_ask(struct switch_live *all, const struct switch_question *q,

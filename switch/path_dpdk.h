@@ -92,7 +92,6 @@ struct switch_port {
 
 // What the control thread may ask the lcores for; answered between bursts.
 enum switch_request { SWITCH_SNAPSHOT, SWITCH_PARAMS, SWITCH_SET, SWITCH_MEASURE };
-#define SWITCH_PARAMS_MAX 256
 
 struct switch_snapshot {
 	uint64_t now_ns;
@@ -127,7 +126,8 @@ struct switch_mailbox {
 	int rc;
 	struct err err;
 	double before, after;
-	double param[SWITCH_PARAMS_MAX]; // SWITCH_PARAMS: as paths_next_param finds them
+	uint32_t first; // SWITCH_PARAMS: as paths_next_param finds them, from this one on
+	double param[CONTROL_STRINGS];
 	struct switch_snapshot snapshot;
 };
 

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """weir top and weir ctl with the real programs; what these leave behind is the user's own."""
 
+import contextlib
 import json
 import os
+import socket
 import stat
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from lab import NUMBERS, Lab, outcome, wait_for
+from lab import LCORE, NUMBERS, Lab, outcome, wait_for
 from loopback_test import Loop
 
 PATHS = (
@@ -82,6 +86,22 @@ def test_a_rate_is_changed_and_the_event_recorded(lab):
     assert f"no program with the prefix '{lab.prefix}' runs" in gone.stderr
 
 
+def test_every_parameter_is_told(lab):
+    stages = ", ".join(15 * ["{loss: {rate: 0%}}"] + ["{delay: {delay: 1ms}}"])
+    paths = "".join(f"  p{i}: [{stages}]\n" for i in range(16))
+    ports = ", ".join(f"{{name: n{i}, dev: net_ring{i}, path: p{i}}}" for i in range(16))
+    live = f"{{lcores: [{LCORE}], prefix: {lab.prefix}, ports: [{ports}]}}"
+    config = f"paths:\n{paths}live: {{switch: {live}}}"
+    switch = lab.start("switch/weir-switch", config, duration="60s")
+    assert switch.ready(), switch.err
+    shown = weir("ctl", "--prefix", lab.prefix)
+    assert shown.returncode == 0, shown.stderr
+    told = [line.split()[0] for line in shown.stdout.splitlines() if "." in line]
+    assert len(told) == len(set(told)) == 16 * (15 + 3)
+    assert told[-1] == "p15.delay.late_by"
+    assert switch.stop() == 0
+
+
 def test_measuring_begins_again(lab):
     switch = lab.switch(PATHS, top="warmup: 0s")
     assert len(lab.ping(count=10)) >= 5
@@ -137,6 +157,52 @@ def test_top_shows_switch_and_sender(lab, root):
     assert outcome(sender.summary()) == "ok"
     assert sender.summary()["groups"][0]["acked_bytes"] > 0
     assert switch.stop() == 0
+
+
+def asked(lab, prefix, command):
+    """Answers to a question, again and again until the program is gone."""
+    path = f"/var/run/dpdk/{prefix}/dpdk_telemetry.v2"
+    with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)) as client:
+        client.settimeout(20)
+        client.connect(path)
+        client.recv(1024)
+        with contextlib.suppress(OSError):
+            while True:
+                client.send(command.encode())
+                if not (reply := client.recv(16384)):
+                    return
+                yield json.loads(reply)[command]
+
+
+def test_several_may_ask_at_once_and_at_the_end(lab, root):
+    options = ("-o", "paths.forward.link.rate=100Mbit", "-o", f"flows={GROUPS}")
+    loop = Loop(lab, root, *options, "-o", "live.switch.start=now", "--duration", "60s")
+    switch, sender = loop.switch(), loop.sender()
+    assert sender.ready(), sender.err
+    commands = {
+        f"{lab.prefix}switch": "/weir/links",
+        f"{lab.prefix}sender": "/weir/groups",
+    }
+    for prefix in commands:
+        wait_for(
+            lambda at=prefix: "now_ns" in (lab.telemetry("/weir/info", at) or ()),
+            "a run",
+        )
+    with ThreadPoolExecutor(4) as pool:
+        told = [
+            pool.submit(lambda at=at: list(asked(lab, *at)))
+            for at in commands.items()
+            for _ in range(2)
+        ]
+        time.sleep(1)
+        ends = sender.stop(), switch.stop()
+    assert ends == (0, 0)
+    for answers in (one.result() for one in told):
+        refused = [answer for answer in answers if "error" in answer]
+        assert len(answers) > 10
+        # Only the program's end is a reason, and is told at once.
+        assert all("is not running" in answer["error"] for answer in refused)
+        assert answers[len(answers) - len(refused) :] == refused
 
 
 def modes(folder):
