@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """weir bench live: rows, ratios, what is read and written, what is skipped; and that it runs."""
 
+import contextlib
 import io
 import json
 import os
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from fake_program import FakeProgram
 from rich.console import Console
 from weir import bootstrap, live_bench, live_lab, live_peers
 from weir.errors import UserError
@@ -224,6 +226,18 @@ def test_a_child_that_ends_says_why(tmp_path):
     with live_lab.Child(["sleep", "60"], tmp_path / "log") as child:
         assert child.running
     assert not child.running
+
+
+def test_a_sender_is_measured_by_its_data(monkeypatch, tmp_path):
+    monkeypatch.setenv("RUNTIME_DIRECTORY", str(tmp_path))
+    stats = {"0": {"opackets": 70, "obytes": 7000}, "1": {"opackets": 35, "obytes": 70}}
+    answers = {"/ethdev/list": [0, 1], "/ethdev/stats": stats.get, "/weir/info": None}
+    answers["/ethdev/info"] = lambda port: {"dev_started": 1}
+    with contextlib.closing(FakeProgram(tmp_path, "both", answers)):
+        for ports, sent in ((None, (105, 7070)), (1, (70, 7000))):
+            found = live_lab.counters("both", ports)
+            assert found.sent() == sent
+            found.close()
 
 
 def test_hugepages_are_given_back(monkeypatch, tmp_path):

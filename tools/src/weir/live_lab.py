@@ -161,11 +161,11 @@ def busiest_ns(pid: int, before: dict[str, int]) -> tuple[float, dict[str, int]]
 
 
 class Counters:
-    """What a DPDK program's ports sent, from its telemetry socket."""
+    """What a DPDK program's ports sent, or the first `ports` of them: from its telemetry socket."""
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path, ports: int | None = None):
         self.program = live.Program(path)
-        self.ports = self.program.ask("/ethdev/list") or []
+        self.ports = (self.program.ask("/ethdev/list") or [])[:ports]
 
     def started(self) -> bool:
         """Has it ports, and are all of them started?"""
@@ -185,10 +185,10 @@ class Counters:
         self.program.close()
 
 
-def counters(prefix: str) -> Counters | None:
+def counters(prefix: str, ports: int | None = None) -> Counters | None:
     """A program's counters once its ports are started, or None."""
     try:
-        found = Counters(live.runtime_folder() / prefix / live.SOCKET)
+        found = Counters(live.runtime_folder() / prefix / live.SOCKET, ports)
     except (live.Ended, TimeoutError, PermissionError):
         return None
     with contextlib.suppress(live.Ended, TimeoutError):
@@ -203,24 +203,33 @@ def wait_started(child: Child, prefix: str) -> None:
     child.wait_for(lambda: counters(prefix), "started port").close()
 
 
-def measure(child: Child, prefix: str, seconds: float, frame_bytes: float | None) -> Sample:
-    """A running DPDK program, once packets flow; it is stopped. frame_bytes None: ask its ports."""
-    ports: Counters = child.wait_for(lambda: counters(prefix), "telemetry socket")
+def measure(
+    child: Child,
+    prefix: str,
+    seconds: float,
+    frame_bytes: float | None,
+    ports: int | None = None,
+) -> Sample:
+    """A running DPDK program, once packets flow; it is stopped. frame_bytes None: ask its ports.
+
+    Packets are what all its ports sent, or the first `ports` of them.
+    """
+    counted: Counters = child.wait_for(lambda: counters(prefix, ports), "telemetry socket")
     try:
-        child.wait_for(lambda: ports.sent()[0] > 0, "packet")
+        child.wait_for(lambda: counted.sent()[0] > 0, "packet")
         time.sleep(WARM_S)
         pid = child.process.pid
-        (pkts, size), begin = ports.sent(), time.monotonic_ns()
+        (pkts, size), begin = counted.sent(), time.monotonic_ns()
         _, threads = busiest_ns(pid, {})
         time.sleep(seconds)
-        (pkts_after, size_after), end = ports.sent(), time.monotonic_ns()
+        (pkts_after, size_after), end = counted.sent(), time.monotonic_ns()
         cpu_ns, _ = busiest_ns(pid, threads)
         # Before its neighbours: a memif port may crash if its peer leaves in the middle of a burst.
         child.stop()
     except live.Ended:
         raise Skipped(f"{Path(child.argv[0]).name} ended: {child.why()}") from None
     finally:
-        ports.close()
+        counted.close()
     pkts = pkts_after - pkts
     if pkts == 0 or cpu_ns == 0:
         raise Skipped(f"{Path(child.argv[0]).name} sent nothing")

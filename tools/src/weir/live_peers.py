@@ -265,7 +265,10 @@ def sender_config(prefix: str, case: Case, ports: Sequence[tuple[str, str]], cpu
 
 
 def weir_sender(bench: Bench, case: Case) -> Sample:
-    """weir-sender, its receiver on the other core; with a delay weir-switch is there instead."""
+    """weir-sender, its receiver on the other core; with a delay weir-switch is there instead.
+
+    Its packets are what its sending port sent: data. ACKs, if they are its own too, are their cost.
+    """
     prefix, socket = bench.name("sender"), bench.socket()
     out = bench.folder / prefix
     if case.delay_ms:
@@ -288,7 +291,7 @@ def weir_sender(bench: Bench, case: Case) -> Sample:
         weir_live(other, files["o"], bench.folder / f"{prefix}o", bench.log(prefix + "o")),
         weir_live("sender", files[""], out, bench.log(prefix)) as child,
     ):
-        got = measure(child, prefix, bench.seconds, None)
+        got = measure(child, prefix, bench.seconds, None, ports=1)
         return finished(child, out / "summary-sender.json", got)
 
 
