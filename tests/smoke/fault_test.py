@@ -139,7 +139,7 @@ def test_memif_server_is_killed_and_comes_back(lab, root):
         20,
     )
     summary = balanced(child)
-    assert balanced(switch)["faults"] == [] or True
+    balanced(switch)
     for name in ("a", "b"):
         said(summary, rf"port {name} went down 2 times, first at [\d.]+ s, for [\d.]+ s in all")
     assert summary["flows"]["failed"] == 0

@@ -80,7 +80,10 @@ def take(program: live.Program) -> Sample:
 
     def parts(name: str) -> dict[str, Row]:
         rows: dict[str, Row] = {}
-        while len(rows) < sample.info.get(name, 0) and (more := table(f"/weir/{name},{len(rows)}")):
+        while len(rows) < sample.info.get(name, 0):
+            more = table(f"/weir/{name},{len(rows)}")
+            if more.keys() <= rows.keys():
+                break
             rows |= more
         return rows
 
