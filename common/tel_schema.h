@@ -52,8 +52,9 @@
 	F(uint32_t, "<u4", flow_id, "", "flow")                                                    \
 	F(uint32_t, "<u4", src_ip, "", "IPv4 address of the sender, host order")                   \
 	F(uint32_t, "<u4", dst_ip, "", "IPv4 address of the receiver, host order")                 \
-	F(uint32_t, "<u4", sent_segs, "segment", "data segments sent, retransmissions included")   \
-	F(uint32_t, "<u4", retransmits, "segment", "of these, retransmissions")                    \
+	F(uint32_t, "<u4", sent_segs, "segment",                                                   \
+		"data segments sent, retransmissions included; saturates")                         \
+	F(uint32_t, "<u4", retransmits, "segment", "of these, retransmissions; saturates")         \
 	F(uint32_t, "<u4", halvings, "", "window reductions")                                      \
 	F(uint32_t, "<u4", timeouts, "", "retransmission timeouts")                                \
 	F(uint32_t, "<u4", srtt_ns, "ns", "smoothed RTT at that time")                             \
@@ -83,7 +84,7 @@
 	F(uint8_t, "|u1", state, "tel_ca_state", "0 open, 1 recovery, 2 loss")                     \
 	F(uint8_t, "|u1", cc_state, "", "the algorithm's own")                                     \
 	F(uint16_t, "<u2", drops, "packet",                                                        \
-		"data packets the forward path dropped; saturates; 0 live")
+		"data packets the forward path dropped; beyond 65535 in the next record; 0 live")
 
 // What a link did in one interval (level 1).
 #define TEL_LINKS(F)                                                                               \

@@ -266,8 +266,8 @@ void host_flow_record(struct host *h, const struct flow *f, uint8_t event, uint6
 		.flow_id = f->id,
 		.src_ip = flow_addr_ip(h->env.src_ip, f->id),
 		.dst_ip = h->env.dst_ip,
-		.sent_segs = (uint32_t)f->count.sent_segs,
-		.retransmits = (uint32_t)f->count.retransmits,
+		.sent_segs = (uint32_t)time_min(f->count.sent_segs, UINT32_MAX),
+		.retransmits = (uint32_t)time_min(f->count.retransmits, UINT32_MAX),
 		.halvings = f->count.halvings,
 		.timeouts = f->count.timeouts,
 		.srtt_ns = (uint32_t)time_min(f->rtt.srtt_ns, UINT32_MAX),
@@ -325,6 +325,7 @@ void host_interval_some(struct host *h, uint32_t first, uint32_t n, uint64_t now
 		bool quiet = f->state != FLOW_OPEN && c->acked_bytes == o->acked_bytes
 			&& c->sent_segs == o->sent_segs && c->drops == o->drops;
 		uint64_t samples = c->rtt_samples - o->rtt_samples;
+		uint64_t drops = time_min(c->drops - o->drops, UINT16_MAX), told = o->drops + drops;
 		struct tel_interval *r;
 
 		if (quiet || h->env.tel_interval == NULL
@@ -349,9 +350,10 @@ void host_interval_some(struct host *h, uint32_t first, uint32_t n, uint64_t now
 			.halvings = (uint16_t)(c->halvings - o->halvings),
 			.state = f->ca,
 			.cc_state = f->state == FLOW_OPEN ? f->cc_mode : 0,
-			.drops = (uint16_t)time_min(c->drops - o->drops, UINT16_MAX),
+			.drops = (uint16_t)drops,
 		};
 		f->at_interval = *c;
+		f->at_interval.drops = told; // the rest is the next record's
 		f->interval_rtt_max_ns = 0;
 	}
 }

@@ -65,6 +65,35 @@ START_TEST(many_flows_share_a_host) {
 }
 END_TEST
 
+// A record of an interval has room for 65535 drops: the rest is in the flow's next ones.
+START_TEST(no_drop_is_left_out_of_intervals) {
+	static const uint16_t want[] = {UINT16_MAX, UINT16_MAX, 18930, 1};
+	struct link *l = LINK(.group = "{cc: newreno, source: {size: {bytes: 60000B}}}");
+	const struct tel_run run = {.virtual_time = true};
+	const struct tel_interval *record;
+	struct tel tel;
+	struct err err;
+
+	link_finish(l, 1000 * S);
+	ck_assert_int_eq(tel_open(&tel, TEL_STREAM_INTERVAL, &run, "", 16, NULL, &err), 0);
+	l->tx.env.tel_interval = &tel;
+	host_interval(&l->tx, 1001 * S);
+	record = (const void *)tel.records;
+	l->tx.flow[0].count.drops = record->drops + 150000;
+	for (uint64_t i = 0; i < 3; i++)
+		host_interval(&l->tx, (1002 + i) * S);
+	l->tx.flow[0].count.drops++;
+	for (uint64_t i = 0; i < 3; i++)
+		host_interval(&l->tx, (1005 + i) * S);
+	ck_assert_uint_eq(tel.head, 5);
+	for (size_t i = 0; i < 4; i++)
+		ck_assert_uint_eq(record[1 + i].drops, want[i]);
+	l->tx.env.tel_interval = NULL;
+	ck_assert_int_eq(tel_close(&tel, &err), 0);
+	link_close(l);
+}
+END_TEST
+
 // The arena holds 32 records a flow and no more: a flow that wants more is held back, its data are
 // safe, and the count says so.
 START_TEST(full_arena_holds_flows_back) {
@@ -365,4 +394,5 @@ TEST_MAIN(newreno_brings_every_byte, newreno_without_sack_brings_every_byte,
 	flow_without_a_single_record_waits_its_turn, few_ranges_cost_retransmissions_not_bytes,
 	same_seed_same_packets, window_smaller_than_a_segment_is_refused, nonsense_is_survived,
 	counts_and_totals_agree, figures_start_by_and_by, flow_records_name_both_ends,
-	resets_close_what_is_open, shares_are_all_flows_once_and_the_same)
+	resets_close_what_is_open, shares_are_all_flows_once_and_the_same,
+	no_drop_is_left_out_of_intervals)
