@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #define EAL_ARGS_MAX 64
+#define LOCK "weir.lock" // in the runtime folder
 #define EAL_OWN_BYTES (UINT64_C(48) << 20) // rings, ethdev tables, heap overhead
 
 // What goes to rte_eal_init: pointers into `text` or to strings that live as long as the process.
@@ -204,12 +205,44 @@ static int no_ports_yet(const struct eal_args *args, struct err *err) {
 // The EAL locks its prefix itself, but not with --in-memory.
 static int lock_prefix(struct eal *e, const struct eal_args *args, struct err *err) {
 	char path[512];
+	struct stat st;
 
-	snprintf(path, sizeof(path), "%s/weir.lock", rte_eal_get_runtime_dir());
-	e->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (e->lock_fd < 0)
-		return err_set(err, -errno, "%s: %s", path, strerror(errno));
-	return flock(e->lock_fd, LOCK_EX | LOCK_NB) == 0 ? 0 : prefix_taken(args, err);
+	snprintf(path, sizeof(path), "%s/" LOCK, rte_eal_get_runtime_dir());
+	for (;;) {
+		int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+		if (fd < 0)
+			return err_set(err, -errno, "%s: %s", path, strerror(errno));
+		if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+			close(fd);
+			return prefix_taken(args, err);
+		}
+		// Or is it the file of a program that has just ended, and removed it?
+		if (fstat(fd, &st) < 0 || st.st_nlink > 0) {
+			e->lock_fd = fd;
+			return 0;
+		}
+		close(fd);
+	}
+}
+
+// What a program leaves in DPDK's runtime folder, and its folder there. Only who has the prefix's lock.
+static void remove_runtime(void) {
+	static const char *const names[] = {
+		"config", "fbarray_", "hugepage_", "mp_socket", "dpdk_telemetry.v2", LOCK, NULL};
+	const char *folder = rte_eal_get_runtime_dir();
+	DIR *dir = opendir(folder);
+	struct dirent *entry;
+
+	while (dir != NULL && (entry = readdir(dir)) != NULL) {
+		for (size_t i = 0; names[i] != NULL; i++) {
+			if (strncmp(entry->d_name, names[i], strlen(names[i])) == 0)
+				unlinkat(dirfd(dir), entry->d_name, 0);
+		}
+	}
+	if (dir != NULL)
+		closedir(dir);
+	rmdir(folder);
 }
 
 int eal_hush(const struct eal *e) {
@@ -297,8 +330,10 @@ void eal_stop(struct eal *e) {
 	if (e->started)
 		rte_eal_cleanup();
 	e->started = false;
-	if (e->lock_fd >= 0)
+	if (e->lock_fd >= 0) {
+		remove_runtime();
 		close(e->lock_fd);
+	}
 	e->lock_fd = -1;
 	if (e->log_fd >= 0)
 		close(e->log_fd);

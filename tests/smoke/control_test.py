@@ -229,6 +229,7 @@ def test_what_a_live_run_leaves_is_the_users_own(lab, root):
     finally:
         os.umask(previous)
     assert not any(lab.prefix in line for line in abstract)
+    assert not any(path.exists() for path in runtime)
     left = modes(loop.folder.parent)
     assert {"dpdk_telemetry.v2", "weir.lock"} <= {path.name for path in running}
     assert {"links.ring", "flows.ring", "summary-switch.json", "weir-sender-dpdk.log"} <= {
