@@ -174,6 +174,7 @@ static bool judge_host(struct watch *w, const struct watch_sample *a, const stru
 	e.steal_ns = b->steal_ns - a->steal_ns;
 	// One long stall is known to the nanosecond.
 	if (e.worst * 5 >= stalled_ns * 4) {
+		e.bad_ns = e.worst;
 		e.from_ns = time_max(e.worst_at_ns, b->count.begun_ns);
 		e.to_ns = e.worst_at_ns + e.worst;
 	}

@@ -169,7 +169,7 @@ struct watch_sample {
 	uint64_t waiting_max[LIVE_PORTS_MAX];
 	uint64_t waited_ns; // the lcore's thread was ready to run and another one ran
 	uint64_t steal_ns; // the hypervisor ran something else on the lcore's CPU
-	uint64_t missed; // frames the drivers could not receive
+	uint64_t missed; // frames that were lost before they were received
 	int64_t clock_offset_ns; // now
 	bool port_up[LIVE_PORTS_MAX];
 };

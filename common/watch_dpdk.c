@@ -59,6 +59,11 @@ static void find_thread(struct watch_probe *p) {
 	p->status_fd = open_task(tid, "status");
 }
 
+// A worst that came after the sample is for the next one.
+static void begin_again(_Atomic uint64_t *max, uint64_t sampled) {
+	atomic_compare_exchange_strong(max, &sampled, 0);
+}
+
 void watch_probe_sample(struct watch_probe *p, bool last) {
 	struct watch_sample *s = &p->sample;
 	struct watch_lcore *l = p->lcore;
@@ -78,24 +83,29 @@ void watch_probe_sample(struct watch_probe *p, bool last) {
 		p->begun_preempted = p->preempted;
 	}
 	watch_shown(l, &s->count);
-	s->missed = s->count.not_taken;
+	uint64_t missed = s->count.not_taken, no_buffer = 0;
 	for (uint32_t i = 0; i < p->watch->ports; i++) {
 		struct rte_eth_stats stats = {0};
 
 		rte_eth_stats_get(p->port[i]->id, &stats);
-		s->missed += p->other[i] ? 0 : stats.imissed + stats.rx_nombuf;
+		missed += p->other[i] ? 0 : stats.imissed;
+		no_buffer += p->other[i] ? 0 : stats.rx_nombuf;
 		s->waiting_max[i] = atomic_load(&l->waiting_max[i]);
 		s->port_up[i] = atomic_load_explicit(&p->port[i]->up, memory_order_relaxed);
 	}
+	// A driver may fail to say, or begin anew.
+	s->missed = time_max(s->missed, missed);
+	p->no_buffer = time_max(p->no_buffer, no_buffer);
+	s->count.no_buffer += p->no_buffer;
 	s->stall_max_ns = atomic_load(&l->stall_max_ns);
 	s->stall_at_ns = atomic_load(&l->stall_at_ns);
 	s->late_max_ns = atomic_load(&l->late_max_ns);
 	// The worst of a stretch are taken with it.
 	if (watch_add(p->watch, s, last)) {
-		atomic_store(&l->stall_max_ns, 0);
-		atomic_store(&l->late_max_ns, 0);
+		begin_again(&l->stall_max_ns, s->stall_max_ns);
+		begin_again(&l->late_max_ns, s->late_max_ns);
 		for (uint32_t i = 0; i < p->watch->ports; i++)
-			atomic_store(&l->waiting_max[i], 0);
+			begin_again(&l->waiting_max[i], s->waiting_max[i]);
 	}
 }
 

@@ -21,6 +21,7 @@ struct watch_probe {
 	int stat_fd, sched_fd, status_fd; // of /proc; -1: not there
 	uint64_t begun_waited_ns, begun_steal_ns; // before the run
 	uint64_t preempted, begun_preempted; // switches the lcore's thread did not ask for
+	uint64_t no_buffer; // that drivers did not find
 	struct watch_sample sample; // the last
 };
 

@@ -265,9 +265,13 @@ static void show(struct sender_live *s) {
 	c->begun_ns = s->start_ns;
 	c->turns = s->turns;
 	c->busy_ns = s->busy_ns;
-	c->no_buffer = 0;
-	for (uint32_t i = 0; i < s->ports; i++)
+	c->no_buffer = c->not_taken = 0;
+	for (uint32_t i = 0; i < s->ports; i++) {
 		c->no_buffer += s->port[i].count.no_mbuf;
+		for (uint32_t k = 0; k < s->lcores; k++)
+			c->not_taken += atomic_load_explicit(
+				&s->all[k].port[i].in_lost[s->index], memory_order_relaxed);
+	}
 	c->lost = s->tel_cc.lost + s->tel_flows.lost + s->tel_interval.lost + s->tel_events.lost;
 	watch_show(&s->watch, s->now_ns);
 }
@@ -284,9 +288,7 @@ static void end_interval(struct sender_live *s) {
 		return;
 	s->interval_flow = 0;
 	atomic_store_explicit(&s->interval_end_ns, end_ns, memory_order_relaxed);
-	s->interval_next_ns += s->interval_ns;
-	if (s->interval_next_ns <= s->now_ns) // the host took the CPU away for longer
-		s->interval_next_ns = s->now_ns + s->interval_ns;
+	s->interval_next_ns = time_next(s->interval_next_ns, s->interval_ns, s->now_ns);
 }
 
 // Returns false when the run is over.

@@ -123,6 +123,7 @@ struct sender_port {
 	// Other lcores: of received frames theirs, and ours; of frames to send ours, and theirs. NULL: none.
 	struct rte_ring *in_to[LIVE_LCORES_MAX], *in_from[LIVE_LCORES_MAX];
 	struct rte_ring *out_to, *out_from[LIVE_LCORES_MAX];
+	_Atomic uint64_t in_lost[LIVE_LCORES_MAX]; // theirs, of rx_no_room
 };
 
 // What may be asked of the lcore; answered between bursts, a survey over some turns.

@@ -130,6 +130,9 @@ static void hand_in(struct sender_live *s, struct sender_port *p) {
 		took = rte_ring_sp_enqueue_burst(p->in_to[to], (void **)batch, want, NULL);
 		p->count.rx_given += took;
 		p->count.rx_no_room += want - took;
+		if (took < want)
+			atomic_fetch_add_explicit(
+				&p->in_lost[to], want - took, memory_order_relaxed);
 		rte_pktmbuf_free_bulk(batch + took, want - took);
 	}
 }

@@ -189,7 +189,8 @@ void switch_show(struct switch_live *s) {
 	for (uint32_t i = 0; i < s->lcores; i++)
 		c->not_taken += atomic_load_explicit(
 			&s->all[i].give[s->index].dropped, memory_order_relaxed);
-	c->lost = s->tel_packets.lost + s->tel_links.lost + s->tel_events.lost;
+	c->lost =
+		s->tel_packets.lost + s->tel_arrivals.lost + s->tel_links.lost + s->tel_events.lost;
 	watch_show(&s->watch, s->now_ns);
 }
 
@@ -225,9 +226,7 @@ bool switch_housekeeping(struct switch_live *s) {
 	if (interval_over) {
 		switch_interval(s);
 		tel_publish(&s->tel_links);
-		s->interval_next_ns += s->interval_ns;
-		if (s->interval_next_ns <= s->now_ns) // the host took the CPU away for longer
-			s->interval_next_ns = s->now_ns + s->interval_ns;
+		s->interval_next_ns = time_next(s->interval_next_ns, s->interval_ns, s->now_ns);
 	}
 	tel_publish(&s->tel_events);
 	if (s->start_ns != NEVER_NS && time_since(s->now_ns, s->start_ns) >= s->duration_ns)

@@ -145,3 +145,15 @@ def test_lost_records_are_counted(lab, build):
     done = replay(switch.folder, build)
     assert done.returncode == 1
     assert re.search(r"the recording has holes: [\d,]+ of [\d,]+ records", done.stderr)
+
+
+def test_lost_arrivals_are_in_the_verdicts(lab):
+    options = ("-o", "telemetry.arrivals=yes")
+    switch = lab.switch(PATHS.format(queue="fifo"), *options, live="    ring_size: 256")
+    assert lab.host("a", sys.executable, "-c", FLOOD).wait(60) == 0
+    assert switch.stop() == 0
+    summary = switch.summary()
+    lost = summary["telemetry"]["arrivals"]["lost"]
+    assert lost > 0
+    told = [found for found in summary["verdicts"] if found["component"] == "telemetry"]
+    assert sum(int(re.search(r"lost (\d+) records", one["sentence"])[1]) for one in told) == lost

@@ -227,6 +227,19 @@ START_TEST(one_long_stall_is_told) {
 }
 END_TEST
 
+// What it is said to have stolen in that time is that one's, and not what was beside it.
+START_TEST(short_stalls_beside_a_long_one) {
+	begin();
+	now.count.stalled_ns += 10 * NS_PER_MS;
+	now.stall_max_ns = 8 * NS_PER_MS;
+	now.stall_at_ns = now.count.now_ns + 50 * NS_PER_MS;
+	step();
+	ck_assert_str_eq(sentence(0),
+		"the host stole 100 % of lcore 1 from 0.05 s to 0.06 s (worst: 8.0 ms at 0.05 s), of which "
+		"0.0 % was other programs on its CPU and 0.0 % counted as steal");
+}
+END_TEST
+
 START_TEST(before_the_run_nothing_counts) {
 	begin();
 	watch.begun = false;
@@ -517,9 +530,9 @@ END_TEST
 
 TEST_MAIN(a_turn_may_take_its_work, a_stall_is_over_when_there_is_nothing_to_do, work_is_learnt,
 	floor_is_what_is_left_of_a_turn, a_full_port_is_timed, what_leaves_late_is_counted,
-	a_quiet_run_is_ok, one_long_stall_is_told, before_the_run_nothing_counts,
-	a_stop_is_the_hosts, many_short_stalls_are_one_episode, a_busy_lcore_is_the_bottleneck,
-	a_slow_consumer_is_named, a_stall_excuses_full_ports,
+	a_quiet_run_is_ok, one_long_stall_is_told, short_stalls_beside_a_long_one,
+	before_the_run_nothing_counts, a_stop_is_the_hosts, many_short_stalls_are_one_episode,
+	a_busy_lcore_is_the_bottleneck, a_slow_consumer_is_named, a_stall_excuses_full_ports,
 	a_stall_excuses_lateness_of_an_lcore_with_rests, losses_come_last, episodes_are_bounded,
 	a_sample_too_soon_waits, json_names_times_and_components, several_lcores_are_told_apart,
 	proc_is_read)
