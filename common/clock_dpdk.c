@@ -9,6 +9,7 @@
 #define ANCHOR_TRIES 32
 #define CALIBRATE_NS (200 * NS_PER_MS)
 #define WIDTH_NS_MAX 1000 // of an anchor worth using
+#define EPOCH_NS_MAX (48 * 3600 * NS_PER_S) // times of a run of a day still fit into 48 bits
 
 static uint64_t kernel_ns(clockid_t id) {
 	struct timespec ts;
@@ -67,14 +68,20 @@ void clock_start(struct clock *c) {
 	atomic_store(&c->wanted_rate, c->first_rate);
 }
 
-void clock_set_epoch(struct clock *c, uint64_t utc_ns) {
-	uint64_t back_ns = time_since(c->start.utc_ns, utc_ns);
-	uint64_t tsc = ticks_at(&c->line, c->line.ns - back_ns);
+int clock_set_epoch(struct clock *c, uint64_t utc_ns, struct err *err) {
+	uint64_t back_ns = c->start.utc_ns - utc_ns;
+	uint64_t tsc;
 
+	if (utc_ns > c->start.utc_ns || back_ns > EPOCH_NS_MAX)
+		return err_set(err, -ERANGE,
+			"live.epoch: %llu is not of the last two days, in nanoseconds: now is %llu",
+			(unsigned long long)utc_ns, (unsigned long long)c->start.utc_ns);
+	tsc = ticks_at(&c->line, c->line.ns - back_ns);
 	c->line.ns += back_ns;
 	c->tsc_start = c->start.tsc = tsc;
 	c->start.mono_ns -= back_ns;
 	c->start.utc_ns -= back_ns;
+	return 0;
 }
 
 // The line as the lcore left it, for other threads.

@@ -47,8 +47,9 @@ struct clock_anchor clock_anchor(void);
 int clock_init(struct clock *c, const struct clock_anchor *first, struct err *err);
 // The run starts: now is 0 ns.
 void clock_start(struct clock *c);
-// Moves 0 ns to a moment in UTC, in the past, that several programs agree on: they share the TSC.
-void clock_set_epoch(struct clock *c, uint64_t utc_ns);
+// Moves 0 ns to a moment in UTC that several programs agree on: they share the TSC. -ERANGE: it is not
+// of the last two days.
+int clock_set_epoch(struct clock *c, uint64_t utc_ns, struct err *err);
 // Compares with the kernel's clock and asks for a better rate. Control thread, every 100 ms.
 void clock_watch(struct clock *c);
 // Changes to the rate asked for. Lcore, now and then.

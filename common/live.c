@@ -38,7 +38,8 @@ static const struct param live_params[] = {
 		PARAM_BOOL(struct live_process, allow_nic)},
 	{"allow_destinations", "no", "sending anywhere but 198.18.0.0/15 is refused without it",
 		UNIT_NONE, PARAM_BOOL(struct live_process, allow_destinations)},
-	{"epoch", "0", "UTC in nanoseconds that is 0 ns in telemetry; 0: each program's start",
+	{"epoch", "0",
+		"UTC in nanoseconds, of the last two days, that is 0 ns in telemetry; 0: each start",
 		UNIT_NONE, PARAM_U64(struct live_process, epoch_utc_ns), .min = 0, .max = 9e18},
 	PARAM_END,
 };

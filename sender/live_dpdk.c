@@ -358,8 +358,9 @@ int sender_app_open(struct sender_app *app, struct err *err) {
 		prepare_watch(app, k);
 	if ((rc = clock_init(&first->clock, &anchor, err)) < 0)
 		return rc;
-	if (app->plan.process.epoch_utc_ns > 0)
-		clock_set_epoch(&first->clock, app->plan.process.epoch_utc_ns);
+	if (app->plan.process.epoch_utc_ns > 0
+		&& (rc = clock_set_epoch(&first->clock, app->plan.process.epoch_utc_ns, err)) < 0)
+		return rc;
 	for (uint32_t k = 1; k < app->lcores; k++)
 		app->live[k].clock = first->clock;
 	// Links are watched, and the user is told, from here on.

@@ -351,9 +351,9 @@ static int start_clock(struct switch_app *app, const struct clock_anchor *first,
 	if ((rc = eal_log_to(&app->eal, path, err)) < 0)
 		return rc;
 	clock_start(c);
-	if (app->plan.process.epoch_utc_ns > 0)
-		clock_set_epoch(c, app->plan.process.epoch_utc_ns);
-	return 0;
+	return app->plan.process.epoch_utc_ns > 0
+		? clock_set_epoch(c, app->plan.process.epoch_utc_ns, err)
+		: 0;
 }
 
 int switch_app_open(struct switch_app *app, struct err *err) {
