@@ -290,7 +290,7 @@ bool port_changed(struct port *p, uint64_t now_ns) {
 	return true;
 }
 
-bool port_fault(const struct port *p, uint64_t now_ns, char *text, size_t size) {
+bool port_fault(const struct port *p, uint64_t start_ns, uint64_t now_ns, char *text, size_t size) {
 	uint64_t down_ns = p->down_ns + (p->was_up ? 0 : now_ns - p->last_down_ns);
 	char often[32] = "once";
 
@@ -299,7 +299,7 @@ bool port_fault(const struct port *p, uint64_t now_ns, char *text, size_t size) 
 	if (p->downs > 1)
 		snprintf(often, sizeof(often), "%llu times", (unsigned long long)p->downs);
 	snprintf(text, size, "port %s went down %s, first at %.3f s, for %.3f s in all%s", p->name,
-		often, (double)p->first_down_ns / 1e9, (double)down_ns / 1e9,
+		often, (double)time_since(p->first_down_ns, start_ns) / 1e9, (double)down_ns / 1e9,
 		p->was_up ? "" : ", and still is");
 	return true;
 }

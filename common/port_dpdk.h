@@ -82,9 +82,9 @@ void port_handled(struct port *p);
 bool port_changed(struct port *p, uint64_t now_ns);
 // Records that, of the program's i-th port.
 void port_tell(const struct port *p, struct tel *events, uint32_t i, uint64_t now_ns);
-// Once the lcore has ended: "port right went down twice, first at 1.2 s, for 3.4 s in all". False:
-// it never did.
-bool port_fault(const struct port *p, uint64_t now_ns, char *text, size_t size);
+// Once the lcore has ended: "port right went down twice, first at 1.2 s, for 3.4 s in all", as the run
+// counts that began at start_ns. False: it never did.
+bool port_fault(const struct port *p, uint64_t start_ns, uint64_t now_ns, char *text, size_t size);
 
 // The lcore's bursts; a queue is one lcore's.
 static inline uint16_t port_rx(struct port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n) {

@@ -226,7 +226,7 @@ static void look_for_questions(struct sender_live *s) {
 static void follow_link(struct sender_live *s, uint32_t i) {
 	struct port *p = s->port[i].port;
 
-	if (s->port[i].leads && port_changed(p, time_since(s->now_ns, s->start_ns)))
+	if (s->port[i].leads && port_changed(p, s->now_ns))
 		port_tell(p, &s->tel_events, i, s->now_ns);
 }
 

@@ -105,7 +105,6 @@ static void write_faults(const struct sender_app *app, struct json *j) {
 	const struct sender_live *s = app->live;
 	const struct tel *const streams[] = {
 		&s->tel_cc, &s->tel_flows, &s->tel_interval, &s->tel_events};
-	uint64_t now_ns = time_since(s->now_ns, s->start_ns);
 	struct sender_count sum = {0};
 	char text[256];
 
@@ -113,7 +112,7 @@ static void write_faults(const struct sender_app *app, struct json *j) {
 	for (uint32_t i = 0; i < s->ports; i++) {
 		for (uint32_t k = 0; k < app->lcores; k++)
 			sender_count_add(&sum, &app->live[k].port[i].count);
-		if (port_fault(&app->port[i], now_ns, text, sizeof(text)))
+		if (port_fault(&app->port[i], s->start_ns, s->now_ns, text, sizeof(text)))
 			json_text(j, NULL, text);
 	}
 	if (sum.no_mbuf > 0) {

@@ -23,6 +23,11 @@ static uint64_t end_ns(const struct switch_live *all) {
 	return end_ns;
 }
 
+// Duration and warm-up count from here; the end of a run that never began.
+static uint64_t start_ns(const struct switch_live *all) {
+	return all->start_ns == NEVER_NS ? end_ns(all) : all->start_ns;
+}
+
 static void write_ledger(struct switch_app *app, struct json *j, bool balanced) {
 	const struct switch_live *all = app->live;
 	struct path_count sum[DROP_REASONS] = {0};
@@ -184,7 +189,7 @@ static void write_faults(struct switch_app *app, struct json *j) {
 
 	json_array(j, "faults");
 	for (uint32_t i = 0; i < s->ports; i++) {
-		if (port_fault(s->port[i].at, end_ns(s), text, sizeof(text)))
+		if (port_fault(s->port[i].at, start_ns(s), end_ns(s), text, sizeof(text)))
 			json_text(j, NULL, text);
 	}
 	for (uint32_t i = 0; i < s->lcores; i++)
@@ -295,8 +300,7 @@ static void write_machine(const struct switch_app *app, struct json *j) {
 bool switch_app_summary(struct switch_app *app, FILE *out, const char *verdict) {
 	const struct switch_live *s = app->live;
 	bool balanced = switch_balanced(s);
-	uint64_t now_ns = end_ns(s);
-	uint64_t start_ns = s->start_ns == NEVER_NS ? now_ns : s->start_ns;
+	uint64_t now_ns = end_ns(s), begun_ns = start_ns(s);
 	struct json j;
 
 	json_begin(&j, out);
@@ -304,8 +308,8 @@ bool switch_app_summary(struct switch_app *app, FILE *out, const char *verdict) 
 	json_text(&j, "version", run_version());
 	json_text(&j, "title", app->run.title);
 	json_u64(&j, "seed", app->run.seed);
-	json_f64(&j, "virtual_s", (double)(now_ns - start_ns) / 1e9);
-	json_f64(&j, "start_s", (double)start_ns / 1e9);
+	json_f64(&j, "virtual_s", (double)(now_ns - begun_ns) / 1e9);
+	json_f64(&j, "start_s", (double)begun_ns / 1e9);
 	json_f64(&j, "measured_from_s", (double)s->measured_ns / 1e9);
 	json_f64(&j, "wall_s", app->wall_s);
 	json_text(&j, "verdict", verdict);
