@@ -224,7 +224,9 @@ int port_open(struct port *p, const struct live_dev *dev, const char *name,
 	if ((rc = check_queues(p, err)) < 0)
 		return rc;
 	mark = eal_log_mark(eal);
-	if ((rc = start(p, pool, eal)) < 0) {
+	if ((rc = start(p, pool, eal)) < 0 && run_stop)
+		return err_set(err, -EINTR, "port %s: interrupted before its peer came", p->name);
+	if (rc < 0) {
 		eal_log_reason(eal, mark, reason, sizeof(reason));
 		return config_err(p->dev.node, rc, err, "dev: '%s' did not start: %s (%s)",
 			p->dev.name, reason, strerror(-rc));

@@ -360,7 +360,22 @@ static int write_start(struct run *r, const char *text, size_t size, struct err 
 		snprintf(path, sizeof(path), "%s/config.yaml", r->dir);
 		unlink(path);
 	}
+	r->wrote_config = wrote == 1;
 	return rc;
+}
+
+void run_discard(struct run *r) {
+	char path[768];
+
+	if (r->dir[0] == '\0')
+		return;
+	snprintf(path, sizeof(path), "%s/manifest%s.json", r->dir, r->suffix);
+	unlink(path);
+	snprintf(path, sizeof(path), "%s/config.yaml", r->dir);
+	if (r->wrote_config && !holds_run(r, "-switch") && !holds_run(r, "-sender"))
+		unlink(path);
+	rmdir(r->dir); // if that was all
+	r->dir[0] = '\0';
 }
 
 static void fill_tel(struct run *r, bool virtual_time, const char *text, size_t size) {

@@ -60,6 +60,7 @@ struct run {
 	// Private to run.c.
 	const struct run_options *options;
 	char started_utc[32];
+	bool wrote_config; // not the other live program
 };
 
 // Top-level keys: seed, duration, warmup, stop, title, paths, flows, telemetry, schedule, live.
@@ -76,6 +77,8 @@ int run_load(struct run *r, const struct run_options *opt, struct err *err);
 // write to one folder: each has its own manifest-switch.json, manifest-sender.json and the like,
 // the first one writes config.yaml.
 int run_create(struct run *r, const struct run_options *opt, bool virtual_time, struct err *err);
+// Takes away what run_create made, but for what the other live program has in it: nothing began.
+void run_discard(struct run *r);
 // Writes a program's summary; false: its ledger does not balance.
 typedef bool run_summary_fn(void *of, FILE *out, const char *verdict);
 // The end of a run, good or bad: summary.json ("summary-switch.json" live; NULL: nothing was

@@ -310,6 +310,7 @@ static bool housekeeping(struct sender_live *s) {
 		for (uint32_t i = 0; i < s->ports; i++) {
 			hist_reset(&s->port[i].late);
 			hist_reset(&s->port[i].late_disturbed);
+			s->port[i].scheduled = 0;
 		}
 	}
 	if (s->interval_ns > 0 && s->interval_flow == s->sender.flows)
@@ -348,7 +349,11 @@ void sender_loop(struct sender_live *s) {
 	bool more = true;
 
 	begin(s);
-	watch_resume(&s->watch, clock_now(&s->clock));
+	// What came before, to find the next hop, is not the run's.
+	s->now_ns = clock_now(&s->clock);
+	s->turns = s->busy_ns = s->turn_max_ns = 0;
+	s->busy = false;
+	watch_resume(&s->watch, s->now_ns);
 	atomic_store(&s->watch.tid, rte_sys_gettid());
 	s->interval_flow = s->measure_flow = s->sender.flows;
 	atomic_store(&s->running, true);
@@ -453,7 +458,8 @@ static int resolve(struct sender_live *all, uint32_t port, struct err *err) {
 				"port %s: %s does not answer ARP (%.3g s); is the other side up?",
 				plan->name, ip, (double)all->plan->answer_ns / 1e9);
 		}
-		if (all->now_ns < next_ns)
+		// A port that is not yet connected would drop it.
+		if (all->now_ns < next_ns || !all->port[port].port->was_up)
 			continue;
 		send_arp_request(all, &all->port[port]);
 		next_ns = all->now_ns + ARP_RETRY_NS;

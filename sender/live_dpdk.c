@@ -347,6 +347,8 @@ int sender_app_open(struct sender_app *app, struct err *err) {
 		return rc;
 	if ((rc = start_eal(app, err)) < 0)
 		return rc;
+	if ((rc = run_create(&app->run, app->opt, false, err)) < 0)
+		return rc;
 	if ((first->rx_pool = pool_create("weir-rx", app->rx_buffers, err)) == NULL)
 		return -ENOMEM;
 	if ((first->tx_pool = pool_create("weir-tx", app->tx_buffers, err)) == NULL)

@@ -22,7 +22,7 @@ struct sender_app {
 	double wall_s;
 	struct watch watch[LIVE_LCORES_MAX];
 	struct watch_probe probe[LIVE_LCORES_MAX]; // the control thread's
-	bool began; // the run folder exists and the experiment ran
+	bool began; // the experiment ran
 	// Control thread.
 	pthread_t control;
 	cpu_set_t cpus; // where the process may run; the lcore's is left to the lcore
@@ -30,7 +30,7 @@ struct sender_app {
 	bool ready; // and said so
 };
 
-// Everything up to the first SYN: ports are open and the peer has answered ARP.
+// Everything up to the first SYN: the run folder is there, ports are open, the peer has answered ARP.
 int sender_app_open(struct sender_app *app, struct err *err);
 // Runs to the end and closes the telemetry; the first I/O error of its files.
 int sender_app_run(struct sender_app *app, struct err *err);

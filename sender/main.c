@@ -82,10 +82,10 @@ static int experiment(struct sender_app *app, struct err *err) {
 	int rc;
 
 	run_catch_signals();
-	if ((rc = sender_app_open(app, err)) < 0)
+	if ((rc = sender_app_open(app, err)) < 0) {
+		run_discard(&app->run);
 		return rc;
-	if ((rc = run_create(&app->run, app->opt, false, err)) < 0)
-		return rc;
+	}
 	rc = sender_app_run(app, err);
 	if (rc == 0)
 		rc = outcome(app, &verdict, err);

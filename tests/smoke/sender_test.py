@@ -234,6 +234,7 @@ def test_peer_that_refuses(lab):
         ("live.sender.ports.0.mac=zz", 2, r"'zz' is not a MAC address"),
         ("live.sender.ports=[]", 2, r"one port to send from"),
         ("flows.0.mss=8000", 2, r"mss"),
+        ("live.epoch=1", 2, r"live.epoch: 1 is not of the last two days"),
         ("flows.0.count=1000000", 1, r"flows need .* MB"),
         ('live.sender.ports.0.dev="net_af_packet0,iface=nope0"', 1, r"no interface 'nope0'"),
     ],
@@ -246,9 +247,21 @@ def test_bad_config_is_one_sentence(lab, change, status, sentence):
     assert (got, bool(re.search(sentence, said))) == (status, True), said
 
 
+def test_a_folder_that_cannot_be_is_told_before_anybody_is_asked(lab):
+    config = SENDER % (f"{lab.prefix}s", "sender")
+    child = lab.start("sender/weir-sender", config, space="a", out="/proc/weir/run")
+    status, said = fails(lab, child)
+    assert status == 2
+    assert "/proc/weir/run: cannot be created" in said
+
+
 def test_memif_server_that_never_comes_can_be_interrupted(lab):
     dev = f'live.sender.ports.0.dev="net_memif0,role=client,socket={lab.prefix}"'
     child = sender(lab, "sender", "a", "-o", dev)
     with pytest.raises(subprocess.TimeoutExpired):
         child.process.wait(1.5)
-    assert child.stop() in (0, 1)
+    child.send(signal.SIGINT)
+    status, said = fails(lab, child)
+    assert status == 1
+    assert "port a: interrupted before its peer came" in said
+    assert not child.folder.exists()

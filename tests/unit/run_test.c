@@ -598,6 +598,30 @@ START_TEST(two_live_programs_share_a_folder) {
 }
 END_TEST
 
+START_TEST(a_run_that_did_not_begin_leaves_nothing) {
+	char dir[128];
+
+	begin("paths: {}\n");
+	snprintf(dir, sizeof(dir), "%s/run", folder);
+	ck_assert_int_eq(load("weir-sender", dir, false), 0);
+	ck_assert_int_eq(run_create(&run, &opt, false, &err), 0);
+	run_discard(&run);
+	run_free(&run);
+	ck_assert(!exists(folder, "run"));
+
+	// What is not its own stays.
+	mkdir(dir, 0777);
+	leave(dir, "config.yaml");
+	ck_assert_int_eq(load("weir-sender", dir, false), 0);
+	ck_assert_int_eq(run_create(&run, &opt, false, &err), 0);
+	run_discard(&run);
+	run_free(&run);
+	ck_assert(exists(dir, "config.yaml"));
+	ck_assert(!exists(dir, "manifest-sender.json"));
+	end();
+}
+END_TEST
+
 START_TEST(folders_that_cannot_be) {
 	char want[256], dir[600];
 
@@ -788,6 +812,6 @@ TEST_MAIN(options_all, options_few, the_last_seed_counts, bad_options_are_one_se
 	help_and_version, loads_its_own_keys, defaults_and_overrides, bad_configs_are_one_sentence,
 	live_runs_do_not_stop_early, a_run_folder, how_a_run_ends, the_default_name,
 	a_folder_with_a_run_is_refused, a_forced_run_leaves_no_stale_stream,
-	a_foreign_config_is_kept, two_live_programs_share_a_folder, folders_that_cannot_be,
-	a_forbidden_folder, a_full_disk, json_text_is_valid, lists_a_plugin, exit_status,
-	signals_stop_the_run)
+	a_foreign_config_is_kept, two_live_programs_share_a_folder,
+	a_run_that_did_not_begin_leaves_nothing, folders_that_cannot_be, a_forbidden_folder,
+	a_full_disk, json_text_is_valid, lists_a_plugin, exit_status, signals_stop_the_run)
