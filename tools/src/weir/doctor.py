@@ -162,12 +162,12 @@ def quiet_cores(host: Host, last: int) -> Check:
 
 def cores(host: Host) -> Iterator[Check]:
     """How many, and whether any is free of other work."""
-    usable = len(os.sched_getaffinity(0))
-    if usable < 2:
+    usable = os.sched_getaffinity(0)
+    if len(usable) < 2:
         yield Check("cores", WARN, "1", "a live switch and sender share it and disturb each other")
     else:
-        yield Check("cores", OK, str(usable))
-    yield quiet_cores(host, usable - 1)
+        yield Check("cores", OK, str(len(usable)))
+    yield quiet_cores(host, max(usable))
     governors = {
         host.read(str(p.relative_to(host.root)))
         for p in host.glob("sys/devices/system/cpu/cpu*/cpufreq/scaling_governor")
