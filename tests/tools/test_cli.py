@@ -19,10 +19,13 @@ make_run(OUT)
 say(virtual_s=10.0, wall_s=0.5, duration_s=20.0, utilisation=0.97, flows_open=4)
 print("weir-sim: a message [with brackets]", file=sys.stderr)
 """
-# Writes its part of a live run when told to stop, as the real ones do.
+# Writes its part of a live run when told to stop, as the real ones do; told twice, it dies.
 LIVE = """
 stopped = []
-signal.signal(signal.SIGINT, lambda *_: stopped.append(1))
+def stop(*_):
+    stopped.append(1)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+signal.signal(signal.SIGINT, stop)
 OUT.mkdir(parents=True, exist_ok=True)
 log = (OUT.parent / "log").open("a")
 print("start", NAME, file=log, flush=True)
@@ -255,6 +258,29 @@ def test_a_live_switch_that_dies_stops_the_sender(weir, programs, tmp_path):
     done = weir("run", "x.yaml", "--live", "--out", "r", "--no-report", env=env)
     assert done.status == 128 + signal.SIGKILL
     assert "end sender" in (tmp_path / "log").read_text()
+
+
+def test_ctrl_c_lets_the_switch_finish_though_the_sender_fails(programs, tmp_path):
+    """As while the sender waits for an answer to ARP."""
+    (tmp_path / "x.yaml").write_text("live: {switch: {}, sender: {}}\n")
+    env = programs(
+        switch=LIVE + "until_stopped()\ntime.sleep(1)\nfinish()",
+        sender=LIVE + "until_stopped()\nsys.exit(1)",
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-m", "weir", "run", "x.yaml", "--live", "--out", "r", "--no-report"],
+        cwd=tmp_path,
+        env={**os.environ, **env},
+        stderr=subprocess.PIPE,
+    )
+    log, deadline = tmp_path / "log", time.monotonic() + 30
+    while not log.exists() or "ready sender" not in log.read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    err = process.communicate(timeout=60)[1]
+    assert process.returncode == 1, err
+    assert log.read_text().splitlines()[-1] == "end switch", err
 
 
 def test_live_needs_a_live_section(weir, programs, tmp_path):

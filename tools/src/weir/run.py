@@ -108,6 +108,7 @@ class Child:
         self.name = name
         self.ready = False
         self.eof = False
+        self.asked = False
         self.process = subprocess.Popen(
             argv,
             stdout=subprocess.DEVNULL,
@@ -124,6 +125,12 @@ class Child:
         for line in self.process.stderr:
             self._inbox.put((self, line.rstrip("\n")))
         self._inbox.put((self, None))
+
+    def finish(self) -> None:
+        """Asks it to end. Once: a second time would kill it while it writes its run folder."""
+        if not self.asked:
+            self.asked = True
+            self.signal(signal.SIGINT)
 
     def signal(self, number: int) -> None:
         """Sends a signal, unless it has ended."""
@@ -147,11 +154,14 @@ class Session:
         self.children.append(child)
         return child
 
-    def interrupt(self, number: int, _frame: FrameType | None) -> None:
+    def interrupt(self, _number: int, _frame: FrameType | None) -> None:
         """Ctrl-C: the first asks the programs to finish, the third ends them."""
         self.interrupts += 1
         for child in self.children:
-            child.signal(number if self.interrupts < 3 else signal.SIGKILL)
+            if self.interrupts < 3:
+                child.finish()
+            else:
+                child.signal(signal.SIGKILL)
 
     def hear(self, timeout_s: float = 0.2) -> None:
         """Passes on what a program said, if one says something in time."""
@@ -195,10 +205,10 @@ class Session:
             self.hear()
 
     def stop(self, child: Child) -> None:
-        """SIGINT if it still runs, and patience: it writes its part of the run folder."""
+        """Asks it to end if it still runs, and is patient: it writes its part of the run folder."""
         if child.eof:
             return
-        child.signal(signal.SIGINT)
+        child.finish()
         deadline = time.monotonic() + STOP_S_MAX
         while not child.eof and time.monotonic() < deadline:
             self.hear()
