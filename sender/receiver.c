@@ -31,7 +31,6 @@ void receiver_init(struct receiver *r, uint32_t id, const struct groups *gs, uin
 	memset(r, 0, sizeof(*r));
 	r->delack.kind = TIMER_DELACK;
 	r->id = id;
-	r->group = g;
 	r->group_index = group;
 	r->fin = UINT64_MAX;
 	r->delack_ns = NEVER_NS;
@@ -42,13 +41,22 @@ void receiver_init(struct receiver *r, uint32_t id, const struct groups *gs, uin
 	r->window = (uint16_t)time_min(g->rwnd >> r->wscale, 65535);
 }
 
+static const struct group *group_of(const struct host *h, const struct receiver *r) {
+	return &h->groups->group[r->group_index];
+}
+
+// Has all come, the FIN too?
+static inline bool receiver_done(const struct receiver *r) {
+	return r->fin_seen && r->rcv_nxt == r->fin;
+}
+
 // Low 32 bits of the sequence number at an offset; the FIN counts one.
 static uint32_t receiver_seq(const struct receiver *r, uint64_t offset) {
 	return r->irs + 1 + (uint32_t)offset;
 }
 
 static inline uint32_t receiver_next(const struct receiver *r) {
-	return receiver_seq(r, r->rcv_nxt + (r->rcv_nxt == r->fin ? 1 : 0));
+	return receiver_seq(r, r->rcv_nxt + (receiver_done(r) ? 1 : 0));
 }
 
 static inline void receiver_header(
@@ -81,13 +89,13 @@ static void send_ack(struct host *h, struct receiver *r, uint64_t now_ns) {
 	uint8_t flags = SEG_ACK | (r->ecn_echo ? SEG_ECE : 0);
 	struct seg s;
 
-	if (r->rcv_nxt == r->fin)
+	if (receiver_done(r))
 		flags |= SEG_FIN; // with the ACK of theirs: whoever misses it sends its own again
 	receiver_header(r, &s, flags, now_ns);
-	if (r->sack_ok && (r->sack_count > 0 || r->fin != UINT64_MAX)) {
+	if (r->sack_ok && (r->sack_count > 0 || r->fin_seen)) {
 		s.sack_count = (uint8_t)(r->sack_count < room ? r->sack_count : room);
 		memcpy(s.sack, r->sack, s.sack_count * sizeof(s.sack[0]));
-		if (r->fin != UINT64_MAX && r->rcv_nxt < r->fin)
+		if (r->fin_seen && r->rcv_nxt < r->fin)
 			report_fin(r, &s, room);
 	}
 	if (r->dsack) {
@@ -109,8 +117,8 @@ static void send_syn_ack(struct host *h, struct receiver *r, uint64_t now_ns) {
 	s.seq = receiver_iss(r);
 	s.ack = r->irs + 1;
 	s.options |= SEG_OPT_MSS;
-	s.mss = (uint16_t)r->group->mss;
-	s.window = (uint16_t)time_min(r->group->rwnd, 65535);
+	s.mss = (uint16_t)group_of(h, r)->mss;
+	s.window = (uint16_t)time_min(group_of(h, r)->rwnd, 65535);
 	if (r->window_scaled) {
 		s.options |= SEG_OPT_WSCALE;
 		s.wscale = r->wscale;
@@ -124,14 +132,14 @@ static void receiver_syn(struct host *h, struct receiver *r, const struct seg *s
 	if (r->state == RECEIVER_LISTEN) {
 		r->state = RECEIVER_OPEN;
 		r->irs = s->seq;
-		r->ts_ok = r->group->timestamps && (s->options & SEG_OPT_TS) != 0;
-		r->sack_ok = r->group->sack && (s->options & SEG_OPT_SACK_OK) != 0;
-		r->ecn_ok = r->group->ecn != 0
+		r->ts_ok = group_of(h, r)->timestamps && (s->options & SEG_OPT_TS) != 0;
+		r->sack_ok = group_of(h, r)->sack && (s->options & SEG_OPT_SACK_OK) != 0;
+		r->ecn_ok = group_of(h, r)->ecn != 0
 			&& (s->flags & (SEG_ECE | SEG_CWR)) == (SEG_ECE | SEG_CWR);
 		r->window_scaled = (s->options & SEG_OPT_WSCALE) != 0;
 		if (!r->window_scaled) {
 			r->wscale = 0;
-			r->window = (uint16_t)time_min(r->group->rwnd, 65535);
+			r->window = (uint16_t)time_min(group_of(h, r)->rwnd, 65535);
 		}
 	} else if (s->seq != r->irs) {
 		h->count.rx_bad++;
@@ -194,7 +202,6 @@ static void take_in_order(struct host *h, struct receiver *r, uint64_t end) {
 			r->rcv_nxt = g->end;
 		r->head = g->next;
 		r->hint = r->hint == g ? NULL : r->hint;
-		r->ranges--;
 		g->next = h->ranges.free;
 		h->ranges.free = g;
 	}
@@ -221,7 +228,6 @@ static void range_insert(
 		r->tail = g;
 	else
 		r->hint = g;
-	r->ranges++;
 	sack_report(r, start, end);
 }
 
@@ -233,7 +239,6 @@ static void range_merge(struct host *h, struct receiver *r, struct range *g) {
 		g->end = time_max(g->end, n->end);
 		g->next = n->next;
 		r->hint = r->hint == n ? NULL : r->hint;
-		r->ranges--;
 		n->next = h->ranges.free;
 		h->ranges.free = n;
 	}
@@ -313,6 +318,7 @@ static void receiver_data(struct host *h, struct receiver *r, const struct seg *
 	note_ecn(r, s, ecn, &now);
 	if ((s->flags & SEG_FIN) != 0) {
 		r->fin = end;
+		r->fin_seen = true;
 		now = true;
 	}
 	if (s->len > r->payload)
@@ -345,7 +351,7 @@ void receiver_timer(struct host *h, struct receiver *r, uint64_t now_ns) {
 void receiver_reset(struct host *h, const struct receiver *r, uint64_t now_ns) {
 	struct seg s;
 
-	if (r->state != RECEIVER_OPEN || r->rcv_nxt == r->fin)
+	if (r->state != RECEIVER_OPEN || receiver_done(r))
 		return;
 	receiver_header(r, &s, SEG_RST | SEG_ACK, now_ns);
 	host_send(h, r->id, &s, ECN_NOT_ECT, now_ns);
@@ -360,7 +366,7 @@ static void receiver_rst(struct host *h, struct receiver *r, const struct seg *s
 		return;
 	}
 	h->count.rx_bad++;
-	if (ahead > 0 && (uint64_t)ahead <= r->group->rwnd)
+	if (ahead > 0 && (uint64_t)ahead <= group_of(h, r)->rwnd)
 		send_ack(h, r, now_ns);
 }
 
@@ -383,7 +389,7 @@ static inline bool receiver_expected(
 	if ((s->flags & ~SEG_PSH) != SEG_ACK || r->state != RECEIVER_OPEN || r->head != NULL
 		|| s->seq != receiver_seq(r, r->rcv_nxt) || s->len == 0 || !r->ts_ok
 		|| s->options != SEG_OPT_TS || seq_diff(s->tsval, r->ts_recent) < 0 || r->ecn_ok
-		|| r->sack_count > 0 || r->fin != UINT64_MAX)
+		|| r->sack_count > 0 || r->fin_seen)
 		return false;
 	if (seq_diff(s->seq, r->last_ack) <= 0)
 		r->ts_recent = s->tsval;
@@ -425,13 +431,13 @@ void receiver_rx(
 	}
 	if (s->len == 0 && (s->flags & SEG_FIN) == 0) {
 		// A bare ACK; below the window it is a probe and wants an answer.
-		if (seq_diff(s->seq, receiver_seq(r, r->rcv_nxt)) < 0 && r->rcv_nxt != r->fin)
+		if (seq_diff(s->seq, receiver_seq(r, r->rcv_nxt)) < 0 && !receiver_done(r))
 			send_ack(h, r, now_ns);
 		return;
 	}
 	ahead = seq_diff(s->seq, receiver_seq(r, r->rcv_nxt));
 	if ((ahead < 0 && (uint64_t) - (int64_t)ahead > r->rcv_nxt)
-		|| (ahead > 0 && (uint64_t)ahead > r->group->rwnd)) {
+		|| (ahead > 0 && (uint64_t)ahead > group_of(h, r)->rwnd)) {
 		h->count.rx_bad++;
 		send_ack(h, r, now_ns);
 		return;

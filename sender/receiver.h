@@ -42,10 +42,9 @@ struct receiver_count {
 };
 
 struct receiver {
-	// The first two cache lines are all that a segment in order touches.
+	// The first two cache lines are all that a segment in order touches, the third is for holes.
 	_Alignas(64) uint64_t rcv_nxt; // offset of the next byte expected in order
-	struct range *head; // out of order, the lowest first
-	uint64_t fin; // offset of the FIN; UINT64_MAX: not seen
+	struct range *head, *tail; // out of order, the lowest first
 	uint32_t irs; // the peer's initial sequence number
 	uint32_t ack_delay_ns;
 	uint32_t ts_recent, last_ack; // last_ack: as sent, for RFC 7323's rule
@@ -59,23 +58,25 @@ struct receiver {
 	uint8_t sack_count;
 	bool sack_ok, ts_ok, ecn_ok, ecn_echo;
 	bool dsack; // sack[0] is a duplicate report, to be sent once
+	bool fin_seen;
 
 	struct host_timer delack; // with its deadline: all that a timer for nothing looks at
 	uint64_t delack_ns;
 	struct receiver_count count;
 
-	struct range *tail;
-	struct range *
-		hint; // where a hole was repaired last: the next one is likely behind it; NULL: none
+	struct seg_sack sack[SEG_SACK_MAX]; // most recent first
+	struct range *hint; // the last repair: the next one is likely behind it; NULL: none
+
+	uint64_t fin; // offset of the FIN; UINT64_MAX: not seen
 	bool ce_last, window_scaled;
 	uint8_t wscale;
-	uint32_t ranges;
-	struct seg_sack sack[SEG_SACK_MAX]; // most recent first
-	const struct group *group;
 };
 
 #define RECEIVER_HOT_BYTES 128
-static_assert(offsetof(struct receiver, count.duplicate_segs) <= RECEIVER_HOT_BYTES, "two lines");
+#define RECEIVER_HOLE_BYTES 64 // behind them
+static_assert(offsetof(struct receiver, count.duplicate_segs) == RECEIVER_HOT_BYTES, "two lines");
+static_assert(
+	offsetof(struct receiver, fin) == RECEIVER_HOT_BYTES + RECEIVER_HOLE_BYTES, "and one");
 
 // Our initial sequence number: any value will do, known ones are easy to read in traces.
 static inline uint32_t receiver_iss(const struct receiver *r) {

@@ -163,17 +163,25 @@ static inline void check_flow(const struct flow *f, uint64_t now_ns) {
 		|| (f->rtx.armed && f->rtx.t.expires_ns <= f->rtx_deadline_ns));
 }
 
+// Out-of-order ranges that a receiver holds.
+static inline uint32_t held_ranges(const struct receiver *r) {
+	uint32_t n = 0;
+
+	for (const struct range *g = r->head; g != NULL; g = g->next)
+		n++;
+	return n;
+}
+
 static inline void check_receiver(const struct receiver *r) {
 	uint64_t end = r->rcv_nxt;
 	const struct range *last = NULL;
-	uint32_t n = 0;
 
-	for (const struct range *g = r->head; g != NULL; g = g->next, n++) {
+	for (const struct range *g = r->head; g != NULL; g = g->next) {
 		NEED(g->start > end && g->end > g->start); // sorted, disjoint, not adjacent
 		end = g->end;
 		last = g;
 	}
-	NEED(n == r->ranges && r->tail == last);
+	NEED(r->tail == last);
 	NEED(r->count.bytes == r->rcv_nxt && !r->dsack);
 	for (uint8_t i = 0; i < r->sack_count; i++) {
 		bool found = false;
@@ -206,7 +214,7 @@ static inline void link_check(struct link *l) {
 	NEED(l->tx.failed == states[FLOW_FAILED]);
 	for (uint32_t i = 0; i < l->rx.receivers; i++) {
 		check_receiver(&l->rx.receiver[i]);
-		used_ranges += l->rx.receiver[i].ranges;
+		used_ranges += held_ranges(&l->rx.receiver[i]);
 	}
 	if (l->rx.ranges.size <= 4096) {
 		for (const struct range *g = l->rx.ranges.free; g != NULL; g = g->next)
@@ -434,7 +442,7 @@ static inline void link_complete(const struct link *l) {
 		ck_assert_uint_eq(f->count.acked_bytes, f->total_bytes);
 		ck_assert_uint_eq(l->rx.receiver[i].rcv_nxt, f->total_bytes);
 		ck_assert_uint_eq(l->rx.receiver[i].fin, f->total_bytes);
-		ck_assert_uint_eq(l->rx.receiver[i].ranges, 0);
+		ck_assert_ptr_null(l->rx.receiver[i].head);
 	}
 }
 

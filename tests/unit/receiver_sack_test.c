@@ -43,7 +43,7 @@ START_TEST(blocks_are_reported_newest_first) {
 	block(l, 0, 1, 4);
 	block(l, 1, 5, 8);
 	block(l, 2, 9, 10);
-	ck_assert_uint_eq(rcv(l)->ranges, 3);
+	ck_assert_uint_eq(held_ranges(rcv(l)), 3);
 	feed_seg(l, 0, 0);
 	block(l, 0, 5, 8);
 	block(l, 1, 9, 10);
@@ -171,52 +171,117 @@ START_TEST(late_original_is_reported_though_paws_refuses_it) {
 }
 END_TEST
 
-// Random pieces against a bitmap of bytes.
+// Random pieces against a map of bytes.
 #define SPACE 600u
 
-static void oracle_check(struct link *l, const bool *got) {
-	const struct receiver *r = rcv(l);
+struct model {
+	bool got[SPACE];
+	uint64_t nxt;
+	uint64_t recent[SEG_SACK_MAX]; // one byte of each block to report, the newest first
+	uint8_t count;
+};
+
+static struct seg_sack block_around(const struct model *m, uint64_t at) {
+	uint64_t start = at, end = at;
+
+	while (start > 0 && m->got[start - 1])
+		start--;
+	while (end < SPACE && m->got[end])
+		end++;
+	return (struct seg_sack){(uint32_t)start, (uint32_t)end};
+}
+
+// A byte to report before the others; those that are delivered or in the same block go.
+static void model_report(struct model *m, uint64_t first) {
+	uint64_t old[SEG_SACK_MAX + 1] = {first};
+	uint8_t n = m->count;
+
+	memcpy(&old[1], m->recent, sizeof(m->recent));
+	m->count = 0;
+	for (uint8_t i = 0; i <= n && m->count < SEG_SACK_MAX; i++) {
+		bool known = old[i] < m->nxt;
+
+		for (uint8_t k = 0; k < m->count; k++)
+			known |= block_around(m, m->recent[k]).start
+				== block_around(m, old[i]).start;
+		if (!known)
+			m->recent[m->count++] = old[i];
+	}
+}
+
+// [start, end) comes. Returns the blocks of its ACK (RFC 2018 section 4, RFC 2883 section 4).
+static uint8_t model_take(
+	struct model *m, uint64_t start, uint64_t end, struct seg_sack sack[SEG_SACK_MAX]) {
+	bool beyond = start > m->nxt, news = false;
+	uint8_t n = 0;
+
+	for (uint64_t i = start; i < end; i++) {
+		news |= !m->got[i];
+		m->got[i] = true;
+	}
+	while (m->nxt < SPACE && m->got[m->nxt])
+		m->nxt++;
+	model_report(m, beyond ? start : 0);
+	if (!news) {
+		m->count -= m->count == SEG_SACK_MAX;
+		sack[n++] = (struct seg_sack){(uint32_t)start, (uint32_t)end};
+	}
+	for (uint8_t i = 0; i < m->count; i++)
+		sack[n++] = block_around(m, m->recent[i]);
+	return n;
+}
+
+static void model_check(const struct link *l, const struct model *m) {
+	const struct receiver *r = &l->rx.receiver[0];
 	const struct range *g = r->head;
-	uint64_t nxt = 0;
 
-	while (nxt < SPACE && got[nxt])
-		nxt++;
-	NEED(r->rcv_nxt == nxt);
-	for (uint64_t i = nxt; i < SPACE; i++) {
-		bool start = got[i] && (i == nxt || !got[i - 1]);
-
-		if (!start)
+	NEED(r->rcv_nxt == m->nxt);
+	for (uint64_t i = m->nxt; i < SPACE; i++) {
+		if (!m->got[i])
 			continue;
-		uint64_t end = i;
+		struct seg_sack b = block_around(m, i);
 
-		while (end < SPACE && got[end])
-			end++;
-		NEED(g != NULL && g->start == i && g->end == end);
+		NEED(g != NULL && g->start == b.start && g->end == b.end);
 		g = g->next;
+		i = b.end;
 	}
 	NEED(g == NULL);
 }
 
-START_TEST(ranges_are_those_of_a_bitmap) {
+START_TEST(ranges_and_reports_are_those_of_a_byte_map) {
 	struct rng rng;
 
 	rng_init(&rng, 1, "ranges");
 	for (int round = 0; round < 200; round++) {
-		struct link *l = RCV("rwnd: 2000B");
-		bool got[SPACE] = {false};
+		bool ts = round % 4 < 2;
+		struct link *l = ts ? RCV("rwnd: 2000B") : RCV("rwnd: 2000B, timestamps: no");
+		struct model m = {.count = 0};
+		uint32_t first = 0u - (uint32_t)(rng_u64(&rng) % SPACE); // wraps on the way
 
-		syn(l, (uint32_t)rng_u64(&rng), ALL_OPTIONS, 0, 0);
-		while (rcv(l)->rcv_nxt < SPACE) {
-			uint64_t start = rng_u64(&rng) % SPACE, max = SPACE - start;
+		syn(l, first - 1, ALL_OPTIONS, 0, 0);
+		while (m.nxt < SPACE) {
+			uint64_t start = rng_u64(&rng) % SPACE, acks = l->acks_count;
 			uint64_t len = 1 + rng_u64(&rng) % (round % 2 == 0 ? 5 : 60);
+			bool hole = rcv(l)->head != NULL, in_order = start <= m.nxt;
+			struct seg_sack sack[SEG_SACK_MAX + 1];
 
-			len = len > max ? max : len;
 			if (rng_u64(&rng) % 8 == 0)
-				start = rcv(l)->rcv_nxt, len = time_min(len, SPACE - start);
+				start = m.nxt, in_order = true;
+			len = time_min(len, SPACE - start);
+			in_order &= start + len > m.nxt;
+			uint8_t n = model_take(&m, start, start + len, sack);
+
 			feed_data(l, start, (uint32_t)len, 0);
-			for (uint64_t i = start; i < start + len; i++)
-				got[i] = true;
-			oracle_check(l, got);
+			model_check(l, &m);
+			if (in_order && !hole && l->acks_count == acks)
+				continue; // it may wait
+			NEED(l->acks_count == acks + 1);
+			NEED(last_ack(l)->ack == first + (uint32_t)m.nxt);
+			NEED(last_ack(l)->sack_count == time_min(n, ts ? 3 : 4));
+			for (uint8_t i = 0; i < last_ack(l)->sack_count; i++) {
+				NEED(last_ack(l)->sack[i].start == first + sack[i].start);
+				NEED(last_ack(l)->sack[i].end == first + sack[i].end);
+			}
 		}
 		ck_assert_uint_eq(rcv(l)->count.bytes, SPACE);
 		link_close(l);
@@ -258,4 +323,4 @@ TEST_MAIN(hole_is_reported_at_once_until_it_is_filled, blocks_are_reported_newes
 	four_blocks_without_timestamps, duplicate_below_is_reported_once,
 	duplicate_above_comes_with_the_block_around_it, full_report_makes_room_for_a_duplicate,
 	fin_beyond_a_hole_is_reported, late_original_is_reported_though_paws_refuses_it,
-	ranges_are_those_of_a_bitmap, empty_range_pool_refuses_and_recovers)
+	ranges_and_reports_are_those_of_a_byte_map, empty_range_pool_refuses_and_recovers)
