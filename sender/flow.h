@@ -220,6 +220,8 @@ struct delivery {
 
 void loss_cumulative(struct host *h, struct flow *f, uint64_t una, struct delivery *d);
 void loss_sack(struct flow *f, const struct seg *seg, struct delivery *d);
+// Fetches into the cache what loss_sack and loss_detect will touch.
+void loss_fetch(const struct flow *f, const struct seg *seg);
 // RACK: marks what is lost; returns the nanoseconds until the next check is due, 0: none.
 uint64_t loss_detect(struct flow *f, uint64_t now_ns, struct delivery *d);
 void loss_mark(struct flow *f, uint64_t index);

@@ -161,9 +161,13 @@ static inline __attribute__((always_inline)) void host_fetch_flow(
 }
 
 static inline __attribute__((always_inline)) void host_fetch_segs(
-	const struct host *h, uint32_t index) {
+	const struct host *h, uint32_t index, const struct seg *seg) {
 	const struct flow *f = &h->flow[index];
 
+	if (__builtin_expect(seg->sack_count > 0, 0)) {
+		loss_fetch(f, seg);
+		return;
+	}
 	// Of two acknowledged segments the second is read; two are sent, maybe in two lines.
 	__builtin_prefetch(flow_seg(f, f->una + 1), 1);
 	__builtin_prefetch(flow_seg(f, f->nxt), 1);
@@ -179,6 +183,17 @@ static inline __attribute__((always_inline)) void host_fetch_receiver(
 
 	for (size_t line = 0; line < RECEIVER_HOT_BYTES; line += 64)
 		__builtin_prefetch(r + line, 1);
+}
+
+static inline __attribute__((always_inline)) void host_fetch_ranges(
+	const struct host *h, uint32_t index) {
+	const struct receiver *r = &h->receiver[index];
+
+	if (r->head == NULL)
+		return;
+	__builtin_prefetch((const char *)r + RECEIVER_HOT_BYTES, 1);
+	__builtin_prefetch(r->head, 1);
+	__builtin_prefetch(r->tail, 1);
 }
 
 static inline void host_send(

@@ -297,9 +297,9 @@ static bool receive_seg(struct sender_live *s, struct sender_port *p, struct rte
 
 // Inlined whatever gcc thinks: it takes a function that only fetches for one that does nothing.
 static inline __attribute__((always_inline)) void fetch_segs(
-	const struct sender_port *p, uint32_t id) {
-	if (id != FLOW_ADDR_NONE && p->host != NULL && sender_sends(p))
-		host_fetch_segs(p->host, id);
+	const struct sender_port *p, const struct sender_arrival *a) {
+	if (a->id != FLOW_ADDR_NONE && p->host != NULL && sender_sends(p))
+		host_fetch_segs(p->host, a->id, &a->seg);
 }
 
 static inline __attribute__((always_inline)) void fetch(const struct sender_port *p, uint32_t id) {
@@ -330,7 +330,7 @@ void sender_receive(struct sender_live *s, struct sender_port *p) {
 
 void sender_fetch(const struct sender_port *p) {
 	for (uint32_t i = 0; i < p->arrivals && i < FETCH_SEGS; i++)
-		fetch_segs(p, p->arrival[i].id);
+		fetch_segs(p, &p->arrival[i]);
 }
 
 void sender_deliver(struct sender_live *s, struct sender_port *p, uint32_t first, uint32_t n) {
@@ -341,7 +341,7 @@ void sender_deliver(struct sender_live *s, struct sender_port *p, uint32_t first
 		if (i + FETCH_CONNECTION < p->arrivals)
 			fetch(p, a[i + FETCH_CONNECTION].id);
 		if (i + FETCH_SEGS < p->arrivals)
-			fetch_segs(p, a[i + FETCH_SEGS].id);
+			fetch_segs(p, &a[i + FETCH_SEGS]);
 		deliver(s, p, &a[i]);
 	}
 }

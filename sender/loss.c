@@ -163,6 +163,17 @@ static void sack_block(struct flow *f, const struct seg_sack *b, struct delivery
 	sack_segs(f, seg_from(f, b->start, true), seg_from(f, b->end, false), d);
 }
 
+// Of the blocks the first is the one that grew: it is looked up by its first record, and goes on at
+// its end.
+void loss_fetch(const struct flow *f, const struct seg *s) {
+	const struct seg_sack *b = &s->sack[0];
+
+	__builtin_prefetch(f->seen, 1);
+	__builtin_prefetch(flow_seg(f, seg_from(f, b->start, true)), 1);
+	__builtin_prefetch(flow_seg(f, seg_from(f, b->end, false) - 1), 1);
+	__builtin_prefetch(flow_seg(f, f->rack_scan), 1);
+}
+
 void loss_sack(struct flow *f, const struct seg *s, struct delivery *d) {
 	uint32_t una = f->iss + 1 + (uint32_t)f->una_bytes, out = flow_seq(f, f->nxt) - una;
 	struct seg_sack seen[SEG_SACK_MAX];

@@ -284,7 +284,7 @@ int sim_open(struct sim *s, const char *pcap, struct err *err) {
 // those that follow are fetched, a few lines at a time: a core has only so many misses under way.
 #define BATCH 64
 #define FETCH_CONNECTION 6 // packets ahead: its own cache lines
-#define FETCH_SEGS 3 // what they point to
+#define FETCH_MORE 3 // what they point to
 
 // Inlined whatever gcc thinks: it takes a function that only fetches for one that does nothing.
 static inline __attribute__((always_inline)) void fetch(
@@ -293,6 +293,14 @@ static inline __attribute__((always_inline)) void fetch(
 		host_fetch_flow(h, id);
 	else
 		host_fetch_receiver(h, id);
+}
+
+static inline __attribute__((always_inline)) void fetch_more(
+	const struct host *h, bool to_sender, struct pkt *pkt) {
+	if (to_sender)
+		host_fetch_segs(h, pkt->flow_id, pkt_seg(pkt));
+	else
+		host_fetch_ranges(h, pkt->flow_id);
 }
 
 // Runs one host through the window that ends with `last_ns`, on what leaves its path in it.
@@ -313,8 +321,8 @@ static inline __attribute__((always_inline)) void feed(
 
 			if (i + FETCH_CONNECTION < n)
 				fetch(h, to_sender, batch[i + FETCH_CONNECTION]->flow_id);
-			if (to_sender && i + FETCH_SEGS < n)
-				host_fetch_segs(h, batch[i + FETCH_SEGS]->flow_id);
+			if (i + FETCH_MORE < n)
+				fetch_more(h, to_sender, batch[i + FETCH_MORE]);
 			host_run(h, t_ns);
 			if (to_sender && s->pcap != NULL)
 				sim_pcap_write(s->pcap, pkt, pkt_seg(pkt), pkt->ecn, t_ns, false);
