@@ -50,15 +50,28 @@ static inline struct pkt *pkt_ring_head(const struct pkt_ring *r) {
 	return r->slot[r->head & (r->slots - 1)];
 }
 
-// The i-th oldest of a ring that has more than i, to be taken by pkt_ring_skip.
-static inline struct pkt *pkt_ring_at(const struct pkt_ring *r, uint32_t i) {
-	// With the line behind it, where its owner goes on. Behind the newest stand old addresses: fetching
-	// those is harmless. To be used once: what a long queue holds shall not drive the flows out of the
-	// cache.
+// Fetches the packet that comes PKT_RING_AHEAD after the i-th oldest, with the line behind it, where its
+// owner goes on. Behind the newest stand old addresses: fetching those is harmless. To be used once:
+// what a long queue holds shall not drive the flows out of the cache.
+static inline void pkt_ring_fetch(const struct pkt_ring *r, uint32_t i) {
 	const char *next = (const char *)r->slot[(r->head + i + PKT_RING_AHEAD) & (r->slots - 1)];
 	__builtin_prefetch(next, 0, 0);
 	__builtin_prefetch(next + 64, 0, 0);
+}
+
+// The i-th oldest of a ring that has more than i, to be taken by pkt_ring_skip.
+static inline struct pkt *pkt_ring_at(const struct pkt_ring *r, uint32_t i) {
+	pkt_ring_fetch(r, i);
 	return r->slot[(r->head + i) & (r->slots - 1)];
+}
+
+// The oldest packets one behind the other, *n at most; *n becomes how many. The ring is not empty.
+static inline struct pkt *const *pkt_ring_oldest(const struct pkt_ring *r, uint32_t *n) {
+	uint32_t at = r->head & (r->slots - 1);
+	uint32_t most = r->count < r->slots - at ? r->count : r->slots - at;
+
+	*n = *n < most ? *n : most;
+	return r->slot + at;
 }
 
 // Takes the n oldest, which are `bytes`.

@@ -9,7 +9,7 @@
 
 #include <assert.h>
 
-#define PATH_BURST 32
+#define PATH_BURST 64 // twice that of the live loop: one that is not full is the last
 
 // Counts what the stages have just dropped and hands it to the owner.
 __attribute__((noinline)) static void path_count_drops(struct path *p) {
@@ -80,12 +80,15 @@ void path_push(struct path *p, struct pkt *const *pkts, uint32_t n) {
 	p->next_id += n;
 	p->in.pkts += n;
 	p->in.bytes += bytes;
-	p->served_ns = NEVER_NS;
+	p->idle_ns = 0;
 	if (__builtin_expect(tel_on(p->tel_arrivals), 0))
 		path_tell_arrivals(p, pkts, n);
-	// What leaves the link before these come goes straight to the next stage.
-	if (p->stages > 1 && first->ops == &stage_link)
+	// What leaves the link before these come goes straight to the next stage; it is idle until then.
+	if (p->stages > 1 && first->ops == &stage_link) {
 		stage_advance(p, 0, pkts[0]->arrival_ns);
+		if (p->stages == 2)
+			p->idle_ns = pkts[0]->arrival_ns + first->after_ns;
+	}
 	first->ops->push(first->state, pkts, n, &p->fresh);
 	if (__builtin_expect(p->fresh.head != NULL, 0))
 		path_count_drops(p);
@@ -97,7 +100,7 @@ void path_push(struct path *p, struct pkt *const *pkts, uint32_t n) {
 static void path_advance(struct path *p, uint64_t now_ns) {
 	for (uint32_t i = 0; i + 1 < p->stages; i++)
 		stage_advance(p, i, time_since(now_ns, p->stage[i].after_ns));
-	p->served_ns = now_ns;
+	p->idle_ns = now_ns + 1;
 }
 
 uint32_t path_pop(struct path *p, uint64_t now_ns, struct pkt **pkts, uint32_t max) {
@@ -105,7 +108,7 @@ uint32_t path_pop(struct path *p, uint64_t now_ns, struct pkt **pkts, uint32_t m
 	uint64_t bytes = 0;
 	uint32_t n;
 
-	if (p->served_ns != now_ns)
+	if (now_ns >= p->idle_ns)
 		path_advance(p, now_ns);
 	n = last->ops->pop(last->state, now_ns, pkts, max, &p->fresh);
 	if (__builtin_expect(p->fresh.head != NULL, 0))

@@ -38,8 +38,7 @@ struct path {
 	uint64_t
 		tail_ns; // least time in the delays at its end; how far ahead path_pop may be called
 	struct tel *tel_arrivals; // NULL: off
-	uint64_t
-		served_ns; // all stages but the last hold nothing that is due by then; NEVER_NS: unknown
+	uint64_t idle_ns; // all stages but the last hold nothing that path_pop needs before then
 	uint64_t last_arrival_ns;
 	struct pkt_list fresh; // dropped in this call, not yet counted; empty between calls
 	struct path_count in, out;

@@ -190,7 +190,6 @@ static int paths_start(struct paths *ps, const struct places *places, const stru
 	for (uint32_t i = 0; i < ps->count; i++) {
 		struct path *p = &ps->path[i];
 
-		p->served_ns = NEVER_NS;
 		p->index = (uint8_t)i;
 		p->tel_packets = env->tel_packets;
 		p->tel_arrivals = env->tel_arrivals;
@@ -404,7 +403,7 @@ static void path_changed(
 	if (s->ops->update != NULL)
 		s->ops->update(s->state, now_ns);
 	path_derive(p);
-	p->served_ns = NEVER_NS;
+	p->idle_ns = 0;
 	path_tell(p,
 		&(struct tel_arrivals){
 			.ts_ns = now_ns,

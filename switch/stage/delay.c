@@ -88,19 +88,21 @@ static void delay_fini(void *self) {
 }
 
 // Takes up to `max` packets that leave by now_ns off the line whose head leaves first, which does: one,
-// or as many as are due when no other line holds any.
+// or as many as are due, when no other line holds any, up to the end of its ring.
 static inline uint32_t delay_release(
 	struct delay *d, uint64_t now_ns, struct pkt **pkts, uint32_t max) {
 	struct line *line = d->heap[0].from;
 	const struct pkt_ring q = line->q; // a copy that stays in registers
-	uint32_t most = d->heads > 1 ? 1 : max < q.count ? max : q.count, n = 0;
+	uint32_t most = d->heads > 1 ? 1 : max, n = 0;
+	struct pkt *const *oldest = pkt_ring_oldest(&q, &most);
 	uint64_t bytes = 0;
 
 	do {
-		struct pkt *p = pkt_ring_at(&q, n);
+		struct pkt *p = oldest[n];
 
 		if (p->release_ns > now_ns)
 			break;
+		pkt_ring_fetch(&q, n);
 		p->arrival_ns = p->release_ns;
 		bytes += p->size_bytes;
 		pkts[n] = p;
