@@ -121,7 +121,7 @@ void clock_watch(struct clock *c) {
 		&c->wanted_rate, ticks_steer(&line, &fit, c->first_rate), memory_order_relaxed);
 }
 
-void clock_follow(struct clock *c) {
+static void follow_kernel(struct clock *c) {
 	uint64_t rate = atomic_load_explicit(&c->wanted_rate, memory_order_relaxed), tsc, ns;
 	uint32_t version = atomic_load_explicit(&c->version, memory_order_relaxed);
 
@@ -137,13 +137,20 @@ void clock_follow(struct clock *c) {
 	atomic_store_explicit(&c->version, version + 2, memory_order_release);
 }
 
-void clock_follow_other(struct clock *c, const struct clock *other) {
+static void follow_other(struct clock *c, const struct clock *other) {
 	uint32_t version = atomic_load_explicit(&other->version, memory_order_relaxed);
 
 	if (version == atomic_load_explicit(&c->version, memory_order_relaxed))
 		return;
 	c->line = clock_line(other);
 	atomic_store_explicit(&c->version, version, memory_order_relaxed);
+}
+
+void clock_follow(struct clock *c, const struct clock *first) {
+	if (c == first)
+		follow_kernel(c);
+	else
+		follow_other(c, first);
 }
 
 double clock_drift_ppm(const struct clock *c) {

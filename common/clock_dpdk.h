@@ -52,11 +52,9 @@ void clock_start(struct clock *c);
 int clock_set_epoch(struct clock *c, uint64_t utc_ns, struct err *err);
 // Compares with the kernel's clock and asks for a better rate. Control thread, every 100 ms.
 void clock_watch(struct clock *c);
-// Changes to the rate asked for. Lcore, now and then.
-void clock_follow(struct clock *c);
-// The time of another lcore's clock, which alone changes its rate: never more than a nanosecond from it.
-// Now and then.
-void clock_follow_other(struct clock *c, const struct clock *other);
+// Lcore, now and then: the first lcore's clock changes to the rate asked for, another's takes over its time,
+// and is never more than a nanosecond from it.
+void clock_follow(struct clock *c, const struct clock *first);
 // How far the TSC with its first rate has gone from CLOCK_MONOTONIC, in ppm: what calibrating it once
 // would have cost.
 double clock_drift_ppm(const struct clock *c);

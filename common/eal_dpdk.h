@@ -35,8 +35,11 @@ struct eal {
 	uint64_t memory_bytes;
 	char args[1024]; // as given to the EAL, for the summary
 };
+#define EAL_NONE                                                                                   \
+	{ .log_fd = -1, .lock_fd = -1 } // before eal_start
 
 int eal_start(struct eal *e, const struct eal_args *args, struct err *err);
+// And takes away the prefix's folder in DPDK's runtime folder.
 void eal_stop(struct eal *e);
 // Runs a loop on n lcores at once, each with its element, of so many bytes, of an array; the first one's is
 // the calling thread. Returns when all have ended.

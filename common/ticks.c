@@ -48,12 +48,13 @@ bool ticks_fit_line(const struct ticks_fit *f, struct ticks_line *line) {
 		xx += x * x;
 		xy += x * y;
 	}
-	if (!(xx > 0 && xy > 0))
+	double rate = xx > 0 ? ldexp(xy / xx, TICKS_SHIFT) : 0;
+	if (!(rate >= 1 && rate < TICKS_RATE_MAX))
 		return false;
 	*line = (struct ticks_line){
 		.tick = tick,
 		.ns = ns + (uint64_t)llround(y_mean - x_mean * xy / xx),
-		.rate = (uint64_t)llround(ldexp(xy / xx, TICKS_SHIFT)),
+		.rate = (uint64_t)llround(rate),
 	};
 	return true;
 }

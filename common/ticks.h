@@ -18,6 +18,7 @@
 
 #define TICKS_ANCHORS 16
 #define TICKS_SHIFT 56
+#define TICKS_RATE_MAX 0x1p63 // 128 ns per tick
 #define TICKS_PPM_MAX 500.0
 
 struct ticks_line {
@@ -53,7 +54,8 @@ uint64_t ticks_at(const struct ticks_line *l, uint64_t ns);
 struct ticks_line ticks_turned(const struct ticks_line *l);
 // An anchor later than those before it.
 void ticks_fit_add(struct ticks_fit *f, uint64_t tick, uint64_t ns);
-// The line through the anchors; false: there are not two yet.
+// The line through the anchors; false: there are not two yet, or the counter stands still, or is slower than
+// TICKS_RATE_MAX.
 bool ticks_fit_line(const struct ticks_fit *f, struct ticks_line *line);
 // The rate for a clock that follows `line` and ought to follow `fit`; `first_rate` bounds it.
 uint64_t ticks_steer(

@@ -298,10 +298,7 @@ static bool housekeeping(struct sender_live *s) {
 
 	watch_time(&s->watch, clock_now(&s->clock));
 	follow_ports(s);
-	if (s->index == 0)
-		clock_follow(&s->clock);
-	else
-		clock_follow_other(&s->clock, &s->all->clock);
+	clock_follow(&s->clock, &s->all->clock);
 	follow_stamps(s);
 	show(s);
 	if (s->now_ns >= s->measure_ns) {

@@ -95,7 +95,7 @@ static int experiment(struct sender_app *app, struct err *err) {
 
 int main(int argc, char **argv) {
 	static struct run_options opt;
-	static struct sender_app app;
+	static struct sender_app app = {.eal = EAL_NONE};
 	struct err err = {0};
 	int rc = run_options(&opt, argc, argv, PROGRAM, &err);
 

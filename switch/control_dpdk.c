@@ -82,7 +82,7 @@ static int handle_lcores(const char *cmd, const char *params, struct rte_tel_dat
 		control_u64(one, "now_ns", snap.lcore[i].now_ns);
 		control_u64(one, "turns", snap.lcore[i].turns);
 		control_u64(one, "busy_ns", snap.lcore[i].busy_ns);
-		control_u64(one, "handed_over", snap.lcore[i].given);
+		control_u64(one, "handed_over", snap.lcore[i].given + snap.lcore[i].not_given);
 		control_u64(one, "handover_dropped", snap.lcore[i].not_given);
 		snprintf(name, sizeof(name), "%u", i);
 		control_named(d, name, one);

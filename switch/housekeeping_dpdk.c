@@ -206,10 +206,7 @@ bool switch_housekeeping(struct switch_live *s) {
 
 	watch_time(&s->watch, clock_now(&s->clock));
 	stand_still(s);
-	if (s->index == 0)
-		clock_follow(&s->clock);
-	else
-		clock_follow_other(&s->clock, &s->all->clock);
+	clock_follow(&s->clock, &s->all->clock);
 	switch_show(s);
 	for (uint32_t i = 0; i < s->ports; i++) {
 		struct port *p = &s->port[i].port;

@@ -80,7 +80,7 @@ static int experiment(struct switch_app *app, struct err *err) {
 
 int main(int argc, char **argv) {
 	static struct run_options opt;
-	static struct switch_app app;
+	static struct switch_app app = {.eal = EAL_NONE};
 	struct err err = {0};
 	int rc = run_options(&opt, argc, argv, PROGRAM, &err);
 

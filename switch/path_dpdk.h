@@ -113,7 +113,7 @@ struct switch_snapshot {
 	uint32_t lcores;
 	struct {
 		uint64_t now_ns, turns, busy_ns;
-		uint64_t given, not_given; // to other lcores; of these, found no room
+		uint64_t given, not_given; // to other lcores; for others, but there was no room
 	} lcore[LIVE_LCORES_MAX];
 };
 

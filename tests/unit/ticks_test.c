@@ -136,6 +136,26 @@ START_TEST(stamps_of_a_card_become_our_time) {
 }
 END_TEST
 
+// A counter that stands still, goes back or is too slow for the fraction gives no line.
+START_TEST(no_line_without_a_rate) {
+	static const struct {
+		uint64_t tick, ns;
+	} second[] = {{1000, 2 * NS_PER_S}, {2000, NS_PER_S}, {900, 2 * NS_PER_S},
+		{1000 + NS_PER_S / 128, 2 * NS_PER_S}};
+
+	for (size_t i = 0; i < sizeof(second) / sizeof(second[0]); i++) {
+		struct ticks_fit fit = {0};
+		struct ticks_line l;
+
+		ticks_fit_add(&fit, 1000, NS_PER_S);
+		ticks_fit_add(&fit, second[i].tick, second[i].ns);
+		ck_assert(!ticks_fit_line(&fit, &l));
+		ticks_fit_add(&fit, 1000 + 100 * NS_PER_S, 101 * NS_PER_S);
+		ck_assert(ticks_fit_line(&fit, &l));
+	}
+}
+END_TEST
+
 // A reference that is set by a second does not take the clock with it at once.
 START_TEST(a_jump_is_slewed) {
 	struct ticks_line clock = {.rate = nominal()}, fit = {.ns = NS_PER_S, .rate = nominal()};
@@ -148,5 +168,5 @@ START_TEST(a_jump_is_slewed) {
 }
 END_TEST
 
-TEST_MAIN(a_line_is_exact_both_ways, a_fit_needs_two_anchors, a_fit_forgets,
+TEST_MAIN(a_line_is_exact_both_ways, a_fit_needs_two_anchors, a_fit_forgets, no_line_without_a_rate,
 	a_wrong_clock_converges, stamps_of_a_card_become_our_time, a_jump_is_slewed)
