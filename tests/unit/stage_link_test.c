@@ -221,19 +221,13 @@ static void drain(struct stage_bench *b, uint64_t now_ns, struct history *h) {
 
 static void play(const char *text, enum polling polling, struct history *h) {
 	static struct tel tel;
-	static struct tel_header header;
 	struct stage_bench b = {0};
 	struct pkt *pkts = pkts_new(LOAD, 0);
 	struct rng rng, when;
 	uint64_t t = 0;
 
 	memset(h, 0, sizeof(*h));
-	memset(&tel, 0, sizeof(tel));
-	tel.ring = &header;
-	tel.records = (uint8_t *)h->record;
-	tel.record_size = sizeof(h->record[0]);
-	tel.limit = 4 * LOAD; // all fit, nobody consumes
-	tel.mask = UINT64_MAX;
+	tel_memory(&tel, h->record, 4 * LOAD);
 	b.env.tel_packets = &tel;
 	open_link(&b, text);
 	rng_init(&rng, 1, "load");
@@ -273,13 +267,7 @@ static void play(const char *text, enum polling polling, struct history *h) {
 }
 
 static bool same(const struct history *a, const struct history *b) {
-	const struct link_totals *x = &a->end, *y = &b->end;
-
-	return memcmp(a, b, offsetof(struct history, end)) == 0 && x->out_pkts == y->out_pkts
-		&& x->out_bytes == y->out_bytes && x->dequeued == y->dequeued
-		&& x->sojourn_ns == y->sojourn_ns && x->drops == y->drops && x->marks == y->marks
-		&& x->queue_pkt_ns == y->queue_pkt_ns && x->queue_byte_ns == y->queue_byte_ns
-		&& x->capacity == y->capacity && memcmp(&x->wire_bits, &y->wire_bits, 8) == 0;
+	return memcmp(a, b, offsetof(struct history, end)) == 0 && same_totals(&a->end, &b->end);
 }
 
 START_TEST(history_does_not_depend_on_polling) {

@@ -3,6 +3,7 @@
 #pragma once
 #include "path.h"
 #include "rng.h"
+#include "stage/link.h"
 #include "test.h"
 
 #include <string.h>
@@ -147,6 +148,27 @@ static inline struct pkt *stage_take(struct stage_bench *b, uint64_t now_ns) {
 	}
 	stage_conserved(b);
 	return p;
+}
+
+// A stream into memory that holds all.
+static inline void tel_memory(struct tel *tel, struct tel_packets *records, uint32_t limit) {
+	static struct tel_header header;
+
+	*tel = (struct tel){
+		.ring = &header,
+		.records = (uint8_t *)records,
+		.record_size = sizeof(*records),
+		.limit = limit,
+		.mask = UINT64_MAX,
+	};
+}
+
+static inline bool same_totals(const struct link_totals *x, const struct link_totals *y) {
+	return x->out_pkts == y->out_pkts && x->out_bytes == y->out_bytes
+		&& x->dequeued == y->dequeued && x->sojourn_ns == y->sojourn_ns
+		&& x->drops == y->drops && x->marks == y->marks
+		&& x->queue_pkt_ns == y->queue_pkt_ns && x->queue_byte_ns == y->queue_byte_ns
+		&& x->capacity == y->capacity && memcmp(&x->wire_bits, &y->wire_bits, 8) == 0;
 }
 
 // n packets of one size with ids 0, 1, ...
