@@ -16,7 +16,7 @@ struct hist {
 };
 
 static inline uint32_t hist_bucket(uint64_t v) {
-	uint32_t top = 63u - (uint32_t)__builtin_clzll(v | 1u << HIST_SUB_BITS);
+	uint32_t top = 63u ^ (uint32_t)__builtin_clzll(v | 1u << HIST_SUB_BITS); // one instruction
 	uint32_t shift =
 		top - HIST_SUB_BITS; // what is left has its top bit, or is the value itself
 
