@@ -11,7 +11,7 @@
 #pragma once
 #include "ns.h"
 #include "param.h"
-#include "pkt.h"
+#include "pkt_ring.h"
 
 // What a discipline may know of its surroundings.
 struct aqm_env {
@@ -43,6 +43,9 @@ struct aqm_ops {
 	int (*init)(void *q, const struct aqm_env *env, struct err *err);
 	void (*fini)(void *q); // may be NULL: nothing to free; also called when init failed
 	void (*enqueue)(void *q, struct pkt *p, uint64_t now_ns, struct pkt_list *drops);
+	// Takes what came at one moment, if none of it would be dropped, and says how many bytes that
+	// is; else 0, and took nothing. NULL: one by one.
+	uint64_t (*enqueue_all)(void *q, struct pkt *const *pkts, uint32_t n);
 	struct pkt *(*dequeue)(void *q, uint64_t now_ns, struct pkt_list *drops);
 	struct backlog (*backlog)(const void *q);
 	struct aqm_limit (*limit)(const void *q); // as resolved by init
@@ -64,3 +67,6 @@ static inline bool aqm_limit_fits(
 	const struct aqm_limit *l, uint64_t pkts, uint64_t bytes, uint32_t size) {
 	return pkts < l->pkts && bytes + size + (pkts + 1) * l->overhead_bytes <= l->bytes;
 }
+// enqueue_all of a queue that is one ring with a limit. (A full ring grows one by one.)
+uint64_t aqm_ring_all(
+	struct pkt_ring *r, const struct aqm_limit *l, struct pkt *const *pkts, uint32_t n);

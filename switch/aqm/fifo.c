@@ -45,6 +45,12 @@ static void fifo_enqueue(void *self, struct pkt *p, uint64_t now_ns, struct pkt_
 	fifo_put(self, p, drops);
 }
 
+static uint64_t fifo_enqueue_all(void *self, struct pkt *const *pkts, uint32_t n) {
+	struct fifo *f = self;
+
+	return aqm_ring_all(&f->q, &f->max, pkts, n);
+}
+
 static struct pkt *fifo_dequeue(void *self, uint64_t now_ns, struct pkt_list *drops) {
 	return fifo_get(self);
 }
@@ -69,6 +75,7 @@ const struct aqm_ops aqm_fifo = {
 	.init = fifo_init,
 	.fini = fifo_fini,
 	.enqueue = fifo_enqueue,
+	.enqueue_all = fifo_enqueue_all,
 	.dequeue = fifo_dequeue,
 	.backlog = fifo_backlog,
 	.limit = fifo_limit,

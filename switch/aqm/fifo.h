@@ -2,7 +2,6 @@
 // The default discipline's own operations, for the link, which is spared two calls per packet.
 #pragma once
 #include "aqm.h"
-#include "pkt_ring.h"
 
 enum { FIFO_TAIL, FIFO_HEAD };
 

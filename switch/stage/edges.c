@@ -25,8 +25,7 @@
 struct edge {
 	struct pkt *head;
 	struct pkt *tail;
-	uint64_t free_ns; // end of the frame that came last
-	uint64_t free_frac;
+	serial_u128 free; // end of the frame that came last
 };
 
 struct edges {
@@ -100,13 +99,11 @@ static inline void edges_take(struct edges *e, struct pkt *p) {
 
 	while (e->heads > 0 && e->heap[0].release_ns <= t_ns)
 		pkt_list_push(&e->out, edges_release(e));
-	if (t_ns > edge->free_ns) {
-		edge->free_ns = t_ns;
-		edge->free_frac = 0;
-	}
-	edge->free_ns = serial_end(edge->free_ns,
-		p->size_bytes + e->overhead_bytes - SERIAL_FCS_BYTES, e->byte_ns, &edge->free_frac);
-	p->release_ns = edge->free_ns;
+	if (t_ns > serial_ns(edge->free))
+		edge->free = serial_at(t_ns);
+	edge->free = serial_end(
+		edge->free, p->size_bytes + e->overhead_bytes - SERIAL_FCS_BYTES, e->byte_ns);
+	p->release_ns = serial_ns(edge->free);
 	p->next = NULL;
 	e->pkts++;
 	e->bytes += p->size_bytes;

@@ -30,11 +30,14 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// What every packet changes. A burst works on a copy of it, which the compiler keeps in registers.
-struct link_hot {
+struct link {
+	uint64_t rate_bps;
+	uint64_t overhead_bytes;
+	uint64_t byte_ns; // per byte, in 2^-40 ns
+	const struct aqm_ops *aqm;
+	void *q;
 	// The wire.
-	uint64_t free_ns; // end of the frame on the wire, or of the last one
-	uint64_t free_frac;
+	serial_u128 free; // end of the frame on the wire, or of the last one
 	struct pkt *wire; // the frame being sent; NULL: idle
 	// The queue. Counters are few: what can be told from others is.
 	uint64_t queue_pkts, queue_bytes;
@@ -44,16 +47,8 @@ struct link_hot {
 	// Frames given to the wire, FCS included, and their times in the queue.
 	uint64_t sent, sent_bytes;
 	uint64_t sojourn_ns;
-};
-
-struct link {
-	uint64_t rate_bps;
-	uint64_t overhead_bytes;
-	uint64_t byte_ns; // per byte, in 2^-40 ns
-	const struct aqm_ops *aqm;
-	void *q;
-	struct link_hot hot;
 	struct pkt_ring out; // sent, not yet taken
+	struct pkt_list fresh; // dropped by the discipline, not yet counted; empty between calls
 
 	// Totals.
 	uint64_t drops, marks;
@@ -106,8 +101,8 @@ static int link_configure(void *self, struct config_node *node, struct err *err)
 static void link_update(void *self, uint64_t now_ns) {
 	struct link *l = self;
 
-	if (l->hot.wire != NULL && l->hot.free_ns != l->old_free_ns) {
-		l->old_free_ns = l->hot.free_ns;
+	if (l->wire != NULL && serial_ns(l->free) != l->old_free_ns) {
+		l->old_free_ns = serial_ns(l->free);
 		l->old_bps = l->rate_now_bps;
 	}
 	l->capacity += (link_u128)l->rate_now_bps * time_since(now_ns, l->rate_since_ns);
@@ -153,80 +148,103 @@ static inline bool link_plain(const struct link *l) {
 	return l->aqm == &aqm_fifo && !tel_on(l->tel);
 }
 
-LOOP void link_tell(const struct link *l, enum tel_packet_event event, const struct pkt *p,
-	uint64_t ts_ns, uint64_t queue_bytes, bool plain) {
-	if (!plain && __builtin_expect(tel_on(l->tel), 0))
-		stage_tell(l->env, event, p, ts_ns, queue_bytes);
-}
+// What the discipline has just dropped. given_bytes: of frames given to the wire and not yet counted.
+__attribute__((noinline)) static void link_dropped(
+	struct link *l, uint64_t t_ns, uint64_t given_bytes, struct pkt_list *drops) {
+	struct pkt *p;
 
-// p came into the queue (n = 1) or left it (n = -1) at t_ns.
-static inline void queue_count(struct link_hot *h, const struct pkt *p, uint64_t t_ns, int n) {
-	if (n > 0) {
-		h->queue_pkts++;
-		h->queue_bytes += p->size_bytes;
-		h->moment_pkts += t_ns;
-		h->moment_bytes += (link_u128)t_ns * p->size_bytes;
-	} else {
-		h->queue_pkts--;
-		h->queue_bytes -= p->size_bytes;
-		h->moment_pkts -= t_ns;
-		h->moment_bytes -= (link_u128)t_ns * p->size_bytes;
-	}
-}
-
-// Counts what the discipline has just put on the list of drops. (The copy stays in registers only if
-// nothing else is given its address.)
-__attribute__((noinline)) static struct link_hot link_dropped(
-	struct link *l, struct link_hot h, const struct pkt *first, uint64_t t_ns) {
-	for (const struct pkt *p = first; p != NULL; p = p->next) {
-		queue_count(&h, p, t_ns, -1);
+	while ((p = pkt_list_pop(&l->fresh)) != NULL) {
+		l->queue_pkts--;
+		l->queue_bytes -= p->size_bytes;
+		l->moment_pkts -= t_ns;
+		l->moment_bytes -= (link_u128)t_ns * p->size_bytes;
 		l->drops++;
-		link_tell(l, TEL_DROP, p, t_ns, h.queue_bytes, false);
+		if (tel_on(l->tel))
+			stage_tell(l->env, TEL_DROP, p, t_ns, l->queue_bytes - given_bytes);
+		pkt_list_push(drops, p);
 	}
-	return h;
 }
 
-// The wire is free at t_ns: the discipline picks the next frame.
-LOOP void link_send(
-	struct link *l, struct link_hot *h, uint64_t t_ns, struct pkt_list *drops, bool plain) {
-	uint32_t before = drops->count;
-	const struct pkt *last = drops->tail;
-	struct pkt *p = plain ? fifo_get(l->q) : l->aqm->dequeue(l->q, t_ns, drops);
+// Frames given to the wire one after the other, which the link counts after the last of them. The
+// compiler keeps this in registers, if nothing is given its address.
+struct link_burst {
+	serial_u128 free;
+	uint32_t given;
+	uint64_t bytes;
+	uint64_t moment_pkts; // sum of their times
+	link_u128 moment_bytes; // and of these times their sizes
+	uint64_t sojourn_ns, peak_ns;
+	struct pkt_ring queue; // plain: as it was before them
+	bool told; // not plain: there is a stream
+};
 
-	if (!plain && __builtin_expect(drops->count != before, 0))
-		*h = link_dropped(l, *h, before > 0 ? last->next : drops->head, t_ns);
-	h->wire = p;
-	if (p == NULL)
-		return;
+LOOP struct link_burst link_begin(const struct link *l, bool plain) {
+	struct link_burst b = {
+		.free = l->free,
+		.peak_ns = l->peak_ns,
+	};
 
-	uint64_t sojourn_ns = time_since(t_ns, p->arrival_ns);
+	if (plain)
+		b.queue = ((const struct fifo *)l->q)->q;
+	else
+		b.told = tel_on(l->tel);
+	return b;
+}
+
+LOOP void link_end(struct link *l, const struct link_burst *b, struct pkt *wire, bool plain) {
+	l->free = b->free;
+	l->wire = wire;
+	l->queue_pkts -= b->given;
+	l->queue_bytes -= b->bytes;
+	l->moment_pkts -= b->moment_pkts;
+	l->moment_bytes -= b->moment_bytes;
+	l->sent += b->given;
+	l->sent_bytes += b->bytes;
+	l->sojourn_ns += b->sojourn_ns;
+	l->peak_ns = b->peak_ns;
+	if (plain)
+		pkt_ring_skip(&((struct fifo *)l->q)->q, b->given, b->bytes);
+}
+
+// The wire is free: the discipline picks the next frame. NULL: there is none.
+LOOP struct pkt *link_pick(
+	struct link *l, const struct link_burst *b, struct pkt_list *drops, bool plain) {
+	struct pkt *p;
+
+	if (plain)
+		return b->given < b->queue.count ? pkt_ring_at(&b->queue, b->given) : NULL;
+	if (b->given == l->queue_pkts)
+		return NULL;
+	p = l->aqm->dequeue(l->q, serial_ns(b->free), &l->fresh);
+	if (__builtin_expect(l->fresh.head != NULL, 0))
+		link_dropped(l, serial_ns(b->free), b->bytes, drops);
+	return p;
+}
+
+LOOP void link_give(struct link *l, struct link_burst *b, struct pkt *p, bool plain) {
+	uint64_t t_ns = serial_ns(b->free);
+	uint64_t sojourn_ns = t_ns - p->arrival_ns; // what waits came before the wire was free
 	uint64_t bytes = p->size_bytes + l->overhead_bytes - SERIAL_FCS_BYTES;
 
-	h->free_ns = serial_end(t_ns, bytes, l->byte_ns, &h->free_frac);
-	h->sent++;
-	h->sent_bytes += p->size_bytes;
-	h->sojourn_ns += sojourn_ns;
-	l->sojourn.count[hist_bucket(sojourn_ns)]++;
-	h->peak_ns = time_max(h->peak_ns, sojourn_ns);
-	queue_count(h, p, t_ns, -1);
-	if (!plain && __builtin_expect(p->flags & PKT_MARKED, 0)) {
+	b->free = serial_end(b->free, bytes, l->byte_ns);
+	b->given++;
+	b->bytes += p->size_bytes;
+	b->moment_pkts += t_ns;
+	b->moment_bytes += (link_u128)t_ns * p->size_bytes;
+	b->sojourn_ns += sojourn_ns;
+	if (sojourn_ns > b->peak_ns)
+		b->peak_ns = sojourn_ns;
+	hist_count(&l->sojourn, sojourn_ns);
+	if (plain)
+		return;
+	if (__builtin_expect(p->flags & PKT_MARKED, 0)) {
 		p->flags &= (uint8_t)~PKT_MARKED;
 		l->marks++;
-		link_tell(l, TEL_MARK, p, t_ns, h->queue_bytes, plain);
+		if (b->told)
+			stage_tell(l->env, TEL_MARK, p, t_ns, l->queue_bytes - b->bytes);
 	}
-	link_tell(l, TEL_DEQUEUE, p, t_ns, h->queue_bytes, plain);
-}
-
-// The frame on the wire has left; the next one starts at that moment.
-LOOP struct pkt *link_sent(struct link *l, struct link_hot *h, struct pkt_list *drops, bool plain) {
-	struct pkt *p = h->wire;
-
-	p->arrival_ns = h->free_ns;
-	if (h->queue_pkts > 0)
-		link_send(l, h, h->free_ns, drops, plain);
-	else
-		h->wire = NULL;
-	return p;
+	if (__builtin_expect(b->told, 0))
+		stage_tell(l->env, TEL_DEQUEUE, p, t_ns, l->queue_bytes - b->bytes);
 }
 
 static inline void link_out(struct link *l, struct pkt *p, struct pkt_list *drops) {
@@ -234,53 +252,105 @@ static inline void link_out(struct link *l, struct pkt *p, struct pkt_list *drop
 		pkt_drop(drops, p, DROP_NO_MBUF);
 }
 
-LOOP void link_work(
-	struct link *l, struct link_hot *h, uint64_t now_ns, struct pkt_list *drops, bool plain) {
-	while (h->wire != NULL && h->free_ns <= now_ns)
-		link_out(l, link_sent(l, h, drops, plain), drops);
+LOOP struct pkt *link_next(
+	struct link *l, struct link_burst *b, struct pkt_list *drops, bool plain) {
+	struct pkt *p = link_pick(l, b, drops, plain);
+
+	if (p != NULL)
+		link_give(l, b, p, plain);
+	return p;
+}
+
+static inline bool link_due(const struct link *l, uint64_t now_ns) {
+	return l->wire != NULL && serial_ns(l->free) <= now_ns;
+}
+
+LOOP void link_work(struct link *l, uint64_t now_ns, struct pkt_list *drops, bool plain) {
+	if (!link_due(l, now_ns))
+		return;
+
+	struct link_burst b = link_begin(l, plain);
+	struct pkt *p = l->wire;
+
+	do {
+		p->arrival_ns = serial_ns(b.free);
+		link_out(l, p, drops);
+		p = link_next(l, &b, drops, plain);
+	} while (p != NULL && serial_ns(b.free) <= now_ns);
+	link_end(l, &b, p, plain);
 }
 
 void link_serve(void *self, uint64_t now_ns, struct pkt_list *drops) {
-	struct link *l = self;
-	struct link_hot h = l->hot;
-
-	link_work(l, &h, now_ns, drops, false);
-	l->hot = h;
+	link_work(self, now_ns, drops, false);
 }
 
-LOOP void link_take(
-	struct link *l, struct link_hot *h, struct pkt *p, struct pkt_list *drops, bool plain) {
-	uint32_t before = drops->count;
-	const struct pkt *last = drops->tail;
-	uint64_t t_ns = p->arrival_ns;
+// The wire is idle and something came at t_ns.
+LOOP void link_start(struct link *l, uint64_t t_ns, struct pkt_list *drops, bool plain) {
+	struct link_burst b = link_begin(l, plain);
 
-	queue_count(h, p, t_ns, 1);
+	// A packet may come in after the link was served beyond its arrival.
+	if (t_ns > serial_ns(b.free))
+		b.free = serial_at(t_ns);
+
+	struct pkt *p = link_next(l, &b, drops, plain);
+
+	link_end(l, &b, p, plain);
+}
+
+static inline void link_came(struct link *l, uint64_t t_ns, uint32_t n, uint64_t bytes) {
+	l->queue_pkts += n;
+	l->queue_bytes += bytes;
+	l->moment_pkts += t_ns * n;
+	l->moment_bytes += (link_u128)t_ns * bytes;
+}
+
+LOOP void link_take(struct link *l, struct pkt *p, struct pkt_list *drops, bool plain) {
+	uint64_t t_ns = p->arrival_ns;
+	bool kept = true;
+
+	link_work(l, t_ns, drops, plain);
+	link_came(l, t_ns, 1, p->size_bytes);
 	if (plain)
-		fifo_put(l->q, p, drops);
+		fifo_put(l->q, p, &l->fresh);
 	else
-		l->aqm->enqueue(l->q, p, t_ns, drops);
-	if (__builtin_expect(drops->count != before, 0))
-		*h = link_dropped(l, *h, before > 0 ? last->next : drops->head, t_ns);
-	if (drops->count == before || drops->tail != p)
-		link_tell(l, TEL_ENQUEUE, p, t_ns, h->queue_bytes, plain);
-	if (h->wire == NULL) {
-		// A packet may come in after the link was served beyond its arrival.
-		if (t_ns > h->free_ns)
-			h->free_frac = 0;
-		link_send(l, h, time_max(t_ns, h->free_ns), drops, plain);
+		l->aqm->enqueue(l->q, p, t_ns, &l->fresh);
+	if (__builtin_expect(l->fresh.head != NULL, 0)) {
+		kept = l->fresh.tail != p;
+		link_dropped(l, t_ns, 0, drops);
 	}
-	h->peak_pkts = time_max(h->peak_pkts, h->queue_pkts);
+	if (!plain && kept && tel_on(l->tel))
+		stage_tell(l->env, TEL_ENQUEUE, p, t_ns, l->queue_bytes);
+	if (l->wire == NULL)
+		link_start(l, t_ns, drops, plain);
+	l->peak_pkts = time_max(l->peak_pkts, l->queue_pkts);
+}
+
+// What comes at one moment while the wire is busy, and fits, only adds up. False: it is not so.
+static bool link_wait(struct link *l, struct pkt *const *pkts, uint32_t n) {
+	uint64_t t_ns = pkts[0]->arrival_ns, before = l->queue_bytes, bytes;
+
+	if (pkts[n - 1]->arrival_ns != t_ns || l->wire == NULL || link_due(l, t_ns)
+		|| l->aqm->enqueue_all == NULL)
+		return false;
+	bytes = l->aqm->enqueue_all(l->q, pkts, n);
+	if (bytes == 0)
+		return false;
+	link_came(l, t_ns, n, bytes);
+	l->peak_pkts = time_max(l->peak_pkts, l->queue_pkts);
+	for (uint32_t i = 0; tel_on(l->tel) && i < n; i++) {
+		before += pkts[i]->size_bytes;
+		stage_tell(l->env, TEL_ENQUEUE, pkts[i], t_ns, before);
+	}
+	return true;
 }
 
 LOOP void link_push_all(
 	struct link *l, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops, bool plain) {
-	struct link_hot h = l->hot;
-
-	for (uint32_t i = 0; i < n; i++) {
-		link_work(l, &h, pkts[i]->arrival_ns, drops, plain);
-		link_take(l, &h, pkts[i], drops, plain);
-	}
-	l->hot = h;
+	link_take(l, pkts[0], drops, plain);
+	if (n == 1 || link_wait(l, pkts + 1, n - 1))
+		return;
+	for (uint32_t i = 1; i < n; i++)
+		link_take(l, pkts[i], drops, plain);
 }
 
 static void link_push(void *self, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops) {
@@ -290,15 +360,51 @@ static void link_push(void *self, struct pkt *const *pkts, uint32_t n, struct pk
 		link_push_all(self, pkts, n, drops, false);
 }
 
-LOOP uint32_t link_send_all(struct link *l, uint64_t now_ns, struct pkt **pkts, uint32_t n,
-	uint32_t max, struct pkt_list *drops, bool plain) {
-	struct link_hot h = l->hot;
+// What was sent when the link was served.
+__attribute__((noinline)) static uint32_t link_pop_out(
+	struct link *l, uint64_t now_ns, struct pkt **pkts, uint32_t max) {
+	uint32_t n = 0;
 
-	do
-		pkts[n++] = link_sent(l, &h, drops, plain);
-	while (n < max && h.wire != NULL && h.free_ns <= now_ns);
-	l->hot = h;
+	while (n < max && l->out.count > 0 && pkt_ring_head(&l->out)->arrival_ns <= now_ns)
+		pkts[n++] = pkt_ring_pop(&l->out);
 	return n;
+}
+
+__attribute__((noinline)) static uint32_t link_send_any(
+	struct link *l, uint64_t now_ns, struct pkt **pkts, uint32_t max, struct pkt_list *drops) {
+	struct link_burst b = link_begin(l, false);
+	struct pkt *p = l->wire;
+	uint32_t n = 0;
+
+	do {
+		p->arrival_ns = serial_ns(b.free);
+		pkts[n++] = p;
+		p = link_next(l, &b, drops, false);
+	} while (p != NULL && n < max && serial_ns(b.free) <= now_ns);
+	link_end(l, &b, p, false);
+	return n;
+}
+
+// The same of a plain link: how many wait is known.
+__attribute__((noinline)) static uint32_t link_send_plain(
+	struct link *l, uint64_t now_ns, struct pkt **pkts, uint32_t max) {
+	struct link_burst b = link_begin(l, true);
+	struct pkt *p = l->wire;
+	uint32_t end = b.queue.count < max ? b.queue.count : max;
+
+	while (b.given < end && serial_ns(b.free) <= now_ns) {
+		p->arrival_ns = serial_ns(b.free);
+		pkts[b.given] = p;
+		p = pkt_ring_at(&b.queue, b.given);
+		link_give(l, &b, p, true);
+	}
+	if (b.given < max && serial_ns(b.free) <= now_ns) {
+		p->arrival_ns = serial_ns(b.free);
+		pkts[b.given] = p;
+		p = NULL;
+	}
+	link_end(l, &b, p, true);
+	return b.given + (p == NULL);
 }
 
 static uint32_t link_pop(
@@ -306,12 +412,15 @@ static uint32_t link_pop(
 	struct link *l = self;
 	uint32_t n = 0;
 
-	while (n < max && l->out.count > 0 && pkt_ring_head(&l->out)->arrival_ns <= now_ns)
-		pkts[n++] = pkt_ring_pop(&l->out);
-	if (n == max || l->out.count > 0 || l->hot.wire == NULL || l->hot.free_ns > now_ns)
+	if (__builtin_expect(l->out.count > 0, 0))
+		n = link_pop_out(l, now_ns, pkts, max);
+	if (n == max || l->out.count > 0 || !link_due(l, now_ns))
 		return n;
-	return link_plain(l) ? link_send_all(l, now_ns, pkts, n, max, drops, true)
-			     : link_send_all(l, now_ns, pkts, n, max, drops, false);
+	pkts += n;
+	max -= n;
+	return n
+		+ (link_plain(l) ? link_send_plain(l, now_ns, pkts, max)
+				 : link_send_any(l, now_ns, pkts, max, drops));
 }
 
 static uint64_t link_next_ns(const void *self) {
@@ -319,13 +428,13 @@ static uint64_t link_next_ns(const void *self) {
 
 	if (l->out.count > 0)
 		return pkt_ring_head(&l->out)->arrival_ns;
-	return l->hot.wire != NULL ? l->hot.free_ns : NEVER_NS;
+	return l->wire != NULL ? serial_ns(l->free) : NEVER_NS;
 }
 
 // Asks the discipline, so that the ledger does not rest on the link's own counts.
 static struct backlog link_backlog(const void *self) {
 	const struct link *l = self;
-	const struct pkt *wire = l->hot.wire;
+	const struct pkt *wire = l->wire;
 	struct backlog b = l->aqm->backlog(l->q);
 
 	b.pkts += l->out.count + (wire != NULL);
@@ -335,25 +444,24 @@ static struct backlog link_backlog(const void *self) {
 
 struct link_totals link_totals(const void *self, uint64_t now_ns) {
 	const struct link *l = self;
-	const struct link_hot *h = &l->hot;
 	uint64_t overhead_bytes =
-		h->sent * (l->overhead_bytes - SERIAL_FCS_BYTES); // modulo 2^64, as the sum
-	uint64_t sending_bps = h->free_ns == l->old_free_ns ? l->old_bps : l->rate_now_bps;
-	double unsent_ns = h->wire != NULL ? (double)time_since(h->free_ns, now_ns) : 0.0;
+		l->sent * (l->overhead_bytes - SERIAL_FCS_BYTES); // modulo 2^64, as the sum
+	uint64_t sending_bps = serial_ns(l->free) == l->old_free_ns ? l->old_bps : l->rate_now_bps;
+	double unsent_ns = l->wire != NULL ? (double)time_since(serial_ns(l->free), now_ns) : 0.0;
 
 	return (struct link_totals){
 		.at_ns = now_ns,
-		.out_pkts = h->sent - (h->wire != NULL),
-		.out_bytes = h->sent_bytes - (h->wire != NULL ? h->wire->size_bytes : 0),
-		.dequeued = h->sent,
-		.sojourn_ns = h->sojourn_ns,
+		.out_pkts = l->sent - (l->wire != NULL),
+		.out_bytes = l->sent_bytes - (l->wire != NULL ? l->wire->size_bytes : 0),
+		.dequeued = l->sent,
+		.sojourn_ns = l->sojourn_ns,
 		.drops = l->drops,
 		.marks = l->marks,
-		.queue_pkt_ns = now_ns * h->queue_pkts - h->moment_pkts,
-		.queue_byte_ns = (link_u128)now_ns * h->queue_bytes - h->moment_bytes,
+		.queue_pkt_ns = now_ns * l->queue_pkts - l->moment_pkts,
+		.queue_byte_ns = (link_u128)now_ns * l->queue_bytes - l->moment_bytes,
 		.capacity = l->capacity
 			+ (link_u128)l->rate_now_bps * time_since(now_ns, l->rate_since_ns),
-		.wire_bits = 8.0 * (double)(h->sent_bytes + overhead_bytes)
+		.wire_bits = 8.0 * (double)(l->sent_bytes + overhead_bytes)
 			- unsent_ns * (double)sending_bps / 1e9,
 	};
 }
@@ -382,11 +490,11 @@ const struct link_peak *link_peak(void *self, enum link_window window) {
 	struct link *l = self;
 
 	for (uint32_t w = 0; w < LINK_WINDOWS; w++) {
-		l->peak[w].queue_pkts = time_max(l->peak[w].queue_pkts, l->hot.peak_pkts);
-		l->peak[w].sojourn_ns = time_max(l->peak[w].sojourn_ns, l->hot.peak_ns);
+		l->peak[w].queue_pkts = time_max(l->peak[w].queue_pkts, l->peak_pkts);
+		l->peak[w].sojourn_ns = time_max(l->peak[w].sojourn_ns, l->peak_ns);
 	}
-	l->hot.peak_pkts = l->hot.queue_pkts;
-	l->hot.peak_ns = 0;
+	l->peak_pkts = l->queue_pkts;
+	l->peak_ns = 0;
 	return &l->peak[window];
 }
 
@@ -395,7 +503,7 @@ void link_restart(void *self, enum link_window window, uint64_t now_ns) {
 
 	link_peak(l, window);
 	l->peak[window] = (struct link_peak){
-		.queue_pkts = l->hot.queue_pkts,
+		.queue_pkts = l->queue_pkts,
 		.from = link_totals(l, now_ns),
 	};
 	if (window == LINK_RUN)
@@ -407,8 +515,8 @@ const struct hist *link_sojourn(void *self) {
 	struct link *l = self;
 	const struct link_peak *run = link_peak(l, LINK_RUN);
 
-	l->sojourn.total = l->hot.sent - run->from.dequeued;
-	l->sojourn.sum = l->hot.sojourn_ns - run->from.sojourn_ns;
+	l->sojourn.total = l->sent - run->from.dequeued;
+	l->sojourn.sum = l->sojourn_ns - run->from.sojourn_ns;
 	l->sojourn.max = run->sojourn_ns;
 	return &l->sojourn;
 }
@@ -416,7 +524,7 @@ const struct hist *link_sojourn(void *self) {
 struct backlog link_queue(const void *self) {
 	const struct link *l = self;
 
-	return (struct backlog){.pkts = l->hot.queue_pkts, .bytes = l->hot.queue_bytes};
+	return (struct backlog){.pkts = l->queue_pkts, .bytes = l->queue_bytes};
 }
 
 void link_stream(void *self, struct tel *packets) {

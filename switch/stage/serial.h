@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // When a frame's last bit leaves a wire of constant rate, exactly in the long run.
 //
-// Times are whole nanoseconds plus a fraction of 2^-40 ns that is carried from frame to frame, so
-// a busy wire's rate is off only by the rounding of ns per byte: below 1e-10 up to 1 Tbit/s.
+// Times are whole nanoseconds plus a fraction of 2^-64 ns that is carried from frame to frame, so
+// a busy wire's rate is off only by the rounding of ns per byte to 2^-40: below 1e-10 up to 1 Tbit/s.
 #pragma once
 #include "ns.h"
 
@@ -18,10 +18,16 @@ static inline uint64_t serial_byte_ns(uint64_t rate_bps) {
 	return (uint64_t)((scaled + rate_bps / 2) / rate_bps);
 }
 
-// End of a frame of `bytes` on the wire that starts at t_ns + *frac; *frac becomes the end's.
-static inline uint64_t serial_end(uint64_t t_ns, uint64_t bytes, uint64_t byte_ns, uint64_t *frac) {
-	serial_u128 end = (serial_u128)bytes * byte_ns + *frac;
+// A time on the wire: nanoseconds in the upper half, their fraction in the lower.
+static inline serial_u128 serial_at(uint64_t t_ns) {
+	return (serial_u128)t_ns << 64;
+}
 
-	*frac = (uint64_t)end & ((UINT64_C(1) << SERIAL_FRAC_BITS) - 1);
-	return t_ns + (uint64_t)(end >> SERIAL_FRAC_BITS);
+static inline uint64_t serial_ns(serial_u128 t) {
+	return (uint64_t)(t >> 64);
+}
+
+// End of a frame of `bytes` on the wire.
+static inline serial_u128 serial_end(serial_u128 start, uint64_t bytes, uint64_t byte_ns) {
+	return start + ((serial_u128)bytes * byte_ns << (64 - SERIAL_FRAC_BITS));
 }
