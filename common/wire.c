@@ -12,7 +12,7 @@
 //	SYN   MSS, SACK permitted, timestamps, NOP, window scale
 //	data  NOP, NOP, timestamps
 //	ack   NOP, NOP, timestamps, NOP, NOP, SACK
-#include "wire.h"
+#include "wire_ip.h"
 
 #include <assert.h>
 #include <string.h>
@@ -37,13 +37,6 @@
 #define IP_TTL 64u
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "get and put swap bytes");
-
-static inline uint16_t get16(const uint8_t *p) {
-	uint16_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return __builtin_bswap16(v);
-}
 
 static inline uint32_t get32(const uint8_t *p) {
 	uint32_t v;
@@ -115,62 +108,39 @@ uint16_t wire_csum_replace(uint16_t csum, uint16_t was, uint16_t is) {
 	return (uint16_t)~fold64((uint64_t)(uint16_t)~csum + (uint16_t)~was + is);
 }
 
-// Of an IPv4 header; most are 20 bytes.
-static inline bool header_sum_good(const uint8_t *ip, size_t header) {
-	uint64_t lo, mid;
-	uint32_t hi;
-
-	if (__builtin_expect(header != WIRE_IPV4, 0))
-		return wire_fold(wire_sum(ip, header, 0)) == 0;
-	memcpy(&lo, ip, sizeof(lo));
-	memcpy(&mid, ip + 8, sizeof(mid));
-	memcpy(&hi, ip + 16, sizeof(hi));
-	uint64_t sum = (lo & UINT32_MAX) + (lo >> 32) + (mid & UINT32_MAX) + (mid >> 32) + hi;
-	return fold64(sum) == 0xffff;
-}
-
-static enum wire_status parse_ipv4(const uint8_t *frame, size_t len, struct wire_info *info) {
+static void read_ipv4(const uint8_t *frame, struct wire_info *info) {
 	const uint8_t *ip = frame + WIRE_ETH;
-
-	if (len < WIRE_ETH + WIRE_IPV4)
-		return WIRE_TRUNCATED;
 	size_t header = (size_t)(ip[0] & 15) * 4;
-	if (ip[0] >> 4 != 4 || header < WIRE_IPV4)
-		return WIRE_BAD_HEADER;
+	uint16_t fragment = wire_get16(ip + 6);
+
 	info->ecn = ip[1] & 3;
-	info->ip_len = get16(ip + 2);
+	info->ip_len = wire_get16(ip + 2);
 	info->proto = ip[9];
 	info->addr.src_ip = get32(ip + 12);
 	info->addr.dst_ip = get32(ip + 16);
 	info->l4_offset = (uint16_t)(WIRE_ETH + header);
-	if (info->ip_len < header)
-		return WIRE_BAD_HEADER;
-	if (len < (size_t)WIRE_ETH + info->ip_len)
-		return WIRE_TRUNCATED;
-	if (!header_sum_good(ip, header))
-		return WIRE_BAD_CHECKSUM;
-
-	uint16_t fragment = get16(ip + 6);
 	info->fragment = (fragment & IP_MF_OR_OFFSET) != 0;
 	if ((info->proto == WIRE_PROTO_TCP || info->proto == WIRE_PROTO_UDP)
 		&& (fragment & IP_OFFSET) == 0 && info->ip_len >= header + 4) {
-		info->addr.src_port = get16(ip + header);
-		info->addr.dst_port = get16(ip + header + 2);
+		info->addr.src_port = wire_get16(ip + header);
+		info->addr.dst_port = wire_get16(ip + header + 2);
 	}
-	return WIRE_OK;
+}
+
+void wire_read(const uint8_t *frame, struct wire_info *info) {
+	*info = (struct wire_info){.ethertype = wire_get16(frame + 12), .l4_offset = WIRE_ETH};
+	memcpy(info->addr.dst_mac.b, frame, 6);
+	memcpy(info->addr.src_mac.b, frame + 6, 6);
+	if (wire_is_ipv4(frame))
+		read_ipv4(frame, info);
 }
 
 enum wire_status wire_parse(const uint8_t *frame, size_t len, struct wire_info *info) {
-	memset(info, 0, sizeof(*info));
-	if (len < WIRE_ETH)
-		return WIRE_TRUNCATED;
-	memcpy(info->addr.dst_mac.b, frame, 6);
-	memcpy(info->addr.src_mac.b, frame + 6, 6);
-	info->ethertype = get16(frame + 12);
-	info->l4_offset = WIRE_ETH;
-	if (info->ethertype != WIRE_ETHERTYPE_IPV4)
-		return WIRE_OK;
-	return parse_ipv4(frame, len, info);
+	enum wire_status status = wire_check(frame, len);
+
+	if (status == WIRE_OK)
+		wire_read(frame, info);
+	return status;
 }
 
 // One option of known kind and length; those with a wrong length for their kind are passed over, and
@@ -190,7 +160,7 @@ static void parse_option(const uint8_t *p, uint8_t size, struct seg *seg) {
 		}
 	} else if (p[0] == OPT_MSS && size == 4 && syn) {
 		seg->options |= SEG_OPT_MSS;
-		seg->mss = get16(p + 2);
+		seg->mss = wire_get16(p + 2);
 	} else if (p[0] == OPT_WSCALE && size == 3 && syn) {
 		seg->options |= SEG_OPT_WSCALE;
 		seg->wscale = p[2] < WSCALE_MAX ? p[2] : WSCALE_MAX;
@@ -252,7 +222,7 @@ enum wire_status wire_parse_tcp(
 		.ack = get32(tcp + 8),
 		.len = (uint16_t)(len - header),
 		.flags = tcp[13],
-		.window = get16(tcp + 14),
+		.window = wire_get16(tcp + 14),
 	};
 	const uint8_t *options = tcp + WIRE_TCP;
 	if (header == WIRE_TCP + 12 && get32(options) == TS_ALIGNED) {
@@ -402,19 +372,19 @@ bool wire_parse_plain(
 	const uint8_t *ip = frame + WIRE_ETH, *tcp = ip + WIRE_IPV4;
 
 	if (len < WIRE_HEADER_PLAIN || get32(frame + 12) >> 8 != (WIRE_ETHERTYPE_IPV4 << 8 | 0x45)
-		|| ip[9] != WIRE_PROTO_TCP || (get16(ip + 6) & IP_MF_OR_OFFSET) != 0
+		|| ip[9] != WIRE_PROTO_TCP || (wire_get16(ip + 6) & IP_MF_OR_OFFSET) != 0
 		|| tcp[12] >> 4 != PLAIN_OFFSET >> 12 || get32(tcp + WIRE_TCP) != TS_ALIGNED)
 		return false;
-	uint32_t ip_len = get16(ip + 2), tcp_len = ip_len - WIRE_IPV4;
+	uint32_t ip_len = wire_get16(ip + 2), tcp_len = ip_len - WIRE_IPV4;
 	if (ip_len < WIRE_HEADER_PLAIN - WIRE_ETH || len < WIRE_ETH + ip_len
-		|| !header_sum_good(ip, WIRE_IPV4))
+		|| !wire_ip_sum_good(ip, WIRE_IPV4))
 		return false;
 	memcpy(info->addr.dst_mac.b, frame, 6);
 	memcpy(info->addr.src_mac.b, frame + 6, 6);
 	info->addr.src_ip = get32(ip + 12);
 	info->addr.dst_ip = get32(ip + 16);
-	info->addr.src_port = get16(tcp);
-	info->addr.dst_port = get16(tcp + 2);
+	info->addr.src_port = wire_get16(tcp);
+	info->addr.dst_port = wire_get16(tcp + 2);
 	info->ethertype = WIRE_ETHERTYPE_IPV4;
 	info->proto = WIRE_PROTO_TCP;
 	info->ecn = ip[1] & 3;
@@ -422,8 +392,8 @@ bool wire_parse_plain(
 	info->l4_offset = WIRE_ETH + WIRE_IPV4;
 	info->fragment = false;
 	seg_header(seg, get32(tcp + 4), get32(tcp + 8),
-		(uint16_t)(ip_len - (WIRE_HEADER_PLAIN - WIRE_ETH)), get16(tcp + 14), tcp[13], true,
-		get32(tcp + WIRE_TCP + 4), get32(tcp + WIRE_TCP + 8));
+		(uint16_t)(ip_len - (WIRE_HEADER_PLAIN - WIRE_ETH)), wire_get16(tcp + 14), tcp[13],
+		true, get32(tcp + WIRE_TCP + 4), get32(tcp + WIRE_TCP + 8));
 	return !verify
 		|| tcp_sum_good(
 			tcp, WIRE_HEADER_PLAIN - WIRE_ETH - WIRE_IPV4, tcp_len, &info->addr);
@@ -431,11 +401,11 @@ bool wire_parse_plain(
 
 void wire_set_ecn(uint8_t *frame, uint8_t ecn) {
 	uint8_t *ip = frame + WIRE_ETH;
-	uint16_t was = get16(ip);
+	uint16_t was = wire_get16(ip);
 	uint16_t is = (uint16_t)((was & ~3u) | (ecn & 3u));
 
 	put16(ip, is);
-	put16(ip + 10, wire_csum_replace(get16(ip + 10), was, is));
+	put16(ip + 10, wire_csum_replace(wire_get16(ip + 10), was, is));
 }
 
 enum wire_status wire_parse_arp(const uint8_t *frame, size_t len, struct wire_arp *arp) {
@@ -444,10 +414,10 @@ enum wire_status wire_parse_arp(const uint8_t *frame, size_t len, struct wire_ar
 	memset(arp, 0, sizeof(*arp));
 	if (len < WIRE_ETH + ARP_SIZE)
 		return WIRE_TRUNCATED;
-	uint16_t operation = get16(p + 6);
+	uint16_t operation = wire_get16(p + 6);
 	// Ethernet (1), IPv4, addresses of 6 and 4 bytes; request (1) or reply (2).
-	if (get16(frame + 12) != WIRE_ETHERTYPE_ARP || get16(p) != 1
-		|| get16(p + 2) != WIRE_ETHERTYPE_IPV4 || p[4] != 6 || p[5] != 4
+	if (wire_get16(frame + 12) != WIRE_ETHERTYPE_ARP || wire_get16(p) != 1
+		|| wire_get16(p + 2) != WIRE_ETHERTYPE_IPV4 || p[4] != 6 || p[5] != 4
 		|| (operation != 1 && operation != 2))
 		return WIRE_BAD_HEADER;
 	arp->request = operation == 1;

@@ -50,8 +50,11 @@ struct wire_info {
 
 enum wire_status { WIRE_OK, WIRE_TRUNCATED, WIRE_BAD_HEADER, WIRE_BAD_CHECKSUM };
 
-// Reads Ethernet and, for IPv4, the IP header (its checksum is verified) and the ports.
+// Reads Ethernet and, for IPv4, the IP header (its checksum is verified) and the ports. Of a frame that
+// is not good *info says nothing.
 enum wire_status wire_parse(const uint8_t *frame, size_t len, struct wire_info *info);
+// The same for a frame that is known to be good (wire_ip.h).
+void wire_read(const uint8_t *frame, struct wire_info *info);
 // Reads the TCP segment behind a frame that wire_parse found good. `verify` checks the TCP checksum
 // too. Unknown options are passed over, MSS, window scale and SACK-permitted but on a SYN too; a
 // window scale above 14 is read as 14 (RFC 7323). An option that runs out of its bounds is

@@ -43,7 +43,7 @@ static void print_hex(const char *key, size_t len) {
 }
 
 static void parse(char **text) {
-	struct wire_info i;
+	struct wire_info i = {0};
 	struct seg s;
 	size_t len = read_hex(text);
 	enum wire_status status = wire_parse(frame, len, &i);

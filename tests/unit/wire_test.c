@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "wire.h"
+#include "wire_ip.h"
 
 #include "rng.h"
 #include "test.h"
@@ -284,6 +284,7 @@ START_TEST(segments_survive_the_wire) {
 		ck_assert_int_eq(wire_parse(frame, len, &info), WIRE_OK);
 		ck_assert_mem_eq(&info.addr, &addr, sizeof(addr));
 		ck_assert_uint_eq(info.ecn, ecn);
+		ck_assert_uint_eq(wire_ecn(frame), ecn);
 		ck_assert_int_eq(wire_parse_tcp(frame, &info, true, &got), WIRE_OK);
 		if (got.sack_count < seg.sack_count) { // left out for want of room
 			ck_assert_uint_gt(wire_tcp_header(&seg) + 8, 60);
