@@ -25,20 +25,34 @@ struct arena {
 // False: no memory. Every page is touched, so that there are no page faults later.
 bool arena_init(struct arena *a, size_t object, uint64_t size);
 void arena_fini(struct arena *a);
-// Frees some that never were, if there are any.
-void arena_more(struct arena *a);
+// Frees some that never were until `n` are free, or all ever were.
+void arena_more(struct arena *a, uint64_t n);
 
-// One must be left.
-static inline struct pkt *arena_get(struct arena *a) {
-	if (__builtin_expect(a->tail - a->head <= ARENA_AHEAD, 0))
-		arena_more(a);
-	struct pkt *next = a->free[(a->head + ARENA_AHEAD) & a->mask];
+// The next free ones, at most `n` of them and fewer where the table ends; whoever took some moves `head`.
+static inline struct pkt **arena_row(struct arena *a, uint32_t *n) {
+	uint64_t at = a->head & a->mask;
 
-	__builtin_prefetch(next, 1);
-	__builtin_prefetch((char *)next + 64, 1);
-	return a->free[a->head++ & a->mask];
+	if (__builtin_expect(a->tail - a->head < *n + ARENA_AHEAD, 0))
+		arena_more(a, *n + ARENA_AHEAD);
+	if (*n > a->slots - at)
+		*n = (uint32_t)(a->slots - at);
+	return a->free + at;
 }
 
-static inline void arena_put(struct arena *a, struct pkt *p) {
-	a->free[a->tail++ & a->mask] = p;
+// Fetches one that will be taken soon.
+static inline void arena_fetch(struct pkt *const *row) {
+	const char *next = (const char *)row[ARENA_AHEAD];
+
+	__builtin_prefetch(next, 1);
+	__builtin_prefetch(next + 64, 1);
+}
+
+// Gives `n` packets back.
+static inline void arena_put(struct arena *a, struct pkt *const *pkts, uint32_t n) {
+	uint64_t at = a->tail & a->mask;
+	uint64_t fit = a->slots - at < n ? a->slots - at : n;
+
+	memcpy(a->free + at, pkts, fit * sizeof(*pkts));
+	memcpy(a->free, pkts + fit, (n - fit) * sizeof(*pkts));
+	a->tail += n;
 }

@@ -4,7 +4,7 @@
 #include "flow_addr.h"
 #include "intr_dpdk.h"
 #include "run.h"
-#include "wire.h"
+#include "wire_ip.h"
 
 #include <rte_eal.h>
 #include <rte_ethdev.h>
@@ -13,58 +13,38 @@
 
 #define HOUSEKEEPING_TURNS 256
 
-// What the switch keeps in a packet, for itself. Small frames wait beside their struct pkt, in two
-// cache lines that lie together, and give their mbuf back at once: it is warm when the next one is
-// received, and 3 million of them take 400 MB instead of 7 GB. Larger ones wait in their mbuf.
-struct mark {
-	uint8_t ecn; // as received: written back only if a queue changed it
-	uint8_t len; // of a small frame, which begins at `frame`; 0: it is in its mbuf
-	uint8_t frame[] __attribute__((aligned(8)));
-};
-static_assert(offsetof(struct pkt, user) + offsetof(struct mark, frame) + SWITCH_SMALL_MAX
-		== SWITCH_SMALL_BYTES,
-	"two lines");
-
-static struct mark *pkt_mark(struct pkt *p) {
-	return (struct mark *)(void *)p->user;
-}
-
-static void count(struct path_count *c, uint32_t bytes) {
-	c->pkts++;
-	c->bytes += bytes;
-}
-
 // Gives a packet back to where it came from.
 static void release(struct switch_live *s, struct pkt *p) {
-	if (pkt_mark(p)->len > 0)
-		arena_put(&s->small, p);
+	if (switch_mark(p)->len > 0)
+		arena_put(&s->small, &p, 1);
 	else
 		rte_pktmbuf_free(port_mbuf(p));
 }
 
-static void drop(struct switch_live *s, struct rte_mbuf *m, uint32_t bytes, enum drop_reason why) {
-	count(&s->drop[why], bytes);
+void switch_drop(struct switch_live *s, struct rte_mbuf *m, uint32_t bytes, enum drop_reason why) {
+	switch_count(&s->drop[why], bytes);
 	rte_pktmbuf_free(m);
 }
 
-// Packets that a path dropped: it has counted them.
-static void free_drops(struct switch_live *s, struct switch_port *out) {
+void switch_free_drops(struct switch_live *s, struct switch_port *out) {
 	struct pkt *p;
 
 	while ((p = pkt_list_pop(&out->path->drops)) != NULL) {
 		out->inside--;
-		out->large -= pkt_mark(p)->len == 0;
+		out->large -= switch_mark(p)->len == 0;
 		release(s, p);
 	}
 }
 
 // The flow's index if it is one of weir-sender's, else a hash of its addresses.
-static void classify(const struct switch_live *s, const struct wire_info *w, struct pkt *p) {
+static void classify(const struct switch_live *s, const uint8_t *frame, struct pkt *p) {
 	const struct plan *plan = s->plan;
-	const struct wire_addr *a = &w->addr;
 	uint32_t id = FLOW_ADDR_NONE;
+	struct wire_info w;
+	const struct wire_addr *a = &w.addr;
 
-	if (w->proto == WIRE_PROTO_TCP) {
+	wire_read(frame, &w);
+	if (w.proto == WIRE_PROTO_TCP) {
 		id = flow_addr_index(plan->flow_base_ip, plan->flows, a->src_ip, a->src_port);
 		if (id == FLOW_ADDR_NONE)
 			id = flow_addr_index(
@@ -73,7 +53,7 @@ static void classify(const struct switch_live *s, const struct wire_info *w, str
 	if (id != FLOW_ADDR_NONE)
 		p->delay_class = plan->group_of[id];
 	else
-		id = flow_addr_hash(a->src_ip, a->dst_ip, a->src_port, a->dst_port, w->proto);
+		id = flow_addr_hash(a->src_ip, a->dst_ip, a->src_port, a->dst_port, w.proto);
 	p->flow_id = id;
 }
 
@@ -91,42 +71,30 @@ void switch_start(struct switch_live *s) {
 	s->schedule_ns = schedule_next_ns(&s->schedule);
 }
 
-// A buffer whose frame was copied: the next small frame that leaves takes it.
-static inline void give_fresh(struct switch_live *s, struct rte_mbuf *m) {
-	if (s->freshes == SWITCH_FRESH_MAX) {
-		rte_pktmbuf_free(m);
-		return;
-	}
-	m->ol_flags = 0;
-	m->data_off = RTE_PKTMBUF_HEADROOM;
-	s->fresh[s->freshes++] = m;
-}
+// Traffic is what hosts send each other of their own accord.
+static void start_with(struct switch_live *s, const uint8_t *frame) {
+	struct wire_info w;
 
-// NULL: there is none.
-static inline struct rte_mbuf *take_fresh(struct switch_live *s) {
-	if (s->freshes == 0) {
-		if (rte_pktmbuf_alloc_bulk(s->pool, s->fresh, s->burst) < 0)
-			return NULL;
-		s->freshes = s->burst;
-	}
-	return s->fresh[--s->freshes];
+	wire_read(frame, &w);
+	if (w.proto == WIRE_PROTO_TCP || w.proto == WIRE_PROTO_UDP)
+		switch_start(s);
 }
 
 // Takes what was collected for a path into it.
 static void push(struct switch_live *s, struct switch_port *out) {
 	path_push(out->path, out->batch, out->batched);
+	out->inside += out->batched;
 	out->batched = 0;
 	if (out->path->drops.head != NULL)
-		free_drops(s, out);
+		switch_free_drops(s, out);
 }
 
-// A received frame, and when it came; for the ports it leaves by.
+// What is known of a received frame, as in struct pkt.
 struct received {
-	struct rte_mbuf *m;
 	uint64_t arrival_ns;
-	struct wire_info w;
-	uint16_t size;
-	uint8_t in; // the port it came from
+	uint16_t size_bytes;
+	uint8_t ecn;
+	uint8_t port; // that it came from
 };
 
 // What goes with a frame to another lcore, in its buffer's private area.
@@ -140,77 +108,111 @@ static struct handed *mbuf_handed(struct rte_mbuf *m) {
 	return (struct handed *)(void *)port_pkt(m);
 }
 
-// What waits for another lcore's port goes to that lcore.
-static void hand_over(struct switch_live *s, struct switch_port *out) {
+void switch_hand_over(struct switch_live *s, struct switch_port *out) {
 	uint32_t n =
 		rte_ring_sp_enqueue_burst(out->to->ring, (void *const *)out->out, out->outs, NULL);
 	uint32_t lost = out->outs - n;
 
 	for (uint32_t i = n; i < out->outs; i++)
-		drop(s, out->out[i], out->due[i].size_bytes, DROP_TX);
+		switch_drop(s, out->out[i], out->due[i].size_bytes, DROP_TX);
 	out->to->given += n;
 	out->tx_dropped += lost;
 	if (lost > 0)
 		atomic_fetch_add_explicit(&out->to->dropped, lost, memory_order_relaxed);
 	out->outs = 0;
+	out->out_bytes = 0;
+}
+
+static inline bool is_small(const struct rte_mbuf *m) {
+	return m->pkt_len <= SWITCH_SMALL_MAX && m->nb_segs == 1;
 }
 
 // Out of a port without a path, or of another lcore's.
-static void leave_straight(struct switch_live *s, struct switch_port *out, const struct received *r,
-	struct rte_mbuf *m) {
+static void leave_straight(struct switch_live *s, struct switch_port *out, struct rte_mbuf *m,
+	const struct received *r) {
 	if (out->to != NULL) {
 		if (out->outs == SWITCH_OUT_MAX)
-			hand_over(s, out);
+			switch_hand_over(s, out);
 		*mbuf_handed(m) = (struct handed){*r, (uint8_t)(out - s->port)};
 	}
 	if (out->outs == SWITCH_OUT_MAX) {
 		out->tx_dropped++;
-		drop(s, m, r->size, DROP_TX);
+		switch_drop(s, m, r->size_bytes, DROP_TX);
 		return;
 	}
-	out->due[out->outs] = (struct switch_departure){.due_ns = s->now_ns, .size_bytes = r->size};
+	out->due[out->outs] =
+		(struct switch_departure){.due_ns = s->now_ns, .size_bytes = r->size_bytes};
+	out->out_bytes += r->size_bytes;
 	out->out[out->outs++] = m;
 }
 
-// Puts a received frame on its way out of a port.
-static inline void leave(struct switch_live *s, struct switch_port *out, const struct received *r,
-	struct rte_mbuf *m) {
-	bool small = m->pkt_len <= SWITCH_SMALL_MAX && m->nb_segs == 1;
-	struct pkt *p;
+// How many of `n` packets more, all of them small or none, the path has room for; the batch and the list of
+// spare buffers then have.
+static inline uint32_t make_room(
+	struct switch_live *s, struct switch_port *out, uint32_t n, bool small) {
+	if (out->batched + n > PORT_BURST_MAX)
+		push(s, out);
+	uint64_t room = out->share - out->inside - out->batched;
 
-	if (out->path == NULL) {
-		leave_straight(s, out, r, m);
-		return;
+	if (!small)
+		room = time_min(room, out->large_share - out->large);
+	if (n > room)
+		n = (uint32_t)room;
+	if (small && s->freshes + n > SWITCH_FRESH_MAX) {
+		uint32_t kept = SWITCH_FRESH_MAX - n;
+
+		rte_pktmbuf_free_bulk(s->fresh + kept, s->freshes - kept);
+		s->freshes = kept;
 	}
-	if (out->inside == out->share || (!small && out->large == out->large_share)) {
-		drop(s, m, r->size, DROP_NO_MBUF);
-		return;
-	}
-	if (small) {
-		p = arena_get(&s->small); // one for each of all shares
-		pkt_mark(p)->len = (uint8_t)m->pkt_len;
-		// All of the room: a length known to the compiler is a few moves.
-		memcpy(pkt_mark(p)->frame, rte_pktmbuf_mtod(m, const void *), SWITCH_SMALL_MAX);
-		give_fresh(s, m);
-	} else {
-		p = port_pkt(m);
-		pkt_mark(p)->len = 0;
-		out->large++;
-	}
-	out->inside++;
-	p->arrival_ns = r->arrival_ns;
-	p->size_bytes = r->size;
-	p->ecn = r->w.ecn;
-	pkt_mark(p)->ecn = r->w.ecn;
-	p->port = r->in;
+	return n;
+}
+
+static inline void describe(struct pkt *p, struct received r) {
+	p->arrival_ns = r.arrival_ns;
+	p->size_bytes = r.size_bytes;
+	p->ecn = r.ecn;
+	p->port = r.port;
 	p->flags = 0;
 	p->drop_reason = DROP_NONE;
 	p->flow_id = 0;
 	p->delay_class = 0;
+	switch_mark(p)->ecn = r.ecn;
+}
+
+// A small frame goes into a packet.
+static inline void keep(struct pkt *p, const uint8_t *frame, uint32_t len) {
+	switch_mark(p)->len = (uint8_t)len;
+	// All of the room: a length known to the compiler is a few moves.
+	memcpy(switch_mark(p)->frame, frame, SWITCH_SMALL_MAX);
+}
+
+// Puts a received frame on its way out of a port.
+static void leave(struct switch_live *s, struct switch_port *out, struct rte_mbuf *m,
+	const struct received *r) {
+	bool small = is_small(m);
+	struct pkt *p = port_pkt(m);
+	uint32_t one = 1;
+
+	if (out->path == NULL) {
+		leave_straight(s, out, m, r);
+		return;
+	}
+	if (make_room(s, out, 1, small) == 0) {
+		switch_drop(s, m, r->size_bytes, DROP_NO_MBUF);
+		return;
+	}
+	if (small) {
+		p = *arena_row(&s->small, &one);
+		s->small.head++;
+		s->fresh[s->freshes++] = m;
+		keep(p, rte_pktmbuf_mtod(m, const uint8_t *), m->pkt_len);
+	} else {
+		switch_mark(p)->len = 0;
+		out->large++;
+	}
+	describe(p, *r);
 	if (s->flows_matter)
-		classify(s, &r->w, p);
-	if (out->batched == PORT_BURST_MAX)
-		push(s, out);
+		classify(s, rte_pktmbuf_mtod(m, const uint8_t *), p);
 	out->batch[out->batched++] = p;
 }
 
@@ -235,58 +237,134 @@ static void find_way(struct switch_live *s, struct way *way, uint32_t in, const 
 // To several ports, or to none. All but the last get copies, while the original is still whole; they
 // leave with the same times.
 __attribute__((noinline)) static void flood(
-	struct switch_live *s, uint64_t ports, const struct received *r) {
+	struct switch_live *s, uint64_t ports, struct rte_mbuf *m, const struct received *r) {
 	if (ports == 0) {
-		drop(s, r->m, r->size, DROP_NO_ROUTE);
+		switch_drop(s, m, r->size_bytes, DROP_NO_ROUTE);
 		return;
 	}
 	for (; (ports & (ports - 1)) != 0; ports &= ports - 1) {
-		struct rte_mbuf *copy = rte_pktmbuf_copy(r->m, s->pool, 0, UINT32_MAX);
+		struct rte_mbuf *copy = rte_pktmbuf_copy(m, s->pool, 0, UINT32_MAX);
 
 		s->copies++;
-		s->copied_bytes += r->size;
+		s->copied_bytes += r->size_bytes;
 		if (copy == NULL)
-			count(&s->drop[DROP_NO_MBUF], r->size);
+			switch_count(&s->drop[DROP_NO_MBUF], r->size_bytes);
 		else
-			leave(s, &s->port[__builtin_ctzll(ports)], r, copy);
+			leave(s, &s->port[__builtin_ctzll(ports)], copy, r);
 	}
-	leave(s, &s->port[__builtin_ctzll(ports)], r, r->m);
+	leave(s, &s->port[__builtin_ctzll(ports)], m, r);
+}
+
+// The first of the frames that are left of a burst: as many as go the same way, are small if the first is,
+// and find room in the path. What concerns all of them is asked and counted once.
+static inline __attribute__((always_inline)) uint32_t relay_run(struct switch_live *s,
+	struct switch_port *from, const struct way *way, uint32_t first, const bool small) {
+	struct rte_mbuf *const *m = from->in + first;
+	struct switch_port *out = way->only;
+	uint32_t room = make_room(s, out, from->came - first, small);
+	struct pkt **row = small ? arena_row(&s->small, &room) : NULL; // one for each of all shares
+	struct pkt **batch = out->batch + out->batched;
+	uint64_t bytes = 0, now_ns = s->now_ns;
+	uint8_t port = (uint8_t)(from - s->port);
+	size_t n = room, i;
+
+	for (i = 0; i < n; i++) {
+		struct rte_mbuf *buf = m[i];
+		const uint8_t *frame = rte_pktmbuf_mtod(buf, const uint8_t *);
+		uint32_t len = buf->pkt_len;
+		struct pkt *p;
+
+		if (i + 4 < n)
+			rte_prefetch0(rte_pktmbuf_mtod(m[i + 4], void *));
+		if (is_small(buf) != small || memcmp(way->macs, frame, sizeof(way->macs)) != 0
+			|| wire_check(frame, buf->data_len) != WIRE_OK)
+			break;
+		struct received r = {now_ns, port_frame_bytes(len), wire_ecn(frame), port};
+		bytes += r.size_bytes;
+		if (small) {
+			p = row[i];
+			arena_fetch(row + i);
+			keep(p, frame, len);
+		} else {
+			p = batch[i] = port_pkt(buf);
+			switch_mark(p)->len = 0;
+		}
+		describe(p, r);
+	}
+	if (small) {
+		memcpy(batch, row, i * sizeof(*row));
+		memcpy(s->fresh + s->freshes, m, i * sizeof(*m));
+		s->small.head += i;
+		s->freshes += i;
+	} else {
+		out->large += i;
+	}
+	for (uint32_t k = 0; from->port.stamp.rx && k < i; k++)
+		batch[k]->arrival_ns = stamp_arrival(&from->port.stamp, m[k], now_ns);
+	for (uint32_t k = 0; s->flows_matter && k < i; k++)
+		classify(s, rte_pktmbuf_mtod(m[k], const uint8_t *), batch[k]);
+	out->batched += i;
+	from->rx.pkts += i;
+	from->rx.bytes += bytes;
+	return i;
+}
+
+// Each by itself: its loop has the registers it needs.
+__attribute__((noinline)) static uint32_t relay_small(
+	struct switch_live *s, struct switch_port *from, const struct way *way, uint32_t first) {
+	return relay_run(s, from, way, first, true);
+}
+
+__attribute__((noinline)) static uint32_t relay_large(
+	struct switch_live *s, struct switch_port *from, const struct way *way, uint32_t first) {
+	return relay_run(s, from, way, first, false);
+}
+
+// A good frame that is no part of a run.
+static void relay_one(struct switch_live *s, struct switch_port *from, const struct way *way,
+	struct rte_mbuf *m) {
+	struct received r = {stamp_arrival(&from->port.stamp, m, s->now_ns),
+		port_frame_bytes(m->pkt_len), wire_ecn(rte_pktmbuf_mtod(m, const uint8_t *)),
+		(uint8_t)(from - s->port)};
+
+	switch_count(&from->rx, r.size_bytes);
+	if (way->only != NULL)
+		leave(s, way->only, m, &r);
+	else
+		flood(s, way->ports, m, &r);
 }
 
 static void relay(struct switch_live *s, uint32_t in) {
 	struct switch_port *from = &s->port[in];
-	struct received r = {.arrival_ns = s->now_ns, .in = (uint8_t)in};
-	bool stamped = from->port.stamp.rx;
 	struct way way = {.known = false};
-	uint64_t bytes = 0;
 
-	for (uint32_t i = 0; i < from->came; i++) {
+	for (uint32_t i = 0, n; i < from->came; i += n) {
 		struct rte_mbuf *m = from->in[i];
 		const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
 
+		n = 0;
 		if (i + 4 < from->came)
 			rte_prefetch0(rte_pktmbuf_mtod(from->in[i + 4], void *));
-		r.m = m;
-		r.size = port_frame_bytes(m->pkt_len);
-		bytes += r.size;
-		if (wire_parse(frame, m->data_len, &r.w) != WIRE_OK) {
-			drop(s, m, r.size, DROP_MALFORMED);
+		if (wire_check(frame, m->data_len) != WIRE_OK) {
+			uint16_t size = port_frame_bytes(m->pkt_len);
+
+			switch_count(&from->rx, size);
+			switch_drop(s, m, size, DROP_MALFORMED);
+			n = 1;
 			continue;
 		}
-		if (s->start_ns == NEVER_NS
-			&& (r.w.proto == WIRE_PROTO_TCP || r.w.proto == WIRE_PROTO_UDP))
-			switch_start(s);
-		if (stamped)
-			r.arrival_ns = stamp_arrival(&from->port.stamp, m, s->now_ns);
+		if (s->start_ns == NEVER_NS)
+			start_with(s, frame);
 		if (!way.known || memcmp(way.macs, frame, sizeof(way.macs)) != 0)
 			find_way(s, &way, in, frame);
-		if (__builtin_expect(way.only != NULL, 1))
-			leave(s, way.only, &r, m);
-		else
-			flood(s, way.ports, &r);
+		if (s->start_ns != NEVER_NS && way.only != NULL && way.only->path != NULL)
+			n = is_small(m) ? relay_small(s, from, &way, i)
+					: relay_large(s, from, &way, i);
+		if (n == 0) {
+			relay_one(s, from, &way, m);
+			n = 1;
+		}
 	}
-	from->rx.pkts += from->came;
-	from->rx.bytes += bytes;
 }
 
 // Frames that other lcores received, read like those of ports.
@@ -308,7 +386,7 @@ __attribute__((noinline)) static void accept_handed(struct switch_live *s) {
 			rte_prefetch0(rte_pktmbuf_mtod(s->handed[i + 2], void *));
 		}
 		h.r.arrival_ns = s->now_ns;
-		leave(s, &s->port[h.out], &h.r, m);
+		leave(s, &s->port[h.out], m, &h.r);
 	}
 	s->handeds = 0;
 }
@@ -324,145 +402,6 @@ static void relay_all(struct switch_live *s) {
 		if (s->port[i].batched > 0)
 			push(s, &s->port[i]);
 	}
-}
-
-// A packet that has left its path, in a buffer; NULL: there is none.
-static inline struct rte_mbuf *emerge(
-	struct switch_live *s, struct switch_port *out, struct pkt *p) {
-	const struct mark *mark = pkt_mark(p);
-	struct rte_mbuf *m = port_mbuf(p);
-
-	if (mark->len == 0) {
-		out->large--;
-	} else {
-		if ((m = take_fresh(s)) != NULL) {
-			memcpy(rte_pktmbuf_mtod(m, void *), mark->frame, SWITCH_SMALL_MAX);
-			m->data_len = mark->len;
-			m->pkt_len = mark->len;
-		}
-		arena_put(&s->small, p);
-	}
-	return m;
-}
-
-// Until when packets leave the path: until now, but for a port that keeps their times.
-static inline uint64_t horizon(const struct switch_live *s, const struct switch_port *out) {
-	if (out->port.lead_ns == 0 || !stamp_holds(&out->port.stamp))
-		return s->now_ns;
-	return s->now_ns + time_min(out->port.lead_ns, out->path->tail_ns);
-}
-
-// Takes what is due off the path, a burst at most and as far as there is room.
-static uint32_t collect(struct switch_live *s, struct switch_port *out) {
-	struct pkt *pkts[PORT_BURST_MAX];
-	uint32_t room = SWITCH_OUT_MAX - out->outs;
-	uint32_t n = path_pop(out->path, horizon(s, out), pkts, room < s->burst ? room : s->burst);
-
-	for (uint32_t i = 0; i < n; i++) {
-		struct pkt *p = pkts[i];
-		bool marked = p->ecn != pkt_mark(p)->ecn;
-		uint8_t ecn = p->ecn;
-		struct rte_mbuf *m;
-
-		out->due[out->outs] = (struct switch_departure){
-			p->arrival_ns, p->flow_id, p->size_bytes, p->ecn, p->port, p->id};
-		if ((m = emerge(s, out, p)) == NULL) {
-			count(&s->drop[DROP_NO_MBUF], out->due[out->outs].size_bytes);
-			continue;
-		}
-		if (__builtin_expect(marked, 0))
-			wire_set_ecn(rte_pktmbuf_mtod(m, uint8_t *), ecn);
-		out->out[out->outs++] = m;
-	}
-	out->inside -= n;
-	if (out->path->drops.head != NULL)
-		free_drops(s, out);
-	return n;
-}
-
-// Keeps the order: what the port did not take stays first.
-static void shift_out(struct switch_port *out, uint32_t taken) {
-	out->outs -= taken;
-	if (out->outs == 0)
-		return;
-	memmove(out->out, out->out + taken, out->outs * sizeof(out->out[0]));
-	memmove(out->due, out->due + taken, out->outs * sizeof(out->due[0]));
-}
-
-static void give_up(struct switch_live *s, struct switch_port *out) {
-	for (uint32_t i = 0; i < out->outs; i++)
-		drop(s, out->out[i], out->due[i].size_bytes, DROP_TX);
-	out->tx_dropped += out->outs;
-	s->watch.count.port[out - s->port].dropped += out->outs;
-	out->outs = 0;
-}
-
-// Stamps those of a burst whose time is yet to come. How many are due, which come first.
-static uint32_t stamp(struct switch_port *out, struct rte_mbuf *const *m,
-	const struct switch_departure *d, uint32_t n, uint64_t sent_ns) {
-	uint32_t due = 0;
-
-	if (out->port.lead_ns == 0 || !stamp_holds(&out->port.stamp))
-		return n;
-	while (due < n && d[due].due_ns <= sent_ns)
-		due++;
-	for (uint32_t i = due; i < n; i++)
-		stamp_departure(&out->port.stamp, m[i], d[i].due_ns);
-	return due;
-}
-
-// Gives the port what is due. Turns that transmit read the clock again: the error counts to the real
-// moment.
-static void transmit(struct switch_live *s, struct switch_port *out) {
-	uint32_t done = 0;
-
-	while (done < out->outs) {
-		uint32_t want = out->outs - done < s->burst ? out->outs - done : s->burst;
-		uint64_t sent_ns = clock_now(&s->clock);
-
-		watch_time(&s->watch, sent_ns);
-		uint32_t due = stamp(out, out->out + done, out->due + done, want, sent_ns);
-		uint16_t took = port_tx(&out->port, 0, out->out + done, (uint16_t)want);
-
-		uint64_t bytes = 0;
-		for (uint32_t i = 0; i < took; i++)
-			bytes += out->due[done + i].size_bytes;
-		out->tx.bytes += bytes;
-		out->tx.pkts += took;
-		if (out->path != NULL)
-			switch_note_departures(
-				s, out, out->due + done, due < took ? due : took, sent_ns);
-		if (due < took)
-			switch_note_scheduled(s, out, out->due + done + due, took - due);
-		s->watch.moved += took;
-		done += took;
-		if (took < want)
-			break;
-	}
-	s->busy |= done > 0;
-	shift_out(out, done);
-	watch_waiting(&s->watch, (uint32_t)(out - s->port), out->outs, s->now_ns);
-	if (done > 0 || out->outs == 0) {
-		out->refused_ns = NEVER_NS;
-		return;
-	}
-	if (out->refused_ns == NEVER_NS)
-		out->refused_ns = s->now_ns;
-	if (!out->port.was_up || s->now_ns - out->refused_ns > s->patience_ns)
-		give_up(s, out);
-}
-
-// What is due goes out, burst by burst, until nothing is or the port is full.
-static void serve(struct switch_live *s, struct switch_port *out) {
-	uint32_t n;
-
-	do {
-		n = out->path != NULL ? collect(s, out) : 0;
-		if (out->outs > 0 && out->to != NULL)
-			hand_over(s, out);
-		else if (out->outs > 0)
-			transmit(s, out);
-	} while (n == s->burst && out->outs == 0);
 }
 
 static void turn(struct switch_live *s) {
@@ -499,7 +438,7 @@ static void turn(struct switch_live *s) {
 	if (came > 0)
 		relay_all(s);
 	for (uint32_t i = 0; i < s->ports; i++)
-		serve(s, &s->port[i]);
+		switch_serve(s, &s->port[i]);
 	// 5. Telemetry of this turn, at once.
 	if (came > 0)
 		tel_publish(&s->tel_arrivals);
@@ -532,7 +471,7 @@ void switch_loop(struct switch_live *s) {
 	// A path ends where it was last asked for packets.
 	for (uint32_t i = 0; i < s->ports; i++) {
 		if (s->port[i].path != NULL)
-			path_end(s->port[i].path, horizon(s, &s->port[i]));
+			path_end(s->port[i].path, switch_horizon(s, &s->port[i]));
 	}
 	tel_publish(&s->tel_packets);
 	tel_publish(&s->tel_arrivals);
