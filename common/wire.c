@@ -31,6 +31,7 @@
 
 #define ARP_SIZE 28u
 #define ICMP_HEADER 8u
+#define IP_PLAIN 0x4500u // version 4, a header of 20 bytes, no TOS
 #define IP_DF 0x4000u
 #define IP_MF_OR_OFFSET 0x3fffu
 #define IP_OFFSET 0x1fffu
@@ -64,12 +65,13 @@ static inline uint8_t *sum32(uint8_t *p, uint32_t v, uint64_t *sum) {
 	return put32(p, v);
 }
 
+// Adding a sum to itself with its halves exchanged leaves in the upper half what both add up to, and the
+// carry out of the lower half with it.
 static inline uint16_t fold64(uint64_t sum) {
-	sum = (sum & UINT32_MAX) + (sum >> 32);
-	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
-	return (uint16_t)sum;
+	sum += sum >> 32 | sum << 32;
+	uint32_t half = (uint32_t)(sum >> 32);
+	half += half >> 16 | half << 16;
+	return (uint16_t)(half >> 16);
 }
 
 // Words of a multiple of four bytes, in the machine's order: RFC 1071 section 2 (B).
@@ -329,14 +331,10 @@ size_t wire_write_tcp(uint8_t *buf, const struct wire_addr *addr, uint8_t ecn, u
 
 void wire_template_init(struct wire_template *t, const struct wire_addr *addr) {
 	uint8_t *p = (uint8_t *)t->eth;
-	uint64_t addresses = (uint64_t)addr->src_ip + addr->dst_ip;
 
 	t->addr = *addr;
 	p = write_eth(p, &addr->dst_mac, &addr->src_mac, WIRE_ETHERTYPE_IPV4);
-	put16(p, 0x4500);
-	t->ip_sum = addresses + 0x4500 + IP_DF + (IP_TTL << 8 | WIRE_PROTO_TCP);
-	t->tcp_sum = addresses + WIRE_PROTO_TCP + addr->src_port + addr->dst_port + PLAIN_OFFSET
-		+ TS_ALIGNED;
+	put16(p, IP_PLAIN);
 }
 
 void wire_write_plain(uint8_t *buf, const struct wire_template *t, uint8_t ecn, uint16_t ip_id,
@@ -345,9 +343,12 @@ void wire_write_plain(uint8_t *buf, const struct wire_template *t, uint8_t ecn, 
 	uint32_t tcp_len = WIRE_HEADER_PLAIN - WIRE_ETH - WIRE_IPV4 + (uint32_t)seg->len;
 	uint32_t ip_len = WIRE_IPV4 + tcp_len, tos = ecn & 3u;
 	uint32_t flags = PLAIN_OFFSET | seg->flags;
-	uint64_t ip_sum = t->ip_sum + tos + ip_len + ip_id;
-	uint64_t tcp_sum = t->tcp_sum + tcp_len + seg->seq + seg->ack + seg->flags + seg->window
-		+ seg->tsval + seg->tsecr;
+	uint32_t ports = (uint32_t)a->src_port << 16 | a->dst_port;
+	uint64_t addresses = (uint64_t)a->src_ip + a->dst_ip;
+	uint64_t ip_sum = addresses + IP_PLAIN + IP_DF + (IP_TTL << 8 | WIRE_PROTO_TCP) + tos
+		+ ip_len + ip_id;
+	uint64_t tcp_sum = addresses + WIRE_PROTO_TCP + TS_ALIGNED + tcp_len + ports + flags
+		+ seg->seq + seg->ack + seg->window + seg->tsval + seg->tsecr;
 
 	memcpy(buf, t->eth, sizeof(t->eth));
 	uint8_t *p = buf + WIRE_ETH;
@@ -357,7 +358,7 @@ void wire_write_plain(uint8_t *buf, const struct wire_template *t, uint8_t ecn, 
 	p = put32(p, IP_TTL << 24 | WIRE_PROTO_TCP << 16 | (uint16_t)~fold64(ip_sum));
 	p = put32(p, a->src_ip);
 	p = put32(p, a->dst_ip);
-	p = put32(p, (uint32_t)a->src_port << 16 | a->dst_port);
+	p = put32(p, ports);
 	p = put32(p, seg->seq);
 	p = put32(p, seg->ack);
 	p = put32(p, flags << 16 | seg->window);

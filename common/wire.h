@@ -82,22 +82,16 @@ static inline size_t wire_tcp_frame(const struct seg *seg) {
 size_t wire_write_tcp(uint8_t *buf, const struct wire_addr *addr, uint8_t ecn, uint16_t ip_id,
 	const struct seg *seg);
 
-// Nearly every segment carries timestamps and no other option. What stays the same of the headers of
-// a connection's, and the checksums of that, are kept ready.
+// Nearly every segment carries timestamps and no other option: who sends many keeps what such frames
+// have in common.
 struct wire_template {
 	struct wire_addr addr;
 	uint64_t eth[2]; // the frame's first 16 bytes: Ethernet, and IPv4 to the TOS
-	uint64_t ip_sum, tcp_sum; // without lengths, ECN, identification and what a segment says
 };
 void wire_template_init(struct wire_template *t, const struct wire_addr *addr);
 // Other ends of a connection between the same MAC addresses.
 static inline void wire_template_ends(struct wire_template *t, uint32_t src_ip, uint16_t src_port,
 	uint32_t dst_ip, uint16_t dst_port) {
-	uint64_t ip = (uint64_t)src_ip + dst_ip, old = (uint64_t)t->addr.src_ip + t->addr.dst_ip;
-	uint64_t ports = (uint64_t)src_port + dst_port;
-
-	t->ip_sum += ip - old;
-	t->tcp_sum += ip - old + ports - t->addr.src_port - t->addr.dst_port;
 	t->addr.src_ip = src_ip;
 	t->addr.dst_ip = dst_ip;
 	t->addr.src_port = src_port;
