@@ -130,9 +130,14 @@ static inline void watch_max(_Atomic uint64_t *max, uint64_t v) {
 		atomic_store_explicit(max, v, memory_order_relaxed);
 }
 
-// A packet was due at this time on this port: was it disturbed by a stall or a full port?
+// What was due before this on a port may have been disturbed by a stall or by the port, full.
+static inline uint64_t watch_disturbed_ns(const struct watch_lcore *w, uint32_t port) {
+	return time_max(w->stalled_until_ns, w->full_until_ns[port]);
+}
+
+// Was a packet that was due then?
 static inline bool watch_disturbed(const struct watch_lcore *w, uint32_t port, uint64_t due_ns) {
-	return due_ns < w->stalled_until_ns || due_ns < w->full_until_ns[port];
+	return due_ns < watch_disturbed_ns(w, port);
 }
 
 // `pkts` left undisturbed, `late` of them by more than w->late_ns and the latest by late_max_ns.

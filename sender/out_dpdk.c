@@ -26,14 +26,15 @@ static void give_up(struct sender_live *s, struct sender_port *p) {
 
 // Counts frames that the port took now.
 static void taken(struct sender_live *s, struct sender_port *p, uint32_t n, uint64_t now_ns) {
-	uint32_t port = (uint32_t)(p - s->port);
-	uint64_t paced = 0, late = 0, late_max_ns = 0;
+	uint64_t patience_ns = s->watch.late_ns;
+	uint64_t disturbed_ns = watch_disturbed_ns(&s->watch, (uint32_t)(p - s->port));
+	uint64_t bytes = 0, paced = 0, late = 0, sum_ns = 0, max_ns = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
 		struct sender_waiting w = p->waiting[p->out_first++ & (SENDER_OUT_MAX - 1)];
 		uint64_t late_ns = time_since(now_ns, w.due_ns);
 
-		p->count.tx_bytes += w.bytes;
+		bytes += w.bytes;
 		if (w.due_ns == 0)
 			continue;
 		if (__builtin_expect(w.due_ns > now_ns, 0)) {
@@ -43,17 +44,20 @@ static void taken(struct sender_live *s, struct sender_port *p, uint32_t n, uint
 			}
 			p->early++;
 		}
-		if (watch_disturbed(&s->watch, port, w.due_ns)) {
+		if (w.due_ns < disturbed_ns) {
 			hist_add(&p->late_disturbed, late_ns);
 			continue;
 		}
-		hist_add(&p->late, late_ns);
+		hist_count(&p->late, late_ns);
 		paced++;
-		late += late_ns > s->watch.late_ns;
-		late_max_ns = time_max(late_max_ns, late_ns);
+		late += late_ns > patience_ns;
+		sum_ns += late_ns;
+		max_ns = time_max(max_ns, late_ns);
 	}
-	watch_left(&s->watch, paced, late, late_max_ns);
+	hist_counted(&p->late, paced, sum_ns, max_ns);
+	watch_left(&s->watch, paced, late, max_ns);
 	p->count.tx_frames += n;
+	p->count.tx_bytes += bytes;
 	p->outs -= n;
 }
 
@@ -138,17 +142,23 @@ static inline void fetch_to_write(const char *line) {
 #endif
 }
 
-struct rte_mbuf *sender_new_frame(struct sender_live *s, struct sender_port *p, uint8_t **data) {
-	if (s->stocked == 0 && rte_pktmbuf_alloc_bulk(s->tx_pool, s->stock, SENDER_STOCK) == 0)
+// Has empty frames at hand again; false: none is left.
+static __attribute__((noinline)) bool restock(struct sender_live *s) {
+	if (rte_pktmbuf_alloc_bulk(s->tx_pool, s->stock, SENDER_STOCK) == 0)
 		s->stocked = SENDER_STOCK;
-	struct rte_mbuf *m =
-		s->stocked > 0 ? s->stock[--s->stocked] : rte_pktmbuf_alloc(s->tx_pool);
+	else if ((s->stock[0] = rte_pktmbuf_alloc(s->tx_pool)) != NULL)
+		s->stocked = 1;
+	return s->stocked > 0;
+}
 
-	if (m == NULL) {
+static inline struct rte_mbuf *new_frame(
+	struct sender_live *s, struct sender_port *p, uint8_t **data) {
+	if (s->stocked == 0 && !restock(s)) {
 		p->count.tx_wanted++;
 		p->count.no_mbuf++;
 		return NULL;
 	}
+	struct rte_mbuf *m = s->stock[--s->stocked];
 	if (s->stocked >= FETCH_FRAMES) {
 		const char *next =
 			rte_pktmbuf_mtod(s->stock[s->stocked - FETCH_FRAMES], const char *);
@@ -160,11 +170,15 @@ struct rte_mbuf *sender_new_frame(struct sender_live *s, struct sender_port *p, 
 	return m;
 }
 
+struct rte_mbuf *sender_new_frame(struct sender_live *s, struct sender_port *p, uint8_t **data) {
+	return new_frame(s, p, data);
+}
+
 // A segment as a frame: by the port's template if that is NULL.
 static inline void put_seg(struct sender_live *s, struct sender_port *p,
 	const struct wire_addr *addr, uint8_t ecn, const struct seg *seg, uint64_t due_ns) {
 	uint8_t *data;
-	struct rte_mbuf *m = sender_new_frame(s, p, &data);
+	struct rte_mbuf *m = new_frame(s, p, &data);
 
 	if (m == NULL)
 		return;
@@ -180,7 +194,8 @@ static inline void put_seg(struct sender_live *s, struct sender_port *p,
 	}
 	m->data_len = (uint16_t)wire_tcp_frame(seg);
 	m->pkt_len = m->data_len;
-	sender_put_frame(s, p, m, due_ns);
+	p->count.tx_wanted++;
+	queue_frame(s, p, m, due_ns);
 }
 
 void sender_put_seg(struct sender_live *s, struct sender_port *p, const struct wire_addr *addr,
