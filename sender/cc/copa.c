@@ -342,7 +342,8 @@ static void rotate_standing(struct copa *c, uint64_t now_ns, double window_ns) {
 	} else {
 		while (now_ns >= c->sub_end_ns) {
 			c->sub_ns[c->sub_next] = closing_ns;
-			c->sub_next = (uint8_t)((c->sub_next + 1) % STANDING_CLOSED);
+			if (++c->sub_next == STANDING_CLOSED)
+				c->sub_next = 0;
 			c->sub_end_ns += width_ns;
 			closing_ns = NO_RTT;
 		}
