@@ -290,7 +290,7 @@ void flow_transmit(
 }
 
 // May a new segment be sent? Not beyond the data, the FIN, or the peer's window.
-static bool new_allowed(struct host *h, struct flow *f, uint64_t now_ns) {
+static inline bool new_allowed(struct host *h, struct flow *f, uint64_t now_ns) {
 	uint64_t i = f->nxt;
 
 	if (now_ns >= f->stop_ns && i < f->data_segs) {
@@ -405,6 +405,7 @@ static inline uint64_t pace_sent(struct flow *f, double bps, uint64_t due_ns, ui
 // opportunity, now unless a timer fired late: gaps count from there, so that a slow loop costs no rate.
 static bool send_each(
 	struct host *h, struct flow *f, double bps, uint64_t now_ns, uint64_t due_ns) {
+	uint32_t inflight = flow_inflight(f);
 	bool sent = false;
 
 	if (f->pace.armed) // its time may have come before this ACK
@@ -413,7 +414,7 @@ static bool send_each(
 	for (;;) {
 		bool again = f->unsent_lost > 0;
 
-		if (flow_inflight(f) + 1 > f->cwnd_segs) {
+		if (inflight + 1 > f->cwnd_segs) {
 			f->cwnd_blocked = true;
 			f->cwnd_limited_nxt = f->nxt;
 			f->owed_ns = 0; // it is not the pacer that holds it up
@@ -429,7 +430,7 @@ static bool send_each(
 		if (!again && !new_allowed(h, f, now_ns)) {
 			// No more data: samples until all of this is delivered say nothing.
 			if (f->nxt >= f->data_segs)
-				f->app_limited = f->delivered + flow_inflight(f) + 1;
+				f->app_limited = f->delivered + inflight + 1;
 			f->owed_ns = 0;
 			break;
 		}
@@ -437,6 +438,7 @@ static bool send_each(
 			after_idle(h, f, now_ns);
 		flow_transmit(h, f, again ? next_lost(f) : f->nxt,
 			bps > 0 ? time_max(f->next_send_ns, due_ns) : now_ns, now_ns);
+		inflight++;
 		sent = true;
 		if (bps > 0)
 			due_ns = pace_sent(f, bps, time_max(f->next_send_ns, due_ns), now_ns);
