@@ -82,13 +82,19 @@ static void answer_port(struct sender_live *s, struct sender_port *p) {
 	}
 }
 
+// The first frames are on their way while the clock is read.
 static uint32_t receive(struct sender_live *s, struct sender_port *p) {
-	if (s->lcores > 1)
-		return sender_exchange(s, p);
-	p->came = 0;
-	if (takes(p))
-		p->came = port_rx(p->port, 0, p->in, (uint16_t)s->plan->process.burst);
-	return p->came;
+	uint32_t moved;
+
+	if (s->lcores > 1) {
+		moved = sender_exchange(s, p);
+	} else {
+		moved = takes(p) ? port_rx(p->port, 0, p->in, (uint16_t)s->plan->process.burst) : 0;
+		p->came = moved;
+	}
+	for (uint32_t i = 0; i < p->came && i < SENDER_FETCH; i++)
+		sender_fetch_frame(p->in[i]);
+	return moved;
 }
 
 static void turn(struct sender_live *s) {

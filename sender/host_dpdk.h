@@ -37,6 +37,7 @@
 #define SENDER_OUT_RING 1024 // frames on their way to the lcore that serves their port
 #define SENDER_IN_MAX (2 * PORT_BURST_MAX) // frames that a turn takes from a port and other lcores
 #define SENDER_STOCK 32 // empty frames at hand
+#define SENDER_FETCH 4 // received frames whose headers are on their way while one is read
 #define STRANGER_NONE UINT32_MAX
 #define STRANGER_BUCKETS 1024 // a power of two
 
@@ -205,6 +206,14 @@ bool sender_balanced(const struct sender_live *all);
 
 static inline bool sender_sends(const struct sender_port *p) {
 	return p->plan->role == LIVE_SENDER;
+}
+
+// Fetches the two lines of a frame's headers.
+static inline void sender_fetch_frame(const struct rte_mbuf *m) {
+	const char *frame = rte_pktmbuf_mtod(m, const char *);
+
+	rte_prefetch0(frame);
+	rte_prefetch0(frame + RTE_CACHE_LINE_SIZE);
 }
 
 // in_dpdk.c

@@ -291,7 +291,6 @@ static bool receive_seg(struct sender_live *s, struct sender_port *p, struct rte
 
 // While a segment is worked on, the connections of those that follow are fetched, as in virtual time
 // (sim.c), a few lines at a time: a core has only so many misses under way.
-#define FETCH_FRAME 4 // frames ahead
 #define FETCH_CONNECTION 6 // segments ahead: its own cache lines
 #define FETCH_SEGS 3 // what they point to
 
@@ -317,8 +316,8 @@ void sender_receive(struct sender_live *s, struct sender_port *p) {
 	for (uint32_t i = 0; i < p->came; i++) {
 		struct rte_mbuf *m = p->in[i];
 
-		if (i + FETCH_FRAME < p->came)
-			rte_prefetch0(rte_pktmbuf_mtod(p->in[i + FETCH_FRAME], void *));
+		if (i + SENDER_FETCH < p->came)
+			sender_fetch_frame(p->in[i + SENDER_FETCH]);
 		if (receive_seg(s, p, m, &p->arrival[n]))
 			p->in[n++] = m;
 	}
