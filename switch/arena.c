@@ -1,29 +1,31 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "arena.h"
 
-bool arena_init(struct arena *a, size_t object, uint64_t size) {
-	uint64_t slots = 64;
+#include <assert.h>
 
-	while (slots < size)
-		slots *= 2;
-	*a = (struct arena){.object = object, .size = size, .slots = slots, .mask = slots - 1};
+bool arena_init(struct arena *a, size_t object, uint64_t size) {
+	*a = (struct arena){.object = object, .size = size};
 	a->base = mem_map(size * object);
-	a->free = mem_map((slots + ARENA_AHEAD) * sizeof(*a->free));
+	a->free = mem_map(size * sizeof(*a->free));
 	if (a->base == NULL || a->free == NULL)
 		return false;
 	memset(a->base, 0, size * object);
-	memset(a->free, 0, (slots + ARENA_AHEAD) * sizeof(*a->free));
+	memset(a->free, 0, size * sizeof(*a->free));
 	return true;
 }
 
 void arena_more(struct arena *a, uint64_t n) {
-	for (; a->used < a->size && a->tail - a->head < n; a->used++)
-		a->free[a->tail++ & a->mask] =
-			(struct pkt *)(void *)(a->base + a->used * a->object);
+	uint64_t more = n - a->frees;
+
+	assert(more <= a->size - a->used);
+	memmove(a->free + more, a->free, a->frees * sizeof(*a->free));
+	for (uint64_t i = 0; i < more; i++)
+		a->free[i] = (struct pkt *)(void *)(a->base + a->used++ * a->object);
+	a->frees = n;
 }
 
 void arena_fini(struct arena *a) {
 	mem_unmap(a->base, a->size * a->object);
-	mem_unmap(a->free, (a->slots + ARENA_AHEAD) * sizeof(*a->free));
+	mem_unmap(a->free, a->size * sizeof(*a->free));
 	*a = (struct arena){0};
 }

@@ -191,7 +191,6 @@ static void leave(struct switch_live *s, struct switch_port *out, struct rte_mbu
 	const struct received *r) {
 	bool small = is_small(m);
 	struct pkt *p = port_pkt(m);
-	uint32_t one = 1;
 
 	if (out->path == NULL) {
 		leave_straight(s, out, m, r);
@@ -202,8 +201,7 @@ static void leave(struct switch_live *s, struct switch_port *out, struct rte_mbu
 		return;
 	}
 	if (small) {
-		p = *arena_row(&s->small, &one);
-		s->small.head++;
+		p = *arena_take(&s->small, 1);
 		s->fresh[s->freshes++] = m;
 		keep(p, rte_pktmbuf_mtod(m, const uint8_t *), m->pkt_len);
 	} else {
@@ -262,7 +260,7 @@ static inline __attribute__((always_inline)) uint32_t relay_run(struct switch_li
 	struct rte_mbuf *const *m = from->in + first;
 	struct switch_port *out = way->only;
 	uint32_t room = make_room(s, out, from->came - first, small);
-	struct pkt **row = small ? arena_row(&s->small, &room) : NULL; // one for each of all shares
+	struct pkt **row = small ? arena_take(&s->small, room) : NULL; // one for each of all shares
 	struct pkt **batch = out->batch + out->batched;
 	uint64_t bytes = 0, now_ns = s->now_ns;
 	uint8_t port = (uint8_t)(from - s->port);
@@ -283,7 +281,6 @@ static inline __attribute__((always_inline)) uint32_t relay_run(struct switch_li
 		bytes += r.size_bytes;
 		if (small) {
 			p = row[i];
-			arena_fetch(row + i);
 			keep(p, frame, len);
 		} else {
 			p = batch[i] = port_pkt(buf);
@@ -294,7 +291,7 @@ static inline __attribute__((always_inline)) uint32_t relay_run(struct switch_li
 	if (small) {
 		memcpy(batch, row, i * sizeof(*row));
 		memcpy(s->fresh + s->freshes, m, i * sizeof(*m));
-		s->small.head += i;
+		arena_put(&s->small, row + i, n - i);
 		s->freshes += i;
 	} else {
 		out->large += i;
