@@ -137,7 +137,7 @@ static inline __attribute__((always_inline)) uint32_t emerge(struct switch_live 
 			wire_set_ecn(rte_pktmbuf_mtod(m[i], uint8_t *), p->ecn);
 	}
 	if (small) {
-		arena_put(&s->small, pkts, i);
+		arena_put(&s->small, pkts, (uint32_t)i);
 		s->freshes -= i;
 	} else {
 		out->large -= i;

@@ -255,9 +255,8 @@ static int start_eal(struct switch_app *app, struct err *err) {
 	app->buffers += app->port_buffers + SWITCH_FRESH_MAX;
 	args.memory_bytes = pool_bytes(app->buffers);
 	if (!app->plan.process.force)
-		rc = live_memory_check(args.memory_bytes
-				+ app->small * (SWITCH_SMALL_BYTES + sizeof(struct pkt *)),
-			"packets", &why);
+		rc = live_memory_check(
+			args.memory_bytes + arena_bytes(app->small), "packets", &why);
 	if (rc == 0)
 		rc = eal_start(&app->eal, &args, &why);
 	if (rc == -ENOMEM) {
@@ -332,7 +331,7 @@ static int open_arena(struct switch_live *s, struct err *err) {
 
 	for (uint32_t i = 0; i < s->ports; i++)
 		small += s->port[i].path != NULL ? s->port[i].share : 0;
-	if (small > 0 && !arena_init(&s->small, SWITCH_SMALL_BYTES, small))
+	if (small > 0 && !arena_init(&s->small, small))
 		return err_set(err, -ENOMEM, "no memory for %llu small packets",
 			(unsigned long long)small);
 	return 0;

@@ -201,7 +201,7 @@ static void leave(struct switch_live *s, struct switch_port *out, struct rte_mbu
 		return;
 	}
 	if (small) {
-		p = *arena_take(&s->small, 1);
+		arena_take(&s->small, &p, 1);
 		s->fresh[s->freshes++] = m;
 		keep(p, rte_pktmbuf_mtod(m, const uint8_t *), m->pkt_len);
 	} else {
@@ -260,12 +260,13 @@ static inline __attribute__((always_inline)) uint32_t relay_run(struct switch_li
 	struct rte_mbuf *const *m = from->in + first;
 	struct switch_port *out = way->only;
 	uint32_t room = make_room(s, out, from->came - first, small);
-	struct pkt **row = small ? arena_take(&s->small, room) : NULL; // one for each of all shares
 	struct pkt **batch = out->batch + out->batched;
 	uint64_t bytes = 0, now_ns = s->now_ns;
 	uint8_t port = (uint8_t)(from - s->port);
 	size_t n = room, i;
 
+	if (small)
+		arena_take(&s->small, batch, room); // one for each of all shares
 	for (i = 0; i < n; i++) {
 		struct rte_mbuf *buf = m[i];
 		const uint8_t *frame = rte_pktmbuf_mtod(buf, const uint8_t *);
@@ -280,7 +281,7 @@ static inline __attribute__((always_inline)) uint32_t relay_run(struct switch_li
 		struct received r = {now_ns, port_frame_bytes(len), wire_ecn(frame), port};
 		bytes += r.size_bytes;
 		if (small) {
-			p = row[i];
+			p = batch[i];
 			keep(p, frame, len);
 		} else {
 			p = batch[i] = port_pkt(buf);
@@ -289,9 +290,8 @@ static inline __attribute__((always_inline)) uint32_t relay_run(struct switch_li
 		describe(p, r);
 	}
 	if (small) {
-		memcpy(batch, row, i * sizeof(*row));
 		memcpy(s->fresh + s->freshes, m, i * sizeof(*m));
-		arena_put(&s->small, row + i, n - i);
+		arena_put(&s->small, batch + i, (uint32_t)(n - i));
 		s->freshes += i;
 	} else {
 		out->large += i;

@@ -33,7 +33,6 @@
 #define SWITCH_FRESH_MAX 512
 #define SWITCH_LINKS_MAX 64
 #define SWITCH_SMALL_MAX 80 // bytes of a frame without FCS that wait outside their mbuf: most ACKs
-#define SWITCH_SMALL_BYTES (offsetof(struct pkt, user) + 8 + SWITCH_SMALL_MAX) // two cache lines
 
 // What the switch keeps in a packet, for itself. Small frames wait beside their struct pkt, in two
 // cache lines that lie together, and give their mbuf back at once: it is warm when the next one is
@@ -44,7 +43,7 @@ struct switch_mark {
 	uint8_t frame[] __attribute__((aligned(8)));
 };
 static_assert(offsetof(struct pkt, user) + offsetof(struct switch_mark, frame) + SWITCH_SMALL_MAX
-		== SWITCH_SMALL_BYTES,
+		== ARENA_PKT_BYTES,
 	"two lines");
 
 static inline struct switch_mark *switch_mark(struct pkt *p) {

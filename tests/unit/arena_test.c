@@ -4,53 +4,83 @@
 #include "rng.h"
 #include "test.h"
 
-#define PKTS 1000
-#define OBJECT 128
+#include <string.h>
 
-// Takes and gives back at random: each packet is out once at most, keeps what was written into it, and no
-// more are used than ever were out at once. What came back last goes out first, in the order it came in.
-START_TEST(each_is_out_once) {
-	struct pkt *out[PKTS];
-	uint64_t outs = 0, most = 0;
+#define PKTS 1000
+#define BURST 64
+
+// Takes and gives back at random, the oldest or any: each packet is out once at most, and there is one as long
+// as fewer than PKTS are out, wherever those stand.
+static void play(const char *seed, bool in_order) {
+	struct pkt *out[PKTS], *burst[BURST];
+	uint32_t outs = 0, most = 0;
 	struct arena a;
 	struct rng rng;
 
-	rng_init(&rng, 1, "arena");
-	ck_assert(arena_init(&a, OBJECT, PKTS));
+	rng_init(&rng, 1, seed);
+	ck_assert(arena_init(&a, PKTS));
 	for (uint32_t round = 0; round < 5000; round++) {
-		uint64_t n = rng_u64(&rng) % 65;
+		uint32_t n = (uint32_t)(rng_u64(&rng) % (BURST + 1));
 
 		n = n < PKTS - outs ? n : PKTS - outs;
-		struct pkt **row = arena_take(&a, n);
-		uint64_t kept = n > 0 ? rng_u64(&rng) % (n + 1) : 0;
+		arena_take(&a, burst, n);
+		uint32_t kept = (uint32_t)(rng_u64(&rng) % (n + 1));
 
-		most = outs + n > most ? outs + n : most;
-		for (uint64_t i = 0; i < kept; i++) {
-			ck_assert_uint_eq(((char *)row[i] - a.base) % OBJECT, 0);
-			ck_assert_uint_eq(row[i]->flags, 0);
-			row[i]->flags = 1;
-			out[outs++] = row[i];
+		for (uint32_t i = 0; i < kept; i++) {
+			uint64_t at = (uint64_t)((char *)burst[i] - a.base);
+
+			ck_assert_uint_eq(at % ARENA_PKT_BYTES, 0);
+			ck_assert_uint_lt(at / ARENA_PAGE_BYTES, a.used);
+			ck_assert_uint_eq(burst[i]->flags, 0);
+			burst[i]->flags = 1;
+			out[outs++] = burst[i];
 		}
-		arena_put(&a, row + kept, n - kept);
-		// The oldest come back, in every other hundred of rounds.
-		uint64_t back =
-			round / 100 % 2 == 1 ? rng_u64(&rng) % (outs < 65 ? outs + 1 : 65) : 0;
+		arena_put(&a, burst + kept, n - kept);
+		most = outs > most ? outs : most;
+		// In every other hundred of rounds some come back.
+		uint32_t back = round / 100 % 2 == 1 ? (uint32_t)(rng_u64(&rng) % BURST) : 0;
 
-		for (uint64_t i = 0; i < back; i++)
+		for (; back > 0 && outs > 0; back--) {
+			uint32_t i = in_order ? 0 : (uint32_t)(rng_u64(&rng) % outs);
+
 			out[i]->flags = 0;
-		arena_put(&a, out, back);
-		row = arena_take(&a, back);
-		for (uint64_t i = 0; i < back; i++)
-			ck_assert_ptr_eq(row[i], out[i]);
-		arena_put(&a, row, back);
-		memmove(out, out + back, (outs - back) * sizeof(out[0]));
-		outs -= back;
-		ck_assert_uint_eq(outs + a.frees, a.used);
+			arena_put(&a, &out[i], 1);
+			memmove(&out[i], &out[i + 1], (--outs - i) * sizeof(out[0]));
+		}
 	}
-	ck_assert_uint_eq(a.used, most);
 	ck_assert_uint_eq(most, PKTS);
+	arena_fini(&a);
+}
+
+START_TEST(each_is_out_once) {
+	play("in order", true);
+	play("any order", false);
+}
+END_TEST
+
+// What is taken and comes back in order stands together, and no more pages are used than it needs.
+START_TEST(a_page_comes_back_whole) {
+	struct pkt *line[PKTS];
+	struct arena a;
+
+	ck_assert(arena_init(&a, PKTS));
+	for (uint32_t i = 0; i < PKTS / 4; i++)
+		arena_take(&a, &line[i], 1);
+	for (uint32_t round = 0; round < 1000; round++) {
+		struct pkt *burst[24];
+		uint32_t together = 0;
+
+		arena_put(&a, line, 24);
+		memmove(line, line + 24, (PKTS / 4 - 24) * sizeof(line[0]));
+		arena_take(&a, burst, 24);
+		memcpy(line + PKTS / 4 - 24, burst, sizeof(burst));
+		for (uint32_t i = 1; i < 24; i++)
+			together += (char *)burst[i] == (char *)burst[i - 1] + ARENA_PKT_BYTES;
+		ck_assert_uint_ge(together, 22); // a page may end among them
+	}
+	ck_assert_uint_le(a.used, PKTS / 4 / 32 + 3);
 	arena_fini(&a);
 }
 END_TEST
 
-TEST_MAIN(each_is_out_once)
+TEST_MAIN(each_is_out_once, a_page_comes_back_whole)
