@@ -253,45 +253,53 @@ __attribute__((noinline)) static void flood(
 	leave(s, &s->port[__builtin_ctzll(ports)], m, r);
 }
 
+// How many of n frames go the same way, are good, and are small or not as asked.
+static inline uint32_t run_length(
+	const struct way *way, struct rte_mbuf *const *m, uint32_t n, const bool small) {
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		const uint8_t *frame = rte_pktmbuf_mtod(m[i], const uint8_t *);
+
+		if (i + 4 < n)
+			rte_prefetch0(rte_pktmbuf_mtod(m[i + 4], void *));
+		if (is_small(m[i]) != small || memcmp(way->macs, frame, sizeof(way->macs)) != 0
+			|| wire_check(frame, m[i]->data_len) != WIRE_OK)
+			break;
+	}
+	return i;
+}
+
 // The first of the frames that are left of a burst: as many as go the same way, are small if the first is,
 // and find room in the path. What concerns all of them is asked and counted once.
 static inline __attribute__((always_inline)) uint32_t relay_run(struct switch_live *s,
 	struct switch_port *from, const struct way *way, uint32_t first, const bool small) {
 	struct rte_mbuf *const *m = from->in + first;
 	struct switch_port *out = way->only;
-	uint32_t room = make_room(s, out, from->came - first, small);
+	size_t n = make_room(s, out, run_length(way, m, from->came - first, small), small), i;
 	struct pkt **batch = out->batch + out->batched;
 	uint64_t bytes = 0, now_ns = s->now_ns;
 	uint8_t port = (uint8_t)(from - s->port);
-	size_t n = room, i;
 
 	if (small)
-		arena_take(&s->small, batch, room); // one for each of all shares
+		arena_take(&s->small, batch, (uint32_t)n); // one for each of all shares
 	for (i = 0; i < n; i++) {
 		struct rte_mbuf *buf = m[i];
 		const uint8_t *frame = rte_pktmbuf_mtod(buf, const uint8_t *);
 		uint32_t len = buf->pkt_len;
-		struct pkt *p;
-
-		if (i + 4 < n)
-			rte_prefetch0(rte_pktmbuf_mtod(m[i + 4], void *));
-		if (is_small(buf) != small || memcmp(way->macs, frame, sizeof(way->macs)) != 0
-			|| wire_check(frame, buf->data_len) != WIRE_OK)
-			break;
 		struct received r = {now_ns, port_frame_bytes(len), wire_ecn(frame), port};
+
 		bytes += r.size_bytes;
 		if (small) {
-			p = batch[i];
-			keep(p, frame, len);
+			keep(batch[i], frame, len);
 		} else {
-			p = batch[i] = port_pkt(buf);
-			switch_mark(p)->len = 0;
+			batch[i] = port_pkt(buf);
+			switch_mark(batch[i])->len = 0;
 		}
-		describe(p, r);
+		describe(batch[i], r);
 	}
 	if (small) {
 		memcpy(s->fresh + s->freshes, m, i * sizeof(*m));
-		arena_put(&s->small, batch + i, (uint32_t)(n - i));
 		s->freshes += i;
 	} else {
 		out->large += i;
