@@ -8,6 +8,10 @@
 #include <rte_ethdev.h>
 #include <string.h>
 
+// Packets taken off a path at a time. Those to come are fetched as these are taken: a whole burst of them at
+// once would be more than the processor has under way, and it would wait.
+#define COLLECT_MAX 16
+
 // One record per packet: when it should have left, and how late it did.
 static void record_departures(struct switch_live *s, const struct switch_port *out,
 	const struct switch_departure *d, uint32_t n, uint64_t sent_ns) {
@@ -132,6 +136,9 @@ static inline __attribute__((always_inline)) uint32_t emerge(struct switch_live 
 			m[i]->data_len = mark->len;
 			m[i]->pkt_len = mark->len;
 			memcpy(rte_pktmbuf_mtod(m[i], void *), mark->frame, SWITCH_SMALL_MAX);
+		} else { // the driver reads both lines
+			rte_prefetch0(m[i]);
+			rte_prefetch0((const char *)m[i] + RTE_CACHE_LINE_SIZE);
 		}
 		if (__builtin_expect(p->ecn != mark->ecn, 0))
 			wire_set_ecn(rte_pktmbuf_mtod(m[i], uint8_t *), p->ecn);
@@ -153,12 +160,10 @@ uint64_t switch_horizon(const struct switch_live *s, const struct switch_port *o
 	return s->now_ns + time_min(out->port.lead_ns, out->path->tail_ns);
 }
 
-// Takes what is due off the path, a burst at most and as far as there is room.
-static uint32_t collect(struct switch_live *s, struct switch_port *out) {
-	struct pkt *pkts[PORT_BURST_MAX];
-	uint32_t room = SWITCH_OUT_MAX - out->outs;
-	uint32_t n = path_pop(
-		out->path, switch_horizon(s, out), pkts, room < s->burst ? room : s->burst);
+// Takes up to `max` packets that are due off the path: COLLECT_MAX at most.
+static uint32_t collect_some(struct switch_live *s, struct switch_port *out, uint32_t max) {
+	struct pkt *pkts[COLLECT_MAX];
+	uint32_t n = path_pop(out->path, switch_horizon(s, out), pkts, max);
 
 	for (uint32_t i = 0, k; i < n; i += k) {
 		k = switch_mark(pkts[i])->len > 0 ? emerge(s, out, pkts + i, n - i, true)
@@ -171,6 +176,18 @@ static uint32_t collect(struct switch_live *s, struct switch_port *out) {
 	out->inside -= n;
 	if (out->path->drops.head != NULL)
 		switch_free_drops(s, out);
+	return n;
+}
+
+// Takes what is due, a burst at most and as far as there is room.
+static uint32_t collect(struct switch_live *s, struct switch_port *out) {
+	uint32_t room = SWITCH_OUT_MAX - out->outs, most = room < s->burst ? room : s->burst;
+	uint32_t n = 0, max, got;
+
+	do {
+		max = most - n < COLLECT_MAX ? most - n : COLLECT_MAX;
+		n += got = collect_some(s, out, max);
+	} while (got == max && n < most);
 	return n;
 }
 
