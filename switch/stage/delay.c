@@ -87,26 +87,25 @@ static void delay_fini(void *self) {
 	free(d->line);
 }
 
-// Takes up to `max` packets that leave by now_ns off the line whose head leaves first, which does: one,
-// or as many as are due, when no other line holds any, up to the end of its ring.
+// Takes up to `max` packets that leave by now_ns off the line whose head leaves first, which does: as many
+// as leave before any other line's head, up to the end of its ring. Who goes first at one time is the heap's
+// to decide.
 static inline uint32_t delay_release(
 	struct delay *d, uint64_t now_ns, struct pkt **pkts, uint32_t max) {
+	uint64_t end_ns = time_min(now_ns + 1, heads_second_ns(d->heap, d->heads));
 	struct line *line = d->heap[0].from;
 	const struct pkt_ring q = line->q; // a copy that stays in registers
-	uint32_t most = d->heads > 1 ? 1 : max, n = 0;
+	uint32_t most = max, n = 0;
 	struct pkt *const *oldest = pkt_ring_oldest(&q, &most);
+	struct pkt *p = oldest[0];
 	uint64_t bytes = 0;
 
 	do {
-		struct pkt *p = oldest[n];
-
-		if (p->release_ns > now_ns)
-			break;
 		pkt_ring_fetch(&q, n);
 		p->arrival_ns = p->release_ns;
 		bytes += p->size_bytes;
 		pkts[n] = p;
-	} while (++n < most);
+	} while (++n < most && (p = oldest[n])->release_ns < end_ns);
 	pkt_ring_skip(&line->q, n, bytes);
 	d->pkts -= n;
 	if (n < q.count) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A small heap over the first packets of FIFOs: which of them leaves next.
 #pragma once
+#include "ns.h"
 #include "pkt.h"
 
 // The first packet of a FIFO that is not empty; its departure is copied to keep the heap in few
@@ -18,6 +19,13 @@ static inline bool head_before(const struct head *a, const struct head *b) {
 	if (a->pkt->arrival_ns != b->pkt->arrival_ns)
 		return a->pkt->arrival_ns < b->pkt->arrival_ns;
 	return (int32_t)(a->pkt->id - b->pkt->id) < 0;
+}
+
+// When the second of n first packets leaves; NEVER_NS: there is none.
+static inline uint64_t heads_second_ns(const struct head *heap, uint32_t n) {
+	if (n < 3)
+		return n < 2 ? NEVER_NS : heap[1].release_ns;
+	return time_min(heap[1].release_ns, heap[2].release_ns);
 }
 
 // Puts h where the root of n was and lets it sink.
