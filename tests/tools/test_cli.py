@@ -226,6 +226,22 @@ def test_live_starts_the_switch_first_and_stops_it_last(weir, programs, tmp_path
     assert merged["jfi"] == 0.9
 
 
+def test_live_programs_come_before_others(weir, programs, tmp_path):
+    (tmp_path / "x.yaml").write_text("live: {switch: {}}\n")
+    told = "import pathlib\ngroup = pathlib.Path('/proc/self/autogroup')\n"
+    told += "(OUT / 'nice').write_text(f'{os.nice(0)} {group.exists() and group.read_text()}')\n"
+    done = weir(
+        "run", "x.yaml", "--live", "--out", "r", "--no-report",
+        env=programs(switch=LIVE + told + "finish()"),
+    )  # fmt: skip
+    assert done.status == 0, done.err
+    permitted = subprocess.run(["nice", "-n", "-10", "nice"], capture_output=True, text=True)
+    own, group = (tmp_path / "r/nice").read_text().split(maxsplit=1)
+    assert own == permitted.stdout.strip()
+    if own == "-10" and group != "False":
+        assert group.endswith("nice -10\n")
+
+
 def test_live_without_a_sender_runs_as_long_as_the_switch(weir, programs, tmp_path):
     (tmp_path / "x.yaml").write_text("live: {switch: {}}\n")
     done = weir(

@@ -7,12 +7,10 @@ programs measured one right after the other, and their median is shown.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -24,7 +22,7 @@ from weir import bench, bootstrap, live_peers, run, summary, units
 from weir.bench import QUIET, middle
 from weir.bootstrap import Need
 from weir.errors import UserError
-from weir.live_lab import FRAMES, NICE, Bench, Case, Sample, Skipped, hugepages
+from weir.live_lab import FRAMES, Bench, Case, Sample, Skipped, hugepages
 
 Measure = Callable[[Bench, Case], Sample]
 WEIR = "weir"
@@ -185,19 +183,6 @@ def prepare(rows: Sequence[Row]) -> None:
                 row.skipped[name] = f"cannot install {packages}: {why}"
 
 
-@contextmanager
-def priority() -> Iterator[None]:
-    """With autogroups, nice counts only within a session: raise the session's too."""
-    group = Path("/proc/self/autogroup")
-    with contextlib.suppress(OSError):
-        group.write_text(str(NICE))
-    try:
-        yield
-    finally:
-        with contextlib.suppress(OSError):
-            group.write_text("0")
-
-
 def take_turns(rows: Sequence[Row], repeat: int, at: Bench, screen: Console) -> None:
     """Measures every row's programs one after the other, again and again, telling each figure."""
     for turn in range(1, repeat + 1):
@@ -242,7 +227,6 @@ def measure_all(
     with (
         tempfile.TemporaryDirectory(prefix="weir-bench-") as folder,
         hugepages(need_bytes, bootstrap.say),
-        priority(),
     ):
         at = Bench(Path(folder), seconds)
         try:

@@ -21,12 +21,11 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from weir import bootstrap, live
+from weir import bootstrap, live, priority
 from weir.errors import UserError
 
 CPUS = sorted(os.sched_getaffinity(0))
 FIRST, LAST = CPUS[0], CPUS[-1]  # the neighbours' core, and that of what is measured
-NICE = -10
 START_S_MAX = 20.0
 WARM_S = 0.6
 STOP_S_MAX = 10.0
@@ -98,12 +97,12 @@ class Child:
         # Not `ip netns exec`: that hides /sys/fs/bpf. Each of these becomes the next.
         enter = ["nsenter", f"--net=/run/netns/{space}"] if space else []
         with log.open("wb") as out:
-            self.process = subprocess.Popen(
-                ["nice", "-n", str(NICE), *enter, *self.argv],
+            self.process = priority.start(
+                [*enter, *self.argv],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
-                process_group=0,
+                start_new_session=True,
             )
 
     def __enter__(self) -> Child:

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 from rich.console import Console
 from rich.progress import TaskID
 
-from weir import folder, units
+from weir import folder, priority, units
 from weir.errors import UserError
 from weir.summary import progress
 
@@ -102,20 +102,21 @@ Inbox = queue.Queue[tuple["Child", str | None]]
 
 
 class Child:
-    """A C program: in a process group of its own, so that Ctrl-C reaches it once, from us."""
+    """A C program: in a session of its own, so that Ctrl-C reaches it once, from us."""
 
     def __init__(self, name: str, argv: Sequence[str], inbox: Inbox) -> None:
+        start = subprocess.Popen if name == "sim" else priority.start
         self.name = name
         self.ready = False
         self.eof = False
         self.asked = False
-        self.process = subprocess.Popen(
+        self.process = start(
             argv,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",
-            process_group=0,
+            start_new_session=True,
         )
         self._inbox = inbox
         threading.Thread(target=self._read, daemon=True).start()
@@ -278,7 +279,8 @@ def live_programs(options: Options) -> list[str]:
 def run_live(options: Options, listener: Listener) -> int:
     """An experiment on real ports: switch first, then sender; summaries merged.
 
-    Both end after the run's duration; one that is still there some seconds later is stopped.
+    They come before what else runs on their CPUs. Both end after the run's duration; one that is
+    still there some seconds later is stopped.
     """
     session = Session(listener)
     names = live_programs(options)
