@@ -167,6 +167,21 @@ static inline uint32_t make_room(
 	return n;
 }
 
+// A buffer whose frame lies in memory of others gives that back when it is freed, and not before.
+#define FOREIGN (RTE_MBUF_F_EXTERNAL | RTE_MBUF_F_INDIRECT)
+
+// Buffers whose frames were copied are for the next ones; `flags`: what any of theirs has set.
+static inline void spare(
+	struct switch_live *s, struct rte_mbuf *const *m, size_t n, uint64_t flags) {
+	if (__builtin_expect((flags & FOREIGN) != 0, 0)) {
+		for (size_t i = 0; i < n; i++)
+			rte_pktmbuf_free(m[i]);
+		return;
+	}
+	memcpy(s->fresh + s->freshes, m, n * sizeof(*m));
+	s->freshes += (uint32_t)n;
+}
+
 static inline void describe(struct pkt *p, struct received r) {
 	p->arrival_ns = r.arrival_ns;
 	p->size_bytes = r.size_bytes;
@@ -202,7 +217,6 @@ static void leave(struct switch_live *s, struct switch_port *out, struct rte_mbu
 	}
 	if (small) {
 		arena_take(&s->small, &p, 1);
-		s->fresh[s->freshes++] = m;
 		keep(p, rte_pktmbuf_mtod(m, const uint8_t *), m->pkt_len);
 	} else {
 		switch_mark(p)->len = 0;
@@ -211,6 +225,8 @@ static void leave(struct switch_live *s, struct switch_port *out, struct rte_mbu
 	describe(p, *r);
 	if (s->flows_matter)
 		classify(s, rte_pktmbuf_mtod(m, const uint8_t *), p);
+	if (small)
+		spare(s, &m, 1, m->ol_flags);
 	out->batch[out->batched++] = p;
 }
 
@@ -278,7 +294,7 @@ static inline __attribute__((always_inline)) uint32_t relay_run(struct switch_li
 	struct switch_port *out = way->only;
 	size_t n = make_room(s, out, run_length(way, m, from->came - first, small), small), i;
 	struct pkt **batch = out->batch + out->batched;
-	uint64_t bytes = 0, now_ns = s->now_ns;
+	uint64_t bytes = 0, flags = 0, now_ns = s->now_ns;
 	uint8_t port = (uint8_t)(from - s->port);
 
 	if (small)
@@ -290,6 +306,7 @@ static inline __attribute__((always_inline)) uint32_t relay_run(struct switch_li
 		struct received r = {now_ns, port_frame_bytes(len), wire_ecn(frame), port};
 
 		bytes += r.size_bytes;
+		flags |= buf->ol_flags;
 		if (small) {
 			keep(batch[i], frame, len);
 		} else {
@@ -298,16 +315,14 @@ static inline __attribute__((always_inline)) uint32_t relay_run(struct switch_li
 		}
 		describe(batch[i], r);
 	}
-	if (small) {
-		memcpy(s->fresh + s->freshes, m, i * sizeof(*m));
-		s->freshes += i;
-	} else {
-		out->large += i;
-	}
 	for (uint32_t k = 0; from->port.stamp.rx && k < i; k++)
 		batch[k]->arrival_ns = stamp_arrival(&from->port.stamp, m[k], now_ns);
 	for (uint32_t k = 0; s->flows_matter && k < i; k++)
 		classify(s, rte_pktmbuf_mtod(m[k], const uint8_t *), batch[k]);
+	if (small)
+		spare(s, m, i, flags);
+	else
+		out->large += i;
 	out->batched += i;
 	from->rx.pkts += i;
 	from->rx.bytes += bytes;

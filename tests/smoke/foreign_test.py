@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Frames in memory that is not their buffers' own: a driver gets all of it back."""
+
+import pytest
+from lab import CPUS, LCORE, Lab, outcome, wait_for
+
+PATHS = "{forward: [{delay: {delay: 5ms}}], reverse: [{delay: {delay: 5ms}}]}"
+LCORES = {
+    "one": (),
+    # Both on one CPU, the lab's.
+    "two": (
+        *("-o", f"live.switch.lcores=[{CPUS[0]}, {LCORE}]"),
+        *("--", "--lcores", f"0@{LCORE},1@{LCORE}"),
+    ),
+}
+
+
+@pytest.fixture
+def lab(tmp_path, build, weir_switch):
+    with Lab(tmp_path, build) as lab:
+        yield lab
+
+
+@pytest.mark.parametrize("lcores", LCORES)
+def test_what_was_lent_is_returned(lab, build, monkeypatch, lcores):
+    with monkeypatch.context() as patch:
+        patch.setenv("LD_PRELOAD", str(build / "tests/smoke/foreign.so"))
+        switch = lab.switch(PATHS, *LCORES[lcores])
+    assert lab.telemetry("/test/foreign") == {"lent": 0, "returned": 0}
+    # Small ones, which are copied, and others, which wait where they are.
+    for size in (24, 1000):
+        assert len(lab.ping(count=20, size=size)) >= 10
+    count = wait_for(lambda: all_back(lab.telemetry("/test/foreign")), "all of it back")
+    assert count["lent"] >= 40
+    # The buffers that lent memory are as good as any.
+    assert len(lab.ping(count=20, size=24)) >= 10
+    assert switch.stop() == 0
+    summary = switch.summary()
+    assert summary["ledger"]["balanced"]
+    assert outcome(summary) == "interrupted"
+
+
+def all_back(count):
+    """The count, if nothing is out."""
+    return count if count["lent"] == count["returned"] else None
