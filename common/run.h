@@ -94,6 +94,8 @@ const char *run_version(void);
 const char *run_commit(void);
 // Prints one --list section's rows: "name  summary" and its parameters with defaults and ranges.
 void run_list_plugin(FILE *out, const char *name, const char *summary, const struct param *table);
+// And below them the names of the numbers it records, up to the first NULL, n at most; none: no row.
+void run_list_observed(FILE *out, const char *const *names, size_t n);
 // Prints "program: message" on standard error and returns the exit status for rc (-EINVAL, -ERANGE,
 // -ENOENT on a config: 2; others: 1).
 int run_fail(const char *program, int rc, const struct err *err);

@@ -286,6 +286,13 @@ void run_list_plugin(FILE *out, const char *name, const char *summary, const str
 	}
 }
 
+void run_list_observed(FILE *out, const char *const *names, size_t n) {
+	for (size_t i = 0; i < n && names[i] != NULL; i++)
+		fprintf(out, "%s%s", i == 0 ? "    observed: " : ", ", names[i]);
+	if (n > 0 && names[0] != NULL)
+		fputc('\n', out);
+}
+
 int run_fail(const char *program, int rc, const struct err *err) {
 	fprintf(stderr, "%s: %s\n", program, err->msg);
 	return rc == -EINVAL || rc == -ERANGE || rc == -ENOENT ? 2 : 1;

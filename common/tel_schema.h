@@ -102,7 +102,7 @@
 	F(uint32_t, "<u4", sojourn_mean_ns, "ns", "mean time in the queue")                        \
 	F(uint32_t, "<u4", sojourn_max_ns, "ns", "longest time in the queue")
 
-// Rare things (level 1): window reductions, mode switches, changes of a link or the config.
+// Rare things (level 1): window reductions, mode switches, changes of a link or the config, a queue's state.
 #define TEL_EVENTS(F)                                                                              \
 	F(uint64_t, "<u8", ts_ns, "ns", "time")                                                    \
 	F(double, "<f8", value, "", "new value, in the event's unit")                              \
@@ -111,8 +111,8 @@
 	F(float, "<f4", before, "", "old value")                                                   \
 	F(uint16_t, "<u2", event, "tel_event",                                                     \
 		"1 window reduction, 2 timeout, 3 recovery ends, 4 slow start ends, 5 cc mode, "   \
-		"6 parameter change, 7 spurious, 8 port change")                                   \
-	F(uint16_t, "<u2", group, "", "flow group; link index for parameter changes")
+		"6 parameter change, 7 spurious, 8 port change, 9 what a queue observes")          \
+	F(uint16_t, "<u2", group, "", "flow group; link index for 6 and 9")
 
 // All that decides what a path does, in the order in which it came (telemetry.arrivals): `weir replay`
 // puts it through the same path again.

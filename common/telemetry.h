@@ -63,6 +63,7 @@ enum tel_event {
 	TEL_EV_PARAM, // group: link; before, value: in the parameter's unit; detail: schedule entry
 	TEL_EV_SPURIOUS, // a retransmission that was not needed (DSACK)
 	TEL_EV_PORT, // live: group: port; value: 1 up, 0 down
+	TEL_EV_QUEUE, // each interval; group: link; value: what its discipline observes
 };
 
 #define TEL_GAP UINT64_MAX

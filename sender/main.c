@@ -14,8 +14,10 @@ static int list(const char *kind) {
 	bool all = kind[0] == '\0', cc = all || strcmp(kind, "cc") == 0;
 	bool source = all || strcmp(kind, "source") == 0;
 
-	for (const struct cc_ops *const *o = cc_all; cc && *o != NULL; o++)
+	for (const struct cc_ops *const *o = cc_all; cc && *o != NULL; o++) {
 		run_list_plugin(stdout, (*o)->name, (*o)->summary, (*o)->params);
+		run_list_observed(stdout, (*o)->observed, CC_OBSERVED);
+	}
 	for (const struct source_ops *const *o = source_all; source && *o != NULL; o++)
 		run_list_plugin(stdout, (*o)->name, (*o)->summary, (*o)->params);
 	if (cc || source)

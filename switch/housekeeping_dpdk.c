@@ -196,7 +196,7 @@ void switch_show(struct switch_live *s) {
 
 void switch_interval(struct switch_live *s) {
 	for (uint32_t i = 0; i < s->paths; i++)
-		path_interval(s->path[i], &s->tel_links, s->now_ns);
+		path_interval(s->path[i], &s->tel_links, &s->tel_events, s->now_ns);
 }
 
 // Returns false when the run is over.

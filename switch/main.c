@@ -16,8 +16,10 @@ static int list(const char *kind) {
 	bool all = kind[0] == '\0', aqm = all || strcmp(kind, "aqm") == 0;
 	bool stage = all || strcmp(kind, "stage") == 0;
 
-	for (const struct aqm_ops *const *o = aqm_all; aqm && *o != NULL; o++)
+	for (const struct aqm_ops *const *o = aqm_all; aqm && *o != NULL; o++) {
 		run_list_plugin(stdout, (*o)->name, (*o)->summary, (*o)->params);
+		run_list_observed(stdout, &(*o)->observed, 1);
+	}
 	for (const struct stage_ops *const *o = stage_all; stage && *o != NULL; o++)
 		run_list_plugin(stdout, (*o)->name, (*o)->summary, (*o)->params);
 	if (aqm || stage)

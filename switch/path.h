@@ -140,9 +140,10 @@ void path_streams(struct path *p, struct tel *packets, struct tel *arrivals);
 uint32_t paths_links(struct paths *ps); // number of links in all paths
 void paths_measure(struct paths *ps, uint64_t now_ns);
 void path_measure(struct path *p, uint64_t now_ns);
-// Appends one TEL_LINKS record per link for the interval that ends now.
-void paths_interval(struct paths *ps, struct tel *links, uint64_t now_ns);
-void path_interval(struct path *p, struct tel *links, uint64_t now_ns);
+// Appends one TEL_LINKS record per link for the interval that ends now, and to `events` what its
+// discipline observes.
+void paths_interval(struct paths *ps, struct tel *links, struct tel *events, uint64_t now_ns);
+void path_interval(struct path *p, struct tel *links, struct tel *events, uint64_t now_ns);
 // "links": {"forward": {...}, "reverse.link2": ...}: utilisation, queue_mean_pkts, queue_mean_bytes,
 // queue_mean_ns (time in the queue per packet), queue_max_pkts, sojourn_p50_ns, sojourn_p99_ns, sojourn_max_ns, out_pkts,
 // out_bytes, drops, marks, rate_bps, sojourn_cdf ([ns, share] pairs). The first link of a path has the path's name.

@@ -119,17 +119,33 @@ static void link_interval(const struct path_stage *s, struct tel *links, uint64_
 	link_restart(s->state, LINK_INTERVAL, now_ns);
 }
 
-void path_interval(struct path *p, struct tel *links, uint64_t now_ns) {
+static void link_event(const struct path_stage *s, struct tel *events, uint64_t now_ns) {
+	struct tel_events *r;
+	double value;
+
+	if (link_observe(s->state, &value) && (r = tel_put(events)) != NULL)
+		*r = (struct tel_events){
+			.ts_ns = now_ns,
+			.value = value,
+			.flow_id = TEL_NO_FLOW,
+			.event = TEL_EV_QUEUE,
+			.group = (uint16_t)s->env.link_index,
+		};
+}
+
+void path_interval(struct path *p, struct tel *links, struct tel *events, uint64_t now_ns) {
 	path_serve(p, now_ns);
 	for (uint32_t i = 0; i < p->stages; i++) {
-		if (p->stage[i].ops == &stage_link)
-			link_interval(&p->stage[i], links, now_ns);
+		if (p->stage[i].ops != &stage_link)
+			continue;
+		link_interval(&p->stage[i], links, now_ns);
+		link_event(&p->stage[i], events, now_ns);
 	}
 }
 
-void paths_interval(struct paths *ps, struct tel *links, uint64_t now_ns) {
+void paths_interval(struct paths *ps, struct tel *links, struct tel *events, uint64_t now_ns) {
 	for (uint32_t i = 0; i < ps->count; i++)
-		path_interval(&ps->path[i], links, now_ns);
+		path_interval(&ps->path[i], links, events, now_ns);
 }
 
 // "forward.link" is called "forward", "forward.link2" keeps its name.

@@ -54,6 +54,7 @@ struct cc_out {
 	double pacing_bps; // 0: not paced, the window alone decides
 };
 
+// All of it must be there but what may be NULL.
 struct cc_ops {
 	const char *name;
 	const char *summary; // one line, with the paper or RFC
@@ -78,6 +79,7 @@ struct cc_ops {
 	// Sending starts again after at least one RTO of silence; may be NULL.
 	void (*on_idle)(void *state, const void *config, uint64_t now_ns, uint64_t idle_ns,
 		struct cc_out *out);
+	// The numbers worth plotting: obs0 to obs3 of a `cc` record, zero at first; may be NULL.
 	void (*observe)(const void *state, const void *config, float out[CC_OBSERVED]);
 	uint8_t (*mode)(const void *state); // a small number for the interval record; NULL: 0
 };

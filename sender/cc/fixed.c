@@ -53,9 +53,6 @@ static void fixed_on_loss(
 	set(config, out);
 }
 
-static void fixed_observe(const void *state, const void *config, float out[CC_OBSERVED]) {
-}
-
 const struct cc_ops cc_fixed = {
 	.name = "fixed",
 	.summary = "constant window and rate; ignores everything",
@@ -66,5 +63,4 @@ const struct cc_ops cc_fixed = {
 	.on_ack = fixed_on_ack,
 	.on_loss = fixed_on_loss,
 	.on_rto = fixed_on_loss,
-	.observe = fixed_observe,
 };

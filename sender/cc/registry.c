@@ -13,8 +13,13 @@ extern const struct cc_ops cc_fixed;
 const struct cc_ops *const cc_all[] = {&cc_copa, &cc_cubic, &cc_bbr, &cc_newreno, &cc_fixed, NULL};
 
 const struct cc_ops *cc_find(const char *name) {
-	for (size_t i = 0; cc_all[i] != NULL; i++)
-		if (strcmp(cc_all[i]->name, name) == 0)
-			return cc_all[i];
+	for (size_t i = 0; cc_all[i] != NULL; i++) {
+		const struct cc_ops *ops = cc_all[i];
+
+		assert(ops->init && ops->on_ack && ops->on_loss && ops->on_rto);
+		assert((ops->observe == NULL) == (ops->observed[0] == NULL));
+		if (strcmp(ops->name, name) == 0)
+			return ops;
+	}
 	return NULL;
 }

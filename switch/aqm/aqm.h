@@ -34,11 +34,13 @@ struct aqm_limit {
 	uint32_t overhead_bytes; // 0 for limits given in bytes: these count frames only
 };
 
+// All of it must be there but what may be NULL.
 struct aqm_ops {
 	const char *name;
 	const char *summary; // one line, with the paper or RFC
 	const struct param *params;
 	size_t state_size;
+	const char *observed; // name of observe()'s number; NULL with it
 
 	int (*init)(void *q, const struct aqm_env *env, struct err *err);
 	void (*fini)(void *q); // may be NULL: nothing to free; also called when init failed
@@ -49,7 +51,8 @@ struct aqm_ops {
 	struct pkt *(*dequeue)(void *q, uint64_t now_ns, struct pkt_list *drops);
 	struct backlog (*backlog)(const void *q);
 	struct aqm_limit (*limit)(const void *q); // as resolved by init
-	double (*observe)(const void *q); // optional: the one number worth plotting
+	// The one number worth plotting, recorded once per interval (TEL_EV_QUEUE); may be NULL.
+	double (*observe)(const void *q);
 };
 
 // Every discipline in the order --list prints them; ends with NULL.

@@ -260,6 +260,7 @@ const struct aqm_ops aqm_codel = {
 	.summary = "Controlled Delay (RFC 8289)",
 	.params = params,
 	.state_size = sizeof(struct codel),
+	.observed = "count",
 	.init = codel_init,
 	.fini = codel_fini,
 	.enqueue = codel_enqueue,

@@ -2,6 +2,7 @@
 // The list of queue disciplines, and what they share: limits.
 #include "aqm.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -16,8 +17,12 @@ const struct aqm_ops *const aqm_all[] = {
 
 const struct aqm_ops *aqm_find(const char *name) {
 	for (size_t i = 0; aqm_all[i] != NULL; i++) {
-		if (strcmp(aqm_all[i]->name, name) == 0)
-			return aqm_all[i];
+		const struct aqm_ops *ops = aqm_all[i];
+
+		assert(ops->init && ops->enqueue && ops->dequeue && ops->backlog && ops->limit);
+		assert((ops->observe == NULL) == (ops->observed == NULL));
+		if (strcmp(ops->name, name) == 0)
+			return ops;
 	}
 	return NULL;
 }

@@ -537,6 +537,14 @@ uint64_t link_rate_bps(const void *self) {
 	return l->rate_bps;
 }
 
+bool link_observe(const void *self, double *value) {
+	const struct link *l = self;
+
+	if (l->aqm->observe != NULL)
+		*value = l->aqm->observe(l->q);
+	return l->aqm->observe != NULL;
+}
+
 struct aqm_limit link_limit(const void *self) {
 	const struct link *l = self;
 

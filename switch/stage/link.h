@@ -50,5 +50,7 @@ struct backlog link_queue(const void *link);
 uint64_t link_rate_bps(const void *link);
 // Its records go there from now on; before the first packet.
 void link_stream(void *link, struct tel *packets);
+// What its discipline observes; false: nothing.
+bool link_observe(const void *link, double *value);
 // What its queue may hold.
 struct aqm_limit link_limit(const void *link);

@@ -482,10 +482,16 @@ START_TEST(reports) {
 	struct path *p = &w.ps->path[0];
 	struct pkt *pkts = pkts_new(5, 980);
 	static struct tel_links record[2];
+	static struct tel_events event[2];
 	static struct tel_header header;
 	struct tel links = {.ring = &header,
 		.records = (uint8_t *)record,
 		.record_size = sizeof(record[0]),
+		.limit = 2,
+		.mask = 1};
+	struct tel events = {.ring = &header,
+		.records = (uint8_t *)event,
+		.record_size = sizeof(event[0]),
 		.limit = 2,
 		.mask = 1};
 	char *text;
@@ -494,7 +500,8 @@ START_TEST(reports) {
 	paths_measure(w.ps, 0);
 	for (int i = 0; i < 5; i++)
 		put(p, &pkts[i], 1000);
-	paths_interval(w.ps, &links, 3000);
+	paths_interval(w.ps, &links, &events, 3000);
+	ck_assert_uint_eq(events.written, 0); // a fifo observes nothing
 	ck_assert_uint_eq(links.written, 2);
 	ck_assert_uint_eq(record[0].ts_ns, 3000);
 	ck_assert_uint_eq(record[0].out_pkts, 2);
@@ -530,8 +537,46 @@ START_TEST(reports) {
 }
 END_TEST
 
+// A frame takes 10 ms on the second link: the second one waited longer than CoDel's target. 100 ms
+// later, at 110 ms, the first is dropped, at 210 and 280.7 ms the next two.
+START_TEST(what_a_queue_observes_is_recorded) {
+	struct world w = open_paths("paths: {forward: [{link: {rate: 8Gbit, queue: {fifo: {limit: "
+				    "99pkt}}}}, {link: {rate: 800kbit, queue: {codel: {limit: "
+				    "99pkt}}}}]}");
+	struct pkt *pkts = pkts_new(90, 980);
+	static struct tel_links record[8];
+	static struct tel_events event[4];
+	static struct tel_header header;
+	struct tel links = {.ring = &header,
+		.records = (uint8_t *)record,
+		.record_size = sizeof(record[0]),
+		.limit = 8,
+		.mask = 7};
+	struct tel events = {.ring = &header,
+		.records = (uint8_t *)event,
+		.record_size = sizeof(event[0]),
+		.limit = 4,
+		.mask = 3};
+	static const double count[] = {0, 1, 3};
+
+	for (int i = 0; i < 90; i++)
+		put(&w.ps->path[0], &pkts[i], 1000);
+	for (uint64_t i = 0; i < 3; i++) {
+		paths_interval(w.ps, &links, &events, (i + 1) * 100 * MS);
+		ck_assert_uint_eq(events.written, i + 1);
+		ck_assert_uint_eq(event[i].ts_ns, (i + 1) * 100 * MS);
+		ck_assert_uint_eq(event[i].event, TEL_EV_QUEUE);
+		ck_assert_uint_eq(event[i].group, 1);
+		ck_assert_uint_eq(event[i].flow_id, TEL_NO_FLOW);
+		ck_assert_double_eq(event[i].value, count[i]);
+	}
+	close_paths(&w);
+	free(pkts);
+}
+END_TEST
+
 TEST_MAIN(config_makes_named_stages_and_a_base_rtt, packets_pass_at_exact_times,
 	arrivals_out_of_order_are_moved_up, history_does_not_depend_on_polling,
 	groups_with_a_base_rtt_wait_longer_in_reverse, live_parameters_change_at_their_time,
 	live_parameters_are_found_in_order, arrivals_tell_all_that_decides,
-	bad_configs_say_where_and_why, reports)
+	bad_configs_say_where_and_why, reports, what_a_queue_observes_is_recorded)

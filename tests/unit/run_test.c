@@ -772,7 +772,10 @@ START_TEST(lists_a_plugin) {
 	FILE *out = open_memstream(&text, &size);
 
 	run_list_plugin(out, "fifo", "one queue", table);
+	run_list_observed(out, (const char *const[]){"p", "count", NULL, "unseen"}, 4);
+	run_list_observed(out, (const char *const[]){"p", "count"}, 1);
 	run_list_plugin(out, "bare", "no parameters", NULL);
+	run_list_observed(out, (const char *const[]){NULL}, 1);
 	fclose(out);
 	ck_assert_str_eq(text,
 		"fifo          one queue\n"
@@ -781,6 +784,8 @@ START_TEST(lists_a_plugin) {
 		"    ecn              no         yes or no                mark\n"
 		"    law              exact      exact or linux           steps\n"
 		"    text             \"\"         text                     any\n"
+		"    observed: p, count\n"
+		"    observed: p\n"
 		"bare          no parameters\n");
 	free(text);
 }

@@ -33,12 +33,16 @@ static int list(const char *kind) {
 	bool stage = all || strcmp(kind, "stage") == 0, cc = all || strcmp(kind, "cc") == 0;
 	bool source = all || strcmp(kind, "source") == 0;
 
-	for (const struct aqm_ops *const *o = aqm_all; aqm && *o != NULL; o++)
+	for (const struct aqm_ops *const *o = aqm_all; aqm && *o != NULL; o++) {
 		run_list_plugin(stdout, (*o)->name, (*o)->summary, (*o)->params);
+		run_list_observed(stdout, &(*o)->observed, 1);
+	}
 	for (const struct stage_ops *const *o = stage_all; stage && *o != NULL; o++)
 		run_list_plugin(stdout, (*o)->name, (*o)->summary, (*o)->params);
-	for (const struct cc_ops *const *o = cc_all; cc && *o != NULL; o++)
+	for (const struct cc_ops *const *o = cc_all; cc && *o != NULL; o++) {
 		run_list_plugin(stdout, (*o)->name, (*o)->summary, (*o)->params);
+		run_list_observed(stdout, (*o)->observed, CC_OBSERVED);
+	}
 	for (const struct source_ops *const *o = source_all; source && *o != NULL; o++)
 		run_list_plugin(stdout, (*o)->name, (*o)->summary, (*o)->params);
 	if (aqm || stage || cc || source)

@@ -384,7 +384,8 @@ static void at_boundary(struct sim *s) {
 	}
 	if (now_ns == s->next_interval_ns) {
 		host_interval(&s->sender, now_ns);
-		paths_interval(&s->paths, &s->tel[TEL_STREAM_LINKS], now_ns);
+		paths_interval(
+			&s->paths, &s->tel[TEL_STREAM_LINKS], &s->tel[TEL_STREAM_EVENTS], now_ns);
 		s->next_interval_ns += s->run->telemetry_interval_ns;
 	}
 	if (!s->measuring && now_ns >= s->run->warmup_ns) {

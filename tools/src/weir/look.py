@@ -48,6 +48,7 @@ STYLES = {
     "event 6": Style("parameter change", ORANGE, "|"),
     "event 7": Style("spurious retransmission", GREY, "x"),
     "event 8": Style("port change", BLUE, "P"),
+    "event 9": Style("what a queue observes", GREY, "s"),
     "drops": Style("drops", VERMILLION, "v"),
     "marks": Style("CE marks", ORANGE, "^"),
 }
