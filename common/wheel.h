@@ -63,6 +63,10 @@ struct timer *wheel_pop(struct wheel *w, uint64_t now_ns);
 // Exact expiry of the earliest timer if it is at or before limit_ns, else limit_ns + 1; NEVER_NS
 // when the wheel is empty.
 uint64_t wheel_next_ns(struct wheel *w, uint64_t limit_ns);
+// No slot that begins before this holds a timer, but for the open one.
+static inline uint64_t wheel_slot_ns(const struct wheel *w) {
+	return w->next_slot << WHEEL_SLOT_SHIFT;
+}
 // The timers of the next filed slot, beyond the open one, that begins by until_ns; NULL: there is none,
 // or it is not yet filed as finely. They stay where they are: for owners who fetch ahead. *cursor is
 // the caller's, 0 at first: each slot is shown once.

@@ -420,10 +420,10 @@ static bool send_each(
 			f->owed_ns = 0; // it is not the pacer that holds it up
 			break;
 		}
-		if (bps > 0 && f->next_send_ns > now_ns) {
+		if (bps > 0 && (f->next_send_ns > now_ns || h->full)) {
 			if (again || f->nxt <= f->data_segs) {
 				if (!f->pace.armed)
-					host_arm(h, &f->pace, f->next_send_ns);
+					host_arm(h, &f->pace, time_max(f->next_send_ns, now_ns));
 				break;
 			}
 		}

@@ -184,13 +184,15 @@ void host_fire_due(struct host *h, uint64_t now_ns, uint32_t max) {
 	}
 }
 
-// Timers fire in the order of their time, so that what they touch is spread over all connections.
+// Timers fire in the order of their time, so that what they touch is spread over all connections. Who is
+// late has those of an earlier time before it.
 void host_fetch_timers(struct host *h, uint64_t now_ns) {
+	uint64_t next_ns = time_min(now_ns, wheel_slot_ns(&h->wheel));
 	struct timer *t;
 
-	while ((t = wheel_peek(&h->wheel, &h->fetched_far, now_ns + FETCH_FAR_NS)) != NULL)
+	while ((t = wheel_peek(&h->wheel, &h->fetched_far, next_ns + FETCH_FAR_NS)) != NULL)
 		__builtin_prefetch(t, 1);
-	while ((t = wheel_peek(&h->wheel, &h->fetched_slot, now_ns + FETCH_NEAR_NS)) != NULL) {
+	while ((t = wheel_peek(&h->wheel, &h->fetched_slot, next_ns + FETCH_NEAR_NS)) != NULL) {
 		for (; t != NULL; t = t->next) {
 			const char *f = (const char *)t - offsetof(struct flow, pace);
 

@@ -63,6 +63,7 @@ struct host {
 	struct range_pool ranges;
 	uint32_t open, waiting, done, failed; // flows
 	uint64_t fetched_slot, fetched_far; // cursors of host_fetch_timers
+	bool full; // the caller's: what an ACK lets out of a paced flow waits for its timer
 	struct host_count count;
 	uint64_t measure_ns; // start of the summary's figures
 };

@@ -20,7 +20,8 @@
 #define RESETS 32 // at a time
 #define RESET_NS (20 * NS_PER_MS) // that a port may take for all of them
 #define TURN_TIMERS 64 // at a time
-#define ANSWER_TIMERS 2 // while ACKs wait, for each: who is late must not look at ACKs too rarely
+#define FEW_TIMERS                                                                                 \
+	(2 * ANSWERS) // while more ACKs wait: who is late must not look at them too rarely
 
 static void send_arp_request(struct sender_live *s, struct sender_port *p) {
 	struct wire_arp arp = {.request = true,
@@ -45,10 +46,10 @@ static void out(struct sender_live *s) {
 	}
 }
 
-// At a port that does not take what it is given timers stay due, and nothing is lost. What comes is taken
-// all the same, for ACKs let out little more than was acknowledged; only when they let out windows, as in
-// the beginning, a sender leaves them in the port's ring. A receiver never does, or the two might wait for
-// each other.
+// At a port that does not take what it is given timers stay due, and what ACKs let out of paced flows waits
+// for timers (host->full): nothing is lost, and few frames wait, which whoever takes them has to fetch. What
+// comes is taken all the same; only when ACKs let out unpaced windows, a sender leaves them in the port's
+// ring. A receiver never does, or the two might wait for each other.
 static bool has_room(const struct sender_port *p) {
 	return p->outs < PORT_FULL;
 }
@@ -57,12 +58,25 @@ static bool takes(const struct sender_port *p) {
 	return !sender_sends(p) || p->outs < SENDER_OUT_MAX / 2;
 }
 
-// Fires timers: `max` of each host's at most.
-static void fire(struct sender_live *s, uint32_t max) {
+// Fires timers, a few at a time, `max` of each host's at most. False: none had both come and room.
+static bool fire(struct sender_live *s, uint32_t max) {
+	bool fired = false;
+
 	for (uint32_t i = 0; i < s->ports; i++) {
-		if (s->port[i].host != NULL && has_room(&s->port[i]))
-			host_run_some(s->port[i].host, s->now_ns, max);
+		struct host *h = s->port[i].host;
+
+		if (h == NULL)
+			continue;
+		h->full = !has_room(&s->port[i]);
+		for (uint32_t n = 0; n < max && wheel_due(&h->wheel, s->now_ns); n += FEW_TIMERS) {
+			if (!has_room(&s->port[i]))
+				break;
+			host_fire_due(h, s->now_ns, FEW_TIMERS);
+			host_fetch_timers(h, s->now_ns);
+			fired = true;
+		}
 	}
+	return fired;
 }
 
 // What falls due while a burst is answered leaves before the rest of it is.
@@ -73,10 +87,8 @@ static void answer_port(struct sender_live *s, struct sender_port *p) {
 
 			s->busy_ns += time_since(now_ns, s->now_ns);
 			s->now_ns = time_max(now_ns, s->now_ns);
-			if (wheel_due(&s->sender.wheel, s->now_ns)) {
-				fire(s, ANSWER_TIMERS * ANSWERS);
+			if (fire(s, FEW_TIMERS))
 				out(s);
-			}
 		}
 		sender_deliver(s, p, i, ANSWERS);
 	}
@@ -118,7 +130,7 @@ static void turn(struct sender_live *s) {
 	// 3. Its headers, so that connections are on their way into the cache while timers fire.
 	for (uint32_t i = 0; i < s->ports; i++)
 		sender_receive(s, &s->port[i]);
-	fire(s, came > 0 ? ANSWER_TIMERS * ANSWERS : TURN_TIMERS);
+	fire(s, came < s->plan->process.burst ? TURN_TIMERS : FEW_TIMERS);
 	for (uint32_t i = 0; i < s->ports; i++)
 		sender_fetch(&s->port[i]);
 	out(s); // what was due does not wait for what is not

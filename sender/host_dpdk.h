@@ -33,7 +33,7 @@
 #include <stdatomic.h>
 
 #define SENDER_OUT_MAX 16384 // frames that wait for their port, a power of two
-#define PORT_FULL 1024 // waiting frames; the rest of the room is for what one turn makes
+#define PORT_FULL 256 // waiting frames; the rest of the room is for what is not paced
 #define SENDER_OUT_RING 1024 // frames on their way to the lcore that serves their port
 #define SENDER_IN_MAX (2 * PORT_BURST_MAX) // frames that a turn takes from a port and other lcores
 #define SENDER_STOCK 32 // empty frames at hand

@@ -243,6 +243,37 @@ START_TEST(ack_before_a_late_timer_costs_no_rate) {
 }
 END_TEST
 
+// Nothing more is to leave: the ACK lets out what leaves with the timer, as of the ACK's time.
+START_TEST(at_a_full_port_an_ack_leaves_sending_to_the_pacer) {
+	struct link *l =
+		HAND(.group = "{cc: {fixed: {cwnd: 8, rate: 115.84Mbit}}, tlp: no}", .live = true);
+
+	l->now_ns = 40 * MS;
+	host_run(&l->tx, l->now_ns);
+	ck_assert_uint_eq(l->data_count, 8);
+	l->tx.full = true;
+	hand_ack_at(l, 2, 41 * MS);
+	ck_assert_uint_eq(l->data_count, 8);
+	l->tx.full = false;
+	l->now_ns = 41 * MS + 350 * US;
+	host_run(&l->tx, l->now_ns);
+	ck_assert_uint_eq(l->data_count, 10);
+	SENT(l, 8, 8, 41 * MS);
+	SENT(l, 9, 9, 41 * MS + 100 * US);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(at_a_full_port_an_unpaced_window_goes_on) {
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}}", .live = true);
+
+	l->tx.full = true;
+	hand_ack_at(l, 10, 40 * MS);
+	ck_assert_uint_eq(l->data_count, 20);
+	link_close(l);
+}
+END_TEST
+
 static struct host_conformance conformance(const struct link *l) {
 	const struct host *h = &l->tx;
 
@@ -502,6 +533,7 @@ TEST_MAIN(gaps_are_exact, long_run_rate_is_exact, any_volume_leaves_in_its_time,
 	missed_turns_are_made_up_for_a_quarter_of_a_gap_at_a_time,
 	a_fifth_of_a_second_is_made_up_for_at_most,
 	nothing_is_owed_to_a_flow_that_its_window_held_up, ack_before_a_late_timer_costs_no_rate,
+	at_a_full_port_an_ack_leaves_sending_to_the_pacer, at_a_full_port_an_unpaced_window_goes_on,
 	conformance_is_what_was_sent_over_what_was_asked, srtt_pacing_spreads_any_window,
 	pacing_can_be_off, retransmissions_are_paced_too, rate_of_a_paced_flow_is_its_rate,
 	rate_of_a_window_is_window_over_rtt, compressed_acks_do_not_raise_the_rate,
