@@ -80,6 +80,20 @@ static inline struct pkt *pkt_list_pop(struct pkt_list *l) {
 	return p;
 }
 
+// Moves all of `from` to the end of `to`.
+static inline void pkt_list_join(struct pkt_list *to, struct pkt_list *from) {
+	if (from->head == NULL)
+		return;
+	if (to->head == NULL)
+		to->head = from->head;
+	else
+		to->tail->next = from->head;
+	to->tail = from->tail;
+	to->count += from->count;
+	to->bytes += from->bytes;
+	*from = (struct pkt_list){0};
+}
+
 // Puts p on the caller's list of drops with its reason.
 static inline void pkt_drop(struct pkt_list *drops, struct pkt *p, enum drop_reason why) {
 	p->drop_reason = (uint8_t)why;

@@ -13,14 +13,12 @@
 
 // Counts what the stages have just dropped and hands it to the owner.
 __attribute__((noinline)) static void path_count_drops(struct path *p) {
-	struct pkt *pkt;
-
-	while ((pkt = pkt_list_pop(&p->fresh)) != NULL) {
+	for (const struct pkt *pkt = p->fresh.head; pkt != NULL; pkt = pkt->next) {
 		assert(pkt->drop_reason > DROP_NONE && pkt->drop_reason < DROP_REASONS);
 		p->drop[pkt->drop_reason].pkts++;
 		p->drop[pkt->drop_reason].bytes += pkt->size_bytes;
-		pkt_list_push(&p->drops, pkt);
 	}
+	pkt_list_join(&p->drops, &p->fresh);
 }
 
 void path_tell(struct path *p, const struct tel_arrivals *r) {

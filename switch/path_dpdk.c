@@ -13,27 +13,25 @@
 
 #define HOUSEKEEPING_TURNS 256
 
-// Gives a packet back to where it came from.
-static void release(struct switch_live *s, struct pkt *p) {
-	if (switch_mark(p)->len > 0)
-		arena_put(&s->small, &p, 1);
-	else
-		rte_pktmbuf_free(port_mbuf(p));
-}
-
 void switch_drop(struct switch_live *s, struct rte_mbuf *m, uint32_t bytes, enum drop_reason why) {
 	switch_count(&s->drop[why], bytes);
 	rte_pktmbuf_free(m);
 }
 
 void switch_free_drops(struct switch_live *s, struct switch_port *out) {
-	struct pkt *p;
+	struct pkt_list *drops = &out->path->drops;
 
-	while ((p = pkt_list_pop(&out->path->drops)) != NULL) {
-		out->inside--;
-		out->large -= switch_mark(p)->len == 0;
-		release(s, p);
+	out->inside -= drops->count;
+	for (struct pkt *p = drops->head, *next; p != NULL; p = next) {
+		next = p->next;
+		if (switch_mark(p)->len > 0) {
+			arena_put(&s->small, &p, 1);
+		} else {
+			rte_pktmbuf_free(port_mbuf(p));
+			out->large--;
+		}
 	}
+	*drops = (struct pkt_list){0};
 }
 
 // The flow's index if it is one of weir-sender's, else a hash of its addresses.

@@ -45,9 +45,10 @@ struct aqm_ops {
 	int (*init)(void *q, const struct aqm_env *env, struct err *err);
 	void (*fini)(void *q); // may be NULL: nothing to free; also called when init failed
 	void (*enqueue)(void *q, struct pkt *p, uint64_t now_ns, struct pkt_list *drops);
-	// Takes what came at one moment, if none of it would be dropped, and says how many bytes that
-	// is; else 0, and took nothing. NULL: one by one.
-	uint64_t (*enqueue_all)(void *q, struct pkt *const *pkts, uint32_t n);
+	// Takes what came at one moment and says how many bytes of it are now inside; the rest, and
+	// nothing else, is dropped. 0, and nothing dropped: took nothing. NULL, or so: one by one.
+	uint64_t (*enqueue_all)(
+		void *q, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops);
 	struct pkt *(*dequeue)(void *q, uint64_t now_ns, struct pkt_list *drops);
 	struct backlog (*backlog)(const void *q);
 	struct aqm_limit (*limit)(const void *q); // as resolved by init
@@ -70,6 +71,18 @@ static inline bool aqm_limit_fits(
 	const struct aqm_limit *l, uint64_t pkts, uint64_t bytes, uint32_t size) {
 	return pkts < l->pkts && bytes + size + (pkts + 1) * l->overhead_bytes <= l->bytes;
 }
-// enqueue_all of a queue that is one ring with a limit. (A full ring grows one by one.)
-uint64_t aqm_ring_all(
+// Of a queue that is one ring with a limit: p waits if it fits, or else is dropped.
+static inline void aqm_ring_put(
+	struct pkt_ring *r, const struct aqm_limit *l, struct pkt *p, struct pkt_list *drops) {
+	if (__builtin_expect(!aqm_limit_fits(l, r->count, r->bytes, p->size_bytes), 0))
+		pkt_drop(drops, p, DROP_QUEUE_FULL);
+	else if (__builtin_expect(!pkt_ring_push(r, p), 0))
+		pkt_drop(drops, p, DROP_NO_MBUF);
+}
+// What came at one moment, if all of it fits: how many bytes it is. 0: none of it waits. (A full ring grows
+// one by one.)
+uint64_t aqm_ring_whole(
 	struct pkt_ring *r, const struct aqm_limit *l, struct pkt *const *pkts, uint32_t n);
+// The same, or as much of it as fits; the rest is dropped.
+uint64_t aqm_ring_all(struct pkt_ring *r, const struct aqm_limit *l, struct pkt *const *pkts,
+	uint32_t n, struct pkt_list *drops);

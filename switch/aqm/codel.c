@@ -96,16 +96,14 @@ static void codel_enqueue(void *self, struct pkt *p, uint64_t now_ns, struct pkt
 	struct codel *c = self;
 
 	p->arrival_ns = now_ns;
-	if (!aqm_limit_fits(&c->max, c->q.count, c->q.bytes, p->size_bytes))
-		pkt_drop(drops, p, DROP_QUEUE_FULL);
-	else if (!pkt_ring_push(&c->q, p))
-		pkt_drop(drops, p, DROP_NO_MBUF);
+	aqm_ring_put(&c->q, &c->max, p, drops);
 }
 
-static uint64_t codel_enqueue_all(void *self, struct pkt *const *pkts, uint32_t n) {
+static uint64_t codel_enqueue_all(
+	void *self, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops) {
 	struct codel *c = self;
 
-	return aqm_ring_all(&c->q, &c->max, pkts, n);
+	return aqm_ring_all(&c->q, &c->max, pkts, n, drops);
 }
 
 static uint64_t codel_clock(const struct codel *c, uint64_t t_ns) {

@@ -45,10 +45,13 @@ static void fifo_enqueue(void *self, struct pkt *p, uint64_t now_ns, struct pkt_
 	fifo_put(self, p, drops);
 }
 
-static uint64_t fifo_enqueue_all(void *self, struct pkt *const *pkts, uint32_t n) {
+static uint64_t fifo_enqueue_all(
+	void *self, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops) {
 	struct fifo *f = self;
 
-	return aqm_ring_all(&f->q, &f->max, pkts, n);
+	if (f->drop == FIFO_HEAD)
+		return aqm_ring_whole(&f->q, &f->max, pkts, n);
+	return aqm_ring_all(&f->q, &f->max, pkts, n, drops);
 }
 
 static struct pkt *fifo_dequeue(void *self, uint64_t now_ns, struct pkt_list *drops) {

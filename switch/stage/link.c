@@ -151,18 +151,18 @@ static inline bool link_plain(const struct link *l) {
 // What the discipline has just dropped. given_bytes: of frames given to the wire and not yet counted.
 __attribute__((noinline)) static void link_dropped(
 	struct link *l, uint64_t t_ns, uint64_t given_bytes, struct pkt_list *drops) {
-	struct pkt *p;
+	uint64_t queue_bytes = l->queue_bytes - given_bytes;
 
-	while ((p = pkt_list_pop(&l->fresh)) != NULL) {
-		l->queue_pkts--;
-		l->queue_bytes -= p->size_bytes;
-		l->moment_pkts -= t_ns;
-		l->moment_bytes -= (link_u128)t_ns * p->size_bytes;
-		l->drops++;
-		if (tel_on(l->tel))
-			stage_tell(l->env, TEL_DROP, p, t_ns, l->queue_bytes - given_bytes);
-		pkt_list_push(drops, p);
+	for (const struct pkt *p = tel_on(l->tel) ? l->fresh.head : NULL; p != NULL; p = p->next) {
+		queue_bytes -= p->size_bytes;
+		stage_tell(l->env, TEL_DROP, p, t_ns, queue_bytes);
 	}
+	l->queue_pkts -= l->fresh.count;
+	l->queue_bytes -= l->fresh.bytes;
+	l->moment_pkts -= t_ns * l->fresh.count;
+	l->moment_bytes -= (link_u128)t_ns * l->fresh.bytes;
+	l->drops += l->fresh.count;
+	pkt_list_join(drops, &l->fresh);
 }
 
 // Frames given to the wire one after the other, which the link counts after the last of them. The
@@ -325,29 +325,44 @@ LOOP void link_take(struct link *l, struct pkt *p, struct pkt_list *drops, bool 
 	l->peak_pkts = time_max(l->peak_pkts, l->queue_pkts);
 }
 
-// What comes at one moment while the wire is busy, and fits, only adds up. False: it is not so.
-static bool link_wait(struct link *l, struct pkt *const *pkts, uint32_t n) {
+// Of these the discipline dropped the `fresh` when they came at one moment; queue_bytes: before them.
+__attribute__((noinline)) static void link_tell_waits(
+	const struct link *l, struct pkt *const *pkts, uint32_t n, uint64_t queue_bytes) {
+	const struct pkt *dropped = l->fresh.head;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct pkt *p = pkts[i];
+		bool kept = p != dropped;
+
+		queue_bytes += kept ? p->size_bytes : 0;
+		dropped = kept ? dropped : p->next;
+		stage_tell(l->env, kept ? TEL_ENQUEUE : TEL_DROP, p, p->arrival_ns, queue_bytes);
+	}
+}
+
+// What comes at one moment while the wire is busy only adds up, or is dropped. False: it is not so.
+static bool link_wait(struct link *l, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops) {
 	uint64_t t_ns = pkts[0]->arrival_ns, before = l->queue_bytes, bytes;
 
 	if (pkts[n - 1]->arrival_ns != t_ns || l->wire == NULL || link_due(l, t_ns)
 		|| l->aqm->enqueue_all == NULL)
 		return false;
-	bytes = l->aqm->enqueue_all(l->q, pkts, n);
-	if (bytes == 0)
+	bytes = l->aqm->enqueue_all(l->q, pkts, n, &l->fresh);
+	if (bytes == 0 && l->fresh.head == NULL)
 		return false;
-	link_came(l, t_ns, n, bytes);
+	link_came(l, t_ns, n - l->fresh.count, bytes);
 	l->peak_pkts = time_max(l->peak_pkts, l->queue_pkts);
-	for (uint32_t i = 0; tel_on(l->tel) && i < n; i++) {
-		before += pkts[i]->size_bytes;
-		stage_tell(l->env, TEL_ENQUEUE, pkts[i], t_ns, before);
-	}
+	if (tel_on(l->tel))
+		link_tell_waits(l, pkts, n, before);
+	l->drops += l->fresh.count;
+	pkt_list_join(drops, &l->fresh);
 	return true;
 }
 
 LOOP void link_push_all(
 	struct link *l, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops, bool plain) {
 	link_take(l, pkts[0], drops, plain);
-	if (n == 1 || link_wait(l, pkts + 1, n - 1))
+	if (n == 1 || link_wait(l, pkts + 1, n - 1, drops))
 		return;
 	for (uint32_t i = 1; i < n; i++)
 		link_take(l, pkts[i], drops, plain);

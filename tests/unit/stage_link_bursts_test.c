@@ -170,6 +170,9 @@ START_TEST(a_burst_is_its_packets_one_by_one) {
 		{"{link: {rate: 3.7Gbit, queue: {codel: {limit: 40kB, target: 5us, interval: 100us,"
 		 " law: linux, ecn: yes, ce_threshold: 60us}}}}",
 			2000},
+		// Nearly all of a burst is dropped.
+		{"{link: {rate: 900Mbit, queue: {fifo: {limit: 3pkt}}}}", 1000},
+		{"{link: {rate: 900Mbit, queue: {codel: {limit: 5kB, target: 5us}}}}", 1000},
 		// A small frame takes less than a nanosecond.
 		{"{link: {rate: 1Tbit, overhead: 0B, queue: {fifo: {limit: 30pkt}}}}", 3},
 	};
