@@ -59,6 +59,9 @@ static int parser_error(struct loader *l) {
 			mark_place(l, offset_mark(l, p->problem_offset)), p->problem);
 	if (p->error != YAML_SCANNER_ERROR && p->error != YAML_PARSER_ERROR)
 		return err_set(l->err, -ENOMEM, "%s: out of memory", l->source);
+	if (p->problem_mark.index < l->len && l->text[p->problem_mark.index] == '\t')
+		return err_set(l->err, -EINVAL, "%s: bad YAML: a tab; indent with spaces",
+			mark_place(l, p->problem_mark));
 	if (p->context == NULL)
 		return err_set(l->err, -EINVAL, "%s: bad YAML: %s", mark_place(l, p->problem_mark),
 			p->problem);

@@ -366,8 +366,8 @@ long eal_log_mark(const struct eal *e) {
 
 void eal_log_reason(const struct eal *e, long mark, char *text, size_t size) {
 	// Later lines only repeat that something failed; the first that says so has the cause.
-	static const char *const words[] = {"another primary", "annot", "ailed", "rror", "nvalid",
-		"nable", "not ", "FATAL", NULL};
+	static const char *const words[] = {"another primary", "annot", "ouldn't", "ailed", "rror",
+		"nvalid", "nable", "not ", "FATAL", NULL};
 	char buf[8192], *line, *save = NULL;
 	ssize_t n = e->log_fd >= 0 ? pread(e->log_fd, buf, sizeof(buf) - 1, mark) : 0;
 	bool found = false;

@@ -112,16 +112,20 @@ int live_process_init(struct live_process *lp, struct config *c, const char *sec
 	return 0;
 }
 
-// "0000:03:00.0" or "03:00.0".
-static bool is_pci(const char *text) {
+// "0000:03:00.0" or, as lspci writes it, "03:00.0": its name becomes the former, as DPDK calls it.
+static bool is_pci(const char *text, char *name, size_t size) {
 	unsigned domain, bus, slot, function;
 	int end = 0;
 
-	if (sscanf(text, "%x:%x:%x.%x%n", &domain, &bus, &slot, &function, &end) == 4)
-		return text[end] == '\0' || text[end] == ',';
-	if (sscanf(text, "%x:%x.%x%n", &bus, &slot, &function, &end) == 3)
-		return text[end] == '\0' || text[end] == ',';
-	return false;
+	if (sscanf(text, "%x:%x:%x.%x%n", &domain, &bus, &slot, &function, &end) != 4) {
+		domain = 0;
+		if (sscanf(text, "%x:%x.%x%n", &bus, &slot, &function, &end) != 3)
+			return false;
+	}
+	if (text[end] != '\0' && text[end] != ',')
+		return false;
+	snprintf(name, size, "%04x:%02x:%02x.%x", domain, bus, slot, function);
+	return true;
 }
 
 // Drivers that bring up other devices, by their arguments or by themselves.
@@ -149,11 +153,11 @@ int live_dev_init(struct live_dev *dev, const struct live_process *lp, struct co
 	dev->node = n;
 	dev->allow_nic = lp->allow_nic;
 	dev->text = config_text(n);
-	dev->pci = is_pci(dev->text);
 	len = strcspn(dev->text, ",");
 	if (len >= sizeof(dev->name))
 		return config_err(n, -EINVAL, err, "dev: the device's name is too long");
 	memcpy(dev->name, dev->text, len);
+	dev->pci = is_pci(dev->text, dev->name, sizeof(dev->name));
 	if (!dev->pci && strncmp(dev->text, "net_", 4) != 0 && strncmp(dev->text, "eth_", 4) != 0)
 		return config_err(n, -EINVAL, err,
 			"dev: '%s' is neither a virtual device (net_af_packet0,iface=veth0; net_memif0,...) "

@@ -58,7 +58,7 @@ struct live_process {
 // A port's device as written: "net_af_packet0,iface=veth0" or "0000:03:00.0".
 struct live_dev {
 	const char *text; // valid as long as the config
-	char name[64]; // up to the first comma: what ethdev calls the port
+	char name[64]; // up to the first comma: what DPDK calls the port
 	char iface[LIVE_IFACE_SIZE]; // kernel interface behind it, or ""
 	bool pci;
 	bool allow_nic; // of live_process

@@ -118,13 +118,16 @@ static int probe(struct port *p, const struct eal *eal, struct err *err) {
 	eal_unhush(saved);
 	if (rc < 0) {
 		eal_log_reason(eal, mark, reason, sizeof(reason));
-		return config_err(p->dev.node, -ENODEV, err, "dev: '%s' did not start: %s",
-			p->dev.name, reason);
+		return config_err(p->dev.node, -ENODEV, err, "dev: '%s' did not start: %s%s",
+			p->dev.name, reason,
+			strstr(reason, "failed to parse device") != NULL
+				? "; DPDK has no such driver (it has net_memif, net_af_packet, ...)"
+				: "");
 	}
 	if (rte_eth_dev_get_port_by_name(p->dev.name, &p->id) < 0)
 		return config_err(p->dev.node, -ENODEV, err,
-			"dev: DPDK has no port '%s'; is the device there, and bound to a DPDK driver "
-			"(dpdk-devbind.py --status)?",
+			"dev: DPDK has no port '%s'; is the device there, bound to a DPDK driver "
+			"(dpdk-devbind.py --status), and no other program's?",
 			p->dev.name);
 	return 0;
 }

@@ -64,10 +64,8 @@ int aqm_limit_init(struct aqm_limit *l, const struct limit *limit, const struct 
 			"write a limit such as 100pkt, 1MB or 10ms");
 	if (!aqm_limit_fits(l, 0, 0, env->mtu_bytes))
 		return err_set(err, -EINVAL,
-			"limit: no full-sized frame fits (%llu B on the link, limit %llu B, "
-			"%llu packets)",
-			(unsigned long long)env->mtu_bytes + l->overhead_bytes,
-			(unsigned long long)l->bytes, (unsigned long long)l->pkts);
+			"limit: no full-sized frame fits: it is %u B, the limit %llu B",
+			env->mtu_bytes + l->overhead_bytes, (unsigned long long)l->bytes);
 	return 0;
 }
 

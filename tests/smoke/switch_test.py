@@ -60,7 +60,8 @@ def fails(lab, config, *options):
     [
         ("live.switch.colour=red", 2, r"colour"),
         ("live.switch.ports.0.speed=1", 2, r"speed"),
-        ("live.switch.ports.0.dev=net_foo0", 1, r"'net_foo0' did not start: .*net_foo0"),
+        ("live.switch.ports.0.dev=net_foo0", 1, r"'net_foo0' did not start: .* no such driver"),
+        ('live.switch.ports.0.dev="net_pcap0,rx_pcap=/nope"', 1, r"'net_pcap0' .* open /nope"),
         ("live.switch.ports.0.dev=veth0", 2, r"neither a virtual device .* nor a PCI address"),
         ('live.switch.ports.0.dev="net_af_packet0,iface=nope0"', 1, r"no interface 'nope0'"),
         ("live.switch.ports.0.dev=0000:03:00.0", 2, r"physical port; set live.allow_nic"),

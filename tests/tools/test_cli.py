@@ -170,6 +170,13 @@ def test_a_config_error_is_passed_on_unchanged(weir, programs, tmp_path):
     assert (done.status, done.out, done.err) == (2, "", sentence + "\n")
 
 
+def test_a_run_that_is_refused_does_not_show_the_one_before(weir, programs, tmp_path):
+    make_run(tmp_path / "r")
+    env = programs(sim="print('weir-sim: r already holds a run', file=sys.stderr)\nsys.exit(1)")
+    done = weir("run", "x.yaml", "--out", "r", env=env)
+    assert (done.status, done.out, done.err) == (1, "", "weir-sim: r already holds a run\n")
+
+
 def test_a_failed_run_keeps_its_status_and_is_reported(weir, programs):
     done = weir("run", "x.yaml", "--out", "r", env=programs(sim=SIM_RUNS + "sys.exit(1)"))
     assert done.status == 1

@@ -86,8 +86,10 @@ START_TEST(devices_are_virtual_or_pci) {
 	ck_assert_str_eq(d.iface, "");
 	ck_assert_int_eq(read_dev("0000:03:00.0", true, &d, &err), 0);
 	ck_assert(d.pci);
-	ck_assert_int_eq(read_dev("03:00.1", true, &d, &err), 0);
+	ck_assert_str_eq(d.name, "0000:03:00.0");
+	ck_assert_int_eq(read_dev("03:00.1,tx_pp=500", true, &d, &err), 0);
 	ck_assert(d.pci);
+	ck_assert_str_eq(d.name, "0000:03:00.1");
 	ck_assert_int_eq(read_dev("0000:03:00.0", false, &d, &err), -EINVAL);
 	ck_assert_ptr_nonnull(strstr(err.msg, "physical port"));
 	ck_assert_int_eq(read_dev("eth0", false, &d, &err), -EINVAL);

@@ -58,9 +58,10 @@ def run_(
     if live and pcap is not None:
         raise UserError("--pcap works in virtual time; live, capture on a port with tcpdump")
     start = run.run_live if live else run.run_sim
+    before = folder.written(options.out)
     with run.Bar(summary.console(stderr=True)) as bar:
         status = start(options, bar)
-    if not any((options.out / name).exists() for name in folder.MANIFESTS):
+    if folder.written(options.out) == before:
         raise typer.Exit(status or 1)  # the program said why
     loaded = folder.load(options.out)
     screen = summary.console()

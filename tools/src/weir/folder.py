@@ -26,6 +26,12 @@ SUMMARIES = ("summary.json", "summary-switch.json", "summary-sender.json")
 MANIFESTS = ("manifest.json", "manifest-switch.json", "manifest-sender.json")
 
 
+def written(path: Path) -> dict[str, int]:
+    """Which manifests a folder holds, and when each was written: the same as before, no new run."""
+    found = (path / name for name in MANIFESTS)
+    return {file.name: file.stat().st_mtime_ns for file in found if file.exists()}
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object, or one sentence about why not."""
     try:
