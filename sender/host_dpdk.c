@@ -335,8 +335,10 @@ static bool housekeeping(struct sender_live *s) {
 			sender_follow_peer(s, &s->port[i]);
 	}
 	check_peer(s);
-	if (s->index == 0 && sender_hopeless(s))
-		s->ended = s->stop = true;
+	if (s->index == 0 && sender_hopeless(s)) {
+		s->ended = true;
+		s->stop = true;
+	}
 	look_for_questions(s);
 	for (uint32_t i = 0; i < s->ports; i++)
 		bytes += s->port[i].count.tx_bytes;
