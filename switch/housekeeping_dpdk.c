@@ -14,7 +14,7 @@ static void snapshot_links(struct switch_live *s, struct switch_snapshot *snap, 
 	for (uint32_t k = 0; k < p->stages; k++) {
 		uint32_t n = p->stage[k].env.link_index;
 
-		if (p->stage[k].ops != &stage_link || n >= SWITCH_LINKS_MAX)
+		if (p->stage[k].ops != &stage_link)
 			continue;
 		const void *link = p->stage[k].state;
 		struct link_totals t = link_totals(link, s->now_ns);
@@ -61,7 +61,7 @@ static void snapshot(struct switch_live *s, struct switch_snapshot *snap) {
 		snap->late_sum_ns[i] = p->late.sum;
 		snap->late_max_ns[i] = p->late.max;
 	}
-	snap->links = s->links < SWITCH_LINKS_MAX ? s->links : SWITCH_LINKS_MAX;
+	snap->links = s->links;
 	for (uint32_t i = 0; i < s->paths; i++) {
 		const struct path *p = s->path[i];
 

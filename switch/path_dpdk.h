@@ -31,7 +31,6 @@
 
 #define SWITCH_OUT_MAX 512 // due packets that wait for their port
 #define SWITCH_FRESH_MAX 512
-#define SWITCH_LINKS_MAX 64
 #define SWITCH_SMALL_MAX 80 // bytes of a frame without FCS that wait outside their mbuf: most ACKs
 
 // What the switch keeps in a packet, for itself. Small frames wait beside their struct pkt, in two
@@ -133,7 +132,7 @@ struct switch_snapshot {
 		char name[48];
 		uint64_t rate_bps, queue_pkts, queue_bytes, out_pkts, out_bytes, drops, marks;
 		double wire_bits, capacity_bits;
-	} link[SWITCH_LINKS_MAX];
+	} link[PATH_LINKS_MAX];
 	uint64_t pool_free;
 	uint32_t lcores;
 	struct {

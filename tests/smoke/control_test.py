@@ -101,6 +101,24 @@ def test_every_parameter_is_told(lab):
     assert switch.stop() == 0
 
 
+def test_every_link_is_told(lab):
+    """All that a run may have, in parts."""
+    stages = ", ".join(16 * ["{link: {rate: 1Gbit, queue: {fifo: {limit: 9pkt}}}}"])
+    paths = "".join(f"  p{i}: [{stages}]\n" for i in range(4))
+    ports = ", ".join(f"{{name: n{i}, dev: net_ring{i}, path: p{i}}}" for i in range(4))
+    live = f"{{lcores: [{LCORE}], prefix: {lab.prefix}, ports: [{ports}]}}"
+    switch = lab.start(
+        "switch/weir-switch", f"paths:\n{paths}live: {{switch: {live}}}", duration="60s"
+    )
+    assert switch.ready(), switch.err
+    count = lab.telemetry("/weir/info")["links"]
+    told = [link for i in range(0, count, 24) for link in lab.telemetry(f"/weir/links,{i}").items()]
+    assert count == len(told) == len(dict(told)) == 64
+    assert told[-1][1]["name"] == "p3.link16"
+    assert all(link["rate_bps"] == 1_000_000_000 for _, link in told)
+    assert switch.stop() == 0
+
+
 def test_measuring_begins_again(lab):
     switch = lab.switch(PATHS, top="warmup: 0s")
     assert len(lab.ping(count=10)) >= 5

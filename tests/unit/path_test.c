@@ -474,6 +474,29 @@ START_TEST(bad_configs_say_where_and_why) {
 END_TEST
 
 // 1 us per packet; the reports of two links, one of them busy from 1000 to 5000.
+// As many as there is room for in what the live switch tells of them, and no more.
+START_TEST(links_of_a_run_are_bounded) {
+	char text[8192] = "paths:\n", *end = text + strlen(text);
+	struct world w;
+
+	for (int i = 0; i < PATH_LINKS_MAX; i++)
+		end += sprintf(end, "%s    - link: {rate: 1Gbit, queue: {fifo: {limit: 9pkt}}}\n",
+			i % PATH_STAGES_MAX > 0		   ? ""
+				: i == 0		   ? "  a:\n"
+				: i == PATH_STAGES_MAX	   ? "  b:\n"
+				: i == 2 * PATH_STAGES_MAX ? "  c:\n"
+							   : "  d:\n");
+	w = open_paths(text);
+	ck_assert_uint_eq(paths_links(w.ps), PATH_LINKS_MAX);
+	ck_assert_uint_eq(path_last_link(&w.ps->path[3]), PATH_LINKS_MAX - 1);
+	close_paths(&w);
+	sprintf(end, "  e:\n    - link: {rate: 1Gbit, queue: {fifo: {limit: 9pkt}}}\n");
+	ck_assert_int_lt(try_paths(&w, text, &env), 0);
+	ck_assert_msg(strstr(w.err.msg, "more than 64 links in one run") != NULL, "%s", w.err.msg);
+	close_paths(&w);
+}
+END_TEST
+
 START_TEST(reports) {
 	struct world w =
 		open_paths("paths: {forward: [{link: {rate: 8Gbit, queue: {fifo: {limit: "
@@ -579,4 +602,5 @@ TEST_MAIN(config_makes_named_stages_and_a_base_rtt, packets_pass_at_exact_times,
 	arrivals_out_of_order_are_moved_up, history_does_not_depend_on_polling,
 	groups_with_a_base_rtt_wait_longer_in_reverse, live_parameters_change_at_their_time,
 	live_parameters_are_found_in_order, arrivals_tell_all_that_decides,
-	bad_configs_say_where_and_why, reports, what_a_queue_observes_is_recorded)
+	bad_configs_say_where_and_why, links_of_a_run_are_bounded, reports,
+	what_a_queue_observes_is_recorded)
