@@ -102,6 +102,13 @@ static int choose_memory(struct eal *e, const struct eal_args *args, struct err 
 			(unsigned long long)(e->memory_bytes >> 21) + 1);
 	e->hugepages = args->process->hugepages != LIVE_HUGEPAGES_NO
 		&& free_bytes >= e->memory_bytes && geteuid() == 0;
+	for (uint32_t i = 0; !e->hugepages && i < args->devs; i++) {
+		if (args->dev[i]->zero_copy)
+			return config_err(args->dev[i]->node, -ENOMEM, err,
+				"dev: zero-copy=yes of a memif needs hugepages: %.0f MB are needed and "
+				"%.0f MB are free",
+				(double)e->memory_bytes / 1e6, (double)free_bytes / 1e6);
+	}
 	if (!e->hugepages && !args->process->force)
 		return live_memory_check(e->memory_bytes, "the packet pools", err);
 	return 0;

@@ -170,6 +170,11 @@ int live_dev_init(struct live_dev *dev, const struct live_process *lp, struct co
 			return config_err(n, -EINVAL, err, "dev: iface: the name is too long");
 		memcpy(dev->iface, iface, len);
 	}
+	dev->zero_copy = strncmp(dev->text, "net_memif", strlen("net_memif")) == 0
+		&& strstr(dev->text, "zero-copy=yes") != NULL;
+	if (dev->zero_copy && lp->hugepages == LIVE_HUGEPAGES_NO)
+		return config_err(
+			n, -EINVAL, err, "dev: zero-copy=yes of a memif needs hugepages: yes");
 	if (dev->pci && !lp->allow_nic)
 		return config_err(n, -EINVAL, err,
 			"dev: %s is a physical port; set live.allow_nic: yes if its network is yours",

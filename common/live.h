@@ -61,6 +61,7 @@ struct live_dev {
 	char name[64]; // up to the first comma: what DPDK calls the port
 	char iface[LIVE_IFACE_SIZE]; // kernel interface behind it, or ""
 	bool pci;
+	bool zero_copy; // a memif whose peer maps the memory of this program, which hugepages alone allow
 	bool allow_nic; // of live_process
 	const struct config_node *node; // for messages
 };

@@ -39,8 +39,7 @@ uint64_t port_own_buffers(const struct live_dev *dev, uint64_t burst) {
 
 	if (strncmp(dev->text, "net_af_xdp", strlen("net_af_xdp")) == 0)
 		return own + 4 * AF_XDP_RING;
-	if (strncmp(dev->text, "net_memif", strlen("net_memif")) == 0
-		&& strstr(dev->text, "zero-copy=yes") != NULL)
+	if (dev->zero_copy)
 		return own + 2 * memif_ring(dev);
 	// memif otherwise, af_packet, pcap and null copy; rings and NICs hold descriptors full.
 	if (dev->pci || strncmp(dev->text, "net_ring", strlen("net_ring")) == 0)

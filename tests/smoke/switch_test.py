@@ -89,6 +89,17 @@ def test_bad_config_is_one_sentence(lab, change, status, sentence):
     assert (got, bool(re.search(sentence, said))) == (status, True), said
 
 
+def test_zero_copy_needs_hugepages(lab):
+    change = ("-o", 'live.switch.ports.0.dev="net_memif0,role=client,zero-copy=yes"')
+    status, said = fails(lab, NULL, *change, "-o", "live.switch.hugepages=no")
+    assert (status, "zero-copy=yes of a memif needs hugepages: yes" in said) == (2, True), said
+    # More than any machine has free; ordinary memory would have been tried.
+    more = ("live.switch.force=yes", "paths.forward.link.queue={fifo: {limit: 1TB}}")
+    status, said = fails(lab, NULL, *change, *(arg for one in more for arg in ("-o", one)))
+    assert status == 1
+    assert re.search(r"a memif needs hugepages: \d+ MB are needed and \d+ MB are free", said), said
+
+
 def test_missing_device_behind_a_pci_address(lab):
     status, said = fails(
         lab, NULL, "-o", "live.allow_nic=yes", "-o", "live.switch.ports.0.dev=0000:1f:1f.7"

@@ -99,6 +99,29 @@ START_TEST(devices_are_virtual_or_pci) {
 }
 END_TEST
 
+START_TEST(shared_memory_needs_hugepages) {
+	static const char text[] = "dev: \"net_memif0,role=client,zero-copy=yes\"";
+	struct live_process lp = {0};
+	struct live_dev d;
+	struct err err;
+
+	for (lp.hugepages = LIVE_HUGEPAGES_AUTO; lp.hugepages <= LIVE_HUGEPAGES_NO;
+		lp.hugepages++) {
+		struct config *c = config_parse("t", text, strlen(text), &err);
+		int rc = live_dev_init(&d, &lp, config_root(c), &err);
+
+		config_free(c);
+		ck_assert_int_eq(rc, lp.hugepages == LIVE_HUGEPAGES_NO ? -EINVAL : 0);
+		ck_assert(d.zero_copy);
+	}
+	ck_assert_str_eq(err.msg, "t:1:6: dev: zero-copy=yes of a memif needs hugepages: yes");
+	ck_assert_int_eq(read_dev("net_memif0,zero-copy=no", false, &d, &err), 0);
+	ck_assert(!d.zero_copy);
+	ck_assert_int_eq(read_dev("net_null0,zero-copy=yes", false, &d, &err), 0);
+	ck_assert(!d.zero_copy);
+}
+END_TEST
+
 START_TEST(addresses_read_back) {
 	struct wire_mac mac;
 	char text[18];
@@ -151,5 +174,5 @@ START_TEST(destinations_are_for_tests) {
 END_TEST
 
 TEST_MAIN(process_has_defaults, bad_process_is_one_sentence, devices_are_virtual_or_pci,
-	addresses_read_back, more_memory_than_there_is, only_known_kinds_of_interface_stay_here,
-	destinations_are_for_tests)
+	shared_memory_needs_hugepages, addresses_read_back, more_memory_than_there_is,
+	only_known_kinds_of_interface_stay_here, destinations_are_for_tests)
