@@ -78,6 +78,7 @@ int clock_set_epoch(struct clock *c, uint64_t utc_ns, struct err *err) {
 			(unsigned long long)utc_ns, (unsigned long long)c->start.utc_ns);
 	tsc = ticks_at(&c->line, c->line.ns - back_ns);
 	c->line.ns += back_ns;
+	c->started_ns = c->line.ns;
 	c->tsc_start = c->start.tsc = tsc;
 	c->start.mono_ns -= back_ns;
 	c->start.utc_ns -= back_ns;
@@ -151,6 +152,12 @@ void clock_follow(struct clock *c, const struct clock *first) {
 		follow_kernel(c);
 	else
 		follow_other(c, first);
+}
+
+double clock_error_ppm(const struct clock *c) {
+	uint64_t run_ns = time_since(clock_now(c), c->started_ns);
+
+	return run_ns > 0 ? (double)c->offset_ns / (double)run_ns * 1e6 : 0;
 }
 
 double clock_drift_ppm(const struct clock *c) {

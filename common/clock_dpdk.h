@@ -34,6 +34,7 @@ struct clock {
 	uint64_t tsc_hz, first_rate; // as first measured
 	struct clock_anchor first; // calibration began here
 	struct clock_anchor start; // the run's 0 ns
+	uint64_t started_ns; // of its time: when it was started, later than 0 ns with an epoch
 	// The control thread's.
 	struct ticks_fit fit; // CLOCK_MONOTONIC over the TSC
 	int64_t offset_ns, offset_max_ns; // ours - the kernel's: last, and the largest either way
@@ -55,6 +56,8 @@ void clock_watch(struct clock *c);
 // Lcore, now and then: the first lcore's clock changes to the rate asked for, another's takes over its time,
 // and is never more than a nanosecond from it.
 void clock_follow(struct clock *c, const struct clock *first);
+// How far its rate has been from the kernel's since it was started, in ppm.
+double clock_error_ppm(const struct clock *c);
 // How far the TSC with its first rate has gone from CLOCK_MONOTONIC, in ppm: what calibrating it once
 // would have cost.
 double clock_drift_ppm(const struct clock *c);

@@ -101,7 +101,7 @@ static void write_both(
 // how well is not known here.
 static void write_emulation(struct switch_app *app, struct json *j) {
 	struct switch_live *s = app->live;
-	double clock_ppm = (double)s->clock.offset_ns / (double)(s->now_ns + 1) * 1e6;
+	double clock_ppm = clock_error_ppm(&s->clock);
 	static struct hist undisturbed, disturbed;
 	double worst_ppm = NAN;
 	uint64_t early = 0, scheduled = 0;

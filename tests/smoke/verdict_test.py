@@ -85,6 +85,21 @@ def test_a_stopped_switch_says_when(lab):
     assert manifest["verdict"] == summary["verdict"]
 
 
+@pytest.mark.parametrize("ago_s", [0, 40 * 3600])
+def test_the_clocks_error_is_of_the_run(lab, ago_s):
+    """Not of the time since the moment that programs call 0 ns."""
+    options = ("-o", f"live.epoch={time.time_ns() - ago_s * 1_000_000_000}") if ago_s else ()
+    config = IDLE.replace("PREFIX", lab.prefix)
+    switch = lab.start("switch/weir-switch", config, *options, duration="1s")
+    assert switch.wait(60) == 0, switch.err
+    summary = switch.summary()
+    clock = summary["clock"]
+    assert summary["start_s"] >= ago_s
+    # Begun a little before it; of 40 hours nothing would be left.
+    error_ns = clock["error_ppm"] * 1e3 * summary["wall_s"]
+    assert error_ns == pytest.approx(clock["offset_ns"], rel=0.95)
+
+
 def test_a_slow_consumer_is_named(lab, root):
     # 10 ms of delay at 10 Gbit/s: more than the ring between them holds when it stops taking.
     loop = Loop(lab, root, "--duration", "4s", "-o", "warmup=1s")
