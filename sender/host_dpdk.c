@@ -20,8 +20,7 @@
 #define RESETS 32 // at a time
 #define RESET_NS (20 * NS_PER_MS) // that a port may take for all of them
 #define TURN_TIMERS 64 // at a time
-#define FEW_TIMERS                                                                                 \
-	(2 * ANSWERS) // while more ACKs wait: who is late must not look at them too rarely
+#define FEW_TIMERS ANSWERS // while bursts of ACKs come whole: those are to get fewer
 
 static void send_arp_request(struct sender_live *s, struct sender_port *p) {
 	struct wire_arp arp = {.request = true,
