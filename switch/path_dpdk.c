@@ -95,6 +95,13 @@ struct received {
 	uint8_t port; // that it came from
 };
 
+static inline struct received received(
+	const struct switch_live *s, struct switch_port *from, const struct rte_mbuf *m) {
+	return (struct received){stamp_arrival(&from->port.stamp, m, s->now_ns),
+		port_frame_bytes(m->pkt_len), wire_ecn(rte_pktmbuf_mtod(m, const uint8_t *)),
+		(uint8_t)(from - s->port)};
+}
+
 // What goes with a frame to another lcore, in its buffer's private area.
 struct handed {
 	struct received r;
@@ -126,8 +133,8 @@ static inline bool is_small(const struct rte_mbuf *m) {
 }
 
 // Out of a port without a path, or of another lcore's.
-static void leave_straight(struct switch_live *s, struct switch_port *out, struct rte_mbuf *m,
-	const struct received *r) {
+static inline void leave_straight(struct switch_live *s, struct switch_port *out,
+	struct rte_mbuf *m, const struct received *r) {
 	if (out->to != NULL) {
 		if (out->outs == SWITCH_OUT_MAX)
 			switch_hand_over(s, out);
@@ -338,12 +345,25 @@ __attribute__((noinline)) static uint32_t relay_large(
 	return relay_run(s, from, way, first, false);
 }
 
+// The same out of a port without a path, or of another lcore's.
+__attribute__((noinline)) static uint32_t relay_straight(
+	struct switch_live *s, struct switch_port *from, const struct way *way, uint32_t first) {
+	struct rte_mbuf *const *m = from->in + first;
+	uint32_t n = run_length(way, m, from->came - first, is_small(m[0]));
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct received r = received(s, from, m[i]);
+
+		switch_count(&from->rx, r.size_bytes);
+		leave_straight(s, way->only, m[i], &r);
+	}
+	return n;
+}
+
 // A good frame that is no part of a run.
 static void relay_one(struct switch_live *s, struct switch_port *from, const struct way *way,
 	struct rte_mbuf *m) {
-	struct received r = {stamp_arrival(&from->port.stamp, m, s->now_ns),
-		port_frame_bytes(m->pkt_len), wire_ecn(rte_pktmbuf_mtod(m, const uint8_t *)),
-		(uint8_t)(from - s->port)};
+	struct received r = received(s, from, m);
 
 	switch_count(&from->rx, r.size_bytes);
 	if (way->only != NULL)
@@ -375,9 +395,13 @@ static void relay(struct switch_live *s, uint32_t in) {
 			start_with(s, frame);
 		if (!way.known || memcmp(way.macs, frame, sizeof(way.macs)) != 0)
 			find_way(s, &way, in, frame);
-		if (s->start_ns != NEVER_NS && way.only != NULL && way.only->path != NULL)
-			n = is_small(m) ? relay_small(s, from, &way, i)
-					: relay_large(s, from, &way, i);
+		if (s->start_ns != NEVER_NS && way.only != NULL) {
+			if (way.only->path == NULL)
+				n = relay_straight(s, from, &way, i);
+			else
+				n = is_small(m) ? relay_small(s, from, &way, i)
+						: relay_large(s, from, &way, i);
+		}
 		if (n == 0) {
 			relay_one(s, from, &way, m);
 			n = 1;
