@@ -131,6 +131,16 @@ static int probe(struct port *p, const struct eal *eal, struct err *err) {
 	return 0;
 }
 
+// Paused, the other end queues what should queue here. What ethtool set ends where a driver of DPDK begins.
+static void no_pause_frames(const struct port *p) {
+	struct rte_eth_fc_conf fc = {0};
+
+	if (rte_eth_dev_flow_ctrl_get(p->id, &fc) < 0 || fc.mode == RTE_ETH_FC_NONE)
+		return;
+	fc.mode = RTE_ETH_FC_NONE;
+	rte_eth_dev_flow_ctrl_set(p->id, &fc);
+}
+
 static int configure(struct port *p, struct rte_mempool *pool) {
 	struct rte_eth_conf conf = {.rxmode = {.mq_mode = RTE_ETH_MQ_RX_NONE}};
 	uint16_t rx = PORT_DESCRIPTORS, tx = PORT_DESCRIPTORS;
@@ -160,6 +170,7 @@ static int configure(struct port *p, struct rte_mempool *pool) {
 	}
 	if ((rc = rte_eth_dev_start(p->id)) < 0)
 		return rc;
+	no_pause_frames(p);
 	stamp_start(&p->stamp, p->id);
 	if (!p->stamp.tx)
 		p->lead_ns = 0;

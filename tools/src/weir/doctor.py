@@ -274,12 +274,13 @@ def card(host: Host, where: Path) -> Iterator[Check]:
         why = f"{routed[0]} has routes: leave it to the kernel"
         yield Check(f"card {address}", OK, f"{driver}; {place}", why)
     else:
+        get = "" if shutil.which("dpdk-devbind.py") else "apt-get install dpdk; "
         yield Check(
             f"card {address}",
             WARN,
             f"{driver}; {place}",
             "the kernel's, not DPDK's",
-            f"modprobe vfio-pci; dpdk-devbind.py --bind=vfio-pci {address}",
+            f"{get}modprobe vfio-pci; dpdk-devbind.py --bind=vfio-pci {address}",
         )
     isolated = cpu_list(host.read("sys/devices/system/cpu/isolated") or "")
     if node >= 0 and near and isolated and not isolated & cpu_list(near):
