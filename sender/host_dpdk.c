@@ -20,7 +20,7 @@
 #define RESETS 32 // at a time
 #define RESET_NS (20 * NS_PER_MS) // that a port may take for all of them
 #define TURN_TIMERS 64 // at a time
-#define FEW_TIMERS ANSWERS // while bursts of ACKs come whole: those are to get fewer
+#define FEW_TIMERS ANSWERS // while bursts come whole
 
 static void send_arp_request(struct sender_live *s, struct sender_port *p) {
 	struct wire_arp arp = {.request = true,
@@ -78,15 +78,18 @@ static bool fire(struct sender_live *s, uint32_t max) {
 	return fired;
 }
 
-// What falls due while a burst is answered leaves before the rest of it is.
+// What falls due while a burst is answered leaves before the rest of it is: of ACKs one timer fires for
+// each, so that those that wait get fewer, of what others send two.
 static void answer_port(struct sender_live *s, struct sender_port *p) {
+	uint32_t timers = sender_sends(p) ? FEW_TIMERS : 2 * FEW_TIMERS;
+
 	for (uint32_t i = 0; i < p->arrivals; i += ANSWERS) {
 		if (i > 0 && s->sender.flows > 0) {
 			uint64_t now_ns = clock_now(&s->clock) + s->lead_ns;
 
 			s->busy_ns += time_since(now_ns, s->now_ns);
 			s->now_ns = time_max(now_ns, s->now_ns);
-			if (fire(s, FEW_TIMERS))
+			if (fire(s, timers))
 				out(s);
 		}
 		sender_deliver(s, p, i, ANSWERS);
