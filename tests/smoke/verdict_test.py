@@ -101,12 +101,16 @@ def test_the_clocks_error_is_of_the_run(lab, ago_s):
 
 
 def test_a_slow_consumer_is_named(lab, root):
-    # 10 ms of delay at 10 Gbit/s: more than the ring between them holds when it stops taking.
-    loop = Loop(lab, root, "--duration", "4s", "-o", "warmup=1s")
+    # What is on its way when it stops taking is three times what the ring between them holds:
+    # 40 ms at 1 Gbit/s, which a busy machine manages too.
+    delay = ("-o", "paths.forward.delay.delay=40ms")
+    loop = Loop(lab, root, "--duration", "6s", "-o", "warmup=1s", *delay)
     switch, sender = loop.switch(), loop.sender()
     assert sender.ready(), sender.err
     prefix = f"{lab.prefix}switch"
-    wait_for(lambda: lab.telemetry("/weir/ports", prefix)["right"]["tx_pkts"] > 20000, "traffic")
+    wait_for(
+        lambda: lab.telemetry("/weir/paths", prefix)["forward"]["inside_pkts"] > 3072, "traffic"
+    )
     begin_s, end_s = stop_for_a_while(lab, sender, prefix)
     assert sender.wait(60) == 0, sender.err
     assert switch.wait(60) == 0, switch.err
