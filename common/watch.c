@@ -141,7 +141,7 @@ static void join_closest(struct watch *w) {
 }
 
 // There are fewer kinds than room, so when it is full two of a kind are in it.
-static_assert(WATCH_EPISODES_MAX > LIVE_PORTS_MAX + 5, "more room than kinds");
+static_assert(WATCH_EPISODES_MAX > 2 * LIVE_PORTS_MAX + 5, "more room than kinds");
 
 static void found(struct watch *w, const struct watch_episode *e) {
 	struct watch_episode *last = NULL;
@@ -231,6 +231,13 @@ static void judge_rest(struct watch *w, const struct watch_sample *a, const stru
 	e.cause = WATCH_POOL;
 	if (e.count > 0)
 		found(w, &e);
+	e.cause = WATCH_MISSED;
+	for (e.port = 0; e.port < w->ports; e.port++) {
+		e.count = b->port_missed[e.port] - a->port_missed[e.port];
+		if (e.count > 0)
+			found(w, &e);
+	}
+	e.port = 0;
 	e.count = b->count.lost - a->count.lost;
 	e.cause = WATCH_TELEMETRY;
 	if (e.count > 0)
@@ -368,6 +375,11 @@ void watch_sentence(
 		snprintf(text, size, "no buffers were left %s: %llu packets were dropped", span,
 			(unsigned long long)e->count);
 		return;
+	case WATCH_MISSED:
+		snprintf(text, size,
+			"port %s lost %llu frames %s: an lcore that receives there was late",
+			w->port_name[e->port], (unsigned long long)e->count, span);
+		return;
 	case WATCH_TELEMETRY:
 		snprintf(text, size,
 			"telemetry lost %llu records %s: a larger ring_size or a lower level loses "
@@ -413,7 +425,8 @@ const char *watch_verdict(const struct watch *w, uint32_t lcores, const char *ou
 }
 
 const char *watch_cause_name(enum watch_cause cause) {
-	static const char *const name[] = {"host", "port", "lcore", "pool", "telemetry", "clock"};
+	static const char *const name[] = {
+		"host", "port", "lcore", "pool", "port", "telemetry", "clock"};
 
 	return name[cause];
 }
@@ -428,7 +441,7 @@ static void write_episode(const struct watch *w, const struct watch_episode *e, 
 	json_text(j, "component", e->cause == WATCH_LCORE ? w->self : watch_cause_name(e->cause));
 	if (w->several)
 		json_u64(j, "cpu", w->cpu);
-	if (e->cause == WATCH_PORT)
+	if (e->cause == WATCH_PORT || e->cause == WATCH_MISSED)
 		json_text(j, "port", w->port_name[e->port]);
 	if (e->cause == WATCH_HOST) {
 		json_f64(j, "worst_s", (double)e->worst / 1e9);

@@ -10,6 +10,7 @@
 //	lcore      1 % of the packets that neither of these disturbed left late, or frames were lost before
 //	           they were received
 //	pool       there was no buffer for a packet
+//	port       frames were lost before one of several lcores received them, and the driver does not say whose
 //	telemetry  records were lost
 //	clock      the clock was more than 10 us from the kernel's
 //
@@ -35,7 +36,7 @@
 // What gathered during a stall is done within so many times its length: a lcore that needs longer is more
 // than four fifths busy, and too slow itself.
 #define WATCH_BACKLOG 4
-#define WATCH_EPISODES_MAX 32
+#define WATCH_EPISODES_MAX 40
 #define WATCH_SENTENCE_SIZE 256
 
 // A port as the lcore sees it. Totals since the start.
@@ -175,6 +176,8 @@ struct watch_sample {
 	uint64_t waited_ns; // the lcore's thread was ready to run and another one ran
 	uint64_t steal_ns; // the hypervisor ran something else on the lcore's CPU
 	uint64_t missed; // frames that were lost before they were received
+	uint64_t port_missed
+		[LIVE_PORTS_MAX]; // likewise, but which of several lcores was late is not known
 	int64_t clock_offset_ns; // now
 	bool port_up[LIVE_PORTS_MAX];
 };
@@ -184,6 +187,7 @@ enum watch_cause {
 	WATCH_PORT,
 	WATCH_LCORE,
 	WATCH_POOL,
+	WATCH_MISSED,
 	WATCH_TELEMETRY,
 	WATCH_CLOCK,
 };

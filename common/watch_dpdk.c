@@ -64,6 +64,21 @@ static void begin_again(_Atomic uint64_t *max, uint64_t sampled) {
 	atomic_compare_exchange_strong(max, &sampled, 0);
 }
 
+// What a port has lost is its lcore's, if one receives there. Of several, each has what its queue lost; what
+// the driver counts for none of them is the port's.
+static uint64_t count_missed(struct watch_probe *p, uint32_t i, const struct rte_eth_stats *stats) {
+	uint16_t queues = p->port[i]->rx_queues;
+	uint64_t *port_missed = &p->sample.port_missed[i], known = 0;
+
+	if (queues <= 1)
+		return p->other[i] ? 0 : stats->imissed;
+	for (uint16_t q = 0; q < queues && q < RTE_ETHDEV_QUEUE_STAT_CNTRS; q++)
+		known += stats->q_errors[q];
+	if (!p->other[i])
+		*port_missed = time_max(*port_missed, time_since(stats->imissed, known));
+	return p->queue[i] >= 0 ? stats->q_errors[p->queue[i]] : 0;
+}
+
 void watch_probe_sample(struct watch_probe *p, bool last) {
 	struct watch_sample *s = &p->sample;
 	struct watch_lcore *l = p->lcore;
@@ -88,7 +103,7 @@ void watch_probe_sample(struct watch_probe *p, bool last) {
 		struct rte_eth_stats stats = {0};
 
 		rte_eth_stats_get(p->port[i]->id, &stats);
-		missed += p->other[i] ? 0 : stats.imissed;
+		missed += count_missed(p, i, &stats);
 		no_buffer += p->other[i] ? 0 : stats.rx_nombuf;
 		s->waiting_max[i] = atomic_load(&l->waiting_max[i]);
 		s->port_up[i] = atomic_load_explicit(&p->port[i]->up, memory_order_relaxed);

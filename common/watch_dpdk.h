@@ -16,7 +16,8 @@ struct watch_probe {
 	uint32_t index; // of it among the process's lcores
 	struct clock *clock; // the process's; the first lcore's probe looks after it
 	const struct port *port[LIVE_PORTS_MAX]; // watch->ports of them
-	bool other[LIVE_PORTS_MAX]; // another lcore receives from this one
+	bool other[LIVE_PORTS_MAX]; // another lcore looks after this one
+	int queue[LIVE_PORTS_MAX]; // that the lcore receives from; -1: none
 	// The probe's own.
 	int stat_fd, sched_fd, status_fd; // of /proc; -1: not there
 	uint64_t begun_waited_ns, begun_steal_ns; // before the run

@@ -101,6 +101,7 @@ static void prepare_watch(struct sender_app *app, uint32_t k) {
 	for (uint32_t i = 0; i < s->ports; i++) {
 		p->port[i] = s->port[i].port;
 		p->other[i] = !s->port[i].serves || s->port[i].queue > 0;
+		p->queue[i] = s->port[i].serves ? s->port[i].queue : -1;
 	}
 	watch_probe_init(p, &app->plan.process, s->ports, PKT_NS);
 }

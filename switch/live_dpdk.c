@@ -183,6 +183,7 @@ static void prepare_watch(struct switch_app *app, struct switch_live *s) {
 	for (uint32_t i = 0; i < s->ports; i++) {
 		probe->port[i] = s->port[i].at;
 		probe->other[i] = s->port[i].to != NULL;
+		probe->queue[i] = s->port[i].receives ? s->port[i].queue : -1;
 	}
 	watch_probe_init(probe, &app->plan.process, s->ports, PKT_NS);
 }

@@ -404,6 +404,27 @@ START_TEST(losses_come_last) {
 }
 END_TEST
 
+// Which of several lcores was late is not known: the port is named, beside what the run's own course was.
+START_TEST(what_a_port_missed_is_no_lcores) {
+	begin();
+	until(1);
+	now.port_missed[1] += 30;
+	now.missed += 5;
+	step();
+	now.port_missed[1] += 12;
+	step();
+	until(4);
+	watch_finish(&watch);
+	ck_assert_uint_eq(watch.episodes, 2);
+	ck_assert_str_eq(sentence(0),
+		"the sender fell behind from 1.00 s to 1.10 s: its lcore was 50 % busy, and 5 frames "
+		"were not received");
+	ck_assert_str_eq(sentence(1),
+		"port right lost 42 frames from 1.00 s to 1.20 s: an lcore that receives there was late");
+	ck_assert_str_eq(watch_cause_name(watch.episode[1].cause), "port");
+}
+END_TEST
+
 // However many there are, they fit, and nothing of them is lost.
 START_TEST(episodes_are_bounded) {
 	uint64_t bad_ns = 0;
@@ -533,6 +554,6 @@ TEST_MAIN(a_turn_may_take_its_work, a_stall_is_over_when_there_is_nothing_to_do,
 	a_quiet_run_is_ok, one_long_stall_is_told, short_stalls_beside_a_long_one,
 	before_the_run_nothing_counts, a_stop_is_the_hosts, many_short_stalls_are_one_episode,
 	a_busy_lcore_is_the_bottleneck, a_slow_consumer_is_named, a_stall_excuses_full_ports,
-	a_stall_excuses_lateness_of_an_lcore_with_rests, losses_come_last, episodes_are_bounded,
-	a_sample_too_soon_waits, json_names_times_and_components, several_lcores_are_told_apart,
-	proc_is_read)
+	a_stall_excuses_lateness_of_an_lcore_with_rests, losses_come_last,
+	what_a_port_missed_is_no_lcores, episodes_are_bounded, a_sample_too_soon_waits,
+	json_names_times_and_components, several_lcores_are_told_apart, proc_is_read)
