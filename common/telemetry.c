@@ -98,9 +98,7 @@ static uint64_t flow_hash(uint32_t flow_id) {
 	return z ^ (z >> 31);
 }
 
-bool tel_flow_sampled(const struct tel_run *run, uint32_t flow_id) {
-	if (run->level != 2)
-		return run->level > 2;
+bool tel_flow_chosen(const struct tel_run *run, uint32_t flow_id) {
 	return run->sample_threshold == UINT64_MAX || flow_hash(flow_id) < run->sample_threshold;
 }
 

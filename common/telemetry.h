@@ -194,9 +194,13 @@ uint32_t tel_record_size(enum tel_stream s);
 // "dtype", "offset", "unit", "meaning"}, ...]}. Writes at most `size` bytes with the closing zero;
 // returns the length of the whole text.
 size_t tel_schema_json(enum tel_stream s, char *buf, size_t size);
+// Whether a flow is in the subset that level 2 records.
+bool tel_flow_chosen(const struct tel_run *run, uint32_t flow_id);
 // Whether this flow's packets and ACKs are recorded: level 3 all, level 2 the same subset in switch
 // and sender, below none.
-bool tel_flow_sampled(const struct tel_run *run, uint32_t flow_id);
+static inline bool tel_flow_sampled(const struct tel_run *run, uint32_t flow_id) {
+	return run->level == 2 ? tel_flow_chosen(run, flow_id) : run->level > 2;
+}
 
 // Is there a stream to write to? NULL: no.
 static inline bool tel_on(const struct tel *t) {

@@ -3,6 +3,7 @@
 // theoretical time: the switch's emulation error.
 #include "path_dpdk.h"
 
+#include "stage/tell.h"
 #include "wire.h"
 
 #include <rte_ethdev.h>
@@ -15,26 +16,27 @@
 // One record per packet: when it should have left, and how late it did.
 static void record_departures(struct switch_live *s, const struct switch_port *out,
 	const struct switch_departure *d, uint32_t n, uint64_t sent_ns) {
+	const struct tel_run *run = out->path->tel_run;
+	uint8_t link = out->last_link, path = out->path->index;
+
 	for (uint32_t i = 0; i < n; i++) {
-		uint64_t late_ns = time_since(sent_ns, d[i].due_ns);
+		uint64_t due_ns = d[i].due_ns;
 		struct tel_packets *r;
 
-		if (!tel_flow_sampled(out->path->tel_run, d[i].flow_id)
-			|| (r = tel_put(&s->tel_packets)) == NULL)
+		if (!tel_flow_sampled(run, d[i].flow_id) || (r = tel_put(&s->tel_packets)) == NULL)
 			continue;
-		*r = (struct tel_packets){
-			.ts_ns = d[i].due_ns,
-			.flow_id = d[i].flow_id,
-			.pkt_id = d[i].id,
-			.queue_bytes = 0,
-			.sojourn_ns = late_ns > UINT32_MAX ? UINT32_MAX : (uint32_t)late_ns,
-			.size_bytes = d[i].size_bytes,
-			.event = TEL_DEPART,
-			.link = out->last_link,
-			.ecn = d[i].ecn,
-			.path = out->path->index,
-			.stage = UINT8_MAX,
-		};
+		r->ts_ns = due_ns;
+		r->flow_id = d[i].flow_id;
+		r->pkt_id = d[i].id;
+		r->queue_bytes = 0;
+		r->sojourn_ns = tell_u32(time_since(sent_ns, due_ns));
+		r->size_bytes = d[i].size_bytes;
+		r->event = TEL_DEPART;
+		r->reason = DROP_NONE;
+		r->link = link;
+		r->ecn = d[i].ecn;
+		r->path = path;
+		r->stage = UINT8_MAX;
 	}
 }
 

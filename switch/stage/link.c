@@ -26,6 +26,7 @@
 #include "aqm/fifo.h"
 #include "rng.h"
 #include "serial.h"
+#include "tell.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -244,7 +245,7 @@ LOOP void link_give(struct link *l, struct link_burst *b, struct pkt *p, bool pl
 			stage_tell(l->env, TEL_MARK, p, t_ns, l->queue_bytes - b->bytes);
 	}
 	if (__builtin_expect(b->told, 0))
-		stage_tell(l->env, TEL_DEQUEUE, p, t_ns, l->queue_bytes - b->bytes);
+		tell(l->env, TEL_DEQUEUE, p, t_ns, l->queue_bytes - b->bytes);
 }
 
 static inline void link_out(struct link *l, struct pkt *p, struct pkt_list *drops) {
@@ -328,6 +329,7 @@ LOOP void link_take(struct link *l, struct pkt *p, struct pkt_list *drops, bool 
 // Of these the discipline dropped the `fresh` when they came at one moment; queue_bytes: before them.
 __attribute__((noinline)) static void link_tell_waits(
 	const struct link *l, struct pkt *const *pkts, uint32_t n, uint64_t queue_bytes) {
+	const struct stage_env env = *l->env;
 	const struct pkt *dropped = l->fresh.head;
 
 	for (uint32_t i = 0; i < n; i++) {
@@ -336,7 +338,10 @@ __attribute__((noinline)) static void link_tell_waits(
 
 		queue_bytes += kept ? p->size_bytes : 0;
 		dropped = kept ? dropped : p->next;
-		stage_tell(l->env, kept ? TEL_ENQUEUE : TEL_DROP, p, p->arrival_ns, queue_bytes);
+		if (kept)
+			tell(&env, TEL_ENQUEUE, p, p->arrival_ns, queue_bytes);
+		else
+			stage_tell(&env, TEL_DROP, p, p->arrival_ns, queue_bytes);
 	}
 }
 
