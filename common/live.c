@@ -22,7 +22,7 @@ static const struct param process_params[] = {
 		PARAM_ENUM(struct live_process, hugepages, hugepage_names)},
 	{"burst", "32", "packets per receive or transmit call, at most", UNIT_NONE,
 		PARAM_U64(struct live_process, burst), .min = 1, .max = 256},
-	{"ring_size", "65536", "records per telemetry ring, a power of two", UNIT_NONE,
+	{"ring_size", "262144", "records per telemetry ring, a power of two", UNIT_NONE,
 		PARAM_U64(struct live_process, ring_size), .min = 256, .max = 1 << 26},
 	{"patience", "1s", "how long a port may refuse packets before they are dropped",
 		UNIT_TIME_NS, PARAM_U64(struct live_process, patience_ns), .min = 0, .max = 60e9},

@@ -149,10 +149,11 @@ struct tel {
 	uint64_t digest_state[11]; // XXH64_state_t
 	size_t map_size;
 	struct tel *into; // whose file this ring is drained to; NULL: its own
-	uint64_t told; // of head, to that file
+	uint64_t told; // of lost, to that file
 	uint64_t joined_head, joined_lost,
 		joined_kept; // of the rings that were drained to this file
 	int fd; // file, -1 if none
+	int direct_fd; // the same, past the page cache; -1 if that cannot be
 	int io_errno; // first error of the drain, e.g. ENOSPC
 	char path[640]; // of the file or the shared ring
 };
@@ -174,7 +175,8 @@ int tel_join(struct tel *t, struct tel *into, const struct tel_run *run, uint64_
 // I/O error with a sentence: "packets.ring: No space left on device; 12 records were not written".
 // The digest and the counters in `t` stay readable.
 int tel_close(struct tel *t, struct err *err);
-// Moves published slots to the file and the digest, then brings the file's counters up to date.
+// Moves published slots to the file and the digest, then brings the file's counters up to date. Of a
+// stream that is busy up to 256 KiB stay for the next drain.
 // Consumer side; returns slots moved. After an I/O error the file keeps what it has; slots are
 // consumed and counted all the same.
 uint64_t tel_drain(struct tel *t);
@@ -184,7 +186,8 @@ uint64_t tel_lost(const struct tel *t);
 // After tel_close: "packets.ring: 12 of 345 records were lost (No space left on device)". False:
 // none was.
 bool tel_fault(const struct tel *t, char *text, size_t size);
-// xxh64 over all slots drained so far, however the drains were cut; 0: the stream is off.
+// xxh64 over all slots drained so far, however the drains were cut; 0: the stream is off, or may lose
+// records.
 uint64_t tel_digest(const struct tel *t);
 // A consistent set of counters of a ring, for any thread.
 struct tel_counters tel_published(const struct tel_header *ring);

@@ -352,6 +352,37 @@ START_TEST(full_disk_keeps_counting) {
 }
 END_TEST
 
+// More at once than a write past the page cache needs, in portions that begin and end anywhere, with a
+// ring that is sometimes full and small drains in between.
+START_TEST(busy_stream_reaches_its_file_whole) {
+	struct folder f = folder_make("packets.ring");
+	struct tel_run run = {.dir = f.dir};
+	const uint64_t capacity = 1 << 14;
+	uint64_t produced = 0;
+	struct rng rng;
+	struct tel t;
+
+	rng_init(&rng, 7, "bursts");
+	ck_assert_int_eq(tel_open(&t, TEL_STREAM_PACKETS, &run, "", capacity, NULL, NULL), 0);
+	for (uint32_t i = 0; i < 30; i++) {
+		uint64_t n = rng_u64(&rng) % (i % 3 == 0 ? 100 : capacity + capacity / 8);
+		for (uint64_t k = 0; k < n; k++)
+			put(&t, produced++);
+		tel_publish(&t);
+		uint64_t waits = t.written - t.tail;
+		uint64_t moved = tel_drain(&t);
+		ck_assert_uint_ge(moved * 32 + (1 << 18), waits * 32);
+		check_counters(t.file);
+		ck_assert_uint_eq(t.file.written, t.tail);
+		ck_assert_uint_eq(t.file.lost, t.lost);
+	}
+	ck_assert_int_eq(tel_close(&t, NULL), 0);
+	ck_assert_uint_gt(t.lost, 0);
+	ck_assert_uint_eq(check_file(f.path, produced), produced - t.lost);
+	folder_remove(&f);
+}
+END_TEST
+
 START_TEST(open_says_what_is_wrong) {
 	struct tel_run run = {.dir = "/nonexistent"};
 	struct err err;
@@ -502,6 +533,6 @@ END_TEST
 TEST_MAIN(stream_that_is_off_does_nothing, schema_fits_the_header_page,
 	interleavings_account_for_every_record, two_rings_are_drained_to_one_file,
 	gap_is_written_once_two_slots_are_free, virtual_time_loses_nothing_and_repeats_its_bytes,
-	digest_needs_no_file, full_disk_keeps_counting, open_says_what_is_wrong, sampled_flows_nest,
-	mad_consumer_costs_records_only, counters_agree_while_the_producer_runs,
-	killed_writer_leaves_counters_that_agree)
+	digest_needs_no_file, full_disk_keeps_counting, busy_stream_reaches_its_file_whole,
+	open_says_what_is_wrong, sampled_flows_nest, mad_consumer_costs_records_only,
+	counters_agree_while_the_producer_runs, killed_writer_leaves_counters_that_agree)
