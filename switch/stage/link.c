@@ -341,7 +341,7 @@ __attribute__((noinline)) static void link_tell_waits(
 		if (kept)
 			tell(&env, TEL_ENQUEUE, p, p->arrival_ns, queue_bytes);
 		else
-			stage_tell(&env, TEL_DROP, p, p->arrival_ns, queue_bytes);
+			stage_tell(l->env, TEL_DROP, p, p->arrival_ns, queue_bytes);
 	}
 }
 
