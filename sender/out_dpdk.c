@@ -78,7 +78,6 @@ void sender_flush(struct sender_live *s, struct sender_port *p) {
 		uint64_t now_ns = clock_now(&s->clock);
 
 		want = want < SENDER_OUT_MAX - at ? want : SENDER_OUT_MAX - at;
-		s->watch.moved += want;
 		watch_time(&s->watch, now_ns);
 		if (s->lead_ns > 0 && p->port->lead_ns > 0)
 			stamp(p, at, want, now_ns);
@@ -119,6 +118,7 @@ static inline void queue_frame(
 	uint32_t at = (p->out_first + p->outs++) & (SENDER_OUT_MAX - 1);
 	p->out[at] = m;
 	p->waiting[at] = (struct sender_waiting){due_ns, port_frame_bytes(m->pkt_len)};
+	s->watch.moved++; // made; it moves once more when the port takes it
 }
 
 void sender_queue_frame(
