@@ -473,7 +473,6 @@ START_TEST(bad_configs_say_where_and_why) {
 }
 END_TEST
 
-// 1 us per packet; the reports of two links, one of them busy from 1000 to 5000.
 // As many as there is room for in what the live switch tells of them, and no more.
 START_TEST(links_of_a_run_are_bounded) {
 	char text[8192] = "paths:\n", *end = text + strlen(text);
@@ -497,6 +496,17 @@ START_TEST(links_of_a_run_are_bounded) {
 }
 END_TEST
 
+// A stream of up to `capacity` records, a power of two, in memory of the test's own.
+static struct tel tel_of(
+	struct tel_header *header, void *records, uint32_t record_size, uint64_t capacity) {
+	return (struct tel){.ring = header,
+		.records = records,
+		.record_size = record_size,
+		.limit = capacity,
+		.mask = capacity - 1};
+}
+
+// 1 us per packet; the reports of two links, one of them busy from 1000 to 5000.
 START_TEST(reports) {
 	struct world w =
 		open_paths("paths: {forward: [{link: {rate: 8Gbit, queue: {fifo: {limit: "
@@ -507,16 +517,8 @@ START_TEST(reports) {
 	static struct tel_links record[2];
 	static struct tel_events event[2];
 	static struct tel_header header;
-	struct tel links = {.ring = &header,
-		.records = (uint8_t *)record,
-		.record_size = sizeof(record[0]),
-		.limit = 2,
-		.mask = 1};
-	struct tel events = {.ring = &header,
-		.records = (uint8_t *)event,
-		.record_size = sizeof(event[0]),
-		.limit = 2,
-		.mask = 1};
+	struct tel links = tel_of(&header, record, sizeof(record[0]), 2);
+	struct tel events = tel_of(&header, event, sizeof(event[0]), 2);
 	char *text;
 	size_t len;
 
@@ -570,16 +572,8 @@ START_TEST(what_a_queue_observes_is_recorded) {
 	static struct tel_links record[8];
 	static struct tel_events event[4];
 	static struct tel_header header;
-	struct tel links = {.ring = &header,
-		.records = (uint8_t *)record,
-		.record_size = sizeof(record[0]),
-		.limit = 8,
-		.mask = 7};
-	struct tel events = {.ring = &header,
-		.records = (uint8_t *)event,
-		.record_size = sizeof(event[0]),
-		.limit = 4,
-		.mask = 3};
+	struct tel links = tel_of(&header, record, sizeof(record[0]), 8);
+	struct tel events = tel_of(&header, event, sizeof(event[0]), 4);
 	static const double count[] = {0, 1, 3};
 
 	for (int i = 0; i < 90; i++)
