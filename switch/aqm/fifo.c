@@ -30,15 +30,9 @@ static void fifo_fini(void *self) {
 	pkt_ring_fini(&f->q);
 }
 
-bool fifo_full(struct fifo *f, struct pkt *p, struct pkt_list *drops) {
-	while (!fifo_fits(f, p)) {
-		if (f->drop == FIFO_TAIL || f->q.count == 0) {
-			pkt_drop(drops, p, DROP_QUEUE_FULL);
-			return true;
-		}
+void fifo_make_room(struct fifo *f, const struct pkt *p, struct pkt_list *drops) {
+	while (f->q.count > 0 && !aqm_limit_fits(&f->max, f->q.count, f->q.bytes, p->size_bytes))
 		pkt_drop(drops, fifo_get(f), DROP_QUEUE_FULL);
-	}
-	return false;
 }
 
 static void fifo_enqueue(void *self, struct pkt *p, uint64_t now_ns, struct pkt_list *drops) {

@@ -15,18 +15,13 @@ struct fifo {
 
 extern const struct aqm_ops aqm_fifo;
 
-// What to do with a packet that does not fit: makes room at the head, or drops it (true).
-bool fifo_full(struct fifo *f, struct pkt *p, struct pkt_list *drops);
-
-static inline bool fifo_fits(const struct fifo *f, const struct pkt *p) {
-	return aqm_limit_fits(&f->max, f->q.count, f->q.bytes, p->size_bytes);
-}
+// Drops the oldest until p fits or none is left.
+void fifo_make_room(struct fifo *f, const struct pkt *p, struct pkt_list *drops);
 
 static inline void fifo_put(struct fifo *f, struct pkt *p, struct pkt_list *drops) {
-	if (__builtin_expect(!fifo_fits(f, p), 0) && fifo_full(f, p, drops))
-		return;
-	if (__builtin_expect(!pkt_ring_push(&f->q, p), 0))
-		pkt_drop(drops, p, DROP_NO_MBUF);
+	if (f->drop == FIFO_HEAD)
+		fifo_make_room(f, p, drops);
+	aqm_ring_put(&f->q, &f->max, p, drops);
 }
 
 static inline struct pkt *fifo_get(struct fifo *f) {
