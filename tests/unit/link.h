@@ -27,6 +27,7 @@
 		if (!(cond))                                                                       \
 			ck_abort_msg("%s", #cond);                                                 \
 	} while (0)
+#include "check_host.h"
 
 struct link_opts {
 	const char *group; // as in a config: "{cc: newreno}"
@@ -86,141 +87,12 @@ static inline struct flow *link_flow(struct link *l) {
 
 // ---- The checker ----
 
-static inline void check_retrans_list(const struct flow *f, uint64_t now_ns) {
-	uint64_t i = f->retrans_head, before = UINT64_MAX, sent_ns = 0;
-
-	for (uint32_t n = 0; n < f->retrans; n++) {
-		NEED(i >= f->una && i < f->nxt);
-		const struct seg_rec *r = flow_seg(f, i);
-
-		NEED((r->flags & SEG_RETRANS) != 0);
-		NEED(n == 0 || r->prev == (uint32_t)before);
-		NEED(n == 0 || flow_sent_ns(r, now_ns) >= sent_ns);
-		sent_ns = flow_sent_ns(r, now_ns);
-		before = i;
-		i = f->una + (uint32_t)(r->next - (uint32_t)f->una);
-	}
-	NEED(f->retrans_tail == before);
-	NEED((f->retrans == 0) == (f->retrans_head == UINT64_MAX));
-}
-
-// Every counter of the scoreboard, counted again from the records.
-static inline void check_scoreboard(const struct flow *f, uint64_t now_ns) {
-	uint32_t sacked = 0, lost = 0, retrans = 0, unsent = 0;
-	uint64_t fack = f->una, sent_ns = 0, sacked_end = f->una;
-
-	NEED(f->nxt >= f->una && f->rack_scan <= f->nxt);
-	NEED(f->una == f->nxt || f->nxt - f->una <= (uint64_t)f->ring.mask + 1);
-	for (uint64_t i = f->una; i < f->nxt; i++) {
-		const struct seg_rec *r = flow_seg(f, i);
-		bool gone = (r->flags & (SEG_SACKED | SEG_LOST)) != 0;
-
-		NEED((r->flags & SEG_RETRANS) == 0 || (r->flags & SEG_LOST) != 0);
-		NEED((r->flags & SEG_SACKED) == 0 || (r->flags & SEG_LOST) == 0);
-		sacked += (r->flags & SEG_SACKED) != 0;
-		lost += (r->flags & SEG_LOST) != 0;
-		retrans += (r->flags & SEG_RETRANS) != 0;
-		unsent += (r->flags & (SEG_LOST | SEG_RETRANS)) == SEG_LOST;
-		NEED((r->flags & (SEG_LOST | SEG_RETRANS)) != SEG_LOST || i >= f->rtx_hint
-			|| (i >= f->again && i < f->again_end));
-		NEED(i >= sacked_end || (r->flags & SEG_SACKED) != 0);
-		if ((r->flags & SEG_SACKED) != 0) {
-			fack = i + 1;
-			NEED((int32_t)(r->sacked_end - (uint32_t)i) > 0);
-			sacked_end =
-				time_max(sacked_end, i + (uint32_t)(r->sacked_end - (uint32_t)i));
-		}
-		if (f->sack_ok && i < f->rack_scan)
-			NEED(gone);
-		if (f->sack_ok && !gone) { // the order that the scan for losses relies on
-			NEED(flow_sent_ns(r, now_ns) >= sent_ns);
-			sent_ns = flow_sent_ns(r, now_ns);
-		}
-	}
-	NEED(sacked_end <= f->nxt);
-	NEED(f->sack_ok ? f->sacked == sacked : sacked == 0);
-	NEED(f->lost == lost && f->retrans == retrans && f->unsent_lost == unsent);
-	NEED(f->fack >= fack);
-	// In flight: never negative, never more than there is.
-	NEED((uint64_t)f->sacked + f->lost <= f->nxt - f->una + f->retrans);
-	NEED(flow_inflight(f) <= f->nxt - f->una);
-	check_retrans_list(f, now_ns);
-}
-
-static inline void check_flow(const struct flow *f, uint64_t now_ns) {
-	if (f->state != FLOW_OPEN) {
-		NEED(f->state == FLOW_WAITING || f->state == FLOW_SYN_SENT || f->ring.rec == NULL);
-		return;
-	}
-	check_scoreboard(f, now_ns);
-	NEED(f->cwnd_segs >= 1 && f->out.cwnd_segs >= 1);
-	NEED(f->una_bytes >= flow_offset(f, f->una));
-	NEED(f->una_bytes <= flow_offset(f, f->nxt));
-	// Something will happen: a timer for what is out, a timer for what waits.
-	NEED(f->una == f->nxt || (f->rtx_kind != RTX_NONE && f->rtx_kind != RTX_PERSIST));
-	NEED(f->nxt > f->data_segs || f->una < f->nxt || f->pace.armed || f->rtx.armed);
-	NEED(f->rtx_kind == RTX_NONE
-		|| (f->rtx.armed && f->rtx.t.expires_ns <= f->rtx_deadline_ns));
-}
-
-// Out-of-order ranges that a receiver holds.
-static inline uint32_t held_ranges(const struct receiver *r) {
-	uint32_t n = 0;
-
-	for (const struct range *g = r->head; g != NULL; g = g->next)
-		n++;
-	return n;
-}
-
-static inline void check_receiver(const struct receiver *r) {
-	uint64_t end = r->rcv_nxt;
-	const struct range *last = NULL;
-
-	for (const struct range *g = r->head; g != NULL; g = g->next) {
-		NEED(g->start > end && g->end > g->start); // sorted, disjoint, not adjacent
-		end = g->end;
-		last = g;
-	}
-	NEED(r->tail == last);
-	NEED(r->count.bytes == r->rcv_nxt && !r->dsack);
-	for (uint8_t i = 0; i < r->sack_count; i++) {
-		bool found = false;
-
-		for (const struct range *g = r->head; g != NULL; g = g->next)
-			found |= r->sack[i].start == r->irs + 1 + (uint32_t)g->start
-				&& r->sack[i].end == r->irs + 1 + (uint32_t)g->end;
-		NEED(found);
-	}
-	NEED(r->state != RECEIVER_OPEN || r->delack_ns == NEVER_NS || r->delack.armed);
-}
-
 static inline void link_check(struct link *l) {
 	if (l->o.check_every > 0 && l->events++ % l->o.check_every != 0)
 		return;
 
-	uint32_t free_ranges = 0, used_ranges = 0, states[FLOW_FAILED + 1] = {0};
-	uint64_t used = 0;
-
-	for (uint32_t i = 0; i < l->tx.flows; i++) {
-		const struct flow *f = &l->tx.flow[i];
-
-		check_flow(f, l->now_ns);
-		states[f->state]++;
-		used += f->ring.rec == NULL ? 0 : (uint64_t)f->ring.mask + 1;
-	}
-	NEED(l->tx.arena.used == used);
-	NEED(l->tx.waiting == states[FLOW_WAITING] && l->tx.done == states[FLOW_DONE]);
-	NEED(l->tx.open == states[FLOW_SYN_SENT] + states[FLOW_OPEN]);
-	NEED(l->tx.failed == states[FLOW_FAILED]);
-	for (uint32_t i = 0; i < l->rx.receivers; i++) {
-		check_receiver(&l->rx.receiver[i]);
-		used_ranges += held_ranges(&l->rx.receiver[i]);
-	}
-	if (l->rx.ranges.size <= 4096) {
-		for (const struct range *g = l->rx.ranges.free; g != NULL; g = g->next)
-			free_ranges++;
-		NEED(free_ranges + used_ranges == l->rx.ranges.size);
-	}
+	check_host(&l->tx, l->now_ns);
+	check_host(&l->rx, l->now_ns);
 	if (l->oracle && l->rx.receivers > 0) {
 		const struct flow *f = link_flow(l);
 		uint64_t bytes = l->prefix * f->payload;
