@@ -51,11 +51,12 @@ static inline struct pkt *pkt_ring_head(const struct pkt_ring *r) {
 }
 
 // Fetches the packet that comes PKT_RING_AHEAD after the i-th oldest, with the line behind it, where its
-// owner goes on. Behind the newest stand old addresses: fetching those is harmless.
+// owner goes on. Behind the newest stand old addresses and none: fetching those is harmless, but only a
+// number may be added to.
 static inline void pkt_ring_fetch(const struct pkt_ring *r, uint32_t i) {
-	const char *next = (const char *)r->slot[(r->head + i + PKT_RING_AHEAD) & (r->slots - 1)];
-	__builtin_prefetch(next);
-	__builtin_prefetch(next + 64);
+	uintptr_t next = (uintptr_t)r->slot[(r->head + i + PKT_RING_AHEAD) & (r->slots - 1)];
+	__builtin_prefetch((const void *)next);
+	__builtin_prefetch((const void *)(next + 64));
 }
 
 // The i-th oldest of a ring that has more than i, to be taken by pkt_ring_skip.

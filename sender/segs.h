@@ -72,8 +72,11 @@ struct seg_ring {
 	uint32_t mask;
 };
 
+// Of a flow that has no ring yet it is fetched too, and nothing may be added to a pointer to nowhere.
 static inline struct seg_rec *seg_at(const struct seg_ring *r, uint64_t index) {
-	return &r->rec[(uint32_t)index & r->mask];
+	uintptr_t at = (uintptr_t)r->rec + ((uint32_t)index & r->mask) * sizeof(*r->rec);
+
+	return (struct seg_rec *)at;
 }
 
 // Makes room for index `next` when [una, next) are in use; false when the arena is full.
