@@ -416,10 +416,11 @@ enum wire_status wire_parse_arp(const uint8_t *frame, size_t len, struct wire_ar
 	if (len < WIRE_ETH + ARP_SIZE)
 		return WIRE_TRUNCATED;
 	uint16_t operation = wire_get16(p + 6);
-	// Ethernet (1), IPv4, addresses of 6 and 4 bytes; request (1) or reply (2).
+	// Ethernet (1), IPv4, addresses of 6 and 4 bytes; request (1) or reply (2). Nobody may claim to be at
+	// a group's address (RFC 1812 section 3.3.2).
 	if (wire_get16(frame + 12) != WIRE_ETHERTYPE_ARP || wire_get16(p) != 1
 		|| wire_get16(p + 2) != WIRE_ETHERTYPE_IPV4 || p[4] != 6 || p[5] != 4
-		|| (operation != 1 && operation != 2))
+		|| (operation != 1 && operation != 2) || (p[8] & 1) != 0)
 		return WIRE_BAD_HEADER;
 	arp->request = operation == 1;
 	memcpy(arp->sender_mac.b, p + 8, 6);

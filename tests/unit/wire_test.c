@@ -440,6 +440,18 @@ START_TEST(arp_as_the_kernel_speaks_it) {
 }
 END_TEST
 
+// RFC 1812 section 3.3.2: else one frame makes us send to everybody.
+START_TEST(arp_that_claims_a_group_address_is_not_believed) {
+	struct wire_arp arp;
+	size_t len = load(kernel_arp_reply);
+
+	frame[WIRE_ETH + 8] |= 1;
+	ck_assert_int_eq(wire_parse_arp(frame, len, &arp), WIRE_BAD_HEADER);
+	memset(frame + WIRE_ETH + 8, 0xff, 6);
+	ck_assert_int_eq(wire_parse_arp(frame, len, &arp), WIRE_BAD_HEADER);
+}
+END_TEST
+
 START_TEST(echo_reply_as_the_kernel_answers) {
 	struct wire_info info;
 	size_t len = load(kernel_echo);
@@ -618,6 +630,7 @@ TEST_MAIN(sum_of_rfc1071, sum_agrees_with_the_definition, replace_of_rfc1624,
 	writes_what_the_kernel_writes, reads_the_kernels_syn, reads_the_kernels_data,
 	padding_is_not_payload, sizes, segments_survive_the_wire, odd_options,
 	syn_options_count_on_a_syn_only, bad_ip_headers, bad_tcp_headers, fragments,
-	arp_as_the_kernel_speaks_it, echo_reply_as_the_kernel_answers, echo_reply_of_zeros,
-	no_echo_for_bad_requests, template_writes_the_same_bytes, template_checksum_of_zero,
-	plain_parse_agrees, plain_parse_leaves_the_rest, zeros_are_verified)
+	arp_as_the_kernel_speaks_it, arp_that_claims_a_group_address_is_not_believed,
+	echo_reply_as_the_kernel_answers, echo_reply_of_zeros, no_echo_for_bad_requests,
+	template_writes_the_same_bytes, template_checksum_of_zero, plain_parse_agrees,
+	plain_parse_leaves_the_rest, zeros_are_verified)
