@@ -440,21 +440,81 @@ def test_check_accepts_exactly_what_adds_up(
             r.check()
 
 
+NUMBERS = st.sampled_from([0, 1, 2, 31, 32, 33, 512, 4096, 2**32 - 1, 2**63, 2**64 - 1])
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=6,
+)
+DTYPES = st.sampled_from(
+    ["<u8", "|u1", "|O", "<f4", "(3,)<u2", "2<u4", "|S4", "|V0", "<M8[s]", "\n"]
+)
+FIELD = st.tuples(
+    st.integers(0, 11),
+    st.sampled_from(["name", "dtype", "offset", "unit"]),
+    JSON | DTYPES | NUMBERS,
+)
+
+
+def with_schema(
+    page: bytes, fields: list[tuple[int, str, object]], top: dict[str, object]
+) -> bytes:
+    """A header page whose schema has other values; as much of it as the page holds."""
+    offset, size = struct.unpack_from("<II", page, 108)
+    schema = json.loads(page[offset : offset + size])
+    for index, key, value in fields:
+        schema["fields"][index][key] = value
+    text = json.dumps({**schema, **top}).encode()[: HEADER_SIZE - offset]
+    out = bytearray(page)
+    out[offset : offset + len(text)] = text
+    struct.pack_into("<I", out, 112, len(text))
+    return bytes(out)
+
+
+def read_file(path: Path) -> None:
+    r = open_ring(path)
+    assert len(r.records) <= 300 * 32 // 16
+    for name in r.dtype.names or ():
+        r.column(name)
+    next(tail(path), None)
+    r.check()
+
+
+def read_shared(path: Path) -> None:
+    with Consumer(path) as consumer:
+        assert len(consumer.peek(500)) <= 500
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(
     changes=st.lists(
-        st.tuples(st.integers(0, HEADER_SIZE - 8), st.binary(min_size=1, max_size=8)),
-        min_size=1,
-        max_size=8,
-    )
+        st.tuples(
+            st.sampled_from([0, 8, 12, 14, 16, 20, 24, 32, 56, 64, 104, 108, 112, 128, 136, 144])
+            | st.sampled_from([152, 384, 392, 448, 512])
+            | st.integers(0, HEADER_SIZE - 8),
+            NUMBERS.map(lambda n: struct.pack("<Q", n)) | st.binary(min_size=1, max_size=8),
+        ),
+        max_size=4,
+    ),
+    fields=st.lists(FIELD, max_size=2),
+    top=st.dictionaries(st.sampled_from(["stream", "record_size", "fields"]), JSON | NUMBERS),
 )
-def test_damaged_headers_raise_nothing_else(
-    good: Path, tmp_path: Path, changes: list[tuple[int, bytes]]
+def test_damaged_headers_are_refused_in_one_sentence(
+    good: Path,
+    tmp_path: Path,
+    changes: list[tuple[int, bytes]],
+    fields: list[tuple[int, str, object]],
+    top: dict[str, object],
 ) -> None:
-    path = patched(good, tmp_path / "damaged.ring", *changes)
-    try:
-        r = open_ring(path)
-        r.check()
-    except RingError:
-        return
-    assert len(r.records) <= 300
+    page = with_schema(good.read_bytes()[:HEADER_SIZE], fields, top)
+    path = tmp_path / "damaged.ring"
+    for capacity, read in ((0, read_file), (256, read_shared)):
+        patched(good, path, (0, page), (24, struct.pack("<Q", capacity)), *changes)
+        try:
+            read(path)
+        except RingError as error:
+            said = str(error)
+        else:
+            continue
+        assert said.startswith(f"{path}: ")
+        assert "\n" not in said
