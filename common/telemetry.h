@@ -64,7 +64,9 @@ enum tel_event {
 	TEL_EV_SPURIOUS, // a retransmission that was not needed (DSACK)
 	TEL_EV_PORT, // live: group: port; value: 1 up, 0 down
 	TEL_EV_QUEUE, // each interval; group: link; value: what its discipline observes
+	TEL_EV_UNDO, // a reduction is taken back; before, value: cwnd in segments; detail: enum tel_undo
 };
+enum tel_undo { TEL_UNDO_EIFEL = 1, TEL_UNDO_DSACK, TEL_UNDO_FRTO, TEL_UNDO_UNSENT };
 
 #define TEL_GAP UINT64_MAX
 #define TEL_NO_FLOW UINT32_MAX

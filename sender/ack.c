@@ -38,6 +38,10 @@ static void enter_recovery(struct host *h, struct flow *f, const struct delivery
 	};
 	double before = f->out.cwnd_segs;
 
+	if (ecn)
+		f->undo_from = UNDO_NONE;
+	else
+		spurious_start(f, false, d->now_ns);
 	f->ca = FLOW_CA_RECOVERY;
 	f->recover = f->nxt;
 	f->prr_delivered = f->prr_out = 0;
@@ -54,9 +58,21 @@ static void enter_recovery(struct host *h, struct flow *f, const struct delivery
 }
 
 void flow_enter_loss(struct host *h, struct flow *f, uint64_t now_ns) {
-	struct cc_loss loss = {.now_ns = now_ns, .inflight_segs = flow_inflight(f)};
+	const struct group *g = &h->groups->group[f->group];
+	struct cc_loss loss = {
+		.now_ns = now_ns,
+		.inflight_segs = flow_inflight(f),
+		.repeated = f->timeouts > 0,
+	};
 	double before = f->out.cwnd_segs;
+	bool frto = loss.repeated ? f->frto != FRTO_OFF : f->ca == FLOW_CA_OPEN;
 
+	// The losses before a timeout in fast recovery may have been real.
+	if (!loss.repeated && f->ca != FLOW_CA_RECOVERY)
+		spurious_start(f, true, now_ns);
+	else if (!loss.repeated)
+		f->undo_from = UNDO_NONE;
+	f->frto = frto && g->frto && f->sack_ok ? FRTO_RETRANSMITTED : FRTO_OFF;
 	loss_on_timeout(f, now_ns);
 	loss.lost_segs = f->unsent_lost;
 	f->count.timeouts++;
@@ -67,8 +83,6 @@ void flow_enter_loss(struct host *h, struct flow *f, uint64_t now_ns) {
 	f->reo_wnd_mult = 1;
 	f->ecn_episode = false;
 	f->ecn_cwr = f->ecn_ok;
-	if (f->timeouts > 0)
-		return; // ssthresh is kept when the retransmission times out too (RFC 5681 3.1)
 	cc_of(h, f)->on_rto(f->cc_state, cc_config(h, f), &loss, &f->out);
 	flow_note_mode(h, f);
 	f->cwnd_segs = f->out.cwnd_segs;
@@ -80,6 +94,8 @@ static void prr(struct flow *f, uint32_t newly_delivered) {
 	uint32_t pipe = flow_inflight(f), target = (uint32_t)f->out.cwnd_segs;
 	uint32_t send;
 
+	if (newly_delivered == 0 && f->prr_out > 0)
+		return; // an ACK that delivers nothing lets nothing out
 	f->prr_delivered += newly_delivered;
 	if (pipe > target) {
 		uint64_t share =
@@ -105,13 +121,14 @@ static void set_window(const struct host *h, struct flow *f, uint32_t newly_deli
 }
 
 // A peer without SACK: duplicate ACKs stand for unknown segments that arrived (RFC 6582).
-static void reno_dupacks(struct flow *f, bool dup, bool advanced, struct delivery *d) {
+static void reno_dupacks(struct flow *f, bool dup, struct delivery *d) {
 	if (f->ca == FLOW_CA_LOSS) {
 		f->sacked = 0; // all was taken for lost; duplicates answer its repair
 		return;
 	}
-	if (advanced) {
+	if (d->advanced) {
 		// One segment filled the hole, the others had sent the duplicates.
+		d->prr = d->acked > f->sacked + 1 ? d->acked - f->sacked : 1;
 		f->sacked = f->sacked + 1 > d->acked ? f->sacked + 1 - d->acked : 0;
 		if (f->sacked >= f->nxt - f->una)
 			f->sacked = 0;
@@ -120,6 +137,7 @@ static void reno_dupacks(struct flow *f, bool dup, bool advanced, struct deliver
 			return;
 	} else if (dup) {
 		f->dupacks++;
+		d->prr = 1;
 		if (flow_inflight(f) > 0 && f->sacked + 1 < f->nxt - f->una)
 			f->sacked++;
 		if (f->ca != FLOW_CA_OPEN || f->dupacks != DUP_THRESH)
@@ -161,7 +179,9 @@ static inline void tell_cc(struct host *h, struct flow *f, const struct delivery
 		.interval_ns = d->acked > 0 ? rate_interval_ns(f, d) : 0,
 		.app_limited = d->app_limited,
 		.cwnd_limited = f->una <= f->cwnd_limited_nxt,
-		.in_recovery = f->ca != FLOW_CA_OPEN,
+		.in_sequence = d->advanced,
+		.in_recovery = f->ca == FLOW_CA_RECOVERY,
+		.in_loss = f->ca == FLOW_CA_LOSS,
 	};
 	uint8_t mode = f->cc_mode;
 
@@ -227,6 +247,8 @@ static void update_state(struct host *h, struct flow *f, const struct delivery *
 	bool repaired = tlp_repaired(f, d);
 
 	f->ecn_episode |= ece;
+	if (ece)
+		f->undo_from = UNDO_NONE; // the path asked for less all the same
 	if (f->ca != FLOW_CA_OPEN && episode_over(f)) {
 		f->ca = FLOW_CA_OPEN;
 		seg_ring_fit(&f->ring, &h->arena, f->una, f->nxt);
@@ -269,22 +291,42 @@ void flow_reorder_timer(struct host *h, struct flow *f, uint64_t now_ns) {
 	flow_arm_rtx(h, f, now_ns);
 }
 
-// Moves una to the ACK's offset. False: the ACK is outside [una, nxt].
-static bool ack_offset(struct flow *f, const struct seg *s, uint64_t *una) {
-	int32_t ahead = seq_diff(s->ack, f->iss + 1 + (uint32_t)f->una_bytes);
-	uint64_t bytes = f->una_bytes + (uint32_t)ahead;
-	uint64_t wnd = (uint64_t)s->window << f->snd_wscale;
+// How far the ACK is ahead of una; below 0: another overtook it.
+static int32_t ack_ahead(const struct flow *f, const struct seg *s) {
+	return seq_diff(s->ack, f->iss + 1 + (uint32_t)f->una_bytes);
+}
 
-	if (ahead < 0 || bytes > flow_offset(f, f->nxt))
-		return false;
-	*una = f->una;
-	if (ahead > 0) {
-		while (*una < f->nxt && flow_offset(f, *una + 1) <= bytes)
-			(*una)++;
-		f->una_bytes = bytes;
-	}
-	f->wnd_bytes = bytes + wnd;
-	return true;
+// RFC 5961 section 5.2: not beyond what was sent, nor older than a window.
+bool flow_ack_acceptable(const struct flow *f, const struct seg *s) {
+	int64_t ahead = ack_ahead(f, s);
+
+	return ahead >= 0 ? f->una_bytes + (uint64_t)ahead <= flow_offset(f, f->nxt)
+			  : (uint64_t)-ahead <= f->wnd_bytes - f->una_bytes;
+}
+
+// Moves una_bytes and the window's right edge to what an acceptable ACK says; returns the new una. The
+// edge moves back only with news or to close the window, as in Linux (tcp_may_update_window): an ACK
+// that another overtook is as likely.
+static uint64_t take_ack(struct flow *f, const struct seg *s) {
+	int32_t ahead = ack_ahead(f, s);
+	uint64_t una = f->una, wnd = (uint64_t)s->window << f->snd_wscale;
+
+	if (ahead < 0)
+		return una;
+	f->una_bytes += (uint32_t)ahead;
+	while (una < f->nxt && flow_offset(f, una + 1) <= f->una_bytes)
+		una++;
+	if (ahead > 0 || wnd == 0 || f->una_bytes + wnd > f->wnd_bytes)
+		f->wnd_bytes = f->una_bytes + wnd;
+	return una;
+}
+
+// What is newly acknowledged in sequence, for the flow's timers.
+static void progress(struct flow *f, const struct delivery *d, uint64_t rtt_ns) {
+	f->timeouts = 0;
+	f->rtx_base_ns = d->now_ns;
+	if (rtt_ns > 0 || echoes_newest(d))
+		f->backoff = 0;
 }
 
 void flow_ack(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
@@ -294,24 +336,24 @@ void flow_ack(struct host *h, struct flow *f, const struct seg *s, uint64_t now_
 		.prior_fack = f->fack,
 	};
 	uint32_t prior_inflight = flow_inflight(f);
-	bool ece = f->ecn_ok && (s->flags & SEG_ECE) != 0;
-	uint64_t una, before = f->una_bytes, edge = f->wnd_bytes, wait_ns = 0, rtt_ns;
+	bool ece = f->ecn_ok && (s->flags & SEG_ECE) != 0, old = ack_ahead(f, s) < 0;
+	uint64_t before = f->una_bytes, edge = f->wnd_bytes, una = take_ack(f, s);
+	uint64_t wait_ns = 0, rtt_ns;
 
-	if (!ack_offset(f, s, &una)) {
-		h->count.rx_bad++;
-		return;
-	}
+	d.advanced = f->una_bytes > before;
 	f->count.acked_bytes +=
 		time_min(f->una_bytes, f->total_bytes) - time_min(before, f->total_bytes);
 	loss_cumulative(h, f, una, &d);
 	if (f->sack_ok) {
 		if (s->sack_count > 0 || f->seen_count > 0)
 			loss_sack(f, s, &d);
+		d.prr = d.acked;
 	} else {
-		bool dup = f->una_bytes == before && f->wnd_bytes == edge && s->len == 0
+		uint64_t wnd = (uint64_t)s->window << f->snd_wscale;
+		bool dup = !d.advanced && !old && f->una_bytes + wnd == edge && s->len == 0
 			&& (s->flags & SEG_FIN) == 0 && f->una < f->nxt; // RFC 5681 section 2
 
-		reno_dupacks(f, dup, f->una_bytes > before, &d);
+		reno_dupacks(f, dup, &d);
 	}
 	if (d.acked > 0)
 		f->delivered_ns = now_ns;
@@ -320,18 +362,15 @@ void flow_ack(struct host *h, struct flow *f, const struct seg *s, uint64_t now_
 	if (f->app_limited != 0 && f->delivered >= f->app_limited)
 		f->app_limited = 0;
 	rtt_ns = take_rtt(h, f, &d);
+	spurious_detect(h, f, &d);
 	if (f->sack_ok)
 		wait_ns = loss_detect(f, now_ns, &d);
-	if (f->una_bytes > before) {
-		f->timeouts = 0;
-		f->rtx_base_ns = now_ns;
-		if (rtt_ns > 0 || echoes_newest(&d))
-			f->backoff = 0;
-	}
+	if (d.advanced)
+		progress(f, &d, rtt_ns);
 	update_state(h, f, &d, ece);
 	if (d.acked > 0 || d.lost > 0)
 		tell_cc(h, f, &d, ece, prior_inflight, rtt_ns);
-	set_window(h, f, d.acked);
+	set_window(h, f, d.prr);
 	if (f->una > f->data_segs) {
 		flow_end(h, f, FLOW_DONE, TEL_CLOSE, now_ns);
 		return;
@@ -348,10 +387,9 @@ void flow_ack(struct host *h, struct flow *f, const struct seg *s, uint64_t now_
 static bool expected(const struct flow *f, const struct seg *s, uint32_t ahead) {
 	return s->flags == SEG_ACK && s->len == 0 && s->sack_count == 0 && s->options == SEG_OPT_TS
 		&& f->state == FLOW_OPEN && f->ts_ok && seq_diff(s->tsval, f->ts_recent) >= 0
-		&& seq_diff(s->seq, f->rcv_nxt) <= 0 && f->seen_count == 0 && f->ca == FLOW_CA_OPEN
-		&& f->sack_ok && (f->sacked | f->lost) == 0 && f->una >= f->rtx_end
-		&& f->tlp_end == 0 && f->rtx_kind != RTX_REO
-		&& ahead - 1 < (uint32_t)(f->nxt - f->una) * f->payload
+		&& s->seq == f->rcv_nxt && f->seen_count == 0 && f->ca == FLOW_CA_OPEN && f->sack_ok
+		&& (f->sacked | f->lost) == 0 && f->una >= f->rtx_end && f->tlp_end == 0
+		&& f->rtx_kind != RTX_REO && ahead - 1 < (uint32_t)(f->nxt - f->una) * f->payload
 		&& f->una_bytes == f->una * f->payload;
 }
 
@@ -380,6 +418,7 @@ bool flow_ack_expected(struct host *h, struct flow *f, const struct seg *s, uint
 	f->delivered += segs;
 	f->count.acked_bytes += ahead;
 	d.acked = segs;
+	d.advanced = true;
 	d.newest_seg = f->una - 1;
 	d.newest_cwnd = r->cwnd_segs;
 	d.prior_delivered = f->delivered - (uint32_t)((uint32_t)f->delivered - r->delivered);

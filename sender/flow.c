@@ -2,18 +2,19 @@
 // One sending connection: handshake, when and what to send, timers.
 #include "flow.h"
 #include "host.h"
+#include "pacer.h"
 #include "source.h"
 
-#include <math.h>
 #include <string.h>
 
 #define TLP_MAX_ACK_DELAY_NS (200 * NS_PER_MS) // RFC 8985 section 7.2, worst delayed ACK
-#define PACING_CATCH_UP_NS NS_PER_MS // a late loop makes up for this much at once
-#define PACING_OWED_NS_MAX (200 * NS_PER_MS) // and for this much by and by: Linux's least RTO
 #define PROBES_MAX 30 // the interval doubles no more often
 #define MSS_DEFAULT 536 // RFC 9293 section 3.7.1: without the option
 #define MSS_MIN 88 // room for all TCP options and some payload
+#define PAYLOAD_MIN 48 // what MSS_MIN leaves beside 40 bytes of options
 #define RTO_UNMEASURED_NS (3 * NS_PER_S) // RFC 6298 section 5.7: after a SYN was sent again
+#define HEAR_NS_MAX                                                                                \
+	(50 * NS_PER_MS) // a retransmission timer waits no longer for ACKs to be processed
 #define OUR_WINDOW 65535 // nothing is expected from the peer but its FIN
 
 void flow_init(struct host *h, struct flow *f, uint32_t id, uint16_t group, uint64_t start_ns,
@@ -32,6 +33,7 @@ void flow_init(struct host *h, struct flow *f, uint32_t id, uint16_t group, uint
 	f->data_segs =
 		bytes == SOURCE_ENDLESS ? SOURCE_ENDLESS : (bytes + g->payload - 1) / g->payload;
 	f->retrans_head = f->retrans_tail = UINT64_MAX;
+	f->undo_from = UNDO_NONE;
 	f->reo_wnd_mult = 1;
 	f->iss = (id + 1) * 0x9e3779b1u; // any value will do; known ones are easy to read in traces
 	rtt_init(&f->rtt, g->rto_initial_ns);
@@ -109,6 +111,14 @@ void flow_end(
 	host_flow_record(h, f, event, now_ns);
 }
 
+// Payload of a full segment. A peer whose window holds less than two segments gets smaller ones, as in
+// Linux (tcp_bound_to_half_wnd): we send whole segments only, and one that never fits would wait for ever.
+static uint32_t sendable(uint32_t payload, uint32_t window) {
+	uint32_t cut = window > MSS_DEFAULT ? window / 2 : window;
+
+	return cut > 0 && payload > cut ? (cut > PAYLOAD_MIN ? cut : PAYLOAD_MIN) : payload;
+}
+
 // The SYN/ACK: options agreed, congestion control started (RFC 9293 section 3.10.7.3).
 static void flow_established(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
 	const struct group *g = group_of(h, f);
@@ -119,7 +129,7 @@ static void flow_established(struct host *h, struct flow *f, const struct seg *s
 	f->sack_ok = g->sack && (s->options & SEG_OPT_SACK_OK) != 0;
 	f->snd_wscale = (s->options & SEG_OPT_WSCALE) != 0 ? s->wscale : 0;
 	f->ecn_ok = g->ecn != 0 && (s->flags & (SEG_ECE | SEG_CWR)) == SEG_ECE;
-	f->payload = mss - (f->ts_ok ? 12u : 0u);
+	f->payload = sendable(mss - (f->ts_ok ? 12u : 0u), s->window);
 	if (f->data_segs != SOURCE_ENDLESS)
 		f->data_segs = (f->total_bytes + f->payload - 1) / f->payload;
 	f->ts_recent = s->tsval;
@@ -135,7 +145,7 @@ static void flow_established(struct host *h, struct flow *f, const struct seg *s
 	f->rtx_kind = RTX_NONE;
 	f->state = FLOW_OPEN;
 	f->delivered_ns = f->first_tx_ns = now_ns;
-	g->cc->init(f->cc_state, g->cc_config, f->payload, now_ns, &f->out);
+	g->cc->init(f->cc_state, g->cc_config, f->payload, f->rtt.srtt_ns, now_ns, &f->out);
 	f->cwnd_segs = f->out.cwnd_segs;
 	flow_note_mode(h, f);
 	host_flow_record(h, f, TEL_OPEN, now_ns);
@@ -153,20 +163,56 @@ static void flow_peer_data(struct host *h, struct flow *f, const struct seg *s, 
 	flow_ack_now(h, f, now_ns);
 }
 
+// What is not acceptable is dropped and answered with an ACK, which tells a peer in earnest where we are
+// (RFC 9293 section 3.10.7.4, RFC 5961).
+static void flow_refuse(struct host *h, struct flow *f, bool answer, uint64_t now_ns) {
+	h->count.rx_bad++;
+	if (!answer || now_ns < f->challenge_ns)
+		return;
+	f->challenge_ns = now_ns + CHALLENGE_GAP_NS;
+	flow_ack_now(h, f, now_ns);
+}
+
 // RFC 5961 section 3.2: believed at the next sequence number, challenged inside the window.
 static void flow_rst(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
 	int32_t ahead = seq_diff(s->seq, f->rcv_nxt);
 
-	if (ahead == 0) {
+	if (ahead == 0)
 		flow_end(h, f, FLOW_FAILED, TEL_RESET, now_ns);
-		return;
-	}
-	h->count.rx_bad++;
-	if (ahead > 0 && ahead <= OUR_WINDOW)
-		flow_ack_now(h, f, now_ns);
+	else
+		flow_refuse(h, f, ahead > 0 && ahead <= OUR_WINDOW, now_ns);
+}
+
+static uint32_t seg_end(const struct seg *s) {
+	return s->seq + s->len + ((s->flags & SEG_FIN) != 0 ? 1u : 0u);
+}
+
+// Ends at the left edge of our window or inside it: a FIN that comes again does the former.
+static bool in_window(const struct flow *f, const struct seg *s) {
+	return seq_diff(seg_end(s), f->rcv_nxt) >= 0 && seq_diff(s->seq, f->rcv_nxt) <= OUR_WINDOW;
+}
+
+// RFC 7323 section 4.3: is its timestamp the one to echo? That of what is next in sequence.
+static bool is_recent(const struct flow *f, const struct seg *s) {
+	return seq_diff(s->tsval, f->ts_recent) > 0
+		&& (s->seq == f->rcv_nxt
+			|| (seq_diff(s->seq, f->rcv_nxt) < 0
+				&& seq_diff(seg_end(s), f->rcv_nxt) > 0));
+}
+
+// PAWS (RFC 7323 section 5.3). A bare ACK that others have overtaken is taken all the same, as long as
+// it is no older than a timeout: what it SACKs may be news (Linux: tcp_disordered_ack).
+static bool too_old(const struct flow *f, const struct seg *s) {
+	uint32_t age_ms = f->ts_recent - s->tsval;
+
+	return seq_diff(s->tsval, f->ts_recent) < 0
+		&& (s->len > 0 || (s->flags & SEG_FIN) != 0 || s->seq != f->rcv_nxt
+			|| (uint64_t)age_ms * NS_PER_MS > f->rtt.rto_ns);
 }
 
 void flow_rx(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
+	bool timestamp;
+
 	if (flow_ack_expected(h, f, s, now_ns))
 		return;
 	if (f->state == FLOW_SYN_SENT) {
@@ -190,19 +236,16 @@ void flow_rx(struct host *h, struct flow *f, const struct seg *s, uint64_t now_n
 		return;
 	}
 	if ((s->flags & (SEG_SYN | SEG_ACK)) != SEG_ACK) {
-		h->count.rx_bad++;
-		if ((s->flags & SEG_SYN) != 0) // our ACK of its SYN/ACK was lost
-			flow_ack_now(h, f, now_ns);
+		flow_refuse(h, f, (s->flags & SEG_SYN) != 0, now_ns); // a lost ACK of its SYN/ACK
 		return;
 	}
-	if (f->ts_ok && (s->options & SEG_OPT_TS) != 0) {
-		if (seq_diff(s->tsval, f->ts_recent) < 0) { // PAWS, RFC 7323 section 5.3
-			h->count.rx_bad++;
-			return;
-		}
-		if (seq_diff(s->seq, f->rcv_nxt) <= 0)
-			f->ts_recent = s->tsval;
+	timestamp = f->ts_ok && (s->options & SEG_OPT_TS) != 0;
+	if ((timestamp && too_old(f, s)) || !in_window(f, s) || !flow_ack_acceptable(f, s)) {
+		flow_refuse(h, f, true, now_ns);
+		return;
 	}
+	if (timestamp && is_recent(f, s))
+		f->ts_recent = s->tsval;
 	flow_ack(h, f, s, now_ns);
 	flow_peer_data(h, f, s, now_ns);
 }
@@ -255,6 +298,7 @@ __attribute__((noinline)) static void record_again(
 		r->flags |= SEG_RETRANS;
 		f->retrans++;
 		loss_retrans_push(f, index);
+		spurious_sent(f, now_ns);
 	}
 	r->flags |= SEG_EVER_RETRANS;
 	f->count.retransmits++;
@@ -308,17 +352,6 @@ static inline bool new_allowed(struct host *h, struct flow *f, uint64_t now_ns) 
 	return true;
 }
 
-static double pacing_bps(const struct host *h, const struct flow *f) {
-	const struct group *g = group_of(h, f);
-
-	if (g->pacing == PACING_CC || f->out.pacing_bps > 0)
-		return g->pacing == PACING_OFF ? 0 : f->out.pacing_bps;
-	if (g->pacing == PACING_OFF || f->rtt.srtt_ns == 0)
-		return 0;
-	// As Linux paces any window: 1.2 cwnd per srtt, so that the pacer never is the limit.
-	return 1.2 * f->cwnd_segs * f->payload * 8e9 / (double)f->rtt.srtt_ns;
-}
-
 // All was acknowledged and nothing left for an RTO: the window may be out of date (RFC 5681 4.1).
 static void after_idle(struct host *h, struct flow *f, uint64_t now_ns) {
 	const struct group *g = group_of(h, f);
@@ -360,47 +393,6 @@ static bool send_window(struct host *h, struct flow *f, bool *sent, uint64_t now
 	return true;
 }
 
-// Where a pacer that is late goes on from: from when it was due, unless that is long ago. Then it misses
-// turns, but keeps its step: flows that the same stall held up are not to go in step afterwards. The
-// turns it missed are owed to it.
-static uint64_t pace_from(struct flow *f, uint64_t due_ns, uint64_t now_ns, double gap_ns) {
-	uint64_t late_ns = time_since(now_ns, due_ns);
-
-	if (late_ns <= PACING_CATCH_UP_NS)
-		return due_ns;
-	double gaps = floor((double)late_ns / gap_ns) - floor((double)PACING_CATCH_UP_NS / gap_ns);
-	uint64_t missed_ns = (uint64_t)(gaps * gap_ns);
-	f->missed_ns += (int64_t)missed_ns;
-	f->owed_ns = time_min(f->owed_ns + missed_ns, PACING_OWED_NS_MAX);
-	return due_ns + missed_ns;
-}
-
-// Makes up for missed turns by Linux's rule for lateness (tcp_update_skb_after_send): it is taken off
-// the gap. Where Linux takes half at most and forgets the rest, it is always a quarter here, as often as
-// there is something owed: a flow keeps its step, and a lcore that was half busy has time for it.
-static void pace_make_up(struct flow *f, uint64_t now_ns, uint64_t gap_ns) {
-	uint64_t off_ns = time_min(f->owed_ns, gap_ns / 4);
-
-	if (f->next_send_ns <= now_ns + off_ns) // not in addition to what is sent at once
-		return;
-	f->next_send_ns -= off_ns;
-	f->owed_ns -= off_ns;
-	f->missed_ns -= (int64_t)off_ns;
-}
-
-// A segment that was due then is sent: when the next one may go. Returns where its gap counts from.
-static inline uint64_t pace_sent(struct flow *f, double bps, uint64_t due_ns, uint64_t now_ns) {
-	double gap = f->payload * 8e9 / bps, ahead = gap + f->next_send_frac;
-	uint64_t whole = (uint64_t)ahead;
-
-	f->next_send_frac = ahead - (double)whole;
-	due_ns = pace_from(f, due_ns, now_ns, gap);
-	f->next_send_ns = due_ns + whole;
-	if (f->owed_ns > 0)
-		pace_make_up(f, now_ns, whole);
-	return due_ns;
-}
-
 // Sends what window and pacer allow, one by one. `due_ns`: the pacer's theoretical time of this
 // opportunity, now unless a timer fired late: gaps count from there, so that a slow loop costs no rate.
 static bool send_each(
@@ -412,7 +404,9 @@ static bool send_each(
 		due_ns = time_min(due_ns, f->pace.t.expires_ns);
 	f->cwnd_blocked = false;
 	for (;;) {
-		bool again = f->unsent_lost > 0;
+		bool again =
+			f->unsent_lost > 0 && !(spurious_new_first(f) && new_allowed(h, f, now_ns));
+		uint64_t i;
 
 		if (inflight + 1 > f->cwnd_segs) {
 			f->cwnd_blocked = true;
@@ -436,12 +430,16 @@ static bool send_each(
 		}
 		if (f->una == f->nxt && f->nxt > 0 && now_ns - f->last_send_ns >= f->rtt.rto_ns)
 			after_idle(h, f, now_ns);
-		flow_transmit(h, f, again ? next_lost(f) : f->nxt,
-			bps > 0 ? time_max(f->next_send_ns, due_ns) : now_ns, now_ns);
+		i = again ? next_lost(f) : f->nxt;
+		if (again && i == f->una)
+			f->rtx_base_ns =
+				now_ns; // the timeout is that of its repair (RFC 6675 section 6)
+		flow_transmit(
+			h, f, i, bps > 0 ? time_max(f->next_send_ns, due_ns) : now_ns, now_ns);
 		inflight++;
 		sent = true;
 		if (bps > 0)
-			due_ns = pace_sent(f, bps, time_max(f->next_send_ns, due_ns), now_ns);
+			due_ns = pacer_sent(f, bps, time_max(f->next_send_ns, due_ns), now_ns);
 	}
 	return sent;
 }
@@ -452,7 +450,7 @@ bool flow_send(struct host *h, struct flow *f, uint64_t now_ns, uint64_t due_ns)
 
 	if (f->state != FLOW_OPEN)
 		return false;
-	bps = pacing_bps(h, f);
+	bps = pacer_bps(group_of(h, f), f);
 	if (bps <= 0 && send_window(h, f, &sent, now_ns))
 		return sent;
 	return send_each(h, f, bps, now_ns, due_ns);
@@ -464,6 +462,17 @@ static uint64_t backed_off_ns(const struct group *g, const struct flow *f, uint3
 	for (uint32_t i = 0; i < doublings && rto < g->rto_max_ns; i++)
 		rto *= 2;
 	return time_min(rto, g->rto_max_ns);
+}
+
+// SYNs that were lost together are not to come again together: each timeout is longer by a part of its
+// own, up to a quarter (splitmix64's finish over seed, flow and attempt).
+static uint64_t syn_timeout_ns(const struct host *h, const struct flow *f, uint64_t rto_ns) {
+	uint64_t x =
+		(h->env.seed ^ ((uint64_t)f->id << 16 | f->backoff)) * UINT64_C(0x9e3779b97f4a7c15);
+
+	x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return rto_ns + (rto_ns / 4 >> 16) * (x >> 48);
 }
 
 // Starts, extends or stops the one retransmission timer. An RTO counts from the last progress
@@ -480,7 +489,7 @@ void flow_arm_rtx(struct host *h, struct flow *f, uint64_t now_ns) {
 		f->rtx_base_ns = now_ns;
 	if (f->state == FLOW_SYN_SENT) {
 		f->rtx_kind = RTX_RTO;
-		f->rtx_deadline_ns = now_ns + rto;
+		f->rtx_deadline_ns = now_ns + syn_timeout_ns(h, f, rto);
 	} else if (f->una == f->nxt) {
 		// Data waits and neither an ACK nor the pacer will send it: the window is closed.
 		bool closed = f->nxt <= f->data_segs && !f->pace.armed;
@@ -510,12 +519,12 @@ void flow_arm_rtx(struct host *h, struct flow *f, uint64_t now_ns) {
 // RFC 8985 section 7.3: new data if the window allows, else the last segment again. Like all that Linux
 // sends it takes its gap of the pacer's time.
 static void flow_probe(struct host *h, struct flow *f, uint64_t now_ns) {
-	double bps = pacing_bps(h, f);
+	double bps = pacer_bps(group_of(h, f), f);
 
 	f->tlp_retrans = !new_allowed(h, f, now_ns);
 	flow_transmit(h, f, f->tlp_retrans ? f->nxt - 1 : f->nxt, now_ns, now_ns);
 	if (bps > 0)
-		pace_sent(f, bps, time_max(f->next_send_ns, now_ns), now_ns);
+		pacer_sent(f, bps, time_max(f->next_send_ns, now_ns), now_ns);
 	f->tlp_end = f->nxt;
 	f->rtx_kind = RTX_RTO;
 	f->rtx_base_ns = now_ns;
@@ -557,6 +566,11 @@ static void flow_rtx_timer(struct host *h, struct flow *f, uint64_t now_ns) {
 		return;
 	if (now_ns < f->rtx_deadline_ns) { // the deadline moved while the timer waited
 		host_arm(h, &f->rtx, f->rtx_deadline_ns);
+		return;
+	}
+	// An ACK that came before the deadline may wait to be processed: a loop that stood still finds both.
+	if (f->rtx_deadline_ns > h->heard_ns && now_ns < f->rtx_deadline_ns + HEAR_NS_MAX) {
+		host_arm(h, &f->rtx, now_ns + 1);
 		return;
 	}
 	switch ((enum flow_rtx)f->rtx_kind) {

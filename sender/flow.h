@@ -12,8 +12,8 @@
 //
 //	pipe (inflight) = nxt - una - sacked - lost + retrans
 //
-// The connection: flow.c (handshake, sending, timers), ack.c (what an ACK means), loss.c (the
-// scoreboard and RACK-TLP).
+// The connection: flow.c (handshake, sending, timers), pacer.h (when), ack.c (what an ACK means),
+// loss.c (the scoreboard and RACK-TLP), spurious.c (was a reduction for nothing?).
 #pragma once
 #include "cc/cc.h"
 #include "group.h"
@@ -31,6 +31,7 @@ struct host;
 
 enum flow_state { FLOW_WAITING, FLOW_SYN_SENT, FLOW_OPEN, FLOW_DONE, FLOW_FAILED };
 enum flow_ca { FLOW_CA_OPEN, FLOW_CA_RECOVERY, FLOW_CA_LOSS }; // as enum tel_ca_state
+enum flow_frto { FRTO_OFF, FRTO_RETRANSMITTED, FRTO_NEW }; // RFC 5682: what was sent last
 enum flow_rtx { RTX_NONE, RTX_RTO, RTX_TLP, RTX_REO, RTX_PERSIST }; // what the timer is for
 
 enum host_timer_kind { TIMER_PACE, TIMER_RTX, TIMER_DELACK };
@@ -53,6 +54,7 @@ struct flow_count {
 	uint32_t halvings; // window reductions: one per episode
 	uint32_t timeouts;
 	uint32_t spurious; // retransmissions the receiver had already (DSACK)
+	uint32_t spurious_timeouts, spurious_recoveries; // reductions that were taken back
 	uint32_t ecn_echoes; // reductions by ECN among the halvings
 };
 
@@ -135,6 +137,14 @@ struct flow {
 	uint64_t dsack_round; // reo_wnd grows once per round: until una passes this
 	uint32_t reo_wnd_mult, reo_wnd_persist;
 	uint32_t prr_delivered, prr_flight;
+	// spurious.c: the last episode's reduction may be taken back.
+	uint64_t undo_from; // una at its start; UNDO_NONE: it may not
+	uint32_t undo_retrans; // segments sent again in it, but for those that D-SACKs reported
+	uint32_t undo_tsval; // timestamp of the first of them
+	bool undo_sent; // there is one
+	bool undo_timeout; // it began with a timeout
+	uint8_t frto; // enum flow_frto
+	uint64_t challenge_ns; // not before this is an unacceptable segment answered again
 	uint32_t dupacks; // peers without SACK
 	struct seg_sack seen[SEG_SACK_MAX]; // blocks of the last ACK: nothing new inside
 
@@ -152,6 +162,9 @@ void flow_init(struct host *h, struct flow *f, uint32_t id, uint16_t group, uint
 // A segment from the peer.
 void flow_rx(struct host *h, struct flow *f, const struct seg *seg, uint64_t now_ns);
 void flow_timer(struct host *h, struct flow *f, enum host_timer_kind kind, uint64_t now_ns);
+
+// Unacceptable segments are answered no more often (RFC 5961 section 7; Linux: tcp_invalid_ratelimit).
+#define CHALLENGE_GAP_NS (500 * NS_PER_MS)
 
 // Timestamp option's clock: 1 ms ticks (RFC 7323 section 5.4 allows 1 ms to 1 s).
 static inline uint32_t flow_tsval(uint64_t now_ns) {
@@ -195,6 +208,7 @@ void flow_ack_now(struct host *h, struct flow *f, uint64_t now_ns); // a bare AC
 void flow_reset(struct host *h, const struct flow *f, uint64_t now_ns);
 
 // ack.c
+bool flow_ack_acceptable(const struct flow *f, const struct seg *seg);
 void flow_ack(struct host *h, struct flow *f, const struct seg *seg, uint64_t now_ns);
 // Does flow_rx's work for the ACK that brings nothing but progress; false: it is another.
 bool flow_ack_expected(struct host *h, struct flow *f, const struct seg *seg, uint64_t now_ns);
@@ -207,6 +221,7 @@ struct delivery {
 	uint32_t tsecr; // 0: no timestamp
 	uint32_t acked; // newly delivered segments
 	uint32_t lost; // newly lost
+	uint32_t prr; // delivered as PRR counts: `acked`, or by duplicate ACKs without SACK
 	uint64_t prior_fack; // fack before this ACK
 	uint64_t newest_ns; // when the newest delivered one was sent; 0: none delivered
 	uint64_t newest_seg;
@@ -216,6 +231,9 @@ struct delivery {
 	uint64_t prior_delivered, prior_ns, send_elapsed_ns;
 	bool app_limited;
 	bool dsack, reordered;
+	bool advanced; // the cumulative ACK moved
+	bool original; // a segment from before the episode that was never sent again was delivered
+	bool all_duplicates; // of the episode, the last retransmission was reported as a duplicate
 };
 
 void loss_cumulative(struct host *h, struct flow *f, uint64_t una, struct delivery *d);
@@ -228,3 +246,17 @@ void loss_mark(struct flow *f, uint64_t index);
 void loss_on_timeout(struct flow *f, uint64_t now_ns);
 void loss_retrans_push(struct flow *f, uint64_t index);
 void loss_retrans_unlink(struct flow *f, uint64_t index);
+
+// spurious.c
+#define UNDO_NONE UINT64_MAX
+// An episode begins with a reduction that may be taken back.
+void spurious_start(struct flow *f, bool timeout, uint64_t now_ns);
+void spurious_sent(struct flow *f, uint64_t now_ns); // a segment is sent again
+// A D-SACK reports the segments of this block.
+void spurious_duplicates(struct flow *f, const struct seg_sack *b, struct delivery *d);
+// Takes the reduction back if this ACK proves it spurious.
+void spurious_detect(struct host *h, struct flow *f, struct delivery *d);
+// RFC 5682 section 3.1 step 2b: two new segments go before what is to be repaired.
+static inline bool spurious_new_first(const struct flow *f) {
+	return f->frto == FRTO_NEW && f->nxt < f->recover + 2;
+}

@@ -50,6 +50,8 @@ static const struct param params[] = {
 	{"timestamps", "yes", "TCP timestamps (RFC 7323)", UNIT_NONE,
 		PARAM_BOOL(struct group, timestamps)},
 	{"tlp", "yes", "tail loss probe (RFC 8985)", UNIT_NONE, PARAM_BOOL(struct group, tlp)},
+	{"frto", "yes", "detect spurious timeouts without timestamps (RFC 5682)", UNIT_NONE,
+		PARAM_BOOL(struct group, frto)},
 	PARAM_END,
 };
 
@@ -117,6 +119,11 @@ static int group_init(struct group *g, struct config_node *node, struct err *err
 		return rc;
 	if (g->stop_ns > 0 && g->stop_ns <= g->start_ns)
 		return config_err(node, -EINVAL, err, "stop must be later than start");
+	if (g->ecn != 0 && !g->cc->ecn)
+		return config_err(config_get(node, "ecn"), -EINVAL, err,
+			"ecn: %s does not answer ECN marks and would starve flows that do: "
+			"write ecn: off",
+			g->cc->name);
 	if (g->rwnd < g->mss)
 		return config_err(node, -EINVAL, err, "rwnd must hold a segment: mss or more");
 	g->payload = (uint32_t)g->mss - (g->timestamps ? 12u : 0u);

@@ -29,7 +29,7 @@ struct group {
 	uint64_t rwnd; // receive window, bytes
 	uint64_t rto_min_ns, rto_initial_ns, rto_max_ns;
 	uint64_t retries; // timeouts in a row before a flow gives up
-	bool sack, timestamps, tlp;
+	bool sack, timestamps, tlp, frto;
 
 	const struct cc_ops *cc;
 	void *cc_config;

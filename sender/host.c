@@ -95,6 +95,7 @@ int host_init(
 	}
 	h->groups = gs;
 	h->measure_ns = env->start_ns;
+	h->heard_ns = env->virtual_time ? NEVER_NS : env->start_ns;
 	wheel_init(&h->wheel, env->start_ns);
 	if (env->flows)
 		rc = flows_init(h, err);

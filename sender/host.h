@@ -64,6 +64,8 @@ struct host {
 	uint32_t open, waiting, done, failed; // flows
 	uint64_t fetched_slot, fetched_far; // cursors of host_fetch_timers
 	bool full; // the caller's: what an ACK lets out of a paced flow waits for its timer
+	uint64_t
+		heard_ns; // the caller's: what had arrived by then was processed; NEVER_NS: all of it
 	struct host_count count;
 	uint64_t measure_ns; // start of the summary's figures
 };

@@ -139,6 +139,12 @@ static void turn(struct sender_live *s) {
 	// 4. Answers to it.
 	for (uint32_t i = 0; i < s->ports; i++)
 		answer_port(s, &s->port[i]);
+	for (uint32_t i = 0; i < s->ports; i++) {
+		struct sender_port *p = &s->port[i];
+
+		if (p->host != NULL && p->came < s->plan->process.burst && takes(p))
+			p->host->heard_ns = s->now_ns;
+	}
 	if (s->sender.flows > 0)
 		host_fetch_timers(&s->sender, s->now_ns);
 	out(s);

@@ -6,6 +6,9 @@
 //	reo_wnd        0 while no reordering was seen and recovery is on or DupThresh segments are
 //	               SACKed; else reo_wnd_mult * min RTT / 4, at most srtt. DSACKs raise the
 //	               multiplier, 16 recoveries without one reset it.
+//	reordering     a segment that was never sent again is delivered after a later one; or one was
+//	               sent again because of a later one, and its timestamp or a DSACK says that the
+//	               original arrived (spurious.c)
 //
 // Originals are sent in order of their number, so they are scanned from rack_scan until the first
 // that was sent after RACK.segment; retransmissions wait in a list in order of transmission.
@@ -75,6 +78,7 @@ static void delivered(struct flow *f, uint64_t index, struct seg_rec *r, struct 
 	}
 	f->delivered++;
 	d->acked++;
+	d->original |= (flags & SEG_EVER_RETRANS) == 0 && index < f->recover;
 	// Not below fack itself: one ACK's blocks come in no order.
 	if (index < d->prior_fack && (flags & SEG_EVER_RETRANS) == 0)
 		d->reordered = true;
@@ -188,10 +192,11 @@ void loss_sack(struct flow *f, const struct seg *s, struct delivery *d) {
 			continue; // nonsense
 		// RFC 2883: below the ACK, or inside the second block.
 		if (i == 0
-			&& (seq_diff(b->end, una) <= 0
+			&& (seq_diff(b->end, s->ack) <= 0
 				|| (s->sack_count > 1 && seq_diff(b->start, s->sack[1].start) >= 0
 					&& seq_diff(b->end, s->sack[1].end) <= 0))) {
 			d->dsack = true;
+			spurious_duplicates(f, b, d);
 			continue;
 		}
 		// Old, or of data that was never sent. Compared as distances from una: three

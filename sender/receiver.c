@@ -110,6 +110,16 @@ static void send_ack(struct host *h, struct receiver *r, uint64_t now_ns) {
 	host_send(h, r->id, &s, ECN_NOT_ECT, now_ns);
 }
 
+// What is not acceptable is dropped and answered with an ACK, which tells a peer in earnest where we are
+// (RFC 9293 section 3.10.7.4, RFC 5961).
+static void receiver_refuse(struct host *h, struct receiver *r, uint64_t now_ns) {
+	h->count.rx_bad++;
+	if (r->state != RECEIVER_OPEN || now_ns < r->challenge_ns)
+		return;
+	r->challenge_ns = now_ns + CHALLENGE_GAP_NS;
+	send_ack(h, r, now_ns);
+}
+
 static void send_syn_ack(struct host *h, struct receiver *r, uint64_t now_ns) {
 	struct seg s;
 
@@ -141,11 +151,11 @@ static void receiver_syn(struct host *h, struct receiver *r, const struct seg *s
 			r->wscale = 0;
 			r->window = (uint16_t)time_min(group_of(h, r)->rwnd, 65535);
 		}
-	} else if (s->seq != r->irs) {
-		h->count.rx_bad++;
+	} else if (s->seq != r->irs || r->rcv_nxt > 0 || r->head != NULL || r->fin_seen) {
+		receiver_refuse(h, r, now_ns); // RFC 5961 section 4
 		return;
 	}
-	if (r->ts_ok)
+	if (r->ts_ok && (s->options & SEG_OPT_TS) != 0)
 		r->ts_recent = s->tsval;
 	r->last_ack = r->irs + 1;
 	send_syn_ack(h, r, now_ns);
@@ -317,8 +327,10 @@ static void receiver_data(struct host *h, struct receiver *r, const struct seg *
 	r->count.segs++;
 	note_ecn(r, s, ecn, &now);
 	if ((s->flags & SEG_FIN) != 0) {
-		r->fin = end;
-		r->fin_seen = true;
+		if (end >= r->rcv_nxt && (r->tail == NULL || end >= r->tail->end)) {
+			r->fin = end;
+			r->fin_seen = true;
+		}
 		now = true;
 	}
 	if (s->len > r->payload)
@@ -365,9 +377,18 @@ static void receiver_rst(struct host *h, struct receiver *r, const struct seg *s
 		r->state = RECEIVER_CLOSED;
 		return;
 	}
-	h->count.rx_bad++;
 	if (ahead > 0 && (uint64_t)ahead <= group_of(h, r)->rwnd)
-		send_ack(h, r, now_ns);
+		receiver_refuse(h, r, now_ns);
+	else
+		h->count.rx_bad++;
+}
+
+// RFC 5961 section 5.2. All that we send is a SYN and at last a FIN.
+static bool ack_acceptable(const struct receiver *r, const struct seg *s) {
+	int64_t ahead = seq_diff(s->ack, receiver_iss(r) + 1);
+
+	return (s->flags & SEG_ACK) != 0 && ahead <= (receiver_done(r) ? 1 : 0)
+		&& -ahead <= UINT16_MAX;
 }
 
 // A timestamp from before: not for us, but a late original whose retransmission came first must be
@@ -388,8 +409,9 @@ static inline bool receiver_expected(
 	struct host *h, struct receiver *r, const struct seg *s, uint64_t now_ns) {
 	if ((s->flags & ~SEG_PSH) != SEG_ACK || r->state != RECEIVER_OPEN || r->head != NULL
 		|| s->seq != receiver_seq(r, r->rcv_nxt) || s->len == 0 || !r->ts_ok
-		|| s->options != SEG_OPT_TS || seq_diff(s->tsval, r->ts_recent) < 0 || r->ecn_ok
-		|| r->sack_count > 0 || r->fin_seen)
+		|| s->ack != receiver_iss(r) + 1 || s->options != SEG_OPT_TS
+		|| seq_diff(s->tsval, r->ts_recent) < 0 || r->ecn_ok || r->sack_count > 0
+		|| r->fin_seen)
 		return false;
 	if (seq_diff(s->seq, r->last_ack) <= 0)
 		r->ts_recent = s->tsval;
@@ -404,7 +426,8 @@ static inline bool receiver_expected(
 
 void receiver_rx(
 	struct host *h, struct receiver *r, const struct seg *s, uint8_t ecn, uint64_t now_ns) {
-	int32_t ahead;
+	bool timestamp, fin, bare;
+	int64_t ahead;
 
 	if (receiver_expected(h, r, s, now_ns))
 		return;
@@ -421,26 +444,29 @@ void receiver_rx(
 		h->count.rx_bad++;
 		return;
 	}
-	if (r->ts_ok && (s->options & SEG_OPT_TS) != 0) {
-		if (seq_diff(s->tsval, r->ts_recent) < 0) { // PAWS, RFC 7323 section 5.3
-			receiver_stale(h, r, s, now_ns);
-			return;
-		}
-		if (seq_diff(s->seq, r->last_ack) <= 0)
-			r->ts_recent = s->tsval;
+	timestamp = r->ts_ok && (s->options & SEG_OPT_TS) != 0;
+	if (timestamp && seq_diff(s->tsval, r->ts_recent) < 0) { // PAWS, RFC 7323 section 5.3
+		receiver_stale(h, r, s, now_ns);
+		return;
 	}
-	if (s->len == 0 && (s->flags & SEG_FIN) == 0) {
-		// A bare ACK; below the window it is a probe and wants an answer.
-		if (seq_diff(s->seq, receiver_seq(r, r->rcv_nxt)) < 0 && !receiver_done(r))
+	fin = (s->flags & SEG_FIN) != 0;
+	bare = s->len == 0 && !fin;
+	ahead = seq_diff(s->seq, receiver_seq(r, r->rcv_nxt));
+	if (!ack_acceptable(r, s) || ahead > (int64_t)group_of(h, r)->rwnd
+		|| (receiver_done(r) && ahead + s->len > 0) // there is nothing behind a FIN
+		|| (!bare && -ahead > (int64_t)r->rcv_nxt)) {
+		receiver_refuse(h, r, now_ns);
+		return;
+	}
+	// RFC 7323 section 4.3: of what is in the window and reaches back to what was acknowledged.
+	if (timestamp && seq_diff(s->seq, r->last_ack) <= 0
+		&& (bare ? ahead >= 0 : ahead + s->len + fin > 0))
+		r->ts_recent = s->tsval;
+	if (bare) {
+		// Below the window it is a probe and wants an answer.
+		if (ahead < 0 && !receiver_done(r))
 			send_ack(h, r, now_ns);
 		return;
 	}
-	ahead = seq_diff(s->seq, receiver_seq(r, r->rcv_nxt));
-	if ((ahead < 0 && (uint64_t) - (int64_t)ahead > r->rcv_nxt)
-		|| (ahead > 0 && (uint64_t)ahead > group_of(h, r)->rwnd)) {
-		h->count.rx_bad++;
-		send_ack(h, r, now_ns);
-		return;
-	}
-	receiver_data(h, r, s, r->rcv_nxt + (uint64_t)(int64_t)ahead, ecn, now_ns);
+	receiver_data(h, r, s, r->rcv_nxt + (uint64_t)ahead, ecn, now_ns);
 }

@@ -68,6 +68,7 @@ struct receiver {
 	struct range *hint; // the last repair: the next one is likely behind it; NULL: none
 
 	uint64_t fin; // offset of the FIN; UINT64_MAX: not seen
+	uint64_t challenge_ns; // not before this is an unacceptable segment answered again
 	bool ce_last, window_scaled;
 	uint8_t wscale;
 };

@@ -43,8 +43,6 @@
 //     its transport to mark them.
 //   - Linux lets no delayed ACK renew an expired RTprop; the transport does not tell.
 //   - A timeout neither starts nor ends a policer's interval; the losses it declares do not count.
-//   - After a timeout, recovery is over when as much was delivered as was taken for lost: the
-//     transport tells the end of fast recovery only.
 #include "cc.h"
 #include "minmax.h"
 
@@ -116,7 +114,7 @@ static const struct param params[] = {
 #define POLICER_DIFF_BPS 4000.0
 #define POLICER_USE_ROUNDS 48
 #define NO_RTT UINT64_MAX
-#define NOMINAL_RTT_NS 1e6 // before the first sample
+#define NOMINAL_RTT_NS 1e6 // where the handshake measured none
 
 static const double cycle_gain[CYCLE_PHASES] = {1.25, 0.75, 1, 1, 1, 1, 1, 1};
 
@@ -142,8 +140,6 @@ struct bbr {
 	uint32_t round;
 	uint32_t lost; // segments, ever
 	uint32_t lt_lost, lt_delivered; // at lt_ns
-	uint32_t delivered; // after the last ACK
-	uint32_t loss_end; // delivered when the recovery from a timeout is over
 	uint32_t mss_bits;
 	uint32_t seed;
 	uint8_t mode, phase;
@@ -205,8 +201,8 @@ static void set_first_pacing(struct bbr *b, double rtt_ns, struct cc_out *out) {
 	out->pacing_bps = HIGH_GAIN * out->cwnd_segs * b->mss_bits * 1e9 / rtt_ns;
 }
 
-static void bbr_init(
-	void *state, const void *config, uint32_t mss_bytes, uint64_t now_ns, struct cc_out *out) {
+static void bbr_init(void *state, const void *config, uint32_t mss_bytes, uint64_t rtt_ns,
+	uint64_t now_ns, struct cc_out *out) {
 	const struct config *cfg = config;
 	struct bbr *b = state;
 
@@ -220,7 +216,8 @@ static void bbr_init(
 	};
 	minmax_reset(&b->bw, 0, 0);
 	out->cwnd_segs = cfg->initial_segs;
-	set_first_pacing(b, NOMINAL_RTT_NS, out);
+	b->seen_rtt = rtt_ns > 0;
+	set_first_pacing(b, rtt_ns > 0 ? (double)rtt_ns : NOMINAL_RTT_NS, out);
 }
 
 static void save_cwnd(struct bbr *b, double cwnd_segs) {
@@ -284,7 +281,7 @@ static void lt_interval_done(struct bbr *b, const struct cc_ack *ack, double rat
 	lt_interval(b, ack);
 }
 
-static void look_for_policer(struct bbr *b, const struct cc_ack *ack) {
+static void look_for_policer(struct bbr *b, const struct cc_ack *ack, bool limited) {
 	uint32_t delivered, lost;
 
 	if (b->lt_use) {
@@ -301,7 +298,7 @@ static void look_for_policer(struct bbr *b, const struct cc_ack *ack) {
 		lt_interval(b, ack);
 		b->lt_sampling = true;
 	}
-	if (ack->app_limited) {
+	if (limited) {
 		lt_reset(b, ack);
 		return;
 	}
@@ -335,7 +332,7 @@ static void update_bw(struct bbr *b, const struct config *cfg, const struct cc_a
 		b->conserve = false;
 	}
 	if (cfg->policer)
-		look_for_policer(b, ack);
+		look_for_policer(b, ack, limited);
 	if (ack->delivery_bps > 0 && (!limited || ack->delivery_bps >= max_bw_bps(b)))
 		minmax_running_max(
 			&b->bw, (uint64_t)cfg->bw_rounds, b->round, (uint64_t)ack->delivery_bps);
@@ -448,14 +445,13 @@ static double cwnd_gain(struct bbr *b, const struct config *cfg) {
 // The window while and after something was lost. True: that is the window.
 static bool recover(struct bbr *b, const struct cc_ack *ack, struct cc_out *out) {
 	double inflight = (double)ack->inflight_segs + ack->acked_segs;
-	bool timeout = b->timeout && (int32_t)((uint32_t)ack->delivered_segs - b->loss_end) < 0;
 
 	out->cwnd_segs = max_of(out->cwnd_segs - ack->lost_segs, 1);
 	if (b->enter && !b->recovery) {
 		b->recovery = b->conserve = true;
 		b->round_delivered = ack->delivered_segs;
 		out->cwnd_segs = inflight;
-	} else if ((b->recovery || b->timeout) && !ack->in_recovery && !timeout) {
+	} else if ((b->recovery || b->timeout) && !ack->in_recovery && !ack->in_loss) {
 		b->recovery = b->conserve = b->timeout = false;
 		out->cwnd_segs = max_of(out->cwnd_segs, (double)b->prior_segs);
 	}
@@ -493,7 +489,6 @@ static void bbr_on_ack(
 	double gain;
 
 	b->lost += ack->lost_segs;
-	b->delivered = (uint32_t)ack->delivered_segs;
 	update_bw(b, cfg, ack);
 	update_extra_acked(b, ack, out->cwnd_segs);
 	update_mode(b, cfg, ack, out);
@@ -524,10 +519,23 @@ static void bbr_on_rto(
 	save_cwnd(b, out->cwnd_segs);
 	b->timeout = true;
 	b->recovery = b->conserve = b->enter = false;
-	b->loss_end = b->delivered + loss->lost_segs;
 	b->full_bw_bps = 0;
 	b->full_rounds = 0;
 	out->cwnd_segs = 1;
+}
+
+// The window from before it comes back; as in Linux the search for a full pipe starts anew, since it
+// may have ended too early, and a policer is looked for anew.
+static void bbr_on_spurious(void *state, const void *config, uint64_t now_ns, struct cc_out *out) {
+	struct bbr *b = state;
+
+	if (b->recovery || b->timeout || b->enter)
+		out->cwnd_segs = max_of(out->cwnd_segs, (double)b->prior_segs);
+	b->recovery = b->conserve = b->enter = b->timeout = false;
+	b->full_bw_bps = 0;
+	b->full_rounds = 0;
+	b->lt_bw_bps = 0;
+	b->lt_use = b->lt_sampling = false;
 }
 
 static void bbr_on_idle(
@@ -571,6 +579,7 @@ const struct cc_ops cc_bbr = {
 	.on_ack = bbr_on_ack,
 	.on_loss = bbr_on_loss,
 	.on_rto = bbr_on_rto,
+	.on_spurious = bbr_on_spurious,
 	.on_idle = bbr_on_idle,
 	.observe = bbr_observe,
 	.mode = bbr_mode,

@@ -38,7 +38,9 @@ struct cc_ack {
 	uint64_t interval_ns; // it was taken over; 0: none
 	bool app_limited; // the sample is limited by the application
 	bool cwnd_limited; // the window, not pacing or the application, held sending back
-	bool in_recovery; // what on_loss or on_rto told of is being repaired
+	bool in_sequence; // it advances the cumulative ACK: only then may a window grow (RFC 5681 3.1)
+	bool in_recovery; // fast recovery: what on_loss told of is being repaired
+	bool in_loss; // slow start repairs what on_rto told of
 };
 
 struct cc_loss {
@@ -46,6 +48,7 @@ struct cc_loss {
 	uint32_t inflight_segs; // pipe when it was detected, lost ones included
 	uint32_t lost_segs; // declared lost so far in this episode
 	bool ecn; // an ECN echo, not a loss
+	bool repeated; // on_rto: the retransmission timed out too; ssthresh stays (RFC 5681 3.1)
 };
 
 // The algorithm's decisions; it may read what it decided last.
@@ -63,25 +66,32 @@ struct cc_ops {
 	size_t state_size; // <= CC_STATE_MAX_BYTES, zeroed by the caller
 	bool prr; // the transport moves towards a reduced window by RFC 6937
 	bool rate; // on_ack wants delivery_bps; else it may be 0
+	bool ecn; // it answers ECN echoes; else a flow must not say that it does
 	const char *observed[CC_OBSERVED]; // names of observe()'s numbers; NULL: unused
 
-	void (*init)(void *state, const void *config, uint32_t mss_bytes, uint64_t now_ns,
-		struct cc_out *out);
+	// `rtt_ns`: of the handshake; 0: none was measured.
+	void (*init)(void *state, const void *config, uint32_t mss_bytes, uint64_t rtt_ns,
+		uint64_t now_ns, struct cc_out *out);
 	// After every ACK that acknowledged or lost something, recovery included.
 	void (*on_ack)(
 		void *state, const void *config, const struct cc_ack *ack, struct cc_out *out);
 	// Once per episode: the first loss or ECN echo of a window (RFC 6582's `recover` rule).
 	void (*on_loss)(
 		void *state, const void *config, const struct cc_loss *loss, struct cc_out *out);
-	// A retransmission timeout: all outstanding segments are taken for lost.
+	// Each retransmission timeout: all outstanding segments are taken for lost.
 	void (*on_rto)(
 		void *state, const void *config, const struct cc_loss *loss, struct cc_out *out);
+	// What on_loss or on_rto was called for since the last undo or the last end of an episode was not
+	// lost after all, only late (RFC 4015, RFC 9438 section 4.9): takes the reduction back; may be NULL.
+	void (*on_spurious)(void *state, const void *config, uint64_t now_ns, struct cc_out *out);
 	// Sending starts again after at least one RTO of silence; may be NULL.
 	void (*on_idle)(void *state, const void *config, uint64_t now_ns, uint64_t idle_ns,
 		struct cc_out *out);
 	// The numbers worth plotting: obs0 to obs3 of a `cc` record, zero at first; may be NULL.
 	void (*observe)(const void *state, const void *config, float out[CC_OBSERVED]);
 	uint8_t (*mode)(const void *state); // a small number for the interval record; NULL: 0
+	// The slow start threshold in segments, for `pacing: srtt`; NULL: no slow start of this kind.
+	double (*ssthresh)(const void *state);
 };
 
 extern const struct cc_ops *const cc_all[]; // ends with NULL

@@ -307,8 +307,8 @@ static void set_out(
 			gain * 1e9 * out->cwnd_segs * c->mss_bits / max_of(c->standing_ns, 1);
 }
 
-static void copa_init(
-	void *state, const void *config, uint32_t mss_bytes, uint64_t now_ns, struct cc_out *out) {
+static void copa_init(void *state, const void *config, uint32_t mss_bytes, uint64_t rtt_ns,
+	uint64_t now_ns, struct cc_out *out) {
 	const struct config *cfg = config;
 	struct copa *c = state;
 
@@ -586,6 +586,7 @@ const struct cc_ops cc_copa = {
 	.params = params,
 	.config_size = sizeof(struct config),
 	.state_size = sizeof(struct copa),
+	.ecn = true,
 	.observed = {"velocity", "delta", "dq_ns", "rtt_min_ns"},
 	.init = copa_init,
 	.on_ack = copa_on_ack,

@@ -29,6 +29,9 @@
 //	               minRTT < baseline -> slow start;  5 rounds -> avoidance, ssthresh = cwnd
 //
 // A timeout (4.8): ssthresh as above, cwnd = 1. Idle for an RTO or more: cwnd = min(cwnd, initial).
+// Nothing was lost after all (4.9): if cwnd is lower than before the reduction, then cwnd, ssthresh
+// and the curve are as before it.
+// The window grows only on ACKs that acknowledge something in sequence, never in fast recovery.
 // t stands still while the window is not what limits sending, idle time included (5.8).
 //
 // Where we differ from the RFCs, and why
@@ -40,9 +43,8 @@
 //   - The Reno-friendly region never lowers cwnd: W_est may exceed W_cubic(t) and yet be below a
 //     cwnd that has followed W_cubic(t + srtt).
 //   - L = 8 as RFC 9406 4.2 has it without pacing, but 1 after a timeout (RFC 3465 2.3).
-//   - A timeout in an episode that has reduced already leaves ssthresh alone, as in Linux.
+//   - A timeout in fast recovery, which has reduced already, leaves ssthresh alone, as in Linux.
 //   - `reno_alpha: constant` never raises alpha to 1: that is RFC 8312 and Linux (6.18).
-//   - Spurious events are not undone (4.9.1, 4.9.2, both optional): the transport does not tell.
 //   - `hystart: yes` by default: 4.10 says SHOULD, and Linux, whose HyStart is RFC 9406's ancestor,
 //     has it on. Without it slow start overshoots a buffer by its size, thousands of segments at
 //     once, so `no` is for comparisons with such stacks.
@@ -131,14 +133,19 @@ static const struct param params[] = {
 
 enum mode { MODE_SLOW_START, MODE_CSS, MODE_RENO, MODE_CONCAVE, MODE_CONVEX, MODE_RECOVERY };
 
-struct cubic {
+// What a reduction changes and 4.9 brings back.
+struct curve {
 	double ssthresh_segs;
 	double w_max_segs;
 	double prior_segs; // cwnd_prior
 	double w_est_segs;
 	double k_s;
 	uint64_t epoch_ns; // t = 0, moved by the time that does not count
-	uint64_t last_ns; // of the last ACK
+};
+
+struct cubic {
+	struct curve now;
+	uint64_t last_ns; // of the last ACK that may let the window grow
 
 	uint64_t round_ns; // HyStart++: segments sent from here on end the round
 	uint64_t last_min_ns, now_min_ns, baseline_ns;
@@ -146,9 +153,13 @@ struct cubic {
 	uint8_t css_rounds;
 
 	bool stage; // in congestion avoidance, epoch_ns and k_s hold
-	bool episode; // reduced already; ends with the transport's recovery
+	bool episode; // reduced already; ends with fast recovery
 	bool timeout; // until the slow start after it is over, and the next stage has begun
 	uint8_t mode;
+
+	struct curve undo; // as of before the last reduction
+	double undo_cwnd_segs;
+	bool undo_stage;
 };
 static_assert(sizeof(struct cubic) <= CC_STATE_MAX_BYTES, "state too large");
 
@@ -174,18 +185,18 @@ static double cube_root(double x) {
 }
 
 static double w_cubic(const struct cubic *r, const struct config *cfg, double t_s) {
-	double d = t_s - r->k_s;
+	double d = t_s - r->now.k_s;
 
-	return cfg->c * d * d * d + r->w_max_segs;
+	return cfg->c * d * d * d + r->now.w_max_segs;
 }
 
-static void cubic_init(
-	void *state, const void *config, uint32_t mss_bytes, uint64_t now_ns, struct cc_out *out) {
+static void cubic_init(void *state, const void *config, uint32_t mss_bytes, uint64_t rtt_ns,
+	uint64_t now_ns, struct cc_out *out) {
 	const struct config *cfg = config;
 	struct cubic *r = state;
 
 	*r = (struct cubic){
-		.ssthresh_segs = SSTHRESH_UNSET_SEGS,
+		.now.ssthresh_segs = SSTHRESH_UNSET_SEGS,
 		.last_ns = now_ns,
 		.round_ns = now_ns,
 		.last_min_ns = NO_RTT,
@@ -231,16 +242,16 @@ static void hystart(struct cubic *r, const struct cc_ack *ack, double cwnd_segs)
 	r->now_min_ns = NO_RTT;
 	r->samples = 0;
 	if (r->mode == MODE_CSS && ++r->css_rounds >= CSS_ROUNDS)
-		r->ssthresh_segs = r->prior_segs = cwnd_segs;
+		r->now.ssthresh_segs = r->now.prior_segs = cwnd_segs;
 }
 
 // Returns how many of the acknowledged segments slow start has left to avoidance.
 static double slow_start(
 	struct cubic *r, const struct config *cfg, const struct cc_ack *ack, struct cc_out *out) {
-	bool first = cfg->hystart && r->ssthresh_segs >= SSTHRESH_UNSET_SEGS;
+	bool first = cfg->hystart && r->now.ssthresh_segs >= SSTHRESH_UNSET_SEGS;
 	double limit = r->timeout ? 1.0 : cfg->abc_segs;
 	double step = limit > 0 ? min_of(ack->acked_segs, limit) : ack->acked_segs;
-	double room = r->ssthresh_segs - out->cwnd_segs;
+	double room = r->now.ssthresh_segs - out->cwnd_segs;
 
 	r->stage = false;
 	if (!first)
@@ -254,11 +265,11 @@ static double slow_start(
 }
 
 static void start_stage(struct cubic *r, const struct config *cfg, uint64_t now_ns, double cwnd) {
-	if (r->timeout || cwnd >= r->w_max_segs)
-		r->w_max_segs = cwnd;
-	r->k_s = cube_root((r->w_max_segs - cwnd) / cfg->c);
-	r->w_est_segs = cwnd;
-	r->epoch_ns = now_ns;
+	if (r->timeout || cwnd >= r->now.w_max_segs)
+		r->now.w_max_segs = cwnd;
+	r->now.k_s = cube_root((r->now.w_max_segs - cwnd) / cfg->c);
+	r->now.w_est_segs = cwnd;
+	r->now.epoch_ns = now_ns;
 	r->stage = true;
 	r->timeout = false;
 }
@@ -271,19 +282,19 @@ static void avoid(struct cubic *r, const struct config *cfg, const struct cc_ack
 	if (!r->stage)
 		start_stage(r, cfg, ack->now_ns, cwnd);
 	else if (!ack->cwnd_limited)
-		r->epoch_ns += ack->now_ns - r->last_ns;
-	t_s = (double)(ack->now_ns - r->epoch_ns) * 1e-9;
+		r->now.epoch_ns += ack->now_ns - r->last_ns;
+	t_s = (double)(ack->now_ns - r->now.epoch_ns) * 1e-9;
 	now = w_cubic(r, cfg, t_s);
-	if (cfg->reno_alpha == ALPHA_RISING && r->w_est_segs >= r->prior_segs)
+	if (cfg->reno_alpha == ALPHA_RISING && r->now.w_est_segs >= r->now.prior_segs)
 		alpha = 1;
 	if (ack->cwnd_limited)
-		r->w_est_segs += alpha * acked / cwnd;
-	if (cfg->reno_friendly && now < r->w_est_segs) {
+		r->now.w_est_segs += alpha * acked / cwnd;
+	if (cfg->reno_friendly && now < r->now.w_est_segs) {
 		r->mode = MODE_RENO;
-		out->cwnd_segs = max_of(cwnd, r->w_est_segs);
+		out->cwnd_segs = max_of(cwnd, r->now.w_est_segs);
 		return;
 	}
-	r->mode = t_s < r->k_s ? MODE_CONCAVE : MODE_CONVEX;
+	r->mode = t_s < r->now.k_s ? MODE_CONCAVE : MODE_CONVEX;
 	if (!ack->cwnd_limited)
 		return;
 	target = w_cubic(r, cfg, t_s + (double)ack->srtt_ns * 1e-9);
@@ -296,25 +307,29 @@ static void cubic_on_ack(
 	const struct config *cfg = config;
 	struct cubic *r = state;
 
-	if (!ack->in_recovery) {
+	if (!ack->in_recovery)
+		r->episode = false;
+	if (!ack->in_recovery && ack->in_sequence) {
 		double acked = ack->acked_segs;
 
-		r->episode = false;
-		if (acked > 0 && out->cwnd_segs < r->ssthresh_segs)
+		if (acked > 0 && out->cwnd_segs < r->now.ssthresh_segs)
 			acked = slow_start(r, cfg, ack, out);
-		if (ack->acked_segs > 0 && out->cwnd_segs >= r->ssthresh_segs)
+		if (ack->acked_segs > 0 && out->cwnd_segs >= r->now.ssthresh_segs)
 			avoid(r, cfg, ack, acked, out);
+		r->last_ns = ack->now_ns;
 	}
-	r->last_ns = ack->now_ns;
 }
 
 // What every congestion event does but for the window itself.
 static void reduce(struct cubic *r, const struct config *cfg, double cwnd) {
-	bool lower = cfg->fast_convergence && cwnd < r->w_max_segs;
+	bool lower = cfg->fast_convergence && cwnd < r->now.w_max_segs;
 
-	r->w_max_segs = lower ? cwnd * (1 + cfg->beta) / 2 : cwnd;
-	r->prior_segs = cwnd;
-	r->ssthresh_segs = max_of(cfg->beta * cwnd, SSTHRESH_MIN_SEGS);
+	r->undo = r->now;
+	r->undo_cwnd_segs = cwnd;
+	r->undo_stage = r->stage;
+	r->now.w_max_segs = lower ? cwnd * (1 + cfg->beta) / 2 : cwnd;
+	r->now.prior_segs = cwnd;
+	r->now.ssthresh_segs = max_of(cfg->beta * cwnd, SSTHRESH_MIN_SEGS);
 }
 
 static void cubic_on_loss(
@@ -334,7 +349,7 @@ static void cubic_on_rto(
 	void *state, const void *config, const struct cc_loss *loss, struct cc_out *out) {
 	struct cubic *r = state;
 
-	if (!r->episode)
+	if (!r->episode && !loss->repeated)
 		reduce(r, config, out->cwnd_segs);
 	r->episode = true;
 	r->timeout = true;
@@ -343,12 +358,25 @@ static void cubic_on_rto(
 	out->cwnd_segs = 1;
 }
 
+static void cubic_on_spurious(
+	void *state, const void *config, uint64_t now_ns, struct cc_out *out) {
+	struct cubic *r = state;
+
+	if (out->cwnd_segs >= r->undo_cwnd_segs)
+		return;
+	out->cwnd_segs = r->undo_cwnd_segs;
+	r->now = r->undo;
+	r->stage = r->undo_stage;
+	r->episode = r->timeout = false;
+	r->mode = r->stage ? MODE_CONCAVE : MODE_SLOW_START; // until the next ACK
+}
+
 static void cubic_on_idle(
 	void *state, const void *config, uint64_t now_ns, uint64_t idle_ns, struct cc_out *out) {
 	const struct config *cfg = config;
 	struct cubic *r = state;
 
-	r->epoch_ns += now_ns - r->last_ns;
+	r->now.epoch_ns += now_ns - r->last_ns;
 	r->last_ns = now_ns;
 	if (!cfg->idle_restart || out->cwnd_segs <= cfg->initial_segs)
 		return;
@@ -359,10 +387,10 @@ static void cubic_on_idle(
 static void cubic_observe(const void *state, const void *config, float out[CC_OBSERVED]) {
 	const struct cubic *r = state;
 
-	out[0] = (float)r->ssthresh_segs;
-	out[1] = (float)r->w_max_segs;
-	out[2] = (float)r->k_s;
-	out[3] = (float)r->w_est_segs;
+	out[0] = (float)r->now.ssthresh_segs;
+	out[1] = (float)r->now.w_max_segs;
+	out[2] = (float)r->now.k_s;
+	out[3] = (float)r->now.w_est_segs;
 }
 
 // 0 slow start, 1 CSS, 2 Reno-friendly, 3 concave, 4 convex, 5 recovery.
@@ -372,6 +400,12 @@ static uint8_t cubic_mode(const void *state) {
 	return r->mode;
 }
 
+static double cubic_ssthresh(const void *state) {
+	const struct cubic *r = state;
+
+	return r->now.ssthresh_segs;
+}
+
 const struct cc_ops cc_cubic = {
 	.name = "cubic",
 	.summary = "CUBIC with HyStart++ (RFC 9438, 9406)",
@@ -379,12 +413,15 @@ const struct cc_ops cc_cubic = {
 	.config_size = sizeof(struct config),
 	.state_size = sizeof(struct cubic),
 	.prr = true,
+	.ecn = true,
 	.observed = {"ssthresh_segs", "w_max_segs", "k_s", "w_est_segs"},
 	.init = cubic_init,
 	.on_ack = cubic_on_ack,
 	.on_loss = cubic_on_loss,
 	.on_rto = cubic_on_rto,
+	.on_spurious = cubic_on_spurious,
 	.on_idle = cubic_on_idle,
 	.observe = cubic_observe,
 	.mode = cubic_mode,
+	.ssthresh = cubic_ssthresh,
 };

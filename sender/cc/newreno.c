@@ -6,13 +6,14 @@
 //	loss or ECN echo:             ssthresh = cwnd = max(cwnd / 2, 2)    once per window
 //	timeout:                      ssthresh likewise, cwnd = 1
 //	idle for an RTO or more:      cwnd = min(cwnd, initial window)
+//	nothing was lost after all:   cwnd and ssthresh as before, if that is more (RFC 4015)
 //
 // The transport decides what is lost (RACK-TLP, DupThresh), what belongs to one episode (the
 // `recover` rule of RFC 6582) and how to move to the new window (PRR, RFC 6937); this file says
 // only how large the window is. Windows are real numbers, so avoidance needs no counter of its own.
 //
 // The window grows only where it was the limit (RFC 2861's argument: an unused window was never
-// tested) and, in recovery, only in the slow start that follows a timeout.
+// tested), on ACKs that acknowledge something in sequence, and never in fast recovery.
 //
 // Where we differ from the RFCs, and why
 //   - Initial window 10 (RFC 6928), a parameter. Fractional windows instead of bytes or counters.
@@ -72,16 +73,17 @@ static const struct param params[] = {
 
 struct newreno {
 	double ssthresh_segs;
-	bool episode; // halved already; ends with the transport's recovery
-	bool timeout; // the episode had a timeout: slow start goes on inside it
+	double prior_cwnd_segs, prior_ssthresh_segs; // before the last reduction
+	bool episode; // halved already; ends with fast recovery
+	bool timeout; // until the slow start after it is over
 	bool slow_start; // as of the last call, for mode()
 };
 static_assert(sizeof(struct newreno) <= CC_STATE_MAX_BYTES, "state too large");
 
 enum mode { MODE_SLOW_START, MODE_AVOIDANCE, MODE_RECOVERY, MODE_TIMEOUT };
 
-static void newreno_init(
-	void *state, const void *config, uint32_t mss_bytes, uint64_t now_ns, struct cc_out *out) {
+static void newreno_init(void *state, const void *config, uint32_t mss_bytes, uint64_t rtt_ns,
+	uint64_t now_ns, struct cc_out *out) {
 	const struct config *cfg = config;
 	struct newreno *r = state;
 
@@ -93,8 +95,7 @@ static void newreno_init(
 	out->pacing_bps = 0;
 }
 
-static void grow(
-	const struct newreno *r, const struct config *cfg, double acked, struct cc_out *out) {
+static void grow(struct newreno *r, const struct config *cfg, double acked, struct cc_out *out) {
 	if (out->cwnd_segs < r->ssthresh_segs) {
 		double limit = r->timeout ? 1.0 : cfg->abc_segs;
 		double step = limit > 0 && acked > limit ? limit : acked;
@@ -107,6 +108,7 @@ static void grow(
 		acked = step - (r->ssthresh_segs - out->cwnd_segs);
 		out->cwnd_segs = r->ssthresh_segs;
 	}
+	r->timeout = false;
 	out->cwnd_segs += acked / out->cwnd_segs;
 }
 
@@ -115,8 +117,8 @@ static void newreno_on_ack(
 	struct newreno *r = state;
 
 	if (!ack->in_recovery)
-		r->episode = r->timeout = false;
-	if (ack->acked_segs > 0 && ack->cwnd_limited && (!ack->in_recovery || r->timeout))
+		r->episode = false;
+	if (ack->in_sequence && ack->cwnd_limited && !ack->in_recovery)
 		grow(r, config, ack->acked_segs, out);
 	r->slow_start = out->cwnd_segs < r->ssthresh_segs;
 }
@@ -125,6 +127,8 @@ static void lower_ssthresh(struct newreno *r, const struct config *cfg, const st
 	const struct cc_out *out) {
 	double window = cfg->halve == HALVE_FLIGHT ? loss->inflight_segs : out->cwnd_segs;
 
+	r->prior_cwnd_segs = out->cwnd_segs;
+	r->prior_ssthresh_segs = r->ssthresh_segs;
 	r->ssthresh_segs = window / 2 > SSTHRESH_MIN_SEGS ? window / 2 : SSTHRESH_MIN_SEGS;
 }
 
@@ -143,11 +147,22 @@ static void newreno_on_rto(
 	void *state, const void *config, const struct cc_loss *loss, struct cc_out *out) {
 	struct newreno *r = state;
 
-	if (!r->episode)
+	if (!r->episode && !loss->repeated)
 		lower_ssthresh(r, config, loss, out);
 	r->episode = true;
 	r->timeout = true;
 	out->cwnd_segs = 1;
+}
+
+static void newreno_on_spurious(
+	void *state, const void *config, uint64_t now_ns, struct cc_out *out) {
+	struct newreno *r = state;
+
+	if (r->prior_cwnd_segs > out->cwnd_segs)
+		out->cwnd_segs = r->prior_cwnd_segs;
+	if (r->prior_ssthresh_segs > r->ssthresh_segs)
+		r->ssthresh_segs = r->prior_ssthresh_segs;
+	r->episode = r->timeout = false;
 }
 
 static void newreno_on_idle(
@@ -174,6 +189,12 @@ static uint8_t newreno_mode(const void *state) {
 	return r->slow_start ? MODE_SLOW_START : MODE_AVOIDANCE;
 }
 
+static double newreno_ssthresh(const void *state) {
+	const struct newreno *r = state;
+
+	return r->ssthresh_segs;
+}
+
 const struct cc_ops cc_newreno = {
 	.name = "newreno",
 	.summary = "NewReno with SACK and byte counting (RFC 5681, 6582, 6675, 3465)",
@@ -181,12 +202,15 @@ const struct cc_ops cc_newreno = {
 	.config_size = sizeof(struct config),
 	.state_size = sizeof(struct newreno),
 	.prr = true,
+	.ecn = true,
 	.observed = {"ssthresh_segs"},
 	.init = newreno_init,
 	.on_ack = newreno_on_ack,
 	.on_loss = newreno_on_loss,
 	.on_rto = newreno_on_rto,
+	.on_spurious = newreno_on_spurious,
 	.on_idle = newreno_on_idle,
 	.observe = newreno_observe,
 	.mode = newreno_mode,
+	.ssthresh = newreno_ssthresh,
 };

@@ -382,6 +382,7 @@ static struct config *open_flow(struct peer *p) {
 	p->delay_ns = NS_PER_MS << (b >> 6) * 3; // 1 to 512 ms
 	if (groups_init(&p->groups, config_get(config_root(config), "flows"), &err) == 0)
 		NEED(host_init(&p->host, &p->groups, &env, &err) == 0);
+	p->host.heard_ns = NEVER_NS; // no segment ever waits to be processed
 	p->now_ns = env.start_ns;
 	p->flow = p->host.flow;
 	return config;

@@ -323,10 +323,12 @@ START_TEST(a_timeout_leaves_one_segment_until_all_is_repaired) {
 	before = w.b.out.cwnd_segs;
 	cc_rto(&w.b, w.now_ns, 10);
 	CWND_EQ(&w.b, 1);
+	w.next.in_loss = true;
 	step(&w, RTT, 1, true);
 	CWND_EQ(&w.b, 4);
 	step(&w, RTT, 8, true);
 	CWND_EQ(&w.b, 12);
+	w.next.in_loss = false;
 	step(&w, RTT, 1, true); // the tenth
 	ck_assert_double_ge(w.b.out.cwnd_segs, before);
 }

@@ -107,15 +107,16 @@ START_TEST(a_timeout_starts_again_from_one) {
 	CC_OPEN(&b, "newreno", "initial", "16");
 	cc_rto(&b, 0, 16);
 	check(&b, 1, 8, TIMEOUT);
-	// Slow start inside the recovery, one segment per ACK whatever it covers (RFC 3465 2.3).
-	ack_segs(&b, 5, true);
-	check(&b, 2, 8, TIMEOUT);
-	cc_rto(&b, 0, 2); // again: ssthresh stays
+	cc_rto_again(&b, 0, 1); // ssthresh stays
 	check(&b, 1, 8, TIMEOUT);
+	// Slow start, one segment per ACK whatever it covers (RFC 3465 2.3).
+	ack_segs(&b, 5, false);
+	check(&b, 2, 8, TIMEOUT);
 	for (int i = 0; i < 6; i++)
-		ack_segs(&b, 1, true);
-	ack_segs(&b, 2, false); // over: L = 2 again; 1 to reach ssthresh, 1 / 8 beyond
-	check(&b, 8.125, 8, AVOIDANCE);
+		ack_segs(&b, 2, false);
+	check(&b, 8, 8, TIMEOUT);
+	ack_segs(&b, 2, false);
+	check(&b, 8.25, 8, AVOIDANCE);
 }
 END_TEST
 

@@ -36,7 +36,7 @@ static inline void cc_open(struct cc_bench *b, const char *name, const char *con
 	ck_assert_msg(param_defaults(b->ops->params, b->config, &err) == 0, "%s", err.msg);
 	for (; set != NULL && *set != NULL; set += 2)
 		ck_assert_msg(cc_set(b, set[0], set[1]) == 0, "%s: %s", set[0], set[1]);
-	b->ops->init(b->state, b->config, MSS, 0, &b->out);
+	b->ops->init(b->state, b->config, MSS, 0, 0, &b->out);
 }
 #define CC_OPEN(b, name, ...) cc_open(b, name, (const char *const[]){__VA_ARGS__, NULL})
 
@@ -51,6 +51,7 @@ static inline struct cc_ack cc_ack_of(const struct cc_bench *b, uint64_t now_ns,
 		.cwnd_at_send = b->out.cwnd_segs,
 		.acked_segs = 1,
 		.cwnd_limited = true,
+		.in_sequence = true,
 	};
 }
 
@@ -75,6 +76,16 @@ static inline void cc_loss(struct cc_bench *b, uint64_t now_ns, uint32_t infligh
 
 static inline void cc_rto(struct cc_bench *b, uint64_t now_ns, uint32_t inflight) {
 	struct cc_loss loss = {.now_ns = now_ns, .inflight_segs = inflight, .lost_segs = inflight};
+
+	b->ops->on_rto(b->state, b->config, &loss, &b->out);
+}
+
+// The retransmission timed out too.
+static inline void cc_rto_again(struct cc_bench *b, uint64_t now_ns, uint32_t inflight) {
+	struct cc_loss loss = {.now_ns = now_ns,
+		.inflight_segs = inflight,
+		.lost_segs = inflight,
+		.repeated = true};
 
 	b->ops->on_rto(b->state, b->config, &loss, &b->out);
 }

@@ -289,6 +289,8 @@ static inline bool link_step(struct link *l, uint64_t limit_ns) {
 		host_run(&l->rx, t_ns);
 	link_check(l);
 	link_deliver(l, t_ns);
+	if (l->o.live)
+		l->tx.heard_ns = l->rx.heard_ns = t_ns;
 	return true;
 }
 

@@ -37,7 +37,8 @@ START_TEST(syn_ack_offers_no_option_that_was_not_asked_for) {
 }
 END_TEST
 
-START_TEST(syn_again_gets_the_same_answer_another_syn_none) {
+// RFC 5961 section 4: a SYN with another number is answered by an ACK.
+START_TEST(syn_again_gets_the_same_answer_another_syn_a_challenge) {
 	struct link *l = RCV("");
 
 	syn(l, 7, ALL_OPTIONS, 0, 0);
@@ -46,7 +47,9 @@ START_TEST(syn_again_gets_the_same_answer_another_syn_none) {
 	ck_assert_uint_eq(l->acks[1].seg.seq, l->acks[0].seg.seq);
 	ck_assert_uint_eq(l->acks[1].seg.flags, SEG_SYN | SEG_ACK);
 	syn(l, 8, ALL_OPTIONS, 0, 2 * S);
-	ck_assert_uint_eq(l->acks_count, 2);
+	ck_assert_uint_eq(l->acks_count, 3);
+	ck_assert_uint_eq(l->acks[2].seg.flags, SEG_ACK);
+	ck_assert_uint_eq(l->acks[2].seg.ack, 8);
 	ck_assert_uint_eq(l->rx.count.rx_bad, 1);
 	link_close(l);
 }
@@ -257,9 +260,11 @@ START_TEST(data_outside_the_window_is_refused_and_answered) {
 	syn(l, 7, ALL_OPTIONS, 0, 0);
 	feed_data(l, 100001, LEN, 0);
 	expect(l, &acks, 1, 0);
-	feed_data(l, 0u - 10u, 5, 0); // before the first byte
+	feed_data(l, 100001, LEN, 499 * MS); // no flood of answers
+	expect(l, &acks, 0, 0);
+	feed_data(l, 0u - 10u, 5, 500 * MS); // before the first byte
 	expect(l, &acks, 1, 0);
-	ck_assert_uint_eq(l->rx.count.rx_bad, 2);
+	ck_assert_uint_eq(l->rx.count.rx_bad, 3);
 	ck_assert_ptr_null(rcv(l)->head);
 	link_close(l);
 }
@@ -321,7 +326,7 @@ START_TEST(sequence_numbers_wrap_twice) {
 END_TEST
 
 TEST_MAIN(syn_ack_offers_what_both_sides_want, syn_ack_offers_no_option_that_was_not_asked_for,
-	syn_again_gets_the_same_answer_another_syn_none, data_before_a_syn_is_refused,
+	syn_again_gets_the_same_answer_another_syn_a_challenge, data_before_a_syn_is_refused,
 	every_nth_full_segment_is_acknowledged_at_once,
 	lone_segment_is_acknowledged_when_the_delay_ends,
 	without_a_delay_every_segment_is_acknowledged, short_segments_wait_for_the_timer,

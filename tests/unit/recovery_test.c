@@ -84,6 +84,44 @@ START_TEST(window_after_recovery_is_ssthresh) {
 }
 END_TEST
 
+// An ACK that delivers nothing lets nothing out: each D-SACK sent a segment.
+START_TEST(duplicates_that_deliver_nothing_send_nothing) {
+	struct link *l = HAND(.group = "{cc: {newreno: {initial: 20}}}");
+
+	past_slow_start(l);
+	hand_sack_at(l, 0, 1, 15, T0);
+	uint64_t before = l->data_count;
+
+	for (uint64_t i = 0; i < 10; i++)
+		hand_sack_at(l, 0, 1, 15, T0 + i);
+	ck_assert_uint_eq(l->data_count, before);
+	link_close(l);
+}
+END_TEST
+
+// ---- Growth ----
+
+// RFC 5681 section 3.1: only ACKs of new data in sequence let the window grow. It grew by three SACKs
+// before the loss was declared, and a lone flow lost two segments for each halving, not one.
+START_TEST(window_does_not_grow_on_what_is_sacked_only) {
+	static const char *const groups[] = {
+		"{cc: {newreno: {initial: 10}}}", "{cc: {cubic: {initial: 10}}}"};
+
+	for (size_t i = 0; i < 2; i++) {
+		struct link *l = HAND(.group = groups[i]);
+		const struct flow *f = link_flow(l);
+
+		hand_sack_at(l, 0, 1, 2, T0);
+		hand_sack_at(l, 0, 1, 3, T0);
+		ck_assert_int_eq(f->ca, FLOW_CA_OPEN);
+		ck_assert_double_eq(f->out.cwnd_segs, 10);
+		hand_ack_at(l, 3, T0); // it was reordered
+		ck_assert_double_eq(f->out.cwnd_segs, 11);
+		link_close(l);
+	}
+}
+END_TEST
+
 // ---- Episodes ----
 
 START_TEST(losses_of_one_window_are_one_reduction) {
@@ -352,7 +390,8 @@ START_TEST(echo_during_a_loss_that_cost_nothing_is_answered_after_it) {
 }
 END_TEST
 
-TEST_MAIN(one_loss_of_twenty_as_in_the_rfc, fifteen_losses_of_twenty_as_in_the_rfc,
+TEST_MAIN(duplicates_that_deliver_nothing_send_nothing, window_does_not_grow_on_what_is_sacked_only,
+	one_loss_of_twenty_as_in_the_rfc, fifteen_losses_of_twenty_as_in_the_rfc,
 	window_after_recovery_is_ssthresh, losses_of_one_window_are_one_reduction,
 	loss_of_the_next_window_is_its_own_reduction, third_duplicate_ack_sends_the_hole,
 	window_updates_are_no_duplicates, duplicates_after_a_timeout_are_not_arrivals,

@@ -36,21 +36,23 @@ START_TEST(progress_starts_it_again_news_by_sack_do_not) {
 }
 END_TEST
 
-// Short round trips shrink the timeout, which had begun long ago: it fires now, not in the past.
+// Short round trips shrink the timeout, which had begun long ago: it fires now, not in the past. The
+// hole's repair, which would start it again, waits for the pacer.
 START_TEST(timeout_shortened_by_a_sack_fires_now) {
-	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 3}}, rto_min: 1ms, tlp: no}");
-	const struct flow *f = link_flow(l);
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 100, rate: 11.584Mbit}}, rto_min: 1ms, "
+				       "tlp: no}");
+	struct flow *f = link_flow(l); // one segment each millisecond from 20 ms on
 
-	hand_sack_at(l, 0, 1, 2, 40 * MS);
-	hand_sack_at(l, 0, 1, 3, 40 * MS); // 3 and 4 leave
+	link_run(l, 49 * MS);
+	f->next_send_ns = 70 * MS;
+	hand_sack_at(l, 0, 10, 11, 50 * MS);
+	hand_sack_at(l, 0, 15, 16, 55 * MS);
 	ck_assert_uint_eq(f->rtt.rto_ns, 42500000);
-	link_run(l, 59 * MS);
-	hand_sack_at(l, 0, 1, 4, 60 * MS);
+	hand_sack_at(l, 0, 18, 19, 58 * MS);
 	ck_assert_uint_eq(f->rtt.rto_ns, 36875000); // since 20 ms: at 56.9 ms
-	ck_assert_uint_eq(f->rtx_deadline_ns, 60 * MS);
-	link_run(l, 60 * MS);
+	ck_assert_uint_eq(f->rtx_deadline_ns, 58 * MS);
+	link_run(l, 58 * MS);
 	ck_assert_uint_eq(f->count.timeouts, 1);
-	ck_assert_uint_eq(l->data[l->data_count - 1].t_ns, 60 * MS);
 	link_close(l);
 }
 END_TEST
@@ -89,7 +91,7 @@ END_TEST
 // about the timeout. It reset the backoff: on a path with an RTT above the timeout, every flight
 // timed out for ever.
 START_TEST(backoff_outlives_an_ambiguous_ack) {
-	struct link *l = FOUR("timestamps: no");
+	struct link *l = FOUR("timestamps: no, frto: no");
 	const struct flow *f = link_flow(l);
 
 	link_run(l, 620 * MS);
@@ -174,9 +176,10 @@ END_TEST
 
 // Slow start repairs the window: 1, 2, 4 ... segments per round trip, each sent once.
 START_TEST(recovers_by_slow_start) {
-	struct link *l = LINK(.group = "{cc: {newreno: {initial: 8}}, " RTO "ack_every: 1, "
-				       "source: {size: {bytes: 100000B}}}",
-		.lose = 0xff);
+	struct link *l =
+		LINK(.group = "{cc: {newreno: {initial: 8}}, " RTO "ack_every: 1, frto: no, "
+			      "source: {size: {bytes: 100000B}}}",
+			.lose = 0xff);
 	const struct flow *f = link_flow(l);
 
 	link_run(l, 260 * MS);
@@ -235,6 +238,93 @@ START_TEST(receiver_that_reneges_gets_it_again) {
 }
 END_TEST
 
+// CUBIC stood at one segment for ever: it was told that recovery went on, and does not grow in recovery.
+START_TEST(every_control_grows_again_after_a_timeout) {
+	static const char *const groups[] = {
+		"{cc: {newreno: {initial: 32}}, " RTO "}",
+		"{cc: {cubic: {initial: 32}}, " RTO "}",
+		"{cc: {bbr: {initial: 32}}, " RTO "}",
+		"{cc: {copa: {initial: 32}}, " RTO "}",
+	};
+
+	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
+		struct link *l = LINK(.group = groups[i], .lose = UINT32_MAX);
+		const struct flow *f = link_flow(l);
+
+		while (f->count.timeouts == 0)
+			NEED(link_step(l, S));
+		ck_assert_double_le(f->out.cwnd_segs, 2);
+		link_run(l, l->now_ns + 200 * MS); // ten round trips
+		ck_assert_uint_ge(f->una, 32);
+		ck_assert_double_ge(f->out.cwnd_segs, 16);
+		link_close(l);
+	}
+}
+END_TEST
+
+// RFC 6675 section 6, and Linux: the timeout is that of the head's repair. On a path longer than the
+// timeout's margin every repair that was lost too became a timeout.
+START_TEST(repair_of_the_head_starts_it_again) {
+	struct link *l = HAND(.group = "{cc: {newreno: {initial: 10}}, " RTO "}");
+	const struct flow *f = link_flow(l);
+
+	hand_sack_at(l, 0, 1, 4, 60 * MS);
+	SENT(l, 10, 0, 60 * MS);
+	ck_assert_uint_eq(f->rtx_deadline_ns, 60 * MS + f->rtt.rto_ns);
+	link_close(l);
+}
+END_TEST
+
+// Live: a loop that stood still finds the timer due and the ACK in its port. The ACK came first.
+START_TEST(ack_that_came_before_the_deadline_is_processed_first) {
+	struct link *l = HAND(.group = "{cc: {newreno: {initial: 4}}, " RTO "}", .live = true);
+	const struct flow *f = link_flow(l);
+	struct seg s;
+
+	link_run(l, 100 * MS);
+	l->tx.heard_ns = 100 * MS; // the loop stands still until 260 ms; the timeout is at 220 ms
+	host_run(&l->tx, 260 * MS);
+	ck_assert_uint_eq(f->count.timeouts, 0);
+	s = hand_ack(l, 4, 260 * MS);
+	host_rx_flow(&l->tx, 0, &s, ECN_NOT_ECT, 260 * MS);
+	l->tx.heard_ns = 260 * MS;
+	host_run(&l->tx, 261 * MS);
+	ck_assert_uint_eq(f->count.timeouts, 0);
+	ck_assert_uint_eq(f->una, 4);
+	link_close(l);
+}
+END_TEST
+
+// But it does not wait for ever.
+START_TEST(timeout_fires_though_nothing_is_heard) {
+	struct link *l = HAND(.group = "{cc: {newreno: {initial: 4}}, " RTO "}", .live = true);
+
+	link_run(l, 100 * MS);
+	l->tx.heard_ns = 100 * MS;
+	for (uint64_t t_ns = 220 * MS; t_ns <= 270 * MS; t_ns += MS) {
+		ck_assert_uint_eq(link_flow(l)->count.timeouts, 0);
+		host_run(&l->tx, t_ns);
+	}
+	ck_assert_uint_eq(link_flow(l)->count.timeouts, 1);
+	link_close(l);
+}
+END_TEST
+
+// RFC 5681 section 3.1: one segment after each timeout, whatever SACKs let the window grow to.
+START_TEST(repeated_timeout_leaves_one_segment) {
+	struct link *l = HAND(.group = "{cc: {newreno: {initial: 8}}, " RTO "}");
+	const struct flow *f = link_flow(l);
+
+	link_run(l, 220 * MS);
+	for (uint64_t i = 1; i < 6; i++)
+		hand_sack_at(l, 0, 1, 1 + i, 230 * MS + i);
+	link_run(l, 2 * S);
+	ck_assert_uint_ge(f->count.timeouts, 2);
+	ck_assert_double_eq(f->out.cwnd_segs, 1);
+	link_close(l);
+}
+END_TEST
+
 START_TEST(repeated_timeouts_are_one_reduction) {
 	struct link *l = FOUR("");
 	struct flow *f = link_flow(l);
@@ -255,4 +345,6 @@ TEST_MAIN(fires_one_timeout_after_the_last_progress, progress_starts_it_again_ne
 	takes_the_head_and_what_is_old_and_sends_the_head,
 	lost_retransmission_is_sent_again_by_the_next_timeout, recovers_by_slow_start,
 	spurious_timeout_repairs_itself, receiver_that_reneges_gets_it_again,
-	repeated_timeouts_are_one_reduction)
+	repeated_timeouts_are_one_reduction, every_control_grows_again_after_a_timeout,
+	repair_of_the_head_starts_it_again, ack_that_came_before_the_deadline_is_processed_first,
+	timeout_fires_though_nothing_is_heard, repeated_timeout_leaves_one_segment)
