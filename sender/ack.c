@@ -291,14 +291,9 @@ void flow_reorder_timer(struct host *h, struct flow *f, uint64_t now_ns) {
 	flow_arm_rtx(h, f, now_ns);
 }
 
-// How far the ACK is ahead of una; below 0: another overtook it.
-static int32_t ack_ahead(const struct flow *f, const struct seg *s) {
-	return seq_diff(s->ack, f->iss + 1 + (uint32_t)f->una_bytes);
-}
-
 // RFC 5961 section 5.2: not beyond what was sent, nor older than a window.
 bool flow_ack_acceptable(const struct flow *f, const struct seg *s) {
-	int64_t ahead = ack_ahead(f, s);
+	int64_t ahead = flow_ack_ahead(f, s);
 
 	return ahead >= 0 ? f->una_bytes + (uint64_t)ahead <= flow_offset(f, f->nxt)
 			  : (uint64_t)-ahead <= f->wnd_bytes - f->una_bytes;
@@ -308,7 +303,7 @@ bool flow_ack_acceptable(const struct flow *f, const struct seg *s) {
 // edge moves back only with news or to close the window, as in Linux (tcp_may_update_window): an ACK
 // that another overtook is as likely.
 static uint64_t take_ack(struct flow *f, const struct seg *s) {
-	int32_t ahead = ack_ahead(f, s);
+	int32_t ahead = flow_ack_ahead(f, s);
 	uint64_t una = f->una, wnd = (uint64_t)s->window << f->snd_wscale;
 
 	if (ahead < 0)
@@ -336,7 +331,7 @@ void flow_ack(struct host *h, struct flow *f, const struct seg *s, uint64_t now_
 		.prior_fack = f->fack,
 	};
 	uint32_t prior_inflight = flow_inflight(f);
-	bool ece = f->ecn_ok && (s->flags & SEG_ECE) != 0, old = ack_ahead(f, s) < 0;
+	bool ece = f->ecn_ok && (s->flags & SEG_ECE) != 0, old = flow_ack_ahead(f, s) < 0;
 	uint64_t before = f->una_bytes, edge = f->wnd_bytes, una = take_ack(f, s);
 	uint64_t wait_ns = 0, rtt_ns;
 

@@ -192,9 +192,10 @@ static bool in_window(const struct flow *f, const struct seg *s) {
 	return seq_diff(seg_end(s), f->rcv_nxt) >= 0 && seq_diff(s->seq, f->rcv_nxt) <= OUR_WINDOW;
 }
 
-// RFC 7323 section 4.3: is its timestamp the one to echo? That of what is next in sequence.
+// RFC 7323 section 4.3: is its timestamp the one to echo? That of what is next in sequence and was not
+// overtaken.
 static bool is_recent(const struct flow *f, const struct seg *s) {
-	return seq_diff(s->tsval, f->ts_recent) > 0
+	return seq_diff(s->tsval, f->ts_recent) > 0 && flow_ack_ahead(f, s) >= 0
 		&& (s->seq == f->rcv_nxt
 			|| (seq_diff(s->seq, f->rcv_nxt) < 0
 				&& seq_diff(seg_end(s), f->rcv_nxt) > 0));

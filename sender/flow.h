@@ -193,6 +193,11 @@ static inline uint32_t flow_seq(const struct flow *f, uint64_t index) {
 	return f->iss + 1 + (uint32_t)flow_offset(f, index);
 }
 
+// How far an ACK is ahead of una, in bytes; below 0: another overtook it.
+static inline int32_t flow_ack_ahead(const struct flow *f, const struct seg *s) {
+	return seq_diff(s->ack, f->iss + 1 + (uint32_t)f->una_bytes);
+}
+
 // flow.c, for ack.c and loss.c.
 // Sends what window and pacer allow; `due_ns`: when the pacer would have, else now_ns. Was anything
 // sent? flow_arm_rtx follows.
