@@ -92,6 +92,13 @@ void path_push(struct path *p, struct pkt *const *pkts, uint32_t n) {
 		path_count_drops(p);
 }
 
+void path_push_nothing(struct path *p, uint32_t size_bytes) {
+	p->in.pkts++;
+	p->in.bytes += size_bytes;
+	p->drop[DROP_NO_MBUF].pkts++;
+	p->drop[DROP_NO_MBUF].bytes += size_bytes;
+}
+
 // Moves all that is due to leave the path by now_ns to the last stage. A stage is served only as far
 // as that needs, up to what the stages behind it take at least: what enters it later than that is
 // not missed, which is virtual time's lookahead.

@@ -37,6 +37,9 @@ struct path {
 	uint32_t next_id;
 	uint64_t
 		tail_ns; // least time in the delays at its end; how far ahead path_pop may be called
+	uint64_t
+		max_rate_bps; // of its slowest stage, at any time up to now or known beforehand; 0: has none
+	uint64_t max_delay_ns; // of all its delays together, likewise
 	struct tel *tel_arrivals; // NULL: off
 	uint64_t idle_ns; // all stages but the last hold nothing that path_pop needs before then
 	uint64_t last_arrival_ns;
@@ -79,6 +82,8 @@ void paths_fini(struct paths *ps);
 struct path *paths_find(struct paths *ps, const char *name);
 
 void path_push(struct path *p, struct pkt *const *pkts, uint32_t n);
+// A packet that its owner has no memory for is dropped where it would have come in (no_mbuf).
+void path_push_nothing(struct path *p, uint32_t size_bytes);
 // Advances every stage to now_ns; packets that have left, at most `max`. Less than that: no more have.
 uint32_t path_pop(struct path *p, uint64_t now_ns, struct pkt **pkts, uint32_t max);
 // When path_pop may next yield; NEVER_NS if only a push can change that. Stages in front of a delay
@@ -100,6 +105,10 @@ int path_check(struct path *p, const char *key, const char *value, struct path_s
 // marked live. Writes the old and new value for the event record.
 int path_set(struct path *p, const char *key, const char *value, uint64_t now_ns, double *before,
 	double *after, struct err *err);
+// The same with a number, of which the caller knows that it is one for the parameter (what path_set gave as
+// `before`, say). False: it is not.
+bool path_put(struct path *p, struct path_stage *stage, const struct param *param, double value,
+	uint64_t now_ns);
 // The same with what path_set recorded in the arrivals stream: the parameter's number among all of the
 // path's stages, and its value.
 int path_set_again(struct path *p, uint32_t number, double value, uint64_t now_ns, struct err *err);
@@ -123,11 +132,12 @@ void path_tell(struct path *p, const struct tel_arrivals *r);
 
 // What a path can hold besides its delays, and how fast it is; sizes memory.
 struct path_capacity {
-	uint64_t queue_pkts; // that its links' queues may hold
-	uint64_t rate_bps; // of its slowest link; of a path without one: PATH_RATE_DEFAULT_BPS
+	uint64_t queue_pkts; // that the queues of its links and edges may hold
+	uint64_t rate_bps; // of its slowest link or edges; of a path without: PATH_RATE_DEFAULT_BPS
 	uint64_t delay_ns; // longest, all delay stages added up
 };
 #define PATH_RATE_DEFAULT_BPS UINT64_C(10000000000)
+// The largest that it is in the whole run, once schedule_init has gone through what is to come.
 // All packets taken to be frames of `frame_bytes`, FCS included.
 struct path_capacity path_capacity(const struct path *p, uint32_t frame_bytes);
 // Share of the first link's capacity used since paths_measure; NaN without a link.

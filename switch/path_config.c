@@ -100,8 +100,7 @@ static int path_read(struct path *p, const char *name, struct config_node *node,
 
 // Times that follow from the parameters: what is left of a path, and the delay lines' bounds.
 static void path_derive(struct path *p) {
-	uint64_t after_ns = 0;
-	uint64_t rate_bps = 0;
+	uint64_t after_ns = 0, rate_bps = 0, slowest_bps = NEVER_NS, delay_ns = 0;
 	bool tail = true;
 
 	for (uint32_t i = p->stages; i-- > 0;) {
@@ -117,10 +116,13 @@ static void path_derive(struct path *p) {
 	for (uint32_t i = 0; i < p->stages; i++) {
 		struct path_stage *s = &p->stage[i];
 
-		if (s->ops == &stage_link)
-			rate_bps = link_rate_bps(s->state);
+		if (s->ops->rate_bps != NULL) {
+			rate_bps = s->ops->rate_bps(s->state);
+			slowest_bps = time_min(slowest_bps, rate_bps);
+		}
 		if (s->ops->max_delay_ns == NULL)
 			continue;
+		delay_ns += s->ops->max_delay_ns(s->state);
 		double pkts = (double)rate_bps * (double)s->ops->max_delay_ns(s->state)
 			/ (8e9 * FRAME_MIN_BYTES);
 		uint64_t bound = rate_bps == 0 || pkts > 1e15 ? LINE_PKTS_MAX
@@ -129,6 +131,9 @@ static void path_derive(struct path *p) {
 		if (bound > s->env.max_pkts)
 			s->env.max_pkts = bound;
 	}
+	if (slowest_bps != NEVER_NS)
+		p->max_rate_bps = time_max(p->max_rate_bps, slowest_bps);
+	p->max_delay_ns = time_max(p->max_delay_ns, delay_ns);
 }
 
 static uint64_t path_delay_ns(const struct path *p) {
@@ -415,6 +420,13 @@ static void path_changed(
 		});
 }
 
+// A change comes behind the packets that are already in, and finds every stage served up to its time.
+static uint64_t path_change_ns(struct path *p, uint64_t now_ns) {
+	now_ns = time_max(now_ns, p->last_arrival_ns);
+	path_serve(p, now_ns);
+	return now_ns;
+}
+
 int path_set(struct path *p, const char *key, const char *value, uint64_t now_ns, double *before,
 	double *after, struct err *err) {
 	struct path_stage *s;
@@ -423,7 +435,7 @@ int path_set(struct path *p, const char *key, const char *value, uint64_t now_ns
 
 	if (rc < 0)
 		return rc;
-	path_serve(p, now_ns);
+	now_ns = path_change_ns(p, now_ns);
 	*before = param_number(param, s->state);
 	rc = param_set(param, s->state, value, err);
 	if (rc < 0)
@@ -431,6 +443,15 @@ int path_set(struct path *p, const char *key, const char *value, uint64_t now_ns
 	*after = param_number(param, s->state);
 	path_changed(p, s, param, now_ns);
 	return 0;
+}
+
+bool path_put(struct path *p, struct path_stage *s, const struct param *param, double value,
+	uint64_t now_ns) {
+	now_ns = path_change_ns(p, now_ns);
+	if (!param->live || !param_put_number(param, s->state, value))
+		return false;
+	path_changed(p, s, param, now_ns);
+	return true;
 }
 
 int path_set_again(
@@ -443,11 +464,9 @@ int path_set_again(
 			number--;
 		if (param->name == NULL)
 			continue;
-		path_serve(p, now_ns);
-		if (!param->live || !param_put_number(param, s->state, value))
+		if (!path_put(p, s, param, value, now_ns))
 			return err_set(err, -ERANGE, "%s: %s cannot have become %g", s->name,
 				param->name, value);
-		path_changed(p, s, param, now_ns);
 		return 0;
 	}
 	return err_set(err, -EINVAL, "%s: there is no such parameter", p->name);

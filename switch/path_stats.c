@@ -61,19 +61,15 @@ struct path_capacity path_capacity(const struct path *p, uint32_t frame_bytes) {
 	for (uint32_t i = 0; i < p->stages; i++) {
 		const struct path_stage *s = &p->stage[i];
 
-		if (s->ops == &stage_link) {
-			struct aqm_limit l = link_limit(s->state);
-			uint64_t rate_bps = link_rate_bps(s->state);
+		if (s->ops->limit != NULL) {
+			struct aqm_limit l = s->ops->limit(s->state);
 
 			c.queue_pkts +=
 				time_min(l.pkts, l.bytes / (frame_bytes + l.overhead_bytes));
-			c.rate_bps = c.rate_bps == 0 ? rate_bps : time_min(c.rate_bps, rate_bps);
 		}
-		if (s->ops->max_delay_ns != NULL)
-			c.delay_ns += s->ops->max_delay_ns(s->state);
 	}
-	if (c.rate_bps == 0)
-		c.rate_bps = PATH_RATE_DEFAULT_BPS;
+	c.rate_bps = p->max_rate_bps > 0 ? p->max_rate_bps : PATH_RATE_DEFAULT_BPS;
+	c.delay_ns = p->max_delay_ns;
 	return c;
 }
 

@@ -135,28 +135,18 @@ void plan_free(struct plan *p) {
 	p->group_of = NULL;
 }
 
-static bool has_link(const struct path *p) {
-	for (uint32_t i = 0; i < p->stages; i++) {
-		if (p->stage[i].ops == &stage_link)
-			return true;
-	}
-	return false;
-}
-
 // Rate of the run's fastest path with a link; PATH_RATE_DEFAULT_BPS if there is none.
 static uint64_t fastest_bps(const struct paths *ps) {
 	uint64_t rate_bps = 0;
 
-	for (uint32_t i = 0; i < ps->count; i++) {
-		if (has_link(&ps->path[i]))
-			rate_bps = time_max(rate_bps, path_capacity(&ps->path[i], 1).rate_bps);
-	}
+	for (uint32_t i = 0; i < ps->count; i++)
+		rate_bps = time_max(rate_bps, ps->path[i].max_rate_bps);
 	return rate_bps > 0 ? rate_bps : PATH_RATE_DEFAULT_BPS;
 }
 
 static uint64_t path_pkts(const struct paths *ps, const struct path *p, uint32_t frame) {
 	struct path_capacity c = path_capacity(p, frame);
-	uint64_t rate_bps = has_link(p) ? c.rate_bps : fastest_bps(ps);
+	uint64_t rate_bps = p->max_rate_bps > 0 ? p->max_rate_bps : fastest_bps(ps);
 	double delayed = (double)rate_bps * (double)c.delay_ns / (8e9 * (frame + WIRE_OVERHEAD));
 
 	return PATH_SLACK_PKTS + c.queue_pkts + (uint64_t)delayed;

@@ -25,10 +25,9 @@ static struct path *entry_path(struct paths *ps, const char *key, const char **r
 
 static int entry_read(struct schedule_entry *e, const char *key, struct config_node *value,
 	struct paths *ps, struct err *err) {
-	struct path_stage *stage;
-	const struct param *param;
 	struct err why = {""};
 
+	e->node = value;
 	e->path = entry_path(ps, key, &e->key);
 	e->value = config_text(value);
 	if (e->path == NULL)
@@ -38,10 +37,10 @@ static int entry_read(struct schedule_entry *e, const char *key, struct config_n
 			key, ps->count > 0 ? ps->path[0].name : "forward");
 	if (e->value == NULL)
 		return config_err(value, -EINVAL, err, "schedule: %s: must be a single value", key);
-	int rc = path_check(e->path, e->key, e->value, &stage, &param, &why);
+	int rc = path_check(e->path, e->key, e->value, &e->stage, &e->param, &why);
 	if (rc < 0)
 		return config_err(value, rc, err, "schedule: %s: %s", key, why.msg);
-	e->link = stage->ops == &stage_link ? stage->env.link_index : UINT16_MAX;
+	e->link = e->stage->ops == &stage_link ? e->stage->env.link_index : UINT16_MAX;
 	return 0;
 }
 
@@ -87,6 +86,30 @@ static void schedule_sort(struct schedule *s) {
 	}
 }
 
+// Goes through all changes before anything moves, and takes them back: each path keeps what it was at its
+// largest (path_derive).
+static int schedule_rehearse(struct schedule *s, struct paths *ps, struct err *err) {
+	const struct path *forward = paths_find(ps, "forward"),
+			  *reverse = paths_find(ps, "reverse");
+	double *before = calloc(s->count + 1, sizeof(*before));
+	double after;
+	int rc = 0;
+
+	if (before == NULL)
+		return err_set(err, -ENOMEM, "schedule: no memory");
+	for (uint32_t i = 0; i < s->count; i++) {
+		struct schedule_entry *e = &s->entry[i];
+
+		rc = path_set(e->path, e->key, e->value, 0, &before[i], &after, err);
+		assert(rc == 0); // checked as it was read
+		e->base_rtt_ns = path_min_delay_ns(forward) + path_min_delay_ns(reverse);
+	}
+	for (uint32_t i = s->count; i-- > 0;)
+		path_put(s->entry[i].path, s->entry[i].stage, s->entry[i].param, before[i], 0);
+	free(before);
+	return rc;
+}
+
 int schedule_init(struct schedule *s, struct config_node *node, struct paths *ps, struct err *err) {
 	size_t entries = 0;
 	int rc = 0;
@@ -104,11 +127,21 @@ int schedule_init(struct schedule *s, struct config_node *node, struct paths *ps
 		return err_set(err, -ENOMEM, "schedule: no memory");
 	for (uint32_t i = 0; rc == 0 && i < config_count(node); i++)
 		rc = item_read(s, i, config_at(node, i), ps, err);
+	if (rc == 0) {
+		schedule_sort(s);
+		rc = schedule_rehearse(s, ps, err);
+	}
 	if (rc < 0)
 		schedule_fini(s);
-	else
-		schedule_sort(s);
 	return rc;
+}
+
+const struct schedule_entry *schedule_beyond(const struct schedule *s, uint64_t duration_ns) {
+	for (uint32_t i = 0; i < s->count; i++) {
+		if (s->entry[i].at_ns >= duration_ns)
+			return &s->entry[i];
+	}
+	return NULL;
 }
 
 int schedule_part(struct schedule *part, const struct schedule *whole, struct path *const *paths,

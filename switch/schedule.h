@@ -12,7 +12,11 @@
 
 struct schedule_entry {
 	uint64_t at_ns;
+	struct config_node *node; // its value in the config; lives as long as that
 	struct path *path;
+	struct path_stage *stage;
+	const struct param *param;
+	uint64_t base_rtt_ns; // of forward and reverse, from then on
 	const char *key; // "link.rate"; both texts live as long as the config
 	const char *value;
 	uint32_t item; // of the list in the config, from 0
@@ -25,12 +29,16 @@ struct schedule {
 	uint32_t next;
 };
 
-// Reads and checks the section; NULL: nothing is scheduled. On error nothing needs freeing.
+// Reads and checks the section; NULL: nothing is scheduled. On error nothing needs freeing. From here on
+// path_capacity counts with the highest rates and longest delays of all times, so that memory is sized for
+// them.
 int schedule_init(struct schedule *s, struct config_node *node, struct paths *ps, struct err *err);
 // The part of it that changes these paths, for the lcore they belong to. It is freed like the whole.
 int schedule_part(struct schedule *part, const struct schedule *whole, struct path *const *paths,
 	uint32_t n, struct err *err);
 void schedule_fini(struct schedule *s);
+// The first change that a run of duration_ns does not come to; NULL: it makes them all.
+const struct schedule_entry *schedule_beyond(const struct schedule *s, uint64_t duration_ns);
 // When schedule_apply must be called next; NEVER_NS when all is done.
 uint64_t schedule_next_ns(const struct schedule *s);
 // Applies all that is due by now_ns, each at its own theoretical time, and writes one TEL_EV_PARAM

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The edge links of a dumbbell: `count` parallel wires, each with the flows whose number is its own
-// modulo `count`. They are faster than the bottleneck and only space packets, so their queues have
-// no limit.
+// modulo `count`. They mostly are faster than the bottleneck and only space packets. Each has a queue of its
+// own with a limit: what finds it full is dropped (queue_full). The queue does not hold the frame on the
+// wire.
 //
 //	start     = max(arrival, end of the edge's frame before)
 //	departure = start + (size - FCS + overhead) * 8 / rate
@@ -13,7 +14,8 @@
 // in the delay stage. What has departed when the next packet comes is final and moves to a list, so
 // that the heap holds only edges that are busy at one moment: mostly one.
 //
-// A new rate applies to packets that come after it.
+// A new rate applies from the moment it is set: the unsent part of the frame on each wire and what waits
+// behind it go at it.
 #include "stage.h"
 
 #include "heads.h"
@@ -26,13 +28,17 @@ struct edge {
 	struct pkt *head;
 	struct pkt *tail;
 	serial_u128 free; // end of the frame that came last
+	uint64_t pkts, bytes; // on it; the head is on the wire
 };
 
 struct edges {
 	uint64_t count;
 	uint64_t rate_bps;
 	uint64_t overhead_bytes;
+	struct limit limit;
 
+	const struct stage_env *env;
+	struct aqm_limit max; // of what waits at each
 	uint64_t byte_ns; // per byte, in 2^-40 ns
 	uint32_t heads;
 	uint64_t pkts, bytes; // on the edges
@@ -48,31 +54,14 @@ static const struct param params[] = {
 		PARAM_U64(struct edges, rate_bps), 1e3, 1e12, .live = true},
 	{"overhead", "24B", "per frame, on top of the frame without FCS", UNIT_BYTES,
 		PARAM_U64(struct edges, overhead_bytes), 0, 1000},
+	// As many packets as Linux's fq holds: far more than wait where edges only space them.
+	{"limit", "10000pkt", "queue size of each, without the frame on the wire", UNIT_NONE,
+		PARAM_LIMIT(struct edges, limit), 1e-6, 1e15},
 	PARAM_END,
 };
 
-static void edges_update(void *self, uint64_t now_ns) {
-	struct edges *e = self;
-
-	e->byte_ns = serial_byte_ns(e->rate_bps);
-}
-
-static int edges_init(void *self, const struct stage_env *env, struct err *err) {
-	struct edges *e = self;
-
-	e->heap = calloc(e->count, sizeof(*e->heap));
-	e->edge = calloc(e->count, sizeof(*e->edge));
-	if (e->heap == NULL || e->edge == NULL)
-		return err_set(err, -ENOMEM, "no memory for %u edges", (uint32_t)e->count);
-	edges_update(self, 0);
-	return 0;
-}
-
-static void edges_fini(void *self) {
-	struct edges *e = self;
-
-	free(e->heap);
-	free(e->edge);
+static inline uint64_t edges_wire_bytes(const struct edges *e, const struct pkt *p) {
+	return p->size_bytes + e->overhead_bytes - SERIAL_FCS_BYTES;
 }
 
 // Takes the packet that departs first off its edge.
@@ -81,6 +70,8 @@ static inline struct pkt *edges_release(struct edges *e) {
 	struct pkt *p = edge->head;
 
 	edge->head = p->next;
+	edge->pkts--;
+	edge->bytes -= p->size_bytes;
 	e->pkts--;
 	e->bytes -= p->size_bytes;
 	p->arrival_ns = p->release_ns;
@@ -93,18 +84,91 @@ static inline struct pkt *edges_release(struct edges *e) {
 	return p;
 }
 
-static inline void edges_take(struct edges *e, struct pkt *p) {
+// What has departed by t_ns is final.
+static inline void edges_depart(struct edges *e, uint64_t t_ns) {
+	while (e->heads > 0 && e->heap[0].release_ns <= t_ns)
+		pkt_list_push(&e->out, edges_release(e));
+}
+
+// The departures of an edge that is busy at now_ns, at another rate. All behind the head came by now, before
+// it ends: they are sent one right after the other.
+static void edge_change(struct edges *e, struct edge *edge, uint64_t now_ns, uint64_t byte_ns) {
+	serial_u128 end = edge->free;
+
+	for (const struct pkt *p = edge->head->next; p != NULL; p = p->next)
+		end -= serial_end(0, edges_wire_bytes(e, p), e->byte_ns);
+	end = serial_changed_end(end, now_ns, edges_wire_bytes(e, edge->head), e->byte_ns, byte_ns);
+	edge->head->release_ns = serial_ns(end);
+	for (struct pkt *p = edge->head->next; p != NULL; p = p->next) {
+		end = serial_end(end, edges_wire_bytes(e, p), byte_ns);
+		p->release_ns = serial_ns(end);
+	}
+	edge->free = end;
+}
+
+static void edges_update(void *self, uint64_t now_ns) {
+	struct edges *e = self;
+	uint64_t byte_ns = serial_byte_ns(e->rate_bps);
+
+	edges_depart(e, now_ns);
+	e->heads = 0;
+	for (uint64_t i = 0; i < e->count; i++) {
+		struct edge *edge = &e->edge[i];
+
+		if (edge->head == NULL)
+			continue;
+		edge_change(e, edge, now_ns, byte_ns);
+		heads_rise(e->heap, e->heads++,
+			(struct head){edge->head->release_ns, edge->head, edge});
+	}
+	e->byte_ns = byte_ns;
+}
+
+static int edges_init(void *self, const struct stage_env *env, struct err *err) {
+	struct edges *e = self;
+	struct aqm_env queue = {
+		.rate_bps = e->rate_bps,
+		.base_rtt_ns = env->base_rtt_ns,
+		.overhead_bytes = e->overhead_bytes > SERIAL_FCS_BYTES
+			? (uint32_t)e->overhead_bytes - SERIAL_FCS_BYTES
+			: 0,
+		.mtu_bytes = env->mtu_bytes,
+	};
+
+	e->env = env;
+	e->heap = calloc(e->count, sizeof(*e->heap));
+	e->edge = calloc(e->count, sizeof(*e->edge));
+	if (e->heap == NULL || e->edge == NULL)
+		return err_set(err, -ENOMEM, "no memory for %u edges", (uint32_t)e->count);
+	edges_update(self, 0);
+	return aqm_limit_init(&e->max, &e->limit, &queue, err);
+}
+
+static void edges_fini(void *self) {
+	struct edges *e = self;
+
+	free(e->heap);
+	free(e->edge);
+}
+
+static inline void edges_take(struct edges *e, struct pkt *p, struct pkt_list *drops) {
 	struct edge *edge = &e->edge[p->flow_id % (uint32_t)e->count];
 	uint64_t t_ns = p->arrival_ns;
 
-	while (e->heads > 0 && e->heap[0].release_ns <= t_ns)
-		pkt_list_push(&e->out, edges_release(e));
+	edges_depart(e, t_ns);
+	if (edge->head != NULL
+		&& !aqm_limit_fits(&e->max, edge->pkts - 1, edge->bytes - edge->head->size_bytes,
+			p->size_bytes)) {
+		stage_drop(e->env, drops, p, DROP_QUEUE_FULL);
+		return;
+	}
 	if (t_ns > serial_ns(edge->free))
 		edge->free = serial_at(t_ns);
-	edge->free = serial_end(
-		edge->free, p->size_bytes + e->overhead_bytes - SERIAL_FCS_BYTES, e->byte_ns);
+	edge->free = serial_end(edge->free, edges_wire_bytes(e, p), e->byte_ns);
 	p->release_ns = serial_ns(edge->free);
 	p->next = NULL;
+	edge->pkts++;
+	edge->bytes += p->size_bytes;
 	e->pkts++;
 	e->bytes += p->size_bytes;
 	if (edge->head != NULL) {
@@ -119,7 +183,7 @@ static inline void edges_take(struct edges *e, struct pkt *p) {
 
 static void edges_push(void *self, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops) {
 	for (uint32_t i = 0; i < n; i++)
-		edges_take(self, pkts[i]);
+		edges_take(self, pkts[i], drops);
 }
 
 static uint32_t edges_pop(
@@ -150,9 +214,29 @@ static struct backlog edges_backlog(const void *self) {
 	return (struct backlog){.pkts = e->pkts + e->out.count, .bytes = e->bytes + e->out.bytes};
 }
 
+static uint64_t times(uint64_t n, uint64_t count) {
+	return n > UINT64_MAX / count ? UINT64_MAX : n * count;
+}
+
+static struct aqm_limit edges_limit(const void *self) {
+	const struct edges *e = self;
+
+	return (struct aqm_limit){
+		.bytes = times(e->max.bytes, e->count),
+		.pkts = times(e->max.pkts, e->count),
+		.overhead_bytes = e->max.overhead_bytes,
+	};
+}
+
+static uint64_t edges_rate_bps(const void *self) {
+	const struct edges *e = self;
+
+	return e->count * e->rate_bps;
+}
+
 const struct stage_ops stage_edges = {
 	.name = "edges",
-	.summary = "parallel links of constant rate, each with its own flows, without a limit",
+	.summary = "parallel links of constant rate, each with its own flows and queue",
 	.params = params,
 	.state_size = sizeof(struct edges),
 	.init = edges_init,
@@ -162,4 +246,6 @@ const struct stage_ops stage_edges = {
 	.next_ns = edges_next_ns,
 	.backlog = edges_backlog,
 	.update = edges_update,
+	.limit = edges_limit,
+	.rate_bps = edges_rate_bps,
 };

@@ -15,8 +15,12 @@
 //
 // Logical time: the queue gives up a packet at the moment the wire becomes free, and sees that
 // moment, however late the loop runs. A departure at the time of an arrival comes first. The queue
-// does not hold the frame on the wire. A new rate applies from the next frame; limits in BDP or
-// time stay as they were resolved at the start.
+// does not hold the frame on the wire. Limits in BDP or time stay as they were resolved at the start.
+//
+// A new rate applies from the moment it is set: what is not sent yet of the frame on the wire goes at it.
+// Departures that were taken before stay as they are, and are right: pop gives up a frame no earlier than
+// its end, however many it takes at once, so the frame on the wire is the only one whose end was computed
+// with the old rate and lies ahead. (A path serves its links up to the time of the change before it.)
 //
 // Backlog over time costs one addition per event: the integral up to t is
 // q(t) t - sum of t_i over arrivals + sum of t_i over departures from the queue, modulo 2^64 for
@@ -56,8 +60,6 @@ struct link {
 	uint64_t rate_now_bps; // what `capacity` counts since rate_since_ns
 	uint64_t rate_since_ns;
 	link_u128 capacity;
-	uint64_t old_free_ns; // end of the frame that was on the wire when the rate changed,
-	uint64_t old_bps; // and its rate
 
 	const struct stage_env *env;
 	struct tel *tel; // NULL: off
@@ -101,15 +103,16 @@ static int link_configure(void *self, struct config_node *node, struct err *err)
 
 static void link_update(void *self, uint64_t now_ns) {
 	struct link *l = self;
+	uint64_t byte_ns = serial_byte_ns(l->rate_bps);
 
-	if (l->wire != NULL && serial_ns(l->free) != l->old_free_ns) {
-		l->old_free_ns = serial_ns(l->free);
-		l->old_bps = l->rate_now_bps;
-	}
+	if (l->wire != NULL)
+		l->free = serial_changed_end(l->free, now_ns,
+			l->wire->size_bytes + l->overhead_bytes - SERIAL_FCS_BYTES, l->byte_ns,
+			byte_ns);
 	l->capacity += (link_u128)l->rate_now_bps * time_since(now_ns, l->rate_since_ns);
 	l->rate_since_ns = now_ns;
 	l->rate_now_bps = l->rate_bps;
-	l->byte_ns = serial_byte_ns(l->rate_bps);
+	l->byte_ns = byte_ns;
 }
 
 static int link_init(void *self, const struct stage_env *env, struct err *err) {
@@ -466,7 +469,6 @@ struct link_totals link_totals(const void *self, uint64_t now_ns) {
 	const struct link *l = self;
 	uint64_t overhead_bytes =
 		l->sent * (l->overhead_bytes - SERIAL_FCS_BYTES); // modulo 2^64, as the sum
-	uint64_t sending_bps = serial_ns(l->free) == l->old_free_ns ? l->old_bps : l->rate_now_bps;
 	double unsent_ns = l->wire != NULL ? (double)time_since(serial_ns(l->free), now_ns) : 0.0;
 
 	return (struct link_totals){
@@ -482,7 +484,7 @@ struct link_totals link_totals(const void *self, uint64_t now_ns) {
 		.capacity = l->capacity
 			+ (link_u128)l->rate_now_bps * time_since(now_ns, l->rate_since_ns),
 		.wire_bits = 8.0 * (double)(l->sent_bytes + overhead_bytes)
-			- unsent_ns * (double)sending_bps / 1e9,
+			- unsent_ns * (double)l->rate_now_bps / 1e9,
 	};
 }
 
@@ -494,7 +496,7 @@ struct link_figures link_figures(const struct link_totals *from, const struct li
 
 	if (capacity_bits > 0) {
 		f.utilisation = (to->wire_bits - from->wire_bits) / capacity_bits;
-		// A frame that started before the rate was lowered; the last bits of a double.
+		// The last nanosecond of a frame on the wire, the last bits of a double.
 		f.utilisation = f.utilisation > 1 ? 1 : f.utilisation < 0 ? 0 : f.utilisation;
 	}
 	if (ns > 0) {
@@ -565,7 +567,7 @@ bool link_observe(const void *self, double *value) {
 	return l->aqm->observe != NULL;
 }
 
-struct aqm_limit link_limit(const void *self) {
+static struct aqm_limit link_limit(const void *self) {
 	const struct link *l = self;
 
 	return l->aqm->limit(l->q);
@@ -585,4 +587,6 @@ const struct stage_ops stage_link = {
 	.next_ns = link_next_ns,
 	.backlog = link_backlog,
 	.update = link_update,
+	.limit = link_limit,
+	.rate_bps = link_rate_bps,
 };

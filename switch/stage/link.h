@@ -52,5 +52,3 @@ uint64_t link_rate_bps(const void *link);
 void link_stream(void *link, struct tel *packets);
 // What its discipline observes; false: nothing.
 bool link_observe(const void *link, double *value);
-// What its queue may hold.
-struct aqm_limit link_limit(const void *link);

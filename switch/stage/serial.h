@@ -31,3 +31,17 @@ static inline uint64_t serial_ns(serial_u128 t) {
 static inline serial_u128 serial_end(serial_u128 start, uint64_t bytes, uint64_t byte_ns) {
 	return start + ((serial_u128)bytes * byte_ns << (64 - SERIAL_FRAC_BITS));
 }
+
+// The end of a frame of `bytes` on a wire whose time per byte changes from `was` to `is` at now_ns: the part
+// that is not sent yet goes at the new rate, exactly but for the last 2^-64 ns. A frame that has not begun
+// by then keeps its start.
+static inline serial_u128 serial_changed_end(
+	serial_u128 end, uint64_t now_ns, uint64_t bytes, uint64_t was, uint64_t is) {
+	serial_u128 now = serial_at(now_ns), whole = serial_end(0, bytes, was), left;
+
+	if (end <= now)
+		return end;
+	left = end - now < whole ? end - now : whole;
+	// left * is / was in two parts, each of which fits: the quotient is at most `bytes` * 2^24.
+	return end - left + left / was * is + left % was * is / was;
+}

@@ -60,6 +60,9 @@ struct stage_ops {
 	uint64_t (*min_delay_ns)(const void *st); // NULL: 0
 	// Longest time a packet may stay; sizes env->max_pkts. NULL: the stage has no such bound.
 	uint64_t (*max_delay_ns)(const void *st);
+	// What its queues together may hold, and the rate at which it sends; sizes memory. NULL: it has none.
+	struct aqm_limit (*limit)(const void *st);
+	uint64_t (*rate_bps)(const void *st);
 };
 
 extern const struct stage_ops *const stage_all[]; // ends with NULL

@@ -279,9 +279,9 @@ START_TEST(live_parameters_change_at_their_time) {
 	while (take(p, 1000 * MS) != NULL)
 		;
 	ck_assert_uint_eq(pkts[0].arrival_ns, MS + 1000);
-	ck_assert_uint_eq(pkts[1].arrival_ns, MS + 2000); // on the wire when the rate changed
-	ck_assert_uint_eq(pkts[2].arrival_ns, MS + 4000); // in the line when the delay changed
-	ck_assert_uint_eq(pkts[3].arrival_ns, 2 * MS + 6000);
+	ck_assert_uint_eq(pkts[1].arrival_ns, MS + 2500); // half sent when the rate changed
+	ck_assert_uint_eq(pkts[2].arrival_ns, MS + 4500); // in the line when the delay changed
+	ck_assert_uint_eq(pkts[3].arrival_ns, 2 * MS + 6500);
 
 	static const struct {
 		const char *key, *value, *says;

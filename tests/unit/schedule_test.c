@@ -93,6 +93,33 @@ START_TEST(changes_apply_in_order_and_are_recorded) {
 }
 END_TEST
 
+// What comes later is known at the start, and nothing of it holds yet.
+START_TEST(capacity_is_that_of_all_times) {
+	struct world w;
+
+	ck_assert_msg(open_schedule(&w,
+			      "schedule:\n"
+			      "  - {at: 1s, forward.link.rate: 1kbit, forward.delay.delay: 300ms}\n"
+			      "  - {at: 2s, forward.link.rate: 40Gbit, forward.delay.delay: 0ms}\n"
+			      "  - {at: 3s, reverse.delay.delay: 0ms}\n")
+			== 0,
+		"%s", w.err.msg);
+	struct path_capacity c = path_capacity(&w.ps->path[0], MTU);
+	ck_assert_uint_eq(c.rate_bps, 40000000000);
+	ck_assert_uint_eq(c.delay_ns, 300 * MS);
+	ck_assert_uint_eq(c.queue_pkts, 99);
+	ck_assert_uint_eq(link_rate_bps(w.ps->path[0].stage[0].state), 10000000000);
+	ck_assert_uint_eq(path_min_delay_ns(&w.ps->path[0]), 10 * MS);
+	ck_assert_uint_eq(path_min_delay_ns(&w.ps->path[1]), 10 * MS);
+	static const uint64_t base_ms[] = {20, 310, 310, 10, 0};
+	for (uint32_t i = 0; i < 5; i++)
+		ck_assert_uint_eq(w.s.entry[i].base_rtt_ns, base_ms[i] * MS);
+	ck_assert_ptr_eq(schedule_beyond(&w.s, 2 * NS_PER_S), &w.s.entry[2]);
+	ck_assert_ptr_null(schedule_beyond(&w.s, 3 * NS_PER_S + 1));
+	close_schedule(&w);
+}
+END_TEST
+
 START_TEST(mistakes_are_found_at_the_start) {
 	static const struct {
 		const char *text, *says;
@@ -124,4 +151,4 @@ START_TEST(mistakes_are_found_at_the_start) {
 END_TEST
 
 TEST_MAIN(no_schedule_changes_nothing, changes_apply_in_order_and_are_recorded,
-	mistakes_are_found_at_the_start)
+	capacity_is_that_of_all_times, mistakes_are_found_at_the_start)

@@ -86,8 +86,9 @@ START_TEST(twenty_five_gigabit_to_the_nanosecond) {
 }
 END_TEST
 
-START_TEST(a_new_rate_applies_to_what_comes_after) {
-	static const uint64_t out_ns[] = {1000, 2000, 4000};
+// At 500 half of packet 0 is sent; the rest, packet 1 behind it and packet 2 go at 2 ns per byte.
+START_TEST(a_new_rate_applies_to_the_unsent_part_and_to_what_waits) {
+	static const uint64_t out_ns[] = {1500, 3500, 5500};
 	struct stage_bench b = {0};
 	struct pkt *pkts = pkts_new(3, 980);
 
@@ -105,7 +106,46 @@ START_TEST(a_new_rate_applies_to_what_comes_after) {
 }
 END_TEST
 
+START_TEST(each_edge_has_its_own_limit) {
+	struct stage_bench b = {0};
+	struct pkt *pkts = pkts_new(7, 980); // 1000 ns each
+	static const struct {
+		uint32_t flow;
+		uint64_t in_ns;
+		bool kept;
+	} want[] = {{0, 0, true}, {0, 0, true}, {0, 0, true}, {0, 999, false}, {1, 999, true},
+		{0, 1000, true}, {0, 1500, false}};
+
+	open_edges(&b, "{edges: {count: 2, rate: 8Gbit, limit: 2pkt}}");
+	for (uint32_t i = 0, dropped = 0; i < 7; i++) {
+		put(&b, &pkts[i], want[i].flow, want[i].in_ns);
+		dropped += !want[i].kept;
+		ck_assert_uint_eq(b.drops.count, dropped);
+	}
+	ck_assert_uint_eq(pkts[3].drop_reason, DROP_QUEUE_FULL);
+	ck_assert_uint_eq(b.ops->limit(b.st).pkts, 4);
+	ck_assert_uint_eq(b.ops->rate_bps(b.st), 16000000000);
+	for (int i = 0; i < 5; i++)
+		ck_assert_ptr_nonnull(stage_take(&b, NEVER_NS));
+	ck_assert_ptr_null(stage_take(&b, NEVER_NS));
+	stage_close(&b);
+	free(pkts);
+}
+END_TEST
+
 #define MANY 100000
+#define CHANGE_EVERY 7001
+
+// The rate changes now and then, before the i-th packet.
+static void change(struct stage_bench *b, uint32_t i, uint64_t t_ns) {
+	static const char *const rates[] = {"3Gbit", "100Gbit", "25Gbit"};
+
+	if (i % CHANGE_EVERY != CHANGE_EVERY - 1)
+		return;
+	if (b->ops == &stage_link)
+		link_serve(b->st, t_ns, &b->drops);
+	stage_live(b, "rate", rates[i / CHANGE_EVERY % 3], t_ns);
+}
 
 // The i-th packet of a load that is the same each time it is made: bursts of one flow, mostly.
 static uint64_t load_next(struct rng *rng, struct pkt *p, uint32_t i, uint64_t t_ns) {
@@ -131,6 +171,7 @@ static void oracle(struct want *want, struct pkt *pkts, uint32_t count, const ch
 		ck_assert_int_eq(stage_open(&b, link), 0);
 		for (uint32_t i = 0; i < MANY; i++) {
 			t_ns = load_next(&rng, &pkts[i], i, t_ns);
+			change(&b, i, t_ns);
 			if (pkts[i].flow_id % count != k)
 				continue;
 			want[i].in_ns = t_ns;
@@ -150,16 +191,18 @@ static void oracle(struct want *want, struct pkt *pkts, uint32_t count, const ch
 // Taken at each arrival, now and then, or at the end: the same.
 static void check_against(const struct want *want, struct pkt *pkts, uint32_t count, int every) {
 	struct stage_bench b = {0};
-	char text[80];
+	char text[96];
 	struct rng rng;
 	uint64_t t_ns = 0;
 	uint32_t next = 0;
 
-	snprintf(text, sizeof(text), "{edges: {count: %u, rate: 25Gbit, overhead: 20B}}", count);
+	snprintf(text, sizeof(text),
+		"{edges: {count: %u, rate: 25Gbit, overhead: 20B, limit: 100000pkt}}", count);
 	open_edges(&b, text);
 	rng_init(&rng, count, "edges");
 	for (uint32_t i = 0; i < MANY; i++) {
 		t_ns = load_next(&rng, &pkts[i], i, t_ns);
+		change(&b, i, t_ns);
 		stage_put(&b, &pkts[i], t_ns);
 		if (every == 0 || i % (uint32_t)every != 0)
 			continue;
@@ -201,6 +244,8 @@ START_TEST(bad_parameters) {
 			"test:1:17: count: 1025 is not in [1, 1024]"},
 		{"{edges: {count: 2, rate: 2Tbit}}",
 			"test:1:26: rate: 2Tbit is not in [1kbit, 1Tbit]"},
+		{"{edges: {count: 2, rate: 1Gbit, limit: 100B}}",
+			"limit: no full-sized frame fits: it is 1518 B, the limit 100 B"},
 		{"{edges: {rate: 1Gbit}}", "test:1:9: edges: count is required"},
 	};
 
@@ -215,5 +260,6 @@ START_TEST(bad_parameters) {
 END_TEST
 
 TEST_MAIN(edges_serialise_their_own_flows_only, a_short_frame_overtakes_a_long_one_of_another_edge,
-	twenty_five_gigabit_to_the_nanosecond, a_new_rate_applies_to_what_comes_after,
+	twenty_five_gigabit_to_the_nanosecond,
+	a_new_rate_applies_to_the_unsent_part_and_to_what_waits, each_edge_has_its_own_limit,
 	edges_are_links_side_by_side, bad_parameters)

@@ -122,25 +122,96 @@ START_TEST(a_departure_comes_before_an_arrival_at_the_same_time) {
 }
 END_TEST
 
-START_TEST(a_new_rate_applies_from_the_next_frame) {
+// 1000 B on the wire each, at 1 ns per byte, from 400 on at 2, from 2000 on at 1/2:
+//
+//	packet 0: 400 B by 400, the other 600 B by 1600
+//	packet 1: 200 B by 2000, the other 800 B by 2400
+//	packet 2: 1000 B by 2900
+START_TEST(a_new_rate_applies_to_the_unsent_part_of_the_frame_on_the_wire) {
 	struct stage_bench b = {0};
 	struct pkt *pkts = pkts_new(3, 980);
-	static const uint64_t out_ns[] = {1000, 3000, 3500};
+	static const uint64_t out_ns[] = {1600, 2400, 2900};
 
 	open_link(&b, "{link: {rate: 8Gbit, queue: {fifo: {limit: 9pkt}}}}");
 	for (int i = 0; i < 3; i++)
 		stage_put(&b, &pkts[i], 0);
 	link_serve(b.st, 400, &b.drops);
 	stage_live(&b, "rate", "4Gbit", 400);
-	link_serve(b.st, 1000, &b.drops);
+	link_serve(b.st, 2000, &b.drops);
 	stage_live(&b, "rate", "16Gbit", 2000);
+	// Half a frame is on the wire, all of whose time was used.
+	struct link_totals zero = {0}, to = link_totals(b.st, 2100);
+	ck_assert_double_eq_tol(to.wire_bits, 8.0 * (400 + 800 + 200), 1e-9);
+	ck_assert_double_eq_tol(link_figures(&zero, &to).utilisation, 1, 1e-12);
 	for (int i = 0; i < 3; i++) {
 		stage_take(&b, NEVER_NS);
 		ck_assert_uint_eq(pkts[i].arrival_ns, out_ns[i]);
 	}
 	// Sent 3000 B; could have sent 400 + 1600/2 + 1500*2 = 4200 B by 3500.
-	struct link_totals zero = {0}, to = link_totals(b.st, 3500);
+	to = link_totals(b.st, 3500);
 	ck_assert_double_eq_tol(link_figures(&zero, &to).utilisation, 3000.0 / 4200.0, 1e-12);
+	stage_close(&b);
+	free(pkts);
+}
+END_TEST
+
+// 1538 B at 1 kbit/s take 12.304 s. After 200 ms 25 B of them are sent; the other 1513 B take 121.04 us.
+START_TEST(a_frame_that_began_at_a_kilobit_ends_at_the_new_rate) {
+	struct stage_bench b = {0};
+	struct pkt *pkts = pkts_new(2, 1518);
+
+	open_link(&b, "{link: {rate: 1kbit, queue: {fifo: {limit: 9pkt}}}}");
+	for (int i = 0; i < 2; i++)
+		stage_put(&b, &pkts[i], 0);
+	link_serve(b.st, 200 * MS, &b.drops);
+	stage_live(&b, "rate", "100Mbit", 200 * MS);
+	ck_assert_uint_eq(b.ops->next_ns(b.st), 200 * MS + 121040);
+	ck_assert_ptr_eq(stage_take(&b, NEVER_NS), &pkts[0]);
+	ck_assert_ptr_eq(stage_take(&b, NEVER_NS), &pkts[1]);
+	ck_assert_uint_eq(pkts[0].arrival_ns, 200 * MS + 121040);
+	ck_assert_uint_eq(pkts[1].arrival_ns, 200 * MS + 121040 + 123040);
+	stage_close(&b);
+	free(pkts);
+}
+END_TEST
+
+// A busy link whose rate changes 200000 times, between any two of six decades, sends to the nanosecond
+// what the integral of the rate allows: floor of the time at which n * 8 * bytes bits fit into it.
+START_TEST(many_changes_lose_no_part_of_a_nanosecond) {
+	static const char *const text[] = {"1Mbit", "7Mbit", "100Mbit", "3Gbit", "1Tbit"};
+	static const double rate_bps[] = {1e6, 7e6, 1e8, 3e9, 1e12};
+	struct stage_bench b = {0};
+	struct pkt *pkts = pkts_new(2, 1480);
+	struct rng rng;
+	uint64_t t_ns = 0, now = 0;
+	long double unsent = 8.0L * 1500; // bits of the frame on the wire
+	uint32_t changes = 0;
+
+	open_link(&b, "{link: {rate: 1Mbit, queue: {fifo: {limit: 9pkt}}}}");
+	rng_init(&rng, 1, "rates");
+	stage_put(&b, &pkts[0], 0);
+	while (changes < 200000) {
+		long double bit_ns = 1e9L / (long double)rate_bps[now];
+		uint64_t gap_ns = 1 + rng_u64(&rng) % (uint64_t)(bit_ns * 2000 + 100);
+
+		if ((long double)gap_ns < unsent * bit_ns - 1) { // in the frame
+			t_ns += gap_ns;
+			unsent -= (long double)gap_ns / bit_ns;
+			now = rng_u64(&rng) % 5;
+			link_serve(b.st, t_ns, &b.drops);
+			stage_live(&b, "rate", text[now], t_ns);
+			changes++;
+			continue;
+		}
+		long double end_ns = (long double)t_ns + unsent * bit_ns;
+		struct pkt *p = stage_take(&b, NEVER_NS);
+		NEED(p != NULL && (long double)p->arrival_ns <= end_ns + 1e-3L);
+		NEED((long double)p->arrival_ns + 1 >= end_ns - 1e-3L);
+		// The link is idle until then: the next begins at a whole nanosecond.
+		t_ns = p->arrival_ns + 1;
+		unsent = 8.0L * 1500;
+		stage_put(&b, p, t_ns);
+	}
 	stage_close(&b);
 	free(pkts);
 }
@@ -408,6 +479,9 @@ END_TEST
 TEST_MAIN(ten_gigabit_ethernet_to_the_nanosecond, overhead_counts_on_top_of_the_frame_without_fcs,
 	rate_is_exact_over_ten_million_packets, rate_is_exact_from_one_kilobit_to_one_terabit,
 	a_departure_comes_before_an_arrival_at_the_same_time,
-	a_new_rate_applies_from_the_next_frame, figures_by_hand, history_does_not_depend_on_polling,
-	records_tell_the_whole_story, mean_backlog_agrees_with_sojourns,
-	late_arrivals_keep_the_rate, bad_configs_are_refused, default_queue_is_one_bdp)
+	a_new_rate_applies_to_the_unsent_part_of_the_frame_on_the_wire,
+	a_frame_that_began_at_a_kilobit_ends_at_the_new_rate,
+	many_changes_lose_no_part_of_a_nanosecond, figures_by_hand,
+	history_does_not_depend_on_polling, records_tell_the_whole_story,
+	mean_backlog_agrees_with_sojourns, late_arrivals_keep_the_rate, bad_configs_are_refused,
+	default_queue_is_one_bdp)
