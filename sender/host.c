@@ -13,14 +13,44 @@
 #define FETCH_NEAR_NS (4 * NS_PER_US) // timers due until then: their connections
 #define FETCH_FAR_NS (8 * NS_PER_US) // the timers themselves
 
+// The largest window that the group's control is given and need not grow to, in segments.
+static double group_window(const struct group *g) {
+	static const char *const names[] = {"cwnd", "initial", "min_cwnd"};
+	double segs = 0;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const struct param *p = param_find(g->cc->params, names[i]);
+
+		if (p == NULL || p->type != PARAM_TYPE_F64)
+			continue;
+		segs = fmax(segs,
+			*(const double *)(const void *)((const char *)g->cc_config + p->offset));
+	}
+	return fmin(segs, (double)(g->rwnd / g->payload + 1));
+}
+
+uint64_t host_window_segs(const struct groups *gs) {
+	double segs = 0;
+
+	for (uint32_t i = 0; i < gs->count; i++) {
+		double window = group_window(&gs->group[i]);
+
+		if (window > SEGS_PER_FLOW / 2)
+			segs += window * (double)gs->group[i].count;
+	}
+	return (uint64_t)fmin(segs, 0x1p40);
+}
+
 // Segments that may be unacknowledged at once, all flows together: what the network can hold, twice
 // (slow start overshoots by its own size), what SACK leaves on the scoreboard while a hole waits a
-// second for its timeout, twice again for rings that are powers of two, and twice for what a shrunk
-// window still holds until its recovery ends. It is reserved, not used.
+// second for its timeout, and the windows that need no network to be large; twice again for rings that
+// are powers of two, and twice for what a shrunk window still holds until its recovery ends. It is
+// reserved, not used.
 static uint64_t arena_segs(const struct groups *gs, const struct host_env *env) {
 	uint64_t flows = host_share(gs->flows, env->share, env->shares);
+	uint64_t windows = host_window_segs(gs) / (env->shares > 1 ? env->shares : 1);
 
-	return 4 * (2 * env->pipe_segs + env->segs_per_s) + flows * SEGS_PER_FLOW;
+	return 4 * (2 * env->pipe_segs + env->segs_per_s + windows) + flows * SEGS_PER_FLOW;
 }
 
 static uint64_t range_count(const struct host_env *env) {

@@ -13,6 +13,7 @@
 // hands to the next is still in the cache.
 #define WINDOW_MAX_NS (250 * NS_PER_US)
 #define RING_RECORDS 16384
+#define PIPE_SEGS_MAX (UINT64_C(1) << 40) // far more than memory_check finds room for
 
 static int pool_init(struct sim_pool *p, size_t object, uint64_t size, struct err *err) {
 	memset(p, 0, sizeof(*p));
@@ -37,7 +38,7 @@ static inline struct pkt *pool_get(struct sim_pool *p, enum sim_pool_kind kind) 
 			__builtin_prefetch(p->free[p->frees - POOL_AHEAD], 1);
 	} else {
 		if (p->next == p->size)
-			abort(); // sized for all that paths can hold: a defect, not a load
+			return NULL;
 		pkt = (struct pkt *)(void *)(p->base + p->next++ * p->object);
 	}
 	pkt->port = (uint8_t)kind;
@@ -74,6 +75,16 @@ static void flush(struct sim *s, enum sim_pool_kind direction) {
 		s->inside_max = s->inside;
 }
 
+// The pools hold more than paths are sized for. A packet for which they have no room all the same is counted
+// and dropped, and main says that the run is not to be trusted.
+__attribute__((noinline)) static void drop_unsent(struct sim *s, enum sim_pool_kind direction,
+	uint32_t id, uint16_t size, const struct seg *seg) {
+	path_push_nothing(direction == POOL_FORWARD ? s->forward : s->reverse, size);
+	s->unsent++;
+	if (direction == POOL_FORWARD && seg->len > 0)
+		s->sender.flow[id].count.drops++;
+}
+
 // Puts a segment into a packet and the packet on its way into a path.
 static inline void send_packet(struct sim *s, enum sim_pool_kind direction, enum sim_pool_kind kind,
 	uint16_t group, uint32_t id, uint16_t size, const struct seg *seg, uint8_t ecn,
@@ -81,6 +92,10 @@ static inline void send_packet(struct sim *s, enum sim_pool_kind direction, enum
 	struct pkt *pkt = pool_get(&s->pool[kind], kind);
 	struct sim_burst *burst = &s->burst[direction];
 
+	if (__builtin_expect(pkt == NULL, 0)) {
+		drop_unsent(s, direction, id, size, seg);
+		return;
+	}
 	pkt->arrival_ns = t_ns;
 	pkt->flow_id = id;
 	pkt->size_bytes = size;
@@ -135,15 +150,15 @@ static void receiver_output(
 	send_packets(s, POOL_REVERSE, s->receiver.receiver[id].group_index, id, seg, n, ecn, t_ns);
 }
 
-// Packets all links and delays can hold, as if all were full segments of the group with the
-// smallest; and per second.
+// Packets all links, edges and delays can hold at any time of the schedule, as if all were full segments of
+// the group with the smallest; and per second.
 static void size_network(const struct sim *s, uint64_t *pipe_segs, uint64_t *segs_per_s) {
 	uint32_t frame = groups_min_frame(&s->groups);
 	struct path_capacity f = path_capacity(s->forward, frame);
 	struct path_capacity r = path_capacity(s->reverse, frame);
 
 	*segs_per_s = f.rate_bps / (8 * (uint64_t)frame) + 1024;
-	*pipe_segs = f.queue_pkts
+	*pipe_segs = time_min(f.queue_pkts, PIPE_SEGS_MAX)
 		+ (uint64_t)((double)*segs_per_s * (double)(f.delay_ns + r.delay_ns) / 1e9);
 }
 
@@ -151,15 +166,17 @@ static void size_network(const struct sim *s, uint64_t *pipe_segs, uint64_t *seg
 // reserved for the worst case but only touched as far as they are used.
 static int memory_check(struct sim *s, const struct host_env *env, struct err *err) {
 	const struct config_node *flows = config_get(config_root(s->run->config), "flows");
+	uint64_t windows = host_window_segs(&s->groups);
 	uint64_t bytes = (uint64_t)s->groups.flows
 			* (sizeof(struct flow) + sizeof(struct receiver)
 				+ (sizeof(struct seg_rec) << SEG_ORDER_MIN))
-		+ 4 * env->pipe_segs * (SIM_PKT_SIZE + sizeof(struct seg_rec));
+		+ 4 * env->pipe_segs * (SIM_PKT_SIZE + sizeof(struct seg_rec))
+		+ 4 * windows * sizeof(struct seg_rec);
 	struct err why;
 	char what[64];
 
 	snprintf(what, sizeof(what), "%u flows and %llu packets in flight", s->groups.flows,
-		(unsigned long long)env->pipe_segs);
+		(unsigned long long)(env->pipe_segs + windows));
 	int rc = live_memory_check(bytes, what, &why);
 	return rc < 0 ? config_err(flows, rc, err, "%s", why.msg) : 0;
 }
@@ -201,6 +218,20 @@ static int hosts_init(struct sim *s, struct err *err) {
 	return rc;
 }
 
+// Without any delay nothing can be computed ahead. What several changes of one time make of it counts.
+static int delays_stay(const struct schedule *schedule, struct err *err) {
+	for (uint32_t i = 0; i < schedule->count; i++) {
+		const struct schedule_entry *e = &schedule->entry[i];
+		bool last = i + 1 == schedule->count || e[1].at_ns != e->at_ns;
+
+		if (last && e->base_rtt_ns == 0)
+			return config_err(e->node, -EINVAL, err,
+				"schedule: this leaves no delay in either direction; virtual time "
+				"needs more than 0 in one of them, 1ns will do");
+	}
+	return 0;
+}
+
 static int network_init(struct sim *s, struct err *err) {
 	struct config_node *root = config_root(s->run->config), *node = config_get(root, "paths");
 	uint64_t base_rtt_ns[GROUPS_MAX];
@@ -225,10 +256,12 @@ static int network_init(struct sim *s, struct err *err) {
 	s->reverse = paths_find(&s->paths, "reverse");
 	if (s->forward == NULL || s->reverse == NULL)
 		return config_err(node, -EINVAL, err, "paths: needs 'forward' and 'reverse'");
-	if (path_min_delay_ns(s->forward) + path_min_delay_ns(s->reverse) == 0)
+	if (s->paths.base_rtt_ns == 0)
 		return config_err(node, -EINVAL, err,
-			"paths: virtual time needs a delay stage of more than 0 in one direction");
-	return schedule_init(&s->schedule, config_get(root, "schedule"), &s->paths, err);
+			"paths: virtual time needs a delay stage of more than 0 in one direction; "
+			"1ns will do");
+	rc = schedule_init(&s->schedule, config_get(root, "schedule"), &s->paths, err);
+	return rc < 0 ? rc : delays_stay(&s->schedule, err);
 }
 
 int sim_init(struct sim *s, struct run *run, struct err *err) {
@@ -400,17 +433,18 @@ static void at_boundary(struct sim *s) {
 	publish(s);
 }
 
-// With no packet in flight, nothing happens before the next timer.
-static uint64_t skip_idle(struct sim *s, uint64_t boundary_ns) {
-	uint64_t next_ns;
+// Nothing happens before: no packet leaves a path, no timer fires.
+static uint64_t next_event(struct sim *s, uint64_t limit_ns) {
+	uint64_t t_ns = time_min(path_next_ns(s->forward), path_next_ns(s->reverse));
 
-	if (s->inside > 0)
-		return s->now_ns;
-	next_ns = time_min(
-		host_next_ns(&s->sender, boundary_ns), host_next_ns(&s->receiver, boundary_ns));
-	return time_max(s->now_ns, time_min(next_ns, boundary_ns));
+	t_ns = time_min(t_ns, limit_ns);
+	t_ns = time_min(t_ns, host_next_ns(&s->sender, t_ns));
+	t_ns = time_min(t_ns, host_next_ns(&s->receiver, t_ns));
+	return time_max(t_ns, s->now_ns);
 }
 
+// From the first event on, what enters the cut leaves it no earlier than its least delay. So a window costs
+// nothing while nothing happens, however short the delay is.
 void sim_run(struct sim *s, uint64_t until_ns) {
 	if (s->now_ns == 0)
 		at_boundary(s);
@@ -420,9 +454,9 @@ void sim_run(struct sim *s, uint64_t until_ns) {
 		uint64_t ahead_r = path_min_delay_ns(s->reverse);
 		uint64_t window_ns = time_min(time_max(ahead_f, ahead_r), WINDOW_MAX_NS);
 
-		s->now_ns = skip_idle(s, boundary_ns);
 		while (s->now_ns < boundary_ns) {
-			uint64_t end_ns = time_min(s->now_ns + window_ns, boundary_ns);
+			uint64_t end_ns =
+				time_min(next_event(s, boundary_ns) + window_ns, boundary_ns);
 
 			if (ahead_r >= ahead_f) {
 				feed_sender(s, end_ns - 1);
@@ -432,12 +466,9 @@ void sim_run(struct sim *s, uint64_t until_ns) {
 				feed_sender(s, end_ns - 1);
 			}
 			s->now_ns = end_ns;
-			if (s->inside == 0)
-				break;
 		}
 		publish(s);
-		if (s->now_ns == boundary_ns)
-			at_boundary(s);
+		at_boundary(s);
 	}
 }
 

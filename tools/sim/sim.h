@@ -3,10 +3,10 @@
 //
 //	sender --forward--> receiver --reverse--> sender
 //
-// There is no event queue. Time advances in windows [T, W) no longer than the least delay of one
-// path, the "cut". What leaves the cut within a window was sent before it, so everything is known
-// and one component after the other can be run through the whole window, in order of time inside
-// each: host behind the cut, other path, other host, cut. The result is that of an event queue,
+// There is no event queue. Time advances in windows [T, W) that end no later than the first event in
+// them plus the least delay of one path, the "cut". What leaves the cut within a window was sent before
+// it, so everything is known and one component after the other can be run through the whole window, in
+// order of time inside each: host behind the cut, other path, other host, cut. The result is that of an event queue,
 // to the nanosecond and whatever the window, at a fraction of its cost: each component's state is
 // warm while it runs, and packets pass between them in order.
 #pragma once
@@ -52,6 +52,7 @@ struct sim {
 	struct host sender, receiver;
 	struct sim_pool pool[POOLS];
 	uint64_t inside, inside_max; // packets
+	uint64_t unsent; // packets that were dropped because a pool was empty
 	struct sim_burst burst[POOL_REVERSE + 1]; // per path, empty between windows
 	struct sim_pcap *pcap; // NULL: none
 	struct tel tel[TEL_STREAM_COUNT];
