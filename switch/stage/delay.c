@@ -8,8 +8,19 @@
 // Reordering by design: a share `late` of the packets, drawn by this stage's own dice, waits
 // `late_by` longer and is overtaken by the others. Late packets are a second FIFO of their class.
 //
-// When the delay is lowered while running, packets already inside keep their departure and later
-// ones of the same FIFO do not overtake them: departure = max(departure before, arrival + delay).
+// When the delay is lowered while running, `on_decrease` says what becomes of the packets inside:
+//
+//	reorder  each keeps the delay it came in with, and later ones overtake it, as on a route that
+//	         changes and in Linux's netem. The default: no packet travels faster or slower than some
+//	         real path would carry it, and packets leave as far apart as they came.
+//	fifo     each keeps its delay and none is overtaken: later ones wait for the last of them and leave
+//	         with it, all in one nanosecond, as behind a link layer that delivers in order:
+//	         departure = max(departure before, arrival + delay)
+//	step     each has the new delay at once, as if it always had: those whose time has gone by leave
+//	         at the moment of the change, the others at arrival + delay. Order is kept.
+//
+// A higher delay holds from the next packet on. Overtaken packets move to a list of their own, sorted by
+// departure, which is one more FIFO to the heap: this costs memory at no time, and time only at a change.
 #include "stage.h"
 
 #include "heads.h"
@@ -26,17 +37,22 @@ struct line {
 	uint64_t last_ns; // departure of the packet pushed last
 };
 
+enum on_decrease { DECREASE_REORDER, DECREASE_FIFO, DECREASE_STEP };
+static const char *const decrease_names[] = {"reorder", "fifo", "step", NULL};
+
 struct delay {
 	uint64_t delay_ns;
 	double late;
 	uint64_t late_by_ns;
+	int on_decrease;
 
 	uint32_t heads;
 	uint32_t classes;
 	uint64_t pkts;
 	uint64_t late_threshold;
 	struct pkt_list out; // departed while the line was full, not yet taken
-	struct head *heap; // binary, smallest first
+	struct pkt_list overtaken; // by departure
+	struct head *heap; // binary, smallest first; from is a line, NULL: overtaken
 	struct line *line; // one per class, then one per class for late packets
 	const struct stage_env *env;
 	struct rng rng;
@@ -49,19 +65,116 @@ static const struct param params[] = {
 		PARAM_F64(struct delay, late), 0, 1, .live = true},
 	{"late_by", "0ms", "how much longer", UNIT_TIME_NS, PARAM_U64(struct delay, late_by_ns), 0,
 		60e9, .live = true},
+	{"on_decrease", "reorder",
+		"when the delay falls: packets inside keep theirs and are overtaken (reorder) or hold "
+		"up later ones (fifo), or take the new delay at once (step)",
+		UNIT_NONE, PARAM_ENUM(struct delay, on_decrease, decrease_names)},
 	PARAM_END,
 };
 
+// The FIFO whose head leaves first has lost packets; `first` is its head now, NULL: it is empty.
+static inline void delay_reroot(struct delay *d, struct line *line, const struct pkt *first) {
+	if (first != NULL)
+		heads_sink(d->heap, d->heads, (struct head){first->release_ns, first, line});
+	else if (--d->heads > 0)
+		heads_sink(d->heap, d->heads, d->heap[d->heads]);
+}
+
+// Takes up to `max` packets that leave by now_ns off the line whose head leaves first, which does: as many
+// as leave before any other line's head, up to the end of its ring. Who goes first at one time is the heap's
+// to decide.
+static inline uint32_t delay_release(
+	struct delay *d, uint64_t now_ns, struct pkt **pkts, uint32_t max) {
+	uint64_t end_ns = time_min(now_ns + 1, heads_second_ns(d->heap, d->heads));
+	struct line *line = d->heap[0].from;
+
+	if (__builtin_expect(line == NULL, 0)) {
+		pkts[0] = pkt_list_pop(&d->overtaken);
+		pkts[0]->arrival_ns = pkts[0]->release_ns;
+		d->pkts--;
+		delay_reroot(d, NULL, d->overtaken.head);
+		return 1;
+	}
+
+	const struct pkt_ring q = line->q; // a copy that stays in registers
+	uint32_t most = max, n = 0;
+	struct pkt *const *oldest = pkt_ring_oldest(&q, &most);
+	struct pkt *p = oldest[0];
+	uint64_t bytes = 0;
+
+	do {
+		pkt_ring_fetch(&q, n);
+		p->arrival_ns = p->release_ns;
+		bytes += p->size_bytes;
+		pkts[n] = p;
+	} while (++n < most && (p = oldest[n])->release_ns < end_ns);
+	pkt_ring_skip(&line->q, n, bytes);
+	d->pkts -= n;
+	delay_reroot(d, line, n < q.count ? pkt_ring_head(&line->q) : NULL);
+	return n;
+}
+
+// All lines are emptied into the list, first to leave first, so that what comes from now on is free to leave
+// before.
+static void delay_overtake(struct delay *d) {
+	struct pkt_list all = {0};
+
+	while (d->heads > 0) {
+		struct line *line = d->heap[0].from;
+
+		if (line == NULL) {
+			pkt_list_push(&all, pkt_list_pop(&d->overtaken));
+			delay_reroot(d, NULL, d->overtaken.head);
+		} else {
+			pkt_list_push(&all, pkt_ring_pop(&line->q));
+			delay_reroot(d, line, line->q.count > 0 ? pkt_ring_head(&line->q) : NULL);
+		}
+	}
+	for (uint32_t i = 0; i < 2 * d->classes; i++)
+		d->line[i].last_ns = 0;
+	d->overtaken = all;
+	if (all.head != NULL)
+		heads_rise(
+			d->heap, d->heads++, (struct head){all.head->release_ns, all.head, NULL});
+}
+
+// Packets on a line never leave later than they would have.
+static void delay_step(struct delay *d, uint64_t now_ns) {
+	d->heads = 0;
+	for (uint32_t i = 0; i < 2 * d->classes; i++) {
+		struct line *line = &d->line[i];
+		struct pkt *p;
+
+		for (uint32_t k = 0; k < line->q.count; k++) {
+			p = pkt_ring_at(&line->q, k);
+			p->release_ns = time_min(
+				p->release_ns, time_max(now_ns, p->arrival_ns + line->delay_ns));
+			line->last_ns = p->release_ns;
+		}
+		if (line->q.count == 0)
+			continue;
+		p = pkt_ring_head(&line->q);
+		heads_rise(d->heap, d->heads++, (struct head){p->release_ns, p, line});
+	}
+}
+
 static void delay_update(void *self, uint64_t now_ns) {
 	struct delay *d = self;
+	bool lower = false;
 
 	d->late_threshold = rng_threshold(d->late);
-	for (uint32_t i = 0; i < d->classes; i++) {
+	for (uint32_t i = 0; i < 2 * d->classes; i++) {
 		const uint64_t *extra = d->env->class_extra_ns;
+		uint64_t delay_ns = d->delay_ns + (extra != NULL ? extra[i % d->classes] : 0)
+			+ (i < d->classes ? 0 : d->late_by_ns);
 
-		d->line[i].delay_ns = d->delay_ns + (extra != NULL ? extra[i] : 0);
-		d->line[d->classes + i].delay_ns = d->line[i].delay_ns + d->late_by_ns;
+		lower |= delay_ns < d->line[i].delay_ns;
+		d->line[i].delay_ns = delay_ns;
 	}
+	if (lower && d->on_decrease == DECREASE_REORDER)
+		delay_overtake(d);
+	else if (lower && d->on_decrease == DECREASE_STEP)
+		delay_step(d, now_ns);
 }
 
 static int delay_init(void *self, const struct stage_env *env, struct err *err) {
@@ -69,7 +182,7 @@ static int delay_init(void *self, const struct stage_env *env, struct err *err) 
 
 	d->env = env;
 	d->classes = env->class_extra_ns != NULL && env->class_count > 0 ? env->class_count : 1;
-	d->heap = calloc(2 * (size_t)d->classes, sizeof(*d->heap));
+	d->heap = calloc(2 * (size_t)d->classes + 1, sizeof(*d->heap));
 	d->line = calloc(2 * (size_t)d->classes, sizeof(*d->line));
 	if (d->heap == NULL || d->line == NULL)
 		return err_set(err, -ENOMEM, "no memory for %u delay classes", d->classes);
@@ -85,37 +198,6 @@ static void delay_fini(void *self) {
 		pkt_ring_fini(&d->line[i].q);
 	free(d->heap);
 	free(d->line);
-}
-
-// Takes up to `max` packets that leave by now_ns off the line whose head leaves first, which does: as many
-// as leave before any other line's head, up to the end of its ring. Who goes first at one time is the heap's
-// to decide.
-static inline uint32_t delay_release(
-	struct delay *d, uint64_t now_ns, struct pkt **pkts, uint32_t max) {
-	uint64_t end_ns = time_min(now_ns + 1, heads_second_ns(d->heap, d->heads));
-	struct line *line = d->heap[0].from;
-	const struct pkt_ring q = line->q; // a copy that stays in registers
-	uint32_t most = max, n = 0;
-	struct pkt *const *oldest = pkt_ring_oldest(&q, &most);
-	struct pkt *p = oldest[0];
-	uint64_t bytes = 0;
-
-	do {
-		pkt_ring_fetch(&q, n);
-		p->arrival_ns = p->release_ns;
-		bytes += p->size_bytes;
-		pkts[n] = p;
-	} while (++n < most && (p = oldest[n])->release_ns < end_ns);
-	pkt_ring_skip(&line->q, n, bytes);
-	d->pkts -= n;
-	if (n < q.count) {
-		const struct pkt *first = pkt_ring_head(&line->q);
-
-		heads_sink(d->heap, d->heads, (struct head){first->release_ns, first, line});
-	} else if (--d->heads > 0) {
-		heads_sink(d->heap, d->heads, d->heap[d->heads]);
-	}
-	return n;
 }
 
 static inline bool delay_due(const struct delay *d, uint64_t now_ns) {
@@ -211,7 +293,8 @@ static uint64_t delay_next_ns(const void *self) {
 static struct backlog delay_backlog(const void *self) {
 	const struct delay *d = self;
 
-	struct backlog b = {.pkts = d->pkts + d->out.count, .bytes = d->out.bytes};
+	struct backlog b = {
+		.pkts = d->pkts + d->out.count, .bytes = d->out.bytes + d->overtaken.bytes};
 
 	for (uint32_t i = 0; i < 2 * d->classes; i++)
 		b.bytes += d->line[i].q.bytes;

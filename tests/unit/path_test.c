@@ -432,7 +432,8 @@ START_TEST(arrivals_tell_all_that_decides) {
 		{1, -1, "forward.link: rate"},
 		{2, 24, "forward.link: overhead"}, // not a live one
 		{4, 1.5, "forward.delay: late"},
-		{6, 1, "forward: there is no such parameter"},
+		{6, 1, "forward.delay: on_decrease"}, // not a live one
+		{7, 1, "forward: there is no such parameter"},
 	};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		ck_assert_int_lt(path_set_again(p, bad[i].number, bad[i].value, 9000, &w.err), 0);

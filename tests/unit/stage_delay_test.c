@@ -121,24 +121,82 @@ START_TEST(late_packets_are_overtaken) {
 }
 END_TEST
 
-START_TEST(a_lower_delay_does_not_reorder) {
-	struct stage_bench b = {0};
-	struct pkt *pkts = pkts_new(4, 100);
-	static const uint64_t out[] = {10 * MS, 11 * MS, 11 * MS, 12 * MS};
+// Packets come at 0, 1, 5 and 10 ms; the delay falls from 10 to 2 ms at 3 ms and to 1 ms at 5.5 ms.
+START_TEST(a_lower_delay_does_as_on_decrease_says) {
+	static const struct {
+		const char *how;
+		uint64_t out_us[4]; // packet by packet
+		uint32_t order[4];
+	} cases[] = {
+		{"reorder", {10000, 11000, 7000, 11000}, {2, 0, 1, 3}},
+		{"fifo", {10000, 11000, 11000, 11000}, {0, 1, 2, 3}},
+		{"step", {3000, 3000, 6000, 11000}, {0, 1, 2, 3}},
+	};
 
-	ck_assert_int_eq(stage_open(&b, "{delay: {delay: 10ms}}"), 0);
-	stage_put(&b, &pkts[0], 0);
-	stage_put(&b, &pkts[1], MS);
-	stage_live(&b, "delay", "2ms", MS);
-	ck_assert_uint_eq(b.ops->min_delay_ns(b.st), 2 * MS);
-	stage_put(&b, &pkts[2], 5 * MS); // 7 ms would overtake
-	stage_put(&b, &pkts[3], 10 * MS);
-	for (int i = 0; i < 4; i++) {
-		ck_assert_ptr_eq(stage_take(&b, NEVER_NS), &pkts[i]);
-		ck_assert_uint_eq(pkts[i].arrival_ns, out[i]);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct stage_bench b = {0};
+		struct pkt *pkts = pkts_new(4, 100);
+		char text[80];
+
+		snprintf(text, sizeof(text), "{delay: {delay: 10ms, on_decrease: %s}}",
+			cases[i].how);
+		ck_assert_int_eq(stage_open(&b, text), 0);
+		stage_put(&b, &pkts[0], 0);
+		stage_put(&b, &pkts[1], MS);
+		stage_live(&b, "delay", "2ms", 3 * MS);
+		ck_assert_uint_eq(b.ops->min_delay_ns(b.st), 2 * MS);
+		stage_conserved(&b);
+		stage_put(&b, &pkts[2], 5 * MS);
+		stage_live(&b, "delay", "1ms", 5 * MS + 500 * US);
+		stage_put(&b, &pkts[3], 10 * MS);
+		for (int k = 0; k < 4; k++) {
+			const struct pkt *p = &pkts[cases[i].order[k]];
+
+			ck_assert_ptr_eq(stage_take(&b, NEVER_NS), p);
+			ck_assert_uint_eq(p->arrival_ns, cases[i].out_us[p->id] * US);
+		}
+		ck_assert_ptr_null(stage_take(&b, NEVER_NS));
+		stage_close(&b);
+		free(pkts);
 	}
-	stage_close(&b);
-	free(pkts);
+}
+END_TEST
+
+// One packet per 100 us, 50 -> 5 ms at 100 ms: who leaves when, and how many at most in one nanosecond.
+START_TEST(a_lowered_delay_releases_no_pipe_at_once) {
+	static const struct {
+		const char *how;
+		uint32_t together;
+	} cases[] = {{"reorder", 2}, {"fifo", 451}, {"step", 451}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct stage_bench b = {0};
+		struct pkt *pkts = pkts_new(2000, 100);
+		uint64_t last_ns = 0;
+		uint32_t together = 0, most = 0;
+		char text[80];
+
+		snprintf(text, sizeof(text), "{delay: {delay: 50ms, on_decrease: %s}}",
+			cases[i].how);
+		ck_assert_int_eq(stage_open(&b, text), 0);
+		for (uint32_t k = 0; k < 2000; k++) {
+			if (k == 1000)
+				stage_live(&b, "delay", "5ms", 100 * MS);
+			stage_put(&b, &pkts[k], k * 100 * US);
+		}
+		for (struct pkt *p; (p = stage_take(&b, NEVER_NS)) != NULL;) {
+			NEED(p->arrival_ns >= last_ns);
+			together = p->arrival_ns == last_ns ? together + 1 : 1;
+			last_ns = p->arrival_ns;
+			most = together > most ? together : most;
+			if (i == 0)
+				NEED(p->arrival_ns
+					== p->id * 100 * US + (p->id < 1000 ? 50 : 5) * MS);
+		}
+		ck_assert_uint_eq(most, cases[i].together);
+		stage_close(&b);
+		free(pkts);
+	}
 }
 END_TEST
 
@@ -317,6 +375,6 @@ END_TEST
 
 TEST_MAIN(departure_is_arrival_plus_delay_to_the_nanosecond, classes_have_their_own_extra_delay,
 	many_classes_leave_in_the_order_of_a_sorted_list, late_packets_are_overtaken,
-	a_lower_delay_does_not_reorder, a_full_line_drops_with_a_reason_of_its_own,
-	what_has_left_makes_room_though_nobody_took_it, no_delay_passes_packets_in_no_time,
-	a_burst_is_its_packets_one_by_one)
+	a_lower_delay_does_as_on_decrease_says, a_lowered_delay_releases_no_pipe_at_once,
+	a_full_line_drops_with_a_reason_of_its_own, what_has_left_makes_room_though_nobody_took_it,
+	no_delay_passes_packets_in_no_time, a_burst_is_its_packets_one_by_one)
