@@ -14,6 +14,8 @@
 //	ack   NOP, NOP, timestamps, NOP, NOP, SACK
 #include "wire_ip.h"
 
+#include "pkt.h"
+
 #include <assert.h>
 #include <string.h>
 
@@ -400,8 +402,47 @@ bool wire_parse_plain(
 			tcp, WIRE_HEADER_PLAIN - WIRE_ETH - WIRE_IPV4, tcp_len, &info->addr);
 }
 
-void wire_set_ecn(uint8_t *frame, uint8_t ecn) {
-	uint8_t *ip = frame + WIRE_ETH;
+// Where the IP header begins, behind VLAN tags of four bytes each; 0: there is none, or not the whole of an
+// IPv4 header without options. *ipv6: which it is.
+static size_t ip_offset(const uint8_t *frame, size_t len, bool *ipv6) {
+	size_t at = WIRE_ETH;
+	uint16_t type = wire_get16(frame + at - 2);
+
+	for (int tags = 0; tags < 2 && len >= at + 4
+		&& (type == WIRE_ETHERTYPE_VLAN || type == WIRE_ETHERTYPE_QINQ);
+		tags++) {
+		at += 4;
+		type = wire_get16(frame + at - 2);
+	}
+	*ipv6 = type == WIRE_ETHERTYPE_IPV6;
+	if ((!*ipv6 && type != WIRE_ETHERTYPE_IPV4) || len < at + WIRE_IPV4
+		|| frame[at] >> 4 != (*ipv6 ? 6 : 4))
+		return 0;
+	return at;
+}
+
+// IPv6 has version, traffic class and flow label in its first word: ECN are the class's last bits (RFC 3168
+// section 5, RFC 8200 section 3).
+uint8_t wire_ecn_any(const uint8_t *frame, size_t len) {
+	bool ipv6;
+	size_t at = ip_offset(frame, len, &ipv6);
+
+	if (at == 0)
+		return ECN_NOT_ECT;
+	return (ipv6 ? frame[at + 1] >> 4 : frame[at + 1]) & 3;
+}
+
+void wire_set_ecn(uint8_t *frame, size_t len, uint8_t ecn) {
+	bool ipv6;
+	size_t at = ip_offset(frame, len, &ipv6);
+	uint8_t *ip = frame + at;
+
+	if (at == 0)
+		return;
+	if (ipv6) { // no checksum covers it
+		ip[1] = (uint8_t)((ip[1] & ~0x30) | (ecn & 3) << 4);
+		return;
+	}
 	uint16_t was = wire_get16(ip);
 	uint16_t is = (uint16_t)((was & ~3u) | (ecn & 3u));
 

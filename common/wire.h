@@ -22,6 +22,9 @@
 
 #define WIRE_ETHERTYPE_IPV4 0x0800
 #define WIRE_ETHERTYPE_ARP 0x0806
+#define WIRE_ETHERTYPE_IPV6 0x86dd
+#define WIRE_ETHERTYPE_VLAN 0x8100 // IEEE 802.1Q
+#define WIRE_ETHERTYPE_QINQ 0x88a8 // the outer tag of two, IEEE 802.1ad
 #define WIRE_PROTO_ICMP 1
 #define WIRE_PROTO_TCP 6
 #define WIRE_PROTO_UDP 17
@@ -107,8 +110,11 @@ void wire_write_plain(uint8_t *buf, const struct wire_template *t, uint8_t ecn, 
 // it is another, or not good, and these two tell what it is.
 bool wire_parse_plain(
 	const uint8_t *frame, size_t len, bool verify, struct wire_info *info, struct seg *seg);
-// Sets the ECN bits of an IPv4 frame and repairs the header checksum (RFC 1624).
-void wire_set_ecn(uint8_t *frame, uint8_t ecn);
+// The ECN bits of IPv4 or IPv6, with up to two VLAN tags before it; ECN_NOT_ECT of any other frame. wire_ecn
+// (wire_ip.h) is the same, faster for untagged IPv4.
+uint8_t wire_ecn_any(const uint8_t *frame, size_t len);
+// Sets the ECN bits where wire_ecn found them, and repairs the checksum of an IPv4 header (RFC 1624).
+void wire_set_ecn(uint8_t *frame, size_t len, uint8_t ecn);
 
 struct wire_arp {
 	bool request; // else a reply

@@ -54,7 +54,9 @@ static inline enum wire_status wire_check(const uint8_t *frame, size_t len) {
 	return wire_is_ipv4(frame) ? wire_check_ipv4(frame, len) : WIRE_OK;
 }
 
-// Of a good frame; ECN_NOT_ECT unless IPv4.
-static inline uint8_t wire_ecn(const uint8_t *frame) {
-	return wire_is_ipv4(frame) ? frame[WIRE_ETH + 1] & 3 : ECN_NOT_ECT;
+// Of a good frame; ECN_NOT_ECT unless IPv4 or IPv6.
+static inline uint8_t wire_ecn(const uint8_t *frame, size_t len) {
+	if (__builtin_expect(wire_is_ipv4(frame), 1))
+		return frame[WIRE_ETH + 1] & 3;
+	return wire_ecn_any(frame, len);
 }

@@ -143,7 +143,7 @@ static inline __attribute__((always_inline)) uint32_t emerge(struct switch_live 
 			rte_prefetch0((const char *)m[i] + RTE_CACHE_LINE_SIZE);
 		}
 		if (__builtin_expect(p->ecn != mark->ecn, 0))
-			wire_set_ecn(rte_pktmbuf_mtod(m[i], uint8_t *), p->ecn);
+			wire_set_ecn(rte_pktmbuf_mtod(m[i], uint8_t *), m[i]->data_len, p->ecn);
 	}
 	if (small) {
 		arena_put(&s->small, pkts, (uint32_t)i);

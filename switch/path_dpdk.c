@@ -98,7 +98,8 @@ struct received {
 static inline struct received received(
 	const struct switch_live *s, struct switch_port *from, const struct rte_mbuf *m) {
 	return (struct received){stamp_arrival(&from->port.stamp, m, s->now_ns),
-		port_frame_bytes(m->pkt_len), wire_ecn(rte_pktmbuf_mtod(m, const uint8_t *)),
+		port_frame_bytes(m->pkt_len),
+		wire_ecn(rte_pktmbuf_mtod(m, const uint8_t *), m->data_len),
 		(uint8_t)(from - s->port)};
 }
 
@@ -308,7 +309,8 @@ static inline __attribute__((always_inline)) uint32_t relay_run(struct switch_li
 		struct rte_mbuf *buf = m[i];
 		const uint8_t *frame = rte_pktmbuf_mtod(buf, const uint8_t *);
 		uint32_t len = buf->pkt_len;
-		struct received r = {now_ns, port_frame_bytes(len), wire_ecn(frame), port};
+		struct received r = {
+			now_ns, port_frame_bytes(len), wire_ecn(frame, buf->data_len), port};
 
 		bytes += r.size_bytes;
 		flags |= buf->ol_flags;

@@ -90,7 +90,7 @@ static void echo(char **text) {
 static void set_ecn(char **text) {
 	size_t len = read_hex(text);
 
-	wire_set_ecn(frame, (uint8_t)read_number(text));
+	wire_set_ecn(frame, len, (uint8_t)read_number(text));
 	print_hex("frame", len);
 }
 

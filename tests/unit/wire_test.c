@@ -4,6 +4,7 @@
 #include "rng.h"
 #include "test.h"
 
+#include <stdio.h>
 #include <string.h>
 
 // A connection of Linux 6 over veth, byte for byte (tcpdump, offloads off), and its ping.
@@ -127,13 +128,48 @@ START_TEST(set_ecn_keeps_the_checksum_of_a_full_sum) {
 			uint8_t to = (uint8_t)((from + 1 + id % 3) % 4);
 			wire_write_tcp(frame, &addr, from, (uint16_t)id, &seg);
 			wire_write_tcp(fresh, &addr, to, (uint16_t)id, &seg);
-			wire_set_ecn(frame, to);
+			wire_set_ecn(frame, WIRE_HEADER_MAX, to);
 			wrong += memcmp(frame, fresh, WIRE_ETH + WIRE_IPV4) != 0;
 			zeros += fresh[24] == 0 && fresh[25] == 0;
 		}
 	}
 	ck_assert_uint_eq(wrong, 0);
 	ck_assert_uint_gt(zeros, 0);
+}
+END_TEST
+
+// Ethernet, up to two VLAN tags, IPv4 or IPv6: a queue that marks must see ECT there too, or it drops.
+START_TEST(ecn_behind_vlan_tags_and_of_ipv6) {
+	static const char tag[] = "8100a005", outer[] = "88a80064",
+			  macs[] = "020000000002020000000001";
+	static const char ipv4[] = "080045b800287b0000004006";
+	static const char ipv6[] = "86dd6b8abcde00140640";
+	char text[200];
+
+	for (int tags = 0; tags < 3; tags++) {
+		for (int six = 0; six < 2; six++) {
+			snprintf(text, sizeof(text), "%s%s%s%s%060d", macs, tags == 2 ? outer : "",
+				tags > 0 ? tag : "", six ? ipv6 : ipv4, 0);
+			size_t len = load(text), ip = WIRE_ETH + 4 * (size_t)tags;
+			uint8_t before[64], at = six ? 4 : 0;
+
+			ck_assert_uint_eq(wire_ecn(frame, len), six ? (0x8a >> 4 & 3) : (0xb8 & 3));
+			memcpy(before, frame, len);
+			for (uint8_t ecn = 0; ecn < 4; ecn++) {
+				wire_set_ecn(frame, len, ecn);
+				ck_assert_uint_eq(wire_ecn(frame, len), ecn);
+				before[ip + 1] =
+					(uint8_t)((before[ip + 1] & ~(3 << at)) | ecn << at);
+				if (!six) // the checksum is set_ecn_keeps_the_checksum's
+					memcpy(before + ip + 10, frame + ip + 10, 2);
+				ck_assert_mem_eq(frame, before, len);
+			}
+			// Cut within the header: not touched.
+			ck_assert_uint_eq(wire_ecn_any(frame, ip + 19), ECN_NOT_ECT);
+			wire_set_ecn(frame, ip + 19, ECN_ECT0);
+			ck_assert_mem_eq(frame, before, len);
+		}
+	}
 }
 END_TEST
 
@@ -145,7 +181,7 @@ START_TEST(set_ecn_leaves_dscp) {
 	uint16_t csum = wire_csum_replace(0x409b, 0x4500, 0x4500 | 0xb8 | ECN_ECT0);
 	frame[24] = (uint8_t)(csum >> 8);
 	frame[25] = (uint8_t)csum;
-	wire_set_ecn(frame, ECN_CE);
+	wire_set_ecn(frame, len, ECN_CE);
 	ck_assert_uint_eq(frame[15], 0xb8 | ECN_CE);
 	ck_assert_int_eq(wire_parse(frame, len, &info), WIRE_OK);
 	ck_assert_uint_eq(info.ecn, ECN_CE);
@@ -284,7 +320,7 @@ START_TEST(segments_survive_the_wire) {
 		ck_assert_int_eq(wire_parse(frame, len, &info), WIRE_OK);
 		ck_assert_mem_eq(&info.addr, &addr, sizeof(addr));
 		ck_assert_uint_eq(info.ecn, ecn);
-		ck_assert_uint_eq(wire_ecn(frame), ecn);
+		ck_assert_uint_eq(wire_ecn(frame, len), ecn);
 		ck_assert_int_eq(wire_parse_tcp(frame, &info, true, &got), WIRE_OK);
 		if (got.sack_count < seg.sack_count) { // left out for want of room
 			ck_assert_uint_gt(wire_tcp_header(&seg) + 8, 60);
@@ -633,4 +669,4 @@ TEST_MAIN(sum_of_rfc1071, sum_agrees_with_the_definition, replace_of_rfc1624,
 	arp_as_the_kernel_speaks_it, arp_that_claims_a_group_address_is_not_believed,
 	echo_reply_as_the_kernel_answers, echo_reply_of_zeros, no_echo_for_bad_requests,
 	template_writes_the_same_bytes, template_checksum_of_zero, plain_parse_agrees,
-	plain_parse_leaves_the_rest, zeros_are_verified)
+	plain_parse_leaves_the_rest, zeros_are_verified, ecn_behind_vlan_tags_and_of_ipv6)
