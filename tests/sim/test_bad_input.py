@@ -30,11 +30,29 @@ BAD = {
     "zero": ("10Mbit", "0", "rate: 0 is not in [1kbit, 1Tbit]"),
     "no cc": (", cc: copa", "", "cc is required"),
     "other cc": ("copa", "cupa", "'cupa' is not a congestion control"),
-    "no reverse": ("  reverse: [{delay: {delay: 10ms}}]\n", "", "needs 'forward' and 'reverse'"),
+    "no reverse": (
+        "  reverse: [{delay: {delay: 10ms}}]\n",
+        "",
+        "needs 'forward' and 'reverse'",
+    ),
     "no delay": ("delay: 10ms", "delay: 0ms", "a BDP needs a base RTT"),
     "bad yaml": ("{count: 2", "{count: 2]", "yaml:8:"),
-    "stop first": ("cc: copa}", "cc: copa, start: 1s, stop: 500ms}", "stop must be later"),
+    "stop first": (
+        "cc: copa}",
+        "cc: copa, start: 1s, stop: 500ms}",
+        "stop must be later",
+    ),
     "no flows": ("flows:\n  - {count: 2, cc: copa}\n", "", "flows is required"),
+    "delay taken away": (
+        "flows:",
+        "schedule: [{at: 1s, forward.delay.delay: 0ms, reverse.delay.delay: 0ms}]\nflows:",
+        "schedule: this leaves no delay in either direction",
+    ),
+    "edges too short": (
+        "- link",
+        "- edges: {count: 1, rate: 1Mbit, limit: 100B}\n    - link",
+        "limit: no full-sized frame fits",
+    ),
     "short base_rtt": ("cc: copa}", "cc: copa, base_rtt: 5ms}", "base_rtt"),
 }
 
@@ -61,6 +79,24 @@ def test_a_wrong_config(weir_sim: Path, tmp_path: Path, name: str) -> None:
     assert said in done.stderr
     assert done.stdout == ""
     assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "what"),
+    [
+        ("schedule: [{at: 2s, forward.link.rate: 1Mbit}]", "schedule: this change"),
+        ("  - {count: 1, cc: copa, start: 2s}", "flows: the start of this group"),
+    ],
+)
+def test_what_a_run_never_comes_to(weir_sim: Path, tmp_path: Path, more: str, what: str) -> None:
+    """The run is made, and one line says what it leaves out, with the place."""
+    config = tmp_path / "x.yaml"
+    config.write_text(GOOD + more + "\n")
+    done = weir_sim_on(weir_sim, config, "--out", str(tmp_path / "run"))
+
+    assert done.returncode == 0
+    assert done.stderr.startswith(f"weir-sim: warning: {config}:9:")
+    assert done.stderr.endswith(f"{what} is never reached: the run ends after 2 s\n")
 
 
 def test_more_flows_than_memory(weir_sim: Path, tmp_path: Path) -> None:
@@ -150,7 +186,10 @@ def test_a_full_disk(weir_sim: Path, tmp_path: Path) -> None:
         f"cp -r {small}/run {tmp_path}/; exit $status"
     )
     done = subprocess.run(
-        ["unshare", "-m", "sh", "-c", script], capture_output=True, text=True, timeout=60
+        ["unshare", "-m", "sh", "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     if done.returncode == 99:
         pytest.skip("no private mount namespaces here")
