@@ -368,6 +368,64 @@ START_TEST(heavy_loss_halves_and_turns_down_until_it_ends) {
 }
 END_TEST
 
+// A flow of few segments per round trip that loses most of them is judged as soon as ten have come
+// together, over as many round trips as that takes; nine say nothing yet.
+START_TEST(a_loss_rate_of_nine_segments_says_nothing) {
+	static const struct {
+		uint32_t acked, lost;
+		double cwnd;
+	} rounds[] = {{1, 2, 100}, {1, 2, 100}, {1, 1, 100}, {1, 0, 50 - 1 / (0.5 * 50)}};
+	struct cc_bench b;
+
+	OPEN_DEFAULT(&b, 20 * MS, "initial", "100"); // one is acknowledged
+	for (size_t i = 0; i < sizeof(rounds) / sizeof(rounds[0]); i++) {
+		struct cc_ack ack = cc_ack_of(&b, (1020 + 20 * i) * MS, 20 * MS);
+
+		ack.acked_segs = rounds[i].acked;
+		ack.lost_segs = rounds[i].lost;
+		ack.cwnd_limited = false;
+		cc_ack(&b, &ack);
+		CWND_EQ(&b, rounds[i].cwnd); // 5 of 10: three sigma are at 1 + 3 sqrt(0.9) = 3.85
+	}
+}
+END_TEST
+
+// Of n segments np are lost on average, with a standard deviation of sqrt(n p (1 - p)). A round trip is
+// judged together with the one before, and alone after a cut.
+START_TEST(heavy_loss_is_three_sigma_beyond_the_given_rate) {
+	static const struct {
+		const char *rate;
+		uint32_t lost[3]; // of 50 segments each
+		double cwnd[3];
+	} cases[] = {
+		{"20%", {16, 16, 16}, {100, 100, 100}}, // of 100: 20 + 3 sqrt(16) = 32
+		{"20%", {16, 17, 18}, {100, 50, 50}}, // of 50: 10 + 3 sqrt(8) = 18.5
+		{"20%", {16, 17, 19}, {100, 50, 25}},
+		{"20%", {16, 17, 0}, {100, 50, 50}},
+		{"50%", {32, 33, 32}, {100, 100, 100}}, // of 100: 50 + 3 sqrt(25) = 65
+		{"50%", {33, 33, 35}, {100, 50, 50}}, // of 50: 25 + 3 sqrt(12.5) = 35.6
+		{"50%", {33, 33, 36}, {100, 50, 25}},
+		{"100%", {50, 50, 50}, {100, 100, 100}},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct cc_bench b;
+
+		OPEN_DEFAULT(&b, 20 * MS, "initial", "100", "heavy_loss", cases[i].rate, "delta",
+			"100"); // a step is too small to be seen
+		for (uint64_t k = 0; k < 3; k++) {
+			struct cc_ack ack = cc_ack_of(&b, (1020 + 20 * k) * MS, 20 * MS);
+
+			ack.lost_segs = cases[i].lost[k];
+			ack.acked_segs = 50 - ack.lost_segs;
+			ack.cwnd_limited = false;
+			cc_ack(&b, &ack);
+			ck_assert_double_eq_tol(b.out.cwnd_segs, cases[i].cwnd[k], 0.1);
+		}
+	}
+}
+END_TEST
+
 START_TEST(an_echo_of_congestion_halves_and_ends_slow_start) {
 	struct cc_bench b;
 
@@ -531,6 +589,7 @@ TEST_MAIN(slow_start_doubles_per_round_trip, slow_start_ends_with_the_window_tha
 	draining_is_at_most_the_own_queue, standing_rtt_is_the_minimum_of_half_an_srtt,
 	standing_rtt_forgets_a_silence, rtt_min_expires_after_ten_seconds_or_a_hundred_round_trips,
 	default_mode_ignores_loss, heavy_loss_halves_and_turns_down_until_it_ends,
+	a_loss_rate_of_nine_segments_says_nothing, heavy_loss_is_three_sigma_beyond_the_given_rate,
 	an_echo_of_congestion_halves_and_ends_slow_start, a_timeout_restarts_from_the_minimum,
 	idling_restarts_from_the_initial_window, never_below_the_minimum,
 	competitive_mode_is_aimd_on_one_over_delta, auto_mode_follows_the_nearly_empty_test,
