@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from weir.ring import open_ring
 
-from .conftest import Simulate
+from .conftest import Run, Simulate
 
 FRAME_BYTES = 1518
 WIRE_BITS = 1538 * 8
@@ -141,3 +142,79 @@ def test_random_loss_costs_copa_little_and_newreno_most(simulate: Simulate) -> N
 
     assert goodput["copa", "5%"] >= 0.92 * goodput["copa", "0%"]
     assert goodput["newreno", "5%"] <= 0.25 * goodput["newreno", "0%"]
+
+
+AUTO = """
+duration: 80s
+warmup: 20s
+paths:
+  forward:
+    - link: {rate: 10Mbit, queue: {fifo: {limit: 10BDP}}}
+    - delay: {delay: 10ms}
+  reverse: [{delay: {delay: 10ms}}]
+flows:
+  - {count: 1, cc: {copa: {mode: auto}}, stagger: 1s, ack_every: 1}
+telemetry: {level: 1}
+"""
+MODE_EVENT, COMPETITIVE = 5, 2
+
+
+def competitive_ns(run: Run, start_ns: float, end_ns: float) -> float:
+    """Time in competitive mode between two times, all flows of the first group together."""
+    events = open_ring(run.folder / "events.ring").records
+    spent = 0.0
+    for flow in range(run.groups[0]["flows"]):
+        own = events[(events["event"] == MODE_EVENT) & (events["flow_id"] == flow)]
+        edges = np.clip(np.concatenate([own["ts_ns"], [end_ns]]), start_ns, end_ns)
+        spent += float(np.diff(edges)[own["value"] == COMPETITIVE].sum())
+    return spent
+
+
+@pytest.mark.parametrize(
+    ("rate", "delay", "flows"),
+    [("5Mbit", "10ms", 1), ("10Mbit", "10ms", 1), ("50Mbit", "50ms", 5), ("100Mbit", "25ms", 5)],
+)
+def test_auto_mode_alone_took_its_own_swing_for_somebody_else(
+    simulate: Simulate, rate: str, delay: str, flows: int
+) -> None:
+    """Alone it belongs in default mode, with that mode's queue of 1.25/delta-hat packets.
+
+    A window of 5 round trips, as in the paper, is one period of the swing itself.
+    """
+    delays = [
+        f"paths.forward.1.delay.delay={delay}",
+        f"paths.reverse.0.delay.delay={delay}",
+    ]
+    run = simulate(AUTO, f"paths.forward.link.rate={rate}", f"flows.0.count={flows}", *delays)
+
+    assert competitive_ns(run, 20e9, 80e9) <= 0.05 * flows * 60e9
+    assert run.link["queue_mean_pkts"] == pytest.approx(1.25 * 2 * flows, rel=0.18)
+
+
+VISITED = """
+duration: 60s
+warmup: 10s
+paths:
+  forward:
+    - link: {rate: 50Mbit, queue: {fifo: {limit: 1BDP}}}
+    - delay: {delay: 10ms}
+  reverse: [{delay: {delay: 10ms}}]
+flows:
+  - {count: 1, cc: {copa: {mode: auto}}, ack_every: 1}
+  - {count: 1, cc: newreno, ack_every: 1, start: 20s, stop: 40s}
+telemetry: {level: 1, interval: 1s}
+"""
+
+
+@pytest.mark.parametrize("other", ["newreno", "cubic"])
+def test_auto_mode_competes_while_somebody_fills_the_queue(simulate: Simulate, other: str) -> None:
+    """It notices within a second or two, gets its share, and returns when it is alone again."""
+    run = simulate(VISITED, f"flows.1.cc={other}")
+    rows = run.records("interval")
+    rows = rows[(rows["ts_ns"] > 25e9) & (rows["ts_ns"] <= 40e9)]
+    own = rows["acked_bytes"][rows["group"] == 0].sum() / rows["acked_bytes"].sum()
+
+    assert competitive_ns(run, 10e9, 20e9) <= 0.05 * 10e9
+    assert competitive_ns(run, 22e9, 40e9) >= 0.8 * 18e9
+    assert competitive_ns(run, 42e9, 60e9) <= 0.05 * 18e9
+    assert 0.3 <= own <= 0.7
