@@ -167,7 +167,7 @@ def made(case, *, c=1.3, losses=1.7, jfi_of=(1.0,), share=None):
         groups = groups.with_columns(share=pl.Series([share, 1 - share]))
     return Measured(
         case,
-        {},
+        {"utilisation": 0.995, "queue_mean_pkts": 50.0},
         flows,
         groups,
         metrics.mathis(flows, "halvings", 1448),
@@ -279,6 +279,15 @@ def test_every_claim_of_the_study_has_a_row_run_or_not():
                 assert f"share of {first} against {second}, {how} of " in text
         assert all((claims.NOT_RUN in claim.ours) == (not cells) for claim in said)
         assert all(claim.met is None for claim in said if not claim.gate or not cells)
+
+
+def test_what_the_study_did_not_try_has_no_published_number_and_no_gate():
+    said = {claim.what: claim for claim in claims.of(study()) if "Copa" in claim.what}
+    assert {claim.published for claim in said.values()} == {claims.NOT_TRIED}
+    assert not any(claim.gate or claim.deviation for claim in said.values())
+    assert said["Copa, core, 5000 flows: packets in the queue per flow"].ours == "2.50"
+    assert said["Copa, core, 5000 flows: link in use"].ours == "99.5 %"
+    assert not [case for case in corescale.cases("edgescale") if "copa" in case.ccs]
 
 
 @pytest.mark.parametrize("width", [80, 120])

@@ -2,7 +2,7 @@
 """What the CoreScale study claims, and what came out here: one row per claim.
 
 A gate says what must hold. Where none is given, other replications have not always reached the
-published number either: it is reported beside ours.
+published number either: it is reported beside ours. What the study did not try has neither.
 """
 
 from __future__ import annotations
@@ -83,6 +83,7 @@ WHY = {
 
 Cells = dict[str, Measured]
 NOT_RUN = "not run"
+NOT_TRIED = "not tried"
 
 
 def deviation(ours: float | None, published: float) -> float | None:
@@ -188,6 +189,7 @@ def of(cells: Cells, study: str = "corescale") -> list[Claim]:
         *fairness_claims(cells, "core"),
         *fairness_claims(cells, "edge"),
         *share_claims(cells),
+        *copa_claims(cells),
     ]
 
 
@@ -398,3 +400,24 @@ def share_claims(cells: Cells) -> Iterator[Claim]:
                 published,
                 percents(share),
             )
+
+
+def queue_per_flow(cell: Measured) -> float | None:
+    """Packets in the bottleneck's queue per flow, on average."""
+    queued = cell.run.get("queue_mean_pkts")
+    return None if queued is None else queued / cell.flows.height
+
+
+def copa_claims(cells: Cells) -> Iterator[Claim]:
+    """What the study did not try."""
+    names = names_of("core", ("copa",))
+    flows = ", ".join(name.split("-")[2] for name in names)
+    utilisation = values(cells, names, lambda cell: cell.run.get("utilisation"))
+    drops = values(cells, names, lambda cell: float(cell.flows["drops"].sum()))
+    for what, ours in (
+        ("Jain's index", listed(values(cells, names, jfi_all), 4)),
+        ("link in use", percents(utilisation)),
+        ("packets in the queue per flow", listed(values(cells, names, queue_per_flow))),
+        ("packets dropped", listed(drops)),
+    ):
+        yield Claim(f"{NAMES['copa']}, core, {flows} flows: {what}", NOT_TRIED, ours)

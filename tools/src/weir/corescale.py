@@ -2,7 +2,8 @@
 """The CoreScale study (Philip et al., IMC 2021): its cells, and what is measured in each.
 
 Does what is known of congestion control from a few flows at the edge of the network hold for
-thousands in its core? The study asked twenty servers for up to three hours per cell.
+thousands in its core? The study asked twenty servers for up to three hours per cell. It did not try
+Copa: that cell is ours, and nothing published stands beside it.
 
 A cell is a config of configs/ with overrides. `quick` shortens it to what its physics needs. Per
 flow the window swings between W/2 and W around (BDP + queue) / n segments, one segment per round
@@ -37,7 +38,8 @@ STUDY_S = 10800  # the longest of the study's runs
 
 Scale = Literal["core", "edge"]
 RATE_BPS: dict[Scale, float] = {"core": 10e9, "edge": 100e6}
-NAMES = {"newreno": "NewReno", "cubic": "CUBIC", "bbr": "BBR"}
+NAMES = {"newreno": "NewReno", "cubic": "CUBIC", "bbr": "BBR", "copa": "Copa"}
+STUDIED = ("newreno", "cubic", "bbr")
 
 
 @dataclass(frozen=True)
@@ -123,9 +125,10 @@ _SINGLE: tuple[tuple[Scale, str, int, tuple[int, ...], Length], ...] = (
     ("core", "bbr", 1000, (20,), Length(20, 40, 80)),
     ("core", "bbr", 3000, (20,), Length(20, 40, 80)),
     ("core", "bbr", 5000, (20, 100, 200), Length(20, 40, 80)),
+    ("core", "copa", 5000, (20,), Length(20, 40, 80)),  # ours
     *(
         ("edge", cc, flows, (20, 100, 200), Length(120, 300, 1800))
-        for cc in NAMES
+        for cc in STUDIED
         for flows in (10, 20, 30, 50)
     ),
 )
@@ -258,6 +261,7 @@ def measure(case: Case, run: Run) -> Measured:
         "timeouts": sum(group.get("timeouts", 0) for group in run.summary.get("groups", [])),
         "utilisation": link[1].get("utilisation") if link else None,
         "queue_mean_ns": link[1].get("queue_mean_ns") if link else None,
+        "queue_mean_pkts": link[1].get("queue_mean_pkts") if link else None,
     }
     return Measured(
         case,

@@ -404,7 +404,7 @@ def draw(study: str, measured: dict[str, Measured]) -> Iterator[tuple[Figure, st
             fairness(single),
             "Jain's index among flows of one algorithm. The study's Figure 4 (dashed): BBR's is as"
             " low as 0.4 at the core, and as 0.7 at the edge beyond 10 flows; NewReno's and CUBIC's"
-            " are above 0.99 at the core.",
+            " are above 0.99 at the core. It did not try Copa.",
         )
     if mixed := [m for m in measured.values() if len(m.case.ccs) == 2]:
         yield (
