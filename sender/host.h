@@ -60,6 +60,7 @@ struct host {
 	uint32_t cc_bytes; // of the largest algorithm's state
 	struct receiver *receiver;
 	uint32_t receivers; // those of flows first
+	uint64_t renewed_done; // connections that ended well on receivers that have others now
 	struct range_pool ranges;
 	uint32_t open, waiting, done, failed; // flows
 	uint64_t fetched_slot, fetched_far; // cursors of host_fetch_timers

@@ -120,26 +120,6 @@ static uint32_t own_receivers(const struct sender_port *p) {
 	return host_share(p->live->groups->flows, p->live->index, p->live->lcores);
 }
 
-static bool receiver_over(const struct receiver *r) {
-	return r->state == RECEIVER_CLOSED || (r->state == RECEIVER_OPEN && r->rcv_nxt == r->fin);
-}
-
-// A receiver as it was before its first connection; its totals go on.
-static void receiver_renew(struct host *h, struct receiver *r, uint16_t group) {
-	struct receiver_count total = r->count;
-
-	host_cancel(h, &r->delack);
-	while (r->head != NULL) {
-		struct range *range = r->head;
-
-		r->head = range->next;
-		range->next = h->ranges.free;
-		h->ranges.free = range;
-	}
-	receiver_init(r, r->id, h->groups, group);
-	r->count = total;
-}
-
 // The spare receiver of this connection, or one for it if it begins; STRANGER_NONE: none is free.
 static uint32_t stranger_find(
 	struct sender_port *p, const struct wire_addr *from, const struct seg *seg) {

@@ -470,3 +470,31 @@ void receiver_rx(
 	}
 	receiver_data(h, r, s, r->rcv_nxt + (uint64_t)ahead, ecn, now_ns);
 }
+
+bool receiver_over(const struct receiver *r) {
+	return r->state == RECEIVER_CLOSED || receiver_done(r);
+}
+
+void receiver_renew(struct host *h, struct receiver *r, uint16_t group) {
+	struct receiver_count total = r->count;
+
+	h->renewed_done += receiver_done(r);
+	host_cancel(h, &r->delack);
+	while (r->head != NULL) {
+		struct range *range = r->head;
+
+		r->head = range->next;
+		range->next = h->ranges.free;
+		h->ranges.free = range;
+	}
+	receiver_init(r, r->id, h->groups, group);
+	r->count = total;
+}
+
+uint64_t receivers_done(const struct host *h) {
+	uint64_t done = h->renewed_done;
+
+	for (uint32_t i = 0; i < h->receivers; i++)
+		done += receiver_done(&h->receiver[i]);
+	return done;
+}

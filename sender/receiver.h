@@ -88,5 +88,12 @@ void receiver_init(struct receiver *r, uint32_t id, const struct groups *gs, uin
 void receiver_rx(
 	struct host *h, struct receiver *r, const struct seg *seg, uint8_t ecn, uint64_t now_ns);
 void receiver_timer(struct host *h, struct receiver *r, uint64_t now_ns);
+// Has its connection ended, well or with a reset?
+bool receiver_over(const struct receiver *r);
+// A receiver as it was before its first connection; its totals go on, and h counts a connection that was
+// done.
+void receiver_renew(struct host *h, struct receiver *r, uint16_t group);
+// Connections that ended well: all came, the FIN too. Of all receivers of a host, renewed ones included.
+uint64_t receivers_done(const struct host *h);
 // A reset, if it is open, which it stays for us.
 void receiver_reset(struct host *h, const struct receiver *r, uint64_t now_ns);

@@ -77,8 +77,8 @@ static void sum_receivers(struct receiver_sum *s, const struct host *h) {
 		s->c.acks += r->count.acks;
 		s->c.ce_segs += r->count.ce_segs;
 		s->open += r->state == RECEIVER_OPEN && r->rcv_nxt != r->fin;
-		s->done += r->state == RECEIVER_OPEN && r->rcv_nxt == r->fin;
 	}
+	s->done += receivers_done(h);
 	s->refused += h->ranges.refused;
 }
 

@@ -307,6 +307,34 @@ START_TEST(rst_closes_only_at_the_next_byte) {
 }
 END_TEST
 
+// A receiver of a dynamic connection serves one after the other: 155 connections ended and 64 were said
+// to be done, as many as there are receivers.
+START_TEST(done_connections_are_counted_beyond_their_receivers) {
+	struct link *l = RCV("");
+	struct seg s;
+
+	for (uint32_t i = 1; i <= 3; i++) {
+		syn(l, 1000 * i, ALL_OPTIONS, 0, i * S);
+		ck_assert(!receiver_over(rcv(l)));
+		ck_assert_uint_eq(receivers_done(&l->rx), i - 1);
+		feed_fin(l, 0, i * S);
+		ck_assert(receiver_over(rcv(l)));
+		ck_assert_uint_eq(receivers_done(&l->rx), i);
+		receiver_renew(&l->rx, rcv(l), 0);
+		ck_assert_uint_eq(receivers_done(&l->rx), i);
+	}
+	// One that is reset is over and not done.
+	syn(l, 7, ALL_OPTIONS, 0, 4 * S);
+	s = data(l, 0, 0, 4 * S);
+	s.flags = SEG_RST;
+	feed(l, &s, ECN_NOT_ECT, 4 * S);
+	ck_assert(receiver_over(rcv(l)));
+	receiver_renew(&l->rx, rcv(l), 0);
+	ck_assert_uint_eq(receivers_done(&l->rx), 3);
+	link_close(l);
+}
+END_TEST
+
 START_TEST(sequence_numbers_wrap_twice) {
 	struct link *l = RCV("");
 	uint64_t acks = 1;
@@ -335,4 +363,4 @@ TEST_MAIN(syn_ack_offers_what_both_sides_want, syn_ack_offers_no_option_that_was
 	timestamps_are_echoed_as_the_rfc_says, old_timestamp_is_refused_and_answered,
 	data_outside_the_window_is_refused_and_answered,
 	probe_below_the_window_is_answered_a_bare_ack_not, rst_closes_only_at_the_next_byte,
-	sequence_numbers_wrap_twice)
+	done_connections_are_counted_beyond_their_receivers, sequence_numbers_wrap_twice)
