@@ -8,6 +8,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,8 @@
 #include <xxhash.h>
 
 #define DAY_NS 86400e9
+#define LOCK_NAME ".weir-lock"
+#define RESERVE_BYTES (128u << 10) // a summary of many groups and links, and a manifest
 
 static const struct param run_params[] = {
 	{"seed", "1", "of all random stages", UNIT_NONE, PARAM_U64(struct run, seed), 0, 0x1p64},
@@ -72,6 +75,7 @@ int run_load(struct run *r, const struct run_options *opt, struct err *err) {
 
 	memset(r, 0, sizeof(*r));
 	r->options = opt;
+	r->lock_fd = r->reserve_fd = -1;
 	if (strcmp(opt->program, "weir-sim") != 0 && dash != NULL)
 		snprintf(r->suffix, sizeof(r->suffix), "%s", dash);
 	r->config = config_load(opt->config_path, err);
@@ -273,6 +277,66 @@ static int make_folder(struct run *r, struct err *err) {
 	return 0;
 }
 
+static void close_fd(int *fd) {
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+static bool take_lock(int fd, off_t start, off_t len) {
+	struct flock lock = {
+		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = start, .l_len = len};
+
+	// Not every file system has locks.
+	return fcntl(fd, F_OFD_SETLK, &lock) == 0 || (errno != EAGAIN && errno != EACCES);
+}
+
+// The first byte of the lock file stands for the files of the switch, the second for those of the
+// sender; weir-sim has both. A lock is gone with its program, however that ends.
+static int lock_folder(struct run *r, struct err *err) {
+	bool switch_ = strcmp(r->suffix, "-sender") != 0,
+	     sender = strcmp(r->suffix, "-switch") != 0;
+	char path[sizeof(r->dir) + sizeof(LOCK_NAME)];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/%s", r->dir, LOCK_NAME);
+	do { // until it is not one that unlock_folder took away meanwhile
+		close_fd(&r->lock_fd);
+		r->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+		if (r->lock_fd < 0)
+			return write_error(path, errno, err);
+		if (!take_lock(r->lock_fd, switch_ ? 0 : 1, switch_ + sender))
+			return err_set(err, -EEXIST,
+				"%s: another run is writing there: choose another --out", r->dir);
+	} while (fstat(r->lock_fd, &st) == 0 && st.st_nlink == 0);
+	return 0;
+}
+
+// The last one takes the file away.
+static void unlock_folder(struct run *r) {
+	char path[sizeof(r->dir) + sizeof(LOCK_NAME)];
+
+	snprintf(path, sizeof(path), "%s/%s", r->dir, LOCK_NAME);
+	if (r->lock_fd >= 0 && take_lock(r->lock_fd, 0, 2))
+		unlink(path);
+	close_fd(&r->lock_fd);
+	close_fd(&r->reserve_fd);
+}
+
+// A file without a name, so that a program that is killed leaves nothing: on a disk that telemetry has
+// filled, its blocks become the summary's and the manifest's.
+static int reserve_space(struct run *r, struct err *err) {
+	int rc;
+
+	r->reserve_fd = open(r->dir, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+	if (r->reserve_fd < 0) // not every file system has such files
+		return 0;
+	rc = posix_fallocate(r->reserve_fd, 0, RESERVE_BYTES);
+	return rc == ENOSPC || rc == EDQUOT
+		? err_set(err, -rc, "%s: cannot be written: %s", r->dir, strerror(rc))
+		: 0;
+}
+
 // Streams that only one of the live programs has, which need no suffix.
 static const char *const live_rings[][4] = {
 	{"-switch", "packets.ring", "arrivals.ring", "links.ring"},
@@ -350,18 +414,14 @@ static int write_config(const struct run *r, const char *text, size_t size, stru
 	return write_error(path, error, err);
 }
 
-// The first files of a run: all of them or none.
+// The first files of a run.
 static int write_start(struct run *r, const char *text, size_t size, struct err *err) {
-	char path[768];
-	int wrote = write_config(r, text, size, err);
-	int rc = wrote < 0 ? wrote : write_manifest(r, NULL, 0, err);
+	int rc = write_config(r, text, size, err);
 
-	if (rc < 0 && wrote == 1) {
-		snprintf(path, sizeof(path), "%s/config.yaml", r->dir);
-		unlink(path);
-	}
-	r->wrote_config = wrote == 1;
-	return rc;
+	r->wrote_config = rc == 1;
+	if (rc >= 0)
+		rc = write_manifest(r, NULL, 0, err);
+	return rc < 0 ? rc : reserve_space(r, err);
 }
 
 void run_discard(struct run *r) {
@@ -374,6 +434,7 @@ void run_discard(struct run *r) {
 	snprintf(path, sizeof(path), "%s/config.yaml", r->dir);
 	if (r->wrote_config && !holds_run(r, "-switch") && !holds_run(r, "-sender"))
 		unlink(path);
+	unlock_folder(r);
 	rmdir(r->dir); // if that was all
 	r->dir[0] = '\0';
 }
@@ -413,9 +474,17 @@ int run_create(struct run *r, const struct run_options *opt, bool virtual_time, 
 	fclose(f);
 	fill_tel(r, virtual_time, text, size);
 	utc_text(now, "%Y-%m-%dT%H:%M:%SZ", r->started_utc, sizeof(r->started_utc));
-	if ((rc = name_folder(r, now, err)) == 0 && (rc = make_folder(r, err)) == 0
-		&& (rc = clear_folder(r, err)) == 0)
-		rc = write_start(r, text, size, err);
+	if ((rc = name_folder(r, now, err)) < 0 || (rc = make_folder(r, err)) < 0)
+		goto out;
+	if ((rc = lock_folder(r, err)) < 0) {
+		close_fd(&r->lock_fd);
+		goto out;
+	}
+	if ((rc = clear_folder(r, err)) < 0)
+		unlock_folder(r);
+	else if ((rc = write_start(r, text, size, err)) < 0)
+		run_discard(r);
+out:
 	if (rc < 0)
 		r->dir[0] = '\0'; // nothing for run_end to do
 	free(text);
@@ -430,9 +499,11 @@ static int write_summary(struct run *r, run_summary_fn *summary, void *of, const
 	if (rc < 0)
 		return rc;
 	*balanced = summary(of, f, verdict);
-	if (r->options->json)
-		summary(of, stdout, verdict);
-	return file_end(r, f, "summary.json", err);
+	rc = file_end(r, f, "summary.json", err);
+	if (rc < 0 || !r->options->json)
+		return rc;
+	summary(of, stdout, verdict);
+	return run_flush(err);
 }
 
 int run_end(struct run *r, run_summary_fn *summary, void *of, const char *verdict, int rc,
@@ -443,6 +514,7 @@ int run_end(struct run *r, run_summary_fn *summary, void *of, const char *verdic
 
 	if (r->dir[0] == '\0')
 		return rc;
+	close_fd(&r->reserve_fd);
 	if (rc < 0)
 		verdict = err->msg;
 	if (summary != NULL)
@@ -452,11 +524,15 @@ int run_end(struct run *r, run_summary_fn *summary, void *of, const char *verdic
 	if (rc == 0 && !balanced)
 		rc = err_set(err, -EIO, "the ledger does not balance: see %s/summary%s.json",
 			r->dir, r->suffix);
-	written = write_manifest(r, rc < 0 ? err->msg : verdict, rc < 0 ? 1 : 0, &late);
-	return rc == 0 && written < 0 ? err_set(err, written, "%s", late.msg) : rc;
+	written = write_manifest(r, rc < 0 ? err->msg : verdict, run_status(rc), &late);
+	if (rc == 0 && written < 0)
+		rc = err_set(err, written, "%s", late.msg);
+	unlock_folder(r);
+	return rc;
 }
 
 void run_free(struct run *r) {
+	unlock_folder(r);
 	config_free(r->config);
 	r->config = NULL;
 }

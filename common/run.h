@@ -13,7 +13,9 @@
 //	... the experiment ...
 //	run_end(&run, ...)                          summary.json, manifest.json with the verdict
 //
-// Exit status: 0 good, 1 failed, 2 bad usage or config.
+//	return run_exit(PROGRAM, rc, &err)
+//
+// Exit status: 0 good, 1 failed, 2 bad usage or config, 130 ended by SIGINT, 143 by SIGTERM.
 #pragma once
 #include "config.h"
 #include "json.h"
@@ -61,6 +63,8 @@ struct run {
 	const struct run_options *options;
 	char started_utc[32];
 	bool wrote_config; // not the other live program
+	int lock_fd; // of the run folder, -1: none; held while the run may write there
+	int reserve_fd; // space for the files that run_end writes, -1: none
 };
 
 // Top-level keys: seed, duration, warmup, stop, title, paths, flows, telemetry, schedule, live.
@@ -73,9 +77,10 @@ int run_load(struct run *r, const struct run_options *opt, struct err *err);
 // Makes the folder (and its parents), writes config.yaml (resolved) and manifest.json: program,
 // version, commit, seed, config_hash, run_id, command line, host (name, kernel, cpu, cores,
 // memory), clock ("virtual" or "real"), started_utc. A folder that already holds a run of the same
-// program is refused (-EEXIST), with --force that run's files go first. Both live programs may
-// write to one folder: each has its own manifest-switch.json, manifest-sender.json and the like,
-// the first one writes config.yaml.
+// program is refused (-EEXIST), with --force that run's files go first; one that a program still
+// writes to is refused in any case. Both live programs may write to one folder: each has its own
+// manifest-switch.json, manifest-sender.json and the like, and its own lock; the first one writes
+// config.yaml. Disk space for what run_end writes is reserved here.
 int run_create(struct run *r, const struct run_options *opt, bool virtual_time, struct err *err);
 // Takes away what run_create made, but for what the other live program has in it: nothing began.
 void run_discard(struct run *r);
@@ -84,6 +89,7 @@ typedef bool run_summary_fn(void *of, FILE *out, const char *verdict);
 // The end of a run, good or bad: summary.json ("summary-switch.json" live; NULL: nothing was
 // measured; with --json also to standard output), the ledger, and manifest.json again with
 // ended_utc, exit and verdict, which was "running" until then: "ok", "interrupted", a sentence.
+// Others may use the folder from then on.
 // rc and err say what went wrong so far, which then is the verdict. Returns rc or the first thing
 // that goes wrong here. Writes nothing when no folder was created.
 int run_end(struct run *r, run_summary_fn *summary, void *of, const char *verdict, int rc,
@@ -96,9 +102,16 @@ const char *run_commit(void);
 void run_list_plugin(FILE *out, const char *name, const char *summary, const struct param *table);
 // And below them the names of the numbers it records, up to the first NULL, n at most; none: no row.
 void run_list_observed(FILE *out, const char *const *names, size_t n);
-// Prints "program: message" on standard error and returns the exit status for rc (-EINVAL, -ERANGE,
-// -ENOENT on a config: 2; others: 1).
-int run_fail(const char *program, int rc, const struct err *err);
-// Set by SIGINT and SIGTERM once run_catch_signals was called; a second one of a kind kills.
+// The exit status of a main that ends with rc: 2 for what the user can change in the command or the
+// config (-EINVAL, -ERANGE, and -ENOMEM: it needs more memory than there is), 1 for other errors; 128
+// and the signal's number after run_stop, if it did no harm (0, -EINTR).
+int run_status(int rc);
+// -errno and a sentence if something that was printed did not arrive.
+int run_flush(struct err *err);
+// The end of a main: flushes standard output, prints an error as "program: message" on standard error
+// and returns run_status.
+int run_exit(const char *program, int rc, struct err *err);
+// The signal's number, after SIGINT or SIGTERM once run_catch_signals was called; a second one of a
+// kind kills.
 extern volatile int run_stop;
 void run_catch_signals(void);

@@ -82,7 +82,8 @@ static void print_help(const char *program) {
 	      "  --print-config      the config with all defaults, run nothing\n"
 	      "  --list [KIND]       what there is of aqm, stage, cc, source, with parameters\n"
 	      "  --help, --version\n\n"
-	      "Exit status: 0 good, 1 failed, 2 bad usage or config.\n",
+	      "Exit status: 0 good, 1 failed, 2 bad usage or config, 130 after SIGINT,\n"
+	      "143 after SIGTERM.\n",
 		stdout);
 }
 
@@ -293,13 +294,29 @@ void run_list_observed(FILE *out, const char *const *names, size_t n) {
 		fputc('\n', out);
 }
 
-int run_fail(const char *program, int rc, const struct err *err) {
-	fprintf(stderr, "%s: %s\n", program, err->msg);
-	return rc == -EINVAL || rc == -ERANGE || rc == -ENOENT ? 2 : 1;
+int run_status(int rc) {
+	if (run_stop != 0 && (rc >= 0 || rc == -EINTR))
+		return 128 + run_stop;
+	return rc >= 0 ? 0 : rc == -EINVAL || rc == -ERANGE || rc == -ENOMEM ? 2 : 1;
+}
+
+int run_flush(struct err *err) {
+	errno = EIO;
+	if (fflush(stdout) == 0 && ferror(stdout) == 0)
+		return 0;
+	return err_set(err, -EIO, "standard output cannot be written: %s", strerror(errno));
+}
+
+int run_exit(const char *program, int rc, struct err *err) {
+	if (rc >= 0)
+		rc = run_flush(err);
+	if (rc < 0)
+		fprintf(stderr, "%s: %s\n", program, err->msg);
+	return run_status(rc);
 }
 
 static void on_signal(int signal) {
-	run_stop = 1;
+	run_stop = signal;
 }
 
 void run_catch_signals(void) {

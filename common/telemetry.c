@@ -495,8 +495,8 @@ int tel_close(struct tel *t, struct err *err) {
 	if (t->io_errno == 0)
 		return 0;
 	uint64_t missing = t->joined_kept - (t->file.written - t->file.gaps);
-	return err_set(err, -t->io_errno, "%s: %s; %llu records were not written",
-		base_name(t->path), strerror(t->io_errno), (unsigned long long)missing);
+	return err_set(err, -t->io_errno, "%s: %s; %llu records were not written", t->path,
+		strerror(t->io_errno), (unsigned long long)missing);
 }
 
 uint64_t tel_lost(const struct tel *t) {

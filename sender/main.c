@@ -102,12 +102,12 @@ int main(int argc, char **argv) {
 	int rc = run_options(&opt, argc, argv, PROGRAM, &err);
 
 	if (rc != 0)
-		return rc > 0 ? 0 : run_fail(PROGRAM, rc, &err);
+		return run_exit(PROGRAM, rc, &err);
 	if (opt.list != NULL)
-		return list(opt.list);
+		return (rc = list(opt.list)) != 0 ? rc : run_exit(PROGRAM, 0, &err);
 	app.opt = &opt;
 	if ((rc = run_load(&app.run, &opt, &err)) < 0)
-		return run_fail(PROGRAM, rc, &err);
+		return run_exit(PROGRAM, rc, &err);
 	rc = configure(&app, &err);
 	if (rc == 0 && opt.print_config) {
 		config_print(app.run.config, stdout);
@@ -117,5 +117,5 @@ int main(int argc, char **argv) {
 	}
 	groups_fini(&app.groups);
 	run_free(&app.run);
-	return rc < 0 ? run_fail(PROGRAM, rc, &err) : 0;
+	return run_exit(PROGRAM, rc, &err);
 }

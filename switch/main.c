@@ -77,6 +77,8 @@ static int experiment(struct switch_app *app, struct err *err) {
 		&& i < LINGER_MS && !run_stop;
 		i++)
 		usleep(1000);
+	if (rc == 0 && app->live->ended)
+		run_stop = 0; // a signal after the end has interrupted nothing
 	return rc;
 }
 
@@ -87,12 +89,12 @@ int main(int argc, char **argv) {
 	int rc = run_options(&opt, argc, argv, PROGRAM, &err);
 
 	if (rc != 0)
-		return rc > 0 ? 0 : run_fail(PROGRAM, rc, &err);
+		return run_exit(PROGRAM, rc, &err);
 	if (opt.list != NULL)
-		return list(opt.list);
+		return (rc = list(opt.list)) != 0 ? rc : run_exit(PROGRAM, 0, &err);
 	app.opt = &opt;
 	if ((rc = run_load(&app.run, &opt, &err)) < 0)
-		return run_fail(PROGRAM, rc, &err);
+		return run_exit(PROGRAM, rc, &err);
 	rc = configure(&app, &err);
 	if (rc == 0 && opt.print_config) {
 		config_print(app.run.config, stdout);
@@ -105,5 +107,5 @@ int main(int argc, char **argv) {
 		paths_fini(&app.paths);
 	plan_free(&app.plan);
 	run_free(&app.run);
-	return rc < 0 ? run_fail(PROGRAM, rc, &err) : 0;
+	return run_exit(PROGRAM, rc, &err);
 }

@@ -105,7 +105,7 @@ def test_more_flows_than_memory(weir_sim: Path, tmp_path: Path) -> None:
     config.write_text(GOOD + "  - {count: 1000000, cc: copa}\n" * 63)
     done = weir_sim_on(weir_sim, config, "--out", str(tmp_path / "run"))
 
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "63000002 flows" in done.stderr
     assert "need" in done.stderr
     assert "MB are available" in done.stderr
@@ -151,7 +151,8 @@ def test_a_folder_that_holds_a_run(weir_sim: Path, tmp_path: Path) -> None:
     assert {f.name: f.read_bytes() for f in out.iterdir()} == before
 
 
-def test_ctrl_c(weir_sim: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c(weir_sim: Path, tmp_path: Path, number: int) -> None:
     """Ends the run early, with all that was measured so far."""
     config, out = tmp_path / "x.yaml", tmp_path / "run"
     config.write_text(GOOD)
@@ -160,8 +161,9 @@ def test_ctrl_c(weir_sim: Path, tmp_path: Path) -> None:
     while not (out / "interval.ring").exists() and time.monotonic() < deadline:
         time.sleep(0.02)
     time.sleep(0.3)
-    process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=30) == 0
+    process.send_signal(number)
+    assert process.wait(timeout=30) == 128 + number
+    assert json.loads((out / "manifest.json").read_text())["exit"] == 128 + number
     summary = json.loads((out / "summary.json").read_text())
     assert summary["verdict"] == "interrupted"
     assert summary["ledger"]["balanced"]
@@ -169,6 +171,41 @@ def test_ctrl_c(weir_sim: Path, tmp_path: Path) -> None:
     ring = open_ring(out / "interval.ring")
     ring.check()
     assert len(ring.records) > 0
+
+
+def test_output_that_cannot_be_written(weir_sim: Path, tmp_path: Path) -> None:
+    """A summary that nobody got is a failure, with its sentence."""
+    config = tmp_path / "x.yaml"
+    config.write_text(GOOD)
+    for args in (("--json", "--out", str(tmp_path / "run")), ("--print-config",), ("--list",)):
+        with Path("/dev/full").open("w") as full:
+            done = subprocess.run(
+                [weir_sim, config, "--duration", "10ms", *args],
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        assert done.returncode == 1
+        assert done.stderr == (
+            "weir-sim: standard output cannot be written: No space left on device\n"
+        )
+
+
+def test_a_run_folder_that_vanishes(weir_sim: Path, tmp_path: Path) -> None:
+    """Is a failure, not a mistake in the config."""
+    config, out = tmp_path / "x.yaml", tmp_path / "run"
+    config.write_text(GOOD)
+    process = subprocess.Popen(
+        [weir_sim, config, "--duration", "20h", "--out", out], stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 30
+    while not (out / "interval.ring").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    shutil.rmtree(out)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert said == f"weir-sim: {out}/summary.json: cannot be written: No such file or directory\n"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: mounts a small file system")
@@ -181,7 +218,7 @@ def test_a_full_disk(weir_sim: Path, tmp_path: Path) -> None:
     config = tmp_path / "x.yaml"
     config.write_text(GOOD + "telemetry: {level: 3}\n")
     script = (
-        f"mount -t tmpfs -o size=192k none {small} || exit 99;"
+        f"mount -t tmpfs -o size=320k none {small} || exit 99;"
         f"{weir_sim} {config} --out {small}/run; status=$?;"
         f"cp -r {small}/run {tmp_path}/; exit $status"
     )
@@ -195,7 +232,11 @@ def test_a_full_disk(weir_sim: Path, tmp_path: Path) -> None:
         pytest.skip("no private mount namespaces here")
 
     assert done.returncode == 1
-    assert "No space left on device" in done.stderr
+    assert f"{small}/run/" in done.stderr
+    assert ".ring: No space left on device; " in done.stderr
     assert done.stderr.count("\n") == 1
+    for name in ("manifest", "summary"):
+        verdict = json.loads((tmp_path / f"run/{name}.json").read_text())["verdict"]
+        assert ".ring: No space left on device" in verdict
     for path in (tmp_path / "run").glob("*.ring"):
         open_ring(path).check()

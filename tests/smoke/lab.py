@@ -134,10 +134,11 @@ class Program(Child):
         return [line for line in self.err if line and not line.startswith("{")]
 
     def stop(self, number=signal.SIGINT):
-        """Ends it the way a user does, returns its exit status."""
+        """Ends it the way a user does, returns its exit status: 0 if it is that of the signal."""
         if self.running:
             self.send(number)
-        return self.wait()
+        status = self.wait()
+        return 0 if status == 128 + number else status
 
 
 class Machine:

@@ -199,9 +199,11 @@ def test_ends_by_itself(lab):
 def test_interrupted_leaves_a_whole_run_folder(lab, number):
     switch = lab.switch(PATHS)
     assert len(lab.ping(count=5)) >= 3
-    assert switch.stop(number) == 0
+    switch.send(number)
+    assert switch.wait() == 128 + number
     summary = switch.summary()
     assert summary["verdict"] == "interrupted"
+    assert json.loads((switch.folder / "manifest-switch.json").read_text())["exit"] == 128 + number
     assert summary["ledger"]["balanced"]
     assert summary["ledger"]["received"] >= 6
     assert (switch.folder / "links.ring").stat().st_size > 4096

@@ -598,6 +598,68 @@ START_TEST(two_live_programs_share_a_folder) {
 }
 END_TEST
 
+// A second run of a program, meant for a folder in which one has not ended; the first one is `run`.
+static void check_locked(const char *program, const char *dir) {
+	struct run_options options = {
+		.program = program, .config_path = config_path, .out_dir = dir, .force = true};
+	struct run second;
+	char want[256];
+
+	snprintf(want, sizeof(want), "%s: another run is writing there: choose another --out", dir);
+	ck_assert_msg(run_load(&second, &options, &err) == 0, "%s", err.msg);
+	ck_assert_int_eq(run_create(&second, &options, true, &err), -EEXIST);
+	ck_assert_str_eq(err.msg, want);
+	ck_assert_int_eq(run_end(&second, balanced, NULL, "ok", 0, &err), 0); // of no run
+	run_free(&second);
+}
+
+START_TEST(a_run_that_goes_on_keeps_its_folder) {
+	static const char *const programs[] = {"weir-sim", "weir-switch", "weir-sender"};
+	char dir[128];
+
+	begin("paths: {}\n");
+	for (size_t i = 0; i < 3; i++) {
+		snprintf(dir, sizeof(dir), "%s/%s", folder, programs[i]);
+		ck_assert_int_eq(load(programs[i], dir, false), 0);
+		ck_assert_int_eq(run_create(&run, &opt, true, &err), 0);
+		leave(dir, "cc.ring");
+		check_locked(programs[i], dir);
+		check_locked("weir-sim", dir);
+		ck_assert(exists(dir, "cc.ring"));
+		ck_assert_int_eq(run_end(&run, balanced, &folder, "ok", 0, &err), 0);
+		ck_assert(!exists(dir, ".weir-lock"));
+		run_free(&run);
+		ck_assert_int_eq(load(programs[i], dir, true), 0);
+		ck_assert_msg(run_create(&run, &opt, true, &err) == 0, "%s", err.msg);
+		run_free(&run);
+	}
+	end();
+}
+END_TEST
+
+// Each of the live programs has its own lock, and the last one takes the file away.
+START_TEST(live_programs_lock_what_is_their_own) {
+	struct run_options options = {.program = "weir-sender", .config_path = config_path};
+	struct run sender;
+	char dir[128];
+
+	begin("paths: {}\n");
+	snprintf(dir, sizeof(dir), "%s/run", folder);
+	options.out_dir = dir;
+	ck_assert_int_eq(load("weir-switch", dir, false), 0);
+	ck_assert_int_eq(run_create(&run, &opt, false, &err), 0);
+	ck_assert_int_eq(run_load(&sender, &options, &err), 0);
+	ck_assert_msg(run_create(&sender, &options, false, &err) == 0, "%s", err.msg);
+	ck_assert_int_eq(run_end(&run, balanced, &folder, "ok", 0, &err), 0);
+	run_free(&run);
+	check_locked("weir-sender", dir);
+	ck_assert_int_eq(run_end(&sender, balanced, &folder, "ok", 0, &err), 0);
+	ck_assert(!exists(dir, ".weir-lock"));
+	run_free(&sender);
+	end();
+}
+END_TEST
+
 START_TEST(a_run_that_did_not_begin_leaves_nothing) {
 	char dir[128];
 
@@ -692,7 +754,7 @@ START_TEST(a_full_disk) {
 	ck_assert_str_eq(err.msg, want);
 	ck_assert(!exists(dir, "config.yaml"));
 	ck_assert(!exists(dir, ".manifest.json.tmp"));
-	ck_assert_int_eq(run_fail("weir-sim", -ENOSPC, &err), 1);
+	ck_assert_int_eq(run_exit("weir-sim", -ENOSPC, &err), 1);
 	run_free(&run);
 
 	// With a larger config the first file is already too much.
@@ -707,6 +769,39 @@ START_TEST(a_full_disk) {
 		dir);
 	ck_assert_str_eq(err.msg, want);
 	ck_assert(!exists(dir, "config.yaml"));
+	run_free(&run);
+	umount(dir);
+	end();
+}
+END_TEST
+
+// What a run writes at its end has its space, whatever telemetry filled: the manifest stayed "running".
+START_TEST(a_disk_that_telemetry_filled) {
+	char path[256], dir[128], page[4096] = {0};
+
+	begin("paths: {}\n");
+	snprintf(dir, sizeof(dir), "%s/disk", folder);
+	ck_assert_int_eq(mkdir(dir, 0777), 0);
+	if (unshare(CLONE_NEWNS) < 0 || mount("", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0
+		|| mount("tmpfs", dir, "tmpfs", 0, "size=512k") < 0) {
+		end();
+		return; // not allowed here
+	}
+	ck_assert_int_eq(load("weir-sim", dir, false), 0);
+	ck_assert_msg(run_create(&run, &opt, true, &err) == 0, "%s", err.msg);
+	snprintf(path, sizeof(path), "%s/packets.ring", dir);
+	FILE *f = fopen(path, "w");
+	while (fwrite(page, sizeof(page), 1, f) == 1 && fflush(f) == 0)
+		;
+	fclose(f);
+	snprintf(err.msg, sizeof(err.msg), "%s: No space left on device", path);
+	ck_assert_int_eq(run_end(&run, balanced, &folder, "ok", -ENOSPC, &err), -ENOSPC);
+	ck_assert(exists(dir, "summary.json"));
+	char *text = read_text(dir, "manifest.json");
+	check_json(text);
+	check_has(text, "packets.ring: No space left on device\"");
+	check_has(text, "\"exit\": 1");
+	free(text);
 	run_free(&run);
 	umount(dir);
 	end();
@@ -792,13 +887,51 @@ START_TEST(lists_a_plugin) {
 END_TEST
 
 START_TEST(exit_status) {
+	static const struct {
+		int signal, rc, status;
+	} of[] = {
+		{0, 0, 0},
+		{0, -EINVAL, 2},
+		{0, -ERANGE, 2},
+		{0, -ENOMEM, 2}, // the config needs more than there is
+		{0, -ENOENT, 1}, // a run folder that vanished is no mistake in the config
+		{0, -EIO, 1},
+		{SIGINT, 0, 130},
+		{SIGTERM, 0, 143},
+		{SIGINT, -EINTR, 130},
+		{SIGINT, -EIO, 1},
+	};
 	struct err e = {"said once"};
 
 	ck_assert_ptr_nonnull(freopen("/dev/null", "w", stderr));
-	ck_assert_int_eq(run_fail("weir-sim", -EINVAL, &e), 2);
-	ck_assert_int_eq(run_fail("weir-sim", -ERANGE, &e), 2);
-	ck_assert_int_eq(run_fail("weir-sim", -ENOENT, &e), 2);
-	ck_assert_int_eq(run_fail("weir-sim", -EIO, &e), 1);
+	for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
+		run_stop = of[i].signal;
+		ck_assert_int_eq(run_exit("weir-sim", of[i].rc, &e), of[i].status);
+	}
+}
+END_TEST
+
+// Standard output is checked last, with a sentence for what was printed in vain.
+START_TEST(output_that_does_not_arrive_is_an_error) {
+	char dir[128];
+
+	begin("paths: {}\n");
+	snprintf(dir, sizeof(dir), "%s/run", folder);
+	ck_assert_int_eq(load("weir-sim", dir, false), 0);
+	opt.json = true;
+	ck_assert_int_eq(run_create(&run, &opt, true, &err), 0);
+	ck_assert_ptr_nonnull(freopen("/dev/full", "w", stdout));
+	ck_assert_int_eq(run_end(&run, balanced, &folder, "ok", 0, &err), -EIO);
+	ck_assert_str_eq(err.msg, "standard output cannot be written: No space left on device");
+	char *text = read_text(dir, "manifest.json");
+	check_has(text, "\"exit\": 1");
+	free(text);
+	ck_assert(exists(dir, "summary.json"));
+	run_free(&run);
+	fputs("more", stdout);
+	ck_assert_ptr_nonnull(freopen("/dev/null", "w", stderr));
+	ck_assert_int_eq(run_exit("weir-sim", 0, &err), 1);
+	end();
 }
 END_TEST
 
@@ -806,10 +939,10 @@ START_TEST(signals_stop_the_run) {
 	ck_assert_int_eq(run_stop, 0);
 	run_catch_signals();
 	raise(SIGTERM);
-	ck_assert_int_eq(run_stop, 1);
+	ck_assert_int_eq(run_stop, SIGTERM);
 	run_stop = 0;
 	raise(SIGINT);
-	ck_assert_int_eq(run_stop, 1);
+	ck_assert_int_eq(run_stop, SIGINT);
 }
 END_TEST
 
@@ -818,5 +951,7 @@ TEST_MAIN(options_all, options_few, the_last_seed_counts, bad_options_are_one_se
 	live_runs_do_not_stop_early, a_run_folder, how_a_run_ends, the_default_name,
 	a_folder_with_a_run_is_refused, a_forced_run_leaves_no_stale_stream,
 	a_foreign_config_is_kept, two_live_programs_share_a_folder,
+	a_run_that_goes_on_keeps_its_folder, live_programs_lock_what_is_their_own,
 	a_run_that_did_not_begin_leaves_nothing, folders_that_cannot_be, a_forbidden_folder,
-	a_full_disk, json_text_is_valid, lists_a_plugin, exit_status, signals_stop_the_run)
+	a_full_disk, a_disk_that_telemetry_filled, json_text_is_valid, lists_a_plugin, exit_status,
+	output_that_does_not_arrive_is_an_error, signals_stop_the_run)

@@ -323,7 +323,7 @@ START_TEST(full_disk_keeps_counting) {
 		struct rlimit limit = {TEL_HEADER_SIZE + 100 * 32 + 5, RLIM_INFINITY};
 		struct tel t;
 		struct err err;
-		char expected[128];
+		char expected[256];
 		signal(SIGXFSZ, SIG_IGN);
 		ck_assert_int_eq(tel_open(&t, TEL_STREAM_PACKETS, &run, "", 16, NULL, NULL), 0);
 		ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
@@ -340,7 +340,7 @@ START_TEST(full_disk_keeps_counting) {
 		ck_assert_uint_ge(records, 90);
 		ck_assert_uint_le(records, 100);
 		snprintf(expected, sizeof(expected),
-			"packets.ring: File too large; %llu records were not written",
+			"%s: File too large; %llu records were not written", f.path,
 			(unsigned long long)(1000 - t.lost - records));
 		ck_assert_str_eq(err.msg, expected);
 		ck_assert_int_eq(t.lost == 0, run.virtual_time);

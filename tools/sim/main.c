@@ -230,13 +230,13 @@ int main(int argc, char **argv) {
 	int rc = run_options(&opt, argc, argv, PROGRAM, &err);
 
 	if (rc != 0)
-		return rc > 0 ? 0 : run_fail(PROGRAM, rc, &err);
+		return run_exit(PROGRAM, rc, &err);
 	if (opt.list != NULL)
-		return list(opt.list);
+		return (rc = list(opt.list)) != 0 ? rc : run_exit(PROGRAM, 0, &err);
 	rc = run_load(&run, &opt, &err);
 	if (rc < 0)
-		return run_fail(PROGRAM, rc, &err);
+		return run_exit(PROGRAM, rc, &err);
 	rc = opt.replay != NULL ? replayed(&run, &opt, &err) : configured(&run, &opt, &err);
 	run_free(&run);
-	return rc < 0 ? run_fail(PROGRAM, rc, &err) : 0;
+	return run_exit(PROGRAM, rc, &err);
 }

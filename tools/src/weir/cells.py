@@ -240,7 +240,7 @@ def run_cell(cell: Cell, batch: Batch) -> tuple[Fate, str]:
         if message:
             return "failed", message
         if not holds(place, printed.stdout, None):
-            return "failed", "the run was interrupted, or its config changed meanwhile"
+            return "failed", "its config changed meanwhile"
         return "done", ""
     finally:
         shutil.rmtree(partial, ignore_errors=True)
@@ -295,7 +295,7 @@ def holds(place: Path, config: str, version: str | None) -> bool:
     return (
         same
         and manifest.get("exit") == 0
-        and manifest.get("verdict") != "interrupted"
+        and manifest.get("verdict") != "interrupted"  # which older versions ended with 0
         and summary.get("ledger", {}).get("balanced") is True
         and version in (None, made_by)
     )
@@ -314,5 +314,7 @@ def reason(status: int, stderr: str) -> str:
     """Why weir-sim failed: what it said last, or what ended it."""
     if status < 0:
         return f"weir-sim was ended by {signal.Signals(-status).name}"
+    if status in (128 + signal.SIGINT, 128 + signal.SIGTERM):
+        return "the run was interrupted"
     lines = [line for line in stderr.splitlines() if line.strip()]
     return lines[-1].removeprefix("weir-sim: ") if lines else f"weir-sim exited with {status}"

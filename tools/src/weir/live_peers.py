@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -221,7 +222,8 @@ def weir_live(program: str, config: Path, out: Path, log: Path, space: str | Non
 
 def finished(child: Child, summary: Path, got: Sample) -> Sample:
     """The sample, once the program has ended and its ledger balances."""
-    if child.process.returncode != 0 or not summary.exists():
+    # SIGINT is how a program without an end of its own is asked for its figures.
+    if child.process.returncode not in (0, 128 + signal.SIGINT) or not summary.exists():
         raise UserError(f"{Path(child.argv[0]).name} failed: {child.why()}", 1)
     data = json.loads(summary.read_text())
     if not data["ledger"]["balanced"]:
