@@ -34,6 +34,9 @@ int switch_app_open(struct switch_app *app, struct err *err);
 // Runs to the end and closes the telemetry; the first I/O error of its files.
 int switch_app_run(struct switch_app *app, struct err *err);
 // summary-switch.json; false if the ledger does not balance.
+// Was most of what came thrown away before any path? Then a sentence in `text`, with `before` before it.
+bool switch_app_thrown(
+	const struct switch_app *app, const char *before, char text[WATCH_SENTENCE_SIZE]);
 bool switch_app_summary(struct switch_app *app, FILE *out, const char *verdict);
 void switch_app_close(struct switch_app *app);
 

@@ -60,7 +60,7 @@ static bool summary(void *app, FILE *out, const char *verdict) {
 }
 
 static int experiment(struct switch_app *app, struct err *err) {
-	char sentence[WATCH_SENTENCE_SIZE];
+	char sentence[WATCH_SENTENCE_SIZE], thrown[WATCH_SENTENCE_SIZE];
 	const char *verdict = "ok";
 	int rc;
 
@@ -68,7 +68,9 @@ static int experiment(struct switch_app *app, struct err *err) {
 	if ((rc = switch_app_open(app, err)) < 0)
 		return run_end(&app->run, NULL, NULL, NULL, rc, err);
 	rc = switch_app_run(app, err);
-	if (run_stop)
+	if (switch_app_thrown(app, run_stop ? "interrupted; " : "", thrown))
+		verdict = thrown;
+	else if (run_stop)
 		verdict = "interrupted";
 	verdict = watch_verdict(app->watch, app->live->lcores, verdict, sentence);
 	rc = run_end(&app->run, summary, app, verdict, rc, err);

@@ -158,5 +158,9 @@ void path_interval(struct path *p, struct tel *links, struct tel *events, uint64
 // queue_mean_ns (time in the queue per packet), queue_max_pkts, sojourn_p50_ns, sojourn_p99_ns, sojourn_max_ns, out_pkts,
 // out_bytes, drops, marks, rate_bps, sojourn_cdf ([ns, share] pairs). The first link of a path has the path's name.
 void paths_summary(struct paths *ps, struct json *j, uint64_t now_ns);
+// Of `received` frames, those that no path was for: `drop` is what was dropped before any. True: most of
+// them, and `text` is a sentence that says so.
+bool path_none_for_most(
+	uint64_t received, const struct path_count drop[DROP_REASONS], char *text, size_t size);
 // "paths" of the ledger: per path in, out, inside and drops by reason; false if one is off.
 bool paths_ledger(struct paths *ps, struct json *j);

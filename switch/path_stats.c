@@ -5,6 +5,7 @@
 #include "stage/link.h"
 
 #include <math.h>
+#include <stdio.h>
 
 // The i-th link of all paths in the order of the config, or NULL.
 static struct path_stage *paths_link(struct paths *ps, uint32_t i, struct path **path) {
@@ -207,6 +208,20 @@ static void json_count(struct json *j, const char *name, uint64_t pkts, uint64_t
 	json_u64(j, "pkts", pkts);
 	json_u64(j, "bytes", bytes);
 	json_close(j, '}');
+}
+
+bool path_none_for_most(
+	uint64_t received, const struct path_count drop[DROP_REASONS], char *text, size_t size) {
+	uint64_t malformed = drop[DROP_MALFORMED].pkts, no_route = drop[DROP_NO_ROUTE].pkts;
+
+	if (malformed + no_route <= received / 2)
+		return false;
+	snprintf(text, size,
+		"most of what came was thrown away: of %llu frames received, %llu were malformed and "
+		"%llu had no port to leave by",
+		(unsigned long long)received, (unsigned long long)malformed,
+		(unsigned long long)no_route);
+	return true;
 }
 
 bool paths_ledger(struct paths *ps, struct json *j) {

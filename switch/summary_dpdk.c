@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <rte_ethdev.h>
+#include <string.h>
 
 static void write_drops(const struct path_count *drop, struct json *j) {
 	json_object(j, "drops");
@@ -28,31 +29,49 @@ static uint64_t start_ns(const struct switch_live *all) {
 	return all->start_ns == NEVER_NS ? end_ns(all) : all->start_ns;
 }
 
-static void write_ledger(struct switch_app *app, struct json *j, bool balanced) {
-	const struct switch_live *all = app->live;
-	struct path_count sum[DROP_REASONS] = {0};
-	uint64_t rx = 0, tx = 0, copies = 0;
+struct port_sum {
+	uint64_t rx, tx, copies;
+	struct path_count drop[DROP_REASONS]; // before a path or behind it
+};
 
+static void sum_ports(const struct switch_live *all, struct port_sum *sum) {
+	memset(sum, 0, sizeof(*sum));
 	for (const struct switch_live *s = all; s < all + all->lcores; s++) {
 		for (uint32_t i = 0; i < s->ports; i++) {
-			rx += s->port[i].rx.pkts;
-			tx += s->port[i].tx.pkts;
+			sum->rx += s->port[i].rx.pkts;
+			sum->tx += s->port[i].tx.pkts;
 		}
-		copies += s->copies;
+		sum->copies += s->copies;
 		for (uint32_t r = 0; r < DROP_REASONS; r++)
-			sum[r].pkts += s->drop[r].pkts;
+			sum->drop[r].pkts += s->drop[r].pkts;
 	}
+}
+
+bool switch_app_thrown(
+	const struct switch_app *app, const char *before, char text[WATCH_SENTENCE_SIZE]) {
+	int n = snprintf(text, WATCH_SENTENCE_SIZE, "%s", before);
+	struct port_sum sum;
+
+	sum_ports(app->live, &sum);
+	return path_none_for_most(sum.rx, sum.drop, text + n, WATCH_SENTENCE_SIZE - (size_t)n);
+}
+
+static void write_ledger(struct switch_app *app, struct json *j, bool balanced) {
+	const struct switch_live *all = app->live;
+	struct port_sum sum;
+
+	sum_ports(all, &sum);
 	for (uint32_t r = 0; r < DROP_REASONS; r++) {
 		for (uint32_t i = 0; i < app->paths.count; i++)
-			sum[r].pkts += app->paths.path[i].drop[r].pkts;
+			sum.drop[r].pkts += app->paths.path[i].drop[r].pkts;
 	}
 	json_object(j, "ledger");
 	json_bool(j, "balanced", balanced);
-	json_u64(j, "received", rx);
-	json_u64(j, "copied", copies);
-	json_u64(j, "transmitted", tx);
+	json_u64(j, "received", sum.rx);
+	json_u64(j, "copied", sum.copies);
+	json_u64(j, "transmitted", sum.tx);
 	json_u64(j, "inside", switch_inside(all).pkts);
-	write_drops(sum, j);
+	write_drops(sum.drop, j);
 	paths_ledger(&app->paths, j);
 	json_close(j, '}');
 }

@@ -565,6 +565,24 @@ END_TEST
 
 // A frame takes 10 ms on the second link: the second one waited longer than CoDel's target. 100 ms
 // later, at 110 ms, the first is dropped, at 210 and 280.7 ms the next two.
+// 22486 frames came, 2 were forwarded, and the verdict was "ok".
+START_TEST(a_switch_that_throws_most_away_says_so) {
+	struct path_count drop[DROP_REASONS] = {0};
+	char text[256];
+
+	ck_assert(!path_none_for_most(0, drop, text, sizeof(text)));
+	drop[DROP_MALFORMED].pkts = 14198;
+	drop[DROP_NO_ROUTE].pkts = 8286;
+	drop[DROP_QUEUE_FULL].pkts = 1000000; // is what a bottleneck is for
+	ck_assert(path_none_for_most(22486, drop, text, sizeof(text)));
+	ck_assert_str_eq(text,
+		"most of what came was thrown away: of 22486 frames received, 14198 were malformed and "
+		"8286 had no port to leave by");
+	ck_assert(!path_none_for_most(2 * 22484, drop, text, sizeof(text)));
+	ck_assert(path_none_for_most(2 * 22484 - 1, drop, text, sizeof(text)));
+}
+END_TEST
+
 START_TEST(what_a_queue_observes_is_recorded) {
 	struct world w = open_paths("paths: {forward: [{link: {rate: 8Gbit, queue: {fifo: {limit: "
 				    "99pkt}}}}, {link: {rate: 800kbit, queue: {codel: {limit: "
@@ -598,4 +616,4 @@ TEST_MAIN(config_makes_named_stages_and_a_base_rtt, packets_pass_at_exact_times,
 	groups_with_a_base_rtt_wait_longer_in_reverse, live_parameters_change_at_their_time,
 	live_parameters_are_found_in_order, arrivals_tell_all_that_decides,
 	bad_configs_say_where_and_why, links_of_a_run_are_bounded, reports,
-	what_a_queue_observes_is_recorded)
+	a_switch_that_throws_most_away_says_so, what_a_queue_observes_is_recorded)

@@ -117,9 +117,28 @@ def drops(path: dict[str, Any]) -> list[tuple[str, int, int]]:
     return found
 
 
+def port_terms(ledger: dict[str, Any]) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
+    """What came in at a switch's ports, and what became of it; drops are those of paths too.
+
+    Both are empty where there are no ports: in virtual time.
+    """
+    if "received" not in ledger:
+        return [], []
+    gone = {"transmitted": ledger.get("transmitted", 0), "inside": ledger.get("inside", 0)}
+    gone |= ledger.get("drops", {})
+    copied = [("copied", int(ledger["copied"]))] if ledger.get("copied") else []
+    return [("received", int(ledger["received"])), *copied], list(gone.items())
+
+
+def terms(of: list[tuple[str, int]]) -> str:
+    """3 received + 1 copied."""
+    return " + ".join(f"{count:,} {name}" for name, count in of)
+
+
 def ledger_lines(summary: dict[str, Any]) -> list[str]:
-    """Each path's account in a line."""
-    lines = []
+    """The account of a switch's ports in a line, then each path's."""
+    came, gone = port_terms(summary.get("ledger", {}))
+    lines = [f"ports: {terms(came)} = {terms(gone)}"] if came else []
     for name, path in summary.get("ledger", {}).get("paths", {}).items():
         pkts = {key: path.get(key, {}).get("pkts", 0) for key in ("in", "out", "inside")}
         lost = [f"{count:,} {reason}" for reason, count, _ in drops(path)]
