@@ -3,10 +3,10 @@
 
 import contextlib
 import fcntl
+import io
 import json
 import os
 import pty
-import signal
 import socket
 import struct
 import subprocess
@@ -146,12 +146,69 @@ def test_several_programs_ask_for_a_prefix(fake, weir):
     done = weir("ctl", "forward.link.rate=2Gbit")
     assert done.status == 2
     assert one_line(done.err).endswith(
-        "several run: weir-switch (prefix one), weir-switch (prefix two); choose one with --prefix"
+        "several run: weir-switch (prefix one), weir-switch (prefix two);"
+        " choose one, as with --prefix one"
     )
     assert weir("ctl", "stop").status == 2
     assert not any("/weir/stop" in program.asked for program in programs)
     assert weir("ctl", "stop", "--prefix", "se").status == 0
     assert [("/weir/stop" in program.asked) for program in programs] == [False, False, True]
+
+
+def of_run(program, folder, **more):
+    return {"program": program, "run": folder, "now_ns": S, "cpu": 1, **more}
+
+
+def test_stop_ends_all_programs_of_the_run(fake, weir):
+    """As the README writes it: it asked for a prefix where switch and sender ran."""
+    order = []
+    programs = [
+        switch(fake, "sw", info=of_run("weir-switch", "runs/a"), stop=lambda _: order.append("sw")),
+        sender(fake, "se", info=of_run("weir-sender", "runs/a"), stop=lambda _: order.append("se")),
+    ]
+    for program in programs:
+        stopped = program.answers["/weir/stop"]
+        program.answers["/weir/stop"] = lambda text, stopped=stopped: stopped(text) or {"ok": 1}
+    done = weir("ctl", "stop")
+    assert (done.status, done.out, done.err) == (0, "", "")
+    assert order == ["se", "sw"]  # what is under way still finds a switch
+
+
+def test_stop_of_several_runs_says_what_to_write(fake, weir):
+    programs = [
+        switch(fake, "sw", info=of_run("weir-switch", "/a/run")),
+        sender(fake, "se", info=of_run("weir-sender", "/b/run")),
+    ]
+    done = weir("ctl", "stop")
+    assert done.status == 2
+    assert one_line(done.err) == (
+        "weir: several runs go on: weir-sender (prefix se, run /b/run), weir-switch (prefix sw, run"
+        " /a/run); say which program ends: weir ctl stop --prefix se"
+    )
+    assert not any("/weir/stop" in program.asked for program in programs)
+    assert weir("ctl", "stop", "--prefix", "se").status == 0
+    assert ["/weir/stop" in program.asked for program in programs] == [False, True]
+
+
+def test_ctl_is_listed_and_explains_itself(weir):
+    assert "ctl" in weir("--help").out
+    assert "--prefix NAME" in weir("ctl", "--help").out
+    done = weir("ctl", "--frobnicate")
+    assert done.status == 2
+    assert "unrecognized arguments: --frobnicate" in one_line(done.err)
+
+
+def test_ctl_takes_little_of_the_cpu_that_programs_poll_on():
+    """It took 4 s beside two polling cores: half a second of imports at a tenth of a CPU."""
+    script = (
+        "import runpy, sys\nsys.argv = ['weir', 'ctl', '--help']\n"
+        "try: runpy.run_module('weir', run_name='__main__')\nexcept SystemExit: pass\n"
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert "weir.ctl" in done.stderr.split()
+    heavy = {"typer", "rich", "numpy", "polars", "yaml", "matplotlib", "pydantic"}
+    assert heavy.isdisjoint(done.stderr.split())
 
 
 def test_ctl_is_the_switch_s(fake, weir):
@@ -302,7 +359,7 @@ def test_every_kind_of_row_is_on_the_screen(capsys):
     now = [switch_sample(3, 5000), sender_sample(3, 5000, measured=0)]
     extra = now[0].links["forward/link"] | {"name": "forward.link2"}
     now[0].links["forward/link2"] = extra
-    Console(width=200).print(top.render(top.frame(before, now)))
+    Console(width=200).print(top.render(top.frame(before, now), 200))
     out = capsys.readouterr().out
     for text in (
         "weir-switch",
@@ -354,25 +411,51 @@ def test_top_ends_with_the_program(fake, weir):
     assert len(done.out.splitlines()) == 4
 
 
-def test_ctrl_c_on_a_terminal_is_a_good_end(fake):
+def fitting_frame(columns):
+    """What a terminal of so many columns shows."""
+    before = [switch_sample(1, 1000), sender_sample(1, 1000)]
+    now = [switch_sample(3, 5_000_000), sender_sample(3, 5_000_000)]
+    console = Console(width=columns, file=io.StringIO())
+    console.print(top.render(top.frame(before, now), columns))
+    return console.file.getvalue()
+
+
+def test_top_is_readable_at_60_columns():
+    """Its columns were cut off until each was a letter and three dots."""
+    wide, narrow = fitting_frame(200), fitting_frame(60)
+    assert "…" not in wide
+    assert "…" not in narrow
+    for text in ("weir-switch", "25.0 %", "left", "forward", "80.0 %", "120 µs", "ours", "20.0 ms"):
+        assert text in narrow
+    for text in ("net_null0", "inside"):
+        assert text in wide
+        assert text not in narrow
+
+
+# q is a key of the terminal, Ctrl-C a signal: it is the session's own, and top leads it.
+@pytest.mark.parametrize("key", ["q", "\x03"])
+def test_q_and_ctrl_c_on_a_terminal_are_a_good_end(fake, key):
     switch(fake, **counting())
     ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 120, 0, 0))
     top_ = subprocess.Popen(
-        [sys.executable, "-m", "weir", "top", "--interval", "0.1"],
-        stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+        ["setsid", "--ctty", sys.executable, "-m", "weir", "top", "--interval", "0.1"],
+        stdin=theirs, stdout=theirs, stderr=theirs,
         env={**os.environ, "TERM": "xterm", "COLUMNS": "", "LINES": ""},
     )  # fmt: skip
-    os.close(theirs)
+    before = termios.tcgetattr(theirs)
     seen = ""
     while seen.count("net_null0") < 3:  # pytest's timeout is the deadline
         seen += os.read(ours, 4096).decode()
-    top_.send_signal(signal.SIGINT)
+    assert termios.tcgetattr(theirs) != before
+    os.write(ours, key.encode())
+    assert top_.wait(30) == 0, seen
+    assert termios.tcgetattr(theirs) == before
+    os.close(theirs)
     with contextlib.suppress(OSError):  # how a terminal says that nobody is left
         while more := os.read(ours, 4096):
             seen += more.decode()
     os.close(ours)
-    assert top_.wait(30) == 0, seen
     assert "interrupted" not in seen
     assert "Traceback" not in seen
 

@@ -1,8 +1,35 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""python -m weir."""
+"""python -m weir, and the weir command."""
 
+from __future__ import annotations
+
+import os
+import signal
 import sys
 
-from weir.cli import main
+INTERRUPTED = 128 + signal.SIGINT
 
-sys.exit(main())
+
+def leave(*_: object) -> None:
+    """Ctrl-C while modules are imported, or after all is done: nothing needs to be tidied up."""
+    os._exit(INTERRUPTED)
+
+
+def main() -> int:
+    """Runs a command; its exit status."""
+    # What tools/weir blocked, so that Python's own start is not interrupted, comes now.
+    signal.signal(signal.SIGINT, leave)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+    if sys.argv[1:2] == ["ctl"]:
+        from weir.ctl import main as run  # one of cli's commands, without its imports
+    else:
+        from weir.cli import main as run
+    try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        return run()
+    finally:
+        signal.signal(signal.SIGINT, leave)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

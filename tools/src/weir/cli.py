@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from weir import __version__
-from weir.errors import UserError
+from weir.errors import UserError, guarded
 
 app = typer.Typer(
     help="Runs Weir's experiments and turns them into numbers and figures.",
@@ -163,20 +163,16 @@ def top_(
     top.show(prefix or (), interval, once, as_json, summary.console())
 
 
-@app.command("ctl")
+@app.command("ctl", add_help_option=False, context_settings={"ignore_unknown_options": True})
 def ctl_(
-    orders: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="KEY=VALUE|measure|stop", help="What to change."),
-    ] = None,
-    prefix: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The program with this prefix.")
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="[KEY=VALUE...|measure|stop] [--prefix NAME]")
     ] = None,
 ) -> None:
     """Changes a running switch: ctl forward.link.rate=5Gbit; alone, shows what may be changed."""
-    from weir import ctl, summary
+    from weir import ctl
 
-    ctl.execute(orders or (), prefix, summary.console())
+    ctl.execute(words or ())
 
 
 @bench_app.command("corescale")
@@ -314,27 +310,17 @@ def options(
 
 def main() -> int:
     """Every bad input is one sentence on standard error and the right exit status."""
+    return guarded(command)
+
+
+def command() -> int:
+    """Runs the command that sys.argv names."""
     try:
         status = app(prog_name="weir", standalone_mode=False)
-    except UserError as error:
-        print(f"weir: {error}", file=sys.stderr)
-        return error.status
     except typer.Abort:
         return 130
-    except KeyboardInterrupt:
-        print("weir: interrupted", file=sys.stderr)
-        return 130
-    except BrokenPipeError:
-        # Whoever read our output has seen enough.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        print(f"weir: {where}{error.strerror or error}", file=sys.stderr)
-        return 1
-    except MemoryError:
-        print("weir: not enough memory for this run's telemetry", file=sys.stderr)
-        return 1
+    except (UserError, OSError, MemoryError):
+        raise
     except Exception as error:
         # Usage errors of typer's parser, which has no public name for them.
         if not hasattr(error, "format_message"):

@@ -1,17 +1,51 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Changes a running program: a live parameter of the switch, the start of measuring, the end."""
+"""Changes a running program: a live parameter of the switch, the start of measuring, the end.
+
+The programs poll on their CPUs, and what else runs there gets a tenth: so this imports little.
+"""
 
 from __future__ import annotations
 
+import argparse
+import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
-from rich.console import Console
-
-from weir import live, summary
-from weir.errors import UserError
+from weir import live
+from weir.errors import UserError, guarded
 
 SWITCH = "weir-switch"
 WORDS = ("measure", "stop")
+
+
+class Parser(argparse.ArgumentParser):
+    """Bad usage is one sentence."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raises it."""
+        raise UserError(f"{message}; see weir ctl --help")
+
+
+def parser() -> Parser:
+    """What `weir ctl` takes."""
+    made = Parser(prog="weir ctl", description="Changes a program that runs.")
+    made.add_argument(
+        "orders",
+        nargs="*",
+        metavar="KEY=VALUE",
+        help="a change such as forward.link.rate=5Gbit; none: show what may be changed",
+    )
+    made.add_argument("--prefix", metavar="NAME", help="the program with this prefix")
+    made.epilog = (
+        "`measure` in place of changes: the switch's figures start now. `stop`: ends the run, all"
+        " of its programs, as its duration would; with --prefix, one program."
+    )
+    return made
+
+
+def main() -> int:
+    """`weir ctl` by itself."""
+    return guarded(lambda: execute(sys.argv[2:]))
 
 
 def check(orders: Sequence[str]) -> None:
@@ -25,22 +59,47 @@ def check(orders: Sequence[str]) -> None:
             raise UserError(f"'{order}' stands alone")
 
 
-def execute(orders: Sequence[str], prefix: str | None, out: Console) -> None:
+def execute(argv: Sequence[str]) -> int:
     """Carries orders out, one after the other; without any, shows what may be changed."""
-    check(orders)
-    with live.the_one(prefix, None if "stop" in orders else SWITCH) as program:
+    asked = parser().parse_intermixed_args(list(argv))
+    check(asked.orders)
+    if asked.orders == ["stop"]:
+        stop(asked.prefix)
+        return 0
+    with live.the_one(asked.prefix, SWITCH) as program:
         try:
-            if not orders:
-                show(program, out)
-            for order in orders:
+            if not asked.orders:
+                show(program)
+            for order in asked.orders:
                 if order in WORDS:
                     program.want(f"/weir/{order}")
                 else:
-                    change(program, order, out)
+                    change(program, order)
         except live.Ended:
             raise UserError(f"{program.name} has ended", 1) from None
         except TimeoutError:
             raise UserError(f"{program.name} does not answer", 1) from None
+    return 0
+
+
+def stop(prefix: str | None) -> None:
+    """Ends the programs of the run that goes on, senders first; or the one with a prefix."""
+    programs = live.select([prefix] if prefix is not None else [])
+    try:
+        if len({program.run for program in programs}) > 1:
+            listed = live.listing(programs, runs=True)
+            example = f"weir ctl stop --prefix {programs[0].prefix}"
+            raise UserError(f"several runs go on: {listed}; say which program ends: {example}")
+        for program in sorted(programs, key=lambda program: program.name == SWITCH):
+            try:
+                program.want("/weir/stop")
+            except live.Ended:
+                continue  # by itself
+            except TimeoutError:
+                raise UserError(f"{program.name} does not answer", 1) from None
+    finally:
+        for program in programs:
+            program.close()
 
 
 def parameters(program: live.Program) -> dict[str, str]:
@@ -53,16 +112,18 @@ def parameters(program: live.Program) -> dict[str, str]:
     return dict(text.split("=", 1) for text in texts)
 
 
-def show(program: live.Program, out: Console) -> None:
+def show(program: live.Program) -> None:
     """What may be changed, as it is written."""
-    rows = [[key, value] for key, value in parameters(program).items()]
-    out.print(summary.table(("parameter", "value"), rows, left=1))
+    rows = {"parameter": "value", **parameters(program)}
+    width = max(map(len, rows))
+    for key, value in rows.items():
+        print(f"{key:{width}}  {value}")
 
 
-def change(program: live.Program, order: str, out: Console) -> None:
+def change(program: live.Program, order: str) -> None:
     """Sets one parameter, and says what it was; `paths.` may stand before it, as with -o."""
     key, value = order.removeprefix("paths.").split("=", 1)
     before = parameters(program)
     program.want(f"/weir/set,{key}={value}", status=2)
     after = parameters(program)
-    out.print(f"{key}: {before.get(key)} -> {after.get(key)}", soft_wrap=True)
+    print(f"{key}: {before.get(key)} -> {after.get(key)}")

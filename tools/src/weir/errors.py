@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The one exception a user sees."""
+"""The one exception a user sees, and how a command ends with it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
 
 
 class UserError(Exception):
@@ -8,3 +14,34 @@ class UserError(Exception):
     def __init__(self, sentence: str, status: int = 2) -> None:
         super().__init__(sentence)
         self.status = status
+
+
+def guarded(command: Callable[[], int]) -> int:
+    """Every bad end of a command is one sentence on standard error and the right exit status."""
+    try:
+        status = command()
+        sys.stdout.flush()
+        return status
+    except UserError as error:
+        print(f"weir: {error}", file=sys.stderr)
+        return error.status
+    except KeyboardInterrupt:
+        print("weir: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # Whoever read our output has seen enough.
+        drop_output()
+        return 0
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"weir: {where}{error.strerror or error}", file=sys.stderr)
+        drop_output()
+        return 1
+    except MemoryError:
+        print("weir: not enough memory for this run's telemetry", file=sys.stderr)
+        return 1
+
+
+def drop_output() -> None:
+    """What is left of standard output goes nowhere, or Python would try again when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

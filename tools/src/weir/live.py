@@ -63,6 +63,15 @@ class Program:
         """What it is: weir-switch, weir-sender; empty: some other DPDK program."""
         return str(self.info.get("program", "")) if isinstance(self.info, dict) else ""
 
+    @property
+    def run(self) -> str:
+        """Its run folder, the same for all programs of a run; one that does not say has its own."""
+        told = self.info.get("run") if isinstance(self.info, dict) else None
+        try:
+            return str(Path(f"/proc/{self.pid}/cwd").readlink() / told) if told else self.prefix
+        except OSError:  # another user's
+            return str(told)
+
     def receive(self) -> Any:
         """One message; Ended if there will be no more."""
         try:
@@ -148,9 +157,12 @@ def others() -> str:
     return f"; these do: {listing(programs)}" if programs else ""
 
 
-def listing(programs: Sequence[Program]) -> str:
-    """weir-switch (prefix a), weir-sender (prefix b)."""
-    return ", ".join(f"{program.name} (prefix {program.prefix})" for program in programs)
+def listing(programs: Sequence[Program], runs: bool = False) -> str:
+    """weir-switch (prefix a), weir-sender (prefix b); with the folders of their runs."""
+    return ", ".join(
+        f"{program.name} (prefix {program.prefix}{f', run {program.run}' if runs else ''})"
+        for program in programs
+    )
 
 
 def select(prefixes: Sequence[str]) -> list[Program]:
@@ -173,5 +185,7 @@ def the_one(prefix: str | None, name: str | None = None) -> Program:
     if not fitting:
         raise UserError(f"no {name} runs, only {listing(programs)}", 1)
     if len(fitting) > 1:
-        raise UserError(f"several run: {listing(fitting)}; choose one with --prefix")
+        raise UserError(
+            f"several run: {listing(fitting)}; choose one, as with --prefix {fitting[0].prefix}"
+        )
     return fitting[0]

@@ -9,8 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import select
+import sys
+import termios
 import time
-from collections.abc import Iterator, Sequence
+import tty
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,15 +29,21 @@ from weir.errors import UserError
 Row = dict[str, Any]
 Frame = dict[str, list[Row]]
 
-# Columns, and how many of them hold names.
+# Columns, how many of them hold names, and those a narrow terminal does without, in this order.
 LCORES = (
     ("program", "prefix", "cpu", "busy", "per turn", "longest", "time"),
     2,
+    (4, 5, 1),
 )
-PORTS = (("port", "program", "device", "", "in", "", "out", "", "dropped"), 4)
+PORTS = (
+    ("port", "program", "device", "", "in", "", "out", "", "dropped"),
+    4,
+    (2, 1, 7, 5, 3),
+)
 PATHS = (
     ("path", "rate", "of", "used", "queue", "delay", "inside", "drops", "marks", "late"),
     1,
+    (6, 9, 8, 2, 4),
 )
 GROUPS = (
     (
@@ -49,6 +60,7 @@ GROUPS = (
         "resent",
     ),
     2,
+    (3, 9, 5, 4, 1, 8),
 )
 
 
@@ -292,21 +304,38 @@ def group_cells(row: Row) -> list[str]:
     ]
 
 
-def render(shown: Frame) -> Group:
+def fitting(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], spare: Sequence[int], width: int
+) -> list[int]:
+    """The columns that a line has room for, without as few of the spare ones as will do."""
+    kept = list(range(len(columns)))
+    needed = [max(len(line[i]) for line in (columns, *rows)) for i in kept]
+    for left_out in spare:
+        if sum(needed[i] + 2 for i in kept) - 2 <= width:
+            break
+        kept.remove(left_out)
+    return kept
+
+
+def render(shown: Frame, width: int) -> Group:
     """A frame for a terminal: a table for each kind of thing that there is."""
     links = shown["links"]
     paths: list[list[str]] = []
     for path in shown["paths"]:
         paths += path_cells(path, [link for link in links if link["path"] == path["name"]])
     parts: list[Any] = []
-    for (columns, left), rows in (
+    for (columns, left, spare), rows in (
         (LCORES, [lcore_cells(row) for row in shown["lcores"]]),
         (PORTS, [port_cells(row) for row in shown["ports"]]),
         (PATHS, paths),
         (GROUPS, [group_cells(row) for row in shown["groups"]]),
     ):
         if rows:
-            parts += [*([Text()] if parts else []), summary.table(columns, rows, left)]
+            kept = fitting(columns, rows, spare, width)
+            names = tuple(columns[i] for i in kept)
+            cells = [[row[i] for i in kept] for row in rows]
+            table = summary.table(names, cells, sum(i < left for i in kept))
+            parts += [*([Text()] if parts else []), table]
     return Group(*parts)
 
 
@@ -337,11 +366,10 @@ class Watch:
                 self.programs.remove(program)
         return samples
 
-    def frames(self, interval_s: float) -> Iterator[Frame]:
-        """A frame per interval."""
+    def frames(self, interval_s: float, quits: Callable[[float], bool]) -> Iterator[Frame]:
+        """A frame per interval, until nothing runs or the user quits."""
         before = self.sample()
-        while before:
-            time.sleep(interval_s)
+        while before and not quits(interval_s):
             now = self.sample()
             if now:
                 yield frame(before, now)
@@ -351,15 +379,41 @@ class Watch:
 def show(
     prefixes: Sequence[str], interval_s: float, once: bool, as_json: bool, out: Console
 ) -> None:
-    """Frames until the programs end or Ctrl-C, or only one."""
-    with Watch(prefixes) as watch, contextlib.suppress(KeyboardInterrupt):
-        frames = watch.frames(interval_s)
+    """Frames until the programs end, q or Ctrl-C, or only one."""
+    with Watch(prefixes) as watch, keyboard() as quits, contextlib.suppress(KeyboardInterrupt):
+        frames = watch.frames(interval_s, quits)
         if once:
             first = next(frames, None)
             if first is None:
                 raise UserError("the program has ended", 1)
             frames = iter([first])
         draw(frames, as_json, out)
+
+
+@contextlib.contextmanager
+def keyboard() -> Iterator[Callable[[float], bool]]:
+    """A function that waits for so many seconds, or until the user presses q: then it is true."""
+    keys = sys.stdin.fileno() if sys.stdin is not None and sys.stdin.isatty() else -1
+    if keys < 0 or os.tcgetpgrp(keys) != os.getpgrp():  # in the background keys are another's
+        keys = -1
+
+    def quits(seconds: float) -> bool:
+        deadline = time.monotonic() + seconds
+        heard = [keys] if keys >= 0 else []
+        while select.select(heard, [], [], max(0.0, deadline - time.monotonic()))[0]:
+            if os.read(keys, 1) in (b"q", b"Q", b""):  # empty: the terminal is gone
+                return True
+        return False
+
+    if keys < 0:
+        yield quits
+        return
+    before = termios.tcgetattr(keys)
+    tty.setcbreak(keys)
+    try:
+        yield quits
+    finally:
+        termios.tcsetattr(keys, termios.TCSADRAIN, before)
 
 
 def draw(frames: Iterator[Frame], as_json: bool, out: Console) -> None:
@@ -369,10 +423,10 @@ def draw(frames: Iterator[Frame], as_json: bool, out: Console) -> None:
             print(json.dumps(shown), flush=True)
     elif not out.is_terminal:
         for shown in frames:
-            out.print(render(shown))
+            out.print(render(shown, out.width))
     else:
         # Neither wider nor higher than the terminal, or the next frame would miss its place.
         narrow = Console(highlight=False)
         with Live(console=narrow, auto_refresh=False, vertical_overflow="crop") as screen:
             for shown in frames:
-                screen.update(render(shown), refresh=True)
+                screen.update(render(shown, narrow.width), refresh=True)
