@@ -210,7 +210,7 @@ make_run(OUT)
     assert process.stderr.readline() == "started\n"
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
-    assert process.returncode == 0, err
+    assert process.returncode == 128 + number, err
     assert out.endswith("r/report.html\n")
     assert (tmp_path / "r/signals").read_text() == "1"
 
@@ -281,6 +281,121 @@ def test_a_live_switch_that_dies_stops_the_sender(weir, programs, tmp_path):
     done = weir("run", "x.yaml", "--live", "--out", "r", "--no-report", env=env)
     assert done.status == 128 + signal.SIGKILL
     assert "end sender" in (tmp_path / "log").read_text()
+    assert one_line(done.err) == "weir-switch was killed (SIGKILL)"
+
+
+def test_a_sender_that_is_killed_is_named(weir, programs, tmp_path):
+    """The verdict was the switch's alone: that it was interrupted."""
+    (tmp_path / "x.yaml").write_text("live: {switch: {}, sender: {}}\n")
+    begin = "(OUT / f'manifest-{NAME}.json').write_text('{}')\n"
+    env = programs(
+        switch=LIVE + begin + "until_stopped()\nfinish(verdict='interrupted')\nsys.exit(130)",
+        sender=LIVE + begin + "os.kill(os.getpid(), signal.SIGKILL)",
+    )
+    done = weir("run", "x.yaml", "--live", "--out", "r", env=env)
+    assert done.status == 128 + signal.SIGKILL
+    assert one_line(done.err) == "weir-sender was killed (SIGKILL)"
+    assert "verdict: weir-sender was killed (SIGKILL)" in done.out.splitlines()
+    assert "weir-sender was killed (SIGKILL)" in (tmp_path / "r/report.html").read_text()
+    # As programs leave it that were started by hand.
+    (tmp_path / "r/summary.json").unlink()
+    assert "weir-sender wrote no summary: it was killed" in weir("summary", "r").out
+
+
+def test_a_simulation_that_is_killed_is_said_so(weir, programs):
+    env = programs(sim=SIM_RUNS + "os.kill(os.getpid(), signal.SIGKILL)")
+    done = weir("run", "x.yaml", "--out", "r", "--no-report", env=env)
+    assert done.status == 128 + signal.SIGKILL
+    assert done.err.splitlines()[-1] == "weir-sim was killed (SIGKILL)"
+
+
+PATHS = (
+    "paths: {forward: [{link: {rate: 10Mbit}}, {delay: {delay: 5ms}}],"
+    " reverse: [{delay: {delay: 5ms}}]}\nflows: [{cc: newreno}]\n"
+)
+
+
+def test_a_run_that_goes_on_keeps_its_folder(weir, weir_sim, tmp_path):
+    """Two runs in one folder were mixed by --force, and both ended with 0."""
+    config = tmp_path / "x.yaml"
+    config.write_text(f"duration: 20h\n{PATHS}live: {{sender: {{}}}}\n")
+    argv = [weir_sim, config, "--out", "r"]
+    with subprocess.Popen(argv, cwd=tmp_path) as first:
+        deadline = time.monotonic() + 30
+        while not (tmp_path / "r/interval.ring").exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        for command in (("--live",), ()):
+            done = weir("run", "x.yaml", "--out", "r", "--force", *command)
+            assert (done.status, done.out) == (1, "")
+            assert one_line(done.err).endswith(
+                "r: another run is writing there: choose another --out"
+            )
+        first.send_signal(signal.SIGINT)
+    assert first.returncode == 130
+    assert json.loads((tmp_path / "r/manifest.json").read_text())["exit"] == 130
+    assert not (tmp_path / "r/.weir-lock").exists()
+    assert weir("run", "x.yaml", "--out", "r", "--no-report", "--duration", "1s").status == 1
+    again = ("--out", "r", "--no-report", "--duration", "1s", "--force")
+    forced = weir("run", "x.yaml", *again)
+    assert forced.status == 0, forced.err
+
+
+def interrupted(argv, env=None, pending=False):
+    """Standard error of a command that gets SIGINT as it starts; before its first instruction."""
+
+    def before():
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        os.kill(os.getpid(), signal.SIGINT)
+
+    return subprocess.run(
+        argv,
+        env={**os.environ, **(env or {})},
+        preexec_fn=before if pending else None,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def test_ctrl_c_at_once_is_no_traceback(tmp_path):
+    """While Python starts, as tools/weir blocks it, and while modules are imported."""
+    argv = [sys.executable, "-m", "weir", "--version"]
+    done = interrupted(argv, pending=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+    for module in ("typer", "argparse"):
+        late = tmp_path / f"{module}.py"
+        late.write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    for command in ("summary", "ctl"):
+        done = interrupted([*argv[:3], command], env={"PYTHONPATH": str(tmp_path)})
+        assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: mounts a small file system")
+def test_a_disk_that_is_full_leaves_table_and_summary(weir_sim, tmp_path):
+    config, small = tmp_path / "x.yaml", tmp_path / "small"
+    small.mkdir()
+    config.write_text(f"duration: 30s\n{PATHS}telemetry: {{level: 3}}\n")
+    weir = f"{sys.executable} -m weir"
+    script = (
+        f"mount -t tmpfs -o size=1m none {small} || exit 99;"
+        f"{weir} run {config} --out {small}/run; status=$?;"
+        f"rm -f {small}/run/report.html; cat /dev/zero > {small}/filler 2>/dev/null;"
+        f"{weir} report {small}/run; cp -r {small}/run {tmp_path}; exit $status"
+    )
+    argv = ["unshare", "-m", "sh", "-c", script]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=120)
+    if done.returncode == 99:
+        pytest.skip("no private mount namespaces here")
+    assert done.returncode == 1
+    assert "newreno" in done.stdout
+    assert "ledger: balanced" in done.stdout
+    first, last = done.stderr.splitlines()
+    assert first.startswith(f"weir-sim: {small}/run/packets.ring: No space left on device; ")
+    assert last == f"weir: {small}/run/report.html: cannot be written: No space left on device"
+    left = {path.name for path in (tmp_path / "run").iterdir()}
+    assert {"summary.json", "manifest.json", "packets.ring"} <= left
+    assert not any(name.startswith(".") or name.startswith("report") for name in left)
+    assert json.loads((tmp_path / "run/manifest.json").read_text())["exit"] == 1
 
 
 def test_ctrl_c_lets_the_switch_finish_though_the_sender_fails(programs, tmp_path):
@@ -356,6 +471,24 @@ def test_a_switch_that_was_stopped_after_its_sender_finished_is_fine():
     stopped = {"ledger": {}, "verdict": "interrupted"}
     assert folder.merge_summaries(stopped, {"ledger": {}, "verdict": "ok"})["verdict"] == "ok"
     assert folder.merge_summaries(stopped, {})["verdict"] == "interrupted"
+
+
+def test_the_ledger_begins_at_the_ports(weir, tmp_path):
+    """22,486 frames came and 2 left, and it said: 2 in = 2 out."""
+    run = make_run(tmp_path / "r")
+    written = json.loads((run / "summary.json").read_text())
+    written["ledger"] |= {"received": 22486, "copied": 4, "transmitted": 6, "inside": 0}
+    written["ledger"]["drops"] = {"malformed": 14198, "no_route": 8286}
+    (run / "summary.json").write_text(json.dumps(written))
+    first = next(line for line in weir("summary", run).out.splitlines() if "ledger" in line)
+    assert first == (
+        "ledger ports: 22,486 received + 4 copied = 6 transmitted + 0 inside"
+        " + 14,198 malformed + 8,286 no_route"
+    )
+    assert weir("report", run).status == 0
+    page = (run / "report.html").read_text()
+    for label, count in (("received", "22,486"), ("− malformed", "14,198"), ("= 0", "0")):
+        assert f'<td class="l">{label}</td><td class="r">{count}</td>' in page
 
 
 def test_verdicts_of_both_programs_are_told():

@@ -59,21 +59,28 @@ def run_(
         raise UserError("--pcap works in virtual time; live, capture on a port with tcpdump")
     start = run.run_live if live else run.run_sim
     before = folder.written(options.out)
+    with folder.locked(options.out):
+        pass  # the programs lock it themselves
     with run.Bar(summary.console(stderr=True)) as bar:
         status = start(options, bar)
     if folder.written(options.out) == before:
         raise typer.Exit(status or 1)  # the program said why
-    loaded = folder.load(options.out)
-    screen = summary.console()
-    if loaded.summary:
-        summary.show(loaded.summary, screen)
-    shown = options.out
-    if not no_report:
-        from weir import report  # matplotlib: not before the experiment has begun
+    with folder.locked(options.out):
+        loaded = folder.load(options.out)
+        screen = summary.console()
+        if loaded.summary:
+            summary.show(loaded.summary, screen)
+        shown = options.out
+        if not no_report:
+            from weir import report  # matplotlib: not before the experiment has begun
 
-        shown = report.write(loaded)
-    screen.print(str(shown), soft_wrap=True)
-    say_notes(loaded.notes)
+            try:
+                shown = report.write(loaded)
+            except UserError as error:
+                print(f"weir: {error}", file=sys.stderr)
+                status = status or error.status
+        screen.print(str(shown), soft_wrap=True)
+        say_notes(loaded.notes)
     raise typer.Exit(status)
 
 

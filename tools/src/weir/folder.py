@@ -3,8 +3,12 @@
 
 from __future__ import annotations
 
+import fcntl
+import itertools
 import json
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +28,45 @@ STREAMS = ("packets", "cc", "flows", "interval", "links", "events")
 # weir-sim writes the first; live, each program writes its own.
 SUMMARIES = ("summary.json", "summary-switch.json", "summary-sender.json")
 MANIFESTS = ("manifest.json", "manifest-switch.json", "manifest-sender.json")
+
+
+LOCK = ".weir-lock"  # a byte for each live program's files; common/run.c
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Keeps other runs out of a folder, if it is there; UserError: a program still writes there."""
+    if not path.is_dir():
+        yield
+        return
+    file = path / LOCK
+    with ExitStack() as stack:
+        while True:  # until it is not one that another has taken away meanwhile
+            lock = stack.enter_context(file.open("w"))
+            try:
+                fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB, 2)
+            except (BlockingIOError, PermissionError):
+                raise UserError(
+                    f"{path}: another run is writing there: choose another --out", 1
+                ) from None
+            if os.fstat(lock.fileno()).st_nlink > 0:
+                break
+        try:
+            yield
+        finally:
+            file.unlink(missing_ok=True)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Writes a file, or leaves what was there; UserError with its path."""
+    partial = path.with_name(f".{path.stem}-{os.getpid()}{path.suffix}")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(path)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror}", 1) from None
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def written(path: Path) -> dict[str, int]:
@@ -50,12 +93,33 @@ def read_json(path: Path) -> dict[str, Any]:
 NOT_MERGED = ("program", "ledger", "telemetry", "verdict", "verdicts", "faults", "digest")
 
 
-def merge_summaries(switch: dict[str, Any], sender: dict[str, Any]) -> dict[str, Any]:
+def merge_live(path: Path, killed: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """The summary of a folder's live programs, empty if none wrote one.
+
+    One that has a manifest and no summary was killed, or still runs. `killed` has a sentence for
+    those of which it is known.
+    """
+    parts: dict[str, dict[str, Any]] = {}
+    missing: dict[str, str] = {}
+    for name in ("switch", "sender"):
+        summary = path / f"summary-{name}.json"
+        parts[name] = read_json(summary) if summary.exists() else {}
+        if not parts[name] and (path / f"manifest-{name}.json").exists():
+            missing[name] = f"weir-{name} wrote no summary: it was killed, or still runs"
+    if not any(parts.values()):
+        return {}
+    return merge_summaries(parts["switch"], parts["sender"], {**missing, **(killed or {})})
+
+
+def merge_summaries(
+    switch: dict[str, Any], sender: dict[str, Any], missing: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """One summary of a live run from its two programs' own.
 
     Each section comes from the program that measured it: links from the switch, groups from the
-    sender, emulation errors from both; the ledger balances when both do. A switch that was
-    interrupted after its sender had finished is as it should be.
+    sender, emulation errors from both; the ledger balances when both do. A program that did not end
+    by itself comes first in the verdict; the other was then interrupted because of it. So is a
+    switch whose sender had finished, which is as it should be.
     """
     parts = {"switch": switch, "sender": sender}
     present = {name: part for name, part in parts.items() if part}
@@ -84,10 +148,13 @@ def merge_summaries(switch: dict[str, Any], sender: dict[str, Any]) -> dict[str,
     merged["faults"] = [
         f"{name}: {fault}" for name, part in present.items() for fault in part.get("faults", [])
     ]
-    verdicts = {name: str(part.get("verdict", "ok")) for name, part in present.items()}
-    if verdicts.get("switch") == "interrupted" != verdicts.get("sender", "interrupted"):
-        verdicts.pop("switch")
-    merged["verdict"] = "; ".join(dict.fromkeys(v for v in verdicts.values() if v != "ok")) or "ok"
+    said = {name: str(part.get("verdict", "ok")).split("; ") for name, part in present.items()}
+    for name, parts_said in said.items():
+        finished = name == "switch" and "interrupted" not in said.get("sender", ["interrupted"])
+        if (missing or finished) and "interrupted" in parts_said:
+            parts_said.remove("interrupted")
+    told = [*(missing or {}).values(), *itertools.chain.from_iterable(said.values())]
+    merged["verdict"] = "; ".join(dict.fromkeys(part for part in told if part != "ok")) or "ok"
     merged["verdicts"] = [
         {"program": name, **found}
         for name, part in present.items()
@@ -191,7 +258,7 @@ def load(path: Path) -> Run:
     if whole.exists():
         summary = read_json(whole)
     elif any(half.exists() for half in halves):
-        summary = merge_summaries(*(read_json(h) if h.exists() else {} for h in halves))
+        summary = merge_live(path)
     else:
         notes.append("The run did not end by itself: there is no summary, only telemetry.")
     manifest: dict[str, Any] = {}

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import base64
 import io
-import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
@@ -13,7 +12,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from weir import look, metrics, story, summary, units
+from weir import folder, look, metrics, story, summary, units
 from weir.errors import UserError
 
 if TYPE_CHECKING:
@@ -28,9 +27,7 @@ def write(run: Run) -> Path:
     path = run.path / "report.html"
     if path.is_dir():
         raise UserError(f"{path}: a folder has the report's name", 1)
-    partial = path.with_name(f".report-{os.getpid()}.html")
-    partial.write_text(page(run), encoding="utf-8")
-    partial.replace(path)
+    folder.write_whole(path, page(run))
     return path
 
 
@@ -151,10 +148,17 @@ def ledger(report: dict[str, Any]) -> Iterator[str]:
     yield f"<h2>Ledger: {verdict}</h2>"
     for fault in report.get("faults", []):
         yield f"<p>{escape(fault)}.</p>"
-    if not paths:
-        return
     cell: Callable[[Any], str] = lambda value: units.count(value or 0)  # noqa: E731
     rows = []
+    came, gone = summary.port_terms(report["ledger"])
+    for index, (label, count) in enumerate(came + gone):
+        sign = "− " if index >= len(came) else "+ " if index else ""
+        rows.append(["" if index else "all ports", sign + label, cell(count), ""])
+    if came:
+        left = sum(count for _, count in came) - sum(count for _, count in gone)
+        rows.append(["", "= 0" if balanced else "=", f"{left:,}", ""])
+    if not paths and not rows:
+        return
     for name, path in paths.items():
         for key in ("in", "out", "inside"):
             counted = path.get(key, {})

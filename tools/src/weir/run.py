@@ -10,7 +10,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -148,6 +148,7 @@ class Session:
     children: list[Child] = field(default_factory=list)
     inbox: Inbox = field(default_factory=queue.Queue)
     interrupts: int = 0
+    signal: int = 0  # the first one that we were sent
 
     def start(self, name: str, argv: Sequence[str]) -> Child:
         """Starts a program."""
@@ -155,8 +156,9 @@ class Session:
         self.children.append(child)
         return child
 
-    def interrupt(self, _number: int, _frame: FrameType | None) -> None:
+    def interrupt(self, number: int, _frame: FrameType | None) -> None:
         """Ctrl-C: the first asks the programs to finish, the third ends them."""
+        self.signal = self.signal or number
         self.interrupts += 1
         for child in self.children:
             if self.interrupts < 3:
@@ -218,9 +220,26 @@ class Session:
             child.signal(signal.SIGKILL)
 
     def status(self, child: Child) -> int:
-        """Its exit status, once it has ended; a signal as a shell counts it."""
+        """Its exit status, once it has ended; a signal as a shell counts it.
+
+        One that was asked to end and did so has not failed: what that means for the run is
+        whether we were asked too.
+        """
         code = child.process.wait()
+        if child.asked and code == 128 + signal.SIGINT:
+            code = 0
+        if code == 0 and self.signal:
+            return 128 + self.signal
         return code if code >= 0 else 128 - code
+
+    def killed(self) -> dict[str, str]:
+        """A sentence for each program that a signal ended."""
+        codes = {child.name: child.process.wait() for child in self.children}
+        return {
+            name: f"weir-{name} was killed ({signal.Signals(-code).name})"
+            for name, code in codes.items()
+            if code < 0
+        }
 
 
 @contextmanager
@@ -254,6 +273,8 @@ def run_sim(options: Options, listener: Listener) -> int:
     with catching(session):
         child = session.start("sim", options.argv("sim"))
         session.wait_any()
+        for sentence in session.killed().values():
+            listener.message(sentence)
         return session.status(child)
 
 
@@ -292,27 +313,29 @@ def run_live(options: Options, listener: Listener) -> int:
             if child.eof or session.interrupts:
                 break
         first = session.wait_any()
-        if session.status(first) == 0:
+        if session.status(first) == 0 and not session.interrupts:
             session.wait_all(TOGETHER_S)
         for child in session.children:
             session.stop(child)
         statuses = [session.status(child) for child in session.children]
-    merge_live(options.out)
+    killed = session.killed()
+    for sentence in killed.values():
+        listener.message(sentence)
+    merge_live(options.out, killed, listener)
     # The first to fail is the one to report; what it brought down came after.
     ordered = [session.status(first), *statuses]
     return next((status for status in ordered if status != 0), 0)
 
 
-def merge_live(out: Path) -> None:
+def merge_live(out: Path, killed: Mapping[str, str], listener: Listener) -> None:
     """Writes summary.json from what the live programs wrote."""
-    whole, *halves = (out / name for name in folder.SUMMARIES)
-    if not any(half.exists() for half in halves):
+    merged = folder.merge_live(out, killed)
+    if not merged:
         return
-    switch, sender = (folder.read_json(h) if h.exists() else {} for h in halves)
-    partial = whole.with_name(f".summary-{os.getpid()}.json")
-    merged = folder.merge_summaries(switch, sender)
-    partial.write_text(json.dumps(merged, indent=1) + "\n", encoding="utf-8")
-    partial.replace(whole)
+    try:
+        folder.write_whole(out / folder.SUMMARIES[0], json.dumps(merged, indent=1) + "\n")
+    except UserError as error:  # the programs' own are there
+        listener.message(f"weir: {error}")
 
 
 class Bar:
