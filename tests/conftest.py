@@ -1,8 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What all Python tests share: where the programs are, and who may run the smoke tests."""
+"""What all Python tests share: where the programs are, and who may run the smoke tests.
 
+As root, all tests run in a process and a mount namespace of their own. However a run ends, the
+kernel then ends every process that it started, and with the last of them go the network namespaces
+and the sockets in /run.
+"""
+
+import ctypes
 import os
 import resource
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +21,42 @@ ROOT = Path(__file__).resolve().parents[1]
 resource.setrlimit(resource.RLIMIT_FSIZE, (4 << 30, 4 << 30))
 
 BUILD = Path(os.environ.get("WEIR_BUILD") or ROOT / "build")
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+CLONE_NEWNS, CLONE_NEWPID, PR_SET_PDEATHSIG = 0x00020000, 0x20000000, 1
+# Where `ip netns` and DPDK put what outlives a process that is killed.
+RUNTIME = ("/run/netns", "/var/run/dpdk")
+
+
+def wait_as_parent(child):
+    """Ends this process as its child ended. Ctrl-C is for the tests, which get it too."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    while True:  # the first process of a namespace also has to reap those without a parent
+        pid, status = os.wait()
+        if pid == child:
+            code = os.waitstatus_to_exitcode(status)
+            os._exit(code if code >= 0 else 128 - code)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main():
+    """Goes on as a grandchild: the child is the first process of the namespace, and reaps."""
+    if os.geteuid() != 0 or LIBC.unshare(CLONE_NEWNS | CLONE_NEWPID) != 0:
+        return
+    sys.stdout.flush()
+    if child := os.fork():
+        wait_as_parent(child)
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if child := os.fork():
+        wait_as_parent(child)
+    for folder in RUNTIME:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    for mount in (
+        ["--make-rprivate", "/"],
+        ["-t", "proc", "proc", "/proc"],
+        *(["-t", "tmpfs", "-o", "mode=755", "tmpfs", folder] for folder in RUNTIME),
+    ):
+        subprocess.run(["mount", *mount], check=True)
 
 
 def pytest_collection_modifyitems(items):

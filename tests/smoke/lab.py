@@ -3,9 +3,10 @@
 
     a ---- left [ weir-switch, in namespace sw ] right ---- b
 
-Everything a lab makes has its own name and is gone when it closes; it ends only its own children.
-Machines are shared: all of a lab runs at a high priority, the switch's lcore on the last CPU,
-all else on the first.
+Everything a lab makes has its own name and is gone when it closes; tests/conftest.py sees to it that
+the kernel does the same when the tests are killed. Machines are shared: all of a lab runs before
+others, the switch's lcore on the last CPU, all else on the first. What a test asserts holds however
+seldom they run; deadlines are there to end what hangs.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import fcntl
 import itertools
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -22,16 +24,15 @@ import threading
 import time
 from pathlib import Path
 
+from weir import priority
+
 CPUS = sorted(os.sched_getaffinity(0))
 LCORE = CPUS[-1]
-# Not higher: two polling lcores would keep the kernel's own threads waiting for seconds.
-NICE = -10
-FIRST = ["nice", "-n", str(NICE)]
-HOST = [*FIRST, "taskset", "-c", str(CPUS[0])]
+HOST = ["taskset", "-c", str(CPUS[0])]
+RUNTIME = Path("/var/run/dpdk")
 NUMBERS = itertools.count()
 ADDRESS = {"a": "198.18.0.1", "b": "198.19.0.1", "c": "198.19.0.2"}
-START_S = 30
-END_S = 20
+WAIT_S = 60
 
 
 def sh(*argv, timeout=30, check=True):
@@ -44,7 +45,7 @@ def sh(*argv, timeout=30, check=True):
     return done.stdout
 
 
-def wait_for(condition, what, seconds=10.0):
+def wait_for(condition, what, seconds=WAIT_S):
     """Polls until condition() is true; returns its value."""
     deadline = time.monotonic() + seconds
     while True:
@@ -56,16 +57,25 @@ def wait_for(condition, what, seconds=10.0):
         time.sleep(0.02)
 
 
+def processes():
+    """Command lines by process id. What runs beside the tests is in another namespace."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if line := path.read_bytes():
+                found[int(path.parent.name)] = line.replace(b"\0", b" ").decode()
+    return found
+
+
 class Child:
-    """A process of the test; its output is collected as it comes."""
+    """A process of the test, before others; its output is collected as it comes."""
 
     def __init__(self, argv, **kwargs):
         self.argv = [str(a) for a in argv]
         self.out: list[str] = []
         self.err: list[str] = []
-        self.process = subprocess.Popen(
-            self.argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **kwargs
-        )
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        self.process = priority.start(self.argv, start_new_session=True, **pipes, **kwargs)
         self.readers = [
             threading.Thread(target=self.read, args=(stream, lines), daemon=True)
             for stream, lines in ((self.process.stdout, self.out), (self.process.stderr, self.err))
@@ -82,7 +92,7 @@ class Child:
     def running(self):
         return self.process.poll() is None
 
-    def wait(self, seconds=END_S):
+    def wait(self, seconds=WAIT_S):
         """Its exit status."""
         try:
             status = self.process.wait(seconds)
@@ -99,9 +109,9 @@ class Child:
         self.process.send_signal(number)
 
     def kill(self):
-        if self.running:
-            self.process.kill()
-            self.process.wait(5)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)  # and what it started
+        self.process.wait(WAIT_S)
         for reader in self.readers:
             reader.join(5)
 
@@ -118,7 +128,6 @@ class Program(Child):
         wait_for(
             lambda: not self.running or any('"ready"' in line for line in self.err),
             f"{self.argv[0]} ready",
-            START_S,
         )
         return any('"ready"' in line for line in self.err)
 
@@ -167,7 +176,7 @@ class Lab:
     def __init__(self, tmp_path, build):
         self.tmp = Path(tmp_path)
         self.build = Path(build)
-        self.name = f"weir{os.getpid()}x{next(NUMBERS)}"
+        self.name = f"weir{os.getpid()}n{next(NUMBERS)}x"  # begins no other lab's name
         self.prefix = self.name
         self.children: list[Child] = []
         self.spaces: list[str] = []
@@ -175,7 +184,6 @@ class Lab:
 
     def __enter__(self):
         MACHINE.acquire()
-        self.autogroup(NICE)
         try:
             for space in ("sw", "a", "b"):
                 self.namespace(space)
@@ -190,17 +198,13 @@ class Lab:
         self.end_children()
         for space in self.spaces:
             subprocess.run(["ip", "netns", "del", space], capture_output=True, check=False)
-        self.autogroup(0)
+        for left in RUNTIME.glob(f"{self.prefix}*"):  # by programs that were killed
+            shutil.rmtree(left) if left.is_dir() else left.unlink()
         MACHINE.release()
 
     def end_children(self):
         while self.children:
             self.children.pop().kill()
-
-    def autogroup(self, nice):
-        """With autogroups, nice counts only within a session: raise the session's too."""
-        with contextlib.suppress(OSError):
-            Path("/proc/self/autogroup").write_text(str(nice))
 
     def space(self, name):
         return f"{self.name}{name}"
@@ -234,9 +238,32 @@ class Lab:
         )
         sh("ip", "-n", end, "addr", "add", f"{ADDRESS[host]}/15", "dev", "eth0")
         for where, link in (("sw", port), (host, "eth0")):
-            off = [x for what in ("tso", "gso", "gro", "tx") for x in (what, "off")]
-            self.sh(where, "ethtool", "-K", link, *off)
-            sh("ip", "-n", self.space(where), "link", "set", link, "up")
+            self.up(where, link)
+
+    def up(self, where, link):
+        """Sets a link up, offloads off."""
+        off = [x for what in ("tso", "gso", "gro", "tx") for x in (what, "off")]
+        self.sh(where, "ethtool", "-K", link, *off)
+        sh("ip", "-n", self.space(where), "link", "set", link, "up")
+
+    def tap(self, port):
+        """A bridge before a port: the link `tap`, which no program polls, sees all that passes."""
+        for change in (
+            f"link set {port} down name tap",
+            f"link add {port} type veth peer name inner",
+            "link add bridge type bridge",
+            "link set tap master bridge",
+            "link set inner master bridge",
+            "link set bridge up",
+        ):
+            sh("ip", "-n", self.space("sw"), *change.split())
+        for link in (port, "inner", "tap"):
+            self.up("sw", link)
+
+    def lost(self, where, link):
+        """Frames that the kernel dropped behind a veth: it too may find no time for them."""
+        shown = self.sh(where, "ip", "-j", "-s", "link", "show", link)
+        return json.loads(shown)[0]["stats64"]["tx"]["dropped"]
 
     def enter(self, name, *argv):
         """argv in a namespace. Not `ip netns exec`: that hides /sys/fs/bpf and the like."""
@@ -261,7 +288,7 @@ class Lab:
         if not isinstance(config, Path):
             config = self.config(config)
         out = out or self.tmp / f"run{next(NUMBERS)}"
-        argv = [*FIRST, self.build / program, config]
+        argv = [self.build / program, config]
         argv += ["--out", out, "--progress"]
         if duration is not None:
             argv += ["--duration", duration]
@@ -294,24 +321,21 @@ live:
 
     def telemetry(self, command, prefix=None):
         """Asks a live program through rte_telemetry's socket."""
-        path = f"/var/run/dpdk/{prefix or self.prefix}/dpdk_telemetry.v2"
+        path = str(RUNTIME / (prefix or self.prefix) / "dpdk_telemetry.v2")
         with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)) as client:
-            client.settimeout(10)
+            client.settimeout(WAIT_S)
             client.connect(path)
             client.recv(1024)  # who is there
             client.send(command.encode())
             reply = json.loads(client.recv(16384))
         return reply[command.split(",")[0]]
 
-    def ping(self, count=40, interval=0.05, source="a", target="b", size=56):
-        """Round-trip times in ms. ping waits two round trips for the last ones, and no longer."""
-        out = self.sh(
-            source, *HOST, "ping", "-n", "-i", interval, "-c", count,
-            "-s", size, "-W", 2, ADDRESS[target], check=False,
-        )  # fmt: skip
-        return [
-            float(line.split("time=")[1].split()[0]) for line in out.splitlines() if "time=" in line
-        ]
+    def ping(self, count=40, interval=0.05, source="a", target="b", size=56, wait=30):
+        """Round-trip times in ms. If any answer came, ping waits two round trips for the last."""
+        argv = f"ping -n -i {interval} -c {count} -s {size} -W {wait} {ADDRESS[target]}"
+        child = self.host(source, *argv.split())
+        child.wait(WAIT_S + wait)
+        return times_ms(child.out)
 
     def iperf_server(self, host="b"):
         """An iperf3 server for one client; the one before must have let go of the port."""
@@ -328,6 +352,11 @@ live:
         self.iperf_server(target)
         times = ("-t", seconds, "-O", omit)
         return self.host(source, "iperf3", "-c", ADDRESS[target], "-C", congestion, *times, "-J")
+
+
+def times_ms(lines):
+    """Round-trip times that ping printed."""
+    return [float(line.split("time=")[1].split()[0]) for line in lines if "time=" in line]
 
 
 def iperf_result(child):
