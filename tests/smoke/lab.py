@@ -3,8 +3,8 @@
 
     a ---- left [ weir-switch, in namespace sw ] right ---- b
 
-Everything a lab makes has its own name and is gone when it closes; tests/conftest.py sees to it that
-the kernel does the same when the tests are killed. Machines are shared: all of a lab runs before
+Everything a lab makes has its own name and is gone when it closes; when the tests are killed, the
+kernel does the same (tests/conftest.py). Machines are shared: all of a lab runs before
 others, the switch's lcore on the last CPU, all else on the first. What a test asserts holds however
 seldom they run; deadlines are there to end what hangs.
 """
@@ -129,6 +129,8 @@ class Program(Child):
             lambda: not self.running or any('"ready"' in line for line in self.err),
             f"{self.argv[0]} ready",
         )
+        if not self.running:
+            self.wait()  # for all that it said
         return any('"ready"' in line for line in self.err)
 
     def summary(self):
@@ -181,6 +183,7 @@ class Lab:
         self.children: list[Child] = []
         self.spaces: list[str] = []
         self.server: Child | None = None
+        self.client: Child | None = None
 
     def __enter__(self):
         MACHINE.acquire()
@@ -351,7 +354,14 @@ live:
         """Starts an iperf3 client; its result is in result(child)."""
         self.iperf_server(target)
         times = ("-t", seconds, "-O", omit)
-        return self.host(source, "iperf3", "-c", ADDRESS[target], "-C", congestion, *times, "-J")
+        argv = ["iperf3", "-c", ADDRESS[target], "-C", congestion, *times, "-J"]
+        self.client = self.host(source, *argv)
+        return self.client
+
+    def end_traffic(self):
+        """Of iperf, before its time."""
+        self.client.kill()
+        self.server.kill()
 
 
 def times_ms(lines):
@@ -361,7 +371,7 @@ def times_ms(lines):
 
 def iperf_result(child):
     """The JSON of an iperf3 client that has ended."""
-    status = child.wait(60)
+    status = child.wait(WAIT_S)
     result = json.loads("\n".join(child.out))
     assert status == 0, result.get("error")
     return result

@@ -14,7 +14,7 @@ ENDINGS = {"killed": signal.SIGKILL, "terminated": signal.SIGTERM, "ctrl-c": sig
 
 def what_there_is():
     """Processes, network namespaces in use or named, folders of DPDK."""
-    used = {os.readlink(path) for path in Path("/proc").glob("[0-9]*/ns/net")}
+    used = {path.readlink() for path in Path("/proc").glob("[0-9]*/ns/net")}
     return processes().keys(), used, [sorted(p.iterdir()) for p in (Path("/run/netns"), RUNTIME)]
 
 

@@ -4,20 +4,19 @@
 import json
 import re
 import signal
-import subprocess
 import sys
 from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from lab import ADDRESS, HOST, Child, Lab, sh, wait_for
+from lab import ADDRESS, RUNTIME, Lab, sh, wait_for
 
 PEER = Path(__file__).with_name("peer.py")
-FLOWS, BYTES = 100, 200_000
+FLOWS, BYTES = 100, 200_000  # less than the queue in PATHS
 PATHS = """
   forward:
     - loss: {rate: %s}
-    - link: {rate: 50Mbit, queue: {fifo: {limit: 5MB}}}
+    - link: {rate: 50Mbit, queue: {fifo: {limit: 25MB}}}
     - delay: {delay: 10ms, late: %s, late_by: 5ms}
   reverse:
     - delay: {delay: 10ms}"""
@@ -54,17 +53,17 @@ def peer(lab, space, *argv):
 
 
 class Capture:
-    """What passes an interface of the switch's namespace, for tshark."""
+    """What passes an interface that no program polls, for tshark; with room for all of a test."""
 
-    def __init__(self, lab, interface):
+    def __init__(self, lab, space, interface):
         self.path = lab.tmp / "capture.pcap"
-        options = ["--immediate-mode", "-B", "16384", "-Z", "root"]
-        argv = [*HOST, "tcpdump", "-i", interface, "-w", self.path, *options]
-        self.child = Child(lab.enter("sw", *argv, "tcp"))
-        lab.children.append(self.child)
+        options = ["--immediate-mode", "-B", "65536", "-Z", "root"]
+        argv = ["tcpdump", "-i", interface, "-w", self.path, *options]
+        self.child = lab.host(space, *argv, "tcp")
         wait_for(lambda: any("listening" in line for line in self.child.err), "tcpdump")
 
     def close(self):
+        """Once the programs have ended, which poll both CPUs."""
         wait_for(self.wrote_all, "tcpdump to write what it received")
         self.child.send(signal.SIGINT)
         self.child.wait()
@@ -92,33 +91,29 @@ class Capture:
         )
 
     def retransmissions(self, port):
-        """Segments towards a port that tshark calls sent before, and a count of our own."""
-        called = self.rows(
-            f"tcp.dstport == {port} && (tcp.len > 0 || tcp.flags.fin == 1) && "
-            "(tcp.analysis.retransmission || tcp.analysis.out_of_order)",
-            "frame.number",
-        )
+        """Segments towards a port that begin with a byte that was there before."""
         top, again = defaultdict(int), 0
         condition = f"tcp.dstport == {port} && (tcp.len > 0 || tcp.flags.fin == 1)"
         for stream, start, end in self.rows(condition, "tcp.stream", "tcp.seq", "tcp.nxtseq"):
             again += int(start) < top[stream]
             top[stream] = max(top[stream], int(end))
-        return len(called), again
+        return again
 
 
 @pytest.mark.parametrize("impairment", IMPAIRMENTS)
 def test_copa_flows_into_a_kernel(lab, impairment):
+    lab.tap("left")
     switch = lab.switch(PATHS % IMPAIRMENTS[impairment])
     sink = peer(lab, "b", "sink", 5001, FLOWS)
     wait_for(lambda: sink.out, "the sink")
-    capture = Capture(lab, "left")
+    capture = Capture(lab, "sw", "tap")
     child = sender(lab)
-    assert sink.wait(60) == 0
+    assert sink.wait(120) == 0
     # The FINs' ACKs are on their way.
     wait_for(lambda: progress(child).get("flows_open") == 0, "all flows closed")
     assert child.stop() == 0
-    capture.close()
     assert switch.stop() == 0
+    capture.close()
 
     seen = json.loads(sink.out[-1])
     assert seen == {"bytes": [BYTES] * FLOWS, "zeros": True}
@@ -129,9 +124,9 @@ def test_copa_flows_into_a_kernel(lab, impairment):
     assert summary["flows"] == {"waiting": 0, "open": 0, "done": FLOWS, "failed": 0}
     assert group["acked_bytes"] == FLOWS * BYTES
     assert capture.malformed() == []
-    called, again = capture.retransmissions(5001)
-    assert again == group["retransmits"]
-    assert called == pytest.approx(again, rel=0.02, abs=2)
+    # The first transmission of what the kernel dropped before the tap is not in the capture.
+    again = capture.retransmissions(5001)
+    assert again <= group["retransmits"] <= again + lab.lost("a", "eth0")
     if impairment == "loss":
         assert ledger["drops"]["loss"] > 0
         assert group["retransmits"] > 0
@@ -150,13 +145,22 @@ def test_kernel_into_our_receiver(lab, impairment):
     child = sender(lab, "receiver", "b")
     assert child.ready()
     assert len(lab.ping(count=5)) >= 3  # ARP and echo are answered
-    capture = Capture(lab, "right")
+    capture = Capture(lab, "a", "eth0")
     connections, size = 20, 1_000_000
     source = peer(lab, "a", "source", ADDRESS["b"], 5001, connections, size)
-    assert source.wait(60) == 0
-    capture.close()
+    assert source.wait(120) == 0
+    # Its last ACKs are on their way.
+    wait_for(
+        lambda: (
+            lab.telemetry("/weir/paths")["forward"]["inside_pkts"] == 0
+            and lab.telemetry("/weir/ports", f"{lab.prefix}s")["a"]["rx_pkts"]
+            >= lab.telemetry("/weir/ports")["right"]["tx_pkts"] - lab.lost("sw", "right")
+        ),
+        "all frames",
+    )
     assert child.stop() == 0
     assert switch.stop() == 0
+    capture.close()
 
     summary, ledger = child.summary(), switch.summary()["ledger"]
     receivers = summary["receivers"]
@@ -180,10 +184,10 @@ def test_a_kernel_keeps_nothing_of_a_sender_that_ended(lab):
     def established():
         return lab.sh("b", "ss", "-Htn", "state", "established").count(":5001")
 
-    wait_for(lambda: established() == 20, "connections", 20)
+    wait_for(lambda: established() == 20, "connections")
     sink.send(signal.SIGSTOP)  # it would end with the first reset
     assert child.stop() == 0
-    wait_for(lambda: established() == 0, "resets", 20)
+    wait_for(lambda: established() == 0, "resets")
     assert switch.stop() == 0
     assert child.summary()["ledger"]["balanced"]
     assert child.summary()["flows"]["open"] == 20
@@ -205,16 +209,16 @@ def test_peer_that_does_not_answer_arp(lab):
 
 
 def test_peer_that_does_not_answer_syn(lab):
-    switch = lab.switch("{forward: [{loss: {rate: 0%}}], reverse: [{delay: {delay: 1ms}}]}")
-    # ARP passes, and nothing after it.
-    child = sender(lab, "sender", "a", "-o", "flows.0.start=1s")
-    wait_for(lambda: progress(child), "the run to begin", 30)
-    lab.telemetry("/weir/set,forward.loss.rate=100%")
-    status, said = fails(lab, child)
+    # ARP passes before the first SYN starts the run; that waits in the delay until all is lost.
+    switch = lab.switch(
+        "{forward: [{delay: {delay: 2ms}}, {loss: {rate: 0%}}], reverse: [{delay: {delay: 1ms}}]}",
+        top="schedule: [{at: 1ms, forward.loss.rate: 100%}]",
+        live="    start: traffic",
+    )
+    status, said = fails(lab, sender(lab))
     assert switch.stop() == 0
     assert status == 1
     assert "198.19.0.1:5001 answers ARP but no SYN" in said
-    assert "no SYN" in child.summary()["verdict"]
 
 
 def test_peer_that_refuses(lab):
@@ -258,8 +262,8 @@ def test_a_folder_that_cannot_be_is_told_before_anybody_is_asked(lab):
 def test_memif_server_that_never_comes_can_be_interrupted(lab):
     dev = f'live.sender.ports.0.dev="net_memif0,role=client,socket={lab.prefix}"'
     child = sender(lab, "sender", "a", "-o", dev)
-    with pytest.raises(subprocess.TimeoutExpired):
-        child.process.wait(1.5)
+    socket = RUNTIME / f"{lab.prefix}s" / "dpdk_telemetry.v2"
+    wait_for(socket.exists, "DPDK")  # what it does next is to wait
     child.send(signal.SIGINT)
     status, said = fails(lab, child)
     assert status == 128 + signal.SIGINT
