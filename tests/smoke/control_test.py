@@ -21,7 +21,7 @@ PATHS = (
 PARAMETER_CHANGED = 6
 WAITING = 20_000  # flows that a survey passes on its way
 GROUPS = f"""[{{name: bulk, count: 90, cc: copa}},
-  {{name: late, count: {WAITING}, cc: newreno, start: 50s}}]"""
+  {{name: late, count: {WAITING}, cc: newreno, start: 290s}}]"""
 
 
 @pytest.fixture
@@ -133,28 +133,29 @@ def test_measuring_begins_again(lab):
 
 
 def with_traffic(shown):
-    """The frame, if all 90 flows have sent and the link is in use."""
-    groups, links = shown["groups"], shown["links"]
+    """The frame, if all 90 flows have sent and all moved on meanwhile."""
+    groups, links, paths = shown["groups"], shown["links"], shown["paths"]
     open_ = groups and groups[0]["flows"]["open"] == 90 and groups[0]["srtt_mean_ns"]
-    return shown if open_ and links[0]["utilisation"] else None
+    moved = open_ and links[0]["utilisation"] and groups[0]["goodput_bps"] and paths[1]["out_bps"]
+    return shown if moved and all(row["busy"] for row in shown["lcores"]) else None
 
 
 def test_top_shows_switch_and_sender(lab, root):
     options = ("-o", "paths.forward.link.rate=100Mbit", "-o", f"flows={GROUPS}")
-    loop = Loop(lab, root, *options, "-o", "live.switch.start=now", "--duration", "60s")
+    loop = Loop(lab, root, *options, "-o", "live.switch.start=now", "--duration", "300s")
     switch, sender = loop.switch(), loop.sender()
     prefixes = [f"{lab.prefix}switch", f"{lab.prefix}sender"]
     assert sender.ready(), sender.err
-    shown = wait_for(lambda: with_traffic(frame(prefixes)), "traffic", 30)
+    shown = wait_for(lambda: with_traffic(frame(prefixes)), "traffic")
 
     assert [row["program"] for row in shown["lcores"]] == ["weir-switch", "weir-sender"]
     assert [row["cpu"] for row in shown["lcores"]] == [1, 0]
-    assert all(0 < row["busy"] < 1 for row in shown["lcores"])
+    assert all(0 < row["busy"] <= 1 for row in shown["lcores"])
     assert [row["name"] for row in shown["ports"]] == ["left", "right", "a", "b"]
     assert all(row["up"] for row in shown["ports"])
     forward, reverse = shown["paths"]
     assert (forward["name"], reverse["name"]) == ("forward", "reverse")
-    assert forward["out_bps"] > reverse["out_bps"] > 0
+    assert min(forward["out_bps"], reverse["out_bps"]) > 0
     (link,) = shown["links"]
     assert link["rate_bps"] == 100_000_000
     assert 0 < link["utilisation"] <= 1.05
@@ -180,7 +181,7 @@ def ask_on(prefix, command, answers):
     """Asks again and again, until the program is gone."""
     path = f"/var/run/dpdk/{prefix}/dpdk_telemetry.v2"
     with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)) as client:
-        client.settimeout(20)
+        client.settimeout(60)
         client.connect(path)
         client.recv(1024)
         with contextlib.suppress(OSError):
@@ -193,7 +194,7 @@ def ask_on(prefix, command, answers):
 
 def test_several_may_ask_at_once_and_at_the_end(lab, root):
     options = ("-o", "paths.forward.link.rate=100Mbit", "-o", f"flows={GROUPS}")
-    loop = Loop(lab, root, *options, "-o", "live.switch.start=now", "--duration", "60s")
+    loop = Loop(lab, root, *options, "-o", "live.switch.start=now", "--duration", "300s")
     switch, sender = loop.switch(), loop.sender()
     assert sender.ready(), sender.err
     commands = {f"{lab.prefix}switch": "/weir/links", f"{lab.prefix}sender": "/weir/groups"}
@@ -203,10 +204,10 @@ def test_several_may_ask_at_once_and_at_the_end(lab, root):
     threads = [threading.Thread(target=ask_on, args=one, daemon=True) for one in told]
     for thread in threads:
         thread.start()
-    wait_for(lambda: all(len(answers) > 20 for *_, answers in told), "answers", 20)
+    wait_for(lambda: all(len(answers) > 20 for *_, answers in told), "answers")
     assert (sender.stop(), switch.stop()) == (0, 0)
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
     for *_, answers in told:
         refused = [answer for answer in answers if "error" in answer]
         # Only the program's end is a reason, and is told at once.
@@ -232,7 +233,8 @@ def test_what_a_live_run_leaves_is_the_users_own(lab, root):
         runtime = [Path("/var/run/dpdk") / f"{lab.prefix}{name}" for name in ("switch", "sender")]
         runtime.append(Path("/var/run/dpdk") / f"{lab.prefix}.memif")
         running = {path: mode for made in runtime for path, mode in modes(made).items()}
-        abstract = [line for line in Path("/proc/net/unix").read_text().splitlines() if "@" in line]
+        unix = lab.sh("sw", "cat", "/proc/net/unix").splitlines()
+        abstract = [line for line in unix if "@" in line]
         assert sender.stop() == 0
         assert switch.stop() == 0
     finally:
@@ -249,7 +251,7 @@ def test_what_a_live_run_leaves_is_the_users_own(lab, root):
 
 
 def test_a_killed_switch_leaves_no_socket_in_the_way(lab, root):
-    loop = Loop(lab, root, "-o", "live.switch.start=now", "--duration", "60s")
+    loop = Loop(lab, root, "-o", "live.switch.start=now", "--duration", "300s")
     killed = loop.start("switch/weir-switch", "server", lab.tmp / "killed")
     assert killed.ready(), killed.err
     killed.kill()

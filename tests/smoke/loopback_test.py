@@ -4,7 +4,7 @@
 import signal
 
 import pytest
-from lab import NUMBERS, Lab, best_of, outcome, quiet, wait_for
+from lab import NUMBERS, QUIET, Lab, outcome, quiet, wait_for
 
 CONFIG = "configs/loopback-10g.yaml"
 
@@ -45,8 +45,8 @@ class Loop:
     def run(self):
         """To the end; both summaries."""
         switch, sender = self.switch(), self.sender()
-        assert sender.wait(60) == 0, sender.err
-        assert switch.wait(60) == 0, switch.err
+        assert sender.wait() == 0, sender.err
+        assert switch.wait() == 0, switch.err
         return switch.summary(), sender.summary()
 
 
@@ -64,19 +64,16 @@ def check(switch, sender):
 
 def test_1_gbit(lab, root):
     options = ("-o", "paths.forward.link.rate=1Gbit", "-o", "flows.0.count=100")
-    times = ("--duration", "5s", "-o", "warmup=2s")
-    switch, sender = best_of(
-        2,
-        lambda both: both[0]["links"]["forward"]["utilisation"] >= 0.8,
-        lambda: Loop(lab, root, *options, *times).run(),
-    )
+    times = ("--duration", quiet("5s", "3s"), "-o", "warmup=2s")
+    switch, sender = Loop(lab, root, *options, *times).run()
     check(switch, sender)
-    # 0.998 where both lcores have their CPU to themselves.
-    assert switch["links"]["forward"]["utilisation"] >= quiet(0.95, 0.2)
-    assert sender["jfi"] >= quiet(0.95, 0.5)
-    # Both count the same time: what the link carried, the flows were paid for.
-    wire = switch["links"]["forward"]["utilisation"] * 1e9
-    assert sender["groups"][0]["goodput_bps"] == pytest.approx(wire * 1448 / 1538, rel=0.02)
+    assert 0 < switch["links"]["forward"]["utilisation"] <= 1
+    if QUIET:  # 0.998 where both lcores have their CPU to themselves
+        assert switch["links"]["forward"]["utilisation"] >= 0.95
+        assert sender["jfi"] >= 0.95
+        # Both count the same time: what the link carried, the flows were paid for.
+        wire = switch["links"]["forward"]["utilisation"] * 1e9
+        assert sender["groups"][0]["goodput_bps"] == pytest.approx(wire * 1448 / 1538, rel=0.02)
 
 
 def test_both_programs_are_on_one_time_base(lab, root):
@@ -85,9 +82,17 @@ def test_both_programs_are_on_one_time_base(lab, root):
     from weir import folder
 
     options = ("-o", "paths.forward.link.rate=100Mbit", "-o", "flows.0.count=20")
-    level = ("-o", "telemetry.level=3", "-o", "flows.0.jitter=0s")
-    loop = Loop(lab, root, *options, *level, "--duration", "1s", "-o", "warmup=0s")
-    loop.run()
+    options += ("-o", "flows.0.source={size: {bytes: 20kB}}", "-o", "flows.0.jitter=0s")
+    level = ("-o", "telemetry.level=3")
+    loop = Loop(lab, root, *options, *level, "--duration", "300s", "-o", "warmup=0s")
+    switch, sender = loop.switch(), loop.sender()
+    assert sender.ready(), sender.err
+
+    def done():
+        return (lab.telemetry("/weir/info", f"{lab.prefix}sender") or {}).get("flows_done")
+
+    wait_for(lambda: done() == 20, "all flows' ends")
+    assert (sender.stop(), switch.stop()) == (0, 0), (sender.err, switch.err)
     run = folder.load(loop.folder)
     packets, cc, flows = (run.frame(stream) for stream in ("packets", "cc", "flows"))
     forward = packets.filter((pl.col("path") == 0) & (pl.col("event") == 1))
@@ -104,10 +109,15 @@ def test_both_programs_are_on_one_time_base(lab, root):
 
 
 def test_10_gbit(lab, root):
-    switch, sender = Loop(lab, root, "--duration", "4s", "-o", "warmup=2s").run()
+    times = ("--duration", quiet("4s", "3s"), "-o", "warmup=2s")
+    switch, sender = Loop(lab, root, *times).run()
     check(switch, sender)
-    assert switch["links"]["forward"]["utilisation"] >= quiet(0.9, 0.02)
-    assert sender["flows"]["open"] == 1000
+    assert 0 < switch["links"]["forward"]["utilisation"] <= 1
+    flows = sender["flows"]
+    assert (flows["waiting"] + flows["open"], flows["failed"]) == (1000, 0)
+    if QUIET:
+        assert switch["links"]["forward"]["utilisation"] >= 0.9
+        assert flows["open"] == 1000
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
@@ -135,9 +145,11 @@ def test_survives_a_peer_that_leaves(lab, root, number):
 def test_groups_have_their_own_base_rtt(lab, root):
     groups = "[{name: near, count: 10, cc: copa}, {name: far, count: 10, cc: copa, base_rtt: 60ms}]"
     options = ("-o", f"flows={groups}", "-o", "paths.forward.link.rate=100Mbit")
-    switch, sender = Loop(lab, root, *options, "--duration", "5s", "-o", "warmup=2s").run()
+    times = ("--duration", quiet("5s", "3s"), "-o", "warmup=1s")
+    switch, sender = Loop(lab, root, *options, *times).run()
     check(switch, sender)
     near, far = (group["rtt_mean_ns"] for group in sender["groups"])
-    # The queue is the same for both.
     assert near >= 20e6
-    assert far - near == pytest.approx(40e6, rel=quiet(0.2, 0.6))
+    assert far >= 60e6
+    if QUIET:  # the queue is the same for both
+        assert far - near == pytest.approx(40e6, rel=0.2)

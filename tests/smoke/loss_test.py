@@ -38,19 +38,21 @@ def overruns(lab):
 def test_iperf_sees_the_configured_loss(lab):
     switch = lab.switch(PATHS)
     lab.iperf_server()
-    # 4 s of 24 Mbit/s in packets of 500 B: 24000.
-    load = ("-u", "-b", "24M", "-l", "500", "-t", "4")
+    # 24000 packets of 500 B, at 24 Mbit/s or as fast as iperf3 gets the CPU.
+    load = ("-u", "-b", "24M", "-l", "500", "-n", "12000000")
     seen = iperf_result(lab.host("a", "iperf3", "-c", ADDRESS["b"], *load, "-J"))["end"]["sum"]
+    kernel = overruns(lab) + lab.lost("sw", "right") + lab.lost("a", "eth0")
 
     assert switch.stop() == 0
-    ledger = switch.summary()["ledger"]
+    summary = switch.summary()
+    ledger = summary["ledger"]
     assert ledger["balanced"]
     assert set(ledger["drops"]) == {"loss"}
-    # iperf3 also counts what it lost itself when it did not get the CPU in time.
-    sent, lost = seen["packets"], seen["lost_packets"] - overruns(lab)
-    assert sent > 20000
-    assert chi_square(sent, lost, 0.01) < CHI_SQUARE
     came, dropped = ledger["paths"]["forward"]["in"]["pkts"], ledger["drops"]["loss"]
     assert chi_square(came, dropped, 0.01) < CHI_SQUARE
-    # Its control connection is part of what came.
-    assert 0 <= dropped - lost <= came - sent
+    sent, lost = seen["packets"], seen["lost_packets"]
+    assert sent == 24000
+    # The kernel loses too, and counts it, where something did not get the CPU in time.
+    kernel += sum(port["driver_missed"] for port in summary["ports"])
+    # Of what the stage dropped some was iperf3's control connection.
+    assert dropped - (came - sent + kernel) <= lost <= dropped + kernel

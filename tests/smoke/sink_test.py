@@ -2,7 +2,7 @@
 """weir-sender into weir-sender over memif: configs/sender-25g.yaml, the pacer's own report."""
 
 import pytest
-from lab import LCORE, Lab, quiet
+from lab import LCORE, QUIET, Lab, quiet
 
 CONFIG = "configs/sender-25g.yaml"
 PACED = "flows=[{count: %d, cc: {fixed: {cwnd: 50, rate: 1Mbit}}, jitter: 500ms, tlp: no}]"
@@ -30,10 +30,10 @@ def start(lab, root, role, name, *options):
 def both(lab, root, *options):
     """Runs the sender to its end, then stops the sink; both summaries."""
     sink = start(
-        lab, root, "receiver", "sink", "duration=60s", f"live.sender.lcores=[{LCORE}]", *options
+        lab, root, "receiver", "sink", "duration=300s", f"live.sender.lcores=[{LCORE}]", *options
     )
     sender = start(lab, root, "sender", "sent", "duration=3s", "warmup=1s", *options)
-    assert sender.wait(60) == 0, sender.err
+    assert sender.wait() == 0, sender.err
     assert sink.stop() == 0, sink.err
     return sender.summary(), sink.summary()
 
@@ -43,15 +43,15 @@ def test_paced_flows_keep_their_rate(lab, root):
     sent, sink = both(lab, root, PACED % flows)
     assert sent["ledger"]["balanced"]
     assert sink["ledger"]["balanced"]
-    assert sent["flows"]["open"] == flows
+    assert (sent["flows"]["waiting"] + sent["flows"]["open"], sent["flows"]["failed"]) == (flows, 0)
     emulation = sent["emulation"]
     assert emulation["pacing_early"] == 0
-    # 2 s at 86 segments each; less where the host took the CPU away for long.
-    assert emulation["paced_segs"] > quiet(33000, 3000)
+    assert 0 < emulation["paced_segs"] <= 1.01 * 2 * 86.4 * flows  # 2 s at 1 Mbit/s
     assert emulation["pacing_undisturbed"]["paced_segs"] <= emulation["paced_segs"]
-    rate = emulation["pacing_rate"]
-    assert rate["flows"] > quiet(flows - 1, 0)
-    assert rate["undisturbed_worst"] <= quiet(0.005, 0.2)
+    if QUIET:
+        assert emulation["paced_segs"] > 33000
+        assert emulation["pacing_rate"]["flows"] == flows
+        assert emulation["pacing_rate"]["undisturbed_worst"] <= 0.005
     port = sent["sender_ports"][0]
     assert sink["receivers"]["bytes"] > 0
     assert port["rx_malformed"] == sink["sender_ports"][0]["rx_malformed"] == 0
@@ -62,7 +62,8 @@ def test_thousands_of_copa_flows_open_and_balance(lab, root):
     assert sent["ledger"]["balanced"]
     assert sink["ledger"]["balanced"]
     assert sent["flows"]["failed"] == 0
-    assert sent["flows"]["open"] > quiet(19999, 1000)
+    assert sent["flows"]["waiting"] + sent["flows"]["open"] == 20000
+    assert sent["flows"]["open"] >= quiet(20000, 1)
     assert sent["emulation"]["pacing_early"] == 0
     assert sent["emulation"]["pacing_rate"] == {
         "flows": 0,

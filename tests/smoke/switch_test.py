@@ -186,7 +186,7 @@ def test_ends_by_itself(lab):
     summary = child.summary()
     assert outcome(summary) == "ok"
     assert summary["ledger"]["balanced"]
-    assert 1.0 <= summary["virtual_s"] < 1.5
+    assert summary["virtual_s"] >= 1
     assert outcome(json.loads("\n".join(child.out))) == "ok"
     manifest = json.loads((child.folder / "manifest-switch.json").read_text())
     assert manifest["exit"] == 0
@@ -212,7 +212,7 @@ def test_interrupted_leaves_a_whole_run_folder(lab, number):
 def test_asked_through_telemetry(lab):
     switch = lab.switch(PATHS)
     assert lab.telemetry("/weir/info")["cpu"] == LCORE
-    assert min(lab.ping(count=5)) < 30
+    wait_for(lambda: min(lab.ping(count=5)) < 60, "a round trip without the delay to come")
     before = lab.telemetry("/weir/paths")["forward"]
     assert before["in_pkts"] >= 3
     changed = lab.telemetry("/weir/set,forward.delay.delay=55ms")
@@ -228,11 +228,14 @@ def test_asked_through_telemetry(lab):
 
 
 def test_follows_a_schedule(lab):
-    switch = lab.switch(PATHS, top="schedule: [{at: 3s, reverse.delay.delay: 105ms}]")
-    assert max(lab.ping(count=10)) < 100
-    wait_for(lambda: lab.telemetry("/weir/info")["now_ns"] > 3e9, "the change", 20)
+    ring = pytest.importorskip("weir.ring")
+    switch = lab.switch(PATHS, top="schedule: [{at: 500ms, reverse.delay.delay: 105ms}]")
+    wait_for(lambda: "reverse.delay.delay=105ms" in lab.telemetry("/weir/params"), "the change")
     assert min(lab.ping(count=5)) >= 110
     assert switch.stop() == 0
+    (change,) = ring.open_ring(switch.folder / "events-switch.ring").records
+    assert change["ts_ns"] >= 500_000_000
+    assert (change["before"], change["value"]) == (5e6, 105e6)
 
 
 def test_port_goes_down_and_up(lab):
@@ -240,7 +243,7 @@ def test_port_goes_down_and_up(lab):
     assert len(lab.ping(count=5)) >= 3
     lab.sh("sw", "ip", "link", "set", "right", "down")
     wait_for(lambda: lab.telemetry("/weir/ports")["right"]["up"] == 0, "port down")
-    assert lab.ping(count=3) == []
+    assert lab.ping(count=3, wait=1) == []
     lab.sh("sw", "ip", "link", "set", "right", "up")
     wait_for(lambda: lab.telemetry("/weir/ports")["right"]["up"] == 1, "port up")
     assert wait_for(lambda: lab.ping(count=3), "packets")
@@ -255,7 +258,7 @@ def test_pool_share_is_kept(lab):
     # 2 s of delay at 10 Mbit/s are 4800 packets of 512 B; four times as many small ones come.
     switch = lab.switch(PATHS, "-o", "paths.forward.delay.delay=2s")
     lab.sh("a", "ping", "-c", "1", "-W", "9", ADDRESS["b"])
-    lab.host("a", sys.executable, "-c", FLOOD).wait(60)
+    lab.host("a", sys.executable, "-c", FLOOD).wait()
     assert switch.stop() == 0
     summary = switch.summary()
     assert summary["ledger"]["balanced"]
@@ -282,16 +285,18 @@ live:
         switch = lab.start("switch/weir-switch", config, duration="60s")
         assert switch.ready(), switch.err
         assert min(lab.ping(count=5)) >= 5  # the path to b, none back
-        assert min(lab.ping(count=5, target="c")) < 5
+        assert len(lab.ping(count=5, target="c")) == 5
         assert switch.stop() == 0
         summary = switch.summary()
         seen = {port["name"]: port for port in summary["ports"]}
     ledger = summary["ledger"]
     assert ledger["balanced"]
-    # Each broadcast is copied once; what b and c get of each other is only that.
-    assert 2 <= ledger["copied"] <= 8
+    # Each broadcast is copied once; what b and c get of each other is only that. After a stall the
+    # kernel may ask for an address again.
+    assert 2 <= ledger["copied"] < 10
     assert seen["third"]["tx_pkts"] <= 5 + 2 + ledger["copied"]
     assert seen["right"]["tx_pkts"] <= 5 + 2 + ledger["copied"]
+    assert ledger["paths"]["forward"]["out"]["pkts"] == seen["right"]["tx_pkts"]
     assert ledger["drops"] == {}
 
 
