@@ -96,7 +96,7 @@ def test_a_settled_run_ends(simulate: Simulate) -> None:
 def test_a_run_that_does_not_settle_lasts_its_duration(simulate: Simulate, metric: str) -> None:
     """The rule looks and changes nothing."""
     plain = simulate(SMALL_BUFFER)
-    run = simulate(SMALL_BUFFER, f"stop={{metric: {metric}, change: 0.001%, over: 4s}}")
+    run = simulate(SMALL_BUFFER, f"stop={{metric: {metric}, change: 0.001%, over: 5s}}")
 
     assert not run.summary["stop"]["settled"]
     assert run.summary["stop"]["moved"] >= 0.00001

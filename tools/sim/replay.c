@@ -22,7 +22,7 @@ static int map_file(struct replay *r, struct err *err) {
 
 		if (fd >= 0)
 			close(fd);
-		return err_set(err, -error, "%s: %s", r->name, strerror(error));
+		return err_set(err, -EINVAL, "%s: %s", r->name, strerror(error));
 	}
 	r->map_size = (size_t)st.st_size;
 	void *map = r->map_size < TEL_HEADER_SIZE
