@@ -199,8 +199,9 @@ def test_a_run_folder_that_vanishes(weir_sim: Path, tmp_path: Path) -> None:
         [weir_sim, config, "--duration", "20h", "--out", out], stderr=subprocess.PIPE, text=True
     )
     deadline = time.monotonic() + 30
-    while not (out / "interval.ring").exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
+    ring = out / "interval.ring"
+    while not (ring.exists() and ring.stat().st_size > 4096) and time.monotonic() < deadline:
+        time.sleep(0.02)  # records are written once all files are there
     shutil.rmtree(out)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=30)
