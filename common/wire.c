@@ -33,6 +33,7 @@
 
 #define ARP_SIZE 28u
 #define ICMP_HEADER 8u
+#define IPV4_MTU_MIN 68u // RFC 791; routers from before RFC 1191 tell none
 #define IP_PLAIN 0x4500u // version 4, a header of 20 bytes, no TOS
 #define IP_DF 0x4000u
 #define IP_MF_OR_OFFSET 0x3fffu
@@ -489,19 +490,38 @@ size_t wire_write_arp(uint8_t *buf, const struct wire_arp *arp, const struct wir
 	return WIRE_MIN_FRAME;
 }
 
+// A whole ICMP message of that type and code with a good checksum, without IP options; its size, 0: none.
+static size_t icmp_size(const uint8_t *frame, size_t len, const struct wire_info *info,
+	uint8_t type, uint8_t code) {
+	const uint8_t *icmp = frame + WIRE_ETH + WIRE_IPV4;
+
+	if (info->ethertype != WIRE_ETHERTYPE_IPV4 || info->proto != WIRE_PROTO_ICMP
+		|| info->fragment || info->l4_offset != WIRE_ETH + WIRE_IPV4
+		|| info->ip_len < WIRE_IPV4 + ICMP_HEADER || len < (size_t)WIRE_ETH + info->ip_len)
+		return 0;
+	size_t size = info->ip_len - (size_t)WIRE_IPV4;
+	return icmp[0] == type && icmp[1] == code && wire_fold(wire_sum(icmp, size, 0)) == 0 ? size
+											     : 0;
+}
+
+uint32_t wire_path_mtu(const uint8_t *frame, size_t len, const struct wire_info *info) {
+	uint32_t mtu;
+
+	if (icmp_size(frame, len, info, 3, 4) == 0)
+		return 0;
+	mtu = wire_get16(frame + WIRE_ETH + WIRE_IPV4 + 6);
+	return mtu > IPV4_MTU_MIN ? mtu : IPV4_MTU_MIN;
+}
+
 // The TTL stays: the reply goes back the way the request came. A request with IP options, in
 // fragments, to a group or with a wrong checksum gets no answer (RFC 1122 section 3.2.2.6 allows it).
 bool wire_echo_reply(uint8_t *frame, size_t len, const struct wire_info *info) {
 	uint8_t *ip = frame + WIRE_ETH;
 	uint8_t *icmp = ip + WIRE_IPV4;
 
-	if (info->ethertype != WIRE_ETHERTYPE_IPV4 || info->proto != WIRE_PROTO_ICMP
-		|| info->fragment || info->l4_offset != WIRE_ETH + WIRE_IPV4
-		|| info->ip_len < WIRE_IPV4 + ICMP_HEADER || len < (size_t)WIRE_ETH + info->ip_len)
-		return false;
-	size_t icmp_len = info->ip_len - (size_t)WIRE_IPV4;
-	if (icmp[0] != 8 || icmp[1] != 0 || (frame[0] & 1) != 0
-		|| wire_fold(wire_sum(icmp, icmp_len, 0)) != 0)
+	size_t icmp_len = icmp_size(frame, len, info, 8, 0);
+
+	if (icmp_len == 0 || (frame[0] & 1) != 0)
 		return false;
 	memcpy(frame, info->addr.src_mac.b, 6);
 	memcpy(frame + 6, info->addr.dst_mac.b, 6);

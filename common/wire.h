@@ -125,6 +125,8 @@ struct wire_arp {
 enum wire_status wire_parse_arp(const uint8_t *frame, size_t len, struct wire_arp *arp);
 // Writes a 60-byte ARP frame: a broadcast request (target_mac is not read), or a reply to target.
 size_t wire_write_arp(uint8_t *buf, const struct wire_arp *arp, const struct wire_mac *target_mac);
+// The MTU of the next hop that an ICMP "fragmentation needed" tells (RFC 1191); 0: it is none.
+uint32_t wire_path_mtu(const uint8_t *frame, size_t len, const struct wire_info *info);
 // Turns an ICMP echo request in place into its reply; false if it is none.
 bool wire_echo_reply(uint8_t *frame, size_t len, const struct wire_info *info);
 

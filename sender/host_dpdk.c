@@ -514,8 +514,8 @@ static bool port_balanced(const struct sender_port *p) {
 	return c->tx_wanted + c->tx_got
 		== c->tx_frames + c->tx_given + c->tx_dropped + c->no_mbuf + p->outs
 		&& c->rx_frames
-		== c->rx_tcp + c->rx_arp + c->rx_echo + c->rx_other + c->rx_outside + c->rx_reset
-			+ c->rx_malformed
+		== c->rx_tcp + c->rx_arp + c->rx_echo + c->rx_too_big + c->rx_other + c->rx_outside
+			+ c->rx_reset + c->rx_malformed
 		&& (h == NULL || h->count.rx_segs == c->rx_tcp)
 		&& c->tx_wanted == c->tx_own + (h != NULL ? h->count.tx_segs : 0);
 }

@@ -52,6 +52,7 @@ struct sender_count {
 	uint64_t rx_frames, rx_bytes;
 	uint64_t rx_tcp; // handed to the host
 	uint64_t rx_arp, rx_echo;
+	uint64_t rx_too_big; // "fragmentation needed": frames of ours that a router dropped
 	uint64_t rx_other; // nothing we speak, or not for us
 	uint64_t rx_outside; // from addresses that are not for tests: not answered
 	uint64_t rx_reset; // TCP of no connection
@@ -103,6 +104,7 @@ struct sender_port {
 	bool peer_known;
 	_Atomic uint64_t peer_told; // of the first lcore's: peer_mac, for the others
 	uint16_t ip_id;
+	uint32_t path_mtu; // the smallest that a router has told; 0: none has
 	struct rte_mbuf *in[SENDER_IN_MAX]; // of this turn
 	uint32_t came;
 	struct sender_arrival arrival[SENDER_IN_MAX]; // the segments among them

@@ -220,6 +220,7 @@ static void deliver(struct sender_live *s, struct sender_port *p, const struct s
 static void receive_other(struct sender_live *s, struct sender_port *p, struct rte_mbuf *m,
 	const struct wire_info *w) {
 	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
+	uint32_t mtu;
 
 	if (w->ethertype == WIRE_ETHERTYPE_ARP) {
 		receive_arp(s, p, m);
@@ -231,7 +232,13 @@ static void receive_other(struct sender_live *s, struct sender_port *p, struct r
 		sender_put_frame(s, p, m, 0);
 		return;
 	}
-	p->count.rx_other++;
+	mtu = is_ours(p, w->addr.dst_ip) ? wire_path_mtu(frame, m->data_len, w) : 0;
+	if (mtu > 0) {
+		p->count.rx_too_big++;
+		p->path_mtu = p->path_mtu == 0 || mtu < p->path_mtu ? mtu : p->path_mtu;
+	} else {
+		p->count.rx_other++;
+	}
 	rte_pktmbuf_free(m);
 }
 

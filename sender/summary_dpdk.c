@@ -36,6 +36,7 @@ static void write_port(const struct sender_app *app, uint32_t i, struct json *j)
 	json_u64(j, "rx_tcp", c->rx_tcp);
 	json_u64(j, "rx_arp", c->rx_arp);
 	json_u64(j, "rx_echo", c->rx_echo);
+	json_u64(j, "rx_too_big", c->rx_too_big);
 	json_u64(j, "rx_other", c->rx_other);
 	json_u64(j, "rx_outside", c->rx_outside);
 	json_u64(j, "rx_reset", c->rx_reset);
@@ -106,14 +107,26 @@ static void write_faults(const struct sender_app *app, struct json *j) {
 	const struct tel *const streams[] = {
 		&s->tel_cc, &s->tel_flows, &s->tel_interval, &s->tel_events};
 	struct sender_count sum = {0};
+	uint32_t mtu = 0;
 	char text[256];
 
 	json_array(j, "faults");
 	for (uint32_t i = 0; i < s->ports; i++) {
-		for (uint32_t k = 0; k < app->lcores; k++)
+		for (uint32_t k = 0; k < app->lcores; k++) {
+			uint32_t told = app->live[k].port[i].path_mtu;
+
 			sender_count_add(&sum, &app->live[k].port[i].count);
+			mtu = mtu == 0 || (told > 0 && told < mtu) ? told : mtu;
+		}
 		if (port_fault(&app->port[i], s->start_ns, s->now_ns, text, sizeof(text)))
 			json_text(j, NULL, text);
+	}
+	if (mtu > 0) {
+		snprintf(text, sizeof(text),
+			"a router on the path dropped %llu frames as too big, its next link carries "
+			"%u B of IPv4: write mss: %uB for the flows",
+			(unsigned long long)sum.rx_too_big, mtu, mtu - WIRE_IPV4 - WIRE_TCP);
+		json_text(j, NULL, text);
 	}
 	if (sum.no_mbuf > 0) {
 		snprintf(text, sizeof(text), "%llu frames found no buffer to write them into",

@@ -506,6 +506,34 @@ START_TEST(echo_reply_as_the_kernel_answers) {
 }
 END_TEST
 
+// RFC 1191 section 4: type 3, code 4, the MTU in the last half of the header's second word.
+START_TEST(fragmentation_needed_tells_the_mtu) {
+	static const struct {
+		uint8_t type, code;
+		uint16_t mtu;
+		uint32_t told;
+	} cases[] = {{3, 4, 1400, 1400}, {3, 4, 0, 68}, {3, 3, 1400, 0}, {8, 4, 1400, 0}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct wire_info info;
+		size_t len = load(kernel_echo);
+
+		memset(frame + 34, 0, len - 34);
+		frame[34] = cases[i].type;
+		frame[35] = cases[i].code;
+		frame[40] = (uint8_t)(cases[i].mtu >> 8);
+		frame[41] = (uint8_t)cases[i].mtu;
+		uint16_t sum = wire_fold(wire_sum(frame + 34, len - 34, 0));
+		frame[36] = (uint8_t)(sum >> 8);
+		frame[37] = (uint8_t)sum;
+		ck_assert_int_eq(wire_parse(frame, len, &info), WIRE_OK);
+		ck_assert_uint_eq(wire_path_mtu(frame, len, &info), cases[i].told);
+		frame[41] ^= 1; // a wrong checksum
+		ck_assert_uint_eq(wire_path_mtu(frame, len, &info), 0);
+	}
+}
+END_TEST
+
 // All zero but the type: RFC 1624's update would write 0x0000, which does not verify.
 START_TEST(echo_reply_of_zeros) {
 	struct wire_info info;
@@ -667,6 +695,7 @@ TEST_MAIN(sum_of_rfc1071, sum_agrees_with_the_definition, replace_of_rfc1624,
 	padding_is_not_payload, sizes, segments_survive_the_wire, odd_options,
 	syn_options_count_on_a_syn_only, bad_ip_headers, bad_tcp_headers, fragments,
 	arp_as_the_kernel_speaks_it, arp_that_claims_a_group_address_is_not_believed,
-	echo_reply_as_the_kernel_answers, echo_reply_of_zeros, no_echo_for_bad_requests,
-	template_writes_the_same_bytes, template_checksum_of_zero, plain_parse_agrees,
-	plain_parse_leaves_the_rest, zeros_are_verified, ecn_behind_vlan_tags_and_of_ipv6)
+	echo_reply_as_the_kernel_answers, fragmentation_needed_tells_the_mtu, echo_reply_of_zeros,
+	no_echo_for_bad_requests, template_writes_the_same_bytes, template_checksum_of_zero,
+	plain_parse_agrees, plain_parse_leaves_the_rest, zeros_are_verified,
+	ecn_behind_vlan_tags_and_of_ipv6)
