@@ -384,6 +384,27 @@ int config_params(struct config_node *n, const char *what, const struct param *t
 	return 0;
 }
 
+// Two names where one is wanted, the second from an override of a parameter of something that is not
+// there: "-o queue.fifo.limit=1MB" onto a codel.
+static int other_plugin(const struct config_node *n, const char *what, struct err *err) {
+	const struct config_entry *here = &n->entry[0], *other = &n->entry[1];
+	const char *path = other->source + strlen("-o "), *equals = strchr(path, '=');
+	size_t len = strlen(other->key);
+
+	for (const char *s = path; s + len + 1 < equals; s++) {
+		if (s[0] != '.' || strncmp(s + 1, other->key, len) != 0 || s[len + 1] != '.')
+			continue;
+		const char *param = s + len + 2;
+		return err_set(err, -EINVAL,
+			"%s: %s is %s (%s), not %s; to replace it write -o '%.*s={%s: {%.*s: %s}}'",
+			other->source, what, here->key, config_place(here->value), other->key,
+			(int)(s - path), path, other->key, (int)(equals - param), param,
+			equals + 1);
+	}
+	return config_err(n, -EINVAL, err, "%s: one name is wanted, not %zu ('%s', '%s'%s)", what,
+		n->count, here->key, other->key, n->count > 2 ? ", ..." : "");
+}
+
 int config_plugin(struct config_node *n, const char *what, const char **name,
 	struct config_node **params, struct err *err) {
 	if (n == NULL)
@@ -403,14 +424,19 @@ int config_plugin(struct config_node *n, const char *what, const char **name,
 		config_entry_add(n, n->text, empty);
 	}
 	if (n->count > 1)
-		return config_err(n, -EINVAL, err, "%s: one name is wanted, not %zu ('%s', '%s'%s)",
-			what, n->count, n->entry[0].key, n->entry[1].key,
-			n->count > 2 ? ", ..." : "");
+		return other_plugin(n, what, err);
 	n->entry[0].read = true;
 	*name = n->entry[0].key;
 	*params = n->entry[0].value;
 	config_empty_to_map(*params);
 	return 0;
+}
+
+void config_name_add(char names[static CONFIG_NAMES_SIZE], const char *name) {
+	size_t used = strlen(names);
+
+	if (used + strlen(name) + 3 < CONFIG_NAMES_SIZE)
+		stpcpy(stpcpy(names + used, used > 0 ? ", " : ""), name);
 }
 
 static int find_unused(struct config_node *n, struct err *err) {

@@ -23,10 +23,12 @@ struct config *config_load(const char *path, struct err *err);
 struct config *config_parse(const char *name, const char *text, size_t len, struct err *err);
 void config_free(struct config *c);
 
-// -o path.to.key=value. A list is entered by number ("flows.0.count") or, for a list of one-key
-// maps, by that key ("paths.forward.link.rate"); two such keys in a list need the number. A bare
-// plug-in name is entered by itself ("queue: fifo" as "queue.fifo.limit"). The value may be any YAML
-// flow text. Missing map keys are created; a missing list item is an error.
+// -o path.to.key=value. An item of a list is entered by number ("flows.0.count"), by its `name:`, or,
+// if it is a map of one key, by that key and its place among those with the same key, from 2 on
+// ("paths.forward.link.rate", "paths.forward.link2.rate"). After a number such a key may follow
+// ("paths.forward.2.link.rate"). A bare plug-in name is entered by itself ("queue: fifo" as
+// "queue.fifo.limit"). The value may be any YAML flow text. Missing map keys are created; a missing
+// list item is an error.
 int config_override(struct config *c, const char *assignment, struct err *err);
 
 struct config_node *config_root(struct config *c);
@@ -63,6 +65,9 @@ int config_plugin(struct config_node *n, const char *what, const char **name,
 // An error at a node: sets "place: sentence" and returns rc.
 __attribute__((format(printf, 4, 5))) int config_err(
 	const struct config_node *n, int rc, struct err *err, const char *fmt, ...);
+// "fifo", then "fifo, codel", ...: what there is, for an error. What has no room is left out.
+#define CONFIG_NAMES_SIZE 256
+void config_name_add(char names[static CONFIG_NAMES_SIZE], const char *name);
 // 0, or -EINVAL naming the first map key that nobody read.
 int config_unused(struct config *c, struct err *err);
 // The whole tree as YAML.

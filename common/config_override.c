@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CALLED_SIZE (CONFIG_KEY_MAX + 24)
+
 // Where the walk along the path is.
 struct walk {
 	struct config *doc;
@@ -14,6 +16,7 @@ struct walk {
 	char part[CONFIG_KEY_MAX + 1]; // the next step
 	const char *done; // the path up to here, for messages
 	int done_len;
+	const char *rest; // what follows the next step, up to and with the value
 	int levels;
 	struct config_node **slot;
 	struct err *err;
@@ -53,33 +56,80 @@ static int step_number(struct walk *w, const struct config_node *list) {
 	return 0;
 }
 
-// {link: {...}} and a bare "link" are both the item called link.
-static bool is_called(const struct config_node *item, const char *name) {
+// {link: {...}} and a bare "link" are both a link; NULL: a map of several keys has no type.
+static const char *type_of(const struct config_node *item) {
 	if (item->kind == CONFIG_SCALAR)
-		return strcmp(item->text, name) == 0;
-	return item->kind == CONFIG_MAP && item->count == 1
-		&& strcmp(item->entry[0].key, name) == 0;
+		return item->text;
+	return item->kind == CONFIG_MAP && item->count == 1 ? item->entry[0].key : NULL;
+}
+
+// What {link: {name: x, ...}} and {name: x, ...} write as their name, or NULL.
+static const char *name_of(const struct config_node *item) {
+	const struct config_node *map = item;
+
+	if (map->kind == CONFIG_MAP && map->count == 1)
+		map = map->entry[0].value;
+	const struct config_entry *e =
+		map->kind == CONFIG_MAP ? config_entry_find(map, "name") : NULL;
+	return e != NULL ? config_text(e->value) : NULL;
+}
+
+// "link" is the first link of the list, "link2" the second; empty for an item without a type.
+static void typed_name(const struct config_node *list, size_t i, char name[static CALLED_SIZE]) {
+	const char *type = type_of(list->entry[i].value);
+	size_t place = 0;
+
+	name[0] = '\0';
+	for (size_t k = 0; type != NULL && k <= i; k++) {
+		const char *other = type_of(list->entry[k].value);
+		place += other != NULL && strcmp(other, type) == 0;
+	}
+	if (place == 1)
+		snprintf(name, CALLED_SIZE, "%s", type);
+	else if (place > 1)
+		snprintf(name, CALLED_SIZE, "%s%zu", type, place);
+}
+
+static size_t find_item(const struct config_node *list, const char *part) {
+	for (size_t i = 0; i < list->count; i++) {
+		const char *name = name_of(list->entry[i].value);
+		if (name != NULL && strcmp(name, part) == 0)
+			return i;
+	}
+	for (size_t i = 0; i < list->count; i++) {
+		char name[CALLED_SIZE];
+		typed_name(list, i, name);
+		if (strcmp(name, part) == 0)
+			return i;
+	}
+	return list->count;
+}
+
+static int no_item(const struct walk *w, const struct config_node *list) {
+	char known[CONFIG_NAMES_SIZE] = "";
+
+	for (size_t i = 0; i < list->count; i++) {
+		const char *name = name_of(list->entry[i].value);
+		char typed[CALLED_SIZE];
+		typed_name(list, i, typed);
+		if (name != NULL || typed[0] != '\0')
+			config_name_add(known, name != NULL ? name : typed);
+	}
+	return err_set(w->err, -EINVAL, "%s: the list %.*s has no item called '%s'%s%s", w->source,
+		w->done_len, w->done, w->part,
+		known[0] != '\0' ? "; it has " : ": write its number, from 0", known);
 }
 
 static int step_name(struct walk *w, const struct config_node *list) {
-	size_t found = list->count, found_count = 0;
+	size_t found = find_item(list, w->part);
 
-	for (size_t i = list->count; i-- > 0;) {
-		if (is_called(list->entry[i].value, w->part)) {
-			found = i;
-			found_count++;
-		}
-	}
-	if (found_count == 0)
-		return err_set(w->err, -EINVAL, "%s: the list %.*s has no item called '%s'",
-			w->source, w->done_len, w->done, w->part);
-	if (found_count > 1)
-		return err_set(w->err, -EINVAL,
-			"%s: the list %.*s has %zu items called '%s': write the number, "
-			"the first is %.*s.%zu.%s",
-			w->source, w->done_len, w->done, found_count, w->part, w->done_len, w->done,
-			found, w->part);
+	if (found == list->count)
+		return no_item(w, list);
 	struct config_node *item = list->entry[found].value;
+	if (type_of(item) == NULL) { // a map of several keys, by its name
+		w->slot = &list->entry[found].value;
+		return 0;
+	}
 	if (item->kind == CONFIG_SCALAR) {
 		item->kind = CONFIG_MAP;
 		config_entry_add(item, item->text, empty_scalar(w));
@@ -87,6 +137,19 @@ static int step_name(struct walk *w, const struct config_node *list) {
 	w->levels++; // through the item into its value
 	w->slot = &item->entry[0].value;
 	return 0;
+}
+
+// queue: codel, entered as queue.fifo.limit=1MB
+static int not_a_map(const struct walk *w, const struct config_node *n) {
+	const char *equals = strchr(w->rest, '=');
+
+	if (w->rest[0] != '.')
+		return err_set(w->err, -EINVAL, "%s: %.*s is '%.80s' (%s), not a map", w->source,
+			w->done_len, w->done, n->text, config_place(n));
+	return err_set(w->err, -EINVAL,
+		"%s: %.*s is %.80s (%s), not %s; to replace it write -o '%.*s={%s: {%.*s: %s}}'",
+		w->source, w->done_len, w->done, n->text, config_place(n), w->part, w->done_len,
+		w->done, w->part, (int)(equals - w->rest - 1), w->rest + 1, equals + 1);
 }
 
 static int step(struct walk *w) {
@@ -104,8 +167,7 @@ static int step(struct walk *w) {
 	}
 	config_empty_to_map(n);
 	if (n->kind == CONFIG_SCALAR)
-		return err_set(w->err, -EINVAL, "%s: %.*s is '%.80s' (%s), not a map", w->source,
-			w->done_len, w->done, n->text, config_place(n));
+		return not_a_map(w, n);
 	return step_map(w, n);
 }
 
@@ -150,6 +212,7 @@ int config_override(struct config *c, const char *assignment, struct err *err) {
 		part = next_part(&w, part, equals);
 		if (part == NULL)
 			return -EINVAL;
+		w.rest = part;
 		if ((rc = step(&w)) < 0)
 			return rc;
 		if (w.levels >= CONFIG_DEPTH_MAX)

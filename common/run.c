@@ -46,6 +46,15 @@ static const struct param telemetry_params[] = {
 	PARAM_END,
 };
 
+void run_list_run(FILE *out) {
+	run_list_plugin(out, "run", "the top level of the config", run_params);
+	for (const char *const *name = run_sections; *name != NULL; name++)
+		fprintf(out, "%s%s", name == run_sections ? "    sections: " : ", ", *name);
+	fputc('\n', out);
+	run_list_plugin(out, "telemetry", "what is recorded", telemetry_params);
+	run_list_plugin(out, "stop", "ends a run in virtual time before its duration", stop_params);
+}
+
 static int load_params(struct run *r, struct err *err) {
 	struct config_node *root = config_root(r->config);
 	int rc = config_params(root, NULL, run_params, run_sections, r, err);

@@ -33,7 +33,8 @@ struct run_options {
 	const char *overrides[RUN_OVERRIDES_MAX]; // -o, in order; --seed and --duration among them
 	int override_count;
 	const char *out_dir; // --out, NULL: "runs/<config name>-<UTC time>-<pid>"
-	const char *list; // --list [kind]: "" all, or aqm|stage|cc|source; NULL: not asked
+	const char
+		*list; // --list [KIND]: "" all, or aqm|stage|cc|source|flows|run; NULL: not asked
 	const char *pcap; // --pcap FILE (weir-sim only)
 	const char *replay; // --replay FILE (weir-sim only): an arrivals.ring
 	bool check, print_config, json, progress, force; // --progress: JSON lines on standard error
@@ -100,6 +101,10 @@ const char *run_version(void);
 const char *run_commit(void);
 // Prints one --list section's rows: "name  summary" and its parameters with defaults and ranges.
 void run_list_plugin(FILE *out, const char *name, const char *summary, const struct param *table);
+// The keys of the config's top level, `telemetry` and `stop`.
+void run_list_run(FILE *out);
+// Does --list ask for this kind?
+bool run_list_asked(const char *list, const char *kind);
 // And below them the names of the numbers it records, up to the first NULL, n at most; none: no row.
 void run_list_observed(FILE *out, const char *const *names, size_t n);
 // The exit status of a main that ends with rc: 2 for what the user can change in the command or the

@@ -80,7 +80,8 @@ static void print_help(const char *program) {
 	      "  --progress          progress as JSON lines on standard error\n"
 	      "  --check             read the config, say what is wrong with it, run nothing\n"
 	      "  --print-config      the config with all defaults, run nothing\n"
-	      "  --list [KIND]       what there is of aqm, stage, cc, source, with parameters\n"
+	      "  --list [KIND]       aqm, stage, cc, source: what there is, with parameters;\n"
+	      "                      flows, run: the keys of a group and of the file itself\n"
 	      "  --help, --version\n\n"
 	      "Exit status: 0 good, 1 failed, 2 bad usage or config, 130 after SIGINT,\n"
 	      "143 after SIGTERM.\n",
@@ -113,7 +114,7 @@ static int add_made(
 }
 
 static int set_list(struct run_options *opt, const char *kind, struct err *err) {
-	static const char *const kinds[] = {"", "aqm", "stage", "cc", "source"};
+	static const char *const kinds[] = {"", "aqm", "stage", "cc", "source", "flows", "run"};
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		if (strcmp(kind, kinds[i]) == 0) {
@@ -121,7 +122,8 @@ static int set_list(struct run_options *opt, const char *kind, struct err *err) 
 			return 0;
 		}
 	}
-	return err_set(err, -EINVAL, "--list: '%s' is not one of aqm, stage, cc, source", kind);
+	return err_set(err, -EINVAL,
+		"--list: '%s' is not one of aqm, stage, cc, source, flows, run", kind);
 }
 
 static int set_config(struct run_options *opt, const char *path, struct err *err) {
@@ -285,6 +287,10 @@ void run_list_plugin(FILE *out, const char *name, const char *summary, const str
 						    : p->def,
 			range, p->help, p->live ? " (live)" : "");
 	}
+}
+
+bool run_list_asked(const char *list, const char *kind) {
+	return list[0] == '\0' || strcmp(list, kind) == 0;
 }
 
 void run_list_observed(FILE *out, const char *const *names, size_t n) {

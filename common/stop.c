@@ -6,7 +6,7 @@
 
 static const char *const metrics[] = {"none", "goodput", "jfi", "halvings", "drops", NULL};
 
-static const struct param params[] = {
+const struct param stop_params[] = {
 	{"metric", "goodput", "what must settle; none: run to the end", UNIT_NONE,
 		PARAM_ENUM(struct stop, metric, metrics)},
 	{"change", "1%", "settled: it moved by less than this", UNIT_RATIO,
@@ -27,7 +27,7 @@ int stop_init(struct stop *s, struct config_node *root, uint64_t warmup_ns, stru
 	s->moved = (double)NAN;
 	if (config_get(root, "stop") == NULL)
 		return 0;
-	int rc = config_params(config_section(root, "stop"), "stop", params, NULL, s, err);
+	int rc = config_params(config_section(root, "stop"), "stop", stop_params, NULL, s, err);
 	if (rc == 0 && s->metric != STOP_NONE)
 		s->next_ns = tick_ns(s, 1);
 	return rc;

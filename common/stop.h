@@ -34,6 +34,7 @@ struct stop {
 	bool settled; // at start_ns + ticks * over / STOP_TICKS
 };
 
+extern const struct param stop_params[];
 // Reads the config's `stop` section; without one there is no rule.
 int stop_init(struct stop *s, struct config_node *root, uint64_t warmup_ns, struct err *err);
 // M at next_ns; true: the run ends here.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "group.h"
 #include "rng.h"
+#include "run.h"
 #include "source.h"
 #include "wire.h"
 
@@ -57,6 +58,13 @@ static const struct param params[] = {
 
 static const char *const plugins[] = {"cc", "source", NULL};
 
+void groups_list(FILE *out) {
+	run_list_plugin(out, "flows", "a group of flows: one item of the list `flows`", params);
+	fputs("    cc               (required) one of --list cc         congestion control\n"
+	      "    source           bulk       one of --list source     how much each flow sends\n",
+		out);
+}
+
 // Reads {name: {params}} at `key` into a new config object.
 static int plugin_config(struct config_node *node, const char *what, const struct param *table,
 	size_t size, void **config, struct err *err) {
@@ -78,9 +86,14 @@ static int group_cc(struct group *g, struct config_node *node, struct err *err) 
 	if (rc < 0)
 		return rc;
 	g->cc = cc_find(name);
-	if (g->cc == NULL)
+	if (g->cc == NULL) {
+		char known[CONFIG_NAMES_SIZE] = "";
+
+		for (const struct cc_ops *const *o = cc_all; *o != NULL; o++)
+			config_name_add(known, (*o)->name);
 		return config_err(at, -EINVAL, err,
-			"cc: '%s' is not a congestion control; `weir list cc` shows them", name);
+			"cc: '%s' is not a congestion control; there is %s", name, known);
+	}
 	if (g->name[0] == '\0')
 		snprintf(g->name, sizeof(g->name), "%s", name);
 	return plugin_config(
@@ -97,9 +110,14 @@ static int group_source(struct group *g, struct config_node *node, struct err *e
 	else if ((rc = config_plugin(at, "source", &name, &params_node, err)) < 0)
 		return rc;
 	g->source = source_find(name);
-	if (g->source == NULL)
-		return config_err(at, -EINVAL, err,
-			"source: '%s' is not a source; `weir list source` shows them", name);
+	if (g->source == NULL) {
+		char known[CONFIG_NAMES_SIZE] = "";
+
+		for (const struct source_ops *const *o = source_all; *o != NULL; o++)
+			config_name_add(known, (*o)->name);
+		return config_err(
+			at, -EINVAL, err, "source: '%s' is not a source; there is %s", name, known);
+	}
 	return plugin_config(params_node, name, g->source->params, g->source->config_size,
 		&g->source_config, err);
 }

@@ -48,6 +48,8 @@ struct groups {
 // Reads the `flows` list. On error nothing needs freeing.
 int groups_init(struct groups *gs, struct config_node *node, struct err *err);
 void groups_fini(struct groups *gs);
+// The keys of a group, for --list flows.
+void groups_list(FILE *out);
 // Start time of each flow of the group: start + i * stagger + U[0, jitter), dice named by group.
 void group_starts(const struct group *g, uint32_t index, uint64_t seed, uint64_t *start_ns);
 // Largest frame, with FCS, that any group sends.

@@ -11,8 +11,8 @@
 #define PROGRAM "weir-sender"
 
 static int list(const char *kind) {
-	bool all = kind[0] == '\0', cc = all || strcmp(kind, "cc") == 0;
-	bool source = all || strcmp(kind, "source") == 0;
+	bool cc = run_list_asked(kind, "cc"), source = run_list_asked(kind, "source");
+	bool flows = run_list_asked(kind, "flows"), run = run_list_asked(kind, "run");
 
 	for (const struct cc_ops *const *o = cc_all; cc && *o != NULL; o++) {
 		run_list_plugin(stdout, (*o)->name, (*o)->summary, (*o)->params);
@@ -20,9 +20,13 @@ static int list(const char *kind) {
 	}
 	for (const struct source_ops *const *o = source_all; source && *o != NULL; o++)
 		run_list_plugin(stdout, (*o)->name, (*o)->summary, (*o)->params);
-	if (cc || source)
+	if (flows)
+		groups_list(stdout);
+	if (run)
+		run_list_run(stdout);
+	if (cc || source || flows || run)
 		return 0;
-	fprintf(stderr, PROGRAM ": --list: '%s' is not one of cc, source\n", kind);
+	fprintf(stderr, PROGRAM ": --list: '%s' is not one of cc, source, flows, run\n", kind);
 	return 2;
 }
 

@@ -13,18 +13,20 @@
 #define LINGER_MS 3000
 
 static int list(const char *kind) {
-	bool all = kind[0] == '\0', aqm = all || strcmp(kind, "aqm") == 0;
-	bool stage = all || strcmp(kind, "stage") == 0;
+	bool aqm = run_list_asked(kind, "aqm"), stage = run_list_asked(kind, "stage");
+	bool run = run_list_asked(kind, "run");
 
 	for (const struct aqm_ops *const *o = aqm_all; aqm && *o != NULL; o++) {
 		run_list_plugin(stdout, (*o)->name, (*o)->summary, (*o)->params);
 		run_list_observed(stdout, &(*o)->observed, 1);
 	}
-	for (const struct stage_ops *const *o = stage_all; stage && *o != NULL; o++)
-		run_list_plugin(stdout, (*o)->name, (*o)->summary, (*o)->params);
-	if (aqm || stage)
+	if (stage)
+		paths_list(stdout);
+	if (run)
+		run_list_run(stdout);
+	if (aqm || stage || run)
 		return 0;
-	fprintf(stderr, PROGRAM ": --list: '%s' is not one of aqm, stage\n", kind);
+	fprintf(stderr, PROGRAM ": --list: '%s' is not one of aqm, stage, run\n", kind);
 	return 2;
 }
 

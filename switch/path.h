@@ -25,7 +25,8 @@ struct path_count {
 struct path_stage {
 	const struct stage_ops *ops;
 	void *state;
-	char name[48]; // "forward.link"; a second link is "forward.link2"
+	char name
+		[48]; // "forward.link"; a second link is "forward.link2"; with a `name:`, "forward.NAME"
 	struct stage_env env;
 	uint64_t after_ns; // least time from here to the end of the path
 };
@@ -79,6 +80,8 @@ struct paths_env {
 int paths_init(
 	struct paths *ps, struct config_node *node, const struct paths_env *env, struct err *err);
 void paths_fini(struct paths *ps);
+// The stages there are, for --list stage.
+void paths_list(FILE *out);
 struct path *paths_find(struct paths *ps, const char *name);
 
 void path_push(struct path *p, struct pkt *const *pkts, uint32_t n);
@@ -156,7 +159,8 @@ void paths_interval(struct paths *ps, struct tel *links, struct tel *events, uin
 void path_interval(struct path *p, struct tel *links, struct tel *events, uint64_t now_ns);
 // "links": {"forward": {...}, "reverse.link2": ...}: utilisation, queue_mean_pkts, queue_mean_bytes,
 // queue_mean_ns (time in the queue per packet), queue_max_pkts, sojourn_p50_ns, sojourn_p99_ns, sojourn_max_ns, out_pkts,
-// out_bytes, drops, marks, rate_bps, sojourn_cdf ([ns, share] pairs). The first link of a path has the path's name.
+// out_bytes, drops, marks, rate_bps (at the end), rate_mean_bps, rate_min_bps, rate_max_bps (of those that
+// held for some time), sojourn_cdf ([ns, share] pairs). The path's name stands for "forward.link".
 void paths_summary(struct paths *ps, struct json *j, uint64_t now_ns);
 // Of `received` frames, those that no path was for: `drop` is what was dropped before any. True: most of
 // them, and `text` is a sentence that says so.

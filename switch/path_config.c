@@ -9,8 +9,10 @@
 // stages are initialised, which resolves limits in bandwidth-delay products.
 #include "path.h"
 
+#include "run.h"
 #include "stage/link.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
@@ -21,6 +23,11 @@
 #define LINE_PKTS_MAX (UINT64_C(1) << 24)
 #define LINE_PKTS_SLACK 4096
 #define FRAME_MIN_BYTES 60u
+#define STAGE_NAME_SIZE 16 // of `name:`; with the path's name it fits into struct path_stage's
+#define STAGE_ALSO_MAX 4
+static_assert(sizeof(((struct path *)0)->name) + STAGE_NAME_SIZE
+		<= sizeof(((struct path_stage *)0)->name),
+	"a stage's whole name");
 #define CLASSES_MAX (sizeof(((struct paths *)0)->class_extra_ns) / sizeof(uint64_t))
 
 // Where each stage stands in the config, for errors.
@@ -38,18 +45,43 @@ static bool name_valid(const char *name, size_t size) {
 	return len > 0 && len < size;
 }
 
-// "forward.link", "forward.link2", ...
-static void stage_name(const struct path *p, struct path_stage *s) {
-	uint32_t n = 1;
-
-	for (const struct path_stage *o = p->stage; o < s; o++)
-		n += o->ops == s->ops;
+// "forward.link", "forward.link2", ..., or what the stage's `name:` says: "forward.bottleneck".
+static int stage_name(
+	const struct path *p, struct path_stage *s, struct config_node *params, struct err *err) {
+	struct config_node *given = config_get(params, "name");
+	const char *own = given != NULL ? config_text(given) : s->ops->name;
 	char name[sizeof(s->name)]; // snprintf must not read and write one object
-	int len = snprintf(name, sizeof(name), "%s.%.10s", p->name, s->ops->name);
+	uint32_t place = 1;
 
-	if (n > 1)
-		snprintf(name + len, sizeof(name) - (size_t)len, "%u", n);
+	if (own == NULL || !name_valid(own, STAGE_NAME_SIZE))
+		return config_err(given, -EINVAL, err,
+			"%s: name: at most %d letters, digits, _ and - are a name", p->name,
+			STAGE_NAME_SIZE - 1);
+	for (const struct path_stage *o = p->stage; o < s; o++)
+		place += o->ops == s->ops;
+	int len = snprintf(name, sizeof(name), "%s.%s", p->name, own);
+
+	if (given == NULL && place > 1)
+		snprintf(name + len, sizeof(name) - (size_t)len, "%u", place);
 	memcpy(s->name, name, sizeof(name));
+	for (const struct path_stage *o = p->stage; o < s; o++) {
+		if (strcmp(o->name, name) == 0)
+			return config_err(given != NULL ? given : params, -EINVAL, err,
+				"%s: two stages are called %s: give one of them another name:",
+				p->name, name + strlen(p->name) + 1);
+	}
+	return 0;
+}
+
+// Keys of a stage that its table does not have: those it reads itself, and the name.
+static int stage_params(struct path_stage *s, struct config_node *params, struct err *err) {
+	const char *also[STAGE_ALSO_MAX + 2] = {"name"};
+
+	for (size_t i = 0; s->ops->also != NULL && s->ops->also[i] != NULL; i++) {
+		assert(i < STAGE_ALSO_MAX);
+		also[1 + i] = s->ops->also[i];
+	}
+	return config_params(params, s->name, s->ops->params, also, s->state, err);
 }
 
 static int stage_read(struct path *p, struct config_node *node, struct err *err) {
@@ -61,16 +93,21 @@ static int stage_read(struct path *p, struct config_node *node, struct err *err)
 	if (rc < 0)
 		return rc;
 	s->ops = stage_find(name);
-	if (s->ops == NULL)
-		return config_err(node, -EINVAL, err,
-			"%s: there is no stage '%s'; see --list stage for the ones there are",
-			p->name, name);
-	stage_name(p, s);
+	if (s->ops == NULL) {
+		char known[CONFIG_NAMES_SIZE] = "";
+
+		for (const struct stage_ops *const *o = stage_all; *o != NULL; o++)
+			config_name_add(known, (*o)->name);
+		return config_err(node, -EINVAL, err, "%s: '%s' is not a stage; there is %s",
+			p->name, name, known);
+	}
+	if ((rc = stage_name(p, s, params, err)) < 0)
+		return rc;
 	s->state = calloc(1, s->ops->state_size);
 	if (s->state == NULL)
 		return err_set(err, -ENOMEM, "%s: no memory", s->name);
 	p->stages++;
-	rc = config_params(params, s->name, s->ops->params, s->ops->also, s->state, err);
+	rc = stage_params(s, params, err);
 	if (rc == 0 && s->ops->configure != NULL)
 		rc = s->ops->configure(s->state, params, err);
 	return rc;
@@ -227,6 +264,19 @@ static int paths_start(struct paths *ps, const struct places *places, const stru
 	return 0;
 }
 
+void paths_list(FILE *out) {
+	for (const struct stage_ops *const *o = stage_all; *o != NULL; o++) {
+		run_list_plugin(out, (*o)->name, (*o)->summary, (*o)->params);
+		if (*o == &stage_link)
+			fputs("    queue            (required) one of --list aqm        discipline of "
+			      "the queue before it\n",
+				out);
+		fputs("    name             its type   text                     in overrides, "
+		      "schedules and results; a second link is link2\n",
+			out);
+	}
+}
+
 int paths_init(
 	struct paths *ps, struct config_node *node, const struct paths_env *env, struct err *err) {
 	struct places places = {0};
@@ -359,6 +409,14 @@ static bool param_put_number(const struct param *param, void *obj, double value)
 	return true;
 }
 
+static int no_stage(const struct path *p, size_t prefix, struct err *err) {
+	char known[CONFIG_NAMES_SIZE] = "";
+
+	for (uint32_t i = 0; i < p->stages; i++)
+		config_name_add(known, p->stage[i].name + prefix);
+	return err_set(err, -EINVAL, "path %s has no such stage; it has %s", p->name, known);
+}
+
 int path_check(struct path *p, const char *key, const char *value, struct path_stage **stage,
 	const struct param **param, struct err *err) {
 	const char *dot = strrchr(key, '.');
@@ -373,8 +431,7 @@ int path_check(struct path *p, const char *key, const char *value, struct path_s
 			*stage = &p->stage[i];
 	}
 	if (*stage == NULL)
-		return err_set(err, -EINVAL, "path %s has no such stage; write e.g. %s.rate",
-			p->name, p->stages > 0 ? p->stage[0].name + prefix : "link");
+		return no_stage(p, prefix, err);
 	*param = param_find((*stage)->ops->params, dot + 1);
 	if (*param == NULL)
 		return err_set(

@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 // The i-th link of all paths in the order of the config, or NULL.
 static struct path_stage *paths_link(struct paths *ps, uint32_t i, struct path **path) {
@@ -145,13 +146,9 @@ void paths_interval(struct paths *ps, struct tel *links, struct tel *events, uin
 		path_interval(&ps->path[i], links, events, now_ns);
 }
 
-// "forward.link" is called "forward", "forward.link2" keeps its name.
+// The path's name stands for "forward.link"; "forward.link2" and links with a `name:` keep theirs.
 static const char *link_title(const struct path *p, const struct path_stage *s) {
-	for (const struct path_stage *o = p->stage; o < s; o++) {
-		if (o->ops == &stage_link)
-			return s->name;
-	}
-	return p->name;
+	return strcmp(s->name + strlen(p->name) + 1, stage_link.name) == 0 ? p->name : s->name;
 }
 
 // [[upper end of a bucket in ns, share of packets up to it], ...]: the distribution, within 1/32.
@@ -178,7 +175,7 @@ void paths_summary(struct paths *ps, struct json *j, uint64_t now_ns) {
 	paths_serve(ps, now_ns);
 	json_object(j, "links");
 	for (uint32_t i = 0; (s = paths_link(ps, i, &p)) != NULL; i++) {
-		const struct link_peak *peak = link_peak(s->state, LINK_RUN);
+		const struct link_peak *peak = link_run(s->state, now_ns);
 		const struct hist *sojourn = link_sojourn(s->state);
 		struct link_totals to = link_totals(s->state, now_ns);
 		struct link_figures f = link_figures(&peak->from, &to);
@@ -197,6 +194,9 @@ void paths_summary(struct paths *ps, struct json *j, uint64_t now_ns) {
 		json_u64(j, "drops", to.drops - peak->from.drops);
 		json_u64(j, "marks", to.marks - peak->from.marks);
 		json_u64(j, "rate_bps", link_rate_bps(s->state));
+		json_f64(j, "rate_mean_bps", f.rate_mean_bps);
+		json_u64(j, "rate_min_bps", peak->rate_min_bps);
+		json_u64(j, "rate_max_bps", peak->rate_max_bps);
 		json_cdf(j, "sojourn_cdf", sojourn);
 		json_close(j, '}');
 	}

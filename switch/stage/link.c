@@ -92,19 +92,36 @@ static int link_configure(void *self, struct config_node *node, struct err *err)
 			return rc;
 	}
 	l->aqm = aqm_find(name);
-	if (l->aqm == NULL)
+	if (l->aqm == NULL) {
+		char known[CONFIG_NAMES_SIZE] = "";
+
+		for (const struct aqm_ops *const *o = aqm_all; *o != NULL; o++)
+			config_name_add(known, (*o)->name);
 		return config_err(queue, -EINVAL, err,
-			"queue: there is no '%s'; see --list aqm for the ones there are", name);
+			"queue: '%s' is not a queue discipline; there is %s", name, known);
+	}
 	l->q = calloc(1, l->aqm->state_size);
 	if (l->q == NULL)
 		return err_set(err, -ENOMEM, "no memory for a queue");
 	return config_params(queue_params, name, l->aqm->params, NULL, l->q, err);
 }
 
+// The present rate has held until now_ns, if for any time at all.
+static void link_rate_held(struct link *l, uint64_t now_ns) {
+	struct link_peak *run = &l->peak[LINK_RUN];
+
+	if (now_ns <= time_max(l->rate_since_ns, run->from.at_ns))
+		return;
+	run->rate_max_bps = time_max(run->rate_max_bps, l->rate_now_bps);
+	run->rate_min_bps = run->rate_min_bps == 0 ? l->rate_now_bps
+						   : time_min(run->rate_min_bps, l->rate_now_bps);
+}
+
 static void link_update(void *self, uint64_t now_ns) {
 	struct link *l = self;
 	uint64_t byte_ns = serial_byte_ns(l->rate_bps);
 
+	link_rate_held(l, now_ns);
 	if (l->wire != NULL)
 		l->free = serial_changed_end(l->free, now_ns,
 			l->wire->size_bytes + l->overhead_bytes - SERIAL_FCS_BYTES, l->byte_ns,
@@ -494,6 +511,8 @@ struct link_figures link_figures(const struct link_totals *from, const struct li
 	uint64_t dequeued = to->dequeued - from->dequeued;
 	struct link_figures f = {0};
 
+	if (ns > 0)
+		f.rate_mean_bps = capacity_bits / ns * 1e9;
 	if (capacity_bits > 0) {
 		f.utilisation = (to->wire_bits - from->wire_bits) / capacity_bits;
 		// The last nanosecond of a frame on the wire, the last bits of a double.
@@ -518,6 +537,11 @@ const struct link_peak *link_peak(void *self, enum link_window window) {
 	l->peak_pkts = l->queue_pkts;
 	l->peak_ns = 0;
 	return &l->peak[window];
+}
+
+const struct link_peak *link_run(void *self, uint64_t now_ns) {
+	link_rate_held(self, now_ns);
+	return link_peak(self, LINK_RUN);
 }
 
 void link_restart(void *self, enum link_window window, uint64_t now_ns) {

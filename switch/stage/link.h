@@ -23,7 +23,8 @@ struct link_totals {
 
 // Since `from` (both taken from the same link).
 struct link_figures {
-	double utilisation; // 0..1
+	double utilisation; // 0..1, of the rate that held
+	double rate_mean_bps;
 	double queue_mean_pkts, queue_mean_bytes; // averaged over time
 	double sojourn_mean_ns; // averaged over packets
 };
@@ -39,9 +40,12 @@ enum link_window { LINK_RUN, LINK_INTERVAL, LINK_WINDOWS };
 struct link_peak {
 	uint64_t queue_pkts;
 	uint64_t sojourn_ns;
+	uint64_t rate_min_bps, rate_max_bps; // LINK_RUN: of the rates that held for some time
 	struct link_totals from; // totals at the restart
 };
 const struct link_peak *link_peak(void *link, enum link_window w);
+// That of the run up to now_ns, with its rates.
+const struct link_peak *link_run(void *link, uint64_t now_ns);
 void link_restart(void *link, enum link_window w, uint64_t now_ns);
 // Times in the queue since LINK_RUN was restarted.
 const struct hist *link_sojourn(void *link);

@@ -196,7 +196,7 @@ def test_a_sweep_runs_tells_what_failed_and_does_not_run_again(weir, weir_sim, f
     assert done.status == 1
     assert done.err.strip() == (
         "weir: flows.0.cc=nope: -o flows.0.cc=nope: cc: 'nope' is not a congestion control;"
-        " `weir list cc` shows them"
+        " there is copa, cubic, bbr, newreno, fixed"
     )
     assert done.out.splitlines()[-2:] == ["3 cells: 2 done, 1 failed", "runs/s/table.parquet"]
     made = pl.read_parquet(folder / "runs/s/table.parquet")

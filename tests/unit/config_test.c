@@ -245,6 +245,40 @@ START_TEST(overrides_set_values) {
 }
 END_TEST
 
+// Overrides name a stage as schedules, `weir ctl` and summaries do.
+START_TEST(items_of_a_list_have_one_name) {
+	struct config *c = parse("paths:\n"
+				 "  forward:\n"
+				 "    - link: {rate: 1Gbit}\n"
+				 "    - delay: {delay: 1ms}\n"
+				 "    - link: {rate: 2Gbit}\n"
+				 "    - link: {rate: 3Gbit, name: last}\n"
+				 "flows:\n"
+				 "  - {count: 1, cc: copa}\n"
+				 "  - {count: 1, cc: copa, name: late}\n");
+	struct err err = {""};
+	static const char *const list[] = {
+		"paths.forward.link.rate=10Gbit",
+		"paths.forward.link2.rate=20Gbit",
+		"paths.forward.last.rate=30Gbit",
+		"paths.forward.link3.overhead=0B",
+		"paths.forward.2.link.overhead=1B",
+		"flows.late.count=7",
+	};
+
+	for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++)
+		ck_assert_msg(config_override(c, list[i], &err) == 0, "%s", err.msg);
+	check_text(c, "paths.forward.0.link.rate", "10Gbit");
+	check_text(c, "paths.forward.2.link.rate", "20Gbit");
+	check_text(c, "paths.forward.3.link.rate", "30Gbit");
+	check_text(c, "paths.forward.3.link.overhead", "0B");
+	check_text(c, "paths.forward.2.link.overhead", "1B");
+	check_text(c, "flows.0.count", "1");
+	check_text(c, "flows.1.count", "7");
+	config_free(c);
+}
+END_TEST
+
 static const struct wrong bad_overrides[] = {
 	{"seed", "-o seed: write it as -o path.to.key=value"},
 	{"=1", "-o =1: a part of the path is empty"},
@@ -256,11 +290,19 @@ static const struct wrong bad_overrides[] = {
 	{"flows.99999999999999999999=1",
 		"-o flows.99999999999999999999=1: there is no flows.99999999999999999999, the list "
 		"has 2 items"},
-	{"flows.x=1", "-o flows.x=1: the list flows has no item called 'x'"},
-	{"flows.1x=1", "-o flows.1x=1: the list flows has no item called '1x'"},
-	{"paths.forward.loss.rate=1%",
-		"-o paths.forward.loss.rate=1%: the list paths.forward has 2 items called 'loss': "
-		"write the number, the first is paths.forward.0.loss"},
+	{"flows.x=1",
+		"-o flows.x=1: the list flows has no item called 'x': write its number, from 0"},
+	{"flows.1x=1",
+		"-o flows.1x=1: the list flows has no item called '1x': write its number, from 0"},
+	{"paths.forward.loss3.rate=1%",
+		"-o paths.forward.loss3.rate=1%: the list paths.forward has no item called 'loss3'; "
+		"it has loss, link, delay, loss2, count"},
+	{"paths.forward.loss1.rate=1%",
+		"-o paths.forward.loss1.rate=1%: the list paths.forward has no item called 'loss1'; "
+		"it has loss, link, delay, loss2, count"},
+	{"flows.0.cc.cubic.beta=0.5",
+		"-o flows.0.cc.cubic.beta=0.5: flows.0.cc is copa (x.yaml:11:20), not cubic; to "
+		"replace it write -o 'flows.0.cc={cubic: {beta: 0.5}}'"},
 	{"seed={a: 1",
 		"-o seed={a: 1: bad YAML: did not find expected ',' or '}' while parsing a "
 		"flow mapping that starts at 1:1"},
@@ -418,6 +460,22 @@ START_TEST(bad_plugins_are_one_sentence) {
 }
 END_TEST
 
+START_TEST(a_parameter_of_another_plugin_says_how_to_replace_it) {
+	struct config *c = parse("link: {queue: {codel: {target: 5ms}}}\n");
+	struct config_node *params;
+	const char *name;
+	struct err err = {""};
+
+	ck_assert_int_eq(config_override(c, "link.queue.fifo.limit=1MB", &err), 0);
+	ck_assert_int_eq(
+		config_plugin(find(c, "link.queue"), "queue", &name, &params, &err), -EINVAL);
+	ck_assert_str_eq(err.msg,
+		"-o link.queue.fifo.limit=1MB: queue is codel (x.yaml:1:23), not fifo; to replace it "
+		"write -o 'link.queue={fifo: {limit: 1MB}}'");
+	config_free(c);
+}
+END_TEST
+
 START_TEST(a_key_that_nobody_reads_is_an_error) {
 	struct config *c =
 		parse("durations: 3s\nflows:\n  - {count: 1, start: 0s}\nlive: {a: {b: 1}}\n");
@@ -543,7 +601,9 @@ START_TEST(any_text_survives_printing) {
 END_TEST
 
 TEST_MAIN(tree_and_places, bad_yaml_is_one_sentence_with_its_place, a_map_has_a_limit, files,
-	overrides_set_values, bad_overrides_are_one_sentence, params_are_typed_and_resolved,
-	bad_params_are_one_sentence, an_override_is_the_place_of_its_error, plugins,
-	bad_plugins_are_one_sentence, a_key_that_nobody_reads_is_an_error,
-	a_missing_section_is_made, prints_what_loads_back, any_text_survives_printing)
+	overrides_set_values, items_of_a_list_have_one_name,
+	a_parameter_of_another_plugin_says_how_to_replace_it, bad_overrides_are_one_sentence,
+	params_are_typed_and_resolved, bad_params_are_one_sentence,
+	an_override_is_the_place_of_its_error, plugins, bad_plugins_are_one_sentence,
+	a_key_that_nobody_reads_is_an_error, a_missing_section_is_made, prints_what_loads_back,
+	any_text_survives_printing)

@@ -74,6 +74,37 @@ START_TEST(config_makes_named_stages_and_a_base_rtt) {
 }
 END_TEST
 
+START_TEST(a_stage_may_have_a_name_of_its_own) {
+	struct world w =
+		open_paths("paths:\n"
+			   "  forward:\n"
+			   "    - link: {rate: 1Gbit, queue: {fifo: {limit: 9pkt}}, name: access}\n"
+			   "    - link: {rate: 2Gbit, queue: {fifo: {limit: 9pkt}}}\n"
+			   "    - delay: {delay: 1ms, name: far}\n");
+	struct path *p = paths_find(w.ps, "forward");
+	double before, after;
+	struct json j;
+	char *text;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	ck_assert_str_eq(p->stage[0].name, "forward.access");
+	ck_assert_str_eq(p->stage[1].name, "forward.link2");
+	ck_assert_str_eq(p->stage[2].name, "forward.far");
+	ck_assert_int_eq(path_set(p, "access.rate", "3Gbit", 0, &before, &after, &w.err), 0);
+	ck_assert(after >= 3e9);
+	json_begin(&j, out);
+	paths_summary(w.ps, &j, 5000);
+	json_end(&j);
+	fclose(out);
+	ck_assert_ptr_nonnull(strstr(text, "\"forward.access\""));
+	ck_assert_ptr_nonnull(strstr(text, "\"forward.link2\""));
+	ck_assert_int_eq(config_unused(w.config, &w.err), 0);
+	free(text);
+	close_paths(&w);
+}
+END_TEST
+
 START_TEST(packets_pass_at_exact_times) {
 	struct world w = open_paths("paths: {forward: [{loss: {rate: 0%}}, "
 				    "{link: {rate: 10Gbit}}, {delay: {delay: 10ms}}]}");
@@ -288,7 +319,7 @@ START_TEST(live_parameters_change_at_their_time) {
 	} bad[] = {
 		{"link.rate", "10", "'10' is not a rate such as"},
 		{"link.rate", "2Tbit", "2Tbit is not in [1kbit, 1Tbit]"},
-		{"link2.rate", "1Gbit", "no such stage"},
+		{"link2.rate", "1Gbit", "path forward has no such stage; it has link, delay"},
 		{"rate", "1Gbit", "no such stage"},
 		{"link.speed", "1Gbit", "no parameter 'speed'"},
 		{"link.overhead", "20B", "while running"},
@@ -455,7 +486,16 @@ START_TEST(bad_configs_say_where_and_why) {
 		{"paths: {forward: []}", "must be a list"},
 		{"paths: {a.b: [{delay: {delay: 0}}]}", "'a.b' is not a name"},
 		{"paths: {forward: [{lnk: {rate: 1Gbit}}]}", "test.yaml:1:"},
-		{"paths: {forward: [{lnk: {rate: 1Gbit}}]}", "no stage 'lnk'"},
+		{"paths: {forward: [{lnk: {rate: 1Gbit}}]}",
+			"forward: 'lnk' is not a stage; there is link, delay, loss, edges"},
+		{"paths: {forward: [{link: {rate: 1Gbit, queue: red}}]}",
+			"queue: 'red' is not a queue discipline; there is fifo, codel"},
+		{"paths: {forward: [{delay: {delay: 1ms, name: a.b}}]}",
+			"name: at most 15 letters"},
+		{"paths: {forward: [{delay: {delay: 1ms, name: [a]}}]}",
+			"name: at most 15 letters"},
+		{"paths: {forward: [{delay: {delay: 1ms, name: delay2}}, {delay: {delay: 1ms}}]}",
+			"forward: two stages are called delay2"},
 		{"paths: {forward: [{delay: {delay: 20}}]}", "delay"},
 		{"paths:\n  forward:\n    - link: {rate: 1Gbit}\n", "test.yaml:3:"},
 		{"paths: {forward: [{link: {rate: 1Gbit}}]}", "forward.link: limit: a BDP"},
@@ -616,4 +656,5 @@ TEST_MAIN(config_makes_named_stages_and_a_base_rtt, packets_pass_at_exact_times,
 	groups_with_a_base_rtt_wait_longer_in_reverse, live_parameters_change_at_their_time,
 	live_parameters_are_found_in_order, arrivals_tell_all_that_decides,
 	bad_configs_say_where_and_why, links_of_a_run_are_bounded, reports,
-	a_switch_that_throws_most_away_says_so, what_a_queue_observes_is_recorded)
+	a_switch_that_throws_most_away_says_so, what_a_queue_observes_is_recorded,
+	a_stage_may_have_a_name_of_its_own)

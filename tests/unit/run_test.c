@@ -192,6 +192,9 @@ START_TEST(options_few) {
 	ck_assert_str_eq(opt.list, "");
 	ck_assert_int_eq(parse("weir-sim", "--list=aqm --json"), 0);
 	ck_assert_str_eq(opt.list, "aqm");
+	ck_assert(run_list_asked(opt.list, "aqm") && !run_list_asked(opt.list, "cc"));
+	ck_assert_int_eq(parse("weir-sim", "--list flows"), 0);
+	ck_assert(run_list_asked(opt.list, "flows") && run_list_asked("", "run"));
 	ck_assert_int_eq(parse("weir-switch", "x -- -l 1"), 0);
 	ck_assert_int_eq(opt.eal_argc, 2);
 	ck_assert_str_eq(opt.eal_argv[0], "-l");
@@ -224,8 +227,10 @@ START_TEST(bad_options_are_one_sentence) {
 	check_refused("weir-sim", "a --out", "--out needs a value, see --help");
 	check_refused("weir-sim", "a -o", "-o needs a value, see --help");
 	check_refused("weir-sim", "a --json=x", "--json takes no value, see --help");
-	check_refused("weir-sim", "--list=x", "--list: 'x' is not one of aqm, stage, cc, source");
-	check_refused("weir-sim", "--list x", "--list: 'x' is not one of aqm, stage, cc, source");
+	check_refused("weir-sim", "--list=x",
+		"--list: 'x' is not one of aqm, stage, cc, source, flows, run");
+	check_refused("weir-sim", "--list x",
+		"--list: 'x' is not one of aqm, stage, cc, source, flows, run");
 	check_refused("weir-sim", "a -- -l", "-l: weir-sim has no EAL to give arguments to");
 	check_refused("weir-switch", "a --pcap=f", "--pcap: only weir-sim writes a capture");
 	check_refused("weir-switch", "a --replay=f", "--replay: only weir-sim replays");

@@ -150,6 +150,13 @@ START_TEST(a_new_rate_applies_to_the_unsent_part_of_the_frame_on_the_wire) {
 	// Sent 3000 B; could have sent 400 + 1600/2 + 1500*2 = 4200 B by 3500.
 	to = link_totals(b.st, 3500);
 	ck_assert_double_eq_tol(link_figures(&zero, &to).utilisation, 3000.0 / 4200.0, 1e-12);
+	ck_assert_double_eq_tol(link_figures(&zero, &to).rate_mean_bps, 4200.0 * 8 / 3500e-9, 1);
+	ck_assert_uint_eq(
+		link_run(b.st, 2000)->rate_max_bps, 8000000000); // 16 Gbit/s have not yet begun
+	ck_assert_uint_eq(link_run(b.st, 3500)->rate_min_bps, 4000000000);
+	ck_assert_uint_eq(link_run(b.st, 3500)->rate_max_bps, 16000000000);
+	link_restart(b.st, LINK_RUN, 3500);
+	ck_assert_uint_eq(link_run(b.st, 4000)->rate_min_bps, 16000000000);
 	stage_close(&b);
 	free(pkts);
 }

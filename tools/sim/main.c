@@ -29,26 +29,26 @@ static double cpu_clock_s(void) {
 }
 
 static int list(const char *kind) {
-	bool all = kind[0] == '\0', aqm = all || strcmp(kind, "aqm") == 0;
-	bool stage = all || strcmp(kind, "stage") == 0, cc = all || strcmp(kind, "cc") == 0;
-	bool source = all || strcmp(kind, "source") == 0;
+	bool aqm = run_list_asked(kind, "aqm"), stage = run_list_asked(kind, "stage");
+	bool cc = run_list_asked(kind, "cc"), source = run_list_asked(kind, "source");
 
 	for (const struct aqm_ops *const *o = aqm_all; aqm && *o != NULL; o++) {
 		run_list_plugin(stdout, (*o)->name, (*o)->summary, (*o)->params);
 		run_list_observed(stdout, &(*o)->observed, 1);
 	}
-	for (const struct stage_ops *const *o = stage_all; stage && *o != NULL; o++)
-		run_list_plugin(stdout, (*o)->name, (*o)->summary, (*o)->params);
+	if (stage)
+		paths_list(stdout);
 	for (const struct cc_ops *const *o = cc_all; cc && *o != NULL; o++) {
 		run_list_plugin(stdout, (*o)->name, (*o)->summary, (*o)->params);
 		run_list_observed(stdout, (*o)->observed, CC_OBSERVED);
 	}
 	for (const struct source_ops *const *o = source_all; source && *o != NULL; o++)
 		run_list_plugin(stdout, (*o)->name, (*o)->summary, (*o)->params);
-	if (aqm || stage || cc || source)
-		return 0;
-	fprintf(stderr, PROGRAM ": --list: '%s' is not one of aqm, stage, cc, source\n", kind);
-	return 2;
+	if (run_list_asked(kind, "flows"))
+		groups_list(stdout);
+	if (run_list_asked(kind, "run"))
+		run_list_run(stdout);
+	return 0;
 }
 
 static void print_progress(struct sim *s, double wall_s) {
