@@ -5,9 +5,11 @@ Nothing is installed here: apt-get, pip and meson are scripts that write down ho
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +18,10 @@ from weir import bootstrap
 
 ROOT = Path(__file__).resolve().parents[2]
 NINJA = "rule say\n  command = {command}\nbuild out: say\n"
+
+
+LOCKS = ("tools/requirements.txt", "tools/requirements-dev.txt")
+INPUTS = ("tools/pyproject.toml", *LOCKS, "tools/src/weir/bootstrap.py")
 
 
 @dataclass
@@ -30,7 +36,7 @@ class Copy:
 
     def __init__(self, path):
         self.path = path
-        for name in ("tools/weir", "tools/pyproject.toml", "tools/src/weir/bootstrap.py"):
+        for name in ("tools/weir", *INPUTS):
             (path / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, path / name)
         self.bin = path / "bin"
@@ -63,7 +69,7 @@ class Copy:
         python.write_text(f'#!/bin/sh\necho "weir $*" >>{self.log}\n')
         python.chmod(0o755)
         made = subprocess.run(
-            "cat tools/pyproject.toml tools/src/weir/bootstrap.py | sha256sum | cut -d' ' -f1",
+            f"cat {' '.join(INPUTS)} | sha256sum | cut -d' ' -f1",
             shell=True, cwd=self.path, capture_output=True, text=True, check=True,
         )  # fmt: skip
         stamp = f"{made.stdout.strip()} {self.path} plain\n"
@@ -107,10 +113,11 @@ def test_the_second_time_only_ninja_is_asked(copy):
     assert copy.log.read_text() == "weir -m weir report a b\n"
 
 
-def test_a_changed_requirement_sets_up_again(copy):
+@pytest.mark.parametrize("name", INPUTS)
+def test_a_changed_requirement_sets_up_again(copy, name):
     copy.venv()
     copy.build()
-    changed = copy.path / "tools/pyproject.toml"
+    changed = copy.path / name
     changed.write_text(changed.read_text() + "\n")
     copy.command("python3", "exit 3")
     assert copy.weir("report").status == 3
@@ -124,6 +131,48 @@ def test_python_agrees_with_the_wrapper_on_the_stamp(copy):
     done = copy.bootstrap()
     assert (done.status, done.err) == (0, "")
     assert [line.split()[0] for line in copy.log.read_text().splitlines()] == ["ninja"]
+
+
+def test_another_user_runs_a_build_that_is_up_to_date(copy):
+    def other_user(*argv):
+        as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+        prefix = as_nobody if os.geteuid() == 0 else []
+        return copy.run([*prefix, *argv], f"{copy.bin}:{os.environ['PATH']}")
+
+    copy.venv()
+    (copy.path / "common").mkdir()
+    for name in ("switch", "sender", "tools/sim", "tools/bench"):
+        (copy.path / name).mkdir()
+    for name in ("meson.build", "meson_options.txt", "common/a.c"):
+        (copy.path / name).touch()
+    copy.build()
+    (copy.path / "build/.ninja_log").touch()
+    copy.log.touch()
+    copy.log.chmod(0o666)
+    for path in (*copy.path.parents, copy.path):  # pytest's own folders are its user's
+        if path.is_relative_to("/tmp/") and path != Path("/tmp"):
+            path.chmod(0o755)
+    (copy.path / "build").chmod(0o555)
+    done = other_user(copy.path / "tools/weir", "report", "a")
+    assert (done.status, done.err) == (0, "")
+    assert copy.log.read_text() == "weir -m weir report a\n"
+    os.utime(copy.path / "common/a.c", (2e9, 2e9))
+    done = other_user(copy.path / "tools/weir", "report", "a")
+    assert done.status == 1
+    assert "belongs to another user and is older than common/a.c: ask them" in done.err
+
+
+def test_what_is_installed_is_pinned_with_hashes():
+    for name in LOCKS:
+        text = (ROOT / name).read_text()
+        pins = re.findall(r"^(\S+)==\S+ \\$", text, re.M)
+        rows = [line for line in text.splitlines() if line and line[0] not in " #"]
+        assert len(pins) == len(rows) > 20  # each is pinned, and hashes follow
+        assert "://" not in text
+    wanted = tomllib.loads((ROOT / "tools/pyproject.toml").read_text())["project"]
+    named = [*wanted["dependencies"], *wanted["optional-dependencies"]["dev"]]
+    names = {re.split(r"[\[><=]", name)[0].lower() for name in named}
+    assert names <= {pin.lower() for pin in pins}
 
 
 def test_a_failed_build_is_a_sentence_and_its_log(copy):

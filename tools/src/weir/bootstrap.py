@@ -74,6 +74,8 @@ TEST_NEEDS = (
     Need("procps", "command sysctl"),
 )
 VENV_NEED = Need("python3-venv", "")
+# Every Python package with its version and hashes, under tools/; tools/lock makes them.
+LOCKS = {"plain": "requirements.txt", "tests": "requirements-dev.txt"}
 
 
 def say(text: str) -> None:
@@ -176,8 +178,10 @@ def system_packages(tests: bool, dpdk: bool, build: Path) -> None:
 
 def inputs_hash() -> str:
     """What the set-up is made from, as tools/weir computes it."""
-    inputs = ROOT / "tools/pyproject.toml", ROOT / "tools/src/weir/bootstrap.py"
-    return hashlib.sha256(b"".join(path.read_bytes() for path in inputs)).hexdigest()
+    inputs = ("pyproject.toml", *LOCKS.values(), "src/weir/bootstrap.py")
+    return hashlib.sha256(
+        b"".join((ROOT / "tools" / name).read_bytes() for name in inputs)
+    ).hexdigest()
 
 
 def make_venv(path: Path, build: Path) -> None:
@@ -216,9 +220,13 @@ def python_packages(tests: bool, build: Path) -> None:
     if not python.exists() or quiet([str(python), "-m", "pip", "--version"]) != 0:
         make_venv(path, build)
     log = build / "weir-setup.log"
-    target = str(ROOT / "tools") + ("[dev]" if extra == "tests" else "")
-    if logged([str(python), "-m", "pip", "install", "--editable", target], log) != 0:
-        raise SetupError(f"cannot install Python packages: {last_error(log)} (all of it: {log})")
+    pip = [str(python), "-m", "pip", "install"]
+    locked_packages = ["--require-hashes", "--requirement", str(ROOT / "tools" / LOCKS[extra])]
+    itself = ["--no-deps", "--no-build-isolation", "--no-index", "--editable", str(ROOT / "tools")]
+    for what in (locked_packages, itself):
+        if logged([*pip, *what], log) != 0:
+            why = last_error(log)
+            raise SetupError(f"cannot install Python packages: {why} (all of it: {log})")
     stamp.write_text(f"{key}{extra}\n")
 
 
