@@ -17,10 +17,14 @@
 #include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
+#include <yaml.h>
 
 #define DAY_NS 86400e9
 #define LOCK_NAME ".weir-lock"
 #define RESERVE_BYTES (128u << 10) // a summary of many groups and links, and a manifest
+#ifndef DPDK_VERSION
+#define DPDK_VERSION "none"
+#endif
 
 static const struct param run_params[] = {
 	{"seed", "1", "of all random stages", UNIT_NONE, PARAM_U64(struct run, seed), 0, 0x1p64},
@@ -195,6 +199,20 @@ static void write_host(struct json *j) {
 	json_close(j, '}');
 }
 
+// What it was built with; of the weir command that started it, what that runs on.
+static void write_versions(struct json *j) {
+	const char *tools = getenv("WEIR_VERSIONS"); // "python 3.11.2, numpy 2.4.6"
+
+	json_object(j, "versions");
+	json_text(j, "compiler", __VERSION__);
+	json_text(j, "libyaml", yaml_get_version_string());
+	json_u64(j, "xxhash", XXH_versionNumber());
+	json_text(j, "dpdk", DPDK_VERSION);
+	if (tools != NULL)
+		json_text(j, "tools", tools);
+	json_close(j, '}');
+}
+
 static void write_run(struct json *j, const struct run *r) {
 	const struct run_options *opt = r->options;
 	char hash[17];
@@ -212,6 +230,8 @@ static void write_run(struct json *j, const struct run *r) {
 	for (int i = 0; i < opt->argc; i++)
 		json_text(j, NULL, opt->argv[i]);
 	json_close(j, ']');
+	if (getenv("WEIR_COMMAND") != NULL) // tools/weir says what its user typed
+		json_text(j, "command", getenv("WEIR_COMMAND"));
 	json_text(j, "clock", r->tel.virtual_time ? "virtual" : "real");
 }
 
@@ -227,6 +247,7 @@ static int write_manifest(struct run *r, const char *verdict, int exit_status, s
 	json_begin(&j, f);
 	write_run(&j, r);
 	write_host(&j);
+	write_versions(&j);
 	json_text(&j, "started_utc", r->started_utc);
 	if (verdict != NULL) {
 		utc_text(time(NULL), "%Y-%m-%dT%H:%M:%SZ", ended_utc, sizeof(ended_utc));

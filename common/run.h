@@ -76,7 +76,7 @@ int run_options(
 // run_free also after an error.
 int run_load(struct run *r, const struct run_options *opt, struct err *err);
 // Makes the folder (and its parents), writes config.yaml (resolved) and manifest.json: program,
-// version, commit, seed, config_hash, run_id, command line, host (name, kernel, cpu, cores,
+// version, commit, seed, config_hash, run_id, command line, versions, host (name, kernel, cpu, cores,
 // memory), clock ("virtual" or "real"), started_utc. A folder that already holds a run of the same
 // program is refused (-EEXIST), with --force that run's files go first; one that a program still
 // writes to is refused in any case. Both live programs may write to one folder: each has its own

@@ -193,6 +193,14 @@ void group_starts(const struct group *g, uint32_t index, uint64_t seed, uint64_t
 			+ (uint64_t)(rng_unit(&rng) * (double)g->jitter_ns);
 }
 
+bool groups_random(const struct groups *gs) {
+	for (uint32_t i = 0; i < gs->count; i++) {
+		if (gs->group[i].jitter_ns > 0)
+			return true;
+	}
+	return false;
+}
+
 #define HEADERS (WIRE_ETH + WIRE_IPV4 + WIRE_TCP + WIRE_FCS)
 
 uint32_t groups_mtu_bytes(const struct groups *gs) {

@@ -52,6 +52,8 @@ void groups_fini(struct groups *gs);
 void groups_list(FILE *out);
 // Start time of each flow of the group: start + i * stagger + U[0, jitter), dice named by group.
 void group_starts(const struct group *g, uint32_t index, uint64_t seed, uint64_t *start_ns);
+// Does the seed decide when flows start? No source draws how much they send.
+bool groups_random(const struct groups *gs);
 // Largest frame, with FCS, that any group sends.
 uint32_t groups_mtu_bytes(const struct groups *gs);
 // Smallest full-sized frame, with FCS, of any group.

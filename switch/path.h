@@ -96,6 +96,8 @@ uint64_t path_next_ns(const struct path *p);
 uint64_t path_min_delay_ns(const struct path *p);
 // Index of its last link in the summary; STAGE_NO_LINK: it has none.
 uint8_t path_last_link(const struct path *p);
+// Has the run's seed decided anything so far?
+bool paths_random(const struct paths *ps);
 // Packets and bytes inside all stages.
 struct backlog path_backlog(const struct path *p);
 // in == out + drops + inside, in packets and bytes?

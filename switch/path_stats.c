@@ -30,6 +30,18 @@ uint8_t path_last_link(const struct path *p) {
 	return link;
 }
 
+bool paths_random(const struct paths *ps) {
+	for (uint32_t i = 0; i < ps->count; i++) {
+		for (uint32_t k = 0; k < ps->path[i].stages; k++) {
+			const struct path_stage *s = &ps->path[i].stage[k];
+
+			if (s->ops->random != NULL && s->ops->random(s->state))
+				return true;
+		}
+	}
+	return false;
+}
+
 uint32_t paths_links(struct paths *ps) {
 	struct path *p;
 	uint32_t n = 0;

@@ -50,6 +50,7 @@ struct delay {
 	uint32_t classes;
 	uint64_t pkts;
 	uint64_t late_threshold;
+	bool random; // some packet was up for being late
 	struct pkt_list out; // departed while the line was full, not yet taken
 	struct pkt_list overtaken; // by departure
 	struct head *heap; // binary, smallest first; from is a line, NULL: overtaken
@@ -163,6 +164,7 @@ static void delay_update(void *self, uint64_t now_ns) {
 	bool lower = false;
 
 	d->late_threshold = rng_threshold(d->late);
+	d->random |= d->late > 0 && d->late_by_ns > 0;
 	for (uint32_t i = 0; i < 2 * d->classes; i++) {
 		const uint64_t *extra = d->env->class_extra_ns;
 		uint64_t delay_ns = d->delay_ns + (extra != NULL ? extra[i % d->classes] : 0)
@@ -189,6 +191,12 @@ static int delay_init(void *self, const struct stage_env *env, struct err *err) 
 	rng_init(&d->rng, env->run_seed, env->name);
 	delay_update(self, 0);
 	return 0;
+}
+
+static bool delay_random(const void *self) {
+	const struct delay *d = self;
+
+	return d->random;
 }
 
 static void delay_fini(void *self) {
@@ -322,6 +330,7 @@ const struct stage_ops stage_delay = {
 	.summary = "constant one-way delay, per flow group if wanted, with late packets",
 	.params = params,
 	.state_size = sizeof(struct delay),
+	.random = delay_random,
 	.init = delay_init,
 	.fini = delay_fini,
 	.push = delay_push,

@@ -13,6 +13,7 @@ struct loss {
 
 	const struct stage_env *env;
 	uint64_t threshold;
+	bool random; // some packet was up for loss
 	struct rng rng;
 	struct pkt_list out;
 };
@@ -27,6 +28,7 @@ static void loss_update(void *self, uint64_t now_ns) {
 	struct loss *l = self;
 
 	l->threshold = rng_threshold(l->rate);
+	l->random |= l->rate > 0;
 }
 
 static int loss_init(void *self, const struct stage_env *env, struct err *err) {
@@ -67,6 +69,12 @@ static uint64_t loss_next_ns(const void *self) {
 	return l->out.head == NULL ? NEVER_NS : l->out.head->arrival_ns;
 }
 
+static bool loss_random(const void *self) {
+	const struct loss *l = self;
+
+	return l->random;
+}
+
 static struct backlog loss_backlog(const void *self) {
 	const struct loss *l = self;
 
@@ -78,6 +86,7 @@ const struct stage_ops stage_loss = {
 	.summary = "independent random loss",
 	.params = params,
 	.state_size = sizeof(struct loss),
+	.random = loss_random,
 	.init = loss_init,
 	.push = loss_push,
 	.pop = loss_pop,

@@ -58,6 +58,8 @@ struct stage_ops {
 	// Least time between a packet's arrival and its departure (the lookahead of virtual time).
 	// Known once the parameters are read, before init.
 	uint64_t (*min_delay_ns)(const void *st); // NULL: 0
+	// Has a draw of its random stream decided anything? NULL: it has no stream.
+	bool (*random)(const void *st);
 	// Longest time a packet may stay; sizes env->max_pkts. NULL: the stage has no such bound.
 	uint64_t (*max_delay_ns)(const void *st);
 	// What its queues together may hold, and the rate at which it sends; sizes memory. NULL: it has none.

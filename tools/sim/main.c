@@ -122,8 +122,11 @@ static int enough_memory(const struct sim *s, struct err *err) {
 // Everything after the config was found good.
 static int experiment(struct sim *s, const struct run_options *opt, struct err *err) {
 	const char *verdict = "ok";
-	int rc = run_create(s->run, opt, true, err);
+	int rc = opt->pcap != NULL ? sim_pcap_check(opt->pcap, opt->force, err) : 0;
 
+	if (rc < 0)
+		return rc;
+	rc = run_create(s->run, opt, true, err);
 	if (rc == 0)
 		rc = sim_open(s, opt->pcap, err);
 	if (rc < 0)

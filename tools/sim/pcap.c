@@ -5,9 +5,12 @@
 #include "wire.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pcap/pcap.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 struct sim_pcap {
 	pcap_t *pcap;
@@ -15,6 +18,25 @@ struct sim_pcap {
 	const char *path;
 	uint16_t ip_id;
 };
+
+int sim_pcap_check(const char *path, bool force, struct err *err) {
+	struct stat st;
+	bool there = stat(path, &st) == 0;
+
+	if (there && S_ISREG(st.st_mode) && !force)
+		return err_set(err, -EINVAL,
+			"--pcap %s: the file is there already: --force overwrites it", path);
+	if (there && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+		return 0; // a pipe: opening it may wait for its reader
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return err_set(
+			err, -EINVAL, "--pcap %s: cannot be written: %s", path, strerror(errno));
+	close(fd);
+	if (!there)
+		unlink(path);
+	return 0;
+}
 
 struct sim_pcap *sim_pcap_open(const char *path, struct err *err) {
 	struct sim_pcap *p = calloc(1, sizeof(*p));

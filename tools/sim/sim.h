@@ -80,6 +80,8 @@ void sim_fini(struct sim *s);
 double sim_utilisation(struct sim *s);
 
 // pcap.c: packets as the sender's port sees them, in both directions.
+// Can `path` become a capture? Without `force` none that is there is overwritten.
+int sim_pcap_check(const char *path, bool force, struct err *err);
 struct sim_pcap *sim_pcap_open(const char *path, struct err *err);
 void sim_pcap_write(struct sim_pcap *p, const struct pkt *pkt, const struct seg *seg, uint8_t ecn,
 	uint64_t t_ns, bool to_receiver);

@@ -136,6 +136,7 @@ bool sim_summary(struct sim *s, FILE *out, const char *verdict) {
 	json_text(&j, "version", run_version());
 	json_text(&j, "title", s->run->title);
 	json_u64(&j, "seed", s->run->seed);
+	json_bool(&j, "seed_used", paths_random(&s->paths) || groups_random(&s->groups));
 	json_f64(&j, "virtual_s", (double)s->now_ns / 1e9);
 	json_f64(&j, "warmup_s", (double)s->run->warmup_ns / 1e9);
 	json_f64(&j, "wall_s", s->cost.wall_s);

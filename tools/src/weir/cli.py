@@ -46,7 +46,13 @@ def run_(
         Path | None, typer.Option(help="Also write the packets, as on the wire.")
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Write into a folder that holds a run.")
+        bool, typer.Option("--force", help="Replace the run in the folder, and the capture.")
+    ] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Only say what is wrong with the config.")
+    ] = False,
+    print_config: Annotated[
+        bool, typer.Option("--print-config", help="Only print the config with all defaults.")
     ] = False,
 ) -> None:
     """Runs an experiment, shows what came out and writes a report."""
@@ -57,6 +63,10 @@ def run_(
     )
     if live and pcap is not None:
         raise UserError("--pcap works in virtual time; live, capture on a port with tcpdump")
+    if check or print_config:
+        options.only = "--check" if check else "--print-config"
+        raise typer.Exit(run.read_only(options, live))
+    run.identify()
     start = run.run_live if live else run.run_sim
     before = folder.written(options.out)
     with folder.locked(options.out):
@@ -97,11 +107,15 @@ def sweep_(
     any_version: Annotated[
         bool, typer.Option("--any-version", help="Keep cells that another commit of Weir ran.")
     ] = False,
+    show_all: Annotated[
+        bool, typer.Option("--all", help="Show every cell, not only the first ones.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The table as JSON.")] = False,
 ) -> None:
     """Runs a grid of experiments on Dask, those not done yet, into one Parquet table."""
-    from weir import summary, sweep
+    from weir import run, summary, sweep
 
+    run.identify()
     if scheduler is not None and workers is not None:
         raise UserError("--workers is for this machine: --scheduler has its own")
     asked = sweep.read(file)
@@ -118,7 +132,7 @@ def sweep_(
         print(json.dumps(table.to_dicts(), indent=1))
     else:
         screen = summary.console()
-        sweep.show(table, asked, screen)
+        sweep.show(table, asked, screen, None if show_all else sweep.ROWS_SHOWN)
         screen.print(str(out / "table.parquet"), soft_wrap=True)
     raise typer.Exit(1 if "failed" in table["status"] else 0)
 
@@ -143,8 +157,9 @@ def reproduce_(
     ] = False,
 ) -> None:
     """Runs a published study and writes its numbers beside ours: a page and a Parquet table."""
-    from weir import reproduce, summary
+    from weir import reproduce, run, summary
 
+    run.identify()
     if scheduler is not None and workers is not None:
         raise UserError("--workers is for local processes: --scheduler has its own")
     plan = reproduce.plan(study, quick, out)
@@ -234,12 +249,17 @@ def bench_live(
 
 
 @app.command("report")
-def report_(run_folder: RunArgument) -> None:
+def report_(
+    run_folder: RunArgument,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where report.html goes. [the run folder]")
+    ] = None,
+) -> None:
     """Writes report.html for a run and prints its path."""
     from weir import folder, report
 
     loaded = folder.load(run_folder)
-    print(report.write(loaded))
+    print(report.write(loaded, out))
     say_notes(loaded.notes)
 
 
@@ -275,9 +295,9 @@ def replay_(
 
 @app.command("list")
 def list_(
-    kind: Annotated[str | None, typer.Argument(metavar="aqm|stage|cc|source")] = None,
+    kind: Annotated[str | None, typer.Argument(metavar="aqm|stage|cc|source|flows|run")] = None,
 ) -> None:
-    """Lists queue disciplines, stages, congestion controls and workloads."""
+    """Lists queue disciplines, stages, congestion controls, workloads, and all keys of a config."""
     from weir import run
 
     program = str(run.find_program("sim"))

@@ -135,9 +135,12 @@ def _over_time(
 
 
 def throughput(
-    interval: pl.DataFrame, flows: pl.DataFrame, rate_bps: float | None, scene: Scene
+    interval: pl.DataFrame, flows: pl.DataFrame, rates: pl.DataFrame | None, scene: Scene
 ) -> Figure:
-    """Goodput over time: stacked flows if they are few, else groups and the spread of flows."""
+    """Goodput over time: stacked flows if they are few, else groups and the spread of flows.
+
+    rates: the bottleneck's rate_bps at the end of each interval, at end_s.
+    """
     few = flows.height <= FEW
     figure, axes = _axes(1 if few else 2)
     key = "flow_id" if few else "group"
@@ -145,7 +148,8 @@ def throughput(
     by_flow = _flow_styles(flows, scene)
     order = sorted(series)
     styles = [by_flow[k] if few else scene.group(k) for k in order]
-    top = max(float(np.sum(list(series.values()), axis=0).max()), rate_bps or 0.0)
+    fastest = 0.0 if rates is None else _largest(rates, "rate_bps")
+    top = max(float(np.sum(list(series.values()), axis=0).max()), fastest)
     divisor, unit = units.step(top, units.RATE_STEPS)
     axes[0].stackplot(
         time,
@@ -156,11 +160,17 @@ def throughput(
         linewidth=0.3,
         alpha=0.85,
     )
-    if rate_bps:
-        axes[0].axhline(rate_bps / divisor, color=INK, linewidth=0.8, linestyle=(0, (4, 2)))
+    if rates is not None and fastest > 0:
+        ends, rate = rates["end_s"].to_numpy(), rates["rate_bps"].to_numpy()
+        axes[0].step(
+            [0, *ends], [rate[0] / divisor, *(rate / divisor)], where="pre", color=INK,
+            linewidth=0.8, linestyle=(0, (4, 2)),
+        )  # fmt: skip
+        slowest = float(rate.min())
+        span = units.rate(fastest)
         axes[0].annotate(
-            f"link, {units.rate(rate_bps)}",
-            (1, rate_bps / divisor),
+            f"link, {span if slowest == fastest else f'{units.rate(slowest)} to {span}'}",
+            (1, fastest / divisor),
             xycoords=("axes fraction", "data"),
             xytext=(0, 2),
             textcoords="offset points",

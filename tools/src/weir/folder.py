@@ -230,6 +230,8 @@ class Run:
         """All records of a stream, as chunks gives them; None if there are none."""
         import polars as pl
 
+        if stream not in STREAMS:
+            raise UserError(f"there is no stream '{stream}'; there is {', '.join(STREAMS)}")
         frames = [
             pl.DataFrame({name: data.copy() for name, data in part.items()})
             for ring in self.rings(stream)[:1]
@@ -246,8 +248,9 @@ def check(path: Path) -> None:
         raise UserError(f"{path}: not a run folder but a file")
 
 
-def load(path: Path) -> Run:
+def load(path: Path | str) -> Run:
     """Reads a run folder; half a run is a run, with a note."""
+    path = Path(path)
     check(path)
     rings = list(path.glob("*.ring"))
     if not rings and not any((path / name).exists() for name in SUMMARIES + MANIFESTS):

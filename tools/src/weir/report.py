@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weir import folder, look, metrics, story, summary, units
+from weir import run as run_
 from weir.errors import UserError
 
 if TYPE_CHECKING:
@@ -21,10 +22,12 @@ if TYPE_CHECKING:
     from weir.folder import Run
 
 
-def write(run: Run) -> Path:
-    """Writes report.html into the run folder and returns its path."""
+def write(run: Run, out: Path | None = None) -> Path:
+    """Writes report.html into the run folder, or into `out`, and returns its path."""
     look.use()
-    path = run.path / "report.html"
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+    path = (out or run.path) / "report.html"
     if path.is_dir():
         raise UserError(f"{path}: a folder has the report's name", 1)
     folder.write_whole(path, page(run))
@@ -61,7 +64,7 @@ def document(title: str, body: Sequence[str], css: str = "") -> str:
     """A page of ours that needs no other file."""
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}'
-        '</title><meta name="viewport" content="width=device-width">'
+        '</title><meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<style>{fonts()}{CSS}{css}</style></head>\n<body>\n"
         + "\n".join(body)
         + "\n</body></html>\n"
@@ -109,7 +112,8 @@ def html_table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int 
         + "</tr>"
         for row in rows
     )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    whole = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<div class="wide">{whole}</div>'
 
 
 def tables(report: dict[str, Any], warmup: float) -> Iterator[str]:
@@ -196,14 +200,16 @@ def provenance(run: Run) -> str:
     if isinstance(host, dict):
         host = "; ".join(f"{key} {value}" for key, value in host.items())
     rows = [
-        ("command", known.get("command_line", known.get("command"))),
+        ("command", known.get("command")),
+        ("command line", known.get("command_line")),
         ("program", f"{known.get('program', '')} {known.get('version', '')}".strip()),
         ("commit", known.get("commit")),
-        ("seed", known.get("seed")),
+        ("seed", summary.seed(known)),
         ("config hash", known.get("config_hash")),
         ("telemetry digest", known.get("digest")),
         ("started", known.get("started_utc")),
         ("host", host),
+        ("versions", versions(known.get("versions"))),
         ("speed", summary.speed(known)),
         ("verdict", known.get("verdict")),
         ("folder", run.path.resolve()),
@@ -215,6 +221,17 @@ def provenance(run: Run) -> str:
     ]
     cells = "".join(f"<tr><th>{n}</th><td><code>{escape(v)}</code></td></tr>" for n, v in text)
     return f'<h2>Provenance</h2><table class="facts">{cells}</table>'
+
+
+def versions(built: object) -> str:
+    """What the programs were built with, and what made the run and this page."""
+    named = built if isinstance(built, dict) else {}
+    page = ", ".join(f"{name} {version}" for name, version in run_.versions().items())
+    ran = named.get("tools")
+    parts = [f"{name} {version}" for name, version in named.items() if name != "tools"]
+    if ran and ran != page:
+        parts.append(f"run with {ran}")
+    return "; ".join([*parts, f"this page: {page}"])
 
 
 # How it is embedded.
@@ -283,5 +300,13 @@ summary { cursor: pointer; }
 .bad { color: #c00000; }
 .small { font-size: .9em; margin-top: -.8em; color: #555; }
 .note { border-left: 3px solid #E69F00; padding-left: .8em; }
+.wide { overflow-x: auto; }
+@media (max-width: 700px) {
+  body { margin: 1em auto 2em; }
+  h1 { font-size: 1.3em; }
+  figure { overflow-x: auto; }
+  figure svg { min-width: 620px; }
+  .facts th, .facts td { display: block; padding-right: 0; }
+}
 @media print { body { margin: 0; max-width: none; } figure, table { break-inside: avoid; } }
 """

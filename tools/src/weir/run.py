@@ -5,15 +5,19 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import queue
+import shlex
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from importlib import metadata
 from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
@@ -30,6 +34,7 @@ PROGRAMS = {
     "switch": "switch/weir-switch",
     "sender": "sender/weir-sender",
 }
+PACKAGES = ("numpy", "polars", "matplotlib", "dask")
 READY_S_MAX = 60.0
 STOP_S_MAX = 20.0
 TOGETHER_S = 5.0  # live programs that count the same duration end within this
@@ -46,6 +51,7 @@ class Options:
     duration: str | None = None
     pcap: Path | None = None
     force: bool = False
+    only: str | None = None  # --check or --print-config: nothing runs
 
     def argv(self, program: str) -> list[str]:
         """The command line of one program."""
@@ -60,6 +66,8 @@ class Options:
             argv += ["--pcap", str(self.pcap)]
         if self.force:
             argv.append("--force")
+        if self.only is not None:
+            argv.append(self.only)
         return argv
 
 
@@ -71,6 +79,21 @@ class Listener(Protocol):
 
     def message(self, line: str) -> None:
         """Any other line: for the user."""
+
+
+def identify() -> None:
+    """Tells the programs started from here what the user typed and what this runs on.
+
+    They write it into their manifests. tools/weir has said the first already.
+    """
+    os.environ.setdefault("WEIR_COMMAND", shlex.join(["weir", *sys.argv[1:]]))
+    os.environ["WEIR_VERSIONS"] = ", ".join(f"{name} {v}" for name, v in versions().items())
+
+
+def versions() -> dict[str, str]:
+    """Python's and those of the packages that results depend on."""
+    found = {"python": platform.python_version()}
+    return found | {name: metadata.version(name) for name in PACKAGES}
 
 
 def build_dir() -> Path:
@@ -265,6 +288,19 @@ def progress_object(line: str) -> dict[str, Any] | None:
     except ValueError:
         return None
     return value if isinstance(value, dict) and ("ready" in value or "virtual_s" in value) else None
+
+
+def read_only(options: Options, live: bool) -> int:
+    """--check and --print-config: what the programs say of the config; the first bad exit status.
+
+    Live, each program checks its part; the first prints the config.
+    """
+    names = live_programs(options) if live else ["sim"]
+    for name in names if options.only == "--check" else names[:1]:
+        status = subprocess.run(options.argv(name)).returncode
+        if status != 0:
+            return status
+    return 0
 
 
 def run_sim(options: Options, listener: Listener) -> int:

@@ -131,10 +131,8 @@ def flow_data(interval: pl.DataFrame, warmup: float, length: float) -> FlowData:
 
 def draw_rates(story: Story, flows: FlowData) -> Iterator[tuple[Figure, str]]:
     """Throughput and RTT over time."""
-    bottleneck = busiest(story.numbers)
-    rate = bottleneck[1].get("rate_bps") if bottleneck else None
     yield (
-        figures.throughput(flows.rated, flows.each, rate, story.scene),
+        figures.throughput(flows.rated, flows.each, bottleneck_rates(story), story.scene),
         f"Goodput over time, means of {units.time(flows.length_ns)}."
         + ("" if flows.few else f" Right: per flow. {CAPTION_BAND}")
         + (" The dotted line ends the warm-up." if story.scene.warmup_s else ""),
@@ -145,6 +143,17 @@ def draw_rates(story: Story, flows: FlowData) -> Iterator[tuple[Figure, str]]:
             f"Round-trip time as the senders see it, means of {units.time(flows.length_ns)}."
             + ("" if flows.few else f" {CAPTION_BAND}"),
         )
+
+
+def bottleneck_rates(story: Story) -> pl.DataFrame | None:
+    """The busiest link's rate at the end of each interval: a schedule may change it."""
+    bottleneck = busiest(story.numbers)
+    if bottleneck is None or story.links is None:
+        return None
+    names = list(story.numbers["links"])
+    own = story.links.filter(pl.col("link") == names.index(bottleneck[0])).sort("ts_ns")
+    ends = (pl.col("ts_ns") / metrics.NS_PER_S).alias("end_s")
+    return own.select(ends, "rate_bps") if own.height > 0 else None
 
 
 def draw_shares(story: Story, flows: FlowData) -> Iterator[tuple[Figure, str]]:

@@ -71,7 +71,7 @@ def link_rows(summary: dict[str, Any]) -> list[Row]:
     return [
         [
             name,
-            units.rate(link.get("rate_bps")),
+            link_rate(link),
             units.percent(link.get("utilisation")),
             f"{units.number(link.get('queue_mean_pkts'))} pkt",
             units.time(link.get("queue_mean_ns")),
@@ -81,6 +81,21 @@ def link_rows(summary: dict[str, Any]) -> list[Row]:
         ]
         for name, link in summary.get("links", {}).items()
     ]
+
+
+def link_rate(link: dict[str, Any]) -> str:
+    """A link's rate, or from which to which it was changed while it was measured."""
+    low, high = link.get("rate_min_bps"), link.get("rate_max_bps")
+    if low and high and low != high:
+        return f"{units.rate(low)} to {units.rate(high)}"
+    return units.rate(high or link.get("rate_bps"))
+
+
+def seed(summary: dict[str, Any]) -> str:
+    """The seed, and whether it decided anything."""
+    if summary.get("seed_used", True):
+        return str(summary.get("seed", ""))
+    return f"{summary.get('seed')} (nothing random was drawn: any other gives the same run)"
 
 
 def emulation_rows(summary: dict[str, Any]) -> list[Row]:
@@ -188,7 +203,7 @@ def show(summary: dict[str, Any], out: Console) -> None:
         out.print(f"ledger {line}", style="" if balanced else "red", soft_wrap=True)
     verdict = {True: "balanced", False: "NOT BALANCED"}.get(balanced, "none")
     out.print(f"ledger: {verdict}", style="green" if balanced else "bold red")
-    out.print(speed(summary))
+    out.print(speed(summary), soft_wrap=True)
     for fault in summary.get("faults", []):
         out.print(f"fault: {fault}", style="yellow", soft_wrap=True, markup=False)
     lines = verdict_lines(summary)
@@ -225,8 +240,8 @@ def speed(summary: dict[str, Any]) -> str:
     if not wall:
         return ""
     if not virtual or summary.get("program") != "weir-sim":
-        return f"took {units.number(wall)} s, seed {summary.get('seed')}"
+        return f"took {units.number(wall)} s, seed {seed(summary)}"
     return (
         f"{units.number(virtual)} s of virtual time in {units.number(wall)} s"
-        f" ({units.number(virtual / wall)} times real time), seed {summary.get('seed')}"
+        f" ({units.number(virtual / wall)} times real time), seed {seed(summary)}"
     )

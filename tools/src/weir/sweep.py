@@ -43,6 +43,7 @@ NAME_LENGTH = 150
 STATUSES = ("done", "reused", "failed")
 FIXED = {  # columns of every table, after the parameters
     "seed": pl.UInt64,
+    "seed_used": pl.Boolean,
     "status": pl.String,
     "message": pl.String,
     "folder": pl.String,
@@ -291,13 +292,26 @@ def typed(column: pl.Series) -> pl.Series:
     return column
 
 
-def show(made: pl.DataFrame, sweep: Sweep, out: Console) -> None:
+def same_runs(made: pl.DataFrame, sweep: Sweep) -> tuple[int, int]:
+    """How many combinations were run with several seeds to no effect, and how many there are.
+
+    A run says itself whether anything random was drawn; without, its seed is only a name.
+    """
+    combinations = made.height // len(sweep.seeds)
+    if len(sweep.seeds) < 2:
+        return 0, combinations
+    each = made["seed_used"].to_list()
+    parts = [each[i : i + len(sweep.seeds)] for i in range(0, len(each), len(sweep.seeds))]
+    return sum(part.count(False) > 1 for part in parts), combinations
+
+
+def show(made: pl.DataFrame, sweep: Sweep, out: Console, rows_max: int | None = None) -> None:
     """The first cells, one line each with the parameters that vary, and how many there are."""
     varied = [name for name, values in sweep.grid.items() if len(values) > 1]
     links = [name for name in made.columns if re.fullmatch(r"links\..*\.utilisation", name)]
     goodputs = [name for name in made.columns if re.fullmatch(r"groups\.\d+\.goodput_bps", name)]
     rows = []
-    for row in made.head(ROWS_SHOWN).iter_rows(named=True):
+    for row in made.head(made.height if rows_max is None else rows_max).iter_rows(named=True):
         goodput = [row[name] for name in goodputs if row[name] is not None]
         rows.append(
             [
@@ -312,11 +326,19 @@ def show(made: pl.DataFrame, sweep: Sweep, out: Console) -> None:
         )
     columns = (*short(varied), "seed", "status", *short(links), "goodput", "JFI", "wall")
     out.print(summary.table(columns, rows, left=len(varied)))
-    if made.height > ROWS_SHOWN:
-        out.print(f"and {made.height - ROWS_SHOWN:,} more in the table")
+    if rows_max is not None and made.height > rows_max:
+        out.print(f"and {made.height - rows_max:,} more in the table: --all shows them")
     counts = Counter(made["status"])
     said = ", ".join(f"{counts[status]:,} {status}" for status in STATUSES if counts[status])
     out.print(f"{made.height:,} cells: {said}")
+    same, combinations = same_runs(made, sweep)
+    if same:
+        out.print(
+            f"in {same:,} of {combinations:,} combinations the seed changes nothing (no loss, no"
+            " jitter, nothing random was drawn): their seeds are one run, not replicas",
+            style="yellow",
+            soft_wrap=True,
+        )
 
 
 def short(names: Sequence[str]) -> list[str]:

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""weir run as a user meets it: what is refused before it runs, and what a run says of itself."""
+
+import json
+
+import pytest
+from weir import folder
+from weir.errors import UserError
+
+CONFIG = """duration: 400ms
+paths:
+  forward:
+    - link: {rate: 10Mbit, queue: {fifo: {limit: 50pkt}}}
+    - delay: {delay: 5ms}
+  reverse:
+    - delay: {delay: 5ms}
+flows:
+  - {count: 2, cc: newreno}
+"""
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    (tmp_path / "x.yaml").write_text(CONFIG)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_check_and_print_config_run_nothing(weir, weir_sim, here):
+    assert weir("run", "x.yaml", "--check").status == 0
+    done = weir("run", "x.yaml", "--check", "-o", "flows.0.cc=red")
+    assert done.status == 2
+    assert "there is copa, cubic, bbr, newreno, fixed" in done.err
+    done = weir("run", "x.yaml", "--print-config", "-o", "seed=7")
+    assert done.status == 0
+    printed = done.out
+    assert "seed: 7" in printed
+    assert "ack_every: 2" in printed
+    assert not (here / "runs").exists()
+
+
+def test_a_capture_is_refused_before_the_run_or_not_at_all(weir, weir_sim, here):
+    for path, why in (("no/where.pcap", "No such file"), (".", "Is a directory")):
+        done = weir("run", "x.yaml", "--no-report", "--out", "r", "--pcap", path)
+        assert done.status == 2
+        assert why in done.err
+    (here / "old.pcap").write_text("precious")
+    done = weir("run", "x.yaml", "--no-report", "--out", "r", "--pcap", "old.pcap")
+    assert done.status == 2
+    assert "--force overwrites it" in done.err
+    assert (here / "old.pcap").read_text() == "precious"
+    assert not (here / "r").exists()
+    argv = ("run", "x.yaml", "--no-report", "--out", "r", "--pcap", "old.pcap", "--force")
+    assert weir(*argv).status == 0
+    assert (here / "old.pcap").stat().st_size > 1000
+
+
+def test_a_seed_that_decides_nothing_is_said_to(weir, weir_sim, here):
+    cases = {
+        "plain": ([], False),
+        "jitter": (["-o", "flows.0.jitter=10ms"], True),
+        "late": (["-o", "paths.forward.delay={delay: 5ms, late: 1%, late_by: 1ms}"], True),
+        "no_loss": (["-o", "paths.reverse=[{loss: {rate: 0%}}, {delay: {delay: 5ms}}]"], False),
+        "loss": (["-o", "paths.reverse=[{loss: {rate: 1%}}, {delay: {delay: 5ms}}]"], True),
+    }
+    for name, (options, used) in cases.items():
+        digests = set()
+        for seed in ("1", "2"):
+            out = f"{name}{seed}"
+            done = weir("run", "x.yaml", "--no-report", "--out", out, "--seed", seed, *options)
+            assert done.status == 0
+            assert ("nothing random was drawn" in done.out) == (not used), name
+            summary = folder.load(out).summary
+            assert summary["seed_used"] is used
+            digests.add(summary["digest"])
+        assert len(digests) == (2 if used else 1), name
+
+
+def test_replicas_that_are_one_run_are_named_in_a_sweep(weir, weir_sim, here):
+    (here / "s.yaml").write_text(
+        "config: x.yaml\nseeds: 2\ngrid:\n  flows.0.jitter: [0s, 10ms]\n  flows.0.count: [1]\n"
+    )
+    done = weir("sweep", "s.yaml", "--all")
+    assert done.status == 0
+    assert "in 1 of 2 combinations the seed changes nothing" in done.out
+
+
+def test_rates_that_a_schedule_changed_are_shown_as_they_held(weir, weir_sim, here):
+    with (here / "x.yaml").open("a") as config:
+        config.write("schedule: [{at: 100ms, forward.link.rate: 2Mbit}]\n")
+    done = weir("run", "x.yaml", "--out", "r")
+    assert "2.00 Mbit/s to 10.0 Mbit/s" in done.out
+    link = folder.load("r").summary["links"]["forward"]
+    assert link["rate_mean_bps"] == pytest.approx((10e6 + 3 * 2e6) / 4)
+    sent = link["utilisation"] * link["rate_mean_bps"] * 0.4
+    assert sent == pytest.approx(link["out_bytes"] * 8 * 1538 / 1518, rel=0.05)
+    page = (here / "r/report.html").read_text()
+    assert "link, 2.00 Mbit/s to 10.0 Mbit/s" in page
+
+
+def test_a_manifest_has_what_was_typed_and_the_versions(weir, weir_sim, here, monkeypatch):
+    monkeypatch.setenv("WEIR_COMMAND", "tools/weir run 'x y.yaml'")
+    assert weir("run", "x.yaml", "--out", "r").status == 0
+    manifest = json.loads((here / "r/manifest.json").read_text())
+    assert manifest["command"] == "tools/weir run 'x y.yaml'"
+    assert "numpy " in manifest["versions"]["tools"]
+    assert manifest["versions"]["libyaml"]
+    page = (here / "r/report.html").read_text()
+    assert "tools/weir run" in page
+    assert "this page: python" in page
+
+
+def test_a_run_that_may_only_be_read_is_reported_elsewhere(weir, weir_sim, here):
+    assert weir("run", "x.yaml", "--no-report", "--out", "r").status == 0
+    done = weir("report", "r", "--out", "pages/mine")
+    assert (done.status, done.out.strip()) == (0, "pages/mine/report.html")
+    assert not (here / "r/report.html").exists()
+
+
+def test_an_unknown_stream_names_those_there_are(weir, weir_sim, here):
+    assert weir("run", "x.yaml", "--no-report", "--out", "r").status == 0
+    with pytest.raises(UserError, match="no stream 'link'; there is packets, cc, flows"):
+        folder.load("r").frame("link")
