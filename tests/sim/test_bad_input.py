@@ -125,15 +125,19 @@ def test_a_folder_that_cannot_be_made(weir_sim: Path, tmp_path: Path) -> None:
 
 
 def test_a_capture_that_cannot_be_written(weir_sim: Path, tmp_path: Path) -> None:
-    """One sentence, and a manifest that says so: the run is not still running."""
+    """Refused before the run; what fails later is in the manifest: it is not still running."""
     config, out = tmp_path / "x.yaml", tmp_path / "run"
     config.write_text(GOOD)
     done = weir_sim_on(weir_sim, config, "--out", str(out), "--pcap", str(tmp_path))
 
+    assert done.returncode == 2
+    assert done.stderr == f"weir-sim: --pcap {tmp_path}: cannot be written: Is a directory\n"
+    assert not out.exists()
+
+    done = weir_sim_on(weir_sim, config, "--out", str(out), "--pcap", "/dev/full")
     assert done.returncode == 1
-    assert done.stderr == f"weir-sim: --pcap {tmp_path}: Is a directory\n"
     manifest = json.loads((out / "manifest.json").read_text())
-    assert manifest["verdict"] == f"--pcap {tmp_path}: Is a directory"
+    assert manifest["verdict"] == "--pcap /dev/full: No space left on device"
     assert manifest["exit"] == 1
     assert manifest["ended_utc"] is not None
 

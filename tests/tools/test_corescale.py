@@ -304,7 +304,7 @@ def test_the_terminal_shows_every_word_of_every_claim(width):
 
 
 def test_a_variant_is_told_apart_in_table_1():
-    (text,) = (part for part in reproduce.table_1(study()) if part.startswith("<table"))
+    (text,) = (part for part in reproduce.table_1(study()) if "<table" in part)
     assert text.count("core, 5,000<") == 1
     assert text.count("core, 5,000, 16 per ACK<") == 1
 

@@ -113,7 +113,7 @@ def html_table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int 
         for row in rows
     )
     whole = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return f'<div class="wide">{whole}</div>'
+    return f'<div class="scroll">{whole}</div>'
 
 
 def tables(report: dict[str, Any], warmup: float) -> Iterator[str]:
@@ -300,7 +300,7 @@ summary { cursor: pointer; }
 .bad { color: #c00000; }
 .small { font-size: .9em; margin-top: -.8em; color: #555; }
 .note { border-left: 3px solid #E69F00; padding-left: .8em; }
-.wide { overflow-x: auto; }
+.scroll { overflow-x: auto; }
 @media (max-width: 700px) {
   body { margin: 1em auto 2em; }
   h1 { font-size: 1.3em; }
