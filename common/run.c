@@ -50,13 +50,17 @@ static const struct param telemetry_params[] = {
 	PARAM_END,
 };
 
-void run_list_run(FILE *out) {
-	run_list_plugin(out, "run", "the top level of the config", run_params);
-	for (const char *const *name = run_sections; *name != NULL; name++)
-		fprintf(out, "%s%s", name == run_sections ? "    sections: " : ", ", *name);
-	fputc('\n', out);
-	run_list_plugin(out, "telemetry", "what is recorded", telemetry_params);
-	run_list_plugin(out, "stop", "ends a run in virtual time before its duration", stop_params);
+void run_list_run(struct run_list *l) {
+	run_list_plugin(l, "run", "run", "the top level of the config", run_params, NULL, 0);
+	if (!l->as_json) {
+		for (const char *const *name = run_sections; *name != NULL; name++)
+			fprintf(l->out, "%s%s", name == run_sections ? "    sections: " : ", ",
+				*name);
+		fputc('\n', l->out);
+	}
+	run_list_plugin(l, "run", "telemetry", "what is recorded", telemetry_params, NULL, 0);
+	run_list_plugin(l, "run", "stop", "ends a run in virtual time before its duration",
+		stop_params, NULL, 0);
 }
 
 static int load_params(struct run *r, struct err *err) {

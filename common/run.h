@@ -99,14 +99,25 @@ void run_free(struct run *r);
 // "0.1.0", and the commit it was built from or "unknown".
 const char *run_version(void);
 const char *run_commit(void);
-// Prints one --list section's rows: "name  summary" and its parameters with defaults and ranges.
-void run_list_plugin(FILE *out, const char *name, const char *summary, const struct param *table);
+// What --list prints: rows for people or, with --json, an object of plug-ins by kind and name.
+struct run_list {
+	FILE *out;
+	bool as_json;
+	struct json json;
+	const char *kind; // of the plug-in before; NULL: there was none
+};
+void run_list_begin(struct run_list *l, const struct run_options *opt, FILE *out);
+// One plug-in: name, summary, parameters with defaults and ranges, and the names of the numbers it
+// records, up to the first NULL, n at most. Plug-ins of one kind follow each other.
+void run_list_plugin(struct run_list *l, const char *kind, const char *name, const char *summary,
+	const struct param *table, const char *const *observed, size_t n);
+// A row for people about what no table has.
+void run_list_row(struct run_list *l, const char *row);
 // The keys of the config's top level, `telemetry` and `stop`.
-void run_list_run(FILE *out);
+void run_list_run(struct run_list *l);
+void run_list_end(struct run_list *l);
 // Does --list ask for this kind?
 bool run_list_asked(const char *list, const char *kind);
-// And below them the names of the numbers it records, up to the first NULL, n at most; none: no row.
-void run_list_observed(FILE *out, const char *const *names, size_t n);
 // The exit status of a main that ends with rc: 2 for what the user can change in the command or the
 // config (-EINVAL, -ERANGE, and -ENOMEM: it needs more memory than there is), 1 for other errors; 128
 // and the signal's number after run_stop, if it did no harm (0, -EINTR).

@@ -76,7 +76,7 @@ static void print_help(const char *program) {
 		fputs("  --pcap FILE         write every packet to a capture file\n"
 		      "  --replay FILE       put an arrivals.ring through the paths, nothing else\n",
 			stdout);
-	fputs("  --json              the summary as JSON on standard output\n"
+	fputs("  --json              the summary, or the list, as JSON on standard output\n"
 	      "  --progress          progress as JSON lines on standard error\n"
 	      "  --check             read the config, say what is wrong with it, run nothing\n"
 	      "  --print-config      the config with all defaults, run nothing\n"
@@ -275,7 +275,72 @@ static void format_range(const struct param *p, char *text, size_t size) {
 		snprintf(text, size, "%s to %s", min, max);
 }
 
-void run_list_plugin(FILE *out, const char *name, const char *summary, const struct param *table) {
+void run_list_begin(struct run_list *l, const struct run_options *opt, FILE *out) {
+	*l = (struct run_list){.out = out, .as_json = opt->json};
+}
+
+// Ranges are in the base of the unit (ns, bit/s, bytes); a max of null: no bound.
+static void list_json_param(struct json *j, const struct param *p) {
+	static const char *const types[] = {
+		[PARAM_TYPE_U64] = "u64",
+		[PARAM_TYPE_F64] = "f64",
+		[PARAM_TYPE_BOOL] = "bool",
+		[PARAM_TYPE_ENUM] = "enum",
+		[PARAM_TYPE_TEXT] = "text",
+		[PARAM_TYPE_LIMIT] = "limit",
+	};
+	static const char *const units[] = {
+		[UNIT_NONE] = "",
+		[UNIT_TIME_NS] = "ns",
+		[UNIT_RATE_BPS] = "bit/s",
+		[UNIT_BYTES] = "B",
+		[UNIT_RATIO] = "ratio",
+	};
+
+	json_object(j, p->name);
+	json_text(j, "type", types[p->type]);
+	json_text(j, "unit", units[p->unit]);
+	if (p->def != NULL)
+		json_text(j, "default", p->def);
+	else
+		json_null(j, "default");
+	json_f64(j, "min", p->min);
+	json_f64(j, "max", p->max);
+	json_array(j, "choices");
+	for (int i = 0; p->choices != NULL && p->choices[i] != NULL; i++)
+		json_text(j, NULL, p->choices[i]);
+	json_close(j, ']');
+	json_bool(j, "live", p->live);
+	json_text(j, "help", p->help);
+	json_close(j, '}');
+}
+
+static void list_json(struct run_list *l, const char *kind, const char *name, const char *summary,
+	const struct param *table, const char *const *observed, size_t n) {
+	bool other = l->kind == NULL || strcmp(l->kind, kind) != 0;
+	struct json *j = &l->json;
+
+	if (l->kind == NULL)
+		json_begin(j, l->out);
+	else if (other)
+		json_close(j, '}');
+	if (other)
+		json_object(j, kind);
+	json_object(j, name);
+	json_text(j, "summary", summary);
+	json_object(j, "params");
+	for (const struct param *p = table; p != NULL && p->name != NULL; p++)
+		list_json_param(j, p);
+	json_close(j, '}');
+	json_array(j, "observed");
+	for (size_t i = 0; i < n && observed[i] != NULL; i++)
+		json_text(j, NULL, observed[i]);
+	json_close(j, ']');
+	json_close(j, '}');
+}
+
+static void list_rows(FILE *out, const char *name, const char *summary, const struct param *table,
+	const char *const *observed, size_t n) {
 	char range[192];
 
 	fprintf(out, "%-12s  %s\n", name, summary);
@@ -287,17 +352,35 @@ void run_list_plugin(FILE *out, const char *name, const char *summary, const str
 						    : p->def,
 			range, p->help, p->live ? " (live)" : "");
 	}
+	for (size_t i = 0; i < n && observed[i] != NULL; i++)
+		fprintf(out, "%s%s", i == 0 ? "    observed: " : ", ", observed[i]);
+	if (n > 0 && observed[0] != NULL)
+		fputc('\n', out);
+}
+
+void run_list_plugin(struct run_list *l, const char *kind, const char *name, const char *summary,
+	const struct param *table, const char *const *observed, size_t n) {
+	if (l->as_json)
+		list_json(l, kind, name, summary, table, observed, n);
+	else
+		list_rows(l->out, name, summary, table, observed, n);
+	l->kind = kind;
+}
+
+void run_list_row(struct run_list *l, const char *row) {
+	if (!l->as_json)
+		fprintf(l->out, "%s\n", row);
+}
+
+void run_list_end(struct run_list *l) {
+	if (!l->as_json || l->kind == NULL)
+		return;
+	json_close(&l->json, '}');
+	json_end(&l->json);
 }
 
 bool run_list_asked(const char *list, const char *kind) {
 	return list[0] == '\0' || strcmp(list, kind) == 0;
-}
-
-void run_list_observed(FILE *out, const char *const *names, size_t n) {
-	for (size_t i = 0; i < n && names[i] != NULL; i++)
-		fprintf(out, "%s%s", i == 0 ? "    observed: " : ", ", names[i]);
-	if (n > 0 && names[0] != NULL)
-		fputc('\n', out);
 }
 
 int run_status(int rc) {

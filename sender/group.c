@@ -58,11 +58,13 @@ static const struct param params[] = {
 
 static const char *const plugins[] = {"cc", "source", NULL};
 
-void groups_list(FILE *out) {
-	run_list_plugin(out, "flows", "a group of flows: one item of the list `flows`", params);
-	fputs("    cc               (required) one of --list cc         congestion control\n"
-	      "    source           bulk       one of --list source     how much each flow sends\n",
-		out);
+void groups_list(struct run_list *l) {
+	run_list_plugin(l, "flows", "flows", "a group of flows: one item of the list `flows`",
+		params, NULL, 0);
+	run_list_row(
+		l, "    cc               (required) one of --list cc         congestion control");
+	run_list_row(l,
+		"    source           bulk       one of --list source     how much each flow sends");
 }
 
 // Reads {name: {params}} at `key` into a new config object.

@@ -39,6 +39,8 @@ struct group {
 	uint32_t payload; // bytes per full segment
 };
 
+struct run_list;
+
 struct groups {
 	struct group group[GROUPS_MAX];
 	uint32_t count;
@@ -49,7 +51,7 @@ struct groups {
 int groups_init(struct groups *gs, struct config_node *node, struct err *err);
 void groups_fini(struct groups *gs);
 // The keys of a group, for --list flows.
-void groups_list(FILE *out);
+void groups_list(struct run_list *l);
 // Start time of each flow of the group: start + i * stagger + U[0, jitter), dice named by group.
 void group_starts(const struct group *g, uint32_t index, uint64_t seed, uint64_t *start_ns);
 // Does the seed decide when flows start? No source draws how much they send.

@@ -10,20 +10,23 @@
 
 #define PROGRAM "weir-sender"
 
-static int list(const char *kind) {
+static int list(const struct run_options *opt) {
+	const char *kind = opt->list;
 	bool cc = run_list_asked(kind, "cc"), source = run_list_asked(kind, "source");
 	bool flows = run_list_asked(kind, "flows"), run = run_list_asked(kind, "run");
+	struct run_list l;
 
-	for (const struct cc_ops *const *o = cc_all; cc && *o != NULL; o++) {
-		run_list_plugin(stdout, (*o)->name, (*o)->summary, (*o)->params);
-		run_list_observed(stdout, (*o)->observed, CC_OBSERVED);
-	}
+	run_list_begin(&l, opt, stdout);
+	for (const struct cc_ops *const *o = cc_all; cc && *o != NULL; o++)
+		run_list_plugin(&l, "cc", (*o)->name, (*o)->summary, (*o)->params, (*o)->observed,
+			CC_OBSERVED);
 	for (const struct source_ops *const *o = source_all; source && *o != NULL; o++)
-		run_list_plugin(stdout, (*o)->name, (*o)->summary, (*o)->params);
+		run_list_plugin(&l, "source", (*o)->name, (*o)->summary, (*o)->params, NULL, 0);
 	if (flows)
-		groups_list(stdout);
+		groups_list(&l);
 	if (run)
-		run_list_run(stdout);
+		run_list_run(&l);
+	run_list_end(&l);
 	if (cc || source || flows || run)
 		return 0;
 	fprintf(stderr, PROGRAM ": --list: '%s' is not one of cc, source, flows, run\n", kind);
@@ -108,7 +111,7 @@ int main(int argc, char **argv) {
 	if (rc != 0)
 		return run_exit(PROGRAM, rc, &err);
 	if (opt.list != NULL)
-		return (rc = list(opt.list)) != 0 ? rc : run_exit(PROGRAM, 0, &err);
+		return (rc = list(&opt)) != 0 ? rc : run_exit(PROGRAM, 0, &err);
 	app.opt = &opt;
 	if ((rc = run_load(&app.run, &opt, &err)) < 0)
 		return run_exit(PROGRAM, rc, &err);

@@ -12,18 +12,21 @@
 #define PROGRAM "weir-switch"
 #define LINGER_MS 3000
 
-static int list(const char *kind) {
+static int list(const struct run_options *opt) {
+	const char *kind = opt->list;
 	bool aqm = run_list_asked(kind, "aqm"), stage = run_list_asked(kind, "stage");
 	bool run = run_list_asked(kind, "run");
+	struct run_list l;
 
-	for (const struct aqm_ops *const *o = aqm_all; aqm && *o != NULL; o++) {
-		run_list_plugin(stdout, (*o)->name, (*o)->summary, (*o)->params);
-		run_list_observed(stdout, &(*o)->observed, 1);
-	}
+	run_list_begin(&l, opt, stdout);
+	for (const struct aqm_ops *const *o = aqm_all; aqm && *o != NULL; o++)
+		run_list_plugin(
+			&l, "aqm", (*o)->name, (*o)->summary, (*o)->params, &(*o)->observed, 1);
 	if (stage)
-		paths_list(stdout);
+		paths_list(&l);
 	if (run)
-		run_list_run(stdout);
+		run_list_run(&l);
+	run_list_end(&l);
 	if (aqm || stage || run)
 		return 0;
 	fprintf(stderr, PROGRAM ": --list: '%s' is not one of aqm, stage, run\n", kind);
@@ -95,7 +98,7 @@ int main(int argc, char **argv) {
 	if (rc != 0)
 		return run_exit(PROGRAM, rc, &err);
 	if (opt.list != NULL)
-		return (rc = list(opt.list)) != 0 ? rc : run_exit(PROGRAM, 0, &err);
+		return (rc = list(&opt)) != 0 ? rc : run_exit(PROGRAM, 0, &err);
 	app.opt = &opt;
 	if ((rc = run_load(&app.run, &opt, &err)) < 0)
 		return run_exit(PROGRAM, rc, &err);

@@ -17,6 +17,8 @@
 #define PATH_STAGES_MAX 16
 #define PATH_LINKS_MAX 64 // of a run
 
+struct run_list;
+
 struct path_count {
 	uint64_t pkts;
 	uint64_t bytes;
@@ -81,7 +83,7 @@ int paths_init(
 	struct paths *ps, struct config_node *node, const struct paths_env *env, struct err *err);
 void paths_fini(struct paths *ps);
 // The stages there are, for --list stage.
-void paths_list(FILE *out);
+void paths_list(struct run_list *l);
 struct path *paths_find(struct paths *ps, const char *name);
 
 void path_push(struct path *p, struct pkt *const *pkts, uint32_t n);

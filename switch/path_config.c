@@ -264,16 +264,16 @@ static int paths_start(struct paths *ps, const struct places *places, const stru
 	return 0;
 }
 
-void paths_list(FILE *out) {
+void paths_list(struct run_list *l) {
 	for (const struct stage_ops *const *o = stage_all; *o != NULL; o++) {
-		run_list_plugin(out, (*o)->name, (*o)->summary, (*o)->params);
+		run_list_plugin(l, "stage", (*o)->name, (*o)->summary, (*o)->params, NULL, 0);
 		if (*o == &stage_link)
-			fputs("    queue            (required) one of --list aqm        discipline of "
-			      "the queue before it\n",
-				out);
-		fputs("    name             its type   text                     in overrides, "
-		      "schedules and results; a second link is link2\n",
-			out);
+			run_list_row(l,
+				"    queue            (required) one of --list aqm        "
+				"discipline of the queue before it");
+		run_list_row(l,
+			"    name             its type   text                     in overrides, "
+			"schedules and results; a second link is link2");
 	}
 }
 

@@ -867,15 +867,17 @@ START_TEST(lists_a_plugin) {
 		{"text", "", "any", UNIT_NONE, PARAM_TEXT(struct listed, text)},
 		PARAM_END,
 	};
+	const char *const observed[] = {"p", "count", NULL, "unseen"};
 	char *text;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
+	struct run_list l;
 
-	run_list_plugin(out, "fifo", "one queue", table);
-	run_list_observed(out, (const char *const[]){"p", "count", NULL, "unseen"}, 4);
-	run_list_observed(out, (const char *const[]){"p", "count"}, 1);
-	run_list_plugin(out, "bare", "no parameters", NULL);
-	run_list_observed(out, (const char *const[]){NULL}, 1);
+	run_list_begin(&l, &(struct run_options){0}, out);
+	run_list_plugin(&l, "aqm", "fifo", "one queue", table, observed, 4);
+	run_list_plugin(&l, "aqm", "bare", "no parameters", NULL, observed, 1);
+	run_list_plugin(&l, "aqm", "none", "nothing observed", NULL, observed + 2, 2);
+	run_list_end(&l);
 	fclose(out);
 	ck_assert_str_eq(text,
 		"fifo          one queue\n"
@@ -885,8 +887,41 @@ START_TEST(lists_a_plugin) {
 		"    law              exact      exact or linux           steps\n"
 		"    text             \"\"         text                     any\n"
 		"    observed: p, count\n"
+		"bare          no parameters\n"
 		"    observed: p\n"
-		"bare          no parameters\n");
+		"none          nothing observed\n");
+	free(text);
+}
+END_TEST
+
+START_TEST(lists_as_json) {
+	static const char *const laws[] = {"exact", "linux", NULL};
+	static const struct param table[] = {
+		{"limit", NULL, "of the queue", UNIT_BYTES, PARAM_U64(struct listed, limit), 64,
+			INFINITY},
+		{"law", "exact", "steps", UNIT_NONE, PARAM_ENUM(struct listed, law, laws)},
+		PARAM_END,
+	};
+	char *text;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+	struct run_list l;
+
+	run_list_begin(&l, &(struct run_options){.json = true}, out);
+	run_list_plugin(&l, "aqm", "fifo", "one queue", table, (const char *const[]){"p"}, 1);
+	run_list_plugin(&l, "cc", "bare", "no parameters", NULL, NULL, 0);
+	run_list_end(&l);
+	fclose(out);
+	for (char *from = text, *to = text; (*to = *from) != '\0'; from++)
+		to += *from != ' ' && *from != '\n';
+	ck_assert_str_eq(text,
+		"{\"aqm\":{\"fifo\":{\"summary\":\"onequeue\",\"params\":{"
+		"\"limit\":{\"type\":\"u64\",\"unit\":\"B\",\"default\":null,\"min\":64,\"max\":null,"
+		"\"choices\":[],\"live\":false,\"help\":\"ofthequeue\"},"
+		"\"law\":{\"type\":\"enum\",\"unit\":\"\",\"default\":\"exact\",\"min\":0,\"max\":0,"
+		"\"choices\":[\"exact\",\"linux\"],\"live\":false,\"help\":\"steps\"}},"
+		"\"observed\":[\"p\"]}},"
+		"\"cc\":{\"bare\":{\"summary\":\"noparameters\",\"params\":{},\"observed\":[]}}}");
 	free(text);
 }
 END_TEST
@@ -959,4 +994,4 @@ TEST_MAIN(options_all, options_few, the_last_seed_counts, bad_options_are_one_se
 	a_run_that_goes_on_keeps_its_folder, live_programs_lock_what_is_their_own,
 	a_run_that_did_not_begin_leaves_nothing, folders_that_cannot_be, a_forbidden_folder,
 	a_full_disk, a_disk_that_telemetry_filled, json_text_is_valid, lists_a_plugin, exit_status,
-	output_that_does_not_arrive_is_an_error, signals_stop_the_run)
+	output_that_does_not_arrive_is_an_error, signals_stop_the_run, lists_as_json)

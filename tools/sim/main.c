@@ -28,26 +28,28 @@ static double cpu_clock_s(void) {
 	return clock_s(CLOCK_PROCESS_CPUTIME_ID);
 }
 
-static int list(const char *kind) {
+static int list(const struct run_options *opt) {
+	const char *kind = opt->list;
 	bool aqm = run_list_asked(kind, "aqm"), stage = run_list_asked(kind, "stage");
 	bool cc = run_list_asked(kind, "cc"), source = run_list_asked(kind, "source");
+	struct run_list l;
 
-	for (const struct aqm_ops *const *o = aqm_all; aqm && *o != NULL; o++) {
-		run_list_plugin(stdout, (*o)->name, (*o)->summary, (*o)->params);
-		run_list_observed(stdout, &(*o)->observed, 1);
-	}
+	run_list_begin(&l, opt, stdout);
+	for (const struct aqm_ops *const *o = aqm_all; aqm && *o != NULL; o++)
+		run_list_plugin(
+			&l, "aqm", (*o)->name, (*o)->summary, (*o)->params, &(*o)->observed, 1);
 	if (stage)
-		paths_list(stdout);
-	for (const struct cc_ops *const *o = cc_all; cc && *o != NULL; o++) {
-		run_list_plugin(stdout, (*o)->name, (*o)->summary, (*o)->params);
-		run_list_observed(stdout, (*o)->observed, CC_OBSERVED);
-	}
+		paths_list(&l);
+	for (const struct cc_ops *const *o = cc_all; cc && *o != NULL; o++)
+		run_list_plugin(&l, "cc", (*o)->name, (*o)->summary, (*o)->params, (*o)->observed,
+			CC_OBSERVED);
 	for (const struct source_ops *const *o = source_all; source && *o != NULL; o++)
-		run_list_plugin(stdout, (*o)->name, (*o)->summary, (*o)->params);
+		run_list_plugin(&l, "source", (*o)->name, (*o)->summary, (*o)->params, NULL, 0);
 	if (run_list_asked(kind, "flows"))
-		groups_list(stdout);
+		groups_list(&l);
 	if (run_list_asked(kind, "run"))
-		run_list_run(stdout);
+		run_list_run(&l);
+	run_list_end(&l);
 	return 0;
 }
 
@@ -235,7 +237,7 @@ int main(int argc, char **argv) {
 	if (rc != 0)
 		return run_exit(PROGRAM, rc, &err);
 	if (opt.list != NULL)
-		return (rc = list(opt.list)) != 0 ? rc : run_exit(PROGRAM, 0, &err);
+		return (rc = list(&opt)) != 0 ? rc : run_exit(PROGRAM, 0, &err);
 	rc = run_load(&run, &opt, &err);
 	if (rc < 0)
 		return run_exit(PROGRAM, rc, &err);
