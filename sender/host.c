@@ -374,7 +374,8 @@ void host_interval_some(struct host *h, uint32_t first, uint32_t n, uint64_t now
 			.rtt_samples = (uint32_t)samples,
 			.rtt_mean_ns = samples == 0
 				? 0
-				: (uint32_t)((c->rtt_sum_ns - o->rtt_sum_ns) / samples),
+				: (uint32_t)time_min(
+					(c->rtt_sum_ns - o->rtt_sum_ns) / samples, UINT32_MAX),
 			.rtt_max_ns = f->interval_rtt_max_ns,
 			.cwnd_segs = (float)f->out.cwnd_segs,
 			.pacing_bps = (float)f->out.pacing_bps,
