@@ -271,12 +271,23 @@ class Generator:
         return config
 
     def to_the_end(self, config: Config, scale: Scale) -> None:
-        """Finite flows, and far more time than they need."""
-        config.pop("stop", None)
+        """Finite flows, nothing random on the way, and far more time than they need."""
+        for key in ("stop", "schedule"):
+            config.pop(key, None)
+        for path, stages in config["paths"].items():
+            kept = [stage for stage in stages if not {"loss", "edges"} & set(stage)]
+            config["paths"][path] = kept or [{"delay": {"delay": "1us"}}]
+            for params in (next(iter(stage.values())) for stage in kept):
+                params.pop("late", None)
+                if "queue" in params:
+                    pkts = round(self.log(4 * scale.flows, 100 * scale.flows))
+                    params["queue"] = {"fifo": {"limit": f"{pkts}pkt"}}
         for group in config["flows"]:
-            group.pop("stop", None)
+            for key in ("stop", "retries", "rto_initial", "rto_max"):
+                group.pop(key, None)
+            if "fixed" in group["cc"]:
+                group["cc"] = "newreno"
             bytes_ = self.log(1, 1460 * scale.packets / scale.flows)
             group["source"] = {"size": {"bytes": text(bytes_, "B")}}
-        config["duration"] = text(max(40 * scale.duration_ns, 300e9), "ns")
-        if "interval" in config["telemetry"]:
-            config["telemetry"]["interval"] = "10s"
+        config["duration"] = text(max(100 * scale.duration_ns, 600e9), "ns")
+        config["telemetry"]["interval"] = "10s"

@@ -95,7 +95,9 @@ def main() -> int:
         print(f"{args.count} experiments from --seed {seed}", flush=True)
         jobs = list(generated(seed, args.count, both))
     failed, refused = [], 0
-    for job, result in swarm(jobs, args.jobs):
+    for n, (job, result) in enumerate(swarm(jobs, args.jobs), 1):
+        if n % 500 == 0:
+            print(f"{n} done", flush=True)
         refused += result.refused != ""
         if result.finding is not None:
             print(f"{job.name}: {result.finding.invariant}: {result.finding.says}", flush=True)
