@@ -278,7 +278,8 @@ def test_full_disk_keeps_what_fits_and_says_so(tmp_path: Path, mode: str) -> Non
     walk(r.records)
     missing = r.lost - lost
     assert done.stderr == (
-        f"ring_writer: packets.ring: No space left on device; {missing} records were not written\n"
+        f"ring_writer: {small}/packets.ring: No space left on device;"
+        f" {missing} records were not written\n"
     )
 
 
