@@ -41,6 +41,20 @@ uint64_t host_window_segs(const struct groups *gs) {
 	return (uint64_t)fmin(segs, 0x1p40);
 }
 
+// Without SACK a recovery lasts a round trip per hole and sends new data in each: as much as the peer's
+// window holds, or the network carries in the whole run.
+static uint64_t no_sack_segs(const struct groups *gs, const struct host_env *env) {
+	double most = (double)env->segs_per_s * (double)env->duration_ns * 1e-9, segs = 0;
+
+	for (uint32_t i = 0; i < gs->count; i++) {
+		const struct group *g = &gs->group[i];
+
+		if (!g->sack)
+			segs += (double)g->count * (double)(g->rwnd / g->payload + 1);
+	}
+	return (uint64_t)fmin(segs, most);
+}
+
 // Segments that may be unacknowledged at once, all flows together: what the network can hold, twice
 // (slow start overshoots by its own size), what SACK leaves on the scoreboard while a hole waits a
 // second for its timeout, and the windows that need no network to be large; twice again for rings that
@@ -48,19 +62,21 @@ uint64_t host_window_segs(const struct groups *gs) {
 // reserved, not used.
 static uint64_t arena_segs(const struct groups *gs, const struct host_env *env) {
 	uint64_t flows = host_share(gs->flows, env->share, env->shares);
-	uint64_t windows = host_window_segs(gs) / (env->shares > 1 ? env->shares : 1);
+	uint64_t windows = host_window_segs(gs) + no_sack_segs(gs, env);
 
+	windows /= env->shares > 1 ? env->shares : 1;
 	return 4 * (2 * env->pipe_segs + env->segs_per_s + windows) + flows * SEGS_PER_FLOW;
 }
 
-static uint64_t range_count(const struct host_env *env) {
-	return env->receivers == 0
-		? 0
-		: env->pipe_segs + (uint64_t)env->receivers * RANGES_PER_RECEIVER;
+// Every other segment may be missing.
+static uint64_t range_count(const struct groups *gs, const struct host_env *env) {
+	uint64_t ranges = arena_segs(gs, env) / 2 + (uint64_t)env->receivers * RANGES_PER_RECEIVER;
+
+	return env->receivers == 0 ? 0 : time_min(ranges, UINT32_MAX);
 }
 
 uint64_t host_bytes(const struct groups *gs, const struct host_env *env) {
-	uint64_t bytes = range_count(env) * sizeof(struct range)
+	uint64_t bytes = range_count(gs, env) * sizeof(struct range)
 		+ (uint64_t)env->receivers * sizeof(struct receiver);
 
 	if (env->flows)
@@ -134,7 +150,7 @@ int host_init(
 		if (h->receiver == NULL)
 			rc = err_set(err, -ENOMEM, "no memory for %u receivers", env->receivers);
 		else
-			rc = range_pool_init(&h->ranges, (uint32_t)range_count(env), err);
+			rc = range_pool_init(&h->ranges, (uint32_t)range_count(gs, env), err);
 	}
 	for (uint32_t g = 0; rc == 0 && env->receivers > 0 && g < gs->count; g++) {
 		const struct group *group = &gs->group[g];

@@ -32,6 +32,7 @@ struct host_env {
 	bool virtual_time; // a timer is served at its own time, not at the caller's
 	uint64_t pipe_segs; // segments the network can hold, all links and delays together
 	uint64_t segs_per_s; // it can carry; sizes the scoreboard
+	uint64_t duration_ns; // of the run
 	uint32_t receivers; // how many receivers to hold; 0: none
 	bool flows; // hold the groups' flows?
 	uint32_t share, shares; // the share-th of so many hosts; 0 of 0: there is but one

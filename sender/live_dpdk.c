@@ -180,6 +180,7 @@ static struct host_env host_env(const struct sender_app *app, uint32_t k) {
 	struct host_env env = {
 		.output = sender_output,
 		.seed = app->run.seed,
+		.duration_ns = app->run.duration_ns,
 		.segs_per_s = app->plan.rate_bps / (8 * frame) + 1024,
 		.tel_run = &app->run.tel,
 		.share = k,

@@ -13,16 +13,29 @@ int range_pool_init(struct range_pool *p, uint32_t size, struct err *err) {
 	if (p->base == NULL && size > 0)
 		return err_set(err, -ENOMEM, "no memory for %u out-of-order ranges", size);
 	p->size = size;
-	for (uint32_t i = size; i-- > 0;) {
-		p->base[i].next = p->free;
-		p->free = &p->base[i];
-	}
 	return 0;
 }
 
 void range_pool_fini(struct range_pool *p) {
 	mem_unmap(p->base, p->size * sizeof(*p->base));
 	p->base = NULL;
+}
+
+static struct range *range_get(struct range_pool *p) {
+	struct range *g = p->free;
+
+	if (g != NULL)
+		p->free = g->next;
+	else if (p->used < p->size)
+		g = &p->base[p->used++];
+	else
+		p->refused++;
+	return g;
+}
+
+static void range_put(struct range_pool *p, struct range *g) {
+	g->next = p->free;
+	p->free = g;
 }
 
 void receiver_init(struct receiver *r, uint32_t id, const struct groups *gs, uint16_t group) {
@@ -212,8 +225,7 @@ static void take_in_order(struct host *h, struct receiver *r, uint64_t end) {
 			r->rcv_nxt = g->end;
 		r->head = g->next;
 		r->hint = r->hint == g ? NULL : r->hint;
-		g->next = h->ranges.free;
-		h->ranges.free = g;
+		range_put(&h->ranges, g);
 	}
 	if (r->head == NULL)
 		r->tail = NULL;
@@ -225,13 +237,10 @@ static void take_in_order(struct host *h, struct receiver *r, uint64_t end) {
 // A new range in the list at *at. Without room the segment counts as never received.
 static void range_insert(
 	struct host *h, struct receiver *r, struct range **at, uint64_t start, uint64_t end) {
-	struct range *g = h->ranges.free;
+	struct range *g = range_get(&h->ranges);
 
-	if (g == NULL) {
-		h->ranges.refused++;
+	if (g == NULL)
 		return;
-	}
-	h->ranges.free = g->next;
 	*g = (struct range){*at, start, end};
 	*at = g;
 	if (g->next == NULL)
@@ -249,8 +258,7 @@ static void range_merge(struct host *h, struct receiver *r, struct range *g) {
 		g->end = time_max(g->end, n->end);
 		g->next = n->next;
 		r->hint = r->hint == n ? NULL : r->hint;
-		n->next = h->ranges.free;
-		h->ranges.free = n;
+		range_put(&h->ranges, n);
 	}
 	if (g->next == NULL)
 		r->tail = g;
@@ -484,8 +492,7 @@ void receiver_renew(struct host *h, struct receiver *r, uint16_t group) {
 		struct range *range = r->head;
 
 		r->head = range->next;
-		range->next = h->ranges.free;
-		h->ranges.free = range;
+		range_put(&h->ranges, range);
 	}
 	receiver_init(r, r->id, h->groups, group);
 	r->count = total;

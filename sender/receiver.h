@@ -21,9 +21,11 @@ struct range {
 	uint64_t start, end;
 };
 
+// Reserved for the worst case; memory is touched as far as it is used.
 struct range_pool {
-	struct range *base, *free;
-	uint32_t size;
+	struct range *base;
+	struct range *free; // used before
+	uint32_t size, used; // base[used] was never used
 	uint64_t refused; // segments not kept because the pool was empty
 };
 

@@ -63,7 +63,7 @@ int seg_arena_init(struct seg_arena *a, uint64_t records, struct err *err) {
 
 	memset(a, 0, sizeof(*a));
 	if (records > UINT64_C(1) << SEG_ORDER_MAX)
-		return err_set(err, -ENOMEM, "%llu segments in flight are more than Weir can track",
+		return err_set(err, -ERANGE, "%llu segments in flight are more than Weir can track",
 			(unsigned long long)records);
 	a->blocks = 1u << (order - SEG_ORDER_MIN);
 	a->base = mem_map(size);

@@ -137,9 +137,7 @@ static inline void check_host(const struct host *h, uint64_t now_ns) {
 		check_receiver(&h->receiver[i]);
 		used_ranges += held_ranges(&h->receiver[i]);
 	}
-	if (h->ranges.size > 4096)
-		return;
 	for (const struct range *g = h->ranges.free; g != NULL; g = g->next)
 		free_ranges++;
-	NEED(free_ranges + used_ranges == h->ranges.size);
+	NEED(free_ranges + used_ranges == h->ranges.used);
 }

@@ -88,7 +88,7 @@ START_TEST(too_many_records_are_refused_before_any_memory) {
 	struct seg_arena a;
 	struct err err;
 
-	ck_assert_int_eq(seg_arena_init(&a, (UINT64_C(1) << SEG_ORDER_MAX) + 1, &err), -ENOMEM);
+	ck_assert_int_eq(seg_arena_init(&a, (UINT64_C(1) << SEG_ORDER_MAX) + 1, &err), -ERANGE);
 	ck_assert_ptr_nonnull(strstr(err.msg, "more than Weir can track"));
 	ck_assert_uint_eq(seg_arena_bytes(100), 128 * 32 + 8);
 }

@@ -185,6 +185,7 @@ static int hosts_init(struct sim *s, struct err *err) {
 	struct host_env env = {
 		.ctx = s,
 		.seed = s->run->seed,
+		.duration_ns = s->run->duration_ns,
 		.virtual_time = true,
 		.tel_run = &s->run->tel,
 	};
