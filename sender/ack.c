@@ -6,7 +6,7 @@
 //
 // An episode is one window: the algorithm hears on_loss once, and recover = nxt then (RFC 6582).
 // In RECOVERY an algorithm that asks for it (cc_ops.prr) gets proportional rate reduction on the
-// way to its new window (RFC 6937 with the slow start reduction bound).
+// way to its new window (RFC 9937).
 #include "flow.h"
 #include "host.h"
 
@@ -89,33 +89,33 @@ void flow_enter_loss(struct host *h, struct flow *f, uint64_t now_ns) {
 	host_event(h, f, TEL_EV_TIMEOUT, before, f->out.cwnd_segs, 0, now_ns);
 }
 
-// RFC 6937 section 3.
-static void prr(struct flow *f, uint32_t newly_delivered) {
+// RFC 9937. `safe`: the ACK advances and found no further loss, so that repair makes progress;
+// until then no more is sent than was delivered, or repairs would go on filling the queue that drops them.
+static void prr(struct flow *f, uint32_t newly_delivered, bool safe) {
 	uint32_t pipe = flow_inflight(f), target = (uint32_t)f->out.cwnd_segs;
-	uint32_t send;
+	uint32_t send = 0;
 
-	if (newly_delivered == 0 && f->prr_out > 0)
-		return; // an ACK that delivers nothing lets nothing out
 	f->prr_delivered += newly_delivered;
-	if (pipe > target) {
+	if (newly_delivered > 0 && pipe > target) {
 		uint64_t share =
 			((uint64_t)f->prr_delivered * target + f->prr_flight - 1) / f->prr_flight;
 
 		send = share > f->prr_out ? (uint32_t)share - f->prr_out : 0;
-	} else {
+	} else if (newly_delivered > 0) {
 		uint32_t limit = f->prr_delivered > f->prr_out ? f->prr_delivered - f->prr_out : 0;
 
-		limit = (limit > newly_delivered ? limit : newly_delivered) + 1;
+		limit = (limit > newly_delivered ? limit : newly_delivered) + safe;
 		send = target - pipe < limit ? target - pipe : limit;
 	}
-	if (f->prr_out == 0 && send == 0)
-		send = 1; // the fast retransmit
+	// The fast retransmit, and where all was lost, what the next ACK answers.
+	if (send == 0 && (f->prr_out == 0 || pipe == 0))
+		send = 1;
 	f->cwnd_segs = pipe + send;
 }
 
-static void set_window(const struct host *h, struct flow *f, uint32_t newly_delivered) {
+static void set_window(const struct host *h, struct flow *f, const struct delivery *d) {
 	if (f->ca == FLOW_CA_RECOVERY && cc_of(h, f)->prr)
-		prr(f, newly_delivered);
+		prr(f, d->prr, d->advanced && d->lost == 0);
 	else
 		f->cwnd_segs = f->out.cwnd_segs;
 }
@@ -284,7 +284,7 @@ void flow_reorder_timer(struct host *h, struct flow *f, uint64_t now_ns) {
 		enter_recovery(h, f, &d, false);
 	if (d.lost > 0) {
 		tell_cc(h, f, &d, false, flow_inflight(f) + d.lost, 0);
-		set_window(h, f, 0);
+		set_window(h, f, &d);
 	}
 	set_reorder_timer(f, wait_ns, now_ns);
 	flow_send(h, f, now_ns, now_ns);
@@ -365,7 +365,7 @@ void flow_ack(struct host *h, struct flow *f, const struct seg *s, uint64_t now_
 	update_state(h, f, &d, ece);
 	if (d.acked > 0 || d.lost > 0)
 		tell_cc(h, f, &d, ece, prior_inflight, rtt_ns);
-	set_window(h, f, d.prr);
+	set_window(h, f, &d);
 	if (f->una > f->data_segs) {
 		flow_end(h, f, FLOW_DONE, TEL_CLOSE, now_ns);
 		return;

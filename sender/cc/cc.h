@@ -64,7 +64,7 @@ struct cc_ops {
 	const struct param *params;
 	size_t config_size;
 	size_t state_size; // <= CC_STATE_MAX_BYTES, zeroed by the caller
-	bool prr; // the transport moves towards a reduced window by RFC 6937
+	bool prr; // the transport moves towards a reduced window by RFC 9937
 	bool rate; // on_ack wants delivery_bps; else it may be 0
 	bool ecn; // it answers ECN echoes; else a flow must not say that it does
 	const char *observed[CC_OBSERVED]; // names of observe()'s numbers; NULL: unused

@@ -9,7 +9,7 @@
 //	nothing was lost after all:   cwnd and ssthresh as before, if that is more (RFC 4015)
 //
 // The transport decides what is lost (RACK-TLP, DupThresh), what belongs to one episode (the
-// `recover` rule of RFC 6582) and how to move to the new window (PRR, RFC 6937); this file says
+// `recover` rule of RFC 6582) and how to move to the new window (PRR, RFC 9937); this file says
 // only how large the window is. Windows are real numbers, so avoidance needs no counter of its own.
 //
 // The window grows only where it was the limit (RFC 2861's argument: an unused window was never
