@@ -92,8 +92,9 @@
 // 13. An ECN echo is never random: cwnd is halved once per window (RFC 3168). No source has it.
 // 14. A timeout: the minimum window, slow start again, which no loss ends below half (`backoff`) of
 //     the window that timed out: where losses are random, that much has proven itself. No source
-//     agrees with another here. After an idle RTO: at most the initial window, slow start; the old
-//     window says nothing any more.
+//     agrees with another here. If it was spurious, or a loss was none, window and slow start are
+//     as before (1/delta of competitive mode stays halved). After an idle RTO: at most the initial
+//     window, slow start; the old window says nothing any more.
 // 15. Nearly empty also where the flow's own share of the queue is below a quarter of a segment
 //     (`empty_segs`): at 100 Mbit/s 10 % of one flow's swing is less than one packet's time.
 // 16. delta keeps its meaning in competitive mode: 1/delta never falls below the configured one and
@@ -268,6 +269,7 @@ struct copa {
 	uint32_t rtt_max_now_ns;
 	uint32_t mss_bits;
 	float proven_segs; // slow start goes on to here whatever is lost
+	float undo_segs; // the window before the last loss or timeout
 
 	uint8_t sub_next; // next of sub_ns to be replaced
 	int8_t dir;
@@ -275,10 +277,11 @@ struct copa {
 	uint8_t not_empty; // round trips since the queue was nearly empty
 	uint8_t epoch; // next of rtt_max_ns to be replaced
 	uint8_t spread; // checks left in which slow start's train is paced apart
-	bool slow_start;
-	bool lossy; // the last loss period had heavy loss
-	bool competitive;
-	bool seen_loss; // in this round trip, for AIMD
+	bool slow_start : 1;
+	bool undo_slow_start : 1; // as undo_segs
+	bool lossy : 1; // the last loss period had heavy loss
+	bool competitive : 1;
+	bool seen_loss : 1; // in this round trip, for AIMD
 };
 static_assert(sizeof(struct copa) <= CC_STATE_MAX_BYTES, "state too large");
 
@@ -522,11 +525,17 @@ static void copa_on_ack(
 	set_out(c, cfg, step(c, cfg, ack, up, load, cwnd_segs), out);
 }
 
+static void remember(struct copa *c, const struct cc_out *out) {
+	c->undo_segs = (float)out->cwnd_segs;
+	c->undo_slow_start = c->slow_start;
+}
+
 static void copa_on_loss(
 	void *state, const void *config, const struct cc_loss *loss, struct cc_out *out) {
 	const struct config *cfg = config;
 	struct copa *c = state;
 
+	remember(c, out);
 	halve_inv_delta(c, cfg);
 	if (c->slow_start && !loss->ecn && out->cwnd_segs < (double)c->proven_segs)
 		return;
@@ -552,9 +561,19 @@ static void copa_on_rto(
 	const struct config *cfg = config;
 	struct copa *c = state;
 
+	if (!loss->repeated)
+		remember(c, out);
 	halve_inv_delta(c, cfg);
 	c->proven_segs = (float)(cfg->backoff * max_of(out->cwnd_segs, (double)c->proven_segs));
 	restart(c, cfg, loss->now_ns, cfg->min_segs, out);
+}
+
+static void copa_on_spurious(void *state, const void *config, uint64_t now_ns, struct cc_out *out) {
+	struct copa *c = state;
+
+	c->slow_start = c->undo_slow_start;
+	restart_velocity(c, DIR_NONE, now_ns);
+	set_out(c, config, max_of(out->cwnd_segs, (double)c->undo_segs), out);
 }
 
 static void copa_on_idle(
@@ -595,6 +614,7 @@ const struct cc_ops cc_copa = {
 	.on_ack = copa_on_ack,
 	.on_loss = copa_on_loss,
 	.on_rto = copa_on_rto,
+	.on_spurious = copa_on_spurious,
 	.on_idle = copa_on_idle,
 	.observe = copa_observe,
 	.mode = copa_mode,

@@ -461,6 +461,20 @@ START_TEST(a_timeout_restarts_from_the_minimum) {
 }
 END_TEST
 
+// Only late, RFC 4015: a window of 2 was left, and slow start.
+START_TEST(a_spurious_timeout_is_taken_back) {
+	struct cc_bench b;
+
+	OPEN_DEFAULT(&b, 20 * MS, "initial", "40");
+	cc_rto(&b, 1500 * MS, 40);
+	cc_rto_again(&b, 3000 * MS, 2);
+	CWND_EQ(&b, 2);
+	b.ops->on_spurious(b.state, b.config, 3500 * MS, &b.out);
+	CWND_EQ(&b, 40);
+	ck_assert_int_eq(b.ops->mode(b.state), DEFAULT);
+}
+END_TEST
+
 START_TEST(idling_restarts_from_the_initial_window) {
 	struct cc_bench b;
 
@@ -627,8 +641,9 @@ TEST_MAIN(slow_start_doubles_per_round_trip, slow_start_ends_with_the_window_tha
 	default_mode_ignores_loss, heavy_loss_halves_and_turns_down_until_it_ends,
 	a_loss_rate_of_nine_segments_says_nothing, heavy_loss_is_three_sigma_beyond_the_given_rate,
 	an_echo_of_congestion_halves_and_ends_slow_start, a_timeout_restarts_from_the_minimum,
-	idling_restarts_from_the_initial_window, never_below_the_minimum,
-	competitive_mode_is_aimd_on_one_over_delta, auto_mode_follows_the_nearly_empty_test,
-	auto_mode_waits_eight_round_trips, auto_mode_outlasts_its_own_swing,
-	rtt_max_is_of_the_last_four_round_trips, no_sample_changes_nothing, very_long_rtts_saturate,
+	a_spurious_timeout_is_taken_back, idling_restarts_from_the_initial_window,
+	never_below_the_minimum, competitive_mode_is_aimd_on_one_over_delta,
+	auto_mode_follows_the_nearly_empty_test, auto_mode_waits_eight_round_trips,
+	auto_mode_outlasts_its_own_swing, rtt_max_is_of_the_last_four_round_trips,
+	no_sample_changes_nothing, very_long_rtts_saturate,
 	parameters_follow_while_running_and_refuse_nonsense)
