@@ -82,6 +82,21 @@ START_TEST(starts_as_if_the_round_trip_were_a_millisecond) {
 }
 END_TEST
 
+// The first window leaves at 2.89 windows per round trip of the handshake, as in Linux
+// (bbr_init_pacing_rate_from_rtt), and the first ACK, which may be delayed, does not change that.
+START_TEST(paces_the_first_window_by_the_round_trip_of_the_handshake) {
+	struct wire w;
+
+	wire_open(&w, NULL);
+	w.b.ops->init(w.b.state, w.b.config, MSS, 20 * MS, 0, &w.b.out);
+	NEAR(w.b.out.pacing_bps, HIGH * 10 * 8000 / 20e-3);
+	w.next.delivery_bps = 0;
+	w.next.rtt_ns = 5 * MS;
+	step(&w, RTT, 1, true);
+	NEAR(w.b.out.pacing_bps, HIGH * 10 * 8000 / 20e-3);
+}
+END_TEST
+
 START_TEST(startup_ends_after_three_rounds_without_growth) {
 	struct wire w;
 
@@ -391,6 +406,160 @@ START_TEST(takes_no_other_loss_for_a_policer) {
 }
 END_TEST
 
+// A policer's interval, in rounds: the last loses `lost` of its segments, none before it does.
+static void interval(struct wire *w, int rounds, uint32_t lost) {
+	for (int i = 1; i <= rounds; i++) {
+		w->next.lost_segs = i == rounds ? lost : 0;
+		step(w, RTT, BDP, true);
+	}
+	w->next.lost_segs = 0;
+}
+
+// To the first loss, which begins an interval that its own round belongs to.
+static void to_policed(struct wire *w) {
+	wire_open(w, NULL);
+	to_probe_bw(w);
+	w->next.delivery_bps = 2 * BW_BPS;
+	interval(w, 1, 200);
+}
+
+START_TEST(a_policers_interval_has_4_to_16_rounds) {
+	struct wire w;
+
+	to_policed(&w);
+	interval(&w, 15, 800); // the sixteenth, which ends it in a loss
+	interval(&w, 16, 800);
+	NEAR(obs(&w, BW), BW_BPS);
+
+	to_policed(&w);
+	interval(&w, 15, 800);
+	interval(&w, 17, 800); // one too long says nothing, and begins nothing but itself
+	ck_assert_double_gt(obs(&w, BW), 1.5 * BW_BPS);
+	interval(&w, 4, 800);
+	ck_assert_double_gt(obs(&w, BW), 1.5 * BW_BPS);
+
+	to_policed(&w);
+	interval(&w, 2, 800); // the third round: too early for an end
+	interval(&w, 1, 800); // the fourth
+	interval(&w, 3, 800);
+	ck_assert_double_gt(obs(&w, BW), 1.5 * BW_BPS);
+	interval(&w, 1, 800);
+	NEAR(obs(&w, BW), BW_BPS);
+}
+END_TEST
+
+START_TEST(a_policers_interval_loses_50_of_256_at_least) {
+	struct wire w;
+
+	// 400 segments delivered in each of two intervals of four rounds.
+	for (uint32_t lost = 78; lost <= 79; lost++) { // 78.125
+		to_policed(&w);
+		interval(&w, 3, lost);
+		interval(&w, 4, lost);
+		ck_assert_int_eq(obs(&w, BW) < 1.5 * BW_BPS, lost == 79);
+	}
+}
+END_TEST
+
+// What the application or PROBE_RTT held back looks like a policer's even rate: the interval starts anew
+// with the next loss.
+START_TEST(a_policers_interval_is_free_of_limited_samples) {
+	struct wire w;
+
+	to_policed(&w);
+	interval(&w, 3, 200);
+	interval(&w, 3, 0);
+	w.next.app_limited = true;
+	step(&w, RTT, BDP, true);
+	w.next.app_limited = false;
+	interval(&w, 1, 200); // would have been the end of the second
+	ck_assert_double_gt(obs(&w, BW), 1.5 * BW_BPS);
+	interval(&w, 3, 200); // the first of a new pair
+	ck_assert_double_gt(obs(&w, BW), 1.5 * BW_BPS);
+	interval(&w, 4, 200);
+	NEAR(obs(&w, BW), BW_BPS);
+}
+END_TEST
+
+START_TEST(what_probe_rtt_sends_is_no_policers_interval) {
+	struct wire w;
+
+	wire_open(&w, NULL);
+	to_probe_bw(&w);
+	w.next.inflight_segs = 4;
+	w.next.rtt_ns = RTT + 1;
+	step(&w, 10100 * MS, 10, true);
+	ck_assert_int_eq(mode(&w), PROBE_RTT);
+	w.next.delivery_bps = BW_BPS / 25; // 4 segments per round trip
+	for (int i = 0; i < 16; i++) { // a loss in each
+		w.next.lost_segs = 2;
+		step(&w, RTT + 1, 4, true);
+		ck_assert_int_eq(mode(&w), PROBE_RTT);
+		NEAR(obs(&w, BW), BW_BPS);
+	}
+}
+END_TEST
+
+START_TEST(a_spurious_reduction_gives_the_window_back_and_looks_for_the_pipe_anew) {
+	struct wire w;
+	double before;
+
+	wire_open(&w, NULL);
+	to_probe_bw(&w);
+	before = w.b.out.cwnd_segs;
+	cc_rto(&w.b, w.now_ns, 100);
+	CWND_EQ(&w.b, 1);
+	w.b.ops->on_spurious(w.b.state, w.b.config, w.now_ns, &w.b.out);
+	CWND_EQ(&w.b, before);
+	w.b.out.cwnd_segs = 50; // what happens later is not its business
+	step(&w, MS, 1, false);
+	CWND_EQ(&w.b, 51);
+
+	// In recovery: conservation ends, and its end restores nothing more.
+	wire_open(&w, NULL);
+	to_probe_bw(&w);
+	before = w.b.out.cwnd_segs;
+	cc_loss(&w.b, w.now_ns, 100, false);
+	w.next.in_recovery = true;
+	w.next.inflight_segs = 50;
+	step(&w, MS, 1, false);
+	CWND_EQ(&w.b, 51);
+	w.b.ops->on_spurious(w.b.state, w.b.config, w.now_ns, &w.b.out);
+	CWND_EQ(&w.b, before);
+	w.next.in_recovery = false;
+	w.b.out.cwnd_segs = 60;
+	step(&w, MS, 1, false);
+	CWND_EQ(&w.b, 61);
+
+	// Without a reduction there is nothing to give back: prior_segs is of an older one.
+	w.b.out.cwnd_segs = 30;
+	w.b.ops->on_spurious(w.b.state, w.b.config, w.now_ns, &w.b.out);
+	CWND_EQ(&w.b, 30);
+
+	// STARTUP counts its three rounds again: two were there.
+	wire_open(&w, NULL);
+	w.next.inflight_segs = 10000;
+	for (int i = 0; i < 3; i++)
+		step(&w, RTT, 10, true);
+	cc_loss(&w.b, w.now_ns, 100, false);
+	w.b.ops->on_spurious(w.b.state, w.b.config, w.now_ns, &w.b.out);
+	for (int i = 0; i < 3; i++) { // the first is growth over nothing
+		step(&w, RTT, 10, true);
+		check(&w, STARTUP, HIGH);
+	}
+	step(&w, RTT, 10, true);
+	check(&w, DRAIN, DRAIN_GAIN);
+
+	// A policer's rate, found by losses that were none, is forgotten.
+	wire_open(&w, NULL);
+	to_probe_bw(&w);
+	police(&w, 1);
+	NEAR(obs(&w, BW), BW_BPS);
+	w.b.ops->on_spurious(w.b.state, w.b.config, w.now_ns, &w.b.out);
+	NEAR(obs(&w, BW), 2 * BW_BPS);
+}
+END_TEST
+
 START_TEST(wakes_at_its_rate) {
 	struct wire w;
 
@@ -414,10 +583,16 @@ START_TEST(refuses_what_cannot_be) {
 END_TEST
 
 TEST_MAIN(starts_as_if_the_round_trip_were_a_millisecond,
+	paces_the_first_window_by_the_round_trip_of_the_handshake,
 	startup_ends_after_three_rounds_without_growth, drain_ends_with_the_queue,
 	gains_cycle_in_order_a_round_trip_each, probing_up_waits_for_its_queue_or_a_loss,
 	the_first_phase_is_any_but_draining, the_window_is_two_bdp_and_three_quanta,
 	the_largest_rate_lasts_ten_rounds, probes_the_round_trip_every_ten_seconds,
 	conserves_packets_for_a_round_then_restores, an_echo_of_congestion_changes_nothing,
 	a_timeout_leaves_one_segment_until_all_is_repaired, uses_a_policers_rate_for_48_rounds,
-	takes_no_other_loss_for_a_policer, wakes_at_its_rate, refuses_what_cannot_be)
+	takes_no_other_loss_for_a_policer, a_policers_interval_has_4_to_16_rounds,
+	a_policers_interval_loses_50_of_256_at_least,
+	a_policers_interval_is_free_of_limited_samples,
+	what_probe_rtt_sends_is_no_policers_interval,
+	a_spurious_reduction_gives_the_window_back_and_looks_for_the_pipe_anew, wakes_at_its_rate,
+	refuses_what_cannot_be)

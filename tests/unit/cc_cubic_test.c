@@ -97,6 +97,76 @@ START_TEST(fast_convergence_aims_lower) {
 }
 END_TEST
 
+// RFC 9438 4.7: only a window below the last W_max is a sign that somebody takes over.
+START_TEST(fast_convergence_leaves_a_window_of_w_max_alone) {
+	struct cc_bench b;
+
+	CC_OPEN(&b, "cubic", "initial", "100");
+	cc_loss(&b, 0, 100, false);
+	b.out.cwnd_segs = 100;
+	cc_loss(&b, 1000 * MS, 100, false);
+	OBS_EQ(&b, W_MAX, 100, 0);
+	OBS_EQ(&b, SSTHRESH, 70, 1e-5);
+}
+END_TEST
+
+// RFC 9438 4.9: cwnd, ssthresh, W_max, K, W_est and the epoch are as they were, and the curve goes on.
+static void goes_on_after(bool timeout) {
+	struct cc_bench b, same;
+	uint64_t now_ns = 1000 * MS;
+	const int observed[] = {SSTHRESH, W_MAX, K, W_EST};
+
+	CC_OPEN(&b, "cubic", "initial", "100");
+	cc_loss(&b, 0, 100, false);
+	for (int i = 0; i < 20; i++, now_ns += 10 * MS)
+		ack_at(&b, now_ns, 100 * MS, 5);
+	same = b;
+	if (timeout)
+		cc_rto(&b, now_ns, 70);
+	else
+		cc_loss(&b, now_ns, 70, false);
+	ck_assert_double_lt(b.out.cwnd_segs, same.out.cwnd_segs);
+	OBS_EQ(&b, SSTHRESH, 0.7 * same.out.cwnd_segs, 1e-4);
+	b.ops->on_spurious(b.state, b.config, now_ns + MS, &b.out);
+	ck_assert_double_eq(b.out.cwnd_segs, same.out.cwnd_segs);
+	for (int i = 0; i < 4; i++)
+		OBS_EQ(&b, observed[i], cc_observed(&same, observed[i]), 0);
+	for (int i = 0; i < 600; i++) { // through W_max and beyond
+		now_ns += 10 * MS;
+		ack_at(&b, now_ns, 100 * MS, 5);
+		ack_at(&same, now_ns, 100 * MS, 5);
+		ck_assert_double_eq(b.out.cwnd_segs, same.out.cwnd_segs);
+		ck_assert_int_eq(mode(&b), mode(&same));
+	}
+	ck_assert_int_eq(mode(&b), CONVEX);
+}
+
+START_TEST(a_spurious_reduction_changes_nothing_of_the_curve) {
+	goes_on_after(false);
+	goes_on_after(true);
+}
+END_TEST
+
+START_TEST(a_spurious_reduction_in_slow_start_goes_on_doubling) {
+	struct cc_bench b;
+
+	CC_OPEN(&b, "cubic", "initial", "10", "hystart", "no");
+	cc_rto(&b, 1000 * MS, 10);
+	CWND_EQ(&b, 1);
+	OBS_EQ(&b, SSTHRESH, 7, 1e-5);
+	b.ops->on_spurious(b.state, b.config, 1001 * MS, &b.out);
+	CWND_EQ(&b, 10);
+	ck_assert_int_eq(mode(&b), SLOW_START);
+	for (int i = 1; i <= 5; i++) { // two per ACK, not one as after a timeout
+		ack_at(&b, 1002 * MS, 100 * MS, 2);
+		CWND_EQ(&b, 10 + 2 * i);
+	}
+	b.out.cwnd_segs = 50; // beyond what it was: growth since then stays
+	b.ops->on_spurious(b.state, b.config, 1003 * MS, &b.out);
+	CWND_EQ(&b, 50);
+}
+END_TEST
+
 // W_max 20, 10 ms: the curve needs 2.5 s, Reno with alpha 0.529 less; alpha 1 from cwnd_prior on.
 START_TEST(is_no_slower_than_reno_at_a_small_bdp) {
 	double alpha = 3 * 0.3 / 1.7, w = 14;
@@ -359,7 +429,9 @@ START_TEST(refuses_what_cannot_be) {
 END_TEST
 
 TEST_MAIN(follows_the_cubic_curve, grows_by_half_per_round_trip_at_most,
-	fast_convergence_aims_lower, is_no_slower_than_reno_at_a_small_bdp,
+	fast_convergence_aims_lower, fast_convergence_leaves_a_window_of_w_max_alone,
+	a_spurious_reduction_changes_nothing_of_the_curve,
+	a_spurious_reduction_in_slow_start_goes_on_doubling, is_no_slower_than_reno_at_a_small_bdp,
 	delayed_acks_change_little, an_echo_of_congestion_reduces_too,
 	a_timeout_starts_again_from_one, a_timeout_in_recovery_reduces_once,
 	holds_still_in_recovery, time_that_was_not_used_does_not_count, idling_restarts,

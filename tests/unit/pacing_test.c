@@ -2,6 +2,7 @@
 // The pacer and the delivery-rate estimator: exact times, exact rates.
 // draft-cheng-iccrg-delivery-rate-estimation-02.
 #include "link.h"
+#include "pacer.h"
 
 #define PAYLOAD 1448u
 
@@ -319,6 +320,42 @@ START_TEST(srtt_pacing_spreads_any_window) {
 }
 END_TEST
 
+// Slow start doubles the window each round trip, which takes the pacer twice its rate; from half of
+// ssthresh on it grows by less (tcp_update_pacing_rate). The handshake measured 20 ms.
+START_TEST(srtt_pacing_has_two_gains_as_linux_has) {
+	struct link *l = HAND(.group = "{cc: {newreno: {initial: 20}}, pacing: srtt, tlp: no,"
+				       " frto: no, rto_min: 180ms}");
+	const struct flow *f = link_flow(l);
+
+	link_run(l, 220 * MS); // the timeout: ssthresh is 10
+	for (uint64_t i = 0; i < 20; i++)
+		SENT(l, i, i, 20 * MS + i * 500 * US);
+	ck_assert_double_eq(f->out.cwnd_segs, 1);
+	for (uint64_t una = 1; una < 8; una++) { // of retransmissions: no sample
+		double cwnd = (double)una + 1, gain = cwnd < 5 ? 2.0 : 1.2;
+
+		hand_ack_at(l, una, 220 * MS + una * 20 * MS);
+		ck_assert_double_eq(f->out.cwnd_segs, cwnd);
+		ck_assert_double_eq_tol(
+			pacer_bps(&l->groups.group[0], f), gain * cwnd * PAYLOAD * 8 / 20e-3, 1e-3);
+	}
+	link_close(l);
+}
+END_TEST
+
+// Not by a nominal millisecond, at which all ten would leave within 350 us.
+START_TEST(first_window_of_bbr_is_spread_over_a_third_of_the_handshake) {
+	struct link *l = HAND(.group = "{cc: bbr, tlp: no}");
+	double gap_ns = 20e6 / (739.0 / 256 * 10);
+
+	link_run(l, 39 * MS);
+	ck_assert_uint_eq(l->data_count, 10);
+	for (uint64_t i = 0; i < 10; i++)
+		ck_assert_double_eq_tol((double)l->data[i].t_ns, 20e6 + (double)i * gap_ns, 1.0);
+	link_close(l);
+}
+END_TEST
+
 START_TEST(pacing_can_be_off) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10, rate: 1Mbit}}, pacing: off}");
 
@@ -535,7 +572,9 @@ TEST_MAIN(gaps_are_exact, long_run_rate_is_exact, any_volume_leaves_in_its_time,
 	nothing_is_owed_to_a_flow_that_its_window_held_up, ack_before_a_late_timer_costs_no_rate,
 	at_a_full_port_an_ack_leaves_sending_to_the_pacer, at_a_full_port_an_unpaced_window_goes_on,
 	conformance_is_what_was_sent_over_what_was_asked, srtt_pacing_spreads_any_window,
-	pacing_can_be_off, retransmissions_are_paced_too, rate_of_a_paced_flow_is_its_rate,
+	srtt_pacing_has_two_gains_as_linux_has,
+	first_window_of_bbr_is_spread_over_a_third_of_the_handshake, pacing_can_be_off,
+	retransmissions_are_paced_too, rate_of_a_paced_flow_is_its_rate,
 	rate_of_a_window_is_window_over_rtt, compressed_acks_do_not_raise_the_rate,
 	samples_at_the_end_of_data_are_app_limited, window_of_the_peer_is_no_application,
 	spurious_timeout_does_not_raise_the_rate, window_limited_is_told_from_pacing_limited,
