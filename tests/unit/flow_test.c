@@ -625,6 +625,46 @@ START_TEST(more_than_four_gigabytes_arrive) {
 }
 END_TEST
 
+// RFC 9293 section 3.10.7.4, RFC 7323 section 4.3, of an ACK that is right otherwise: beyond a hole in what the
+// peer sent its timestamp is not echoed; outside the window it acknowledges nothing.
+START_TEST(ack_counts_where_its_sequence_number_is_acceptable) {
+	static const struct {
+		int32_t seq; // beside the next
+		bool acks, echoed;
+	} cases[] = {{0, true, true}, {1, true, false}, {65535, true, false}, {65536, false, false},
+		{-1, false, false}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}}");
+		const struct flow *f = link_flow(l);
+		struct seg s = hand_ack(l, 5, 40 * MS);
+		uint32_t recent = f->ts_recent;
+
+		s.seq += (uint32_t)cases[i].seq;
+		hand_feed(l, &s, 40 * MS);
+		ck_assert_uint_eq(f->una, cases[i].acks ? 5 : 0);
+		ck_assert_uint_eq(f->ts_recent, cases[i].echoed ? s.tsval : recent);
+		ck_assert_uint_eq(l->tx.count.rx_bad, cases[i].acks ? 0 : 1);
+		link_close(l);
+	}
+}
+END_TEST
+
+// RFC 5961 section 3.2: the last number inside the window is challenged, the next is not.
+START_TEST(rst_is_challenged_up_to_the_windows_edge) {
+	for (uint32_t beyond = 0; beyond < 2; beyond++) {
+		struct link *l = HAND(.group = "{cc: newreno}");
+		struct seg s = {.seq = link_flow(l)->rcv_nxt + 65535 + beyond, .flags = SEG_RST};
+		uint64_t sent = l->ctl_count;
+
+		hand_feed(l, &s, 30 * MS);
+		ck_assert_uint_eq(l->ctl_count, sent + 1 - beyond);
+		ck_assert_int_eq(link_flow(l)->state, FLOW_OPEN);
+		link_close(l);
+	}
+}
+END_TEST
+
 TEST_MAIN(syn_offers_what_the_group_wants, handshake_takes_one_round_trip_and_measures_it,
 	payload_is_what_both_sides_take, window_is_scaled_but_in_the_syn,
 	window_without_the_option_is_not_scaled, lost_syns_are_sent_again_ever_more_slowly,
@@ -641,4 +681,6 @@ TEST_MAIN(syn_offers_what_the_group_wants, handshake_takes_one_round_trip_and_me
 	file_is_cut_short_at_the_stop, flow_that_starts_after_its_stop_sends_a_fin,
 	closed_window_is_probed, opened_window_starts_a_fresh_timeout,
 	probe_of_a_closed_window_is_answered_by_our_receiver, fin_needs_no_window,
-	sequence_numbers_wrap, more_than_four_gigabytes_arrive)
+	sequence_numbers_wrap, more_than_four_gigabytes_arrive,
+	ack_counts_where_its_sequence_number_is_acceptable,
+	rst_is_challenged_up_to_the_windows_edge)

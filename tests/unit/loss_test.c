@@ -470,6 +470,42 @@ START_TEST(clock_passes_two_to_the_48) {
 }
 END_TEST
 
+// As in Linux, whose multiplier has 8 bits.
+START_TEST(window_grows_to_255_quarters_at_most) {
+	struct link *l = TEN("");
+	const struct flow *f = link_flow(l);
+	uint64_t now_ns = T0;
+
+	for (uint64_t i = 0; i < 300; i++, now_ns += 20 * MS) {
+		uint64_t una = f->nxt;
+		struct seg s = hand_ack(l, una, now_ns);
+
+		hand_sack(l, &s, una - 1, una);
+		hand_feed(l, &s, now_ns);
+		ck_assert_uint_eq(f->reo_wnd_mult, i < 254 ? i + 2 : 255);
+	}
+	link_close(l);
+}
+END_TEST
+
+// A repair and new segments leave in one nanosecond: the newest is the one with the highest number, which was
+// never sent before, so its round trip is known.
+START_TEST(round_trip_is_of_the_highest_number_of_a_nanosecond) {
+	struct link *l = TEN("");
+	const struct flow *f = link_flow(l);
+
+	hand_sack_at(l, 0, 1, 4, T0);
+	SENT(l, 10, 0, T0);
+	SENT(l, 11, 10, T0);
+	uint64_t samples = f->count.rtt_samples;
+
+	hand_ack_at(l, 11, T0 + 25 * MS);
+	ck_assert_uint_eq(f->count.rtt_samples, samples + 1);
+	ck_assert_uint_eq(f->rack_rtt_ns, 25 * MS);
+	link_close(l);
+}
+END_TEST
+
 TEST_MAIN(every_loss_of_ten_is_repaired_once, every_loss_of_ten_is_repaired_without_sack,
 	every_loss_of_ten_acks_is_survived, blocks_mark_whole_segments,
 	short_last_segment_and_fin_are_reported, block_from_the_future_is_not_remembered,
@@ -481,4 +517,5 @@ TEST_MAIN(every_loss_of_ten_is_repaired_once, every_loss_of_ten_is_repaired_with
 	two_new_blocks_in_one_ack_are_not_reordering, retransmission_that_arrives_is_not_reordering,
 	window_grows_once_per_round_with_a_dsack, window_never_exceeds_srtt,
 	window_shrinks_after_sixteen_recoveries, lost_retransmission_is_found,
-	ack_of_the_original_moves_nothing, clock_passes_two_to_the_48)
+	ack_of_the_original_moves_nothing, clock_passes_two_to_the_48,
+	window_grows_to_255_quarters_at_most, round_trip_is_of_the_highest_number_of_a_nanosecond)

@@ -563,6 +563,74 @@ START_TEST(acks_in_any_repair_say_so) {
 }
 END_TEST
 
+// ACKs that were held back and come together say less than the segments' own spacing: the longer of the two
+// intervals counts (section 3.3).
+START_TEST(rate_is_no_larger_than_that_of_sending) {
+	struct link *l =
+		HAND(.group = "{cc: {fixed: {cwnd: 1000, rate: 11.584Mbit}}, tlp: no, rto_min: 60s}");
+
+	spy_on(l);
+	hand_ack_at(l, 1, 60 * MS + 1); // the first at last; then one left each millisecond
+	hand_ack_at(l, 42, 81 * MS);
+	ck_assert_uint_eq(spied_count, 2);
+	ck_assert_uint_eq(spied[1].interval_ns, 41 * MS); // not 20: since the first delivery
+	ck_assert_double_eq_tol(spied[1].delivery_bps, 11.584e6, 1);
+	link_close(l);
+}
+END_TEST
+
+// Of what was sent again the original may be acknowledged at once: a segment in a millisecond where a round
+// trip takes 20 is no rate.
+START_TEST(rate_over_less_than_a_round_trip_is_none) {
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}, tlp: no, timestamps: no}");
+
+	spy_on(l);
+	hand_sack_at(l, 0, 1, 4, 40 * MS); // 0 is sent again
+	hand_sack_at(l, 4, 5, 8, 41 * MS); // for nothing; and 4, since 0 was acknowledged
+	SENT(l, 10, 0, 40 * MS);
+	ck_assert_uint_eq(l->data[l->data_count - 1].t_ns, 41 * MS);
+	hand_ack_at(l, 8, 42 * MS);
+	ck_assert_uint_eq(spied_count, 3);
+	ck_assert_uint_eq(spied[2].sent_ns, 41 * MS);
+	ck_assert_uint_eq(spied[2].acked_segs, 1);
+	ck_assert_uint_eq(spied[2].interval_ns, 0);
+	ck_assert_double_eq(spied[2].delivery_bps, 0);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(control_hears_what_was_in_flight_before_and_after) {
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}}");
+
+	spy_on(l);
+	hand_ack_at(l, 4, 40 * MS);
+	ck_assert_uint_eq(spied[0].prior_inflight_segs, 10);
+	ck_assert_uint_eq(spied[0].inflight_segs, 6);
+	hand_ack_at(l, 14, 60 * MS); // all that was out when the window held the rest back
+	ck_assert(spied[1].cwnd_limited);
+	link_close(l);
+}
+END_TEST
+
+// From one RTO after the last segment on, and only if all of them are acknowledged.
+START_TEST(silence_is_an_rto_without_a_segment) {
+	for (uint64_t early = 0; early < 2; early++) {
+		struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}}");
+		struct seg s;
+
+		spy_on(l);
+		idle_calls = 0;
+		s = hand_ack(l, 10, 40 * MS);
+		s.window = 0;
+		hand_feed(l, &s, 40 * MS);
+		hand_ack_at(l, 10, 20 * MS + link_flow(l)->rtt.rto_ns - early);
+		ck_assert_uint_eq(l->data_count, 20);
+		ck_assert_uint_eq(idle_calls, 1 - early);
+		link_close(l);
+	}
+}
+END_TEST
+
 TEST_MAIN(gaps_are_exact, long_run_rate_is_exact, any_volume_leaves_in_its_time,
 	ack_does_not_hurry_the_pacer, silence_earns_no_burst, late_loop_catches_up,
 	late_loop_catches_up_a_millisecond_at_most, late_loop_keeps_its_step,
@@ -578,4 +646,6 @@ TEST_MAIN(gaps_are_exact, long_run_rate_is_exact, any_volume_leaves_in_its_time,
 	rate_of_a_window_is_window_over_rtt, compressed_acks_do_not_raise_the_rate,
 	samples_at_the_end_of_data_are_app_limited, window_of_the_peer_is_no_application,
 	spurious_timeout_does_not_raise_the_rate, window_limited_is_told_from_pacing_limited,
-	control_hears_of_silence, acks_in_any_repair_say_so)
+	control_hears_of_silence, acks_in_any_repair_say_so, rate_is_no_larger_than_that_of_sending,
+	rate_over_less_than_a_round_trip_is_none, control_hears_what_was_in_flight_before_and_after,
+	silence_is_an_rto_without_a_segment)

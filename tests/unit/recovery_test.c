@@ -103,6 +103,108 @@ START_TEST(duplicates_that_deliver_nothing_send_nothing) {
 }
 END_TEST
 
+// Found by RACK's timer, where no ACK delivers anything: PRR's share is nothing, the repair leaves all the
+// same (section 3: "force a fast retransmit upon entering recovery").
+START_TEST(repair_leaves_though_nothing_was_delivered) {
+	struct link *l = HAND(.group = "{cc: {newreno: {initial: 10}}}");
+
+	hand_sack_at(l, 0, 1, 2, T0);
+	link_run(l, T0 + 5 * MS);
+	ck_assert_int_eq(link_flow(l)->ca, FLOW_CA_RECOVERY);
+	ck_assert_uint_eq(l->data[l->data_count - 1].index, 0);
+	ck_assert_uint_eq(l->data[l->data_count - 1].t_ns, T0 + 5 * MS);
+	ck_assert_uint_eq(link_flow(l)->prr_out, 1);
+	link_close(l);
+}
+END_TEST
+
+// The same below ssthresh, where the slow start reduction bound allows one segment more than was delivered.
+START_TEST(duplicates_send_nothing_below_ssthresh_either) {
+	struct link *l = HAND(.group = "{cc: {newreno: {initial: 20}}}");
+
+	past_slow_start(l);
+	hand_sack_at(l, 0, 15, 18, T0);
+	ck_assert_uint_lt(flow_inflight(link_flow(l)), 10);
+	uint64_t before = l->data_count;
+
+	for (uint64_t i = 1; i < 5; i++)
+		hand_sack_at(l, 0, 15, 18, T0 + i);
+	ck_assert_uint_eq(l->data_count, before);
+	link_close(l);
+}
+END_TEST
+
+// The second recovery counts what it delivers from nothing, like the first.
+START_TEST(next_recovery_is_reduced_in_proportion_too) {
+	struct link *l = HAND(.group = "{cc: {newreno: {initial: 40}}}");
+	const struct flow *f = link_flow(l);
+	uint64_t before;
+
+	past_slow_start(l);
+	for (uint64_t k = 1; k < 40; k++)
+		hand_sack_at(l, 0, 1, k + 1, T0 + k);
+	hand_ack_at(l, f->nxt, T0 + 20 * MS);
+	ck_assert_int_eq(f->ca, FLOW_CA_OPEN);
+	before = l->data_count;
+	uint64_t una = f->una, first = before;
+
+	ck_assert_uint_eq(f->nxt - una, 21);
+	for (uint64_t k = 1; k < 20; k++) {
+		hand_sack_at(l, una, una + 1, una + k + 1, T0 + 40 * MS + k);
+		ck_assert_uint_le(sent_since(l, &before), 1);
+	}
+	ck_assert_uint_eq(l->data_count - first, 11); // limited transmit, then every other
+	link_close(l);
+}
+END_TEST
+
+START_TEST(duplicates_count_anew_after_progress) {
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}, sack: no}");
+
+	hand_ack_at(l, 1, T0);
+	hand_ack_at(l, 1, T0 + 1);
+	hand_ack_at(l, 1, T0 + 2);
+	hand_ack_at(l, 2, T0 + 3);
+	hand_ack_at(l, 2, T0 + 4);
+	hand_ack_at(l, 2, T0 + 5);
+	ck_assert_uint_eq(link_flow(l)->count.retransmits, 0);
+	hand_ack_at(l, 2, T0 + 6);
+	ck_assert_uint_eq(link_flow(l)->count.retransmits, 1);
+	link_close(l);
+}
+END_TEST
+
+// The segment that is asked for has not arrived, however many duplicates there are.
+START_TEST(duplicates_stand_for_all_but_the_hole) {
+	struct link *l =
+		HAND(.group = "{cc: {fixed: {cwnd: 10}}, sack: no, source: {size: {bytes: 5792B}}}");
+	const struct flow *f = link_flow(l);
+
+	ck_assert_uint_eq(f->nxt, 5); // with the FIN
+	hand_ack_at(l, 0, T0); // opens the window
+	for (uint64_t i = 1; i < 9; i++)
+		hand_ack_at(l, 0, T0 + i);
+	ck_assert_uint_eq(f->sacked, 4);
+	ck_assert_uint_eq(flow_inflight(f), 1); // the repair
+	link_close(l);
+}
+END_TEST
+
+START_TEST(timeout_forgets_the_larger_reordering_window) {
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}, tlp: no" RTO "}");
+	const struct flow *f = link_flow(l);
+	struct seg s = hand_ack(l, 2, T0);
+
+	hand_sack(l, &s, 0, 1);
+	hand_feed(l, &s, T0);
+	ck_assert_uint_eq(f->reo_wnd_mult, 2);
+	link_run(l, T0 + 200 * MS);
+	ck_assert_uint_eq(f->count.timeouts, 1);
+	ck_assert_uint_eq(f->reo_wnd_mult, 1);
+	link_close(l);
+}
+END_TEST
+
 // ---- Growth ----
 
 // RFC 5681 section 3.1: only ACKs of new data in sequence let the window grow. It grew by three SACKs
@@ -403,4 +505,7 @@ TEST_MAIN(duplicates_that_deliver_nothing_send_nothing, window_does_not_grow_on_
 	echo_halves_once_per_window_and_cwr_is_told_once, echo_before_cwr_was_sent_is_the_same_one,
 	loss_and_echo_in_one_window_are_one_reduction, timeout_is_told_by_cwr,
 	retransmissions_are_not_ecn_capable, one_mark_per_window_halves_each_time,
-	echo_during_a_loss_that_cost_nothing_is_answered_after_it)
+	echo_during_a_loss_that_cost_nothing_is_answered_after_it,
+	repair_leaves_though_nothing_was_delivered, duplicates_send_nothing_below_ssthresh_either,
+	next_recovery_is_reduced_in_proportion_too, duplicates_count_anew_after_progress,
+	duplicates_stand_for_all_but_the_hole, timeout_forgets_the_larger_reordering_window)

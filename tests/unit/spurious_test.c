@@ -252,10 +252,27 @@ START_TEST(slower_path_is_no_loss) {
 }
 END_TEST
 
+// RFC 6298 section 5.7: the timeout stays doubled until a round trip is measured. That of the original is not
+// known, since it was sent again; the next segment's is.
+START_TEST(timeout_is_doubled_until_a_round_trip_is_measured) {
+	struct link *l = TEN("");
+	const struct flow *f = link_flow(l);
+
+	link_run(l, 220 * MS);
+	ack_echoing(l, 1, 20 * MS, 300 * MS);
+	ck_assert_int_eq(f->ca, FLOW_CA_OPEN);
+	ck_assert_uint_eq(f->rtx_deadline_ns, 300 * MS + 2 * f->rtt.rto_ns);
+	hand_ack_at(l, 2, 301 * MS);
+	ck_assert_uint_eq(f->rtx_deadline_ns, 301 * MS + f->rtt.rto_ns);
+	link_close(l);
+}
+END_TEST
+
 TEST_MAIN(timeout_answered_by_an_original_is_taken_back,
 	timeout_answered_by_the_retransmission_stands, frto_takes_a_timeout_back,
 	frto_goes_on_repairing_after_a_real_loss, timeout_in_fast_recovery_is_not_taken_back,
 	late_original_is_no_loss_and_teaches_reordering, repair_that_arrives_is_a_loss,
 	duplicates_of_all_repairs_take_a_reduction_back, reduction_by_ecn_is_not_taken_back,
 	episode_without_a_retransmission_was_none,
-	late_segments_cost_nothing_once_reordering_is_known, slower_path_is_no_loss)
+	late_segments_cost_nothing_once_reordering_is_known, slower_path_is_no_loss,
+	timeout_is_doubled_until_a_round_trip_is_measured)

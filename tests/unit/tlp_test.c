@@ -230,6 +230,51 @@ START_TEST(lost_tail_is_repaired_without_a_timeout) {
 }
 END_TEST
 
+// Section 7.4.2: a duplicate ACK says that the original arrived too, even without a D-SACK.
+START_TEST(duplicate_ack_after_a_probe_is_no_loss) {
+	for (int duplicate = 0; duplicate < 2; duplicate++) {
+		struct link *l = HAND(.group = "{cc: {newreno: {initial: 4}}, " RTO "}");
+		struct flow *f = link_flow(l);
+
+		f->wnd_bytes = 4 * f->payload; // no room for a new one
+		link_run(l, 60 * MS);
+		SENT(l, 4, 3, 60 * MS);
+		hand_ack_at(l, 4, 61 * MS);
+		if (duplicate)
+			hand_ack_at(l, 4, 62 * MS);
+		hand_ack_at(l, 5, 82 * MS);
+		ck_assert_uint_eq(f->count.halvings, duplicate ? 0 : 1);
+		link_close(l);
+	}
+}
+END_TEST
+
+// The probe's segment in an episode that was taken back: nothing is lost, SACKed or probed for any more, and
+// yet its round trip is unknown (Karn).
+START_TEST(probed_segment_has_no_round_trip_after_an_undo) {
+	struct link *l = HAND(.group = "{cc: {newreno: {initial: 10}}, rto_min: 1s}");
+	struct flow *f = link_flow(l);
+
+	f->wnd_bytes = 10 * f->payload;
+	link_run(l, 60 * MS);
+	SENT(l, 10, 9, 60 * MS); // the probe
+	hand_sack_at(l, 0, 1, 4, 70 * MS); // 0 is sent again
+	struct seg s = hand_ack(l, 4, 71 * MS);
+
+	s.tsecr = flow_tsval(20 * MS); // by its original
+	hand_feed(l, &s, 71 * MS);
+	ck_assert_uint_eq(f->count.spurious_recoveries, 1);
+	ck_assert_int_eq(f->ca, FLOW_CA_OPEN);
+	uint64_t samples = f->count.rtt_samples;
+
+	hand_ack_at(l, 10, 72 * MS);
+	ck_assert_uint_eq(f->una, 10);
+	ck_assert_uint_eq(f->count.rtt_samples, samples);
+	ck_assert_uint_eq(f->rtt.min_ns, 20 * MS);
+	link_close(l);
+}
+END_TEST
+
 TEST_MAIN(no_probe_before_the_pacers_next_turn, no_probe_before_the_pacers_late_turn,
 	probe_is_paced, fires_two_srtt_after_the_last_new_data, progress_moves_it,
 	sends_the_last_segment_again_where_nothing_new_may_go, timeout_follows_one_unanswered_probe,
@@ -237,4 +282,5 @@ TEST_MAIN(no_probe_before_the_pacers_next_turn, no_probe_before_the_pacers_late_
 	lone_segment_allows_for_a_delayed_ack, no_probe_while_something_is_sacked,
 	no_probe_where_it_is_off_or_without_sack, repaired_loss_costs_one_reduction,
 	superfluous_probe_costs_nothing, probe_with_new_data_costs_nothing,
-	lost_tail_is_repaired_without_a_timeout)
+	lost_tail_is_repaired_without_a_timeout, duplicate_ack_after_a_probe_is_no_loss,
+	probed_segment_has_no_round_trip_after_an_undo)

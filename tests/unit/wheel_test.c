@@ -299,7 +299,29 @@ START_TEST(peek_shows_each_slot_once_and_moves_nothing) {
 }
 END_TEST
 
+// What has been taken out is its owner's: he may free it, and the wheel must not look at it again. Popping the
+// first of a turn fetches the next turn's list ahead, one timer per pop.
+START_TEST(cancelled_timer_is_not_touched_again) {
+	setup(0);
+	for (uint32_t i = 0; i < 6; i++)
+		arm(&entries[i], LEVEL1_NS + i);
+	for (uint32_t i = 6; i < 9; i++)
+		arm(&entries[i], 2 * LEVEL1_NS + i);
+	ck_assert_ptr_eq(pop(3 * LEVEL1_NS), &entries[0]);
+	ck_assert_ptr_nonnull(wheel.ahead);
+	struct entry *ahead = (struct entry *)(void *)wheel.ahead;
+
+	ck_assert_ptr_eq(ahead, &entries[7]);
+	cancel(ahead);
+	memset(ahead, 0xa5, sizeof(*ahead)); // no address: whoever follows it dies
+	for (uint32_t i = 1; i < 7; i++)
+		ck_assert_ptr_eq(pop(3 * LEVEL1_NS), &entries[i]);
+	ck_assert_ptr_eq(pop(3 * LEVEL1_NS), &entries[8]);
+	check_next(NEVER_NS);
+}
+END_TEST
+
 TEST_MAIN(agrees_with_a_sorted_array, never_early_and_exact_within_a_slot,
 	ties_fire_in_the_order_of_arming, past_fires_next_in_order,
 	next_reads_ahead_to_its_limit_only, cancelled_timers_do_not_fire, end_of_time_is_a_time,
-	peek_shows_each_slot_once_and_moves_nothing)
+	peek_shows_each_slot_once_and_moves_nothing, cancelled_timer_is_not_touched_again)

@@ -689,6 +689,52 @@ START_TEST(zeros_are_verified) {
 }
 END_TEST
 
+// RFC 2018 section 3: 8 bytes for each block, 2 before them. One block is a whole report; one of 12 bytes is none.
+START_TEST(sack_option_is_of_whole_blocks) {
+	for (uint8_t size = 2; size <= 34; size++) {
+		const struct seg plain = {.flags = SEG_ACK, .len = 40};
+		struct wire_info info;
+		struct seg seg;
+		size_t len = build(&plain, 0);
+
+		frame[46] = 0xf0; // 40 bytes of options
+		memset(frame + 54, 0, 40);
+		frame[54] = 5;
+		frame[55] = size;
+		if (size > 2)
+			frame[56] = 0x12;
+		ck_assert_int_eq(wire_parse(frame, len, &info), WIRE_OK);
+		ck_assert_int_eq(wire_parse_tcp(frame, &info, false, &seg), WIRE_OK);
+		ck_assert_uint_eq(seg.sack_count, size % 8 == 2 ? size / 8 : 0);
+		ck_assert_uint_eq(seg.sack[0].start, seg.sack_count > 0 ? 0x12000000 : 0);
+	}
+}
+END_TEST
+
+// A header of 20 to 60 bytes in a segment of 20 bytes and more, each at its edge.
+START_TEST(tcp_header_is_within_its_segment) {
+	const struct seg plain = {.flags = SEG_ACK, .len = 40};
+
+	for (uint32_t words = 0; words < 16; words++) {
+		for (uint16_t tcp_len = 0; tcp_len <= 60; tcp_len++) {
+			struct wire_info info;
+			struct seg seg = {0};
+			size_t len = build(&plain, 0);
+			enum wire_status want = tcp_len < 20 ? WIRE_TRUNCATED
+				: words < 5		     ? WIRE_BAD_HEADER
+				: 4 * words > tcp_len	     ? WIRE_TRUNCATED
+							     : WIRE_OK;
+
+			ck_assert_int_eq(wire_parse(frame, len, &info), WIRE_OK);
+			frame[46] = (uint8_t)(words << 4);
+			info.ip_len = (uint16_t)(20 + tcp_len);
+			ck_assert_int_eq(wire_parse_tcp(frame, &info, false, &seg), want);
+			ck_assert_uint_eq(seg.len, want == WIRE_OK ? tcp_len - 4 * words : 0);
+		}
+	}
+}
+END_TEST
+
 TEST_MAIN(sum_of_rfc1071, sum_agrees_with_the_definition, replace_of_rfc1624,
 	set_ecn_keeps_the_checksum_of_a_full_sum, set_ecn_leaves_dscp,
 	writes_what_the_kernel_writes, reads_the_kernels_syn, reads_the_kernels_data,
@@ -698,4 +744,5 @@ TEST_MAIN(sum_of_rfc1071, sum_agrees_with_the_definition, replace_of_rfc1624,
 	echo_reply_as_the_kernel_answers, fragmentation_needed_tells_the_mtu, echo_reply_of_zeros,
 	no_echo_for_bad_requests, template_writes_the_same_bytes, template_checksum_of_zero,
 	plain_parse_agrees, plain_parse_leaves_the_rest, zeros_are_verified,
-	ecn_behind_vlan_tags_and_of_ipv6)
+	ecn_behind_vlan_tags_and_of_ipv6, sack_option_is_of_whole_blocks,
+	tcp_header_is_within_its_segment)
