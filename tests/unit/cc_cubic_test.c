@@ -428,6 +428,25 @@ START_TEST(refuses_what_cannot_be) {
 }
 END_TEST
 
+// RFC 5681 section 3.1: the repair timed out too, with a report in between that acknowledged nothing in
+// sequence. It is the same congestion.
+START_TEST(a_repeated_timeout_reduces_no_further) {
+	struct cc_bench b;
+
+	CC_OPEN(&b, "cubic", "initial", "100");
+	cc_rto(&b, 1000 * MS, 100);
+	ck_assert_double_eq_tol(b.ops->ssthresh(b.state), 70, 1e-9);
+	struct cc_ack ack = cc_ack_of(&b, 1100 * MS, 100 * MS);
+
+	ack.in_sequence = false;
+	ack.in_loss = true;
+	cc_ack(&b, &ack);
+	cc_rto_again(&b, 1400 * MS, 100);
+	ck_assert_double_eq_tol(b.ops->ssthresh(b.state), 70, 1e-9);
+	CWND_EQ(&b, 1);
+}
+END_TEST
+
 TEST_MAIN(follows_the_cubic_curve, grows_by_half_per_round_trip_at_most,
 	fast_convergence_aims_lower, fast_convergence_leaves_a_window_of_w_max_alone,
 	a_spurious_reduction_changes_nothing_of_the_curve,
@@ -436,4 +455,5 @@ TEST_MAIN(follows_the_cubic_curve, grows_by_half_per_round_trip_at_most,
 	a_timeout_starts_again_from_one, a_timeout_in_recovery_reduces_once,
 	holds_still_in_recovery, time_that_was_not_used_does_not_count, idling_restarts,
 	hystart_exits_at_the_thresholds_of_rfc_9406, hystart_ends_after_five_rounds_or_resumes,
-	hystart_only_in_the_first_slow_start, refuses_what_cannot_be)
+	hystart_only_in_the_first_slow_start, refuses_what_cannot_be,
+	a_repeated_timeout_reduces_no_further)

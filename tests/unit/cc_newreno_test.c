@@ -172,8 +172,27 @@ START_TEST(refuses_what_cannot_be) {
 }
 END_TEST
 
+// RFC 5681 section 3.1: the repair timed out too, with a report in between that acknowledged nothing in
+// sequence. It is the same congestion.
+START_TEST(a_repeated_timeout_reduces_no_further) {
+	struct cc_bench b;
+
+	CC_OPEN(&b, "newreno", "initial", "100");
+	cc_rto(&b, 1000 * MS, 100);
+	ck_assert_double_eq_tol(b.ops->ssthresh(b.state), 50, 1e-9);
+	struct cc_ack ack = cc_ack_of(&b, 1100 * MS, 100 * MS);
+
+	ack.in_sequence = false;
+	ack.in_loss = true;
+	cc_ack(&b, &ack);
+	cc_rto_again(&b, 1400 * MS, 100);
+	ck_assert_double_eq_tol(b.ops->ssthresh(b.state), 50, 1e-9);
+	CWND_EQ(&b, 1);
+}
+END_TEST
+
 TEST_MAIN(starts_with_ten_and_doubles_per_round_trip, counts_bytes_up_to_the_limit,
 	halves_then_grows_by_one_per_window, an_echo_of_congestion_halves_too,
 	halves_flight_where_asked, never_below_two, a_timeout_starts_again_from_one,
 	a_timeout_in_recovery_halves_once, grows_only_where_the_window_was_the_limit,
-	idling_restarts, refuses_what_cannot_be)
+	idling_restarts, refuses_what_cannot_be, a_repeated_timeout_reduces_no_further)

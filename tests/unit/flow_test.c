@@ -665,6 +665,59 @@ START_TEST(rst_is_challenged_up_to_the_windows_edge) {
 }
 END_TEST
 
+// RFC 3168 section 6.1.1: a SYN/ACK with CWR too is that of a peer that reflects bits it does not know.
+START_TEST(reflected_ecn_bits_are_no_consent) {
+	for (int reflected = 0; reflected < 2; reflected++) {
+		struct link *l = LINK(.group = "{cc: newreno, ecn: ect0}", .hand = true);
+
+		link_run(l, 0);
+		struct seg s = hand_syn_ack(l, 20 * MS);
+
+		s.flags |= SEG_ECE | (reflected ? SEG_CWR : 0);
+		hand_feed(l, &s, 20 * MS);
+		ck_assert_int_eq(link_flow(l)->state, FLOW_OPEN);
+		ck_assert_int_eq(l->data[0].ecn, reflected ? ECN_NOT_ECT : ECN_ECT0);
+		link_close(l);
+	}
+}
+END_TEST
+
+// Overtaken, and yet of the future: no honest peer sent it so, and its timestamp would make honest ones old.
+START_TEST(overtaken_ack_sets_no_timestamp) {
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}}");
+	const struct flow *f = link_flow(l);
+	struct seg s = hand_ack(l, 3, 40 * MS);
+
+	hand_ack_at(l, 5, 40 * MS);
+	s.tsval += 1000000;
+	hand_feed(l, &s, 41 * MS);
+	ck_assert_uint_eq(f->ts_recent, flow_tsval(40 * MS));
+	hand_ack_at(l, 6, 42 * MS);
+	ck_assert_uint_eq(f->una, 6);
+	link_close(l);
+}
+END_TEST
+
+// The probes of a window that closes again begin anew, an RTO apart.
+START_TEST(probes_begin_anew_once_the_window_was_open) {
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}}");
+	const struct flow *f = link_flow(l);
+	struct seg s = hand_ack(l, 10, 40 * MS);
+
+	s.window = 0;
+	hand_feed(l, &s, 40 * MS);
+	link_run(l, 3 * S);
+	ck_assert_uint_ge(f->probes, 2);
+	hand_ack_at(l, 10, 3 * S);
+	s = hand_ack(l, 20, 3020 * MS);
+	s.window = 0;
+	hand_feed(l, &s, 3020 * MS);
+	ck_assert_int_eq(f->rtx_kind, RTX_PERSIST);
+	ck_assert_uint_eq(f->rtx_deadline_ns, 3020 * MS + f->rtt.rto_ns);
+	link_close(l);
+}
+END_TEST
+
 TEST_MAIN(syn_offers_what_the_group_wants, handshake_takes_one_round_trip_and_measures_it,
 	payload_is_what_both_sides_take, window_is_scaled_but_in_the_syn,
 	window_without_the_option_is_not_scaled, lost_syns_are_sent_again_ever_more_slowly,
@@ -683,4 +736,5 @@ TEST_MAIN(syn_offers_what_the_group_wants, handshake_takes_one_round_trip_and_me
 	probe_of_a_closed_window_is_answered_by_our_receiver, fin_needs_no_window,
 	sequence_numbers_wrap, more_than_four_gigabytes_arrive,
 	ack_counts_where_its_sequence_number_is_acceptable,
-	rst_is_challenged_up_to_the_windows_edge)
+	rst_is_challenged_up_to_the_windows_edge, reflected_ecn_bits_are_no_consent,
+	overtaken_ack_sets_no_timestamp, probes_begin_anew_once_the_window_was_open)

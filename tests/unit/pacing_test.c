@@ -631,6 +631,39 @@ START_TEST(silence_is_an_rto_without_a_segment) {
 }
 END_TEST
 
+// The first after silence has nothing to be compared with: its rate is that of its own round trip.
+START_TEST(silence_is_no_part_of_a_rate) {
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}}");
+	struct seg s;
+
+	spy_on(l);
+	s = hand_ack(l, 10, 40 * MS);
+	s.window = 0;
+	hand_feed(l, &s, 40 * MS);
+	hand_ack_at(l, 10, 500 * MS);
+	spied_count = 0;
+	hand_ack_at(l, 20, 520 * MS);
+	ck_assert_double_eq(spied[0].delivery_bps, 10 * PAYLOAD * 8 / 0.02);
+	link_close(l);
+}
+END_TEST
+
+// Until the last segment that was out is delivered, what is sent again too.
+START_TEST(repairs_after_the_end_of_data_are_app_limited) {
+	struct link *l =
+		HAND(.group = "{cc: {fixed: {cwnd: 20}}, tlp: no, source: {size: {bytes: 14480B}}}");
+
+	spy_on(l);
+	ck_assert_uint_eq(l->data_count, 11); // with the FIN
+	hand_sack_at(l, 0, 1, 4, 40 * MS);
+	SENT(l, 11, 0, 40 * MS);
+	hand_ack_at(l, 4, 60 * MS);
+	ck_assert_uint_eq(spied[1].sent_ns, 40 * MS);
+	ck_assert(spied[1].app_limited);
+	link_close(l);
+}
+END_TEST
+
 TEST_MAIN(gaps_are_exact, long_run_rate_is_exact, any_volume_leaves_in_its_time,
 	ack_does_not_hurry_the_pacer, silence_earns_no_burst, late_loop_catches_up,
 	late_loop_catches_up_a_millisecond_at_most, late_loop_keeps_its_step,
@@ -648,4 +681,5 @@ TEST_MAIN(gaps_are_exact, long_run_rate_is_exact, any_volume_leaves_in_its_time,
 	spurious_timeout_does_not_raise_the_rate, window_limited_is_told_from_pacing_limited,
 	control_hears_of_silence, acks_in_any_repair_say_so, rate_is_no_larger_than_that_of_sending,
 	rate_over_less_than_a_round_trip_is_none, control_hears_what_was_in_flight_before_and_after,
-	silence_is_an_rto_without_a_segment)
+	silence_is_an_rto_without_a_segment, silence_is_no_part_of_a_rate,
+	repairs_after_the_end_of_data_are_app_limited)
