@@ -417,9 +417,111 @@ START_TEST(random_load_conserves_packets) {
 }
 END_TEST
 
+// Three drops from 1.1 s on: the fourth would be due 100 ms / sqrt(1, 2, 3) later, at 1 328 445 704 ns. The
+// queue drains, and dropping begins again `since_ns` after that: with which count?
+static double count_after(uint64_t since_ns) {
+	const uint64_t due_ns = UINT64_C(1328445704);
+	struct pkt *pkts = pkts_new(100, 1000);
+	struct aqm_bench b;
+	double count;
+	uint32_t n = 0;
+
+	ck_assert_int_eq(aqm_open(&b, "codel", "{limit: 100pkt}", &env), 0);
+	for (; n < 20; n++)
+		aqm_put(&b, &pkts[n], 0);
+	aqm_take(&b, 1000 * MS);
+	aqm_take(&b, 1100 * MS);
+	aqm_take(&b, 1200 * MS);
+	aqm_take(&b, UINT64_C(1270710678));
+	ck_assert_uint_eq(b.drops.count, 3);
+	ck_assert_double_eq(b.ops->observe(b.q), 3.0);
+	while (b.ops->backlog(b.q).pkts > 0)
+		aqm_take(&b, UINT64_C(1270710678));
+	ck_assert_double_eq(b.ops->observe(b.q), 0.0);
+	for (; n < 30; n++)
+		aqm_put(&b, &pkts[n], due_ns + since_ns - 200 * MS);
+	aqm_take(&b, due_ns + since_ns - 100 * MS);
+	aqm_take(&b, due_ns + since_ns);
+	ck_assert_uint_eq(b.drops.count, 4);
+	count = b.ops->observe(b.q);
+	aqm_close(&b);
+	free(pkts);
+	return count;
+}
+
+// RFC 8289 section 5.6: "delta > 1 && now - drop_next < 16 interval"; what was dropped since the state was
+// entered last is 2 here, which is enough.
+START_TEST(count_resumes_to_the_nanosecond) {
+	ck_assert_double_eq(count_after(300 * MS), 2.0);
+	ck_assert_double_eq(count_after(1600 * MS - 1), 2.0);
+	ck_assert_double_eq(count_after(1600 * MS), 1.0);
+}
+END_TEST
+
+// Section 5.5: "sojourn_time < TARGET" is good.
+START_TEST(target_itself_is_above) {
+	for (uint64_t less = 0; less < 2; less++) {
+		struct pkt *pkts = pkts_new(10, 1000);
+		struct aqm_bench b;
+
+		ck_assert_int_eq(aqm_open(&b, "codel", "{limit: 100pkt}", &env), 0);
+		for (int i = 0; i < 10; i++)
+			aqm_put(&b, &pkts[i], 0);
+		aqm_take(&b, 5 * MS - less);
+		aqm_take(&b, 105 * MS);
+		ck_assert_uint_eq(b.drops.count, 1 - less);
+		aqm_close(&b);
+		free(pkts);
+	}
+}
+END_TEST
+
+// Marks keep the law's schedule too: one that comes late does not put off the next.
+START_TEST(late_mark_keeps_the_schedule) {
+	struct pkt *pkts = pkts_new(20, 1000);
+	struct aqm_bench b;
+
+	ck_assert_int_eq(aqm_open(&b, "codel", "{limit: 100pkt, ecn: yes}", &env), 0);
+	for (int i = 0; i < 20; i++) {
+		pkts[i].ecn = ECN_ECT0;
+		aqm_put(&b, &pkts[i], 0);
+	}
+	aqm_take(&b, 1000 * MS);
+	ck_assert_uint_eq(aqm_take(&b, 1100 * MS)->ecn, ECN_CE);
+	ck_assert_uint_eq(aqm_take(&b, 1230 * MS)->ecn, ECN_CE); // due at 1200
+	ck_assert_uint_eq(aqm_take(&b, UINT64_C(1270710677))->ecn, ECN_ECT0);
+	ck_assert_uint_eq(aqm_take(&b, UINT64_C(1270710678))->ecn, ECN_CE);
+	aqm_close(&b);
+	free(pkts);
+}
+END_TEST
+
+// The drop that leaves one MTU ends the state at once.
+START_TEST(dropping_ends_with_the_drop_that_empties_the_queue) {
+	struct pkt *pkts = pkts_new(20, 1000);
+	struct aqm_bench b;
+
+	ck_assert_int_eq(aqm_open(&b, "codel", "{limit: 100pkt}", &env), 0);
+	for (int i = 0; i < 7; i++)
+		aqm_put(&b, &pkts[i], 0);
+	aqm_take(&b, 1000 * MS);
+	aqm_take(&b, 1100 * MS); // drops one, takes one
+	ck_assert_double_eq(b.ops->observe(b.q), 1.0);
+	aqm_take(&b, 1101 * MS);
+	ck_assert_ptr_nonnull(aqm_take(&b, 1200 * MS)); // drops the last but two
+	ck_assert_uint_eq(b.drops.count, 2);
+	ck_assert_uint_eq(b.ops->backlog(b.q).pkts, 1);
+	ck_assert_double_eq(b.ops->observe(b.q), 0.0);
+	aqm_close(&b);
+	free(pkts);
+}
+END_TEST
+
 TEST_MAIN(exact_law_drops_as_the_rfc_says, linux_law_drops_as_the_kernel_does,
 	linux_law_approaches_the_square_root, drop_scenario, mark_scenario_marks_once_per_dequeue,
 	packets_that_carry_ce_count_as_marked_by_others, ce_threshold_marks_whatever_the_law_does,
 	an_empty_queue_ends_dropping, the_last_mtu_is_never_dropped,
 	one_dequeue_drops_a_bounded_number, count_resumes_within_sixteen_intervals,
-	limit_drops_do_not_touch_the_law, linux_clock_wraps, random_load_conserves_packets)
+	limit_drops_do_not_touch_the_law, linux_clock_wraps, random_load_conserves_packets,
+	count_resumes_to_the_nanosecond, target_itself_is_above, late_mark_keeps_the_schedule,
+	dropping_ends_with_the_drop_that_empties_the_queue)

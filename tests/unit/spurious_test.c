@@ -268,6 +268,45 @@ START_TEST(timeout_is_doubled_until_a_round_trip_is_measured) {
 }
 END_TEST
 
+// Two were sent again, by the probe and by RACK: one D-SACK is half of the proof.
+START_TEST(probe_of_before_belongs_to_the_episode) {
+	struct link *l =
+		HAND(.group = "{cc: {newreno: {initial: 10}}, timestamps: no, rto_min: 1s}");
+	struct flow *f = link_flow(l);
+
+	f->wnd_bytes = 10 * f->payload;
+	link_run(l, 60 * MS);
+	SENT(l, 10, 9, 60 * MS); // the probe
+	hand_sack_at(l, 0, 1, 4, 70 * MS);
+	SENT(l, 11, 0, 70 * MS);
+	dsack(l, 5, 0, 1, 75 * MS);
+	ck_assert_int_eq(f->ca, FLOW_CA_RECOVERY);
+	ck_assert_uint_eq(f->count.spurious_recoveries, 0);
+	link_close(l);
+}
+END_TEST
+
+// RFC 5682 section 3.1 step 2a: an ACK of all that was out ends F-RTO; a later loss is repaired before new
+// segments are sent.
+START_TEST(frto_ends_with_an_ack_of_everything) {
+	struct link *l = TEN("");
+	const struct flow *f = link_flow(l);
+
+	link_run(l, 220 * MS);
+	ack_echoing(l, 10, 220 * MS, 240 * MS);
+	ck_assert_int_eq(f->ca, FLOW_CA_OPEN);
+	for (uint64_t i = 1; i < 4; i++)
+		hand_ack_at(l, f->nxt, (240 + 20 * i) * MS);
+	uint64_t una = f->una, sent = l->data_count;
+
+	ck_assert_uint_ge(f->nxt - una, 4);
+	hand_sack_at(l, una, una + 1, una + 4, 320 * MS);
+	ck_assert_uint_gt(l->data_count, sent);
+	ck_assert_uint_eq(l->data[sent].index, una);
+	link_close(l);
+}
+END_TEST
+
 TEST_MAIN(timeout_answered_by_an_original_is_taken_back,
 	timeout_answered_by_the_retransmission_stands, frto_takes_a_timeout_back,
 	frto_goes_on_repairing_after_a_real_loss, timeout_in_fast_recovery_is_not_taken_back,
@@ -275,4 +314,5 @@ TEST_MAIN(timeout_answered_by_an_original_is_taken_back,
 	duplicates_of_all_repairs_take_a_reduction_back, reduction_by_ecn_is_not_taken_back,
 	episode_without_a_retransmission_was_none,
 	late_segments_cost_nothing_once_reordering_is_known, slower_path_is_no_loss,
-	timeout_is_doubled_until_a_round_trip_is_measured)
+	timeout_is_doubled_until_a_round_trip_is_measured, probe_of_before_belongs_to_the_episode,
+	frto_ends_with_an_ack_of_everything)

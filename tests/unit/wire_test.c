@@ -735,6 +735,71 @@ START_TEST(tcp_header_is_within_its_segment) {
 }
 END_TEST
 
+START_TEST(ports_are_in_the_first_four_bytes_behind_ip) {
+	for (uint8_t len = 20; len <= 25; len++) {
+		const struct seg plain = {.flags = SEG_ACK};
+		struct wire_info info;
+
+		build(&plain, 0);
+		frame[17] = len; // of IP
+		wire_read(frame, &info);
+		ck_assert_uint_eq(info.addr.src_port, len < 24 ? 0 : 40000);
+		ck_assert_uint_eq(info.addr.dst_port, len < 24 ? 0 : 5001);
+	}
+}
+END_TEST
+
+// A payload of one byte's value is summed up like any other, unless the value is 0.
+START_TEST(payload_of_equal_bytes_is_verified) {
+	const struct seg two = {.flags = SEG_ACK, .len = 2};
+	struct wire_info info;
+	struct seg got;
+	size_t len = build(&two, 0);
+	uint16_t csum = wire_csum_replace(wire_get16(frame + 50), 0, 0x5555);
+
+	frame[54] = frame[55] = 0x55;
+	ck_assert_int_eq(wire_parse(frame, len, &info), WIRE_OK);
+	ck_assert_int_eq(wire_parse_tcp(frame, &info, true, &got), WIRE_BAD_CHECKSUM);
+	frame[50] = (uint8_t)(csum >> 8);
+	frame[51] = (uint8_t)csum;
+	ck_assert_int_eq(wire_parse_tcp(frame, &info, true, &got), WIRE_OK);
+}
+END_TEST
+
+// Headers that are no plain segment's, with an IP checksum that is right: a length that ends inside the TCP
+// header, and a fragment. The long way says what they are.
+START_TEST(plain_parse_leaves_short_segments_and_fragments) {
+	static const struct {
+		size_t at;
+		uint16_t value;
+	} cases[] = {{16, 51}, {20, 0x2000}, {20, 0x4001}};
+
+	for (size_t i = 0; i < 3; i++) {
+		size_t len = load(kernel_data);
+		uint16_t was = wire_get16(frame + cases[i].at);
+		uint16_t csum = wire_csum_replace(wire_get16(frame + 24), was, cases[i].value);
+		struct wire_info info;
+		struct seg seg;
+
+		frame[cases[i].at] = (uint8_t)(cases[i].value >> 8);
+		frame[cases[i].at + 1] = (uint8_t)cases[i].value;
+		frame[24] = (uint8_t)(csum >> 8);
+		frame[25] = (uint8_t)csum;
+		ck_assert_int_eq(wire_parse(frame, len, &info), WIRE_OK);
+		ck_assert_int_ne(wire_parse_tcp(frame, &info, false, &seg), WIRE_OK);
+		ck_assert(!wire_parse_plain(frame, len, false, &info, &seg));
+	}
+}
+END_TEST
+
+START_TEST(ecn_of_a_bare_ip_header) {
+	load(kernel_data);
+	frame[15] = ECN_ECT0;
+	ck_assert_uint_eq(wire_ecn_any(frame, 34), ECN_ECT0);
+	ck_assert_uint_eq(wire_ecn_any(frame, 33), ECN_NOT_ECT);
+}
+END_TEST
+
 TEST_MAIN(sum_of_rfc1071, sum_agrees_with_the_definition, replace_of_rfc1624,
 	set_ecn_keeps_the_checksum_of_a_full_sum, set_ecn_leaves_dscp,
 	writes_what_the_kernel_writes, reads_the_kernels_syn, reads_the_kernels_data,
@@ -745,4 +810,6 @@ TEST_MAIN(sum_of_rfc1071, sum_agrees_with_the_definition, replace_of_rfc1624,
 	no_echo_for_bad_requests, template_writes_the_same_bytes, template_checksum_of_zero,
 	plain_parse_agrees, plain_parse_leaves_the_rest, zeros_are_verified,
 	ecn_behind_vlan_tags_and_of_ipv6, sack_option_is_of_whole_blocks,
-	tcp_header_is_within_its_segment)
+	tcp_header_is_within_its_segment, ports_are_in_the_first_four_bytes_behind_ip,
+	payload_of_equal_bytes_is_verified, plain_parse_leaves_short_segments_and_fragments,
+	ecn_of_a_bare_ip_header)
