@@ -307,6 +307,61 @@ START_TEST(frto_ends_with_an_ack_of_everything) {
 }
 END_TEST
 
+// Duplicates of segments from before the episode, or from after it, prove nothing about its reduction.
+START_TEST(duplicates_of_other_segments_prove_nothing) {
+	for (int beyond = 0; beyond < 2; beyond++) {
+		struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}, timestamps: no}");
+		const struct flow *f = link_flow(l);
+
+		hand_ack_at(l, 2, 40 * MS);
+		hand_sack_at(l, 2, 3, 6, 41 * MS); // 2 is sent again
+		ck_assert_int_eq(f->ca, FLOW_CA_RECOVERY);
+		ck_assert_uint_eq(f->recover, 12);
+		ck_assert_uint_ge(f->nxt, 14);
+		struct seg s = hand_ack(l, 2, 61 * MS);
+
+		hand_sack(l, &s, beyond ? 12 : 0, beyond ? 13 : 1);
+		hand_sack(l, &s, beyond ? 12 : 3, beyond ? 14 : 6);
+		hand_feed(l, &s, 61 * MS);
+		ck_assert_uint_eq(f->count.spurious, 1);
+		ck_assert_uint_eq(f->count.spurious_recoveries, 0);
+		ck_assert_int_eq(f->ca, FLOW_CA_RECOVERY);
+		link_close(l);
+	}
+}
+END_TEST
+
+// One original arrived; of the other segment that was sent again nothing is known yet.
+START_TEST(recovery_is_not_taken_back_while_a_repair_is_out) {
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}}");
+	const struct flow *f = link_flow(l);
+
+	hand_sack_at(l, 0, 2, 5, 40 * MS);
+	ck_assert_uint_eq(f->retrans, 2);
+	ack_echoing(l, 1, 20 * MS, 41 * MS);
+	ck_assert_uint_eq(f->retrans, 1);
+	ck_assert_uint_eq(f->count.spurious_recoveries, 0);
+	ck_assert_int_eq(f->ca, FLOW_CA_RECOVERY);
+	link_close(l);
+}
+END_TEST
+
+// A timeout is taken back all the same, but its repairs that are out are waited for in the old state.
+START_TEST(undone_timeout_waits_for_its_repairs) {
+	struct link *l = TEN(", frto: no");
+	const struct flow *f = link_flow(l);
+
+	link_run(l, 220 * MS);
+	ack_echoing(l, 1, 220 * MS, 240 * MS); // 1 and 2 are sent again
+	ck_assert_uint_eq(f->retrans, 2);
+	ack_echoing(l, 2, 20 * MS, 241 * MS);
+	ck_assert_uint_eq(f->count.spurious_timeouts, 1);
+	ck_assert_uint_eq(f->lost, 1);
+	ck_assert_int_eq(f->ca, FLOW_CA_LOSS);
+	link_close(l);
+}
+END_TEST
+
 TEST_MAIN(timeout_answered_by_an_original_is_taken_back,
 	timeout_answered_by_the_retransmission_stands, frto_takes_a_timeout_back,
 	frto_goes_on_repairing_after_a_real_loss, timeout_in_fast_recovery_is_not_taken_back,
@@ -315,4 +370,5 @@ TEST_MAIN(timeout_answered_by_an_original_is_taken_back,
 	episode_without_a_retransmission_was_none,
 	late_segments_cost_nothing_once_reordering_is_known, slower_path_is_no_loss,
 	timeout_is_doubled_until_a_round_trip_is_measured, probe_of_before_belongs_to_the_episode,
-	frto_ends_with_an_ack_of_everything)
+	frto_ends_with_an_ack_of_everything, duplicates_of_other_segments_prove_nothing,
+	recovery_is_not_taken_back_while_a_repair_is_out, undone_timeout_waits_for_its_repairs)
