@@ -560,6 +560,137 @@ START_TEST(a_spurious_reduction_gives_the_window_back_and_looks_for_the_pipe_ane
 }
 END_TEST
 
+START_TEST(a_policers_loss_counts_from_50_of_256_exactly) {
+	struct wire w;
+
+	to_policed(&w);
+	for (int round = 2; round <= 8; round++) {
+		w.next.lost_segs = round == 4 || round == 8 ? 50 : 0;
+		// 256 in each interval, of 30 ms.
+		step(&w, round <= 4 ? RTT : RTT * 3 / 4, round == 4 ? 128 : 64, true);
+	}
+	ck_assert_double_lt(obs(&w, BW), BW_BPS);
+}
+END_TEST
+
+// 8 and 10 kbit/s: more than an eighth apart, but no more than 4 kbit/s. Their mean is the rate.
+START_TEST(slow_policers_may_differ_by_4_kbit) {
+	struct wire w;
+
+	to_policed(&w);
+	for (int round = 2; round <= 8; round++) {
+		w.next.lost_segs = round == 4 || round == 8 ? 10 : 0;
+		step(&w, round <= 4 ? 1000 * MS : 800 * MS, 1, true);
+	}
+	NEAR(obs(&w, BW), 9000);
+}
+END_TEST
+
+START_TEST(a_quarter_of_growth_is_enough) {
+	struct wire w;
+
+	wire_open(&w, NULL);
+	w.next.inflight_segs = 10000;
+	for (int i = 0; i < 4; i++) { // 156.25 Mbit/s and all before it are exact
+		step(&w, RTT, 10, true);
+		w.next.delivery_bps *= 1.25;
+	}
+	check(&w, STARTUP, HIGH);
+}
+END_TEST
+
+START_TEST(probe_rtt_lasts_a_round_at_least) {
+	struct wire w;
+
+	wire_open(&w, NULL);
+	to_probe_bw(&w);
+	w.next.rtt_ns = RTT + 1;
+	w.next.inflight_segs = 4;
+	step(&w, 10100 * MS, 10, true);
+	check(&w, PROBE_RTT, 1);
+	step(&w, 300 * MS, 4, false);
+	check(&w, PROBE_RTT, 1);
+	step(&w, MS, 4, true);
+	ck_assert_int_eq(mode(&w), PROBE_BW);
+}
+END_TEST
+
+// 2 BDP, three quanta of 1.25 x 79.2 Mbit/s, which are 12 segments, and two more.
+START_TEST(the_window_has_two_more_segments_while_probing_up) {
+	static const char *const none[] = {"extra_acked_gain", "0", NULL};
+	struct wire w;
+
+	wire_open(&w, none);
+	to_probe_bw(&w);
+	for (int i = 0; i < 20 && obs(&w, GAIN) < 1.2; i++)
+		step(&w, RTT + 1, 1, false);
+	for (int i = 0; i < 4; i++)
+		step(&w, MS / 10, 100, false);
+	check(&w, PROBE_BW, 1.25);
+	CWND_EQ(&w.b, 238);
+}
+END_TEST
+
+START_TEST(a_timeout_in_recovery_restores_the_window_from_before_both) {
+	struct wire w;
+	double before;
+
+	wire_open(&w, NULL);
+	to_probe_bw(&w);
+	before = w.b.out.cwnd_segs;
+	cc_loss(&w.b, w.now_ns, 150, false);
+	w.next.in_recovery = true;
+	w.next.inflight_segs = 50;
+	step(&w, MS, 1, false);
+	CWND_EQ(&w.b, 51);
+	cc_rto(&w.b, w.now_ns, 50);
+	w.next.in_recovery = false;
+	w.next.in_loss = true;
+	step(&w, RTT, 1, true);
+	ck_assert_double_lt(w.b.out.cwnd_segs, 51);
+	w.next.in_loss = false;
+	step(&w, RTT, 1, true);
+	ck_assert_double_ge(w.b.out.cwnd_segs, before);
+}
+END_TEST
+
+// To a window in PROBE_BW at gain 1, with bursts of ACKs that the rate does not explain.
+static void aggregated(struct wire *w, const char *gain) {
+	const char *const set[] = {"extra_acked_gain", gain, NULL};
+
+	wire_open(w, set);
+	to_probe_bw(w);
+	w->next.inflight_segs = 180;
+	while (obs(w, GAIN) > 1.1 || obs(w, GAIN) < 0.9)
+		step(w, RTT + 1, 1, false);
+	for (int i = 0; i < 20; i++)
+		step(w, MS / 10, 100, false);
+}
+
+// 2 BDP, 100 ms of BtlBw, which are 1000 segments, and three quanta of 9; even.
+START_TEST(aggregation_counts_for_100_ms_at_most) {
+	struct wire w;
+
+	aggregated(&w, "10");
+	ck_assert_double_gt(obs(&w, EXTRA), 200);
+	CWND_EQ(&w.b, 1228);
+}
+END_TEST
+
+START_TEST(aggregation_is_forgotten_after_ten_rounds) {
+	struct wire w;
+
+	aggregated(&w, "1");
+	ck_assert_double_gt(obs(&w, EXTRA), 200);
+	for (int i = 0; i < 5; i++) // until the rate has caught up with the 2000 segments
+		step(&w, 5 * RTT, BDP, true);
+	ck_assert_double_gt(obs(&w, EXTRA), 200);
+	for (int i = 0; i < 10; i++)
+		step(&w, 5 * RTT, BDP, true);
+	ck_assert_double_le(obs(&w, EXTRA), BDP);
+}
+END_TEST
+
 START_TEST(wakes_at_its_rate) {
 	struct wire w;
 
@@ -595,4 +726,8 @@ TEST_MAIN(starts_as_if_the_round_trip_were_a_millisecond,
 	a_policers_interval_is_free_of_limited_samples,
 	what_probe_rtt_sends_is_no_policers_interval,
 	a_spurious_reduction_gives_the_window_back_and_looks_for_the_pipe_anew, wakes_at_its_rate,
-	refuses_what_cannot_be)
+	refuses_what_cannot_be, a_policers_loss_counts_from_50_of_256_exactly,
+	slow_policers_may_differ_by_4_kbit, a_quarter_of_growth_is_enough,
+	probe_rtt_lasts_a_round_at_least, the_window_has_two_more_segments_while_probing_up,
+	a_timeout_in_recovery_restores_the_window_from_before_both,
+	aggregation_counts_for_100_ms_at_most, aggregation_is_forgotten_after_ten_rounds)

@@ -631,6 +631,46 @@ START_TEST(parameters_follow_while_running_and_refuse_nonsense) {
 }
 END_TEST
 
+// Half of the window before a timeout is known to be the path's: until there a loss does not end slow start.
+// Once it is over the window of then says nothing more.
+START_TEST(slow_start_after_a_timeout_goes_on_to_half_the_window) {
+	struct cc_bench b;
+
+	CC_OPEN(&b, "copa", "initial", "100");
+	cc_rto(&b, 100 * MS, 100);
+	b.out.cwnd_segs = 49;
+	cc_loss(&b, 200 * MS, 49, false);
+	ck_assert_int_eq(b.ops->mode(b.state), 0);
+	b.out.cwnd_segs = 50;
+	cc_loss(&b, 300 * MS, 50, false);
+	ck_assert_int_eq(b.ops->mode(b.state), 1);
+	b.ops->on_idle(b.state, b.config, 5000 * MS, 4000 * MS, &b.out);
+	ck_assert_int_eq(b.ops->mode(b.state), 0);
+	b.out.cwnd_segs = 20;
+	cc_loss(&b, 5100 * MS, 20, false);
+	ck_assert_int_eq(b.ops->mode(b.state), 1);
+}
+END_TEST
+
+// The loss rate is of what was sent since: the losses of the timeout would halve the window once more.
+START_TEST(loss_rate_counts_anew_after_a_timeout) {
+	struct cc_bench b;
+
+	CC_OPEN(&b, "copa", "initial", "100");
+	struct cc_ack ack = cc_ack_of(&b, 100 * MS, 0);
+
+	ack.lost_segs = 30;
+	cc_ack(&b, &ack);
+	cc_rto(&b, 200 * MS, 100);
+	CWND_EQ(&b, 2);
+	ack = cc_ack_of(&b, 400 * MS, 100 * MS);
+	ack.acked_segs = 12;
+	cc_ack(&b, &ack);
+	ck_assert_int_eq(b.ops->mode(b.state), 0);
+	CWND_EQ(&b, 14);
+}
+END_TEST
+
 TEST_MAIN(slow_start_doubles_per_round_trip, slow_start_ends_with_the_window_that_was_measured,
 	the_target_itself_goes_up, steps_by_acked_over_delta_cwnd,
 	lambda_uses_the_window_sent_or_todays, grows_only_at_the_limit_but_shrinks_always,
@@ -646,4 +686,6 @@ TEST_MAIN(slow_start_doubles_per_round_trip, slow_start_ends_with_the_window_tha
 	auto_mode_follows_the_nearly_empty_test, auto_mode_waits_eight_round_trips,
 	auto_mode_outlasts_its_own_swing, rtt_max_is_of_the_last_four_round_trips,
 	no_sample_changes_nothing, very_long_rtts_saturate,
-	parameters_follow_while_running_and_refuse_nonsense)
+	parameters_follow_while_running_and_refuse_nonsense,
+	slow_start_after_a_timeout_goes_on_to_half_the_window,
+	loss_rate_counts_anew_after_a_timeout)

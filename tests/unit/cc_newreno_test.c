@@ -191,8 +191,21 @@ START_TEST(a_repeated_timeout_reduces_no_further) {
 }
 END_TEST
 
+// ssthresh is met inside an ACK: what slow start needs, and the rest as avoidance takes it.
+START_TEST(slow_start_ends_at_ssthresh_exactly) {
+	struct cc_bench b;
+
+	CC_OPEN(&b, "newreno", "initial", "20");
+	cc_loss(&b, 0, 20, false);
+	b.out.cwnd_segs = 9.5;
+	cc_ack_n(&b, 1, 1000 * MS, 100 * MS);
+	CWND_EQ(&b, 10.05);
+}
+END_TEST
+
 TEST_MAIN(starts_with_ten_and_doubles_per_round_trip, counts_bytes_up_to_the_limit,
 	halves_then_grows_by_one_per_window, an_echo_of_congestion_halves_too,
 	halves_flight_where_asked, never_below_two, a_timeout_starts_again_from_one,
 	a_timeout_in_recovery_halves_once, grows_only_where_the_window_was_the_limit,
-	idling_restarts, refuses_what_cannot_be, a_repeated_timeout_reduces_no_further)
+	idling_restarts, refuses_what_cannot_be, a_repeated_timeout_reduces_no_further,
+	slow_start_ends_at_ssthresh_exactly)
