@@ -591,11 +591,14 @@ START_TEST(a_quarter_of_growth_is_enough) {
 
 	wire_open(&w, NULL);
 	w.next.inflight_segs = 10000;
-	for (int i = 0; i < 4; i++) { // 156.25 Mbit/s and all before it are exact
+	step(&w, RTT, 10, true);
+	w.next.delivery_bps = 1.25 * BW_BPS; // 100 Mbit/s: exact
+	for (int i = 0; i < 3; i++) { // the first has grown
 		step(&w, RTT, 10, true);
-		w.next.delivery_bps *= 1.25;
+		check(&w, STARTUP, HIGH);
 	}
-	check(&w, STARTUP, HIGH);
+	step(&w, RTT, 10, true);
+	check(&w, DRAIN, DRAIN_GAIN);
 }
 END_TEST
 

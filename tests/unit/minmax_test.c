@@ -128,5 +128,17 @@ START_TEST(reset_forgets) {
 }
 END_TEST
 
+// A second best that makes the third obsolete stands for both: it is in the window when the next one comes.
+START_TEST(second_best_replaces_the_third) {
+	struct minmax m;
+
+	minmax_reset(&m, 0, 10);
+	ck_assert_uint_eq(minmax_running_max(&m, 100, 30, 5), 10);
+	ck_assert_uint_eq(minmax_running_max(&m, 100, 60, 3), 10);
+	ck_assert_uint_eq(minmax_running_max(&m, 100, 70, 6), 10);
+	ck_assert_uint_eq(minmax_running_max(&m, 100, 165, 1), 6);
+}
+END_TEST
+
 TEST_MAIN(agrees_with_brute_force, expires_after_the_window, successors_are_spread,
-	silence_longer_than_the_window_starts_anew, reset_forgets)
+	silence_longer_than_the_window_starts_anew, reset_forgets, second_best_replaces_the_third)

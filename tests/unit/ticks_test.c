@@ -168,5 +168,27 @@ START_TEST(a_jump_is_slewed) {
 }
 END_TEST
 
+// One anchor that is 1600 ns late moves the line of least squares by 1 / 16 + 7.5^2 / 340 of that at its end.
+START_TEST(a_fit_is_not_its_last_anchor) {
+	struct ticks_fit f = {0};
+	struct ticks_line l;
+
+	for (uint64_t k = 0; k < TICKS_ANCHORS; k++)
+		ticks_fit_add(&f, k * 100000, k * 100000 + (k == TICKS_ANCHORS - 1 ? 1600 : 0));
+	ck_assert(ticks_fit_line(&f, &l));
+	ck_assert_uint_eq(ticks_ns(&l, 1500000), 1500365);
+}
+END_TEST
+
+START_TEST(a_tick_before_the_lines_point_is_found) {
+	const struct ticks_line l = {.tick = 1000000, .ns = 1000000, .rate = nominal()};
+
+	// 2.5 GHz, rounded to a tick.
+	ck_assert_uint_le(ticks_at(&l, 1000000 + 400) - (1000000 + 999), 2);
+	ck_assert_uint_le(ticks_at(&l, 1000000 - 400) - (1000000 - 1001), 2);
+}
+END_TEST
+
 TEST_MAIN(a_line_is_exact_both_ways, a_fit_needs_two_anchors, a_fit_forgets, no_line_without_a_rate,
-	a_wrong_clock_converges, stamps_of_a_card_become_our_time, a_jump_is_slewed)
+	a_wrong_clock_converges, stamps_of_a_card_become_our_time, a_jump_is_slewed,
+	a_fit_is_not_its_last_anchor, a_tick_before_the_lines_point_is_found)

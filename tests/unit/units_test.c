@@ -220,6 +220,14 @@ START_TEST(examples_are_of_their_unit) {
 }
 END_TEST
 
+START_TEST(large_binary_sizes_keep_all_digits) {
+	double v;
+
+	ck_assert_int_eq(unit_parse("99TiB", UNIT_BYTES, &v), 0);
+	ck_assert_double_eq(v, 99.0 * 0x1p40); // 15 digits: 2 and the factor's 13
+}
+END_TEST
+
 TEST_MAIN(reads_exactly, refuses_what_is_not_wholly_a_number, refuses_absurdly_long_numbers,
 	formats_shortest_with_a_unit, formatted_values_read_back_the_same,
-	examples_are_of_their_unit)
+	examples_are_of_their_unit, large_binary_sizes_keep_all_digits)
