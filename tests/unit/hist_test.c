@@ -118,5 +118,17 @@ START_TEST(beyond_the_range_saturates) {
 }
 END_TEST
 
+START_TEST(largest_of_what_was_counted_at_once) {
+	struct hist h = {0};
+
+	hist_counted(&h, 2, 30, 20);
+	hist_counted(&h, 1, 5, 5);
+	ck_assert_uint_eq(h.max, 20);
+	ck_assert_uint_eq(h.total, 3);
+	ck_assert_uint_eq(h.sum, 35);
+}
+END_TEST
+
 TEST_MAIN(buckets_tile_the_range, quantiles_agree_with_a_sorted_array, small_values_are_exact,
-	empty_is_zero, beyond_the_range_saturates, merged_is_as_if_all_were_added)
+	empty_is_zero, beyond_the_range_saturates, merged_is_as_if_all_were_added,
+	largest_of_what_was_counted_at_once)
