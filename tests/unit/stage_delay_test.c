@@ -373,8 +373,27 @@ START_TEST(a_burst_is_its_packets_one_by_one) {
 }
 END_TEST
 
+// What comes after the step waits for nothing but its own delay.
+START_TEST(step_leaves_no_wait_behind) {
+	struct stage_bench b = {0};
+	struct pkt *pkts = pkts_new(2, 100);
+
+	ck_assert_int_eq(stage_open(&b, "{delay: {delay: 50ms, on_decrease: step}}"), 0);
+	stage_put(&b, &pkts[0], 0);
+	stage_live(&b, "delay", "5ms", 10 * MS);
+	stage_put(&b, &pkts[1], 11 * MS);
+	ck_assert_ptr_eq(stage_take(&b, 16 * MS), &pkts[0]);
+	ck_assert_ptr_eq(stage_take(&b, 16 * MS), &pkts[1]);
+	ck_assert_uint_eq(pkts[0].arrival_ns, 10 * MS);
+	ck_assert_uint_eq(pkts[1].arrival_ns, 16 * MS);
+	stage_close(&b);
+	free(pkts);
+}
+END_TEST
+
 TEST_MAIN(departure_is_arrival_plus_delay_to_the_nanosecond, classes_have_their_own_extra_delay,
 	many_classes_leave_in_the_order_of_a_sorted_list, late_packets_are_overtaken,
 	a_lower_delay_does_as_on_decrease_says, a_lowered_delay_releases_no_pipe_at_once,
 	a_full_line_drops_with_a_reason_of_its_own, what_has_left_makes_room_though_nobody_took_it,
-	no_delay_passes_packets_in_no_time, a_burst_is_its_packets_one_by_one)
+	no_delay_passes_packets_in_no_time, a_burst_is_its_packets_one_by_one,
+	step_leaves_no_wait_behind)

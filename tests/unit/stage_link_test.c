@@ -483,6 +483,32 @@ START_TEST(default_queue_is_one_bdp) {
 }
 END_TEST
 
+// Three frames of 1000 ns at once wait 0, 1000 and 2000 ns. A peak is that of its window alone.
+START_TEST(waits_are_counted_and_their_peak_is_the_windows) {
+	struct stage_bench b = {0};
+	struct pkt *pkts = pkts_new(4, 980);
+
+	open_link(&b, "{link: {rate: 8Gbit, queue: {fifo: {limit: 100pkt}}}}");
+	for (int i = 0; i < 3; i++)
+		stage_put(&b, &pkts[i], 0);
+	for (int i = 0; i < 3; i++)
+		ck_assert_ptr_eq(stage_take(&b, 3000), &pkts[i]);
+	const struct hist *h = link_sojourn(b.st);
+
+	ck_assert_uint_eq(h->total, 3);
+	ck_assert_uint_eq(h->max, 2000);
+	for (uint64_t ns = 0; ns <= 2000; ns += 1000)
+		ck_assert_uint_eq(h->count[hist_bucket(ns)], 1);
+	link_restart(b.st, LINK_INTERVAL, 5000);
+	stage_put(&b, &pkts[3], 6000);
+	ck_assert_ptr_eq(stage_take(&b, 7000), &pkts[3]);
+	ck_assert_uint_eq(link_peak(b.st, LINK_INTERVAL)->sojourn_ns, 0);
+	ck_assert_uint_eq(link_peak(b.st, LINK_RUN)->sojourn_ns, 2000);
+	stage_close(&b);
+	free(pkts);
+}
+END_TEST
+
 TEST_MAIN(ten_gigabit_ethernet_to_the_nanosecond, overhead_counts_on_top_of_the_frame_without_fcs,
 	rate_is_exact_over_ten_million_packets, rate_is_exact_from_one_kilobit_to_one_terabit,
 	a_departure_comes_before_an_arrival_at_the_same_time,
@@ -491,4 +517,4 @@ TEST_MAIN(ten_gigabit_ethernet_to_the_nanosecond, overhead_counts_on_top_of_the_
 	many_changes_lose_no_part_of_a_nanosecond, figures_by_hand,
 	history_does_not_depend_on_polling, records_tell_the_whole_story,
 	mean_backlog_agrees_with_sojourns, late_arrivals_keep_the_rate, bad_configs_are_refused,
-	default_queue_is_one_bdp)
+	default_queue_is_one_bdp, waits_are_counted_and_their_peak_is_the_windows)
