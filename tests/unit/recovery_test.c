@@ -72,6 +72,27 @@ START_TEST(fifteen_losses_of_twenty) {
 }
 END_TEST
 
+// The ACK of a repair that finds another repair lost lets out what it delivered and no more.
+START_TEST(progress_that_finds_a_loss_is_not_rewarded) {
+	struct link *l = HAND(.group = "{cc: {newreno: {initial: 20}}}");
+	const struct flow *f = link_flow(l);
+	uint64_t before;
+	struct seg s;
+
+	past_slow_start(l);
+	for (uint64_t k = 0; k < 5; k++)
+		hand_sack_at(l, 0, 15, 16 + k, T0 + k);
+	ck_assert_uint_eq(f->count.retransmits, 3); // of 0, 1 and 2
+	before = l->data_count;
+	s = hand_ack(l, 1, T0 + 21 * MS);
+	hand_sack(l, &s, 2, 3); // sent after the repair of 1
+	hand_feed(l, &s, T0 + 21 * MS);
+	ck_assert_uint_eq(f->count.lost_segs, 15 + 3); // it, and the two new ones
+	ck_assert_uint_eq(sent_since(l, &before), 2);
+	link_close(l);
+}
+END_TEST
+
 START_TEST(window_after_recovery_is_ssthresh) {
 	struct link *l = LINK(.group = "{cc: {newreno: {initial: 20}}, ack_every: 1}", .lose = 0x5);
 	const struct flow *f = link_flow(l);
@@ -498,9 +519,10 @@ END_TEST
 
 TEST_MAIN(duplicates_that_deliver_nothing_send_nothing, window_does_not_grow_on_what_is_sacked_only,
 	one_loss_of_twenty_as_in_the_rfc, fifteen_losses_of_twenty,
-	window_after_recovery_is_ssthresh, losses_of_one_window_are_one_reduction,
-	loss_of_the_next_window_is_its_own_reduction, third_duplicate_ack_sends_the_hole,
-	window_updates_are_no_duplicates, duplicates_after_a_timeout_are_not_arrivals,
+	progress_that_finds_a_loss_is_not_rewarded, window_after_recovery_is_ssthresh,
+	losses_of_one_window_are_one_reduction, loss_of_the_next_window_is_its_own_reduction,
+	third_duplicate_ack_sends_the_hole, window_updates_are_no_duplicates,
+	duplicates_after_a_timeout_are_not_arrivals,
 	no_fast_retransmit_of_what_the_timeout_repaired,
 	echo_halves_once_per_window_and_cwr_is_told_once, echo_before_cwr_was_sent_is_the_same_one,
 	loss_and_echo_in_one_window_are_one_reduction, timeout_is_told_by_cwr,
