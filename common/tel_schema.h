@@ -111,7 +111,8 @@
 	F(float, "<f4", before, "", "old value")                                                   \
 	F(uint16_t, "<u2", event, "tel_event",                                                     \
 		"1 window reduction, 2 timeout, 3 recovery ends, 4 slow start ends, 5 cc mode, "   \
-		"6 parameter change, 7 spurious, 8 port change, 9 what a queue observes")          \
+		"6 parameter change, 7 spurious, 8 port change, 9 what a queue observes, "         \
+		"10 a reduction is taken back")                                                    \
 	F(uint16_t, "<u2", group, "", "flow group; link index for 6 and 9")
 
 // All that decides what a path does, in the order in which it came (telemetry.arrivals): `weir replay`

@@ -41,6 +41,15 @@ uint64_t host_window_segs(const struct groups *gs) {
 	return (uint64_t)fmin(segs, 0x1p40);
 }
 
+static uint64_t hole_segs(const struct groups *gs, const struct host_env *env) {
+	uint64_t wait_ns = NS_PER_S;
+
+	for (uint32_t i = 0; i < gs->count; i++)
+		wait_ns =
+			time_max(wait_ns, time_min(2 * gs->group[i].rto_min_ns, env->duration_ns));
+	return (uint64_t)((double)env->segs_per_s * (double)wait_ns * 1e-9);
+}
+
 // Without SACK a recovery lasts a round trip per hole and sends new data in each: as much as the peer's
 // window holds, or the network carries in the whole run.
 static uint64_t no_sack_segs(const struct groups *gs, const struct host_env *env) {
@@ -56,8 +65,8 @@ static uint64_t no_sack_segs(const struct groups *gs, const struct host_env *env
 }
 
 // Segments that may be unacknowledged at once, all flows together: what the network can hold, twice
-// (slow start overshoots by its own size), what SACK leaves on the scoreboard while a hole waits a
-// second for its timeout, and the windows that need no network to be large; twice again for rings that
+// (slow start overshoots by its own size), what SACK leaves on the scoreboard while a hole waits for its
+// timeout, a second or more, and the windows that need no network to be large; twice again for rings that
 // are powers of two, and twice for what a shrunk window still holds until its recovery ends. It is
 // reserved, not used.
 static uint64_t arena_segs(const struct groups *gs, const struct host_env *env) {
@@ -65,7 +74,7 @@ static uint64_t arena_segs(const struct groups *gs, const struct host_env *env) 
 	uint64_t windows = host_window_segs(gs) + no_sack_segs(gs, env);
 
 	windows /= env->shares > 1 ? env->shares : 1;
-	return 4 * (2 * env->pipe_segs + env->segs_per_s + windows) + flows * SEGS_PER_FLOW;
+	return 4 * (2 * env->pipe_segs + hole_segs(gs, env) + windows) + flows * SEGS_PER_FLOW;
 }
 
 // Every other segment may be missing.

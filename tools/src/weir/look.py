@@ -49,6 +49,7 @@ STYLES = {
     "event 7": Style("spurious retransmission", GREY, "x"),
     "event 8": Style("port change", BLUE, "P"),
     "event 9": Style("what a queue observes", GREY, "s"),
+    "event 10": Style("reduction taken back", GREEN, "D"),
     "drops": Style("drops", VERMILLION, "v"),
     "marks": Style("CE marks", ORANGE, "^"),
 }

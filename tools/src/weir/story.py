@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from weir.folder import Run
 
 DEQUEUE = 2  # enum tel_packet_event
-EVENTS_SHOWN = (1, 2, 5, 7)  # enum tel_event: reduction, timeout, mode change, spurious
+EVENTS_SHOWN = (1, 2, 5, 7, 10)  # enum tel_event: reduction, timeout, mode, spurious, undo
 EVERY_PACKET = 3  # telemetry level
 CWND_FLOWS = 6
 CWND_POINTS = 4000  # of each flow
