@@ -11,7 +11,8 @@ struct err {
 	char msg[512];
 };
 
-// Writes the sentence and returns rc, so that a caller can `return err_set(...)`.
+// Writes the sentence, on one line whatever names of the user's it quotes, and returns rc, so that a
+// caller can `return err_set(...)`.
 __attribute__((format(printf, 3, 4))) static inline int err_set(
 	struct err *e, int rc, const char *fmt, ...) {
 	va_list ap;
@@ -20,6 +21,10 @@ __attribute__((format(printf, 3, 4))) static inline int err_set(
 		va_start(ap, fmt);
 		vsnprintf(e->msg, sizeof(e->msg), fmt, ap);
 		va_end(ap);
+		for (char *c = e->msg; *c != '\0'; c++) {
+			if ((unsigned char)*c < ' ')
+				*c = ' ';
+		}
 	}
 	return rc;
 }

@@ -329,6 +329,9 @@ static void become_honest(struct peer *p) {
 static void finish(struct peer *p) {
 	uint64_t limit_ns = p->now_ns + FINISH_NS;
 
+	// That SACKed segments are not there, a flow learns from a timeout, and it had its last one.
+	if (p->reneges && p->flow->timeouts >= p->groups.group[0].retries)
+		return;
 	become_honest(p);
 	while (p->flow->state != FLOW_DONE) {
 		uint64_t t_ns = host_next_ns(&p->host, limit_ns);
