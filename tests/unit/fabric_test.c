@@ -65,13 +65,14 @@ START_TEST(groups_flood_and_are_never_learned) {
 }
 END_TEST
 
+// All sixteen of 01:80:c2:00:00:0x: those, too, that no protocol has yet.
 START_TEST(link_local_control_is_not_relayed) {
 	struct fabric f = open_fabric(3, 100);
-	struct mac pause = {{0x01, 0x80, 0xc2, 0, 0, 0x01}},
-		   other = {{0x01, 0x80, 0xc2, 0, 0, 0x10}};
+	struct mac mac = {{0x01, 0x80, 0xc2, 0, 0, 0}};
 
-	expect(relay(&f, pause, station(1), 0, 0), FABRIC_DROP, 0);
-	expect(relay(&f, other, station(1), 0, 0), FABRIC_FLOOD, 0x6);
+	for (mac.b[5] = 0x00; mac.b[5] < 0x10; mac.b[5]++)
+		expect(relay(&f, mac, station(1), 0, 0), FABRIC_DROP, 0);
+	expect(relay(&f, mac, station(1), 0, 0), FABRIC_FLOOD, 0x6);
 	fabric_fini(&f);
 }
 END_TEST
@@ -113,6 +114,21 @@ START_TEST(a_port_that_is_down_gets_nothing) {
 	expect(relay(&f, station(1), station(2), 1, 3), FABRIC_FORWARD, 0x4);
 	fabric_set_up(&f, 0, true);
 	expect(relay(&f, broadcast, station(2), 1, 4), FABRIC_FLOOD, 0x5);
+	fabric_fini(&f);
+}
+END_TEST
+
+// The config says where the station is: its frames are not flooded to the other ports, nor sent to a port without
+// a link. Once the link is back they are forwarded again, before the station has sent anything.
+START_TEST(a_static_station_keeps_its_port_while_that_is_down) {
+	struct fabric f = open_fabric(3, 100);
+	struct err err;
+
+	ck_assert_int_eq(fabric_add_static(&f, station(1).b, 2, &err), 0);
+	fabric_set_up(&f, 2, false);
+	expect(relay(&f, station(1), station(2), 0, 1), FABRIC_DROP, 0);
+	fabric_set_up(&f, 2, true);
+	expect(relay(&f, station(1), station(2), 0, 2), FABRIC_FORWARD, 0x4);
 	fabric_fini(&f);
 }
 END_TEST
@@ -161,6 +177,44 @@ START_TEST(a_flood_of_addresses_is_harmless) {
 	}
 	expect(relay(&f, station(7), station(100), 0, 100000), FABRIC_FORWARD, 0x8);
 	ck_assert_uint_gt(f.evicted, 90000);
+	fabric_fini(&f);
+}
+END_TEST
+
+// A new address takes the entry that was seen longest ago: stations that send all the time stay known, however
+// many addresses come and go.
+START_TEST(stations_that_send_stay_known) {
+	struct fabric f = open_fabric(4, 16);
+	uint64_t now_ns = 0;
+
+	for (uint32_t i = 100; i < 1100; i++) {
+		now_ns += 2 * NS_PER_MS;
+		for (uint32_t k = 0; k < 8; k++)
+			relay(&f, broadcast, station(k), k % 4, now_ns);
+		relay(&f, broadcast, station(i), 0, now_ns);
+	}
+	for (uint32_t k = 0; k < 8; k++)
+		expect(relay(&f, station(k), station((k + 1) % 8), (k + 1) % 4, now_ns),
+			FABRIC_FORWARD, UINT64_C(1) << k % 4);
+	ck_assert_uint_eq(f.learned, 1000 + 8); // each once
+	ck_assert_uint_gt(f.evicted, 900);
+	fabric_fini(&f);
+}
+END_TEST
+
+// An entry that has aged is forgotten already: `evicted` counts only stations that were still known.
+START_TEST(reuse_of_an_aged_entry_is_no_eviction) {
+	struct fabric f = open_fabric(4, 16);
+
+	for (uint32_t i = 100; i < 1100; i++)
+		relay(&f, broadcast, station(i), 0, 0);
+	uint64_t evicted = f.evicted;
+
+	ck_assert_uint_gt(evicted, 900);
+	for (uint32_t i = 0; i < 16; i++)
+		relay(&f, broadcast, station(i), 0, FABRIC_AGE_NS + 1);
+	ck_assert_uint_eq(f.learned, 1000 + 16);
+	ck_assert_uint_eq(f.evicted, evicted);
 	fabric_fini(&f);
 }
 END_TEST
@@ -221,6 +275,8 @@ END_TEST
 
 TEST_MAIN(learns_where_stations_are, groups_flood_and_are_never_learned,
 	link_local_control_is_not_relayed, addresses_age, static_stations_stay,
-	a_port_that_is_down_gets_nothing, two_ports_and_all_ports,
-	the_table_holds_what_was_asked_for, a_flood_of_addresses_is_harmless,
-	lcores_know_what_the_others_learned, ports_own_paths, sizes_are_bounded)
+	a_port_that_is_down_gets_nothing, a_static_station_keeps_its_port_while_that_is_down,
+	two_ports_and_all_ports, the_table_holds_what_was_asked_for,
+	a_flood_of_addresses_is_harmless, stations_that_send_stay_known,
+	reuse_of_an_aged_entry_is_no_eviction, lcores_know_what_the_others_learned, ports_own_paths,
+	sizes_are_bounded)

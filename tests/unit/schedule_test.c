@@ -120,6 +120,42 @@ START_TEST(capacity_is_that_of_all_times) {
 }
 END_TEST
 
+// Where paths belong to several lcores, each lcore changes its own paths only.
+START_TEST(part_of_a_schedule_changes_its_paths_only) {
+	struct schedule mine, other, none;
+	struct path *paths[2];
+	struct world w;
+
+	ck_assert_msg(open_schedule(&w,
+			      "schedule:\n"
+			      "  - {at: 3s, forward.delay.delay: 40ms}\n"
+			      "  - {at: 1s, forward.link.rate: 5Gbit, reverse.loss.rate: 1%}\n"
+			      "  - {at: 2s, reverse.delay.delay: 30ms}\n")
+			== 0,
+		"%s", w.err.msg);
+	paths[0] = paths_find(w.ps, "forward");
+	paths[1] = paths_find(w.ps, "reverse");
+	ck_assert_int_eq(schedule_part(&mine, &w.s, &paths[0], 1, &w.err), 0);
+	ck_assert_int_eq(schedule_part(&other, &w.s, &paths[1], 1, &w.err), 0);
+	ck_assert_int_eq(schedule_part(&none, &w.s, paths, 0, &w.err), 0);
+	ck_assert_uint_eq(schedule_next_ns(&none), NEVER_NS);
+	ck_assert_uint_eq(schedule_apply(&mine, 1 * NS_PER_S, NULL), 1);
+	ck_assert_uint_eq(link_rate_bps(paths[0]->stage[0].state), 5000000000);
+	ck_assert_uint_eq(schedule_next_ns(&mine), 3 * NS_PER_S);
+	ck_assert_uint_eq(schedule_apply(&mine, 9 * NS_PER_S, NULL), 1);
+	ck_assert_uint_eq(path_min_delay_ns(paths[0]), 40 * MS);
+	ck_assert_uint_eq(path_min_delay_ns(paths[1]), 10 * MS);
+	ck_assert_uint_eq(schedule_apply(&other, 1 * NS_PER_S, NULL), 1);
+	ck_assert_uint_eq(schedule_next_ns(&other), 2 * NS_PER_S);
+	ck_assert_uint_eq(schedule_apply(&other, 9 * NS_PER_S, NULL), 1);
+	ck_assert_uint_eq(path_min_delay_ns(paths[1]), 30 * MS);
+	schedule_fini(&mine);
+	schedule_fini(&other);
+	schedule_fini(&none);
+	close_schedule(&w);
+}
+END_TEST
+
 START_TEST(mistakes_are_found_at_the_start) {
 	static const struct {
 		const char *text, *says;
@@ -151,4 +187,5 @@ START_TEST(mistakes_are_found_at_the_start) {
 END_TEST
 
 TEST_MAIN(no_schedule_changes_nothing, changes_apply_in_order_and_are_recorded,
-	capacity_is_that_of_all_times, mistakes_are_found_at_the_start)
+	capacity_is_that_of_all_times, part_of_a_schedule_changes_its_paths_only,
+	mistakes_are_found_at_the_start)

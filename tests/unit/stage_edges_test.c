@@ -106,9 +106,12 @@ START_TEST(a_new_rate_applies_to_the_unsent_part_and_to_what_waits) {
 }
 END_TEST
 
+// Two frames may wait behind the one on the wire, whichever unit says so: bytes are those of frames, a time
+// counts what is on the wire.
 START_TEST(each_edge_has_its_own_limit) {
-	struct stage_bench b = {0};
-	struct pkt *pkts = pkts_new(7, 980); // 1000 ns each
+	static const char *const limits[] = {"2pkt", "1960B", "2us"};
+	static const struct aqm_limit all[] = {{.bytes = UINT64_MAX, .pkts = 4},
+		{.bytes = 3920, .pkts = UINT64_MAX}, {.bytes = 4000, .pkts = UINT64_MAX}};
 	static const struct {
 		uint32_t flow;
 		uint64_t in_ns;
@@ -116,20 +119,29 @@ START_TEST(each_edge_has_its_own_limit) {
 	} want[] = {{0, 0, true}, {0, 0, true}, {0, 0, true}, {0, 999, false}, {1, 999, true},
 		{0, 1000, true}, {0, 1500, false}};
 
-	open_edges(&b, "{edges: {count: 2, rate: 8Gbit, limit: 2pkt}}");
-	for (uint32_t i = 0, dropped = 0; i < 7; i++) {
-		put(&b, &pkts[i], want[i].flow, want[i].in_ns);
-		dropped += !want[i].kept;
-		ck_assert_uint_eq(b.drops.count, dropped);
+	for (int k = 0; k < 3; k++) {
+		struct stage_bench b = {0};
+		struct pkt *pkts = pkts_new(7, 980); // 1000 ns each
+		char text[64];
+
+		snprintf(text, sizeof(text), "{edges: {count: 2, rate: 8Gbit, limit: %s}}",
+			limits[k]);
+		open_edges(&b, text);
+		for (uint32_t i = 0, dropped = 0; i < 7; i++) {
+			put(&b, &pkts[i], want[i].flow, want[i].in_ns);
+			dropped += !want[i].kept;
+			ck_assert_uint_eq(b.drops.count, dropped);
+		}
+		ck_assert_uint_eq(pkts[3].drop_reason, DROP_QUEUE_FULL);
+		ck_assert_uint_eq(b.ops->limit(b.st).pkts, all[k].pkts);
+		ck_assert_uint_eq(b.ops->limit(b.st).bytes, all[k].bytes);
+		ck_assert_uint_eq(b.ops->rate_bps(b.st), 16000000000);
+		for (int i = 0; i < 5; i++)
+			ck_assert_ptr_nonnull(stage_take(&b, NEVER_NS));
+		ck_assert_ptr_null(stage_take(&b, NEVER_NS));
+		stage_close(&b);
+		free(pkts);
 	}
-	ck_assert_uint_eq(pkts[3].drop_reason, DROP_QUEUE_FULL);
-	ck_assert_uint_eq(b.ops->limit(b.st).pkts, 4);
-	ck_assert_uint_eq(b.ops->rate_bps(b.st), 16000000000);
-	for (int i = 0; i < 5; i++)
-		ck_assert_ptr_nonnull(stage_take(&b, NEVER_NS));
-	ck_assert_ptr_null(stage_take(&b, NEVER_NS));
-	stage_close(&b);
-	free(pkts);
 }
 END_TEST
 

@@ -68,6 +68,28 @@ START_TEST(higher_rate_loses_the_same_packets_and_more) {
 }
 END_TEST
 
+// One draw per packet at rate 0 too: once its rate is set, a run without loss before loses the packets that a run
+// at that rate loses.
+START_TEST(what_is_lost_does_not_depend_on_earlier_rates) {
+	static uint8_t always[2000];
+	struct stage_bench b = {.env = {.name = "x", .run_seed = 3}};
+	struct pkt *pkts = pkts_new(2000, 100);
+
+	lost("{loss: {rate: 10%}}", "x", 3, 2000, always);
+	ck_assert_int_eq(stage_open(&b, "{loss: {rate: 0}}"), 0);
+	for (uint32_t i = 0; i < 2000; i++) {
+		uint64_t drops = b.drops.count;
+
+		if (i == 1000)
+			stage_live(&b, "rate", "10%", i);
+		stage_put(&b, &pkts[i], i);
+		NEED(b.drops.count - drops == (i < 1000 ? 0 : always[i]));
+	}
+	stage_close(&b);
+	free(pkts);
+}
+END_TEST
+
 START_TEST(losses_are_told) {
 	static struct tel_packets record[4];
 	static struct tel_header header;
@@ -129,5 +151,5 @@ START_TEST(rate_changes_while_running) {
 END_TEST
 
 TEST_MAIN(rate_is_exact_at_its_ends, rate_is_met_and_each_name_has_its_own_dice,
-	losses_are_independent, higher_rate_loses_the_same_packets_and_more, losses_are_told,
-	rate_changes_while_running)
+	losses_are_independent, higher_rate_loses_the_same_packets_and_more,
+	what_is_lost_does_not_depend_on_earlier_rates, losses_are_told, rate_changes_while_running)
