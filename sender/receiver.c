@@ -385,7 +385,7 @@ static void receiver_rst(struct host *h, struct receiver *r, const struct seg *s
 		r->state = RECEIVER_CLOSED;
 		return;
 	}
-	if (ahead > 0 && (uint64_t)ahead <= group_of(h, r)->rwnd)
+	if (ahead > 0 && ahead <= (int64_t)group_of(h, r)->rwnd)
 		receiver_refuse(h, r, now_ns);
 	else
 		h->count.rx_bad++;
@@ -418,8 +418,7 @@ static inline bool receiver_expected(
 	if ((s->flags & ~SEG_PSH) != SEG_ACK || r->state != RECEIVER_OPEN || r->head != NULL
 		|| s->seq != receiver_seq(r, r->rcv_nxt) || s->len == 0 || !r->ts_ok
 		|| s->ack != receiver_iss(r) + 1 || s->options != SEG_OPT_TS
-		|| seq_diff(s->tsval, r->ts_recent) < 0 || r->ecn_ok || r->sack_count > 0
-		|| r->fin_seen)
+		|| seq_diff(s->tsval, r->ts_recent) < 0 || r->ecn_ok || r->fin_seen)
 		return false;
 	if (seq_diff(s->seq, r->last_ack) <= 0)
 		r->ts_recent = s->tsval;

@@ -57,7 +57,7 @@ struct receiver {
 	uint8_t state;
 	uint8_t pending; // full segments since the last ACK
 	uint8_t ack_every;
-	uint8_t sack_count;
+	uint8_t sack_count; // of reported ranges: 0 where there is no range
 	bool sack_ok, ts_ok, ecn_ok, ecn_echo;
 	bool dsack; // sack[0] is a duplicate report, to be sent once
 	bool fin_seen;

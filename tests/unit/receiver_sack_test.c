@@ -171,6 +171,22 @@ START_TEST(late_original_is_reported_though_paws_refuses_it) {
 }
 END_TEST
 
+// PAWS refuses the segment, so its new bytes are not kept: a DSACK would tell the sender that they came twice.
+START_TEST(late_segment_that_paws_refuses_is_no_duplicate_where_it_is_new) {
+	struct link *l = RCV("");
+	struct seg s;
+
+	syn(l, 7, ALL_OPTIONS, 0, 0);
+	feed_seg(l, 0, 50 * MS);
+	s = data(l, LEN - 100, LEN, 10 * MS); // 100 bytes old, the rest new
+	feed(l, &s, ECN_NOT_ECT, 51 * MS);
+	ck_assert_uint_eq(last_ack(l)->ack, 7 + 1 + LEN);
+	ck_assert_uint_eq(last_ack(l)->sack_count, 0);
+	ck_assert_uint_eq(rcv(l)->count.duplicate_segs, 0);
+	link_close(l);
+}
+END_TEST
+
 // Random pieces against a map of bytes.
 #define SPACE 600u
 
@@ -321,4 +337,5 @@ TEST_MAIN(hole_is_reported_at_once_until_it_is_filled, blocks_are_reported_newes
 	four_blocks_without_timestamps, duplicate_below_is_reported_once,
 	duplicate_above_comes_with_the_block_around_it, full_report_makes_room_for_a_duplicate,
 	fin_beyond_a_hole_is_reported, late_original_is_reported_though_paws_refuses_it,
+	late_segment_that_paws_refuses_is_no_duplicate_where_it_is_new,
 	ranges_and_reports_are_those_of_a_byte_map, empty_range_pool_refuses_and_recovers)

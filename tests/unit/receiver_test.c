@@ -23,6 +23,29 @@ START_TEST(syn_ack_offers_what_both_sides_want) {
 }
 END_TEST
 
+// RFC 7323 section 2.3. 65536 is the first window that does not fit in 16 bits: without a shift its last byte
+// would never be offered.
+START_TEST(window_is_scaled_from_the_first_that_needs_it) {
+	static const struct {
+		const char *group;
+		uint8_t wscale;
+		uint16_t window;
+	} want[] = {{"{cc: newreno, start: 1000s, rwnd: 65535B}", 0, 65535},
+		{"{cc: newreno, start: 1000s, rwnd: 65536B}", 1, 32768}};
+
+	for (int i = 0; i < 2; i++) {
+		struct link *l = LINK(.group = want[i].group, .ack_loss = 1);
+
+		syn(l, 7, ALL_OPTIONS, 0, 0);
+		ck_assert_uint_eq(last_ack(l)->wscale, want[i].wscale);
+		ck_assert_uint_eq(last_ack(l)->window, 65535); // never scaled in a SYN
+		feed_seg(l, 1, MS);
+		ck_assert_uint_eq(last_ack(l)->window, want[i].window);
+		link_close(l);
+	}
+}
+END_TEST
+
 START_TEST(syn_ack_offers_no_option_that_was_not_asked_for) {
 	struct link *l = RCV("ecn: ect0");
 
@@ -167,6 +190,57 @@ START_TEST(fin_may_come_with_the_last_bytes) {
 }
 END_TEST
 
+// There is nothing behind a FIN: data there is refused and answered with the ACK of the FIN. Data below it that
+// comes again is a duplicate as ever.
+START_TEST(data_behind_a_fin_is_refused) {
+	struct link *l = RCV("");
+	uint64_t acks = 1;
+
+	syn(l, 7, ALL_OPTIONS, 0, 0);
+	feed_seg(l, 0, 0);
+	feed_fin(l, LEN, 0);
+	expect(l, &acks, 1, LEN + 1);
+	feed_data(l, LEN, LEN, S); // at the FIN's own number
+	expect(l, &acks, 1, LEN + 1);
+	feed_data(l, LEN + 1, LEN, 2 * S);
+	expect(l, &acks, 1, LEN + 1);
+	ck_assert_uint_eq(last_ack(l)->flags, SEG_ACK | SEG_FIN);
+	ck_assert_uint_eq(last_ack(l)->sack_count, 0);
+	ck_assert_uint_eq(l->rx.count.rx_bad, 2);
+	ck_assert_uint_eq(rcv(l)->count.bytes, LEN);
+	ck_assert_uint_eq(receivers_done(&l->rx), 1);
+	feed_data(l, 0, LEN, 3 * S);
+	expect(l, &acks, 1, LEN + 1);
+	block(l, 0, 0, 1);
+	ck_assert_uint_eq(l->rx.count.rx_bad, 2);
+	link_close(l);
+}
+END_TEST
+
+// Data beyond the FIN's number came before it, so the stream does not end there. Believed, the FIN would close
+// the connection and the rest would be refused.
+START_TEST(fin_below_data_that_came_is_no_end) {
+	struct link *l = RCV("");
+	uint64_t acks = 1;
+
+	syn(l, 7, ALL_OPTIONS, 0, 0);
+	feed_seg(l, 0, 0);
+	feed_seg(l, 3, 0);
+	feed_fin(l, 2 * LEN, 0);
+	feed_seg(l, 1, 0);
+	expect(l, &acks, 3, 2 * LEN);
+	ck_assert_uint_eq(last_ack(l)->flags, SEG_ACK);
+	block(l, 0, 3, 4);
+	feed_seg(l, 2, 0);
+	expect(l, &acks, 1, 4 * LEN);
+	feed_fin(l, 4 * LEN, 0);
+	expect(l, &acks, 1, 4 * LEN + 1);
+	ck_assert_uint_eq(last_ack(l)->flags, SEG_ACK | SEG_FIN);
+	ck_assert_uint_eq(rcv(l)->count.bytes, 4 * LEN);
+	link_close(l);
+}
+END_TEST
+
 // RFC 3168 section 6.1.3.
 START_TEST(ce_is_echoed_until_cwr) {
 	struct link *l = RCV("ecn: ect0, ack_every: 4");
@@ -295,12 +369,15 @@ START_TEST(rst_closes_only_at_the_next_byte) {
 	s.flags = SEG_RST;
 	feed(l, &s, ECN_NOT_ECT, 0);
 	expect(l, &acks, 1, 0); // inside the window: challenged
-	s.seq = rcv(l)->irs; // outside: ignored
-	feed(l, &s, ECN_NOT_ECT, 0);
+	s.seq = rcv(l)->irs; // below or above: ignored, though an answer would be due
+	feed(l, &s, ECN_NOT_ECT, S);
+	expect(l, &acks, 0, 0);
+	s.seq = rcv(l)->irs + 1 + 100001;
+	feed(l, &s, ECN_NOT_ECT, S);
 	expect(l, &acks, 0, 0);
 	ck_assert_int_eq(rcv(l)->state, RECEIVER_OPEN);
 	s.seq = rcv(l)->irs + 1;
-	feed(l, &s, ECN_NOT_ECT, 0);
+	feed(l, &s, ECN_NOT_ECT, S);
 	expect(l, &acks, 0, 0);
 	ck_assert_int_eq(rcv(l)->state, RECEIVER_CLOSED);
 	link_close(l);
@@ -353,14 +430,15 @@ START_TEST(sequence_numbers_wrap_twice) {
 }
 END_TEST
 
-TEST_MAIN(syn_ack_offers_what_both_sides_want, syn_ack_offers_no_option_that_was_not_asked_for,
+TEST_MAIN(syn_ack_offers_what_both_sides_want, window_is_scaled_from_the_first_that_needs_it,
+	syn_ack_offers_no_option_that_was_not_asked_for,
 	syn_again_gets_the_same_answer_another_syn_a_challenge, data_before_a_syn_is_refused,
 	every_nth_full_segment_is_acknowledged_at_once,
 	lone_segment_is_acknowledged_when_the_delay_ends,
 	without_a_delay_every_segment_is_acknowledged, short_segments_wait_for_the_timer,
 	fin_is_acknowledged_at_once_with_ours, fin_may_come_with_the_last_bytes,
-	ce_is_echoed_until_cwr, ce_is_not_echoed_unless_agreed,
-	timestamps_are_echoed_as_the_rfc_says, old_timestamp_is_refused_and_answered,
-	data_outside_the_window_is_refused_and_answered,
+	data_behind_a_fin_is_refused, fin_below_data_that_came_is_no_end, ce_is_echoed_until_cwr,
+	ce_is_not_echoed_unless_agreed, timestamps_are_echoed_as_the_rfc_says,
+	old_timestamp_is_refused_and_answered, data_outside_the_window_is_refused_and_answered,
 	probe_below_the_window_is_answered_a_bare_ack_not, rst_closes_only_at_the_next_byte,
 	done_connections_are_counted_beyond_their_receivers, sequence_numbers_wrap_twice)
