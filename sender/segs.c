@@ -149,8 +149,6 @@ bool seg_ring_grow(struct seg_ring *r, struct seg_arena *a, uint64_t una, uint64
 void seg_ring_fit(struct seg_ring *r, struct seg_arena *a, uint64_t una, uint64_t next) {
 	uint32_t order = SEG_ORDER_MIN;
 
-	if (next - una >= r->mask / 4)
-		return;
 	while (order < SEG_ORDER_MAX && (UINT64_C(1) << order) <= 2 * (next - una))
 		order++;
 	if ((1u << order) > r->mask / 2)

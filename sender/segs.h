@@ -85,6 +85,7 @@ static inline bool seg_ring_reserve(
 	struct seg_ring *r, struct seg_arena *a, uint64_t una, uint64_t next) {
 	return (r->rec != NULL && next - una <= r->mask) || seg_ring_grow(r, a, una, next);
 }
-// Gives up what a ring has beyond twice [una, next), if that is a quarter of it or less.
+// Changes a ring for the smallest that has more than twice the room of [una, next), if that is a quarter of it
+// or less.
 void seg_ring_fit(struct seg_ring *r, struct seg_arena *a, uint64_t una, uint64_t next);
 void seg_ring_free(struct seg_ring *r, struct seg_arena *a);

@@ -173,13 +173,16 @@ START_TEST(ring_gives_back_what_it_does_not_need) {
 	ck_assert_uint_eq(a.used, 1024);
 	seg_ring_fit(&r, &a, una, una + 600); // nothing to give
 	ck_assert_uint_eq(a.used, 1024);
-	una += 500;
-	seg_ring_fit(&r, &a, una, una + 100);
+	una += 600 - 128;
+	seg_ring_fit(&r, &a, una, una + 128); // 256 would be just twice as much
+	ck_assert_uint_eq(a.used, 1024);
+	una++;
+	seg_ring_fit(&r, &a, una, una + 127); // 256 is more than twice as much
 	ck_assert_uint_eq(r.mask, 255);
 	ck_assert_uint_eq(a.used, 256);
-	for (uint64_t i = una; i < una + 100; i++)
+	for (uint64_t i = una; i < una + 127; i++)
 		NEED(seg_at(&r, i)->delivered == (uint32_t)i);
-	seg_ring_fit(&r, &a, una + 100, una + 100); // idle: the smallest
+	seg_ring_fit(&r, &a, una + 127, una + 127); // idle: the smallest
 	ck_assert_uint_eq(a.used, 1u << SEG_ORDER_MIN);
 	seg_ring_free(&r, &a);
 	ck_assert_uint_eq(a.used, 0);
