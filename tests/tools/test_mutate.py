@@ -3,6 +3,7 @@
 
 import importlib.machinery
 import importlib.util
+import subprocess
 import sys
 from pathlib import Path
 
@@ -30,3 +31,22 @@ def test_every_mutation_is_found_once_and_changes_something():
             stale.append(str(error))
     assert stale == []
     assert len(set(listed)) == len(listed) >= 110
+
+
+def test_a_unit_test_that_hangs_is_ended_alone(tmp_path):
+    """Check passes SIGTERM on to its process group: tests/mutate was of it, and ended without a word."""
+    hangs = tmp_path / "hangs"
+    hangs.write_text("#!/bin/sh\ntrap 'trap - TERM; kill -TERM 0' TERM\nsleep 60 &\nwait\n")
+    hangs.chmod(0o755)
+    program = (
+        "import pathlib, test_mutate; mutate = test_mutate.load(); mutate.HANG_S = 0.1;"
+        f"print(mutate.Copy.passes(None, pathlib.Path({str(hangs)!r})))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=Path(__file__).parent,
+        start_new_session=True,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout) == (0, "False\n")
