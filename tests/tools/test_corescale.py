@@ -85,6 +85,11 @@ def test_the_page_shows_numbers_claims_and_cells(tiny):
     assert len(ids) == len(set(ids))
 
 
+def test_nothing_is_said_of_seeds_that_decide(tiny):
+    assert pl.read_parquet(tiny.out / "edgescale.parquet")["seed_used"].all()
+    assert "the seed changes nothing" not in (tiny.out / "edgescale.html").read_text()
+
+
 def test_what_was_run_is_not_run_again(tiny):
     manifests = sorted(tiny.out.glob("cells/*/manifest.json"))
     before = [path.stat().st_mtime_ns for path in manifests]
@@ -100,6 +105,20 @@ def test_a_cell_that_fails_is_named_and_loses_no_other(tiny, tmp_path):
     page = (tmp_path / "edgescale.html").read_text()
     assert "edgescale-newreno-20 failed: " in page
     assert pl.read_parquet(tmp_path / "edgescale.parquet")["cell"].to_list() == ["edgescale-bbr-10"]
+
+
+def test_a_seed_that_changes_nothing_is_said_on_the_page_and_the_terminal(tmp_path):
+    """Ten flows that start at once, and no loss: each seed gives the same run."""
+    cases = [dataclasses.replace(case, quick=Length(0, 10, 20)) for case in TINY_CASES]
+    shown = io.StringIO()
+    for seeded, drawn in ((cases, "2 of 2"), ([cases[0], TINY_CASES[1]], "1 of 2")):
+        plan = reproduce.Plan("edgescale", True, tmp_path, seeded)
+        assert reproduce.run(plan, Console(file=shown, width=120), workers=1) == 0
+        sentence = f"n {drawn} cells the seed changes nothing (no loss, no jitter"
+        assert "i" + sentence in shown.getvalue()
+        assert "I" + sentence in (tmp_path / "edgescale.html").read_text()
+    table = pl.read_parquet(tmp_path / "edgescale.parquet")
+    assert table["seed_used"].to_list() == [False, True]
 
 
 @pytest.mark.parametrize("quick", [True, False], ids=["quick", "full"])

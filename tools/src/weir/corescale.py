@@ -250,6 +250,7 @@ def measure(case: Case, run: Run) -> Measured:
     ledger = run.summary.get("ledger", {})
     about = {
         "seed": run.summary.get("seed"),
+        "seed_used": run.summary.get("seed_used"),
         "warmup_s": warmup_s,
         "virtual_s": end_s,
         "wall_s": run.summary.get("wall_s"),

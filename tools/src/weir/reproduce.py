@@ -99,6 +99,8 @@ def run(
     page, parquet = write(made, measured, failed)
     said = claims.of(measured, made.study)
     show_claims(said, screen)
+    for note in same_runs(measured):
+        screen.print(note, style="yellow", soft_wrap=True)
     for name, message in failed.items():
         screen.print(f"{name} failed: {message}", style="red", markup=False, soft_wrap=True)
     screen.print(str(parquet), soft_wrap=True)
@@ -117,6 +119,16 @@ def collect(made: Plan, outcomes: Sequence[Outcome]) -> tuple[dict[str, Measured
         else:
             measured[case.name] = corescale.measure(case, folder.load(outcome.folder))
     return measured, failed
+
+
+def same_runs(measured: dict[str, Measured]) -> Iterator[str]:
+    """A sentence if there are cells in which the seed decides nothing."""
+    same = sum(cell.run["seed_used"] is False for cell in measured.values())
+    if same:
+        yield (
+            f"in {same:,} of {len(measured):,} cells {summary.SEED_UNUSED}:"
+            " any other gives the same run"
+        )
 
 
 def claim_rows(said: Sequence[Claim]) -> list[list[str]]:
@@ -222,6 +234,7 @@ def notes(measured: dict[str, Measured]) -> Iterator[str]:
             yield f"{name}: {cell.run['verdict']}."
         if cell.flows.height < cell.case.flows:
             yield f"{name}: only {cell.flows.height} of {cell.case.flows} flows were seen."
+    yield from (f"{note.capitalize()}." for note in same_runs(measured))
 
 
 def claim_table(said: Sequence[Claim]) -> str:

@@ -26,6 +26,7 @@ LINK_COLUMNS = (
 )
 
 VERDICTS_SHOWN = 8
+SEED_UNUSED = "the seed changes nothing (no loss, no jitter, nothing random was drawn)"
 EMULATION_COLUMNS = ("emulation error", "median", "p99", "p99.9", "largest", "rate")
 
 

@@ -334,8 +334,8 @@ def show(made: pl.DataFrame, sweep: Sweep, out: Console, rows_max: int | None = 
     same, combinations = same_runs(made, sweep)
     if same:
         out.print(
-            f"in {same:,} of {combinations:,} combinations the seed changes nothing (no loss, no"
-            " jitter, nothing random was drawn): their seeds are one run, not replicas",
+            f"in {same:,} of {combinations:,} combinations {summary.SEED_UNUSED}:"
+            " their seeds are one run, not replicas",
             style="yellow",
             soft_wrap=True,
         )
