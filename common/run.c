@@ -105,6 +105,16 @@ int run_load(struct run *r, const struct run_options *opt, struct err *err) {
 	return load_params(r, err);
 }
 
+void run_warn_unreached(const struct run *r, const struct config_node *node, const char *what) {
+	struct err err;
+
+	if (node == NULL)
+		return;
+	config_err(node, 0, &err, "%s is never reached: the run ends after %g s", what,
+		(double)r->duration_ns / 1e9);
+	fprintf(stderr, "%s: warning: %s\n", r->options->program, err.msg);
+}
+
 static void utc_text(time_t t, const char *format, char *text, size_t size) {
 	struct tm tm;
 

@@ -75,6 +75,9 @@ int run_options(
 // Reads the config file, applies the overrides and reads the run's own keys. *opt must outlive *r;
 // run_free also after an error.
 int run_load(struct run *r, const struct run_options *opt, struct err *err);
+// Says on standard error that the run ends before `what`, which the config has at this node; NULL: it does
+// not. No error: a run may be made shorter on the command line, and the config.yaml of its folder must run again.
+void run_warn_unreached(const struct run *r, const struct config_node *node, const char *what);
 // Makes the folder (and its parents), writes config.yaml (resolved) and manifest.json: program,
 // version, commit, seed, config_hash, run_id, command line, versions, host (name, kernel, cpu, cores,
 // memory), clock ("virtual" or "real"), started_utc. A folder that already holds a run of the same

@@ -184,6 +184,15 @@ void groups_fini(struct groups *gs) {
 	gs->flows = 0;
 }
 
+const struct config_node *groups_unreached(
+	const struct groups *gs, struct config_node *flows, uint64_t duration_ns) {
+	for (uint32_t i = 0; i < gs->count; i++) {
+		if (gs->group[i].start_ns >= duration_ns)
+			return config_at(flows, i);
+	}
+	return NULL;
+}
+
 void group_starts(const struct group *g, uint32_t index, uint64_t seed, uint64_t *start_ns) {
 	struct rng rng;
 	char name[32];

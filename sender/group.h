@@ -50,6 +50,9 @@ struct groups {
 // Reads the `flows` list. On error nothing needs freeing.
 int groups_init(struct groups *gs, struct config_node *node, struct err *err);
 void groups_fini(struct groups *gs);
+// Where `flows` has the first group that starts after duration_ns; NULL: all start before.
+const struct config_node *groups_unreached(
+	const struct groups *gs, struct config_node *flows, uint64_t duration_ns);
 // The keys of a group, for --list flows.
 void groups_list(struct run_list *l);
 // Start time of each flow of the group: start + i * stagger + U[0, jitter), dice named by group.

@@ -46,7 +46,11 @@ static int configure(struct sender_app *app, struct err *err) {
 		return rc;
 	if ((rc = live_plan_init(&app->plan, c, &app->groups, err)) < 0)
 		return rc;
-	return config_unused(c, err);
+	if ((rc = config_unused(c, err)) < 0)
+		return rc;
+	run_warn_unreached(&app->run, groups_unreached(&app->groups, flows, app->run.duration_ns),
+		"flows: the start of this group");
+	return 0;
 }
 
 static bool summary(void *app, FILE *out, const char *verdict) {

@@ -57,6 +57,10 @@ static int configure(struct switch_app *app, struct err *err) {
 		rc = plan_ports(&app->plan, c, &app->paths, err);
 	if (rc == 0)
 		rc = config_unused(c, err);
+	if (rc == 0)
+		run_warn_unreached(&app->run,
+			schedule_unreached(&app->schedule, app->run.duration_ns),
+			"schedule: this change");
 	return rc;
 }
 

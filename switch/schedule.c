@@ -136,10 +136,10 @@ int schedule_init(struct schedule *s, struct config_node *node, struct paths *ps
 	return rc;
 }
 
-const struct schedule_entry *schedule_beyond(const struct schedule *s, uint64_t duration_ns) {
+const struct config_node *schedule_unreached(const struct schedule *s, uint64_t duration_ns) {
 	for (uint32_t i = 0; i < s->count; i++) {
 		if (s->entry[i].at_ns >= duration_ns)
-			return &s->entry[i];
+			return s->entry[i].node;
 	}
 	return NULL;
 }

@@ -37,8 +37,8 @@ int schedule_init(struct schedule *s, struct config_node *node, struct paths *ps
 int schedule_part(struct schedule *part, const struct schedule *whole, struct path *const *paths,
 	uint32_t n, struct err *err);
 void schedule_fini(struct schedule *s);
-// The first change that a run of duration_ns does not come to; NULL: it makes them all.
-const struct schedule_entry *schedule_beyond(const struct schedule *s, uint64_t duration_ns);
+// Where the config has the first change that a run of duration_ns does not come to; NULL: it makes them all.
+const struct config_node *schedule_unreached(const struct schedule *s, uint64_t duration_ns);
 // When schedule_apply must be called next; NEVER_NS when all is done.
 uint64_t schedule_next_ns(const struct schedule *s);
 // Applies all that is due by now_ns, each at its own theoretical time, and writes one TEL_EV_PARAM

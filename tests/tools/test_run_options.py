@@ -39,6 +39,33 @@ def test_check_and_print_config_run_nothing(weir, weir_sim, here):
     assert not (here / "runs").exists()
 
 
+def test_what_a_live_run_never_comes_to_is_said_by_the_program_that_would_do_it(
+    weir, weir_switch, weir_sender, here
+):
+    """Only weir-sim did; each at its place in the config."""
+    (here / "x.yaml").write_text(
+        CONFIG + "  - {count: 1, cc: copa, start: 1s}\n"
+        "schedule: [{at: 1s, forward.link.rate: 1Mbit}]\n"
+        "live:\n"
+        "  switch: {lcores: [1], ports: [{name: l, dev: net_null0, path: reverse},"
+        " {name: r, dev: net_null1, path: forward}]}\n"
+        "  sender: {lcores: [0], ports: [{name: a, role: sender, dev: net_null0},"
+        " {name: b, role: receiver, dev: net_null1}]}\n"
+    )
+    unreached = {
+        "weir-switch: warning: x.yaml:11:": "schedule: this change",
+        "weir-sender: warning: x.yaml:10:": "flows: the start of this group",
+    }
+    done = weir("run", "x.yaml", "--check", "--live")
+    assert done.status == 0, done.err
+    said = done.err.splitlines()
+    assert len(said) == 2
+    for line, (place, what) in zip(said, unreached.items(), strict=True):
+        assert line.startswith(place)
+        assert line.endswith(f"{what} is never reached: the run ends after 0.4 s")
+    assert weir("run", "x.yaml", "--check", "--live", "--duration", "2s").err == ""
+
+
 def test_a_capture_is_refused_before_the_run_or_not_at_all(weir, weir_sim, here):
     for path, why in (("no/where.pcap", "No such file"), (".", "Is a directory")):
         done = weir("run", "x.yaml", "--no-report", "--out", "r", "--pcap", path)

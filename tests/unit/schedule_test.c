@@ -114,8 +114,8 @@ START_TEST(capacity_is_that_of_all_times) {
 	static const uint64_t base_ms[] = {20, 310, 310, 10, 0};
 	for (uint32_t i = 0; i < 5; i++)
 		ck_assert_uint_eq(w.s.entry[i].base_rtt_ns, base_ms[i] * MS);
-	ck_assert_ptr_eq(schedule_beyond(&w.s, 2 * NS_PER_S), &w.s.entry[2]);
-	ck_assert_ptr_null(schedule_beyond(&w.s, 3 * NS_PER_S + 1));
+	ck_assert_ptr_eq(schedule_unreached(&w.s, 2 * NS_PER_S), w.s.entry[2].node);
+	ck_assert_ptr_null(schedule_unreached(&w.s, 3 * NS_PER_S + 1));
 	close_schedule(&w);
 }
 END_TEST

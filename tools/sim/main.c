@@ -145,27 +145,15 @@ static int experiment(struct sim *s, const struct run_options *opt, struct err *
 	return run_end(s->run, summary, s, verdict, rc, err);
 }
 
-// What never happens in this run, in one sentence. No error: a run may be made shorter on the command line, and
-// the config.yaml of its folder must run again.
-static void warn_beyond(const struct sim *s) {
-	struct config_node *root = config_root(s->run->config), *node = NULL;
-	const struct schedule_entry *e = schedule_beyond(&s->schedule, s->run->duration_ns);
-	const char *what = "schedule: this change";
-	struct err err;
+// What never happens in this run.
+static void warn_unreached(const struct sim *s) {
+	const struct run *run = s->run;
+	struct config_node *flows = config_get(config_root(run->config), "flows");
 
-	if (e != NULL)
-		node = e->node;
-	for (uint32_t i = 0; node == NULL && i < s->groups.count; i++) {
-		if (s->groups.group[i].start_ns >= s->run->duration_ns) {
-			what = "flows: the start of this group";
-			node = config_at(config_get(root, "flows"), i);
-		}
-	}
-	if (node == NULL)
-		return;
-	config_err(node, 0, &err, "%s is never reached: the run ends after %g s", what,
-		(double)s->run->duration_ns / 1e9);
-	fprintf(stderr, PROGRAM ": warning: %s\n", err.msg);
+	run_warn_unreached(
+		run, schedule_unreached(&s->schedule, run->duration_ns), "schedule: this change");
+	run_warn_unreached(run, groups_unreached(&s->groups, flows, run->duration_ns),
+		"flows: the start of this group");
 }
 
 static int configured(struct run *run, const struct run_options *opt, struct err *err) {
@@ -181,7 +169,7 @@ static int configured(struct run *run, const struct run_options *opt, struct err
 		return rc;
 	rc = config_unused(run->config, err);
 	if (rc == 0)
-		warn_beyond(&s);
+		warn_unreached(&s);
 	if (rc == 0 && opt->print_config)
 		config_print(run->config, stdout);
 	else if (rc == 0 && !opt->check)
