@@ -458,11 +458,38 @@ static int write_config(const struct run *r, const char *text, size_t size, stru
 	return write_error(path, error, err);
 }
 
+// The hash of the config.yaml that the other live program wrote. Each resolves only what it reads, so that
+// its own text would be another one when the run is repeated from that file.
+static int hash_stored(struct run *r, struct err *err) {
+	char path[768], part[4096];
+	size_t n;
+
+	snprintf(path, sizeof(path), "%s/config.yaml", r->dir);
+	FILE *f = fopen(path, "re");
+	XXH64_state_t *state = XXH64_createState();
+	bool read = f != NULL && state != NULL;
+
+	if (read) {
+		XXH64_reset(state, 0);
+		while ((n = fread(part, 1, sizeof(part), f)) > 0)
+			XXH64_update(state, part, n);
+		read = ferror(f) == 0;
+		r->tel.config_hash = XXH64_digest(state);
+	}
+	int error = errno;
+	XXH64_freeState(state);
+	if (f != NULL)
+		fclose(f);
+	return read ? 0 : err_set(err, -error, "%s: cannot be read: %s", path, strerror(error));
+}
+
 // The first files of a run.
 static int write_start(struct run *r, const char *text, size_t size, struct err *err) {
 	int rc = write_config(r, text, size, err);
 
 	r->wrote_config = rc == 1;
+	if (rc == 0)
+		rc = hash_stored(r, err);
 	if (rc >= 0)
 		rc = write_manifest(r, NULL, 0, err);
 	return rc < 0 ? rc : reserve_space(r, err);

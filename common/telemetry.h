@@ -104,7 +104,7 @@ struct tel_header {
 	uint64_t tsc_start; // 0 in virtual time
 	uint64_t utc_start_ns; // UTC at ts_ns == 0; 0 in virtual time
 	uint64_t seed;
-	uint64_t config_hash; // xxh64 of the resolved config
+	uint64_t config_hash; // xxh64 of the run folder's config.yaml
 	char run_id[32]; // "" in virtual time
 	uint32_t virtual_time; // 1 or 0
 	uint32_t schema_offset; // TEL_SCHEMA_OFFSET

@@ -104,12 +104,14 @@ static int group_cc(struct group *g, struct config_node *node, struct err *err) 
 
 static int group_source(struct group *g, struct config_node *node, struct err *err) {
 	struct config_node *at = config_get(node, "source"), *params_node = NULL;
-	const char *name = "bulk";
+	const char *name;
 	int rc;
 
-	if (at == NULL)
+	if (at == NULL) {
 		config_add(node, "source", "bulk");
-	else if ((rc = config_plugin(at, "source", &name, &params_node, err)) < 0)
+		at = config_get(node, "source");
+	}
+	if ((rc = config_plugin(at, "source", &name, &params_node, err)) < 0)
 		return rc;
 	g->source = source_find(name);
 	if (g->source == NULL) {

@@ -2,11 +2,14 @@
 """weir run as a user meets it: what is refused before it runs, and what a run says of itself."""
 
 import json
+import subprocess
+from pathlib import Path
 
 import pytest
 from weir import folder
 from weir.errors import UserError
 
+CONFIGS = sorted((Path(__file__).resolve().parents[2] / "configs").glob("*.yaml"))
 CONFIG = """duration: 400ms
 paths:
   forward:
@@ -64,6 +67,33 @@ def test_what_a_live_run_never_comes_to_is_said_by_the_program_that_would_do_it(
         assert line.startswith(place)
         assert line.endswith(f"{what} is never reached: the run ends after 0.4 s")
     assert weir("run", "x.yaml", "--check", "--live", "--duration", "2s").err == ""
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda path: path.stem)
+def test_a_resolved_config_resolves_to_itself(weir_sim, build, tmp_path, config):
+    """`source: bulk` became `source: {bulk: {}}` the second time: another config, by its hash."""
+    resolved = tmp_path / "config.yaml"
+    live = [build / f"{name}/weir-{name}" for name in ("switch", "sender")]
+    taken = 0
+    for program in (weir_sim, *filter(Path.exists, live)):
+        first = print_config(program, config)
+        if first.returncode == 0:
+            resolved.write_text(first.stdout)
+            assert print_config(program, resolved).stdout == first.stdout, program
+            taken += 1
+    assert taken > 0 or not live[0].exists()
+
+
+def print_config(program, config):
+    return subprocess.run([program, config, "--print-config"], capture_output=True, text=True)
+
+
+def test_a_run_of_a_stored_config_has_its_hash(weir, weir_sim, here):
+    assert weir("run", "x.yaml", "--no-report", "--out", "a").status == 0
+    assert weir("run", "a/config.yaml", "--no-report", "--out", "b").status == 0
+    one, other = (json.loads((here / run / "manifest.json").read_text()) for run in "ab")
+    for name in ("config_hash", "run_id"):
+        assert one[name] == other[name], name
 
 
 def test_a_capture_is_refused_before_the_run_or_not_at_all(weir, weir_sim, here):

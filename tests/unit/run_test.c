@@ -577,11 +577,13 @@ START_TEST(two_live_programs_share_a_folder) {
 	ck_assert_int_eq(run_create(&run, &opt, false, &err), 0);
 	ck_assert_int_eq(run_end(&run, balanced, &folder, "ok", 0, &err), 0);
 	strcpy(id, run.tel.run_id);
+	uint64_t hash = run.tel.config_hash;
 	run_free(&run);
 
 	ck_assert_int_eq(load("weir-sender", dir, false), 0);
 	ck_assert_int_eq(run_create(&run, &opt, false, &err), 0);
 	ck_assert_str_ne(run.tel.run_id, id);
+	ck_assert_uint_eq(run.tel.config_hash, hash); // of the one config.yaml
 	run_free(&run);
 
 	ck_assert(exists(dir, "manifest-switch.json"));
