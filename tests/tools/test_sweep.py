@@ -211,6 +211,27 @@ def test_a_sweep_runs_tells_what_failed_and_does_not_run_again(weir, weir_sim, f
     assert row["digest"] == made["digest"][2]
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: mounts a small file system")
+def test_a_full_disk_is_one_sentence_and_leaves_no_part_of_a_table(weir_sim, folder):
+    """It was a traceback of Polars, and a .table.*.parquet beside the cells."""
+    (folder / "s.yaml").write_text("config: x.yaml\nseeds: 1\n")
+    (folder / "small").mkdir()
+    sweep_ = f"{sys.executable} -m weir sweep s.yaml --out small/s"
+    script = (
+        f"mount -t tmpfs -o size=1m none small || exit 99; {sweep_} || exit 98;"
+        f" rm small/s/table.parquet; cat /dev/zero > small/filler 2>/dev/null;"
+        f" {sweep_}; status=$?; echo left:; ls -A small/s; exit $status"
+    )
+    argv = ["unshare", "-m", "sh", "-c", script]
+    done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, timeout=DEADLINE_S)
+    if done.returncode == 99:
+        pytest.skip("no private mount namespaces here")
+    assert done.returncode == 1
+    said = "weir: small/s/table.parquet: cannot be written: No space left on device\n"
+    assert done.stderr == said
+    assert done.stdout.endswith("left:\n.weir-lock\nseed=1\n")
+
+
 @pytest.mark.parametrize(
     ("args", "text", "sentence"),
     [

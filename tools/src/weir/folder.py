@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import fcntl
+import io
 import itertools
 import json
 import os
@@ -57,16 +58,23 @@ def locked(path: Path) -> Iterator[None]:
             file.unlink(missing_ok=True)
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, content: str | bytes) -> None:
     """Writes a file, or leaves what was there; UserError with its path."""
     partial = path.with_name(f".{path.stem}-{os.getpid()}{path.suffix}")
     try:
-        partial.write_text(text, encoding="utf-8")
+        partial.write_bytes(content.encode() if isinstance(content, str) else content)
         partial.replace(path)
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror}", 1) from None
     finally:
         partial.unlink(missing_ok=True)
+
+
+def write_table(path: Path, table: pl.DataFrame) -> None:
+    """The same for a Parquet table."""
+    content = io.BytesIO()  # what Polars says of a full disk is no OSError
+    table.write_parquet(content)
+    write_whole(path, content.getvalue())
 
 
 def written(path: Path) -> dict[str, int]:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -177,12 +176,9 @@ def write(made: Plan, measured: dict[str, Measured], failed: dict[str, str]) -> 
     look.use()
     made.out.mkdir(parents=True, exist_ok=True)
     page, parquet = (made.out / f"{made.study}.{kind}" for kind in ("html", "parquet"))
-    partial = made.out / f".{made.study}-{os.getpid()}"
     if measured:
-        corescale.table(measured.values()).write_parquet(partial)
-        partial.replace(parquet)
-    partial.write_text(html(made, measured, failed), encoding="utf-8")
-    partial.replace(page)
+        folder.write_table(parquet, corescale.table(measured.values()))
+    folder.write_whole(page, html(made, measured, failed))
     return page, parquet
 
 

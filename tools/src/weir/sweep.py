@@ -246,9 +246,7 @@ def execute(
             on_outcome=bar.outcome,
         )
     made = table([point for _, point in planned], outcomes)
-    partial = out / f".table.{time.time_ns()}.parquet"
-    made.write_parquet(partial)
-    partial.replace(out / "table.parquet")
+    folder.write_table(out / "table.parquet", made)
     return made
 
 
