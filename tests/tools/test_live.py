@@ -190,25 +190,34 @@ def test_stop_of_several_runs_says_what_to_write(fake, weir):
     assert ["/weir/stop" in program.asked for program in programs] == [False, True]
 
 
-def test_ctl_is_listed_and_explains_itself(weir):
-    assert "ctl" in weir("--help").out
-    assert "--prefix NAME" in weir("ctl", "--help").out
-    done = weir("ctl", "--frobnicate")
+@pytest.mark.parametrize("command", ["ctl", "top"])
+def test_ctl_and_top_are_listed_and_explain_themselves(weir, command):
+    assert command in weir("--help").out
+    assert "--prefix NAME" in weir(command, "--help").out
+    done = weir(command, "--frobnicate")
     assert done.status == 2
-    assert "unrecognized arguments: --frobnicate" in one_line(done.err)
+    assert f"--frobnicate; see weir {command} --help" in one_line(done.err)
 
 
-def test_ctl_takes_little_of_the_cpu_that_programs_poll_on():
-    """It took 4 s beside two polling cores: half a second of imports at a tenth of a CPU."""
+@pytest.mark.parametrize("interval", ["0", "-1", "inf", "nan", "soon"])
+def test_an_interval_that_cannot_be(weir, interval):
+    done = weir("top", "--interval", interval)
+    assert done.status == 2
+    assert f"--interval: '{interval}' is not a number from 0.1" in one_line(done.err)
+
+
+@pytest.mark.parametrize(("command", "rich"), [("ctl", set()), ("top", {"rich"})])
+def test_little_is_taken_of_the_cpu_that_programs_poll_on(command, rich):
+    """ctl took 4 s beside two polling cores: half a second of imports at a tenth of a CPU."""
     script = (
-        "import runpy, sys\nsys.argv = ['weir', 'ctl', '--help']\n"
+        f"import runpy, sys\nsys.argv = ['weir', {command!r}, '--help']\n"
         "try: runpy.run_module('weir', run_name='__main__')\nexcept SystemExit: pass\n"
         "print(*sys.modules, file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert "weir.ctl" in done.stderr.split()
+    assert f"weir.{command}" in done.stderr.split()
     heavy = {"typer", "rich", "numpy", "polars", "yaml", "matplotlib", "pydantic"}
-    assert heavy.isdisjoint(done.stderr.split())
+    assert heavy & set(done.stderr.split()) == rich
 
 
 def test_ctl_is_the_switch_s(fake, weir):

@@ -20,8 +20,11 @@ def main() -> int:
     # What tools/weir blocked, so that Python's own start is not interrupted, comes now.
     signal.signal(signal.SIGINT, leave)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+    # Two of cli's commands without its imports: typer's take longer than all that these do.
     if sys.argv[1:2] == ["ctl"]:
-        from weir.ctl import main as run  # one of cli's commands, without its imports
+        from weir.ctl import main as run
+    elif sys.argv[1:2] == ["top"]:
+        from weir.top import main as run
     else:
         from weir.cli import main as run
     try:

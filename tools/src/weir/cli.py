@@ -169,20 +169,17 @@ def reproduce_(
     raise typer.Exit(reproduce.run(plan, summary.console(), scheduler=scheduler, workers=workers))
 
 
-@app.command("top")
+@app.command("top", add_help_option=False, context_settings={"ignore_unknown_options": True})
 def top_(
-    prefix: Annotated[
+    words: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Only the program with this prefix; repeatable."),
+        typer.Argument(metavar="[--once] [--json] [--interval S] [--prefix NAME...]"),
     ] = None,
-    interval: Annotated[float, typer.Option(min=0.1, help="Seconds between samples.")] = 1.0,
-    once: Annotated[bool, typer.Option("--once", help="One frame, from two samples.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="A line of JSON per frame.")] = False,
 ) -> None:
     """Watches the live programs that run: ports, paths, groups of flows, lcores."""
-    from weir import summary, top
+    from weir import top
 
-    top.show(prefix or (), interval, once, as_json, summary.console())
+    top.execute(words or ())
 
 
 @app.command("ctl", add_help_option=False, context_settings={"ignore_unknown_options": True})

@@ -23,7 +23,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raises it."""
-        raise UserError(f"{message}; see weir ctl --help")
+        raise UserError(f"{message}; see {self.prog} --help")
 
 
 def parser() -> Parser:

@@ -3,12 +3,16 @@
 
 Programs only count. A rate is the difference of two samples over the difference of the program's
 own times; a frame is everything between two samples as plain data, for people and for --json.
+
+As with ctl, the programs leave a tenth of their CPUs to this: it imports little.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import json
+import math
 import os
 import select
 import sys
@@ -24,8 +28,10 @@ from rich.live import Live
 from rich.text import Text
 
 from weir import live, summary, units
-from weir.errors import UserError
+from weir.ctl import Parser
+from weir.errors import UserError, guarded
 
+INTERVAL_S_MIN = 0.1
 Row = dict[str, Any]
 Frame = dict[str, list[Row]]
 
@@ -374,6 +380,51 @@ class Watch:
             if now:
                 yield frame(before, now)
             before = now
+
+
+def seconds(text: str) -> float:
+    """An interval, not too short."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not INTERVAL_S_MIN <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number from {INTERVAL_S_MIN}")
+    return value
+
+
+def parser() -> Parser:
+    """What `weir top` takes."""
+    made = Parser(
+        prog="weir top",
+        description="Watches the live programs that run: ports, paths, groups of flows, lcores."
+        " q ends it.",
+    )
+    made.add_argument(
+        "--prefix",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="only the program with this prefix; repeatable",
+    )
+    made.add_argument(
+        "--interval", metavar="S", type=seconds, default=1.0, help="seconds between samples [1]"
+    )
+    made.add_argument("--once", action="store_true", help="one frame, from two samples")
+    made.add_argument("--json", action="store_true", help="a line of JSON per frame")
+    return made
+
+
+def main() -> int:
+    """`weir top` by itself."""
+    return guarded(lambda: execute(sys.argv[2:]))
+
+
+def execute(argv: Sequence[str]) -> int:
+    """Shows what the words ask for."""
+    asked = parser().parse_args(list(argv))
+    show(asked.prefix, asked.interval, asked.once, asked.json, summary.console())
+    return 0
 
 
 def show(
