@@ -176,5 +176,7 @@ def test_a_run_that_may_only_be_read_is_reported_elsewhere(weir, weir_sim, here)
 
 def test_an_unknown_stream_names_those_there_are(weir, weir_sim, here):
     assert weir("run", "x.yaml", "--no-report", "--out", "r").status == 0
-    with pytest.raises(UserError, match="no stream 'link'; there is packets, cc, flows"):
-        folder.load("r").frame("link")
+    run = folder.load("r")
+    for asked in (run.frame, run.rings, lambda stream: list(run.chunks(stream, ["ts_ns"]))):
+        with pytest.raises(UserError, match="no stream 'link'; there is packets, cc, flows"):
+            asked("link")

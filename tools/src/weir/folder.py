@@ -195,7 +195,9 @@ class Run:
 
     def rings(self, stream: str) -> list[Ring]:
         """The stream's files: one in virtual time, one per program live."""
-        return self._opened.get(stream, [])
+        if stream not in STREAMS:
+            raise UserError(f"there is no stream '{stream}'; there is {', '.join(STREAMS)}")
+        return self._opened[stream]
 
     @cached_property
     def _opened(self) -> dict[str, list[Ring]]:
@@ -238,8 +240,6 @@ class Run:
         """All records of a stream, as chunks gives them; None if there are none."""
         import polars as pl
 
-        if stream not in STREAMS:
-            raise UserError(f"there is no stream '{stream}'; there is {', '.join(STREAMS)}")
         frames = [
             pl.DataFrame({name: data.copy() for name, data in part.items()})
             for ring in self.rings(stream)[:1]
