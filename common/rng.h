@@ -6,11 +6,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define RNG_GOLDEN                                                                                 \
+	UINT64_C(0x9e3779b97f4a7c15) // splitmix64's step: 2^64 over the golden ratio, odd
+
 struct rng {
 	uint64_t s[4];
 };
 
 void rng_init(struct rng *r, uint64_t run_seed, const char *name);
+
+// splitmix64's finish (Steele, Lea and Flood 2014): inputs that differ in one bit give results that have
+// nothing in common.
+static inline uint64_t rng_mix(uint64_t x) {
+	x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return x ^ (x >> 31);
+}
 
 static inline uint64_t rng_u64(struct rng *r) {
 	uint64_t *s = r->s;

@@ -13,6 +13,7 @@
 // stays in the ring for the next drain. A ring that is nearly full when it is drained has come faster
 // than the disk: then the page cache takes it.
 #include "telemetry.h"
+#include "rng.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -95,13 +96,9 @@ size_t tel_schema_json(enum tel_stream s, char *buf, size_t size) {
 	return append(buf, size, len, "]}");
 }
 
-// The first output of splitmix64 (Steele, Lea and Flood 2014) seeded with the flow.
+// The first output of splitmix64 seeded with the flow.
 static uint64_t flow_hash(uint32_t flow_id) {
-	uint64_t z = flow_id + 0x9e3779b97f4a7c15u;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-	return z ^ (z >> 31);
+	return rng_mix(flow_id + RNG_GOLDEN);
 }
 
 bool tel_flow_chosen(const struct tel_run *run, uint32_t flow_id) {

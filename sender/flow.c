@@ -3,6 +3,7 @@
 #include "flow.h"
 #include "host.h"
 #include "pacer.h"
+#include "rng.h"
 #include "source.h"
 
 #include <string.h>
@@ -466,13 +467,10 @@ static uint64_t backed_off_ns(const struct group *g, const struct flow *f, uint3
 }
 
 // SYNs that were lost together are not to come again together: each timeout is longer by a part of its
-// own, up to a quarter (splitmix64's finish over seed, flow and attempt).
+// own, up to a quarter: drawn by seed, flow and attempt.
 static uint64_t syn_timeout_ns(const struct host *h, const struct flow *f, uint64_t rto_ns) {
-	uint64_t x =
-		(h->env.seed ^ ((uint64_t)f->id << 16 | f->backoff)) * UINT64_C(0x9e3779b97f4a7c15);
+	uint64_t x = rng_mix((h->env.seed ^ ((uint64_t)f->id << 16 | f->backoff)) * RNG_GOLDEN);
 
-	x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
 	return rto_ns + (rto_ns / 4 >> 16) * (x >> 48);
 }
 

@@ -45,6 +45,7 @@
 //   - A timeout neither starts nor ends a policer's interval; the losses it declares do not count.
 #include "cc.h"
 #include "minmax.h"
+#include "rng.h"
 
 struct config {
 	double initial_segs;
@@ -233,10 +234,8 @@ static void start_phase(struct bbr *b, uint8_t phase, uint64_t now_ns) {
 
 // Any phase but that of 0.75, all equally likely: flows that start together probe apart.
 static void start_probe_bw(struct bbr *b, uint64_t now_ns) {
-	uint64_t x = (now_ns ^ b->seed) * UINT64_C(0x9e3779b97f4a7c15); // splitmix64's finish
+	uint64_t x = rng_mix((now_ns ^ b->seed) * RNG_GOLDEN);
 
-	x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
 	b->mode = MODE_PROBE_BW;
 	start_phase(b, (uint8_t)((CYCLE_PHASES - (x >> 40) % (CYCLE_PHASES - 1)) % CYCLE_PHASES),
 		now_ns);

@@ -16,6 +16,15 @@ START_TEST(is_xoshiro256starstar) {
 }
 END_TEST
 
+// splitmix64 seeded with 0 and with 1234567: the outputs that its authors' program prints.
+START_TEST(mix_is_splitmix64s) {
+	ck_assert_uint_eq(rng_mix(RNG_GOLDEN), UINT64_C(0xe220a8397b1dcdaf));
+	ck_assert_uint_eq(rng_mix(2 * RNG_GOLDEN), UINT64_C(0x6e789e6aa1b965f4));
+	ck_assert_uint_eq(rng_mix(1234567 + RNG_GOLDEN), UINT64_C(6457827717110365317));
+	ck_assert_uint_eq(rng_mix(1234567 + 2 * RNG_GOLDEN), UINT64_C(3203168211198807973));
+}
+END_TEST
+
 // Recorded runs depend on these.
 START_TEST(seeding_is_frozen) {
 	struct rng r;
@@ -128,5 +137,5 @@ START_TEST(below_has_its_probability) {
 }
 END_TEST
 
-TEST_MAIN(is_xoshiro256starstar, seeding_is_frozen, seed_and_name_both_matter, uniform,
-	uniform_across_seeds, below_is_exact_at_the_ends, below_has_its_probability)
+TEST_MAIN(is_xoshiro256starstar, mix_is_splitmix64s, seeding_is_frozen, seed_and_name_both_matter,
+	uniform, uniform_across_seeds, below_is_exact_at_the_ends, below_has_its_probability)
