@@ -14,8 +14,7 @@
 #define MSS_MIN 88 // room for all TCP options and some payload
 #define PAYLOAD_MIN 48 // what MSS_MIN leaves beside 40 bytes of options
 #define RTO_UNMEASURED_NS (3 * NS_PER_S) // RFC 6298 section 5.7: after a SYN was sent again
-#define HEAR_NS_MAX                                                                                \
-	(50 * NS_PER_MS) // a retransmission timer waits no longer for ACKs to be processed
+#define HEAR_NS_MAX (50 * NS_PER_MS) // a timeout waits this long at most for ACKs not yet read
 #define OUR_WINDOW 65535 // nothing is expected from the peer but its FIN
 
 void flow_init(struct host *h, struct flow *f, uint32_t id, uint16_t group, uint64_t start_ns,
@@ -433,9 +432,9 @@ static bool send_each(
 		if (f->una == f->nxt && f->nxt > 0 && now_ns - f->last_send_ns >= f->rtt.rto_ns)
 			after_idle(h, f, now_ns);
 		i = again ? next_lost(f) : f->nxt;
+		// The timeout counts from the first segment's repair (RFC 6675 section 6).
 		if (again && i == f->una)
-			f->rtx_base_ns =
-				now_ns; // the timeout is that of its repair (RFC 6675 section 6)
+			f->rtx_base_ns = now_ns;
 		flow_transmit(
 			h, f, i, bps > 0 ? time_max(f->next_send_ns, due_ns) : now_ns, now_ns);
 		inflight++;
