@@ -13,20 +13,9 @@
 #define FETCH_NEAR_NS (4 * NS_PER_US) // timers due until then: their connections
 #define FETCH_FAR_NS (8 * NS_PER_US) // the timers themselves
 
-// The largest window that the group's control is given and need not grow to, in segments.
+// The largest window that the group's control need not grow to, in segments; the peer's may be smaller.
 static double group_window(const struct group *g) {
-	static const char *const names[] = {"cwnd", "initial", "min_cwnd"};
-	double segs = 0;
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		const struct param *p = param_find(g->cc->params, names[i]);
-
-		if (p == NULL || p->type != PARAM_TYPE_F64)
-			continue;
-		segs = fmax(segs,
-			*(const double *)(const void *)((const char *)g->cc_config + p->offset));
-	}
-	return fmin(segs, (double)(g->rwnd / g->payload + 1));
+	return fmin(g->cc->given_window(g->cc_config), (double)(g->rwnd / g->payload + 1));
 }
 
 uint64_t host_window_segs(const struct groups *gs) {

@@ -72,8 +72,8 @@ struct host {
 	uint64_t measure_ns; // start of the summary's figures
 };
 
-// Segments of the windows that flows are given, whatever the network holds: `cwnd`, `initial` and `min_cwnd`
-// of their controls, where these are large.
+// Segments of the windows that flows are given, whatever the network holds (cc_ops.given_window), where these
+// are large.
 uint64_t host_window_segs(const struct groups *gs);
 // Bytes that host_init would allocate.
 uint64_t host_bytes(const struct groups *gs, const struct host_env *env);

@@ -202,6 +202,12 @@ static void set_first_pacing(struct bbr *b, double rtt_ns, struct cc_out *out) {
 	out->pacing_bps = HIGH_GAIN * out->cwnd_segs * b->mss_bits * 1e9 / rtt_ns;
 }
 
+static double bbr_given_window(const void *config) {
+	const struct config *cfg = config;
+
+	return cfg->initial_segs;
+}
+
 static void bbr_init(void *state, const void *config, uint32_t mss_bytes, uint64_t rtt_ns,
 	uint64_t now_ns, struct cc_out *out) {
 	const struct config *cfg = config;
@@ -574,6 +580,7 @@ const struct cc_ops cc_bbr = {
 	.state_size = sizeof(struct bbr),
 	.rate = true,
 	.observed = {"bw_bps", "min_rtt_ns", "pacing_gain", "extra_acked_segs"},
+	.given_window = bbr_given_window,
 	.init = bbr_init,
 	.on_ack = bbr_on_ack,
 	.on_loss = bbr_on_loss,

@@ -69,6 +69,8 @@ struct cc_ops {
 	bool ecn; // it answers ECN echoes; else a flow must not say that it does
 	const char *observed[CC_OBSERVED]; // names of observe()'s numbers; NULL: unused
 
+	// The largest window it starts with or never goes below, in segments: memory is sized for it.
+	double (*given_window)(const void *config);
 	// `rtt_ns`: of the handshake; 0: none was measured.
 	void (*init)(void *state, const void *config, uint32_t mss_bytes, uint64_t rtt_ns,
 		uint64_t now_ns, struct cc_out *out);

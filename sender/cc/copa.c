@@ -315,6 +315,12 @@ static void set_out(
 			gain * 1e9 * out->cwnd_segs * c->mss_bits / max_of(c->standing_ns, 1);
 }
 
+static double copa_given_window(const void *config) {
+	const struct config *cfg = config;
+
+	return max_of(cfg->initial_segs, cfg->min_segs);
+}
+
 static void copa_init(void *state, const void *config, uint32_t mss_bytes, uint64_t rtt_ns,
 	uint64_t now_ns, struct cc_out *out) {
 	const struct config *cfg = config;
@@ -612,6 +618,7 @@ const struct cc_ops cc_copa = {
 	.state_size = sizeof(struct copa),
 	.ecn = true,
 	.observed = {"velocity", "delta", "dq_ns", "rtt_min_ns"},
+	.given_window = copa_given_window,
 	.init = copa_init,
 	.on_ack = copa_on_ack,
 	.on_loss = copa_on_loss,

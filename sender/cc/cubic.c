@@ -190,6 +190,12 @@ static double w_cubic(const struct cubic *r, const struct config *cfg, double t_
 	return cfg->c * d * d * d + r->now.w_max_segs;
 }
 
+static double cubic_given_window(const void *config) {
+	const struct config *cfg = config;
+
+	return cfg->initial_segs;
+}
+
 static void cubic_init(void *state, const void *config, uint32_t mss_bytes, uint64_t rtt_ns,
 	uint64_t now_ns, struct cc_out *out) {
 	const struct config *cfg = config;
@@ -415,6 +421,7 @@ const struct cc_ops cc_cubic = {
 	.prr = true,
 	.ecn = true,
 	.observed = {"ssthresh_segs", "w_max_segs", "k_s", "w_est_segs"},
+	.given_window = cubic_given_window,
 	.init = cubic_init,
 	.on_ack = cubic_on_ack,
 	.on_loss = cubic_on_loss,

@@ -38,6 +38,12 @@ static void set(const struct config *cfg, struct cc_out *out) {
 	out->pacing_bps = cfg->rate_bps;
 }
 
+static double fixed_given_window(const void *config) {
+	const struct config *cfg = config;
+
+	return cfg->cwnd_segs;
+}
+
 static void fixed_init(void *state, const void *config, uint32_t mss_bytes, uint64_t rtt_ns,
 	uint64_t now_ns, struct cc_out *out) {
 	set(config, out);
@@ -60,6 +66,7 @@ const struct cc_ops cc_fixed = {
 	.config_size = sizeof(struct config),
 	.state_size = 0,
 	.ecn = true, // unresponsive ECN-capable traffic is a load that studies of AQMs ask for
+	.given_window = fixed_given_window,
 	.init = fixed_init,
 	.on_ack = fixed_on_ack,
 	.on_loss = fixed_on_loss,

@@ -82,6 +82,12 @@ static_assert(sizeof(struct newreno) <= CC_STATE_MAX_BYTES, "state too large");
 
 enum mode { MODE_SLOW_START, MODE_AVOIDANCE, MODE_RECOVERY, MODE_TIMEOUT };
 
+static double newreno_given_window(const void *config) {
+	const struct config *cfg = config;
+
+	return cfg->initial_segs;
+}
+
 static void newreno_init(void *state, const void *config, uint32_t mss_bytes, uint64_t rtt_ns,
 	uint64_t now_ns, struct cc_out *out) {
 	const struct config *cfg = config;
@@ -204,6 +210,7 @@ const struct cc_ops cc_newreno = {
 	.prr = true,
 	.ecn = true,
 	.observed = {"ssthresh_segs"},
+	.given_window = newreno_given_window,
 	.init = newreno_init,
 	.on_ack = newreno_on_ack,
 	.on_loss = newreno_on_loss,

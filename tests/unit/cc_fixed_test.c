@@ -53,6 +53,7 @@ START_TEST(the_list_is_sound) {
 
 		ck_assert_ptr_eq(cc_find(ops->name), ops);
 		ck_assert_uint_le(ops->state_size, CC_STATE_MAX_BYTES);
+		ck_assert(ops->given_window != NULL);
 		for (size_t p = 0; ops->params[p].name != NULL; p++) {
 			ck_assert_ptr_nonnull(ops->params[p].help);
 			ck_assert_uint_lt(ops->params[p].offset, ops->config_size);

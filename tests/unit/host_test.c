@@ -345,6 +345,34 @@ START_TEST(shares_are_all_flows_once_and_the_same) {
 }
 END_TEST
 
+// Each control says what its parameters give a flow at once; small windows are in the rings all flows have.
+START_TEST(given_windows_are_counted) {
+	static const struct {
+		const char *group;
+		uint64_t segs;
+	} cases[] = {
+		{"{count: 3, cc: {fixed: {cwnd: 1000}}}", 3000},
+		{"{count: 3, cc: {newreno: {initial: 100}}}", 300},
+		{"{count: 3, cc: {cubic: {initial: 200}}}", 600},
+		{"{count: 3, cc: {bbr: {initial: 300}}}", 900},
+		{"{count: 3, cc: {copa: {initial: 400, min_cwnd: 20}}}", 1200},
+		{"{count: 3, cc: {copa: {initial: 20, min_cwnd: 500}}}", 1500},
+		{"{count: 3, cc: {cubic: {initial: 16}}}", 0},
+		{"{count: 3, cc: {fixed: {cwnd: 1000}}, rwnd: 144800}", 303},
+		{"{count: 3, cc: {fixed: {cwnd: 1000}}}, {count: 2, cc: {bbr: {initial: 17}}}",
+			3034},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct link *l = LINK(.group = cases[i].group);
+
+		ck_assert_msg(host_window_segs(&l->groups) == cases[i].segs, "%s: %llu",
+			cases[i].group, (unsigned long long)host_window_segs(&l->groups));
+		link_close(l);
+	}
+}
+END_TEST
+
 // Telemetry calls a flow's ends by the addresses it has: the usual ones, or those of a live port.
 START_TEST(flow_records_name_both_ends) {
 	static struct tel_flows record[8];
@@ -405,9 +433,10 @@ END_TEST
 
 TEST_MAIN(newreno_brings_every_byte, newreno_without_sack_brings_every_byte,
 	newreno_without_timestamps_brings_every_byte, copa_brings_every_byte,
-	fixed_rate_brings_every_byte, many_flows_share_a_host, full_arena_holds_flows_back,
-	configured_windows_have_their_records, flow_without_a_single_record_waits_its_turn,
-	few_ranges_cost_retransmissions_not_bytes, same_seed_same_packets,
-	window_smaller_than_a_segment_is_refused, nonsense_is_survived, counts_and_totals_agree,
-	figures_start_by_and_by, flow_records_name_both_ends, resets_close_what_is_open,
-	shares_are_all_flows_once_and_the_same, no_drop_is_left_out_of_intervals)
+	fixed_rate_brings_every_byte, many_flows_share_a_host, given_windows_are_counted,
+	full_arena_holds_flows_back, configured_windows_have_their_records,
+	flow_without_a_single_record_waits_its_turn, few_ranges_cost_retransmissions_not_bytes,
+	same_seed_same_packets, window_smaller_than_a_segment_is_refused, nonsense_is_survived,
+	counts_and_totals_agree, figures_start_by_and_by, flow_records_name_both_ends,
+	resets_close_what_is_open, shares_are_all_flows_once_and_the_same,
+	no_drop_is_left_out_of_intervals)
