@@ -51,6 +51,8 @@ static double obs(const struct wire *w, int i) {
 	return cc_observed(&w->b, i);
 }
 
+static const char *const no_extra[] = {"extra_acked_gain", "0", NULL};
+
 #define NEAR(a, b) ck_assert_double_eq_tol(a, b, 1e-6 * (1 + (b)))
 
 static void check(const struct wire *w, int want, double gain) {
@@ -61,12 +63,41 @@ static void check(const struct wire *w, int want, double gain) {
 
 // Rounds of the same rate until the pipe is full and drained.
 static void to_probe_bw(struct wire *w) {
-	uint32_t inflight = w->next.inflight_segs;
-
 	for (int i = 0; i < 4; i++)
 		step(w, RTT, BDP, true);
 	ck_assert_int_eq(mode(w), PROBE_BW);
-	w->next.inflight_segs = inflight;
+}
+
+static void open_probe_bw(struct wire *w, const char *const *set) {
+	wire_open(w, set);
+	to_probe_bw(w);
+}
+
+// To the phase of gain 1.25.
+static void to_probing_up(struct wire *w) {
+	for (int i = 0; i < 20 && obs(w, GAIN) < 1.2; i++)
+		step(w, RTT + 1, 1, false);
+}
+
+// To a phase of gain 1, and there ACKs in bursts of 100 segments, more than the rate explains.
+static void aggregated(struct wire *w, int bursts) {
+	w->next.inflight_segs = 180;
+	while (obs(w, GAIN) > 1.1 || obs(w, GAIN) < 0.9)
+		step(w, RTT + 1, 1, false);
+	for (int i = 0; i < bursts; i++)
+		step(w, MS / 10, 100, false);
+}
+
+// Nothing in flight but the four segments of PROBE_RTT, 10 s after the smallest round trip.
+static void to_probe_rtt(struct wire *w) {
+	w->next.rtt_ns = RTT + 1;
+	w->next.inflight_segs = 4;
+	step(w, 10100 * MS, 10, true);
+	check(w, PROBE_RTT, 1);
+}
+
+static void spurious(struct wire *w) {
+	w->b.ops->on_spurious(w->b.state, w->b.config, w->now_ns, &w->b.out);
 }
 
 START_TEST(starts_as_if_the_round_trip_were_a_millisecond) {
@@ -145,11 +176,9 @@ START_TEST(gains_cycle_in_order_a_round_trip_each) {
 	static const double want[] = {1.25, 0.75, 1, 1, 1, 1, 1, 1};
 	struct wire w;
 
-	wire_open(&w, NULL);
-	to_probe_bw(&w);
+	open_probe_bw(&w, NULL);
 	w.next.inflight_segs = 140; // 1.25 BDP and the quanta are reached, 0.75 never drains
-	for (int i = 0; i < 20 && obs(&w, GAIN) < 1.2; i++)
-		step(&w, RTT + 1, 1, false);
+	to_probing_up(&w);
 	for (int i = 0; i < 24; i++) {
 		check(&w, PROBE_BW, want[i % 8]);
 		step(&w, RTT, 1, false); // not longer than RTprop
@@ -162,10 +191,8 @@ END_TEST
 START_TEST(probing_up_waits_for_its_queue_or_a_loss) {
 	struct wire w;
 
-	wire_open(&w, NULL);
-	to_probe_bw(&w);
-	for (int i = 0; i < 20 && obs(&w, GAIN) < 1.2; i++)
-		step(&w, RTT + 1, 1, false);
+	open_probe_bw(&w, NULL);
+	to_probing_up(&w);
 	for (int i = 0; i < 5; i++) {
 		step(&w, RTT + 1, 1, false);
 		check(&w, PROBE_BW, 1.25); // 100 in flight, not 125
@@ -205,26 +232,15 @@ END_TEST
 
 // 2 BDP and three times 9 segments, the 1 ms at 0.99 x 80 Mbit/s, rounded up to even.
 START_TEST(the_window_is_two_bdp_and_three_quanta) {
-	static const char *const none[] = {"extra_acked_gain", "0", NULL};
 	struct wire w;
 
-	wire_open(&w, none);
-	to_probe_bw(&w);
-	w.next.inflight_segs = 180;
-	while (obs(&w, GAIN) > 1.1 || obs(&w, GAIN) < 0.9)
-		step(&w, RTT + 1, 1, false);
-	for (int i = 0; i < 4; i++)
-		step(&w, MS / 10, 100, false);
+	open_probe_bw(&w, no_extra);
+	aggregated(&w, 4);
 	CWND_EQ(&w.b, 228);
 
 	// 400 segments in 0.4 ms are 396 more than the rate explains; the window bounds them.
-	wire_open(&w, NULL);
-	to_probe_bw(&w);
-	w.next.inflight_segs = 180;
-	while (obs(&w, GAIN) > 1.1 || obs(&w, GAIN) < 0.9)
-		step(&w, RTT + 1, 1, false);
-	for (int i = 0; i < 4; i++)
-		step(&w, MS / 10, 100, false);
+	open_probe_bw(&w, NULL);
+	aggregated(&w, 4);
 	ck_assert_double_gt(obs(&w, EXTRA), 200);
 	ck_assert_double_gt(w.b.out.cwnd_segs, 428);
 }
@@ -257,8 +273,7 @@ START_TEST(probes_the_round_trip_every_ten_seconds) {
 	struct wire w;
 	uint64_t end_ns;
 
-	wire_open(&w, NULL);
-	to_probe_bw(&w);
+	open_probe_bw(&w, NULL);
 	w.next.rtt_ns = RTT + MS;
 	end_ns = 1010 * MS + 10000 * MS; // 10 s after the first sample, that was the smallest
 	while (w.now_ns + 50 * MS <= end_ns) {
@@ -293,8 +308,7 @@ START_TEST(conserves_packets_for_a_round_then_restores) {
 	struct wire w;
 	double before;
 
-	wire_open(&w, NULL);
-	to_probe_bw(&w);
+	open_probe_bw(&w, NULL);
 	before = w.b.out.cwnd_segs;
 	cc_loss(&w.b, w.now_ns, 150, false);
 	CWND_EQ(&w.b, before);
@@ -319,8 +333,7 @@ START_TEST(an_echo_of_congestion_changes_nothing) {
 	struct wire w;
 	double before;
 
-	wire_open(&w, NULL);
-	to_probe_bw(&w);
+	open_probe_bw(&w, NULL);
 	before = w.b.out.cwnd_segs;
 	cc_loss(&w.b, w.now_ns, 150, true);
 	w.next.in_recovery = true;
@@ -333,8 +346,7 @@ START_TEST(a_timeout_leaves_one_segment_until_all_is_repaired) {
 	struct wire w;
 	double before;
 
-	wire_open(&w, NULL);
-	to_probe_bw(&w);
+	open_probe_bw(&w, NULL);
 	before = w.b.out.cwnd_segs;
 	cc_rto(&w.b, w.now_ns, 10);
 	CWND_EQ(&w.b, 1);
@@ -368,8 +380,7 @@ static void police(struct wire *w, double slower) {
 START_TEST(uses_a_policers_rate_for_48_rounds) {
 	struct wire w;
 
-	wire_open(&w, NULL);
-	to_probe_bw(&w);
+	open_probe_bw(&w, NULL);
 	police(&w, 1);
 	NEAR(obs(&w, BW), BW_BPS); // what was delivered, not the samples
 	for (int i = 0; i < 47; i++) {
@@ -385,18 +396,15 @@ START_TEST(takes_no_other_loss_for_a_policer) {
 	static const char *const off[] = {"policer", "no", NULL};
 	struct wire w;
 
-	wire_open(&w, off);
-	to_probe_bw(&w);
+	open_probe_bw(&w, off);
 	police(&w, 1);
 	NEAR(obs(&w, BW), 2 * BW_BPS);
 
-	wire_open(&w, NULL);
-	to_probe_bw(&w);
+	open_probe_bw(&w, NULL);
 	police(&w, 1.2); // rates differ by more than 1/8
 	NEAR(obs(&w, BW), 2 * BW_BPS);
 
-	wire_open(&w, NULL);
-	to_probe_bw(&w);
+	open_probe_bw(&w, NULL);
 	w.next.delivery_bps = 2 * BW_BPS;
 	for (int i = 0; i < 40; i++) { // 15 of 100, below 50/256
 		w.next.lost_segs = 15;
@@ -417,8 +425,7 @@ static void interval(struct wire *w, int rounds, uint32_t lost) {
 
 // To the first loss, which begins an interval that its own round belongs to.
 static void to_policed(struct wire *w) {
-	wire_open(w, NULL);
-	to_probe_bw(w);
+	open_probe_bw(w, NULL);
 	w->next.delivery_bps = 2 * BW_BPS;
 	interval(w, 1, 200);
 }
@@ -484,12 +491,8 @@ END_TEST
 START_TEST(what_probe_rtt_sends_is_no_policers_interval) {
 	struct wire w;
 
-	wire_open(&w, NULL);
-	to_probe_bw(&w);
-	w.next.inflight_segs = 4;
-	w.next.rtt_ns = RTT + 1;
-	step(&w, 10100 * MS, 10, true);
-	ck_assert_int_eq(mode(&w), PROBE_RTT);
+	open_probe_bw(&w, NULL);
+	to_probe_rtt(&w);
 	w.next.delivery_bps = BW_BPS / 25; // 4 segments per round trip
 	for (int i = 0; i < 16; i++) { // a loss in each
 		w.next.lost_segs = 2;
@@ -504,27 +507,25 @@ START_TEST(a_spurious_reduction_gives_the_window_back_and_looks_for_the_pipe_ane
 	struct wire w;
 	double before;
 
-	wire_open(&w, NULL);
-	to_probe_bw(&w);
+	open_probe_bw(&w, NULL);
 	before = w.b.out.cwnd_segs;
 	cc_rto(&w.b, w.now_ns, 100);
 	CWND_EQ(&w.b, 1);
-	w.b.ops->on_spurious(w.b.state, w.b.config, w.now_ns, &w.b.out);
+	spurious(&w);
 	CWND_EQ(&w.b, before);
 	w.b.out.cwnd_segs = 50; // what happens later is not its business
 	step(&w, MS, 1, false);
 	CWND_EQ(&w.b, 51);
 
 	// In recovery: conservation ends, and its end restores nothing more.
-	wire_open(&w, NULL);
-	to_probe_bw(&w);
+	open_probe_bw(&w, NULL);
 	before = w.b.out.cwnd_segs;
 	cc_loss(&w.b, w.now_ns, 100, false);
 	w.next.in_recovery = true;
 	w.next.inflight_segs = 50;
 	step(&w, MS, 1, false);
 	CWND_EQ(&w.b, 51);
-	w.b.ops->on_spurious(w.b.state, w.b.config, w.now_ns, &w.b.out);
+	spurious(&w);
 	CWND_EQ(&w.b, before);
 	w.next.in_recovery = false;
 	w.b.out.cwnd_segs = 60;
@@ -533,7 +534,7 @@ START_TEST(a_spurious_reduction_gives_the_window_back_and_looks_for_the_pipe_ane
 
 	// Without a reduction there is nothing to give back: prior_segs is of an older one.
 	w.b.out.cwnd_segs = 30;
-	w.b.ops->on_spurious(w.b.state, w.b.config, w.now_ns, &w.b.out);
+	spurious(&w);
 	CWND_EQ(&w.b, 30);
 
 	// STARTUP counts its three rounds again: two were there.
@@ -542,7 +543,7 @@ START_TEST(a_spurious_reduction_gives_the_window_back_and_looks_for_the_pipe_ane
 	for (int i = 0; i < 3; i++)
 		step(&w, RTT, 10, true);
 	cc_loss(&w.b, w.now_ns, 100, false);
-	w.b.ops->on_spurious(w.b.state, w.b.config, w.now_ns, &w.b.out);
+	spurious(&w);
 	for (int i = 0; i < 3; i++) { // the first is growth over nothing
 		step(&w, RTT, 10, true);
 		check(&w, STARTUP, HIGH);
@@ -551,11 +552,10 @@ START_TEST(a_spurious_reduction_gives_the_window_back_and_looks_for_the_pipe_ane
 	check(&w, DRAIN, DRAIN_GAIN);
 
 	// A policer's rate, found by losses that were none, is forgotten.
-	wire_open(&w, NULL);
-	to_probe_bw(&w);
+	open_probe_bw(&w, NULL);
 	police(&w, 1);
 	NEAR(obs(&w, BW), BW_BPS);
-	w.b.ops->on_spurious(w.b.state, w.b.config, w.now_ns, &w.b.out);
+	spurious(&w);
 	NEAR(obs(&w, BW), 2 * BW_BPS);
 }
 END_TEST
@@ -605,12 +605,8 @@ END_TEST
 START_TEST(probe_rtt_lasts_a_round_at_least) {
 	struct wire w;
 
-	wire_open(&w, NULL);
-	to_probe_bw(&w);
-	w.next.rtt_ns = RTT + 1;
-	w.next.inflight_segs = 4;
-	step(&w, 10100 * MS, 10, true);
-	check(&w, PROBE_RTT, 1);
+	open_probe_bw(&w, NULL);
+	to_probe_rtt(&w);
 	step(&w, 300 * MS, 4, false);
 	check(&w, PROBE_RTT, 1);
 	step(&w, MS, 4, true);
@@ -620,13 +616,10 @@ END_TEST
 
 // 2 BDP, three quanta of 1.25 x 79.2 Mbit/s, which are 12 segments, and two more.
 START_TEST(the_window_has_two_more_segments_while_probing_up) {
-	static const char *const none[] = {"extra_acked_gain", "0", NULL};
 	struct wire w;
 
-	wire_open(&w, none);
-	to_probe_bw(&w);
-	for (int i = 0; i < 20 && obs(&w, GAIN) < 1.2; i++)
-		step(&w, RTT + 1, 1, false);
+	open_probe_bw(&w, no_extra);
+	to_probing_up(&w);
 	for (int i = 0; i < 4; i++)
 		step(&w, MS / 10, 100, false);
 	check(&w, PROBE_BW, 1.25);
@@ -638,8 +631,7 @@ START_TEST(a_timeout_in_recovery_restores_the_window_from_before_both) {
 	struct wire w;
 	double before;
 
-	wire_open(&w, NULL);
-	to_probe_bw(&w);
+	open_probe_bw(&w, NULL);
 	before = w.b.out.cwnd_segs;
 	cc_loss(&w.b, w.now_ns, 150, false);
 	w.next.in_recovery = true;
@@ -657,24 +649,13 @@ START_TEST(a_timeout_in_recovery_restores_the_window_from_before_both) {
 }
 END_TEST
 
-// To a window in PROBE_BW at gain 1, with bursts of ACKs that the rate does not explain.
-static void aggregated(struct wire *w, const char *gain) {
-	const char *const set[] = {"extra_acked_gain", gain, NULL};
-
-	wire_open(w, set);
-	to_probe_bw(w);
-	w->next.inflight_segs = 180;
-	while (obs(w, GAIN) > 1.1 || obs(w, GAIN) < 0.9)
-		step(w, RTT + 1, 1, false);
-	for (int i = 0; i < 20; i++)
-		step(w, MS / 10, 100, false);
-}
-
 // 2 BDP, 100 ms of BtlBw, which are 1000 segments, and three quanta of 9; even.
 START_TEST(aggregation_counts_for_100_ms_at_most) {
+	static const char *const ten[] = {"extra_acked_gain", "10", NULL};
 	struct wire w;
 
-	aggregated(&w, "10");
+	open_probe_bw(&w, ten);
+	aggregated(&w, 20);
 	ck_assert_double_gt(obs(&w, EXTRA), 200);
 	CWND_EQ(&w.b, 1228);
 }
@@ -683,7 +664,8 @@ END_TEST
 START_TEST(aggregation_is_forgotten_after_ten_rounds) {
 	struct wire w;
 
-	aggregated(&w, "1");
+	open_probe_bw(&w, NULL);
+	aggregated(&w, 20);
 	ck_assert_double_gt(obs(&w, EXTRA), 200);
 	for (int i = 0; i < 5; i++) // until the rate has caught up with the 2000 segments
 		step(&w, 5 * RTT, BDP, true);
@@ -697,8 +679,7 @@ END_TEST
 START_TEST(wakes_at_its_rate) {
 	struct wire w;
 
-	wire_open(&w, NULL);
-	to_probe_bw(&w);
+	open_probe_bw(&w, NULL);
 	w.b.ops->on_idle(w.b.state, w.b.config, w.now_ns + 20000 * MS, 20000 * MS, &w.b.out);
 	NEAR(w.b.out.pacing_bps, 0.99 * BW_BPS);
 	step(&w, 20010 * MS, 1, true); // RTprop has expired, but silence has measured it

@@ -6,6 +6,21 @@
 #define RTO "rto_min: 180ms, tlp: no"
 #define TEN(more) HAND(.group = "{cc: {newreno: {initial: 10}}, " RTO more "}")
 
+// The timeout of the first segment: it is sent again, and the window is 1.
+static struct link *timed_out(struct link *l) {
+	link_run(l, 220 * MS);
+	ck_assert_uint_eq(link_flow(l)->count.timeouts, 1);
+	ck_assert_uint_eq(link_flow(l)->count.retransmits, 1);
+	return l;
+}
+
+// The first segment is missing, the next three are reported: it is sent again.
+static struct link *recovering(struct link *l) {
+	hand_sack_at(l, 0, 1, 4, 40 * MS);
+	ck_assert_int_eq(link_flow(l)->ca, FLOW_CA_RECOVERY);
+	return l;
+}
+
 static double ssthresh(struct link *l) {
 	return cc_find("newreno")->ssthresh(link_flow(l)->cc_state);
 }
@@ -25,10 +40,9 @@ static void dsack(struct link *l, uint64_t una, uint64_t from, uint64_t to, uint
 // ---- After a timeout ----
 
 START_TEST(timeout_answered_by_an_original_is_taken_back) {
-	struct link *l = TEN("");
+	struct link *l = timed_out(TEN(""));
 	const struct flow *f = link_flow(l);
 
-	link_run(l, 220 * MS);
 	ck_assert_uint_eq(f->lost, 10);
 	ck_assert_double_eq(f->out.cwnd_segs, 1);
 	ack_echoing(l, 1, 20 * MS, 300 * MS);
@@ -46,10 +60,9 @@ START_TEST(timeout_answered_by_an_original_is_taken_back) {
 END_TEST
 
 START_TEST(timeout_answered_by_the_retransmission_stands) {
-	struct link *l = TEN(", frto: no");
+	struct link *l = timed_out(TEN(", frto: no"));
 	const struct flow *f = link_flow(l);
 
-	link_run(l, 220 * MS);
 	ack_echoing(l, 1, 220 * MS, 240 * MS);
 	ck_assert_int_eq(f->ca, FLOW_CA_LOSS);
 	ck_assert_double_eq(f->out.cwnd_segs, 2);
@@ -62,10 +75,9 @@ END_TEST
 // RFC 5682 section 3.1 without timestamps: the first ACK lets two new segments out, the next says that
 // segments arrived that were never sent again.
 START_TEST(frto_takes_a_timeout_back) {
-	struct link *l = TEN(", timestamps: no");
+	struct link *l = timed_out(TEN(", timestamps: no"));
 	const struct flow *f = link_flow(l);
 
-	link_run(l, 220 * MS);
 	hand_ack_at(l, 1, 300 * MS);
 	ck_assert_int_eq(f->ca, FLOW_CA_LOSS);
 	ck_assert_uint_eq(f->count.retransmits, 1);
@@ -85,10 +97,9 @@ END_TEST
 
 // The new segments arrive and nothing below them does: the loss was real.
 START_TEST(frto_goes_on_repairing_after_a_real_loss) {
-	struct link *l = TEN(", timestamps: no");
+	struct link *l = timed_out(TEN(", timestamps: no"));
 	const struct flow *f = link_flow(l);
 
-	link_run(l, 220 * MS);
 	hand_ack_at(l, 1, 240 * MS);
 	hand_sack_at(l, 1, 10, 11, 260 * MS);
 	ck_assert_int_eq(f->ca, FLOW_CA_LOSS);
@@ -99,11 +110,9 @@ START_TEST(frto_goes_on_repairing_after_a_real_loss) {
 END_TEST
 
 START_TEST(timeout_in_fast_recovery_is_not_taken_back) {
-	struct link *l = TEN("");
+	struct link *l = recovering(TEN(""));
 	const struct flow *f = link_flow(l);
 
-	hand_sack_at(l, 0, 1, 4, 40 * MS);
-	ck_assert_int_eq(f->ca, FLOW_CA_RECOVERY);
 	link_run(l, 2 * S);
 	ck_assert_uint_ge(f->count.timeouts, 1);
 	ack_echoing(l, 4, 20 * MS, 2 * S);
@@ -117,11 +126,9 @@ END_TEST
 // The original comes after all: the reduction is taken back, and reordering is learnt. It never was
 // where each late segment had been sent again, and a path that only delays cost nine tenths of the rate.
 START_TEST(late_original_is_no_loss_and_teaches_reordering) {
-	struct link *l = TEN("");
+	struct link *l = recovering(TEN(""));
 	const struct flow *f = link_flow(l);
 
-	hand_sack_at(l, 0, 1, 4, 40 * MS);
-	ck_assert_int_eq(f->ca, FLOW_CA_RECOVERY);
 	ck_assert_double_eq(f->out.cwnd_segs, 5);
 	ck_assert(!f->reordering_seen);
 	ack_echoing(l, 4, 20 * MS, 45 * MS);
@@ -134,10 +141,9 @@ START_TEST(late_original_is_no_loss_and_teaches_reordering) {
 END_TEST
 
 START_TEST(repair_that_arrives_is_a_loss) {
-	struct link *l = TEN("");
+	struct link *l = recovering(TEN(""));
 	const struct flow *f = link_flow(l);
 
-	hand_sack_at(l, 0, 1, 4, 40 * MS);
 	ack_echoing(l, 4, 40 * MS, 60 * MS);
 	ck_assert_double_le(f->out.cwnd_segs, 5.5);
 	ck_assert_uint_eq(f->count.spurious_recoveries, 0);
@@ -255,10 +261,9 @@ END_TEST
 // RFC 6298 section 5.7: the timeout stays doubled until a round trip is measured. That of the original is not
 // known, since it was sent again; the next segment's is.
 START_TEST(timeout_is_doubled_until_a_round_trip_is_measured) {
-	struct link *l = TEN("");
+	struct link *l = timed_out(TEN(""));
 	const struct flow *f = link_flow(l);
 
-	link_run(l, 220 * MS);
 	ack_echoing(l, 1, 20 * MS, 300 * MS);
 	ck_assert_int_eq(f->ca, FLOW_CA_OPEN);
 	ck_assert_uint_eq(f->rtx_deadline_ns, 300 * MS + 2 * f->rtt.rto_ns);
@@ -289,10 +294,9 @@ END_TEST
 // RFC 5682 section 3.1 step 2a: an ACK of all that was out ends F-RTO; a later loss is repaired before new
 // segments are sent.
 START_TEST(frto_ends_with_an_ack_of_everything) {
-	struct link *l = TEN("");
+	struct link *l = timed_out(TEN(""));
 	const struct flow *f = link_flow(l);
 
-	link_run(l, 220 * MS);
 	ack_echoing(l, 10, 220 * MS, 240 * MS);
 	ck_assert_int_eq(f->ca, FLOW_CA_OPEN);
 	for (uint64_t i = 1; i < 4; i++)
@@ -348,10 +352,9 @@ END_TEST
 
 // A timeout is taken back all the same, but its repairs that are out are waited for in the old state.
 START_TEST(undone_timeout_waits_for_its_repairs) {
-	struct link *l = TEN(", frto: no");
+	struct link *l = timed_out(TEN(", frto: no"));
 	const struct flow *f = link_flow(l);
 
-	link_run(l, 220 * MS);
 	ack_echoing(l, 1, 220 * MS, 240 * MS); // 1 and 2 are sent again
 	ck_assert_uint_eq(f->retrans, 2);
 	ack_echoing(l, 2, 20 * MS, 241 * MS);
