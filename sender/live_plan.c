@@ -14,9 +14,11 @@
 #define PIPE_SLACK_NS 10e6
 
 static const struct param plan_params[] = {
-	{"rate", "0bit", "what the network carries; 0: from paths, else 10Gbit", UNIT_RATE_BPS,
-		PARAM_U64(struct live_plan, rate_bps), .min = 0, .max = 1e12},
-	{"pipe", "0s", "longest round trip, queues included; 0: from paths, else 200ms",
+	{"rate", "0bit",
+		"what the network carries at most; 0: from paths and schedule, else 10Gbit",
+		UNIT_RATE_BPS, PARAM_U64(struct live_plan, rate_bps), .min = 0, .max = 1e12},
+	{"pipe", "0s",
+		"longest round trip, queues included; 0: from paths and schedule, else 200ms",
 		UNIT_TIME_NS, PARAM_U64(struct live_plan, pipe_ns), .min = 0, .max = 60e9},
 	{"answer", "10s", "how long a peer may take to answer ARP and the first SYN", UNIT_TIME_NS,
 		PARAM_U64(struct live_plan, answer_ns), .min = 1e6, .max = 3600e9},
@@ -57,34 +59,52 @@ static const struct param port_params[] = {
 };
 static const char *const port_also[] = {"dev", NULL};
 
-// One entry of a stage as a number in its unit; 0 if it is not there.
-static double stage_number(struct config_node *stage, const char *key, enum unit unit) {
+// One entry of a map as a number in its unit; 0 if it is not there.
+static double number(struct config_node *map, const char *key, enum unit unit) {
 	struct config_node *n = NULL;
 	double value = 0;
 
-	if (stage != NULL && config_kind(stage) == CONFIG_MAP)
-		n = config_get(stage, key);
+	if (map != NULL && config_kind(map) == CONFIG_MAP)
+		n = config_get(map, key);
 	if (n == NULL || config_text(n) == NULL || unit_parse(config_text(n), unit, &value) < 0)
 		return 0;
 	return value;
 }
 
 struct network {
-	double rate_bps; // of the slowest link of "forward"
-	double delay_ns; // all paths together
+	struct config_node *schedule;
+	double rate_bps; // of the slowest link of "forward", each link at its fastest
+	double delay_ns; // all paths together, each delay at its longest
+	double start_ns; // the same as the run begins
 	double queue_ns, queue_bdp; // all links together: in time, and in BDPs
 };
+
+// One stage: its parameters, and what the schedule calls it.
+struct stage {
+	struct config_node *params;
+	char name[64]; // "forward.link"
+};
+
+// The stage's entry at its largest: as the run begins, or by the schedule.
+static double largest(
+	const struct network *n, const struct stage *s, const char *key, enum unit unit) {
+	double value = number(s->params, key, unit);
+	char full[sizeof(s->name) + 16];
+
+	snprintf(full, sizeof(full), "%s.%s", s->name, key);
+	for (size_t i = 0; n->schedule != NULL && i < config_count(n->schedule); i++)
+		value = fmax(value, number(config_at(n->schedule, i), full, unit));
+	return value;
+}
 
 // What a queue's limit means in time. The limit of a discipline is always called that.
 static void add_queue(struct network *n, struct config_node *link, double rate_bps) {
 	static const struct param limit_param = {
 		.name = "limit", .type = PARAM_TYPE_LIMIT, .min = 0, .max = HUGE_VAL};
-	struct config_node *queue = NULL, *params = NULL, *node = NULL;
+	struct config_node *queue = config_get(link, "queue"), *params = NULL, *node = NULL;
 	struct limit limit = {.kind = LIMIT_BDP, .value = 1};
 	const char *name;
 
-	if (config_kind(link) == CONFIG_MAP)
-		queue = config_get(link, "queue");
 	if (queue != NULL && config_plugin(queue, "queue", &name, &params, NULL) == 0
 		&& params != NULL && config_kind(params) == CONFIG_MAP)
 		node = config_get(params, "limit");
@@ -106,43 +126,78 @@ static void add_queue(struct network *n, struct config_node *link, double rate_b
 	}
 }
 
-static void add_path(struct network *n, struct config_node *path, bool forward) {
-	for (size_t i = 0; i < config_count(path); i++) {
-		struct config_node *stage = config_at(path, i), *link, *delay;
+// The `place`th stage of that type on its path, if this is one.
+static bool find_stage(struct stage *s, struct config_node *node, const char *path,
+	const char *type, uint32_t *place) {
+	struct config_node *given;
+	const char *name = type;
+	char ordinal[12] = "";
 
-		if (config_kind(stage) != CONFIG_MAP)
-			continue;
-		delay = config_get(stage, "delay");
-		n->delay_ns += stage_number(delay, "delay", UNIT_TIME_NS);
-		n->delay_ns += stage_number(delay, "late_by", UNIT_TIME_NS);
-		link = config_get(stage, "link");
-		double rate_bps = stage_number(link, "rate", UNIT_RATE_BPS);
-		if (rate_bps <= 0)
-			continue;
-		add_queue(n, link, rate_bps);
-		if (forward && (n->rate_bps == 0 || rate_bps < n->rate_bps))
-			n->rate_bps = rate_bps;
+	s->params = config_kind(node) == CONFIG_MAP ? config_get(node, type) : NULL;
+	if (s->params == NULL || config_kind(s->params) != CONFIG_MAP)
+		return false;
+	given = config_get(s->params, "name");
+	if (++*place > 1 && given == NULL)
+		snprintf(ordinal, sizeof(ordinal), "%u", *place);
+	if (given != NULL && config_text(given) != NULL)
+		name = config_text(given);
+	snprintf(s->name, sizeof(s->name), "%s.%s%s", path, name, ordinal);
+	return true;
+}
+
+static void add_link(struct network *n, const struct stage *link, bool forward) {
+	double rate_bps = number(link->params, "rate", UNIT_RATE_BPS);
+
+	if (rate_bps <= 0)
+		return;
+	add_queue(n, link->params, rate_bps);
+	rate_bps = largest(n, link, "rate", UNIT_RATE_BPS);
+	if (forward && (n->rate_bps == 0 || rate_bps < n->rate_bps))
+		n->rate_bps = rate_bps;
+}
+
+static void add_delay(struct network *n, const struct stage *delay) {
+	static const char *const keys[] = {"delay", "late_by"};
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		n->start_ns += number(delay->params, keys[i], UNIT_TIME_NS);
+		n->delay_ns += largest(n, delay, keys[i], UNIT_TIME_NS);
 	}
 }
 
-// What the switch would do with `paths`, as far as the sender must know: it sizes the scoreboard.
+static void add_path(struct network *n, struct config_node *path, const char *name) {
+	bool forward = strcmp(name, "forward") == 0;
+	uint32_t links = 0, delays = 0;
+
+	for (size_t i = 0; i < config_count(path); i++) {
+		struct stage s;
+
+		if (find_stage(&s, config_at(path, i), name, "link", &links))
+			add_link(n, &s, forward);
+		else if (find_stage(&s, config_at(path, i), name, "delay", &delays))
+			add_delay(n, &s);
+	}
+}
+
+// What the switch would do with `paths` and `schedule`, as far as the sender must know: it sizes the
+// scoreboard, which holds what is under way at any time of the run.
 static void derive_network(struct live_plan *p, struct config *c, const struct groups *gs) {
 	struct config_node *paths = config_get(config_root(c), "paths");
-	struct network n = {0};
+	struct network n = {.schedule = config_get(config_root(c), "schedule")};
 	double extra_ns = 0;
 
 	for (size_t i = 0;
 		paths != NULL && config_kind(paths) == CONFIG_MAP && i < config_count(paths); i++)
-		add_path(&n, config_at(paths, i), strcmp(config_key(paths, i), "forward") == 0);
+		add_path(&n, config_at(paths, i), config_key(paths, i));
 	config_skip(paths);
+	config_skip(n.schedule);
 	for (uint32_t i = 0; i < gs->count; i++)
 		extra_ns = fmax(extra_ns, (double)gs->group[i].base_rtt_ns);
-	n.delay_ns = fmax(n.delay_ns, extra_ns);
 	if (p->rate_bps == 0)
 		p->rate_bps = (uint64_t)(n.rate_bps > 0 ? n.rate_bps : RATE_DEFAULT_BPS);
 	if (p->pipe_ns == 0 && n.rate_bps > 0)
-		p->pipe_ns =
-			(uint64_t)(n.delay_ns * (1 + n.queue_bdp) + n.queue_ns + PIPE_SLACK_NS);
+		p->pipe_ns = (uint64_t)(fmax(n.delay_ns, extra_ns) + n.queue_ns
+			+ fmax(n.start_ns, extra_ns) * n.queue_bdp + PIPE_SLACK_NS);
 	if (p->pipe_ns == 0)
 		p->pipe_ns = (uint64_t)PIPE_DEFAULT_NS;
 }
@@ -263,7 +318,6 @@ int live_plan_init(
 	// The switch's own.
 	live = config_get(config_root(c), "live");
 	config_skip(config_get(live, "switch"));
-	config_skip(config_get(config_root(c), "schedule"));
 	return 0;
 }
 

@@ -35,8 +35,9 @@ struct live_port {
 
 struct live_plan {
 	struct live_process process;
-	uint64_t rate_bps; // the network's
-	uint64_t pipe_ns; // how long a packet and its ACK can be under way, queues included
+	uint64_t rate_bps; // the network's, at its fastest
+	uint64_t
+		pipe_ns; // how long a packet and its ACK can be under way, queues included, at its longest
 	uint64_t answer_ns; // patience with a peer that does not answer
 	uint64_t strangers; // connections a receiver takes beside those of the config's flows
 	uint64_t handover; // frames in a ring between two lcores
@@ -45,7 +46,7 @@ struct live_plan {
 	uint32_t ports;
 };
 
-// Reads live.sender; what is not given about the network follows from `paths`.
+// Reads live.sender; what is not given about the network follows from `paths` and `schedule`.
 int live_plan_init(struct live_plan *p, struct config *c, const struct groups *gs, struct err *err);
 // The port of a role, or NULL.
 const struct live_port *live_plan_port(const struct live_plan *p, enum live_role role);

@@ -79,6 +79,35 @@ START_TEST(network_follows_from_paths) {
 }
 END_TEST
 
+// A scoreboard for the first rate and the first delay was full once both had grown. A queue's limit in BDPs is
+// that of the start; what is called by its own name or its place counts, another path's rate does not.
+START_TEST(network_follows_from_the_schedule) {
+	struct site s;
+
+	ck_assert_msg(
+		site_open(&s,
+			"paths:\n"
+			"  forward:\n"
+			"    - link: {rate: 10Mbit, queue: {fifo: {limit: 2BDP}}}\n"
+			"    - delay: {delay: 20ms}\n"
+			"    - link: {rate: 20Mbit, name: last, queue: {fifo: {limit: 5ms}}}\n"
+			"    - delay: {delay: 1ms}\n"
+			"  reverse: [{delay: {delay: 10ms}}]\n"
+			"schedule:\n"
+			"  - {at: 2s, forward.delay2.late_by: 2ms, forward.link.rate: 5Mbit}\n"
+			"  - {at: 1s, forward.link.rate: 1Gbit, forward.last.rate: 500Mbit}\n"
+			"  - {at: 3s, forward.delay.delay: 600ms, reverse.link.rate: 2Gbit}\n"
+			"  - {at: 4s, forward.delay.delay: 20ms}\n",
+			BOTH)
+			== 0,
+		"%s", s.err.msg);
+	ck_assert_uint_eq(s.plan.rate_bps, 500000000);
+	ck_assert_uint_eq(s.plan.pipe_ns, 613000000 + 2 * 31000000 + 5000000 + 10000000);
+	ck_assert_int_eq(config_unused(s.config, &s.err), 0);
+	site_close(&s);
+}
+END_TEST
+
 START_TEST(bad_ports_are_one_sentence) {
 	static const struct {
 		const char *sender, *sentence;
@@ -145,5 +174,5 @@ START_TEST(destinations_can_be_allowed) {
 }
 END_TEST
 
-TEST_MAIN(addresses_have_defaults, network_follows_from_paths, bad_ports_are_one_sentence,
-	destinations_can_be_allowed)
+TEST_MAIN(addresses_have_defaults, network_follows_from_paths, network_follows_from_the_schedule,
+	bad_ports_are_one_sentence, destinations_can_be_allowed)
