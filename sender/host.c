@@ -174,6 +174,17 @@ void host_fini(struct host *h) {
 	h->flows = h->receivers = 0;
 }
 
+int host_had_memory(const struct host *h, struct err *err) {
+	if (h->count.seg_refused > 0)
+		return err_set(err, -ENOSPC, HOST_NO_FIGURES,
+			"flows were held back because the scoreboard's memory was full");
+	if (h->ranges.refused > 0)
+		return err_set(err, -ENOSPC, HOST_NO_FIGURES,
+			"receivers threw segments away because the memory for what comes out of "
+			"order was full");
+	return 0;
+}
+
 void host_rx_flow(
 	struct host *h, uint32_t index, const struct seg *s, uint8_t ecn, uint64_t now_ns) {
 	h->count.rx_segs++;

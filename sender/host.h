@@ -79,6 +79,10 @@ uint64_t host_window_segs(const struct groups *gs);
 uint64_t host_bytes(const struct groups *gs, const struct host_env *env);
 int host_init(struct host *h, const struct groups *gs, const struct host_env *env, struct err *err);
 void host_fini(struct host *h);
+// Sizes come from what the config can lead to. If that was too little all the same, the figures show Weir's
+// limits and not the network's, and the run has failed: -ENOSPC and a sentence.
+int host_had_memory(const struct host *h, struct err *err);
+#define HOST_NO_FIGURES "the figures are not the network's: %s"
 
 // How many of `flows` flows are the share-th host's.
 static inline uint32_t host_share(uint32_t flows, uint32_t share, uint32_t shares) {

@@ -57,12 +57,25 @@ static bool summary(void *app, FILE *out, const char *verdict) {
 	return sender_app_summary(app, out, verdict);
 }
 
-// The experiment's own outcome: "ok", or what went wrong with the peer (then an error).
+// Both hosts of an lcore.
+static int had_memory(const struct sender_live *s, struct err *err) {
+	struct err why;
+	int rc = host_had_memory(&s->sender, &why);
+
+	if (rc == 0)
+		rc = host_had_memory(&s->receiver, &why);
+	return rc == 0 ? 0
+		       : err_set(err, rc,
+			       "%s; live.sender.rate and live.sender.pipe say how much is needed",
+			       why.msg);
+}
+
+// The experiment's own outcome: "ok", or what went wrong with our memory or the peer (then an error).
 static int outcome(const struct sender_app *app, const char **verdict, struct err *err) {
 	const struct live_port *port = live_plan_port(&app->plan, LIVE_SENDER);
-	uint64_t held_back = 0, out_of_ranges = 0;
 	bool unanswered = false;
 	char ip[16];
+	int rc = 0;
 
 	*verdict = "ok";
 	if (run_stop)
@@ -70,16 +83,12 @@ static int outcome(const struct sender_app *app, const char **verdict, struct er
 	for (uint32_t k = 0; k < app->lcores; k++) {
 		const struct sender_live *s = &app->live[k];
 
-		held_back += s->sender.count.seg_refused;
-		out_of_ranges += s->receiver.ranges.refused;
 		unanswered |= s->unanswered;
+		if (rc == 0)
+			rc = had_memory(s, err);
 	}
-	if (held_back > 0)
-		*verdict = "flows were held back: the scoreboard's memory was full";
-	if (out_of_ranges > 0)
-		*verdict = "the receiver dropped segments: no memory for out-of-order ranges";
 	if (!sender_hopeless(app->live))
-		return 0;
+		return rc;
 	live_ip_text(port->peer, ip);
 	*verdict = err->msg;
 	if (unanswered)

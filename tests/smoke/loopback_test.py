@@ -73,7 +73,9 @@ def test_1_gbit(lab, root):
         assert sender["jfi"] >= 0.95
         # Both count the same time: what the link carried, the flows were paid for.
         wire = switch["links"]["forward"]["utilisation"] * 1e9
-        assert sender["groups"][0]["goodput_bps"] == pytest.approx(wire * 1448 / 1538, rel=0.02)
+        assert sender["groups"][0]["goodput_bps"] == pytest.approx(
+            wire * 1448 / 1538, rel=0.02
+        )
 
 
 def test_both_programs_are_on_one_time_base(lab, root):
@@ -89,7 +91,9 @@ def test_both_programs_are_on_one_time_base(lab, root):
     assert sender.ready(), sender.err
 
     def done():
-        return (lab.telemetry("/weir/info", f"{lab.prefix}sender") or {}).get("flows_done")
+        return (lab.telemetry("/weir/info", f"{lab.prefix}sender") or {}).get(
+            "flows_done"
+        )
 
     wait_for(lambda: done() == 20, "all flows' ends")
     assert (sender.stop(), switch.stop()) == (0, 0), (sender.err, switch.err)
@@ -104,7 +108,9 @@ def test_both_programs_are_on_one_time_base(lab, root):
     assert (times["start_ns"] <= times["seen_ns"]).all()
     assert (times["seen_ns"] + 20_000_000 <= times["acked_ns"]).all()
     # The programs began one after the other: without folder's help they are apart.
-    starts = {ring.header.utc_start_ns for ring in (*run.rings("packets"), *run.rings("cc"))}
+    starts = {
+        ring.header.utc_start_ns for ring in (*run.rings("packets"), *run.rings("cc"))
+    }
     assert len(starts) == 2
 
 
@@ -118,6 +124,30 @@ def test_10_gbit(lab, root):
     if QUIET:
         assert switch["links"]["forward"]["utilisation"] >= 0.9
         assert flows["open"] == 1000
+
+
+def test_a_scoreboard_that_was_full_is_no_run(lab, root):
+    """Sized for next to nothing. The run ended well, with figures that were not the network's."""
+    options = (
+        "-o",
+        "paths.forward.link.rate=1Gbit",
+        "-o",
+        "paths.forward.delay.delay=200ms",
+    )
+    flows = ("-o", "flows.0={count: 20, cc: {cubic: {hystart: no}}}")
+    sizes = ("-o", "live.sender.rate=1Mbit", "-o", "live.sender.pipe=1ms")
+    loop = Loop(
+        lab, root, *options, *flows, *sizes, "--duration", "10s", "-o", "warmup=0s"
+    )
+    switch, sender = loop.switch(), loop.sender()
+    assert sender.wait() == 1, sender.summary()
+    sentence = (
+        "the figures are not the network's: flows were held back because the scoreboard's memory "
+        "was full; live.sender.rate and live.sender.pipe say how much is needed"
+    )
+    assert sender.err[-1] == f"weir-sender: {sentence}"
+    assert sender.summary()["verdict"] == sentence
+    switch.stop()
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
@@ -134,7 +164,10 @@ def test_survives_a_peer_that_leaves(lab, root, number):
         sender = loop.sender(out=lab.tmp / f"visit{visit}{number}")
         assert sender.ready(), sender.err
         before = ports()["right"]["tx_pkts"]
-        wait_for(lambda before=before: ports()["right"]["tx_pkts"] > before + 20000, "traffic")
+        wait_for(
+            lambda before=before: ports()["right"]["tx_pkts"] > before + 20000,
+            "traffic",
+        )
         sender.send(number)
         sender.wait()
         wait_for(lambda: ports()["left"]["up"] == 0, "port down")

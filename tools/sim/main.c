@@ -103,22 +103,15 @@ static bool summary(void *s, FILE *out, const char *verdict) {
 	return sim_summary(s, out, verdict);
 }
 
-// Sizes come from what the config can lead to. If that was too little all the same, the figures show Weir's
-// limits and not the network's: the run has failed.
-static int enough_memory(const struct sim *s, struct err *err) {
-	static const char text[] = "the figures are not the network's: %s";
+static int had_memory(const struct sim *s, struct err *err) {
+	int rc = host_had_memory(&s->sender, err);
 
-	if (s->sender.count.seg_refused > 0)
-		return err_set(err, -ENOSPC, text,
-			"flows were held back because the scoreboard's memory was full");
-	if (s->receiver.ranges.refused > 0)
-		return err_set(err, -ENOSPC, text,
-			"receivers threw segments away because the memory for what comes out of "
-			"order was full");
-	if (s->unsent > 0)
-		return err_set(err, -ENOSPC, text,
+	if (rc == 0)
+		rc = host_had_memory(&s->receiver, err);
+	if (rc == 0 && s->unsent > 0)
+		rc = err_set(err, -ENOSPC, HOST_NO_FIGURES,
 			"packets were dropped because the memory for packets was full");
-	return 0;
+	return rc;
 }
 
 // Everything after the config was found good.
@@ -137,7 +130,7 @@ static int experiment(struct sim *s, const struct run_options *opt, struct err *
 	run_through(s, opt->progress);
 	rc = sim_close(s, err);
 	if (rc == 0)
-		rc = enough_memory(s, err);
+		rc = had_memory(s, err);
 	if (run_stop)
 		verdict = "interrupted";
 	if (s->sender.failed > 0 && s->sender.failed == s->sender.flows)
