@@ -69,6 +69,8 @@
 #define TEL_INTERVAL(F)                                                                            \
 	F(uint64_t, "<u8", ts_ns, "ns", "end of the interval")                                     \
 	F(uint64_t, "<u8", acked_bytes, "B", "payload acknowledged in the interval")               \
+	F(uint64_t, "<u8", delivered_bytes, "B",                                                   \
+		"payload newly acknowledged in the interval, in sequence or by SACK")              \
 	F(uint32_t, "<u4", flow_id, "", "flow")                                                    \
 	F(uint32_t, "<u4", sent_segs, "segment", "data segments sent, retransmissions included")   \
 	F(uint32_t, "<u4", retransmits, "segment", "of these, retransmissions")                    \
@@ -134,7 +136,7 @@
 	S(packets, PACKETS, 32)                                                                    \
 	S(cc, CC, 64)                                                                              \
 	S(flows, FLOWS, 64)                                                                        \
-	S(interval, INTERVAL, 64)                                                                  \
+	S(interval, INTERVAL, 72)                                                                  \
 	S(links, LINKS, 64)                                                                        \
 	S(events, EVENTS, 32)                                                                      \
 	S(arrivals, ARRIVALS, 32)

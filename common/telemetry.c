@@ -267,7 +267,9 @@ static void file_append(
 
 // Of `count` slots in a row from the tail on, those that go to file f in one write.
 static uint64_t portion(const struct tel *t, const struct tel *f, uint64_t count, bool *direct) {
-	uint64_t block = PAGE_BYTES / t->record_size, over = f->file.written % block;
+	// So many records fill whole pages, and no fewer: a page is a power of two.
+	uint64_t block = PAGE_BYTES / (t->record_size & -t->record_size);
+	uint64_t over = f->file.written % block;
 
 	*direct = false;
 	if (f->direct_fd < 0 || count * t->record_size < DIRECT_BYTES || t->tail % block != over)

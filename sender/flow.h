@@ -151,6 +151,7 @@ struct flow {
 	uint64_t total_bytes; // when data_segs is known
 	uint64_t start_ns;
 	struct flow_count at_measure, at_interval;
+	uint64_t interval_delivered_bytes; // since the start, up to the last interval's end
 	uint64_t measure_send_ns; // last_send_ns at the end of the warm-up
 	int64_t missed_ns; // since then, turns of the pacer; below 0: it made up for more than it missed
 };

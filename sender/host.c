@@ -376,12 +376,23 @@ void host_interval(struct host *h, uint64_t now_ns) {
 	host_interval_some(h, 0, h->flows, now_ns);
 }
 
+// Payload that the peer has, as far as it said so: what it acknowledged, and whole segments beyond. A
+// finite flow's last segment may be short. Never less than at the last interval's end: reports that are
+// forgotten (loss.c) are not counted twice.
+static uint64_t delivered_bytes(const struct flow *f) {
+	uint64_t bytes = f->count.acked_bytes + (uint64_t)f->sacked * f->payload;
+
+	return time_max(time_min(bytes, f->total_bytes), f->interval_delivered_bytes);
+}
+
 void host_interval_some(struct host *h, uint32_t first, uint32_t n, uint64_t now_ns) {
 	for (uint32_t i = first; i < first + n; i++) {
 		struct flow *f = &h->flow[i];
 		const struct flow_count *c = &f->count, *o = &f->at_interval;
-		bool quiet = f->state != FLOW_OPEN && c->acked_bytes == o->acked_bytes
-			&& c->sent_segs == o->sent_segs && c->drops == o->drops;
+		uint64_t delivered = delivered_bytes(f);
+		bool quiet = f->state != FLOW_OPEN && delivered == f->interval_delivered_bytes
+			&& c->acked_bytes == o->acked_bytes && c->sent_segs == o->sent_segs
+			&& c->drops == o->drops;
 		uint64_t samples = c->rtt_samples - o->rtt_samples;
 		uint64_t drops = time_min(c->drops - o->drops, UINT16_MAX), told = o->drops + drops;
 		struct tel_interval *r;
@@ -392,6 +403,7 @@ void host_interval_some(struct host *h, uint32_t first, uint32_t n, uint64_t now
 		*r = (struct tel_interval){
 			.ts_ns = now_ns,
 			.acked_bytes = c->acked_bytes - o->acked_bytes,
+			.delivered_bytes = delivered - f->interval_delivered_bytes,
 			.flow_id = f->id,
 			.sent_segs = (uint32_t)(c->sent_segs - o->sent_segs),
 			.retransmits = (uint32_t)(c->retransmits - o->retransmits),
@@ -414,5 +426,6 @@ void host_interval_some(struct host *h, uint32_t first, uint32_t n, uint64_t now
 		f->at_interval = *c;
 		f->at_interval.drops = told; // the rest is the next record's
 		f->interval_rtt_max_ns = 0;
+		f->interval_delivered_bytes = delivered;
 	}
 }

@@ -62,6 +62,37 @@ def test_drops_of_every_reason_count(simulate: Simulate) -> None:
     assert sum(count["pkts"] for count in forward.values()) == sum(g["drops"] for g in run.groups)
 
 
+def test_an_ack_that_fills_a_hole_delivers_no_more_than_the_link(simulate: Simulate) -> None:
+    """What arrived behind the hole was delivered when SACK said so. Each byte counts once."""
+    flow, end = "cc: newreno, ack_every: 1", "source: {size: {bytes: 3000001B}}"
+    run = simulate(
+        SMALL_BUFFER,
+        "paths.forward=[{link: {rate: 200Mbit, queue: {fifo: {limit: 1BDP}}}},"
+        " {delay: {delay: 10ms}}]",
+        f"flows=[{{{flow}}}, {{{flow}, {end}}}, {{{flow}, {end}, sack: no, start: 2s}}]",
+        "telemetry.interval=10ms",
+        "duration=10s",
+        "warmup=0s",
+    )
+    records = open_ring(run.folder / "interval.ring").records
+    told = records[records["group"] < 2]  # without SACK the sender learns less, and late
+    acked, delivered = (
+        np.array([told[field][told["ts_ns"] == end].sum() for end in np.unique(told["ts_ns"])])
+        for field in ("acked_bytes", "delivered_bytes")
+    )
+    sent_at_most = 200e6 / 8 * 0.01  # by the link in an interval, headers and all
+
+    assert acked.max() > 1.5 * sent_at_most  # as goodput over time this would be 300 Mbit/s
+    assert delivered.max() <= sent_at_most
+    endless, *ended = (records[records["group"] == group] for group in range(3))
+    for flow in ended:
+        assert flow["retransmits"].sum() > 0
+        assert flow["delivered_bytes"].sum() == flow["acked_bytes"].sum() == 3000001
+    beyond = endless["delivered_bytes"].cumsum() - endless["acked_bytes"].cumsum()
+    assert endless["delivered_bytes"].sum() >= endless["acked_bytes"].sum()
+    assert 0 < beyond.max() <= 1448 * endless["cwnd_segs"].max()
+
+
 def test_a_settled_run_ends(simulate: Simulate) -> None:
     """At a tick, 1/20 of `over`; up to there it is the run of that duration, byte for byte."""
     rule = "stop={metric: goodput, change: 0.2%, over: 2s}"

@@ -219,6 +219,10 @@ def telemetry(run: Folder) -> Iterator[str]:
             for field in ("acked_bytes", "sent_segs", "retransmits", "lost_segs", "halvings"):
                 if (total := mine[field].sum(dtype=np.uint64)) != group[field]:
                     yield f"group {i}: intervals sum to {total} {field}, not {group[field]}"
+            own = records[records["group"] == i]
+            acked, delivered = (own[f"{how}_bytes"].sum() for how in ("acked", "delivered"))
+            if acked > delivered:
+                yield f"group {i}: {acked} bytes were acknowledged, {delivered} delivered"
     if "links" in run.rings and run.ticks():
         records = run.rings["links"].records
         for i, (name, link) in enumerate(run.summary["links"].items()):

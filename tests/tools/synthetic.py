@@ -96,6 +96,7 @@ def make_run(
     interval["flow_id"] = np.tile(np.arange(flows), n)
     interval["group"] = np.tile(group_of, n)
     interval["acked_bytes"] = np.maximum(goodput, 0).ravel() * interval_ms / 8000
+    interval["delivered_bytes"] = interval["acked_bytes"]
     interval["sent_segs"] = interval["acked_bytes"] // 1448
     interval["rtt_samples"] = interval["sent_segs"]
     rtt = base_ms * 1e6 + delay_ns[:, None] * (1 + 0.2 * rng.standard_normal((n, flows)))

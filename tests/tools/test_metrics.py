@@ -190,6 +190,17 @@ def test_rates_are_over_each_interval_s_own_length():
     assert metrics.with_rates(interval([])).height == 0
 
 
+def test_goodput_over_time_is_of_what_was_delivered():
+    """An ACK that fills a hole acknowledges at once what arrived in intervals before."""
+    older = interval([(t, 0, 0, acked, 1, 1) for t, acked in ((100, 0), (200, 0), (300, 3000))])
+    delivered = pl.Series("delivered_bytes", [1000] * 3, dtype=U64)
+    rated = metrics.with_rates(older.with_columns(delivered))
+    assert rated["goodput_bps"].to_list() == [80_000] * 3
+    assert metrics.per_flow(rated, 3e8)["goodput_bps"].to_list() == [80_000]
+    # Runs from before the field was there.
+    assert metrics.with_rates(older)["goodput_bps"].to_list() == [0, 0, 240_000]
+
+
 def test_a_late_start_does_not_lengthen_the_first_interval():
     rated = metrics.with_rates(interval([(t, 0, 0, 1000, 1, 1) for t in (1000, 1100, 1200)]))
     assert rated["goodput_bps"].to_list() == [80_000] * 3

@@ -348,8 +348,13 @@ def per_link(links: pl.DataFrame) -> pl.DataFrame:
 
 
 def with_rates(interval: pl.DataFrame) -> pl.DataFrame:
-    """Adds goodput_bps to what with_times adds."""
-    bits = pl.col("acked_bytes") * (8 * NS_PER_S)
+    """Adds goodput_bps, of what was delivered, to what with_times adds.
+
+    An ACK that fills a hole acknowledges in one interval what arrived in many: that would be a rate
+    above the link's. Runs from before delivered_bytes was recorded have nothing better.
+    """
+    field = "delivered_bytes" if "delivered_bytes" in interval.columns else "acked_bytes"
+    bits = pl.col(field) * (8 * NS_PER_S)
     return with_times(interval).with_columns(goodput_bps=bits / pl.col("length_ns"))
 
 
