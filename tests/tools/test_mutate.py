@@ -34,7 +34,7 @@ def test_every_mutation_is_found_once_and_changes_something():
 
 
 def test_a_unit_test_that_hangs_is_ended_alone(tmp_path):
-    """Check passes SIGTERM on to its process group: tests/mutate was of it, and ended without a word."""
+    """Check passes SIGTERM on to its process group: tests/mutate was in it, and ended too."""
     hangs = tmp_path / "hangs"
     hangs.write_text("#!/bin/sh\ntrap 'trap - TERM; kill -TERM 0' TERM\nsleep 60 &\nwait\n")
     hangs.chmod(0o755)
