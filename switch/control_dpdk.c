@@ -199,8 +199,12 @@ static int read_set(char *text, struct switch_question *q, struct err *err) {
 	q->path = paths_find(&app->paths, text);
 	q->key = dot + 1;
 	q->value = equals + 1;
-	if (q->path == NULL)
-		return err_set(err, -EINVAL, "there is no path '%s'", text);
+	if (q->path == NULL) {
+		char names[CONFIG_NAMES_SIZE];
+
+		paths_names(&app->paths, names);
+		return err_set(err, -EINVAL, "there is no path '%s'; there is %s", text, names);
+	}
 	if (strlen(q->key) >= sizeof(app->live->mailbox.key)
 		|| strlen(q->value) >= sizeof(app->live->mailbox.value))
 		return err_set(err, -EINVAL, "too long");

@@ -85,6 +85,8 @@ void paths_fini(struct paths *ps);
 // The stages there are, for --list stage.
 void paths_list(struct run_list *l);
 struct path *paths_find(struct paths *ps, const char *name);
+// "forward, reverse": for sentences about one that is not there.
+void paths_names(const struct paths *ps, char names[static CONFIG_NAMES_SIZE]);
 
 void path_push(struct path *p, struct pkt *const *pkts, uint32_t n);
 // A packet that its owner has no memory for is dropped where it would have come in (no_mbuf).

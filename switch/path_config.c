@@ -332,6 +332,12 @@ void paths_fini(struct paths *ps) {
 	ps->count = 0;
 }
 
+void paths_names(const struct paths *ps, char names[static CONFIG_NAMES_SIZE]) {
+	names[0] = '\0';
+	for (uint32_t i = 0; i < ps->count; i++)
+		config_name_add(names, ps->path[i].name);
+}
+
 struct path *paths_find(struct paths *ps, const char *name) {
 	for (uint32_t i = 0; i < ps->count; i++) {
 		if (strcmp(ps->path[i].name, name) == 0)

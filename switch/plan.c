@@ -218,9 +218,13 @@ static int port_read(struct plan *p, struct config *c, struct paths *ps, struct 
 	port->share = port->large = STRAIGHT_PKTS;
 	if (port->path_name[0] != '\0') {
 		port->path = paths_find(ps, port->path_name);
-		if (port->path == NULL)
-			return config_err(n, -EINVAL, err, "path: there is no path '%s' in paths",
-				port->path_name);
+		if (port->path == NULL) {
+			char names[CONFIG_NAMES_SIZE];
+
+			paths_names(ps, names);
+			return config_err(n, -EINVAL, err,
+				"path: there is no path '%s'; there is %s", port->path_name, names);
+		}
 		for (uint32_t i = 0; i < p->ports; i++) {
 			if (p->port[i].path == port->path)
 				return config_err(n, -EINVAL, err,

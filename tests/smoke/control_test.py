@@ -66,7 +66,7 @@ def test_a_rate_is_changed_and_the_event_recorded(lab):
         ("forward.link.rate=2Tbit", "forward.link.rate: 2Tbit is not in [1kbit, 1Tbit]"),
         ("forward.link.overhead=20B", "forward.link.overhead: cannot be changed while running"),
         ("forward.link2.rate=1Gbit", "forward.link2.rate: path forward has no such stage"),
-        ("sideways.link.rate=1Gbit", "there is no path 'sideways'"),
+        ("sideways.link.rate=1Gbit", "there is no path 'sideways'; there is forward, reverse"),
         ("forward=1Gbit", "'forward=1Gbit' is not a change such as forward.link.rate=5Gbit"),
     ):
         done = weir("ctl", order, *here)

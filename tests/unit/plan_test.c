@@ -125,7 +125,7 @@ START_TEST(bad_ports_are_one_sentence) {
 		 "{name: b, dev: net_null1, path: forward}]",
 			"'forward' is used by port 'a' too"},
 		{"ports: [{name: a, dev: net_null0, path: up}, {name: b, dev: net_null1}]",
-			"there is no path 'up'"},
+			"there is no path 'up'; there is forward, reverse"},
 		{"ports: [{name: a, dev: net_null0}, {name: a, dev: net_null1}]",
 			"'a' is used twice"},
 		{"ports: [{name: a, dev: net_null0}, {name: b, dev: net_null0}]",
