@@ -73,9 +73,7 @@ def test_1_gbit(lab, root):
         assert sender["jfi"] >= 0.95
         # Both count the same time: what the link carried, the flows were paid for.
         wire = switch["links"]["forward"]["utilisation"] * 1e9
-        assert sender["groups"][0]["goodput_bps"] == pytest.approx(
-            wire * 1448 / 1538, rel=0.02
-        )
+        assert sender["groups"][0]["goodput_bps"] == pytest.approx(wire * 1448 / 1538, rel=0.02)
 
 
 def test_both_programs_are_on_one_time_base(lab, root):
@@ -91,9 +89,7 @@ def test_both_programs_are_on_one_time_base(lab, root):
     assert sender.ready(), sender.err
 
     def done():
-        return (lab.telemetry("/weir/info", f"{lab.prefix}sender") or {}).get(
-            "flows_done"
-        )
+        return (lab.telemetry("/weir/info", f"{lab.prefix}sender") or {}).get("flows_done")
 
     wait_for(lambda: done() == 20, "all flows' ends")
     assert (sender.stop(), switch.stop()) == (0, 0), (sender.err, switch.err)
@@ -108,9 +104,7 @@ def test_both_programs_are_on_one_time_base(lab, root):
     assert (times["start_ns"] <= times["seen_ns"]).all()
     assert (times["seen_ns"] + 20_000_000 <= times["acked_ns"]).all()
     # The programs began one after the other: without folder's help they are apart.
-    starts = {
-        ring.header.utc_start_ns for ring in (*run.rings("packets"), *run.rings("cc"))
-    }
+    starts = {ring.header.utc_start_ns for ring in (*run.rings("packets"), *run.rings("cc"))}
     assert len(starts) == 2
 
 
@@ -136,9 +130,7 @@ def test_a_scoreboard_that_was_full_is_no_run(lab, root):
     )
     flows = ("-o", "flows.0={count: 20, cc: {cubic: {hystart: no}}}")
     sizes = ("-o", "live.sender.rate=1Mbit", "-o", "live.sender.pipe=1ms")
-    loop = Loop(
-        lab, root, *options, *flows, *sizes, "--duration", "10s", "-o", "warmup=0s"
-    )
+    loop = Loop(lab, root, *options, *flows, *sizes, "--duration", "10s", "-o", "warmup=0s")
     switch, sender = loop.switch(), loop.sender()
     assert sender.wait() == 1, sender.summary()
     sentence = (

@@ -5,7 +5,12 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+# How long an example takes says how busy the machine is.
+hypothesis.settings.register_profile("weir", deadline=None)
+hypothesis.settings.load_profile("weir")
 
 
 @dataclass
