@@ -295,7 +295,7 @@ void flow_reorder_timer(struct host *h, struct flow *f, uint64_t now_ns) {
 bool flow_ack_acceptable(const struct flow *f, const struct seg *s) {
 	int64_t ahead = flow_ack_ahead(f, s);
 
-	return ahead >= 0 ? f->una_bytes + (uint64_t)ahead <= flow_offset(f, f->nxt)
+	return ahead >= 0 ? f->una_bytes + (uint64_t)ahead <= flow_sent_bytes(f)
 			  : (uint64_t)-ahead <= f->wnd_bytes - f->una_bytes;
 }
 
@@ -318,6 +318,7 @@ static uint64_t take_ack(struct flow *f, const struct seg *s) {
 
 // What is newly acknowledged in sequence, for the flow's timers.
 static void progress(struct flow *f, const struct delivery *d, uint64_t rtt_ns) {
+	f->probes = 0;
 	f->timeouts = 0;
 	f->rtx_base_ns = d->now_ns;
 	if (rtt_ns > 0 || echoes_newest(d))

@@ -54,7 +54,7 @@ static inline void flow_header(const struct flow *f, struct seg *s, uint32_t seq
 void flow_ack_now(struct host *h, struct flow *f, uint64_t now_ns) {
 	struct seg s;
 
-	flow_header(f, &s, flow_seq(f, f->nxt), 0, SEG_ACK, now_ns);
+	flow_header(f, &s, flow_seq_nxt(f), 0, SEG_ACK, now_ns);
 	host_send(h, f->id, &s, ECN_NOT_ECT, now_ns);
 }
 
@@ -64,7 +64,7 @@ void flow_reset(struct host *h, const struct flow *f, uint64_t now_ns) {
 
 	if (f->state != FLOW_OPEN)
 		return;
-	flow_header(f, &s, flow_seq(f, f->nxt), 0, SEG_RST | SEG_ACK, now_ns);
+	flow_header(f, &s, flow_seq_nxt(f), 0, SEG_RST | SEG_ACK, now_ns);
 	host_send(h, f->id, &s, ECN_NOT_ECT, now_ns);
 }
 
@@ -310,6 +310,7 @@ void flow_transmit(
 	struct host *h, struct flow *f, uint64_t index, uint64_t due_ns, uint64_t now_ns) {
 	struct seg_rec *r = flow_seg(f, index);
 	uint8_t ecn = ECN_NOT_ECT, flags = SEG_ACK;
+	uint32_t acked; // of its bytes
 	struct seg s;
 
 	if (index < f->nxt) {
@@ -326,7 +327,9 @@ void flow_transmit(
 	}
 	if (__builtin_expect(index + 1 >= f->data_segs, 0))
 		flags |= index == f->data_segs ? SEG_FIN : SEG_PSH;
-	flow_header(f, &s, flow_seq(f, index), (uint16_t)flow_len(f, index), flags, now_ns);
+	acked = index == f->una ? (uint32_t)(f->una_bytes - flow_offset(f, index)) : 0;
+	flow_header(f, &s, flow_seq(f, index) + acked, (uint16_t)(flow_len(f, index) - acked),
+		flags, now_ns);
 	f->prr_out++;
 	f->count.sent_segs++;
 	f->last_send_ns = now_ns;
@@ -339,8 +342,12 @@ static inline bool new_allowed(struct host *h, struct flow *f, uint64_t now_ns) 
 	uint64_t i = f->nxt;
 
 	if (now_ns >= f->stop_ns && i < f->data_segs) {
-		f->data_segs = i;
-		f->total_bytes = i * f->payload;
+		uint64_t end = i + (f->probe_end > i * f->payload); // with what a probe began
+
+		if (end < f->data_segs) {
+			f->data_segs = end;
+			f->total_bytes = end * f->payload;
+		}
 	}
 	if (i > f->data_segs)
 		return false;
@@ -548,11 +555,30 @@ static void flow_timeout(struct host *h, struct flow *f, uint64_t now_ns) {
 	flow_arm_rtx(h, f, now_ns);
 }
 
-// A segment without data below the window: its ACK tells the window (RFC 9293 section 3.8.6.1).
+// What the window has room for of a segment that it does not hold; 0: it holds the segment, or is closed.
+static uint32_t window_left(const struct flow *f) {
+	if (flow_offset(f, f->nxt) + flow_len(f, f->nxt) <= f->wnd_bytes)
+		return 0;
+	return (uint32_t)(f->wnd_bytes - f->una_bytes);
+}
+
+// A segment without data below the window: its ACK tells the window (RFC 9293 section 3.8.6.1). A window that
+// is open but holds no whole segment might stay so for ever: the probe fills it, as in Linux
+// (tcp_write_wakeup). What it carries is on no scoreboard: it comes again with the next probe, and with the
+// rest of the segment once that fits.
 static void flow_persist(struct host *h, struct flow *f, uint64_t now_ns) {
+	uint32_t len = window_left(f);
 	struct seg s;
 
-	flow_header(f, &s, flow_seq(f, f->nxt) - 1, 0, SEG_ACK, now_ns);
+	if (len > 0) {
+		flow_header(f, &s, f->iss + 1 + (uint32_t)f->una_bytes, (uint16_t)len,
+			SEG_ACK | SEG_PSH, now_ns);
+		f->probe_end = time_max(f->probe_end, f->wnd_bytes);
+		f->count.sent_segs++;
+		h->count.data_tx_segs++;
+	} else {
+		flow_header(f, &s, flow_seq_nxt(f) - 1, 0, SEG_ACK, now_ns);
+	}
 	if (f->probes < PROBES_MAX)
 		f->probes++;
 	host_send(h, f->id, &s, ECN_NOT_ECT, now_ns);

@@ -144,6 +144,8 @@ struct flow {
 	bool undo_sent; // there is one
 	bool undo_timeout; // it began with a timeout
 	uint8_t frto; // enum flow_frto
+	uint64_t
+		probe_end; // up to this offset probes of a window below a segment have carried data
 	uint64_t challenge_ns; // not before this is an unacceptable segment answered again
 	uint32_t dupacks; // peers without SACK
 	struct seg_sack seen[SEG_SACK_MAX]; // blocks of the last ACK: nothing new inside
@@ -192,6 +194,18 @@ static inline uint64_t flow_offset(const struct flow *f, uint64_t index) {
 
 static inline uint32_t flow_seq(const struct flow *f, uint64_t index) {
 	return f->iss + 1 + (uint32_t)flow_offset(f, index);
+}
+
+// Offset of the first byte that was never sent: the next segment's, or in it, where probes have begun it.
+static inline uint64_t flow_sent_bytes(const struct flow *f) {
+	uint64_t whole = flow_offset(f, f->nxt);
+
+	return whole > f->probe_end ? whole : f->probe_end;
+}
+
+// SND.NXT.
+static inline uint32_t flow_seq_nxt(const struct flow *f) {
+	return f->iss + 1 + (uint32_t)flow_sent_bytes(f);
 }
 
 // How far an ACK is ahead of una, in bytes; below 0: another overtook it.

@@ -179,7 +179,8 @@ void loss_fetch(const struct flow *f, const struct seg *s) {
 }
 
 void loss_sack(struct flow *f, const struct seg *s, struct delivery *d) {
-	uint32_t una = f->iss + 1 + (uint32_t)f->una_bytes, out = flow_seq(f, f->nxt) - una;
+	uint32_t una = f->iss + 1 + (uint32_t)f->una_bytes;
+	uint32_t out = f->una < f->nxt ? flow_seq(f, f->nxt) - una : 0;
 	struct seg_sack seen[SEG_SACK_MAX];
 	uint32_t tsecr = d->tsecr;
 	uint8_t n = 0;

@@ -100,11 +100,14 @@ static void honest_rx(struct peer *p, const struct seg *s, uint64_t t_ns) {
 	if (f->state != FLOW_OPEN)
 		return;
 	if (s->len > 0 || (s->flags & SEG_FIN) != 0) {
-		for (index = f->una; index <= f->data_segs && flow_seq(f, index) != s->seq; index++)
-			;
-		NEED(index <= f->data_segs);
-		p->got[index] = true;
-	} else if (seq_diff(s->seq, flow_seq(f, f->nxt)) >= 0) {
+		for (index = f->una; index < f->data_segs; index++) {
+			if (seq_diff(flow_seq(f, index + 1), s->seq) > 0)
+				break;
+		}
+		NEED(seq_diff(s->seq, flow_seq(f, index)) >= 0);
+		// Part of a segment, for the window of before, is not kept.
+		p->got[index] |= s->len == 0 || s->seq + s->len == flow_seq(f, index + 1);
+	} else if (seq_diff(s->seq, flow_seq_nxt(f)) >= 0) {
 		return; // a bare ACK; a probe is below what is expected next
 	}
 	while (p->prefix <= f->data_segs && p->got[p->prefix])
@@ -137,10 +140,15 @@ static void output(
 			uint32_t ahead = s.seq - (f->iss + 1 + (uint32_t)flow_offset(f, f->una));
 			uint64_t offset = flow_offset(f, f->una) + ahead;
 
-			// A whole segment of our data, and not beyond any window but by a probe.
-			NEED(offset % f->payload == 0 && offset + s.len <= f->total_bytes);
-			NEED(s.len == f->payload || offset + s.len == f->total_bytes);
-			NEED(offset + s.len <= p->edge + f->payload);
+			// A whole segment of our data, the rest of one, or what fits into a window that holds
+			// less; and not beyond any window but by a probe.
+			uint64_t end = offset + s.len;
+			bool ends = end % f->payload == 0 || end == f->total_bytes;
+
+			NEED(end <= f->total_bytes && s.len <= f->payload);
+			NEED(offset % f->payload == 0 || offset == f->una_bytes);
+			NEED(ends || (offset == f->una_bytes && end == f->wnd_bytes));
+			NEED(end <= p->edge + f->payload);
 		}
 		if (p->honest)
 			honest_rx(p, &s, time_max(due_ns, p->now_ns) + p->delay_ns);
@@ -177,7 +185,7 @@ static bool acceptable(const struct flow *f, const struct seg *s) {
 	return (s->flags & (SEG_ACK | SEG_SYN)) == SEG_ACK
 		&& (behind == 0 || (behind > 0 && behind < len))
 		&& seq_diff(s->ack, f->iss + 1 + (uint32_t)f->una_bytes) >= 0
-		&& seq_diff(s->ack, flow_seq(f, f->nxt)) <= 0;
+		&& seq_diff(s->ack, flow_seq_nxt(f)) <= 0;
 }
 
 static void note_edge(struct peer *p, const struct seg *s) {
@@ -186,7 +194,7 @@ static void note_edge(struct peer *p, const struct seg *s) {
 
 	if ((s->flags & SEG_SYN) != 0)
 		p->edge = time_max(p->edge, s->window);
-	else if (f->una_bytes + ahead <= flow_offset(f, f->nxt))
+	else if (f->una_bytes + ahead <= flow_sent_bytes(f))
 		p->edge = time_max(
 			p->edge, f->una_bytes + ahead + ((uint64_t)s->window << f->snd_wscale));
 }

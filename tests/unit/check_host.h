@@ -78,7 +78,8 @@ static inline void check_flow(const struct flow *f, uint64_t now_ns) {
 	check_scoreboard(f, now_ns);
 	NEED(f->cwnd_segs >= 1 && f->out.cwnd_segs >= 1);
 	NEED(f->una_bytes >= flow_offset(f, f->una));
-	NEED(f->una_bytes <= flow_offset(f, f->nxt));
+	NEED(f->una_bytes <= flow_sent_bytes(f));
+	NEED(f->una == f->nxt || f->probe_end <= flow_offset(f, f->nxt));
 	// Something will happen: a timer for what is out, a timer for what waits.
 	NEED(f->una == f->nxt || (f->rtx_kind != RTX_NONE && f->rtx_kind != RTX_PERSIST));
 	NEED(f->nxt > f->data_segs || f->una < f->nxt || f->pace.armed || f->rtx.armed);

@@ -590,6 +590,75 @@ START_TEST(probe_of_a_closed_window_is_answered_by_our_receiver) {
 }
 END_TEST
 
+// Our receiver's window from now on; parts of segments will come.
+static void small_window(struct link *l, uint16_t bytes) {
+	l->rx.receiver[0].window = bytes;
+	l->oracle = false;
+}
+
+// A window that never again holds a segment: what fits goes out with a probe, as in Linux
+// (tcp_write_wakeup), and the rest of the segment as soon as that fits. Probes carried nothing, and the flow
+// waited for ever.
+START_TEST(window_below_a_segment_is_filled_by_probes) {
+	struct link *l = LINK(.group = "{cc: {fixed: {cwnd: 10}}, rwnd: 60000B, "
+				       "source: {size: {bytes: 20000B}}}",
+		.lose = UINT64_C(1) << 12);
+	struct flow *f = link_flow(l);
+	uint64_t rto_ns;
+
+	link_run(l, 29 * MS);
+	small_window(l, 1000);
+	link_run(l, 259 * MS);
+	ck_assert_uint_eq(f->una, 10);
+	ck_assert_int_eq(f->rtx_kind, RTX_PERSIST);
+	ck_assert_uint_eq(l->data_count, 10);
+	link_run(l, 400 * MS);
+	ck_assert_uint_eq(l->data_count, 12);
+	ck_assert_uint_eq(l->data[10].t_ns, 260 * MS); // an RTO after the last news
+	ck_assert_uint_eq(l->data[10].seg.seq, flow_seq(f, 10));
+	ck_assert_uint_eq(l->data[10].seg.len, 1000);
+	ck_assert_uint_eq(l->data[11].seg.seq, flow_seq(f, 10) + 1000);
+	ck_assert_uint_eq(l->data[11].seg.len, 448);
+	ck_assert_uint_eq(f->una_bytes, 11 * 1448);
+	rto_ns = f->rtt.rto_ns;
+	link_run(l, 5 * S); // the next is lost, and comes again two RTOs later
+	ck_assert_uint_eq(l->data[12].seg.seq, flow_seq(f, 11));
+	ck_assert_uint_eq(l->data[13].seg.seq, flow_seq(f, 11));
+	ck_assert_uint_eq(l->data[13].t_ns - l->data[12].t_ns, 2 * rto_ns);
+	link_finish(l, 10 * S);
+	link_complete(l);
+	ck_assert_uint_eq(f->count.timeouts, 0);
+	ck_assert_uint_eq(f->count.spurious, 0);
+	link_close(l);
+}
+END_TEST
+
+// The window opens, or the flow's time is over, in the middle of a segment.
+START_TEST(what_a_probe_began_is_completed) {
+	static const char *const groups[] = {
+		"{cc: {fixed: {cwnd: 10}}, rwnd: 60000B, source: {size: {bytes: 40000B}}}",
+		"{cc: {fixed: {cwnd: 10}}, rwnd: 60000B, stop: 500ms}"};
+
+	for (int stops = 0; stops < 2; stops++) {
+		struct link *l = LINK(.group = groups[stops]);
+		struct flow *f = link_flow(l);
+
+		link_run(l, 29 * MS);
+		small_window(l, 300);
+		link_run(l, 400 * MS);
+		ck_assert_uint_gt(f->una_bytes, flow_offset(f, f->nxt));
+		if (!stops)
+			l->rx.receiver[0].window = 60000;
+		link_finish(l, 10 * S);
+		link_complete(l);
+		ck_assert_uint_eq(f->total_bytes, stops ? 11 * 1448 : 40000);
+		if (stops) // what a probe carried was acknowledged: the next does not wait twice as long
+			ck_assert_uint_lt(l->data[11].t_ns - l->data[10].t_ns, 400 * MS);
+		link_close(l);
+	}
+}
+END_TEST
+
 START_TEST(fin_needs_no_window) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}, stop: 30ms}");
 
@@ -733,8 +802,9 @@ TEST_MAIN(syn_offers_what_the_group_wants, handshake_takes_one_round_trip_and_me
 	files_of_every_length_around_a_segment_arrive, endless_flow_ends_at_its_stop,
 	file_is_cut_short_at_the_stop, flow_that_starts_after_its_stop_sends_a_fin,
 	closed_window_is_probed, opened_window_starts_a_fresh_timeout,
-	probe_of_a_closed_window_is_answered_by_our_receiver, fin_needs_no_window,
-	sequence_numbers_wrap, more_than_four_gigabytes_arrive,
+	probe_of_a_closed_window_is_answered_by_our_receiver,
+	window_below_a_segment_is_filled_by_probes, what_a_probe_began_is_completed,
+	fin_needs_no_window, sequence_numbers_wrap, more_than_four_gigabytes_arrive,
 	ack_counts_where_its_sequence_number_is_acceptable,
 	rst_is_challenged_up_to_the_windows_edge, reflected_ecn_bits_are_no_consent,
 	overtaken_ack_sets_no_timestamp, probes_begin_anew_once_the_window_was_open)
