@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 from synthetic import empty, make_run, write_ring
-from weir import figures, folder, look, report
+from weir import figures, folder, look, report, story, summary
 
 
 class Page(HTMLParser):
@@ -219,3 +219,40 @@ def test_groups_are_told_apart():
     assert colours(("", "newreno"), ("", "copa")) == [reno, copa]  # by algorithm, not by place
     assert len(set(colours(("a", "copa"), ("b", "copa"), ("c", "copa")))) == 3
     assert [s.label for s in look.group_styles([("", "copa"), ("x", "newreno")])] == ["Copa", "x"]
+
+
+def test_many_groups_are_told_apart():
+    """Twenty of four algorithms, twenty of one, and names that several groups have."""
+    four = [(f"g{i}", ("newreno", "cubic", "copa", "bbr")[i % 4]) for i in range(20)]
+    for groups in (four, [(f"g{i}", "copa") for i in range(20)]):
+        styles = look.group_styles(groups)
+        assert len({(style.colour, style.dash) for style in styles}) == 20
+        assert len({style.colour for style in styles}) == 20
+        assert [style.label for style in styles] == [name for name, _ in groups]
+    named = {"groups": [{"name": "copa"}, {"name": "bbr"}, {"name": "copa"}]}
+    assert summary.group_names(named) == ["copa, group 0", "bbr", "copa, group 2"]
+    assert [row[0] for row in summary.group_rows(named)] == summary.group_names(named)
+
+
+@pytest.mark.parametrize("each", [1, 5])
+@pytest.mark.parametrize("count", [1, 2, 6, 20])
+def test_no_word_hides_data_and_no_legend_takes_the_room_of_axes(tmp_path, count, each):
+    """With 20 groups a legend left axes of a few pixels; labels of lines stood in the data."""
+    groups = [(f"newreno at {5 * i} ms", "newreno", each) for i in range(count)]
+    run = make_run(tmp_path / "r", groups=groups)
+    look.use()
+    drawn = list(story.draw(story.read(folder.load(run))))
+    assert len(drawn) == 7
+    for figure, caption in drawn:
+        figure.draw_without_rendering()
+        keys = [legend.get_window_extent() for legend in figure.legends]
+        for key in keys:
+            assert figure.bbox.x0 <= key.x0 < key.x1 <= figure.bbox.x1, caption
+            assert figure.bbox.y0 <= key.y0 < key.y1 <= figure.bbox.y1, caption
+        for axes in figure.axes:
+            inside = axes.get_window_extent()
+            least = 0.3 if "What happened" in caption or "Shares" in caption else 1.2
+            assert inside.height / figure.dpi > least, caption
+            assert inside.width / figure.dpi > 2.3, caption
+            assert not any(key.overlaps(axes.get_tightbbox()) for key in keys), caption
+            assert not axes.texts or "Shares" in caption  # numbers beside bars

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import AutoMinorLocator, MaxNLocator
@@ -18,9 +20,13 @@ from weir.look import FAINT, INK, Style
 
 WIDTH_IN = 7.2
 FEW = 10  # as many flows are drawn one by one; more as median and band
+ROWS = 30  # as many flows have a bar each where each is a group
 LINKS_DRAWN = 4
 HIDING = 2.5  # times what came later: a start that would hide it
+BANDS = len(look.CYCLE)  # as many groups have a band of their own; those of more hide each other
 WIDE = 92  # characters of a legend over the whole width
+ROW_IN = 0.18  # of a legend
+LEVEL: dict[str, Any] = {"color": INK, "linewidth": 0.8, "linestyle": (0, (4, 2))}
 
 
 @dataclass(frozen=True)
@@ -59,50 +65,76 @@ def _time_axis(axes: Axes, scene: Scene) -> None:
 
 
 def _steady(
-    axes: Axes, scene: Scene, frame: pl.DataFrame, column: str, divisor: float, base: float = 0.0
+    axes: Axes,
+    scene: Scene,
+    frame: pl.DataFrame,
+    column: str,
+    scale: tuple[float, str],
+    base: float = 0.0,
 ) -> None:
     """Ends the axis where the run settled, if its start would hide that, and says so.
 
-    base: where the axis begins, e.g. at the propagation delay.
+    scale: divisor and unit of the axis. base: where it begins, e.g. at the propagation delay.
     """
+    divisor, unit = scale
     late = _largest(frame.filter(pl.col("time_s") > scene.warmup_s), column) / divisor
     peak = _largest(frame, column) / divisor
     if scene.warmup_s <= 0 or late <= base or peak - base < HIDING * (late - base):
         return
     axes.set_ylim(top=base + 1.5 * (late - base))
     at = frame.filter(pl.col(column) == frame[column].max())["time_s"][0]
-    axes.annotate(
-        f"peak {units.number(peak)}",
-        (at, 1),
-        xycoords=("data", "axes fraction"),
-        xytext=(5, -1),
-        textcoords="offset points",
-        ha="left",
-        va="top",
-        fontsize=8,
-        bbox={"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 1},
+    axes.plot(
+        [at],
+        [1],
+        "^",
+        transform=axes.get_xaxis_transform(),
+        clip_on=False,
+        color=INK,
+        markersize=3.5,
+        label=f"peak {units.number(peak)} {unit}",
     )
 
 
-def _legend(axes: Axes, width: int = 44) -> None:
-    """Above the axes, in as many columns as `width` characters hold."""
-    handles, labels = axes.get_legend_handles_labels()
-    if handles:
-        longest = max(len(label) for label in labels) + 5
-        axes.legend(
-            loc="lower left",
-            bbox_to_anchor=(0, 1.02),
-            ncols=max(1, width // longest),
-            columnspacing=1.2,
-            handletextpad=0.5,
-        )
+def legend(figure: Figure) -> None:
+    """Above all axes of the figure, once for what several show; it grows by the rows this takes.
+
+    What a figure says in words stands here, where it hides no data.
+    """
+    entries: dict[str, Artist] = {}
+    for axes in figure.axes:
+        handles, labels = axes.get_legend_handles_labels()
+        entries |= dict(zip(labels, handles, strict=True))
+    if not entries:
+        return
+    labels = list(entries)
+    columns = next((n for n in range(len(labels), 1, -1) if _wide(labels, n) <= WIDE), 1)
+    rows = -(-len(labels) // columns)
+    figure.set_figheight(figure.get_figheight() + ROW_IN * (rows - 1))
+    figure.legend(
+        entries.values(),
+        labels,
+        loc="outside upper left",
+        ncols=columns,
+        columnspacing=1.2,
+        handletextpad=0.5,
+    )
 
 
-def _band(axes: Axes, spread: pl.DataFrame, divisor: float, style: Style) -> None:
-    time = spread["time_s"].to_numpy()
-    low, median, high = (spread[c].to_numpy() / divisor for c in ("low", "median", "high"))
-    axes.fill_between(time, low, high, color=style.colour, alpha=0.2, linewidth=0)
-    axes.plot(time, median, color=style.colour, label=style.label)
+def _wide(labels: Sequence[str], columns: int) -> int:
+    """Characters that labels take in so many columns, with what is drawn before each."""
+    lengths = np.array([len(label) + 5 for label in labels])
+    return int(sum(part.max() for part in np.array_split(lengths, columns)))
+
+
+def _bands(axes: Axes, spread: pl.DataFrame, divisor: float, scene: Scene) -> None:
+    """The median flow of each group, and if they are few a band around it."""
+    groups = _parts(spread, "group")
+    for group, part in groups:
+        style, time = scene.group(group), part["time_s"].to_numpy()
+        low, median, high = (part[c].to_numpy() / divisor for c in ("low", "median", "high"))
+        if len(groups) <= BANDS:
+            axes.fill_between(time, low, high, color=style.colour, alpha=0.2, linewidth=0)
+        axes.plot(time, median, color=style.colour, linestyle=style.dash, label=style.label)
 
 
 def _flow_styles(flows: pl.DataFrame, scene: Scene) -> dict[int, Style]:
@@ -120,7 +152,7 @@ def _flow_styles(flows: pl.DataFrame, scene: Scene) -> dict[int, Style]:
         )
         for flow, colour in zip(ids, colours, strict=False):
             label = f"{base.label}, flow {flow}" if several and len(groups) > 1 else f"flow {flow}"
-            styles[flow] = Style(label if several else base.label, colour, base.marker)
+            styles[flow] = Style(label if several else base.label, colour, base.marker, base.dash)
     return styles
 
 
@@ -162,35 +194,26 @@ def throughput(
     )
     if rates is not None and fastest > 0:
         ends, rate = rates["end_s"].to_numpy(), rates["rate_bps"].to_numpy()
+        slowest, span = float(rate.min()), units.rate(fastest)
         axes[0].step(
-            [0, *ends], [rate[0] / divisor, *(rate / divisor)], where="pre", color=INK,
-            linewidth=0.8, linestyle=(0, (4, 2)),
-        )  # fmt: skip
-        slowest = float(rate.min())
-        span = units.rate(fastest)
-        axes[0].annotate(
-            f"link, {span if slowest == fastest else f'{units.rate(slowest)} to {span}'}",
-            (1, fastest / divisor),
-            xycoords=("axes fraction", "data"),
-            xytext=(0, 2),
-            textcoords="offset points",
-            ha="right",
-            va="bottom",
-            fontsize=8,
+            [0, *ends],
+            [rate[0] / divisor, *(rate / divisor)],
+            where="pre",
+            label=f"link, {span if slowest == fastest else f'{units.rate(slowest)} to {span}'}",
+            **LEVEL,
         )
     axes[0].set_ylabel(f"goodput, stacked ({unit})")
     _time_axis(axes[0], scene)
     axes[0].set_ylim(top=1.1 * top / divisor)
-    _legend(axes[0], WIDE if few else 44)
     if not few:
         spread = metrics.spread_over_time(interval, "goodput_bps", 0.05, 0.95)
-        divisor, unit = units.step(_largest(spread, "high"), units.RATE_STEPS)
-        for group, part in _parts(spread, "group"):
-            _band(axes[1], part, divisor, scene.group(group))
+        shown = "high" if len(order) <= BANDS else "median"
+        divisor, unit = units.step(_largest(spread, shown), units.RATE_STEPS)
+        _bands(axes[1], spread, divisor, scene)
         axes[1].set_ylabel(f"goodput per flow ({unit})")
         _time_axis(axes[1], scene)
-        _steady(axes[1], scene, spread, "high", divisor)
-        _legend(axes[1])
+        _steady(axes[1], scene, spread, shown, (divisor, unit))
+    legend(figure)
     return figure
 
 
@@ -204,31 +227,25 @@ def rtt(interval: pl.DataFrame, flows: pl.DataFrame, base_ns: float | None, scen
         for flow, style in _flow_styles(flows, scene).items():
             part = measured.filter(pl.col("flow_id") == flow).sort("time_s")
             axes.plot(
-                part["time_s"], part["rtt_mean_ns"] / divisor, color=style.colour, label=style.label
+                part["time_s"],
+                part["rtt_mean_ns"] / divisor,
+                color=style.colour,
+                linestyle=style.dash,
+                label=style.label,
             )
     else:
-        shown, column = metrics.spread_over_time(measured, "rtt_mean_ns", 0.05, 0.95), "high"
-        for group, part in _parts(shown, "group"):
-            _band(axes, part, divisor, scene.group(group))
+        shown = metrics.spread_over_time(measured, "rtt_mean_ns", 0.05, 0.95)
+        column = "high" if shown["group"].n_unique() <= BANDS else "median"
+        _bands(axes, shown, divisor, scene)
     _time_axis(axes, scene)
     if base_ns:
-        axes.axhline(base_ns / divisor, color=INK, linewidth=0.8, linestyle=(0, (4, 2)))
-        axes.annotate(
-            f"propagation, {units.time(base_ns)}",
-            (1, base_ns / divisor),
-            xycoords=("axes fraction", "data"),
-            xytext=(0, -3),
-            textcoords="offset points",
-            ha="right",
-            va="top",
-            fontsize=8,
-        )
+        axes.axhline(base_ns / divisor, label=f"propagation, {units.time(base_ns)}", **LEVEL)
     base = (base_ns or 0.0) / divisor
-    _steady(axes, scene, shown, column, divisor, base)
+    _steady(axes, scene, shown, column, (divisor, unit), base)
     # From a little below the propagation delay: what is above it is the queue.
     axes.set_ylim(bottom=max(0.0, base - 0.2 * (axes.get_ylim()[1] - base)))
     axes.set_ylabel(f"RTT ({unit})")
-    _legend(axes, WIDE)
+    legend(figure)
     return figure
 
 
@@ -272,8 +289,8 @@ def queue(links: pl.DataFrame, scene: Scene) -> Figure:
             )
         panel.set_ylabel(f"{title} ({unit})")
         _time_axis(panel, scene)
-        _steady(panel, scene, links, largest, divisor)
-    _legend(axes[0])
+        _steady(panel, scene, links, largest, (divisor, unit))
+    legend(figure)
     return figure
 
 
@@ -300,14 +317,21 @@ def delay_cdf(distributions: Sequence[Cdf]) -> Figure:
     for index, d in enumerate(distributions):
         style = look.style("copa") if len(distributions) == 1 else look.style(d.label, None, index)
         x, share = _thin(d.delay_ns / divisor, d.share)
-        left.step([x[0], *x], [0, *share], where="post", color=style.colour, label=d.label)
-        right.step([0, *x], [1, *(1 - share)], where="post", color=style.colour, label=d.label)
-        for name, at, q in d.points:
-            left.plot([at / divisor], [q], marker="o", markersize=3.5, color=style.colour)
-            if len(distributions) == 1:
-                _annotate_point(left, f"{name} {units.time(at)}", at / divisor, q)
+        label = d.label if len(distributions) > 1 else None
+        left.step([x[0], *x], [0, *share], where="post", color=style.colour, label=label)
+        right.step([0, *x], [1, *(1 - share)], where="post", color=style.colour)
+        for (name, at, q), filled in zip(d.points, (True, False), strict=False):
+            look_of: dict[str, Any] = {
+                "marker": "o",
+                "markersize": 4,
+                "linestyle": "none",
+                "color": style.colour,
+                "markerfacecolor": style.colour if filled else "white",
+            }
+            label = f"{name} {units.time(at)}" if len(distributions) == 1 else None
+            left.plot([at / divisor], [q], label=label, **look_of)
             if q < 1:
-                right.plot([at / divisor], [1 - q], marker="o", markersize=3.5, color=style.colour)
+                right.plot([at / divisor], [1 - q], **look_of)
     left.set_ylabel("share of packets")
     left.set_ylim(0, 1.04)
     right.set_ylabel("share of packets above")
@@ -318,23 +342,8 @@ def delay_cdf(distributions: Sequence[Cdf]) -> Figure:
         axes.set_xlabel(f"queueing delay ({unit})")
         if longest > 0:
             axes.set_xlim(0, 1.05 * longest / divisor)
-    if len(distributions) > 1:
-        _legend(left)
+    legend(figure)
     return figure
-
-
-def _annotate_point(axes: Axes, text: str, x: float, y: float) -> None:
-    """Right of and below a point of a rising curve; left of it where there is no room."""
-    axes.annotate(
-        text,
-        (x, y),
-        xytext=(-5, -3) if y == 1 else (5, -3),
-        textcoords="offset points",
-        ha="right" if y == 1 else "left",
-        va="top",
-        fontsize=8,
-        annotation_clip=False,
-    )
 
 
 def _thin(
@@ -353,27 +362,38 @@ def shares(flows: pl.DataFrame, scene: Scene) -> Figure:
     """Goodput of each flow relative to the mean of all: sorted, and as a histogram."""
     mean = _mean(flows, "goodput_bps")
     relative = flows.with_columns(share=pl.col("goodput_bps") / (mean or 1.0))
-    if flows.height <= FEW:
+    alone = flows["group"].n_unique() == flows.height
+    if flows.height <= (ROWS if alone else FEW):
         return _shares_of_few(relative, mean, scene)
     figure, (left, right) = _axes(2)
     largest = _largest(relative, "share")
     edges = np.linspace(0, max(largest * 1.0001, 1.1), 61)
-    for group, part in _parts(relative, "group"):
-        style = scene.group(group)
-        values = np.sort(part["share"].to_numpy())
+    groups = _parts(relative, "group")
+    styles = [scene.group(group) for group, _ in groups]
+    parts = [np.sort(part["share"].to_numpy()) for _, part in groups]
+    for style, values in zip(styles, parts, strict=True):
         rank = (np.arange(values.size) + 0.5) / values.size * 100
-        left.plot(rank, values, color=style.colour, label=style.label)
-        right.hist(values, bins=edges.tolist(), color=style.colour, alpha=0.7, label=style.label)
-    left.axhline(1, color=INK, linewidth=0.8, linestyle=(0, (4, 2)))
+        left.plot(
+            rank,
+            values,
+            color=style.colour,
+            linestyle=style.dash,
+            label=style.label,
+            marker=style.marker if values.size <= FEW else None,
+            markersize=3.5,
+        )
+    colours = [style.colour for style in styles]
+    right.hist(parts, bins=edges.tolist(), stacked=True, color=colours)
+    left.axhline(1, **LEVEL)
     left.set_xlabel("flows, sorted (%)")
     left.set_xlim(0, 100)
-    left.set_ylim(0, edges[-1])
+    left.set_ylim(0, 1.04 * edges[-1])
     left.set_ylabel("goodput / mean goodput")
-    right.axvline(1, color=INK, linewidth=0.8, linestyle=(0, (4, 2)))
+    right.axvline(1, **LEVEL)
     right.set_xlabel(f"goodput / mean goodput (mean: {units.rate(mean)})")
     right.set_ylabel("flows")
     right.yaxis.set_major_locator(MaxNLocator(integer=True))
-    _legend(left)
+    legend(figure)
     return figure
 
 
@@ -390,7 +410,7 @@ def _shares_of_few(relative: pl.DataFrame, mean: float, scene: Scene) -> Figure:
     axes.barh(
         [s.label for s in looks], ordered["share"], color=[s.colour for s in looks], height=0.62
     )
-    axes.axvline(1, color=INK, linewidth=0.8, linestyle=(0, (4, 2)))
+    axes.axvline(1, **LEVEL)
     for row, (bps, share) in enumerate(ordered.select("goodput_bps", "share").iter_rows()):
         text = f" {units.rate(bps)}"
         axes.annotate(text, (max(share, 1.0), row), va="center", fontsize=8)
@@ -409,12 +429,17 @@ def cwnd(samples: pl.DataFrame, chosen: Sequence[int], scene: Scene) -> Figure:
     for flow, style in _flow_styles(flows, scene).items():
         own = part.filter(pl.col("flow_id") == flow).sort("time_s")
         axes.plot(
-            own["time_s"], own["cwnd_segs"], color=style.colour, label=style.label, linewidth=0.9
+            own["time_s"],
+            own["cwnd_segs"],
+            color=style.colour,
+            linestyle=style.dash,
+            label=style.label,
+            linewidth=0.9,
         )
     axes.set_ylabel("cwnd (segments)")
     _time_axis(axes, scene)
-    _steady(axes, scene, part, "cwnd_segs", 1.0)
-    _legend(axes, WIDE)
+    _steady(axes, scene, part, "cwnd_segs", (1.0, "segments"))
+    legend(figure)
     return figure
 
 

@@ -17,6 +17,9 @@ BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 ORANGE, SKY, BLACK, GREY = "#E69F00", "#56B4E9", "#000000", "#777777"
 INK, FAINT, GRID = "#222222", "#9a9a9a", "#e4e4e4"
 
+Dash = str | tuple[int, tuple[float, ...]]
+DASHES: tuple[Dash, ...] = ("-", (0, (4, 1.5)), (0, (1.2, 1.2)))
+
 
 @dataclass(frozen=True)
 class Style:
@@ -25,6 +28,7 @@ class Style:
     label: str
     colour: str
     marker: str
+    dash: Dash = "-"
 
 
 # By name, as configs write them.
@@ -55,6 +59,7 @@ STYLES = {
 }
 CYCLE = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK, GREY)
 MARKERS = "os^DvPX*"
+SHADES_MAX = 6  # of one colour that are told apart, with dashes
 
 
 def style(name: str, label: str | None = None, index: int = 0) -> Style:
@@ -70,16 +75,52 @@ def group_styles(groups: Sequence[tuple[str, str]]) -> list[Style]:
     algorithms = [cc for _, cc in groups]
     if len(set(algorithms)) == len(groups) and all(cc in STYLES for cc in algorithms):
         return [style(cc, STYLES[cc].label if name in ("", cc) else name) for name, cc in groups]
+    if len(groups) > len(CYCLE):
+        return many_styles(groups)
     return [style("", name or cc, i) for i, (name, cc) in enumerate(groups)]
 
 
-def shades(colour: str, n: int) -> list[str]:
-    """n shades of a colour, dark to light, for flows of one group."""
+def many_styles(groups: Sequence[tuple[str, str]]) -> list[Style]:
+    """Looks of more groups than there are colours: shades of their algorithm's, else a spectrum.
+
+    Neighbours in colour differ in dash besides.
+    """
+    members = {cc: [i for i, group in enumerate(groups) if group[1] == cc] for _, cc in groups}
+    bases = [STYLES[cc].colour for cc in members if cc in STYLES]
+    known = len(bases) == len(members) and len(members) == len(set(bases))
+    if not known or max(map(len, members.values())) > SHADES_MAX:
+        members = {"": list(range(len(groups)))}
+    styles = {}
+    for cc, places in members.items():
+        n = len(places)
+        dark = 0.45 if n > 1 else 0.0
+        colours = shades(STYLES[cc].colour, n, dark) if cc else spectrum(n)
+        for k, (place, colour) in enumerate(zip(places, colours, strict=True)):
+            label = groups[place][0] or groups[place][1]
+            marker, dash = MARKERS[k % len(MARKERS)], DASHES[k % len(DASHES)]
+            styles[place] = Style(label, colour, marker, dash)
+    return [styles[place] for place in range(len(groups))]
+
+
+def spectrum(n: int) -> list[str]:
+    """n colours in order, dark to light, the lightest still seen on white."""
+    from matplotlib.colors import to_hex
+
+    shown = mpl.colormaps["viridis"]
+    return [to_hex(shown(0.93 * i / max(1, n - 1))) for i in range(n)]
+
+
+def shades(colour: str, n: int, dark: float = 0.0) -> list[str]:
+    """n shades of a colour, dark to light; dark: the share of black in the first."""
     from matplotlib.colors import to_hex, to_rgb
 
-    r, g, b = to_rgb(colour)
-    mixes = [0.62 * i / max(1, n - 1) for i in range(n)]
-    return [to_hex((r + (1 - r) * m, g + (1 - g) * m, b + (1 - b) * m)) for m in mixes]
+    found = []
+    for i in range(n):
+        mix = -dark + (0.62 + dark) * i / max(1, n - 1)  # of black below 0, of white above
+        toward = 1.0 if mix > 0 else 0.0
+        r, g, b = (c + (toward - c) * abs(mix) for c in to_rgb(colour))
+        found.append(to_hex((r, g, b)))
+    return found
 
 
 RC: dict[Any, Any] = {

@@ -462,7 +462,7 @@ def errors(cells: Sequence[Measured]) -> Figure:
             axes[row, column].axvline(10, color=look.FAINT, linewidth=0.7, linestyle=(0, (1, 2)))
             axes[row, column].set_title(f"{scale}, {title}", loc="left")
         axes[row, 0].set_ylabel("share of flows")
-        axes[row, 1].legend(loc="lower right", fontsize=7)
+        axes[row, 1].legend(loc="upper left", bbox_to_anchor=(1.02, 1), fontsize=7)
     for below in axes[-1]:
         below.set_xlabel("prediction error (%)")
         below.set_xlim(0, max(15.0, 100 * float(max(tails))))
@@ -512,7 +512,7 @@ def fairness(cells: Sequence[Measured]) -> Figure:
     """Figure 4: Jain's index over the number of flows, a column per scale."""
     from matplotlib.figure import Figure
 
-    from weir import look
+    from weir import figures, look
 
     columns = scales(cells)
     figure = Figure(figsize=(WIDTH_IN, 2.6))
@@ -542,7 +542,7 @@ def fairness(cells: Sequence[Measured]) -> Figure:
         axis.set_xlim(left=0)
     axes[0].set_ylabel("Jain's index")
     axes[0].set_ylim(0, 1.03)
-    axes[-1].legend(loc="lower right", fontsize=7)
+    figures.legend(figure)
     return figure
 
 

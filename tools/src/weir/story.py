@@ -23,7 +23,6 @@ EVENTS_SHOWN = (1, 2, 5, 7, 10)  # enum tel_event: reduction, timeout, mode, spu
 EVERY_PACKET = 3  # telemetry level
 CWND_FLOWS = 6
 CWND_POINTS = 4000  # of each flow
-CAPTION_BAND = "Line: median flow; band: 5th to 95th percentile."
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,12 @@ def read(run: Run) -> Story:
         numbers = recovered(run.config, flows, timed, warmup)
     scene = figures.Scene(
         groups=look.group_styles(
-            [(str(g.get("name", "")), str(g.get("cc", ""))) for g in numbers.get("groups", [])]
+            [
+                (name, str(group.get("cc", "")))
+                for name, group in zip(
+                    summary.group_names(numbers), numbers.get("groups", []), strict=True
+                )
+            ]
         ),
         duration_s=length,
         warmup_s=warmup,
@@ -121,6 +125,12 @@ class FlowData:
         """Are they drawn one by one?"""
         return self.each.height <= figures.FEW
 
+    @property
+    def drawn(self) -> str:
+        """How a group's flows are drawn if they are not few, in words."""
+        band = self.each["group"].n_unique() <= figures.BANDS
+        return f"Line: median flow{'; band: 5th to 95th percentile' if band else ''}."
+
 
 def flow_data(interval: pl.DataFrame, warmup: float, length: float) -> FlowData:
     """Rates of the intervals, and totals of the flows after the warm-up; both in seconds."""
@@ -134,14 +144,14 @@ def draw_rates(story: Story, flows: FlowData) -> Iterator[tuple[Figure, str]]:
     yield (
         figures.throughput(flows.rated, flows.each, bottleneck_rates(story), story.scene),
         f"Goodput over time, means of {units.time(flows.length_ns)}."
-        + ("" if flows.few else f" Right: per flow. {CAPTION_BAND}")
+        + ("" if flows.few else f" Right: per flow. {flows.drawn}")
         + (" The dotted line ends the warm-up." if story.scene.warmup_s else ""),
     )
     if bool((flows.rated["rtt_samples"] > 0).any()):
         yield (
             figures.rtt(flows.rated, flows.each, propagation_ns(story.run.config), story.scene),
             f"Round-trip time as the senders see it, means of {units.time(flows.length_ns)}."
-            + ("" if flows.few else f" {CAPTION_BAND}"),
+            + ("" if flows.few else f" {flows.drawn}"),
         )
 
 
@@ -166,7 +176,10 @@ def draw_shares(story: Story, flows: FlowData) -> Iterator[tuple[Figure, str]]:
         f" Jain's index {summary.ratio(index)}.",
     )
     chosen = metrics.typical_flows(flows.each, CWND_FLOWS)
+    groups = flows.each["group"].n_unique()
     few = "." if count <= CWND_FLOWS else " of a few: per group the median, least and best served."
+    if groups > CWND_FLOWS:
+        few = f" of a few: the median flows of the first {CWND_FLOWS} groups."
     yield (
         figures.cwnd(window_samples(story.run, flows.rated, chosen), chosen, story.scene),
         f"Congestion window{few}",
@@ -232,6 +245,8 @@ def delays(
         name = link_name(story.scene, link)
         if name in known:
             delay, share = np.asarray(known[name], dtype=np.float64).T
+            # Ends of bins: the last may be beyond the longest delay.
+            delay = np.minimum(delay, float(report[name].get("sojourn_max_ns") or np.inf))
             marks = (("median", "sojourn_p50_ns", 0.5), ("p99", "sojourn_p99_ns", 0.99))
             points = [(label, float(report[name][key]), q) for label, key, q in marks]
             found.append(figures.Cdf(name, delay, share, points))
@@ -281,6 +296,8 @@ def packet_delays(story: Story, links: Iterable[int]) -> list[figures.Cdf]:
 def draw_events(story: Story) -> Iterator[tuple[Figure, str]]:
     """Drops, marks, window reductions, timeouts and mode changes, as rates."""
     links, length_s = story.links, story.scene.duration_s / 120
+    if links is not None:  # a bin shorter than what it counts would be too high, the next one empty
+        length_s = max(length_s, metrics.step_ns(links) / metrics.NS_PER_S)
     kinds = []
     if links is not None:
         kinds += [

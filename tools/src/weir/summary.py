@@ -50,11 +50,23 @@ def progress(console: Console) -> Progress:
     )
 
 
+def group_names(summary: dict[str, Any]) -> list[str]:
+    """The groups' names; those of several groups with their place among all."""
+    names = [
+        str(group.get("name") or group.get("cc") or index)
+        for index, group in enumerate(summary.get("groups", []))
+    ]
+    return [
+        f"{name}, group {index}" if names.count(name) > 1 else name
+        for index, name in enumerate(names)
+    ]
+
+
 def group_rows(summary: dict[str, Any]) -> list[Row]:
     """The groups table."""
     return [
         [
-            str(group.get("name", index)),
+            name,
             str(group.get("cc", units.NONE)),
             units.count(group.get("flows")),
             units.rate(group.get("goodput_bps")),
@@ -63,7 +75,7 @@ def group_rows(summary: dict[str, Any]) -> list[Row]:
             units.count(group.get("retransmits")),
             units.count(group.get("halvings")),
         ]
-        for index, group in enumerate(summary.get("groups", []))
+        for name, group in zip(group_names(summary), summary.get("groups", []), strict=True)
     ]
 
 
