@@ -300,12 +300,16 @@ summary { cursor: pointer; }
 .bad { color: #c00000; }
 .small { font-size: .9em; margin-top: -.8em; color: #555; }
 .note { border-left: 3px solid #E69F00; padding-left: .8em; }
-.scroll { overflow-x: auto; }
+.scroll table { margin: 0; }
+.scroll { overflow-x: auto; margin: 0 0 1.4em;
+  /* A shadow at an edge beyond which the table goes on: white moves with the table and hides it. */
+  background: linear-gradient(to right, #fff 40%, #fff0) 0 0 / 2.4em 100% no-repeat local,
+    linear-gradient(to left, #fff 40%, #fff0) 100% 0 / 2.4em 100% no-repeat local,
+    linear-gradient(to right, #0003, #0000) 0 0 / .8em 100% no-repeat scroll,
+    linear-gradient(to left, #0003, #0000) 100% 0 / .8em 100% no-repeat scroll; }
 @media (max-width: 700px) {
   body { margin: 1em auto 2em; }
   h1 { font-size: 1.3em; }
-  figure { overflow-x: auto; }
-  figure svg { min-width: 620px; }
   .facts th, .facts td { display: block; padding-right: 0; }
 }
 @media print { body { margin: 0; max-width: none; } figure, table { break-inside: avoid; } }
