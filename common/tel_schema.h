@@ -35,7 +35,8 @@
 	F(uint32_t, "<u4", inflight_segs, "segment", "pipe after this ACK")                        \
 	F(float, "<f4", pacing_bps, "bit/s", "pacing rate of the payload, 0 if not paced")         \
 	F(float, "<f4", delivery_bps, "bit/s", "delivery rate sample, 0 if none")                  \
-	F(uint32_t, "<u4", lost_segs, "segment", "declared lost since the start")                  \
+	F(uint32_t, "<u4", lost_segs, "segment",                                                   \
+		"times one was declared lost since the start, those taken back too")               \
 	F(uint8_t, "|u1", state, "tel_ca_state", "0 open, 1 recovery, 2 loss")                     \
 	F(uint8_t, "|u1", app_limited, "", "1: the delivery rate sample is app-limited")           \
 	F(uint16_t, "<u2", group, "", "flow group")                                                \
@@ -74,7 +75,8 @@
 	F(uint32_t, "<u4", flow_id, "", "flow")                                                    \
 	F(uint32_t, "<u4", sent_segs, "segment", "data segments sent, retransmissions included")   \
 	F(uint32_t, "<u4", retransmits, "segment", "of these, retransmissions")                    \
-	F(uint32_t, "<u4", lost_segs, "segment", "declared lost")                                  \
+	F(uint32_t, "<u4", lost_segs, "segment",                                                   \
+		"times one was declared lost, those taken back too")                               \
 	F(uint32_t, "<u4", rtt_samples, "", "RTT samples")                                         \
 	F(uint32_t, "<u4", rtt_mean_ns, "ns", "mean of them")                                      \
 	F(uint32_t, "<u4", rtt_max_ns, "ns", "largest of them")                                    \

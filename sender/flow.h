@@ -49,7 +49,7 @@ struct flow_count {
 	uint64_t rtt_sum_ns;
 	uint64_t rtt_samples;
 	uint64_t retransmits;
-	uint64_t lost_segs;
+	uint64_t lost_segs; // marks, those that an undo took back too: Linux's tp->lost
 	uint64_t drops; // data packets the forward path dropped; 0 live, where nobody can tell
 	uint32_t halvings; // window reductions: one per episode
 	uint32_t timeouts;
