@@ -124,14 +124,16 @@
 #define TEL_ARRIVALS(F)                                                                            \
 	F(uint64_t, "<u8", ts_ns, "ns", "theoretical arrival; when it changed; the end")           \
 	F(double, "<f8", value, "", "change: new value, in the parameter's unit; else 0")          \
-	F(uint32_t, "<u4", flow_id, "", "flow; 2^32-1: none")                                      \
+	F(uint32_t, "<u4", flow_id, "",                                                            \
+		"flow; change: xxh32 of the parameter's name; 2^32-1: none")                       \
 	F(uint32_t, "<u4", pkt_id, "", "counts packets into the path; else of the next packet")    \
 	F(uint16_t, "<u2", size_bytes, "B", "frame with FCS")                                      \
 	F(uint16_t, "<u2", delay_class, "", "flow group")                                          \
 	F(uint8_t, "|u1", event, "tel_arrival", "1 packet, 2 parameter change, 3 end")             \
 	F(uint8_t, "|u1", path, "", "index of the path in the config")                             \
 	F(uint8_t, "|u1", ecn, "", "ECN bits on arrival")                                          \
-	F(uint8_t, "|u1", param, "", "change: which of the path's parameters, through its stages")
+	F(uint8_t, "|u1", param, "",                                                               \
+		"change: which of the path's parameters, as the recorder counts them")
 
 // S(stream, STREAM, record size in bytes)
 #define TEL_STREAMS(S)                                                                             \

@@ -118,9 +118,12 @@ int path_set(struct path *p, const char *key, const char *value, uint64_t now_ns
 // `before`, say). False: it is not.
 bool path_put(struct path *p, struct path_stage *stage, const struct param *param, double value,
 	uint64_t now_ns);
-// The same with what path_set recorded in the arrivals stream: the parameter's number among all of the
-// path's stages, and its value.
-int path_set_again(struct path *p, uint32_t number, double value, uint64_t now_ns, struct err *err);
+// The same with what path_set recorded in the arrivals stream: the hash of the parameter's name, which stays
+// whatever parameters there are beside it, and its value.
+int path_set_again(
+	struct path *p, uint32_t name_hash, double value, uint64_t now_ns, struct err *err);
+// Of "forward.link.rate".
+uint32_t path_name_hash(const char *name);
 
 // One after the other, the live parameters of all paths, in the order of the config. *at begins as
 // zero; false: there are no more.

@@ -18,6 +18,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 // Bound of a delay line no link stands before; memory is the owner's pool, this is only a limit.
 #define LINE_PKTS_MAX (UINT64_C(1) << 24)
@@ -465,6 +466,17 @@ static uint32_t param_index(
 	return index;
 }
 
+uint32_t path_name_hash(const char *name) {
+	return XXH32(name, strlen(name), 0);
+}
+
+static uint32_t param_hash(const struct path_stage *s, const struct param *param) {
+	char name[sizeof(s->name) + 32];
+
+	snprintf(name, sizeof(name), "%s.%s", s->name, param->name);
+	return path_name_hash(name);
+}
+
 // What follows from a new value of a parameter.
 static void path_changed(
 	struct path *p, struct path_stage *s, const struct param *param, uint64_t now_ns) {
@@ -476,7 +488,7 @@ static void path_changed(
 		&(struct tel_arrivals){
 			.ts_ns = now_ns,
 			.value = param_number(param, s->state),
-			.flow_id = TEL_NO_FLOW,
+			.flow_id = param_hash(s, param),
 			.pkt_id = p->next_id,
 			.event = TEL_CHANGED,
 			.param = (uint8_t)param_index(p, s, param),
@@ -518,19 +530,23 @@ bool path_put(struct path *p, struct path_stage *s, const struct param *param, d
 }
 
 int path_set_again(
-	struct path *p, uint32_t number, double value, uint64_t now_ns, struct err *err) {
+	struct path *p, uint32_t name_hash, double value, uint64_t now_ns, struct err *err) {
+	if (name_hash == TEL_NO_FLOW)
+		return err_set(err, -EINVAL,
+			"%s: the change of a parameter that has a number and no name: an older version "
+			"recorded it, which may have counted otherwise; record the run again",
+			p->name);
 	for (uint32_t i = 0; i < p->stages; i++) {
 		struct path_stage *s = &p->stage[i];
-		const struct param *param = s->ops->params;
 
-		for (; param->name != NULL && number > 0; param++)
-			number--;
-		if (param->name == NULL)
-			continue;
-		if (!path_put(p, s, param, value, now_ns))
-			return err_set(err, -ERANGE, "%s: %s cannot have become %g", s->name,
-				param->name, value);
-		return 0;
+		for (const struct param *param = s->ops->params; param->name != NULL; param++) {
+			if (param_hash(s, param) != name_hash)
+				continue;
+			if (!path_put(p, s, param, value, now_ns))
+				return err_set(err, -ERANGE, "%s: %s cannot have become %g",
+					s->name, param->name, value);
+			return 0;
+		}
 	}
 	return err_set(err, -EINVAL, "%s: there is no such parameter", p->name);
 }

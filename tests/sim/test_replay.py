@@ -134,6 +134,14 @@ def test_a_subset_of_flows_is_compared(simulate: Simulate, replay: Replay) -> No
     assert 0 < some < len(open_ring(run.folder / "arrivals.ring"))
 
 
+def test_parameters_are_found_by_name(recording: Path, replay: Replay) -> None:
+    """A parameter more in a stage's table: the change was made to the one before it."""
+    change(recording, "arrivals", lambda r: r["event"] == CHANGED, "param", lambda n: n + 1)
+    done = replay(recording)
+
+    assert (done.status, done.err) == (0, "")
+
+
 def test_a_changed_decision_is_named(recording: Path, replay: Replay) -> None:
     """One byte of packets.ring."""
     was = change(recording, "packets", lambda r: r["event"] == DEQUEUE, "event", lambda _: DROP)
@@ -187,7 +195,8 @@ def test_a_changed_arrival_is_named(
         (ARRIVED, "size_bytes", 0, r"record \d+: not a packet"),
         (ARRIVED, "event", 9, r"record \d+: neither a packet nor a change"),
         (CHANGED, "value", 1.0, r"record \d+: forward.link: rate cannot have become 1"),
-        (CHANGED, "param", 99, r"record \d+: forward: there is no such parameter"),
+        (CHANGED, "flow_id", 99, r"record \d+: forward: there is no such parameter"),
+        (CHANGED, "flow_id", 2**32 - 1, r"record \d+: forward: .* record the run again"),
         (END, "event", ARRIVED, r"record \d+: "),
     ],
 )

@@ -419,8 +419,10 @@ START_TEST(arrivals_tell_all_that_decides) {
 	ck_assert_uint_eq(r[5].event, TEL_CHANGED);
 	ck_assert_uint_eq(r[5].ts_ns, 450);
 	ck_assert_uint_eq(r[5].pkt_id, 5);
+	ck_assert_uint_eq(r[5].flow_id, path_name_hash("forward.link.rate"));
 	ck_assert_uint_eq(r[5].param, 1); // behind loss.rate
 	ck_assert_double_eq(r[5].value, 4e9);
+	ck_assert_uint_eq(r[9].flow_id, path_name_hash("forward.delay.late_by"));
 	ck_assert_uint_eq(r[9].param, 5); // rate | rate overhead | delay late late_by
 	ck_assert_double_eq(r[9].value, 5e5);
 	ck_assert_uint_eq(r[14].event, TEL_END);
@@ -437,7 +439,7 @@ START_TEST(arrivals_tell_all_that_decides) {
 
 		if (r[i].event == TEL_CHANGED)
 			ck_assert_int_eq(
-				path_set_again(p, r[i].param, r[i].value, r[i].ts_ns, &w.err), 0);
+				path_set_again(p, r[i].flow_id, r[i].value, r[i].ts_ns, &w.err), 0);
 		if (r[i].event == TEL_END)
 			path_end(p, r[i].ts_ns);
 		if (r[i].event != TEL_ARRIVED)
@@ -455,21 +457,26 @@ START_TEST(arrivals_tell_all_that_decides) {
 		decided.records, packets.records, packets.written * sizeof(struct tel_packets));
 
 	static const struct {
-		uint32_t number;
+		const char *name;
 		double value;
 		const char *says;
 	} bad[] = {
-		{1, 10, "forward.link: rate cannot have become 10"},
-		{1, -1, "forward.link: rate"},
-		{2, 24, "forward.link: overhead"}, // not a live one
-		{4, 1.5, "forward.delay: late"},
-		{6, 1, "forward.delay: on_decrease"}, // not a live one
-		{7, 1, "forward: there is no such parameter"},
+		{"forward.link.rate", 10, "forward.link: rate cannot have become 10"},
+		{"forward.link.rate", -1, "forward.link: rate"},
+		{"forward.link.overhead", 24, "forward.link: overhead"}, // not a live one
+		{"forward.delay.late", 1.5, "forward.delay: late"},
+		{"forward.delay.on_decrease", 1, "forward.delay: on_decrease"}, // not a live one
+		{"forward.delay.length", 1, "forward: there is no such parameter"},
 	};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		ck_assert_int_lt(path_set_again(p, bad[i].number, bad[i].value, 9000, &w.err), 0);
+		ck_assert_int_lt(
+			path_set_again(p, path_name_hash(bad[i].name), bad[i].value, 9000, &w.err),
+			0);
 		ck_assert_msg(strstr(w.err.msg, bad[i].says) != NULL, "%s", w.err.msg);
 	}
+	// What older versions recorded has a number alone.
+	ck_assert_int_lt(path_set_again(p, TEL_NO_FLOW, 1e9, 9000, &w.err), 0);
+	ck_assert_msg(strstr(w.err.msg, "record the run again") != NULL, "%s", w.err.msg);
 	ck_assert_uint_eq(again.written, 15);
 	close_paths(&w);
 	free(pkts);

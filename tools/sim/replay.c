@@ -207,7 +207,7 @@ static int step(struct replay *r, const struct tel_arrivals *a, struct err *err)
 		return bad_record(r, a, "a packet before it is missing", err);
 	switch (a->event) {
 	case TEL_CHANGED:
-		if (path_set_again(p, a->param, a->value, a->ts_ns, &why) < 0)
+		if (path_set_again(p, a->flow_id, a->value, a->ts_ns, &why) < 0)
 			return bad_record(r, a, why.msg, err);
 		r->changes++;
 		break;
