@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "group.h"
-#include "rng.h"
-#include "run.h"
-#include "source.h"
-#include "wire.h"
+#include "sender/group.h"
+#include "common/base/rng.h"
+#include "common/net/wire.h"
+#include "common/run/run.h"
+#include "sender/source/source.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A flow group: flows that share a configuration, from one entry of the config's `flows` list.
 #pragma once
-#include "cc/cc.h"
-#include "config.h"
-#include "param.h"
+#include "common/base/param.h"
+#include "common/config/config.h"
+#include "sender/cc/cc.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "host.h"
-#include "mem.h"
-#include "source.h"
+#include "sender/host.h"
+#include "common/base/mem.h"
+#include "sender/source/source.h"
 
 #include <errno.h>
 #include <math.h>

@@ -9,13 +9,13 @@
 // Several hosts can share the flows, one lcore each: flow i is the (i / n)th of the (i % n)th of n hosts,
 // and so is its receiver. A flow's number is the same whoever has it, and so are its start and its size.
 #pragma once
-#include "flow.h"
-#include "flow_addr.h"
-#include "group.h"
-#include "json.h"
-#include "receiver.h"
-#include "telemetry.h"
-#include "wheel.h"
+#include "common/base/json.h"
+#include "common/base/wheel.h"
+#include "common/net/flow_addr.h"
+#include "common/telemetry/telemetry.h"
+#include "sender/group.h"
+#include "sender/tcp/flow.h"
+#include "sender/tcp/receiver.h"
 
 // `n` segments of the same length leave, `seg` the first, each `len` bytes of sequence space behind
 // the one before. `id` is the flow's or the receiver's number. The segment is the callee's to copy.

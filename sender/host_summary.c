@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a host's flows did since the warm-up, per group.
-#include "hist.h"
-#include "host.h"
+#include "common/base/hist.h"
+#include "sender/host.h"
 
 #include <math.h>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // weir-sender: thousands of TCP connections from one lcore or several, each under its own congestion control,
 // and the receiving side of them or of another host's.
-#include "live_dpdk.h"
+#include "sender/live/app.h"
 
-#include "source.h"
+#include "sender/source/source.h"
 
 #include <errno.h>
 #include <string.h>

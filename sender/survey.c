@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "survey.h"
+#include "sender/survey.h"
 
 #include <string.h>
 

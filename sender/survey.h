@@ -4,7 +4,7 @@
 // A look at 100 000 flows would hold packets up for milliseconds, so a survey takes a few of them at
 // a time: its sums are of moments that lie as far apart as the survey takes.
 #pragma once
-#include "host.h"
+#include "sender/host.h"
 
 struct survey_group {
 	uint64_t waiting, open, done, failed; // flows; open: from the SYN on

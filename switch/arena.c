@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "arena.h"
+#include "switch/arena.h"
 
-#include "mem.h"
+#include "common/base/mem.h"
 
 #include <string.h>
 

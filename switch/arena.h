@@ -4,7 +4,7 @@
 // up once and whose lines it fetches ahead by itself. The page that came back last is handed out first, while
 // it is in the cache; one that has not come back whole only if no other is left.
 #pragma once
-#include "pkt.h"
+#include "common/base/pkt.h"
 
 #include <stdint.h>
 

@@ -2,7 +2,7 @@
 // Stations live in one table with open addressing: an address is in one of the FABRIC_PROBE slots
 // after its hash, so a lookup is bounded, and a full neighbourhood gives up its oldest entry.
 // Nothing is ever removed; an entry that is too old is skipped by lookups and reused first.
-#include "fabric.h"
+#include "switch/fabric.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -6,8 +6,8 @@
 // looks at those of the others too: where a station was seen last counts. A station and its port are one
 // word, so that a reader sees both or neither; nothing is locked, and nobody needs to be told.
 #pragma once
-#include "err.h"
-#include "ns.h"
+#include "common/base/err.h"
+#include "common/base/ns.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // weir-switch: the live bottleneck. Frames from any port go through the path of the port they leave
 // by: queues, links, delays, losses, in real time, each path on one lcore.
-#include "live_dpdk.h"
+#include "switch/live/app.h"
 
-#include "aqm/aqm.h"
+#include "switch/aqm/aqm.h"
 
 #include <errno.h>
 #include <string.h>

@@ -3,9 +3,9 @@
 //
 // Stage i + 1 sees all packets that leave stage i up to a time before it is itself served to that
 // time, so every stage works in order however far ahead path_pop is called.
-#include "path.h"
+#include "switch/path.h"
 
-#include "stage/link.h"
+#include "switch/stage/link.h"
 
 #include <assert.h>
 

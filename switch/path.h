@@ -10,9 +10,9 @@
 // Packets come out with arrival_ns = their theoretical departure from the last stage. What stages
 // drop is counted by reason and handed to the owner by path_drops, who frees it.
 #pragma once
-#include "stage/stage.h"
+#include "switch/stage/stage.h"
 
-#include "json.h"
+#include "common/base/json.h"
 
 #define PATH_STAGES_MAX 16
 #define PATH_LINKS_MAX 64 // of a run

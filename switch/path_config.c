@@ -7,10 +7,10 @@
 //
 // In this order: all parameters are read, then the base RTT follows from the delays, then the
 // stages are initialised, which resolves limits in bandwidth-delay products.
-#include "path.h"
+#include "switch/path.h"
 
-#include "run.h"
-#include "stage/link.h"
+#include "common/run/run.h"
+#include "switch/stage/link.h"
 
 #include <assert.h>
 #include <ctype.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What paths report: link figures, interval records, the ledger.
-#include "path.h"
+#include "switch/path.h"
 
-#include "stage/link.h"
+#include "switch/stage/link.h"
 
 #include <math.h>
 #include <stdio.h>

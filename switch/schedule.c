@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "schedule.h"
+#include "switch/schedule.h"
 
-#include "stage/link.h"
+#include "switch/stage/link.h"
 
 #include <assert.h>
 #include <errno.h>

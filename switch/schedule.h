@@ -8,7 +8,7 @@
 // Everything is checked at the start: the path, the stage, the parameter, its range, and that it
 // may change while running. Entries of one time apply in the order they are written.
 #pragma once
-#include "path.h"
+#include "switch/path.h"
 
 struct schedule_entry {
 	uint64_t at_ns;

@@ -43,9 +43,9 @@
 //     its transport to mark them.
 //   - Linux lets no delayed ACK renew an expired RTprop; the transport does not tell.
 //   - A timeout neither starts nor ends a policer's interval; the losses it declares do not count.
-#include "cc.h"
-#include "minmax.h"
-#include "rng.h"
+#include "common/base/minmax.h"
+#include "common/base/rng.h"
+#include "sender/cc/cc.h"
 
 struct config {
 	double initial_segs;

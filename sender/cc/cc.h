@@ -8,8 +8,8 @@
 // Windows are in segments and fractional: at high BDP an integer step truncates v/(delta*cwnd) to
 // nothing. Rates are payload bits per second.
 #pragma once
-#include "ns.h"
-#include "param.h"
+#include "common/base/ns.h"
+#include "common/base/param.h"
 
 #include <assert.h>
 #include <stdbool.h>

@@ -118,8 +118,8 @@
 // with a swing beyond 2 BDP (10 flows, 10 Mbit/s, 20 ms: 41 % competitive), and after some starts of
 // few flows with large windows (2 flows, 100 Mbit/s, 100 ms: 15 % with one seed of three); it gets
 // 0.03 to 0.31 of the link from CUBIC where 0.5 is fair with 4 BDP of buffer at 100 ms.
-#include "cc.h"
-#include "minmax.h"
+#include "common/base/minmax.h"
+#include "sender/cc/cc.h"
 
 #define STANDING_CLOSED 7 // closed sub-windows
 #define STANDING_WIDTH (1.0 / STANDING_CLOSED) // of the window

@@ -49,7 +49,7 @@
 //     has it on. Without it slow start overshoots a buffer by its size, thousands of segments at
 //     once, so `no` is for comparisons with such stacks.
 //   - The cube root is Newton's, in additions and divisions: the same bits with any libm.
-#include "cc.h"
+#include "sender/cc/cc.h"
 
 static const char *const reno_alpha_names[] = {"rising", "constant", NULL};
 enum reno_alpha { ALPHA_RISING, ALPHA_CONSTANT };

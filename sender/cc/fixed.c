@@ -6,7 +6,7 @@
 // product plus q packets: a queue of q); beside another algorithm it is unresponsive cross traffic.
 // Losses and timeouts change nothing; the transport still retransmits. Both parameters may change
 // while running and hold from the next ACK on.
-#include "cc.h"
+#include "sender/cc/cc.h"
 
 struct config {
 	double cwnd_segs;

@@ -30,7 +30,7 @@
 //     (RFC 3465 section 2.3).
 //   - The restart window after idling replaces cwnd at once (RFC 5681 section 4.1); Linux decays it
 //     by half per RTO. `idle_restart: no` keeps the window.
-#include "cc.h"
+#include "sender/cc/cc.h"
 
 static const char *const halve_names[] = {"cwnd", "flight", NULL};
 enum halve { HALVE_CWND, HALVE_FLIGHT };

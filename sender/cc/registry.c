@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The list of congestion controls.
-#include "cc.h"
+#include "sender/cc/cc.h"
 
 #include <string.h>
 

@@ -9,9 +9,9 @@
 // A mark sets p->ecn = ECN_CE and PKT_MARKED in p->flags, only on packets that are ECN capable.
 // The state is zeroed, then param_defaults and the config fill it, then init is called.
 #pragma once
-#include "ns.h"
-#include "param.h"
-#include "pkt_ring.h"
+#include "common/base/ns.h"
+#include "common/base/param.h"
+#include "common/base/pkt_ring.h"
 
 // What a discipline may know of its surroundings.
 struct aqm_env {

@@ -25,7 +25,7 @@
 // - now - drop_next of section 5.6 is computed without wrapping (exact) or as a signed 32-bit
 //   difference (linux): a re-entry before drop_next counts as recent.
 // Packets dropped for the limit do not touch the state (section 5.4 of the RFC).
-#include "aqm.h"
+#include "switch/aqm/aqm.h"
 
 #include <math.h>
 

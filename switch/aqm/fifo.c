@@ -6,7 +6,7 @@
 //
 // Head drop tells the sender of congestion one queueing delay earlier (Lakshman, Neidhardt, Ott:
 // The Drop from Front Strategy in TCP and in TCP over ATM, INFOCOM 1996).
-#include "fifo.h"
+#include "switch/aqm/fifo.h"
 
 static const char *const drop_names[] = {"tail", "head", NULL};
 

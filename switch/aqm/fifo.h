@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The default discipline's own operations, for the link, which is spared two calls per packet.
 #pragma once
-#include "aqm.h"
+#include "switch/aqm/aqm.h"
 
 enum { FIFO_TAIL, FIFO_HEAD };
 

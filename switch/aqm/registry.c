@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The list of queue disciplines, and what they share: limits.
-#include "aqm.h"
+#include "switch/aqm/aqm.h"
 
 #include <assert.h>
 #include <errno.h>

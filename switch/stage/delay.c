@@ -21,11 +21,11 @@
 //
 // A higher delay holds from the next packet on. Overtaken packets move to a list of their own, sorted by
 // departure, which is one more FIFO to the heap: this costs memory at no time, and time only at a change.
-#include "stage.h"
+#include "switch/stage/stage.h"
 
-#include "heads.h"
-#include "pkt_ring.h"
-#include "rng.h"
+#include "common/base/pkt_ring.h"
+#include "common/base/rng.h"
+#include "switch/stage/heads.h"
 
 #include <errno.h>
 #include <stdlib.h>

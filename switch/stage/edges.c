@@ -16,10 +16,10 @@
 //
 // A new rate applies from the moment it is set: the unsent part of the frame on each wire and what waits
 // behind it go at it.
-#include "stage.h"
+#include "switch/stage/stage.h"
 
-#include "heads.h"
-#include "serial.h"
+#include "switch/stage/heads.h"
+#include "switch/stage/serial.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A small heap over the first packets of FIFOs: which of them leaves next.
 #pragma once
-#include "ns.h"
-#include "pkt.h"
+#include "common/base/ns.h"
+#include "common/base/pkt.h"
 
 // The first packet of a FIFO that is not empty; its departure is copied to keep the heap in few
 // cache lines.

@@ -25,12 +25,12 @@
 // Backlog over time costs one addition per event: the integral up to t is
 // q(t) t - sum of t_i over arrivals + sum of t_i over departures from the queue, modulo 2^64 for
 // packets (10^6 of them for five hours), 2^128 for bytes.
-#include "link.h"
+#include "switch/stage/link.h"
 
-#include "aqm/fifo.h"
-#include "rng.h"
-#include "serial.h"
-#include "tell.h"
+#include "common/base/rng.h"
+#include "switch/aqm/fifo.h"
+#include "switch/stage/serial.h"
+#include "switch/stage/tell.h"
 
 #include <errno.h>
 #include <stdlib.h>

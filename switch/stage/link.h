@@ -2,7 +2,7 @@
 // What paths read of a link beyond the stage's operations: its figures. All of them are exact in
 // theoretical time, however late the link is served.
 #pragma once
-#include "stage.h"
+#include "switch/stage/stage.h"
 
 __extension__ typedef unsigned __int128 link_u128;
 

@@ -4,9 +4,9 @@
 //
 // One draw per packet whatever the rate, so that changing the rate of a run keeps the dice of the
 // packets: what is lost at 1 % is also lost at 2 %.
-#include "stage.h"
+#include "switch/stage/stage.h"
 
-#include "rng.h"
+#include "common/base/rng.h"
 
 struct loss {
 	double rate;

@@ -4,7 +4,7 @@
 // Times are whole nanoseconds plus a fraction of 2^-64 ns that is carried from frame to frame, so
 // a busy wire's rate is off only by the rounding of ns per byte to 2^-40: below 1e-10 up to 1 Tbit/s.
 #pragma once
-#include "ns.h"
+#include "common/base/ns.h"
 
 #define SERIAL_FRAC_BITS 40
 #define SERIAL_FCS_BYTES 4u // counted by a frame's size and by its overhead

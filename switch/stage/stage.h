@@ -10,12 +10,12 @@
 //
 // next_ns() is what lets virtual time jump; the DPDK loop does not need it.
 #pragma once
-#include "aqm/aqm.h"
-#include "config.h"
-#include "ns.h"
-#include "param.h"
-#include "pkt.h"
-#include "telemetry.h"
+#include "common/base/ns.h"
+#include "common/base/param.h"
+#include "common/base/pkt.h"
+#include "common/config/config.h"
+#include "common/telemetry/telemetry.h"
+#include "switch/aqm/aqm.h"
 
 // What a stage may know of its surroundings; outlives the stage.
 struct stage_env {

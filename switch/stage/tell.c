@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What stages record of single packets.
-#include "tell.h"
+#include "switch/stage/tell.h"
 
 __attribute__((noinline)) void stage_tell(const struct stage_env *env, enum tel_packet_event event,
 	const struct pkt *p, uint64_t ts_ns, uint64_t queue_bytes) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What stages record of single packets, where it is done per packet: stage_tell is the same as a call.
 #pragma once
-#include "stage.h"
+#include "switch/stage/stage.h"
 
 static inline uint32_t tell_u32(uint64_t v) {
 	return v > UINT32_MAX ? UINT32_MAX : (uint32_t)v;

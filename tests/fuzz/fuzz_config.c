@@ -4,8 +4,8 @@
 // The input is YAML up to the first NUL, then overrides, each ended by the next NUL. What loads must
 // print, load back and print the same; what does not must say so in one line. A table of every type
 // then reads each map of the tree.
-#include "config.h"
-#include "units.h"
+#include "common/base/units.h"
+#include "common/config/config.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -7,8 +7,8 @@
 // sender does, and the answer is relayed back to who asked.
 #include "fuzz.h"
 
-#include "fabric.h"
-#include "wire.h"
+#include "common/net/wire.h"
+#include "switch/fabric.h"
 
 #define STATIONS 16
 

@@ -13,8 +13,8 @@
 #include "fuzz.h"
 
 #include "../unit/check_host.h"
-#include "config.h"
-#include "source.h"
+#include "common/config/config.h"
+#include "sender/source/source.h"
 
 #define SEGS_MAX 1024
 #define REPLIES 8192 // more than the segments of a flow that can be in flight

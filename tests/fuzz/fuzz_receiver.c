@@ -10,7 +10,7 @@
 #include "fuzz.h"
 
 #include "../unit/check_host.h"
-#include "config.h"
+#include "common/config/config.h"
 
 #define HONEST_LEN 1000u
 #define MORE_BYTES 3000u // the honest sender has so much more data

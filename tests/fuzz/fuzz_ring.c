@@ -6,7 +6,7 @@
 // record, says so in one line; whatever was put through the paths balances their ledger.
 #include "fuzz.h"
 
-#include "replay.h"
+#include "tools/sim/replay.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

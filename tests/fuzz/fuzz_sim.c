@@ -3,8 +3,8 @@
 // its ledger; what does not says so in one line. fuzz_sim.dict has the names of keys and plug-ins.
 #include "fuzz.h"
 
-#include "sim.h"
-#include "units.h"
+#include "common/base/units.h"
+#include "tools/sim/sim.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Any bytes as a frame: nothing is read outside it, and what was read can be written and read again.
-#include "wire_ip.h"
+#include "common/net/wire_ip.h"
 
 #include <stdlib.h>
 #include <string.h>

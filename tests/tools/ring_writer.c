@@ -6,7 +6,7 @@
 //
 // Field k of record i holds (i * 31 + k), as far as its type goes; the first field, ts_ns, holds i.
 // tests/tools/test_ring.py computes the same. Prints the totals as JSON.
-#include "telemetry.h"
+#include "common/telemetry/telemetry.h"
 
 #include <getopt.h>
 #include <inttypes.h>

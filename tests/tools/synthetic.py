@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Run folders made of numpy alone, for the tests of what reads them.
 
-The layout of records is read from common/tel_schema.h: there is no second definition here.
+The layout of records is read from common/telemetry/schema.h: there is no second definition here.
 """
 
 import json
@@ -18,7 +18,7 @@ COUNTERS_OFFSET = 128
 EPOCH_OFFSET = 384
 EPOCH_CLOSED = 1 << 63
 
-_text = re.sub(r"\\\n|//[^\n]*", " ", (ROOT / "common/tel_schema.h").read_text())
+_text = re.sub(r"\\\n|//[^\n]*", " ", (ROOT / "common/telemetry/schema.h").read_text())
 _FIELD = re.compile(r'F\(\s*\w+,\s*"([^"]+)",\s*(\w+),\s*"([^"]*)",\s*((?:"[^"]*"\s*)+)\)')
 STREAMS = re.findall(r"S\((\w+),\s*(\w+),\s*(\d+)\)", _text)
 

@@ -8,7 +8,7 @@
 //	ecn FRAME ECN       {"frame": FRAME}
 //	write NUMBER...     {"frame": FRAME}; the numbers are in the order of read_segment
 //	write_arp REQUEST SENDER_IP TARGET_IP
-#include "wire.h"
+#include "common/net/wire.h"
 
 #include <stdio.h>
 #include <stdlib.h>

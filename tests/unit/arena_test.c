@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "arena.h"
+#include "switch/arena.h"
 
-#include "rng.h"
+#include "common/base/rng.h"
 #include "test.h"
 
 #include <string.h>

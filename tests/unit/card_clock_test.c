@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "card_clock.h"
+#include "common/base/card_clock.h"
 
-#include "rng.h"
+#include "common/base/rng.h"
 #include "test.h"
 
 #include <math.h>

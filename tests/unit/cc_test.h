@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // One congestion control on a bench: parameters as text, ACKs by hand.
 #pragma once
-#include "cc/cc.h"
+#include "sender/cc/cc.h"
 
 #include "test.h"
 

@@ -3,7 +3,7 @@
 // their records. For the unit tests (link.h) and the fuzz targets, which say what NEED does with a
 // condition that does not hold.
 #pragma once
-#include "host.h"
+#include "sender/host.h"
 
 #ifndef NEED
 #error "define NEED(condition) first"

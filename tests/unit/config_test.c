@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "config.h"
+#include "common/config/config.h"
 
 #include "test.h"
 

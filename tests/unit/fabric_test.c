@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "fabric.h"
-#include "rng.h"
+#include "common/base/rng.h"
+#include "switch/fabric.h"
 #include "test.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "flow_addr.h"
+#include "common/net/flow_addr.h"
 #include "test.h"
 
 #define FLOWS 1000000u

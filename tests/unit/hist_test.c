@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "hist.h"
+#include "common/base/hist.h"
 
-#include "rng.h"
+#include "common/base/rng.h"
 #include "test.h"
 
 #include <math.h>

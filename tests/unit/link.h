@@ -6,10 +6,10 @@
 // again from its records, and the receiver's state is compared with a bitmap of what arrived.
 // With `hand` there is no receiver: the test answers, at the nanosecond it likes.
 #pragma once
-#include "config.h"
-#include "host.h"
-#include "rng.h"
-#include "source.h"
+#include "common/base/rng.h"
+#include "common/config/config.h"
+#include "sender/host.h"
+#include "sender/source/source.h"
 #include "test.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "live_plan.h"
+#include "sender/live/plan.h"
 #include "test.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "live.h"
+#include "common/live/live.h"
 #include "test.h"
 
 #include <errno.h>

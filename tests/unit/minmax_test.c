@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "minmax.h"
+#include "common/base/minmax.h"
 
-#include "rng.h"
+#include "common/base/rng.h"
 #include "test.h"
 
 #include <stdbool.h>

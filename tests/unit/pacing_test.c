@@ -2,7 +2,7 @@
 // The pacer and the delivery-rate estimator: exact times, exact rates.
 // draft-cheng-iccrg-delivery-rate-estimation-02.
 #include "link.h"
-#include "pacer.h"
+#include "sender/tcp/pacer.h"
 
 #define PAYLOAD 1448u
 

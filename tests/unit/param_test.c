@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "param.h"
+#include "common/base/param.h"
 
 #include "test.h"
 

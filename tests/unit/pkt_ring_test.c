@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "pkt_ring.h"
+#include "common/base/pkt_ring.h"
 
-#include "rng.h"
+#include "common/base/rng.h"
 #include "test.h"
 
 #define PKTS 5000

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "plan.h"
+#include "switch/live/plan.h"
 #include "test.h"
 
 #include <string.h>

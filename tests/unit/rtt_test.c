@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // RFC 6298, section 2: the estimator's arithmetic, to the nanosecond.
-#include "rtt.h"
+#include "sender/tcp/rtt.h"
 #include "test.h"
 
 #define MS NS_PER_MS

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "run.h"
+#include "common/run/run.h"
 
 #include "test.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "schedule.h"
-#include "stage/link.h"
+#include "switch/schedule.h"
+#include "switch/stage/link.h"
 #include "switch_test.h"
 
 static const char paths_text[] =

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The buddy arena and the rings it feeds, against a map of who owns which record.
-#include "rng.h"
-#include "segs.h"
+#include "common/base/rng.h"
+#include "sender/tcp/segs.h"
 #include "test.h"
 
 #include <errno.h>

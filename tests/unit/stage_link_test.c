@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "stage/link.h"
+#include "switch/stage/link.h"
 #include "switch_test.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "stop.h"
+#include "common/run/stop.h"
 
 #include "test.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the switch's tests share: disciplines and stages from config text, packets, conservation.
 #pragma once
-#include "path.h"
-#include "rng.h"
-#include "stage/link.h"
+#include "common/base/rng.h"
+#include "switch/path.h"
+#include "switch/stage/link.h"
 #include "test.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rng.h"
-#include "telemetry.h"
+#include "common/base/rng.h"
+#include "common/telemetry/telemetry.h"
 #include "test.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "ticks.h"
+#include "common/base/ticks.h"
 
-#include "ns.h"
-#include "rng.h"
+#include "common/base/ns.h"
+#include "common/base/rng.h"
 #include "test.h"
 
 #include <math.h>

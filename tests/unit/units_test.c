@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "units.h"
+#include "common/base/units.h"
 
 #include "test.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "watch.h"
+#include "common/live/watch.h"
 
 #include "test.h"
 

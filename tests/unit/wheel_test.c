@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "wheel.h"
+#include "common/base/wheel.h"
 
-#include "ns.h"
-#include "rng.h"
+#include "common/base/ns.h"
+#include "common/base/rng.h"
 #include "test.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "wire_ip.h"
+#include "common/net/wire_ip.h"
 
-#include "rng.h"
+#include "common/base/rng.h"
 #include "test.h"
 
 #include <stdio.h>

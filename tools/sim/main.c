@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // weir-sim: runs an experiment in virtual time. Needs no root, no hugepages, no DPDK.
-#include "aqm/aqm.h"
-#include "replay.h"
-#include "sim.h"
-#include "source.h"
+#include "sender/source/source.h"
+#include "switch/aqm/aqm.h"
+#include "tools/sim/replay.h"
+#include "tools/sim/sim.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // --pcap: what the sender's port carries, nanosecond stamps, headers only (the payload is zeros).
-#include "flow_addr.h"
-#include "sim.h"
-#include "wire.h"
+#include "common/net/flow_addr.h"
+#include "common/net/wire.h"
+#include "tools/sim/sim.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "replay.h"
+#include "tools/sim/replay.h"
 
-#include "mem.h"
+#include "common/base/mem.h"
 
 #include <errno.h>
 #include <fcntl.h>

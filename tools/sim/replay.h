@@ -9,10 +9,10 @@
 // The records of each stage then are those of the recorded run, bit for bit and in the same order; how
 // the stages' records lie between each other is not. Departures from a path have no lateness here.
 #pragma once
-#include "group.h"
-#include "path.h"
-#include "plan.h"
-#include "run.h"
+#include "common/run/run.h"
+#include "sender/group.h"
+#include "switch/live/plan.h"
+#include "switch/path.h"
 
 struct replay {
 	struct run *run;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "sim.h"
-#include "live.h"
-#include "mem.h"
-#include "wire.h"
+#include "tools/sim/sim.h"
+#include "common/base/mem.h"
+#include "common/live/live.h"
+#include "common/net/wire.h"
 
 #include <errno.h>
 #include <math.h>

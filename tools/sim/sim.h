@@ -10,11 +10,11 @@
 // to the nanosecond and whatever the window, at a fraction of its cost: each component's state is
 // warm while it runs, and packets pass between them in order.
 #pragma once
-#include "group.h"
-#include "host.h"
-#include "path.h"
-#include "run.h"
-#include "schedule.h"
+#include "common/run/run.h"
+#include "sender/group.h"
+#include "sender/host.h"
+#include "switch/path.h"
+#include "switch/schedule.h"
 
 struct sim_pcap;
 

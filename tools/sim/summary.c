@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "sim.h"
+#include "tools/sim/sim.h"
 
 #include <math.h>
 #include <xxhash.h>

@@ -31,7 +31,7 @@ SUMMARIES = ("summary.json", "summary-switch.json", "summary-sender.json")
 MANIFESTS = ("manifest.json", "manifest-switch.json", "manifest-sender.json")
 
 
-LOCK = ".weir-lock"  # a byte for each live program's files; common/run.c
+LOCK = ".weir-lock"  # a byte for each live program's files; common/run/run.c
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Pure functions from frames to numbers and frames.
 
-A frame has the columns of its telemetry stream (common/tel_schema.h). A record of an interval
+A frame has the columns of its telemetry stream (common/telemetry/schema.h). A record of an interval
 stream stands for the interval that ends at its ts_ns.
 """
 

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Typed parameters: text into fields and back, checked by the table.
+#include "common/base/param.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+	const char *no, *yes;
+} bool_words[] = {{"no", "yes"}, {"false", "true"}, {"off", "on"}};
+
+const struct param *param_find(const struct param *table, const char *name) {
+	for (const struct param *p = table; p->name != NULL; p++) {
+		if (strcmp(p->name, name) == 0)
+			return p;
+	}
+	return NULL;
+}
+
+static int range_error(const struct param *p, const char *text, const char *min, const char *max,
+	struct err *err) {
+	if (isinf(p->max))
+		return err_set(err, -ERANGE, "%s: %.80s is less than %s", p->name, text, min);
+	return err_set(err, -ERANGE, "%s: %.80s is not in [%s, %s]", p->name, text, min, max);
+}
+
+static int check_range(const struct param *p, double v, const char *text, struct err *err) {
+	char min[64], max[64];
+
+	if (v >= p->min && v <= p->max)
+		return 0;
+	unit_format(p->min, p->unit, min, sizeof(min));
+	unit_format(p->max, p->unit, max, sizeof(max));
+	return range_error(p, text, min, max, err);
+}
+
+static int number_parse(const struct param *p, const char *text, double *v, struct err *err) {
+	if (unit_parse(text, p->unit, v) < 0)
+		return err_set(err, -EINVAL, "%s: '%.80s' is not %s", p->name, text,
+			unit_example(p->unit));
+	return 0;
+}
+
+static int set_f64(const struct param *p, double *field, const char *text, struct err *err) {
+	double v;
+	int rc = number_parse(p, text, &v, err);
+
+	if (rc == 0)
+		rc = check_range(p, v, text, err);
+	if (rc == 0)
+		*field = v;
+	return rc;
+}
+
+// All 64 bits of a plain integer (a seed), which a double cannot hold.
+static bool integer_parse(const char *text, uint64_t *v) {
+	char *end;
+
+	for (const char *s = text; *s != '\0'; s++) {
+		if (!isdigit((unsigned char)*s))
+			return false;
+	}
+	errno = 0;
+	*v = strtoull(text, &end, 10);
+	return errno == 0 && end != text;
+}
+
+static int set_u64(const struct param *p, uint64_t *field, const char *text, struct err *err) {
+	uint64_t exact;
+	double v;
+	int rc = number_parse(p, text, &v, err);
+
+	if (rc < 0)
+		return rc;
+	double whole = rint(v);
+	bool fraction = whole < v || whole > v;
+	if (fraction && (p->unit == UNIT_NONE || p->unit == UNIT_RATIO))
+		return err_set(err, -EINVAL, "%s: '%.80s' is not a whole number", p->name, text);
+	if (v > 0 && whole <= 0)
+		return err_set(
+			err, -ERANGE, "%s: %.80s is too small to be told from 0", p->name, text);
+	rc = check_range(p, whole, text, err);
+	if (rc < 0)
+		return rc;
+	if (p->unit == UNIT_NONE && integer_parse(text, &exact))
+		*field = exact;
+	else if (whole < 0x1p64)
+		*field = (uint64_t)whole;
+	else
+		return err_set(err, -ERANGE, "%s: %.80s does not fit in 64 bits", p->name, text);
+	return 0;
+}
+
+static int set_bool(const struct param *p, bool *field, const char *text, struct err *err) {
+	for (size_t i = 0; i < sizeof(bool_words) / sizeof(bool_words[0]); i++) {
+		bool yes = strcasecmp(text, bool_words[i].yes) == 0;
+		if (yes || strcasecmp(text, bool_words[i].no) == 0) {
+			*field = yes;
+			return 0;
+		}
+	}
+	return err_set(err, -EINVAL, "%s: '%.80s' is neither yes nor no", p->name, text);
+}
+
+static int set_enum(const struct param *p, int *field, const char *text, struct err *err) {
+	char all[256] = "";
+	size_t used = 0;
+
+	for (int i = 0; p->choices[i] != NULL; i++) {
+		if (strcmp(p->choices[i], text) == 0) {
+			*field = i;
+			return 0;
+		}
+		int n = snprintf(
+			all + used, sizeof(all) - used, "%s%s", i == 0 ? "" : ", ", p->choices[i]);
+		used = n < (int)(sizeof(all) - used) ? used + (size_t)n : sizeof(all) - 1;
+	}
+	return err_set(err, -EINVAL, "%s: '%.80s' is not one of %s", p->name, text, all);
+}
+
+static int set_text(const struct param *p, char *field, const char *text, struct err *err) {
+	size_t len = strlen(text);
+
+	if (len >= PARAM_TEXT_SIZE)
+		return err_set(err, -ERANGE, "%s: %zu bytes are more than the %d a text may have",
+			p->name, len, PARAM_TEXT_SIZE - 1);
+	memset(field, 0, PARAM_TEXT_SIZE);
+	memcpy(field, text, len + 1);
+	return 0;
+}
+
+// "12pkt" with suffix "pkt": 12. False if it does not end so, or is no number before it.
+static bool suffixed_parse(const char *text, const char *suffix, double *v) {
+	char number[128];
+	size_t len = strlen(text), suffix_len = strlen(suffix);
+
+	if (len <= suffix_len || len - suffix_len >= sizeof(number)
+		|| strcmp(text + len - suffix_len, suffix) != 0)
+		return false;
+	len -= suffix_len;
+	if (len > 1 && text[len - 1] == ' ')
+		len--;
+	snprintf(number, sizeof(number), "%.*s", (int)len, text);
+	return unit_parse(number, UNIT_NONE, v) == 0;
+}
+
+static bool limit_parse(const char *text, struct limit *limit) {
+	double v;
+
+	if (suffixed_parse(text, "pkt", &v) || suffixed_parse(text, "p", &v))
+		*limit = (struct limit){LIMIT_PACKETS, v};
+	else if (suffixed_parse(text, "BDP", &v))
+		*limit = (struct limit){LIMIT_BDP, v};
+	else if (unit_parse(text, UNIT_NONE, &v) == 0)
+		return false; // 1000 what?
+	else if (unit_parse(text, UNIT_BYTES, &v) == 0)
+		*limit = (struct limit){LIMIT_BYTES, v};
+	else if (unit_parse(text, UNIT_TIME_NS, &v) == 0)
+		*limit = (struct limit){LIMIT_TIME, v};
+	else
+		return false;
+	return true;
+}
+
+static void limit_format(const struct limit *limit, char *text, size_t size) {
+	static const enum unit units[] = {[LIMIT_BYTES] = UNIT_BYTES, [LIMIT_TIME] = UNIT_TIME_NS};
+	char number[32];
+
+	if (limit->kind == LIMIT_BYTES || limit->kind == LIMIT_TIME) {
+		unit_format(limit->value, units[limit->kind], text, size);
+		return;
+	}
+	unit_format(limit->value, UNIT_NONE, number, sizeof(number));
+	snprintf(text, size, "%s%s", number, limit->kind == LIMIT_BDP ? "BDP" : "pkt");
+}
+
+static int set_limit(
+	const struct param *p, struct limit *field, const char *text, struct err *err) {
+	struct limit limit;
+	char min[64], max[64];
+
+	if (!limit_parse(text, &limit))
+		return err_set(err, -EINVAL,
+			"%s: '%.80s' is not a limit such as 375MB, 1000pkt, 50ms or 1BDP", p->name,
+			text);
+	if (limit.kind == LIMIT_PACKETS && floor(limit.value) < limit.value)
+		return err_set(err, -EINVAL, "%s: '%.80s' is not a whole number of packets",
+			p->name, text);
+	if (limit.kind == LIMIT_BDP) {
+		if (limit.value <= 0 && p->min > 0)
+			return err_set(err, -ERANGE, "%s: %.80s is not above 0BDP", p->name, text);
+	} else if (limit.value < p->min || limit.value > p->max) {
+		limit_format(&(struct limit){limit.kind, p->min}, min, sizeof(min));
+		limit_format(&(struct limit){limit.kind, p->max}, max, sizeof(max));
+		return range_error(p, text, min, max, err);
+	}
+	*field = limit;
+	return 0;
+}
+
+int param_set(const struct param *p, void *obj, const char *value, struct err *err) {
+	void *field = (char *)obj + p->offset;
+
+	switch (p->type) {
+	case PARAM_TYPE_U64:
+		return set_u64(p, field, value, err);
+	case PARAM_TYPE_F64:
+		return set_f64(p, field, value, err);
+	case PARAM_TYPE_BOOL:
+		return set_bool(p, field, value, err);
+	case PARAM_TYPE_ENUM:
+		return set_enum(p, field, value, err);
+	case PARAM_TYPE_TEXT:
+		return set_text(p, field, value, err);
+	case PARAM_TYPE_LIMIT:
+		return set_limit(p, field, value, err);
+	}
+	assert(false);
+	return -EINVAL;
+}
+
+int param_defaults(const struct param *table, void *obj, struct err *err) {
+	int rc;
+
+	for (const struct param *p = table; p->name != NULL; p++) {
+		if (p->def != NULL && (rc = param_set(p, obj, p->def, err)) < 0)
+			return rc;
+	}
+	return 0;
+}
+
+void param_get(const struct param *p, const void *obj, char *text, size_t size) {
+	const void *field = (const char *)obj + p->offset;
+
+	switch (p->type) {
+	case PARAM_TYPE_U64:
+		if (p->unit == UNIT_NONE)
+			snprintf(text, size, "%" PRIu64, *(const uint64_t *)field);
+		else
+			unit_format((double)*(const uint64_t *)field, p->unit, text, size);
+		return;
+	case PARAM_TYPE_F64:
+		unit_format(*(const double *)field, p->unit, text, size);
+		return;
+	case PARAM_TYPE_BOOL:
+		snprintf(text, size, "%s", *(const bool *)field ? "yes" : "no");
+		return;
+	case PARAM_TYPE_ENUM:
+		snprintf(text, size, "%s", p->choices[*(const int *)field]);
+		return;
+	case PARAM_TYPE_TEXT:
+		snprintf(text, size, "%s", (const char *)field);
+		return;
+	case PARAM_TYPE_LIMIT:
+		limit_format(field, text, size);
+		return;
+	}
+}

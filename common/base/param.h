@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Typed parameters: one table per plug-in serves the config file, `-o key=value`, run-time
+// changes, `--list`, `--print-config` and the error messages.
+#pragma once
+#include "common/base/err.h"
+#include "common/base/units.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum param_type {
+	PARAM_TYPE_U64, // whole numbers; times, rates and sizes are rounded to the nearest
+	PARAM_TYPE_F64,
+	PARAM_TYPE_BOOL, // yes/no/true/false/on/off
+	PARAM_TYPE_ENUM, // stored as int: index into choices
+	PARAM_TYPE_TEXT, // stored in a char[PARAM_TEXT_SIZE]
+	PARAM_TYPE_LIMIT, // struct limit; a bare number is refused: 1000 what?
+};
+
+#define PARAM_TEXT_SIZE 128
+
+// A queue limit, in whichever unit it was written: "375MB", "1000pkt", "50ms", "1.5BDP".
+enum limit_kind { LIMIT_BYTES, LIMIT_PACKETS, LIMIT_TIME, LIMIT_BDP };
+struct limit {
+	enum limit_kind kind;
+	double value; // bytes, packets, nanoseconds or bandwidth-delay products
+};
+
+struct param {
+	const char *name; // as written in the config file
+	const char *def; // default, in config syntax; NULL: must be given
+	const char *help;
+	enum unit unit;
+	enum param_type type;
+	size_t offset;
+	// Inclusive, in the unit; max may be HUGE_VAL. For a LIMIT: of its bytes, packets or
+	// nanoseconds; a BDP multiple must only be above 0 (0 too if min is 0).
+	double min, max;
+	const char *const *choices; // ENUM: names, ends with NULL
+	bool live; // may be changed while running
+};
+
+#define PARAM_FIELD_(T, field, ctype)                                                              \
+	(offsetof(T, field)                                                                        \
+		+ 0                                                                                \
+			* sizeof(char[__builtin_types_compatible_p(                                \
+					      __typeof__(((T *)0)->field), ctype)                  \
+					? 1                                                        \
+					: -1]))
+#define PARAM_U64(T, field) .type = PARAM_TYPE_U64, .offset = PARAM_FIELD_(T, field, uint64_t)
+#define PARAM_F64(T, field) .type = PARAM_TYPE_F64, .offset = PARAM_FIELD_(T, field, double)
+#define PARAM_BOOL(T, field) .type = PARAM_TYPE_BOOL, .offset = PARAM_FIELD_(T, field, bool)
+#define PARAM_ENUM(T, field, names)                                                                \
+	.type = PARAM_TYPE_ENUM, .offset = PARAM_FIELD_(T, field, int), .choices = (names)
+#define PARAM_TEXT(T, field)                                                                       \
+	.type = PARAM_TYPE_TEXT, .offset = PARAM_FIELD_(T, field, char[PARAM_TEXT_SIZE])
+#define PARAM_LIMIT(T, field)                                                                      \
+	.type = PARAM_TYPE_LIMIT, .offset = PARAM_FIELD_(T, field, struct limit)
+#define PARAM_END                                                                                  \
+	{ .name = NULL }
+
+const struct param *param_find(const struct param *table, const char *name);
+// Sets one field of obj from text. 0, -EINVAL (not of this type) or -ERANGE; the sentence starts
+// with the parameter's name, the caller puts the place before it.
+int param_set(const struct param *p, void *obj, const char *value, struct err *err);
+// Sets every field that has a default.
+int param_defaults(const struct param *table, void *obj, struct err *err);
+// The field's current value in config syntax.
+void param_get(const struct param *p, const void *obj, char *text, size_t size);

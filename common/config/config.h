@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The config file: a YAML tree that remembers where each value stands.
+//
+// Every scalar is text; the parameter tables give it a type. config_params() also writes the
+// defaults it used into the tree, so that after all sections were read config_print() shows the
+// fully resolved file. Each map entry must be read by someone: config_unused() reports the first
+// key nobody asked for, with its place.
+#pragma once
+#include "common/base/err.h"
+#include "common/base/param.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+enum config_kind { CONFIG_SCALAR, CONFIG_MAP, CONFIG_LIST };
+struct config; // a whole document; owns its nodes
+struct config_node; // one scalar, map or list in it
+
+// Reads a file ("-": standard input) or text. NULL and one sentence on error: a missing file, bad
+// YAML, a duplicate key, a key that is not a scalar, an anchor, alias or tag, more than one
+// document, more than 32 levels, 1024 entries in a map or 4 MiB.
+struct config *config_load(const char *path, struct err *err);
+struct config *config_parse(const char *name, const char *text, size_t len, struct err *err);
+void config_free(struct config *c);
+
+// -o path.to.key=value. An item of a list is entered by number ("flows.0.count"), by its `name:`, or,
+// if it is a map of one key, by that key and its place among those with the same key, from 2 on
+// ("paths.forward.link.rate", "paths.forward.link2.rate"). After a number such a key may follow
+// ("paths.forward.2.link.rate"). A bare plug-in name is entered by itself ("queue: fifo" as
+// "queue.fifo.limit"). The value may be any YAML flow text. Missing map keys are created; a missing
+// list item is an error.
+int config_override(struct config *c, const char *assignment, struct err *err);
+
+struct config_node *config_root(struct config *c);
+enum config_kind config_kind(const struct config_node *n);
+// "file:line:col", or the override's text. Valid as long as the document.
+const char *config_place(const struct config_node *n);
+// Scalar's text; NULL for the others.
+const char *config_text(const struct config_node *n);
+// Value of a map's key, or NULL. Marks the key as read.
+struct config_node *config_get(struct config_node *map, const char *key);
+// Number of entries of a map or list; their keys (map only) and values in written order.
+size_t config_count(const struct config_node *n);
+const char *config_key(const struct config_node *map, size_t i);
+struct config_node *config_at(struct config_node *n, size_t i); // marks the entry as read
+// Value of a map's key like config_get, made as an empty map if it is missing or empty: reading its
+// parameters then writes their defaults into the tree.
+struct config_node *config_section(struct config_node *map, const char *key);
+// Marks everything below n (may be NULL) as read: a section for another program.
+void config_skip(struct config_node *n);
+// Adds key: text to a map that does not have the key (used for resolved defaults).
+void config_add(struct config_node *map, const char *key, const char *text);
+
+// Reads every parameter of `table` from the map `n` (NULL or an empty scalar: all defaults) into
+// obj. Unknown keys are an error unless they are in `also` (NULL-terminated names that the caller
+// reads itself). Errors carry the place: "x.yaml:12:9: rate: 500 is not in [1kbit, 1Tbit]".
+// `what` names the section for "what: rate is required".
+int config_params(struct config_node *n, const char *what, const struct param *table,
+	const char *const *also, void *obj, struct err *err);
+// For {name: {params...}} or a bare "name": returns the name and its params, an empty map if none
+// were written. Used for queue, cc, stages. A map with more than one key is an error, and so is no
+// n at all: "queue is required".
+int config_plugin(struct config_node *n, const char *what, const char **name,
+	struct config_node **params, struct err *err);
+// An error at a node: sets "place: sentence" and returns rc.
+__attribute__((format(printf, 4, 5))) int config_err(
+	const struct config_node *n, int rc, struct err *err, const char *fmt, ...);
+// "fifo", then "fifo, codel", ...: what there is, for an error. What has no room is left out.
+#define CONFIG_NAMES_SIZE 256
+void config_name_add(char names[static CONFIG_NAMES_SIZE], const char *name);
+// 0, or -EINVAL naming the first map key that nobody read.
+int config_unused(struct config *c, struct err *err);
+// The whole tree as YAML.
+void config_print(const struct config *c, FILE *out);

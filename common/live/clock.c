@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "common/live/clock.h"
+
+#include <errno.h>
+#include <rte_cpuflags.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define ANCHOR_TRIES 32
+#define CALIBRATE_NS (200 * NS_PER_MS)
+#define WIDTH_NS_MAX 1000 // of an anchor worth using
+#define EPOCH_NS_MAX (48 * 3600 * NS_PER_S) // times of a run of a day still fit into 48 bits
+
+static uint64_t kernel_ns(clockid_t id) {
+	struct timespec ts;
+
+	clock_gettime(id, &ts);
+	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+struct clock_anchor clock_anchor(void) {
+	struct clock_anchor best = {.width_ticks = UINT64_MAX};
+
+	for (int i = 0; i < ANCHOR_TRIES; i++) {
+		uint64_t before = rte_rdtsc();
+		uint64_t mono_ns = kernel_ns(CLOCK_MONOTONIC);
+		uint64_t after = rte_rdtsc();
+
+		if (after - before >= best.width_ticks)
+			continue;
+		best.width_ticks = after - before;
+		best.tsc = before + best.width_ticks / 2;
+		best.mono_ns = mono_ns;
+		best.utc_ns = kernel_ns(CLOCK_REALTIME);
+	}
+	return best;
+}
+
+int clock_init(struct clock *c, const struct clock_anchor *first, struct err *err) {
+	struct clock_anchor now;
+	struct ticks_line line;
+
+	if (rte_cpu_get_flag_enabled(RTE_CPUFLAG_INVTSC) != 1)
+		return err_set(
+			err, -ENOTSUP, "this CPU's TSC is not invariant: it cannot time packets");
+	while (kernel_ns(CLOCK_MONOTONIC) < first->mono_ns + CALIBRATE_NS) {
+		const struct timespec ms = {.tv_nsec = 1000000};
+
+		nanosleep(&ms, NULL);
+	}
+	now = clock_anchor();
+	ticks_fit_add(&c->fit, first->tsc, first->mono_ns);
+	ticks_fit_add(&c->fit, now.tsc, now.mono_ns);
+	if (!ticks_fit_line(&c->fit, &line))
+		return err_set(
+			err, -ENOTSUP, "this CPU's TSC stands still: it cannot time packets");
+	c->first_rate = line.rate;
+	c->tsc_hz = ticks_at(&line, line.ns + NS_PER_S) - line.tick;
+	c->first = *first;
+	clock_start(c);
+	return 0;
+}
+
+void clock_start(struct clock *c) {
+	c->start = clock_anchor();
+	c->tsc_start = c->start.tsc;
+	c->line = (struct ticks_line){.tick = c->start.tsc, .rate = c->first_rate};
+	atomic_store(&c->wanted_rate, c->first_rate);
+}
+
+int clock_set_epoch(struct clock *c, uint64_t utc_ns, struct err *err) {
+	uint64_t back_ns = c->start.utc_ns - utc_ns;
+	uint64_t tsc;
+
+	if (utc_ns > c->start.utc_ns || back_ns > EPOCH_NS_MAX)
+		return err_set(err, -ERANGE,
+			"live.epoch: %llu is not of the last two days, in nanoseconds: now is %llu",
+			(unsigned long long)utc_ns, (unsigned long long)c->start.utc_ns);
+	tsc = ticks_at(&c->line, c->line.ns - back_ns);
+	c->line.ns += back_ns;
+	c->started_ns = c->line.ns;
+	c->tsc_start = c->start.tsc = tsc;
+	c->start.mono_ns -= back_ns;
+	c->start.utc_ns -= back_ns;
+	return 0;
+}
+
+// The line as the lcore left it, for other threads.
+static struct ticks_line clock_line(const struct clock *c) {
+	struct ticks_line l;
+	uint32_t version;
+
+	do {
+		version = atomic_load_explicit(&c->version, memory_order_acquire);
+		l.tick = __atomic_load_n(&c->line.tick, __ATOMIC_RELAXED);
+		l.ns = __atomic_load_n(&c->line.ns, __ATOMIC_RELAXED);
+		l.rate = __atomic_load_n(&c->line.rate, __ATOMIC_RELAXED);
+		atomic_thread_fence(memory_order_acquire);
+	} while (version % 2 == 1
+		|| version != atomic_load_explicit(&c->version, memory_order_relaxed));
+	return l;
+}
+
+void clock_watch(struct clock *c) {
+	struct clock_anchor now = clock_anchor();
+	struct ticks_line line = clock_line(c), fit;
+
+	// The host took the CPU away in every one of the readings: the next ones will do.
+	if (now.width_ticks * NS_PER_S / c->tsc_hz > WIDTH_NS_MAX) {
+		c->refused++;
+		return;
+	}
+	c->anchors++;
+	ticks_fit_add(&c->fit, now.tsc, now.mono_ns);
+	if (!ticks_fit_line(&c->fit, &fit))
+		return;
+	fit.ns -= c->start.mono_ns;
+	c->offset_ns = (int64_t)(ticks_ns(&line, now.tsc) - (now.mono_ns - c->start.mono_ns));
+	if (llabs(c->offset_ns) > llabs(c->offset_max_ns))
+		c->offset_max_ns = c->offset_ns;
+	atomic_store_explicit(
+		&c->wanted_rate, ticks_steer(&line, &fit, c->first_rate), memory_order_relaxed);
+}
+
+static void follow_kernel(struct clock *c) {
+	uint64_t rate = atomic_load_explicit(&c->wanted_rate, memory_order_relaxed), tsc, ns;
+	uint32_t version = atomic_load_explicit(&c->version, memory_order_relaxed);
+
+	if (rate == c->line.rate)
+		return;
+	tsc = rte_rdtsc();
+	ns = ticks_ns(&c->line, tsc);
+	atomic_store_explicit(&c->version, version + 1, memory_order_relaxed);
+	atomic_thread_fence(memory_order_release);
+	__atomic_store_n(&c->line.tick, tsc, __ATOMIC_RELAXED);
+	__atomic_store_n(&c->line.ns, ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&c->line.rate, rate, __ATOMIC_RELAXED);
+	atomic_store_explicit(&c->version, version + 2, memory_order_release);
+}
+
+static void follow_other(struct clock *c, const struct clock *other) {
+	uint32_t version = atomic_load_explicit(&other->version, memory_order_relaxed);
+
+	if (version == atomic_load_explicit(&c->version, memory_order_relaxed))
+		return;
+	c->line = clock_line(other);
+	atomic_store_explicit(&c->version, version, memory_order_relaxed);
+}
+
+void clock_follow(struct clock *c, const struct clock *first) {
+	if (c == first)
+		follow_kernel(c);
+	else
+		follow_other(c, first);
+}
+
+double clock_error_ppm(const struct clock *c) {
+	uint64_t run_ns = time_since(clock_now(c), c->started_ns);
+
+	return run_ns > 0 ? (double)c->offset_ns / (double)run_ns * 1e6 : 0;
+}
+
+double clock_drift_ppm(const struct clock *c) {
+	struct clock_anchor now = clock_anchor();
+	struct ticks_line once = {c->first.tsc, c->first.mono_ns, c->first_rate};
+	double kernel = (double)(now.mono_ns - c->first.mono_ns);
+	double ours = (double)(ticks_ns(&once, now.tsc) - c->first.mono_ns);
+
+	return kernel > 0 ? (ours - kernel) / kernel * 1e6 : 0;
+}

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "common/live/port.h"
+
+#include "common/live/intr.h"
+#include "common/live/memif.h"
+#include "common/run/run.h"
+
+#include <errno.h>
+#include <rte_bus.h>
+#include <rte_dev.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_mbuf_pool_ops.h>
+#include <rte_mempool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define POOL_CACHE 512
+#define ELEMENT_BYTES                                                                              \
+	((uint32_t)(sizeof(struct rte_mbuf) + sizeof(struct pkt) + RTE_MBUF_DEFAULT_BUF_SIZE))
+#define SERVER_TRIES 100
+#define SERVER_RETRY_US 100000
+#define RECONNECT_NS (500 * NS_PER_MS)
+#define MEMIF_RING_BITS 10 // the driver's default
+#define MEMIF_RING_BITS_MAX 14
+#define AF_XDP_RING 2048 // the driver's fill queue is twice that
+
+// Frames in one of a memif's rings.
+static uint64_t memif_ring(const struct live_dev *dev) {
+	const char *rsize = strstr(dev->text, "rsize=");
+	int bits = rsize == NULL ? MEMIF_RING_BITS : atoi(rsize + strlen("rsize="));
+
+	return UINT64_C(1) << (bits < 0 || bits > MEMIF_RING_BITS_MAX ? MEMIF_RING_BITS_MAX : bits);
+}
+
+uint64_t port_own_buffers(const struct live_dev *dev, uint64_t burst) {
+	uint64_t own = 4 * burst + POOL_CACHE;
+
+	if (strncmp(dev->text, "net_af_xdp", strlen("net_af_xdp")) == 0)
+		return own + 4 * AF_XDP_RING;
+	if (dev->zero_copy)
+		return own + 2 * memif_ring(dev);
+	// memif otherwise, af_packet, pcap and null copy; rings and NICs hold descriptors full.
+	if (dev->pci || strncmp(dev->text, "net_ring", strlen("net_ring")) == 0)
+		return own + 2 * PORT_DESCRIPTORS;
+	return own;
+}
+
+uint64_t pool_bytes(uint64_t buffers) {
+	uint64_t object = rte_mempool_calc_obj_size(ELEMENT_BYTES, 0, NULL);
+
+	// And one pointer each in the ring of free ones, which is a power of two.
+	return buffers * object + 2 * 8 * buffers;
+}
+
+// Touches every page, so that the data path never takes a page fault, and leaves the data zero.
+static void pool_touch(struct rte_mempool *mp, void *arg, void *obj, unsigned int index) {
+	struct rte_mbuf *m = obj;
+
+	memset(m->buf_addr, 0, m->buf_len);
+}
+
+// As rte_pktmbuf_pool_create, but without hugepages an object may lie across two pages: no device
+// reads them by physical address then, and there would be one object to a page of 4 KiB.
+static struct rte_mempool *pool_make(const char *name, unsigned int buffers) {
+	struct rte_pktmbuf_pool_private private = {.mbuf_data_room_size = RTE_MBUF_DEFAULT_BUF_SIZE,
+		.mbuf_priv_size = sizeof(struct pkt)};
+	unsigned int flags = rte_eal_has_hugepages() ? 0 : RTE_MEMPOOL_F_NO_IOVA_CONTIG;
+	struct rte_mempool *mp = rte_mempool_create_empty(name, buffers, ELEMENT_BYTES, POOL_CACHE,
+		sizeof(private), (int)rte_socket_id(), flags);
+
+	if (mp == NULL)
+		return NULL;
+	// Last freed, first used: it is still in the cache. The default, a ring, would go round through
+	// all of the pool's memory whenever a burst overflows the lcore's own cache. Several lcores take from
+	// the stack without a lock.
+	if (rte_mempool_set_ops_byname(mp, rte_lcore_count() > 1 ? "lf_stack" : "stack", NULL) < 0
+		&& rte_mempool_set_ops_byname(mp, rte_mbuf_best_mempool_ops(), NULL) < 0) {
+		rte_mempool_free(mp);
+		return NULL;
+	}
+	rte_pktmbuf_pool_init(mp, &private);
+	if (rte_mempool_populate_default(mp) < 0) {
+		rte_mempool_free(mp);
+		return NULL;
+	}
+	rte_mempool_obj_iter(mp, rte_pktmbuf_init, NULL);
+	rte_mempool_obj_iter(mp, pool_touch, NULL);
+	return mp;
+}
+
+struct rte_mempool *pool_create(const char *name, uint64_t buffers, struct err *err) {
+	struct rte_mempool *pool = NULL;
+
+	if (buffers <= UINT32_MAX / 2)
+		pool = pool_make(name, (unsigned int)buffers);
+	if (pool == NULL)
+		err_set(err, -ENOMEM, "a pool of %llu packets (%.0f MB): %s",
+			(unsigned long long)buffers, (double)pool_bytes(buffers) / 1e6,
+			rte_strerror(rte_errno));
+	return pool;
+}
+
+static int probe(struct port *p, const struct eal *eal, struct err *err) {
+	char reason[256], args[1024];
+	long mark = eal_log_mark(eal);
+	int rc, saved;
+
+	if (memif_args(&p->dev, args, sizeof(args)) < 0)
+		return config_err(
+			p->dev.node, -E2BIG, err, "dev: '%.60s...' is too long", p->dev.text);
+	if ((rc = live_iface_check(&p->dev, err)) < 0)
+		return rc;
+	saved = eal_hush(eal);
+	rc = p->dev.pci ? 0 : rte_dev_probe(args);
+	eal_unhush(saved);
+	if (rc < 0) {
+		eal_log_reason(eal, mark, reason, sizeof(reason));
+		return config_err(p->dev.node, -ENODEV, err, "dev: '%s' did not start: %s%s",
+			p->dev.name, reason,
+			strstr(reason, "failed to parse device") != NULL
+				? "; DPDK has no such driver (it has net_memif, net_af_packet, ...)"
+				: "");
+	}
+	if (rte_eth_dev_get_port_by_name(p->dev.name, &p->id) < 0)
+		return config_err(p->dev.node, -ENODEV, err,
+			"dev: DPDK has no port '%s'; is the device there, bound to a DPDK driver "
+			"(dpdk-devbind.py --status), and no other program's?",
+			p->dev.name);
+	return 0;
+}
+
+// Paused, the other end queues what should queue here. What ethtool set ends where a driver of DPDK begins.
+static void no_pause_frames(const struct port *p) {
+	struct rte_eth_fc_conf fc = {0};
+
+	if (rte_eth_dev_flow_ctrl_get(p->id, &fc) < 0 || fc.mode == RTE_ETH_FC_NONE)
+		return;
+	fc.mode = RTE_ETH_FC_NONE;
+	rte_eth_dev_flow_ctrl_set(p->id, &fc);
+}
+
+static int configure(struct port *p, struct rte_mempool *pool) {
+	struct rte_eth_conf conf = {.rxmode = {.mq_mode = RTE_ETH_MQ_RX_NONE}};
+	uint16_t rx = PORT_DESCRIPTORS, tx = PORT_DESCRIPTORS;
+	struct rte_eth_dev_info info;
+	int rc, socket = rte_eth_dev_socket_id(p->id);
+
+	if (p->dev.pci)
+		stamp_ask(&p->stamp, p->id, p->lead_ns > 0, &conf);
+	if (p->rx_queues > 1 && rte_eth_dev_info_get(p->id, &info) == 0)
+		conf.rx_adv_conf.rss_conf.rss_hf = info.flow_type_rss_offloads
+			& (RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP);
+	if (conf.rx_adv_conf.rss_conf.rss_hf != 0)
+		conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+	if ((rc = rte_eth_dev_configure(p->id, p->rx_queues, p->tx_queues, &conf)) < 0)
+		return rc;
+	// Drivers without limits of their own report none and leave the numbers alone.
+	if ((rc = rte_eth_dev_adjust_nb_rx_tx_desc(p->id, &rx, &tx)) < 0)
+		return rc;
+	unsigned int where = socket < 0 ? rte_socket_id() : (unsigned int)socket;
+	for (uint16_t q = 0; q < p->rx_queues; q++) {
+		if ((rc = rte_eth_rx_queue_setup(p->id, q, rx, where, NULL, pool)) < 0)
+			return rc;
+	}
+	for (uint16_t q = 0; q < p->tx_queues; q++) {
+		if ((rc = rte_eth_tx_queue_setup(p->id, q, tx, where, NULL)) < 0)
+			return rc;
+	}
+	if ((rc = rte_eth_dev_start(p->id)) < 0)
+		return rc;
+	no_pause_frames(p);
+	stamp_start(&p->stamp, p->id);
+	if (!p->stamp.tx)
+		p->lead_ns = 0;
+	// Some virtual devices have no such mode, because they see everything anyway.
+	rte_eth_promiscuous_enable(p->id);
+	return 0;
+}
+
+static int check_queues(struct port *p, struct err *err) {
+	struct rte_eth_dev_info info;
+
+	p->rx_queues += p->rx_queues == 0;
+	p->tx_queues += p->tx_queues == 0;
+	if (rte_eth_dev_info_get(p->id, &info) < 0
+		|| (p->rx_queues <= info.max_rx_queues && p->tx_queues <= info.max_tx_queues))
+		return 0;
+	return config_err(p->dev.node, -ENOTSUP, err,
+		"dev: '%s' has %u receive and %u transmit queues, and %u and %u are asked for",
+		p->dev.name, info.max_rx_queues, info.max_tx_queues, p->rx_queues, p->tx_queues);
+}
+
+static uint64_t mono_ns(void) {
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+static bool link_up(const struct port *p) {
+	struct rte_eth_link link = {0};
+
+	if (p->dev.iface[0] != '\0')
+		return live_iface_up(&p->dev);
+	return rte_eth_link_get_nowait(p->id, &link) < 0 || link.link_status == RTE_ETH_LINK_UP;
+}
+
+// A memif client cannot start before its server: waits for it.
+static int start(struct port *p, struct rte_mempool *pool, const struct eal *eal) {
+	int rc, saved;
+
+	for (int tries = p->client ? SERVER_TRIES : 1;;) {
+		saved = eal_hush(eal);
+		rc = configure(p, pool);
+		eal_unhush(saved);
+		if (rc == 0 || --tries == 0 || run_stop)
+			return rc;
+		rte_delay_us_sleep(SERVER_RETRY_US);
+	}
+}
+
+int port_open(struct port *p, const struct live_dev *dev, const char *name,
+	struct rte_mempool *pool, const struct eal *eal, struct err *err) {
+	struct rte_ether_addr mac;
+	char reason[256];
+	long mark;
+	int rc;
+
+	p->dev = *dev;
+	p->memif = strncmp(dev->text, "net_memif", strlen("net_memif")) == 0;
+	p->client = p->memif && strstr(dev->text, "role=server") == NULL;
+	snprintf(p->name, sizeof(p->name), "%s", name);
+	if ((rc = probe(p, eal, err)) < 0)
+		return rc;
+	if ((rc = check_queues(p, err)) < 0)
+		return rc;
+	mark = eal_log_mark(eal);
+	if ((rc = start(p, pool, eal)) < 0 && run_stop)
+		return err_set(err, -EINTR, "port %s: interrupted before its peer came", p->name);
+	if (rc < 0) {
+		eal_log_reason(eal, mark, reason, sizeof(reason));
+		return config_err(p->dev.node, rc, err, "dev: '%s' did not start: %s (%s)",
+			p->dev.name, reason, strerror(-rc));
+	}
+	p->open = p->started = true;
+	p->connected_ns = mono_ns();
+	if (rte_eth_macaddr_get(p->id, &mac) == 0)
+		memcpy(p->mac.b, mac.addr_bytes, sizeof(p->mac.b));
+	p->ever_up = link_up(p);
+	atomic_store(&p->up, p->ever_up);
+	p->was_up = true;
+	return 0;
+}
+
+void port_close(struct port *p) {
+	if (!p->open)
+		return;
+	p->open = p->started = false;
+	rte_eth_dev_stop(p->id);
+	rte_eth_dev_close(p->id);
+}
+
+// The driver does not do it by itself. What is left of the old connection goes first.
+static void connect_again(struct port *p) {
+	uint64_t now_ns = mono_ns();
+
+	if (now_ns - p->connected_ns < RECONNECT_NS)
+		return;
+	p->connected_ns = now_ns;
+	intr_hold();
+	p->started = false;
+	rte_eth_dev_stop(p->id);
+	p->started = rte_eth_dev_start(p->id) == 0;
+	intr_release();
+}
+
+void port_poll_link(struct port *p) {
+	if (!p->memif)
+		atomic_store_explicit(&p->up, link_up(p), memory_order_relaxed);
+	else if (p->client && !atomic_load_explicit(&p->up, memory_order_relaxed))
+		connect_again(p);
+}
+
+void port_handled(struct port *p) {
+	if (p->memif)
+		atomic_store_explicit(&p->up, link_up(p), memory_order_relaxed);
+}
+
+bool port_changed(struct port *p, uint64_t now_ns) {
+	bool up = atomic_load_explicit(&p->up, memory_order_relaxed);
+
+	if (up == p->was_up)
+		return false;
+	p->was_up = up;
+	if (up && p->downs > 0)
+		p->down_ns += now_ns - p->last_down_ns;
+	if (!up && p->ever_up) {
+		if (p->downs++ == 0)
+			p->first_down_ns = now_ns;
+		p->last_down_ns = now_ns;
+	}
+	p->ever_up |= up;
+	return true;
+}
+
+bool port_fault(const struct port *p, uint64_t start_ns, uint64_t now_ns, char *text, size_t size) {
+	uint64_t down_ns = p->down_ns + (p->was_up ? 0 : now_ns - p->last_down_ns);
+	char often[32] = "once";
+
+	if (p->downs == 0)
+		return false;
+	if (p->downs > 1)
+		snprintf(often, sizeof(often), "%llu times", (unsigned long long)p->downs);
+	snprintf(text, size, "port %s went down %s, first at %.3f s, for %.3f s in all%s", p->name,
+		often, (double)time_since(p->first_down_ns, start_ns) / 1e9, (double)down_ns / 1e9,
+		p->was_up ? "" : ", and still is");
+	return true;
+}
+
+void port_tell(const struct port *p, struct tel *events, uint32_t i, uint64_t now_ns) {
+	struct tel_events *r = tel_put(events);
+
+	if (r != NULL)
+		*r = (struct tel_events){
+			.ts_ns = now_ns,
+			.value = p->was_up,
+			.flow_id = TEL_NO_FLOW,
+			.before = (float)!p->was_up,
+			.event = TEL_EV_PORT,
+			.group = (uint16_t)i,
+		};
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A decoded TCP segment: what the transport sends and receives. wire.h turns it into bytes.
+#pragma once
+#include "common/base/pkt.h"
+
+#include <assert.h>
+#include <stdint.h>
+
+#define SEG_FIN 0x01
+#define SEG_SYN 0x02
+#define SEG_RST 0x04
+#define SEG_PSH 0x08
+#define SEG_ACK 0x10
+#define SEG_ECE 0x40
+#define SEG_CWR 0x80
+
+// Bits of seg.options: which options are present.
+#define SEG_OPT_TS 0x01
+#define SEG_OPT_MSS 0x02
+#define SEG_OPT_WSCALE 0x04
+#define SEG_OPT_SACK_OK 0x08
+
+#define SEG_SACK_MAX 4 // three with timestamps
+
+struct seg_sack {
+	uint32_t start, end; // sequence numbers, end exclusive
+};
+
+struct seg {
+	uint32_t seq, ack;
+	uint32_t tsval, tsecr;
+	uint16_t len; // payload bytes
+	uint16_t window; // as on the wire, before scaling
+	uint8_t flags;
+	uint8_t options;
+	uint8_t sack_count;
+	uint8_t wscale;
+	// The first 24 bytes share the packet's cache line in virtual time; the rest is read only
+	// when sack_count or options say so.
+	struct seg_sack sack[SEG_SACK_MAX];
+	uint16_t mss;
+};
+static_assert(offsetof(struct seg, sack) == 24, "the common part fills struct pkt");
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "seg_header packs");
+
+// Everything but SACK blocks and mss, which nobody reads before sack_count or options say so. It is
+// written and copied in the same three words: a load that spans several stores waits until they have
+// left the store buffer, and a segment is copied as soon as it is made.
+#define SEG_WORDS 3
+typedef uint64_t __attribute__((may_alias)) seg_word;
+static_assert(offsetof(struct seg, sack) == SEG_WORDS * sizeof(seg_word), "the common part");
+
+static inline void seg_header(struct seg *s, uint32_t seq, uint32_t ack, uint16_t len,
+	uint16_t window, uint8_t flags, bool timestamps, uint32_t tsval, uint32_t tsecr) {
+	seg_word *w = (seg_word *)(void *)s;
+
+	w[0] = (uint64_t)ack << 32 | seq;
+	w[1] = timestamps ? (uint64_t)tsecr << 32 | tsval : 0;
+	w[2] = (timestamps ? (uint64_t)SEG_OPT_TS << 40 : 0) | (uint64_t)flags << 32
+		| (uint64_t)window << 16 | len;
+}
+
+static inline void seg_copy_header(struct seg *to, const struct seg *from) {
+	const seg_word *w = (const seg_word *)(const void *)from;
+	seg_word *v = (seg_word *)(void *)to;
+
+	for (uint32_t i = 0; i < SEG_WORDS; i++) // atomic: not to be merged into longer ones
+		v[i] = __atomic_load_n(&w[i], __ATOMIC_RELAXED);
+}
+
+// Sequence number arithmetic modulo 2^32 (RFC 9293 section 3.4).
+static inline int32_t seq_diff(uint32_t a, uint32_t b) {
+	return (int32_t)(a - b);
+}
+
+// The virtual-time packet: struct pkt followed by the rest of the segment.
+#define SIM_PKT_SIZE 128
+static_assert(offsetof(struct pkt, user) + sizeof(struct seg) <= SIM_PKT_SIZE, "fits two lines");
+
+static inline struct seg *pkt_seg(struct pkt *p) {
+	return (struct seg *)(void *)((char *)p + offsetof(struct pkt, user));
+}

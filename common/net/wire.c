@@ -1,0 +1,535 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Bytes to structs and back. Everything on the wire is big-endian; loads and stores go through
+// memcpy, so no alignment is asked of the caller.
+//
+// Checksums (RFC 1071) are ones' complement sums: 2^16 = 1 (mod 2^16 - 1), so 32-bit words may be
+// summed as they are and folded at the end, and a sum of words in the wrong byte order is the sum in
+// the wrong byte order.
+//
+// TCP options come in the order Linux writes them, so that its receive fast path (RFC 1323's
+// "header prediction") knows a data segment at sight, and are padded to words:
+//
+//	SYN   MSS, SACK permitted, timestamps, NOP, window scale
+//	data  NOP, NOP, timestamps
+//	ack   NOP, NOP, timestamps, NOP, NOP, SACK
+#include "common/net/wire_ip.h"
+
+#include "common/base/pkt.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define OPT_EOL 0
+#define OPT_NOP 1
+#define OPT_MSS 2
+#define OPT_WSCALE 3
+#define OPT_SACK_OK 4
+#define OPT_SACK 5
+#define OPT_TS 8
+#define TS_ALIGNED 0x0101080au // NOP, NOP, timestamps, 10: how a data segment's options begin
+#define PLAIN_OFFSET 0x8000u // data offset: 32 bytes of TCP header
+#define OPTIONS_MAX 40u
+#define WSCALE_MAX 14 // RFC 7323 section 2.3
+
+#define ARP_SIZE 28u
+#define ICMP_HEADER 8u
+#define IPV4_MTU_MIN 68u // RFC 791; routers from before RFC 1191 tell none
+#define IP_PLAIN 0x4500u // version 4, a header of 20 bytes, no TOS
+#define IP_DF 0x4000u
+#define IP_MF_OR_OFFSET 0x3fffu
+#define IP_OFFSET 0x1fffu
+#define IP_TTL 64u
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "get and put swap bytes");
+
+static inline uint32_t get32(const uint8_t *p) {
+	uint32_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return __builtin_bswap32(v);
+}
+
+static inline uint8_t *put16(uint8_t *p, uint32_t v) {
+	uint16_t be = __builtin_bswap16((uint16_t)v);
+
+	memcpy(p, &be, sizeof(be));
+	return p + sizeof(be);
+}
+
+static inline uint8_t *put32(uint8_t *p, uint32_t v) {
+	v = __builtin_bswap32(v);
+	memcpy(p, &v, sizeof(v));
+	return p + sizeof(v);
+}
+
+// Writes a word that a checksum covers.
+static inline uint8_t *sum32(uint8_t *p, uint32_t v, uint64_t *sum) {
+	*sum += v;
+	return put32(p, v);
+}
+
+// Adding a sum to itself with its halves exchanged leaves in the upper half what both add up to, and the
+// carry out of the lower half with it.
+static inline uint16_t fold64(uint64_t sum) {
+	sum += sum >> 32 | sum << 32;
+	uint32_t half = (uint32_t)(sum >> 32);
+	half += half >> 16 | half << 16;
+	return (uint16_t)(half >> 16);
+}
+
+// Words of a multiple of four bytes, in the machine's order: RFC 1071 section 2 (B).
+static inline uint64_t sum_words(const uint8_t *p, size_t len) {
+	uint64_t acc = 0;
+
+	for (size_t i = 0; i < len; i += 4) {
+		uint32_t v;
+		memcpy(&v, p + i, sizeof(v));
+		acc += v;
+	}
+	return acc;
+}
+
+uint32_t wire_sum(const void *bytes, size_t len, uint32_t sum) {
+	const uint8_t *p = bytes;
+	size_t whole = len & ~(size_t)3;
+	uint64_t acc = sum_words(p, whole);
+	uint8_t tail[4] = {0};
+
+	len -= whole;
+	if (len > 0) {
+		uint32_t v;
+		memcpy(tail, p + whole, len);
+		memcpy(&v, tail, sizeof(v));
+		acc += v;
+	}
+	return sum + __builtin_bswap16(fold64(acc));
+}
+
+uint16_t wire_fold(uint32_t sum) {
+	return (uint16_t)~fold64(sum);
+}
+
+uint16_t wire_csum_replace(uint16_t csum, uint16_t was, uint16_t is) {
+	return (uint16_t)~fold64((uint64_t)(uint16_t)~csum + (uint16_t)~was + is);
+}
+
+static void read_ipv4(const uint8_t *frame, struct wire_info *info) {
+	const uint8_t *ip = frame + WIRE_ETH;
+	size_t header = (size_t)(ip[0] & 15) * 4;
+	uint16_t fragment = wire_get16(ip + 6);
+
+	info->ecn = ip[1] & 3;
+	info->ip_len = wire_get16(ip + 2);
+	info->proto = ip[9];
+	info->addr.src_ip = get32(ip + 12);
+	info->addr.dst_ip = get32(ip + 16);
+	info->l4_offset = (uint16_t)(WIRE_ETH + header);
+	info->fragment = (fragment & IP_MF_OR_OFFSET) != 0;
+	if ((info->proto == WIRE_PROTO_TCP || info->proto == WIRE_PROTO_UDP)
+		&& (fragment & IP_OFFSET) == 0 && info->ip_len >= header + 4) {
+		info->addr.src_port = wire_get16(ip + header);
+		info->addr.dst_port = wire_get16(ip + header + 2);
+	}
+}
+
+void wire_read(const uint8_t *frame, struct wire_info *info) {
+	*info = (struct wire_info){.ethertype = wire_get16(frame + 12), .l4_offset = WIRE_ETH};
+	memcpy(info->addr.dst_mac.b, frame, 6);
+	memcpy(info->addr.src_mac.b, frame + 6, 6);
+	if (wire_is_ipv4(frame))
+		read_ipv4(frame, info);
+}
+
+enum wire_status wire_parse(const uint8_t *frame, size_t len, struct wire_info *info) {
+	enum wire_status status = wire_check(frame, len);
+
+	if (status == WIRE_OK)
+		wire_read(frame, info);
+	return status;
+}
+
+// One option of known kind and length; those with a wrong length for their kind are passed over, and
+// so are those that belong on a SYN when it is none.
+static void parse_option(const uint8_t *p, uint8_t size, struct seg *seg) {
+	bool syn = (seg->flags & SEG_SYN) != 0;
+
+	if (p[0] == OPT_TS && size == 10) {
+		seg->options |= SEG_OPT_TS;
+		seg->tsval = get32(p + 2);
+		seg->tsecr = get32(p + 6);
+	} else if (p[0] == OPT_SACK && size >= 10 && (size - 2) % 8 == 0) {
+		seg->sack_count = (uint8_t)((size - 2) / 8);
+		for (size_t i = 0; i < seg->sack_count; i++) {
+			seg->sack[i].start = get32(p + 2 + 8 * i);
+			seg->sack[i].end = get32(p + 6 + 8 * i);
+		}
+	} else if (p[0] == OPT_MSS && size == 4 && syn) {
+		seg->options |= SEG_OPT_MSS;
+		seg->mss = wire_get16(p + 2);
+	} else if (p[0] == OPT_WSCALE && size == 3 && syn) {
+		seg->options |= SEG_OPT_WSCALE;
+		seg->wscale = p[2] < WSCALE_MAX ? p[2] : WSCALE_MAX;
+	} else if (p[0] == OPT_SACK_OK && size == 2 && syn) {
+		seg->options |= SEG_OPT_SACK_OK;
+	}
+}
+
+static enum wire_status parse_options(const uint8_t *p, size_t len, struct seg *seg) {
+	while (len > 0 && p[0] != OPT_EOL) {
+		size_t size = 1;
+		if (p[0] != OPT_NOP) {
+			if (len < 2 || p[1] < 2 || p[1] > len)
+				return WIRE_BAD_HEADER;
+			size = p[1];
+			parse_option(p, p[1], seg);
+		}
+		p += size;
+		len -= size;
+	}
+	return WIRE_OK;
+}
+
+static inline bool all_zero(const uint8_t *p, size_t len) {
+	return len == 0 || (p[0] == 0 && memcmp(p, p + 1, len - 1) == 0);
+}
+
+// The payload of our own senders is zeros, which add nothing, and are told in a tenth of the time that
+// adding them takes. `header` is at most `len`.
+static inline bool tcp_sum_good(
+	const uint8_t *tcp, size_t header, size_t len, const struct wire_addr *addr) {
+	uint64_t pseudo = (uint64_t)addr->src_ip + addr->dst_ip + WIRE_PROTO_TCP + len;
+	uint32_t sum = fold64(pseudo) + __builtin_bswap16(fold64(sum_words(tcp, header)));
+
+	if (!all_zero(tcp + header, len - header))
+		sum = wire_sum(tcp + header, len - header, sum);
+	return wire_fold(sum) == 0;
+}
+
+enum wire_status wire_parse_tcp(
+	const uint8_t *frame, const struct wire_info *info, bool verify, struct seg *seg) {
+	const uint8_t *tcp = frame + info->l4_offset;
+
+	if (info->ethertype != WIRE_ETHERTYPE_IPV4 || info->proto != WIRE_PROTO_TCP
+		|| info->fragment)
+		return WIRE_BAD_HEADER;
+	size_t len = WIRE_ETH + (size_t)info->ip_len - info->l4_offset;
+	if (len < WIRE_TCP)
+		return WIRE_TRUNCATED;
+	size_t header = (size_t)(tcp[12] >> 4) * 4;
+	if (header < WIRE_TCP)
+		return WIRE_BAD_HEADER;
+	if (header > len)
+		return WIRE_TRUNCATED;
+	if (verify && !tcp_sum_good(tcp, header, len, &info->addr))
+		return WIRE_BAD_CHECKSUM;
+	*seg = (struct seg){
+		.seq = get32(tcp + 4),
+		.ack = get32(tcp + 8),
+		.len = (uint16_t)(len - header),
+		.flags = tcp[13],
+		.window = wire_get16(tcp + 14),
+	};
+	const uint8_t *options = tcp + WIRE_TCP;
+	if (header == WIRE_TCP + 12 && get32(options) == TS_ALIGNED) {
+		seg->options = SEG_OPT_TS;
+		seg->tsval = get32(options + 4);
+		seg->tsecr = get32(options + 8);
+		return WIRE_OK;
+	}
+	return parse_options(options, header - WIRE_TCP, seg);
+}
+
+static size_t options_before_sack(const struct seg *seg) {
+	size_t size = 0;
+
+	if (seg->options & SEG_OPT_MSS)
+		size += 4;
+	if (seg->options & SEG_OPT_TS)
+		size += 12;
+	else if (seg->options & SEG_OPT_SACK_OK)
+		size += 4;
+	if (seg->options & SEG_OPT_WSCALE)
+		size += 4;
+	return size;
+}
+
+// How many of the segment's SACK blocks fit behind `before` bytes of options.
+static size_t sack_blocks(const struct seg *seg, size_t before) {
+	size_t room = (OPTIONS_MAX - before - 4) / 8;
+
+	return seg->sack_count < room ? seg->sack_count : room;
+}
+
+size_t wire_tcp_header(const struct seg *seg) {
+	size_t before = options_before_sack(seg);
+	size_t blocks = sack_blocks(seg, before);
+
+	return WIRE_TCP + before + (blocks > 0 ? 4 + 8 * blocks : 0);
+}
+
+size_t wire_tcp_frame_any(const struct seg *seg) {
+	size_t len = WIRE_ETH + WIRE_IPV4 + wire_tcp_header(seg) + seg->len;
+
+	return len < WIRE_MIN_FRAME ? WIRE_MIN_FRAME : len;
+}
+
+static void write_options(uint8_t *p, const struct seg *seg, uint64_t *sum) {
+	size_t blocks = sack_blocks(seg, options_before_sack(seg));
+
+	if (seg->options & SEG_OPT_MSS)
+		p = sum32(p, OPT_MSS << 24 | 4 << 16 | (uint32_t)seg->mss, sum);
+	if (seg->options & SEG_OPT_TS) {
+		uint32_t two = seg->options & SEG_OPT_SACK_OK ? OPT_SACK_OK << 24 | 2 << 16
+							      : OPT_NOP << 24 | OPT_NOP << 16;
+		p = sum32(p, two | OPT_TS << 8 | 10, sum);
+		p = sum32(p, seg->tsval, sum);
+		p = sum32(p, seg->tsecr, sum);
+	} else if (seg->options & SEG_OPT_SACK_OK) {
+		p = sum32(p, OPT_NOP << 24 | OPT_NOP << 16 | OPT_SACK_OK << 8 | 2, sum);
+	}
+	if (seg->options & SEG_OPT_WSCALE)
+		p = sum32(
+			p, OPT_NOP << 24 | OPT_WSCALE << 16 | 3 << 8 | (uint32_t)seg->wscale, sum);
+	if (blocks > 0) {
+		uint32_t size = (uint32_t)(2 + 8 * blocks);
+		p = sum32(p, OPT_NOP << 24 | OPT_NOP << 16 | OPT_SACK << 8 | size, sum);
+	}
+	for (size_t i = 0; i < blocks; i++) {
+		p = sum32(p, seg->sack[i].start, sum);
+		p = sum32(p, seg->sack[i].end, sum);
+	}
+}
+
+static uint8_t *write_eth(
+	uint8_t *p, const struct wire_mac *dst, const struct wire_mac *src, uint16_t ethertype) {
+	memcpy(p, dst->b, 6);
+	memcpy(p + 6, src->b, 6);
+	return put16(p + 12, ethertype);
+}
+
+size_t wire_write_tcp(uint8_t *buf, const struct wire_addr *addr, uint8_t ecn, uint16_t ip_id,
+	const struct seg *seg) {
+	uint8_t *p = write_eth(buf, &addr->dst_mac, &addr->src_mac, WIRE_ETHERTYPE_IPV4);
+	size_t header = wire_tcp_header(seg);
+	uint32_t tcp_len = (uint32_t)header + seg->len;
+	uint64_t addresses = (uint64_t)addr->src_ip + addr->dst_ip;
+
+	uint64_t sum = addresses + (IP_TTL << 8 | WIRE_PROTO_TCP);
+	p = sum32(p, 0x45u << 24 | (uint32_t)(ecn & 3) << 16 | (WIRE_IPV4 + tcp_len), &sum);
+	p = sum32(p, (uint32_t)ip_id << 16 | IP_DF, &sum);
+	p = put32(p, IP_TTL << 24 | WIRE_PROTO_TCP << 16 | (uint16_t)~fold64(sum));
+	p = put32(p, addr->src_ip);
+	p = put32(p, addr->dst_ip);
+
+	sum = addresses + WIRE_PROTO_TCP + tcp_len;
+	p = sum32(p, (uint32_t)addr->src_port << 16 | addr->dst_port, &sum);
+	p = sum32(p, seg->seq, &sum);
+	p = sum32(p, seg->ack, &sum);
+	uint32_t offset = (uint32_t)header / 4;
+	p = sum32(p, offset << 28 | (uint32_t)seg->flags << 16 | seg->window, &sum);
+	write_options(p + 4, seg, &sum);
+	put32(p, (uint32_t)(uint16_t)~fold64(sum) << 16);
+	return WIRE_ETH + WIRE_IPV4 + header;
+}
+
+void wire_template_init(struct wire_template *t, const struct wire_addr *addr) {
+	uint8_t *p = (uint8_t *)t->eth;
+
+	t->addr = *addr;
+	p = write_eth(p, &addr->dst_mac, &addr->src_mac, WIRE_ETHERTYPE_IPV4);
+	put16(p, IP_PLAIN);
+}
+
+void wire_write_plain(uint8_t *buf, const struct wire_template *t, uint8_t ecn, uint16_t ip_id,
+	const struct seg *seg) {
+	const struct wire_addr *a = &t->addr;
+	uint32_t tcp_len = WIRE_HEADER_PLAIN - WIRE_ETH - WIRE_IPV4 + (uint32_t)seg->len;
+	uint32_t ip_len = WIRE_IPV4 + tcp_len, tos = ecn & 3u;
+	uint32_t flags = PLAIN_OFFSET | seg->flags;
+	uint32_t ports = (uint32_t)a->src_port << 16 | a->dst_port;
+	uint64_t addresses = (uint64_t)a->src_ip + a->dst_ip;
+	uint64_t ip_sum = addresses + IP_PLAIN + IP_DF + (IP_TTL << 8 | WIRE_PROTO_TCP) + tos
+		+ ip_len + ip_id;
+	uint64_t tcp_sum = addresses + WIRE_PROTO_TCP + TS_ALIGNED + tcp_len + ports + flags
+		+ seg->seq + seg->ack + seg->window + seg->tsval + seg->tsecr;
+
+	memcpy(buf, t->eth, sizeof(t->eth));
+	uint8_t *p = buf + WIRE_ETH;
+	p[1] = (uint8_t)tos;
+	p = put16(p + 2, ip_len);
+	p = put32(p, (uint32_t)ip_id << 16 | IP_DF);
+	p = put32(p, IP_TTL << 24 | WIRE_PROTO_TCP << 16 | (uint16_t)~fold64(ip_sum));
+	p = put32(p, a->src_ip);
+	p = put32(p, a->dst_ip);
+	p = put32(p, ports);
+	p = put32(p, seg->seq);
+	p = put32(p, seg->ack);
+	p = put32(p, flags << 16 | seg->window);
+	p = put32(p, (uint32_t)(uint16_t)~fold64(tcp_sum) << 16);
+	p = put32(p, TS_ALIGNED);
+	p = put32(p, seg->tsval);
+	put32(p, seg->tsecr);
+}
+
+bool wire_parse_plain(
+	const uint8_t *frame, size_t len, bool verify, struct wire_info *info, struct seg *seg) {
+	const uint8_t *ip = frame + WIRE_ETH, *tcp = ip + WIRE_IPV4;
+
+	if (len < WIRE_HEADER_PLAIN || get32(frame + 12) >> 8 != (WIRE_ETHERTYPE_IPV4 << 8 | 0x45)
+		|| ip[9] != WIRE_PROTO_TCP || (wire_get16(ip + 6) & IP_MF_OR_OFFSET) != 0
+		|| tcp[12] >> 4 != PLAIN_OFFSET >> 12 || get32(tcp + WIRE_TCP) != TS_ALIGNED)
+		return false;
+	uint32_t ip_len = wire_get16(ip + 2), tcp_len = ip_len - WIRE_IPV4;
+	if (ip_len < WIRE_HEADER_PLAIN - WIRE_ETH || len < WIRE_ETH + ip_len
+		|| !wire_ip_sum_good(ip, WIRE_IPV4))
+		return false;
+	memcpy(info->addr.dst_mac.b, frame, 6);
+	memcpy(info->addr.src_mac.b, frame + 6, 6);
+	info->addr.src_ip = get32(ip + 12);
+	info->addr.dst_ip = get32(ip + 16);
+	info->addr.src_port = wire_get16(tcp);
+	info->addr.dst_port = wire_get16(tcp + 2);
+	info->ethertype = WIRE_ETHERTYPE_IPV4;
+	info->proto = WIRE_PROTO_TCP;
+	info->ecn = ip[1] & 3;
+	info->ip_len = (uint16_t)ip_len;
+	info->l4_offset = WIRE_ETH + WIRE_IPV4;
+	info->fragment = false;
+	seg_header(seg, get32(tcp + 4), get32(tcp + 8),
+		(uint16_t)(ip_len - (WIRE_HEADER_PLAIN - WIRE_ETH)), wire_get16(tcp + 14), tcp[13],
+		true, get32(tcp + WIRE_TCP + 4), get32(tcp + WIRE_TCP + 8));
+	return !verify
+		|| tcp_sum_good(
+			tcp, WIRE_HEADER_PLAIN - WIRE_ETH - WIRE_IPV4, tcp_len, &info->addr);
+}
+
+// Where the IP header begins, behind VLAN tags of four bytes each; 0: there is none, or not the whole of an
+// IPv4 header without options. *ipv6: which it is.
+static size_t ip_offset(const uint8_t *frame, size_t len, bool *ipv6) {
+	size_t at = WIRE_ETH;
+	uint16_t type = wire_get16(frame + at - 2);
+
+	for (int tags = 0; tags < 2 && len >= at + 4
+		&& (type == WIRE_ETHERTYPE_VLAN || type == WIRE_ETHERTYPE_QINQ);
+		tags++) {
+		at += 4;
+		type = wire_get16(frame + at - 2);
+	}
+	*ipv6 = type == WIRE_ETHERTYPE_IPV6;
+	if ((!*ipv6 && type != WIRE_ETHERTYPE_IPV4) || len < at + WIRE_IPV4
+		|| frame[at] >> 4 != (*ipv6 ? 6 : 4))
+		return 0;
+	return at;
+}
+
+// IPv6 has version, traffic class and flow label in its first word: ECN are the class's last bits (RFC 3168
+// section 5, RFC 8200 section 3).
+uint8_t wire_ecn_any(const uint8_t *frame, size_t len) {
+	bool ipv6;
+	size_t at = ip_offset(frame, len, &ipv6);
+
+	if (at == 0)
+		return ECN_NOT_ECT;
+	return (ipv6 ? frame[at + 1] >> 4 : frame[at + 1]) & 3;
+}
+
+void wire_set_ecn(uint8_t *frame, size_t len, uint8_t ecn) {
+	bool ipv6;
+	size_t at = ip_offset(frame, len, &ipv6);
+	uint8_t *ip = frame + at;
+
+	if (at == 0)
+		return;
+	if (ipv6) { // no checksum covers it
+		ip[1] = (uint8_t)((ip[1] & ~0x30) | (ecn & 3) << 4);
+		return;
+	}
+	uint16_t was = wire_get16(ip);
+	uint16_t is = (uint16_t)((was & ~3u) | (ecn & 3u));
+
+	put16(ip, is);
+	put16(ip + 10, wire_csum_replace(wire_get16(ip + 10), was, is));
+}
+
+enum wire_status wire_parse_arp(const uint8_t *frame, size_t len, struct wire_arp *arp) {
+	const uint8_t *p = frame + WIRE_ETH;
+
+	memset(arp, 0, sizeof(*arp));
+	if (len < WIRE_ETH + ARP_SIZE)
+		return WIRE_TRUNCATED;
+	uint16_t operation = wire_get16(p + 6);
+	// Ethernet (1), IPv4, addresses of 6 and 4 bytes; request (1) or reply (2). Nobody may claim to be at
+	// a group's address (RFC 1812 section 3.3.2).
+	if (wire_get16(frame + 12) != WIRE_ETHERTYPE_ARP || wire_get16(p) != 1
+		|| wire_get16(p + 2) != WIRE_ETHERTYPE_IPV4 || p[4] != 6 || p[5] != 4
+		|| (operation != 1 && operation != 2) || (p[8] & 1) != 0)
+		return WIRE_BAD_HEADER;
+	arp->request = operation == 1;
+	memcpy(arp->sender_mac.b, p + 8, 6);
+	arp->sender_ip = get32(p + 14);
+	arp->target_ip = get32(p + 24);
+	return WIRE_OK;
+}
+
+size_t wire_write_arp(uint8_t *buf, const struct wire_arp *arp, const struct wire_mac *target_mac) {
+	static const struct wire_mac broadcast = {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
+	static const struct wire_mac unknown;
+	const struct wire_mac *dst = arp->request ? &broadcast : target_mac;
+	const struct wire_mac *target = arp->request ? &unknown : target_mac;
+
+	memset(buf, 0, WIRE_MIN_FRAME);
+	uint8_t *p = write_eth(buf, dst, &arp->sender_mac, WIRE_ETHERTYPE_ARP);
+	p = put16(p, 1);
+	p = put16(p, WIRE_ETHERTYPE_IPV4);
+	p = put16(p, 6 << 8 | 4);
+	p = put16(p, arp->request ? 1 : 2);
+	memcpy(p, arp->sender_mac.b, 6);
+	p = put32(p + 6, arp->sender_ip);
+	memcpy(p, target->b, 6);
+	put32(p + 6, arp->target_ip);
+	return WIRE_MIN_FRAME;
+}
+
+// A whole ICMP message of that type and code with a good checksum, without IP options; its size, 0: none.
+static size_t icmp_size(const uint8_t *frame, size_t len, const struct wire_info *info,
+	uint8_t type, uint8_t code) {
+	const uint8_t *icmp = frame + WIRE_ETH + WIRE_IPV4;
+
+	if (info->ethertype != WIRE_ETHERTYPE_IPV4 || info->proto != WIRE_PROTO_ICMP
+		|| info->fragment || info->l4_offset != WIRE_ETH + WIRE_IPV4
+		|| info->ip_len < WIRE_IPV4 + ICMP_HEADER || len < (size_t)WIRE_ETH + info->ip_len)
+		return 0;
+	size_t size = info->ip_len - (size_t)WIRE_IPV4;
+	return icmp[0] == type && icmp[1] == code && wire_fold(wire_sum(icmp, size, 0)) == 0 ? size
+											     : 0;
+}
+
+uint32_t wire_path_mtu(const uint8_t *frame, size_t len, const struct wire_info *info) {
+	uint32_t mtu;
+
+	if (icmp_size(frame, len, info, 3, 4) == 0)
+		return 0;
+	mtu = wire_get16(frame + WIRE_ETH + WIRE_IPV4 + 6);
+	return mtu > IPV4_MTU_MIN ? mtu : IPV4_MTU_MIN;
+}
+
+// The TTL stays: the reply goes back the way the request came. A request with IP options, in
+// fragments, to a group or with a wrong checksum gets no answer (RFC 1122 section 3.2.2.6 allows it).
+bool wire_echo_reply(uint8_t *frame, size_t len, const struct wire_info *info) {
+	uint8_t *ip = frame + WIRE_ETH;
+	uint8_t *icmp = ip + WIRE_IPV4;
+
+	size_t icmp_len = icmp_size(frame, len, info, 8, 0);
+
+	if (icmp_len == 0 || (frame[0] & 1) != 0)
+		return false;
+	memcpy(frame, info->addr.src_mac.b, 6);
+	memcpy(frame + 6, info->addr.dst_mac.b, 6);
+	put32(ip + 12, info->addr.dst_ip);
+	put32(ip + 16, info->addr.src_ip);
+	icmp[0] = 0;
+	// Not by RFC 1624: a reply may be all zero, where its result is the wrong one of the two zeros.
+	put16(icmp + 2, 0);
+	put16(icmp + 2, wire_fold(wire_sum(icmp, icmp_len, 0)));
+	return true;
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Wire codecs: Ethernet II, ARP (RFC 826), IPv4 (RFC 791), ICMP echo (RFC 792), TCP (RFC 9293) with
+// MSS, window scale and timestamps (RFC 7323), SACK (RFC 2018). Pure: bytes in, structs out.
+//
+// Addresses and ports are in host byte order everywhere outside this file; MAC addresses are six
+// bytes in wire order. Frames exclude the FCS; struct pkt.size_bytes includes it (+ WIRE_FCS).
+#pragma once
+#include "common/net/seg.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define WIRE_FCS 4u
+#define WIRE_ETH 14u
+#define WIRE_IPV4 20u
+#define WIRE_TCP 20u
+#define WIRE_MIN_FRAME 60u // without FCS
+#define WIRE_OVERHEAD 20u // preamble, start delimiter and inter-frame gap
+#define WIRE_HEADER_MAX (WIRE_ETH + WIRE_IPV4 + WIRE_TCP + 40u)
+#define WIRE_HEADER_PLAIN (WIRE_ETH + WIRE_IPV4 + WIRE_TCP + 12u) // timestamps, no other option
+
+#define WIRE_ETHERTYPE_IPV4 0x0800
+#define WIRE_ETHERTYPE_ARP 0x0806
+#define WIRE_ETHERTYPE_IPV6 0x86dd
+#define WIRE_ETHERTYPE_VLAN 0x8100 // IEEE 802.1Q
+#define WIRE_ETHERTYPE_QINQ 0x88a8 // the outer tag of two, IEEE 802.1ad
+#define WIRE_PROTO_ICMP 1
+#define WIRE_PROTO_TCP 6
+#define WIRE_PROTO_UDP 17
+
+struct wire_mac {
+	uint8_t b[6];
+};
+
+// The 5-tuple's addresses with the frame's ends: everything a connection's header needs.
+struct wire_addr {
+	struct wire_mac src_mac, dst_mac;
+	uint32_t src_ip, dst_ip;
+	uint16_t src_port, dst_port;
+};
+
+// What an Ethernet frame holds, as far as a switch or a host must know.
+struct wire_info {
+	struct wire_addr addr; // ports 0 unless TCP or UDP and not a later fragment
+	uint16_t ethertype;
+	uint8_t proto; // IPv4 only
+	uint8_t ecn; // enum ecn; ECN_NOT_ECT unless IPv4
+	uint16_t ip_len; // IPv4 total length; the frame may be padded beyond it
+	uint16_t l4_offset; // from the start of the frame
+	bool fragment;
+};
+
+enum wire_status { WIRE_OK, WIRE_TRUNCATED, WIRE_BAD_HEADER, WIRE_BAD_CHECKSUM };
+
+// Reads Ethernet and, for IPv4, the IP header (its checksum is verified) and the ports. Of a frame that
+// is not good *info says nothing.
+enum wire_status wire_parse(const uint8_t *frame, size_t len, struct wire_info *info);
+// The same for a frame that is known to be good (wire_ip.h).
+void wire_read(const uint8_t *frame, struct wire_info *info);
+// Reads the TCP segment behind a frame that wire_parse found good. `verify` checks the TCP checksum
+// too. Unknown options are passed over, MSS, window scale and SACK-permitted but on a SYN too; a
+// window scale above 14 is read as 14 (RFC 7323). An option that runs out of its bounds is
+// WIRE_BAD_HEADER. Only what sack_count says of seg->sack is meaningful.
+enum wire_status wire_parse_tcp(
+	const uint8_t *frame, const struct wire_info *info, bool verify, struct seg *seg);
+
+// Bytes of TCP header (options included) that the segment needs. SACK blocks that do not fit into 40
+// bytes of options are left out: with timestamps the fourth.
+size_t wire_tcp_header(const struct seg *seg);
+// Frame length without FCS (never below 60) of a segment.
+size_t wire_tcp_frame_any(const struct seg *seg);
+static inline size_t wire_tcp_frame(const struct seg *seg) {
+	size_t len = WIRE_ETH + WIRE_IPV4 + WIRE_TCP + 12 + (size_t)seg->len;
+
+	// With timestamps alone, as nearly all are, it is longer than the least.
+	if (__builtin_expect(seg->options == SEG_OPT_TS && seg->sack_count == 0, 1))
+		return len;
+	return wire_tcp_frame_any(seg);
+}
+// Writes Ethernet, IPv4 and TCP headers with checksums; the payload is seg->len zero bytes, which
+// the caller provides (they add nothing to a checksum) and which this function does not touch, and
+// likewise the padding of a short frame. `buf` has WIRE_HEADER_MAX bytes; header and payload fit
+// into an IPv4 packet. Returns the header length.
+size_t wire_write_tcp(uint8_t *buf, const struct wire_addr *addr, uint8_t ecn, uint16_t ip_id,
+	const struct seg *seg);
+
+// Nearly every segment carries timestamps and no other option: who sends many keeps what such frames
+// have in common.
+struct wire_template {
+	struct wire_addr addr;
+	uint64_t eth[2]; // the frame's first 16 bytes: Ethernet, and IPv4 to the TOS
+};
+void wire_template_init(struct wire_template *t, const struct wire_addr *addr);
+// Other ends of a connection between the same MAC addresses.
+static inline void wire_template_ends(struct wire_template *t, uint32_t src_ip, uint16_t src_port,
+	uint32_t dst_ip, uint16_t dst_port) {
+	t->addr.src_ip = src_ip;
+	t->addr.dst_ip = dst_ip;
+	t->addr.src_port = src_port;
+	t->addr.dst_port = dst_port;
+}
+static inline bool wire_is_plain(const struct seg *seg) {
+	return seg->options == SEG_OPT_TS && seg->sack_count == 0;
+}
+// wire_write_tcp for such a segment: the same bytes, WIRE_HEADER_PLAIN of them.
+void wire_write_plain(uint8_t *buf, const struct wire_template *t, uint8_t ecn, uint16_t ip_id,
+	const struct seg *seg);
+// wire_parse and wire_parse_tcp in one for a good frame of such a segment, without IP options. False:
+// it is another, or not good, and these two tell what it is.
+bool wire_parse_plain(
+	const uint8_t *frame, size_t len, bool verify, struct wire_info *info, struct seg *seg);
+// The ECN bits of IPv4 or IPv6, with up to two VLAN tags before it; ECN_NOT_ECT of any other frame. wire_ecn
+// (wire_ip.h) is the same, faster for untagged IPv4.
+uint8_t wire_ecn_any(const uint8_t *frame, size_t len);
+// Sets the ECN bits where wire_ecn found them, and repairs the checksum of an IPv4 header (RFC 1624).
+void wire_set_ecn(uint8_t *frame, size_t len, uint8_t ecn);
+
+struct wire_arp {
+	bool request; // else a reply
+	struct wire_mac sender_mac;
+	uint32_t sender_ip;
+	uint32_t target_ip;
+};
+enum wire_status wire_parse_arp(const uint8_t *frame, size_t len, struct wire_arp *arp);
+// Writes a 60-byte ARP frame: a broadcast request (target_mac is not read), or a reply to target.
+size_t wire_write_arp(uint8_t *buf, const struct wire_arp *arp, const struct wire_mac *target_mac);
+// The MTU of the next hop that an ICMP "fragmentation needed" tells (RFC 1191); 0: it is none.
+uint32_t wire_path_mtu(const uint8_t *frame, size_t len, const struct wire_info *info);
+// Turns an ICMP echo request in place into its reply; false if it is none.
+bool wire_echo_reply(uint8_t *frame, size_t len, const struct wire_info *info);
+
+// Internet checksum (RFC 1071), in host byte order throughout. Adds bytes to a partial sum; only the
+// last piece may be of odd length.
+uint32_t wire_sum(const void *bytes, size_t len, uint32_t sum);
+// Folds a sum and complements it: the checksum to write; 0 over bytes that hold a good one.
+uint16_t wire_fold(uint32_t sum);
+// The checksum after one 16-bit word of what it covers has changed (RFC 1624, equation 3).
+uint16_t wire_csum_replace(uint16_t csum, uint16_t was, uint16_t is);

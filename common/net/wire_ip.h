@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What everybody on a frame's way looks at: is all of it there, and its IPv4 header good? Inline, for those
+// who ask for every frame.
+#pragma once
+#include "common/net/wire.h"
+
+#include <string.h>
+
+static inline uint16_t wire_get16(const uint8_t *p) {
+	uint16_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return __builtin_bswap16(v);
+}
+
+// Of a frame of WIRE_ETH bytes or more.
+static inline bool wire_is_ipv4(const uint8_t *frame) {
+	return wire_get16(frame + 12) == WIRE_ETHERTYPE_IPV4;
+}
+
+// Most IPv4 headers are 20 bytes. A good one adds up to a multiple of 2^16 - 1 (RFC 1071).
+static inline bool wire_ip_sum_good(const uint8_t *ip, size_t header) {
+	uint64_t lo, mid;
+	uint32_t hi;
+
+	if (__builtin_expect(header != WIRE_IPV4, 0))
+		return wire_fold(wire_sum(ip, header, 0)) == 0;
+	memcpy(&lo, ip, sizeof(lo));
+	memcpy(&mid, ip + 8, sizeof(mid));
+	memcpy(&hi, ip + 16, sizeof(hi));
+	return ((lo & UINT32_MAX) + (lo >> 32) + (mid & UINT32_MAX) + (mid >> 32) + hi) % 0xffff
+		== 0;
+}
+
+static inline enum wire_status wire_check_ipv4(const uint8_t *frame, size_t len) {
+	const uint8_t *ip = frame + WIRE_ETH;
+
+	if (len < WIRE_ETH + WIRE_IPV4)
+		return WIRE_TRUNCATED;
+	if (ip[0] < 0x45 || ip[0] > 0x4f) // version 4, 20 to 60 bytes of header
+		return WIRE_BAD_HEADER;
+	size_t header = (size_t)(ip[0] & 15) * 4, total = wire_get16(ip + 2);
+	if (total < header)
+		return WIRE_BAD_HEADER;
+	if (len < WIRE_ETH + total)
+		return WIRE_TRUNCATED;
+	return wire_ip_sum_good(ip, header) ? WIRE_OK : WIRE_BAD_CHECKSUM;
+}
+
+// What wire_parse would say of a frame.
+static inline enum wire_status wire_check(const uint8_t *frame, size_t len) {
+	if (len < WIRE_ETH)
+		return WIRE_TRUNCATED;
+	return wire_is_ipv4(frame) ? wire_check_ipv4(frame, len) : WIRE_OK;
+}
+
+// Of a good frame; ECN_NOT_ECT unless IPv4 or IPv6.
+static inline uint8_t wire_ecn(const uint8_t *frame, size_t len) {
+	if (__builtin_expect(wire_is_ipv4(frame), 1))
+		return frame[WIRE_ETH + 1] & 3;
+	return wire_ecn_any(frame, len);
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What weir-sim, weir-switch and weir-sender share: the command line, the run's own parameters and
+// the run folder.
+//
+// A main reads like this:
+//
+//	run_options(&opt, argc, argv, "weir-sim")   usage errors, --help, --version
+//	run_load(&run, &opt, &err)                  config file, overrides, seed/duration/telemetry
+//	... its own sections with config_params ...
+//	config_unused(run.config)
+//	if (opt.check) / (opt.print_config) / (opt.list) ...
+//	run_create(&run, &opt, &err)                folder, config.yaml, manifest.json
+//	... the experiment ...
+//	run_end(&run, ...)                          summary.json, manifest.json with the verdict
+//
+//	return run_exit(PROGRAM, rc, &err)
+//
+// Exit status: 0 good, 1 failed, 2 bad usage or config, 130 ended by SIGINT, 143 by SIGTERM.
+#pragma once
+#include "common/base/json.h"
+#include "common/base/ns.h"
+#include "common/config/config.h"
+#include "common/run/stop.h"
+#include "common/telemetry/telemetry.h"
+
+#include <stdint.h>
+
+#define RUN_OVERRIDES_MAX 256
+
+struct run_options {
+	const char *program; // "weir-sim"
+	const char *config_path; // "-": standard input
+	const char *overrides[RUN_OVERRIDES_MAX]; // -o, in order; --seed and --duration among them
+	int override_count;
+	const char *out_dir; // --out, NULL: "runs/<config name>-<UTC time>-<pid>"
+	const char
+		*list; // --list [KIND]: "" all, or aqm|stage|cc|source|flows|run; NULL: not asked
+	const char *pcap; // --pcap FILE (weir-sim only)
+	const char *replay; // --replay FILE (weir-sim only): an arrivals.ring
+	bool check, print_config, json, progress, force; // --progress: JSON lines on standard error
+	char **eal_argv; // after "--" (live programs only)
+	int eal_argc;
+	int argc;
+	char **argv;
+	char made[2][96]; // what overrides made of --seed and --duration point to: do not copy
+};
+
+// The config's top level, except the sections other code reads.
+struct run {
+	struct config *config;
+	uint64_t seed;
+	uint64_t duration_ns; // at most: see stop
+	uint64_t warmup_ns; // figures of the summary start here; must be < duration
+	struct stop stop; // virtual time only; live a rule is refused
+	char title[PARAM_TEXT_SIZE];
+	uint64_t telemetry_level; // 0..3
+	uint64_t telemetry_interval_ns;
+	double telemetry_sample; // share of flows at level 2
+	bool telemetry_arrivals; // record what a replay needs
+	char dir[512]; // run folder, once created
+	char suffix[16]; // of this program's files: "" of weir-sim, else "-switch", "-sender"
+	struct tel_run tel; // filled by run_create (clock fields: the caller, live)
+	// Private to run.c.
+	const struct run_options *options;
+	char started_utc[32];
+	bool wrote_config; // not the other live program
+	int lock_fd; // of the run folder, -1: none; held while the run may write there
+	int reserve_fd; // space for the files that run_end writes, -1: none
+};
+
+// Top-level keys: seed, duration, warmup, stop, title, paths, flows, telemetry, schedule, live.
+// Parses the command line. 0; 1: done, exit 0 (--help, --version were printed); -EINVAL.
+int run_options(
+	struct run_options *opt, int argc, char **argv, const char *program, struct err *err);
+// Reads the config file, applies the overrides and reads the run's own keys. *opt must outlive *r;
+// run_free also after an error.
+int run_load(struct run *r, const struct run_options *opt, struct err *err);
+// Says on standard error that the run ends before `what`, which the config has at this node; NULL: it does
+// not. No error: a run may be made shorter on the command line, and the config.yaml of its folder must run again.
+void run_warn_unreached(const struct run *r, const struct config_node *node, const char *what);
+// Makes the folder (and its parents), writes config.yaml (resolved) and manifest.json: program,
+// version, commit, seed, config_hash, run_id, command line, versions, host (name, kernel, cpu, cores,
+// memory), clock ("virtual" or "real"), started_utc. A folder that already holds a run of the same
+// program is refused (-EEXIST), with --force that run's files go first; one that a program still
+// writes to is refused in any case. Both live programs may write to one folder: each has its own
+// manifest-switch.json, manifest-sender.json and the like, and its own lock; the first one writes
+// config.yaml. Disk space for what run_end writes is reserved here.
+int run_create(struct run *r, const struct run_options *opt, bool virtual_time, struct err *err);
+// Takes away what run_create made, but for what the other live program has in it: nothing began.
+void run_discard(struct run *r);
+// Writes a program's summary; false: its ledger does not balance.
+typedef bool run_summary_fn(void *of, FILE *out, const char *verdict);
+// The end of a run, good or bad: summary.json ("summary-switch.json" live; NULL: nothing was
+// measured; with --json also to standard output), the ledger, and manifest.json again with
+// ended_utc, exit and verdict, which was "running" until then: "ok", "interrupted", a sentence.
+// Others may use the folder from then on.
+// rc and err say what went wrong so far, which then is the verdict. Returns rc or the first thing
+// that goes wrong here. Writes nothing when no folder was created.
+int run_end(struct run *r, run_summary_fn *summary, void *of, const char *verdict, int rc,
+	struct err *err);
+void run_free(struct run *r);
+// "0.1.0", and the commit it was built from or "unknown".
+const char *run_version(void);
+const char *run_commit(void);
+// What --list prints: rows for people or, with --json, an object of plug-ins by kind and name.
+struct run_list {
+	FILE *out;
+	bool as_json;
+	struct json json;
+	const char *kind; // of the plug-in before; NULL: there was none
+};
+void run_list_begin(struct run_list *l, const struct run_options *opt, FILE *out);
+// One plug-in: name, summary, parameters with defaults and ranges, and the names of the numbers it
+// records, up to the first NULL, n at most. Plug-ins of one kind follow each other.
+void run_list_plugin(struct run_list *l, const char *kind, const char *name, const char *summary,
+	const struct param *table, const char *const *observed, size_t n);
+// A row for people about what no table has.
+void run_list_row(struct run_list *l, const char *row);
+// The keys of the config's top level, `telemetry` and `stop`.
+void run_list_run(struct run_list *l);
+void run_list_end(struct run_list *l);
+// Does --list ask for this kind?
+bool run_list_asked(const char *list, const char *kind);
+// The exit status of a main that ends with rc: 2 for what the user can change in the command or the
+// config (-EINVAL, -ERANGE, and -ENOMEM: it needs more memory than there is), 1 for other errors; 128
+// and the signal's number after run_stop, if it did no harm (0, -EINTR).
+int run_status(int rc);
+// -errno and a sentence if something that was printed did not arrive.
+int run_flush(struct err *err);
+// The end of a main: flushes standard output, prints an error as "program: message" on standard error
+// and returns run_status.
+int run_exit(const char *program, int rc, struct err *err);
+// The signal's number, after SIGINT or SIGTERM once run_catch_signals was called; a second one of a
+// kind kills.
+extern volatile int run_stop;
+void run_catch_signals(void);

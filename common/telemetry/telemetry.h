@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Telemetry: fixed-size records in single-producer, single-consumer rings.
+//
+// One stream = one file = one producer = one record type (tel_schema.h). A file is a 4 KiB header
+// page followed by records; the ring in shared memory has the same header and the same records,
+// used modulo its capacity. Nothing here blocks: a full ring drops the newest record, counts it,
+// and writes a gap record as soon as there is room.
+//
+// The producer (data path) writes records with tel_put and publishes with tel_publish, once per
+// burst. The consumer moves them to the file: in virtual time the same thread, which never loses
+// any (tel_put drains a full ring itself); live a housekeeping thread calls tel_drain; with a ring
+// in shared memory another process (tools/src/weir/ring.py).
+//
+// Where several lcores produce one stream, each has a ring of its own and all rings are drained to one
+// file (tel_join): each producer's records are in their order there, and the counters are sums.
+//
+// A slot holds a record or a gap record. A gap record is all zero but ts_ns == TEL_GAP (all ones)
+// in its first eight bytes and the number of records lost there in the next eight. It needs room
+// for itself and one record more, so that a ring that stays nearly full is not filled with gaps.
+//
+// The four counters of struct tel_counters are published together: whoever reads them, at any
+// moment and after a kill -9 at any instruction, sees a set for which
+//
+//	head == (written - gaps) + lost                     records + lost == produced
+//	sum of the gap records in slots [0, written) <= lost
+//
+// and the difference in the second line was lost after the last slot. To that end each set goes to
+// the next of eight places, and then the epoch, which names the place, moves on: the epoch's store
+// is the only one that publishes. A reader takes the epoch, the place, and the epoch again; it may
+// have moved on by at most six, or the place may be the next to be overwritten.
+#pragma once
+#include "common/base/err.h"
+#include "common/base/hist.h"
+#include "common/telemetry/schema.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TEL_FIELD_(ctype, dtype, name, unit, meaning) ctype name;
+#define TEL_STRUCT_(stream, STREAM, size)                                                          \
+	struct tel_##stream {                                                                      \
+		TEL_##STREAM(TEL_FIELD_)                                                           \
+	};                                                                                         \
+	static_assert(sizeof(struct tel_##stream) == (size), "record size of " #stream);
+TEL_STREAMS(TEL_STRUCT_)
+
+#define TEL_ENUM_(stream, STREAM, size) TEL_STREAM_##STREAM,
+enum tel_stream { TEL_STREAMS(TEL_ENUM_) TEL_STREAM_COUNT };
+
+enum tel_packet_event { TEL_ENQUEUE = 1, TEL_DEQUEUE, TEL_DROP, TEL_MARK, TEL_DEPART };
+enum tel_arrival { TEL_ARRIVED = 1, TEL_CHANGED, TEL_END };
+enum tel_flow_event { TEL_OPEN = 1, TEL_CLOSE, TEL_RESET, TEL_GAVE_UP, TEL_STILL_OPEN };
+enum tel_ca_state { TEL_CA_OPEN, TEL_CA_RECOVERY, TEL_CA_LOSS };
+enum tel_event {
+	TEL_EV_REDUCTION = 1, // before, value: cwnd in segments; detail: 1 if by ECN
+	TEL_EV_TIMEOUT, // before, value: cwnd in segments
+	TEL_EV_RECOVERED, // value: cwnd in segments
+	TEL_EV_SLOW_START_END, // value: cwnd in segments
+	TEL_EV_CC_MODE, // before, value: the algorithm's mode
+	TEL_EV_PARAM, // group: link; before, value: in the parameter's unit; detail: schedule entry
+	TEL_EV_SPURIOUS, // a retransmission that was not needed (DSACK)
+	TEL_EV_PORT, // live: group: port; value: 1 up, 0 down
+	TEL_EV_QUEUE, // each interval; group: link; value: what its discipline observes
+	TEL_EV_UNDO, // a reduction is taken back; before, value: cwnd in segments; detail: enum tel_undo
+};
+enum tel_undo { TEL_UNDO_EIFEL = 1, TEL_UNDO_DSACK, TEL_UNDO_FRTO, TEL_UNDO_UNSENT };
+
+#define TEL_GAP UINT64_MAX
+#define TEL_NO_FLOW UINT32_MAX
+#define TEL_HEADER_SIZE 4096
+#define TEL_MAGIC "WEIRTEL1"
+
+#define TEL_VERSION 1
+#define TEL_ENDIAN 0x01020304u
+#define TEL_SCHEMA_OFFSET 512
+#define TEL_EPOCHS 8
+#define TEL_EPOCH_CLOSED (1ull << 63) // of a closed file: more than any before, place 0
+
+// In a ring: of all slots the producer has published. In a file: of the slots that are in it; there
+// `lost` also counts what a full disk refused.
+struct tel_counters {
+	uint64_t head; // records produced: calls of tel_put, lost ones included
+	uint64_t written; // slots
+	uint64_t gaps; // of these, gap records
+	uint64_t lost; // records lost, whether or not a gap record says so already
+};
+
+// The first bytes of the header page, little endian; the JSON schema follows at schema_offset.
+// In virtual time the page depends on nothing but the stream, the config and the seed.
+// tests/tools checks that Python reads the same.
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): keeps producer and consumer apart
+struct tel_header {
+	char magic[8];
+	uint32_t endian; // TEL_ENDIAN
+	uint16_t version; // TEL_VERSION
+	uint16_t header_size; // TEL_HEADER_SIZE
+	uint32_t record_size;
+	uint32_t stream; // enum tel_stream
+	uint64_t capacity; // records; 0: a file that grows, not a ring
+	uint64_t tsc_hz; // 0 in virtual time
+	uint64_t tsc_start; // 0 in virtual time
+	uint64_t utc_start_ns; // UTC at ts_ns == 0; 0 in virtual time
+	uint64_t seed;
+	uint64_t config_hash; // xxh64 of the run folder's config.yaml
+	char run_id[32]; // "" in virtual time
+	uint32_t virtual_time; // 1 or 0
+	uint32_t schema_offset; // TEL_SCHEMA_OFFSET
+	uint32_t schema_size;
+	uint32_t writer_pid; // 0 in virtual time
+	// The counters, see above: the set of epoch e is at published[e % TEL_EPOCHS].
+	_Alignas(64) struct { _Atomic uint64_t head, written, gaps, lost; } published[TEL_EPOCHS];
+	_Atomic uint64_t epoch;
+	_Atomic uint64_t closed; // 1: the writer closed it, nothing will follow
+	_Alignas(64) _Atomic uint64_t tail; // slots consumed (consumer); a file: 0
+};
+static_assert(offsetof(struct tel_header, published) == 128, "as ring.py reads it");
+static_assert(offsetof(struct tel_header, epoch) == 384, "as ring.py reads it");
+static_assert(offsetof(struct tel_header, tail) == 448, "as ring.py reads it");
+static_assert(sizeof(struct tel_header) <= TEL_SCHEMA_OFFSET, "leaves room for the schema");
+
+// What all streams of a run share.
+struct tel_run {
+	const char *dir; // run folder; NULL: only digest, no files
+	bool virtual_time;
+	uint64_t tsc_hz, tsc_start, utc_start_ns, seed, config_hash;
+	char run_id[32];
+	uint32_t level; // 0..3
+	uint64_t sample_threshold; // level 2: flows with hash(flow) < threshold
+};
+
+// One stream's producer side and its drain. All zero: the stream is off, every call does nothing.
+struct tel {
+	// Producer. The counters are its private copies; after tel_close they are final.
+	struct tel_header *ring; // NULL: the stream is off
+	uint8_t *records;
+	uint64_t mask; // capacity - 1
+	uint64_t written, limit; // limit - written: slots known to be free; 0 while a gap is open
+	uint64_t head, lost, gaps;
+	uint64_t gap; // lost since the last gap record
+	uint64_t epoch;
+	uint32_t record_size;
+	bool lossless; // drain instead of losing
+	bool shared; // the consumer is another process
+	uint8_t pad[64]; // what follows belongs to the consumer
+	uint64_t tail; // slots consumed
+	struct tel_counters file; // as the file's header says
+	uint64_t file_epoch;
+	uint64_t digest_state[11]; // XXH64_state_t
+	size_t map_size;
+	struct tel *into; // whose file this ring is drained to; NULL: its own
+	uint64_t told; // of lost, to that file
+	uint64_t joined_head, joined_lost,
+		joined_kept; // of the rings that were drained to this file
+	int fd; // file, -1 if none
+	int direct_fd; // the same, past the page cache; -1 if that cannot be
+	int io_errno; // first error of the drain, e.g. ENOSPC
+	char path[640]; // of the file or the shared ring
+};
+
+// Opens stream `s` with a ring of `capacity` records (a power of two, 2 to 2^32) and, when run->dir
+// is set, the file "<dir>/<name><suffix>.ring" ("packets.ring"; suffix "" or "-switch"). The ring
+// is lossless in virtual time. `shm_path` (may be NULL) backs the ring by that file instead of
+// private memory, so that another process is its consumer: no file is written here, tel_drain does
+// nothing, and a full ring loses records even in virtual time. The file stays when the stream
+// closes, for the consumer to finish; an older one of that name is replaced.
+// 0 or -errno with a sentence; `t` is then off.
+int tel_open(struct tel *t, enum tel_stream s, const struct tel_run *run, const char *suffix,
+	uint64_t capacity, const char *shm_path, struct err *err);
+// Opens one more ring of the stream that `into` is, for another producer, drained to the same file by
+// the same consumer. Closed before `into`, which has the totals of all once it is closed.
+int tel_join(struct tel *t, struct tel *into, const struct tel_run *run, uint64_t capacity,
+	struct err *err);
+// Publishes and drains what is left, writes the final counters, closes. 0 or -errno of the first
+// I/O error with a sentence: "packets.ring: No space left on device; 12 records were not written".
+// The digest and the counters in `t` stay readable.
+int tel_close(struct tel *t, struct err *err);
+// Moves published slots to the file and the digest, then brings the file's counters up to date. Of a
+// stream that is busy up to 256 KiB stay for the next drain.
+// Consumer side; returns slots moved. After an I/O error the file keeps what it has; slots are
+// consumed and counted all the same.
+uint64_t tel_drain(struct tel *t);
+// Records lost so far, or for good after tel_close: what found no room in the ring, and what a full
+// disk refused.
+uint64_t tel_lost(const struct tel *t);
+// After tel_close: "packets.ring: 12 of 345 records were lost (No space left on device)". False:
+// none was.
+bool tel_fault(const struct tel *t, char *text, size_t size);
+// xxh64 over all slots drained so far, however the drains were cut; 0: the stream is off, or may lose
+// records.
+uint64_t tel_digest(const struct tel *t);
+// A consistent set of counters of a ring, for any thread.
+struct tel_counters tel_published(const struct tel_header *ring);
+const char *tel_stream_name(enum tel_stream s);
+uint32_t tel_record_size(enum tel_stream s);
+// The schema as JSON text: {"stream": "...", "record_size": 32, "gap": "...", "fields": [{"name",
+// "dtype", "offset", "unit", "meaning"}, ...]}. Writes at most `size` bytes with the closing zero;
+// returns the length of the whole text.
+size_t tel_schema_json(enum tel_stream s, char *buf, size_t size);
+// Whether a flow is in the subset that level 2 records.
+bool tel_flow_chosen(const struct tel_run *run, uint32_t flow_id);
+// Whether this flow's packets and ACKs are recorded: level 3 all, level 2 the same subset in switch
+// and sender, below none.
+static inline bool tel_flow_sampled(const struct tel_run *run, uint32_t flow_id) {
+	return run->level == 2 ? tel_flow_chosen(run, flow_id) : run->level > 2;
+}
+
+// Is there a stream to write to? NULL: no.
+static inline bool tel_on(const struct tel *t) {
+	return t != NULL && t->ring != NULL;
+}
+
+// The rare cases of tel_put and tel_publish.
+void *tel_slot_slow(struct tel *t);
+void tel_gap_slow(struct tel *t);
+
+// A slot for the next record, or NULL when it is lost (or the stream is off). The caller fills all
+// of it before the next tel_put or tel_publish; it becomes visible with tel_publish.
+static inline void *tel_put(struct tel *t) {
+	if (__builtin_expect(t->written == t->limit, 0))
+		return t->ring == NULL ? NULL : tel_slot_slow(t);
+	t->head++;
+	return t->records + (t->written++ & t->mask) * t->record_size;
+}
+
+static inline void tel_publish(struct tel *t) {
+	if (t->ring == NULL)
+		return;
+	if (__builtin_expect(t->gap > 0, 0))
+		tel_gap_slow(t);
+	// Releases, not relaxed: a reader that sees one of these also sees the epoch before it.
+	uint64_t e = ++t->epoch;
+	memory_order release = memory_order_release;
+	atomic_store_explicit(&t->ring->published[e % TEL_EPOCHS].head, t->head, release);
+	atomic_store_explicit(&t->ring->published[e % TEL_EPOCHS].written, t->written, release);
+	atomic_store_explicit(&t->ring->published[e % TEL_EPOCHS].gaps, t->gaps, release);
+	atomic_store_explicit(&t->ring->published[e % TEL_EPOCHS].lost, t->lost, release);
+	atomic_store_explicit(&t->ring->epoch, e, release);
+}

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The way in of a port: whose a frame is, and what we answer to those that are no connection's.
+#include "sender/live/lcore.h"
+
+#include "common/net/flow_addr.h"
+
+#include <errno.h>
+#include <rte_ethdev.h>
+#include <stdlib.h>
+#include <string.h>
+
+void sender_learn_peer(struct sender_port *p, const struct wire_mac *mac) {
+	struct wire_addr addr = p->head.addr;
+
+	p->peer_mac = addr.dst_mac = *mac;
+	addr.src_mac = p->port->mac;
+	wire_template_init(&p->head, &addr);
+}
+
+// Other lcores send to the same next hop.
+static void tell_peer(struct sender_live *s, const struct sender_port *p) {
+	uint64_t mac = 0;
+
+	memcpy(&mac, &p->peer_mac, sizeof(p->peer_mac));
+	atomic_store_explicit(&s->all->port[p - s->port].peer_told, mac, memory_order_relaxed);
+}
+
+void sender_follow_peer(struct sender_live *s, struct sender_port *p) {
+	uint64_t told =
+		atomic_load_explicit(&s->all->port[p - s->port].peer_told, memory_order_relaxed);
+	struct wire_mac mac;
+
+	memcpy(&mac, &told, sizeof(mac));
+	if (told != 0 && memcmp(&mac, &p->peer_mac, sizeof(mac)) != 0)
+		sender_learn_peer(p, &mac);
+}
+
+static bool is_ours(const struct sender_port *p, uint32_t ip) {
+	return ip - p->plan->ip < p->addresses;
+}
+
+static void receive_arp(struct sender_live *s, struct sender_port *p, struct rte_mbuf *m) {
+	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
+	struct wire_arp arp;
+
+	if (wire_parse_arp(frame, m->data_len, &arp) != WIRE_OK) {
+		p->count.rx_malformed++;
+		rte_pktmbuf_free(m);
+		return;
+	}
+	p->count.rx_arp++;
+	if (arp.sender_ip == p->plan->next_hop) {
+		sender_learn_peer(p, &arp.sender_mac);
+		p->peer_known = true;
+		tell_peer(s, p);
+	}
+	if (!arp.request || !is_ours(p, arp.target_ip)) {
+		rte_pktmbuf_free(m);
+		return;
+	}
+	struct wire_arp reply = {
+		.sender_mac = p->port->mac, .sender_ip = arp.target_ip, .target_ip = arp.sender_ip};
+	m->pkt_len = m->data_len = (uint16_t)wire_write_arp(frame, &reply, &arp.sender_mac);
+	p->count.tx_own++;
+	sender_put_frame(s, p, m, 0);
+}
+
+// A segment of no connection is answered with a reset (RFC 9293 section 3.10.7.1).
+static void refuse(struct sender_live *s, struct sender_port *p, const struct wire_addr *from,
+	const struct seg *seg) {
+	struct wire_addr to = {from->dst_mac, from->src_mac, from->dst_ip, from->src_ip,
+		from->dst_port, from->src_port};
+	struct seg rst = {.flags = SEG_RST};
+
+	p->count.rx_reset++;
+	if ((seg->flags & SEG_RST) != 0)
+		return;
+	if ((seg->flags & SEG_ACK) != 0) {
+		rst.seq = seg->ack;
+	} else {
+		rst.flags |= SEG_ACK;
+		rst.ack = seg->seq + seg->len + ((seg->flags & SEG_SYN) != 0)
+			+ ((seg->flags & SEG_FIN) != 0);
+	}
+	p->count.tx_own++;
+	sender_put_seg(s, p, &to, &rst);
+}
+
+int sender_strangers_init(struct sender_port *p, struct err *err) {
+	uint64_t n = p->live->plan->strangers;
+
+	memset(p->bucket, 0xff, sizeof(p->bucket));
+	p->stranger = calloc(n + 1, sizeof(*p->stranger));
+	return p->stranger != NULL ? 0 : err_set(err, -ENOMEM, "no memory for connections");
+}
+
+static uint32_t *stranger_bucket(struct sender_port *p, const struct wire_addr *from) {
+	uint32_t h = flow_addr_hash(
+		from->src_ip, from->dst_ip, from->src_port, from->dst_port, WIRE_PROTO_TCP);
+
+	return &p->bucket[h & (STRANGER_BUCKETS - 1)];
+}
+
+static void stranger_forget(struct sender_port *p, uint32_t i) {
+	struct wire_addr *a = &p->stranger[i].addr;
+	struct wire_addr from = {.src_ip = a->dst_ip,
+		.dst_ip = a->src_ip,
+		.src_port = a->dst_port,
+		.dst_port = a->src_port};
+	uint32_t *at = stranger_bucket(p, &from);
+
+	while (*at != i)
+		at = &p->stranger[*at].next;
+	*at = p->stranger[i].next;
+	p->stranger[i].used = false;
+}
+
+// Receivers of flows; spare ones are behind them.
+static uint32_t own_receivers(const struct sender_port *p) {
+	return host_share(p->live->groups->flows, p->live->index, p->live->lcores);
+}
+
+// The spare receiver of this connection, or one for it if it begins; STRANGER_NONE: none is free.
+static uint32_t stranger_find(
+	struct sender_port *p, const struct wire_addr *from, const struct seg *seg) {
+	uint32_t *bucket = stranger_bucket(p, from), first = own_receivers(p);
+	uint32_t n = (uint32_t)p->live->plan->strangers, i;
+	struct host *h = p->host;
+
+	for (i = *bucket; i != STRANGER_NONE; i = p->stranger[i].next) {
+		const struct wire_addr *a = &p->stranger[i].addr;
+
+		if (a->dst_ip == from->src_ip && a->dst_port == from->src_port
+			&& a->src_ip == from->dst_ip && a->src_port == from->dst_port)
+			return i;
+	}
+	if ((seg->flags & (SEG_SYN | SEG_ACK)) != SEG_SYN)
+		return STRANGER_NONE;
+	for (i = 0; i < n && p->stranger[i].used; i++)
+		;
+	for (uint32_t k = 0; i == n && k < n; k++) {
+		if (receiver_over(&h->receiver[first + k]))
+			i = k;
+	}
+	if (i == n) {
+		p->strangers_refused++;
+		return STRANGER_NONE;
+	}
+	if (p->stranger[i].used)
+		stranger_forget(p, i);
+	p->stranger[i] = (struct stranger){
+		.addr = {from->dst_mac, from->src_mac, from->dst_ip, from->src_ip, from->dst_port,
+			from->src_port},
+		.next = *bucket,
+		.used = true,
+	};
+	*bucket = i;
+	h->receiver[first + i].id = p->live->groups->flows + i;
+	receiver_renew(h, &h->receiver[first + i], 0);
+	return i;
+}
+
+// A segment for the receiving side: which receiver is it for?
+static uint32_t receiver_of(struct sender_port *p, const struct sender_arrival *a) {
+	const struct wire_addr *from = &a->info.addr;
+	uint32_t id = a->id;
+
+	if (id == FLOW_ADDR_NONE) {
+		uint32_t i = from->dst_port == p->plan->peer_port ? stranger_find(p, from, &a->seg)
+								  : STRANGER_NONE;
+
+		if (i == STRANGER_NONE)
+			return FLOW_ADDR_NONE;
+		id = own_receivers(p) + i;
+	} else if (memcmp(&p->peer_mac, &from->src_mac, sizeof(p->peer_mac)) != 0) {
+		sender_learn_peer(p, &from->src_mac);
+	}
+	struct receiver *r = &p->host->receiver[id];
+	// A new connection from the addresses of one that is over.
+	if (__builtin_expect((a->seg.flags & (SEG_SYN | SEG_ACK)) == SEG_SYN, 0) && receiver_over(r)
+		&& a->seg.seq != r->irs)
+		receiver_renew(p->host, r, r->group_index);
+	return id;
+}
+
+static inline uint32_t flow_of(const struct sender_port *p, const struct wire_addr *a) {
+	uint32_t flows = p->live->groups->flows;
+
+	if (sender_sends(p)) {
+		if (a->src_ip != p->plan->peer || a->src_port != p->plan->peer_port)
+			return FLOW_ADDR_NONE;
+		return flow_addr_index(p->plan->ip, flows, a->dst_ip, a->dst_port);
+	}
+	if (a->dst_port != p->plan->peer_port)
+		return FLOW_ADDR_NONE;
+	return flow_addr_index(p->plan->peer, flows, a->src_ip, a->src_port);
+}
+
+uint32_t sender_flow_of(const struct sender_port *p, const struct wire_addr *a) {
+	return flow_of(p, a);
+}
+
+static void deliver(struct sender_live *s, struct sender_port *p, const struct sender_arrival *a) {
+	uint32_t id = FLOW_ADDR_NONE;
+
+	if (p->host != NULL)
+		id = sender_sends(p) ? a->id : receiver_of(p, a);
+	if (id == FLOW_ADDR_NONE) {
+		refuse(s, p, &a->info.addr, &a->seg);
+		return;
+	}
+	p->count.rx_tcp++;
+	if (sender_sends(p))
+		host_rx_flow(p->host, id, &a->seg, a->info.ecn, s->now_ns);
+	else
+		host_rx_receiver(p->host, id, &a->seg, a->info.ecn, s->now_ns);
+}
+
+// A frame that holds no segment for us: answers it, or counts why not. It is done with.
+static void receive_other(struct sender_live *s, struct sender_port *p, struct rte_mbuf *m,
+	const struct wire_info *w) {
+	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
+	uint32_t mtu;
+
+	if (w->ethertype == WIRE_ETHERTYPE_ARP) {
+		receive_arp(s, p, m);
+		return;
+	}
+	if (is_ours(p, w->addr.dst_ip) && wire_echo_reply(frame, m->data_len, w)) {
+		p->count.rx_echo++;
+		p->count.tx_own++;
+		sender_put_frame(s, p, m, 0);
+		return;
+	}
+	mtu = is_ours(p, w->addr.dst_ip) ? wire_path_mtu(frame, m->data_len, w) : 0;
+	if (mtu > 0) {
+		p->count.rx_too_big++;
+		p->path_mtu = p->path_mtu == 0 || mtu < p->path_mtu ? mtu : p->path_mtu;
+	} else {
+		p->count.rx_other++;
+	}
+	rte_pktmbuf_free(m);
+}
+
+static bool dropped(struct rte_mbuf *m, uint64_t *count) {
+	(*count)++;
+	rte_pktmbuf_free(m);
+	return false;
+}
+
+// Reads a segment for us; false: it was none, and the frame is done with.
+static bool receive_seg(struct sender_live *s, struct sender_port *p, struct rte_mbuf *m,
+	struct sender_arrival *a) {
+	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
+	struct wire_info *w = &a->info;
+	bool verify = s->plan->checksum;
+	bool plain = wire_parse_plain(frame, m->data_len, verify, w, &a->seg);
+
+	p->count.rx_frames++;
+	p->count.rx_bytes += port_frame_bytes(m->pkt_len);
+	if (!plain && wire_parse(frame, m->data_len, w) != WIRE_OK)
+		return dropped(m, &p->count.rx_malformed);
+	if (w->ethertype == WIRE_ETHERTYPE_IPV4
+		&& !live_may_send(&s->plan->process, w->addr.src_ip))
+		return dropped(m, &p->count.rx_outside);
+	if (w->ethertype != WIRE_ETHERTYPE_IPV4 || w->fragment || w->proto != WIRE_PROTO_TCP
+		|| !is_ours(p, w->addr.dst_ip)) {
+		receive_other(s, p, m, w);
+		return false;
+	}
+	if (!plain && wire_parse_tcp(frame, w, verify, &a->seg) != WIRE_OK)
+		return dropped(m, &p->count.rx_malformed);
+	a->id = flow_of(p, &w->addr);
+	if (a->id != FLOW_ADDR_NONE && p->host != NULL)
+		a->id = host_index(p->host, a->id);
+	return true;
+}
+
+// While a segment is worked on, the connections of those that follow are fetched, as in virtual time
+// (sim.c), a few lines at a time: a core has only so many misses under way.
+#define FETCH_CONNECTION 6 // segments ahead: its own cache lines
+#define FETCH_SEGS 3 // what they point to
+
+// Inlined whatever gcc thinks: it takes a function that only fetches for one that does nothing.
+static inline __attribute__((always_inline)) void fetch_segs(
+	const struct sender_port *p, const struct sender_arrival *a) {
+	if (a->id != FLOW_ADDR_NONE && p->host != NULL && sender_sends(p))
+		host_fetch_segs(p->host, a->id, &a->seg);
+}
+
+static inline __attribute__((always_inline)) void fetch(const struct sender_port *p, uint32_t id) {
+	if (id == FLOW_ADDR_NONE || p->host == NULL)
+		return;
+	if (sender_sends(p))
+		host_fetch_flow(p->host, id);
+	else
+		host_fetch_receiver(p->host, id);
+}
+
+void sender_receive(struct sender_live *s, struct sender_port *p) {
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < p->came; i++) {
+		struct rte_mbuf *m = p->in[i];
+
+		if (i + SENDER_FETCH < p->came)
+			sender_fetch_frame(p->in[i + SENDER_FETCH]);
+		if (receive_seg(s, p, m, &p->arrival[n]))
+			p->in[n++] = m;
+	}
+	rte_pktmbuf_free_bulk(p->in, n);
+	p->arrivals = n;
+	for (uint32_t i = 0; i < n && i < FETCH_CONNECTION; i++)
+		fetch(p, p->arrival[i].id);
+}
+
+void sender_fetch(const struct sender_port *p) {
+	for (uint32_t i = 0; i < p->arrivals && i < FETCH_SEGS; i++)
+		fetch_segs(p, &p->arrival[i]);
+}
+
+void sender_deliver(struct sender_live *s, struct sender_port *p, uint32_t first, uint32_t n) {
+	const struct sender_arrival *a = p->arrival;
+	uint32_t end = p->arrivals - first < n ? p->arrivals : first + n;
+
+	for (uint32_t i = first; i < end; i++) {
+		if (i + FETCH_CONNECTION < p->arrivals)
+			fetch(p, a[i + FETCH_CONNECTION].id);
+		if (i + FETCH_SEGS < p->arrivals)
+			fetch_segs(p, &a[i + FETCH_SEGS]);
+		deliver(s, p, &a[i]);
+	}
+}

@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What an ACK means to a sender: scoreboard, RTT, delivery rate, recovery, congestion control.
+//
+//	OPEN --loss or ECN echo--> RECOVERY --una reaches recover--> OPEN
+//	any  --timeout-----------> LOSS     --una reaches recover--> OPEN
+//
+// An episode is one window: the algorithm hears on_loss once, and recover = nxt then (RFC 6582).
+// In RECOVERY an algorithm that asks for it (cc_ops.prr) gets proportional rate reduction on the
+// way to its new window (RFC 9937).
+#include "sender/host.h"
+#include "sender/tcp/flow.h"
+
+#define DUP_THRESH 3
+
+static const struct cc_ops *cc_of(const struct host *h, const struct flow *f) {
+	return h->groups->group[f->group].cc;
+}
+
+static const void *cc_config(const struct host *h, const struct flow *f) {
+	return h->groups->group[f->group].cc_config;
+}
+
+static void reduced(struct host *h, struct flow *f, double before, bool ecn, uint64_t now_ns) {
+	if (f->out.cwnd_segs >= before)
+		return;
+	f->ecn_cwr = f->ecn_ok; // whatever the reason (RFC 3168 section 6.1.2)
+	f->count.halvings++;
+	f->count.ecn_echoes += ecn;
+	host_event(h, f, TEL_EV_REDUCTION, before, f->out.cwnd_segs, ecn, now_ns);
+}
+
+static void enter_recovery(struct host *h, struct flow *f, const struct delivery *d, bool ecn) {
+	struct cc_loss loss = {
+		.now_ns = d->now_ns,
+		.inflight_segs = flow_inflight(f) + f->unsent_lost,
+		.lost_segs = f->unsent_lost,
+		.ecn = ecn,
+	};
+	double before = f->out.cwnd_segs;
+
+	if (ecn)
+		f->undo_from = UNDO_NONE;
+	else
+		spurious_start(f, false, d->now_ns);
+	f->ca = FLOW_CA_RECOVERY;
+	f->recover = f->nxt;
+	f->prr_delivered = f->prr_out = 0;
+	// All that prr_delivered will count: this ACK's own segments too.
+	f->prr_flight = loss.inflight_segs + d->acked;
+	f->prr_flight += f->prr_flight == 0;
+	f->tlp_end = 0;
+	f->ecn_episode = false;
+	if (f->reo_wnd_persist > 0 && --f->reo_wnd_persist == 0)
+		f->reo_wnd_mult = 1;
+	cc_of(h, f)->on_loss(f->cc_state, cc_config(h, f), &loss, &f->out);
+	flow_note_mode(h, f);
+	reduced(h, f, before, ecn, d->now_ns);
+}
+
+void flow_enter_loss(struct host *h, struct flow *f, uint64_t now_ns) {
+	const struct group *g = &h->groups->group[f->group];
+	struct cc_loss loss = {
+		.now_ns = now_ns,
+		.inflight_segs = flow_inflight(f),
+		.repeated = f->timeouts > 0,
+	};
+	double before = f->out.cwnd_segs;
+	bool frto = loss.repeated ? f->frto != FRTO_OFF : f->ca == FLOW_CA_OPEN;
+
+	// The losses before a timeout in fast recovery may have been real.
+	if (!loss.repeated && f->ca != FLOW_CA_RECOVERY)
+		spurious_start(f, true, now_ns);
+	else if (!loss.repeated)
+		f->undo_from = UNDO_NONE;
+	f->frto = frto && g->frto && f->sack_ok ? FRTO_RETRANSMITTED : FRTO_OFF;
+	loss_on_timeout(f, now_ns);
+	loss.lost_segs = f->unsent_lost;
+	f->count.timeouts++;
+	f->ca = FLOW_CA_LOSS;
+	f->recover = f->nxt;
+	f->tlp_end = 0;
+	f->dupacks = 0;
+	f->reo_wnd_mult = 1;
+	f->ecn_episode = false;
+	f->ecn_cwr = f->ecn_ok;
+	cc_of(h, f)->on_rto(f->cc_state, cc_config(h, f), &loss, &f->out);
+	flow_note_mode(h, f);
+	f->cwnd_segs = f->out.cwnd_segs;
+	host_event(h, f, TEL_EV_TIMEOUT, before, f->out.cwnd_segs, 0, now_ns);
+}
+
+// RFC 9937. `safe`: the ACK advances and found no further loss, so that repair makes progress;
+// until then no more is sent than was delivered, or repairs would go on filling the queue that drops them.
+static void prr(struct flow *f, uint32_t newly_delivered, bool safe) {
+	uint32_t pipe = flow_inflight(f), target = (uint32_t)f->out.cwnd_segs;
+	uint32_t send = 0;
+
+	f->prr_delivered += newly_delivered;
+	if (newly_delivered > 0 && pipe > target) {
+		uint64_t share =
+			((uint64_t)f->prr_delivered * target + f->prr_flight - 1) / f->prr_flight;
+
+		send = share > f->prr_out ? (uint32_t)share - f->prr_out : 0;
+	} else if (newly_delivered > 0) {
+		uint32_t limit = f->prr_delivered > f->prr_out ? f->prr_delivered - f->prr_out : 0;
+
+		limit = (limit > newly_delivered ? limit : newly_delivered) + safe;
+		send = target - pipe < limit ? target - pipe : limit;
+	}
+	// The fast retransmit, and where all was lost, what the next ACK answers.
+	if (send == 0 && (f->prr_out == 0 || pipe == 0))
+		send = 1;
+	f->cwnd_segs = pipe + send;
+}
+
+static void set_window(const struct host *h, struct flow *f, const struct delivery *d) {
+	if (f->ca == FLOW_CA_RECOVERY && cc_of(h, f)->prr)
+		prr(f, d->prr, d->advanced && d->lost == 0);
+	else
+		f->cwnd_segs = f->out.cwnd_segs;
+}
+
+// A peer without SACK: duplicate ACKs stand for unknown segments that arrived (RFC 6582).
+static void reno_dupacks(struct flow *f, bool dup, struct delivery *d) {
+	if (f->ca == FLOW_CA_LOSS) {
+		f->sacked = 0; // all was taken for lost; duplicates answer its repair
+		return;
+	}
+	if (d->advanced) {
+		// One segment filled the hole, the others had sent the duplicates.
+		d->prr = d->acked > f->sacked + 1 ? d->acked - f->sacked : 1;
+		f->sacked = f->sacked + 1 > d->acked ? f->sacked + 1 - d->acked : 0;
+		if (f->sacked >= f->nxt - f->una)
+			f->sacked = 0;
+		f->dupacks = 0;
+		if (f->ca != FLOW_CA_RECOVERY || f->una >= f->recover)
+			return;
+	} else if (dup) {
+		f->dupacks++;
+		d->prr = 1;
+		if (flow_inflight(f) > 0 && f->sacked + 1 < f->nxt - f->una)
+			f->sacked++;
+		if (f->ca != FLOW_CA_OPEN || f->dupacks != DUP_THRESH)
+			return;
+	} else {
+		return;
+	}
+	if ((flow_seg(f, f->una)->flags & SEG_LOST) == 0) {
+		loss_mark(f, f->una);
+		d->lost++;
+	}
+}
+
+// Rate of delivery between the newest segment's sending and now; its interval, 0: no sample.
+static uint64_t rate_interval_ns(const struct flow *f, const struct delivery *d) {
+	uint64_t interval_ns = time_max(d->send_elapsed_ns, d->now_ns - d->prior_ns);
+
+	// Shorter than a round trip: ACKs were compressed (section 3.3).
+	return interval_ns < f->rtt.min_ns ? 0 : interval_ns;
+}
+
+static inline void tell_cc(struct host *h, struct flow *f, const struct delivery *d, bool ece,
+	uint32_t prior_inflight, uint64_t rtt_ns) {
+	const struct cc_ops *cc = cc_of(h, f);
+	struct cc_ack a = {
+		.now_ns = d->now_ns,
+		.rtt_ns = rtt_ns,
+		.srtt_ns = f->rtt.srtt_ns,
+		.rtt_min_ns = f->rtt.min_ns,
+		.sent_ns = d->newest_ns,
+		.cwnd_at_send = (double)d->newest_cwnd,
+		.acked_segs = d->acked,
+		.lost_segs = d->lost,
+		.ce_segs = ece ? d->acked : 0,
+		.inflight_segs = flow_inflight(f),
+		.prior_inflight_segs = prior_inflight,
+		.delivered_segs = f->delivered,
+		.prior_delivered_segs = d->prior_delivered,
+		.interval_ns = d->acked > 0 ? rate_interval_ns(f, d) : 0,
+		.app_limited = d->app_limited,
+		.cwnd_limited = f->una <= f->cwnd_limited_nxt,
+		.in_sequence = d->advanced,
+		.in_recovery = f->ca == FLOW_CA_RECOVERY,
+		.in_loss = f->ca == FLOW_CA_LOSS,
+	};
+	uint8_t mode = f->cc_mode;
+
+	bool telling = tel_on(h->env.tel_cc);
+
+	if (a.interval_ns > 0 && (cc->rate || telling))
+		a.delivery_bps = (double)(f->delivered - d->prior_delivered) * f->payload * 8e9
+			/ (double)a.interval_ns;
+	cc->on_ack(f->cc_state, cc_config(h, f), &a, &f->out);
+	flow_note_mode(h, f);
+	if (f->cc_mode != mode)
+		host_event(h, f, TEL_EV_CC_MODE, mode, f->cc_mode, 0, d->now_ns);
+	if (telling)
+		host_cc_record(h, f, &a);
+}
+
+// The RTT of the newest segment, unless it was sent twice (Karn).
+static inline uint64_t take_rtt(struct host *h, struct flow *f, const struct delivery *d) {
+	uint64_t rtt_ns = d->now_ns - d->newest_ns;
+
+	if (d->acked == 0 || d->newest_retrans)
+		return 0;
+	rtt_sample(&f->rtt, rtt_ns, h->groups->group[f->group].rto_min_ns);
+	f->count.rtt_sum_ns += rtt_ns;
+	f->count.rtt_samples++;
+	if (rtt_ns > f->interval_rtt_max_ns)
+		f->interval_rtt_max_ns = (uint32_t)time_min(rtt_ns, UINT32_MAX);
+	return rtt_ns;
+}
+
+// Karn (RFC 6298 section 5.7): the ACK of a segment that was sent twice says nothing about the
+// timeout, unless its timestamp says that it answers the second (RFC 7323 section 4.1).
+static bool echoes_newest(const struct delivery *d) {
+	return d->acked > 0 && d->tsecr != 0 && seq_diff(d->tsecr, flow_tsval(d->newest_ns)) >= 0;
+}
+
+// RFC 8985 section 7.4.2: did the probe repair a loss that nobody else noticed? Known when an ACK
+// goes beyond it without a DSACK; a duplicate ACK or a DSACK says that the original arrived.
+static bool tlp_repaired(struct flow *f, const struct delivery *d) {
+	bool repaired;
+
+	if (f->tlp_end == 0 || f->una < f->tlp_end)
+		return false;
+	if (f->tlp_retrans && !d->dsack && f->una == f->tlp_end && d->acked > 0)
+		return false; // not yet known
+	repaired = f->tlp_retrans && !d->dsack && f->una > f->tlp_end;
+	f->tlp_end = 0;
+	return repaired;
+}
+
+// An episode ends when all that was out then is acknowledged. After an ECN echo, something newer must
+// be: only that says that CWR arrived and the echo has stopped. Without SACK, something newer too,
+// lest duplicate ACKs start another episode (RFC 6582 section 5).
+static bool episode_over(const struct flow *f) {
+	if (f->una < f->recover)
+		return false;
+	if (f->una == f->nxt || f->una > f->recover)
+		return true;
+	return f->sack_ok && !f->ecn_episode;
+}
+
+static void update_state(struct host *h, struct flow *f, const struct delivery *d, bool ece) {
+	bool repaired = tlp_repaired(f, d);
+
+	f->ecn_episode |= ece;
+	if (ece)
+		f->undo_from = UNDO_NONE; // the path asked for less all the same
+	if (f->ca != FLOW_CA_OPEN && episode_over(f)) {
+		f->ca = FLOW_CA_OPEN;
+		seg_ring_fit(&f->ring, &h->arena, f->una, f->nxt);
+		host_event(h, f, TEL_EV_RECOVERED, 0, f->out.cwnd_segs, 0, d->now_ns);
+	}
+	if (f->ca != FLOW_CA_OPEN)
+		return;
+	// What is still lost was sent after the last reduction: it costs one of its own.
+	// An echo while CWR has not left is that of the last reduction.
+	if (f->lost > 0 || repaired || (ece && !f->ecn_cwr)) {
+		enter_recovery(h, f, d, f->lost == 0 && !repaired);
+		f->ecn_episode = ece;
+		f->ecn_cwr |= ece;
+	}
+}
+
+// What the retransmission timer waits for after an ACK; flow_arm_rtx follows.
+static void set_reorder_timer(struct flow *f, uint64_t wait_ns, uint64_t now_ns) {
+	if (wait_ns > 0) {
+		f->rtx_kind = RTX_REO;
+		f->rtx_deadline_ns = now_ns + wait_ns;
+	} else if (f->rtx_kind == RTX_REO) {
+		f->rtx_kind = RTX_RTO;
+	}
+}
+
+// RACK's timer: segments that waited for reordering to resolve are lost now.
+void flow_reorder_timer(struct host *h, struct flow *f, uint64_t now_ns) {
+	struct delivery d = {.now_ns = now_ns};
+	uint64_t wait_ns = loss_detect(f, now_ns, &d);
+
+	if (d.lost > 0 && f->ca == FLOW_CA_OPEN)
+		enter_recovery(h, f, &d, false);
+	if (d.lost > 0) {
+		tell_cc(h, f, &d, false, flow_inflight(f) + d.lost, 0);
+		set_window(h, f, &d);
+	}
+	set_reorder_timer(f, wait_ns, now_ns);
+	flow_send(h, f, now_ns, now_ns);
+	flow_arm_rtx(h, f, now_ns);
+}
+
+// RFC 5961 section 5.2: not beyond what was sent, nor older than a window.
+bool flow_ack_acceptable(const struct flow *f, const struct seg *s) {
+	int64_t ahead = flow_ack_ahead(f, s);
+
+	return ahead >= 0 ? f->una_bytes + (uint64_t)ahead <= flow_sent_bytes(f)
+			  : (uint64_t)-ahead <= f->wnd_bytes - f->una_bytes;
+}
+
+// Moves una_bytes and the window's right edge to what an acceptable ACK says; returns the new una. The
+// edge moves back only with news or to close the window, as in Linux (tcp_may_update_window): an ACK
+// that another overtook is as likely.
+static uint64_t take_ack(struct flow *f, const struct seg *s) {
+	int32_t ahead = flow_ack_ahead(f, s);
+	uint64_t una = f->una, wnd = (uint64_t)s->window << f->snd_wscale;
+
+	if (ahead < 0)
+		return una;
+	f->una_bytes += (uint32_t)ahead;
+	while (una < f->nxt && flow_offset(f, una + 1) <= f->una_bytes)
+		una++;
+	if (ahead > 0 || wnd == 0 || f->una_bytes + wnd > f->wnd_bytes)
+		f->wnd_bytes = f->una_bytes + wnd;
+	return una;
+}
+
+// What is newly acknowledged in sequence, for the flow's timers.
+static void progress(struct flow *f, const struct delivery *d, uint64_t rtt_ns) {
+	f->probes = 0;
+	f->timeouts = 0;
+	f->rtx_base_ns = d->now_ns;
+	if (rtt_ns > 0 || echoes_newest(d))
+		f->backoff = 0;
+}
+
+void flow_ack(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
+	struct delivery d = {
+		.now_ns = now_ns,
+		.tsecr = f->ts_ok && (s->options & SEG_OPT_TS) != 0 ? s->tsecr : 0,
+		.prior_fack = f->fack,
+	};
+	uint32_t prior_inflight = flow_inflight(f);
+	bool ece = f->ecn_ok && (s->flags & SEG_ECE) != 0, old = flow_ack_ahead(f, s) < 0;
+	uint64_t before = f->una_bytes, edge = f->wnd_bytes, una = take_ack(f, s);
+	uint64_t wait_ns = 0, rtt_ns;
+
+	d.advanced = f->una_bytes > before;
+	f->count.acked_bytes +=
+		time_min(f->una_bytes, f->total_bytes) - time_min(before, f->total_bytes);
+	loss_cumulative(h, f, una, &d);
+	if (f->sack_ok) {
+		if (s->sack_count > 0 || f->seen_count > 0)
+			loss_sack(f, s, &d);
+		d.prr = d.acked;
+	} else {
+		uint64_t wnd = (uint64_t)s->window << f->snd_wscale;
+		bool dup = !d.advanced && !old && f->una_bytes + wnd == edge && s->len == 0
+			&& (s->flags & SEG_FIN) == 0 && f->una < f->nxt; // RFC 5681 section 2
+
+		reno_dupacks(f, dup, &d);
+	}
+	if (d.acked > 0)
+		f->delivered_ns = now_ns;
+	if (d.newest_ns > 0)
+		f->first_tx_ns = d.newest_ns;
+	if (f->app_limited != 0 && f->delivered >= f->app_limited)
+		f->app_limited = 0;
+	rtt_ns = take_rtt(h, f, &d);
+	spurious_detect(h, f, &d);
+	if (f->sack_ok)
+		wait_ns = loss_detect(f, now_ns, &d);
+	if (d.advanced)
+		progress(f, &d, rtt_ns);
+	update_state(h, f, &d, ece);
+	if (d.acked > 0 || d.lost > 0)
+		tell_cc(h, f, &d, ece, prior_inflight, rtt_ns);
+	set_window(h, f, &d);
+	if (f->una > f->data_segs) {
+		flow_end(h, f, FLOW_DONE, TEL_CLOSE, now_ns);
+		return;
+	}
+	set_reorder_timer(f, wait_ns, now_ns);
+	flow_send(h, f, now_ns, now_ns);
+	flow_arm_rtx(h, f, now_ns);
+}
+
+// Header prediction, as old as TCP's fast path (Jacobson, 1990): nothing is lost, SACKed or was sent
+// again, and the ACK says that some more whole segments arrived. Then the newest of them is the one
+// with the highest number, the scoreboard needs no walk, and there is nothing for RACK to find. The
+// effect is that of flow_ack.
+static bool expected(const struct flow *f, const struct seg *s, uint32_t ahead) {
+	return s->flags == SEG_ACK && s->len == 0 && s->sack_count == 0 && s->options == SEG_OPT_TS
+		&& f->state == FLOW_OPEN && f->ts_ok && seq_diff(s->tsval, f->ts_recent) >= 0
+		&& s->seq == f->rcv_nxt && f->seen_count == 0 && f->ca == FLOW_CA_OPEN && f->sack_ok
+		&& (f->sacked | f->lost) == 0 && f->una >= f->rtx_end && f->tlp_end == 0
+		&& f->rtx_kind != RTX_REO && ahead - 1 < (uint32_t)(f->nxt - f->una) * f->payload
+		&& f->una_bytes == f->una * f->payload;
+}
+
+bool flow_ack_expected(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
+	uint32_t ahead = s->ack - (f->iss + 1 + (uint32_t)f->una_bytes), left = ahead, segs = 0;
+	uint32_t prior_inflight = flow_inflight(f);
+	const struct seg_rec *r;
+	struct delivery d = {.now_ns = now_ns};
+	uint64_t rtt_ns;
+
+	if (!expected(f, s, ahead))
+		return false;
+	for (; left >= f->payload; left -= f->payload)
+		segs++;
+	if (left > 0 || f->una + segs > f->data_segs)
+		return false;
+	r = flow_seg(f, f->una + segs - 1);
+	d.newest_ns = flow_sent_ns(r, now_ns);
+	if (d.newest_ns < f->rack_sent_ns)
+		return false; // a repair was delivered that had left later: RACK has work
+	f->ts_recent = s->tsval;
+	f->una += segs;
+	f->una_bytes += ahead;
+	f->wnd_bytes = f->una_bytes + ((uint64_t)s->window << f->snd_wscale);
+	f->fack = f->rack_scan = f->una;
+	f->delivered += segs;
+	f->count.acked_bytes += ahead;
+	d.acked = segs;
+	d.advanced = true;
+	d.newest_seg = f->una - 1;
+	d.newest_cwnd = r->cwnd_segs;
+	d.prior_delivered = f->delivered - (uint32_t)((uint32_t)f->delivered - r->delivered);
+	d.prior_ns = d.newest_ns - r->delivered_ago_ns;
+	d.send_elapsed_ns = r->first_tx_ago_ns;
+	d.app_limited = (r->flags & SEG_APP_LIMITED) != 0;
+	f->delivered_ns = now_ns;
+	f->first_tx_ns = d.newest_ns;
+	if (f->app_limited != 0 && f->delivered >= f->app_limited)
+		f->app_limited = 0;
+	rtt_ns = take_rtt(h, f, &d);
+	f->rack_sent_ns = d.newest_ns;
+	f->rack_seg = d.newest_seg;
+	f->rack_retrans = false;
+	f->rack_rtt_ns = rtt_ns;
+	f->timeouts = 0;
+	f->backoff = 0;
+	f->rtx_base_ns = now_ns;
+	tell_cc(h, f, &d, false, prior_inflight, rtt_ns);
+	f->cwnd_segs = f->out.cwnd_segs;
+	flow_send(h, f, now_ns, now_ns);
+	flow_arm_rtx(h, f, now_ns);
+	return true;
+}

@@ -1,0 +1,635 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One sending connection: handshake, when and what to send, timers.
+#include "sender/tcp/flow.h"
+#include "common/base/rng.h"
+#include "sender/host.h"
+#include "sender/source/source.h"
+#include "sender/tcp/pacer.h"
+
+#include <string.h>
+
+#define TLP_MAX_ACK_DELAY_NS (200 * NS_PER_MS) // RFC 8985 section 7.2, worst delayed ACK
+#define PROBES_MAX 30 // the interval doubles no more often
+#define MSS_DEFAULT 536 // RFC 9293 section 3.7.1: without the option
+#define MSS_MIN 88 // room for all TCP options and some payload
+#define PAYLOAD_MIN 48 // what MSS_MIN leaves beside 40 bytes of options
+#define RTO_UNMEASURED_NS (3 * NS_PER_S) // RFC 6298 section 5.7: after a SYN was sent again
+#define HEAR_NS_MAX (50 * NS_PER_MS) // a timeout waits this long at most for ACKs not yet read
+#define OUR_WINDOW 65535 // nothing is expected from the peer but its FIN
+
+void flow_init(struct host *h, struct flow *f, uint32_t id, uint16_t group, uint64_t start_ns,
+	uint64_t bytes) {
+	const struct group *g = &h->groups->group[group];
+
+	memset(f, 0, sizeof(*f));
+	f->pace.kind = TIMER_PACE;
+	f->rtx.kind = TIMER_RTX;
+	f->id = id;
+	f->group = group;
+	f->start_ns = start_ns;
+	f->stop_ns = g->stop_ns == 0 ? NEVER_NS : h->env.start_ns + g->stop_ns;
+	f->payload = g->payload;
+	f->total_bytes = bytes;
+	f->data_segs =
+		bytes == SOURCE_ENDLESS ? SOURCE_ENDLESS : (bytes + g->payload - 1) / g->payload;
+	f->retrans_head = f->retrans_tail = UINT64_MAX;
+	f->undo_from = UNDO_NONE;
+	f->reo_wnd_mult = 1;
+	f->iss = (id + 1) * 0x9e3779b1u; // any value will do; known ones are easy to read in traces
+	rtt_init(&f->rtt, g->rto_initial_ns);
+	host_arm(h, &f->pace, start_ns);
+}
+
+static const struct group *group_of(const struct host *h, const struct flow *f) {
+	return &h->groups->group[f->group];
+}
+
+// The header fields every segment of the connection shares.
+static inline void flow_header(const struct flow *f, struct seg *s, uint32_t seq, uint16_t len,
+	uint8_t flags, uint64_t now_ns) {
+	seg_header(s, seq, f->rcv_nxt, len, OUR_WINDOW, flags, f->ts_ok, flow_tsval(now_ns),
+		f->ts_recent);
+}
+
+void flow_ack_now(struct host *h, struct flow *f, uint64_t now_ns) {
+	struct seg s;
+
+	flow_header(f, &s, flow_seq_nxt(f), 0, SEG_ACK, now_ns);
+	host_send(h, f->id, &s, ECN_NOT_ECT, now_ns);
+}
+
+// Linux believes it at the next number, and at the end of what came after a hole.
+void flow_reset(struct host *h, const struct flow *f, uint64_t now_ns) {
+	struct seg s;
+
+	if (f->state != FLOW_OPEN)
+		return;
+	flow_header(f, &s, flow_seq_nxt(f), 0, SEG_RST | SEG_ACK, now_ns);
+	host_send(h, f->id, &s, ECN_NOT_ECT, now_ns);
+}
+
+static void flow_syn(struct host *h, struct flow *f, uint64_t now_ns) {
+	const struct group *g = group_of(h, f);
+	struct seg s;
+
+	flow_header(f, &s, f->iss, 0, SEG_SYN, now_ns);
+	if (g->ecn != 0)
+		s.flags |= SEG_ECE | SEG_CWR;
+	s.ack = 0;
+	s.options = SEG_OPT_MSS | SEG_OPT_WSCALE;
+	s.mss = (uint16_t)g->mss;
+	if (g->sack)
+		s.options |= SEG_OPT_SACK_OK;
+	if (g->timestamps) {
+		s.options |= SEG_OPT_TS;
+		s.tsval = flow_tsval(now_ns);
+	}
+	if (f->state == FLOW_WAITING) {
+		f->state = FLOW_SYN_SENT;
+		f->start_ns = now_ns;
+		h->waiting--;
+		h->open++;
+	}
+	f->last_send_ns = now_ns;
+	host_send(h, f->id, &s, ECN_NOT_ECT, now_ns);
+	flow_arm_rtx(h, f, now_ns);
+}
+
+void flow_end(
+	struct host *h, struct flow *f, enum flow_state state, uint8_t event, uint64_t now_ns) {
+	f->state = (uint8_t)state;
+	f->rtx_kind = RTX_NONE;
+	f->rtx_deadline_ns = NEVER_NS;
+	host_cancel(h, &f->rtx);
+	host_cancel(h, &f->pace);
+	seg_ring_free(&f->ring, &h->arena);
+	h->open--;
+	if (state == FLOW_DONE)
+		h->done++;
+	else
+		h->failed++;
+	host_flow_record(h, f, event, now_ns);
+}
+
+// Payload of a full segment. A peer whose window holds less than two segments gets smaller ones, as in
+// Linux (tcp_bound_to_half_wnd): we send whole segments only, and one that never fits would wait for ever.
+static uint32_t sendable(uint32_t payload, uint32_t window) {
+	uint32_t cut = window > MSS_DEFAULT ? window / 2 : window;
+
+	return cut > 0 && payload > cut ? (cut > PAYLOAD_MIN ? cut : PAYLOAD_MIN) : payload;
+}
+
+// The SYN/ACK: options agreed, congestion control started (RFC 9293 section 3.10.7.3).
+static void flow_established(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
+	const struct group *g = group_of(h, f);
+	uint32_t mss = (s->options & SEG_OPT_MSS) != 0 ? s->mss : MSS_DEFAULT;
+
+	mss = mss < MSS_MIN ? MSS_MIN : mss < g->mss ? mss : (uint32_t)g->mss;
+	f->ts_ok = g->timestamps && (s->options & SEG_OPT_TS) != 0;
+	f->sack_ok = g->sack && (s->options & SEG_OPT_SACK_OK) != 0;
+	f->snd_wscale = (s->options & SEG_OPT_WSCALE) != 0 ? s->wscale : 0;
+	f->ecn_ok = g->ecn != 0 && (s->flags & (SEG_ECE | SEG_CWR)) == SEG_ECE;
+	f->payload = sendable(mss - (f->ts_ok ? 12u : 0u), s->window);
+	if (f->data_segs != SOURCE_ENDLESS)
+		f->data_segs = (f->total_bytes + f->payload - 1) / f->payload;
+	f->ts_recent = s->tsval;
+	f->rcv_nxt = s->seq + 1;
+	f->wnd_bytes = s->window; // never scaled in a SYN
+	// Which of several SYNs it answers, only the timestamp tells (Karn).
+	if (f->backoff == 0 || (f->ts_ok && s->tsecr == flow_tsval(f->last_send_ns)))
+		rtt_sample(&f->rtt, now_ns - f->last_send_ns, g->rto_min_ns);
+	else
+		f->rtt.rto_ns = RTO_UNMEASURED_NS;
+	f->rack_rtt_ns = f->rtt.srtt_ns;
+	f->backoff = f->timeouts = 0;
+	f->rtx_kind = RTX_NONE;
+	f->state = FLOW_OPEN;
+	f->delivered_ns = f->first_tx_ns = now_ns;
+	g->cc->init(f->cc_state, g->cc_config, f->payload, f->rtt.srtt_ns, now_ns, &f->out);
+	f->cwnd_segs = f->out.cwnd_segs;
+	flow_note_mode(h, f);
+	host_flow_record(h, f, TEL_OPEN, now_ns);
+	flow_ack_now(h, f, now_ns);
+	flow_send(h, f, now_ns, now_ns);
+	flow_arm_rtx(h, f, now_ns);
+}
+
+// Takes the peer's payload and FIN: only what is in order counts, all of it is acknowledged.
+static void flow_peer_data(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
+	if (s->len == 0 && (s->flags & SEG_FIN) == 0)
+		return;
+	if (s->seq == f->rcv_nxt)
+		f->rcv_nxt += s->len + ((s->flags & SEG_FIN) != 0 ? 1u : 0u);
+	flow_ack_now(h, f, now_ns);
+}
+
+// What is not acceptable is dropped and answered with an ACK, which tells a peer in earnest where we are
+// (RFC 9293 section 3.10.7.4, RFC 5961).
+static void flow_refuse(struct host *h, struct flow *f, bool answer, uint64_t now_ns) {
+	h->count.rx_bad++;
+	if (!answer || now_ns < f->challenge_ns)
+		return;
+	f->challenge_ns = now_ns + CHALLENGE_GAP_NS;
+	flow_ack_now(h, f, now_ns);
+}
+
+// RFC 5961 section 3.2: believed at the next sequence number, challenged inside the window.
+static void flow_rst(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
+	int32_t ahead = seq_diff(s->seq, f->rcv_nxt);
+
+	if (ahead == 0)
+		flow_end(h, f, FLOW_FAILED, TEL_RESET, now_ns);
+	else
+		flow_refuse(h, f, ahead > 0 && ahead <= OUR_WINDOW, now_ns);
+}
+
+static uint32_t seg_end(const struct seg *s) {
+	return s->seq + s->len + ((s->flags & SEG_FIN) != 0 ? 1u : 0u);
+}
+
+// Ends at the left edge of our window or inside it: a FIN that comes again does the former.
+static bool in_window(const struct flow *f, const struct seg *s) {
+	return seq_diff(seg_end(s), f->rcv_nxt) >= 0 && seq_diff(s->seq, f->rcv_nxt) <= OUR_WINDOW;
+}
+
+// RFC 7323 section 4.3: is its timestamp the one to echo? That of what is next in sequence and was not
+// overtaken.
+static bool is_recent(const struct flow *f, const struct seg *s) {
+	return seq_diff(s->tsval, f->ts_recent) > 0 && flow_ack_ahead(f, s) >= 0
+		&& (s->seq == f->rcv_nxt
+			|| (seq_diff(s->seq, f->rcv_nxt) < 0
+				&& seq_diff(seg_end(s), f->rcv_nxt) > 0));
+}
+
+// PAWS (RFC 7323 section 5.3). A bare ACK that others have overtaken is taken all the same, as long as
+// it is no older than a timeout: what it SACKs may be news (Linux: tcp_disordered_ack).
+static bool too_old(const struct flow *f, const struct seg *s) {
+	uint32_t age_ms = f->ts_recent - s->tsval;
+
+	return seq_diff(s->tsval, f->ts_recent) < 0
+		&& (s->len > 0 || (s->flags & SEG_FIN) != 0 || s->seq != f->rcv_nxt
+			|| (uint64_t)age_ms * NS_PER_MS > f->rtt.rto_ns);
+}
+
+void flow_rx(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
+	bool timestamp;
+
+	if (flow_ack_expected(h, f, s, now_ns))
+		return;
+	if (f->state == FLOW_SYN_SENT) {
+		bool acks_syn = (s->flags & SEG_ACK) != 0 && s->ack == f->iss + 1;
+
+		if ((s->flags & SEG_RST) != 0 && acks_syn)
+			flow_end(h, f, FLOW_FAILED, TEL_RESET, now_ns);
+		else if ((s->flags & SEG_SYN) != 0 && acks_syn)
+			flow_established(h, f, s, now_ns);
+		else
+			h->count.rx_bad++;
+		return;
+	}
+	if (f->state != FLOW_OPEN) {
+		if (f->state == FLOW_DONE && (s->flags & SEG_RST) == 0)
+			flow_peer_data(h, f, s, now_ns);
+		return;
+	}
+	if ((s->flags & SEG_RST) != 0) {
+		flow_rst(h, f, s, now_ns);
+		return;
+	}
+	if ((s->flags & (SEG_SYN | SEG_ACK)) != SEG_ACK) {
+		flow_refuse(h, f, (s->flags & SEG_SYN) != 0, now_ns); // a lost ACK of its SYN/ACK
+		return;
+	}
+	timestamp = f->ts_ok && (s->options & SEG_OPT_TS) != 0;
+	if ((timestamp && too_old(f, s)) || !in_window(f, s) || !flow_ack_acceptable(f, s)) {
+		flow_refuse(h, f, true, now_ns);
+		return;
+	}
+	if (timestamp && is_recent(f, s))
+		f->ts_recent = s->tsval;
+	flow_ack(h, f, s, now_ns);
+	flow_peer_data(h, f, s, now_ns);
+}
+
+static bool lost_unsent(const struct flow *f, uint64_t index) {
+	return (flow_seg(f, index)->flags & (SEG_LOST | SEG_RETRANS)) == SEG_LOST;
+}
+
+// The lowest lost segment that was not sent again yet; there is one.
+static uint64_t next_lost(struct flow *f) {
+	f->again = time_max(f->again, f->una);
+	while (f->again < f->again_end && !lost_unsent(f, f->again))
+		f->again++;
+	if (f->again < f->again_end)
+		return f->again;
+	f->rtx_hint = time_max(f->rtx_hint, f->una);
+	while (!lost_unsent(f, f->rtx_hint))
+		f->rtx_hint++;
+	return f->rtx_hint;
+}
+
+static uint32_t flow_len(const struct flow *f, uint64_t index) {
+	if (index + 1 < f->data_segs)
+		return f->payload;
+	return index == f->data_segs ? 0 : (uint32_t)(f->total_bytes - index * f->payload);
+}
+
+// Fills the record of a segment that is sent now (delivery rate: section 3.2).
+static inline void record_sent(struct flow *f, struct seg_rec *r, uint16_t flags, uint64_t now_ns) {
+	if (f->una == f->nxt)
+		f->first_tx_ns = f->delivered_ns = now_ns;
+	seg_rec_start(r, now_ns, flags | (f->app_limited != 0 ? SEG_APP_LIMITED : 0));
+	r->first_tx_ago_ns = (uint32_t)time_min(now_ns - f->first_tx_ns, UINT32_MAX);
+	r->delivered_ago_ns = (uint32_t)time_min(now_ns - f->delivered_ns, UINT32_MAX);
+	r->delivered = (uint32_t)f->delivered;
+	r->cwnd_segs = (float)f->cwnd_segs;
+}
+
+// Marks the record of a segment that is sent again.
+__attribute__((noinline)) static void record_again(
+	struct flow *f, struct seg_rec *r, uint64_t index, uint64_t now_ns) {
+	if ((r->flags & SEG_RETRANS) != 0) {
+		loss_retrans_unlink(f, index);
+		f->retrans--;
+	}
+	if ((r->flags & SEG_LOST) != 0 && (r->flags & SEG_RETRANS) == 0)
+		f->unsent_lost--;
+	record_sent(f, r, r->flags & (uint16_t)~SEG_APP_LIMITED, now_ns);
+	if ((r->flags & SEG_LOST) != 0) { // else a probe: the original still counts
+		r->flags |= SEG_RETRANS;
+		f->retrans++;
+		loss_retrans_push(f, index);
+		spurious_sent(f, now_ns);
+	}
+	r->flags |= SEG_EVER_RETRANS;
+	f->count.retransmits++;
+	f->rtx_end = time_max(f->rtx_end, index + 1);
+}
+
+void flow_transmit(
+	struct host *h, struct flow *f, uint64_t index, uint64_t due_ns, uint64_t now_ns) {
+	struct seg_rec *r = flow_seg(f, index);
+	uint8_t ecn = ECN_NOT_ECT, flags = SEG_ACK;
+	uint32_t acked; // of its bytes
+	struct seg s;
+
+	if (index < f->nxt) {
+		record_again(f, r, index, now_ns);
+	} else {
+		record_sent(f, r, 0, now_ns);
+		f->nxt++;
+		if (f->ecn_ok && index < f->data_segs) {
+			ecn = group_of(h, f)->ecn == 2 ? ECN_ECT1 : ECN_ECT0;
+			if (f->ecn_cwr)
+				flags |= SEG_CWR;
+			f->ecn_cwr = false;
+		}
+	}
+	if (__builtin_expect(index + 1 >= f->data_segs, 0))
+		flags |= index == f->data_segs ? SEG_FIN : SEG_PSH;
+	acked = index == f->una ? (uint32_t)(f->una_bytes - flow_offset(f, index)) : 0;
+	flow_header(f, &s, flow_seq(f, index) + acked, (uint16_t)(flow_len(f, index) - acked),
+		flags, now_ns);
+	f->prr_out++;
+	f->count.sent_segs++;
+	f->last_send_ns = now_ns;
+	h->count.data_tx_segs++;
+	host_send(h, f->id, &s, ecn, due_ns);
+}
+
+// May a new segment be sent? Not beyond the data, the FIN, or the peer's window.
+static inline bool new_allowed(struct host *h, struct flow *f, uint64_t now_ns) {
+	uint64_t i = f->nxt;
+
+	if (now_ns >= f->stop_ns && i < f->data_segs) {
+		uint64_t end = i + (f->probe_end > i * f->payload); // with what a probe began
+
+		if (end < f->data_segs) {
+			f->data_segs = end;
+			f->total_bytes = end * f->payload;
+		}
+	}
+	if (i > f->data_segs)
+		return false;
+	if (flow_offset(f, i) + flow_len(f, i) > f->wnd_bytes)
+		return false;
+	if (!seg_ring_reserve(&f->ring, &h->arena, f->una, i)) {
+		h->count.seg_refused++;
+		return false;
+	}
+	return true;
+}
+
+// All was acknowledged and nothing left for an RTO: the window may be out of date (RFC 5681 4.1).
+static void after_idle(struct host *h, struct flow *f, uint64_t now_ns) {
+	const struct group *g = group_of(h, f);
+
+	if (g->cc->on_idle == NULL)
+		return;
+	g->cc->on_idle(f->cc_state, g->cc_config, now_ns, now_ns - f->last_send_ns, &f->out);
+	flow_note_mode(h, f);
+	f->cwnd_segs = f->out.cwnd_segs;
+}
+
+// Sends all that the window allows at once: new full segments, unpaced, with nothing to repair. They
+// leave at the same time, so their records are the same and their headers differ in the sequence
+// number alone. False: something is special; nothing was sent.
+static bool send_window(struct host *h, struct flow *f, bool *sent, uint64_t now_ns) {
+	uint64_t inflight = f->nxt - f->una, window = (uint64_t)f->cwnd_segs;
+	uint64_t n = window > inflight ? window - inflight : 0, end = f->nxt + n;
+	struct seg s;
+
+	if ((f->sacked | f->lost) != 0 || end >= f->data_segs || now_ns >= f->stop_ns
+		|| end * f->payload > f->wnd_bytes || n > f->ring.mask || f->ring.rec == NULL
+		|| end - f->una > f->ring.mask || f->ecn_ok || f->una == f->nxt)
+		return false;
+	*sent = n > 0;
+	f->cwnd_blocked = true;
+	f->cwnd_limited_nxt = end;
+	if (n == 0)
+		return true;
+	flow_header(f, &s, flow_seq(f, f->nxt), (uint16_t)f->payload, SEG_ACK, now_ns);
+	f->prr_out += (uint32_t)n;
+	f->count.sent_segs += n;
+	f->last_send_ns = now_ns;
+	h->count.data_tx_segs += n;
+	h->count.tx_segs += n;
+	for (uint64_t i = f->nxt; i < end; i++)
+		record_sent(f, flow_seg(f, i), 0, now_ns);
+	f->nxt = end;
+	h->env.output(h->env.ctx, f->id, &s, (uint32_t)n, ECN_NOT_ECT, now_ns);
+	return true;
+}
+
+// Sends what window and pacer allow, one by one. `due_ns`: the pacer's theoretical time of this
+// opportunity, now unless a timer fired late: gaps count from there, so that a slow loop costs no rate.
+static bool send_each(
+	struct host *h, struct flow *f, double bps, uint64_t now_ns, uint64_t due_ns) {
+	uint32_t inflight = flow_inflight(f);
+	bool sent = false;
+
+	if (f->pace.armed) // its time may have come before this ACK
+		due_ns = time_min(due_ns, f->pace.t.expires_ns);
+	f->cwnd_blocked = false;
+	for (;;) {
+		bool again =
+			f->unsent_lost > 0 && !(spurious_new_first(f) && new_allowed(h, f, now_ns));
+		uint64_t i;
+
+		if (inflight + 1 > f->cwnd_segs) {
+			f->cwnd_blocked = true;
+			f->cwnd_limited_nxt = f->nxt;
+			f->owed_ns = 0; // it is not the pacer that holds it up
+			break;
+		}
+		if (bps > 0 && (f->next_send_ns > now_ns || h->full)) {
+			if (again || f->nxt <= f->data_segs) {
+				if (!f->pace.armed)
+					host_arm(h, &f->pace, time_max(f->next_send_ns, now_ns));
+				break;
+			}
+		}
+		if (!again && !new_allowed(h, f, now_ns)) {
+			// No more data: samples until all of this is delivered say nothing.
+			if (f->nxt >= f->data_segs)
+				f->app_limited = f->delivered + inflight + 1;
+			f->owed_ns = 0;
+			break;
+		}
+		if (f->una == f->nxt && f->nxt > 0 && now_ns - f->last_send_ns >= f->rtt.rto_ns)
+			after_idle(h, f, now_ns);
+		i = again ? next_lost(f) : f->nxt;
+		// The timeout counts from the first segment's repair (RFC 6675 section 6).
+		if (again && i == f->una)
+			f->rtx_base_ns = now_ns;
+		flow_transmit(
+			h, f, i, bps > 0 ? time_max(f->next_send_ns, due_ns) : now_ns, now_ns);
+		inflight++;
+		sent = true;
+		if (bps > 0)
+			due_ns = pacer_sent(f, bps, time_max(f->next_send_ns, due_ns), now_ns);
+	}
+	return sent;
+}
+
+bool flow_send(struct host *h, struct flow *f, uint64_t now_ns, uint64_t due_ns) {
+	double bps;
+	bool sent;
+
+	if (f->state != FLOW_OPEN)
+		return false;
+	bps = pacer_bps(group_of(h, f), f);
+	if (bps <= 0 && send_window(h, f, &sent, now_ns))
+		return sent;
+	return send_each(h, f, bps, now_ns, due_ns);
+}
+
+static uint64_t backed_off_ns(const struct group *g, const struct flow *f, uint32_t doublings) {
+	uint64_t rto = f->rtt.rto_ns;
+
+	for (uint32_t i = 0; i < doublings && rto < g->rto_max_ns; i++)
+		rto *= 2;
+	return time_min(rto, g->rto_max_ns);
+}
+
+// SYNs that were lost together are not to come again together: each timeout is longer by a part of its
+// own, up to a quarter: drawn by seed, flow and attempt.
+static uint64_t syn_timeout_ns(const struct host *h, const struct flow *f, uint64_t rto_ns) {
+	uint64_t x = rng_mix((h->env.seed ^ ((uint64_t)f->id << 16 | f->backoff)) * RNG_GOLDEN);
+
+	return rto_ns + (rto_ns / 4 >> 16) * (x >> 48);
+}
+
+// Starts, extends or stops the one retransmission timer. An RTO counts from the last progress
+// (rtx_base), a TLP from now (RFC 6298 section 5, RFC 8985 section 7.2).
+void flow_arm_rtx(struct host *h, struct flow *f, uint64_t now_ns) {
+	const struct group *g = group_of(h, f);
+	uint64_t rto = backed_off_ns(g, f, f->backoff);
+
+	if (f->rtx_kind == RTX_PERSIST && f->una < f->nxt) {
+		f->rtx_kind = RTX_NONE; // the window has opened
+		f->probes = 0;
+	}
+	if (f->rtx_kind == RTX_NONE)
+		f->rtx_base_ns = now_ns;
+	if (f->state == FLOW_SYN_SENT) {
+		f->rtx_kind = RTX_RTO;
+		f->rtx_deadline_ns = now_ns + syn_timeout_ns(h, f, rto);
+	} else if (f->una == f->nxt) {
+		// Data waits and neither an ACK nor the pacer will send it: the window is closed.
+		bool closed = f->nxt <= f->data_segs && !f->pace.armed;
+
+		f->rtx_kind = closed ? RTX_PERSIST : RTX_NONE;
+		f->rtx_deadline_ns = closed ? now_ns + backed_off_ns(g, f, f->probes) : NEVER_NS;
+	} else if (f->rtx_kind != RTX_REO) {
+		f->rtx_kind = RTX_RTO;
+		f->rtx_deadline_ns = f->rtx_base_ns + rto;
+		if (g->tlp && f->sack_ok && f->ca == FLOW_CA_OPEN && f->sacked == 0
+			&& f->tlp_end == 0 && f->backoff == 0 && f->rtt.srtt_ns > 0) {
+			// Counted from the pacer's next turn, as in Linux (tcp_pacing_delay).
+			uint64_t pto = time_max(now_ns, f->next_send_ns) + 2 * f->rtt.srtt_ns
+				+ (f->nxt - f->una == 1 ? TLP_MAX_ACK_DELAY_NS : 0);
+
+			// Never later than the timeout, but instead of it.
+			f->rtx_kind = RTX_TLP;
+			f->rtx_deadline_ns = time_min(pto, f->rtx_deadline_ns);
+		}
+	}
+	// A sample by SACK may have shortened the timeout to before now.
+	f->rtx_deadline_ns = time_max(f->rtx_deadline_ns, now_ns);
+	if (f->rtx_kind != RTX_NONE && (!f->rtx.armed || f->rtx_deadline_ns < f->rtx.t.expires_ns))
+		host_arm(h, &f->rtx, f->rtx_deadline_ns);
+}
+
+// RFC 8985 section 7.3: new data if the window allows, else the last segment again. Like all that Linux
+// sends it takes its gap of the pacer's time.
+static void flow_probe(struct host *h, struct flow *f, uint64_t now_ns) {
+	double bps = pacer_bps(group_of(h, f), f);
+
+	f->tlp_retrans = !new_allowed(h, f, now_ns);
+	flow_transmit(h, f, f->tlp_retrans ? f->nxt - 1 : f->nxt, now_ns, now_ns);
+	if (bps > 0)
+		pacer_sent(f, bps, time_max(f->next_send_ns, now_ns), now_ns);
+	f->tlp_end = f->nxt;
+	f->rtx_kind = RTX_RTO;
+	f->rtx_base_ns = now_ns;
+	flow_arm_rtx(h, f, now_ns);
+}
+
+static void flow_timeout(struct host *h, struct flow *f, uint64_t now_ns) {
+	if (f->timeouts >= group_of(h, f)->retries) {
+		flow_end(h, f, FLOW_FAILED, TEL_GAVE_UP, now_ns);
+		return;
+	}
+	f->rtx_base_ns = now_ns;
+	f->backoff++;
+	if (f->state == FLOW_SYN_SENT) {
+		f->timeouts++;
+		flow_syn(h, f, now_ns);
+		return;
+	}
+	flow_enter_loss(h, f, now_ns);
+	f->timeouts++;
+	flow_transmit(h, f, next_lost(f), now_ns, now_ns); // whatever else is in flight or paced
+	flow_send(h, f, now_ns, now_ns);
+	flow_arm_rtx(h, f, now_ns);
+}
+
+// What the window has room for of a segment that it does not hold; 0: it holds the segment, or is closed.
+static uint32_t window_left(const struct flow *f) {
+	if (flow_offset(f, f->nxt) + flow_len(f, f->nxt) <= f->wnd_bytes)
+		return 0;
+	return (uint32_t)(f->wnd_bytes - f->una_bytes);
+}
+
+// A segment without data below the window: its ACK tells the window (RFC 9293 section 3.8.6.1). A window that
+// is open but holds no whole segment might stay so for ever: the probe fills it, as in Linux
+// (tcp_write_wakeup). What it carries is on no scoreboard: it comes again with the next probe, and with the
+// rest of the segment once that fits.
+static void flow_persist(struct host *h, struct flow *f, uint64_t now_ns) {
+	uint32_t len = window_left(f);
+	struct seg s;
+
+	if (len > 0) {
+		flow_header(f, &s, f->iss + 1 + (uint32_t)f->una_bytes, (uint16_t)len,
+			SEG_ACK | SEG_PSH, now_ns);
+		f->probe_end = time_max(f->probe_end, f->wnd_bytes);
+		f->count.sent_segs++;
+		h->count.data_tx_segs++;
+	} else {
+		flow_header(f, &s, flow_seq_nxt(f) - 1, 0, SEG_ACK, now_ns);
+	}
+	if (f->probes < PROBES_MAX)
+		f->probes++;
+	host_send(h, f->id, &s, ECN_NOT_ECT, now_ns);
+	flow_arm_rtx(h, f, now_ns);
+}
+
+static void flow_rtx_timer(struct host *h, struct flow *f, uint64_t now_ns) {
+	if (f->rtx_kind == RTX_NONE)
+		return;
+	if (now_ns < f->rtx_deadline_ns) { // the deadline moved while the timer waited
+		host_arm(h, &f->rtx, f->rtx_deadline_ns);
+		return;
+	}
+	// An ACK that came before the deadline may wait to be processed: a loop that stood still finds both.
+	if (f->rtx_deadline_ns > h->heard_ns && now_ns < f->rtx_deadline_ns + HEAR_NS_MAX) {
+		host_arm(h, &f->rtx, now_ns + 1);
+		return;
+	}
+	switch ((enum flow_rtx)f->rtx_kind) {
+	case RTX_NONE:
+		break;
+	case RTX_RTO:
+		flow_timeout(h, f, now_ns);
+		break;
+	case RTX_TLP:
+		// Of a late loop's timers this may come before the pacer's, which was due earlier.
+		if (f->pace.armed && f->pace.t.expires_ns <= now_ns
+			&& flow_send(h, f, now_ns, f->pace.t.expires_ns))
+			flow_arm_rtx(h, f, now_ns);
+		else
+			flow_probe(h, f, now_ns);
+		break;
+	case RTX_REO:
+		flow_reorder_timer(h, f, now_ns);
+		break;
+	case RTX_PERSIST:
+		flow_persist(h, f, now_ns);
+		break;
+	}
+}
+
+static void flow_pace_timer(struct host *h, struct flow *f, uint64_t now_ns) {
+	if (flow_send(h, f, now_ns, f->pace.t.expires_ns) || f->rtx_kind == RTX_NONE)
+		flow_arm_rtx(h, f, now_ns);
+}
+
+void flow_timer(struct host *h, struct flow *f, enum host_timer_kind kind, uint64_t now_ns) {
+	if (kind == TIMER_RTX)
+		flow_rtx_timer(h, f, now_ns);
+	else if (f->state == FLOW_WAITING)
+		flow_syn(h, f, now_ns);
+	else
+		flow_pace_timer(h, f, now_ns);
+}

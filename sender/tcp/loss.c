@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The scoreboard and RACK-TLP loss detection (RFC 8985), with SACK (RFC 2018, 2883).
+//
+//	RACK.segment   the delivered segment that was sent last
+//	lost           sent before RACK.segment, and RACK.rtt + reo_wnd ago or longer
+//	reo_wnd        0 while no reordering was seen and recovery is on or DupThresh segments are
+//	               SACKed; else reo_wnd_mult * min RTT / 4, at most srtt. DSACKs raise the
+//	               multiplier, 16 recoveries without one reset it.
+//	reordering     a segment that was never sent again is delivered after a later one; or one was
+//	               sent again because of a later one, and its timestamp or a DSACK says that the
+//	               original arrived (spurious.c)
+//
+// Originals are sent in order of their number, so they are scanned from rack_scan until the first
+// that was sent after RACK.segment; retransmissions wait in a list in order of transmission.
+// Either way a segment is looked at once or twice, however large the window.
+//
+// Where we differ from the RFC: min RTT is the connection's, not a window's; a peer without SACK is
+// handled by RFC 6582 (three duplicate ACKs, then one segment per partial ACK), see ack.c.
+// Timestamps judge the ACK of a retransmission only where it is cumulative: above a hole they echo what
+// came before it. A retransmission that left in the same nanosecond as new data counts as the later.
+// A timeout resets reo_wnd_mult.
+#include "sender/host.h"
+#include "sender/tcp/flow.h"
+
+#include <string.h>
+
+#define DUP_THRESH 3
+#define REO_WND_PERSIST 16 // recoveries
+#define NO_SEG UINT64_MAX
+
+// Undoes the low-32-bit links: the index nearest to una with these low bits.
+static uint64_t widen(const struct flow *f, uint32_t low) {
+	return f->una + (uint32_t)(low - (uint32_t)f->una);
+}
+
+void loss_retrans_push(struct flow *f, uint64_t index) {
+	struct seg_rec *r = flow_seg(f, index);
+
+	r->prev = (uint32_t)f->retrans_tail;
+	if (f->retrans_tail == NO_SEG)
+		f->retrans_head = index;
+	else
+		flow_seg(f, f->retrans_tail)->next = (uint32_t)index;
+	f->retrans_tail = index;
+}
+
+// Called while `index` and its neighbours are still within [una, nxt).
+void loss_retrans_unlink(struct flow *f, uint64_t index) {
+	struct seg_rec *r = flow_seg(f, index);
+
+	if (index == f->retrans_head && index == f->retrans_tail) {
+		f->retrans_head = f->retrans_tail = NO_SEG;
+	} else if (index == f->retrans_head) {
+		f->retrans_head = widen(f, r->next);
+	} else if (index == f->retrans_tail) {
+		f->retrans_tail = widen(f, r->prev);
+	} else {
+		flow_seg(f, widen(f, r->prev))->next = r->next;
+		flow_seg(f, widen(f, r->next))->prev = r->prev;
+	}
+}
+
+// A segment is delivered, by cumulative ACK or SACK: section 6.2 step 2 and 3, and the delivery
+// rate's choice of the newest segment.
+static void delivered(struct flow *f, uint64_t index, struct seg_rec *r, struct delivery *d) {
+	uint64_t sent_ns = flow_sent_ns(r, d->now_ns);
+	uint16_t flags = r->flags;
+
+	if ((flags & (SEG_LOST | SEG_RETRANS)) != 0) {
+		if ((flags & SEG_RETRANS) != 0) {
+			loss_retrans_unlink(f, index);
+			f->retrans--;
+		} else {
+			f->unsent_lost--;
+		}
+		f->lost--;
+		r->flags &= (uint16_t) ~(SEG_LOST | SEG_RETRANS);
+	}
+	f->delivered++;
+	d->acked++;
+	d->original |= (flags & SEG_EVER_RETRANS) == 0 && index < f->recover;
+	// Not below fack itself: one ACK's blocks come in no order.
+	if (index < d->prior_fack && (flags & SEG_EVER_RETRANS) == 0)
+		d->reordered = true;
+	if (index >= f->fack)
+		f->fack = index + 1;
+	if (sent_ns > d->newest_ns || (sent_ns == d->newest_ns && index >= d->newest_seg)) {
+		d->newest_ns = sent_ns;
+		d->newest_seg = index;
+		d->newest_retrans = (flags & SEG_EVER_RETRANS) != 0;
+		d->newest_cwnd = r->cwnd_segs;
+		d->prior_delivered =
+			f->delivered - (uint32_t)((uint32_t)f->delivered - r->delivered);
+		d->prior_ns = sent_ns - r->delivered_ago_ns;
+		d->send_elapsed_ns = r->first_tx_ago_ns;
+		d->app_limited = (flags & SEG_APP_LIMITED) != 0;
+	}
+	// An ACK soon after a retransmission may be for the original: step 2's two tests.
+	if ((flags & SEG_EVER_RETRANS) != 0) {
+		if (d->now_ns - sent_ns < f->rtt.min_ns)
+			return;
+		if (d->tsecr != 0 && seq_diff(d->tsecr, flow_tsval(sent_ns)) < 0)
+			return;
+	}
+	if (sent_ns > f->rack_sent_ns || (sent_ns == f->rack_sent_ns && index > f->rack_seg)) {
+		f->rack_sent_ns = sent_ns;
+		f->rack_seg = index;
+		f->rack_retrans = (flags & SEG_EVER_RETRANS) != 0;
+		f->rack_rtt_ns = d->now_ns - sent_ns;
+	}
+}
+
+void loss_cumulative(struct host *h, struct flow *f, uint64_t una, struct delivery *d) {
+	for (uint64_t i = f->una; i < una; i++) {
+		struct seg_rec *r = flow_seg(f, i);
+
+		if ((r->flags & SEG_SACKED) != 0)
+			f->sacked--;
+		else
+			delivered(f, i, r, d);
+	}
+	f->una = una;
+	if (f->rack_scan < una)
+		f->rack_scan = una;
+	if (f->fack < una)
+		f->fack = una;
+}
+
+// First segment that starts at or after the sequence number (up), or that ends after it (down). It is
+// within [una, nxt], so counted from there 32 bits will do.
+static uint64_t seg_from(const struct flow *f, uint32_t seq, bool up) {
+	uint64_t first = flow_offset(f, f->una);
+	uint32_t ahead = seq - (f->iss + 1 + (uint32_t)first);
+
+	if (first + ahead >= f->total_bytes && f->data_segs != UINT64_MAX)
+		return f->data_segs + (first + ahead > f->total_bytes);
+	return f->una + (ahead + (up ? f->payload - 1 : 0)) / f->payload;
+}
+
+// Marks [from, to). All of it is SACKED then and says so in its first record, where the next block that
+// begins there goes on: what grows or closes a hole costs what is new in it.
+static void sack_segs(struct flow *f, uint64_t from, uint64_t to, struct delivery *d) {
+	uint64_t i = from;
+
+	while (i < to) {
+		struct seg_rec *r = flow_seg(f, i);
+
+		if ((r->flags & SEG_SACKED) != 0) {
+			i = widen(f, r->sacked_end);
+			continue;
+		}
+		delivered(f, i, r, d);
+		r->flags |= SEG_SACKED;
+		r->sacked_end = (uint32_t)++i;
+		f->sacked++;
+	}
+	if (from < to)
+		flow_seg(f, from)->sacked_end = (uint32_t)i;
+}
+
+// Marks the segments that lie within a block as a whole, unless the last ACK had the same.
+static void sack_block(struct flow *f, const struct seg_sack *b, struct delivery *d) {
+	for (uint32_t i = 0; i < f->seen_count; i++) {
+		if (f->seen[i].start == b->start && f->seen[i].end == b->end)
+			return;
+	}
+	sack_segs(f, seg_from(f, b->start, true), seg_from(f, b->end, false), d);
+}
+
+// Of the blocks the first is the one that grew: it is looked up by its first record, and goes on at
+// its end.
+void loss_fetch(const struct flow *f, const struct seg *s) {
+	const struct seg_sack *b = &s->sack[0];
+
+	__builtin_prefetch(f->seen, 1);
+	__builtin_prefetch(flow_seg(f, seg_from(f, b->start, true)), 1);
+	__builtin_prefetch(flow_seg(f, seg_from(f, b->end, false) - 1), 1);
+	__builtin_prefetch(flow_seg(f, f->rack_scan), 1);
+}
+
+void loss_sack(struct flow *f, const struct seg *s, struct delivery *d) {
+	uint32_t una = f->iss + 1 + (uint32_t)f->una_bytes;
+	uint32_t out = f->una < f->nxt ? flow_seq(f, f->nxt) - una : 0;
+	struct seg_sack seen[SEG_SACK_MAX];
+	uint32_t tsecr = d->tsecr;
+	uint8_t n = 0;
+
+	d->tsecr = 0; // above a hole the echo is of what came before it (RFC 7323 section 4.3)
+	for (uint32_t i = 0; i < s->sack_count; i++) {
+		const struct seg_sack *b = &s->sack[i];
+
+		if (seq_diff(b->start, b->end) >= 0)
+			continue; // nonsense
+		// RFC 2883: below the ACK, or inside the second block.
+		if (i == 0
+			&& (seq_diff(b->end, s->ack) <= 0
+				|| (s->sack_count > 1 && seq_diff(b->start, s->sack[1].start) >= 0
+					&& seq_diff(b->end, s->sack[1].end) <= 0))) {
+			d->dsack = true;
+			spurious_duplicates(f, b, d);
+			continue;
+		}
+		// Old, or of data that was never sent. Compared as distances from una: three
+		// comparisons on the circle do not add up to an order.
+		if (b->end - una > out || b->start - una >= b->end - una)
+			continue;
+		sack_block(f, b, d);
+		seen[n++] = *b;
+	}
+	d->tsecr = tsecr;
+	memcpy(f->seen, seen, n * sizeof(seen[0]));
+	f->seen_count = n;
+}
+
+void loss_mark(struct flow *f, uint64_t index) {
+	struct seg_rec *r = flow_seg(f, index);
+
+	if ((r->flags & SEG_RETRANS) != 0) { // the retransmission is lost too
+		loss_retrans_unlink(f, index);
+		f->retrans--;
+		r->flags &= (uint16_t)~SEG_RETRANS;
+	} else {
+		r->flags |= SEG_LOST;
+		f->lost++;
+	}
+	f->unsent_lost++;
+	f->count.lost_segs++;
+	if (index >= f->rtx_hint)
+		return;
+	if (f->again >= f->again_end)
+		f->again = f->again_end = index;
+	f->again = time_min(f->again, index);
+	f->again_end = time_max(f->again_end, index + 1);
+}
+
+static uint64_t reo_wnd_ns(const struct flow *f) {
+	if (!f->reordering_seen && (f->ca != FLOW_CA_OPEN || f->sacked >= DUP_THRESH))
+		return 0;
+	return time_min(f->reo_wnd_mult * (f->rtt.min_ns / 4), f->rtt.srtt_ns);
+}
+
+// Section 6.2 step 4: grow the window on a DSACK, once per round trip.
+static void update_reo_wnd(struct flow *f, const struct delivery *d) {
+	if (d->reordered)
+		f->reordering_seen = true;
+	if (!d->dsack)
+		return;
+	f->count.spurious++;
+	if (f->una < f->dsack_round)
+		return;
+	f->dsack_round = f->nxt;
+	f->reo_wnd_mult += f->reo_wnd_mult < 255;
+	f->reo_wnd_persist = REO_WND_PERSIST;
+}
+
+// Is segment `r` lost? If not yet, *wait_ns is how long until it would be.
+static bool rack_lost(const struct flow *f, uint64_t sent_ns, uint64_t reo_ns, uint64_t now_ns,
+	uint64_t *wait_ns) {
+	uint64_t lost_ns = sent_ns + f->rack_rtt_ns + reo_ns;
+
+	if (lost_ns <= now_ns)
+		return true;
+	*wait_ns = time_max(*wait_ns, lost_ns - now_ns);
+	return false;
+}
+
+static bool sent_before_rack(const struct flow *f, uint64_t index, uint64_t sent_ns) {
+	return sent_ns < f->rack_sent_ns || (sent_ns == f->rack_sent_ns && index < f->rack_seg);
+}
+
+uint64_t loss_detect(struct flow *f, uint64_t now_ns, struct delivery *d) {
+	uint64_t wait_ns = 0, reo_ns;
+
+	update_reo_wnd(f, d);
+	reo_ns = reo_wnd_ns(f);
+	for (uint64_t i = f->rack_scan; i < f->nxt; i++) {
+		const struct seg_rec *r = flow_seg(f, i);
+
+		if ((r->flags & (SEG_SACKED | SEG_LOST)) == 0) {
+			uint64_t sent_ns = flow_sent_ns(r, now_ns);
+
+			if (!sent_before_rack(f, i, sent_ns)
+				|| !rack_lost(f, sent_ns, reo_ns, now_ns, &wait_ns))
+				break;
+			loss_mark(f, i);
+			d->lost++;
+		}
+		f->rack_scan = i + 1;
+	}
+	while (f->retrans_head != NO_SEG) {
+		uint64_t i = f->retrans_head, sent_ns = flow_sent_ns(flow_seg(f, i), now_ns);
+
+		// Of a retransmission and new data that left in the same nanosecond, either may have
+		// been first: the number does not tell, so the retransmission gets the doubt.
+		if ((sent_ns == f->rack_sent_ns && !f->rack_retrans)
+			|| !sent_before_rack(f, i, sent_ns)
+			|| !rack_lost(f, sent_ns, reo_ns, now_ns, &wait_ns))
+			break;
+		loss_mark(f, i);
+		d->lost++;
+	}
+	return wait_ns;
+}
+
+// The receiver dropped what it had reported (RFC 2018 section 8): forget all reports. Otherwise the
+// first segment would be on nobody's list of what to send.
+static void reneged(struct flow *f) {
+	for (uint64_t i = f->una; i < f->nxt; i++)
+		flow_seg(f, i)->flags &= (uint16_t)~SEG_SACKED;
+	f->sacked = 0;
+	f->seen_count = 0;
+	f->rack_scan = f->una;
+	f->fack = f->una;
+}
+
+// Section 6.3: at a timeout the first segment is lost, and all sent an RTT and reo_wnd ago.
+void loss_on_timeout(struct flow *f, uint64_t now_ns) {
+	uint64_t old_ns = f->rack_rtt_ns + reo_wnd_ns(f);
+	bool all = (flow_seg(f, f->una)->flags & SEG_SACKED) != 0;
+
+	if (!f->sack_ok)
+		f->sacked = 0;
+	else if (all)
+		reneged(f);
+	for (uint64_t i = f->una; i < f->nxt; i++) {
+		const struct seg_rec *r = flow_seg(f, i);
+		bool waiting = (r->flags & (SEG_LOST | SEG_RETRANS)) == SEG_LOST;
+
+		if ((r->flags & SEG_SACKED) != 0 || waiting)
+			continue;
+		if (all || i == f->una || flow_sent_ns(r, now_ns) + old_ns <= now_ns)
+			loss_mark(f, i);
+	}
+}

@@ -1,0 +1,506 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "sender/tcp/receiver.h"
+#include "common/base/mem.h"
+#include "sender/host.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int range_pool_init(struct range_pool *p, uint32_t size, struct err *err) {
+	memset(p, 0, sizeof(*p));
+	p->base = mem_map(size * sizeof(*p->base));
+	if (p->base == NULL && size > 0)
+		return err_set(err, -ENOMEM, "no memory for %u out-of-order ranges", size);
+	p->size = size;
+	return 0;
+}
+
+void range_pool_fini(struct range_pool *p) {
+	mem_unmap(p->base, p->size * sizeof(*p->base));
+	p->base = NULL;
+}
+
+static struct range *range_get(struct range_pool *p) {
+	struct range *g = p->free;
+
+	if (g != NULL)
+		p->free = g->next;
+	else if (p->used < p->size)
+		g = &p->base[p->used++];
+	else
+		p->refused++;
+	return g;
+}
+
+static void range_put(struct range_pool *p, struct range *g) {
+	g->next = p->free;
+	p->free = g;
+}
+
+void receiver_init(struct receiver *r, uint32_t id, const struct groups *gs, uint16_t group) {
+	const struct group *g = &gs->group[group];
+
+	memset(r, 0, sizeof(*r));
+	r->delack.kind = TIMER_DELACK;
+	r->id = id;
+	r->group_index = group;
+	r->fin = UINT64_MAX;
+	r->delack_ns = NEVER_NS;
+	r->ack_every = (uint8_t)g->ack_every;
+	r->ack_delay_ns = (uint32_t)g->ack_delay_ns;
+	while (r->wscale < 14 && (g->rwnd >> r->wscale) > 65535)
+		r->wscale++;
+	r->window = (uint16_t)time_min(g->rwnd >> r->wscale, 65535);
+}
+
+static const struct group *group_of(const struct host *h, const struct receiver *r) {
+	return &h->groups->group[r->group_index];
+}
+
+// Has all come, the FIN too?
+static inline bool receiver_done(const struct receiver *r) {
+	return r->fin_seen && r->rcv_nxt == r->fin;
+}
+
+// Low 32 bits of the sequence number at an offset; the FIN counts one.
+static uint32_t receiver_seq(const struct receiver *r, uint64_t offset) {
+	return r->irs + 1 + (uint32_t)offset;
+}
+
+static inline uint32_t receiver_next(const struct receiver *r) {
+	return receiver_seq(r, r->rcv_nxt + (receiver_done(r) ? 1 : 0));
+}
+
+static inline void receiver_header(
+	const struct receiver *r, struct seg *s, uint8_t flags, uint64_t now_ns) {
+	seg_header(s, receiver_iss(r) + 1, receiver_next(r), 0, r->window, flags, r->ts_ok,
+		flow_tsval(now_ns), r->ts_recent);
+}
+
+// A FIN beyond a hole: its number extends the block of the data before it, or is one of its own. It
+// lets the sender see a lost tail before its timeout.
+static void report_fin(const struct receiver *r, struct seg *s, uint32_t room) {
+	uint32_t fin = receiver_seq(r, r->fin), first = r->dsack ? 1 : 0;
+
+	for (uint32_t i = first; i < s->sack_count; i++) {
+		if (s->sack[i].end == fin) {
+			s->sack[i].end++;
+			return;
+		}
+	}
+	if (r->tail != NULL && r->tail->end == r->fin)
+		return; // its block was reported before, the newest ones come first
+	s->sack_count = (uint8_t)(s->sack_count < room ? s->sack_count + 1u : room);
+	for (uint32_t i = s->sack_count - 1u; i > first; i--)
+		s->sack[i] = s->sack[i - 1];
+	s->sack[first] = (struct seg_sack){fin, fin + 1};
+}
+
+static void send_ack(struct host *h, struct receiver *r, uint64_t now_ns) {
+	uint32_t room = r->ts_ok ? 3 : 4;
+	uint8_t flags = SEG_ACK | (r->ecn_echo ? SEG_ECE : 0);
+	struct seg s;
+
+	if (receiver_done(r))
+		flags |= SEG_FIN; // with the ACK of theirs: whoever misses it sends its own again
+	receiver_header(r, &s, flags, now_ns);
+	if (r->sack_ok && (r->sack_count > 0 || r->fin_seen)) {
+		s.sack_count = (uint8_t)(r->sack_count < room ? r->sack_count : room);
+		memcpy(s.sack, r->sack, s.sack_count * sizeof(s.sack[0]));
+		if (r->fin_seen && r->rcv_nxt < r->fin)
+			report_fin(r, &s, room);
+	}
+	if (r->dsack) {
+		r->sack_count--;
+		memmove(&r->sack[0], &r->sack[1], r->sack_count * sizeof(r->sack[0]));
+		r->dsack = false;
+	}
+	r->pending = 0;
+	r->delack_ns = NEVER_NS;
+	r->last_ack = receiver_next(r);
+	r->count.acks++;
+	host_send(h, r->id, &s, ECN_NOT_ECT, now_ns);
+}
+
+// What is not acceptable is dropped and answered with an ACK, which tells a peer in earnest where we are
+// (RFC 9293 section 3.10.7.4, RFC 5961).
+static void receiver_refuse(struct host *h, struct receiver *r, uint64_t now_ns) {
+	h->count.rx_bad++;
+	if (r->state != RECEIVER_OPEN || now_ns < r->challenge_ns)
+		return;
+	r->challenge_ns = now_ns + CHALLENGE_GAP_NS;
+	send_ack(h, r, now_ns);
+}
+
+static void send_syn_ack(struct host *h, struct receiver *r, uint64_t now_ns) {
+	struct seg s;
+
+	receiver_header(r, &s, SEG_SYN | SEG_ACK | (r->ecn_ok ? SEG_ECE : 0), now_ns);
+	s.seq = receiver_iss(r);
+	s.ack = r->irs + 1;
+	s.options |= SEG_OPT_MSS;
+	s.mss = (uint16_t)group_of(h, r)->mss;
+	s.window = (uint16_t)time_min(group_of(h, r)->rwnd, 65535);
+	if (r->window_scaled) {
+		s.options |= SEG_OPT_WSCALE;
+		s.wscale = r->wscale;
+	}
+	if (r->sack_ok)
+		s.options |= SEG_OPT_SACK_OK;
+	host_send(h, r->id, &s, ECN_NOT_ECT, now_ns);
+}
+
+static void receiver_syn(struct host *h, struct receiver *r, const struct seg *s, uint64_t now_ns) {
+	if (r->state == RECEIVER_LISTEN) {
+		r->state = RECEIVER_OPEN;
+		r->irs = s->seq;
+		r->ts_ok = group_of(h, r)->timestamps && (s->options & SEG_OPT_TS) != 0;
+		r->sack_ok = group_of(h, r)->sack && (s->options & SEG_OPT_SACK_OK) != 0;
+		r->ecn_ok = group_of(h, r)->ecn != 0
+			&& (s->flags & (SEG_ECE | SEG_CWR)) == (SEG_ECE | SEG_CWR);
+		r->window_scaled = (s->options & SEG_OPT_WSCALE) != 0;
+		if (!r->window_scaled) {
+			r->wscale = 0;
+			r->window = (uint16_t)time_min(group_of(h, r)->rwnd, 65535);
+		}
+	} else if (s->seq != r->irs || r->rcv_nxt > 0 || r->head != NULL || r->fin_seen) {
+		receiver_refuse(h, r, now_ns); // RFC 5961 section 4
+		return;
+	}
+	if (r->ts_ok && (s->options & SEG_OPT_TS) != 0)
+		r->ts_recent = s->tsval;
+	r->last_ack = r->irs + 1;
+	send_syn_ack(h, r, now_ns);
+}
+
+// Puts a block first among those to report, over any it contains (RFC 2018 section 4).
+static void sack_report(struct receiver *r, uint64_t start, uint64_t end) {
+	struct seg_sack b = {receiver_seq(r, start), receiver_seq(r, end)};
+	struct seg_sack old[SEG_SACK_MAX];
+	uint8_t n = r->sack_count;
+
+	memcpy(old, r->sack, sizeof(old));
+	r->sack[0] = b;
+	r->sack_count = 1;
+	for (uint8_t i = 0; i < n && r->sack_count < SEG_SACK_MAX; i++) {
+		if (seq_diff(old[i].start, b.start) < 0 || seq_diff(old[i].end, b.end) > 0)
+			r->sack[r->sack_count++] = old[i];
+	}
+}
+
+// Blocks at or below rcv_nxt need no report any more.
+static void sack_forget(struct receiver *r) {
+	uint32_t nxt = receiver_seq(r, r->rcv_nxt);
+	uint8_t kept = 0;
+
+	for (uint8_t i = 0; i < r->sack_count; i++) {
+		if (seq_diff(r->sack[i].end, nxt) > 0)
+			r->sack[kept++] = r->sack[i];
+	}
+	r->sack_count = kept;
+}
+
+static void sack_duplicate(struct receiver *r, uint64_t start, uint64_t end) {
+	r->count.duplicate_segs++;
+	if (!r->sack_ok)
+		return;
+	if (r->sack_count == SEG_SACK_MAX)
+		r->sack_count--;
+	memmove(&r->sack[1], &r->sack[0], r->sack_count * sizeof(r->sack[0]));
+	r->sack[0] = (struct seg_sack){receiver_seq(r, start), receiver_seq(r, end)};
+	r->sack_count++;
+	r->dsack = true;
+}
+
+// In order: moves rcv_nxt to `end` and over the ranges that it reaches.
+static void take_in_order(struct host *h, struct receiver *r, uint64_t end) {
+	uint64_t before = r->rcv_nxt;
+
+	r->rcv_nxt = time_max(r->rcv_nxt, end);
+	while (r->head != NULL && r->head->start <= r->rcv_nxt) {
+		struct range *g = r->head;
+
+		if (g->end > r->rcv_nxt)
+			r->rcv_nxt = g->end;
+		r->head = g->next;
+		r->hint = r->hint == g ? NULL : r->hint;
+		range_put(&h->ranges, g);
+	}
+	if (r->head == NULL)
+		r->tail = NULL;
+	r->count.bytes += r->rcv_nxt - before;
+	if (r->sack_count > 0)
+		sack_forget(r);
+}
+
+// A new range in the list at *at. Without room the segment counts as never received.
+static void range_insert(
+	struct host *h, struct receiver *r, struct range **at, uint64_t start, uint64_t end) {
+	struct range *g = range_get(&h->ranges);
+
+	if (g == NULL)
+		return;
+	*g = (struct range){*at, start, end};
+	*at = g;
+	if (g->next == NULL)
+		r->tail = g;
+	else
+		r->hint = g;
+	sack_report(r, start, end);
+}
+
+// Takes in the ranges behind g that it now reaches.
+static void range_merge(struct host *h, struct receiver *r, struct range *g) {
+	while (g->next != NULL && g->next->start <= g->end) {
+		struct range *n = g->next;
+
+		g->end = time_max(g->end, n->end);
+		g->next = n->next;
+		r->hint = r->hint == n ? NULL : r->hint;
+		range_put(&h->ranges, n);
+	}
+	if (g->next == NULL)
+		r->tail = g;
+	else
+		r->hint = g;
+}
+
+// Out of order: merges [start, end) into the ranges. False: all of it was there already.
+static bool take_out_of_order(struct host *h, struct receiver *r, uint64_t start, uint64_t end) {
+	struct range **at = &r->head, *hint = r->hint, *g;
+
+	// Mostly it goes to the far end, or repairs the hole behind the last repair; else walk.
+	if (r->tail != NULL && start > r->tail->end)
+		at = &r->tail->next;
+	else if (r->tail != NULL && start >= r->tail->start)
+		at = &r->tail;
+	else if (hint != NULL && hint->start <= start)
+		at = &hint; // or behind it: nothing is inserted before
+	while (*at != NULL && (*at)->end < start)
+		at = &(*at)->next;
+	g = *at;
+	if (g == NULL || end < g->start) {
+		range_insert(h, r, at, start, end);
+		return true;
+	}
+	if (start >= g->start && end <= g->end) {
+		// The block around a duplicate follows its report (RFC 2883 section 4.1.3).
+		sack_report(r, g->start, g->end);
+		return false;
+	}
+	g->start = time_min(g->start, start);
+	g->end = time_max(g->end, end);
+	range_merge(h, r, g);
+	sack_report(r, g->start, g->end);
+	return true;
+}
+
+static void note_ecn(struct receiver *r, const struct seg *s, uint8_t ecn, bool *now) {
+	bool ce = ecn == ECN_CE;
+
+	if (!r->ecn_ok)
+		return;
+	if ((s->flags & SEG_CWR) != 0)
+		r->ecn_echo = false;
+	if (ce) {
+		r->count.ce_segs++;
+		r->ecn_echo = true;
+	}
+	if (ce != r->ce_last)
+		*now = true;
+	r->ce_last = ce;
+}
+
+// Data of `len` bytes came: an ACK at once if `now`, for every ack_every full segments, or later.
+static inline void acknowledge(
+	struct host *h, struct receiver *r, uint16_t len, bool now, uint64_t now_ns) {
+	if (len >= r->payload)
+		r->pending++;
+	if (now || r->pending >= r->ack_every || r->ack_delay_ns == 0) {
+		send_ack(h, r, now_ns);
+	} else if (r->delack_ns == NEVER_NS) {
+		r->delack_ns = now_ns + r->ack_delay_ns;
+		if (!r->delack.armed)
+			host_arm(h, &r->delack, r->delack_ns);
+	}
+}
+
+// Payload [start, end) as offsets; decides whether the ACK may wait.
+static void receiver_data(struct host *h, struct receiver *r, const struct seg *s, uint64_t start,
+	uint8_t ecn, uint64_t now_ns) {
+	uint64_t end = start + s->len;
+	bool now = r->head != NULL; // a hole: every segment is acknowledged at once
+
+	r->count.segs++;
+	note_ecn(r, s, ecn, &now);
+	if ((s->flags & SEG_FIN) != 0) {
+		if (end >= r->rcv_nxt && (r->tail == NULL || end >= r->tail->end)) {
+			r->fin = end;
+			r->fin_seen = true;
+		}
+		now = true;
+	}
+	if (s->len > r->payload)
+		r->payload = s->len;
+	if (end <= r->rcv_nxt && s->len > 0) {
+		sack_duplicate(r, start, end);
+		now = true;
+	} else if (start <= r->rcv_nxt) {
+		take_in_order(h, r, end);
+	} else {
+		now = true;
+		// A bare FIN's number is not part of the ranges: report_fin.
+		if (s->len > 0 && !take_out_of_order(h, r, start, end))
+			sack_duplicate(r, start, end);
+		else
+			r->count.out_of_order_segs++;
+	}
+	acknowledge(h, r, s->len, now, now_ns);
+}
+
+void receiver_timer(struct host *h, struct receiver *r, uint64_t now_ns) {
+	if (r->delack_ns == NEVER_NS)
+		return; // acknowledged meanwhile
+	if (now_ns < r->delack_ns)
+		host_arm(h, &r->delack, r->delack_ns);
+	else
+		send_ack(h, r, now_ns);
+}
+
+void receiver_reset(struct host *h, const struct receiver *r, uint64_t now_ns) {
+	struct seg s;
+
+	if (r->state != RECEIVER_OPEN || receiver_done(r))
+		return;
+	receiver_header(r, &s, SEG_RST | SEG_ACK, now_ns);
+	host_send(h, r->id, &s, ECN_NOT_ECT, now_ns);
+}
+
+// RFC 5961 section 3.2: believed at the next sequence number, challenged inside the window.
+static void receiver_rst(struct host *h, struct receiver *r, const struct seg *s, uint64_t now_ns) {
+	int32_t ahead = seq_diff(s->seq, receiver_next(r));
+
+	if (ahead == 0) {
+		r->state = RECEIVER_CLOSED;
+		return;
+	}
+	if (ahead > 0 && ahead <= (int64_t)group_of(h, r)->rwnd)
+		receiver_refuse(h, r, now_ns);
+	else
+		h->count.rx_bad++;
+}
+
+// RFC 5961 section 5.2. All that we send is a SYN and at last a FIN.
+static bool ack_acceptable(const struct receiver *r, const struct seg *s) {
+	int64_t ahead = seq_diff(s->ack, receiver_iss(r) + 1);
+
+	return (s->flags & SEG_ACK) != 0 && ahead <= (receiver_done(r) ? 1 : 0)
+		&& -ahead <= UINT16_MAX;
+}
+
+// A timestamp from before: not for us, but a late original whose retransmission came first must be
+// reported, or the sender never learns that it sent again for nothing.
+static void receiver_stale(
+	struct host *h, struct receiver *r, const struct seg *s, uint64_t now_ns) {
+	uint64_t behind = receiver_seq(r, r->rcv_nxt) - s->seq;
+
+	h->count.rx_bad++;
+	if (s->len > 0 && behind >= s->len && behind <= r->rcv_nxt && behind <= INT32_MAX)
+		sack_duplicate(r, r->rcv_nxt - behind, r->rcv_nxt - behind + s->len);
+	send_ack(h, r, now_ns);
+}
+
+// The next segment of a connection without a hole, as nearly all are. The effect is that of
+// receiver_data.
+static inline bool receiver_expected(
+	struct host *h, struct receiver *r, const struct seg *s, uint64_t now_ns) {
+	if ((s->flags & ~SEG_PSH) != SEG_ACK || r->state != RECEIVER_OPEN || r->head != NULL
+		|| s->seq != receiver_seq(r, r->rcv_nxt) || s->len == 0 || !r->ts_ok
+		|| s->ack != receiver_iss(r) + 1 || s->options != SEG_OPT_TS
+		|| seq_diff(s->tsval, r->ts_recent) < 0 || r->ecn_ok || r->fin_seen)
+		return false;
+	if (seq_diff(s->seq, r->last_ack) <= 0)
+		r->ts_recent = s->tsval;
+	if (s->len > r->payload)
+		r->payload = s->len;
+	r->rcv_nxt += s->len;
+	r->count.segs++;
+	r->count.bytes += s->len;
+	acknowledge(h, r, s->len, false, now_ns);
+	return true;
+}
+
+void receiver_rx(
+	struct host *h, struct receiver *r, const struct seg *s, uint8_t ecn, uint64_t now_ns) {
+	bool timestamp, fin, bare;
+	int64_t ahead;
+
+	if (receiver_expected(h, r, s, now_ns))
+		return;
+	if ((s->flags & SEG_RST) != 0) {
+		if (r->state == RECEIVER_OPEN)
+			receiver_rst(h, r, s, now_ns);
+		return;
+	}
+	if ((s->flags & SEG_SYN) != 0) {
+		receiver_syn(h, r, s, now_ns);
+		return;
+	}
+	if (r->state != RECEIVER_OPEN) {
+		h->count.rx_bad++;
+		return;
+	}
+	timestamp = r->ts_ok && (s->options & SEG_OPT_TS) != 0;
+	if (timestamp && seq_diff(s->tsval, r->ts_recent) < 0) { // PAWS, RFC 7323 section 5.3
+		receiver_stale(h, r, s, now_ns);
+		return;
+	}
+	fin = (s->flags & SEG_FIN) != 0;
+	bare = s->len == 0 && !fin;
+	ahead = seq_diff(s->seq, receiver_seq(r, r->rcv_nxt));
+	if (!ack_acceptable(r, s) || ahead > (int64_t)group_of(h, r)->rwnd
+		|| (receiver_done(r) && ahead + s->len > 0) // there is nothing behind a FIN
+		|| (!bare && -ahead > (int64_t)r->rcv_nxt)) {
+		receiver_refuse(h, r, now_ns);
+		return;
+	}
+	// RFC 7323 section 4.3: of what is in the window and reaches back to what was acknowledged.
+	if (timestamp && seq_diff(s->seq, r->last_ack) <= 0
+		&& (bare ? ahead >= 0 : ahead + s->len + fin > 0))
+		r->ts_recent = s->tsval;
+	if (bare) {
+		// Below the window it is a probe and wants an answer.
+		if (ahead < 0 && !receiver_done(r))
+			send_ack(h, r, now_ns);
+		return;
+	}
+	receiver_data(h, r, s, r->rcv_nxt + (uint64_t)ahead, ecn, now_ns);
+}
+
+bool receiver_over(const struct receiver *r) {
+	return r->state == RECEIVER_CLOSED || receiver_done(r);
+}
+
+void receiver_renew(struct host *h, struct receiver *r, uint16_t group) {
+	struct receiver_count total = r->count;
+
+	h->renewed_done += receiver_done(r);
+	host_cancel(h, &r->delack);
+	while (r->head != NULL) {
+		struct range *range = r->head;
+
+		r->head = range->next;
+		range_put(&h->ranges, range);
+	}
+	receiver_init(r, r->id, h->groups, group);
+	r->count = total;
+}
+
+uint64_t receivers_done(const struct host *h) {
+	uint64_t done = h->renewed_done;
+
+	for (uint32_t i = 0; i < h->receivers; i++)
+		done += receiver_done(&h->receiver[i]);
+	return done;
+}

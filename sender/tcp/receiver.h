@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The receiving side of one TCP connection: our own peer, or the peer of a kernel's sender.
+//
+// Payload is counted and thrown away, so only its extent is kept: rcv_nxt and the out-of-order
+// ranges beyond it. ACKs: one per `ack_every` full segments or `ack_delay` after the first
+// unacknowledged one (RFC 5681 section 4.2), at once for anything out of order, a hole filled, a
+// duplicate (with a DSACK, RFC 2883), a FIN, or a change of CE (RFC 3168's echo until CWR).
+#pragma once
+#include "common/base/err.h"
+#include "common/net/seg.h"
+#include "sender/tcp/flow.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct host;
+
+// Out-of-order data [start, end), offsets from the first byte; sorted, disjoint, not adjacent.
+struct range {
+	struct range *next;
+	uint64_t start, end;
+};
+
+// Reserved for the worst case; memory is touched as far as it is used.
+struct range_pool {
+	struct range *base;
+	struct range *free; // used before
+	uint32_t size, used; // base[used] was never used
+	uint64_t refused; // segments not kept because the pool was empty
+};
+
+int range_pool_init(struct range_pool *p, uint32_t size, struct err *err);
+void range_pool_fini(struct range_pool *p);
+
+enum receiver_state { RECEIVER_LISTEN, RECEIVER_OPEN, RECEIVER_CLOSED };
+
+struct receiver_count {
+	uint64_t bytes; // payload delivered in order
+	uint64_t segs; // data segments received
+	uint64_t acks; // ACKs sent
+	uint64_t duplicate_segs; // nothing new in them
+	uint64_t out_of_order_segs;
+	uint64_t ce_segs; // received with CE
+};
+
+struct receiver {
+	// The first two cache lines are all that a segment in order touches, the third is for holes.
+	_Alignas(64) uint64_t rcv_nxt; // offset of the next byte expected in order
+	struct range *head, *tail; // out of order, the lowest first
+	uint32_t irs; // the peer's initial sequence number
+	uint32_t ack_delay_ns;
+	uint32_t ts_recent, last_ack; // last_ack: as sent, for RFC 7323's rule
+	uint32_t payload; // bytes of a full segment, the largest seen
+	uint32_t id;
+	uint16_t group_index;
+	uint16_t window; // as advertised, scaled
+	uint8_t state;
+	uint8_t pending; // full segments since the last ACK
+	uint8_t ack_every;
+	uint8_t sack_count; // of reported ranges: 0 where there is no range
+	bool sack_ok, ts_ok, ecn_ok, ecn_echo;
+	bool dsack; // sack[0] is a duplicate report, to be sent once
+	bool fin_seen;
+
+	struct host_timer delack; // with its deadline: all that a timer for nothing looks at
+	uint64_t delack_ns;
+	struct receiver_count count;
+
+	struct seg_sack sack[SEG_SACK_MAX]; // most recent first
+	struct range *hint; // the last repair: the next one is likely behind it; NULL: none
+
+	uint64_t fin; // offset of the FIN; UINT64_MAX: not seen
+	uint64_t challenge_ns; // not before this is an unacceptable segment answered again
+	bool ce_last, window_scaled;
+	uint8_t wscale;
+};
+
+#define RECEIVER_HOT_BYTES 128
+#define RECEIVER_HOLE_BYTES 64 // behind them
+static_assert(offsetof(struct receiver, count.duplicate_segs) == RECEIVER_HOT_BYTES, "two lines");
+static_assert(
+	offsetof(struct receiver, fin) == RECEIVER_HOT_BYTES + RECEIVER_HOLE_BYTES, "and one");
+
+// Our initial sequence number: any value will do, known ones are easy to read in traces.
+static inline uint32_t receiver_iss(const struct receiver *r) {
+	return (r->id + 1) * 0x85ebca6bu;
+}
+
+void receiver_init(struct receiver *r, uint32_t id, const struct groups *gs, uint16_t group);
+void receiver_rx(
+	struct host *h, struct receiver *r, const struct seg *seg, uint8_t ecn, uint64_t now_ns);
+void receiver_timer(struct host *h, struct receiver *r, uint64_t now_ns);
+// Has its connection ended, well or with a reset?
+bool receiver_over(const struct receiver *r);
+// A receiver as it was before its first connection; its totals go on, and h counts a connection that was
+// done.
+void receiver_renew(struct host *h, struct receiver *r, uint16_t group);
+// Connections that ended well: all came, the FIN too. Of all receivers of a host, renewed ones included.
+uint64_t receivers_done(const struct host *h);
+// A reset, if it is open, which it stays for us.
+void receiver_reset(struct host *h, const struct receiver *r, uint64_t now_ns);

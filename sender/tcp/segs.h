@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Records of sent segments: per flow a power-of-two ring that grows, all from one buddy arena.
+//
+// Payload is synthetic, so a segment is remembered by 32 bytes: when it was sent, and what the
+// delivery-rate estimator and the congestion control want back when it is acknowledged. Its
+// sequence number is its index times the segment size. A ring gives O(1) access by index, which
+// SACK processing needs; the arena bounds the sum over all flows.
+#pragma once
+#include "common/base/err.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+// Bits of seg_rec.flags.
+#define SEG_SACKED 0x01
+#define SEG_LOST 0x02 // declared lost, whether sent again or not
+#define SEG_RETRANS 0x04 // a retransmission is in flight
+#define SEG_EVER_RETRANS 0x08
+#define SEG_APP_LIMITED 0x10
+
+#define SEG_SENT_MASK ((UINT64_C(1) << 48) - 1)
+
+struct seg_rec {
+	uint64_t sent_ns : 48; // last transmission; 78 hours
+	uint64_t flags : 16;
+	uint32_t first_tx_ago_ns; // sent_ns - start of the send interval, saturates
+	uint32_t delivered_ago_ns; // sent_ns - time of the last delivery then, saturates
+	uint32_t delivered; // segments delivered when it was sent, low 32 bits
+	float cwnd_segs; // window when it was sent
+	union {
+		uint32_t next; // retransmissions in order of transmission: low bits of the index
+		uint32_t sacked_end; // SACKED: up to here, all are; low bits of the index
+	};
+	uint32_t prev;
+};
+static_assert(sizeof(struct seg_rec) == 32, "two records per cache line");
+
+// Fills the first word of a record without reading it: it is in no cache yet.
+static inline void seg_rec_start(struct seg_rec *r, uint64_t sent_ns, uint16_t flags) {
+	const uint64_t word = (sent_ns & SEG_SENT_MASK) | (uint64_t)flags << 48;
+
+	memcpy(r, &word, sizeof(word));
+}
+
+#define SEG_ORDER_MIN 4 // 16 records
+#define SEG_ORDER_MAX 30
+
+struct seg_arena {
+	struct seg_rec *base;
+	uint8_t *order; // per smallest block: order of the block that starts here, | SEG_FREE
+	uint32_t free[SEG_ORDER_MAX + 1]; // head of each free list: block number, or UINT32_MAX
+	uint32_t blocks;
+	uint64_t used, used_max; // records handed out
+	uint64_t refused; // times the arena was full
+};
+
+// An arena for at least `records`. -ENOMEM with a sentence.
+int seg_arena_init(struct seg_arena *a, uint64_t records, struct err *err);
+void seg_arena_fini(struct seg_arena *a);
+// A block of 2^order records, or NULL when the arena is full.
+struct seg_rec *seg_arena_get(struct seg_arena *a, uint32_t order);
+void seg_arena_put(struct seg_arena *a, struct seg_rec *block);
+// Bytes that seg_arena_init(records) would need.
+uint64_t seg_arena_bytes(uint64_t records);
+
+// A flow's ring: records of segments [first, first + 2^order), by index modulo its size.
+struct seg_ring {
+	struct seg_rec *rec;
+	uint32_t mask;
+};
+
+// Of a flow that has no ring yet it is fetched too, and nothing may be added to a pointer to nowhere.
+static inline struct seg_rec *seg_at(const struct seg_ring *r, uint64_t index) {
+	uintptr_t at = (uintptr_t)r->rec + ((uint32_t)index & r->mask) * sizeof(*r->rec);
+
+	return (struct seg_rec *)at;
+}
+
+// Makes room for index `next` when [una, next) are in use; false when the arena is full.
+bool seg_ring_grow(struct seg_ring *r, struct seg_arena *a, uint64_t una, uint64_t next);
+static inline bool seg_ring_reserve(
+	struct seg_ring *r, struct seg_arena *a, uint64_t una, uint64_t next) {
+	return (r->rec != NULL && next - una <= r->mask) || seg_ring_grow(r, a, una, next);
+}
+// Changes a ring for the smallest that has more than twice the room of [una, next), if that is a quarter of it
+// or less.
+void seg_ring_fit(struct seg_ring *r, struct seg_arena *a, uint64_t una, uint64_t next);
+void seg_ring_free(struct seg_ring *r, struct seg_arena *a);

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "switch/live/plan.h"
+
+#include "common/net/flow_addr.h"
+#include "switch/stage/link.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LARGE_PACKET 512 // bytes: least mean of the frames that keep their buffer
+#define STRAIGHT_PKTS 1024 // buffers of a port without a path
+#define PATH_SLACK_PKTS 1024 // bursts, the frame on the wire, packets that leave late
+
+static const struct param port_params[] = {
+	{"name", NULL, "the port's name in messages and figures", UNIT_NONE,
+		PARAM_TEXT(struct plan_port, name)},
+	{"path", "", "what leaves through this port goes through this path; default: straight out",
+		UNIT_NONE, PARAM_TEXT(struct plan_port, path_name)},
+	{"min_packet", "512B", "smallest mean packet its path must hold; sizes the packet pool",
+		UNIT_BYTES, PARAM_U64(struct plan_port, min_packet), .min = 64, .max = 1518},
+	{"lead", "20us", LIVE_LEAD_HELP, UNIT_TIME_NS, PARAM_U64(struct plan_port, lead_ns),
+		.min = 0, .max = LIVE_LEAD_NS_MAX},
+	{"lcore", "", "the CPU, one of lcores, that serves it; default: each one in turn",
+		UNIT_NONE, PARAM_TEXT(struct plan_port, lcore_text)},
+	{"rx_queues", "1", "receive queues, each for another one of lcores", UNIT_NONE,
+		PARAM_U64(struct plan_port, rx_queues), .min = 1, .max = LIVE_LCORES_MAX},
+	PARAM_END,
+};
+static const char *const port_also[] = {"dev", NULL};
+
+static const char *const start_names[] = {"now", "traffic", NULL};
+static const struct param start_params[] = {
+	{"start", "now", "when duration and warmup begin: traffic is the first TCP or UDP packet",
+		UNIT_NONE, PARAM_ENUM(struct plan, start, start_names)},
+	{"pool", "0", "packets that may be inside; 0: as many as queues and delays may hold",
+		UNIT_NONE, PARAM_U64(struct plan, pool), .min = 0, .max = 1e9},
+	{"handover", "1024", "frames that may be on their way from one of lcores to another",
+		UNIT_NONE, PARAM_U64(struct plan, handover), .min = 1, .max = 65536},
+	PARAM_END,
+};
+
+struct fixed {
+	char mac[PARAM_TEXT_SIZE];
+	char port[PARAM_TEXT_SIZE];
+};
+static const struct param fixed_params[] = {
+	{"mac", NULL, "MAC address", UNIT_NONE, PARAM_TEXT(struct fixed, mac)},
+	{"port", NULL, "the port it is behind", UNIT_NONE, PARAM_TEXT(struct fixed, port)},
+	PARAM_END,
+};
+
+// An entry's number, or its default.
+static int number(struct config_node *map, const char *key, enum unit unit, double def, double max,
+	double *value, struct err *err) {
+	struct config_node *n = config_get(map, key);
+
+	*value = def;
+	if (n == NULL)
+		return 0;
+	if (config_text(n) == NULL || unit_parse(config_text(n), unit, value) < 0)
+		return config_err(n, -EINVAL, err, "%s: must be %s", key, unit_example(unit));
+	if (*value < 0 || *value > max)
+		return config_err(n, -ERANGE, err, "%s: out of range", key);
+	return 0;
+}
+
+// The address of live.sender's first sending port, or the default.
+static int sender_ip(struct plan *p, struct config_node *live, struct err *err) {
+	struct config_node *sender = live != NULL ? config_get(live, "sender") : NULL;
+	struct config_node *ports = NULL;
+
+	p->flow_base_ip = FLOW_ADDR_SENDER;
+	if (sender != NULL && config_kind(sender) == CONFIG_MAP)
+		ports = config_get(sender, "ports");
+	for (size_t i = 0; ports != NULL && i < config_count(ports); i++) {
+		struct config_node *port = config_at(ports, i), *role, *ip;
+
+		if (config_kind(port) != CONFIG_MAP)
+			continue;
+		role = config_get(port, "role");
+		ip = config_get(port, "ip");
+		if (role == NULL || config_text(role) == NULL
+			|| strcmp(config_text(role), "sender") != 0 || ip == NULL)
+			continue;
+		if (config_text(ip) == NULL || live_ip(config_text(ip), &p->flow_base_ip) < 0)
+			return config_err(ip, -EINVAL, err, "ip: not an IPv4 address");
+		break;
+	}
+	config_skip(sender);
+	return 0;
+}
+
+int plan_flows(struct plan *p, struct config *c, struct err *err) {
+	struct config_node *root = config_root(c), *list = config_get(root, "flows");
+	uint64_t count[PLAN_GROUPS_MAX], flow = 0;
+	double v;
+	int rc;
+
+	if ((rc = sender_ip(p, config_get(root, "live"), err)) < 0)
+		return rc;
+	if (list == NULL || config_kind(list) != CONFIG_LIST)
+		return 0;
+	if (config_count(list) > PLAN_GROUPS_MAX)
+		return config_err(list, -E2BIG, err, "flows: more than %d groups", PLAN_GROUPS_MAX);
+	for (size_t i = 0; i < config_count(list); i++) {
+		struct config_node *group = config_at(list, i);
+
+		if (config_kind(group) != CONFIG_MAP)
+			return config_err(group, -EINVAL, err, "flows: a group is a map");
+		if ((rc = number(group, "count", UNIT_NONE, 1, PLAN_FLOWS_MAX, &v, err)) < 0)
+			return rc;
+		count[i] = (uint64_t)v;
+		flow += count[i];
+		if ((rc = number(group, "base_rtt", UNIT_TIME_NS, 0, 1e12, &v, err)) < 0)
+			return rc;
+		p->group_base_rtt_ns[i] = (uint64_t)v;
+		p->groups++;
+	}
+	config_skip(list);
+	if (flow > PLAN_FLOWS_MAX)
+		return config_err(list, -E2BIG, err, "flows: more than %u", PLAN_FLOWS_MAX);
+	p->group_of = calloc(flow + 1, sizeof(*p->group_of));
+	if (p->group_of == NULL)
+		return err_set(err, -ENOMEM, "flows: no memory for %llu", (unsigned long long)flow);
+	for (uint32_t g = 0; g < p->groups; g++) {
+		for (uint64_t i = 0; i < count[g]; i++)
+			p->group_of[p->flows++] = (uint16_t)g;
+	}
+	return 0;
+}
+
+void plan_free(struct plan *p) {
+	free(p->group_of);
+	p->group_of = NULL;
+}
+
+// Rate of the run's fastest path with a link; PATH_RATE_DEFAULT_BPS if there is none.
+static uint64_t fastest_bps(const struct paths *ps) {
+	uint64_t rate_bps = 0;
+
+	for (uint32_t i = 0; i < ps->count; i++)
+		rate_bps = time_max(rate_bps, ps->path[i].max_rate_bps);
+	return rate_bps > 0 ? rate_bps : PATH_RATE_DEFAULT_BPS;
+}
+
+static uint64_t path_pkts(const struct paths *ps, const struct path *p, uint32_t frame) {
+	struct path_capacity c = path_capacity(p, frame);
+	uint64_t rate_bps = p->max_rate_bps > 0 ? p->max_rate_bps : fastest_bps(ps);
+	double delayed = (double)rate_bps * (double)c.delay_ns / (8e9 * (frame + WIRE_OVERHEAD));
+
+	return PATH_SLACK_PKTS + c.queue_pkts + (uint64_t)delayed;
+}
+
+// Whose the port is.
+static int port_lcore(struct plan *p, struct config_node *n, struct err *err) {
+	struct plan_port *port = &p->port[p->ports];
+	const struct live_process *lp = &p->process;
+	double cpu;
+
+	port->lcore = p->ports % lp->lcores;
+	if (port->rx_queues > lp->lcores)
+		return config_err(config_get(n, "rx_queues"), -EINVAL, err,
+			"rx_queues: %llu are more than the lcores, %u",
+			(unsigned long long)port->rx_queues, lp->lcores);
+	if (port->lcore_text[0] == '\0')
+		return 0;
+	if (unit_parse(port->lcore_text, UNIT_NONE, &cpu) == 0) {
+		for (uint32_t i = 0; i < lp->lcores; i++) {
+			port->lcore = i;
+			if (cpu == lp->lcore[i])
+				return 0;
+		}
+	}
+	return config_err(config_get(n, "lcore"), -EINVAL, err,
+		"lcore: '%s' is not a CPU that live.switch.lcores names", port->lcore_text);
+}
+
+// Every lcore has something to do.
+static int no_lcore_idle(const struct plan *p, struct err *err) {
+	for (uint32_t i = 0; i < p->process.lcores; i++) {
+		bool used = false;
+
+		for (uint32_t k = 0; k < p->ports; k++) {
+			used |= p->port[k].lcore == i;
+			for (uint32_t q = 0; q < p->port[k].rx_queues; q++)
+				used |= plan_receiver(p, k, q) == i;
+		}
+		if (!used)
+			return config_err(config_at(p->process.lcores_node, i), -EINVAL, err,
+				"lcores: CPU %u has nothing to do: it has no port, nor a receive queue "
+				"of one",
+				p->process.lcore[i]);
+	}
+	return 0;
+}
+
+static int port_read(struct plan *p, struct config *c, struct paths *ps, struct config_node *n,
+	struct err *err) {
+	struct plan_port *port = &p->port[p->ports];
+	int rc;
+
+	if (config_kind(n) != CONFIG_MAP)
+		return config_err(n, -EINVAL, err, "ports: a port is a map");
+	if ((rc = config_params(n, "port", port_params, port_also, port, err)) < 0)
+		return rc;
+	if ((rc = live_dev_init(&port->dev, &p->process, n, err)) < 0)
+		return rc;
+	if ((rc = port_lcore(p, n, err)) < 0)
+		return rc;
+	for (uint32_t i = 0; i < p->ports; i++) {
+		if (strcmp(p->port[i].name, port->name) == 0)
+			return config_err(n, -EINVAL, err, "name: '%s' is used twice", port->name);
+		if (strcmp(p->port[i].dev.name, port->dev.name) == 0)
+			return config_err(
+				n, -EINVAL, err, "dev: '%s' is used twice", port->dev.name);
+	}
+	port->share = port->large = STRAIGHT_PKTS;
+	if (port->path_name[0] != '\0') {
+		port->path = paths_find(ps, port->path_name);
+		if (port->path == NULL) {
+			char names[CONFIG_NAMES_SIZE];
+
+			paths_names(ps, names);
+			return config_err(n, -EINVAL, err,
+				"path: there is no path '%s'; there is %s", port->path_name, names);
+		}
+		for (uint32_t i = 0; i < p->ports; i++) {
+			if (p->port[i].path == port->path)
+				return config_err(n, -EINVAL, err,
+					"path: '%s' is used by port '%s' too; a path has one exit",
+					port->path_name, p->port[i].name);
+		}
+		port->share = path_pkts(ps, port->path, (uint32_t)port->min_packet);
+		port->large = path_pkts(
+			ps, port->path, (uint32_t)time_max(port->min_packet, LARGE_PACKET));
+	}
+	p->ports++;
+	return 0;
+}
+
+static int static_read(struct plan *p, struct config_node *list, struct err *err) {
+	int rc;
+
+	if (list == NULL)
+		return 0;
+	if (config_kind(list) != CONFIG_LIST || config_count(list) > PLAN_STATIC_MAX)
+		return config_err(list, -EINVAL, err, "static: a list of at most %d {mac, port}",
+			PLAN_STATIC_MAX);
+	for (size_t i = 0; i < config_count(list); i++) {
+		struct config_node *n = config_at(list, i);
+		struct plan_static *s = &p->fixed[p->fixed_count++];
+		struct fixed f = {0};
+		bool given;
+
+		if ((rc = config_params(n, "static", fixed_params, NULL, &f, err)) < 0)
+			return rc;
+		if (live_mac(f.mac, &s->mac, &given) < 0 || !given)
+			return config_err(n, -EINVAL, err,
+				"mac: '%s' is not a MAC address such as 02:00:00:00:00:01", f.mac);
+		for (s->port = 0; s->port < p->ports; s->port++) {
+			if (strcmp(p->port[s->port].name, f.port) == 0)
+				break;
+		}
+		if (s->port == p->ports)
+			return config_err(n, -EINVAL, err, "port: there is no port '%s'", f.port);
+	}
+	return 0;
+}
+
+// Gives each path its share of the pool the user wants.
+static int share_out(struct plan *p, struct config_node *section, struct err *err) {
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < p->ports; i++)
+		sum += p->port[i].share;
+	if (p->pool == 0)
+		return 0;
+	if (p->pool < sum && !p->process.force)
+		return config_err(section, -EINVAL, err,
+			"pool: %llu packets are fewer than the %llu that queues and delays may "
+			"hold; force: yes starts all the same, and drops the rest as no_mbuf",
+			(unsigned long long)p->pool, (unsigned long long)sum);
+	double scale = (double)p->pool / (double)sum;
+	for (uint32_t i = 0; i < p->ports; i++) {
+		p->port[i].share = (uint64_t)((double)p->port[i].share * scale);
+		p->port[i].large = (uint64_t)((double)p->port[i].large * scale);
+	}
+	return 0;
+}
+
+int plan_ports(struct plan *p, struct config *c, struct paths *ps, struct err *err) {
+	static const char *const also[] = {
+		"lcores", "ports", "static", "start", "pool", "handover", NULL};
+	static const char *const others[] = {LIVE_PROCESS_KEYS, "static", NULL};
+	struct config_node *node, *list;
+	int rc;
+
+	if ((rc = live_process_init(&p->process, c, "switch", also, &node, err)) < 0)
+		return rc;
+	if ((rc = config_params(node, "switch", start_params, others, p, err)) < 0)
+		return rc;
+	list = config_get(node, "ports");
+	if (list == NULL || config_kind(list) != CONFIG_LIST || config_count(list) < 2)
+		return config_err(list != NULL ? list : node, -EINVAL, err,
+			"live.switch.ports: a list of at least two ports is required");
+	if (config_count(list) > LIVE_PORTS_MAX)
+		return config_err(
+			list, -E2BIG, err, "live.switch.ports: more than %d", LIVE_PORTS_MAX);
+	for (size_t i = 0; i < config_count(list); i++) {
+		if ((rc = port_read(p, c, ps, config_at(list, i), err)) < 0)
+			return rc;
+	}
+	if ((rc = no_lcore_idle(p, err)) < 0)
+		return rc;
+	if ((rc = share_out(p, node, err)) < 0)
+		return rc;
+	for (uint32_t i = 0; i < ps->count; i++) {
+		bool used = false;
+
+		for (uint32_t k = 0; k < p->ports; k++)
+			used |= p->port[k].path == &ps->path[i];
+		if (!used)
+			return config_err(list, -EINVAL, err,
+				"live.switch.ports: no port sends through path '%s'; "
+				"give its exit `path: %s`",
+				ps->path[i].name, ps->path[i].name);
+	}
+	return static_read(p, config_get(node, "static"), err);
+}
+
+void plan_text(const struct plan *p, uint64_t port_buffers, char *text, size_t size) {
+	size_t used = 0;
+
+	for (uint32_t i = 0; i < p->ports && used < size; i++) {
+		const struct plan_port *port = &p->port[i];
+
+		used += (size_t)snprintf(text + used, size - used, "%s %llu packets, ",
+			port->path != NULL ? port->path_name : port->name,
+			(unsigned long long)port->share);
+	}
+	if (used < size)
+		snprintf(text + used, size - used, "ports %llu", (unsigned long long)port_buffers);
+}
