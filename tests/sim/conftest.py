@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from weir.ring import open_ring
+from weir.analysis.ring import open_ring
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN_S_MAX = 280

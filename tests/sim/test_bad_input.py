@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from weir.ring import open_ring
+from weir.analysis.ring import open_ring
 
 GOOD = """duration: 2s
 paths:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from weir.ring import open_ring
+from weir.analysis.ring import open_ring
 
 from .conftest import Run, Simulate
 

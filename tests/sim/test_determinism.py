@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from weir.ring import open_ring
+from weir.analysis.ring import open_ring
 
 from .conftest import ROOT, Run, Simulate
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from weir.ring import open_ring
+from weir.analysis.ring import open_ring
 
 from .conftest import Simulate
 from .test_determinism import MIXED

@@ -49,7 +49,7 @@ def frame(prefixes):
 
 
 def test_a_rate_is_changed_and_the_event_recorded(lab):
-    ring = pytest.importorskip("weir.ring")
+    ring = pytest.importorskip("weir.analysis.ring")
     switch = lab.switch(PATHS)
     here = ("--prefix", lab.prefix)
     shown = weir("ctl", *here)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from lab import QUIET, Lab
 from loopback_test import Loop
-from weir.ring import open_ring
+from weir.analysis.ring import open_ring
 
 DEPARTED = 5
 PPM_MAX = 10

@@ -16,7 +16,7 @@ from lab import ADDRESS, Child, Lab, sh, times_ms, wait_for
 from loopback_test import Loop
 from sender_test import peer, sender
 
-ring = pytest.importorskip("weir.ring")
+ring = pytest.importorskip("weir.analysis.ring")
 PORT_EVENT = 8
 PATHS = (
     "{forward: [{link: {rate: 10Mbit}}, {delay: {delay: 5ms}}], reverse: [{delay: {delay: 5ms}}]}"
@@ -30,7 +30,7 @@ for i in range(20000):
 """
 READER = """
 import sys, time
-from weir.ring import tail
+from weir.analysis.ring import tail
 for records in tail(sys.argv[1]):
     print(len(records), flush=True)
 """

@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from lab import ADDRESS, QUIET, WAIT_S, Lab, best_of, quiet, wait_for
-from weir.ring import open_ring
+from weir.analysis.ring import open_ring
 
 pytestmark = pytest.mark.slow
 

@@ -3,7 +3,7 @@
 
 import pytest
 from lab import QUIET, Lab, best_of, iperf_result, median, quiet, wait_for
-from weir.ring import open_ring
+from weir.analysis.ring import open_ring
 
 TEL_DROP, DROP_AQM = 3, 2
 # A segment of 1448 B is a frame of 1514 B and takes 1538 B of the wire.

@@ -24,7 +24,7 @@ import threading
 import time
 from pathlib import Path
 
-from weir import priority
+from weir.live import priority
 
 CPUS = sorted(os.sched_getaffinity(0))
 LCORE = CPUS[-1]

@@ -79,7 +79,7 @@ def test_1_gbit(lab, root):
 def test_both_programs_are_on_one_time_base(lab, root):
     """A SYN is sent, seen by the switch as its flow's, and data acknowledged a round trip later."""
     import polars as pl
-    from weir import folder
+    from weir.analysis import folder
 
     options = ("-o", "paths.forward.link.rate=100Mbit", "-o", "flows.0.count=20")
     options += ("-o", "flows.0.source={size: {bytes: 20kB}}", "-o", "flows.0.jitter=0s")

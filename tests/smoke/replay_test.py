@@ -84,7 +84,7 @@ def replay(folder, build):
 @contextlib.contextmanager
 def changed(folder, name, choose, field, value):
     """One field of one record of a ring is another for a while; the record as it was."""
-    from weir.ring import open_ring
+    from weir.analysis.ring import open_ring
 
     path = folder / f"{name}.ring"
     records = np.memmap(path, open_ring(path).dtype, "r+", offset=4096)

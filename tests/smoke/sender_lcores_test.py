@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 from lab import CPUS, LCORE, QUIET, Lab, outcome, quiet, sh, wait_for
-from weir.ring import open_ring
+from weir.analysis.ring import open_ring
 
 FLOWS = 200
 BYTES = 300_000

@@ -228,7 +228,7 @@ def test_asked_through_telemetry(lab):
 
 
 def test_follows_a_schedule(lab):
-    ring = pytest.importorskip("weir.ring")
+    ring = pytest.importorskip("weir.analysis.ring")
     switch = lab.switch(PATHS, top="schedule: [{at: 500ms, reverse.delay.delay: 105ms}]")
     wait_for(lambda: "reverse.delay.delay=105ms" in lab.telemetry("/weir/params"), "the change")
     assert min(lab.ping(count=5)) >= 110
@@ -301,7 +301,7 @@ live:
 
 
 def test_records_every_packet(lab):
-    ring = pytest.importorskip("weir.ring")
+    ring = pytest.importorskip("weir.analysis.ring")
     switch = lab.switch(PATHS, "-o", "telemetry.level=3")
     lab.ping(count=20)
     assert switch.stop() == 0

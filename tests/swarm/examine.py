@@ -107,11 +107,11 @@ def differs(one: Path, other: Path) -> Finding | None:
 
 def renders(folder: Path) -> Finding | None:
     """The report of any run can be written."""
-    from weir import folder as runs
-    from weir import report
+    from weir.analysis import folder as runs
+    from weir.report import page
 
     try:
-        report.write(runs.load(folder))
+        page.write(runs.load(folder))
     except Exception as error:  # whatever it is, a user would see it
         return Finding("report", f"{type(error).__name__}: {error}")
     return None

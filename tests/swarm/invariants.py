@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import yaml
-from weir.ring import Ring, RingError, open_ring
+from weir.analysis.ring import Ring, RingError, open_ring
 
 FCS_BYTES = 4
 FRAME_BYTES_MAX = 9000 + 66 + 24

@@ -6,7 +6,7 @@ import json
 import socket
 import threading
 
-from weir import live
+from weir.live import client
 
 END = object()  # as an answer: the program ends instead
 SILENT = object()  # it never answers
@@ -16,7 +16,7 @@ class FakeProgram:
     """Answers by command; a function is called with what stands after the comma."""
 
     def __init__(self, folder, prefix, answers):
-        path = folder / "dpdk" / prefix / live.SOCKET
+        path = folder / "dpdk" / prefix / client.SOCKET
         path.parent.mkdir(parents=True)
         self.answers, self.asked = answers, []
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from weir import bench, bootstrap
+from weir import bootstrap
+from weir.bench import sim
 from weir.errors import UserError
 
 SUMMARY = {
@@ -19,11 +20,11 @@ SUMMARY = {
     "links": {"forward": {"queue_mean_bytes": 187.5e6, "drops": 3}},
     "measured": {"wall_s": 4.0, "cpu_s": 2.0, "virtual_s": 20.0, "data_segs": 16_000_000},
 }
-TINY = bench.Length(warmup_s=0.2, measured_s=0.1, floor_packets=50_000)
+TINY = sim.Length(warmup_s=0.2, measured_s=0.1, floor_packets=50_000)
 
 
 def sample(ns, peak=1 << 20):
-    return bench.Sample(
+    return sim.Sample(
         wall_s=ns / 500,
         cpu_s=ns / 1e3,
         virtual_s=1.0,
@@ -35,12 +36,12 @@ def sample(ns, peak=1 << 20):
 
 
 def row(flows, **ns):
-    return bench.Row(flows, {name: [sample(v) for v in values] for name, values in ns.items()})
+    return sim.Row(flows, {name: [sample(v) for v in values] for name, values in ns.items()})
 
 
 def test_cost_and_speed_of_a_sample():
-    got = bench.parse_weir(SUMMARY, 7)
-    assert got == bench.Sample(4.0, 2.0, 20.0, 16_000_000, 0.5, 3, 7)
+    got = sim.parse_weir(SUMMARY, 7)
+    assert got == sim.Sample(4.0, 2.0, 20.0, 16_000_000, 0.5, 3, 7)
     assert got.ns == pytest.approx(125)
     assert got.speed == pytest.approx(5)
 
@@ -54,7 +55,7 @@ def test_a_ratio_is_the_median_of_the_turns_not_of_the_medians():
 
 
 def test_figures_hold_median_spread_and_highest_peak():
-    got = bench.Row(5, {"weir": [sample(30, 5), sample(10, None), sample(20, 9)]}).figures("weir")
+    got = sim.Row(5, {"weir": [sample(30, 5), sample(10, None), sample(20, 9)]}).figures("weir")
     names = ("ns_per_packet", "ns_per_packet_min", "ns_per_packet_max")
     assert [got[name] for name in names] == pytest.approx([20, 10, 30])
     assert got["peak_bytes"] == 9
@@ -63,9 +64,9 @@ def test_figures_hold_median_spread_and_highest_peak():
 
 def test_growth_is_from_fewest_to_most_flows_whatever_the_order():
     rows = [row(50, weir=[150, 300]), row(10, weir=[100, 100]), row(20, weir=[900, 900])]
-    assert bench.growth(rows, "weir") == pytest.approx(2.25)
-    assert bench.growth(rows[:1], "weir") is None
-    assert bench.growth(rows, "ns3") is None
+    assert sim.growth(rows, "weir") == pytest.approx(2.25)
+    assert sim.growth(rows[:1], "weir") is None
+    assert sim.growth(rows, "ns3") is None
 
 
 @pytest.mark.parametrize(
@@ -74,14 +75,14 @@ def test_growth_is_from_fewest_to_most_flows_whatever_the_order():
 )
 def test_a_run_that_went_wrong_is_no_sample(broken):
     with pytest.raises(UserError, match="the run failed"):
-        bench.parse_weir({**SUMMARY, **broken}, None)
+        sim.parse_weir({**SUMMARY, **broken}, None)
 
 
 def test_flows_are_read_and_refused_in_a_sentence(weir):
-    assert bench.parse_flows("100, 5000") == [100, 5000]
+    assert sim.parse_flows("100, 5000") == [100, 5000]
     for text in ("", "0", "10,x", "1e3", "100001", "-5"):
         with pytest.raises(UserError, match="is not a number of flows"):
-            bench.parse_flows(text)
+            sim.parse_flows(text)
     done = weir("bench", "corescale", "--flows", "5,5")
     assert done.status == 2
     assert done.err == "weir: --flows: '5,5' names a number twice\n"
@@ -91,7 +92,7 @@ def test_the_table_has_every_figure_and_says_what_is_missing():
     rows = [row(100, weir=[80, 80, 81], floor=[40, 41, 40]), row(5000, weir=[160], floor=[44])]
     rows[0].samples["ns3"] = [sample(40_000)]
     out = io.StringIO()
-    bench.show(bench.report(rows), Console(file=out, width=120))
+    sim.show(sim.report(rows), Console(file=out, width=120))
     text = out.getvalue()
     for figure in ("80.0 ns", "±1 %", "40.0 µs", "500", "2.00", "5,000", "weir-sim 2.00"):
         assert figure in text
@@ -102,27 +103,27 @@ def test_the_table_has_every_figure_and_says_what_is_missing():
 
 
 def test_ns3_has_the_papers_ten_senders_and_more_only_for_more_flows():
-    assert [bench.ns3_pairs(flows) for flows in (1, 100, 1000, 4000)] == [10, 10, 10, 20]
+    assert [sim.ns3_pairs(flows) for flows in (1, 100, 1000, 4000)] == [10, 10, 10, 20]
 
 
 def test_peak_memory_of_a_child_is_its_own():
     argv = [sys.executable, "-c", "x = bytearray(60_000_000); import time; time.sleep(0.5)"]
-    out, peak = bench.child(argv)
+    out, peak = sim.child(argv)
     assert out == ""
     assert 60e6 < peak < 120e6
 
 
 def test_a_child_that_fails_says_why():
     with pytest.raises(UserError, match="failed: no such thing"):
-        bench.child([sys.executable, "-c", "raise SystemExit('no such thing')"])
+        sim.child([sys.executable, "-c", "raise SystemExit('no such thing')"])
 
 
 def test_what_ns3_needs_and_cannot_be_installed(monkeypatch, tmp_path):
     monkeypatch.setenv("WEIR_BUILD", str(tmp_path))
-    monkeypatch.setattr(bench, "NS3_NEEDS", (bootstrap.Need("libns3-dev", "command no-such"),))
+    monkeypatch.setattr(sim, "NS3_NEEDS", (bootstrap.Need("libns3-dev", "command no-such"),))
     monkeypatch.setattr(bootstrap, "apt", lambda packages, build: "the network cannot be reached")
     with pytest.raises(UserError) as caught:
-        bench.build_ns3()
+        sim.build_ns3()
     assert str(caught.value) == (
         "cannot install libns3-dev: the network cannot be reached; install them with: apt-get "
         "install libns3-dev, or leave ns-3 out: --no-ns3"
@@ -140,7 +141,7 @@ def test_an_output_folder_that_is_taken(weir, tmp_path):
 def test_floor_and_weir_sim_run(weir_sim, build, tmp_path, monkeypatch):
     monkeypatch.setenv("WEIR_BUILD", str(build))
     out = tmp_path / "out"
-    found = bench.corescale([3, 20], 2, False, out, Console(file=io.StringIO()), TINY)
+    found = sim.corescale([3, 20], 2, False, out, Console(file=io.StringIO()), TINY)
     assert json.loads((out / "bench.json").read_text()) == found
     assert found["ns3"] is None
     for one in found["rows"]:

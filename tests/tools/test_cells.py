@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
-from weir.cells import LOCK, Cell, run_cells
 from weir.errors import UserError
+from weir.study.cells import LOCK, Cell, run_cells
 
 pytestmark = pytest.mark.usefixtures("weir_sim")
 
@@ -29,7 +29,7 @@ flows:
 """
 HOURS = """
 from pathlib import Path
-from weir.cells import Cell, run_cells
+from weir.study.cells import Cell, run_cells
 override = ("paths.forward.link.rate=10Gbit", "telemetry.interval=10us")
 (outcome,) = run_cells([Cell("hours", Path("x.yaml"), override, duration="24h")], Path("out"))
 print(outcome.status, outcome.message)
@@ -121,7 +121,7 @@ def test_no_cells_are_no_outcomes(tmp_path):
 
 
 def test_a_scheduler_that_is_not_there_is_one_sentence(config, tmp_path, monkeypatch):
-    monkeypatch.setattr("weir.cells.CONNECT_S_MAX", 0.5)
+    monkeypatch.setattr("weir.study.cells.CONNECT_S_MAX", 0.5)
     for address in ("tcp://127.0.0.1:1", "carrier-pigeon"):
         with pytest.raises(UserError, match=f"{address}: no Dask scheduler"):
             run_cells([cell(config, 1)], tmp_path / "out", scheduler=address)

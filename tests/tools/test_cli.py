@@ -11,7 +11,8 @@ import time
 
 import pytest
 from synthetic import make_run
-from weir import folder, summary, units
+from weir import summary, units
+from weir.analysis import folder
 
 SIM_RUNS = """
 from synthetic import make_run

@@ -10,9 +10,10 @@ import numpy as np
 import polars as pl
 import pytest
 from rich.console import Console
-from weir import claims, corescale, metrics, reproduce
-from weir.corescale import CASES, Case, Length, Measured
-from weir.ring import open_ring
+from weir.analysis import metrics
+from weir.analysis.ring import open_ring
+from weir.study import corescale, reproduce, validation
+from weir.study.corescale import CASES, Case, Length, Measured
 
 TINY = Length(1, 10, 60)
 TINY_CASES = (
@@ -79,7 +80,7 @@ def test_the_page_shows_numbers_claims_and_cells(tiny):
     assert row["digest"] in page
     assert page.count("<svg") == 3  # errors, losses, fairness; shares need two algorithms
     assert "edgescale-newreno-20" not in page  # not asked for
-    assert claims.NOT_RUN in page  # but claimed
+    assert validation.NOT_RUN in page  # but claimed
     assert not re.search(r'(?:src|href)="(?!#|data:)', page)
     ids = re.findall(r'\bid="([^"]+)"', page)
     assert len(ids) == len(set(ids))
@@ -150,7 +151,7 @@ def test_quick_fits_ten_minutes_on_two_cores():
 def test_quick_is_long_enough_for_a_fit():
     """12 halvings: each takes W/2 round trips, W 4/3 of a flow's mean share of BDP and queue."""
     for case in CASES:
-        if case.name not in claims.CORE:
+        if case.name not in validation.CORE:
             continue
         rtt_s = 0.020 + 7 / 8 * 375e6 * 8 / 10e9
         window_segs = 4 / 3 * 10e9 / corescale.WIRE_BITS * rtt_s / case.flows
@@ -210,15 +211,15 @@ def study(**changed):
 
 
 def row(cells, what):
-    (found,) = (claim for claim in claims.of(cells) if claim.what == what)
+    (found,) = (claim for claim in validation.of(cells) if claim.what == what)
     return found
 
 
 def test_a_study_as_published_meets_every_gate_but_that_errors_are_worse_by_losses():
     """With exact flows both fits are exact, and neither is worse."""
-    missed = [claim.what for claim in claims.of(study()) if claim.met is False]
+    missed = [claim.what for claim in validation.of(study()) if claim.met is False]
     assert missed == ["median error by losses, core"]
-    assert all(claim.met is not None for claim in claims.of(study()) if claim.gate)
+    assert all(claim.met is not None for claim in validation.of(study()) if claim.gate)
 
 
 @pytest.mark.parametrize(
@@ -273,7 +274,7 @@ def test_errors_and_identity_have_gates():
 
 def test_every_claim_of_the_study_has_a_row_run_or_not():
     for cells in ({}, study()):
-        said = claims.of(cells)
+        said = validation.of(cells)
         text = "\n".join(f"{claim.what}: {claim.published}" for claim in said)
         for published in ("3.95", "3.64", "3.24", "1.36", "1.34", "1.78", "1.47"):
             assert re.search(rf": {published}$", text, re.M), published
@@ -296,13 +297,13 @@ def test_every_claim_of_the_study_has_a_row_run_or_not():
         for first, second in (("CUBIC", "NewReno"), ("BBR", "NewReno"), ("BBR", "CUBIC")):
             for how in ("half of the flows", "one flow"):
                 assert f"share of {first} against {second}, {how} of " in text
-        assert all((claims.NOT_RUN in claim.ours) == (not cells) for claim in said)
+        assert all((validation.NOT_RUN in claim.ours) == (not cells) for claim in said)
         assert all(claim.met is None for claim in said if not claim.gate or not cells)
 
 
 def test_what_the_study_did_not_try_has_no_published_number_and_no_gate():
-    said = {claim.what: claim for claim in claims.of(study()) if "Copa" in claim.what}
-    assert {claim.published for claim in said.values()} == {claims.NOT_TRIED}
+    said = {claim.what: claim for claim in validation.of(study()) if "Copa" in claim.what}
+    assert {claim.published for claim in said.values()} == {validation.NOT_TRIED}
     assert not any(claim.gate or claim.deviation for claim in said.values())
     assert said["Copa, core, 5000 flows: packets in the queue per flow"].ours == "2.50"
     assert said["Copa, core, 5000 flows: link in use"].ours == "99.5 %"
@@ -312,7 +313,7 @@ def test_what_the_study_did_not_try_has_no_published_number_and_no_gate():
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_terminal_shows_every_word_of_every_claim(width):
     shown = io.StringIO()
-    said = claims.of(study(corescale_newreno_1000={"c": 1.0}))
+    said = validation.of(study(corescale_newreno_1000={"c": 1.0}))
     reproduce.show_claims(said, Console(file=shown, width=width))
     words = [
         word for claim in reproduce.claim_rows(said) for cell in claim for word in cell.split()
@@ -331,11 +332,11 @@ def test_a_variant_is_told_apart_in_table_1():
 def test_differences_are_explained():
     """Every claim that can be far off and has a published number names its reason."""
     cells = study(**{f"corescale_newreno_{n}": {"losses": 1.7} for n in (1000, 3000, 5000)})
-    off = [claim for claim in claims.of(cells) if abs(claim.deviation or 0) > 0.15]
+    off = [claim for claim in validation.of(cells) if abs(claim.deviation or 0) > 0.15]
     assert off
     for claim in off:
-        assert claim.why in claims.WHY, claim.what
-    page = "".join(reproduce.explanations(claims.of(cells)))
+        assert claim.why in validation.WHY, claim.what
+    page = "".join(reproduce.explanations(validation.of(cells)))
     assert "Losses at the core." in page
     assert "C by halvings at the edge." not in page  # 1.3 is 12 % off
 

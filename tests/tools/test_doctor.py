@@ -5,8 +5,8 @@ import io
 
 import pytest
 from rich.console import Console
-from weir import doctor
-from weir.doctor import BAD, OK, WARN, Check, Host
+from weir.cli import doctor
+from weir.cli.doctor import BAD, OK, WARN, Check, Host
 
 
 @pytest.fixture

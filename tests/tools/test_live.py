@@ -16,8 +16,8 @@ import termios
 import pytest
 from fake_program import END, SILENT, FakeProgram
 from rich.console import Console
-from weir import live, top
 from weir.errors import UserError
+from weir.live import client, top
 
 S = 1_000_000_000
 
@@ -85,9 +85,9 @@ def test_running_programs_are_found_and_others_are_not(folder, fake):
     killed = folder / "dpdk/killed"
     killed.mkdir()
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as dead:
-        dead.bind(str(killed / live.SOCKET))
+        dead.bind(str(killed / client.SOCKET))
     (folder / "dpdk/empty").mkdir()
-    found = live.running()
+    found = client.running()
     assert [(program.name, program.prefix) for program in found] == [
         ("weir-sender", "se"),
         ("weir-switch", "sw"),
@@ -95,8 +95,8 @@ def test_running_programs_are_found_and_others_are_not(folder, fake):
     assert found[0].pid == 7
     for program in found:
         program.close()
-    rest = live.running(but=["se"])
-    assert live.listing(rest) == "weir-switch (prefix sw)"
+    rest = client.running(but=["se"])
+    assert client.listing(rest) == "weir-switch (prefix sw)"
     rest[0].close()
 
 
@@ -114,9 +114,9 @@ def test_the_runtime_folder_is_where_dpdk_has_it(monkeypatch, variables, path):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(os, "getuid", lambda: 1000)
-    assert str(live.runtime_folder()) == path
+    assert str(client.runtime_folder()) == path
     monkeypatch.setattr(os, "getuid", lambda: 0)
-    assert str(live.runtime_folder()) == ("/a/dpdk" if path == "/a/dpdk" else "/var/run/dpdk")
+    assert str(client.runtime_folder()) == ("/a/dpdk" if path == "/a/dpdk" else "/var/run/dpdk")
 
 
 def test_nothing_runs(folder, weir):
@@ -215,7 +215,7 @@ def test_little_is_taken_of_the_cpu_that_programs_poll_on(command, rich):
         "print(*sys.modules, file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert f"weir.{command}" in done.stderr.split()
+    assert f"weir.live.{command}" in done.stderr.split()
     heavy = {"typer", "rich", "numpy", "polars", "yaml", "matplotlib", "pydantic"}
     assert heavy & set(done.stderr.split()) == rich
 
@@ -271,10 +271,10 @@ def test_a_switch_that_ends_or_hangs_is_said_so(fake, weir, monkeypatch):
     switch(fake, set=END)
     done = weir("ctl", "forward.loss.rate=1%")
     assert (done.status, one_line(done.err)) == (1, "weir: weir-switch has ended")
-    monkeypatch.setattr(live, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(client, "PATIENCE_S", 0.05)
     fake("mute", info=SILENT)
     with pytest.raises(UserError, match="prefix 'mute' does not answer"):
-        live.named("mute")
+        client.named("mute")
 
 
 # One second of a switch with a link of 1 Gbit/s in one of its paths, and of a sender.
@@ -479,7 +479,7 @@ def test_long_lists_are_asked_for_in_parts(fake, what):
     rows = {str(i): {"name": f"{i}"} for i in range(64)}
     info = {"program": "weir-sender", what: 64}
     asked = sender(fake, info=info, ports={}, **{what: in_parts(rows)})
-    with live.named("se") as program:
+    with client.named("se") as program:
         sample = top.take(program)
     assert getattr(sample, what) == rows
     assert [text for text in asked.asked if what in text] == [

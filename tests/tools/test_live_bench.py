@@ -15,9 +15,10 @@ import pytest
 import yaml
 from fake_program import FakeProgram
 from rich.console import Console
-from weir import bootstrap, live_bench, live_lab, live_peers
+from weir import bootstrap
+from weir.bench import lab, live, peers
+from weir.bench.lab import Bench, Case, Sample, Skipped
 from weir.errors import UserError
-from weir.live_lab import Bench, Case, Sample, Skipped
 
 
 def sample(ns, frame=64):
@@ -25,28 +26,28 @@ def sample(ns, frame=64):
 
 
 def row(case, **ns):
-    return live_bench.Row(case, {name: [sample(v) for v in values] for name, values in ns.items()})
+    return live.Row(case, {name: [sample(v) for v in values] for name, values in ns.items()})
 
 
 def show(found):
     out = io.StringIO()
-    live_bench.show(found, Console(file=out, width=140))
+    live.show(found, Console(file=out, width=140))
     return out.getvalue()
 
 
 def test_every_row_has_its_own_name_and_the_quick_ones_are_among_them():
-    names = [case.name for case in live_bench.all_cases()]
+    names = [case.name for case in live.all_cases()]
     assert len(names) == len(set(names))
-    assert set(live_bench.QUICK) <= set(names)
+    assert set(live.QUICK) <= set(names)
     assert Case("null", "64", "codel", 10, 3).name == "null-64-codel-10ms-level3"
     assert Case("sender", "5000", delay_ms=10).name == "sender-5000-10ms"
     assert Case("memif", "1500", level=3, gbit=25).name == "memif-1500-fifo-25g-level3"
-    assert all(live_bench.peers(case) for case in live_bench.all_cases())
-    assert set(live_bench.PEERS) == {p for c in live_bench.all_cases() for p in live_bench.peers(c)}
+    assert all(live.compared_with(case) for case in live.all_cases())
+    assert set(live.PEERS) == {p for c in live.all_cases() for p in live.compared_with(c)}
 
 
 def test_rows_are_chosen_by_name_and_pattern_each_once(weir):
-    chosen = [case.name for case in live_bench.choose("sender-5000, sender-*,xdp-*-10ms", True)]
+    chosen = [case.name for case in live.choose("sender-5000, sender-*,xdp-*-10ms", True)]
     assert chosen == [
         "sender-5000",
         "sender-5000-10ms",
@@ -55,7 +56,7 @@ def test_rows_are_chosen_by_name_and_pattern_each_once(weir):
         "xdp-1500-fifo-10ms",
         "xdp-1500-codel-10ms",
     ]
-    assert len(live_bench.choose(None, False)) > len(live_bench.choose(None, True)) == 13
+    assert len(live.choose(None, False)) > len(live.choose(None, True)) == 13
     done = weir("bench", "live", "--rows", "null-65-*")
     assert (done.status, done.out) == (2, "")
     assert "no row is called 'null-65-*'" in done.err
@@ -90,7 +91,7 @@ def test_the_table_has_a_line_per_peer_and_says_what_was_skipped():
     for each in rows[:2]:
         each.skipped["ovs"] = "cannot install it"
     rows[2].skipped["weir"] = "network namespaces need root"
-    found = live_bench.report(rows)
+    found = live.report(rows)
     assert json.loads(json.dumps(found)) == found
     text = show(found)
     lines = [line.split() for line in text.splitlines()]
@@ -101,8 +102,8 @@ def test_the_table_has_a_line_per_peer_and_says_what_was_skipped():
     assert "skipped: Open vSwitch (null-64-fifo, null-64-codel-10ms): cannot install it" in text
     assert "skipped: weir (xdp-1500-fifo): network namespaces need root" in text
     assert "got only 50 % of a core" in text
-    assert live_bench.failed(found)
-    assert not live_bench.failed(live_bench.report(rows[:2]))
+    assert live.failed(found)
+    assert not live.failed(live.report(rows[:2]))
 
 
 def test_who_is_skipped_once_is_not_asked_again(monkeypatch, tmp_path):
@@ -117,13 +118,13 @@ def test_who_is_skipped_once_is_not_asked_again(monkeypatch, tmp_path):
 
         return measure
 
-    peers = {"io": live_bench.Peer("testpmd io", measured("io"))}
-    peers["bridge"] = live_bench.Peer("bridge", measured("bridge", skips=True))
-    monkeypatch.setattr(live_bench, "PEERS", peers)
-    monkeypatch.setattr(live_peers, "weir_switch", measured("weir"))
-    one = live_bench.Row(Case("xdp", "1500"))
+    others = {"io": live.Peer("testpmd io", measured("io"))}
+    others["bridge"] = live.Peer("bridge", measured("bridge", skips=True))
+    monkeypatch.setattr(live, "PEERS", others)
+    monkeypatch.setattr(peers, "weir_switch", measured("weir"))
+    one = live.Row(Case("xdp", "1500"))
     out = io.StringIO()
-    live_bench.take_turns([one], 2, Bench(tmp_path, 1), Console(file=out, width=100))
+    live.take_turns([one], 2, Bench(tmp_path, 1), Console(file=out, width=100))
     assert asked == ["weir", "io", "bridge", "weir", "io"]
     assert one.skipped == {"bridge": "it cannot start here"}
     assert "turn 1 of 2, xdp-1500-fifo: bridge skipped: it cannot start here" in out.getvalue()
@@ -131,22 +132,22 @@ def test_who_is_skipped_once_is_not_asked_again(monkeypatch, tmp_path):
 
 def test_what_cannot_be_installed_is_skipped_with_its_reason(monkeypatch, tmp_path):
     monkeypatch.setenv("WEIR_BUILD", str(tmp_path))
-    monkeypatch.setattr(live_bench.bench, "build_targets", lambda *targets: None)
+    monkeypatch.setattr(live.sim, "build_targets", lambda *targets: None)
     monkeypatch.setattr(bootstrap, "apt", lambda packages, build: "the network cannot be reached")
     need = bootstrap.Need("dpdk-dev", "command no-such-command")
-    peer = live_bench.Peer("testpmd mac", live_peers.floor, (need,))
-    monkeypatch.setattr(live_bench, "PEERS", {"mac": peer})
-    rows = [live_bench.Row(Case("memif", "64"))]
-    live_bench.prepare(rows)
+    peer = live.Peer("testpmd mac", peers.floor, (need,))
+    monkeypatch.setattr(live, "PEERS", {"mac": peer})
+    rows = [live.Row(Case("memif", "64"))]
+    live.prepare(rows)
     assert rows[0].skipped == {"mac": "cannot install dpdk-dev: the network cannot be reached"}
 
 
 def test_the_switchs_configuration_is_the_case(weir_switch, tmp_path):
-    for case in live_bench.all_cases():
+    for case in live.all_cases():
         if case.port == "sender":
             continue
         devs = ["net_null0", "net_null1"]
-        text = live_peers.switch_config("p", case, devs, 0)
+        text = peers.switch_config("p", case, devs, 0)
         config = yaml.safe_load(text)
         stages = config["paths"]["forward"]
         assert list(stages[0]["link"]["queue"]) == [case.aqm]
@@ -161,69 +162,69 @@ def test_the_switchs_configuration_is_the_case(weir_switch, tmp_path):
 def test_the_senders_configuration_is_the_case(weir_sender, tmp_path):
     case = Case("sender", "5000", delay_ms=10)
     ports = [("sender", "net_memif0,id=0"), ("receiver", "net_memif1,id=1")]
-    text = live_peers.sender_config("p", case, ports, 0)
+    text = peers.sender_config("p", case, ports, 0)
     assert yaml.safe_load(text)["flows"][0]["count"] == 5000
     (tmp_path / "c.yaml").write_text(text)
     subprocess.run([weir_sender, tmp_path / "c.yaml", "--check"], check=True)
 
 
 def test_memory_is_for_what_the_delay_holds():
-    least = live_peers.memory_bytes(Case("null", "64"))
-    held = live_peers.memory_bytes(Case("null", "64", "fifo", 10)) - least
-    assert held == 800_000 * live_peers.BUFFER_BYTES
-    assert max(live_peers.memory_bytes(case) for case in live_bench.all_cases()) < 8e9
+    least = peers.memory_bytes(Case("null", "64"))
+    held = peers.memory_bytes(Case("null", "64", "fifo", 10)) - least
+    assert held == 800_000 * peers.BUFFER_BYTES
+    assert max(peers.memory_bytes(case) for case in live.all_cases()) < 8e9
 
 
 def test_the_floors_figures():
     said = {"pkts": 1000, "cpu_s": 2e-5, "wall_s": 4e-5, "tsc_hz": 2.45e9}
-    got = live_peers.floor_sample(f"EAL: a warning\n{json.dumps(said)}\n", 64)
+    got = peers.floor_sample(f"EAL: a warning\n{json.dumps(said)}\n", 64)
     assert got.ns == pytest.approx(20)
     assert got.bits == 512_000
     assert got.wall_ns == pytest.approx(40_000)
     with pytest.raises(Skipped, match="no figures"):
-        live_peers.floor_sample("EAL: an error\n", 64)
+        peers.floor_sample("EAL: an error\n", 64)
 
 
 def test_at_a_rate_time_is_the_wall_clocks():
-    assert live_peers.paced(Case("memif", "1500"), sample(10)).ns == 10
-    assert live_peers.paced(Case("memif", "1500", gbit=25), sample(10)).ns == 20
+    assert peers.paced(Case("memif", "1500"), sample(10)).ns == 10
+    assert peers.paced(Case("memif", "1500", gbit=25), sample(10)).ns == 20
 
 
 def test_lost_records_are_a_share_of_all_and_are_told():
     stream = {"records": 60, "lost": 20}
     telemetry = {"level": 3, "packets": stream, "events": {"records": 20, "lost": 0}}
-    assert live_peers.lost_share(telemetry) == pytest.approx(0.2)
-    assert live_peers.lost_share({"level": 0}) == 0
+    assert peers.lost_share(telemetry) == pytest.approx(0.2)
+    assert peers.lost_share({"level": 0}) == 0
     got = row(Case("memif", "1500", level=3), weir=[10], level0=[9])
-    assert "lost" not in show(live_bench.report([got]))
+    assert "lost" not in show(live.report([got]))
     got.samples["weir"] = [replace(sample(10), lost=0.25)]
     assert "memif-1500-fifo-level3: up to 25.00 % of the telemetry records were lost" in show(
-        live_bench.report([got])
+        live.report([got])
     )
 
 
 def test_null_ports_have_no_imix():
-    assert live_lab.null_ports("64") == [f"net_null{i},size=64,copy=0" for i in range(2)]
+    assert lab.null_ports("64") == [f"net_null{i},size=64,copy=0" for i in range(2)]
     with pytest.raises(Skipped, match="one size"):
-        live_lab.null_ports("imix")
+        lab.null_ports("imix")
 
 
 def test_the_busiest_thread_is_the_one_that_worked():
-    _, before = live_lab.busiest_ns(os.getpid(), {})
+    _, before = lab.busiest_ns(os.getpid(), {})
     used = -time.thread_time_ns()
     while used + time.thread_time_ns() < 50e6:
         pass
-    busiest, now = live_lab.busiest_ns(os.getpid(), before)
+    busiest, now = lab.busiest_ns(os.getpid(), before)
     assert 45e6 < busiest < 1e9
     assert str(os.getpid()) in now
 
 
 def test_a_child_that_ends_says_why(tmp_path):
     argv = [sys.executable, "-c", "print('{}'); print('no such port'); raise SystemExit(3)"]
-    with live_lab.Child(argv, tmp_path / "log") as child, pytest.raises(Skipped) as caught:
+    with lab.Child(argv, tmp_path / "log") as child, pytest.raises(Skipped) as caught:
         child.wait_for(lambda: None, "ready line")
     assert str(caught.value).endswith("ended: no such port")
-    with live_lab.Child(["sleep", "60"], tmp_path / "log") as child:
+    with lab.Child(["sleep", "60"], tmp_path / "log") as child:
         assert child.running
     assert not child.running
 
@@ -235,7 +236,7 @@ def test_a_sender_is_measured_by_its_data(monkeypatch, tmp_path):
     answers["/ethdev/info"] = lambda port: {"dev_started": 1}
     with contextlib.closing(FakeProgram(tmp_path, "both", answers)):
         for ports, sent in ((None, (105, 7070)), (1, (70, 7000))):
-            found = live_lab.counters("both", ports)
+            found = lab.counters("both", ports)
             assert found.sent() == sent
             found.close()
 
@@ -243,12 +244,12 @@ def test_a_sender_is_measured_by_its_data(monkeypatch, tmp_path):
 def test_hugepages_are_given_back(monkeypatch, tmp_path):
     (tmp_path / "nr_hugepages").write_text("100\n")
     (tmp_path / "free_hugepages").write_text("90\n")
-    monkeypatch.setattr(live_lab, "HUGEPAGES", tmp_path)
+    monkeypatch.setattr(lab, "HUGEPAGES", tmp_path)
     said = []
-    with live_lab.hugepages(80 * live_lab.PAGE_BYTES, said.append):
+    with lab.hugepages(80 * lab.PAGE_BYTES, said.append):
         assert (tmp_path / "nr_hugepages").read_text() == "100\n"
     assert said == []
-    with live_lab.hugepages(150 * live_lab.PAGE_BYTES - 1, said.append):
+    with lab.hugepages(150 * lab.PAGE_BYTES - 1, said.append):
         assert (tmp_path / "nr_hugepages").read_text() == "160"
     assert (tmp_path / "nr_hugepages").read_text() == "100"
     assert said == ["vm.nr_hugepages: 160 instead of 100 until the benchmark ends"]
@@ -256,28 +257,28 @@ def test_hugepages_are_given_back(monkeypatch, tmp_path):
 
 def test_a_command_that_fails_is_one_sentence():
     with pytest.raises(Skipped, match="sh -c echo because >&2; exit 1: because"):
-        live_lab.command("sh", "-c", "echo because >&2; exit 1")
+        lab.command("sh", "-c", "echo because >&2; exit 1")
     with pytest.raises(Skipped, match="no-such-command: "):
-        live_lab.command("no-such-command")
+        lab.command("no-such-command")
 
 
 def test_without_root_it_says_so(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(UserError, match="needs root"):
-        live_bench.measure_all([Case("null", "64")], 1, 1, Console(file=io.StringIO()))
+        live.measure_all([Case("null", "64")], 1, 1, Console(file=io.StringIO()))
 
 
 def test_the_programs_refuse_bad_arguments(build, monkeypatch):
     monkeypatch.setenv("WEIR_BUILD", str(build))
     if not Path(build, "switch/weir-switch").exists():
         pytest.skip("built without DPDK")
-    live_bench.bench.build_targets("tools/bench/weir-live-floor", "tools/bench/weir-live-load")
+    live.sim.build_targets("tools/bench/weir-live-floor", "tools/bench/weir-live-load")
     eal = ["--no-huge", "--no-pci", "--no-telemetry", "-m", "64", "--file-prefix", "weirbenchtest"]
     for name, arguments in (
         ("floor", ["net_null0", "net_null1", "-1", "1"]),
         ("load", ["59", "x"]),
     ):
-        argv = [live_peers.bench_program(name), *eal, "--", *arguments]
+        argv = [peers.bench_program(name), *eal, "--", *arguments]
         done = subprocess.run(argv, capture_output=True, text=True)
         assert (done.returncode, done.stdout) == (2, "")
         assert f"usage: weir-live-{name} EAL-ARGUMENTS" in done.stderr

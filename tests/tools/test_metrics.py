@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from weir import metrics
+from weir.analysis import metrics
 
 shares = st.lists(st.floats(0, 1e12), min_size=1, max_size=50)
 U64 = pl.UInt64

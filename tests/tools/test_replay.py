@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from weir import replay
+from weir.live import replay
 
 PACKETS = np.dtype(
     [

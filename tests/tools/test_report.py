@@ -10,7 +10,9 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 from synthetic import empty, make_run, write_ring
-from weir import figures, folder, look, report, story, summary
+from weir import summary
+from weir.analysis import folder
+from weir.report import figures, page, sections, theme
 
 
 class Page(HTMLParser):
@@ -45,7 +47,7 @@ class Page(HTMLParser):
 
 
 def page_of(run):
-    return report.write(folder.load(run)).read_text()
+    return page.write(folder.load(run)).read_text()
 
 
 @pytest.mark.parametrize(
@@ -213,19 +215,19 @@ def test_5000_flows_take_seconds(tmp_path):
 
 def test_groups_are_told_apart():
     def colours(*groups):
-        return [style.colour for style in look.group_styles(groups)]
+        return [style.colour for style in theme.group_styles(groups)]
 
     copa, reno = colours(("", "copa"), ("", "newreno"))
     assert colours(("", "newreno"), ("", "copa")) == [reno, copa]  # by algorithm, not by place
     assert len(set(colours(("a", "copa"), ("b", "copa"), ("c", "copa")))) == 3
-    assert [s.label for s in look.group_styles([("", "copa"), ("x", "newreno")])] == ["Copa", "x"]
+    assert [s.label for s in theme.group_styles([("", "copa"), ("x", "newreno")])] == ["Copa", "x"]
 
 
 def test_many_groups_are_told_apart():
     """Twenty of four algorithms, twenty of one, and names that several groups have."""
     four = [(f"g{i}", ("newreno", "cubic", "copa", "bbr")[i % 4]) for i in range(20)]
     for groups in (four, [(f"g{i}", "copa") for i in range(20)]):
-        styles = look.group_styles(groups)
+        styles = theme.group_styles(groups)
         assert len({(style.colour, style.dash) for style in styles}) == 20
         assert len({style.colour for style in styles}) == 20
         assert [style.label for style in styles] == [name for name, _ in groups]
@@ -240,8 +242,8 @@ def test_no_word_hides_data_and_no_legend_takes_the_room_of_axes(tmp_path, count
     """With 20 groups a legend left axes of a few pixels; labels of lines stood in the data."""
     groups = [(f"newreno at {5 * i} ms", "newreno", each) for i in range(count)]
     run = make_run(tmp_path / "r", groups=groups)
-    look.use()
-    drawn = list(story.draw(story.read(folder.load(run))))
+    theme.use()
+    drawn = list(sections.draw(sections.read(folder.load(run))))
     assert len(drawn) == 7
     for figure, caption in drawn:
         figure.draw_without_rendering()

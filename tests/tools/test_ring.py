@@ -19,8 +19,17 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from weir import ring as ring_module
-from weir.ring import GAP, HEADER_SIZE, Consumer, Records, RingError, find_gaps, open_ring, tail
+from weir.analysis import ring as ring_module
+from weir.analysis.ring import (
+    GAP,
+    HEADER_SIZE,
+    Consumer,
+    Records,
+    RingError,
+    find_gaps,
+    open_ring,
+    tail,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("WEIR_BUILD", ROOT / "build"))
@@ -171,7 +180,7 @@ def test_live_losses_are_counted(tmp_path: Path) -> None:
 CONSUMER = """
 import os, sys, time
 from pathlib import Path
-from weir.ring import Consumer
+from weir.analysis.ring import Consumer
 path, out, nap_s = sys.argv[1], Path(sys.argv[2]), float(sys.argv[3])
 with Consumer(path) as c, out.open("ab") as f:
     os.truncate(out, c.tail * c.dtype.itemsize)  # what was stored but not consumed comes again

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from weir import folder
+from weir.analysis import folder
 from weir.errors import UserError
 
 CONFIGS = sorted((Path(__file__).resolve().parents[2] / "configs").glob("*.yaml"))

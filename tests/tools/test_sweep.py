@@ -12,9 +12,9 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from weir import sweep
-from weir.cells import Cell, Outcome
 from weir.errors import UserError
+from weir.study import sweep
+from weir.study.cells import Cell, Outcome
 
 DEADLINE_S = 120
 DASK = Path(sys.executable).with_name("dask")

@@ -22,11 +22,11 @@ def main() -> int:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     # Two of cli's commands without its imports: typer's take longer than all that these do.
     if sys.argv[1:2] == ["ctl"]:
-        from weir.ctl import main as run
+        from weir.live.ctl import main as run
     elif sys.argv[1:2] == ["top"]:
-        from weir.top import main as run
+        from weir.live.top import main as run
     else:
-        from weir.cli import main as run
+        from weir.cli.app import main as run
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         return run()

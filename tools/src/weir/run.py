@@ -25,8 +25,10 @@ from typing import Any, Protocol
 from rich.console import Console
 from rich.progress import TaskID
 
-from weir import folder, priority, units
+from weir import units
+from weir.analysis import folder
 from weir.errors import UserError
+from weir.live import priority
 from weir.summary import progress
 
 PROGRAMS = {

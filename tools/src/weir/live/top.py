@@ -27,9 +27,10 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from weir import live, summary, units
-from weir.ctl import Parser
+from weir import summary, units
 from weir.errors import UserError, guarded
+from weir.live import client
+from weir.live.ctl import Parser
 
 INTERVAL_S_MIN = 0.1
 Row = dict[str, Any]
@@ -89,7 +90,7 @@ class Sample:
         return self.lcores or {"0": self.info}
 
 
-def take(program: live.Program) -> Sample:
+def take(program: client.Program) -> Sample:
     """Asks a program for all of it; Ended if it does not run any more."""
 
     def table(command: str) -> dict[str, Row]:
@@ -107,7 +108,7 @@ def take(program: live.Program) -> Sample:
 
     sample = Sample(program.name, program.prefix, table("/weir/info"))
     if not sample.info:
-        raise live.Ended
+        raise client.Ended
     sample.lcores = table("/weir/lcores")
     sample.ports = table("/weir/ports")
     sample.paths = table("/weir/paths")
@@ -350,7 +351,7 @@ class Watch:
 
     def __init__(self, prefixes: Sequence[str]) -> None:
         self.every = not prefixes
-        self.programs = live.select(prefixes)
+        self.programs = client.select(prefixes)
 
     def __enter__(self) -> Watch:
         return self
@@ -362,12 +363,12 @@ class Watch:
     def sample(self) -> list[Sample]:
         """One of each program; those that have ended are left out from now on."""
         if self.every:
-            self.programs += live.running(but=[program.prefix for program in self.programs])
+            self.programs += client.running(but=[program.prefix for program in self.programs])
         samples = []
         for program in list(self.programs):
             try:
                 samples.append(take(program))
-            except (live.Ended, TimeoutError):
+            except (client.Ended, TimeoutError):
                 program.close()
                 self.programs.remove(program)
         return samples

@@ -17,9 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from weir import bootstrap, run
-from weir.bootstrap import Need
-from weir.errors import UserError
-from weir.live_lab import (
+from weir.bench.lab import (
     FIRST,
     LAST,
     SIDES,
@@ -38,6 +36,8 @@ from weir.live_lab import (
     veth,
     wait_started,
 )
+from weir.bootstrap import Need
+from weir.errors import UserError
 
 ROLES = ("sender", "receiver")
 # Each way: what the links' rates and the delays' room are for; it must not be what limits.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import polars as pl
 
-    from weir.ring import Ring
+    from weir.analysis.ring import Ring
 
 CHUNK_RECORDS = 1 << 22
 TIMES = {"ts_ns", "start_ns"}  # columns that count from their program's own zero
@@ -201,7 +201,7 @@ class Run:
 
     @cached_property
     def _opened(self) -> dict[str, list[Ring]]:
-        from weir.ring import RingError, open_ring
+        from weir.analysis.ring import RingError, open_ring
 
         found: dict[str, list[Ring]] = {stream: [] for stream in STREAMS}
         for stream in STREAMS:

@@ -21,9 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from weir import run
+from weir.analysis.folder import check, read_json
+from weir.analysis.ring import Records, Ring, RingError, open_ring
 from weir.errors import UserError
-from weir.folder import check, read_json
-from weir.ring import Records, Ring, RingError, open_ring
 
 EVENTS = ("", "enqueue", "dequeue", "drop", "mark", "depart")  # enum tel_packet_event
 DROP, DEPART = 3, 5

@@ -18,11 +18,12 @@ from typing import Any
 
 from rich.console import Console
 
-from weir import bench, bootstrap, live_peers, run, summary, units
-from weir.bench import QUIET, middle
+from weir import bootstrap, run, summary, units
+from weir.bench import peers, sim
+from weir.bench.lab import FRAMES, Bench, Case, Sample, Skipped, hugepages
+from weir.bench.sim import QUIET, middle
 from weir.bootstrap import Need
 from weir.errors import UserError
-from weir.live_lab import FRAMES, Bench, Case, Sample, Skipped, hugepages
 
 Measure = Callable[[Bench, Case], Sample]
 WEIR = "weir"
@@ -66,17 +67,17 @@ class Peer:
 
 def lower_level(at: Bench, case: Case) -> Sample:
     """weir-switch, without telemetry."""
-    return live_peers.weir_switch(at, replace(case, level=0))
+    return peers.weir_switch(at, replace(case, level=0))
 
 
 PEERS = {
-    "floor": Peer("bare loop", live_peers.floor),
-    "io": Peer("testpmd io", live_peers.testpmd("io"), (live_peers.TESTPMD_NEED,)),
-    "mac": Peer("testpmd mac", live_peers.testpmd("mac"), (live_peers.TESTPMD_NEED,)),
-    "txonly": Peer("testpmd txonly", live_peers.txonly, (live_peers.TESTPMD_NEED,)),
-    "ovs": Peer("Open vSwitch", live_peers.ovs(False), (live_peers.OVS_NEED,)),
-    "ovs-policer": Peer("Open vSwitch, policer", live_peers.ovs(True), (live_peers.OVS_NEED,)),
-    "bridge": Peer("Linux bridge, tbf", live_peers.bridge, live_peers.KERNEL_NEEDS),
+    "floor": Peer("bare loop", peers.floor),
+    "io": Peer("testpmd io", peers.testpmd("io"), (peers.TESTPMD_NEED,)),
+    "mac": Peer("testpmd mac", peers.testpmd("mac"), (peers.TESTPMD_NEED,)),
+    "txonly": Peer("testpmd txonly", peers.txonly, (peers.TESTPMD_NEED,)),
+    "ovs": Peer("Open vSwitch", peers.ovs(False), (peers.OVS_NEED,)),
+    "ovs-policer": Peer("Open vSwitch, policer", peers.ovs(True), (peers.OVS_NEED,)),
+    "bridge": Peer("Linux bridge, tbf", peers.bridge, peers.KERNEL_NEEDS),
     "level0": Peer("weir, level 0", lower_level),
 }
 
@@ -117,7 +118,7 @@ class Row:
         return found
 
 
-def peers(case: Case) -> tuple[str, ...]:
+def compared_with(case: Case) -> tuple[str, ...]:
     """What a case is compared with."""
     if case.port == "sender":
         return ("txonly",)
@@ -166,10 +167,10 @@ def choose(patterns: str | None, quick: bool) -> list[Case]:
 def prepare(rows: Sequence[Row]) -> None:
     """Builds what the normal build leaves out and installs what peers need; or they are skipped."""
     try:
-        bench.build_targets("tools/bench/weir-live-floor", "tools/bench/weir-live-load")
+        sim.build_targets("tools/bench/weir-live-floor", "tools/bench/weir-live-load")
     except bootstrap.SetupError as error:
         raise UserError(str(error), 1) from None
-    wanted = {name for row in rows for name in peers(row.case)}
+    wanted = {name for row in rows for name in compared_with(row.case)}
     for name in [name for name in PEERS if name in wanted]:
         missing = [need.package for need in PEERS[name].needs if not need.met()]
         if not missing:
@@ -188,7 +189,7 @@ def take_turns(rows: Sequence[Row], repeat: int, at: Bench, screen: Console) -> 
     for turn in range(1, repeat + 1):
         for row in rows:
             programs: dict[str, Measure] = {WEIR: measure_of(row.case)}
-            programs |= {name: PEERS[name].measure for name in peers(row.case)}
+            programs |= {name: PEERS[name].measure for name in compared_with(row.case)}
             for name, measure in programs.items():
                 if name in row.skipped or WEIR in row.skipped:
                     continue
@@ -205,7 +206,7 @@ def take_turns(rows: Sequence[Row], repeat: int, at: Bench, screen: Console) -> 
 
 def measure_of(case: Case) -> Measure:
     """weir's own program for a case."""
-    return live_peers.weir_sender if case.port == "sender" else live_peers.weir_switch
+    return peers.weir_sender if case.port == "sender" else peers.weir_switch
 
 
 def label(name: str) -> str:
@@ -223,7 +224,7 @@ def measure_all(
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # nothing is left behind
     run.find_program("switch")
     prepare(rows)
-    need_bytes = max(live_peers.memory_bytes(case) for case in cases)
+    need_bytes = max(peers.memory_bytes(case) for case in cases)
     with (
         tempfile.TemporaryDirectory(prefix="weir-bench-") as folder,
         hugepages(need_bytes, bootstrap.say),
@@ -241,12 +242,12 @@ def report(rows: Sequence[Row]) -> dict[str, Any]:
     samples = [s for row in rows for each in row.samples.values() for s in each]
     return {
         "bench": "live",
-        "machine": bench.machine(),
+        "machine": sim.machine(),
         "rows": [
             {
                 "row": row.case.name,
                 "weir": row.figures(WEIR),
-                "peers": {name: row.figures(name) for name in peers(row.case)},
+                "peers": {name: row.figures(name) for name in compared_with(row.case)},
                 "skipped": row.skipped,
             }
             for row in rows

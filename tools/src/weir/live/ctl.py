@@ -11,8 +11,8 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from weir import live
 from weir.errors import UserError, guarded
+from weir.live import client
 
 SWITCH = "weir-switch"
 WORDS = ("measure", "stop")
@@ -66,7 +66,7 @@ def execute(argv: Sequence[str]) -> int:
     if asked.orders == ["stop"]:
         stop(asked.prefix)
         return 0
-    with live.the_one(asked.prefix, SWITCH) as program:
+    with client.the_one(asked.prefix, SWITCH) as program:
         try:
             if not asked.orders:
                 show(program)
@@ -75,7 +75,7 @@ def execute(argv: Sequence[str]) -> int:
                     program.want(f"/weir/{order}")
                 else:
                     change(program, order)
-        except live.Ended:
+        except client.Ended:
             raise UserError(f"{program.name} has ended", 1) from None
         except TimeoutError:
             raise UserError(f"{program.name} does not answer", 1) from None
@@ -84,16 +84,16 @@ def execute(argv: Sequence[str]) -> int:
 
 def stop(prefix: str | None) -> None:
     """Ends the programs of the run that goes on, senders first; or the one with a prefix."""
-    programs = live.select([prefix] if prefix is not None else [])
+    programs = client.select([prefix] if prefix is not None else [])
     try:
         if len({program.run for program in programs}) > 1:
-            listed = live.listing(programs, runs=True)
+            listed = client.listing(programs, runs=True)
             example = f"weir ctl stop --prefix {programs[0].prefix}"
             raise UserError(f"several runs go on: {listed}; say which program ends: {example}")
         for program in sorted(programs, key=lambda program: program.name == SWITCH):
             try:
                 program.want("/weir/stop")
-            except live.Ended:
+            except client.Ended:
                 continue  # by itself
             except TimeoutError:
                 raise UserError(f"{program.name} does not answer", 1) from None
@@ -102,7 +102,7 @@ def stop(prefix: str | None) -> None:
             program.close()
 
 
-def parameters(program: live.Program) -> dict[str, str]:
+def parameters(program: client.Program) -> dict[str, str]:
     """Each live parameter and its present value."""
     texts = list(program.want("/weir/params"))
     while len(texts) < program.info.get("params", 0) and (
@@ -112,7 +112,7 @@ def parameters(program: live.Program) -> dict[str, str]:
     return dict(text.split("=", 1) for text in texts)
 
 
-def show(program: live.Program) -> None:
+def show(program: client.Program) -> None:
     """What may be changed, as it is written."""
     rows = {"parameter": "value", **parameters(program)}
     width = max(map(len, rows))
@@ -120,7 +120,7 @@ def show(program: live.Program) -> None:
         print(f"{key:{width}}  {value}")
 
 
-def change(program: live.Program, order: str) -> None:
+def change(program: client.Program, order: str) -> None:
     """Sets one parameter, and says what it was; `paths.` may stand before it, as with -o."""
     key, value = order.removeprefix("paths.").split("=", 1)
     before = parameters(program)

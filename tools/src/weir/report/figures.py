@@ -15,15 +15,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import AutoMinorLocator, MaxNLocator
 
-from weir import look, metrics, units
-from weir.look import FAINT, INK, Style
+from weir import units
+from weir.analysis import metrics
+from weir.report import theme
+from weir.report.theme import FAINT, INK, Style
 
 WIDTH_IN = 7.2
 FEW = 10  # as many flows are drawn one by one; more as median and band
 ROWS = 30  # as many flows have a bar each where each is a group
 LINKS_DRAWN = 4
 HIDING = 2.5  # times what came later: a start that would hide it
-BANDS = len(look.CYCLE)  # as many groups have a band of their own; those of more hide each other
+BANDS = len(theme.CYCLE)  # as many groups have a band of their own; those of more hide each other
 WIDE = 92  # characters of a legend over the whole width
 ROW_IN = 0.18  # of a legend
 LEVEL: dict[str, Any] = {"color": INK, "linewidth": 0.8, "linestyle": (0, (4, 2))}
@@ -42,7 +44,7 @@ class Scene:
         """The look of a group, also of one that the summary does not know."""
         if index < len(self.groups):
             return self.groups[index]
-        return look.style("", f"group {index}", index)
+        return theme.style("", f"group {index}", index)
 
 
 def _axes(columns: int, height_in: float = 2.35) -> tuple[Figure, list[Axes]]:
@@ -146,9 +148,9 @@ def _flow_styles(flows: pl.DataFrame, scene: Scene) -> dict[int, Style]:
         ids = sorted(int(flow) for flow in part["flow_id"])
         several = len(ids) > 1
         colours = (
-            list(look.CYCLE)
-            if several and len(groups) == 1 and len(ids) <= len(look.CYCLE)
-            else look.shades(base.colour, len(ids))
+            list(theme.CYCLE)
+            if several and len(groups) == 1 and len(ids) <= len(theme.CYCLE)
+            else theme.shades(base.colour, len(ids))
         )
         for flow, colour in zip(ids, colours, strict=False):
             label = f"{base.label}, flow {flow}" if several and len(groups) > 1 else f"flow {flow}"
@@ -270,7 +272,7 @@ def queue(links: pl.DataFrame, scene: Scene) -> Figure:
     several = links["link"].n_unique() > 1
     for panel, mean, largest, (divisor, unit), title in panels:
         for index, part in _parts(links.sort("time_s"), "link"):
-            style = _link_style(index, scene) if several else look.style("copa")
+            style = _link_style(index, scene) if several else theme.style("copa")
             time = part["time_s"].to_numpy()
             panel.fill_between(
                 time,
@@ -296,7 +298,7 @@ def queue(links: pl.DataFrame, scene: Scene) -> Figure:
 
 def _link_style(index: int, scene: Scene) -> Style:
     name = scene.links[index] if index < len(scene.links) else f"link {index}"
-    return look.style(name, name, index)
+    return theme.style(name, name, index)
 
 
 @dataclass(frozen=True)
@@ -315,7 +317,9 @@ def delay_cdf(distributions: Sequence[Cdf]) -> Figure:
     longest = max(max(d.delay_ns[-1], *(p[1] for p in d.points), 0.0) for d in distributions)
     divisor, unit = units.step(float(longest), units.TIME_STEPS)
     for index, d in enumerate(distributions):
-        style = look.style("copa") if len(distributions) == 1 else look.style(d.label, None, index)
+        style = (
+            theme.style("copa") if len(distributions) == 1 else theme.style(d.label, None, index)
+        )
         x, share = _thin(d.delay_ns / divisor, d.share)
         label = d.label if len(distributions) > 1 else None
         left.step([x[0], *x], [0, *share], where="post", color=style.colour, label=label)
@@ -444,12 +448,12 @@ def cwnd(samples: pl.DataFrame, chosen: Sequence[int], scene: Scene) -> Figure:
 
 
 def events(counts: pl.DataFrame, scene: Scene, length_s: float) -> Figure:
-    """Events per second by kind; counts has time_s, kind (a name of look.STYLES) and count."""
+    """Events per second by kind; counts has time_s, kind (a name of theme.STYLES) and count."""
     kinds = sorted(counts["kind"].unique())
     figure = Figure(figsize=(WIDTH_IN, 0.55 + 0.72 * len(kinds)))
     panels = figure.subplots(len(kinds), 1, squeeze=False, sharex=True)[:, 0]
     for panel, kind in zip(panels, kinds, strict=True):
-        style = look.style(kind)
+        style = theme.style(kind)
         part = counts.filter(pl.col("kind") == kind).sort("time_s")
         panel.bar(
             part["time_s"],

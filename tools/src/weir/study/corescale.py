@@ -24,13 +24,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
-from weir import metrics, story
-from weir.cells import Cell
+from weir.analysis import metrics
+from weir.report import sections
+from weir.study.cells import Cell
 
 if TYPE_CHECKING:
-    from weir.folder import Run
+    from weir.analysis.folder import Run
 
-CONFIGS = Path(__file__).resolve().parents[3] / "configs"
+CONFIGS = Path(__file__).resolve().parents[4] / "configs"
 PAYLOAD_BYTES = 1448  # of a full segment with timestamps; the study's MSS
 WIRE_BITS = 1538 * 8  # of such a segment
 BASE_RTT_MS = 20
@@ -246,7 +247,7 @@ def measure(case: Case, run: Run) -> Measured:
     )
     everyone = counted.rtts.with_columns(group=pl.lit(0))
     rtts = metrics.rtt_percentiles(everyone, "group").drop("group")
-    link = story.busiest(run.summary)
+    link = sections.busiest(run.summary)
     ledger = run.summary.get("ledger", {})
     about = {
         "seed": run.summary.get("seed"),

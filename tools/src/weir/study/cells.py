@@ -27,7 +27,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from weir import folder, run
+from weir import run
+from weir.analysis import folder
 from weir.errors import UserError
 
 if TYPE_CHECKING:

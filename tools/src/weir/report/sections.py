@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from weir import figures, look, metrics, summary, units
+from weir import summary, units
+from weir.analysis import metrics
+from weir.report import figures, theme
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     from matplotlib.figure import Figure
 
-    from weir.folder import Run
+    from weir.analysis.folder import Run
 
 DEQUEUE = 2  # enum tel_packet_event
 EVENTS_SHOWN = (1, 2, 5, 7, 10)  # enum tel_event: reduction, timeout, mode, spurious, undo
@@ -26,7 +28,7 @@ CWND_POINTS = 4000  # of each flow
 
 
 @dataclass(frozen=True)
-class Story:
+class RunData:
     """A run's data, read once."""
 
     run: Run
@@ -36,7 +38,7 @@ class Story:
     scene: figures.Scene
 
 
-def read(run: Run) -> Story:
+def read(run: Run) -> RunData:
     """Reads the streams that are drawn."""
     interval, links = run.frame("interval"), run.frame("links")
     length = duration_s(run, interval, links)
@@ -47,7 +49,7 @@ def read(run: Run) -> Story:
     if not numbers:
         numbers = recovered(run.config, flows, timed, warmup)
     scene = figures.Scene(
-        groups=look.group_styles(
+        groups=theme.group_styles(
             [
                 (name, str(group.get("cc", "")))
                 for name, group in zip(
@@ -59,18 +61,18 @@ def read(run: Run) -> Story:
         warmup_s=warmup,
         links=list(numbers.get("links", {})),
     )
-    return Story(run, numbers, flows, timed, scene)
+    return RunData(run, numbers, flows, timed, scene)
 
 
-def draw(story: Story) -> Iterator[tuple[Figure, str]]:
+def draw(data: RunData) -> Iterator[tuple[Figure, str]]:
     """Each figure that the run has data for, with its caption."""
-    if story.flows is not None:
-        yield from draw_rates(story, story.flows)
-    if story.links is not None:
-        yield from draw_links(story, story.links)
-    if story.flows is not None:
-        yield from draw_shares(story, story.flows)
-    yield from draw_events(story)
+    if data.flows is not None:
+        yield from draw_rates(data, data.flows)
+    if data.links is not None:
+        yield from draw_links(data, data.links)
+    if data.flows is not None:
+        yield from draw_shares(data, data.flows)
+    yield from draw_events(data)
 
 
 def warmup_s(run: Run) -> float:
@@ -139,39 +141,39 @@ def flow_data(interval: pl.DataFrame, warmup: float, length: float) -> FlowData:
     return FlowData(metrics.step_ns(interval), metrics.with_rates(interval), each)
 
 
-def draw_rates(story: Story, flows: FlowData) -> Iterator[tuple[Figure, str]]:
+def draw_rates(data: RunData, flows: FlowData) -> Iterator[tuple[Figure, str]]:
     """Throughput and RTT over time."""
     yield (
-        figures.throughput(flows.rated, flows.each, bottleneck_rates(story), story.scene),
+        figures.throughput(flows.rated, flows.each, bottleneck_rates(data), data.scene),
         f"Goodput over time, means of {units.time(flows.length_ns)}."
         + ("" if flows.few else f" Right: per flow. {flows.drawn}")
-        + (" The dotted line ends the warm-up." if story.scene.warmup_s else ""),
+        + (" The dotted line ends the warm-up." if data.scene.warmup_s else ""),
     )
     if bool((flows.rated["rtt_samples"] > 0).any()):
         yield (
-            figures.rtt(flows.rated, flows.each, propagation_ns(story.run.config), story.scene),
+            figures.rtt(flows.rated, flows.each, propagation_ns(data.run.config), data.scene),
             f"Round-trip time as the senders see it, means of {units.time(flows.length_ns)}."
             + ("" if flows.few else f" {flows.drawn}"),
         )
 
 
-def bottleneck_rates(story: Story) -> pl.DataFrame | None:
+def bottleneck_rates(data: RunData) -> pl.DataFrame | None:
     """The busiest link's rate at the end of each interval: a schedule may change it."""
-    bottleneck = busiest(story.numbers)
-    if bottleneck is None or story.links is None:
+    bottleneck = busiest(data.numbers)
+    if bottleneck is None or data.links is None:
         return None
-    names = list(story.numbers["links"])
-    own = story.links.filter(pl.col("link") == names.index(bottleneck[0])).sort("ts_ns")
+    names = list(data.numbers["links"])
+    own = data.links.filter(pl.col("link") == names.index(bottleneck[0])).sort("ts_ns")
     ends = (pl.col("ts_ns") / metrics.NS_PER_S).alias("end_s")
     return own.select(ends, "rate_bps") if own.height > 0 else None
 
 
-def draw_shares(story: Story, flows: FlowData) -> Iterator[tuple[Figure, str]]:
+def draw_shares(data: RunData, flows: FlowData) -> Iterator[tuple[Figure, str]]:
     """Who got how much, and the windows behind it."""
     count = flows.each.height
     index = metrics.jfi(flows.each["goodput_bps"].to_numpy())
     yield (
-        figures.shares(flows.each, story.scene),
+        figures.shares(flows.each, data.scene),
         f"Shares of {units.count(count)} flows after the warm-up;"
         f" Jain's index {summary.ratio(index)}.",
     )
@@ -181,7 +183,7 @@ def draw_shares(story: Story, flows: FlowData) -> Iterator[tuple[Figure, str]]:
     if groups > CWND_FLOWS:
         few = f" of a few: the median flows of the first {CWND_FLOWS} groups."
     yield (
-        figures.cwnd(window_samples(story.run, flows.rated, chosen), chosen, story.scene),
+        figures.cwnd(window_samples(data.run, flows.rated, chosen), chosen, data.scene),
         f"Congestion window{few}",
     )
 
@@ -204,7 +206,7 @@ def window_samples(run: Run, rated: pl.DataFrame, chosen: Sequence[int]) -> pl.D
     return kept_rows.with_columns(time_s=at_end).select(columns)
 
 
-def draw_links(story: Story, links: pl.DataFrame) -> Iterator[tuple[Figure, str]]:
+def draw_links(data: RunData, links: pl.DataFrame) -> Iterator[tuple[Figure, str]]:
     """Queue over time and the distribution of its delay."""
     length = metrics.step_ns(links)
     busy = (
@@ -218,11 +220,11 @@ def draw_links(story: Story, links: pl.DataFrame) -> Iterator[tuple[Figure, str]
     top = float(busy["load"][0])
     kept = busy.filter(pl.col("load") > 0.05 * top)["link"].to_list()[: figures.LINKS_DRAWN]
     yield (
-        figures.queue(links.filter(pl.col("link").is_in(kept)), story.scene),
+        figures.queue(links.filter(pl.col("link").is_in(kept)), data.scene),
         f"Queue and queueing delay. Lines: means of {units.time(length)}; shaded: up to the"
         " largest value in each.",
     )
-    distributions, caption = delays(story, links, kept)
+    distributions, caption = delays(data, links, kept)
     if distributions:
         yield (
             figures.delay_cdf(distributions),
@@ -231,18 +233,18 @@ def draw_links(story: Story, links: pl.DataFrame) -> Iterator[tuple[Figure, str]
 
 
 def delays(
-    story: Story, timed: pl.DataFrame, links: Iterable[int]
+    data: RunData, timed: pl.DataFrame, links: Iterable[int]
 ) -> tuple[list[figures.Cdf], str]:
     """Distributions of queueing delay, from the best there is, and what that is."""
-    report = story.numbers.get("links", {})
+    report = data.numbers.get("links", {})
     known = {name: cdf for name, link in report.items() if (cdf := link.get("sojourn_cdf"))}
-    if not known or story.numbers.get("telemetry", {}).get("level") == EVERY_PACKET:
-        packets = packet_delays(story, links)
+    if not known or data.numbers.get("telemetry", {}).get("level") == EVERY_PACKET:
+        packets = packet_delays(data, links)
         if packets:
             return packets, "Every recorded packet."
     found = []
     for link in links:
-        name = link_name(story.scene, link)
+        name = link_name(data.scene, link)
         if name in known:
             delay, share = np.asarray(known[name], dtype=np.float64).T
             # Ends of bins: the last may be beyond the longest delay.
@@ -253,12 +255,12 @@ def delays(
     if found:
         return found, "All packets, delays within 1/32."
     for link in links:
-        part = metrics.between(timed, story.scene.warmup_s * metrics.NS_PER_S).filter(
+        part = metrics.between(timed, data.scene.warmup_s * metrics.NS_PER_S).filter(
             pl.col("link") == link
         )
         delay, share = metrics.ecdf(part["sojourn_mean_ns"], part["out_pkts"])
         if delay.size > 0:
-            found.append(cdf_of(link_name(story.scene, link), delay, share))
+            found.append(cdf_of(link_name(data.scene, link), delay, share))
     return found, "Means of intervals, weighted by packets: single packets vary more."
 
 
@@ -277,11 +279,11 @@ def link_name(scene: figures.Scene, link: int) -> str:
     return scene.links[link] if link < len(scene.links) else f"link {link}"
 
 
-def packet_delays(story: Story, links: Iterable[int]) -> list[figures.Cdf]:
+def packet_delays(data: RunData, links: Iterable[int]) -> list[figures.Cdf]:
     """CDFs of time in the queue from packets.ring, if packets were recorded."""
-    warmup_ns = story.scene.warmup_s * metrics.NS_PER_S
+    warmup_ns = data.scene.warmup_s * metrics.NS_PER_S
     delays: dict[int, list[npt.NDArray[np.uint32]]] = {link: [] for link in links}
-    for part in story.run.chunks("packets", ("ts_ns", "sojourn_ns", "event", "link")):
+    for part in data.run.chunks("packets", ("ts_ns", "sojourn_ns", "event", "link")):
         left = (part["event"] == DEQUEUE) & (part["ts_ns"] > warmup_ns)
         for link, found in delays.items():
             found.append(part["sojourn_ns"][left & (part["link"] == link)])
@@ -289,13 +291,13 @@ def packet_delays(story: Story, links: Iterable[int]) -> list[figures.Cdf]:
     for link, found in delays.items():
         delay, share = metrics.binned_cdf(found)
         if delay.size > 0:
-            distributions.append(cdf_of(link_name(story.scene, link), delay, share))
+            distributions.append(cdf_of(link_name(data.scene, link), delay, share))
     return distributions
 
 
-def draw_events(story: Story) -> Iterator[tuple[Figure, str]]:
+def draw_events(data: RunData) -> Iterator[tuple[Figure, str]]:
     """Drops, marks, window reductions, timeouts and mode changes, as rates."""
-    links, length_s = story.links, story.scene.duration_s / 120
+    links, length_s = data.links, data.scene.duration_s / 120
     if links is not None:  # a bin shorter than what it counts would be too high, the next one empty
         length_s = max(length_s, metrics.step_ns(links) / metrics.NS_PER_S)
     kinds = []
@@ -304,7 +306,7 @@ def draw_events(story: Story) -> Iterator[tuple[Figure, str]]:
             links.select("ts_ns", pl.lit(kind).alias("kind"), count=pl.col(kind).cast(pl.Float64))
             for kind in ("drops", "marks")
         ]
-    recorded = story.run.frame("events")
+    recorded = data.run.frame("events")
     if recorded is not None:
         shown = recorded.filter(pl.col("event").is_in(list(EVENTS_SHOWN)))
         names = pl.format("event {}", pl.col("event"))
@@ -320,7 +322,7 @@ def draw_events(story: Story) -> Iterator[tuple[Figure, str]]:
     )
     if counts.height > 0:
         yield (
-            figures.events(counts, story.scene, length_s),
+            figures.events(counts, data.scene, length_s),
             f"What happened when, in bins of {units.time(length_s * metrics.NS_PER_S)}.",
         )
 

@@ -3,7 +3,8 @@
 
 A file is a header page of 4096 bytes, which holds its own schema, followed by records of one
 fixed size; `numpy.memmap(path, dtype, offset=4096)` is the whole reader. The contract with the
-writer is `common/telemetry/telemetry.h`. numpy is the only dependency; polars is loaded when asked for.
+writer is `common/telemetry/telemetry.h`. numpy is the only dependency; polars is loaded when asked
+for.
 
 A slot holds a record or a gap record. A gap record has `ts_ns == GAP` and, in the next eight
 bytes, the number of records lost there. For the counters of a header, at every moment::

@@ -21,8 +21,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from weir import bootstrap, live, priority
+from weir import bootstrap
 from weir.errors import UserError
+from weir.live import client, priority
 
 CPUS = sorted(os.sched_getaffinity(0))
 FIRST, LAST = CPUS[0], CPUS[-1]  # the neighbours' core, and that of what is measured
@@ -163,7 +164,7 @@ class Counters:
     """What a DPDK program's ports sent, or the first `ports` of them: from its telemetry socket."""
 
     def __init__(self, path: Path, ports: int | None = None):
-        self.program = live.Program(path)
+        self.program = client.Program(path)
         self.ports = (self.program.ask("/ethdev/list") or [])[:ports]
 
     def started(self) -> bool:
@@ -187,10 +188,10 @@ class Counters:
 def counters(prefix: str, ports: int | None = None) -> Counters | None:
     """A program's counters once its ports are started, or None."""
     try:
-        found = Counters(live.runtime_folder() / prefix / live.SOCKET, ports)
-    except (live.Ended, TimeoutError, PermissionError):
+        found = Counters(client.runtime_folder() / prefix / client.SOCKET, ports)
+    except (client.Ended, TimeoutError, PermissionError):
         return None
-    with contextlib.suppress(live.Ended, TimeoutError):
+    with contextlib.suppress(client.Ended, TimeoutError):
         if found.started():
             return found
     found.close()
@@ -225,7 +226,7 @@ def measure(
         cpu_ns, _ = busiest_ns(pid, threads)
         # Before its neighbours: a memif port may crash if its peer leaves in the middle of a burst.
         child.stop()
-    except live.Ended:
+    except client.Ended:
         raise Skipped(f"{Path(child.argv[0]).name} ended: {child.why()}") from None
     finally:
         counted.close()
@@ -249,7 +250,7 @@ class Bench:
 
     def clean(self) -> None:
         """Removes what DPDK leaves behind in its runtime folder, one folder per prefix."""
-        for left in live.runtime_folder().glob(f"{OURS}*"):
+        for left in client.runtime_folder().glob(f"{OURS}*"):
             shutil.rmtree(left, ignore_errors=True)
 
     def socket(self) -> Path:

@@ -12,19 +12,21 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from weir import folder, look, metrics, story, summary, units
 from weir import run as run_
+from weir import summary, units
+from weir.analysis import folder, metrics
 from weir.errors import UserError
+from weir.report import sections, theme
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from weir.folder import Run
+    from weir.analysis.folder import Run
 
 
 def write(run: Run, out: Path | None = None) -> Path:
     """Writes report.html into the run folder, or into `out`, and returns its path."""
-    look.use()
+    theme.use()
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
     path = (out or run.path) / "report.html"
@@ -36,11 +38,11 @@ def write(run: Run, out: Path | None = None) -> Path:
 
 def page(run: Run) -> str:
     """The whole document."""
-    told = story.read(run)
+    told = sections.read(run)
     drawn = [
         f"<figure>{inline_svg(figure, f'f{n}-')}<figcaption><b>Figure {n}.</b> {escape(caption)}"
         "</figcaption></figure>"
-        for n, (figure, caption) in enumerate(story.draw(told), start=1)
+        for n, (figure, caption) in enumerate(sections.draw(told), start=1)
     ]
     title = title_of(run)
     body = [
@@ -87,7 +89,7 @@ def headline(report: dict[str, Any]) -> str:
         total = sum(group.get("goodput_bps") or 0 for group in groups)
         flows = sum(group.get("flows") or 0 for group in groups)
         cells += [("flows", units.count(flows)), ("goodput", units.rate(total))]
-    link = story.busiest(report)
+    link = sections.busiest(report)
     if link is not None:
         cells += [
             ("utilisation", units.percent(link[1].get("utilisation"))),

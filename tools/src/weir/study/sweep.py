@@ -31,9 +31,11 @@ import polars as pl
 import yaml
 from rich.console import Console
 
-from weir import cells, folder, run, summary, units
-from weir.cells import Cell, Outcome
+from weir import run, summary, units
+from weir.analysis import folder
 from weir.errors import UserError
+from weir.study import cells
+from weir.study.cells import Cell, Outcome
 
 KEYS = ("config", "duration", "seeds", "grid")
 CELLS_MAX = 10_000

@@ -56,7 +56,8 @@ def run_(
     ] = False,
 ) -> None:
     """Runs an experiment, shows what came out and writes a report."""
-    from weir import folder, run, summary
+    from weir import run, summary
+    from weir.analysis import folder
 
     options = run.Options(
         config, out or run.default_out(config), override or (), seed, duration, pcap, force
@@ -82,10 +83,10 @@ def run_(
             summary.show(loaded.summary, screen)
         shown = options.out
         if not no_report:
-            from weir import report  # matplotlib: not before the experiment has begun
+            from weir.report import page
 
             try:
-                shown = report.write(loaded)
+                shown = page.write(loaded)
             except UserError as error:
                 print(f"weir: {error}", file=sys.stderr)
                 status = status or error.status
@@ -113,7 +114,8 @@ def sweep_(
     as_json: Annotated[bool, typer.Option("--json", help="The table as JSON.")] = False,
 ) -> None:
     """Runs a grid of experiments on Dask, those not done yet, into one Parquet table."""
-    from weir import run, summary, sweep
+    from weir import run, summary
+    from weir.study import sweep
 
     run.identify()
     if scheduler is not None and workers is not None:
@@ -157,7 +159,8 @@ def reproduce_(
     ] = False,
 ) -> None:
     """Runs a published study and writes its numbers beside ours: a page and a Parquet table."""
-    from weir import reproduce, run, summary
+    from weir import run, summary
+    from weir.study import reproduce
 
     run.identify()
     if scheduler is not None and workers is not None:
@@ -177,7 +180,7 @@ def top_(
     ] = None,
 ) -> None:
     """Watches the live programs that run: ports, paths, groups of flows, lcores."""
-    from weir import top
+    from weir.live import top
 
     top.execute(words or ())
 
@@ -189,7 +192,7 @@ def ctl_(
     ] = None,
 ) -> None:
     """Changes a running switch: ctl forward.link.rate=5Gbit; alone, shows what may be changed."""
-    from weir import ctl
+    from weir.live import ctl
 
     ctl.execute(words or ())
 
@@ -207,14 +210,15 @@ def bench_corescale(
     ] = None,
 ) -> None:
     """What a packet of 10 Gbit/s costs, beside a bare loop and ns-3, in turns."""
-    from weir import bench, summary
+    from weir import summary
+    from weir.bench import sim
 
-    counts = bench.parse_flows(flows)
-    found = bench.corescale(counts, repeat, not no_ns3, out, summary.console(stderr=True))
+    counts = sim.parse_flows(flows)
+    found = sim.corescale(counts, repeat, not no_ns3, out, summary.console(stderr=True))
     if as_json:
         print(json.dumps(found, indent=1))
     else:
-        bench.show(found, summary.console())
+        sim.show(found, summary.console())
 
 
 @bench_app.command("live")
@@ -231,18 +235,19 @@ def bench_live(
     as_json: Annotated[bool, typer.Option("--json", help="Every turn's figures as JSON.")] = False,
 ) -> None:
     """What a live packet costs, beside testpmd, Open vSwitch, the kernel and a bare loop."""
-    from weir import live_bench, summary
+    from weir import summary
+    from weir.bench import live
 
-    cases = live_bench.choose(rows, quick)
+    cases = live.choose(rows, quick)
     if list_rows:
-        print("\n".join(case.name for case in (cases if rows else live_bench.all_cases())))
+        print("\n".join(case.name for case in (cases if rows else live.all_cases())))
         return
-    found = live_bench.measure_all(cases, repeat, seconds, summary.console(stderr=True))
+    found = live.measure_all(cases, repeat, seconds, summary.console(stderr=True))
     if as_json:
         print(json.dumps(found, indent=1))
     else:
-        live_bench.show(found, summary.console())
-    raise typer.Exit(1 if live_bench.failed(found) else 0)
+        live.show(found, summary.console())
+    raise typer.Exit(1 if live.failed(found) else 0)
 
 
 @app.command("report")
@@ -253,10 +258,11 @@ def report_(
     ] = None,
 ) -> None:
     """Writes report.html for a run and prints its path."""
-    from weir import folder, report
+    from weir.analysis import folder
+    from weir.report import page
 
     loaded = folder.load(run_folder)
-    print(report.write(loaded, out))
+    print(page.write(loaded, out))
     say_notes(loaded.notes)
 
 
@@ -266,7 +272,8 @@ def summary_(
     as_json: Annotated[bool, typer.Option("--json", help="summary.json as it is.")] = False,
 ) -> None:
     """Shows what came out of a run."""
-    from weir import folder, summary
+    from weir import summary
+    from weir.analysis import folder
 
     loaded = folder.load(run_folder)
     if not loaded.summary:
@@ -283,7 +290,7 @@ def replay_(
     out: Annotated[Path | None, typer.Option(help="Of the replay. [RUN/replay]")] = None,
 ) -> None:
     """Puts a run's recorded arrivals through its paths again and compares every decision."""
-    from weir import replay
+    from weir.live import replay
 
     found, summary = replay.replay(run_folder, out or run_folder / "replay")
     print(replay.sentence(found, summary))
@@ -305,7 +312,8 @@ def list_(
 @app.command("doctor")
 def doctor_() -> None:
     """Checks this machine, and says what to fix and how."""
-    from weir import doctor, summary
+    from weir import summary
+    from weir.cli import doctor
 
     raise typer.Exit(doctor.show(doctor.checks(), summary.console()))
 

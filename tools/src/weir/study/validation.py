@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weir import units
-from weir.corescale import BASE_RTT_MS, BURSTS, CASES, NAMES, PAIRS, Measured, Scale
+from weir.study.corescale import BASE_RTT_MS, BURSTS, CASES, NAMES, PAIRS, Measured, Scale
 
 
 @dataclass(frozen=True)

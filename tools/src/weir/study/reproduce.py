@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from rich.console import Console
 
-from weir import claims, corescale, folder, metrics, summary, units
-from weir.cells import Outcome, run_cells
-from weir.claims import Claim
-from weir.corescale import Case, Measured
+from weir import summary, units
+from weir.analysis import folder, metrics
 from weir.errors import UserError
+from weir.study import corescale, validation
+from weir.study.cells import Outcome, run_cells
+from weir.study.corescale import Case, Measured
+from weir.study.validation import Claim
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -96,7 +98,7 @@ def run(
     )
     measured, failed = collect(made, outcomes)
     page, parquet = write(made, measured, failed)
-    said = claims.of(measured, made.study)
+    said = validation.of(measured, made.study)
     show_claims(said, screen)
     for note in same_runs(measured):
         screen.print(note, style="yellow", soft_wrap=True)
@@ -171,9 +173,9 @@ def verdict(said: Sequence[Claim]) -> str:
 
 def write(made: Plan, measured: dict[str, Measured], failed: dict[str, str]) -> tuple[Path, Path]:
     """Writes STUDY.html and STUDY.parquet into made.out; their paths."""
-    from weir import look
+    from weir.report import theme
 
-    look.use()
+    theme.use()
     made.out.mkdir(parents=True, exist_ok=True)
     page, parquet = (made.out / f"{made.study}.{kind}" for kind in ("html", "parquet"))
     if measured:
@@ -184,11 +186,11 @@ def write(made: Plan, measured: dict[str, Measured], failed: dict[str, str]) -> 
 
 def html(made: Plan, measured: dict[str, Measured], failed: dict[str, str]) -> str:
     """The whole document."""
-    from weir import report
+    from weir.report import page
 
-    said = claims.of(measured, made.study)
+    said = validation.of(measured, made.study)
     drawn = [
-        f"<figure>{report.inline_svg(figure, f'f{n}-')}<figcaption><b>Figure {n}.</b> "
+        f"<figure>{page.inline_svg(figure, f'f{n}-')}<figcaption><b>Figure {n}.</b> "
         f"{escape(caption)}</figcaption></figure>"
         for n, (figure, caption) in enumerate(draw(made.study, measured), start=1)
     ]
@@ -208,7 +210,7 @@ def html(made: Plan, measured: dict[str, Measured], failed: dict[str, str]) -> s
         cell_table(made, measured),
         method(made),
     ]
-    return report.document(TITLES[made.study], body, CSS)
+    return page.document(TITLES[made.study], body, CSS)
 
 
 def headline(made: Plan, measured: dict[str, Measured], said: Sequence[Claim]) -> str:
@@ -248,7 +250,7 @@ def claim_table(said: Sequence[Claim]) -> str:
 def explanations(said: Sequence[Claim]) -> Iterator[str]:
     """Why numbers are more than 15 % away, and gates not met."""
     why = {claim.why for claim in said if claim.surprising}
-    found = [text for key, text in claims.WHY.items() if key in why]
+    found = [text for key, text in validation.WHY.items() if key in why]
     if found:
         yield "<h2>Differences</h2>"
         yield from (f"<p>{escape(text)}</p>" for text in found)
@@ -256,7 +258,7 @@ def explanations(said: Sequence[Claim]) -> Iterator[str]:
 
 def table_1(measured: dict[str, Measured]) -> Iterator[str]:
     """Table 1 beside ours."""
-    from weir import report
+    from weir.report import page
 
     columns = (
         "flows",
@@ -277,8 +279,12 @@ def table_1(measured: dict[str, Measured]) -> Iterator[str]:
             continue
         base = case.rtt_ms == corescale.BASE_RTT_MS
         core = case.scale == "core"
-        loss = claims.TABLE_1_LOSS.get(case.flows) if core else claims.TABLE_1_EDGE["loss"]
-        halving = claims.TABLE_1_HALVING.get(case.flows) if core else claims.TABLE_1_EDGE["halving"]
+        loss = validation.TABLE_1_LOSS.get(case.flows) if core else validation.TABLE_1_EDGE["loss"]
+        halving = (
+            validation.TABLE_1_HALVING.get(case.flows)
+            if core
+            else validation.TABLE_1_EDGE["halving"]
+        )
         rows.append(
             [
                 f"{case.scale}, {cell_label(case)}",
@@ -295,7 +301,7 @@ def table_1(measured: dict[str, Measured]) -> Iterator[str]:
         )
     if rows:
         yield "<h2>Table 1</h2>"
-        yield report.html_table(columns, rows)
+        yield page.html_table(columns, rows)
         yield (
             '<p class="small">NewReno. C of goodput = C MSS / (RTT √p), least squares over flows;'
             " p is drops at the bottleneck, or window halvings, per data segment sent; RTT is each"
@@ -312,7 +318,7 @@ def left_out(fit: metrics.MathisFit) -> str:
 
 def cell_table(made: Plan, measured: dict[str, Measured]) -> str:
     """Every cell with what makes it repeatable."""
-    from weir import report
+    from weir.report import page
 
     columns = (
         "cell",
@@ -353,7 +359,7 @@ def cell_table(made: Plan, measured: dict[str, Measured]) -> str:
                 str(cell.run["digest"]),
             ]
         )
-    return f'<div class="wide">{report.html_table(columns, rows)}</div>'
+    return f'<div class="wide">{page.html_table(columns, rows)}</div>'
 
 
 def method(made: Plan) -> str:
@@ -439,7 +445,7 @@ def errors(cells: Sequence[Measured]) -> Figure:
     """Figure 2: distributions of the prediction error, a row per scale."""
     from matplotlib.figure import Figure
 
-    from weir import look
+    from weir.report import theme
 
     tails = [np.percentile(f.error, 98) for m in cells for f in (m.by_halving, m.by_loss)]
     rows = scales(cells)
@@ -455,11 +461,11 @@ def errors(cells: Sequence[Measured]) -> Figure:
                     100 * x,
                     share,
                     where="post",
-                    color=look.CYCLE[index % len(look.CYCLE)],
-                    linestyle="-" if index < len(look.CYCLE) else "--",
+                    color=theme.CYCLE[index % len(theme.CYCLE)],
+                    linestyle="-" if index < len(theme.CYCLE) else "--",
                     label=cell_label(cell.case),
                 )
-            axes[row, column].axvline(10, color=look.FAINT, linewidth=0.7, linestyle=(0, (1, 2)))
+            axes[row, column].axvline(10, color=theme.FAINT, linewidth=0.7, linestyle=(0, (1, 2)))
             axes[row, column].set_title(f"{scale}, {title}", loc="left")
         axes[row, 0].set_ylabel("share of flows")
         axes[row, 1].legend(loc="upper left", bbox_to_anchor=(1.02, 1), fontsize=7)
@@ -473,7 +479,7 @@ def losses(cells: Sequence[Measured]) -> Figure:
     """Figure 3: losses per halving, a column per scale."""
     from matplotlib.figure import Figure
 
-    from weir import look
+    from weir.report import theme
 
     columns = scales(cells)
     figure = Figure(figsize=(WIDTH_IN, 2.5))
@@ -481,14 +487,14 @@ def losses(cells: Sequence[Measured]) -> Figure:
     for axis, scale in zip(axes, columns, strict=True):
         shown = [m for m in cells if m.case.scale == scale]
         low, high = (6.0, 9.0) if scale == "core" else (1.65, 1.75)
-        axis.axhspan(low, high, color=look.GRID, zorder=0)
-        style = look.style("newreno")
+        axis.axhspan(low, high, color=theme.GRID, zorder=0)
+        style = theme.style("newreno")
         for x, cell in enumerate(shown):
             spread = np.percentile(cell.losses.per_flow, (5, 95))
             axis.vlines(x, *spread, color=style.colour, alpha=0.3, linewidth=5)
             axis.plot(x, cell.losses.total, style.marker, color=style.colour, markersize=5)
             if cell.losses_of_fits is not None:
-                axis.hlines(cell.losses_of_fits, x - 0.25, x + 0.25, color=look.INK, linewidth=1)
+                axis.hlines(cell.losses_of_fits, x - 0.25, x + 0.25, color=theme.INK, linewidth=1)
         label_cells(axis, [cell_label(cell.case) for cell in shown])
         axis.set_title(scale, loc="left")
     axes[0].set_ylabel("losses per halving")
@@ -512,7 +518,7 @@ def fairness(cells: Sequence[Measured]) -> Figure:
     """Figure 4: Jain's index over the number of flows, a column per scale."""
     from matplotlib.figure import Figure
 
-    from weir import figures, look
+    from weir.report import figures, theme
 
     columns = scales(cells)
     figure = Figure(figsize=(WIDTH_IN, 2.6))
@@ -521,7 +527,7 @@ def fairness(cells: Sequence[Measured]) -> Figure:
     for axis, scale in zip(axes, columns, strict=True):
         axis.axhline(0.4 if scale == "core" else 0.7, **PUBLISHED)
         for cc, name in corescale.NAMES.items():
-            style = look.style(cc, name)
+            style = theme.style(cc, name)
             for rtt_ms, dash in dashes.items():
                 shown = [
                     m
@@ -550,16 +556,16 @@ def shares(cells: Sequence[Measured]) -> Figure:
     """Shares of the first of two algorithms, a line per cell."""
     from matplotlib.figure import Figure
 
-    from weir import look
+    from weir.report import theme
 
     figure = Figure(figsize=(WIDTH_IN, 0.6 + 0.2 * len(cells)))
     axis = figure.subplots()
     for y, cell in enumerate(reversed(cells)):
         case = cell.case
         share, own = (100 * float(v) for v in (cell.groups["share"][0], of_flows(cell)))
-        style = look.style(case.ccs[0])
+        style = theme.style(case.ccs[0])
         if case.ccs == ("cubic", "newreno") and not case.lone:
-            axis.barh(y, 10, left=70, color=look.GRID, height=0.9, zorder=0)
+            axis.barh(y, 10, left=70, color=theme.GRID, height=0.9, zorder=0)
         axis.hlines(y, own, share, color=style.colour, linewidth=1)
         axis.plot(own, y, "o", color=style.colour, markerfacecolor="white", markersize=4)
         axis.plot(share, y, style.marker, color=style.colour, markersize=5)
