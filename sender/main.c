@@ -8,34 +8,28 @@
 #include <errno.h>
 #include <string.h>
 
-#define PROGRAM "weir-sender"
+#define PKT_NS 1000 // an iteration's part per packet is far below
 
-static int list(const struct run_options *opt) {
-	const char *kind = opt->list;
+static bool list(struct run_list *l, const char *kind) {
 	bool cc = run_list_asked(kind, "cc"), source = run_list_asked(kind, "source");
 	bool flows = run_list_asked(kind, "flows"), run = run_list_asked(kind, "run");
-	struct run_list l;
 
-	run_list_begin(&l, opt, stdout);
 	for (const struct cc_ops *const *o = cc_all; cc && *o != NULL; o++)
-		run_list_plugin(&l, "cc", (*o)->name, (*o)->summary, (*o)->params, (*o)->observed,
+		run_list_plugin(l, "cc", (*o)->name, (*o)->summary, (*o)->params, (*o)->observed,
 			CC_OBSERVED);
 	for (const struct source_ops *const *o = source_all; source && *o != NULL; o++)
-		run_list_plugin(&l, "source", (*o)->name, (*o)->summary, (*o)->params, NULL, 0);
+		run_list_plugin(l, "source", (*o)->name, (*o)->summary, (*o)->params, NULL, 0);
 	if (flows)
-		groups_list(&l);
+		groups_list(l);
 	if (run)
-		run_list_run(&l);
-	run_list_end(&l);
-	if (cc || source || flows || run)
-		return 0;
-	fprintf(stderr, PROGRAM ": --list: '%s' is not one of cc, source, flows, run\n", kind);
-	return 2;
+		run_list_run(l);
+	return cc || source || flows || run;
 }
 
 // Reads every section of the config that concerns the sender.
-static int configure(struct sender_app *app, struct err *err) {
-	struct config *c = app->run.config;
+static int configure(struct live_app *live, struct err *err) {
+	struct sender_app *app = sender_app(live);
+	struct config *c = live->run.config;
 	struct config_node *flows = config_get(config_root(c), "flows");
 	int rc;
 
@@ -48,17 +42,34 @@ static int configure(struct sender_app *app, struct err *err) {
 		return rc;
 	if ((rc = config_unused(c, err)) < 0)
 		return rc;
-	run_warn_unreached(&app->run, groups_unreached(&app->groups, flows, app->run.duration_ns),
+	run_warn_unreached(&live->run, groups_unreached(&app->groups, flows, live->run.duration_ns),
 		"flows: the start of this group");
+	live->process = &app->plan.process;
 	return 0;
 }
 
-static bool summary(void *app, FILE *out, const char *verdict) {
-	return sender_app_summary(app, out, verdict);
+static void unconfigure(struct live_app *live) {
+	groups_fini(&sender_app(live)->groups);
+}
+
+static void finish(struct live_app *live) {
+	sender_finish(sender_app(live)->lcore);
+}
+
+static void progress(struct live_app *live, FILE *out) {
+	const struct sender_app *app = sender_app(live);
+	uint64_t open = 0, bytes = 0;
+
+	for (uint32_t k = 0; k < live->lcores; k++) {
+		open += atomic_load(&app->lcore[k].shown_open);
+		bytes += atomic_load(&app->lcore[k].shown_bytes);
+	}
+	fprintf(out, ", \"utilisation\": null, \"flows_open\": %llu, \"tx_bytes\": %llu",
+		(unsigned long long)open, (unsigned long long)bytes);
 }
 
 // Both hosts of an lcore.
-static int had_memory(const struct sender_live *s, struct err *err) {
+static int had_memory(const struct sender_lcore *s, struct err *err) {
 	struct err why;
 	int rc = host_had_memory(&s->sender, &why);
 
@@ -70,24 +81,23 @@ static int had_memory(const struct sender_live *s, struct err *err) {
 			       why.msg);
 }
 
-// The experiment's own outcome: "ok", or what went wrong with our memory or the peer (then an error).
-static int outcome(const struct sender_app *app, const char **verdict, struct err *err) {
+// "ok", or what went wrong with our memory or the peer (then an error).
+static int outcome(struct live_app *live, const char **verdict, char text[WATCH_SENTENCE_SIZE],
+	struct err *err) {
+	const struct sender_app *app = sender_app(live);
 	const struct live_port *port = live_plan_port(&app->plan, LIVE_SENDER);
 	bool unanswered = false;
 	char ip[16];
 	int rc = 0;
 
-	*verdict = "ok";
 	if (run_stop)
 		*verdict = "interrupted";
-	for (uint32_t k = 0; k < app->lcores; k++) {
-		const struct sender_live *s = &app->live[k];
-
-		unanswered |= s->unanswered;
+	for (uint32_t k = 0; k < live->lcores; k++) {
+		unanswered |= app->lcore[k].unanswered;
 		if (rc == 0)
-			rc = had_memory(s, err);
+			rc = had_memory(&app->lcore[k], err);
 	}
-	if (!sender_hopeless(app->live))
+	if (!sender_hopeless(app->lcore))
 		return rc;
 	live_ip_text(port->peer, ip);
 	*verdict = err->msg;
@@ -98,44 +108,40 @@ static int outcome(const struct sender_app *app, const char **verdict, struct er
 		(unsigned)port->peer_port);
 }
 
-static int experiment(struct sender_app *app, struct err *err) {
-	char sentence[WATCH_SENTENCE_SIZE];
-	const char *verdict = "ok";
-	int rc;
+static const struct live_stream streams[] = {
+	{TEL_STREAM_CC, 2, ""},
+	{TEL_STREAM_FLOWS, 1, ""},
+	{TEL_STREAM_INTERVAL, 1, ""},
+	{TEL_STREAM_EVENTS, 1, "-sender"},
+	{.level = 0},
+};
 
-	run_catch_signals();
-	if ((rc = sender_app_open(app, err)) < 0) {
-		run_discard(&app->run);
-		return rc;
-	}
-	rc = sender_app_run(app, err);
-	if (rc == 0)
-		rc = outcome(app, &verdict, err);
-	verdict = watch_verdict(app->watch, app->lcores, verdict, sentence);
-	return run_end(&app->run, app->began ? summary : NULL, app, verdict, rc, err);
-}
+static const struct live_program program = {
+	.name = "weir-sender",
+	.self = "sender",
+	.packets = "paced packets",
+	.pkt_ns = PKT_NS,
+	.ready_when_open = true,
+	.lcore = &sender_lcore_ops,
+	.streams = streams,
+	.list = list,
+	.kinds = "cc, source, flows, run",
+	.configure = configure,
+	.size = sender_size,
+	.open = sender_open,
+	.ring_records = sender_ring_records,
+	.connect = sender_connect,
+	.begin = sender_begin,
+	.finish = finish,
+	.progress = progress,
+	.outcome = outcome,
+	.summary = sender_summary,
+	.close = sender_close,
+	.unconfigure = unconfigure,
+};
 
 int main(int argc, char **argv) {
-	static struct run_options opt;
-	static struct sender_app app = {.eal = EAL_NONE};
-	struct err err = {0};
-	int rc = run_options(&opt, argc, argv, PROGRAM, &err);
+	static struct sender_app app;
 
-	if (rc != 0)
-		return run_exit(PROGRAM, rc, &err);
-	if (opt.list != NULL)
-		return (rc = list(&opt)) != 0 ? rc : run_exit(PROGRAM, 0, &err);
-	app.opt = &opt;
-	if ((rc = run_load(&app.run, &opt, &err)) < 0)
-		return run_exit(PROGRAM, rc, &err);
-	rc = configure(&app, &err);
-	if (rc == 0 && opt.print_config) {
-		config_print(app.run.config, stdout);
-	} else if (rc == 0 && !opt.check) {
-		rc = experiment(&app, &err);
-		sender_app_close(&app);
-	}
-	groups_fini(&app.groups);
-	run_free(&app.run);
-	return run_exit(PROGRAM, rc, &err);
+	return live_main(&app.live, &program, argc, argv);
 }

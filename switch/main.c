@@ -6,47 +6,42 @@
 #include "switch/aqm/aqm.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
-#define PROGRAM "weir-switch"
+#define PKT_NS 500 // an iteration's part per packet is far below
 #define LINGER_MS 3000
 
-static int list(const struct run_options *opt) {
-	const char *kind = opt->list;
+static bool list(struct run_list *l, const char *kind) {
 	bool aqm = run_list_asked(kind, "aqm"), stage = run_list_asked(kind, "stage");
 	bool run = run_list_asked(kind, "run");
-	struct run_list l;
 
-	run_list_begin(&l, opt, stdout);
 	for (const struct aqm_ops *const *o = aqm_all; aqm && *o != NULL; o++)
 		run_list_plugin(
-			&l, "aqm", (*o)->name, (*o)->summary, (*o)->params, &(*o)->observed, 1);
+			l, "aqm", (*o)->name, (*o)->summary, (*o)->params, &(*o)->observed, 1);
 	if (stage)
-		paths_list(&l);
+		paths_list(l);
 	if (run)
-		run_list_run(&l);
-	run_list_end(&l);
-	if (aqm || stage || run)
-		return 0;
-	fprintf(stderr, PROGRAM ": --list: '%s' is not one of aqm, stage, run\n", kind);
-	return 2;
+		run_list_run(l);
+	return aqm || stage || run;
 }
 
 // Reads every section of the config that concerns the switch.
-static int configure(struct switch_app *app, struct err *err) {
-	struct config *c = app->run.config;
+static int configure(struct live_app *live, struct err *err) {
+	struct switch_app *app = switch_app(live);
+	struct config *c = live->run.config;
 	struct config_node *root = config_root(c);
 	int rc = plan_flows(&app->plan, c, err);
 	struct paths_env env = {
-		.run_seed = app->run.seed,
+		.run_seed = live->run.seed,
 		.mtu_bytes = PLAN_MTU_BYTES,
 		.group_base_rtt_ns = app->plan.group_base_rtt_ns,
 		.flows = config_get(root, "flows"),
 		.groups = app->plan.groups,
-		.tel_packets = &app->live->tel_packets,
-		.tel_arrivals = &app->live->tel_arrivals,
-		.tel_run = &app->run.tel,
+		.tel_packets = &app->lcore->lcore.tel[TEL_STREAM_PACKETS],
+		.tel_arrivals = &app->lcore->lcore.tel[TEL_STREAM_ARRIVALS],
+		.tel_run = &live->run.tel,
 	};
 
 	if (rc == 0)
@@ -58,65 +53,133 @@ static int configure(struct switch_app *app, struct err *err) {
 	if (rc == 0)
 		rc = config_unused(c, err);
 	if (rc == 0)
-		run_warn_unreached(&app->run,
-			schedule_unreached(&app->schedule, app->run.duration_ns),
+		run_warn_unreached(&live->run,
+			schedule_unreached(&app->schedule, live->run.duration_ns),
 			"schedule: this change");
+	live->process = &app->plan.process;
 	return rc;
 }
 
-static bool summary(void *app, FILE *out, const char *verdict) {
-	return switch_app_summary(app, out, verdict);
+static void unconfigure(struct live_app *live) {
+	struct switch_app *app = switch_app(live);
+
+	schedule_fini(&app->schedule);
+	if (app->paths.count > 0)
+		paths_fini(&app->paths);
+	plan_free(&app->plan);
 }
 
-static int experiment(struct switch_app *app, struct err *err) {
-	char sentence[WATCH_SENTENCE_SIZE], thrown[WATCH_SENTENCE_SIZE];
-	const char *verdict = "ok";
-	int rc;
+static uint64_t ring_records(const struct live_app *live, uint32_t lcore, enum tel_stream stream) {
+	bool few = stream == TEL_STREAM_LINKS || stream == TEL_STREAM_EVENTS;
 
-	run_catch_signals();
-	if ((rc = switch_app_open(app, err)) < 0)
-		return run_end(&app->run, NULL, NULL, NULL, rc, err);
-	rc = switch_app_run(app, err);
-	if (switch_app_thrown(app, run_stop ? "interrupted; " : "", thrown))
-		verdict = thrown;
+	return few ? 4096 : live->process->ring_size;
+}
+
+static int begin(struct live_app *live, struct err *err) {
+	return switch_control(switch_app(live), err);
+}
+
+static void finish(struct live_app *live) {
+	switch_clear(switch_app(live)->lcore);
+}
+
+// Utilisation of the first link since the progress line before.
+static void take_utilisation(const struct switch_mailbox *box, void *ctx) {
+	double bits = box->snapshot.link[0].wire_bits,
+	       capacity = box->snapshot.link[0].capacity_bits;
+	struct switch_app *app = ctx;
+
+	if (box->snapshot.links == 0)
+		return;
+	app->progress_utilisation = capacity > app->progress_capacity
+		? (bits - app->progress_bits) / (capacity - app->progress_capacity)
+		: NAN;
+	app->progress_bits = bits;
+	app->progress_capacity = capacity;
+}
+
+static void progress(struct live_app *live, FILE *out) {
+	const struct switch_question q = {.request = SWITCH_SNAPSHOT};
+	struct switch_app *app = switch_app(live);
+
+	app->progress_utilisation = NAN;
+	switch_ask(app, &q, take_utilisation, app, NULL);
+	if (isfinite(app->progress_utilisation))
+		fprintf(out, ", \"utilisation\": %.4f", app->progress_utilisation);
+	else
+		fprintf(out, ", \"utilisation\": null");
+}
+
+// `start: traffic` may wait for what nobody sends: says so, once.
+static void waits(struct live_app *live) {
+	char down[LIVE_PORTS_MAX * (PARAM_TEXT_SIZE + 16)] = "";
+
+	if (switch_app(live)->plan.start != PLAN_START_TRAFFIC
+		|| live->probe->sample.count.begun_ns != NEVER_NS)
+		return;
+	for (uint32_t i = 0, used = 0; i < live->ports; i++) {
+		if (!atomic_load(&live->port[i].up))
+			used += (uint32_t)snprintf(down + used, sizeof(down) - used,
+				"; port %s is down", live->port[i].name);
+	}
+	fprintf(stderr, "%s: still waits for the first TCP or UDP packet (start: traffic)%s\n",
+		live->program->name, down);
+}
+
+static int outcome(struct live_app *live, const char **verdict, char text[WATCH_SENTENCE_SIZE],
+	struct err *err) {
+	if (switch_thrown(switch_app(live), run_stop ? "interrupted; " : "", text))
+		*verdict = text;
 	else if (run_stop)
-		verdict = "interrupted";
-	verdict = watch_verdict(app->watch, app->live->lcores, verdict, sentence);
-	rc = run_end(&app->run, summary, app, verdict, rc, err);
-	// The traffic's own programs end a moment later: let them find a switch until then.
-	for (int i = 0; rc == 0 && app->live->ended && app->plan.start == PLAN_START_TRAFFIC
-		&& i < LINGER_MS && !run_stop;
+		*verdict = "interrupted";
+	return 0;
+}
+
+// The traffic's own programs end a moment later: they find a switch until then.
+static void linger(struct live_app *live) {
+	if (!live->lcore[0]->ended)
+		return;
+	for (int i = 0;
+		switch_app(live)->plan.start == PLAN_START_TRAFFIC && i < LINGER_MS && !run_stop;
 		i++)
 		usleep(1000);
-	if (rc == 0 && app->live->ended)
-		run_stop = 0; // a signal after the end has interrupted nothing
-	return rc;
+	run_stop = 0; // a signal after the end has interrupted nothing
 }
 
-int main(int argc, char **argv) {
-	static struct run_options opt;
-	static struct switch_app app = {.eal = EAL_NONE};
-	struct err err = {0};
-	int rc = run_options(&opt, argc, argv, PROGRAM, &err);
+static const struct live_stream streams[] = {
+	{TEL_STREAM_PACKETS, 2, ""},
+	{TEL_STREAM_ARRIVALS, LIVE_ARRIVALS, ""},
+	{TEL_STREAM_LINKS, 1, ""},
+	{TEL_STREAM_EVENTS, 1, "-switch"},
+	{.level = 0},
+};
 
-	if (rc != 0)
-		return run_exit(PROGRAM, rc, &err);
-	if (opt.list != NULL)
-		return (rc = list(&opt)) != 0 ? rc : run_exit(PROGRAM, 0, &err);
-	app.opt = &opt;
-	if ((rc = run_load(&app.run, &opt, &err)) < 0)
-		return run_exit(PROGRAM, rc, &err);
-	rc = configure(&app, &err);
-	if (rc == 0 && opt.print_config) {
-		config_print(app.run.config, stdout);
-	} else if (rc == 0 && !opt.check) {
-		rc = experiment(&app, &err);
-		switch_app_close(&app);
-	}
-	schedule_fini(&app.schedule);
-	if (app.paths.count > 0)
-		paths_fini(&app.paths);
-	plan_free(&app.plan);
-	run_free(&app.run);
-	return run_exit(PROGRAM, rc, &err);
+static const struct live_program program = {
+	.name = "weir-switch",
+	.self = "switch",
+	.packets = "packets",
+	.pkt_ns = PKT_NS,
+	.lcore = &switch_lcore_ops,
+	.streams = streams,
+	.list = list,
+	.kinds = "aqm, stage, run",
+	.configure = configure,
+	.size = switch_size,
+	.open = switch_open,
+	.ring_records = ring_records,
+	.begin = begin,
+	.finish = finish,
+	.progress = progress,
+	.waits = waits,
+	.outcome = outcome,
+	.summary = switch_summary,
+	.linger = linger,
+	.close = switch_close,
+	.unconfigure = unconfigure,
+};
+
+int main(int argc, char **argv) {
+	static struct switch_app app;
+
+	return live_main(&app.live, &program, argc, argv);
 }

@@ -399,14 +399,14 @@ void eal_log_reason(const struct eal *e, long mark, char *text, size_t size) {
 	}
 }
 
-void eal_run_lcores(int (*loop)(void *), void *first, size_t size, uint32_t n) {
+void eal_run_lcores(int (*loop)(void *), void *const *arg, uint32_t n) {
 	unsigned int id;
 	uint32_t k = 1;
 
 	RTE_LCORE_FOREACH_WORKER(id) {
 		if (k < n)
-			rte_eal_remote_launch(loop, (char *)first + size * k++, id);
+			rte_eal_remote_launch(loop, arg[k++], id);
 	}
-	loop(first);
+	loop(arg[0]);
 	rte_eal_mp_wait_lcore();
 }

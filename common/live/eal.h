@@ -41,9 +41,9 @@ struct eal {
 int eal_start(struct eal *e, const struct eal_args *args, struct err *err);
 // And takes away the prefix's folder in DPDK's runtime folder.
 void eal_stop(struct eal *e);
-// Runs a loop on n lcores at once, each with its element, of so many bytes, of an array; the first one's is
-// the calling thread. Returns when all have ended.
-void eal_run_lcores(int (*loop)(void *), void *first, size_t size, uint32_t n);
+// Runs a loop on n lcores at once, each with its argument; the first one's is the calling thread. Returns
+// when all have ended.
+void eal_run_lcores(int (*loop)(void *), void *const *arg, uint32_t n);
 // From now on DPDK logs to this file, which begins with what it logged so far.
 int eal_log_to(struct eal *e, const char *path, struct err *err);
 // Between these two, what libraries print to stderr goes to the log as well (libxdp does).

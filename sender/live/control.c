@@ -13,66 +13,37 @@
 
 #include <errno.h>
 
-#define WHO "the sender"
-
 // rte_telemetry passes no context to its handlers.
 static struct sender_app *app;
-
-// Asks the lcores, one after the other. Having read their answers, control_end().
-static int ask(enum sender_request request, struct err *err) {
-	int rc = 0;
-
-	control_begin();
-	for (uint32_t k = 0; rc == 0 && k < app->lcores; k++) {
-		struct sender_mailbox *box = &app->live[k].mailbox;
-
-		if ((rc = control_free(&box->box, WHO, err)) < 0)
-			break;
-		box->request = request;
-		rc = control_wait(&box->box, WHO, err);
-	}
-	if (rc < 0)
-		control_end();
-	return rc;
-}
 
 // Begins an answer, which ends with control_end(); false: it says instead why there is none.
 static bool begin_with(enum sender_request request, struct rte_tel_data *d) {
 	struct err err;
 
-	if (ask(request, &err) == 0)
+	control_begin();
+	if (live_ask_all(&app->live, (int)request, &err) == 0)
 		return rte_tel_data_start_dict(d) == 0;
+	control_end();
 	control_error(d, &err);
 	return false;
 }
 
 static int handle_info(const char *cmd, const char *params, struct rte_tel_data *d) {
-	const struct sender_snapshot *first = &app->live[0].mailbox.snapshot;
 	uint64_t waiting = 0, open = 0, done = 0, failed = 0;
 
 	if (!begin_with(SENDER_SNAPSHOT, d))
 		return 0;
-	for (uint32_t k = 0; k < app->lcores; k++) {
-		const struct sender_snapshot *snap = &app->live[k].mailbox.snapshot;
+	for (uint32_t k = 0; k < app->live.lcores; k++) {
+		const struct sender_snapshot *snap = &app->lcore[k].mailbox.snapshot;
 
 		waiting += snap->waiting;
 		open += snap->open;
 		done += snap->done;
 		failed += snap->failed;
 	}
-	rte_tel_data_add_dict_string(d, "program", app->opt->program);
-	rte_tel_data_add_dict_string(d, "version", run_version());
-	rte_tel_data_add_dict_string(d, "run", app->run.dir);
-	control_u64(d, "seed", app->run.seed);
-	control_u64(d, "now_ns", first->now_ns);
-	control_u64(d, "elapsed_ns", first->elapsed_ns);
-	control_u64(d, "duration_ns", app->run.duration_ns);
-	control_u64(d, "turns", first->turns);
-	control_u64(d, "turn_max_ns", first->turn_max_ns);
-	control_u64(d, "busy_ns", first->busy_ns);
-	control_u64(d, "cpu", app->plan.process.lcore[0]);
-	control_u64(d, "lcores", app->lcores);
-	control_u64(d, "groups", app->live[0].sender.flows > 0 ? app->groups.count : 0);
+	live_control_info(&app->live, d);
+	control_u64(d, "iteration_max_ns", app->lcore->mailbox.snapshot.iteration_max_ns);
+	control_u64(d, "groups", app->lcore->sender.flows > 0 ? app->groups.count : 0);
 	control_u64(d, "flows_waiting", waiting);
 	control_u64(d, "flows_open", open);
 	control_u64(d, "flows_done", done);
@@ -84,9 +55,9 @@ static int handle_info(const char *cmd, const char *params, struct rte_tel_data 
 static int handle_lcores(const char *cmd, const char *params, struct rte_tel_data *d) {
 	if (!begin_with(SENDER_SNAPSHOT, d))
 		return 0;
-	for (uint32_t k = 0; k < app->lcores; k++) {
-		const struct sender_snapshot *snap = &app->live[k].mailbox.snapshot;
-		struct rte_tel_data *one = control_dict();
+	for (uint32_t k = 0; k < app->live.lcores; k++) {
+		const struct sender_snapshot *snap = &app->lcore[k].mailbox.snapshot;
+		struct rte_tel_data *one = live_control_lcore(&app->live, k);
 		struct sender_count sum = {0};
 		char key[16];
 
@@ -94,11 +65,7 @@ static int handle_lcores(const char *cmd, const char *params, struct rte_tel_dat
 			break;
 		for (uint32_t i = 0; i < app->plan.ports; i++)
 			sender_count_add(&sum, &snap->port[i]);
-		control_u64(one, "cpu", app->plan.process.lcore[k]);
-		control_u64(one, "now_ns", snap->now_ns);
-		control_u64(one, "turns", snap->turns);
-		control_u64(one, "turn_max_ns", snap->turn_max_ns);
-		control_u64(one, "busy_ns", snap->busy_ns);
+		control_u64(one, "iteration_max_ns", snap->iteration_max_ns);
 		control_u64(one, "flows_open", snap->open);
 		control_u64(one, "handed_over", sum.rx_given + sum.rx_no_room);
 		control_u64(one, "handover_dropped", sum.rx_no_room);
@@ -110,15 +77,15 @@ static int handle_lcores(const char *cmd, const char *params, struct rte_tel_dat
 }
 
 static void add_port(struct rte_tel_data *d, uint32_t i) {
-	const struct port *p = &app->port[i];
+	const struct port *p = &app->live.port[i];
 	struct rte_tel_data *one = control_dict();
 	struct sender_count sum = {0}, *c = &sum;
 	uint64_t waiting = 0;
 
 	if (one == NULL)
 		return;
-	for (uint32_t k = 0; k < app->lcores; k++) {
-		const struct sender_snapshot *snap = &app->live[k].mailbox.snapshot;
+	for (uint32_t k = 0; k < app->live.lcores; k++) {
+		const struct sender_snapshot *snap = &app->lcore[k].mailbox.snapshot;
 
 		sender_count_add(&sum, &snap->port[i]);
 		waiting += snap->outs[i];
@@ -127,7 +94,7 @@ static void add_port(struct rte_tel_data *d, uint32_t i) {
 	rte_tel_data_add_dict_string(one, "dev", p->dev.name);
 	rte_tel_data_add_dict_string(
 		one, "role", app->plan.port[i].role == LIVE_SENDER ? "sender" : "receiver");
-	control_u64(one, "now_ns", app->live[0].mailbox.snapshot.now_ns);
+	control_u64(one, "now_ns", app->lcore->mailbox.snapshot.now_ns);
 	rte_tel_data_add_dict_int(one, "up", atomic_load(&p->up));
 	control_u64(one, "rx_pkts", c->rx_frames);
 	control_u64(one, "rx_bytes", c->rx_bytes);
@@ -157,12 +124,12 @@ static void add_group(struct rte_tel_data *d, uint32_t i) {
 
 	if (one == NULL)
 		return;
-	for (uint32_t k = 0; k < app->lcores; k++)
-		survey_add(&sum, &app->live[k].mailbox.survey.group[i]);
+	for (uint32_t k = 0; k < app->live.lcores; k++)
+		survey_add(&sum, &app->lcore[k].mailbox.survey.group[i]);
 	n = s->measured > 0 ? (double)s->measured : 1;
 	rte_tel_data_add_dict_string(one, "name", app->groups.group[i].name);
 	rte_tel_data_add_dict_string(one, "cc", app->groups.group[i].cc->name);
-	control_u64(one, "now_ns", app->live[0].mailbox.snapshot.now_ns);
+	control_u64(one, "now_ns", app->lcore->mailbox.snapshot.now_ns);
 	control_u64(one, "waiting", s->waiting);
 	control_u64(one, "open", s->open);
 	control_u64(one, "done", s->done);
@@ -181,7 +148,7 @@ static void add_group(struct rte_tel_data *d, uint32_t i) {
 
 static int handle_groups(const char *cmd, const char *params, struct rte_tel_data *d) {
 	uint32_t first = control_first(params);
-	uint32_t groups = app->live[0].sender.flows > 0 ? app->groups.count : 0;
+	uint32_t groups = app->lcore->sender.flows > 0 ? app->groups.count : 0;
 
 	if (!begin_with(SENDER_SURVEY, d))
 		return 0;
@@ -192,8 +159,7 @@ static int handle_groups(const char *cmd, const char *params, struct rte_tel_dat
 }
 
 static int handle_stop(const char *cmd, const char *params, struct rte_tel_data *d) {
-	atomic_store(&app->live[0].stop, true);
-	return control_ok(d);
+	return live_control_stop(&app->live, d);
 }
 
 int sender_control(struct sender_app *a, struct err *err) {

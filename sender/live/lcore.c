@@ -8,7 +8,6 @@
 #include <rte_eal.h>
 #include <string.h>
 
-#define HOUSEKEEPING_TURNS 256
 // A turn of a survey looks at so many flows, at 30 to 110 ns each, and at one more for each so many there
 // are: 5000 are seen in 300 turns, 100 000 in 2500.
 #define SURVEY_FLOWS 16
@@ -19,10 +18,10 @@
 #define ARP_RETRY_NS (100 * NS_PER_MS)
 #define RESETS 32 // at a time
 #define RESET_NS (20 * NS_PER_MS) // that a port may take for all of them
-#define TURN_TIMERS 64 // at a time
+#define ITERATION_TIMERS 64 // at a time
 #define FEW_TIMERS ANSWERS // while bursts come whole
 
-static void send_arp_request(struct sender_live *s, struct sender_port *p) {
+static void send_arp_request(struct sender_lcore *s, struct sender_port *p) {
 	struct wire_arp arp = {.request = true,
 		.sender_mac = p->port->mac,
 		.sender_ip = p->plan->ip,
@@ -38,8 +37,8 @@ static void send_arp_request(struct sender_live *s, struct sender_port *p) {
 	sender_put_frame(s, p, m, 0);
 }
 
-static void out(struct sender_live *s) {
-	for (uint32_t i = 0; i < s->ports; i++) {
+static void out(struct sender_lcore *s) {
+	for (uint32_t i = 0; i < s->lcore.ports; i++) {
 		if (s->port[i].outs > 0)
 			sender_flush(s, &s->port[i]);
 	}
@@ -58,20 +57,21 @@ static bool takes(const struct sender_port *p) {
 }
 
 // Fires timers, a few at a time, `max` of each host's at most. False: none had both come and room.
-static bool fire(struct sender_live *s, uint32_t max) {
+static bool fire(struct sender_lcore *s, uint32_t max) {
 	bool fired = false;
 
-	for (uint32_t i = 0; i < s->ports; i++) {
+	for (uint32_t i = 0; i < s->lcore.ports; i++) {
 		struct host *h = s->port[i].host;
 
 		if (h == NULL)
 			continue;
 		h->full = !has_room(&s->port[i]);
-		for (uint32_t n = 0; n < max && wheel_due(&h->wheel, s->now_ns); n += FEW_TIMERS) {
+		for (uint32_t n = 0; n < max && wheel_due(&h->wheel, s->lcore.now_ns);
+			n += FEW_TIMERS) {
 			if (!has_room(&s->port[i]))
 				break;
-			host_fire_due(h, s->now_ns, FEW_TIMERS);
-			host_fetch_timers(h, s->now_ns);
+			host_fire_due(h, s->lcore.now_ns, FEW_TIMERS);
+			host_fetch_timers(h, s->lcore.now_ns);
 			fired = true;
 		}
 	}
@@ -80,15 +80,12 @@ static bool fire(struct sender_live *s, uint32_t max) {
 
 // What falls due while a burst is answered leaves before the rest of it is: of ACKs one timer fires for
 // each, so that those that wait get fewer, of what others send two.
-static void answer_port(struct sender_live *s, struct sender_port *p) {
+static void answer_port(struct sender_lcore *s, struct sender_port *p) {
 	uint32_t timers = sender_sends(p) ? FEW_TIMERS : 2 * FEW_TIMERS;
 
 	for (uint32_t i = 0; i < p->arrivals; i += ANSWERS) {
 		if (i > 0 && s->sender.flows > 0) {
-			uint64_t now_ns = clock_now(&s->clock) + s->lead_ns;
-
-			s->busy_ns += time_since(now_ns, s->now_ns);
-			s->now_ns = time_max(now_ns, s->now_ns);
+			lcore_advance(&s->lcore);
 			if (fire(s, timers))
 				out(s);
 		}
@@ -97,10 +94,10 @@ static void answer_port(struct sender_live *s, struct sender_port *p) {
 }
 
 // The first frames are on their way while the clock is read.
-static uint32_t receive(struct sender_live *s, struct sender_port *p) {
+static uint32_t receive_port(struct sender_lcore *s, struct sender_port *p) {
 	uint32_t moved;
 
-	if (s->lcores > 1) {
+	if (s->lcore.lcores > 1) {
 		moved = sender_exchange(s, p);
 	} else {
 		moved = takes(p) ? port_rx(p->port, 0, p->in, (uint16_t)s->plan->process.burst) : 0;
@@ -111,55 +108,48 @@ static uint32_t receive(struct sender_live *s, struct sender_port *p) {
 	return moved;
 }
 
-static void turn(struct sender_live *s) {
-	uint32_t came = 0;
+static uint32_t receive(struct lcore *l) {
+	struct sender_lcore *s = sender_lcore(l);
+	uint32_t nb_rx = 0;
 
-	// 1. What came in; the clock is read after it, so that nothing arrives before it was sent.
-	for (uint32_t i = 0; i < s->ports; i++)
-		came += receive(s, &s->port[i]);
-	// 2. The time of this turn; the turn before was busy until now.
-	uint64_t clock_ns = clock_now(&s->clock), now_ns = clock_ns + s->lead_ns;
-	if (s->busy) {
-		s->busy_ns += time_since(now_ns, s->now_ns);
-		s->turn_max_ns = time_max(s->turn_max_ns, time_since(now_ns, s->now_ns));
-	} else {
-		watch_idle(&s->watch, clock_ns);
-	}
-	s->now_ns = time_max(now_ns, s->now_ns);
-	s->busy = came > 0;
-	watch_time(&s->watch, clock_ns);
-	s->watch.moved = came;
-	// 3. Its headers, so that connections are on their way into the cache while timers fire.
-	for (uint32_t i = 0; i < s->ports; i++)
+	for (uint32_t i = 0; i < l->ports; i++)
+		nb_rx += receive_port(s, &s->port[i]);
+	return nb_rx;
+}
+
+// What came and what is due, in this order: headers, so that connections are on their way into the cache
+// while timers fire; timers; answers.
+static void work(struct sender_lcore *s, uint32_t nb_rx) {
+	uint32_t ports = s->lcore.ports;
+
+	for (uint32_t i = 0; i < ports; i++)
 		sender_receive(s, &s->port[i]);
-	fire(s, came < s->plan->process.burst ? TURN_TIMERS : FEW_TIMERS);
-	for (uint32_t i = 0; i < s->ports; i++)
+	fire(s, nb_rx < s->plan->process.burst ? ITERATION_TIMERS : FEW_TIMERS);
+	for (uint32_t i = 0; i < ports; i++)
 		sender_fetch(&s->port[i]);
 	out(s); // what was due does not wait for what is not
-	// 4. Answers to it.
-	for (uint32_t i = 0; i < s->ports; i++)
+	for (uint32_t i = 0; i < ports; i++)
 		answer_port(s, &s->port[i]);
-	for (uint32_t i = 0; i < s->ports; i++) {
+	for (uint32_t i = 0; i < ports; i++) {
 		struct sender_port *p = &s->port[i];
 
 		if (p->host != NULL && p->came < s->plan->process.burst && takes(p))
-			p->host->heard_ns = s->now_ns;
+			p->host->heard_ns = s->lcore.now_ns;
 	}
 	if (s->sender.flows > 0)
-		host_fetch_timers(&s->sender, s->now_ns);
+		host_fetch_timers(&s->sender, s->lcore.now_ns);
 	out(s);
-	s->turns++;
 }
 
 // The next few flows, of those from `first` on: with all at once, paced segments would be late.
-static uint32_t next_few(const struct sender_live *s, uint32_t first, uint32_t max) {
+static uint32_t next_few(const struct sender_lcore *s, uint32_t first, uint32_t max) {
 	uint32_t left = s->sender.flows - first;
 
 	return left < max ? left : max;
 }
 
 // Records their interval.
-static void record_interval(struct sender_live *s) {
+static void record_interval(struct sender_lcore *s) {
 	uint32_t n = next_few(s, s->interval_flow, INTERVAL_FLOWS);
 
 	if (n == 0)
@@ -169,247 +159,181 @@ static void record_interval(struct sender_live *s) {
 }
 
 // Starts their figures anew.
-static void measure_on(struct sender_live *s, uint32_t max) {
+static void measure_on(struct sender_lcore *s, uint32_t max) {
 	uint32_t n = next_few(s, s->measure_flow, max);
 
 	if (n == 0)
 		return;
-	host_measure_some(&s->sender, s->measure_flow, n, s->now_ns);
+	host_measure_some(&s->sender, s->measure_flow, n, s->lcore.now_ns);
 	s->measure_flow += n;
 }
 
-static void publish(struct sender_live *s) {
-	uint64_t records =
-		s->tel_cc.head + s->tel_flows.head + s->tel_interval.head + s->tel_events.head;
-
-	if (records == s->published)
-		return;
-	s->published = records;
-	tel_publish(&s->tel_cc);
-	tel_publish(&s->tel_flows);
-	tel_publish(&s->tel_interval);
-	tel_publish(&s->tel_events);
-}
-
 // Is there any sign of a peer?
-static void check_peer(struct sender_live *s) {
+static void check_peer(struct sender_lcore *s) {
 	const struct host *h = &s->sender;
 
 	if (h->flows == 0)
 		return;
 	s->all_failed = h->failed == h->flows;
 	s->unanswered = h->count.rx_segs == 0 && h->waiting < h->flows
-		&& time_since(s->now_ns, h->flow[0].start_ns) > s->plan->answer_ns
+		&& time_since(s->lcore.now_ns, h->flow[0].start_ns) > s->plan->answer_ns
 		&& h->flow[0].state == FLOW_SYN_SENT;
 }
 
-bool sender_hopeless(const struct sender_live *all) {
-	for (uint32_t k = 0; k < all->lcores; k++) {
+bool sender_hopeless(const struct sender_lcore *all) {
+	for (uint32_t k = 0; k < all->lcore.lcores; k++) {
 		if (!all[k].all_failed && !all[k].unanswered)
 			return false;
 	}
 	return true;
 }
 
-static void snapshot(const struct sender_live *s, struct sender_snapshot *snap) {
-	snap->now_ns = s->now_ns;
-	snap->elapsed_ns = time_since(s->now_ns, s->start_ns);
-	snap->turns = s->turns;
-	snap->busy_ns = s->busy_ns;
-	snap->turn_max_ns = s->turn_max_ns;
+static void snapshot(const struct sender_lcore *s, struct sender_snapshot *snap) {
+	snap->now_ns = s->lcore.now_ns;
+	snap->iteration_max_ns = s->lcore.load.iteration_max_ns;
 	snap->waiting = s->sender.waiting;
 	snap->open = s->sender.open;
 	snap->done = s->sender.done;
 	snap->failed = s->sender.failed;
-	for (uint32_t i = 0; i < s->ports; i++) {
+	for (uint32_t i = 0; i < s->lcore.ports; i++) {
 		snap->port[i] = s->port[i].count;
 		snap->outs[i] = s->port[i].outs;
 	}
 }
 
-static void answer(struct sender_live *s) {
+// A survey's next flows; true: it has seen all of them.
+static bool survey_on(struct sender_lcore *s) {
+	if (survey_step(&s->mailbox.survey, SURVEY_FLOWS + s->sender.flows / SURVEY_SHARE))
+		return false;
 	snapshot(s, &s->mailbox.snapshot);
-	s->surveying = false;
-	control_answered(&s->mailbox.box);
+	return true;
 }
 
-// A survey's next flows.
-static void survey_on(struct sender_live *s) {
-	if (!survey_step(&s->mailbox.survey, SURVEY_FLOWS + s->sender.flows / SURVEY_SHARE))
-		answer(s);
-}
+static bool answer(struct lcore *l) {
+	struct sender_lcore *s = sender_lcore(l);
 
-static void look_for_questions(struct sender_live *s) {
-	if (s->surveying || !control_posted(&s->mailbox.box))
-		return;
-	s->surveying = s->mailbox.request == SENDER_SURVEY;
-	if (s->surveying)
+	if (l->request == SENDER_SURVEY)
 		survey_begin(&s->mailbox.survey, &s->sender);
 	else
-		answer(s);
+		snapshot(s, &s->mailbox.snapshot);
+	return l->request != SENDER_SURVEY;
 }
 
-static void follow_link(struct sender_live *s, uint32_t i) {
-	struct port *p = s->port[i].port;
+static void run(struct lcore *l, uint32_t nb_rx) {
+	struct sender_lcore *s = sender_lcore(l);
 
-	if (s->port[i].leads && port_changed(p, s->now_ns))
-		port_tell(p, &s->tel_events, i, s->now_ns);
-}
-
-// Lets DPDK's interrupt thread do what it has to, and follows what that and the user did to ports.
-static void follow_ports(struct sender_live *s) {
-	uint64_t from_ns = clock_now(&s->clock);
-
-	if (intr_pass()) {
-		for (uint32_t i = 0; i < s->ports; i++)
-			port_handled(s->port[i].port);
-		uint64_t to_ns = clock_now(&s->clock);
-		watch_stood(&s->watch, from_ns, to_ns);
-		s->stood++;
-		s->stood_max_ns = time_max(s->stood_max_ns, to_ns - from_ns);
-	}
-	for (uint32_t i = 0; i < s->ports; i++)
-		follow_link(s, i);
+	work(s, nb_rx);
+	record_interval(s);
+	measure_on(s, MEASURE_FLOWS);
+	if (l->answering && survey_on(s))
+		lcore_answered(l);
 }
 
 // Ahead by the lead of a port that keeps times, from when its clock is known.
-static void follow_stamps(struct sender_live *s) {
-	for (uint32_t i = 0; i < s->ports; i++) {
-		struct port *p = s->port[i].port;
+static void follow_lead(struct lcore *l) {
+	for (uint32_t i = 0; i < l->ports; i++) {
+		const struct port *p = l->port[i];
 
-		if (p->lead_ns == 0)
-			continue;
-		stamp_follow(&p->stamp, p->id, &s->clock, clock_now(&s->clock));
-		s->lead_ns = stamp_holds(&p->stamp) ? p->lead_ns : 0;
+		if (p->lead_ns > 0)
+			l->lead_ns = stamp_holds(&p->stamp) ? p->lead_ns : 0;
 	}
 }
 
-// What other threads may know of this one.
-static void show(struct sender_live *s) {
-	struct watch_count *c = &s->watch.count;
+static void observe(const struct lcore *l, struct watch_count *c) {
+	const struct sender_lcore *s = (const struct sender_lcore *)(const void *)l;
 
-	c->begun_ns = s->start_ns;
-	c->turns = s->turns;
-	c->busy_ns = s->busy_ns;
-	c->no_buffer = c->not_taken = 0;
-	for (uint32_t i = 0; i < s->ports; i++) {
+	for (uint32_t i = 0; i < l->ports; i++) {
 		c->no_buffer += s->port[i].count.no_mbuf;
-		for (uint32_t k = 0; k < s->lcores; k++)
+		for (uint32_t k = 0; k < l->lcores; k++)
 			c->not_taken += atomic_load_explicit(
-				&s->all[k].port[i].in_lost[s->index], memory_order_relaxed);
+				&s->all[k].port[i].in_lost[l->index], memory_order_relaxed);
 	}
-	c->lost = s->tel_cc.lost + s->tel_flows.lost + s->tel_interval.lost + s->tel_events.lost;
-	watch_show(&s->watch, s->now_ns);
 }
 
 // An interval ends when the first lcore says so.
-static void end_interval(struct sender_live *s) {
-	uint64_t end_ns = s->now_ns;
+static void end_interval(struct sender_lcore *s) {
+	uint64_t end_ns = s->lcore.now_ns;
 
-	if (s->index > 0)
+	if (s->lcore.index > 0)
 		end_ns = atomic_load_explicit(&s->all->interval_end_ns, memory_order_relaxed);
-	else if (s->now_ns < s->interval_next_ns)
+	else if (!lcore_interval_over(&s->lcore))
 		return;
 	if (end_ns == s->interval_end_ns)
 		return;
 	s->interval_flow = 0;
 	atomic_store_explicit(&s->interval_end_ns, end_ns, memory_order_relaxed);
-	s->interval_next_ns = time_next(s->interval_next_ns, s->interval_ns, s->now_ns);
 }
 
-// Returns false when the run is over.
-static bool housekeeping(struct sender_live *s) {
-	bool other = s->now_ns >= s->measure_ns || control_posted(&s->mailbox.box);
+static void measure(struct lcore *l) {
+	struct sender_lcore *s = sender_lcore(l);
+
+	s->measure_flow = 0;
+	for (uint32_t i = 0; i < l->ports; i++) {
+		hist_reset(&s->port[i].late);
+		hist_reset(&s->port[i].late_disturbed);
+		s->port[i].scheduled = 0;
+	}
+}
+
+static bool housekeep(struct lcore *l) {
+	struct sender_lcore *s = sender_lcore(l);
 	uint64_t bytes = 0;
 
-	watch_time(&s->watch, clock_now(&s->clock));
-	follow_ports(s);
-	clock_follow(&s->clock, &s->all->clock);
-	follow_stamps(s);
-	show(s);
-	if (s->now_ns >= s->measure_ns) {
-		s->measure_flow = 0;
-		s->measure_ns = NEVER_NS;
-		for (uint32_t i = 0; i < s->ports; i++) {
-			hist_reset(&s->port[i].late);
-			hist_reset(&s->port[i].late_disturbed);
-			s->port[i].scheduled = 0;
-		}
-	}
-	if (s->interval_ns > 0 && s->interval_flow == s->sender.flows)
+	follow_lead(l);
+	if (l->interval_ns > 0 && s->interval_flow == s->sender.flows)
 		end_interval(s);
-	for (uint32_t i = 0; s->index > 0 && i < s->ports; i++) {
+	for (uint32_t i = 0; l->index > 0 && i < l->ports; i++) {
 		if (sender_sends(&s->port[i]))
 			sender_follow_peer(s, &s->port[i]);
 	}
 	check_peer(s);
-	if (s->index == 0 && sender_hopeless(s)) {
-		s->ended = true;
-		s->stop = true;
+	if (l->index == 0 && sender_hopeless(s)) {
+		l->ended = true;
+		l->stop = true;
 	}
-	look_for_questions(s);
-	for (uint32_t i = 0; i < s->ports; i++)
+	for (uint32_t i = 0; i < l->ports; i++)
 		bytes += s->port[i].count.tx_bytes;
-	atomic_store_explicit(
-		&s->shown_ns, time_since(s->now_ns, s->start_ns), memory_order_relaxed);
 	atomic_store_explicit(&s->shown_open, s->sender.open, memory_order_relaxed);
 	atomic_store_explicit(&s->shown_bytes, bytes, memory_order_relaxed);
-	if (time_since(s->now_ns, s->start_ns) >= s->duration_ns)
-		s->ended = true;
-	if (other) // that takes as long as it takes
-		watch_resume(&s->watch, clock_now(&s->clock));
-	else
-		watch_time(&s->watch, clock_now(&s->clock));
-	return !s->ended && !run_stop && !atomic_load_explicit(&s->all->stop, memory_order_relaxed);
+	return false;
 }
 
-// The lcore takes over the ports, as DPDK's interrupt thread left them.
-static void begin(struct sender_live *s) {
-	intr_begin();
-	for (uint32_t i = 0; i < s->ports; i++)
-		port_handled(s->port[i].port);
-}
+static void loop(struct lcore *l) {
+	struct sender_lcore *s = sender_lcore(l);
 
-void sender_loop(struct sender_live *s) {
-	bool more = true;
-
-	begin(s);
-	// What came before, to find the next hop, is not the run's.
-	s->now_ns = clock_now(&s->clock);
-	s->turns = s->busy_ns = s->turn_max_ns = 0;
-	s->busy = false;
-	watch_resume(&s->watch, s->now_ns);
-	atomic_store(&s->watch.tid, rte_sys_gettid());
 	s->interval_flow = s->measure_flow = s->sender.flows;
-	atomic_store(&s->running, true);
-	control_open(&s->mailbox.box, true);
-	while (more) {
-		for (int i = 0; i < HOUSEKEEPING_TURNS; i++) {
-			turn(s);
-			record_interval(s);
-			measure_on(s, MEASURE_FLOWS);
-			publish(s);
-			if (s->surveying)
-				survey_on(s);
-		}
-		more = housekeeping(s);
-	}
-	intr_end();
+	lcore_loop(l, &sender_lcore_ops);
 	measure_on(s, s->sender.flows);
-	show(s);
-	while (s->surveying)
-		survey_on(s);
-	control_open(&s->mailbox.box, false);
+	while (l->answering) {
+		if (survey_on(s))
+			lcore_answered(l);
+	}
+}
+
+const struct lcore_ops sender_lcore_ops = {
+	.loop = loop,
+	.receive = receive,
+	.run = run,
+	.housekeep = housekeep,
+	.measure = measure,
+	.answer = answer,
+	.observe = observe,
+};
+
+// This thread takes over all ports, for all lcores.
+static void begin(struct sender_lcore *all) {
+	for (uint32_t k = 0; k < all->lcore.lcores; k++)
+		lcore_handle_ports(&all[k].lcore);
 }
 
 // What waits is given to the ports, whichever lcore has it; false: nothing waits any more.
-static bool out_all(struct sender_live *all) {
+static bool out_all(struct sender_lcore *all) {
 	bool waits = false;
 
-	for (uint32_t k = 0; k < all->lcores; k++) {
+	for (uint32_t k = 0; k < all->lcore.lcores; k++) {
 		struct sender_port *p = &all[k].port[0];
 
-		if (all->lcores > 1 && p->serves)
+		if (all->lcore.lcores > 1 && p->serves)
 			sender_collect(&all[k], p);
 		out(&all[k]);
 		waits |= p->outs > 0 || sender_between(p, false) > 0;
@@ -418,13 +342,14 @@ static bool out_all(struct sender_live *all) {
 }
 
 // The peer of a lone port is another program or a kernel, which would keep what is open for ever.
-static void reset_open(struct sender_live *all) {
-	uint64_t until_ns = clock_now(&all->clock) + RESET_NS;
+static void reset_open(struct sender_lcore *all) {
+	uint64_t until_ns = clock_now(&all->lcore.clock) + RESET_NS;
 
-	if (all->ports > 1)
+	if (all->lcore.ports > 1)
 		return;
+	intr_begin();
 	begin(all);
-	for (uint32_t k = 0; k < all->lcores; k++) {
+	for (uint32_t k = 0; k < all->lcore.lcores; k++) {
 		struct sender_port *p = &all[k].port[0];
 		uint32_t here = p->host->flows + p->host->receivers;
 
@@ -433,75 +358,75 @@ static void reset_open(struct sender_live *all) {
 				out_all(all);
 			if (p->outs + RESETS > SENDER_OUT_MAX)
 				break;
-			host_reset_some(p->host, first, RESETS, all[k].now_ns);
+			host_reset_some(p->host, first, RESETS, all[k].lcore.now_ns);
 		}
 	}
-	while (out_all(all) && clock_now(&all->clock) < until_ns)
+	while (out_all(all) && clock_now(&all->lcore.clock) < until_ns)
 		;
 	intr_end();
 }
 
-void sender_finish(struct sender_live *all) {
-	uint64_t end_ns = all->now_ns;
+void sender_finish(struct sender_lcore *all) {
+	uint64_t end_ns = all->lcore.now_ns;
 
 	reset_open(all);
-	for (uint32_t k = 1; k < all->lcores; k++)
-		end_ns = time_max(end_ns, all[k].now_ns);
-	for (uint32_t k = 0; k < all->lcores; k++) {
-		struct sender_live *s = &all[k];
+	for (uint32_t k = 1; k < all->lcore.lcores; k++)
+		end_ns = time_max(end_ns, all[k].lcore.now_ns);
+	for (uint32_t k = 0; k < all->lcore.lcores; k++) {
+		struct sender_lcore *s = &all[k];
 
-		if (s->interval_ns > 0) {
+		if (s->lcore.interval_ns > 0) {
 			host_interval_some(&s->sender, s->interval_flow,
 				s->sender.flows - s->interval_flow, s->interval_end_ns);
 			host_interval(&s->sender, end_ns);
 		}
 		host_still_open(&s->sender, end_ns);
-		s->published = UINT64_MAX;
-		publish(s);
+		lcore_publish_all(&s->lcore);
 	}
 }
 
-static int resolve(struct sender_live *all, uint32_t port, struct err *err) {
+static int resolve(struct sender_lcore *all, uint32_t port, struct err *err) {
 	const struct live_port *plan = all->port[port].plan;
-	uint64_t begin_ns = clock_now(&all->clock), next_ns = 0;
+	uint64_t begin_ns = clock_now(&all->lcore.clock), next_ns = 0;
 	bool known = false;
 	char ip[16];
 
 	for (;;) {
-		for (uint32_t k = 0; k < all->lcores; k++) {
-			turn(&all[k]);
+		for (uint32_t k = 0; k < all->lcore.lcores; k++) {
+			lcore_iterate(&all[k].lcore, &sender_lcore_ops);
 			known |= all[k].port[port].peer_known;
+			lcore_follow_ports(&all[k].lcore);
 		}
-		follow_ports(all);
 		if (known)
 			return 0;
 		if (run_stop)
 			return err_set(err, -EINTR, "interrupted before the first packet");
-		if (all->now_ns - begin_ns > all->plan->answer_ns) {
+		if (all->lcore.now_ns - begin_ns > all->plan->answer_ns) {
 			live_ip_text(plan->next_hop, ip);
 			return err_set(err, -EHOSTUNREACH,
 				"port %s: %s does not answer ARP (%.3g s); is the other side up?",
 				plan->name, ip, (double)all->plan->answer_ns / 1e9);
 		}
 		// A port that is not yet connected would drop it.
-		if (all->now_ns < next_ns || !all->port[port].port->was_up)
+		if (all->lcore.now_ns < next_ns || !all->port[port].port->was_up)
 			continue;
 		send_arp_request(all, &all->port[port]);
-		next_ns = all->now_ns + ARP_RETRY_NS;
+		next_ns = all->lcore.now_ns + ARP_RETRY_NS;
 	}
 }
 
-int sender_resolve(struct sender_live *all, struct err *err) {
+int sender_resolve(struct sender_lcore *all, struct err *err) {
 	int rc = 0;
 
+	intr_begin();
 	begin(all);
-	for (uint32_t i = 0; rc == 0 && i < all->ports; i++) {
+	for (uint32_t i = 0; rc == 0 && i < all->lcore.ports; i++) {
 		if (sender_sends(&all->port[i]))
 			rc = resolve(all, i, err);
 	}
 	intr_end();
-	for (uint32_t k = 1; rc == 0 && k < all->lcores; k++) {
-		for (uint32_t i = 0; i < all->ports; i++)
+	for (uint32_t k = 1; rc == 0 && k < all->lcore.lcores; k++) {
+		for (uint32_t i = 0; i < all->lcore.ports; i++)
 			sender_follow_peer(&all[k], &all[k].port[i]);
 	}
 	return rc;
@@ -520,11 +445,11 @@ static bool port_balanced(const struct sender_port *p) {
 		&& c->tx_wanted == c->tx_own + (h != NULL ? h->count.tx_segs : 0);
 }
 
-bool sender_balanced(const struct sender_live *all) {
-	for (uint32_t i = 0; i < all->ports; i++) {
+bool sender_balanced(const struct sender_lcore *all) {
+	for (uint32_t i = 0; i < all->lcore.ports; i++) {
 		int64_t in = 0, out = 0; // on their way between lcores
 
-		for (uint32_t k = 0; k < all->lcores; k++) {
+		for (uint32_t k = 0; k < all->lcore.lcores; k++) {
 			const struct sender_port *p = &all[k].port[i];
 
 			if (!port_balanced(p))

@@ -2,7 +2,7 @@
 // Hosts on ports: a lcore drives the sending and the receiving side. A turn receives, reads the
 // clock once, lets timers fire and transmits.
 //
-// Several lcores share the flows (host.h). Each has a struct sender_live with all that it works on; frames
+// Several lcores share the flows (host.h). Each has a struct sender_lcore with all that it works on; frames
 // that came to another, or leave through a port that another serves, pass through rings (shard.c).
 // The first lcore looks after what there is one of: the clock, the state of ports, the ends of intervals.
 //
@@ -21,11 +21,7 @@
 #include "common/live/dpdk.h"
 
 #include "common/base/hist.h"
-#include "common/live/clock.h"
-#include "common/live/control.h"
-#include "common/live/port.h"
-#include "common/live/watch.h"
-#include "common/telemetry/telemetry.h"
+#include "common/live/lcore.h"
 #include "sender/host.h"
 #include "sender/live/plan.h"
 #include "sender/survey.h"
@@ -96,9 +92,9 @@ struct sender_port {
 	struct port *port; // all lcores'
 	uint16_t queue;
 	bool serves; // receives and transmits itself, on this queue
-	bool leads; // looks after the port
+	bool leads; // looks after the port: serves its first queue
 	struct host *host;
-	struct sender_live *live; // for the host's output
+	struct sender_lcore *live; // for the host's output
 	uint32_t addresses; // from plan->ip on
 	struct wire_mac peer_mac; // the next hop's
 	bool peer_known;
@@ -133,78 +129,61 @@ struct sender_port {
 enum sender_request { SENDER_SNAPSHOT, SENDER_SURVEY };
 
 struct sender_snapshot {
-	uint64_t now_ns, elapsed_ns; // since the experiment's 0
-	uint64_t turns, busy_ns, turn_max_ns;
+	uint64_t now_ns, iteration_max_ns;
 	uint32_t waiting, open, done, failed; // flows
 	struct sender_count port[LIVE_ROLES];
 	uint32_t outs[LIVE_ROLES];
 };
 
-// A question to the lcore and its answer.
+// An lcore's answers.
 struct sender_mailbox {
-	struct control_box box;
-	enum sender_request request;
 	struct sender_snapshot snapshot; // of a survey: at its end
 	struct survey survey;
 };
 
-struct sender_live {
+struct sender_lcore {
+	struct lcore lcore;
 	// Set up before the loop.
-	struct sender_live *all; // lcores, the first of them
-	uint32_t lcores, index; // in it
+	struct sender_lcore *all; // lcores, the first of them
 	const struct live_plan *plan;
 	const struct groups *groups;
 	struct rte_mempool *rx_pool,
 		*tx_pool; // what is received is written over; payload stays zero
 	struct rte_mbuf *stock[SENDER_STOCK]; // from tx_pool
 	uint32_t stocked;
-	struct clock clock;
-	uint64_t duration_ns, warmup_ns, interval_ns;
-	struct tel tel_cc, tel_flows, tel_interval, tel_events;
 
+	// The hosts live by the clock and lcore.lead_ns, where the port keeps packets' times.
 	struct host sender, receiver;
 	struct sender_port port[LIVE_ROLES];
-	uint32_t ports;
-	uint64_t
-		lead_ns; // that the hosts are ahead of the clock, where the port keeps packets' times
-	uint64_t now_ns; // of the hosts
-	uint64_t start_ns; // the experiment's 0
-	uint64_t measure_ns; // end of the warm-up; NEVER_NS once it is over
-	uint64_t interval_next_ns;
 	// Of the interval that is being recorded: the first lcore's, so that all flows have the same.
 	_Atomic uint64_t interval_end_ns;
 	uint32_t interval_flow; // the next flow to record
 	uint32_t measure_flow; // the next flow whose figures start anew
-	uint64_t published; // records of all streams
-	uint64_t turns, busy_ns, turn_max_ns;
-	uint64_t stood, stood_max_ns; // still, while DPDK's interrupt thread handled something
-	bool busy;
-	bool surveying;
-	struct watch_lcore watch;
-	bool ended; // the duration is over
 	_Atomic bool unanswered; // no SYN was answered in time
 	_Atomic bool all_failed; // every flow gave up or was refused
 
 	// Shared with the control thread.
 	struct sender_mailbox mailbox;
-	_Atomic bool stop; // of the first lcore's: all are to end
-	_Atomic bool running; // or has run
-	_Atomic uint64_t shown_ns, shown_open, shown_bytes;
+	_Atomic uint64_t shown_open, shown_bytes;
 };
+
+static inline struct sender_lcore *sender_lcore(struct lcore *l) {
+	return (struct sender_lcore *)(void *)l;
+}
+static_assert(offsetof(struct sender_lcore, lcore) == 0, "the one is the other");
+
+extern const struct lcore_ops sender_lcore_ops;
 
 // The calls with `all` are for all lcores at once, from the first one's thread.
 //
 // Resolves the next hop of the sending port: 0, or -EHOSTUNREACH after the plan's patience;
 // -EINTR: a signal came first.
-int sender_resolve(struct sender_live *all, struct err *err);
-// A lcore's part of the experiment, until the duration is over, `stop` or a signal. The hosts begin at
-// start_ns.
-void sender_loop(struct sender_live *s);
+int sender_resolve(struct sender_lcore *all, struct err *err);
 // Resets what is open and records what is left to record, once all have ended.
-void sender_finish(struct sender_live *all);
+void sender_finish(struct sender_lcore *all);
 // Is there nothing left to do for any lcore: flows that nobody answers, or that have all failed?
-bool sender_hopeless(const struct sender_live *all);
-bool sender_balanced(const struct sender_live *all);
+bool sender_hopeless(const struct sender_lcore *all);
+bool sender_balanced(const struct sender_lcore *all);
 
 static inline bool sender_sends(const struct sender_port *p) {
 	return p->plan->role == LIVE_SENDER;
@@ -222,41 +201,41 @@ static inline void sender_fetch_frame(const struct rte_mbuf *m) {
 // The MAC address that a port's frames go to.
 void sender_learn_peer(struct sender_port *p, const struct wire_mac *mac);
 // Takes over the address that another lcore has learned.
-void sender_follow_peer(struct sender_live *s, struct sender_port *p);
+void sender_follow_peer(struct sender_lcore *s, struct sender_port *p);
 // Readies the spare receivers.
 int sender_strangers_init(struct sender_port *p, struct err *err);
 // Reads all headers of the burst that came; segments are left for sender_deliver.
-void sender_receive(struct sender_live *s, struct sender_port *p);
+void sender_receive(struct sender_lcore *s, struct sender_port *p);
 // What the first of them point to is fetched, once they are there themselves.
 void sender_fetch(const struct sender_port *p);
 // Hands over `n` of them, from the first on; fewer if there are no more.
-void sender_deliver(struct sender_live *s, struct sender_port *p, uint32_t first, uint32_t n);
+void sender_deliver(struct sender_lcore *s, struct sender_port *p, uint32_t first, uint32_t n);
 // The flow of the config that a segment belongs to, by its addresses, or FLOW_ADDR_NONE.
 uint32_t sender_flow_of(const struct sender_port *p, const struct wire_addr *a);
 
 // tx.c
 // An empty frame from the pool whose payload is always zero; NULL: none is left, and counted.
-struct rte_mbuf *sender_new_frame(struct sender_live *s, struct sender_port *p, uint8_t **data);
+struct rte_mbuf *sender_new_frame(struct sender_lcore *s, struct sender_port *p, uint8_t **data);
 // Hands a frame over; `due_ns`: when it was to leave, 0: whenever.
 void sender_put_frame(
-	struct sender_live *s, struct sender_port *p, struct rte_mbuf *m, uint64_t due_ns);
+	struct sender_lcore *s, struct sender_port *p, struct rte_mbuf *m, uint64_t due_ns);
 // The same for one that was counted as wanted already.
 void sender_queue_frame(
-	struct sender_live *s, struct sender_port *p, struct rte_mbuf *m, uint64_t due_ns);
-void sender_put_seg(struct sender_live *s, struct sender_port *p, const struct wire_addr *addr,
+	struct sender_lcore *s, struct sender_port *p, struct rte_mbuf *m, uint64_t due_ns);
+void sender_put_seg(struct sender_lcore *s, struct sender_port *p, const struct wire_addr *addr,
 	const struct seg *seg);
-void sender_flush(struct sender_live *s, struct sender_port *p);
+void sender_flush(struct sender_lcore *s, struct sender_port *p);
 // A host's output callback; ctx is its struct sender_port.
 void sender_output(
 	void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn, uint64_t due_ns);
 
 // shard.c
 // Makes the rings between lcores, once the ports' queues are given out.
-int sender_share(struct sender_live *all, struct err *err);
+int sender_share(struct sender_lcore *all, struct err *err);
 // Receives for all lcores and from all; the frames that were moved.
-uint32_t sender_exchange(struct sender_live *s, struct sender_port *p);
+uint32_t sender_exchange(struct sender_lcore *s, struct sender_port *p);
 // Takes frames of other lcores for a port that this one serves.
-void sender_collect(struct sender_live *s, struct sender_port *p);
+void sender_collect(struct sender_lcore *s, struct sender_port *p);
 // Gives `n` waiting frames, from p->out[at] on, to the lcore that serves the port; how many it took.
 uint32_t sender_hand_out(struct sender_port *p, uint32_t at, uint32_t n);
 // Frames on their way to this lcore: received ones, or ones to send.

@@ -18,14 +18,14 @@ void sender_learn_peer(struct sender_port *p, const struct wire_mac *mac) {
 }
 
 // Other lcores send to the same next hop.
-static void tell_peer(struct sender_live *s, const struct sender_port *p) {
+static void tell_peer(struct sender_lcore *s, const struct sender_port *p) {
 	uint64_t mac = 0;
 
 	memcpy(&mac, &p->peer_mac, sizeof(p->peer_mac));
 	atomic_store_explicit(&s->all->port[p - s->port].peer_told, mac, memory_order_relaxed);
 }
 
-void sender_follow_peer(struct sender_live *s, struct sender_port *p) {
+void sender_follow_peer(struct sender_lcore *s, struct sender_port *p) {
 	uint64_t told =
 		atomic_load_explicit(&s->all->port[p - s->port].peer_told, memory_order_relaxed);
 	struct wire_mac mac;
@@ -39,7 +39,7 @@ static bool is_ours(const struct sender_port *p, uint32_t ip) {
 	return ip - p->plan->ip < p->addresses;
 }
 
-static void receive_arp(struct sender_live *s, struct sender_port *p, struct rte_mbuf *m) {
+static void receive_arp(struct sender_lcore *s, struct sender_port *p, struct rte_mbuf *m) {
 	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
 	struct wire_arp arp;
 
@@ -66,7 +66,7 @@ static void receive_arp(struct sender_live *s, struct sender_port *p, struct rte
 }
 
 // A segment of no connection is answered with a reset (RFC 9293 section 3.10.7.1).
-static void refuse(struct sender_live *s, struct sender_port *p, const struct wire_addr *from,
+static void refuse(struct sender_lcore *s, struct sender_port *p, const struct wire_addr *from,
 	const struct seg *seg) {
 	struct wire_addr to = {from->dst_mac, from->src_mac, from->dst_ip, from->src_ip,
 		from->dst_port, from->src_port};
@@ -117,7 +117,7 @@ static void stranger_forget(struct sender_port *p, uint32_t i) {
 
 // Receivers of flows; spare ones are behind them.
 static uint32_t own_receivers(const struct sender_port *p) {
-	return host_share(p->live->groups->flows, p->live->index, p->live->lcores);
+	return host_share(p->live->groups->flows, p->live->lcore.index, p->live->lcore.lcores);
 }
 
 // The spare receiver of this connection, or one for it if it begins; STRANGER_NONE: none is free.
@@ -200,7 +200,7 @@ uint32_t sender_flow_of(const struct sender_port *p, const struct wire_addr *a) 
 	return flow_of(p, a);
 }
 
-static void deliver(struct sender_live *s, struct sender_port *p, const struct sender_arrival *a) {
+static void deliver(struct sender_lcore *s, struct sender_port *p, const struct sender_arrival *a) {
 	uint32_t id = FLOW_ADDR_NONE;
 
 	if (p->host != NULL)
@@ -211,13 +211,13 @@ static void deliver(struct sender_live *s, struct sender_port *p, const struct s
 	}
 	p->count.rx_tcp++;
 	if (sender_sends(p))
-		host_rx_flow(p->host, id, &a->seg, a->info.ecn, s->now_ns);
+		host_rx_flow(p->host, id, &a->seg, a->info.ecn, s->lcore.now_ns);
 	else
-		host_rx_receiver(p->host, id, &a->seg, a->info.ecn, s->now_ns);
+		host_rx_receiver(p->host, id, &a->seg, a->info.ecn, s->lcore.now_ns);
 }
 
 // A frame that holds no segment for us: answers it, or counts why not. It is done with.
-static void receive_other(struct sender_live *s, struct sender_port *p, struct rte_mbuf *m,
+static void receive_other(struct sender_lcore *s, struct sender_port *p, struct rte_mbuf *m,
 	const struct wire_info *w) {
 	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
 	uint32_t mtu;
@@ -249,7 +249,7 @@ static bool dropped(struct rte_mbuf *m, uint64_t *count) {
 }
 
 // Reads a segment for us; false: it was none, and the frame is done with.
-static bool receive_seg(struct sender_live *s, struct sender_port *p, struct rte_mbuf *m,
+static bool receive_seg(struct sender_lcore *s, struct sender_port *p, struct rte_mbuf *m,
 	struct sender_arrival *a) {
 	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
 	struct wire_info *w = &a->info;
@@ -297,7 +297,7 @@ static inline __attribute__((always_inline)) void fetch(const struct sender_port
 		host_fetch_receiver(p->host, id);
 }
 
-void sender_receive(struct sender_live *s, struct sender_port *p) {
+void sender_receive(struct sender_lcore *s, struct sender_port *p) {
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < p->came; i++) {
@@ -319,7 +319,7 @@ void sender_fetch(const struct sender_port *p) {
 		fetch_segs(p, &p->arrival[i]);
 }
 
-void sender_deliver(struct sender_live *s, struct sender_port *p, uint32_t first, uint32_t n) {
+void sender_deliver(struct sender_lcore *s, struct sender_port *p, uint32_t first, uint32_t n) {
 	const struct sender_arrival *a = p->arrival;
 	uint32_t end = p->arrivals - first < n ? p->arrivals : first + n;
 

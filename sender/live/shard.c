@@ -31,7 +31,7 @@ static struct rte_ring *ring(const char *what, uint32_t port, uint32_t from, uin
 
 // What lcore `from` receives or sends for lcore `to` at a port.
 static int join(
-	struct sender_live *all, uint32_t port, uint32_t from, uint32_t to, struct err *err) {
+	struct sender_lcore *all, uint32_t port, uint32_t from, uint32_t to, struct err *err) {
 	struct sender_port *a = &all[from].port[port], *b = &all[to].port[port];
 
 	if (from == to)
@@ -47,12 +47,12 @@ static int join(
 	return a->out_to == NULL ? -ENOMEM : 0;
 }
 
-int sender_share(struct sender_live *all, struct err *err) {
+int sender_share(struct sender_lcore *all, struct err *err) {
 	int rc = 0;
 
-	for (uint32_t i = 0; i < all->ports; i++) {
-		for (uint32_t from = 0; from < all->lcores; from++) {
-			for (uint32_t to = 0; rc == 0 && to < all->lcores; to++)
+	for (uint32_t i = 0; i < all->lcore.ports; i++) {
+		for (uint32_t from = 0; from < all->lcore.lcores; from++) {
+			for (uint32_t to = 0; rc == 0 && to < all->lcore.lcores; to++)
 				rc = join(all, i, from, to, err);
 		}
 	}
@@ -83,22 +83,22 @@ static bool addresses(const struct rte_mbuf *m, struct wire_addr *a) {
 }
 
 static uint32_t owner(
-	const struct sender_live *s, const struct sender_port *p, const struct rte_mbuf *m) {
+	const struct sender_lcore *s, const struct sender_port *p, const struct rte_mbuf *m) {
 	struct wire_addr a;
 	uint32_t id;
 
 	if (!addresses(m, &a))
-		return s->index;
+		return s->lcore.index;
 	id = sender_flow_of(p, &a);
 	if (id == FLOW_ADDR_NONE && sender_sends(p))
-		return s->index;
+		return s->lcore.index;
 	if (id == FLOW_ADDR_NONE)
 		id = flow_addr_hash(a.src_ip, a.dst_ip, a.src_port, a.dst_port, WIRE_PROTO_TCP);
-	return id % s->lcores;
+	return id % s->lcore.lcores;
 }
 
 // Of the frames that came to this lcore, keeps its own and hands over the others.
-static void hand_in(struct sender_live *s, struct sender_port *p) {
+static void hand_in(struct sender_lcore *s, struct sender_port *p) {
 	struct rte_mbuf *other[PORT_BURST_MAX];
 	uint8_t whose[PORT_BURST_MAX];
 	uint32_t n = 0, kept = 0;
@@ -109,7 +109,7 @@ static void hand_in(struct sender_live *s, struct sender_port *p) {
 		if (i + 4 < p->came)
 			rte_prefetch0(rte_pktmbuf_mtod(p->in[i + 4], void *));
 		to = owner(s, p, p->in[i]);
-		if (to == s->index) {
+		if (to == s->lcore.index) {
 			p->in[kept++] = p->in[i];
 		} else {
 			whose[n] = (uint8_t)to;
@@ -117,7 +117,7 @@ static void hand_in(struct sender_live *s, struct sender_port *p) {
 		}
 	}
 	p->came = kept;
-	for (uint32_t to = 0; n > 0 && to < s->lcores; to++) {
+	for (uint32_t to = 0; n > 0 && to < s->lcore.lcores; to++) {
 		struct rte_mbuf *batch[PORT_BURST_MAX];
 		uint32_t want = 0, took;
 
@@ -138,13 +138,13 @@ static void hand_in(struct sender_live *s, struct sender_port *p) {
 }
 
 // At a port that is full, theirs and ours take turns.
-void sender_collect(struct sender_live *s, struct sender_port *p) {
+void sender_collect(struct sender_lcore *s, struct sender_port *p) {
 	uint32_t burst = (uint32_t)s->plan->process.burst, n;
 	struct rte_mbuf *m[PORT_BURST_MAX];
 
-	if (p->outs >= PORT_FULL / 2 && s->turns % s->lcores == 0)
+	if (p->outs >= PORT_FULL / 2 && s->lcore.load.iterations % s->lcore.lcores == 0)
 		return;
-	for (uint32_t from = 0; from < s->lcores; from++) {
+	for (uint32_t from = 0; from < s->lcore.lcores; from++) {
 		if (p->out_from[from] == NULL)
 			continue;
 		while (p->outs < PORT_FULL
@@ -158,8 +158,8 @@ void sender_collect(struct sender_live *s, struct sender_port *p) {
 	}
 }
 
-uint32_t sender_exchange(struct sender_live *s, struct sender_port *p) {
-	uint32_t each = (SENDER_IN_MAX - PORT_BURST_MAX) / s->lcores, moved = 0;
+uint32_t sender_exchange(struct sender_lcore *s, struct sender_port *p) {
+	uint32_t each = (SENDER_IN_MAX - PORT_BURST_MAX) / s->lcore.lcores, moved = 0;
 
 	p->came = 0;
 	if (p->serves) {
@@ -168,7 +168,7 @@ uint32_t sender_exchange(struct sender_live *s, struct sender_port *p) {
 		moved = p->came;
 		hand_in(s, p);
 	}
-	for (uint32_t from = 0; from < s->lcores; from++) {
+	for (uint32_t from = 0; from < s->lcore.lcores; from++) {
 		uint32_t n;
 
 		if (p->in_from[from] == NULL)

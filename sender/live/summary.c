@@ -8,14 +8,14 @@
 // A port's counters, of all lcores.
 static void write_port(const struct sender_app *app, uint32_t i, struct json *j) {
 	const struct live_port *plan = &app->plan.port[i];
-	const struct port *port = &app->port[i];
+	const struct port *port = &app->live.port[i];
 	struct sender_count sum = {0}, *c = &sum;
 	uint64_t waiting = 0, between = 0, refused = 0;
 	struct rte_eth_stats stats = {0};
 	char text[18];
 
-	for (uint32_t k = 0; k < app->lcores; k++) {
-		const struct sender_port *p = &app->live[k].port[i];
+	for (uint32_t k = 0; k < app->live.lcores; k++) {
+		const struct sender_port *p = &app->lcore[k].port[i];
 
 		sender_count_add(&sum, &p->count);
 		waiting += p->outs + sender_between(p, false);
@@ -47,7 +47,7 @@ static void write_port(const struct sender_app *app, uint32_t i, struct json *j)
 	json_u64(j, "tx_dropped", c->tx_dropped);
 	json_u64(j, "no_mbuf", c->no_mbuf);
 	json_u64(j, "waiting", waiting);
-	if (app->lcores > 1) {
+	if (app->live.lcores > 1) {
 		// Received by another lcore than the flow's: of these, dropped, and not yet looked at.
 		json_u64(j, "handed_over", c->rx_given + c->rx_no_room);
 		json_u64(j, "handover_dropped", c->rx_no_room);
@@ -86,8 +86,8 @@ static void sum_receivers(struct receiver_sum *s, const struct host *h) {
 static void write_receivers(const struct sender_app *app, struct json *j) {
 	struct receiver_sum sum = {0};
 
-	for (uint32_t k = 0; k < app->lcores; k++)
-		sum_receivers(&sum, &app->live[k].receiver);
+	for (uint32_t k = 0; k < app->live.lcores; k++)
+		sum_receivers(&sum, &app->lcore[k].receiver);
 	json_object(j, "receivers");
 	json_u64(j, "open", sum.open);
 	json_u64(j, "done", sum.done);
@@ -102,24 +102,20 @@ static void write_receivers(const struct sender_app *app, struct json *j) {
 }
 
 // What went wrong around the sender while it ran, one sentence each.
-static void write_faults(const struct sender_app *app, struct json *j) {
-	const struct sender_live *s = app->live;
-	const struct tel *const streams[] = {
-		&s->tel_cc, &s->tel_flows, &s->tel_interval, &s->tel_events};
+static void write_faults(struct sender_app *app, struct json *j) {
 	struct sender_count sum = {0};
 	uint32_t mtu = 0;
 	char text[256];
 
 	json_array(j, "faults");
-	for (uint32_t i = 0; i < s->ports; i++) {
-		for (uint32_t k = 0; k < app->lcores; k++) {
-			uint32_t told = app->live[k].port[i].path_mtu;
+	live_faults_json(&app->live, j);
+	for (uint32_t i = 0; i < app->live.ports; i++) {
+		for (uint32_t k = 0; k < app->live.lcores; k++) {
+			uint32_t told = app->lcore[k].port[i].path_mtu;
 
-			sender_count_add(&sum, &app->live[k].port[i].count);
+			sender_count_add(&sum, &app->lcore[k].port[i].count);
 			mtu = mtu == 0 || (told > 0 && told < mtu) ? told : mtu;
 		}
-		if (port_fault(&app->port[i], s->start_ns, s->now_ns, text, sizeof(text)))
-			json_text(j, NULL, text);
 	}
 	if (mtu > 0) {
 		snprintf(text, sizeof(text),
@@ -146,10 +142,6 @@ static void write_faults(const struct sender_app *app, struct json *j) {
 			(unsigned long long)sum.rx_no_room);
 		json_text(j, NULL, text);
 	}
-	for (size_t i = 0; i < sizeof(streams) / sizeof(streams[0]); i++) {
-		if (tel_fault(streams[i], text, sizeof(text)))
-			json_text(j, NULL, text);
-	}
 	json_close(j, ']');
 }
 
@@ -164,15 +156,15 @@ static void write_late(struct json *j, const struct hist *h) {
 // How far from their times paced segments left, and from their rates flows sent.
 static void write_emulation(
 	const struct sender_app *app, const struct host *const *hosts, struct json *j) {
-	struct host_conformance c = host_conformance(hosts, app->lcores);
+	struct host_conformance c = host_conformance(hosts, app->live.lcores);
 	static struct hist undisturbed, all;
 	uint64_t early = 0, scheduled = 0;
 
 	hist_reset(&undisturbed);
 	hist_reset(&all);
-	for (uint32_t k = 0; k < app->lcores; k++) {
+	for (uint32_t k = 0; k < app->live.lcores; k++) {
 		for (uint32_t i = 0; i < app->plan.ports; i++) {
-			const struct sender_port *p = &app->live[k].port[i];
+			const struct sender_port *p = &app->lcore[k].port[i];
 
 			hist_merge(&undisturbed, &p->late);
 			hist_merge(&all, &p->late_disturbed);
@@ -199,86 +191,55 @@ static void write_emulation(
 }
 
 static void write_lcore(const struct sender_app *app, uint32_t k, struct json *j) {
-	const struct sender_live *s = &app->live[k];
-
-	json_u64(j, "cpu", app->plan.process.lcore[k]);
-	json_u64(j, "flows", s->sender.flows);
-	json_u64(j, "turns", s->turns);
-	// Still, while DPDK's interrupt thread handled something.
-	json_u64(j, "stood", s->stood);
-	json_u64(j, "stood_max_ns", s->stood_max_ns);
-	json_u64(j, "turn_max_ns", s->turn_max_ns);
-	json_f64(j, "busy", app->wall_s > 0 ? (double)s->busy_ns / 1e9 / app->wall_s : 0);
+	live_lcore_json(&app->live, k, j);
+	json_u64(j, "flows", app->lcore[k].sender.flows);
 }
 
 static void write_machine(const struct sender_app *app, struct json *j) {
-	const struct sender_live *s = app->live;
-
-	watch_probe_json(&app->probe[0], "sender_", j);
+	watch_probe_json(&app->live.probe[0], "sender_", j);
 	json_object(j, "sender_lcore");
 	write_lcore(app, 0, j);
-	json_u64(j, "tsc_hz", s->clock.tsc_hz);
-	json_bool(j, "hugepages", app->eal.hugepages);
-	json_u64(j, "pool_bytes", app->eal.memory_bytes);
-	json_text(j, "eal", app->eal.args);
+	json_bool(j, "hugepages", app->live.eal.hugepages);
+	json_u64(j, "pool_bytes", app->live.eal.memory_bytes);
+	json_text(j, "eal", app->live.eal.args);
 	json_close(j, '}');
-	if (app->lcores > 1) {
-		json_array(j, "sender_lcores");
-		for (uint32_t k = 0; k < app->lcores; k++) {
-			const struct watch_lcore *w = &app->live[k].watch;
+	if (app->live.lcores == 1)
+		return;
+	json_array(j, "sender_lcores");
+	for (uint32_t k = 0; k < app->live.lcores; k++) {
+		const struct watch_lcore *w = &app->lcore[k].lcore.watch;
 
-			json_object(j, NULL);
-			write_lcore(app, k, j);
-			json_u64(j, "stalls", w->count.stalls);
-			json_u64(j, "stalled_ns", w->count.stalled_ns);
-			json_u64(j, "stall_max_ns", w->stall.max);
-			json_close(j, '}');
-		}
-		json_close(j, ']');
+		json_object(j, NULL);
+		write_lcore(app, k, j);
+		json_u64(j, "stalls", w->count.stalls);
+		json_u64(j, "stalled_ns", w->count.stalled_ns);
+		json_u64(j, "stall_max_ns", w->stall.max);
+		json_close(j, '}');
 	}
-	json_object(j, "telemetry");
-	json_u64(j, "level", app->run.telemetry_level);
-	watch_stream_json(j, "cc", &s->tel_cc);
-	watch_stream_json(j, "flows", &s->tel_flows);
-	watch_stream_json(j, "interval", &s->tel_interval);
-	watch_stream_json(j, "events", &s->tel_events);
-	json_close(j, '}');
+	json_close(j, ']');
 }
 
-bool sender_app_summary(struct sender_app *app, FILE *out, const char *verdict) {
+bool sender_summary(struct live_app *live, struct json *j) {
+	struct sender_app *app = sender_app(live);
+	bool balanced = sender_balanced(app->lcore);
 	const struct host *hosts[LIVE_LCORES_MAX];
-	const struct sender_live *s = app->live;
-	bool balanced = sender_balanced(app->live);
-	struct json j;
 
-	for (uint32_t k = 0; k < app->lcores; k++)
-		hosts[k] = &app->live[k].sender;
-	json_begin(&j, out);
-	json_text(&j, "program", app->opt->program);
-	json_text(&j, "version", run_version());
-	json_text(&j, "title", app->run.title);
-	json_u64(&j, "seed", app->run.seed);
-	json_f64(&j, "virtual_s", (double)time_since(s->now_ns, s->start_ns) / 1e9);
-	json_f64(&j, "start_s", (double)s->start_ns / 1e9);
-	json_f64(&j, "warmup_s", (double)app->run.warmup_ns / 1e9);
-	json_f64(&j, "wall_s", app->wall_s);
-	json_text(&j, "verdict", verdict);
-	watch_json(app->watch, app->lcores, &j);
-	write_faults(app, &j);
-	json_object(&j, "ledger");
-	json_bool(&j, "balanced", balanced);
-	json_close(&j, '}');
-	if (s->sender.flows > 0)
-		host_summary(hosts, app->lcores, &j, s->now_ns);
-	if (s->receiver.receivers > 0)
-		write_receivers(app, &j);
-	json_array(&j, "sender_ports");
-	for (uint32_t i = 0; i < app->plan.ports; i++)
-		write_port(app, i, &j);
-	json_close(&j, ']');
-	if (s->sender.flows > 0)
-		write_emulation(app, hosts, &j);
-	write_machine(app, &j);
-	json_end(&j);
+	for (uint32_t k = 0; k < live->lcores; k++)
+		hosts[k] = &app->lcore[k].sender;
+	write_faults(app, j);
+	json_object(j, "ledger");
+	json_bool(j, "balanced", balanced);
+	json_close(j, '}');
+	if (hosts[0]->flows > 0)
+		host_summary(hosts, live->lcores, j, live->lcore[0]->now_ns);
+	if (app->lcore->receiver.receivers > 0)
+		write_receivers(app, j);
+	json_array(j, "sender_ports");
+	for (uint32_t i = 0; i < live->ports; i++)
+		write_port(app, i, j);
+	json_close(j, ']');
+	if (hosts[0]->flows > 0)
+		write_emulation(app, hosts, j);
+	write_machine(app, j);
 	return balanced;
 }

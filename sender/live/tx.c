@@ -16,8 +16,8 @@
 #define FETCH_FRAMES 4 // ahead
 
 // Frees what waits for a port that takes nothing.
-static void give_up(struct sender_live *s, struct sender_port *p) {
-	s->watch.count.port[p - s->port].dropped += p->outs;
+static void give_up(struct sender_lcore *s, struct sender_port *p) {
+	s->lcore.watch.count.port[p - s->port].dropped += p->outs;
 	for (; p->outs > 0; p->outs--) {
 		rte_pktmbuf_free(p->out[p->out_first++ & (SENDER_OUT_MAX - 1)]);
 		p->count.tx_dropped++;
@@ -25,9 +25,9 @@ static void give_up(struct sender_live *s, struct sender_port *p) {
 }
 
 // Counts frames that the port took now.
-static void taken(struct sender_live *s, struct sender_port *p, uint32_t n, uint64_t now_ns) {
-	uint64_t patience_ns = s->watch.late_ns;
-	uint64_t disturbed_ns = watch_disturbed_ns(&s->watch, (uint32_t)(p - s->port));
+static void taken(struct sender_lcore *s, struct sender_port *p, uint32_t n, uint64_t now_ns) {
+	uint64_t patience_ns = s->lcore.watch.late_ns;
+	uint64_t disturbed_ns = watch_disturbed_ns(&s->lcore.watch, (uint32_t)(p - s->port));
 	uint64_t bytes = 0, paced = 0, late = 0, sum_ns = 0, max_ns = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
@@ -38,7 +38,7 @@ static void taken(struct sender_live *s, struct sender_port *p, uint32_t n, uint
 		if (w.due_ns == 0)
 			continue;
 		if (__builtin_expect(w.due_ns > now_ns, 0)) {
-			if (s->lead_ns > 0) {
+			if (s->lcore.lead_ns > 0) {
 				p->scheduled++;
 				continue;
 			}
@@ -55,7 +55,7 @@ static void taken(struct sender_live *s, struct sender_port *p, uint32_t n, uint
 		max_ns = time_max(max_ns, late_ns);
 	}
 	hist_counted(&p->late, paced, sum_ns, max_ns);
-	watch_left(&s->watch, paced, late, max_ns);
+	watch_left(&s->lcore.watch, paced, late, max_ns);
 	p->count.tx_frames += n;
 	p->count.tx_bytes += bytes;
 	p->outs -= n;
@@ -69,48 +69,48 @@ static void stamp(struct sender_port *p, uint32_t at, uint32_t n, uint64_t now_n
 	}
 }
 
-void sender_flush(struct sender_live *s, struct sender_port *p) {
+void sender_flush(struct sender_lcore *s, struct sender_port *p) {
 	uint32_t burst = (uint32_t)s->plan->process.burst, done = 0;
 
 	while (p->outs > 0) {
 		uint32_t at = p->out_first & (SENDER_OUT_MAX - 1);
 		uint32_t want = p->outs < burst ? p->outs : burst;
-		uint64_t now_ns = clock_now(&s->clock);
+		uint64_t now_ns = clock_now(&s->lcore.clock);
 
 		want = want < SENDER_OUT_MAX - at ? want : SENDER_OUT_MAX - at;
-		watch_time(&s->watch, now_ns);
-		if (s->lead_ns > 0 && p->port->lead_ns > 0)
+		watch_time(&s->lcore.watch, now_ns);
+		if (s->lcore.lead_ns > 0 && p->port->lead_ns > 0)
 			stamp(p, at, want, now_ns);
 		uint32_t took = p->serves ? port_tx(p->port, p->queue, p->out + at, (uint16_t)want)
 					  : sender_hand_out(p, at, want);
 		if (p->serves)
 			taken(s, p, took, now_ns);
-		s->watch.moved += took;
+		s->lcore.watch.moved += took;
 		done += took;
 		if (took < want)
 			break;
 	}
-	s->busy |= done > 0;
-	watch_waiting(&s->watch, (uint32_t)(p - s->port), p->outs, s->now_ns);
+	s->lcore.busy |= done > 0;
+	watch_waiting(&s->lcore.watch, (uint32_t)(p - s->port), p->outs, s->lcore.now_ns);
 	if (done > 0 || p->outs == 0) {
 		p->refused_ns = NEVER_NS;
 		return;
 	}
 	if (p->refused_ns == NEVER_NS)
-		p->refused_ns = s->now_ns;
+		p->refused_ns = s->lcore.now_ns;
 	if ((p->leads && !p->port->was_up)
-		|| s->now_ns - p->refused_ns > s->plan->process.patience_ns)
+		|| s->lcore.now_ns - p->refused_ns > s->plan->process.patience_ns)
 		give_up(s, p);
 }
 
 static inline void queue_frame(
-	struct sender_live *s, struct sender_port *p, struct rte_mbuf *m, uint64_t due_ns) {
+	struct sender_lcore *s, struct sender_port *p, struct rte_mbuf *m, uint64_t due_ns) {
 	// A whole burst goes at once, unless the port refused one in this turn already.
 	if (p->outs == SENDER_OUT_MAX
 		|| (p->outs >= s->plan->process.burst && p->refused_ns == NEVER_NS))
 		sender_flush(s, p);
 	if (p->outs == SENDER_OUT_MAX) {
-		s->watch.count.port[p - s->port].dropped++;
+		s->lcore.watch.count.port[p - s->port].dropped++;
 		p->count.tx_dropped++;
 		rte_pktmbuf_free(m);
 		return;
@@ -118,16 +118,16 @@ static inline void queue_frame(
 	uint32_t at = (p->out_first + p->outs++) & (SENDER_OUT_MAX - 1);
 	p->out[at] = m;
 	p->waiting[at] = (struct sender_waiting){due_ns, port_frame_bytes(m->pkt_len)};
-	s->watch.moved++; // made; it moves once more when the port takes it
+	s->lcore.watch.moved++; // made; it moves once more when the port takes it
 }
 
 void sender_queue_frame(
-	struct sender_live *s, struct sender_port *p, struct rte_mbuf *m, uint64_t due_ns) {
+	struct sender_lcore *s, struct sender_port *p, struct rte_mbuf *m, uint64_t due_ns) {
 	queue_frame(s, p, m, due_ns);
 }
 
 void sender_put_frame(
-	struct sender_live *s, struct sender_port *p, struct rte_mbuf *m, uint64_t due_ns) {
+	struct sender_lcore *s, struct sender_port *p, struct rte_mbuf *m, uint64_t due_ns) {
 	p->count.tx_wanted++;
 	queue_frame(s, p, m, due_ns);
 }
@@ -143,7 +143,7 @@ static inline void fetch_to_write(const char *line) {
 }
 
 // Has empty frames at hand again; false: none is left.
-static __attribute__((noinline)) bool restock(struct sender_live *s) {
+static __attribute__((noinline)) bool restock(struct sender_lcore *s) {
 	if (rte_pktmbuf_alloc_bulk(s->tx_pool, s->stock, SENDER_STOCK) == 0)
 		s->stocked = SENDER_STOCK;
 	else if ((s->stock[0] = rte_pktmbuf_alloc(s->tx_pool)) != NULL)
@@ -152,7 +152,7 @@ static __attribute__((noinline)) bool restock(struct sender_live *s) {
 }
 
 static inline struct rte_mbuf *new_frame(
-	struct sender_live *s, struct sender_port *p, uint8_t **data) {
+	struct sender_lcore *s, struct sender_port *p, uint8_t **data) {
 	if (s->stocked == 0 && !restock(s)) {
 		p->count.tx_wanted++;
 		p->count.no_mbuf++;
@@ -170,12 +170,12 @@ static inline struct rte_mbuf *new_frame(
 	return m;
 }
 
-struct rte_mbuf *sender_new_frame(struct sender_live *s, struct sender_port *p, uint8_t **data) {
+struct rte_mbuf *sender_new_frame(struct sender_lcore *s, struct sender_port *p, uint8_t **data) {
 	return new_frame(s, p, data);
 }
 
 // A segment as a frame: by the port's template if that is NULL.
-static inline void put_seg(struct sender_live *s, struct sender_port *p,
+static inline void put_seg(struct sender_lcore *s, struct sender_port *p,
 	const struct wire_addr *addr, uint8_t ecn, const struct seg *seg, uint64_t due_ns) {
 	uint8_t *data;
 	struct rte_mbuf *m = new_frame(s, p, &data);
@@ -198,7 +198,7 @@ static inline void put_seg(struct sender_live *s, struct sender_port *p,
 	queue_frame(s, p, m, due_ns);
 }
 
-void sender_put_seg(struct sender_live *s, struct sender_port *p, const struct wire_addr *addr,
+void sender_put_seg(struct sender_lcore *s, struct sender_port *p, const struct wire_addr *addr,
 	const struct seg *seg) {
 	put_seg(s, p, addr, ECN_NOT_ECT, seg, 0);
 }

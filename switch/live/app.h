@@ -1,44 +1,36 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A live run of the switch: DPDK up, ports open, the control thread beside the lcores, the summary.
+// The switch as a live program (common/live/app.h).
 #pragma once
 #include "common/live/dpdk.h"
 
-#include "common/live/probe.h"
-#include "common/run/run.h"
+#include "common/live/app.h"
 #include "switch/live/lcore.h"
 
-#include <pthread.h>
-
 struct switch_app {
-	struct run run;
-	const struct run_options *opt;
+	struct live_app live;
 	struct plan plan;
 	struct paths paths;
 	struct schedule schedule;
-	struct switch_live live[LIVE_LCORES_MAX]; // plan.process.lcores of them
-	struct eal eal;
+	struct switch_lcore lcore[LIVE_LCORES_MAX]; // live.lcores of them
 	uint64_t port_buffers, buffers; // of the pool: the ports' own, and all
 	uint64_t small; // frames that wait outside it
-	double wall_s;
-	struct watch watch[LIVE_LCORES_MAX];
-	struct watch_probe probe[LIVE_LCORES_MAX]; // the control thread's
-	// Control thread.
-	pthread_t control;
-	bool control_running;
-	cpu_set_t cpus; // where the process may run; the lcores' are left to them
-	_Atomic bool control_stop;
+	// Of the first link, at the progress line before and since.
+	double progress_bits, progress_capacity, progress_utilisation;
 };
 
-// Everything up to the first packet. On error switch_app_close cleans up.
-int switch_app_open(struct switch_app *app, struct err *err);
-// Runs to the end and closes the telemetry; the first I/O error of its files.
-int switch_app_run(struct switch_app *app, struct err *err);
-// summary-switch.json; false if the ledger does not balance.
+static inline struct switch_app *switch_app(struct live_app *live) {
+	return (struct switch_app *)(void *)live;
+}
+
+// DPDK, pool, ports and fabrics, and their end.
+int switch_size(struct live_app *live, struct eal_args *args, struct err *err);
+int switch_open(struct live_app *live, struct err *err);
+void switch_close(struct live_app *live);
+
 // Was most of what came thrown away before any path? Then a sentence in `text`, with `before` before it.
-bool switch_app_thrown(
+bool switch_thrown(
 	const struct switch_app *app, const char *before, char text[WATCH_SENTENCE_SIZE]);
-bool switch_app_summary(struct switch_app *app, FILE *out, const char *verdict);
-void switch_app_close(struct switch_app *app);
+bool switch_summary(struct live_app *live, struct json *j);
 
 // Asks for something and waits until it is answered (within 5 s each): all lcores one after the other, or
 // the one that has the path. Any other thread; `use` reads the answer while the mailbox is still held
@@ -49,7 +41,7 @@ struct switch_question {
 	uint32_t first;
 	const char *key, *value;
 };
-int switch_ask(struct switch_live *all, const struct switch_question *q,
+int switch_ask(struct switch_app *app, const struct switch_question *q,
 	void (*use)(const struct switch_mailbox *box, void *ctx), void *ctx, struct err *err);
 
 // Registers the /weir/ commands with rte_telemetry (control.c).

@@ -19,6 +19,48 @@
 // rte_telemetry passes no context to its handlers.
 static struct switch_app *app;
 
+static bool has_path(const struct switch_lcore *s, const struct path *path) {
+	for (uint32_t i = 0; i < s->paths; i++) {
+		if (s->path[i] == path)
+			return true;
+	}
+	return false;
+}
+
+static int ask_one(
+	struct switch_app *of, uint32_t lcore, const struct switch_question *q, struct err *err) {
+	struct switch_mailbox *box = &of->lcore[lcore].mailbox;
+	int rc;
+
+	box->path = q->path;
+	box->first = q->first;
+	snprintf(box->key, sizeof(box->key), "%s", q->key != NULL ? q->key : "");
+	snprintf(box->value, sizeof(box->value), "%s", q->value != NULL ? q->value : "");
+	rc = live_ask(&of->live, lcore, (int)q->request, err);
+	return rc == 0 && box->rc < 0 ? err_set(err, box->rc, "%s", box->err.msg) : rc;
+}
+
+int switch_ask(struct switch_app *of, const struct switch_question *q,
+	void (*use)(const struct switch_mailbox *box, void *ctx), void *ctx, struct err *err) {
+	const struct switch_mailbox *answer = &of->lcore->mailbox;
+	int rc = 0;
+
+	control_begin();
+	if (q->request == SWITCH_SNAPSHOT)
+		of->lcore->mailbox.snapshot = (struct switch_snapshot){0};
+	for (uint32_t i = 0; rc == 0 && i < of->live.lcores; i++) {
+		if (q->path != NULL && !has_path(&of->lcore[i], q->path))
+			continue;
+		rc = ask_one(of, i, q, err);
+		if (q->path != NULL)
+			answer = &of->lcore[i].mailbox;
+	}
+	if (rc == 0 && use != NULL)
+		use(answer, ctx);
+	control_end();
+	return rc;
+}
+
 static void take(const struct switch_mailbox *box, void *ctx) {
 	*(struct switch_snapshot *)ctx = box->snapshot;
 }
@@ -28,7 +70,7 @@ static bool begin_with(struct switch_snapshot *snap, struct rte_tel_data *d) {
 	const struct switch_question q = {.request = SWITCH_SNAPSHOT};
 	struct err err;
 
-	if (switch_ask(app->live, &q, take, snap, &err) == 0)
+	if (switch_ask(app, &q, take, snap, &err) == 0)
 		return rte_tel_data_start_dict(d) == 0;
 	control_error(d, &err);
 	return false;
@@ -48,18 +90,7 @@ static int handle_info(const char *cmd, const char *params, struct rte_tel_data 
 
 	if (!begin_with(&snap, d))
 		return 0;
-	rte_tel_data_add_dict_string(d, "program", app->opt->program);
-	rte_tel_data_add_dict_string(d, "version", run_version());
-	rte_tel_data_add_dict_string(d, "run", app->run.dir);
-	control_u64(d, "seed", app->run.seed);
-	control_u64(d, "now_ns", snap.now_ns);
-	control_u64(d, "elapsed_ns",
-		snap.start_ns == NEVER_NS ? 0 : time_since(snap.now_ns, snap.start_ns));
-	control_u64(d, "duration_ns", app->run.duration_ns);
-	control_u64(d, "turns", snap.lcore[0].turns);
-	control_u64(d, "busy_ns", snap.lcore[0].busy_ns);
-	control_u64(d, "cpu", app->plan.process.lcore[0]);
-	control_u64(d, "lcores", snap.lcores);
+	live_control_info(&app->live, d);
 	control_u64(d, "pool_buffers", app->buffers);
 	control_u64(d, "pool_free", snap.pool_free);
 	control_u64(d, "links", snap.links);
@@ -72,18 +103,14 @@ static int handle_lcores(const char *cmd, const char *params, struct rte_tel_dat
 
 	if (!begin_with(&snap, d))
 		return 0;
-	for (uint32_t i = 0; i < snap.lcores; i++) {
-		struct rte_tel_data *one = control_dict();
+	for (uint32_t i = 0; i < app->live.lcores; i++) {
+		struct rte_tel_data *one = live_control_lcore(&app->live, i);
 		char name[16];
 
 		if (one == NULL)
 			return -ENOMEM;
-		control_u64(one, "cpu", app->plan.process.lcore[i]);
-		control_u64(one, "now_ns", snap.lcore[i].now_ns);
-		control_u64(one, "turns", snap.lcore[i].turns);
-		control_u64(one, "busy_ns", snap.lcore[i].busy_ns);
-		control_u64(one, "handed_over", snap.lcore[i].given + snap.lcore[i].not_given);
-		control_u64(one, "handover_dropped", snap.lcore[i].not_given);
+		control_u64(one, "handed_over", snap.given[i] + snap.not_given[i]);
+		control_u64(one, "handover_dropped", snap.not_given[i]);
 		snprintf(name, sizeof(name), "%u", i);
 		control_named(d, name, one);
 	}
@@ -104,17 +131,17 @@ static int handle_ports(const char *cmd, const char *params, struct rte_tel_data
 
 	if (!begin_with(&snap, d))
 		return 0;
-	for (uint32_t i = 0; i < app->live->ports; i++) {
-		const struct switch_port *p = switch_owner(app->live, i);
+	for (uint32_t i = 0; i < app->live.ports; i++) {
+		const struct switch_port *p = switch_owner(app->lcore, i);
 		struct rte_tel_data *one = control_dict();
 
 		if (one == NULL)
 			return -ENOMEM;
-		rte_tel_data_add_dict_string(one, "name", p->port.name);
-		rte_tel_data_add_dict_string(one, "dev", p->port.dev.name);
+		rte_tel_data_add_dict_string(one, "name", p->port->name);
+		rte_tel_data_add_dict_string(one, "dev", p->port->dev.name);
 		rte_tel_data_add_dict_string(one, "path", p->path != NULL ? p->path->name : "");
 		control_u64(one, "now_ns", snap.now_ns);
-		rte_tel_data_add_dict_int(one, "up", atomic_load(&p->port.up));
+		rte_tel_data_add_dict_int(one, "up", atomic_load(&p->port->up));
 		add_count(one, "rx", &snap.rx[i]);
 		add_count(one, "tx", &snap.tx[i]);
 		control_u64(one, "tx_dropped", snap.tx_dropped[i]);
@@ -123,7 +150,7 @@ static int handle_ports(const char *cmd, const char *params, struct rte_tel_data
 			control_u64(one, "late_sum_ns", snap.late_sum_ns[i]);
 			control_u64(one, "late_max_ns", snap.late_max_ns[i]);
 		}
-		control_named(d, p->port.name, one);
+		control_named(d, p->port->name, one);
 	}
 	return 0;
 }
@@ -205,8 +232,8 @@ static int read_set(char *text, struct switch_question *q, struct err *err) {
 		paths_names(&app->paths, names);
 		return err_set(err, -EINVAL, "there is no path '%s'; there is %s", text, names);
 	}
-	if (strlen(q->key) >= sizeof(app->live->mailbox.key)
-		|| strlen(q->value) >= sizeof(app->live->mailbox.value))
+	if (strlen(q->key) >= sizeof(app->lcore->mailbox.key)
+		|| strlen(q->value) >= sizeof(app->lcore->mailbox.value))
 		return err_set(err, -EINVAL, "too long");
 	rc = path_check(q->path, q->key, q->value, &stage, &param, &why);
 	return rc < 0 ? err_set(err, rc, "%s.%s: %s", text, q->key, why.msg) : 0;
@@ -222,13 +249,12 @@ static void take_change(const struct switch_mailbox *box, void *ctx) {
 
 static int handle_set(const char *cmd, const char *params, struct rte_tel_data *d) {
 	struct switch_question q;
-	struct change change;
+	struct change change = {0};
 	struct err err;
 	char text[256];
 
 	snprintf(text, sizeof(text), "%s", params != NULL ? params : "");
-	if (read_set(text, &q, &err) < 0
-		|| switch_ask(app->live, &q, take_change, &change, &err) < 0)
+	if (read_set(text, &q, &err) < 0 || switch_ask(app, &q, take_change, &change, &err) < 0)
 		return control_error(d, &err);
 	rte_tel_data_start_dict(d);
 	control_f64(d, "before", change.before);
@@ -256,7 +282,7 @@ static int handle_params(const char *cmd, const char *params, struct rte_tel_dat
 	struct path_param at = {0};
 	struct err err;
 
-	if (switch_ask(app->live, &q, take_params, value, &err) < 0)
+	if (switch_ask(app, &q, take_params, value, &err) < 0)
 		return control_error(d, &err);
 	rte_tel_data_start_array(d, RTE_TEL_STRING_VAL);
 	for (uint32_t i = 0; i < q.first + CONTROL_STRINGS && paths_next_param(&app->paths, &at);
@@ -276,14 +302,13 @@ static int handle_measure(const char *cmd, const char *params, struct rte_tel_da
 	const struct switch_question q = {.request = SWITCH_MEASURE};
 	struct err err;
 
-	if (switch_ask(app->live, &q, NULL, NULL, &err) < 0)
+	if (switch_ask(app, &q, NULL, NULL, &err) < 0)
 		return control_error(d, &err);
 	return control_ok(d);
 }
 
 static int handle_stop(const char *cmd, const char *params, struct rte_tel_data *d) {
-	atomic_store(&app->live->stop, true);
-	return control_ok(d);
+	return live_control_stop(&app->live, d);
 }
 
 int switch_control(struct switch_app *a, struct err *err) {

@@ -14,7 +14,7 @@
 #define COLLECT_MAX 16
 
 // One record per packet: when it should have left, and how late it did.
-static void record_departures(struct switch_live *s, const struct switch_port *out,
+static void record_departures(struct switch_lcore *s, const struct switch_port *out,
 	const struct switch_departure *d, uint32_t n, uint64_t sent_ns) {
 	const struct tel_run *run = out->path->tel_run;
 	uint8_t link = out->last_link, path = out->path->index;
@@ -23,7 +23,8 @@ static void record_departures(struct switch_live *s, const struct switch_port *o
 		uint64_t due_ns = d[i].due_ns;
 		struct tel_packets *r;
 
-		if (!tel_flow_sampled(run, d[i].flow_id) || (r = tel_put(&s->tel_packets)) == NULL)
+		if (!tel_flow_sampled(run, d[i].flow_id)
+			|| (r = tel_put(&s->lcore.tel[TEL_STREAM_PACKETS])) == NULL)
 			continue;
 		r->ts_ns = due_ns;
 		r->flow_id = d[i].flow_id;
@@ -66,15 +67,15 @@ static void trend_add(struct switch_trend *t, uint64_t due_ns, uint64_t late_ns)
 }
 
 // A burst left at sent_ns.
-static void note_departures(struct switch_live *s, struct switch_port *out,
+static void note_departures(struct switch_lcore *s, struct switch_port *out,
 	const struct switch_departure *d, uint32_t n, uint64_t sent_ns) {
 	uint64_t sum_ns = 0, max_ns = 0, late = 0;
 
 	if (n == 0)
 		return;
-	bool disturbed = watch_disturbed(&s->watch, (uint32_t)(out - s->port), d[0].due_ns);
+	bool disturbed = watch_disturbed(&s->lcore.watch, (uint32_t)(out - s->port), d[0].due_ns);
 	struct hist *h = disturbed ? &out->late_disturbed : &out->late;
-	uint64_t patience_ns = s->watch.late_ns;
+	uint64_t patience_ns = s->lcore.watch.late_ns;
 
 	for (uint32_t i = 0; i < n; i++) {
 		uint64_t late_ns = 0;
@@ -90,23 +91,23 @@ static void note_departures(struct switch_live *s, struct switch_port *out,
 	}
 	hist_counted(h, n, sum_ns, max_ns);
 	if (!disturbed) {
-		watch_left(&s->watch, n, late, max_ns);
+		watch_left(&s->lcore.watch, n, late, max_ns);
 		trend_add(&out->trend, d[0].due_ns, time_since(sent_ns, d[0].due_ns));
 	}
-	if (s->tel_packets.ring != NULL)
+	if (s->lcore.tel[TEL_STREAM_PACKETS].ring != NULL)
 		record_departures(s, out, d, n, sent_ns);
 }
 
 // The port answers for these; as far as the lcore knows they leave at their times.
-static void note_scheduled(struct switch_live *s, struct switch_port *out,
+static void note_scheduled(struct switch_lcore *s, struct switch_port *out,
 	const struct switch_departure *d, uint32_t n) {
 	out->scheduled += n;
-	if (s->tel_packets.ring != NULL)
+	if (s->lcore.tel[TEL_STREAM_PACKETS].ring != NULL)
 		record_departures(s, out, d, n, 0);
 }
 
 // How many of `n` buffers there are for small frames.
-static uint32_t make_fresh(struct switch_live *s, uint32_t n) {
+static uint32_t make_fresh(struct switch_lcore *s, uint32_t n) {
 	if (s->freshes < n && rte_pktmbuf_alloc_bulk(s->pool, s->fresh + s->freshes, s->burst) == 0)
 		s->freshes += s->burst;
 	return s->freshes < n ? s->freshes : n;
@@ -114,7 +115,7 @@ static uint32_t make_fresh(struct switch_live *s, uint32_t n) {
 
 // The first of `n` packets that have left their path, into the port's buffers: as many as are small if the
 // first is, and as there are buffers for.
-static inline __attribute__((always_inline)) uint32_t emerge(struct switch_live *s,
+static inline __attribute__((always_inline)) uint32_t emerge(struct switch_lcore *s,
 	struct switch_port *out, struct pkt *const *pkts, uint32_t n, const bool small) {
 	struct switch_departure *d = out->due + out->outs;
 	struct rte_mbuf **m = out->out + out->outs;
@@ -156,14 +157,14 @@ static inline __attribute__((always_inline)) uint32_t emerge(struct switch_live 
 	return i;
 }
 
-uint64_t switch_horizon(const struct switch_live *s, const struct switch_port *out) {
-	if (out->port.lead_ns == 0 || !stamp_holds(&out->port.stamp))
-		return s->now_ns;
-	return s->now_ns + time_min(out->port.lead_ns, out->path->tail_ns);
+uint64_t switch_horizon(const struct switch_lcore *s, const struct switch_port *out) {
+	if (out->port->lead_ns == 0 || !stamp_holds(&out->port->stamp))
+		return s->lcore.now_ns;
+	return s->lcore.now_ns + time_min(out->port->lead_ns, out->path->tail_ns);
 }
 
 // Takes up to `max` packets that are due off the path: COLLECT_MAX at most.
-static uint32_t collect_some(struct switch_live *s, struct switch_port *out, uint32_t max) {
+static uint32_t collect_some(struct switch_lcore *s, struct switch_port *out, uint32_t max) {
 	struct pkt *pkts[COLLECT_MAX];
 	uint32_t n = path_pop(out->path, switch_horizon(s, out), pkts, max);
 
@@ -182,7 +183,7 @@ static uint32_t collect_some(struct switch_live *s, struct switch_port *out, uin
 }
 
 // Takes what is due, a burst at most and as far as there is room.
-static uint32_t collect(struct switch_live *s, struct switch_port *out) {
+static uint32_t collect(struct switch_lcore *s, struct switch_port *out) {
 	uint32_t room = SWITCH_OUT_MAX - out->outs, most = room < s->burst ? room : s->burst;
 	uint32_t n = 0, max, got;
 
@@ -207,11 +208,11 @@ static void shift_out(struct switch_port *out, uint32_t taken) {
 	memmove(out->due, out->due + taken, out->outs * sizeof(out->due[0]));
 }
 
-static void give_up(struct switch_live *s, struct switch_port *out) {
+static void give_up(struct switch_lcore *s, struct switch_port *out) {
 	for (uint32_t i = 0; i < out->outs; i++)
 		switch_drop(s, out->out[i], out->due[i].size_bytes, DROP_TX);
 	out->tx_dropped += out->outs;
-	s->watch.count.port[out - s->port].dropped += out->outs;
+	s->lcore.watch.count.port[out - s->port].dropped += out->outs;
 	out->outs = 0;
 	out->out_bytes = 0;
 }
@@ -221,52 +222,52 @@ static uint32_t stamp(struct switch_port *out, struct rte_mbuf *const *m,
 	const struct switch_departure *d, uint32_t n, uint64_t sent_ns) {
 	uint32_t due = 0;
 
-	if (out->port.lead_ns == 0 || !stamp_holds(&out->port.stamp))
+	if (out->port->lead_ns == 0 || !stamp_holds(&out->port->stamp))
 		return n;
 	while (due < n && d[due].due_ns <= sent_ns)
 		due++;
 	for (uint32_t i = due; i < n; i++)
-		stamp_departure(&out->port.stamp, m[i], d[i].due_ns);
+		stamp_departure(&out->port->stamp, m[i], d[i].due_ns);
 	return due;
 }
 
 // Gives the port what is due. Turns that transmit read the clock again: the error counts to the real
 // moment.
-static void transmit(struct switch_live *s, struct switch_port *out) {
+static void transmit(struct switch_lcore *s, struct switch_port *out) {
 	uint32_t done = 0;
 
 	while (done < out->outs) {
 		uint32_t want = out->outs - done < s->burst ? out->outs - done : s->burst;
-		uint64_t sent_ns = clock_now(&s->clock);
+		uint64_t sent_ns = clock_now(&s->lcore.clock);
 
-		watch_time(&s->watch, sent_ns);
+		watch_time(&s->lcore.watch, sent_ns);
 		uint32_t due = stamp(out, out->out + done, out->due + done, want, sent_ns);
-		uint16_t took = port_tx(&out->port, 0, out->out + done, (uint16_t)want);
+		uint16_t took = port_tx(out->port, 0, out->out + done, (uint16_t)want);
 
 		out->tx.pkts += took;
 		if (out->path != NULL)
 			note_departures(s, out, out->due + done, due < took ? due : took, sent_ns);
 		if (due < took)
 			note_scheduled(s, out, out->due + done + due, took - due);
-		s->watch.moved += took;
+		s->lcore.watch.moved += took;
 		done += took;
 		if (took < want)
 			break;
 	}
-	s->busy |= done > 0;
+	s->lcore.busy |= done > 0;
 	shift_out(out, done);
-	watch_waiting(&s->watch, (uint32_t)(out - s->port), out->outs, s->now_ns);
+	watch_waiting(&s->lcore.watch, (uint32_t)(out - s->port), out->outs, s->lcore.now_ns);
 	if (done > 0 || out->outs == 0) {
 		out->refused_ns = NEVER_NS;
 		return;
 	}
 	if (out->refused_ns == NEVER_NS)
-		out->refused_ns = s->now_ns;
-	if (!out->port.was_up || s->now_ns - out->refused_ns > s->patience_ns)
+		out->refused_ns = s->lcore.now_ns;
+	if (!out->port->was_up || s->lcore.now_ns - out->refused_ns > s->patience_ns)
 		give_up(s, out);
 }
 
-void switch_serve(struct switch_live *s, struct switch_port *out) {
+void switch_serve(struct switch_lcore *s, struct switch_port *out) {
 	uint32_t n;
 
 	do {

@@ -1,24 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "switch/live/lcore.h"
 
-#include "common/live/intr.h"
 #include "common/net/flow_addr.h"
 #include "common/net/wire_ip.h"
-#include "common/run/run.h"
 
 #include <rte_eal.h>
 #include <rte_ethdev.h>
 #include <rte_ring.h>
 #include <string.h>
 
-#define HOUSEKEEPING_TURNS 256
-
-void switch_drop(struct switch_live *s, struct rte_mbuf *m, uint32_t bytes, enum drop_reason why) {
+void switch_drop(struct switch_lcore *s, struct rte_mbuf *m, uint32_t bytes, enum drop_reason why) {
 	switch_count(&s->drop[why], bytes);
 	rte_pktmbuf_free(m);
 }
 
-void switch_free_drops(struct switch_live *s, struct switch_port *out) {
+void switch_free_drops(struct switch_lcore *s, struct switch_port *out) {
 	struct pkt_list *drops = &out->path->drops;
 
 	out->inside -= drops->count;
@@ -35,7 +31,7 @@ void switch_free_drops(struct switch_live *s, struct switch_port *out) {
 }
 
 // The flow's index if it is one of weir-sender's, else a hash of its addresses.
-static void classify(const struct switch_live *s, const uint8_t *frame, struct pkt *p) {
+static void classify(const struct switch_lcore *s, const uint8_t *frame, struct pkt *p) {
 	const struct plan *plan = s->plan;
 	uint32_t id = FLOW_ADDR_NONE;
 	struct wire_info w;
@@ -55,31 +51,17 @@ static void classify(const struct switch_live *s, const uint8_t *frame, struct p
 	p->flow_id = id;
 }
 
-// Now, or when another lcore did.
-void switch_start(struct switch_live *s) {
-	uint64_t begun_ns = NEVER_NS;
-
-	if (atomic_compare_exchange_strong(&s->all->begun_ns, &begun_ns, s->now_ns))
-		begun_ns = s->now_ns;
-	s->start_ns = begun_ns;
-	s->measure_ns = s->start_ns + s->warmup_ns;
-	// The schedule counts from here too.
-	for (uint32_t i = 0; i < s->schedule.count; i++)
-		s->schedule.entry[i].at_ns += s->start_ns;
-	s->schedule_ns = schedule_next_ns(&s->schedule);
-}
-
 // Traffic is what hosts send each other of their own accord.
-static void start_with(struct switch_live *s, const uint8_t *frame) {
+static void start_with(struct switch_lcore *s, const uint8_t *frame) {
 	struct wire_info w;
 
 	wire_read(frame, &w);
 	if (w.proto == WIRE_PROTO_TCP || w.proto == WIRE_PROTO_UDP)
-		switch_start(s);
+		lcore_start(&s->lcore);
 }
 
 // Takes what was collected for a path into it.
-static void push(struct switch_live *s, struct switch_port *out) {
+static void push(struct switch_lcore *s, struct switch_port *out) {
 	path_push(out->path, out->batch, out->batched);
 	out->inside += out->batched;
 	out->batched = 0;
@@ -96,8 +78,8 @@ struct received {
 };
 
 static inline struct received received(
-	const struct switch_live *s, struct switch_port *from, const struct rte_mbuf *m) {
-	return (struct received){stamp_arrival(&from->port.stamp, m, s->now_ns),
+	const struct switch_lcore *s, struct switch_port *from, const struct rte_mbuf *m) {
+	return (struct received){stamp_arrival(&from->port->stamp, m, s->lcore.now_ns),
 		port_frame_bytes(m->pkt_len),
 		wire_ecn(rte_pktmbuf_mtod(m, const uint8_t *), m->data_len),
 		(uint8_t)(from - s->port)};
@@ -114,7 +96,7 @@ static struct handed *mbuf_handed(struct rte_mbuf *m) {
 	return (struct handed *)(void *)port_pkt(m);
 }
 
-void switch_hand_over(struct switch_live *s, struct switch_port *out) {
+void switch_hand_over(struct switch_lcore *s, struct switch_port *out) {
 	uint32_t n =
 		rte_ring_sp_enqueue_burst(out->to->ring, (void *const *)out->out, out->outs, NULL);
 	uint32_t lost = out->outs - n;
@@ -134,7 +116,7 @@ static inline bool is_small(const struct rte_mbuf *m) {
 }
 
 // Out of a port without a path, or of another lcore's.
-static inline void leave_straight(struct switch_live *s, struct switch_port *out,
+static inline void leave_straight(struct switch_lcore *s, struct switch_port *out,
 	struct rte_mbuf *m, const struct received *r) {
 	if (out->to != NULL) {
 		if (out->outs == SWITCH_OUT_MAX)
@@ -147,7 +129,7 @@ static inline void leave_straight(struct switch_live *s, struct switch_port *out
 		return;
 	}
 	out->due[out->outs] =
-		(struct switch_departure){.due_ns = s->now_ns, .size_bytes = r->size_bytes};
+		(struct switch_departure){.due_ns = s->lcore.now_ns, .size_bytes = r->size_bytes};
 	out->out_bytes += r->size_bytes;
 	out->out[out->outs++] = m;
 }
@@ -155,7 +137,7 @@ static inline void leave_straight(struct switch_live *s, struct switch_port *out
 // How many of `n` packets more, all of them small or none, the path has room for; the batch and the list of
 // spare buffers then have.
 static inline uint32_t make_room(
-	struct switch_live *s, struct switch_port *out, uint32_t n, bool small) {
+	struct switch_lcore *s, struct switch_port *out, uint32_t n, bool small) {
 	if (out->batched + n > PORT_BURST_MAX)
 		push(s, out);
 	uint64_t room = out->share - out->inside - out->batched;
@@ -178,7 +160,7 @@ static inline uint32_t make_room(
 
 // Buffers whose frames were copied are for the next ones; `flags`: what any of theirs has set.
 static inline void spare(
-	struct switch_live *s, struct rte_mbuf *const *m, size_t n, uint64_t flags) {
+	struct switch_lcore *s, struct rte_mbuf *const *m, size_t n, uint64_t flags) {
 	if (__builtin_expect((flags & FOREIGN) != 0, 0)) {
 		for (size_t i = 0; i < n; i++)
 			rte_pktmbuf_free(m[i]);
@@ -208,7 +190,7 @@ static inline void keep(struct pkt *p, const uint8_t *frame, uint32_t len) {
 }
 
 // Puts a received frame on its way out of a port.
-static void leave(struct switch_live *s, struct switch_port *out, struct rte_mbuf *m,
+static void leave(struct switch_lcore *s, struct switch_port *out, struct rte_mbuf *m,
 	const struct received *r) {
 	bool small = is_small(m);
 	struct pkt *p = port_pkt(m);
@@ -244,8 +226,8 @@ struct way {
 	bool known;
 };
 
-static void find_way(struct switch_live *s, struct way *way, uint32_t in, const uint8_t *frame) {
-	uint64_t ports = fabric_relay(&s->fabric, frame, frame + 6, in, s->now_ns).ports;
+static void find_way(struct switch_lcore *s, struct way *way, uint32_t in, const uint8_t *frame) {
+	uint64_t ports = fabric_relay(&s->fabric, frame, frame + 6, in, s->lcore.now_ns).ports;
 
 	memcpy(way->macs, frame, sizeof(way->macs));
 	way->ports = ports;
@@ -257,7 +239,7 @@ static void find_way(struct switch_live *s, struct way *way, uint32_t in, const 
 // To several ports, or to none. All but the last get copies, while the original is still whole; they
 // leave with the same times.
 __attribute__((noinline)) static void flood(
-	struct switch_live *s, uint64_t ports, struct rte_mbuf *m, const struct received *r) {
+	struct switch_lcore *s, uint64_t ports, struct rte_mbuf *m, const struct received *r) {
 	if (ports == 0) {
 		switch_drop(s, m, r->size_bytes, DROP_NO_ROUTE);
 		return;
@@ -294,13 +276,13 @@ static inline uint32_t run_length(
 
 // The first of the frames that are left of a burst: as many as go the same way, are small if the first is,
 // and find room in the path. What concerns all of them is asked and counted once.
-static inline __attribute__((always_inline)) uint32_t relay_run(struct switch_live *s,
+static inline __attribute__((always_inline)) uint32_t relay_run(struct switch_lcore *s,
 	struct switch_port *from, const struct way *way, uint32_t first, const bool small) {
 	struct rte_mbuf *const *m = from->in + first;
 	struct switch_port *out = way->only;
 	size_t n = make_room(s, out, run_length(way, m, from->came - first, small), small), i;
 	struct pkt **batch = out->batch + out->batched;
-	uint64_t bytes = 0, flags = 0, now_ns = s->now_ns;
+	uint64_t bytes = 0, flags = 0, now_ns = s->lcore.now_ns;
 	uint8_t port = (uint8_t)(from - s->port);
 
 	if (small)
@@ -322,8 +304,8 @@ static inline __attribute__((always_inline)) uint32_t relay_run(struct switch_li
 		}
 		describe(batch[i], r);
 	}
-	for (uint32_t k = 0; from->port.stamp.rx && k < i; k++)
-		batch[k]->arrival_ns = stamp_arrival(&from->port.stamp, m[k], now_ns);
+	for (uint32_t k = 0; from->port->stamp.rx && k < i; k++)
+		batch[k]->arrival_ns = stamp_arrival(&from->port->stamp, m[k], now_ns);
 	for (uint32_t k = 0; s->flows_matter && k < i; k++)
 		classify(s, rte_pktmbuf_mtod(m[k], const uint8_t *), batch[k]);
 	if (small)
@@ -338,18 +320,18 @@ static inline __attribute__((always_inline)) uint32_t relay_run(struct switch_li
 
 // Each by itself: its loop has the registers it needs.
 __attribute__((noinline)) static uint32_t relay_small(
-	struct switch_live *s, struct switch_port *from, const struct way *way, uint32_t first) {
+	struct switch_lcore *s, struct switch_port *from, const struct way *way, uint32_t first) {
 	return relay_run(s, from, way, first, true);
 }
 
 __attribute__((noinline)) static uint32_t relay_large(
-	struct switch_live *s, struct switch_port *from, const struct way *way, uint32_t first) {
+	struct switch_lcore *s, struct switch_port *from, const struct way *way, uint32_t first) {
 	return relay_run(s, from, way, first, false);
 }
 
 // The same out of a port without a path, or of another lcore's.
 __attribute__((noinline)) static uint32_t relay_straight(
-	struct switch_live *s, struct switch_port *from, const struct way *way, uint32_t first) {
+	struct switch_lcore *s, struct switch_port *from, const struct way *way, uint32_t first) {
 	struct rte_mbuf *const *m = from->in + first;
 	uint32_t n = run_length(way, m, from->came - first, is_small(m[0]));
 
@@ -363,7 +345,7 @@ __attribute__((noinline)) static uint32_t relay_straight(
 }
 
 // A good frame that is no part of a run.
-static void relay_one(struct switch_live *s, struct switch_port *from, const struct way *way,
+static void relay_one(struct switch_lcore *s, struct switch_port *from, const struct way *way,
 	struct rte_mbuf *m) {
 	struct received r = received(s, from, m);
 
@@ -374,7 +356,7 @@ static void relay_one(struct switch_live *s, struct switch_port *from, const str
 		flood(s, way->ports, m, &r);
 }
 
-static void relay(struct switch_live *s, uint32_t in) {
+static void relay(struct switch_lcore *s, uint32_t in) {
 	struct switch_port *from = &s->port[in];
 	struct way way = {.known = false};
 
@@ -393,11 +375,11 @@ static void relay(struct switch_live *s, uint32_t in) {
 			n = 1;
 			continue;
 		}
-		if (s->start_ns == NEVER_NS)
+		if (s->lcore.start_ns == NEVER_NS)
 			start_with(s, frame);
 		if (!way.known || memcmp(way.macs, frame, sizeof(way.macs)) != 0)
 			find_way(s, &way, in, frame);
-		if (s->start_ns != NEVER_NS && way.only != NULL) {
+		if (s->lcore.start_ns != NEVER_NS && way.only != NULL) {
 			if (way.only->path == NULL)
 				n = relay_straight(s, from, &way, i);
 			else
@@ -412,14 +394,14 @@ static void relay(struct switch_live *s, uint32_t in) {
 }
 
 // Frames that other lcores received, read like those of ports.
-__attribute__((noinline)) static uint32_t take_handed(struct switch_live *s) {
+__attribute__((noinline)) static uint32_t take_handed(struct switch_lcore *s) {
 	for (uint32_t i = 0; i < s->takes; i++)
 		s->handeds += rte_ring_sc_dequeue_burst(s->take[i], (void **)s->handed + s->handeds,
 			PORT_BURST_MAX / s->takes, NULL);
 	return s->handeds;
 }
 
-__attribute__((noinline)) static void accept_handed(struct switch_live *s) {
+__attribute__((noinline)) static void accept_handed(struct switch_lcore *s) {
 	for (uint32_t i = 0; i < s->handeds; i++) {
 		struct rte_mbuf *m = s->handed[i];
 		struct handed h = *mbuf_handed(m);
@@ -429,98 +411,82 @@ __attribute__((noinline)) static void accept_handed(struct switch_live *s) {
 			rte_prefetch0(mbuf_handed(s->handed[i + 4]));
 			rte_prefetch0(rte_pktmbuf_mtod(s->handed[i + 2], void *));
 		}
-		h.r.arrival_ns = s->now_ns;
+		h.r.arrival_ns = s->lcore.now_ns;
 		leave(s, &s->port[h.out], m, &h.r);
 	}
 	s->handeds = 0;
 }
 
-static void relay_all(struct switch_live *s) {
-	for (uint32_t i = 0; i < s->ports; i++) {
+static void relay_all(struct switch_lcore *s) {
+	for (uint32_t i = 0; i < s->lcore.ports; i++) {
 		if (s->port[i].came > 0)
 			relay(s, i);
 	}
 	if (s->handeds > 0)
 		accept_handed(s);
-	for (uint32_t i = 0; i < s->ports; i++) {
+	for (uint32_t i = 0; i < s->lcore.ports; i++) {
 		if (s->port[i].batched > 0)
 			push(s, &s->port[i]);
 	}
 }
 
-static void turn(struct switch_live *s) {
-	uint32_t came = 0;
+static uint32_t receive(struct lcore *l) {
+	struct switch_lcore *s = switch_lcore(l);
+	uint32_t nb_rx = 0;
 
-	// 1. What came in. The clock is read after it: a packet's arrival may be taken for later than
-	// it was, by a turn, but never for earlier, and so no packet leaves early.
-	for (uint32_t i = 0; i < s->ports; i++) {
+	for (uint32_t i = 0; i < l->ports; i++) {
 		struct switch_port *p = &s->port[i];
 
-		if (!p->receives)
+		if (l->rx_queue[i] < 0)
 			continue;
-		p->came = port_rx(p->at, p->queue, p->in, (uint16_t)s->burst);
-		came += p->came;
+		p->came = port_rx(p->port, (uint16_t)l->rx_queue[i], p->in, (uint16_t)s->burst);
+		nb_rx += p->came;
 	}
 	if (s->takes > 0)
-		came += take_handed(s);
-	// 2. The time of this turn; the turn before was busy until now.
-	uint64_t now_ns = clock_now(&s->clock);
-	if (s->busy)
-		s->busy_ns += now_ns - s->now_ns;
-	else
-		watch_idle(&s->watch, now_ns);
-	s->now_ns = time_max(now_ns, s->now_ns);
-	s->busy = came > 0;
-	watch_time(&s->watch, now_ns);
-	s->watch.moved = came;
-	// 3. Changes that are due come before the packets of this turn.
-	if (s->now_ns >= s->schedule_ns) {
-		schedule_apply(&s->schedule, s->now_ns, &s->tel_events);
-		s->schedule_ns = schedule_next_ns(&s->schedule);
-	}
-	// 4. What came in goes into the paths, what is due goes out.
-	if (came > 0)
-		relay_all(s);
-	for (uint32_t i = 0; i < s->ports; i++)
-		switch_serve(s, &s->port[i]);
-	// 5. Telemetry of this turn, at once.
-	if (came > 0)
-		tel_publish(&s->tel_arrivals);
-	if (s->tel_packets.head != s->published) {
-		tel_publish(&s->tel_packets);
-		s->published = s->tel_packets.head;
-	}
-	s->turns++;
+		nb_rx += take_handed(s);
+	return nb_rx;
 }
 
-void switch_loop(struct switch_live *s) {
-	bool more = true;
+static void run(struct lcore *l, uint32_t nb_rx) {
+	struct switch_lcore *s = switch_lcore(l);
 
-	s->now_ns = clock_now(&s->clock);
-	if (s->plan->start == PLAN_START_NOW)
-		switch_start(s);
-	intr_begin();
-	switch_handled(s);
-	atomic_store(&s->watch.tid, rte_sys_gettid());
-	atomic_store(&s->running, true);
-	while (more) {
-		for (int i = 0; i < HOUSEKEEPING_TURNS; i++)
-			turn(s);
-		more = switch_housekeeping(s);
+	// Changes that are due come before the packets of this iteration.
+	if (l->now_ns >= s->schedule_ns) {
+		schedule_apply(&s->schedule, l->now_ns, &l->tel[TEL_STREAM_EVENTS]);
+		s->schedule_ns = schedule_next_ns(&s->schedule);
 	}
-	intr_end();
+	if (nb_rx > 0)
+		relay_all(s);
+	for (uint32_t i = 0; i < l->ports; i++)
+		switch_serve(s, &s->port[i]);
+}
+
+static void loop(struct lcore *l) {
+	struct switch_lcore *s = switch_lcore(l);
+
+	l->now_ns = clock_now(&l->clock);
+	if (s->plan->start == PLAN_START_NOW)
+		lcore_start(l);
+	lcore_loop(l, &switch_lcore_ops);
 	// The last, partial interval.
-	if (s->interval_ns > 0)
+	if (l->interval_ns > 0)
 		switch_interval(s);
 	// A path ends where it was last asked for packets.
-	for (uint32_t i = 0; i < s->ports; i++) {
+	for (uint32_t i = 0; i < l->ports; i++) {
 		if (s->port[i].path != NULL)
 			path_end(s->port[i].path, switch_horizon(s, &s->port[i]));
 	}
-	tel_publish(&s->tel_packets);
-	tel_publish(&s->tel_arrivals);
-	tel_publish(&s->tel_links);
-	tel_publish(&s->tel_events);
-	switch_show(s);
-	atomic_store(&s->done, true);
+	lcore_publish_all(l);
+	lcore_show(l);
 }
+
+const struct lcore_ops switch_lcore_ops = {
+	.loop = loop,
+	.receive = receive,
+	.run = run,
+	.housekeep = switch_housekeep,
+	.start = switch_start,
+	.measure = switch_measure,
+	.answer = switch_answer,
+	.observe = switch_observe,
+};

@@ -16,11 +16,7 @@
 #include "common/live/dpdk.h"
 
 #include "common/base/hist.h"
-#include "common/live/clock.h"
-#include "common/live/control.h"
-#include "common/live/port.h"
-#include "common/live/watch.h"
-#include "common/telemetry/telemetry.h"
+#include "common/live/lcore.h"
 #include "switch/arena.h"
 #include "switch/fabric.h"
 #include "switch/live/plan.h"
@@ -86,10 +82,7 @@ struct switch_handover {
 // One port, with the path that leads out of it, as an lcore sees it: its own, or another's. What is not
 // said to be another's is its own.
 struct switch_port {
-	struct port port;
-	struct port *at; // the port, whose ever it is
-	bool receives; // on this queue
-	uint16_t queue;
+	struct port *port; // of all lcores
 	struct switch_handover *to; // another's: frames for it, which wait in `out`, go there
 	struct path *path; // NULL: straight out
 	uint8_t last_link; // the path's last link in telemetry; 255: it has none
@@ -119,7 +112,6 @@ enum switch_request { SWITCH_SNAPSHOT, SWITCH_PARAMS, SWITCH_SET, SWITCH_MEASURE
 
 struct switch_snapshot {
 	uint64_t now_ns;
-	uint64_t start_ns; // NEVER_NS: no traffic yet
 	struct path_count rx[LIVE_PORTS_MAX], tx[LIVE_PORTS_MAX];
 	uint64_t tx_dropped[LIVE_PORTS_MAX];
 	struct path_count in[PATHS_MAX], out[PATHS_MAX], drop[PATHS_MAX][DROP_REASONS];
@@ -134,17 +126,12 @@ struct switch_snapshot {
 		double wire_bits, capacity_bits;
 	} link[PATH_LINKS_MAX];
 	uint64_t pool_free;
-	uint32_t lcores;
-	struct {
-		uint64_t now_ns, turns, busy_ns;
-		uint64_t given, not_given; // to other lcores; for others, but there was no room
-	} lcore[LIVE_LCORES_MAX];
+	// Of each lcore: handed to others; for others, but there was no room.
+	uint64_t given[LIVE_LCORES_MAX], not_given[LIVE_LCORES_MAX];
 };
 
 // A question to an lcore and its answer. What all of them answer together is in the first one's.
 struct switch_mailbox {
-	struct control_box box;
-	enum switch_request request;
 	struct path *path; // SWITCH_SET
 	char key[64], value[64];
 	int rc;
@@ -155,10 +142,10 @@ struct switch_mailbox {
 	struct switch_snapshot snapshot;
 };
 
-struct switch_live {
+struct switch_lcore {
+	struct lcore lcore;
 	// Set up before the loop.
-	struct switch_live *all; // lcores, the first of them
-	uint32_t lcores, index; // in it
+	struct switch_lcore *all; // lcores, the first of them
 	const struct plan *plan;
 	struct path *path[PATHS_MAX]; // its own
 	uint32_t paths;
@@ -168,84 +155,67 @@ struct switch_live {
 	struct rte_mempool *pool;
 	struct arena small; // frames of up to SWITCH_SMALL_MAX that are inside paths
 	bool flows_matter; // a delay or the telemetry asks whose packet it is
-	struct clock clock;
 	struct fabric fabric;
 	uint32_t burst;
-	uint64_t duration_ns, warmup_ns, interval_ns, patience_ns;
-	struct tel tel_packets, tel_arrivals, tel_links, tel_events;
+	uint64_t patience_ns;
 
 	// The loop's own.
 	struct switch_port port[LIVE_PORTS_MAX];
-	uint32_t ports;
 	struct switch_handover give[LIVE_LCORES_MAX]; // to each of the others
 	struct rte_ring *take[LIVE_LCORES_MAX]; // from the others
 	uint32_t takes;
-	struct rte_mbuf *handed[PORT_BURST_MAX]; // of this turn
+	struct rte_mbuf *handed[PORT_BURST_MAX]; // of this iteration
 	uint32_t handeds;
 	struct path_count unread; // left in rings at the end
 	struct rte_mbuf
 		*fresh[SWITCH_FRESH_MAX]; // buffers whose frames were copied, for the next ones
 	uint32_t freshes;
-	uint64_t now_ns;
 	uint64_t schedule_ns; // next change; NEVER_NS: none, or not yet started
-	uint64_t start_ns; // duration and warm-up count from here; NEVER_NS: no traffic yet
-	uint64_t measure_ns; // end of the warm-up; NEVER_NS once it is over
-	uint64_t measured_ns; // when it was over
-	uint64_t interval_next_ns;
-	uint64_t turns, busy_ns;
-	uint64_t stood, stood_max_ns; // still, while DPDK's interrupt thread handled something
-	bool busy;
-	struct watch_lcore watch;
-	uint64_t published; // records of the packets stream
 	uint64_t copies, copied_bytes;
 	struct path_count drop[DROP_REASONS]; // by the switch itself, not by paths
-	bool ended; // the duration is over
 
-	// Shared with other threads.
-	struct switch_mailbox mailbox;
-	_Atomic uint64_t begun_ns; // of the first lcore: start_ns of all; NEVER_NS: not yet
-	_Atomic bool stop; // of the first lcore: all are to end
-	_Atomic bool running, done;
+	struct switch_mailbox mailbox; // shared with the control thread
 };
 
-// An lcore's life: until `stop`, run_stop, or the duration is over.
-void switch_loop(struct switch_live *s);
-// Duration and warm-up count from now.
-void switch_start(struct switch_live *s);
+static inline struct switch_lcore *switch_lcore(struct lcore *l) {
+	return (struct switch_lcore *)(void *)l;
+}
+static_assert(offsetof(struct switch_lcore, lcore) == 0, "the one is the other");
 
-void switch_drop(struct switch_live *s, struct rte_mbuf *m, uint32_t bytes, enum drop_reason why);
+extern const struct lcore_ops switch_lcore_ops;
+void switch_drop(struct switch_lcore *s, struct rte_mbuf *m, uint32_t bytes, enum drop_reason why);
 // Frees packets that the port's path dropped: it has counted them.
-void switch_free_drops(struct switch_live *s, struct switch_port *out);
+void switch_free_drops(struct switch_lcore *s, struct switch_port *out);
 // What waits for another lcore's port goes to that lcore.
-void switch_hand_over(struct switch_live *s, struct switch_port *out);
+void switch_hand_over(struct switch_lcore *s, struct switch_port *out);
 
 // departures.c. What is due goes out, burst by burst, until nothing is or the port is full.
-void switch_serve(struct switch_live *s, struct switch_port *out);
+void switch_serve(struct switch_lcore *s, struct switch_port *out);
 // Until when packets leave the path: until now, but for a port that keeps their times.
-uint64_t switch_horizon(const struct switch_live *s, const struct switch_port *out);
+uint64_t switch_horizon(const struct switch_lcore *s, const struct switch_port *out);
 
-// housekeeping.c, between bursts. False: the run is over.
-bool switch_housekeeping(struct switch_live *s);
-// Its ports are as the drivers have them now.
-void switch_handled(struct switch_live *s);
+// housekeeping.c, between iterations; as in struct lcore_ops.
+bool switch_housekeep(struct lcore *l);
+void switch_start(struct lcore *l);
+void switch_measure(struct lcore *l);
+bool switch_answer(struct lcore *l);
+void switch_observe(const struct lcore *l, struct watch_count *c);
 // Appends a record per link for the interval that ends now.
-void switch_interval(struct switch_live *s);
-// What other threads may know of this one.
-void switch_show(struct switch_live *s);
+void switch_interval(struct switch_lcore *s);
 
 // handover.c; what has `all` is about all lcores.
 //
 // Gives out ports, queues and paths, and makes the rings between lcores, once `ports` are known. The paths'
 // records go to their lcore's streams.
-int switch_share(struct switch_live *all, struct paths *paths, const struct schedule *schedule,
+int switch_share(struct switch_lcore *all, struct paths *paths, const struct schedule *schedule,
 	struct err *err);
-void switch_unshare(struct switch_live *all);
+void switch_unshare(struct switch_lcore *all);
 // Empties the rings, once all have ended.
-void switch_clear(struct switch_live *all);
+void switch_clear(struct switch_lcore *all);
 // Packets in all paths, in rings and waiting for ports.
-struct path_count switch_inside(const struct switch_live *all);
-bool switch_balanced(const struct switch_live *all);
-// The lcore's whose port it is.
-static inline struct switch_port *switch_owner(struct switch_live *all, uint32_t port) {
+struct path_count switch_inside(const struct switch_lcore *all);
+bool switch_balanced(const struct switch_lcore *all);
+// What the lcore that has the port knows of it.
+static inline struct switch_port *switch_owner(struct switch_lcore *all, uint32_t port) {
 	return &all[all->plan->port[port].lcore].port[port];
 }

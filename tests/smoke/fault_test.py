@@ -230,7 +230,7 @@ def test_readers_die(lab):
     for _ in range(50):
         wait_for(lambda: asks_and_dies(path), "an answer to a client that is gone")
     assert len(lab.ping(count=5)) >= 3
-    assert lab.telemetry("/weir/info")["turns"] > 0
+    assert lab.telemetry("/weir/info")["iterations"] > 0
     summary = balanced(switch)
     assert summary["faults"] == []
     assert summary["telemetry"]["packets"]["lost"] == 0

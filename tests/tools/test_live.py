@@ -285,7 +285,7 @@ def port(now_s, pkts, path="", **more):
 
 
 def switch_sample(now_s, pkts):
-    sample = top.Sample("weir-switch", "sw", {"now_ns": now_s * S, "cpu": 1, "turns": pkts * 10})
+    sample = top.Sample("weir-switch", "sw", {"now_ns": now_s * S, "cpu": 1, "iterations": pkts * 10})
     sample.info |= {"busy_ns": now_s * S // 4, "elapsed_ns": 5 * S, "duration_ns": 30 * S}
     late = {"left_pkts": pkts, "late_sum_ns": 700 * pkts, "late_max_ns": 9000}
     sample.ports = {"left": port(now_s, pkts, "forward", **late)}
@@ -303,7 +303,7 @@ def switch_sample(now_s, pkts):
 
 
 def sender_sample(now_s, pkts, measured=2):
-    info = {"now_ns": now_s * S, "cpu": 0, "turns": 5, "busy_ns": 0, "groups": 1}
+    info = {"now_ns": now_s * S, "cpu": 0, "iterations": 5, "busy_ns": 0, "groups": 1}
     sample = top.Sample("weir-sender", "se", info)
     flows = {"waiting": 1, "open": 2, "done": 3, "failed": 4, "measured": measured}
     means = {"srtt_mean_ns": 20_000_000, "cwnd_mean_segs": "12.5", "pacing_bps": 0}
@@ -320,9 +320,9 @@ def test_rates_are_differences_of_two_samples():
         [switch_sample(3, 5000), sender_sample(3, 5000)],
     )
     switch_, sender_ = made["lcores"]
-    assert (switch_["busy"], switch_["turns_per_s"]) == (0.25, 20000)
-    assert switch_["turn_mean_ns"] == 50000
-    assert (sender_["busy"], sender_["turns_per_s"], sender_["turn_mean_ns"]) == (0, 0, None)
+    assert (switch_["busy"], switch_["iterations_per_s"]) == (0.25, 20000)
+    assert switch_["iteration_mean_ns"] == 50000
+    assert (sender_["busy"], sender_["iterations_per_s"], sender_["iteration_mean_ns"]) == (0, 0, None)
     (port_,) = made["ports"]
     assert (port_["rx_pps"], port_["rx_bps"], port_["tx_pps"]) == (2000, 16e6, 4000)
     (path,) = made["paths"]
@@ -341,14 +341,14 @@ def test_several_lcores_have_a_row_each():
         made = sender_sample(now_s, 1000)
         made.info |= {"lcores": len(busy_s), "elapsed_ns": now_s * S}
         made.lcores = {
-            str(i): {"cpu": 2 + i, "now_ns": now_s * S, "turns": 10 * now_s, "busy_ns": busy * S}
+            str(i): {"cpu": 2 + i, "now_ns": now_s * S, "iterations": 10 * now_s, "busy_ns": busy * S}
             for i, busy in enumerate(busy_s)
         }
         return made
 
     first, second = top.frame([sample(1, 0, 0)], [sample(3, 1, 2)])["lcores"]
     assert (first["cpu"], first["busy"], first["elapsed_s"]) == (2, 0.5, 3)
-    assert (second["cpu"], second["busy"], second["turns_per_s"]) == (3, 1, 10)
+    assert (second["cpu"], second["busy"], second["iterations_per_s"]) == (3, 1, 10)
     (row, *_) = top.frame([], [sample(3, 1, 2)])["lcores"]
     assert row["busy"] is None
 

@@ -38,7 +38,7 @@ Frame = dict[str, list[Row]]
 
 # Columns, how many of them hold names, and those a narrow terminal does without, in this order.
 LCORES = (
-    ("program", "prefix", "cpu", "busy", "per turn", "longest", "time"),
+    ("program", "prefix", "cpu", "busy", "iteration", "longest", "time"),
     2,
     (4, 5, 1),
 )
@@ -144,9 +144,9 @@ def lcore_row(before: Sample, now: Sample, key: str) -> Row:
         "prefix": now.prefix,
         "cpu": new["cpu"],
         "busy": share(old, new, "busy_ns", "now_ns"),
-        "turns_per_s": per_s(old, new, "turns"),
-        "turn_mean_ns": share(old, new, "now_ns", "turns"),
-        "turn_max_ns": new.get("turn_max_ns"),
+        "iterations_per_s": per_s(old, new, "iterations"),
+        "iteration_mean_ns": share(old, new, "now_ns", "iterations"),
+        "iteration_max_ns": new.get("iteration_max_ns"),
         "handover_dropped": new.get("handover_dropped", 0),
         "elapsed_s": info.get("elapsed_ns", 0) / 1e9,
         "duration_s": info.get("duration_ns", 0) / 1e9,
@@ -247,8 +247,8 @@ def lcore_cells(row: Row) -> list[str]:
         row["prefix"],
         str(row["cpu"]),
         units.percent(row["busy"], 1),
-        units.time(row["turn_mean_ns"]),
-        units.time(row["turn_max_ns"]),
+        units.time(row["iteration_mean_ns"]),
+        units.time(row["iteration_max_ns"]),
         f"{row['elapsed_s']:.1f} of {units.number(row['duration_s'])} s",
     ]
 

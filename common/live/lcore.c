@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "common/live/lcore.h"
+
+#include "common/live/intr.h"
+#include "common/run/run.h"
+
+#include <rte_eal.h>
+
+void lcore_init(struct lcore *l, struct lcore *const *all, uint32_t lcores, uint32_t index,
+	const struct lcore_ops *ops) {
+	l->all = all;
+	l->lcores = lcores;
+	l->index = index;
+	l->ops = ops;
+	l->start_ns = l->measure_ns = NEVER_NS;
+	atomic_store(&l->begun_ns, NEVER_NS);
+}
+
+void lcore_start_at(struct lcore *l, uint64_t start_ns) {
+	l->start_ns = start_ns;
+	l->measure_ns = start_ns + l->warmup_ns;
+	if (l->ops->start != NULL)
+		l->ops->start(l);
+}
+
+void lcore_start(struct lcore *l) {
+	uint64_t begun_ns = NEVER_NS;
+
+	if (atomic_compare_exchange_strong(&l->all[0]->begun_ns, &begun_ns, l->now_ns))
+		begun_ns = l->now_ns;
+	lcore_start_at(l, begun_ns);
+}
+
+void lcore_measure(struct lcore *l) {
+	l->ops->measure(l);
+	l->measured_ns = l->now_ns;
+	l->measure_ns = NEVER_NS;
+}
+
+bool lcore_interval_over(struct lcore *l) {
+	if (l->interval_ns == 0 || l->now_ns < l->interval_next_ns)
+		return false;
+	l->interval_next_ns = time_next(l->interval_next_ns, l->interval_ns, l->now_ns);
+	return true;
+}
+
+void lcore_publish_all(struct lcore *l) {
+	l->published = UINT64_MAX;
+	lcore_publish(l);
+}
+
+void lcore_handle_ports(struct lcore *l) {
+	for (uint32_t i = 0; i < l->ports; i++) {
+		if (l->owns_port[i])
+			port_handled(l->port[i]);
+	}
+}
+
+// Lets DPDK's interrupt thread do what it has to.
+static void quiesce(struct lcore *l) {
+	uint64_t from_ns = clock_now(&l->clock), to_ns;
+
+	if (!intr_pass())
+		return;
+	lcore_handle_ports(l);
+	to_ns = clock_now(&l->clock);
+	watch_stood(&l->watch, from_ns, to_ns);
+	l->load.quiesced++;
+	l->load.quiesced_max_ns = time_max(l->load.quiesced_max_ns, to_ns - from_ns);
+}
+
+void lcore_follow_ports(struct lcore *l) {
+	quiesce(l);
+	clock_follow(&l->clock, &l->all[0]->clock);
+	for (uint32_t i = 0; i < l->ports; i++) {
+		struct port *p = l->port[i];
+
+		if (!l->owns_port[i])
+			continue;
+		if (port_changed(p, l->now_ns))
+			port_tell(p, &l->tel[TEL_STREAM_EVENTS], i, l->now_ns);
+		stamp_follow(&p->stamp, p->id, &l->clock, clock_now(&l->clock));
+	}
+}
+
+void lcore_show(struct lcore *l) {
+	struct watch_count *c = &l->watch.count;
+
+	c->begun_ns = l->start_ns;
+	c->turns = l->load.iterations;
+	c->busy_ns = l->load.busy_ns;
+	c->lost = c->no_buffer = c->not_taken = 0;
+	for (uint32_t i = 0; i < l->streams; i++)
+		c->lost += l->stream[i]->lost;
+	l->ops->observe(l, c);
+	watch_show(&l->watch, l->now_ns);
+}
+
+void lcore_answered(struct lcore *l) {
+	l->answering = false;
+	control_answered(&l->box);
+}
+
+static void answer(struct lcore *l) {
+	if (l->answering || !control_posted(&l->box))
+		return;
+	l->answering = true;
+	if (l->ops->answer(l))
+		lcore_answered(l);
+}
+
+// False: the run is over.
+static bool goes_on(struct lcore *l) {
+	if (l->start_ns != NEVER_NS && time_since(l->now_ns, l->start_ns) >= l->duration_ns)
+		l->ended = true;
+	return !l->ended && !run_stop
+		&& !atomic_load_explicit(&l->all[0]->stop, memory_order_relaxed);
+}
+
+bool lcore_housekeeping(struct lcore *l) {
+	bool other = l->now_ns >= l->measure_ns || control_posted(&l->box);
+
+	watch_time(&l->watch, clock_now(&l->clock));
+	lcore_follow_ports(l);
+	lcore_show(l);
+	answer(l);
+	if (l->start_ns == NEVER_NS && atomic_load(&l->all[0]->begun_ns) != NEVER_NS)
+		lcore_start(l);
+	if (l->now_ns >= l->measure_ns)
+		lcore_measure(l);
+	other |= l->ops->housekeep(l);
+	lcore_publish(l);
+	if (other) // that takes as long as it takes
+		watch_resume(&l->watch, clock_now(&l->clock));
+	else
+		watch_time(&l->watch, clock_now(&l->clock));
+	return goes_on(l);
+}
+
+void lcore_begin(struct lcore *l) {
+	intr_begin();
+	lcore_handle_ports(l);
+}
+
+void lcore_enter(struct lcore *l) {
+	// What came before, to find the next hop, is not the run's.
+	l->loop_ns = l->now_ns = clock_now(&l->clock);
+	l->load = (struct lcore_load){0};
+	l->busy = false;
+	watch_resume(&l->watch, l->now_ns);
+	atomic_store(&l->watch.tid, rte_sys_gettid());
+	atomic_store(&l->running, true);
+	control_open(&l->box, true);
+}
+
+void lcore_leave(struct lcore *l) {
+	intr_end();
+	lcore_show(l);
+	atomic_store(&l->done, true);
+}
