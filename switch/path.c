@@ -5,6 +5,7 @@
 // time, so every stage works in order however far ahead path_pop is called.
 #include "switch/path.h"
 
+#include "common/base/likely.h"
 #include "switch/stage/link.h"
 
 #include <assert.h>
@@ -79,7 +80,7 @@ void path_push(struct path *p, struct pkt *const *pkts, uint32_t n) {
 	p->in.pkts += n;
 	p->in.bytes += bytes;
 	p->idle_ns = 0;
-	if (__builtin_expect(tel_on(p->tel_arrivals), 0))
+	if (unlikely(tel_on(p->tel_arrivals)))
 		path_tell_arrivals(p, pkts, n);
 	// What leaves the link before these come goes straight to the next stage; it is idle until then.
 	if (p->stages > 1 && first->ops == &stage_link) {
@@ -88,7 +89,7 @@ void path_push(struct path *p, struct pkt *const *pkts, uint32_t n) {
 			p->idle_ns = pkts[0]->arrival_ns + first->after_ns;
 	}
 	first->ops->push(first->state, pkts, n, &p->fresh);
-	if (__builtin_expect(p->fresh.head != NULL, 0))
+	if (unlikely(p->fresh.head != NULL))
 		path_count_drops(p);
 }
 
@@ -116,7 +117,7 @@ uint32_t path_pop(struct path *p, uint64_t now_ns, struct pkt **pkts, uint32_t m
 	if (now_ns >= p->idle_ns)
 		path_advance(p, now_ns);
 	n = last->ops->pop(last->state, now_ns, pkts, max, &p->fresh);
-	if (__builtin_expect(p->fresh.head != NULL, 0))
+	if (unlikely(p->fresh.head != NULL))
 		path_count_drops(p);
 	for (uint32_t i = 0; i < n; i++)
 		bytes += pkts[i]->size_bytes;

@@ -2,6 +2,7 @@
 // Log-linear histogram of nanoseconds: 32 linear buckets per power of two, so a percentile is
 // within 1/32 (3.2 %) of the exact value; range 0 to 2^40 ns (18 minutes), larger values saturate.
 #pragma once
+#include "common/base/likely.h"
 #include <stdint.h>
 
 #define HIST_SUB_BITS 5
@@ -20,7 +21,7 @@ static inline uint32_t hist_bucket(uint64_t v) {
 	uint32_t shift =
 		top - HIST_SUB_BITS; // what is left has its top bit, or is the value itself
 
-	if (__builtin_expect(top >= HIST_MAX_BITS, 0))
+	if (unlikely(top >= HIST_MAX_BITS))
 		return HIST_BUCKETS - 1;
 	return (shift << HIST_SUB_BITS) + (uint32_t)(v >> shift);
 }

@@ -5,6 +5,7 @@
 // constant subtraction. In virtual time it is the first part of a larger object that also holds
 // the decoded TCP segment. Code that holds only a struct pkt cannot tell the difference.
 #pragma once
+#include "common/base/likely.h"
 #include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -73,7 +74,7 @@ static inline struct pkt *pkt_list_pop(struct pkt_list *l) {
 	if (p == NULL)
 		return NULL;
 	l->head = p->next;
-	__builtin_prefetch(l->head, 1);
+	prefetch_write(l->head);
 	l->count--;
 	l->bytes -= p->size_bytes;
 	p->next = NULL;

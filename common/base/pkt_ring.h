@@ -4,6 +4,7 @@
 // A packet that waited 300 ms has left every cache. In a linked list each one's address stands in
 // the one before, so the misses come one after the other; here the next ones can be fetched ahead.
 #pragma once
+#include "common/base/likely.h"
 #include "common/base/pkt.h"
 
 #define PKT_RING_AHEAD 24 // packets: longer than a miss takes, even when a burst is taken at once
@@ -38,7 +39,7 @@ static inline void pkt_ring_add(struct pkt_ring *r, uint32_t n, uint64_t bytes) 
 
 // False: no room and no memory for more.
 static inline bool pkt_ring_push(struct pkt_ring *r, struct pkt *p) {
-	if (__builtin_expect(pkt_ring_room(r) == 0, 0) && !pkt_ring_grow(r))
+	if (unlikely(pkt_ring_room(r) == 0) && !pkt_ring_grow(r))
 		return false;
 	pkt_ring_put(r, 0, p);
 	pkt_ring_add(r, 1, p->size_bytes);
@@ -55,8 +56,8 @@ static inline struct pkt *pkt_ring_head(const struct pkt_ring *r) {
 // number may be added to.
 static inline void pkt_ring_fetch(const struct pkt_ring *r, uint32_t i) {
 	uintptr_t next = (uintptr_t)r->slot[(r->head + i + PKT_RING_AHEAD) & (r->slots - 1)];
-	__builtin_prefetch((const void *)next);
-	__builtin_prefetch((const void *)(next + 64));
+	prefetch((const void *)next);
+	prefetch((const void *)(next + 64));
 }
 
 // The i-th oldest of a ring that has more than i, to be taken by pkt_ring_skip.

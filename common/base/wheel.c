@@ -17,6 +17,7 @@
 // sorted, because a sender's timers must fire in the order of their nanoseconds, not of their slots.
 #include "common/base/wheel.h"
 
+#include "common/base/likely.h"
 #include "common/base/ns.h"
 
 #include <stddef.h>
@@ -324,7 +325,7 @@ struct timer *wheel_pop(struct wheel *w, uint64_t now_ns) {
 	// 5000 timers in objects of 512 bytes 43 ns become 35 per arm and pop.
 	if (w->ahead != NULL) {
 		w->ahead = w->ahead->next;
-		__builtin_prefetch(w->ahead, 1);
+		prefetch_write(w->ahead);
 	}
 	return t;
 }

@@ -5,6 +5,7 @@
 // Addresses and ports are in host byte order everywhere outside this file; MAC addresses are six
 // bytes in wire order. Frames exclude the FCS; struct pkt.size_bytes includes it (+ WIRE_FCS).
 #pragma once
+#include "common/base/likely.h"
 #include "common/net/seg.h"
 
 #include <stdbool.h>
@@ -74,7 +75,7 @@ static inline size_t wire_tcp_frame(const struct seg *seg) {
 	size_t len = WIRE_ETH + WIRE_IPV4 + WIRE_TCP + 12 + (size_t)seg->len;
 
 	// With timestamps alone, as nearly all are, it is longer than the least.
-	if (__builtin_expect(seg->options == SEG_OPT_TS && seg->sack_count == 0, 1))
+	if (likely(seg->options == SEG_OPT_TS && seg->sack_count == 0))
 		return len;
 	return wire_tcp_frame_any(seg);
 }

@@ -2,6 +2,7 @@
 // What everybody on a frame's way looks at: is all of it there, and its IPv4 header good? Inline, for those
 // who ask for every frame.
 #pragma once
+#include "common/base/likely.h"
 #include "common/net/wire.h"
 
 #include <string.h>
@@ -23,7 +24,7 @@ static inline bool wire_ip_sum_good(const uint8_t *ip, size_t header) {
 	uint64_t lo, mid;
 	uint32_t hi;
 
-	if (__builtin_expect(header != WIRE_IPV4, 0))
+	if (unlikely(header != WIRE_IPV4))
 		return wire_fold(wire_sum(ip, header, 0)) == 0;
 	memcpy(&lo, ip, sizeof(lo));
 	memcpy(&mid, ip + 8, sizeof(mid));
@@ -56,7 +57,7 @@ static inline enum wire_status wire_check(const uint8_t *frame, size_t len) {
 
 // Of a good frame; ECN_NOT_ECT unless IPv4 or IPv6.
 static inline uint8_t wire_ecn(const uint8_t *frame, size_t len) {
-	if (__builtin_expect(wire_is_ipv4(frame), 1))
+	if (likely(wire_is_ipv4(frame)))
 		return frame[WIRE_ETH + 1] & 3;
 	return wire_ecn_any(frame, len);
 }

@@ -31,6 +31,7 @@
 #pragma once
 #include "common/base/err.h"
 #include "common/base/hist.h"
+#include "common/base/likely.h"
 #include "common/telemetry/schema.h"
 
 #include <assert.h>
@@ -219,7 +220,7 @@ void tel_gap_slow(struct tel *t);
 // A slot for the next record, or NULL when it is lost (or the stream is off). The caller fills all
 // of it before the next tel_put or tel_publish; it becomes visible with tel_publish.
 static inline void *tel_put(struct tel *t) {
-	if (__builtin_expect(t->written == t->limit, 0))
+	if (unlikely(t->written == t->limit))
 		return t->ring == NULL ? NULL : tel_slot_slow(t);
 	t->head++;
 	return t->records + (t->written++ & t->mask) * t->record_size;
@@ -228,7 +229,7 @@ static inline void *tel_put(struct tel *t) {
 static inline void tel_publish(struct tel *t) {
 	if (t->ring == NULL)
 		return;
-	if (__builtin_expect(t->gap > 0, 0))
+	if (unlikely(t->gap > 0))
 		tel_gap_slow(t);
 	// Releases, not relaxed: a reader that sees one of these also sees the epoch before it.
 	uint64_t e = ++t->epoch;

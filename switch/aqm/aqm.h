@@ -9,6 +9,7 @@
 // A mark sets p->ecn = ECN_CE and PKT_MARKED in p->flags, only on packets that are ECN capable.
 // The state is zeroed, then param_defaults and the config fill it, then init is called.
 #pragma once
+#include "common/base/likely.h"
 #include "common/base/ns.h"
 #include "common/base/param.h"
 #include "common/base/pkt_ring.h"
@@ -74,9 +75,9 @@ static inline bool aqm_limit_fits(
 // Of a queue that is one ring with a limit: p waits if it fits, or else is dropped.
 static inline void aqm_ring_put(
 	struct pkt_ring *r, const struct aqm_limit *l, struct pkt *p, struct pkt_list *drops) {
-	if (__builtin_expect(!aqm_limit_fits(l, r->count, r->bytes, p->size_bytes), 0))
+	if (unlikely(!aqm_limit_fits(l, r->count, r->bytes, p->size_bytes)))
 		pkt_drop(drops, p, DROP_QUEUE_FULL);
-	else if (__builtin_expect(!pkt_ring_push(r, p), 0))
+	else if (unlikely(!pkt_ring_push(r, p)))
 		pkt_drop(drops, p, DROP_NO_MBUF);
 }
 // What came at one moment, if all of it fits: how many bytes it is. 0: none of it waits. (A full ring grows

@@ -23,6 +23,7 @@
 // departure, which is one more FIFO to the heap: this costs memory at no time, and time only at a change.
 #include "switch/stage/stage.h"
 
+#include "common/base/likely.h"
 #include "common/base/pkt_ring.h"
 #include "common/base/rng.h"
 #include "switch/stage/heads.h"
@@ -89,7 +90,7 @@ static inline uint32_t delay_release(
 	uint64_t end_ns = time_min(now_ns + 1, heads_second_ns(d->heap, d->heads));
 	struct line *line = d->heap[0].from;
 
-	if (__builtin_expect(line == NULL, 0)) {
+	if (unlikely(line == NULL)) {
 		pkts[0] = pkt_list_pop(&d->overtaken);
 		pkts[0]->arrival_ns = pkts[0]->release_ns;
 		d->pkts--;
@@ -254,11 +255,9 @@ __attribute__((noinline)) static void delay_sort(
 
 		if (d->late_threshold > 0 && rng_below(&d->rng, d->late_threshold))
 			line += d->classes;
-		if (__builtin_expect(d->pkts >= d->env->max_pkts, 0)
-			&& delay_full(d, p->arrival_ns))
+		if (unlikely(d->pkts >= d->env->max_pkts) && delay_full(d, p->arrival_ns))
 			stage_drop(d->env, drops, p, DROP_DELAY_FULL);
-		else if (__builtin_expect(pkt_ring_room(&line->q) == 0, 0)
-			&& !pkt_ring_grow(&line->q))
+		else if (unlikely(pkt_ring_room(&line->q) == 0) && !pkt_ring_grow(&line->q))
 			stage_drop(d->env, drops, p, DROP_NO_MBUF);
 		else
 			line_take(d, line, &p, 1);
@@ -280,8 +279,7 @@ static uint32_t delay_pop(
 	struct delay *d = self;
 	uint32_t n = 0;
 
-	while (n < max && __builtin_expect(d->out.head != NULL, 0)
-		&& d->out.head->arrival_ns <= now_ns)
+	while (n < max && unlikely(d->out.head != NULL) && d->out.head->arrival_ns <= now_ns)
 		pkts[n++] = pkt_list_pop(&d->out);
 	if (d->out.head != NULL)
 		return n;

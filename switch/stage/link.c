@@ -27,6 +27,7 @@
 // packets (10^6 of them for five hours), 2^128 for bytes.
 #include "switch/stage/link.h"
 
+#include "common/base/likely.h"
 #include "common/base/rng.h"
 #include "switch/aqm/fifo.h"
 #include "switch/stage/serial.h"
@@ -237,7 +238,7 @@ LOOP struct pkt *link_pick(
 	if (b->given == l->queue_pkts)
 		return NULL;
 	p = l->aqm->dequeue(l->q, serial_ns(b->free), &l->fresh);
-	if (__builtin_expect(l->fresh.head != NULL, 0))
+	if (unlikely(l->fresh.head != NULL))
 		link_dropped(l, serial_ns(b->free), b->bytes, drops);
 	return p;
 }
@@ -258,18 +259,18 @@ LOOP void link_give(struct link *l, struct link_burst *b, struct pkt *p, bool pl
 	hist_count(&l->sojourn, sojourn_ns);
 	if (plain)
 		return;
-	if (__builtin_expect(p->flags & PKT_MARKED, 0)) {
+	if (unlikely(p->flags & PKT_MARKED)) {
 		p->flags &= (uint8_t)~PKT_MARKED;
 		l->marks++;
 		if (b->told)
 			stage_tell(l->env, TEL_MARK, p, t_ns, l->queue_bytes - b->bytes);
 	}
-	if (__builtin_expect(b->told, 0))
+	if (unlikely(b->told))
 		tell(l->env, TEL_DEQUEUE, p, t_ns, l->queue_bytes - b->bytes);
 }
 
 static inline void link_out(struct link *l, struct pkt *p, struct pkt_list *drops) {
-	if (__builtin_expect(!pkt_ring_push(&l->out, p), 0))
+	if (unlikely(!pkt_ring_push(&l->out, p)))
 		pkt_drop(drops, p, DROP_NO_MBUF);
 }
 
@@ -335,7 +336,7 @@ LOOP void link_take(struct link *l, struct pkt *p, struct pkt_list *drops, bool 
 		fifo_put(l->q, p, &l->fresh);
 	else
 		l->aqm->enqueue(l->q, p, t_ns, &l->fresh);
-	if (__builtin_expect(l->fresh.head != NULL, 0)) {
+	if (unlikely(l->fresh.head != NULL)) {
 		kept = l->fresh.tail != p;
 		link_dropped(l, t_ns, 0, drops);
 	}
@@ -452,7 +453,7 @@ static uint32_t link_pop(
 	struct link *l = self;
 	uint32_t n = 0;
 
-	if (__builtin_expect(l->out.count > 0, 0))
+	if (unlikely(l->out.count > 0))
 		n = link_pop_out(l, now_ns, pkts, max);
 	if (n == max || l->out.count > 0 || !link_due(l, now_ns))
 		return n;

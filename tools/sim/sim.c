@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/sim/sim.h"
+
+#include "common/base/likely.h"
 #include "common/base/mem.h"
 #include "common/live/live.h"
 #include "common/net/wire.h"
@@ -32,10 +34,10 @@ static int pool_init(struct sim_pool *p, size_t object, uint64_t size, struct er
 static inline struct pkt *pool_get(struct sim_pool *p, enum sim_pool_kind kind) {
 	struct pkt *pkt;
 
-	if (__builtin_expect(p->frees > 0, 1)) {
+	if (likely(p->frees > 0)) {
 		pkt = p->free[--p->frees];
 		if (p->frees >= POOL_AHEAD)
-			__builtin_prefetch(p->free[p->frees - POOL_AHEAD], 1);
+			prefetch_write(p->free[p->frees - POOL_AHEAD]);
 	} else {
 		if (p->next == p->size)
 			return NULL;
@@ -92,7 +94,7 @@ static inline void send_packet(struct sim *s, enum sim_pool_kind direction, enum
 	struct pkt *pkt = pool_get(&s->pool[kind], kind);
 	struct sim_burst *burst = &s->burst[direction];
 
-	if (__builtin_expect(pkt == NULL, 0)) {
+	if (unlikely(pkt == NULL)) {
 		drop_unsent(s, direction, id, size, seg);
 		return;
 	}
@@ -107,7 +109,7 @@ static inline void send_packet(struct sim *s, enum sim_pool_kind direction, enum
 		memcpy(pkt_seg(pkt), seg, sizeof(*seg));
 	else
 		seg_copy_header(pkt_seg(pkt), seg);
-	if (direction == POOL_FORWARD && __builtin_expect(s->pcap != NULL, 0))
+	if (direction == POOL_FORWARD && unlikely(s->pcap != NULL))
 		sim_pcap_write(s->pcap, pkt, pkt_seg(pkt), ecn, t_ns, true);
 	burst->pkt[burst->count++] = pkt;
 }
@@ -117,7 +119,7 @@ static inline void send_packets(struct sim *s, enum sim_pool_kind direction, uin
 	uint16_t size = (uint16_t)(wire_tcp_frame(first) + WIRE_FCS);
 	struct seg seg;
 
-	if (__builtin_expect(first->sack_count > 0 || (first->flags & SEG_SYN) != 0, 0)) {
+	if (unlikely(first->sack_count > 0 || (first->flags & SEG_SYN) != 0)) {
 		send_packet(s, direction, POOL_LARGE, group, id, size, first, ecn, t_ns);
 		flush(s, direction);
 		return;
