@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "sender/host.h"
+
+#include "common/base/likely.h"
 #include "common/base/mem.h"
 #include "sender/source/source.h"
 
@@ -247,7 +249,7 @@ void host_fetch_timers(struct host *h, uint64_t now_ns) {
 	struct timer *t;
 
 	while ((t = wheel_peek(&h->wheel, &h->fetched_far, next_ns + FETCH_FAR_NS)) != NULL)
-		__builtin_prefetch(t, 1);
+		prefetch_write(t);
 	while ((t = wheel_peek(&h->wheel, &h->fetched_slot, next_ns + FETCH_NEAR_NS)) != NULL) {
 		for (; t != NULL; t = t->next) {
 			const char *f = (const char *)t - offsetof(struct flow, pace);
@@ -255,7 +257,7 @@ void host_fetch_timers(struct host *h, uint64_t now_ns) {
 			if (((struct host_timer *)(void *)t)->kind != TIMER_PACE)
 				continue;
 			for (size_t line = 0; line < FLOW_HOT_BYTES; line += 64)
-				__builtin_prefetch(f + line, 1);
+				prefetch_write(f + line);
 		}
 	}
 }

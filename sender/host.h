@@ -10,6 +10,7 @@
 // and so is its receiver. A flow's number is the same whoever has it, and so are its start and its size.
 #pragma once
 #include "common/base/json.h"
+#include "common/base/likely.h"
 #include "common/base/wheel.h"
 #include "common/net/flow_addr.h"
 #include "common/telemetry/telemetry.h"
@@ -167,23 +168,23 @@ static inline __attribute__((always_inline)) void host_fetch_flow(
 	const char *f = (const char *)&h->flow[index];
 
 	for (size_t line = 0; line < FLOW_HOT_BYTES; line += 64)
-		__builtin_prefetch(f + line, 1);
+		prefetch_write(f + line);
 	for (size_t line = 0; line < h->cc_bytes; line += 64)
-		__builtin_prefetch(f + offsetof(struct flow, cc_state) + line, 1);
+		prefetch_write(f + offsetof(struct flow, cc_state) + line);
 }
 
 static inline __attribute__((always_inline)) void host_fetch_segs(
 	const struct host *h, uint32_t index, const struct seg *seg) {
 	const struct flow *f = &h->flow[index];
 
-	if (__builtin_expect(seg->sack_count > 0, 0)) {
+	if (unlikely(seg->sack_count > 0)) {
 		loss_fetch(f, seg);
 		return;
 	}
 	// Of two acknowledged segments the second is read; two are sent, maybe in two lines.
-	__builtin_prefetch(flow_seg(f, f->una + 1), 1);
-	__builtin_prefetch(flow_seg(f, f->nxt), 1);
-	__builtin_prefetch(flow_seg(f, f->nxt + 1), 1);
+	prefetch_write(flow_seg(f, f->una + 1));
+	prefetch_write(flow_seg(f, f->nxt));
+	prefetch_write(flow_seg(f, f->nxt + 1));
 }
 
 // The same for what timers will touch in the next microseconds.
@@ -194,7 +195,7 @@ static inline __attribute__((always_inline)) void host_fetch_receiver(
 	const char *r = (const char *)&h->receiver[index];
 
 	for (size_t line = 0; line < RECEIVER_HOT_BYTES; line += 64)
-		__builtin_prefetch(r + line, 1);
+		prefetch_write(r + line);
 }
 
 static inline __attribute__((always_inline)) void host_fetch_ranges(
@@ -203,9 +204,9 @@ static inline __attribute__((always_inline)) void host_fetch_ranges(
 
 	if (r->head == NULL)
 		return;
-	__builtin_prefetch((const char *)r + RECEIVER_HOT_BYTES, 1);
-	__builtin_prefetch(r->head, 1);
-	__builtin_prefetch(r->tail, 1);
+	prefetch_write((const char *)r + RECEIVER_HOT_BYTES);
+	prefetch_write(r->head);
+	prefetch_write(r->tail);
 }
 
 static inline void host_send(

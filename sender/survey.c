@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "sender/survey.h"
 
+#include "common/base/likely.h"
+
 #include <string.h>
 
 void survey_add(struct survey_group *sum, const struct survey_group *g) {
@@ -53,11 +55,11 @@ static void look(struct survey_group *g, const struct flow *f) {
 
 // What look() will read of a flow.
 static void fetch(const struct flow *f) {
-	__builtin_prefetch(&f->state);
-	__builtin_prefetch(&f->rtt);
-	__builtin_prefetch(&f->out);
-	__builtin_prefetch(&f->count);
-	__builtin_prefetch(&f->count.timeouts);
+	prefetch(&f->state);
+	prefetch(&f->rtt);
+	prefetch(&f->out);
+	prefetch(&f->count);
+	prefetch(&f->count.timeouts);
 }
 
 bool survey_step(struct survey *s, uint32_t n) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // One sending connection: handshake, when and what to send, timers.
 #include "sender/tcp/flow.h"
+
+#include "common/base/likely.h"
 #include "common/base/rng.h"
 #include "sender/host.h"
 #include "sender/source/source.h"
@@ -325,7 +327,7 @@ void flow_transmit(
 			f->ecn_cwr = false;
 		}
 	}
-	if (__builtin_expect(index + 1 >= f->data_segs, 0))
+	if (unlikely(index + 1 >= f->data_segs))
 		flags |= index == f->data_segs ? SEG_FIN : SEG_PSH;
 	acked = index == f->una ? (uint32_t)(f->una_bytes - flow_offset(f, index)) : 0;
 	flow_header(f, &s, flow_seq(f, index) + acked, (uint16_t)(flow_len(f, index) - acked),

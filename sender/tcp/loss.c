@@ -20,6 +20,8 @@
 // came before it. A retransmission that left in the same nanosecond as new data counts as the later.
 // A timeout resets reo_wnd_mult.
 #include "sender/host.h"
+
+#include "common/base/likely.h"
 #include "sender/tcp/flow.h"
 
 #include <string.h>
@@ -172,10 +174,10 @@ static void sack_block(struct flow *f, const struct seg_sack *b, struct delivery
 void loss_fetch(const struct flow *f, const struct seg *s) {
 	const struct seg_sack *b = &s->sack[0];
 
-	__builtin_prefetch(f->seen, 1);
-	__builtin_prefetch(flow_seg(f, seg_from(f, b->start, true)), 1);
-	__builtin_prefetch(flow_seg(f, seg_from(f, b->end, false) - 1), 1);
-	__builtin_prefetch(flow_seg(f, f->rack_scan), 1);
+	prefetch_write(f->seen);
+	prefetch_write(flow_seg(f, seg_from(f, b->start, true)));
+	prefetch_write(flow_seg(f, seg_from(f, b->end, false) - 1));
+	prefetch_write(flow_seg(f, f->rack_scan));
 }
 
 void loss_sack(struct flow *f, const struct seg *s, struct delivery *d) {
