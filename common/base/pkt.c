@@ -2,8 +2,8 @@
 #include "common/base/pkt.h"
 
 const char *drop_reason_name(enum drop_reason why) {
-	static const char *const names[DROP_REASONS] = {"none", "queue_full", "aqm", "loss",
-		"delay_full", "no_mbuf", "no_route", "tx", "malformed"};
+#define NAME_(constant, number, name, meaning) [number] = name,
+	static const char *const names[DROP_REASONS] = {DROP_REASON_VALUES(NAME_)};
 
 	return names[why];
 }

@@ -11,22 +11,31 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// Lists of values make the enums here and the names in telemetry: V(CONSTANT, number, name, meaning).
+#define PKT_CONSTANT_(constant, number, name, meaning) constant = number,
+
 // The two ECN bits of the IP header (RFC 3168).
-enum ecn { ECN_NOT_ECT = 0, ECN_ECT1 = 1, ECN_ECT0 = 2, ECN_CE = 3 };
+#define ECN_VALUES(V)                                                                              \
+	V(ECN_NOT_ECT, 0, "not_ect", "not ECN capable")                                            \
+	V(ECN_ECT1, 1, "ect1", "ECN capable, low latency (RFC 9331)")                              \
+	V(ECN_ECT0, 2, "ect0", "ECN capable")                                                      \
+	V(ECN_CE, 3, "ce", "congestion experienced")
+
+enum ecn { ECN_VALUES(PKT_CONSTANT_) };
 
 // Why a packet was dropped. The names are those of telemetry and of the summary's ledger.
-enum drop_reason {
-	DROP_NONE,
-	DROP_QUEUE_FULL, // a queue at its limit
-	DROP_AQM, // an active queue management decision
-	DROP_LOSS, // a loss stage
-	DROP_DELAY_FULL, // a delay line at its limit
-	DROP_NO_MBUF, // live: no buffer to receive or copy into
-	DROP_NO_ROUTE, // live: no port for the destination
-	DROP_TX, // live: the port did not take it
-	DROP_MALFORMED, // headers that do not parse or whose checksum is wrong
-	DROP_REASONS
-};
+#define DROP_REASON_VALUES(V)                                                                      \
+	V(DROP_NONE, 0, "none", "it was not")                                                      \
+	V(DROP_QUEUE_FULL, 1, "queue_full", "a queue at its limit")                                \
+	V(DROP_AQM, 2, "aqm", "an active queue management decision")                               \
+	V(DROP_LOSS, 3, "loss", "a loss stage")                                                    \
+	V(DROP_DELAY_FULL, 4, "delay_full", "a delay line at its limit")                           \
+	V(DROP_NO_MBUF, 5, "no_mbuf", "live: no buffer to receive or copy into")                   \
+	V(DROP_NO_ROUTE, 6, "no_route", "live: no port for the destination")                       \
+	V(DROP_TX, 7, "tx", "live: the port did not take it")                                      \
+	V(DROP_MALFORMED, 8, "malformed", "headers that do not parse or whose checksum is wrong")
+
+enum drop_reason { DROP_REASON_VALUES(PKT_CONSTANT_) DROP_REASONS };
 
 // Bits of pkt.flags.
 #define PKT_MARKED 0x01 // CE was set by the current queue; the link counts and clears it

@@ -3,8 +3,65 @@
 // schema in each file's header. Fields are written largest first so that there is no padding.
 //
 //	F(ctype, dtype, name, unit, meaning)
+//
+// Numbers that stand for something have the name of their list below as unit, and the schema has the names.
+// They make the enums too. A number keeps its meaning for good: files hold it.
+//
+//	V(CONSTANT, number, name, meaning)
 #pragma once
+#include "common/base/pkt.h"
+
 #include <stdint.h>
+
+#define TEL_PACKET_EVENT_VALUES(V)                                                                 \
+	V(TEL_ENQUEUE, 1, "enqueue", "a queue took it")                                            \
+	V(TEL_DEQUEUE, 2, "dequeue", "it left a queue")                                            \
+	V(TEL_DROP, 3, "drop", "for the record's reason")                                          \
+	V(TEL_MARK, 4, "mark", "CE was set")                                                       \
+	V(TEL_DEPART, 5, "depart", "live: it left by a port")
+
+#define TEL_ARRIVAL_VALUES(V)                                                                      \
+	V(TEL_ARRIVED, 1, "packet", "a packet entered the path")                                   \
+	V(TEL_CHANGED, 2, "change", "a parameter was changed")                                     \
+	V(TEL_END, 3, "end", "the path was served until then")
+
+#define TEL_FLOW_EVENT_VALUES(V)                                                                   \
+	V(TEL_OPEN, 1, "open", "the handshake is done")                                            \
+	V(TEL_CLOSE, 2, "close", "all was acknowledged")                                           \
+	V(TEL_RESET, 3, "reset", "by either end")                                                  \
+	V(TEL_GAVE_UP, 4, "gave_up", "nobody answered")                                            \
+	V(TEL_STILL_OPEN, 5, "still_open", "at the end of the run")
+
+#define TEL_CA_STATE_VALUES(V)                                                                     \
+	V(TEL_CA_OPEN, 0, "open", "nothing is taken for lost")                                     \
+	V(TEL_CA_RECOVERY, 1, "recovery", "after a loss or an ECN echo")                           \
+	V(TEL_CA_LOSS, 2, "loss", "after a timeout")
+
+#define TEL_EVENT_VALUES(V)                                                                        \
+	V(TEL_EV_REDUCTION, 1, "reduction",                                                        \
+		"of a window; before, value: cwnd in segments; detail: 1 if by ECN")               \
+	V(TEL_EV_TIMEOUT, 2, "timeout", "before, value: cwnd in segments")                         \
+	V(TEL_EV_RECOVERED, 3, "recovered", "value: cwnd in segments")                             \
+	V(TEL_EV_SLOW_START_END, 4, "slow_start_end", "value: cwnd in segments")                   \
+	V(TEL_EV_CC_MODE, 5, "cc_mode", "before, value: the algorithm's mode")                     \
+	V(TEL_EV_PARAM, 6, "parameter",                                                            \
+		"group: link; before, value: in the parameter's unit; detail: schedule entry")     \
+	V(TEL_EV_SPURIOUS, 7, "spurious", "a retransmission that was not needed (DSACK)")          \
+	V(TEL_EV_PORT, 8, "port", "live: group: port; value: 1 up, 0 down")                        \
+	V(TEL_EV_QUEUE, 9, "observed",                                                             \
+		"each interval; group: link; value: what its discipline observes")                 \
+	V(TEL_EV_UNDO, 10, "undo",                                                                 \
+		"a reduction is taken back; before, value: cwnd in segments; detail: enum tel_undo")
+
+// E(enum, list of its values)
+#define TEL_ENUMS(E)                                                                               \
+	E(ecn, ECN_VALUES)                                                                         \
+	E(drop_reason, DROP_REASON_VALUES)                                                         \
+	E(tel_packet_event, TEL_PACKET_EVENT_VALUES)                                               \
+	E(tel_arrival, TEL_ARRIVAL_VALUES)                                                         \
+	E(tel_flow_event, TEL_FLOW_EVENT_VALUES)                                                   \
+	E(tel_ca_state, TEL_CA_STATE_VALUES)                                                       \
+	E(tel_event, TEL_EVENT_VALUES)
 
 // One record per packet event at a link, and per packet that another stage drops (level 3; level 2: a
 // subset of flows).
@@ -16,11 +73,10 @@
 	F(uint32_t, "<u4", sojourn_ns, "ns",                                                       \
 		"time in the queue; depart: how late the packet left; saturates")                  \
 	F(uint16_t, "<u2", size_bytes, "B", "frame with FCS")                                      \
-	F(uint8_t, "|u1", event, "tel_packet_event",                                               \
-		"1 enqueue, 2 dequeue, 3 drop, 4 mark, 5 depart")                                  \
-	F(uint8_t, "|u1", reason, "drop_reason", "why it was dropped, 0 if it was not")            \
+	F(uint8_t, "|u1", event, "tel_packet_event", "what happened")                              \
+	F(uint8_t, "|u1", reason, "drop_reason", "why it was dropped")                             \
 	F(uint8_t, "|u1", link, "", "index of the link in the summary; 255: not a link")           \
-	F(uint8_t, "|u1", ecn, "", "ECN bits after the event")                                     \
+	F(uint8_t, "|u1", ecn, "ecn", "ECN bits after the event")                                  \
 	F(uint8_t, "|u1", path, "", "index of the path in the config")                             \
 	F(uint8_t, "|u1", stage, "", "index of the stage in its path; 255: behind the last")
 
@@ -37,7 +93,7 @@
 	F(float, "<f4", delivery_bps, "bit/s", "delivery rate sample, 0 if none")                  \
 	F(uint32_t, "<u4", lost_segs, "segment",                                                   \
 		"times one was declared lost since the start, those taken back too")               \
-	F(uint8_t, "|u1", state, "tel_ca_state", "0 open, 1 recovery, 2 loss")                     \
+	F(uint8_t, "|u1", state, "tel_ca_state", "what it recovers from")                          \
 	F(uint8_t, "|u1", app_limited, "", "1: the delivery rate sample is app-limited")           \
 	F(uint16_t, "<u2", group, "", "flow group")                                                \
 	F(float, "<f4", obs0, "", "the algorithm's own, named in `weir list`")                     \
@@ -62,8 +118,7 @@
 	F(uint16_t, "<u2", src_port, "", "TCP port of the sender")                                 \
 	F(uint16_t, "<u2", dst_port, "", "TCP port of the receiver")                               \
 	F(uint16_t, "<u2", group, "", "flow group")                                                \
-	F(uint8_t, "|u1", event, "tel_flow_event",                                                 \
-		"1 open, 2 close, 3 reset, 4 gave up, 5 still open at the end")                    \
+	F(uint8_t, "|u1", event, "tel_flow_event", "what happened")                                \
 	F(uint8_t, "|u1", reserved, "", "0")
 
 // What a flow did in one interval (level 1).
@@ -85,7 +140,7 @@
 	F(uint32_t, "<u4", inflight_segs, "segment", "pipe at the end")                            \
 	F(uint16_t, "<u2", group, "", "flow group")                                                \
 	F(uint16_t, "<u2", halvings, "", "window reductions")                                      \
-	F(uint8_t, "|u1", state, "tel_ca_state", "0 open, 1 recovery, 2 loss")                     \
+	F(uint8_t, "|u1", state, "tel_ca_state", "what it recovers from")                          \
 	F(uint8_t, "|u1", cc_state, "", "the algorithm's own")                                     \
 	F(uint16_t, "<u2", drops, "packet",                                                        \
 		"data packets the forward path dropped; beyond 65535 in the next record; 0 live")
@@ -113,11 +168,8 @@
 	F(uint32_t, "<u4", flow_id, "", "flow; 2^32-1: none")                                      \
 	F(uint32_t, "<u4", detail, "", "the event's own")                                          \
 	F(float, "<f4", before, "", "old value")                                                   \
-	F(uint16_t, "<u2", event, "tel_event",                                                     \
-		"1 window reduction, 2 timeout, 3 recovery ends, 4 slow start ends, 5 cc mode, "   \
-		"6 parameter change, 7 spurious, 8 port change, 9 what a queue observes, "         \
-		"10 a reduction is taken back")                                                    \
-	F(uint16_t, "<u2", group, "", "flow group; link index for 6 and 9")
+	F(uint16_t, "<u2", event, "tel_event", "what happened")                                    \
+	F(uint16_t, "<u2", group, "", "flow group; a link's or a port's index for its events")
 
 // All that decides what a path does, in the order in which it came (telemetry.arrivals): `weir replay`
 // puts it through the same path again.
@@ -129,9 +181,9 @@
 	F(uint32_t, "<u4", pkt_id, "", "counts packets into the path; else of the next packet")    \
 	F(uint16_t, "<u2", size_bytes, "B", "frame with FCS")                                      \
 	F(uint16_t, "<u2", delay_class, "", "flow group")                                          \
-	F(uint8_t, "|u1", event, "tel_arrival", "1 packet, 2 parameter change, 3 end")             \
+	F(uint8_t, "|u1", event, "tel_arrival", "what came")                                       \
 	F(uint8_t, "|u1", path, "", "index of the path in the config")                             \
-	F(uint8_t, "|u1", ecn, "", "ECN bits on arrival")                                          \
+	F(uint8_t, "|u1", ecn, "ecn", "ECN bits on arrival")                                       \
 	F(uint8_t, "|u1", param, "",                                                               \
 		"change: which of the path's parameters, as the recorder counts them")
 

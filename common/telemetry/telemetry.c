@@ -35,6 +35,23 @@ static_assert(sizeof(((struct tel *)NULL)->digest_state) == sizeof(XXH64_state_t
 static_assert(sizeof(((struct tel_header *)NULL)->published[0]) == sizeof(struct tel_counters),
 	"one layout in memory and in the file");
 
+struct value {
+	const char *name; // NULL after the last
+	unsigned number;
+};
+
+#define VALUE_ROW_(constant, number, name, meaning) {name, number},
+#define VALUES_(enumeration, LIST)                                                                 \
+	static const struct value values_##enumeration[] = {LIST(VALUE_ROW_){NULL, 0}};
+TEL_ENUMS(VALUES_)
+
+static const struct {
+	const char *name;
+	const struct value *values;
+} enums[] = {
+#define ENUM_ROW_(enumeration, LIST) {#enumeration, values_##enumeration},
+	TEL_ENUMS(ENUM_ROW_)};
+
 struct field {
 	const char *name, *dtype, *unit, *meaning;
 	size_t size;
@@ -77,6 +94,20 @@ __attribute__((format(printf, 4, 5))) static size_t append(
 	return len + (n > 0 ? (size_t)n : 0);
 }
 
+// The names of a field's numbers, if its unit is an enum.
+static size_t append_values(char *buf, size_t size, size_t len, const char *unit) {
+	for (size_t i = 0; i < sizeof(enums) / sizeof(enums[0]); i++) {
+		if (strcmp(enums[i].name, unit) != 0)
+			continue;
+		for (const struct value *v = enums[i].values; v->name != NULL; v++)
+			len = append(buf, size, len, "%s\"%s\": %u",
+				v == enums[i].values ? ", \"values\": {" : ", ", v->name,
+				v->number);
+		return append(buf, size, len, "}");
+	}
+	return len;
+}
+
 size_t tel_schema_json(enum tel_stream s, char *buf, size_t size) {
 	size_t offset = 0;
 	size_t len = append(buf, size, 0,
@@ -89,8 +120,10 @@ size_t tel_schema_json(enum tel_stream s, char *buf, size_t size) {
 		const struct field *f = &streams[s].fields[i];
 		len = append(buf, size, len,
 			"%s{\"name\": \"%s\", \"dtype\": \"%s\", \"offset\": %zu, "
-			"\"unit\": \"%s\", \"meaning\": \"%s\"}",
+			"\"unit\": \"%s\", \"meaning\": \"%s\"",
 			i == 0 ? "" : ", ", f->name, f->dtype, offset, f->unit, f->meaning);
+		len = append_values(buf, size, len, f->unit);
+		len = append(buf, size, len, "}");
 		offset += f->size;
 	}
 	return append(buf, size, len, "]}");

@@ -51,22 +51,12 @@ TEL_STREAMS(TEL_STRUCT_)
 #define TEL_ENUM_(stream, STREAM, size) TEL_STREAM_##STREAM,
 enum tel_stream { TEL_STREAMS(TEL_ENUM_) TEL_STREAM_COUNT };
 
-enum tel_packet_event { TEL_ENQUEUE = 1, TEL_DEQUEUE, TEL_DROP, TEL_MARK, TEL_DEPART };
-enum tel_arrival { TEL_ARRIVED = 1, TEL_CHANGED, TEL_END };
-enum tel_flow_event { TEL_OPEN = 1, TEL_CLOSE, TEL_RESET, TEL_GAVE_UP, TEL_STILL_OPEN };
-enum tel_ca_state { TEL_CA_OPEN, TEL_CA_RECOVERY, TEL_CA_LOSS };
-enum tel_event {
-	TEL_EV_REDUCTION = 1, // before, value: cwnd in segments; detail: 1 if by ECN
-	TEL_EV_TIMEOUT, // before, value: cwnd in segments
-	TEL_EV_RECOVERED, // value: cwnd in segments
-	TEL_EV_SLOW_START_END, // value: cwnd in segments
-	TEL_EV_CC_MODE, // before, value: the algorithm's mode
-	TEL_EV_PARAM, // group: link; before, value: in the parameter's unit; detail: schedule entry
-	TEL_EV_SPURIOUS, // a retransmission that was not needed (DSACK)
-	TEL_EV_PORT, // live: group: port; value: 1 up, 0 down
-	TEL_EV_QUEUE, // each interval; group: link; value: what its discipline observes
-	TEL_EV_UNDO, // a reduction is taken back; before, value: cwnd in segments; detail: enum tel_undo
-};
+#define TEL_CONSTANT_(constant, number, name, meaning) constant = number,
+enum tel_packet_event { TEL_PACKET_EVENT_VALUES(TEL_CONSTANT_) };
+enum tel_arrival { TEL_ARRIVAL_VALUES(TEL_CONSTANT_) };
+enum tel_flow_event { TEL_FLOW_EVENT_VALUES(TEL_CONSTANT_) };
+enum tel_ca_state { TEL_CA_STATE_VALUES(TEL_CONSTANT_) };
+enum tel_event { TEL_EVENT_VALUES(TEL_CONSTANT_) };
 enum tel_undo { TEL_UNDO_EIFEL = 1, TEL_UNDO_DSACK, TEL_UNDO_FRTO, TEL_UNDO_UNSENT };
 
 #define TEL_GAP UINT64_MAX
@@ -74,7 +64,7 @@ enum tel_undo { TEL_UNDO_EIFEL = 1, TEL_UNDO_DSACK, TEL_UNDO_FRTO, TEL_UNDO_UNSE
 #define TEL_HEADER_SIZE 4096
 #define TEL_MAGIC "WEIRTEL1"
 
-#define TEL_VERSION 1
+#define TEL_VERSION 2 // of format 1 are files without names of values; the records are the same
 #define TEL_ENDIAN 0x01020304u
 #define TEL_SCHEMA_OFFSET 512
 #define TEL_EPOCHS 8
@@ -197,8 +187,8 @@ struct tel_counters tel_published(const struct tel_header *ring);
 const char *tel_stream_name(enum tel_stream s);
 uint32_t tel_record_size(enum tel_stream s);
 // The schema as JSON text: {"stream": "...", "record_size": 32, "gap": "...", "fields": [{"name",
-// "dtype", "offset", "unit", "meaning"}, ...]}. Writes at most `size` bytes with the closing zero;
-// returns the length of the whole text.
+// "dtype", "offset", "unit", "meaning", "values": {"name": number, ...} if its numbers have names}, ...]}.
+// Writes at most `size` bytes with the closing zero; returns the length of the whole text.
 size_t tel_schema_json(enum tel_stream s, char *buf, size_t size);
 // Whether a flow is in the subset that level 2 records.
 bool tel_flow_chosen(const struct tel_run *run, uint32_t flow_id);

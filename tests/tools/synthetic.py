@@ -19,6 +19,8 @@ EPOCH_OFFSET = 384
 EPOCH_CLOSED = 1 << 63
 
 _text = re.sub(r"\\\n|//[^\n]*", " ", (ROOT / "common/telemetry/schema.h").read_text())
+_values = re.sub(r"\\\n|//[^\n]*", " ", (ROOT / "common/base/pkt.h").read_text()) + _text
+_VALUE = re.compile(r'V\(\w+,\s*(\d+),\s*"(\w+)"')
 _FIELD = re.compile(r'F\(\s*\w+,\s*"([^"]+)",\s*(\w+),\s*"([^"]*)",\s*((?:"[^"]*"\s*)+)\)')
 STREAMS = re.findall(r"S\((\w+),\s*(\w+),\s*(\d+)\)", _text)
 
@@ -35,6 +37,22 @@ def fields(stream):
     return found
 
 
+def values(unit):
+    """The numbers of an enum by their names; empty: the unit is none."""
+    listed = re.search(rf"E\({unit},\s*(\w+)\)", _text)
+    if not listed:
+        return {}
+    body = re.search(rf"#define {listed[1]}\(V\)(.*?)(?=#define|enum |$)", _values, re.S)[1]
+    return {name: int(number) for number, name in _VALUE.findall(body)}
+
+
+def field_json(field):
+    """A field as the schema in a header has it."""
+    found = dict(zip(("name", "dtype", "offset", "unit", "meaning"), field, strict=True))
+    named = values(found["unit"])
+    return {**found, "values": named} if named else found
+
+
 def empty(stream, n):
     """n records, all zero."""
     return np.zeros(n, [(name, dtype) for name, dtype, *_ in fields(stream)])
@@ -46,16 +64,13 @@ def write_ring(path, stream, records, *, lost=0, closed=True, seed=1):
         {
             "stream": stream,
             "record_size": records.dtype.itemsize,
-            "fields": [
-                dict(zip(("name", "dtype", "offset", "unit", "meaning"), f, strict=True))
-                for f in fields(stream)
-            ],
+            "fields": [field_json(f) for f in fields(stream)],
         }
     ).encode()
     number = [name for name, *_ in STREAMS].index(stream)
     page = bytearray(HEADER_SIZE)
     struct.pack_into(
-        "<8sIHHIIQQQQQQ32sIIII", page, 0, b"WEIRTEL1", 0x01020304, 1, HEADER_SIZE,
+        "<8sIHHIIQQQQQQ32sIIII", page, 0, b"WEIRTEL1", 0x01020304, 2, HEADER_SIZE,
         records.dtype.itemsize, number, 0, 0, 0, 0, seed, 0, b"", 1, SCHEMA_OFFSET, len(schema), 0,
     )  # fmt: skip
     struct.pack_into("<QQQQ", page, COUNTERS_OFFSET, records.size + lost, records.size, 0, lost)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs that older builds recorded, as they wrote them, are read as those of today.
 
-data/format-N.tar.gz is a run folder of telemetry format N: a second of configs/codel-vs-fifo.yaml at
-level 3 with arrivals, two NewReno flows and one of Copa through 8 Mbit/s.
+data/format-N.tar.gz is a run folder of telemetry format N: a second of configs/codel-vs-fifo.yaml
+at level 3 with arrivals, two NewReno flows and one of Copa through 8 Mbit/s.
 """
 
 import os

@@ -12,7 +12,8 @@ PACKETS = np.dtype(
         ("link", "u1"), ("ecn", "u1"), ("path", "u1"), ("stage", "u1"),
     ]
 )  # fmt: skip
-ENQUEUE, DEQUEUE, DROP, DEPART = 1, 2, 3, 5
+EVENTS = {"enqueue": 1, "dequeue": 2, "drop": 3, "mark": 4, "depart": 5}
+ENQUEUE, DEQUEUE, DROP, DEPART = (EVENTS[name] for name in ("enqueue", "dequeue", "drop", "depart"))
 SUMMARY = {
     "arrivals": 4,
     "changes": 0,
@@ -42,12 +43,16 @@ HISTORY = packets(
 )
 
 
+def compare(recorded, replayed):
+    return replay.compare(recorded, replayed, EVENTS)
+
+
 def said(recorded, replayed):
-    return replay.sentence(replay.compare(recorded, replayed), SUMMARY)
+    return replay.sentence(compare(recorded, replayed), SUMMARY)
 
 
 def test_equal_histories_are_identical():
-    found = replay.compare(HISTORY, HISTORY.copy())
+    found = compare(HISTORY, HISTORY.copy())
     assert found.difference is None
     assert found.events["enqueue"] == 3
     assert said(HISTORY, HISTORY) == (
@@ -60,11 +65,11 @@ def test_equal_histories_are_identical():
 
 def test_how_stages_lie_between_each_other_does_not_matter():
     order = [3, 0, 1, 4, 2, 6, 5, 7]
-    assert replay.compare(HISTORY, HISTORY[order]).difference is None
+    assert compare(HISTORY, HISTORY[order]).difference is None
 
 
 def test_the_order_within_a_stage_does():
-    found = replay.compare(HISTORY, HISTORY[[0, 2, 1, 3, 4, 5, 6, 7]])
+    found = compare(HISTORY, HISTORY[[0, 2, 1, 3, 4, 5, 6, 7]])
     assert found.difference is not None
     assert found.difference.ts_ns == 10
 
@@ -73,7 +78,7 @@ def test_the_order_within_a_stage_does():
 def test_any_changed_field_of_any_decision_is_found(i, field):
     other = HISTORY.copy()
     other[field][i] += 1
-    d = replay.compare(HISTORY, other).difference
+    d = compare(HISTORY, other).difference
     assert d is not None
     assert d.stage == HISTORY["stage"][i]
     assert d.recorded["pkt_id"] == HISTORY["pkt_id"][i]
@@ -100,8 +105,8 @@ def test_a_figure_that_differs_is_shown():
 @pytest.mark.parametrize("missing", [2, 5])
 def test_a_missing_record_is_found(missing):
     less = np.delete(HISTORY, missing)
-    assert replay.compare(HISTORY, less).difference is not None
-    assert replay.compare(less, HISTORY).difference is not None
+    assert compare(HISTORY, less).difference is not None
+    assert compare(less, HISTORY).difference is not None
 
 
 def test_a_history_that_ends_early_has_nothing_more():
@@ -113,9 +118,9 @@ def test_a_history_that_ends_early_has_nothing_more():
 def test_lateness_is_no_difference_and_a_port_may_refuse():
     late = HISTORY.copy()
     late["sojourn_ns"][6:] = 77
-    assert replay.compare(late, HISTORY).difference is None
+    assert compare(late, HISTORY).difference is None
     refused = np.delete(late, 6)
-    assert replay.compare(refused, HISTORY).difference is None
+    assert compare(refused, HISTORY).difference is None
     assert "(1 more were not taken by a port)" in said(refused, HISTORY)
 
 
@@ -123,7 +128,7 @@ def test_lateness_is_no_difference_and_a_port_may_refuse():
 def test_departures_are_compared(field):
     other = HISTORY.copy()
     other[field][7] += 1
-    d = replay.compare(other, HISTORY).difference
+    d = compare(other, HISTORY).difference
     assert d is not None
     assert (d.stage, d.recorded["ts_ns"]) == (255, other["ts_ns"][7])
     assert "the exit of forward" in said(other, HISTORY)
@@ -131,9 +136,9 @@ def test_departures_are_compared(field):
 
 def test_departures_keep_their_order():
     swapped = HISTORY[[0, 1, 2, 3, 4, 5, 7, 6]]
-    assert replay.compare(swapped, HISTORY).difference is not None
+    assert compare(swapped, HISTORY).difference is not None
     none = HISTORY[:6]
-    assert replay.compare(HISTORY, none).difference is not None
+    assert compare(HISTORY, none).difference is not None
 
 
 @given(st.lists(st.integers(0, 1000), max_size=50), st.integers(0, 2**32 - 1))

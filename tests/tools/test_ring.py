@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from weir.analysis import format_1
 from weir.analysis import ring as ring_module
 from weir.analysis.ring import (
     GAP,
@@ -30,6 +31,7 @@ from weir.analysis.ring import (
     open_ring,
     tail,
 )
+from weir.report import sections, theme
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("WEIR_BUILD", ROOT / "build"))
@@ -134,7 +136,36 @@ def test_numpy_opens_it_with_the_schema_in_its_header_and_nothing_else(tmp_path:
     records = np.memmap(path, dtype=dtype, offset=4096)
     assert len(records) == 500
     np.testing.assert_array_equal(records["ts_ns"], np.arange(500))
-    assert all(set(f) == {"name", "dtype", "offset", "unit", "meaning"} for f in schema["fields"])
+    keys = {"name", "dtype", "offset", "unit", "meaning"}
+    assert all(set(f) - {"values"} == keys for f in schema["fields"])
+
+
+def test_numbers_have_their_names_in_the_file(tmp_path: Path) -> None:
+    named = {}
+    for stream in STREAMS:
+        write("--stream", stream, "--records", 1, "--dir", tmp_path, "--virtual")
+        ring = open_ring(tmp_path / f"{stream}.ring")
+        for field in ring.schema.fields:
+            assert ring.values(field.name) == field.values
+            assert bool(field.values) == (field.unit in ("ecn", "drop_reason", *format_1.VALUES))
+            named[stream, field.name] = field.values
+        assert ring.values("no_such_field") == {}
+    assert named["packets", "event"]["depart"] == 5
+    assert named["packets", "reason"]["malformed"] == 8
+    assert named["packets", "ecn"] == {"not_ect": 0, "ect1": 1, "ect0": 2, "ce": 3}
+    assert named["interval", "state"] == {"open": 0, "recovery": 1, "loss": 2}
+    for name in sections.EVENTS_SHOWN:
+        assert name in named["events", "event"]
+        assert name in theme.STYLES
+
+
+def test_numbers_keep_the_names_that_older_files_have(tmp_path: Path) -> None:
+    for stream in STREAMS:
+        write("--stream", stream, "--records", 1, "--dir", tmp_path, "--virtual")
+        new = open_ring(tmp_path / f"{stream}.ring")
+        older = patched(new.path, tmp_path / "older.ring", (12, b"\1\0"))
+        for field in open_ring(older).schema.fields:
+            assert field.values.items() <= new.values(field.name).items()
 
 
 def test_header_says_what_the_run_was(tmp_path: Path) -> None:
@@ -346,7 +377,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         (0, b"PCAP", "not a ring"),
         (8, b"\1\2\3\4", "the other byte order"),
-        (12, b"\2\0", "of format version 2; this reader knows 1"),
+        (12, b"\3\0", "of format version 3; this reader knows 1 and 2"),
         (16, b"\x40\0\0\0", "64 bytes per record, its schema 32"),
         (24, b"\x40\0", "a ring in shared memory, not a file"),
         (108, b"\0\x20\0\0", "does not fit its header page"),
@@ -461,7 +492,7 @@ DTYPES = st.sampled_from(
 )
 FIELD = st.tuples(
     st.integers(0, 11),
-    st.sampled_from(["name", "dtype", "offset", "unit"]),
+    st.sampled_from(["name", "dtype", "offset", "unit", "values"]),
     JSON | DTYPES | NUMBERS,
 )
 

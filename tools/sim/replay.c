@@ -41,7 +41,7 @@ static int check_header(struct replay *r, struct err *err) {
 	const struct tel_header *h = r->header;
 
 	if (memcmp(h->magic, TEL_MAGIC, sizeof(h->magic)) != 0 || h->endian != TEL_ENDIAN
-		|| h->version != TEL_VERSION || h->stream != TEL_STREAM_ARRIVALS
+		|| h->version == 0 || h->version > TEL_VERSION || h->stream != TEL_STREAM_ARRIVALS
 		|| h->record_size != sizeof(struct tel_arrivals) || h->capacity != 0)
 		return err_set(err, -EINVAL, "%s: not a recording of arrivals", r->name);
 	if (h->seed != r->run->seed)

@@ -236,6 +236,10 @@ class Run:
                     part[name] = part[name] + later
                 yield part
 
+    def values(self, stream: str, name: str) -> dict[str, int]:
+        """The numbers of a stream's field by their names; empty without the stream."""
+        return {key: n for ring in self.rings(stream) for key, n in ring.values(name).items()}
+
     def frame(self, stream: str) -> pl.DataFrame | None:
         """All records of a stream, as chunks gives them; None if there are none."""
         import polars as pl

@@ -23,8 +23,8 @@ import mmap
 import os
 import struct
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -33,11 +33,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from weir.analysis import format_1
+
 if TYPE_CHECKING:
     import polars as pl
 
 MAGIC = b"WEIRTEL1"
-VERSION = 1
+VERSIONS = (1, 2)  # 1: without names of values
 ENDIAN = 0x01020304
 HEADER_SIZE = 4096
 GAP = 2**64 - 1
@@ -52,6 +54,10 @@ _CLOSED = 392 // 8
 _TAIL = 448 // 8
 _TRIES = 1_000_000
 _SCAN = 1 << 20  # slots looked at in one go
+# What JSON of any other kind than ours, and numpy with it, may raise.
+_DAMAGED = (
+    ValueError, KeyError, TypeError, AttributeError, OverflowError, SyntaxError, RecursionError,
+)  # fmt: skip
 
 Records = npt.NDArray[np.void]
 
@@ -79,6 +85,7 @@ class Field:
     offset: int  # bytes
     unit: str
     meaning: str
+    values: Mapping[str, int] = field(default_factory=dict)  # by name, if its numbers have names
 
 
 @dataclass(frozen=True)
@@ -137,16 +144,25 @@ def _read_counters(words: memoryview, path: Path) -> tuple[Counters, bool]:
     raise RingError(f"{path}: its counters never stand still")
 
 
-def _parse_schema(text: bytes, path: Path) -> Schema:
+def _parse_field(text: dict[str, Any], version: int) -> Field:
+    values = text.get("values", {}) if version > 1 else format_1.VALUES.get(text["unit"], {})
+    return Field(
+        text["name"],
+        text["dtype"],
+        text["offset"],
+        text["unit"],
+        text["meaning"],
+        {str(name): int(number) for name, number in values.items()},
+    )
+
+
+def _parse_schema(text: bytes, version: int, path: Path) -> Schema:
     try:
         parsed = json.loads(text)
-        fields = tuple(
-            Field(f["name"], f["dtype"], f["offset"], f["unit"], f["meaning"])
-            for f in parsed["fields"]
-        )
+        fields = tuple(_parse_field(f, version) for f in parsed["fields"])
         schema = Schema(str(parsed["stream"]), int(parsed["record_size"]), fields)
         dtype = schema.dtype
-    except (ValueError, KeyError, TypeError, OverflowError, SyntaxError, RecursionError) as e:
+    except _DAMAGED as e:
         raise RingError(f"{path}: its schema cannot be read ({e})") from e
     if dtype.itemsize < 16 or dtype.hasobject or any(f.offset < 0 for f in fields):
         raise RingError(f"{path}: its schema cannot be read (no record of numbers)")
@@ -161,15 +177,16 @@ def _parse_header(page: mmap.mmap, path: Path) -> tuple[Header, Schema]:
         raise RingError(f"{path}: not a ring (it does not start with {MAGIC.decode()})")
     if endian != ENDIAN:
         raise RingError(f"{path}: written on a machine of the other byte order")
-    if version != VERSION:
-        raise RingError(f"{path}: of format version {version}; this reader knows {VERSION}")
+    if version not in VERSIONS:
+        known = " and ".join(map(str, VERSIONS))
+        raise RingError(f"{path}: of format version {version}; this reader knows {known}")
     (tsc_hz, tsc_start, utc_start_ns, seed, config_hash, run_id, virtual_time, *rest) = (
         _HEADER.unpack_from(page)[7:]
     )
     schema_offset, schema_size, writer_pid = rest
     if header_size != HEADER_SIZE or schema_offset + schema_size > HEADER_SIZE:
         raise RingError(f"{path}: its schema does not fit its header page")
-    schema = _parse_schema(page[schema_offset : schema_offset + schema_size], path)
+    schema = _parse_schema(page[schema_offset : schema_offset + schema_size], version, path)
     if schema.record_size != record_size:
         raise RingError(
             f"{path}: its header says {record_size} bytes per record, "
@@ -287,6 +304,10 @@ class Ring:
         keep = np.ones(self._slots, np.bool_)
         keep[self.gaps["index"]] = False
         return keep
+
+    def values(self, name: str) -> Mapping[str, int]:
+        """The numbers of a field by their names; empty if they have none, or no such field."""
+        return next((f.values for f in self.schema.fields if f.name == name), {})
 
     def column(self, name: str) -> npt.NDArray[Any]:
         """One field of the records, shape (n,), without the gap records.

@@ -12,7 +12,7 @@ cannot know, and leave out what the port did not take.
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,9 +25,6 @@ from weir.analysis.folder import check, read_json
 from weir.analysis.ring import Records, Ring, RingError, open_ring
 from weir.errors import UserError
 
-EVENTS = ("", "enqueue", "dequeue", "drop", "mark", "depart")  # enum tel_packet_event
-DROP, DEPART = 3, 5
-ARRIVED = 1  # enum tel_arrival
 EXIT = 255  # the stage of departures
 CHUNK = 1 << 20  # records compared in one go
 
@@ -53,6 +50,7 @@ class Difference:
 class Found:
     """What a comparison found."""
 
+    kinds: dict[int, str]  # names of events, by their number
     events: dict[str, int]  # recorded, by kind
     untaken: int  # packets that left a path and that the port did not take
     difference: Difference | None  # the first in theoretical time
@@ -114,8 +112,8 @@ def compare_departures(recorded: Records, replayed: Records) -> tuple[int, np.vo
     return first, replayed[at[first]] if found[first] else None
 
 
-def compare(recorded: Records, replayed: Records) -> Found:
-    """Two `packets` streams without gaps, of a run and of its replay."""
+def compare(recorded: Records, replayed: Records, values: Mapping[str, int]) -> Found:
+    """Two `packets` streams without gaps, of a run and of its replay; values: of their events."""
     ours, theirs = stages(recorded), stages(replayed)
     none: Rows = np.empty(0, np.int64)
     differences = []
@@ -134,27 +132,30 @@ def compare(recorded: Records, replayed: Records) -> Found:
         if i is not None:
             pair = row(recorded, mine, i), row(replayed, other, i)
             differences.append(Difference(path, stage, *pair))
-    counts = np.bincount(recorded["event"], minlength=len(EVENTS))
+    counts = np.bincount(recorded["event"], minlength=256)
     return Found(
-        {name: int(n) for name, n in zip(EVENTS[1:], counts[1:], strict=False)},
+        {number: name for name, number in values.items()},
+        {name: int(counts[number]) for name, number in values.items()},
         untaken,
         min(differences, key=lambda d: d.ts_ns, default=None),
     )
 
 
-def decision(at: np.void | None, other: np.void | None, reasons: list[str]) -> str:
+def decision(
+    at: np.void | None, other: np.void | None, kinds: Mapping[int, str], reasons: list[str]
+) -> str:
     """A record in words: what happened to which packet, when, and what is not as in `other`."""
     if at is None:
         return "nothing more"
     event = int(at["event"])
-    words = EVENTS[event] if 0 < event < len(EVENTS) else f"event {event}"
-    if event == DROP:
+    words = kind = kinds.get(event, f"event {event}")
+    if kind == "drop":
         reason = int(at["reason"])
         words += f" ({reasons[reason] if reason < len(reasons) else reason})"
     words += f" of packet {at['pkt_id']} at {int(at['ts_ns']) / 1e9:.9f} s"
     if other is None or event != other["event"]:
         return words
-    told = {"ts_ns", "pkt_id", "event", "reason"} | ({"sojourn_ns"} if event == DEPART else set())
+    told = {"ts_ns", "pkt_id", "event", "reason"} | ({"sojourn_ns"} if kind == "depart" else set())
     unequal = [n for n in at.dtype.names or () if n not in told and at[n] != other[n]]
     return words + "".join(f", {name} {at[name]}" for name in unequal)
 
@@ -177,8 +178,8 @@ def sentence(found: Found, summary: dict[str, Any]) -> str:
     reasons = summary["drop_reasons"]
     return (
         f"first difference in {where}: "
-        f"recorded {decision(d.recorded, d.replayed, reasons)}; "
-        f"replayed {decision(d.replayed, d.recorded, reasons)}"
+        f"recorded {decision(d.recorded, d.replayed, found.kinds, reasons)}; "
+        f"replayed {decision(d.replayed, d.recorded, found.kinds, reasons)}"
     )
 
 
@@ -210,7 +211,7 @@ def open_recording(folder: Path) -> list[Ring]:
             "live.switch.ring_size makes room for more",
             1,
         )
-    if not (rings[0].column("event") == ARRIVED).any():
+    if not (rings[0].column("event") == rings[0].values("event").get("packet", -1)).any():
         raise UserError(f"{folder}: no packet arrived: there is nothing to replay", 1)
     try:
         for ring in rings:
@@ -236,4 +237,5 @@ def replay(folder: Path, out: Path) -> tuple[Found, dict[str, Any]]:
         said = done.stderr.strip().removeprefix("weir-sim: ")
         raise UserError(said or f"weir-sim ended with {done.returncode}", 1)
     summary = read_json(out / "summary.json")
-    return compare(recorded.records, open_ring(out / "packets.ring").records), summary
+    replayed = open_ring(out / "packets.ring")
+    return compare(recorded.records, replayed.records, recorded.values("event")), summary

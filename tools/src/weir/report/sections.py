@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
     from weir.analysis.folder import Run
 
-DEQUEUE = 2  # enum tel_packet_event
-EVENTS_SHOWN = (1, 2, 5, 7, 10)  # enum tel_event: reduction, timeout, mode, spurious, undo
+EVENTS_SHOWN = ("reduction", "timeout", "cc_mode", "spurious", "undo")  # of events.ring
 EVERY_PACKET = 3  # telemetry level
 CWND_FLOWS = 6
 CWND_POINTS = 4000  # of each flow
@@ -283,8 +282,9 @@ def packet_delays(data: RunData, links: Iterable[int]) -> list[figures.Cdf]:
     """CDFs of time in the queue from packets.ring, if packets were recorded."""
     warmup_ns = data.scene.warmup_s * metrics.NS_PER_S
     delays: dict[int, list[npt.NDArray[np.uint32]]] = {link: [] for link in links}
+    dequeue = data.run.values("packets", "event").get("dequeue", -1)
     for part in data.run.chunks("packets", ("ts_ns", "sojourn_ns", "event", "link")):
-        left = (part["event"] == DEQUEUE) & (part["ts_ns"] > warmup_ns)
+        left = (part["event"] == dequeue) & (part["ts_ns"] > warmup_ns)
         for link, found in delays.items():
             found.append(part["sojourn_ns"][left & (part["link"] == link)])
     distributions = []
@@ -308,9 +308,10 @@ def draw_events(data: RunData) -> Iterator[tuple[Figure, str]]:
         ]
     recorded = data.run.frame("events")
     if recorded is not None:
-        shown = recorded.filter(pl.col("event").is_in(list(EVENTS_SHOWN)))
-        names = pl.format("event {}", pl.col("event"))
-        kinds.append(shown.select("ts_ns", kind=names, count=pl.lit(1.0)))
+        names = {number: name for name, number in data.run.values("events", "event").items()}
+        kind = pl.col("event").replace_strict(names, default=None, return_dtype=pl.String)
+        shown = recorded.select("ts_ns", kind=kind, count=pl.lit(1.0))
+        kinds.append(shown.filter(pl.col("kind").is_in(EVENTS_SHOWN)))
     if not kinds:
         return
     middle = ((pl.col("ts_ns") - 1) / (length_s * metrics.NS_PER_S)).floor() + 0.5
