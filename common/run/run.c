@@ -390,7 +390,7 @@ static const char *const live_rings[][4] = {
 // Takes away the run of the program with this suffix.
 static void remove_run(const struct run *r, const char *suffix) {
 	static const char *const names[] = {
-#define RUN_RING_(stream, STREAM, size) #stream, ".ring",
+#define RUN_RING_(stream, STREAM) #stream, ".ring",
 		TEL_STREAMS(RUN_RING_) "summary", ".json"};
 	char path[768];
 

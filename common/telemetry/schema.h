@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Every telemetry record, once: these lists make the C structs, their static checks and the JSON
-// schema in each file's header. Fields are written largest first so that there is no padding.
+// schema in each file's header. Fields are written largest first so that there is no padding. A new field
+// is a line here, and one where records are filled; the size of the record follows. Files hold their own
+// schema: those from before it are still read, without the field.
 //
 //	F(ctype, dtype, name, unit, meaning)
 //
@@ -118,8 +120,7 @@
 	F(uint16_t, "<u2", src_port, "", "TCP port of the sender")                                 \
 	F(uint16_t, "<u2", dst_port, "", "TCP port of the receiver")                               \
 	F(uint16_t, "<u2", group, "", "flow group")                                                \
-	F(uint8_t, "|u1", event, "tel_flow_event", "what happened")                                \
-	F(uint8_t, "|u1", reserved, "", "0")
+	F(uint8_t, "|u1", event, "tel_flow_event", "what happened")
 
 // What a flow did in one interval (level 1).
 #define TEL_INTERVAL(F)                                                                            \
@@ -187,12 +188,12 @@
 	F(uint8_t, "|u1", param, "",                                                               \
 		"change: which of the path's parameters, as the recorder counts them")
 
-// S(stream, STREAM, record size in bytes)
+// S(stream, STREAM)
 #define TEL_STREAMS(S)                                                                             \
-	S(packets, PACKETS, 32)                                                                    \
-	S(cc, CC, 64)                                                                              \
-	S(flows, FLOWS, 64)                                                                        \
-	S(interval, INTERVAL, 72)                                                                  \
-	S(links, LINKS, 64)                                                                        \
-	S(events, EVENTS, 32)                                                                      \
-	S(arrivals, ARRIVALS, 32)
+	S(packets, PACKETS)                                                                        \
+	S(cc, CC)                                                                                  \
+	S(flows, FLOWS)                                                                            \
+	S(interval, INTERVAL)                                                                      \
+	S(links, LINKS)                                                                            \
+	S(events, EVENTS)                                                                          \
+	S(arrivals, ARRIVALS)

@@ -41,14 +41,21 @@
 #include <stdint.h>
 
 #define TEL_FIELD_(ctype, dtype, name, unit, meaning) ctype name;
-#define TEL_STRUCT_(stream, STREAM, size)                                                          \
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a term of a sum
+#define TEL_SIZE_(ctype, dtype, name, unit, meaning) +sizeof(ctype)
+// What fields leave of the last eight bytes is zero, and no padding: records are compared byte by byte.
+#define TEL_STRUCT_(stream, STREAM)                                                                \
 	struct tel_##stream {                                                                      \
-		TEL_##STREAM(TEL_FIELD_)                                                           \
+		TEL_##STREAM(                                                                      \
+			TEL_FIELD_) __extension__ uint8_t room[-(0 TEL_##STREAM(TEL_SIZE_)) % 8];  \
 	};                                                                                         \
-	static_assert(sizeof(struct tel_##stream) == (size), "record size of " #stream);
+	static_assert(offsetof(struct tel_##stream, room) == (0 TEL_##STREAM(TEL_SIZE_)),          \
+		"no padding in " #stream);
 TEL_STREAMS(TEL_STRUCT_)
+static_assert(
+	sizeof(struct tel_packets) == 32, "two for each packet at level 3: two in a cache line");
 
-#define TEL_ENUM_(stream, STREAM, size) TEL_STREAM_##STREAM,
+#define TEL_ENUM_(stream, STREAM) TEL_STREAM_##STREAM,
 enum tel_stream { TEL_STREAMS(TEL_ENUM_) TEL_STREAM_COUNT };
 
 #define TEL_CONSTANT_(constant, number, name, meaning) constant = number,
@@ -64,7 +71,7 @@ enum tel_undo { TEL_UNDO_EIFEL = 1, TEL_UNDO_DSACK, TEL_UNDO_FRTO, TEL_UNDO_UNSE
 #define TEL_HEADER_SIZE 4096
 #define TEL_MAGIC "WEIRTEL1"
 
-#define TEL_VERSION 2 // of format 1 are files without names of values; the records are the same
+#define TEL_VERSION 2 // files of format 1 have no names of values
 #define TEL_ENDIAN 0x01020304u
 #define TEL_SCHEMA_OFFSET 512
 #define TEL_EPOCHS 8

@@ -26,18 +26,20 @@ static void record_departures(struct switch_lcore *s, const struct switch_port *
 		if (!tel_flow_sampled(run, d[i].flow_id)
 			|| (r = tel_put(&s->lcore.tel[TEL_STREAM_PACKETS])) == NULL)
 			continue;
-		r->ts_ns = due_ns;
-		r->flow_id = d[i].flow_id;
-		r->pkt_id = d[i].id;
-		r->queue_bytes = 0;
-		r->sojourn_ns = tell_u32(time_since(sent_ns, due_ns));
-		r->size_bytes = d[i].size_bytes;
-		r->event = TEL_DEPART;
-		r->reason = DROP_NONE;
-		r->link = link;
-		r->ecn = d[i].ecn;
-		r->path = path;
-		r->stage = UINT8_MAX;
+		*r = (struct tel_packets){
+			.ts_ns = due_ns,
+			.flow_id = d[i].flow_id,
+			.pkt_id = d[i].id,
+			.queue_bytes = 0,
+			.sojourn_ns = tell_u32(time_since(sent_ns, due_ns)),
+			.size_bytes = d[i].size_bytes,
+			.event = TEL_DEPART,
+			.reason = DROP_NONE,
+			.link = link,
+			.ecn = d[i].ecn,
+			.path = path,
+			.stage = UINT8_MAX,
+		};
 	}
 }
 

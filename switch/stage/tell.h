@@ -18,16 +18,18 @@ static inline __attribute__((always_inline)) void tell(const struct stage_env *e
 	r = tel_put(env->tel_packets);
 	if (r == NULL)
 		return;
-	r->ts_ns = ts_ns;
-	r->flow_id = p->flow_id;
-	r->pkt_id = p->id;
-	r->queue_bytes = tell_u32(queue_bytes);
-	r->sojourn_ns = tell_u32(time_since(ts_ns, p->arrival_ns));
-	r->size_bytes = p->size_bytes;
-	r->event = (uint8_t)event;
-	r->reason = event == TEL_DROP ? p->drop_reason : DROP_NONE;
-	r->link = env->link_index;
-	r->ecn = p->ecn;
-	r->path = env->path_index;
-	r->stage = env->stage_index;
+	*r = (struct tel_packets){
+		.ts_ns = ts_ns,
+		.flow_id = p->flow_id,
+		.pkt_id = p->id,
+		.queue_bytes = tell_u32(queue_bytes),
+		.sojourn_ns = tell_u32(time_since(ts_ns, p->arrival_ns)),
+		.size_bytes = p->size_bytes,
+		.event = (uint8_t)event,
+		.reason = event == TEL_DROP ? p->drop_reason : DROP_NONE,
+		.link = env->link_index,
+		.ecn = p->ecn,
+		.path = env->path_index,
+		.stage = env->stage_index,
+	};
 }

@@ -44,22 +44,23 @@ static uint64_t clock_ns(void) {
 #define FILL_FIELD_(ctype, dtype, name, unit, meaning)                                             \
 	r->name = (ctype)(k == 0 ? i : i * 31 + k);                                                \
 	k++;
-#define FILL_(stream, STREAM, size)                                                                \
+#define FILL_(stream, STREAM)                                                                      \
 	static void fill_##stream(void *slot, uint64_t i) {                                        \
 		struct tel_##stream *r = slot;                                                     \
 		uint64_t k = 0;                                                                    \
+		*r = (struct tel_##stream){0};                                                     \
 		TEL_##STREAM(FILL_FIELD_)                                                          \
 	}
 TEL_STREAMS(FILL_)
 
-#define FILL_ROW_(stream, STREAM, size) fill_##stream,
+#define FILL_ROW_(stream, STREAM) fill_##stream,
 static void (*const fill[])(void *slot, uint64_t i) = {TEL_STREAMS(FILL_ROW_)};
 
 // What the compiler made of the records: "stream field offset size" lines.
 #define LAYOUT_FIELD_(ctype, dtype, name, unit, meaning)                                           \
 	printf("%s %s %zu %zu\n", stream, #name, (size_t)((char *)&r.name - (char *)&r),           \
 		sizeof(r.name));
-#define LAYOUT_(name, NAME, size)                                                                  \
+#define LAYOUT_(name, NAME)                                                                        \
 	{                                                                                          \
 		const char *stream = #name;                                                        \
 		struct tel_##name r;                                                               \

@@ -22,18 +22,17 @@ _text = re.sub(r"\\\n|//[^\n]*", " ", (ROOT / "common/telemetry/schema.h").read_
 _values = re.sub(r"\\\n|//[^\n]*", " ", (ROOT / "common/base/pkt.h").read_text()) + _text
 _VALUE = re.compile(r'V\(\w+,\s*(\d+),\s*"(\w+)"')
 _FIELD = re.compile(r'F\(\s*\w+,\s*"([^"]+)",\s*(\w+),\s*"([^"]*)",\s*((?:"[^"]*"\s*)+)\)')
-STREAMS = re.findall(r"S\((\w+),\s*(\w+),\s*(\d+)\)", _text)
+STREAMS = re.findall(r"\bS\((\w+),\s*(\w+)\)", _text)
 
 
 def fields(stream):
     """(name, dtype, offset, unit, meaning) of a stream's fields."""
-    upper = next(up for name, up, _ in STREAMS if name == stream)
+    upper = dict(STREAMS)[stream]
     body = re.search(rf"#define TEL_{upper}\(F\)(.*?)(?=#define|$)", _text, re.S)[1]
     found, offset = [], 0
     for dtype, name, unit, meaning in _FIELD.findall(body):
         found.append((name, dtype, offset, unit, "".join(re.findall(r'"([^"]*)"', meaning))))
         offset += np.dtype(dtype).itemsize
-    assert offset == next(int(size) for name, _, size in STREAMS if name == stream)
     return found
 
 
@@ -55,7 +54,10 @@ def field_json(field):
 
 def empty(stream, n):
     """n records, all zero."""
-    return np.zeros(n, [(name, dtype) for name, dtype, *_ in fields(stream)])
+    names, formats, offsets, *_ = zip(*fields(stream), strict=True)
+    size = offsets[-1] + np.dtype(formats[-1]).itemsize
+    layout = {"names": names, "formats": formats, "offsets": offsets, "itemsize": -(-size // 8) * 8}
+    return np.zeros(n, np.dtype(layout))
 
 
 def write_ring(path, stream, records, *, lost=0, closed=True, seed=1):

@@ -94,6 +94,7 @@ def spawn() -> Iterator[Callable[..., subprocess.Popen[str]]]:
 def test_layout_is_the_compilers(tmp_path: Path) -> None:
     lines = subprocess.run([WRITER, "--layout"], capture_output=True, text=True, check=True)
     seen = set()
+    end = 0
     for line in lines.stdout.splitlines():
         stream, name, offset, size = line.split()
         if stream not in seen:
@@ -103,12 +104,14 @@ def test_layout_is_the_compilers(tmp_path: Path) -> None:
             names = list(dtype.names or ())
         if name == "-":
             assert dtype.itemsize == int(offset)
+            assert dtype.itemsize == -(-end // 8) * 8, "no larger than its fields"
             assert names == []
             continue
         assert names.pop(0) == name
         assert dtype.fields is not None
         assert dtype.fields[name][1] == int(offset)
         assert dtype.fields[name][0].itemsize == int(size)
+        end = int(offset) + int(size)
     assert seen == set(STREAMS)
 
 
