@@ -145,7 +145,7 @@ static void reno_dupacks(struct flow *f, bool dup, struct delivery *d) {
 	} else {
 		return;
 	}
-	if ((flow_seg(f, f->una)->flags & SEG_LOST) == 0) {
+	if ((flow_seg(f, f->una)->flags & SENT_LOST) == 0) {
 		loss_mark(f, f->una);
 		d->lost++;
 	}
@@ -420,7 +420,7 @@ bool flow_ack_expected(struct host *h, struct flow *f, const struct seg *s, uint
 	d.prior_delivered = f->delivered - (uint32_t)((uint32_t)f->delivered - r->delivered);
 	d.prior_ns = d.newest_ns - r->delivered_ago_ns;
 	d.send_elapsed_ns = r->first_tx_ago_ns;
-	d.app_limited = (r->flags & SEG_APP_LIMITED) != 0;
+	d.app_limited = (r->flags & SENT_APP_LIMITED) != 0;
 	f->delivered_ns = now_ns;
 	f->first_tx_ns = d.newest_ns;
 	if (f->app_limited != 0 && f->delivered >= f->app_limited)

@@ -254,7 +254,7 @@ void flow_rx(struct host *h, struct flow *f, const struct seg *s, uint64_t now_n
 }
 
 static bool lost_unsent(const struct flow *f, uint64_t index) {
-	return (flow_seg(f, index)->flags & (SEG_LOST | SEG_RETRANS)) == SEG_LOST;
+	return (flow_seg(f, index)->flags & (SENT_LOST | SENT_RETRANS)) == SENT_LOST;
 }
 
 // The lowest lost segment that was not sent again yet; there is one.
@@ -280,7 +280,7 @@ static uint32_t flow_len(const struct flow *f, uint64_t index) {
 static inline void record_sent(struct flow *f, struct seg_rec *r, uint16_t flags, uint64_t now_ns) {
 	if (f->una == f->nxt)
 		f->first_tx_ns = f->delivered_ns = now_ns;
-	seg_rec_start(r, now_ns, flags | (f->app_limited != 0 ? SEG_APP_LIMITED : 0));
+	seg_rec_start(r, now_ns, flags | (f->app_limited != 0 ? SENT_APP_LIMITED : 0));
 	r->first_tx_ago_ns = (uint32_t)time_min(now_ns - f->first_tx_ns, UINT32_MAX);
 	r->delivered_ago_ns = (uint32_t)time_min(now_ns - f->delivered_ns, UINT32_MAX);
 	r->delivered = (uint32_t)f->delivered;
@@ -290,20 +290,20 @@ static inline void record_sent(struct flow *f, struct seg_rec *r, uint16_t flags
 // Marks the record of a segment that is sent again.
 __attribute__((noinline)) static void record_again(
 	struct flow *f, struct seg_rec *r, uint64_t index, uint64_t now_ns) {
-	if ((r->flags & SEG_RETRANS) != 0) {
+	if ((r->flags & SENT_RETRANS) != 0) {
 		loss_retrans_unlink(f, index);
 		f->retrans--;
 	}
-	if ((r->flags & SEG_LOST) != 0 && (r->flags & SEG_RETRANS) == 0)
+	if ((r->flags & SENT_LOST) != 0 && (r->flags & SENT_RETRANS) == 0)
 		f->unsent_lost--;
-	record_sent(f, r, r->flags & (uint16_t)~SEG_APP_LIMITED, now_ns);
-	if ((r->flags & SEG_LOST) != 0) { // else a probe: the original still counts
-		r->flags |= SEG_RETRANS;
+	record_sent(f, r, r->flags & (uint16_t)~SENT_APP_LIMITED, now_ns);
+	if ((r->flags & SENT_LOST) != 0) { // else a probe: the original still counts
+		r->flags |= SENT_RETRANS;
 		f->retrans++;
 		loss_retrans_push(f, index);
 		spurious_sent(f, now_ns);
 	}
-	r->flags |= SEG_EVER_RETRANS;
+	r->flags |= SENT_EVER_RETRANS;
 	f->count.retransmits++;
 	f->rtx_end = time_max(f->rtx_end, index + 1);
 }

@@ -180,7 +180,7 @@ static inline uint32_t flow_inflight(const struct flow *f) {
 
 // When a segment was sent last: its record keeps 48 bits, enough for an age of 78 hours.
 static inline uint64_t flow_sent_ns(const struct seg_rec *r, uint64_t now_ns) {
-	return now_ns - ((now_ns - r->sent_ns) & SEG_SENT_MASK);
+	return now_ns - ((now_ns - r->sent_ns) & SENT_NS_MASK);
 }
 
 static inline struct seg_rec *flow_seg(const struct flow *f, uint64_t index) {

@@ -68,37 +68,37 @@ static void delivered(struct flow *f, uint64_t index, struct seg_rec *r, struct 
 	uint64_t sent_ns = flow_sent_ns(r, d->now_ns);
 	uint16_t flags = r->flags;
 
-	if ((flags & (SEG_LOST | SEG_RETRANS)) != 0) {
-		if ((flags & SEG_RETRANS) != 0) {
+	if ((flags & (SENT_LOST | SENT_RETRANS)) != 0) {
+		if ((flags & SENT_RETRANS) != 0) {
 			loss_retrans_unlink(f, index);
 			f->retrans--;
 		} else {
 			f->unsent_lost--;
 		}
 		f->lost--;
-		r->flags &= (uint16_t) ~(SEG_LOST | SEG_RETRANS);
+		r->flags &= (uint16_t) ~(SENT_LOST | SENT_RETRANS);
 	}
 	f->delivered++;
 	d->acked++;
-	d->original |= (flags & SEG_EVER_RETRANS) == 0 && index < f->recover;
+	d->original |= (flags & SENT_EVER_RETRANS) == 0 && index < f->recover;
 	// Not below fack itself: one ACK's blocks come in no order.
-	if (index < d->prior_fack && (flags & SEG_EVER_RETRANS) == 0)
+	if (index < d->prior_fack && (flags & SENT_EVER_RETRANS) == 0)
 		d->reordered = true;
 	if (index >= f->fack)
 		f->fack = index + 1;
 	if (sent_ns > d->newest_ns || (sent_ns == d->newest_ns && index >= d->newest_seg)) {
 		d->newest_ns = sent_ns;
 		d->newest_seg = index;
-		d->newest_retrans = (flags & SEG_EVER_RETRANS) != 0;
+		d->newest_retrans = (flags & SENT_EVER_RETRANS) != 0;
 		d->newest_cwnd = r->cwnd_segs;
 		d->prior_delivered =
 			f->delivered - (uint32_t)((uint32_t)f->delivered - r->delivered);
 		d->prior_ns = sent_ns - r->delivered_ago_ns;
 		d->send_elapsed_ns = r->first_tx_ago_ns;
-		d->app_limited = (flags & SEG_APP_LIMITED) != 0;
+		d->app_limited = (flags & SENT_APP_LIMITED) != 0;
 	}
 	// An ACK soon after a retransmission may be for the original: step 2's two tests.
-	if ((flags & SEG_EVER_RETRANS) != 0) {
+	if ((flags & SENT_EVER_RETRANS) != 0) {
 		if (d->now_ns - sent_ns < f->rtt.min_ns)
 			return;
 		if (d->tsecr != 0 && seq_diff(d->tsecr, flow_tsval(sent_ns)) < 0)
@@ -107,7 +107,7 @@ static void delivered(struct flow *f, uint64_t index, struct seg_rec *r, struct 
 	if (sent_ns > f->rack_sent_ns || (sent_ns == f->rack_sent_ns && index > f->rack_seg)) {
 		f->rack_sent_ns = sent_ns;
 		f->rack_seg = index;
-		f->rack_retrans = (flags & SEG_EVER_RETRANS) != 0;
+		f->rack_retrans = (flags & SENT_EVER_RETRANS) != 0;
 		f->rack_rtt_ns = d->now_ns - sent_ns;
 	}
 }
@@ -116,7 +116,7 @@ void loss_cumulative(struct host *h, struct flow *f, uint64_t una, struct delive
 	for (uint64_t i = f->una; i < una; i++) {
 		struct seg_rec *r = flow_seg(f, i);
 
-		if ((r->flags & SEG_SACKED) != 0)
+		if ((r->flags & SENT_SACKED) != 0)
 			f->sacked--;
 		else
 			delivered(f, i, r, d);
@@ -147,12 +147,12 @@ static void sack_segs(struct flow *f, uint64_t from, uint64_t to, struct deliver
 	while (i < to) {
 		struct seg_rec *r = flow_seg(f, i);
 
-		if ((r->flags & SEG_SACKED) != 0) {
+		if ((r->flags & SENT_SACKED) != 0) {
 			i = widen(f, r->sacked_end);
 			continue;
 		}
 		delivered(f, i, r, d);
-		r->flags |= SEG_SACKED;
+		r->flags |= SENT_SACKED;
 		r->sacked_end = (uint32_t)++i;
 		f->sacked++;
 	}
@@ -217,12 +217,12 @@ void loss_sack(struct flow *f, const struct seg *s, struct delivery *d) {
 void loss_mark(struct flow *f, uint64_t index) {
 	struct seg_rec *r = flow_seg(f, index);
 
-	if ((r->flags & SEG_RETRANS) != 0) { // the retransmission is lost too
+	if ((r->flags & SENT_RETRANS) != 0) { // the retransmission is lost too
 		loss_retrans_unlink(f, index);
 		f->retrans--;
-		r->flags &= (uint16_t)~SEG_RETRANS;
+		r->flags &= (uint16_t)~SENT_RETRANS;
 	} else {
-		r->flags |= SEG_LOST;
+		r->flags |= SENT_LOST;
 		f->lost++;
 	}
 	f->unsent_lost++;
@@ -278,7 +278,7 @@ uint64_t loss_detect(struct flow *f, uint64_t now_ns, struct delivery *d) {
 	for (uint64_t i = f->rack_scan; i < f->nxt; i++) {
 		const struct seg_rec *r = flow_seg(f, i);
 
-		if ((r->flags & (SEG_SACKED | SEG_LOST)) == 0) {
+		if ((r->flags & (SENT_SACKED | SENT_LOST)) == 0) {
 			uint64_t sent_ns = flow_sent_ns(r, now_ns);
 
 			if (!sent_before_rack(f, i, sent_ns)
@@ -308,7 +308,7 @@ uint64_t loss_detect(struct flow *f, uint64_t now_ns, struct delivery *d) {
 // first segment would be on nobody's list of what to send.
 static void reneged(struct flow *f) {
 	for (uint64_t i = f->una; i < f->nxt; i++)
-		flow_seg(f, i)->flags &= (uint16_t)~SEG_SACKED;
+		flow_seg(f, i)->flags &= (uint16_t)~SENT_SACKED;
 	f->sacked = 0;
 	f->seen_count = 0;
 	f->rack_scan = f->una;
@@ -318,7 +318,7 @@ static void reneged(struct flow *f) {
 // Section 6.3: at a timeout the first segment is lost, and all sent an RTT and reo_wnd ago.
 void loss_on_timeout(struct flow *f, uint64_t now_ns) {
 	uint64_t old_ns = f->rack_rtt_ns + reo_wnd_ns(f);
-	bool all = (flow_seg(f, f->una)->flags & SEG_SACKED) != 0;
+	bool all = (flow_seg(f, f->una)->flags & SENT_SACKED) != 0;
 
 	if (!f->sack_ok)
 		f->sacked = 0;
@@ -326,9 +326,9 @@ void loss_on_timeout(struct flow *f, uint64_t now_ns) {
 		reneged(f);
 	for (uint64_t i = f->una; i < f->nxt; i++) {
 		const struct seg_rec *r = flow_seg(f, i);
-		bool waiting = (r->flags & (SEG_LOST | SEG_RETRANS)) == SEG_LOST;
+		bool waiting = (r->flags & (SENT_LOST | SENT_RETRANS)) == SENT_LOST;
 
-		if ((r->flags & SEG_SACKED) != 0 || waiting)
+		if ((r->flags & SENT_SACKED) != 0 || waiting)
 			continue;
 		if (all || i == f->una || flow_sent_ns(r, now_ns) + old_ns <= now_ns)
 			loss_mark(f, i);

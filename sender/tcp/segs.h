@@ -15,13 +15,13 @@
 #include <string.h>
 
 // Bits of seg_rec.flags.
-#define SEG_SACKED 0x01
-#define SEG_LOST 0x02 // declared lost, whether sent again or not
-#define SEG_RETRANS 0x04 // a retransmission is in flight
-#define SEG_EVER_RETRANS 0x08
-#define SEG_APP_LIMITED 0x10
+#define SENT_SACKED 0x01
+#define SENT_LOST 0x02 // declared lost, whether sent again or not
+#define SENT_RETRANS 0x04 // a retransmission is in flight
+#define SENT_EVER_RETRANS 0x08
+#define SENT_APP_LIMITED 0x10
 
-#define SEG_SENT_MASK ((UINT64_C(1) << 48) - 1)
+#define SENT_NS_MASK ((UINT64_C(1) << 48) - 1)
 
 struct seg_rec {
 	uint64_t sent_ns : 48; // last transmission; 78 hours
@@ -40,7 +40,7 @@ static_assert(sizeof(struct seg_rec) == 32, "two records per cache line");
 
 // Fills the first word of a record without reading it: it is in no cache yet.
 static inline void seg_rec_start(struct seg_rec *r, uint64_t sent_ns, uint16_t flags) {
-	const uint64_t word = (sent_ns & SEG_SENT_MASK) | (uint64_t)flags << 48;
+	const uint64_t word = (sent_ns & SENT_NS_MASK) | (uint64_t)flags << 48;
 
 	memcpy(r, &word, sizeof(word));
 }

@@ -87,13 +87,13 @@ static void unmark(struct flow *f, uint64_t now_ns) {
 		struct seg_rec *r = flow_seg(f, i);
 		uint64_t sent_ns = flow_sent_ns(r, now_ns);
 
-		if ((r->flags & (SEG_SACKED | SEG_RETRANS)) != 0
-			|| ((r->flags & SEG_LOST) != 0 && sent_ns > next_ns))
+		if ((r->flags & (SENT_SACKED | SENT_RETRANS)) != 0
+			|| ((r->flags & SENT_LOST) != 0 && sent_ns > next_ns))
 			continue;
 		next_ns = sent_ns;
-		if ((r->flags & SEG_LOST) == 0)
+		if ((r->flags & SENT_LOST) == 0)
 			continue;
-		r->flags &= (uint16_t)~SEG_LOST;
+		r->flags &= (uint16_t)~SENT_LOST;
 		f->lost--;
 		f->unsent_lost--;
 	}

@@ -331,7 +331,7 @@ static void become_honest(struct peer *p) {
 	p->start = f->una_bytes;
 	p->prefix = f->una;
 	for (uint64_t i = f->una; i < f->nxt && !p->reneges && f->sack_ok; i++)
-		p->got[i] = (flow_seg(f, i)->flags & SEG_SACKED) != 0;
+		p->got[i] = (flow_seg(f, i)->flags & SENT_SACKED) != 0;
 }
 
 static void finish(struct peer *p) {

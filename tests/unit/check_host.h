@@ -16,7 +16,7 @@ static inline void check_retrans_list(const struct flow *f, uint64_t now_ns) {
 		NEED(i >= f->una && i < f->nxt);
 		const struct seg_rec *r = flow_seg(f, i);
 
-		NEED((r->flags & SEG_RETRANS) != 0);
+		NEED((r->flags & SENT_RETRANS) != 0);
 		NEED(n == 0 || r->prev == (uint32_t)before);
 		NEED(n == 0 || flow_sent_ns(r, now_ns) >= sent_ns);
 		sent_ns = flow_sent_ns(r, now_ns);
@@ -36,18 +36,18 @@ static inline void check_scoreboard(const struct flow *f, uint64_t now_ns) {
 	NEED(f->una == f->nxt || f->nxt - f->una <= (uint64_t)f->ring.mask + 1);
 	for (uint64_t i = f->una; i < f->nxt; i++) {
 		const struct seg_rec *r = flow_seg(f, i);
-		bool gone = (r->flags & (SEG_SACKED | SEG_LOST)) != 0;
+		bool gone = (r->flags & (SENT_SACKED | SENT_LOST)) != 0;
 
-		NEED((r->flags & SEG_RETRANS) == 0 || (r->flags & SEG_LOST) != 0);
-		NEED((r->flags & SEG_SACKED) == 0 || (r->flags & SEG_LOST) == 0);
-		sacked += (r->flags & SEG_SACKED) != 0;
-		lost += (r->flags & SEG_LOST) != 0;
-		retrans += (r->flags & SEG_RETRANS) != 0;
-		unsent += (r->flags & (SEG_LOST | SEG_RETRANS)) == SEG_LOST;
-		NEED((r->flags & (SEG_LOST | SEG_RETRANS)) != SEG_LOST || i >= f->rtx_hint
+		NEED((r->flags & SENT_RETRANS) == 0 || (r->flags & SENT_LOST) != 0);
+		NEED((r->flags & SENT_SACKED) == 0 || (r->flags & SENT_LOST) == 0);
+		sacked += (r->flags & SENT_SACKED) != 0;
+		lost += (r->flags & SENT_LOST) != 0;
+		retrans += (r->flags & SENT_RETRANS) != 0;
+		unsent += (r->flags & (SENT_LOST | SENT_RETRANS)) == SENT_LOST;
+		NEED((r->flags & (SENT_LOST | SENT_RETRANS)) != SENT_LOST || i >= f->rtx_hint
 			|| (i >= f->again && i < f->again_end));
-		NEED(i >= sacked_end || (r->flags & SEG_SACKED) != 0);
-		if ((r->flags & SEG_SACKED) != 0) {
+		NEED(i >= sacked_end || (r->flags & SENT_SACKED) != 0);
+		if ((r->flags & SENT_SACKED) != 0) {
 			fack = i + 1;
 			NEED((int32_t)(r->sacked_end - (uint32_t)i) > 0);
 			sacked_end =

@@ -10,11 +10,11 @@
 #define T0 (40 * MS)
 
 static bool sacked(struct link *l, uint64_t i) {
-	return (flow_seg(link_flow(l), i)->flags & SEG_SACKED) != 0;
+	return (flow_seg(link_flow(l), i)->flags & SENT_SACKED) != 0;
 }
 
 static bool lost(struct link *l, uint64_t i) {
-	return (flow_seg(link_flow(l), i)->flags & SEG_LOST) != 0;
+	return (flow_seg(link_flow(l), i)->flags & SENT_LOST) != 0;
 }
 
 // Picoquic's mask: whichever of ten packets die, each is sent again once, and nothing else is.

@@ -154,7 +154,7 @@ START_TEST(takes_the_head_and_what_is_old_and_sends_the_head) {
 	SENT(l, 3, 3, 212 * MS);
 	SENT(l, 4, 0, 220 * MS);
 	ck_assert_uint_eq(f->lost, 3);
-	ck_assert_uint_eq(flow_seg(f, 3)->flags & SEG_LOST, 0);
+	ck_assert_uint_eq(flow_seg(f, 3)->flags & SENT_LOST, 0);
 	ck_assert_uint_eq(f->unsent_lost, 2);
 	link_run(l, 276 * MS); // the pacer goes on
 	SENT(l, 5, 1, 276 * MS);
