@@ -12,8 +12,8 @@ import pytest
 from rich.console import Console
 from weir.analysis import metrics
 from weir.analysis.ring import open_ring
-from weir.study import corescale, reproduce, validation
-from weir.study.corescale import CASES, Case, Length, Measured
+from weir.study import corescale, page, reproduce, validation
+from weir.study.corescale import CASES, Case, Length, Measured, Plan
 
 TINY = Length(1, 10, 60)
 TINY_CASES = (
@@ -29,7 +29,7 @@ def quiet():
 @pytest.fixture(scope="module")
 def tiny(weir_sim, tmp_path_factory):
     """A reproduction of two short cells."""
-    plan = reproduce.Plan("edgescale", True, tmp_path_factory.mktemp("edge"), TINY_CASES)
+    plan = Plan("edgescale", True, tmp_path_factory.mktemp("edge"), TINY_CASES)
     assert reproduce.run(plan, quiet(), workers=1) == 0
     return plan
 
@@ -73,16 +73,16 @@ def test_the_table_is_what_the_telemetry_says(tiny):
 
 
 def test_the_page_shows_numbers_claims_and_cells(tiny):
-    page = (tiny.out / "edgescale.html").read_text()
+    text = (tiny.out / "edgescale.html").read_text()
     row = pl.read_parquet(tiny.out / "edgescale.parquet").row(0, named=True)
     for name in ("c_halving", "c_loss", "losses_per_halving"):
-        assert f">{row[name]:.2f}<" in page
-    assert row["digest"] in page
-    assert page.count("<svg") == 3  # errors, losses, fairness; shares need two algorithms
-    assert "edgescale-newreno-20" not in page  # not asked for
-    assert validation.NOT_RUN in page  # but claimed
-    assert not re.search(r'(?:src|href)="(?!#|data:)', page)
-    ids = re.findall(r'\bid="([^"]+)"', page)
+        assert f">{row[name]:.2f}<" in text
+    assert row["digest"] in text
+    assert text.count("<svg") == 3  # errors, losses, fairness; shares need two algorithms
+    assert "edgescale-newreno-20" not in text  # not asked for
+    assert validation.NOT_RUN in text  # but claimed
+    assert not re.search(r'(?:src|href)="(?!#|data:)', text)
+    ids = re.findall(r'\bid="([^"]+)"', text)
     assert len(ids) == len(set(ids))
 
 
@@ -101,10 +101,10 @@ def test_what_was_run_is_not_run_again(tiny):
 
 def test_a_cell_that_fails_is_named_and_loses_no_other(tiny, tmp_path):
     never = dataclasses.replace(TINY_CASES[0], flows=20, quick=Length(1, 70, 60))
-    plan = reproduce.Plan("edgescale", True, tmp_path, (never, TINY_CASES[1]))
+    plan = Plan("edgescale", True, tmp_path, (never, TINY_CASES[1]))
     assert reproduce.run(plan, quiet(), workers=1) == 1
-    page = (tmp_path / "edgescale.html").read_text()
-    assert "edgescale-newreno-20 failed: " in page
+    text = (tmp_path / "edgescale.html").read_text()
+    assert "edgescale-newreno-20 failed: " in text
     assert pl.read_parquet(tmp_path / "edgescale.parquet")["cell"].to_list() == ["edgescale-bbr-10"]
 
 
@@ -113,7 +113,7 @@ def test_a_seed_that_changes_nothing_is_said_on_the_page_and_the_terminal(tmp_pa
     cases = [dataclasses.replace(case, quick=Length(0, 10, 20)) for case in TINY_CASES]
     shown = io.StringIO()
     for seeded, drawn in ((cases, "2 of 2"), ([cases[0], TINY_CASES[1]], "1 of 2")):
-        plan = reproduce.Plan("edgescale", True, tmp_path, seeded)
+        plan = Plan("edgescale", True, tmp_path, seeded)
         assert reproduce.run(plan, Console(file=shown, width=120), workers=1) == 0
         sentence = f"n {drawn} cells the seed changes nothing (no loss, no jitter"
         assert "i" + sentence in shown.getvalue()
@@ -315,18 +315,16 @@ def test_the_terminal_shows_every_word_of_every_claim(width):
     shown = io.StringIO()
     said = validation.of(study(corescale_newreno_1000={"c": 1.0}))
     reproduce.show_claims(said, Console(file=shown, width=width))
-    words = [
-        word for claim in reproduce.claim_rows(said) for cell in claim for word in cell.split()
-    ]
+    words = [word for claim in page.claim_rows(said) for cell in claim for word in cell.split()]
     assert set(words) <= set(shown.getvalue().split())
     missed = [claim for claim in said if claim.met is False]
     assert shown.getvalue().count("NOT MET") == len(missed) > 1
 
 
 def test_a_variant_is_told_apart_in_table_1():
-    (text,) = (part for part in reproduce.table_1(study()) if "<table" in part)
-    assert text.count("core, 5,000<") == 1
-    assert text.count("core, 5,000, 16 per ACK<") == 1
+    names = [row[0] for row in page.table_1(study()).rows]
+    assert names.count("core, 5,000") == 1
+    assert names.count("core, 5,000, 16 per ACK") == 1
 
 
 def test_differences_are_explained():
@@ -336,9 +334,9 @@ def test_differences_are_explained():
     assert off
     for claim in off:
         assert claim.why in validation.WHY, claim.what
-    page = "".join(reproduce.explanations(validation.of(cells)))
-    assert "Losses at the core." in page
-    assert "C by halvings at the edge." not in page  # 1.3 is 12 % off
+    shown = "".join(page.differences(validation.of(cells)))
+    assert "Losses at the core." in shown
+    assert "C by halvings at the edge." not in shown  # 1.3 is 12 % off
 
 
 def test_a_plan_is_shown_without_running(weir, tmp_path):

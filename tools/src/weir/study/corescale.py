@@ -17,7 +17,7 @@ the study's method, as the configs have it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -185,6 +185,21 @@ def cases(study: str) -> list[Case]:
     if study == "edgescale":
         return [case for case in CASES if case.scale == "edge"]
     return [case for case in CASES if case.scale == "core" or case.rtt_ms == BASE_RTT_MS]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What will be run."""
+
+    study: str
+    quick: bool
+    out: Path
+    cases: Sequence[Case]
+
+    @property
+    def ordered(self) -> list[Case]:
+        """The longest first: then no core is left with one at the end."""
+        return sorted(self.cases, key=lambda case: -case.packets(self.quick))
 
 
 # What is measured in a cell.
