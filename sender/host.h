@@ -153,9 +153,13 @@ void host_event(struct host *h, const struct flow *f, enum tel_event event, doub
 void host_cc_record(struct host *h, const struct flow *f, const struct cc_ack *ack);
 void host_flow_record(struct host *h, const struct flow *f, uint8_t event, uint64_t now_ns);
 
+static inline const struct group *flow_group(const struct host *h, const struct flow *f) {
+	return &h->groups->group[f->group];
+}
+
 // What the algorithm calls its mode, after each of its decisions.
 static inline void flow_note_mode(const struct host *h, struct flow *f) {
-	const struct cc_ops *cc = h->groups->group[f->group].cc;
+	const struct cc_ops *cc = flow_group(h, f)->cc;
 
 	if (cc->mode != NULL)
 		f->cc_mode = cc->mode(f->cc_state);

@@ -1,23 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One sending connection: handshake, when and what to send, timers.
+// One sending connection: what it believes of its peer, when and what it sends.
 #include "sender/tcp/flow.h"
 
 #include "common/base/likely.h"
-#include "common/base/rng.h"
 #include "sender/host.h"
 #include "sender/source/source.h"
 #include "sender/tcp/pacer.h"
 
 #include <string.h>
-
-#define TLP_MAX_ACK_DELAY_NS (200 * NS_PER_MS) // RFC 8985 section 7.2, worst delayed ACK
-#define PROBES_MAX 30 // the interval doubles no more often
-#define MSS_DEFAULT 536 // RFC 9293 section 3.7.1: without the option
-#define MSS_MIN 88 // room for all TCP options and some payload
-#define PAYLOAD_MIN 48 // what MSS_MIN leaves beside 40 bytes of options
-#define RTO_UNMEASURED_NS (3 * NS_PER_S) // RFC 6298 section 5.7: after a SYN was sent again
-#define HEAR_NS_MAX (50 * NS_PER_MS) // a timeout waits this long at most for ACKs not yet read
-#define OUR_WINDOW 65535 // nothing is expected from the peer but its FIN
 
 void flow_init(struct host *h, struct flow *f, uint32_t id, uint16_t group, uint64_t start_ns,
 	uint64_t bytes) {
@@ -42,17 +32,6 @@ void flow_init(struct host *h, struct flow *f, uint32_t id, uint16_t group, uint
 	host_arm(h, &f->pace, start_ns);
 }
 
-static const struct group *group_of(const struct host *h, const struct flow *f) {
-	return &h->groups->group[f->group];
-}
-
-// The header fields every segment of the connection shares.
-static inline void flow_header(const struct flow *f, struct seg *s, uint32_t seq, uint16_t len,
-	uint8_t flags, uint64_t now_ns) {
-	seg_header(s, seq, f->rcv_nxt, len, OUR_WINDOW, flags, f->ts_ok, flow_tsval(now_ns),
-		f->ts_recent);
-}
-
 void flow_ack_now(struct host *h, struct flow *f, uint64_t now_ns) {
 	struct seg s;
 
@@ -70,33 +49,6 @@ void flow_reset(struct host *h, const struct flow *f, uint64_t now_ns) {
 	host_send(h, f->id, &s, ECN_NOT_ECT, now_ns);
 }
 
-static void flow_syn(struct host *h, struct flow *f, uint64_t now_ns) {
-	const struct group *g = group_of(h, f);
-	struct seg s;
-
-	flow_header(f, &s, f->iss, 0, SEG_SYN, now_ns);
-	if (g->ecn != 0)
-		s.flags |= SEG_ECE | SEG_CWR;
-	s.ack = 0;
-	s.options = SEG_OPT_MSS | SEG_OPT_WSCALE;
-	s.mss = (uint16_t)g->mss;
-	if (g->sack)
-		s.options |= SEG_OPT_SACK_OK;
-	if (g->timestamps) {
-		s.options |= SEG_OPT_TS;
-		s.tsval = flow_tsval(now_ns);
-	}
-	if (f->state == FLOW_WAITING) {
-		f->state = FLOW_SYN_SENT;
-		f->start_ns = now_ns;
-		h->waiting--;
-		h->open++;
-	}
-	f->last_send_ns = now_ns;
-	host_send(h, f->id, &s, ECN_NOT_ECT, now_ns);
-	flow_arm_rtx(h, f, now_ns);
-}
-
 void flow_end(
 	struct host *h, struct flow *f, enum flow_state state, uint8_t event, uint64_t now_ns) {
 	f->state = (uint8_t)state;
@@ -111,49 +63,6 @@ void flow_end(
 	else
 		h->failed++;
 	host_flow_record(h, f, event, now_ns);
-}
-
-// Payload of a full segment. A peer whose window holds less than two segments gets smaller ones, as in
-// Linux (tcp_bound_to_half_wnd): we send whole segments only, and one that never fits would wait for ever.
-static uint32_t sendable(uint32_t payload, uint32_t window) {
-	uint32_t cut = window > MSS_DEFAULT ? window / 2 : window;
-
-	return cut > 0 && payload > cut ? (cut > PAYLOAD_MIN ? cut : PAYLOAD_MIN) : payload;
-}
-
-// The SYN/ACK: options agreed, congestion control started (RFC 9293 section 3.10.7.3).
-static void flow_established(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
-	const struct group *g = group_of(h, f);
-	uint32_t mss = (s->options & SEG_OPT_MSS) != 0 ? s->mss : MSS_DEFAULT;
-
-	mss = mss < MSS_MIN ? MSS_MIN : mss < g->mss ? mss : (uint32_t)g->mss;
-	f->ts_ok = g->timestamps && (s->options & SEG_OPT_TS) != 0;
-	f->sack_ok = g->sack && (s->options & SEG_OPT_SACK_OK) != 0;
-	f->snd_wscale = (s->options & SEG_OPT_WSCALE) != 0 ? s->wscale : 0;
-	f->ecn_ok = g->ecn != 0 && (s->flags & (SEG_ECE | SEG_CWR)) == SEG_ECE;
-	f->payload = sendable(mss - (f->ts_ok ? 12u : 0u), s->window);
-	if (f->data_segs != SOURCE_ENDLESS)
-		f->data_segs = (f->total_bytes + f->payload - 1) / f->payload;
-	f->ts_recent = s->tsval;
-	f->rcv_nxt = s->seq + 1;
-	f->wnd_bytes = s->window; // never scaled in a SYN
-	// Which of several SYNs it answers, only the timestamp tells (Karn).
-	if (f->backoff == 0 || (f->ts_ok && s->tsecr == flow_tsval(f->last_send_ns)))
-		rtt_sample(&f->rtt, now_ns - f->last_send_ns, g->rto_min_ns);
-	else
-		f->rtt.rto_ns = RTO_UNMEASURED_NS;
-	f->rack_rtt_ns = f->rtt.srtt_ns;
-	f->backoff = f->timeouts = 0;
-	f->rtx_kind = RTX_NONE;
-	f->state = FLOW_OPEN;
-	f->delivered_ns = f->first_tx_ns = now_ns;
-	g->cc->init(f->cc_state, g->cc_config, f->payload, f->rtt.srtt_ns, now_ns, &f->out);
-	f->cwnd_segs = f->out.cwnd_segs;
-	flow_note_mode(h, f);
-	host_flow_record(h, f, TEL_OPEN, now_ns);
-	flow_ack_now(h, f, now_ns);
-	flow_send(h, f, now_ns, now_ns);
-	flow_arm_rtx(h, f, now_ns);
 }
 
 // Takes the peer's payload and FIN: only what is in order counts, all of it is acknowledged.
@@ -182,7 +91,7 @@ static void flow_rst(struct host *h, struct flow *f, const struct seg *s, uint64
 	if (ahead == 0)
 		flow_end(h, f, FLOW_FAILED, TEL_RESET, now_ns);
 	else
-		flow_refuse(h, f, ahead > 0 && ahead <= OUR_WINDOW, now_ns);
+		flow_refuse(h, f, ahead > 0 && ahead <= FLOW_OUR_WINDOW, now_ns);
 }
 
 static uint32_t seg_end(const struct seg *s) {
@@ -191,7 +100,8 @@ static uint32_t seg_end(const struct seg *s) {
 
 // Ends at the left edge of our window or inside it: a FIN that comes again does the former.
 static bool in_window(const struct flow *f, const struct seg *s) {
-	return seq_diff(seg_end(s), f->rcv_nxt) >= 0 && seq_diff(s->seq, f->rcv_nxt) <= OUR_WINDOW;
+	return seq_diff(seg_end(s), f->rcv_nxt) >= 0
+		&& seq_diff(s->seq, f->rcv_nxt) <= FLOW_OUR_WINDOW;
 }
 
 // RFC 7323 section 4.3: is its timestamp the one to echo? That of what is next in sequence and was not
@@ -219,14 +129,7 @@ void flow_rx(struct host *h, struct flow *f, const struct seg *s, uint64_t now_n
 	if (flow_ack_expected(h, f, s, now_ns))
 		return;
 	if (f->state == FLOW_SYN_SENT) {
-		bool acks_syn = (s->flags & SEG_ACK) != 0 && s->ack == f->iss + 1;
-
-		if ((s->flags & SEG_RST) != 0 && acks_syn)
-			flow_end(h, f, FLOW_FAILED, TEL_RESET, now_ns);
-		else if ((s->flags & SEG_SYN) != 0 && acks_syn)
-			flow_established(h, f, s, now_ns);
-		else
-			h->count.rx_bad++;
+		handshake_rx(h, f, s, now_ns);
 		return;
 	}
 	if (f->state != FLOW_OPEN) {
@@ -257,8 +160,7 @@ static bool lost_unsent(const struct flow *f, uint64_t index) {
 	return (flow_seg(f, index)->flags & (SENT_LOST | SENT_RETRANS)) == SENT_LOST;
 }
 
-// The lowest lost segment that was not sent again yet; there is one.
-static uint64_t next_lost(struct flow *f) {
+uint64_t flow_next_lost(struct flow *f) {
 	f->again = time_max(f->again, f->una);
 	while (f->again < f->again_end && !lost_unsent(f, f->again))
 		f->again++;
@@ -268,12 +170,6 @@ static uint64_t next_lost(struct flow *f) {
 	while (!lost_unsent(f, f->rtx_hint))
 		f->rtx_hint++;
 	return f->rtx_hint;
-}
-
-static uint32_t flow_len(const struct flow *f, uint64_t index) {
-	if (index + 1 < f->data_segs)
-		return f->payload;
-	return index == f->data_segs ? 0 : (uint32_t)(f->total_bytes - index * f->payload);
 }
 
 // Fills the record of a segment that is sent now (delivery rate: section 3.2).
@@ -321,7 +217,7 @@ void flow_transmit(
 		record_sent(f, r, 0, now_ns);
 		f->nxt++;
 		if (f->ecn_ok && index < f->data_segs) {
-			ecn = group_of(h, f)->ecn == 2 ? ECN_ECT1 : ECN_ECT0;
+			ecn = flow_group(h, f)->ecn == 2 ? ECN_ECT1 : ECN_ECT0;
 			if (f->ecn_cwr)
 				flags |= SEG_CWR;
 			f->ecn_cwr = false;
@@ -364,7 +260,7 @@ static inline bool new_allowed(struct host *h, struct flow *f, uint64_t now_ns) 
 
 // All was acknowledged and nothing left for an RTO: the window may be out of date (RFC 5681 4.1).
 static void after_idle(struct host *h, struct flow *f, uint64_t now_ns) {
-	const struct group *g = group_of(h, f);
+	const struct group *g = flow_group(h, f);
 
 	if (g->cc->on_idle == NULL)
 		return;
@@ -440,7 +336,7 @@ static bool send_each(
 		}
 		if (f->una == f->nxt && f->nxt > 0 && now_ns - f->last_send_ns >= f->rtt.rto_ns)
 			after_idle(h, f, now_ns);
-		i = again ? next_lost(f) : f->nxt;
+		i = again ? flow_next_lost(f) : f->nxt;
 		// The timeout counts from the first segment's repair (RFC 6675 section 6).
 		if (again && i == f->una)
 			f->rtx_base_ns = now_ns;
@@ -460,166 +356,19 @@ bool flow_send(struct host *h, struct flow *f, uint64_t now_ns, uint64_t due_ns)
 
 	if (f->state != FLOW_OPEN)
 		return false;
-	bps = pacer_bps(group_of(h, f), f);
+	bps = pacer_bps(flow_group(h, f), f);
 	if (bps <= 0 && send_window(h, f, &sent, now_ns))
 		return sent;
 	return send_each(h, f, bps, now_ns, due_ns);
 }
 
-static uint64_t backed_off_ns(const struct group *g, const struct flow *f, uint32_t doublings) {
-	uint64_t rto = f->rtt.rto_ns;
-
-	for (uint32_t i = 0; i < doublings && rto < g->rto_max_ns; i++)
-		rto *= 2;
-	return time_min(rto, g->rto_max_ns);
-}
-
-// SYNs that were lost together are not to come again together: each timeout is longer by a part of its
-// own, up to a quarter: drawn by seed, flow and attempt.
-static uint64_t syn_timeout_ns(const struct host *h, const struct flow *f, uint64_t rto_ns) {
-	uint64_t x = rng_mix((h->env.seed ^ ((uint64_t)f->id << 16 | f->backoff)) * RNG_GOLDEN);
-
-	return rto_ns + (rto_ns / 4 >> 16) * (x >> 48);
-}
-
-// Starts, extends or stops the one retransmission timer. An RTO counts from the last progress
-// (rtx_base), a TLP from now (RFC 6298 section 5, RFC 8985 section 7.2).
-void flow_arm_rtx(struct host *h, struct flow *f, uint64_t now_ns) {
-	const struct group *g = group_of(h, f);
-	uint64_t rto = backed_off_ns(g, f, f->backoff);
-
-	if (f->rtx_kind == RTX_PERSIST && f->una < f->nxt) {
-		f->rtx_kind = RTX_NONE; // the window has opened
-		f->probes = 0;
-	}
-	if (f->rtx_kind == RTX_NONE)
-		f->rtx_base_ns = now_ns;
-	if (f->state == FLOW_SYN_SENT) {
-		f->rtx_kind = RTX_RTO;
-		f->rtx_deadline_ns = now_ns + syn_timeout_ns(h, f, rto);
-	} else if (f->una == f->nxt) {
-		// Data waits and neither an ACK nor the pacer will send it: the window is closed.
-		bool closed = f->nxt <= f->data_segs && !f->pace.armed;
-
-		f->rtx_kind = closed ? RTX_PERSIST : RTX_NONE;
-		f->rtx_deadline_ns = closed ? now_ns + backed_off_ns(g, f, f->probes) : NEVER_NS;
-	} else if (f->rtx_kind != RTX_REO) {
-		f->rtx_kind = RTX_RTO;
-		f->rtx_deadline_ns = f->rtx_base_ns + rto;
-		if (g->tlp && f->sack_ok && f->ca == FLOW_CA_OPEN && f->sacked == 0
-			&& f->tlp_end == 0 && f->backoff == 0 && f->rtt.srtt_ns > 0) {
-			// Counted from the pacer's next turn, as in Linux (tcp_pacing_delay).
-			uint64_t pto = time_max(now_ns, f->next_send_ns) + 2 * f->rtt.srtt_ns
-				+ (f->nxt - f->una == 1 ? TLP_MAX_ACK_DELAY_NS : 0);
-
-			// Never later than the timeout, but instead of it.
-			f->rtx_kind = RTX_TLP;
-			f->rtx_deadline_ns = time_min(pto, f->rtx_deadline_ns);
-		}
-	}
-	// A sample by SACK may have shortened the timeout to before now.
-	f->rtx_deadline_ns = time_max(f->rtx_deadline_ns, now_ns);
-	if (f->rtx_kind != RTX_NONE && (!f->rtx.armed || f->rtx_deadline_ns < f->rtx.t.expires_ns))
-		host_arm(h, &f->rtx, f->rtx_deadline_ns);
-}
-
-// RFC 8985 section 7.3: new data if the window allows, else the last segment again. Like all that Linux
-// sends it takes its gap of the pacer's time.
-static void flow_probe(struct host *h, struct flow *f, uint64_t now_ns) {
-	double bps = pacer_bps(group_of(h, f), f);
+void flow_send_probe(struct host *h, struct flow *f, uint64_t now_ns) {
+	double bps = pacer_bps(flow_group(h, f), f);
 
 	f->tlp_retrans = !new_allowed(h, f, now_ns);
 	flow_transmit(h, f, f->tlp_retrans ? f->nxt - 1 : f->nxt, now_ns, now_ns);
 	if (bps > 0)
 		pacer_sent(f, bps, time_max(f->next_send_ns, now_ns), now_ns);
-	f->tlp_end = f->nxt;
-	f->rtx_kind = RTX_RTO;
-	f->rtx_base_ns = now_ns;
-	flow_arm_rtx(h, f, now_ns);
-}
-
-static void flow_timeout(struct host *h, struct flow *f, uint64_t now_ns) {
-	if (f->timeouts >= group_of(h, f)->retries) {
-		flow_end(h, f, FLOW_FAILED, TEL_GAVE_UP, now_ns);
-		return;
-	}
-	f->rtx_base_ns = now_ns;
-	f->backoff++;
-	if (f->state == FLOW_SYN_SENT) {
-		f->timeouts++;
-		flow_syn(h, f, now_ns);
-		return;
-	}
-	flow_enter_loss(h, f, now_ns);
-	f->timeouts++;
-	flow_transmit(h, f, next_lost(f), now_ns, now_ns); // whatever else is in flight or paced
-	flow_send(h, f, now_ns, now_ns);
-	flow_arm_rtx(h, f, now_ns);
-}
-
-// What the window has room for of a segment that it does not hold; 0: it holds the segment, or is closed.
-static uint32_t window_left(const struct flow *f) {
-	if (flow_offset(f, f->nxt) + flow_len(f, f->nxt) <= f->wnd_bytes)
-		return 0;
-	return (uint32_t)(f->wnd_bytes - f->una_bytes);
-}
-
-// A segment without data below the window: its ACK tells the window (RFC 9293 section 3.8.6.1). A window that
-// is open but holds no whole segment might stay so for ever: the probe fills it, as in Linux
-// (tcp_write_wakeup). What it carries is on no scoreboard: it comes again with the next probe, and with the
-// rest of the segment once that fits.
-static void flow_persist(struct host *h, struct flow *f, uint64_t now_ns) {
-	uint32_t len = window_left(f);
-	struct seg s;
-
-	if (len > 0) {
-		flow_header(f, &s, f->iss + 1 + (uint32_t)f->una_bytes, (uint16_t)len,
-			SEG_ACK | SEG_PSH, now_ns);
-		f->probe_end = time_max(f->probe_end, f->wnd_bytes);
-		f->count.sent_segs++;
-		h->count.data_tx_segs++;
-	} else {
-		flow_header(f, &s, flow_seq_nxt(f) - 1, 0, SEG_ACK, now_ns);
-	}
-	if (f->probes < PROBES_MAX)
-		f->probes++;
-	host_send(h, f->id, &s, ECN_NOT_ECT, now_ns);
-	flow_arm_rtx(h, f, now_ns);
-}
-
-static void flow_rtx_timer(struct host *h, struct flow *f, uint64_t now_ns) {
-	if (f->rtx_kind == RTX_NONE)
-		return;
-	if (now_ns < f->rtx_deadline_ns) { // the deadline moved while the timer waited
-		host_arm(h, &f->rtx, f->rtx_deadline_ns);
-		return;
-	}
-	// An ACK that came before the deadline may wait to be processed: a loop that stood still finds both.
-	if (f->rtx_deadline_ns > h->heard_ns && now_ns < f->rtx_deadline_ns + HEAR_NS_MAX) {
-		host_arm(h, &f->rtx, now_ns + 1);
-		return;
-	}
-	switch ((enum flow_rtx)f->rtx_kind) {
-	case RTX_NONE:
-		break;
-	case RTX_RTO:
-		flow_timeout(h, f, now_ns);
-		break;
-	case RTX_TLP:
-		// Of a late loop's timers this may come before the pacer's, which was due earlier.
-		if (f->pace.armed && f->pace.t.expires_ns <= now_ns
-			&& flow_send(h, f, now_ns, f->pace.t.expires_ns))
-			flow_arm_rtx(h, f, now_ns);
-		else
-			flow_probe(h, f, now_ns);
-		break;
-	case RTX_REO:
-		flow_reorder_timer(h, f, now_ns);
-		break;
-	case RTX_PERSIST:
-		flow_persist(h, f, now_ns);
-		break;
-	}
 }
 
 static void flow_pace_timer(struct host *h, struct flow *f, uint64_t now_ns) {
@@ -631,7 +380,7 @@ void flow_timer(struct host *h, struct flow *f, enum host_timer_kind kind, uint6
 	if (kind == TIMER_RTX)
 		flow_rtx_timer(h, f, now_ns);
 	else if (f->state == FLOW_WAITING)
-		flow_syn(h, f, now_ns);
+		handshake_syn(h, f, now_ns);
 	else
 		flow_pace_timer(h, f, now_ns);
 }

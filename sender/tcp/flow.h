@@ -12,8 +12,9 @@
 //
 //	pipe (inflight) = nxt - una - sacked - lost + retrans
 //
-// The connection: flow.c (handshake, sending, timers), pacer.h (when), ack.c (what an ACK means),
-// loss.c (the scoreboard and RACK-TLP), spurious.c (was a reduction for nothing?).
+// The connection: handshake.c, flow.c (what is believed, what is sent), pacer.h (when), rtx_timer.c (what if no
+// ACK comes), ack.c (what an ACK means), loss.c (the scoreboard and RACK-TLP), spurious.c (was a reduction for
+// nothing?).
 #pragma once
 #include "common/base/ns.h"
 #include "common/base/wheel.h"
@@ -169,6 +170,8 @@ void flow_timer(struct host *h, struct flow *f, enum host_timer_kind kind, uint6
 // Unacceptable segments are answered no more often (RFC 5961 section 7; Linux: tcp_invalid_ratelimit).
 #define CHALLENGE_GAP_NS (500 * NS_PER_MS)
 
+#define FLOW_OUR_WINDOW 65535 // nothing is expected from the peer but its FIN
+
 // Timestamp option's clock: 1 ms ticks (RFC 7323 section 5.4 allows 1 ms to 1 s).
 static inline uint32_t flow_tsval(uint64_t now_ns) {
 	return (uint32_t)(now_ns / NS_PER_MS) + 1;
@@ -196,6 +199,13 @@ static inline uint32_t flow_seq(const struct flow *f, uint64_t index) {
 	return f->iss + 1 + (uint32_t)flow_offset(f, index);
 }
 
+// Payload of a segment; the last may be shorter, the FIN has none.
+static inline uint32_t flow_len(const struct flow *f, uint64_t index) {
+	if (index + 1 < f->data_segs)
+		return f->payload;
+	return index == f->data_segs ? 0 : (uint32_t)(f->total_bytes - index * f->payload);
+}
+
 // Offset of the first byte that was never sent: the next segment's, or in it, where probes have begun it.
 static inline uint64_t flow_sent_bytes(const struct flow *f) {
 	uint64_t whole = flow_offset(f, f->nxt);
@@ -208,16 +218,27 @@ static inline uint32_t flow_seq_nxt(const struct flow *f) {
 	return f->iss + 1 + (uint32_t)flow_sent_bytes(f);
 }
 
+// The header fields every segment of the connection shares.
+static inline void flow_header(const struct flow *f, struct seg *s, uint32_t seq, uint16_t len,
+	uint8_t flags, uint64_t now_ns) {
+	seg_header(s, seq, f->rcv_nxt, len, FLOW_OUR_WINDOW, flags, f->ts_ok, flow_tsval(now_ns),
+		f->ts_recent);
+}
+
 // How far an ACK is ahead of una, in bytes; below 0: another overtook it.
 static inline int32_t flow_ack_ahead(const struct flow *f, const struct seg *s) {
 	return seq_diff(s->ack, f->iss + 1 + (uint32_t)f->una_bytes);
 }
 
-// flow.c, for ack.c and loss.c.
+// flow.c, for the files below.
 // Sends what window and pacer allow; `due_ns`: when the pacer would have, else now_ns. Was anything
 // sent? flow_arm_rtx follows.
 bool flow_send(struct host *h, struct flow *f, uint64_t now_ns, uint64_t due_ns);
-void flow_arm_rtx(struct host *h, struct flow *f, uint64_t now_ns);
+// A tail loss probe: new data if the window allows, else the last segment again. Like all that Linux sends it
+// takes its gap of the pacer's time.
+void flow_send_probe(struct host *h, struct flow *f, uint64_t now_ns);
+// The lowest lost segment that was not sent again yet; there is one.
+uint64_t flow_next_lost(struct flow *f);
 // `due_ns`: as of when it leaves.
 void flow_transmit(
 	struct host *h, struct flow *f, uint64_t index, uint64_t due_ns, uint64_t now_ns);
@@ -226,6 +247,19 @@ void flow_end(
 void flow_ack_now(struct host *h, struct flow *f, uint64_t now_ns); // a bare ACK
 // A reset, if it is open, which it stays for us.
 void flow_reset(struct host *h, const struct flow *f, uint64_t now_ns);
+
+// handshake.c
+// Sends a SYN, the first or one more.
+void handshake_syn(struct host *h, struct flow *f, uint64_t now_ns);
+// A segment for a flow in FLOW_SYN_SENT.
+void handshake_rx(struct host *h, struct flow *f, const struct seg *seg, uint64_t now_ns);
+// How long a SYN may take to be answered, of that retransmission timeout.
+uint64_t handshake_timeout_ns(const struct host *h, const struct flow *f, uint64_t rto_ns);
+
+// rtx_timer.c
+// Starts, extends or stops the timer, after whatever may have changed what it waits for.
+void flow_arm_rtx(struct host *h, struct flow *f, uint64_t now_ns);
+void flow_rtx_timer(struct host *h, struct flow *f, uint64_t now_ns);
 
 // ack.c
 bool flow_ack_acceptable(const struct flow *f, const struct seg *seg);

@@ -86,6 +86,16 @@ static inline uint32_t receiver_iss(const struct receiver *r) {
 	return (r->id + 1) * 0x85ebca6bu;
 }
 
+// Has all come, the FIN too?
+static inline bool receiver_done(const struct receiver *r) {
+	return r->fin_seen && r->rcv_nxt == r->fin;
+}
+
+// Low 32 bits of the sequence number at an offset; the FIN counts one.
+static inline uint32_t receiver_seq(const struct receiver *r, uint64_t offset) {
+	return r->irs + 1 + (uint32_t)offset;
+}
+
 void receiver_init(struct receiver *r, uint32_t id, const struct groups *gs, uint16_t group);
 void receiver_rx(
 	struct host *h, struct receiver *r, const struct seg *seg, uint8_t ecn, uint64_t now_ns);
@@ -99,3 +109,14 @@ void receiver_renew(struct host *h, struct receiver *r, uint16_t group);
 uint64_t receivers_done(const struct host *h);
 // A reset, if it is open, which it stays for us.
 void receiver_reset(struct host *h, const struct receiver *r, uint64_t now_ns);
+
+// receiver_sack.c
+// In order: moves rcv_nxt to the offset `end` and over the ranges that it reaches.
+void receiver_in_order(struct host *h, struct receiver *r, uint64_t end);
+// Out of order: merges [start, end) into the ranges. False: all of it was there already.
+bool receiver_out_of_order(struct host *h, struct receiver *r, uint64_t start, uint64_t end);
+// The next ACK reports that [start, end) came again.
+void receiver_report_duplicate(struct receiver *r, uint64_t start, uint64_t end);
+// Puts a FIN beyond a hole into the blocks of an ACK that has `room` for so many.
+void receiver_report_fin(const struct receiver *r, struct seg *s, uint32_t room);
+void receiver_drop_ranges(struct host *h, struct receiver *r);

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The handshake of a sending connection: the SYN, again if it is lost, and what its answer agrees on.
+#include "common/base/rng.h"
+#include "sender/host.h"
+#include "sender/source/source.h"
+#include "sender/tcp/flow.h"
+
+#define MSS_DEFAULT 536 // RFC 9293 section 3.7.1: without the option
+#define MSS_MIN 88 // room for all TCP options and some payload
+#define PAYLOAD_MIN 48 // what MSS_MIN leaves beside 40 bytes of options
+#define RTO_UNMEASURED_NS (3 * NS_PER_S) // RFC 6298 section 5.7: after a SYN was sent again
+
+void handshake_syn(struct host *h, struct flow *f, uint64_t now_ns) {
+	const struct group *g = flow_group(h, f);
+	struct seg s;
+
+	flow_header(f, &s, f->iss, 0, SEG_SYN, now_ns);
+	if (g->ecn != 0)
+		s.flags |= SEG_ECE | SEG_CWR;
+	s.ack = 0;
+	s.options = SEG_OPT_MSS | SEG_OPT_WSCALE;
+	s.mss = (uint16_t)g->mss;
+	if (g->sack)
+		s.options |= SEG_OPT_SACK_OK;
+	if (g->timestamps) {
+		s.options |= SEG_OPT_TS;
+		s.tsval = flow_tsval(now_ns);
+	}
+	if (f->state == FLOW_WAITING) {
+		f->state = FLOW_SYN_SENT;
+		f->start_ns = now_ns;
+		h->waiting--;
+		h->open++;
+	}
+	f->last_send_ns = now_ns;
+	host_send(h, f->id, &s, ECN_NOT_ECT, now_ns);
+	flow_arm_rtx(h, f, now_ns);
+}
+
+// SYNs that were lost together are not to come again together: each timeout is longer by a part of its
+// own, up to a quarter: drawn by seed, flow and attempt.
+uint64_t handshake_timeout_ns(const struct host *h, const struct flow *f, uint64_t rto_ns) {
+	uint64_t x = rng_mix((h->env.seed ^ ((uint64_t)f->id << 16 | f->backoff)) * RNG_GOLDEN);
+
+	return rto_ns + (rto_ns / 4 >> 16) * (x >> 48);
+}
+
+// Payload of a full segment. A peer whose window holds less than two segments gets smaller ones, as in
+// Linux (tcp_bound_to_half_wnd): we send whole segments only, and one that never fits would wait for ever.
+static uint32_t sendable(uint32_t payload, uint32_t window) {
+	uint32_t cut = window > MSS_DEFAULT ? window / 2 : window;
+
+	return cut > 0 && payload > cut ? (cut > PAYLOAD_MIN ? cut : PAYLOAD_MIN) : payload;
+}
+
+// The SYN/ACK: options agreed, congestion control started (RFC 9293 section 3.10.7.3).
+static void established(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
+	const struct group *g = flow_group(h, f);
+	uint32_t mss = (s->options & SEG_OPT_MSS) != 0 ? s->mss : MSS_DEFAULT;
+
+	mss = mss < MSS_MIN ? MSS_MIN : mss < g->mss ? mss : (uint32_t)g->mss;
+	f->ts_ok = g->timestamps && (s->options & SEG_OPT_TS) != 0;
+	f->sack_ok = g->sack && (s->options & SEG_OPT_SACK_OK) != 0;
+	f->snd_wscale = (s->options & SEG_OPT_WSCALE) != 0 ? s->wscale : 0;
+	f->ecn_ok = g->ecn != 0 && (s->flags & (SEG_ECE | SEG_CWR)) == SEG_ECE;
+	f->payload = sendable(mss - (f->ts_ok ? 12u : 0u), s->window);
+	if (f->data_segs != SOURCE_ENDLESS)
+		f->data_segs = (f->total_bytes + f->payload - 1) / f->payload;
+	f->ts_recent = s->tsval;
+	f->rcv_nxt = s->seq + 1;
+	f->wnd_bytes = s->window; // never scaled in a SYN
+	// Which of several SYNs it answers, only the timestamp tells (Karn).
+	if (f->backoff == 0 || (f->ts_ok && s->tsecr == flow_tsval(f->last_send_ns)))
+		rtt_sample(&f->rtt, now_ns - f->last_send_ns, g->rto_min_ns);
+	else
+		f->rtt.rto_ns = RTO_UNMEASURED_NS;
+	f->rack_rtt_ns = f->rtt.srtt_ns;
+	f->backoff = f->timeouts = 0;
+	f->rtx_kind = RTX_NONE;
+	f->state = FLOW_OPEN;
+	f->delivered_ns = f->first_tx_ns = now_ns;
+	g->cc->init(f->cc_state, g->cc_config, f->payload, f->rtt.srtt_ns, now_ns, &f->out);
+	f->cwnd_segs = f->out.cwnd_segs;
+	flow_note_mode(h, f);
+	host_flow_record(h, f, TEL_OPEN, now_ns);
+	flow_ack_now(h, f, now_ns);
+	flow_send(h, f, now_ns, now_ns);
+	flow_arm_rtx(h, f, now_ns);
+}
+
+void handshake_rx(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
+	bool acks_syn = (s->flags & SEG_ACK) != 0 && s->ack == f->iss + 1;
+
+	if ((s->flags & SEG_RST) != 0 && acks_syn)
+		flow_end(h, f, FLOW_FAILED, TEL_RESET, now_ns);
+	else if ((s->flags & SEG_SYN) != 0 && acks_syn)
+		established(h, f, s, now_ns);
+	else
+		h->count.rx_bad++;
+}

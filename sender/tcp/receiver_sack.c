@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a receiver holds out of order, and what it reports of it: SACK (RFC 2018) and DSACK (RFC 2883) blocks.
+#include "common/base/mem.h"
+#include "sender/host.h"
+#include "sender/tcp/receiver.h"
+
+#include <errno.h>
+#include <string.h>
+
+int range_pool_init(struct range_pool *p, uint32_t size, struct err *err) {
+	memset(p, 0, sizeof(*p));
+	p->base = mem_map(size * sizeof(*p->base));
+	if (p->base == NULL && size > 0)
+		return err_set(err, -ENOMEM, "no memory for %u out-of-order ranges", size);
+	p->size = size;
+	return 0;
+}
+
+void range_pool_fini(struct range_pool *p) {
+	mem_unmap(p->base, p->size * sizeof(*p->base));
+	p->base = NULL;
+}
+
+static struct range *range_get(struct range_pool *p) {
+	struct range *g = p->free;
+
+	if (g != NULL)
+		p->free = g->next;
+	else if (p->used < p->size)
+		g = &p->base[p->used++];
+	else
+		p->refused++;
+	return g;
+}
+
+static void range_put(struct range_pool *p, struct range *g) {
+	g->next = p->free;
+	p->free = g;
+}
+
+// Puts a block first among those to report, over any it contains (RFC 2018 section 4).
+static void sack_report(struct receiver *r, uint64_t start, uint64_t end) {
+	struct seg_sack b = {receiver_seq(r, start), receiver_seq(r, end)};
+	struct seg_sack old[SEG_SACK_MAX];
+	uint8_t n = r->sack_count;
+
+	memcpy(old, r->sack, sizeof(old));
+	r->sack[0] = b;
+	r->sack_count = 1;
+	for (uint8_t i = 0; i < n && r->sack_count < SEG_SACK_MAX; i++) {
+		if (seq_diff(old[i].start, b.start) < 0 || seq_diff(old[i].end, b.end) > 0)
+			r->sack[r->sack_count++] = old[i];
+	}
+}
+
+// Blocks at or below rcv_nxt need no report any more.
+static void sack_forget(struct receiver *r) {
+	uint32_t nxt = receiver_seq(r, r->rcv_nxt);
+	uint8_t kept = 0;
+
+	for (uint8_t i = 0; i < r->sack_count; i++) {
+		if (seq_diff(r->sack[i].end, nxt) > 0)
+			r->sack[kept++] = r->sack[i];
+	}
+	r->sack_count = kept;
+}
+
+void receiver_report_duplicate(struct receiver *r, uint64_t start, uint64_t end) {
+	r->count.duplicate_segs++;
+	if (!r->sack_ok)
+		return;
+	if (r->sack_count == SEG_SACK_MAX)
+		r->sack_count--;
+	memmove(&r->sack[1], &r->sack[0], r->sack_count * sizeof(r->sack[0]));
+	r->sack[0] = (struct seg_sack){receiver_seq(r, start), receiver_seq(r, end)};
+	r->sack_count++;
+	r->dsack = true;
+}
+
+// In order: moves rcv_nxt to `end` and over the ranges that it reaches.
+void receiver_in_order(struct host *h, struct receiver *r, uint64_t end) {
+	uint64_t before = r->rcv_nxt;
+
+	r->rcv_nxt = time_max(r->rcv_nxt, end);
+	while (r->head != NULL && r->head->start <= r->rcv_nxt) {
+		struct range *g = r->head;
+
+		if (g->end > r->rcv_nxt)
+			r->rcv_nxt = g->end;
+		r->head = g->next;
+		r->hint = r->hint == g ? NULL : r->hint;
+		range_put(&h->ranges, g);
+	}
+	if (r->head == NULL)
+		r->tail = NULL;
+	r->count.bytes += r->rcv_nxt - before;
+	if (r->sack_count > 0)
+		sack_forget(r);
+}
+
+// A new range in the list at *at. Without room the segment counts as never received.
+static void range_insert(
+	struct host *h, struct receiver *r, struct range **at, uint64_t start, uint64_t end) {
+	struct range *g = range_get(&h->ranges);
+
+	if (g == NULL)
+		return;
+	*g = (struct range){*at, start, end};
+	*at = g;
+	if (g->next == NULL)
+		r->tail = g;
+	else
+		r->hint = g;
+	sack_report(r, start, end);
+}
+
+// Takes in the ranges behind g that it now reaches.
+static void range_merge(struct host *h, struct receiver *r, struct range *g) {
+	while (g->next != NULL && g->next->start <= g->end) {
+		struct range *n = g->next;
+
+		g->end = time_max(g->end, n->end);
+		g->next = n->next;
+		r->hint = r->hint == n ? NULL : r->hint;
+		range_put(&h->ranges, n);
+	}
+	if (g->next == NULL)
+		r->tail = g;
+	else
+		r->hint = g;
+}
+
+// Out of order: merges [start, end) into the ranges. False: all of it was there already.
+bool receiver_out_of_order(struct host *h, struct receiver *r, uint64_t start, uint64_t end) {
+	struct range **at = &r->head, *hint = r->hint, *g;
+
+	// Mostly it goes to the far end, or repairs the hole behind the last repair; else walk.
+	if (r->tail != NULL && start > r->tail->end)
+		at = &r->tail->next;
+	else if (r->tail != NULL && start >= r->tail->start)
+		at = &r->tail;
+	else if (hint != NULL && hint->start <= start)
+		at = &hint; // or behind it: nothing is inserted before
+	while (*at != NULL && (*at)->end < start)
+		at = &(*at)->next;
+	g = *at;
+	if (g == NULL || end < g->start) {
+		range_insert(h, r, at, start, end);
+		return true;
+	}
+	if (start >= g->start && end <= g->end) {
+		// The block around a duplicate follows its report (RFC 2883 section 4.1.3).
+		sack_report(r, g->start, g->end);
+		return false;
+	}
+	g->start = time_min(g->start, start);
+	g->end = time_max(g->end, end);
+	range_merge(h, r, g);
+	sack_report(r, g->start, g->end);
+	return true;
+}
+
+// A FIN beyond a hole: its number extends the block of the data before it, or is one of its own. It
+// lets the sender see a lost tail before its timeout.
+void receiver_report_fin(const struct receiver *r, struct seg *s, uint32_t room) {
+	uint32_t fin = receiver_seq(r, r->fin), first = r->dsack ? 1 : 0;
+
+	for (uint32_t i = first; i < s->sack_count; i++) {
+		if (s->sack[i].end == fin) {
+			s->sack[i].end++;
+			return;
+		}
+	}
+	if (r->tail != NULL && r->tail->end == r->fin)
+		return; // its block was reported before, the newest ones come first
+	s->sack_count = (uint8_t)(s->sack_count < room ? s->sack_count + 1u : room);
+	for (uint32_t i = s->sack_count - 1u; i > first; i--)
+		s->sack[i] = s->sack[i - 1];
+	s->sack[first] = (struct seg_sack){fin, fin + 1};
+}
+
+void receiver_drop_ranges(struct host *h, struct receiver *r) {
+	while (r->head != NULL) {
+		struct range *range = r->head;
+
+		r->head = range->next;
+		range_put(&h->ranges, range);
+	}
+}

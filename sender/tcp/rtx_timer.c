@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The one timer of a sending connection that waits for ACKs: the retransmission timeout (RFC 6298), the tail
+// loss probe and RACK's wait for reordering (RFC 8985), probes of a closed window (RFC 9293 section 3.8.6.1).
+#include "sender/host.h"
+#include "sender/tcp/flow.h"
+
+#define TLP_MAX_ACK_DELAY_NS (200 * NS_PER_MS) // RFC 8985 section 7.2, worst delayed ACK
+#define PROBES_MAX 30 // the interval doubles no more often
+#define HEAR_NS_MAX (50 * NS_PER_MS) // a timeout waits this long at most for ACKs not yet read
+
+static uint64_t backed_off_ns(const struct group *g, const struct flow *f, uint32_t doublings) {
+	uint64_t rto = f->rtt.rto_ns;
+
+	for (uint32_t i = 0; i < doublings && rto < g->rto_max_ns; i++)
+		rto *= 2;
+	return time_min(rto, g->rto_max_ns);
+}
+
+// Starts, extends or stops the one retransmission timer. An RTO counts from the last progress
+// (rtx_base), a TLP from now (RFC 6298 section 5, RFC 8985 section 7.2).
+void flow_arm_rtx(struct host *h, struct flow *f, uint64_t now_ns) {
+	const struct group *g = flow_group(h, f);
+	uint64_t rto = backed_off_ns(g, f, f->backoff);
+
+	if (f->rtx_kind == RTX_PERSIST && f->una < f->nxt) {
+		f->rtx_kind = RTX_NONE; // the window has opened
+		f->probes = 0;
+	}
+	if (f->rtx_kind == RTX_NONE)
+		f->rtx_base_ns = now_ns;
+	if (f->state == FLOW_SYN_SENT) {
+		f->rtx_kind = RTX_RTO;
+		f->rtx_deadline_ns = now_ns + handshake_timeout_ns(h, f, rto);
+	} else if (f->una == f->nxt) {
+		// Data waits and neither an ACK nor the pacer will send it: the window is closed.
+		bool closed = f->nxt <= f->data_segs && !f->pace.armed;
+
+		f->rtx_kind = closed ? RTX_PERSIST : RTX_NONE;
+		f->rtx_deadline_ns = closed ? now_ns + backed_off_ns(g, f, f->probes) : NEVER_NS;
+	} else if (f->rtx_kind != RTX_REO) {
+		f->rtx_kind = RTX_RTO;
+		f->rtx_deadline_ns = f->rtx_base_ns + rto;
+		if (g->tlp && f->sack_ok && f->ca == FLOW_CA_OPEN && f->sacked == 0
+			&& f->tlp_end == 0 && f->backoff == 0 && f->rtt.srtt_ns > 0) {
+			// Counted from the pacer's next turn, as in Linux (tcp_pacing_delay).
+			uint64_t pto = time_max(now_ns, f->next_send_ns) + 2 * f->rtt.srtt_ns
+				+ (f->nxt - f->una == 1 ? TLP_MAX_ACK_DELAY_NS : 0);
+
+			// Never later than the timeout, but instead of it.
+			f->rtx_kind = RTX_TLP;
+			f->rtx_deadline_ns = time_min(pto, f->rtx_deadline_ns);
+		}
+	}
+	// A sample by SACK may have shortened the timeout to before now.
+	f->rtx_deadline_ns = time_max(f->rtx_deadline_ns, now_ns);
+	if (f->rtx_kind != RTX_NONE && (!f->rtx.armed || f->rtx_deadline_ns < f->rtx.t.expires_ns))
+		host_arm(h, &f->rtx, f->rtx_deadline_ns);
+}
+
+// RFC 8985 section 7.3.
+static void probe(struct host *h, struct flow *f, uint64_t now_ns) {
+	flow_send_probe(h, f, now_ns);
+	f->tlp_end = f->nxt;
+	f->rtx_kind = RTX_RTO;
+	f->rtx_base_ns = now_ns;
+	flow_arm_rtx(h, f, now_ns);
+}
+
+static void timeout(struct host *h, struct flow *f, uint64_t now_ns) {
+	if (f->timeouts >= flow_group(h, f)->retries) {
+		flow_end(h, f, FLOW_FAILED, TEL_GAVE_UP, now_ns);
+		return;
+	}
+	f->rtx_base_ns = now_ns;
+	f->backoff++;
+	if (f->state == FLOW_SYN_SENT) {
+		f->timeouts++;
+		handshake_syn(h, f, now_ns);
+		return;
+	}
+	flow_enter_loss(h, f, now_ns);
+	f->timeouts++;
+	// Whatever else is in flight or paced.
+	flow_transmit(h, f, flow_next_lost(f), now_ns, now_ns);
+	flow_send(h, f, now_ns, now_ns);
+	flow_arm_rtx(h, f, now_ns);
+}
+
+// What the window has room for of a segment that it does not hold; 0: it holds the segment, or is closed.
+static uint32_t window_left(const struct flow *f) {
+	if (flow_offset(f, f->nxt) + flow_len(f, f->nxt) <= f->wnd_bytes)
+		return 0;
+	return (uint32_t)(f->wnd_bytes - f->una_bytes);
+}
+
+// A segment without data below the window: its ACK tells the window (RFC 9293 section 3.8.6.1). A window that
+// is open but holds no whole segment might stay so for ever: the probe fills it, as in Linux
+// (tcp_write_wakeup). What it carries is on no scoreboard: it comes again with the next probe, and with the
+// rest of the segment once that fits.
+static void persist(struct host *h, struct flow *f, uint64_t now_ns) {
+	uint32_t len = window_left(f);
+	struct seg s;
+
+	if (len > 0) {
+		flow_header(f, &s, f->iss + 1 + (uint32_t)f->una_bytes, (uint16_t)len,
+			SEG_ACK | SEG_PSH, now_ns);
+		f->probe_end = time_max(f->probe_end, f->wnd_bytes);
+		f->count.sent_segs++;
+		h->count.data_tx_segs++;
+	} else {
+		flow_header(f, &s, flow_seq_nxt(f) - 1, 0, SEG_ACK, now_ns);
+	}
+	if (f->probes < PROBES_MAX)
+		f->probes++;
+	host_send(h, f->id, &s, ECN_NOT_ECT, now_ns);
+	flow_arm_rtx(h, f, now_ns);
+}
+
+void flow_rtx_timer(struct host *h, struct flow *f, uint64_t now_ns) {
+	if (f->rtx_kind == RTX_NONE)
+		return;
+	if (now_ns < f->rtx_deadline_ns) { // the deadline moved while the timer waited
+		host_arm(h, &f->rtx, f->rtx_deadline_ns);
+		return;
+	}
+	// An ACK that came before the deadline may wait to be processed: a loop that stood still finds both.
+	if (f->rtx_deadline_ns > h->heard_ns && now_ns < f->rtx_deadline_ns + HEAR_NS_MAX) {
+		host_arm(h, &f->rtx, now_ns + 1);
+		return;
+	}
+	switch ((enum flow_rtx)f->rtx_kind) {
+	case RTX_NONE:
+		break;
+	case RTX_RTO:
+		timeout(h, f, now_ns);
+		break;
+	case RTX_TLP:
+		// Of a late loop's timers this may come before the pacer's, which was due earlier.
+		if (f->pace.armed && f->pace.t.expires_ns <= now_ns
+			&& flow_send(h, f, now_ns, f->pace.t.expires_ns))
+			flow_arm_rtx(h, f, now_ns);
+		else
+			probe(h, f, now_ns);
+		break;
+	case RTX_REO:
+		flow_reorder_timer(h, f, now_ns);
+		break;
+	case RTX_PERSIST:
+		persist(h, f, now_ns);
+		break;
+	}
+}
