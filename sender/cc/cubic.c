@@ -49,38 +49,24 @@
 //     has it on. Without it slow start overshoots a buffer by its size, thousands of segments at
 //     once, so `no` is for comparisons with such stacks.
 //   - The cube root is Newton's, in additions and divisions: the same bits with any libm.
-#include "sender/cc/cc.h"
+#include "sender/cc/slow_start.h"
 
 static const char *const reno_alpha_names[] = {"rising", "constant", NULL};
 enum reno_alpha { ALPHA_RISING, ALPHA_CONSTANT };
 
 struct config {
-	double initial_segs;
-	double abc_segs;
+	struct slow_start slow_start;
 	double beta;
 	double c;
 	int reno_alpha;
 	bool fast_convergence;
 	bool reno_friendly;
 	bool hystart;
-	bool idle_restart;
 };
 
 static const struct param params[] = {
-	{.name = "initial",
-		.def = "10",
-		.help = "initial and restart window in segments (RFC 6928)",
-		.unit = UNIT_NONE,
-		PARAM_F64(struct config, initial_segs),
-		.min = 1,
-		.max = 1000},
-	{.name = "abc_limit",
-		.def = "8",
-		.help = "most segments one ACK adds in slow start (RFC 9406 L); 0: no limit",
-		.unit = UNIT_NONE,
-		PARAM_F64(struct config, abc_segs),
-		.min = 0,
-		.max = 1000},
+	SLOW_START_INITIAL(struct config, slow_start),
+	SLOW_START_ABC_LIMIT(struct config, slow_start, "8", "RFC 9406"),
 	{.name = "beta",
 		.def = "0.7",
 		.help = "factor a congestion event leaves of the window",
@@ -111,15 +97,10 @@ static const struct param params[] = {
 		.def = "yes",
 		.help = "leave the first slow start when the delay rises (HyStart++, RFC 9406)",
 		PARAM_BOOL(struct config, hystart)},
-	{.name = "idle_restart",
-		.def = "yes",
-		.help = "fall back to the initial window after an idle RTO (RFC 5681 4.1)",
-		PARAM_BOOL(struct config, idle_restart)},
+	SLOW_START_IDLE_RESTART(struct config, slow_start),
 	PARAM_END,
 };
 
-#define SSTHRESH_MIN_SEGS 2.0
-#define SSTHRESH_UNSET_SEGS 1e9 // "arbitrarily high" (RFC 5681 3.1), still exact as a float
 #define TARGET_GROWTH_MAX 1.5 // per round trip (4.4)
 
 // RFC 9406 section 4.3
@@ -193,7 +174,7 @@ static double w_cubic(const struct cubic *r, const struct config *cfg, double t_
 static double cubic_given_window(const void *config) {
 	const struct config *cfg = config;
 
-	return cfg->initial_segs;
+	return cfg->slow_start.initial_segs;
 }
 
 static void cubic_init(void *state, const void *config, uint32_t mss_bytes, uint64_t rtt_ns,
@@ -209,7 +190,7 @@ static void cubic_init(void *state, const void *config, uint32_t mss_bytes, uint
 		.now_min_ns = NO_RTT,
 		.mode = MODE_SLOW_START,
 	};
-	out->cwnd_segs = cfg->initial_segs;
+	out->cwnd_segs = cfg->slow_start.initial_segs;
 	out->pacing_bps = 0;
 }
 
@@ -255,19 +236,19 @@ static void hystart(struct cubic *r, const struct cc_ack *ack, double cwnd_segs)
 static double slow_start(
 	struct cubic *r, const struct config *cfg, const struct cc_ack *ack, struct cc_out *out) {
 	bool first = cfg->hystart && r->now.ssthresh_segs >= SSTHRESH_UNSET_SEGS;
-	double limit = r->timeout ? 1.0 : cfg->abc_segs;
-	double step = limit > 0 ? min_of(ack->acked_segs, limit) : ack->acked_segs;
-	double room = r->now.ssthresh_segs - out->cwnd_segs;
+	double step = slow_start_step(&cfg->slow_start, ack->acked_segs, r->timeout), left;
 
 	r->stage = false;
 	if (!first)
 		r->mode = MODE_SLOW_START;
 	if (!ack->cwnd_limited)
 		step = 0;
-	out->cwnd_segs += min_of(r->mode == MODE_CSS ? step / CSS_GROWTH_DIVISOR : step, room);
+	if (r->mode == MODE_CSS)
+		step /= CSS_GROWTH_DIVISOR;
+	left = slow_start_grow(step, r->now.ssthresh_segs, out);
 	if (first)
 		hystart(r, ack, out->cwnd_segs);
-	return max_of(step - room, 0);
+	return left;
 }
 
 static void start_stage(struct cubic *r, const struct config *cfg, uint64_t now_ns, double cwnd) {
@@ -384,10 +365,8 @@ static void cubic_on_idle(
 
 	r->now.epoch_ns += now_ns - r->last_ns;
 	r->last_ns = now_ns;
-	if (!cfg->idle_restart || out->cwnd_segs <= cfg->initial_segs)
-		return;
-	r->stage = false;
-	out->cwnd_segs = cfg->initial_segs;
+	if (slow_start_idle(&cfg->slow_start, out))
+		r->stage = false;
 }
 
 static void cubic_observe(const void *state, const void *config, float out[CC_OBSERVED]) {

@@ -30,46 +30,26 @@
 //     (RFC 3465 section 2.3).
 //   - The restart window after idling replaces cwnd at once (RFC 5681 section 4.1); Linux decays it
 //     by half per RTO. `idle_restart: no` keeps the window.
-#include "sender/cc/cc.h"
+#include "sender/cc/slow_start.h"
 
 static const char *const halve_names[] = {"cwnd", "flight", NULL};
 enum halve { HALVE_CWND, HALVE_FLIGHT };
 
 struct config {
-	double initial_segs;
-	double abc_segs;
+	struct slow_start slow_start;
 	int halve;
-	bool idle_restart;
 };
 
 static const struct param params[] = {
-	{.name = "initial",
-		.def = "10",
-		.help = "initial and restart window in segments (RFC 6928)",
-		.unit = UNIT_NONE,
-		PARAM_F64(struct config, initial_segs),
-		.min = 1,
-		.max = 1000},
-	{.name = "abc_limit",
-		.def = "2",
-		.help = "most segments one ACK adds in slow start (RFC 3465 L); 0: no limit",
-		.unit = UNIT_NONE,
-		PARAM_F64(struct config, abc_segs),
-		.min = 0,
-		.max = 1000},
+	SLOW_START_INITIAL(struct config, slow_start),
+	SLOW_START_ABC_LIMIT(struct config, slow_start, "2", "RFC 3465"),
 	{.name = "halve",
 		.def = "cwnd",
 		.help = "what a loss halves: cwnd (Linux) or flight (RFC 5681)",
 		PARAM_ENUM(struct config, halve, halve_names)},
-	{.name = "idle_restart",
-		.def = "yes",
-		.help = "fall back to the initial window after an idle RTO (RFC 5681 4.1)",
-		PARAM_BOOL(struct config, idle_restart)},
+	SLOW_START_IDLE_RESTART(struct config, slow_start),
 	PARAM_END,
 };
-
-#define SSTHRESH_MIN_SEGS 2.0
-#define SSTHRESH_UNSET_SEGS 1e9 // "arbitrarily high" (RFC 5681 3.1), still exact as a float
 
 struct newreno {
 	double ssthresh_segs;
@@ -85,7 +65,7 @@ enum mode { MODE_SLOW_START, MODE_AVOIDANCE, MODE_RECOVERY, MODE_TIMEOUT };
 static double newreno_given_window(const void *config) {
 	const struct config *cfg = config;
 
-	return cfg->initial_segs;
+	return cfg->slow_start.initial_segs;
 }
 
 static void newreno_init(void *state, const void *config, uint32_t mss_bytes, uint64_t rtt_ns,
@@ -97,22 +77,17 @@ static void newreno_init(void *state, const void *config, uint32_t mss_bytes, ui
 	r->episode = false;
 	r->timeout = false;
 	r->slow_start = true;
-	out->cwnd_segs = cfg->initial_segs;
+	out->cwnd_segs = cfg->slow_start.initial_segs;
 	out->pacing_bps = 0;
 }
 
 static void grow(struct newreno *r, const struct config *cfg, double acked, struct cc_out *out) {
 	if (out->cwnd_segs < r->ssthresh_segs) {
-		double limit = r->timeout ? 1.0 : cfg->abc_segs;
-		double step = limit > 0 && acked > limit ? limit : acked;
+		double step = slow_start_step(&cfg->slow_start, acked, r->timeout);
 
-		if (out->cwnd_segs + step <= r->ssthresh_segs) {
-			out->cwnd_segs += step;
+		acked = slow_start_grow(step, r->ssthresh_segs, out);
+		if (acked <= 0)
 			return;
-		}
-		// What slow start does not need, avoidance uses.
-		acked = step - (r->ssthresh_segs - out->cwnd_segs);
-		out->cwnd_segs = r->ssthresh_segs;
 	}
 	r->timeout = false;
 	out->cwnd_segs += acked / out->cwnd_segs;
@@ -175,8 +150,7 @@ static void newreno_on_idle(
 	void *state, const void *config, uint64_t now_ns, uint64_t idle_ns, struct cc_out *out) {
 	const struct config *cfg = config;
 
-	if (cfg->idle_restart && out->cwnd_segs > cfg->initial_segs)
-		out->cwnd_segs = cfg->initial_segs;
+	slow_start_idle(&cfg->slow_start, out);
 }
 
 static void newreno_observe(const void *state, const void *config, float out[CC_OBSERVED]) {
