@@ -6,7 +6,8 @@ import io
 import pytest
 from rich.console import Console
 from weir.cli import doctor
-from weir.cli.doctor import BAD, OK, WARN, Check, Host
+from weir.cli.cards import cards
+from weir.cli.host import BAD, OK, WARN, Check, Host
 
 
 @pytest.fixture
@@ -78,12 +79,16 @@ def test_deep_sleep_siblings_and_irqbalance(host):
         f"{cpu}0__topology__thread_siblings_list": "0,2",
         "proc__17__comm": "irqbalance",
     }
-    assert states(doctor.rest(host(**files))) == {"C-states": WARN, "SMT": WARN, "irqbalance": WARN}
+    assert states(doctor.disturbances(host(**files))) == {
+        "C-states": WARN,
+        "SMT": WARN,
+        "irqbalance": WARN,
+    }
     # A state that is switched off is not slept in.
     files[f"{cpu}0__cpuidle__state1__disable"] = "1"
     files[f"{cpu}0__topology__thread_siblings_list"] = "0"
     files["proc__17__comm"] = "init"
-    assert states(doctor.rest(host(**files))) == {"C-states": OK, "SMT": OK}
+    assert states(doctor.disturbances(host(**files))) == {"C-states": OK, "SMT": OK}
 
 
 class Card(Host):
@@ -118,7 +123,7 @@ class Card(Host):
 
 
 def test_a_card_of_the_kernel(tmp_path):
-    rows = {check.name: check for check in doctor.cards(Card(tmp_path).add("ice", "ens1"))}
+    rows = {check.name: check for check in cards(Card(tmp_path).add("ice", "ens1"))}
     assert {name: row.state for name, row in rows.items()} == {
         "IOMMU": OK,
         "card 0000:3b:00.0": WARN,
@@ -142,20 +147,18 @@ def test_a_card_with_routes_is_not_for_dpdk(tmp_path):
     rows = "Iface\tDestination\tGateway\n{}\t00000000\t0102A8C0\n"
     for other, state in (("eth1", WARN), ("eth0", OK)):
         table.write_text(rows.format(other))
-        row = {check.name: check for check in doctor.cards(made)}["card 0000:3b:00.0"]
+        row = {check.name: check for check in cards(made)}["card 0000:3b:00.0"]
         assert row.state == state
         assert ("bind" in row.fix) == (state == WARN)
 
 
 def test_a_card_bound_for_dpdk(tmp_path):
     made = Card(tmp_path).add("vfio-pci", isolated="4,5", iommu=False)
-    assert states(doctor.cards(made)) == {"IOMMU": WARN, "card 0000:3b:00.0": OK}
+    assert states(cards(made)) == {"IOMMU": WARN, "card 0000:3b:00.0": OK}
 
 
 def test_no_card(host):
-    assert [check.found for check in doctor.cards(host())] == [
-        "none: live runs use virtual devices"
-    ]
+    assert [check.found for check in cards(host())] == ["none: live runs use virtual devices"]
 
 
 def test_congestion_controls_that_are_missing_are_named(host):

@@ -18,6 +18,7 @@ from fake_program import END, SILENT, FakeProgram
 from rich.console import Console
 from weir.errors import UserError
 from weir.live import client, top
+from weir.live.sample import Sample, frame, take
 
 S = 1_000_000_000
 
@@ -285,7 +286,7 @@ def port(now_s, pkts, path="", **more):
 
 
 def switch_sample(now_s, pkts):
-    sample = top.Sample("weir-switch", "sw", {"now_ns": now_s * S, "cpu": 1, "iterations": pkts * 10})
+    sample = Sample("weir-switch", "sw", {"now_ns": now_s * S, "cpu": 1, "iterations": pkts * 10})
     sample.info |= {"busy_ns": now_s * S // 4, "elapsed_ns": 5 * S, "duration_ns": 30 * S}
     late = {"left_pkts": pkts, "late_sum_ns": 700 * pkts, "late_max_ns": 9000}
     sample.ports = {"left": port(now_s, pkts, "forward", **late)}
@@ -304,7 +305,7 @@ def switch_sample(now_s, pkts):
 
 def sender_sample(now_s, pkts, measured=2):
     info = {"now_ns": now_s * S, "cpu": 0, "iterations": 5, "busy_ns": 0, "groups": 1}
-    sample = top.Sample("weir-sender", "se", info)
+    sample = Sample("weir-sender", "se", info)
     flows = {"waiting": 1, "open": 2, "done": 3, "failed": 4, "measured": measured}
     means = {"srtt_mean_ns": 20_000_000, "cwnd_mean_segs": "12.5", "pacing_bps": 0}
     counted = {"acked_bytes": 1000 * pkts, "retransmits": pkts // 10, "timeouts": 1}
@@ -315,14 +316,18 @@ def sender_sample(now_s, pkts, measured=2):
 
 
 def test_rates_are_differences_of_two_samples():
-    made = top.frame(
+    made = frame(
         [switch_sample(1, 1000), sender_sample(1, 1000)],
         [switch_sample(3, 5000), sender_sample(3, 5000)],
     )
     switch_, sender_ = made["lcores"]
     assert (switch_["busy"], switch_["iterations_per_s"]) == (0.25, 20000)
     assert switch_["iteration_mean_ns"] == 50000
-    assert (sender_["busy"], sender_["iterations_per_s"], sender_["iteration_mean_ns"]) == (0, 0, None)
+    assert (sender_["busy"], sender_["iterations_per_s"], sender_["iteration_mean_ns"]) == (
+        0,
+        0,
+        None,
+    )
     (port_,) = made["ports"]
     assert (port_["rx_pps"], port_["rx_bps"], port_["tx_pps"]) == (2000, 16e6, 4000)
     (path,) = made["paths"]
@@ -341,25 +346,30 @@ def test_several_lcores_have_a_row_each():
         made = sender_sample(now_s, 1000)
         made.info |= {"lcores": len(busy_s), "elapsed_ns": now_s * S}
         made.lcores = {
-            str(i): {"cpu": 2 + i, "now_ns": now_s * S, "iterations": 10 * now_s, "busy_ns": busy * S}
+            str(i): {
+                "cpu": 2 + i,
+                "now_ns": now_s * S,
+                "iterations": 10 * now_s,
+                "busy_ns": busy * S,
+            }
             for i, busy in enumerate(busy_s)
         }
         return made
 
-    first, second = top.frame([sample(1, 0, 0)], [sample(3, 1, 2)])["lcores"]
+    first, second = frame([sample(1, 0, 0)], [sample(3, 1, 2)])["lcores"]
     assert (first["cpu"], first["busy"], first["elapsed_s"]) == (2, 0.5, 3)
     assert (second["cpu"], second["busy"], second["iterations_per_s"]) == (3, 1, 10)
-    (row, *_) = top.frame([], [sample(3, 1, 2)])["lcores"]
+    (row, *_) = frame([], [sample(3, 1, 2)])["lcores"]
     assert row["busy"] is None
 
 
 def test_what_is_not_known_is_not_shown_as_zero():
     # A program that has just come, one whose counters began anew, and flows without a round trip.
-    (row,) = top.frame([], [switch_sample(3, 5000)])["ports"]
+    (row,) = frame([], [switch_sample(3, 5000)])["ports"]
     assert (row["rx_bps"], row["dropped"]) == (None, 3)
-    (path,) = top.frame([switch_sample(1, 9000)], [switch_sample(3, 5000)])["paths"]
+    (path,) = frame([switch_sample(1, 9000)], [switch_sample(3, 5000)])["paths"]
     assert (path["out_bps"], path["late_mean_ns"]) == (None, None)
-    (group,) = top.frame([], [sender_sample(3, 5, measured=0)])["groups"]
+    (group,) = frame([], [sender_sample(3, 5, measured=0)])["groups"]
     assert (group["srtt_mean_ns"], group["cwnd_mean_segs"]) == (None, None)
 
 
@@ -368,7 +378,7 @@ def test_every_kind_of_row_is_on_the_screen(capsys):
     now = [switch_sample(3, 5000), sender_sample(3, 5000, measured=0)]
     extra = now[0].links["forward/link"] | {"name": "forward.link2"}
     now[0].links["forward/link2"] = extra
-    Console(width=200).print(top.render(top.frame(before, now), 200))
+    Console(width=200).print(top.render(frame(before, now), 200))
     out = capsys.readouterr().out
     for text in (
         "weir-switch",
@@ -425,7 +435,7 @@ def fitting_frame(columns):
     before = [switch_sample(1, 1000), sender_sample(1, 1000)]
     now = [switch_sample(3, 5_000_000), sender_sample(3, 5_000_000)]
     console = Console(width=columns, file=io.StringIO())
-    console.print(top.render(top.frame(before, now), columns))
+    console.print(top.render(frame(before, now), columns))
     return console.file.getvalue()
 
 
@@ -480,7 +490,7 @@ def test_long_lists_are_asked_for_in_parts(fake, what):
     info = {"program": "weir-sender", what: 64}
     asked = sender(fake, info=info, ports={}, **{what: in_parts(rows)})
     with client.named("se") as program:
-        sample = top.take(program)
+        sample = take(program)
     assert getattr(sample, what) == rows
     assert [text for text in asked.asked if what in text] == [
         f"/weir/{what},0",

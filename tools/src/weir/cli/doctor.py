@@ -9,10 +9,8 @@ import re
 import resource
 import shutil
 import socket
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -20,62 +18,17 @@ from rich.table import Table
 from rich.text import Text
 
 from weir import units
+from weir.cli.cards import cards
+from weir.cli.host import BAD, OK, WARN, Check, Host, cpu_list, output
 from weir.errors import UserError
 from weir.run import PROGRAMS, build_dir, find_program
 
-OK, WARN, BAD = "ok", "warn", "bad"
 GIB = 1 << 30
 AF_XDP = 44
 DPDK_MIN = (22, 11)
 DPDK_FIX = "apt-get install libdpdk-dev"
-DPDK_DRIVERS = ("vfio-pci", "igb_uio", "uio_pci_generic", "mlx4_core", "mlx5_core")
-RX_RING_WANTED = 4096
 WAKE_US_MAX = 10
 TCP_WANTED = ("reno", "cubic", "bbr")
-
-
-@dataclass(frozen=True)
-class Check:
-    """One row: bad means that Weir cannot work, warn that something will be missing or worse."""
-
-    name: str
-    state: str
-    found: str
-    meaning: str = ""
-    fix: str = ""
-
-
-class Host:
-    """What the checks look at; tests put a folder in place of /."""
-
-    def __init__(self, root: Path = Path("/")) -> None:
-        self.root = root
-
-    def read(self, path: str) -> str | None:
-        """A small file's text, or None."""
-        try:
-            return (self.root / path).read_text(encoding="utf-8", errors="replace").strip()
-        except OSError:
-            return None
-
-    def ethtool(self, option: str, name: str) -> str:
-        """What `ethtool` says of an interface; "" if it says nothing."""
-        return output(["ethtool", option, name]) or ""
-
-    def glob(self, pattern: str) -> list[Path]:
-        """Paths below the root."""
-        return sorted(self.root.glob(pattern))
-
-
-def output(argv: list[str]) -> str | None:
-    """What a command prints; None if it fails or is missing."""
-    try:
-        done = subprocess.run(
-            argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=10
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() if done.returncode == 0 else None
 
 
 def programs(_: Host) -> Iterator[Check]:
@@ -120,12 +73,6 @@ def dpdk(_: Host) -> Iterator[Check]:
         yield Check("DPDK", WARN, found, "the live programs need 22.11 or newer")
     else:
         yield Check("DPDK", OK, found)
-
-
-def cpu_list(text: str) -> set[int]:
-    """ "1-3,8" as the kernel writes CPUs; what is not a list of CPUs is none."""
-    ranges = (part.partition("-") for part in text.split(",") if re.fullmatch(r"\d+(-\d+)?", part))
-    return {cpu for first, _, last in ranges for cpu in range(int(first), int(last or first) + 1)}
 
 
 def quiet_cores(host: Host, last: int) -> Check:
@@ -182,7 +129,7 @@ def cores(host: Host) -> Iterator[Check]:
         )
 
 
-def rest(host: Host) -> Iterator[Check]:
+def disturbances(host: Host) -> Iterator[Check]:
     """What else makes a core late: deep sleep, a second thread on it, interrupts moved about."""
     deep = sorted(
         {
@@ -225,102 +172,6 @@ def rest(host: Host) -> Iterator[Check]:
             "runs",
             "it moves interrupts to lcores",
             "systemctl stop irqbalance, or IRQBALANCE_BANNED_CPULIST in its settings",
-        )
-
-
-def ethernet(host: Host) -> Iterator[Path]:
-    """PCI Ethernet controllers, as paths below the root."""
-    for path in host.glob("sys/bus/pci/devices/*"):
-        where = path.relative_to(host.root)
-        if (host.read(str(where / "class")) or "").startswith("0x0200"):
-            yield where
-
-
-def cards(host: Host) -> Iterator[Check]:
-    """Network cards: which driver has each, whose memory is near, what the kernel still does."""
-    found = list(ethernet(host))
-    if not found:
-        yield Check("network cards", OK, "none: live runs use virtual devices")
-        return
-    groups = host.glob("sys/kernel/iommu_groups/*")
-    if groups:
-        yield Check("IOMMU", OK, f"{len(groups)} groups")
-    else:
-        yield Check(
-            "IOMMU",
-            WARN,
-            "off",
-            "vfio-pci hands a card out only without protection of memory",
-            "boot with: intel_iommu=on iommu=pt (AMD: iommu=pt); virtual machines: "
-            "echo Y > /sys/module/vfio/parameters/enable_unsafe_noiommu_mode",
-        )
-    for where in found:
-        yield from card(host, where)
-
-
-def card(host: Host, where: Path) -> Iterator[Check]:
-    """One card: bound for DPDK, or the kernel's and how it is set."""
-    address = where.name
-    link = host.root / where / "driver"
-    driver = link.resolve().name if link.exists() else "none"
-    node = int(host.read(str(where / "numa_node")) or -1)
-    near = host.read(str(where / "local_cpulist")) or ""
-    place = f"NUMA node {node}, CPUs {near}" if node >= 0 and near else "no NUMA node"
-    names = [path.name for below in ("", "/*") for path in host.glob(f"{where}{below}/net/*")]
-    routed = [name for name in names if name in routes(host)]
-    if driver in DPDK_DRIVERS:
-        yield Check(f"card {address}", OK, f"{driver}; {place}")
-    elif routed:
-        why = f"{routed[0]} has routes: leave it to the kernel"
-        yield Check(f"card {address}", OK, f"{driver}; {place}", why)
-    else:
-        get = "" if shutil.which("dpdk-devbind.py") else "apt-get install dpdk; "
-        yield Check(
-            f"card {address}",
-            WARN,
-            f"{driver}; {place}",
-            "the kernel's, not DPDK's",
-            f"{get}modprobe vfio-pci; dpdk-devbind.py --bind=vfio-pci {address}",
-        )
-    isolated = cpu_list(host.read("sys/devices/system/cpu/isolated") or "")
-    if node >= 0 and near and isolated and not isolated & cpu_list(near):
-        yield Check(
-            f"card {address} NUMA",
-            WARN,
-            f"none of the isolated cores is on node {node}",
-            "each packet crosses to the other socket",
-            f"isolate, and name in lcores, some of CPUs {near}",
-        )
-    for path in host.glob(f"{where}/net/*"):
-        yield from interface(host, path.name)
-
-
-def routes(host: Host) -> set[str]:
-    """Interfaces with an IPv4 route: this machine may be reached through them."""
-    lines = (host.read("proc/net/route") or "").splitlines()[1:]
-    return {line.split()[0] for line in lines if line.strip()}
-
-
-def interface(host: Host, name: str) -> Iterator[Check]:
-    """A card's kernel interface: pause frames and ring sizes, which its DPDK driver may inherit."""
-    pause = host.ethtool("-a", name)
-    on = [way for way in ("RX", "TX") if re.search(rf"^{way}:\s+on", pause, re.M)]
-    if on:
-        yield Check(
-            f"{name} pause frames",
-            WARN,
-            f"{' and '.join(on)} on",
-            "the other end can stop a sender, which then is not the queue that is measured",
-            f"ethtool -A {name} autoneg off rx off tx off (and on the other end)",
-        )
-    sizes = re.findall(r"^RX:\s+(\d+)", host.ethtool("-g", name), re.M)
-    if len(sizes) == 2 and int(sizes[1]) < min(int(sizes[0]), RX_RING_WANTED):
-        yield Check(
-            f"{name} RX ring",
-            WARN,
-            f"{sizes[1]} of {sizes[0]}",
-            "a short stall of the core loses packets",
-            f"ethtool -G {name} rx {min(int(sizes[0]), RX_RING_WANTED)}",
         )
 
 
@@ -468,7 +319,7 @@ SECTIONS: tuple[Callable[[Host], Iterator[Check]], ...] = (
     programs,
     dpdk,
     cores,
-    rest,
+    disturbances,
     memory,
     clock,
     kernel,
