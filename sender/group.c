@@ -5,6 +5,7 @@
 #include "common/run/run.h"
 #include "sender/source/source.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,6 +58,12 @@ static const struct param params[] = {
 };
 
 static const char *const plugins[] = {"cc", "source", NULL};
+
+void groups_observers(struct tel_run *run) {
+	static_assert(CC_OBSERVED == TEL_OBSERVED, "as many as a record holds");
+	for (const struct cc_ops *const *o = cc_all; *o != NULL; o++)
+		tel_observer(run, TEL_STREAM_CC, (*o)->name, (*o)->observed);
+}
 
 void groups_list(struct run_list *l) {
 	run_list_plugin(l, "flows", "flows", "a group of flows: one item of the list `flows`",

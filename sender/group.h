@@ -3,6 +3,7 @@
 #pragma once
 #include "common/base/param.h"
 #include "common/config/config.h"
+#include "common/telemetry/telemetry.h"
 #include "sender/cc/cc.h"
 
 #include <stdbool.h>
@@ -53,6 +54,8 @@ void groups_fini(struct groups *gs);
 // Where `flows` has the first group that starts after duration_ns; NULL: all start before.
 const struct config_node *groups_unreached(
 	const struct groups *gs, struct config_node *flows, uint64_t duration_ns);
+// Names what congestion controls observe, before the stream `cc` is opened.
+void groups_observers(struct tel_run *run);
 // The keys of a group, for --list flows.
 void groups_list(struct run_list *l);
 // Start time of each flow of the group: start + i * stagger + U[0, jitter), dice named by group.

@@ -18,8 +18,8 @@ static bool list(struct run_list *l, const char *kind) {
 	bool run = run_list_asked(kind, "run");
 
 	for (const struct aqm_ops *const *o = aqm_all; aqm && *o != NULL; o++)
-		run_list_plugin(
-			l, "aqm", (*o)->name, (*o)->summary, (*o)->params, &(*o)->observed, 1);
+		run_list_plugin(l, "aqm", (*o)->name, (*o)->summary, (*o)->params, (*o)->observed,
+			AQM_OBSERVED);
 	if (stage)
 		paths_list(l);
 	if (run)

@@ -82,6 +82,8 @@ struct paths_env {
 int paths_init(
 	struct paths *ps, struct config_node *node, const struct paths_env *env, struct err *err);
 void paths_fini(struct paths *ps);
+// Names what disciplines and stages observe, before the stream of events is opened.
+void paths_observers(struct tel_run *run);
 // The stages there are, for --list stage.
 void paths_list(struct run_list *l);
 struct path *paths_find(struct paths *ps, const char *name);
@@ -162,8 +164,8 @@ void path_streams(struct path *p, struct tel *packets, struct tel *arrivals);
 uint32_t paths_links(struct paths *ps); // number of links in all paths
 void paths_measure(struct paths *ps, uint64_t now_ns);
 void path_measure(struct path *p, uint64_t now_ns);
-// Appends one TEL_LINKS record per link for the interval that ends now, and to `events` what its
-// discipline observes.
+// Appends one TEL_LINKS record per link for the interval that ends now, and to `events` what stages
+// and the links' disciplines observe.
 void paths_interval(struct paths *ps, struct tel *links, struct tel *events, uint64_t now_ns);
 void path_interval(struct path *p, struct tel *links, struct tel *events, uint64_t now_ns);
 // "links": {"forward": {...}, "reverse.link2": ...}: utilisation, queue_mean_pkts, queue_mean_bytes,

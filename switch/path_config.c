@@ -265,9 +265,18 @@ static int paths_start(struct paths *ps, const struct places *places, const stru
 	return 0;
 }
 
+void paths_observers(struct tel_run *run) {
+	static_assert(AQM_OBSERVED == TEL_OBSERVED, "as many as a record holds");
+	for (const struct aqm_ops *const *o = aqm_all; *o != NULL; o++)
+		tel_observer(run, TEL_STREAM_EVENTS, (*o)->name, (*o)->observed);
+	for (const struct stage_ops *const *o = stage_all; *o != NULL; o++)
+		tel_observer(run, TEL_STREAM_EVENTS, (*o)->name, (*o)->observed);
+}
+
 void paths_list(struct run_list *l) {
 	for (const struct stage_ops *const *o = stage_all; *o != NULL; o++) {
-		run_list_plugin(l, "stage", (*o)->name, (*o)->summary, (*o)->params, NULL, 0);
+		run_list_plugin(l, "stage", (*o)->name, (*o)->summary, (*o)->params, (*o)->observed,
+			AQM_OBSERVED);
 		if (*o == &stage_link)
 			run_list_row(l,
 				"    queue            (required) one of --list aqm        "

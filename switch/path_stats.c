@@ -129,27 +129,32 @@ static void link_interval(const struct path_stage *s, struct tel *links, uint64_
 	link_restart(s->state, LINK_INTERVAL, now_ns);
 }
 
-static void link_event(const struct path_stage *s, struct tel *events, uint64_t now_ns) {
+static void stage_event(const struct path_stage *s, struct tel *events, uint64_t now_ns) {
+	bool link = s->ops == &stage_link;
+	const struct aqm_ops *aqm = link ? link_aqm(s->state) : NULL;
+	double out[TEL_OBSERVED] = {0};
 	struct tel_events *r;
-	double value;
 
-	if (link_observe(s->state, &value) && (r = tel_put(events)) != NULL)
-		*r = (struct tel_events){
-			.ts_ns = now_ns,
-			.value = value,
-			.flow_id = TEL_NO_FLOW,
-			.event = TEL_EV_QUEUE,
-			.group = (uint16_t)s->env.link_index,
-		};
+	if ((link ? aqm->observe : s->ops->observe) == NULL || (r = tel_put(events)) == NULL)
+		return;
+	(link ? link_observe : s->ops->observe)(s->state, out);
+	*r = (struct tel_events){
+		.ts_ns = now_ns,
+		.value = out[0],
+		.flow_id = TEL_NO_FLOW,
+		.detail = tel_observer_number(
+			s->env.tel_run, TEL_STREAM_EVENTS, link ? aqm->name : s->ops->name),
+		.event = TEL_EV_OBSERVED,
+		.group = (uint16_t)s->env.link_index,
+	};
 }
 
 void path_interval(struct path *p, struct tel *links, struct tel *events, uint64_t now_ns) {
 	path_serve(p, now_ns);
 	for (uint32_t i = 0; i < p->stages; i++) {
-		if (p->stage[i].ops != &stage_link)
-			continue;
-		link_interval(&p->stage[i], links, now_ns);
-		link_event(&p->stage[i], events, now_ns);
+		if (p->stage[i].ops == &stage_link)
+			link_interval(&p->stage[i], links, now_ns);
+		stage_event(&p->stage[i], events, now_ns);
 	}
 }
 

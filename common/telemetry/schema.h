@@ -39,20 +39,20 @@
 	V(TEL_CA_RECOVERY, 1, "recovery", "after a loss or an ECN echo")                           \
 	V(TEL_CA_LOSS, 2, "loss", "after a timeout")
 
-#define TEL_EVENT_VALUES(V)                                                                        \
-	V(TEL_EV_REDUCTION, 1, "reduction",                                                        \
-		"of a window; before, value: cwnd in segments; detail: 1 if by ECN")               \
-	V(TEL_EV_TIMEOUT, 2, "timeout", "before, value: cwnd in segments")                         \
-	V(TEL_EV_RECOVERED, 3, "recovered", "value: cwnd in segments")                             \
-	V(TEL_EV_SLOW_START_END, 4, "slow_start_end", "value: cwnd in segments")                   \
-	V(TEL_EV_CC_MODE, 5, "cc_mode", "before, value: the algorithm's mode")                     \
-	V(TEL_EV_PARAM, 6, "parameter",                                                            \
-		"group: link; before, value: in the parameter's unit; detail: schedule entry")     \
-	V(TEL_EV_SPURIOUS, 7, "spurious", "a retransmission that was not needed (DSACK)")          \
-	V(TEL_EV_PORT, 8, "port", "live: group: port; value: 1 up, 0 down")                        \
-	V(TEL_EV_QUEUE, 9, "observed",                                                             \
-		"each interval; group: link; value: what its discipline observes")                 \
-	V(TEL_EV_UNDO, 10, "undo",                                                                 \
+#define TEL_EVENT_VALUES(V)                                                                            \
+	V(TEL_EV_REDUCTION, 1, "reduction",                                                            \
+		"of a window; before, value: cwnd in segments; detail: 1 if by ECN")                   \
+	V(TEL_EV_TIMEOUT, 2, "timeout", "before, value: cwnd in segments")                             \
+	V(TEL_EV_RECOVERED, 3, "recovered", "value: cwnd in segments")                                 \
+	V(TEL_EV_SLOW_START_END, 4, "slow_start_end", "value: cwnd in segments")                       \
+	V(TEL_EV_CC_MODE, 5, "cc_mode", "before, value: the algorithm's mode")                         \
+	V(TEL_EV_PARAM, 6, "parameter",                                                                \
+		"group: link; before, value: in the parameter's unit; detail: schedule entry")         \
+	V(TEL_EV_SPURIOUS, 7, "spurious", "a retransmission that was not needed (DSACK)")              \
+	V(TEL_EV_PORT, 8, "port", "live: group: port; value: 1 up, 0 down")                            \
+	V(TEL_EV_OBSERVED, 9, "observed",                                                              \
+		"each interval, by who `detail` numbers; group: link, 255: no link; value: the first") \
+	V(TEL_EV_UNDO, 10, "undo",                                                                     \
 		"a reduction is taken back; before, value: cwnd in segments; detail: enum tel_undo")
 
 // E(enum, list of its values)
@@ -98,7 +98,7 @@
 	F(uint8_t, "|u1", state, "tel_ca_state", "what it recovers from")                          \
 	F(uint8_t, "|u1", app_limited, "", "1: the delivery rate sample is app-limited")           \
 	F(uint16_t, "<u2", group, "", "flow group")                                                \
-	F(float, "<f4", obs0, "", "the algorithm's own, named in `weir list`")                     \
+	F(float, "<f4", obs0, "", "the algorithm's own, named in observers")                       \
 	F(float, "<f4", obs1, "", "the algorithm's own")                                           \
 	F(float, "<f4", obs2, "", "the algorithm's own")                                           \
 	F(float, "<f4", obs3, "", "the algorithm's own")

@@ -106,7 +106,49 @@ static size_t append_values(char *buf, size_t size, size_t len, const char *unit
 	return len;
 }
 
-size_t tel_schema_json(enum tel_stream s, char *buf, size_t size) {
+uint32_t tel_observer_number(const struct tel_run *run, enum tel_stream s, const char *name) {
+	uint32_t number = 0;
+
+	for (uint32_t i = 0; run != NULL && i < run->observers; i++) {
+		if (run->observer[i].stream != s)
+			continue;
+		if (strcmp(run->observer[i].name, name) == 0)
+			return number;
+		number++;
+	}
+	return UINT32_MAX;
+}
+
+void tel_observer(struct tel_run *run, enum tel_stream s, const char *name,
+	const char *const observed[TEL_OBSERVED]) {
+	if (observed[0] == NULL || tel_observer_number(run, s, name) != UINT32_MAX)
+		return;
+	assert(run->observers < TEL_OBSERVERS_MAX);
+	struct tel_observer *o = &run->observer[run->observers++];
+	*o = (struct tel_observer){.name = name, .stream = s};
+	memcpy(o->observed, observed, sizeof(o->observed));
+}
+
+static size_t append_observers(
+	char *buf, size_t size, size_t len, const struct tel_run *run, enum tel_stream s) {
+	uint32_t number = 0;
+
+	for (const struct tel_observer *o = run->observer; o < run->observer + run->observers;
+		o++) {
+		if (o->stream != s)
+			continue;
+		len = append(buf, size, len, "%s{\"number\": %u, \"name\": \"%s\", \"observed\": [",
+			number == 0 ? "" : ", ", number, o->name);
+		number++;
+		for (uint32_t i = 0; i < TEL_OBSERVED && o->observed[i] != NULL; i++)
+			len = append(
+				buf, size, len, "%s\"%s\"", i == 0 ? "" : ", ", o->observed[i]);
+		len = append(buf, size, len, "]}");
+	}
+	return len;
+}
+
+size_t tel_schema_json(const struct tel_run *run, enum tel_stream s, char *buf, size_t size) {
 	size_t offset = 0;
 	size_t len = append(buf, size, 0,
 		"{\"stream\": \"%s\", \"record_size\": %u, "
@@ -124,6 +166,8 @@ size_t tel_schema_json(enum tel_stream s, char *buf, size_t size) {
 		len = append(buf, size, len, "}");
 		offset += f->size;
 	}
+	len = append(buf, size, len, "], \"observers\": [");
+	len = append_observers(buf, size, len, run, s);
 	return append(buf, size, len, "]}");
 }
 
@@ -367,7 +411,8 @@ static void header_fill(struct tel_header *h, enum tel_stream s, const struct te
 		memcpy(h->run_id, run->run_id, sizeof(h->run_id));
 	}
 	h->schema_offset = TEL_SCHEMA_OFFSET;
-	h->schema_size = (uint32_t)tel_schema_json(s, schema, TEL_HEADER_SIZE - TEL_SCHEMA_OFFSET);
+	h->schema_size =
+		(uint32_t)tel_schema_json(run, s, schema, TEL_HEADER_SIZE - TEL_SCHEMA_OFFSET);
 	assert(h->schema_size < TEL_HEADER_SIZE - TEL_SCHEMA_OFFSET);
 }
 

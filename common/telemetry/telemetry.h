@@ -66,6 +66,8 @@ enum tel_ca_state { TEL_CA_STATE_VALUES(TEL_CONSTANT_) };
 enum tel_event { TEL_EVENT_VALUES(TEL_CONSTANT_) };
 enum tel_undo { TEL_UNDO_EIFEL = 1, TEL_UNDO_DSACK, TEL_UNDO_FRTO, TEL_UNDO_UNSENT };
 
+#define TEL_OBSERVED 4 // numbers that one stage, discipline or congestion control observes
+#define TEL_OBSERVERS_MAX 64
 #define TEL_GAP UINT64_MAX
 #define TEL_NO_FLOW UINT32_MAX
 #define TEL_HEADER_SIZE 4096
@@ -119,6 +121,12 @@ static_assert(offsetof(struct tel_header, epoch) == 384, "as ring.py reads it");
 static_assert(offsetof(struct tel_header, tail) == 448, "as ring.py reads it");
 static_assert(sizeof(struct tel_header) <= TEL_SCHEMA_OFFSET, "leaves room for the schema");
 
+struct tel_observer {
+	const char *name; // of the plug-in
+	const char *observed[TEL_OBSERVED]; // names of its numbers, with their unit; NULL: unused
+	enum tel_stream stream;
+};
+
 // What all streams of a run share.
 struct tel_run {
 	const char *dir; // run folder; NULL: only digest, no files
@@ -127,6 +135,8 @@ struct tel_run {
 	char run_id[32];
 	uint32_t level; // 0..3
 	uint64_t sample_threshold; // level 2: flows with hash(flow) < threshold
+	struct tel_observer observer[TEL_OBSERVERS_MAX];
+	uint32_t observers;
 };
 
 // One stream's producer side and its drain. All zero: the stream is off, every call does nothing.
@@ -194,9 +204,14 @@ struct tel_counters tel_published(const struct tel_header *ring);
 const char *tel_stream_name(enum tel_stream s);
 uint32_t tel_record_size(enum tel_stream s);
 // The schema as JSON text: {"stream": "...", "record_size": 32, "gap": "...", "fields": [{"name",
-// "dtype", "offset", "unit", "meaning", "values": {"name": number, ...} if its numbers have names}, ...]}.
-// Writes at most `size` bytes with the closing zero; returns the length of the whole text.
-size_t tel_schema_json(enum tel_stream s, char *buf, size_t size);
+// "dtype", "offset", "unit", "meaning", "values": {"name": number, ...} if its numbers have names}, ...],
+// "observers": [{"number", "name", "observed": [...]}, ...]}, those of the stream. Writes at most `size` bytes with the closing zero; returns the length of the whole text.
+size_t tel_schema_json(const struct tel_run *run, enum tel_stream s, char *buf, size_t size);
+// Names what `name` observes in a stream, in the schema of those that are opened later. Once is enough.
+void tel_observer(struct tel_run *run, enum tel_stream s, const char *name,
+	const char *const observed[TEL_OBSERVED]);
+// Its number in the schema, in the order in which they were named; 2^32-1: it has none.
+uint32_t tel_observer_number(const struct tel_run *run, enum tel_stream s, const char *name);
 // Whether a flow is in the subset that level 2 records.
 bool tel_flow_chosen(const struct tel_run *run, uint32_t flow_id);
 // Whether this flow's packets and ACKs are recorded: level 3 all, level 2 the same subset in switch

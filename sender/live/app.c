@@ -126,6 +126,7 @@ int sender_open(struct live_app *live, struct err *err) {
 	for (uint32_t k = 0; k < live->lcores; k++)
 		prepare(app, k, rx, tx);
 	live->ports = app->plan.ports;
+	groups_observers(&live->run.tel);
 	for (uint32_t i = 0; rc == 0 && i < live->ports; i++) {
 		rc = open_port(app, i, err);
 		for (uint32_t k = 0; rc == 0 && k < live->lcores; k++)

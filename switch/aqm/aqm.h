@@ -14,6 +14,8 @@
 #include "common/base/param.h"
 #include "common/base/pkt_ring.h"
 
+#define AQM_OBSERVED 4
+
 // What a discipline may know of its surroundings.
 struct aqm_env {
 	uint64_t rate_bps; // of the link at the start
@@ -41,7 +43,7 @@ struct aqm_ops {
 	const char *summary; // one line, with the paper or RFC
 	const struct param *params;
 	size_t state_size;
-	const char *observed; // name of observe()'s number; NULL with it
+	const char *observed[AQM_OBSERVED]; // names of observe()'s numbers; NULL: unused
 
 	int (*init)(void *q, const struct aqm_env *env, struct err *err);
 	void (*fini)(void *q); // may be NULL: nothing to free; also called when init failed
@@ -53,8 +55,9 @@ struct aqm_ops {
 	struct pkt *(*dequeue)(void *q, uint64_t now_ns, struct pkt_list *drops);
 	struct backlog (*backlog)(const void *q);
 	struct aqm_limit (*limit)(const void *q); // as resolved by init
-	// The one number worth plotting, recorded once per interval (TEL_EV_QUEUE); may be NULL.
-	double (*observe)(const void *q);
+	// The numbers worth plotting, zero at first, recorded once per interval (TEL_EV_OBSERVED); may be
+	// NULL.
+	void (*observe)(const void *q, double out[AQM_OBSERVED]);
 };
 
 // Every discipline in the order --list prints them; ends with NULL.

@@ -240,11 +240,16 @@ static struct backlog codel_backlog(const void *self) {
 	return (struct backlog){.pkts = c->q.count, .bytes = c->q.bytes};
 }
 
-// The count of the control law while dropping, else 0.
-static double codel_observe(const void *self) {
+// While it drops: the count of the control law, and how far drops are apart.
+static void codel_observe(const void *self, double out[AQM_OBSERVED]) {
 	const struct codel *c = self;
 
-	return c->dropping ? (double)c->count : 0.0;
+	out[3] = c->count_last;
+	if (!c->dropping)
+		return;
+	out[0] = c->count;
+	out[1] = 1;
+	out[2] = (double)(codel_next(c, 0) << (c->law == LAW_LINUX ? TICK_SHIFT : 0));
 }
 
 static struct aqm_limit codel_limit(const void *self) {
@@ -258,7 +263,7 @@ const struct aqm_ops aqm_codel = {
 	.summary = "Controlled Delay (RFC 8289)",
 	.params = params,
 	.state_size = sizeof(struct codel),
-	.observed = "count",
+	.observed = {"count", "dropping", "drop_spacing_ns", "count_last"},
 	.init = codel_init,
 	.fini = codel_fini,
 	.enqueue = codel_enqueue,

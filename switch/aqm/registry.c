@@ -20,7 +20,7 @@ const struct aqm_ops *aqm_find(const char *name) {
 		const struct aqm_ops *ops = aqm_all[i];
 
 		assert(ops->init && ops->enqueue && ops->dequeue && ops->backlog && ops->limit);
-		assert((ops->observe == NULL) == (ops->observed == NULL));
+		assert((ops->observe == NULL) == (ops->observed[0] == NULL));
 		if (strcmp(ops->name, name) == 0)
 			return ops;
 	}

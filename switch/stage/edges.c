@@ -214,6 +214,14 @@ static struct backlog edges_backlog(const void *self) {
 	return (struct backlog){.pkts = e->pkts + e->out.count, .bytes = e->bytes + e->out.bytes};
 }
 
+// On all edges together, what is on the wires too.
+static void edges_observe(const void *self, double out[AQM_OBSERVED]) {
+	const struct edges *e = self;
+
+	out[0] = (double)e->pkts;
+	out[1] = (double)e->bytes;
+}
+
 static uint64_t times(uint64_t n, uint64_t count) {
 	return n > UINT64_MAX / count ? UINT64_MAX : n * count;
 }
@@ -239,6 +247,7 @@ const struct stage_ops stage_edges = {
 	.summary = "parallel links of constant rate, each with its own flows and queue",
 	.params = params,
 	.state_size = sizeof(struct edges),
+	.observed = {"queue_pkts", "queue_bytes"},
 	.init = edges_init,
 	.fini = edges_fini,
 	.push = edges_push,
@@ -248,4 +257,5 @@ const struct stage_ops stage_edges = {
 	.update = edges_update,
 	.limit = edges_limit,
 	.rate_bps = edges_rate_bps,
+	.observe = edges_observe,
 };

@@ -584,12 +584,17 @@ uint64_t link_rate_bps(const void *self) {
 	return l->rate_bps;
 }
 
-bool link_observe(const void *self, double *value) {
+const struct aqm_ops *link_aqm(const void *self) {
+	const struct link *l = self;
+
+	return l->aqm;
+}
+
+void link_observe(const void *self, double out[AQM_OBSERVED]) {
 	const struct link *l = self;
 
 	if (l->aqm->observe != NULL)
-		*value = l->aqm->observe(l->q);
-	return l->aqm->observe != NULL;
+		l->aqm->observe(l->q, out);
 }
 
 static struct aqm_limit link_limit(const void *self) {

@@ -54,5 +54,6 @@ struct backlog link_queue(const void *link);
 uint64_t link_rate_bps(const void *link);
 // Its records go there from now on; before the first packet.
 void link_stream(void *link, struct tel *packets);
-// What its discipline observes; false: nothing.
-bool link_observe(const void *link, double *value);
+const struct aqm_ops *link_aqm(const void *link);
+// What its discipline observes, if it has `observe`.
+void link_observe(const void *link, double out[AQM_OBSERVED]);

@@ -42,6 +42,7 @@ struct stage_ops {
 	const struct param *params;
 	const char *const *also; // keys that configure() reads itself; NULL: none
 	size_t state_size; // zeroed, then the table's fields are filled, then configure, init
+	const char *observed[AQM_OBSERVED]; // names of observe()'s numbers; NULL: unused
 
 	int (*configure)(void *st, struct config_node *node, struct err *err); // NULL: nothing more
 	int (*init)(void *st, const struct stage_env *env, struct err *err);
@@ -65,6 +66,8 @@ struct stage_ops {
 	// What its queues together may hold, and the rate at which it sends; sizes memory. NULL: it has none.
 	struct aqm_limit (*limit)(const void *st);
 	uint64_t (*rate_bps)(const void *st);
+	// As a discipline's; may be NULL. (A link's numbers are its discipline's.)
+	void (*observe)(const void *st, double out[AQM_OBSERVED]);
 };
 
 extern const struct stage_ops *const stage_all[]; // ends with NULL

@@ -212,10 +212,10 @@ START_TEST(an_empty_queue_ends_dropping) {
 	aqm_take(&b, 50 * MS); // above since 50 ms
 	aqm_take(&b, 150 * MS); // enters: drops one, delivers one
 	ck_assert_uint_eq(b.drops.count, 1);
-	ck_assert_double_eq(b.ops->observe(b.q), 1.0);
+	ck_assert_double_eq(aqm_observed(&b, 0), 1.0);
 	ck_assert_ptr_nonnull(aqm_take(&b, 150 * MS)); // one is left
 	ck_assert_ptr_nonnull(aqm_take(&b, 10000 * MS)); // the last is never dropped
-	ck_assert_double_eq(b.ops->observe(b.q), 0.0);
+	ck_assert_double_eq(aqm_observed(&b, 0), 0.0);
 	ck_assert_ptr_null(aqm_take(&b, 10000 * MS));
 	// A burst long after: above must last a whole interval again.
 	for (int i = 5; i < 10; i++)
@@ -294,18 +294,18 @@ START_TEST(count_resumes_within_sixteen_intervals) {
 			ck_assert_ptr_nonnull(aqm_take(&b, t));
 			aqm_put(&b, &pkts[n++], 0);
 		}
-		ck_assert_double_eq(b.ops->observe(b.q), 9.0); // count; 1 when it was entered
+		ck_assert_double_eq(aqm_observed(&b, 0), 9.0); // count; 1 when it was entered
 		// All that is inside at one instant: the last MTU ends the state.
 		while (b.ops->backlog(b.q).pkts > 0)
 			ck_assert_ptr_nonnull(aqm_take(&b, t));
 		ck_assert_uint_eq(b.drops.count, 9);
-		ck_assert_double_eq(b.ops->observe(b.q), 0.0);
+		ck_assert_double_eq(aqm_observed(&b, 0), 0.0);
 		for (int i = 0; i < 5; i++)
 			aqm_put(&b, &pkts[n++], t);
 		aqm_take(&b, t + cases[k].gap_ns - 100 * MS);
 		aqm_take(&b, t + cases[k].gap_ns);
 		ck_assert_uint_eq(b.drops.count, 10);
-		ck_assert_double_eq(b.ops->observe(b.q), cases[k].count);
+		ck_assert_double_eq(aqm_observed(&b, 0), cases[k].count);
 		aqm_close(&b);
 		free(pkts);
 	}
@@ -434,16 +434,19 @@ static double count_after(uint64_t since_ns) {
 	aqm_take(&b, 1200 * MS);
 	aqm_take(&b, UINT64_C(1270710678));
 	ck_assert_uint_eq(b.drops.count, 3);
-	ck_assert_double_eq(b.ops->observe(b.q), 3.0);
+	ck_assert_double_eq(aqm_observed(&b, 1), 1.0); // it drops
+	ck_assert_double_eq(aqm_observed(&b, 2), 57735026.0); // the fourth drop is so far
+	ck_assert_double_eq(aqm_observed(&b, 3), 1.0); // count when it began to
+	ck_assert_double_eq(aqm_observed(&b, 0), 3.0);
 	while (b.ops->backlog(b.q).pkts > 0)
 		aqm_take(&b, UINT64_C(1270710678));
-	ck_assert_double_eq(b.ops->observe(b.q), 0.0);
+	ck_assert_double_eq(aqm_observed(&b, 0), 0.0);
 	for (; n < 30; n++)
 		aqm_put(&b, &pkts[n], due_ns + since_ns - 200 * MS);
 	aqm_take(&b, due_ns + since_ns - 100 * MS);
 	aqm_take(&b, due_ns + since_ns);
 	ck_assert_uint_eq(b.drops.count, 4);
-	count = b.ops->observe(b.q);
+	count = aqm_observed(&b, 0);
 	aqm_close(&b);
 	free(pkts);
 	return count;
@@ -506,12 +509,12 @@ START_TEST(dropping_ends_with_the_drop_that_empties_the_queue) {
 		aqm_put(&b, &pkts[i], 0);
 	aqm_take(&b, 1000 * MS);
 	aqm_take(&b, 1100 * MS); // drops one, takes one
-	ck_assert_double_eq(b.ops->observe(b.q), 1.0);
+	ck_assert_double_eq(aqm_observed(&b, 0), 1.0);
 	aqm_take(&b, 1101 * MS);
 	ck_assert_ptr_nonnull(aqm_take(&b, 1200 * MS)); // drops the last but two
 	ck_assert_uint_eq(b.drops.count, 2);
 	ck_assert_uint_eq(b.ops->backlog(b.q).pkts, 1);
-	ck_assert_double_eq(b.ops->observe(b.q), 0.0);
+	ck_assert_double_eq(aqm_observed(&b, 0), 0.0);
 	aqm_close(&b);
 	free(pkts);
 }

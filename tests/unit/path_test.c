@@ -630,6 +630,24 @@ START_TEST(a_switch_that_throws_most_away_says_so) {
 }
 END_TEST
 
+// What all plug-ins there are observe is named in a header page.
+START_TEST(names_of_what_is_observed_fit_the_header) {
+	char text[TEL_HEADER_SIZE];
+	struct tel_run run = {0};
+
+	paths_observers(&run);
+	paths_observers(&run);
+	ck_assert_uint_eq(tel_observer_number(&run, TEL_STREAM_EVENTS, "codel"), 0);
+	ck_assert_uint_eq(tel_observer_number(&run, TEL_STREAM_EVENTS, "edges"), 1);
+	ck_assert_uint_eq(tel_observer_number(&run, TEL_STREAM_EVENTS, "fifo"), UINT32_MAX);
+	ck_assert_uint_eq(tel_observer_number(&run, TEL_STREAM_CC, "codel"), UINT32_MAX);
+	ck_assert_uint_lt(tel_schema_json(&run, TEL_STREAM_EVENTS, text, sizeof(text)),
+		TEL_HEADER_SIZE - TEL_SCHEMA_OFFSET);
+	ck_assert_ptr_nonnull(strstr(text,
+		"{\"number\": 0, \"name\": \"codel\", \"observed\": [\"count\", \"dropping\", "));
+}
+END_TEST
+
 START_TEST(what_a_queue_observes_is_recorded) {
 	struct world w = open_paths("paths: {forward: [{link: {rate: 8Gbit, queue: {fifo: {limit: "
 				    "99pkt}}}}, {link: {rate: 800kbit, queue: {codel: {limit: "
@@ -648,7 +666,7 @@ START_TEST(what_a_queue_observes_is_recorded) {
 		paths_interval(w.ps, &links, &events, (i + 1) * 100 * MS);
 		ck_assert_uint_eq(events.written, i + 1);
 		ck_assert_uint_eq(event[i].ts_ns, (i + 1) * 100 * MS);
-		ck_assert_uint_eq(event[i].event, TEL_EV_QUEUE);
+		ck_assert_uint_eq(event[i].event, TEL_EV_OBSERVED);
 		ck_assert_uint_eq(event[i].group, 1);
 		ck_assert_uint_eq(event[i].flow_id, TEL_NO_FLOW);
 		ck_assert_double_eq(event[i].value, count[i]);
@@ -663,5 +681,5 @@ TEST_MAIN(config_makes_named_stages_and_a_base_rtt, packets_pass_at_exact_times,
 	groups_with_a_base_rtt_wait_longer_in_reverse, live_parameters_change_at_their_time,
 	live_parameters_are_found_in_order, arrivals_tell_all_that_decides,
 	bad_configs_say_where_and_why, links_of_a_run_are_bounded, reports,
-	a_switch_that_throws_most_away_says_so, what_a_queue_observes_is_recorded,
-	a_stage_may_have_a_name_of_its_own)
+	a_switch_that_throws_most_away_says_so, names_of_what_is_observed_fit_the_header,
+	what_a_queue_observes_is_recorded, a_stage_may_have_a_name_of_its_own)

@@ -28,6 +28,10 @@ START_TEST(edges_serialise_their_own_flows_only) {
 	ck_assert_uint_eq(b.ops->next_ns(b.st), NEVER_NS);
 	for (int i = 0; i < 6; i++)
 		put(&b, &pkts[i], want[i].flow, want[i].in_ns);
+	double seen[AQM_OBSERVED] = {0};
+	b.ops->observe(b.st, seen);
+	ck_assert_double_eq(seen[0], 2); // at 2500 four have departed
+	ck_assert_double_eq(seen[1], 2 * 980);
 	for (int i = 0; i < 6; i++) { // ties leave in order of arrival
 		ck_assert_uint_eq(b.ops->next_ns(b.st), want[i].out_ns);
 		ck_assert_ptr_null(stage_take(&b, want[i].out_ns - 1));

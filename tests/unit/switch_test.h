@@ -62,6 +62,13 @@ static inline void aqm_put(struct aqm_bench *b, struct pkt *p, uint64_t now_ns) 
 	aqm_conserved(b);
 }
 
+static inline double aqm_observed(const struct aqm_bench *b, int i) {
+	double out[AQM_OBSERVED] = {0};
+
+	b->ops->observe(b->q, out);
+	return out[i];
+}
+
 static inline struct pkt *aqm_take(struct aqm_bench *b, uint64_t now_ns) {
 	struct pkt *p = b->ops->dequeue(b->q, now_ns, &b->drops);
 

@@ -106,12 +106,13 @@ END_TEST
 
 START_TEST(schema_fits_the_header_page) {
 	char text[TEL_HEADER_SIZE], small[16];
+	struct tel_run run = {0};
 
 	for (enum tel_stream s = 0; s < TEL_STREAM_COUNT; s++) {
-		size_t len = tel_schema_json(s, text, sizeof(text));
+		size_t len = tel_schema_json(&run, s, text, sizeof(text));
 		ck_assert_uint_lt(len, TEL_HEADER_SIZE - TEL_SCHEMA_OFFSET);
 		ck_assert_uint_eq(len, strlen(text));
-		ck_assert_uint_eq(tel_schema_json(s, small, sizeof(small)), len);
+		ck_assert_uint_eq(tel_schema_json(&run, s, small, sizeof(small)), len);
 		ck_assert_uint_eq(strlen(small), sizeof(small) - 1);
 		ck_assert_ptr_nonnull(strstr(text, tel_stream_name(s)));
 	}

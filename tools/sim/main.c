@@ -36,8 +36,8 @@ static int list(const struct run_options *opt) {
 
 	run_list_begin(&l, opt, stdout);
 	for (const struct aqm_ops *const *o = aqm_all; aqm && *o != NULL; o++)
-		run_list_plugin(
-			&l, "aqm", (*o)->name, (*o)->summary, (*o)->params, &(*o)->observed, 1);
+		run_list_plugin(&l, "aqm", (*o)->name, (*o)->summary, (*o)->params, (*o)->observed,
+			AQM_OBSERVED);
 	if (stage)
 		paths_list(&l);
 	for (const struct cc_ops *const *o = cc_all; cc && *o != NULL; o++)

@@ -299,6 +299,8 @@ int sim_open(struct sim *s, const char *pcap, struct err *err) {
 		[TEL_STREAM_EVENTS] = 1,
 	};
 
+	paths_observers(&s->run->tel);
+	groups_observers(&s->run->tel);
 	for (uint32_t i = 0; i < TEL_STREAM_COUNT; i++) {
 		if (s->run->telemetry_level < least_level[i]
 			|| (i == TEL_STREAM_ARRIVALS && !s->run->telemetry_arrivals))
