@@ -141,11 +141,16 @@ static void stage_event(const struct path_stage *s, struct tel *events, uint64_t
 	*r = (struct tel_events){
 		.ts_ns = now_ns,
 		.value = out[0],
+		.value2 = (float)out[1],
+		.value3 = (float)out[2],
+		.value4 = (float)out[3],
 		.flow_id = TEL_NO_FLOW,
 		.detail = tel_observer_number(
 			s->env.tel_run, TEL_STREAM_EVENTS, link ? aqm->name : s->ops->name),
 		.event = TEL_EV_OBSERVED,
 		.group = (uint16_t)s->env.link_index,
+		.path = s->env.path_index,
+		.stage = s->env.stage_index,
 	};
 }
 

@@ -39,20 +39,20 @@
 	V(TEL_CA_RECOVERY, 1, "recovery", "after a loss or an ECN echo")                           \
 	V(TEL_CA_LOSS, 2, "loss", "after a timeout")
 
-#define TEL_EVENT_VALUES(V)                                                                            \
-	V(TEL_EV_REDUCTION, 1, "reduction",                                                            \
-		"of a window; before, value: cwnd in segments; detail: 1 if by ECN")                   \
-	V(TEL_EV_TIMEOUT, 2, "timeout", "before, value: cwnd in segments")                             \
-	V(TEL_EV_RECOVERED, 3, "recovered", "value: cwnd in segments")                                 \
-	V(TEL_EV_SLOW_START_END, 4, "slow_start_end", "value: cwnd in segments")                       \
-	V(TEL_EV_CC_MODE, 5, "cc_mode", "before, value: the algorithm's mode")                         \
-	V(TEL_EV_PARAM, 6, "parameter",                                                                \
-		"group: link; before, value: in the parameter's unit; detail: schedule entry")         \
-	V(TEL_EV_SPURIOUS, 7, "spurious", "a retransmission that was not needed (DSACK)")              \
-	V(TEL_EV_PORT, 8, "port", "live: group: port; value: 1 up, 0 down")                            \
-	V(TEL_EV_OBSERVED, 9, "observed",                                                              \
-		"each interval, by who `detail` numbers; group: link, 255: no link; value: the first") \
-	V(TEL_EV_UNDO, 10, "undo",                                                                     \
+#define TEL_EVENT_VALUES(V)                                                                           \
+	V(TEL_EV_REDUCTION, 1, "reduction",                                                           \
+		"of a window; before, value: cwnd in segments; detail: 1 if by ECN")                  \
+	V(TEL_EV_TIMEOUT, 2, "timeout", "before, value: cwnd in segments")                            \
+	V(TEL_EV_RECOVERED, 3, "recovered", "value: cwnd in segments")                                \
+	V(TEL_EV_SLOW_START_END, 4, "slow_start_end", "value: cwnd in segments")                      \
+	V(TEL_EV_CC_MODE, 5, "cc_mode", "before, value: the algorithm's mode")                        \
+	V(TEL_EV_PARAM, 6, "parameter",                                                               \
+		"group: link; before, value: in the parameter's unit; detail: schedule entry")        \
+	V(TEL_EV_SPURIOUS, 7, "spurious", "a retransmission that was not needed (DSACK)")             \
+	V(TEL_EV_PORT, 8, "port", "live: group: port; value: 1 up, 0 down")                           \
+	V(TEL_EV_OBSERVED, 9, "observed",                                                             \
+		"each interval, by who `detail` numbers; group: link, 255: no link; value to value4") \
+	V(TEL_EV_UNDO, 10, "undo",                                                                    \
 		"a reduction is taken back; before, value: cwnd in segments; detail: enum tel_undo")
 
 // E(enum, list of its values)
@@ -169,8 +169,13 @@
 	F(uint32_t, "<u4", flow_id, "", "flow; 2^32-1: none")                                      \
 	F(uint32_t, "<u4", detail, "", "the event's own")                                          \
 	F(float, "<f4", before, "", "old value")                                                   \
+	F(float, "<f4", value2, "", "observed: the second number")                                 \
+	F(float, "<f4", value3, "", "observed: the third")                                         \
+	F(float, "<f4", value4, "", "observed: the fourth")                                        \
 	F(uint16_t, "<u2", event, "tel_event", "what happened")                                    \
-	F(uint16_t, "<u2", group, "", "flow group; a link's or a port's index for its events")
+	F(uint16_t, "<u2", group, "", "flow group; a link's or a port's index for its events")     \
+	F(uint8_t, "|u1", path, "", "observed: index of the path in the config")                   \
+	F(uint8_t, "|u1", stage, "", "observed: index of the stage in its path")
 
 // All that decides what a path does, in the order in which it came (telemetry.arrivals): `weir replay`
 // puts it through the same path again.
