@@ -17,7 +17,7 @@ static const char *const pacing_names[] = {"cc", "srtt", "off", NULL};
 static const struct param params[] = {
 	{"name", "", "name in tables and figures; default: the congestion control's", UNIT_NONE,
 		PARAM_TEXT(struct group, name)},
-	{"count", "1", "number of flows", UNIT_NONE, PARAM_U64(struct group, count), 1, 1e6},
+	FLOWS_COUNT(struct group, count),
 	{"start", "0s", "start of the first flow", UNIT_TIME_NS, PARAM_U64(struct group, start_ns),
 		0, 1e14},
 	{"stop", "0s", "no new data after this time; 0s: never", UNIT_TIME_NS,
@@ -28,8 +28,7 @@ static const struct param params[] = {
 		PARAM_U64(struct group, jitter_ns), 0, 1e13},
 	{"mss", "1460B", "TCP maximum segment size: payload plus TCP options", UNIT_BYTES,
 		PARAM_U64(struct group, mss), 88, 9000},
-	{"base_rtt", "0s", "round trip without queues; 0s: what the paths give", UNIT_TIME_NS,
-		PARAM_U64(struct group, base_rtt_ns), 0, 6e10},
+	FLOWS_BASE_RTT(struct group, base_rtt_ns),
 	{"ecn", "off", "ECN codepoint of data packets", UNIT_NONE,
 		PARAM_ENUM(struct group, ecn, ecn_names)},
 	{"pacing", "cc", "cc: as the algorithm says; srtt: at least cwnd/srtt; off", UNIT_NONE,
@@ -136,9 +135,6 @@ static int group_source(struct group *g, struct config_node *node, struct err *e
 static int group_init(struct group *g, struct config_node *node, struct err *err) {
 	int rc;
 
-	if (config_kind(node) != CONFIG_MAP)
-		return config_err(
-			node, -EINVAL, err, "a flow group is a map such as {count: 10, cc: copa}");
 	rc = config_params(node, "flows", params, plugins, g, err);
 	if (rc == 0)
 		rc = group_cc(g, node, err);
@@ -160,17 +156,13 @@ static int group_init(struct group *g, struct config_node *node, struct err *err
 }
 
 int groups_init(struct groups *gs, struct config_node *node, struct err *err) {
+	struct flows all;
 	int rc;
 
 	memset(gs, 0, sizeof(*gs));
-	if (node == NULL)
-		return 0;
-	if (config_kind(node) != CONFIG_LIST || config_count(node) == 0)
-		return config_err(node, -EINVAL, err,
-			"flows is a list of groups such as - {count: 10, cc: copa}");
-	if (config_count(node) > GROUPS_MAX)
-		return config_err(node, -ERANGE, err, "flows: at most %d groups", GROUPS_MAX);
-	for (size_t i = 0; i < config_count(node); i++) {
+	if ((rc = flows_read(&all, node, err)) < 0)
+		return rc;
+	for (size_t i = 0; i < all.groups; i++) {
 		struct group *g = &gs->group[gs->count++];
 
 		rc = group_init(g, config_at(node, i), err);

@@ -3,13 +3,12 @@
 #pragma once
 #include "common/base/param.h"
 #include "common/config/config.h"
+#include "common/config/flows.h"
 #include "common/telemetry/telemetry.h"
 #include "sender/cc/cc.h"
 
 #include <stdbool.h>
 #include <stdint.h>
-
-#define GROUPS_MAX 64
 
 struct source_ops; // source.h
 

@@ -332,7 +332,7 @@ static int check_keys(const struct config_node *map, const char *what, const str
 	return 0;
 }
 
-static int read_param(struct config_node *map, const char *what, const struct param *p, void *obj,
+int config_param(struct config_node *map, const char *what, const struct param *p, void *obj,
 	struct err *err) {
 	struct config_entry *e = map != NULL ? config_entry_find(map, p->name) : NULL;
 	struct err inner;
@@ -351,11 +351,7 @@ static int read_param(struct config_node *map, const char *what, const struct pa
 		return config_err(map, -EINVAL, err, "%s%s%s is required", what,
 			what[0] != '\0' ? ": " : "", p->name);
 	rc = param_set(p, obj, p->def, &inner);
-	if (rc < 0)
-		return config_err(map, rc, err, "%s", inner.msg);
-	if (map != NULL)
-		config_add(map, p->name, p->def);
-	return 0;
+	return rc < 0 ? config_err(map, rc, err, "%s", inner.msg) : 0;
 }
 
 int config_params(struct config_node *n, const char *what, const struct param *table,
@@ -378,8 +374,10 @@ int config_params(struct config_node *n, const char *what, const struct param *t
 			return rc;
 	}
 	for (const struct param *p = table; p->name != NULL; p++) {
-		if ((rc = read_param(n, what, p, obj, err)) < 0)
+		if ((rc = config_param(n, what, p, obj, err)) < 0)
 			return rc;
+		if (n != NULL && config_entry_find(n, p->name) == NULL)
+			config_add(n, p->name, p->def);
 	}
 	return 0;
 }

@@ -57,6 +57,9 @@ void config_add(struct config_node *map, const char *key, const char *text);
 // `what` names the section for "what: rate is required".
 int config_params(struct config_node *n, const char *what, const struct param *table,
 	const char *const *also, void *obj, struct err *err);
+// Reads one of them, for who leaves the rest of the map to another reader: no default is written into the tree.
+int config_param(struct config_node *map, const char *what, const struct param *p, void *obj,
+	struct err *err);
 // For {name: {params...}} or a bare "name": returns the name and its params, an empty map if none
 // were written. Used for queue, cc, stages. A map with more than one key is an error, and so is no
 // n at all: "queue is required".

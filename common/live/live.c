@@ -214,6 +214,47 @@ int live_ip(const char *text, uint32_t *ip) {
 	return 0;
 }
 
+int live_address(struct config_node *n, const char *key, const char *text, uint32_t def,
+	uint32_t *ip, struct err *err) {
+	*ip = def;
+	if (text[0] != '\0' && live_ip(text, ip) < 0)
+		return config_err(n, -EINVAL, err,
+			"%s: '%s' is not an IPv4 address such as 198.18.0.1", key, text);
+	return 0;
+}
+
+const char *const live_role_names[] = {"sender", "receiver", NULL};
+
+int live_sender_ip(struct config_node *live, uint32_t *ip, struct err *err) {
+	struct end {
+		int role;
+		char ip[PARAM_TEXT_SIZE];
+	} e;
+	static const struct param role = LIVE_PORT_ROLE(struct end, role);
+	static const struct param address = LIVE_PORT_IP(struct end, ip);
+	struct config_node *sender = NULL, *ports = NULL;
+	int rc = 0;
+
+	*ip = FLOW_ADDR_SENDER;
+	if (live != NULL && config_kind(live) == CONFIG_MAP)
+		sender = config_get(live, "sender");
+	if (sender != NULL && config_kind(sender) == CONFIG_MAP)
+		ports = config_get(sender, "ports");
+	for (size_t i = 0; rc == 0 && ports != NULL && i < config_count(ports); i++) {
+		struct config_node *port = config_at(ports, i);
+
+		if (config_kind(port) != CONFIG_MAP)
+			continue;
+		rc = config_param(port, "port", &role, &e, err);
+		if (rc == 0 && e.role == LIVE_SENDER)
+			rc = config_param(port, "port", &address, &e, err);
+		if (rc == 0 && e.role == LIVE_SENDER)
+			rc = live_address(port, "ip", e.ip, FLOW_ADDR_SENDER, ip, err);
+	}
+	config_skip(sender);
+	return rc;
+}
+
 void live_mac_text(const struct wire_mac *mac, char text[18]) {
 	snprintf(text, 18, "%02x:%02x:%02x:%02x:%02x:%02x", mac->b[0], mac->b[1], mac->b[2],
 		mac->b[3], mac->b[4], mac->b[5]);

@@ -27,6 +27,24 @@
 
 enum live_hugepages { LIVE_HUGEPAGES_AUTO, LIVE_HUGEPAGES_YES, LIVE_HUGEPAGES_NO };
 
+// A port of live.sender: which side of the connections is there, and its first address. The switch reads them
+// too, to know flows by their addresses. The fields are an int and a text.
+enum live_role { LIVE_SENDER, LIVE_RECEIVER, LIVE_ROLES };
+extern const char *const live_role_names[];
+#define LIVE_PORT_ROLE(T, field)                                                                   \
+	{                                                                                          \
+		"role", NULL, "which side of the connections is here", UNIT_NONE,                  \
+			PARAM_ENUM(T, field, live_role_names)                                      \
+	}
+#define LIVE_PORT_IP(T, field)                                                                     \
+	{                                                                                          \
+		"ip", "", "first IPv4 address; default: 198.18.0.1 sender, 198.19.0.1 receiver",   \
+			UNIT_NONE, PARAM_TEXT(T, field)                                            \
+	}
+// The address of live.sender's port that sends, or the default if there is none. The section is another
+// program's: the rest of it is left alone.
+int live_sender_ip(struct config_node *live, uint32_t *ip, struct err *err);
+
 // The program's process: scalars of live.switch or live.sender.
 struct live_process {
 	char prefix[PARAM_TEXT_SIZE]; // EAL file prefix: one per running process
@@ -77,6 +95,9 @@ int live_dev_init(struct live_dev *dev, const struct live_process *lp, struct co
 int live_mac(const char *text, struct wire_mac *mac, bool *given);
 // "198.18.0.1" in host byte order.
 int live_ip(const char *text, uint32_t *ip);
+// The same for a port's entry `n`; "" is the default. The sentence names its key.
+int live_address(struct config_node *n, const char *key, const char *text, uint32_t def,
+	uint32_t *ip, struct err *err);
 void live_mac_text(const struct wire_mac *mac, char text[18]);
 void live_ip_text(uint32_t ip, char text[16]);
 

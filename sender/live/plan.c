@@ -34,15 +34,11 @@ static const char *const own_keys[] = {
 	"lcores", "ports", "rate", "pipe", "answer", "strangers", "handover", "checksum", NULL};
 static const char *const process_keys[] = {LIVE_PROCESS_KEYS, NULL};
 
-static const char *const role_names[] = {"sender", "receiver", NULL};
-
 static const struct param port_params[] = {
 	{"name", NULL, "the port's name in messages and figures", UNIT_NONE,
 		PARAM_TEXT(struct live_port, name)},
-	{"role", NULL, "which side of the connections is here", UNIT_NONE,
-		PARAM_ENUM(struct live_port, role, role_names)},
-	{"ip", "", "first IPv4 address; default: 198.18.0.1 sender, 198.19.0.1 receiver", UNIT_NONE,
-		PARAM_TEXT(struct live_port, ip_text)},
+	LIVE_PORT_ROLE(struct live_port, role),
+	LIVE_PORT_IP(struct live_port, ip_text),
 	{"peer", "", "the other side's first address; default: as above", UNIT_NONE,
 		PARAM_TEXT(struct live_port, peer_text)},
 	{"queues", "1", "receive and transmit queues: 1, or one for each of lcores", UNIT_NONE,
@@ -202,15 +198,6 @@ static void derive_network(struct live_plan *p, struct config *c, const struct g
 		p->pipe_ns = (uint64_t)PIPE_DEFAULT_NS;
 }
 
-static int address(struct config_node *n, const char *key, const char *text, uint32_t def,
-	uint32_t *ip, struct err *err) {
-	*ip = def;
-	if (text[0] != '\0' && live_ip(text, ip) < 0)
-		return config_err(n, -EINVAL, err,
-			"%s: '%s' is not an IPv4 address such as 198.18.0.1", key, text);
-	return 0;
-}
-
 // Both ends of all connections, and who passes their packets on, must have addresses for tests:
 // what is sent to others, and what others answer, would leave the testbed.
 static int in_range(const struct live_plan *p, struct config_node *n, const struct live_port *port,
@@ -247,11 +234,12 @@ static int port_addresses(const struct live_plan *p, struct live_port *port, str
 	uint32_t theirs = sends ? FLOW_ADDR_RECEIVER : FLOW_ADDR_SENDER;
 	int rc;
 
-	if ((rc = address(n, "ip", port->ip_text, ours, &port->ip, err)) < 0)
+	if ((rc = live_address(n, "ip", port->ip_text, ours, &port->ip, err)) < 0)
 		return rc;
-	if ((rc = address(n, "peer", port->peer_text, theirs, &port->peer, err)) < 0)
+	if ((rc = live_address(n, "peer", port->peer_text, theirs, &port->peer, err)) < 0)
 		return rc;
-	if ((rc = address(n, "gateway", port->gateway_text, port->peer, &port->next_hop, err)) < 0)
+	if ((rc = live_address(n, "gateway", port->gateway_text, port->peer, &port->next_hop, err))
+		< 0)
 		return rc;
 	if (live_mac(port->mac_text, &port->mac, &port->mac_given) < 0)
 		return config_err(n, -EINVAL, err,
@@ -279,8 +267,8 @@ static int port_read(struct live_plan *p, struct config_node *n, uint32_t flows,
 			p->process.lcores);
 	for (uint32_t i = 0; i < p->ports; i++) {
 		if (p->port[i].role == port->role)
-			return config_err(
-				n, -EINVAL, err, "role: two ports are %s", role_names[port->role]);
+			return config_err(n, -EINVAL, err, "role: two ports are %s",
+				live_role_names[port->role]);
 		if (strcmp(p->port[i].dev.name, port->dev.name) == 0)
 			return config_err(
 				n, -EINVAL, err, "dev: '%s' is used twice", port->dev.name);

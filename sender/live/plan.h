@@ -14,8 +14,6 @@
 #include "common/live/live.h"
 #include "sender/group.h"
 
-enum live_role { LIVE_SENDER, LIVE_RECEIVER, LIVE_ROLES };
-
 struct live_port {
 	char name[PARAM_TEXT_SIZE];
 	char ip_text[PARAM_TEXT_SIZE], peer_text[PARAM_TEXT_SIZE];

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "switch/live/plan.h"
 
-#include "common/net/flow_addr.h"
 #include "switch/stage/link.h"
 
 #include <errno.h>
@@ -50,81 +49,23 @@ static const struct param fixed_params[] = {
 	PARAM_END,
 };
 
-// An entry's number, or its default.
-static int number(struct config_node *map, const char *key, enum unit unit, double def, double max,
-	double *value, struct err *err) {
-	struct config_node *n = config_get(map, key);
-
-	*value = def;
-	if (n == NULL)
-		return 0;
-	if (config_text(n) == NULL || unit_parse(config_text(n), unit, value) < 0)
-		return config_err(n, -EINVAL, err, "%s: must be %s", key, unit_example(unit));
-	if (*value < 0 || *value > max)
-		return config_err(n, -ERANGE, err, "%s: out of range", key);
-	return 0;
-}
-
-// The address of live.sender's first sending port, or the default.
-static int sender_ip(struct plan *p, struct config_node *live, struct err *err) {
-	struct config_node *sender = live != NULL ? config_get(live, "sender") : NULL;
-	struct config_node *ports = NULL;
-
-	p->flow_base_ip = FLOW_ADDR_SENDER;
-	if (sender != NULL && config_kind(sender) == CONFIG_MAP)
-		ports = config_get(sender, "ports");
-	for (size_t i = 0; ports != NULL && i < config_count(ports); i++) {
-		struct config_node *port = config_at(ports, i), *role, *ip;
-
-		if (config_kind(port) != CONFIG_MAP)
-			continue;
-		role = config_get(port, "role");
-		ip = config_get(port, "ip");
-		if (role == NULL || config_text(role) == NULL
-			|| strcmp(config_text(role), "sender") != 0 || ip == NULL)
-			continue;
-		if (config_text(ip) == NULL || live_ip(config_text(ip), &p->flow_base_ip) < 0)
-			return config_err(ip, -EINVAL, err, "ip: not an IPv4 address");
-		break;
-	}
-	config_skip(sender);
-	return 0;
-}
-
 int plan_flows(struct plan *p, struct config *c, struct err *err) {
 	struct config_node *root = config_root(c), *list = config_get(root, "flows");
-	uint64_t count[PLAN_GROUPS_MAX], flow = 0;
-	double v;
+	struct flows f;
 	int rc;
 
-	if ((rc = sender_ip(p, config_get(root, "live"), err)) < 0)
+	if ((rc = live_sender_ip(config_get(root, "live"), &p->flow_base_ip, err)) < 0)
 		return rc;
-	if (list == NULL || config_kind(list) != CONFIG_LIST)
-		return 0;
-	if (config_count(list) > PLAN_GROUPS_MAX)
-		return config_err(list, -E2BIG, err, "flows: more than %d groups", PLAN_GROUPS_MAX);
-	for (size_t i = 0; i < config_count(list); i++) {
-		struct config_node *group = config_at(list, i);
-
-		if (config_kind(group) != CONFIG_MAP)
-			return config_err(group, -EINVAL, err, "flows: a group is a map");
-		if ((rc = number(group, "count", UNIT_NONE, 1, PLAN_FLOWS_MAX, &v, err)) < 0)
-			return rc;
-		count[i] = (uint64_t)v;
-		flow += count[i];
-		if ((rc = number(group, "base_rtt", UNIT_TIME_NS, 0, 1e12, &v, err)) < 0)
-			return rc;
-		p->group_base_rtt_ns[i] = (uint64_t)v;
-		p->groups++;
-	}
+	if ((rc = flows_read(&f, list, err)) < 0)
+		return rc;
 	config_skip(list);
-	if (flow > PLAN_FLOWS_MAX)
-		return config_err(list, -E2BIG, err, "flows: more than %u", PLAN_FLOWS_MAX);
-	p->group_of = calloc(flow + 1, sizeof(*p->group_of));
+	p->groups = f.groups;
+	memcpy(p->group_base_rtt_ns, f.base_rtt_ns, sizeof(p->group_base_rtt_ns));
+	p->group_of = calloc(f.count + 1, sizeof(*p->group_of));
 	if (p->group_of == NULL)
-		return err_set(err, -ENOMEM, "flows: no memory for %llu", (unsigned long long)flow);
-	for (uint32_t g = 0; g < p->groups; g++) {
-		for (uint64_t i = 0; i < count[g]; i++)
+		return err_set(err, -ENOMEM, "flows: no memory for %u", f.count);
+	for (uint32_t g = 0; g < f.groups; g++) {
+		for (uint32_t i = 0; i < f.group_count[g]; i++)
 			p->group_of[p->flows++] = (uint16_t)g;
 	}
 	return 0;

@@ -24,13 +24,12 @@
 // one's, the second the second's and so on, round and round. Its receive queues are spread over the lcores
 // from that one on.
 #pragma once
+#include "common/config/flows.h"
 #include "common/live/live.h"
 #include "switch/path.h"
 
 #define PLAN_MTU_BYTES 1518 // with FCS
 #define PLAN_STATIC_MAX 256
-#define PLAN_GROUPS_MAX 64
-#define PLAN_FLOWS_MAX (UINT32_C(1) << 24)
 
 enum plan_start { PLAN_START_NOW, PLAN_START_TRAFFIC };
 
@@ -66,7 +65,7 @@ struct plan {
 	uint32_t flow_base_ip; // of the first sending port
 	uint32_t flows;
 	uint16_t *group_of; // per flow
-	uint64_t group_base_rtt_ns[PLAN_GROUPS_MAX];
+	uint64_t group_base_rtt_ns[GROUPS_MAX];
 	uint32_t groups;
 };
 

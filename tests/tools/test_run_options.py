@@ -180,3 +180,68 @@ def test_an_unknown_stream_names_those_there_are(weir, weir_sim, here):
     for asked in (run.frame, run.rings, lambda stream: list(run.chunks(stream, ["ts_ns"]))):
         with pytest.raises(UserError, match="no stream 'link'; there is packets, cc, flows"):
             asked("link")
+
+
+@pytest.mark.parametrize(
+    ("flows", "sentence"),
+    [
+        ("{count: 1, cc: copa}, " * 65, "flows: at most 64 groups"),
+        ("{count: 1, cc: copa, base_rtt: 100s}", "base_rtt: 100s is not in [0s, 60s]"),
+        (
+            "{count: 1, cc: copa, base_rtt: 100}",
+            "base_rtt: '100' is not a time such as 20ms",
+        ),
+        ("{count: 0, cc: copa}", "count: 0 is not in [1, 1000000]"),
+        ("{count: [1], cc: copa}", "count: a single value is wanted, not a list"),
+        ("{count: 1000000, cc: copa}, " * 17, "there are 17000000"),
+        ("copa", "a flow group is a map such as {count: 10, cc: copa}"),
+        ("", "flows is a list of groups such as - {count: 10, cc: copa}"),
+    ],
+)
+def test_a_bad_flow_group_is_one_sentence_whoever_reads_it(
+    weir_sim, weir_switch, weir_sender, here, flows, sentence
+):
+    """The switch had limits of its own: 16.8 million flows a group, 1000 s, "out of range"."""
+    (here / "x.yaml").write_text(
+        CONFIG.split("flows:")[0] + f"flows: [{flows}]\n"
+        "live:\n"
+        "  switch: {lcores: [1], ports: [{name: l, dev: net_null0, path: reverse},"
+        " {name: r, dev: net_null1, path: forward}]}\n"
+        "  sender: {lcores: [0], ports: [{name: a, role: sender, dev: net_null0}]}\n"
+    )
+    said = {}
+    for program in (weir_sim, weir_switch, weir_sender):
+        done = subprocess.run([program, "x.yaml", "--check"], capture_output=True, text=True)
+        said[program.name] = done.returncode, done.stderr.partition(": ")[2]
+    assert len(set(said.values())) == 1, said
+    status, line = said["weir-sim"]
+    assert status == 2
+    assert line.startswith("x.yaml:")
+    assert sentence in line
+
+
+@pytest.mark.parametrize(
+    ("port", "sentence"),
+    [
+        (
+            "role: sender, ip: 198.18.0",
+            "ip: '198.18.0' is not an IPv4 address such as 198.18.0.1",
+        ),
+        ("role: sends", "role: 'sends' is not one of sender, receiver"),
+    ],
+)
+def test_a_bad_port_of_the_sender_is_one_sentence_whoever_reads_it(
+    weir_switch, weir_sender, here, port, sentence
+):
+    (here / "x.yaml").write_text(
+        CONFIG + "live:\n"
+        "  switch: {lcores: [1], ports: [{name: l, dev: net_null0, path: reverse},"
+        " {name: r, dev: net_null1, path: forward}]}\n"
+        f"  sender: {{lcores: [0], ports: [{{name: a, {port}, dev: net_null0}}]}}\n"
+    )
+    said = set()
+    for program in (weir_switch, weir_sender):
+        done = subprocess.run([program, "x.yaml", "--check"], capture_output=True, text=True)
+        said.add((done.returncode, done.stderr.partition(": ")[2]))
+    assert len(said) == 1, said
+    assert sentence in said.pop()[1]
