@@ -20,10 +20,10 @@
 
 // `n` segments of the same length leave, `seg` the first, each `len` bytes of sequence space behind
 // the one before. `id` is the flow's or the receiver's number. The segment is the callee's to copy.
-// `due_ns`: when it is to leave, by the pacer's theory if it is paced. That is now in virtual time, so
-// that it never decreases there; live it may have gone by.
-typedef void host_output(
-	void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn, uint64_t due_ns);
+// `due_ns`: when it is to leave, by the pacer's theory if it is `paced`: the pacer chose that time. That is now
+// in virtual time, so that it never decreases there; live it may have gone by.
+typedef void host_output(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn,
+	uint64_t due_ns, bool paced);
 
 struct host_env {
 	host_output *output;
@@ -214,7 +214,7 @@ static inline __attribute__((always_inline)) void host_fetch_ranges(
 }
 
 static inline void host_send(
-	struct host *h, uint32_t id, const struct seg *seg, uint8_t ecn, uint64_t due_ns) {
+	struct host *h, uint32_t id, const struct seg *seg, uint8_t ecn, uint64_t now_ns) {
 	h->count.tx_segs++;
-	h->env.output(h->env.ctx, id, seg, 1, ecn, due_ns);
+	h->env.output(h->env.ctx, id, seg, 1, ecn, now_ns, false);
 }

@@ -226,8 +226,8 @@ void sender_put_seg(struct sender_lcore *s, struct sender_port *p, const struct 
 	const struct seg *seg);
 void sender_flush(struct sender_lcore *s, struct sender_port *p);
 // A host's output callback; ctx is its struct sender_port.
-void sender_output(
-	void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn, uint64_t due_ns);
+void sender_output(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn,
+	uint64_t due_ns, bool paced);
 
 // shard.c
 // Makes the rings between lcores, once the ports' queues are given out.

@@ -203,13 +203,8 @@ void sender_put_seg(struct sender_lcore *s, struct sender_port *p, const struct 
 	put_seg(s, p, addr, ECN_NOT_ECT, seg, 0);
 }
 
-// Only what the pacer let go has a time; what came first after the start has none yet.
-static bool is_paced(const struct sender_port *p, uint32_t id, const struct seg *seg) {
-	return seg->len > 0 && p->host->flow[host_index(p->host, id)].next_send_ns > 0;
-}
-
-void sender_output(
-	void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn, uint64_t due_ns) {
+void sender_output(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn,
+	uint64_t due_ns, bool paced) {
 	struct sender_port *p = ctx;
 	const struct live_port *plan = p->plan;
 	const struct wire_addr *addr = NULL;
@@ -219,15 +214,14 @@ void sender_output(
 	if (plan->role == LIVE_SENDER) {
 		wire_template_ends(
 			&p->head, flow_addr_ip(plan->ip, id), flow_addr_port(id), plan->peer, port);
-		due_ns = is_paced(p, id, seg) ? due_ns : 0;
 	} else {
-		due_ns = 0;
 		if (id < flows)
 			wire_template_ends(&p->head, plan->ip, port, flow_addr_ip(plan->peer, id),
 				flow_addr_port(id));
 		else
 			addr = &p->stranger[id - flows].addr;
 	}
+	due_ns = paced ? due_ns : 0;
 	put_seg(p->live, p, addr, ecn, seg, due_ns);
 	if (n == 1)
 		return;

@@ -204,8 +204,8 @@ __attribute__((noinline)) static void record_again(
 	f->rtx_end = time_max(f->rtx_end, index + 1);
 }
 
-void flow_transmit(
-	struct host *h, struct flow *f, uint64_t index, uint64_t due_ns, uint64_t now_ns) {
+void flow_transmit(struct host *h, struct flow *f, uint64_t index, uint64_t due_ns, bool paced,
+	uint64_t now_ns) {
 	struct seg_rec *r = flow_seg(f, index);
 	uint8_t ecn = ECN_NOT_ECT, flags = SEG_ACK;
 	uint32_t acked; // of its bytes
@@ -232,7 +232,8 @@ void flow_transmit(
 	f->count.sent_segs++;
 	f->last_send_ns = now_ns;
 	h->count.data_tx_segs++;
-	host_send(h, f->id, &s, ecn, due_ns);
+	h->count.tx_segs++;
+	h->env.output(h->env.ctx, f->id, &s, 1, ecn, due_ns, paced);
 }
 
 // May a new segment be sent? Not beyond the data, the FIN, or the peer's window.
@@ -295,7 +296,7 @@ static bool send_window(struct host *h, struct flow *f, bool *sent, uint64_t now
 	for (uint64_t i = f->nxt; i < end; i++)
 		record_sent(f, flow_seg(f, i), 0, now_ns);
 	f->nxt = end;
-	h->env.output(h->env.ctx, f->id, &s, (uint32_t)n, ECN_NOT_ECT, now_ns);
+	h->env.output(h->env.ctx, f->id, &s, (uint32_t)n, ECN_NOT_ECT, now_ns, false);
 	return true;
 }
 
@@ -340,8 +341,9 @@ static bool send_each(
 		// The timeout counts from the first segment's repair (RFC 6675 section 6).
 		if (again && i == f->una)
 			f->rtx_base_ns = now_ns;
-		flow_transmit(
-			h, f, i, bps > 0 ? time_max(f->next_send_ns, due_ns) : now_ns, now_ns);
+		// What comes first after the start has no time of the pacer's yet.
+		flow_transmit(h, f, i, bps > 0 ? time_max(f->next_send_ns, due_ns) : now_ns,
+			bps > 0 && f->next_send_ns > 0, now_ns);
 		inflight++;
 		sent = true;
 		if (bps > 0)
@@ -366,7 +368,7 @@ void flow_send_probe(struct host *h, struct flow *f, uint64_t now_ns) {
 	double bps = pacer_bps(flow_group(h, f), f);
 
 	f->tlp_retrans = !new_allowed(h, f, now_ns);
-	flow_transmit(h, f, f->tlp_retrans ? f->nxt - 1 : f->nxt, now_ns, now_ns);
+	flow_transmit(h, f, f->tlp_retrans ? f->nxt - 1 : f->nxt, now_ns, false, now_ns);
 	if (bps > 0)
 		pacer_sent(f, bps, time_max(f->next_send_ns, now_ns), now_ns);
 }

@@ -239,9 +239,9 @@ bool flow_send(struct host *h, struct flow *f, uint64_t now_ns, uint64_t due_ns)
 void flow_send_probe(struct host *h, struct flow *f, uint64_t now_ns);
 // The lowest lost segment that was not sent again yet; there is one.
 uint64_t flow_next_lost(struct flow *f);
-// `due_ns`: as of when it leaves.
-void flow_transmit(
-	struct host *h, struct flow *f, uint64_t index, uint64_t due_ns, uint64_t now_ns);
+// `due_ns`: as of when it leaves; `paced`: the pacer chose that.
+void flow_transmit(struct host *h, struct flow *f, uint64_t index, uint64_t due_ns, bool paced,
+	uint64_t now_ns);
 void flow_end(
 	struct host *h, struct flow *f, enum flow_state state, uint8_t event, uint64_t now_ns);
 void flow_ack_now(struct host *h, struct flow *f, uint64_t now_ns); // a bare ACK

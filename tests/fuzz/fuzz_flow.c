@@ -127,8 +127,8 @@ static void honest_rx(struct peer *p, const struct seg *s, uint64_t t_ns) {
 	reply(p, &ack, t_ns);
 }
 
-static void output(
-	void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn, uint64_t due_ns) {
+static void output(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn,
+	uint64_t due_ns, bool paced) {
 	struct peer *p = ctx;
 	const struct flow *f = p->flow;
 	struct seg s = *seg;

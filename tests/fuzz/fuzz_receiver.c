@@ -28,8 +28,8 @@ struct peer {
 	uint64_t acks;
 };
 
-static void output(
-	void *ctx, uint32_t id, const struct seg *s, uint32_t n, uint8_t ecn, uint64_t due_ns) {
+static void output(void *ctx, uint32_t id, const struct seg *s, uint32_t n, uint8_t ecn,
+	uint64_t due_ns, bool paced) {
 	struct peer *p = ctx;
 	const struct receiver *r = p->receiver;
 

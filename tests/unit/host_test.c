@@ -296,8 +296,8 @@ START_TEST(figures_start_by_and_by) {
 }
 END_TEST
 
-static void ignore(
-	void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn, uint64_t due_ns) {
+static void ignore(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn,
+	uint64_t due_ns, bool paced) {
 }
 
 // Whatever number of hosts shares the flows, each flow and its receiver are on one of them, as they

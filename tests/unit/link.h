@@ -60,6 +60,7 @@ struct link_log {
 	uint64_t index; // segment number; of data
 	struct seg seg;
 	uint8_t ecn;
+	bool paced;
 };
 
 struct link {
@@ -130,9 +131,9 @@ static inline uint64_t link_index(const struct flow *f, uint32_t seq) {
 	return offset >= f->total_bytes ? f->data_segs : offset / f->payload;
 }
 
-static inline void link_tx_one(
-	struct link *l, uint32_t id, const struct seg *seg, uint8_t ecn, uint64_t t_ns) {
-	struct link_log log = {.t_ns = t_ns, .seg = *seg, .ecn = ecn};
+static inline void link_tx_one(struct link *l, uint32_t id, const struct seg *seg, uint8_t ecn,
+	uint64_t t_ns, bool paced) {
+	struct link_log log = {.t_ns = t_ns, .seg = *seg, .ecn = ecn, .paced = paced};
 	uint64_t at_ns = t_ns + l->o.delay_ns;
 
 	NEED(l->o.live || t_ns >= l->now_ns); // live, t_ns is when it was due
@@ -160,18 +161,18 @@ static inline void link_tx_one(
 		link_push(l, true, id, seg, ecn, at_ns);
 }
 
-static inline void link_tx(
-	void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn, uint64_t t_ns) {
+static inline void link_tx(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn,
+	uint64_t t_ns, bool paced) {
 	struct seg s = *seg;
 
 	for (uint32_t i = 0; i < n; i++) {
-		link_tx_one(ctx, id, &s, ecn, t_ns);
+		link_tx_one(ctx, id, &s, ecn, t_ns, paced);
 		s.seq += s.len;
 	}
 }
 
-static inline void link_rx(
-	void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn, uint64_t t_ns) {
+static inline void link_rx(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn,
+	uint64_t t_ns, bool paced) {
 	struct link *l = ctx;
 	uint64_t i = l->acks_count++;
 

@@ -21,6 +21,31 @@ START_TEST(gaps_are_exact) {
 }
 END_TEST
 
+// The live sender measured how late segments were that no pacer had let go: it took all data of a flow that was
+// ever paced for paced.
+START_TEST(only_what_the_pacer_let_go_is_paced) {
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 3, rate: 11.584Mbit}}}");
+	struct link *unpaced = HAND(.group = "{cc: {fixed: {cwnd: 3, rate: 0bit}}}");
+
+	for (uint64_t i = 0; i < 2; i++)
+		hand_ack_at(i == 0 ? l : unpaced, 0, 20 * MS);
+	link_run(l, 2 * S);
+	link_run(unpaced, 2 * S);
+	ck_assert(!l->data[0].paced); // nothing was sent that its time could follow from
+	ck_assert(l->data[1].paced && l->data[2].paced);
+	ck_assert(!l->data[3].paced); // a tail loss probe
+	ck_assert(!l->data[4].paced); // a timeout
+	ck_assert_uint_eq(l->data[4].index, 0);
+	ck_assert(l->data[5].paced && l->data[6].paced); // the repairs that follow
+	for (uint64_t i = 0; i < unpaced->data_count; i++)
+		ck_assert(!unpaced->data[i].paced);
+	for (uint64_t i = 0; i < l->ctl_count; i++)
+		ck_assert(!l->ctl[i].paced);
+	link_close(l);
+	link_close(unpaced);
+}
+END_TEST
+
 // Fractions of a nanosecond are kept: 7 Mbit/s is 1654857.142857 ns a segment, without drift.
 START_TEST(long_run_rate_is_exact) {
 	struct link *l =
@@ -664,9 +689,9 @@ START_TEST(repairs_after_the_end_of_data_are_app_limited) {
 }
 END_TEST
 
-TEST_MAIN(gaps_are_exact, long_run_rate_is_exact, any_volume_leaves_in_its_time,
-	ack_does_not_hurry_the_pacer, silence_earns_no_burst, late_loop_catches_up,
-	late_loop_catches_up_a_millisecond_at_most, late_loop_keeps_its_step,
+TEST_MAIN(only_what_the_pacer_let_go_is_paced, gaps_are_exact, long_run_rate_is_exact,
+	any_volume_leaves_in_its_time, ack_does_not_hurry_the_pacer, silence_earns_no_burst,
+	late_loop_catches_up, late_loop_catches_up_a_millisecond_at_most, late_loop_keeps_its_step,
 	lateness_is_made_up_for_as_in_linux,
 	missed_turns_are_made_up_for_a_quarter_of_a_gap_at_a_time,
 	a_fifth_of_a_second_is_made_up_for_at_most,

@@ -138,15 +138,15 @@ static inline void send_packets(struct sim *s, enum sim_pool_kind direction, uin
 	}
 }
 
-static void sender_output(
-	void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn, uint64_t t_ns) {
+static void sender_output(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn,
+	uint64_t t_ns, bool paced) {
 	struct sim *s = ctx;
 
 	send_packets(s, POOL_FORWARD, s->sender.flow[id].group, id, seg, n, ecn, t_ns);
 }
 
-static void receiver_output(
-	void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn, uint64_t t_ns) {
+static void receiver_output(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn,
+	uint64_t t_ns, bool paced) {
 	struct sim *s = ctx;
 
 	send_packets(s, POOL_REVERSE, s->receiver.receiver[id].group_index, id, seg, n, ecn, t_ns);
