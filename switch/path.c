@@ -6,7 +6,6 @@
 #include "switch/path.h"
 
 #include "common/base/likely.h"
-#include "switch/stage/link.h"
 
 #include <assert.h>
 
@@ -82,8 +81,8 @@ void path_push(struct path *p, struct pkt *const *pkts, uint32_t n) {
 	p->idle_ns = 0;
 	if (unlikely(tel_on(p->tel_arrivals)))
 		path_tell_arrivals(p, pkts, n);
-	// What leaves the link before these come goes straight to the next stage; it is idle until then.
-	if (p->stages > 1 && first->ops == &stage_link) {
+	// What leaves a link before these come goes straight to the next stage; it is idle until then.
+	if (p->stages > 1 && first->ops->serve != NULL) {
 		stage_advance(p, 0, pkts[0]->arrival_ns);
 		if (p->stages == 2)
 			p->idle_ns = pkts[0]->arrival_ns + first->after_ns;
@@ -130,8 +129,8 @@ void path_serve(struct path *p, uint64_t now_ns) {
 	for (uint32_t i = 0; i + 1 < p->stages; i++)
 		stage_advance(p, i, now_ns);
 	for (uint32_t i = 0; i < p->stages; i++) {
-		if (p->stage[i].ops == &stage_link)
-			link_serve(p->stage[i].state, now_ns, &p->fresh);
+		if (p->stage[i].ops->serve != NULL)
+			p->stage[i].ops->serve(p->stage[i].state, now_ns, &p->fresh);
 	}
 	path_count_drops(p);
 }

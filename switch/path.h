@@ -33,6 +33,16 @@ struct path_stage {
 	uint64_t after_ns; // least time from here to the end of the path
 };
 
+// Has it figures? Only then it has an index among the links.
+static inline bool path_is_link(const struct path_stage *s) {
+	return s->ops->figures != NULL;
+}
+
+// The group of an event record that a stage is the subject of: its link, or UINT16_MAX.
+static inline uint16_t path_event_group(const struct path_stage *s) {
+	return path_is_link(s) ? s->env.link_index : UINT16_MAX;
+}
+
 struct path {
 	char name[32];
 	struct path_stage stage[PATH_STAGES_MAX];

@@ -10,7 +10,6 @@
 #include "switch/path.h"
 
 #include "common/run/run.h"
-#include "switch/stage/link.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -241,7 +240,7 @@ static int paths_start(struct paths *ps, const struct places *places, const stru
 			struct path_stage *s = &p->stage[k];
 			struct err why = {""};
 
-			if (s->ops == &stage_link && links >= PATH_LINKS_MAX)
+			if (path_is_link(s) && links >= PATH_LINKS_MAX)
 				return config_err(places->stage[i][k], -E2BIG, err,
 					"more than %d links in one run", PATH_LINKS_MAX);
 			s->env.name = s->name;
@@ -253,7 +252,7 @@ static int paths_start(struct paths *ps, const struct places *places, const stru
 			s->env.path_index = (uint8_t)i;
 			s->env.stage_index = (uint8_t)k;
 			s->env.link_index = STAGE_NO_LINK;
-			if (s->ops == &stage_link)
+			if (path_is_link(s))
 				s->env.link_index = (uint8_t)links++;
 			int rc = s->ops->init(s->state, &s->env, &why);
 			if (rc < 0)
@@ -277,10 +276,8 @@ void paths_list(struct run_list *l) {
 	for (const struct stage_ops *const *o = stage_all; *o != NULL; o++) {
 		run_list_plugin(l, "stage", (*o)->name, (*o)->summary, (*o)->params, (*o)->observed,
 			AQM_OBSERVED);
-		if (*o == &stage_link)
-			run_list_row(l,
-				"    queue            (required) one of --list aqm        "
-				"discipline of the queue before it");
+		if ((*o)->also_rows != NULL)
+			run_list_row(l, (*o)->also_rows);
 		run_list_row(l,
 			"    name             its type   text                     in overrides, "
 			"schedules and results; a second link is link2");
@@ -320,11 +317,8 @@ int paths_init(
 void path_streams(struct path *p, struct tel *packets, struct tel *arrivals) {
 	p->tel_packets = packets;
 	p->tel_arrivals = arrivals;
-	for (uint32_t k = 0; k < p->stages; k++) {
+	for (uint32_t k = 0; k < p->stages; k++)
 		p->stage[k].env.tel_packets = packets;
-		if (p->stage[k].ops == &stage_link)
-			link_stream(p->stage[k].state, packets);
-	}
 }
 
 void paths_fini(struct paths *ps) {

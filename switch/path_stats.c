@@ -2,7 +2,7 @@
 // What paths report: link figures, interval records, the ledger.
 #include "switch/path.h"
 
-#include "switch/stage/link.h"
+#include "switch/stage/stats.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -13,18 +13,23 @@ static struct path_stage *paths_link(struct paths *ps, uint32_t i, struct path *
 	for (uint32_t n = 0; n < ps->count; n++) {
 		for (uint32_t k = 0; k < ps->path[n].stages; k++) {
 			*path = &ps->path[n];
-			if (ps->path[n].stage[k].ops == &stage_link && i-- == 0)
+			if (path_is_link(&ps->path[n].stage[k]) && i-- == 0)
 				return &ps->path[n].stage[k];
 		}
 	}
 	return NULL;
 }
 
+// Of a link that was served to now_ns.
+static struct stage_stats *path_stats(const struct path_stage *s, uint64_t now_ns) {
+	return s->ops->figures(s->state, now_ns);
+}
+
 uint8_t path_last_link(const struct path *p) {
 	uint8_t link = STAGE_NO_LINK;
 
 	for (uint32_t i = 0; i < p->stages; i++) {
-		if (p->stage[i].ops == &stage_link)
+		if (path_is_link(&p->stage[i]))
 			link = p->stage[i].env.link_index;
 	}
 	return link;
@@ -59,8 +64,8 @@ static void paths_serve(struct paths *ps, uint64_t now_ns) {
 void path_measure(struct path *p, uint64_t now_ns) {
 	path_serve(p, now_ns);
 	for (uint32_t i = 0; i < p->stages; i++) {
-		if (p->stage[i].ops == &stage_link)
-			link_restart(p->stage[i].state, LINK_RUN, now_ns);
+		if (path_is_link(&p->stage[i]))
+			stats_restart(path_stats(&p->stage[i], now_ns), STATS_RUN, now_ns);
 	}
 }
 
@@ -90,11 +95,11 @@ struct path_capacity path_capacity(const struct path *p, uint32_t frame_bytes) {
 double path_utilisation(struct path *p, uint64_t now_ns) {
 	path_serve(p, now_ns);
 	for (uint32_t i = 0; i < p->stages; i++) {
-		if (p->stage[i].ops == &stage_link) {
-			struct link_totals to = link_totals(p->stage[i].state, now_ns);
+		if (path_is_link(&p->stage[i])) {
+			struct stage_stats *s = path_stats(&p->stage[i], now_ns);
+			struct stats_totals to = stats_totals(s, now_ns);
 
-			return link_figures(&link_peak(p->stage[i].state, LINK_RUN)->from, &to)
-				.utilisation;
+			return stats_figures(&stats_peak(s, STATS_RUN)->from, &to).utilisation;
 		}
 	}
 	return (double)NAN;
@@ -105,39 +110,38 @@ static uint32_t saturate32(uint64_t v) {
 }
 
 static void link_interval(const struct path_stage *s, struct tel *links, uint64_t now_ns) {
-	const struct link_peak *peak = link_peak(s->state, LINK_INTERVAL);
-	struct link_totals to = link_totals(s->state, now_ns);
-	struct link_figures f = link_figures(&peak->from, &to);
+	struct stage_stats *st = path_stats(s, now_ns);
+	const struct stats_peak *peak = stats_peak(st, STATS_INTERVAL);
+	struct stats_totals to = stats_totals(st, now_ns);
+	struct stats_figures f = stats_figures(&peak->from, &to);
 	struct tel_links *r = tel_put(links);
 
 	if (r != NULL)
 		*r = (struct tel_links){
 			.ts_ns = now_ns,
 			.out_bytes = to.out_bytes - peak->from.out_bytes,
-			.rate_bps = link_rate_bps(s->state),
+			.rate_bps = st->rate_bps,
 			.link = s->env.link_index,
 			.out_pkts = saturate32(to.out_pkts - peak->from.out_pkts),
 			.drops = saturate32(to.drops - peak->from.drops),
 			.marks = saturate32(to.marks - peak->from.marks),
-			.queue_pkts = saturate32(link_queue(s->state).pkts),
+			.queue_pkts = saturate32(st->queue_pkts),
 			.queue_max_pkts = saturate32(peak->queue_pkts),
 			.queue_mean_pkts = (float)f.queue_mean_pkts,
 			.queue_mean_bytes = (float)f.queue_mean_bytes,
 			.sojourn_mean_ns = saturate32((uint64_t)f.sojourn_mean_ns),
 			.sojourn_max_ns = saturate32(peak->sojourn_ns),
 		};
-	link_restart(s->state, LINK_INTERVAL, now_ns);
+	stats_restart(st, STATS_INTERVAL, now_ns);
 }
 
 static void stage_event(const struct path_stage *s, struct tel *events, uint64_t now_ns) {
-	bool link = s->ops == &stage_link;
-	const struct aqm_ops *aqm = link ? link_aqm(s->state) : NULL;
-	double out[TEL_OBSERVED] = {0};
+	double out[AQM_OBSERVED] = {0};
+	const char *name = s->ops->observe != NULL ? s->ops->observe(s->state, out) : NULL;
 	struct tel_events *r;
 
-	if ((link ? aqm->observe : s->ops->observe) == NULL || (r = tel_put(events)) == NULL)
+	if (name == NULL || (r = tel_put(events)) == NULL)
 		return;
-	(link ? link_observe : s->ops->observe)(s->state, out);
 	*r = (struct tel_events){
 		.ts_ns = now_ns,
 		.value = out[0],
@@ -145,8 +149,7 @@ static void stage_event(const struct path_stage *s, struct tel *events, uint64_t
 		.value3 = (float)out[2],
 		.value4 = (float)out[3],
 		.flow_id = TEL_NO_FLOW,
-		.detail = tel_observer_number(
-			s->env.tel_run, TEL_STREAM_EVENTS, link ? aqm->name : s->ops->name),
+		.detail = tel_observer_number(s->env.tel_run, TEL_STREAM_EVENTS, name),
 		.event = TEL_EV_OBSERVED,
 		.group = (uint16_t)s->env.link_index,
 		.path = s->env.path_index,
@@ -157,7 +160,7 @@ static void stage_event(const struct path_stage *s, struct tel *events, uint64_t
 void path_interval(struct path *p, struct tel *links, struct tel *events, uint64_t now_ns) {
 	path_serve(p, now_ns);
 	for (uint32_t i = 0; i < p->stages; i++) {
-		if (p->stage[i].ops == &stage_link)
+		if (path_is_link(&p->stage[i]))
 			link_interval(&p->stage[i], links, now_ns);
 		stage_event(&p->stage[i], events, now_ns);
 	}
@@ -168,9 +171,19 @@ void paths_interval(struct paths *ps, struct tel *links, struct tel *events, uin
 		path_interval(&ps->path[i], links, events, now_ns);
 }
 
-// The path's name stands for "forward.link"; "forward.link2" and links with a `name:` keep theirs.
+// Is its name its type, as that of "forward.link" is?
+static bool named_as_type(const struct path *p, const struct path_stage *s) {
+	return strcmp(s->name + strlen(p->name) + 1, s->ops->name) == 0;
+}
+
+// The path's name stands for "forward.link", or the first of its links that is named as its type;
+// "forward.link2" and links with a `name:` keep theirs.
 static const char *link_title(const struct path *p, const struct path_stage *s) {
-	return strcmp(s->name + strlen(p->name) + 1, stage_link.name) == 0 ? p->name : s->name;
+	for (const struct path_stage *o = p->stage; o < s; o++) {
+		if (path_is_link(o) && named_as_type(p, o))
+			return s->name;
+	}
+	return named_as_type(p, s) ? p->name : s->name;
 }
 
 // [[upper end of a bucket in ns, share of packets up to it], ...]: the distribution, within 1/32.
@@ -197,10 +210,11 @@ void paths_summary(struct paths *ps, struct json *j, uint64_t now_ns) {
 	paths_serve(ps, now_ns);
 	json_object(j, "links");
 	for (uint32_t i = 0; (s = paths_link(ps, i, &p)) != NULL; i++) {
-		const struct link_peak *peak = link_run(s->state, now_ns);
-		const struct hist *sojourn = link_sojourn(s->state);
-		struct link_totals to = link_totals(s->state, now_ns);
-		struct link_figures f = link_figures(&peak->from, &to);
+		struct stage_stats *st = path_stats(s, now_ns);
+		const struct stats_peak *peak = stats_run(st, now_ns);
+		const struct hist *sojourn = stats_sojourn(st);
+		struct stats_totals to = stats_totals(st, now_ns);
+		struct stats_figures f = stats_figures(&peak->from, &to);
 
 		json_object(j, link_title(p, s));
 		json_f64(j, "utilisation", f.utilisation);
@@ -215,7 +229,7 @@ void paths_summary(struct paths *ps, struct json *j, uint64_t now_ns) {
 		json_u64(j, "out_bytes", to.out_bytes - peak->from.out_bytes);
 		json_u64(j, "drops", to.drops - peak->from.drops);
 		json_u64(j, "marks", to.marks - peak->from.marks);
-		json_u64(j, "rate_bps", link_rate_bps(s->state));
+		json_u64(j, "rate_bps", st->rate_bps);
 		json_f64(j, "rate_mean_bps", f.rate_mean_bps);
 		json_u64(j, "rate_min_bps", peak->rate_min_bps);
 		json_u64(j, "rate_max_bps", peak->rate_max_bps);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "switch/schedule.h"
 
-#include "switch/stage/link.h"
-
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -40,7 +38,7 @@ static int entry_read(struct schedule_entry *e, const char *key, struct config_n
 	int rc = path_check(e->path, e->key, e->value, &e->stage, &e->param, &why);
 	if (rc < 0)
 		return config_err(value, rc, err, "schedule: %s: %s", key, why.msg);
-	e->link = e->stage->ops == &stage_link ? e->stage->env.link_index : UINT16_MAX;
+	e->link = path_event_group(e->stage);
 	return 0;
 }
 

@@ -3,6 +3,7 @@
 // within 1/32 (3.2 %) of the exact value; range 0 to 2^40 ns (18 minutes), larger values saturate.
 #pragma once
 #include "common/base/likely.h"
+
 #include <stdint.h>
 
 #define HIST_SUB_BITS 5

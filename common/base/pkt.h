@@ -6,6 +6,7 @@
 // the decoded TCP segment. Code that holds only a struct pkt cannot tell the difference.
 #pragma once
 #include "common/base/likely.h"
+
 #include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Seeded generators: xoshiro256** (Blackman and Vigna), one per random stage.
 //
-// A generator's seed is hash(run seed, name of its user), so adding a stage moves no other's dice.
+// A generator's seed is hash(run seed, name of its user), so adding a user moves no other's draws.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>

@@ -9,12 +9,13 @@
 // A mark sets p->ecn = ECN_CE and PKT_MARKED in p->flags, only on packets that are ECN capable.
 // The state is zeroed, then param_defaults and the config fill it, then init is called.
 #pragma once
-#include "common/base/likely.h"
 #include "common/base/ns.h"
 #include "common/base/param.h"
-#include "common/base/pkt_ring.h"
+#include "common/base/pkt.h"
 
 #define AQM_OBSERVED 4
+
+struct wire;
 
 // What a discipline may know of its surroundings.
 struct aqm_env {
@@ -48,11 +49,14 @@ struct aqm_ops {
 	int (*init)(void *q, const struct aqm_env *env, struct err *err);
 	void (*fini)(void *q); // may be NULL: nothing to free; also called when init failed
 	void (*enqueue)(void *q, struct pkt *p, uint64_t now_ns, struct pkt_list *drops);
-	// Takes what came at one moment and says how many bytes of it are now inside; the rest, and
-	// nothing else, is dropped. 0, and nothing dropped: took nothing. NULL, or so: one by one.
-	uint64_t (*enqueue_all)(
-		void *q, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops);
 	struct pkt *(*dequeue)(void *q, uint64_t now_ns, struct pkt_list *drops);
+	// Of a queue before a wire: packets in the order of their arrivals, with what is due before each; and,
+	// when its frame is due, what has left by now_ns, `max` at most. Made of the two above by AQM_BURSTS
+	// (bursts.h); both may be NULL, and a packet costs a call.
+	void (*enqueue_burst)(void *q, struct wire *wire, struct pkt *const *pkts, uint32_t n,
+		struct pkt_list *drops);
+	uint32_t (*dequeue_burst)(void *q, struct wire *wire, uint64_t now_ns, struct pkt **pkts,
+		uint32_t max, struct pkt_list *drops);
 	struct backlog (*backlog)(const void *q);
 	struct aqm_limit (*limit)(const void *q); // as resolved by init
 	// The numbers worth plotting, zero at first, recorded once per interval (TEL_EV_OBSERVED); may be
@@ -75,18 +79,3 @@ static inline bool aqm_limit_fits(
 	const struct aqm_limit *l, uint64_t pkts, uint64_t bytes, uint32_t size) {
 	return pkts < l->pkts && bytes + size + (pkts + 1) * l->overhead_bytes <= l->bytes;
 }
-// Of a queue that is one ring with a limit: p waits if it fits, or else is dropped.
-static inline void aqm_ring_put(
-	struct pkt_ring *r, const struct aqm_limit *l, struct pkt *p, struct pkt_list *drops) {
-	if (unlikely(!aqm_limit_fits(l, r->count, r->bytes, p->size_bytes)))
-		pkt_drop(drops, p, DROP_QUEUE_FULL);
-	else if (unlikely(!pkt_ring_push(r, p)))
-		pkt_drop(drops, p, DROP_NO_MBUF);
-}
-// What came at one moment, if all of it fits: how many bytes it is. 0: none of it waits. (A full ring grows
-// one by one.)
-uint64_t aqm_ring_whole(
-	struct pkt_ring *r, const struct aqm_limit *l, struct pkt *const *pkts, uint32_t n);
-// The same, or as much of it as fits; the rest is dropped.
-uint64_t aqm_ring_all(struct pkt_ring *r, const struct aqm_limit *l, struct pkt *const *pkts,
-	uint32_t n, struct pkt_list *drops);

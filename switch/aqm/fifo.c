@@ -6,7 +6,17 @@
 //
 // Head drop tells the sender of congestion one queueing delay earlier (Lakshman, Neidhardt, Ott:
 // The Drop from Front Strategy in TCP and in TCP over ATM, INFOCOM 1996).
-#include "switch/aqm/fifo.h"
+#include "switch/aqm/bursts.h"
+#include "switch/aqm/ring.h"
+
+enum { FIFO_TAIL, FIFO_HEAD };
+
+struct fifo {
+	struct limit limit;
+	int drop;
+
+	struct aqm_ring q;
+};
 
 static const char *const drop_names[] = {"tail", "head", NULL};
 
@@ -21,22 +31,29 @@ static const struct param params[] = {
 static int fifo_init(void *self, const struct aqm_env *env, struct err *err) {
 	struct fifo *f = self;
 
-	return aqm_limit_init(&f->max, &f->limit, env, err);
+	return aqm_ring_init(&f->q, &f->limit, env, err);
 }
 
 static void fifo_fini(void *self) {
 	struct fifo *f = self;
 
-	pkt_ring_fini(&f->q);
-}
-
-void fifo_make_room(struct fifo *f, const struct pkt *p, struct pkt_list *drops) {
-	while (f->q.count > 0 && !aqm_limit_fits(&f->max, f->q.count, f->q.bytes, p->size_bytes))
-		pkt_drop(drops, fifo_get(f), DROP_QUEUE_FULL);
+	aqm_ring_fini(&f->q);
 }
 
 static void fifo_enqueue(void *self, struct pkt *p, uint64_t now_ns, struct pkt_list *drops) {
-	fifo_put(self, p, drops);
+	struct fifo *f = self;
+
+	if (f->drop == FIFO_HEAD) {
+		while (f->q.q.count > 0 && !aqm_ring_fits(&f->q, p))
+			pkt_drop(drops, aqm_ring_get(&f->q), DROP_QUEUE_FULL);
+	}
+	aqm_ring_put(&f->q, p, drops);
+}
+
+static struct pkt *fifo_dequeue(void *self, uint64_t now_ns, struct pkt_list *drops) {
+	struct fifo *f = self;
+
+	return aqm_ring_get(&f->q);
 }
 
 static uint64_t fifo_enqueue_all(
@@ -44,24 +61,22 @@ static uint64_t fifo_enqueue_all(
 	struct fifo *f = self;
 
 	if (f->drop == FIFO_HEAD)
-		return aqm_ring_whole(&f->q, &f->max, pkts, n);
-	return aqm_ring_all(&f->q, &f->max, pkts, n, drops);
+		return aqm_ring_put_whole(&f->q, pkts, n);
+	return aqm_ring_put_all(&f->q, pkts, n, drops);
 }
 
-static struct pkt *fifo_dequeue(void *self, uint64_t now_ns, struct pkt_list *drops) {
-	return fifo_get(self);
-}
+AQM_BURSTS(fifo, fifo_enqueue_all)
 
 static struct backlog fifo_backlog(const void *self) {
 	const struct fifo *f = self;
 
-	return (struct backlog){.pkts = f->q.count, .bytes = f->q.bytes};
+	return aqm_ring_backlog(&f->q);
 }
 
 static struct aqm_limit fifo_limit(const void *self) {
 	const struct fifo *f = self;
 
-	return f->max;
+	return f->q.max;
 }
 
 const struct aqm_ops aqm_fifo = {
@@ -72,8 +87,9 @@ const struct aqm_ops aqm_fifo = {
 	.init = fifo_init,
 	.fini = fifo_fini,
 	.enqueue = fifo_enqueue,
-	.enqueue_all = fifo_enqueue_all,
 	.dequeue = fifo_dequeue,
+	.enqueue_burst = fifo_enqueue_burst,
+	.dequeue_burst = fifo_dequeue_burst,
 	.backlog = fifo_backlog,
 	.limit = fifo_limit,
 };

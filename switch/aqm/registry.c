@@ -68,33 +68,3 @@ int aqm_limit_init(struct aqm_limit *l, const struct limit *limit, const struct 
 			env->mtu_bytes + l->overhead_bytes, (unsigned long long)l->bytes);
 	return 0;
 }
-
-uint64_t aqm_ring_whole(
-	struct pkt_ring *r, const struct aqm_limit *l, struct pkt *const *pkts, uint32_t n) {
-	uint32_t end = r->head + r->count, mask = r->slots - 1;
-	struct pkt **slot = r->slot;
-	uint64_t count = (uint64_t)r->count + n, bytes = 0;
-
-	if (count > r->slots || count > l->pkts)
-		return 0;
-	// They are in it once they are counted.
-	for (uint32_t i = 0; i < n; i++) {
-		slot[(end + i) & mask] = pkts[i];
-		bytes += pkts[i]->size_bytes;
-	}
-	if (r->bytes + bytes + count * l->overhead_bytes > l->bytes)
-		return 0;
-	r->count += n;
-	r->bytes += bytes;
-	return bytes;
-}
-
-uint64_t aqm_ring_all(struct pkt_ring *r, const struct aqm_limit *l, struct pkt *const *pkts,
-	uint32_t n, struct pkt_list *drops) {
-	uint64_t before = r->bytes;
-
-	if (aqm_ring_whole(r, l, pkts, n) == 0)
-		for (uint32_t i = 0; i < n; i++)
-			aqm_ring_put(r, l, pkts[i], drops);
-	return r->bytes - before;
-}

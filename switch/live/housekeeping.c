@@ -3,7 +3,7 @@
 // intervals.
 #include "switch/live/lcore.h"
 
-#include "switch/stage/link.h"
+#include "switch/stage/stats.h"
 
 #include <string.h>
 
@@ -12,17 +12,17 @@ static void snapshot_links(struct switch_lcore *s, struct switch_snapshot *snap,
 	for (uint32_t k = 0; k < p->stages; k++) {
 		uint32_t n = p->stage[k].env.link_index;
 
-		if (p->stage[k].ops != &stage_link)
+		if (!path_is_link(&p->stage[k]))
 			continue;
-		const void *link = p->stage[k].state;
-		struct link_totals t = link_totals(link, s->lcore.now_ns);
-		struct backlog b = link_queue(link);
+		const struct stage_stats *link =
+			p->stage[k].ops->figures(p->stage[k].state, s->lcore.now_ns);
+		struct stats_totals t = stats_totals(link, s->lcore.now_ns);
 
 		snap->link[n].path = p->index;
 		snprintf(snap->link[n].name, sizeof(snap->link[n].name), "%s", p->stage[k].name);
-		snap->link[n].rate_bps = link_rate_bps(link);
-		snap->link[n].queue_pkts = b.pkts;
-		snap->link[n].queue_bytes = b.bytes;
+		snap->link[n].rate_bps = link->rate_bps;
+		snap->link[n].queue_pkts = link->queue_pkts;
+		snap->link[n].queue_bytes = link->queue_bytes;
 		snap->link[n].out_pkts = t.out_pkts;
 		snap->link[n].out_bytes = t.out_bytes;
 		snap->link[n].drops = t.drops;
@@ -90,9 +90,8 @@ static void set_param(struct switch_lcore *s, struct switch_mailbox *box) {
 		const struct path_stage *st = &box->path->stage[i];
 		const char *name = st->name + strlen(box->path->name) + 1;
 
-		if (st->ops == &stage_link && strncmp(box->key, name, strlen(name)) == 0
-			&& box->key[strlen(name)] == '.')
-			link = st->env.link_index;
+		if (strncmp(box->key, name, strlen(name)) == 0 && box->key[strlen(name)] == '.')
+			link = path_event_group(st);
 	}
 	*r = (struct tel_events){
 		.ts_ns = s->lcore.now_ns,

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "switch/live/plan.h"
 
-#include "switch/stage/link.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

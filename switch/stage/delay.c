@@ -5,7 +5,7 @@
 // search; a small heap over the heads of the non-empty classes finds the next packet. Ties leave
 // in order of arrival.
 //
-// Reordering by design: a share `late` of the packets, drawn by this stage's own dice, waits
+// Reordering by design: a share `late` of the packets, drawn from this stage's own random stream, waits
 // `late_by` longer and is overtaken by the others. Late packets are a second FIFO of their class.
 //
 // When the delay is lowered while running, `on_decrease` says what becomes of the packets inside:

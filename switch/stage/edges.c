@@ -215,11 +215,12 @@ static struct backlog edges_backlog(const void *self) {
 }
 
 // On all edges together, what is on the wires too.
-static void edges_observe(const void *self, double out[AQM_OBSERVED]) {
+static const char *edges_observe(const void *self, double out[AQM_OBSERVED]) {
 	const struct edges *e = self;
 
 	out[0] = (double)e->pkts;
 	out[1] = (double)e->bytes;
+	return "edges";
 }
 
 static uint64_t times(uint64_t n, uint64_t count) {

@@ -2,7 +2,7 @@
 // Random loss: each packet is dropped with probability `rate`, independent of all others
 // (Bernoulli). Packets that survive leave at the moment they came.
 //
-// One draw per packet whatever the rate, so that changing the rate of a run keeps the dice of the
+// One draw per packet whatever the rate, so that changing the rate of a run keeps the draws of the
 // packets: what is lost at 1 % is also lost at 2 %.
 #include "switch/stage/stage.h"
 
@@ -44,9 +44,9 @@ static void loss_push(void *self, struct pkt *const *pkts, uint32_t n, struct pk
 	struct loss *l = self;
 
 	for (uint32_t i = 0; i < n; i++) {
-		uint64_t dice = rng_u64(&l->rng);
+		uint64_t draw = rng_u64(&l->rng);
 
-		if (dice < l->threshold || l->threshold == UINT64_MAX)
+		if (draw < l->threshold || l->threshold == UINT64_MAX)
 			stage_drop(l->env, drops, pkts[i], DROP_LOSS);
 		else
 			pkt_list_push(&l->out, pkts[i]);

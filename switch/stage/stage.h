@@ -8,7 +8,8 @@
 // in order of arrival_ns and leave in order of departure. A stage must decide by these times
 // only, so that the result does not depend on when or how often it is called.
 //
-// next_ns() is what lets virtual time jump; the DPDK loop does not need it.
+// Nobody outside this folder asks which stage a stage is: what only some have is an operation that may be NULL.
+// A stage with `figures` is a link to the summary, interval records, top, ctl and the report.
 #pragma once
 #include "common/base/ns.h"
 #include "common/base/param.h"
@@ -19,7 +20,7 @@
 
 // What a stage may know of its surroundings; outlives the stage.
 struct stage_env {
-	const char *name; // "forward.link", unique in a run; names its dice
+	const char *name; // "forward.link", unique in a run; seeds its random stream
 	uint64_t run_seed;
 	uint64_t base_rtt_ns; // sum of the constant delays of both paths
 	uint32_t mtu_bytes; // largest frame with FCS
@@ -30,17 +31,20 @@ struct stage_env {
 	// Telemetry of links; NULL: off.
 	struct tel *tel_packets;
 	const struct tel_run *tel_run;
-	uint8_t link_index; // of this link in the summary; STAGE_NO_LINK: not a link
+	uint8_t link_index; // of a stage with figures in the summary; STAGE_NO_LINK: it has none
 	uint8_t path_index, stage_index; // of the path in the config, of the stage in the path
 };
 
 #define STAGE_NO_LINK UINT8_MAX
+
+struct stage_stats;
 
 struct stage_ops {
 	const char *name;
 	const char *summary;
 	const struct param *params;
 	const char *const *also; // keys that configure() reads itself; NULL: none
+	const char *also_rows; // what --list says of them
 	size_t state_size; // zeroed, then the table's fields are filled, then configure, init
 	const char *observed[AQM_OBSERVED]; // names of observe()'s numbers; NULL: unused
 
@@ -52,8 +56,17 @@ struct stage_ops {
 	// The packets that leave by now_ns, at most `max`; less than that: no more are due.
 	uint32_t (*pop)(
 		void *st, uint64_t now_ns, struct pkt **pkts, uint32_t max, struct pkt_list *drops);
-	uint64_t (*next_ns)(const void *st); // when pop may next yield; NEVER_NS: not before a push
+	// When pop may next yield; NEVER_NS: not before a push. Virtual time jumps there; live loops poll.
+	uint64_t (*next_ns)(const void *st);
 	struct backlog (*backlog)(const void *st); // packets inside
+	// Does what is due by now_ns and keeps what leaves for pop. NULL: nothing is decided before pop.
+	void (*serve)(void *st, uint64_t now_ns, struct pkt_list *drops);
+	// What it counts of its queue and wire, once it was served to now_ns. NULL: no figures.
+	struct stage_stats *(*figures)(void *st, uint64_t now_ns);
+	// Numbers worth plotting beside its figures, zero at first, recorded once per interval
+	// (TEL_EV_OBSERVED). Returns whose they are, its own name or its discipline's; NULL: there are none. May
+	// be NULL.
+	const char *(*observe)(const void *st, double out[AQM_OBSERVED]);
 	// A parameter in the table was changed at now_ns (table entries with `live`); may be NULL.
 	void (*update)(void *st, uint64_t now_ns);
 	// Least time between a packet's arrival and its departure (the lookahead of virtual time).
@@ -66,8 +79,6 @@ struct stage_ops {
 	// What its queues together may hold, and the rate at which it sends; sizes memory. NULL: it has none.
 	struct aqm_limit (*limit)(const void *st);
 	uint64_t (*rate_bps)(const void *st);
-	// As a discipline's; may be NULL. (A link's numbers are its discipline's.)
-	void (*observe)(const void *st, double out[AQM_OBSERVED]);
 };
 
 extern const struct stage_ops *const stage_all[]; // ends with NULL

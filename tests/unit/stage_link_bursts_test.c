@@ -64,14 +64,15 @@ static uint32_t twins_take(struct twins *w, uint64_t now_ns, uint32_t max) {
 
 static void twins_agree(struct twins *w, uint64_t now_ns) {
 	struct stage_bench *a = &w->b[0], *b = &w->b[1];
-	struct link_totals x = link_totals(a->st, now_ns), y = link_totals(b->st, now_ns);
-	struct backlog p = link_queue(a->st), q = link_queue(b->st);
+	struct stats_totals x = link_totals(a->st, now_ns), y = link_totals(b->st, now_ns);
+	const struct stage_stats *p = a->ops->figures(a->st, now_ns);
+	const struct stage_stats *q = b->ops->figures(b->st, now_ns);
 	struct pkt *one, *other;
 
 	NEED(same_totals(&x, &y));
-	NEED(p.pkts == q.pkts && p.bytes == q.bytes);
+	NEED(p->queue_pkts == q->queue_pkts && p->queue_bytes == q->queue_bytes);
 	NEED(a->ops->next_ns(a->st) == b->ops->next_ns(b->st));
-	for (enum link_window v = LINK_RUN; v < LINK_WINDOWS; v++) {
+	for (enum stats_window v = STATS_RUN; v < STATS_WINDOWS; v++) {
 		NEED(link_peak(a->st, v)->queue_pkts == link_peak(b->st, v)->queue_pkts);
 		NEED(link_peak(a->st, v)->sojourn_ns == link_peak(b->st, v)->sojourn_ns);
 	}
@@ -134,8 +135,8 @@ static uint64_t twins_play(struct twins *w, const char *text, uint64_t gap_ns, b
 				stage_live(&w->b[1], "rate", rates[k % 4], t);
 			}
 			if (k % 5 == 0) {
-				link_restart(w->b[0].st, LINK_RUN, t);
-				link_restart(w->b[1].st, LINK_RUN, t);
+				link_restart(w->b[0].st, STATS_RUN, t);
+				link_restart(w->b[1].st, STATS_RUN, t);
 			}
 			break;
 		default:

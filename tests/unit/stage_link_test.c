@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "switch/stage/link.h"
 #include "switch_test.h"
 
 #include <math.h>
@@ -68,7 +67,7 @@ static void busy(uint64_t rate_bps, uint32_t n, uint16_t size_bytes) {
 	snprintf(text, sizeof(text), "{link: {rate: %.9fkbit, queue: {fifo: {limit: 9pkt}}}}",
 		(double)rate_bps / 1e3);
 	open_link(&b, text);
-	ck_assert_uint_eq(link_rate_bps(b.st), rate_bps);
+	ck_assert_uint_eq(stage_link.rate_bps(b.st), rate_bps);
 	struct pkt *one = &pkts[0], *p = NULL;
 
 	b.ops->push(b.st, &one, 1, &b.drops);
@@ -80,7 +79,7 @@ static void busy(uint64_t rate_bps, uint32_t n, uint16_t size_bytes) {
 		out_ns = p->arrival_ns;
 		pkts[(i - 1) & 1].arrival_ns = out_ns;
 	}
-	link_u128 bits = (link_u128)n * 8 * (size_bytes + 20u);
+	stats_u128 bits = (stats_u128)n * 8 * (size_bytes + 20u);
 	double exact_ns = (double)(bits * NS_PER_S / rate_bps);
 	ck_assert_double_le(fabs((double)out_ns - exact_ns), 1.0 + exact_ns * 1e-10);
 	stage_close(&b);
@@ -140,22 +139,22 @@ START_TEST(a_new_rate_applies_to_the_unsent_part_of_the_frame_on_the_wire) {
 	link_serve(b.st, 2000, &b.drops);
 	stage_live(&b, "rate", "16Gbit", 2000);
 	// Half a frame is on the wire, all of whose time was used.
-	struct link_totals zero = {0}, to = link_totals(b.st, 2100);
+	struct stats_totals zero = {0}, to = link_totals(b.st, 2100);
 	ck_assert_double_eq_tol(to.wire_bits, 8.0 * (400 + 800 + 200), 1e-9);
-	ck_assert_double_eq_tol(link_figures(&zero, &to).utilisation, 1, 1e-12);
+	ck_assert_double_eq_tol(stats_figures(&zero, &to).utilisation, 1, 1e-12);
 	for (int i = 0; i < 3; i++) {
 		stage_take(&b, NEVER_NS);
 		ck_assert_uint_eq(pkts[i].arrival_ns, out_ns[i]);
 	}
 	// Sent 3000 B; could have sent 400 + 1600/2 + 1500*2 = 4200 B by 3500.
 	to = link_totals(b.st, 3500);
-	ck_assert_double_eq_tol(link_figures(&zero, &to).utilisation, 3000.0 / 4200.0, 1e-12);
-	ck_assert_double_eq_tol(link_figures(&zero, &to).rate_mean_bps, 4200.0 * 8 / 3500e-9, 1);
+	ck_assert_double_eq_tol(stats_figures(&zero, &to).utilisation, 3000.0 / 4200.0, 1e-12);
+	ck_assert_double_eq_tol(stats_figures(&zero, &to).rate_mean_bps, 4200.0 * 8 / 3500e-9, 1);
 	ck_assert_uint_eq(
 		link_run(b.st, 2000)->rate_max_bps, 8000000000); // 16 Gbit/s have not yet begun
 	ck_assert_uint_eq(link_run(b.st, 3500)->rate_min_bps, 4000000000);
 	ck_assert_uint_eq(link_run(b.st, 3500)->rate_max_bps, 16000000000);
-	link_restart(b.st, LINK_RUN, 3500);
+	link_restart(b.st, STATS_RUN, 3500);
 	ck_assert_uint_eq(link_run(b.st, 4000)->rate_min_bps, 16000000000);
 	stage_close(&b);
 	free(pkts);
@@ -229,7 +228,7 @@ END_TEST
 START_TEST(figures_by_hand) {
 	struct stage_bench b = {0};
 	struct pkt *pkts = pkts_new(4, 980);
-	struct link_totals zero = {0};
+	struct stats_totals zero = {0};
 
 	open_link(&b, "{link: {rate: 8Gbit, queue: {fifo: {limit: 2pkt}}}}");
 	for (int i = 0; i < 4; i++)
@@ -238,22 +237,22 @@ START_TEST(figures_by_hand) {
 
 	// In the middle: half of the second packet is sent.
 	link_serve(b.st, 2500, &b.drops);
-	struct link_totals mid = link_totals(b.st, 2500);
-	struct link_figures f = link_figures(&zero, &mid);
+	struct stats_totals mid = link_totals(b.st, 2500);
+	struct stats_figures f = stats_figures(&zero, &mid);
 	ck_assert_uint_eq(mid.out_pkts, 1);
 	ck_assert_uint_eq(mid.out_bytes, 980);
 	ck_assert_double_eq_tol(f.utilisation, 1500.0 / 2500.0, 1e-12);
 	ck_assert_double_eq_tol(f.queue_mean_pkts, (2 * 1000.0 + 500.0) / 2500.0, 1e-12);
 	ck_assert_double_eq_tol(f.sojourn_mean_ns, (0 + 1000) / 2.0, 1e-12);
-	link_restart(b.st, LINK_RUN, 2500);
-	ck_assert_uint_eq(link_peak(b.st, LINK_RUN)->queue_pkts, 1);
-	ck_assert_uint_eq(link_peak(b.st, LINK_INTERVAL)->queue_pkts, 2);
+	link_restart(b.st, STATS_RUN, 2500);
+	ck_assert_uint_eq(link_peak(b.st, STATS_RUN)->queue_pkts, 1);
+	ck_assert_uint_eq(link_peak(b.st, STATS_INTERVAL)->queue_pkts, 2);
 	ck_assert_uint_eq(link_sojourn(b.st)->total, 0);
 
 	// From there to long after the last packet left at 4000.
 	link_serve(b.st, 5000, &b.drops);
-	struct link_totals end = link_totals(b.st, 5000);
-	f = link_figures(&link_peak(b.st, LINK_RUN)->from, &end);
+	struct stats_totals end = link_totals(b.st, 5000);
+	f = stats_figures(&link_peak(b.st, STATS_RUN)->from, &end);
 	ck_assert_uint_eq(end.out_pkts - mid.out_pkts, 2);
 	ck_assert_uint_eq(end.drops, 1);
 	ck_assert_double_eq_tol(f.utilisation, 1500.0 / 2500.0, 1e-12);
@@ -283,7 +282,7 @@ struct history {
 	uint64_t peak_pkts, peak_ns;
 	uint32_t records;
 	struct tel_packets record[4 * LOAD];
-	struct link_totals end; // 500 ns after the last arrival; has padding: last
+	struct stats_totals end; // 500 ns after the last arrival; has padding: last
 };
 
 enum polling { POLL_EAGER, POLL_LATE, POLL_RANDOM, POLL_NEVER };
@@ -330,8 +329,8 @@ static void play(const char *text, enum polling polling, struct history *h) {
 	}
 	link_serve(b.st, t + 500, &b.drops);
 	h->end = link_totals(b.st, t + 500);
-	h->peak_pkts = link_peak(b.st, LINK_RUN)->queue_pkts;
-	h->peak_ns = link_peak(b.st, LINK_INTERVAL)->sojourn_ns;
+	h->peak_pkts = link_peak(b.st, STATS_RUN)->queue_pkts;
+	h->peak_ns = link_peak(b.st, STATS_INTERVAL)->sojourn_ns;
 	drain(&b, NEVER_NS, h);
 	h->sojourn = *link_sojourn(b.st);
 	h->marks = link_totals(b.st, t).marks;
@@ -499,11 +498,11 @@ START_TEST(waits_are_counted_and_their_peak_is_the_windows) {
 	ck_assert_uint_eq(h->max, 2000);
 	for (uint64_t ns = 0; ns <= 2000; ns += 1000)
 		ck_assert_uint_eq(h->count[hist_bucket(ns)], 1);
-	link_restart(b.st, LINK_INTERVAL, 5000);
+	link_restart(b.st, STATS_INTERVAL, 5000);
 	stage_put(&b, &pkts[3], 6000);
 	ck_assert_ptr_eq(stage_take(&b, 7000), &pkts[3]);
-	ck_assert_uint_eq(link_peak(b.st, LINK_INTERVAL)->sojourn_ns, 0);
-	ck_assert_uint_eq(link_peak(b.st, LINK_RUN)->sojourn_ns, 2000);
+	ck_assert_uint_eq(link_peak(b.st, STATS_INTERVAL)->sojourn_ns, 0);
+	ck_assert_uint_eq(link_peak(b.st, STATS_RUN)->sojourn_ns, 2000);
 	stage_close(&b);
 	free(pkts);
 }

@@ -3,7 +3,7 @@
 #pragma once
 #include "common/base/rng.h"
 #include "switch/path.h"
-#include "switch/stage/link.h"
+#include "switch/stage/stats.h"
 #include "test.h"
 
 #include <string.h>
@@ -170,7 +170,34 @@ static inline void tel_memory(struct tel *tel, struct tel_packets *records, uint
 	};
 }
 
-static inline bool same_totals(const struct link_totals *x, const struct link_totals *y) {
+// Of a link's state, as paths reach it.
+extern const struct stage_ops stage_link;
+
+static inline void link_serve(void *link, uint64_t now_ns, struct pkt_list *drops) {
+	stage_link.serve(link, now_ns, drops);
+}
+
+static inline struct stats_totals link_totals(void *link, uint64_t now_ns) {
+	return stats_totals(stage_link.figures(link, now_ns), now_ns);
+}
+
+static inline const struct stats_peak *link_peak(void *link, enum stats_window w) {
+	return stats_peak(stage_link.figures(link, 0), w);
+}
+
+static inline const struct stats_peak *link_run(void *link, uint64_t now_ns) {
+	return stats_run(stage_link.figures(link, now_ns), now_ns);
+}
+
+static inline void link_restart(void *link, enum stats_window w, uint64_t now_ns) {
+	stats_restart(stage_link.figures(link, now_ns), w, now_ns);
+}
+
+static inline const struct hist *link_sojourn(void *link) {
+	return stats_sojourn(stage_link.figures(link, 0));
+}
+
+static inline bool same_totals(const struct stats_totals *x, const struct stats_totals *y) {
 	return x->out_pkts == y->out_pkts && x->out_bytes == y->out_bytes
 		&& x->dequeued == y->dequeued && x->sojourn_ns == y->sojourn_ns
 		&& x->drops == y->drops && x->marks == y->marks

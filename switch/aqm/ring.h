@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A FIFO with a limit, which most disciplines keep their packets in.
+#pragma once
+#include "common/base/pkt_ring.h"
+#include "switch/aqm/aqm.h"
+
+struct aqm_ring {
+	struct pkt_ring q;
+	struct aqm_limit max;
+};
+
+static inline int aqm_ring_init(
+	struct aqm_ring *r, const struct limit *limit, const struct aqm_env *env, struct err *err) {
+	return aqm_limit_init(&r->max, limit, env, err);
+}
+
+static inline void aqm_ring_fini(struct aqm_ring *r) {
+	pkt_ring_fini(&r->q);
+}
+
+static inline struct backlog aqm_ring_backlog(const struct aqm_ring *r) {
+	return (struct backlog){.pkts = r->q.count, .bytes = r->q.bytes};
+}
+
+static inline bool aqm_ring_fits(const struct aqm_ring *r, const struct pkt *p) {
+	return aqm_limit_fits(&r->max, r->q.count, r->q.bytes, p->size_bytes);
+}
+
+// p waits if it fits, or else is dropped.
+static inline void aqm_ring_put(struct aqm_ring *r, struct pkt *p, struct pkt_list *drops) {
+	if (unlikely(!aqm_ring_fits(r, p)))
+		pkt_drop(drops, p, DROP_QUEUE_FULL);
+	else if (unlikely(!pkt_ring_push(&r->q, p)))
+		pkt_drop(drops, p, DROP_NO_MBUF);
+}
+
+// What came at one moment, if all of it fits: how many bytes it is. 0: none of it waits. (A full ring grows
+// packet by packet.)
+static inline uint64_t aqm_ring_put_whole(struct aqm_ring *r, struct pkt *const *pkts, uint32_t n) {
+	uint64_t count = (uint64_t)r->q.count + n, bytes = 0;
+
+	if (n > pkt_ring_room(&r->q) || count > r->max.pkts)
+		return 0;
+	// They are in it once they are counted.
+	for (uint32_t i = 0; i < n; i++) {
+		pkt_ring_put(&r->q, i, pkts[i]);
+		bytes += pkts[i]->size_bytes;
+	}
+	if (r->q.bytes + bytes + count * r->max.overhead_bytes > r->max.bytes)
+		return 0;
+	pkt_ring_add(&r->q, n, bytes);
+	return bytes;
+}
+
+// The same, or as much of it as fits; the rest is dropped.
+static inline uint64_t aqm_ring_put_all(
+	struct aqm_ring *r, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops) {
+	uint64_t before = r->q.bytes;
+
+	if (aqm_ring_put_whole(r, pkts, n) == 0)
+		for (uint32_t i = 0; i < n; i++)
+			aqm_ring_put(r, pkts[i], drops);
+	return r->q.bytes - before;
+}
+
+// The oldest; NULL: empty.
+static inline struct pkt *aqm_ring_get(struct aqm_ring *r) {
+	return pkt_ring_pop(&r->q);
+}

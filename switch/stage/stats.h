@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a stage that serialises counts of its queue and its wire, and the figures that follow. All of them are
+// exact in theoretical time, however late the stage is served. A stage has one struct stage_stats, calls what
+// stands under "Events", and gives it out by stage_ops.figures; the rest is for those who read.
+//
+// Backlog over time costs one addition per event: the integral up to t is
+// q(t) t - sum of t_i over arrivals + sum of t_i over departures from the queue, modulo 2^64 for
+// packets (10^6 of them for five hours), 2^128 for bytes.
+#pragma once
+#include "common/base/hist.h"
+#include "common/base/likely.h"
+#include "common/base/ns.h"
+#include "common/base/pkt.h"
+
+__extension__ typedef unsigned __int128 stats_u128;
+
+// Everything since the start; figures are differences of two of these.
+struct stats_totals {
+	uint64_t at_ns;
+	uint64_t out_pkts, out_bytes; // frames sent, FCS included, at the end of their transmission
+	uint64_t dequeued; // packets the queue gave to the wire
+	uint64_t sojourn_ns; // their times in the queue
+	uint64_t drops, marks; // by the queue
+	uint64_t queue_pkt_ns; // backlog integrated over time
+	stats_u128 queue_byte_ns;
+	stats_u128 capacity; // rate integrated over time, 1e-9 bit
+	double wire_bits; // transmitted, overhead included; part of a frame counts
+};
+
+// Since `from` (both of the same stage).
+struct stats_figures {
+	double utilisation; // 0..1, of the rate that held
+	double rate_mean_bps;
+	double queue_mean_pkts, queue_mean_bytes; // averaged over time
+	double sojourn_mean_ns; // averaged over packets
+};
+
+// Largest values since the last restart, of the run and of the interval.
+enum stats_window { STATS_RUN, STATS_INTERVAL, STATS_WINDOWS };
+struct stats_peak {
+	uint64_t queue_pkts;
+	uint64_t sojourn_ns;
+	uint64_t rate_min_bps, rate_max_bps; // STATS_RUN: of the rates that held for some time
+	struct stats_totals from; // totals at the restart
+};
+
+struct stage_stats {
+	// The queue, without the frame on the wire. Counters are few: what follows from others is not counted.
+	uint64_t queue_pkts, queue_bytes;
+	uint64_t moment_pkts; // sum over arrivals - sum over departures of n_i t_i
+	stats_u128 moment_bytes;
+	uint64_t peak_pkts, peak_ns; // since a window was restarted or read
+	// Frames given to the wire, FCS included, and their times in the queue.
+	uint64_t sent, sent_bytes;
+	uint64_t sojourn_ns;
+	uint64_t drops, marks;
+	uint64_t rate_bps; // what `capacity` counts since rate_since_ns
+	uint64_t rate_since_ns;
+	stats_u128 capacity;
+	// The wire; the stage fills these when it is asked for its figures.
+	uint64_t extra_bytes; // on the wire per frame besides its size, modulo 2^64
+	uint64_t wire_pkts, wire_bytes; // frames on it
+	double unsent_ns; // how long the rest of them takes
+
+	struct stats_peak peak[STATS_WINDOWS];
+	struct hist
+		sojourn; // buckets alone, since STATS_RUN was restarted; stats_sojourn has the rest
+};
+
+// Events, in the order of their times.
+
+// n packets of `bytes` came at t_ns. Once those that the queue did not take are dropped again, stats_longest.
+static inline void stats_arrived(struct stage_stats *s, uint64_t t_ns, uint32_t n, uint64_t bytes) {
+	s->queue_pkts += n;
+	s->queue_bytes += bytes;
+	s->moment_pkts += t_ns * n;
+	s->moment_bytes += (stats_u128)t_ns * bytes;
+}
+
+static inline void stats_longest(struct stage_stats *s) {
+	s->peak_pkts = time_max(s->peak_pkts, s->queue_pkts);
+}
+
+// n of the queue's packets, of `bytes`, were dropped at t_ns.
+static inline void stats_dropped(struct stage_stats *s, uint64_t t_ns, uint32_t n, uint64_t bytes) {
+	s->queue_pkts -= n;
+	s->queue_bytes -= bytes;
+	s->moment_pkts -= t_ns * n;
+	s->moment_bytes -= (stats_u128)t_ns * bytes;
+	s->drops += n;
+}
+
+// Packets that the queue gives to the wire, counted after the last of them: stats_begin, stats_sent for each
+// at its time, stats_end.
+struct stats_burst {
+	uint32_t pkts;
+	uint64_t bytes;
+	uint64_t moment_pkts; // sum of their times
+	stats_u128 moment_bytes; // and of these times their sizes
+	uint64_t sojourn_ns, peak_ns;
+};
+
+static inline struct stats_burst stats_begin(const struct stage_stats *s) {
+	return (struct stats_burst){.peak_ns = s->peak_ns};
+}
+
+static inline void stats_sent(
+	struct stage_stats *s, struct stats_burst *b, const struct pkt *p, uint64_t t_ns) {
+	uint64_t sojourn_ns = t_ns - p->arrival_ns; // what waits came before the wire was free
+
+	b->pkts++;
+	b->bytes += p->size_bytes;
+	b->moment_pkts += t_ns;
+	b->moment_bytes += (stats_u128)t_ns * p->size_bytes;
+	b->sojourn_ns += sojourn_ns;
+	if (sojourn_ns > b->peak_ns)
+		b->peak_ns = sojourn_ns;
+	hist_count(&s->sojourn, sojourn_ns);
+}
+
+static inline void stats_end(struct stage_stats *s, const struct stats_burst *b) {
+	s->queue_pkts -= b->pkts;
+	s->queue_bytes -= b->bytes;
+	s->moment_pkts -= b->moment_pkts;
+	s->moment_bytes -= b->moment_bytes;
+	s->sent += b->pkts;
+	s->sent_bytes += b->bytes;
+	s->sojourn_ns += b->sojourn_ns;
+	s->peak_ns = b->peak_ns;
+}
+
+// From now_ns on the rate is another; also called with the first.
+void stats_rate(struct stage_stats *s, uint64_t now_ns, uint64_t rate_bps);
+
+// Reading.
+
+struct stats_totals stats_totals(const struct stage_stats *s, uint64_t now_ns);
+struct stats_figures stats_figures(const struct stats_totals *from, const struct stats_totals *to);
+const struct stats_peak *stats_peak(struct stage_stats *s, enum stats_window w);
+// That of the run up to now_ns, with its rates.
+const struct stats_peak *stats_run(struct stage_stats *s, uint64_t now_ns);
+void stats_restart(struct stage_stats *s, enum stats_window w, uint64_t now_ns);
+// Times in the queue since STATS_RUN was restarted.
+const struct hist *stats_sojourn(struct stage_stats *s);

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A discipline's operations for bursts give what its operations for packets give, on wires that compare.
+#include "switch/stage/wire.h"
+#include "switch_test.h"
+
+#define BURST 40
+#define BURSTS 1000
+#define PKTS (BURST * BURSTS)
+#define RECORDS (4 * PKTS)
+
+struct side {
+	struct aqm_bench b;
+	struct wire wire;
+	struct stage_env env;
+	struct tel tel;
+	struct pkt *pkts;
+	struct pkt_list drops;
+	uint64_t history; // hash of what has left, and when
+};
+static struct tel_packets record[2][RECORDS];
+
+static void side_open(struct side *s, const char *name, const char *params, int i, bool traced) {
+	static const struct aqm_env env = {
+		.rate_bps = 3700000000, .base_rtt_ns = MS, .mtu_bytes = MTU};
+
+	*s = (struct side){.pkts = pkts_new(PKTS, 0)};
+	ck_assert_msg(aqm_open(&s->b, name, params, &env) == 0, "%s", s->b.err.msg);
+	tel_memory(&s->tel, record[i], RECORDS);
+	s->env.tel_packets = traced ? &s->tel : NULL;
+	s->wire.env = &s->env;
+	s->wire.extra_bytes = 20;
+	wire_rate(&s->wire, 0, env.rate_bps);
+}
+
+static void side_close(struct side *s) {
+	aqm_close(&s->b);
+	pkt_ring_fini(&s->wire.out);
+	free(s->pkts);
+}
+
+static void left(struct side *s, struct pkt *const *pkts, uint32_t n) {
+	for (uint32_t i = 0; i < n; i++)
+		s->history = rng_mix(
+			s->history ^ pkts[i]->id ^ pkts[i]->arrival_ns << 20 ^ pkts[i]->ecn);
+}
+
+static void in_bursts(struct side *s, struct pkt *const *pkts, uint32_t n, uint64_t now_ns) {
+	struct pkt *out[BURST];
+	uint32_t got;
+
+	if (n > 0)
+		s->b.ops->enqueue_burst(s->b.q, &s->wire, pkts, n, &s->drops);
+	while ((got = wire_pop_out(&s->wire, now_ns, out, BURST)) > 0)
+		left(s, out, got);
+	while (wire_due(&s->wire, now_ns))
+		left(s, out,
+			s->b.ops->dequeue_burst(s->b.q, &s->wire, now_ns, out, BURST, &s->drops));
+}
+
+static void packet_by_packet(struct side *s, struct pkt *const *pkts, uint32_t n, uint64_t now_ns) {
+	struct wire_queue q = {
+		.q = s->b.q, .enqueue = s->b.ops->enqueue, .dequeue = s->b.ops->dequeue};
+	struct pkt *out;
+
+	for (uint32_t i = 0; i < n; i++)
+		wire_push(&s->wire, q, pkts + i, 1, &s->drops);
+	while (wire_pop_out(&s->wire, now_ns, &out, 1) > 0)
+		left(s, &out, 1);
+	while (wire_due(&s->wire, now_ns)) {
+		wire_send(&s->wire, q, now_ns, &out, 1, &s->drops);
+		left(s, &out, 1);
+	}
+}
+
+static void agree(struct side s[2], uint64_t now_ns) {
+	struct stats_totals x = stats_totals(wire_figures(&s[0].wire, now_ns), now_ns);
+	struct stats_totals y = stats_totals(wire_figures(&s[1].wire, now_ns), now_ns);
+	struct backlog a = s[0].b.ops->backlog(s[0].b.q), b = s[1].b.ops->backlog(s[1].b.q);
+
+	NEED(same_totals(&x, &y));
+	NEED(a.pkts == b.pkts && a.bytes == b.bytes);
+	NEED(s[0].history == s[1].history);
+	NEED(s[0].drops.count == s[1].drops.count);
+	NEED(s[0].tel.written == s[1].tel.written);
+}
+
+static void play(const char *name, const char *params, bool traced) {
+	static struct side s[2];
+	struct pkt *pkts[2][BURST];
+	struct rng rng;
+	uint64_t t_ns = 0;
+
+	side_open(&s[0], name, params, 0, traced);
+	side_open(&s[1], name, params, 1, traced);
+	rng_init(&rng, 1, params);
+	for (uint32_t k = 0; k < BURSTS; k++) {
+		uint32_t n = 1 + (uint32_t)(rng_u64(&rng) % BURST);
+		bool together = rng_u64(&rng) % 2 > 0; // all at one moment?
+
+		t_ns += rng_u64(&rng) % (n * UINT64_C(3200));
+		for (uint32_t i = 0; i < n; i++) {
+			t_ns += together ? 0 : rng_u64(&rng) % 2000;
+			pkts[0][i] = &s[0].pkts[k * BURST + i];
+			pkts[1][i] = &s[1].pkts[k * BURST + i];
+			pkts[0][i]->arrival_ns = t_ns;
+			pkts[0][i]->size_bytes = (uint16_t)(64 + rng_u64(&rng) % 1455);
+			pkts[0][i]->ecn = rng_u64(&rng) & 3;
+			*pkts[1][i] = *pkts[0][i];
+		}
+		in_bursts(&s[0], pkts[0], n, t_ns);
+		packet_by_packet(&s[1], pkts[1], n, t_ns);
+		agree(s, t_ns);
+	}
+	in_bursts(&s[0], NULL, 0, NEVER_NS);
+	packet_by_packet(&s[1], NULL, 0, NEVER_NS);
+	agree(s, t_ns);
+	ck_assert_uint_gt(s[0].drops.count, 100);
+	ck_assert((s[0].tel.written > PKTS / 2) == traced);
+	NEED(memcmp(record[0], record[1], s[0].tel.written * sizeof(record[0][0])) == 0);
+	side_close(&s[0]);
+	side_close(&s[1]);
+}
+
+START_TEST(bursts_give_the_history_of_packets) {
+	static const struct {
+		const char *name, *params;
+	} cases[] = {
+		{"fifo", "{limit: 50pkt}"},
+		{"fifo", "{limit: 40kB, drop: head}"},
+		{"fifo", "{limit: 3pkt}"},
+		{"codel", "{limit: 50pkt, target: 5us, interval: 100us}"},
+		{"codel",
+			"{limit: 40kB, target: 5us, interval: 100us, law: linux, ecn: yes, "
+			"ce_threshold: 60us}"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		play(cases[i].name, cases[i].params, false);
+		play(cases[i].name, cases[i].params, true);
+	}
+}
+END_TEST
+
+TEST_MAIN(bursts_give_the_history_of_packets)
