@@ -52,7 +52,8 @@ struct aqm_ops {
 	struct pkt *(*dequeue)(void *q, uint64_t now_ns, struct pkt_list *drops);
 	// Of a queue before a wire: packets in the order of their arrivals, with what is due before each; and,
 	// when its frame is due, what has left by now_ns, `max` at most. Made of the two above by AQM_BURSTS
-	// (bursts.h); both may be NULL, and a packet costs a call.
+	// (bursts.h); both may be NULL, and a packet costs a call. Nothing is recorded of these packets: where a
+	// stream is open they go one by one.
 	void (*enqueue_burst)(void *q, struct wire *wire, struct pkt *const *pkts, uint32_t n,
 		struct pkt_list *drops);
 	uint32_t (*dequeue_burst)(void *q, struct wire *wire, uint64_t now_ns, struct pkt **pkts,

@@ -60,7 +60,13 @@ static uint64_t codel_enqueue_all(
 	return aqm_ring_put_all(&c->q, pkts, n, drops);
 }
 
-AQM_BURSTS(codel, codel_enqueue_all)
+static inline struct wire_queue codel_queue(void *self) {
+	return (struct wire_queue){.q = self,
+		.enqueue = codel_enqueue,
+		.dequeue = codel_dequeue,
+		.enqueue_all = codel_enqueue_all};
+}
+AQM_BURSTS(codel)
 
 static struct backlog codel_backlog(const void *self) {
 	const struct codel *c = self;

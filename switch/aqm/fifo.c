@@ -65,7 +65,16 @@ static uint64_t fifo_enqueue_all(
 	return aqm_ring_put_all(&f->q, pkts, n, drops);
 }
 
-AQM_BURSTS(fifo, fifo_enqueue_all)
+static inline struct wire_queue fifo_queue(void *self) {
+	struct fifo *f = self;
+
+	return (struct wire_queue){.q = f,
+		.enqueue = fifo_enqueue,
+		.dequeue = fifo_dequeue,
+		.enqueue_all = fifo_enqueue_all,
+		.fifo = &f->q.q};
+}
+AQM_BURSTS(fifo)
 
 static struct backlog fifo_backlog(const void *self) {
 	const struct fifo *f = self;

@@ -112,10 +112,19 @@ static void link_fini(void *self) {
 	pkt_ring_fini(&l->wire.out);
 }
 
-// The discipline, a call for each packet.
+// The discipline, a call for each packet, which is recorded if there is a stream.
 static struct wire_queue link_queue(const struct link *l) {
 	return (struct wire_queue){
-		.q = l->q, .enqueue = l->aqm->enqueue, .dequeue = l->aqm->dequeue};
+		.q = l->q,
+		.enqueue = l->aqm->enqueue,
+		.dequeue = l->aqm->dequeue,
+		.traced = tel_on(l->wire.env->tel_packets),
+	};
+}
+
+// Do its operations for bursts do? They record nothing. (The stream may be opened after the link was made.)
+static inline bool link_in_bursts(const struct link *l) {
+	return likely(l->aqm->dequeue_burst != NULL && !tel_on(l->wire.env->tel_packets));
 }
 
 static void link_serve(void *self, uint64_t now_ns, struct pkt_list *drops) {
@@ -124,28 +133,51 @@ static void link_serve(void *self, uint64_t now_ns, struct pkt_list *drops) {
 	wire_serve(&l->wire, link_queue(l), now_ns, drops);
 }
 
+__attribute__((noinline)) static void link_push_each(
+	struct link *l, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops) {
+	wire_push(&l->wire, link_queue(l), pkts, n, drops);
+}
+
 static void link_push(void *self, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops) {
 	struct link *l = self;
 
-	if (likely(l->aqm->enqueue_burst != NULL))
+	if (link_in_bursts(l))
 		l->aqm->enqueue_burst(l->q, &l->wire, pkts, n, drops);
 	else
-		wire_push(&l->wire, link_queue(l), pkts, n, drops);
+		link_push_each(l, pkts, n, drops);
+}
+
+__attribute__((noinline)) static uint32_t link_pop_each(
+	struct link *l, uint64_t now_ns, struct pkt **pkts, uint32_t max, struct pkt_list *drops) {
+	return wire_send(&l->wire, link_queue(l), now_ns, pkts, max, drops);
+}
+
+// What leaves the wire itself, behind what was sent when it was served.
+static inline uint32_t link_pop_due(
+	struct link *l, uint64_t now_ns, struct pkt **pkts, uint32_t max, struct pkt_list *drops) {
+	if (!wire_due(&l->wire, now_ns))
+		return 0;
+	if (link_in_bursts(l))
+		return l->aqm->dequeue_burst(l->q, &l->wire, now_ns, pkts, max, drops);
+	return link_pop_each(l, now_ns, pkts, max, drops);
+}
+
+__attribute__((noinline)) static uint32_t link_pop_out(
+	struct link *l, uint64_t now_ns, struct pkt **pkts, uint32_t max, struct pkt_list *drops) {
+	uint32_t n = wire_pop_out(&l->wire, now_ns, pkts, max);
+
+	if (n == max || l->wire.out.count > 0)
+		return n;
+	return n + link_pop_due(l, now_ns, pkts + n, max - n, drops);
 }
 
 static uint32_t link_pop(
 	void *self, uint64_t now_ns, struct pkt **pkts, uint32_t max, struct pkt_list *drops) {
 	struct link *l = self;
-	struct wire *w = &l->wire;
-	uint32_t n = 0;
 
-	if (unlikely(w->out.count > 0))
-		n = wire_pop_out(w, now_ns, pkts, max);
-	if (n == max || w->out.count > 0 || !wire_due(w, now_ns))
-		return n;
-	if (likely(l->aqm->dequeue_burst != NULL))
-		return n + l->aqm->dequeue_burst(l->q, w, now_ns, pkts + n, max - n, drops);
-	return n + wire_send(w, link_queue(l), now_ns, pkts + n, max - n, drops);
+	if (unlikely(l->wire.out.count > 0))
+		return link_pop_out(l, now_ns, pkts, max, drops);
+	return link_pop_due(l, now_ns, pkts, max, drops);
 }
 
 static uint64_t link_next_ns(const void *self) {

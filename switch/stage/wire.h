@@ -34,6 +34,9 @@ struct wire_queue {
 	// nothing else, is dropped. 0, and nothing dropped: took nothing. NULL, or so: one by one.
 	uint64_t (*enqueue_all)(
 		void *q, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops);
+	// What dequeue does at any moment is to take the oldest of this. NULL: it decides something.
+	struct pkt_ring *fifo;
+	bool traced; // each packet is recorded
 };
 
 // From now_ns on its rate is another: the unsent part of the frame on it goes at it. Also sets the first.
@@ -59,21 +62,27 @@ static inline bool wire_due(const struct wire *w, uint64_t now_ns) {
 struct wire_burst {
 	serial_u128 free;
 	struct stats_burst sent;
-	bool traced;
+	struct pkt_ring fifo; // if there is one: as it was before them
 };
 
-WIRE_LOOP struct wire_burst wire_begin(const struct wire *w) {
-	return (struct wire_burst){
+WIRE_LOOP struct wire_burst wire_begin(const struct wire *w, struct wire_queue q) {
+	struct wire_burst b = {
 		.free = w->free,
 		.sent = stats_begin(&w->stats),
-		.traced = tel_on(w->env->tel_packets),
 	};
+
+	if (q.fifo != NULL)
+		b.fifo = *q.fifo;
+	return b;
 }
 
-WIRE_LOOP void wire_end(struct wire *w, const struct wire_burst *b, struct pkt *sending) {
+WIRE_LOOP void wire_end(
+	struct wire *w, struct wire_queue q, const struct wire_burst *b, struct pkt *sending) {
 	w->free = b->free;
 	w->sending = sending;
 	stats_end(&w->stats, &b->sent);
+	if (q.fifo != NULL)
+		pkt_ring_skip(q.fifo, b->sent.pkts, b->sent.bytes);
 }
 
 WIRE_LOOP void wire_trace(struct wire *w, const struct wire_burst *b, const struct pkt *p,
@@ -84,27 +93,41 @@ WIRE_LOOP void wire_trace(struct wire *w, const struct wire_burst *b, const stru
 }
 
 // The wire is free: the queue picks the next frame. NULL: there is none.
-WIRE_LOOP struct pkt *wire_next(
+WIRE_LOOP struct pkt *wire_pick(
 	struct wire *w, struct wire_queue q, struct wire_burst *b, struct pkt_list *drops) {
 	uint64_t t_ns = serial_ns(b->free);
 	struct pkt *p;
 
+	if (q.fifo != NULL)
+		return b->sent.pkts < b->fifo.count ? pkt_ring_at(&b->fifo, b->sent.pkts) : NULL;
 	if (b->sent.pkts == w->stats.queue_pkts)
 		return NULL;
 	p = q.dequeue(q.q, t_ns, &w->fresh);
 	if (unlikely(w->fresh.head != NULL))
 		wire_dropped(w, t_ns, b->sent.bytes, drops);
-	if (unlikely(p == NULL))
-		return NULL;
-	if (unlikely(p->flags & PKT_MARKED)) {
+	if (p != NULL && unlikely(p->flags & PKT_MARKED)) {
 		p->flags &= (uint8_t)~PKT_MARKED;
 		w->stats.marks++;
-		wire_trace(w, b, p, TEL_MARK);
+		if (q.traced)
+			wire_trace(w, b, p, TEL_MARK);
 	}
-	if (unlikely(b->traced))
-		wire_trace(w, b, p, TEL_DEQUEUE);
-	stats_sent(&w->stats, &b->sent, p, t_ns);
+	return p;
+}
+
+WIRE_LOOP void wire_give(struct wire *w, struct wire_burst *b, const struct pkt *p) {
+	stats_sent(&w->stats, &b->sent, p, serial_ns(b->free));
 	b->free = serial_end(b->free, p->size_bytes + w->extra_bytes, w->byte_ns);
+}
+
+WIRE_LOOP struct pkt *wire_next(
+	struct wire *w, struct wire_queue q, struct wire_burst *b, struct pkt_list *drops) {
+	struct pkt *p = wire_pick(w, q, b, drops);
+
+	if (p == NULL)
+		return NULL;
+	if (q.traced)
+		wire_trace(w, b, p, TEL_DEQUEUE);
+	wire_give(w, b, p);
 	return p;
 }
 
@@ -114,7 +137,7 @@ WIRE_LOOP void wire_serve(
 	if (!wire_due(w, now_ns))
 		return;
 
-	struct wire_burst b = wire_begin(w);
+	struct wire_burst b = wire_begin(w, q);
 	struct pkt *p = w->sending;
 
 	do {
@@ -123,13 +146,13 @@ WIRE_LOOP void wire_serve(
 			pkt_drop(drops, p, DROP_NO_MBUF);
 		p = wire_next(w, q, &b, drops);
 	} while (p != NULL && serial_ns(b.free) <= now_ns);
-	wire_end(w, &b, p);
+	wire_end(w, q, &b, p);
 }
 
 // The wire is idle and something came at t_ns.
 WIRE_LOOP void wire_start(
 	struct wire *w, struct wire_queue q, uint64_t t_ns, struct pkt_list *drops) {
-	struct wire_burst b = wire_begin(w);
+	struct wire_burst b = wire_begin(w, q);
 
 	// A packet may come in after the wire was served beyond its arrival.
 	if (t_ns > serial_ns(b.free))
@@ -137,7 +160,7 @@ WIRE_LOOP void wire_start(
 
 	struct pkt *p = wire_next(w, q, &b, drops);
 
-	wire_end(w, &b, p);
+	wire_end(w, q, &b, p);
 }
 
 WIRE_LOOP void wire_take(
@@ -152,7 +175,7 @@ WIRE_LOOP void wire_take(
 		kept = w->fresh.tail != p;
 		wire_dropped(w, t_ns, 0, drops);
 	}
-	if (unlikely(tel_on(w->env->tel_packets)) && kept)
+	if (q.traced && kept)
 		stage_tell(w->env, TEL_ENQUEUE, p, t_ns, w->stats.queue_bytes);
 	if (w->sending == NULL)
 		wire_start(w, q, t_ns, drops);
@@ -172,7 +195,7 @@ WIRE_LOOP bool wire_wait(struct wire *w, struct wire_queue q, struct pkt *const 
 		return false;
 	stats_arrived(&w->stats, t_ns, n - w->fresh.count, bytes);
 	stats_longest(&w->stats);
-	if (unlikely(tel_on(w->env->tel_packets)))
+	if (q.traced)
 		wire_trace_waits(w, pkts, n, before);
 	w->stats.drops += w->fresh.count;
 	pkt_list_join(drops, &w->fresh);
@@ -189,10 +212,35 @@ WIRE_LOOP void wire_push(struct wire *w, struct wire_queue q, struct pkt *const 
 		wire_take(w, q, pkts[i], drops);
 }
 
+// The same as wire_send: how many wait is known.
+WIRE_LOOP uint32_t wire_send_fifo(
+	struct wire *w, struct wire_queue q, uint64_t now_ns, struct pkt **pkts, uint32_t max) {
+	struct wire_burst b = wire_begin(w, q);
+	struct pkt *p = w->sending;
+	uint32_t end = b.fifo.count < max ? b.fifo.count : max;
+
+	while (b.sent.pkts < end && serial_ns(b.free) <= now_ns) {
+		p->arrival_ns = serial_ns(b.free);
+		pkts[b.sent.pkts] = p;
+		p = pkt_ring_at(&b.fifo, b.sent.pkts);
+		wire_give(w, &b, p);
+	}
+	if (b.sent.pkts < max && serial_ns(b.free) <= now_ns) {
+		p->arrival_ns = serial_ns(b.free);
+		pkts[b.sent.pkts] = p;
+		p = NULL;
+	}
+	wire_end(w, q, &b, p);
+	return b.sent.pkts + (p == NULL);
+}
+
 // aqm_ops.dequeue_burst: the frame on the wire is due.
 WIRE_LOOP uint32_t wire_send(struct wire *w, struct wire_queue q, uint64_t now_ns,
 	struct pkt **pkts, uint32_t max, struct pkt_list *drops) {
-	struct wire_burst b = wire_begin(w);
+	if (q.fifo != NULL)
+		return wire_send_fifo(w, q, now_ns, pkts, max);
+
+	struct wire_burst b = wire_begin(w, q);
 	struct pkt *p = w->sending;
 	uint32_t n = 0;
 
@@ -201,6 +249,6 @@ WIRE_LOOP uint32_t wire_send(struct wire *w, struct wire_queue q, uint64_t now_n
 		pkts[n++] = p;
 		p = wire_next(w, q, &b, drops);
 	} while (p != NULL && n < max && serial_ns(b.free) <= now_ns);
-	wire_end(w, &b, p);
+	wire_end(w, q, &b, p);
 	return n;
 }
