@@ -43,7 +43,14 @@ def test_every_stream_of_an_older_run_opens_and_is_exported(old, tmp_path):
 
 def test_an_older_run_is_reported(old):
     text = page.write(folder.load(old)).read_text()
-    for words in ("window reduction", "mode change", "Every recorded packet."):
+    for words in (
+        "window reduction",
+        "mode change",
+        "Every recorded packet.",
+        "What CoDel observed at forward",
+        "What Copa observed",
+        "recovery",
+    ):
         assert words in text
 
 

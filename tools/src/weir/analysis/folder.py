@@ -225,31 +225,49 @@ class Run:
 
         Times count from the start of the run, whichever program wrote them.
         """
+        for ring in self.rings(stream):
+            yield from self._chunks(ring, columns)
+
+    def _chunks(self, ring: Ring, columns: Sequence[str]) -> Iterator[dict[str, npt.NDArray[Any]]]:
         import numpy as np
 
+        later = np.uint64(max(0, ring.header.utc_start_ns - self.start_utc_ns))
+        whole = {name: ring.column(name) for name in columns}
+        for start in range(0, len(whole["ts_ns"]), CHUNK_RECORDS):
+            part = {name: data[start : start + CHUNK_RECORDS] for name, data in whole.items()}
+            for name in TIMES & part.keys():
+                part[name] = part[name] + later
+            yield part
+
+    def frames(self, stream: str) -> Iterator[tuple[Ring, pl.DataFrame]]:
+        """The records of each file of a stream that has any: their numbers have names there."""
+        import polars as pl
+
         for ring in self.rings(stream):
-            later = np.uint64(max(0, ring.header.utc_start_ns - self.start_utc_ns))
-            whole = {name: ring.column(name) for name in columns}
-            for start in range(0, len(whole["ts_ns"]), CHUNK_RECORDS):
-                part = {name: data[start : start + CHUNK_RECORDS] for name, data in whole.items()}
-                for name in TIMES & part.keys():
-                    part[name] = part[name] + later
-                yield part
+            names = [field.name for field in ring.schema.fields]
+            parts = [
+                pl.DataFrame({name: data.copy() for name, data in part.items()})
+                for part in self._chunks(ring, names)
+            ]
+            if parts:
+                yield ring, pl.concat(parts)
 
     def values(self, stream: str, name: str) -> dict[str, int]:
         """The numbers of a stream's field by their names; empty without the stream."""
         return {key: n for ring in self.rings(stream) for key, n in ring.values(name).items()}
 
     def frame(self, stream: str) -> pl.DataFrame | None:
-        """All records of a stream, as chunks gives them; None if there are none."""
+        """All records of a stream, as chunks gives them; None if there are none.
+
+        Of files with different fields those that all have.
+        """
         import polars as pl
 
-        frames = [
-            pl.DataFrame({name: data.copy() for name, data in part.items()})
-            for ring in self.rings(stream)[:1]
-            for part in self.chunks(stream, [field.name for field in ring.schema.fields])
-        ]
-        return pl.concat(frames) if frames else None
+        frames = [frame for _, frame in self.frames(stream)]
+        if not frames:
+            return None
+        names = [n for n in frames[0].columns if all(n in frame.columns for frame in frames)]
+        return pl.concat([frame.select(names) for frame in frames])
 
 
 def check(path: Path) -> None:

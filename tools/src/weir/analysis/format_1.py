@@ -1,9 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What files of telemetry format 1 do not say themselves: the names of their numbers, by unit.
+"""What files of telemetry format 1 do not say themselves: names of their numbers.
 
 Nothing is ever added here: files of later formats have the names in their schema.
 """
 
+# Who observes what, by stream, in the order of their numbers.
+OBSERVERS: dict[str, dict[str, tuple[str, ...]]] = {
+    "events": {"codel": ("count",)},
+    "cc": {
+        "copa": ("velocity", "delta", "dq_ns", "rtt_min_ns"),
+        "cubic": ("ssthresh_segs", "w_max_segs", "k_s", "w_est_segs"),
+        "bbr": ("bw_bps", "min_rtt_ns", "pacing_gain", "extra_acked_segs"),
+        "newreno": ("ssthresh_segs",),
+    },
+}
+# Enumerated values, by unit.
 VALUES: dict[str, dict[str, int]] = {
     "tel_packet_event": {"enqueue": 1, "dequeue": 2, "drop": 3, "mark": 4, "depart": 5},
     "drop_reason": {

@@ -7,7 +7,7 @@ stream stands for the interval that ends at its ts_ns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -345,6 +345,40 @@ def per_link(links: pl.DataFrame) -> pl.DataFrame:
             }
         )
     return pl.DataFrame(rows).sort("link") if rows else pl.DataFrame()
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What one stage, or the discipline of one link, observed."""
+
+    name: str  # of the discipline or stage
+    link: int  # index of the link; 255: not a link
+    path: int | None  # index of the path in the config; None: not recorded
+    numbers: pl.DataFrame  # ts_ns, and a column for each number
+
+
+OBSERVED = ("value", "value2", "value3", "value4")  # fields of an event
+
+
+def observed(
+    events: pl.DataFrame, event: int, observers: Mapping[int, tuple[str, Sequence[str]]]
+) -> list[Observed]:
+    """Who observed what, in the order of their first events.
+
+    event: the number of the kind of event that holds it. observers: by number, the name of each and
+    of what it observes.
+    """
+    keys = [name for name in ("detail", "group", "path", "stage") if name in events.columns]
+    found = []
+    for key, part in events.filter(pl.col("event") == event).group_by(keys, maintain_order=True):
+        of = dict(zip(keys, key, strict=True))
+        name, names = observers.get(of["detail"], ("", ()))
+        fields = [field for field in OBSERVED if field in events.columns]
+        numbers = [pl.col(f).cast(pl.Float64).alias(n) for f, n in zip(fields, names, strict=False)]
+        if numbers:
+            frame = part.select("ts_ns", *numbers).sort("ts_ns")
+            found.append(Observed(name, of["group"], of.get("path"), frame))
+    return found
 
 
 def with_rates(interval: pl.DataFrame) -> pl.DataFrame:

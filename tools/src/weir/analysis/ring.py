@@ -89,12 +89,22 @@ class Field:
 
 
 @dataclass(frozen=True)
+class Observer:
+    """A discipline, stage or congestion control that observes numbers of its own."""
+
+    number: int  # `detail` of its events
+    name: str
+    observed: tuple[str, ...]  # names of its numbers; they end in their unit
+
+
+@dataclass(frozen=True)
 class Schema:
     """The schema that the header embeds."""
 
     stream: str
     record_size: int  # bytes
     fields: tuple[Field, ...]
+    observers: tuple[Observer, ...] = ()
 
     @property
     def dtype(self) -> np.dtype[np.void]:
@@ -156,11 +166,22 @@ def _parse_field(text: dict[str, Any], version: int) -> Field:
     )
 
 
+def _parse_observers(schema: dict[str, Any], version: int) -> tuple[Observer, ...]:
+    if version == 1:
+        older = format_1.OBSERVERS.get(schema["stream"], {})
+        return tuple(Observer(i, *named) for i, named in enumerate(older.items()))
+    return tuple(
+        Observer(int(o["number"]), str(o["name"]), tuple(map(str, o["observed"])))
+        for o in schema.get("observers", [])
+    )
+
+
 def _parse_schema(text: bytes, version: int, path: Path) -> Schema:
     try:
         parsed = json.loads(text)
         fields = tuple(_parse_field(f, version) for f in parsed["fields"])
-        schema = Schema(str(parsed["stream"]), int(parsed["record_size"]), fields)
+        observers = _parse_observers(parsed, version)
+        schema = Schema(str(parsed["stream"]), int(parsed["record_size"]), fields, observers)
         dtype = schema.dtype
     except _DAMAGED as e:
         raise RingError(f"{path}: its schema cannot be read ({e})") from e

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -139,7 +139,7 @@ def _bands(axes: Axes, spread: pl.DataFrame, divisor: float, scene: Scene) -> No
         axes.plot(time, median, color=style.colour, linestyle=style.dash, label=style.label)
 
 
-def _flow_styles(flows: pl.DataFrame, scene: Scene) -> dict[int, Style]:
+def flow_styles(flows: pl.DataFrame, scene: Scene) -> dict[int, Style]:
     """Looks of single flows: the group's colour, in shades where a group has several."""
     styles: dict[int, Style] = {}
     groups = _parts(flows, "group")
@@ -179,7 +179,7 @@ def throughput(
     figure, axes = _axes(1 if few else 2)
     key = "flow_id" if few else "group"
     time, series = _over_time(interval, key, "goodput_bps")
-    by_flow = _flow_styles(flows, scene)
+    by_flow = flow_styles(flows, scene)
     order = sorted(series)
     styles = [by_flow[k] if few else scene.group(k) for k in order]
     fastest = 0.0 if rates is None else _largest(rates, "rate_bps")
@@ -226,7 +226,7 @@ def rtt(interval: pl.DataFrame, flows: pl.DataFrame, base_ns: float | None, scen
     divisor, unit = units.step(_largest(measured, "rtt_mean_ns"), units.TIME_STEPS)
     shown, column = measured, "rtt_mean_ns"
     if flows.height <= FEW:
-        for flow, style in _flow_styles(flows, scene).items():
+        for flow, style in flow_styles(flows, scene).items():
             part = measured.filter(pl.col("flow_id") == flow).sort("time_s")
             axes.plot(
                 part["time_s"],
@@ -409,7 +409,7 @@ def _mean(frame: pl.DataFrame, column: str) -> float:
 def _shares_of_few(relative: pl.DataFrame, mean: float, scene: Scene) -> Figure:
     figure, (axes,) = _axes(1, 0.75 + 0.24 * relative.height)
     ordered = relative.sort("group", "flow_id", descending=True)
-    styles = _flow_styles(relative, scene)
+    styles = flow_styles(relative, scene)
     looks = [styles[int(flow)] for flow in ordered["flow_id"]]
     axes.barh(
         [s.label for s in looks], ordered["share"], color=[s.colour for s in looks], height=0.62
@@ -430,7 +430,7 @@ def cwnd(samples: pl.DataFrame, chosen: Sequence[int], scene: Scene) -> Figure:
     figure, (axes,) = _axes(1, 2.1)
     part = samples.filter(pl.col("flow_id").is_in(list(chosen)))
     flows = part.select("flow_id", "group").unique().sort("flow_id")
-    for flow, style in _flow_styles(flows, scene).items():
+    for flow, style in flow_styles(flows, scene).items():
         own = part.filter(pl.col("flow_id") == flow).sort("time_s")
         axes.plot(
             own["time_s"],
@@ -443,6 +443,73 @@ def cwnd(samples: pl.DataFrame, chosen: Sequence[int], scene: Scene) -> Figure:
     axes.set_ylabel("cwnd (segments)")
     _time_axis(axes, scene)
     _steady(axes, scene, part, "cwnd_segs", (1.0, "segments"))
+    legend(figure)
+    return figure
+
+
+# What a name of a number ends in, and the unit of its axis.
+SUFFIXES = {
+    "_ns": "ns",
+    "_bps": "bit/s",
+    "_bytes": "B",
+    "_pkts": "packets",
+    "_segs": "segments",
+    "_s": "s",
+}
+STEPS = {"ns": units.TIME_STEPS, "bit/s": units.RATE_STEPS, "B": units.BYTE_STEPS}
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A column of numbers, its name in words and its unit."""
+
+    column: str
+    label: str
+    unit: str
+    values: Mapping[str, int]  # the numbers' names, if they have any
+
+    @staticmethod
+    def of(
+        column: str, name: str | None = None, values: Mapping[str, int] | None = None
+    ) -> Quantity:
+        """Its unit from the end of its name."""
+        name = name or column
+        suffix = next((end for end in SUFFIXES if name.endswith(end)), "")
+        label = name.removesuffix(suffix).replace("_", " ")
+        return Quantity(column, label, SUFFIXES.get(suffix, ""), values or {})
+
+
+def panels(
+    quantities: Sequence[Quantity], series: Sequence[tuple[Style, pl.DataFrame]], scene: Scene
+) -> Figure:
+    """One panel per quantity over time; in each a line per series, whose frames have time_s."""
+    rows = -(-len(quantities) // 2)
+    figure = Figure(figsize=(WIDTH_IN, 0.4 + 1.5 * rows))
+    grid = figure.subplots(rows, min(2, len(quantities)), squeeze=False).ravel()
+    for place, (axes, quantity) in enumerate(zip(grid, quantities, strict=False)):
+        column = quantity.column
+        finite = [(style, f.filter(pl.col(column).is_finite())) for style, f in series]
+        divisor, unit = 1.0, quantity.unit
+        if unit in STEPS:
+            top = max((_largest(frame, column) for _, frame in finite), default=0.0)
+            divisor, unit = units.step(top, STEPS[unit])
+        for style, frame in finite:
+            axes.plot(
+                frame["time_s"],
+                frame[column] / divisor,
+                color=style.colour,
+                linestyle=style.dash,
+                linewidth=0.9,
+                label=style.label if len(series) > 1 else None,
+            )
+        axes.set_ylabel(f"{quantity.label} ({unit})" if unit else quantity.label)
+        if quantity.values:
+            axes.set_yticks(list(quantity.values.values()), list(quantity.values))
+        _time_axis(axes, scene)
+        if place + 2 < len(quantities):  # another below
+            axes.set_xlabel("")
+    for axes in grid[len(quantities) :]:
+        axes.set_visible(False)
     legend(figure)
     return figure
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,15 @@ EVENTS_SHOWN = ("reduction", "timeout", "cc_mode", "spurious", "undo")  # of eve
 EVERY_PACKET = 3  # telemetry level
 CWND_FLOWS = 6
 CWND_POINTS = 4000  # of each flow
+PANEL_POINTS = 800  # of each flow
+NOT_A_LINK = 255
+CC_ELSEWHERE = (
+    "ts_ns",
+    "flow_id",
+    "group",
+    "cwnd_segs",
+)  # fields with a figure of their own, or none
+CC_OWN = ("obs0", "obs1", "obs2", "obs3")  # named by each congestion control
 
 
 @dataclass(frozen=True)
@@ -71,6 +80,8 @@ def draw(data: RunData) -> Iterator[tuple[Figure, str]]:
         yield from draw_links(data, data.links)
     if data.flows is not None:
         yield from draw_shares(data, data.flows)
+        yield from draw_acks(data, data.flows)
+    yield from draw_observed(data)
     yield from draw_events(data)
 
 
@@ -203,6 +214,105 @@ def window_samples(run: Run, rated: pl.DataFrame, chosen: Sequence[int]) -> pl.D
         return acks.filter(nth % thin == 0).with_columns(time_s=at_end).select(columns)
     kept_rows = rated.filter(pl.col("flow_id").is_in(list(chosen)))
     return kept_rows.with_columns(time_s=at_end).select(columns)
+
+
+def draw_acks(data: RunData, flows: FlowData) -> Iterator[tuple[Figure, str]]:
+    """Every field of `cc` records of a few flows, then what each congestion control observed."""
+    recorded = data.run.rings("cc")
+    if not recorded:
+        return
+    schema = recorded[0].schema
+    chosen = metrics.typical_flows(flows.each, CWND_FLOWS)
+    names = [field.name for field in schema.fields]
+    acks = ack_samples(data.run, names, chosen)
+    if acks.height == 0:
+        return
+    styles = figures.flow_styles(acks.select("flow_id", "group").unique(), data.scene)
+    shown = [
+        figures.Quantity.of(field.name, values=field.values)
+        for field in schema.fields
+        if field.name not in CC_ELSEWHERE + CC_OWN and (acks[field.name] != 0).any()
+    ]
+    # Where 0 says that there is no number, the schema says so.
+    none = [field.name for field in schema.fields if ", 0 if no" in field.meaning]
+    acks = acks.with_columns(pl.when(pl.col(name) != 0).then(pl.col(name)) for name in none)
+    yield (
+        figures.panels(shown, by_flow(acks, styles), data.scene),
+        "What the congestion controls were given after each ACK.",
+    )
+    algorithms = [str(group.get("cc", "")) for group in data.numbers.get("groups", [])]
+    for observer in schema.observers:
+        groups = [index for index, cc in enumerate(algorithms) if cc == observer.name]
+        own = acks.filter(pl.col("group").is_in(groups))
+        if own.height > 0:
+            yield (
+                figures.panels(
+                    [
+                        figures.Quantity.of(*named)
+                        for named in zip(CC_OWN, observer.observed, strict=False)
+                    ],
+                    by_flow(own, styles),
+                    data.scene,
+                ),
+                f"What {theme.style(observer.name).label} observed after each ACK.",
+            )
+
+
+def ack_samples(run: Run, names: Sequence[str], chosen: Sequence[int]) -> pl.DataFrame:
+    """The `cc` records of some flows, thinned, with time_s."""
+    wanted = np.asarray(chosen, dtype=np.uint32)
+    found = []
+    for part in run.chunks("cc", names):
+        keep = np.isin(part["flow_id"], wanted)
+        found.append(pl.DataFrame({name: column[keep] for name, column in part.items()}))
+    if not found:
+        return pl.DataFrame()
+    nth, length = (n.over("flow_id") for n in (pl.int_range(pl.len()), pl.len()))
+    thin = pl.max_horizontal(pl.lit(1, pl.UInt32), length // PANEL_POINTS)
+    acks = pl.concat(found).filter(nth % thin == 0)
+    return acks.with_columns(time_s=pl.col("ts_ns") / metrics.NS_PER_S)
+
+
+def by_flow(
+    acks: pl.DataFrame, styles: Mapping[int, theme.Style]
+) -> list[tuple[theme.Style, pl.DataFrame]]:
+    """The look and the records of each flow that has any."""
+    parts = ((style, acks.filter(pl.col("flow_id") == flow)) for flow, style in styles.items())
+    return [(style, part) for style, part in parts if part.height > 0]
+
+
+def draw_observed(data: RunData) -> Iterator[tuple[Figure, str]]:
+    """What disciplines and stages observed, those of which something happened."""
+    found = list(observations(data.run))
+    moved = [
+        o for o in found if any((o.numbers[name] != 0).any() for name in o.numbers.columns[1:])
+    ]
+    for o in moved[: figures.LINKS_DRAWN]:
+        style = theme.style(o.name)
+        quantities = [figures.Quantity.of(name) for name in o.numbers.columns[1:]]
+        numbers = o.numbers.with_columns(time_s=pl.col("ts_ns") / metrics.NS_PER_S)
+        yield (
+            figures.panels(quantities, [(style, numbers)], data.scene),
+            f"What {style.label} observed at {place(data, o)}, at the end of each interval.",
+        )
+
+
+def observations(run: Run) -> Iterator[metrics.Observed]:
+    """What each discipline and stage observed."""
+    for ring, events in run.frames("events"):
+        observers = {o.number: (o.name, o.observed) for o in ring.schema.observers}
+        event = ring.values("event").get("observed")
+        if event is not None:
+            yield from metrics.observed(events, event, observers)
+
+
+def place(data: RunData, observed: metrics.Observed) -> str:
+    """The link or the path where something was observed."""
+    if observed.link != NOT_A_LINK:
+        return link_name(data.scene, observed.link)
+    paths = list(data.run.config.get("paths", {}))
+    path = observed.path
+    return f"path {paths[path]}" if path is not None and path < len(paths) else f"path {path}"
 
 
 def draw_links(data: RunData, links: pl.DataFrame) -> Iterator[tuple[Figure, str]]:
