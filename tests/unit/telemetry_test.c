@@ -117,7 +117,7 @@ START_TEST(schema_fits_the_header_page) {
 		ck_assert_ptr_nonnull(strstr(text, tel_stream_name(s)));
 	}
 	ck_assert_str_eq(tel_stream_name(TEL_STREAM_PACKETS), "packets");
-	ck_assert_uint_eq(tel_record_size(TEL_STREAM_CC), 64);
+	ck_assert_uint_eq(tel_record_size(TEL_STREAM_CC), sizeof(struct tel_cc));
 }
 END_TEST
 
