@@ -311,7 +311,6 @@ void host_cc_record(struct host *h, const struct flow *f, const struct cc_ack *a
 		.obs1 = obs[1],
 		.obs2 = obs[2],
 		.obs3 = obs[3],
-		.delivered_segs = (uint32_t)a->delivered_segs,
 	};
 }
 

@@ -95,7 +95,6 @@
 	F(float, "<f4", delivery_bps, "bit/s", "delivery rate sample, 0 if none")                  \
 	F(uint32_t, "<u4", lost_segs, "segment",                                                   \
 		"times one was declared lost since the start, those taken back too")               \
-	F(uint32_t, "<u4", delivered_segs, "segment", "delivered since the start")                 \
 	F(uint8_t, "|u1", state, "tel_ca_state", "what it recovers from")                          \
 	F(uint8_t, "|u1", app_limited, "", "1: the delivery rate sample is app-limited")           \
 	F(uint16_t, "<u2", group, "", "flow group")                                                \
