@@ -36,18 +36,10 @@
 #define IPV4_MTU_MIN 68u // RFC 791; routers from before RFC 1191 tell none
 #define IP_PLAIN 0x4500u // version 4, a header of 20 bytes, no TOS
 #define IP_DF 0x4000u
-#define IP_MF_OR_OFFSET 0x3fffu
 #define IP_OFFSET 0x1fffu
 #define IP_TTL 64u
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "get and put swap bytes");
-
-static inline uint32_t get32(const uint8_t *p) {
-	uint32_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return __builtin_bswap32(v);
-}
 
 static inline uint8_t *put16(uint8_t *p, uint32_t v) {
 	uint16_t be = __builtin_bswap16((uint16_t)v);
@@ -121,10 +113,10 @@ static void read_ipv4(const uint8_t *frame, struct wire_info *info) {
 	info->ecn = ip[1] & 3;
 	info->ip_len = wire_get16(ip + 2);
 	info->proto = ip[9];
-	info->addr.src_ip = get32(ip + 12);
-	info->addr.dst_ip = get32(ip + 16);
+	info->addr.src_ip = wire_get32(ip + 12);
+	info->addr.dst_ip = wire_get32(ip + 16);
 	info->l4_offset = (uint16_t)(WIRE_ETH + header);
-	info->fragment = (fragment & IP_MF_OR_OFFSET) != 0;
+	info->fragment = (fragment & WIRE_IP_FRAGMENT) != 0;
 	if ((info->proto == WIRE_PROTO_TCP || info->proto == WIRE_PROTO_UDP)
 		&& (fragment & IP_OFFSET) == 0 && info->ip_len >= header + 4) {
 		info->addr.src_port = wire_get16(ip + header);
@@ -155,13 +147,13 @@ static void parse_option(const uint8_t *p, uint8_t size, struct seg *seg) {
 
 	if (p[0] == OPT_TS && size == 10) {
 		seg->options |= SEG_OPT_TS;
-		seg->tsval = get32(p + 2);
-		seg->tsecr = get32(p + 6);
+		seg->tsval = wire_get32(p + 2);
+		seg->tsecr = wire_get32(p + 6);
 	} else if (p[0] == OPT_SACK && size >= 10 && (size - 2) % 8 == 0) {
 		seg->sack_count = (uint8_t)((size - 2) / 8);
 		for (size_t i = 0; i < seg->sack_count; i++) {
-			seg->sack[i].start = get32(p + 2 + 8 * i);
-			seg->sack[i].end = get32(p + 6 + 8 * i);
+			seg->sack[i].start = wire_get32(p + 2 + 8 * i);
+			seg->sack[i].end = wire_get32(p + 6 + 8 * i);
 		}
 	} else if (p[0] == OPT_MSS && size == 4 && syn) {
 		seg->options |= SEG_OPT_MSS;
@@ -223,17 +215,17 @@ enum wire_status wire_parse_tcp(
 	if (verify && !tcp_sum_good(tcp, header, len, &info->addr))
 		return WIRE_BAD_CHECKSUM;
 	*seg = (struct seg){
-		.seq = get32(tcp + 4),
-		.ack = get32(tcp + 8),
+		.seq = wire_get32(tcp + 4),
+		.ack = wire_get32(tcp + 8),
 		.len = (uint16_t)(len - header),
 		.flags = tcp[13],
 		.window = wire_get16(tcp + 14),
 	};
 	const uint8_t *options = tcp + WIRE_TCP;
-	if (header == WIRE_TCP + 12 && get32(options) == TS_ALIGNED) {
+	if (header == WIRE_TCP + 12 && wire_get32(options) == TS_ALIGNED) {
 		seg->options = SEG_OPT_TS;
-		seg->tsval = get32(options + 4);
-		seg->tsecr = get32(options + 8);
+		seg->tsval = wire_get32(options + 4);
+		seg->tsecr = wire_get32(options + 8);
 		return WIRE_OK;
 	}
 	return parse_options(options, header - WIRE_TCP, seg);
@@ -375,9 +367,10 @@ bool wire_parse_plain(
 	const uint8_t *frame, size_t len, bool verify, struct wire_info *info, struct seg *seg) {
 	const uint8_t *ip = frame + WIRE_ETH, *tcp = ip + WIRE_IPV4;
 
-	if (len < WIRE_HEADER_PLAIN || get32(frame + 12) >> 8 != (WIRE_ETHERTYPE_IPV4 << 8 | 0x45)
-		|| ip[9] != WIRE_PROTO_TCP || (wire_get16(ip + 6) & IP_MF_OR_OFFSET) != 0
-		|| tcp[12] >> 4 != PLAIN_OFFSET >> 12 || get32(tcp + WIRE_TCP) != TS_ALIGNED)
+	if (len < WIRE_HEADER_PLAIN
+		|| wire_get32(frame + 12) >> 8 != (WIRE_ETHERTYPE_IPV4 << 8 | 0x45)
+		|| ip[9] != WIRE_PROTO_TCP || (wire_get16(ip + 6) & WIRE_IP_FRAGMENT) != 0
+		|| tcp[12] >> 4 != PLAIN_OFFSET >> 12 || wire_get32(tcp + WIRE_TCP) != TS_ALIGNED)
 		return false;
 	uint32_t ip_len = wire_get16(ip + 2), tcp_len = ip_len - WIRE_IPV4;
 	if (ip_len < WIRE_HEADER_PLAIN - WIRE_ETH || len < WIRE_ETH + ip_len
@@ -385,8 +378,8 @@ bool wire_parse_plain(
 		return false;
 	memcpy(info->addr.dst_mac.b, frame, 6);
 	memcpy(info->addr.src_mac.b, frame + 6, 6);
-	info->addr.src_ip = get32(ip + 12);
-	info->addr.dst_ip = get32(ip + 16);
+	info->addr.src_ip = wire_get32(ip + 12);
+	info->addr.dst_ip = wire_get32(ip + 16);
 	info->addr.src_port = wire_get16(tcp);
 	info->addr.dst_port = wire_get16(tcp + 2);
 	info->ethertype = WIRE_ETHERTYPE_IPV4;
@@ -395,9 +388,9 @@ bool wire_parse_plain(
 	info->ip_len = (uint16_t)ip_len;
 	info->l4_offset = WIRE_ETH + WIRE_IPV4;
 	info->fragment = false;
-	seg_header(seg, get32(tcp + 4), get32(tcp + 8),
+	seg_header(seg, wire_get32(tcp + 4), wire_get32(tcp + 8),
 		(uint16_t)(ip_len - (WIRE_HEADER_PLAIN - WIRE_ETH)), wire_get16(tcp + 14), tcp[13],
-		true, get32(tcp + WIRE_TCP + 4), get32(tcp + WIRE_TCP + 8));
+		true, wire_get32(tcp + WIRE_TCP + 4), wire_get32(tcp + WIRE_TCP + 8));
 	return !verify
 		|| tcp_sum_good(
 			tcp, WIRE_HEADER_PLAIN - WIRE_ETH - WIRE_IPV4, tcp_len, &info->addr);
@@ -466,8 +459,8 @@ enum wire_status wire_parse_arp(const uint8_t *frame, size_t len, struct wire_ar
 		return WIRE_BAD_HEADER;
 	arp->request = operation == 1;
 	memcpy(arp->sender_mac.b, p + 8, 6);
-	arp->sender_ip = get32(p + 14);
-	arp->target_ip = get32(p + 24);
+	arp->sender_ip = wire_get32(p + 14);
+	arp->target_ip = wire_get32(p + 24);
 	return WIRE_OK;
 }
 

@@ -7,11 +7,20 @@
 
 #include <string.h>
 
+#define WIRE_IP_FRAGMENT 0x3fffu // more fragments, or an offset
+
 static inline uint16_t wire_get16(const uint8_t *p) {
 	uint16_t v;
 
 	memcpy(&v, p, sizeof(v));
 	return __builtin_bswap16(v);
+}
+
+static inline uint32_t wire_get32(const uint8_t *p) {
+	uint32_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return __builtin_bswap32(v);
 }
 
 // Of a frame of WIRE_ETH bytes or more.
@@ -60,4 +69,19 @@ static inline uint8_t wire_ecn(const uint8_t *frame, size_t len) {
 	if (likely(wire_is_ipv4(frame)))
 		return frame[WIRE_ETH + 1] & 3;
 	return wire_ecn_any(frame, len);
+}
+
+// Addresses and ports of a TCP segment in IPv4 without options, for who passes the frame on to be checked. False:
+// it is something else.
+static inline bool wire_read_addr(const uint8_t *frame, size_t len, struct wire_addr *a) {
+	const uint8_t *ip = frame + WIRE_ETH;
+
+	if (len < WIRE_ETH + WIRE_IPV4 + WIRE_TCP || !wire_is_ipv4(frame) || ip[0] != 0x45
+		|| ip[9] != WIRE_PROTO_TCP || (wire_get16(ip + 6) & WIRE_IP_FRAGMENT) != 0)
+		return false;
+	a->src_ip = wire_get32(ip + 12);
+	a->dst_ip = wire_get32(ip + 16);
+	a->src_port = wire_get16(ip + WIRE_IPV4);
+	a->dst_port = wire_get16(ip + WIRE_IPV4 + 2);
+	return true;
 }

@@ -11,6 +11,7 @@
 #include "sender/live/lcore.h"
 
 #include "common/net/flow_addr.h"
+#include "common/net/wire_ip.h"
 
 #include <errno.h>
 #include <rte_ethdev.h>
@@ -59,35 +60,12 @@ int sender_share(struct sender_lcore *all, struct err *err) {
 	return rc;
 }
 
-static uint32_t get16(const uint8_t *p) {
-	return (uint32_t)p[0] << 8 | p[1];
-}
-
-static uint32_t get32(const uint8_t *p) {
-	return get16(p) << 16 | get16(p + 2);
-}
-
-// The addresses of a TCP segment in IPv4 without options; false: it is something else.
-static bool addresses(const struct rte_mbuf *m, struct wire_addr *a) {
-	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *), *ip = frame + WIRE_ETH;
-
-	if (m->data_len < WIRE_ETH + WIRE_IPV4 + WIRE_TCP || ip[0] != 0x45
-		|| get16(frame + 12) != WIRE_ETHERTYPE_IPV4 || ip[9] != WIRE_PROTO_TCP
-		|| (get16(ip + 6) & 0x3fff) != 0)
-		return false;
-	a->src_ip = get32(ip + 12);
-	a->dst_ip = get32(ip + 16);
-	a->src_port = (uint16_t)get16(ip + WIRE_IPV4);
-	a->dst_port = (uint16_t)get16(ip + WIRE_IPV4 + 2);
-	return true;
-}
-
 static uint32_t owner(
 	const struct sender_lcore *s, const struct sender_port *p, const struct rte_mbuf *m) {
 	struct wire_addr a;
 	uint32_t id;
 
-	if (!addresses(m, &a))
+	if (!wire_read_addr(rte_pktmbuf_mtod(m, const uint8_t *), m->data_len, &a))
 		return s->lcore.index;
 	id = sender_flow_of(p, &a);
 	if (id == FLOW_ADDR_NONE && sender_sends(p))

@@ -59,6 +59,19 @@ static void check_plain(const uint8_t *frame, size_t size) {
 	}
 }
 
+// Of a good frame addresses alone are those that all of it has.
+static void check_addr(const uint8_t *frame, size_t size) {
+	struct wire_addr a;
+	struct wire_info info;
+
+	if (!wire_read_addr(frame, size, &a) || wire_parse(frame, size, &info) != WIRE_OK)
+		return;
+	REQUIRE(info.proto == WIRE_PROTO_TCP && !info.fragment);
+	REQUIRE(a.src_ip == info.addr.src_ip && a.dst_ip == info.addr.dst_ip);
+	REQUIRE(info.ip_len < WIRE_IPV4 + 4
+		|| (a.src_port == info.addr.src_port && a.dst_port == info.addr.dst_port));
+}
+
 static void check_ipv4(uint8_t *frame, size_t size) {
 	struct wire_info info;
 	struct wire_info again;
@@ -82,6 +95,7 @@ static void check_ipv4(uint8_t *frame, size_t size) {
 	REQUIRE(info.l4_offset <= WIRE_ETH + (size_t)info.ip_len);
 	REQUIRE(WIRE_ETH + (size_t)info.ip_len <= size);
 	check_tcp(frame, &info);
+	check_addr(frame, size);
 	check_plain(frame, size);
 	for (uint8_t ecn = 0; ecn < 4; ecn++) {
 		wire_set_ecn(frame, size, ecn);
@@ -119,6 +133,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	if (size > 0)
 		memcpy(frame, data, size);
 	check_arp(frame, size);
+	check_addr(frame, size);
 	check_ipv4(frame, size);
 	free(frame);
 	return 0;

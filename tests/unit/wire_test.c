@@ -446,6 +446,30 @@ START_TEST(fragments) {
 }
 END_TEST
 
+// A first fragment has ports, but is no segment.
+START_TEST(addresses_are_read_of_whole_segments_alone) {
+	static const struct {
+		size_t at;
+		uint8_t value;
+	} others[] = {{12, 0x86}, {14, 0x46}, {23, WIRE_PROTO_UDP}, {20, 0x20}, {21, 0x10}};
+	size_t len = load(kernel_data);
+	struct wire_addr a;
+
+	ck_assert(wire_read_addr(frame, len, &a));
+	ck_assert_uint_eq(a.src_ip, IP_A);
+	ck_assert_uint_eq(a.dst_ip, IP_B);
+	ck_assert_uint_eq(a.src_port, 40902);
+	ck_assert_uint_eq(a.dst_port, 5001);
+	ck_assert(wire_read_addr(frame, WIRE_ETH + WIRE_IPV4 + WIRE_TCP, &a));
+	ck_assert(!wire_read_addr(frame, WIRE_ETH + WIRE_IPV4 + WIRE_TCP - 1, &a));
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		load(kernel_data);
+		frame[others[i].at] = others[i].value;
+		ck_assert(!wire_read_addr(frame, len, &a));
+	}
+}
+END_TEST
+
 START_TEST(arp_as_the_kernel_speaks_it) {
 	const struct wire_arp request = {true, mac_a, IP_A, IP_B};
 	const struct wire_arp reply = {false, mac_b, IP_B, IP_A};
@@ -805,11 +829,11 @@ TEST_MAIN(sum_of_rfc1071, sum_agrees_with_the_definition, replace_of_rfc1624,
 	writes_what_the_kernel_writes, reads_the_kernels_syn, reads_the_kernels_data,
 	padding_is_not_payload, sizes, segments_survive_the_wire, odd_options,
 	syn_options_count_on_a_syn_only, bad_ip_headers, bad_tcp_headers, fragments,
-	arp_as_the_kernel_speaks_it, arp_that_claims_a_group_address_is_not_believed,
-	echo_reply_as_the_kernel_answers, fragmentation_needed_tells_the_mtu, echo_reply_of_zeros,
-	no_echo_for_bad_requests, template_writes_the_same_bytes, template_checksum_of_zero,
-	plain_parse_agrees, plain_parse_leaves_the_rest, zeros_are_verified,
-	ecn_behind_vlan_tags_and_of_ipv6, sack_option_is_of_whole_blocks,
-	tcp_header_is_within_its_segment, ports_are_in_the_first_four_bytes_behind_ip,
-	payload_of_equal_bytes_is_verified, plain_parse_leaves_short_segments_and_fragments,
-	ecn_of_a_bare_ip_header)
+	addresses_are_read_of_whole_segments_alone, arp_as_the_kernel_speaks_it,
+	arp_that_claims_a_group_address_is_not_believed, echo_reply_as_the_kernel_answers,
+	fragmentation_needed_tells_the_mtu, echo_reply_of_zeros, no_echo_for_bad_requests,
+	template_writes_the_same_bytes, template_checksum_of_zero, plain_parse_agrees,
+	plain_parse_leaves_the_rest, zeros_are_verified, ecn_behind_vlan_tags_and_of_ipv6,
+	sack_option_is_of_whole_blocks, tcp_header_is_within_its_segment,
+	ports_are_in_the_first_four_bytes_behind_ip, payload_of_equal_bytes_is_verified,
+	plain_parse_leaves_short_segments_and_fragments, ecn_of_a_bare_ip_header)
