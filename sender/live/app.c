@@ -2,7 +2,6 @@
 #include "sender/live/app.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #define START_AHEAD_NS (50 * NS_PER_MS) // from the last preparations to the first SYN
 
@@ -24,7 +23,7 @@ static struct host_env host_env(const struct sender_app *app, uint32_t k) {
 
 // The receivers of a lcore's flows, and spare ones.
 static uint32_t receivers(const struct sender_app *app, uint32_t k) {
-	return host_share(app->groups.flows, k, app->live.lcores) + (uint32_t)app->plan.strangers;
+	return host_share(app->groups.flows, k, app->live.lcores) + (uint32_t)app->plan.dynamic_connections;
 }
 
 // What the hosts would need, before DPDK takes its share.
@@ -97,7 +96,9 @@ static int join_port(struct sender_app *app, uint32_t k, uint32_t i, struct err 
 	s->lcore.owns_port[i] = p->leads;
 	s->lcore.ports++;
 	sender_learn_peer(p, &p->peer_mac);
-	return from->role == LIVE_RECEIVER ? sender_strangers_init(p, err) : 0;
+	if (from->role != LIVE_RECEIVER)
+		return 0;
+	return connections_init(&p->connections, (uint32_t)app->plan.dynamic_connections, err);
 }
 
 static void prepare(
@@ -201,7 +202,7 @@ void sender_close(struct live_app *live) {
 
 	for (uint32_t k = 0; k < live->lcores; k++) {
 		for (uint32_t i = 0; i < app->lcore[k].lcore.ports; i++)
-			free(app->lcore[k].port[i].stranger);
+			connections_fini(&app->lcore[k].port[i].connections);
 		host_fini(&app->lcore[k].sender);
 		host_fini(&app->lcore[k].receiver);
 	}

@@ -8,8 +8,7 @@
 //
 // A port answers ARP and ping for its addresses, resolves its next hop before the run begins, and
 // resets what belongs to no connection. The receiving side knows the connections of the config's
-// flows by their addresses (flow_addr.h); those of others, a kernel's for example, get one of its
-// spare receivers.
+// flows by their addresses (flow_addr.h), and those of others, a kernel's for example, by connections.h.
 //
 // A port that sends at times (stamp.h) gets paced frames a little before theirs: the hosts live that
 // much, `lead`, ahead of the clock. They learn of what comes in as much later, by their clock, so that an
@@ -25,6 +24,7 @@
 #include "sender/host.h"
 #include "sender/live/plan.h"
 #include "sender/survey.h"
+#include "sender/tcp/connections.h"
 
 #include <stdatomic.h>
 
@@ -34,15 +34,6 @@
 #define SENDER_IN_MAX (2 * PORT_BURST_MAX) // frames that a turn takes from a port and other lcores
 #define SENDER_STOCK 32 // empty frames at hand
 #define SENDER_FETCH 4 // received frames whose headers are on their way while one is read
-#define STRANGER_NONE UINT32_MAX
-#define STRANGER_BUCKETS 1024 // a power of two
-
-// A connection that is none of the config's flows.
-struct stranger {
-	struct wire_addr addr; // as we send
-	uint32_t next; // in its bucket
-	bool used;
-};
 
 struct sender_count {
 	uint64_t rx_frames, rx_bytes;
@@ -115,10 +106,7 @@ struct sender_port {
 	struct hist late, late_disturbed; // by a stall of the lcore or while the port was full
 	uint64_t early; // before it
 	uint64_t scheduled; // handed over before their time, for the port to keep
-	// Receiving side: strangers.
-	struct stranger *stranger;
-	uint32_t bucket[STRANGER_BUCKETS];
-	uint64_t strangers_refused;
+	struct connections connections; // receiving side: those that are no flows'
 	// Other lcores: of received frames theirs, and ours; of frames to send ours, and theirs. NULL: none.
 	struct rte_ring *in_to[LIVE_LCORES_MAX], *in_from[LIVE_LCORES_MAX];
 	struct rte_ring *out_to, *out_from[LIVE_LCORES_MAX];
@@ -202,8 +190,6 @@ static inline void sender_fetch_frame(const struct rte_mbuf *m) {
 void sender_learn_peer(struct sender_port *p, const struct wire_mac *mac);
 // Takes over the address that another lcore has learned.
 void sender_follow_peer(struct sender_lcore *s, struct sender_port *p);
-// Readies the spare receivers.
-int sender_strangers_init(struct sender_port *p, struct err *err);
 // Reads all headers of the burst that came; segments are left for sender_deliver.
 void sender_receive(struct sender_lcore *s, struct sender_port *p);
 // What the first of them point to is fetched, once they are there themselves.

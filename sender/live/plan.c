@@ -22,17 +22,18 @@ static const struct param plan_params[] = {
 		UNIT_TIME_NS, PARAM_U64(struct live_plan, pipe_ns), .min = 0, .max = 60e9},
 	{"answer", "10s", "how long a peer may take to answer ARP and the first SYN", UNIT_TIME_NS,
 		PARAM_U64(struct live_plan, answer_ns), .min = 1e6, .max = 3600e9},
-	{"strangers", "64", "connections a receiver takes beside those of `flows`, each lcore",
-		UNIT_NONE, PARAM_U64(struct live_plan, strangers), .min = 0, .max = 65536},
+	{"dynamic_connections", "64",
+		"connections a receiver takes beside those of `flows`, each lcore", UNIT_NONE,
+		PARAM_U64(struct live_plan, dynamic_connections), .min = 0, .max = 65536},
 	{"handover", "4096", "received frames that may wait for another lcore, at each", UNIT_NONE,
 		PARAM_U64(struct live_plan, handover), .min = 1, .max = 1 << 20},
 	{"checksum", "yes", "verify received TCP checksums", UNIT_NONE,
 		PARAM_BOOL(struct live_plan, checksum)},
 	PARAM_END,
 };
-static const char *const own_keys[] = {
-	"lcores", "ports", "rate", "pipe", "answer", "strangers", "handover", "checksum", NULL};
-static const char *const process_keys[] = {LIVE_PROCESS_KEYS, NULL};
+static const char *const own_keys[] = {"lcores", "ports", "rate", "pipe", "answer",
+	"dynamic_connections", "strangers", "handover", "checksum", NULL};
+static const char *const process_keys[] = {LIVE_PROCESS_KEYS, "strangers", NULL};
 
 static const struct param port_params[] = {
 	{"name", NULL, "the port's name in messages and figures", UNIT_NONE,
@@ -277,6 +278,19 @@ static int port_read(struct live_plan *p, struct config_node *n, uint32_t flows,
 	return port_addresses(p, port, n, flows, err);
 }
 
+// Files that older versions wrote have the key by its name of then.
+static int old_key(struct config_node *node, struct err *err) {
+	struct config_node *old = config_get(node, "strangers");
+
+	if (old == NULL || config_get(node, "dynamic_connections") != NULL)
+		return 0;
+	if (config_text(old) == NULL)
+		return config_err(old, -EINVAL, err,
+			"strangers: a single value is wanted; it is called dynamic_connections now");
+	config_add(node, "dynamic_connections", config_text(old));
+	return 0;
+}
+
 int live_plan_init(
 	struct live_plan *p, struct config *c, const struct groups *gs, struct err *err) {
 	struct config_node *node, *list, *live;
@@ -288,6 +302,8 @@ int live_plan_init(
 		return config_err(p->process.lcores_node, -EINVAL, err,
 			"lcores: %u CPUs for %u flows; each needs one at least", p->process.lcores,
 			gs->flows);
+	if ((rc = old_key(node, err)) < 0)
+		return rc;
 	if ((rc = config_params(node, "sender", plan_params, process_keys, p, err)) < 0)
 		return rc;
 	list = config_get(node, "ports");

@@ -4,9 +4,7 @@
 
 #include "common/net/flow_addr.h"
 
-#include <errno.h>
 #include <rte_ethdev.h>
-#include <stdlib.h>
 #include <string.h>
 
 void sender_learn_peer(struct sender_port *p, const struct wire_mac *mac) {
@@ -86,101 +84,17 @@ static void refuse(struct sender_lcore *s, struct sender_port *p, const struct w
 	sender_put_seg(s, p, &to, &rst);
 }
 
-int sender_strangers_init(struct sender_port *p, struct err *err) {
-	uint64_t n = p->live->plan->strangers;
-
-	memset(p->bucket, 0xff, sizeof(p->bucket));
-	p->stranger = calloc(n + 1, sizeof(*p->stranger));
-	return p->stranger != NULL ? 0 : err_set(err, -ENOMEM, "no memory for connections");
-}
-
-static uint32_t *stranger_bucket(struct sender_port *p, const struct wire_addr *from) {
-	uint32_t h = flow_addr_hash(
-		from->src_ip, from->dst_ip, from->src_port, from->dst_port, WIRE_PROTO_TCP);
-
-	return &p->bucket[h & (STRANGER_BUCKETS - 1)];
-}
-
-static void stranger_forget(struct sender_port *p, uint32_t i) {
-	struct wire_addr *a = &p->stranger[i].addr;
-	struct wire_addr from = {.src_ip = a->dst_ip,
-		.dst_ip = a->src_ip,
-		.src_port = a->dst_port,
-		.dst_port = a->src_port};
-	uint32_t *at = stranger_bucket(p, &from);
-
-	while (*at != i)
-		at = &p->stranger[*at].next;
-	*at = p->stranger[i].next;
-	p->stranger[i].used = false;
-}
-
-// Receivers of flows; spare ones are behind them.
-static uint32_t own_receivers(const struct sender_port *p) {
-	return host_share(p->live->groups->flows, p->live->lcore.index, p->live->lcore.lcores);
-}
-
-// The spare receiver of this connection, or one for it if it begins; STRANGER_NONE: none is free.
-static uint32_t stranger_find(
-	struct sender_port *p, const struct wire_addr *from, const struct seg *seg) {
-	uint32_t *bucket = stranger_bucket(p, from), first = own_receivers(p);
-	uint32_t n = (uint32_t)p->live->plan->strangers, i;
-	struct host *h = p->host;
-
-	for (i = *bucket; i != STRANGER_NONE; i = p->stranger[i].next) {
-		const struct wire_addr *a = &p->stranger[i].addr;
-
-		if (a->dst_ip == from->src_ip && a->dst_port == from->src_port
-			&& a->src_ip == from->dst_ip && a->src_port == from->dst_port)
-			return i;
-	}
-	if ((seg->flags & (SEG_SYN | SEG_ACK)) != SEG_SYN)
-		return STRANGER_NONE;
-	for (i = 0; i < n && p->stranger[i].used; i++)
-		;
-	for (uint32_t k = 0; i == n && k < n; k++) {
-		if (receiver_over(&h->receiver[first + k]))
-			i = k;
-	}
-	if (i == n) {
-		p->strangers_refused++;
-		return STRANGER_NONE;
-	}
-	if (p->stranger[i].used)
-		stranger_forget(p, i);
-	p->stranger[i] = (struct stranger){
-		.addr = {from->dst_mac, from->src_mac, from->dst_ip, from->src_ip, from->dst_port,
-			from->src_port},
-		.next = *bucket,
-		.used = true,
-	};
-	*bucket = i;
-	h->receiver[first + i].id = p->live->groups->flows + i;
-	receiver_renew(h, &h->receiver[first + i], 0);
-	return i;
-}
-
 // A segment for the receiving side: which receiver is it for?
 static uint32_t receiver_of(struct sender_port *p, const struct sender_arrival *a) {
 	const struct wire_addr *from = &a->info.addr;
-	uint32_t id = a->id;
 
-	if (id == FLOW_ADDR_NONE) {
-		uint32_t i = from->dst_port == p->plan->peer_port ? stranger_find(p, from, &a->seg)
-								  : STRANGER_NONE;
-
-		if (i == STRANGER_NONE)
+	if (a->id == FLOW_ADDR_NONE) {
+		if (from->dst_port != p->plan->peer_port)
 			return FLOW_ADDR_NONE;
-		id = own_receivers(p) + i;
 	} else if (memcmp(&p->peer_mac, &from->src_mac, sizeof(p->peer_mac)) != 0) {
 		sender_learn_peer(p, &from->src_mac);
 	}
-	struct receiver *r = &p->host->receiver[id];
-	// A new connection from the addresses of one that is over.
-	if (__builtin_expect((a->seg.flags & (SEG_SYN | SEG_ACK)) == SEG_SYN, 0) && receiver_over(r)
-		&& a->seg.seq != r->irs)
-		receiver_renew(p->host, r, r->group_index);
-	return id;
+	return connections_receiver(&p->connections, p->host, a->id, from, &a->seg);
 }
 
 static inline uint32_t flow_of(const struct sender_port *p, const struct wire_addr *a) {

@@ -20,7 +20,7 @@ static void write_port(const struct sender_app *app, uint32_t i, struct json *j)
 		sender_count_add(&sum, &p->count);
 		waiting += p->outs + sender_between(p, false);
 		between += sender_between(p, true);
-		refused += p->strangers_refused;
+		refused += p->connections.refused;
 	}
 	rte_eth_stats_get(port->id, &stats);
 	json_object(j, NULL);

@@ -219,7 +219,7 @@ void sender_output(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, ui
 			wire_template_ends(&p->head, plan->ip, port, flow_addr_ip(plan->peer, id),
 				flow_addr_port(id));
 		else
-			addr = &p->stranger[id - flows].addr;
+			addr = connections_addr(&p->connections, p->host, id);
 	}
 	due_ns = paced ? due_ns : 0;
 	put_seg(p->live, p, addr, ecn, seg, due_ns);

@@ -53,6 +53,29 @@ START_TEST(addresses_have_defaults) {
 }
 END_TEST
 
+// The manifests and resolved configs of older runs say `strangers`.
+START_TEST(dynamic_connections_have_an_older_name) {
+	static const struct {
+		const char *given;
+		uint64_t want;
+	} cases[] = {{"", 64}, {"dynamic_connections: 5, ", 5}, {"strangers: 7, ", 7},
+		{"strangers: 7, dynamic_connections: 5, ", 5}};
+	struct site s;
+	char sender[256];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		snprintf(sender, sizeof(sender), "%s%s", cases[i].given, BOTH);
+		ck_assert_msg(site_open(&s, "", sender) == 0, "%s", s.err.msg);
+		ck_assert_uint_eq(s.plan.dynamic_connections, cases[i].want);
+		ck_assert_int_eq(config_unused(s.config, &s.err), 0);
+		site_close(&s);
+	}
+	ck_assert_int_lt(site_open(&s, "", "strangers: [7], " BOTH), 0);
+	ck_assert_ptr_nonnull(strstr(s.err.msg, "it is called dynamic_connections now"));
+	site_close(&s);
+}
+END_TEST
+
 // 30 ms of delay, 5 ms late, a queue of 2 BDP and one of 20 ms, 10 ms to spare.
 START_TEST(network_follows_from_paths) {
 	struct site s;
@@ -174,5 +197,6 @@ START_TEST(destinations_can_be_allowed) {
 }
 END_TEST
 
-TEST_MAIN(addresses_have_defaults, network_follows_from_paths, network_follows_from_the_schedule,
-	bad_ports_are_one_sentence, destinations_can_be_allowed)
+TEST_MAIN(dynamic_connections_have_an_older_name, addresses_have_defaults,
+	network_follows_from_paths, network_follows_from_the_schedule, bad_ports_are_one_sentence,
+	destinations_can_be_allowed)
