@@ -246,10 +246,12 @@ int live_sender_ip(struct config_node *live, uint32_t *ip, struct err *err) {
 		if (config_kind(port) != CONFIG_MAP)
 			continue;
 		rc = config_param(port, "port", &role, &e, err);
-		if (rc == 0 && e.role == LIVE_SENDER)
-			rc = config_param(port, "port", &address, &e, err);
-		if (rc == 0 && e.role == LIVE_SENDER)
+		if (rc < 0 || e.role != LIVE_SENDER)
+			continue;
+		rc = config_param(port, "port", &address, &e, err);
+		if (rc == 0)
 			rc = live_address(port, "ip", e.ip, FLOW_ADDR_SENDER, ip, err);
+		break;
 	}
 	config_skip(sender);
 	return rc;

@@ -37,8 +37,7 @@ struct live_plan {
 	uint64_t
 		pipe_ns; // how long a packet and its ACK can be under way, queues included, at its longest
 	uint64_t answer_ns; // patience with a peer that does not answer
-	uint64_t
-		dynamic_connections; // connections a receiver takes beside those of the config's flows
+	uint64_t dynamic_connections; // that a receiver takes beside those of the config's flows
 	uint64_t handover; // frames in a ring between two lcores
 	bool checksum; // verify received TCP checksums
 	struct live_port port[LIVE_ROLES];
