@@ -23,7 +23,8 @@ static struct host_env host_env(const struct sender_app *app, uint32_t k) {
 
 // The receivers of a lcore's flows, and spare ones.
 static uint32_t receivers(const struct sender_app *app, uint32_t k) {
-	return host_share(app->groups.flows, k, app->live.lcores) + (uint32_t)app->plan.dynamic_connections;
+	return host_share(app->groups.flows, k, app->live.lcores)
+		+ (uint32_t)app->plan.dynamic_connections;
 }
 
 // What the hosts would need, before DPDK takes its share.
