@@ -26,12 +26,8 @@ CWND_FLOWS = 6
 CWND_POINTS = 4000  # of each flow
 PANEL_POINTS = 800  # of each flow
 NOT_A_LINK = 255
-CC_ELSEWHERE = (
-    "ts_ns",
-    "flow_id",
-    "group",
-    "cwnd_segs",
-)  # fields with a figure of their own, or none
+# Fields of `cc` records that have a figure of their own, or none.
+CC_ELSEWHERE = ("ts_ns", "flow_id", "group", "cwnd_segs")
 CC_OWN = ("obs0", "obs1", "obs2", "obs3")  # named by each congestion control
 
 
@@ -202,12 +198,7 @@ def window_samples(run: Run, rated: pl.DataFrame, chosen: Sequence[int]) -> pl.D
     """Windows after each ACK where they were recorded (level 2 and 3), else at interval ends."""
     columns = ["time_s", "flow_id", "group", "cwnd_segs"]
     at_end = pl.col("ts_ns") / metrics.NS_PER_S
-    wanted = np.asarray(chosen, dtype=np.uint32)
-    found = []
-    for part in run.chunks("cc", ("ts_ns", "flow_id", "group", "cwnd_segs")):
-        keep = np.isin(part["flow_id"], wanted)
-        found.append(pl.DataFrame({name: column[keep] for name, column in part.items()}))
-    acks = pl.concat(found) if found else pl.DataFrame()
+    acks = chosen_acks(run, CC_ELSEWHERE, chosen)
     if acks.height > 0 and acks["flow_id"].n_unique() == len(chosen):
         thin = max(1, acks.height // (CWND_POINTS * len(chosen)))
         nth = pl.int_range(pl.len()).over("flow_id")
@@ -224,7 +215,7 @@ def draw_acks(data: RunData, flows: FlowData) -> Iterator[tuple[Figure, str]]:
     schema = recorded[0].schema
     chosen = metrics.typical_flows(flows.each, CWND_FLOWS)
     names = [field.name for field in schema.fields]
-    acks = ack_samples(data.run, names, chosen)
+    acks = thinned(chosen_acks(data.run, names, chosen))
     if acks.height == 0:
         return
     styles = figures.flow_styles(acks.select("flow_id", "group").unique(), data.scene)
@@ -236,6 +227,8 @@ def draw_acks(data: RunData, flows: FlowData) -> Iterator[tuple[Figure, str]]:
     # Where 0 says that there is no number, the schema says so.
     none = [field.name for field in schema.fields if ", 0 if no" in field.meaning]
     acks = acks.with_columns(pl.when(pl.col(name) != 0).then(pl.col(name)) for name in none)
+    if not shown:
+        return
     yield (
         figures.panels(shown, by_flow(acks, styles), data.scene),
         "What the congestion controls were given after each ACK.",
@@ -258,19 +251,23 @@ def draw_acks(data: RunData, flows: FlowData) -> Iterator[tuple[Figure, str]]:
             )
 
 
-def ack_samples(run: Run, names: Sequence[str], chosen: Sequence[int]) -> pl.DataFrame:
-    """The `cc` records of some flows, thinned, with time_s."""
+def chosen_acks(run: Run, names: Sequence[str], chosen: Sequence[int]) -> pl.DataFrame:
+    """The `cc` records of some flows; no columns if there are none."""
     wanted = np.asarray(chosen, dtype=np.uint32)
     found = []
     for part in run.chunks("cc", names):
         keep = np.isin(part["flow_id"], wanted)
         found.append(pl.DataFrame({name: column[keep] for name, column in part.items()}))
-    if not found:
-        return pl.DataFrame()
+    return pl.concat(found) if found else pl.DataFrame()
+
+
+def thinned(acks: pl.DataFrame) -> pl.DataFrame:
+    """As many records of each flow as a panel can show, with time_s."""
+    if acks.height == 0:
+        return acks
     nth, length = (n.over("flow_id") for n in (pl.int_range(pl.len()), pl.len()))
     thin = pl.max_horizontal(pl.lit(1, pl.UInt32), length // PANEL_POINTS)
-    acks = pl.concat(found).filter(nth % thin == 0)
-    return acks.with_columns(time_s=pl.col("ts_ns") / metrics.NS_PER_S)
+    return acks.filter(nth % thin == 0).with_columns(time_s=pl.col("ts_ns") / metrics.NS_PER_S)
 
 
 def by_flow(
