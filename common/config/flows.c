@@ -46,10 +46,5 @@ int flows_read(struct flows *f, struct config_node *list, struct err *err) {
 		f->base_rtt_ns[f->groups++] = g.base_rtt_ns;
 		f->count += (uint32_t)g.count;
 	}
-	if (f->count > FLOWS_MAX)
-		return config_err(list, -ERANGE, err,
-			"flows: at most %u, all groups together; "
-			"there are %u",
-			FLOWS_MAX, f->count);
 	return 0;
 }

@@ -7,7 +7,6 @@
 #include <stdint.h>
 
 #define GROUPS_MAX 64
-#define FLOWS_MAX (UINT32_C(1) << 24) // of all groups
 
 // Rows of a group's parameter table; the fields are uint64_t.
 #define FLOWS_COUNT(T, field)                                                                      \
@@ -26,5 +25,5 @@ struct flows {
 };
 
 // Reads the list; NULL: there are no flows. A group's other keys are left unread. -EINVAL or -ERANGE and a
-// sentence: it is no list of 1 to GROUPS_MAX maps, a value is out of its range, or there are more than FLOWS_MAX.
+// sentence: it is no list of 1 to GROUPS_MAX maps, or a value is out of its range.
 int flows_read(struct flows *f, struct config_node *list, struct err *err);

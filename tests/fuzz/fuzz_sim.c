@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #define RUN_NS (3 * NS_PER_MS)
-#define FUZZ_FLOWS_MAX 64 // of one group: a million take a second to set up
+#define FLOWS_MAX 64 // of one group: a million take a second to set up
 #define DELAY_NS_MIN NS_PER_US // shorter lookahead costs time, see sim.h
 
 static void need_sentence(const struct err *err) {
@@ -23,7 +23,7 @@ static bool small(struct config_node *n, const char *key) {
 
 	if (config_text(n) != NULL && key != NULL) {
 		if (strcmp(key, "count") == 0 && unit_parse(config_text(n), UNIT_NONE, &value) == 0)
-			return value <= FUZZ_FLOWS_MAX;
+			return value <= FLOWS_MAX;
 		if (strcmp(key, "interval") == 0
 			&& unit_parse(config_text(n), UNIT_TIME_NS, &value) == 0)
 			return value >= 1e5;
