@@ -45,16 +45,20 @@ enum drop_reason { DROP_REASON_VALUES(PKT_CONSTANT_) DROP_REASONS };
 struct pkt {
 	struct pkt *next;
 	uint64_t arrival_ns; // theoretical arrival at the current stage
-	uint64_t release_ns; // earliest time the current stage may give it up
+	// When it leaves the current stage, where that is known once it came in (delays, edges). In the live
+	// sender: when a frame is due that another lcore sends.
+	uint64_t release_ns;
 	uint32_t flow_id;
 	uint16_t size_bytes; // frame, FCS included, preamble and gap not
 	uint8_t ecn;
-	uint8_t port; // live: ingress port
+	uint8_t pool; // virtual time: which of its owner's pools it goes back to
 	uint32_t id; // counts packets into the path; joins telemetry records
 	uint16_t delay_class; // flow group; selects the delay
 	uint8_t drop_reason;
 	uint8_t flags;
-	uint8_t user[24]; // the owner's; virtual time keeps the segment from here on
+	// What its owner keeps with it from here on, past the end too where there is room: virtual time the
+	// segment (net/seg.h), the live switch a small frame (switch/live/lcore.h).
+	uint8_t user[24];
 };
 static_assert(sizeof(struct pkt) == 64, "one cache line");
 static_assert(offsetof(struct pkt, user) % 8 == 0, "a segment starts here");

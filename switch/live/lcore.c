@@ -74,15 +74,13 @@ struct received {
 	uint64_t arrival_ns;
 	uint16_t size_bytes;
 	uint8_t ecn;
-	uint8_t port; // that it came from
 };
 
 static inline struct received received(
 	const struct switch_lcore *s, struct switch_port *from, const struct rte_mbuf *m) {
 	return (struct received){stamp_arrival(&from->port->stamp, m, s->lcore.now_ns),
 		port_frame_bytes(m->pkt_len),
-		wire_ecn(rte_pktmbuf_mtod(m, const uint8_t *), m->data_len),
-		(uint8_t)(from - s->port)};
+		wire_ecn(rte_pktmbuf_mtod(m, const uint8_t *), m->data_len)};
 }
 
 // What goes with a frame to another lcore, in its buffer's private area.
@@ -174,7 +172,6 @@ static inline void describe(struct pkt *p, struct received r) {
 	p->arrival_ns = r.arrival_ns;
 	p->size_bytes = r.size_bytes;
 	p->ecn = r.ecn;
-	p->port = r.port;
 	p->flags = 0;
 	p->drop_reason = DROP_NONE;
 	p->flow_id = 0;
@@ -283,7 +280,6 @@ static inline __attribute__((always_inline)) uint32_t relay_run(struct switch_lc
 	size_t n = make_room(s, out, run_length(way, m, from->came - first, small), small), i;
 	struct pkt **batch = out->batch + out->batched;
 	uint64_t bytes = 0, flags = 0, now_ns = s->lcore.now_ns;
-	uint8_t port = (uint8_t)(from - s->port);
 
 	if (small)
 		arena_take(&s->small, batch, (uint32_t)n); // one for each of all shares
@@ -291,8 +287,7 @@ static inline __attribute__((always_inline)) uint32_t relay_run(struct switch_lc
 		struct rte_mbuf *buf = m[i];
 		const uint8_t *frame = rte_pktmbuf_mtod(buf, const uint8_t *);
 		uint32_t len = buf->pkt_len;
-		struct received r = {
-			now_ns, port_frame_bytes(len), wire_ecn(frame, buf->data_len), port};
+		struct received r = {now_ns, port_frame_bytes(len), wire_ecn(frame, buf->data_len)};
 
 		bytes += r.size_bytes;
 		flags |= buf->ol_flags;

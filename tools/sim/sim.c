@@ -43,12 +43,12 @@ static inline struct pkt *pool_get(struct sim_pool *p, enum sim_pool_kind kind) 
 			return NULL;
 		pkt = (struct pkt *)(void *)(p->base + p->next++ * p->object);
 	}
-	pkt->port = (uint8_t)kind;
+	pkt->pool = (uint8_t)kind;
 	return pkt;
 }
 
 static inline void pool_put(struct sim *s, struct pkt *pkt) {
-	struct sim_pool *p = &s->pool[pkt->port];
+	struct sim_pool *p = &s->pool[pkt->pool];
 
 	p->free[p->frees++] = pkt;
 }
