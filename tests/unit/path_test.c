@@ -680,10 +680,47 @@ START_TEST(what_a_queue_observes_is_recorded) {
 }
 END_TEST
 
+// Which of 64 packets a path drops: a bit each.
+static uint64_t lost_of(const char *stages) {
+	char text[512];
+
+	snprintf(text, sizeof(text), "paths: {forward: [%s]}", stages);
+	struct world w = open_paths(text);
+	struct path *p = &w.ps->path[0];
+	struct pkt *pkts = pkts_new(64, 100);
+	uint64_t lost = 0;
+
+	for (uint32_t i = 0; i < 64; i++)
+		put(p, &pkts[i], i * MS);
+	path_serve(p, NS_PER_S);
+	for (struct pkt *d; (d = pkt_list_pop(&p->drops)) != NULL;)
+		lost |= UINT64_C(1) << (d - pkts);
+	close_paths(&w);
+	free(pkts);
+	return lost;
+}
+
+// A random stream follows its stage's name, never its position in the list.
+START_TEST(a_stage_more_moves_no_others_draws) {
+	uint64_t lost = lost_of("{loss: {rate: 30%}}");
+	uint64_t air = lost_of("{loss: {rate: 30%, name: air}}");
+
+	ck_assert(lost != 0 && lost != air);
+	ck_assert_uint_eq(lost_of("{delay: {delay: 1ms}}, {loss: {rate: 30%}}"), lost);
+	ck_assert_uint_eq(lost_of("{link: {rate: 1Gbit, queue: {fifo: {limit: 9pkt}}}}, "
+				  "{delay: {delay: 1ms}}, {loss: {rate: 30%}}"),
+		lost);
+	ck_assert_uint_eq(lost_of("{loss: {rate: 30%}}, {loss: {rate: 0%}}"), lost);
+	ck_assert_uint_eq(lost_of("{loss: {rate: 0%}}, {loss: {rate: 30%, name: air}}"), air);
+	ck_assert_uint_ne(lost_of("{loss: {rate: 0%}}, {loss: {rate: 30%}}"), lost); // loss2
+}
+END_TEST
+
 TEST_MAIN(config_makes_named_stages_and_a_base_rtt, packets_pass_at_exact_times,
 	arrivals_out_of_order_are_moved_up, history_does_not_depend_on_polling,
 	groups_with_a_base_rtt_wait_longer_in_reverse, live_parameters_change_at_their_time,
 	live_parameters_are_found_in_order, arrivals_tell_all_that_decides,
 	bad_configs_say_where_and_why, links_of_a_run_are_bounded, reports,
 	a_switch_that_throws_most_away_says_so, names_of_what_is_observed_fit_the_header,
-	what_a_queue_observes_is_recorded, a_stage_may_have_a_name_of_its_own)
+	what_a_queue_observes_is_recorded, a_stage_may_have_a_name_of_its_own,
+	a_stage_more_moves_no_others_draws)
