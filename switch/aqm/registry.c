@@ -7,13 +7,11 @@
 #include <string.h>
 
 extern const struct aqm_ops aqm_codel;
-extern const struct aqm_ops aqm_every;
 extern const struct aqm_ops aqm_fifo;
 
 const struct aqm_ops *const aqm_all[] = {
 	&aqm_fifo,
 	&aqm_codel,
-	&aqm_every,
 	NULL,
 };
 
