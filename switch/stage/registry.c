@@ -8,14 +8,12 @@ extern const struct stage_ops stage_delay;
 extern const struct stage_ops stage_edges;
 extern const struct stage_ops stage_link;
 extern const struct stage_ops stage_loss;
-extern const struct stage_ops stage_pipe;
 
 const struct stage_ops *const stage_all[] = {
 	&stage_link,
 	&stage_delay,
 	&stage_loss,
 	&stage_edges,
-	&stage_pipe,
 	NULL,
 };
 
