@@ -48,21 +48,3 @@ void wire_dropped(struct wire *w, uint64_t t_ns, uint64_t given_bytes, struct pk
 	stats_dropped(&w->stats, t_ns, w->fresh.count, w->fresh.bytes);
 	pkt_list_join(drops, &w->fresh);
 }
-
-void wire_trace_waits(
-	const struct wire *w, struct pkt *const *pkts, uint32_t n, uint64_t queue_bytes) {
-	const struct stage_env env = *w->env;
-	const struct pkt *dropped = w->fresh.head;
-
-	for (uint32_t i = 0; i < n; i++) {
-		const struct pkt *p = pkts[i];
-		bool kept = p != dropped;
-
-		queue_bytes += kept ? p->size_bytes : 0;
-		dropped = kept ? dropped : p->next;
-		if (kept)
-			tell(&env, TEL_ENQUEUE, p, p->arrival_ns, queue_bytes);
-		else
-			stage_tell(w->env, TEL_DROP, p, p->arrival_ns, queue_bytes);
-	}
-}

@@ -7,12 +7,11 @@
 // The loops below are compiled into whoever calls them, with the queue's two functions inlined where these are
 // constants: see aqm/bursts.h.
 #pragma once
+#include "common/base/pkt_ring.h"
 #include "switch/stage/serial.h"
 #include "switch/stage/stage.h"
 #include "switch/stage/stats.h"
 #include "switch/stage/tell.h"
-
-#include "common/base/pkt_ring.h"
 
 struct wire {
 	serial_u128 free; // end of the frame on it, or of the last one
@@ -31,7 +30,8 @@ struct wire_queue {
 	void (*enqueue)(void *q, struct pkt *p, uint64_t now_ns, struct pkt_list *drops);
 	struct pkt *(*dequeue)(void *q, uint64_t now_ns, struct pkt_list *drops);
 	// Takes what came at one moment and says how many bytes of it are now inside; the rest, and
-	// nothing else, is dropped. 0, and nothing dropped: took nothing. NULL, or so: one by one.
+	// nothing else, is dropped. 0, and nothing dropped: took nothing. NULL, or so: one by one, as what is
+	// recorded.
 	uint64_t (*enqueue_all)(
 		void *q, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops);
 	// What dequeue does at any moment is to take the oldest of this. NULL: it decides something.
@@ -47,9 +47,6 @@ struct stage_stats *wire_figures(struct wire *w, uint64_t now_ns);
 uint32_t wire_pop_out(struct wire *w, uint64_t now_ns, struct pkt **pkts, uint32_t max);
 // Counts what the queue has just dropped. given_bytes: of frames given to the wire and not yet counted.
 void wire_dropped(struct wire *w, uint64_t t_ns, uint64_t given_bytes, struct pkt_list *drops);
-// Of these the queue dropped the `fresh` when they came at one moment; queue_bytes: before them.
-void wire_trace_waits(
-	const struct wire *w, struct pkt *const *pkts, uint32_t n, uint64_t queue_bytes);
 
 #define WIRE_LOOP static inline __attribute__((always_inline))
 
@@ -89,7 +86,7 @@ WIRE_LOOP void wire_trace(struct wire *w, const struct wire_burst *b, const stru
 	enum tel_packet_event event) {
 	uint64_t left_bytes = w->stats.queue_bytes - b->sent.bytes - p->size_bytes;
 
-	stage_tell(w->env, event, p, serial_ns(b->free), left_bytes);
+	tell(w->env, event, p, serial_ns(b->free), left_bytes);
 }
 
 // The wire is free: the queue picks the next frame. NULL: there is none.
@@ -185,18 +182,16 @@ WIRE_LOOP void wire_take(
 // What comes at one moment while the wire is busy only adds up, or is dropped. False: it is not so.
 WIRE_LOOP bool wire_wait(struct wire *w, struct wire_queue q, struct pkt *const *pkts, uint32_t n,
 	struct pkt_list *drops) {
-	uint64_t t_ns = pkts[0]->arrival_ns, before = w->stats.queue_bytes, bytes;
+	uint64_t t_ns = pkts[0]->arrival_ns, bytes;
 
-	if (q.enqueue_all == NULL || pkts[n - 1]->arrival_ns != t_ns || w->sending == NULL
-		|| wire_due(w, t_ns))
+	if (q.enqueue_all == NULL || q.traced || pkts[n - 1]->arrival_ns != t_ns
+		|| w->sending == NULL || wire_due(w, t_ns))
 		return false;
 	bytes = q.enqueue_all(q.q, pkts, n, &w->fresh);
 	if (bytes == 0 && w->fresh.head == NULL)
 		return false;
 	stats_arrived(&w->stats, t_ns, n - w->fresh.count, bytes);
 	stats_longest(&w->stats);
-	if (q.traced)
-		wire_trace_waits(w, pkts, n, before);
 	w->stats.drops += w->fresh.count;
 	pkt_list_join(drops, &w->fresh);
 	return true;
