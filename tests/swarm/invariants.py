@@ -50,7 +50,7 @@ class Folder:
         self.config: dict[str, Any] = yaml.load(text, Loader=yaml.BaseLoader)
         self.rings: dict[str, Ring] = {f.stem: open_ring(f) for f in sorted(path.glob("*.ring"))}
         self.duration_ns = self.summary["virtual_s"] * 1e9
-        self.warmup_ns = self.summary["warmup_s"] * 1e9
+        self.warmup_ns = round(self.summary["warmup_s"] * 1e9)  # 2.09 ms is no double
         self.schedule: list[dict[str, str]] = self.config.get("schedule") or []
 
     def stages(self, kind: str) -> list[tuple[str, dict[str, Any]]]:
