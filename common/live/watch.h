@@ -19,7 +19,7 @@
 // A stall is a turn that took 20 us longer than twice what its packets take on average: between two
 // readings of the clock something else had the CPU. It makes packets late and fills rings: what was due
 // until the lcore has nothing to do again is its doing, if that is not too long. A pause for DPDK's
-// interrupt thread does the same (intr.h; `stood` in the summary, and a port's fault says why), and
+// interrupt thread does the same (intr.h; `quiesced` in the summary, and a port's fault says why), and
 // a port that was full. A polling loop that does nothing sees what is shorter than 20 us too; on a
 // virtual machine it was 0.2 % of the time.
 //
