@@ -70,9 +70,9 @@ def test_a_full_ring_is_counted(lab):
     assert sum(row["dropped"] for row in rows) == ledger["drops"]["tx"]
     received = {port["name"]: port["rx_pkts"] for port in summary["ports"]}
     assert rows[0]["given"] + rows[0]["dropped"] == received["left"]
-    assert rows[0]["given"] == ledger["paths"]["forward"]["in"]["pkts"] + ledger["inside"] - sum(
-        path["inside"]["pkts"] for path in ledger["paths"].values()
-    )
+    # What was given has come into the path, or is in the ring; beside paths, ports keep frames too.
+    elsewhere = ledger["inside"] - sum(path["inside"]["pkts"] for path in ledger["paths"].values())
+    assert 0 <= rows[0]["given"] - ledger["paths"]["forward"]["in"]["pkts"] <= elsewhere
 
 
 def test_what_two_lcores_decided_is_decided_again(lab, build):
