@@ -270,7 +270,6 @@ int live_ask_all(struct live_app *app, int request, struct err *err) {
 }
 
 static int run_lcores(struct live_app *app, struct err *err) {
-	app->began = true;
 	eal_run_lcores(lcore_main, (void *const *)app->lcore, app->lcores);
 	app->wall_s = (double)time_since(live_end_ns(app), app->lcore[0]->loop_ns) / 1e9;
 	if (app->program->finish != NULL)

@@ -79,7 +79,6 @@ struct live_app {
 	struct lcore *lcore[LIVE_LCORES_MAX];
 	uint32_t lcores;
 	double wall_s;
-	bool began; // the lcores ran
 	// The control thread's.
 	struct watch watch[LIVE_LCORES_MAX];
 	struct watch_probe probe[LIVE_LCORES_MAX];

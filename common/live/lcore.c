@@ -140,9 +140,6 @@ bool lcore_housekeeping(struct lcore *l) {
 void lcore_begin(struct lcore *l) {
 	intr_begin();
 	lcore_handle_ports(l);
-}
-
-void lcore_enter(struct lcore *l) {
 	// What came before, to find the next hop, is not the run's.
 	l->loop_ns = l->now_ns = clock_now(&l->clock);
 	l->load = (struct lcore_load){0};

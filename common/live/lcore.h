@@ -105,8 +105,8 @@ void lcore_answered(struct lcore *l);
 bool lcore_interval_over(struct lcore *l);
 
 // The loop's parts.
-void lcore_begin(struct lcore *l); // takes over the ports as DPDK's interrupt thread left them
-void lcore_enter(struct lcore *l); // and is there for questions
+// Takes over the ports as DPDK's interrupt thread left them; is there for questions from now on.
+void lcore_begin(struct lcore *l);
 bool lcore_housekeeping(struct lcore *l); // false: the run is over
 void lcore_leave(struct lcore *l);
 // Its ports are as drivers, which may have connected or disconnected them, left them.
@@ -165,7 +165,6 @@ static inline __attribute__((always_inline)) void lcore_iterate(
 static inline __attribute__((always_inline)) void lcore_loop(
 	struct lcore *l, const struct lcore_ops *ops) {
 	lcore_begin(l);
-	lcore_enter(l);
 	do {
 		for (int i = 0; i < LCORE_HOUSEKEEPING; i++)
 			lcore_iterate(l, ops);
