@@ -65,6 +65,11 @@ void groups_observers(struct tel_run *run) {
 }
 
 void groups_list(struct run_list *l) {
+	for (const struct cc_ops *const *o = cc_all; *o != NULL; o++)
+		run_list_plugin(l, "cc", (*o)->name, (*o)->summary, (*o)->params, (*o)->observed,
+			CC_OBSERVED);
+	for (const struct source_ops *const *o = source_all; *o != NULL; o++)
+		run_list_plugin(l, "source", (*o)->name, (*o)->summary, (*o)->params, NULL, 0);
 	run_list_plugin(l, "flows", "flows", "a group of flows: one item of the list `flows`",
 		params, NULL, 0);
 	run_list_row(

@@ -57,7 +57,7 @@ const struct config_node *groups_unreached(
 void groups_observers(struct tel_run *run);
 // The keys of a group, for --list flows.
 void groups_list(struct run_list *l);
-// Start time of each flow of the group: start + i * stagger + U[0, jitter), dice named by group.
+// Start time of each flow of the group: start + i * stagger + U[0, jitter), drawn from a random stream named by group.
 void group_starts(const struct group *g, uint32_t index, uint64_t seed, uint64_t *start_ns);
 // Does the seed decide when flows start? No source draws how much they send.
 bool groups_random(const struct groups *gs);

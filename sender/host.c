@@ -61,10 +61,10 @@ static uint64_t no_sack_segs(const struct groups *gs, const struct host_env *env
 // are powers of two, and twice for what a shrunk window still holds until its recovery ends. It is
 // reserved, not used.
 static uint64_t arena_segs(const struct groups *gs, const struct host_env *env) {
-	uint64_t flows = host_share(gs->flows, env->share, env->shares);
+	uint64_t flows = host_shard_flows(gs->flows, env->shard_id, env->shards);
 	uint64_t windows = host_window_segs(gs) + no_sack_segs(gs, env);
 
-	windows /= env->shares > 1 ? env->shares : 1;
+	windows /= env->shards > 1 ? env->shards : 1;
 	return 4 * (2 * env->pipe_segs + hole_segs(gs, env) + windows) + flows * SEGS_PER_FLOW;
 }
 
@@ -72,7 +72,7 @@ static uint64_t arena_segs(const struct groups *gs, const struct host_env *env) 
 static uint64_t range_count(const struct groups *gs, const struct host_env *env) {
 	uint64_t ranges = arena_segs(gs, env) / 2 + (uint64_t)env->receivers * RANGES_PER_RECEIVER;
 
-	return env->receivers == 0 ? 0 : time_min(ranges, UINT32_MAX);
+	return env->receivers == 0 ? 0 : min_u64(ranges, UINT32_MAX);
 }
 
 uint64_t host_bytes(const struct groups *gs, const struct host_env *env) {
@@ -81,17 +81,18 @@ uint64_t host_bytes(const struct groups *gs, const struct host_env *env) {
 
 	if (env->flows)
 		bytes += seg_arena_bytes(arena_segs(gs, env))
-			+ host_share(gs->flows, env->share, env->shares) * sizeof(struct flow)
+			+ host_shard_flows(gs->flows, env->shard_id, env->shards)
+				* sizeof(struct flow)
 			+ gs->flows * sizeof(uint64_t);
 	return bytes;
 }
 
-// Is the flow's share this host's?
-static bool has(const struct host *h, uint32_t id) {
-	return h->env.shares <= 1 || id % h->env.shares == h->env.share;
+// Does this host hold the flow?
+static bool holds(const struct host *h, uint32_t id) {
+	return h->env.shards <= 1 || id % h->env.shards == h->env.shard_id;
 }
 
-// All flows' sizes are drawn, whoever has them.
+// Draws the sizes of all flows, those of other hosts too, so that a flow's size is the same on any.
 static void group_flows(struct host *h, uint32_t index, const uint64_t *start_ns) {
 	const struct group *g = &h->groups->group[index];
 	struct rng rng;
@@ -105,7 +106,7 @@ static void group_flows(struct host *h, uint32_t index, const uint64_t *start_ns
 		uint64_t bytes = g->source->bytes(g->source_config, &rng);
 		uint32_t id = g->first + i;
 
-		if (has(h, id))
+		if (holds(h, id))
 			flow_init(h, &h->flow[host_index(h, id)], id, (uint16_t)index,
 				h->env.start_ns + start_ns[i], bytes);
 	}
@@ -116,7 +117,7 @@ static int flows_init(struct host *h, struct err *err) {
 	uint64_t *start_ns = calloc(gs->flows, sizeof(*start_ns));
 	int rc = seg_arena_init(&h->arena, arena_segs(gs, &h->env), err);
 
-	h->flows = h->waiting = host_share(gs->flows, h->env.share, h->env.shares);
+	h->flows = h->waiting = host_shard_flows(gs->flows, h->env.shard_id, h->env.shards);
 	h->flow = mem_map(h->flows * sizeof(*h->flow));
 	if (h->flow == NULL || start_ns == NULL)
 		rc = err_set(err, -ENOMEM, "no memory for %u flows", h->flows);
@@ -156,7 +157,7 @@ int host_init(
 		const struct group *group = &gs->group[g];
 
 		for (uint32_t i = group->first; i < group->first + group->count; i++) {
-			if (has(h, i) && host_index(h, i) < env->receivers)
+			if (holds(h, i) && host_index(h, i) < env->receivers)
 				receiver_init(&h->receiver[host_index(h, i)], i, gs, (uint16_t)g);
 		}
 	}
@@ -326,9 +327,9 @@ void host_flow_record(struct host *h, const struct flow *f, uint8_t event, uint6
 		.flow_id = f->id,
 		.src_ip = flow_addr_ip(h->env.src_ip, f->id),
 		.dst_ip = h->env.dst_ip,
-		.sent_segs = (uint32_t)time_min(f->count.sent_segs, UINT32_MAX),
+		.sent_segs = (uint32_t)min_u64(f->count.sent_segs, UINT32_MAX),
 		.retransmits = (uint32_t)time_min(f->count.retransmits, UINT32_MAX),
-		.halvings = f->count.halvings,
+		.cwnd_reductions = f->count.cwnd_reductions,
 		.timeouts = f->count.timeouts,
 		.srtt_ns = (uint32_t)time_min(f->rtt.srtt_ns, UINT32_MAX),
 		.src_port = flow_addr_port(f->id),
@@ -360,18 +361,26 @@ void host_measure(struct host *h, uint64_t now_ns) {
 	host_measure_some(h, 0, h->flows, now_ns);
 }
 
-void host_measure_some(struct host *h, uint32_t first, uint32_t n, uint64_t now_ns) {
+// After `n` flows from `first` on, of those there are.
+static uint32_t flows_end(const struct host *h, uint32_t first, uint32_t n) {
+	return h->flows - first < n ? h->flows : first + n;
+}
+
+uint32_t host_measure_some(struct host *h, uint32_t first, uint32_t n, uint64_t now_ns) {
+	uint32_t end = flows_end(h, first, n);
+
 	if (first == 0)
 		h->measure_ns = now_ns;
 	else
-		h->measure_ns += (now_ns - h->measure_ns) * n / (first + n);
-	for (uint32_t i = first; i < first + n; i++) {
+		h->measure_ns += (now_ns - h->measure_ns) * (end - first) / end;
+	for (uint32_t i = first; i < end; i++) {
 		struct flow *f = &h->flow[i];
 
 		f->at_measure = f->count;
 		f->missed_ns = 0;
 		f->measure_send_ns = f->state == FLOW_OPEN ? f->last_send_ns : NEVER_NS;
 	}
+	return end;
 }
 
 void host_interval(struct host *h, uint64_t now_ns) {
@@ -387,8 +396,10 @@ static uint64_t delivered_bytes(const struct flow *f) {
 	return time_max(time_min(bytes, f->total_bytes), f->interval_delivered_bytes);
 }
 
-void host_interval_some(struct host *h, uint32_t first, uint32_t n, uint64_t now_ns) {
-	for (uint32_t i = first; i < first + n; i++) {
+uint32_t host_interval_some(struct host *h, uint32_t first, uint32_t n, uint64_t now_ns) {
+	uint32_t end = flows_end(h, first, n);
+
+	for (uint32_t i = first; i < end; i++) {
 		struct flow *f = &h->flow[i];
 		const struct flow_count *c = &f->count, *o = &f->at_interval;
 		uint64_t delivered = delivered_bytes(f);
@@ -396,7 +407,8 @@ void host_interval_some(struct host *h, uint32_t first, uint32_t n, uint64_t now
 			&& c->acked_bytes == o->acked_bytes && c->sent_segs == o->sent_segs
 			&& c->drops == o->drops;
 		uint64_t samples = c->rtt_samples - o->rtt_samples;
-		uint64_t drops = time_min(c->drops - o->drops, UINT16_MAX), told = o->drops + drops;
+		uint64_t drops = time_min(c->drops - o->drops, UINT16_MAX),
+			 counted = o->drops + drops;
 		struct tel_interval *r;
 
 		if (quiet || h->env.tel_interval == NULL
@@ -420,14 +432,15 @@ void host_interval_some(struct host *h, uint32_t first, uint32_t n, uint64_t now
 			.pacing_bps = (float)f->out.pacing_bps,
 			.inflight_segs = flow_inflight(f),
 			.group = f->group,
-			.halvings = (uint16_t)(c->halvings - o->halvings),
+			.cwnd_reductions = (uint16_t)(c->cwnd_reductions - o->cwnd_reductions),
 			.state = f->ca,
 			.cc_state = f->state == FLOW_OPEN ? f->cc_mode : 0,
 			.drops = (uint16_t)drops,
 		};
 		f->at_interval = *c;
-		f->at_interval.drops = told; // the rest is the next record's
+		f->at_interval.drops = counted; // the rest is the next record's
 		f->interval_rtt_max_ns = 0;
 		f->interval_delivered_bytes = delivered;
 	}
+	return end;
 }

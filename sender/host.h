@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A host: many connections, one timing wheel, one output. The same object runs live and in virtual
-// time; who calls it decides.
+// time.
 //
 // A host holds sending flows, or receivers, or both, each addressed by its index. The caller
 // delivers segments with host_rx, lets time pass with host_run, and gets segments through the
 // output callback, in order of time.
 //
-// Several hosts can share the flows, one lcore each: flow i is the (i / n)th of the (i % n)th of n hosts,
-// and so is its receiver. A flow's number is the same whoever has it, and so are its start and its size.
+// Several hosts can share the flows, one lcore each: of n hosts (shards), host i % n holds flow i and its
+// receiver at index i / n. A flow's number, start and size do not depend on the number of hosts.
 #pragma once
 #include "common/base/json.h"
 #include "common/base/likely.h"
@@ -19,9 +19,9 @@
 #include "sender/tcp/receiver.h"
 
 // `n` segments of the same length leave, `seg` the first, each `len` bytes of sequence space behind
-// the one before. `id` is the flow's or the receiver's number. The segment is the callee's to copy.
-// `due_ns`: when it is to leave, by the pacer's theory if it is `paced`: the pacer chose that time. That is now
-// in virtual time, so that it never decreases there; live it may have gone by.
+// the one before. `id` is the flow's or the receiver's number. The callee copies the segment.
+// `due_ns`: when it is to leave; if `paced`, the time of its pacing slot. In virtual time that is now, so that
+// it never decreases; live it may be in the past.
 typedef void host_output(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn,
 	uint64_t due_ns, bool paced);
 
@@ -30,14 +30,14 @@ struct host_env {
 	void *ctx;
 	uint64_t seed;
 	uint64_t start_ns; // the clock's value at the start of the run
-	bool virtual_time; // a timer is served at its own time, not at the caller's
+	bool virtual_time; // a timer is served at its own time, not at that of the call
 	uint64_t pipe_segs; // segments the network can hold, all links and delays together
 	uint64_t segs_per_s; // it can carry; sizes the scoreboard
 	uint64_t duration_ns; // of the run
 	uint32_t receivers; // how many receivers to hold; 0: none
 	bool flows; // hold the groups' flows?
-	uint32_t share, shares; // the share-th of so many hosts; 0 of 0: there is but one
-	// What telemetry calls the flows' ends: the first sending address, the peer. 0: flow_addr.h's.
+	uint32_t shard_id, shards; // of the hosts that share the flows; 0 of 0: there is only one
+	// Addresses of the flows in telemetry: the first sending one, the peer's. 0: those of flow_addr.h.
 	uint32_t src_ip, dst_ip;
 	uint16_t dst_port;
 	// Telemetry; NULL: off.
@@ -62,13 +62,14 @@ struct host {
 	uint32_t cc_bytes; // of the largest algorithm's state
 	struct receiver *receiver;
 	uint32_t receivers; // those of flows first
-	uint64_t renewed_done; // connections that ended well on receivers that have others now
+	uint64_t
+		renewed_done; // connections that ended well on receivers that were given to others since
 	struct range_pool ranges;
 	uint32_t open, waiting, done, failed; // flows
 	uint64_t fetched_slot, fetched_far; // cursors of host_fetch_timers
-	bool full; // the caller's: what an ACK lets out of a paced flow waits for its timer
+	bool tx_backpressure; // set by the caller: an ACK releases nothing of a paced flow, its timer does
 	uint64_t
-		heard_ns; // the caller's: what had arrived by then was processed; NEVER_NS: all of it
+		heard_ns; // set by the caller: all that had arrived by then was processed; NEVER_NS: all
 	struct host_count count;
 	uint64_t measure_ns; // start of the summary's figures
 };
@@ -85,13 +86,13 @@ void host_fini(struct host *h);
 int host_had_memory(const struct host *h, struct err *err);
 #define HOST_NO_FIGURES "the figures are not the network's: %s"
 
-// How many of `flows` flows are the share-th host's.
-static inline uint32_t host_share(uint32_t flows, uint32_t share, uint32_t shares) {
-	return shares <= 1 ? flows : (flows + shares - 1 - share) / shares;
+// How many of `flows` flows host `shard_id` of `shards` holds.
+static inline uint32_t host_shard_flows(uint32_t flows, uint32_t shard_id, uint32_t shards) {
+	return shards <= 1 ? flows : (flows + shards - 1 - shard_id) / shards;
 }
-// Where a host has a flow's things.
+// Index of flow `id` and of its receiver in the host that holds them.
 static inline uint32_t host_index(const struct host *h, uint32_t id) {
-	return h->env.shares <= 1 ? id : id / h->env.shares;
+	return h->env.shards <= 1 ? id : id / h->env.shards;
 }
 
 // A segment for the flow or receiver at `index` arrives. `ecn` is the packet's codepoint.
@@ -113,13 +114,14 @@ uint64_t host_next_ns(struct host *h, uint64_t limit_ns);
 
 // The summary's figures start now.
 void host_measure(struct host *h, uint64_t now_ns);
-// The same for `n` of the flows, from `first` on: live, a few at a time, beginning with the first. Then
-// the figures start at the mean of those times.
-void host_measure_some(struct host *h, uint32_t first, uint32_t n, uint64_t now_ns);
+// The same for `n` of the flows, or for as many as are left from `first` on; returns the next one. Live: a few at a
+// time, beginning with the first, because with all at once paced segments would be late. The figures then start at
+// the mean of those times.
+uint32_t host_measure_some(struct host *h, uint32_t first, uint32_t n, uint64_t now_ns);
 // One TEL_INTERVAL record per flow that is or was open in the interval that ends now.
 void host_interval(struct host *h, uint64_t now_ns);
-// The same for `n` of the flows, from `first` on: live, a few at a time.
-void host_interval_some(struct host *h, uint32_t first, uint32_t n, uint64_t now_ns);
+// The same for a few of the flows, as with host_measure_some.
+uint32_t host_interval_some(struct host *h, uint32_t first, uint32_t n, uint64_t now_ns);
 // One TEL_FLOWS record per flow that has not ended.
 void host_still_open(struct host *h, uint64_t now_ns);
 // Resets `n` of the open connections, flows first and then receivers, from the `first` on: for a host that
@@ -129,7 +131,7 @@ void host_reset_some(struct host *h, uint32_t first, uint32_t n, uint64_t now_ns
 struct host_figures {
 	double goodput_bps;
 	double jfi; // Jain's index of their goodputs; NaN: nothing was acknowledged
-	double halvings_per_s, drops_per_s;
+	double cwnd_reductions_per_s, drops_per_s;
 };
 struct host_figures host_figures(const struct host *h, uint64_t now_ns);
 // How well the pacer keeps a rate: of flows that were to send at a constant one (an algorithm without
@@ -139,7 +141,7 @@ struct host_conformance {
 	uint32_t flows;
 	double p99, worst;
 	double p99_present,
-		worst_present; // without the turns a pacer missed and did not make up for
+		worst_present; // the same without the pacing slots that were missed and not made up for
 };
 struct host_conformance host_conformance(const struct host *const *hosts, uint32_t n);
 // "groups": [...] and "jfi" of the summary, of all hosts that share the groups.

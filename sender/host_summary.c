@@ -31,7 +31,7 @@ static void sum_flow(struct group_sum *s, struct jain *all, const struct flow *f
 	s->c.drops += c->drops - o->drops;
 	s->c.rtt_sum_ns += c->rtt_sum_ns - o->rtt_sum_ns;
 	s->c.rtt_samples += c->rtt_samples - o->rtt_samples;
-	s->c.halvings += c->halvings - o->halvings;
+	s->c.cwnd_reductions += c->cwnd_reductions - o->cwnd_reductions;
 	s->c.timeouts += c->timeouts - o->timeouts;
 	s->c.spurious += c->spurious - o->spurious;
 	s->c.ecn_echoes += c->ecn_echoes - o->ecn_echoes;
@@ -66,7 +66,7 @@ static void write_group(
 	json_f64(j, "rtx_overhead",
 		s->c.sent_segs == 0 ? 0 : (double)s->c.retransmits / (double)s->c.sent_segs);
 	json_u64(j, "spurious", s->c.spurious);
-	json_u64(j, "halvings", s->c.halvings);
+	json_u64(j, "cwnd_reductions", s->c.cwnd_reductions);
 	json_u64(j, "ecn_echoes", s->c.ecn_echoes);
 	json_u64(j, "timeouts", s->c.timeouts);
 	json_u64(j, "spurious_timeouts", s->c.spurious_timeouts);
@@ -84,7 +84,7 @@ struct host_figures host_figures(const struct host *h, uint64_t now_ns) {
 	return (struct host_figures){
 		.goodput_bps = all.sum,
 		.jfi = jain_index(&all),
-		.halvings_per_s = (double)s.c.halvings / seconds,
+		.cwnd_reductions_per_s = (double)s.c.cwnd_reductions / seconds,
 		.drops_per_s = (double)s.c.drops / seconds,
 	};
 }

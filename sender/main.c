@@ -3,28 +3,11 @@
 // and the receiving side of them or of another host's.
 #include "sender/live/app.h"
 
-#include "sender/source/source.h"
+#include "common/net/address.h"
 
 #include <errno.h>
-#include <string.h>
 
 #define PKT_NS 1000 // an iteration's part per packet is far below
-
-static bool list(struct run_list *l, const char *kind) {
-	bool cc = run_list_asked(kind, "cc"), source = run_list_asked(kind, "source");
-	bool flows = run_list_asked(kind, "flows"), run = run_list_asked(kind, "run");
-
-	for (const struct cc_ops *const *o = cc_all; cc && *o != NULL; o++)
-		run_list_plugin(l, "cc", (*o)->name, (*o)->summary, (*o)->params, (*o)->observed,
-			CC_OBSERVED);
-	for (const struct source_ops *const *o = source_all; source && *o != NULL; o++)
-		run_list_plugin(l, "source", (*o)->name, (*o)->summary, (*o)->params, NULL, 0);
-	if (flows)
-		groups_list(l);
-	if (run)
-		run_list_run(l);
-	return cc || source || flows || run;
-}
 
 // Reads every section of the config that concerns the sender.
 static int configure(struct live_app *live, struct err *err) {
@@ -48,24 +31,16 @@ static int configure(struct live_app *live, struct err *err) {
 	return 0;
 }
 
-static void unconfigure(struct live_app *live) {
-	groups_fini(&sender_app(live)->groups);
-}
-
 static void finish(struct live_app *live) {
 	sender_finish(sender_app(live)->lcore);
 }
 
 static void progress(struct live_app *live, FILE *out) {
 	const struct sender_app *app = sender_app(live);
-	uint64_t open = 0, bytes = 0;
 
-	for (uint32_t k = 0; k < live->lcores; k++) {
-		open += atomic_load(&app->lcore[k].shown_open);
-		bytes += atomic_load(&app->lcore[k].shown_bytes);
-	}
 	fprintf(out, ", \"utilisation\": null, \"flows_open\": %llu, \"tx_bytes\": %llu",
-		(unsigned long long)open, (unsigned long long)bytes);
+		(unsigned long long)sender_shown(app, SENDER_SHOWN_OPEN),
+		(unsigned long long)sender_shown(app, SENDER_SHOWN_TX_BYTES));
 }
 
 // Both hosts of an lcore.
@@ -87,7 +62,7 @@ static int outcome(struct live_app *live, const char **verdict, char text[WATCH_
 	const struct sender_app *app = sender_app(live);
 	const struct live_port *port = live_plan_port(&app->plan, LIVE_SENDER);
 	bool unanswered = false;
-	char ip[16];
+	char ip[ADDRESS_IP_SIZE];
 	int rc = 0;
 
 	if (run_stop)
@@ -99,7 +74,7 @@ static int outcome(struct live_app *live, const char **verdict, char text[WATCH_
 	}
 	if (!sender_hopeless(app->lcore))
 		return rc;
-	live_ip_text(port->peer, ip);
+	address_ip_text(port->peer, ip);
 	*verdict = err->msg;
 	if (unanswered)
 		return err_set(err, -ETIMEDOUT, "%s:%u answers ARP but no SYN (%.3g s)", ip,
@@ -109,10 +84,10 @@ static int outcome(struct live_app *live, const char **verdict, char text[WATCH_
 }
 
 static const struct live_stream streams[] = {
-	{TEL_STREAM_CC, 2, ""},
-	{TEL_STREAM_FLOWS, 1, ""},
-	{TEL_STREAM_INTERVAL, 1, ""},
-	{TEL_STREAM_EVENTS, 1, "-sender"},
+	{TEL_STREAM_CC, 2, "", LIVE_RING_SIZE},
+	{TEL_STREAM_FLOWS, 1, "", LIVE_FLOW_RECORDS},
+	{TEL_STREAM_INTERVAL, 1, "", LIVE_FLOW_RECORDS},
+	{TEL_STREAM_EVENTS, 1, "-sender", LIVE_RING_SIZE},
 	{.level = 0},
 };
 
@@ -124,12 +99,12 @@ static const struct live_program program = {
 	.ready_when_open = true,
 	.lcore = &sender_lcore_ops,
 	.streams = streams,
-	.list = list,
+	.commands = sender_commands,
+	.list = groups_list,
 	.kinds = "cc, source, flows, run",
 	.configure = configure,
 	.size = sender_size,
 	.open = sender_open,
-	.ring_records = sender_ring_records,
 	.connect = sender_connect,
 	.begin = sender_begin,
 	.finish = finish,
@@ -137,7 +112,6 @@ static const struct live_program program = {
 	.outcome = outcome,
 	.summary = sender_summary,
 	.close = sender_close,
-	.unconfigure = unconfigure,
 };
 
 int main(int argc, char **argv) {

@@ -33,7 +33,7 @@ bool arena_init(struct arena *a, uint64_t pkts) {
 	return true;
 }
 
-void arena_turn(struct arena *a) {
+void arena_next_page(struct arena *a) {
 	if (a->free[a->current] != ARENA_PAGE_FREE) {
 		if (a->stacked > 0) {
 			a->current = a->stack[--a->stacked];

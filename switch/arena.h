@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Packets with room for a small frame behind them, 128 bytes in all, in pages of 32. What is received together
-// stands together, in the order it will leave in: a page is a page of memory, whose address the processor looks
-// up once and whose lines it fetches ahead by itself. The page that came back last is handed out first, while
-// it is in the cache; one that has not come back whole only if no other is left.
+// Packets with room for a small frame behind them, 128 bytes in all, in pages of 32. Packets that are received
+// together are adjacent, in the order in which they will leave: a page is a page of memory (one TLB entry), and
+// the processor prefetches its lines. The page that was freed last is used first, while it is in the cache; a
+// page that is free only in part is used only if no other is left.
 #pragma once
 #include "common/base/pkt.h"
 
@@ -14,13 +14,13 @@
 
 struct arena {
 	char *base;
-	uint32_t *free; // per page: those that came back
-	uint32_t *stack; // pages that are free; the last to come back on top
+	uint32_t *free; // per page: a bit for each free packet
+	uint32_t *stack; // pages that are free; the one freed last on top
 	uint32_t stacked;
-	uint32_t pages, used; // how many of them ever were
-	uint32_t current; // the page that is handed out,
-	uint32_t left; // and what is left of it, which its `free` does not count
-	uint32_t scan; // where the last page was found that had come back in part
+	uint32_t pages, used; // of these, so many were ever taken from
+	uint32_t current; // the page that packets are taken from
+	uint32_t left; // its free packets, which are not in its `free`
+	uint32_t scan; // the last page found that was free in part
 };
 
 // Room for at least `pkts`. False: no memory. Every page is touched, so that there are no page faults later.
@@ -28,14 +28,14 @@ bool arena_init(struct arena *a, uint64_t pkts);
 void arena_fini(struct arena *a);
 // Memory of so many packets.
 uint64_t arena_bytes(uint64_t pkts);
-// The current page is handed out: another one. One must be left.
-void arena_turn(struct arena *a);
+// Every packet of the current page is taken: makes another page the current one. One must have a free packet.
+void arena_next_page(struct arena *a);
 
-// Takes `n`, which must be left.
+// Takes `n` packets; so many must be free.
 static inline void arena_take(struct arena *a, struct pkt **pkts, uint32_t n) {
 	while (n > 0) {
 		if (a->left == 0)
-			arena_turn(a);
+			arena_next_page(a);
 		char *page = a->base + (uint64_t)a->current * ARENA_PAGE_BYTES;
 		uint32_t left = a->left;
 

@@ -21,7 +21,7 @@ __attribute__((noinline)) static void path_count_drops(struct path *p) {
 	pkt_list_join(&p->drops, &p->fresh);
 }
 
-void path_tell(struct path *p, const struct tel_arrivals *r) {
+void path_trace(struct path *p, const struct tel_arrivals *r) {
 	struct tel_arrivals *slot = tel_on(p->tel_arrivals) ? tel_put(p->tel_arrivals) : NULL;
 
 	if (slot == NULL)
@@ -30,12 +30,12 @@ void path_tell(struct path *p, const struct tel_arrivals *r) {
 	slot->path = p->index;
 }
 
-__attribute__((noinline)) static void path_tell_arrivals(
+__attribute__((noinline)) static void path_trace_arrivals(
 	struct path *p, struct pkt *const *pkts, uint32_t n) {
 	for (uint32_t i = 0; i < n; i++) {
 		const struct pkt *pkt = pkts[i];
 
-		path_tell(p,
+		path_trace(p,
 			&(struct tel_arrivals){
 				.ts_ns = pkt->arrival_ns,
 				.flow_id = pkt->flow_id,
@@ -80,7 +80,9 @@ void path_push(struct path *p, struct pkt *const *pkts, uint32_t n) {
 	p->in.bytes += bytes;
 	p->idle_ns = 0;
 	if (unlikely(tel_on(p->tel_arrivals)))
-		path_tell_arrivals(p, pkts, n);
+		path_trace_arrivals(p, pkts, n);
+	if (unlikely(p->tap != NULL))
+		p->tap->arrived(p->tap, p, pkts, n);
 	// What leaves a link before these come goes straight to the next stage; it is idle until then.
 	if (p->stages > 1 && first->ops->serve != NULL) {
 		stage_advance(p, 0, pkts[0]->arrival_ns);
@@ -122,6 +124,8 @@ uint32_t path_pop(struct path *p, uint64_t now_ns, struct pkt **pkts, uint32_t m
 		bytes += pkts[i]->size_bytes;
 	p->out.pkts += n;
 	p->out.bytes += bytes;
+	if (unlikely(p->tap != NULL))
+		p->tap->departed(p->tap, p, pkts, n);
 	return n;
 }
 
@@ -137,7 +141,7 @@ void path_serve(struct path *p, uint64_t now_ns) {
 
 void path_end(struct path *p, uint64_t now_ns) {
 	path_serve(p, now_ns);
-	path_tell(p,
+	path_trace(p,
 		&(struct tel_arrivals){
 			.ts_ns = now_ns,
 			.flow_id = TEL_NO_FLOW,

@@ -3,12 +3,12 @@
 //
 //	path_push -> stage 0 -> stage 1 -> ... -> path_pop
 //
-// A packet goes in with arrival_ns = its theoretical arrival, at most now, never earlier than that
-// of the packet before (the path moves it up if it is). The result is exact as long as path_pop is
-// not called with a time beyond the arrival of a packet that comes later, and tail_ns.
+// A packet is pushed with arrival_ns = its theoretical arrival, at most now, never earlier than that
+// of the previous packet (the path raises it if it is). The result is exact as long as path_pop is
+// not called with a time beyond the arrival of a packet that is pushed later, plus tail_ns.
 //
-// Packets come out with arrival_ns = their theoretical departure from the last stage. What stages
-// drop is counted by reason and handed to the owner by path_drops, who frees it.
+// Packets are popped with arrival_ns = their theoretical departure from the last stage. Packets that
+// stages drop are counted by reason and put on `drops`; the owner frees them.
 #pragma once
 #include "switch/stage/stage.h"
 
@@ -19,11 +19,6 @@
 
 struct run_list;
 
-struct path_count {
-	uint64_t pkts;
-	uint64_t bytes;
-};
-
 struct path_stage {
 	const struct stage_ops *ops;
 	void *state;
@@ -33,35 +28,37 @@ struct path_stage {
 	uint64_t after_ns; // least time from here to the end of the path
 };
 
-// Has it figures? Only then it has an index among the links.
+// A stage with figures; only these have an index among the links.
 static inline bool path_is_link(const struct path_stage *s) {
 	return s->ops->figures != NULL;
 }
 
-// The group of an event record that a stage is the subject of: its link, or UINT16_MAX.
+// `group` of an event record about this stage: the index of its link, or UINT16_MAX.
 static inline uint16_t path_event_group(const struct path_stage *s) {
 	return path_is_link(s) ? s->env.link_index : UINT16_MAX;
 }
 
 struct path {
 	char name[32];
+	struct config_node *source; // parameters of the capture its packets come from; NULL: none
 	struct path_stage stage[PATH_STAGES_MAX];
 	uint32_t stages;
 	uint32_t next_id;
 	uint64_t
 		tail_ns; // least time in the delays at its end; how far ahead path_pop may be called
 	uint64_t
-		max_rate_bps; // of its slowest stage, at any time up to now or known beforehand; 0: has none
-	uint64_t max_delay_ns; // of all its delays together, likewise
+		max_rate_bps; // of its slowest stage, the largest up to now and in the schedule; 0: it has none
+	uint64_t max_delay_ns; // of all its delays together, the largest likewise
 	struct tel *tel_arrivals; // NULL: off
-	uint64_t idle_ns; // all stages but the last hold nothing that path_pop needs before then
+	uint64_t idle_ns; // before then path_pop needs nothing from the stages before the last
 	uint64_t last_arrival_ns;
 	struct pkt_list fresh; // dropped in this call, not yet counted; empty between calls
-	struct path_count in, out;
-	struct path_count drop[DROP_REASONS];
+	struct pkt_count in, out;
+	struct pkt_count drop[DROP_REASONS];
 	struct pkt_list drops; // to be freed by the owner
 	struct tel *tel_packets;
 	const struct tel_run *tel_run;
+	struct path_tap *tap; // NULL: none
 	uint8_t index; // in the config
 };
 
@@ -75,15 +72,16 @@ struct paths {
 	uint32_t class_count;
 };
 
-// What paths need to know from outside the `paths` section.
+// Inputs of paths from outside the `paths` section.
 struct paths_env {
 	uint64_t run_seed;
 	uint32_t mtu_bytes; // largest frame with FCS
 	// base_rtt per flow group, 0: none. The difference to the paths' own delay is added in the
 	// last delay stage of "reverse" (of "forward" if reverse has none); less than that is an error.
 	const uint64_t *group_base_rtt_ns;
-	struct config_node *flows; // the list of groups, for messages; NULL: not at hand
+	struct config_node *flows; // the list of groups, for messages; NULL: there is none
 	uint32_t groups;
+	const char *no_source; // why no path may have a source; NULL: the caller reads them
 	struct tel *tel_packets, *tel_arrivals; // NULL: off
 	const struct tel_run *tel_run;
 };
@@ -92,18 +90,18 @@ struct paths_env {
 int paths_init(
 	struct paths *ps, struct config_node *node, const struct paths_env *env, struct err *err);
 void paths_fini(struct paths *ps);
-// Names what disciplines and stages observe, before the stream of events is opened.
+// Registers the names of the numbers that disciplines and stages observe, before the stream of events is opened.
 void paths_observers(struct tel_run *run);
-// The stages there are, for --list stage.
+// For --list: the registered queue disciplines and stages.
 void paths_list(struct run_list *l);
 struct path *paths_find(struct paths *ps, const char *name);
-// "forward, reverse": for sentences about one that is not there.
+// "forward, reverse": for messages about a path that does not exist.
 void paths_names(const struct paths *ps, char names[static CONFIG_NAMES_SIZE]);
 
 void path_push(struct path *p, struct pkt *const *pkts, uint32_t n);
-// A packet that its owner has no memory for is dropped where it would have come in (no_mbuf).
+// Counts a packet for which the caller has no memory as received and dropped (no_mbuf).
 void path_push_nothing(struct path *p, uint32_t size_bytes);
-// Advances every stage to now_ns; packets that have left, at most `max`. Less than that: no more have.
+// Advances every stage to now_ns and returns packets that have left the path: at most `max`; fewer: no more have.
 uint32_t path_pop(struct path *p, uint64_t now_ns, struct pkt **pkts, uint32_t max);
 // When path_pop may next yield; NEVER_NS if only a push can change that. Stages in front of a delay
 // need not be served before that (they work in theoretical time), so there is one event per packet.
@@ -112,7 +110,7 @@ uint64_t path_next_ns(const struct path *p);
 uint64_t path_min_delay_ns(const struct path *p);
 // Index of its last link in the summary; STAGE_NO_LINK: it has none.
 uint8_t path_last_link(const struct path *p);
-// Has the run's seed decided anything so far?
+// True once the run's seed has decided something.
 bool paths_random(const struct paths *ps);
 // Packets and bytes inside all stages.
 struct backlog path_backlog(const struct path *p);
@@ -126,13 +124,13 @@ int path_check(struct path *p, const char *key, const char *value, struct path_s
 // marked live. Writes the old and new value for the event record.
 int path_set(struct path *p, const char *key, const char *value, uint64_t now_ns, double *before,
 	double *after, struct err *err);
-// The same with a number, of which the caller knows that it is one for the parameter (what path_set gave as
-// `before`, say). False: it is not.
+// The same with a number that is valid for the parameter (what path_set gave as `before`, for example). False: it
+// is not valid.
 bool path_put(struct path *p, struct path_stage *stage, const struct param *param, double value,
 	uint64_t now_ns);
-// The same with what path_set recorded in the arrivals stream: the hash of the parameter's name, which stays
-// whatever parameters there are beside it, and its value.
-int path_set_again(
+// The same for a replay, with what path_set recorded in the arrivals stream: the value and the hash of the
+// parameter's name, which does not depend on the other parameters.
+int path_set_recorded(
 	struct path *p, uint32_t name_hash, double value, uint64_t now_ns, struct err *err);
 // Of "forward.link.rate".
 uint32_t path_name_hash(const char *name);
@@ -149,10 +147,13 @@ bool paths_next_param(const struct paths *ps, struct path_param *at);
 
 // Advances every stage to now_ns without taking packets off the path.
 void path_serve(struct path *p, uint64_t now_ns);
-// The same, as the last thing that the arrivals stream tells of this path.
+// path_serve, and the last record of this path in the arrivals stream.
 void path_end(struct path *p, uint64_t now_ns);
-// Appends a record to the arrivals stream, if there is one; path.c and path_config.c.
-void path_tell(struct path *p, const struct tel_arrivals *r);
+// Times that follow from the parameters: what is left of a path, and the delay lines' bounds. After each
+// change; path_config.c and path_params.c.
+void path_derive(struct path *p);
+// Appends a record to the arrivals stream, if there is one; path.c and path_params.c.
+void path_trace(struct path *p, const struct tel_arrivals *r);
 
 // What a path can hold besides its delays, and how fast it is; sizes memory.
 struct path_capacity {
@@ -169,6 +170,8 @@ double path_utilisation(struct path *p, uint64_t now_ns);
 
 // The path's records go to these streams from now on; before the first packet.
 void path_streams(struct path *p, struct tel *packets, struct tel *arrivals);
+// Shows its packets to `tap`, before the first of them.
+void path_tap(struct path *p, struct path_tap *tap);
 
 // Link statistics. A link measures continuously; `measure` restarts the run's figures (warm-up).
 uint32_t paths_links(struct paths *ps); // number of links in all paths
@@ -186,6 +189,6 @@ void paths_summary(struct paths *ps, struct json *j, uint64_t now_ns);
 // Of `received` frames, those that no path was for: `drop` is what was dropped before any. True: most of
 // them, and `text` is a sentence that says so.
 bool path_none_for_most(
-	uint64_t received, const struct path_count drop[DROP_REASONS], char *text, size_t size);
+	uint64_t received, const struct pkt_count drop[DROP_REASONS], char *text, size_t size);
 // "paths" of the ledger: per path in, out, inside and drops by reason; false if one is off.
 bool paths_ledger(struct paths *ps, struct json *j);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// From the config's `paths` section to paths, and their parameters while running.
+// From the config's `paths` section to paths.
 //
 //	paths:
 //	  forward: [{loss: {rate: 1%}}, {link: {rate: 1Gbit, queue: {codel: {}}}}, {delay: {delay: 10ms}}]
@@ -9,15 +9,14 @@
 // stages are initialised, which resolves limits in bandwidth-delay products.
 #include "switch/path.h"
 
+#include "common/base/u64.h"
 #include "common/run/run.h"
 
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 // Bound of a delay line no link stands before; memory is the owner's pool, this is only a limit.
 #define LINE_PKTS_MAX (UINT64_C(1) << 24)
@@ -113,8 +112,25 @@ static int stage_read(struct path *p, struct config_node *node, struct err *err)
 	return rc;
 }
 
+// Is it the list's first item, {source: {pcap: FILE}}? 1: yes, and no stage.
+static int source_read(
+	struct path *p, struct config_node *node, const char *no_source, struct err *err) {
+	const char *name;
+	int rc;
+
+	if (config_kind(node) != CONFIG_MAP || config_get(node, "source") == NULL)
+		return 0;
+	if ((rc = config_plugin(node, "stage", &name, &p->source, err)) < 0)
+		return rc;
+	return no_source == NULL
+		? 1
+		: config_err(node, -EINVAL, err, "%s: source: %s", p->name, no_source);
+}
+
 static int path_read(struct path *p, const char *name, struct config_node *node,
-	struct config_node **places, struct err *err) {
+	const char *no_source, struct config_node **places, struct err *err) {
+	int source, rc;
+
 	if (!name_valid(name, sizeof(p->name)))
 		return config_err(node, -EINVAL, err,
 			"paths: '%s' is not a name of at most %zu letters, digits, _ and -", name,
@@ -123,20 +139,23 @@ static int path_read(struct path *p, const char *name, struct config_node *node,
 	if (config_kind(node) != CONFIG_LIST || config_count(node) == 0)
 		return config_err(node, -EINVAL, err,
 			"%s: must be a list of stages, such as [{delay: {delay: 10ms}}]", name);
-	if (config_count(node) > PATH_STAGES_MAX)
+	if ((source = source_read(p, config_at(node, 0), no_source, err)) < 0)
+		return source;
+	if (config_count(node) - (size_t)source > PATH_STAGES_MAX)
 		return config_err(
 			node, -E2BIG, err, "%s: more than %d stages", name, PATH_STAGES_MAX);
-	for (size_t i = 0; i < config_count(node); i++) {
-		places[i] = config_at(node, i);
-		int rc = stage_read(p, places[i], err);
-		if (rc < 0)
+	for (size_t i = (size_t)source; i < config_count(node); i++) {
+		places[p->stages] = config_at(node, i);
+		if ((rc = stage_read(p, places[p->stages], err)) < 0)
 			return rc;
 	}
-	return 0;
+	return p->stages > 0
+		? 0
+		: config_err(node, -EINVAL, err,
+			"%s: no stage follows the source, such as {delay: {delay: 10ms}}", name);
 }
 
-// Times that follow from the parameters: what is left of a path, and the delay lines' bounds.
-static void path_derive(struct path *p) {
+void path_derive(struct path *p) {
 	uint64_t after_ns = 0, rate_bps = 0, slowest_bps = NEVER_NS, delay_ns = 0;
 	bool tail = true;
 
@@ -155,7 +174,7 @@ static void path_derive(struct path *p) {
 
 		if (s->ops->rate_bps != NULL) {
 			rate_bps = s->ops->rate_bps(s->state);
-			slowest_bps = time_min(slowest_bps, rate_bps);
+			slowest_bps = min_u64(slowest_bps, rate_bps);
 		}
 		if (s->ops->max_delay_ns == NULL)
 			continue;
@@ -169,7 +188,7 @@ static void path_derive(struct path *p) {
 			s->env.max_pkts = bound;
 	}
 	if (slowest_bps != NEVER_NS)
-		p->max_rate_bps = time_max(p->max_rate_bps, slowest_bps);
+		p->max_rate_bps = max_u64(p->max_rate_bps, slowest_bps);
 	p->max_delay_ns = time_max(p->max_delay_ns, delay_ns);
 }
 
@@ -273,6 +292,9 @@ void paths_observers(struct tel_run *run) {
 }
 
 void paths_list(struct run_list *l) {
+	for (const struct aqm_ops *const *o = aqm_all; *o != NULL; o++)
+		run_list_plugin(l, "aqm", (*o)->name, (*o)->summary, (*o)->params, (*o)->observed,
+			AQM_OBSERVED);
 	for (const struct stage_ops *const *o = stage_all; *o != NULL; o++) {
 		run_list_plugin(l, "stage", (*o)->name, (*o)->summary, (*o)->params, (*o)->observed,
 			AQM_OBSERVED);
@@ -300,7 +322,8 @@ int paths_init(
 	for (size_t i = 0; rc == 0 && i < config_count(node); i++) {
 		struct path *p = &ps->path[ps->count++];
 
-		rc = path_read(p, config_key(node, i), config_at(node, i), places.stage[i], err);
+		rc = path_read(p, config_key(node, i), config_at(node, i), env->no_source,
+			places.stage[i], err);
 	}
 	if (rc == 0) {
 		ps->base_rtt_ns = path_delay_ns(paths_find(ps, "forward"))
@@ -319,6 +342,12 @@ void path_streams(struct path *p, struct tel *packets, struct tel *arrivals) {
 	p->tel_arrivals = arrivals;
 	for (uint32_t k = 0; k < p->stages; k++)
 		p->stage[k].env.tel_packets = packets;
+}
+
+void path_tap(struct path *p, struct path_tap *tap) {
+	p->tap = tap;
+	for (uint32_t k = 0; k < p->stages; k++)
+		p->stage[k].env.tap = tap;
 }
 
 void paths_fini(struct paths *ps) {
@@ -352,204 +381,4 @@ struct path *paths_find(struct paths *ps, const char *name) {
 
 uint64_t path_min_delay_ns(const struct path *p) {
 	return path_delay_ns(p);
-}
-
-static double param_number(const struct param *param, const void *obj) {
-	const char *field = (const char *)obj + param->offset;
-
-	switch (param->type) {
-	case PARAM_TYPE_U64:
-		return (double)*(const uint64_t *)(const void *)field;
-	case PARAM_TYPE_F64:
-		return *(const double *)(const void *)field;
-	case PARAM_TYPE_BOOL:
-		return *(const bool *)(const void *)field;
-	case PARAM_TYPE_ENUM:
-		return *(const int *)(const void *)field;
-	case PARAM_TYPE_TEXT:
-	case PARAM_TYPE_LIMIT:
-		break;
-	}
-	return (double)NAN;
-}
-
-bool paths_next_param(const struct paths *ps, struct path_param *at) {
-	for (; at->path < ps->count; at->path++, at->index = 0) {
-		const struct path *p = &ps->path[at->path];
-
-		for (; at->index < p->stages; at->index++, at->param = NULL) {
-			at->stage = &p->stage[at->index];
-			at->param = at->param == NULL ? at->stage->ops->params : at->param + 1;
-			while (at->param->name != NULL && !at->param->live)
-				at->param++;
-			if (at->param->name == NULL)
-				continue;
-			at->value = param_number(at->param, at->stage->state);
-			return true;
-		}
-	}
-	return false;
-}
-
-// false: not a value of this parameter.
-static bool param_put_number(const struct param *param, void *obj, double value) {
-	char *field = (char *)obj + param->offset;
-	bool number = param->type == PARAM_TYPE_U64 || param->type == PARAM_TYPE_F64;
-
-	if (!(value >= 0) || (number && !(value >= param->min && value <= param->max)))
-		return false;
-
-	switch (param->type) {
-	case PARAM_TYPE_U64:
-		*(uint64_t *)(void *)field = (uint64_t)value;
-		break;
-	case PARAM_TYPE_F64:
-		*(double *)(void *)field = value;
-		break;
-	case PARAM_TYPE_BOOL:
-		*(bool *)(void *)field = value != 0;
-		break;
-	case PARAM_TYPE_ENUM:
-		*(int *)(void *)field = (int)value;
-		break;
-	case PARAM_TYPE_TEXT:
-	case PARAM_TYPE_LIMIT:
-		return false;
-	}
-	return true;
-}
-
-static int no_stage(const struct path *p, size_t prefix, struct err *err) {
-	char known[CONFIG_NAMES_SIZE] = "";
-
-	for (uint32_t i = 0; i < p->stages; i++)
-		config_name_add(known, p->stage[i].name + prefix);
-	return err_set(err, -EINVAL, "path %s has no such stage; it has %s", p->name, known);
-}
-
-int path_check(struct path *p, const char *key, const char *value, struct path_stage **stage,
-	const struct param **param, struct err *err) {
-	const char *dot = strrchr(key, '.');
-	size_t prefix = strlen(p->name) + 1;
-	struct err why;
-
-	*stage = NULL;
-	for (uint32_t i = 0; dot != NULL && i < p->stages; i++) {
-		const char *name = p->stage[i].name + prefix;
-
-		if (strlen(name) == (size_t)(dot - key) && strncmp(name, key, strlen(name)) == 0)
-			*stage = &p->stage[i];
-	}
-	if (*stage == NULL)
-		return no_stage(p, prefix, err);
-	*param = param_find((*stage)->ops->params, dot + 1);
-	if (*param == NULL)
-		return err_set(
-			err, -EINVAL, "%s has no parameter '%s'", (*stage)->ops->name, dot + 1);
-	if (!(*param)->live)
-		return err_set(err, -EINVAL, "cannot be changed while running");
-
-	void *scratch = calloc(1, (*stage)->ops->state_size);
-	if (scratch == NULL)
-		return err_set(err, -ENOMEM, "no memory");
-	int rc = param_set(*param, scratch, value, &why);
-	free(scratch);
-	return rc < 0 ? err_set(err, rc, "%s", why.msg + strlen((*param)->name) + 2) : 0;
-}
-
-// Which of all parameters of the path's stages, from 0.
-static uint32_t param_index(
-	const struct path *p, const struct path_stage *s, const struct param *param) {
-	uint32_t index = (uint32_t)(param - s->ops->params);
-
-	for (const struct path_stage *o = p->stage; o < s; o++) {
-		for (const struct param *q = o->ops->params; q->name != NULL; q++)
-			index++;
-	}
-	return index;
-}
-
-uint32_t path_name_hash(const char *name) {
-	return XXH32(name, strlen(name), 0);
-}
-
-static uint32_t param_hash(const struct path_stage *s, const struct param *param) {
-	char name[sizeof(s->name) + 32];
-
-	snprintf(name, sizeof(name), "%s.%s", s->name, param->name);
-	return path_name_hash(name);
-}
-
-// What follows from a new value of a parameter.
-static void path_changed(
-	struct path *p, struct path_stage *s, const struct param *param, uint64_t now_ns) {
-	if (s->ops->update != NULL)
-		s->ops->update(s->state, now_ns);
-	path_derive(p);
-	p->idle_ns = 0;
-	path_tell(p,
-		&(struct tel_arrivals){
-			.ts_ns = now_ns,
-			.value = param_number(param, s->state),
-			.flow_id = param_hash(s, param),
-			.pkt_id = p->next_id,
-			.event = TEL_CHANGED,
-			.param = (uint8_t)param_index(p, s, param),
-		});
-}
-
-// A change comes behind the packets that are already in, and finds every stage served up to its time.
-static uint64_t path_change_ns(struct path *p, uint64_t now_ns) {
-	now_ns = time_max(now_ns, p->last_arrival_ns);
-	path_serve(p, now_ns);
-	return now_ns;
-}
-
-int path_set(struct path *p, const char *key, const char *value, uint64_t now_ns, double *before,
-	double *after, struct err *err) {
-	struct path_stage *s;
-	const struct param *param;
-	int rc = path_check(p, key, value, &s, &param, err);
-
-	if (rc < 0)
-		return rc;
-	now_ns = path_change_ns(p, now_ns);
-	*before = param_number(param, s->state);
-	rc = param_set(param, s->state, value, err);
-	if (rc < 0)
-		return rc;
-	*after = param_number(param, s->state);
-	path_changed(p, s, param, now_ns);
-	return 0;
-}
-
-bool path_put(struct path *p, struct path_stage *s, const struct param *param, double value,
-	uint64_t now_ns) {
-	now_ns = path_change_ns(p, now_ns);
-	if (!param->live || !param_put_number(param, s->state, value))
-		return false;
-	path_changed(p, s, param, now_ns);
-	return true;
-}
-
-int path_set_again(
-	struct path *p, uint32_t name_hash, double value, uint64_t now_ns, struct err *err) {
-	if (name_hash == TEL_NO_FLOW)
-		return err_set(err, -EINVAL,
-			"%s: the change of a parameter that has a number and no name: an older version "
-			"recorded it, which may have counted otherwise; record the run again",
-			p->name);
-	for (uint32_t i = 0; i < p->stages; i++) {
-		struct path_stage *s = &p->stage[i];
-
-		for (const struct param *param = s->ops->params; param->name != NULL; param++) {
-			if (param_hash(s, param) != name_hash)
-				continue;
-			if (!path_put(p, s, param, value, now_ns))
-				return err_set(err, -ERANGE, "%s: %s cannot have become %g",
-					s->name, param->name, value);
-			return 0;
-		}
-	}
-	return err_set(err, -EINVAL, "%s: there is no such parameter", p->name);
 }

@@ -83,8 +83,7 @@ struct path_capacity path_capacity(const struct path *p, uint32_t frame_bytes) {
 		if (s->ops->limit != NULL) {
 			struct aqm_limit l = s->ops->limit(s->state);
 
-			c.queue_pkts +=
-				time_min(l.pkts, l.bytes / (frame_bytes + l.overhead_bytes));
+			c.queue_pkts += min_u64(l.pkts, l.bytes / (frame_bytes + l.overhead_bytes));
 		}
 	}
 	c.rate_bps = p->max_rate_bps > 0 ? p->max_rate_bps : PATH_RATE_DEFAULT_BPS;
@@ -247,7 +246,7 @@ static void json_count(struct json *j, const char *name, uint64_t pkts, uint64_t
 }
 
 bool path_none_for_most(
-	uint64_t received, const struct path_count drop[DROP_REASONS], char *text, size_t size) {
+	uint64_t received, const struct pkt_count drop[DROP_REASONS], char *text, size_t size) {
 	uint64_t malformed = drop[DROP_MALFORMED].pkts, no_route = drop[DROP_NO_ROUTE].pkts;
 
 	if (malformed + no_route <= received / 2)

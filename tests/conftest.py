@@ -20,6 +20,9 @@ ROOT = Path(__file__).resolve().parents[1]
 # A test that runs away must not fill the disk: the largest file any of them may write.
 resource.setrlimit(resource.RLIMIT_FSIZE, (4 << 30, 4 << 30))
 
+# A shell starts background programs with SIGINT ignored, and theirs inherit it. Tests send it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 BUILD = Path(os.environ.get("WEIR_BUILD") or ROOT / "build")
 
 LIBC = ctypes.CDLL(None, use_errno=True)

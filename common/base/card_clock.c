@@ -7,9 +7,9 @@ void card_clock_anchor(struct card_clock *c, uint64_t tick, uint64_t ns) {
 	if (off_ns > (int64_t)CARD_CLOCK_SET_NS || off_ns < -(int64_t)CARD_CLOCK_SET_NS)
 		c->fit = (struct ticks_fit){0};
 	if (c->fit.count == 0)
-		c->left_tick = tick;
+		c->departure_tick = tick;
 	ticks_fit_add(&c->fit, tick, ns);
 	c->known = ticks_fit_line(&c->fit, &c->line);
 	if (c->known)
-		c->back = ticks_turned(&c->line);
+		c->back = ticks_inverse(&c->line);
 }

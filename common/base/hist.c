@@ -25,7 +25,7 @@ uint64_t hist_bucket_low(uint32_t bucket) {
 }
 
 uint64_t hist_quantile(const struct hist *h, double q) {
-	double rank = ceil(q * (double)h->total); // of the sample we look for, from 1
+	double rank = ceil(q * (double)h->total); // rank of the wanted sample, from 1
 	uint64_t seen = 0;
 
 	if (h->total == 0)
@@ -38,7 +38,7 @@ uint64_t hist_quantile(const struct hist *h, double q) {
 			return mid < h->max ? mid : h->max;
 		}
 	}
-	// The last bucket also holds what is beyond the range.
+	// The last bucket also holds values beyond the range.
 	return h->max;
 }
 

@@ -19,8 +19,7 @@ struct hist {
 
 static inline uint32_t hist_bucket(uint64_t v) {
 	uint32_t top = 63u ^ (uint32_t)__builtin_clzll(v | 1u << HIST_SUB_BITS); // one instruction
-	uint32_t shift =
-		top - HIST_SUB_BITS; // what is left has its top bit, or is the value itself
+	uint32_t shift = top - HIST_SUB_BITS; // the shifted value keeps its top bit
 
 	if (unlikely(top >= HIST_MAX_BITS))
 		return HIST_BUCKETS - 1;
@@ -35,7 +34,7 @@ static inline void hist_add(struct hist *h, uint64_t v) {
 		h->max = v;
 }
 
-// For those who add many and count them all at once: the bucket alone, and then the rest.
+// To add many samples cheaply: the first counts only the bucket, the second updates the totals for all of them.
 static inline void hist_count(struct hist *h, uint64_t v) {
 	h->count[hist_bucket(v)]++;
 }
@@ -50,9 +49,9 @@ static inline void hist_counted(struct hist *h, uint64_t n, uint64_t sum, uint64
 void hist_reset(struct hist *h);
 // Adds the samples of h.
 void hist_merge(struct hist *all, const struct hist *h);
-// The least sample with at least a share q (0..1) of all at or below it, given as the middle of its
-// bucket and never above the largest sample; 0 if empty.
+// The smallest sample with at least a fraction q (0..1) of all samples at or below it, as the middle of its bucket,
+// at most the largest sample; 0 if empty.
 uint64_t hist_quantile(const struct hist *h, double q);
 double hist_mean(const struct hist *h);
-// Smallest value of a bucket, for writing a distribution out.
+// Smallest value of a bucket.
 uint64_t hist_bucket_low(uint32_t bucket);

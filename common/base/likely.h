@@ -7,6 +7,6 @@
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #endif
 
-// Fetches a line that will be read, or written. Any address will do, NULL too.
+// Prefetches a line for reading, or for writing. Any address is allowed, NULL too.
 #define prefetch(p) __builtin_prefetch(p)
 #define prefetch_write(p) __builtin_prefetch(p, 1)

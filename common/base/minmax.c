@@ -5,10 +5,10 @@
 //	s[1]  the best of those after s[0], taken no earlier than a quarter of the window after it
 //	s[2]  the best of those after s[1], no earlier than half of the window after s[0]
 //
-// Times never decrease along s, values never get better. A sample at least as good as s[i] makes
-// every s[j], j >= i, obsolete: it is better and will live longer. When s[0] has left the window
-// the others move up. Waiting a quarter and a half of the window before choosing the successors
-// spreads them out, so that one of them is still in the window when s[0] leaves it.
+// Times never decrease along s, values never improve. A sample at least as good as s[i] replaces every s[j], j >= i,
+// because it is better and stays longer in the window. When s[0] has left the window the others move up. The
+// successors are chosen a quarter and a half of the window later, so that one of them is still in the window when
+// s[0] leaves it.
 #include "common/base/minmax.h"
 
 #include <stdbool.h>
@@ -29,7 +29,7 @@ static inline uint64_t running(
 		s[2] = x;
 
 	if (x.t - s[0].t > window) {
-		// s[2] is in the window, else we had started anew: two steps are enough.
+		// s[2] is in the window, or the filter would have been reset: two steps suffice.
 		for (int step = 0; step < 2 && x.t - s[0].t > window; step++) {
 			s[0] = s[1];
 			s[1] = s[2];

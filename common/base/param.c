@@ -134,7 +134,7 @@ static int set_text(const struct param *p, char *field, const char *text, struct
 	return 0;
 }
 
-// "12pkt" with suffix "pkt": 12. False if it does not end so, or is no number before it.
+// "12pkt" with suffix "pkt": 12. False if the text has another suffix, or no number before it.
 static bool suffixed_parse(const char *text, const char *suffix, double *v) {
 	char number[128];
 	size_t len = strlen(text), suffix_len = strlen(suffix);
@@ -157,7 +157,7 @@ static bool limit_parse(const char *text, struct limit *limit) {
 	else if (suffixed_parse(text, "BDP", &v))
 		*limit = (struct limit){LIMIT_BDP, v};
 	else if (unit_parse(text, UNIT_NONE, &v) == 0)
-		return false; // 1000 what?
+		return false; // no unit
 	else if (unit_parse(text, UNIT_BYTES, &v) == 0)
 		*limit = (struct limit){LIMIT_BYTES, v};
 	else if (unit_parse(text, UNIT_TIME_NS, &v) == 0)

@@ -15,7 +15,7 @@ enum param_type {
 	PARAM_TYPE_BOOL, // yes/no/true/false/on/off
 	PARAM_TYPE_ENUM, // stored as int: index into choices
 	PARAM_TYPE_TEXT, // stored in a char[PARAM_TEXT_SIZE]
-	PARAM_TYPE_LIMIT, // struct limit; a bare number is refused: 1000 what?
+	PARAM_TYPE_LIMIT, // struct limit; a number without a unit is refused
 };
 
 #define PARAM_TEXT_SIZE 128

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A packet as queueing code sees it: sizes and times, never bytes.
 //
-// On DPDK this struct is the private area of the mbuf, so going from one to the other is a
-// constant subtraction. In virtual time it is the first part of a larger object that also holds
-// the decoded TCP segment. Code that holds only a struct pkt cannot tell the difference.
+// With DPDK this struct is the private area of the mbuf, at a constant offset from its start. In virtual time it is
+// the first part of a larger object with the decoded TCP segment. Queueing code uses both in the same way.
 #pragma once
 #include "common/base/likely.h"
 
@@ -45,23 +44,34 @@ enum drop_reason { DROP_REASON_VALUES(PKT_CONSTANT_) DROP_REASONS };
 struct pkt {
 	struct pkt *next;
 	uint64_t arrival_ns; // theoretical arrival at the current stage
-	// When it leaves the current stage, where that is known once it came in (delays, edges). In the live
-	// sender: when a frame is due that another lcore sends.
+	// Departure from the current stage, in stages that know it on arrival (delays, edges). Live: due time of a
+	// frame that another lcore sends.
 	uint64_t release_ns;
 	uint32_t flow_id;
-	uint16_t size_bytes; // frame, FCS included, preamble and gap not
+	uint16_t size_bytes; // frame with FCS, without preamble and gap
 	uint8_t ecn;
-	uint8_t pool; // virtual time: which of its owner's pools it goes back to
+	uint8_t pool; // virtual time: the pool that it is returned to
 	uint32_t id; // counts packets into the path; joins telemetry records
 	uint16_t delay_class; // flow group; selects the delay
 	uint8_t drop_reason;
 	uint8_t flags;
-	// What its owner keeps with it from here on, past the end too where there is room: virtual time the
-	// segment (net/seg.h), the live switch a small frame (switch/live/lcore.h).
+	// The owner's data, which may continue beyond the struct if the object is larger: in virtual time the segment
+	// (net/seg.h), in the live switch a small frame (switch/live/lcore.h).
 	uint8_t user[24];
 };
 static_assert(sizeof(struct pkt) == 64, "one cache line");
 static_assert(offsetof(struct pkt, user) % 8 == 0, "a segment starts here");
+
+// Number of packets and the sum of their sizes.
+struct pkt_count {
+	uint64_t pkts;
+	uint64_t bytes;
+};
+
+static inline void pkt_count_add(struct pkt_count *c, uint64_t pkts, uint64_t bytes) {
+	c->pkts += pkts;
+	c->bytes += bytes;
+}
 
 // Singly linked FIFO; owns the packets on it.
 struct pkt_list {

@@ -11,7 +11,7 @@ uint64_t ticks_at(const struct ticks_line *l, uint64_t ns) {
 			/ (i128)l->rate);
 }
 
-struct ticks_line ticks_turned(const struct ticks_line *l) {
+struct ticks_line ticks_inverse(const struct ticks_line *l) {
 	__extension__ typedef unsigned __int128 u128;
 
 	return (struct ticks_line){
@@ -34,7 +34,7 @@ bool ticks_fit_line(const struct ticks_fit *f, struct ticks_line *line) {
 
 	if (n < 2)
 		return false;
-	// From the newest anchor, so that small numbers are added, and from the mean.
+	// Relative to the newest anchor, for small sums, and then to the mean.
 	uint32_t last = (f->count - 1) % TICKS_ANCHORS;
 	uint64_t tick = f->anchor[last].tick, ns = f->anchor[last].ns;
 	for (uint32_t i = 0; i < n; i++) {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A counter's ticks as nanoseconds of another clock, and how the two are kept together.
+// Conversion of a counter's ticks to nanoseconds of another clock, and the steering of the rate.
 //
 //	ns(tick) = ns0 + (tick - tick0) * rate        rate in 2^-56 ns per tick, no division
 //
-// An anchor is a moment read on both clocks. The line that fits the last 16 of them best (least
-// squares) says how fast the counter runs; with anchors good to 50 ns, 100 ms apart, to 0.03 ppm.
-// A clock that others already work with is steered towards it by its rate alone,
+// An anchor is a simultaneous reading of both clocks. A least-squares line through the last 16 anchors gives
+// the counter's rate: to 0.03 ppm with anchors good to 50 ns, 100 ms apart. A clock in use is steered towards
+// this line by its rate only,
 //
 //	rate = slope of the fit + offset / 1 s        within 500 ppm of its first rate
 //
-// so that it never jumps and never runs backwards, and an offset is gone to 1/e after a second.
+// so that it never jumps and never runs backwards, and an offset decays to 1/e in a second.
 #pragma once
 #include "common/base/ns.h"
 
@@ -30,7 +30,7 @@ struct ticks_fit {
 	struct {
 		uint64_t tick, ns;
 	} anchor[TICKS_ANCHORS]; // a ring
-	uint32_t count; // of all there were
+	uint32_t count; // of all anchors so far
 };
 
 // Nanoseconds at a tick, which may lie before the line's point.
@@ -40,7 +40,7 @@ static inline uint64_t ticks_ns(const struct ticks_line *l, uint64_t tick) {
 	return l->ns + (uint64_t)(((i128)(int64_t)(tick - l->tick) * (i128)l->rate) >> TICKS_SHIFT);
 }
 
-// The moment of a tick, but not before last_ns nor after now_ns, between which it must lie.
+// The time of a tick, clamped to [last_ns, now_ns].
 static inline uint64_t ticks_moment(
 	const struct ticks_line *l, uint64_t tick, uint64_t last_ns, uint64_t now_ns) {
 	uint64_t ns = ticks_ns(l, tick);
@@ -48,16 +48,16 @@ static inline uint64_t ticks_moment(
 	return (int64_t)(ns - last_ns) < 0 ? last_ns : time_min(ns, now_ns);
 }
 
-// The tick at a time: ticks_ns the other way round, for whoever must tell the counter's owner.
+// The tick at a time: the inverse of ticks_ns.
 uint64_t ticks_at(const struct ticks_line *l, uint64_t ns);
-// The same line the other way round: its ns are ticks, its ticks ns.
-struct ticks_line ticks_turned(const struct ticks_line *l);
-// An anchor later than those before it.
+// The inverse line, from nanoseconds to ticks: its ns are ticks, its ticks ns.
+struct ticks_line ticks_inverse(const struct ticks_line *l);
+// Adds an anchor, later than those before it.
 void ticks_fit_add(struct ticks_fit *f, uint64_t tick, uint64_t ns);
-// The line through the anchors; false: there are not two yet, or the counter stands still, or is slower than
+// The line through the anchors. False: there are fewer than two, or the counter has stopped, or a tick is longer than
 // TICKS_RATE_MAX.
 bool ticks_fit_line(const struct ticks_fit *f, struct ticks_line *line);
-// The rate for a clock that follows `line` and ought to follow `fit`; `first_rate` bounds it.
+// The rate that steers a clock from `line` towards `fit`, within TICKS_PPM_MAX of first_rate.
 uint64_t ticks_steer(
 	const struct ticks_line *line, const struct ticks_line *fit, uint64_t first_rate);
 // How much faster rate is than base, in parts per million.

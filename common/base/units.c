@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Numbers with units, exact where decimal can be.
+// Numbers with units, without rounding errors of decimal fractions.
 //
-// A number is kept as decimal digits and an exponent until the unit is known; the unit's factor is
-// multiplied into the digits, and only then strtod() rounds, once. So "20ms" is 2e7 and "0.74%" is
-// the double nearest to 0.0074, not 0.74 / 100.
+// A number is kept as decimal digits and an exponent; the unit's factor is multiplied into the digits, and
+// strtod() then rounds once. So "20ms" is 2e7 and "0.74%" is the double nearest to 0.0074, not 0.74 / 100.
 #include "common/base/units.h"
 
 #include <errno.h>
@@ -24,7 +23,7 @@ struct suffix {
 	int exponent;
 };
 
-// unit_format() chooses among all of a table, on a tie the first.
+// unit_format() chooses among all rows of a table; on a tie the first.
 static const struct suffix suffixes_none[] = {{"", 1, 0}, {NULL, 0, 0}};
 static const struct suffix suffixes_time[] = {{"s", 1, 9}, {"ms", 1, 6}, {"us", 1, 3}, {"ns", 1, 0},
 	{"min", 6, 10}, {"h", 36, 11}, {NULL, 0, 0}};
@@ -53,7 +52,7 @@ static bool is_digit(char c) {
 	return c >= '0' && c <= '9';
 }
 
-// Reads "12.5e-3"; returns what follows the number, or NULL when there is none.
+// Reads "12.5e-3"; returns the rest of the text, or NULL if there is no number.
 static const char *decimal_read(const char *s, struct decimal *d) {
 	bool point = false;
 	int exponent = 0;
@@ -102,7 +101,7 @@ static void decimal_multiply(struct decimal *d, uint64_t times) {
 	}
 }
 
-// The nearest double; -EINVAL when there is none but 0 or infinity for what is neither.
+// The nearest double; -EINVAL if a number other than 0 would become 0 or infinity.
 static int decimal_value(const struct decimal *d, double *value) {
 	char text[DIGITS_MAX + FACTOR_DIGITS + 16];
 	bool zero = true;
@@ -151,7 +150,7 @@ int unit_parse(const char *text, enum unit unit, double *value) {
 	return decimal_value(&d, value);
 }
 
-// How a text is liked less: each character, a fraction, and most of all "0.1s" and "1e-7".
+// The cost of a text for unit_format: of each character, of a fraction, and most of "0.1s" and "1e-7".
 static size_t text_cost(const char *text) {
 	size_t cost = 2 * strlen(text) + (strchr(text, '.') != NULL);
 
@@ -194,7 +193,7 @@ void unit_format(double value, enum unit unit, char *text, size_t size) {
 				memcpy(best, trial, sizeof(best));
 			}
 			if (strchr(trial, 'e') == NULL)
-				break; // more digits are only longer
+				break; // more digits would only be longer
 		}
 	}
 	snprintf(text, size, "%s", best);

@@ -5,7 +5,7 @@
 // Rates: bit kbit Mbit Gbit Tbit per second, powers of 1000 (bare 0 likewise).
 // Sizes: B kB MB GB TB (powers of 1000), KiB MiB GiB TiB (powers of 1024); a bare number is bytes.
 // Ratios: "0.01%" or "0.0001".
-// One space may stand before the unit; nothing else may precede or follow. A decimal exponent
+// One space is allowed before the unit, and no other text. A decimal exponent
 // ("1e-4", "1e6bit") is allowed; signs, hexadecimal, inf and nan are not.
 #pragma once
 #include <stddef.h>
@@ -15,8 +15,8 @@ enum unit { UNIT_NONE, UNIT_TIME_NS, UNIT_RATE_BPS, UNIT_BYTES, UNIT_RATIO };
 
 // 0 and *value, or -EINVAL when the text is not wholly a number of that unit.
 int unit_parse(const char *text, enum unit unit, double *value);
-// Shortest text with its unit that unit_parse reads back to the same value; "100ms" goes before
-// "0.1s". 2e7 ns -> "20ms", 1.5e9 bit/s -> "1.5Gbit", 1514 bytes -> "1514B". 32 bytes are enough.
+// The shortest text with a unit that unit_parse reads back as the same value, with "100ms" before "0.1s":
+// 2e7 ns -> "20ms", 1.5e9 bit/s -> "1.5Gbit", 1514 bytes -> "1514B". 32 bytes are enough.
 void unit_format(double value, enum unit unit, char *text, size_t size);
-// What to write: "a time such as 20ms", "a rate such as 10Gbit", ...
+// For error messages: "a time such as 20ms", "a rate such as 10Gbit", ...
 const char *unit_example(enum unit unit);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Hierarchical timing wheel with exact order (Varghese and Lauck 1987, scheme 7).
 //
-// Read a time, in 512 ns slots, as digits of 10 bits: [epoch | level 2 | level 1 | level 0]. A
-// timer is filed at the level of the highest digit in which it differs from the open slot, under
-// its own digit there; one of another epoch goes on the list `far`. So
+// A time in 512 ns slots is read as digits of 10 bits: [epoch | level 2 | level 1 | level 0]. A timer is filed
+// at the level of the highest digit in which it differs from the open slot, under its own digit there; a
+// timer of another epoch is on the list `far`. So
 //
-//	a level holds only slots ahead of the open one, all within the same turn of the level above;
+// a level holds only slots ahead of the open one, all within one slot of the level above;
 //	everything at level 0 comes before everything at level 1, and so on;
 //	when time enters a slot of a higher level, its timers are filed again one level down.
 //
@@ -13,12 +13,13 @@
 // lists stay in the order of arming, and a stable sort of the opened slot gives FIFO among ties.
 //
 // Where we differ from the paper, and why: bitmaps find the next slot instead of a tick per slot,
-// because virtual time jumps and a poll loop's turns are of any length; and the open slot is
-// sorted, because a sender's timers must fire in the order of their nanoseconds, not of their slots.
+// because virtual time jumps and a poll loop's iterations have any length; and the open slot is
+// sorted, because a sender's timers must fire in the order of their nanoseconds.
 #include "common/base/wheel.h"
 
 #include "common/base/likely.h"
 #include "common/base/ns.h"
+#include "common/base/u64.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -121,7 +122,7 @@ void wheel_arm(struct wheel *w, struct timer *t, uint64_t expires_ns) {
 	}
 	uint32_t level = slot_level(w, slot);
 	uint32_t shift = level * WHEEL_SLOT_BITS;
-	w->next_slot = time_min(w->next_slot, slot >> shift << shift);
+	w->next_slot = min_u64(w->next_slot, slot >> shift << shift);
 	if (level == WHEEL_LEVELS)
 		list_append(&w->far, t);
 	else
@@ -224,8 +225,8 @@ static void ready_open(struct wheel *w, struct timer *t) {
 		w->ready_last = w->ready_last->next;
 }
 
-// Time enters a slot of `level`: files its timers one level down. There digit 0 is filed too, although
-// it is open now: the caller looks for it next.
+// Files the timers of a slot of `level` one level down when time enters it. Digit 0 is filed too, although it is
+// open now: the caller opens it next.
 static void cascade(struct wheel *w, uint32_t level, struct timer *t) {
 	uint32_t shift = WHEEL_SLOT_SHIFT + (level - 1) * WHEEL_SLOT_BITS;
 
@@ -242,7 +243,7 @@ static bool enter_epoch(struct wheel *w, uint64_t to) {
 	uint64_t first = UINT64_MAX >> EPOCH_BITS;
 
 	for (const struct timer *t = w->far.head; t != NULL; t = t->next)
-		first = time_min(first, t->expires_ns >> WHEEL_SLOT_SHIFT >> EPOCH_BITS);
+		first = min_u64(first, t->expires_ns >> WHEEL_SLOT_SHIFT >> EPOCH_BITS);
 	w->next_slot = first << EPOCH_BITS;
 	if (w->next_slot > to)
 		return false;
@@ -260,7 +261,7 @@ static bool enter_epoch(struct wheel *w, uint64_t to) {
 	return true;
 }
 
-// The list that will be filed again when the present turn of level 0 is over.
+// The list that will be filed again when level 0 has wrapped.
 static struct timer *next_list(const struct wheel *w) {
 	uint64_t digit = slot_find(w, 1, (w->now_slot >> WHEEL_SLOT_BITS) & DIGIT_MASK);
 
@@ -304,7 +305,7 @@ __attribute__((noinline)) static bool open_next(struct wheel *w, uint64_t to) {
 static inline bool advance(struct wheel *w, uint64_t to) {
 	if (w->next_slot <= to)
 		return open_next(w, to);
-	w->now_slot = time_max(w->now_slot, to);
+	w->now_slot = max_u64(w->now_slot, to);
 	return false;
 }
 
@@ -321,8 +322,8 @@ struct timer *wheel_pop(struct wheel *w, uint64_t now_ns) {
 	w->ready = t->next;
 	t->next = NULL;
 	w->armed--;
-	// Walk the next list one timer per pop, so that its cache misses are over when it is due: with
-	// 5000 timers in objects of 512 bytes 43 ns become 35 per arm and pop.
+	// Prefetch one timer of the next list per pop, so that its cache misses are over when it is due: with
+	// 5000 timers in objects of 512 bytes an arm and a pop take 35 ns instead of 43.
 	if (w->ahead != NULL) {
 		w->ahead = w->ahead->next;
 		prefetch_write(w->ahead);
@@ -339,14 +340,14 @@ uint64_t wheel_next_ns(struct wheel *w, uint64_t limit_ns) {
 }
 
 struct timer *wheel_peek(const struct wheel *w, uint64_t *cursor, uint64_t until_ns) {
-	uint64_t from = time_max(*cursor, w->now_slot + 1);
-	uint64_t last = time_min(until_ns >> WHEEL_SLOT_SHIFT, w->now_slot | DIGIT_MASK);
+	uint64_t from = max_u64(*cursor, w->now_slot + 1);
+	uint64_t last = min_u64(until_ns >> WHEEL_SLOT_SHIFT, w->now_slot | DIGIT_MASK);
 	uint64_t digit, slot;
 
 	if (from > last)
 		return NULL;
 	digit = slot_find(w, 0, from & DIGIT_MASK);
-	slot = (from & ~DIGIT_MASK) + digit; // none: the next turn's first
-	*cursor = time_min(slot, last) + 1;
+	slot = (from & ~DIGIT_MASK) + digit; // none: the first slot after level 0 wraps
+	*cursor = min_u64(slot, last) + 1;
 	return slot <= last ? w->slot[0][digit].head : NULL;
 }

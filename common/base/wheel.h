@@ -2,15 +2,14 @@
 // Hierarchical timing wheel with exact order.
 //
 // Three levels of 1024 slots: 512 ns, 0.52 ms and 0.54 s wide, 550 s in all; a timer beyond the
-// present 550 s waits on a list of its own. Timers are handed out by exact expiry, ties in the
-// order they were armed, whatever the slot width: a slot is sorted when it is opened. Arming is
-// O(1); a timer beyond the present 0.52 ms is moved once or twice on its way down. Cancelling is
-// O(1) too, but an owner whose deadline only moves away does better to keep the deadline to itself
-// and to arm again when the timer fires early.
+// present 550 s waits on a separate list. Timers expire in exact order, ties in the order of arming,
+// because a slot is sorted when it is opened. Arming is O(1); a timer beyond the present 0.52 ms is moved
+// once or twice on its way down. Cancelling is O(1) too, but for a deadline that only moves later it is
+// cheaper to keep the deadline with the owner and to arm again when the timer fires early.
 //
-// Time moves forward with wheel_pop (to now_ns) and wheel_next_ns (to limit_ns at most). Arming
-// behind it is correct but costs a search of the open slot, so pass wheel_next_ns the time of the
-// next other event, not the end of the world.
+// Time moves forward with wheel_pop (to now_ns) and wheel_next_ns (to limit_ns at most). Arming before the
+// wheel's time is correct but searches the open slot, so pass wheel_next_ns the time of the next other
+// event as limit, not infinity.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,10 +20,10 @@
 #define WHEEL_SLOTS (1 << WHEEL_SLOT_BITS)
 #define WHEEL_SLOT_SHIFT 9 // 512 ns
 
-// Intrusive; owned by the wheel from wheel_arm until wheel_pop or wheel_cancel gives it back.
+// Intrusive; owned by the wheel from wheel_arm until wheel_pop or wheel_cancel returns it.
 struct timer {
 	struct timer *next;
-	struct timer **link; // what points to it, while it is filed in a slot
+	struct timer **link; // the pointer to this timer, while it is filed in a slot
 	uint64_t expires_ns;
 };
 
@@ -34,13 +33,13 @@ struct wheel_slot {
 	struct timer **tail;
 };
 
-// Points into itself: not to be moved after wheel_init. All fields are private.
+// Contains pointers into itself: not to be moved after wheel_init. All fields are private.
 struct wheel {
 	uint64_t now_slot; // level 0 slot that is open, counted from time 0
 	uint64_t next_slot; // the next filed slot, of any level, begins here or later
 	struct timer *ready; // sorted, from the open slot and before
 	struct timer *ready_last;
-	struct timer *ahead; // being fetched into the cache; NULL: none
+	struct timer *ahead; // the next timer to be prefetched; NULL: none
 	uint64_t armed; // timers inside
 	uint64_t summary[WHEEL_LEVELS]; // which words of map are not 0
 	uint64_t map[WHEEL_LEVELS][WHEEL_SLOTS / 64]; // which slots are not empty
@@ -51,9 +50,9 @@ struct wheel {
 void wheel_init(struct wheel *w, uint64_t now_ns);
 // Files t to fire at expires_ns; a time in the past fires next, in order of its expiry.
 void wheel_arm(struct wheel *w, struct timer *t, uint64_t expires_ns);
-// Takes an armed timer out.
+// Removes an armed timer.
 void wheel_cancel(struct wheel *w, struct timer *t);
-// May a timer have expires_ns <= now_ns? False: wheel_pop would return NULL.
+// Whether a timer may have expires_ns <= now_ns. False: wheel_pop would return NULL.
 static inline bool wheel_due(const struct wheel *w, uint64_t now_ns) {
 	return w->ready != NULL ? w->ready->expires_ns <= now_ns
 				: w->next_slot <= now_ns >> WHEEL_SLOT_SHIFT;
@@ -63,11 +62,11 @@ struct timer *wheel_pop(struct wheel *w, uint64_t now_ns);
 // Exact expiry of the earliest timer if it is at or before limit_ns, else limit_ns + 1; NEVER_NS
 // when the wheel is empty.
 uint64_t wheel_next_ns(struct wheel *w, uint64_t limit_ns);
-// No slot that begins before this holds a timer, but for the open one.
+// No slot before this time holds a timer, except the open one.
 static inline uint64_t wheel_slot_ns(const struct wheel *w) {
 	return w->next_slot << WHEEL_SLOT_SHIFT;
 }
-// The timers of the next filed slot, beyond the open one, that begins by until_ns; NULL: there is none,
-// or it is not yet filed as finely. They stay where they are: for owners who fetch ahead. *cursor is
-// the caller's, 0 at first: each slot is shown once.
+// For prefetching: the timers, which stay armed, of the next filed slot after the open one that begins by until_ns.
+// NULL: there is none, or it is not yet filed at level 0. *cursor belongs to the caller and is 0 at first: each slot
+// is returned once.
 struct timer *wheel_peek(const struct wheel *w, uint64_t *cursor, uint64_t until_ns);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Inside of the config tree, shared by config.c, config_yaml.c and config_override.c only.
+// Inside of the config tree, shared by config.c, params.c, yaml.c and override.c only.
 #pragma once
 #include "common/config/config.h"
 

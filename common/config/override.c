@@ -3,11 +3,12 @@
 #include "common/base/utf8.h"
 #include "common/config/node.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define CALLED_SIZE (CONFIG_KEY_MAX + 24)
+static_assert(CONFIG_ITEM_SIZE == CONFIG_KEY_MAX + 24, "a key and a number");
 
 // Where the walk along the path is.
 struct walk {
@@ -75,7 +76,8 @@ static const char *name_of(const struct config_node *item) {
 }
 
 // "link" is the first link of the list, "link2" the second; empty for an item without a type.
-static void typed_name(const struct config_node *list, size_t i, char name[static CALLED_SIZE]) {
+static void typed_name(
+	const struct config_node *list, size_t i, char name[static CONFIG_ITEM_SIZE]) {
 	const char *type = type_of(list->entry[i].value);
 	size_t place = 0;
 
@@ -85,9 +87,19 @@ static void typed_name(const struct config_node *list, size_t i, char name[stati
 		place += other != NULL && strcmp(other, type) == 0;
 	}
 	if (place == 1)
-		snprintf(name, CALLED_SIZE, "%s", type);
+		snprintf(name, CONFIG_ITEM_SIZE, "%s", type);
 	else if (place > 1)
-		snprintf(name, CALLED_SIZE, "%s%zu", type, place);
+		snprintf(name, CONFIG_ITEM_SIZE, "%s%zu", type, place);
+}
+
+const char *config_item(
+	const struct config_node *list, size_t i, char name[static CONFIG_ITEM_SIZE]) {
+	const char *given = name_of(list->entry[i].value);
+
+	typed_name(list, i, name);
+	if (given != NULL)
+		snprintf(name, CONFIG_ITEM_SIZE, "%s", given);
+	return type_of(list->entry[i].value);
 }
 
 static size_t find_item(const struct config_node *list, const char *part) {
@@ -97,7 +109,7 @@ static size_t find_item(const struct config_node *list, const char *part) {
 			return i;
 	}
 	for (size_t i = 0; i < list->count; i++) {
-		char name[CALLED_SIZE];
+		char name[CONFIG_ITEM_SIZE];
 		typed_name(list, i, name);
 		if (strcmp(name, part) == 0)
 			return i;
@@ -109,11 +121,11 @@ static int no_item(const struct walk *w, const struct config_node *list) {
 	char known[CONFIG_NAMES_SIZE] = "";
 
 	for (size_t i = 0; i < list->count; i++) {
-		const char *name = name_of(list->entry[i].value);
-		char typed[CALLED_SIZE];
-		typed_name(list, i, typed);
-		if (name != NULL || typed[0] != '\0')
-			config_name_add(known, name != NULL ? name : typed);
+		char name[CONFIG_ITEM_SIZE];
+
+		config_item(list, i, name);
+		if (name[0] != '\0')
+			config_name_add(known, name);
 	}
 	return err_set(w->err, -EINVAL, "%s: the list %.*s has no item called '%s'%s%s", w->source,
 		w->done_len, w->done, w->part,

@@ -1,33 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "common/live/app.h"
 
-#include "common/live/intr.h"
+#include "common/live/quiesce.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-// The control thread's ticks.
+// The control thread wakes once per tick; the counts below are ticks.
 #define TICK_US 20000
 #define PROGRESS_TICKS 25 // half a second
 #define LINK_TICKS 5
 #define WATCH_TICKS 5
 #define WAITS_TICKS 500
-
-uint64_t live_end_ns(const struct live_app *app) {
-	uint64_t end_ns = 0;
-
-	for (uint32_t i = 0; i < app->lcores; i++)
-		end_ns = time_max(end_ns, app->lcore[i]->now_ns);
-	return end_ns;
-}
-
-uint64_t live_start_ns(const struct live_app *app) {
-	uint64_t start_ns = app->lcore[0]->start_ns;
-
-	return start_ns == NEVER_NS ? live_end_ns(app) : start_ns;
-}
+#define FEW_RECORDS 4096
 
 static bool all_run(const struct live_app *app) {
 	bool run = true;
@@ -46,6 +33,8 @@ static void drain(struct live_app *app) {
 		for (uint32_t k = 0; k < app->lcore[i]->streams; k++)
 			tel_drain(app->lcore[i]->stream[k]);
 	}
+	if (app->program->drain != NULL)
+		app->program->drain(app);
 }
 
 static void sample(struct live_app *app, bool last) {
@@ -66,7 +55,7 @@ static void print_progress(struct live_app *app) {
 	fprintf(stderr, "}\n");
 }
 
-static void tell_the_user(struct live_app *app, uint32_t tick) {
+static void report_progress(struct live_app *app, uint32_t tick) {
 	if (!app->opt.progress)
 		return;
 	if (!app->ready && (app->program->ready_when_open || all_run(app))) {
@@ -77,7 +66,23 @@ static void tell_the_user(struct live_app *app, uint32_t tick) {
 		print_progress(app);
 }
 
-// Everything that may wait: files, the kernel's view of links, what the user sees.
+// With `start: traffic` a run may wait for packets that never arrive: prints that once.
+static void say_if_waiting(const struct live_app *app) {
+	char down[LIVE_PORTS_MAX * (PARAM_TEXT_SIZE + 16)] = "";
+
+	if (app->probe->sample.count.begun_ns != NEVER_NS)
+		return;
+	for (uint32_t i = 0, used = 0; i < app->ports; i++) {
+		if (!atomic_load(&app->port[i].up))
+			used += (uint32_t)snprintf(down + used, sizeof(down) - used,
+				"; port %s is down", app->port[i].name);
+	}
+	fprintf(stderr, "%s: still waits for the first TCP or UDP packet (start: traffic)%s\n",
+		app->program->name, down);
+}
+
+// The control thread does all work that may block: it writes files, asks the kernel about links and prints
+// progress.
 static void *control_main(void *arg) {
 	struct live_app *app = arg;
 
@@ -90,9 +95,9 @@ static void *control_main(void *arg) {
 			port_poll_link(&app->port[i]);
 		if (tick % WATCH_TICKS == 0 && began_running(app))
 			sample(app, false);
-		if (tick == WAITS_TICKS && app->program->waits != NULL)
-			app->program->waits(app);
-		tell_the_user(app, tick);
+		if (tick == WAITS_TICKS)
+			say_if_waiting(app);
+		report_progress(app, tick);
 		usleep(TICK_US);
 	}
 	if (began_running(app))
@@ -116,12 +121,23 @@ static void stop_control(struct live_app *app) {
 	app->control_running = false;
 }
 
-// Of the lcore's streams, one: the first lcore's is a file, the others' records go there too.
+// The size of a stream's ring in records, a power of two.
+static uint64_t ring_records(const struct live_app *app, const struct live_stream *s) {
+	uint64_t records = 256;
+
+	if (s->ring != LIVE_FLOW_RECORDS)
+		return s->ring == LIVE_RING_SIZE ? app->process->ring_size : FEW_RECORDS;
+	while (records < 4 * app->flows)
+		records *= 2;
+	return records;
+}
+
+// Opens one of the lcore's streams. The first lcore's has the file; other lcores' records are written to it too.
 static int open_stream(
 	struct live_app *app, uint32_t k, const struct live_stream *s, struct err *err) {
 	struct lcore *l = app->lcore[k];
 	struct tel *t = &l->tel[s->stream];
-	uint64_t records = app->program->ring_records(app, k, s->stream);
+	uint64_t records = ring_records(app, s);
 	int rc;
 
 	if (k == 0)
@@ -154,7 +170,7 @@ static int open_streams(struct live_app *app, struct err *err) {
 	return rc;
 }
 
-// The first lcore's last: they have the files.
+// Closes the first lcore's streams last, because they have the files.
 static int close_streams(struct live_app *app, struct err *err) {
 	struct err one;
 	int rc = 0;
@@ -172,24 +188,6 @@ static int close_streams(struct live_app *app, struct err *err) {
 	return rc;
 }
 
-static void prepare_watch(struct live_app *app, uint32_t k) {
-	const struct lcore *l = app->lcore[k];
-	struct watch_probe *p = &app->probe[k];
-
-	app->watch[k].self = app->program->self;
-	app->watch[k].packets = app->program->packets;
-	p->watch = &app->watch[k];
-	p->lcore = &app->lcore[k]->watch;
-	p->index = k;
-	p->clock = &app->lcore[0]->clock;
-	for (uint32_t i = 0; i < l->ports; i++) {
-		p->port[i] = l->port[i];
-		p->other[i] = !l->owns_port[i];
-		p->queue[i] = l->rx_queue[i];
-	}
-	watch_probe_init(p, app->process, l->ports, app->program->pkt_ns);
-}
-
 static int start_eal(struct live_app *app, struct err *err) {
 	struct eal_args args = {
 		.program = app->program->name,
@@ -197,9 +195,9 @@ static int start_eal(struct live_app *app, struct err *err) {
 		.user_argc = app->opt.eal_argc,
 		.user_argv = app->opt.eal_argv,
 	};
-	int rc = app->program->size(app, &args, err);
 
-	return rc < 0 ? rc : eal_start(&app->eal, &args, err);
+	app->program->size(app, &args);
+	return eal_start(&app->eal, &args, err);
 }
 
 static int start_clock(struct live_app *app, struct err *err) {
@@ -214,19 +212,36 @@ static int start_clock(struct live_app *app, struct err *err) {
 	return rc;
 }
 
-// Everything up to the first packet. Time begins when the run folder is there.
+// The CPUs on which the control thread may run: all but the lcores', if there are others.
+static void other_cpus(const struct live_process *process, cpu_set_t *cpus) {
+	cpu_set_t all;
+
+	CPU_ZERO(cpus);
+	if (sched_getaffinity(0, sizeof(all), &all) < 0)
+		return;
+	*cpus = all;
+	for (uint32_t i = 0; i < process->lcores; i++)
+		CPU_CLR(process->lcore[i], cpus);
+	if (CPU_COUNT(cpus) == 0)
+		*cpus = all;
+}
+
+// Prepares the run up to the first packet. The clock starts when the run folder exists.
 static int open_run(struct live_app *app, struct err *err) {
 	struct clock_anchor anchor = clock_anchor();
 	char log[640];
 	int rc;
 
-	live_other_cpus(app->process, &app->cpus);
+	other_cpus(app->process, &app->cpus);
 	if ((rc = start_eal(app, err)) < 0 || (rc = app->program->open(app, err)) < 0)
 		return rc;
 	for (uint32_t k = 0; k < app->lcores; k++) {
 		app->lcore[k]->duration_ns = app->run.duration_ns;
 		app->lcore[k]->warmup_ns = app->run.warmup_ns;
-		prepare_watch(app, k);
+		app->watch[k].self = app->program->self;
+		app->watch[k].packets = app->program->packets;
+		watch_probe_init(&app->probe[k], &app->watch[k], app->lcore[k], app->process,
+			app->program->pkt_ns);
 	}
 	if ((rc = clock_init(&app->lcore[0]->clock, &anchor, err)) < 0
 		|| (rc = run_create(&app->run, &app->opt, false, err)) < 0
@@ -238,7 +253,9 @@ static int open_run(struct live_app *app, struct err *err) {
 	if ((rc = eal_log_to(&app->eal, log, err)) < 0 || (rc = open_streams(app, err)) < 0)
 		return rc;
 	atomic_store(&app->recording, true);
-	return app->program->begin != NULL ? app->program->begin(app, err) : 0;
+	if (app->program->begin != NULL && (rc = app->program->begin(app, err)) < 0)
+		return rc;
+	return control_register(app->program->commands, app, err);
 }
 
 static int lcore_main(void *arg) {
@@ -247,26 +264,6 @@ static int lcore_main(void *arg) {
 	l->ops->loop(l);
 	control_open(&l->box, false);
 	return 0;
-}
-
-int live_ask(struct live_app *app, uint32_t lcore, int request, struct err *err) {
-	struct lcore *l = app->lcore[lcore];
-	char who[32];
-	int rc;
-
-	snprintf(who, sizeof(who), "the %s", app->program->self);
-	if ((rc = control_free(&l->box, who, err)) < 0)
-		return rc;
-	l->request = request;
-	return control_wait(&l->box, who, err);
-}
-
-int live_ask_all(struct live_app *app, int request, struct err *err) {
-	int rc = 0;
-
-	for (uint32_t i = 0; rc == 0 && i < app->lcores; i++)
-		rc = live_ask(app, i, request, err);
-	return rc;
 }
 
 static int run_lcores(struct live_app *app, struct err *err) {
@@ -280,38 +277,6 @@ static int run_lcores(struct live_app *app, struct err *err) {
 		watch_finish(&app->watch[k]);
 	}
 	return close_streams(app, err);
-}
-
-static bool summary(void *of, FILE *out, const char *verdict) {
-	uint64_t start_ns = live_start_ns(of);
-	struct live_app *app = of;
-	bool balanced;
-	struct json j;
-
-	json_begin(&j, out);
-	json_text(&j, "program", app->program->name);
-	json_text(&j, "version", run_version());
-	json_text(&j, "title", app->run.title);
-	json_u64(&j, "seed", app->run.seed);
-	json_f64(&j, "virtual_s", (double)time_since(live_end_ns(app), start_ns) / 1e9);
-	json_f64(&j, "start_s", (double)start_ns / 1e9);
-	json_f64(&j, "warmup_s", (double)app->run.warmup_ns / 1e9);
-	json_f64(&j, "measured_from_s", (double)app->lcore[0]->measured_ns / 1e9);
-	json_f64(&j, "wall_s", app->wall_s);
-	json_text(&j, "verdict", verdict);
-	watch_json(app->watch, app->lcores, &j);
-	balanced = app->program->summary(app, &j);
-	json_object(&j, "telemetry");
-	json_u64(&j, "level", app->run.telemetry_level);
-	for (uint32_t i = 0; i < app->lcore[0]->streams; i++) {
-		const struct tel *t = app->lcore[0]->stream[i];
-
-		watch_stream_json(
-			&j, tel_stream_name((enum tel_stream)(t - app->lcore[0]->tel)), t);
-	}
-	json_close(&j, '}');
-	json_end(&j);
-	return balanced;
 }
 
 static int experiment(struct live_app *app, struct err *err) {
@@ -329,7 +294,7 @@ static int experiment(struct live_app *app, struct err *err) {
 	if (rc == 0)
 		rc = app->program->outcome(app, &verdict, text, err);
 	verdict = watch_verdict(app->watch, app->lcores, verdict, sentence);
-	rc = run_end(&app->run, summary, app, verdict, rc, err);
+	rc = run_end(&app->run, live_summary, app, verdict, rc, err);
 	if (rc == 0 && app->program->linger != NULL)
 		app->program->linger(app);
 	return rc;
@@ -338,7 +303,7 @@ static int experiment(struct live_app *app, struct err *err) {
 static void close_run(struct live_app *app) {
 	int saved = eal_hush(&app->eal);
 
-	intr_hold(); // for good: handlers know nothing of ports that are closed
+	quiesce_hold(); // never released: drivers' handlers do not know that ports are closed
 	for (uint32_t i = 0; i < app->ports; i++)
 		port_close(&app->port[i]);
 	app->program->close(app);
@@ -349,14 +314,15 @@ static void close_run(struct live_app *app) {
 static int list(
 	const struct live_program *program, const struct run_options *opt, struct err *err) {
 	struct run_list l;
-	bool any;
 
 	run_list_begin(&l, opt, stdout);
-	any = program->list(&l, opt->list);
+	program->list(&l);
+	run_list_run(&l);
 	run_list_end(&l);
-	return any
-		? 0
-		: err_set(err, -EINVAL, "--list: '%s' is not one of %s", opt->list, program->kinds);
+	if (l.kind == NULL)
+		return err_set(
+			err, -EINVAL, "--list: '%s' is not one of %s", opt->list, program->kinds);
+	return 0;
 }
 
 int live_main(struct live_app *app, const struct live_program *program, int argc, char **argv) {
@@ -376,74 +342,8 @@ int live_main(struct live_app *app, const struct live_program *program, int argc
 		config_print(app->run.config, stdout);
 	} else if (rc == 0 && !app->opt.check) {
 		rc = experiment(app, &err);
-		close_run(app);
 	}
-	program->unconfigure(app);
+	close_run(app);
 	run_free(&app->run);
 	return run_exit(program->name, rc, &err);
-}
-
-void live_faults_json(struct live_app *app, struct json *j) {
-	const struct lcore *first = app->lcore[0];
-	char text[256];
-
-	for (uint32_t i = 0; i < app->ports; i++) {
-		if (port_fault(&app->port[i], live_start_ns(app), live_end_ns(app), text,
-			    sizeof(text)))
-			json_text(j, NULL, text);
-	}
-	for (uint32_t i = 0; i < first->streams; i++) {
-		if (tel_fault(first->stream[i], text, sizeof(text)))
-			json_text(j, NULL, text);
-	}
-}
-
-void live_lcore_json(const struct live_app *app, uint32_t lcore, struct json *j) {
-	const struct lcore_load *load = &app->lcore[lcore]->load;
-
-	json_u64(j, "cpu", app->process->lcore[lcore]);
-	json_u64(j, "iterations", load->iterations);
-	json_u64(j, "iteration_max_ns", load->iteration_max_ns);
-	// Stood still, while DPDK's interrupt thread handled something.
-	json_u64(j, "quiesced", load->quiesced);
-	json_u64(j, "quiesced_max_ns", load->quiesced_max_ns);
-	json_f64(j, "busy", app->wall_s > 0 ? (double)load->busy_ns / 1e9 / app->wall_s : 0);
-	json_u64(j, "tsc_hz", app->lcore[lcore]->clock.tsc_hz);
-}
-
-void live_control_info(struct live_app *app, struct rte_tel_data *d) {
-	struct watch_count count;
-
-	watch_shown(&app->lcore[0]->watch, &count);
-	rte_tel_data_add_dict_string(d, "program", app->program->name);
-	rte_tel_data_add_dict_string(d, "version", run_version());
-	rte_tel_data_add_dict_string(d, "run", app->run.dir);
-	control_u64(d, "seed", app->run.seed);
-	control_u64(d, "now_ns", count.now_ns);
-	control_u64(d, "elapsed_ns",
-		count.begun_ns == NEVER_NS ? 0 : time_since(count.now_ns, count.begun_ns));
-	control_u64(d, "duration_ns", app->run.duration_ns);
-	control_u64(d, "iterations", count.turns);
-	control_u64(d, "busy_ns", count.busy_ns);
-	control_u64(d, "cpu", app->process->lcore[0]);
-	control_u64(d, "lcores", app->lcores);
-}
-
-struct rte_tel_data *live_control_lcore(struct live_app *app, uint32_t lcore) {
-	struct rte_tel_data *one = control_dict();
-	struct watch_count count;
-
-	if (one == NULL)
-		return NULL;
-	watch_shown(&app->lcore[lcore]->watch, &count);
-	control_u64(one, "cpu", app->process->lcore[lcore]);
-	control_u64(one, "now_ns", count.now_ns);
-	control_u64(one, "iterations", count.turns);
-	control_u64(one, "busy_ns", count.busy_ns);
-	return one;
-}
-
-int live_control_stop(struct live_app *app, struct rte_tel_data *d) {
-	atomic_store(&app->lcore[0]->stop, true);
-	return control_ok(d);
 }

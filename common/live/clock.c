@@ -8,8 +8,8 @@
 
 #define ANCHOR_TRIES 32
 #define CALIBRATE_NS (200 * NS_PER_MS)
-#define WIDTH_NS_MAX 1000 // of an anchor worth using
-#define EPOCH_NS_MAX (48 * 3600 * NS_PER_S) // times of a run of a day still fit into 48 bits
+#define WIDTH_NS_MAX 1000 // a wider anchor is not used
+#define EPOCH_NS_MAX (48 * 3600 * NS_PER_S) // then the times of a run of one day fit into 48 bits
 
 static uint64_t kernel_ns(clockid_t id) {
 	struct timespec ts;
@@ -18,12 +18,16 @@ static uint64_t kernel_ns(clockid_t id) {
 	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
+uint64_t clock_mono_ns(void) {
+	return kernel_ns(CLOCK_MONOTONIC);
+}
+
 struct clock_anchor clock_anchor(void) {
 	struct clock_anchor best = {.width_ticks = UINT64_MAX};
 
 	for (int i = 0; i < ANCHOR_TRIES; i++) {
 		uint64_t before = rte_rdtsc();
-		uint64_t mono_ns = kernel_ns(CLOCK_MONOTONIC);
+		uint64_t mono_ns = clock_mono_ns();
 		uint64_t after = rte_rdtsc();
 
 		if (after - before >= best.width_ticks)
@@ -43,7 +47,7 @@ int clock_init(struct clock *c, const struct clock_anchor *first, struct err *er
 	if (rte_cpu_get_flag_enabled(RTE_CPUFLAG_INVTSC) != 1)
 		return err_set(
 			err, -ENOTSUP, "this CPU's TSC is not invariant: it cannot time packets");
-	while (kernel_ns(CLOCK_MONOTONIC) < first->mono_ns + CALIBRATE_NS) {
+	while (clock_mono_ns() < first->mono_ns + CALIBRATE_NS) {
 		const struct timespec ms = {.tv_nsec = 1000000};
 
 		nanosleep(&ms, NULL);
@@ -85,7 +89,7 @@ int clock_set_epoch(struct clock *c, uint64_t utc_ns, struct err *err) {
 	return 0;
 }
 
-// The line as the lcore left it, for other threads.
+// A consistent copy of the line that the lcore writes, for other threads.
 static struct ticks_line clock_line(const struct clock *c) {
 	struct ticks_line l;
 	uint32_t version;
@@ -105,7 +109,7 @@ void clock_watch(struct clock *c) {
 	struct clock_anchor now = clock_anchor();
 	struct ticks_line line = clock_line(c), fit;
 
-	// The host took the CPU away in every one of the readings: the next ones will do.
+	// The thread was preempted during each of the readings: wait for the next anchor.
 	if (now.width_ticks * NS_PER_S / c->tsc_hz > WIDTH_NS_MAX) {
 		c->refused++;
 		return;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Statistics and control through rte_telemetry, as far as both live programs do it the same way.
+// Statistics and control through rte_telemetry: the part that both live programs share.
 //
-// Handlers run on rte_telemetry's threads. They ask the lcore and wait; it never waits for them.
-// An answer with an `error` has one sentence in it.
+// Handlers run on rte_telemetry's threads. They post a request to the lcore and wait for the answer; the lcore
+// never waits for them. A failed command is answered with one sentence under "error".
 #pragma once
 #include "common/live/dpdk.h"
 
@@ -11,26 +11,29 @@
 #include <rte_telemetry.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
-// One question at a time in a process. Who asks has all boxes to itself from begin to end, fills in a
-// question between control_free and control_wait and reads the answer after that; the lcore looks
-// between bursts whether one is posted.
+struct live_app;
+
+// A request to an lcore, which checks between bursts whether one is posted. One thread asks at a time: from
+// control_begin to control_end it owns all boxes and the lcores' answers.
 struct control_box {
-	_Atomic bool open; // somebody looks
+	_Atomic bool open; // the lcore checks for requests
 	_Atomic bool posted;
+	int request; // from the program's enumeration
+	uint32_t first; // of a list: the first item asked for
 };
 
 void control_begin(void);
-// `who` ("the switch") is for the sentences. -EAGAIN: it does not run, or never answered the question
-// before.
-int control_free(const struct control_box *box, const char *who, struct err *err);
-// 0; -EAGAIN: it has ended; -ETIMEDOUT after 5 s.
-int control_wait(struct control_box *box, const char *who, struct err *err);
 void control_end(void);
+// 0: a request may be posted. -EAGAIN: the lcore does not run, or has not answered the request before; then the
+// caller may not write to data that the pending answer reads. `lcore` ("the switch") is its name in `err`.
+int control_free(const struct control_box *box, const char *lcore, struct err *err);
+// Posts a request and waits for the answer: 0; -EAGAIN as above; -ETIMEDOUT after 5 s.
+int control_ask(
+	struct control_box *box, int request, uint32_t first, const char *lcore, struct err *err);
 
-// The lcore's side: from now on it looks, or does no more.
+// Called by the lcore: whether it checks for requests from now on.
 static inline void control_open(struct control_box *box, bool open) {
 	atomic_store(&box->open, open);
 }
@@ -42,28 +45,28 @@ static inline void control_answered(struct control_box *box) {
 }
 
 struct control_command {
-	const char *command; // "/weir/info"
-	telemetry_cb handler;
+	const char *name; // "/weir/info"
 	const char *help;
+	// Writes the answer into `d`, an empty dictionary. `params` is the text after the comma, or "". False: there
+	// is no answer, and `err` has the reason. Called between control_begin and control_end.
+	bool (*answer)(
+		struct live_app *app, const char *params, struct rte_tel_data *d, struct err *err);
 };
-int control_register(const struct control_command *commands, size_t n, struct err *err);
+// Registers `commands`, an array that ends with a name of NULL. Once per process.
+int control_register(const struct control_command *commands, struct live_app *app, struct err *err);
 
-// rte_telemetry leaves out what does not fit into an answer's 16 KB. A long list comes in parts of so many
-// dictionaries, or strings: "/weir/links,24" has what is from the 25th on, and /weir/info how many there are.
+// rte_telemetry cuts an answer off at 16 KB. A long list is therefore sent in parts of so many dictionaries, or
+// strings: "/weir/links,24" begins with the 25th link; /weir/info has their number.
 #define CONTROL_DICTS 24
 #define CONTROL_STRINGS 96
-// The first of the part that is asked for.
+// The index of the first item that `params` asks for.
 uint32_t control_first(const char *params);
 
-// What answers are made of.
-//
-// A dictionary for control_named; NULL: no memory.
-struct rte_tel_data *control_dict(void);
-int control_error(struct rte_tel_data *d, const struct err *err);
-int control_ok(struct rte_tel_data *d);
+// Adds a dictionary to `d`. In its name rte_telemetry allows letters, digits, '_' and '/' only: "forward.link"
+// becomes "forward/link". (DPDK 22.11 prints no arrays of dictionaries.) NULL: no memory; nothing may be written
+// into it.
+struct rte_tel_data *control_dict(struct rte_tel_data *d, const char *name);
+void control_text(struct rte_tel_data *d, const char *name, const char *value);
 void control_u64(struct rte_tel_data *d, const char *name, uint64_t value);
-// As text: rte_telemetry has no fractions.
+// Adds a number as text, because rte_telemetry has no fractions.
 void control_f64(struct rte_tel_data *d, const char *name, double value);
-// A dictionary under a name, in which rte_telemetry takes letters, digits, '_' and '/' only:
-// "forward.link" is called "forward/link". (Version 22.11 prints no arrays of dictionaries.)
-void control_named(struct rte_tel_data *d, const char *name, struct rte_tel_data *one);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "common/live/eal.h"
 
-#include "common/live/intr.h"
+#include "common/base/mem.h"
+#include "common/live/memif_intr.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -13,8 +14,9 @@
 #include <rte_lcore.h>
 #include <rte_log.h>
 #include <rte_version.h>
+#include <sched.h>
+#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -25,44 +27,48 @@
 #define LOCK "weir.lock" // in the runtime folder
 #define EAL_OWN_BYTES (UINT64_C(48) << 20) // rings, ethdev tables, heap overhead
 
-// What goes to rte_eal_init: pointers into `text` or to strings that live as long as the process.
+// The argument vector for rte_eal_init; the pointers point into `text`.
 struct eal_argv {
 	char *argv[EAL_ARGS_MAX];
 	int argc;
 	char text[2048];
 	size_t used;
-	int user_argc;
-	char **user_argv;
-	bool full;
+	bool too_many;
 };
 
-static void arg_add(struct eal_argv *a, const char *text) {
-	size_t len = strlen(text) + 1;
+__attribute__((format(printf, 2, 3))) static void arg_add(
+	struct eal_argv *a, const char *fmt, ...) {
+	size_t room = sizeof(a->text) - a->used;
+	va_list ap;
+	int len;
 
-	if (a->argc + 1 >= EAL_ARGS_MAX || a->used + len > sizeof(a->text)) {
-		a->full = true;
+	va_start(ap, fmt);
+	len = vsnprintf(a->text + a->used, room, fmt, ap);
+	va_end(ap);
+	a->too_many |= a->argc + 1 >= EAL_ARGS_MAX || (size_t)len >= room;
+	if (a->too_many)
 		return;
-	}
-	memcpy(a->text + a->used, text, len);
 	a->argv[a->argc++] = a->text + a->used;
-	a->used += len;
+	a->used += (size_t)len + 1;
 }
 
-// Did the user give this option (or one it cannot be combined with) after "--"?
-static bool user_gave(const struct eal_argv *a, const char *option) {
-	size_t len = strlen(option);
+// Whether the user gave one of these options, separated by spaces, after "--".
+static bool user_gave(const struct eal_args *args, const char *options) {
+	for (int i = 0; i < args->user_argc; i++) {
+		for (const char *o = options; *o != '\0'; o += strspn(o, " ")) {
+			size_t len = strcspn(o, " ");
+			const char *arg = args->user_argv[i];
 
-	for (int i = 0; i < a->user_argc; i++) {
-		const char *arg = a->user_argv[i];
-
-		if (strncmp(arg, option, len) == 0
-			&& (arg[len] == '\0' || arg[len] == '=' || option[1] != '-'))
-			return true;
+			if (strncmp(arg, o, len) == 0
+				&& (arg[len] == '\0' || arg[len] == '=' || o[1] != '-'))
+				return true;
+			o += len;
+		}
 	}
 	return false;
 }
 
-// Bytes of free hugepages of all sizes.
+// Free hugepages of all sizes, in bytes.
 static uint64_t hugepages_free(void) {
 	const char *root = "/sys/kernel/mm/hugepages";
 	DIR *dir = opendir(root);
@@ -89,19 +95,21 @@ static uint64_t hugepages_free(void) {
 	return bytes;
 }
 
+// Chooses hugepages for the pools if enough are free and the user may use them, and checks that ordinary memory
+// suffices for the rest.
 static int choose_memory(struct eal *e, const struct eal_args *args, struct err *err) {
-	uint64_t free_bytes = hugepages_free();
+	uint64_t free_bytes = hugepages_free(), pages;
 
-	e->memory_bytes = args->memory_bytes + EAL_OWN_BYTES;
+	e->memory_bytes = args->pool_bytes + EAL_OWN_BYTES;
+	pages = (e->memory_bytes >> 21) + 1;
+	e->hugepages = args->process->hugepages != LIVE_HUGEPAGES_NO
+		&& free_bytes >= e->memory_bytes && geteuid() == 0;
 	if (args->process->hugepages == LIVE_HUGEPAGES_YES && free_bytes < e->memory_bytes)
 		return err_set(err, -ENOMEM,
 			"hugepages: %.0f MB are needed and %.0f MB are free; reserve %llu of 2 MB "
 			"(echo %llu > /proc/sys/vm/nr_hugepages) or set hugepages: auto",
 			(double)e->memory_bytes / 1e6, (double)free_bytes / 1e6,
-			(unsigned long long)(e->memory_bytes >> 21) + 1,
-			(unsigned long long)(e->memory_bytes >> 21) + 1);
-	e->hugepages = args->process->hugepages != LIVE_HUGEPAGES_NO
-		&& free_bytes >= e->memory_bytes && geteuid() == 0;
+			(unsigned long long)pages, (unsigned long long)pages);
 	for (uint32_t i = 0; !e->hugepages && i < args->devs; i++) {
 		if (args->dev[i]->zero_copy)
 			return config_err(args->dev[i]->node, -ENOMEM, err,
@@ -109,12 +117,12 @@ static int choose_memory(struct eal *e, const struct eal_args *args, struct err 
 				"%.0f MB are free",
 				(double)e->memory_bytes / 1e6, (double)free_bytes / 1e6);
 	}
-	if (!e->hugepages && !args->process->force)
-		return live_memory_check(e->memory_bytes, "the packet pools", err);
-	return 0;
+	if (args->process->force)
+		return 0;
+	return mem_check(args->other_bytes + (e->hugepages ? 0 : e->memory_bytes), args->what, err);
 }
 
-// One lcore's id is its CPU's number where ids reach that far; several are counted from 0.
+// A single lcore's id is its CPU's number if that is a valid lcore id; several lcores are numbered from 0.
 static void add_lcores(struct eal_argv *a, const struct live_process *process) {
 	char text[LIVE_LCORES_MAX * 12];
 	size_t used = 0;
@@ -126,48 +134,42 @@ static void add_lcores(struct eal_argv *a, const struct live_process *process) {
 			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%u@%u",
 				i > 0 ? "," : "", i, process->lcore[i]);
 	arg_add(a, "--lcores");
-	arg_add(a, text);
+	arg_add(a, "%s", text);
 }
 
 static void build_args(struct eal_argv *a, const struct eal *e, const struct eal_args *args) {
 	bool pci = false;
-	char text[160];
 
-	arg_add(a, args->program);
-	if (!user_gave(a, "-l") && !user_gave(a, "--lcores") && !user_gave(a, "-c"))
+	arg_add(a, "%s", args->program);
+	if (!user_gave(args, "-l --lcores -c"))
 		add_lcores(a, args->process);
-	if (!user_gave(a, "--file-prefix") && !user_gave(a, "--in-memory")) {
+	if (!user_gave(args, "--file-prefix --in-memory")) {
 		arg_add(a, "--file-prefix");
-		arg_add(a, args->process->prefix);
+		arg_add(a, "%s", args->process->prefix);
 	}
 	for (uint32_t i = 0; i < args->devs; i++) {
 		if (!args->dev[i]->pci)
 			continue;
 		pci = true;
 		arg_add(a, "-a");
-		arg_add(a, args->dev[i]->text);
+		arg_add(a, "%s", args->dev[i]->text);
 	}
-	if (!pci && !user_gave(a, "--no-pci") && !user_gave(a, "-a"))
+	if (!pci && !user_gave(args, "--no-pci -a"))
 		arg_add(a, "--no-pci");
-	if (!user_gave(a, "-m") && !user_gave(a, "--socket-mem")) {
-		snprintf(text, sizeof(text), "%llu",
-			(unsigned long long)(e->memory_bytes >> 20) + 1);
+	if (!user_gave(args, "-m --socket-mem")) {
 		arg_add(a, "-m");
-		arg_add(a, text);
+		arg_add(a, "%llu", (unsigned long long)(e->memory_bytes >> 20) + 1);
 	}
-	if (e->hugepages) {
-		// Without a mounted hugetlbfs, and as memif wants it.
-		if (!user_gave(a, "--in-memory") && !user_gave(a, "--huge-dir"))
-			arg_add(a, "--in-memory");
-		if (!user_gave(a, "--single-file-segments"))
-			arg_add(a, "--single-file-segments");
-	} else if (!user_gave(a, "--no-huge") && !user_gave(a, "--in-memory")
-		&& !user_gave(a, "--huge-dir")) {
-		// --no-huge and --in-memory exclude each other.
+	// --in-memory needs no mounted hugetlbfs, and memif needs the memory's file descriptors.
+	if (e->hugepages && !user_gave(args, "--in-memory --huge-dir"))
+		arg_add(a, "--in-memory");
+	if (e->hugepages && !user_gave(args, "--single-file-segments"))
+		arg_add(a, "--single-file-segments");
+	// --no-huge and --in-memory exclude each other.
+	if (!e->hugepages && !user_gave(args, "--no-huge --in-memory --huge-dir"))
 		arg_add(a, "--no-huge");
-	}
-	for (int i = 0; i < a->user_argc; i++)
-		arg_add(a, a->user_argv[i]);
+	for (int i = 0; i < args->user_argc; i++)
+		arg_add(a, "%s", args->user_argv[i]);
 }
 
 static int prefix_taken(const struct eal_args *args, struct err *err) {
@@ -184,7 +186,7 @@ static int failed(const struct eal *e, const struct eal_args *args, int code, st
 	eal_log_reason(e, 0, reason, sizeof(reason));
 	if (strstr(reason, "another primary") != NULL)
 		return prefix_taken(args, err);
-	// It does not say which.
+	// DPDK does not name the option that it rejects.
 	if (strstr(reason, "command line") != NULL && args->user_argc > 0)
 		return err_set(err, -EINVAL,
 			"DPDK refuses its arguments, those after '--' (the first is '%s')",
@@ -195,7 +197,7 @@ static int failed(const struct eal *e, const struct eal_args *args, int code, st
 		err, -EIO, "DPDK did not start: %s", reason[0] ? reason : rte_strerror(code));
 }
 
-// What comes up with the EAL was named after "--" and not in the config, which guards its ports.
+// Refuses ports that the EAL already made: they were named after "--", past the checks on the config's ports.
 static int no_ports_yet(const struct eal_args *args, struct err *err) {
 	char name[RTE_ETH_NAME_MAX_LEN] = "";
 	uint16_t id = rte_eth_find_next(0);
@@ -209,7 +211,7 @@ static int no_ports_yet(const struct eal_args *args, struct err *err) {
 		name);
 }
 
-// The EAL locks its prefix itself, but not with --in-memory.
+// Locks the file prefix, which the EAL does not do itself with --in-memory.
 static int lock_prefix(struct eal *e, const struct eal_args *args, struct err *err) {
 	char path[512];
 	struct stat st;
@@ -224,7 +226,7 @@ static int lock_prefix(struct eal *e, const struct eal_args *args, struct err *e
 			close(fd);
 			return prefix_taken(args, err);
 		}
-		// Or is it the file of a program that has just ended, and removed it?
+		// A program that has just ended may have removed this file after it was opened here.
 		if (fstat(fd, &st) < 0 || st.st_nlink > 0) {
 			e->lock_fd = fd;
 			return 0;
@@ -233,7 +235,7 @@ static int lock_prefix(struct eal *e, const struct eal_args *args, struct err *e
 	}
 }
 
-// What a program leaves in DPDK's runtime folder, and its folder there. Only who has the prefix's lock.
+// Removes the prefix's folder in DPDK's runtime folder, with all files in it. The caller holds the prefix's lock.
 static void remove_runtime(void) {
 	static const char *const names[] = {
 		"config", "fbarray_", "hugepage_", "mp_socket", "dpdk_telemetry.v2", LOCK, NULL};
@@ -269,7 +271,8 @@ void eal_unhush(int saved) {
 	close(saved);
 }
 
-// rte_eal_init permutes its argv, writes some errors to stderr itself, and to stdout its usage.
+// Calls rte_eal_init with stdout and stderr redirected: it writes some errors to stderr and its usage to stdout.
+// It permutes argv.
 static int init_hushed(const struct eal *e, int argc, char **argv) {
 	int saved = eal_hush(e), out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0), rc;
 	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -287,42 +290,58 @@ static int init_hushed(const struct eal *e, int argc, char **argv) {
 	return rc;
 }
 
-int eal_start(struct eal *e, const struct eal_args *args, struct err *err) {
-	struct eal_argv a = {.user_argc = args->user_argc, .user_argv = args->user_argv};
-	char **argv;
-	int rc;
+// Refuses CPUs that this process may not use.
+static int check_lcores(const struct live_process *process, struct err *err) {
+	cpu_set_t allowed;
+
+	if (sched_getaffinity(0, sizeof(allowed), &allowed) < 0)
+		return 0;
+	for (uint32_t i = 0; i < process->lcores; i++) {
+		if (!CPU_ISSET(process->lcore[i], &allowed))
+			return config_err(config_at(process->lcores_node, i), -EINVAL, err,
+				"lcores: CPU %u is not among the %d this process may use",
+				process->lcore[i], CPU_COUNT(&allowed));
+	}
+	return 0;
+}
+
+// DPDK logs to an unnamed file until the run folder exists.
+static int open_log(struct eal *e, struct err *err) {
 	FILE *log;
 
-	memset(e, 0, sizeof(*e));
-	e->log_fd = e->lock_fd = -1;
+	e->log_fd = memfd_create("dpdk-log", MFD_CLOEXEC);
+	if (e->log_fd < 0 || (log = fdopen(dup(e->log_fd), "w")) == NULL)
+		return err_set(err, -errno, "DPDK: its log: %s", strerror(errno));
+	setvbuf(log, NULL, _IONBF, 0);
+	rte_openlog_stream(log);
+	return 0;
+}
+
+int eal_start(struct eal *e, const struct eal_args *args, struct err *err) {
+	struct eal_argv a = {.argc = 0};
+	struct err why;
+	int rc;
+
+	*e = (struct eal)EAL_NONE;
 	umask(S_IRWXG | S_IRWXO);
-	if ((rc = live_lcores_check(args->process, err)) < 0)
+	if ((rc = check_lcores(args->process, err)) < 0)
 		return rc;
-	if ((rc = choose_memory(e, args, err)) < 0)
-		return rc;
+	if ((rc = choose_memory(e, args, &why)) < 0)
+		return err_set(err, rc, "%s (%s)", why.msg, args->sum);
 	build_args(&a, e, args);
-	if (a.full)
+	if (a.too_many)
 		return err_set(err, -E2BIG, "DPDK: too many arguments");
 	for (int i = 1; i < a.argc; i++) {
 		size_t used = strlen(e->args);
 
 		snprintf(e->args + used, sizeof(e->args) - used, i > 1 ? " %s" : "%s", a.argv[i]);
 	}
-	e->log_fd = memfd_create("dpdk-log", MFD_CLOEXEC);
-	if (e->log_fd < 0 || (log = fdopen(dup(e->log_fd), "w")) == NULL)
-		return err_set(err, -errno, "DPDK: its log: %s", strerror(errno));
-	setvbuf(log, NULL, _IONBF, 0);
-	rte_openlog_stream(log);
-	argv = calloc((size_t)a.argc + 1, sizeof(*argv));
-	if (argv == NULL)
-		return err_set(err, -ENOMEM, "DPDK: out of memory");
-	memcpy(argv, a.argv, (size_t)a.argc * sizeof(*argv));
-	rc = init_hushed(e, a.argc, argv);
-	free(argv);
-	if (rc < 0)
+	if ((rc = open_log(e, err)) < 0)
+		return rc;
+	if (init_hushed(e, a.argc, a.argv) < 0)
 		return failed(e, args, rte_errno, err);
 	e->started = true;
-	if ((rc = intr_check(err)) < 0)
+	if ((rc = memif_intr_check(err)) < 0)
 		return rc;
 	if (rte_lcore_count() < args->process->lcores)
 		return err_set(err, -EINVAL,
@@ -372,7 +391,7 @@ long eal_log_mark(const struct eal *e) {
 }
 
 void eal_log_reason(const struct eal *e, long mark, char *text, size_t size) {
-	// Later lines only repeat that something failed; the first that says so has the cause.
+	// The first line with one of these words has the cause; later ones only repeat that something failed.
 	static const char *const words[] = {"another primary", "annot", "ouldn't", "ailed", "rror",
 		"nvalid", "nable", "not ", "FATAL", NULL};
 	char buf[8192], *line, *save = NULL;
@@ -386,12 +405,12 @@ void eal_log_reason(const struct eal *e, long mark, char *text, size_t size) {
 	for (line = strtok_r(buf, "\n", &save); line != NULL; line = strtok_r(NULL, "\n", &save)) {
 		const char *colon = strstr(line, ": ");
 
-		if (strstr(line, "mp action") != NULL) // one process has none, and needs none
+		if (strstr(line, "mp action") != NULL) // Weir is one process
 			continue;
 		for (int i = 0; words[i] != NULL; i++) {
 			if (strstr(line, words[i]) == NULL || (found && i > 0))
 				continue;
-			// Past "EAL: " or "function(): ".
+			// Skips "EAL: " or "function(): ".
 			snprintf(text, size, "%s", colon != NULL ? colon + 2 : line);
 			found = true;
 			break;

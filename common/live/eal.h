@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Starting DPDK's environment from what the config says: its lcores, no physical devices unless
-// named, hugepages when enough are free and ordinary memory otherwise, and an error a user can read.
+// Starts DPDK's environment as the config says: with its lcores, physical devices only if named, hugepages if
+// enough are free and ordinary memory otherwise. A failure is reported in one sentence for the user.
 //
-// What the process makes from then on is the user's own: folders are 0700 (the run's, DPDK's runtime
-// folder), files in them 0600, and nobody else may connect to its sockets.
+// Files of the process are accessible to its user only: folders (the run folder, DPDK's runtime folder) have
+// mode 0700, files in them 0600, and no other user may connect to its sockets.
 //
-// Nothing DPDK prints reaches the terminal: until the run folder exists it goes to an unnamed
-// file, from which the reason of a failure is taken; then to <run folder>/<program>-dpdk.log.
+// DPDK prints nothing to the terminal: until the run folder exists its log is an unnamed file, from which the
+// reason of a failure is read; then it is <run folder>/<program>-dpdk.log.
 #pragma once
 #include "common/live/dpdk.h"
 
 #include "common/base/err.h"
-#include "common/live/live.h"
+#include "common/config/live.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,7 +22,11 @@ struct eal_args {
 	const struct live_process *process;
 	const struct live_dev *dev[LIVE_PORTS_MAX];
 	uint32_t devs;
-	uint64_t memory_bytes; // what the pools need; the EAL's own is added
+	uint64_t pool_bytes; // in hugepages if enough are free; EAL_OWN_BYTES are added
+	uint64_t other_bytes; // ordinary memory that the program allocates later
+	// For the error when memory is short: the consumer, in the plural ("5000 flows"), and the items that add up to
+	// it ("forward 73k packets, ...").
+	char what[32], sum[256];
 	int user_argc; // after "--"
 	char **user_argv;
 };
@@ -30,8 +34,8 @@ struct eal_args {
 struct eal {
 	bool started;
 	bool hugepages;
-	int log_fd; // unnamed log file, -1: none
-	int lock_fd; // of the prefix, likewise
+	int log_fd; // unnamed log file; -1: none
+	int lock_fd; // the file prefix's lock; -1: none
 	uint64_t memory_bytes;
 	char args[1024]; // as given to the EAL, for the summary
 };
@@ -39,16 +43,17 @@ struct eal {
 	{ .log_fd = -1, .lock_fd = -1 } // before eal_start
 
 int eal_start(struct eal *e, const struct eal_args *args, struct err *err);
-// And takes away the prefix's folder in DPDK's runtime folder.
+// Ends DPDK and removes the prefix's folder in DPDK's runtime folder.
 void eal_stop(struct eal *e);
-// Runs a loop on n lcores at once, each with its argument; the first one's is the calling thread. Returns
-// when all have ended.
+// Runs a loop on n lcores, each with its own argument, the first of them on the calling thread. Returns when all
+// have ended.
 void eal_run_lcores(int (*loop)(void *), void *const *arg, uint32_t n);
-// From now on DPDK logs to this file, which begins with what it logged so far.
+// From now on DPDK logs to the file at `path`, into which its log so far is copied.
 int eal_log_to(struct eal *e, const char *path, struct err *err);
-// Between these two, what libraries print to stderr goes to the log as well (libxdp does).
+// Between these two calls stderr is redirected to the log, because libraries such as libxdp print there.
 int eal_hush(const struct eal *e);
 void eal_unhush(int saved);
-// Position in the log, and the last message after it without its "EAL: ": why a call failed.
+// The present position in the log; and the cause of a failure, from the messages after that position, without
+// "EAL: ".
 long eal_log_mark(const struct eal *e);
 void eal_log_reason(const struct eal *e, long mark, char *text, size_t size);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "common/live/lcore.h"
 
-#include "common/live/intr.h"
+#include "common/live/quiesce.h"
 #include "common/run/run.h"
 
 #include <rte_eal.h>
@@ -56,15 +56,15 @@ void lcore_handle_ports(struct lcore *l) {
 	}
 }
 
-// Lets DPDK's interrupt thread do what it has to.
+// Waits while DPDK's interrupt thread or the control thread holds the lcores.
 static void quiesce(struct lcore *l) {
 	uint64_t from_ns = clock_now(&l->clock), to_ns;
 
-	if (!intr_pass())
+	if (!quiesce_pass())
 		return;
 	lcore_handle_ports(l);
 	to_ns = clock_now(&l->clock);
-	watch_stood(&l->watch, from_ns, to_ns);
+	watch_quiesced(&l->watch, from_ns, to_ns);
 	l->load.quiesced++;
 	l->load.quiesced_max_ns = time_max(l->load.quiesced_max_ns, to_ns - from_ns);
 }
@@ -78,7 +78,7 @@ void lcore_follow_ports(struct lcore *l) {
 		if (!l->owns_port[i])
 			continue;
 		if (port_changed(p, l->now_ns))
-			port_tell(p, &l->tel[TEL_STREAM_EVENTS], i, l->now_ns);
+			port_trace(p, &l->tel[TEL_STREAM_EVENTS], i, l->now_ns);
 		stamp_follow(&p->stamp, p->id, &l->clock, clock_now(&l->clock));
 	}
 }
@@ -87,9 +87,10 @@ void lcore_show(struct lcore *l) {
 	struct watch_count *c = &l->watch.count;
 
 	c->begun_ns = l->start_ns;
-	c->turns = l->load.iterations;
+	c->iterations = l->load.iterations;
+	c->iteration_max_ns = l->load.iteration_max_ns;
 	c->busy_ns = l->load.busy_ns;
-	c->lost = c->no_buffer = c->not_taken = 0;
+	c->lost = c->no_buffer = c->not_taken = c->handed_over = c->handover_dropped = 0;
 	for (uint32_t i = 0; i < l->streams; i++)
 		c->lost += l->stream[i]->lost;
 	l->ops->observe(l, c);
@@ -130,7 +131,7 @@ bool lcore_housekeeping(struct lcore *l) {
 		lcore_measure(l);
 	other |= l->ops->housekeep(l);
 	lcore_publish(l);
-	if (other) // that takes as long as it takes
+	if (other) // may have taken long
 		watch_resume(&l->watch, clock_now(&l->clock));
 	else
 		watch_time(&l->watch, clock_now(&l->clock));
@@ -138,9 +139,9 @@ bool lcore_housekeeping(struct lcore *l) {
 }
 
 void lcore_begin(struct lcore *l) {
-	intr_begin();
+	quiesce_begin();
 	lcore_handle_ports(l);
-	// What came before, to find the next hop, is not the run's.
+	// Frames received before, while the next hop was resolved, do not belong to the run.
 	l->loop_ns = l->now_ns = clock_now(&l->clock);
 	l->load = (struct lcore_load){0};
 	l->busy = false;
@@ -151,7 +152,7 @@ void lcore_begin(struct lcore *l) {
 }
 
 void lcore_leave(struct lcore *l) {
-	intr_end();
+	quiesce_end();
 	lcore_show(l);
 	atomic_store(&l->done, true);
 }

@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // An lcore of a live program: its loop, the same in both programs.
 //
-//	iteration      frames are received; the clock is read; the program works and transmits
-//	housekeeping   every 256 iterations: the lcore stands still for DPDK's interrupt thread if that waits,
-//	               follows the clock and its ports, answers the control thread, looks whether the
-//	               warm-up or the run is over
+//	iteration      receives frames, reads the clock, does the program's work, transmits
+//	housekeeping   every 256 iterations: waits while another thread holds the lcores (quiesce.h), follows the
+//	               clock and the links of its ports, answers the control thread, ends the warm-up and the run
 //
-// A program supplies one struct lcore_ops and has a struct lcore first in the struct of its own lcore. The
-// first lcore looks after what there is one of: the clock, the start of the run.
+// A program supplies a struct lcore_ops, and its own struct for an lcore begins with a struct lcore. The first
+// lcore disciplines the clock and starts the run.
 //
-// The clock is read after frames were received, so that nothing arrives before it was sent, and no packet
-// leaves early.
+// The clock is read after frames were received, so that no frame arrives before it was sent, and none leaves
+// early.
 #pragma once
 #include "common/live/dpdk.h"
 
 #include "common/live/clock.h"
 #include "common/live/control.h"
 #include "common/live/port.h"
-#include "common/live/watch.h"
+#include "common/live/watch_lcore.h"
 #include "common/telemetry/telemetry.h"
 
 #include <stdatomic.h>
@@ -27,97 +26,95 @@
 struct lcore;
 
 struct lcore_ops {
-	// The lcore's life: lcore_loop with these ops, and what comes before and after it.
+	// The lcore's main function: calls lcore_loop with these ops, between its own preparations and clean-up.
 	void (*loop)(struct lcore *l);
-	// A burst from each port and from other lcores; the frames that came.
+	// Receives a burst from each port and from other lcores; returns the number of frames.
 	uint32_t (*receive)(struct lcore *l);
-	// What follows from them and from the time, l->now_ns; transmits what is due.
+	// Processes these frames and the timers due at l->now_ns; transmits frames that are due.
 	void (*run)(struct lcore *l, uint32_t nb_rx);
-	// What else there is to do between iterations. True: it took as long as it took, which is no stall.
+	// The program's own work between iterations. True: it may have taken long, and is not counted as a stall.
 	bool (*housekeep)(struct lcore *l);
-	// The run starts now, l->start_ns is set (may be NULL).
+	// The run starts now; l->start_ns is set. May be NULL.
 	void (*start)(struct lcore *l);
-	// The warm-up is over: figures start anew.
+	// The warm-up is over: resets the figures.
 	void (*measure)(struct lcore *l);
-	// Answers the question l->request. False: not yet, lcore_answered says when.
+	// Answers l->box.request. False: the answer takes longer; the program calls lcore_answered when it is there.
 	bool (*answer)(struct lcore *l);
-	// Counts what the program alone knows: no_buffer, not_taken.
+	// Fills in the counters that only the program has: no_buffer, not_taken.
 	void (*observe)(const struct lcore *l, struct watch_count *c);
 };
 
-// What an lcore's iterations took.
+// Time used by an lcore's iterations.
 struct lcore_load {
 	uint64_t iterations, busy_ns, iteration_max_ns;
-	uint64_t quiesced, quiesced_max_ns; // stood still for DPDK's interrupt thread
+	uint64_t quiesced, quiesced_max_ns; // pauses for DPDK's interrupt thread
 };
 
 struct lcore {
 	// Set up before the loop.
-	struct lcore *const *all; // of the process, the first of them
-	uint32_t lcores, index; // in it
+	struct lcore *const *all; // all lcores of the process
+	uint32_t lcores, index; // the number of lcores; this lcore's index in `all`
 	const struct lcore_ops *ops;
 	struct port *port[LIVE_PORTS_MAX];
 	uint32_t ports;
-	bool owns_port[LIVE_PORTS_MAX]; // looks after its link and its clock
-	int rx_queue[LIVE_PORTS_MAX]; // of the port, that it receives from; -1: none
+	bool owns_port[LIVE_PORTS_MAX]; // this lcore watches the port's link and clock
+	int rx_queue[LIVE_PORTS_MAX]; // the port's queue from which this lcore receives; -1: none
 	uint64_t duration_ns, warmup_ns;
 	uint64_t interval_ns; // 0: no records of intervals
-	struct tel tel[TEL_STREAM_COUNT]; // its own rings, of the streams that are on:
+	struct tel tel[TEL_STREAM_COUNT]; // this lcore's rings; `stream` points to those in use
 	struct tel *stream[TEL_STREAM_COUNT];
 	uint32_t streams;
 
-	// The loop's own.
+	// Used by the loop only.
 	struct clock clock;
 	uint64_t now_ns; // of this iteration
-	uint64_t lead_ns; // that it is ahead of the clock (a port that keeps packets' times)
-	bool busy; // this iteration does something
+	uint64_t lead_ns; // added to the clock, for a port that transmits at given times
+	bool busy; // this iteration has work
 	struct lcore_load load;
 	uint64_t start_ns; // duration and warm-up count from here; NEVER_NS: not yet
 	uint64_t measure_ns; // end of the warm-up; NEVER_NS once it is over
 	uint64_t measured_ns; // when it was over
 	uint64_t interval_next_ns;
 	uint64_t loop_ns; // when the loop began
-	uint64_t published; // records of all streams
+	uint64_t published; // records published, of all streams
 	struct watch_lcore watch;
 	bool ended; // the duration is over
 
 	// Shared with other threads.
 	struct control_box box;
-	int request; // the question in it
-	bool answering; // later than at once
-	_Atomic uint64_t begun_ns; // of the first lcore: start_ns of all; NEVER_NS: not yet
-	_Atomic bool stop; // of the first lcore: all are to end
-	_Atomic bool running, done; // running: or has run
+	bool answering; // a request is being answered over several iterations
+	_Atomic uint64_t begun_ns; // in the first lcore: start_ns of all; NEVER_NS: not yet
+	_Atomic bool stop; // in the first lcore: all lcores are to end
+	_Atomic bool running, done; // `running` stays set when the loop has ended
 };
 
-// Before the loop: no traffic yet.
+// Initialises the lcore before its loop; there is no traffic yet.
 void lcore_init(struct lcore *l, struct lcore *const *all, uint32_t lcores, uint32_t index,
 	const struct lcore_ops *ops);
-// Duration and warm-up count from now, or from when another lcore began.
+// Starts the run: duration and warm-up count from now, or from the time at which another lcore started it.
 void lcore_start(struct lcore *l);
-// They count from this moment, which the program knows beforehand.
+// The same with a start time that the program has chosen beforehand.
 void lcore_start_at(struct lcore *l, uint64_t start_ns);
-// Figures start anew, now.
+// Resets the figures now.
 void lcore_measure(struct lcore *l);
-// The question in its box is answered.
+// The request in the lcore's box is answered.
 void lcore_answered(struct lcore *l);
-// Has an interval ended? The next one then ends later than now.
+// Whether an interval has ended; moves interval_next_ns beyond now.
 bool lcore_interval_over(struct lcore *l);
 
-// The loop's parts.
-// Takes over the ports as DPDK's interrupt thread left them; is there for questions from now on.
+// The parts of the loop. lcore_begin starts to use the ports and to answer requests.
 void lcore_begin(struct lcore *l);
 bool lcore_housekeeping(struct lcore *l); // false: the run is over
 void lcore_leave(struct lcore *l);
-// Its ports are as drivers, which may have connected or disconnected them, left them.
+// Reads the state of its ports, which drivers' handlers may have connected or disconnected.
 void lcore_handle_ports(struct lcore *l);
 void lcore_publish_all(struct lcore *l);
-// DPDK's interrupt thread does what it has to; ports are followed. lcore_housekeeping does it too.
+// Waits for DPDK's interrupt thread if it holds the lcores, and follows the ports' links; part of lcore_housekeeping.
 void lcore_follow_ports(struct lcore *l);
-// Counters for other threads.
+// Publishes the counters for other threads.
 void lcore_show(struct lcore *l);
 
-// Makes this iteration's records visible.
+// Publishes this iteration's telemetry records.
 static inline void lcore_publish(struct lcore *l) {
 	uint64_t records = 0;
 
@@ -130,7 +127,7 @@ static inline void lcore_publish(struct lcore *l) {
 		tel_publish(l->stream[i]);
 }
 
-// The clock within an iteration: what is due by now may be done.
+// Reads the clock within an iteration and advances now_ns.
 static inline void lcore_advance(struct lcore *l) {
 	uint64_t now_ns = clock_now(&l->clock) + l->lead_ns;
 
@@ -138,13 +135,13 @@ static inline void lcore_advance(struct lcore *l) {
 	l->now_ns = time_max(now_ns, l->now_ns);
 }
 
-// One iteration. Inlined with the program's ops, whose functions it then calls directly.
+// One iteration. Inlined with constant ops, so that the program's functions are called directly.
 static inline __attribute__((always_inline)) void lcore_iterate(
 	struct lcore *l, const struct lcore_ops *ops) {
 	uint32_t nb_rx = ops->receive(l);
 	uint64_t clock_ns = clock_now(&l->clock), now_ns = clock_ns + l->lead_ns;
 
-	if (l->busy) { // the iteration before was, until now
+	if (l->busy) { // of the iteration before, which ends now
 		uint64_t took_ns = time_since(now_ns, l->now_ns);
 
 		l->load.busy_ns += took_ns;
@@ -161,7 +158,7 @@ static inline __attribute__((always_inline)) void lcore_iterate(
 	l->load.iterations++;
 }
 
-// An lcore's life: until the duration is over, `stop` or a signal.
+// Runs iterations until the duration is over, `stop` is set or a signal arrives.
 static inline __attribute__((always_inline)) void lcore_loop(
 	struct lcore *l, const struct lcore_ops *ops) {
 	lcore_begin(l);

@@ -12,8 +12,8 @@
 
 #define SOCKET ",socket="
 
-// Nobody listens at the socket of a server that was killed. That of another port of this program is
-// not asked: ports may share one.
+// Removes the socket of a server that was killed, on which no process listens. Not the socket of another port of
+// this program: ports may share one.
 static void remove_abandoned(const struct sockaddr_un *at) {
 	static char ours[LIVE_PORTS_MAX][sizeof(at->sun_path)];
 	static uint32_t known;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where memif ports meet: a socket to which only the user may connect.
+// The socket through which memif ports connect: only the same user may connect to it.
 //
-// The driver's own default is an abstract address, which has no owner. Here `socket=NAME` is
+// The driver's default is an abstract address, which has no owner. Here `socket=NAME` is
 // NAME.memif in DPDK's runtime folder (/var/run/dpdk, or $XDG_RUNTIME_DIR/dpdk), for both sides.
-// A path, or `socket-abstract`, is left as it is, for peers that are other programs.
+// A path, or `socket-abstract`, is not changed, for peers other than Weir.
 #pragma once
-#include "common/live/live.h"
+#include "common/config/live.h"
 
 #include <stddef.h>
 
-// A device's arguments as its driver gets them. The socket that a killed server left behind is
-// removed, so that a new one can be made. -E2BIG: they do not fit.
+// Writes a device's arguments for its driver into `args`. Removes the socket that a killed server left behind, so
+// that a new one can be made. -E2BIG: the arguments do not fit.
 int memif_args(const struct live_dev *dev, char *args, size_t size);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "common/live/port.h"
 
-#include "common/live/intr.h"
+#include "common/live/iface.h"
 #include "common/live/memif.h"
+#include "common/live/quiesce.h"
 #include "common/run/run.h"
 
 #include <errno.h>
@@ -14,7 +15,6 @@
 #include <rte_mempool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define POOL_CACHE 512
 #define ELEMENT_BYTES                                                                              \
@@ -41,7 +41,7 @@ uint64_t port_own_buffers(const struct live_dev *dev, uint64_t burst) {
 		return own + 4 * AF_XDP_RING;
 	if (dev->zero_copy)
 		return own + 2 * memif_ring(dev);
-	// memif otherwise, af_packet, pcap and null copy; rings and NICs hold descriptors full.
+	// net_ring and NICs hold an mbuf per descriptor; the other devices copy frames.
 	if (dev->pci || strncmp(dev->text, "net_ring", strlen("net_ring")) == 0)
 		return own + 2 * PORT_DESCRIPTORS;
 	return own;
@@ -50,19 +50,19 @@ uint64_t port_own_buffers(const struct live_dev *dev, uint64_t burst) {
 uint64_t pool_bytes(uint64_t buffers) {
 	uint64_t object = rte_mempool_calc_obj_size(ELEMENT_BYTES, 0, NULL);
 
-	// And one pointer each in the ring of free ones, which is a power of two.
+	// Plus one pointer per buffer in the ring of free ones, whose size is a power of two.
 	return buffers * object + 2 * 8 * buffers;
 }
 
-// Touches every page, so that the data path never takes a page fault, and leaves the data zero.
+// Zeroes the data, which also touches every page, so that the data path never takes a page fault.
 static void pool_touch(struct rte_mempool *mp, void *arg, void *obj, unsigned int index) {
 	struct rte_mbuf *m = obj;
 
 	memset(m->buf_addr, 0, m->buf_len);
 }
 
-// As rte_pktmbuf_pool_create, but without hugepages an object may lie across two pages: no device
-// reads them by physical address then, and there would be one object to a page of 4 KiB.
+// As rte_pktmbuf_pool_create, except that without hugepages an object may cross a page boundary: otherwise there
+// would be one object per page of 4 KiB, and no device reads them by physical address then.
 static struct rte_mempool *pool_make(const char *name, unsigned int buffers) {
 	struct rte_pktmbuf_pool_private private = {.mbuf_data_room_size = RTE_MBUF_DEFAULT_BUF_SIZE,
 		.mbuf_priv_size = sizeof(struct pkt)};
@@ -72,9 +72,9 @@ static struct rte_mempool *pool_make(const char *name, unsigned int buffers) {
 
 	if (mp == NULL)
 		return NULL;
-	// Last freed, first used: it is still in the cache. The default, a ring, would go round through
-	// all of the pool's memory whenever a burst overflows the lcore's own cache. Several lcores take from
-	// the stack without a lock.
+	// A stack reuses the buffer that was freed last, which is still in the CPU's cache. The default, a ring, would
+	// cycle through all of the pool's memory whenever a burst overflows the lcore's mempool cache. With several
+	// lcores the stack is lock-free.
 	if (rte_mempool_set_ops_byname(mp, rte_lcore_count() > 1 ? "lf_stack" : "stack", NULL) < 0
 		&& rte_mempool_set_ops_byname(mp, rte_mbuf_best_mempool_ops(), NULL) < 0) {
 		rte_mempool_free(mp);
@@ -110,7 +110,7 @@ static int probe(struct port *p, const struct eal *eal, struct err *err) {
 	if (memif_args(&p->dev, args, sizeof(args)) < 0)
 		return config_err(
 			p->dev.node, -E2BIG, err, "dev: '%.60s...' is too long", p->dev.text);
-	if ((rc = live_iface_check(&p->dev, err)) < 0)
+	if ((rc = iface_check(&p->dev, err)) < 0)
 		return rc;
 	saved = eal_hush(eal);
 	rc = p->dev.pci ? 0 : rte_dev_probe(args);
@@ -131,7 +131,8 @@ static int probe(struct port *p, const struct eal *eal, struct err *err) {
 	return 0;
 }
 
-// Paused, the other end queues what should queue here. What ethtool set ends where a driver of DPDK begins.
+// Turns off pause frames: otherwise frames would queue at the peer instead of here. A setting made with ethtool is
+// lost when a DPDK driver takes the device over.
 static void no_pause_frames(const struct port *p) {
 	struct rte_eth_fc_conf fc = {0};
 
@@ -156,7 +157,7 @@ static int configure(struct port *p, struct rte_mempool *pool) {
 		conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
 	if ((rc = rte_eth_dev_configure(p->id, p->rx_queues, p->tx_queues, &conf)) < 0)
 		return rc;
-	// Drivers without limits of their own report none and leave the numbers alone.
+	// Drivers that report no limits do not change the numbers.
 	if ((rc = rte_eth_dev_adjust_nb_rx_tx_desc(p->id, &rx, &tx)) < 0)
 		return rc;
 	unsigned int where = socket < 0 ? rte_socket_id() : (unsigned int)socket;
@@ -174,7 +175,7 @@ static int configure(struct port *p, struct rte_mempool *pool) {
 	stamp_start(&p->stamp, p->id);
 	if (!p->stamp.tx)
 		p->lead_ns = 0;
-	// Some virtual devices have no such mode, because they see everything anyway.
+	// Some virtual devices do not support this: they receive all frames anyway.
 	rte_eth_promiscuous_enable(p->id);
 	return 0;
 }
@@ -192,22 +193,15 @@ static int check_queues(struct port *p, struct err *err) {
 		p->dev.name, info.max_rx_queues, info.max_tx_queues, p->rx_queues, p->tx_queues);
 }
 
-static uint64_t mono_ns(void) {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
-}
-
 static bool link_up(const struct port *p) {
 	struct rte_eth_link link = {0};
 
 	if (p->dev.iface[0] != '\0')
-		return live_iface_up(&p->dev);
+		return iface_is_up(&p->dev);
 	return rte_eth_link_get_nowait(p->id, &link) < 0 || link.link_status == RTE_ETH_LINK_UP;
 }
 
-// A memif client cannot start before its server: waits for it.
+// Starts the port. A memif client waits here until its server is there.
 static int start(struct port *p, struct rte_mempool *pool, const struct eal *eal) {
 	int rc, saved;
 
@@ -221,8 +215,9 @@ static int start(struct port *p, struct rte_mempool *pool, const struct eal *eal
 	}
 }
 
-int port_open(struct port *p, const struct live_dev *dev, const char *name,
-	struct rte_mempool *pool, const struct eal *eal, struct err *err) {
+int port_open(struct port *p, const struct live_port_common *config, struct rte_mempool *pool,
+	const struct eal *eal, struct err *err) {
+	const struct live_dev *dev = &config->dev;
 	struct rte_ether_addr mac;
 	char reason[256];
 	long mark;
@@ -231,7 +226,7 @@ int port_open(struct port *p, const struct live_dev *dev, const char *name,
 	p->dev = *dev;
 	p->memif = strncmp(dev->text, "net_memif", strlen("net_memif")) == 0;
 	p->client = p->memif && strstr(dev->text, "role=server") == NULL;
-	snprintf(p->name, sizeof(p->name), "%s", name);
+	snprintf(p->name, sizeof(p->name), "%s", config->name);
 	if ((rc = probe(p, eal, err)) < 0)
 		return rc;
 	if ((rc = check_queues(p, err)) < 0)
@@ -245,7 +240,7 @@ int port_open(struct port *p, const struct live_dev *dev, const char *name,
 			p->dev.name, reason, strerror(-rc));
 	}
 	p->open = p->started = true;
-	p->connected_ns = mono_ns();
+	p->connected_ns = clock_mono_ns();
 	if (rte_eth_macaddr_get(p->id, &mac) == 0)
 		memcpy(p->mac.b, mac.addr_bytes, sizeof(p->mac.b));
 	p->ever_up = link_up(p);
@@ -262,25 +257,25 @@ void port_close(struct port *p) {
 	rte_eth_dev_close(p->id);
 }
 
-// The driver does not do it by itself. What is left of the old connection goes first.
-static void connect_again(struct port *p) {
-	uint64_t now_ns = mono_ns();
+// Reconnects a memif client, which the driver does not do; closes the rest of the old connection first.
+static void reconnect(struct port *p) {
+	uint64_t now_ns = clock_mono_ns();
 
 	if (now_ns - p->connected_ns < RECONNECT_NS)
 		return;
 	p->connected_ns = now_ns;
-	intr_hold();
+	quiesce_hold();
 	p->started = false;
 	rte_eth_dev_stop(p->id);
 	p->started = rte_eth_dev_start(p->id) == 0;
-	intr_release();
+	quiesce_release();
 }
 
 void port_poll_link(struct port *p) {
 	if (!p->memif)
 		atomic_store_explicit(&p->up, link_up(p), memory_order_relaxed);
 	else if (p->client && !atomic_load_explicit(&p->up, memory_order_relaxed))
-		connect_again(p);
+		reconnect(p);
 }
 
 void port_handled(struct port *p) {
@@ -291,6 +286,7 @@ void port_handled(struct port *p) {
 bool port_changed(struct port *p, uint64_t now_ns) {
 	bool up = atomic_load_explicit(&p->up, memory_order_relaxed);
 
+	p->ever_up |= up;
 	if (up == p->was_up)
 		return false;
 	p->was_up = up;
@@ -301,7 +297,6 @@ bool port_changed(struct port *p, uint64_t now_ns) {
 			p->first_down_ns = now_ns;
 		p->last_down_ns = now_ns;
 	}
-	p->ever_up |= up;
 	return true;
 }
 
@@ -319,7 +314,7 @@ bool port_fault(const struct port *p, uint64_t start_ns, uint64_t now_ns, char *
 	return true;
 }
 
-void port_tell(const struct port *p, struct tel *events, uint32_t i, uint64_t now_ns) {
+void port_trace(const struct port *p, struct tel *events, uint32_t i, uint64_t now_ns) {
 	struct tel_events *r = tel_put(events);
 
 	if (r != NULL)

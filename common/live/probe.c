@@ -1,45 +1,50 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "common/live/probe.h"
 
+#include "common/base/u64.h"
+
 #include <fcntl.h>
 #include <rte_ethdev.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #define PKT_KERNEL_NS 10000
-#define STAT_SIZE 32768 // the lines of CPUs come first in /proc/stat
+#define STAT_SIZE 32768 // /proc/stat begins with the lines of the CPUs
 
-void watch_probe_init(struct watch_probe *p, const struct live_process *process, uint32_t ports,
-	uint64_t pkt_ns) {
-	p->watch->cpu = process->lcore[p->index];
-	p->watch->several = process->lcores > 1;
-	p->watch->ports = ports;
-	for (uint32_t i = 0; i < ports; i++) {
-		p->watch->port_name[i] = p->port[i]->name;
-		if (p->port[i]->dev.iface[0] != '\0')
+void watch_probe_init(struct watch_probe *p, struct watch *watch, struct lcore *lcore,
+	const struct live_process *process, uint64_t pkt_ns) {
+	p->watch = watch;
+	p->lcore = lcore;
+	watch->cpu = process->lcore[lcore->index];
+	watch->several = process->lcores > 1;
+	watch->ports = lcore->ports;
+	for (uint32_t i = 0; i < lcore->ports; i++) {
+		watch->port_name[i] = lcore->port[i]->name;
+		if (lcore->port[i]->dev.iface[0] != '\0')
 			pkt_ns = PKT_KERNEL_NS;
 	}
-	watch_lcore_init(p->lcore, ports, pkt_ns, process->late_ns);
+	watch_lcore_init(&lcore->watch, lcore->ports, pkt_ns, process->late_ns);
 	p->stat_fd = open("/proc/stat", O_RDONLY | O_CLOEXEC);
 	p->sched_fd = p->status_fd = -1;
 }
 
 void watch_probe_fini(struct watch_probe *p) {
-	if (p->stat_fd >= 0)
-		close(p->stat_fd);
-	if (p->sched_fd >= 0)
-		close(p->sched_fd);
-	if (p->status_fd >= 0)
-		close(p->status_fd);
-	p->stat_fd = p->sched_fd = p->status_fd = -1;
+	int *const fds[] = {&p->stat_fd, &p->sched_fd, &p->status_fd};
+
+	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
+		if (*fds[i] >= 0)
+			close(*fds[i]);
+		*fds[i] = -1;
+	}
 }
 
-// A file of /proc from its beginning; "" if there is none.
-static const char *reread(int fd, char *text, size_t size) {
-	ssize_t got = fd < 0 ? 0 : pread(fd, text, size - 1, 0);
+// The i-th number after `name` in a file of /proc, read anew (watch_number); 0: there is none.
+static uint64_t proc_number(int fd, const char *name, uint32_t i) {
+	static char text[STAT_SIZE];
+	ssize_t got = fd < 0 ? 0 : pread(fd, text, sizeof(text) - 1, 0);
 
 	text[got > 0 ? got : 0] = '\0';
-	return text;
+	return watch_number(text, name, i);
 }
 
 static int open_task(int tid, const char *file) {
@@ -49,9 +54,8 @@ static int open_task(int tid, const char *file) {
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-// The thread is known once it runs.
 static void find_thread(struct watch_probe *p) {
-	int tid = atomic_load(&p->lcore->tid);
+	int tid = atomic_load(&p->lcore->watch.tid);
 
 	if (p->sched_fd >= 0 || tid == 0)
 		return;
@@ -59,86 +63,95 @@ static void find_thread(struct watch_probe *p) {
 	p->status_fd = open_task(tid, "status");
 }
 
-// A worst that came after the sample is for the next one.
-static void begin_again(_Atomic uint64_t *max, uint64_t sampled) {
+// Resets a maximum to 0, unless the lcore has raised it since the sample: then it belongs to the next sample.
+static void reset_worst(_Atomic uint64_t *max, uint64_t sampled) {
 	atomic_compare_exchange_strong(max, &sampled, 0);
 }
 
-// What a port has lost is its lcore's, if one receives there. Of several, each has what its queue lost; what
-// the driver counts for none of them is the port's.
+// Assigns frames that a port lost on reception: with one receive queue, to the port's owner; with several, each
+// queue's losses to its lcore, and losses that the driver counts for no queue to the port.
 static uint64_t count_missed(struct watch_probe *p, uint32_t i, const struct rte_eth_stats *stats) {
-	uint16_t queues = p->port[i]->rx_queues;
+	const struct lcore *l = p->lcore;
+	uint16_t queues = l->port[i]->rx_queues;
 	uint64_t *port_missed = &p->sample.port_missed[i], known = 0;
 
 	if (queues <= 1)
-		return p->other[i] ? 0 : stats->imissed;
+		return l->owns_port[i] ? stats->imissed : 0;
 	for (uint16_t q = 0; q < queues && q < RTE_ETHDEV_QUEUE_STAT_CNTRS; q++)
 		known += stats->q_errors[q];
-	if (!p->other[i])
-		*port_missed = time_max(*port_missed, time_since(stats->imissed, known));
-	return p->queue[i] >= 0 ? stats->q_errors[p->queue[i]] : 0;
+	if (l->owns_port[i])
+		*port_missed = max_u64(*port_missed, time_since(stats->imissed, known));
+	return l->rx_queue[i] >= 0 ? stats->q_errors[l->rx_queue[i]] : 0;
+}
+
+// Reads the kernel's counters of the lcore's thread and CPU. The thread is known once it runs.
+static void sample_kernel(struct watch_probe *p) {
+	char cpu[16];
+
+	snprintf(cpu, sizeof(cpu), "\ncpu%u ", p->watch->cpu);
+	find_thread(p);
+	p->sample.waited_ns = proc_number(p->sched_fd, "", 2);
+	p->sample.steal_ns =
+		proc_number(p->stat_fd, cpu, 8) * (NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK));
+	p->preempted = proc_number(p->status_fd, "\nnonvoluntary_ctxt_switches:", 1);
+	if (p->watch->begun)
+		return;
+	p->begun_waited_ns = p->sample.waited_ns;
+	p->begun_steal_ns = p->sample.steal_ns;
+	p->begun_preempted = p->preempted;
 }
 
 void watch_probe_sample(struct watch_probe *p, bool last) {
+	struct watch_lcore *w = &p->lcore->watch;
 	struct watch_sample *s = &p->sample;
-	struct watch_lcore *l = p->lcore;
-	static char text[STAT_SIZE];
 
-	if (p->index == 0)
-		clock_watch(p->clock);
-	find_thread(p);
-	s->clock_offset_ns = p->index == 0 ? p->clock->offset_ns : 0;
-	s->waited_ns = watch_parse_waited(reread(p->sched_fd, text, sizeof(text)));
-	p->preempted = watch_parse_preempted(reread(p->status_fd, text, sizeof(text)));
-	s->steal_ns = watch_parse_steal(reread(p->stat_fd, text, sizeof(text)), p->watch->cpu,
-		(uint64_t)sysconf(_SC_CLK_TCK));
-	if (!p->watch->begun) {
-		p->begun_waited_ns = s->waited_ns;
-		p->begun_steal_ns = s->steal_ns;
-		p->begun_preempted = p->preempted;
+	if (p->lcore->index == 0) {
+		clock_watch(&p->lcore->clock);
+		s->clock_offset_ns = p->lcore->clock.offset_ns;
 	}
-	watch_shown(l, &s->count);
+	sample_kernel(p);
+	watch_shown(w, &s->count);
 	uint64_t missed = s->count.not_taken, no_buffer = 0;
 	for (uint32_t i = 0; i < p->watch->ports; i++) {
 		struct rte_eth_stats stats = {0};
 
-		rte_eth_stats_get(p->port[i]->id, &stats);
+		rte_eth_stats_get(p->lcore->port[i]->id, &stats);
 		missed += count_missed(p, i, &stats);
-		no_buffer += p->other[i] ? 0 : stats.rx_nombuf;
-		s->waiting_max[i] = atomic_load(&l->waiting_max[i]);
-		s->port_up[i] = atomic_load_explicit(&p->port[i]->up, memory_order_relaxed);
+		no_buffer += p->lcore->owns_port[i] ? stats.rx_nombuf : 0;
+		s->waiting_max[i] = atomic_load(&w->waiting_max[i]);
+		s->port_up[i] = atomic_load_explicit(&p->lcore->port[i]->up, memory_order_relaxed);
 	}
-	// A driver may fail to say, or begin anew.
-	s->missed = time_max(s->missed, missed);
-	p->no_buffer = time_max(p->no_buffer, no_buffer);
+	// A driver's call may fail, or its counters restart at 0.
+	s->missed = max_u64(s->missed, missed);
+	p->no_buffer = max_u64(p->no_buffer, no_buffer);
 	s->count.no_buffer += p->no_buffer;
-	s->stall_max_ns = atomic_load(&l->stall_max_ns);
-	s->stall_at_ns = atomic_load(&l->stall_at_ns);
-	s->late_max_ns = atomic_load(&l->late_max_ns);
-	// The worst of a stretch are taken with it.
+	s->stall_max_ns = atomic_load(&w->stall_max_ns);
+	s->stall_at_ns = atomic_load(&w->stall_at_ns);
+	s->late_max_ns = atomic_load(&w->late_max_ns);
+	// The maxima belong to this sample: reset them for the next.
 	if (watch_add(p->watch, s, last)) {
-		begin_again(&l->stall_max_ns, s->stall_max_ns);
-		begin_again(&l->late_max_ns, s->late_max_ns);
+		reset_worst(&w->stall_max_ns, s->stall_max_ns);
+		reset_worst(&w->late_max_ns, s->late_max_ns);
 		for (uint32_t i = 0; i < p->watch->ports; i++)
-			begin_again(&l->waiting_max[i], s->waiting_max[i]);
+			reset_worst(&w->waiting_max[i], s->waiting_max[i]);
 	}
 }
 
 void watch_host_json(const struct watch_probe *p, const char *prefix, struct json *j) {
-	const struct watch_lcore *l = p->lcore;
+	const struct watch_lcore *l = &p->lcore->watch;
 	char name[32];
 
 	snprintf(name, sizeof(name), "%shost", prefix);
 	json_object(j, name);
-	// As the lcore saw it: turns that took longer than their work.
+	// As the lcore measured: iterations that took longer than their work.
 	json_u64(j, "stalls", l->count.stalls);
 	json_u64(j, "stalled_ns", l->count.stalled_ns);
 	json_u64(j, "stall_p50_ns", hist_quantile(&l->stall, 0.5));
 	json_u64(j, "stall_max_ns", l->stall.max);
-	// How late a packet would leave if the lcore had nothing else to do.
+	// The lateness of a packet at an lcore with no other work.
 	json_u64(j, "floor_p50_ns", watch_floor_ns(l, 0.5));
 	json_u64(j, "floor_p99_ns", watch_floor_ns(l, 0.99));
-	// As the kernel counted: ready to run while another thread ran; a CPU without its core.
+	// As the kernel counted: the thread was ready while another thread ran; the hypervisor ran something else.
 	json_u64(j, "waited_ns", p->sample.waited_ns - p->begun_waited_ns);
 	json_u64(j, "steal_ns", p->sample.steal_ns - p->begun_steal_ns);
 	json_u64(j, "preempted", p->preempted - p->begun_preempted);
@@ -146,7 +159,7 @@ void watch_host_json(const struct watch_probe *p, const char *prefix, struct jso
 }
 
 void watch_probe_json(const struct watch_probe *p, const char *prefix, struct json *j) {
-	const struct clock *c = p->clock;
+	const struct clock *c = &p->lcore->clock;
 	char name[32];
 
 	watch_host_json(p, prefix, j);
@@ -158,14 +171,5 @@ void watch_probe_json(const struct watch_probe *p, const char *prefix, struct js
 	json_f64(j, "offset_max_ns", (double)c->offset_max_ns);
 	json_f64(j, "error_ppm", clock_error_ppm(c));
 	json_f64(j, "drift_ppm", clock_drift_ppm(c));
-	json_close(j, '}');
-}
-
-void watch_stream_json(struct json *j, const char *name, const struct tel *t) {
-	if (t->head == 0)
-		return;
-	json_object(j, name);
-	json_u64(j, "records", t->head - tel_lost(t));
-	json_u64(j, "lost", tel_lost(t));
 	json_close(j, '}');
 }

@@ -3,7 +3,7 @@
 #include "common/live/stamp.h"
 
 #define ANCHOR_NS (100 * NS_PER_MS)
-#define ANCHOR_TRIES 3 // a microsecond each: a card is far away
+#define ANCHOR_TRIES 3 // each takes about a microsecond, because the card is read over PCIe
 #define WIDTH_NS_MAX (5 * NS_PER_US)
 
 void stamp_ask(struct stamp *st, uint16_t port, bool tx, struct rte_eth_conf *conf) {

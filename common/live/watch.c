@@ -1,104 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "common/live/watch.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define STRETCH_NS (50 * NS_PER_MS) // at least, between two samples
+#define STRETCH_NS (50 * NS_PER_MS) // minimum time between two samples
 #define APART_NS NS_PER_S // findings closer than this are one episode
-#define STALL_NS_MAX NS_PER_MS // one that is longer is always told
+#define STALL_NS_MAX NS_PER_MS // a longer stall is always an episode
 #define LATE_PKTS_MIN 10
 #define CLOCK_NS_MAX (10 * NS_PER_US)
-#define WORK_PKTS_MIN 4096 // to know what one takes
-
-static_assert(sizeof(struct watch_count) % sizeof(uint64_t) == 0, "words");
-
-void watch_lcore_init(
-	struct watch_lcore *w, uint32_t ports, uint64_t pkt_ns_max, uint64_t late_ns) {
-	memset(w, 0, sizeof(*w));
-	w->ports = ports;
-	w->pkt_ns = w->pkt_ns_max = pkt_ns_max;
-	w->late_ns = late_ns;
-	w->turn_ns = NEVER_NS; // the first turn has none before it
-	w->count.begun_ns = NEVER_NS;
-	for (uint32_t i = 0; i < LIVE_PORTS_MAX; i++)
-		w->full_since_ns[i] = NEVER_NS;
-	watch_show(w, 0);
-}
-
-void watch_stall(struct watch_lcore *w, uint64_t from_ns, uint64_t to_ns) {
-	uint64_t took_ns = to_ns - from_ns;
-
-	w->count.stalls++;
-	w->count.stalled_ns += took_ns;
-	w->stalled_until_ns = time_max(w->stalled_until_ns, to_ns + WATCH_BACKLOG * took_ns);
-	hist_add(&w->stall, took_ns);
-	if (took_ns > atomic_load_explicit(&w->stall_max_ns, memory_order_relaxed))
-		atomic_store_explicit(&w->stall_at_ns, from_ns, memory_order_relaxed);
-	watch_max(&w->stall_max_ns, took_ns);
-}
-
-uint64_t watch_floor_ns(const struct watch_lcore *w, double q) {
-	const struct hist *h = &w->idle;
-	double all = (double)h->sum, longer = 0, sum = 0;
-
-	if (h->total == 0)
-		return 0;
-	// A moment is followed by x or more of its turn for sum(length - x) of the time, over longer turns.
-	for (uint32_t i = HIST_BUCKETS; i-- > 0;) {
-		double low = (double)hist_bucket_low(i), n = (double)h->count[i];
-
-		longer += n;
-		sum += n
-			* (i + 1 < HIST_BUCKETS ? ((double)hist_bucket_low(i + 1) - 1 + low) / 2
-						: (double)h->max);
-		if (longer > 0 && sum - longer * low >= (1 - q) * all)
-			return (uint64_t)fmin((sum - (1 - q) * all) / longer, (double)h->max);
-	}
-	return 0;
-}
-
-// Twice what packets took lately on average: more is not theirs.
-static void learn_work(struct watch_lcore *w) {
-	if (w->work_pkts < WORK_PKTS_MIN)
-		return;
-	w->pkt_ns = time_min(w->pkt_ns_max, 2 * w->work_ns / w->work_pkts);
-	w->work_ns /= 2;
-	w->work_pkts /= 2;
-}
-
-void watch_show(struct watch_lcore *w, uint64_t now_ns) {
-	size_t used = offsetof(struct watch_count, port) + w->ports * sizeof(struct watch_port);
-	uint64_t word[WATCH_WORDS];
-
-	for (uint32_t i = 0; i < w->ports; i++) {
-		if (w->full_since_ns[i] == NEVER_NS)
-			continue;
-		w->count.port[i].full_ns += time_since(now_ns, w->full_since_ns[i]);
-		w->full_since_ns[i] = now_ns;
-	}
-	learn_work(w);
-	w->count.now_ns = now_ns;
-	memcpy(word, &w->count, used);
-	for (size_t i = 0; i < used / sizeof(word[0]); i++)
-		atomic_store_explicit(&w->shown[i], word[i], memory_order_relaxed);
-}
-
-void watch_shown(const struct watch_lcore *w, struct watch_count *count) {
-	uint64_t word[WATCH_WORDS];
-
-	for (size_t i = 0; i < WATCH_WORDS; i++)
-		word[i] = atomic_load_explicit(&w->shown[i], memory_order_relaxed);
-	memcpy(count, word, sizeof(*count));
-}
 
 static bool same_kind(const struct watch_episode *a, const struct watch_episode *b) {
 	return a->cause == b->cause && a->port == b->port;
 }
 
-// b, which began later, becomes a part of a.
+// Merges b, which began later, into a.
 static void join(struct watch_episode *a, const struct watch_episode *b) {
 	a->to_ns = time_max(a->to_ns, b->to_ns);
 	a->bad_ns += b->bad_ns;
@@ -115,7 +34,7 @@ static void join(struct watch_episode *a, const struct watch_episode *b) {
 	}
 }
 
-// Makes room: the two neighbours of a kind that lie closest together become one.
+// Makes room: merges the two successive episodes of one kind that are closest in time.
 static void join_closest(struct watch *w) {
 	uint32_t first = 0, second = 0;
 	uint64_t gap_ns = NEVER_NS;
@@ -140,7 +59,7 @@ static void join_closest(struct watch *w) {
 		(w->episodes - second) * sizeof(w->episode[0]));
 }
 
-// There are fewer kinds than room, so when it is full two of a kind are in it.
+// There is room for more episodes than there are kinds, so a full array has two of one kind.
 static_assert(WATCH_EPISODES_MAX > 2 * LIVE_PORTS_MAX + 5, "more room than kinds");
 
 static void found(struct watch *w, const struct watch_episode *e) {
@@ -159,113 +78,115 @@ static void found(struct watch *w, const struct watch_episode *e) {
 	w->episode[w->episodes++] = *e;
 }
 
-static bool judge_host(struct watch *w, const struct watch_sample *a, const struct watch_sample *b,
-	struct watch_episode e) {
-	uint64_t stalled_ns = b->count.stalled_ns - a->count.stalled_ns;
+static bool judge_host(struct watch *w, const struct watch_sample *d, struct watch_episode e) {
+	uint64_t stalled_ns = d->count.stalled_ns;
 
-	if (b->stall_max_ns < STALL_NS_MAX && stalled_ns * 50 < e.span_ns)
+	if (d->stall_max_ns < STALL_NS_MAX && stalled_ns * 50 < e.span_ns)
 		return false;
 	e.cause = WATCH_HOST;
 	e.bad_ns = stalled_ns;
-	e.worst = b->stall_max_ns;
-	e.worst_at_ns = b->stall_at_ns;
-	e.count = b->missed - a->missed;
-	e.waited_ns = b->waited_ns - a->waited_ns;
-	e.steal_ns = b->steal_ns - a->steal_ns;
-	// One long stall is known to the nanosecond.
+	e.worst = d->stall_max_ns;
+	e.worst_at_ns = d->stall_at_ns;
+	e.count = d->missed;
+	e.waited_ns = d->waited_ns;
+	e.steal_ns = d->steal_ns;
+	// The times of one long stall are known exactly.
 	if (e.worst * 5 >= stalled_ns * 4) {
 		e.bad_ns = e.worst;
-		e.from_ns = time_max(e.worst_at_ns, b->count.begun_ns);
+		e.from_ns = time_max(e.worst_at_ns, w->last.count.begun_ns);
 		e.to_ns = e.worst_at_ns + e.worst;
 	}
 	found(w, &e);
 	return true;
 }
 
-// `excuse_ns`: for so long a port may have been full because of a stall.
-static void judge_ports(struct watch *w, const struct watch_sample *a, const struct watch_sample *b,
-	struct watch_episode e, uint64_t excuse_ns) {
-	for (uint32_t i = 0; i < w->ports; i++) {
-		const struct watch_port *before = &a->count.port[i], *after = &b->count.port[i];
-		uint64_t full_ns = after->full_ns - before->full_ns;
-
-		if (!a->port_up[i] || !b->port_up[i] || full_ns * 10 < e.span_ns
-			|| full_ns < 2 * excuse_ns)
-			continue;
-		e.cause = WATCH_PORT;
-		e.port = i;
-		e.bad_ns = full_ns;
-		e.worst = b->waiting_max[i];
-		e.worst_at_ns = e.from_ns;
-		e.count = after->dropped - before->dropped;
-		found(w, &e);
-	}
-}
-
-static void judge_lcore(struct watch *w, const struct watch_sample *a, const struct watch_sample *b,
-	struct watch_episode e, bool excused) {
-	uint64_t late = b->count.late_pkts - a->count.late_pkts;
-	uint64_t pkts = b->count.pkts - a->count.pkts;
-	uint64_t missed = excused ? 0 : b->missed - a->missed;
-	uint64_t stalled_ns = b->count.stalled_ns - a->count.stalled_ns;
-	// With stalls beside it, only a lcore without a rest is too slow itself.
-	bool full = time_since(e.busy_ns, stalled_ns) * 10 >= time_since(e.span_ns, stalled_ns) * 9;
-	bool behind = late >= LATE_PKTS_MIN && late * 100 >= pkts && (full || !excused);
-
-	if (!behind && missed == 0)
-		return;
-	e.cause = WATCH_LCORE;
-	e.bad_ns = e.span_ns;
-	e.worst = behind ? b->late_max_ns : 0;
-	e.worst_at_ns = e.from_ns;
-	e.pkts = behind ? pkts : 0;
-	e.late_pkts = behind ? late : 0;
-	e.count = missed;
-	found(w, &e);
-}
-
-static void judge_rest(struct watch *w, const struct watch_sample *a, const struct watch_sample *b,
-	struct watch_episode e) {
-	e.bad_ns = e.span_ns;
-	e.count = b->count.no_buffer - a->count.no_buffer;
-	e.cause = WATCH_POOL;
-	if (e.count > 0)
-		found(w, &e);
-	e.cause = WATCH_MISSED;
+// `excuse_ns`: the time for which a port may have been full because of a stall.
+static void judge_ports(
+	struct watch *w, const struct watch_sample *d, struct watch_episode e, uint64_t excuse_ns) {
+	e.cause = WATCH_PORT;
 	for (e.port = 0; e.port < w->ports; e.port++) {
-		e.count = b->port_missed[e.port] - a->port_missed[e.port];
-		if (e.count > 0)
+		e.bad_ns = d->count.port[e.port].full_ns;
+		e.worst = d->waiting_max[e.port];
+		e.count = d->count.port[e.port].dropped;
+		if (d->port_up[e.port] && e.bad_ns * 10 >= e.span_ns && e.bad_ns >= 2 * excuse_ns)
 			found(w, &e);
 	}
-	e.port = 0;
-	e.count = b->count.lost - a->count.lost;
-	e.cause = WATCH_TELEMETRY;
-	if (e.count > 0)
+}
+
+static void judge_lcore(
+	struct watch *w, const struct watch_sample *d, struct watch_episode e, bool excused) {
+	uint64_t stalled_ns = d->count.stalled_ns;
+	// If there were stalls too, the lcore itself is too slow only if it was never idle.
+	bool saturated =
+		time_since(e.busy_ns, stalled_ns) * 10 >= time_since(e.span_ns, stalled_ns) * 9;
+	bool behind = d->count.late_pkts >= LATE_PKTS_MIN
+		&& d->count.late_pkts * 100 >= d->count.pkts && (saturated || !excused);
+
+	e.cause = WATCH_LCORE;
+	e.bad_ns = e.span_ns;
+	e.count = excused ? 0 : d->missed;
+	if (behind) {
+		e.worst = d->late_max_ns;
+		e.pkts = d->count.pkts;
+		e.late_pkts = d->count.late_pkts;
+	}
+	if (behind || e.count > 0)
 		found(w, &e);
-	e.count = 0;
+}
+
+// Records a loss of `count` packets, frames or records.
+static void judge_loss(struct watch *w, struct watch_episode e, enum watch_cause cause,
+	uint32_t port, uint64_t count) {
+	e.cause = cause;
+	e.port = port;
+	e.bad_ns = e.span_ns;
+	e.count = count;
+	if (count > 0)
+		found(w, &e);
+}
+
+static void judge_clock(struct watch *w, const struct watch_sample *d, struct watch_episode e) {
 	e.cause = WATCH_CLOCK;
-	e.worst = (uint64_t)llabs(b->clock_offset_ns);
-	e.worst_at_ns = e.to_ns;
+	e.bad_ns = e.span_ns;
+	e.worst = (uint64_t)llabs(d->clock_offset_ns);
 	if (e.worst > CLOCK_NS_MAX)
 		found(w, &e);
 }
 
-static void judge(struct watch *w, const struct watch_sample *a, const struct watch_sample *b) {
+// The interval from a to b: differences of the totals, all else from b. A port counts as up if it was up at both.
+static struct watch_sample between(const struct watch_sample *a, const struct watch_sample *b) {
+	struct watch_sample d = *b;
+	const uint64_t *before = (const uint64_t *)(const void *)a;
+	uint64_t *total = (uint64_t *)(void *)&d;
+
+	for (size_t i = 0; i < offsetof(struct watch_sample, stall_max_ns) / sizeof(*total); i++)
+		total[i] -= before[i];
+	for (uint32_t i = 0; i < LIVE_PORTS_MAX; i++)
+		d.port_up[i] &= a->port_up[i];
+	return d;
+}
+
+static void judge(struct watch *w, const struct watch_sample *b) {
+	const struct watch_sample *a = &w->last, d = between(a, b);
 	struct watch_episode e = {
 		.from_ns = a->count.now_ns,
 		.to_ns = b->count.now_ns,
-		.span_ns = b->count.now_ns - a->count.now_ns,
-		.busy_ns = b->count.busy_ns - a->count.busy_ns,
+		.span_ns = d.count.now_ns,
+		.busy_ns = d.count.busy_ns,
+		.worst_at_ns = a->count.now_ns,
 	};
-	uint64_t stalled_ns = b->count.stalled_ns - a->count.stalled_ns;
-	uint64_t excuse_ns = stalled_ns + time_since(w->excused_until_ns, a->count.now_ns);
-	bool host = judge_host(w, a, b, e);
+	uint64_t excuse_ns = d.count.stalled_ns + time_since(w->excused_until_ns, a->count.now_ns);
+	bool host = judge_host(w, &d, e);
 
-	judge_ports(w, a, b, e, excuse_ns);
-	judge_lcore(w, a, b, e, host || w->excused_until_ns > a->count.now_ns);
-	judge_rest(w, a, b, e);
+	judge_ports(w, &d, e, excuse_ns);
+	judge_lcore(w, &d, e, host || w->excused_until_ns > a->count.now_ns);
+	judge_loss(w, e, WATCH_POOL, 0, d.count.no_buffer);
+	for (uint32_t i = 0; i < w->ports; i++)
+		judge_loss(w, e, WATCH_MISSED, i, d.port_missed[i]);
+	judge_loss(w, e, WATCH_TELEMETRY, 0, d.count.lost);
+	judge_clock(w, &d, e);
 	if (host)
-		w->excused_until_ns = b->count.now_ns + stalled_ns;
+		w->excused_until_ns = b->count.now_ns + d.count.stalled_ns;
 }
 
 bool watch_add(struct watch *w, const struct watch_sample *s, bool last) {
@@ -276,14 +197,14 @@ bool watch_add(struct watch *w, const struct watch_sample *s, bool last) {
 
 		if (stretch_ns == 0 || (stretch_ns < STRETCH_NS && !last))
 			return false;
-		judge(w, &w->last, s);
+		judge(w, s);
 	}
 	w->begun = true;
 	w->last = *s;
 	return true;
 }
 
-// The run's own course first, then what was only lost or wrong beside it; long ones before short ones.
+// Sorts delays (host, port, lcore) before losses and the clock, long episodes before short ones.
 static int by_weight(const void *left, const void *right) {
 	const struct watch_episode *a = left, *b = right;
 	bool lesser = a->cause >= WATCH_POOL, other = b->cause >= WATCH_POOL;
@@ -299,7 +220,7 @@ void watch_finish(struct watch *w) {
 	qsort(w->episode, w->episodes, sizeof(w->episode[0]), by_weight);
 }
 
-// "12 ms": two digits or three.
+// "12 ms", with two or three digits.
 static const char *duration(uint64_t ns, char text[32]) {
 	static const char *const unit[] = {"ns", "us", "ms", "s"};
 	double v = (double)ns;
@@ -334,7 +255,7 @@ static const char *when(const struct watch *w, const struct watch_episode *e, ch
 
 void watch_sentence(
 	const struct watch *w, const struct watch_episode *e, char text[WATCH_SENTENCE_SIZE]) {
-	char span[64], a[32], b[32], c[32], d[32], who[32] = "";
+	char span[64], a[32], b[32], c[32], d[32], lcore[32] = "";
 	size_t size = WATCH_SENTENCE_SIZE;
 	int n = 0;
 
@@ -361,8 +282,8 @@ void watch_sentence(
 		return;
 	case WATCH_LCORE:
 		if (w->several)
-			snprintf(who, sizeof(who), "'s lcore %u", w->cpu);
-		n = snprintf(text, size, "the %s%s %s %s: %s was %s busy", w->self, who,
+			snprintf(lcore, sizeof(lcore), "'s lcore %u", w->cpu);
+		n = snprintf(text, size, "the %s%s %s %s: %s was %s busy", w->self, lcore,
 			e->busy_ns * 100 >= e->span_ns * 97 ? "was the bottleneck" : "fell behind",
 			span, w->several ? "it" : "its lcore", percent(e->busy_ns, e->span_ns, a));
 		if (e->late_pkts > 0)
@@ -396,8 +317,8 @@ void watch_sentence(
 			(unsigned long long)e->count);
 }
 
-// Of the lcores' episodes, which watch_finish has sorted, the next by weight; `taken` so many are gone of
-// each. NULL: none is left. Its lcore in *of.
+// The next episode by weight over all lcores, whose own episodes watch_finish has sorted; `taken`: the number used
+// of each lcore's so far. Sets *of to its lcore. NULL: there are no more.
 static const struct watch_episode *next_worst(
 	const struct watch *w, uint32_t lcores, const uint32_t *taken, uint32_t *of) {
 	const struct watch_episode *worst = NULL;
@@ -461,29 +382,17 @@ void watch_json(const struct watch *w, uint32_t lcores, struct json *j) {
 	json_close(j, ']');
 }
 
-uint64_t watch_parse_steal(const char *stat, uint32_t cpu, uint64_t ticks_per_s) {
-	unsigned long long steal = 0;
-	char name[16];
-	const char *line;
+uint64_t watch_number(const char *text, const char *name, uint32_t i) {
+	const char *at = strstr(text, name);
+	uint64_t number = 0;
+	char *end;
 
-	snprintf(name, sizeof(name), "\ncpu%u ", cpu);
-	line = strstr(stat, name);
-	if (line == NULL
-		|| sscanf(line + strlen(name), "%*u %*u %*u %*u %*u %*u %*u %llu", &steal) != 1)
+	if (at == NULL)
 		return 0;
-	return steal * (NS_PER_S / ticks_per_s);
-}
-
-uint64_t watch_parse_waited(const char *schedstat) {
-	unsigned long long waited = 0;
-
-	return sscanf(schedstat, "%*u %llu", &waited) == 1 ? waited : 0;
-}
-
-uint64_t watch_parse_preempted(const char *status) {
-	static const char name[] = "\nnonvoluntary_ctxt_switches:";
-	unsigned long long n = 0;
-	const char *line = strstr(status, name);
-
-	return line != NULL && sscanf(line + strlen(name), "%llu", &n) == 1 ? n : 0;
+	for (at += strlen(name); i > 0; i--, at = end) {
+		number = strtoull(at, &end, 10);
+		if (end == at)
+			return 0;
+	}
+	return number;
 }

@@ -46,9 +46,8 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "seg_header packs");
 // Everything but SACK blocks and mss, which nobody reads before sack_count or options say so. It is
 // written and copied in the same three words: a load that spans several stores waits until they have
 // left the store buffer, and a segment is copied as soon as it is made.
-#define SEG_WORDS 3
 typedef uint64_t __attribute__((may_alias)) seg_word;
-static_assert(offsetof(struct seg, sack) == SEG_WORDS * sizeof(seg_word), "the common part");
+static_assert(offsetof(struct seg, sack) == 3 * sizeof(seg_word), "the common part");
 
 static inline void seg_header(struct seg *s, uint32_t seq, uint32_t ack, uint16_t len,
 	uint16_t window, uint8_t flags, bool timestamps, uint32_t tsval, uint32_t tsecr) {
@@ -64,8 +63,10 @@ static inline void seg_copy_header(struct seg *to, const struct seg *from) {
 	const seg_word *w = (const seg_word *)(const void *)from;
 	seg_word *v = (seg_word *)(void *)to;
 
-	for (uint32_t i = 0; i < SEG_WORDS; i++) // atomic: not to be merged into longer ones
-		v[i] = __atomic_load_n(&w[i], __ATOMIC_RELAXED);
+	// Atomic: not to be merged into longer ones. Not a loop: gcc leaves one of atomic loads as it is.
+	v[0] = __atomic_load_n(&w[0], __ATOMIC_RELAXED);
+	v[1] = __atomic_load_n(&w[1], __ATOMIC_RELAXED);
+	v[2] = __atomic_load_n(&w[2], __ATOMIC_RELAXED);
 }
 
 // Sequence number arithmetic modulo 2^32 (RFC 9293 section 3.4).
@@ -73,9 +74,28 @@ static inline int32_t seq_diff(uint32_t a, uint32_t b) {
 	return (int32_t)(a - b);
 }
 
+// The reset that answers a segment of no connection (RFC 9293 section 3.10.7.1). False: none does.
+static inline bool seg_reset(struct seg *rst, const struct seg *s) {
+	if ((s->flags & SEG_RST) != 0)
+		return false;
+	*rst = (struct seg){.flags = SEG_RST};
+	if ((s->flags & SEG_ACK) != 0) {
+		rst->seq = s->ack;
+	} else {
+		rst->flags |= SEG_ACK;
+		rst->ack =
+			s->seq + s->len + ((s->flags & SEG_SYN) != 0) + ((s->flags & SEG_FIN) != 0);
+	}
+	return true;
+}
+
 // The virtual-time packet: struct pkt followed by the rest of the segment.
 #define SIM_PKT_SIZE 128
 static_assert(offsetof(struct pkt, user) + sizeof(struct seg) <= SIM_PKT_SIZE, "fits two lines");
+
+static inline const struct seg *pkt_seg_const(const struct pkt *p) {
+	return (const struct seg *)(const void *)((const char *)p + offsetof(struct pkt, user));
+}
 
 static inline struct seg *pkt_seg(struct pkt *p) {
 	return (struct seg *)(void *)((char *)p + offsetof(struct pkt, user));

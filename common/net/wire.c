@@ -15,8 +15,8 @@
 #include "common/net/wire_ip.h"
 
 #include "common/base/pkt.h"
+#include "common/net/wire_put.h"
 
-#include <assert.h>
 #include <string.h>
 
 #define OPT_EOL 0
@@ -31,33 +31,15 @@
 #define OPTIONS_MAX 40u
 #define WSCALE_MAX 14 // RFC 7323 section 2.3
 
-#define ARP_SIZE 28u
-#define ICMP_HEADER 8u
-#define IPV4_MTU_MIN 68u // RFC 791; routers from before RFC 1191 tell none
 #define IP_PLAIN 0x4500u // version 4, a header of 20 bytes, no TOS
 #define IP_DF 0x4000u
 #define IP_OFFSET 0x1fffu
 #define IP_TTL 64u
 
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "get and put swap bytes");
-
-static inline uint8_t *put16(uint8_t *p, uint32_t v) {
-	uint16_t be = __builtin_bswap16((uint16_t)v);
-
-	memcpy(p, &be, sizeof(be));
-	return p + sizeof(be);
-}
-
-static inline uint8_t *put32(uint8_t *p, uint32_t v) {
-	v = __builtin_bswap32(v);
-	memcpy(p, &v, sizeof(v));
-	return p + sizeof(v);
-}
-
 // Writes a word that a checksum covers.
 static inline uint8_t *sum32(uint8_t *p, uint32_t v, uint64_t *sum) {
 	*sum += v;
-	return put32(p, v);
+	return wire_put32(p, v);
 }
 
 // Adding a sum to itself with its halves exchanged leaves in the upper half what both add up to, and the
@@ -185,8 +167,8 @@ static inline bool all_zero(const uint8_t *p, size_t len) {
 	return len == 0 || (p[0] == 0 && memcmp(p, p + 1, len - 1) == 0);
 }
 
-// The payload of our own senders is zeros, which add nothing, and are told in a tenth of the time that
-// adding them takes. `header` is at most `len`.
+// The payload of our own senders is zeros, which add nothing, and are recognised in a tenth of the time
+// that adding them takes. `header` is at most `len`.
 static inline bool tcp_sum_good(
 	const uint8_t *tcp, size_t header, size_t len, const struct wire_addr *addr) {
 	uint64_t pseudo = (uint64_t)addr->src_ip + addr->dst_ip + WIRE_PROTO_TCP + len;
@@ -197,9 +179,28 @@ static inline bool tcp_sum_good(
 	return wire_fold(sum) == 0;
 }
 
+enum wire_status wire_parse_tcp_header(const uint8_t *tcp, size_t size, struct seg *seg) {
+	const uint8_t *options = tcp + WIRE_TCP;
+
+	*seg = (struct seg){
+		.seq = wire_get32(tcp + 4),
+		.ack = wire_get32(tcp + 8),
+		.flags = tcp[13],
+		.window = wire_get16(tcp + 14),
+	};
+	if (size == WIRE_TCP + 12 && wire_get32(options) == TS_ALIGNED) {
+		seg->options = SEG_OPT_TS;
+		seg->tsval = wire_get32(options + 4);
+		seg->tsecr = wire_get32(options + 8);
+		return WIRE_OK;
+	}
+	return parse_options(options, size - WIRE_TCP, seg);
+}
+
 enum wire_status wire_parse_tcp(
 	const uint8_t *frame, const struct wire_info *info, bool verify, struct seg *seg) {
 	const uint8_t *tcp = frame + info->l4_offset;
+	enum wire_status status;
 
 	if (info->ethertype != WIRE_ETHERTYPE_IPV4 || info->proto != WIRE_PROTO_TCP
 		|| info->fragment)
@@ -214,21 +215,9 @@ enum wire_status wire_parse_tcp(
 		return WIRE_TRUNCATED;
 	if (verify && !tcp_sum_good(tcp, header, len, &info->addr))
 		return WIRE_BAD_CHECKSUM;
-	*seg = (struct seg){
-		.seq = wire_get32(tcp + 4),
-		.ack = wire_get32(tcp + 8),
-		.len = (uint16_t)(len - header),
-		.flags = tcp[13],
-		.window = wire_get16(tcp + 14),
-	};
-	const uint8_t *options = tcp + WIRE_TCP;
-	if (header == WIRE_TCP + 12 && wire_get32(options) == TS_ALIGNED) {
-		seg->options = SEG_OPT_TS;
-		seg->tsval = wire_get32(options + 4);
-		seg->tsecr = wire_get32(options + 8);
-		return WIRE_OK;
-	}
-	return parse_options(options, header - WIRE_TCP, seg);
+	status = wire_parse_tcp_header(tcp, header, seg);
+	seg->len = (uint16_t)(len - header);
+	return status;
 }
 
 static size_t options_before_sack(const struct seg *seg) {
@@ -292,16 +281,9 @@ static void write_options(uint8_t *p, const struct seg *seg, uint64_t *sum) {
 	}
 }
 
-static uint8_t *write_eth(
-	uint8_t *p, const struct wire_mac *dst, const struct wire_mac *src, uint16_t ethertype) {
-	memcpy(p, dst->b, 6);
-	memcpy(p + 6, src->b, 6);
-	return put16(p + 12, ethertype);
-}
-
 size_t wire_write_tcp(uint8_t *buf, const struct wire_addr *addr, uint8_t ecn, uint16_t ip_id,
 	const struct seg *seg) {
-	uint8_t *p = write_eth(buf, &addr->dst_mac, &addr->src_mac, WIRE_ETHERTYPE_IPV4);
+	uint8_t *p = wire_put_eth(buf, &addr->dst_mac, &addr->src_mac, WIRE_ETHERTYPE_IPV4);
 	size_t header = wire_tcp_header(seg);
 	uint32_t tcp_len = (uint32_t)header + seg->len;
 	uint64_t addresses = (uint64_t)addr->src_ip + addr->dst_ip;
@@ -309,9 +291,9 @@ size_t wire_write_tcp(uint8_t *buf, const struct wire_addr *addr, uint8_t ecn, u
 	uint64_t sum = addresses + (IP_TTL << 8 | WIRE_PROTO_TCP);
 	p = sum32(p, 0x45u << 24 | (uint32_t)(ecn & 3) << 16 | (WIRE_IPV4 + tcp_len), &sum);
 	p = sum32(p, (uint32_t)ip_id << 16 | IP_DF, &sum);
-	p = put32(p, IP_TTL << 24 | WIRE_PROTO_TCP << 16 | (uint16_t)~fold64(sum));
-	p = put32(p, addr->src_ip);
-	p = put32(p, addr->dst_ip);
+	p = wire_put32(p, IP_TTL << 24 | WIRE_PROTO_TCP << 16 | (uint16_t)~fold64(sum));
+	p = wire_put32(p, addr->src_ip);
+	p = wire_put32(p, addr->dst_ip);
 
 	sum = addresses + WIRE_PROTO_TCP + tcp_len;
 	p = sum32(p, (uint32_t)addr->src_port << 16 | addr->dst_port, &sum);
@@ -320,7 +302,7 @@ size_t wire_write_tcp(uint8_t *buf, const struct wire_addr *addr, uint8_t ecn, u
 	uint32_t offset = (uint32_t)header / 4;
 	p = sum32(p, offset << 28 | (uint32_t)seg->flags << 16 | seg->window, &sum);
 	write_options(p + 4, seg, &sum);
-	put32(p, (uint32_t)(uint16_t)~fold64(sum) << 16);
+	wire_put32(p, (uint32_t)(uint16_t)~fold64(sum) << 16);
 	return WIRE_ETH + WIRE_IPV4 + header;
 }
 
@@ -328,8 +310,8 @@ void wire_template_init(struct wire_template *t, const struct wire_addr *addr) {
 	uint8_t *p = (uint8_t *)t->eth;
 
 	t->addr = *addr;
-	p = write_eth(p, &addr->dst_mac, &addr->src_mac, WIRE_ETHERTYPE_IPV4);
-	put16(p, IP_PLAIN);
+	p = wire_put_eth(p, &addr->dst_mac, &addr->src_mac, WIRE_ETHERTYPE_IPV4);
+	wire_put16(p, IP_PLAIN);
 }
 
 void wire_write_plain(uint8_t *buf, const struct wire_template *t, uint8_t ecn, uint16_t ip_id,
@@ -348,19 +330,19 @@ void wire_write_plain(uint8_t *buf, const struct wire_template *t, uint8_t ecn, 
 	memcpy(buf, t->eth, sizeof(t->eth));
 	uint8_t *p = buf + WIRE_ETH;
 	p[1] = (uint8_t)tos;
-	p = put16(p + 2, ip_len);
-	p = put32(p, (uint32_t)ip_id << 16 | IP_DF);
-	p = put32(p, IP_TTL << 24 | WIRE_PROTO_TCP << 16 | (uint16_t)~fold64(ip_sum));
-	p = put32(p, a->src_ip);
-	p = put32(p, a->dst_ip);
-	p = put32(p, ports);
-	p = put32(p, seg->seq);
-	p = put32(p, seg->ack);
-	p = put32(p, flags << 16 | seg->window);
-	p = put32(p, (uint32_t)(uint16_t)~fold64(tcp_sum) << 16);
-	p = put32(p, TS_ALIGNED);
-	p = put32(p, seg->tsval);
-	put32(p, seg->tsecr);
+	p = wire_put16(p + 2, ip_len);
+	p = wire_put32(p, (uint32_t)ip_id << 16 | IP_DF);
+	p = wire_put32(p, IP_TTL << 24 | WIRE_PROTO_TCP << 16 | (uint16_t)~fold64(ip_sum));
+	p = wire_put32(p, a->src_ip);
+	p = wire_put32(p, a->dst_ip);
+	p = wire_put32(p, ports);
+	p = wire_put32(p, seg->seq);
+	p = wire_put32(p, seg->ack);
+	p = wire_put32(p, flags << 16 | seg->window);
+	p = wire_put32(p, (uint32_t)(uint16_t)~fold64(tcp_sum) << 16);
+	p = wire_put32(p, TS_ALIGNED);
+	p = wire_put32(p, seg->tsval);
+	wire_put32(p, seg->tsecr);
 }
 
 bool wire_parse_plain(
@@ -440,89 +422,6 @@ void wire_set_ecn(uint8_t *frame, size_t len, uint8_t ecn) {
 	uint16_t was = wire_get16(ip);
 	uint16_t is = (uint16_t)((was & ~3u) | (ecn & 3u));
 
-	put16(ip, is);
-	put16(ip + 10, wire_csum_replace(wire_get16(ip + 10), was, is));
-}
-
-enum wire_status wire_parse_arp(const uint8_t *frame, size_t len, struct wire_arp *arp) {
-	const uint8_t *p = frame + WIRE_ETH;
-
-	memset(arp, 0, sizeof(*arp));
-	if (len < WIRE_ETH + ARP_SIZE)
-		return WIRE_TRUNCATED;
-	uint16_t operation = wire_get16(p + 6);
-	// Ethernet (1), IPv4, addresses of 6 and 4 bytes; request (1) or reply (2). Nobody may claim to be at
-	// a group's address (RFC 1812 section 3.3.2).
-	if (wire_get16(frame + 12) != WIRE_ETHERTYPE_ARP || wire_get16(p) != 1
-		|| wire_get16(p + 2) != WIRE_ETHERTYPE_IPV4 || p[4] != 6 || p[5] != 4
-		|| (operation != 1 && operation != 2) || (p[8] & 1) != 0)
-		return WIRE_BAD_HEADER;
-	arp->request = operation == 1;
-	memcpy(arp->sender_mac.b, p + 8, 6);
-	arp->sender_ip = wire_get32(p + 14);
-	arp->target_ip = wire_get32(p + 24);
-	return WIRE_OK;
-}
-
-size_t wire_write_arp(uint8_t *buf, const struct wire_arp *arp, const struct wire_mac *target_mac) {
-	static const struct wire_mac broadcast = {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
-	static const struct wire_mac unknown;
-	const struct wire_mac *dst = arp->request ? &broadcast : target_mac;
-	const struct wire_mac *target = arp->request ? &unknown : target_mac;
-
-	memset(buf, 0, WIRE_MIN_FRAME);
-	uint8_t *p = write_eth(buf, dst, &arp->sender_mac, WIRE_ETHERTYPE_ARP);
-	p = put16(p, 1);
-	p = put16(p, WIRE_ETHERTYPE_IPV4);
-	p = put16(p, 6 << 8 | 4);
-	p = put16(p, arp->request ? 1 : 2);
-	memcpy(p, arp->sender_mac.b, 6);
-	p = put32(p + 6, arp->sender_ip);
-	memcpy(p, target->b, 6);
-	put32(p + 6, arp->target_ip);
-	return WIRE_MIN_FRAME;
-}
-
-// A whole ICMP message of that type and code with a good checksum, without IP options; its size, 0: none.
-static size_t icmp_size(const uint8_t *frame, size_t len, const struct wire_info *info,
-	uint8_t type, uint8_t code) {
-	const uint8_t *icmp = frame + WIRE_ETH + WIRE_IPV4;
-
-	if (info->ethertype != WIRE_ETHERTYPE_IPV4 || info->proto != WIRE_PROTO_ICMP
-		|| info->fragment || info->l4_offset != WIRE_ETH + WIRE_IPV4
-		|| info->ip_len < WIRE_IPV4 + ICMP_HEADER || len < (size_t)WIRE_ETH + info->ip_len)
-		return 0;
-	size_t size = info->ip_len - (size_t)WIRE_IPV4;
-	return icmp[0] == type && icmp[1] == code && wire_fold(wire_sum(icmp, size, 0)) == 0 ? size
-											     : 0;
-}
-
-uint32_t wire_path_mtu(const uint8_t *frame, size_t len, const struct wire_info *info) {
-	uint32_t mtu;
-
-	if (icmp_size(frame, len, info, 3, 4) == 0)
-		return 0;
-	mtu = wire_get16(frame + WIRE_ETH + WIRE_IPV4 + 6);
-	return mtu > IPV4_MTU_MIN ? mtu : IPV4_MTU_MIN;
-}
-
-// The TTL stays: the reply goes back the way the request came. A request with IP options, in
-// fragments, to a group or with a wrong checksum gets no answer (RFC 1122 section 3.2.2.6 allows it).
-bool wire_echo_reply(uint8_t *frame, size_t len, const struct wire_info *info) {
-	uint8_t *ip = frame + WIRE_ETH;
-	uint8_t *icmp = ip + WIRE_IPV4;
-
-	size_t icmp_len = icmp_size(frame, len, info, 8, 0);
-
-	if (icmp_len == 0 || (frame[0] & 1) != 0)
-		return false;
-	memcpy(frame, info->addr.src_mac.b, 6);
-	memcpy(frame + 6, info->addr.dst_mac.b, 6);
-	put32(ip + 12, info->addr.dst_ip);
-	put32(ip + 16, info->addr.src_ip);
-	icmp[0] = 0;
-	// Not by RFC 1624: a reply may be all zero, where its result is the wrong one of the two zeros.
-	put16(icmp + 2, 0);
-	put16(icmp + 2, wire_fold(wire_sum(icmp, icmp_len, 0)));
-	return true;
+	wire_put16(ip, is);
+	wire_put16(ip + 10, wire_csum_replace(wire_get16(ip + 10), was, is));
 }

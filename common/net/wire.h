@@ -2,7 +2,9 @@
 // Wire codecs: Ethernet II, ARP (RFC 826), IPv4 (RFC 791), ICMP echo (RFC 792), TCP (RFC 9293) with
 // MSS, window scale and timestamps (RFC 7323), SACK (RFC 2018). Pure: bytes in, structs out.
 //
-// Addresses and ports are in host byte order everywhere outside this file; MAC addresses are six
+// wire.c has the per-packet part, wire_arp_icmp.c the rest.
+//
+// Addresses and ports are in host byte order everywhere outside these files; MAC addresses are six
 // bytes in wire order. Frames exclude the FCS; struct pkt.size_bytes includes it (+ WIRE_FCS).
 #pragma once
 #include "common/base/likely.h"
@@ -66,6 +68,10 @@ void wire_read(const uint8_t *frame, struct wire_info *info);
 enum wire_status wire_parse_tcp(
 	const uint8_t *frame, const struct wire_info *info, bool verify, struct seg *seg);
 
+// The same for a TCP header alone, of which `size` bytes are there, WIRE_TCP or more: a capture may end within its
+// options. WIRE_BAD_HEADER: an option runs out of them; what precedes it was read. seg->len is 0.
+enum wire_status wire_parse_tcp_header(const uint8_t *tcp, size_t size, struct seg *seg);
+
 // Bytes of TCP header (options included) that the segment needs. SACK blocks that do not fit into 40
 // bytes of options are left out: with timestamps the fourth.
 size_t wire_tcp_header(const struct seg *seg);
@@ -108,7 +114,7 @@ static inline bool wire_is_plain(const struct seg *seg) {
 void wire_write_plain(uint8_t *buf, const struct wire_template *t, uint8_t ecn, uint16_t ip_id,
 	const struct seg *seg);
 // wire_parse and wire_parse_tcp in one for a good frame of such a segment, without IP options. False:
-// it is another, or not good, and these two tell what it is.
+// it is another, or not good, and these two say what it is.
 bool wire_parse_plain(
 	const uint8_t *frame, size_t len, bool verify, struct wire_info *info, struct seg *seg);
 // The ECN bits of IPv4 or IPv6, with up to two VLAN tags before it; ECN_NOT_ECT of any other frame. wire_ecn
@@ -126,7 +132,7 @@ struct wire_arp {
 enum wire_status wire_parse_arp(const uint8_t *frame, size_t len, struct wire_arp *arp);
 // Writes a 60-byte ARP frame: a broadcast request (target_mac is not read), or a reply to target.
 size_t wire_write_arp(uint8_t *buf, const struct wire_arp *arp, const struct wire_mac *target_mac);
-// The MTU of the next hop that an ICMP "fragmentation needed" tells (RFC 1191); 0: it is none.
+// The MTU of the next hop that an ICMP "fragmentation needed" reports (RFC 1191); 0: it is none.
 uint32_t wire_path_mtu(const uint8_t *frame, size_t len, const struct wire_info *info);
 // Turns an ICMP echo request in place into its reply; false if it is none.
 bool wire_echo_reply(uint8_t *frame, size_t len, const struct wire_info *info);

@@ -66,9 +66,12 @@ static inline enum wire_status wire_check(const uint8_t *frame, size_t len) {
 
 // Of a good frame; ECN_NOT_ECT unless IPv4 or IPv6.
 static inline uint8_t wire_ecn(const uint8_t *frame, size_t len) {
-	if (likely(wire_is_ipv4(frame)))
+	uint16_t type = wire_get16(frame + 12);
+
+	if (likely(type == WIRE_ETHERTYPE_IPV4))
 		return frame[WIRE_ETH + 1] & 3;
-	return wire_ecn_any(frame, len);
+	// IPv6 and both kinds of VLAN tags have numbers from 0x8100 on.
+	return type < WIRE_ETHERTYPE_VLAN ? ECN_NOT_ECT : wire_ecn_any(frame, len);
 }
 
 // Addresses and ports of a TCP segment in IPv4 without options, for who passes the frame on to be checked. False:

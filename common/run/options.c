@@ -72,9 +72,10 @@ static void print_help(const char *program) {
 	      "  --out DIR           run folder (default: runs/<config>-<UTC time>-<pid>)\n"
 	      "  --force             replace the run that DIR already holds\n",
 		stdout);
+	if (strcmp(program, "weir-sender") != 0)
+		fputs("  --pcap FILE         write the packets to a capture file\n", stdout);
 	if (sim)
-		fputs("  --pcap FILE         write every packet to a capture file\n"
-		      "  --replay FILE       put an arrivals.ring through the paths, nothing else\n",
+		fputs("  --replay FILE       put an arrivals.ring through the paths, nothing else\n",
 			stdout);
 	fputs("  --json              the summary, or the list, as JSON on standard output\n"
 	      "  --progress          progress as JSON lines on standard error\n"
@@ -151,8 +152,9 @@ static int apply(struct run_options *opt, int code, const char *value, struct er
 	case OPTION_LIST:
 		return set_list(opt, value != NULL ? value : "", err);
 	case OPTION_PCAP:
-		if (!is_sim(opt->program))
-			return err_set(err, -EINVAL, "--pcap: only weir-sim writes a capture");
+		if (strcmp(opt->program, "weir-sender") == 0)
+			return err_set(
+				err, -EINVAL, "--pcap: weir-sim and weir-switch write captures");
 		opt->pcap = value;
 		return 0;
 	case OPTION_REPLAY:
@@ -276,7 +278,7 @@ static void format_range(const struct param *p, char *text, size_t size) {
 }
 
 void run_list_begin(struct run_list *l, const struct run_options *opt, FILE *out) {
-	*l = (struct run_list){.out = out, .as_json = opt->json};
+	*l = (struct run_list){.out = out, .as_json = opt->json, .asked = opt->list};
 }
 
 // Ranges are in the base of the unit (ns, bit/s, bytes); a max of null: no bound.
@@ -360,6 +362,9 @@ static void list_rows(FILE *out, const char *name, const char *summary, const st
 
 void run_list_plugin(struct run_list *l, const char *kind, const char *name, const char *summary,
 	const struct param *table, const char *const *observed, size_t n) {
+	l->shown = l->asked == NULL || l->asked[0] == '\0' || strcmp(l->asked, kind) == 0;
+	if (!l->shown)
+		return;
 	if (l->as_json)
 		list_json(l, kind, name, summary, table, observed, n);
 	else
@@ -368,7 +373,7 @@ void run_list_plugin(struct run_list *l, const char *kind, const char *name, con
 }
 
 void run_list_row(struct run_list *l, const char *row) {
-	if (!l->as_json)
+	if (l->shown && !l->as_json)
 		fprintf(l->out, "%s\n", row);
 }
 
@@ -377,10 +382,6 @@ void run_list_end(struct run_list *l) {
 		return;
 	json_close(&l->json, '}');
 	json_end(&l->json);
-}
-
-bool run_list_asked(const char *list, const char *kind) {
-	return list[0] == '\0' || strcmp(list, kind) == 0;
 }
 
 int run_status(int rc) {

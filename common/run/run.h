@@ -27,6 +27,8 @@
 
 #define RUN_OVERRIDES_MAX 256
 
+enum run_capture { RUN_CAPTURE_PORT, RUN_CAPTURE_PATHS };
+
 struct run_options {
 	const char *program; // "weir-sim"
 	const char *config_path; // "-": standard input
@@ -35,7 +37,7 @@ struct run_options {
 	const char *out_dir; // --out, NULL: "runs/<config name>-<UTC time>-<pid>"
 	const char
 		*list; // --list [KIND]: "" all, or aqm|stage|cc|source|flows|run; NULL: not asked
-	const char *pcap; // --pcap FILE (weir-sim only)
+	const char *pcap; // --pcap FILE (not weir-sender)
 	const char *replay; // --replay FILE (weir-sim only): an arrivals.ring
 	bool check, print_config, json, progress, force; // --progress: JSON lines on standard error
 	char **eal_argv; // after "--" (live programs only)
@@ -57,10 +59,12 @@ struct run {
 	uint64_t telemetry_interval_ns;
 	double telemetry_sample; // share of flows at level 2
 	bool telemetry_arrivals; // record what a replay needs
+	int capture_points; // what a capture shows
+	uint64_t capture_rotate_bytes; // of a file of it; 0: no bound
 	char dir[512]; // run folder, once created
 	char suffix[16]; // of this program's files: "" of weir-sim, else "-switch", "-sender"
 	struct tel_run tel; // filled by run_create (clock fields: the caller, live)
-	// Private to run.c.
+	// Private to run.c, folder.c and manifest.c.
 	const struct run_options *options;
 	char started_utc[32];
 	bool wrote_config; // not the other live program
@@ -107,20 +111,21 @@ struct run_list {
 	FILE *out;
 	bool as_json;
 	struct json json;
-	const char *kind; // of the plug-in before; NULL: there was none
+	const char *asked; // the kind that the user wants to see; NULL or "": all
+	bool shown; // the plug-in before is of that kind
+	const char *kind; // of the last plug-in that was shown; NULL: none was
 };
 void run_list_begin(struct run_list *l, const struct run_options *opt, FILE *out);
 // One plug-in: name, summary, parameters with defaults and ranges, and the names of the numbers it
-// records, up to the first NULL, n at most. Plug-ins of one kind follow each other.
+// records, up to the first NULL, n at most. Plug-ins of one kind follow each other. Nothing is written
+// of a kind that was not asked for.
 void run_list_plugin(struct run_list *l, const char *kind, const char *name, const char *summary,
 	const struct param *table, const char *const *observed, size_t n);
-// A row for people about what no table has.
+// A row for people about what no table has, of the plug-in before.
 void run_list_row(struct run_list *l, const char *row);
 // The keys of the config's top level, `telemetry` and `stop`.
 void run_list_run(struct run_list *l);
 void run_list_end(struct run_list *l);
-// Does --list ask for this kind?
-bool run_list_asked(const char *list, const char *kind);
 // The exit status of a main that ends with rc: 2 for what the user can change in the command or the
 // config (-EINVAL, -ERANGE, and -ENOMEM: it needs more memory than there is), 1 for other errors; 128
 // and the signal's number after run_stop, if it did no harm (0, -EINTR).

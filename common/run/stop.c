@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-static const char *const metrics[] = {"none", "goodput", "jfi", "halvings", "drops", NULL};
+static const char *const metrics[] = {"none", "goodput", "jfi", "cwnd_reductions", "drops", NULL};
 
 const struct param stop_params[] = {
 	{"metric", "goodput", "what must settle; none: run to the end", UNIT_NONE,

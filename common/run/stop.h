@@ -19,7 +19,7 @@
 
 // M: goodput of all flows, Jain's index of the flows' goodputs, window reductions and packets
 // dropped by the forward path per second.
-enum stop_metric { STOP_NONE, STOP_GOODPUT, STOP_JFI, STOP_HALVINGS, STOP_DROPS };
+enum stop_metric { STOP_NONE, STOP_GOODPUT, STOP_JFI, STOP_CWND_REDUCTIONS, STOP_DROPS };
 
 struct stop {
 	int metric; // enum stop_metric

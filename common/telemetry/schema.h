@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Every telemetry record, once: these lists make the C structs, their static checks and the JSON
-// schema in each file's header. Fields are written largest first so that there is no padding. A new field
-// is a line here, and one where records are filled; the size of the record follows. Files hold their own
-// schema: those from before it are still read, without the field.
+// The definition of all telemetry records: these lists make the C structs, their static checks and the JSON
+// schema in each file's header. Fields are ordered by size, largest first, so that there is no padding. A new
+// field is a line here, and one where records are filled; the record's size follows. Files contain their own
+// schema, so older files can still be read, without the field.
 //
 //	F(ctype, dtype, name, unit, meaning)
 //
-// Numbers that stand for something have the name of their list below as unit, and the schema has the names.
-// They make the enums too. A number keeps its meaning for good: files hold it.
+// The unit of an enumerated field is the name of its list below, which makes the enum and whose names are in the
+// schema. A number never changes its meaning, because files contain it.
 //
 //	V(CONSTANT, number, name, meaning)
 #pragma once
@@ -31,29 +31,35 @@
 	V(TEL_OPEN, 1, "open", "the handshake is done")                                            \
 	V(TEL_CLOSE, 2, "close", "all was acknowledged")                                           \
 	V(TEL_RESET, 3, "reset", "by either end")                                                  \
-	V(TEL_GAVE_UP, 4, "gave_up", "nobody answered")                                            \
-	V(TEL_STILL_OPEN, 5, "still_open", "at the end of the run")
+	V(TEL_GAVE_UP, 4, "gave_up", "too many timeouts")                                          \
+	V(TEL_STILL_OPEN, 5, "still_open", "at the end of the run")                                \
+	V(TEL_IDLE, 6, "idle", "capture: no packet for longer than the idle time")                 \
+	V(TEL_REPLACED, 7, "replaced", "capture: its addresses and ports were used again")         \
+	V(TEL_EVICTED, 8, "evicted", "capture: too many flows at once, it was quiet longest")      \
+	V(TEL_HALF_OPEN, 9, "half_open", "capture: no packet but SYNs and resets to them")
 
 #define TEL_CA_STATE_VALUES(V)                                                                     \
 	V(TEL_CA_OPEN, 0, "open", "nothing is taken for lost")                                     \
 	V(TEL_CA_RECOVERY, 1, "recovery", "after a loss or an ECN echo")                           \
 	V(TEL_CA_LOSS, 2, "loss", "after a timeout")
 
-#define TEL_EVENT_VALUES(V)                                                                           \
-	V(TEL_EV_REDUCTION, 1, "reduction",                                                           \
-		"of a window; before, value: cwnd in segments; detail: 1 if by ECN")                  \
-	V(TEL_EV_TIMEOUT, 2, "timeout", "before, value: cwnd in segments")                            \
-	V(TEL_EV_RECOVERED, 3, "recovered", "value: cwnd in segments")                                \
-	V(TEL_EV_SLOW_START_END, 4, "slow_start_end", "value: cwnd in segments")                      \
-	V(TEL_EV_CC_MODE, 5, "cc_mode", "before, value: the algorithm's mode")                        \
-	V(TEL_EV_PARAM, 6, "parameter",                                                               \
-		"group: link; before, value: in the parameter's unit; detail: schedule entry")        \
-	V(TEL_EV_SPURIOUS, 7, "spurious", "a retransmission that was not needed (DSACK)")             \
-	V(TEL_EV_PORT, 8, "port", "live: group: port; value: 1 up, 0 down")                           \
-	V(TEL_EV_OBSERVED, 9, "observed",                                                             \
-		"each interval, by who `detail` numbers; group: link, 255: no link; value to value4") \
-	V(TEL_EV_UNDO, 10, "undo",                                                                    \
-		"a reduction is taken back; before, value: cwnd in segments; detail: enum tel_undo")
+#define TEL_EVENT_VALUES(V)                                                                          \
+	V(TEL_EV_REDUCTION, 1, "reduction",                                                          \
+		"of a window; before, value: cwnd in segments; detail: 1 if by ECN")                 \
+	V(TEL_EV_TIMEOUT, 2, "timeout", "before, value: cwnd in segments")                           \
+	V(TEL_EV_RECOVERED, 3, "recovered", "value: cwnd in segments")                               \
+	V(TEL_EV_SLOW_START_END, 4, "slow_start_end", "value: cwnd in segments")                     \
+	V(TEL_EV_CC_MODE, 5, "cc_mode", "before, value: the algorithm's mode")                       \
+	V(TEL_EV_PARAM, 6, "parameter",                                                              \
+		"group: link; before, value: in the parameter's unit; detail: schedule entry")       \
+	V(TEL_EV_SPURIOUS, 7, "spurious", "a retransmission that was not needed (DSACK)")            \
+	V(TEL_EV_PORT, 8, "port", "live: group: port; value: 1 up, 0 down")                          \
+	V(TEL_EV_OBSERVED, 9, "observed",                                                            \
+		"each interval; detail: observer; group: link, 255: no link; value to value4")       \
+	V(TEL_EV_UNDO, 10, "undo",                                                                   \
+		"a reduction is taken back; before, value: cwnd in segments; detail: enum tel_undo") \
+	V(TEL_EV_ZERO_WINDOW, 11, "zero_window",                                                     \
+		"capture: the receiver's window opens again; value: ns for which it was closed")
 
 // E(enum, list of its values)
 #define TEL_ENUMS(E)                                                                               \
@@ -114,7 +120,7 @@
 	F(uint32_t, "<u4", sent_segs, "segment",                                                   \
 		"data segments sent, retransmissions included; saturates")                         \
 	F(uint32_t, "<u4", retransmits, "segment", "of these, retransmissions; saturates")         \
-	F(uint32_t, "<u4", halvings, "", "window reductions")                                      \
+	F(uint32_t, "<u4", cwnd_reductions, "", "window reductions")                               \
 	F(uint32_t, "<u4", timeouts, "", "retransmission timeouts")                                \
 	F(uint32_t, "<u4", srtt_ns, "ns", "smoothed RTT at that time")                             \
 	F(uint16_t, "<u2", src_port, "", "TCP port of the sender")                                 \
@@ -122,7 +128,7 @@
 	F(uint16_t, "<u2", group, "", "flow group")                                                \
 	F(uint8_t, "|u1", event, "tel_flow_event", "what happened")
 
-// What a flow did in one interval (level 1).
+// A flow in one interval (level 1).
 #define TEL_INTERVAL(F)                                                                            \
 	F(uint64_t, "<u8", ts_ns, "ns", "end of the interval")                                     \
 	F(uint64_t, "<u8", acked_bytes, "B", "payload acknowledged in the interval")               \
@@ -140,13 +146,13 @@
 	F(float, "<f4", pacing_bps, "bit/s", "pacing rate at the end")                             \
 	F(uint32_t, "<u4", inflight_segs, "segment", "pipe at the end")                            \
 	F(uint16_t, "<u2", group, "", "flow group")                                                \
-	F(uint16_t, "<u2", halvings, "", "window reductions")                                      \
+	F(uint16_t, "<u2", cwnd_reductions, "", "window reductions")                               \
 	F(uint8_t, "|u1", state, "tel_ca_state", "what it recovers from")                          \
 	F(uint8_t, "|u1", cc_state, "", "the algorithm's own")                                     \
 	F(uint16_t, "<u2", drops, "packet",                                                        \
 		"data packets the forward path dropped; beyond 65535 in the next record; 0 live")
 
-// What a link did in one interval (level 1).
+// A link in one interval (level 1).
 #define TEL_LINKS(F)                                                                               \
 	F(uint64_t, "<u8", ts_ns, "ns", "end of the interval")                                     \
 	F(uint64_t, "<u8", out_bytes, "B", "frames sent, FCS included")                            \
@@ -162,7 +168,7 @@
 	F(uint32_t, "<u4", sojourn_mean_ns, "ns", "mean time in the queue")                        \
 	F(uint32_t, "<u4", sojourn_max_ns, "ns", "longest time in the queue")
 
-// Rare things (level 1): window reductions, mode switches, changes of a link or the config, a queue's state.
+// Rare events (level 1): window reductions, mode switches, changes of a link or the config, a queue's state.
 #define TEL_EVENTS(F)                                                                              \
 	F(uint64_t, "<u8", ts_ns, "ns", "time")                                                    \
 	F(double, "<f8", value, "", "new value, in the event's unit")                              \
@@ -177,8 +183,8 @@
 	F(uint8_t, "|u1", path, "", "observed: index of the path in the config")                   \
 	F(uint8_t, "|u1", stage, "", "observed: index of the stage in its path")
 
-// All that decides what a path does, in the order in which it came (telemetry.arrivals): `weir replay`
-// puts it through the same path again.
+// All input of a path in order (telemetry.arrivals): packets, changes and the end. `weir replay` feeds it to the same
+// path again.
 #define TEL_ARRIVALS(F)                                                                            \
 	F(uint64_t, "<u8", ts_ns, "ns", "theoretical arrival; when it changed; the end")           \
 	F(double, "<f8", value, "", "change: new value, in the parameter's unit; else 0")          \
@@ -193,6 +199,117 @@
 	F(uint8_t, "|u1", param, "",                                                               \
 		"change: which of the path's parameters, as the recorder counts them")
 
+// One direction of a TCP connection in a capture that carried payload, or its client's if none did; written when it
+// has ended. tools/pcap/README.md defines every number. A file's header has room for some forty fields, so the
+// direction's losses are in `losses` and its times in `delays`, under the same flow_id.
+#define TEL_CAPTURED(F)                                                                            \
+	F(uint64_t, "<u8", ts_ns, "ns", "its last packet")                                         \
+	F(uint64_t, "<u8", start_ns, "ns", "its first packet, in either direction")                \
+	F(uint64_t, "<u8", src_high, "", "sender's IPv6 address, upper half")                      \
+	F(uint64_t, "<u8", src_low, "", "lower half; IPv4: ::ffff:a.b.c.d")                        \
+	F(uint64_t, "<u8", dst_high, "", "receiver's")                                             \
+	F(uint64_t, "<u8", dst_low, "", "receiver's")                                              \
+	F(uint64_t, "<u8", sent_bytes, "B", "payload sent, retransmissions included")              \
+	F(uint64_t, "<u8", acked_bytes, "B", "payload acknowledged")                               \
+	F(uint64_t, "<u8", measured_bytes, "B", "of these, after the warm-up")                     \
+	F(uint64_t, "<u8", uncaptured_bytes, "B", "acknowledged, but in no packet of the capture") \
+	F(uint32_t, "<u4", flow_id, "", "flow")                                                    \
+	F(uint32_t, "<u4", connection, "", "TCP connection, in the order of first packets")        \
+	F(uint32_t, "<u4", packets, "packet", "all of this direction")                             \
+	F(uint32_t, "<u4", sent_segs, "segment",                                                   \
+		"with payload, retransmissions included, duplicates not")                          \
+	F(uint32_t, "<u4", inflight_max_bytes, "B", "most bytes in flight")                        \
+	F(float, "<f4", inflight_mean_bytes, "B", "bytes in flight after each segment, mean")      \
+	F(uint32_t, "<u4", keep_alives, "packet", "keep-alives and window probes")                 \
+	F(uint32_t, "<u4", bursts, "", "runs of segments less than 50 us apart, of two or more")   \
+	F(uint32_t, "<u4", burst_max_segs, "segment", "longest of them")                           \
+	F(uint32_t, "<u4", out_of_window, "packet", "with an impossible sequence or ACK number")   \
+	F(uint16_t, "<u2", src_port, "", "TCP port of the sender")                                 \
+	F(uint16_t, "<u2", dst_port, "", "TCP port of the receiver")                               \
+	F(uint16_t, "<u2", mss, "B", "largest payload, at most what the receiver's SYN allows")    \
+	F(uint16_t, "<u2", group, "", "flow group")                                                \
+	F(uint8_t, "|u1", event, "tel_flow_event", "what ended it")                                \
+	F(uint8_t, "|u1", options, "",                                                             \
+		"1 timestamps, 2 SACK, 4 window scale, 8 ECN, 16 its SYN was seen, "               \
+		"32 the other")                                                                    \
+	F(uint8_t, "|u1", client, "", "1: its sender opened the connection")
+
+// Losses, retransmissions, and the receiver's reports about them, of a captured flow.
+#define TEL_LOSSES(F)                                                                              \
+	F(uint64_t, "<u8", ts_ns, "ns", "its last packet")                                         \
+	F(uint64_t, "<u8", retransmit_bytes, "B", "of these, seen before")                         \
+	F(uint32_t, "<u4", flow_id, "", "flow")                                                    \
+	F(uint32_t, "<u4", sent_segs, "segment",                                                   \
+		"with payload, retransmissions included, duplicates not")                          \
+	F(uint32_t, "<u4", retransmits, "segment", "of these, retransmissions")                    \
+	F(uint32_t, "<u4", spurious, "segment",                                                    \
+		"retransmissions of what was acknowledged or SACKed, or that a "                   \
+		"DSACK reports")                                                                   \
+	F(uint32_t, "<u4", lost_segs, "segment", "inferred: retransmissions that were needed")     \
+	F(uint32_t, "<u4", lost_before, "segment", "of these, the original was never captured")    \
+	F(uint32_t, "<u4", out_of_order, "segment", "reordered before the capture")                \
+	F(uint32_t, "<u4", duplicates, "packet", "captured twice or duplicated by the network")    \
+	F(uint32_t, "<u4", cwnd_reductions, "",                                                    \
+		"window reductions inferred, timeouts not among them")                             \
+	F(uint32_t, "<u4", ecn_reductions, "", "of these, by CWR")                                 \
+	F(uint32_t, "<u4", timeouts, "", "retransmission timeouts inferred")                       \
+	F(uint32_t, "<u4", tail_probes, "", "tail loss probes inferred (RFC 8985)")                \
+	F(uint32_t, "<u4", duplicate_acks, "packet", "RFC 5681 section 2")                         \
+	F(uint32_t, "<u4", sack_acks, "packet", "with SACK blocks")                                \
+	F(uint32_t, "<u4", dsacks, "packet", "of these, with a DSACK (RFC 2883)")                  \
+	F(uint32_t, "<u4", ect, "packet", "sent with ECT(0) or ECT(1)")                            \
+	F(uint32_t, "<u4", ce, "packet", "seen with CE")                                           \
+	F(uint32_t, "<u4", ece, "packet", "ACKs with ECE")                                         \
+	F(uint32_t, "<u4", untracked, "segment", "forgotten before their ACK: no memory")          \
+	F(uint16_t, "<u2", group, "", "flow group")
+
+// Times and windows of a captured flow.
+#define TEL_DELAYS(F)                                                                              \
+	F(uint64_t, "<u8", ts_ns, "ns", "its last packet")                                         \
+	F(uint64_t, "<u8", data_ns, "ns", "from the first packet with payload to the last ACK")    \
+	F(uint64_t, "<u8", zero_window_ns, "ns", "for which the receiver's window was closed")     \
+	F(uint64_t, "<u8", gap_max_ns, "ns", "longest time between two packets with payload")      \
+	F(uint64_t, "<u8", ack_gap_max_ns, "ns", "longest time between two ACKs that advance")     \
+	F(uint32_t, "<u4", flow_id, "", "flow")                                                    \
+	F(uint32_t, "<u4", rtt_samples, "", "RTT samples by sequence number")                      \
+	F(uint32_t, "<u4", rtt_sack_samples, "", "of these, by SACK")                              \
+	F(uint32_t, "<u4", rtt_mean_ns, "ns", "mean of them")                                      \
+	F(uint32_t, "<u4", rtt_min_ns, "ns", "smallest")                                           \
+	F(uint32_t, "<u4", rtt_max_ns, "ns", "largest")                                            \
+	F(uint32_t, "<u4", srtt_ns, "ns", "smoothed (RFC 6298), the handshake's included")         \
+	F(uint32_t, "<u4", tsrtt_samples, "", "RTT samples by timestamps (RFC 7323)")              \
+	F(uint32_t, "<u4", tsrtt_mean_ns, "ns", "mean of them")                                    \
+	F(uint32_t, "<u4", tsrtt_min_ns, "ns", "smallest")                                         \
+	F(uint32_t, "<u4", tsrtt_max_ns, "ns", "largest")                                          \
+	F(uint32_t, "<u4", syn_rtt_ns, "ns", "from SYN to SYN-ACK, 0 if none")                     \
+	F(uint32_t, "<u4", syn_ack_rtt_ns, "ns", "from SYN-ACK to its ACK, 0 if none")             \
+	F(uint32_t, "<u4", syns, "packet", "SYNs of the client, and SYN-ACKs")                     \
+	F(uint32_t, "<u4", acks, "packet", "ACKs that advance")                                    \
+	F(uint32_t, "<u4", stretch_acks, "packet", "ACKs of more than two full segments")          \
+	F(uint32_t, "<u4", ack_gap_mean_ns, "ns", "between two ACKs that advance, mean")           \
+	F(uint32_t, "<u4", zero_windows, "", "times that the receiver closed its window")          \
+	F(uint32_t, "<u4", window_limited, "segment", "after which no other fits into the window") \
+	F(uint32_t, "<u4", window_min_bytes, "B", "smallest window that was advertised")           \
+	F(uint32_t, "<u4", window_max_bytes, "B", "largest")                                       \
+	F(uint16_t, "<u2", group, "", "flow group")
+
+// Every TCP packet of a capture (level 3; level 2: of a subset of flows).
+#define TEL_SEGMENTS(F)                                                                            \
+	F(uint64_t, "<u8", ts_ns, "ns", "capture time")                                            \
+	F(uint32_t, "<u4", flow_id, "", "flow; 2^32-1: the connection had carried no payload")     \
+	F(uint32_t, "<u4", seq, "", "sequence number, from the connection's first")                \
+	F(uint32_t, "<u4", ack, "", "acknowledgement number, likewise")                            \
+	F(uint32_t, "<u4", window_bytes, "B", "window, scaled")                                    \
+	F(uint32_t, "<u4", payload_bytes, "B", "payload")                                          \
+	F(uint32_t, "<u4", inflight_bytes, "B", "data: bytes in flight with this segment")         \
+	F(uint32_t, "<u4", rtt_ns, "ns", "sample that this ACK gives, 0 if none")                  \
+	F(uint16_t, "<u2", kind, "",                                                               \
+		"1 retransmission, 2 spurious, 4 out of order, 8 duplicate, 16 after a gap, "      \
+		"32 keep-alive, 64 duplicate ACK, 128 zero window, 256 SACK, 512 DSACK")           \
+	F(uint8_t, "|u1", flags, "", "of the TCP header")                                          \
+	F(uint8_t, "|u1", ecn, "ecn", "ECN bits")                                                  \
+	F(uint8_t, "|u1", forward, "", "1: of the flow's sender, 0: of its receiver")
+
 // S(stream, STREAM)
 #define TEL_STREAMS(S)                                                                             \
 	S(packets, PACKETS)                                                                        \
@@ -201,4 +318,8 @@
 	S(interval, INTERVAL)                                                                      \
 	S(links, LINKS)                                                                            \
 	S(events, EVENTS)                                                                          \
-	S(arrivals, ARRIVALS)
+	S(arrivals, ARRIVALS)                                                                      \
+	S(captured, CAPTURED)                                                                      \
+	S(losses, LOSSES)                                                                          \
+	S(delays, DELAYS)                                                                          \
+	S(segments, SEGMENTS)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Telemetry: fixed-size records in single-producer, single-consumer rings.
 //
-// One stream = one file = one producer = one record type (tel_schema.h). A file is a 4 KiB header
+// One stream = one file = one producer = one record type (schema.h). A file is a 4 KiB header
 // page followed by records; the ring in shared memory has the same header and the same records,
 // used modulo its capacity. Nothing here blocks: a full ring drops the newest record, counts it,
 // and writes a gap record as soon as there is room.
@@ -9,7 +9,7 @@
 // The producer (data path) writes records with tel_put and publishes with tel_publish, once per
 // burst. The consumer moves them to the file: in virtual time the same thread, which never loses
 // any (tel_put drains a full ring itself); live a housekeeping thread calls tel_drain; with a ring
-// in shared memory another process (tools/src/weir/ring.py).
+// in shared memory another process (tools/src/weir/analysis/consumer.py).
 //
 // Where several lcores produce one stream, each has a ring of its own and all rings are drained to one
 // file (tel_join): each producer's records are in their order there, and the counters are sums.
@@ -18,16 +18,16 @@
 // in its first eight bytes and the number of records lost there in the next eight. It needs room
 // for itself and one record more, so that a ring that stays nearly full is not filled with gaps.
 //
-// The four counters of struct tel_counters are published together: whoever reads them, at any
-// moment and after a kill -9 at any instruction, sees a set for which
+// The four counters of struct tel_counters are published together: a reader, at any moment and after a
+// kill -9 at any instruction, gets a set for which
 //
 //	head == (written - gaps) + lost                     records + lost == produced
 //	sum of the gap records in slots [0, written) <= lost
 //
-// and the difference in the second line was lost after the last slot. To that end each set goes to
-// the next of eight places, and then the epoch, which names the place, moves on: the epoch's store
-// is the only one that publishes. A reader takes the epoch, the place, and the epoch again; it may
-// have moved on by at most six, or the place may be the next to be overwritten.
+// and the difference in the second line was lost after the last slot. For this, each set is written to the
+// next of eight places, and then the epoch, which selects the place, is increased: only the store of the
+// epoch publishes. A reader reads the epoch, the place, and the epoch again; the set is valid if the epoch
+// has increased by at most six, because beyond that the place may be being overwritten.
 #pragma once
 #include "common/base/err.h"
 #include "common/base/hist.h"
@@ -43,7 +43,7 @@
 #define TEL_FIELD_(ctype, dtype, name, unit, meaning) ctype name;
 // NOLINTNEXTLINE(bugprone-macro-parentheses): a term of a sum
 #define TEL_SIZE_(ctype, dtype, name, unit, meaning) +sizeof(ctype)
-// What fields leave of the last eight bytes is zero, and no padding: records are compared byte by byte.
+// The rest of the last eight bytes is an explicit zero member, not padding: records are compared byte by byte.
 #define TEL_STRUCT_(stream, STREAM)                                                                \
 	struct tel_##stream {                                                                      \
 		TEL_##STREAM(                                                                      \
@@ -79,13 +79,13 @@ enum tel_undo { TEL_UNDO_EIFEL = 1, TEL_UNDO_DSACK, TEL_UNDO_FRTO, TEL_UNDO_UNSE
 #define TEL_EPOCHS 8
 #define TEL_EPOCH_CLOSED (1ull << 63) // of a closed file: more than any before, place 0
 
-// In a ring: of all slots the producer has published. In a file: of the slots that are in it; there
-// `lost` also counts what a full disk refused.
+// In a ring: counts of all slots that the producer has published. In a file: counts of its slots; `lost` then includes
+// records that a full disk refused.
 struct tel_counters {
 	uint64_t head; // records produced: calls of tel_put, lost ones included
 	uint64_t written; // slots
 	uint64_t gaps; // of these, gap records
-	uint64_t lost; // records lost, whether or not a gap record says so already
+	uint64_t lost; // records lost, with or without a gap record yet
 };
 
 // The first bytes of the header page, little endian; the JSON schema follows at schema_offset.
@@ -113,12 +113,12 @@ struct tel_header {
 	// The counters, see above: the set of epoch e is at published[e % TEL_EPOCHS].
 	_Alignas(64) struct { _Atomic uint64_t head, written, gaps, lost; } published[TEL_EPOCHS];
 	_Atomic uint64_t epoch;
-	_Atomic uint64_t closed; // 1: the writer closed it, nothing will follow
+	_Atomic uint64_t closed; // 1: closed by the writer, complete
 	_Alignas(64) _Atomic uint64_t tail; // slots consumed (consumer); a file: 0
 };
-static_assert(offsetof(struct tel_header, published) == 128, "as ring.py reads it");
-static_assert(offsetof(struct tel_header, epoch) == 384, "as ring.py reads it");
-static_assert(offsetof(struct tel_header, tail) == 448, "as ring.py reads it");
+static_assert(offsetof(struct tel_header, published) == 128, "as header.py reads it");
+static_assert(offsetof(struct tel_header, epoch) == 384, "as header.py reads it");
+static_assert(offsetof(struct tel_header, tail) == 448, "as header.py reads it");
 static_assert(sizeof(struct tel_header) <= TEL_SCHEMA_OFFSET, "leaves room for the schema");
 
 struct tel_observer {
@@ -127,7 +127,7 @@ struct tel_observer {
 	enum tel_stream stream;
 };
 
-// What all streams of a run share.
+// Settings shared by all streams of a run.
 struct tel_run {
 	const char *dir; // run folder; NULL: only digest, no files
 	bool virtual_time;
@@ -147,23 +147,23 @@ struct tel {
 	uint64_t mask; // capacity - 1
 	uint64_t written, limit; // limit - written: slots known to be free; 0 while a gap is open
 	uint64_t head, lost, gaps;
-	uint64_t gap; // lost since the last gap record
+	uint64_t gap; // records lost since the last gap record
 	uint64_t epoch;
 	uint32_t record_size;
 	bool lossless; // drain instead of losing
 	bool shared; // the consumer is another process
-	uint8_t pad[64]; // what follows belongs to the consumer
+	uint8_t pad[64]; // the members below belong to the consumer
 	uint64_t tail; // slots consumed
 	struct tel_counters file; // as the file's header says
 	uint64_t file_epoch;
 	uint64_t digest_state[11]; // XXH64_state_t
 	size_t map_size;
-	struct tel *into; // whose file this ring is drained to; NULL: its own
-	uint64_t told; // of lost, to that file
+	struct tel *into; // this ring is drained to the file of `into`; NULL: to its own
+	uint64_t lost_reported; // part of `lost` already reported to that file
 	uint64_t joined_head, joined_lost,
 		joined_kept; // of the rings that were drained to this file
 	int fd; // file, -1 if none
-	int direct_fd; // the same, past the page cache; -1 if that cannot be
+	int direct_fd; // the same with O_DIRECT; -1 if not possible
 	int io_errno; // first error of the drain, e.g. ENOSPC
 	char path[640]; // of the file or the shared ring
 };
@@ -177,26 +177,24 @@ struct tel {
 // 0 or -errno with a sentence; `t` is then off.
 int tel_open(struct tel *t, enum tel_stream s, const struct tel_run *run, const char *suffix,
 	uint64_t capacity, const char *shm_path, struct err *err);
-// Opens one more ring of the stream that `into` is, for another producer, drained to the same file by
-// the same consumer. Closed before `into`, which has the totals of all once it is closed.
+// Opens another ring of the stream of `into`, for another producer, drained to the same file by the same consumer.
+// To be closed before `into`, which has the totals of all rings once it is closed.
 int tel_join(struct tel *t, struct tel *into, const struct tel_run *run, uint64_t capacity,
 	struct err *err);
-// Publishes and drains what is left, writes the final counters, closes. 0 or -errno of the first
-// I/O error with a sentence: "packets.ring: No space left on device; 12 records were not written".
+// Publishes and drains the rest, writes the final counters, closes. 0 or -errno of the first I/O error with a
+// sentence: "packets.ring: No space left on device; 12 records were not written".
 // The digest and the counters in `t` stay readable.
 int tel_close(struct tel *t, struct err *err);
-// Moves published slots to the file and the digest, then brings the file's counters up to date. Of a
-// stream that is busy up to 256 KiB stay for the next drain.
-// Consumer side; returns slots moved. After an I/O error the file keeps what it has; slots are
-// consumed and counted all the same.
+// Consumer side: moves published slots to the file and the digest, then updates the file's counters; returns the
+// number of slots moved. Up to 256 KiB of a busy stream stay for the next drain. After an I/O error the file
+// keeps its contents, and slots are still consumed and counted.
 uint64_t tel_drain(struct tel *t);
-// Records lost so far, or for good after tel_close: what found no room in the ring, and what a full
-// disk refused.
+// Records lost so far, final after tel_close: those without room in the ring, and those refused by a full disk.
 uint64_t tel_lost(const struct tel *t);
-// After tel_close: "packets.ring: 12 of 345 records were lost (No space left on device)". False:
-// none was.
+// After tel_close: writes "packets.ring: 12 of 345 records were lost (No space left on device)". False: none was
+// lost.
 bool tel_fault(const struct tel *t, char *text, size_t size);
-// xxh64 over all slots drained so far, however the drains were cut; 0: the stream is off, or may lose
+// xxh64 over all slots drained so far, independent of the sizes of drains; 0: the stream is off, or may lose
 // records.
 uint64_t tel_digest(const struct tel *t);
 // A consistent set of counters of a ring, for any thread.
@@ -205,12 +203,14 @@ const char *tel_stream_name(enum tel_stream s);
 uint32_t tel_record_size(enum tel_stream s);
 // The schema as JSON text: {"stream": "...", "record_size": 32, "gap": "...", "fields": [{"name",
 // "dtype", "offset", "unit", "meaning", "values": {"name": number, ...} if its numbers have names}, ...],
-// "observers": [{"number", "name", "observed": [...]}, ...]}, those of the stream. Writes at most `size` bytes with the closing zero; returns the length of the whole text.
+// "observers": [{"number", "name", "observed": [...]}, ...]}, those of the stream. Writes at most `size` bytes with
+// the closing NUL; returns the length of the whole text.
 size_t tel_schema_json(const struct tel_run *run, enum tel_stream s, char *buf, size_t size);
-// Names what `name` observes in a stream, in the schema of those that are opened later. Once is enough.
+// Adds the observer `name` and its values to the schema of a stream, before the stream is opened. Repeated calls have
+// no effect.
 void tel_observer(struct tel_run *run, enum tel_stream s, const char *name,
 	const char *const observed[TEL_OBSERVED]);
-// Its number in the schema, in the order in which they were named; 2^32-1: it has none.
+// The observer's number in the schema, in order of addition; 2^32-1: none.
 uint32_t tel_observer_number(const struct tel_run *run, enum tel_stream s, const char *name);
 // Whether a flow is in the subset that level 2 records.
 bool tel_flow_chosen(const struct tel_run *run, uint32_t flow_id);
@@ -220,7 +220,7 @@ static inline bool tel_flow_sampled(const struct tel_run *run, uint32_t flow_id)
 	return run->level == 2 ? tel_flow_chosen(run, flow_id) : run->level > 2;
 }
 
-// Is there a stream to write to? NULL: no.
+// Whether the stream is on; `t` may be NULL.
 static inline bool tel_on(const struct tel *t) {
 	return t != NULL && t->ring != NULL;
 }
@@ -229,8 +229,8 @@ static inline bool tel_on(const struct tel *t) {
 void *tel_slot_slow(struct tel *t);
 void tel_gap_slow(struct tel *t);
 
-// A slot for the next record, or NULL when it is lost (or the stream is off). The caller fills all
-// of it before the next tel_put or tel_publish; it becomes visible with tel_publish.
+// A slot for the next record; NULL: the record is lost, or the stream is off. The caller fills all of the slot before
+// the next tel_put or tel_publish; tel_publish makes it visible.
 static inline void *tel_put(struct tel *t) {
 	if (unlikely(t->written == t->limit))
 		return t->ring == NULL ? NULL : tel_slot_slow(t);

@@ -8,7 +8,7 @@
 //	RTprop  smallest RTT of the last 10 s
 //	round   ends with the ACK of the first segment sent after the last round's end
 //	pacing  0.99 pacing_gain BtlBw
-//	cwnd    towards cwnd_gain BtlBw RTprop + extra_acked + 3 quanta, by what is acknowledged
+//	cwnd    towards cwnd_gain BtlBw RTprop + extra_acked + 3 quanta, by the acknowledged segments
 //
 // (state, pacing_gain, cwnd_gain; gains in 256ths as Linux has them)
 //
@@ -25,23 +25,23 @@
 // most 100 ms of BtlBw, keeps the pipe full while ACKs are held back. A quantum is 1 ms of pacing,
 // 1 (below 1.2 Mbit/s) or 2 segments to 64 KB; the window is rounded up to even, 2 more in 1.25.
 //
-// Loss: in the first round of recovery the window is what is in flight plus what is acknowledged
-// (packet conservation); at the end of recovery the window from before it is restored. A timeout
-// leaves 1 segment and starts the search for a full pipe anew. ECN echoes are not heard.
+// Loss: in the first round of recovery the window is the segments in flight plus those acknowledged
+// (packet conservation); at the end of recovery the earlier window is restored. A timeout
+// leaves 1 segment and restarts the search for a full pipe. ECN echoes are ignored.
 //
-// Policers (`policer`): from a loss on, intervals of 4 to 16 rounds, that end in a loss and lost
-// 50/256 or more of what they delivered. Two in a row with rates within 1/8, or 4 kbit/s: their
-// mean is BtlBw for the next 48 rounds, without probing.
+// Policers (`policer`) are detected by intervals of 4 to 16 rounds that begin and end with a loss and
+// lost at least 50/256 of the segments they delivered. If two in a row have rates within 1/8, or 4 kbit/s,
+// the mean of these is BtlBw for the next 48 rounds, without probing.
 //
 // Where we differ from Linux, and why
 //   - Rates are real numbers, windows too until they are rounded as above. Time is nanoseconds.
 //   - No generator of its own: the first phase of PROBE_BW comes from a hash of mss and the times
 //     of the flow's start and of the draw, which differ between flows that share a link.
-//   - Linux estimates what will be in flight when paced segments leave; our transport releases
-//     each when it is due, so that what is in flight is just that, as in the draft.
-//   - Samples of segments sent in PROBE_RTT are taken for application-limited here, as Linux tells
-//     its transport to mark them.
-//   - Linux lets no delayed ACK renew an expired RTprop; the transport does not tell.
+//   - Linux estimates the segments in flight at the time when paced segments leave; our transport
+//     releases each segment when it is due, so the present number is used, as in the draft.
+//   - Samples of segments sent in PROBE_RTT count as application-limited here; in Linux the transport
+//     marks them so.
+//   - In Linux a delayed ACK does not renew an expired RTprop; our transport does not mark delayed ACKs.
 //   - A timeout neither starts nor ends a policer's interval; the losses it declares do not count.
 #include "common/base/minmax.h"
 #include "common/base/rng.h"
@@ -99,11 +99,11 @@ static const struct param params[] = {
 	PARAM_END,
 };
 
-#define HIGH_GAIN (739.0 / 256) // 2/ln 2: the least that doubles delivery each round
+#define HIGH_GAIN (739.0 / 256) // 2/ln 2: the minimum that doubles delivery each round
 #define DRAIN_GAIN (88.0 / 256) // 1 / HIGH_GAIN
 #define FULL_BW_GROWTH 1.25
 #define FULL_BW_ROUNDS 3
-#define MIN_SEGS 4.0 // keeps ACKs coming from a receiver that delays them
+#define MIN_SEGS 4.0 // enough that a receiver with delayed ACKs keeps sending them
 #define CYCLE_PHASES 8
 #define EXTRA_ROUNDS 5 // two halves of this: 5 to 10 rounds
 #define EXTRA_MAX_NS 100e6
@@ -115,7 +115,7 @@ static const struct param params[] = {
 #define POLICER_DIFF_BPS 4000.0
 #define POLICER_USE_ROUNDS 48
 #define NO_RTT UINT64_MAX
-#define NOMINAL_RTT_NS 1e6 // where the handshake measured none
+#define NOMINAL_RTT_NS 1e6 // used if the handshake measured none
 
 static const double cycle_gain[CYCLE_PHASES] = {1.25, 0.75, 1, 1, 1, 1, 1, 1};
 
@@ -125,8 +125,8 @@ struct bbr {
 	struct minmax bw; // bit/s over rounds
 	uint64_t min_rtt_ns;
 	uint64_t min_rtt_stamp_ns;
-	uint64_t probe_rtt_begin_ns; // samples of segments sent since then, until
-	uint64_t limited_until; // this much is delivered, are limited
+	uint64_t probe_rtt_begin_ns; // samples of segments sent from then on
+	uint64_t limited_until; // are application-limited, until this much is delivered
 	uint64_t probe_rtt_done_ns; // 0: too much is in flight yet
 	uint64_t cycle_ns; // start of the phase
 	uint64_t round_delivered; // a segment sent when this was delivered ends the round
@@ -176,7 +176,7 @@ static double bdp_segs(
 	return gain * rate_bps * (double)b->min_rtt_ns * 1e-9 / b->mss_bits;
 }
 
-// Room for what sender and receiver hold back in batches.
+// Adds room for segments and ACKs that sender and receiver send in batches.
 static double quantised(const struct bbr *b, const struct cc_out *out, double segs) {
 	double least = out->pacing_bps < 1.2e6 ? 1 : 2, quantum = out->pacing_bps * 1e-3;
 	uint64_t whole;
@@ -238,7 +238,7 @@ static void start_phase(struct bbr *b, uint8_t phase, uint64_t now_ns) {
 	b->cycle_ns = now_ns;
 }
 
-// Any phase but that of 0.75, all equally likely: flows that start together probe apart.
+// Starts in a random phase, except 0.75, so that flows that start together probe at different times.
 static void start_probe_bw(struct bbr *b, uint64_t now_ns) {
 	uint64_t x = rng_mix((now_ns ^ b->seed) * RNG_GOLDEN);
 
@@ -271,7 +271,7 @@ static void lt_reset(struct bbr *b, const struct cc_ack *ack) {
 	lt_interval(b, ack);
 }
 
-// A policer's interval is over: the same rate as the last?
+// A policer's interval is over: compares its rate with that of the last one.
 static void lt_interval_done(struct bbr *b, const struct cc_ack *ack, double rate_bps) {
 	double diff = rate_bps > b->lt_bw_bps ? rate_bps - b->lt_bw_bps : b->lt_bw_bps - rate_bps;
 
@@ -286,7 +286,7 @@ static void lt_interval_done(struct bbr *b, const struct cc_ack *ack, double rat
 	lt_interval(b, ack);
 }
 
-static void look_for_policer(struct bbr *b, const struct cc_ack *ack, bool limited) {
+static void detect_policer(struct bbr *b, const struct cc_ack *ack, bool limited) {
 	uint32_t delivered, lost;
 
 	if (b->lt_use) {
@@ -314,7 +314,7 @@ static void look_for_policer(struct bbr *b, const struct cc_ack *ack, bool limit
 		lt_reset(b, ack);
 		return;
 	}
-	if (ack->lost_segs == 0) // an interval ends with its tokens
+	if (ack->lost_segs == 0) // an interval ends with a loss: the policer's tokens are used up
 		return;
 	delivered = (uint32_t)ack->delivered_segs - b->lt_delivered;
 	lost = b->lost - b->lt_lost;
@@ -337,7 +337,7 @@ static void update_bw(struct bbr *b, const struct config *cfg, const struct cc_a
 		b->conserve = false;
 	}
 	if (cfg->policer)
-		look_for_policer(b, ack, limited);
+		detect_policer(b, ack, limited);
 	if (ack->delivery_bps > 0 && (!limited || ack->delivery_bps >= max_bw_bps(b)))
 		minmax_running_max(
 			&b->bw, (uint64_t)cfg->bw_rounds, b->round, (uint64_t)ack->delivery_bps);
@@ -447,7 +447,7 @@ static double cwnd_gain(struct bbr *b, const struct config *cfg) {
 	return 1;
 }
 
-// The window while and after something was lost. True: that is the window.
+// Sets the window during and after recovery. True: the window is final.
 static bool recover(struct bbr *b, const struct cc_ack *ack, struct cc_out *out) {
 	double inflight = (double)ack->inflight_segs + ack->acked_segs;
 
@@ -529,8 +529,8 @@ static void bbr_on_rto(
 	out->cwnd_segs = 1;
 }
 
-// The window from before it comes back; as in Linux the search for a full pipe starts anew, since it
-// may have ended too early, and a policer is looked for anew.
+// Restores the earlier window. As in Linux the search for a full pipe restarts, because it may have ended too early,
+// and so does the detection of a policer.
 static void bbr_on_spurious(void *state, const void *config, uint64_t now_ns, struct cc_out *out) {
 	struct bbr *b = state;
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Congestion control: one file per algorithm, one ops table per file.
 //
-// An algorithm is a state machine. It is told what happened and when; it answers with a window
-// and a pacing rate. It never reads a clock, allocates, logs or touches a packet, so it runs
-// unchanged on DPDK and in virtual time.
+// An algorithm is a state machine: from ACKs, losses and timeouts, each with its time, it computes a window
+// and a pacing rate. It never reads a clock, allocates, logs or touches a packet, so it runs unchanged on
+// DPDK and in virtual time.
 //
 // Windows are in segments and fractional: at high BDP an integer step truncates v/(delta*cwnd) to
-// nothing. Rates are payload bits per second.
+// 0. Rates are payload bits per second.
 #pragma once
 #include "common/base/ns.h"
 #include "common/base/param.h"
@@ -19,13 +19,13 @@
 #define CC_STATE_MAX_BYTES 192
 #define CC_OBSERVED 4
 
-// What an ACK told. All of it is measured by the transport, once.
+// The transport's measurements for an ACK.
 struct cc_ack {
 	uint64_t now_ns;
 	uint64_t rtt_ns; // of the newest segment it acknowledged; 0: no valid sample (Karn)
 	uint64_t srtt_ns; // RFC 6298, gain 1/8
 	uint64_t rtt_min_ns; // smallest RTT of the connection
-	uint64_t sent_ns; // when that newest segment was sent
+	uint64_t sent_ns; // transmission time of that newest segment
 	double cwnd_at_send; // window when it was sent, segments
 	uint32_t acked_segs; // newly acknowledged, cumulatively or by SACK
 	uint32_t lost_segs; // newly declared lost
@@ -35,29 +35,29 @@ struct cc_ack {
 	uint64_t delivered_segs; // since the start, after this ACK
 	uint64_t prior_delivered_segs; // when the newest acknowledged segment was sent
 	double delivery_bps; // rate sample (draft-cheng-iccrg-delivery-rate-estimation); 0: none; cc_ops.rate
-	uint64_t interval_ns; // it was taken over; 0: none
+	uint64_t interval_ns; // length of the rate sample; 0: none
 	bool app_limited; // the sample is limited by the application
-	bool cwnd_limited; // the window, not pacing or the application, held sending back
-	bool in_sequence; // it advances the cumulative ACK: only then may a window grow (RFC 5681 3.1)
-	bool in_recovery; // fast recovery: what on_loss told of is being repaired
-	bool in_loss; // slow start repairs what on_rto told of
+	bool cwnd_limited; // sending was limited by the window, not by pacing or the application
+	bool in_sequence; // it advances una: only then may a window grow (RFC 5681 3.1)
+	bool in_recovery; // fast recovery, after on_loss
+	bool in_loss; // recovery by slow start, after on_rto
 };
 
 struct cc_loss {
 	uint64_t now_ns;
-	uint32_t inflight_segs; // pipe when it was detected, lost ones included
+	uint32_t inflight_segs; // pipe when the loss was detected, lost segments included
 	uint32_t lost_segs; // declared lost so far in this episode
 	bool ecn; // an ECN echo, not a loss
 	bool repeated; // on_rto: the retransmission timed out too; ssthresh stays (RFC 5681 3.1)
 };
 
-// The algorithm's decisions; it may read what it decided last.
+// The algorithm's decisions; on a call it holds the last ones.
 struct cc_out {
 	double cwnd_segs; // never below 1
-	double pacing_bps; // 0: not paced, the window alone decides
+	double pacing_bps; // 0: not paced, limited by the window only
 };
 
-// All of it must be there but what may be NULL.
+// All members must be set, except those that may be NULL.
 struct cc_ops {
 	const char *name;
 	const char *summary; // one line, with the paper or RFC
@@ -65,31 +65,31 @@ struct cc_ops {
 	size_t config_size;
 	size_t state_size; // <= CC_STATE_MAX_BYTES, zeroed by the caller
 	bool prr; // the transport moves towards a reduced window by RFC 9937
-	bool rate; // on_ack wants delivery_bps; else it may be 0
-	bool ecn; // it answers ECN echoes; else a flow must not say that it does
+	bool rate; // on_ack uses delivery_bps, which is else 0
+	bool ecn; // it responds to ECN echoes; else flows do not negotiate ECN
 	const char *observed[CC_OBSERVED]; // names of observe()'s numbers; NULL: unused
 
-	// The largest window it starts with or never goes below, in segments: memory is sized for it.
+	// The larger of the initial and the minimum window, in segments; memory is sized for it.
 	double (*given_window)(const void *config);
-	// `rtt_ns`: of the handshake; 0: none was measured.
+	// `rtt_ns`: measured in the handshake; 0: none.
 	void (*init)(void *state, const void *config, uint32_t mss_bytes, uint64_t rtt_ns,
 		uint64_t now_ns, struct cc_out *out);
-	// After every ACK that acknowledged or lost something, recovery included.
+	// Called for each ACK that acknowledged segments or marked some lost, also in recovery.
 	void (*on_ack)(
 		void *state, const void *config, const struct cc_ack *ack, struct cc_out *out);
 	// Once per episode: the first loss or ECN echo of a window (RFC 6582's `recover` rule).
 	void (*on_loss)(
 		void *state, const void *config, const struct cc_loss *loss, struct cc_out *out);
-	// Each retransmission timeout: all outstanding segments are taken for lost.
+	// Each retransmission timeout: all outstanding segments count as lost.
 	void (*on_rto)(
 		void *state, const void *config, const struct cc_loss *loss, struct cc_out *out);
-	// What on_loss or on_rto was called for since the last undo or the last end of an episode was not
-	// lost after all, only late (RFC 4015, RFC 9438 section 4.9): takes the reduction back; may be NULL.
+	// The losses reported by on_loss or on_rto since the last undo or the end of the last episode were
+	// spurious (RFC 4015, RFC 9438 section 4.9): undoes the reduction; may be NULL.
 	void (*on_spurious)(void *state, const void *config, uint64_t now_ns, struct cc_out *out);
 	// Sending starts again after at least one RTO of silence; may be NULL.
 	void (*on_idle)(void *state, const void *config, uint64_t now_ns, uint64_t idle_ns,
 		struct cc_out *out);
-	// The numbers worth plotting: obs0 to obs3 of a `cc` record, zero at first; may be NULL.
+	// Internal values for plots: obs0 to obs3 of a `cc` record, zero before the call; may be NULL.
 	void (*observe)(const void *state, const void *config, float out[CC_OBSERVED]);
 	uint8_t (*mode)(const void *state); // a small number for the interval record; NULL: 0
 	// The slow start threshold in segments, for `pacing: srtt`; NULL: no slow start of this kind.

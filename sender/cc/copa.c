@@ -19,48 +19,48 @@
 // Velocity v (>= 1): once per window, the first ACK of a segment sent after the last check compares
 // cwnd with the window when that segment was sent. Same direction as at the last check: one more
 // round trip in this direction; another, or none: v = 1. After 3 further round trips in one
-// direction v doubles at each check. In equilibrium the direction turns every 2.5 round trips, so v
+// direction v doubles at each check. In equilibrium the direction changes every 2.5 round trips, so v
 // stays 1, the queue swings between 0 and 2.5/delta^ packets (1/delta^ = sum of all 1/delta_i) with
 // period 5 RTT and mean 1.25/delta^, and the median dq is 1/(lambda delta).
 //
 // Modes: `default` uses the delta given. `competitive` does AIMD on 1/delta: + 1 per round trip
 // without a loss, halved by a loss at most once per round trip, never below 1/delta as given.
 // `auto` is in default mode if the queue was nearly empty in one of the last 8 round trips, which
-// Copa flows alone see to, and in competitive mode otherwise: somebody else keeps it filled. Nearly
+// happens if all flows are Copa, and else in competitive mode: other traffic keeps it filled. Nearly
 // empty: dq <= 0.1 (RTTmax - RTTmin), RTTmax over the last 4 round trips.
 //
 // Where we differ from the paper, genericCC (its authors' code) and mvfst, and why
 //
 //  1. Which window lambda uses (`window`): the one in force when the acknowledged segment was sent.
-//     The RTT is the work of that window, not of today's. In equilibrium they are at most 1/delta
-//     apart; while cwnd moves fast, or is small, today's brakes for a queue it has not made. All
-//     three sources use today's (`now`). Model, 1000 flows, 10 Gbit/s, 20 ms, started over 5 s: JFI
+//     The RTT results from that window, not from the present one. In equilibrium they differ by at most
+//     1/delta; while cwnd changes fast, or is small, the present one would react to a queue that it has
+//     not caused. All three sources use it (`now`). Model, 1000 flows, 10 Gbit/s, 20 ms, started over 5 s: JFI
 //     0.995 and 2.8 packets per flow queued with `now`, 0.9999 and 2.4 with `sent`.
 //  2. Half a segment: the transport sends while pipe + 1 <= cwnd, so a window of w real segments
-//     flies floor(w), w - 1/2 on average. At 16 segments that is 3 % of the rate, at 5 it is 10 %.
+//     has floor(w) in flight, w - 1/2 on average. At 16 segments that is 3 % of the rate, at 5 it is 10 %.
 //  3. Slow start's exit (`slow_start_exit: sent`) returns to 0.7 (`exit_gain`) of the window in
-//     force when the telling segment was sent: that one is known to be too large, half of it was
-//     not, the growth since is untested. The paper and genericCC keep cwnd (`keep`), twice as much,
-//     so that flows starting one after another pile up a queue that the next ones take for their
-//     RTTmin; they see no dq and push on. Model, 1000 flows as above, started over 1 and 5 s: JFI
+//     force when the acknowledged segment was sent: that window is known to be too large, half of it was
+//     not, and the growth since is untested. The paper and genericCC keep cwnd (`keep`), twice as much,
+//     so that flows starting one after another build a queue whose delay later flows include in their
+//     RTTmin; these see no dq and keep growing. Model, 1000 flows as above, started over 1 and 5 s: JFI
 //     0.9999 and no drop in every run, against 0.32 to 0.995 and up to 24,000 drops with `keep`.
 //     weir-sim, 3000 flows, 1 BDP of buffer: JFI 0.9998 and no drop; with `exit_gain` 1 0.81 and 2
 //     % lost.
 //  4. A loss or an ECN echo ends slow start, so that a buffer too shallow for a delay signal or a
 //     RTTmin learned in a full queue cannot double windows for ever. mvfst and the paper go on.
-//  5. Slow start paces at 2 cwnd/RTT, so beyond half a BDP its window is a train at more than the
-//     link's rate with silence behind it, and ACK clocking keeps it one. In the train everything
-//     looks full, so that v is reset at once and the window crawls. Hence the two round trips after
-//     slow start are paced at 1.1 cwnd/RTTstanding (`spread`), which takes the train apart. Model,
+//  5. Slow start paces at 2 cwnd/RTT, so beyond half a BDP its window is sent as a train above the
+//     link's rate, followed by a gap, and ACK clocking preserves it. Within the train the queue always
+//     looks full, so that v is reset at once and the window grows slowly. Hence the two round trips after
+//     slow start are paced at 1.1 cwnd/RTTstanding (`spread`), which spreads the train. Model,
 //     one flow, 10 Gbit/s, 20 ms: utilisation of the first 10 s 0.97 (slow start costs 0.02)
-//     instead of 0.86. No source has it, at their rates the train is short.
+//     instead of 0.86. No source has it; at their rates the train is short.
 //  6. Velocity is reset as soon as the needed direction opposes the current one (mvfst does this
 //     when v > 1, the paper waits for the next check) and the window for the next check starts
 //     there. Without it v goes on for up to a round trip and a half beyond the target.
 //  7. Velocity has two ceilings. Up: delta cwnd, no more than slow start's doubling (genericCC; the
 //     paper has none). Down: 2/3 (lambda/lambda_t - 1) (`drain_cap`): lambda/lambda_t - 1 is the
 //     flow's own queue beyond its target in units of 1/delta, and a decrease shows in dq 1.5 round
-//     trips later, so this drains what there is to drain and no more. Near the target it is below
+//     trips later, so this drains exactly that queue. Near the target it is below
 //     1, where v = 1 rules: equilibrium is untouched. Model, one flow, 20 ms, utilisation of the
 //     first 10 s at 1 and 10 Gbit/s: 0.98 and 0.97; without 6 and the second ceiling 0.90 and 0.91,
 //     without any of them 0.54 and 0.84, and without 1, 3 and 5 as well 0.46 at 10 Gbit/s. Two
@@ -72,16 +72,16 @@
 //     Mbit/s, 800 ms, 0.74 % loss: 8 packets queued instead of 1800. The filter keeps three samples
 //     (minmax.h), which is exact here: every trough renews the minimum.
 //  9. RTTstanding: eight sub-windows of srtt/14, the current one included, so that every sample of
-//     the last srtt/2 counts and none older than 4/7 srtt. The lag of this minimum is what the
-//     queue's swing hangs on (1 % of the mean queue per srtt/100), so a three-sample filter, which
-//     after an expiry remembers only half of its window, would not do. A falling RTT is seen at
-//     once; a rising one is understood 0.50 to 0.57 srtt later.
-// 10. Ties: lambda = lambda_t goes up (as in mvfst; dq = 0 must). cwnd equal to the window sent is
-//     no direction: v = 1 (mvfst: down). Windows are compared as floats, as the transport keeps
-//     them. dq <= 0.1 spread is nearly empty, so that a constant RTT is (genericCC's < is
-//     competitive on an idle link).
-// 11. cwnd grows only where the window was the limit: an application-limited flow would store
-//     window it never tested. It shrinks always (gating that froze a window at 6 BDP elsewhere).
+//     the last srtt/2 counts and none older than 4/7 srtt. The queue's swing depends on the lag of
+//     this minimum (1 % of the mean queue per srtt/100), so a three-sample filter, which
+//     after an expiry covers only half of its window, is not exact enough. A falling RTT is seen at
+//     once, a rising one 0.50 to 0.57 srtt later.
+// 10. Ties: lambda = lambda_t counts as up (as in mvfst; for dq = 0 it must). cwnd equal to the window
+//     at sending is no direction: v = 1 (mvfst: down). Windows are compared as floats, as the transport
+//     keeps them. Nearly empty is dq <= 0.1 spread, which includes a constant RTT (with genericCC's <
+//     a flow is competitive on an idle link).
+// 11. cwnd grows only if the window was the limit: an application-limited flow would otherwise reach a
+//     window that it never tested. It may always shrink (a gate on that once kept a window at 6 BDP).
 // 12. Loss. Default mode ignores it, as the paper says, up to a loss rate of 10 % (`heavy_loss`)
 //     over two round trips and at least 10 segments, beyond chance: three sigma, so 10 % of random
 //     loss is ignored as the paper demands. Then cwnd is halved (`backoff`) once per such period,
@@ -90,26 +90,26 @@
 //     and 20 packets. A bare threshold of 10 % halves at 10 % random loss for ever (model, 12
 //     Mbit/s, 50 ms: utilisation 0.11); with three sigma weir-sim has 0.98 there and 0.992 at 5 %.
 // 13. An ECN echo is never random: cwnd is halved once per window (RFC 3168). No source has it.
-// 14. A timeout: the minimum window, slow start again, which no loss ends below half (`backoff`) of
-//     the window that timed out: where losses are random, that much has proven itself. No source
-//     agrees with another here. If it was spurious, or a loss was none, window and slow start are
-//     as before (1/delta of competitive mode stays halved). After an idle RTO: at most the initial
-//     window, slow start; the old window says nothing any more.
+// 14. A timeout sets the minimum window and restarts slow start, which losses do not end below half
+//     (`backoff`) of the window that timed out: if losses are random, the path carried that much. The
+//     sources all differ here. After a spurious timeout or loss, window and slow start are as before
+//     (1/delta of competitive mode stays halved). After an idle RTO: slow start, from the initial window at
+//     most, because the old window is out of date.
 // 15. Nearly empty also where the flow's own share of the queue is below a quarter of a segment
 //     (`empty_segs`): at 100 Mbit/s 10 % of one flow's swing is less than one packet's time.
 // 16. delta keeps its meaning in competitive mode: 1/delta never falls below the configured one and
 //     returns to it on leaving. genericCC clamps to 0.5 whatever was configured.
 // 17. The nearly-empty test looks back 8 round trips (`empty_rtts`). The paper's 5 are one period of
-//     the swing: a flow that misses one trough takes its own queue for somebody else's, adds to it
-//     and hides the next. weir-sim, alone, 5 to 100 Mbit/s, 10 to 100 ms, 1 to 10 flows, 70 cells
+//     the swing: a flow that misses one trough takes its own queue for that of other traffic, adds to it
+//     and hides the next one. weir-sim, alone, 5 to 100 Mbit/s, 10 to 100 ms, 1 to 10 flows, 70 cells
 //     with a swing up to 1.6 BDP: with 5, 7, 8 and 10 at most 22, 6, 2 and 6 % of the time
 //     competitive, the queue at most 1.94, 1.17, 1.15 and 1.41 of theory (default mode: 1.15).
 //     Against CUBIC and NewReno (108 cells each) shares are off the fair one by 0.175 and 0.077 on
 //     average with 5, by 0.173 and 0.074 with 8; they are noticed after 8.5 and 13 round trips
 //     (medians). With 9 and 12 at most 16 and 0 % competitive alone; 8 is the shortest without a
 //     cell beyond 5 %.
-// 18. The window never falls below 2 (`min_cwnd`): with 1, a delayed ACK stops the clock. Shares of
-//     less than 2 segments per RTT are therefore beyond this algorithm: expect losses.
+// 18. The window never falls below 2 (`min_cwnd`): with 1, a delayed ACK would stop the ACK clock. So
+//     this algorithm cannot use a fair rate of less than 2 segments per RTT: expect losses.
 //
 // Limits: with 2.5/delta^ beyond half a BDP the queue no longer empties and the mean leaves the
 // theory (at 100 Mbit/s, 20 ms: 0.86 of it for n = 20). One flow's window and queue are whole
@@ -125,7 +125,7 @@
 #define STANDING_WIDTH (1.0 / STANDING_CLOSED) // of the window
 #define RTTMAX_EPOCHS 4
 #define SPREAD_CHECKS 2
-#define LOSS_SAMPLE_SEGS 10 // a loss rate of fewer says nothing
+#define LOSS_SAMPLE_SEGS 10 // with fewer segments a loss rate is not significant
 #define NO_RTT UINT32_MAX
 
 enum mode { MODE_DEFAULT, MODE_COMPETITIVE, MODE_AUTO };
@@ -270,12 +270,12 @@ struct copa {
 	uint32_t rtt_max_ns[RTTMAX_EPOCHS]; // of the last round trips
 	uint32_t rtt_max_now_ns;
 	uint32_t mss_bits;
-	float proven_segs; // slow start goes on to here whatever is lost
+	float proven_segs; // losses do not end slow start below this window
 	float undo_segs; // the window before the last loss or timeout
 
 	uint8_t sub_next; // next of sub_ns to be replaced
 	int8_t dir;
-	uint8_t same; // checks that found dir again
+	uint8_t same; // successive checks with the same dir
 	uint8_t not_empty; // round trips since the queue was nearly empty
 	uint8_t epoch; // next of rtt_max_ns to be replaced
 	uint8_t spread; // checks left in which slow start's train is paced apart
@@ -418,7 +418,7 @@ static void halve_inv_delta(struct copa *c, const struct config *cfg) {
 	c->seen_loss = true;
 }
 
-// Is this more than losing each segment with probability p explains, by three sigma?
+// Whether `lost` of `total` exceeds random loss with probability p by more than three sigma.
 static bool beyond_chance(double lost, double total, double p) {
 	double over = lost - p * total;
 
@@ -490,7 +490,7 @@ static void copa_on_ack(
 
 	c->lost[0] += ack->lost_segs;
 	c->acked[0] += ack->acked_segs;
-	if (ack->rtt_ns == 0) { // says nothing new, but slow start after a timeout lives on such
+	if (ack->rtt_ns == 0) { // no RTT sample; but slow start after a timeout grows on such ACKs
 		if (c->slow_start && ack->cwnd_limited)
 			set_out(c, cfg, cwnd_segs + ack->acked_segs, out);
 		return;

@@ -29,15 +29,15 @@
 //	               minRTT < baseline -> slow start;  5 rounds -> avoidance, ssthresh = cwnd
 //
 // A timeout (4.8): ssthresh as above, cwnd = 1. Idle for an RTO or more: cwnd = min(cwnd, initial).
-// Nothing was lost after all (4.9): if cwnd is lower than before the reduction, then cwnd, ssthresh
-// and the curve are as before it.
-// The window grows only on ACKs that acknowledge something in sequence, never in fast recovery.
-// t stands still while the window is not what limits sending, idle time included (5.8).
+// Spurious loss (4.9): if cwnd is lower than before the reduction, cwnd, ssthresh and the curve are
+// restored.
+// The window grows only on ACKs that advance the cumulative ACK, never in fast recovery.
+// t is stopped while the window does not limit sending, idle time included (5.8).
 //
 // Where we differ from the RFCs, and why
 //   - beta cwnd, as in Linux, where 4.6 says flight_size and permits cwnd if it cannot grow beyond
-//     what is in flight. Here it cannot, growth needs a full window, and our pipe lacks already
-//     what SACK has reported (newreno.c has the argument).
+//     the data in flight. Here it cannot, because growth needs a full window, and our pipe already
+//     excludes SACKed segments (newreno.c has the argument).
 //   - (target - cwnd) / cwnd counts per acknowledged segment, not per ACK: the curve is that of
 //     the RFC's ACK per segment, and delayed ACKs do not halve its growth.
 //   - The Reno-friendly region never lowers cwnd: W_est may exceed W_cubic(t) and yet be below a
@@ -45,9 +45,9 @@
 //   - L = 8 as RFC 9406 4.2 has it without pacing, but 1 after a timeout (RFC 3465 2.3).
 //   - A timeout in fast recovery, which has reduced already, leaves ssthresh alone, as in Linux.
 //   - `reno_alpha: constant` never raises alpha to 1: that is RFC 8312 and Linux (6.18).
-//   - `hystart: yes` by default: 4.10 says SHOULD, and Linux, whose HyStart is RFC 9406's ancestor,
-//     has it on. Without it slow start overshoots a buffer by its size, thousands of segments at
-//     once, so `no` is for comparisons with such stacks.
+//   - `hystart: yes` is the default: 4.10 says SHOULD, and Linux has its HyStart, from which RFC 9406's
+//     is derived, on. Without it slow start overshoots a buffer by its size, thousands of segments at
+//     once; `no` is for comparisons with such stacks.
 //   - The cube root is Newton's, in additions and divisions: the same bits with any libm.
 #include "sender/cc/slow_start.h"
 
@@ -114,7 +114,7 @@ static const struct param params[] = {
 
 enum mode { MODE_SLOW_START, MODE_CSS, MODE_RENO, MODE_CONCAVE, MODE_CONVEX, MODE_RECOVERY };
 
-// What a reduction changes and 4.9 brings back.
+// The state that a reduction changes and an undo (4.9) restores.
 struct curve {
 	double ssthresh_segs;
 	double w_max_segs;
@@ -126,7 +126,7 @@ struct curve {
 
 struct cubic {
 	struct curve now;
-	uint64_t last_ns; // of the last ACK that may let the window grow
+	uint64_t last_ns; // time of the last ACK that could grow the window
 
 	uint64_t round_ns; // HyStart++: segments sent from here on end the round
 	uint64_t last_min_ns, now_min_ns, baseline_ns;
@@ -223,7 +223,7 @@ static void hystart(struct cubic *r, const struct cc_ack *ack, double cwnd_segs)
 	}
 	if (ack->sent_ns < r->round_ns)
 		return;
-	// The round is over; one that CSS began in counts as one of CSS.
+	// The round is over; the round in which CSS began counts as one of CSS.
 	r->round_ns = ack->now_ns;
 	r->last_min_ns = r->now_min_ns;
 	r->now_min_ns = NO_RTT;
@@ -232,7 +232,7 @@ static void hystart(struct cubic *r, const struct cc_ack *ack, double cwnd_segs)
 		r->now.ssthresh_segs = r->now.prior_segs = cwnd_segs;
 }
 
-// Returns how many of the acknowledged segments slow start has left to avoidance.
+// Returns the number of acknowledged segments that slow start did not use, for congestion avoidance.
 static double slow_start(
 	struct cubic *r, const struct config *cfg, const struct cc_ack *ack, struct cc_out *out) {
 	bool first = cfg->hystart && r->now.ssthresh_segs >= SSTHRESH_UNSET_SEGS;
@@ -307,7 +307,7 @@ static void cubic_on_ack(
 	}
 }
 
-// What every congestion event does but for the window itself.
+// The effects of any congestion event, except on the window itself.
 static void reduce(struct cubic *r, const struct config *cfg, double cwnd) {
 	bool lower = cfg->fast_convergence && cwnd < r->now.w_max_segs;
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A constant window and a constant rate: the null congestion control.
 //
-// It hears nothing and answers the same every time. Alone it shows what the path, the transport and
-// the pacer do by themselves (a rate below the link's: no queue; a window of one bandwidth-delay
-// product plus q packets: a queue of q); beside another algorithm it is unresponsive cross traffic.
-// Losses and timeouts change nothing; the transport still retransmits. Both parameters may change
-// while running and hold from the next ACK on.
+// Window and rate do not depend on ACKs, losses or timeouts; the transport still retransmits. Alone it shows
+// the behaviour of path, transport and pacer (with a rate below the link's there is no queue; with a window of
+// one bandwidth-delay product plus q packets there is a queue of q); beside another algorithm it is unresponsive
+// cross traffic. Both parameters may be changed during a run and apply from the next ACK on.
 #include "sender/cc/cc.h"
 
 struct config {
@@ -65,7 +64,7 @@ const struct cc_ops cc_fixed = {
 	.params = params,
 	.config_size = sizeof(struct config),
 	.state_size = 0,
-	.ecn = true, // unresponsive ECN-capable traffic is a load that studies of AQMs ask for
+	.ecn = true, // studies of AQMs need unresponsive ECN-capable traffic
 	.given_window = fixed_given_window,
 	.init = fixed_init,
 	.on_ack = fixed_on_ack,

@@ -6,28 +6,28 @@
 //	loss or ECN echo:             ssthresh = cwnd = max(cwnd / 2, 2)    once per window
 //	timeout:                      ssthresh likewise, cwnd = 1
 //	idle for an RTO or more:      cwnd = min(cwnd, initial window)
-//	nothing was lost after all:   cwnd and ssthresh as before, if that is more (RFC 4015)
+//	spurious loss:                cwnd and ssthresh as before, if that is more (RFC 4015)
 //
-// The transport decides what is lost (RACK-TLP, DupThresh), what belongs to one episode (the
-// `recover` rule of RFC 6582) and how to move to the new window (PRR, RFC 9937); this file says
-// only how large the window is. Windows are real numbers, so avoidance needs no counter of its own.
+// The transport detects losses (RACK-TLP, DupThresh), delimits episodes (the `recover` rule of RFC 6582) and
+// moves to the new window (PRR, RFC 9937); this file only computes the window. Windows are real numbers, so
+// congestion avoidance needs no counter of its own.
 //
-// The window grows only where it was the limit (RFC 2861's argument: an unused window was never
-// tested), on ACKs that acknowledge something in sequence, and never in fast recovery.
+// The window grows only if it was the limit (RFC 2861: an unused window was never tested), on ACKs that
+// advance the cumulative ACK, and never in fast recovery.
 //
 // Where we differ from the RFCs, and why
 //   - Initial window 10 (RFC 6928), a parameter. Fractional windows instead of bytes or counters.
 //   - `halve: cwnd` is the default, as in Linux; RFC 5681 (4) halves FlightSize. The RFC's reason
-//     is a cwnd grown beyond what is in flight, which cannot happen here as growth needs a full
-//     window. Our pipe, on the other hand, already lacks what SACK has reported when a loss is
-//     detected: three segments or more, and a burst of losses detected late can lack half a window.
-//     Halving it would punish small windows twice. `halve: flight` gives the RFC's text.
+//     is a cwnd grown beyond the data in flight, which cannot happen here as growth needs a full
+//     window. Our pipe, on the other hand, already excludes SACKed segments when a loss is detected:
+//     three or more, and half a window if a burst of losses is detected late. Halving it would reduce
+//     small windows twice. `halve: flight` is the RFC's rule.
 //   - A timeout inside an episode that has halved already (a lost retransmission, a repeated
 //     timeout) leaves ssthresh alone, as in Linux; RFC 5681 section 3.1 asks this for repeated
 //     timeouts only.
 //   - L = 2 (RFC 3465's upper bound; 0: unlimited, as in Linux, which trusts its pacing); L = 1 in
-//     the slow start after a timeout, where one ACK may cover segments of which most left before it
-//     (RFC 3465 section 2.3).
+//     the slow start after a timeout, where one ACK may cover segments that were mostly delivered
+//     before the timeout (RFC 3465 section 2.3).
 //   - The restart window after idling replaces cwnd at once (RFC 5681 section 4.1); Linux decays it
 //     by half per RTO. `idle_restart: no` keeps the window.
 #include "sender/cc/slow_start.h"

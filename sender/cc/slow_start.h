@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Slow start as the loss-based controls share it (RFC 5681 section 3.1, RFC 3465): its parameters, what an ACK
-// adds, and the restart after idling. When it ends for another reason than ssthresh is the control's business.
+// Slow start for the loss-based algorithms (RFC 5681 section 3.1, RFC 3465): its parameters, the growth per ACK, and
+// the restart after idling. It ends at ssthresh; an algorithm may end it earlier.
 //
-//	cwnd < ssthresh:         cwnd += min(acked, L), up to ssthresh; what is left of that is avoidance's
+//	cwnd < ssthresh:         cwnd += min(acked, L), up to ssthresh; the rest is for congestion avoidance
 //	after a timeout:         L = 1: one ACK may cover segments of which most left before it (RFC 3465 2.3)
 //	idle for an RTO or more: cwnd = min(cwnd, initial window)    (RFC 5681 section 4.1)
 #pragma once
@@ -37,14 +37,14 @@ struct slow_start {
 		PARAM_BOOL(T, field.idle_restart)                                                  \
 	}
 
-// What an ACK of so many segments adds at most.
+// The growth by an ACK of `acked` segments, at most, in segments.
 static inline double slow_start_step(const struct slow_start *s, double acked, bool after_timeout) {
 	double limit = after_timeout ? 1.0 : s->abc_segs;
 
 	return limit > 0 && acked > limit ? limit : acked;
 }
 
-// Adds it; returns what it does not need, once cwnd is ssthresh.
+// Adds `step` to cwnd, up to ssthresh; returns the unused rest.
 static inline double slow_start_grow(double step, double ssthresh_segs, struct cc_out *out) {
 	double room = ssthresh_segs - out->cwnd_segs;
 
@@ -56,7 +56,7 @@ static inline double slow_start_grow(double step, double ssthresh_segs, struct c
 	return step - room;
 }
 
-// Sending starts again after an RTO of silence: has the window fallen back?
+// Sending restarts after an RTO of idle time: returns whether the window was reduced.
 static inline bool slow_start_idle(const struct slow_start *s, struct cc_out *out) {
 	if (!s->idle_restart || out->cwnd_segs <= s->initial_segs)
 		return false;

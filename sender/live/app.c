@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#define START_AHEAD_NS (50 * NS_PER_MS) // from the last preparations to the first SYN
+#define START_AHEAD_NS (50 * NS_PER_MS) // time from the end of the preparations to the first SYN
 
 static struct host_env host_env(const struct sender_app *app, uint32_t k) {
 	uint64_t frame = groups_min_frame(&app->groups);
@@ -13,24 +13,23 @@ static struct host_env host_env(const struct sender_app *app, uint32_t k) {
 		.duration_ns = app->live.run.duration_ns,
 		.segs_per_s = app->plan.rate_bps / (8 * frame) + 1024,
 		.tel_run = &app->live.run.tel,
-		.share = k,
-		.shares = app->live.lcores,
+		.shard_id = k,
+		.shards = app->live.lcores,
 	};
 
 	env.pipe_segs = (uint64_t)((double)env.segs_per_s * (double)app->plan.pipe_ns / 1e9) + 1024;
 	return env;
 }
 
-// The receivers of a lcore's flows, and spare ones.
+// The number of an lcore's receivers: of its flows, and for dynamic connections.
 static uint32_t receivers(const struct sender_app *app, uint32_t k) {
-	return host_share(app->groups.flows, k, app->live.lcores)
+	return host_shard_flows(app->groups.flows, k, app->live.lcores)
 		+ (uint32_t)app->plan.dynamic_connections;
 }
 
-// What the hosts would need, before DPDK takes its share.
-static int check_memory(struct sender_app *app, struct err *err) {
+// Memory of all hosts, in bytes.
+static uint64_t hosts_bytes(const struct sender_app *app) {
 	uint64_t bytes = 0;
-	char what[64];
 
 	for (uint32_t k = 0; k < app->live.lcores; k++) {
 		struct host_env env = host_env(app, k);
@@ -40,27 +39,31 @@ static int check_memory(struct sender_app *app, struct err *err) {
 			env.receivers = receivers(app, k);
 		bytes += host_bytes(&app->groups, &env);
 	}
-	snprintf(what, sizeof(what), "%u flows", app->groups.flows);
-	return app->plan.process.force ? 0 : live_memory_check(bytes, what, err);
+	return bytes;
 }
 
-int sender_size(struct live_app *live, struct eal_args *args, struct err *err) {
+void sender_size(struct live_app *live, struct eal_args *args) {
 	struct sender_app *app = sender_app(live);
 	uint64_t n = live->lcores = app->plan.process.lcores;
 
 	for (uint32_t i = 0; i < app->plan.ports; i++) {
-		const struct live_dev *dev = &app->plan.port[i].dev;
+		const struct live_dev *dev = &app->plan.port[i].common.dev;
 		uint64_t own = port_own_buffers(dev, app->plan.process.burst);
 
 		args->dev[args->devs++] = dev;
-		// Received frames are read at once, or wait for another lcore; echo and ARP replies may have
-		// to wait.
-		app->rx_buffers +=
-			n * own + 1024 + app->plan.port[i].queues * (n - 1) * app->plan.handover;
-		app->tx_buffers += n * (own + SENDER_OUT_MAX + SENDER_OUT_RING) - SENDER_OUT_RING;
+		// Received frames wait only in rings to other lcores; echo and ARP replies may wait for the port.
+		app->rx_buffers += n * own + 1024
+			+ app->plan.port[i].queues * (n - 1) * app->plan.process.handover;
+		app->tx_buffers +=
+			n * (own + SENDER_EGRESS_SLOTS + SENDER_TX_RING) - SENDER_TX_RING;
 	}
-	args->memory_bytes = pool_bytes(app->rx_buffers) + pool_bytes(app->tx_buffers);
-	return check_memory(app, err);
+	args->pool_bytes = pool_bytes(app->rx_buffers) + pool_bytes(app->tx_buffers);
+	args->other_bytes = hosts_bytes(app);
+	snprintf(args->what, sizeof(args->what), "%u flows", app->groups.flows);
+	snprintf(args->sum, sizeof(args->sum),
+		"their state %.0f MB, %llu frames that are received and %llu to send %.0f MB",
+		(double)args->other_bytes / 1e6, (unsigned long long)app->rx_buffers,
+		(unsigned long long)app->tx_buffers, (double)args->pool_bytes / 1e6);
 }
 
 static int open_port(struct sender_app *app, uint32_t i, struct err *err) {
@@ -69,36 +72,39 @@ static int open_port(struct sender_app *app, uint32_t i, struct err *err) {
 	int rc;
 
 	port->rx_queues = port->tx_queues = (uint16_t)from->queues;
-	// A card's clock is one lcore's.
-	port->lead_ns = from->role == LIVE_SENDER && app->live.lcores == 1 ? from->lead_ns : 0;
-	rc = port_open(port, &from->dev, from->name, app->lcore->rx_pool, &app->live.eal, err);
+	// A card's clock can be followed by one lcore only.
+	port->lead_ns =
+		from->role == LIVE_SENDER && app->live.lcores == 1 ? from->common.lead_ns : 0;
+	rc = port_open(port, &from->common, app->lcore->rx_pool, &app->live.eal, err);
 	if (rc == 0 && from->mac_given)
 		port->mac = from->mac;
 	return rc;
 }
 
-// A lcore's view of an open port.
+// Sets up an open port in an lcore's struct.
 static int join_port(struct sender_app *app, uint32_t k, uint32_t i, struct err *err) {
 	const struct live_port *from = &app->plan.port[i];
 	struct sender_lcore *s = &app->lcore[k];
 	struct sender_port *p = &s->port[i];
+	int rc;
 
 	p->plan = from;
 	p->port = &app->live.port[i];
 	p->live = s;
-	p->refused_ns = NEVER_NS;
 	p->addresses = from->role == LIVE_SENDER ? flow_addr_count(app->groups.flows) : 1;
-	// Ports that have but one queue are served by one lcore each, in turn.
-	p->serves = from->queues > 1 || i % app->live.lcores == k;
+	// A port with one queue belongs to one lcore; ports are assigned to lcores in turn.
+	p->owns_queue = from->queues > 1 || i % app->live.lcores == k;
 	p->queue = from->queues > 1 ? (uint16_t)k : 0;
-	p->leads = p->serves && p->queue == 0;
+	p->is_primary = p->owns_queue && p->queue == 0;
 	s->lcore.port[i] = p->port;
-	s->lcore.rx_queue[i] = p->serves ? p->queue : -1;
-	s->lcore.owns_port[i] = p->leads;
+	s->lcore.rx_queue[i] = p->owns_queue ? p->queue : -1;
+	s->lcore.owns_port[i] = p->is_primary;
 	s->lcore.ports++;
+	rc = egress_init(&p->egress, &s->lcore, i, SENDER_EGRESS_SLOTS, &app->plan.process, err);
+	p->egress.queue = p->queue;
 	sender_learn_peer(p, &p->peer_mac);
-	if (from->role != LIVE_RECEIVER)
-		return 0;
+	if (rc < 0 || from->role != LIVE_RECEIVER)
+		return rc;
 	return connections_init(&p->connections, (uint32_t)app->plan.dynamic_connections, err);
 }
 
@@ -128,27 +134,17 @@ int sender_open(struct live_app *live, struct err *err) {
 	for (uint32_t k = 0; k < live->lcores; k++)
 		prepare(app, k, rx, tx);
 	live->ports = app->plan.ports;
+	live->flows = host_shard_flows(app->groups.flows, 0, live->lcores);
 	groups_observers(&live->run.tel);
 	for (uint32_t i = 0; rc == 0 && i < live->ports; i++) {
 		rc = open_port(app, i, err);
 		for (uint32_t k = 0; rc == 0 && k < live->lcores; k++)
 			rc = join_port(app, k, i, err);
 	}
-	return rc < 0 ? rc : sender_share(app->lcore, err);
+	return rc < 0 ? rc : sender_make_rings(app->lcore, err);
 }
 
-uint64_t sender_ring_records(const struct live_app *live, uint32_t lcore, enum tel_stream stream) {
-	const struct sender_app *app = (const struct sender_app *)(const void *)live;
-	uint64_t flows = host_share(app->groups.flows, lcore, live->lcores), records = 256;
-
-	if (stream != TEL_STREAM_FLOWS && stream != TEL_STREAM_INTERVAL)
-		return live->process->ring_size;
-	while (records < 4 * flows)
-		records *= 2;
-	return records;
-}
-
-// A lcore's hosts, of the ports there are.
+// Makes an lcore's hosts on its ports.
 static int open_hosts(struct sender_app *app, uint32_t k, uint64_t start_ns, struct err *err) {
 	struct sender_lcore *s = &app->lcore[k];
 	int rc = 0;
@@ -187,24 +183,25 @@ int sender_connect(struct live_app *live, struct err *err) {
 int sender_begin(struct live_app *live, struct err *err) {
 	struct sender_app *app = sender_app(live);
 	uint64_t start_ns;
-	int rc;
+	int rc = 0;
 
-	if ((rc = sender_resolve(app->lcore, err)) < 0)
-		return rc;
 	start_ns =
 		clock_now(&live->lcore[0]->clock) + START_AHEAD_NS + app->groups.flows * NS_PER_US;
 	for (uint32_t k = 0; rc == 0 && k < live->lcores; k++)
 		rc = open_hosts(app, k, start_ns, err);
-	return rc < 0 ? rc : sender_control(app, err);
+	return rc;
 }
 
 void sender_close(struct live_app *live) {
 	struct sender_app *app = sender_app(live);
 
 	for (uint32_t k = 0; k < live->lcores; k++) {
-		for (uint32_t i = 0; i < app->lcore[k].lcore.ports; i++)
+		for (uint32_t i = 0; i < app->lcore[k].lcore.ports; i++) {
 			connections_fini(&app->lcore[k].port[i].connections);
+			egress_fini(&app->lcore[k].port[i].egress);
+		}
 		host_fini(&app->lcore[k].sender);
 		host_fini(&app->lcore[k].receiver);
 	}
+	groups_fini(&app->groups);
 }

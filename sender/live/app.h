@@ -18,15 +18,22 @@ static inline struct sender_app *sender_app(struct live_app *live) {
 	return (struct sender_app *)(void *)live;
 }
 
-// Pools and ports; then the peer has answered ARP; then the hosts are there; and their end.
-int sender_size(struct live_app *live, struct eal_args *args, struct err *err);
+// The steps of struct live_program: pools and ports; ARP resolution of the next hop; hosts; clean-up.
+void sender_size(struct live_app *live, struct eal_args *args);
 int sender_open(struct live_app *live, struct err *err);
 int sender_connect(struct live_app *live, struct err *err);
 int sender_begin(struct live_app *live, struct err *err);
 void sender_close(struct live_app *live);
-uint64_t sender_ring_records(const struct live_app *live, uint32_t lcore, enum tel_stream stream);
 
 bool sender_summary(struct live_app *live, struct json *j);
 
-// Registers the /weir/ commands with rte_telemetry (control.c).
-int sender_control(struct sender_app *app, struct err *err);
+extern const struct control_command sender_commands[]; // control.c
+
+// The sum of a published counter over all lcores.
+static inline uint64_t sender_shown(const struct sender_app *app, enum sender_shown which) {
+	uint64_t sum = 0;
+
+	for (uint32_t k = 0; k < app->live.lcores; k++)
+		sum += atomic_load_explicit(&app->lcore[k].shown[which], memory_order_relaxed);
+	return sum;
+}

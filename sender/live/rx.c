@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The way in of a port: whose a frame is, and what we answer to those that are no connection's.
+// Reception at a port: finds the connection of each frame, and answers or counts frames of no connection.
 #include "sender/live/lcore.h"
 
 #include "common/net/flow_addr.h"
@@ -15,21 +15,21 @@ void sender_learn_peer(struct sender_port *p, const struct wire_mac *mac) {
 	wire_template_init(&p->head, &addr);
 }
 
-// Other lcores send to the same next hop.
-static void tell_peer(struct sender_lcore *s, const struct sender_port *p) {
+// Shares the next hop's MAC address with the other lcores.
+static void share_peer(struct sender_lcore *s, const struct sender_port *p) {
 	uint64_t mac = 0;
 
 	memcpy(&mac, &p->peer_mac, sizeof(p->peer_mac));
-	atomic_store_explicit(&s->all->port[p - s->port].peer_told, mac, memory_order_relaxed);
+	atomic_store_explicit(&s->all->port[p - s->port].shared_peer, mac, memory_order_relaxed);
 }
 
 void sender_follow_peer(struct sender_lcore *s, struct sender_port *p) {
-	uint64_t told =
-		atomic_load_explicit(&s->all->port[p - s->port].peer_told, memory_order_relaxed);
+	uint64_t shared =
+		atomic_load_explicit(&s->all->port[p - s->port].shared_peer, memory_order_relaxed);
 	struct wire_mac mac;
 
-	memcpy(&mac, &told, sizeof(mac));
-	if (told != 0 && memcmp(&mac, &p->peer_mac, sizeof(mac)) != 0)
+	memcpy(&mac, &shared, sizeof(mac));
+	if (shared != 0 && memcmp(&mac, &p->peer_mac, sizeof(mac)) != 0)
 		sender_learn_peer(p, &mac);
 }
 
@@ -50,7 +50,7 @@ static void receive_arp(struct sender_lcore *s, struct sender_port *p, struct rt
 	if (arp.sender_ip == p->plan->next_hop) {
 		sender_learn_peer(p, &arp.sender_mac);
 		p->peer_known = true;
-		tell_peer(s, p);
+		share_peer(s, p);
 	}
 	if (!arp.request || !is_ours(p, arp.target_ip)) {
 		rte_pktmbuf_free(m);
@@ -63,28 +63,21 @@ static void receive_arp(struct sender_lcore *s, struct sender_port *p, struct rt
 	sender_put_frame(s, p, m, 0);
 }
 
-// A segment of no connection is answered with a reset (RFC 9293 section 3.10.7.1).
+// Answers a segment of no connection with a reset.
 static void refuse(struct sender_lcore *s, struct sender_port *p, const struct wire_addr *from,
 	const struct seg *seg) {
 	struct wire_addr to = {from->dst_mac, from->src_mac, from->dst_ip, from->src_ip,
 		from->dst_port, from->src_port};
-	struct seg rst = {.flags = SEG_RST};
+	struct seg rst;
 
 	p->count.rx_reset++;
-	if ((seg->flags & SEG_RST) != 0)
+	if (!seg_reset(&rst, seg))
 		return;
-	if ((seg->flags & SEG_ACK) != 0) {
-		rst.seq = seg->ack;
-	} else {
-		rst.flags |= SEG_ACK;
-		rst.ack = seg->seq + seg->len + ((seg->flags & SEG_SYN) != 0)
-			+ ((seg->flags & SEG_FIN) != 0);
-	}
 	p->count.tx_own++;
 	sender_put_seg(s, p, &to, &rst);
 }
 
-// A segment for the receiving side: which receiver is it for?
+// The index of the receiver for a segment to the receiving side.
 static uint32_t receiver_of(struct sender_port *p, const struct sender_arrival *a) {
 	const struct wire_addr *from = &a->info.addr;
 
@@ -95,23 +88,6 @@ static uint32_t receiver_of(struct sender_port *p, const struct sender_arrival *
 		sender_learn_peer(p, &from->src_mac);
 	}
 	return connections_receiver(&p->connections, p->host, a->id, from, &a->seg);
-}
-
-static inline uint32_t flow_of(const struct sender_port *p, const struct wire_addr *a) {
-	uint32_t flows = p->live->groups->flows;
-
-	if (sender_sends(p)) {
-		if (a->src_ip != p->plan->peer || a->src_port != p->plan->peer_port)
-			return FLOW_ADDR_NONE;
-		return flow_addr_index(p->plan->ip, flows, a->dst_ip, a->dst_port);
-	}
-	if (a->dst_port != p->plan->peer_port)
-		return FLOW_ADDR_NONE;
-	return flow_addr_index(p->plan->peer, flows, a->src_ip, a->src_port);
-}
-
-uint32_t sender_flow_of(const struct sender_port *p, const struct wire_addr *a) {
-	return flow_of(p, a);
 }
 
 static void deliver(struct sender_lcore *s, struct sender_port *p, const struct sender_arrival *a) {
@@ -130,7 +106,7 @@ static void deliver(struct sender_lcore *s, struct sender_port *p, const struct 
 		host_rx_receiver(p->host, id, &a->seg, a->info.ecn, s->lcore.now_ns);
 }
 
-// A frame that holds no segment for us: answers it, or counts why not. It is done with.
+// Answers or counts a frame without a segment for us, and frees it.
 static void receive_other(struct sender_lcore *s, struct sender_port *p, struct rte_mbuf *m,
 	const struct wire_info *w) {
 	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
@@ -162,7 +138,7 @@ static bool dropped(struct rte_mbuf *m, uint64_t *count) {
 	return false;
 }
 
-// Reads a segment for us; false: it was none, and the frame is done with.
+// Reads a segment for us. False: the frame has none and was freed.
 static bool receive_seg(struct sender_lcore *s, struct sender_port *p, struct rte_mbuf *m,
 	struct sender_arrival *a) {
 	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
@@ -184,18 +160,18 @@ static bool receive_seg(struct sender_lcore *s, struct sender_port *p, struct rt
 	}
 	if (!plain && wire_parse_tcp(frame, w, verify, &a->seg) != WIRE_OK)
 		return dropped(m, &p->count.rx_malformed);
-	a->id = flow_of(p, &w->addr);
+	a->id = sender_flow_of(p, &w->addr);
 	if (a->id != FLOW_ADDR_NONE && p->host != NULL)
 		a->id = host_index(p->host, a->id);
 	return true;
 }
 
-// While a segment is worked on, the connections of those that follow are fetched, as in virtual time
-// (sim.c), a few lines at a time: a core has only so many misses under way.
-#define FETCH_CONNECTION 6 // segments ahead: its own cache lines
-#define FETCH_SEGS 3 // what they point to
+// While a segment is processed, the connections of the following ones are prefetched, as in virtual time (sim.c).
+// A few cache lines at a time, because a core can have only some misses outstanding.
+#define FETCH_CONNECTION 6 // segments ahead, for the connection's own cache lines
+#define FETCH_SEGS 3 // segments ahead, for the data to which these lines point
 
-// Inlined whatever gcc thinks: it takes a function that only fetches for one that does nothing.
+// Always inlined: gcc takes a function that only prefetches for one without effect.
 static inline __attribute__((always_inline)) void fetch_segs(
 	const struct sender_port *p, const struct sender_arrival *a) {
 	if (a->id != FLOW_ADDR_NONE && p->host != NULL && sender_sends(p))
@@ -214,15 +190,15 @@ static inline __attribute__((always_inline)) void fetch(const struct sender_port
 void sender_receive(struct sender_lcore *s, struct sender_port *p) {
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < p->came; i++) {
-		struct rte_mbuf *m = p->in[i];
+	for (uint32_t i = 0; i < p->nb_rx; i++) {
+		struct rte_mbuf *m = p->rx_burst[i];
 
-		if (i + SENDER_FETCH < p->came)
-			sender_fetch_frame(p->in[i + SENDER_FETCH]);
+		if (i + SENDER_FETCH < p->nb_rx)
+			sender_fetch_frame(p->rx_burst[i + SENDER_FETCH]);
 		if (receive_seg(s, p, m, &p->arrival[n]))
-			p->in[n++] = m;
+			p->rx_burst[n++] = m;
 	}
-	rte_pktmbuf_free_bulk(p->in, n);
+	rte_pktmbuf_free_bulk(p->rx_burst, n);
 	p->arrivals = n;
 	for (uint32_t i = 0; i < n && i < FETCH_CONNECTION; i++)
 		fetch(p, p->arrival[i].id);

@@ -1,63 +1,57 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Between lcores: a frame goes to the lcore that its flow is on, and out through one that has a queue.
+// Frames between lcores: a received frame goes to its flow's lcore; a sent frame goes through the lcore that owns
+// the port's queue.
 //
 //	port -> RSS or one queue -> received by some lcore -> ring -> the flow's lcore
-//	the flow's lcore -> ring -> the lcore that serves the port -> port
+//	the flow's lcore -> ring -> the lcore that owns the port's queue -> port
 //
-// Which lcore a flow is on follows from its number (host.h), so that it is the same on any port and with
-// any RSS key. A frame of no flow of the config belongs to a lcore by its addresses, if it may begin a
-// connection; else to whoever received it. A ring has one producer and one consumer, and is read before
-// the clock, as a port is: nothing arrives before it was sent.
+// A flow's lcore follows from its number (host.h), so that it is the same on any port and with any RSS key. A frame
+// of no flow of the config goes to an lcore chosen by its addresses if it may begin a connection; else it stays
+// with the lcore that received it.
 #include "sender/live/lcore.h"
 
 #include "common/net/flow_addr.h"
 #include "common/net/wire_ip.h"
 
-#include <errno.h>
-#include <rte_ethdev.h>
-#include <rte_ring.h>
-
-static struct rte_ring *ring(const char *what, uint32_t port, uint32_t from, uint32_t to,
-	uint32_t frames, struct err *err) {
-	struct rte_ring *r;
-	char name[64];
-
-	snprintf(name, sizeof(name), "weir-%s%u-%u-%u", what, port, from, to);
-	r = rte_ring_create(name, frames, (int)rte_socket_id(),
-		RING_F_SP_ENQ | RING_F_SC_DEQ | RING_F_EXACT_SZ);
-	if (r == NULL)
-		err_set(err, -ENOMEM, "no memory for rings between lcores");
-	return r;
-}
-
-// What lcore `from` receives or sends for lcore `to` at a port.
-static int join(
+// Makes the ring for frames that lcore `from` receives or sends for lcore `to` at a port.
+static int make_ring(
 	struct sender_lcore *all, uint32_t port, uint32_t from, uint32_t to, struct err *err) {
-	struct sender_port *a = &all[from].port[port], *b = &all[to].port[port];
+	struct sender_port *p = &all[from].port[port];
 
 	if (from == to)
 		return 0;
-	if (a->serves) {
-		a->in_to[to] = b->in_from[from] =
-			ring("in", port, from, to, (uint32_t)all->plan->handover, err);
-		return a->in_to[to] == NULL ? -ENOMEM : 0;
-	}
-	if (!b->serves)
+	if (p->owns_queue)
+		return lcore_ring_init(&p->rx_ring[to], all->plan->process.handover, err);
+	if (!all[to].port[port].owns_queue)
 		return 0;
-	a->out_to = b->out_from[from] = ring("out", port, from, to, SENDER_OUT_RING, err);
-	return a->out_to == NULL ? -ENOMEM : 0;
+	p->egress.ring = &p->tx_ring;
+	return lcore_ring_init(&p->tx_ring, SENDER_TX_RING, err);
 }
 
-int sender_share(struct sender_lcore *all, struct err *err) {
+int sender_make_rings(struct sender_lcore *all, struct err *err) {
 	int rc = 0;
 
 	for (uint32_t i = 0; i < all->lcore.ports; i++) {
 		for (uint32_t from = 0; from < all->lcore.lcores; from++) {
 			for (uint32_t to = 0; rc == 0 && to < all->lcore.lcores; to++)
-				rc = join(all, i, from, to, err);
+				rc = make_ring(all, i, from, to, err);
 		}
 	}
 	return rc;
+}
+
+// The rings from another lcore to this one: for received frames, and for frames to be sent through the port. If a
+// ring does not exist, its `ring` is NULL.
+static struct lcore_ring *rx_ring(
+	const struct sender_lcore *s, const struct sender_port *p, uint32_t from) {
+	return &s->all[from].port[p - s->port].rx_ring[s->lcore.index];
+}
+
+static struct lcore_ring *tx_ring(
+	const struct sender_lcore *s, const struct sender_port *p, uint32_t from) {
+	static struct lcore_ring none;
+
+	return p->owns_queue ? &s->all[from].port[p - s->port].tx_ring : &none;
 }
 
 static uint32_t owner(
@@ -75,110 +69,128 @@ static uint32_t owner(
 	return id % s->lcore.lcores;
 }
 
-// Of the frames that came to this lcore, keeps its own and hands over the others.
-static void hand_in(struct sender_lcore *s, struct sender_port *p) {
-	struct rte_mbuf *other[PORT_BURST_MAX];
-	uint8_t whose[PORT_BURST_MAX];
-	uint32_t n = 0, kept = 0;
+// Keeps the received frames of this lcore's flows and gives the others to their lcores.
+static void hand_over(struct sender_lcore *s, struct sender_port *p) {
+	struct rte_mbuf *batch[LIVE_LCORES_MAX][PORT_BURST_MAX];
+	uint32_t nb_batched[LIVE_LCORES_MAX] = {0}, kept = 0;
 
-	for (uint32_t i = 0; i < p->came; i++) {
+	for (uint32_t i = 0; i < p->nb_rx; i++) {
 		uint32_t to;
 
-		if (i + 4 < p->came)
-			rte_prefetch0(rte_pktmbuf_mtod(p->in[i + 4], void *));
-		to = owner(s, p, p->in[i]);
-		if (to == s->lcore.index) {
-			p->in[kept++] = p->in[i];
-		} else {
-			whose[n] = (uint8_t)to;
-			other[n++] = p->in[i];
-		}
+		if (i + 4 < p->nb_rx)
+			rte_prefetch0(rte_pktmbuf_mtod(p->rx_burst[i + 4], void *));
+		to = owner(s, p, p->rx_burst[i]);
+		if (to == s->lcore.index)
+			p->rx_burst[kept++] = p->rx_burst[i];
+		else
+			batch[to][nb_batched[to]++] = p->rx_burst[i];
 	}
-	p->came = kept;
-	for (uint32_t to = 0; n > 0 && to < s->lcore.lcores; to++) {
-		struct rte_mbuf *batch[PORT_BURST_MAX];
-		uint32_t want = 0, took;
+	p->nb_rx = kept;
+	for (uint32_t to = 0; to < s->lcore.lcores; to++) {
+		uint32_t n = nb_batched[to], put;
 
-		for (uint32_t i = 0; i < n; i++) {
-			if (whose[i] == to)
-				batch[want++] = other[i];
-		}
-		if (want == 0)
+		if (n == 0)
 			continue;
-		took = rte_ring_sp_enqueue_burst(p->in_to[to], (void **)batch, want, NULL);
-		p->count.rx_given += took;
-		p->count.rx_no_room += want - took;
-		if (took < want)
-			atomic_fetch_add_explicit(
-				&p->in_lost[to], want - took, memory_order_relaxed);
-		rte_pktmbuf_free_bulk(batch + took, want - took);
+		put = lcore_ring_put(&p->rx_ring[to], batch[to], n);
+		if (put < n)
+			lcore_ring_dropped(&p->rx_ring[to], n - put);
+		rte_pktmbuf_free_bulk(batch[to] + put, n - put);
 	}
 }
 
-// At a port that is full, theirs and ours take turns.
+// At a full port, frames of other lcores and of this one alternate.
 void sender_collect(struct sender_lcore *s, struct sender_port *p) {
-	uint32_t burst = (uint32_t)s->plan->process.burst, n;
+	struct egress *e = &p->egress;
 	struct rte_mbuf *m[PORT_BURST_MAX];
+	uint32_t n;
 
-	if (p->outs >= PORT_FULL / 2 && s->lcore.load.iterations % s->lcore.lcores == 0)
+	if (e->count >= PORT_FULL / 2 && s->lcore.load.iterations % s->lcore.lcores == 0)
 		return;
 	for (uint32_t from = 0; from < s->lcore.lcores; from++) {
-		if (p->out_from[from] == NULL)
-			continue;
-		while (p->outs < PORT_FULL
-			&& (n = rte_ring_sc_dequeue_burst(
-				    p->out_from[from], (void **)m, burst, NULL))
-				> 0) {
-			p->count.tx_got += n;
+		struct lcore_ring *ring = tx_ring(s, p, from);
+
+		while (ring->ring != NULL && e->count < PORT_FULL
+			&& (n = lcore_ring_take(ring, m, e->burst)) > 0) {
 			for (uint32_t i = 0; i < n; i++)
-				sender_queue_frame(s, p, m[i], port_pkt(m[i])->release_ns);
+				egress_enqueue(e, m[i], port_pkt(m[i])->release_ns,
+					port_frame_bytes(m[i]->pkt_len));
+			s->lcore.watch.moved += n;
 		}
 	}
 }
 
 uint32_t sender_exchange(struct sender_lcore *s, struct sender_port *p) {
-	uint32_t each = (SENDER_IN_MAX - PORT_BURST_MAX) / s->lcore.lcores, moved = 0;
+	uint32_t each = (SENDER_RX_MAX - PORT_BURST_MAX) / s->lcore.lcores, moved = 0;
 
-	p->came = 0;
-	if (p->serves) {
+	p->nb_rx = 0;
+	if (p->owns_queue) {
 		sender_collect(s, p);
-		p->came = port_rx(p->port, p->queue, p->in, (uint16_t)s->plan->process.burst);
-		moved = p->came;
-		hand_in(s, p);
+		moved = p->nb_rx =
+			port_rx(p->port, p->queue, p->rx_burst, (uint16_t)p->egress.burst);
+		hand_over(s, p);
 	}
 	for (uint32_t from = 0; from < s->lcore.lcores; from++) {
-		uint32_t n;
+		struct lcore_ring *ring = rx_ring(s, p, from);
+		uint32_t n = ring->ring != NULL
+			? lcore_ring_take(ring, p->rx_burst + p->nb_rx, each)
+			: 0;
 
-		if (p->in_from[from] == NULL)
-			continue;
-		n = rte_ring_sc_dequeue_burst(
-			p->in_from[from], (void **)(p->in + p->came), each, NULL);
-		p->came += n;
-		p->count.rx_got += n;
+		p->nb_rx += n;
 		moved += n;
 	}
 	return moved;
 }
 
-uint32_t sender_hand_out(struct sender_port *p, uint32_t at, uint32_t n) {
-	uint32_t took;
+struct sender_count sender_count_port(const struct sender_lcore *s, const struct sender_port *p) {
+	struct sender_count c = p->count;
 
-	for (uint32_t i = at; i < at + n; i++)
-		port_pkt(p->out[i])->release_ns = p->waiting[i].due_ns;
-	took = rte_ring_sp_enqueue_burst(p->out_to, (void **)(p->out + at), n, NULL);
-	p->out_first += took;
-	p->outs -= took;
-	p->count.tx_given += took;
-	return took;
+	c.tx_frames = p->egress.tx.pkts;
+	c.tx_bytes = p->egress.tx.bytes;
+	c.tx_dropped = p->egress.dropped.pkts;
+	c.tx_waiting = p->egress.count;
+	c.tx_given = p->tx_ring.nb_handed;
+	for (uint32_t k = 0; k < s->lcore.lcores; k++) {
+		const struct lcore_ring *rx = rx_ring(s, p, k), *tx = tx_ring(s, p, k);
+
+		c.rx_given += p->rx_ring[k].nb_handed;
+		c.rx_no_room += atomic_load_explicit(&p->rx_ring[k].dropped, memory_order_relaxed);
+		c.rx_got += rx->nb_taken;
+		c.rx_not_taken += atomic_load_explicit(&rx->dropped, memory_order_relaxed);
+		c.rx_waiting += lcore_ring_waiting(rx);
+		c.tx_got += tx->nb_taken;
+		c.tx_waiting += lcore_ring_waiting(tx);
+	}
+	return c;
 }
 
-uint32_t sender_between(const struct sender_port *p, bool in) {
-	uint32_t n = 0;
+static bool port_balanced(
+	const struct sender_port *p, const struct sender_count *c, const struct host *h) {
+	return c->tx_wanted + c->tx_got
+		== c->tx_frames + c->tx_given + c->tx_dropped + c->no_mbuf + p->egress.count
+		&& c->rx_frames
+		== c->rx_tcp + c->rx_arp + c->rx_echo + c->rx_too_big + c->rx_other + c->rx_outside
+			+ c->rx_reset + c->rx_malformed
+		&& (h == NULL || h->count.rx_segs == c->rx_tcp)
+		&& c->tx_wanted == c->tx_own + (h != NULL ? h->count.tx_segs : 0);
+}
 
-	for (uint32_t from = 0; from < LIVE_LCORES_MAX; from++) {
-		const struct rte_ring *r = in ? p->in_from[from] : p->out_from[from];
+bool sender_balanced(const struct sender_lcore *all) {
+	for (uint32_t i = 0; i < all->lcore.ports; i++) {
+		struct sender_count sum = {0};
+		uint64_t queued = 0;
 
-		n += r != NULL ? rte_ring_count(r) : 0;
+		for (uint32_t k = 0; k < all->lcore.lcores; k++) {
+			const struct sender_port *p = &all[k].port[i];
+			struct sender_count c = sender_count_port(&all[k], p);
+
+			if (!port_balanced(p, &c, p->host))
+				return false;
+			sender_count_add(&sum, &c);
+			queued += p->egress.count;
+		}
+		if (sum.rx_given != sum.rx_got + sum.rx_waiting
+			|| sum.tx_given + queued != sum.tx_got + sum.tx_waiting)
+			return false;
 	}
-	return n;
+	return true;
 }

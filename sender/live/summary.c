@@ -1,36 +1,30 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a live run of the sender reports.
+// The summary of a live run of the sender.
 #include "sender/live/app.h"
 
-#include <math.h>
-#include <rte_ethdev.h>
+#include "common/net/address.h"
 
-// A port's counters, of all lcores.
+#include <math.h>
+
+// Writes a port's counters, summed over all lcores.
 static void write_port(const struct sender_app *app, uint32_t i, struct json *j) {
 	const struct live_port *plan = &app->plan.port[i];
-	const struct port *port = &app->live.port[i];
 	struct sender_count sum = {0}, *c = &sum;
-	uint64_t waiting = 0, between = 0, refused = 0;
-	struct rte_eth_stats stats = {0};
-	char text[18];
+	uint64_t refused = 0;
+	char ip[ADDRESS_IP_SIZE];
 
 	for (uint32_t k = 0; k < app->live.lcores; k++) {
 		const struct sender_port *p = &app->lcore[k].port[i];
+		struct sender_count one = sender_count_port(&app->lcore[k], p);
 
-		sender_count_add(&sum, &p->count);
-		waiting += p->outs + sender_between(p, false);
-		between += sender_between(p, true);
+		sender_count_add(&sum, &one);
 		refused += p->connections.refused;
 	}
-	rte_eth_stats_get(port->id, &stats);
+	address_ip_text(plan->ip, ip);
 	json_object(j, NULL);
-	json_text(j, "name", plan->name);
-	json_text(j, "role", plan->role == LIVE_SENDER ? "sender" : "receiver");
-	json_text(j, "dev", port->dev.text);
-	live_mac_text(&port->mac, text);
-	json_text(j, "mac", text);
-	live_ip_text(plan->ip, text);
-	json_text(j, "ip", text);
+	live_port_json(&app->live.port[i], j);
+	json_text(j, "role", live_role_names[plan->role]);
+	json_text(j, "ip", ip);
 	json_u64(j, "rx_frames", c->rx_frames);
 	json_u64(j, "rx_bytes", c->rx_bytes);
 	json_u64(j, "rx_tcp", c->rx_tcp);
@@ -46,22 +40,19 @@ static void write_port(const struct sender_app *app, uint32_t i, struct json *j)
 	json_u64(j, "tx_bytes", c->tx_bytes);
 	json_u64(j, "tx_dropped", c->tx_dropped);
 	json_u64(j, "no_mbuf", c->no_mbuf);
-	json_u64(j, "waiting", waiting);
+	json_u64(j, "waiting", c->tx_waiting);
 	if (app->live.lcores > 1) {
-		// Received by another lcore than the flow's: of these, dropped, and not yet looked at.
+		// Frames received by another lcore than the flow's; of these, dropped, and still waiting.
 		json_u64(j, "handed_over", c->rx_given + c->rx_no_room);
 		json_u64(j, "handover_dropped", c->rx_no_room);
-		json_u64(j, "handover_waiting", between);
+		json_u64(j, "handover_waiting", c->rx_waiting);
 		json_u64(j, "sent_through_another", c->tx_given);
 	}
 	json_u64(j, "connections_refused", refused);
-	json_u64(j, "driver_missed", stats.imissed);
-	json_u64(j, "driver_no_mbuf", stats.rx_nombuf);
-	json_u64(j, "driver_tx_errors", stats.oerrors);
 	json_close(j, '}');
 }
 
-// Of all lcores.
+// Sums over all lcores.
 struct receiver_sum {
 	struct receiver_count c;
 	uint64_t open, done, refused;
@@ -101,59 +92,40 @@ static void write_receivers(const struct sender_app *app, struct json *j) {
 	json_close(j, '}');
 }
 
-// What went wrong around the sender while it ran, one sentence each.
+// Writes the faults during the run, one sentence each.
 static void write_faults(struct sender_app *app, struct json *j) {
 	struct sender_count sum = {0};
 	uint32_t mtu = 0;
-	char text[256];
 
-	json_array(j, "faults");
-	live_faults_json(&app->live, j);
 	for (uint32_t i = 0; i < app->live.ports; i++) {
 		for (uint32_t k = 0; k < app->live.lcores; k++) {
-			uint32_t told = app->lcore[k].port[i].path_mtu;
+			uint32_t reported = app->lcore[k].port[i].path_mtu;
+			struct sender_count c =
+				sender_count_port(&app->lcore[k], &app->lcore[k].port[i]);
 
-			sender_count_add(&sum, &app->lcore[k].port[i].count);
-			mtu = mtu == 0 || (told > 0 && told < mtu) ? told : mtu;
+			sender_count_add(&sum, &c);
+			mtu = mtu == 0 || (reported > 0 && reported < mtu) ? reported : mtu;
 		}
 	}
-	if (mtu > 0) {
-		snprintf(text, sizeof(text),
+	json_array(j, "faults");
+	live_faults_json(&app->live, sum.no_mbuf, j);
+	if (mtu > 0)
+		json_format(j, NULL,
 			"a router on the path dropped %llu frames as too big, its next link carries "
 			"%u B of IPv4: write mss: %uB for the flows",
 			(unsigned long long)sum.rx_too_big, mtu, mtu - WIRE_IPV4 - WIRE_TCP);
-		json_text(j, NULL, text);
-	}
-	if (sum.no_mbuf > 0) {
-		snprintf(text, sizeof(text), "%llu frames found no buffer to write them into",
-			(unsigned long long)sum.no_mbuf);
-		json_text(j, NULL, text);
-	}
-	if (sum.rx_outside > 0) {
-		snprintf(text, sizeof(text),
-			"%llu packets from outside 198.18.0.0/15 were not answered",
+	if (sum.rx_outside > 0)
+		json_format(j, NULL, "%llu packets from outside 198.18.0.0/15 were not answered",
 			(unsigned long long)sum.rx_outside);
-		json_text(j, NULL, text);
-	}
-	if (sum.rx_no_room > 0) {
-		snprintf(text, sizeof(text),
+	if (sum.rx_no_room > 0)
+		json_format(j, NULL,
 			"%llu received frames found no room on their way to another lcore "
 			"(live.sender.handover)",
 			(unsigned long long)sum.rx_no_room);
-		json_text(j, NULL, text);
-	}
 	json_close(j, ']');
 }
 
-static void write_late(struct json *j, const struct hist *h) {
-	json_u64(j, "paced_segs", h->total);
-	json_u64(j, "pacing_error_p50_ns", hist_quantile(h, 0.5));
-	json_u64(j, "pacing_error_p99_ns", hist_quantile(h, 0.99));
-	json_u64(j, "pacing_error_p999_ns", hist_quantile(h, 0.999));
-	json_u64(j, "pacing_error_max_ns", h->max);
-}
-
-// How far from their times paced segments left, and from their rates flows sent.
+// Writes the errors of paced segments' transmit times and of flows' rates.
 static void write_emulation(
 	const struct sender_app *app, const struct host *const *hosts, struct json *j) {
 	struct host_conformance c = host_conformance(hosts, app->live.lcores);
@@ -164,23 +136,23 @@ static void write_emulation(
 	hist_reset(&all);
 	for (uint32_t k = 0; k < app->live.lcores; k++) {
 		for (uint32_t i = 0; i < app->plan.ports; i++) {
-			const struct sender_port *p = &app->lcore[k].port[i];
+			const struct egress *e = &app->lcore[k].port[i].egress;
 
-			hist_merge(&undisturbed, &p->late);
-			hist_merge(&all, &p->late_disturbed);
-			early += p->early;
-			scheduled += p->scheduled;
+			hist_merge(&undisturbed, &e->late);
+			hist_merge(&all, &e->late_disturbed);
+			early += e->early;
+			scheduled += e->scheduled;
 		}
 	}
 	hist_merge(&all, &undisturbed);
 	json_object(j, "emulation");
-	write_late(j, &all);
+	live_late_json(&all, "paced_segs", "pacing_error", j);
 	json_u64(j, "pacing_early", early);
-	json_u64(j, "pacing_scheduled", scheduled); // by the port, how well is not known here
+	json_u64(j, "pacing_scheduled", scheduled); // lateness is unknown
 	json_object(j, "pacing_undisturbed");
-	write_late(j, &undisturbed);
+	live_late_json(&undisturbed, "paced_segs", "pacing_error", j);
 	json_close(j, '}');
-	json_object(j, "pacing_rate"); // off by so much, as a part of it
+	json_object(j, "pacing_rate"); // relative error
 	json_u64(j, "flows", c.flows);
 	json_f64(j, "p99", c.flows > 0 ? c.p99 : NAN);
 	json_f64(j, "worst", c.flows > 0 ? c.worst : NAN);

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What an ACK means to a sender: scoreboard, RTT, delivery rate, recovery, congestion control.
+// ACK processing at the sender: scoreboard, RTT, delivery rate, recovery, congestion control.
 //
 //	OPEN --loss or ECN echo--> RECOVERY --una reaches recover--> OPEN
 //	any  --timeout-----------> LOSS     --una reaches recover--> OPEN
 //
-// An episode is one window: the algorithm hears on_loss once, and recover = nxt then (RFC 6582).
-// In RECOVERY an algorithm that asks for it (cc_ops.prr) gets proportional rate reduction on the
-// way to its new window (RFC 9937).
+// An episode lasts for one window: on_loss is called once, and recover is set to nxt (RFC 6582). In RECOVERY
+// the window of an algorithm with cc_ops.prr moves to its new value by proportional rate reduction (RFC 9937).
 #include "sender/host.h"
 #include "sender/tcp/flow.h"
 
@@ -24,7 +23,7 @@ static void reduced(struct host *h, struct flow *f, double before, bool ecn, uin
 	if (f->out.cwnd_segs >= before)
 		return;
 	f->ecn_cwr = f->ecn_ok; // whatever the reason (RFC 3168 section 6.1.2)
-	f->count.halvings++;
+	f->count.cwnd_reductions++;
 	f->count.ecn_echoes += ecn;
 	host_event(h, f, TEL_EV_REDUCTION, before, f->out.cwnd_segs, ecn, now_ns);
 }
@@ -45,7 +44,7 @@ static void enter_recovery(struct host *h, struct flow *f, const struct delivery
 	f->ca = FLOW_CA_RECOVERY;
 	f->recover = f->nxt;
 	f->prr_delivered = f->prr_out = 0;
-	// All that prr_delivered will count: this ACK's own segments too.
+	// As many segments as prr_delivered will count, this ACK's included.
 	f->prr_flight = loss.inflight_segs + d->acked;
 	f->prr_flight += f->prr_flight == 0;
 	f->tlp_end = 0;
@@ -67,7 +66,7 @@ void flow_enter_loss(struct host *h, struct flow *f, uint64_t now_ns) {
 	double before = f->out.cwnd_segs;
 	bool frto = loss.repeated ? f->frto != FRTO_OFF : f->ca == FLOW_CA_OPEN;
 
-	// The losses before a timeout in fast recovery may have been real.
+	// A timeout in fast recovery is not taken back: the losses before it may have been real.
 	if (!loss.repeated && f->ca != FLOW_CA_RECOVERY)
 		spurious_start(f, true, now_ns);
 	else if (!loss.repeated)
@@ -89,25 +88,25 @@ void flow_enter_loss(struct host *h, struct flow *f, uint64_t now_ns) {
 	host_event(h, f, TEL_EV_TIMEOUT, before, f->out.cwnd_segs, 0, now_ns);
 }
 
-// RFC 9937. `safe`: the ACK advances and found no further loss, so that repair makes progress;
-// until then no more is sent than was delivered, or repairs would go on filling the queue that drops them.
+// RFC 9937. `safe`: the ACK advances una and found no further loss, so that the repair makes progress. Before that
+// no more is sent than was delivered, or retransmissions would keep the queue full that drops them.
 static void prr(struct flow *f, uint32_t newly_delivered, bool safe) {
 	uint32_t pipe = flow_inflight(f), target = (uint32_t)f->out.cwnd_segs;
 	uint32_t send = 0;
 
 	f->prr_delivered += newly_delivered;
 	if (newly_delivered > 0 && pipe > target) {
-		uint64_t share =
+		uint64_t proportional =
 			((uint64_t)f->prr_delivered * target + f->prr_flight - 1) / f->prr_flight;
 
-		send = share > f->prr_out ? (uint32_t)share - f->prr_out : 0;
+		send = proportional > f->prr_out ? (uint32_t)proportional - f->prr_out : 0;
 	} else if (newly_delivered > 0) {
 		uint32_t limit = f->prr_delivered > f->prr_out ? f->prr_delivered - f->prr_out : 0;
 
 		limit = (limit > newly_delivered ? limit : newly_delivered) + safe;
 		send = target - pipe < limit ? target - pipe : limit;
 	}
-	// The fast retransmit, and where all was lost, what the next ACK answers.
+	// At least one segment: the fast retransmit or, if all were lost, one that elicits another ACK.
 	if (send == 0 && (f->prr_out == 0 || pipe == 0))
 		send = 1;
 	f->cwnd_segs = pipe + send;
@@ -120,14 +119,14 @@ static void set_window(const struct host *h, struct flow *f, const struct delive
 		f->cwnd_segs = f->out.cwnd_segs;
 }
 
-// A peer without SACK: duplicate ACKs stand for unknown segments that arrived (RFC 6582).
+// A peer without SACK: each duplicate ACK counts as the arrival of an unknown segment (RFC 6582).
 static void reno_dupacks(struct flow *f, bool dup, struct delivery *d) {
 	if (f->ca == FLOW_CA_LOSS) {
-		f->sacked = 0; // all was taken for lost; duplicates answer its repair
+		f->sacked = 0; // all segments count as lost; duplicate ACKs answer retransmissions
 		return;
 	}
 	if (d->advanced) {
-		// One segment filled the hole, the others had sent the duplicates.
+		// One segment filled the hole; the others were counted by their duplicate ACKs.
 		d->prr = d->acked > f->sacked + 1 ? d->acked - f->sacked : 1;
 		f->sacked = f->sacked + 1 > d->acked ? f->sacked + 1 - d->acked : 0;
 		if (f->sacked >= f->nxt - f->una)
@@ -151,7 +150,7 @@ static void reno_dupacks(struct flow *f, bool dup, struct delivery *d) {
 	}
 }
 
-// Rate of delivery between the newest segment's sending and now; its interval, 0: no sample.
+// The interval of the delivery rate sample for the newest delivered segment, in ns; 0: no sample.
 static uint64_t rate_interval_ns(const struct flow *f, const struct delivery *d) {
 	uint64_t interval_ns = time_max(d->send_elapsed_ns, d->now_ns - d->prior_ns);
 
@@ -159,7 +158,7 @@ static uint64_t rate_interval_ns(const struct flow *f, const struct delivery *d)
 	return interval_ns < f->rtt.min_ns ? 0 : interval_ns;
 }
 
-static inline void tell_cc(struct host *h, struct flow *f, const struct delivery *d, bool ece,
+static inline void notify_cc(struct host *h, struct flow *f, const struct delivery *d, bool ece,
 	uint32_t prior_inflight, uint64_t rtt_ns) {
 	const struct cc_ops *cc = cc_of(h, f);
 	struct cc_ack a = {
@@ -185,16 +184,16 @@ static inline void tell_cc(struct host *h, struct flow *f, const struct delivery
 	};
 	uint8_t mode = f->cc_mode;
 
-	bool telling = tel_on(h->env.tel_cc);
+	bool traced = tel_on(h->env.tel_cc);
 
-	if (a.interval_ns > 0 && (cc->rate || telling))
+	if (a.interval_ns > 0 && (cc->rate || traced))
 		a.delivery_bps = (double)(f->delivered - d->prior_delivered) * f->payload * 8e9
 			/ (double)a.interval_ns;
 	cc->on_ack(f->cc_state, cc_config(h, f), &a, &f->out);
 	flow_note_mode(h, f);
 	if (f->cc_mode != mode)
 		host_event(h, f, TEL_EV_CC_MODE, mode, f->cc_mode, 0, d->now_ns);
-	if (telling)
+	if (traced)
 		host_cc_record(h, f, &a);
 }
 
@@ -212,14 +211,14 @@ static inline uint64_t take_rtt(struct host *h, struct flow *f, const struct del
 	return rtt_ns;
 }
 
-// Karn (RFC 6298 section 5.7): the ACK of a segment that was sent twice says nothing about the
-// timeout, unless its timestamp says that it answers the second (RFC 7323 section 4.1).
+// Karn (RFC 6298 section 5.7): the ACK of a segment that was sent twice does not reset the backoff, unless its
+// timestamp is that of the retransmission (RFC 7323 section 4.1).
 static bool echoes_newest(const struct delivery *d) {
 	return d->acked > 0 && d->tsecr != 0 && seq_diff(d->tsecr, flow_tsval(d->newest_ns)) >= 0;
 }
 
-// RFC 8985 section 7.4.2: did the probe repair a loss that nobody else noticed? Known when an ACK
-// goes beyond it without a DSACK; a duplicate ACK or a DSACK says that the original arrived.
+// RFC 8985 section 7.4.2: whether the tail loss probe repaired a loss that was not detected otherwise. This is known
+// when an ACK passes the probe: without a DSACK it did; a duplicate ACK or a DSACK shows that the original arrived.
 static bool tlp_repaired(struct flow *f, const struct delivery *d) {
 	bool repaired;
 
@@ -232,9 +231,9 @@ static bool tlp_repaired(struct flow *f, const struct delivery *d) {
 	return repaired;
 }
 
-// An episode ends when all that was out then is acknowledged. After an ECN echo, something newer must
-// be: only that says that CWR arrived and the echo has stopped. Without SACK, something newer too,
-// lest duplicate ACKs start another episode (RFC 6582 section 5).
+// An episode ends when all segments sent before it began are acknowledged. After an ECN echo a newer segment must be
+// acknowledged too, which shows that CWR arrived and the echo has stopped; likewise without SACK, so that duplicate
+// ACKs do not start another episode (RFC 6582 section 5).
 static bool episode_over(const struct flow *f) {
 	if (f->una < f->recover)
 		return false;
@@ -248,7 +247,7 @@ static void update_state(struct host *h, struct flow *f, const struct delivery *
 
 	f->ecn_episode |= ece;
 	if (ece)
-		f->undo_from = UNDO_NONE; // the path asked for less all the same
+		f->undo_from = UNDO_NONE; // the ECN echo justifies the reduction in any case
 	if (f->ca != FLOW_CA_OPEN && episode_over(f)) {
 		f->ca = FLOW_CA_OPEN;
 		seg_ring_fit(&f->ring, &h->arena, f->una, f->nxt);
@@ -256,8 +255,8 @@ static void update_state(struct host *h, struct flow *f, const struct delivery *
 	}
 	if (f->ca != FLOW_CA_OPEN)
 		return;
-	// What is still lost was sent after the last reduction: it costs one of its own.
-	// An echo while CWR has not left is that of the last reduction.
+	// Segments still marked lost were sent after the last reduction and cause another one. An echo that arrives
+	// before CWR was sent belongs to the last reduction.
 	if (f->lost > 0 || repaired || (ece && !f->ecn_cwr)) {
 		enter_recovery(h, f, d, f->lost == 0 && !repaired);
 		f->ecn_episode = ece;
@@ -265,7 +264,7 @@ static void update_state(struct host *h, struct flow *f, const struct delivery *
 	}
 }
 
-// What the retransmission timer waits for after an ACK; flow_arm_rtx follows.
+// Sets the deadline of RACK's reordering timer after an ACK; the caller then calls flow_arm_rtx.
 static void set_reorder_timer(struct flow *f, uint64_t wait_ns, uint64_t now_ns) {
 	if (wait_ns > 0) {
 		f->rtx_kind = RTX_REO;
@@ -275,7 +274,7 @@ static void set_reorder_timer(struct flow *f, uint64_t wait_ns, uint64_t now_ns)
 	}
 }
 
-// RACK's timer: segments that waited for reordering to resolve are lost now.
+// RACK's timer expired: segments beyond the reordering window are lost now.
 void flow_reorder_timer(struct host *h, struct flow *f, uint64_t now_ns) {
 	struct delivery d = {.now_ns = now_ns};
 	uint64_t wait_ns = loss_detect(f, now_ns, &d);
@@ -283,7 +282,7 @@ void flow_reorder_timer(struct host *h, struct flow *f, uint64_t now_ns) {
 	if (d.lost > 0 && f->ca == FLOW_CA_OPEN)
 		enter_recovery(h, f, &d, false);
 	if (d.lost > 0) {
-		tell_cc(h, f, &d, false, flow_inflight(f) + d.lost, 0);
+		notify_cc(h, f, &d, false, flow_inflight(f) + d.lost, 0);
 		set_window(h, f, &d);
 	}
 	set_reorder_timer(f, wait_ns, now_ns);
@@ -291,7 +290,7 @@ void flow_reorder_timer(struct host *h, struct flow *f, uint64_t now_ns) {
 	flow_arm_rtx(h, f, now_ns);
 }
 
-// RFC 5961 section 5.2: not beyond what was sent, nor older than a window.
+// RFC 5961 section 5.2: the ACK is neither beyond SND.NXT nor older than a window.
 bool flow_ack_acceptable(const struct flow *f, const struct seg *s) {
 	int64_t ahead = flow_ack_ahead(f, s);
 
@@ -299,9 +298,9 @@ bool flow_ack_acceptable(const struct flow *f, const struct seg *s) {
 			  : (uint64_t)-ahead <= f->wnd_bytes - f->una_bytes;
 }
 
-// Moves una_bytes and the window's right edge to what an acceptable ACK says; returns the new una. The
-// edge moves back only with news or to close the window, as in Linux (tcp_may_update_window): an ACK
-// that another overtook is as likely.
+// Moves una_bytes and the window's right edge as an acceptable ACK says; returns the new una. The edge moves back
+// only if the ACK acknowledges new data or closes the window, as in Linux (tcp_may_update_window): otherwise it may
+// be an ACK that was overtaken by another.
 static uint64_t take_ack(struct flow *f, const struct seg *s) {
 	int32_t ahead = flow_ack_ahead(f, s);
 	uint64_t una = f->una, wnd = (uint64_t)s->window << f->snd_wscale;
@@ -316,7 +315,7 @@ static uint64_t take_ack(struct flow *f, const struct seg *s) {
 	return una;
 }
 
-// What is newly acknowledged in sequence, for the flow's timers.
+// Updates the flow's timers for newly acknowledged segments.
 static void progress(struct flow *f, const struct delivery *d, uint64_t rtt_ns) {
 	f->probes = 0;
 	f->timeouts = 0;
@@ -338,7 +337,7 @@ void flow_ack(struct host *h, struct flow *f, const struct seg *s, uint64_t now_
 
 	d.advanced = f->una_bytes > before;
 	f->count.acked_bytes +=
-		time_min(f->una_bytes, f->total_bytes) - time_min(before, f->total_bytes);
+		min_u64(f->una_bytes, f->total_bytes) - min_u64(before, f->total_bytes);
 	loss_cumulative(h, f, una, &d);
 	if (f->sack_ok) {
 		if (s->sack_count > 0 || f->seen_count > 0)
@@ -365,7 +364,7 @@ void flow_ack(struct host *h, struct flow *f, const struct seg *s, uint64_t now_
 		progress(f, &d, rtt_ns);
 	update_state(h, f, &d, ece);
 	if (d.acked > 0 || d.lost > 0)
-		tell_cc(h, f, &d, ece, prior_inflight, rtt_ns);
+		notify_cc(h, f, &d, ece, prior_inflight, rtt_ns);
 	set_window(h, f, &d);
 	if (f->una > f->data_segs) {
 		flow_end(h, f, FLOW_DONE, TEL_CLOSE, now_ns);
@@ -376,10 +375,9 @@ void flow_ack(struct host *h, struct flow *f, const struct seg *s, uint64_t now_
 	flow_arm_rtx(h, f, now_ns);
 }
 
-// Header prediction, as old as TCP's fast path (Jacobson, 1990): nothing is lost, SACKed or was sent
-// again, and the ACK says that some more whole segments arrived. Then the newest of them is the one
-// with the highest number, the scoreboard needs no walk, and there is nothing for RACK to find. The
-// effect is that of flow_ack.
+// Header prediction (Jacobson, 1990): no segment is lost, SACKed or retransmitted, and the ACK acknowledges whole
+// segments. Then the newest of them has the highest number, the scoreboard needs no walk, and RACK cannot find a
+// loss. The effect is that of flow_ack.
 static bool expected(const struct flow *f, const struct seg *s, uint32_t ahead) {
 	return s->flags == SEG_ACK && s->len == 0 && s->sack_count == 0 && s->options == SEG_OPT_TS
 		&& f->state == FLOW_OPEN && f->ts_ok && seq_diff(s->tsval, f->ts_recent) >= 0
@@ -405,7 +403,7 @@ bool flow_ack_expected(struct host *h, struct flow *f, const struct seg *s, uint
 	r = flow_seg(f, f->una + segs - 1);
 	d.newest_ns = flow_sent_ns(r, now_ns);
 	if (d.newest_ns < f->rack_sent_ns)
-		return false; // a repair was delivered that had left later: RACK has work
+		return false; // a retransmission sent later was delivered: RACK has to run
 	f->ts_recent = s->tsval;
 	f->una += segs;
 	f->una_bytes += ahead;
@@ -433,7 +431,7 @@ bool flow_ack_expected(struct host *h, struct flow *f, const struct seg *s, uint
 	f->timeouts = 0;
 	f->backoff = 0;
 	f->rtx_base_ns = now_ns;
-	tell_cc(h, f, &d, false, prior_inflight, rtt_ns);
+	notify_cc(h, f, &d, false, prior_inflight, rtt_ns);
 	f->cwnd_segs = f->out.cwnd_segs;
 	flow_send(h, f, now_ns, now_ns);
 	flow_arm_rtx(h, f, now_ns);

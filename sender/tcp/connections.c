@@ -62,7 +62,7 @@ static void take_out(struct connections *c, uint32_t i) {
 	c->entry[i].used = false;
 }
 
-// An entry that no connection needs; CONNECTION_NONE: all do.
+// A free entry; CONNECTION_NONE: all are in use.
 static uint32_t free_entry(struct connections *c, const struct receiver *spare) {
 	for (uint32_t i = 0; i < c->size; i++) {
 		if (!c->entry[i].used)
@@ -77,7 +77,7 @@ static uint32_t free_entry(struct connections *c, const struct receiver *spare) 
 	return CONNECTION_NONE;
 }
 
-// The entry of a connection that begins.
+// The entry for a new connection, or CONNECTION_NONE.
 static uint32_t begin(struct connections *c, struct host *h, const struct wire_addr *from) {
 	struct receiver *spare = &h->receiver[h->receivers - c->size];
 	uint32_t i = free_entry(c, spare);

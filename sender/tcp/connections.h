@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Dynamic connections: those of a receiving host that are none of the config's flows, a kernel's for example.
+// Dynamic connections: connections of a receiving host that are not flows of the config, such as a kernel's.
 //
-// Behind the receivers of its flows a host has spare ones, as many as this table has entries. A connection that
-// begins gets the first that has none, else the first whose connection is over; without either it is refused
-// and counted. A connection is found by its addresses, in a hash table of chains. All memory is allocated at
-// the start.
+// After the receivers of its flows a host has spare ones, as many as this table has entries. A new connection gets
+// the first unused receiver, else the first whose connection is over; if there is none, it is refused and counted.
+// Connections are found by their addresses in a chained hash table. All memory is allocated at the start.
 #pragma once
 #include "common/net/wire.h"
 #include "sender/host.h"
@@ -13,28 +12,28 @@
 #define CONNECTION_BUCKETS 1024 // a power of two
 
 struct connection {
-	struct wire_addr addr; // as we send
+	struct wire_addr addr; // of the segments we send
 	uint32_t next; // in its bucket
 	bool used;
 };
 
 struct connections {
-	struct connection *entry; // the i-th has the i-th spare receiver
+	struct connection *entry; // entry i belongs to the i-th spare receiver
 	uint32_t size;
 	uint32_t bucket[CONNECTION_BUCKETS];
-	uint64_t refused; // for want of a receiver
+	uint64_t refused; // connections refused for lack of a receiver
 };
 
-// A table of `size` connections, 0 for none. -ENOMEM and a sentence.
+// Makes a table of `size` connections, which may be 0. 0, or -ENOMEM with a sentence in err.
 int connections_init(struct connections *c, uint32_t size, struct err *err);
 void connections_fini(struct connections *c);
 
-// connections_receiver, for all but what is of a flow of the config and begins nothing.
+// The slow path of connections_receiver: all segments but those of the config's flows without SYN.
 uint32_t connections_lookup(struct connections *c, struct host *h, uint32_t index,
 	const struct wire_addr *from, const struct seg *seg);
-// The receiver of h that a segment from there is for; CONNECTION_NONE: it is of no connection, and begins none
-// or found no receiver. `index`: the receiver of the config's flow with these addresses, CONNECTION_NONE if
-// there is no such flow. A receiver whose connection is over begins anew with a SYN of another number.
+// The receiver of h for a segment from these addresses. CONNECTION_NONE: the segment belongs to no connection, and
+// begins none or found no free receiver. `index`: the receiver of the config's flow with these addresses, or
+// CONNECTION_NONE. A receiver whose connection is over accepts a SYN with another sequence number.
 static inline uint32_t connections_receiver(struct connections *c, struct host *h, uint32_t index,
 	const struct wire_addr *from, const struct seg *seg) {
 	if (__builtin_expect(index != CONNECTION_NONE && (seg->flags & SEG_SYN) == 0, 1))
@@ -42,7 +41,7 @@ static inline uint32_t connections_receiver(struct connections *c, struct host *
 	return connections_lookup(c, h, index, from, seg);
 }
 
-// Where the spare receiver with this number (struct receiver.id) sends to.
+// The addresses to which the spare receiver with this number (struct receiver.id) sends.
 static inline const struct wire_addr *connections_addr(
 	const struct connections *c, const struct host *h, uint32_t id) {
 	return &c->entry[id - h->groups->flows].addr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One sending connection: what it believes of its peer, when and what it sends.
+// A sending connection: acceptance of the peer's segments, and transmission.
 #include "sender/tcp/flow.h"
 
 #include "common/base/likely.h"
@@ -27,7 +27,7 @@ void flow_init(struct host *h, struct flow *f, uint32_t id, uint16_t group, uint
 	f->retrans_head = f->retrans_tail = UINT64_MAX;
 	f->undo_from = UNDO_NONE;
 	f->reo_wnd_mult = 1;
-	f->iss = (id + 1) * 0x9e3779b1u; // any value will do; known ones are easy to read in traces
+	f->iss = (id + 1) * 0x9e3779b1u; // arbitrary, but easy to recognise in traces
 	rtt_init(&f->rtt, g->rto_initial_ns);
 	host_arm(h, &f->pace, start_ns);
 }
@@ -39,7 +39,7 @@ void flow_ack_now(struct host *h, struct flow *f, uint64_t now_ns) {
 	host_send(h, f->id, &s, ECN_NOT_ECT, now_ns);
 }
 
-// Linux believes it at the next number, and at the end of what came after a hole.
+// Linux accepts a RST at RCV.NXT, and at the end of its last SACK block.
 void flow_reset(struct host *h, const struct flow *f, uint64_t now_ns) {
 	struct seg s;
 
@@ -65,7 +65,7 @@ void flow_end(
 	host_flow_record(h, f, event, now_ns);
 }
 
-// Takes the peer's payload and FIN: only what is in order counts, all of it is acknowledged.
+// Takes the peer's payload and FIN: only data in order is counted; every such segment is acknowledged.
 static void flow_peer_data(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
 	if (s->len == 0 && (s->flags & SEG_FIN) == 0)
 		return;
@@ -74,7 +74,7 @@ static void flow_peer_data(struct host *h, struct flow *f, const struct seg *s, 
 	flow_ack_now(h, f, now_ns);
 }
 
-// What is not acceptable is dropped and answered with an ACK, which tells a peer in earnest where we are
+// An unacceptable segment is dropped and answered with an ACK, from which a genuine peer learns our sequence numbers
 // (RFC 9293 section 3.10.7.4, RFC 5961).
 static void flow_refuse(struct host *h, struct flow *f, bool answer, uint64_t now_ns) {
 	h->count.rx_bad++;
@@ -84,7 +84,7 @@ static void flow_refuse(struct host *h, struct flow *f, bool answer, uint64_t no
 	flow_ack_now(h, f, now_ns);
 }
 
-// RFC 5961 section 3.2: believed at the next sequence number, challenged inside the window.
+// RFC 5961 section 3.2: a RST at RCV.NXT is accepted; elsewhere in the window it is answered with a challenge ACK.
 static void flow_rst(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
 	int32_t ahead = seq_diff(s->seq, f->rcv_nxt);
 
@@ -98,14 +98,14 @@ static uint32_t seg_end(const struct seg *s) {
 	return s->seq + s->len + ((s->flags & SEG_FIN) != 0 ? 1u : 0u);
 }
 
-// Ends at the left edge of our window or inside it: a FIN that comes again does the former.
+// Whether the segment ends at the left edge of our window, as a retransmitted FIN does, or inside it.
 static bool in_window(const struct flow *f, const struct seg *s) {
 	return seq_diff(seg_end(s), f->rcv_nxt) >= 0
 		&& seq_diff(s->seq, f->rcv_nxt) <= FLOW_OUR_WINDOW;
 }
 
-// RFC 7323 section 4.3: is its timestamp the one to echo? That of what is next in sequence and was not
-// overtaken.
+// RFC 7323 section 4.3: whether the segment's timestamp is to be echoed: it is next in sequence and not older than
+// the last one.
 static bool is_recent(const struct flow *f, const struct seg *s) {
 	return seq_diff(s->tsval, f->ts_recent) > 0 && flow_ack_ahead(f, s) >= 0
 		&& (s->seq == f->rcv_nxt
@@ -113,8 +113,8 @@ static bool is_recent(const struct flow *f, const struct seg *s) {
 				&& seq_diff(seg_end(s), f->rcv_nxt) > 0));
 }
 
-// PAWS (RFC 7323 section 5.3). A bare ACK that others have overtaken is taken all the same, as long as
-// it is no older than a timeout: what it SACKs may be news (Linux: tcp_disordered_ack).
+// PAWS (RFC 7323 section 5.3). A bare ACK that was overtaken by others is accepted if it is not older than an RTO,
+// because its SACK blocks may be new (Linux: tcp_disordered_ack).
 static bool too_old(const struct flow *f, const struct seg *s) {
 	uint32_t age_ms = f->ts_recent - s->tsval;
 
@@ -142,7 +142,7 @@ void flow_rx(struct host *h, struct flow *f, const struct seg *s, uint64_t now_n
 		return;
 	}
 	if ((s->flags & (SEG_SYN | SEG_ACK)) != SEG_ACK) {
-		flow_refuse(h, f, (s->flags & SEG_SYN) != 0, now_ns); // a lost ACK of its SYN/ACK
+		flow_refuse(h, f, (s->flags & SEG_SYN) != 0, now_ns); // our ACK was lost
 		return;
 	}
 	timestamp = f->ts_ok && (s->options & SEG_OPT_TS) != 0;
@@ -161,12 +161,12 @@ static bool lost_unsent(const struct flow *f, uint64_t index) {
 }
 
 uint64_t flow_next_lost(struct flow *f) {
-	f->again = time_max(f->again, f->una);
-	while (f->again < f->again_end && !lost_unsent(f, f->again))
-		f->again++;
-	if (f->again < f->again_end)
-		return f->again;
-	f->rtx_hint = time_max(f->rtx_hint, f->una);
+	f->relost = max_u64(f->relost, f->una);
+	while (f->relost < f->relost_end && !lost_unsent(f, f->relost))
+		f->relost++;
+	if (f->relost < f->relost_end)
+		return f->relost;
+	f->rtx_hint = max_u64(f->rtx_hint, f->una);
 	while (!lost_unsent(f, f->rtx_hint))
 		f->rtx_hint++;
 	return f->rtx_hint;
@@ -183,8 +183,8 @@ static inline void record_sent(struct flow *f, struct seg_rec *r, uint16_t flags
 	r->cwnd_segs = (float)f->cwnd_segs;
 }
 
-// Marks the record of a segment that is sent again.
-__attribute__((noinline)) static void record_again(
+// Marks the record of a segment that is retransmitted.
+__attribute__((noinline)) static void record_retransmit(
 	struct flow *f, struct seg_rec *r, uint64_t index, uint64_t now_ns) {
 	if ((r->flags & SENT_RETRANS) != 0) {
 		loss_retrans_unlink(f, index);
@@ -201,18 +201,18 @@ __attribute__((noinline)) static void record_again(
 	}
 	r->flags |= SENT_EVER_RETRANS;
 	f->count.retransmits++;
-	f->rtx_end = time_max(f->rtx_end, index + 1);
+	f->rtx_end = max_u64(f->rtx_end, index + 1);
 }
 
 void flow_transmit(struct host *h, struct flow *f, uint64_t index, uint64_t due_ns, bool paced,
 	uint64_t now_ns) {
 	struct seg_rec *r = flow_seg(f, index);
 	uint8_t ecn = ECN_NOT_ECT, flags = SEG_ACK;
-	uint32_t acked; // of its bytes
+	uint32_t acked; // bytes of the segment that are acknowledged
 	struct seg s;
 
 	if (index < f->nxt) {
-		record_again(f, r, index, now_ns);
+		record_retransmit(f, r, index, now_ns);
 	} else {
 		record_sent(f, r, 0, now_ns);
 		f->nxt++;
@@ -236,12 +236,13 @@ void flow_transmit(struct host *h, struct flow *f, uint64_t index, uint64_t due_
 	h->env.output(h->env.ctx, f->id, &s, 1, ecn, due_ns, paced);
 }
 
-// May a new segment be sent? Not beyond the data, the FIN, or the peer's window.
+// Whether a new segment may be sent: not beyond the data, the FIN, or the peer's window.
 static inline bool new_allowed(struct host *h, struct flow *f, uint64_t now_ns) {
 	uint64_t i = f->nxt;
 
 	if (now_ns >= f->stop_ns && i < f->data_segs) {
-		uint64_t end = i + (f->probe_end > i * f->payload); // with what a probe began
+		uint64_t end =
+			i + (f->probe_end > i * f->payload); // probed: its first bytes are sent
 
 		if (end < f->data_segs) {
 			f->data_segs = end;
@@ -259,7 +260,7 @@ static inline bool new_allowed(struct host *h, struct flow *f, uint64_t now_ns) 
 	return true;
 }
 
-// All was acknowledged and nothing left for an RTO: the window may be out of date (RFC 5681 4.1).
+// All segments are acknowledged and none was sent for an RTO: the window may be out of date (RFC 5681 4.1).
 static void after_idle(struct host *h, struct flow *f, uint64_t now_ns) {
 	const struct group *g = flow_group(h, f);
 
@@ -270,12 +271,16 @@ static void after_idle(struct host *h, struct flow *f, uint64_t now_ns) {
 	f->cwnd_segs = f->out.cwnd_segs;
 }
 
-// Sends all that the window allows at once: new full segments, unpaced, with nothing to repair. They
-// leave at the same time, so their records are the same and their headers differ in the sequence
-// number alone. False: something is special; nothing was sent.
+// Number of segments for which the window has room; negative: the window has shrunk.
+static inline int64_t window_room(const struct flow *f) {
+	return (int64_t)f->cwnd_segs - flow_inflight(f);
+}
+
+// Sends all segments that the window allows at once, if they are new, full and unpaced. Sent at the same time, they
+// have equal records, and headers that differ in the sequence number only. False: another case; none was sent.
 static bool send_window(struct host *h, struct flow *f, bool *sent, uint64_t now_ns) {
-	uint64_t inflight = f->nxt - f->una, window = (uint64_t)f->cwnd_segs;
-	uint64_t n = window > inflight ? window - inflight : 0, end = f->nxt + n;
+	int64_t room = window_room(f);
+	uint64_t n = room > 0 ? (uint64_t)room : 0, end = f->nxt + n;
 	struct seg s;
 
 	if ((f->sacked | f->lost) != 0 || end >= f->data_segs || now_ns >= f->stop_ns
@@ -300,54 +305,56 @@ static bool send_window(struct host *h, struct flow *f, bool *sent, uint64_t now
 	return true;
 }
 
-// Sends what window and pacer allow, one by one. `due_ns`: the pacer's theoretical time of this
-// opportunity, now unless a timer fired late: gaps count from there, so that a slow loop costs no rate.
+// Sends segments one by one as window and pacer allow. `due_ns`: the time of the pacing slot, earlier than now if the
+// timer fired late. Gaps count from it, so that a slow loop does not lower the rate.
 static bool send_each(
 	struct host *h, struct flow *f, double bps, uint64_t now_ns, uint64_t due_ns) {
-	uint32_t inflight = flow_inflight(f);
-	bool sent = false;
+	int64_t room = window_room(f);
+	bool paced = bps > 0, sent = false;
 
-	if (f->pace.armed) // its time may have come before this ACK
+	if (f->pace.armed) // the slot may be earlier than this ACK
 		due_ns = time_min(due_ns, f->pace.t.expires_ns);
 	f->cwnd_blocked = false;
-	for (;;) {
-		bool again =
+	for (;; room--) {
+		bool retransmit =
 			f->unsent_lost > 0 && !(spurious_new_first(f) && new_allowed(h, f, now_ns));
-		uint64_t i;
+		uint64_t i, at_ns = now_ns;
 
-		if (inflight + 1 > f->cwnd_segs) {
+		if (room <= 0) {
 			f->cwnd_blocked = true;
 			f->cwnd_limited_nxt = f->nxt;
-			f->owed_ns = 0; // it is not the pacer that holds it up
+			f->owed_ns = 0; // the window limits sending, not the pacer
 			break;
 		}
-		if (bps > 0 && (f->next_send_ns > now_ns || h->full)) {
-			if (again || f->nxt <= f->data_segs) {
+		if (paced && (f->next_send_ns > now_ns || h->tx_backpressure)) {
+			if (retransmit || f->nxt <= f->data_segs) {
 				if (!f->pace.armed)
 					host_arm(h, &f->pace, time_max(f->next_send_ns, now_ns));
 				break;
 			}
 		}
-		if (!again && !new_allowed(h, f, now_ns)) {
-			// No more data: samples until all of this is delivered say nothing.
+		if (!retransmit && !new_allowed(h, f, now_ns)) {
+			// No more data: samples are application-limited until all of it is delivered.
 			if (f->nxt >= f->data_segs)
-				f->app_limited = f->delivered + inflight + 1;
+				f->app_limited = f->delivered + flow_inflight(f) + 1;
 			f->owed_ns = 0;
 			break;
 		}
-		if (f->una == f->nxt && f->nxt > 0 && now_ns - f->last_send_ns >= f->rtt.rto_ns)
+		if (f->una == f->nxt && f->nxt > 0 && now_ns - f->last_send_ns >= f->rtt.rto_ns) {
 			after_idle(h, f, now_ns);
-		i = again ? flow_next_lost(f) : f->nxt;
-		// The timeout counts from the first segment's repair (RFC 6675 section 6).
-		if (again && i == f->una)
+			room = window_room(f);
+		}
+		i = retransmit ? flow_next_lost(f) : f->nxt;
+		// The timeout counts from the first segment's retransmission (RFC 6675 section 6).
+		if (retransmit && i == f->una)
 			f->rtx_base_ns = now_ns;
-		// What comes first after the start has no time of the pacer's yet.
-		flow_transmit(h, f, i, bps > 0 ? time_max(f->next_send_ns, due_ns) : now_ns,
-			bps > 0 && f->next_send_ns > 0, now_ns);
-		inflight++;
+		if (paced)
+			at_ns = time_max(f->next_send_ns, due_ns);
+		// The first segment of a flow has no pacing slot yet.
+		flow_transmit(h, f, i, at_ns, paced && f->next_send_ns > 0, now_ns);
 		sent = true;
-		if (bps > 0)
-			due_ns = pacer_sent(f, bps, time_max(f->next_send_ns, due_ns), now_ns);
+		if (paced)
+			due_ns = pacer_sent(f, bps, at_ns, now_ns);
 	}
 	return sent;
 }

@@ -12,11 +12,12 @@
 //
 //	pipe (inflight) = nxt - una - sacked - lost + retrans
 //
-// The connection: handshake.c, flow.c (what is believed, what is sent), pacer.h (when), rtx_timer.c (what if no
-// ACK comes), ack.c (what an ACK means), loss.c (the scoreboard and RACK-TLP), spurious.c (was a reduction for
-// nothing?).
+// The files: handshake.c; flow.c (acceptance of segments, transmission); pacer.h (times of transmission);
+// rtx_timer.c (timeouts and probes); ack.c (ACKs); loss.c (scoreboard and RACK-TLP); spurious.c (undo of spurious
+// reductions).
 #pragma once
 #include "common/base/ns.h"
+#include "common/base/u64.h"
 #include "common/base/wheel.h"
 #include "common/net/seg.h"
 #include "sender/cc/cc.h"
@@ -32,8 +33,8 @@ struct host;
 
 enum flow_state { FLOW_WAITING, FLOW_SYN_SENT, FLOW_OPEN, FLOW_DONE, FLOW_FAILED };
 enum flow_ca { FLOW_CA_OPEN, FLOW_CA_RECOVERY, FLOW_CA_LOSS }; // as enum tel_ca_state
-enum flow_frto { FRTO_OFF, FRTO_RETRANSMITTED, FRTO_NEW }; // RFC 5682: what was sent last
-enum flow_rtx { RTX_NONE, RTX_RTO, RTX_TLP, RTX_REO, RTX_PERSIST }; // what the timer is for
+enum flow_frto { FRTO_OFF, FRTO_RETRANSMITTED, FRTO_NEW }; // RFC 5682: the last segment sent
+enum flow_rtx { RTX_NONE, RTX_RTO, RTX_TLP, RTX_REO, RTX_PERSIST }; // purpose of the timer
 
 enum host_timer_kind { TIMER_PACE, TIMER_RTX, TIMER_DELACK };
 struct host_timer {
@@ -50,31 +51,30 @@ struct flow_count {
 	uint64_t rtt_sum_ns;
 	uint64_t rtt_samples;
 	uint64_t retransmits;
-	uint64_t lost_segs; // marks, those that an undo took back too: Linux's tp->lost
-	uint64_t drops; // data packets the forward path dropped; 0 live, where nobody can tell
-	uint32_t halvings; // window reductions: one per episode
+	uint64_t lost_segs; // loss marks, including those later undone: Linux's tp->lost
+	uint64_t drops; // data packets dropped on the forward path; 0 in a live run (unknown)
+	uint32_t cwnd_reductions; // one per episode
 	uint32_t timeouts;
-	uint32_t spurious; // retransmissions the receiver had already (DSACK)
-	uint32_t spurious_timeouts, spurious_recoveries; // reductions that were taken back
-	uint32_t ecn_echoes; // reductions by ECN among the halvings
+	uint32_t spurious; // retransmissions that the receiver already had (DSACK)
+	uint32_t spurious_timeouts, spurious_recoveries; // undone
+	uint32_t ecn_echoes; // those of cwnd_reductions that ECN echoes caused
 };
 
-// In the order of use: an ACK that brings no news but progress, and the segments it lets out, touch
-// the first six cache lines and the algorithm's state, nothing else. With 50 000 flows each line is
-// a miss.
+// Members are in the order of use: an ACK that only advances una, and the segments it releases, touch only the first
+// six cache lines and the algorithm's state. With 50 000 flows each line is a cache miss.
 struct flow {
-	// 1. What the ACK is compared with.
+	// 1. Values that an ACK is compared with.
 	_Alignas(64) uint8_t state; // enum flow_state
 	uint8_t ca, rtx_kind, cc_mode;
 	bool sack_ok, ts_ok, ecn_ok;
-	bool ecn_cwr; // tell the peer that we reduced
+	bool ecn_cwr; // the next new segment carries CWR
 	bool ecn_episode; // this recovery answers an ECN echo
 	bool cwnd_blocked;
 	uint8_t seen_count;
 	uint8_t snd_wscale;
 	uint8_t timeouts; // in a row, until progress
 	uint8_t probes; // of a closed window, in a row
-	uint16_t backoff; // the RTO is doubled this often, until a round trip is measured
+	uint16_t backoff; // number of times the RTO is doubled; reset by an RTT sample
 	uint16_t group;
 	uint32_t id;
 	uint32_t payload; // bytes per full segment
@@ -89,8 +89,8 @@ struct flow {
 	uint64_t data_segs; // the FIN's number; UINT64_MAX: endless
 	struct seg_ring ring;
 	uint32_t sacked, lost, retrans;
-	uint32_t unsent_lost; // lost and not yet sent again
-	uint64_t rtx_end; // none from this number on was ever sent again
+	uint32_t unsent_lost; // lost and not yet retransmitted
+	uint64_t rtx_end; // no segment from this number on was ever retransmitted
 
 	// 3. Delivery rate (draft-cheng-iccrg-delivery-rate-estimation-02), RTT.
 	_Alignas(64) uint64_t delivered;
@@ -99,24 +99,23 @@ struct flow {
 	struct rtt rtt;
 
 	// 4. Window and pacing.
-	_Alignas(
-		64) double cwnd_segs; // what may be in flight: the algorithm's, or PRR's on the way there
+	_Alignas(64) double cwnd_segs; // the algorithm's, or PRR's on the way to it
 	struct cc_out out; // the algorithm's decision
-	uint64_t next_send_ns; // pacing: not before
-	uint64_t cwnd_limited_nxt; // window held sending back up to this segment number
+	uint64_t next_send_ns; // pacing: no segment before this time
+	uint64_t cwnd_limited_nxt; // sending was limited by the window up to this segment number
 	uint64_t last_send_ns;
 	uint64_t stop_ns;
-	uint64_t tlp_end; // the probe is out until una passes this; 0: none
+	uint64_t tlp_end; // a tail loss probe is outstanding until una passes this; 0: none
 
 	// 5. RACK (RFC 8985), the retransmission timer's deadline.
 	_Alignas(64) uint64_t rack_sent_ns;
 	uint64_t rack_seg; // newest segment delivered, by time sent
 	uint64_t rack_rtt_ns;
-	uint64_t rack_scan; // originals before this are acked, lost or sent again
+	uint64_t rack_scan; // originals before this are acked, lost or retransmitted
 	uint64_t fack; // highest segment delivered, plus one
 	uint64_t rtx_deadline_ns, rtx_base_ns; // RTO counts from the last progress
 	uint32_t interval_rtt_max_ns;
-	bool rack_retrans; // that newest segment had been sent before
+	bool rack_retrans; // rack_seg was a retransmission
 	bool reordering_seen;
 	bool tlp_retrans; // the probe was a retransmission
 
@@ -126,51 +125,51 @@ struct flow {
 
 	_Alignas(64) uint8_t cc_state[CC_STATE_MAX_BYTES];
 
-	struct host_timer pace; // waits for the start, then for the next paced segment
+	struct host_timer pace; // for the flow's start, then for the next paced segment
 	double next_send_frac; // of a nanosecond, beyond next_send_ns
-	uint64_t owed_ns; // turns of the pacer that were missed and are to be made up for
+	uint64_t owed_ns; // time of missed pacing slots still to be made up for
 
-	// Repair. Segments to send again are from here on, or in [again, again_end): repairs lost once more.
+	// Retransmission. Lost segments that are not yet retransmitted are at rtx_hint or above, or in
+	// [relost, relost_end): their retransmission was lost.
 	uint64_t rtx_hint;
-	uint64_t again, again_end;
+	uint64_t relost, relost_end;
 	uint64_t recover; // episode ends when una reaches this
 	uint64_t retrans_head, retrans_tail; // in order of transmission; UINT64_MAX: empty
 	uint64_t dsack_round; // reo_wnd grows once per round: until una passes this
 	uint32_t reo_wnd_mult, reo_wnd_persist;
 	uint32_t prr_delivered, prr_flight;
-	// spurious.c: the last episode's reduction may be taken back.
-	uint64_t undo_from; // una at its start; UNDO_NONE: it may not
-	uint32_t undo_retrans; // segments sent again in it, but for those that D-SACKs reported
-	uint32_t undo_tsval; // timestamp of the first of them
-	bool undo_sent; // there is one
+	// spurious.c: undo of the last episode's reduction.
+	uint64_t undo_from; // una at the episode's start; UNDO_NONE: no undo
+	uint32_t undo_retrans; // segments retransmitted in it, less those reported by D-SACKs
+	uint32_t undo_tsval; // timestamp of its first retransmission
+	bool undo_sent; // undo_tsval is valid
 	bool undo_timeout; // it began with a timeout
 	uint8_t frto; // enum flow_frto
-	uint64_t
-		probe_end; // up to this offset probes of a window below a segment have carried data
-	uint64_t challenge_ns; // not before this is an unacceptable segment answered again
-	uint32_t dupacks; // peers without SACK
-	struct seg_sack seen[SEG_SACK_MAX]; // blocks of the last ACK: nothing new inside
+	uint64_t probe_end; // offset up to which window probes have carried data
+	uint64_t challenge_ns; // no unacceptable segment is answered before this time
+	uint32_t dupacks; // duplicate ACKs in a row, from a peer without SACK
+	struct seg_sack seen[SEG_SACK_MAX]; // blocks of the last ACK, already processed
 
 	uint64_t total_bytes; // when data_segs is known
 	uint64_t start_ns;
 	struct flow_count at_measure, at_interval;
 	uint64_t interval_delivered_bytes; // since the start, up to the last interval's end
 	uint64_t measure_send_ns; // last_send_ns at the end of the warm-up
-	int64_t missed_ns; // since then, turns of the pacer; below 0: it made up for more than it missed
+	int64_t missed_ns; // missed pacing slots since then; negative: more made up for than missed
 };
 #define FLOW_HOT_BYTES 384
 static_assert(offsetof(struct flow, count.retransmits) == FLOW_HOT_BYTES, "six lines");
 
 void flow_init(struct host *h, struct flow *f, uint32_t id, uint16_t group, uint64_t start_ns,
 	uint64_t bytes);
-// A segment from the peer.
+// Processes a segment from the peer.
 void flow_rx(struct host *h, struct flow *f, const struct seg *seg, uint64_t now_ns);
 void flow_timer(struct host *h, struct flow *f, enum host_timer_kind kind, uint64_t now_ns);
 
-// Unacceptable segments are answered no more often (RFC 5961 section 7; Linux: tcp_invalid_ratelimit).
+// Minimum time between answers to unacceptable segments (RFC 5961 section 7; Linux: tcp_invalid_ratelimit).
 #define CHALLENGE_GAP_NS (500 * NS_PER_MS)
 
-#define FLOW_OUR_WINDOW 65535 // nothing is expected from the peer but its FIN
+#define FLOW_OUR_WINDOW 65535 // the peer is expected to send only its FIN
 
 // Timestamp option's clock: 1 ms ticks (RFC 7323 section 5.4 allows 1 ms to 1 s).
 static inline uint32_t flow_tsval(uint64_t now_ns) {
@@ -181,7 +180,7 @@ static inline uint32_t flow_inflight(const struct flow *f) {
 	return (uint32_t)(f->nxt - f->una) - f->sacked - f->lost + f->retrans;
 }
 
-// When a segment was sent last: its record keeps 48 bits, enough for an age of 78 hours.
+// Time of a segment's last transmission. Its record keeps 48 bits, enough for an age of 78 hours.
 static inline uint64_t flow_sent_ns(const struct seg_rec *r, uint64_t now_ns) {
 	return now_ns - ((now_ns - r->sent_ns) & SENT_NS_MASK);
 }
@@ -206,7 +205,7 @@ static inline uint32_t flow_len(const struct flow *f, uint64_t index) {
 	return index == f->data_segs ? 0 : (uint32_t)(f->total_bytes - index * f->payload);
 }
 
-// Offset of the first byte that was never sent: the next segment's, or in it, where probes have begun it.
+// Offset of the first byte that was never sent. Probes may have sent the first bytes of the next segment.
 static inline uint64_t flow_sent_bytes(const struct flow *f) {
 	uint64_t whole = flow_offset(f, f->nxt);
 
@@ -218,66 +217,66 @@ static inline uint32_t flow_seq_nxt(const struct flow *f) {
 	return f->iss + 1 + (uint32_t)flow_sent_bytes(f);
 }
 
-// The header fields every segment of the connection shares.
+// Fills in the header fields that all segments of the connection share.
 static inline void flow_header(const struct flow *f, struct seg *s, uint32_t seq, uint16_t len,
 	uint8_t flags, uint64_t now_ns) {
 	seg_header(s, seq, f->rcv_nxt, len, FLOW_OUR_WINDOW, flags, f->ts_ok, flow_tsval(now_ns),
 		f->ts_recent);
 }
 
-// How far an ACK is ahead of una, in bytes; below 0: another overtook it.
+// Bytes by which an ACK is ahead of una; negative: a later ACK has overtaken it.
 static inline int32_t flow_ack_ahead(const struct flow *f, const struct seg *s) {
 	return seq_diff(s->ack, f->iss + 1 + (uint32_t)f->una_bytes);
 }
 
 // flow.c, for the files below.
-// Sends what window and pacer allow; `due_ns`: when the pacer would have, else now_ns. Was anything
-// sent? flow_arm_rtx follows.
+// Sends as many segments as window and pacer allow. `due_ns`: the time of the pacing slot, else now_ns. True: at
+// least one was sent. The caller calls flow_arm_rtx afterwards.
 bool flow_send(struct host *h, struct flow *f, uint64_t now_ns, uint64_t due_ns);
-// A tail loss probe: new data if the window allows, else the last segment again. Like all that Linux sends it
-// takes its gap of the pacer's time.
+// Sends a tail loss probe: new data if the window allows, else the last segment again. Uses a pacing slot, as in
+// Linux.
 void flow_send_probe(struct host *h, struct flow *f, uint64_t now_ns);
-// The lowest lost segment that was not sent again yet; there is one.
+// The lowest lost segment that is not yet retransmitted; the caller knows that one exists.
 uint64_t flow_next_lost(struct flow *f);
-// `due_ns`: as of when it leaves; `paced`: the pacer chose that.
+// Sends segment `index`. `due_ns`: its transmission time; `paced`: that time is a pacing slot.
 void flow_transmit(struct host *h, struct flow *f, uint64_t index, uint64_t due_ns, bool paced,
 	uint64_t now_ns);
 void flow_end(
 	struct host *h, struct flow *f, enum flow_state state, uint8_t event, uint64_t now_ns);
 void flow_ack_now(struct host *h, struct flow *f, uint64_t now_ns); // a bare ACK
-// A reset, if it is open, which it stays for us.
+// Sends a reset if the flow is open; its state does not change.
 void flow_reset(struct host *h, const struct flow *f, uint64_t now_ns);
 
 // handshake.c
-// Sends a SYN, the first or one more.
+// Sends the SYN or retransmits it.
 void handshake_syn(struct host *h, struct flow *f, uint64_t now_ns);
-// A segment for a flow in FLOW_SYN_SENT.
+// Processes a segment for a flow in FLOW_SYN_SENT.
 void handshake_rx(struct host *h, struct flow *f, const struct seg *seg, uint64_t now_ns);
-// How long a SYN may take to be answered, of that retransmission timeout.
+// The time to wait for the answer to a SYN, with the retransmission timeout rto_ns.
 uint64_t handshake_timeout_ns(const struct host *h, const struct flow *f, uint64_t rto_ns);
 
 // rtx_timer.c
-// Starts, extends or stops the timer, after whatever may have changed what it waits for.
+// Starts, extends or stops the timer. To be called after each change of the flow's window, pacer or scoreboard.
 void flow_arm_rtx(struct host *h, struct flow *f, uint64_t now_ns);
 void flow_rtx_timer(struct host *h, struct flow *f, uint64_t now_ns);
 
 // ack.c
 bool flow_ack_acceptable(const struct flow *f, const struct seg *seg);
 void flow_ack(struct host *h, struct flow *f, const struct seg *seg, uint64_t now_ns);
-// Does flow_rx's work for the ACK that brings nothing but progress; false: it is another.
+// Does flow_rx's work for an ACK that only advances una. False: it is another kind of segment; nothing was done.
 bool flow_ack_expected(struct host *h, struct flow *f, const struct seg *seg, uint64_t now_ns);
 void flow_enter_loss(struct host *h, struct flow *f, uint64_t now_ns); // after a timeout
 void flow_reorder_timer(struct host *h, struct flow *f, uint64_t now_ns); // RACK
 
-// loss.c: one ACK's findings, filled by the scoreboard.
+// loss.c: the effects of one ACK, filled in by the scoreboard.
 struct delivery {
 	uint64_t now_ns;
 	uint32_t tsecr; // 0: no timestamp
 	uint32_t acked; // newly delivered segments
 	uint32_t lost; // newly lost
-	uint32_t prr; // delivered as PRR counts: `acked`, or by duplicate ACKs without SACK
+	uint32_t prr; // delivered, for PRR: `acked`; without SACK by duplicate ACKs
 	uint64_t prior_fack; // fack before this ACK
-	uint64_t newest_ns; // when the newest delivered one was sent; 0: none delivered
+	uint64_t newest_ns; // transmission time of the newest delivered segment; 0: none
 	uint64_t newest_seg;
 	bool newest_retrans;
 	float newest_cwnd;
@@ -286,15 +285,15 @@ struct delivery {
 	bool app_limited;
 	bool dsack, reordered;
 	bool advanced; // the cumulative ACK moved
-	bool original; // a segment from before the episode that was never sent again was delivered
-	bool all_duplicates; // of the episode, the last retransmission was reported as a duplicate
+	bool original; // a never retransmitted segment from before the episode was delivered
+	bool all_duplicates; // all retransmissions of the episode have been reported as duplicates
 };
 
 void loss_cumulative(struct host *h, struct flow *f, uint64_t una, struct delivery *d);
 void loss_sack(struct flow *f, const struct seg *seg, struct delivery *d);
-// Fetches into the cache what loss_sack and loss_detect will touch.
+// Prefetches the records that loss_sack and loss_detect will read.
 void loss_fetch(const struct flow *f, const struct seg *seg);
-// RACK: marks what is lost; returns the nanoseconds until the next check is due, 0: none.
+// RACK: marks lost segments; returns the time in ns until the next check, 0: none is needed.
 uint64_t loss_detect(struct flow *f, uint64_t now_ns, struct delivery *d);
 void loss_mark(struct flow *f, uint64_t index);
 void loss_on_timeout(struct flow *f, uint64_t now_ns);
@@ -303,14 +302,14 @@ void loss_retrans_unlink(struct flow *f, uint64_t index);
 
 // spurious.c
 #define UNDO_NONE UINT64_MAX
-// An episode begins with a reduction that may be taken back.
+// To be called when an episode begins, with a reduction that may be undone.
 void spurious_start(struct flow *f, bool timeout, uint64_t now_ns);
-void spurious_sent(struct flow *f, uint64_t now_ns); // a segment is sent again
-// A D-SACK reports the segments of this block.
+void spurious_sent(struct flow *f, uint64_t now_ns); // a segment is retransmitted
+// Processes a D-SACK block.
 void spurious_duplicates(struct flow *f, const struct seg_sack *b, struct delivery *d);
-// Takes the reduction back if this ACK proves it spurious.
+// Undoes the reduction if this ACK proves it spurious.
 void spurious_detect(struct host *h, struct flow *f, struct delivery *d);
-// RFC 5682 section 3.1 step 2b: two new segments go before what is to be repaired.
+// RFC 5682 section 3.1 step 2b: whether two new segments are to be sent before retransmissions.
 static inline bool spurious_new_first(const struct flow *f) {
 	return f->frto == FRTO_NEW && f->nxt < f->recover + 2;
 }

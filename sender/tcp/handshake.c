@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The handshake of a sending connection: the SYN, again if it is lost, and what its answer agrees on.
+// The handshake of a sending connection: the SYN, its retransmissions, and the options agreed in the SYN/ACK.
 #include "common/base/rng.h"
 #include "sender/host.h"
 #include "sender/source/source.h"
@@ -7,7 +7,7 @@
 
 #define MSS_DEFAULT 536 // RFC 9293 section 3.7.1: without the option
 #define MSS_MIN 88 // room for all TCP options and some payload
-#define PAYLOAD_MIN 48 // what MSS_MIN leaves beside 40 bytes of options
+#define PAYLOAD_MIN 48 // MSS_MIN less 40 bytes of options
 #define RTO_UNMEASURED_NS (3 * NS_PER_S) // RFC 6298 section 5.7: after a SYN was sent again
 
 void handshake_syn(struct host *h, struct flow *f, uint64_t now_ns) {
@@ -37,23 +37,23 @@ void handshake_syn(struct host *h, struct flow *f, uint64_t now_ns) {
 	flow_arm_rtx(h, f, now_ns);
 }
 
-// SYNs that were lost together are not to come again together: each timeout is longer by a part of its
-// own, up to a quarter: drawn by seed, flow and attempt.
+// Each timeout is lengthened by a random part of up to a quarter, drawn by seed, flow and attempt, so that SYNs lost
+// together are not retransmitted together.
 uint64_t handshake_timeout_ns(const struct host *h, const struct flow *f, uint64_t rto_ns) {
 	uint64_t x = rng_mix((h->env.seed ^ ((uint64_t)f->id << 16 | f->backoff)) * RNG_GOLDEN);
 
 	return rto_ns + (rto_ns / 4 >> 16) * (x >> 48);
 }
 
-// Payload of a full segment. A peer whose window holds less than two segments gets smaller ones, as in
-// Linux (tcp_bound_to_half_wnd): we send whole segments only, and one that never fits would wait for ever.
+// Payload of a full segment. It is smaller if the peer's window holds less than two, as in Linux
+// (tcp_bound_to_half_wnd): only whole segments are sent, and one that never fits would wait for ever.
 static uint32_t sendable(uint32_t payload, uint32_t window) {
 	uint32_t cut = window > MSS_DEFAULT ? window / 2 : window;
 
 	return cut > 0 && payload > cut ? (cut > PAYLOAD_MIN ? cut : PAYLOAD_MIN) : payload;
 }
 
-// The SYN/ACK: options agreed, congestion control started (RFC 9293 section 3.10.7.3).
+// Processes the SYN/ACK: agrees on options and starts congestion control (RFC 9293 section 3.10.7.3).
 static void established(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
 	const struct group *g = flow_group(h, f);
 	uint32_t mss = (s->options & SEG_OPT_MSS) != 0 ? s->mss : MSS_DEFAULT;
@@ -69,7 +69,7 @@ static void established(struct host *h, struct flow *f, const struct seg *s, uin
 	f->ts_recent = s->tsval;
 	f->rcv_nxt = s->seq + 1;
 	f->wnd_bytes = s->window; // never scaled in a SYN
-	// Which of several SYNs it answers, only the timestamp tells (Karn).
+	// If the SYN was retransmitted, only a timestamp shows which one is answered (Karn).
 	if (f->backoff == 0 || (f->ts_ok && s->tsecr == flow_tsval(f->last_send_ns)))
 		rtt_sample(&f->rtt, now_ns - f->last_send_ns, g->rto_min_ns);
 	else

@@ -10,15 +10,15 @@
 //	               sent again because of a later one, and its timestamp or a DSACK says that the
 //	               original arrived (spurious.c)
 //
-// Originals are sent in order of their number, so they are scanned from rack_scan until the first
-// that was sent after RACK.segment; retransmissions wait in a list in order of transmission.
-// Either way a segment is looked at once or twice, however large the window.
+// Original segments are sent in order of their number, so they are scanned from rack_scan to the first that was
+// sent after RACK.segment; retransmissions are in a list in order of transmission. So each segment is read once
+// or twice, for any window.
 //
 // Where we differ from the RFC: min RTT is the connection's, not a window's; a peer without SACK is
 // handled by RFC 6582 (three duplicate ACKs, then one segment per partial ACK), see ack.c.
-// Timestamps judge the ACK of a retransmission only where it is cumulative: above a hole they echo what
-// came before it. A retransmission that left in the same nanosecond as new data counts as the later.
-// A timeout resets reo_wnd_mult.
+// Timestamps are used to judge the ACK of a retransmission only if it is cumulative: above a hole the receiver
+// echoes the timestamp of the last segment before it. Of a retransmission and new data sent in the same nanosecond
+// the retransmission counts as the later. A timeout resets reo_wnd_mult.
 #include "sender/host.h"
 
 #include "common/base/likely.h"
@@ -46,7 +46,7 @@ void loss_retrans_push(struct flow *f, uint64_t index) {
 	f->retrans_tail = index;
 }
 
-// Called while `index` and its neighbours are still within [una, nxt).
+// To be called while `index` and its neighbours in the list are still within [una, nxt).
 void loss_retrans_unlink(struct flow *f, uint64_t index) {
 	struct seg_rec *r = flow_seg(f, index);
 
@@ -62,8 +62,8 @@ void loss_retrans_unlink(struct flow *f, uint64_t index) {
 	}
 }
 
-// A segment is delivered, by cumulative ACK or SACK: section 6.2 step 2 and 3, and the delivery
-// rate's choice of the newest segment.
+// Marks a segment as delivered, by cumulative ACK or SACK: section 6.2 steps 2 and 3, and the choice of the newest
+// segment for the delivery rate.
 static void delivered(struct flow *f, uint64_t index, struct seg_rec *r, struct delivery *d) {
 	uint64_t sent_ns = flow_sent_ns(r, d->now_ns);
 	uint16_t flags = r->flags;
@@ -81,7 +81,7 @@ static void delivered(struct flow *f, uint64_t index, struct seg_rec *r, struct 
 	f->delivered++;
 	d->acked++;
 	d->original |= (flags & SENT_EVER_RETRANS) == 0 && index < f->recover;
-	// Not below fack itself: one ACK's blocks come in no order.
+	// Compared with fack before this ACK, because the blocks of one ACK are in no order.
 	if (index < d->prior_fack && (flags & SENT_EVER_RETRANS) == 0)
 		d->reordered = true;
 	if (index >= f->fack)
@@ -128,8 +128,8 @@ void loss_cumulative(struct host *h, struct flow *f, uint64_t una, struct delive
 		f->fack = una;
 }
 
-// First segment that starts at or after the sequence number (up), or that ends after it (down). It is
-// within [una, nxt], so counted from there 32 bits will do.
+// The first segment that starts at or after the sequence number (up), or that ends after it (down). The result is
+// within [una, nxt], so that 32 bits relative to una suffice.
 static uint64_t seg_from(const struct flow *f, uint32_t seq, bool up) {
 	uint64_t first = flow_offset(f, f->una);
 	uint32_t ahead = seq - (f->iss + 1 + (uint32_t)first);
@@ -139,8 +139,8 @@ static uint64_t seg_from(const struct flow *f, uint32_t seq, bool up) {
 	return f->una + (ahead + (up ? f->payload - 1 : 0)) / f->payload;
 }
 
-// Marks [from, to). All of it is SACKED then and says so in its first record, where the next block that
-// begins there goes on: what grows or closes a hole costs what is new in it.
+// Marks segments [from, to) as SACKED and stores `to` in the first record, so that a later block with the same start
+// continues there: the cost of a block is that of its new segments.
 static void sack_segs(struct flow *f, uint64_t from, uint64_t to, struct delivery *d) {
 	uint64_t i = from;
 
@@ -160,7 +160,7 @@ static void sack_segs(struct flow *f, uint64_t from, uint64_t to, struct deliver
 		flow_seg(f, from)->sacked_end = (uint32_t)i;
 }
 
-// Marks the segments that lie within a block as a whole, unless the last ACK had the same.
+// Marks the segments that are entirely within a block, unless the last ACK had the same block.
 static void sack_block(struct flow *f, const struct seg_sack *b, struct delivery *d) {
 	for (uint32_t i = 0; i < f->seen_count; i++) {
 		if (f->seen[i].start == b->start && f->seen[i].end == b->end)
@@ -169,8 +169,7 @@ static void sack_block(struct flow *f, const struct seg_sack *b, struct delivery
 	sack_segs(f, seg_from(f, b->start, true), seg_from(f, b->end, false), d);
 }
 
-// Of the blocks the first is the one that grew: it is looked up by its first record, and goes on at
-// its end.
+// Prefetches for the first SACK block, which is the one that grew: its first record and the one at its end.
 void loss_fetch(const struct flow *f, const struct seg *s) {
 	const struct seg_sack *b = &s->sack[0];
 
@@ -187,12 +186,12 @@ void loss_sack(struct flow *f, const struct seg *s, struct delivery *d) {
 	uint32_t tsecr = d->tsecr;
 	uint8_t n = 0;
 
-	d->tsecr = 0; // above a hole the echo is of what came before it (RFC 7323 section 4.3)
+	d->tsecr = 0; // above a hole the echo is older (RFC 7323 section 4.3)
 	for (uint32_t i = 0; i < s->sack_count; i++) {
 		const struct seg_sack *b = &s->sack[i];
 
 		if (seq_diff(b->start, b->end) >= 0)
-			continue; // nonsense
+			continue; // empty or reversed
 		// RFC 2883: below the ACK, or inside the second block.
 		if (i == 0
 			&& (seq_diff(b->end, s->ack) <= 0
@@ -202,8 +201,8 @@ void loss_sack(struct flow *f, const struct seg *s, struct delivery *d) {
 			spurious_duplicates(f, b, d);
 			continue;
 		}
-		// Old, or of data that was never sent. Compared as distances from una: three
-		// comparisons on the circle do not add up to an order.
+		// The block is old, or of data that was never sent. Compared as distances from una, because
+		// comparisons modulo 2^32 are not transitive.
 		if (b->end - una > out || b->start - una >= b->end - una)
 			continue;
 		sack_block(f, b, d);
@@ -229,10 +228,10 @@ void loss_mark(struct flow *f, uint64_t index) {
 	f->count.lost_segs++;
 	if (index >= f->rtx_hint)
 		return;
-	if (f->again >= f->again_end)
-		f->again = f->again_end = index;
-	f->again = time_min(f->again, index);
-	f->again_end = time_max(f->again_end, index + 1);
+	if (f->relost >= f->relost_end)
+		f->relost = f->relost_end = index;
+	f->relost = min_u64(f->relost, index);
+	f->relost_end = max_u64(f->relost_end, index + 1);
 }
 
 static uint64_t reo_wnd_ns(const struct flow *f) {
@@ -255,7 +254,7 @@ static void update_reo_wnd(struct flow *f, const struct delivery *d) {
 	f->reo_wnd_persist = REO_WND_PERSIST;
 }
 
-// Is segment `r` lost? If not yet, *wait_ns is how long until it would be.
+// Whether the segment is lost. If not yet, *wait_ns is the time until it will be.
 static bool rack_lost(const struct flow *f, uint64_t sent_ns, uint64_t reo_ns, uint64_t now_ns,
 	uint64_t *wait_ns) {
 	uint64_t lost_ns = sent_ns + f->rack_rtt_ns + reo_ns;
@@ -292,8 +291,8 @@ uint64_t loss_detect(struct flow *f, uint64_t now_ns, struct delivery *d) {
 	while (f->retrans_head != NO_SEG) {
 		uint64_t i = f->retrans_head, sent_ns = flow_sent_ns(flow_seg(f, i), now_ns);
 
-		// Of a retransmission and new data that left in the same nanosecond, either may have
-		// been first: the number does not tell, so the retransmission gets the doubt.
+		// A retransmission and new data sent in the same nanosecond have no known order: the
+		// retransmission then counts as the later and is not marked lost.
 		if ((sent_ns == f->rack_sent_ns && !f->rack_retrans)
 			|| !sent_before_rack(f, i, sent_ns)
 			|| !rack_lost(f, sent_ns, reo_ns, now_ns, &wait_ns))
@@ -304,8 +303,8 @@ uint64_t loss_detect(struct flow *f, uint64_t now_ns, struct delivery *d) {
 	return wait_ns;
 }
 
-// The receiver dropped what it had reported (RFC 2018 section 8): forget all reports. Otherwise the
-// first segment would be on nobody's list of what to send.
+// The receiver discarded segments that it had SACKed (RFC 2018 section 8): forget all SACKs. Otherwise the first
+// segment would never be retransmitted.
 static void reneged(struct flow *f) {
 	for (uint64_t i = f->una; i < f->nxt; i++)
 		flow_seg(f, i)->flags &= (uint16_t)~SENT_SACKED;

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// When a flow's next segment may leave: at which rate, and how lateness is made up for.
+// The pacer: the time at which a flow's next segment may be sent, and how lateness is made up for.
 #pragma once
 #include "sender/tcp/flow.h"
 
+#include <math.h>
+
 #define PACER_CATCH_UP_NS NS_PER_MS // a late loop makes up for this much at once
-// `pacing: srtt` spreads any window as Linux does (tcp_update_pacing_rate): this many windows per srtt,
-// so that the pacer is never the limit. Below half of ssthresh the window doubles each round trip.
+// `pacing: srtt` paces any window as Linux does (tcp_update_pacing_rate): at this many windows per srtt, or
+// unacknowledged segments if they are more, so that the pacer is never the limit, not even in recovery. Below half
+// of ssthresh, where the window doubles each round trip, the gain is PACER_SS_GAIN.
 #define PACER_SS_GAIN 2.0
 #define PACER_CA_GAIN 1.2
 
 // Payload bits per second; 0: not paced.
 static inline double pacer_bps(const struct group *g, const struct flow *f) {
-	double gain = PACER_CA_GAIN;
+	double gain = PACER_CA_GAIN, segs;
 
 	if (g->pacing == PACING_CC || f->out.pacing_bps > 0)
 		return g->pacing == PACING_OFF ? 0 : f->out.pacing_bps;
@@ -19,15 +22,17 @@ static inline double pacer_bps(const struct group *g, const struct flow *f) {
 		return 0;
 	if (g->cc->ssthresh != NULL && f->cwnd_segs < g->cc->ssthresh(f->cc_state) / 2)
 		gain = PACER_SS_GAIN;
-	return gain * f->cwnd_segs * f->payload * 8e9 / (double)f->rtt.srtt_ns;
+	segs = fmax(f->cwnd_segs, (double)(f->nxt - f->una));
+	return gain * segs * f->payload * 8e9 / (double)f->rtt.srtt_ns;
 }
 
-// Where a pacer that is late by more than PACER_CATCH_UP_NS goes on from.
+// To be called when the pacer is late by more than PACER_CATCH_UP_NS; returns the time from which gaps count now.
 uint64_t pacer_miss(struct flow *f, uint64_t due_ns, uint64_t now_ns, double gap_ns);
-// Brings the next segment forward by a part of what is owed.
+// Moves the next pacing slot forward by a part of owed_ns.
 void pacer_make_up(struct flow *f, uint64_t now_ns, uint64_t gap_ns);
 
-// A segment that was due then is sent: when the next one may go. Returns where its gap counts from.
+// A segment that was due at due_ns is sent at now_ns: sets the next pacing slot. Returns the time from which
+// its gap counts.
 static inline uint64_t pacer_sent(struct flow *f, double bps, uint64_t due_ns, uint64_t now_ns) {
 	double gap = f->payload * 8e9 / bps, ahead = gap + f->next_send_frac;
 	uint64_t whole = (uint64_t)ahead;

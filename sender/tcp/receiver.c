@@ -17,7 +17,7 @@ void receiver_init(struct receiver *r, uint32_t id, const struct groups *gs, uin
 	r->ack_delay_ns = (uint32_t)g->ack_delay_ns;
 	while (r->wscale < 14 && (g->rwnd >> r->wscale) > 65535)
 		r->wscale++;
-	r->window = (uint16_t)time_min(g->rwnd >> r->wscale, 65535);
+	r->window = (uint16_t)min_u64(g->rwnd >> r->wscale, 65535);
 }
 
 static const struct group *group_of(const struct host *h, const struct receiver *r) {
@@ -40,7 +40,7 @@ static void send_ack(struct host *h, struct receiver *r, uint64_t now_ns) {
 	struct seg s;
 
 	if (receiver_done(r))
-		flags |= SEG_FIN; // with the ACK of theirs: whoever misses it sends its own again
+		flags |= SEG_FIN; // if this ACK is lost, the peer retransmits its FIN
 	receiver_header(r, &s, flags, now_ns);
 	if (r->sack_ok && (r->sack_count > 0 || r->fin_seen)) {
 		s.sack_count = (uint8_t)(r->sack_count < room ? r->sack_count : room);
@@ -60,7 +60,7 @@ static void send_ack(struct host *h, struct receiver *r, uint64_t now_ns) {
 	host_send(h, r->id, &s, ECN_NOT_ECT, now_ns);
 }
 
-// What is not acceptable is dropped and answered with an ACK, which tells a peer in earnest where we are
+// An unacceptable segment is dropped and answered with an ACK, from which a genuine peer learns our sequence numbers
 // (RFC 9293 section 3.10.7.4, RFC 5961).
 static void receiver_refuse(struct host *h, struct receiver *r, uint64_t now_ns) {
 	h->count.rx_bad++;
@@ -78,7 +78,7 @@ static void send_syn_ack(struct host *h, struct receiver *r, uint64_t now_ns) {
 	s.ack = r->irs + 1;
 	s.options |= SEG_OPT_MSS;
 	s.mss = (uint16_t)group_of(h, r)->mss;
-	s.window = (uint16_t)time_min(group_of(h, r)->rwnd, 65535);
+	s.window = (uint16_t)min_u64(group_of(h, r)->rwnd, 65535);
 	if (r->window_scaled) {
 		s.options |= SEG_OPT_WSCALE;
 		s.wscale = r->wscale;
@@ -99,7 +99,7 @@ static void receiver_syn(struct host *h, struct receiver *r, const struct seg *s
 		r->window_scaled = (s->options & SEG_OPT_WSCALE) != 0;
 		if (!r->window_scaled) {
 			r->wscale = 0;
-			r->window = (uint16_t)time_min(group_of(h, r)->rwnd, 65535);
+			r->window = (uint16_t)min_u64(group_of(h, r)->rwnd, 65535);
 		}
 	} else if (s->seq != r->irs || r->rcv_nxt > 0 || r->head != NULL || r->fin_seen) {
 		receiver_refuse(h, r, now_ns); // RFC 5961 section 4
@@ -127,7 +127,7 @@ static void note_ecn(struct receiver *r, const struct seg *s, uint8_t ecn, bool 
 	r->ce_last = ce;
 }
 
-// Data of `len` bytes came: an ACK at once if `now`, for every ack_every full segments, or later.
+// Acknowledges `len` bytes of data: at once if `now` or if ack_every full segments have arrived, else delayed.
 static inline void acknowledge(
 	struct host *h, struct receiver *r, uint16_t len, bool now, uint64_t now_ns) {
 	if (len >= r->payload)
@@ -141,11 +141,11 @@ static inline void acknowledge(
 	}
 }
 
-// Payload [start, end) as offsets; decides whether the ACK may wait.
+// Processes payload [start, end), in offsets, and decides whether the ACK may be delayed.
 static void receiver_data(struct host *h, struct receiver *r, const struct seg *s, uint64_t start,
 	uint8_t ecn, uint64_t now_ns) {
 	uint64_t end = start + s->len;
-	bool now = r->head != NULL; // a hole: every segment is acknowledged at once
+	bool now = r->head != NULL; // with a hole, every segment is acknowledged at once
 
 	r->count.segs++;
 	note_ecn(r, s, ecn, &now);
@@ -165,7 +165,7 @@ static void receiver_data(struct host *h, struct receiver *r, const struct seg *
 		receiver_in_order(h, r, end);
 	} else {
 		now = true;
-		// A bare FIN's number is not part of the ranges: receiver_report_fin.
+		// The number of a bare FIN is not in the ranges; receiver_report_fin adds it.
 		if (s->len > 0 && !receiver_out_of_order(h, r, start, end))
 			receiver_report_duplicate(r, start, end);
 		else
@@ -192,7 +192,7 @@ void receiver_reset(struct host *h, const struct receiver *r, uint64_t now_ns) {
 	host_send(h, r->id, &s, ECN_NOT_ECT, now_ns);
 }
 
-// RFC 5961 section 3.2: believed at the next sequence number, challenged inside the window.
+// RFC 5961 section 3.2: a RST at RCV.NXT is accepted; elsewhere in the window it is answered with a challenge ACK.
 static void receiver_rst(struct host *h, struct receiver *r, const struct seg *s, uint64_t now_ns) {
 	int32_t ahead = seq_diff(s->seq, receiver_next(r));
 
@@ -206,7 +206,7 @@ static void receiver_rst(struct host *h, struct receiver *r, const struct seg *s
 		h->count.rx_bad++;
 }
 
-// RFC 5961 section 5.2. All that we send is a SYN and at last a FIN.
+// RFC 5961 section 5.2. We send only a SYN and a FIN.
 static bool ack_acceptable(const struct receiver *r, const struct seg *s) {
 	int64_t ahead = seq_diff(s->ack, receiver_iss(r) + 1);
 
@@ -214,8 +214,8 @@ static bool ack_acceptable(const struct receiver *r, const struct seg *s) {
 		&& -ahead <= UINT16_MAX;
 }
 
-// A timestamp from before: not for us, but a late original whose retransmission came first must be
-// reported, or the sender never learns that it sent again for nothing.
+// A segment with an old timestamp is dropped. But a late original whose retransmission arrived first is reported by
+// a DSACK: otherwise the sender would never learn that the retransmission was spurious.
 static void receiver_stale(
 	struct host *h, struct receiver *r, const struct seg *s, uint64_t now_ns) {
 	uint64_t behind = receiver_seq(r, r->rcv_nxt) - s->seq;
@@ -226,8 +226,7 @@ static void receiver_stale(
 	send_ack(h, r, now_ns);
 }
 
-// The next segment of a connection without a hole, as nearly all are. The effect is that of
-// receiver_data.
+// The next segment in order of a connection without a hole: the common case. The effect is that of receiver_data.
 static inline bool receiver_expected(
 	struct host *h, struct receiver *r, const struct seg *s, uint64_t now_ns) {
 	if ((s->flags & ~SEG_PSH) != SEG_ACK || r->state != RECEIVER_OPEN || r->head != NULL
@@ -275,17 +274,17 @@ void receiver_rx(
 	bare = s->len == 0 && !fin;
 	ahead = seq_diff(s->seq, receiver_seq(r, r->rcv_nxt));
 	if (!ack_acceptable(r, s) || ahead > (int64_t)group_of(h, r)->rwnd
-		|| (receiver_done(r) && ahead + s->len > 0) // there is nothing behind a FIN
+		|| (receiver_done(r) && ahead + s->len > 0) // no data may follow a FIN
 		|| (!bare && -ahead > (int64_t)r->rcv_nxt)) {
 		receiver_refuse(h, r, now_ns);
 		return;
 	}
-	// RFC 7323 section 4.3: of what is in the window and reaches back to what was acknowledged.
+	// RFC 7323 section 4.3: from a segment in the window that starts at or before Last.ACK.sent.
 	if (timestamp && seq_diff(s->seq, r->last_ack) <= 0
 		&& (bare ? ahead >= 0 : ahead + s->len + fin > 0))
 		r->ts_recent = s->tsval;
 	if (bare) {
-		// Below the window it is a probe and wants an answer.
+		// Below the window it is a probe, which is to be answered.
 		if (ahead < 0 && !receiver_done(r))
 			send_ack(h, r, now_ns);
 		return;

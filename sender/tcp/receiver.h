@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The receiving side of one TCP connection: our own peer, or the peer of a kernel's sender.
+// The receiving side of one TCP connection: the peer of our sender or of a kernel's.
 //
-// Payload is counted and thrown away, so only its extent is kept: rcv_nxt and the out-of-order
-// ranges beyond it. ACKs: one per `ack_every` full segments or `ack_delay` after the first
-// unacknowledged one (RFC 5681 section 4.2), at once for anything out of order, a hole filled, a
-// duplicate (with a DSACK, RFC 2883), a FIN, or a change of CE (RFC 3168's echo until CWR).
+// Payload is counted and discarded; only rcv_nxt and the out-of-order ranges beyond it are kept. An ACK is sent
+// per `ack_every` full segments, or `ack_delay` after the first unacknowledged one (RFC 5681 section 4.2); at once
+// for a segment out of order, a filled hole, a duplicate (with a DSACK, RFC 2883), a FIN, or a change of CE (echoed
+// until CWR, RFC 3168).
 #pragma once
 #include "common/base/err.h"
 #include "common/net/seg.h"
@@ -21,10 +21,10 @@ struct range {
 	uint64_t start, end;
 };
 
-// Reserved for the worst case; memory is touched as far as it is used.
+// Address space for the worst case; pages are touched only when used.
 struct range_pool {
 	struct range *base;
-	struct range *free; // used before
+	struct range *free; // list of freed ranges
 	uint32_t size, used; // base[used] was never used
 	uint64_t refused; // segments not kept because the pool was empty
 };
@@ -38,18 +38,18 @@ struct receiver_count {
 	uint64_t bytes; // payload delivered in order
 	uint64_t segs; // data segments received
 	uint64_t acks; // ACKs sent
-	uint64_t duplicate_segs; // nothing new in them
+	uint64_t duplicate_segs; // segments without new data
 	uint64_t out_of_order_segs;
 	uint64_t ce_segs; // received with CE
 };
 
 struct receiver {
-	// The first two cache lines are all that a segment in order touches, the third is for holes.
+	// A segment in order touches only the first two cache lines; the third is for holes.
 	_Alignas(64) uint64_t rcv_nxt; // offset of the next byte expected in order
 	struct range *head, *tail; // out of order, the lowest first
 	uint32_t irs; // the peer's initial sequence number
 	uint32_t ack_delay_ns;
-	uint32_t ts_recent, last_ack; // last_ack: as sent, for RFC 7323's rule
+	uint32_t ts_recent, last_ack; // last_ack: Last.ACK.sent of RFC 7323
 	uint32_t payload; // bytes of a full segment, the largest seen
 	uint32_t id;
 	uint16_t group_index;
@@ -57,36 +57,37 @@ struct receiver {
 	uint8_t state;
 	uint8_t pending; // full segments since the last ACK
 	uint8_t ack_every;
-	uint8_t sack_count; // of reported ranges: 0 where there is no range
+	uint8_t sack_count; // number of ranges in `sack`
 	bool sack_ok, ts_ok, ecn_ok, ecn_echo;
 	bool dsack; // sack[0] is a duplicate report, to be sent once
 	bool fin_seen;
 
-	struct host_timer delack; // with its deadline: all that a timer for nothing looks at
+	// In one line with its deadline: a timer with nothing to do reads no more.
+	struct host_timer delack;
 	uint64_t delack_ns;
 	struct receiver_count count;
 
 	struct seg_sack sack[SEG_SACK_MAX]; // most recent first
-	struct range *hint; // the last repair: the next one is likely behind it; NULL: none
+	struct range *hint; // the last filled hole, near which the next one is likely; NULL: none
 
 	uint64_t fin; // offset of the FIN; UINT64_MAX: not seen
-	uint64_t challenge_ns; // not before this is an unacceptable segment answered again
+	uint64_t challenge_ns; // no unacceptable segment is answered before this time
 	bool ce_last, window_scaled;
 	uint8_t wscale;
 };
 
 #define RECEIVER_HOT_BYTES 128
-#define RECEIVER_HOLE_BYTES 64 // behind them
+#define RECEIVER_HOLE_BYTES 64 // the line after the hot ones
 static_assert(offsetof(struct receiver, count.duplicate_segs) == RECEIVER_HOT_BYTES, "two lines");
 static_assert(
 	offsetof(struct receiver, fin) == RECEIVER_HOT_BYTES + RECEIVER_HOLE_BYTES, "and one");
 
-// Our initial sequence number: any value will do, known ones are easy to read in traces.
+// Our initial sequence number: arbitrary, but easy to recognise in traces.
 static inline uint32_t receiver_iss(const struct receiver *r) {
 	return (r->id + 1) * 0x85ebca6bu;
 }
 
-// Has all come, the FIN too?
+// Whether all data and the FIN have been received.
 static inline bool receiver_done(const struct receiver *r) {
 	return r->fin_seen && r->rcv_nxt == r->fin;
 }
@@ -100,23 +101,22 @@ void receiver_init(struct receiver *r, uint32_t id, const struct groups *gs, uin
 void receiver_rx(
 	struct host *h, struct receiver *r, const struct seg *seg, uint8_t ecn, uint64_t now_ns);
 void receiver_timer(struct host *h, struct receiver *r, uint64_t now_ns);
-// Has its connection ended, well or with a reset?
+// Whether the connection has ended, with a FIN or a reset.
 bool receiver_over(const struct receiver *r);
-// A receiver as it was before its first connection; its totals go on, and h counts a connection that was
-// done.
+// Resets a receiver for a new connection. Its totals continue; h counts the old connection if it was done.
 void receiver_renew(struct host *h, struct receiver *r, uint16_t group);
-// Connections that ended well: all came, the FIN too. Of all receivers of a host, renewed ones included.
+// Number of a host's connections that received all data and the FIN, including those of renewed receivers.
 uint64_t receivers_done(const struct host *h);
-// A reset, if it is open, which it stays for us.
+// Sends a reset if the connection is open; its state does not change.
 void receiver_reset(struct host *h, const struct receiver *r, uint64_t now_ns);
 
 // receiver_sack.c
-// In order: moves rcv_nxt to the offset `end` and over the ranges that it reaches.
+// Data in order: moves rcv_nxt to the offset `end`, and over ranges that it reaches.
 void receiver_in_order(struct host *h, struct receiver *r, uint64_t end);
-// Out of order: merges [start, end) into the ranges. False: all of it was there already.
+// Data out of order: merges [start, end) into the ranges. False: all of it had been received before.
 bool receiver_out_of_order(struct host *h, struct receiver *r, uint64_t start, uint64_t end);
-// The next ACK reports that [start, end) came again.
+// Reports [start, end) as a duplicate in the next ACK.
 void receiver_report_duplicate(struct receiver *r, uint64_t start, uint64_t end);
-// Puts a FIN beyond a hole into the blocks of an ACK that has `room` for so many.
+// Adds a FIN beyond a hole to the blocks of an ACK that has room for `room` blocks.
 void receiver_report_fin(const struct receiver *r, struct seg *s, uint32_t room);
 void receiver_drop_ranges(struct host *h, struct receiver *r);

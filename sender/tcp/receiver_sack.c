@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a receiver holds out of order, and what it reports of it: SACK (RFC 2018) and DSACK (RFC 2883) blocks.
+// A receiver's out-of-order ranges, and the SACK (RFC 2018) and DSACK (RFC 2883) blocks that report them.
 #include "common/base/mem.h"
 #include "sender/host.h"
 #include "sender/tcp/receiver.h"
@@ -38,7 +38,7 @@ static void range_put(struct range_pool *p, struct range *g) {
 	p->free = g;
 }
 
-// Puts a block first among those to report, over any it contains (RFC 2018 section 4).
+// Puts a block first among those to be reported and removes the blocks that it contains (RFC 2018 section 4).
 static void sack_report(struct receiver *r, uint64_t start, uint64_t end) {
 	struct seg_sack b = {receiver_seq(r, start), receiver_seq(r, end)};
 	struct seg_sack old[SEG_SACK_MAX];
@@ -53,7 +53,7 @@ static void sack_report(struct receiver *r, uint64_t start, uint64_t end) {
 	}
 }
 
-// Blocks at or below rcv_nxt need no report any more.
+// Removes blocks at or below rcv_nxt.
 static void sack_forget(struct receiver *r) {
 	uint32_t nxt = receiver_seq(r, r->rcv_nxt);
 	uint8_t kept = 0;
@@ -77,11 +77,10 @@ void receiver_report_duplicate(struct receiver *r, uint64_t start, uint64_t end)
 	r->dsack = true;
 }
 
-// In order: moves rcv_nxt to `end` and over the ranges that it reaches.
 void receiver_in_order(struct host *h, struct receiver *r, uint64_t end) {
 	uint64_t before = r->rcv_nxt;
 
-	r->rcv_nxt = time_max(r->rcv_nxt, end);
+	r->rcv_nxt = max_u64(r->rcv_nxt, end);
 	while (r->head != NULL && r->head->start <= r->rcv_nxt) {
 		struct range *g = r->head;
 
@@ -98,7 +97,7 @@ void receiver_in_order(struct host *h, struct receiver *r, uint64_t end) {
 		sack_forget(r);
 }
 
-// A new range in the list at *at. Without room the segment counts as never received.
+// Inserts a range into the list at *at. If the pool is empty, the segment counts as not received.
 static void range_insert(
 	struct host *h, struct receiver *r, struct range **at, uint64_t start, uint64_t end) {
 	struct range *g = range_get(&h->ranges);
@@ -114,12 +113,12 @@ static void range_insert(
 	sack_report(r, start, end);
 }
 
-// Takes in the ranges behind g that it now reaches.
+// Merges the following ranges that g now reaches into g.
 static void range_merge(struct host *h, struct receiver *r, struct range *g) {
 	while (g->next != NULL && g->next->start <= g->end) {
 		struct range *n = g->next;
 
-		g->end = time_max(g->end, n->end);
+		g->end = max_u64(g->end, n->end);
 		g->next = n->next;
 		r->hint = r->hint == n ? NULL : r->hint;
 		range_put(&h->ranges, n);
@@ -130,17 +129,16 @@ static void range_merge(struct host *h, struct receiver *r, struct range *g) {
 		r->hint = g;
 }
 
-// Out of order: merges [start, end) into the ranges. False: all of it was there already.
 bool receiver_out_of_order(struct host *h, struct receiver *r, uint64_t start, uint64_t end) {
 	struct range **at = &r->head, *hint = r->hint, *g;
 
-	// Mostly it goes to the far end, or repairs the hole behind the last repair; else walk.
+	// Usually the data extends the last range or fills the hole after the last filled one; else walk the list.
 	if (r->tail != NULL && start > r->tail->end)
 		at = &r->tail->next;
 	else if (r->tail != NULL && start >= r->tail->start)
 		at = &r->tail;
 	else if (hint != NULL && hint->start <= start)
-		at = &hint; // or behind it: nothing is inserted before
+		at = &hint; // start there: the range belongs at or after the hint
 	while (*at != NULL && (*at)->end < start)
 		at = &(*at)->next;
 	g = *at;
@@ -153,15 +151,15 @@ bool receiver_out_of_order(struct host *h, struct receiver *r, uint64_t start, u
 		sack_report(r, g->start, g->end);
 		return false;
 	}
-	g->start = time_min(g->start, start);
-	g->end = time_max(g->end, end);
+	g->start = min_u64(g->start, start);
+	g->end = max_u64(g->end, end);
 	range_merge(h, r, g);
 	sack_report(r, g->start, g->end);
 	return true;
 }
 
-// A FIN beyond a hole: its number extends the block of the data before it, or is one of its own. It
-// lets the sender see a lost tail before its timeout.
+// A FIN beyond a hole extends the block of the data before it, or is a block of its own. So the sender detects a lost
+// tail before its timeout.
 void receiver_report_fin(const struct receiver *r, struct seg *s, uint32_t room) {
 	uint32_t fin = receiver_seq(r, r->fin), first = r->dsack ? 1 : 0;
 
@@ -172,7 +170,7 @@ void receiver_report_fin(const struct receiver *r, struct seg *s, uint32_t room)
 		}
 	}
 	if (r->tail != NULL && r->tail->end == r->fin)
-		return; // its block was reported before, the newest ones come first
+		return; // that block was reported before: newer ones come first
 	s->sack_count = (uint8_t)(s->sack_count < room ? s->sack_count + 1u : room);
 	for (uint32_t i = s->sack_count - 1u; i > first; i--)
 		s->sack[i] = s->sack[i - 1];

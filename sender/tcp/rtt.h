@@ -17,7 +17,7 @@ static inline void rtt_init(struct rtt *r, uint64_t initial_rto_ns) {
 }
 
 // Sections 2.2 and 2.3: alpha 1/8, beta 1/4, K 4. The floor is under K rttvar, as in Linux, not under
-// the sum as in section 2.4: on a steady path longer than the floor rttvar goes to nothing, and a
+// the sum as in section 2.4: on a steady path longer than the floor rttvar tends to 0, and a
 // timeout of one srtt would fire for a delayed ACK.
 static inline void rtt_sample(struct rtt *r, uint64_t sample_ns, uint64_t rto_min_ns) {
 	if (sample_ns < r->min_ns)

@@ -32,7 +32,7 @@ void flow_arm_rtx(struct host *h, struct flow *f, uint64_t now_ns) {
 		f->rtx_kind = RTX_RTO;
 		f->rtx_deadline_ns = now_ns + handshake_timeout_ns(h, f, rto);
 	} else if (f->una == f->nxt) {
-		// Data waits and neither an ACK nor the pacer will send it: the window is closed.
+		// Data waits, and neither an ACK nor the pacer will send it: the peer's window is closed.
 		bool closed = f->nxt <= f->data_segs && !f->pace.armed;
 
 		f->rtx_kind = closed ? RTX_PERSIST : RTX_NONE;
@@ -42,11 +42,11 @@ void flow_arm_rtx(struct host *h, struct flow *f, uint64_t now_ns) {
 		f->rtx_deadline_ns = f->rtx_base_ns + rto;
 		if (g->tlp && f->sack_ok && f->ca == FLOW_CA_OPEN && f->sacked == 0
 			&& f->tlp_end == 0 && f->backoff == 0 && f->rtt.srtt_ns > 0) {
-			// Counted from the pacer's next turn, as in Linux (tcp_pacing_delay).
+			// Counted from the next pacing slot, as in Linux (tcp_pacing_delay).
 			uint64_t pto = time_max(now_ns, f->next_send_ns) + 2 * f->rtt.srtt_ns
 				+ (f->nxt - f->una == 1 ? TLP_MAX_ACK_DELAY_NS : 0);
 
-			// Never later than the timeout, but instead of it.
+			// The probe replaces the timeout and is never later.
 			f->rtx_kind = RTX_TLP;
 			f->rtx_deadline_ns = time_min(pto, f->rtx_deadline_ns);
 		}
@@ -80,23 +80,23 @@ static void timeout(struct host *h, struct flow *f, uint64_t now_ns) {
 	}
 	flow_enter_loss(h, f, now_ns);
 	f->timeouts++;
-	// Whatever else is in flight or paced.
+	// Not limited by the window or the pacer.
 	flow_transmit(h, f, flow_next_lost(f), now_ns, false, now_ns);
 	flow_send(h, f, now_ns, now_ns);
 	flow_arm_rtx(h, f, now_ns);
 }
 
-// What the window has room for of a segment that it does not hold; 0: it holds the segment, or is closed.
+// Bytes of the next segment that fit into the window if not all do; 0: all fit, or the window is closed.
 static uint32_t window_left(const struct flow *f) {
 	if (flow_offset(f, f->nxt) + flow_len(f, f->nxt) <= f->wnd_bytes)
 		return 0;
 	return (uint32_t)(f->wnd_bytes - f->una_bytes);
 }
 
-// A segment without data below the window: its ACK tells the window (RFC 9293 section 3.8.6.1). A window that
-// is open but holds no whole segment might stay so for ever: the probe fills it, as in Linux
-// (tcp_write_wakeup). What it carries is on no scoreboard: it comes again with the next probe, and with the
-// rest of the segment once that fits.
+// A segment without data below the window: its ACK carries the window (RFC 9293 section 3.8.6.1). A window that
+// is open but has no room for a whole segment might stay so for ever: the probe fills it, as in Linux
+// (tcp_write_wakeup). The scoreboard does not count the bytes of a probe: the next probe carries them again,
+// and so does the whole segment once it fits.
 static void persist(struct host *h, struct flow *f, uint64_t now_ns) {
 	uint32_t len = window_left(f);
 	struct seg s;
@@ -104,7 +104,7 @@ static void persist(struct host *h, struct flow *f, uint64_t now_ns) {
 	if (len > 0) {
 		flow_header(f, &s, f->iss + 1 + (uint32_t)f->una_bytes, (uint16_t)len,
 			SEG_ACK | SEG_PSH, now_ns);
-		f->probe_end = time_max(f->probe_end, f->wnd_bytes);
+		f->probe_end = max_u64(f->probe_end, f->wnd_bytes);
 		f->count.sent_segs++;
 		h->count.data_tx_segs++;
 	} else {
@@ -123,7 +123,7 @@ void flow_rtx_timer(struct host *h, struct flow *f, uint64_t now_ns) {
 		host_arm(h, &f->rtx, f->rtx_deadline_ns);
 		return;
 	}
-	// An ACK that came before the deadline may wait to be processed: a loop that stood still finds both.
+	// After a stall of the loop, an ACK that arrived before the deadline may not have been processed yet.
 	if (f->rtx_deadline_ns > h->heard_ns && now_ns < f->rtx_deadline_ns + HEAR_NS_MAX) {
 		host_arm(h, &f->rtx, now_ns + 1);
 		return;
@@ -135,7 +135,7 @@ void flow_rtx_timer(struct host *h, struct flow *f, uint64_t now_ns) {
 		timeout(h, f, now_ns);
 		break;
 	case RTX_TLP:
-		// Of a late loop's timers this may come before the pacer's, which was due earlier.
+		// In a late loop this timer may fire before the pacer's, which was due earlier.
 		if (f->pace.armed && f->pace.t.expires_ns <= now_ns
 			&& flow_send(h, f, now_ns, f->pace.t.expires_ns))
 			flow_arm_rtx(h, f, now_ns);

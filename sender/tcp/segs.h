@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Records of sent segments: per flow a power-of-two ring that grows, all from one buddy arena.
 //
-// Payload is synthetic, so a segment is remembered by 32 bytes: when it was sent, and what the
-// delivery-rate estimator and the congestion control want back when it is acknowledged. Its
-// sequence number is its index times the segment size. A ring gives O(1) access by index, which
-// SACK processing needs; the arena bounds the sum over all flows.
+// Payload is synthetic, so a segment's record has 32 bytes: its transmission time, and the values that the
+// delivery-rate estimator and the congestion control need when it is acknowledged. Its sequence number is its
+// index times the segment size. A ring gives O(1) access by index for SACK processing; the arena bounds the sum
+// over all flows.
 #pragma once
 #include "common/base/err.h"
 
@@ -38,7 +38,7 @@ struct seg_rec {
 };
 static_assert(sizeof(struct seg_rec) == 32, "two records per cache line");
 
-// Fills the first word of a record without reading it: it is in no cache yet.
+// Writes the first word of a record without reading it, because it is not in the cache yet.
 static inline void seg_rec_start(struct seg_rec *r, uint64_t sent_ns, uint16_t flags) {
 	const uint64_t word = (sent_ns & SENT_NS_MASK) | (uint64_t)flags << 48;
 
@@ -60,7 +60,7 @@ struct seg_arena {
 // An arena for at least `records`. -ENOMEM with a sentence.
 int seg_arena_init(struct seg_arena *a, uint64_t records, struct err *err);
 void seg_arena_fini(struct seg_arena *a);
-// A block of 2^order records, or NULL when the arena is full.
+// Allocates a block of 2^order records; NULL: the arena is full.
 struct seg_rec *seg_arena_get(struct seg_arena *a, uint32_t order);
 void seg_arena_put(struct seg_arena *a, struct seg_rec *block);
 // Bytes that seg_arena_init(records) would need.
@@ -72,20 +72,19 @@ struct seg_ring {
 	uint32_t mask;
 };
 
-// Of a flow that has no ring yet it is fetched too, and nothing may be added to a pointer to nowhere.
+// Also called, to prefetch, for a flow without a ring: adding to a NULL pointer would be undefined.
 static inline struct seg_rec *seg_at(const struct seg_ring *r, uint64_t index) {
 	uintptr_t at = (uintptr_t)r->rec + ((uint32_t)index & r->mask) * sizeof(*r->rec);
 
 	return (struct seg_rec *)at;
 }
 
-// Makes room for index `next` when [una, next) are in use; false when the arena is full.
+// Makes room for index `next` when [una, next) are in use. False: the arena is full.
 bool seg_ring_grow(struct seg_ring *r, struct seg_arena *a, uint64_t una, uint64_t next);
 static inline bool seg_ring_reserve(
 	struct seg_ring *r, struct seg_arena *a, uint64_t una, uint64_t next) {
 	return (r->rec != NULL && next - una <= r->mask) || seg_ring_grow(r, a, una, next);
 }
-// Changes a ring for the smallest that has more than twice the room of [una, next), if that is a quarter of it
-// or less.
+// Shrinks a ring to the smallest size above twice [una, next), if that is a quarter of its present size or less.
 void seg_ring_fit(struct seg_ring *r, struct seg_arena *a, uint64_t una, uint64_t next);
 void seg_ring_free(struct seg_ring *r, struct seg_arena *a);

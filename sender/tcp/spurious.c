@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Was a window reduced for nothing? What was taken for lost may only have been late: because packets
-// overtook each other, or because the path has become slower than the timeout. Three ways to know:
+// Detection of spurious window reductions: segments that were declared lost may only have been late, because
+// packets were reordered or because the path has become slower than the timeout. Three ways to detect it:
 //
 //	Eifel (RFC 3522)    an ACK in sequence echoes a timestamp from before the first retransmission:
 //	                    it answers the original
 //	D-SACK (RFC 3708)   every retransmission of the episode was reported as a duplicate
-//	F-RTO (RFC 5682 3)  after a timeout: the ACK of the retransmission lets new segments out instead
+//	F-RTO (RFC 5682 3)  after a timeout: the ACK of the retransmission releases new segments instead
 //	                    of further retransmissions, and the next ACK acknowledges some that were
-//	                    never sent again
+//	                    never retransmitted
 //
-// and an episode that ended before anything was sent again. Then the algorithm takes its reduction back
-// (cc_ops.on_spurious), and what is still to be sent again counts as in flight.
+// The fourth case is an episode that ended before anything was retransmitted. In each case the algorithm takes
+// its reduction back (cc_ops.on_spurious), and lost segments that were not yet retransmitted count as in flight.
 //
 // Where we differ from the RFCs, and why
 //   - As in Linux, a fast recovery is not taken back by Eifel while other retransmissions are in
-//     flight: they may answer real losses. D-SACKs may still tell later.
+//     flight: they may answer real losses. D-SACKs may still prove it later.
 //   - A reduction by ECN is never taken back, nor a timeout in fast recovery: the losses before it may
 //     have been real.
 //   - RFC 4015's response is the algorithm's window as it was; the RTT estimator learns from the samples
@@ -23,8 +23,8 @@
 #include "sender/host.h"
 #include "sender/tcp/flow.h"
 
-// Retransmissions that are out already, a tail loss probe's too, are part of the episode: what made them
-// necessary may have made it so.
+// Retransmissions that are already in flight, a tail loss probe included, count as part of the episode: they
+// may have had the same cause.
 void spurious_start(struct flow *f, bool timeout, uint64_t now_ns) {
 	f->undo_from = f->una;
 	f->undo_timeout = timeout;
@@ -51,7 +51,7 @@ void spurious_duplicates(struct flow *f, const struct seg_sack *b, struct delive
 		return;
 	f->undo_retrans -= segs < f->undo_retrans ? segs : f->undo_retrans;
 	d->all_duplicates = f->undo_retrans == 0;
-	// Sent again because later segments had arrived, and yet not lost: packets are reordered.
+	// Retransmitted because later segments had arrived, and yet not lost: packets were reordered.
 	d->reordered |= !f->undo_timeout;
 }
 
@@ -78,8 +78,8 @@ static bool frto(struct flow *f, const struct delivery *d) {
 	return false;
 }
 
-// What is lost and was not sent again since counts as in flight again. From the end, since the scan
-// for losses wants the times of sending in order.
+// Clears the loss marks of segments that were not retransmitted: they count as in flight again. From the highest
+// number down, because RACK's scan needs transmission times in order.
 static void unmark(struct flow *f, uint64_t now_ns) {
 	uint64_t next_ns = UINT64_MAX;
 
@@ -106,12 +106,12 @@ static void undo(struct host *h, struct flow *f, uint32_t how, uint64_t now_ns) 
 
 	if (f->unsent_lost > 0)
 		unmark(f, now_ns);
-	// It was the original that arrived: what RACK took for the round trip of its repair is none.
+	// The original arrived: RACK's RTT of the retransmission is wrong.
 	if (f->rack_retrans)
 		f->rack_sent_ns = 0;
 	f->undo_from = UNDO_NONE;
 	f->frto = FRTO_OFF;
-	// Retransmissions that are out are waited for in the old state, but cost nothing more.
+	// With retransmissions in flight the state stays until they are acknowledged, without a further reduction.
 	if (f->lost == 0)
 		f->ca = FLOW_CA_OPEN;
 	if (f->undo_timeout)

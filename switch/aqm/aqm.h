@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Queue disciplines: one file each, one ops table per file.
 //
-// Ownership: enqueue takes the packet; dequeue gives one back. Whatever the discipline drops it
-// pushes on `drops` with a reason (pkt_drop); the caller counts and frees. A discipline never
-// frees, logs or reads a clock. Times are theoretical: `now_ns` of an enqueue is the packet's
-// arrival, of a dequeue the moment the link is free, however late the loop runs.
+// Ownership: enqueue takes the packet; dequeue returns one. The discipline pushes packets that it drops
+// on `drops` with a reason (pkt_drop); the caller counts and frees them. A discipline never frees, logs
+// or reads a clock. Times are theoretical: `now_ns` of an enqueue is the packet's arrival, `now_ns` of a
+// dequeue the moment at which the link becomes free, however late the loop runs.
 //
 // A mark sets p->ecn = ECN_CE and PKT_MARKED in p->flags, only on packets that are ECN capable.
 // The state is zeroed, then param_defaults and the config fill it, then init is called.
@@ -17,7 +17,7 @@
 
 struct wire;
 
-// What a discipline may know of its surroundings.
+// A discipline's environment.
 struct aqm_env {
 	uint64_t rate_bps; // of the link at the start
 	uint64_t base_rtt_ns; // for limits in BDP; the sum of the constant delays of both paths
@@ -38,7 +38,7 @@ struct aqm_limit {
 	uint32_t overhead_bytes; // 0 for limits given in bytes: these count frames only
 };
 
-// All of it must be there but what may be NULL.
+// All members must be set, except those that may be NULL.
 struct aqm_ops {
 	const char *name;
 	const char *summary; // one line, with the paper or RFC
@@ -50,17 +50,17 @@ struct aqm_ops {
 	void (*fini)(void *q); // may be NULL: nothing to free; also called when init failed
 	void (*enqueue)(void *q, struct pkt *p, uint64_t now_ns, struct pkt_list *drops);
 	struct pkt *(*dequeue)(void *q, uint64_t now_ns, struct pkt_list *drops);
-	// Of a queue before a wire: packets in the order of their arrivals, with what is due before each; and,
-	// when its frame is due, what has left by now_ns, `max` at most. Made of the two above by AQM_BURSTS
-	// (bursts.h); both may be NULL, and a packet costs a call. Nothing is recorded of these packets: where a
-	// stream is open they go one by one.
+	// For a queue before a wire. The first takes packets in order of arrival and serves departures due before
+	// each; the second, called when the wire's frame is due, returns up to `max` packets that have left by
+	// now_ns. AQM_BURSTS (bursts.h) makes both from the two above. Both may be NULL: then each packet costs a
+	// call. They write no records: if a stream is open, packets are processed one by one.
 	void (*enqueue_burst)(void *q, struct wire *wire, struct pkt *const *pkts, uint32_t n,
 		struct pkt_list *drops);
 	uint32_t (*dequeue_burst)(void *q, struct wire *wire, uint64_t now_ns, struct pkt **pkts,
 		uint32_t max, struct pkt_list *drops);
 	struct backlog (*backlog)(const void *q);
 	struct aqm_limit (*limit)(const void *q); // as resolved by init
-	// The numbers worth plotting, zero at first, recorded once per interval (TEL_EV_OBSERVED); may be
+	// Internal values for plots, zero before the call, recorded once per interval (TEL_EV_OBSERVED); may be
 	// NULL.
 	void (*observe)(const void *q, double out[AQM_OBSERVED]);
 };
@@ -69,13 +69,12 @@ struct aqm_ops {
 extern const struct aqm_ops *const aqm_all[];
 const struct aqm_ops *aqm_find(const char *name);
 
-// Bytes and packets count frames (FCS included); times and BDPs count what the link transmits.
+// Limits in bytes and packets count frames with FCS; those in time and BDP count the link's overhead too.
 struct aqm_limit aqm_limit_resolve(const struct limit *limit, const struct aqm_env *env);
-// The same with the checks a discipline's init owes its user: a BDP needs a base RTT, and a
-// full-sized frame must fit.
+// The same, for a discipline's init, with checks: a BDP needs a base RTT, and a full-sized frame must fit.
 int aqm_limit_init(
 	struct aqm_limit *l, const struct limit *limit, const struct aqm_env *env, struct err *err);
-// Does a packet of `size` still fit?
+// Whether a packet of `size` bytes fits.
 static inline bool aqm_limit_fits(
 	const struct aqm_limit *l, uint64_t pkts, uint64_t bytes, uint32_t size) {
 	return pkts < l->pkts && bytes + size + (pkts + 1) * l->overhead_bytes <= l->bytes;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// CoDel's control law: Controlled Delay (RFC 8289), without a queue, so that disciplines of one queue and of
-// many share it.
+// CoDel's control law (Controlled Delay, RFC 8289) without a queue, shared by disciplines of one queue and of many.
 //
 //	sojourn   time the packet spent in the queue
 //	above     sojourn >= target for at least one interval, and more than one MTU is left
@@ -22,7 +21,7 @@
 // - After CODEL_DROPS_MAX drops in one dequeue the schedule restarts from now. When a link is so
 //   slow that many drop times pass within one packet, the RFC's loop has no bound.
 // - maxpacket is the MTU of the run, not the largest packet seen: the result of a run must not
-//   depend on which packet came first.
+//   depend on the order of packets.
 // - now - drop_next of section 5.6 is computed without wrapping (exact) or as a signed 32-bit
 //   difference (linux): a re-entry before drop_next counts as recent.
 // Packets dropped for the limit do not touch the state (section 5.4 of the RFC).
@@ -63,7 +62,7 @@ struct codel_state {
 	uint64_t drop_next;
 };
 
-// Takes the oldest packet of a discipline's queue; *left_bytes becomes what stays. NULL: it is empty.
+// Takes the oldest packet off a discipline's queue and sets *left_bytes to the rest's. NULL: the queue is empty.
 typedef struct pkt *codel_get(void *queue, uint64_t *left_bytes);
 
 static const char *const codel_law_names[] = {"exact", "linux", NULL};
@@ -124,8 +123,8 @@ static inline uint64_t codel_next(
 	return t + (uint64_t)((double)l->interval / sqrt((double)s->count));
 }
 
-// What a discipline observes of it: while it drops, the count of the control law and how far drops are
-// apart; and the count when dropping was entered last.
+// Observed values of the law: while it drops, its count and the spacing of drops; and the count when dropping was
+// entered last.
 #define CODEL_OBSERVED "count", "dropping", "drop_spacing_ns", "count_last"
 static inline void codel_law_observe(
 	const struct codel_law *l, const struct codel_state *s, double out[4]) {
@@ -137,7 +136,7 @@ static inline void codel_law_observe(
 	out[2] = (double)(codel_next(l, s, 0) << (l->law == CODEL_LINUX ? CODEL_TICK_SHIFT : 0));
 }
 
-// Is a packet good that leaves the queue at `now`, with left_bytes behind it?
+// Whether a packet that leaves the queue at `now`, with left_bytes behind it, is below target.
 static inline bool codel_below(
 	const struct codel_law *l, const struct pkt *p, uint64_t left_bytes, uint64_t now) {
 	return codel_diff(l, now, codel_clock(l, p->arrival_ns)) < (int64_t)l->target
@@ -164,7 +163,7 @@ static inline __attribute__((always_inline)) struct pkt *codel_take(const struct
 	return p;
 }
 
-// Longer than the threshold?
+// Whether the packet waited longer than the threshold.
 static inline bool codel_waited_long(
 	const struct codel_law *l, const struct pkt *p, uint64_t now_ns) {
 	return l->ce_threshold_ns > 0 && time_since(now_ns, p->arrival_ns) > l->ce_threshold_ns;
@@ -180,7 +179,7 @@ static inline bool codel_mark(struct pkt *p) {
 	return true;
 }
 
-// In the dropping state, drop_next has passed. (Not inline: packets that only pass cost less.)
+// Drops in the dropping state, when drop_next has passed. (Not inline, so that other packets cost less.)
 __attribute__((noinline)) static struct pkt *codel_drop_due(const struct codel_law *l,
 	struct codel_state *s, codel_get *get, void *queue, struct pkt *p, uint64_t now,
 	struct pkt_list *drops) {
@@ -226,7 +225,7 @@ __attribute__((noinline)) static struct pkt *codel_enter(const struct codel_law 
 	return p;
 }
 
-// Section 5.6: dequeue. What the law drops of the queue is on `drops`.
+// Section 5.6: dequeue. Packets that the law drops are pushed on `drops`.
 static inline __attribute__((always_inline)) struct pkt *codel_law_dequeue(
 	const struct codel_law *l, struct codel_state *s, codel_get *get, void *queue,
 	uint64_t now_ns, struct pkt_list *drops) {

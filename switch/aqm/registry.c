@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The list of queue disciplines, and what they share: limits.
+// The list of queue disciplines, and their limits.
 #include "switch/aqm/aqm.h"
 
 #include <assert.h>
@@ -27,7 +27,7 @@ const struct aqm_ops *aqm_find(const char *name) {
 	return NULL;
 }
 
-// Whole bytes or packets of a product of doubles, within what the sums below can hold.
+// Rounds a number of bytes or packets to an integer, within the range of the sums below.
 static uint64_t limit_round(double v) {
 	return v >= 0x1.0p62 ? UINT64_C(1) << 62 : (uint64_t)(v + 0.5);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A FIFO with a limit, which most disciplines keep their packets in.
+// A FIFO with a limit, in which most disciplines keep their packets.
 #pragma once
 #include "common/base/pkt_ring.h"
 #include "switch/aqm/aqm.h"
@@ -26,7 +26,7 @@ static inline bool aqm_ring_fits(const struct aqm_ring *r, const struct pkt *p) 
 	return aqm_limit_fits(&r->max, r->q.count, r->q.bytes, p->size_bytes);
 }
 
-// p waits if it fits, or else is dropped.
+// Appends p if it fits, else drops it.
 static inline void aqm_ring_put(struct aqm_ring *r, struct pkt *p, struct pkt_list *drops) {
 	if (unlikely(!aqm_ring_fits(r, p)))
 		pkt_drop(drops, p, DROP_QUEUE_FULL);
@@ -34,14 +34,14 @@ static inline void aqm_ring_put(struct aqm_ring *r, struct pkt *p, struct pkt_li
 		pkt_drop(drops, p, DROP_NO_MBUF);
 }
 
-// What came at one moment, if all of it fits: how many bytes it is. 0: none of it waits. (A full ring grows
-// packet by packet.)
+// Appends packets that arrived at one moment if all of them fit; returns their bytes. 0: none was appended. (A full
+// ring grows packet by packet.)
 static inline uint64_t aqm_ring_put_whole(struct aqm_ring *r, struct pkt *const *pkts, uint32_t n) {
 	uint64_t count = (uint64_t)r->q.count + n, bytes = 0;
 
 	if (n > pkt_ring_room(&r->q) || count > r->max.pkts)
 		return 0;
-	// They are in it once they are counted.
+	// They are in the ring only once pkt_ring_add has counted them.
 	for (uint32_t i = 0; i < n; i++) {
 		pkt_ring_put(&r->q, i, pkts[i]);
 		bytes += pkts[i]->size_bytes;
@@ -52,7 +52,7 @@ static inline uint64_t aqm_ring_put_whole(struct aqm_ring *r, struct pkt *const 
 	return bytes;
 }
 
-// The same, or as much of it as fits; the rest is dropped.
+// The same for as many as fit; drops the rest.
 static inline uint64_t aqm_ring_put_all(
 	struct aqm_ring *r, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops) {
 	uint64_t before = r->q.bytes;
@@ -63,7 +63,7 @@ static inline uint64_t aqm_ring_put_all(
 	return r->q.bytes - before;
 }
 
-// The oldest; NULL: empty.
+// Takes the oldest packet; NULL: the ring is empty.
 static inline struct pkt *aqm_ring_get(struct aqm_ring *r) {
 	return pkt_ring_pop(&r->q);
 }

@@ -8,45 +8,44 @@
 #include <string.h>
 
 #define STATIONS_MAX 4096
-#define CACHE_BUFFERS 1024 // of the pool, in a lcore's own cache
+#define CACHE_BUFFERS 1024 // in each lcore's mempool cache
 
-// Frames in rings between lcores, and what each lcore but the first keeps for itself.
+// Buffers needed for rings between lcores and for the caches of all lcores but the first.
 static uint64_t lcore_buffers(const struct plan *p) {
 	uint64_t others = p->process.lcores - 1;
 
-	return others * (p->process.lcores * p->handover + SWITCH_FRESH_MAX + CACHE_BUFFERS);
+	return others
+		* (p->process.lcores * p->process.handover + SWITCH_MBUF_CACHE + CACHE_BUFFERS);
 }
 
-int switch_size(struct live_app *live, struct eal_args *args, struct err *err) {
+void switch_size(struct live_app *live, struct eal_args *args) {
 	struct switch_app *app = switch_app(live);
-	char sum[256];
-	struct err why;
+	int used;
 
 	for (uint32_t i = 0; i < app->plan.ports; i++) {
 		const struct plan_port *p = &app->plan.port[i];
 
-		args->dev[args->devs++] = &p->dev;
+		args->dev[args->devs++] = &p->common.dev;
 		app->port_buffers +=
-			p->rx_queues * port_own_buffers(&p->dev, app->plan.process.burst);
-		app->buffers += p->large;
+			p->rx_queues * port_own_buffers(&p->common.dev, app->plan.process.burst);
+		app->buffers += p->large_quota;
 		if (p->path != NULL)
-			app->small += p->share;
+			app->small += p->quota;
 	}
 	app->port_buffers += lcore_buffers(&app->plan);
-	app->buffers += app->port_buffers + SWITCH_FRESH_MAX;
-	args->memory_bytes = pool_bytes(app->buffers);
-	if (app->plan.process.force
-		|| live_memory_check(args->memory_bytes + arena_bytes(app->small), "packets", &why)
-			== 0)
-		return 0;
-	plan_text(&app->plan, app->port_buffers, sum, sizeof(sum));
-	return err_set(err, -ENOMEM, "%s (%s; a larger min_packet or a smaller queue takes less)",
-		why.msg, sum);
+	app->buffers += app->port_buffers + SWITCH_MBUF_CACHE;
+	args->pool_bytes = pool_bytes(app->buffers);
+	args->other_bytes = arena_bytes(app->small);
+	snprintf(args->what, sizeof(args->what), "packets");
+	used = plan_text(&app->plan, app->port_buffers, args->sum, sizeof(args->sum));
+	snprintf(args->sum + used, sizeof(args->sum) - (size_t)used,
+		"; a larger min_packet or a smaller queue takes less");
 }
 
-// Does a delay depend on whose packet it is, or does the telemetry say so?
+// Whether a delay depends on a packet's flow, or telemetry records it.
 static bool flows_matter(const struct switch_app *app) {
-	bool any = app->live.run.telemetry_level >= 2 || app->live.run.telemetry_arrivals;
+	bool any = app->live.run.telemetry_level >= 2 || app->live.run.telemetry_arrivals
+		|| app->live.opt.pcap != NULL;
 
 	for (uint32_t i = 0; i < app->paths.class_count; i++)
 		any |= app->paths.class_extra_ns[i] > 0;
@@ -66,7 +65,6 @@ static void prepare(struct switch_app *app, uint32_t index, struct rte_mempool *
 	s->plan = &app->plan;
 	s->pool = pool;
 	s->burst = (uint32_t)app->plan.process.burst;
-	s->patience_ns = app->plan.process.patience_ns;
 	s->flows_matter = flows_matter(app);
 	s->schedule_ns = NEVER_NS;
 }
@@ -75,7 +73,7 @@ static int open_arena(struct switch_lcore *s, struct err *err) {
 	uint64_t small = 0;
 
 	for (uint32_t i = 0; i < s->lcore.ports; i++)
-		small += s->port[i].path != NULL ? s->port[i].share : 0;
+		small += s->port[i].path != NULL ? s->port[i].quota : 0;
 	if (small > 0 && !arena_init(&s->small, small))
 		return err_set(err, -ENOMEM, "no memory for %llu small packets",
 			(unsigned long long)small);
@@ -90,9 +88,9 @@ static int open_ports(struct switch_app *app, struct err *err) {
 		struct port *p = &app->live.port[i];
 		int rc;
 
-		p->lead_ns = from->lead_ns;
+		p->lead_ns = from->common.lead_ns;
 		p->rx_queues = (uint16_t)from->rx_queues;
-		rc = port_open(p, &from->dev, from->name, pool, &app->live.eal, err);
+		rc = port_open(p, &from->common, pool, &app->live.eal, err);
 		if (rc < 0)
 			return rc;
 	}
@@ -120,9 +118,12 @@ static int open_fabrics(struct switch_app *app, struct err *err) {
 
 int switch_open(struct live_app *live, struct err *err) {
 	struct switch_app *app = switch_app(live);
-	struct rte_mempool *pool = pool_create("weir", app->buffers, err);
-	int rc;
+	const struct run_options *opt = &live->opt;
+	int rc = opt->pcap != NULL ? capture_check(opt->pcap, opt->force, err) : 0;
 
+	if (rc < 0)
+		return rc;
+	struct rte_mempool *pool = pool_create("weir", app->buffers, err);
 	if (pool == NULL)
 		return -ENOMEM;
 	live->lcores = app->plan.process.lcores;
@@ -130,7 +131,7 @@ int switch_open(struct live_app *live, struct err *err) {
 	paths_observers(&live->run.tel);
 	for (uint32_t i = 0; i < live->lcores; i++)
 		prepare(app, i, pool);
-	if ((rc = switch_share(app->lcore, &app->paths, &app->schedule, err)) < 0)
+	if ((rc = switch_assign(app->lcore, &app->paths, &app->schedule, err)) < 0)
 		return rc;
 	for (uint32_t i = 0; i < live->lcores; i++) {
 		if ((rc = open_arena(&app->lcore[i], err)) < 0)
@@ -145,9 +146,14 @@ void switch_close(struct live_app *live) {
 	struct switch_app *app = switch_app(live);
 
 	if (live->lcores > 0)
-		switch_unshare(app->lcore);
+		switch_unassign(app->lcore);
 	for (uint32_t i = 0; i < live->lcores; i++) {
 		fabric_fini(&app->lcore[i].fabric);
 		arena_fini(&app->lcore[i].small);
 	}
+	capture_free(app->capture);
+	schedule_fini(&app->schedule);
+	if (app->paths.count > 0)
+		paths_fini(&app->paths);
+	plan_free(&app->plan);
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What an lcore of the switch does between iterations: it answers the control thread and records
-// intervals.
+// The switch's work between iterations: it answers the control thread and records intervals.
 #include "switch/live/lcore.h"
 
 #include "switch/stage/stats.h"
@@ -32,29 +31,21 @@ static void snapshot_links(struct switch_lcore *s, struct switch_snapshot *snap,
 	}
 }
 
-// Its part of a snapshot that was empty before the first lcore was asked.
+// Adds this lcore's part to a snapshot, which is empty before the first lcore.
 static void snapshot(struct switch_lcore *s, struct switch_snapshot *snap) {
 	snap->now_ns = time_max(snap->now_ns, s->lcore.now_ns);
-	snap->pool_free = rte_mempool_avail_count(s->pool);
-	for (uint32_t i = 0; i < s->lcore.lcores; i++) {
-		snap->given[s->lcore.index] += s->give[i].given;
-		snap->not_given[s->lcore.index] +=
-			atomic_load_explicit(&s->give[i].dropped, memory_order_relaxed);
-	}
 	for (uint32_t i = 0; i < s->lcore.ports; i++) {
 		const struct switch_port *p = &s->port[i];
 
-		snap->rx[i].pkts += p->rx.pkts;
-		snap->rx[i].bytes += p->rx.bytes;
-		snap->tx_dropped[i] += p->tx_dropped;
-		if (p->to != NULL)
+		pkt_count_add(&snap->rx[i], p->rx.pkts, p->rx.bytes);
+		snap->tx_dropped[i] += p->egress.dropped.pkts;
+		if (!s->lcore.owns_port[i])
 			continue;
-		snap->tx[i] = p->tx;
-		snap->left[i] = p->late.total;
-		snap->late_sum_ns[i] = p->late.sum;
-		snap->late_max_ns[i] = p->late.max;
+		snap->tx[i] = p->egress.tx;
+		snap->left[i] = p->egress.late.total;
+		snap->late_sum_ns[i] = p->egress.late.sum;
+		snap->late_max_ns[i] = p->egress.late.max;
 	}
-	snap->links = s->links;
 	for (uint32_t i = 0; i < s->paths; i++) {
 		const struct path *p = s->path[i];
 
@@ -70,7 +61,8 @@ static void read_params(
 	const struct switch_lcore *s, uint32_t first, double value[CONTROL_STRINGS]) {
 	struct path_param at = {0};
 
-	for (uint32_t i = 0; i < first + CONTROL_STRINGS && paths_next_param(s->whole, &at); i++) {
+	for (uint32_t i = 0; i < first + CONTROL_STRINGS && paths_next_param(s->all_paths, &at);
+		i++) {
 		for (uint32_t k = 0; i >= first && k < s->paths; k++) {
 			if (s->path[k]->index == at.path)
 				value[i - first] = at.value;
@@ -109,24 +101,20 @@ void switch_measure(struct lcore *l) {
 
 	for (uint32_t i = 0; i < s->paths; i++)
 		path_measure(s->path[i], l->now_ns);
-	for (uint32_t i = 0; i < l->ports; i++) {
-		hist_reset(&s->port[i].late);
-		hist_reset(&s->port[i].late_disturbed);
-		s->port[i].trend = (struct switch_trend){0};
-		s->port[i].scheduled = 0;
-	}
+	for (uint32_t i = 0; i < l->ports; i++)
+		egress_measure(&s->port[i].egress);
 }
 
 bool switch_answer(struct lcore *l) {
 	struct switch_lcore *s = switch_lcore(l);
 
 	s->mailbox.rc = 0;
-	switch ((enum switch_request)l->request) {
+	switch ((enum switch_request)l->box.request) {
 	case SWITCH_SNAPSHOT:
 		snapshot(s, &s->all->mailbox.snapshot);
 		break;
 	case SWITCH_PARAMS:
-		read_params(s, s->mailbox.first, s->all->mailbox.param);
+		read_params(s, l->box.first, s->all->mailbox.param);
 		break;
 	case SWITCH_SET:
 		set_param(s, &s->mailbox);
@@ -138,7 +126,7 @@ bool switch_answer(struct lcore *l) {
 	return true;
 }
 
-// The schedule counts from the run's start.
+// Times of the schedule count from the run's start.
 void switch_start(struct lcore *l) {
 	struct switch_lcore *s = switch_lcore(l);
 
@@ -151,9 +139,13 @@ void switch_observe(const struct lcore *l, struct watch_count *c) {
 	const struct switch_lcore *s = (const struct switch_lcore *)(const void *)l;
 
 	c->no_buffer = s->drop[DROP_NO_MBUF].pkts;
-	for (uint32_t i = 0; i < l->lcores; i++)
-		c->not_taken += atomic_load_explicit(
-			&s->all[i].give[l->index].dropped, memory_order_relaxed);
+	for (uint32_t i = 0; i < l->lcores; i++) {
+		c->handed_over += s->ring[i].nb_handed;
+		c->handover_dropped +=
+			atomic_load_explicit(&s->ring[i].dropped, memory_order_relaxed);
+	}
+	for (uint32_t i = 0; i < s->rx_rings; i++)
+		c->not_taken += atomic_load_explicit(&s->rx_ring[i]->dropped, memory_order_relaxed);
 }
 
 void switch_interval(struct switch_lcore *s) {

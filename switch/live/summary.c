@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a live run of the switch reports: the ledger, the links, and how exact it was.
+// The summary of a live run of the switch: packet counts, links, and the emulation error.
 #include "switch/live/app.h"
 
 #include <math.h>
-#include <rte_ethdev.h>
 #include <string.h>
 
-static void write_drops(const struct path_count *drop, struct json *j) {
+static void write_drops(const struct pkt_count *drop, struct json *j) {
 	json_object(j, "drops");
 	for (uint32_t r = DROP_NONE + 1; r < DROP_REASONS; r++) {
 		if (drop[r].pkts > 0)
@@ -17,7 +16,7 @@ static void write_drops(const struct path_count *drop, struct json *j) {
 
 struct port_sum {
 	uint64_t rx, tx, copies;
-	struct path_count drop[DROP_REASONS]; // before a path or behind it
+	struct pkt_count drop[DROP_REASONS]; // before a path or behind it
 };
 
 static void sum_ports(const struct switch_app *app, struct port_sum *sum) {
@@ -27,11 +26,11 @@ static void sum_ports(const struct switch_app *app, struct port_sum *sum) {
 
 		for (uint32_t i = 0; i < app->live.ports; i++) {
 			sum->rx += s->port[i].rx.pkts;
-			sum->tx += s->port[i].tx.pkts;
+			sum->tx += s->port[i].egress.tx.pkts;
 		}
-		sum->copies += s->copies;
+		sum->copies += s->copied.pkts;
 		for (uint32_t r = 0; r < DROP_REASONS; r++)
-			sum->drop[r].pkts += s->drop[r].pkts;
+			sum->drop[r].pkts += switch_dropped(s, r).pkts;
 	}
 }
 
@@ -63,48 +62,29 @@ static void write_ledger(struct switch_app *app, struct json *j, bool balanced) 
 	json_close(j, '}');
 }
 
-// How fast lateness grows, in ns per second = 1e-9: packets that leave later and later leave at a
-// lower rate. NaN: too short a time to say.
-static double rate_error_ppm(const struct switch_port *p) {
-	const struct switch_trend *t = &p->trend;
-	double spread = t->n * t->xx - t->x * t->x;
-
-	if (t->n < 5 || spread <= 0)
-		return NAN;
-	return -(t->n * t->xy - t->x * t->y) / spread * 1e-3;
-}
-
-static void write_late(struct json *j, const struct hist *h) {
-	json_u64(j, "packets", h->total);
-	json_u64(j, "delay_error_p50_ns", hist_quantile(h, 0.5));
-	json_u64(j, "delay_error_p99_ns", hist_quantile(h, 0.99));
-	json_u64(j, "delay_error_p999_ns", hist_quantile(h, 0.999));
-	json_u64(j, "delay_error_max_ns", h->max);
-}
-
-// All packets, and without those that a stall of the lcore or a full port disturbed.
+// Writes figures of all packets, and of those not disturbed by a stall of the lcore or a full port.
 static void write_both(
 	struct json *j, const struct hist *undisturbed, const struct hist *disturbed) {
 	static struct hist all;
 
 	all = *undisturbed;
 	hist_merge(&all, disturbed);
-	write_late(j, &all);
+	live_late_json(&all, "packets", "delay_error", j);
 	json_object(j, "undisturbed");
-	write_late(j, undisturbed);
+	live_late_json(undisturbed, "packets", "delay_error", j);
 	json_close(j, '}');
 }
 
-// How late packets left, and how far their rate is from what it should be.
+// Writes the lateness of packets and the error of their rate.
 //
-// A link's theoretical departures keep its rate to 1e-10 (link.c). As transmitted, n packets take
-// longer than they should by as much as the last one is later than the first: the slope of lateness
-// over time, of undisturbed packets and of the most punctual burst of each moment, because chance is no
-// rate error. It includes idle times, which cannot add to it. The clock it was timed with has its own
-// error: how far it has gone from the kernel's since the start.
+// A link's theoretical departures keep its rate to 1e-10 (link.c). n transmitted packets take longer than in
+// theory if the last one is later than the first, so the error is the slope of lateness over time. It is
+// computed from undisturbed packets and from the most punctual burst of each 134 ms, because random delays
+// are no rate error. Idle times are included and cannot increase it. The clock's own error is added: its
+// drift from the kernel's clock since the start.
 //
-// `scheduled` packets are in none of these figures: the port got them before their time and keeps it,
-// how well is not known here.
+// `scheduled` packets are in none of these figures: the port got them before their time and sends them at
+// it; how exactly is not known here.
 static void write_emulation(struct switch_app *app, struct json *j) {
 	double clock_ppm = clock_error_ppm(&app->lcore->lcore.clock);
 	static struct hist undisturbed, disturbed;
@@ -117,21 +97,22 @@ static void write_emulation(struct switch_app *app, struct json *j) {
 	json_array(j, "ports");
 	for (uint32_t i = 0; i < app->live.ports; i++) {
 		const struct switch_port *p = switch_owner(app->lcore, i);
-		double ppm = rate_error_ppm(p) + clock_ppm;
+		const struct egress *e = &p->egress;
+		double ppm = egress_rate_error_ppm(e) + clock_ppm;
 
 		if (p->path == NULL)
 			continue;
-		hist_merge(&undisturbed, &p->late);
-		hist_merge(&disturbed, &p->late_disturbed);
-		early += p->early;
-		scheduled += p->scheduled;
+		hist_merge(&undisturbed, &e->late);
+		hist_merge(&disturbed, &e->late_disturbed);
+		early += e->early;
+		scheduled += e->scheduled;
 		worst_ppm = !(fabs(ppm) <= fabs(worst_ppm)) && isfinite(ppm) ? ppm : worst_ppm;
 		json_object(j, NULL);
-		json_text(j, "port", p->port->name);
+		json_text(j, "port", e->port->name);
 		json_text(j, "path", p->path->name);
-		write_both(j, &p->late, &p->late_disturbed);
-		json_u64(j, "early", p->early);
-		json_u64(j, "scheduled", p->scheduled);
+		write_both(j, &e->late, &e->late_disturbed);
+		json_u64(j, "early", e->early);
+		json_u64(j, "scheduled", e->scheduled);
 		json_f64(j, "rate_error_ppm", ppm);
 		json_close(j, '}');
 	}
@@ -145,67 +126,48 @@ static void write_emulation(struct switch_app *app, struct json *j) {
 }
 
 static void write_ports(struct switch_app *app, struct json *j) {
-	char mac[18];
-
 	json_array(j, "ports");
 	for (uint32_t i = 0; i < app->live.ports; i++) {
 		const struct switch_port *p = switch_owner(app->lcore, i);
-		const struct port *port = p->port;
-		struct rte_eth_stats stats = {0};
-		struct path_count rx = {0};
+		const struct port *port = p->egress.port;
+		struct pkt_count rx = {0};
 		uint64_t dropped = 0;
 
 		for (uint32_t k = 0; k < app->live.lcores; k++) {
 			rx.pkts += app->lcore[k].port[i].rx.pkts;
 			rx.bytes += app->lcore[k].port[i].rx.bytes;
-			dropped += app->lcore[k].port[i].tx_dropped;
+			dropped += app->lcore[k].port[i].egress.dropped.pkts;
 		}
-		rte_eth_stats_get(port->id, &stats);
-		live_mac_text(&port->mac, mac);
 		json_object(j, NULL);
-		json_text(j, "name", port->name);
-		json_text(j, "dev", port->dev.text);
-		json_text(j, "mac", mac);
+		live_port_json(port, j);
 		json_text(j, "path", p->path != NULL ? p->path->name : "");
 		json_bool(j, "rx_timestamps", port->stamp.rx && port->stamp.clock.known);
 		json_bool(j, "tx_timestamps", stamp_holds(&port->stamp));
 		json_bool(j, "up", port->was_up);
 		json_u64(j, "rx_pkts", rx.pkts);
 		json_u64(j, "rx_bytes", rx.bytes);
-		json_u64(j, "tx_pkts", p->tx.pkts);
-		json_u64(j, "tx_bytes", p->tx.bytes);
+		json_u64(j, "tx_pkts", p->egress.tx.pkts);
+		json_u64(j, "tx_bytes", p->egress.tx.bytes);
 		json_u64(j, "tx_dropped", dropped);
-		// The driver's own: not received for want of room, taken but not sent.
-		json_u64(j, "driver_missed", stats.imissed);
-		json_u64(j, "driver_no_mbuf", stats.rx_nombuf);
-		json_u64(j, "driver_tx_errors", stats.oerrors);
 		json_close(j, '}');
 	}
 	json_close(j, ']');
 }
 
-// What went wrong around the switch while it ran, one sentence each.
+// Writes the faults during the run, one sentence each.
 static void write_faults(struct switch_app *app, struct json *j) {
 	uint64_t no_mbuf = 0;
-	char text[256];
 
-	json_array(j, "faults");
-	live_faults_json(&app->live, j);
 	for (uint32_t i = 0; i < app->live.lcores; i++)
 		no_mbuf += app->lcore[i].drop[DROP_NO_MBUF].pkts;
 	for (uint32_t i = 0; i < app->paths.count; i++)
 		no_mbuf += app->paths.path[i].drop[DROP_NO_MBUF].pkts;
-	if (no_mbuf > 0) {
-		snprintf(text, sizeof(text),
-			"%llu packets were dropped because the pool was too small for them "
-			"(no_mbuf)",
-			(unsigned long long)no_mbuf);
-		json_text(j, NULL, text);
-	}
+	json_array(j, "faults");
+	live_faults_json(&app->live, no_mbuf, j);
 	json_close(j, ']');
 }
 
-// What it gave to each of the others.
+// Writes the frames given to each of the other lcores.
 static void write_handover(
 	const struct switch_app *app, const struct switch_lcore *s, struct json *j) {
 	json_array(j, "handover");
@@ -214,14 +176,14 @@ static void write_handover(
 			continue;
 		json_object(j, NULL);
 		json_u64(j, "to_cpu", app->plan.process.lcore[i]);
-		json_u64(j, "given", s->give[i].given);
-		json_u64(j, "dropped", atomic_load(&s->give[i].dropped));
+		json_u64(j, "given", s->ring[i].nb_handed);
+		json_u64(j, "dropped", atomic_load(&s->ring[i].dropped));
 		json_close(j, '}');
 	}
 	json_close(j, ']');
 }
 
-// From ports, with what it gave to others.
+// Writes the frames received from ports, including those given to other lcores.
 static void write_received(const struct switch_lcore *s, struct json *j) {
 	uint64_t pkts = 0;
 
@@ -230,7 +192,7 @@ static void write_received(const struct switch_lcore *s, struct json *j) {
 	json_u64(j, "received", pkts);
 }
 
-// "lcore": the first; of several, "lcores" has all of them.
+// Writes "lcore" for the first lcore, and "lcores" for all of them if there are several.
 static void write_lcores(const struct switch_app *app, struct json *j) {
 	json_object(j, "lcore");
 	live_lcore_json(&app->live, 0, j);
@@ -246,7 +208,7 @@ static void write_lcores(const struct switch_app *app, struct json *j) {
 		json_array(j, "ports");
 		for (uint32_t k = 0; k < app->live.ports; k++) {
 			if (app->plan.port[k].lcore == i)
-				json_text(j, NULL, app->plan.port[k].name);
+				json_text(j, NULL, app->plan.port[k].common.name);
 		}
 		json_close(j, ']');
 		write_handover(app, &app->lcore[i], j);
@@ -262,7 +224,7 @@ static void write_pool(const struct switch_app *app, struct json *j) {
 	json_bool(j, "hugepages", app->live.eal.hugepages);
 	for (uint32_t i = 0; i < app->live.ports; i++) {
 		if (app->plan.port[i].path != NULL)
-			json_u64(j, app->plan.port[i].path_name, app->plan.port[i].share);
+			json_u64(j, app->plan.port[i].path_name, app->plan.port[i].quota);
 	}
 	json_close(j, '}');
 	json_text(j, "eal", app->live.eal.args);
@@ -275,6 +237,7 @@ bool switch_summary(struct live_app *live, struct json *j) {
 	write_faults(app, j);
 	write_ledger(app, j, balanced);
 	paths_summary(&app->paths, j, live_end_ns(live));
+	capture_summary(app->capture, j);
 	write_emulation(app, j);
 	write_ports(app, j);
 	write_lcores(app, j);

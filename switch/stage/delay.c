@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Constant one-way delay: departure = arrival + delay (+ the class's own extra delay).
 //
-// Packets of one delay class leave in the order they came, so each class is a FIFO and costs no
-// search; a small heap over the heads of the non-empty classes finds the next packet. Ties leave
-// in order of arrival.
+// Packets of one delay class leave in order of arrival, so each class is a FIFO; a small heap over the heads of
+// the non-empty classes finds the next packet. Ties leave in order of arrival.
 //
-// Reordering by design: a share `late` of the packets, drawn from this stage's own random stream, waits
+// Deliberate reordering: a fraction `late` of the packets, drawn from this stage's own random stream, waits
 // `late_by` longer and is overtaken by the others. Late packets are a second FIFO of their class.
 //
-// When the delay is lowered while running, `on_decrease` says what becomes of the packets inside:
+// `on_decrease` decides on the packets inside when the delay is lowered during a run:
 //
-//	reorder  each keeps the delay it came in with, and later ones overtake it, as on a route that
-//	         changes and in Linux's netem. The default: no packet travels faster or slower than some
-//	         real path would carry it, and packets leave as far apart as they came.
-//	fifo     each keeps its delay and none is overtaken: later ones wait for the last of them and leave
-//	         with it, all in one nanosecond, as behind a link layer that delivers in order:
+//	reorder  each packet keeps its delay, and later ones overtake it, as on a route change and in Linux's
+//	         netem. The default: each packet has the delay of a real path, and packets leave with their
+//	         spacing at arrival.
+//	fifo     each packet keeps its delay and none is overtaken: later ones wait for the last of them and
+//	         leave in the same nanosecond, as behind a link layer that delivers in order:
 //	         departure = max(departure before, arrival + delay)
-//	step     each has the new delay at once, as if it always had: those whose time has gone by leave
-//	         at the moment of the change, the others at arrival + delay. Order is kept.
+//	step     the new delay applies to all packets at once: those already due leave at the moment of the
+//	         change, the others at arrival + delay. Order is kept.
 //
-// A higher delay holds from the next packet on. Overtaken packets move to a list of their own, sorted by
-// departure, which is one more FIFO to the heap: this costs memory at no time, and time only at a change.
+// A higher delay applies from the next packet on. Overtaken packets move to a separate list, sorted by departure,
+// which is one more FIFO in the heap: this needs no extra memory, and time only at a change.
 #include "switch/stage/stage.h"
 
 #include "common/base/likely.h"
@@ -51,7 +50,7 @@ struct delay {
 	uint32_t classes;
 	uint64_t pkts;
 	uint64_t late_threshold;
-	bool random; // some packet was up for being late
+	bool random; // a packet was subject to a draw
 	struct pkt_list out; // departed while the line was full, not yet taken
 	struct pkt_list overtaken; // by departure
 	struct head *heap; // binary, smallest first; from is a line, NULL: overtaken
@@ -74,7 +73,7 @@ static const struct param params[] = {
 	PARAM_END,
 };
 
-// The FIFO whose head leaves first has lost packets; `first` is its head now, NULL: it is empty.
+// Updates the heap after packets have left the line at its root; `first`: the line's new head, NULL: it is empty.
 static inline void delay_reroot(struct delay *d, struct line *line, const struct pkt *first) {
 	if (first != NULL)
 		heads_sink(d->heap, d->heads, (struct head){first->release_ns, first, line});
@@ -82,9 +81,8 @@ static inline void delay_reroot(struct delay *d, struct line *line, const struct
 		heads_sink(d->heap, d->heads, d->heap[d->heads]);
 }
 
-// Takes up to `max` packets that leave by now_ns off the line whose head leaves first, which does: as many
-// as leave before any other line's head, up to the end of its ring. Who goes first at one time is the heap's
-// to decide.
+// Takes up to `max` packets due by now_ns off the line whose head leaves first: those that leave before any other
+// line's head, up to the end of its ring. Ties are left to the heap. The caller knows that the first one is due.
 static inline uint32_t delay_release(
 	struct delay *d, uint64_t now_ns, struct pkt **pkts, uint32_t max) {
 	uint64_t end_ns = time_min(now_ns + 1, heads_second_ns(d->heap, d->heads));
@@ -116,8 +114,8 @@ static inline uint32_t delay_release(
 	return n;
 }
 
-// All lines are emptied into the list, first to leave first, so that what comes from now on is free to leave
-// before.
+// Moves all packets from their lines to the list of overtaken ones, in order of departure, so that later arrivals
+// may leave before them.
 static void delay_overtake(struct delay *d) {
 	struct pkt_list all = {0};
 
@@ -140,7 +138,7 @@ static void delay_overtake(struct delay *d) {
 			d->heap, d->heads++, (struct head){all.head->release_ns, all.head, NULL});
 }
 
-// Packets on a line never leave later than they would have.
+// Applies a lower delay to the packets inside; none leaves later than before.
 static void delay_step(struct delay *d, uint64_t now_ns) {
 	d->heads = 0;
 	for (uint32_t i = 0; i < 2 * d->classes; i++) {
@@ -213,8 +211,8 @@ static inline bool delay_due(const struct delay *d, uint64_t now_ns) {
 	return d->heads > 0 && d->heap[0].release_ns <= now_ns;
 }
 
-// Is there no room for a packet that comes at t_ns? What has left by then does not count, even if
-// nobody has taken it yet.
+// Whether there is no room for a packet that arrives at t_ns. Packets due by then do not count, even if pop has not
+// taken them yet.
 __attribute__((noinline)) static bool delay_full(struct delay *d, uint64_t t_ns) {
 	struct pkt *p = NULL;
 
@@ -246,7 +244,7 @@ static inline void line_take(
 		heads_rise(d->heap, d->heads++, (struct head){pkts[0]->release_ns, pkts[0], line});
 }
 
-// One by one, each into its line.
+// Pushes packets one by one, each into the line of its class.
 __attribute__((noinline)) static void delay_sort(
 	struct delay *d, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops) {
 	for (uint32_t i = 0; i < n; i++) {
@@ -307,7 +305,7 @@ static struct backlog delay_backlog(const void *self) {
 	return b;
 }
 
-// Known as soon as the parameters are read: extra delays only add to it.
+// A lower bound, because extra delays per class are only added.
 static uint64_t delay_min_delay_ns(const void *self) {
 	const struct delay *d = self;
 

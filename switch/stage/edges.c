@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The edge links of a dumbbell: `count` parallel wires, each with the flows whose number is its own
-// modulo `count`. They mostly are faster than the bottleneck and only space packets. Each has a queue of its
-// own with a limit: what finds it full is dropped (queue_full). The queue does not hold the frame on the
-// wire.
+// The edge links of a dumbbell: `count` parallel wires; a flow uses the one with its number modulo `count`. They
+// are usually faster than the bottleneck and only space packets. Each has its own queue with a limit, not counting
+// the frame on the wire; packets that find it full are dropped (queue_full).
 //
 //	start     = max(arrival, end of the edge's frame before)
 //	departure = start + (size - FCS + overhead) * 8 / rate
@@ -10,12 +9,11 @@
 // with the link's exact arithmetic (serial.h). Packets leave in the order of their departures from
 // all edges; ties leave in order of arrival.
 //
-// A departure is known when the packet comes: each edge is a FIFO with a heap over their heads, as
-// in the delay stage. What has departed when the next packet comes is final and moves to a list, so
-// that the heap holds only edges that are busy at one moment: mostly one.
+// A packet's departure is known on its arrival: each edge is a FIFO, with a heap over their heads as in the delay
+// stage. Packets that have departed by the next arrival move to a list, so that the heap holds only edges that are
+// busy at the same time: mostly one.
 //
-// A new rate applies from the moment it is set: the unsent part of the frame on each wire and what waits
-// behind it go at it.
+// A new rate applies at once: to the unsent part of the frame on each wire and to the packets behind it.
 #include "switch/stage/stage.h"
 
 #include "switch/stage/heads.h"
@@ -27,8 +25,8 @@
 struct edge {
 	struct pkt *head;
 	struct pkt *tail;
-	serial_u128 free; // end of the frame that came last
-	uint64_t pkts, bytes; // on it; the head is on the wire
+	serial_u128 free; // end of the last frame
+	uint64_t pkts, bytes; // on the edge, including the head, which is on the wire
 };
 
 struct edges {
@@ -38,8 +36,8 @@ struct edges {
 	struct limit limit;
 
 	const struct stage_env *env;
-	struct aqm_limit max; // of what waits at each
-	uint64_t byte_ns; // per byte, in 2^-40 ns
+	struct aqm_limit max; // queue limit of each
+	uint64_t byte_ns; // time per byte in 2^-40 ns
 	uint32_t heads;
 	uint64_t pkts, bytes; // on the edges
 	struct pkt_list out; // departed, not yet taken
@@ -54,7 +52,7 @@ static const struct param params[] = {
 		PARAM_U64(struct edges, rate_bps), 1e3, 1e12, .live = true},
 	{"overhead", "24B", "per frame, on top of the frame without FCS", UNIT_BYTES,
 		PARAM_U64(struct edges, overhead_bytes), 0, 1000},
-	// As many packets as Linux's fq holds: far more than wait where edges only space them.
+	// The limit of Linux's fq: far more packets than wait if edges only space them.
 	{"limit", "10000pkt", "queue size of each, without the frame on the wire", UNIT_NONE,
 		PARAM_LIMIT(struct edges, limit), 1e-6, 1e15},
 	PARAM_END,
@@ -64,7 +62,7 @@ static inline uint64_t edges_wire_bytes(const struct edges *e, const struct pkt 
 	return p->size_bytes + e->overhead_bytes - SERIAL_FCS_BYTES;
 }
 
-// Takes the packet that departs first off its edge.
+// Takes the packet with the earliest departure off its edge.
 static inline struct pkt *edges_release(struct edges *e) {
 	struct edge *edge = e->heap[0].from;
 	struct pkt *p = edge->head;
@@ -84,14 +82,14 @@ static inline struct pkt *edges_release(struct edges *e) {
 	return p;
 }
 
-// What has departed by t_ns is final.
+// Moves packets that have departed by t_ns to the list `out`.
 static inline void edges_depart(struct edges *e, uint64_t t_ns) {
 	while (e->heads > 0 && e->heap[0].release_ns <= t_ns)
 		pkt_list_push(&e->out, edges_release(e));
 }
 
-// The departures of an edge that is busy at now_ns, at another rate. All behind the head came by now, before
-// it ends: they are sent one right after the other.
+// Recomputes the departures of an edge that is busy at now_ns, at another rate. All packets behind the head have
+// arrived before its end, so they are sent back to back.
 static void edge_change(struct edges *e, struct edge *edge, uint64_t now_ns, uint64_t byte_ns) {
 	serial_u128 end = edge->free;
 
@@ -214,7 +212,7 @@ static struct backlog edges_backlog(const void *self) {
 	return (struct backlog){.pkts = e->pkts + e->out.count, .bytes = e->bytes + e->out.bytes};
 }
 
-// On all edges together, what is on the wires too.
+// Packets and bytes on all edges together, including those on the wires.
 static const char *edges_observe(const void *self, double out[AQM_OBSERVED]) {
 	const struct edges *e = self;
 

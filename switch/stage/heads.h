@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A small heap over the first packets of FIFOs: which of them leaves next.
+// A small heap over the first packets of FIFOs, by departure.
 #pragma once
 #include "common/base/ns.h"
 #include "common/base/pkt.h"
 
-// The first packet of a FIFO that is not empty; its departure is copied to keep the heap in few
-// cache lines.
+// The first packet of a non-empty FIFO, with a copy of its departure to keep the heap in few cache lines.
 struct head {
 	uint64_t release_ns;
 	const struct pkt *pkt;
 	void *from; // the FIFO
 };
 
-// Does a leave before b? Departure, then arrival, then the order into the path.
+// Whether a leaves before b: by departure, then arrival, then the order in which they entered the path.
 static inline bool head_before(const struct head *a, const struct head *b) {
 	if (a->release_ns != b->release_ns)
 		return a->release_ns < b->release_ns;
@@ -21,14 +20,14 @@ static inline bool head_before(const struct head *a, const struct head *b) {
 	return (int32_t)(a->pkt->id - b->pkt->id) < 0;
 }
 
-// When the second of n first packets leaves; NEVER_NS: there is none.
+// Departure of the second of the n heads; NEVER_NS: there is none.
 static inline uint64_t heads_second_ns(const struct head *heap, uint32_t n) {
 	if (n < 3)
 		return n < 2 ? NEVER_NS : heap[1].release_ns;
 	return time_min(heap[1].release_ns, heap[2].release_ns);
 }
 
-// Puts h where the root of n was and lets it sink.
+// Replaces the root of n heads with h and sifts it down.
 static inline void heads_sink(struct head *heap, uint32_t n, struct head h) {
 	uint32_t i = 0;
 
@@ -43,7 +42,7 @@ static inline void heads_sink(struct head *heap, uint32_t n, struct head h) {
 	heap[i] = h;
 }
 
-// Adds h behind the n there are and lets it rise.
+// Adds h to n heads and sifts it up.
 static inline void heads_rise(struct head *heap, uint32_t n, struct head h) {
 	uint32_t i = n;
 

@@ -13,14 +13,13 @@
 // preamble, start delimiter, gap) a rate of 10 Gbit/s is 10GbE on the wire, where a frame of
 // 1514 B takes 1538 B. 0 makes the rate one of frames without FCS.
 //
-// Logical time: the queue gives up a packet at the moment the wire becomes free, and sees that
-// moment, however late the loop runs. A departure at the time of an arrival comes first. The queue
-// does not hold the frame on the wire. Limits in BDP or time stay as they were resolved at the start.
+// Logical time: a packet is dequeued at the moment the wire becomes free, and the discipline gets that time,
+// however late the loop runs. A departure precedes an arrival at the same time. The frame on the wire is not in
+// the queue. Limits in BDP or time stay as resolved at the start.
 //
-// A new rate applies from the moment it is set: what is not sent yet of the frame on the wire goes at it.
-// Departures that were taken before stay as they are, and are right: pop gives up a frame no earlier than
-// its end, however many it takes at once, so the frame on the wire is the only one whose end was computed
-// with the old rate and lies ahead. (A path serves its links up to the time of the change before it.)
+// A new rate applies at once, to the unsent part of the frame on the wire. Departures already taken stay correct:
+// pop returns a frame no earlier than its end, so the frame on the wire is the only one with an end in the future
+// that was computed with the old rate. (A path serves its links up to the time of a change before it.)
 #include "common/base/likely.h"
 #include "common/base/rng.h"
 #include "switch/stage/wire.h"
@@ -46,7 +45,7 @@ static const struct param params[] = {
 
 static const char *const also[] = {"queue", NULL};
 static const char also_rows[] =
-	"    queue            (required) one of --list aqm        discipline of the queue before it";
+	"    queue            fifo       one of --list aqm        discipline of the queue before it";
 
 static int link_configure(void *self, struct config_node *node, struct err *err) {
 	struct link *l = self;
@@ -112,19 +111,19 @@ static void link_fini(void *self) {
 	pkt_ring_fini(&l->wire.out);
 }
 
-// The discipline, a call for each packet, which is recorded if there is a stream.
+// The discipline with a call per packet; packets are recorded if there is a stream.
 static struct wire_queue link_queue(const struct link *l) {
 	return (struct wire_queue){
 		.q = l->q,
 		.enqueue = l->aqm->enqueue,
 		.dequeue = l->aqm->dequeue,
-		.traced = tel_on(l->wire.env->tel_packets),
+		.traced = stage_traced(l->wire.env),
 	};
 }
 
-// Do its operations for bursts do? They record nothing. (The stream may be opened after the link was made.)
+// Whether the operations for bursts can be used: they record nothing. (The stream may be opened after link_init.)
 static inline bool link_in_bursts(const struct link *l) {
-	return likely(l->aqm->dequeue_burst != NULL && !tel_on(l->wire.env->tel_packets));
+	return likely(l->aqm->dequeue_burst != NULL && !stage_traced(l->wire.env));
 }
 
 static void link_serve(void *self, uint64_t now_ns, struct pkt_list *drops) {
@@ -152,7 +151,7 @@ __attribute__((noinline)) static uint32_t link_pop_each(
 	return wire_send(&l->wire, link_queue(l), now_ns, pkts, max, drops);
 }
 
-// What leaves the wire itself, behind what was sent when it was served.
+// Pops frames that leave the wire now, after those sent when it was served.
 static inline uint32_t link_pop_due(
 	struct link *l, uint64_t now_ns, struct pkt **pkts, uint32_t max, struct pkt_list *drops) {
 	if (!wire_due(&l->wire, now_ns))
@@ -188,7 +187,7 @@ static uint64_t link_next_ns(const void *self) {
 	return w->sending != NULL ? serial_ns(w->free) : NEVER_NS;
 }
 
-// Asks the discipline, so that the ledger does not rest on the wire's own counts.
+// Asks the discipline, so that the packet balance does not depend on the wire's own counters.
 static struct backlog link_backlog(const void *self) {
 	const struct link *l = self;
 	const struct wire *w = &l->wire;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Random loss: each packet is dropped with probability `rate`, independent of all others
-// (Bernoulli). Packets that survive leave at the moment they came.
+// (Bernoulli). The others leave at the time of their arrival.
 //
-// One draw per packet whatever the rate, so that changing the rate of a run keeps the draws of the
-// packets: what is lost at 1 % is also lost at 2 %.
+// There is one draw per packet at any rate, so that runs with different rates use the same draws: a packet lost
+// at 1 % is also lost at 2 %.
 #include "switch/stage/stage.h"
 
 #include "common/base/rng.h"
@@ -13,7 +13,7 @@ struct loss {
 
 	const struct stage_env *env;
 	uint64_t threshold;
-	bool random; // some packet was up for loss
+	bool random; // a packet was subject to a draw
 	struct rng rng;
 	struct pkt_list out;
 };

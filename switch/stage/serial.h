@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// When a frame's last bit leaves a wire of constant rate, exactly in the long run.
+// The time at which a frame's last bit leaves a wire of constant rate, exact in the long run.
 //
 // Times are whole nanoseconds plus a fraction of 2^-64 ns that is carried from frame to frame, so
 // a busy wire's rate is off only by the rounding of ns per byte to 2^-40: below 1e-10 up to 1 Tbit/s.
@@ -32,9 +32,8 @@ static inline serial_u128 serial_end(serial_u128 start, uint64_t bytes, uint64_t
 	return start + ((serial_u128)bytes * byte_ns << (64 - SERIAL_FRAC_BITS));
 }
 
-// The end of a frame of `bytes` on a wire whose time per byte changes from `was` to `is` at now_ns: the part
-// that is not sent yet goes at the new rate, exactly but for the last 2^-64 ns. A frame that has not begun
-// by then keeps its start.
+// The end of a frame of `bytes` on a wire whose time per byte changes from `was` to `is` at now_ns: the unsent part
+// is sent at the new rate, exact to 2^-64 ns. A frame that has not begun by then keeps its start.
 static inline serial_u128 serial_changed_end(
 	serial_u128 end, uint64_t now_ns, uint64_t bytes, uint64_t was, uint64_t is) {
 	serial_u128 now = serial_at(now_ns), whole = serial_end(0, bytes, was), left;

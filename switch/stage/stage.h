@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Stages of a path: link, delay, loss, ...
 //
-// Each turn at time now: push what came in, pop what is due, hand it to the next stage.
+// At each step, packets that have arrived are pushed; packets that are due are popped and pushed into the next stage.
 //
 // Logical time: a packet enters with arrival_ns = the theoretical time it left the stage before,
 // and pop sets arrival_ns to the theoretical time it leaves this one, at most now. Packets enter
 // in order of arrival_ns and leave in order of departure. A stage must decide by these times
 // only, so that the result does not depend on when or how often it is called.
 //
-// Nobody outside this folder asks which stage a stage is: what only some have is an operation that may be NULL.
-// A stage with `figures` is a link to the summary, interval records, top, ctl and the report.
+// Code outside this folder does not know the types of stages: an operation that only some stages have may be
+// NULL. A stage with `figures` is called a link by the summary, interval records, top, ctl and the report.
 #pragma once
 #include "common/base/ns.h"
 #include "common/base/param.h"
@@ -18,7 +18,23 @@
 #include "common/telemetry/telemetry.h"
 #include "switch/aqm/aqm.h"
 
-// What a stage may know of its surroundings; outlives the stage.
+struct path;
+struct stage_env;
+
+// Sees packets on their way (captures): all of them, whether or not there are records of them. It outlives the
+// path, and changes nothing.
+struct path_tap {
+	// They have their numbers, and enter the first stage next; they have left the last.
+	void (*arrived)(
+		struct path_tap *tap, const struct path *path, struct pkt *const *pkts, uint32_t n);
+	void (*departed)(
+		struct path_tap *tap, const struct path *path, struct pkt *const *pkts, uint32_t n);
+	// The events of stage_trace.
+	void (*event)(struct path_tap *tap, const struct stage_env *env,
+		enum tel_packet_event event, const struct pkt *p, uint64_t ts_ns);
+};
+
+// The surroundings of a stage; outlives the stage.
 struct stage_env {
 	const char *name; // "forward.link", unique in a run; seeds its random stream
 	uint64_t run_seed;
@@ -31,6 +47,7 @@ struct stage_env {
 	// Telemetry of links; NULL: off.
 	struct tel *tel_packets;
 	const struct tel_run *tel_run;
+	struct path_tap *tap; // NULL: none
 	uint8_t link_index; // of a stage with figures in the summary; STAGE_NO_LINK: it has none
 	uint8_t path_index, stage_index; // of the path in the config, of the stage in the path
 };
@@ -43,40 +60,40 @@ struct stage_ops {
 	const char *name;
 	const char *summary;
 	const struct param *params;
-	const char *const *also; // keys that configure() reads itself; NULL: none
-	const char *also_rows; // what --list says of them
+	const char *const *also; // keys besides the parameters, which configure() reads; NULL: none
+	const char *also_rows; // their rows of --list
 	size_t state_size; // zeroed, then the table's fields are filled, then configure, init
 	const char *observed[AQM_OBSERVED]; // names of observe()'s numbers; NULL: unused
 
 	int (*configure)(void *st, struct config_node *node, struct err *err); // NULL: nothing more
 	int (*init)(void *st, const struct stage_env *env, struct err *err);
 	void (*fini)(void *st); // may be NULL; also called when configure or init failed
-	// In bursts, so that a stage keeps its state in registers and packets are fetched ahead.
+	// Takes a burst, so that a stage keeps its state in registers and packets can be prefetched.
 	void (*push)(void *st, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops);
-	// The packets that leave by now_ns, at most `max`; less than that: no more are due.
+	// Returns up to `max` packets that leave by now_ns; if fewer, no more are due.
 	uint32_t (*pop)(
 		void *st, uint64_t now_ns, struct pkt **pkts, uint32_t max, struct pkt_list *drops);
-	// When pop may next yield; NEVER_NS: not before a push. Virtual time jumps there; live loops poll.
+	// Earliest time at which pop may return a packet; NEVER_NS: not before a push. Virtual time jumps there; live
+	// loops poll.
 	uint64_t (*next_ns)(const void *st);
 	struct backlog (*backlog)(const void *st); // packets inside
-	// Does what is due by now_ns and keeps what leaves for pop. NULL: nothing is decided before pop.
+	// Processes all departures due by now_ns; the packets wait for pop. NULL: pop does this.
 	void (*serve)(void *st, uint64_t now_ns, struct pkt_list *drops);
-	// What it counts of its queue and wire, once it was served to now_ns. NULL: no figures.
+	// Statistics of its queue and wire, after it was served to now_ns. NULL: it keeps none.
 	struct stage_stats *(*figures)(void *st, uint64_t now_ns);
-	// Numbers worth plotting beside its figures, zero at first, recorded once per interval
-	// (TEL_EV_OBSERVED). Returns whose they are, its own name or its discipline's; NULL: there are none. May
-	// be NULL.
+	// Internal values for plots, zero before the call, recorded once per interval (TEL_EV_OBSERVED). Returns the
+	// observer's name: the stage's or its discipline's; NULL: there are no values. May be NULL.
 	const char *(*observe)(const void *st, double out[AQM_OBSERVED]);
-	// A parameter in the table was changed at now_ns (table entries with `live`); may be NULL.
+	// A `live` parameter of the table was changed at now_ns; may be NULL.
 	void (*update)(void *st, uint64_t now_ns);
-	// Least time between a packet's arrival and its departure (the lookahead of virtual time).
+	// Minimum time between a packet's arrival and its departure (the lookahead of virtual time).
 	// Known once the parameters are read, before init.
 	uint64_t (*min_delay_ns)(const void *st); // NULL: 0
-	// Has a draw of its random stream decided anything? NULL: it has no stream.
+	// True once a packet's fate depended on a draw from its random stream. NULL: it has no random stream.
 	bool (*random)(const void *st);
-	// Longest time a packet may stay; sizes env->max_pkts. NULL: the stage has no such bound.
+	// Longest time a packet may stay; determines env->max_pkts. NULL: the stage has no such bound.
 	uint64_t (*max_delay_ns)(const void *st);
-	// What its queues together may hold, and the rate at which it sends; sizes memory. NULL: it has none.
+	// The limit of all its queues and its rate, to size memory. NULL: it has none.
 	struct aqm_limit (*limit)(const void *st);
 	uint64_t (*rate_bps)(const void *st);
 };
@@ -84,10 +101,14 @@ struct stage_ops {
 extern const struct stage_ops *const stage_all[]; // ends with NULL
 const struct stage_ops *stage_find(const char *name);
 
-// Records what happened to p at ts_ns, if there is a stream and p's flow is recorded. queue_bytes: the
-// backlog after it.
-void stage_tell(const struct stage_env *env, enum tel_packet_event event, const struct pkt *p,
+// Whether stage_trace has a reader.
+static inline bool stage_traced(const struct stage_env *env) {
+	return tel_on(env->tel_packets) || env->tap != NULL;
+}
+// Records an event of p at ts_ns, if the stream is on and p's flow is recorded. queue_bytes: the backlog after
+// the event.
+void stage_trace(const struct stage_env *env, enum tel_packet_event event, const struct pkt *p,
 	uint64_t ts_ns, uint64_t queue_bytes);
-// A stage without a queue drops p on its arrival.
+// Drops p on its arrival, in a stage without a queue.
 void stage_drop(
 	const struct stage_env *env, struct pkt_list *drops, struct pkt *p, enum drop_reason why);

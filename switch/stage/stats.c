@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "switch/stage/stats.h"
 
-// The present rate has held until now_ns, if for any time at all.
+// Includes the present rate in the run's minimum and maximum, if it has applied for some time.
 static void rate_held(struct stage_stats *s, uint64_t now_ns) {
 	struct stats_peak *run = &s->peak[STATS_RUN];
 
 	if (now_ns <= time_max(s->rate_since_ns, run->from.at_ns))
 		return;
-	run->rate_max_bps = time_max(run->rate_max_bps, s->rate_bps);
+	run->rate_max_bps = max_u64(run->rate_max_bps, s->rate_bps);
 	run->rate_min_bps =
-		run->rate_min_bps == 0 ? s->rate_bps : time_min(run->rate_min_bps, s->rate_bps);
+		run->rate_min_bps == 0 ? s->rate_bps : min_u64(run->rate_min_bps, s->rate_bps);
 }
 
 static stats_u128 capacity(const struct stage_stats *s, uint64_t now_ns) {
@@ -50,7 +50,7 @@ struct stats_figures stats_figures(const struct stats_totals *from, const struct
 		f.rate_mean_bps = capacity_bits / ns * 1e9;
 	if (capacity_bits > 0) {
 		f.utilisation = (to->wire_bits - from->wire_bits) / capacity_bits;
-		// The last nanosecond of a frame on the wire, the last bits of a double.
+		// Rounding to nanoseconds and to a double may exceed the range.
 		f.utilisation = f.utilisation > 1 ? 1 : f.utilisation < 0 ? 0 : f.utilisation;
 	}
 	if (ns > 0) {
@@ -64,7 +64,7 @@ struct stats_figures stats_figures(const struct stats_totals *from, const struct
 
 const struct stats_peak *stats_peak(struct stage_stats *s, enum stats_window window) {
 	for (uint32_t w = 0; w < STATS_WINDOWS; w++) {
-		s->peak[w].queue_pkts = time_max(s->peak[w].queue_pkts, s->peak_pkts);
+		s->peak[w].queue_pkts = max_u64(s->peak[w].queue_pkts, s->peak_pkts);
 		s->peak[w].sojourn_ns = time_max(s->peak[w].sojourn_ns, s->peak_ns);
 	}
 	s->peak_pkts = s->queue_pkts;

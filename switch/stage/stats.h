@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a stage that serialises counts of its queue and its wire, and the figures that follow. All of them are
-// exact in theoretical time, however late the stage is served. A stage has one struct stage_stats, calls what
-// stands under "Events", and gives it out by stage_ops.figures; the rest is for those who read.
+// Statistics of the queue and the wire of a stage that serialises. All of them are exact in theoretical time,
+// however late the stage is served. A stage has one struct stage_stats, calls the functions under "Events", and
+// returns it by stage_ops.figures; the functions under "Reading" are for the users of the statistics.
 //
 // Backlog over time costs one addition per event: the integral up to t is
 // q(t) t - sum of t_i over arrivals + sum of t_i over departures from the queue, modulo 2^64 for
@@ -11,14 +11,15 @@
 #include "common/base/likely.h"
 #include "common/base/ns.h"
 #include "common/base/pkt.h"
+#include "common/base/u64.h"
 
 __extension__ typedef unsigned __int128 stats_u128;
 
-// Everything since the start; figures are differences of two of these.
+// Totals since the start; figures are differences of two of these.
 struct stats_totals {
 	uint64_t at_ns;
 	uint64_t out_pkts, out_bytes; // frames sent, FCS included, at the end of their transmission
-	uint64_t dequeued; // packets the queue gave to the wire
+	uint64_t dequeued; // packets from the queue to the wire
 	uint64_t sojourn_ns; // their times in the queue
 	uint64_t drops, marks; // by the queue
 	uint64_t queue_pkt_ns; // backlog integrated over time
@@ -29,23 +30,23 @@ struct stats_totals {
 
 // Since `from` (both of the same stage).
 struct stats_figures {
-	double utilisation; // 0..1, of the rate that held
+	double utilisation; // 0..1, relative to the rate at each time
 	double rate_mean_bps;
 	double queue_mean_pkts, queue_mean_bytes; // averaged over time
 	double sojourn_mean_ns; // averaged over packets
 };
 
-// Largest values since the last restart, of the run and of the interval.
+// Maxima since the last restart, for the run and for the interval.
 enum stats_window { STATS_RUN, STATS_INTERVAL, STATS_WINDOWS };
 struct stats_peak {
 	uint64_t queue_pkts;
 	uint64_t sojourn_ns;
-	uint64_t rate_min_bps, rate_max_bps; // STATS_RUN: of the rates that held for some time
+	uint64_t rate_min_bps, rate_max_bps; // STATS_RUN: of rates that applied for some time
 	struct stats_totals from; // totals at the restart
 };
 
 struct stage_stats {
-	// The queue, without the frame on the wire. Counters are few: what follows from others is not counted.
+	// The queue, without the frame on the wire. Counters that follow from others are not stored.
 	uint64_t queue_pkts, queue_bytes;
 	uint64_t moment_pkts; // sum over arrivals - sum over departures of n_i t_i
 	stats_u128 moment_bytes;
@@ -54,13 +55,13 @@ struct stage_stats {
 	uint64_t sent, sent_bytes;
 	uint64_t sojourn_ns;
 	uint64_t drops, marks;
-	uint64_t rate_bps; // what `capacity` counts since rate_since_ns
+	uint64_t rate_bps; // since rate_since_ns, added to `capacity` later
 	uint64_t rate_since_ns;
 	stats_u128 capacity;
-	// The wire; the stage fills these when it is asked for its figures.
+	// The wire; filled in by the stage's figures().
 	uint64_t extra_bytes; // on the wire per frame besides its size, modulo 2^64
 	uint64_t wire_pkts, wire_bytes; // frames on it
-	double unsent_ns; // how long the rest of them takes
+	double unsent_ns; // time until the last of these frames is sent
 
 	struct stats_peak peak[STATS_WINDOWS];
 	struct hist
@@ -69,7 +70,7 @@ struct stage_stats {
 
 // Events, in the order of their times.
 
-// n packets of `bytes` came at t_ns. Once those that the queue did not take are dropped again, stats_longest.
+// n packets of `bytes` arrived at t_ns. Call stats_longest after the packets that the queue refused were dropped.
 static inline void stats_arrived(struct stage_stats *s, uint64_t t_ns, uint32_t n, uint64_t bytes) {
 	s->queue_pkts += n;
 	s->queue_bytes += bytes;
@@ -78,7 +79,7 @@ static inline void stats_arrived(struct stage_stats *s, uint64_t t_ns, uint32_t 
 }
 
 static inline void stats_longest(struct stage_stats *s) {
-	s->peak_pkts = time_max(s->peak_pkts, s->queue_pkts);
+	s->peak_pkts = max_u64(s->peak_pkts, s->queue_pkts);
 }
 
 // n of the queue's packets, of `bytes`, were dropped at t_ns.
@@ -90,13 +91,13 @@ static inline void stats_dropped(struct stage_stats *s, uint64_t t_ns, uint32_t 
 	s->drops += n;
 }
 
-// Packets that the queue gives to the wire, counted after the last of them: stats_begin, stats_sent for each
-// at its time, stats_end.
+// Counts a burst of packets from the queue to the wire: stats_begin, stats_sent for each packet at its time,
+// stats_end.
 struct stats_burst {
 	uint32_t pkts;
 	uint64_t bytes;
-	uint64_t moment_pkts; // sum of their times
-	stats_u128 moment_bytes; // and of these times their sizes
+	uint64_t moment_pkts; // sum of the packets' times
+	stats_u128 moment_bytes; // sum of time * size
 	uint64_t sojourn_ns, peak_ns;
 };
 
@@ -106,7 +107,8 @@ static inline struct stats_burst stats_begin(const struct stage_stats *s) {
 
 static inline void stats_sent(
 	struct stage_stats *s, struct stats_burst *b, const struct pkt *p, uint64_t t_ns) {
-	uint64_t sojourn_ns = t_ns - p->arrival_ns; // what waits came before the wire was free
+	uint64_t sojourn_ns =
+		t_ns - p->arrival_ns; // not negative: it arrived before the wire was free
 
 	b->pkts++;
 	b->bytes += p->size_bytes;
@@ -129,7 +131,7 @@ static inline void stats_end(struct stage_stats *s, const struct stats_burst *b)
 	s->peak_ns = b->peak_ns;
 }
 
-// From now_ns on the rate is another; also called with the first.
+// The rate changes at now_ns; also called for the initial rate.
 void stats_rate(struct stage_stats *s, uint64_t now_ns, uint64_t rate_bps);
 
 // Reading.
@@ -137,7 +139,7 @@ void stats_rate(struct stage_stats *s, uint64_t now_ns, uint64_t rate_bps);
 struct stats_totals stats_totals(const struct stage_stats *s, uint64_t now_ns);
 struct stats_figures stats_figures(const struct stats_totals *from, const struct stats_totals *to);
 const struct stats_peak *stats_peak(struct stage_stats *s, enum stats_window w);
-// That of the run up to now_ns, with its rates.
+// Peaks and rates of the run up to now_ns.
 const struct stats_peak *stats_run(struct stage_stats *s, uint64_t now_ns);
 void stats_restart(struct stage_stats *s, enum stats_window w, uint64_t now_ns);
 // Times in the queue since STATS_RUN was restarted.

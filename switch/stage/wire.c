@@ -21,7 +21,7 @@ struct stage_stats *wire_figures(struct wire *w, uint64_t now_ns) {
 	return s;
 }
 
-// They were just sent, and need not be fetched ahead.
+// The packets were just sent, so they are in the cache and need no prefetch.
 uint32_t wire_pop_out(struct wire *w, uint64_t now_ns, struct pkt **pkts, uint32_t max) {
 	uint64_t bytes = 0;
 	uint32_t n = 0;
@@ -43,7 +43,7 @@ void wire_dropped(struct wire *w, uint64_t t_ns, uint64_t given_bytes, struct pk
 
 	for (const struct pkt *p = w->fresh.head; p != NULL; p = p->next) {
 		queue_bytes -= p->size_bytes;
-		stage_tell(w->env, TEL_DROP, p, t_ns, queue_bytes);
+		stage_trace(w->env, TEL_DROP, p, t_ns, queue_bytes);
 	}
 	stats_dropped(&w->stats, t_ns, w->fresh.count, w->fresh.bytes);
 	pkt_list_join(drops, &w->fresh);

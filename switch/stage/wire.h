@@ -1,51 +1,50 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The wire behind a queue: a serialiser of constant rate and what it counts.
+// The wire behind a queue: a serialiser of constant rate, with its statistics.
 //
-// The queue gives up a packet at the moment the wire becomes free, and sees that moment, however late the loop
-// runs. A departure at the time of an arrival comes first. The queue does not hold the frame on the wire.
+// A packet is dequeued at the moment the wire becomes free, and the discipline gets that time, however late the loop
+// runs. A departure precedes an arrival at the same time. The frame on the wire is not in the queue.
 //
-// The loops below are compiled into whoever calls them, with the queue's two functions inlined where these are
-// constants: see aqm/bursts.h.
+// The loops below are inlined into their callers, together with the queue's two functions if these are constants
+// (aqm/bursts.h).
 #pragma once
 #include "common/base/pkt_ring.h"
 #include "switch/stage/serial.h"
 #include "switch/stage/stage.h"
 #include "switch/stage/stats.h"
-#include "switch/stage/tell.h"
+#include "switch/stage/trace.h"
 
 struct wire {
-	serial_u128 free; // end of the frame on it, or of the last one
+	serial_u128 free; // end of the present or the last frame
 	uint64_t byte_ns; // per byte, in 2^-40 ns
 	uint64_t extra_bytes; // per frame besides its size: overhead - FCS, modulo 2^64
-	struct pkt *sending; // the frame on it; NULL: idle
+	struct pkt *sending; // the frame on the wire; NULL: idle
 	struct pkt_ring out; // sent, not yet taken
-	struct pkt_list fresh; // dropped by the queue, not yet counted; empty between calls
+	struct pkt_list fresh; // drops of the queue, not yet counted; empty between calls
 	const struct stage_env *env;
 	struct stage_stats stats;
 };
 
-// A queue as the loops see it: a discipline's own operations.
+// The queue's operations, as used by the loops.
 struct wire_queue {
 	void *q;
 	void (*enqueue)(void *q, struct pkt *p, uint64_t now_ns, struct pkt_list *drops);
 	struct pkt *(*dequeue)(void *q, uint64_t now_ns, struct pkt_list *drops);
-	// Takes what came at one moment and says how many bytes of it are now inside; the rest, and
-	// nothing else, is dropped. 0, and nothing dropped: took nothing. NULL, or so: one by one, as what is
-	// recorded.
+	// Enqueues packets that arrived at one moment and drops those that do not fit; returns the bytes enqueued. 0
+	// without a drop: none was taken. Then, or if this is NULL, packets are enqueued one by one, as are recorded ones.
 	uint64_t (*enqueue_all)(
 		void *q, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops);
-	// What dequeue does at any moment is to take the oldest of this. NULL: it decides something.
+	// Set if dequeue only takes the oldest packet of this ring. NULL: dequeue does more.
 	struct pkt_ring *fifo;
 	bool traced; // each packet is recorded
 };
 
-// From now_ns on its rate is another: the unsent part of the frame on it goes at it. Also sets the first.
+// Sets the rate from now_ns on, also for the unsent part of the present frame. Also sets the initial rate.
 void wire_rate(struct wire *w, uint64_t now_ns, uint64_t rate_bps);
-// Its figures up to now_ns.
+// The statistics up to now_ns.
 struct stage_stats *wire_figures(struct wire *w, uint64_t now_ns);
-// What was sent before now_ns and not yet taken.
+// Takes up to `max` packets that were sent by now_ns; returns their number.
 uint32_t wire_pop_out(struct wire *w, uint64_t now_ns, struct pkt **pkts, uint32_t max);
-// Counts what the queue has just dropped. given_bytes: of frames given to the wire and not yet counted.
+// Counts the packets just dropped by the queue. given_bytes: of frames given to the wire but not yet counted.
 void wire_dropped(struct wire *w, uint64_t t_ns, uint64_t given_bytes, struct pkt_list *drops);
 
 #define WIRE_LOOP static inline __attribute__((always_inline))
@@ -54,12 +53,12 @@ static inline bool wire_due(const struct wire *w, uint64_t now_ns) {
 	return w->sending != NULL && serial_ns(w->free) <= now_ns;
 }
 
-// Frames given to the wire one after the other, which are counted after the last of them. The
-// compiler keeps this in registers, if nothing is given its address.
+// Frames given to the wire one after the other, counted after the last one. The compiler keeps this in registers as
+// long as its address is not taken.
 struct wire_burst {
 	serial_u128 free;
 	struct stats_burst sent;
-	struct pkt_ring fifo; // if there is one: as it was before them
+	struct pkt_ring fifo; // a copy of the queue's ring from before the burst, if it has one
 };
 
 WIRE_LOOP struct wire_burst wire_begin(const struct wire *w, struct wire_queue q) {
@@ -86,10 +85,10 @@ WIRE_LOOP void wire_trace(struct wire *w, const struct wire_burst *b, const stru
 	enum tel_packet_event event) {
 	uint64_t left_bytes = w->stats.queue_bytes - b->sent.bytes - p->size_bytes;
 
-	tell(w->env, event, p, serial_ns(b->free), left_bytes);
+	trace_packet(w->env, event, p, serial_ns(b->free), left_bytes);
 }
 
-// The wire is free: the queue picks the next frame. NULL: there is none.
+// Dequeues the next frame for a free wire. NULL: there is none.
 WIRE_LOOP struct pkt *wire_pick(
 	struct wire *w, struct wire_queue q, struct wire_burst *b, struct pkt_list *drops) {
 	uint64_t t_ns = serial_ns(b->free);
@@ -128,7 +127,7 @@ WIRE_LOOP struct pkt *wire_next(
 	return p;
 }
 
-// What is due by now_ns is sent and waits in `out`.
+// Sends frames due by now_ns; they wait in `out`.
 WIRE_LOOP void wire_serve(
 	struct wire *w, struct wire_queue q, uint64_t now_ns, struct pkt_list *drops) {
 	if (!wire_due(w, now_ns))
@@ -146,12 +145,12 @@ WIRE_LOOP void wire_serve(
 	wire_end(w, q, &b, p);
 }
 
-// The wire is idle and something came at t_ns.
+// Starts an idle wire when packets have arrived at t_ns.
 WIRE_LOOP void wire_start(
 	struct wire *w, struct wire_queue q, uint64_t t_ns, struct pkt_list *drops) {
 	struct wire_burst b = wire_begin(w, q);
 
-	// A packet may come in after the wire was served beyond its arrival.
+	// The wire may already have been served beyond the packet's arrival.
 	if (t_ns > serial_ns(b.free))
 		b.free = serial_at(t_ns);
 
@@ -173,13 +172,14 @@ WIRE_LOOP void wire_take(
 		wire_dropped(w, t_ns, 0, drops);
 	}
 	if (q.traced && kept)
-		stage_tell(w->env, TEL_ENQUEUE, p, t_ns, w->stats.queue_bytes);
+		stage_trace(w->env, TEL_ENQUEUE, p, t_ns, w->stats.queue_bytes);
 	if (w->sending == NULL)
 		wire_start(w, q, t_ns, drops);
 	stats_longest(&w->stats);
 }
 
-// What comes at one moment while the wire is busy only adds up, or is dropped. False: it is not so.
+// Packets that arrive at one moment while the wire is busy are only enqueued or dropped. False: another case;
+// nothing was done.
 WIRE_LOOP bool wire_wait(struct wire *w, struct wire_queue q, struct pkt *const *pkts, uint32_t n,
 	struct pkt_list *drops) {
 	uint64_t t_ns = pkts[0]->arrival_ns, bytes;
@@ -207,11 +207,20 @@ WIRE_LOOP void wire_push(struct wire *w, struct wire_queue q, struct pkt *const 
 		wire_take(w, q, pkts[i], drops);
 }
 
-// The same as wire_send: how many wait is known.
+// wire_send for a queue with a ring, in which the number of waiting packets is known.
 WIRE_LOOP uint32_t wire_send_fifo(
 	struct wire *w, struct wire_queue q, uint64_t now_ns, struct pkt **pkts, uint32_t max) {
-	struct wire_burst b = wire_begin(w, q);
 	struct pkt *p = w->sending;
+
+	// The usual case below the wire's rate.
+	if (q.fifo->count == 0) {
+		p->arrival_ns = serial_ns(w->free);
+		pkts[0] = p;
+		w->sending = NULL;
+		return 1;
+	}
+
+	struct wire_burst b = wire_begin(w, q);
 	uint32_t end = b.fifo.count < max ? b.fifo.count : max;
 
 	while (b.sent.pkts < end && serial_ns(b.free) <= now_ns) {

@@ -58,17 +58,17 @@ static char *print(const struct config *c, size_t *size) {
 }
 
 static void check_print(const struct config *c) {
-	size_t size, again_size;
+	size_t size, second_size;
 	struct err err = {""};
 	char *text = print(c, &size);
 	// Indentation may take what loaded beyond the size a file may have, not this size.
 	struct config *back = config_parse("printed", text, size, &err);
 
 	check(back != NULL);
-	char *again = print(back, &again_size);
-	check(size == again_size && memcmp(text, again, size) == 0);
+	char *second = print(back, &second_size);
+	check(size == second_size && memcmp(text, second, size) == 0);
 	config_free(back);
-	free(again);
+	free(second);
 	free(text);
 }
 

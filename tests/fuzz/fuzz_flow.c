@@ -112,7 +112,7 @@ static void honest_rx(struct peer *p, const struct seg *s, uint64_t t_ns) {
 	}
 	while (p->prefix <= f->data_segs && p->got[p->prefix])
 		p->prefix++;
-	ack = peer_ack(p, f->iss + 1 + (uint32_t)time_max(p->start, flow_offset(f, p->prefix)),
+	ack = peer_ack(p, f->iss + 1 + (uint32_t)max_u64(p->start, flow_offset(f, p->prefix)),
 		65535, t_ns);
 	if (f->ts_ok)
 		ack.tsecr = s->tsval;
@@ -193,9 +193,9 @@ static void note_edge(struct peer *p, const struct seg *s) {
 	uint32_t ahead = s->ack - (f->iss + 1 + (uint32_t)f->una_bytes);
 
 	if ((s->flags & SEG_SYN) != 0)
-		p->edge = time_max(p->edge, s->window);
+		p->edge = max_u64(p->edge, s->window);
 	else if (f->una_bytes + ahead <= flow_sent_bytes(f))
-		p->edge = time_max(
+		p->edge = max_u64(
 			p->edge, f->una_bytes + ahead + ((uint64_t)s->window << f->snd_wscale));
 }
 
@@ -203,12 +203,12 @@ static void feed(struct peer *p, const struct seg *s) {
 	const struct flow *f = p->flow;
 	bool acks_syn = (s->flags & SEG_ACK) != 0 && s->ack == f->iss + 1;
 	int32_t newer = seq_diff(s->tsval, peer_tsval(p, p->now_ns));
-	bool takes_ts = f->state == FLOW_SYN_SENT ? acks_syn && (s->flags & SEG_SYN) != 0
-						  : f->state == FLOW_OPEN && f->ts_ok
+	bool echoes_ts = f->state == FLOW_SYN_SENT ? acks_syn && (s->flags & SEG_SYN) != 0
+						   : f->state == FLOW_OPEN && f->ts_ok
 			&& (s->options & SEG_OPT_TS) != 0 && (s->flags & SEG_RST) == 0
 			&& acceptable(f, s) && seq_diff(s->tsval, f->ts_recent) >= 0;
 
-	if (takes_ts && newer > 0)
+	if (echoes_ts && newer > 0)
 		p->ts_ahead += (uint32_t)newer;
 	if ((s->flags & SEG_RST) != 0)
 		p->reset |= f->state == FLOW_SYN_SENT ? acks_syn : s->seq == f->rcv_nxt;

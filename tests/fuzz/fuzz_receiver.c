@@ -57,7 +57,7 @@ static uint32_t next_seq(const struct receiver *r) {
 }
 
 // Its own ACK number first: a segment that spans it may set the timestamp (RFC 7323 section 4.3).
-static bool takes_ts(const struct receiver *r, const struct seg *s) {
+static bool echoes_ts(const struct receiver *r, const struct seg *s) {
 	int32_t len = s->len + ((s->flags & SEG_FIN) != 0 ? 1 : 0);
 	int32_t behind = seq_diff(next_seq(r), s->seq);
 
@@ -74,7 +74,7 @@ static void feed(struct peer *p, const struct seg *s, uint8_t ecn) {
 		&& (r->state == RECEIVER_LISTEN || (nothing && s->seq == r->irs)); // or again
 	int32_t newer = seq_diff(s->tsval, tsval(p));
 
-	if ((takes_ts(r, s) || (first && (s->options & SEG_OPT_TS) != 0)) && newer > 0)
+	if ((echoes_ts(r, s) || (first && (s->options & SEG_OPT_TS) != 0)) && newer > 0)
 		p->ts_ahead += (uint32_t)newer;
 	if ((s->flags & SEG_RST) != 0)
 		p->reset |= r->state == RECEIVER_OPEN && seq_diff(s->seq, next_seq(r)) >= 0
@@ -193,7 +193,7 @@ static void finish(struct peer *p) {
 		return; // data behind a FIN: whichever is wrong, nothing is promised
 	total = r->fin_seen ? r->fin : total + MORE_BYTES;
 	for (bool fin = false; !fin;) {
-		uint64_t start = r->rcv_nxt, len = time_min(total - start, HONEST_LEN);
+		uint64_t start = r->rcv_nxt, len = min_u64(total - start, HONEST_LEN);
 		uint32_t end = r->irs + 1 + (uint32_t)(start + len);
 
 		fin = start + len == total;

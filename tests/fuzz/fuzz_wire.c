@@ -17,7 +17,7 @@ static uint8_t written[WIRE_HEADER_MAX + UINT16_MAX];
 
 // SACK blocks may be lost for want of room: options were packed closer than we write them.
 static void check_tcp(const uint8_t *frame, const struct wire_info *info) {
-	struct wire_info again;
+	struct wire_info reparsed;
 	struct seg got;
 	struct seg seg;
 
@@ -32,10 +32,10 @@ static void check_tcp(const uint8_t *frame, const struct wire_info *info) {
 	REQUIRE(wire_write_tcp(written, &info->addr, info->ecn, 1, &seg)
 		== WIRE_ETH + WIRE_IPV4 + header);
 	memset(written + WIRE_ETH + WIRE_IPV4 + header, 0, seg.len);
-	REQUIRE(wire_parse(written, wire_tcp_frame(&seg), &again) == WIRE_OK);
-	REQUIRE(memcmp(&again.addr, &info->addr, sizeof(again.addr)) == 0);
-	REQUIRE(again.ecn == info->ecn);
-	REQUIRE(wire_parse_tcp(written, &again, true, &got) == WIRE_OK);
+	REQUIRE(wire_parse(written, wire_tcp_frame(&seg), &reparsed) == WIRE_OK);
+	REQUIRE(memcmp(&reparsed.addr, &info->addr, sizeof(reparsed.addr)) == 0);
+	REQUIRE(reparsed.ecn == info->ecn);
+	REQUIRE(wire_parse_tcp(written, &reparsed, true, &got) == WIRE_OK);
 	REQUIRE(got.sack_count <= seg.sack_count);
 	REQUIRE(memcmp(got.sack, seg.sack, got.sack_count * sizeof(got.sack[0])) == 0);
 	REQUIRE(got.seq == seg.seq && got.ack == seg.ack && got.len == seg.len);
@@ -74,7 +74,7 @@ static void check_addr(const uint8_t *frame, size_t size) {
 
 static void check_ipv4(uint8_t *frame, size_t size) {
 	struct wire_info info;
-	struct wire_info again;
+	struct wire_info reparsed;
 
 	if (wire_parse(frame, size, &info) == WIRE_BAD_CHECKSUM) {
 		// Few inputs have a good one: give it to them.
@@ -99,13 +99,13 @@ static void check_ipv4(uint8_t *frame, size_t size) {
 	check_plain(frame, size);
 	for (uint8_t ecn = 0; ecn < 4; ecn++) {
 		wire_set_ecn(frame, size, ecn);
-		REQUIRE(wire_parse(frame, size, &again) == WIRE_OK);
-		REQUIRE(again.ecn == ecn);
+		REQUIRE(wire_parse(frame, size, &reparsed) == WIRE_OK);
+		REQUIRE(reparsed.ecn == ecn);
 	}
 	if (wire_echo_reply(frame, size, &info)) {
-		REQUIRE(wire_parse(frame, size, &again) == WIRE_OK);
-		REQUIRE(again.addr.src_ip == info.addr.dst_ip);
-		REQUIRE(again.addr.dst_ip == info.addr.src_ip);
+		REQUIRE(wire_parse(frame, size, &reparsed) == WIRE_OK);
+		REQUIRE(reparsed.addr.src_ip == info.addr.dst_ip);
+		REQUIRE(reparsed.addr.dst_ip == info.addr.src_ip);
 		size_t icmp = info.ip_len - (size_t)WIRE_IPV4;
 		REQUIRE(wire_fold(wire_sum(frame + info.l4_offset, icmp, 0)) == 0);
 	}
@@ -113,16 +113,16 @@ static void check_ipv4(uint8_t *frame, size_t size) {
 
 static void check_arp(const uint8_t *frame, size_t size) {
 	const struct wire_mac target = {{2, 0, 0, 0, 0, 9}};
-	struct wire_arp again;
+	struct wire_arp reparsed;
 	struct wire_arp arp;
 
 	if (wire_parse_arp(frame, size, &arp) != WIRE_OK)
 		return;
 	REQUIRE(wire_write_arp(written, &arp, &target) == WIRE_MIN_FRAME);
-	REQUIRE(wire_parse_arp(written, WIRE_MIN_FRAME, &again) == WIRE_OK);
-	REQUIRE(again.request == arp.request);
-	REQUIRE(memcmp(&again.sender_mac, &arp.sender_mac, sizeof(arp.sender_mac)) == 0);
-	REQUIRE(again.sender_ip == arp.sender_ip && again.target_ip == arp.target_ip);
+	REQUIRE(wire_parse_arp(written, WIRE_MIN_FRAME, &reparsed) == WIRE_OK);
+	REQUIRE(reparsed.request == arp.request);
+	REQUIRE(memcmp(&reparsed.sender_mac, &arp.sender_mac, sizeof(arp.sender_mac)) == 0);
+	REQUIRE(reparsed.sender_ip == arp.sender_ip && reparsed.target_ip == arp.target_ip);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -31,7 +31,7 @@ def test_codel_marks_instead_of_dropping(simulate: Simulate) -> None:
     assert run.link["marks"] > 0
     assert run.link["drops"] == 0
     assert group["retransmits"] == 0
-    assert group["ecn_echoes"] == group["halvings"] > 0
+    assert group["ecn_echoes"] == group["cwnd_reductions"] > 0
     assert run.link["sojourn_p50_ns"] < 10e6
 
 

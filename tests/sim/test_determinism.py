@@ -52,11 +52,11 @@ def rings(run: Run) -> dict[str, str]:
 
 def test_the_seed_decides(simulate: Simulate) -> None:
     """Same seed, same bytes; another seed, others."""
-    first, again = simulate(MIXED), simulate(MIXED)
+    first, second = simulate(MIXED), simulate(MIXED)
     other = simulate(MIXED, "seed=8")
 
-    assert rings(first) == rings(again)
-    assert first.summary["digest"] == again.summary["digest"]
+    assert rings(first) == rings(second)
+    assert first.summary["digest"] == second.summary["digest"]
     assert other.summary["digest"] != first.summary["digest"]
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from weir import summary
+from weir.analysis import folder
 from weir.analysis.ring import open_ring
+from weir.report import page
 
 from .conftest import Simulate
 
@@ -75,9 +78,14 @@ def test_an_ack_that_fills_a_hole_delivers_no_more_than_the_link(simulate: Simul
         "warmup=0s",
     )
     records = open_ring(run.folder / "interval.ring").records
-    told = records[records["group"] < 2]  # without SACK the sender learns less, and late
+    without_sack = records[records["group"] < 2]  # without SACK the sender learns less, and late
     acked, delivered = (
-        np.array([told[field][told["ts_ns"] == end].sum() for end in np.unique(told["ts_ns"])])
+        np.array(
+            [
+                without_sack[field][without_sack["ts_ns"] == end].sum()
+                for end in np.unique(without_sack["ts_ns"])
+            ]
+        )
         for field in ("acked_bytes", "delivered_bytes")
     )
     sent_at_most = 200e6 / 8 * 0.01  # by the link in an interval, headers and all
@@ -123,7 +131,7 @@ def test_a_settled_run_ends(simulate: Simulate) -> None:
     assert min(moved[:last]) >= 0.002
 
 
-@pytest.mark.parametrize("metric", ["jfi", "halvings", "drops"])
+@pytest.mark.parametrize("metric", ["jfi", "cwnd_reductions", "drops"])
 def test_a_run_that_does_not_settle_lasts_its_duration(simulate: Simulate, metric: str) -> None:
     """The rule looks and changes nothing."""
     plain = simulate(SMALL_BUFFER)
@@ -157,3 +165,21 @@ def test_edges_space_packets_and_nothing_else(simulate: Simulate) -> None:
         assert with_them.min() >= -1  # of rounding
         assert (np.abs(with_them) <= 1).sum() > 100  # back to back
         assert without.min() < -200_000
+
+
+def test_a_path_whose_stages_have_no_figures(simulate: Simulate) -> None:
+    """`edges` serialise and count nothing: no link anywhere, the rest of the results is there."""
+    edges = "{edges: {count: 3, rate: 8Mbit, limit: 20pkt}}, {delay: {delay: 10ms}}"
+    run = simulate(
+        SMALL_BUFFER, f"paths.forward=[{edges}]", "duration=5s", "warmup=1s", "telemetry.level=3"
+    )
+    assert run.summary["verdict"] == "ok"
+    assert run.summary["ledger"]["balanced"]
+    assert run.summary["links"] == {}
+    assert run.summary["ledger"]["paths"]["forward"]["drops"]["queue_full"]["pkts"] > 0
+    assert len(open_ring(run.folder / "links.ring").records) == 0
+    packets = open_ring(run.folder / "packets.ring").records
+    assert set(packets["link"]) == {255}
+    loaded = folder.load(run.folder)
+    assert summary.link_rows(loaded.summary) == []
+    assert "What edges observed at path forward" in page.write(loaded).read_text()

@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the flows would put on the wire, as tshark reads it."""
+"""Captures that weir-sim writes, as tshark reads them."""
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
+import polars as pl
 import pytest
+from weir import runner
+from weir.analysis import captures, folder
+from weir.analysis.ring import open_ring
 
 pytestmark = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
 
@@ -25,6 +31,22 @@ flows:
   - {count: 4, cc: newreno, source: {size: {bytes: 2MB}}}
   - {count: 2, cc: copa, stop: 8s}
 telemetry: {level: 1}
+"""
+
+
+MARKING = """
+seed: 4
+duration: 3s
+paths:
+  forward:
+    - loss: {rate: 1%}
+    - link: {rate: 20Mbit, queue: {codel: {ecn: yes}}}
+    - delay: {delay: 10ms}
+  reverse: [{delay: {delay: 10ms}}]
+flows:
+  - {count: 3, cc: newreno, ecn: ect0}
+  - {count: 3, cc: newreno, ecn: off}
+telemetry: {level: 3, capture: paths}
 """
 
 
@@ -45,10 +67,10 @@ def test_tshark_agrees(weir_sim: Path, tmp_path: Path) -> None:
         [weir_sim, config, "--out", tmp_path / "run", "--pcap", pcap], check=True, timeout=60
     )
     summary = json.loads((tmp_path / "run/summary.json").read_text())
-    again = "tcp.analysis.retransmission || tcp.analysis.out_of_order"
+    repeated = "tcp.analysis.retransmission || tcp.analysis.out_of_order"
 
     assert fields(pcap, "_ws.malformed || ip.checksum.status == 0", "frame.number") == []
-    found = len(fields(pcap, f"tcp.dstport == 5001 && ({again})", "frame.number"))
+    found = len(fields(pcap, f"tcp.dstport == 5001 && ({repeated})", "frame.number"))
     assert found == sum(g["retransmits"] for g in summary["groups"])
     assert found > 100
     assert len(fields(pcap, "tcp.flags.syn == 1 && tcp.flags.ack == 0", "frame.number")) == 6
@@ -62,3 +84,175 @@ def test_tshark_agrees(weir_sim: Path, tmp_path: Path) -> None:
         )
     ]
     assert max(acks) == 2_000_000 + 2
+
+
+def analysed(pcap: Path, out: Path) -> folder.Run:
+    """What weir-pcap makes of a capture."""
+    program = runner.find_program("pcap")
+    subprocess.run([program, "analyze", pcap, "--out", out, "--level", "3"], check=True, timeout=60)
+    return folder.load(out)
+
+
+@pytest.mark.parametrize("reorder", ["", "    - delay: {delay: 1ms, late: 2%, late_by: 3ms}\n"])
+def test_a_capture_tells_what_the_sender_counted(
+    weir_sim: Path, tmp_path: Path, reorder: str
+) -> None:
+    """Flow by flow: bytes, retransmissions, timeouts, window reductions, every RTT sample, srtt."""
+    config, pcap = tmp_path / "lossy.yaml", tmp_path / "lossy.pcap"
+    config.write_text(LOSSY.replace("    - link", reorder + "    - link"))
+    subprocess.run(
+        [weir_sim, config, "--out", tmp_path / "run", "--pcap", pcap], check=True, timeout=60
+    )
+    sent, seen = folder.load(tmp_path / "run"), analysed(pcap, tmp_path / "seen")
+    flows = sent.frame("flows").filter(pl.col("event") != 1)
+    both = flows.join(seen.frame("flows"), on=["src_ip", "src_port"], suffix="_seen")
+    assert both.height == 6
+    for name in ("start_ns", "acked_bytes", "retransmits", "timeouts", "srtt_ns", "event"):
+        assert both[name].to_list() == both[f"{name}_seen"].to_list(), name
+    # The sender counts the FIN among its segments.
+    assert (both["sent_segs"] - both["sent_segs_seen"]).to_list() == [1] * 6
+    # Copa does not reduce its window for a loss: its packets do not tell that.
+    reno = both.filter(pl.col("group") == 0)
+    differ = (reno["cwnd_reductions"] - reno["cwnd_reductions_seen"].cast(pl.Int64)).abs()
+    # With reordering the sender may enter recovery and find that nothing is to be sent again.
+    assert differ.max() <= (1 if reorder else 0)
+
+    def rtt(loaded: folder.Run) -> pl.DataFrame:
+        weighed = pl.col("rtt_mean_ns").cast(pl.Float64) * pl.col("rtt_samples")
+        return (
+            loaded.frame("interval")
+            .group_by("flow_id")
+            .agg(
+                pl.col("rtt_samples", "delivered_bytes", "lost_segs").sum(),
+                pl.col("rtt_max_ns").max(),
+                rtt=weighed.sum(),
+            )
+        )
+
+    ids = both.select("flow_id", "flow_id_seen")
+    same = ids.join(rtt(sent), on="flow_id").join(
+        rtt(seen), left_on="flow_id_seen", right_on="flow_id", suffix="_seen"
+    )
+    for name in ("rtt_samples", "rtt_max_ns", "rtt", "delivered_bytes"):
+        assert same[name].to_list() == same[f"{name}_seen"].to_list(), name
+
+
+@pytest.mark.skipif(shutil.which("tcptrace") is None, reason="tcptrace is not installed")
+def test_tshark_and_tcptrace_agree_with_weir_pcap(weir_sim: Path, tmp_path: Path) -> None:
+    """Bytes, retransmissions and RTT samples of each flow; where they differ, why is said below."""
+    config, pcap = tmp_path / "lossy.yaml", tmp_path / "lossy.pcap"
+    config.write_text(LOSSY)
+    subprocess.run(
+        [weir_sim, config, "--out", tmp_path / "run", "--pcap", pcap], check=True, timeout=60
+    )
+    flows = captures.flows(analysed(pcap, tmp_path / "seen"))
+    argv = ["tcptrace", "-n", "-l", "-r", "--csv", str(pcap)]
+    text = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    theirs = list(csv.DictReader(lines, skipinitialspace=True))
+    assert len(theirs) == flows.height == 6
+    data = "tcp.len > 0 && tcp.dstport == 5001"
+    repeated = "(tcp.analysis.retransmission || tcp.analysis.out_of_order)"
+    for row in theirs:
+        mine = flows.filter(pl.col("src_port") == int(row["port_a"])).to_dicts()[0]
+        assert int(row["unique_bytes_sent_a2b"]) == mine["acked_bytes"]
+        assert int(row["actual_data_bytes_a2b"]) == mine["sent_bytes"]
+        assert int(row["rexmt_data_pkts_a2b"]) == mine["retransmits"]
+        # tcptrace takes samples by cumulative ACKs only, and counts the SYN's.
+        cumulative = mine["rtt_samples"] - mine["rtt_sack_samples"]
+        assert abs(int(row["RTT_samples_a2b"]) - cumulative - 1) <= 2 + mine["retransmits"]
+        of = f"tcp.srcport == {mine['src_port']} && {data}"
+        assert len(fields(pcap, of, "frame.number")) == mine["sent_segs"]
+        assert len(fields(pcap, f"{of} && {repeated}", "frame.number")) == mine["retransmits"]
+
+
+def packets(pcap: Path, interface: str) -> dict[int, tuple[int, str]]:
+    """Number in the path -> time and comment of the frames of an interface."""
+    rows = fields(
+        pcap,
+        f'frame.interface_name == "{interface}"',
+        "frame.packet_id",
+        "frame.time_epoch",
+        "frame.comment",
+    )
+    return {
+        int(number) & 0xFFFFFFFF: (int(time.replace(".", "")), text) for number, time, text in rows
+    }
+
+
+def simulated(weir_sim: Path, folder: Path, config: str, *options: str) -> tuple[Path, Path]:
+    """The run folder and the capture of a run."""
+    file, run, pcap = folder / "x.yaml", folder / "run", folder / "x.pcapng"
+    file.write_text(config)
+    argv = [weir_sim, file, "--out", run, "--pcap", pcap, "--force", *options]
+    subprocess.run(argv, check=True, timeout=60)
+    return run, pcap
+
+
+def test_every_point_of_a_path_agrees_with_the_records(weir_sim: Path, tmp_path: Path) -> None:
+    """Each arrival, departure and drop once, its time in the queue, who marked or dropped it."""
+    run, pcap = simulated(weir_sim, tmp_path, MARKING, "-o", "telemetry.arrivals=yes")
+    summary = json.loads((run / "summary.json").read_text())
+    ledger = summary["ledger"]["paths"]["forward"]
+    events = open_ring(run / "packets.ring").records
+    events = events[events["path"] == 0]
+    arrived, left, dropped = (packets(pcap, f"forward {point}") for point in ("in", "out", "drop"))
+
+    assert fields(pcap, "_ws.malformed || ip.checksum.status == 0", "frame.number") == []
+    assert len(arrived) == ledger["in"]["pkts"]
+    assert len(left) == ledger["out"]["pkts"]
+    assert summary["capture"]["packets"] == len(arrived) + len(left) + len(dropped) + sum(
+        summary["ledger"]["paths"]["reverse"][way]["pkts"] for way in ("in", "out")
+    )
+    arrivals = open_ring(run / "arrivals.ring").records
+    arrivals = arrivals[(arrivals["path"] == 0) & (arrivals["event"] == 1)]
+    assert [(a["pkt_id"], a["ts_ns"], f"flow {a['flow_id']}") for a in arrivals] == [
+        (number, *row) for number, row in sorted(arrived.items())
+    ]
+    drops = {int(e["pkt_id"]): e for e in events[events["event"] == 3]}
+    assert {number: row[0] for number, row in dropped.items()} == {
+        number: e["ts_ns"] for number, e in drops.items()
+    }
+    names = {1: "link: queue_full", 2: "link: aqm", 3: "loss: loss"}
+    assert {e["reason"] for e in drops.values()} == set(names)
+    for number, (_, text) in dropped.items():
+        assert f", dropped at forward.{names[drops[number]['reason']]}" in text
+    sojourn = {int(e["pkt_id"]): int(e["sojourn_ns"]) for e in events[events["event"] == 2]}
+    marked = set(events[events["event"] == 4]["pkt_id"].tolist())
+    assert len(marked & set(left)) > 10
+    for number, (_, text) in left.items():
+        ms = f"{sojourn[number] // 10**6}.{sojourn[number] % 10**6:06}"
+        mark = ", CE marked at forward.link" if number in marked else ""
+        assert text.partition(", ")[2] == f"queue {ms} ms{mark}"
+
+
+def test_the_flows_that_are_recorded_are_captured(weir_sim: Path, tmp_path: Path) -> None:
+    """At level 2, the same part of them."""
+    options = ("-o", "telemetry.level=2", "-o", "telemetry.sample=40%", "-o", "flows.0.count=20")
+    run, pcap = simulated(weir_sim, tmp_path, MARKING, *options)
+    recorded = np.unique(open_ring(run / "packets.ring").records["flow_id"])
+    found = {int(row[0].split()[1].rstrip(",")) for row in fields(pcap, "frame", "frame.comment")}
+
+    assert 0 < len(recorded) < 23
+    assert found == set(recorded.tolist())
+
+
+def test_a_capture_is_bounded(weir_sim: Path, tmp_path: Path) -> None:
+    """Two files hold the newest packets, and the summary counts those that went."""
+    run, pcap = simulated(weir_sim, tmp_path, LOSSY, "-o", "telemetry.rotate=1MB")
+    counted = json.loads((run / "summary.json").read_text())["capture"]
+    previous = pcap.with_name("x.1.pcapng")
+    kept = [len(fields(file, "frame", "frame.number")) for file in (previous, pcap)]
+
+    assert pcap.stat().st_size <= 1_000_000
+    assert previous.stat().st_size <= 1_000_000
+    assert counted["bytes"] > 2_000_000
+    assert counted["rotated_away"] == counted["packets"] - sum(kept) > 0
+    assert counted["lost"] == 0
+
+
+def test_the_same_bytes_each_time(weir_sim: Path, tmp_path: Path) -> None:
+    """A capture has no clock and no host in it, but the run's."""
+    first = simulated(weir_sim, tmp_path, MARKING)[1].read_bytes()
+
+    assert simulated(weir_sim, tmp_path, MARKING)[1].read_bytes() == first

@@ -19,7 +19,7 @@ PATHS = (
     "{forward: [{link: {rate: 10Mbit}}, {delay: {delay: 5ms}}], reverse: [{delay: {delay: 5ms}}]}"
 )
 PARAMETER_CHANGED = 6
-WAITING = 20_000  # flows that a survey passes on its way
+WAITING = 20_000  # flows that a group scan passes on its way
 GROUPS = f"""[{{name: bulk, count: 90, cc: copa}},
   {{name: late, count: {WAITING}, cc: newreno, start: 290s}}]"""
 
@@ -95,9 +95,9 @@ def test_every_parameter_is_told(lab):
     assert switch.ready(), switch.err
     shown = weir("ctl", "--prefix", lab.prefix)
     assert shown.returncode == 0, shown.stderr
-    told = [line.split()[0] for line in shown.stdout.splitlines() if "." in line]
-    assert len(told) == len(set(told)) == 16 * (15 + 3)
-    assert told[-1] == "p15.delay.late_by"
+    parameters = [line.split()[0] for line in shown.stdout.splitlines() if "." in line]
+    assert len(parameters) == len(set(parameters)) == 16 * (15 + 3)
+    assert parameters[-1] == "p15.delay.late_by"
     assert switch.stop() == 0
 
 
@@ -112,11 +112,31 @@ def test_every_link_is_told(lab):
     )
     assert switch.ready(), switch.err
     count = lab.telemetry("/weir/info")["links"]
-    told = [link for i in range(0, count, 24) for link in lab.telemetry(f"/weir/links,{i}").items()]
-    assert count == len(told) == len(dict(told)) == 64
-    assert told[-1][1]["name"] == "p3.link16"
-    assert all(link["rate_bps"] == 1_000_000_000 for _, link in told)
+    links = [
+        link for i in range(0, count, 24) for link in lab.telemetry(f"/weir/links,{i}").items()
+    ]
+    assert count == len(links) == len(dict(links)) == 64
+    assert links[-1][1]["name"] == "p3.link16"
+    assert all(link["rate_bps"] == 1_000_000_000 for _, link in links)
     assert switch.stop() == 0
+
+
+def test_a_path_without_links_is_shown_and_changed(lab):
+    """`edges` have no figures: they are no link, and their parameters can be changed."""
+    edges = "{edges: {count: 2, rate: 5Mbit, limit: 30pkt}}, {delay: {delay: 5ms}}"
+    switch = lab.switch(f"{{forward: [{edges}], reverse: [{{delay: {{delay: 5ms}}}}]}}")
+    assert lab.ping(count=5)
+    assert lab.telemetry("/weir/links") == {}
+    shown = frame([lab.prefix])
+    assert shown["links"] == []
+    assert {path["name"] for path in shown["paths"]} == {"forward", "reverse"}
+    assert "forward" in weir("top", "--once", "--prefix", lab.prefix).stdout
+    done = weir("ctl", "forward.edges.rate=1Mbit", "--prefix", lab.prefix)
+    assert done.stdout.splitlines() == ["forward.edges.rate: 5Mbit -> 1Mbit"], done.stderr
+    assert "forward.edges.rate" in weir("ctl", "--prefix", lab.prefix).stdout
+    assert switch.stop() == 0
+    summary = switch.summary()
+    assert (summary["links"], summary["ledger"]["balanced"]) == ({}, True)
 
 
 def test_measuring_begins_again(lab):
@@ -167,9 +187,9 @@ def test_top_shows_switch_and_sender(lab, root):
     assert bulk["cwnd_mean_segs"] >= 1
     assert late["srtt_mean_ns"] is None
 
-    told = lab.telemetry("/weir/info", prefixes[1])
-    assert told["flows_open"] == 90
-    assert told["flows_waiting"] == WAITING
+    shown = lab.telemetry("/weir/info", prefixes[1])
+    assert shown["flows_open"] == 90
+    assert shown["flows_waiting"] == WAITING
     assert weir("ctl", "stop", "--prefix", prefixes[1]).returncode == 0
     assert sender.wait() == 0
     assert outcome(sender.summary()) == "ok"
@@ -200,15 +220,15 @@ def test_several_may_ask_at_once_and_at_the_end(lab, root):
     commands = {f"{lab.prefix}switch": "/weir/links", f"{lab.prefix}sender": "/weir/groups"}
     for prefix in commands:
         wait_for(lambda at=prefix: "now_ns" in (lab.telemetry("/weir/info", at) or ()), "a run")
-    told = [(*question, []) for question in commands.items() for _ in range(2)]
-    threads = [threading.Thread(target=ask_on, args=one, daemon=True) for one in told]
+    questions = [(*question, []) for question in commands.items() for _ in range(2)]
+    threads = [threading.Thread(target=ask_on, args=one, daemon=True) for one in questions]
     for thread in threads:
         thread.start()
-    wait_for(lambda: all(len(answers) > 20 for *_, answers in told), "answers")
+    wait_for(lambda: all(len(answers) > 20 for *_, answers in questions), "answers")
     assert (sender.stop(), switch.stop()) == (0, 0)
     for thread in threads:
         thread.join(60)
-    for *_, answers in told:
+    for *_, answers in questions:
         refused = [answer for answer in answers if "error" in answer]
         # Only the program's end is a reason, and is told at once.
         assert all("is not running" in answer["error"] for answer in refused)
@@ -255,6 +275,6 @@ def test_a_killed_switch_leaves_no_socket_in_the_way(lab, root):
     killed = loop.start("switch/weir-switch", "server", lab.tmp / "killed")
     assert killed.ready(), killed.err
     killed.kill()
-    again = loop.switch()
-    assert again.ready(), again.err
-    assert again.stop() == 0
+    second = loop.switch()
+    assert second.ready(), second.err
+    assert second.stop() == 0

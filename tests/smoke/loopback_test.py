@@ -37,7 +37,10 @@ class Loop:
         )
 
     def switch(self):
-        return self.start("switch/weir-switch", "server")
+        """Ready: beside other programs it may take longer to start than the 10 s a sender waits."""
+        child = self.start("switch/weir-switch", "server")
+        assert child.ready(), child.err
+        return child
 
     def sender(self, out=None):
         return self.start("sender/weir-sender", "client", out)
@@ -56,9 +59,9 @@ def check(switch, sender):
     assert outcome(sender) == "ok"
     assert switch["ledger"]["balanced"]
     assert sender["ledger"]["balanced"]
-    came = switch["ledger"]["paths"]["forward"]["in"]["pkts"]
+    received = switch["ledger"]["paths"]["forward"]["in"]["pkts"]
     # The switch may end first: what it has not read is still in the ring between them.
-    assert 0 <= sender["sender_ports"][0]["tx_frames"] - came <= 8192
+    assert 0 <= sender["sender_ports"][0]["tx_frames"] - received <= 8192
     assert sender["receivers"]["duplicate_segs"] <= sender["groups"][0]["retransmits"]
 
 

@@ -48,11 +48,11 @@ def test_iperf_sees_the_configured_loss(lab):
     ledger = summary["ledger"]
     assert ledger["balanced"]
     assert set(ledger["drops"]) == {"loss"}
-    came, dropped = ledger["paths"]["forward"]["in"]["pkts"], ledger["drops"]["loss"]
-    assert chi_square(came, dropped, 0.01) < CHI_SQUARE
+    received, dropped = ledger["paths"]["forward"]["in"]["pkts"], ledger["drops"]["loss"]
+    assert chi_square(received, dropped, 0.01) < CHI_SQUARE
     sent, lost = seen["packets"], seen["lost_packets"]
     assert sent == 24000
     # The kernel loses too, and counts it, where something did not get the CPU in time.
     kernel += sum(port["driver_missed"] for port in summary["ports"])
     # Of what the stage dropped some was iperf3's control connection.
-    assert dropped - (came - sent + kernel) <= lost <= dropped + kernel
+    assert dropped - (received - sent + kernel) <= lost <= dropped + kernel

@@ -6,12 +6,16 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from lab import ADDRESS, Lab, wait_for
 
-# Every discipline, with the parameters that are worth a run of their own.
+ROOT = Path(__file__).resolve().parents[2]
+SIM = Path(os.environ.get("WEIR_BUILD", ROOT / "build")) / "tools/sim/weir-sim"
+LISTED = subprocess.run([SIM, "--list", "aqm"], capture_output=True, text=True, check=True).stdout
+# Parameters that are worth a run of their own; another discipline has one with its defaults.
 VARIANTS = {
     "fifo": ["{limit: 20pkt}", "{limit: 20pkt, drop: head}"],
     "codel": [
@@ -20,7 +24,11 @@ VARIANTS = {
         "{limit: 200pkt, ecn: yes}",
     ],
 }
-QUEUES = [f"{name}: {p}" for name, variants in VARIANTS.items() for p in variants]
+QUEUES = [
+    f"{name}: {parameters}"
+    for name in re.findall(r"^(\w+)", LISTED, re.MULTILINE)
+    for parameters in VARIANTS.get(name, ["{}"])
+]
 PATHS = """
   forward:
     - loss: {{rate: 0.5%}}
@@ -98,9 +106,8 @@ def changed(folder, name, choose, field, value):
     records.flush()
 
 
-def test_no_discipline_is_missing(weir_switch):
-    listed = subprocess.run([weir_switch, "--list", "aqm"], capture_output=True, text=True).stdout
-    assert set(re.findall(r"^(\w+)", listed, re.MULTILINE)) == VARIANTS.keys()
+def test_the_variants_are_of_listed_disciplines():
+    assert VARIANTS.keys() <= {queue.partition(":")[0] for queue in QUEUES}
 
 
 @pytest.mark.parametrize("queue", QUEUES)
@@ -157,5 +164,7 @@ def test_lost_arrivals_are_in_the_verdicts(lab):
     summary = switch.summary()
     lost = summary["telemetry"]["arrivals"]["lost"]
     assert lost > 0
-    told = [found for found in summary["verdicts"] if found["component"] == "telemetry"]
-    assert sum(int(re.search(r"lost (\d+) records", one["sentence"])[1]) for one in told) == lost
+    verdicts = [found for found in summary["verdicts"] if found["component"] == "telemetry"]
+    assert (
+        sum(int(re.search(r"lost (\d+) records", one["sentence"])[1]) for one in verdicts) == lost
+    )

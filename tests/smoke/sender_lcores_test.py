@@ -161,8 +161,8 @@ def test_a_full_ring_between_lcores_is_counted(lab):
     (port,) = sink["sender_ports"]
     assert port["handover_dropped"] > 0
     assert any("frames were not received" in found["sentence"] for found in sink["verdicts"])
-    told = f"{port['handover_dropped']} received frames found no room on their way"
-    assert any(fault.startswith(told) for fault in sink["faults"])
+    sentence = f"{port['handover_dropped']} received frames found no room on their way"
+    assert any(fault.startswith(sentence) for fault in sink["faults"])
     assert sent["groups"][0]["retransmits"] > 0
     assert sink["receivers"]["bytes"] > 0
 

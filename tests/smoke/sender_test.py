@@ -94,12 +94,12 @@ class Capture:
 
     def retransmissions(self, port):
         """Segments towards a port that begin with a byte that was there before."""
-        top, again = defaultdict(int), 0
+        top, second = defaultdict(int), 0
         condition = f"tcp.dstport == {port} && (tcp.len > 0 || tcp.flags.fin == 1)"
         for stream, start, end in self.rows(condition, "tcp.stream", "tcp.seq", "tcp.nxtseq"):
-            again += int(start) < top[stream]
+            second += int(start) < top[stream]
             top[stream] = max(top[stream], int(end))
-        return again
+        return second
 
 
 @pytest.mark.parametrize("impairment", IMPAIRMENTS)
@@ -127,8 +127,8 @@ def test_copa_flows_into_a_kernel(lab, impairment):
     assert group["acked_bytes"] == FLOWS * BYTES
     assert capture.malformed() == []
     # The first transmission of what the kernel dropped before the tap is not in the capture.
-    again = capture.retransmissions(5001)
-    assert again <= group["retransmits"] <= again + lab.lost("a", "eth0")
+    second = capture.retransmissions(5001)
+    assert second <= group["retransmits"] <= second + lab.lost("a", "eth0")
     if impairment == "loss":
         assert ledger["drops"]["loss"] > 0
         assert group["retransmits"] > 0
@@ -238,7 +238,7 @@ def test_peer_that_refuses(lab):
         ("live.sender.ports.0.ip=198.18.0", 2, r"'198.18.0' is not an IPv4 address"),
         ("live.sender.ports.0.peer=10.0.0.1", 2, r"outside 198.18.0.0/15"),
         ("live.sender.ports.0.mac=zz", 2, r"'zz' is not a MAC address"),
-        ("live.sender.ports=[]", 2, r"one port to send from"),
+        ("live.sender.ports=[]", 2, r"a list of 1 to 2 ports is required"),
         ("flows.0.mss=8000", 2, r"mss"),
         ("live.epoch=1", 2, r"live.epoch: 1 is not of the last two days"),
         ("flows.0.count=1000000", 2, r"flows need .* MB"),

@@ -73,7 +73,11 @@ def fails(lab, config, *options):
         ("live.switch.lcores=[1, 1]", 2, r"CPU 1 is named twice"),
         ("live.switch.lcores=[999]", 2, r"CPU 999 is not among"),
         ("live.switch.static=[{mac: 02:00, port: in}]", 2, r"'02:00' is not a MAC address"),
-        ("live.switch.hugepages=yes", 2, r"MB are needed and .* MB are free"),
+        (
+            "live.switch.hugepages=yes",
+            2,
+            r"MB are needed and .* MB are free.* forward \d+ packets, ports",
+        ),
         ("paths.forward.link.rate=10Gbitt", 2, r"rate"),
         ("paths.forward.link.rate=0", 2, r"rate"),
         ("paths.forward.link.queue={fifo: {limit: 1TB}}", 2, r"packets, .* min_packet"),
@@ -191,8 +195,8 @@ def test_ends_by_itself(lab):
     manifest = json.loads((child.folder / "manifest-switch.json").read_text())
     assert manifest["exit"] == 0
     # What it wrote is what it reads.
-    again = lab.start("switch/weir-switch", child.folder / "config.yaml", "--check")
-    assert again.wait() == 0
+    second = lab.start("switch/weir-switch", child.folder / "config.yaml", "--check")
+    assert second.wait() == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

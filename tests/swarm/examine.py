@@ -120,7 +120,7 @@ def renders(folder: Path) -> Finding | None:
 def examine(text: str, programs: Programs, report: bool = False, cpu_s: int = CPU_S_MAX) -> Result:
     """Runs an experiment and looks at what it left."""
     with TemporaryDirectory(prefix="weir-swarm-") as temporary:
-        folder, again = Path(temporary, "sanitized"), Path(temporary, "release")
+        folder, second = Path(temporary, "sanitized"), Path(temporary, "release")
         config = Path(temporary, "swarm.yaml")
         config.write_text(text)
         done = weir_sim(programs.sanitized, config, folder, cpu_s)
@@ -136,8 +136,8 @@ def examine(text: str, programs: Programs, report: bool = False, cpu_s: int = CP
         except json.JSONDecodeError as error:
             return Result(finding=Finding("summary", str(error)))
         # The resolved config means the same as what the user wrote.
-        done = weir_sim(programs.release, folder / "config.yaml", again, cpu_s)
-        finding = ended_badly(done) or differs(folder, again)
+        done = weir_sim(programs.release, folder / "config.yaml", second, cpu_s)
+        finding = ended_badly(done) or differs(folder, second)
         return Result(finding=finding or (renders(folder) if report else None))
 
 

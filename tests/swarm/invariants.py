@@ -216,7 +216,13 @@ def telemetry(run: Folder) -> Iterator[str]:
         records = run.rings["interval"].records
         for i, group in enumerate(run.summary["groups"]):
             mine = records[(records["group"] == i) & (records["ts_ns"] > run.warmup_ns)]
-            for field in ("acked_bytes", "sent_segs", "retransmits", "lost_segs", "halvings"):
+            for field in (
+                "acked_bytes",
+                "sent_segs",
+                "retransmits",
+                "lost_segs",
+                "cwnd_reductions",
+            ):
                 if (total := mine[field].sum(dtype=np.uint64)) != group[field]:
                     yield f"group {i}: intervals sum to {total} {field}, not {group[field]}"
             own = records[records["group"] == i]
@@ -233,9 +239,9 @@ def telemetry(run: Folder) -> Iterator[str]:
     if "packets" in run.rings and run.config["telemetry"]["level"] == "3":
         records = run.rings["packets"].records
         for i, (name, path) in enumerate(run.summary["ledger"]["paths"].items()):
-            told = ((records["path"] == i) & (records["event"] == DROP)).sum()
-            if told != (total := sum(count["pkts"] for count in path["drops"].values())):
-                yield f"{name}: {told} drops are recorded, {total} are in the ledger"
+            recorded = ((records["path"] == i) & (records["event"] == DROP)).sum()
+            if recorded != (total := sum(count["pkts"] for count in path["drops"].values())):
+                yield f"{name}: {recorded} drops are recorded, {total} are in the ledger"
 
 
 def can_finish(run: Folder) -> bool:

@@ -60,8 +60,8 @@ def empty(stream, n):
     return np.zeros(n, np.dtype(layout))
 
 
-def write_ring(path, stream, records, *, lost=0, closed=True, seed=1):
-    """A .ring file as a writer leaves it."""
+def write_ring(path, stream, records, *, lost=0, gaps=0, closed=True, seed=1, utc=0):
+    """A .ring file as a writer leaves it; utc is when its program started, in ns."""
     schema = json.dumps(
         {
             "stream": stream,
@@ -73,9 +73,12 @@ def write_ring(path, stream, records, *, lost=0, closed=True, seed=1):
     page = bytearray(HEADER_SIZE)
     struct.pack_into(
         "<8sIHHIIQQQQQQ32sIIII", page, 0, b"WEIRTEL1", 0x01020304, 2, HEADER_SIZE,
-        records.dtype.itemsize, number, 0, 0, 0, 0, seed, 0, b"", 1, SCHEMA_OFFSET, len(schema), 0,
+        records.dtype.itemsize, number, 0, 0, 0, utc, seed, 0, b"", 1, SCHEMA_OFFSET,
+        len(schema), 0,
     )  # fmt: skip
-    struct.pack_into("<QQQQ", page, COUNTERS_OFFSET, records.size + lost, records.size, 0, lost)
+    struct.pack_into(
+        "<QQQQ", page, COUNTERS_OFFSET, records.size - gaps + lost, records.size, gaps, lost
+    )
     struct.pack_into("<QQ", page, EPOCH_OFFSET, EPOCH_CLOSED if closed else 0, int(closed))
     page[SCHEMA_OFFSET : SCHEMA_OFFSET + len(schema)] = schema
     path.write_bytes(bytes(page) + records.tobytes())
@@ -120,7 +123,7 @@ def make_run(
     interval["rtt_mean_ns"] = rtt.ravel()
     interval["rtt_max_ns"] = interval["rtt_mean_ns"] * 1.2
     interval["cwnd_segs"] = (goodput * rtt / 1e9 / 8 / 1448).ravel()
-    interval["halvings"] = rng.random(n * flows) < 0.002
+    interval["cwnd_reductions"] = rng.random(n * flows) < 0.002
     write_ring(path / "interval.ring", "interval", interval, seed=seed)
 
     links = empty("links", n)
@@ -136,8 +139,8 @@ def make_run(
     links["drops"] = rng.poisson(0.05, n)
     write_ring(path / "links.ring", "links", links, seed=seed)
 
-    events = empty("events", int(interval["halvings"].sum()))
-    hit = interval[interval["halvings"] > 0]
+    events = empty("events", int(interval["cwnd_reductions"].sum()))
+    hit = interval[interval["cwnd_reductions"] > 0]
     events["ts_ns"], events["flow_id"], events["group"] = hit["ts_ns"], hit["flow_id"], hit["group"]
     events["event"] = np.where(np.arange(events.size) % 4 == 0, 5, 1)
     write_ring(path / "events.ring", "events", events, seed=seed)
@@ -194,7 +197,7 @@ def make_summary(groups, goodput, links, seconds, level, seed):
                 "rtt_mean_ns": 21.3e6,
                 "retransmits": 7,
                 "rtx_overhead": 0.0001,
-                "halvings": 12,
+                "cwnd_reductions": 12,
                 "timeouts": 0,
                 "drops": 7,
                 "acked_bytes": 1_000_000,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""weir bench: medians and ratios within a turn, what is read, and that the programs run."""
+"""weir bench: medians and ratios within a round, what is read, and that the programs run."""
 
 import io
 import json
@@ -47,7 +47,7 @@ def test_cost_and_speed_of_a_sample():
 
 
 def test_a_ratio_is_the_median_of_the_turns_not_of_the_medians():
-    # The second turn was disturbed for both, the third for the floor alone.
+    # The second round was disturbed for both, the third for the floor alone.
     got = row(10, weir=[100, 400, 90], floor=[50, 200, 90])
     assert got.ratio("weir", "floor") == pytest.approx(2)
     assert got.ns("weir") / got.ns("floor") == pytest.approx(100 / 90)
@@ -59,7 +59,7 @@ def test_figures_hold_median_spread_and_highest_peak():
     names = ("ns_per_packet", "ns_per_packet_min", "ns_per_packet_max")
     assert [got[name] for name in names] == pytest.approx([20, 10, 30])
     assert got["peak_bytes"] == 9
-    assert [turn["ns_per_packet"] for turn in got["turns"]] == pytest.approx([30, 10, 20])
+    assert [sample["ns_per_packet"] for sample in got["rounds"]] == pytest.approx([30, 10, 20])
 
 
 def test_growth_is_from_fewest_to_most_flows_whatever_the_order():
@@ -145,15 +145,17 @@ def test_floor_and_weir_sim_run(weir_sim, build, tmp_path, monkeypatch):
     assert json.loads((out / "bench.json").read_text()) == found
     assert found["ns3"] is None
     for one in found["rows"]:
-        for turn in one["floor"]["turns"]:
-            assert turn["queue_fill"] == pytest.approx(1, abs=0.01)
+        for sample in one["floor"]["rounds"]:
+            assert sample["queue_fill"] == pytest.approx(1, abs=0.01)
             # At 10 Gbit/s, in whole windows of 250 us.
-            assert turn["data_segs"] >= TINY.floor_packets
-            assert turn["data_segs"] * 1538 * 8 / turn["virtual_s"] == pytest.approx(1e10, rel=1e-3)
-        for turn in one["weir"]["turns"]:
-            assert turn["virtual_s"] == pytest.approx(0.1)
-            assert 0 < turn["data_segs"] * 1538 * 8 / turn["virtual_s"] < 1.001e10
-            assert turn["cpu_s"] > 0
+            assert sample["data_segs"] >= TINY.floor_packets
+            assert sample["data_segs"] * 1538 * 8 / sample["virtual_s"] == pytest.approx(
+                1e10, rel=1e-3
+            )
+        for sample in one["weir"]["rounds"]:
+            assert sample["virtual_s"] == pytest.approx(0.1)
+            assert 0 < sample["data_segs"] * 1538 * 8 / sample["virtual_s"] < 1.001e10
+            assert sample["cpu_s"] > 0
         assert one["weir_over_floor"] > 0
     floor = Path(build) / "tools/bench/weir-floor"
     bad = subprocess.run([floor, "0", "1"], capture_output=True, text=True)

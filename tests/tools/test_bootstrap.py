@@ -135,13 +135,13 @@ def test_python_agrees_with_the_wrapper_on_the_stamp(copy):
 
 def test_another_user_runs_a_build_that_is_up_to_date(copy):
     def other_user(*argv):
-        as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-        prefix = as_nobody if os.geteuid() == 0 else []
+        unprivileged = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+        prefix = unprivileged if os.geteuid() == 0 else []
         return copy.run([*prefix, *argv], f"{copy.bin}:{os.environ['PATH']}")
 
     copy.venv()
     (copy.path / "common").mkdir()
-    for name in ("switch", "sender", "tools/sim", "tools/bench"):
+    for name in ("switch", "sender", "tools/sim", "tools/pcap", "tools/bench"):
         (copy.path / name).mkdir()
     for name in ("meson.build", "meson_options.txt", "common/a.c"):
         (copy.path / name).touch()
@@ -270,8 +270,8 @@ def test_without_dpdk_it_goes_on(copy):
     assert done.status == 0, done.err
     assert "continuing without the live programs" in done.err
     assert copy.calls("meson")
-    again = copy.bootstrap()
-    assert again.err == ""  # not asked for at every start
+    second = copy.bootstrap()
+    assert second.err == ""  # not asked for at every start
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def test_each_cell_is_there_once_and_in_order_and_a_failed_one_loses_no_other(co
     out = tmp_path / "out"
     cells = [cell(config, 1, seed=7), cell(config, 0), cell(config, 3, duration="250ms")]
     seen = []
-    outcomes = run_cells(cells, out, workers=2, on_outcome=lambda *told: seen.append(told))
+    outcomes = run_cells(cells, out, workers=2, on_outcome=lambda *outcome: seen.append(outcome))
     assert [o.cell for o in outcomes] == cells
     assert [o.folder for o in outcomes] == [out / c.name for c in cells]
     assert [o.status for o in outcomes] == ["done", "failed", "done"]
@@ -89,8 +89,8 @@ def test_runs_of_another_commit_are_reused_when_told(config, tmp_path):
     run(cells, out)
     manifest = out / "count=1/manifest.json"
     manifest.write_text(manifest.read_text().replace('"commit": "', '"commit": "other-'))
-    (again,) = run_cells(cells, out, workers=1, any_version=True)
-    assert again.status == "reused"
+    (second,) = run_cells(cells, out, workers=1, any_version=True)
+    assert second.status == "reused"
 
 
 def test_what_is_no_run_is_not_replaced(config, tmp_path):

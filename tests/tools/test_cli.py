@@ -61,7 +61,6 @@ def one_line(text):
         (["frobnicate"], 2, "No such command 'frobnicate'"),
         (["run", "x.yaml", "--sed", "1"], 2, "No such option: --sed"),
         (["run", "x.yaml", "--seed", "one"], 2, "Invalid value for '--seed'"),
-        (["run", "x.yaml", "--live", "--pcap", "f"], 2, "--pcap works in virtual time"),
     ],
 )
 def test_bad_usage(weir, args, status, sentence):
@@ -69,6 +68,16 @@ def test_bad_usage(weir, args, status, sentence):
     assert done.status == status
     assert sentence in one_line(done.err)
     assert done.out == ""
+
+
+def test_a_live_capture_is_the_switch_s(weir, tmp_path):
+    """The sender writes none."""
+    config = tmp_path / "x.yaml"
+    config.write_text("live: {sender: {}}")
+    done = weir("run", config, "--live", "--pcap", "f", "--out", tmp_path / "run")
+    assert done.status == 2
+    sentence = "--pcap: the switch writes it, and this config has no live.switch"
+    assert sentence in one_line(done.err)
 
 
 def test_help_and_version(weir):
@@ -236,11 +245,11 @@ def test_live_starts_the_switch_first_and_stops_it_last(weir, programs, tmp_path
 
 def test_live_programs_come_before_others(weir, programs, tmp_path):
     (tmp_path / "x.yaml").write_text("live: {switch: {}}\n")
-    told = "import pathlib\ngroup = pathlib.Path('/proc/self/autogroup')\n"
-    told += "(OUT / 'nice').write_text(f'{os.nice(0)} {group.exists() and group.read_text()}')\n"
+    script = "import pathlib\ngroup = pathlib.Path('/proc/self/autogroup')\n"
+    script += "(OUT / 'nice').write_text(f'{os.nice(0)} {group.exists() and group.read_text()}')\n"
     done = weir(
         "run", "x.yaml", "--live", "--out", "r", "--no-report",
-        env=programs(switch=LIVE + told + "finish()"),
+        env=programs(switch=LIVE + script + "finish()"),
     )  # fmt: skip
     assert done.status == 0, done.err
     # It is set, not added to what the tests run at; only who may not keeps that.
@@ -340,8 +349,8 @@ def test_a_run_that_goes_on_keeps_its_folder(weir, weir_sim, tmp_path):
     assert json.loads((tmp_path / "r/manifest.json").read_text())["exit"] == 130
     assert not (tmp_path / "r/.weir-lock").exists()
     assert weir("run", "x.yaml", "--out", "r", "--no-report", "--duration", "1s").status == 1
-    again = ("--out", "r", "--no-report", "--duration", "1s", "--force")
-    forced = weir("run", "x.yaml", *again)
+    second = ("--out", "r", "--no-report", "--duration", "1s", "--force")
+    forced = weir("run", "x.yaml", *second)
     assert forced.status == 0, forced.err
 
 
@@ -394,9 +403,10 @@ def test_a_disk_that_is_full_leaves_table_and_summary(weir_sim, tmp_path):
     assert done.returncode == 1
     assert "newreno" in done.stdout
     assert "ledger: balanced" in done.stdout
-    first, last = done.stderr.splitlines()
+    first, *pages = done.stderr.splitlines()  # neither command had room for its page
     assert first.startswith(f"weir-sim: {small}/run/packets.ring: No space left on device; ")
-    assert last == f"weir: {small}/run/report.html: cannot be written: No space left on device"
+    full = f"weir: {small}/run/report.html: cannot be written: No space left on device"
+    assert pages == [full, full]
     left = {path.name for path in (tmp_path / "run").iterdir()}
     assert {"summary.json", "manifest.json", "packets.ring"} <= left
     assert not any(name.startswith(".") or name.startswith("report") for name in left)

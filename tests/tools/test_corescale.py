@@ -46,14 +46,14 @@ def test_the_table_is_what_the_telemetry_says(tiny):
             own = late[late["flow_id"] == flow]
             goodput.append(own["acked_bytes"].sum() / 50)
             sent.append(own["sent_segs"].sum())
-            halvings.append(own["halvings"].sum())
+            halvings.append(own["cwnd_reductions"].sum())
             drops.append(own[metrics.drops_field(own.dtype.names)].sum())
             samples = own["rtt_samples"].astype(float)
             rtt.append((own["rtt_mean_ns"] * samples).sum() / samples.sum() / 1e9)
         y, sent, halvings, drops, rtt = map(np.array, (goodput, sent, halvings, drops, rtt))
         assert row["goodput_bps"] == pytest.approx(8 * y.sum())
         assert row["jfi"] == row["jfi_all"] == pytest.approx(y.sum() ** 2 / (10 * (y**2).sum()))
-        assert (row["halvings"], row["drops"]) == (halvings.sum(), drops.sum())
+        assert (row["cwnd_reductions"], row["drops"]) == (halvings.sum(), drops.sum())
         for name, losses in (("halving", halvings), ("loss", drops)):
             hit = losses > 0
             assert row[f"left_out_{name}"] == (~hit).sum()
@@ -68,8 +68,8 @@ def test_the_table_is_what_the_telemetry_says(tiny):
         assert row["balanced"]
         assert (row["seed"], row["warmup_s"], row["virtual_s"]) == (1, 10, 60)
     newreno = table.row(0, named=True)
-    assert newreno["halvings"] > 0  # or this test has shown nothing
-    assert newreno["losses_per_halving"] == newreno["drops"] / newreno["halvings"]
+    assert newreno["cwnd_reductions"] > 0  # or this test has shown nothing
+    assert newreno["losses_per_halving"] == newreno["drops"] / newreno["cwnd_reductions"]
 
 
 def test_the_page_shows_numbers_claims_and_cells(tiny):
@@ -178,7 +178,7 @@ def made(case, *, c=1.3, losses=1.7, jfi_of=(1.0,), share=None):
             "rtt_mean_ns": np.full(20, rtt_s * 1e9),
             "sent_segs": sent,
             "retransmits": halvings,
-            "halvings": halvings,
+            "cwnd_reductions": halvings,
             "drops": (losses * halvings).round().astype(int),
         }
     )
@@ -190,7 +190,7 @@ def made(case, *, c=1.3, losses=1.7, jfi_of=(1.0,), share=None):
         {"utilisation": 0.995, "queue_mean_pkts": 50.0},
         flows,
         groups,
-        metrics.mathis(flows, "halvings", 1448),
+        metrics.mathis(flows, "cwnd_reductions", 1448),
         metrics.mathis(flows, "drops", 1448),
         metrics.losses_per_halving(flows),
         {},
@@ -211,15 +211,15 @@ def study(**changed):
 
 
 def row(cells, what):
-    (found,) = (claim for claim in validation.of(cells) if claim.what == what)
+    (found,) = (checked for checked in validation.of(cells) if checked.what == what)
     return found
 
 
 def test_a_study_as_published_meets_every_gate_but_that_errors_are_worse_by_losses():
     """With exact flows both fits are exact, and neither is worse."""
-    missed = [claim.what for claim in validation.of(study()) if claim.met is False]
+    missed = [checked.what for checked in validation.of(study()) if checked.met is False]
     assert missed == ["median error by losses, core"]
-    assert all(claim.met is not None for claim in validation.of(study()) if claim.gate)
+    assert all(checked.met is not None for checked in validation.of(study()) if checked.gate)
 
 
 @pytest.mark.parametrize(
@@ -275,7 +275,7 @@ def test_errors_and_identity_have_gates():
 def test_every_claim_of_the_study_has_a_row_run_or_not():
     for cells in ({}, study()):
         said = validation.of(cells)
-        text = "\n".join(f"{claim.what}: {claim.published}" for claim in said)
+        text = "\n".join(f"{checked.what}: {checked.published}" for checked in said)
         for published in ("3.95", "3.64", "3.24", "1.36", "1.34", "1.78", "1.47"):
             assert re.search(rf": {published}$", text, re.M), published
         for what in (
@@ -297,14 +297,14 @@ def test_every_claim_of_the_study_has_a_row_run_or_not():
         for first, second in (("CUBIC", "NewReno"), ("BBR", "NewReno"), ("BBR", "CUBIC")):
             for how in ("half of the flows", "one flow"):
                 assert f"share of {first} against {second}, {how} of " in text
-        assert all((validation.NOT_RUN in claim.ours) == (not cells) for claim in said)
-        assert all(claim.met is None for claim in said if not claim.gate or not cells)
+        assert all((validation.NOT_RUN in checked.ours) == (not cells) for checked in said)
+        assert all(checked.met is None for checked in said if not checked.gate or not cells)
 
 
 def test_what_the_study_did_not_try_has_no_published_number_and_no_gate():
-    said = {claim.what: claim for claim in validation.of(study()) if "Copa" in claim.what}
-    assert {claim.published for claim in said.values()} == {validation.NOT_TRIED}
-    assert not any(claim.gate or claim.deviation for claim in said.values())
+    said = {checked.what: checked for checked in validation.of(study()) if "Copa" in checked.what}
+    assert {checked.published for checked in said.values()} == {validation.NOT_TRIED}
+    assert not any(checked.gate or checked.deviation for checked in said.values())
     assert said["Copa, core, 5000 flows: packets in the queue per flow"].ours == "2.50"
     assert said["Copa, core, 5000 flows: link in use"].ours == "99.5 %"
     assert not [case for case in corescale.cases("edgescale") if "copa" in case.ccs]
@@ -314,10 +314,12 @@ def test_what_the_study_did_not_try_has_no_published_number_and_no_gate():
 def test_the_terminal_shows_every_word_of_every_claim(width):
     shown = io.StringIO()
     said = validation.of(study(corescale_newreno_1000={"c": 1.0}))
-    reproduce.show_claims(said, Console(file=shown, width=width))
-    words = [word for claim in page.claim_rows(said) for cell in claim for word in cell.split()]
+    reproduce.show_validations(said, Console(file=shown, width=width))
+    words = [
+        word for checked in page.validation_rows(said) for cell in checked for word in cell.split()
+    ]
     assert set(words) <= set(shown.getvalue().split())
-    missed = [claim for claim in said if claim.met is False]
+    missed = [checked for checked in said if checked.met is False]
     assert shown.getvalue().count("NOT MET") == len(missed) > 1
 
 
@@ -330,10 +332,10 @@ def test_a_variant_is_told_apart_in_table_1():
 def test_differences_are_explained():
     """Every claim that can be far off and has a published number names its reason."""
     cells = study(**{f"corescale_newreno_{n}": {"losses": 1.7} for n in (1000, 3000, 5000)})
-    off = [claim for claim in validation.of(cells) if abs(claim.deviation or 0) > 0.15]
+    off = [checked for checked in validation.of(cells) if abs(checked.deviation or 0) > 0.15]
     assert off
-    for claim in off:
-        assert claim.why in validation.WHY, claim.what
+    for checked in off:
+        assert checked.why in validation.WHY, checked.what
     shown = "".join(page.differences(validation.of(cells)))
     assert "Losses at the core." in shown
     assert "C by halvings at the edge." not in shown  # 1.3 is 12 % off

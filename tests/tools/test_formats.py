@@ -11,6 +11,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from weir import summary
 from weir.analysis import folder
 from weir.report import page
 
@@ -39,6 +40,15 @@ def test_every_stream_of_an_older_run_opens_and_is_exported(old, tmp_path):
         folder.write_table(tmp_path / f"{stream}.parquet", frame)
         assert pl.read_parquet(tmp_path / f"{stream}.parquet").equals(frame)
     assert run.notes == []
+
+
+def test_window_reductions_are_found_under_their_older_name(old):
+    run = folder.load(old)
+    assert '"halvings"' in (old / "summary.json").read_text()
+    total = int(run.frame("interval")["cwnd_reductions"].sum())
+    assert total == int(run.frame("flows")["cwnd_reductions"].sum()) > 0
+    column = summary.GROUP_COLUMNS.index("window reductions")
+    assert sum(int(row[column]) for row in summary.group_rows(run.summary)) > 0
 
 
 def test_an_older_run_is_reported(old):

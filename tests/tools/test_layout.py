@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The folders of C code depend on each other one way, and only the live shell knows DPDK."""
+"""Sizes of C files and functions; which folder may include which; DPDK in the live shell only."""
 
 import re
 from pathlib import Path
@@ -7,16 +7,20 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("common", "switch", "sender", "tools/sim")
+FOLDERS = ("common", "switch", "sender", "tools/sim", "tools/pcap")
 MAY_INCLUDE = {
     "common": ("common",),
     "switch": ("common", "switch"),
     "sender": ("common", "sender"),
     "tools/sim": ("common", "switch", "sender", "tools/sim"),
+    "tools/pcap": ("common", "sender", "tools/pcap"),
 }
-# Parts of live/ without DPDK, which the libraries have for unit tests.
-PURE = re.compile(r"common/live/(live|watch)\.h|(switch|sender)/live/plan\.h")
 GENERATED = "common/weir_commit.h"
+
+FILE_LINES_MAX = 450
+FUNCTION_LINES_MAX = 70  # from the first line of its head to its closing brace
+# A congestion control is one file, which begins with the algorithm and what differs from the paper.
+MAY_BE_LONGER = ("sender/cc/",)
 
 
 def sources(folder):
@@ -51,7 +55,7 @@ def test_only_the_live_shell_includes_dpdk_and_the_live_shell(folder):
         wrong += [
             f"{place}: {name}"
             for name in includes(path)
-            if name.startswith("rte_") or ("/live/" in name and not PURE.fullmatch(name))
+            if name.startswith("rte_") or "/live/" in name
         ]
     assert wrong == []
 
@@ -65,4 +69,61 @@ def test_an_include_of_ours_names_its_place():
         for name in re.findall(r'^#include "([^"]+)"', path.read_text(), re.MULTILINE)
         if not (ROOT / name).is_file() and name != GENERATED
     ]
+    assert wrong == []
+
+
+def all_sources():
+    return [path for f in ("common", "switch", "sender", "tools") for path in sources(f)]
+
+
+def functions(text):
+    """Names and lines of the functions that a formatted C file defines."""
+    found, head, start, macro = [], "", 0, False
+    for number, line in enumerate(text.splitlines(), 1):
+        preprocessor, macro = macro or line.startswith("#"), False
+        if preprocessor:
+            macro = line.endswith("\\")
+        elif line.startswith("}"):
+            if name := re.search(r"(\w+)\([^{;]*\) \{", head):
+                found.append((name[1], number - start + 1))
+            head = ""
+        elif "{" not in head and (head or re.match(r"\w", line)):
+            start = start if head else number
+            head += re.sub(r"__attribute__\(\(.*?\)\) ", "", line.split("//")[0].rstrip()) + " "
+            if head.endswith("; "):
+                head = ""
+    return found
+
+
+def test_functions_are_measured():
+    body = "\n".join(["", "#define A(x) \\", "\tdo { \\", "} while (0)", "\tif (a) {", "\t}"])
+    text = (
+        "struct a {\n\tint b;\n};\nint c(void);\nstatic int table[] = {\n\t1,\n};\n"
+        f"static int one(\n\tint a, int b) {{ // why\n\treturn a;{body}\nfail:\n\treturn 0;\n}}\n"
+        "__attribute__((format(printf, 1, 2))) static void two(void) {\n}\n"
+    )
+    assert functions(text) == [("one", 11), ("two", 2)]
+
+
+def test_no_file_is_long():
+    wrong = [
+        f"{place}: {lines} lines"
+        for path in all_sources()
+        if not (place := path.relative_to(ROOT).as_posix()).startswith(MAY_BE_LONGER)
+        and (lines := len(path.read_text().splitlines())) > FILE_LINES_MAX
+    ]
+    assert wrong == []
+
+
+def test_no_function_is_long():
+    wrong, count = [], 0
+    for path in all_sources():
+        measured = functions(path.read_text())
+        count += len(measured)
+        wrong += [
+            f"{path.relative_to(ROOT)}: {name}: {lines} lines"
+            for name, lines in measured
+            if lines > FUNCTION_LINES_MAX
+        ]
+    assert count > 1000
     assert wrong == []

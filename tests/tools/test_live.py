@@ -272,7 +272,7 @@ def test_a_switch_that_ends_or_hangs_is_said_so(fake, weir, monkeypatch):
     switch(fake, set=END)
     done = weir("ctl", "forward.loss.rate=1%")
     assert (done.status, one_line(done.err)) == (1, "weir: weir-switch has ended")
-    monkeypatch.setattr(client, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(client, "ANSWER_TIMEOUT_S", 0.05)
     fake("mute", info=SILENT)
     with pytest.raises(UserError, match="prefix 'mute' does not answer"):
         client.named("mute")

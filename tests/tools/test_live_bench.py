@@ -124,10 +124,10 @@ def test_who_is_skipped_once_is_not_asked_again(monkeypatch, tmp_path):
     monkeypatch.setattr(peers, "weir_switch", measured("weir"))
     one = live.Row(Case("xdp", "1500"))
     out = io.StringIO()
-    live.take_turns([one], 2, Bench(tmp_path, 1), Console(file=out, width=100))
+    live.interleave([one], 2, Bench(tmp_path, 1), Console(file=out, width=100))
     assert asked == ["weir", "io", "bridge", "weir", "io"]
     assert one.skipped == {"bridge": "it cannot start here"}
-    assert "turn 1 of 2, xdp-1500-fifo: bridge skipped: it cannot start here" in out.getvalue()
+    assert "round 1 of 2, xdp-1500-fifo: bridge skipped: it cannot start here" in out.getvalue()
 
 
 def test_what_cannot_be_installed_is_skipped_with_its_reason(monkeypatch, tmp_path):

@@ -24,7 +24,7 @@ def interval(rows):
             "rtt_samples": pl.Series([r[5] for r in rows], dtype=pl.UInt32),
             "sent_segs": pl.Series([r[5] for r in rows], dtype=pl.UInt32),
             "retransmits": pl.Series([1 for _ in rows], dtype=pl.UInt32),
-            "halvings": pl.Series([2 for _ in rows], dtype=pl.UInt16),
+            "cwnd_reductions": pl.Series([2 for _ in rows], dtype=pl.UInt16),
             "drops": pl.Series([3 for _ in rows], dtype=pl.UInt16),
         }
     )
@@ -43,7 +43,7 @@ def flow_rows(rows):
                 [None if r is None else r * 1e9 for r in rtt], dtype=pl.Float64
             ),
             "sent_segs": pl.Series(sent, dtype=U64),
-            "halvings": pl.Series(halvings, dtype=U64),
+            "cwnd_reductions": pl.Series(halvings, dtype=U64),
             "drops": pl.Series(drops, dtype=U64),
         }
     )
@@ -143,7 +143,7 @@ def test_goodput_and_rtt_per_flow_and_group():
     assert flows["goodput_bps"].to_list() == [160_000, 160_000]
     # The mean over ACKs, not over intervals.
     assert flows["rtt_mean_ns"].to_list() == [35e6, 10e6]
-    assert flows["halvings"].to_list() == [4, 4]
+    assert flows["cwnd_reductions"].to_list() == [4, 4]
     groups = metrics.per_group(flows)
     assert groups["flows"].to_list() == [1, 1]
     assert groups["jfi"].to_list() == [1, 1]
@@ -321,7 +321,7 @@ law = st.tuples(st.floats(1e-3, 2), st.integers(10**3, 10**7), st.integers(1, 90
 @given(st.floats(0.1, 10), st.lists(law, min_size=1, max_size=30), st.integers(1, 12))
 def test_mathis_finds_the_constant_and_the_identity(c, flows, losses):
     made = mathis_rows(c, 1448, [(*flow, losses) for flow in flows])
-    fit = metrics.mathis(made, "halvings", 1448)
+    fit = metrics.mathis(made, "cwnd_reductions", 1448)
     by_loss = metrics.mathis(made, "drops", 1448)
     assert fit.c == pytest.approx(c)
     assert fit.error_median == pytest.approx(0, abs=1e-9)
@@ -333,7 +333,7 @@ def test_mathis_finds_the_constant_and_the_identity(c, flows, losses):
 def test_mathis_by_hand():
     # p = 1e-4, x = 1448 / (0.1 s * 0.01) = 1.448e6 B/s for both; y = 1 x and 2 x.
     flows = flow_rows([(8 * 1.448e6, 0.1, 10**5, 10, 0), (16 * 1.448e6, 0.1, 10**5, 10, 40)])
-    fit = metrics.mathis(flows, "halvings", 1448)
+    fit = metrics.mathis(flows, "cwnd_reductions", 1448)
     assert fit.c == pytest.approx(1.5)
     assert fit.error.tolist() == pytest.approx([0.5, 0.25])
     assert fit.error_median == pytest.approx(0.375)
@@ -348,7 +348,7 @@ def test_mathis_is_the_least_squares(flows, random):
     noisy = made.with_columns(
         goodput_bps=made["goodput_bps"] * pl.Series([random.uniform(0.5, 2) for _ in flows])
     )
-    fit = metrics.mathis(noisy, "halvings", 1448)
+    fit = metrics.mathis(noisy, "cwnd_reductions", 1448)
     x = made["goodput_bps"].to_numpy() / 8 / 1.3
     y = noisy["goodput_bps"].to_numpy() / 8
     squares = [float(((y - c * x) ** 2).sum()) for c in (fit.c, 0.99 * fit.c, 1.01 * fit.c)]
@@ -357,10 +357,10 @@ def test_mathis_is_the_least_squares(flows, random):
 
 def test_mathis_says_which_flows_it_left_out():
     rows = [(1e6, 0.1, 1000, 4, 9), (0, None, 0, 0, 0), (1e6, None, 900, 1, 1), (1e6, 0.1, 9, 0, 2)]
-    fit = metrics.mathis(flow_rows(rows), "halvings", 1448)
+    fit = metrics.mathis(flow_rows(rows), "cwnd_reductions", 1448)
     assert fit.left_out == {"nothing delivered": 1, "no RTT sample": 1, "no loss event": 1}
     assert fit.flow_id.tolist() == [0]
-    nothing = metrics.mathis(flow_rows(rows[1:]), "halvings", 1448)
+    nothing = metrics.mathis(flow_rows(rows[1:]), "cwnd_reductions", 1448)
     assert (nothing.c, nothing.error_median) == (None, None)
 
 

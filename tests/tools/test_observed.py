@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from weir.analysis import folder, format_1
 from weir.report import sections
+from weir.report.data import read
 
 ROOT = Path(__file__).resolve().parents[2]
 SIM = Path(os.environ.get("WEIR_BUILD", ROOT / "build")) / "tools/sim/weir-sim"
@@ -64,7 +65,7 @@ def test_what_codel_observes_reaches_a_figure(run):
     np.testing.assert_allclose(spacing[count > 0], law, rtol=1e-6)
     assert (edges.name, edges.link) == ("edges", 255)
     assert edges.numbers["queue_pkts"].max() > 1
-    drawn = dict((text, figure) for figure, text in sections.draw_observed(sections.read(run)))
+    drawn = {one.caption: one.figure for one in sections.draw_observed(read(run))}
     assert list(drawn) == [
         "What edges observed at path forward, at the end of each interval.",
         "What CoDel observed at forward, at the end of each interval.",
@@ -76,8 +77,8 @@ def test_what_codel_observes_reaches_a_figure(run):
 
 
 def test_every_field_of_acks_reaches_a_figure(run):
-    data = sections.read(run)
-    drawn = [(figure, text) for figure, text in sections.draw_acks(data, data.flows)]
+    data = read(run)
+    drawn = [(one.figure, one.caption) for one in sections.draw_acks(data, data.flows)]
     assert [text for _, text in drawn] == [
         "What the congestion controls were given after each ACK.",
         "What Copa observed after each ACK.",

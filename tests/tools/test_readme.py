@@ -10,6 +10,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from test_layout import functions
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
@@ -117,3 +118,22 @@ def test_the_map_is_true() -> None:
         assert (ROOT / name).exists(), name
     for folder in re.findall(r"^    (\w+)/  ", README, re.MULTILINE):
         assert (ROOT / folder).is_dir(), folder
+
+
+@pytest.mark.parametrize("folder", ["switch", "sender"])
+def test_every_step_of_a_packet_is_a_function(folder: str) -> None:
+    """A walk through the code names each function with the file that defines it."""
+    text = (ROOT / folder / "README.md").read_text()
+    section = re.search(r"## One packet, step by step\n(.*?)(?:\n## |\Z)", text, re.DOTALL)
+    assert section
+    walks = re.findall(r":\n\n((?:\d+\. .*\n)+)", section[1])
+    assert len(walks) == 2
+    wrong = []
+    for walk in walks:
+        steps = re.findall(r"^\d+\. `(\w+)` \(`([\w./]+)`\): ", walk, re.MULTILINE)
+        assert 5 < len(steps) == walk.count("\n") <= 15
+        for name, file in steps:
+            path = next((p for p in (ROOT / folder / file, ROOT / file) if p.is_file()), None)
+            if path is None or name not in dict(functions(path.read_text())):
+                wrong.append(f"{name} is not defined in {file}")
+    assert wrong == []

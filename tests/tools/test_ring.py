@@ -21,22 +21,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from weir.analysis import format_1
 from weir.analysis import ring as ring_module
-from weir.analysis.ring import (
-    GAP,
-    HEADER_SIZE,
-    Consumer,
-    Records,
-    RingError,
-    find_gaps,
-    open_ring,
-    tail,
-)
+from weir.analysis.consumer import Consumer
+from weir.analysis.header import HEADER_SIZE
+from weir.analysis.ring import GAP, Records, RingError, find_gaps, open_ring, tail
 from weir.report import sections, theme
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("WEIR_BUILD", ROOT / "build"))
 WRITER = BUILD / "tests/tools/ring_writer"
-STREAMS = ("packets", "cc", "flows", "interval", "links", "events", "arrivals")
+STREAMS = (
+    "packets", "cc", "flows", "interval", "links", "events", "arrivals",
+    "captured", "losses", "delays", "segments",
+)  # fmt: skip
 DEADLINE_S = 60.0
 
 pytestmark = pytest.mark.skipif(not WRITER.exists(), reason=f"{WRITER} is not built")
@@ -214,7 +210,7 @@ def test_live_losses_are_counted(tmp_path: Path) -> None:
 CONSUMER = """
 import os, sys, time
 from pathlib import Path
-from weir.analysis.ring import Consumer
+from weir.analysis.consumer import Consumer
 path, out, nap_s = sys.argv[1], Path(sys.argv[2]), float(sys.argv[3])
 with Consumer(path) as c, out.open("ab") as f:
     os.truncate(out, c.tail * c.dtype.itemsize)  # what was stored but not consumed comes again

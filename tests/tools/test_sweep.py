@@ -204,9 +204,9 @@ def test_a_sweep_runs_tells_what_failed_and_does_not_run_again(weir, weir_sim, f
     assert made["seed"].to_list() == [4, None, 4]
     assert made["virtual_s"].to_list() == [0.25, None, 0.25]
     (folder / "s.yaml").write_text("config: x.yaml\nduration: 250ms\ngrid: {flows.0.cc: [copa]}\n")
-    again = weir("sweep", "s.yaml", "--json")
-    assert (again.status, again.err) == (0, "")
-    (row,) = json.loads(again.out)
+    second = weir("sweep", "s.yaml", "--json")
+    assert (second.status, second.err) == (0, "")
+    (row,) = json.loads(second.out)
     assert row["status"] == "reused"
     assert row["digest"] == made["digest"][2]
 

@@ -153,8 +153,8 @@ def test_scapy_reads_what_we_write(ask: Ask, s: dict[str, Any], ecn: int, ip_id:
     assert ip.len - 4 * ip.ihl - 4 * tcp.dataofs == s["len"]
     checksums = ip.chksum, tcp.chksum
     del ip.chksum, tcp.chksum
-    again = Ether(bytes(frame))
-    assert (again[IP].chksum, again[TCP].chksum) == checksums
+    second = Ether(bytes(frame))
+    assert (second[IP].chksum, second[TCP].chksum) == checksums
 
 
 @settings(max_examples=300, deadline=None)

@@ -53,11 +53,12 @@ START_TEST(both_ways_across_drift_and_wrap) {
 				uint64_t room_ticks = (uint64_t)((double)room * mhz[k] / 1000) + 1;
 
 				ck_assert_uint_le(
-					(uint64_t)llabs(
-						apart(card_clock_came(&c, tick, now_ns), at_ns)),
+					(uint64_t)llabs(apart(
+						card_clock_arrival_ns(&c, tick, now_ns), at_ns)),
 					room + (uint64_t)(1000 / mhz[k]));
 				ck_assert_uint_le(
-					(uint64_t)llabs(apart(card_clock_leave(&c, at_ns), tick)),
+					(uint64_t)llabs(
+						apart(card_clock_departure_tick(&c, at_ns), tick)),
 					room_ticks);
 			}
 		}
@@ -69,7 +70,7 @@ END_TEST
 START_TEST(order_is_kept_when_the_lines_move) {
 	struct card card = wrapping(1000);
 	struct card_clock c = {0};
-	uint64_t came_ns = 0, left_tick = 0;
+	uint64_t arrival_ns = 0, departure_tick = 0;
 	bool before = false;
 	struct rng rng;
 
@@ -79,20 +80,21 @@ START_TEST(order_is_kept_when_the_lines_move) {
 		card_clock_anchor(&c, card_tick(&card, ns), ns + (uint64_t)(rng_unit(&rng) * 2000));
 		for (uint64_t i = 0; c.known && i < 1000; i++) {
 			uint64_t at_ns = ns + i * (STEP_NS / 1000);
-			uint64_t came = card_clock_came(&c, card_tick(&card, at_ns), at_ns + 9000);
-			uint64_t left = card_clock_leave(&c, at_ns);
+			uint64_t arrived_ns =
+				card_clock_arrival_ns(&c, card_tick(&card, at_ns), at_ns + 9000);
+			uint64_t left = card_clock_departure_tick(&c, at_ns);
 
 			if (before) {
-				ck_assert_uint_ge(came, came_ns);
-				ck_assert_int_ge(apart(left, left_tick), 0);
+				ck_assert_uint_ge(arrived_ns, arrival_ns);
+				ck_assert_int_ge(apart(left, departure_tick), 0);
 			}
-			came_ns = came;
-			left_tick = left;
+			arrival_ns = arrived_ns;
+			departure_tick = left;
 			before = true;
 		}
 	}
 	// What is due before what has its stamp leaves with it.
-	ck_assert_uint_eq(card_clock_leave(&c, 5 * NS_PER_S), left_tick);
+	ck_assert_uint_eq(card_clock_departure_tick(&c, 5 * NS_PER_S), departure_tick);
 }
 END_TEST
 
@@ -105,18 +107,18 @@ START_TEST(a_clock_that_is_set_begins_anew) {
 
 	for (; ns < 3 * NS_PER_S; ns += STEP_NS)
 		card_clock_anchor(&c, card_tick(&card, ns), ns);
-	card_clock_leave(&c, ns);
+	card_clock_departure_tick(&c, ns);
 	card.tick0 -= UINT64_C(3600000000000);
 	card_clock_anchor(&c, card_tick(&card, ns), ns);
 	ck_assert(!c.known);
-	ck_assert_uint_eq(card_clock_came(&c, card_tick(&card, ns), ns + 77), ns + 77);
+	ck_assert_uint_eq(card_clock_arrival_ns(&c, card_tick(&card, ns), ns + 77), ns + 77);
 	ns += STEP_NS;
 	card_clock_anchor(&c, card_tick(&card, ns), ns);
 	ck_assert(c.known);
 	ns += NS_PER_MS;
-	ck_assert_int_le(llabs(apart(card_clock_leave(&c, ns), card_tick(&card, ns))), 10);
+	ck_assert_int_le(llabs(apart(card_clock_departure_tick(&c, ns), card_tick(&card, ns))), 10);
 	ck_assert_int_le(
-		llabs(apart(card_clock_came(&c, card_tick(&card, ns), ns + 9000), ns)), 10);
+		llabs(apart(card_clock_arrival_ns(&c, card_tick(&card, ns), ns + 9000), ns)), 10);
 }
 END_TEST
 

@@ -467,7 +467,7 @@ START_TEST(a_spurious_timeout_is_taken_back) {
 
 	OPEN_DEFAULT(&b, 20 * MS, "initial", "40");
 	cc_rto(&b, 1500 * MS, 40);
-	cc_rto_again(&b, 3000 * MS, 2);
+	cc_rto_repeated(&b, 3000 * MS, 2);
 	CWND_EQ(&b, 2);
 	b.ops->on_spurious(b.state, b.config, 3500 * MS, &b.out);
 	CWND_EQ(&b, 40);

@@ -428,22 +428,8 @@ START_TEST(refuses_what_cannot_be) {
 }
 END_TEST
 
-// RFC 5681 section 3.1: the repair timed out too, with a report in between that acknowledged nothing in
-// sequence. It is the same congestion.
 START_TEST(a_repeated_timeout_reduces_no_further) {
-	struct cc_bench b;
-
-	CC_OPEN(&b, "cubic", "initial", "100");
-	cc_rto(&b, 1000 * MS, 100);
-	ck_assert_double_eq_tol(b.ops->ssthresh(b.state), 70, 1e-9);
-	struct cc_ack ack = cc_ack_of(&b, 1100 * MS, 100 * MS);
-
-	ack.in_sequence = false;
-	ack.in_loss = true;
-	cc_ack(&b, &ack);
-	cc_rto_again(&b, 1400 * MS, 100);
-	ck_assert_double_eq_tol(b.ops->ssthresh(b.state), 70, 1e-9);
-	CWND_EQ(&b, 1);
+	cc_check_repeated_timeout("cubic", 70);
 }
 END_TEST
 

@@ -107,7 +107,7 @@ START_TEST(a_timeout_starts_again_from_one) {
 	CC_OPEN(&b, "newreno", "initial", "16");
 	cc_rto(&b, 0, 16);
 	check(&b, 1, 8, TIMEOUT);
-	cc_rto_again(&b, 0, 1); // ssthresh stays
+	cc_rto_repeated(&b, 0, 1); // ssthresh stays
 	check(&b, 1, 8, TIMEOUT);
 	// Slow start, one segment per ACK whatever it covers (RFC 3465 2.3).
 	ack_segs(&b, 5, false);
@@ -172,22 +172,8 @@ START_TEST(refuses_what_cannot_be) {
 }
 END_TEST
 
-// RFC 5681 section 3.1: the repair timed out too, with a report in between that acknowledged nothing in
-// sequence. It is the same congestion.
 START_TEST(a_repeated_timeout_reduces_no_further) {
-	struct cc_bench b;
-
-	CC_OPEN(&b, "newreno", "initial", "100");
-	cc_rto(&b, 1000 * MS, 100);
-	ck_assert_double_eq_tol(b.ops->ssthresh(b.state), 50, 1e-9);
-	struct cc_ack ack = cc_ack_of(&b, 1100 * MS, 100 * MS);
-
-	ack.in_sequence = false;
-	ack.in_loss = true;
-	cc_ack(&b, &ack);
-	cc_rto_again(&b, 1400 * MS, 100);
-	ck_assert_double_eq_tol(b.ops->ssthresh(b.state), 50, 1e-9);
-	CWND_EQ(&b, 1);
+	cc_check_repeated_timeout("newreno", 50);
 }
 END_TEST
 

@@ -81,7 +81,7 @@ static inline void cc_rto(struct cc_bench *b, uint64_t now_ns, uint32_t inflight
 }
 
 // The retransmission timed out too.
-static inline void cc_rto_again(struct cc_bench *b, uint64_t now_ns, uint32_t inflight) {
+static inline void cc_rto_repeated(struct cc_bench *b, uint64_t now_ns, uint32_t inflight) {
 	struct cc_loss loss = {.now_ns = now_ns,
 		.inflight_segs = inflight,
 		.lost_segs = inflight,
@@ -98,3 +98,21 @@ static inline double cc_observed(const struct cc_bench *b, int i) {
 }
 
 #define CWND_EQ(b, segs) ck_assert_double_eq_tol((b)->out.cwnd_segs, segs, 1e-9)
+
+// RFC 5681 section 3.1: the retransmission times out too, and the ACK in between acknowledged nothing in
+// sequence. This is the same congestion: ssthresh stays what the first timeout made of 100 segments.
+static inline void cc_check_repeated_timeout(const char *name, double ssthresh_segs) {
+	struct cc_bench b;
+
+	CC_OPEN(&b, name, "initial", "100");
+	cc_rto(&b, 1000 * MS, 100);
+	ck_assert_double_eq_tol(b.ops->ssthresh(b.state), ssthresh_segs, 1e-9);
+	struct cc_ack ack = cc_ack_of(&b, 1100 * MS, 100 * MS);
+
+	ack.in_sequence = false;
+	ack.in_loss = true;
+	cc_ack(&b, &ack);
+	cc_rto_repeated(&b, 1400 * MS, 100);
+	ck_assert_double_eq_tol(b.ops->ssthresh(b.state), ssthresh_segs, 1e-9);
+	CWND_EQ(&b, 1);
+}

@@ -45,13 +45,13 @@ static inline void check_scoreboard(const struct flow *f, uint64_t now_ns) {
 		retrans += (r->flags & SENT_RETRANS) != 0;
 		unsent += (r->flags & (SENT_LOST | SENT_RETRANS)) == SENT_LOST;
 		NEED((r->flags & (SENT_LOST | SENT_RETRANS)) != SENT_LOST || i >= f->rtx_hint
-			|| (i >= f->again && i < f->again_end));
+			|| (i >= f->relost && i < f->relost_end));
 		NEED(i >= sacked_end || (r->flags & SENT_SACKED) != 0);
 		if ((r->flags & SENT_SACKED) != 0) {
 			fack = i + 1;
 			NEED((int32_t)(r->sacked_end - (uint32_t)i) > 0);
 			sacked_end =
-				time_max(sacked_end, i + (uint32_t)(r->sacked_end - (uint32_t)i));
+				max_u64(sacked_end, i + (uint32_t)(r->sacked_end - (uint32_t)i));
 		}
 		if (f->sack_ok && i < f->rack_scan)
 			NEED(gone);

@@ -548,19 +548,19 @@ START_TEST(prints_what_loads_back) {
 }
 END_TEST
 
-// A multiplicative congruential generator is enough dice here.
-static uint32_t dice(uint64_t *state, uint32_t sides) {
+// A multiplicative congruential generator is random enough here.
+static uint32_t draw(uint64_t *state, uint32_t sides) {
 	*state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
 	return (uint32_t)(*state >> 33) % sides;
 }
 
 static void random_text(uint64_t *state, char *text, size_t max) {
 	static const char odd[] = ":#-?,[]{}&*!|>'\"%@` \n\t\\.=~";
-	size_t len = dice(state, (uint32_t)max);
+	size_t len = draw(state, (uint32_t)max);
 
 	for (size_t i = 0; i < len; i++)
-		text[i] = dice(state, 2) ? odd[dice(state, sizeof(odd) - 1)]
-					 : (char)('a' + dice(state, 26));
+		text[i] = draw(state, 2) ? odd[draw(state, sizeof(odd) - 1)]
+					 : (char)('a' + draw(state, 26));
 	text[len] = '\0';
 }
 
@@ -576,7 +576,7 @@ START_TEST(any_text_survives_printing) {
 			struct config_node *map = config_root(c);
 			if (config_get(map, key) != NULL)
 				continue;
-			if (dice(&state, 3) == 0)
+			if (draw(&state, 3) == 0)
 				config_add(config_section(map, key), value, key);
 			else
 				config_add(map, key, value);

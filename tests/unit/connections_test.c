@@ -290,8 +290,25 @@ START_TEST(any_place_of_a_chain_is_given_up_alone) {
 }
 END_TEST
 
-TEST_MAIN(a_connection_is_found_by_its_addresses, all_of_the_addresses_count,
-	only_a_syn_begins_a_connection, a_full_table_refuses_and_counts,
+// RFC 9293 section 3.10.7.1.
+START_TEST(a_segment_of_no_connection_is_reset) {
+	struct seg rst, in = {.seq = 100, .ack = 7000, .len = 20, .flags = SEG_ACK};
+
+	ck_assert(seg_reset(&rst, &in));
+	ck_assert_uint_eq(rst.flags, SEG_RST);
+	ck_assert_uint_eq(rst.seq, 7000);
+	in.flags = SEG_SYN | SEG_FIN;
+	ck_assert(seg_reset(&rst, &in));
+	ck_assert_uint_eq(rst.flags, SEG_RST | SEG_ACK);
+	ck_assert_uint_eq(rst.seq, 0);
+	ck_assert_uint_eq(rst.ack, 122);
+	in.flags = SEG_RST | SEG_ACK;
+	ck_assert(!seg_reset(&rst, &in));
+}
+END_TEST
+
+TEST_MAIN(a_segment_of_no_connection_is_reset, a_connection_is_found_by_its_addresses,
+	all_of_the_addresses_count, only_a_syn_begins_a_connection, a_full_table_refuses_and_counts,
 	the_receiver_of_one_that_is_over_is_used_again, a_receiver_that_had_none_goes_first,
 	the_same_addresses_again_begin_anew,
 	a_flows_receiver_is_its_own_and_begins_anew_in_its_group,

@@ -176,7 +176,7 @@ START_TEST(same_seed_same_packets) {
 
 		link_finish(l, 1000 * S);
 		hash[i] = 14695981039346656037u;
-		for (uint64_t k = 0; k < time_min(l->data_count, LINK_LOG); k++)
+		for (uint64_t k = 0; k < min_u64(l->data_count, LINK_LOG); k++)
 			hash[i] = (hash[i] ^ l->data[k].t_ns ^ l->data[k].seg.seq) * 1099511628211u;
 		link_close(l);
 	}
@@ -210,26 +210,26 @@ START_TEST(nonsense_is_survived) {
 
 		for (int n = 0; n < 400 && f->state == FLOW_OPEN; n++) {
 			struct seg s = hand_ack(l, f->una, now_ns);
-			uint64_t dice = rng_u64(&rng);
+			uint64_t draw = rng_u64(&rng);
 
-			s.ack += (uint32_t)(dice % 5) * 1000;
-			if (dice >> 8 & 1)
+			s.ack += (uint32_t)(draw % 5) * 1000;
+			if (draw >> 8 & 1)
 				s.ack = flow_seq(f,
 					f->una
-						+ (f->nxt > f->una ? (dice >> 16)
+						+ (f->nxt > f->una ? (draw >> 16)
 									% (f->nxt - f->una + 1)
 								   : 0));
-			if ((dice >> 9 & 15) == 0)
+			if ((draw >> 9 & 15) == 0)
 				s.flags = (uint8_t)(rng_u64(&rng) & ~(uint64_t)SEG_RST);
-			if ((dice >> 13 & 15) == 0)
+			if ((draw >> 13 & 15) == 0)
 				s.ack = (uint32_t)rng_u64(&rng);
-			if ((dice >> 17 & 15) == 0)
+			if ((draw >> 17 & 15) == 0)
 				s.seq = (uint32_t)rng_u64(&rng);
-			if ((dice >> 21 & 15) == 0)
+			if ((draw >> 21 & 15) == 0)
 				s.window = (uint16_t)rng_u64(&rng);
-			if ((dice >> 25 & 15) == 0)
+			if ((draw >> 25 & 15) == 0)
 				s.tsecr = (uint32_t)rng_u64(&rng);
-			if ((dice >> 29 & 15) == 0)
+			if ((draw >> 29 & 15) == 0)
 				s.len = (uint16_t)(rng_u64(&rng) % 1448);
 			s.sack_count = (uint8_t)(rng_u64(&rng) % 5);
 			for (uint32_t i = 0; i < s.sack_count; i++) {
@@ -316,9 +316,9 @@ START_TEST(shares_are_all_flows_once_and_the_same) {
 				.seed = 5,
 				.pipe_segs = 100,
 				.flows = true,
-				.share = k,
-				.shares = n,
-				.receivers = host_share(67, k, n) + 3};
+				.shard_id = k,
+				.shards = n,
+				.receivers = host_shard_flows(67, k, n) + 3};
 			struct host h;
 
 			ck_assert_int_eq(host_init(&h, &l->groups, &env, NULL), 0);

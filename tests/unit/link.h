@@ -98,7 +98,7 @@ static inline void link_check(struct link *l) {
 		const struct flow *f = link_flow(l);
 		uint64_t bytes = l->prefix * f->payload;
 
-		NEED(l->rx.receiver[0].rcv_nxt == time_min(bytes, f->total_bytes));
+		NEED(l->rx.receiver[0].rcv_nxt == min_u64(bytes, f->total_bytes));
 	}
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "sender/live/plan.h"
+#include "sender/plan.h"
 #include "test.h"
 
 #include <string.h>
@@ -46,7 +46,7 @@ START_TEST(addresses_have_defaults) {
 	ck_assert_uint_eq(b->ip, a->peer);
 	ck_assert_uint_eq(b->peer, a->ip);
 	ck_assert_uint_eq(a->peer_port, 5001);
-	ck_assert_uint_eq(a->lead_ns, 20000);
+	ck_assert_uint_eq(a->common.lead_ns, 20000);
 	ck_assert_uint_eq(s.plan.rate_bps, 10000000000);
 	ck_assert_uint_eq(s.plan.pipe_ns, 200000000);
 	site_close(&s);
@@ -71,7 +71,8 @@ START_TEST(dynamic_connections_have_an_older_name) {
 		site_close(&s);
 	}
 	ck_assert_int_lt(site_open(&s, "", "strangers: [7], " BOTH), 0);
-	ck_assert_ptr_nonnull(strstr(s.err.msg, "it is called dynamic_connections now"));
+	ck_assert_ptr_nonnull(
+		strstr(s.err.msg, "dynamic_connections: a single value is wanted, not a list"));
 	site_close(&s);
 }
 END_TEST
@@ -135,7 +136,7 @@ START_TEST(bad_ports_are_one_sentence) {
 	static const struct {
 		const char *sender, *sentence;
 	} cases[] = {
-		{"ports: []", "one port to send from"},
+		{"ports: []", "live.sender.ports: a list of 1 to 2 ports is required"},
 		{"ports: [{name: a, role: sender, dev: net_null0}, "
 		 "{name: b, role: sender, dev: net_null1}]",
 			"two ports are sender"},

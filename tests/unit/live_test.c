@@ -1,20 +1,31 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "common/live/live.h"
+#include "common/config/live.h"
+
+#include "common/base/mem.h"
+#include "common/live/iface.h"
+#include "common/net/address.h"
 #include "test.h"
 
 #include <errno.h>
 #include <string.h>
 
+struct plan {
+	struct live_process process;
+};
+static const struct param params[] = {LIVE_PROCESS_PARAMS(struct plan, process, "1024"), PARAM_END};
+static const char *const also[] = {"lcores", "ports", NULL};
+static const struct live_section section = {.name = "switch", .params = params, .also = also};
+
 // Reads `text` as a config's live.switch section; the error's sentence goes to `err`.
 static int read_process(const char *text, struct live_process *lp, struct err *err) {
-	static const char *const also[] = {"lcores", "ports", NULL};
 	struct config *c = config_parse("t", text, strlen(text), err);
 	struct config_node *node;
+	struct plan plan = {0};
 	int rc;
 
 	ck_assert_ptr_nonnull(c);
-	memset(lp, 0, sizeof(*lp));
-	rc = live_process_init(lp, c, "switch", also, &node, err);
+	rc = live_section_read(&section, c, &plan, &plan.process, &node, err);
+	*lp = plan.process;
 	config_free(c);
 	return rc;
 }
@@ -28,9 +39,23 @@ START_TEST(process_has_defaults) {
 	ck_assert_uint_eq(lp.lcores, 1);
 	ck_assert_uint_eq(lp.lcore[0], 3);
 	ck_assert_uint_eq(lp.burst, 32);
-	ck_assert_uint_eq(lp.patience_ns, 1000000000);
+	ck_assert_uint_eq(lp.tx_timeout_ns, 1000000000);
 	ck_assert_int_eq(lp.hugepages, LIVE_HUGEPAGES_AUTO);
 	ck_assert(!lp.allow_nic && !lp.allow_destinations && !lp.force);
+}
+END_TEST
+
+// The manifests and resolved configs of older runs say `patience`.
+START_TEST(the_timeout_has_an_older_name) {
+	struct live_process lp;
+	struct err err;
+
+	ck_assert_int_eq(read_process("live: {switch: {lcores: [3], patience: 2s}}", &lp, &err), 0);
+	ck_assert_uint_eq(lp.tx_timeout_ns, 2000000000);
+	ck_assert_int_eq(read_process("live: {switch: {lcores: [3], patience: 2s, tx_timeout: 3s}}",
+				 &lp, &err),
+		0);
+	ck_assert_uint_eq(lp.tx_timeout_ns, 3000000000);
 }
 END_TEST
 
@@ -124,42 +149,37 @@ END_TEST
 
 START_TEST(addresses_read_back) {
 	struct wire_mac mac;
-	char text[18];
+	char text[ADDRESS_MAC_SIZE];
 	uint32_t ip;
-	bool given;
 
-	ck_assert_int_eq(live_mac("02:0a:ff:00:00:01", &mac, &given), 0);
-	ck_assert(given);
-	live_mac_text(&mac, text);
+	ck_assert(address_mac("02:0a:ff:00:00:01", &mac));
+	address_mac_text(&mac, text);
 	ck_assert_str_eq(text, "02:0a:ff:00:00:01");
-	ck_assert_int_eq(live_mac("", &mac, &given), 0);
-	ck_assert(!given);
-	ck_assert_int_eq(live_mac("02:0a:ff:00:00", &mac, &given), -EINVAL);
-	ck_assert_int_eq(live_mac("02:0a:ff:00:00:01:", &mac, &given), -EINVAL);
-	ck_assert_int_eq(live_ip("198.18.0.1", &ip), 0);
+	ck_assert(!address_mac("", &mac) && !address_mac("02:0a:ff:00:00", &mac));
+	ck_assert(!address_mac("02:0a:ff:00:00:01:", &mac));
+	ck_assert(address_ip("198.18.0.1", &ip));
 	ck_assert_uint_eq(ip, 0xc6120001);
-	live_ip_text(ip, text);
+	address_ip_text(ip, text);
 	ck_assert_str_eq(text, "198.18.0.1");
-	ck_assert_int_eq(live_ip("198.18.0", &ip), -EINVAL);
-	ck_assert_int_eq(live_ip("198.18.0.1 ", &ip), -EINVAL);
+	ck_assert(!address_ip("198.18.0", &ip) && !address_ip("198.18.0.1 ", &ip));
 }
 END_TEST
 
 START_TEST(more_memory_than_there_is) {
 	struct err err;
 
-	ck_assert_int_eq(live_memory_check(1, "things", &err), 0);
-	ck_assert_int_eq(live_memory_check(UINT64_C(1) << 60, "things", &err), -ENOMEM);
+	ck_assert_int_eq(mem_check(1, "things", &err), 0);
+	ck_assert_int_eq(mem_check(UINT64_C(1) << 60, "things", &err), -ENOMEM);
 	ck_assert_ptr_nonnull(strstr(err.msg, "things need 1152921504607 MB"));
 }
 END_TEST
 
 START_TEST(only_known_kinds_of_interface_stay_here) {
-	ck_assert(live_driver_stays("veth") && live_driver_stays("tun"));
-	ck_assert(!live_driver_stays("virtio_net") && !live_driver_stays("ixgbe"));
+	ck_assert(iface_driver_stays("veth") && iface_driver_stays("tun"));
+	ck_assert(!iface_driver_stays("virtio_net") && !iface_driver_stays("ixgbe"));
 	// These stand on others, which may be cards.
-	ck_assert(!live_driver_stays("bridge") && !live_driver_stays("macvlan"));
-	ck_assert(!live_driver_stays("") && !live_driver_stays("vet"));
+	ck_assert(!iface_driver_stays("bridge") && !iface_driver_stays("macvlan"));
+	ck_assert(!iface_driver_stays("") && !iface_driver_stays("vet"));
 }
 END_TEST
 
@@ -173,6 +193,7 @@ START_TEST(destinations_are_for_tests) {
 }
 END_TEST
 
-TEST_MAIN(process_has_defaults, bad_process_is_one_sentence, devices_are_virtual_or_pci,
-	shared_memory_needs_hugepages, addresses_read_back, more_memory_than_there_is,
-	only_known_kinds_of_interface_stay_here, destinations_are_for_tests)
+TEST_MAIN(process_has_defaults, the_timeout_has_an_older_name, bad_process_is_one_sentence,
+	devices_are_virtual_or_pci, shared_memory_needs_hugepages, addresses_read_back,
+	more_memory_than_there_is, only_known_kinds_of_interface_stay_here,
+	destinations_are_for_tests)

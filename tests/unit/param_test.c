@@ -12,7 +12,7 @@ static const char *const law_names[] = {"exact", "linux", NULL};
 
 struct all {
 	uint64_t rate_bps, delay_ns, size_bytes, count, seed, open;
-	double share, gain;
+	double ratio, gain;
 	struct limit limit, some;
 	int law;
 	bool ecn;
@@ -26,7 +26,7 @@ static const struct param table[] = {
 	{"count", "1", "", UNIT_NONE, PARAM_U64(struct all, count), 1, 1e6},
 	{"seed", "1", "", UNIT_NONE, PARAM_U64(struct all, seed), 0, 0x1p64},
 	{"open", "1", "", UNIT_NONE, PARAM_U64(struct all, open), 1, INFINITY},
-	{"share", "0.74%", "", UNIT_RATIO, PARAM_F64(struct all, share), 0, 1},
+	{"ratio", "0.74%", "", UNIT_RATIO, PARAM_F64(struct all, ratio), 0, 1},
 	{"gain", "0.5", "", UNIT_NONE, PARAM_F64(struct all, gain), 0.001, 10},
 	{"limit", "1BDP", "", UNIT_NONE, PARAM_LIMIT(struct all, limit), 1, 1e12},
 	{"some", "0pkt", "", UNIT_NONE, PARAM_LIMIT(struct all, some), 0, INFINITY},
@@ -65,7 +65,7 @@ START_TEST(defaults_fill_every_field) {
 	ck_assert_uint_eq(a.rate_bps, 1000000000);
 	ck_assert_uint_eq(a.delay_ns, 10000000);
 	ck_assert_uint_eq(a.size_bytes, 1514);
-	ck_assert(a.share == 0.0074);
+	ck_assert(a.ratio == 0.0074);
 	ck_assert_int_eq(a.limit.kind, LIMIT_BDP);
 	ck_assert(a.limit.value == 1);
 	ck_assert_int_eq(a.law, 1);
@@ -147,8 +147,8 @@ START_TEST(bounds_are_inclusive) {
 	set(&a, "rate", "1Tbit");
 	set(&a, "size", "64");
 	set(&a, "size", "9kB");
-	set(&a, "share", "100%");
-	set(&a, "share", "0");
+	set(&a, "ratio", "100%");
+	set(&a, "ratio", "0");
 	set(&a, "limit", "1TB");
 	set(&a, "limit", "1ns");
 }
@@ -175,8 +175,8 @@ static const struct {
 		"seed: 18446744073709551616 does not fit in 64 bits"},
 	{"open", "0", -ERANGE, "open: 0 is less than 1"},
 	{"open", "1e30", -ERANGE, "open: 1e30 does not fit in 64 bits"},
-	{"share", "1%%", -EINVAL, "share: '1%%' is not a ratio such as 0.1%"},
-	{"share", "101%", -ERANGE, "share: 101% is not in [0, 1]"},
+	{"ratio", "1%%", -EINVAL, "ratio: '1%%' is not a ratio such as 0.1%"},
+	{"ratio", "101%", -ERANGE, "ratio: 101% is not in [0, 1]"},
 	{"gain", "11", -ERANGE, "gain: 11 is not in [0.001, 10]"},
 	{"limit", "1000", -EINVAL,
 		"limit: '1000' is not a limit such as 375MB, 1000pkt, 50ms or 1BDP"},
@@ -235,7 +235,7 @@ START_TEST(random_values_round_trip) {
 		a.rate_bps = 1000 + (state >> 30) % 1000000000;
 		a.delay_ns = state >> 34;
 		a.seed = state;
-		a.share = (double)(state >> 11) * 0x1p-53;
+		a.ratio = (double)(state >> 11) * 0x1p-53;
 		a.limit =
 			(struct limit){(enum limit_kind)(state >> 62), (double)(1 + (state >> 40))};
 		for (size_t k = 0; k < 3; k++) {
@@ -243,14 +243,14 @@ START_TEST(random_values_round_trip) {
 			param_get(param_find(table, names[k]), &a, text, sizeof(text));
 			set(&b, names[k], text);
 		}
-		param_get(param_find(table, "share"), &a, text, sizeof(text));
-		set(&b, "share", text);
+		param_get(param_find(table, "ratio"), &a, text, sizeof(text));
+		set(&b, "ratio", text);
 		param_get(param_find(table, "limit"), &a, text, sizeof(text));
 		set(&b, "limit", text);
 		ck_assert_uint_eq(a.rate_bps, b.rate_bps);
 		ck_assert_uint_eq(a.delay_ns, b.delay_ns);
 		ck_assert_uint_eq(a.seed, b.seed);
-		ck_assert(a.share == b.share);
+		ck_assert(a.ratio == b.ratio);
 		ck_assert_int_eq(a.limit.kind, b.limit.kind);
 		ck_assert(a.limit.value == b.limit.value);
 	}

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "common/run/run.h"
 #include "switch_test.h"
 
 #include <math.h>
@@ -379,7 +380,7 @@ static const char recorded[] =
 	" {delay: {delay: 1ms}}]}";
 
 START_TEST(arrivals_tell_all_that_decides) {
-	struct tel arrivals = STREAM(struct tel_arrivals), again = STREAM(struct tel_arrivals);
+	struct tel arrivals = STREAM(struct tel_arrivals), replayed = STREAM(struct tel_arrivals);
 	struct tel packets = STREAM(struct tel_packets), decided = STREAM(struct tel_packets);
 	struct paths_env live = env, replay = env;
 	struct pkt *pkts = pkts_new(24, 980);
@@ -430,7 +431,7 @@ START_TEST(arrivals_tell_all_that_decides) {
 	ck_assert_uint_eq(r[14].pkt_id, 12);
 
 	// From these alone: the same records of the stages and, recorded once more, of the arrivals.
-	replay.tel_arrivals = &again;
+	replay.tel_arrivals = &replayed;
 	replay.tel_packets = &decided;
 	ck_assert_int_eq(try_paths(&w, recorded, &replay), 0);
 	p = &w.ps->path[1];
@@ -439,7 +440,8 @@ START_TEST(arrivals_tell_all_that_decides) {
 
 		if (r[i].event == TEL_CHANGED)
 			ck_assert_int_eq(
-				path_set_again(p, r[i].flow_id, r[i].value, r[i].ts_ns, &w.err), 0);
+				path_set_recorded(p, r[i].flow_id, r[i].value, r[i].ts_ns, &w.err),
+				0);
 		if (r[i].event == TEL_END)
 			path_end(p, r[i].ts_ns);
 		if (r[i].event != TEL_ARRIVED)
@@ -449,8 +451,8 @@ START_TEST(arrivals_tell_all_that_decides) {
 		pkt->ecn = r[i].ecn;
 		put(p, pkt, r[i].ts_ns);
 	}
-	ck_assert_uint_eq(again.written, 15);
-	ck_assert_mem_eq(again.records, arrivals.records, 15 * sizeof(*r));
+	ck_assert_uint_eq(replayed.written, 15);
+	ck_assert_mem_eq(replayed.records, arrivals.records, 15 * sizeof(*r));
 	ck_assert_uint_ge(packets.written, 15);
 	ck_assert_uint_eq(decided.written, packets.written);
 	ck_assert_mem_eq(
@@ -469,15 +471,15 @@ START_TEST(arrivals_tell_all_that_decides) {
 		{"forward.delay.length", 1, "forward: there is no such parameter"},
 	};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		ck_assert_int_lt(
-			path_set_again(p, path_name_hash(bad[i].name), bad[i].value, 9000, &w.err),
+		ck_assert_int_lt(path_set_recorded(p, path_name_hash(bad[i].name), bad[i].value,
+					 9000, &w.err),
 			0);
 		ck_assert_msg(strstr(w.err.msg, bad[i].says) != NULL, "%s", w.err.msg);
 	}
 	// What older versions recorded has a number alone.
-	ck_assert_int_lt(path_set_again(p, TEL_NO_FLOW, 1e9, 9000, &w.err), 0);
+	ck_assert_int_lt(path_set_recorded(p, TEL_NO_FLOW, 1e9, 9000, &w.err), 0);
 	ck_assert_msg(strstr(w.err.msg, "record the run again") != NULL, "%s", w.err.msg);
-	ck_assert_uint_eq(again.written, 15);
+	ck_assert_uint_eq(replayed.written, 15);
 	close_paths(&w);
 	free(pkts);
 }
@@ -614,7 +616,7 @@ END_TEST
 // later, at 110 ms, the first is dropped, at 210 and 280.7 ms the next two.
 // 22486 frames came, 2 were forwarded, and the verdict was "ok".
 START_TEST(a_switch_that_throws_most_away_says_so) {
-	struct path_count drop[DROP_REASONS] = {0};
+	struct pkt_count drop[DROP_REASONS] = {0};
 	char text[256];
 
 	ck_assert(!path_none_for_most(0, drop, text, sizeof(text)));
@@ -717,11 +719,34 @@ START_TEST(a_stage_more_moves_no_others_draws) {
 }
 END_TEST
 
-TEST_MAIN(config_makes_named_stages_and_a_base_rtt, packets_pass_at_exact_times,
-	arrivals_out_of_order_are_moved_up, history_does_not_depend_on_polling,
-	groups_with_a_base_rtt_wait_longer_in_reverse, live_parameters_change_at_their_time,
-	live_parameters_are_found_in_order, arrivals_tell_all_that_decides,
-	bad_configs_say_where_and_why, links_of_a_run_are_bounded, reports,
-	a_switch_that_throws_most_away_says_so, names_of_what_is_observed_fit_the_header,
+// A key that a stage reads itself has no table; what --list says of it must hold all the same.
+START_TEST(a_links_queue_is_a_fifo_unless_said) {
+	struct world w =
+		open_paths("paths: {forward: [{link: {rate: 1Gbit}}, {delay: {delay: 1ms}}]}");
+	struct config_node *link = config_get(
+		config_at(config_get(config_get(config_root(w.config), "paths"), "forward"), 0),
+		"link");
+	char *text;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+	struct run_list l;
+
+	ck_assert_str_eq(config_key(config_get(link, "queue"), 0), "fifo");
+	close_paths(&w);
+	run_list_begin(&l, &(struct run_options){.list = "stage"}, out);
+	paths_list(&l);
+	run_list_end(&l);
+	fclose(out);
+	ck_assert_ptr_nonnull(strstr(text, "\n    queue            fifo "));
+	free(text);
+}
+END_TEST
+
+TEST_MAIN(a_links_queue_is_a_fifo_unless_said, config_makes_named_stages_and_a_base_rtt,
+	packets_pass_at_exact_times, arrivals_out_of_order_are_moved_up,
+	history_does_not_depend_on_polling, groups_with_a_base_rtt_wait_longer_in_reverse,
+	live_parameters_change_at_their_time, live_parameters_are_found_in_order,
+	arrivals_tell_all_that_decides, bad_configs_say_where_and_why, links_of_a_run_are_bounded,
+	reports, a_switch_that_throws_most_away_says_so, names_of_what_is_observed_fit_the_header,
 	what_a_queue_observes_is_recorded, a_stage_may_have_a_name_of_its_own,
 	a_stage_more_moves_no_others_draws)

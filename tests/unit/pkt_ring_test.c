@@ -35,10 +35,10 @@ START_TEST(first_in_first_out_while_it_grows_and_wraps) {
 		}
 		if (round % 2 == 0)
 			pkt_ring_add(&r, puts, bytes - before);
-		uint32_t takes = (uint32_t)(rng_u64(&rng) % (in - out + 1));
+		uint32_t count = (uint32_t)(rng_u64(&rng) % (in - out + 1));
 
 		before = bytes;
-		for (uint32_t i = 0; i < takes; i++) {
+		for (uint32_t i = 0; i < count; i++) {
 			struct pkt *p = &pkt[out++ % PKTS];
 
 			if (round % 3 == 0) {
@@ -50,7 +50,7 @@ START_TEST(first_in_first_out_while_it_grows_and_wraps) {
 			bytes -= p->size_bytes;
 		}
 		if (round % 3 == 0)
-			pkt_ring_skip(&r, takes, before - bytes);
+			pkt_ring_skip(&r, count, before - bytes);
 		ck_assert_uint_eq(r.count, in - out);
 		ck_assert_uint_eq(r.bytes, bytes);
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "switch/live/plan.h"
+#include "switch/plan.h"
 #include "test.h"
 
 #include <string.h>
@@ -71,9 +71,9 @@ START_TEST(pool_follows_from_rate_delay_queue_and_packet) {
 	ck_assert_msg(site_open(&s, PATHS, PORTS) == 0, "%s", s.err.msg);
 	ck_assert_ptr_eq(s.plan.port[0].path, paths_find(&s.paths, "reverse"));
 	ck_assert_ptr_eq(s.plan.port[1].path, paths_find(&s.paths, "forward"));
-	ck_assert_uint_ge(s.plan.port[1].share, 1024 + queue + 35244);
-	ck_assert_uint_le(s.plan.port[1].share, 1024 + queue + 35244 + 2);
-	ck_assert_uint_eq(s.plan.port[0].share, 1024 + 58740);
+	ck_assert_uint_ge(s.plan.port[1].quota, 1024 + queue + 35244);
+	ck_assert_uint_le(s.plan.port[1].quota, 1024 + queue + 35244 + 2);
+	ck_assert_uint_eq(s.plan.port[0].quota, 1024 + 58740);
 	site_close(&s);
 }
 END_TEST
@@ -87,7 +87,7 @@ START_TEST(smaller_packets_take_more_buffers) {
 			== 0,
 		"%s", s.err.msg);
 	// 14.88 million packets per second for 15 ms, and the queue's.
-	ck_assert_uint_ge(s.plan.port[1].share, 1024 + 223214 + 15625);
+	ck_assert_uint_ge(s.plan.port[1].quota, 1024 + 223214 + 15625);
 	site_close(&s);
 }
 END_TEST
@@ -101,13 +101,13 @@ START_TEST(a_smaller_pool_is_forced_and_shared_in_proportion) {
 	ck_assert_ptr_nonnull(strstr(s.err.msg, "force: yes starts all the same"));
 	site_close(&s);
 	ck_assert_msg(site_open(&s, PATHS, "force: yes, pool: 1000, " PORTS) == 0, "%s", s.err.msg);
-	ck_assert_uint_le(s.plan.port[0].share + s.plan.port[1].share, 1000);
-	ck_assert_uint_ge(s.plan.port[0].share + s.plan.port[1].share, 998);
+	ck_assert_uint_le(s.plan.port[0].quota + s.plan.port[1].quota, 1000);
+	ck_assert_uint_ge(s.plan.port[0].quota + s.plan.port[1].quota, 998);
 	for (uint32_t i = 0; i < 2; i++) {
-		double sum = (double)(whole.plan.port[0].share + whole.plan.port[1].share);
+		double sum = (double)(whole.plan.port[0].quota + whole.plan.port[1].quota);
 
-		ck_assert_double_eq_tol((double)s.plan.port[i].share / 1000,
-			(double)whole.plan.port[i].share / sum, 0.001);
+		ck_assert_double_eq_tol((double)s.plan.port[i].quota / 1000,
+			(double)whole.plan.port[i].quota / sum, 0.001);
 	}
 	site_close(&s);
 	site_close(&whole);
@@ -118,7 +118,8 @@ START_TEST(bad_ports_are_one_sentence) {
 	static const struct {
 		const char *ports, *sentence;
 	} cases[] = {
-		{"ports: [{name: a, dev: net_null0, path: forward}]", "at least two ports"},
+		{"ports: [{name: a, dev: net_null0, path: forward}]",
+			"live.switch.ports: a list of 2 to 16 ports is required"},
 		{"ports: [{name: a, dev: net_null0}, {name: b, dev: net_null1, path: forward}]",
 			"no port sends through path 'reverse'"},
 		{"ports: [{name: a, dev: net_null0, path: forward}, "

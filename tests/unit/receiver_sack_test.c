@@ -283,7 +283,7 @@ START_TEST(ranges_and_reports_are_those_of_a_byte_map) {
 
 			if (rng_u64(&rng) % 8 == 0)
 				start = m.nxt, in_order = true;
-			len = time_min(len, SPACE - start);
+			len = min_u64(len, SPACE - start);
 			in_order &= start + len > m.nxt;
 			uint8_t n = model_take(&m, start, start + len, sack);
 
@@ -293,7 +293,7 @@ START_TEST(ranges_and_reports_are_those_of_a_byte_map) {
 				continue; // it may wait
 			NEED(l->acks_count == acks + 1);
 			NEED(last_ack(l)->ack == first + (uint32_t)m.nxt);
-			NEED(last_ack(l)->sack_count == time_min(n, ts ? 3 : 4));
+			NEED(last_ack(l)->sack_count == min_u64(n, ts ? 3 : 4));
 			for (uint8_t i = 0; i < last_ack(l)->sack_count; i++) {
 				NEED(last_ack(l)->sack[i].start == first + sack[i].start);
 				NEED(last_ack(l)->sack[i].end == first + sack[i].end);

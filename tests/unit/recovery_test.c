@@ -44,7 +44,7 @@ START_TEST(one_loss_of_twenty_as_in_the_rfc) {
 	}
 	ck_assert_double_eq_tol(f->out.cwnd_segs, 10, 0.1);
 	ck_assert_uint_eq(flow_inflight(f), 10);
-	ck_assert_uint_eq(f->count.halvings, 1);
+	ck_assert_uint_eq(f->count.cwnd_reductions, 1);
 	link_close(l);
 }
 END_TEST
@@ -104,7 +104,7 @@ START_TEST(window_after_recovery_is_ssthresh) {
 	link_run(l, 60 * MS);
 	ck_assert_int_eq(f->ca, FLOW_CA_OPEN);
 	ck_assert_double_eq_tol(f->cwnd_segs, 10, 1);
-	ck_assert_uint_eq(f->count.halvings, 1);
+	ck_assert_uint_eq(f->count.cwnd_reductions, 1);
 	link_close(l);
 }
 END_TEST
@@ -257,7 +257,7 @@ START_TEST(losses_of_one_window_are_one_reduction) {
 			LINK(.group = "{cc: {newreno: {initial: 14}}, ack_every: 1}", .lose = mask);
 
 		link_run(l, 150 * MS);
-		NEED(link_flow(l)->count.halvings == 1);
+		NEED(link_flow(l)->count.cwnd_reductions == 1);
 		NEED(link_flow(l)->count.timeouts == 0);
 		NEED(link_flow(l)->una > 14);
 		link_close(l);
@@ -281,10 +281,10 @@ START_TEST(loss_of_the_next_window_is_its_own_reduction) {
 	hand_sack(l, &s, 1, 10);
 	hand_feed(l, &s, T0 + 20 * MS + 1);
 	ck_assert_uint_eq(f->count.lost_segs, 3); // 10, and 0 once more
-	ck_assert_uint_eq(f->count.halvings, 1);
+	ck_assert_uint_eq(f->count.cwnd_reductions, 1);
 	hand_sack_at(l, 10, 11, 14, T0 + 21 * MS);
 	ck_assert_int_eq(f->ca, FLOW_CA_RECOVERY);
-	ck_assert_uint_eq(f->count.halvings, 2);
+	ck_assert_uint_eq(f->count.cwnd_reductions, 2);
 	ck_assert_uint_ge(f->recover, 14);
 	link_close(l);
 }
@@ -312,7 +312,7 @@ START_TEST(third_duplicate_ack_sends_the_hole) {
 	dup(l, 0, 1, T0);
 	SENT(l, 12, 0, T0);
 	ck_assert_int_eq(f->ca, FLOW_CA_RECOVERY);
-	ck_assert_uint_eq(f->count.halvings, 1);
+	ck_assert_uint_eq(f->count.cwnd_reductions, 1);
 	dup(l, 0, 7, T0);
 	ck_assert_uint_eq(f->count.retransmits, 1);
 	hand_ack_at(l, 4, T0 + 20 * MS); // 4 is lost too
@@ -325,7 +325,7 @@ START_TEST(third_duplicate_ack_sends_the_hole) {
 	}
 	hand_ack_at(l, 12, T0 + 40 * MS); // all that was out at its start
 	ck_assert_uint_eq(f->recover, 12);
-	ck_assert_uint_eq(f->count.halvings, 1);
+	ck_assert_uint_eq(f->count.cwnd_reductions, 1);
 	ck_assert_int_eq(f->ca, f->nxt > 12 ? FLOW_CA_RECOVERY : FLOW_CA_OPEN);
 	hand_ack_at(l, 13, T0 + 41 * MS);
 	ck_assert_int_eq(f->ca, FLOW_CA_OPEN);
@@ -362,7 +362,7 @@ START_TEST(duplicates_after_a_timeout_are_not_arrivals) {
 	hand_ack_at(l, 2, 242 * MS);
 	ck_assert_uint_eq(f->sacked, 0);
 	dup(l, 2, 5, 243 * MS);
-	ck_assert_uint_eq(f->count.halvings, 0);
+	ck_assert_uint_eq(f->count.cwnd_reductions, 0);
 	for (uint64_t i = 3; i <= 12; i++)
 		hand_ack_at(l, i <= f->nxt ? i : f->nxt, (240 + i) * MS);
 	ck_assert_int_eq(f->ca, FLOW_CA_OPEN);
@@ -383,7 +383,7 @@ START_TEST(no_fast_retransmit_of_what_the_timeout_repaired) {
 	ck_assert_uint_gt(f->nxt, 4);
 	dup(l, 4, 3, 281 * MS);
 	ck_assert_uint_eq(f->count.retransmits, 4);
-	ck_assert_uint_eq(f->count.halvings, 0);
+	ck_assert_uint_eq(f->count.cwnd_reductions, 0);
 	link_close(l);
 }
 END_TEST
@@ -406,7 +406,7 @@ START_TEST(echo_halves_once_per_window_and_cwr_is_told_once) {
 
 	for (uint64_t i = 1; i <= 10; i++)
 		echo_at(l, i, T0 + i);
-	ck_assert_uint_eq(f->count.halvings, 1);
+	ck_assert_uint_eq(f->count.cwnd_reductions, 1);
 	ck_assert_uint_eq(f->count.ecn_echoes, 1);
 	ck_assert_double_eq(f->out.cwnd_segs, 5);
 	for (uint64_t i = 0; i < l->data_count; i++) {
@@ -419,7 +419,7 @@ START_TEST(echo_halves_once_per_window_and_cwr_is_told_once) {
 	hand_ack_at(l, 11, T0 + 20 * MS); // CWR arrived, the echo has stopped
 	ck_assert_int_eq(f->ca, FLOW_CA_OPEN);
 	echo_at(l, 12, T0 + 21 * MS);
-	ck_assert_uint_eq(f->count.halvings, 2);
+	ck_assert_uint_eq(f->count.cwnd_reductions, 2);
 	link_close(l);
 }
 END_TEST
@@ -431,7 +431,7 @@ START_TEST(echo_before_cwr_was_sent_is_the_same_one) {
 	const struct flow *f = link_flow(l);
 
 	echo_at(l, 10, T0);
-	ck_assert_uint_eq(f->count.halvings, 1);
+	ck_assert_uint_eq(f->count.cwnd_reductions, 1);
 	ck_assert_uint_ge(f->nxt, 11);
 	ck_assert_uint_ne(l->data[10].seg.flags & SEG_CWR, 0);
 	struct link *w = HAND(.group = ECT, .window = 2 * 1448);
@@ -443,7 +443,7 @@ START_TEST(echo_before_cwr_was_sent_is_the_same_one) {
 	s.ack = flow_seq(link_flow(w), 2);
 	hand_feed(w, &s, T0 + 1);
 	hand_feed(w, &s, T0 + 2);
-	ck_assert_uint_eq(link_flow(w)->count.halvings, 1);
+	ck_assert_uint_eq(link_flow(w)->count.cwnd_reductions, 1);
 	link_close(w);
 	link_close(l);
 }
@@ -458,7 +458,7 @@ START_TEST(loss_and_echo_in_one_window_are_one_reduction) {
 	link_run(l, 150 * MS);
 	ck_assert_uint_eq(f->count.lost_segs, 1);
 	ck_assert_uint_eq(l->rx.receiver[0].count.ce_segs, 1);
-	ck_assert_uint_eq(f->count.halvings, 1);
+	ck_assert_uint_eq(f->count.cwnd_reductions, 1);
 	ck_assert(!l->rx.receiver[0].ecn_echo);
 	link_close(l);
 }
@@ -497,7 +497,7 @@ START_TEST(one_mark_per_window_halves_each_time) {
 	const struct flow *f = link_flow(l);
 
 	link_run(l, 200 * MS);
-	ck_assert_uint_eq(f->count.halvings, 2);
+	ck_assert_uint_eq(f->count.cwnd_reductions, 2);
 	ck_assert_uint_eq(f->count.ecn_echoes, 2);
 	ck_assert_uint_eq(f->count.retransmits, 0);
 	ck_assert(!l->rx.receiver[0].ecn_echo);

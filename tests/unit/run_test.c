@@ -192,9 +192,8 @@ START_TEST(options_few) {
 	ck_assert_str_eq(opt.list, "");
 	ck_assert_int_eq(parse("weir-sim", "--list=aqm --json"), 0);
 	ck_assert_str_eq(opt.list, "aqm");
-	ck_assert(run_list_asked(opt.list, "aqm") && !run_list_asked(opt.list, "cc"));
 	ck_assert_int_eq(parse("weir-sim", "--list flows"), 0);
-	ck_assert(run_list_asked(opt.list, "flows") && run_list_asked("", "run"));
+	ck_assert_str_eq(opt.list, "flows");
 	ck_assert_int_eq(parse("weir-switch", "x -- -l 1"), 0);
 	ck_assert_int_eq(opt.eal_argc, 2);
 	ck_assert_str_eq(opt.eal_argv[0], "-l");
@@ -232,7 +231,8 @@ START_TEST(bad_options_are_one_sentence) {
 	check_refused("weir-sim", "--list x",
 		"--list: 'x' is not one of aqm, stage, cc, source, flows, run");
 	check_refused("weir-sim", "a -- -l", "-l: weir-sim has no EAL to give arguments to");
-	check_refused("weir-switch", "a --pcap=f", "--pcap: only weir-sim writes a capture");
+	check_refused(
+		"weir-sender", "a --pcap=f", "--pcap: weir-sim and weir-switch write captures");
 	check_refused("weir-switch", "a --replay=f", "--replay: only weir-sim replays");
 	check_refused("weir-sim",
 		"a --seed=11111111112222222222333333333344444444445555555555666666"
@@ -392,7 +392,8 @@ START_TEST(a_run_folder) {
 	text = read_text(dir, "config.yaml");
 	ck_assert_str_eq(text,
 		"title: Two flows\npaths: {}\nseed: 1\nduration: 30s\nwarmup: 0s\n"
-		"telemetry:\n  level: 1\n  interval: 100ms\n  sample: 1%\n  arrivals: no\n");
+		"telemetry:\n  level: 1\n  interval: 100ms\n  sample: 1%\n  arrivals: no\n"
+		"  capture: port\n  rotate: 0B\n");
 	free(text);
 	run_free(&run);
 
@@ -851,7 +852,7 @@ END_TEST
 
 struct listed {
 	uint64_t limit;
-	double share;
+	double ratio;
 	bool ecn;
 	int law;
 	char text[PARAM_TEXT_SIZE];
@@ -862,7 +863,7 @@ START_TEST(lists_a_plugin) {
 	static const struct param table[] = {
 		{"limit", NULL, "of the queue", UNIT_BYTES, PARAM_U64(struct listed, limit), 64,
 			INFINITY},
-		{"share", "1%", "of flows", UNIT_RATIO, PARAM_F64(struct listed, share), 0, 1,
+		{"ratio", "1%", "of flows", UNIT_RATIO, PARAM_F64(struct listed, ratio), 0, 1,
 			.live = true},
 		{"ecn", "no", "mark", UNIT_NONE, PARAM_BOOL(struct listed, ecn)},
 		{"law", "exact", "steps", UNIT_NONE, PARAM_ENUM(struct listed, law, laws)},
@@ -884,7 +885,7 @@ START_TEST(lists_a_plugin) {
 	ck_assert_str_eq(text,
 		"fifo          one queue\n"
 		"    limit            (required) 64B or more              of the queue\n"
-		"    share            1%         0 to 1                   of flows (live)\n"
+		"    ratio            1%         0 to 1                   of flows (live)\n"
 		"    ecn              no         yes or no                mark\n"
 		"    law              exact      exact or linux           steps\n"
 		"    text             \"\"         text                     any\n"
@@ -893,6 +894,36 @@ START_TEST(lists_a_plugin) {
 		"    observed: p\n"
 		"none          nothing observed\n");
 	free(text);
+}
+END_TEST
+
+START_TEST(lists_show_what_was_asked_for) {
+	static const struct {
+		const char *asked, *text;
+	} cases[] = {
+		{"", "fifo          one queue\n    more\nreno          one law\n    other\n"},
+		{"aqm", "fifo          one queue\n    more\n"},
+		{"cc", "reno          one law\n    other\n"},
+		{"run", ""},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *text;
+		size_t size;
+		FILE *out = open_memstream(&text, &size);
+		struct run_list l;
+
+		run_list_begin(&l, &(struct run_options){.list = cases[i].asked}, out);
+		run_list_plugin(&l, "aqm", "fifo", "one queue", NULL, NULL, 0);
+		run_list_row(&l, "    more");
+		run_list_plugin(&l, "cc", "reno", "one law", NULL, NULL, 0);
+		run_list_row(&l, "    other");
+		run_list_end(&l);
+		fclose(out);
+		ck_assert_str_eq(text, cases[i].text);
+		ck_assert_int_eq(l.kind == NULL, text[0] == '\0');
+		free(text);
+	}
 }
 END_TEST
 
@@ -996,4 +1027,5 @@ TEST_MAIN(options_all, options_few, the_last_seed_counts, bad_options_are_one_se
 	a_run_that_goes_on_keeps_its_folder, live_programs_lock_what_is_their_own,
 	a_run_that_did_not_begin_leaves_nothing, folders_that_cannot_be, a_forbidden_folder,
 	a_full_disk, a_disk_that_telemetry_filled, json_text_is_valid, lists_a_plugin, exit_status,
-	output_that_does_not_arrive_is_an_error, signals_stop_the_run, lists_as_json)
+	output_that_does_not_arrive_is_an_error, signals_stop_the_run,
+	lists_show_what_was_asked_for, lists_as_json)

@@ -183,7 +183,7 @@ START_TEST(reduction_by_ecn_is_not_taken_back) {
 		.mark = 0x4);
 
 	link_run(l, 100 * MS);
-	ck_assert_uint_eq(link_flow(l)->count.halvings, 1);
+	ck_assert_uint_eq(link_flow(l)->count.cwnd_reductions, 1);
 	ck_assert_uint_eq(link_flow(l)->count.spurious_recoveries, 0);
 	link_close(l);
 }

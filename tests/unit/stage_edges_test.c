@@ -165,12 +165,12 @@ static void change(struct stage_bench *b, uint32_t i, uint64_t t_ns) {
 
 // The i-th packet of a load that is the same each time it is made: bursts of one flow, mostly.
 static uint64_t load_next(struct rng *rng, struct pkt *p, uint32_t i, uint64_t t_ns) {
-	uint64_t dice = rng_u64(rng);
+	uint64_t draw = rng_u64(rng);
 
 	*p = (struct pkt){.id = i,
-		.flow_id = i == 0 || dice % 4 == 0 ? (uint32_t)(dice >> 32) : p[-1].flow_id,
-		.size_bytes = dice % 3 == 0 ? 64 : 1518,
-		.arrival_ns = t_ns + (dice % 5 == 0 ? (dice >> 8) % 4000 : 0)};
+		.flow_id = i == 0 || draw % 4 == 0 ? (uint32_t)(draw >> 32) : p[-1].flow_id,
+		.size_bytes = draw % 3 == 0 ? 64 : 1518,
+		.arrival_ns = t_ns + (draw % 5 == 0 ? (draw >> 8) % 4000 : 0)};
 	return p->arrival_ns;
 }
 

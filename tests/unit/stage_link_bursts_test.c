@@ -12,11 +12,11 @@ struct twins {
 	struct tel_packets record[2][4 * BURST * BURSTS];
 };
 
-static void twins_open(struct twins *w, const char *text, bool told) {
+static void twins_open(struct twins *w, const char *text, bool traced) {
 	for (int i = 0; i < 2; i++) {
 		w->b[i] = (struct stage_bench){0};
 		tel_memory(&w->tel[i], w->record[i], 4 * BURST * BURSTS);
-		w->b[i].env.tel_packets = told ? &w->tel[i] : NULL;
+		w->b[i].env.tel_packets = traced ? &w->tel[i] : NULL;
 		ck_assert_msg(stage_open(&w->b[i], text) == 0, "%s", w->b[i].err.msg);
 		w->pkts[i] = pkts_new(BURST * BURSTS, 0);
 	}
@@ -89,13 +89,13 @@ static void twins_agree(struct twins *w, uint64_t now_ns) {
 }
 
 // Returns how many were dropped.
-static uint64_t twins_play(struct twins *w, const char *text, uint64_t gap_ns, bool told) {
+static uint64_t twins_play(struct twins *w, const char *text, uint64_t gap_ns, bool traced) {
 	static const char *const rates[] = {"3.7Gbit", "900Mbit", "40Gbit", "1Tbit"};
 	struct rng rng;
 	uint64_t t = 0;
 	uint32_t in = 0;
 
-	twins_open(w, text, told);
+	twins_open(w, text, traced);
 	rng_init(&rng, 1, text);
 	for (uint32_t k = 0; k < BURSTS; k++) {
 		uint32_t n = 1 + (uint32_t)(rng_u64(&rng) % BURST);
@@ -150,7 +150,7 @@ static uint64_t twins_play(struct twins *w, const char *text, uint64_t gap_ns, b
 		continue;
 	twins_agree(w, t);
 	NEED(memcmp(link_sojourn(w->b[0].st), link_sojourn(w->b[1].st), sizeof(struct hist)) == 0);
-	NEED(w->tel[0].written == w->tel[1].written && (w->tel[0].written > in) == told);
+	NEED(w->tel[0].written == w->tel[1].written && (w->tel[0].written > in) == traced);
 	NEED(memcmp(w->record[0], w->record[1], w->tel[0].written * sizeof(w->record[0][0])) == 0);
 	twins_close(w);
 	return drops;

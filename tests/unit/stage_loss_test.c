@@ -41,7 +41,7 @@ START_TEST(rate_is_met_and_each_name_has_its_own_dice) {
 	lost("{loss: {rate: 0.74%}}", "forward.loss", 2, 200000, c);
 	for (uint32_t i = 0; i < 200000; i++)
 		both += (a[i] & b[i]) + (a[i] & c[i]);
-	ck_assert_uint_lt(both, 60); // 2 * 11 expected of independent dice
+	ck_assert_uint_lt(both, 60); // 2 * 11 expected of independent draws
 }
 END_TEST
 

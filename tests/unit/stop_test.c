@@ -108,7 +108,7 @@ START_TEST(bad_rules_are_one_sentence) {
 		const char *text, *sentence;
 	} bad[] = {
 		{"{stop: {metric: rtt}}",
-			"test:1:17: metric: 'rtt' is not one of none, goodput, jfi, halvings, "
+			"test:1:17: metric: 'rtt' is not one of none, goodput, jfi, cwnd_reductions, "
 			"drops"},
 		{"{stop: {change: 0}}", "test:1:17: change: 0 is not in [1e-9, 1]"},
 		{"{stop: {over: 20}}", "test:1:15: over: '20' is not a time such as 20ms"},

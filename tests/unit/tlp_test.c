@@ -173,12 +173,12 @@ START_TEST(repaired_loss_costs_one_reduction) {
 	link_run(l, 60 * MS);
 	hand_ack_at(l, 3, 61 * MS); // of the originals; new ones go
 	hand_ack_at(l, 4, 80 * MS); // of the probe, or of the late original?
-	ck_assert_uint_eq(f->count.halvings, 0);
+	ck_assert_uint_eq(f->count.cwnd_reductions, 0);
 	hand_ack_at(l, 5, 81 * MS); // no DSACK: the probe filled the hole
-	ck_assert_uint_eq(f->count.halvings, 1);
+	ck_assert_uint_eq(f->count.cwnd_reductions, 1);
 	ck_assert_uint_eq(f->tlp_end, 0);
 	hand_ack_at(l, f->nxt, 100 * MS);
-	ck_assert_uint_eq(f->count.halvings, 1);
+	ck_assert_uint_eq(f->count.cwnd_reductions, 1);
 	ck_assert_int_eq(f->ca, FLOW_CA_OPEN);
 	link_close(l);
 }
@@ -196,7 +196,7 @@ START_TEST(superfluous_probe_costs_nothing) {
 	hand_feed(l, &s, 80 * MS);
 	ck_assert_uint_eq(f->tlp_end, 0);
 	hand_ack_at(l, f->nxt, 82 * MS);
-	ck_assert_uint_eq(f->count.halvings, 0);
+	ck_assert_uint_eq(f->count.cwnd_reductions, 0);
 	ck_assert_uint_eq(f->count.spurious, 1);
 	link_close(l);
 }
@@ -209,7 +209,7 @@ START_TEST(probe_with_new_data_costs_nothing) {
 	link_run(l, 60 * MS);
 	hand_ack_at(l, 5, 80 * MS);
 	hand_ack_at(l, f->nxt, 100 * MS);
-	ck_assert_uint_eq(f->count.halvings, 0);
+	ck_assert_uint_eq(f->count.cwnd_reductions, 0);
 	link_close(l);
 }
 END_TEST
@@ -243,7 +243,7 @@ START_TEST(duplicate_ack_after_a_probe_is_no_loss) {
 		if (duplicate)
 			hand_ack_at(l, 4, 62 * MS);
 		hand_ack_at(l, 5, 82 * MS);
-		ck_assert_uint_eq(f->count.halvings, duplicate ? 0 : 1);
+		ck_assert_uint_eq(f->count.cwnd_reductions, duplicate ? 0 : 1);
 		link_close(l);
 	}
 }

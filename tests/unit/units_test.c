@@ -175,8 +175,8 @@ START_TEST(formats_shortest_with_a_unit) {
 }
 END_TEST
 
-// A multiplicative congruential generator is enough dice here.
-static uint64_t dice(uint64_t *state) {
+// A multiplicative congruential generator is random enough here.
+static uint64_t draw(uint64_t *state) {
 	*state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
 	return *state ^ (*state >> 29);
 }
@@ -199,11 +199,11 @@ START_TEST(formatted_values_read_back_the_same) {
 		union {
 			uint64_t bits;
 			double value;
-		} any = {.bits = dice(&state) & INT64_MAX};
+		} any = {.bits = draw(&state) & INT64_MAX};
 		if (any.value <= 1.7e308) // not infinite, not NaN
 			check_round_trip(any.value);
-		check_round_trip((double)(dice(&state) >> (dice(&state) & 63)));
-		check_round_trip((double)(dice(&state) % 100000) / 1000);
+		check_round_trip((double)(draw(&state) >> (draw(&state) & 63)));
+		check_round_trip((double)(draw(&state) % 100000) / 1000);
 	}
 	check_round_trip(5e-324);
 	check_round_trip(1.7976931348623157e308);

@@ -49,16 +49,16 @@ static const char *sentence(uint32_t i) {
 	return text;
 }
 
-START_TEST(a_turn_may_take_its_work) {
+START_TEST(an_iteration_may_take_its_work) {
 	watch_lcore_init(&lcore, 1, 500, 10000);
 	watch_time(&lcore, 7 * NS_PER_S); // the first has no length
 	watch_time(&lcore, 7 * NS_PER_S + WATCH_STALL_NS);
 	ck_assert_uint_eq(lcore.count.stalls, 0);
 	lcore.moved = 32;
-	watch_time(&lcore, lcore.turn_ns + WATCH_STALL_NS + 16000);
+	watch_time(&lcore, lcore.began_ns + WATCH_STALL_NS + 16000);
 	ck_assert_uint_eq(lcore.count.stalls, 0);
 	lcore.moved = 32;
-	uint64_t from_ns = lcore.turn_ns;
+	uint64_t from_ns = lcore.began_ns;
 	watch_time(&lcore, from_ns + WATCH_STALL_NS + 16001);
 	ck_assert_uint_eq(lcore.count.stalls, 1);
 	ck_assert_uint_eq(lcore.count.stalled_ns, 36001);
@@ -66,20 +66,20 @@ START_TEST(a_turn_may_take_its_work) {
 	ck_assert_uint_eq(lcore.stall_max_ns, 36001);
 	ck_assert_uint_eq(lcore.stall.total, 1);
 	// Its own long work is none, and a longer stall is the worst.
-	watch_resume(&lcore, lcore.turn_ns + NS_PER_S);
-	from_ns = lcore.turn_ns;
+	watch_resume(&lcore, lcore.began_ns + NS_PER_S);
+	from_ns = lcore.began_ns;
 	watch_time(&lcore, from_ns + NS_PER_MS);
 	ck_assert_uint_eq(lcore.count.stalled_ns, NS_PER_MS + 36001);
 	ck_assert_uint_eq(lcore.stall_at_ns, from_ns);
 	// Disturbed is what was due in it or for four times as long.
 	ck_assert(watch_disturbed(&lcore, 0, from_ns + 5 * NS_PER_MS - 1));
 	ck_assert(!watch_disturbed(&lcore, 0, from_ns + 5 * NS_PER_MS));
-	// Standing still for the drivers disturbs as much, and is nobody's stall.
-	uint64_t stood_ns = from_ns + NS_PER_S;
-	watch_stood(&lcore, stood_ns, stood_ns + 300);
-	ck_assert(watch_disturbed(&lcore, 0, stood_ns + 1499));
-	ck_assert(!watch_disturbed(&lcore, 0, stood_ns + 1500));
-	watch_time(&lcore, stood_ns + 300 + WATCH_STALL_NS);
+	// To be quiesced for the drivers disturbs as much, and is no stall.
+	uint64_t quiesced_ns = from_ns + NS_PER_S;
+	watch_quiesced(&lcore, quiesced_ns, quiesced_ns + 300);
+	ck_assert(watch_disturbed(&lcore, 0, quiesced_ns + 1499));
+	ck_assert(!watch_disturbed(&lcore, 0, quiesced_ns + 1500));
+	watch_time(&lcore, quiesced_ns + 300 + WATCH_STALL_NS);
 	ck_assert_uint_eq(lcore.count.stalls, 2);
 }
 END_TEST
@@ -99,7 +99,7 @@ START_TEST(a_stall_is_over_when_there_is_nothing_to_do) {
 }
 END_TEST
 
-// What turns may take for their packets follows from what they took: a burst of 64 hid 64 us.
+// What iterations may take for their packets follows from what they took: a burst of 64 hid 64 us.
 START_TEST(work_is_learnt) {
 	uint64_t now_ns = NS_PER_S;
 
@@ -136,9 +136,9 @@ START_TEST(work_is_learnt) {
 }
 END_TEST
 
-// 90 turns of 100 ns and 10 of 9 us: a moment is in a long one for 10/11 of the time, and half of those
+// 90 iterations of 100 ns and 10 of 9 us: a moment is in a long one for 10/11 of the time, and half of those
 // moments are followed by 4.5 us or more of it.
-START_TEST(floor_is_what_is_left_of_a_turn) {
+START_TEST(floor_is_what_is_left_of_an_iteration) {
 	uint64_t now_ns = NS_PER_S;
 
 	watch_lcore_init(&lcore, 1, 500, 10000);
@@ -174,7 +174,7 @@ START_TEST(a_full_port_is_timed) {
 	// Its backlog disturbs the others, until it is done.
 	ck_assert(watch_disturbed(&lcore, 0, 5500 + 4 * 3500 - 1));
 	ck_assert(!watch_disturbed(&lcore, 0, 5500 + 4 * 3500));
-	lcore.turn_ns = 6000;
+	lcore.began_ns = 6000;
 	watch_idle(&lcore, 6100);
 	ck_assert(!watch_disturbed(&lcore, 0, 6000));
 	watch_waiting(&lcore, 1, 0, 9000);
@@ -363,15 +363,15 @@ END_TEST
 // Packets late beside stalls are theirs, unless the lcore had no rest between them either.
 START_TEST(a_stall_excuses_lateness_of_an_lcore_with_rests) {
 	begin();
-	for (int full = 0; full < 2; full++) {
+	for (int saturated = 0; saturated < 2; saturated++) {
 		now.count.stalled_ns += 10 * NS_PER_MS;
 		now.stall_max_ns = 2 * NS_PER_MS;
 		now.count.busy_ns +=
-			full * 42 * NS_PER_MS; // 92 ms of 100, 10 of them stalled: 91 %
+			saturated * 42 * NS_PER_MS; // 92 ms of 100, 10 of them stalled: 91 %
 		now.count.late_pkts += 50;
 		now.late_max_ns = NS_PER_MS;
 		step();
-		ck_assert_uint_eq(watch.episodes, 1 + (uint32_t)full);
+		ck_assert_uint_eq(watch.episodes, 1 + (uint32_t)saturated);
 	}
 	ck_assert_int_eq(watch.episode[0].cause, WATCH_HOST);
 	ck_assert_int_eq(watch.episode[1].cause, WATCH_LCORE);
@@ -535,25 +535,27 @@ START_TEST(proc_is_read) {
 				   "cpu0 10 20 30 40 50 60 70 81 0 0\n"
 				   "cpu1 1 2 3 4 5 6 7 9 0 0\ncpu11 1 1 1 1 1 1 1 3 0 0\nintr 5\n";
 
-	ck_assert_uint_eq(watch_parse_steal(stat, 0, 100), 810 * NS_PER_MS);
-	ck_assert_uint_eq(watch_parse_steal(stat, 1, 100), 90 * NS_PER_MS);
-	ck_assert_uint_eq(watch_parse_steal(stat, 11, 1000), 3 * NS_PER_MS);
-	ck_assert_uint_eq(watch_parse_steal(stat, 2, 100), 0);
-	ck_assert_uint_eq(watch_parse_steal("", 0, 100), 0);
-	ck_assert_uint_eq(watch_parse_waited("123456 789 12\n"), 789);
-	ck_assert_uint_eq(watch_parse_waited(""), 0);
-	ck_assert_uint_eq(watch_parse_preempted("Name:\tx\nvoluntary_ctxt_switches:\t9\n"
-						"nonvoluntary_ctxt_switches:\t42\n"),
+	ck_assert_uint_eq(watch_number(stat, "\ncpu0 ", 8), 81);
+	ck_assert_uint_eq(watch_number(stat, "\ncpu1 ", 8), 9);
+	ck_assert_uint_eq(watch_number(stat, "\ncpu11 ", 8), 3);
+	ck_assert_uint_eq(watch_number(stat, "\ncpu2 ", 8), 0);
+	ck_assert_uint_eq(watch_number(stat, "\ncpu11 ", 11), 0); // the next line begins
+	ck_assert_uint_eq(watch_number("", "\ncpu0 ", 8), 0);
+	ck_assert_uint_eq(watch_number("123456 789 12\n", "", 2), 789);
+	ck_assert_uint_eq(watch_number("", "", 2), 0);
+	ck_assert_uint_eq(watch_number("Name:\tx\nvoluntary_ctxt_switches:\t9\n"
+				       "nonvoluntary_ctxt_switches:\t42\n",
+				  "\nnonvoluntary_ctxt_switches:", 1),
 		42);
-	ck_assert_uint_eq(watch_parse_preempted("nothing\n"), 0);
 }
 END_TEST
 
-TEST_MAIN(a_turn_may_take_its_work, a_stall_is_over_when_there_is_nothing_to_do, work_is_learnt,
-	floor_is_what_is_left_of_a_turn, a_full_port_is_timed, what_leaves_late_is_counted,
-	a_quiet_run_is_ok, one_long_stall_is_told, short_stalls_beside_a_long_one,
-	before_the_run_nothing_counts, a_stop_is_the_hosts, many_short_stalls_are_one_episode,
-	a_busy_lcore_is_the_bottleneck, a_slow_consumer_is_named, a_stall_excuses_full_ports,
-	a_stall_excuses_lateness_of_an_lcore_with_rests, losses_come_last,
-	what_a_port_missed_is_no_lcores, episodes_are_bounded, a_sample_too_soon_waits,
-	json_names_times_and_components, several_lcores_are_told_apart, proc_is_read)
+TEST_MAIN(an_iteration_may_take_its_work, a_stall_is_over_when_there_is_nothing_to_do,
+	work_is_learnt, floor_is_what_is_left_of_an_iteration, a_full_port_is_timed,
+	what_leaves_late_is_counted, a_quiet_run_is_ok, one_long_stall_is_told,
+	short_stalls_beside_a_long_one, before_the_run_nothing_counts, a_stop_is_the_hosts,
+	many_short_stalls_are_one_episode, a_busy_lcore_is_the_bottleneck, a_slow_consumer_is_named,
+	a_stall_excuses_full_ports, a_stall_excuses_lateness_of_an_lcore_with_rests,
+	losses_come_last, what_a_port_missed_is_no_lcores, episodes_are_bounded,
+	a_sample_too_soon_waits, json_names_times_and_components, several_lcores_are_told_apart,
+	proc_is_read)

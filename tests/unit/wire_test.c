@@ -535,7 +535,7 @@ START_TEST(fragmentation_needed_tells_the_mtu) {
 	static const struct {
 		uint8_t type, code;
 		uint16_t mtu;
-		uint32_t told;
+		uint32_t expected;
 	} cases[] = {{3, 4, 1400, 1400}, {3, 4, 0, 68}, {3, 3, 1400, 0}, {8, 4, 1400, 0}};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -551,7 +551,7 @@ START_TEST(fragmentation_needed_tells_the_mtu) {
 		frame[36] = (uint8_t)(sum >> 8);
 		frame[37] = (uint8_t)sum;
 		ck_assert_int_eq(wire_parse(frame, len, &info), WIRE_OK);
-		ck_assert_uint_eq(wire_path_mtu(frame, len, &info), cases[i].told);
+		ck_assert_uint_eq(wire_path_mtu(frame, len, &info), cases[i].expected);
 		frame[41] ^= 1; // a wrong checksum
 		ck_assert_uint_eq(wire_path_mtu(frame, len, &info), 0);
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The floor of `weir bench corescale`: only moves the packets that a simulation of the same network
-// has to move, through the same queues, and times that.
+// The lower bound in `weir bench corescale`: moves the same packets as a simulation of the network through the same
+// queues, does nothing else, and measures the time.
 //
 //	sender's line -> FIFO of 375 MB, served at 10 Gbit/s -> FIFO of 10 ms -> receiver's line
 //	  -> FIFO of 10 ms -> sender's line ...
@@ -8,11 +8,11 @@
 // Per data packet: a 64-byte packet is taken from a pool, written, queued, given its departure time,
 // delayed by 10 ms, taken off, read, its receiver's cache line changed, and freed. Every second packet
 // of a flow makes an ACK, a packet too, which waits 10 ms, changes its sender's cache line and lets two
-// packets follow. That keeps the queue at its limit, and flows interleave as self-clocking makes them. There
-// is no transport, no timer, no loss and no telemetry: what a simulator costs more is its own work.
+// packets follow. That keeps the queue at its limit, and flows interleave by self-clocking. There is no transport,
+// no timer, no loss and no telemetry: the additional cost of a simulator is its own work.
 //
-// Done with care: windows of time as weir-sim's, so that each array is walked while it is warm;
-// the next packets and their flows' lines are prefetched; freed packets are used first; 2 MB pages.
+// It is optimised: time advances in windows as in weir-sim, so that each array is read while it is in the cache; the
+// next packets and their flows' lines are prefetched; the packet freed last is used next; 2 MB pages.
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -24,13 +24,13 @@
 #include <time.h>
 
 #define FRAME_BYTES 1518 // 1448 of payload, headers, FCS
-#define WIRE_BYTES 1538 // and preamble and gap
+#define WIRE_BYTES 1538 // with preamble and gap
 #define BUFFER_BYTES UINT64_C(375000000)
 #define TX_PS (WIRE_BYTES * UINT64_C(800)) // at 10 Gbit/s
 #define DELAY_PS UINT64_C(10000000000) // each way
 #define WINDOW_PS UINT64_C(250000000)
 #define BATCH 16
-#define AHEAD 24 // packets that are fetched before they are popped
+#define AHEAD 24 // packets prefetched before they are popped
 
 struct packet {
 	struct packet *next;
@@ -41,7 +41,7 @@ struct packet {
 };
 _Static_assert(sizeof(struct packet) == 64, "one cache line");
 
-// A ring of pointers, so that what comes later can be fetched before what comes first is known.
+// A ring of pointers, so that later packets can be prefetched before the first has arrived in the cache.
 struct fifo {
 	struct packet **ring;
 	uint64_t mask, head, tail;
@@ -59,7 +59,7 @@ struct floor {
 	struct fifo queue, wire, acks;
 	struct end *sender, *receiver;
 	uint64_t link_ps; // the last departure
-	uint64_t sum; // of what was read, so that it is
+	uint64_t sum; // of the data read, so that the compiler keeps the reads
 };
 
 static void *huge(size_t bytes) {
@@ -163,7 +163,7 @@ static inline bool due(const struct fifo *q, uint64_t end_ps) {
 	return q->head != q->tail && q->ring[q->head & q->mask]->time_ps < end_ps;
 }
 
-// What the link sends before `end_ps` is on its way. Returns the number of packets.
+// Moves the packets that the link sends before `end_ps` to the wire. Returns their number.
 static uint64_t run_link(struct floor *f, uint64_t end_ps) {
 	uint64_t done = 0;
 
@@ -177,7 +177,7 @@ static uint64_t run_link(struct floor *f, uint64_t end_ps) {
 	return done;
 }
 
-// What reaches the receivers before `end_ps`.
+// Delivers the packets that reach the receivers before `end_ps`.
 static void run_wire(struct floor *f, uint64_t end_ps) {
 	struct packet *batch[BATCH];
 	uint32_t n;
@@ -194,7 +194,7 @@ static void run_wire(struct floor *f, uint64_t end_ps) {
 	} while (n == BATCH);
 }
 
-// The ACKs that arrive before `end_ps`.
+// Delivers the ACKs that arrive before `end_ps`.
 static void run_acks(struct floor *f, uint64_t end_ps) {
 	struct packet *batch[BATCH];
 	uint32_t n;
@@ -223,9 +223,9 @@ static uint64_t run(struct floor *f, uint64_t packets, uint64_t *now_ps) {
 	return done;
 }
 
-// Every flow's share of buffer and path, interleaved at random.
+// Fills buffer and path with equally many packets of each flow, in random order.
 static void fill(struct floor *f, uint32_t flows) {
-	// Every other flow has had one packet acknowledged by the next.
+	// Half of the flows also have a packet at the receiver whose ACK waits for the next packet.
 	uint64_t sent = BUFFER_BYTES / FRAME_BYTES + 2 * DELAY_PS / TX_PS + flows / 2;
 	uint64_t packets = sent + BATCH, rng = 1;
 	struct packet *p = huge(packets * sizeof(*p));

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The floor of `weir bench live`: the loop that a switch with a delay cannot do without, and no more.
+// The lower bound in `weir bench live`: the minimal loop of a switch with a delay.
 //
-//	receive a burst from each port -> FIFO of the other -> transmit what has been in it long enough
+//	receive a burst from each port -> FIFO of the other -> transmit packets that were in it for the delay
 //
-// One lcore, one reading of the TSC per turn, bursts of 32. No packet is parsed, classified, counted
+// One lcore, one reading of the TSC per iteration, bursts of 32. No packet is parsed, classified, counted
 // or queued at a rate. Packets are weir-switch's: an mbuf, a line of private area, 2 KiB of data, from
-// a stack of free ones. The FIFO is a ring of (packet, time), so that the next packets can be fetched
-// before they leave; with a delay each has left the cache by then.
+// a stack of free ones. The FIFO is a ring of (packet, time), so that the next packets can be prefetched;
+// with a delay each has left the cache when it is due.
 //
-// Ports such as net_null give as fast as they are asked. Held for a fixed time, a moment in which
-// little left would come back as one in which much came, each time the delay passes, and the mbufs
-// would be shuffled: that costs half as much again. So the warm-up finds how many packets are in flight
-// at the rate the loop reaches, and then that many are kept; the mean delay is measured.
+// Ports such as net_null give packets as fast as they are polled. If packets were held for a fixed time, a short
+// pause in transmission would return as a burst after each delay, and the order of the mbufs would be lost:
+// that costs 50 % more. So the warm-up finds how many packets are in flight at the rate the loop reaches; then
+// that many are held, and the mean delay is measured.
 //
-// Prints JSON: what a packet costs in processor time.
+// Prints the processor time per packet as JSON.
 #include <errno.h>
 #include <inttypes.h>
 #include <rte_cycles.h>
@@ -32,20 +32,20 @@
 #include <time.h>
 
 #define BURST 32
-#define MORE 2 // packets that a turn may transmit above a burst, to shorten a FIFO
-#define AHEAD 24 // packets that are fetched before they leave
-#define TURNS 256 // between looks at the end
+#define MORE 2 // packets that an iteration may transmit above a burst, to shorten a FIFO
+#define AHEAD 24 // packets prefetched before they leave
+#define ITERATIONS 256 // between checks of the end
 #define DESCRIPTORS 1024
 #define POOL_CACHE 512
 #define SLACK 4096 // packets that are not in a FIFO: bursts, caches, descriptors
 #define PRIVATE_BYTES 64
-#define RATE_MAX_MPPS 60 // both ports: what the pool has room for
+#define RATE_MAX_MPPS 60 // of both ports together; sizes the pool
 #define ROUNDS 4 // of the warm-up
 #define ROUND_S 50e-3
 
 struct slot {
 	struct rte_mbuf *m;
-	uint64_t came; // TSC
+	uint64_t rx_tsc;
 };
 
 struct fifo {
@@ -55,8 +55,8 @@ struct fifo {
 
 struct port {
 	uint16_t id;
-	struct fifo out; // what waits to leave by this port
-	uint64_t sent, waited; // packets, and ticks they were in the FIFO
+	struct fifo out; // packets that wait to leave by this port
+	uint64_t sent, waited; // packets, and the sum of their ticks in the FIFO
 };
 
 struct floor {
@@ -93,10 +93,10 @@ static inline void transmit(struct floor *f, struct port *out, uint64_t now) {
 		const struct rte_mbuf *next = q->ring[(q->head + AHEAD) & q->mask].m;
 		const struct slot *first = &q->ring[q->head++ & q->mask];
 
-		// The driver, or whoever frees it, reads and writes both lines.
+		// The driver, or the code that frees the packet, reads and writes both lines.
 		__builtin_prefetch(next, 1);
 		__builtin_prefetch((const char *)next + RTE_CACHE_LINE_SIZE, 1);
-		out->waited += now - first->came;
+		out->waited += now - first->rx_tsc;
 		m[n++] = first->m;
 	}
 	if (n == 0)
@@ -109,7 +109,7 @@ static inline void transmit(struct floor *f, struct port *out, uint64_t now) {
 	}
 }
 
-static inline void turn(struct floor *f, uint64_t now) {
+static inline void iterate(struct floor *f, uint64_t now) {
 	receive(&f->port[0], &f->port[1].out, now);
 	receive(&f->port[1], &f->port[0].out, now);
 	transmit(f, &f->port[0], now);
@@ -123,8 +123,8 @@ static double clock_s(clockid_t clock) {
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-// Seconds of processor time: what other programs take of a shared machine does not count. Returns
-// what it took.
+// Runs for `seconds` of processor time, because a shared machine's wall-clock time includes other programs. Returns
+// the time used.
 static double run(struct floor *f, double seconds) {
 	double begin_s = clock_s(CLOCK_THREAD_CPUTIME_ID), took_s;
 
@@ -132,20 +132,20 @@ static double run(struct floor *f, double seconds) {
 		f->port[i].sent = f->port[i].waited = 0;
 	f->refused = 0;
 	do {
-		for (int i = 0; i < TURNS; i++)
-			turn(f, rte_rdtsc());
+		for (int i = 0; i < ITERATIONS; i++)
+			iterate(f, rte_rdtsc());
 		took_s = clock_s(CLOCK_THREAD_CPUTIME_ID) - begin_s;
 	} while (took_s < seconds);
 	return took_s;
 }
 
-// As many in flight as the rate asks for, which depends on that.
+// Finds the number of packets in flight for the delay at the loop's rate, which itself depends on that number.
 static void warm_up(struct floor *f, double delay_s, uint64_t room) {
 	for (int i = 0; i < ROUNDS; i++) {
 		double took_s = run(f, ROUND_S);
 		double each = (double)(f->port[0].sent + f->port[1].sent) / took_s * delay_s / 2;
 
-		if (i > 0) // nothing left before
+		if (i > 0) // in the first round no packet has left yet
 			f->keep = each < (double)room ? (uint64_t)each : room;
 	}
 }
@@ -192,7 +192,7 @@ static void measure(struct floor *f, double seconds) {
 
 	wall_s = clock_s(CLOCK_MONOTONIC) - wall_s;
 	if (pkts == 0)
-		die("no packet came");
+		die("no packet was received");
 	printf("{\"program\": \"weir-live-floor\", \"in_flight\": %" PRIu64
 	       ", \"delay_mean_ms\": %.4f, \"wall_s\": %.6f, \"cpu_s\": %.6f, \"pkts\": %.0f, "
 	       "\"refused\": %" PRIu64 ", \"mpps\": %.4f, \"ns_per_pkt\": %.4f, "

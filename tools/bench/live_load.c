@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The load of `weir bench live`: sends frames from its first port as fast as that takes them, and takes
-// whatever comes to any of its ports, on one lcore. It is both neighbours of what is measured.
+// The load of `weir bench live`: on one lcore, sends frames from its first port as fast as the port takes them, and
+// receives and frees all frames on all ports. It is on both sides of the measured program.
 //
 // Frames are UDP from 198.18.0.1 to 198.19.0.1, of one size or the simple IMIX: 7 of 64 bytes, 4 of 570
-// and 1 of 1514, FCS not counted. A frame costs an allocation and a copy of its headers: this must not be
-// slower than what it measures. With a rate, bursts are as far apart as it asks; the rate counts FCS,
-// preamble and gap. What a pause made late is sent at once, up to a millisecond's worth.
+// and 1 of 1514, FCS not counted. A frame costs only an allocation and a copy of its headers, because the load must
+// not be slower than the measured program. With a rate, bursts are spaced accordingly; the rate includes FCS,
+// preamble and gap. After a pause, late bursts are sent at once, up to a millisecond's worth.
 //
-// Runs until SIGINT or SIGTERM; who wants figures asks DPDK's telemetry socket.
+// Runs until SIGINT or SIGTERM. Its counters are read through DPDK's telemetry socket.
 #include <rte_cycles.h>
 #include <rte_dev.h>
 #include <rte_eal.h>
@@ -65,7 +65,7 @@ struct frame {
 	struct headers headers;
 };
 
-// What is sent: these frames again and again; at a rate, 0: as fast as it goes.
+// The frames, sent cyclically, and their rate; 0: as fast as possible.
 struct load {
 	struct frame frame[RTE_DIM(imix)];
 	unsigned frames, next;
@@ -163,7 +163,7 @@ static void __attribute__((noreturn)) usage(void) {
 	exit(2);
 }
 
-// False: nothing is to be sent.
+// Parses the load. False: "sink", nothing is to be sent.
 static bool parse(const char *text, struct load *l) {
 	size_t word = strcspn(text, "@");
 	char *end;

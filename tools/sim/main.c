@@ -2,6 +2,7 @@
 // weir-sim: runs an experiment in virtual time. Needs no root, no hugepages, no DPDK.
 #include "sender/source/source.h"
 #include "switch/aqm/aqm.h"
+#include "tools/sim/offline.h"
 #include "tools/sim/replay.h"
 #include "tools/sim/sim.h"
 
@@ -11,7 +12,7 @@
 #include <time.h>
 
 #define PROGRAM "weir-sim"
-#define STEPS 512 // progress and Ctrl-C are looked at this many times a run, at least
+#define STEPS 512 // a run checks progress and Ctrl-C at least this many times
 
 static double clock_s(clockid_t clock) {
 	struct timespec t;
@@ -29,26 +30,12 @@ static double cpu_clock_s(void) {
 }
 
 static int list(const struct run_options *opt) {
-	const char *kind = opt->list;
-	bool aqm = run_list_asked(kind, "aqm"), stage = run_list_asked(kind, "stage");
-	bool cc = run_list_asked(kind, "cc"), source = run_list_asked(kind, "source");
 	struct run_list l;
 
 	run_list_begin(&l, opt, stdout);
-	for (const struct aqm_ops *const *o = aqm_all; aqm && *o != NULL; o++)
-		run_list_plugin(&l, "aqm", (*o)->name, (*o)->summary, (*o)->params, (*o)->observed,
-			AQM_OBSERVED);
-	if (stage)
-		paths_list(&l);
-	for (const struct cc_ops *const *o = cc_all; cc && *o != NULL; o++)
-		run_list_plugin(&l, "cc", (*o)->name, (*o)->summary, (*o)->params, (*o)->observed,
-			CC_OBSERVED);
-	for (const struct source_ops *const *o = source_all; source && *o != NULL; o++)
-		run_list_plugin(&l, "source", (*o)->name, (*o)->summary, (*o)->params, NULL, 0);
-	if (run_list_asked(kind, "flows"))
-		groups_list(&l);
-	if (run_list_asked(kind, "run"))
-		run_list_run(&l);
+	paths_list(&l);
+	groups_list(&l);
+	run_list_run(&l);
 	run_list_end(&l);
 	return 0;
 }
@@ -114,10 +101,10 @@ static int had_memory(const struct sim *s, struct err *err) {
 	return rc;
 }
 
-// Everything after the config was found good.
+// The run itself, once the config has been checked.
 static int experiment(struct sim *s, const struct run_options *opt, struct err *err) {
 	const char *verdict = "ok";
-	int rc = opt->pcap != NULL ? sim_pcap_check(opt->pcap, opt->force, err) : 0;
+	int rc = opt->pcap != NULL ? capture_check(opt->pcap, opt->force, err) : 0;
 
 	if (rc < 0)
 		return rc;
@@ -138,7 +125,7 @@ static int experiment(struct sim *s, const struct run_options *opt, struct err *
 	return run_end(s->run, summary, s, verdict, rc, err);
 }
 
-// What never happens in this run.
+// Warns of entries of the config that lie beyond the end of the run.
 static void warn_unreached(const struct sim *s) {
 	const struct run *run = s->run;
 	struct config_node *flows = config_get(config_root(run->config), "flows");
@@ -168,6 +155,57 @@ static int configured(struct run *run, const struct run_options *opt, struct err
 	else if (rc == 0 && !opt->check)
 		rc = experiment(&s, opt, err);
 	sim_fini(&s);
+	return rc;
+}
+
+static bool summary_of_offline(void *o, FILE *out, const char *verdict) {
+	return offline_summary(o, out, verdict);
+}
+
+static int offline_through(struct offline *o, const struct run_options *opt, struct err *err) {
+	uint64_t duration_ns = o->run->duration_ns;
+	double start_s = wall_clock_s();
+	struct err late;
+	int rc = opt->pcap != NULL ? capture_check(opt->pcap, opt->force, err) : 0, closed;
+
+	if (rc < 0)
+		return rc;
+	rc = run_create(o->run, opt, true, err);
+	if (rc == 0)
+		rc = offline_open(o, opt->pcap, err);
+	if (rc < 0)
+		return run_end(o->run, NULL, NULL, NULL, rc, err);
+	run_catch_signals();
+	for (uint64_t t = 0; rc == 0 && t < duration_ns && !run_stop && !o->ended;) {
+		t = time_min(t + duration_ns / STEPS + 1, duration_ns);
+		rc = offline_run(o, t, err);
+	}
+	for (uint32_t i = 0; rc == 0 && !run_stop && i < o->paths.count; i++)
+		run_warn_unreached(
+			o->run, arrivals_unread(&o->source[i]), "source: the capture's end");
+	closed = offline_close(o, &late);
+	if (rc == 0 && closed < 0)
+		rc = err_set(err, closed, "%s", late.msg);
+	o->wall_s = wall_clock_s() - start_s;
+	return run_end(o->run, summary_of_offline, o, run_stop ? "interrupted" : "ok", rc, err);
+}
+
+// Paths that have captures as their sources, and no flows.
+static int offline(struct run *run, const struct run_options *opt, struct err *err) {
+	static struct offline o;
+	int rc = offline_init(&o, run, err);
+
+	if (rc < 0)
+		return rc;
+	rc = config_unused(run->config, err);
+	if (rc == 0)
+		run_warn_unreached(run, schedule_unreached(&o.schedule, run->duration_ns),
+			"schedule: this change");
+	if (rc == 0 && opt->print_config)
+		config_print(run->config, stdout);
+	else if (rc == 0 && !opt->check)
+		rc = offline_through(&o, opt, err);
+	offline_fini(&o);
 	return rc;
 }
 
@@ -222,7 +260,12 @@ int main(int argc, char **argv) {
 	rc = run_load(&run, &opt, &err);
 	if (rc < 0)
 		return run_exit(PROGRAM, rc, &err);
-	rc = opt.replay != NULL ? replayed(&run, &opt, &err) : configured(&run, &opt, &err);
+	if (opt.replay != NULL)
+		rc = replayed(&run, &opt, &err);
+	else if (config_get(config_root(run.config), "flows") == NULL && offline_wanted(run.config))
+		rc = offline(&run, &opt, &err);
+	else
+		rc = configured(&run, &opt, &err);
 	run_free(&run);
 	return run_exit(PROGRAM, rc, &err);
 }

@@ -36,7 +36,7 @@ static int map_file(struct replay *r, struct err *err) {
 	return 0;
 }
 
-// Is it a whole recording of arrivals?
+// Checks that the file is a complete recording of arrivals.
 static int check_header(struct replay *r, struct err *err) {
 	const struct tel_header *h = r->header;
 
@@ -62,7 +62,7 @@ static int check_header(struct replay *r, struct err *err) {
 	return 0;
 }
 
-// Paths as the program that recorded them made them.
+// Makes the paths as the recording program did.
 static int make_paths(struct replay *r, struct err *err) {
 	struct config_node *root = config_root(r->run->config);
 	struct config_node *flows = config_get(root, "flows");
@@ -86,6 +86,8 @@ static int make_paths(struct replay *r, struct err *err) {
 	}
 	if (rc == 0)
 		rc = paths_init(&r->paths, config_get(root, "paths"), &env, err);
+	for (uint32_t i = 0; rc == 0 && i < r->paths.count; i++)
+		config_skip(r->paths.path[i].source);
 	for (uint32_t i = 0; rc == 0 && i < r->paths.count; i++)
 		r->exit[i] = (struct stage_env){
 			.tel_packets = r->header->virtual_time != 0 ? NULL : &r->packets,
@@ -134,7 +136,7 @@ static void free_drops(struct replay *r, struct path *p) {
 		pkt_list_push(&r->free, pkt);
 }
 
-// What has left by now_ns.
+// Takes the packets that have left the path by now_ns.
 static void take(struct replay *r, struct path *p, uint64_t now_ns) {
 	struct pkt *pkts[BURST];
 	uint32_t n;
@@ -142,7 +144,8 @@ static void take(struct replay *r, struct path *p, uint64_t now_ns) {
 	do {
 		n = path_pop(p, now_ns, pkts, BURST);
 		for (uint32_t i = 0; i < n; i++) {
-			stage_tell(&r->exit[p->index], TEL_DEPART, pkts[i], pkts[i]->arrival_ns, 0);
+			stage_trace(
+				&r->exit[p->index], TEL_DEPART, pkts[i], pkts[i]->arrival_ns, 0);
 			pkt_list_push(&r->free, pkts[i]);
 		}
 	} while (n == BURST);
@@ -164,7 +167,7 @@ static int check_packet(const struct replay *r, const struct path *p, const stru
 	return 0;
 }
 
-// Packets of one path that follow each other, at most a burst; how many.
+// Pushes successive packets of one path, at most a burst; returns their number.
 static int push_burst(
 	struct replay *r, struct path *p, const struct tel_arrivals *a, struct err *err) {
 	const struct tel_arrivals *end = r->record + r->records;
@@ -194,7 +197,7 @@ static int push_burst(
 	return (int)n;
 }
 
-// A record, or a burst of them; how many.
+// Processes a record, or a burst of them; returns their number, or a negative errno.
 static int step(struct replay *r, const struct tel_arrivals *a, struct err *err) {
 	struct path *p = a->path < r->paths.count ? &r->paths.path[a->path] : NULL;
 	struct err why;
@@ -207,7 +210,7 @@ static int step(struct replay *r, const struct tel_arrivals *a, struct err *err)
 		return bad_record(r, a, "a packet before it is missing", err);
 	switch (a->event) {
 	case TEL_CHANGED:
-		if (path_set_again(p, a->flow_id, a->value, a->ts_ns, &why) < 0)
+		if (path_set_recorded(p, a->flow_id, a->value, a->ts_ns, &why) < 0)
 			return bad_record(r, a, why.msg, err);
 		r->changes++;
 		break;
@@ -243,7 +246,7 @@ int replay_close(struct replay *r, struct err *err) {
 	return tel_close(&r->packets, err);
 }
 
-// What the numbers in packets.ring stand for: `weir replay` reads it.
+// The names of the numbers in packets.ring, for `weir replay`.
 static void write_names(const struct replay *r, struct json *j) {
 	json_array(j, "stages");
 	for (uint32_t i = 0; i < r->paths.count; i++) {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A recording of arrivals (telemetry.arrivals) through the same paths again, in virtual time: no hosts,
-// no traffic but what was recorded, live or by weir-sim.
+// Replays a recording of arrivals (telemetry.arrivals), made live or by weir-sim, through the same paths in virtual
+// time. There are no hosts and no other traffic.
 //
-//	arrivals.ring -> path_push, path_set_again -> path_pop -> packets.ring
+//	arrivals.ring -> path_push, path_set_recorded -> path_pop -> packets.ring
 //
-// The paths are those of the run's own config with its seed, so the links and the dice are the same. They
-// are served once per burst of arrivals, not as often as they were: what comes out must not depend on it.
-// The records of each stage then are those of the recorded run, bit for bit and in the same order; how
-// the stages' records lie between each other is not. Departures from a path have no lateness here.
+// The paths are made from the run's own config with its seed, so the links and the random streams are the same. They
+// are served once per burst of arrivals, not as often as in the run: the result must not depend on it. The records
+// of each stage are those of the recorded run, bit for bit and in the same order; the interleaving of different
+// stages' records is not. Departures from a path have no lateness here.
 #pragma once
 #include "common/run/run.h"
 #include "sender/group.h"
-#include "switch/live/plan.h"
 #include "switch/path.h"
+#include "switch/plan.h"
 
 struct replay {
 	struct run *run;
@@ -23,24 +23,24 @@ struct replay {
 	uint64_t records;
 	struct plan plan; // flow groups
 	struct paths paths;
-	struct stage_env exit[PATHS_MAX]; // who tells departures
+	struct stage_env exit[PATHS_MAX]; // traces the departures of each path
 	struct tel packets;
-	struct pkt *base; // one per record at most, touched as far as the paths fill
-	uint64_t fresh; // never used yet from here on
+	struct pkt *base; // one per record at most; pages are touched only when used
+	uint64_t fresh; // index of the first packet that was never used
 	struct pkt_list free;
 	uint64_t now_ns, arrivals, changes, ends;
-	double wall_s; // it took, by whoever has a clock
+	double wall_s; // duration, filled in by the caller, who has a clock
 };
 
-// Opens the recording and makes the paths. -EIO: it has holes or no end, which the sentence counts. On
-// error nothing needs freeing.
+// Opens the recording and makes the paths. -EIO: records are missing, as the sentence says. On error there is nothing
+// to free.
 int replay_init(struct replay *r, struct run *run, const char *file, struct err *err);
 // Opens packets.ring in the run folder, at levels 2 and 3.
 int replay_open(struct replay *r, struct err *err);
-// To the end; -EIO: a record that no run of this config wrote, -EINTR: run_stop.
+// Replays to the end: 0; -EIO: a record does not fit this config; -EINTR: run_stop.
 int replay_run(struct replay *r, struct err *err);
 // Closes packets.ring.
 int replay_close(struct replay *r, struct err *err);
-// summary.json; false if the ledger does not balance. Figures are of the whole recording.
+// Writes summary.json, with figures of the whole recording. False: the packet counts do not add up.
 bool replay_summary(struct replay *r, FILE *out, const char *verdict);
 void replay_fini(struct replay *r);

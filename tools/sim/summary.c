@@ -4,20 +4,31 @@
 #include <math.h>
 #include <xxhash.h>
 
-// xxh64 over the streams' digests, in their order: equal runs have equal ones. Arrivals tell only how
-// the rest came about.
-static uint64_t run_digest(const struct sim *s) {
+// xxh64 over the streams' digests, in their order: equal runs have equal digests. Without the arrivals, which are
+// input of the paths.
+static uint64_t run_digest(const struct tel *tel) {
 	uint64_t digest[TEL_STREAM_ARRIVALS] = {0};
 
 	for (uint32_t i = 0; i < TEL_STREAM_ARRIVALS; i++) {
-		if (s->tel[i].head > 0)
-			digest[i] = tel_digest(&s->tel[i]);
+		if (tel[i].head > 0)
+			digest[i] = tel_digest(&tel[i]);
 	}
 	return XXH64(digest, sizeof(digest), 0);
 }
 
-// What one side sent went into its path, what came out arrived at the other side, and the pool
-// holds what is still inside.
+void summary_head(struct json *j, const struct run *run, const struct tel *tel) {
+	char digest[17];
+
+	snprintf(digest, sizeof(digest), "%016llx", (unsigned long long)run_digest(tel));
+	json_text(j, "program", "weir-sim");
+	json_text(j, "version", run_version());
+	json_text(j, "title", run->title);
+	json_u64(j, "seed", run->seed);
+	json_text(j, "digest", digest);
+}
+
+// Checks that each side's packets entered its path, that those that left arrived at the other side, and that the
+// others are still in use in the pool.
 static bool ledger_balanced(const struct sim *s) {
 	const struct path *f = s->forward, *r = s->reverse;
 	uint64_t inside = 0;
@@ -71,15 +82,15 @@ static void write_receivers(struct sim *s, struct json *j) {
 	json_close(j, '}');
 }
 
-static void write_telemetry(struct sim *s, struct json *j) {
+void summary_telemetry(struct json *j, const struct run *run, const struct tel *tel) {
 	json_object(j, "telemetry");
-	json_u64(j, "level", s->run->telemetry_level);
+	json_u64(j, "level", run->telemetry_level);
 	for (uint32_t i = 0; i < TEL_STREAM_COUNT; i++) {
-		if (s->tel[i].head == 0)
+		if (tel[i].head == 0)
 			continue;
 		json_object(j, tel_stream_name((enum tel_stream)i));
-		json_u64(j, "records", s->tel[i].head - s->tel[i].lost);
-		json_u64(j, "lost", s->tel[i].lost);
+		json_u64(j, "records", tel[i].head - tel[i].lost);
+		json_u64(j, "lost", tel[i].lost);
 		json_close(j, '}');
 	}
 	json_close(j, '}');
@@ -93,7 +104,7 @@ uint64_t sim_data_segs(const struct sim *s) {
 	return segs;
 }
 
-// What the steady state cost: `weir bench` reads it.
+// Writes the cost of the steady state, for `weir bench`.
 static void write_measured(const struct sim *s, struct json *j) {
 	const struct sim_cost *cost = &s->cost;
 
@@ -128,27 +139,22 @@ bool sim_summary(struct sim *s, FILE *out, const char *verdict) {
 	bool balanced = ledger_balanced(s);
 	const struct host *sender = &s->sender;
 	struct json j;
-	char digest[17];
 
-	snprintf(digest, sizeof(digest), "%016llx", (unsigned long long)run_digest(s));
 	json_begin(&j, out);
-	json_text(&j, "program", "weir-sim");
-	json_text(&j, "version", run_version());
-	json_text(&j, "title", s->run->title);
-	json_u64(&j, "seed", s->run->seed);
+	summary_head(&j, s->run, s->tel);
 	json_bool(&j, "seed_used", paths_random(&s->paths) || groups_random(&s->groups));
 	json_f64(&j, "virtual_s", (double)s->now_ns / 1e9);
 	json_f64(&j, "warmup_s", (double)s->run->warmup_ns / 1e9);
 	json_f64(&j, "wall_s", s->cost.wall_s);
 	write_measured(s, &j);
-	json_text(&j, "digest", digest);
 	json_text(&j, "verdict", verdict);
 	write_stop(s, &j);
 	write_ledger(s, &j, balanced);
 	paths_summary(&s->paths, &j, s->now_ns);
 	host_summary(&sender, 1, &j, s->now_ns);
 	write_receivers(s, &j);
-	write_telemetry(s, &j);
+	summary_telemetry(&j, s->run, s->tel);
+	capture_summary(s->capture, &j);
 	json_object(&j, "memory");
 	json_u64(&j, "packets_max", s->inside_max);
 	json_u64(&j, "segments_max", s->sender.arena.used_max);

@@ -1,4 +1,59 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs Weir's experiments and turns them into numbers and figures."""
+"""Runs Weir's experiments, opens what they recorded, and turns it into numbers and figures.
+
+    import weir
+
+    run = weir.run("configs/quickstart.yaml", overrides={"flows.0.count": 10})
+    run = weir.open("runs/mine")
+    run.packets["sojourn_ns"]      # a numpy array; run.cc, run.flows, run.events, ... likewise
+
+`weir.open` gives a `Run` (analysis/folder.py), whose streams are `Stream`s (analysis/stream.py).
+`weir.metrics` has the functions from records to numbers, `weir.figures` those from them to figures,
+`weir.export.write` writes a run for other programs.
+Whatever is wrong is a `weir.UserError`, which says so in one sentence.
+
+Each name is imported when it is first used: the command line needs few of them.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from weir import export
+    from weir.analysis import metrics
+    from weir.analysis.folder import Run
+    from weir.analysis.folder import load as open
+    from weir.analysis.stream import Batch, Stream
+    from weir.errors import UserError
+    from weir.report import figures
+    from weir.runner import run
 
 __version__ = "0.1.0"
+__all__ = ["Batch", "Run", "Stream", "UserError", "export", "figures", "metrics", "open", "run"]
+
+_PLACES = {
+    "Batch": ("weir.analysis.stream", "Batch"),
+    "Run": ("weir.analysis.folder", "Run"),
+    "Stream": ("weir.analysis.stream", "Stream"),
+    "UserError": ("weir.errors", "UserError"),
+    "export": ("weir.export", None),
+    "figures": ("weir.report.figures", None),
+    "metrics": ("weir.analysis.metrics", None),
+    "open": ("weir.analysis.folder", "load"),
+    "run": ("weir.runner", "run"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'weir' has no attribute {name!r}")
+    module, attribute = _PLACES[name]
+    found = import_module(module)
+    globals()[name] = found if attribute is None else getattr(found, attribute)
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -57,6 +57,8 @@ BUILD_NEEDS = (
     Need("libyaml-dev", "pkgconfig yaml-0.1"),
     Need("libpcap-dev", "pkgconfig libpcap"),
     Need("libxxhash-dev", "pkgconfig libxxhash"),
+    Need("libzstd-dev", "pkgconfig libzstd"),
+    Need("zlib1g-dev", "pkgconfig zlib"),
     Need("check", "pkgconfig check"),
 )
 DPDK_NEED = Need("libdpdk-dev", "pkgconfig libdpdk")
@@ -65,8 +67,10 @@ TEST_NEEDS = (
     Need("clang-format-14", "command clang-format-14"),
     Need("clang-tidy-14", "command clang-tidy-14"),
     Need("libclang-rt-14-dev", "file usr/lib/llvm-14/lib/clang/14*/lib/linux/libclang_rt.fuzzer-*"),
+    Need("chromium-headless-shell", "command chromium-headless-shell"),
     Need("tshark", "command tshark"),
     Need("tcpdump", "command tcpdump"),
+    Need("tcptrace", "command tcptrace"),
     Need("iperf3", "command iperf3"),
     Need("iproute2", "command ip"),
     Need("ethtool", "command ethtool"),

@@ -13,7 +13,16 @@ from rich.text import Text
 from weir import units
 
 Row = list[str]
-GROUP_COLUMNS = ("group", "cc", "flows", "goodput", "JFI", "mean RTT", "retransmits", "halvings")
+GROUP_COLUMNS = (
+    "group",
+    "cc",
+    "flows",
+    "goodput",
+    "JFI",
+    "mean RTT",
+    "retransmits",
+    "window reductions",
+)
 LINK_COLUMNS = (
     "link",
     "rate",
@@ -73,7 +82,7 @@ def group_rows(summary: dict[str, Any]) -> list[Row]:
             ratio(group.get("jfi")),
             units.time(group.get("rtt_mean_ns")),
             units.count(group.get("retransmits")),
-            units.count(group.get("halvings")),
+            units.count(group.get("cwnd_reductions", group.get("halvings"))),
         ]
         for name, group in zip(group_names(summary), summary.get("groups", []), strict=True)
     ]
@@ -165,8 +174,12 @@ def terms(of: list[tuple[str, int]]) -> str:
 
 def ledger_lines(summary: dict[str, Any]) -> list[str]:
     """The account of a switch's ports in a line, then each path's."""
-    came, gone = port_terms(summary.get("ledger", {}))
-    lines = [f"ports: {terms(came)} = {terms(gone)}"] if came else []
+    received, gone = port_terms(summary.get("ledger", {}))
+    lines = [f"ports: {terms(received)} = {terms(gone)}"] if received else []
+    if capture := summary.get("ledger", {}).get("capture"):
+        read, *rest = ((name, int(count)) for name, count in capture.items())
+        shown = [(name.replace("_", " "), count) for name, count in rest if count]
+        lines.append(f"capture: {terms([read])} = {terms(shown) or 0}")
     for name, path in summary.get("ledger", {}).get("paths", {}).items():
         pkts = {key: path.get(key, {}).get("pkts", 0) for key in ("in", "out", "inside")}
         lost = [f"{count:,} {reason}" for reason, count, _ in drops(path)]
@@ -252,6 +265,10 @@ def speed(summary: dict[str, Any]) -> str:
     wall, virtual = summary.get("wall_s"), summary.get("virtual_s")
     if not wall:
         return ""
+    if "capture" in summary:
+        read = summary["capture"]["packets"]
+        speed = units.number(read / wall / 1e6)
+        return f"{read:,} packets in {units.number(wall)} s ({speed} million/s)"
     if not virtual or summary.get("program") != "weir-sim":
         return f"took {units.number(wall)} s, seed {seed(summary)}"
     return (

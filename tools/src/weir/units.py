@@ -69,6 +69,14 @@ def percent(ratio: float | None, decimals: int = 2) -> str:
     return NONE if ratio is None else f"{100 * ratio:.{decimals}f} %"
 
 
+def config_bytes(text: object) -> int | None:
+    """A size as a config writes it ("1460B", "9kB"), or None when it is not one."""
+    match = re.fullmatch(r"\s*([0-9.]+)\s*([kMGT]?)B\s*", str(text))
+    return (
+        None if match is None else round(float(match[1]) * 1000 ** " kMGT".index(match[2] or " "))
+    )
+
+
 def config_time_ns(text: object) -> float | None:
     """A time as a config writes it ("100ms"), or None when it is not one."""
     match = re.fullmatch(r"\s*([0-9.]+(?:[eE][-+]?[0-9]+)?)\s*([a-z]*)\s*", str(text))

@@ -22,16 +22,19 @@ if TYPE_CHECKING:
     import polars as pl
 
     from weir.analysis.ring import Ring
+    from weir.analysis.stream import Stream
 
 CHUNK_RECORDS = 1 << 22
-TIMES = {"ts_ns", "start_ns"}  # columns that count from their program's own zero
-STREAMS = ("packets", "cc", "flows", "interval", "links", "events")
+RUN = ("packets", "cc", "flows", "interval", "links", "events", "arrivals")
+# Of a capture: sums of each flow by what they are about, and every segment.
+CAPTURE = ("captured", "losses", "delays", "segments")
+STREAMS = RUN + CAPTURE
 # weir-sim writes the first; live, each program writes its own.
 SUMMARIES = ("summary.json", "summary-switch.json", "summary-sender.json")
 MANIFESTS = ("manifest.json", "manifest-switch.json", "manifest-sender.json")
 
 
-LOCK = ".weir-lock"  # a byte for each live program's files; common/run/run.c
+LOCK = ".weir-lock"  # a byte for each live program's files; common/run/folder.c
 
 
 @contextmanager
@@ -161,8 +164,8 @@ def merge_summaries(
         finished = name == "switch" and "interrupted" not in said.get("sender", ["interrupted"])
         if (missing or finished) and "interrupted" in parts_said:
             parts_said.remove("interrupted")
-    told = [*(missing or {}).values(), *itertools.chain.from_iterable(said.values())]
-    merged["verdict"] = "; ".join(dict.fromkeys(part for part in told if part != "ok")) or "ok"
+    verdicts = [*(missing or {}).values(), *itertools.chain.from_iterable(said.values())]
+    merged["verdict"] = "; ".join(dict.fromkeys(part for part in verdicts if part != "ok")) or "ok"
     merged["verdicts"] = [
         {"program": name, **found}
         for name, part in present.items()
@@ -173,7 +176,11 @@ def merge_summaries(
 
 @dataclass
 class Run:
-    """A run folder that was read; streams are opened when first asked for."""
+    """A run folder that was read; streams are opened when first asked for.
+
+    packets, cc, flows, interval, links, events and arrivals are its streams, as common/telemetry/
+    schema.h describes them. A run that goes on shows what was written when it was opened.
+    """
 
     path: Path
     summary: dict[str, Any]  # empty: the run never ended
@@ -192,6 +199,53 @@ class Run:
             self.notes.append("config.yaml is not YAML.")
             return {}
         return value if isinstance(value, dict) else {}
+
+    @property
+    def packets(self) -> Stream:
+        """Every enqueue, dequeue, drop, mark and departure: level 3; level 2: of some flows."""
+        return self.stream("packets")
+
+    @property
+    def cc(self) -> Stream:
+        """The congestion control's view after each ACK: level 3; level 2: of some flows."""
+        return self.stream("cc")
+
+    @property
+    def flows(self) -> Stream:
+        """Flows that opened, closed, failed or were still open at the end."""
+        return self.stream("flows")
+
+    @property
+    def interval(self) -> Stream:
+        """What each flow did in each interval."""
+        return self.stream("interval")
+
+    @property
+    def links(self) -> Stream:
+        """What each link did in each interval."""
+        return self.stream("links")
+
+    @property
+    def events(self) -> Stream:
+        """Window reductions, mode switches, changes of a link: what happens rarely."""
+        return self.stream("events")
+
+    @property
+    def arrivals(self) -> Stream:
+        """All that entered a path (telemetry.arrivals)."""
+        return self.stream("arrivals")
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The names of the streams that were recorded, also of those without a record."""
+        return tuple(stream for stream in STREAMS if self._opened[stream])
+
+    def stream(self, name: str) -> Stream:
+        """A stream by its name. UserError: it was not recorded, or there is none of that name."""
+        if not self.rings(name):
+            has = ", ".join(self.streams) or "nothing"
+            raise UserError(f"{self.path}: {name} were not recorded (telemetry.level), only {has}")
+        return self._streams[name]
 
     def rings(self, stream: str) -> list[Ring]:
         """The stream's files: one in virtual time, one per program live."""
@@ -215,59 +269,47 @@ class Run:
         return found
 
     @cached_property
+    def _streams(self) -> dict[str, Stream]:
+        from weir.analysis.stream import Stream
+
+        found = {}
+        for name in self.streams:
+            starts = [ring.header.utc_start_ns for ring in self._opened[name]]
+            delays = [max(0, start - self.start_utc_ns) for start in starts]
+            found[name] = Stream(self._opened[name], delays)
+        return found
+
+    @cached_property
     def start_utc_ns(self) -> int:
         """Live, when the first program started: its zero is the run's. 0 in virtual time."""
-        starts = [ring.header.utc_start_ns for stream in STREAMS for ring in self.rings(stream)]
+        starts = [ring.header.utc_start_ns for rings in self._opened.values() for ring in rings]
         return min((start for start in starts if start > 0), default=0)
 
     def chunks(self, stream: str, columns: Sequence[str]) -> Iterator[dict[str, npt.NDArray[Any]]]:
-        """A stream's columns, gaps left out, a few million records at a time.
-
-        Times count from the start of the run, whichever program wrote them.
-        """
-        for ring in self.rings(stream):
-            yield from self._chunks(ring, columns)
-
-    def _chunks(self, ring: Ring, columns: Sequence[str]) -> Iterator[dict[str, npt.NDArray[Any]]]:
-        import numpy as np
-
-        later = np.uint64(max(0, ring.header.utc_start_ns - self.start_utc_ns))
-        whole = {name: ring.column(name) for name in columns}
-        for start in range(0, len(whole["ts_ns"]), CHUNK_RECORDS):
-            part = {name: data[start : start + CHUNK_RECORDS] for name, data in whole.items()}
-            for name in TIMES & part.keys():
-                part[name] = part[name] + later
-            yield part
+        """A stream's columns, a few million records at a time; nothing if it was not recorded."""
+        if self.rings(stream):
+            for batch in self.stream(stream).batches(CHUNK_RECORDS):
+                yield {name: batch[name] for name in columns}
 
     def frames(self, stream: str) -> Iterator[tuple[Ring, pl.DataFrame]]:
         """The records of each file of a stream that has any: their numbers have names there."""
-        import polars as pl
-
-        for ring in self.rings(stream):
-            names = [field.name for field in ring.schema.fields]
-            parts = [
-                pl.DataFrame({name: data.copy() for name, data in part.items()})
-                for part in self._chunks(ring, names)
-            ]
-            if parts:
-                yield ring, pl.concat(parts)
+        if self.rings(stream):
+            for ring, batch in self.stream(stream).parts():
+                if len(batch) > 0:
+                    yield ring, batch.to_polars()
 
     def values(self, stream: str, name: str) -> dict[str, int]:
         """The numbers of a stream's field by their names; empty without the stream."""
         return {key: n for ring in self.rings(stream) for key, n in ring.values(name).items()}
 
     def frame(self, stream: str) -> pl.DataFrame | None:
-        """All records of a stream, as chunks gives them; None if there are none.
+        """All records of a stream; None if there are none.
 
         Of files with different fields those that all have.
         """
-        import polars as pl
-
-        frames = [frame for _, frame in self.frames(stream)]
-        if not frames:
+        if not self.rings(stream) or len(self.stream(stream)) == 0:
             return None
-        names = [n for n in frames[0].columns if all(n in frame.columns for frame in frames)]
-        return pl.concat([frame.select(names) for frame in frames])
+        return self.stream(stream).to_polars()
 
 
 def check(path: Path) -> None:

@@ -131,7 +131,14 @@ class Tally:
     rtts: pl.DataFrame  # flow_id, group, code, samples: means of intervals, as rtt_of_code gives
 
 
-INTERVAL_SUMS = ("acked_bytes", "sent_segs", "retransmits", "halvings", "drops", "rtt_samples")
+INTERVAL_SUMS = (
+    "acked_bytes",
+    "sent_segs",
+    "retransmits",
+    "cwnd_reductions",
+    "drops",
+    "rtt_samples",
+)
 RTT_CODES = 1000  # per factor e: a percentile is within 0.05 %
 PER_FLOW = ("flow_id", "group")
 
@@ -229,7 +236,7 @@ def per_group(flows: pl.DataFrame) -> pl.DataFrame:
             "rtt_mean_ns": part["rtt_mean_ns"].mean(),
             **{
                 name: int(part[name].sum())
-                for name in ("acked_bytes", "sent_segs", "retransmits", "halvings", "drops")
+                for name in ("acked_bytes", "sent_segs", "retransmits", "cwnd_reductions", "drops")
             },
         }
         for key, part in flows.group_by("group", maintain_order=True)
@@ -244,7 +251,7 @@ def per_group(flows: pl.DataFrame) -> pl.DataFrame:
         "acked_bytes": pl.Int64,
         "sent_segs": pl.Int64,
         "retransmits": pl.Int64,
-        "halvings": pl.Int64,
+        "cwnd_reductions": pl.Int64,
         "drops": pl.Int64,
     }
     return pl.DataFrame(rows, schema=schema).sort("group")
@@ -273,8 +280,8 @@ class MathisFit:
 def mathis(flows: pl.DataFrame, losses: str, mss_bytes: float) -> MathisFit:
     """Fits C by least squares, sum(x y) / sum(x^2), over per_flow's flows.
 
-    losses is the column that p counts per data segment sent: `halvings` or `drops`. mss_bytes is
-    payload; y is goodput in bytes per second, RTT each flow's mean, with the queue.
+    losses is the column that p counts per data segment sent: `cwnd_reductions` or `drops`.
+    mss_bytes is payload; y is goodput in bytes per second, RTT each flow's mean, with the queue.
     """
     delivered = (pl.col("acked_bytes") > 0) & (pl.col("sent_segs") > 0)
     needs = {
@@ -299,16 +306,16 @@ def mathis(flows: pl.DataFrame, losses: str, mss_bytes: float) -> MathisFit:
 class LossesPerHalving:
     """How many packets a window reduction cost."""
 
-    total: float | None  # all drops over all halvings
+    total: float | None  # all drops over all window reductions
     per_flow: Floats  # of flows that halved
 
 
 def losses_per_halving(flows: pl.DataFrame) -> LossesPerHalving:
-    """From per_flow's columns drops and halvings."""
-    halved = flows.filter(pl.col("halvings") > 0)
-    halvings = float(flows["halvings"].sum())
-    total = float(flows["drops"].sum()) / halvings if halvings > 0 else None
-    return LossesPerHalving(total, (halved["drops"] / halved["halvings"]).to_numpy())
+    """From per_flow's columns drops and cwnd_reductions."""
+    halved = flows.filter(pl.col("cwnd_reductions") > 0)
+    reductions = float(flows["cwnd_reductions"].sum())
+    total = float(flows["drops"].sum()) / reductions if reductions > 0 else None
+    return LossesPerHalving(total, (halved["drops"] / halved["cwnd_reductions"]).to_numpy())
 
 
 def losses_per_halving_of_fits(c_loss: float | None, c_halving: float | None) -> float | None:

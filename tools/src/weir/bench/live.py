@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a live packet costs: weir-switch and weir-sender beside their peers and limits, in turns.
+"""What a live packet costs: weir-switch and weir-sender beside their peers and limits, in rounds.
 
-As in bench.py, machines are shared and noisy: what is compared are ratios within a turn, of two
+As in bench.py, machines are shared and noisy: what is compared are ratios within a round, of two
 programs measured one right after the other, and their median is shown.
 """
 
@@ -18,7 +18,7 @@ from typing import Any
 
 from rich.console import Console
 
-from weir import bootstrap, run, summary, units
+from weir import bootstrap, runner, summary, units
 from weir.bench import peers, sim
 from weir.bench.lab import FRAMES, Bench, Case, Sample, Skipped, hugepages
 from weir.bench.sim import QUIET, middle
@@ -84,14 +84,14 @@ PEERS = {
 
 @dataclass
 class Row:
-    """All samples of one case, by program, in order of the turns; and why a program has none."""
+    """All samples of one case, by program, in order of the rounds; and why a program has none."""
 
     case: Case
     samples: dict[str, list[Sample]] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
 
     def ratio(self, peer: str) -> list[float]:
-        """weir's packets per second over a peer's, in each turn that has both."""
+        """weir's packets per second over a peer's, in each round that has both."""
         pairs = zip(self.samples.get(WEIR, []), self.samples.get(peer, []), strict=False)
         return [b.ns / a.ns for a, b in pairs]
 
@@ -109,7 +109,7 @@ class Row:
             "ns_per_packet": ns,
             "cycles_per_packet": ns * hz / 1e9 if hz else None,
             "records_lost": max(s.lost for s in samples),
-            "turns": [{**vars(s), "ns_per_packet": s.ns} for s in samples],
+            "rounds": [{**vars(s), "ns_per_packet": s.ns} for s in samples],
         }
         if program != WEIR:
             ratios = self.ratio(program)
@@ -177,23 +177,23 @@ def prepare(rows: Sequence[Row]) -> None:
             continue
         packages = " ".join(missing)
         bootstrap.say(f"installing Debian packages: {packages} (for {PEERS[name].label})")
-        with bootstrap.locked(run.build_dir()):
-            why = bootstrap.apt(missing, run.build_dir())
+        with bootstrap.locked(runner.build_dir()):
+            why = bootstrap.apt(missing, runner.build_dir())
         if why is not None:
             for row in rows:
                 row.skipped[name] = f"cannot install {packages}: {why}"
 
 
-def take_turns(rows: Sequence[Row], repeat: int, at: Bench, screen: Console) -> None:
+def interleave(rows: Sequence[Row], repeat: int, at: Bench, screen: Console) -> None:
     """Measures every row's programs one after the other, again and again, telling each figure."""
-    for turn in range(1, repeat + 1):
+    for number in range(1, repeat + 1):
         for row in rows:
             programs: dict[str, Measure] = {WEIR: measure_of(row.case)}
             programs |= {name: PEERS[name].measure for name in compared_with(row.case)}
             for name, measure in programs.items():
                 if name in row.skipped or WEIR in row.skipped:
                     continue
-                where = f"turn {turn} of {repeat}, {row.case.name}: {label(name)}"
+                where = f"round {number} of {repeat}, {row.case.name}: {label(name)}"
                 try:
                     got = measure(at, row.case)
                 except (Skipped, bootstrap.SetupError) as why:
@@ -222,7 +222,7 @@ def measure_all(
         raise UserError("bench live needs root: for hugepages and network namespaces", 1)
     rows = [Row(case) for case in cases]
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # nothing is left behind
-    run.find_program("switch")
+    runner.find_program("switch")
     prepare(rows)
     need_bytes = max(peers.memory_bytes(case) for case in cases)
     with (
@@ -231,7 +231,7 @@ def measure_all(
     ):
         at = Bench(Path(folder), seconds)
         try:
-            take_turns(rows, repeat, at, screen)
+            interleave(rows, repeat, at, screen)
         finally:
             at.clean()
     return report(rows)
@@ -289,7 +289,7 @@ def show(found: Mapping[str, Any], screen: Console) -> None:
         screen.print(line, style="yellow", soft_wrap=True)
     screen.print(
         "per second of processor time of the busiest thread; ratio: weir's packets per second over"
-        " the other's, median over the turns and half its spread; Gbit/s: frames without FCS",
+        " the other's, median over the rounds and half its spread; Gbit/s: frames without FCS",
         soft_wrap=True,
     )
     share = found["core_share"]

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from weir import bootstrap, run
+from weir import bootstrap, runner
 from weir.bench.lab import (
     FIRST,
     LAST,
@@ -101,7 +101,7 @@ def load(bench: Bench, frame: str, devs: Sequence[str]) -> Child:
 
 def bench_program(name: str) -> Path:
     """weir-live-floor or weir-live-load."""
-    return run.build_dir() / f"tools/bench/weir-live-{name}"
+    return runner.build_dir() / f"tools/bench/weir-live-{name}"
 
 
 def floor(bench: Bench, case: Case) -> Sample:
@@ -210,7 +210,7 @@ def weir_switch(bench: Bench, case: Case) -> Sample:
 
 def weir_live(program: str, config: Path, out: Path, log: Path, space: str | None = None) -> Child:
     """A live program, started and ready."""
-    argv = [run.find_program(program), config, "--out", out, "--duration", "1h", "--progress"]
+    argv = [runner.find_program(program), config, "--out", out, "--duration", "1h", "--progress"]
     child = Child(argv, log, space)
     try:
         child.wait_for(lambda: '"ready"' in log.read_text(errors="replace"), "ready line")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a simulated packet costs: weir-sim, a bare loop and ns-3, one after the other.
 
-Machines are shared and noisy. So a packet's cost is processor time, all programs run in turns, as
-often as asked for, and what is compared are the ratios within a turn: their median.
+Machines are shared and noisy. So a packet's cost is processor time, all programs run in rounds, as
+often as asked for, and what is compared are the ratios within a round: their median.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 from rich.console import Console
 
-from weir import bootstrap, run, summary, units
+from weir import bootstrap, runner, summary, units
 from weir.bootstrap import Need
 from weir.errors import UserError
 
@@ -96,12 +96,12 @@ class Sample:
         return self.virtual_s / self.wall_s
 
 
-Measure = Callable[[int, int], Sample]  # of a number of flows and a turn
+Measure = Callable[[int, int], Sample]  # of a number of flows and of the round
 
 
 @dataclass
 class Row:
-    """All samples of one number of flows: by program, in order of the turns."""
+    """All samples of one number of flows: by program, in order of the rounds."""
 
     flows: int
     samples: dict[str, list[Sample]] = field(default_factory=dict)
@@ -111,7 +111,7 @@ class Row:
         return middle([s.ns for s in self.samples.get(program, [])])
 
     def ratio(self, program: str, base: str) -> float | None:
-        """Median over the turns of one program's cost over another's."""
+        """Median over the rounds of one program's cost over another's."""
         pairs = zip(self.samples.get(program, []), self.samples.get(base, []), strict=False)
         return middle([a.ns / b.ns for a, b in pairs])
 
@@ -133,7 +133,7 @@ class Row:
             "queue_fill": middle([s.queue_fill for s in samples]),
             "dropped": sum(s.dropped for s in samples),
             "peak_bytes": max((s.peak_bytes for s in samples if s.peak_bytes), default=None),
-            "turns": [{**vars(s), "ns_per_packet": s.ns} for s in samples],
+            "rounds": [{**vars(s), "ns_per_packet": s.ns} for s in samples],
         }
 
 
@@ -143,7 +143,7 @@ def middle(values: Sequence[float]) -> float | None:
 
 
 def growth(rows: Sequence[Row], program: str) -> float | None:
-    """A packet's cost at the most flows over that at the fewest, median over the turns."""
+    """A packet's cost at the most flows over that at the fewest, median over the rounds."""
     ordered = sorted(rows, key=lambda row: row.flows)
     if len(ordered) < 2:
         return None
@@ -233,7 +233,7 @@ def child(argv: Sequence[str]) -> tuple[str, int | None]:
 def weir(flows: int, length: Length, out: Path) -> Sample:
     """weir-sim, in a run folder of its own."""
     config = SOURCES / "corescale.yaml"
-    argv = [str(run.find_program("sim")), str(config), "--out", str(out)]
+    argv = [str(runner.find_program("sim")), str(config), "--out", str(out)]
     argv += ["--duration", f"{length.warmup_s + length.measured_s}s"]
     argv += ["-o", f"warmup={length.warmup_s}s", "-o", f"flows.0.count={flows}"]
     _, peak = child(argv)
@@ -242,14 +242,14 @@ def weir(flows: int, length: Length, out: Path) -> Sample:
 
 def floor(flows: int, length: Length) -> Sample:
     """The bare loop."""
-    program = run.build_dir() / "tools/bench/weir-floor"
+    program = runner.build_dir() / "tools/bench/weir-floor"
     out, peak = child([str(program), str(flows), str(length.floor_packets)])
     return sample(json.loads(out), peak)
 
 
 def ns3(flows: int, length: Length) -> Sample:
     """ns-3."""
-    argv = [str(run.build_dir() / "tools/bench/ns3_dumbbell"), f"--flows={flows}"]
+    argv = [str(runner.build_dir() / "tools/bench/ns3_dumbbell"), f"--flows={flows}"]
     argv += [f"--pairs={ns3_pairs(flows)}", f"--packets={length.ns3_packets}"]
     argv += [f"--wall-max={length.ns3_wall_s_max}"]
     out, peak = child(argv)
@@ -258,7 +258,7 @@ def ns3(flows: int, length: Length) -> Sample:
 
 def build_targets(*targets: str) -> None:
     """Brings programs up to date that are no part of the normal build."""
-    folder = run.build_dir()
+    folder = runner.build_dir()
     argv = [bootstrap.tool("ninja"), "-C", str(folder), *targets]
     with bootstrap.locked(folder):
         log = folder / "weir-bench.log"
@@ -269,7 +269,7 @@ def build_targets(*targets: str) -> None:
 
 def build_ns3() -> None:
     """Installs what the ns-3 driver needs and compiles it, or one sentence."""
-    build = run.build_dir()
+    build = runner.build_dir()
     with bootstrap.locked(build):
         missing = [need.package for need in NS3_NEEDS if not need.met()]
         if missing:
@@ -320,17 +320,17 @@ def build_all(with_ns3: bool) -> None:
         raise UserError(str(error), 1) from None
 
 
-def take_turns(
+def interleave(
     rows: Sequence[Row], repeat: int, programs: Mapping[str, Measure], screen: Console
 ) -> None:
     """Measures every program at every number of flows, again and again, telling each figure."""
-    for turn in range(1, repeat + 1):
+    for number in range(1, repeat + 1):
         for row in rows:
             for name, measure in programs.items():
-                got = measure(row.flows, turn)
+                got = measure(row.flows, number)
                 row.samples.setdefault(name, []).append(got)
                 screen.print(
-                    f"turn {turn} of {repeat}, {row.flows} flows: {LABELS[name]}"
+                    f"round {number} of {repeat}, {row.flows} flows: {LABELS[name]}"
                     f" {units.number(got.ns)} ns per packet"
                 )
 
@@ -353,11 +353,11 @@ def corescale(
         folder = out or Path(scratch)
         programs: dict[str, Measure] = {
             "floor": lambda count, _: floor(count, length),
-            "weir": lambda count, turn: weir(count, length, folder / f"{count}-{turn}"),
+            "weir": lambda count, number: weir(count, length, folder / f"{count}-{number}"),
         }
         if with_ns3:
             programs["ns3"] = lambda count, _: ns3(count, length)
-        take_turns(rows, repeat, programs, screen)
+        interleave(rows, repeat, programs, screen)
     found = report(rows)
     if out is not None:
         (out / "bench.json").write_text(json.dumps(found, indent=1) + "\n")

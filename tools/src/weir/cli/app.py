@@ -12,6 +12,8 @@ from typing import Annotated
 import typer
 
 from weir import __version__
+from weir.cli import figures as figure_commands
+from weir.cli import pcap as pcap_commands
 from weir.errors import UserError, guarded
 
 app = typer.Typer(
@@ -24,6 +26,7 @@ app = typer.Typer(
 
 bench_app = typer.Typer(help="Measures Weir's own speed.", no_args_is_help=True)
 app.add_typer(bench_app, name="bench")
+app.add_typer(pcap_commands.app, name="pcap")
 
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
 
@@ -56,28 +59,21 @@ def run_(
     ] = False,
 ) -> None:
     """Runs an experiment, shows what came out and writes a report."""
-    from weir import run, summary
+    from weir import runner, summary
     from weir.analysis import folder
 
-    options = run.Options(
-        config, out or run.default_out(config), override or (), seed, duration, pcap, force
+    options = runner.Options(
+        config, out or runner.default_out(config), override or (), seed, duration, pcap, force
     )
-    if live and pcap is not None:
-        raise UserError("--pcap works in virtual time; live, capture on a port with tcpdump")
     if check or print_config:
         options.only = "--check" if check else "--print-config"
-        raise typer.Exit(run.read_only(options, live))
-    run.identify()
-    start = run.run_live if live else run.run_sim
-    before = folder.written(options.out)
+        raise typer.Exit(runner.read_only(options, live))
+    runner.identify()
+    with runner.Bar(summary.console(stderr=True)) as bar:
+        status, loaded = runner.execute(options, bar, live)
+    if loaded is None:
+        raise typer.Exit(status)  # the program said why
     with folder.locked(options.out):
-        pass  # the programs lock it themselves
-    with run.Bar(summary.console(stderr=True)) as bar:
-        status = start(options, bar)
-    if folder.written(options.out) == before:
-        raise typer.Exit(status or 1)  # the program said why
-    with folder.locked(options.out):
-        loaded = folder.load(options.out)
         screen = summary.console()
         if loaded.summary:
             summary.show(loaded.summary, screen)
@@ -114,10 +110,10 @@ def sweep_(
     as_json: Annotated[bool, typer.Option("--json", help="The table as JSON.")] = False,
 ) -> None:
     """Runs a grid of experiments on Dask, those not done yet, into one Parquet table."""
-    from weir import run, summary
+    from weir import runner, summary
     from weir.study import sweep
 
-    run.identify()
+    runner.identify()
     if scheduler is not None and workers is not None:
         raise UserError("--workers is for this machine: --scheduler has its own")
     asked = sweep.read(file)
@@ -159,10 +155,10 @@ def reproduce_(
     ] = False,
 ) -> None:
     """Runs a published study and writes its numbers beside ours: a page and a Parquet table."""
-    from weir import run, summary
+    from weir import runner, summary
     from weir.study import reproduce
 
-    run.identify()
+    runner.identify()
     if scheduler is not None and workers is not None:
         raise UserError("--workers is for local processes: --scheduler has its own")
     plan = reproduce.plan(study, quick, out)
@@ -204,12 +200,12 @@ def bench_corescale(
     ] = "100,1000,5000,50000",
     repeat: Annotated[int, typer.Option(min=1, help="Turns; medians are shown.")] = 3,
     no_ns3: Annotated[bool, typer.Option("--no-ns3", help="Leave ns-3 out.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Every turn's figures as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Every round's figures as JSON.")] = False,
     out: Annotated[
         Path | None, typer.Option(help="Keep bench.json and the run folders here.")
     ] = None,
 ) -> None:
-    """What a packet of 10 Gbit/s costs, beside a bare loop and ns-3, in turns."""
+    """What a packet of 10 Gbit/s costs, beside a bare loop and ns-3, in rounds."""
     from weir import summary
     from weir.bench import sim
 
@@ -232,7 +228,7 @@ def bench_live(
     repeat: Annotated[int, typer.Option(min=1, help="Turns; medians are shown.")] = 3,
     seconds: Annotated[float, typer.Option(min=0.1, help="How long each is measured.")] = 1.0,
     list_rows: Annotated[bool, typer.Option("--list", help="Only name the rows.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Every turn's figures as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Every round's figures as JSON.")] = False,
 ) -> None:
     """What a live packet costs, beside testpmd, Open vSwitch, the kernel and a bare loop."""
     from weir import summary
@@ -250,6 +246,27 @@ def bench_live(
     raise typer.Exit(1 if live.failed(found) else 0)
 
 
+@bench_app.command("pcap")
+def bench_pcap(
+    flows: Annotated[
+        str, typer.Option(metavar="N,N,...", help="Numbers of flows.")
+    ] = "10,1000,100000",
+    packets: Annotated[int, typer.Option(min=10_000, help="Of each capture.")] = 10_000_000,
+    repeat: Annotated[int, typer.Option(min=1, help="Rounds; medians are shown.")] = 3,
+    as_json: Annotated[bool, typer.Option("--json", help="Every round's figures as JSON.")] = False,
+) -> None:
+    """What a packet of a capture costs, beside tcptrace, tshark and scapy, in turns."""
+    from weir import summary
+    from weir.bench import captures, sim
+
+    counts = sim.parse_flows(flows)
+    found = captures.measure_all(counts, packets, repeat, summary.console(stderr=True))
+    if as_json:
+        print(json.dumps(found, indent=1))
+    else:
+        captures.show(found, summary.console())
+
+
 @app.command("report")
 def report_(
     run_folder: RunArgument,
@@ -264,6 +281,10 @@ def report_(
     loaded = folder.load(run_folder)
     print(page.write(loaded, out))
     say_notes(loaded.notes)
+
+
+app.command("plot")(figure_commands.plot_)
+app.command("compare")(figure_commands.compare_)
 
 
 @app.command("summary")
@@ -284,6 +305,28 @@ def summary_(
         summary.show(loaded.summary, summary.console())
 
 
+@app.command("export")
+def export_(
+    run_folder: RunArgument,
+    to: Annotated[str, typer.Option("--to", metavar="parquet|csv|qlog|pcapng")],
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where the files go. [RUN/export]")
+    ] = None,
+    stream: Annotated[
+        list[str] | None, typer.Option(help="A stream, for tables. [all that were recorded]")
+    ] = None,
+    flow: Annotated[list[int] | None, typer.Option(min=0, help="Only this flow. [all]")] = None,
+) -> None:
+    """Writes a run's telemetry for other programs, and prints the files' names."""
+    from weir import export
+    from weir.analysis import folder
+
+    loaded = folder.load(run_folder)
+    for file in export.write(loaded, to, out, streams=stream or (), flows=flow or ()):
+        print(file)
+    say_notes(loaded.notes)
+
+
 @app.command("replay")
 def replay_(
     run_folder: RunArgument,
@@ -302,9 +345,9 @@ def list_(
     kind: Annotated[str | None, typer.Argument(metavar="aqm|stage|cc|source|flows|run")] = None,
 ) -> None:
     """Lists queue disciplines, stages, congestion controls, workloads, and all keys of a config."""
-    from weir import run
+    from weir import runner
 
-    program = str(run.find_program("sim"))
+    program = str(runner.find_program("sim"))
     sys.stdout.flush()
     os.execv(program, [program, "--list", *([kind] if kind else [])])
 

@@ -21,7 +21,7 @@ from weir import units
 from weir.cli.cards import cards
 from weir.cli.host import BAD, OK, WARN, Check, Host, cpu_list, output
 from weir.errors import UserError
-from weir.run import PROGRAMS, build_dir, find_program
+from weir.runner import PROGRAMS, build_dir, find_program
 
 GIB = 1 << 30
 AF_XDP = 44

@@ -22,7 +22,7 @@ from weir.errors import UserError
 
 SOCKET = "dpdk_telemetry.v2"
 ANSWER_BYTES = 1 << 16
-PATIENCE_S = 10.0  # the program's own is 5 s
+ANSWER_TIMEOUT_S = 10.0  # the program's own is 5 s
 
 
 class Ended(Exception):
@@ -36,7 +36,7 @@ class Program:
         """Raises Ended, PermissionError or TimeoutError."""
         self.prefix = path.parent.name
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.socket.settimeout(PATIENCE_S)
+        self.socket.settimeout(ANSWER_TIMEOUT_S)
         try:
             self.socket.connect(str(path))
             hello = self.receive()
@@ -66,11 +66,11 @@ class Program:
     @property
     def run(self) -> str:
         """Its run folder, the same for all programs of a run; one that does not say has its own."""
-        told = self.info.get("run") if isinstance(self.info, dict) else None
+        folder = self.info.get("run") if isinstance(self.info, dict) else None
         try:
-            return str(Path(f"/proc/{self.pid}/cwd").readlink() / told) if told else self.prefix
+            return str(Path(f"/proc/{self.pid}/cwd").readlink() / folder) if folder else self.prefix
         except OSError:  # another user's
-            return str(told)
+            return str(folder)
 
     def receive(self) -> Any:
         """One message; Ended if there will be no more."""

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from weir import run
+from weir import runner
 from weir.analysis.folder import check, read_json
 from weir.analysis.ring import Records, Ring, RingError, open_ring
 from weir.errors import UserError
@@ -155,8 +155,10 @@ def decision(
     words += f" of packet {at['pkt_id']} at {int(at['ts_ns']) / 1e9:.9f} s"
     if other is None or event != other["event"]:
         return words
-    told = {"ts_ns", "pkt_id", "event", "reason"} | ({"sojourn_ns"} if kind == "depart" else set())
-    unequal = [n for n in at.dtype.names or () if n not in told and at[n] != other[n]]
+    expected = {"ts_ns", "pkt_id", "event", "reason"} | (
+        {"sojourn_ns"} if kind == "depart" else set()
+    )
+    unequal = [n for n in at.dtype.names or () if n not in expected and at[n] != other[n]]
     return words + "".join(f", {name} {at[name]}" for name in unequal)
 
 
@@ -230,7 +232,7 @@ def replay(folder: Path, out: Path) -> tuple[Found, dict[str, Any]]:
     UserError: there is no recording, or weir-sim did not take it.
     """
     recorded = open_recording(folder)[1]
-    argv = [str(run.find_program("sim")), str(folder / "config.yaml"), "--force"]
+    argv = [str(runner.find_program("sim")), str(folder / "config.yaml"), "--force"]
     argv += ["--replay", str(folder / "arrivals.ring"), "--out", str(out)]
     done = subprocess.run(argv, stderr=subprocess.PIPE, text=True, errors="replace", check=False)
     if done.returncode != 0:

@@ -45,9 +45,42 @@ def render(template: str, **values: object) -> str:
     return templates().get_template(template).render(fonts=fonts(), **values)
 
 
-def embed(drawn: Iterable[tuple[Figure, str]]) -> list[tuple[Markup, str]]:
+@dataclass(frozen=True)
+class Shown:
+    """A figure of a page."""
+
+    svg: Markup  # for print, and where no script runs
+    caption: str
+    panels: Sequence[Markup] = ()  # the same for BokehJS; none: the figure does not zoom
+    legend: Sequence[tuple[str, str, str]] = ()  # name, colour and line, to switch off and on
+    numbers: Table | None = None  # the figure's lines in words
+
+
+def embed(drawn: Iterable[tuple[Figure, str]]) -> list[Shown]:
     """Figures of one page as SVG elements, with their captions."""
-    return [(inline_svg(figure, f"f{n}-"), text) for n, (figure, text) in enumerate(drawn, start=1)]
+    return [
+        Shown(inline_svg(figure, f"f{n}-"), text) for n, (figure, text) in enumerate(drawn, start=1)
+    ]
+
+
+def embed_interactive(drawn: Iterable[tuple[Figure, str]]) -> list[Shown]:
+    """Figures of one page that zoom, as SVG elements too."""
+    from weir.report import bounded, interactive
+
+    found = []
+    for n, (figure, text) in enumerate(drawn, start=1):
+        rows = interactive.numbers(figure)
+        bounded.bound(figure)
+        found.append(
+            Shown(
+                inline_svg(figure, f"f{n}-"),
+                text,
+                interactive.panels(figure),
+                interactive.legend(figure),
+                Table(interactive.NUMBERS, rows, left=2) if rows else None,
+            )
+        )
+    return found
 
 
 def inline_svg(figure: Figure, prefix: str) -> Markup:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import AutoMinorLocator, MaxNLocator
@@ -18,144 +17,26 @@ from matplotlib.ticker import AutoMinorLocator, MaxNLocator
 from weir import units
 from weir.analysis import metrics
 from weir.report import theme
-from weir.report.theme import FAINT, INK, Style
+from weir.report.axes import (
+    BANDS,
+    FEW,
+    LEVEL,
+    WIDTH_IN,
+    Scene,
+    bands,
+    flow_styles,
+    legend,
+    maximum,
+    split_by,
+    steady,
+    subplots,
+    time_axis,
+)
+from weir.report.theme import Style
 
-WIDTH_IN = 7.2
-FEW = 10  # as many flows are drawn one by one; more as median and band
 ROWS = 30  # as many flows have a bar each where each is a group
 LINKS_DRAWN = 4
-HIDING = 2.5  # times what came later: a start that would hide it
-BANDS = len(theme.CYCLE)  # as many groups have a band of their own; those of more hide each other
-WIDE = 92  # characters of a legend over the whole width
-ROW_IN = 0.18  # of a legend
-LEVEL: dict[str, Any] = {"color": INK, "linewidth": 0.8, "linestyle": (0, (4, 2))}
-
-
-@dataclass(frozen=True)
-class Scene:
-    """What every figure of a run shares."""
-
-    groups: Sequence[Style]  # by group index
-    duration_s: float
-    warmup_s: float = 0.0
-    links: Sequence[str] = ()  # names by link index
-
-    def group(self, index: int) -> Style:
-        """The look of a group, also of one that the summary does not know."""
-        if index < len(self.groups):
-            return self.groups[index]
-        return theme.style("", f"group {index}", index)
-
-
-def _axes(columns: int, height_in: float = 2.35) -> tuple[Figure, list[Axes]]:
-    figure = Figure(figsize=(WIDTH_IN, height_in))
-    return figure, list(figure.subplots(1, columns, squeeze=False)[0])
-
-
-def _parts(frame: pl.DataFrame, key: str) -> list[tuple[int, pl.DataFrame]]:
-    """A frame's rows by the values of an integer column, in its order."""
-    values = sorted(int(value) for value in frame[key].unique())
-    return [(value, frame.filter(pl.col(key) == value)) for value in values]
-
-
-def _time_axis(axes: Axes, scene: Scene) -> None:
-    axes.set_xlabel("time (s)")
-    axes.set_xlim(0, scene.duration_s)
-    axes.set_ylim(bottom=0)
-    if scene.warmup_s > 0:
-        axes.axvline(scene.warmup_s, color=FAINT, linewidth=0.7, linestyle=(0, (1, 2)))
-
-
-def _steady(
-    axes: Axes,
-    scene: Scene,
-    frame: pl.DataFrame,
-    column: str,
-    scale: tuple[float, str],
-    base: float = 0.0,
-) -> None:
-    """Ends the axis where the run settled, if its start would hide that, and says so.
-
-    scale: divisor and unit of the axis. base: where it begins, e.g. at the propagation delay.
-    """
-    divisor, unit = scale
-    late = _largest(frame.filter(pl.col("time_s") > scene.warmup_s), column) / divisor
-    peak = _largest(frame, column) / divisor
-    if scene.warmup_s <= 0 or late <= base or peak - base < HIDING * (late - base):
-        return
-    axes.set_ylim(top=base + 1.5 * (late - base))
-    at = frame.filter(pl.col(column) == frame[column].max())["time_s"][0]
-    axes.plot(
-        [at],
-        [1],
-        "^",
-        transform=axes.get_xaxis_transform(),
-        clip_on=False,
-        color=INK,
-        markersize=3.5,
-        label=f"peak {units.number(peak)} {unit}",
-    )
-
-
-def legend(figure: Figure) -> None:
-    """Above all axes of the figure, once for what several show; it grows by the rows this takes.
-
-    What a figure says in words stands here, where it hides no data.
-    """
-    entries: dict[str, Artist] = {}
-    for axes in figure.axes:
-        handles, labels = axes.get_legend_handles_labels()
-        entries |= dict(zip(labels, handles, strict=True))
-    if not entries:
-        return
-    labels = list(entries)
-    columns = next((n for n in range(len(labels), 1, -1) if _wide(labels, n) <= WIDE), 1)
-    rows = -(-len(labels) // columns)
-    figure.set_figheight(figure.get_figheight() + ROW_IN * (rows - 1))
-    figure.legend(
-        entries.values(),
-        labels,
-        loc="outside upper left",
-        ncols=columns,
-        columnspacing=1.2,
-        handletextpad=0.5,
-    )
-
-
-def _wide(labels: Sequence[str], columns: int) -> int:
-    """Characters that labels take in so many columns, with what is drawn before each."""
-    lengths = np.array([len(label) + 5 for label in labels])
-    return int(sum(part.max() for part in np.array_split(lengths, columns)))
-
-
-def _bands(axes: Axes, spread: pl.DataFrame, divisor: float, scene: Scene) -> None:
-    """The median flow of each group, and if they are few a band around it."""
-    groups = _parts(spread, "group")
-    for group, part in groups:
-        style, time = scene.group(group), part["time_s"].to_numpy()
-        low, median, high = (part[c].to_numpy() / divisor for c in ("low", "median", "high"))
-        if len(groups) <= BANDS:
-            axes.fill_between(time, low, high, color=style.colour, alpha=0.2, linewidth=0)
-        axes.plot(time, median, color=style.colour, linestyle=style.dash, label=style.label)
-
-
-def flow_styles(flows: pl.DataFrame, scene: Scene) -> dict[int, Style]:
-    """Looks of single flows: the group's colour, in shades where a group has several."""
-    styles: dict[int, Style] = {}
-    groups = _parts(flows, "group")
-    for group, part in groups:
-        base = scene.group(group)
-        ids = sorted(int(flow) for flow in part["flow_id"])
-        several = len(ids) > 1
-        colours = (
-            list(theme.CYCLE)
-            if several and len(groups) == 1 and len(ids) <= len(theme.CYCLE)
-            else theme.shades(base.colour, len(ids))
-        )
-        for flow, colour in zip(ids, colours, strict=False):
-            label = f"{base.label}, flow {flow}" if several and len(groups) > 1 else f"flow {flow}"
-            styles[flow] = Style(label if several else base.label, colour, base.marker, base.dash)
-    return styles
+EVENTS_ON_LINE = 150  # more would hide the line
 
 
 def _over_time(
@@ -176,13 +57,13 @@ def throughput(
     rates: the bottleneck's rate_bps at the end of each interval, at end_s.
     """
     few = flows.height <= FEW
-    figure, axes = _axes(1 if few else 2)
+    figure, axes = subplots(1 if few else 2)
     key = "flow_id" if few else "group"
     time, series = _over_time(interval, key, "goodput_bps")
     by_flow = flow_styles(flows, scene)
     order = sorted(series)
     styles = [by_flow[k] if few else scene.group(k) for k in order]
-    fastest = 0.0 if rates is None else _largest(rates, "rate_bps")
+    fastest = 0.0 if rates is None else maximum(rates, "rate_bps")
     top = max(float(np.sum(list(series.values()), axis=0).max()), fastest)
     divisor, unit = units.step(top, units.RATE_STEPS)
     axes[0].stackplot(
@@ -205,16 +86,16 @@ def throughput(
             **LEVEL,
         )
     axes[0].set_ylabel(f"goodput, stacked ({unit})")
-    _time_axis(axes[0], scene)
+    time_axis(axes[0], scene)
     axes[0].set_ylim(top=1.1 * top / divisor)
     if not few:
         spread = metrics.spread_over_time(interval, "goodput_bps", 0.05, 0.95)
         shown = "high" if len(order) <= BANDS else "median"
-        divisor, unit = units.step(_largest(spread, shown), units.RATE_STEPS)
-        _bands(axes[1], spread, divisor, scene)
+        divisor, unit = units.step(maximum(spread, shown), units.RATE_STEPS)
+        bands(axes[1], spread, divisor, scene)
         axes[1].set_ylabel(f"goodput per flow ({unit})")
-        _time_axis(axes[1], scene)
-        _steady(axes[1], scene, spread, shown, (divisor, unit))
+        time_axis(axes[1], scene)
+        steady(axes[1], scene, spread, shown, (divisor, unit))
     legend(figure)
     return figure
 
@@ -222,8 +103,8 @@ def throughput(
 def rtt(interval: pl.DataFrame, flows: pl.DataFrame, base_ns: float | None, scene: Scene) -> Figure:
     """Round-trip time over time: per flow if they are few, else median and band per group."""
     measured = interval.filter(pl.col("rtt_samples") > 0)
-    figure, (axes,) = _axes(1, 2.1)
-    divisor, unit = units.step(_largest(measured, "rtt_mean_ns"), units.TIME_STEPS)
+    figure, (axes,) = subplots(1, 2.1)
+    divisor, unit = units.step(maximum(measured, "rtt_mean_ns"), units.TIME_STEPS)
     shown, column = measured, "rtt_mean_ns"
     if flows.height <= FEW:
         for flow, style in flow_styles(flows, scene).items():
@@ -238,12 +119,12 @@ def rtt(interval: pl.DataFrame, flows: pl.DataFrame, base_ns: float | None, scen
     else:
         shown = metrics.spread_over_time(measured, "rtt_mean_ns", 0.05, 0.95)
         column = "high" if shown["group"].n_unique() <= BANDS else "median"
-        _bands(axes, shown, divisor, scene)
-    _time_axis(axes, scene)
+        bands(axes, shown, divisor, scene)
+    time_axis(axes, scene)
     if base_ns:
         axes.axhline(base_ns / divisor, label=f"propagation, {units.time(base_ns)}", **LEVEL)
     base = (base_ns or 0.0) / divisor
-    _steady(axes, scene, shown, column, (divisor, unit), base)
+    steady(axes, scene, shown, column, (divisor, unit), base)
     # From a little below the propagation delay: what is above it is the queue.
     axes.set_ylim(bottom=max(0.0, base - 0.2 * (axes.get_ylim()[1] - base)))
     axes.set_ylabel(f"RTT ({unit})")
@@ -251,27 +132,22 @@ def rtt(interval: pl.DataFrame, flows: pl.DataFrame, base_ns: float | None, scen
     return figure
 
 
-def _largest(frame: pl.DataFrame, column: str) -> float:
-    value = frame[column].max()
-    return float(value) if isinstance(value, int | float) else 0.0
-
-
 def queue(links: pl.DataFrame, scene: Scene) -> Figure:
     """Backlog and queueing delay over time: mean of each interval, its maximum behind it."""
-    figure, axes = _axes(2)
+    figure, axes = subplots(2)
     panels = (
         (axes[0], "queue_mean_pkts", "queue_max_pkts", (1.0, "packets"), "queue"),
         (
             axes[1],
             "sojourn_mean_ns",
             "sojourn_max_ns",
-            units.step(_largest(links, "sojourn_max_ns"), units.TIME_STEPS),
+            units.step(maximum(links, "sojourn_max_ns"), units.TIME_STEPS),
             "queueing delay",
         ),
     )
     several = links["link"].n_unique() > 1
     for panel, mean, largest, (divisor, unit), title in panels:
-        for index, part in _parts(links.sort("time_s"), "link"):
+        for index, part in split_by(links.sort("time_s"), "link"):
             style = _link_style(index, scene) if several else theme.style("copa")
             time = part["time_s"].to_numpy()
             panel.fill_between(
@@ -289,11 +165,30 @@ def queue(links: pl.DataFrame, scene: Scene) -> Figure:
                 color=style.colour,
                 label=style.label if several else "mean",
             )
+        for kind in () if several else ("drops", "marks"):
+            _events_on(panel, links, kind, largest, divisor)
         panel.set_ylabel(f"{title} ({unit})")
-        _time_axis(panel, scene)
-        _steady(panel, scene, links, largest, (divisor, unit))
+        time_axis(panel, scene)
+        steady(panel, scene, links, largest, (divisor, unit))
     legend(figure)
     return figure
+
+
+def _events_on(panel: Axes, links: pl.DataFrame, kind: str, at: str, divisor: float) -> None:
+    """Marks the intervals that had drops or CE marks, the ones with the most if there are many."""
+    found = links.filter(pl.col(kind) > 0).sort(kind, descending=True).head(EVENTS_ON_LINE)
+    if found.height == 0:
+        return
+    style, found = theme.style(kind), found.sort("time_s")
+    panel.plot(
+        found["time_s"],
+        found[at] / divisor,
+        style.marker,
+        color=style.colour,
+        markersize=3,
+        markeredgewidth=0,
+        label=f"intervals with {style.label}",
+    )
 
 
 def _link_style(index: int, scene: Scene) -> Style:
@@ -313,7 +208,7 @@ class Cdf:
 
 def delay_cdf(distributions: Sequence[Cdf]) -> Figure:
     """Distribution of queueing delay, and its tail on a logarithmic scale."""
-    figure, (left, right) = _axes(2)
+    figure, (left, right) = subplots(2)
     longest = max(max(d.delay_ns[-1], *(p[1] for p in d.points), 0.0) for d in distributions)
     divisor, unit = units.step(float(longest), units.TIME_STEPS)
     for index, d in enumerate(distributions):
@@ -325,7 +220,7 @@ def delay_cdf(distributions: Sequence[Cdf]) -> Figure:
         left.step([x[0], *x], [0, *share], where="post", color=style.colour, label=label)
         right.step([0, *x], [1, *(1 - share)], where="post", color=style.colour)
         for (name, at, q), filled in zip(d.points, (True, False), strict=False):
-            look_of: dict[str, Any] = {
+            line_style: dict[str, Any] = {
                 "marker": "o",
                 "markersize": 4,
                 "linestyle": "none",
@@ -333,9 +228,9 @@ def delay_cdf(distributions: Sequence[Cdf]) -> Figure:
                 "markerfacecolor": style.colour if filled else "white",
             }
             label = f"{name} {units.time(at)}" if len(distributions) == 1 else None
-            left.plot([at / divisor], [q], label=label, **look_of)
+            left.plot([at / divisor], [q], label=label, **line_style)
             if q < 1:
-                right.plot([at / divisor], [1 - q], **look_of)
+                right.plot([at / divisor], [1 - q], **line_style)
     left.set_ylabel("share of packets")
     left.set_ylim(0, 1.04)
     right.set_ylabel("share of packets above")
@@ -369,10 +264,10 @@ def shares(flows: pl.DataFrame, scene: Scene) -> Figure:
     alone = flows["group"].n_unique() == flows.height
     if flows.height <= (ROWS if alone else FEW):
         return _shares_of_few(relative, mean, scene)
-    figure, (left, right) = _axes(2)
-    largest = _largest(relative, "share")
+    figure, (left, right) = subplots(2)
+    largest = maximum(relative, "share")
     edges = np.linspace(0, max(largest * 1.0001, 1.1), 61)
-    groups = _parts(relative, "group")
+    groups = split_by(relative, "group")
     styles = [scene.group(group) for group, _ in groups]
     parts = [np.sort(part["share"].to_numpy()) for _, part in groups]
     for style, values in zip(styles, parts, strict=True):
@@ -407,18 +302,21 @@ def _mean(frame: pl.DataFrame, column: str) -> float:
 
 
 def _shares_of_few(relative: pl.DataFrame, mean: float, scene: Scene) -> Figure:
-    figure, (axes,) = _axes(1, 0.75 + 0.24 * relative.height)
+    figure, (axes,) = subplots(1, 0.75 + 0.24 * relative.height)
     ordered = relative.sort("group", "flow_id", descending=True)
     styles = flow_styles(relative, scene)
-    looks = [styles[int(flow)] for flow in ordered["flow_id"]]
+    bar_styles = [styles[int(flow)] for flow in ordered["flow_id"]]
     axes.barh(
-        [s.label for s in looks], ordered["share"], color=[s.colour for s in looks], height=0.62
+        [s.label for s in bar_styles],
+        ordered["share"],
+        color=[s.colour for s in bar_styles],
+        height=0.62,
     )
     axes.axvline(1, **LEVEL)
     for row, (bps, share) in enumerate(ordered.select("goodput_bps", "share").iter_rows()):
         text = f" {units.rate(bps)}"
         axes.annotate(text, (max(share, 1.0), row), va="center", fontsize=8)
-    axes.set_xlim(0, 1.2 * max(1.0, _largest(ordered, "share")))
+    axes.set_xlim(0, 1.2 * max(1.0, maximum(ordered, "share")))
     axes.grid(visible=False)
     axes.tick_params(axis="y", length=0)
     axes.set_xlabel(f"goodput / mean goodput (mean: {units.rate(mean)})")
@@ -427,7 +325,7 @@ def _shares_of_few(relative: pl.DataFrame, mean: float, scene: Scene) -> Figure:
 
 def cwnd(samples: pl.DataFrame, chosen: Sequence[int], scene: Scene) -> Figure:
     """Congestion window of a few flows; samples has time_s, flow_id, group and cwnd_segs."""
-    figure, (axes,) = _axes(1, 2.1)
+    figure, (axes,) = subplots(1, 2.1)
     part = samples.filter(pl.col("flow_id").is_in(list(chosen)))
     flows = part.select("flow_id", "group").unique().sort("flow_id")
     for flow, style in flow_styles(flows, scene).items():
@@ -441,8 +339,8 @@ def cwnd(samples: pl.DataFrame, chosen: Sequence[int], scene: Scene) -> Figure:
             linewidth=0.9,
         )
     axes.set_ylabel("cwnd (segments)")
-    _time_axis(axes, scene)
-    _steady(axes, scene, part, "cwnd_segs", (1.0, "segments"))
+    time_axis(axes, scene)
+    steady(axes, scene, part, "cwnd_segs", (1.0, "segments"))
     legend(figure)
     return figure
 
@@ -484,14 +382,14 @@ def panels(
 ) -> Figure:
     """One panel per quantity over time; in each a line per series, whose frames have time_s."""
     rows = -(-len(quantities) // 2)
-    figure = Figure(figsize=(WIDTH_IN, 0.4 + 1.5 * rows))
+    figure = Figure(figsize=(WIDTH_IN, 0.4 + 1.5 * rows if len(quantities) > 1 else 2.2))
     grid = figure.subplots(rows, min(2, len(quantities)), squeeze=False).ravel()
     for place, (axes, quantity) in enumerate(zip(grid, quantities, strict=False)):
         column = quantity.column
         finite = [(style, f.filter(pl.col(column).is_finite())) for style, f in series]
         divisor, unit = 1.0, quantity.unit
         if unit in STEPS:
-            top = max((_largest(frame, column) for _, frame in finite), default=0.0)
+            top = max((maximum(frame, column) for _, frame in finite), default=0.0)
             divisor, unit = units.step(top, STEPS[unit])
         for style, frame in finite:
             axes.plot(
@@ -505,7 +403,7 @@ def panels(
         axes.set_ylabel(f"{quantity.label} ({unit})" if unit else quantity.label)
         if quantity.values:
             axes.set_yticks(list(quantity.values.values()), list(quantity.values))
-        _time_axis(axes, scene)
+        time_axis(axes, scene)
         if place + 2 < len(quantities):  # another below
             axes.set_xlabel("")
     for axes in grid[len(quantities) :]:

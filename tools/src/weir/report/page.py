@@ -6,19 +6,23 @@ What the page says is put together here; templates/run.html.j2 says how it is sh
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
-from weir import run as run_
-from weir import summary, units
+from weir import runner, summary, units
 from weir.analysis import folder, metrics
 from weir.errors import UserError
-from weir.report import document, sections, theme
+from weir.report import document, interactive, sections, theme
+from weir.report.data import read
 from weir.report.document import Table
 
 if TYPE_CHECKING:
     from weir.analysis.folder import Run
+
+DATA = (".json", ".ring", ".yaml", ".parquet", ".csv")
 
 
 def write(run: Run, out: Path | None = None) -> Path:
@@ -29,13 +33,13 @@ def write(run: Run, out: Path | None = None) -> Path:
     path = (out or run.path) / "report.html"
     if path.is_dir():
         raise UserError(f"{path}: a folder has the report's name", 1)
-    folder.write_whole(path, page(run))
+    folder.write_whole(path, page(run, path.parent))
     return path
 
 
-def page(run: Run) -> str:
-    """The whole document."""
-    data = sections.read(run)
+def page(run: Run, place: Path) -> str:
+    """The whole document, to be written into a folder `place`."""
+    data = read(run)
     report = data.numbers
     return document.render(
         "run.html.j2",
@@ -46,11 +50,24 @@ def page(run: Run) -> str:
         warmup=warmup(report, data.scene.warmup_s),
         emulation=emulation(report),
         verdicts=summary.verdict_lines(report) if "verdicts" in report else None,
-        figures=document.embed(sections.draw(data)),
+        bokeh=interactive.script(),
+        figures=document.embed_interactive((d.figure, d.caption) for d in sections.draw(data)),
         ledger=ledger(report),
+        files=files(run, place),
         provenance=provenance(run),
         config=run.config_text,
     )
+
+
+def files(run: Run, place: Path) -> list[tuple[str, str]]:
+    """The run's own files, as links from a folder: names and addresses."""
+    found = (p for p in run.path.iterdir() if p.suffix in DATA and not p.name.startswith("."))
+    return [(p.name, address(p, place)) for p in sorted(found)]
+
+
+def address(path: Path, place: Path) -> str:
+    """A file's address from a folder, for a link."""
+    return quote(os.path.relpath(path.resolve(), place.resolve()))
 
 
 def title_of(run: Run) -> str:
@@ -122,14 +139,14 @@ def ledger(report: dict[str, Any]) -> Ledger | None:
 
 def port_rows(accounts: dict[str, Any]) -> list[list[str]]:
     """The account of a switch's ports, in packets; none in virtual time."""
-    came, gone = summary.port_terms(accounts)
-    if not came:
+    received, gone = summary.port_terms(accounts)
+    if not received:
         return []
     rows = []
-    for index, (label, count) in enumerate(came + gone):
-        sign = "− " if index >= len(came) else "+ " if index else ""
+    for index, (label, count) in enumerate(received + gone):
+        sign = "− " if index >= len(received) else "+ " if index else ""
         rows.append(["" if index else "all ports", sign + label, units.count(count or 0), ""])
-    rest = sum(count for _, count in came) - sum(count for _, count in gone)
+    rest = sum(count for _, count in received) - sum(count for _, count in gone)
     return [*rows, ["", "= 0" if accounts["balanced"] else "=", f"{rest:,}", ""]]
 
 
@@ -189,7 +206,7 @@ def provenance(run: Run) -> list[tuple[str, str]]:
 def versions(built: object) -> str:
     """What the programs were built with, and what made the run and this page."""
     named = built if isinstance(built, dict) else {}
-    page = ", ".join(f"{name} {version}" for name, version in run_.versions().items())
+    page = ", ".join(f"{name} {version}" for name, version in runner.versions().items())
     ran = named.get("tools")
     parts = [f"{name} {version}" for name, version in named.items() if name != "tools"]
     if ran and ran != page:

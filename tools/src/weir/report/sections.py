@@ -4,15 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from weir import summary, units
-from weir.analysis import metrics
-from weir.report import figures, theme
+from weir.analysis import metrics, windows
+from weir.report import axes, balance, figures, theme
+from weir.report.data import FlowData, RunData
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -31,44 +31,15 @@ CC_ELSEWHERE = ("ts_ns", "flow_id", "group", "cwnd_segs")
 CC_OWN = ("obs0", "obs1", "obs2", "obs3")  # named by each congestion control
 
 
-@dataclass(frozen=True)
-class RunData:
-    """A run's data, read once."""
+class Drawn(NamedTuple):
+    """A figure, what it says, and its name for `weir plot`: one name, one figure of a run."""
 
-    run: Run
-    numbers: dict[str, Any]  # the summary, or what telemetry says in its place
-    flows: FlowData | None
-    links: pl.DataFrame | None  # with lengths and times
-    scene: figures.Scene
+    name: str
+    figure: Figure
+    caption: str
 
 
-def read(run: Run) -> RunData:
-    """Reads the streams that are drawn."""
-    interval, links = run.frame("interval"), run.frame("links")
-    length = duration_s(run, interval, links)
-    warmup = warmup_s(run) if warmup_s(run) < length else 0.0  # ended before: all of it counts
-    flows = None if interval is None else flow_data(interval, warmup, length)
-    timed = None if links is None else metrics.with_times(links)
-    numbers = run.summary
-    if not numbers:
-        numbers = recovered(run.config, flows, timed, warmup)
-    scene = figures.Scene(
-        groups=theme.group_styles(
-            [
-                (name, str(group.get("cc", "")))
-                for name, group in zip(
-                    summary.group_names(numbers), numbers.get("groups", []), strict=True
-                )
-            ]
-        ),
-        duration_s=length,
-        warmup_s=warmup,
-        links=list(numbers.get("links", {})),
-    )
-    return RunData(run, numbers, flows, timed, scene)
-
-
-def draw(data: RunData) -> Iterator[tuple[Figure, str]]:
+def draw(data: RunData) -> Iterator[Drawn]:
     """Each figure that the run has data for, with its caption."""
     if data.flows is not None:
         yield from draw_rates(data, data.flows)
@@ -76,87 +47,24 @@ def draw(data: RunData) -> Iterator[tuple[Figure, str]]:
         yield from draw_links(data, data.links)
     if data.flows is not None:
         yield from draw_shares(data, data.flows)
+        yield from draw_balance(data, data.flows)
         yield from draw_acks(data, data.flows)
     yield from draw_observed(data)
     yield from draw_events(data)
 
 
-def warmup_s(run: Run) -> float:
-    """Where measuring began: live, counted from when traffic did."""
-    known = run.summary.get("warmup_s")
-    if known is None:
-        known = (units.config_time_ns(run.config.get("warmup", "0")) or 0.0) / metrics.NS_PER_S
-    return float(known) + float(run.summary.get("start_s") or 0.0)
-
-
-def duration_s(run: Run, *frames: pl.DataFrame | None) -> float:
-    """Length of the time axis: what the summary says of virtual time, else the last record."""
-    known = run.summary.get("virtual_s")
-    if known and run.summary.get("program") == "weir-sim":
-        return float(known)
-    ends = [f["ts_ns"].to_numpy().max() for f in frames if f is not None]
-    return float(max(ends, default=metrics.NS_PER_S)) / metrics.NS_PER_S
-
-
-def recovered(
-    config: dict[str, Any], flows: FlowData | None, links: pl.DataFrame | None, warmup: float
-) -> dict[str, Any]:
-    """The tables of a summary that was never written, from telemetry and config."""
-    found: dict[str, Any] = {}
-    if flows is not None:
-        groups = metrics.per_group(flows.each).to_dicts()
-        named = config.get("flows", [])
-        for group in groups:
-            own = named[group["group"]] if group["group"] < len(named) else {}
-            cc = own.get("cc", "")
-            group["cc"] = next(iter(cc), "") if isinstance(cc, dict) else cc
-            group["name"] = own.get("name") or group["cc"] or f"group {group['group']}"
-        found["groups"] = groups
-        found["jfi"] = metrics.jfi(flows.each["goodput_bps"].to_numpy())
-    if links is not None:
-        measured = metrics.between(links, warmup * metrics.NS_PER_S)
-        rows = metrics.per_link(measured if measured.height > 0 else links).to_dicts()
-        found["links"] = {f"link {row['link']}": row for row in rows}
-    return found
-
-
-@dataclass(frozen=True)
-class FlowData:
-    """What the intervals say about flows."""
-
-    length_ns: int  # of an interval
-    rated: pl.DataFrame  # the intervals, with rates
-    each: pl.DataFrame  # one row per flow, after the warm-up
-
-    @property
-    def few(self) -> bool:
-        """Are they drawn one by one?"""
-        return self.each.height <= figures.FEW
-
-    @property
-    def drawn(self) -> str:
-        """How a group's flows are drawn if they are not few, in words."""
-        band = self.each["group"].n_unique() <= figures.BANDS
-        return f"Line: median flow{'; band: 5th to 95th percentile' if band else ''}."
-
-
-def flow_data(interval: pl.DataFrame, warmup: float, length: float) -> FlowData:
-    """Rates of the intervals, and totals of the flows after the warm-up; both in seconds."""
-    span_ns, warmup_ns = (length - warmup) * metrics.NS_PER_S, warmup * metrics.NS_PER_S
-    each = metrics.per_flow(interval, span_ns, warmup_ns)
-    return FlowData(metrics.step_ns(interval), metrics.with_rates(interval), each)
-
-
-def draw_rates(data: RunData, flows: FlowData) -> Iterator[tuple[Figure, str]]:
+def draw_rates(data: RunData, flows: FlowData) -> Iterator[Drawn]:
     """Throughput and RTT over time."""
-    yield (
+    yield Drawn(
+        "throughput",
         figures.throughput(flows.rated, flows.each, bottleneck_rates(data), data.scene),
         f"Goodput over time, means of {units.time(flows.length_ns)}."
         + ("" if flows.few else f" Right: per flow. {flows.drawn}")
         + (" The dotted line ends the warm-up." if data.scene.warmup_s else ""),
     )
     if bool((flows.rated["rtt_samples"] > 0).any()):
-        yield (
+        yield Drawn(
+            "rtt",
             figures.rtt(flows.rated, flows.each, propagation_ns(data.run.config), data.scene),
             f"Round-trip time as the senders see it, means of {units.time(flows.length_ns)}."
             + ("" if flows.few else f" {flows.drawn}"),
@@ -174,11 +82,12 @@ def bottleneck_rates(data: RunData) -> pl.DataFrame | None:
     return own.select(ends, "rate_bps") if own.height > 0 else None
 
 
-def draw_shares(data: RunData, flows: FlowData) -> Iterator[tuple[Figure, str]]:
+def draw_shares(data: RunData, flows: FlowData) -> Iterator[Drawn]:
     """Who got how much, and the windows behind it."""
     count = flows.each.height
     index = metrics.jfi(flows.each["goodput_bps"].to_numpy())
-    yield (
+    yield Drawn(
+        "shares",
         figures.shares(flows.each, data.scene),
         f"Shares of {units.count(count)} flows after the warm-up;"
         f" Jain's index {summary.ratio(index)}.",
@@ -188,10 +97,43 @@ def draw_shares(data: RunData, flows: FlowData) -> Iterator[tuple[Figure, str]]:
     few = "." if count <= CWND_FLOWS else " of a few: per group the median, least and best served."
     if groups > CWND_FLOWS:
         few = f" of a few: the median flows of the first {CWND_FLOWS} groups."
-    yield (
+    yield Drawn(
+        "cwnd",
         figures.cwnd(window_samples(data.run, flows.rated, chosen), chosen, data.scene),
         f"Congestion window{few}",
     )
+
+
+def windowed(data: RunData, flows: FlowData) -> tuple[pl.DataFrame, float]:
+    """Each flow in each window, and the windows' length in seconds."""
+    length = windows.length_s(data.scene.duration_s, flows.length_ns)
+    return windows.windows(flows.rated, length), length
+
+
+def draw_balance(data: RunData, flows: FlowData) -> Iterator[Drawn]:
+    """Fairness over time, and throughput against delay."""
+    each, length_s = windowed(data, flows)
+    length = units.time(length_s * metrics.NS_PER_S)
+    if flows.each.height > 1:
+        parts = [(data.scene.group(g), part) for g, part in axes.split_by(each, "group")]
+        several = [(style, part) for style, part in parts if part["flow_id"].n_unique() > 1]
+        every = [(theme.style("forward", "all flows"), each)] if len(parts) > 1 else []
+        yield Drawn(
+            "fairness",
+            balance.fairness([*every, *several[: axes.BANDS]], data.scene),
+            f"Jain's index of goodput in windows of {length}, of the flows that have begun.",
+        )
+    late = each.filter(pl.col("time_s") > data.scene.warmup_s)
+    tradeoff = balance.tradeoff(
+        [(data.scene.group(g), part) for g, part in axes.split_by(late, "group")][: axes.BANDS]
+    )
+    if tradeoff is not None:
+        yield Drawn(
+            "tradeoff",
+            tradeoff,
+            f"Goodput against RTT of each flow in windows of {length} after the warm-up: mean and"
+            " one standard deviation. Better is up and to the right.",
+        )
 
 
 def window_samples(run: Run, rated: pl.DataFrame, chosen: Sequence[int]) -> pl.DataFrame:
@@ -207,7 +149,7 @@ def window_samples(run: Run, rated: pl.DataFrame, chosen: Sequence[int]) -> pl.D
     return kept_rows.with_columns(time_s=at_end).select(columns)
 
 
-def draw_acks(data: RunData, flows: FlowData) -> Iterator[tuple[Figure, str]]:
+def draw_acks(data: RunData, flows: FlowData) -> Iterator[Drawn]:
     """Every field of `cc` records of a few flows, then what each congestion control observed."""
     recorded = data.run.rings("cc")
     if not recorded:
@@ -218,7 +160,7 @@ def draw_acks(data: RunData, flows: FlowData) -> Iterator[tuple[Figure, str]]:
     acks = thinned(chosen_acks(data.run, names, chosen))
     if acks.height == 0:
         return
-    styles = figures.flow_styles(acks.select("flow_id", "group").unique(), data.scene)
+    styles = axes.flow_styles(acks.select("flow_id", "group").unique(), data.scene)
     shown = [
         figures.Quantity.of(field.name, values=field.values)
         for field in schema.fields
@@ -229,7 +171,8 @@ def draw_acks(data: RunData, flows: FlowData) -> Iterator[tuple[Figure, str]]:
     acks = acks.with_columns(pl.when(pl.col(name) != 0).then(pl.col(name)) for name in none)
     if not shown:
         return
-    yield (
+    yield Drawn(
+        "acks",
         figures.panels(shown, by_flow(acks, styles), data.scene),
         "What the congestion controls were given after each ACK.",
     )
@@ -238,7 +181,8 @@ def draw_acks(data: RunData, flows: FlowData) -> Iterator[tuple[Figure, str]]:
         groups = [index for index, cc in enumerate(algorithms) if cc == observer.name]
         own = acks.filter(pl.col("group").is_in(groups))
         if own.height > 0:
-            yield (
+            yield Drawn(
+                f"acks-{observer.name}",
                 figures.panels(
                     [
                         figures.Quantity.of(*named)
@@ -278,17 +222,18 @@ def by_flow(
     return [(style, part) for style, part in parts if part.height > 0]
 
 
-def draw_observed(data: RunData) -> Iterator[tuple[Figure, str]]:
+def draw_observed(data: RunData) -> Iterator[Drawn]:
     """What disciplines and stages observed, those of which something happened."""
     found = list(observations(data.run))
     moved = [
         o for o in found if any((o.numbers[name] != 0).any() for name in o.numbers.columns[1:])
     ]
-    for o in moved[: figures.LINKS_DRAWN]:
+    for n, o in enumerate(moved[: figures.LINKS_DRAWN], start=1):
         style = theme.style(o.name)
         quantities = [figures.Quantity.of(name) for name in o.numbers.columns[1:]]
         numbers = o.numbers.with_columns(time_s=pl.col("ts_ns") / metrics.NS_PER_S)
-        yield (
+        yield Drawn(
+            f"observed-{o.name}-{n}",
             figures.panels(quantities, [(style, numbers)], data.scene),
             f"What {style.label} observed at {place(data, o)}, at the end of each interval.",
         )
@@ -312,7 +257,7 @@ def place(data: RunData, observed: metrics.Observed) -> str:
     return f"path {paths[path]}" if path is not None and path < len(paths) else f"path {path}"
 
 
-def draw_links(data: RunData, links: pl.DataFrame) -> Iterator[tuple[Figure, str]]:
+def draw_links(data: RunData, links: pl.DataFrame) -> Iterator[Drawn]:
     """Queue over time and the distribution of its delay."""
     length = metrics.step_ns(links)
     busy = (
@@ -325,14 +270,16 @@ def draw_links(data: RunData, links: pl.DataFrame) -> Iterator[tuple[Figure, str
         return
     top = float(busy["load"][0])
     kept = busy.filter(pl.col("load") > 0.05 * top)["link"].to_list()[: figures.LINKS_DRAWN]
-    yield (
+    yield Drawn(
+        "queue",
         figures.queue(links.filter(pl.col("link").is_in(kept)), data.scene),
         f"Queue and queueing delay. Lines: means of {units.time(length)}; shaded: up to the"
         " largest value in each.",
     )
     distributions, caption = delays(data, links, kept)
     if distributions:
-        yield (
+        yield Drawn(
+            "delay",
             figures.delay_cdf(distributions),
             f"Queueing delay after the warm-up; right: its tail. {caption}",
         )
@@ -380,7 +327,7 @@ def cdf_of(name: str, delay: metrics.Floats, share: metrics.Floats) -> figures.C
     return figures.Cdf(name, delay, share, points)
 
 
-def link_name(scene: figures.Scene, link: int) -> str:
+def link_name(scene: axes.Scene, link: int) -> str:
     """A link's name in the summary."""
     return scene.links[link] if link < len(scene.links) else f"link {link}"
 
@@ -402,7 +349,7 @@ def packet_delays(data: RunData, links: Iterable[int]) -> list[figures.Cdf]:
     return distributions
 
 
-def draw_events(data: RunData) -> Iterator[tuple[Figure, str]]:
+def draw_events(data: RunData) -> Iterator[Drawn]:
     """Drops, marks, window reductions, timeouts and mode changes, as rates."""
     links, length_s = data.links, data.scene.duration_s / 120
     if links is not None:  # a bin shorter than what it counts would be too high, the next one empty
@@ -429,7 +376,8 @@ def draw_events(data: RunData) -> Iterator[tuple[Figure, str]]:
         .agg(pl.col("count").sum())
     )
     if counts.height > 0:
-        yield (
+        yield Drawn(
+            "events",
             figures.events(counts, data.scene, length_s),
             f"What happened when, in bins of {units.time(length_s * metrics.NS_PER_S)}.",
         )

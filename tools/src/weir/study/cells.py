@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from weir import run
+from weir import runner
 from weir.analysis import folder
 from weir.errors import UserError
 
@@ -102,7 +102,7 @@ def run_cells(
     UserError: names that cannot be, no weir-sim, no scheduler, or another batch in `out`.
     """
     check_names(cells)
-    program = run.find_program("sim").resolve()
+    program = runner.find_program("sim").resolve()
     out = out.resolve()
     batch = Batch(out, program, None if any_version else program_version(program))
     absolute = [Cell(c.name, c.config.resolve(), c.override, c.seed, c.duration) for c in cells]

@@ -10,7 +10,7 @@ import numpy as np
 
 from weir.analysis import metrics
 from weir.report import theme
-from weir.report.figures import legend
+from weir.report.axes import legend
 from weir.study import corescale
 from weir.study.corescale import Case, Measured
 

@@ -14,14 +14,14 @@ from weir.report import document
 from weir.report.document import Table
 from weir.study import corescale, figures, validation
 from weir.study.corescale import Measured, Plan
-from weir.study.validation import Claim
+from weir.study.validation import Validation
 
 TITLES = {
     "corescale": "CoreScale: congestion control at the core of the Internet",
     "edgescale": "EdgeScale: the same experiments with tens of flows",
 }
 MET = {True: "met", False: "NOT MET", None: "–"}
-CLAIM_COLUMNS = ("claim", "published", "here", "deviation", "gate", "")
+VALIDATION_COLUMNS = ("claim", "published", "here", "deviation", "gate", "")
 
 
 def html(made: Plan, measured: dict[str, Measured], failed: dict[str, str]) -> str:
@@ -36,8 +36,8 @@ def html(made: Plan, measured: dict[str, Measured], failed: dict[str, str]) -> s
         failed=failed,
         notes=list(notes(measured)),
         verdict=verdict(said),
-        claim_columns=CLAIM_COLUMNS,
-        claims=list(zip(said, claim_rows(said), strict=True)),
+        validation_columns=VALIDATION_COLUMNS,
+        validations=list(zip(said, validation_rows(said), strict=True)),
         differences=differences(said),
         table_1=table_1(measured),
         figures=document.embed(figures.draw(made.study, measured)),
@@ -46,7 +46,7 @@ def html(made: Plan, measured: dict[str, Measured], failed: dict[str, str]) -> s
 
 
 def headline(
-    made: Plan, measured: dict[str, Measured], said: Sequence[Claim]
+    made: Plan, measured: dict[str, Measured], said: Sequence[Validation]
 ) -> list[tuple[str, str]]:
     """The few numbers that a reader wants first."""
     runs = [cell.run for cell in measured.values()]
@@ -79,33 +79,33 @@ def same_runs(measured: dict[str, Measured]) -> Iterator[str]:
         )
 
 
-def claim_rows(said: Sequence[Claim]) -> list[list[str]]:
+def validation_rows(said: Sequence[Validation]) -> list[list[str]]:
     """Claims as they are shown."""
     return [
         [
-            claim.what,
-            claim.published,
-            claim.ours,
-            units.NONE if claim.deviation is None else f"{100 * claim.deviation:+.1f} %",
-            claim.gate or "reported",
-            MET[claim.met],
+            checked.what,
+            checked.published,
+            checked.ours,
+            units.NONE if checked.deviation is None else f"{100 * checked.deviation:+.1f} %",
+            checked.gate or "reported",
+            MET[checked.met],
         ]
-        for claim in said
+        for checked in said
     ]
 
 
-def verdict(said: Sequence[Claim]) -> str:
+def verdict(said: Sequence[Validation]) -> str:
     """How many gates are met."""
-    gates = [claim for claim in said if claim.gate]
-    met = sum(claim.met is True for claim in gates)
-    missing = sum(claim.met is None for claim in gates)
+    gates = [checked for checked in said if checked.gate]
+    met = sum(checked.met is True for checked in gates)
+    missing = sum(checked.met is None for checked in gates)
     text = f"{met} of {len(gates)} gates met"
     return text + (f", {missing} without the cells they need" if missing else "")
 
 
-def differences(said: Sequence[Claim]) -> list[str]:
+def differences(said: Sequence[Validation]) -> list[str]:
     """Why numbers are more than 15 % away, and gates not met."""
-    why = {claim.why for claim in said if claim.surprising}
+    why = {checked.why for checked in said if checked.surprising}
     return [text for key, text in validation.WHY.items() if key in why]
 
 

@@ -15,7 +15,7 @@ from weir.report import theme
 from weir.study import corescale, page, validation
 from weir.study.cells import Outcome, run_cells
 from weir.study.corescale import Measured, Plan
-from weir.study.validation import Claim
+from weir.study.validation import Validation
 
 STUDIES = ("corescale", "edgescale")
 NS_PER_PACKET = 100.0  # of weir-sim on one core, for estimates
@@ -61,18 +61,18 @@ def run(
 ) -> int:
     """Runs what is not there yet, writes page and table, shows the claims; exit status."""
 
-    def told(outcome: Outcome, number: int, total: int) -> None:
+    def show_outcome(outcome: Outcome, number: int, total: int) -> None:
         why = f": {outcome.message}" if outcome.message else ""
         screen.print(f"[{number}/{total}] {outcome.cell.name} {outcome.status}{why}", markup=False)
 
     cells = [case.cell(made.quick) for case in made.ordered]
     outcomes = run_cells(
-        cells, made.out / "cells", scheduler=scheduler, workers=workers, on_outcome=told
+        cells, made.out / "cells", scheduler=scheduler, workers=workers, on_outcome=show_outcome
     )
     measured, failed = collect(made, outcomes)
     html, parquet = write(made, measured, failed)
     said = validation.of(measured, made.study)
-    show_claims(said, screen)
+    show_validations(said, screen)
     for note in page.same_runs(measured):
         screen.print(note, style="yellow", soft_wrap=True)
     for name, message in failed.items():
@@ -106,9 +106,9 @@ def write(made: Plan, measured: dict[str, Measured], failed: dict[str, str]) -> 
     return html, parquet
 
 
-def show_claims(said: Sequence[Claim], screen: Console) -> None:
+def show_validations(said: Sequence[Validation], screen: Console) -> None:
     """The claims on a terminal."""
-    made = summary.table(page.CLAIM_COLUMNS, page.claim_rows(said), left=3)
+    made = summary.table(page.VALIDATION_COLUMNS, page.validation_rows(said), left=3)
     for column in made.columns[:3]:
         column.no_wrap, column.overflow = False, "fold"
     screen.print(made)

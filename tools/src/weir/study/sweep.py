@@ -31,7 +31,7 @@ import polars as pl
 import yaml
 from rich.console import Console
 
-from weir import run, summary, units
+from weir import runner, summary, units
 from weir.analysis import folder
 from weir.errors import UserError
 from weir.study import cells
@@ -215,7 +215,7 @@ def whole(path: Path, node: yaml.Node, low: int, high: int) -> int:
 def check(sweep: Sweep) -> None:
     """Asks weir-sim about the first cell: what is wrong with it is likely wrong with all."""
     cell, _ = sweep.cells()[0]
-    argv = [*cell.argv(run.find_program("sim")), "--check"]
+    argv = [*cell.argv(runner.find_program("sim")), "--check"]
     done = subprocess.run(argv, capture_output=True, text=True)
     if done.returncode == 0:
         return

@@ -16,7 +16,7 @@ from weir.study.corescale import BASE_RTT_MS, BURSTS, CASES, NAMES, PAIRS, Measu
 
 
 @dataclass(frozen=True)
-class Claim:
+class Validation:
     """One statement of the study beside our measure of it."""
 
     what: str
@@ -177,35 +177,35 @@ def judged(
     return {"gate": gate, "met": None if known is None else bool(holds(known))}
 
 
-def of(cells: Cells, study: str = "corescale") -> list[Claim]:
+def of(cells: Cells, study: str = "corescale") -> list[Validation]:
     """Every claim of a study; what was not run says so."""
     if study == "edgescale":
-        return [*edge_claims(cells), *fairness_claims(cells, "edge")]
+        return [*edge_validations(cells), *fairness_validations(cells, "edge")]
     return [
-        *table_1_claims(cells),
-        *edge_claims(cells),
-        *error_claims(cells),
-        *identity_claims(cells),
-        *fairness_claims(cells, "core"),
-        *fairness_claims(cells, "edge"),
-        *share_claims(cells),
-        *copa_claims(cells),
+        *table_1_validations(cells),
+        *edge_validations(cells),
+        *error_validations(cells),
+        *identity_validations(cells),
+        *fairness_validations(cells, "core"),
+        *fairness_validations(cells, "edge"),
+        *share_validations(cells),
+        *copa_validations(cells),
     ]
 
 
-def table_1_claims(cells: Cells) -> Iterator[Claim]:
+def table_1_validations(cells: Cells) -> Iterator[Validation]:
     """Table 1's constants at the core."""
     low, high = C_HALVING_RANGE
     for name, flows in zip(CORE, TABLE_1_LOSS, strict=True):
         by_loss, by_halving = values(cells, [name], c_loss), values(cells, [name], c_halving)
-        yield Claim(
+        yield Validation(
             f"C by losses, core, {flows} flows",
             str(TABLE_1_LOSS[flows]),
             listed(by_loss),
             deviation(by_loss[0], TABLE_1_LOSS[flows]),
             why="bursts",
         )
-        yield Claim(
+        yield Validation(
             f"C by halvings, core, {flows} flows",
             str(TABLE_1_HALVING[flows]),
             listed(by_halving),
@@ -214,7 +214,7 @@ def table_1_claims(cells: Cells) -> Iterator[Claim]:
         )
     by_halving, by_loss = values(cells, CORE, c_halving), values(cells, CORE, c_loss)
     edge = values(cells, EDGE, c_loss)
-    yield Claim(
+    yield Validation(
         "C by halvings does not depend on the number of flows",
         listed(list(TABLE_1_HALVING.values())),
         listed(by_halving),
@@ -225,13 +225,13 @@ def table_1_claims(cells: Cells) -> Iterator[Claim]:
         ),
         why="spread",
     )
-    yield Claim(
+    yield Validation(
         "C by losses falls with the number of flows",
         listed(list(TABLE_1_LOSS.values())),
         listed(by_loss),
         **judged("falling", by_loss, lambda c: c[0] > c[1] > c[2]),
     )
-    yield Claim(
+    yield Validation(
         "C by losses is larger at the core than at the edge",
         "3.24 to 3.95 and 1.78",
         f"{listed(by_loss)} and {listed(edge)}",
@@ -243,39 +243,39 @@ def table_1_claims(cells: Cells) -> Iterator[Claim]:
         why="bursts",
     )
     bursts = f"core, {BURSTS} segments per ACK"
-    yield Claim(
+    yield Validation(
         f"C by losses, {bursts}",
         listed(list(TABLE_1_LOSS.values())),
         listed(values(cells, CORE_BURSTS, c_loss)),
     )
-    yield Claim(
+    yield Validation(
         f"C by halvings, {bursts}",
         listed(list(TABLE_1_HALVING.values())),
         listed(values(cells, CORE_BURSTS, c_halving)),
     )
-    yield Claim(
+    yield Validation(
         f"losses per halving, {bursts}", "6 to 9", listed(values(cells, CORE_BURSTS, total_losses))
     )
-    yield Claim(
+    yield Validation(
         f"median error by losses, {bursts}",
         "45 to 55 %",
         percents(values(cells, CORE_BURSTS, error_loss)),
     )
 
 
-def edge_claims(cells: Cells) -> Iterator[Claim]:
+def edge_validations(cells: Cells) -> Iterator[Validation]:
     """Table 1's constants at the edge."""
     low, high = C_HALVING_RANGE
     for name in EDGE:
         flows = name.split("-")[2]
         by_loss, by_halving = values(cells, [name], c_loss), values(cells, [name], c_halving)
-        yield Claim(
+        yield Validation(
             f"C by losses, edge, {flows} flows",
             str(TABLE_1_EDGE["loss"]),
             listed(by_loss),
             deviation(by_loss[0], TABLE_1_EDGE["loss"]),
         )
-        yield Claim(
+        yield Validation(
             f"C by halvings, edge, {flows} flows",
             str(TABLE_1_EDGE["halving"]),
             listed(by_halving),
@@ -284,8 +284,8 @@ def edge_claims(cells: Cells) -> Iterator[Claim]:
             **judged(f"in [{low}, {high}]", by_halving, lambda c: low <= c[0] <= high),
         )
     by_halving, by_loss = values(cells, EDGE, error_halving), values(cells, EDGE, error_loss)
-    yield Claim("median error by losses, edge", "below 10 %", percents(by_loss))
-    yield Claim(
+    yield Validation("median error by losses, edge", "below 10 %", percents(by_loss))
+    yield Validation(
         "median error by halvings, edge",
         "below 10 %",
         percents(by_halving),
@@ -293,26 +293,26 @@ def edge_claims(cells: Cells) -> Iterator[Claim]:
     )
     lost = values(cells, EDGE, total_losses)
     known = complete(lost)
-    yield Claim(
+    yield Validation(
         "losses per halving, edge",
         "1.7",
         listed(lost),
         deviation(sum(known) / len(known) if known else None, 1.7),
     )
-    yield identity_claim(cells, EDGE, "edge")
+    yield identity_validation(cells, EDGE, "edge")
 
 
-def error_claims(cells: Cells) -> Iterator[Claim]:
+def error_validations(cells: Cells) -> Iterator[Validation]:
     """Figure 2: the median flow's prediction error."""
     by_halving, by_loss = values(cells, CORE, error_halving), values(cells, CORE, error_loss)
     both = [*by_halving, *by_loss]
-    yield Claim(
+    yield Validation(
         "median error by halvings, core",
         "at most 10 %",
         percents(by_halving),
         **judged("at most 10 %", by_halving, lambda e: max(e) <= ERROR_HALVING_MAX),
     )
-    yield Claim(
+    yield Validation(
         "median error by losses, core",
         "45 to 55 %",
         percents(by_loss),
@@ -324,13 +324,15 @@ def error_claims(cells: Cells) -> Iterator[Claim]:
     )
 
 
-def identity_claims(cells: Cells) -> Iterator[Claim]:
+def identity_validations(cells: Cells) -> Iterator[Validation]:
     """Figure 3: what a halving costs."""
-    yield Claim("losses per halving, core", "6 to 9", listed(values(cells, CORE, total_losses)))
-    yield identity_claim(cells, CORE, "core")
+    yield Validation(
+        "losses per halving, core", "6 to 9", listed(values(cells, CORE, total_losses))
+    )
+    yield identity_validation(cells, CORE, "core")
 
 
-def identity_claim(cells: Cells, names: Sequence[str], scale: Scale) -> Claim:
+def identity_validation(cells: Cells, names: Sequence[str], scale: Scale) -> Validation:
     """Losses per halving against (C by losses / C by halvings)^2."""
     counted = values(cells, names, total_losses)
     implied = values(cells, names, lambda cell: cell.losses_of_fits)
@@ -339,7 +341,7 @@ def identity_claim(cells: Cells, names: Sequence[str], scale: Scale) -> Claim:
         for a, b in zip(counted, implied, strict=True)
     ]
     published = {"core": "8.44 / 7.16 / 5.85", "edge": "1.47"}[scale]
-    return Claim(
+    return Validation(
         f"losses per halving as the two C imply, {scale}",
         published,
         listed(implied),
@@ -347,7 +349,7 @@ def identity_claim(cells: Cells, names: Sequence[str], scale: Scale) -> Claim:
     )
 
 
-def fairness_claims(cells: Cells, scale: Scale) -> Iterator[Claim]:
+def fairness_validations(cells: Cells, scale: Scale) -> Iterator[Validation]:
     """Jain's index among flows of one algorithm."""
     for cc in ("newreno", "cubic"):
         index = values(cells, names_of(scale, (cc,)), jfi_all)
@@ -357,14 +359,14 @@ def fairness_claims(cells: Cells, scale: Scale) -> Iterator[Claim]:
             else {}
         )
         published = "above 0.99" if scale == "core" else units.NONE
-        yield Claim(f"Jain's index, {NAMES[cc]}, {scale}", published, listed(index, 4), **gate)
+        yield Validation(f"Jain's index, {NAMES[cc]}, {scale}", published, listed(index, 4), **gate)
     published = {"core": "as low as 0.4", "edge": "as low as 0.7 beyond 10 flows"}[scale]
     for rtt_ms in (20, 100, 200):
         names = [n for n in names_of(scale, ("bbr",), rtt_ms=rtt_ms) if rtt_ms == 20 or n in cells]
         if names:
             index = values(cells, names, jfi_all)
             lowest = min((j for j in index if j is not None), default=None)
-            yield Claim(
+            yield Validation(
                 f"Jain's index, BBR, {scale}, {rtt_ms} ms",
                 published,
                 listed(index, 4),
@@ -380,7 +382,7 @@ SHARES_PUBLISHED = {
 }
 
 
-def share_claims(cells: Cells) -> Iterator[Claim]:
+def share_validations(cells: Cells) -> Iterator[Validation]:
     """What one algorithm takes from another."""
     for pair in PAIRS:
         for lone in (False, True):
@@ -395,7 +397,7 @@ def share_claims(cells: Cells) -> Iterator[Claim]:
             published = SHARES_PUBLISHED[pair]
             if lone:
                 published = "highly unfair" if pair[0] == "bbr" else units.NONE
-            yield Claim(
+            yield Validation(
                 f"share of {NAMES[pair[0]]} against {NAMES[pair[1]]}, {how} of {which}",
                 published,
                 percents(share),
@@ -408,7 +410,7 @@ def queue_per_flow(cell: Measured) -> float | None:
     return None if queued is None else queued / cell.flows.height
 
 
-def copa_claims(cells: Cells) -> Iterator[Claim]:
+def copa_validations(cells: Cells) -> Iterator[Validation]:
     """What the study did not try."""
     names = names_of("core", ("copa",))
     flows = ", ".join(name.split("-")[2] for name in names)
@@ -420,4 +422,4 @@ def copa_claims(cells: Cells) -> Iterator[Claim]:
         ("packets in the queue per flow", listed(values(cells, names, queue_per_flow))),
         ("packets dropped", listed(drops)),
     ):
-        yield Claim(f"{NAMES['copa']}, core, {flows} flows: {what}", NOT_TRIED, ours)
+        yield Validation(f"{NAMES['copa']}, core, {flows} flows: {what}", NOT_TRIED, ours)

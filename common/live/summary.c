@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The parts of a live run's summary that both programs share (app.h).
+#include "common/live/app.h"
+
+#include "common/net/address.h"
+
+uint64_t live_end_ns(const struct live_app *app) {
+	uint64_t end_ns = 0;
+
+	for (uint32_t i = 0; i < app->lcores; i++)
+		end_ns = time_max(end_ns, app->lcore[i]->now_ns);
+	return end_ns;
+}
+
+uint64_t live_start_ns(const struct live_app *app) {
+	uint64_t start_ns = app->lcore[0]->start_ns;
+
+	return start_ns == NEVER_NS ? live_end_ns(app) : start_ns;
+}
+
+bool live_summary(void *of, FILE *out, const char *verdict) {
+	uint64_t start_ns = live_start_ns(of);
+	struct live_app *app = of;
+	bool balanced;
+	struct json j;
+
+	json_begin(&j, out);
+	json_text(&j, "program", app->program->name);
+	json_text(&j, "version", run_version());
+	json_text(&j, "title", app->run.title);
+	json_u64(&j, "seed", app->run.seed);
+	json_f64(&j, "virtual_s", (double)time_since(live_end_ns(app), start_ns) / 1e9);
+	json_f64(&j, "start_s", (double)start_ns / 1e9);
+	json_f64(&j, "warmup_s", (double)app->run.warmup_ns / 1e9);
+	json_f64(&j, "measured_from_s", (double)app->lcore[0]->measured_ns / 1e9);
+	json_f64(&j, "wall_s", app->wall_s);
+	json_text(&j, "verdict", verdict);
+	watch_json(app->watch, app->lcores, &j);
+	balanced = app->program->summary(app, &j);
+	json_object(&j, "telemetry");
+	json_u64(&j, "level", app->run.telemetry_level);
+	for (uint32_t i = 0; i < app->lcore[0]->streams; i++) {
+		const struct tel *t = app->lcore[0]->stream[i];
+
+		if (t->head == 0)
+			continue;
+		json_object(&j, tel_stream_name((enum tel_stream)(t - app->lcore[0]->tel)));
+		json_u64(&j, "records", t->head - tel_lost(t));
+		json_u64(&j, "lost", tel_lost(t));
+		json_close(&j, '}');
+	}
+	json_close(&j, '}');
+	json_end(&j);
+	return balanced;
+}
+
+void live_faults_json(const struct live_app *app, uint64_t no_mbuf, struct json *j) {
+	const struct lcore *first = app->lcore[0];
+	char text[256];
+
+	for (uint32_t i = 0; i < app->ports; i++) {
+		if (port_fault(&app->port[i], live_start_ns(app), live_end_ns(app), text,
+			    sizeof(text)))
+			json_text(j, NULL, text);
+	}
+	for (uint32_t i = 0; i < first->streams; i++) {
+		if (tel_fault(first->stream[i], text, sizeof(text)))
+			json_text(j, NULL, text);
+	}
+	if (no_mbuf > 0)
+		json_format(j, NULL,
+			"%llu packets were dropped because the pool was too small for them "
+			"(no_mbuf)",
+			(unsigned long long)no_mbuf);
+}
+
+void live_port_json(const struct port *port, struct json *j) {
+	struct rte_eth_stats stats = {0};
+	char mac[ADDRESS_MAC_SIZE];
+
+	rte_eth_stats_get(port->id, &stats);
+	address_mac_text(&port->mac, mac);
+	json_text(j, "name", port->name);
+	json_text(j, "dev", port->dev.text);
+	json_text(j, "mac", mac);
+	// The driver's counters: frames not received for lack of room; frames taken but not sent.
+	json_u64(j, "driver_missed", stats.imissed);
+	json_u64(j, "driver_no_mbuf", stats.rx_nombuf);
+	json_u64(j, "driver_tx_errors", stats.oerrors);
+}
+
+void live_late_json(
+	const struct hist *late, const char *packets, const char *error, struct json *j) {
+	static const struct {
+		const char *name;
+		double q;
+	} quantiles[] = {{"p50", 0.5}, {"p99", 0.99}, {"p999", 0.999}};
+	char name[64];
+
+	json_u64(j, packets, late->total);
+	for (size_t i = 0; i < sizeof(quantiles) / sizeof(quantiles[0]); i++) {
+		snprintf(name, sizeof(name), "%s_%s_ns", error, quantiles[i].name);
+		json_u64(j, name, hist_quantile(late, quantiles[i].q));
+	}
+	snprintf(name, sizeof(name), "%s_max_ns", error);
+	json_u64(j, name, late->max);
+}
+
+void live_lcore_json(const struct live_app *app, uint32_t lcore, struct json *j) {
+	const struct lcore_load *load = &app->lcore[lcore]->load;
+
+	json_u64(j, "cpu", app->process->lcore[lcore]);
+	json_u64(j, "iterations", load->iterations);
+	json_u64(j, "iteration_max_ns", load->iteration_max_ns);
+	json_u64(j, "quiesced", load->quiesced);
+	json_u64(j, "quiesced_max_ns", load->quiesced_max_ns);
+	json_f64(j, "busy", app->wall_s > 0 ? (double)load->busy_ns / 1e9 / app->wall_s : 0);
+	json_u64(j, "tsc_hz", app->lcore[lcore]->clock.tsc_hz);
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "sender/network.h"
+
+#include "common/net/wire.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PIPE_SLACK_NS 10e6
+
+// One entry of a map as a number in its unit; 0 if it is not there.
+static double number(struct config_node *map, const char *key, enum unit unit) {
+	struct config_node *n = NULL;
+	double value = 0;
+
+	if (map != NULL && config_kind(map) == CONFIG_MAP)
+		n = config_get(map, key);
+	if (n == NULL || config_text(n) == NULL || unit_parse(config_text(n), unit, &value) < 0)
+		return 0;
+	return value;
+}
+
+// What is read of them. All paths are added up: whatever a packet and its ACK go through is among them.
+struct reader {
+	struct config_node *schedule;
+	double rate_bps; // of the slowest link of "forward", each link at its fastest
+	double delay_ns; // each delay at its longest
+	double start_ns; // the same as the run begins
+	double queue_ns, queue_bdp; // of all links, each in one or the other
+};
+
+// One stage: its parameters, and what the schedule calls it.
+struct stage {
+	struct config_node *params;
+	char name[CONFIG_ITEM_SIZE + 64]; // "forward.link"
+};
+
+// The stage's entry at its largest: as the run begins, or by the schedule.
+static double largest(
+	const struct reader *r, const struct stage *s, const char *key, enum unit unit) {
+	double value = number(s->params, key, unit);
+	char path_key[sizeof(s->name) + 16];
+
+	snprintf(path_key, sizeof(path_key), "%s.%s", s->name, key);
+	for (size_t i = 0; r->schedule != NULL && i < config_count(r->schedule); i++)
+		value = fmax(value, number(config_at(r->schedule, i), path_key, unit));
+	return value;
+}
+
+// What a queue's limit means in time. The limit of a discipline is always called that.
+static void add_queue(struct reader *r, struct config_node *link, double rate_bps) {
+	static const struct param limit_param = {
+		.name = "limit", .type = PARAM_TYPE_LIMIT, .min = 0, .max = HUGE_VAL};
+	struct config_node *queue = config_get(link, "queue"), *params = NULL, *node = NULL;
+	struct limit limit = {.kind = LIMIT_BDP, .value = 1};
+	const char *name;
+
+	if (queue != NULL && config_plugin(queue, "queue", &name, &params, NULL) == 0
+		&& params != NULL && config_kind(params) == CONFIG_MAP)
+		node = config_get(params, "limit");
+	if (node != NULL && config_text(node) != NULL)
+		param_set(&limit_param, &limit, config_text(node), NULL);
+	switch (limit.kind) {
+	case LIMIT_BYTES:
+		r->queue_ns += limit.value * 8e9 / rate_bps;
+		break;
+	case LIMIT_PACKETS:
+		r->queue_ns += limit.value * (NETWORK_FRAME_BYTES + WIRE_OVERHEAD) * 8e9 / rate_bps;
+		break;
+	case LIMIT_TIME:
+		r->queue_ns += limit.value;
+		break;
+	case LIMIT_BDP:
+		r->queue_bdp += limit.value;
+		break;
+	}
+}
+
+static void add_link(struct reader *r, const struct stage *link, bool forward) {
+	double rate_bps = number(link->params, "rate", UNIT_RATE_BPS);
+
+	if (rate_bps <= 0)
+		return;
+	add_queue(r, link->params, rate_bps);
+	rate_bps = largest(r, link, "rate", UNIT_RATE_BPS);
+	if (forward && (r->rate_bps == 0 || rate_bps < r->rate_bps))
+		r->rate_bps = rate_bps;
+}
+
+static void add_delay(struct reader *r, const struct stage *delay) {
+	static const char *const keys[] = {"delay", "late_by"};
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		r->start_ns += number(delay->params, keys[i], UNIT_TIME_NS);
+		r->delay_ns += largest(r, delay, keys[i], UNIT_TIME_NS);
+	}
+}
+
+static void add_path(struct reader *r, struct config_node *path, const char *path_name) {
+	for (size_t i = 0; i < config_count(path); i++) {
+		char name[CONFIG_ITEM_SIZE];
+		const char *type = config_item(path, i, name);
+		struct config_node *item = config_at(path, i);
+		struct stage s = {0};
+
+		if (type != NULL && config_kind(item) == CONFIG_MAP)
+			s.params = config_get(item, type);
+		if (s.params == NULL || config_kind(s.params) != CONFIG_MAP)
+			continue;
+		snprintf(s.name, sizeof(s.name), "%.60s.%s", path_name, name);
+		if (strcmp(type, "link") == 0)
+			add_link(r, &s, strcmp(path_name, "forward") == 0);
+		else if (strcmp(type, "delay") == 0)
+			add_delay(r, &s);
+	}
+}
+
+void network_read(struct network *n, struct config_node *root, uint64_t base_rtt_ns) {
+	struct config_node *paths = config_get(root, "paths");
+	struct reader r = {.schedule = config_get(root, "schedule")};
+	double extra_ns = (double)base_rtt_ns;
+
+	for (size_t i = 0;
+		paths != NULL && config_kind(paths) == CONFIG_MAP && i < config_count(paths); i++)
+		add_path(&r, config_at(paths, i), config_key(paths, i));
+	config_skip(paths);
+	config_skip(r.schedule);
+	*n = (struct network){.rate_bps = NETWORK_RATE_BPS, .pipe_ns = NETWORK_PIPE_NS};
+	if (r.rate_bps <= 0)
+		return;
+	n->rate_bps = (uint64_t)r.rate_bps;
+	n->pipe_ns = (uint64_t)(fmax(r.delay_ns, extra_ns) + r.queue_ns
+		+ fmax(r.start_ns, extra_ns) * r.queue_bdp + PIPE_SLACK_NS);
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the sender must know of the network that a switch makes of the config's `paths` and `schedule`: it
+// sizes the scoreboard, which holds what is under way at any time of the run.
+#pragma once
+#include "common/config/config.h"
+
+#include <stdint.h>
+
+#define NETWORK_FRAME_BYTES 1518 // largest, with FCS; what a live port's buffers take
+#define NETWORK_RATE_BPS UINT64_C(10000000000) // without a link
+#define NETWORK_PIPE_NS UINT64_C(200000000)
+
+struct network {
+	uint64_t rate_bps; // at its fastest
+	uint64_t
+		pipe_ns; // how long a packet and its ACK can be under way, queues included, at its longest
+};
+
+// The switch checks these sections; what cannot be read here is left out. `base_rtt_ns`: the
+// longest that a flow group asks for, 0: none does.
+void network_read(struct network *n, struct config_node *root, uint64_t base_rtt_ns);

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// --pcap: packets where they enter and leave paths or are dropped, as pcapng.
+//
+//	telemetry: {capture: port}    with hosts: the sender's port, both directions; without: what leaves each path
+//	telemetry: {capture: paths}   each path's arrivals, departures and drops, an interface each
+//
+// A comment has the flow and what is known of the packet: its time in queues, the stage that marked it, the
+// stage that dropped it and why. The packet's number in its path is its epb_packetid at all interfaces. At
+// telemetry level 2 the same flows are captured as are recorded, else all. Times are theoretical ones.
+//
+// One producer per thread that serves paths (struct capture_tap) and one writer. Live, the producer is an lcore:
+// it puts what it sees into a ring, the first CAPTURE_SNAP bytes of a frame, and counts what finds the ring full;
+// the control thread empties the rings. In virtual time there is no ring, and the whole frame is kept.
+//
+// Paths are served ahead of one another, so packets come out of order: the writer keeps them until capture_flush
+// and writes them in order of their times.
+#pragma once
+#include "common/run/run.h"
+#include "switch/path.h"
+
+#define CAPTURE_SNAP 128u
+
+struct capture;
+struct capture_ring;
+
+// Writes a packet's frame without FCS as it is now into `bytes`, at most `room` of it, its whole length into
+// *length. Returns how many bytes it has written.
+typedef uint32_t capture_frame_fn(void *ctx, const struct path *path, const struct pkt *p,
+	uint8_t *bytes, uint32_t room, uint32_t *length);
+
+struct capture_env {
+	const struct run *run;
+	struct paths *paths;
+	bool hosts; // at the ends of "forward" and "reverse"
+	uint64_t epoch_ns; // since 1970, when the run's time begins
+	capture_frame_fn *frame;
+	void *ctx; // for it
+	uint32_t
+		rings; // producers that are other threads; 0: none, the writer's thread serves all paths
+	uint64_t ring_records; // of each, a power of two
+};
+
+// Can `file` become a capture? Without `force` none that is there is overwritten.
+int capture_check(const char *file, bool force, struct err *err);
+// Before the first packet; with rings, capture_paths follows for each. On error nothing needs freeing.
+int capture_open(
+	struct capture **out, const char *file, const struct capture_env *env, struct err *err);
+// Assigns paths to a ring's producer.
+void capture_paths(struct capture *c, uint32_t ring, struct path *const *paths, uint32_t n);
+// Empties the rings and writes what is old enough. NULL is fine here and below.
+void capture_drain(struct capture *c);
+// All paths were served up to now_ns: what they have shown before then is written.
+void capture_flush(struct capture *c, uint64_t now_ns);
+// Once the producers have ended. 0, or -errno and a sentence of the first write that failed. capture_summary has the
+// counts until capture_free.
+int capture_close(struct capture *c, struct err *err);
+void capture_summary(const struct capture *c, struct json *j);
+void capture_free(struct capture *c);

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// --pcap: lcores put what their paths show them into rings, the control thread writes it (switch/capture.h).
+#include "switch/live/app.h"
+
+#include "common/net/wire.h"
+
+#include <string.h>
+
+#define RING_RECORDS (1u << 17)
+
+static uint32_t frame(void *ctx, const struct path *path, const struct pkt *p, uint8_t *bytes,
+	uint32_t room, uint32_t *length) {
+	const struct packet_metadata *meta = (const struct packet_metadata *)(const void *)p->user;
+	const uint8_t *data = meta->frame;
+	uint32_t captured = meta->len;
+
+	*length = captured;
+	if (meta->len == 0) {
+		const struct rte_mbuf *m = port_mbuf_const(p);
+
+		data = rte_pktmbuf_mtod(m, const uint8_t *);
+		captured = m->data_len;
+		*length = m->pkt_len;
+	}
+	captured = captured < room ? captured : room;
+	memcpy(bytes, data, captured);
+	if (p->ecn != meta->ecn)
+		wire_set_ecn(bytes, captured, p->ecn);
+	return captured;
+}
+
+int switch_capture_open(struct live_app *live, struct err *err) {
+	struct switch_app *app = switch_app(live);
+	struct capture_env env = {
+		.run = &live->run,
+		.paths = &app->paths,
+		.epoch_ns = live->run.tel.utc_start_ns,
+		.frame = frame,
+		.rings = live->lcores,
+		.ring_records = RING_RECORDS,
+	};
+	struct capture *c;
+	int rc;
+
+	if (live->opt.pcap == NULL)
+		return 0;
+	if ((rc = capture_open(&c, live->opt.pcap, &env, err)) < 0)
+		return rc;
+	for (uint32_t i = 0; i < live->lcores; i++)
+		capture_paths(c, i, app->lcore[i].path, app->lcore[i].paths);
+	atomic_store(&app->capture, c);
+	return 0;
+}
+
+void switch_capture_drain(struct live_app *live) {
+	capture_drain(atomic_load(&switch_app(live)->capture));
+}

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "switch/plan.h"
+
+#include "common/base/u64.h"
+#include "common/net/address.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LARGE_PACKET 512 // bytes: least mean of the frames that keep their buffer
+#define STRAIGHT_PKTS 1024 // buffers of a port without a path
+#define PATH_SLACK_PKTS 1024 // bursts, the frame on the wire, packets that leave late
+
+static const char *const start_names[] = {"now", "traffic", NULL};
+static const struct param plan_params[] = {
+	LIVE_PROCESS_PARAMS(struct plan, process, "1024"),
+	{"start", "now", "when duration and warmup begin: traffic is the first TCP or UDP packet",
+		UNIT_NONE, PARAM_ENUM(struct plan, start, start_names)},
+	{"pool", "0", "packets that may be inside; 0: as many as queues and delays may hold",
+		UNIT_NONE, PARAM_U64(struct plan, pool), .min = 0, .max = 1e9},
+	PARAM_END,
+};
+static const char *const also[] = {"lcores", "ports", "static", NULL};
+
+static const struct param port_params[] = {
+	LIVE_PORT_PARAMS(struct plan_port, common),
+	{"path", "", "what leaves through this port goes through this path; default: straight out",
+		UNIT_NONE, PARAM_TEXT(struct plan_port, path_name)},
+	{"min_packet", "512B", "smallest mean packet its path must hold; sizes the packet pool",
+		UNIT_BYTES, PARAM_U64(struct plan_port, min_packet), .min = 64, .max = 1518},
+	{"lcore", "", "the CPU, one of lcores, that serves it; default: each one in turn",
+		UNIT_NONE, PARAM_TEXT(struct plan_port, lcore_text)},
+	{"rx_queues", "1", "receive queues, each for another one of lcores", UNIT_NONE,
+		PARAM_U64(struct plan_port, rx_queues), .min = 1, .max = LIVE_LCORES_MAX},
+	PARAM_END,
+};
+
+static const struct live_section section = {
+	.name = "switch",
+	.params = plan_params,
+	.also = also,
+	.port_params = port_params,
+	.port_size = sizeof(struct plan_port),
+	.ports_min = 2,
+	.ports_max = LIVE_PORTS_MAX,
+};
+
+struct fixed {
+	char mac[PARAM_TEXT_SIZE];
+	char port[PARAM_TEXT_SIZE];
+};
+static const struct param fixed_params[] = {
+	{"mac", NULL, "MAC address", UNIT_NONE, PARAM_TEXT(struct fixed, mac)},
+	{"port", NULL, "the port it is behind", UNIT_NONE, PARAM_TEXT(struct fixed, port)},
+	PARAM_END,
+};
+
+int plan_flows(struct plan *p, struct config *c, struct err *err) {
+	struct config_node *root = config_root(c), *list = config_get(root, "flows");
+	struct flows f;
+	int rc;
+
+	if ((rc = live_sender_ip(config_get(root, "live"), &p->flow_base_ip, err)) < 0)
+		return rc;
+	if ((rc = flows_read(&f, list, err)) < 0)
+		return rc;
+	config_skip(list);
+	p->groups = f.groups;
+	memcpy(p->group_base_rtt_ns, f.base_rtt_ns, sizeof(p->group_base_rtt_ns));
+	p->group_of = calloc(f.count + 1, sizeof(*p->group_of));
+	if (p->group_of == NULL)
+		return err_set(err, -ENOMEM, "flows: no memory for %u", f.count);
+	for (uint32_t g = 0; g < f.groups; g++) {
+		for (uint32_t i = 0; i < f.group_count[g]; i++)
+			p->group_of[p->flows++] = (uint16_t)g;
+	}
+	return 0;
+}
+
+void plan_free(struct plan *p) {
+	free(p->group_of);
+	p->group_of = NULL;
+}
+
+// Rate of the run's fastest path with a link; PATH_RATE_DEFAULT_BPS if there is none.
+static uint64_t fastest_bps(const struct paths *ps) {
+	uint64_t rate_bps = 0;
+
+	for (uint32_t i = 0; i < ps->count; i++)
+		rate_bps = max_u64(rate_bps, ps->path[i].max_rate_bps);
+	return rate_bps > 0 ? rate_bps : PATH_RATE_DEFAULT_BPS;
+}
+
+static uint64_t path_pkts(const struct paths *ps, const struct path *p, uint32_t frame) {
+	struct path_capacity c = path_capacity(p, frame);
+	uint64_t rate_bps = p->max_rate_bps > 0 ? p->max_rate_bps : fastest_bps(ps);
+	double delayed = (double)rate_bps * (double)c.delay_ns / (8e9 * (frame + WIRE_OVERHEAD));
+
+	return PATH_SLACK_PKTS + c.queue_pkts + (uint64_t)delayed;
+}
+
+// Which lcore serves the i-th port.
+static int port_lcore(struct plan *p, uint32_t i, struct config_node *n, struct err *err) {
+	struct plan_port *port = &p->port[i];
+	const struct live_process *lp = &p->process;
+	double cpu;
+
+	port->lcore = i % lp->lcores;
+	if (port->rx_queues > lp->lcores)
+		return config_err(config_get(n, "rx_queues"), -EINVAL, err,
+			"rx_queues: %llu are more than the lcores, %u",
+			(unsigned long long)port->rx_queues, lp->lcores);
+	if (port->lcore_text[0] == '\0')
+		return 0;
+	if (unit_parse(port->lcore_text, UNIT_NONE, &cpu) == 0) {
+		for (port->lcore = 0; port->lcore < lp->lcores; port->lcore++) {
+			if (cpu == lp->lcore[port->lcore])
+				return 0;
+		}
+	}
+	return config_err(config_get(n, "lcore"), -EINVAL, err,
+		"lcore: '%s' is not a CPU that live.switch.lcores names", port->lcore_text);
+}
+
+// Every lcore has something to do.
+static int no_lcore_idle(const struct plan *p, struct err *err) {
+	for (uint32_t i = 0; i < p->process.lcores; i++) {
+		bool used = false;
+
+		for (uint32_t k = 0; k < p->ports; k++) {
+			used |= p->port[k].lcore == i;
+			for (uint32_t q = 0; q < p->port[k].rx_queues; q++)
+				used |= plan_receiver(p, k, q) == i;
+		}
+		if (!used)
+			return config_err(config_at(p->process.lcores_node, i), -EINVAL, err,
+				"lcores: CPU %u has nothing to do: it has no port, nor a receive queue "
+				"of one",
+				p->process.lcore[i]);
+	}
+	return 0;
+}
+
+// The path before the i-th port, and its quota of the pool.
+static int port_path(
+	struct plan *p, uint32_t i, struct paths *ps, struct config_node *n, struct err *err) {
+	struct plan_port *port = &p->port[i];
+	char names[CONFIG_NAMES_SIZE];
+
+	port->quota = port->large_quota = STRAIGHT_PKTS;
+	if (port->path_name[0] == '\0')
+		return 0;
+	port->path = paths_find(ps, port->path_name);
+	if (port->path == NULL) {
+		paths_names(ps, names);
+		return config_err(n, -EINVAL, err, "path: there is no path '%s'; there is %s",
+			port->path_name, names);
+	}
+	for (uint32_t k = 0; k < i; k++) {
+		if (p->port[k].path == port->path)
+			return config_err(n, -EINVAL, err,
+				"path: '%s' is used by port '%s' too; a path has one exit",
+				port->path_name, p->port[k].common.name);
+	}
+	port->quota = path_pkts(ps, port->path, (uint32_t)port->min_packet);
+	port->large_quota =
+		path_pkts(ps, port->path, (uint32_t)max_u64(port->min_packet, LARGE_PACKET));
+	return 0;
+}
+
+// Every path has its exit.
+static int no_path_unused(
+	const struct plan *p, const struct paths *ps, struct config_node *list, struct err *err) {
+	for (uint32_t i = 0; i < ps->count; i++) {
+		bool used = false;
+
+		for (uint32_t k = 0; k < p->ports; k++)
+			used |= p->port[k].path == &ps->path[i];
+		if (!used)
+			return config_err(list, -EINVAL, err,
+				"live.switch.ports: no port sends through path '%s'; "
+				"give its exit `path: %s`",
+				ps->path[i].name, ps->path[i].name);
+	}
+	return 0;
+}
+
+static int static_read(struct plan *p, struct config_node *list, struct err *err) {
+	int rc;
+
+	if (list == NULL)
+		return 0;
+	if (config_kind(list) != CONFIG_LIST || config_count(list) > PLAN_STATIC_MAX)
+		return config_err(list, -EINVAL, err, "static: a list of at most %d {mac, port}",
+			PLAN_STATIC_MAX);
+	for (size_t i = 0; i < config_count(list); i++) {
+		struct config_node *n = config_at(list, i);
+		struct plan_static *s = &p->fixed[p->fixed_count++];
+		struct fixed f = {0};
+
+		if ((rc = config_params(n, "static", fixed_params, NULL, &f, err)) < 0)
+			return rc;
+		if (!address_mac(f.mac, &s->mac))
+			return config_err(n, -EINVAL, err,
+				"mac: '%s' is not a MAC address such as 02:00:00:00:00:01", f.mac);
+		for (s->port = 0; s->port < p->ports; s->port++) {
+			if (strcmp(p->port[s->port].common.name, f.port) == 0)
+				break;
+		}
+		if (s->port == p->ports)
+			return config_err(n, -EINVAL, err, "port: there is no port '%s'", f.port);
+	}
+	return 0;
+}
+
+// Scales the paths' quotas to the pool that the user wants.
+static int scale_quotas(struct plan *p, struct config_node *node, struct err *err) {
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < p->ports; i++)
+		sum += p->port[i].quota;
+	if (p->pool == 0)
+		return 0;
+	if (p->pool < sum && !p->process.force)
+		return config_err(node, -EINVAL, err,
+			"pool: %llu packets are fewer than the %llu that queues and delays may "
+			"hold; force: yes starts all the same, and drops the rest as no_mbuf",
+			(unsigned long long)p->pool, (unsigned long long)sum);
+	double scale = (double)p->pool / (double)sum;
+	for (uint32_t i = 0; i < p->ports; i++) {
+		p->port[i].quota = (uint64_t)((double)p->port[i].quota * scale);
+		p->port[i].large_quota = (uint64_t)((double)p->port[i].large_quota * scale);
+	}
+	return 0;
+}
+
+int plan_ports(struct plan *p, struct config *c, struct paths *ps, struct err *err) {
+	struct config_node *node, *list;
+	int rc;
+
+	if ((rc = live_section_read(&section, c, p, &p->process, &node, err)) < 0)
+		return rc;
+	if ((rc = live_ports_read(&section, &p->process, node, p->port, &p->ports, err)) < 0)
+		return rc;
+	list = config_get(node, "ports");
+	for (uint32_t i = 0; i < p->ports; i++) {
+		struct config_node *n = config_at(list, i);
+
+		if ((rc = port_lcore(p, i, n, err)) < 0 || (rc = port_path(p, i, ps, n, err)) < 0)
+			return rc;
+	}
+	if ((rc = no_lcore_idle(p, err)) < 0 || (rc = scale_quotas(p, node, err)) < 0
+		|| (rc = no_path_unused(p, ps, list, err)) < 0)
+		return rc;
+	return static_read(p, config_get(node, "static"), err);
+}
+
+int plan_text(const struct plan *p, uint64_t port_buffers, char *text, size_t size) {
+	size_t used = 0;
+
+	for (uint32_t i = 0; i < p->ports && used < size; i++) {
+		const struct plan_port *port = &p->port[i];
+
+		used += (size_t)snprintf(text + used, size - used, "%s %llu packets, ",
+			port->path != NULL ? port->path_name : port->common.name,
+			(unsigned long long)port->quota);
+	}
+	if (used < size)
+		used += (size_t)snprintf(
+			text + used, size - used, "ports %llu", (unsigned long long)port_buffers);
+	return (int)(used < size ? used : size - 1);
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The live switch's config, `live.switch`, and what follows from it: which port sends through
+// which path, how many packet buffers that takes, which flow belongs to which group. Pure.
+//
+// Buffers. A path holds at most what its queues may hold and what is under way in its delays:
+//
+//	queue:  min(limit in packets, limit in bytes / smallest packet)
+//	delay:  packet rate x longest delay,  packet rate = rate / (smallest packet + overhead)
+//
+// The rate is that of the link before the delay. Where there is none, the rate of the fastest link
+// of the run: a path without a link carries the ACKs of one with. The smallest packet is a mean
+// over the packets inside, `min_packet`, 512 B by default: a third of a full frame, so that a path
+// takes three ACKs per full frame in the other direction, and small enough that a mix of sizes
+// fits. For 64 B at line rate say so. Frames that small wait outside their buffers, in 128 B each, so
+// that only these are 8 times as many: for all others the mean is taken to be 512 B at least.
+//
+// `pool` sets what all paths and ports together may hold instead, each in proportion; less than the
+// sum is refused without `force`.
+//
+// Each path has its quota of the pool to itself. Beyond it packets are dropped as no_mbuf, counted
+// apart from the queue's drops, so that one path cannot starve another.
+//
+// Lcores. A port, with the path before it, is one lcore's: the one it names, else the first port the first
+// one's, the second the second's and so on, round and round. Its receive queues are spread over the lcores
+// from that one on.
+#pragma once
+#include "common/config/flows.h"
+#include "common/config/live.h"
+#include "common/net/wire.h"
+#include "switch/path.h"
+
+#define PLAN_MTU_BYTES 1518 // with FCS
+#define PLAN_STATIC_MAX 256
+
+enum plan_start { PLAN_START_NOW, PLAN_START_TRAFFIC };
+
+struct plan_port {
+	struct live_port_common common;
+	char path_name[PARAM_TEXT_SIZE];
+	uint64_t min_packet; // bytes, FCS included
+	uint64_t rx_queues;
+	char lcore_text[PARAM_TEXT_SIZE];
+	uint32_t lcore; // that serves it and its path: an index in `lcores`
+	struct path *path; // what leaves here goes through it; NULL: straight out
+	uint64_t quota; // packets the path may hold
+	uint64_t large_quota; // of these, as many may need a buffer of their own
+};
+
+struct plan_static {
+	struct wire_mac mac;
+	uint32_t port;
+};
+
+struct plan {
+	struct live_process process;
+	int start; // enum plan_start
+	uint64_t pool; // packets that may be inside; 0: what follows from the paths
+	struct plan_port port[LIVE_PORTS_MAX];
+	uint32_t ports;
+	struct plan_static fixed[PLAN_STATIC_MAX];
+	uint32_t fixed_count;
+	// Flows of weir-sender: which group each belongs to.
+	uint32_t flow_base_ip; // of the first sending port
+	uint32_t flows;
+	uint16_t *group_of; // per flow
+	uint64_t group_base_rtt_ns[GROUPS_MAX];
+	uint32_t groups;
+};
+
+// Reads the number and base RTT of each flow group, and the sender's address.
+int plan_flows(struct plan *p, struct config *c, struct err *err);
+// Reads live.switch. `ps` must be initialised; ports point into it.
+int plan_ports(struct plan *p, struct config *c, struct paths *ps, struct err *err);
+// Which lcore receives from a port's queue.
+static inline uint32_t plan_receiver(const struct plan *p, uint32_t port, uint32_t queue) {
+	return (p->port[port].lcore + queue) % p->process.lcores;
+}
+void plan_free(struct plan *p);
+// The sum as a user reads it: "forward 73014 packets, reverse 24011 packets, ports 3072"; its length.
+int plan_text(const struct plan *p, uint64_t port_buffers, char *text, size_t size);

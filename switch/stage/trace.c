@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Packet tracing: the records that stages write of single packets.
+#include "switch/stage/trace.h"
+
+__attribute__((noinline)) void stage_trace(const struct stage_env *env, enum tel_packet_event event,
+	const struct pkt *p, uint64_t ts_ns, uint64_t queue_bytes) {
+	if (stage_traced(env))
+		trace_packet(env, event, p, ts_ns, queue_bytes);
+}
+
+void stage_drop(
+	const struct stage_env *env, struct pkt_list *drops, struct pkt *p, enum drop_reason why) {
+	pkt_drop(drops, p, why);
+	stage_trace(env, TEL_DROP, p, p->arrival_ns, 0);
+}

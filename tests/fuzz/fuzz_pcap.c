@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Any bytes as a capture: nothing is read outside it, every packet is counted once, every connection ends once, and
+// memory stays what it was.
+#include "tools/pcap/analysis.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define REQUIRE(x)                                                                                 \
+	do {                                                                                       \
+		if (!(x))                                                                          \
+			abort();                                                                   \
+	} while (0)
+
+static struct analysis a;
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+	static const struct tel_run run = {.level = 3};
+	static struct tel tel[TEL_STREAM_COUNT];
+	// Few and little, so that flows are evicted and segments forgotten.
+	const struct track_limits limits = {
+		.connections = 16,
+		.sent_bytes = 1 << 14,
+		.idle_ns = NS_PER_S,
+		.interval_ns = 1000000,
+		.level = 3,
+	};
+	struct err err;
+
+	REQUIRE(analysis_init(&a, &limits, tel, &run, &err) == 0);
+	if (reader_open_memory(&a.reader, "fuzz", data, size, &err) == 0) {
+		int rc = analysis_read(&a, NULL, NULL, &err);
+
+		REQUIRE(rc == 0 || rc == -EINVAL); // compressed bytes that are damaged
+		REQUIRE(a.reader.end != READER_MORE || rc < 0);
+		reader_close(&a.reader);
+	}
+	analysis_end(&a);
+	REQUIRE(analysis_balanced(&a));
+	REQUIRE(a.track.live == 0);
+	for (uint32_t i = 0; i < a.track.groups; i++)
+		REQUIRE(a.track.group[i].lost_segs <= a.track.group[i].retransmits);
+	analysis_fini(&a);
+	return 0;
+}

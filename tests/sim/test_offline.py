@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Captures through paths: what arrives is what was captured, and what departs can be computed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import struct
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from weir.analysis.ring import open_ring
+
+FIFO = """
+duration: 1s
+paths:
+  forward:
+    - source: {pcap: in.pcap}
+    - link: {rate: 10Mbit, overhead: 0B, queue: {fifo: {limit: 2pkt}}}
+    - delay: {delay: 5ms}
+telemetry: {level: 3}
+"""
+HOSTS = """
+seed: 4
+duration: 3s
+paths:
+  forward:
+    - loss: {rate: 1%}
+    - link: {rate: 20Mbit, queue: {codel: {ecn: yes}}}
+    - delay: {delay: 10ms}
+  reverse: [{delay: {delay: 10ms}}]
+flows:
+  - {count: 3, cc: newreno, ecn: ect0}
+  - {count: 3, cc: newreno}
+telemetry: {level: 3, arrivals: yes, capture: paths}
+"""
+OFFLINE = (
+    HOSTS[: HOSTS.index("flows:")].replace(
+        "    - loss", "    - source: {pcap: in.pcapng}\n    - loss", 1
+    )
+    + "telemetry: {level: 3, arrivals: yes}\n"
+)
+START_NS = 1_700_000_000 * 10**9
+
+
+def ipv4(length: int, number: int, ecn: int = 0) -> bytes:
+    """A UDP packet from one host to another, numbered in its IP header and in its payload."""
+    head = struct.pack(
+        "!BBHHHBBH4s4s",
+        0x45,
+        ecn,
+        length - 14,
+        number,
+        0,
+        64,
+        17,
+        0,
+        bytes([192, 0, 2, 1]),
+        bytes([192, 0, 2, 2]),
+    )
+    total = sum(struct.unpack("!10H", head))
+    total = (total & 0xFFFF) + (total >> 16)
+    head = head[:10] + struct.pack("!H", 0xFFFF - total) + head[12:]
+    frame = bytes(6) + bytes(6) + b"\x08\x00" + head
+    frame += struct.pack("!HHHH", 1000, 2000, length - 34, 0)
+    return frame + bytes([number % 256]) * (length - len(frame))
+
+
+def write_pcap(file: Path, frames: list[tuple[int, bytes]], link_type: int = 1) -> None:
+    """A classic capture with nanoseconds, of a machine with the other byte order."""
+    out = struct.pack(">IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, link_type)
+    for ns, data in frames:
+        size = len(data)
+        out += struct.pack(">IIII", ns // 10**9, ns % 10**9, size, size) + data
+    file.write_bytes(out)
+
+
+def read_pcapng(file: Path) -> list[tuple[int, bytes, str]]:
+    """Times, bytes and comments of the packets of a file of ours."""
+    text, at = file.read_bytes(), 0
+    found = []
+    while at < len(text):
+        kind, total = struct.unpack_from("<II", text, at)
+        if kind == 6:
+            _, high, low, captured, _ = struct.unpack_from("<IIIII", text, at + 8)
+            data = text[at + 28 : at + 28 + captured]
+            option = at + 28 + (captured + 3 & ~3)
+            code, size = struct.unpack_from("<HH", text, option)
+            assert code == 1
+            comment = text[option + 4 : option + 4 + size].decode()
+            found.append((high << 32 | low, data, comment))
+        at += total
+    return found
+
+
+@dataclass
+class Done:
+    """A run with a capture."""
+
+    summary: dict[str, Any]
+    folder: Path
+    pcap: Path
+
+    @property
+    def packets(self) -> list[tuple[int, bytes, str]]:
+        """What was captured."""
+        return read_pcapng(self.pcap)
+
+    def records(self, stream: str) -> np.ndarray:
+        """The records of `forward`."""
+        records = open_ring(self.folder / f"{stream}.ring").records
+        return records[records["path"] == 0]
+
+
+def run(weir_sim: Path, folder: Path, config: str, *overrides: str, out: str = "out") -> Done:
+    """weir-sim, in a folder where captures are."""
+    (folder / f"{out}.yaml").write_text(config)
+    argv = [weir_sim, f"{out}.yaml", "--force", "--out", out, "--pcap", f"{out}.pcapng"]
+    for override in overrides:
+        argv += ["-o", override]
+    done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    summary = json.loads((folder / out / "summary.json").read_text())
+    assert summary["ledger"]["balanced"]
+    return Done(summary, folder / out, folder / f"{out}.pcapng")
+
+
+# Frames of 1000 bytes take 800 us each at 10 Mbit/s.
+ARRIVALS_US = [0, 0, 0, 0, 1000, 1700, 5000]
+
+
+def test_a_fifo_by_hand(weir_sim: Path, tmp_path: Path) -> None:
+    """The fourth finds two in the queue; the others leave one after the other, 5 ms later."""
+    frames = [(START_NS + us * 1000, ipv4(1000, number)) for number, us in enumerate(ARRIVALS_US)]
+    write_pcap(tmp_path / "in.pcap", frames)
+    done = run(weir_sim, tmp_path, FIFO)
+    flow = done.packets[0][2].partition(",")[0]
+    # On the wire from .. to: 0-800, 800-1600, 1600-2400; the fifth came at 1000, when one
+    # waited, and the sixth at 1700, when one waited: 2400-3200, 3200-4000; the last finds none.
+    expected = [
+        (800, 0, 0),
+        (1600, 800, 1),
+        (2400, 1600, 2),
+        (3200, 1400, 4),
+        (4000, 1500, 5),
+        (5800, 0, 6),
+    ]
+
+    assert done.packets == [
+        (
+            START_NS + (us + 5000) * 1000,
+            frames[number][1],
+            f"{flow}, queue {queue_us // 1000}.{queue_us % 1000:03}000 ms",
+        )
+        for us, queue_us, number in expected
+    ]
+    assert done.summary["ledger"]["paths"]["forward"]["drops"] == {
+        "queue_full": {"pkts": 1, "bytes": 1004}
+    }
+    assert done.summary["virtual_s"] == 0.0108
+    source = done.summary["sources"]["forward"]
+    assert (source["packets"], source["bytes"], source["ended"]) == (7, 7028, True)
+    dropped = done.records("packets")
+    dropped = dropped[dropped["event"] == 3]
+    assert dropped["pkt_id"].tolist() == [3]
+
+
+def test_what_the_source_can_do(weir_sim: Path, tmp_path: Path) -> None:
+    """It scales the times, filters, moves up what is stamped too early, and pads short frames."""
+    frames = [
+        (START_NS, ipv4(60, 0)),
+        (START_NS + 4000, ipv4(200, 1)),
+        (START_NS + 3000, ipv4(200, 2)),
+        (START_NS + 9000, ipv4(42, 3)),
+    ]
+    write_pcap(tmp_path / "in.pcap", frames)
+    config = FIFO.replace("link: {rate: 10Mbit, overhead: 0B, queue: {fifo: {limit: 2pkt}}}", "")
+    config = config.replace("    - \n", "")
+    done = run(weir_sim, tmp_path, config, "paths.forward.source.scale=2.5")
+    source = done.summary["sources"]["forward"]
+
+    assert [(ns - START_NS, data) for ns, data, _ in done.packets] == [
+        (5_000_000, frames[0][1]),
+        (5_010_000, frames[1][1]),
+        (5_010_000, frames[2][1]),
+        (5_022_500, frames[3][1]),
+    ]
+    assert source["reordered"] == 1
+    assert source["bytes"] == 64 + 204 + 204 + 64
+
+    done = run(weir_sim, tmp_path, config, "paths.forward.source.filter=greater 100")
+    source = done.summary["sources"]["forward"]
+    assert (source["packets"], source["filtered"]) == (2, 2)
+    assert done.packets[0][0] == START_NS + 5_004_000
+
+    write_pcap(tmp_path / "in.pcap", [(START_NS, ipv4(size, 0)) for size in (1515, 65000)])
+    source = run(weir_sim, tmp_path, config).summary["sources"]["forward"]
+    assert (source["packets"], source["oversize"]) == (2, 2)
+    write_pcap(tmp_path / "in.pcap", [])
+    assert run(weir_sim, tmp_path, config).packets == []
+
+
+def test_both_directions_of_one_capture(weir_sim: Path, tmp_path: Path) -> None:
+    """Each path takes its own, and the departures of both are in order of time."""
+    run(weir_sim, tmp_path, HOSTS, "telemetry.capture=port", out="in")
+    config = OFFLINE.replace("in.pcapng}", 'in.pcapng, filter: "dst port 5001"}').replace(
+        "reverse: [", 'reverse: [{source: {pcap: in.pcapng, filter: "src port 5001"}}, '
+    )
+    done = run(weir_sim, tmp_path, config)
+    sources = done.summary["sources"]
+    times = [ns for ns, _, _ in done.packets]
+
+    assert sources["forward"]["packets"] == sources["reverse"]["filtered"] > 1000
+    assert sources["reverse"]["packets"] == sources["forward"]["filtered"] > 1000
+    assert times == sorted(times)
+    assert len(times) == sum(
+        done.summary["ledger"]["paths"][name]["out"]["pkts"] for name in ("forward", "reverse")
+    )
+
+
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+def test_a_run_again_from_its_capture(weir_sim: Path, tmp_path: Path) -> None:
+    """What entered a path in one run, fed to the next, meets the same fate at the same times."""
+    first = run(weir_sim, tmp_path, HOSTS, out="first")
+    point = 'frame.interface_name == "forward {}"'
+    for name in ("in", "out"):
+        argv = ["tshark", "-r", first.pcap, "-Y", point.format(name), "-w", f"{name}.pcapng"]
+        subprocess.run(argv, cwd=tmp_path, check=True, capture_output=True, timeout=60)
+    second = run(weir_sim, tmp_path, OFFLINE, out="second")
+    twice = run(weir_sim, tmp_path, OFFLINE, out="twice")
+
+    assert len(second.packets) > 3000
+    assert second.packets == read_pcapng(tmp_path / "out.pcapng")
+    assert second.records("packets").tobytes() == first.records("packets").tobytes()
+    for field in ("ts_ns", "flow_id", "pkt_id", "size_bytes", "event", "ecn"):
+        assert np.array_equal(second.records("arrivals")[field], first.records("arrivals")[field])
+    assert twice.pcap.read_bytes() == second.pcap.read_bytes()
+    assert twice.summary["digest"] == second.summary["digest"]
+    bad = ["tshark", "-r", second.pcap, "-Y", "_ws.malformed || ip.checksum.status == 0"]
+    assert subprocess.run(bad, capture_output=True, check=True, timeout=60).stdout == b""
+    assert sum("CE marked" in comment for _, _, comment in second.packets) > 10
+    assert all(
+        (data[15] & 3 == 3) == ("CE marked" in comment) for _, data, comment in second.packets
+    )
+
+
+def test_a_run_that_ends_before_its_capture(weir_sim: Path, tmp_path: Path) -> None:
+    """It says so, and its recording of arrivals is replayed like any other."""
+    write_pcap(tmp_path / "in.pcap", [(START_NS + i * 10**6, ipv4(1000, i)) for i in range(100)])
+    (tmp_path / "x.yaml").write_text(FIFO)
+    argv = [weir_sim, "x.yaml", "-o", "duration=50ms", "-o", "telemetry.arrivals=yes", "--out"]
+    done = subprocess.run(
+        [*argv, "a"], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60
+    )
+    replay = [*argv, "b", "--replay", "a/arrivals.ring"]
+    subprocess.run(replay, cwd=tmp_path, check=True, timeout=60)
+    summary = json.loads((tmp_path / "a/summary.json").read_text())
+    first, second = (open_ring(tmp_path / run / "packets.ring").records for run in "ab")
+
+    assert done.stderr == (
+        "weir-sim: warning: x.yaml:5:15: source: the capture's end is never reached: "
+        "the run ends after 0.05 s\n"
+    )
+    source = summary["sources"]["forward"]
+    assert (source["packets"], source["ended"]) == (50, False)
+    assert len(first) > 90
+    assert second.tobytes() == first.tobytes()
+
+
+def test_a_source_that_cannot_be(weir_sim: Path, tmp_path: Path) -> None:
+    """One sentence with the place, before anything runs."""
+    write_pcap(tmp_path / "in.pcap", [(START_NS, ipv4(100, 0))])
+    write_pcap(tmp_path / "raw.pcap", [(START_NS, ipv4(100, 0))], link_type=101)
+    (tmp_path / "text.pcap").write_text("no capture at all, but long enough for its header")
+    (tmp_path / "x.yaml").write_text(FIFO)
+    key = "paths.forward.source."
+    for override, sentence in {
+        f"{key}pcap=none.pcap": "source: pcap: none.pcap: No such file or directory",
+        f"{key}pcap=text.pcap": "source: pcap: unknown file format",
+        f"{key}pcap=raw.pcap": "source: pcap: raw.pcap: its link type is Raw IP, and only Ethernet",
+        f"{key}filter=no no": "source: filter: 'no no': can't parse filter expression",
+        f"{key}scale=0": "scale: 0 is not in",
+        f"{key}file=x": "source: unknown key 'file'",
+        "flows=[{cc: copa}]": "forward: source: a run has either flows or captures as its traffic",
+        "paths.forward=[{source: {pcap: in.pcap}}]": "forward: no stage follows the source",
+        "paths.forward=[{source: {}}, {delay: {delay: 1ms}}]": "source: pcap is required",
+        "stop.metric=jfi": "stop: what it waits for are figures of flows",
+    }.items():
+        argv = [weir_sim, "x.yaml", "--check", "-o", override]
+        done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 2, override
+        assert done.stderr.count("\n") == 1
+        assert sentence in done.stderr
+
+
+def test_a_capture_that_is_cut(weir_sim: Path, tmp_path: Path) -> None:
+    """The run fails, with what came until then."""
+    write_pcap(tmp_path / "in.pcap", [(START_NS + i, ipv4(100, i)) for i in range(3)])
+    data = (tmp_path / "in.pcap").read_bytes()
+    (tmp_path / "in.pcap").write_bytes(data[:-50])
+    (tmp_path / "x.yaml").write_text(FIFO)
+    argv = [weir_sim, "x.yaml", "--out", "out"]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    summary = json.loads((tmp_path / "out/summary.json").read_text())
+
+    assert done.returncode == 1
+    assert "in.pcap: after 2 packets: truncated dump file" in done.stderr
+    assert summary["ledger"]["balanced"]
+    assert summary["sources"]["forward"]["packets"] == 2

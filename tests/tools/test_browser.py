@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Reports in headless Chromium: drawn, zoomed, switched, by keys, dark, in print, offline."""
+
+import re
+import shutil
+
+import pytest
+from playwright.sync_api import sync_playwright
+from synthetic import make_run
+from weir.analysis import folder
+from weir.report import comparison, page
+
+WIDTHS = (1280, 390)
+DRAWN = "() => [...document.querySelectorAll('.panel')].every(p => p.classList.contains('drawn'))"
+WINDOW = "n => { const r = weir.plots[n].plot.x_range; return [r.start, r.end] }"
+TIMES = (
+    "() => weir.plots.filter(e => e.plot.tags.includes('time'))"
+    ".map(e => [e.plot.x_range.start, e.plot.x_range.end].map(v => +v.toFixed(6)).join())"
+)
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    program = shutil.which("chromium-headless-shell")
+    assert program, "tests/check installs chromium-headless-shell"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    run = make_run(
+        tmp_path_factory.mktemp("browser") / "run",
+        groups=(("a", "copa", 2), ("b", "newreno", 2)),
+        level=3,
+        seconds=10,
+    )
+    return page.write(folder.load(run))
+
+
+@pytest.fixture
+def opened(chromium):
+    """Opens a page and draws all of it; fails at the end if the console named a fault."""
+    contexts, wrong = [], []
+
+    def open_(path, width=1280, **options):
+        context = chromium.new_context(viewport={"width": width, "height": 900}, **options)
+        contexts.append(context)
+        shown = context.new_page()
+        shown.on("pageerror", lambda error: wrong.append(str(error)))
+        shown.on(
+            "console", lambda said: said.type in ("error", "warning") and wrong.append(said.text)
+        )
+        asked = []
+        shown.on("request", lambda request: asked.append(request.url))
+        shown.goto(path.as_uri())
+        for panel in shown.locator(".panel").all():
+            panel.scroll_into_view_if_needed()
+        shown.wait_for_function(DRAWN)
+        assert [url for url in asked if not url.startswith("blob:")] == [path.as_uri()]
+        return shown
+
+    yield open_
+    for context in contexts:
+        context.close()
+    assert wrong == []
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_every_figure_is_drawn_and_fits_the_screen(opened, report, width):
+    shown = opened(report, width)
+    assert shown.evaluate("document.documentElement.scrollWidth") <= width
+    assert shown.locator("figure.failed").count() == 0
+    for panel in shown.locator(".panel .canvas").all():
+        box = panel.bounding_box()
+        assert box["width"] > 300
+        assert box["height"] >= 140
+    assert not shown.locator("figure:has(.panel) .static").first.is_visible()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_runs_side_by_side(opened, report, tmp_path, width):
+    other = make_run(tmp_path / "other", rate_bps=2e8, seconds=10)
+    loaded = [folder.load(report.parent), folder.load(other)]
+    shown = opened(comparison.write(comparison.read(loaded), tmp_path / "c.html"), width)
+    assert shown.evaluate("document.documentElement.scrollWidth") <= width
+    assert shown.locator("figure.failed").count() == 0
+    names = shown.locator("figure").first.locator(".legend button").all_text_contents()
+    assert names == ["A: run", "B: other"]
+
+
+def test_a_drag_zooms_all_time_axes_and_home_shows_all_again(opened, report):
+    shown = opened(report)
+    whole = shown.evaluate(TIMES)
+    assert len(set(whole)) == 1
+    assert len(whole) >= 5
+    panel = shown.locator(".panel").first
+    panel.scroll_into_view_if_needed()
+    box = panel.locator(".canvas").bounding_box()
+    y = box["y"] + box["height"] / 2
+    shown.mouse.move(box["x"] + box["width"] * 0.4, y)
+    shown.mouse.down()
+    shown.mouse.move(box["x"] + box["width"] * 0.6, y + 40, steps=5)
+    shown.mouse.up()
+    shown.wait_for_function(f"[0].every(n => ({WINDOW})(n)[0] > 1)")
+    assert len(set(shown.evaluate(TIMES))) == 1
+    panel.press("Home")
+    assert shown.evaluate(TIMES) == whole
+
+
+def test_a_legend_button_hides_what_it_names(opened, report):
+    shown = opened(report)
+    figure = shown.locator("figure").first
+    button = figure.locator(".legend button").first
+    name = button.get_attribute("data-name")
+    visible = (
+        "name => weir.plots[0].plot.renderers.filter(r => r.name === name).map(r => r.visible)"
+    )
+    assert set(shown.evaluate(visible, name)) == {True}
+    button.focus()
+    shown.keyboard.press("Enter")
+    assert button.get_attribute("aria-pressed") == "false"
+    assert set(shown.evaluate(visible, name)) == {False}
+    shown.keyboard.press("Enter")
+    assert set(shown.evaluate(visible, name)) == {True}
+
+
+def test_pointer_and_keys_show_values(opened, report):
+    shown = opened(report)
+    panel = shown.locator(".panel").nth(1)
+    panel.scroll_into_view_if_needed()
+    box = panel.locator(".canvas").bounding_box()
+    shown.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, steps=4)
+    said = panel.locator("output")
+    shown.wait_for_function("weir.plots.some(e => e.say.textContent)")
+    assert re.match(r"time \(s\) [\d.]+: .*flow 0 [\d.]+", said.text_content())
+    before = said.text_content()
+    panel.press("ArrowRight")
+    assert said.text_content() != before
+    start, end = shown.evaluate(WINDOW, 1)
+    panel.press("+")
+    assert shown.evaluate(WINDOW, 1)[1] - shown.evaluate(WINDOW, 1)[0] == pytest.approx(
+        (end - start) / 2
+    )
+
+
+def test_a_finger_on_a_chart_scrolls_the_page(opened, report):
+    shown = opened(report, 390, has_touch=True, is_mobile=True)
+    assert shown.evaluate("matchMedia('(pointer: coarse)').matches")
+    found = shown.evaluate(
+        """() => {
+          const found = [];
+          const walk = (root) => root.querySelectorAll("*").forEach((e) => {
+            if (e.classList.contains("bk-events")) found.push(getComputedStyle(e).touchAction);
+            if (e.shadowRoot) walk(e.shadowRoot);
+          });
+          walk(document);
+          return found;
+        }"""
+    )
+    assert len(found) >= 10
+    assert "none" not in found
+
+
+def test_dark_and_print(opened, report):
+    shown = opened(report, color_scheme="dark")
+    paper = shown.evaluate("getComputedStyle(document.body).backgroundColor")
+    ink = shown.evaluate("weir.plots[0].plot.below[0].major_label_text_color")
+    assert sum(map(int, re.findall(r"\d+", paper)[:3])) < 150
+    assert int(ink[1:3], 16) > 200
+    shown.emulate_media(color_scheme="light")
+    shown.wait_for_function("weir.plots[0].plot.below[0].major_label_text_color === '#222'")
+    shown.emulate_media(media="print")
+    assert shown.locator("figure .static").first.is_visible()
+    assert not shown.locator(".panel").first.is_visible()
+
+
+def test_without_a_script_the_figures_are_svg(chromium, report):
+    context = chromium.new_context(java_script_enabled=False)
+    shown = context.new_page()
+    shown.goto(report.as_uri())
+    assert all(box.is_visible() for box in shown.locator("figure .static").all())
+    assert not shown.locator(".panel").first.is_visible()
+    context.close()

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""weir compare and weir plot: runs side by side, and single figures for papers."""
+
+import json
+import re
+import struct
+
+import pytest
+from synthetic import make_run
+from weir import units
+from weir.analysis import folder
+from weir.report import comparison, data, sections
+
+
+def runs(tmp_path, *rates, **options):
+    return [
+        make_run(tmp_path / f"r{n}", rate_bps=rate, seed=n, seconds=5, **options)
+        for n, rate in enumerate(rates)
+    ]
+
+
+def change(run, edit):
+    path = run / "summary.json"
+    summary = json.loads(path.read_text())
+    edit(summary)
+    path.write_text(json.dumps(summary))
+
+
+@pytest.mark.parametrize(
+    ("value", "base", "said"),
+    [
+        (12e6, 10e6, "+2.00 Mbit/s (+20 %)"),
+        (10e6, 12e6, "−2.00 Mbit/s (−16.7 %)"),
+        (5.0, 5.0, "0"),
+        (5.0, 0.0, "+5.00 bit/s"),
+        (None, 1.0, "–"),
+        (1.0, None, "–"),
+    ],
+)
+def test_a_difference_has_its_sign_and_size(value, base, said):
+    assert comparison.difference(value, base, units.rate) == said
+
+
+def test_numbers_stand_side_by_side(tmp_path):
+    first, second = runs(tmp_path, 100e6, 200e6)
+    change(first, lambda s: s["links"]["forward"].update(drops=10))
+    change(second, lambda s: s["links"]["forward"].update(drops=4))
+    compared = comparison.read([folder.load(first), folder.load(second)])
+    table = comparison.differences(compared)
+    assert table.columns == ["", "A: r0", "B: r1", "B − A"]
+    rows = {row[0]: row[1:] for row in table.rows}
+    assert rows["drops at the busiest link"] == ["10", "4", "−6 (−60 %)"]
+    assert rows["flows"] == ["4", "4", "0"]
+    config = comparison.configs(compared)
+    assert ["seed", "0", "1"] in config.rows
+    assert all(len(set(row[1:])) > 1 for row in config.rows)
+
+
+def test_a_group_that_one_run_lacks_and_a_run_that_was_killed(tmp_path):
+    one = make_run(tmp_path / "one", groups=(("a", "copa", 2), ("b", "bbr", 2)), seconds=5)
+    other = make_run(tmp_path / "other", groups=(("a", "copa", 2),), seconds=5)
+    killed = make_run(tmp_path / "killed", seconds=5, with_summary=False)
+    compared = comparison.read([folder.load(path) for path in (one, other, killed)])
+    rows = {row[0]: row[1:] for row in comparison.differences(compared).rows}
+    assert rows["goodput, b"][1:3] == ["–", "–"]
+    assert comparison.endings(compared).rows[2][1] == "did not end by itself"
+    assert len(list(comparison.draw(compared))) >= 7
+
+
+@pytest.mark.parametrize("count", [2, 6])
+def test_the_page_of_several_runs(weir, tmp_path, count):
+    paths = runs(tmp_path, *[1e8 + 1e7 * n for n in range(count)])
+    done = weir("compare", *paths, "--out", tmp_path / "pages" / "c.html")
+    assert done.status == 0
+    assert done.out.splitlines()[-1] == str(tmp_path / "pages" / "c.html")
+    text = (tmp_path / "pages" / "c.html").read_text()
+    assert text.count("<figure") >= 8
+    for n, path in enumerate(paths):
+        assert f'href="../{path.name}"' in text
+        assert f"{chr(65 + n)}: {path.name}" in done.out
+    assert len(text) < 10_000_000
+    said = json.loads(weir("compare", *paths, "--json").out)
+    goodput = next(number for number in said["numbers"] if number["name"] == "goodput")
+    assert goodput["differences"][0] == 0
+    assert all(d > 0 for d in goodput["differences"][1:])
+
+
+def test_one_run_is_not_compared(weir, tmp_path):
+    done = weir("compare", *runs(tmp_path, 1e8))
+    assert done.status == 2
+    assert done.err == "weir: give 2 to 8 run folders, not 1\n"
+
+
+def test_a_figure_for_a_paper_has_its_size_and_its_fonts(weir, tmp_path):
+    (run,) = runs(tmp_path, 1e8)
+    for name, width_in in (("column", 3.33), ("page", 7.0)):
+        done = weir("plot", run, "--figure", "queue", "--out", "q.pdf", "--width", name)
+        assert done.status == 0, done.err
+        pdf = (tmp_path / "q.pdf").read_bytes()
+        box = re.search(rb"/MediaBox \[ ?0 0 ([\d.]+) ([\d.]+)", pdf)
+        assert float(box[1]) == pytest.approx(width_in * 72, abs=0.5)
+        assert b"/FontFile2" in pdf  # TrueType, as Type 42
+        assert b"/Type3" not in pdf
+    assert weir("plot", run, "--figure", "rtt", "--out", "q.png").status == 0
+    png = (tmp_path / "q.png").read_bytes()
+    assert struct.unpack(">II", png[16:24])[0] == pytest.approx(3.33 * 600, abs=2)
+    assert weir("plot", run, "--figure", "rtt", "--out", "q.svg").status == 0
+    svg = (tmp_path / "q.svg").read_text()
+    assert svg.startswith("<svg")
+    assert "src:url(data:font/woff;base64," in svg
+
+
+def test_every_figure_of_the_report_can_be_named(weir, tmp_path):
+    (run,) = runs(tmp_path, 1e8, level=3)
+    names = [drawn.name for drawn in sections.draw(data.read(folder.load(run)))]
+    listed = weir("plot", run).out.splitlines()
+    assert [line.split()[0] for line in listed] == names
+    done = weir("plot", run, "--figure", "nothing")
+    assert done.status == 2
+    assert done.err == f"weir: there is no figure 'nothing'; there is {', '.join(names)}\n"
+    assert weir("plot", run, "--figure", "rtt", "--out", "x.gif").status == 2
+
+
+def test_a_figure_of_several_runs(weir, tmp_path):
+    paths = runs(tmp_path, 1e8, 2e8)
+    assert weir("plot", *paths, "--figure", "tradeoff").out == "tradeoff.pdf\n"
+    assert (tmp_path / "tradeoff.pdf").stat().st_size > 5000

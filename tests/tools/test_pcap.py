@@ -1,0 +1,775 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""weir-pcap on captures made with scapy: what each packet is taken for; every one is counted."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import random
+import struct
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scapy.layers.inet import IP, TCP, UDP
+from scapy.layers.inet6 import (
+    IPv6,
+    IPv6ExtHdrDestOpt,
+    IPv6ExtHdrFragment,
+    IPv6ExtHdrHopByHop,
+    IPv6ExtHdrRouting,
+)
+from scapy.layers.l2 import ARP, Dot1AD, Dot1Q, Ether
+from scapy.packet import Packet, Raw
+from weir.analysis import captures, folder
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = Path(os.environ.get("WEIR_BUILD", ROOT / "build")) / "tools/pcap/weir-pcap"
+MS = 1_000_000
+MSS = 1000
+# With addresses, or scapy would ask the network for them.
+ETHER = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
+NS_MAGIC, US_MAGIC = 0xA1B23C4D, 0xA1B2C3D4
+
+pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
+
+Frame = tuple[int, bytes]  # time in ns, bytes
+
+
+def pcap(
+    frames: list[Frame], *, snap: int = 65535, magic: int = NS_MAGIC, order: str = "<"
+) -> bytes:
+    """A pcap file of Ethernet frames."""
+    unit = 1 if magic == NS_MAGIC else 1000
+    parts = [struct.pack(order + "IHHiIII", magic, 2, 4, 0, 0, snap, 1)]
+    for ns, frame in frames:
+        head = (ns // 10**9, ns % 10**9 // unit, min(snap, len(frame)), len(frame))
+        parts.append(struct.pack(order + "IIII", *head) + frame[:snap])
+    return b"".join(parts)
+
+
+@dataclass
+class Found:
+    """What weir-pcap made of a capture."""
+
+    summary: dict[str, Any]
+    flows: list[dict[str, Any]]
+    segments: list[dict[str, Any]]
+    err: str
+
+    @property
+    def flow(self) -> dict[str, Any]:
+        """The only flow."""
+        assert len(self.flows) == 1
+        return self.flows[0]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The packets, by what became of them; those that are 0 left out."""
+        return {name: n for name, n in self.summary["ledger"]["capture"].items() if n}
+
+
+@pytest.fixture
+def analyse(tmp_path: Path):
+    """analyse(frames or the bytes of a file, options...): what weir-pcap finds."""
+    runs = 0
+
+    def call(capture: list[Frame] | bytes, *options: str, status: int = 0) -> Found:
+        nonlocal runs
+        runs += 1
+        path, out = tmp_path / f"{runs}.pcap", tmp_path / f"run{runs}"
+        path.write_bytes(capture if isinstance(capture, bytes) else pcap(capture))
+        argv = [PROGRAM, "analyze", path, "--out", out, "--level", "3", *options]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+        assert done.returncode == status, done.stderr
+        if status != 0:
+            return Found({}, [], [], done.stderr)
+        loaded = folder.load(out)
+        assert loaded.summary["ledger"]["balanced"]
+        segments = loaded.frame("segments")
+        return Found(
+            loaded.summary,
+            captures.as_dicts(captures.flows(loaded)),
+            [] if segments is None else segments.to_dicts(),
+            done.stderr,
+        )
+
+    return call
+
+
+@dataclass
+class Connection:
+    """Two ends that talk; each call is one packet at a time that the test sets."""
+
+    isn: tuple[int, int] = (1000, 500_000)
+    port: int = 40000
+    v6: bool = False
+    timestamps: bool = True
+    now_ns: int = 5 * 10**9
+    frames: list[Frame] = field(default_factory=list)
+    ip_id: int = 1
+    extensions: list[Packet] = field(default_factory=list)
+
+    def packet(self, end: int, tcp: TCP, payload: int = 0, **ip: int) -> Packet:
+        """One packet of an end, 0 the client, 1 the server."""
+        addresses = ("2001:db8::1", "2001:db8::2") if self.v6 else ("192.0.2.1", "192.0.2.2")
+        src, dst = addresses if end == 0 else addresses[::-1]
+        network: Packet = IPv6(src=src, dst=dst) if self.v6 else IP(src=src, dst=dst, **ip)
+        for extension in self.extensions:
+            network /= extension.copy()
+        ports = (self.port, 80) if end == 0 else (80, self.port)
+        tcp.sport, tcp.dport = ports
+        return ETHER / network / tcp / Raw(bytes(payload))
+
+    def send(
+        self, end: int, seq: int, ack: int, payload: int = 0, flags: str = "A", *,
+        after: int = 0, window: int = 60000, sack: tuple[int, ...] = (),
+        options: list[Any] | None = None,
+        tsval: int | None = None, tsecr: int = 0, ip_id: int | None = None, tos: int = 0,
+    ) -> None:  # fmt: skip
+        """Numbers count from the ends' first ones; `after` in ns since the packet before."""
+        self.now_ns += after
+        if ip_id is None:
+            ip_id = self.ip_id
+            self.ip_id += 1
+        said = list(options or [])
+        if self.timestamps:
+            said.append(("Timestamp", (self.now_ns // MS if tsval is None else tsval, tsecr)))
+        if sack:
+            base = self.isn[1 - end]
+            said.append(("SAck", tuple((base + edge) % 2**32 for edge in sack)))
+        tcp = TCP(
+            seq=(self.isn[end] + seq) % 2**32,
+            ack=(self.isn[1 - end] + ack) % 2**32 if "A" in flags else 0,
+            flags=flags, window=window, options=said,
+        )  # fmt: skip
+        ip = {} if self.v6 else {"id": ip_id, "tos": tos}
+        packet = self.packet(end, tcp, payload, **ip)
+        self.frames.append((self.now_ns, bytes(packet)))
+
+    def open(self, rtt: int = 10 * MS) -> Connection:
+        """The handshake, as a client's host sees it."""
+        syn = [("MSS", MSS + 12 * self.timestamps), ("SAckOK", b""), ("WScale", 2)]
+        self.send(0, 0, 0, flags="S", options=syn)
+        self.send(1, 0, 1, flags="SA", options=syn, after=rtt)
+        self.send(0, 1, 1)
+        return self
+
+    def data(self, number: int, after: int = 0, **more: Any) -> None:
+        """The client's segment with that number."""
+        self.send(0, 1 + number * MSS, 1, MSS, "PA", after=after, **more)
+
+    def ack(self, number: int, after: int = 0, **more: Any) -> None:
+        """The server has all segments before that one."""
+        self.send(1, 1, 1 + number * MSS, after=after, **more)
+
+    def sacked(self, *numbers: int) -> tuple[int, ...]:
+        """SACK edges from numbers of segments."""
+        return tuple(1 + number * MSS for number in numbers)
+
+
+def test_a_whole_connection(analyse):
+    c = Connection().open(10 * MS)
+    for i in range(10):
+        c.data(i, after=MS)
+        c.ack(i + 1, after=10 * MS, tsecr=c.now_ns // MS)
+    c.send(0, 1 + 10 * MSS, 1, flags="FA", after=MS)
+    c.send(1, 1, 2 + 10 * MSS, flags="FA", after=10 * MS)
+    c.send(0, 2 + 10 * MSS, 2)
+    flow = analyse(c.frames).flow
+    assert (flow["src"], flow["dst"], flow["end"]) == ("192.0.2.1:40000", "192.0.2.2:80", "close")
+    assert (flow["sent_segs"], flow["sent_bytes"], flow["acked_bytes"]) == (10, 10_000, 10_000)
+    assert flow["rtt_samples"] == 11  # the FIN's too, as in the sender
+    assert (flow["rtt_min_ns"], flow["rtt_max_ns"]) == (10 * MS, 10 * MS)
+    assert (flow["syn_rtt_ns"], flow["syn_ack_rtt_ns"]) == (10 * MS, 0)
+    assert flow["tsrtt_samples"] == 10
+    assert flow["inflight_max_bytes"] == MSS
+    assert flow["window_max_bytes"] == 240_000
+    assert flow["options"] == 1 + 2 + 4 + 16 + 32
+    for name in (
+        "retransmits",
+        "lost_segs",
+        "out_of_order",
+        "duplicates",
+        "timeouts",
+        "keep_alives",
+    ):
+        assert flow[name] == 0
+
+
+def lost_then(analyse, **more):
+    """Segment 1 of 5 is lost behind the capture; SACKs ask for it."""
+    c = Connection(**more).open()
+    for i in range(5):
+        c.data(i)
+    c.ack(1, after=10 * MS)
+    for i in range(2, 5):
+        c.ack(1, sack=c.sacked(2, i + 1))
+    c.data(1, after=MS)
+    c.ack(5, after=10 * MS)
+    return analyse(c.frames)
+
+
+def test_a_fast_retransmission(analyse):
+    found = lost_then(analyse)
+    flow = found.flow
+    assert (flow["retransmits"], flow["lost_segs"], flow["lost_before"]) == (1, 1, 0)
+    assert (flow["cwnd_reductions"], flow["timeouts"], flow["spurious"]) == (1, 0, 0)
+    assert (flow["sack_acks"], flow["duplicate_acks"]) == (3, 3)
+    # Karn: the last ACK is of a segment that was sent twice; the SACKs are of segments sent once.
+    assert (flow["rtt_samples"], flow["rtt_sack_samples"]) == (4, 3)
+    assert [s["kind"] for s in found.segments if s["kind"] & 1] == [1]
+
+
+def test_sequence_numbers_wrap(analyse):
+    flow = lost_then(analyse, isn=(2**32 - 2500, 2**32 - 1)).flow
+    assert (flow["acked_bytes"], flow["retransmits"], flow["lost_segs"]) == (5 * MSS, 1, 1)
+    assert (flow["rtt_samples"], flow["out_of_window"]) == (4, 0)
+
+
+def test_a_sacked_segment_sent_again_is_spurious(analyse):
+    c = Connection().open()
+    for i in range(3):
+        c.data(i)
+    c.ack(0, after=10 * MS, sack=c.sacked(1, 2))
+    c.data(1, after=MS)
+    found = analyse(c.frames)
+    flow = found.flow
+    assert (flow["retransmits"], flow["spurious"], flow["lost_segs"]) == (1, 1, 0)
+    assert found.segments[-1]["kind"] == 1 | 2
+
+
+def test_a_dsack_takes_a_loss_back(analyse):
+    c = Connection().open()
+    c.data(0)
+    c.data(0, after=400 * MS)
+    c.ack(1, after=10 * MS)
+    c.ack(1, after=MS, sack=c.sacked(0, 1))
+    flow = analyse(c.frames).flow
+    assert (flow["retransmits"], flow["spurious"], flow["lost_segs"], flow["dsacks"]) == (
+        1,
+        1,
+        0,
+        1,
+    )
+    assert flow["timeouts"] == 1
+
+
+def test_reordering_is_no_retransmission(analyse):
+    """TSval says that it was sent first; so does the time where it is the same."""
+    for tsval in (4999, 5010):
+        c = Connection().open()
+        c.data(0)
+        c.data(2, tsval=5010)
+        c.data(1, tsval=tsval, after=MS)
+        c.ack(3, after=9 * MS)
+        flow = analyse(c.frames).flow
+        assert (flow["out_of_order"], flow["retransmits"], flow["lost_segs"]) == (1, 0, 0)
+        assert flow["sent_segs"] == 3
+
+
+def test_a_loss_before_the_capture(analyse):
+    """The original was never seen; the same hole, but a round trip later."""
+    c = Connection().open()
+    c.data(0)
+    c.data(2)
+    c.ack(1, after=10 * MS)
+    c.ack(1, sack=c.sacked(2, 3))
+    c.data(1, after=10 * MS)
+    c.ack(3, after=10 * MS)
+    flow = analyse(c.frames).flow
+    assert (flow["out_of_order"], flow["retransmits"]) == (0, 1)
+    assert (flow["lost_segs"], flow["lost_before"], flow["cwnd_reductions"]) == (1, 1, 1)
+    assert flow["uncaptured_bytes"] == 0
+
+
+def test_a_packet_captured_twice(analyse):
+    for v6 in (False, True):
+        c = Connection(v6=v6).open()
+        c.data(0, ip_id=77)
+        c.data(0, ip_id=77, tsval=c.now_ns // MS)
+        c.ack(1, after=10 * MS)
+        flow = analyse(c.frames).flow
+        assert (flow["duplicates"], flow["retransmits"], flow["sent_segs"]) == (1, 0, 1)
+        assert flow["rtt_samples"] == 1
+
+
+def test_a_timeout_and_a_tail_probe(analyse):
+    c = Connection().open()
+    c.data(0)
+    c.data(0, after=1000 * MS)
+    c.data(0, after=2000 * MS)
+    c.ack(1, after=10 * MS)
+    flow = analyse(c.frames).flow
+    assert (flow["timeouts"], flow["tail_probes"], flow["cwnd_reductions"]) == (2, 0, 0)
+    c = Connection().open()
+    c.data(0)
+    c.data(1)
+    c.ack(1, after=10 * MS)
+    c.data(1, after=25 * MS)
+    c.ack(2, after=10 * MS)
+    flow = analyse(c.frames).flow
+    assert (flow["timeouts"], flow["tail_probes"], flow["cwnd_reductions"]) == (0, 1, 0)
+
+
+def test_keep_alives(analyse):
+    for payload in (0, 1):
+        c = Connection().open()
+        c.data(0)
+        c.ack(1, after=10 * MS)
+        c.send(0, MSS, 1, payload, after=10**9)
+        c.ack(1, after=10 * MS)
+        flow = analyse(c.frames).flow
+        assert (flow["keep_alives"], flow["retransmits"], flow["sent_segs"]) == (1, 0, 1)
+
+
+def test_zero_window(analyse):
+    c = Connection().open()
+    c.data(0)
+    c.ack(1, after=10 * MS, window=0)
+    c.send(0, MSS, 1, after=200 * MS)  # a probe
+    c.ack(1, after=10 * MS, window=0)
+    c.ack(1, after=300 * MS, window=100)
+    c.data(1)
+    c.ack(2, after=10 * MS)
+    found = analyse(c.frames)
+    flow = found.flow
+    assert (flow["zero_windows"], flow["zero_window_ns"]) == (1, 510 * MS)
+    assert (flow["window_min_bytes"], flow["window_limited"]) == (0, 1)
+    assert flow["keep_alives"] == 1
+    assert sum(1 for s in found.segments if s["kind"] & 128) == 2
+
+
+def test_half_open(analyse):
+    c = Connection()
+    for wait in (0, 1000 * MS, 2000 * MS):
+        c.send(0, 0, 0, flags="S", after=wait)
+    found = analyse(c.frames)
+    assert (found.flow["end"], found.flow["syns"], found.flow["acked_bytes"]) == ("half_open", 3, 0)
+    assert found.summary["capture"]["ended"] == {"half_open": 1}
+    c = Connection()
+    c.send(0, 0, 0, flags="S")
+    c.send(1, 0, 1, flags="RA", after=MS)
+    assert analyse(c.frames).flow["end"] == "half_open"
+
+
+def test_a_reset(analyse):
+    c = Connection().open()
+    c.data(0)
+    c.ack(1, after=10 * MS)
+    c.send(1, 1, 1 + MSS, flags="RA", after=MS)
+    assert analyse(c.frames).flow["end"] == "reset"
+
+
+def test_ports_used_again(analyse):
+    first, second = Connection().open(), Connection(isn=(77, 88))
+    first.data(0)
+    first.ack(1, after=10 * MS)
+    second.now_ns = first.now_ns + MS
+    second.open()
+    second.data(0)
+    second.ack(1, after=10 * MS)
+    found = analyse(first.frames + second.frames)
+    assert [flow["end"] for flow in found.flows] == ["replaced", "still_open"]
+    assert [flow["acked_bytes"] for flow in found.flows] == [MSS, MSS]
+    assert [flow["retransmits"] for flow in found.flows] == [0, 0]
+    assert [flow["connection"] for flow in found.flows] == [0, 1]
+
+
+def test_both_directions_carry_payload(analyse):
+    c = Connection().open()
+    c.data(0)
+    c.send(1, 1, 1 + MSS, 300, after=10 * MS)
+    c.send(0, 1 + MSS, 301, after=MS)
+    found = analyse(c.frames)
+    assert [(f["acked_bytes"], f["client"]) for f in found.flows] == [(MSS, 1), (300, 0)]
+    assert {f["connection"] for f in found.flows} == {0}
+
+
+def test_a_capture_that_begins_late(analyse):
+    """Without the handshake, with what precedes acknowledged; and one that saw only ACKs."""
+    c = Connection()
+    c.ack(10)
+    c.data(10, after=MS)
+    c.ack(11, after=10 * MS)
+    flow = analyse(c.frames).flow
+    assert (flow["acked_bytes"], flow["retransmits"], flow["uncaptured_bytes"]) == (MSS, 0, 0)
+    c = Connection()
+    for i in range(3):
+        c.ack(i, after=MS)
+    flow = analyse(c.frames).flow
+    assert (flow["acked_bytes"], flow["uncaptured_bytes"], flow["sent_segs"]) == (
+        2 * MSS,
+        2 * MSS,
+        0,
+    )
+
+
+def test_a_gap_in_the_capture(analyse):
+    c = Connection().open()
+    c.data(0)
+    c.data(2)
+    c.ack(3, after=10 * MS)
+    found = analyse(c.frames)
+    assert (found.flow["uncaptured_bytes"], found.flow["retransmits"]) == (MSS, 0)
+    assert found.flow["acked_bytes"] == 3 * MSS
+    assert [s["kind"] for s in found.segments if s["payload_bytes"]] == [0, 16]
+
+
+def test_ecn(analyse):
+    c = Connection()
+    c.send(0, 0, 0, flags="SEC")
+    c.send(1, 0, 1, flags="SAE", after=10 * MS)
+    c.send(0, 1, 1)
+    c.data(0, tos=2)
+    c.data(1, tos=3)
+    c.ack(2, after=10 * MS, flags="AE")
+    c.send(0, 1 + 2 * MSS, 1, MSS, "AC", tos=2)
+    c.ack(3, after=10 * MS)
+    flow = analyse(c.frames).flow
+    assert (flow["ect"], flow["ce"], flow["ece"]) == (2, 1, 1)
+    assert (flow["cwnd_reductions"], flow["ecn_reductions"]) == (1, 1)
+    assert flow["options"] & 8
+
+
+def test_ipv6_extension_headers(analyse):
+    c = Connection(v6=True)
+    c.extensions = [IPv6ExtHdrHopByHop(), IPv6ExtHdrRouting(), IPv6ExtHdrDestOpt()]
+    c.open()
+    c.data(0)
+    c.ack(1, after=10 * MS)
+    c.extensions = [IPv6ExtHdrFragment(offset=0, m=0)]  # atomic: a whole packet
+    c.data(1)
+    c.extensions = [IPv6ExtHdrFragment(offset=10, m=1)]
+    c.data(2)
+    found = analyse(c.frames)
+    assert found.counts == {"read": 7, "tcp": 6, "fragments": 1}
+    assert found.flow["src"] == "[2001:db8::1]:40000"
+    assert (found.flow["acked_bytes"], found.flow["rtt_samples"]) == (MSS, 1)
+
+
+def test_vlan_tags(analyse):
+    c = Connection().open()
+    c.data(0)
+    tagged = []
+    for number, (ns, frame) in enumerate(c.frames):
+        packet = Ether(frame)
+        tag = Dot1Q(vlan=5) if number % 2 else Dot1AD(vlan=6) / Dot1Q(vlan=7)
+        tagged.append((ns, bytes(Ether(src=packet.src, dst=packet.dst) / tag / packet[IP])))
+    found = analyse(tagged)
+    assert found.counts == {"read": 4, "tcp": 4}
+    assert found.flow["sent_bytes"] == MSS
+
+
+def test_what_is_not_tcp_is_counted(analyse):
+    frames = [
+        (0, bytes(ETHER / ARP())),
+        (1, bytes(ETHER / IP() / UDP() / Raw(b"x"))),
+        (2, bytes(ETHER / IP(frag=100) / TCP())),
+        (3, bytes(ETHER / IP(len=2000) / TCP())),
+        (4, bytes(ETHER / IP() / TCP(dataofs=3))),
+        (5, b"short"),
+    ]
+    assert analyse(frames).counts == {
+        "read": 6, "not_ip": 1, "not_tcp": 1, "fragments": 1, "malformed": 3,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("snap", [64, 66, 70, 96])
+def test_snap_lengths(analyse, snap):
+    """Payload need not be captured, nor all options."""
+    c = Connection().open()
+    c.data(0)
+    c.ack(1, after=10 * MS)
+    found = analyse(pcap(c.frames, snap=snap))
+    assert (found.flow["sent_bytes"], found.flow["acked_bytes"]) == (MSS, MSS)
+    assert (found.summary["capture"]["options_cut"] > 0) == (snap < 78)
+
+
+def test_a_snap_length_below_the_header(analyse):
+    c = Connection().open()
+    for snap in (10, 14, 33, 40, 53):
+        assert analyse(pcap(c.frames, snap=snap)).counts == {"read": 3, "truncated": 3}
+
+
+def test_times_that_go_backwards(analyse):
+    c = Connection().open()
+    c.data(0)
+    c.ack(1, after=-20 * MS)
+    c.data(1, after=-(4 * 10**9))
+    c.ack(2, after=10 * MS)
+    found = analyse(c.frames)
+    assert found.summary["capture"]["backwards"] == 2
+    assert found.flow["acked_bytes"] == 2 * MSS
+    assert found.flow["rtt_max_ns"] <= 10 * MS
+
+
+def test_byte_orders_and_resolutions(analyse):
+    c = Connection().open()
+    c.data(0)
+    c.ack(1, after=10 * MS)
+    found = [
+        analyse(pcap(c.frames, magic=magic, order=order)).flow
+        for magic in (NS_MAGIC, US_MAGIC)
+        for order in "<>"
+    ]
+    assert all(flow == found[0] for flow in found)
+
+
+def block(kind: int, body: bytes, order: str = "<") -> bytes:
+    """A pcapng block."""
+    body += bytes(-len(body) % 4)
+    size = struct.pack(order + "I", len(body) + 12)
+    return struct.pack(order + "I", kind) + size + body + size
+
+
+def pcapng(frames: list[Frame], order: str = "<") -> bytes:
+    """A section with interfaces in microseconds and in 2^-30 s, an unknown block, options."""
+    option = struct.pack(order + "HHBxxx", 9, 1, 0x80 | 30) + bytes(4)
+    parts = [
+        block(0x0A0D0D0A, struct.pack(order + "IHHq", 0x1A2B3C4D, 1, 0, -1), order),
+        block(1, struct.pack(order + "HHI", 1, 0, 0), order),
+        block(1, struct.pack(order + "HHI", 101, 0, 0) + option, order),
+        block(0x0BAD, b"whatever", order),
+    ]
+    for number, (ns, frame) in enumerate(frames):
+        on = number % 2
+        units = ns * 2**30 // 10**9 if on else ns // 1000
+        data = frame[14:] if on else frame
+        head = struct.pack(order + "IIIII", on, units >> 32, units % 2**32, len(data), len(data))
+        comment = struct.pack(order + "HH", 1, 4) + b"note" + bytes(4)
+        parts.append(block(6, head + data + bytes(-len(data) % 4) + comment, order))
+    return b"".join(parts)
+
+
+def test_pcapng(analyse):
+    c = Connection().open()
+    c.data(0)
+    c.ack(1, after=10 * MS)
+    plain = analyse(c.frames).flow
+    for file in (
+        pcapng(c.frames),
+        pcapng(c.frames, ">"),
+        pcapng(c.frames[:2]) + pcapng(c.frames[2:], ">"),
+    ):
+        found = analyse(file)
+        assert found.summary["capture"]["notes"] == []
+        assert (found.flow["acked_bytes"], found.flow["retransmits"]) == (MSS, 0)
+        assert (
+            abs(found.flow["rtt_min_ns"] - plain["rtt_min_ns"]) <= 2000
+        )  # the interfaces' resolutions
+
+
+def test_a_file_cut_off_anywhere(analyse):
+    """Analysed up to there, and it says where; in a file header it is no capture."""
+    c = Connection().open()
+    c.data(0)
+    for whole in (pcap(c.frames), pcapng(c.frames)):
+        for size in [*range(24, len(whole), 101), len(whole) - 1]:
+            found = analyse(whole[:size])
+            ends = found.summary["capture"]["notes"]
+            packets = found.summary["ledger"]["capture"]["read"]
+            assert packets < 4
+            assert all("in the middle of a record" in note for note in ends)
+            assert bool(ends) == ("in the middle" in found.err)
+    assert "header" in analyse(pcap(c.frames)[:20], status=2).err
+
+
+def test_compressed(analyse, tmp_path):
+    c = Connection().open()
+    c.data(0)
+    whole = pcap(c.frames)
+    two = gzip.compress(whole[:100]) + gzip.compress(whole[100:])
+    plain = analyse(whole).flow
+    assert analyse(gzip.compress(whole)).flow == plain
+    assert analyse(two).flow == plain
+    assert "ends in the middle" in analyse(gzip.compress(whole)[:-9]).err
+    argv = [PROGRAM, "analyze", "-", "--out", tmp_path / "piped", "--json"]
+    done = subprocess.run(argv, input=two, capture_output=True, timeout=60, check=True)
+    assert json.loads(done.stdout)["capture"]["packets"] == 4
+
+
+def test_garbage(analyse):
+    """Never a crash, everything counted: bytes of good captures are changed at random."""
+    random_stream = random.Random(1)
+    c = Connection().open()
+    for i in range(20):
+        c.data(i, after=MS)
+        c.ack(i // 2, after=MS, sack=c.sacked(i, i + 1))
+    for whole in (pcap(c.frames), pcapng(c.frames)):
+        for _ in range(15):
+            bad = bytearray(whole)
+            for _ in range(random_stream.randrange(1, 60)):
+                bad[random_stream.randrange(40, len(bad))] = random_stream.randrange(256)
+            analyse(bytes(bad))
+    for size in (1, 3, 4, 100):
+        assert "not a capture" in analyse(random_stream.randbytes(size), status=2).err
+    assert "empty" in analyse(b"", status=2).err
+
+
+def test_too_many_connections(analyse):
+    frames = []
+    for i in range(100):
+        c = Connection(port=20000 + i, now_ns=10**9 + i * MS).open()
+        c.data(0)
+        frames += c.frames
+    found = analyse(sorted(frames), "--connections", "16")
+    assert found.summary["capture"]["ended"]["evicted"] >= 84
+    assert found.summary["capture"]["connections_max"] == 16
+    assert sum(f["sent_segs"] for f in found.flows) == 100
+
+
+def test_idle_connections_end(analyse):
+    first, second = Connection().open(), Connection(port=41000, now_ns=10**12).open()
+    for i in range(200):
+        second.data(i, after=MS)
+    found = analyse(first.frames + second.frames, "--idle", "1min")
+    assert found.summary["capture"]["ended"] == {"idle": 1, "still_open": 1}
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["analyze"], "a capture is wanted"),
+        (["analyze", "x.pcap", "--nonsense"], "--nonsense is not an option"),
+        (["analyze", "x.pcap", "--idle"], "--idle needs a value"),
+        (["analyze", "x.pcap", "--idle", "soon"], "soon"),
+        (["analyze", "missing.pcap"], "missing.pcap: cannot be opened: No such file"),
+        (["dance"], "'dance' is not a command"),
+    ],
+)
+def test_bad_usage(tmp_path, argv, said):
+    done = subprocess.run(
+        [PROGRAM, *argv], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_commands(weir, tmp_path):
+    c = Connection().open()
+    c.data(0)
+    c.ack(1, after=10 * MS)
+    (tmp_path / "x.pcap").write_bytes(pcap(c.frames))
+    done = weir("pcap", "analyze", "x.pcap", "--out", "run")
+    assert done.status == 0, done.err
+    assert "capture: 5 read = 5 tcp" in done.out
+    assert (tmp_path / "run/report.html").exists()
+    done = weir("pcap", "flows", "x.pcap", "--json")
+    assert json.loads(done.out)[0]["acked_bytes"] == MSS
+    assert "192.0.2.1:40000" in weir("pcap", "flows", "x.pcap").out
+    assert weir("pcap", "flows", "no.pcap").status == 2
+
+
+@pytest.fixture
+def compare(tmp_path: Path):
+    """compare(ingress frames, egress frames): the summary, and every packet's record."""
+    runs = 0
+
+    def call(ingress: list[Frame], egress: list[Frame]) -> tuple[dict[str, Any], Any]:
+        nonlocal runs
+        runs += 1
+        files = tmp_path / f"in{runs}.pcap", tmp_path / f"out{runs}.pcap"
+        for path, frames in zip(files, (ingress, egress), strict=True):
+            path.write_bytes(pcap(sorted(frames)))
+        out = tmp_path / f"compared{runs}"
+        argv = [PROGRAM, "compare", *files, "--out", out, "--level", "3"]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        loaded = folder.load(out)
+        assert loaded.summary["ledger"]["balanced"]
+        return loaded.summary, loaded.frame("packets")
+
+    return call
+
+
+def through(frames: list[Frame], delay: int, lost: tuple[int, ...] = ()) -> list[Frame]:
+    """The frames behind a router that takes one off the TTL and loses some."""
+    found = []
+    for number, (ns, frame) in enumerate(frames):
+        packet = Ether(frame)
+        packet[IP].ttl -= 1
+        del packet[IP].chksum
+        if number not in lost:
+            found.append((ns + delay, bytes(packet)))
+    return found
+
+
+def stream(count: int = 100) -> list[Frame]:
+    """Segments, a millisecond apart."""
+    c = Connection()
+    for i in range(count):
+        c.data(i, after=MS)
+    return c.frames
+
+
+def test_compare_finds_delay_and_losses(compare):
+    sent = stream()
+    summary, packets = compare(sent, through(sent, 7 * MS, lost=(10, 11, 50)))
+    path = summary["links"]["forward"]
+    assert (path["in"], path["matched"], path["drops"], path["not_judged"]) == (100, 97, 3, 0)
+    assert path["delay_min_ns"] == path["delay_max_ns"] == 7 * MS
+    assert summary["links"]["reverse"]["in"] == 0
+    dequeued = packets.filter(packets["event"] == 2)
+    assert set(dequeued["sojourn_ns"]) == {7 * MS}
+    assert packets.filter(packets["event"] == 3)["ts_ns"].to_list() == [
+        n * MS for n in (10, 11, 50)
+    ]
+    assert summary["flows"][0]["drops"] == 3
+
+
+def test_compare_judges_only_what_both_saw(compare):
+    """The second capture begins later and ends earlier: what it cannot have seen is not lost."""
+    sent = stream()
+    seen = through(sent, 7 * MS, lost=(30, 60))[20:90]
+    path = compare(sent, seen)[0]["links"]["forward"]
+    assert (path["matched"], path["drops"], path["not_judged"]) == (70, 2, 28)
+    late, seen = stream()[40:], through(stream(), 7 * MS, lost=(60,))
+    summary = compare(late, seen)[0]
+    assert summary["links"]["forward"]["drops"] == 1
+    assert summary["links"]["reverse"]["drops"] == 0  # 40 that had gone in before
+    assert summary["links"]["reverse"]["not_judged"] == 40
+
+
+def test_compare_both_directions(compare):
+    c = Connection().open(20 * MS)
+    acks = [frame for frame in c.frames if Ether(frame[1])[IP].src == "192.0.2.2"]
+    data = [frame for frame in c.frames if frame not in acks]
+    left = data + through(acks, 2 * MS)
+    right = through(data, 5 * MS) + acks
+    links = compare(left, right)[0]["links"]
+    assert (links["forward"]["matched"], links["forward"]["delay_min_ns"]) == (2, 5 * MS)
+    assert (links["reverse"]["matched"], links["reverse"]["delay_min_ns"]) == (1, 2 * MS)
+
+
+def test_compare_marks_reordering_and_ambiguity(compare):
+    c = Connection()
+    for i in range(4):
+        c.data(i, after=MS, tos=2)
+    out = through(c.frames, 5 * MS)
+    marked = Ether(out[1][1])
+    marked[IP].tos = 3
+    del marked[IP].chksum
+    out[1] = (out[1][0] + 3 * MS - 1, bytes(marked))  # CE, and overtaken
+    path = compare(c.frames, out)[0]["links"]["forward"]
+    assert (path["marks"], path["matched"], path["reordered"]) == (1, 4, 1)
+    twice = stream(3)
+    twice.insert(1, (twice[0][0] + 1000, twice[0][1]))
+    path = compare(twice, through(twice, 5 * MS))[0]["links"]["forward"]
+    assert (path["matched"], path["drops"], path["ambiguous"]) == (4, 0, 1)
+
+
+def test_compare_wants_two_captures(weir, tmp_path):
+    (tmp_path / "x.pcap").write_bytes(pcap(stream(3)))
+    (tmp_path / "y.pcap").write_bytes(pcap(through(stream(3), MS)))
+    done = weir("pcap", "compare", "x.pcap", "y.pcap", "--out", "both")
+    assert done.status == 0, done.err
+    assert "forward" in done.out
+    assert "egress: 3 read = 3 tcp" in done.out
+    assert weir("pcap", "compare", "x.pcap", "missing").status == 2
+    assert weir("report", "both").status == 0

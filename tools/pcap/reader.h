@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Capture files: pcap (draft-ietf-opsawg-pcap) with stamps in microseconds or nanoseconds and in either byte
+// order, pcapng (draft-ietf-opsawg-pcapng) with several sections and interfaces.
+//
+// libpcap costs as much per packet as the whole analysis, copies nothing less, and refuses a pcapng file whose
+// interfaces differ in link type: hence a reader of our own, which gives packets in batches.
+#pragma once
+#include "tools/pcap/input.h"
+
+#define READER_BATCH 64u
+#define READER_CAPTURED_MAX 262144u // bytes of one packet, as libpcap allows
+#define READER_INTERFACES_MAX 1024u
+
+// Of enum link types (LINKTYPE_*, IANA "pcap link types") those that are decoded.
+enum {
+	LINK_NULL = 0,
+	LINK_ETHERNET = 1,
+	LINK_RAW_BSD = 12,
+	LINK_RAW_OPENBSD = 14,
+	LINK_RAW = 101,
+	LINK_LOOP = 108,
+	LINK_SLL = 113,
+	LINK_IPV4 = 228,
+	LINK_IPV6 = 229,
+	LINK_SLL2 = 276
+};
+
+// A packet as it was captured. `data` lies in the reader's buffer until the next batch.
+struct frame {
+	uint64_t ts_ns; // since 1970
+	const uint8_t *data;
+	uint32_t captured, length; // bytes in the file, and on the wire
+	uint16_t link_type;
+	uint16_t interface; // in the order of the file
+};
+
+// How a file ended.
+enum reader_end {
+	READER_MORE, // it has not
+	READER_WHOLE, // with its last record
+	READER_CUT, // in the middle of a record
+	READER_DAMAGED, // with a record that makes no sense
+};
+
+struct reader_interface {
+	uint16_t link_type;
+	uint32_t snap_length; // 0: no limit
+	uint32_t unit_ns; // of a time stamp; 0: see offset_s and per_s
+	int64_t offset_s;
+	uint64_t per_s; // units of a time stamp in a second
+};
+
+struct reader_count {
+	uint64_t packets, bytes; // bytes on the wire
+	uint64_t
+		no_time; // packets without a time stamp (simple packet blocks): the last packet's was taken
+	uint64_t skipped_blocks; // pcapng blocks that hold no packets
+	uint64_t
+		unknown_interface; // packets of an interface that the file does not describe: link type unknown
+};
+
+struct reader {
+	struct input in;
+	struct reader_count count;
+	enum reader_end end;
+	char said
+		[256]; // how it ended, if not whole: "x.pcap: ends in the middle of a packet at byte 4711"
+	uint64_t last_ns;
+	// Private.
+	bool pcapng, swapped, nanoseconds;
+	uint32_t record_extra; // bytes between a record's header and its packet
+	uint32_t interfaces, section_first; // in all, and where this section's begin
+	struct reader_interface interface[READER_INTERFACES_MAX];
+};
+
+// Opens a capture, "-" for standard input. 0 or -errno and a sentence: no such file, or not a capture.
+int reader_open(struct reader *r, const char *path, struct err *err);
+int reader_open_memory(
+	struct reader *r, const char *name, const void *bytes, size_t size, struct err *err);
+// Up to `max` packets. 0: the end, and r->end says which. -errno with a sentence: it cannot be read on.
+int reader_batch(struct reader *r, struct frame *frames, uint32_t max, struct err *err);
+void reader_close(struct reader *r);

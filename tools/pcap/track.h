@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Follows every TCP connection of a capture in both directions, in one pass and in memory of fixed size. A flow is a
+// direction that carries payload. README.md defines what is measured.
+//
+//	track.c       finds a packet's connection, opens and ends connections
+//	track_data.c  what a packet says of the direction it was sent in: new, retransmitted, reordered, duplicate
+//	track_ack.c   what it says of the other direction: acknowledged, SACKed, RTT, window
+//	track_out.c   records of telemetry, and sums over all flows
+#pragma once
+#include "common/base/hist.h"
+#include "common/telemetry/telemetry.h"
+#include "sender/tcp/rtt.h"
+#include "tools/pcap/decode.h"
+#include "tools/pcap/sent.h"
+#include "tools/pcap/table.h"
+
+#define TRACK_GROUPS_MAX 32u
+#define TRACK_BURST_GAP_NS 50000u // segments that are closer belong to one burst
+#define TRACK_REORDER_NS 3000000u // without any RTT sample: what tshark takes
+#define TRACK_RTO_MIN_NS 200000000u // what Linux adds to srtt at least
+#define TRACK_CLOSED_NS (10 * NS_PER_S) // how long a closed connection is kept for late packets
+#define TRACK_SEQ_MAX                                                                              \
+	(1 << 30) // farther off no sequence number can be (RFC 7323: the largest window)
+
+// Kinds of a packet, bits of `kind` in `segments` records.
+enum {
+	KIND_RETRANSMIT = 1,
+	KIND_SPURIOUS = 2,
+	KIND_OUT_OF_ORDER = 4,
+	KIND_DUPLICATE = 8,
+	KIND_GAP = 16,
+	KIND_KEEP_ALIVE = 32,
+	KIND_DUPLICATE_ACK = 64,
+	KIND_ZERO_WINDOW = 128,
+	KIND_SACK = 256,
+	KIND_DSACK = 512,
+};
+
+struct track_limits {
+	uint32_t connections; // at once
+	size_t sent_bytes; // memory of unacknowledged segments
+	uint64_t idle_ns; // a connection without packets for so long has ended
+	uint64_t interval_ns;
+	uint64_t warmup_ns; // left out of measured_bytes
+	uint32_t level; // of telemetry
+};
+
+// What a direction did in the present interval.
+struct track_interval {
+	uint64_t sent_bytes, acked_bytes, delivered_bytes, rtt_sum_ns;
+	uint32_t sent_segs, retransmits, lost_segs, rtt_samples, rtt_max_ns, inflight_max_bytes;
+	uint32_t reductions, rtt_min_ns; // 2^32-1 minus the smallest sample
+};
+
+// What few packets change, or what is read at the end only.
+struct track_rare {
+	uint64_t sent_bytes, acked_bytes, delivered_bytes, measured_bytes, uncaptured_bytes,
+		retransmit_bytes;
+	uint64_t start_ns, first_data_ns, first_ack_ns, zero_window_ns, zero_since_ns, rtt_sum_ns;
+	uint32_t sent_segs, retransmits, spurious, dsack_spurious, lost_segs, lost_before,
+		out_of_order, duplicates;
+	uint32_t reductions, ecn_reductions, timeouts, tail_probes;
+	uint32_t rtt_samples, rtt_sack_samples, rtt_min_ns, rtt_max_ns;
+	uint32_t duplicate_acks, sack_acks, dsacks, ece, zero_windows, keep_alives, out_of_window,
+		untracked, syns;
+	uint32_t isn;
+	struct seg_sack sacked[SEG_SACK_MAX]; // the blocks of the last ACK
+	uint8_t sacked_count;
+};
+
+#define DIR_KNOWN 0x01 // a packet of this direction was seen
+#define DIR_ACKED 0x02 // una comes from an ACK
+#define DIR_SYN 0x04
+#define DIR_FIN 0x08
+#define DIR_RECOVERY 0x10 // a reduction was inferred, up to `recover`
+#define DIR_LOSS 0x20 // likewise a timeout
+#define DIR_ZERO 0x40 // the receiver's window is closed
+#define DIR_SACK 0x80 // something is SACKed, or duplicate ACKs came, since una advanced
+#define DIR_ANSWERED 0x100 // its SYN was acknowledged
+
+// One direction: what is sent in it, and what the other end acknowledges of that. Four cache lines.
+struct track_dir {
+	uint64_t last_data_ns;
+	uint32_t nxt; // highest sequence number seen, plus one
+	uint32_t una; // highest acknowledgement
+	struct sent_ring ring; // una to nxt
+	uint32_t window; // that the receiver advertised last, scaled
+	uint32_t id; // flow; TEL_NO_FLOW: no payload so far
+	uint32_t tsval; // last
+	uint32_t packets;
+	uint16_t flags; // DIR_*
+	uint8_t wscale; // of windows that this direction's sender advertises
+	uint8_t options; // of its SYN: SEG_OPT_*
+	uint32_t touched; // the interval in which `interval` was last used
+	uint64_t last_ack_ns; // of an ACK that advanced
+
+	struct track_interval interval;
+
+	uint64_t inflight_sum;
+	struct rtt rtt;
+	uint32_t recover; // DIR_RECOVERY and DIR_LOSS end here
+	uint32_t acks;
+	uint32_t window_min, window_max;
+	uint16_t mss, mss_allowed; // largest payload; the receiver's SYN option
+	uint16_t burst, burst_max; // segments in the present one and in the longest
+
+	uint64_t gap_max_ns, ack_gap_max_ns, tsrtt_sum_ns;
+	uint32_t tsrtt_samples, tsrtt_min_ns, tsrtt_max_ns;
+	uint32_t ect, ce, bursts, window_limited, stretch_acks, inflight_max;
+	uint32_t group;
+};
+static_assert(sizeof(struct track_dir) == 256, "four cache lines");
+
+#define FLOW_CLOSED 0x01 // FINs in both directions, or a reset
+#define FLOW_RESET 0x02
+#define FLOW_USED 0x04
+#define FLOW_REFUSED 0x08 // a reset answered its SYN
+
+struct track_flow {
+	struct flow_key key;
+	uint64_t last_ns;
+	uint32_t hash;
+	uint32_t connection;
+	uint8_t flags; // FLOW_*
+	uint8_t client; // which end opened it, or sent its first packet
+	uint8_t ecn; // 1: the SYN asked for it; 2: the SYN-ACK agreed
+	struct track_dir dir[2] __attribute__((aligned(64)));
+};
+
+struct track_group {
+	uint16_t port; // of the servers; 0: all others
+	uint32_t flows;
+	uint64_t acked_bytes, measured_bytes, sent_segs, retransmits, lost_segs, reductions,
+		timeouts, spurious;
+	uint64_t out_of_order, duplicates, rtt_sum_ns, rtt_samples;
+	double goodput_sum, goodput_square_sum; // over flows, of measured bytes: for Jain's index
+};
+
+// What became of packets and connections, whole capture.
+struct track_count {
+	uint64_t packets, payload_bytes, connections, flows;
+	uint64_t ended[TEL_HALF_OPEN + 1]; // connections, by tel_flow_event
+	uint64_t backwards; // packets that are earlier than the one before
+	uint64_t options_cut, bad_options;
+	uint64_t live_max; // connections at once
+};
+
+struct track {
+	struct track_limits limits;
+	struct table table;
+	struct track_flow *flow;
+	struct track_rare (*rare)[2];
+	// When the SYN and the SYN-ACK were seen, NEVER_NS: more than once; once they are answered, the RTT; 0: none.
+	uint64_t (*handshake_ns)[2];
+	uint32_t *spare; // free places
+	uint32_t spares, placed, live; // placed: never used beyond
+	uint32_t sweep; // next place to look at for idle connections
+	uint32_t *
+		touched; // directions with something in the present interval: 2 * place + direction
+	uint32_t touched_count, interval; // interval counts from 1
+	struct sent_pool pool;
+	uint64_t start_ns, now_ns, interval_end_ns, last_ns;
+	bool started;
+	struct track_count count;
+	struct track_group group[TRACK_GROUPS_MAX];
+	uint32_t groups;
+	struct hist rtt;
+	struct tel *tel; // TEL_STREAM_COUNT streams, any of them off
+	const struct tel_run *tel_run;
+};
+
+// 0 or -ENOMEM with a sentence. `tel` is an array of all streams, which outlives the tracker.
+int track_init(struct track *t, const struct track_limits *limits, struct tel *tel,
+	const struct tel_run *tel_run, struct err *err);
+void track_fini(struct track *t);
+// TCP packets in the order of the capture, READER_BATCH at most.
+void track_batch(struct track *t, const struct packet *p, uint32_t n);
+// The capture's end: all connections end as they are.
+void track_end(struct track *t);
+
+// Between the files of the tracker.
+
+// A packet on its way through: the connection, its direction, and what is found out about it.
+struct track_at {
+	struct track *t;
+	struct track_flow *f;
+	uint32_t place;
+	const struct packet *p;
+	uint64_t now_ns; // from the start of the capture
+	uint32_t d; // its direction
+	uint16_t kind; // KIND_*
+	uint32_t rtt_ns, inflight;
+};
+
+static inline uint64_t track_relative(const struct track *t, uint64_t ts_ns) {
+	return ts_ns > t->start_ns ? ts_ns - t->start_ns : 0;
+}
+static inline struct track_rare *track_rare(const struct track_at *a, uint32_t d) {
+	return &a->t->rare[a->place][d];
+}
+// The direction's interval counters will be changed.
+static inline void track_touch(struct track_at *a, uint32_t d) {
+	struct track_dir *dir = &a->f->dir[d];
+
+	if (dir->touched != a->t->interval) {
+		dir->touched = a->t->interval;
+		a->t->touched[a->t->touched_count++] = 2 * a->place + d;
+	}
+}
+// The packet's payload and FIN, in its own direction.
+void track_data(struct track_at *a);
+// Its acknowledgement, of the other direction.
+void track_ack(struct track_at *a);
+// A DSACK says that a retransmission was not needed.
+void track_dsack(struct track_at *a, uint32_t data);
+// Counts an RTT sample of direction d by sequence number.
+void track_rtt(struct track_at *a, uint32_t d, uint64_t rtt_ns, bool by_sack);
+void track_event(const struct track_at *a, uint32_t d, enum tel_event event, double before,
+	double value, uint32_t detail);
+void track_segment(const struct track_at *a);
+// The direction's first payload: it is a flow from now on.
+void track_new_flow(struct track_at *a, uint32_t d);
+// The records of all directions of the interval that ends, and the next one begins.
+void track_flush(struct track *t);
+// The records of a connection that has ended.
+void track_flow_records(struct track *t, uint32_t place, enum tel_flow_event event);

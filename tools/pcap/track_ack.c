@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a packet's acknowledgement says of the other direction.
+//
+//	RTT by sequence number  of the segment that was sent last among those that the ACK newly acknowledges,
+//	                        cumulatively or by SACK, unless it was sent more than once (Karn). Delayed ACKs are part
+//	                        of it, as they are of the sender's own RTT
+//	RTT by timestamps       of the first segment that carried the TSval that the ACK echoes, if it advances (RFC 7323)
+#include "common/base/likely.h"
+#include "tools/pcap/track.h"
+
+#include <string.h>
+
+static inline int32_t ahead(uint32_t a, uint32_t b) {
+	return (int32_t)(a - b);
+}
+
+// What one ACK newly acknowledges.
+struct news {
+	uint64_t newest_ns; // when the segment that was sent last was sent
+	uint32_t bytes, segs;
+	bool found, retransmitted, by_sack;
+};
+
+void track_rtt(struct track_at *a, uint32_t d, uint64_t rtt_ns, bool by_sack) {
+	struct track_dir *dir = &a->f->dir[d];
+	uint32_t ns = (uint32_t)time_min(rtt_ns, UINT32_MAX);
+
+	rtt_sample(&dir->rtt, rtt_ns, TRACK_RTO_MIN_NS);
+	dir->interval.rtt_samples++;
+	dir->interval.rtt_sum_ns += rtt_ns;
+	if (ns > dir->interval.rtt_max_ns)
+		dir->interval.rtt_max_ns = ns;
+	if (UINT32_MAX - ns > dir->interval.rtt_min_ns)
+		dir->interval.rtt_min_ns = UINT32_MAX - ns;
+	hist_add(&a->t->rtt, rtt_ns);
+	if (unlikely(by_sack))
+		track_rare(a, d)->rtt_sack_samples++;
+	a->rtt_ns = ns;
+}
+
+static inline void deliver(struct news *n, const struct sent *s, bool by_sack) {
+	n->segs++;
+	n->bytes += s->end - s->seq - ((s->flags & SENT_FIN) != 0);
+	if ((s->flags & SENT_HOLE) != 0)
+		return; // when it was sent is not known
+	if (!n->found || s->ts_ns >= n->newest_ns) {
+		n->newest_ns = s->ts_ns;
+		n->retransmitted = (s->flags & SENT_RETRANSMITTED) != 0;
+		n->by_sack = by_sack;
+		n->found = true;
+	}
+}
+
+static inline void timestamp_rtt(
+	const struct track_at *a, struct track_dir *dir, const struct sent *s) {
+	uint64_t rtt_ns = time_since(a->now_ns, s->ts_ns);
+	uint32_t ns = (uint32_t)time_min(rtt_ns, UINT32_MAX);
+
+	dir->tsrtt_samples++;
+	dir->tsrtt_sum_ns += rtt_ns;
+	if (ns < dir->tsrtt_min_ns)
+		dir->tsrtt_min_ns = ns;
+	if (ns > dir->tsrtt_max_ns)
+		dir->tsrtt_max_ns = ns;
+}
+
+// The ACK advances to `ack`: whole records go, the one it ends in loses its beginning.
+static inline void advance(
+	struct track_at *a, struct track_dir *dir, uint32_t ack, struct news *n) {
+	bool timestamps = (a->p->seg.options & SEG_OPT_TS) != 0;
+
+	while (dir->ring.head != dir->ring.tail) {
+		struct sent *s = sent_at(&a->t->pool, &dir->ring, dir->ring.head);
+
+		if (unlikely(ahead(s->end, ack) > 0)) {
+			if (ahead(s->seq, ack) < 0) {
+				uint32_t bytes = ack - s->seq;
+
+				if ((s->flags & SENT_SACKED) == 0)
+					n->bytes += bytes;
+				s->seq = ack;
+			}
+			break;
+		}
+		if (timestamps && (s->flags & SENT_TSVAL_FIRST) != 0 && s->tsval == a->p->seg.tsecr)
+			timestamp_rtt(a, dir, s);
+		if (unlikely((s->flags & SENT_HOLE) != 0))
+			track_rare(a, !a->d)->uncaptured_bytes += s->end - s->seq;
+		if (likely((s->flags & SENT_SACKED) == 0))
+			deliver(n, s, false);
+		dir->ring.head++;
+	}
+	if (dir->ring.head == dir->ring.tail && dir->ring.log2 > SENT_LOG2_MIN + 3)
+		sent_release(&a->t->pool, &dir->ring);
+}
+
+// Bytes [start, end) were SACKed for the first time, as far as the blocks of the last ACK tell.
+static void sack_range(
+	struct track_at *a, struct track_dir *dir, uint32_t start, uint32_t end, struct news *n) {
+	for (uint32_t i = sent_find(&a->t->pool, &dir->ring, start); i != dir->ring.tail; i++) {
+		struct sent *s = sent_at(&a->t->pool, &dir->ring, i);
+
+		if (ahead(s->seq, start)
+			< 0) // only whole segments: SACK blocks end where segments do
+			continue;
+		if (ahead(s->end, end) > 0)
+			break;
+		if ((s->flags & SENT_SACKED) != 0)
+			continue;
+		s->flags |= SENT_SACKED;
+		dir->flags |= DIR_SACK;
+		deliver(n, s, true);
+	}
+}
+
+// Takes from [*start, *end) what one of the last ACK's blocks holds, at its beginning or at its end: a receiver's
+// block grows, and what it held need not be looked at for every ACK.
+static void without_known(const struct track_rare *rare, uint32_t *start, uint32_t *end) {
+	for (uint32_t i = 0; i < rare->sacked_count; i++) {
+		const struct seg_sack *k = &rare->sacked[i];
+
+		if (ahead(k->start, *start) <= 0 && ahead(k->end, *start) > 0)
+			*start = ahead(k->end, *end) < 0 ? k->end : *end;
+		if (ahead(k->end, *end) >= 0 && ahead(k->start, *end) < 0
+			&& ahead(k->start, *start) >= 0)
+			*end = k->start;
+	}
+}
+
+// RFC 2883: the first block tells of a duplicate if it lies below the ACK, or within the second.
+static bool is_dsack(const struct seg *s) {
+	const struct seg_sack *b = s->sack;
+
+	if (ahead(b[0].end, s->ack) <= 0)
+		return true;
+	return s->sack_count > 1 && ahead(b[0].start, b[1].start) >= 0
+		&& ahead(b[0].end, b[1].end) <= 0;
+}
+
+static void sack(struct track_at *a, struct track_dir *dir, struct news *n) {
+	struct track_rare *rare = track_rare(a, !a->d);
+	const struct seg *s = &a->p->seg;
+	bool dsack = is_dsack(s);
+
+	rare->sack_acks++;
+	a->kind |= KIND_SACK;
+	if (dsack) {
+		a->kind |= KIND_DSACK;
+		rare->dsacks++;
+		// Of a retransmission that was taken for needed.
+		if (rare->spurious + rare->duplicates < rare->dsacks
+			&& rare->lost_segs + dir->interval.lost_segs > rare->dsack_spurious) {
+			rare->spurious++;
+			rare->dsack_spurious++;
+			track_event(a, !a->d, TEL_EV_SPURIOUS, 0, 0, 0);
+		}
+	}
+	for (uint32_t i = dsack; i < s->sack_count; i++) {
+		uint32_t start = s->sack[i].start, end = s->sack[i].end;
+
+		if (ahead(start, dir->una) < 0)
+			start = dir->una;
+		if (ahead(end, start) <= 0 || ahead(end, dir->nxt) > 0)
+			continue; // of what is not in the capture, or wrong
+		without_known(rare, &start, &end);
+		if (ahead(end, start) > 0)
+			sack_range(a, dir, start, end, n);
+	}
+	rare->sacked_count = (uint8_t)(s->sack_count - dsack);
+	memcpy(rare->sacked, s->sack + dsack, rare->sacked_count * sizeof(rare->sacked[0]));
+}
+
+static void window(struct track_at *a, struct track_dir *dir) {
+	const struct seg *s = &a->p->seg;
+	// A SYN's window is not scaled.
+	uint32_t scale = (s->flags & SEG_SYN) != 0 ? 0 : a->f->dir[a->d].wscale;
+	uint32_t bytes = (uint32_t)s->window << scale;
+	struct track_rare *rare;
+
+	if (likely(bytes == dir->window))
+		return;
+	dir->window = bytes;
+	if (bytes > dir->window_max)
+		dir->window_max = bytes;
+	if (bytes < dir->window_min)
+		dir->window_min = bytes;
+	if (likely((bytes == 0) == ((dir->flags & DIR_ZERO) != 0)))
+		return;
+	rare = track_rare(a, !a->d);
+	dir->flags ^= DIR_ZERO;
+	if (bytes == 0) {
+		rare->zero_windows++;
+		rare->zero_since_ns = a->now_ns;
+	} else {
+		uint64_t closed_ns = time_since(a->now_ns, rare->zero_since_ns);
+
+		rare->zero_window_ns += closed_ns;
+		track_event(a, !a->d, TEL_EV_ZERO_WINDOW, 0, (double)closed_ns, 0);
+	}
+}
+
+static void count_acked(struct track_at *a, struct track_dir *dir, uint32_t bytes) {
+	uint64_t gap_ns = time_since(a->now_ns, dir->last_ack_ns);
+
+	// The FIN's number is no byte.
+	if (unlikely((dir->flags & DIR_FIN) != 0 && dir->una == dir->nxt && bytes > 0))
+		bytes--;
+	dir->interval.acked_bytes += bytes;
+	if (dir->acks++ == 0)
+		track_rare(a, !a->d)->first_ack_ns = a->now_ns;
+	else if (gap_ns > dir->ack_gap_max_ns)
+		dir->ack_gap_max_ns = gap_ns;
+	dir->last_ack_ns = a->now_ns;
+	dir->stretch_acks += dir->mss > 0 && bytes > 2u * dir->mss;
+}
+
+// Nothing of this direction was captured so far, or less than is acknowledged.
+static void uncaptured(struct track_at *a, struct track_dir *dir, uint32_t ack) {
+	if ((dir->flags & (DIR_KNOWN | DIR_ACKED)) == 0) {
+		dir->nxt = dir->una = ack;
+		dir->flags |= DIR_ACKED;
+		return;
+	}
+	track_rare(a, !a->d)->uncaptured_bytes += ack - dir->nxt;
+	if (dir->id == TEL_NO_FLOW)
+		track_new_flow(a, !a->d);
+	dir->nxt = ack;
+}
+
+static void duplicate_ack(struct track_at *a, struct track_dir *dir, uint32_t window_before) {
+	const struct seg *s = &a->p->seg;
+
+	if (a->p->payload > 0 || dir->una == dir->nxt || dir->window != window_before
+		|| (s->flags & (SEG_SYN | SEG_FIN)) != 0)
+		return;
+	a->kind |= KIND_DUPLICATE_ACK;
+	dir->flags |= DIR_SACK;
+	track_rare(a, !a->d)->duplicate_acks++;
+}
+
+void track_ack(struct track_at *a) {
+	struct track_dir *dir = &a->f->dir[!a->d];
+	const struct seg *s = &a->p->seg;
+	uint32_t window_before = dir->window;
+	struct news n = {0};
+
+	if (unlikely((dir->flags & (DIR_KNOWN | DIR_ACKED)) == 0))
+		uncaptured(a, dir, s->ack);
+	int32_t by = ahead(s->ack, dir->una);
+	if (unlikely(by > TRACK_SEQ_MAX || by < -TRACK_SEQ_MAX)) {
+		track_rare(a, !a->d)->out_of_window++;
+		return;
+	}
+	if (likely(by >= 0))
+		window(a, dir);
+	if (unlikely((s->flags & SEG_ECE) != 0 && (s->flags & SEG_SYN) == 0))
+		track_rare(a, !a->d)->ece++;
+	if (by > 0) {
+		if (unlikely(ahead(s->ack, dir->nxt) > 0))
+			uncaptured(a, dir, s->ack);
+		if (likely(dir->id != TEL_NO_FLOW))
+			track_touch(a, !a->d);
+		advance(a, dir, s->ack, &n);
+		dir->una = s->ack;
+		count_acked(a, dir, (uint32_t)by);
+		dir->flags &= (uint16_t)~DIR_SACK;
+		if (unlikely((dir->flags & (DIR_RECOVERY | DIR_LOSS)) != 0
+			    && ahead(dir->una, dir->recover) >= 0)) {
+			dir->flags &= (uint16_t) ~(DIR_RECOVERY | DIR_LOSS);
+			track_event(a, !a->d, TEL_EV_RECOVERED, 0, 0, 0);
+		}
+	} else if (by == 0) {
+		duplicate_ack(a, dir, window_before);
+	}
+	if (unlikely(s->sack_count > 0 && by >= 0))
+		sack(a, dir, &n);
+	else if (unlikely(by > 0 && dir->una == dir->nxt))
+		track_rare(a, !a->d)->sacked_count = 0;
+	dir->interval.delivered_bytes += n.bytes;
+	if (n.found && !n.retransmitted)
+		track_rtt(a, !a->d, time_since(a->now_ns, n.newest_ns), n.by_sack);
+}

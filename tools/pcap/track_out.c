@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// From what was counted to telemetry: events as they come, intervals as they end, flows when they have ended.
+#include "common/base/likely.h"
+#include "tools/pcap/track.h"
+
+static uint32_t u32(uint64_t v) {
+	return (uint32_t)time_min(v, UINT32_MAX);
+}
+
+static uint32_t u32_mean(uint64_t sum, uint64_t n) {
+	return n == 0 ? 0 : u32(sum / n);
+}
+
+void track_event(const struct track_at *a, uint32_t d, enum tel_event event, double before,
+	double value, uint32_t detail) {
+	const struct track_dir *dir = &a->f->dir[d];
+	struct tel_events *e = tel_put(&a->t->tel[TEL_STREAM_EVENTS]);
+
+	if (e == NULL)
+		return;
+	*e = (struct tel_events){
+		.ts_ns = a->now_ns,
+		.value = value,
+		.flow_id = dir->id,
+		.detail = detail,
+		.before = (float)before,
+		.event = (uint16_t)event,
+		.group = (uint16_t)dir->group,
+	};
+}
+
+void track_segment(const struct track_at *a) {
+	const struct track_dir *dir = &a->f->dir[a->d], *other = &a->f->dir[!a->d];
+	bool forward = dir->id != TEL_NO_FLOW && (a->p->payload > 0 || other->id == TEL_NO_FLOW);
+	uint32_t id = forward ? dir->id : other->id;
+	struct tel_segments *r;
+
+	if (!tel_flow_sampled(a->t->tel_run, id)
+		|| (r = tel_put(&a->t->tel[TEL_STREAM_SEGMENTS])) == NULL)
+		return;
+	bool acks = (a->p->seg.flags & SEG_ACK) != 0;
+
+	*r = (struct tel_segments){
+		.ts_ns = a->now_ns,
+		.flow_id = id,
+		.seq = a->p->seg.seq - track_rare(a, a->d)->isn,
+		.ack = acks ? a->p->seg.ack - track_rare(a, !a->d)->isn : 0,
+		.window_bytes =
+			acks && other->window != UINT32_MAX ? other->window : a->p->seg.window,
+		.payload_bytes = a->p->payload,
+		.inflight_bytes = a->inflight,
+		.rtt_ns = a->rtt_ns,
+		.kind = (uint16_t)(a->kind
+			| (acks && a->p->seg.window == 0 ? KIND_ZERO_WINDOW : 0)),
+		.flags = a->p->seg.flags,
+		.ecn = a->p->ecn,
+		.forward = forward,
+	};
+}
+
+// Flows are grouped by the port of the server.
+static uint32_t group_of(struct track *t, const struct track_flow *f) {
+	uint16_t port = f->key.port[!f->client];
+
+	for (uint32_t i = 0; i < t->groups; i++) {
+		if (t->group[i].port == port)
+			return i;
+	}
+	if (t->groups == TRACK_GROUPS_MAX)
+		return TRACK_GROUPS_MAX - 1; // all others
+	// The last one is for whoever finds no other.
+	t->group[t->groups].port = t->groups + 1 < TRACK_GROUPS_MAX ? port : 0;
+	return t->groups++;
+}
+
+void track_new_flow(struct track_at *a, uint32_t d) {
+	struct track_dir *dir = &a->f->dir[d];
+
+	dir->id = (uint32_t)a->t->count.flows++;
+	dir->group = group_of(a->t, a->f);
+	a->t->group[dir->group].flows++;
+	track_rare(a, d)->first_data_ns = a->now_ns;
+}
+
+static void put_interval(struct track *t, const struct track_dir *dir) {
+	const struct track_interval *in = &dir->interval;
+	struct tel_interval *r = tel_put(&t->tel[TEL_STREAM_INTERVAL]);
+	uint32_t mss = dir->mss > 0 ? dir->mss : 1;
+
+	if (r == NULL)
+		return;
+	*r = (struct tel_interval){
+		.ts_ns = t->interval_end_ns,
+		.acked_bytes = in->acked_bytes,
+		.delivered_bytes = in->delivered_bytes,
+		.flow_id = dir->id,
+		.sent_segs = in->sent_segs,
+		.retransmits = in->retransmits,
+		.lost_segs = in->lost_segs,
+		.rtt_samples = in->rtt_samples,
+		.rtt_mean_ns = u32_mean(in->rtt_sum_ns, in->rtt_samples),
+		.rtt_max_ns = in->rtt_max_ns,
+		.cwnd_segs = (float)in->inflight_max_bytes / (float)mss,
+		.inflight_segs = (dir->nxt - dir->una + mss - 1) / mss,
+		.group = (uint16_t)dir->group,
+		.cwnd_reductions = (uint16_t)time_min(in->reductions, UINT16_MAX),
+		.state = (dir->flags & DIR_LOSS) != 0	   ? TEL_CA_LOSS
+			: (dir->flags & DIR_RECOVERY) != 0 ? TEL_CA_RECOVERY
+							   : TEL_CA_OPEN,
+	};
+}
+
+// Writes a direction's interval and adds it to its sums.
+static void fold(struct track *t, uint32_t index) {
+	struct track_dir *dir = &t->flow[index / 2].dir[index & 1];
+	struct track_rare *rare = &t->rare[index / 2][index & 1];
+	const struct track_interval *in = &dir->interval;
+
+	if (dir->touched != t->interval)
+		return;
+	dir->touched = 0;
+	put_interval(t, dir);
+	rare->sent_bytes += in->sent_bytes;
+	rare->acked_bytes += in->acked_bytes;
+	rare->delivered_bytes += in->delivered_bytes;
+	if (t->interval_end_ns - t->limits.interval_ns >= t->limits.warmup_ns)
+		rare->measured_bytes += in->acked_bytes;
+	rare->sent_segs += in->sent_segs;
+	rare->retransmits += in->retransmits;
+	rare->lost_segs += in->lost_segs;
+	rare->reductions += in->reductions;
+	rare->rtt_sum_ns += in->rtt_sum_ns;
+	rare->rtt_samples += in->rtt_samples;
+	if (in->rtt_max_ns > rare->rtt_max_ns)
+		rare->rtt_max_ns = in->rtt_max_ns;
+	if (in->rtt_min_ns > rare->rtt_min_ns)
+		rare->rtt_min_ns = in->rtt_min_ns;
+	if (in->inflight_max_bytes > dir->inflight_max)
+		dir->inflight_max = in->inflight_max_bytes;
+	dir->interval = (struct track_interval){0};
+}
+
+void track_flush(struct track *t) {
+	for (uint32_t i = 0; i < t->touched_count; i++) {
+		uint32_t next = t->touched[i + 8 < t->touched_count ? i + 8 : i];
+		const struct track_dir *dir = &t->flow[next / 2].dir[next & 1];
+
+		prefetch_write(dir);
+		prefetch_write(&dir->interval);
+		prefetch_write(&t->rare[next / 2][next & 1]);
+		fold(t, t->touched[i]);
+	}
+	t->touched_count = 0;
+	t->interval++;
+	for (enum tel_stream s = 0; s < TEL_STREAM_COUNT; s++)
+		tel_publish(&t->tel[s]);
+}
+
+static uint8_t options(const struct track_flow *f, uint32_t d) {
+	const struct track_dir *a = &f->dir[d], *b = &f->dir[!d];
+	uint8_t both = a->options & b->options;
+
+	return (uint8_t)((both & SEG_OPT_TS ? 1 : 0) | (both & SEG_OPT_SACK_OK ? 2 : 0)
+		| (both & SEG_OPT_WSCALE ? 4 : 0) | (f->ecn == 3 ? 8 : 0)
+		| (a->flags & DIR_SYN ? 16 : 0) | (b->flags & DIR_SYN ? 32 : 0));
+}
+
+static uint32_t ipv4(const struct endpoint *e) {
+	return endpoint_is_ipv4(e) ? (uint32_t)e->low : 0;
+}
+
+static void put_flow(struct track *t, uint32_t place, uint32_t d, enum tel_flow_event event) {
+	const struct track_flow *f = &t->flow[place];
+	const struct track_rare *r = &t->rare[place][d];
+	const struct track_dir *dir = &f->dir[d];
+	struct tel_flows *flow = tel_put(&t->tel[TEL_STREAM_FLOWS]);
+
+	if (flow == NULL)
+		return;
+	*flow = (struct tel_flows){
+		.ts_ns = f->last_ns,
+		.start_ns = r->start_ns,
+		.acked_bytes = r->acked_bytes,
+		.flow_id = dir->id,
+		.src_ip = ipv4(&f->key.end[d]),
+		.dst_ip = ipv4(&f->key.end[!d]),
+		.sent_segs = r->sent_segs,
+		.retransmits = r->retransmits,
+		.cwnd_reductions = r->reductions,
+		.timeouts = r->timeouts,
+		.srtt_ns = u32(dir->rtt.srtt_ns),
+		.src_port = f->key.port[d],
+		.dst_port = f->key.port[!d],
+		.group = (uint16_t)dir->group,
+		.event = (uint8_t)event,
+	};
+}
+
+static void put_captured(struct track *t, uint32_t place, uint32_t d, enum tel_flow_event event) {
+	const struct track_flow *f = &t->flow[place];
+	const struct track_rare *r = &t->rare[place][d];
+	const struct track_dir *dir = &f->dir[d];
+	struct tel_captured *c = tel_put(&t->tel[TEL_STREAM_CAPTURED]);
+
+	if (c == NULL)
+		return;
+	*c = (struct tel_captured){
+		.ts_ns = f->last_ns,
+		.start_ns = r->start_ns,
+		.src_high = f->key.end[d].high,
+		.src_low = f->key.end[d].low,
+		.dst_high = f->key.end[!d].high,
+		.dst_low = f->key.end[!d].low,
+		.sent_bytes = r->sent_bytes,
+		.acked_bytes = r->acked_bytes,
+		.measured_bytes = r->measured_bytes,
+		.uncaptured_bytes = r->uncaptured_bytes,
+		.flow_id = dir->id,
+		.connection = f->connection,
+		.packets = dir->packets,
+		.sent_segs = r->sent_segs,
+		.inflight_max_bytes = dir->inflight_max,
+		.inflight_mean_bytes =
+			r->sent_segs > 0 ? (float)dir->inflight_sum / (float)r->sent_segs : 0,
+		.keep_alives = r->keep_alives,
+		.bursts = dir->bursts,
+		.burst_max_segs = dir->burst_max,
+		.out_of_window = r->out_of_window,
+		.src_port = f->key.port[d],
+		.dst_port = f->key.port[!d],
+		.mss = dir->mss_allowed > 0 && dir->mss_allowed < dir->mss ? dir->mss_allowed
+									   : dir->mss,
+		.group = (uint16_t)dir->group,
+		.event = (uint8_t)event,
+		.options = options(f, d),
+		.client = f->client == d,
+	};
+}
+
+static void put_losses(struct track *t, uint32_t place, uint32_t d) {
+	const struct track_rare *r = &t->rare[place][d];
+	const struct track_dir *dir = &t->flow[place].dir[d];
+	struct tel_losses *l = tel_put(&t->tel[TEL_STREAM_LOSSES]);
+
+	if (l == NULL)
+		return;
+	*l = (struct tel_losses){
+		.ts_ns = t->flow[place].last_ns,
+		.retransmit_bytes = r->retransmit_bytes,
+		.flow_id = dir->id,
+		.sent_segs = r->sent_segs,
+		.retransmits = r->retransmits,
+		.spurious = r->spurious,
+		.lost_segs = r->lost_segs - r->dsack_spurious,
+		.lost_before = r->lost_before,
+		.out_of_order = r->out_of_order,
+		.duplicates = r->duplicates,
+		.cwnd_reductions = r->reductions,
+		.ecn_reductions = r->ecn_reductions,
+		.timeouts = r->timeouts,
+		.tail_probes = r->tail_probes,
+		.duplicate_acks = r->duplicate_acks,
+		.sack_acks = r->sack_acks,
+		.dsacks = r->dsacks,
+		.ect = dir->ect,
+		.ce = dir->ce,
+		.ece = r->ece,
+		.untracked = r->untracked,
+		.group = (uint16_t)dir->group,
+	};
+}
+
+static void put_delays(struct track *t, uint32_t place, uint32_t d) {
+	const struct track_flow *f = &t->flow[place];
+	const struct track_rare *r = &t->rare[place][d];
+	const struct track_dir *dir = &f->dir[d];
+	struct tel_delays *w = tel_put(&t->tel[TEL_STREAM_DELAYS]);
+	const uint64_t *handshake = t->handshake_ns[place];
+	bool ts = dir->tsrtt_samples > 0, windows = dir->window_min <= dir->window_max;
+
+	if (w == NULL)
+		return;
+	*w = (struct tel_delays){
+		.ts_ns = f->last_ns,
+		.data_ns = time_since(dir->last_ack_ns, r->first_data_ns),
+		.zero_window_ns = r->zero_window_ns,
+		.gap_max_ns = dir->gap_max_ns,
+		.ack_gap_max_ns = dir->ack_gap_max_ns,
+		.flow_id = dir->id,
+		.rtt_samples = r->rtt_samples,
+		.rtt_sack_samples = r->rtt_sack_samples,
+		.rtt_mean_ns = u32_mean(r->rtt_sum_ns, r->rtt_samples),
+		.rtt_min_ns = r->rtt_samples > 0 ? UINT32_MAX - r->rtt_min_ns : 0,
+		.rtt_max_ns = r->rtt_max_ns,
+		.srtt_ns = u32(dir->rtt.srtt_ns),
+		.tsrtt_samples = dir->tsrtt_samples,
+		.tsrtt_mean_ns = u32_mean(dir->tsrtt_sum_ns, dir->tsrtt_samples),
+		.tsrtt_min_ns = ts ? dir->tsrtt_min_ns : 0,
+		.tsrtt_max_ns = ts ? dir->tsrtt_max_ns : 0,
+		.syn_rtt_ns = (f->dir[f->client].flags & DIR_ANSWERED) != 0
+			? u32(handshake[f->client])
+			: 0,
+		.syn_ack_rtt_ns = (f->dir[!f->client].flags & DIR_ANSWERED) != 0
+			? u32(handshake[!f->client])
+			: 0,
+		.syns = t->rare[place][0].syns + t->rare[place][1].syns,
+		.zero_windows = r->zero_windows,
+		.window_limited = dir->window_limited,
+		.window_min_bytes = windows ? dir->window_min : 0,
+		.window_max_bytes = windows ? dir->window_max : 0,
+		.acks = dir->acks,
+		.stretch_acks = dir->stretch_acks,
+		.ack_gap_mean_ns = dir->acks > 1
+			? u32_mean(time_since(dir->last_ack_ns, r->first_ack_ns), dir->acks - 1)
+			: 0,
+		.group = (uint16_t)dir->group,
+	};
+}
+
+static void add_to_group(struct track *t, uint32_t place, uint32_t d) {
+	const struct track_rare *r = &t->rare[place][d];
+	struct track_group *g = &t->group[t->flow[place].dir[d].group];
+
+	g->acked_bytes += r->acked_bytes;
+	g->measured_bytes += r->measured_bytes;
+	g->sent_segs += r->sent_segs;
+	g->retransmits += r->retransmits;
+	g->lost_segs += r->lost_segs - r->dsack_spurious;
+	g->spurious += r->spurious;
+	g->reductions += r->reductions;
+	g->timeouts += r->timeouts;
+	g->out_of_order += r->out_of_order;
+	g->duplicates += r->duplicates;
+	g->rtt_sum_ns += r->rtt_sum_ns;
+	g->rtt_samples += r->rtt_samples;
+	g->goodput_sum += (double)r->measured_bytes;
+	g->goodput_square_sum += (double)r->measured_bytes * (double)r->measured_bytes;
+	t->count.payload_bytes += r->sent_bytes;
+}
+
+void track_flow_records(struct track *t, uint32_t place, enum tel_flow_event event) {
+	struct track_flow *f = &t->flow[place];
+	struct track_at a = {.t = t, .f = f, .place = place, .now_ns = f->last_ns};
+
+	for (uint32_t d = 0; d < 2; d++)
+		fold(t, 2 * place + d);
+	if (f->dir[0].id == TEL_NO_FLOW && f->dir[1].id == TEL_NO_FLOW)
+		track_new_flow(&a, f->client);
+	for (uint32_t d = 0; d < 2; d++) {
+		if (f->dir[d].id == TEL_NO_FLOW)
+			continue;
+		put_flow(t, place, d, event);
+		put_captured(t, place, d, event);
+		put_losses(t, place, d);
+		put_delays(t, place, d);
+		add_to_group(t, place, d);
+	}
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A capture as the arrivals of a path:
+//
+//	paths:
+//	  forward:
+//	    - source: {pcap: traffic.pcapng, filter: "tcp dst port 443", scale: 1}
+//	    - link: {rate: 100Mbit, queue: {codel: {}}}
+//
+// Frames keep their times, those since the first one multiplied by `scale`, and their bytes; one that is stamped
+// earlier than the frame before arrives with it. What is read: pcap and pcapng of Ethernet frames without FCS.
+// Padding to the shortest frame, which a host's own captures lack, counts as if it were there.
+#pragma once
+#include "common/base/json.h"
+#include "switch/path.h"
+
+#include <pcap/pcap.h>
+
+#define ARRIVALS_FRAME_MAX (UINT16_MAX - 4u) // without FCS; what a packet's size can say
+
+struct arrivals_count {
+	uint64_t packets, bytes; // that arrived; bytes with FCS
+	uint64_t filtered; // that the filter left out
+	uint64_t reordered; // that were stamped earlier than the frame before
+	uint64_t
+		oversize; // of these packets: longer than 1518 bytes with FCS, as a host that offloads sees them
+	uint64_t too_long; // left out: longer than ARRIVALS_FRAME_MAX
+};
+
+struct arrivals {
+	struct path *path;
+	const char *file, *filter_text; // the config's; filter NULL: none
+	double scale;
+	struct config_node *node;
+	pcap_t *pcap;
+	struct bpf_program filter;
+	bool has_filter, ended;
+	// The next frame, unless `ended`; its bytes are good until arrivals_next.
+	const uint8_t *data;
+	uint32_t captured, length;
+	uint64_t stamp_ns; // in the file
+	struct arrivals_count count;
+};
+
+// Opens the path's source and reads the first frame. On error, too, arrivals_close.
+int arrivals_open(struct arrivals *a, struct path *path, struct err *err);
+// Reads the next frame, if there is one. 0 or -EIO: the file is damaged.
+int arrivals_next(struct arrivals *a, struct err *err);
+// When the present frame arrives, if the run begins at base_ns of the capture's time.
+uint64_t arrivals_ns(const struct arrivals *a, uint64_t base_ns);
+// Fills in a packet for it; what arrived is counted. False: it is left out.
+bool arrivals_packet(struct arrivals *a, uint64_t base_ns, struct pkt *p);
+// Where the config has it, if frames of it are left; else NULL.
+const struct config_node *arrivals_unread(const struct arrivals *a);
+void arrivals_summary(const struct arrivals *a, struct json *j);
+void arrivals_close(struct arrivals *a);

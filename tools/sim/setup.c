@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Set-up and clean-up of a run: the sections of the config, sizes and memory of hosts, paths and pools, and the
+// telemetry streams.
+#include "tools/sim/sim.h"
+
+#include "common/base/mem.h"
+#include "common/net/flow_addr.h"
+#include "common/net/wire.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define RING_RECORDS 16384
+#define PIPE_SEGS_MAX (UINT64_C(1) << 40) // far more than fits into memory
+
+static int pool_init(struct sim_pool *p, size_t object, uint64_t size, struct err *err) {
+	memset(p, 0, sizeof(*p));
+	p->size = size;
+	p->object = object;
+	p->base = mem_map(size * object);
+	p->free = mem_map(size * sizeof(struct pkt *));
+	if (p->base == NULL || p->free == NULL)
+		return err_set(err, -ENOMEM, "no memory for %llu packets in flight",
+			(unsigned long long)size);
+	return 0;
+}
+
+// The packets that all links, edges and delays can hold at any time of the schedule, if all were full segments of
+// the smallest size of any group; and the packets per second.
+static void size_network(const struct sim *s, uint64_t *pipe_segs, uint64_t *segs_per_s) {
+	uint32_t frame = groups_min_frame(&s->groups);
+	struct path_capacity f = path_capacity(s->forward, frame);
+	struct path_capacity r = path_capacity(s->reverse, frame);
+
+	*segs_per_s = f.rate_bps / (8 * (uint64_t)frame) + 1024;
+	*pipe_segs = min_u64(f.queue_pkts, PIPE_SEGS_MAX)
+		+ (uint64_t)((double)*segs_per_s * (double)(f.delay_ns + r.delay_ns) / 1e9);
+}
+
+// Refuses a run for which the machine has too little memory, before any is allocated. The pools below are reserved for
+// the worst case, but their pages are touched only when used.
+static int memory_check(struct sim *s, const struct host_env *env, struct err *err) {
+	const struct config_node *flows = config_get(config_root(s->run->config), "flows");
+	uint64_t windows = host_window_segs(&s->groups);
+	uint64_t bytes = (uint64_t)s->groups.flows
+			* (sizeof(struct flow) + sizeof(struct receiver)
+				+ (sizeof(struct seg_rec) << SEG_ORDER_MIN))
+		+ 4 * env->pipe_segs * (SIM_PKT_SIZE + sizeof(struct seg_rec))
+		+ 4 * windows * sizeof(struct seg_rec);
+	struct err why;
+	char what[64];
+
+	snprintf(what, sizeof(what), "%u flows and %llu packets in flight", s->groups.flows,
+		(unsigned long long)(env->pipe_segs + windows));
+	int rc = mem_check(bytes, what, &why);
+	return rc < 0 ? config_err(flows, rc, err, "%s", why.msg) : 0;
+}
+
+static int hosts_init(struct sim *s, struct err *err) {
+	struct host_env env = {
+		.ctx = s,
+		.seed = s->run->seed,
+		.duration_ns = s->run->duration_ns,
+		.virtual_time = true,
+		.tel_run = &s->run->tel,
+	};
+	int rc;
+
+	size_network(s, &env.pipe_segs, &env.segs_per_s);
+	rc = memory_check(s, &env, err);
+	if (rc < 0)
+		return rc;
+	env.output = sim_sender_output;
+	env.flows = true;
+	env.tel_cc = &s->tel[TEL_STREAM_CC];
+	env.tel_flows = &s->tel[TEL_STREAM_FLOWS];
+	env.tel_interval = &s->tel[TEL_STREAM_INTERVAL];
+	env.tel_events = &s->tel[TEL_STREAM_EVENTS];
+	rc = host_init(&s->sender, &s->groups, &env, err);
+	if (rc < 0)
+		return rc;
+	env.output = sim_receiver_output;
+	env.flows = false;
+	env.receivers = s->groups.flows;
+	rc = host_init(&s->receiver, &s->groups, &env, err);
+	if (rc < 0)
+		return rc;
+	// A packet for each segment on the scoreboard, its retransmission, and their ACKs.
+	for (uint32_t i = 0; rc == 0 && i < POOLS; i++)
+		rc = pool_init(&s->pool[i], i == POOL_LARGE ? SIM_PKT_SIZE : sizeof(struct pkt),
+			4 * ((uint64_t)s->sender.arena.blocks << SEG_ORDER_MIN)
+				+ 16 * (uint64_t)s->groups.flows,
+			err);
+	return rc;
+}
+
+// Refuses a schedule that leaves both paths without delay, because then nothing can be computed ahead. Several changes
+// at one time count together.
+static int delays_stay(const struct schedule *schedule, struct err *err) {
+	for (uint32_t i = 0; i < schedule->count; i++) {
+		const struct schedule_entry *e = &schedule->entry[i];
+		bool last = i + 1 == schedule->count || e[1].at_ns != e->at_ns;
+
+		if (last && e->base_rtt_ns == 0)
+			return config_err(e->node, -EINVAL, err,
+				"schedule: this leaves no delay in either direction; virtual time "
+				"needs more than 0 in one of them, 1ns will do");
+	}
+	return 0;
+}
+
+static int network_init(struct sim *s, struct err *err) {
+	struct config_node *root = config_root(s->run->config), *node = config_get(root, "paths");
+	uint64_t base_rtt_ns[GROUPS_MAX];
+	struct paths_env env = {
+		.run_seed = s->run->seed,
+		.mtu_bytes = groups_mtu_bytes(&s->groups),
+		.group_base_rtt_ns = base_rtt_ns,
+		.flows = config_get(root, "flows"),
+		.groups = s->groups.count,
+		.no_source = "a run has either flows or captures as its traffic",
+		.tel_packets = &s->tel[TEL_STREAM_PACKETS],
+		.tel_arrivals = &s->tel[TEL_STREAM_ARRIVALS],
+		.tel_run = &s->run->tel,
+	};
+	int rc;
+
+	for (uint32_t i = 0; i < s->groups.count; i++)
+		base_rtt_ns[i] = s->groups.group[i].base_rtt_ns;
+	rc = paths_init(&s->paths, node, &env, err);
+	if (rc < 0)
+		return rc;
+	s->forward = paths_find(&s->paths, "forward");
+	s->reverse = paths_find(&s->paths, "reverse");
+	if (s->forward == NULL || s->reverse == NULL)
+		return config_err(node, -EINVAL, err, "paths: needs 'forward' and 'reverse'");
+	if (s->paths.base_rtt_ns == 0)
+		return config_err(node, -EINVAL, err,
+			"paths: virtual time needs a delay stage of more than 0 in one direction; "
+			"1ns will do");
+	rc = schedule_init(&s->schedule, config_get(root, "schedule"), &s->paths, err);
+	return rc < 0 ? rc : delays_stay(&s->schedule, err);
+}
+
+int sim_init(struct sim *s, struct run *run, struct err *err) {
+	struct config_node *flows = config_get(config_root(run->config), "flows");
+	int rc;
+
+	memset(s, 0, sizeof(*s));
+	s->run = run;
+	if (flows == NULL)
+		return err_set(err, -EINVAL,
+			"%s: flows is required: a list of groups such as "
+			"- {count: 10, cc: copa}",
+			config_place(config_root(run->config)));
+	rc = groups_init(&s->groups, flows, err);
+	if (rc == 0)
+		rc = network_init(s, err);
+	if (rc == 0)
+		rc = hosts_init(s, err);
+	s->next_interval_ns = run->telemetry_interval_ns;
+	if (rc < 0)
+		sim_fini(s);
+	return rc;
+}
+
+// Headers only: the payload is zeros.
+static uint32_t frame(void *ctx, const struct path *path, const struct pkt *p, uint8_t *bytes,
+	uint32_t room, uint32_t *length) {
+	struct wire_addr a = {
+		.src_mac = {{2, 0, 0, 0, 0, 1}},
+		.dst_mac = {{2, 0, 0, 0, 0, 2}},
+		.src_ip = flow_addr_ip(FLOW_ADDR_SENDER, p->flow_id),
+		.dst_ip = FLOW_ADDR_RECEIVER,
+		.src_port = flow_addr_port(p->flow_id),
+		.dst_port = FLOW_ADDR_DST_PORT,
+	};
+	const struct seg *seg = pkt_seg_const(p);
+
+	if (strcmp(path->name, "forward") != 0)
+		a = (struct wire_addr){
+			a.dst_mac, a.src_mac, a.dst_ip, a.src_ip, a.dst_port, a.src_port};
+	uint32_t captured = (uint32_t)wire_write_tcp(bytes, &a, p->ecn, (uint16_t)p->id, seg);
+	*length = (uint32_t)wire_tcp_frame(seg);
+	if (captured + seg->len >= *length)
+		return captured;
+	memset(bytes + captured, 0, *length - captured); // padded to the shortest frame
+	return *length;
+}
+
+int sim_open(struct sim *s, const char *pcap, struct err *err) {
+	static const uint32_t least_level[TEL_STREAM_COUNT] = {
+		[TEL_STREAM_PACKETS] = 2,
+		[TEL_STREAM_CC] = 2,
+		[TEL_STREAM_FLOWS] = 1,
+		[TEL_STREAM_INTERVAL] = 1,
+		[TEL_STREAM_LINKS] = 1,
+		[TEL_STREAM_EVENTS] = 1,
+	};
+
+	paths_observers(&s->run->tel);
+	groups_observers(&s->run->tel);
+	for (uint32_t i = 0; i <= TEL_STREAM_ARRIVALS; i++) {
+		if (s->run->telemetry_level < least_level[i]
+			|| (i == TEL_STREAM_ARRIVALS && !s->run->telemetry_arrivals))
+			continue;
+		int rc = tel_open(
+			&s->tel[i], (enum tel_stream)i, &s->run->tel, "", RING_RECORDS, NULL, err);
+		if (rc < 0)
+			return rc;
+	}
+	return pcap == NULL
+		? 0
+		: capture_open(&s->capture, pcap,
+			&(struct capture_env){
+				.run = s->run, .paths = &s->paths, .hosts = true, .frame = frame},
+			err);
+}
+
+void sim_fini(struct sim *s) {
+	capture_free(s->capture);
+	host_fini(&s->sender);
+	host_fini(&s->receiver);
+	schedule_fini(&s->schedule);
+	if (s->paths.count > 0)
+		paths_fini(&s->paths);
+	groups_fini(&s->groups);
+	for (uint32_t i = 0; i < POOLS; i++) {
+		mem_unmap(s->pool[i].base, s->pool[i].size * s->pool[i].object);
+		mem_unmap(s->pool[i].free, s->pool[i].size * sizeof(struct pkt *));
+	}
+}

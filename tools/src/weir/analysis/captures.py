@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Captures: starts weir-pcap, and what its run folder says of flows."""
+
+from __future__ import annotations
+
+import ipaddress
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from rich.console import Console
+
+from weir import runner, summary, units
+from weir.analysis import folder, metrics
+
+if TYPE_CHECKING:
+    from weir.analysis.folder import Run
+
+FLOWS_SHOWN = 40
+PATH_COLUMNS = (
+    "path", "in", "seen again", "lost", "marked", "reordered", "ambiguous", "not judged",
+    "least delay", "mean delay", "p99 delay", "mean queueing",
+)  # fmt: skip
+FLOW_COLUMNS = (
+    "flow", "sender", "receiver", "acknowledged", "goodput", "RTT", "segments", "retransmits",
+    "lost", "out of order", "reductions", "timeouts", "end",
+)  # fmt: skip
+
+
+def times(now: dict[str, Any]) -> str:
+    """A progress object as text, with an estimate of what is left if the size is known."""
+    read, whole, wall = (float(now.get(k) or 0) for k in ("read_bytes", "all_bytes", "wall_s"))
+    packets = float(now.get("packets") or 0)
+    parts = [
+        f"{units.count(packets)} packets",
+        f"{units.count(now.get('connections'))} connections",
+    ]
+    if wall > 0:
+        parts.append(f"{units.number(packets / wall / 1e6, 2)} million/s")
+    if 0 < read < whole:
+        parts.append(f"{units.number(wall * (whole - read) / read, 2)} s left")
+    return ", ".join(parts)
+
+
+def run_pcap(
+    command: str,
+    files: Sequence[str],
+    out: Path,
+    settings: Mapping[str, str],
+    force: bool,
+    console: Console,
+) -> int:
+    """Runs weir-pcap into a run folder; its exit status."""
+    argv = [str(runner.find_program("pcap")), command, "--out", str(out), "--progress"]
+    argv += [word for name, value in settings.items() for word in (f"--{name}", value)]
+    argv += ["--force"] if force else []
+    with runner.Bar(console, "analysing", "read_bytes", "all_bytes", times) as bar:
+        session = runner.Session(bar)
+        with runner.catching(session):
+            child = session.start("pcap", [*argv, *files])
+            session.wait_any()
+            for sentence in session.killed().values():
+                bar.message(sentence)
+            return session.status(child)
+
+
+def flows_of(files: Sequence[str], console: Console) -> pl.DataFrame:
+    """The flows of captures, without a run folder that stays."""
+    with tempfile.TemporaryDirectory(prefix="weir-pcap-") as temporary:
+        out = Path(temporary) / "run"
+        status = run_pcap("analyze", files, out, {"interval": "1h"}, False, console)
+        if status != 0:
+            raise SystemExit(status)  # the program said why
+        return flows(folder.load(out))
+
+
+def flows(loaded: Run) -> pl.DataFrame:
+    """One row per flow with all that was found out about it; no rows of an empty capture."""
+    found = loaded.frame("captured")
+    if found is None:
+        return pl.DataFrame()
+    for stream in ("losses", "delays"):
+        more = loaded.frame(stream)
+        if more is not None:
+            known = [name for name in more.columns if name in found.columns and name != "flow_id"]
+            found = found.join(more.drop(known), on="flow_id", how="left")
+    ended = {number: name for name, number in loaded.values("captured", "event").items()}
+    return found.with_columns(
+        src=addresses(found, "src"),
+        dst=addresses(found, "dst"),
+        end=pl.col("event").replace_strict(ended, default="", return_dtype=pl.String),
+        goodput_bps=pl.when(pl.col("data_ns") > 0).then(
+            pl.col("acked_bytes") * 8e9 / pl.col("data_ns")
+        ),
+    ).sort("flow_id")
+
+
+def addresses(frame: pl.DataFrame, end: str) -> pl.Series:
+    """An end's address and port as text."""
+    columns = (frame[f"{end}_{part}"].to_list() for part in ("high", "low", "port"))
+    return pl.Series([address(*row) for row in zip(*columns, strict=True)], dtype=pl.String)
+
+
+def address(high: int, low: int, port: int) -> str:
+    """192.0.2.1:80, or [2001:db8::1]:80."""
+    found = ipaddress.IPv6Address(high << 64 | low)
+    mapped = found.ipv4_mapped
+    return f"{mapped}:{port}" if mapped is not None else f"[{found}]:{port}"
+
+
+def as_dicts(found: pl.DataFrame) -> list[dict[str, Any]]:
+    """The flows for JSON: times in ns, what only readers of the telemetry need left out."""
+    hidden = ("src_high", "src_low", "dst_high", "dst_low", "event")
+    return found.drop([name for name in hidden if name in found.columns]).to_dicts()
+
+
+def flow_rows(found: pl.DataFrame) -> list[list[str]]:
+    """The table of flows, as text."""
+    return [
+        [
+            str(flow["flow_id"]),
+            flow["src"],
+            flow["dst"],
+            units.size(flow["acked_bytes"]),
+            units.rate(flow["goodput_bps"]),
+            units.time(flow["rtt_mean_ns"]) if flow["rtt_samples"] else units.NONE,
+            units.count(flow["sent_segs"]),
+            units.count(flow["retransmits"]),
+            units.count(flow["lost_segs"]),
+            units.count(flow["out_of_order"]),
+            units.count(flow["cwnd_reductions"]),
+            units.count(flow["timeouts"]),
+            flow["end"],
+        ]
+        for flow in found.iter_rows(named=True)
+    ]
+
+
+def show_flows(found: pl.DataFrame, out: Console, most: int | None) -> None:
+    """The flows as a table, the largest first."""
+    if found.height == 0:
+        out.print("no TCP flows")
+        return
+    largest = found.sort("acked_bytes", descending=True, maintain_order=True)
+    part = largest if most is None else largest.head(most)
+    rows = flow_rows(part)
+    out.width = max(
+        out.width, sum(max(len(row[i]) for row in [*rows, FLOW_COLUMNS]) + 2 for i in range(13))
+    )
+    out.print(summary.table(FLOW_COLUMNS, rows, left=3))
+    if part.height < found.height:
+        out.print(f"and {found.height - part.height:,} smaller ones: --all shows them")
+
+
+def show(loaded: Run, out: Console) -> None:
+    """The summary of a capture, and CoreScale's numbers from its packets alone."""
+    summary.show(loaded.summary, out)
+    for sentence in corescale(loaded):
+        out.print(sentence, soft_wrap=True)
+
+
+def corescale(loaded: Run) -> list[str]:
+    """Mathis' constant from losses and from window reductions, and losses per reduction."""
+    interval = loaded.frame("interval")
+    found = loaded.frame("captured")
+    if interval is None or found is None:
+        return []
+    warmup_ns = float(loaded.summary.get("warmup_s") or 0) * metrics.NS_PER_S
+    span_ns = float(loaded.summary["capture"]["duration_s"]) * metrics.NS_PER_S - warmup_ns
+    sizes = found.filter(pl.col("mss") > 0)["mss"].to_numpy()
+    mss = float(np.median(sizes)) if sizes.size > 0 else 0.0
+    if span_ns <= 0 or mss == 0:
+        return []
+    lost = interval.filter(pl.col("ts_ns") > warmup_ns).group_by("flow_id")
+    table = metrics.per_flow(interval, span_ns, warmup_ns).join(
+        lost.agg(pl.col("lost_segs").sum()), on="flow_id", how="left"
+    )
+    names = {"lost_segs": "losses", "cwnd_reductions": "window reductions"}
+    sentences = []
+    for column, name in names.items():
+        fit = metrics.mathis(table, column, mss)
+        if fit.c is not None:
+            sentences.append(
+                f"Mathis C from {name}: {fit.c:.3f}, median error"
+                f" {units.percent(fit.error_median)} of {fit.flow_id.size:,} flows"
+            )
+    losses, reduced = int(table["lost_segs"].sum()), int(table["cwnd_reductions"].sum())
+    if reduced > 0:
+        sentences.append(
+            f"{losses:,} losses, {reduced:,} window reductions: {losses / reduced:.2f} each"
+        )
+    return sentences
+
+
+def path_rows(numbers: Mapping[str, Any]) -> list[list[str]]:
+    """What happened between two captures, by direction."""
+    counts = ("in", "matched", "drops", "marks", "reordered", "ambiguous", "not_judged")
+    times_ns = ("delay_min_ns", "delay_mean_ns", "delay_p99_ns", "queue_mean_ns")
+    return [
+        [
+            name,
+            *(units.count(path[key]) for key in counts),
+            *(units.time(path[key]) for key in times_ns),
+        ]
+        for name, path in numbers.get("links", {}).items()
+        if path["in"] > 0
+    ]
+
+
+def show_compared(numbers: Mapping[str, Any], out: Console) -> None:
+    """The table of both directions, and whether every packet is accounted for."""
+    out.print(summary.table(PATH_COLUMNS, path_rows(numbers), left=1))
+    for side, counts in numbers["ledger"]["captures"].items():
+        read, *rest = ((name, int(count)) for name, count in counts.items())
+        shown = [(name.replace("_", " "), count) for name, count in rest if count]
+        out.print(f"{side}: {summary.terms([read])} = {summary.terms(shown) or 0}", soft_wrap=True)
+    balanced = numbers["ledger"]["balanced"]
+    out.print(f"ledger: {'balanced' if balanced else 'NOT BALANCED'}")

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The consumer of a ring in shared memory.
+
+On x86-64 a store is seen by other processes in program order, which is all that `Consumer` asks
+of the machine. An interpreter on a processor with a weaker order would need fences.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+
+from weir.analysis.header import (
+    EPOCH,
+    EPOCHS,
+    HEADER_SIZE,
+    PUBLISHED,
+    TAIL,
+    Counters,
+    RingError,
+    map_page,
+    parse_header,
+    read_counters,
+)
+from weir.analysis.ring import Records
+
+
+class Consumer:
+    """The single consumer of a ring in shared memory.
+
+    It may die at any time and be started again: what it had not consumed is still there, and what
+    the full ring dropped meanwhile is counted. A caller that must not lose what it has read but not
+    yet stored uses `peek`, stores, and then calls `advance`; `tail` says how many slots were
+    consumed since the ring was made.
+
+    RingError: no ring there, or another consumer is attached (a lock on the file; it goes away
+    with its process).
+    """
+
+    def __init__(self, shm_path: str | os.PathLike[str]) -> None:
+        self.path = Path(shm_path)
+        try:
+            with self.path.open("r+b") as f:
+                with map_page(f, self.path) as page:
+                    self.header, self.schema = parse_header(page, self.path)
+                size = os.fstat(f.fileno()).st_size
+                capacity, self.dtype = self.header.capacity, self.schema.dtype
+                if capacity == 0:
+                    raise RingError(f"{self.path}: a file, not a ring in shared memory")
+                if size < HEADER_SIZE + capacity * self.dtype.itemsize:
+                    raise RingError(f"{self.path}: truncated: no room for {capacity} records")
+                self._lock = os.dup(f.fileno())
+                try:
+                    fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except OSError:
+                    os.close(self._lock)
+                    raise RingError(f"{self.path}: another consumer is attached") from None
+                self._map = mmap.mmap(f.fileno(), size)
+        except OSError as e:
+            raise RingError(f"{self.path}: {e.strerror}") from e
+        self._raw = memoryview(self._map)
+        self._words = self._raw[:HEADER_SIZE].cast("Q")
+        self._ring: Records = np.frombuffer(self._map, self.dtype, capacity, HEADER_SIZE)
+
+    def __enter__(self) -> Consumer:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Detaches; the ring stays as it is."""
+        if self._map.closed:
+            return
+        self._ring = np.empty(0, self.dtype)
+        self._words.release()
+        self._raw.release()
+        self._map.close()
+        os.close(self._lock)
+
+    @property
+    def counters(self) -> Counters:
+        """What the producer has published."""
+        return read_counters(self._words, self.path)[0]
+
+    @property
+    def tail(self) -> int:
+        """Slots consumed since the ring was made, by this consumer and those before it."""
+        return int(self._words[TAIL])
+
+    @property
+    def done(self) -> bool:
+        """The producer has closed and everything is consumed."""
+        counters, closed = read_counters(self._words, self.path)
+        return closed and self.tail == counters.written
+
+    def peek(self, max_records: int) -> Records:
+        """A copy of the next slots, shape (n,), n <= max_records, gap records included."""
+        tail = self.tail
+        # Any value ever stored here stands for records that are there: no need for the whole set.
+        place = PUBLISHED + 4 * (self._words[EPOCH] % EPOCHS)
+        waiting = self._words[place + 1] - tail
+        count = max(0, min(waiting, max_records))
+        first = tail % len(self._ring)
+        head = self._ring[first : first + count]
+        return np.concatenate([head, self._ring[: count - len(head)]])
+
+    def advance(self, count: int) -> None:
+        """Gives the next `count` slots back to the producer; at most what `peek` returned."""
+        self._words[TAIL] = self.tail + count
+
+    def read(self, max_records: int) -> Records:
+        """`peek` and `advance`: consumes what it returns."""
+        records = self.peek(max_records)
+        self.advance(len(records))
+        return records

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The header page of a ring or a telemetry file: counters, clock and the schema of its records.
+
+The contract with the writer is `common/telemetry/telemetry.h`. For the counters, at every moment::
+
+    records + lost == produced        where records = written slots - gap records
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from weir.analysis import format_1
+
+MAGIC = b"WEIRTEL1"
+VERSIONS = (1, 2)  # 1: without names of values
+_RENAMED = {"halvings": "cwnd_reductions"}  # fields, as older runs name them
+ENDIAN = 0x01020304
+HEADER_SIZE = 4096
+
+# struct tel_header; the positions of the counters are in words of eight bytes.
+_HEADER = struct.Struct("<8sIHHIIQQQQQQ32sIIII")
+PUBLISHED = 128 // 8
+EPOCHS = 8
+EPOCH = 384 // 8
+_CLOSED = 392 // 8
+TAIL = 448 // 8
+_TRIES = 1_000_000
+# What JSON of any other kind than ours, and numpy with it, may raise.
+_DAMAGED = (
+    ValueError, KeyError, TypeError, AttributeError, OverflowError, SyntaxError, RecursionError,
+)  # fmt: skip
+
+
+class RingError(Exception):
+    """One sentence for the user, starting with the path."""
+
+
+@dataclass(frozen=True)
+class Counters:
+    """A consistent set: `head == written - gaps + lost`."""
+
+    head: int  # records produced, lost ones included
+    written: int  # slots: records and gap records
+    gaps: int  # gap records
+    lost: int  # records lost, whether or not a gap record says so
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of a record."""
+
+    name: str
+    dtype: str
+    offset: int  # bytes
+    unit: str
+    meaning: str
+    values: Mapping[str, int] = field(default_factory=dict)  # by name, if its numbers have names
+
+
+@dataclass(frozen=True)
+class Observer:
+    """A discipline, stage or congestion control that observes numbers of its own."""
+
+    number: int  # `detail` of its events
+    name: str
+    observed: tuple[str, ...]  # names of its numbers; they end in their unit
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The schema that the header embeds."""
+
+    stream: str
+    record_size: int  # bytes
+    fields: tuple[Field, ...]
+    observers: tuple[Observer, ...] = ()
+
+    @property
+    def dtype(self) -> np.dtype[np.void]:
+        """The structured dtype of a record."""
+        return np.dtype(
+            {
+                "names": [f.name for f in self.fields],
+                "formats": [f.dtype for f in self.fields],
+                "offsets": [f.offset for f in self.fields],
+                "itemsize": self.record_size,
+            }
+        )
+
+
+@dataclass(frozen=True)
+class Header:
+    """The header page, as it was when it was read."""
+
+    version: int
+    record_size: int  # bytes
+    stream: str
+    capacity: int  # records; 0: a file
+    tsc_hz: int  # 0 in virtual time
+    tsc_start: int
+    utc_start_ns: int  # UTC at ts_ns == 0; 0 in virtual time
+    seed: int
+    config_hash: int
+    run_id: str
+    virtual_time: bool
+    writer_pid: int  # 0 in virtual time
+    counters: Counters
+    closed: bool  # the writer closed it; False after a crash
+
+
+def read_counters(words: memoryview, path: Path) -> tuple[Counters, bool]:
+    """Reads the counters and whether the writer has closed, from a header page as words.
+
+    The set of epoch e is at place e % 8; it holds as long as the epoch has moved on by at most six.
+    """
+    for _ in range(_TRIES):
+        closed = words[_CLOSED] != 0  # first: what follows is final then
+        before = words[EPOCH]
+        place = PUBLISHED + 4 * (before % EPOCHS)
+        head, written, gaps, lost = words[place : place + 4].tolist()
+        if 0 <= words[EPOCH] - before <= EPOCHS - 2:
+            return Counters(head, written, gaps, lost), closed
+    raise RingError(f"{path}: its counters never stand still")
+
+
+def _parse_field(text: dict[str, Any], version: int) -> Field:
+    values = text.get("values", {}) if version > 1 else format_1.VALUES.get(text["unit"], {})
+    return Field(
+        _RENAMED.get(text["name"], text["name"]),
+        text["dtype"],
+        text["offset"],
+        text["unit"],
+        text["meaning"],
+        {str(name): int(number) for name, number in values.items()},
+    )
+
+
+def _parse_observers(schema: dict[str, Any], version: int) -> tuple[Observer, ...]:
+    if version == 1:
+        older = format_1.OBSERVERS.get(schema["stream"], {})
+        return tuple(Observer(i, *named) for i, named in enumerate(older.items()))
+    return tuple(
+        Observer(int(o["number"]), str(o["name"]), tuple(map(str, o["observed"])))
+        for o in schema.get("observers", [])
+    )
+
+
+def _parse_schema(text: bytes, version: int, path: Path) -> Schema:
+    try:
+        parsed = json.loads(text)
+        fields = tuple(_parse_field(f, version) for f in parsed["fields"])
+        observers = _parse_observers(parsed, version)
+        schema = Schema(str(parsed["stream"]), int(parsed["record_size"]), fields, observers)
+        dtype = schema.dtype
+    except _DAMAGED as e:
+        raise RingError(f"{path}: its schema cannot be read ({e})") from e
+    if dtype.itemsize < 16 or dtype.hasobject or any(f.offset < 0 for f in fields):
+        raise RingError(f"{path}: its schema cannot be read (no record of numbers)")
+    return schema
+
+
+def parse_header(page: mmap.mmap, path: Path) -> tuple[Header, Schema]:
+    """Reads a header page and the schema in it. RingError: it is none, or a damaged one."""
+    (magic, endian, version, header_size, record_size, _stream, capacity) = _HEADER.unpack_from(
+        page
+    )[:7]
+    if magic != MAGIC:
+        raise RingError(f"{path}: not a ring (it does not start with {MAGIC.decode()})")
+    if endian != ENDIAN:
+        raise RingError(f"{path}: written on a machine of the other byte order")
+    if version not in VERSIONS:
+        known = " and ".join(map(str, VERSIONS))
+        raise RingError(f"{path}: of format version {version}; this reader knows {known}")
+    (tsc_hz, tsc_start, utc_start_ns, seed, config_hash, run_id, virtual_time, *rest) = (
+        _HEADER.unpack_from(page)[7:]
+    )
+    schema_offset, schema_size, writer_pid = rest
+    if header_size != HEADER_SIZE or schema_offset + schema_size > HEADER_SIZE:
+        raise RingError(f"{path}: its schema does not fit its header page")
+    schema = _parse_schema(page[schema_offset : schema_offset + schema_size], version, path)
+    if schema.record_size != record_size:
+        raise RingError(
+            f"{path}: its header says {record_size} bytes per record, "
+            f"its schema {schema.record_size}"
+        )
+    with memoryview(page) as raw, raw.cast("Q") as words:
+        counters, closed = read_counters(words, path)
+    header = Header(
+        version=version,
+        record_size=record_size,
+        stream=schema.stream,
+        capacity=capacity,
+        tsc_hz=tsc_hz,
+        tsc_start=tsc_start,
+        utc_start_ns=utc_start_ns,
+        seed=seed,
+        config_hash=config_hash,
+        run_id=run_id.split(b"\0")[0].decode("ascii", "replace"),
+        virtual_time=virtual_time != 0,
+        writer_pid=writer_pid,
+        counters=counters,
+        closed=closed,
+    )
+    return header, schema
+
+
+def map_page(f: BinaryIO, path: Path) -> mmap.mmap:
+    """Maps the header page of an open file. RingError: the file is shorter."""
+    size = os.fstat(f.fileno()).st_size
+    if size < HEADER_SIZE:
+        raise RingError(f"{path}: not a ring (its {size} bytes are less than a header page)")
+    return mmap.mmap(f.fileno(), HEADER_SIZE, access=mmap.ACCESS_READ)

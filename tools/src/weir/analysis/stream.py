@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The streams of a run: its records as numpy arrays, Polars frames and Arrow tables.
+
+A `Stream` is all that a run recorded of one kind, a `Batch` a part of it; both have the same calls.
+All of them leave out gap records, which only say that records were lost (`lost` counts those), and
+count times from the start of the run, whichever program wrote them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property, reduce
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from weir.analysis.header import Field, Schema
+from weir.analysis.percentiles import percentile_by
+from weir.analysis.ring import GAP, Records, Ring, tail
+from weir.errors import UserError
+
+if TYPE_CHECKING:
+    import polars as pl
+    import pyarrow as pa
+
+BATCH_RECORDS = 1 << 20
+_CACHED = 1 << 14  # as many as the processor's cache holds
+TIMES = ("ts_ns", "start_ns")  # fields that count from their program's own zero
+Column = npt.NDArray[Any]
+
+
+def without_gaps(slots: Records) -> Records:
+    """The records among a file's slots; `slots` itself if all are."""
+    gaps = slots["ts_ns"] == GAP
+    return slots[~gaps] if gaps.any() else slots
+
+
+class Batch:
+    """Records of one stream, shape (n,).
+
+    schema has each field's name, dtype, unit and meaning. delay_ns is added to the times.
+    """
+
+    def __init__(self, schema: Schema, slots: Records, delay_ns: int = 0) -> None:
+        self.schema = schema
+        self._slots = slots
+        self._delay_ns = np.uint64(delay_ns)
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def __repr__(self) -> str:
+        kind = type(self).__name__
+        return f"<{kind} {self.schema.stream}: {len(self)} records of {', '.join(self.names)}>"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The fields of a record."""
+        return tuple(field.name for field in self.schema.fields)
+
+    def field(self, name: str) -> Field:
+        """Dtype, unit, meaning, and names of its numbers. UserError: no such field."""
+        for field in self.schema.fields:
+            if field.name == name:
+                return field
+        has = ", ".join(self.names)
+        raise UserError(f"{self.schema.stream} has no field '{name}', only {has}")
+
+    def number(self, name: str, value: str) -> int:
+        """What stands for a named value: number("event", "drop"). UserError: nothing does."""
+        values = self.field(name).values
+        if value not in values:
+            has = ", ".join(values) or "numbers"
+            raise UserError(f"{name} of {self.schema.stream} is never '{value}', only {has}")
+        return values[value]
+
+    @property
+    def records(self) -> Records:
+        """The records as a structured array, shape (n,): fields as in `schema`.
+
+        Not a copy unless times have to be changed.
+        """
+        if not self._delay_ns:
+            return self._slots
+        moved = self._slots.copy()
+        for name in TIMES:
+            if name in self.names:
+                moved[name] += self._delay_ns
+        return moved
+
+    def __array__(
+        self, dtype: npt.DTypeLike | None = None, copy: bool | None = None
+    ) -> npt.NDArray[Any]:
+        return np.array(self.records, dtype=dtype, copy=copy)
+
+    def __getitem__(self, name: str) -> Column:
+        """One field, shape (n,): a strided view unless times have to be changed."""
+        self.field(name)
+        column: Column = self._slots[name]
+        return column + self._delay_ns if self._delay_ns and name in TIMES else column
+
+    def batches(self, records: int = BATCH_RECORDS) -> Iterator[Batch]:
+        """The records, at most so many at a time, in the order of the file: views of it."""
+        for start in range(0, len(self._slots), records):
+            part = self._slots[start : start + records]
+            yield Batch(self.schema, part, int(self._delay_ns))
+
+    def rows(self, chosen: npt.NDArray[np.bool_] | npt.NDArray[np.int64]) -> Batch:
+        """The records that a mask of shape (n,) chooses, or indices; copied."""
+        return Batch(self.schema, self._slots[chosen], int(self._delay_ns))
+
+    def to_polars(self, columns: Sequence[str] | None = None) -> pl.DataFrame:
+        """All columns, or those named, as a frame; copies, because Polars has columns."""
+        import polars as pl
+
+        names = self.names if columns is None else columns
+        return pl.DataFrame({name: np.ascontiguousarray(self[name]) for name in names})
+
+    def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """The same as an Arrow table, whose fields have unit, meaning and values as metadata."""
+        import pyarrow as pa
+
+        schema = arrow_schema(self, columns)
+        arrays = [pa.array(np.ascontiguousarray(self[name])) for name in schema.names]
+        return pa.Table.from_arrays(arrays, schema=schema)
+
+
+class Stream(Batch):
+    """All that a run recorded of one kind, as far as it was written when the run was opened.
+
+    files has a `Ring` for each file: one in virtual time, one for each program live.
+    """
+
+    def __init__(self, files: Sequence[Ring], delays_ns: Sequence[int]) -> None:
+        self.files = list(files)
+        self._delays_ns = list(delays_ns)
+        self.schema = files[0].schema
+        if any(file.schema.fields != self.schema.fields for file in files):
+            common = [f for f in self.schema.fields if all(f in r.schema.fields for r in files)]
+            self.schema = Schema(self.schema.stream, self.schema.record_size, tuple(common))
+        self._delay_ns = np.uint64(delays_ns[0] if len(files) == 1 else 0)
+
+    @property
+    def lost(self) -> int:
+        """Records that were produced and are not there."""
+        return sum(file.lost for file in self.files)
+
+    def __len__(self) -> int:
+        return sum(len(file) - file.header.counters.gaps for file in self.files)
+
+    @cached_property
+    def _slots(self) -> Records:  # type: ignore[override]
+        parts = [batch for _, batch in self.parts()]
+        if len(parts) == 1:
+            return parts[0]._slots
+        whole = np.empty(sum(map(len, parts)), self.schema.dtype)
+        ends = np.cumsum([len(part) for part in parts])
+        for part, end in zip(parts, ends, strict=True):
+            for name in self.names:
+                whole[name][end - len(part) : end] = part[name]
+        return whole
+
+    def parts(self) -> Iterator[tuple[Ring, Batch]]:
+        """What is in each file, with all its fields: those of two programs may differ."""
+        for file, delay_ns in zip(self.files, self._delays_ns, strict=True):
+            slots = file.records
+            if file.header.counters.gaps > 0:
+                slots = without_gaps(slots)
+            yield file, Batch(file.schema, slots, delay_ns)
+
+    @property
+    def records(self) -> Records:
+        """The records as a structured array, shape (n,): fields as in `schema`.
+
+        Of a file without gap records, whose program was the first to start, it is the mapped file
+        and no copy: this holds for every run in virtual time. `files[i].records` never is a copy.
+        """
+        return super().records
+
+    def batches(self, records: int = BATCH_RECORDS) -> Iterator[Batch]:
+        """The records, at most so many at a time, file by file: each a mapping of its own.
+
+        What is not kept is unmapped again: the process holds no more than it works on.
+        """
+        for file, delay_ns in zip(self.files, self._delays_ns, strict=True):
+            schema = Schema(self.schema.stream, file.schema.record_size, self.schema.fields)
+            for start in range(0, len(file), records):
+                part = file.part(start, records)
+                part = without_gaps(part) if file.header.counters.gaps else part
+                yield Batch(schema, part, delay_ns)
+
+    def tail(self, poll_s: float = 0.1) -> Iterator[Batch]:
+        """Follows a run that goes on: yields new records as they appear, from the first on.
+
+        Every poll_s seconds without any it yields an empty batch, so that the caller may stop. Ends
+        when all programs have closed their files; one that was killed never does.
+        """
+        waiting = [
+            (file.schema, delay_ns, tail(file.path, 0.0))
+            for file, delay_ns in zip(self.files, self._delays_ns, strict=True)
+        ]
+        while waiting:
+            quiet, still = True, []
+            for schema, delay_ns, source in waiting:
+                slots = next(source, None)
+                if slots is None:
+                    continue
+                still.append((schema, delay_ns, source))
+                if len(slots) > 0:
+                    quiet = False
+                    yield Batch(schema, without_gaps(slots), delay_ns)
+            waiting = still
+            if waiting and quiet:
+                yield Batch(self.schema, np.empty(0, self.schema.dtype))
+                time.sleep(poll_s)
+
+    def percentile(
+        self, name: str, p: float, by: str = "flow_id", where: Mapping[str, str | int] | None = None
+    ) -> pl.DataFrame:
+        """The p-th percentile (0 to 100) of a field for each value of another: per flow by default.
+
+        where chooses records: {"event": "dequeue"}, a number or its name. Columns: `by`, `records`
+        and `name`; exact, as metrics.percentile. Both fields are unsigned, of at most 32 bits.
+        Reads the file twice; its memory does not depend on the number of records.
+        """
+        import polars as pl
+
+        wanted = {
+            key: self.number(key, value) if isinstance(value, str) else value
+            for key, value in (where or {}).items()
+        }
+        for field in (by, name):
+            if self.field(field).dtype not in ("|u1", "<u2", "<u4"):
+                raise UserError(f"{field} of {self.schema.stream}: percentiles need u1, u2 or u4")
+
+        def read() -> Iterator[tuple[Column, Column]]:
+            for file in self.files:
+                for slots in file.scan(_CACHED):
+                    part = without_gaps(slots) if file.header.counters.gaps else slots
+                    keys, values = part[by], part[name]
+                    if wanted:
+                        equal = [part[key] == number for key, number in wanted.items()]
+                        rows = np.flatnonzero(reduce(np.logical_and, equal))
+                        yield keys[rows], values[rows]
+                    else:
+                        yield np.ascontiguousarray(keys), np.ascontiguousarray(values)
+
+        keys, counts, found = percentile_by(read, p)
+        return pl.DataFrame({by: keys, "records": counts, name: found})
+
+
+def arrow_schema(batch: Batch, columns: Sequence[str] | None = None) -> pa.Schema:
+    """The Arrow schema of a stream's records."""
+    import json
+
+    import pyarrow as pa
+
+    fields = []
+    for name in batch.names if columns is None else columns:
+        field = batch.field(name)
+        metadata = {"unit": field.unit, "meaning": field.meaning}
+        if field.values:
+            metadata["values"] = json.dumps(dict(field.values))
+        fields.append(
+            pa.field(name, pa.from_numpy_dtype(np.dtype(field.dtype)), False, metadata=metadata)
+        )
+    return pa.schema(fields, metadata={"stream": batch.schema.stream})

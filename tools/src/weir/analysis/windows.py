@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Flows in windows of a second or so: fairness over time, and throughput against delay."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from weir.analysis.metrics import NS_PER_S, Floats
+
+WINDOWS = 120  # at most; as a figure can show
+
+
+def length_s(duration_s: float, interval_ns: int) -> float:
+    """The windows' length: a whole number of intervals, one second at least if the run has it."""
+    interval = max(interval_ns, 1) / NS_PER_S
+    wanted = max(duration_s / WINDOWS, min(1.0, duration_s / 10))
+    return max(1, round(wanted / interval)) * interval
+
+
+def windows(rated: pl.DataFrame, length: float) -> pl.DataFrame:
+    """Each flow in each window: time_s (its middle), flow_id, group, goodput_bps, rtt_mean_ns.
+
+    rated: intervals as metrics.with_rates gives them. RTT is the mean of samples; null without any.
+    """
+    weight = pl.col("rtt_samples").cast(pl.Float64)
+    span = pl.col("length_ns").sum()
+    return (
+        rated.group_by(
+            "flow_id", "group", time_s=((pl.col("time_s") / length).floor() + 0.5) * length
+        )
+        .agg(
+            goodput_bps=(pl.col("goodput_bps") * pl.col("length_ns")).sum() / span,
+            rtt=(pl.col("rtt_mean_ns") * weight).sum(),
+            samples=weight.sum(),
+        )
+        .with_columns(
+            rtt_mean_ns=pl.when(pl.col("samples") > 0).then(pl.col("rtt") / pl.col("samples"))
+        )
+        .drop("rtt", "samples")
+        .sort("time_s", "flow_id")
+    )
+
+
+def jfi_over_time(windowed: pl.DataFrame) -> pl.DataFrame:
+    """Jain's index of the flows that have records in each window: time_s, jfi; null if all idle."""
+    x = pl.col("goodput_bps")
+    squares = (x * x).sum()
+    return (
+        windowed.group_by("time_s")
+        .agg(jfi=pl.when(squares > 0).then(x.sum() * x.sum() / (pl.len() * squares)))
+        .sort("time_s")
+    )
+
+
+@dataclass(frozen=True)
+class Ellipse:
+    """The mean of points, and the contour one standard deviation from it (39 % if normal)."""
+
+    x: float
+    y: float
+    contour_x: Floats
+    contour_y: Floats
+
+
+def ellipse(x: Floats, y: Floats, points: int = 73) -> Ellipse | None:
+    """The ellipse of the covariance of points; None of no points."""
+    keep = np.isfinite(x) & np.isfinite(y)
+    if not keep.any():
+        return None
+    data = np.stack([x[keep], y[keep]])
+    centre = data.mean(axis=1)
+    # Axes of such different units are scaled first: eigenvectors would lose the smaller.
+    scale = np.where(data.std(axis=1) > 0, data.std(axis=1), 1.0)
+    values, vectors = np.linalg.eigh(np.cov(data / scale[:, None], bias=True))
+    angle = np.linspace(0, 2 * np.pi, points)
+    circle = np.stack([np.cos(angle), np.sin(angle)])
+    contour = vectors @ (np.sqrt(np.maximum(values, 0))[:, None] * circle) * scale[:, None]
+    return Ellipse(
+        float(centre[0]), float(centre[1]), contour[0] + centre[0], contour[1] + centre[1]
+    )

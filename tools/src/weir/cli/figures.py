@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""weir plot and weir compare: wiring only."""
+
+from __future__ import annotations
+
+import json
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.")]
+
+
+class Width(StrEnum):
+    """How wide a figure of a paper is."""
+
+    COLUMN = "column"
+    PAGE = "page"
+
+
+def plot_(
+    runs: Runs,
+    figure: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Which; without it, they are listed.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A .pdf, .png or .svg. [NAME.pdf]")
+    ] = None,
+    width: Annotated[Width, typer.Option(help="3.33 or 7 inches.")] = Width.COLUMN,
+) -> None:
+    """Writes one figure of a run, or of several compared, for a paper: fonts embedded."""
+    from weir.analysis import folder
+    from weir.report import comparison, data, paper, sections
+
+    loaded = [folder.load(path) for path in runs]
+    paper.use()
+    if len(loaded) == 1:
+        drawn = sections.draw(data.read(loaded[0]))
+    else:
+        drawn = comparison.draw(comparison.read(loaded))
+    if figure is None:
+        for one in drawn:
+            print(f"{one.name:24} {one.caption}")
+        return
+    out = out or Path(f"{figure}.pdf")
+    paper.write(paper.choose(drawn, figure), out, width.value)
+    print(out)
+
+
+def compare_(
+    runs: Runs,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The page. [compare.html]")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Numbers as JSON; no page.")] = False,
+) -> None:
+    """Runs side by side: their numbers, the differences from the first, and their figures."""
+    from weir import summary
+    from weir.analysis import folder
+    from weir.report import comparison
+
+    compared = comparison.read([folder.load(path) for path in runs])
+    if as_json:
+        print(json.dumps(comparison.as_json(compared), indent=1))
+        return
+    table = comparison.differences(compared)
+    screen = summary.console()
+    screen.width = max(screen.width, 60 * len(compared))  # no number is cut off
+    screen.print(summary.table(tuple(table.columns), [list(row) for row in table.rows], 1))
+    screen.print(str(comparison.write(compared, out or Path("compare.html"))), soft_wrap=True)
+    for each in compared:
+        for note in each.data.run.notes:
+            print(f"weir: {each.name}: {note}", file=sys.stderr)

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""weir pcap: wiring only. The work is done by weir-pcap and weir.analysis.captures."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="Analyses captures: pcap and pcapng.", no_args_is_help=True)
+
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE...", help="Captures; several are parts of one. '-': standard input."
+    ),
+]
+
+
+@app.command("analyze")
+def analyze_(
+    files: Files,
+    out: Annotated[Path | None, typer.Option(help="The run folder. [runs/FILE-TIME]")] = None,
+    level: Annotated[
+        int, typer.Option(min=0, max=3, help="2, 3: also segments of some flows, of all.")
+    ] = 1,
+    interval: Annotated[str, typer.Option(help="Of what is recorded over time.")] = "100ms",
+    warmup: Annotated[str, typer.Option(help="Left out of goodput and fairness.")] = "0s",
+    title: Annotated[str, typer.Option(help="One line for the report.")] = "",
+    force: Annotated[bool, typer.Option("--force", help="Replace the run in the folder.")] = False,
+    no_report: Annotated[bool, typer.Option("--no-report", help="Only analyse.")] = False,
+) -> None:
+    """Follows every TCP flow of a capture; the result is a run folder with a report."""
+    from weir import runner, summary
+    from weir.analysis import captures, folder
+
+    runner.identify()
+    out = out or runner.default_out(Path(files[0]))
+    settings = {"level": str(level), "interval": interval, "warmup": warmup, "title": title}
+    console = summary.console(stderr=True)
+    status = captures.run_pcap("analyze", files, out, settings, force, console)
+    if status not in (0, 130, 143):
+        raise typer.Exit(status)
+    loaded = folder.load(out)
+    screen = summary.console()
+    captures.show(loaded, screen)
+    shown = out
+    if not no_report and level > 0:
+        from weir.report import page
+
+        shown = page.write(loaded)
+    screen.print(str(shown), soft_wrap=True)
+    raise typer.Exit(status)
+
+
+@app.command("flows")
+def flows_(
+    files: Files,
+    as_json: Annotated[bool, typer.Option("--json", help="Every number of every flow.")] = False,
+    show_all: Annotated[
+        bool, typer.Option("--all", help="Show every flow, not only the largest.")
+    ] = False,
+) -> None:
+    """Lists the TCP flows of a capture. A flow is a direction that carries payload."""
+    from weir import summary
+    from weir.analysis import captures
+
+    flows = captures.flows_of(files, summary.console(stderr=True))
+    if as_json:
+        print(json.dumps(captures.as_dicts(flows), indent=1))
+    else:
+        captures.show_flows(flows, summary.console(), None if show_all else captures.FLOWS_SHOWN)
+
+
+@app.command("compare")
+def compare_(
+    ingress: Annotated[str, typer.Argument(metavar="INGRESS", help="On one side.")],
+    egress: Annotated[str, typer.Argument(metavar="EGRESS", help="On the other.")],
+    out: Annotated[Path | None, typer.Option(help="The run folder. [runs/INGRESS-TIME]")] = None,
+    level: Annotated[int, typer.Option(min=1, max=3, help="3: also every packet.")] = 1,
+    interval: Annotated[str, typer.Option(help="Of what is recorded over time.")] = "100ms",
+    force: Annotated[bool, typer.Option("--force", help="Replace the run in the folder.")] = False,
+) -> None:
+    """Finds the packets of both sides of a bottleneck again: delays, losses, marks, reordering."""
+    from weir import runner, summary
+    from weir.analysis import captures, folder
+
+    runner.identify()
+    out = out or runner.default_out(Path(ingress))
+    settings = {"level": str(level), "interval": interval}
+    console = summary.console(stderr=True)
+    status = captures.run_pcap("compare", [ingress, egress], out, settings, force, console)
+    if status not in (0, 130, 143):
+        raise typer.Exit(status)
+    screen = summary.console()
+    captures.show_compared(folder.load(out).summary, screen)
+    screen.print(str(out), soft_wrap=True)
+    raise typer.Exit(status)

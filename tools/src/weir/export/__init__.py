@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Writes a run for other programs: Parquet and CSV tables, qlog, pcapng.
+
+Every format is written a batch of records at a time: memory does not depend on the run's size.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from weir.analysis.folder import Run
+from weir.errors import UserError
+
+__all__ = ["FORMATS", "write"]
+
+FORMATS = ("parquet", "csv", "qlog", "pcapng")
+
+
+def write(
+    run: Run,
+    to: str,
+    out: Path | str | None = None,
+    *,
+    streams: Sequence[str] = (),
+    flows: Sequence[int] = (),
+) -> list[Path]:
+    """Writes a run in one of FORMATS into a folder [RUN/export]; the files, in order.
+
+    streams are those to write as tables [all that were recorded]; the other formats need what they
+    need. flows chooses flows [all]; links, which have none, are written whole. A file that is there
+    is replaced when the new one is whole. UserError: an unknown format, or nothing to write.
+    """
+    from weir.export import pcapng, qlog, tables
+
+    if to not in FORMATS:
+        raise UserError(f"there is no format '{to}', only {', '.join(FORMATS)}")
+    if streams and to not in ("parquet", "csv"):
+        raise UserError(f"{to} is not written by stream: it takes what it needs of all")
+    folder = run.path / "export" if out is None else Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    if to in ("parquet", "csv"):
+        chosen = [run.stream(name) for name in streams or run.streams]
+        if not chosen:
+            raise UserError(f"{run.path}: no telemetry was recorded")
+        suffix, table = {"parquet": (".parquet", tables.parquet), "csv": (".csv.zst", tables.csv)}[
+            to
+        ]
+        files = [folder / f"{stream.schema.stream}{suffix}" for stream in chosen]
+        for stream, file in zip(chosen, files, strict=True):
+            with partial(file) as path:
+                table(stream, path, flows)
+        return files
+    name, single = {"qlog": ("run.sqlog", qlog.write), "pcapng": ("packets.pcapng", pcapng.write)}[
+        to
+    ]
+    with partial(folder / name) as path:
+        single(run, path, flows)
+    return [folder / name]
+
+
+@contextmanager
+def partial(path: Path) -> Iterator[Path]:
+    """A file to write beside path that takes its place at the end, or goes if that fails."""
+    beside = path.with_name(f".{path.name}-{os.getpid()}")
+    try:
+        yield beside
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A run as qlog 0.3 (draft-ietf-quic-qlog-main-schema-03, JSON-SEQ), the version that qvis reads.
+
+All flows are in one file; each event's group_id names its flow, and qvis shows a connection for
+each. QUIC's events stand for TCP's as in qvis's own conversion of TCP captures: packets are of type
+1RTT.
+
+| event | from |
+|---|---|
+| connectivity:connection_started, connection_closed | flows |
+| recovery:metrics_updated | cc, else interval; segments times their payload give bytes |
+| recovery:congestion_state_updated | a change of the state there |
+| transport:packet_sent | packets: what enters the data's path; packet_number is pkt_id |
+| recovery:packet_lost | packets: a drop, when and where it happened. A sender finds it out later |
+| weir:reduction, weir:timeout, ... | events of a flow: the values before and after |
+"""
+
+from __future__ import annotations
+
+import heapq
+import ipaddress
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from weir import __version__, units
+from weir.analysis.folder import Run
+from weir.analysis.stream import Batch, Stream
+from weir.errors import UserError
+from weir.export.tables import selected
+
+RECORD_SEPARATOR = "\x1e"
+TIMESTAMPS_BYTES = 12  # TCP option, with its padding: part of the MSS
+NO_FLOW = 2**32 - 1
+CLOSED = {"close": "clean", "reset": "error", "gave_up": "idle_timeout"}
+Event = tuple[int, int, str, dict[str, Any]]  # time in ns, flow, name, data
+
+
+def write(run: Run, path: Path, flows: Sequence[int]) -> None:
+    """Writes a run. UserError: nothing of flows was recorded."""
+    sources = []
+    if "flows" in run.streams:
+        sources.append(_connections(run.flows, flows))
+    if "cc" in run.streams or "interval" in run.streams:
+        stream = run.cc if "cc" in run.streams else run.interval
+        sources.append(_metrics(stream, payloads(run.config), flows))
+    if "packets" in run.streams:
+        sources.append(_packets(run, flows))
+    if "events" in run.streams:
+        sources.append(_others(run.events, flows))
+    if not sources:
+        raise UserError(f"{run.path}: no telemetry of flows was recorded")
+    with path.open("w", encoding="utf-8") as file:
+        file.write(_line(header(run)))
+        for ts_ns, flow, name, data in heapq.merge(*sources, key=lambda event: event[0]):
+            file.write(
+                f'{RECORD_SEPARATOR}{{"time":{ts_ns / 1e6:.6f},"group_id":"flow {flow}",'
+                f'"name":"{name}","data":{_json(data)}}}\n'
+            )
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _line(value: Any) -> str:
+    return f"{RECORD_SEPARATOR}{_json(value)}\n"
+
+
+def header(run: Run) -> dict[str, Any]:
+    """What comes before the events: times are in ms, from the start of the run."""
+    return {
+        "qlog_version": "0.3",
+        "qlog_format": "JSON-SEQ",
+        "title": run.config.get("title") or run.path.resolve().name,
+        "description": f"written by weir {__version__}",
+        "trace": {
+            "common_fields": {
+                "time_format": "relative",
+                "reference_time": run.start_utc_ns / 1e6,
+                "protocol_type": ["TCP"],
+            },
+            "vantage_point": {"name": "sender", "type": "client"},
+        },
+    }
+
+
+def payloads(config: dict[str, Any]) -> list[int]:
+    """The payload of a segment of each group, in bytes: MSS less the timestamps' option."""
+    found = []
+    for group in config.get("flows", []):
+        mss = units.config_bytes(group.get("mss", "1460B")) or 1460
+        found.append(mss - (TIMESTAMPS_BYTES if group.get("timestamps", "yes") == "yes" else 0))
+    return found
+
+
+def _rows(batch: Batch, *names: str) -> Iterator[tuple[Any, ...]]:
+    """Fields of the records as Python's numbers; None for a field that older files lack."""
+    absent = [None] * len(batch)
+    yield from zip(
+        *(batch[name].tolist() if name in batch.names else absent for name in names), strict=True
+    )
+
+
+def _connections(stream: Stream, flows: Sequence[int]) -> Iterator[Event]:
+    kinds = {number: name for name, number in stream.field("event").values.items()}
+    names = ("ts_ns", "flow_id", "event", "src_ip", "dst_ip", "src_port", "dst_port")
+    for batch in selected(stream, flows):
+        for ts_ns, flow, event, src_ip, dst_ip, src_port, dst_port in _rows(batch, *names):
+            kind = kinds.get(event)
+            if kind == "open":
+                started = {
+                    "ip_version": "v4",
+                    "src_ip": str(ipaddress.IPv4Address(src_ip)),
+                    "dst_ip": str(ipaddress.IPv4Address(dst_ip)),
+                    "protocol": "TCP",
+                    "src_port": src_port,
+                    "dst_port": dst_port,
+                }
+                yield ts_ns, flow, "connectivity:connection_started", started
+            elif kind in CLOSED:
+                yield ts_ns, flow, "connectivity:connection_closed", {"trigger": CLOSED[kind]}
+
+
+def _metrics(stream: Stream, payload: list[int], flows: Sequence[int]) -> Iterator[Event]:
+    """metrics_updated and congestion_state_updated, of cc or of interval."""
+    states = {number: name for name, number in stream.field("state").values.items()}
+    rtt = "rtt_ns" if "rtt_ns" in stream.names else "rtt_mean_ns"
+    before: dict[int, int] = {}
+    names = ("cwnd_segs", "inflight_segs", "pacing_bps", "srtt_ns", "rtt_min_ns", rtt)
+    for batch in selected(stream, flows):
+        for ts_ns, flow, group, state, cwnd, inflight, pacing, srtt, rtt_min, latest in _rows(
+            batch, "ts_ns", "flow_id", "group", "state", *names
+        ):
+            size = payload[group] if group < len(payload) else 1460 - TIMESTAMPS_BYTES
+            data = {
+                "congestion_window": round(cwnd * size),
+                "bytes_in_flight": inflight * size,
+                "packets_in_flight": inflight,
+            }
+            rtts = {"smoothed_rtt": srtt, "min_rtt": rtt_min, "latest_rtt": latest}
+            data |= {name: value / 1e6 for name, value in rtts.items() if value}
+            if pacing:
+                data["pacing_rate"] = round(pacing)
+            yield ts_ns, flow, "recovery:metrics_updated", data
+            if before.get(flow, 0) != state:
+                old, new = (states.get(s, str(s)) for s in (before.get(flow, 0), state))
+                changed = {"old": old, "new": new}
+                yield ts_ns, flow, "recovery:congestion_state_updated", changed
+                before[flow] = state
+
+
+def _packets(run: Run, flows: Sequence[int]) -> Iterator[Event]:
+    """packet_sent and packet_lost of the data's path, which is `forward`, else the first.
+
+    What a queue took is remembered until it leaves: a drop of anything else comes before it.
+    """
+    stream = run.packets
+    kinds = {number: name for name, number in stream.field("event").values.items()}
+    reasons = {number: name for name, number in stream.field("reason").values.items()}
+    paths = run.config.get("paths", {})
+    data_path = list(paths).index("forward") if "forward" in paths else 0
+    stages = paths.get("forward", [])
+    first = next((i for i, stage in enumerate(stages) if "link" in stage), 0)
+    queued: set[int] = set()
+    for ts_ns, flow, number, size, reason, stage, event in _in_order(stream, data_path, flows):
+        kind = kinds.get(event)
+        if kind not in ("enqueue", "dequeue", "drop"):
+            continue
+        entered = stage == first and kind == "enqueue"
+        packet = {"packet_type": "1RTT", "packet_number": number}
+        if entered or (kind == "drop" and stage <= first and number not in queued):
+            sent = {"header": packet, "raw": {"length": size}}
+            yield ts_ns, flow, "transport:packet_sent", sent
+        if kind == "drop":
+            lost = {"header": packet, "reason": reasons.get(reason, str(reason))}
+            yield ts_ns, flow, "recovery:packet_lost", lost
+        if entered:
+            queued.add(number)
+        elif stage == first:
+            queued.discard(number)
+
+
+def _in_order(stream: Stream, path: int, flows: Sequence[int]) -> Iterator[tuple[Any, ...]]:
+    """A path's packets by time, of equal times in the order of stages and events.
+
+    A stage may be ahead of the one before it in the file; what one stage does is in order.
+    """
+    steps: set[tuple[int, int]] = set()
+    for batch in selected(stream, flows):
+        of_path = batch["path"] == path
+        codes = batch["stage"][of_path].astype(np.uint16) << np.uint16(8) | batch["event"][of_path]
+        steps |= {divmod(code, 256) for code in np.unique(codes).tolist()}
+
+    def step(stage: int, event: int) -> Iterator[tuple[Any, ...]]:
+        names = ("ts_ns", "flow_id", "pkt_id", "size_bytes", "reason", "stage", "event")
+        for batch in selected(stream, flows):
+            mine = (batch["path"] == path) & (batch["stage"] == stage) & (batch["event"] == event)
+            yield from _rows(batch.rows(mine), *names)
+
+    series = [step(stage, event) for stage, event in sorted(steps)]
+    return heapq.merge(*series, key=lambda row: row[0])
+
+
+def _others(stream: Stream, flows: Sequence[int]) -> Iterator[Event]:
+    kinds = {number: name for name, number in stream.field("event").values.items()}
+    for batch in selected(stream, flows):
+        for ts_ns, flow, event, before, value, detail in _rows(
+            batch, "ts_ns", "flow_id", "event", "before", "value", "detail"
+        ):
+            if flow != NO_FLOW:
+                data = {"before": before, "value": value, "detail": detail}
+                yield ts_ns, flow, f"weir:{kinds.get(event, event)}", data

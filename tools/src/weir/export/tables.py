@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A stream as a table: Parquet, or CSV compressed with zstd."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from weir.analysis.stream import Batch, Stream, arrow_schema
+
+
+def selected(stream: Stream, flows: Sequence[int]) -> Iterator[Batch]:
+    """The stream's batches, of some flows or of all; all of a stream that has no flows."""
+    choose = len(flows) > 0 and "flow_id" in stream.names
+    for batch in stream.batches():
+        yield batch.rows(np.isin(batch["flow_id"], flows)) if choose else batch
+
+
+def parquet(stream: Stream, path: Path, flows: Sequence[int]) -> None:
+    """One row group per batch, zstd; each field's unit and meaning are in its metadata."""
+    schema = arrow_schema(stream)
+    with pyarrow.parquet.ParquetWriter(path, schema, compression="zstd") as file:
+        for batch in selected(stream, flows):
+            file.write_table(batch.to_arrow())
+
+
+def csv(stream: Stream, path: Path, flows: Sequence[int]) -> None:
+    """A line of names, then numbers: times in ns, floats with all their digits."""
+    schema = arrow_schema(stream)
+    with (
+        pa.CompressedOutputStream(str(path), "zstd") as packed,
+        pyarrow.csv.CSVWriter(packed, schema) as file,
+    ):
+        for batch in selected(stream, flows):
+            file.write_table(batch.to_arrow())

@@ -1,0 +1,345 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs side by side: what differs, by how much, and figures with a line for each run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from weir import summary, units
+from weir.analysis import folder, metrics, windows
+from weir.analysis.folder import Run
+from weir.errors import UserError
+from weir.report import axes, balance, data, document, figures, interactive, page, sections, theme
+from weir.report.document import Table
+from weir.report.sections import Drawn
+from weir.report.theme import Style
+
+RUNS_MAX = len(theme.CYCLE)
+KEYS_MAX = 60  # of configs that differ
+Show = Callable[[float | None], str]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One of the runs."""
+
+    name: str  # a letter and the folder's name
+    style: Style
+    data: data.RunData
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A number of each run, None where a run has none."""
+
+    name: str
+    show: Show
+    values: Sequence[float | None]
+
+
+def read(runs: Sequence[Run]) -> list[Compared]:
+    """Reads the runs' streams and gives each a letter and a colour."""
+    if not 2 <= len(runs) <= RUNS_MAX:
+        raise UserError(f"give 2 to {RUNS_MAX} run folders, not {len(runs)}")
+    found = []
+    for index, run in enumerate(runs):
+        name = f"{'ABCDEFGH'[index]}: {run.path.resolve().name}"
+        style = theme.style("", name, index)
+        dashed = Style(name, style.colour, style.marker, theme.DASHES[index % len(theme.DASHES)])
+        found.append(Compared(name, dashed, data.read(run)))
+    return found
+
+
+def write(compared: Sequence[Compared], out: Path) -> Path:
+    """Writes the page and returns its path."""
+    if out.is_dir():
+        out = out / "compare.html"
+    out.parent.mkdir(parents=True, exist_ok=True)
+    theme.use()
+    text = document.render(
+        "compare.html.j2",
+        title=" · ".join(one.name for one in compared),
+        runs=[(one, link(one, out.parent)) for one in compared],
+        numbers=differences(compared),
+        ended=endings(compared),
+        config=configs(compared),
+        notes=[f"{one.name}: {note}" for one in compared for note in one.data.run.notes],
+        bokeh=interactive.script(),
+        figures=document.embed_interactive((d.figure, d.caption) for d in draw(compared)),
+    )
+    folder.write_whole(out, text)
+    return out
+
+
+def link(one: Compared, place: Path) -> str:
+    """The address of a run's report, or of its folder, from a folder."""
+    report = one.data.run.path / "report.html"
+    return page.address(report if report.exists() else one.data.run.path, place)
+
+
+def numbers(compared: Sequence[Compared]) -> list[Metric]:
+    """What runs are compared by: totals, each group, the busiest link, the run's own error."""
+    reports = [one.data.numbers for one in compared]
+    found = [
+        Metric("flows", units.count, [_total(r, "flows") for r in reports]),
+        Metric("goodput", units.rate, [_total(r, "goodput_bps") for r in reports]),
+        Metric("Jain's index", summary.ratio, [_number(r.get("jfi")) for r in reports]),
+    ]
+    groups = [_groups(r) for r in reports]
+    names = list(dict.fromkeys(name for each in groups for name in each))
+    if len(names) > 1:
+        found += [
+            Metric(f"goodput, {name}", units.rate, [_of(g, name, "goodput_bps") for g in groups])
+            for name in names[:KEYS_MAX]
+        ]
+    found += [
+        Metric(f"mean RTT, {name}", units.time, [_of(g, name, "rtt_mean_ns") for g in groups])
+        for name in names[:KEYS_MAX]
+    ]
+    for label, key in (("retransmits", "retransmits"), ("window reductions", "cwnd_reductions")):
+        found.append(Metric(label, units.count, [_total(r, key) for r in reports]))
+    links = [(sections.busiest(r) or ("", {}))[1] for r in reports]
+    shown: tuple[tuple[str, str, Show], ...] = (
+        ("utilisation", "utilisation", units.percent),
+        ("queue, mean (packets)", "queue_mean_pkts", units.number),
+        ("queueing delay, mean", "queue_mean_ns", units.time),
+        ("queueing delay, p99", "sojourn_p99_ns", units.time),
+        ("drops at the busiest link", "drops", units.count),
+        ("CE marks at the busiest link", "marks", units.count),
+    )
+    for label, key, show in shown:
+        found.append(Metric(label, show, [_number(each.get(key)) for each in links]))
+    errors = [r.get("emulation", {}) for r in reports]
+    for label, key in (("median", "p50"), ("p99", "p99"), ("largest", "max")):
+        values = [_number(e.get(f"delay_error_{key}_ns")) for e in errors]
+        found.append(Metric(f"emulation's error of delay, {label}", units.time, values))
+    values = [_number(e.get("rate_error_ppm")) for e in errors]
+    found.append(Metric("emulation's error of rate (ppm)", units.number, values))
+    return [m for m in found if any(value is not None for value in m.values)]
+
+
+def _number(value: Any) -> float | None:
+    known = isinstance(value, int | float) and math.isfinite(value)
+    return float(value) if known else None
+
+
+def _groups(report: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return dict(zip(summary.group_names(report), report.get("groups", []), strict=True))
+
+
+def _total(report: dict[str, Any], key: str) -> float | None:
+    values = [_number(group.get(key)) for group in report.get("groups", [])]
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _of(groups: dict[str, dict[str, Any]], name: str, key: str) -> float | None:
+    return _number(groups.get(name, {}).get(key))
+
+
+def difference(value: float | None, base: float | None, show: Show) -> str:
+    """Sign and size of what a value is above another, and the share of that: +1.20 ms (+3.1 %)."""
+    if value is None or base is None:
+        return units.NONE
+    if value == base:
+        return "0"
+    sign = "+" if value > base else "−"
+    share = f" ({sign}{abs(value - base) / abs(base) * 100:.3g} %)" if base else ""
+    return f"{sign}{show(abs(value - base))}{share}"
+
+
+def differences(compared: Sequence[Compared]) -> Table:
+    """Each number of each run, and how far the later runs are from the first."""
+    letters = [one.name[0] for one in compared]
+    columns = ["", compared[0].name]
+    for one in compared[1:]:
+        columns += [one.name, f"{one.name[0]} − {letters[0]}"]
+    rows = []
+    for metric in numbers(compared):
+        base = metric.values[0]
+        row = [metric.name, metric.show(base)]
+        for value in metric.values[1:]:
+            row += [metric.show(value), difference(value, base, metric.show)]
+        rows.append(row)
+    return Table(columns, rows)
+
+
+def as_json(compared: Sequence[Compared]) -> dict[str, Any]:
+    """The runs, and each number of each with its difference from the first."""
+    rows = [
+        {
+            "name": m.name,
+            "values": list(m.values),
+            "differences": [
+                None if v is None or m.values[0] is None else v - m.values[0] for v in m.values
+            ],
+        }
+        for m in numbers(compared)
+    ]
+    return {"runs": [str(one.data.run.path) for one in compared], "numbers": rows}
+
+
+def endings(compared: Sequence[Compared]) -> Table:
+    """How each run ended: verdict, ledger, seed, commit."""
+    rows = []
+    for one in compared:
+        report, run = one.data.numbers, one.data.run
+        known = {**run.manifest, **run.summary}
+        balanced = report.get("ledger", {}).get("balanced")
+        said = summary.verdict_lines(report) if report.get("verdict") else []
+        verdict = "; ".join(said) or str(report.get("verdict", "did not end by itself"))
+        ledger = {True: "balanced", False: "NOT BALANCED"}.get(balanced, "none")
+        seed, commit = str(known.get("seed", "")), str(known.get("commit", ""))
+        rows.append([one.name, verdict, ledger, seed, commit[:12]])
+    return Table(("run", "verdict", "ledger", "seed", "commit"), rows, left=5)
+
+
+def configs(compared: Sequence[Compared]) -> Table | None:
+    """The keys of the configs whose values differ."""
+    flat = [_flat(one.data.run.config) for one in compared]
+    keys = sorted({key for each in flat for key in each})
+    rows = [[key, *(each.get(key, units.NONE) for each in flat)] for key in keys]
+    rows = [row for row in rows if len(set(row[1:])) > 1]
+    columns = ["key", *(one.name for one in compared)]
+    return Table(columns, rows[:KEYS_MAX], left=len(columns)) if rows else None
+
+
+def _flat(value: Any, prefix: str = "") -> dict[str, str]:
+    """A config's leaves by the names that -o takes: flows.0.count."""
+    if isinstance(value, dict):
+        parts = value.items()
+    elif isinstance(value, list):
+        parts = {str(index): part for index, part in enumerate(value)}.items()
+    else:
+        return {prefix: str(value)}
+    found: dict[str, str] = {}
+    for key, part in parts:
+        found |= _flat(part, f"{prefix}.{key}" if prefix else str(key))
+    return found
+
+
+def draw(compared: Sequence[Compared]) -> Iterator[Drawn]:
+    """The figures, each with all runs that have data for it."""
+    scene = axes.Scene(
+        groups=[one.style for one in compared],
+        duration_s=max(one.data.scene.duration_s for one in compared),
+        links=[one.name for one in compared],
+    )
+    with_flows = [(i, one, one.data.flows) for i, one in enumerate(compared) if one.data.flows]
+    if with_flows:
+        yield from draw_flows([(i, one) for i, one, _ in with_flows], scene)
+    links = []
+    for index, one in enumerate(compared):
+        found = busiest_link(one)
+        if found is not None:
+            links.append(found[1].with_columns(link=pl.lit(index, pl.UInt16)))
+    if links:
+        names = ["ts_ns", "time_s", "link", "queue_mean_pkts", "queue_max_pkts", "length_ns"]
+        names += ["sojourn_mean_ns", "sojourn_max_ns", "drops", "marks"]
+        yield from draw_links(compared, pl.concat([part.select(names) for part in links]), scene)
+
+
+def busiest_link(one: Compared) -> tuple[int, pl.DataFrame] | None:
+    """The index and the records of a run's busiest link."""
+    bottleneck = sections.busiest(one.data.numbers)
+    if bottleneck is None or one.data.links is None:
+        return None
+    index = list(one.data.numbers["links"]).index(bottleneck[0])
+    own = one.data.links.filter(pl.col("link") == index).sort("ts_ns")
+    return (index, own) if own.height > 0 else None
+
+
+def draw_flows(compared: Sequence[tuple[int, Compared]], scene: axes.Scene) -> Iterator[Drawn]:
+    """Goodput, RTT, fairness, throughput against delay, and a window, of each run's flows."""
+    totals, parts, each, late, cwnds = [], [], [], [], []
+    for index, one in compared:
+        flows = one.data.flows
+        assert flows is not None
+        own = flows.rated.with_columns(group=pl.lit(index, pl.UInt16))
+        total = own.group_by("time_s").agg(goodput_bps=pl.col("goodput_bps").sum())
+        totals.append((one.style, total.sort("time_s")))
+        parts.append(own.select("time_s", "group", "goodput_bps", "rtt_mean_ns", "rtt_samples"))
+        windowed, _ = sections.windowed(one.data, flows)
+        each.append((one.style, windowed))
+        after = windowed.filter(pl.col("time_s") > one.data.scene.warmup_s)
+        late.append((one.style, after))
+        chosen = metrics.typical_flows(flows.each, 1)
+        cwnds.append((one.style, sections.window_samples(one.data.run, flows.rated, chosen)))
+    goodput = figures.Quantity("goodput_bps", "goodput of all flows", "bit/s", {})
+    yield Drawn("throughput", figures.panels([goodput], totals, scene), "Goodput over time.")
+    both = pl.concat(parts)
+    spread = metrics.spread_over_time(both, "goodput_bps", 0.05, 0.95)
+    drawn = "Line: median flow; band: 5th to 95th percentile of flows."
+    figure = axes.banded(spread, units.RATE_STEPS, "goodput per flow", scene)
+    yield Drawn("throughput-per-flow", figure, f"Goodput per flow. {drawn}")
+    measured = both.filter(pl.col("rtt_samples") > 0)
+    if measured.height > 0:
+        spread = metrics.spread_over_time(measured, "rtt_mean_ns", 0.05, 0.95)
+        figure = axes.banded(spread, units.TIME_STEPS, "RTT", scene)
+        yield Drawn("rtt", figure, f"Round-trip time as the senders see it. {drawn}")
+    yield Drawn("fairness", balance.fairness(each, scene), "Jain's index of goodput over time.")
+    tradeoff = balance.tradeoff(late)
+    if tradeoff is not None:
+        yield Drawn(
+            "tradeoff",
+            tradeoff,
+            "Goodput against RTT of each flow in windows after the warm-up: mean and one standard"
+            " deviation. Better is up and to the right.",
+        )
+    window = figures.Quantity("cwnd_segs", "cwnd", "segments", {})
+    yield Drawn(
+        "cwnd",
+        figures.panels([window], cwnds, scene),
+        "Congestion window of the flow whose goodput is the median of its first group.",
+    )
+
+
+def draw_links(
+    compared: Sequence[Compared], links: pl.DataFrame, scene: axes.Scene
+) -> Iterator[Drawn]:
+    """Queue, its delay, drops and marks at each run's busiest link."""
+    yield Drawn(
+        "queue",
+        figures.queue(links, scene),
+        "Queue and queueing delay at the busiest link. Lines: means of intervals; shaded: up to the"
+        " largest value in each.",
+    )
+    distributions = []
+    for one in compared:
+        found = busiest_link(one)
+        if found is None or one.data.links is None:
+            continue
+        known, _ = sections.delays(one.data, one.data.links, [found[0]])
+        distributions += [replace(cdf, label=one.name) for cdf in known[:1]]
+    if distributions:
+        yield Drawn(
+            "delay",
+            figures.delay_cdf(distributions),
+            "Queueing delay after the warm-up; right: its tail.",
+        )
+    happened = [kind for kind in ("drops", "marks") if int(links[kind].sum()) > 0]
+    if happened:
+        names = {"drops": "drops per second", "marks": "CE marks per second"}
+        rates = _event_rates(links, scene)
+        series = [(compared[i].style, part) for i, part in axes.split_by(rates, "link")]
+        quantities = [figures.Quantity(kind, names[kind], "", {}) for kind in happened]
+        yield Drawn(
+            "events",
+            figures.panels(quantities, series, scene),
+            "Drops and CE marks at the busiest link.",
+        )
+
+
+def _event_rates(links: pl.DataFrame, scene: axes.Scene) -> pl.DataFrame:
+    """Drops and marks per second in windows, by link."""
+    length = windows.length_s(scene.duration_s, metrics.step_ns(links))
+    span_s = pl.col("length_ns").sum() / metrics.NS_PER_S
+    rates = {kind: pl.col(kind).sum() / span_s for kind in ("drops", "marks")}
+    middle = ((pl.col("time_s") / length).floor() + 0.5) * length
+    return links.group_by("link", time_s=middle).agg(**rates).sort("link", "time_s")

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One figure of a run as a file for a paper: a column wide, small type, fonts in the file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from weir.errors import UserError
+from weir.report import axes, bounded, document, theme
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from weir.report.sections import Drawn
+
+FORMATS = (".pdf", ".png", ".svg")
+WIDTHS_IN = {"column": 3.33, "page": 7.0}  # of a journal with two columns
+PANEL_IN = 1.85  # height of one of several panels in a column
+DPI = 600  # of PNG; line art
+
+
+def use() -> None:
+    """Sets matplotlib up for papers; before anything is drawn, because artists keep their type."""
+    theme.use()
+    theme.use_paper()
+
+
+def choose(drawn: Iterable[Drawn], name: str) -> Figure:
+    """The figure of a name; UserError names those that there are."""
+    names = []
+    for one in drawn:
+        if one.name == name:
+            return one.figure
+        names.append(one.name)
+    raise UserError(f"there is no figure '{name}'; there is {', '.join(names) or 'none'}")
+
+
+def write(figure: Figure, out: Path, width: str) -> None:
+    """Writes a figure in the format that the file's name asks for."""
+    if out.suffix not in FORMATS:
+        raise UserError(f"{out}: a figure's name ends in {', '.join(FORMATS)}")
+    if not out.parent.is_dir():
+        raise UserError(f"{out.parent}: no such folder")
+    bounded.bound(figure)
+    fit(figure, WIDTHS_IN[width])
+    if out.suffix == ".pdf":
+        figure.savefig(out, metadata={"CreationDate": None})
+    elif out.suffix == ".png":
+        figure.savefig(out, dpi=DPI)
+    else:
+        text = str(document.inline_svg(figure, ""))
+        style = f"<style>{document.fonts()}</style>"
+        out.write_text(re.sub(r"(<svg[^>]*>)", rf"\g<1>{style}", text, count=1))
+
+
+def fit(figure: Figure, width_in: float) -> None:
+    """Gives a figure its width; what stood side by side stands one below the other in a column."""
+    grids = [spec.get_gridspec() for a in figure.axes if (spec := a.get_subplotspec())]
+    shown = [a for a in figure.axes if a.get_visible()]
+    height = figure.get_figheight()
+    if width_in < WIDTHS_IN["page"] and any(grid.ncols > 1 for grid in grids):
+        height = PANEL_IN * len(shown)
+        grid = figure.add_gridspec(len(shown), 1)
+        for place, panel in enumerate(shown):
+            panel.set_subplotspec(grid[place, 0])
+    figure.set_size_inches(width_in, height)
+    for old in list(figure.legends):
+        old.remove()
+    axes.legend(figure, int(axes.WIDE * width_in / axes.WIDTH_IN * 1.1))  # smaller type

@@ -1,0 +1,521 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs an experiment: starts the C programs, shows progress, stops them, collects the run."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import queue
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from types import FrameType
+from typing import Any, Protocol
+
+from rich.console import Console
+from rich.progress import TaskID
+
+from weir import units
+from weir.analysis import folder
+from weir.analysis.folder import Run
+from weir.errors import UserError
+from weir.live import priority
+from weir.summary import progress
+
+PROGRAMS = {
+    "sim": "tools/sim/weir-sim",
+    "pcap": "tools/pcap/weir-pcap",
+    "switch": "switch/weir-switch",
+    "sender": "sender/weir-sender",
+}
+PACKAGES = ("numpy", "polars", "matplotlib", "dask")
+READY_S_MAX = 60.0
+STOP_S_MAX = 20.0
+TOGETHER_S = 5.0  # live programs that count the same duration end within this
+
+
+@dataclass
+class Options:
+    """What `weir run` was asked for, as the C programs' options."""
+
+    config: Path
+    out: Path
+    overrides: Sequence[str] = ()
+    seed: int | None = None
+    duration: str | None = None
+    pcap: Path | None = None
+    force: bool = False
+    only: str | None = None  # --check or --print-config: nothing runs
+
+    def command(self, live: bool) -> list[str]:
+        """The `weir run` that does the same."""
+        command = ["weir", "run", str(self.config), "--out", str(self.out), *self._options("weir")]
+        return [*command, "--live"] if live else command
+
+    def argv(self, program: str) -> list[str]:
+        """The command line of one program."""
+        places = [str(self.config), "--out", str(self.out)]
+        return [str(find_program(program)), *places, "--progress", *self._options(program)]
+
+    def _options(self, program: str) -> list[str]:
+        argv: list[str] = []
+        for override in self.overrides:
+            argv += ["-o", override]
+        if self.seed is not None:
+            argv += ["--seed", str(self.seed)]
+        if self.duration is not None:
+            argv += ["--duration", self.duration]
+        if self.pcap is not None and program != "sender":
+            argv += ["--pcap", str(self.pcap)]
+        if self.force:
+            argv.append("--force")
+        if self.only is not None:
+            argv.append(self.only)
+        return argv
+
+
+def run(
+    config: Path | str,
+    *,
+    overrides: Mapping[str, Any] | None = None,
+    out: Path | str | None = None,
+    seed: int | None = None,
+    duration: str | None = None,
+    live: bool = False,
+    force: bool = False,
+) -> Run:
+    """Runs an experiment and opens what it recorded: `weir run CONFIG` without the report.
+
+    overrides replaces values of the config by their keys: {"flows.0.count": 10}. out is the run
+    folder [runs/CONFIG-TIME]; force replaces the run in it. duration has its unit: "10s".
+    Ctrl-C ends the run early, its folder complete, and raises KeyboardInterrupt. UserError: the
+    config is wrong, the programs were not built, or the run failed; its folder then has what there
+    was to record.
+    """
+    config = Path(config)
+    given = [f"{key}={override_text(value)}" for key, value in (overrides or {}).items()]
+    place = default_out(config) if out is None else Path(out)
+    options = Options(config, place, given, seed, duration, None, force)
+    listener = Silent()
+    os.environ["WEIR_COMMAND"] = shlex.join(options.command(live))
+    identify()
+    status, loaded = execute(options, listener, live)
+    if status in (128 + signal.SIGINT, 128 + signal.SIGTERM):
+        raise KeyboardInterrupt
+    if status != 0 or loaded is None:
+        said = listener.lines[-1] if listener.lines else f"the run ended with status {status}"
+        raise UserError(said.removeprefix("weir: "), status or 1)
+    return loaded
+
+
+def override_text(value: object) -> str:
+    """A value as the config has it: yes and no, numbers, text as it is, {a: b} and [a, b]."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{k}: {override_text(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(override_text, value)) + "]"
+    return str(value)
+
+
+def execute(options: Options, listener: Listener, live: bool) -> tuple[int, Run | None]:
+    """Runs an experiment: its exit status, and the run; None: it never began.
+
+    The listener was told why, if it failed.
+    """
+    before = folder.written(options.out)
+    with folder.locked(options.out):
+        pass  # the programs lock it themselves
+    status = (run_live if live else run_sim)(options, listener)
+    if folder.written(options.out) == before:
+        return status or 1, None
+    with folder.locked(options.out):
+        return status, folder.load(options.out)
+
+
+class Listener(Protocol):
+    """Is told what the programs say while they run."""
+
+    def progress(self, now: dict[str, Any]) -> None:
+        """One of --progress's objects."""
+
+    def message(self, line: str) -> None:
+        """Any other line: for the user."""
+
+
+class Silent:
+    """The listener that only keeps what was said."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def progress(self, now: dict[str, Any]) -> None:
+        """Nobody looks."""
+
+    def message(self, line: str) -> None:
+        """Kept."""
+        self.lines.append(line)
+
+
+def identify() -> None:
+    """Tells the programs started from here what the user typed and what this runs on.
+
+    They write it into their manifests. tools/weir has said the first already.
+    """
+    os.environ.setdefault("WEIR_COMMAND", shlex.join(["weir", *sys.argv[1:]]))
+    os.environ["WEIR_VERSIONS"] = ", ".join(f"{name} {v}" for name, v in versions().items())
+
+
+def versions() -> dict[str, str]:
+    """Python's and those of the packages that results depend on."""
+    found = {"python": platform.python_version()}
+    return found | {name: metadata.version(name) for name in PACKAGES}
+
+
+def build_dir() -> Path:
+    """Where meson built: WEIR_BUILD, else build/ of the repository this file is in."""
+    default = Path(__file__).resolve().parents[3] / "build"
+    return Path(os.environ.get("WEIR_BUILD") or default)
+
+
+def find_program(name: str) -> Path:
+    """A C program of the build, or one sentence."""
+    path = build_dir() / PROGRAMS[name]
+    if not os.access(path, os.X_OK):
+        why = "run tools/weir once to build it, or name the folder of a build in WEIR_BUILD"
+        if name in ("switch", "sender"):
+            why += "; the live programs need libdpdk-dev (see: weir doctor)"
+        raise UserError(f"{path} was not built; {why}", 1)
+    return path
+
+
+def default_out(config: Path) -> Path:
+    """runs/<config>-<UTC time>, with a number behind it if that is taken."""
+    stem = "stdin" if str(config) == "-" else config.stem
+    base = Path("runs") / f"{stem}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    taken = (base.with_name(f"{base.name}-{n}") for n in range(2, 1000))
+    return base if not base.exists() else next(path for path in taken if not path.exists())
+
+
+Inbox = queue.Queue[tuple["Child", str | None]]
+
+
+class Child:
+    """A C program: in a session of its own, so that Ctrl-C reaches it once, from us."""
+
+    def __init__(self, name: str, argv: Sequence[str], inbox: Inbox) -> None:
+        start = subprocess.Popen if name in ("sim", "pcap") else priority.start
+        self.name = name
+        self.ready = False
+        self.eof = False
+        self.asked = False
+        self.process = start(
+            argv,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+        self._inbox = inbox
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        with self.process.stderr as lines:
+            for line in lines:
+                self._inbox.put((self, line.rstrip("\n")))
+        self._inbox.put((self, None))
+
+    def finish(self) -> None:
+        """Asks it to end. Once: a second time would kill it while it writes its run folder."""
+        if not self.asked:
+            self.asked = True
+            self.signal(signal.SIGINT)
+
+    def signal(self, number: int) -> None:
+        """Sends a signal, unless it has ended."""
+        if self.process.poll() is None:
+            with suppress(ProcessLookupError):
+                self.process.send_signal(number)
+
+
+@dataclass
+class Session:
+    """The programs of one run, and what was asked of them."""
+
+    listener: Listener
+    children: list[Child] = field(default_factory=list)
+    inbox: Inbox = field(default_factory=queue.Queue)
+    interrupts: int = 0
+    signal: int = 0  # the first one that we were sent
+
+    def start(self, name: str, argv: Sequence[str]) -> Child:
+        """Starts a program."""
+        child = Child(name, argv, self.inbox)
+        self.children.append(child)
+        return child
+
+    def interrupt(self, number: int, _frame: FrameType | None) -> None:
+        """Ctrl-C: the first asks the programs to finish, the third ends them."""
+        self.signal = self.signal or number
+        self.interrupts += 1
+        for child in self.children:
+            if self.interrupts < 3:
+                child.finish()
+            else:
+                child.signal(signal.SIGKILL)
+
+    def hear(self, timeout_s: float = 0.2) -> None:
+        """Passes on what a program said, if one says something in time."""
+        try:
+            child, line = self.inbox.get(timeout=timeout_s)
+        except queue.Empty:
+            return
+        if line is None:
+            child.eof = True
+            return
+        now = progress_object(line)
+        if now is None:
+            if line.strip():
+                self.listener.message(line)
+        elif "ready" in now:
+            child.ready = bool(now["ready"])
+        else:
+            self.listener.progress(now)
+
+    def wait_ready(self, child: Child) -> None:
+        """Until it is ready or has ended; one sentence if it is neither in time."""
+        deadline = time.monotonic() + READY_S_MAX
+        while not child.ready and not child.eof and not self.interrupts:
+            self.hear()
+            if time.monotonic() > deadline:
+                child.signal(signal.SIGKILL)
+                raise UserError(f"weir-{child.name} was not ready after {READY_S_MAX:.0f} s", 1)
+
+    def wait_any(self) -> Child:
+        """The first program to end."""
+        while True:
+            for child in self.children:
+                if child.eof:
+                    return child
+            self.hear()
+
+    def wait_all(self, seconds: float) -> None:
+        """Until all have ended, or for so long."""
+        deadline = time.monotonic() + seconds
+        while not all(child.eof for child in self.children) and time.monotonic() < deadline:
+            self.hear()
+
+    def stop(self, child: Child) -> None:
+        """Asks it to end if it still runs, and is patient: it writes its part of the run folder."""
+        if child.eof:
+            return
+        child.finish()
+        deadline = time.monotonic() + STOP_S_MAX
+        while not child.eof and time.monotonic() < deadline:
+            self.hear()
+        if not child.eof:
+            self.listener.message(f"weir-{child.name} did not stop; it was killed")
+            child.signal(signal.SIGKILL)
+
+    def status(self, child: Child) -> int:
+        """Its exit status, once it has ended; a signal as a shell counts it.
+
+        One that was asked to end and did so has not failed: what that means for the run is
+        whether we were asked too.
+        """
+        code = child.process.wait()
+        if child.asked and code == 128 + signal.SIGINT:
+            code = 0
+        if code == 0 and self.signal:
+            return 128 + self.signal
+        return code if code >= 0 else 128 - code
+
+    def killed(self) -> dict[str, str]:
+        """A sentence for each program that a signal ended."""
+        codes = {child.name: child.process.wait() for child in self.children}
+        return {
+            name: f"weir-{name} was killed ({signal.Signals(-code).name})"
+            for name, code in codes.items()
+            if code < 0
+        }
+
+
+@contextmanager
+def catching(session: Session) -> Iterator[None]:
+    """Signals go to the programs; whatever happens here, none of them is left behind.
+
+    Only the main thread can have them: a run that another thread starts is not interrupted.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    numbers = (signal.SIGINT, signal.SIGTERM) if main else ()
+    before = [signal.signal(number, session.interrupt) for number in numbers]
+    try:
+        yield
+    finally:
+        for child in session.children:
+            child.signal(signal.SIGKILL)
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
+def progress_object(line: str) -> dict[str, Any] | None:
+    """A line of --progress; None for anything else."""
+    if not line.startswith("{"):
+        return None
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return None
+    known = ("ready", "virtual_s", "read_bytes")
+    return value if isinstance(value, dict) and any(key in value for key in known) else None
+
+
+def read_only(options: Options, live: bool) -> int:
+    """--check and --print-config: what the programs say of the config; the first bad exit status.
+
+    Live, each program checks its part; the first prints the config.
+    """
+    names = live_programs(options) if live else ["sim"]
+    for name in names if options.only == "--check" else names[:1]:
+        status = subprocess.run(options.argv(name)).returncode
+        if status != 0:
+            return status
+    return 0
+
+
+def run_sim(options: Options, listener: Listener) -> int:
+    """An experiment in virtual time; weir-sim's exit status."""
+    session = Session(listener)
+    with catching(session):
+        child = session.start("sim", options.argv("sim"))
+        session.wait_any()
+        for sentence in session.killed().values():
+            listener.message(sentence)
+        return session.status(child)
+
+
+def live_programs(options: Options) -> list[str]:
+    """Which live programs a config asks for: those with a section below `live`."""
+    import yaml
+
+    if str(options.config) == "-":
+        raise UserError("--live reads the config twice: give a file, not standard input")
+    try:
+        config = yaml.load(options.config.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        return ["switch", "sender"]  # they say what is wrong, with its place
+    live = config.get("live") if isinstance(config, dict) else None
+    named = [name for name in ("switch", "sender") if isinstance(live, dict) and name in live]
+    if not named:
+        raise UserError(
+            f"{options.config}: --live needs live.switch or live.sender; this config has neither"
+        )
+    return named
+
+
+def run_live(options: Options, listener: Listener) -> int:
+    """An experiment on real ports: switch first, then sender; summaries merged.
+
+    They come before what else runs on their CPUs. Both end after the run's duration; one that is
+    still there some seconds later is stopped.
+    """
+    session = Session(listener)
+    names = live_programs(options)
+    if options.pcap is not None and "switch" not in names:
+        raise UserError("--pcap: the switch writes it, and this config has no live.switch")
+    argvs = {name: options.argv(name) for name in names}
+    with catching(session):
+        for name in names:
+            child = session.start(name, argvs[name])
+            session.wait_ready(child)
+            if child.eof or session.interrupts:
+                break
+        first = session.wait_any()
+        if session.status(first) == 0 and not session.interrupts:
+            session.wait_all(TOGETHER_S)
+        for child in session.children:
+            session.stop(child)
+        statuses = [session.status(child) for child in session.children]
+    killed = session.killed()
+    for sentence in killed.values():
+        listener.message(sentence)
+    merge_live(options.out, killed, listener)
+    # The first to fail is the one to report; what it brought down came after.
+    ordered = [session.status(first), *statuses]
+    return next((status for status in ordered if status != 0), 0)
+
+
+def merge_live(out: Path, killed: Mapping[str, str], listener: Listener) -> None:
+    """Writes summary.json from what the live programs wrote."""
+    merged = folder.merge_live(out, killed)
+    if not merged:
+        return
+    try:
+        folder.write_whole(out / folder.SUMMARIES[0], json.dumps(merged, indent=1) + "\n")
+    except UserError as error:  # the programs' own are there
+        listener.message(f"weir: {error}")
+
+
+class Bar:
+    """The listener for a terminal: a progress bar, messages above it.
+
+    `done` and `whole` are keys of its progress objects; `text` makes the words beside the bar.
+    """
+
+    def __init__(
+        self,
+        console: Console,
+        what: str = "running",
+        done: str = "virtual_s",
+        whole: str = "duration_s",
+        text: Callable[[dict[str, Any]], str] | None = None,
+    ) -> None:
+        self.console = console
+        self.what, self.done, self.whole = what, done, whole
+        self.text = text or times
+        self.bar = progress(console)
+        self.task: TaskID | None = None
+
+    def __enter__(self) -> Bar:
+        self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()
+
+    def progress(self, now: dict[str, Any]) -> None:
+        """One of a program's progress objects."""
+        whole = now.get(self.whole) or None  # unknown of a pipe
+        if self.task is None:
+            self.task = self.bar.add_task(self.what, total=whole, times="")
+        self.bar.update(
+            self.task, completed=now.get(self.done, 0), total=whole, times=self.text(now)
+        )
+
+    def message(self, line: str) -> None:
+        """A line of a program, unchanged."""
+        self.console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def times(now: dict[str, Any]) -> str:
+    """A progress object as text."""
+    virtual, wall = float(now.get("virtual_s") or 0), float(now.get("wall_s") or 0)
+    parts = [f"{virtual:.1f} of {float(now.get('duration_s') or 0):.1f} s", f"wall {wall:.1f} s"]
+    if wall > 0:
+        parts.append(f"{units.number(virtual / wall, 2)}× real time")
+    if now.get("utilisation") is not None:
+        parts.append(f"utilisation {units.percent(float(now['utilisation']), 1)}")
+    return ", ".join(parts)
