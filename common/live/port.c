@@ -22,6 +22,7 @@
 #define SERVER_TRIES 100
 #define SERVER_RETRY_US 100000
 #define RECONNECT_NS (500 * NS_PER_MS)
+#define HANDSHAKE_NS (5 * NS_PER_S) // its messages wait for the lcores of both programs
 #define MEMIF_RING_BITS 10 // the driver's default
 #define MEMIF_RING_BITS_MAX 14
 #define AF_XDP_RING 2048 // the driver's fill queue is twice that
@@ -257,11 +258,12 @@ void port_close(struct port *p) {
 	rte_eth_dev_close(p->id);
 }
 
-// Reconnects a memif client, which the driver does not do; closes the rest of the old connection first.
+// Reconnects a memif client, which the driver does not do; closes the rest of the old connection first. A server that
+// was there has time to answer.
 static void reconnect(struct port *p) {
 	uint64_t now_ns = clock_mono_ns();
 
-	if (now_ns - p->connected_ns < RECONNECT_NS)
+	if (now_ns - p->connected_ns < (p->started ? HANDSHAKE_NS : RECONNECT_NS))
 		return;
 	p->connected_ns = now_ns;
 	quiesce_hold();

@@ -125,6 +125,27 @@ def test_memif_client_dies_while_it_connects(lab, root):
     balanced(switch)
 
 
+def test_memif_server_may_take_its_time_to_answer(lab, root):
+    """A client that gave up after 500 ms never met a server on a busy machine."""
+    loop = Loop(lab, root, "-o", "live.sender.answer=60s")
+    path = f"/var/run/dpdk/{lab.prefix}.memif"
+    Path(path).parent.mkdir(exist_ok=True)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
+        server.bind(path)
+        server.listen()
+        server.settimeout(60)
+        child = loop.sender()
+        both = [server.accept()[0] for _ in "ab"]  # a connection of each port
+        server.settimeout(2)
+        with pytest.raises(TimeoutError):
+            server.accept()
+        for connection in both:
+            connection.close()
+    Path(path).unlink()
+    assert child.stop() == 0, child.err
+    assert "interrupted before the first packet" in child.sentences()[-1]
+
+
 def test_memif_server_is_killed_and_comes_back(lab, root):
     options = (*LOAD, "-o", "live.switch.start=now", "--duration", "60s")
     loop = Loop(lab, root, *options)

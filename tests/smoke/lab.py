@@ -327,7 +327,11 @@ live:
         path = str(RUNTIME / (prefix or self.prefix) / "dpdk_telemetry.v2")
         with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)) as client:
             client.settimeout(WAIT_S)
-            client.connect(path)
+            try:
+                client.connect(path)
+            except OSError as exc:
+                said = [child.err[-5:] for child in self.children]
+                raise RuntimeError(f"{path}: {exc}; the programs said {said}") from exc
             client.recv(1024)  # who is there
             client.send(command.encode())
             reply = json.loads(client.recv(16384))
