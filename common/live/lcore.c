@@ -56,21 +56,23 @@ void lcore_handle_ports(struct lcore *l) {
 	}
 }
 
-// Waits while DPDK's interrupt thread or the control thread holds the lcores.
-static void quiesce(struct lcore *l) {
+// Waits while DPDK's interrupt thread or the control thread holds the lcores. False: nobody did.
+static bool quiesce(struct lcore *l) {
 	uint64_t from_ns = clock_now(&l->clock), to_ns;
 
 	if (!quiesce_pass())
-		return;
+		return false;
 	lcore_handle_ports(l);
 	to_ns = clock_now(&l->clock);
 	watch_quiesced(&l->watch, from_ns, to_ns);
 	l->load.quiesced++;
 	l->load.quiesced_max_ns = time_max(l->load.quiesced_max_ns, to_ns - from_ns);
+	return true;
 }
 
-void lcore_follow_ports(struct lcore *l) {
-	quiesce(l);
+bool lcore_follow_ports(struct lcore *l) {
+	bool quiesced = quiesce(l);
+
 	clock_follow(&l->clock, &l->all[0]->clock);
 	for (uint32_t i = 0; i < l->ports; i++) {
 		struct port *p = l->port[i];
@@ -81,6 +83,7 @@ void lcore_follow_ports(struct lcore *l) {
 			port_trace(p, &l->tel[TEL_STREAM_EVENTS], i, l->now_ns);
 		stamp_follow(&p->stamp, p->id, &l->clock, clock_now(&l->clock));
 	}
+	return quiesced;
 }
 
 void lcore_show(struct lcore *l) {

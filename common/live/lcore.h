@@ -110,7 +110,8 @@ void lcore_leave(struct lcore *l);
 void lcore_handle_ports(struct lcore *l);
 void lcore_publish_all(struct lcore *l);
 // Waits for DPDK's interrupt thread if it holds the lcores, and follows the ports' links; part of lcore_housekeeping.
-void lcore_follow_ports(struct lcore *l);
+// True: it held them. A thread that runs several lcores then has to call lcore_handle_ports for each of them.
+bool lcore_follow_ports(struct lcore *l);
 // Publishes the counters for other threads.
 void lcore_show(struct lcore *l);
 

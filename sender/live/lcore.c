@@ -304,7 +304,7 @@ const struct lcore_ops sender_lcore_ops = {
 };
 
 // Takes over all ports of all lcores on this thread.
-static void begin(struct sender_lcore *all) {
+static void take_ports(struct sender_lcore *all) {
 	for (uint32_t k = 0; k < all->lcore.lcores; k++)
 		lcore_handle_ports(&all[k].lcore);
 }
@@ -332,7 +332,7 @@ static void reset_open(struct sender_lcore *all) {
 	if (all->lcore.ports > 1)
 		return;
 	quiesce_begin();
-	begin(all);
+	take_ports(all);
 	for (uint32_t k = 0; k < all->lcore.lcores; k++) {
 		struct sender_port *p = &all[k].port[0];
 		uint32_t here = p->host->flows + p->host->receivers;
@@ -376,11 +376,15 @@ static int resolve(struct sender_lcore *all, uint32_t port, struct err *err) {
 	char ip[ADDRESS_IP_SIZE];
 
 	for (;;) {
+		bool quiesced = false;
+
 		for (uint32_t k = 0; k < all->lcore.lcores; k++) {
 			lcore_iterate(&all[k].lcore, &sender_lcore_ops);
 			known |= all[k].port[port].peer_known;
-			lcore_follow_ports(&all[k].lcore);
+			quiesced |= lcore_follow_ports(&all[k].lcore);
 		}
+		if (quiesced)
+			take_ports(all);
 		if (known)
 			return 0;
 		if (run_stop)
@@ -403,7 +407,7 @@ int sender_resolve(struct sender_lcore *all, struct err *err) {
 	int rc = 0;
 
 	quiesce_begin();
-	begin(all);
+	take_ports(all);
 	for (uint32_t i = 0; rc == 0 && i < all->lcore.ports; i++) {
 		if (sender_sends(&all->port[i]))
 			rc = resolve(all, i, err);

@@ -60,6 +60,9 @@ def both(lab, *options, until=None, **kwargs):
     status = sender.wait() if until is None else sender.stop()
     assert status == 0, sender.err
     assert sink.stop() == 0, sink.err
+    # The link came up once, whichever lcore was the first to see it.
+    downs = [fault for fault in sink.summary()["faults"] if "went down" in fault]
+    assert all("went down once" in fault for fault in downs), downs
     return sender.summary(), sink.summary()
 
 
