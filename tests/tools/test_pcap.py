@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scapy.layers.inet import IP, TCP, UDP
+from scapy.layers.inet import ICMP, IP, TCP, UDP
 from scapy.layers.inet6 import (
     IPv6,
     IPv6ExtHdrDestOpt,
@@ -468,13 +468,15 @@ def test_what_is_not_tcp_is_counted(analyse):
     frames = [
         (0, bytes(ETHER / ARP())),
         (1, bytes(ETHER / IP() / UDP() / Raw(b"x"))),
+        (1, bytes(ETHER / IP() / ICMP())),
+        (1, bytes(ETHER / IP(proto=17))),
         (2, bytes(ETHER / IP(frag=100) / TCP())),
         (3, bytes(ETHER / IP(len=2000) / TCP())),
         (4, bytes(ETHER / IP() / TCP(dataofs=3))),
         (5, b"short"),
     ]
     assert analyse(frames).counts == {
-        "read": 6, "not_ip": 1, "not_tcp": 1, "fragments": 1, "malformed": 3,
+        "read": 8, "not_ip": 1, "udp": 1, "not_tcp": 1, "fragments": 1, "malformed": 4,
     }  # fmt: skip
 
 
@@ -671,12 +673,14 @@ def compare(tmp_path: Path):
     """compare(ingress frames, egress frames): the summary, and every packet's record."""
     runs = 0
 
-    def call(ingress: list[Frame], egress: list[Frame]) -> tuple[dict[str, Any], Any]:
+    def call(
+        ingress: list[Frame], egress: list[Frame], snap: tuple[int, int] = (65535, 65535)
+    ) -> tuple[dict[str, Any], Any]:
         nonlocal runs
         runs += 1
         files = tmp_path / f"in{runs}.pcap", tmp_path / f"out{runs}.pcap"
-        for path, frames in zip(files, (ingress, egress), strict=True):
-            path.write_bytes(pcap(sorted(frames)))
+        for path, frames, most in zip(files, (ingress, egress), snap, strict=True):
+            path.write_bytes(pcap(sorted(frames), snap=most))
         out = tmp_path / f"compared{runs}"
         argv = [PROGRAM, "compare", *files, "--out", out, "--level", "3"]
         done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
@@ -700,9 +704,9 @@ def through(frames: list[Frame], delay: int, lost: tuple[int, ...] = ()) -> list
     return found
 
 
-def stream(count: int = 100) -> list[Frame]:
+def stream(count: int = 100, port: int = 40000) -> list[Frame]:
     """Segments, a millisecond apart."""
-    c = Connection()
+    c = Connection(port=port)
     for i in range(count):
         c.data(i, after=MS)
     return c.frames
@@ -762,6 +766,114 @@ def test_compare_marks_reordering_and_ambiguity(compare):
     twice.insert(1, (twice[0][0] + 1000, twice[0][1]))
     path = compare(twice, through(twice, 5 * MS))[0]["links"]["forward"]
     assert (path["matched"], path["drops"], path["ambiguous"]) == (4, 0, 1)
+
+
+def datagrams(texts: list[bytes]) -> list[Frame]:
+    """UDP without an IP identification, a millisecond apart."""
+    ip = IP(src="192.0.2.1", dst="192.0.2.2", id=0)
+    head = ETHER / ip / UDP(sport=4000, dport=5000)
+    return [(n * MS, bytes(head / Raw(text))) for n, text in enumerate(texts)]
+
+
+@pytest.mark.parametrize("snap", [(65535, 65535), (80, 80), (80, 100), (65535, 74)])
+def test_compare_tells_datagrams_by_their_payload(compare, snap):
+    """As much of it as both sides captured; headers alone would be the same."""
+    texts = [f"number {n:8} of 40".encode() * 80 for n in range(40)]
+    sent = datagrams(texts)
+    summary, packets = compare(sent, through(sent, 7 * MS, lost=(3, 20)), snap)
+    path = summary["links"]["forward"]
+    assert (path["matched"], path["drops"], path["ambiguous"]) == (38, 2, 0)
+    assert path["delay_min_ns"] == path["delay_max_ns"] == 7 * MS
+    lost = packets.filter(packets["event"] == 3)["ts_ns"].to_list()
+    assert lost == [3 * MS, 20 * MS]
+    assert (summary["flows"][0]["proto"], summary["flows"][0]["src"]) == ("udp", "192.0.2.1:4000")
+
+
+def test_compare_counts_what_it_cannot_tell_apart(compare):
+    """The payloads differ behind the snap length: oldest first, and each is ambiguous."""
+    sent = datagrams([bytes(100) + bytes([n]) for n in range(10)])
+    path = compare(sent, through(sent, 3 * MS), (60, 60))[0]["links"]["forward"]
+    assert (path["matched"], path["ambiguous"], path["drops"]) == (10, 9, 0)
+    path = compare(sent, through(sent, 3 * MS))[0]["links"]["forward"]
+    assert (path["matched"], path["ambiguous"], path["drops"]) == (10, 0, 0)
+
+
+def test_compare_a_segment_with_another_payload(compare):
+    """The same header with other bytes is not the same packet."""
+    sent = stream(10)
+    seen = through(sent, MS)
+    other = bytearray(seen[4][1])
+    other[-1] ^= 1
+    seen[4] = (seen[4][0], bytes(other))
+    links = compare(sent, seen)[0]["links"]
+    assert (links["forward"]["matched"], links["forward"]["drops"]) == (9, 1)
+
+
+def interfaces(points: dict[str, list[Frame]]) -> bytes:
+    """A pcapng file with an interface per name, in the order of time."""
+
+    def block(kind: int, body: bytes) -> bytes:
+        size = 12 + len(body)
+        return struct.pack("<II", kind, size) + body + struct.pack("<I", size)
+
+    def padded(data: bytes) -> bytes:
+        return data + bytes(-len(data) % 4)
+
+    parts = [block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))]
+    for name in points:
+        options = struct.pack("<HH", 2, len(name)) + padded(name.encode())
+        options += struct.pack("<HHB3xHH", 9, 1, 9, 0, 0)
+        parts.append(block(1, struct.pack("<HHI", 1, 0, 0) + options))
+    numbered = ((ns, n, frame) for n, name in enumerate(points) for ns, frame in points[name])
+    for ns, number, frame in sorted(numbered):
+        head = struct.pack("<5I", number, ns >> 32, ns & 0xFFFFFFFF, len(frame), len(frame))
+        parts.append(block(6, head + padded(frame)))
+    return b"".join(parts)
+
+
+def test_compare_interfaces_of_one_capture(weir, tmp_path):
+    """As weir-switch writes it: both sides and the drops are in one file."""
+    data, back = stream(10), stream(10, 41000)
+    file = tmp_path / "switch.pcapng"
+    points = {"in": data, "out": through(data, 5 * MS, lost=(7,)), "drop": data[7:8]}
+    points |= {"back in": back, "back out": through(back, MS)}
+    file.write_bytes(interfaces(points))
+    argv = ("pcap", "compare", file, file, "--out", "run", "--force")
+    done = weir(*argv, "--from", "in,back out", "--to", "out,back in")
+    assert done.status == 0, done.err
+    summary = json.loads((tmp_path / "run/summary.json").read_text())
+    counts = {
+        name: (path["matched"], path["drops"], path["delay_max_ns"])
+        for name, path in summary["links"].items()
+    }
+    assert counts == {"forward": (9, 1, 5 * MS), "reverse": (10, 0, MS)}
+    assert "29 read" not in done.out
+    done = weir(*argv, "--from", "inn", "--to", "out")
+    assert (done.status, done.err.strip()) == (
+        2,
+        f"weir-pcap: {file}: no interface is named 'inn'; it has 'in', 'out', 'drop', 'back in', "
+        "'back out'",
+    )
+    (tmp_path / "x.pcap").write_bytes(pcap(data))
+    done = weir("pcap", "compare", "x.pcap", "x.pcap", "--from", "in")
+    assert done.status == 2
+    assert "no interface is named 'in'; it has none with a name" in done.err
+    done = subprocess.run([PROGRAM, "analyze", file, "--to", "in"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (
+        2,
+        "weir-pcap: --from, --to: only compare has two sides\n",
+    )
+
+
+def test_compare_says_how_far_it_is(tmp_path):
+    file = tmp_path / "x.pcap"
+    file.write_bytes(pcap(stream(10)))
+    argv = [PROGRAM, "compare", file, file, "--out", tmp_path / "run", "--progress"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0
+    last = json.loads(done.stderr.splitlines()[-1])
+    assert last["read_bytes"] == last["all_bytes"] == 2 * file.stat().st_size
+    assert last["packets"] == 20
 
 
 def test_compare_wants_two_captures(weir, tmp_path):

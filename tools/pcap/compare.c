@@ -3,13 +3,101 @@
 
 #include "common/base/likely.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #define FLOWS_WRITTEN 10000u
+#define PROGRESS_PACKETS 65536
 
 static const char *const path_names[] = {"forward", "reverse"};
 
-// 1: the next TCP packet is there; 0: the end.
+// Is `name` one of the names in a list with commas?
+static bool listed(const char *list, const char *name) {
+	size_t size = strlen(name);
+
+	for (const char *at = list; (at = strstr(at, name)) != NULL; at += size) {
+		if ((at == list || at[-1] == ',') && (at[size] == ',' || at[size] == '\0'))
+			return true;
+	}
+	return false;
+}
+
+static void know_interfaces(struct compare_side *s) {
+	for (; s->known < s->reader.interfaces; s->known++) {
+		const char *name = s->reader.interface[s->known].name;
+
+		s->read[s->known] = s->interfaces[0] == '\0'
+			|| (name[0] != '\0' && listed(s->interfaces, name));
+	}
+}
+
+// What is read of a batch: packets of the side's interfaces.
+static void decode_batch(struct compare_side *s, const struct frame *frames, uint32_t n) {
+	know_interfaces(s);
+	s->at = s->count = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct frame *f = &frames[i];
+		struct packet *p = &s->packet[s->count];
+
+		if (f->interface < s->known ? !s->read[f->interface] : s->interfaces[0] != '\0') {
+			s->skipped++;
+			continue;
+		}
+		enum decode what = decode_frame(f, p);
+
+		s->decoded[what]++;
+		s->count += what == DECODE_TCP || what == DECODE_UDP;
+	}
+}
+
+// Is each name of the side's list that of an interface?
+static int check_interfaces(struct compare_side *s, const char *file, struct err *err) {
+	char has[512] = "";
+	size_t used = 0;
+
+	for (uint32_t i = 0; i < s->known; i++) {
+		const char *name = s->reader.interface[i].name;
+
+		if (name[0] != '\0' && used < sizeof(has) - READER_NAME_MAX - 8)
+			used += (size_t)snprintf(has + used, sizeof(has) - used, "%s'%s'",
+				used > 0 ? ", " : "", name);
+	}
+	for (const char *at = s->interfaces; at[0] != '\0';) {
+		int size = (int)strcspn(at, ",");
+		bool found = false;
+
+		for (uint32_t i = 0; i < s->known && !found; i++) {
+			const char *name = s->reader.interface[i].name;
+
+			found = strlen(name) == (size_t)size
+				&& strncmp(name, at, (size_t)size) == 0;
+		}
+		if (!found)
+			return err_set(err, -EINVAL, "%s: no interface is named '%.*s'; it has %s",
+				file, size, at, used > 0 ? has : "none with a name");
+		at += size + (at[size] == ',');
+	}
+	return 0;
+}
+
+int compare_open(struct compare *c, uint32_t side, const char *file, const char *interfaces,
+	struct err *err) {
+	struct compare_side *s = &c->side[side];
+	struct frame frames[READER_BATCH];
+	int n;
+
+	s->interfaces = interfaces;
+	n = reader_open(&s->reader, file, err);
+	if (n == 0)
+		n = reader_batch(&s->reader, frames, READER_BATCH, err);
+	if (n < 0)
+		return n;
+	decode_batch(s, frames, (uint32_t)n);
+	return check_interfaces(s, file, err);
+}
+
+// 1: the next packet is there; 0: the end.
 static int next(struct compare *c, uint32_t side, struct err *err) {
 	struct compare_side *s = &c->side[side];
 	struct frame frames[READER_BATCH];
@@ -19,14 +107,7 @@ static int next(struct compare *c, uint32_t side, struct err *err) {
 
 		if (n <= 0)
 			return n;
-		s->at = s->count = 0;
-		for (int i = 0; i < n; i++) {
-			struct packet *p = &s->packet[s->count];
-			enum decode what = decode_frame(&frames[i], p);
-
-			s->decoded[what]++;
-			s->count += what == DECODE_TCP;
-		}
+		decode_batch(s, frames, (uint32_t)n);
 	}
 	return 1;
 }
@@ -34,7 +115,7 @@ static int next(struct compare *c, uint32_t side, struct err *err) {
 int compare_read(struct compare *c, bool (*more)(void *of), void *of, struct err *err) {
 	int there[2] = {1, 1};
 
-	for (uint64_t n = 1; n % 65536 != 0 || more(of); n++) {
+	for (uint64_t n = 1; n % PROGRESS_PACKETS != 0 || more(of); n++) {
 		for (uint32_t side = 0; side < 2; side++) {
 			if (there[side] > 0 && (there[side] = next(c, side, err)) < 0)
 				return there[side];
@@ -53,18 +134,19 @@ int compare_read(struct compare *c, bool (*more)(void *of), void *of, struct err
 }
 
 bool compare_balanced(const struct compare *c) {
-	uint64_t in = 0, out = 0, tcp = 0, read[2] = {0, 0};
+	uint64_t in = 0, out = 0, packets = 0, read[2] = {0, 0};
 
 	for (uint32_t side = 0; side < 2; side++) {
 		const struct match_path *p = &c->match.path[side];
 
 		in += p->in + p->matched; // a packet that was seen again is in both captures
 		out += p->matched * 2 + p->lost + p->unjudged;
-		tcp += c->side[side].decoded[DECODE_TCP];
+		packets += c->side[side].decoded[DECODE_TCP] + c->side[side].decoded[DECODE_UDP];
+		read[side] = c->side[side].skipped;
 		for (uint32_t i = 0; i < DECODE_COUNT; i++)
 			read[side] += c->side[side].decoded[i];
 	}
-	return in == out && in == tcp && read[0] == c->side[0].reader.count.packets
+	return in == out && in == packets && read[0] == c->side[0].reader.count.packets
 		&& read[1] == c->side[1].reader.count.packets;
 }
 
@@ -81,6 +163,7 @@ static void write_ledger(const struct compare *c, struct json *j) {
 		json_u64(j, "read", c->side[side].reader.count.packets);
 		for (uint32_t i = 0; i < DECODE_COUNT; i++)
 			json_u64(j, names[i], c->side[side].decoded[i]);
+		json_u64(j, "other_interfaces", c->side[side].skipped);
 		json_close(j, '}');
 	}
 	json_close(j, '}');
@@ -127,6 +210,7 @@ static void write_flow(const struct match_flow *f, struct json *j) {
 	json_object(j, NULL);
 	json_text(j, "src", end[0]);
 	json_text(j, "dst", end[1]);
+	json_text(j, "proto", f->key.udp ? "udp" : "tcp");
 	json_text(j, "path", path_names[f->side]);
 	json_u64(j, "packets", f->seen);
 	json_u64(j, "matched", f->matched);

@@ -13,6 +13,7 @@
 #define IPV6_HEADER 40u
 #define SLL_HEADER 16u
 #define SLL2_HEADER 20u
+#define UDP_HEADER 8u
 
 // What is left of a frame: captured bytes from p on, and how many there were on the wire.
 struct rest {
@@ -51,7 +52,8 @@ static inline uint32_t hash_key(const struct flow_key *k) {
 }
 
 static inline void set_key(struct packet *p, const struct endpoint *src, const struct endpoint *dst,
-	uint16_t src_port, uint16_t dst_port) {
+	const uint8_t *ports, bool udp) {
+	uint16_t src_port = wire_get16(ports), dst_port = wire_get16(ports + 2);
 	bool swap = src->high != dst->high ? src->high > dst->high
 		: src->low != dst->low	   ? src->low > dst->low
 					   : src_port > dst_port;
@@ -61,7 +63,7 @@ static inline void set_key(struct packet *p, const struct endpoint *src, const s
 	p->key.end[!swap] = *dst;
 	p->key.port[swap] = src_port;
 	p->key.port[!swap] = dst_port;
-	p->key.zero = 0;
+	p->key.udp = udp;
 	p->hash = hash_key(&p->key);
 }
 
@@ -80,12 +82,30 @@ static enum decode decode_tcp(
 	uint32_t captured = header < r->captured ? header : r->captured;
 
 	p->payload = r->length - header;
+	p->captured = r->captured - captured;
+	p->data = tcp + captured;
 	enum wire_status options = wire_parse_tcp_header(tcp, captured, &p->seg);
 	p->options = unlikely(captured < header) ? DECODE_OPTIONS_CUT
 		: unlikely(options != WIRE_OK)	 ? DECODE_OPTIONS_BAD
 						 : DECODE_OPTIONS_WHOLE;
-	set_key(p, src, dst, wire_get16(tcp), wire_get16(tcp + 2));
+	set_key(p, src, dst, tcp, false);
 	return DECODE_TCP;
+}
+
+// The same for a UDP header; its length field is 0 in a jumbogram, and what a card is still to cut up has another.
+static enum decode decode_udp(
+	struct rest *r, const struct endpoint *src, const struct endpoint *dst, struct packet *p) {
+	if (r->length < UDP_HEADER)
+		return DECODE_MALFORMED;
+	if (r->captured < UDP_HEADER)
+		return DECODE_TRUNCATED;
+	p->payload = r->length - UDP_HEADER;
+	p->captured = r->captured - UDP_HEADER;
+	p->data = r->p + UDP_HEADER;
+	p->options = DECODE_OPTIONS_WHOLE;
+	memset(&p->seg, 0, sizeof(p->seg));
+	set_key(p, src, dst, r->p, true);
+	return DECODE_UDP;
 }
 
 static enum decode decode_ipv4(struct rest *r, struct packet *p) {
@@ -102,7 +122,7 @@ static enum decode decode_ipv4(struct rest *r, struct packet *p) {
 	p->ip_id = wire_get16(ip + 4);
 	if (unlikely((wire_get16(ip + 6) & WIRE_IP_FRAGMENT) != 0))
 		return DECODE_FRAGMENT;
-	if (ip[9] != WIRE_PROTO_TCP)
+	if (ip[9] != WIRE_PROTO_TCP && ip[9] != WIRE_PROTO_UDP)
 		return DECODE_NOT_TCP;
 	struct endpoint src = {0, ENDPOINT_IPV4 | wire_get32(ip + 12)};
 	struct endpoint dst = {0, ENDPOINT_IPV4 | wire_get32(ip + 16)};
@@ -111,7 +131,8 @@ static enum decode decode_ipv4(struct rest *r, struct packet *p) {
 		r->captured = total;
 	if (unlikely(!take(r, header)))
 		return DECODE_TRUNCATED;
-	return decode_tcp(r, &src, &dst, p);
+	return likely(ip[9] == WIRE_PROTO_TCP) ? decode_tcp(r, &src, &dst, p)
+					       : decode_udp(r, &src, &dst, p);
 }
 
 // RFC 8200 section 4, RFC 4302 (authentication), RFC 6275 (mobility), RFC 7401 (HIP), RFC 5533 (shim6).
@@ -157,7 +178,9 @@ static enum decode decode_ipv6(struct rest *r, struct packet *p) {
 		if (!take(r, size))
 			return DECODE_TRUNCATED;
 	}
-	return proto == WIRE_PROTO_TCP ? decode_tcp(r, &src, &dst, p) : DECODE_NOT_TCP;
+	return proto == WIRE_PROTO_TCP	  ? decode_tcp(r, &src, &dst, p)
+		: proto == WIRE_PROTO_UDP ? decode_udp(r, &src, &dst, p)
+					  : DECODE_NOT_TCP;
 }
 
 // By the first four bits, where nothing else says which IP it is.

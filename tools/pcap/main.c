@@ -14,13 +14,14 @@
 #define PROGRAM "weir-pcap"
 #define RING_RECORDS 4096 // per stream; a full ring is written out
 #define SENT_BYTES ((size_t)192 << 20)
-#define MATCH_PACKETS (1u << 21) // on their way at once: 80 MB
+#define MATCH_PACKETS (1u << 21) // on their way at once: 120 MB
 #define MATCH_FLOWS (1u << 18)
 #define MATCH_LOST_NS (10 * NS_PER_S)
 
 struct settings {
 	char title[PARAM_TEXT_SIZE];
 	uint64_t warmup_ns, interval_ns, idle_ns, level, connections;
+	char from[PARAM_TEXT_SIZE], to[PARAM_TEXT_SIZE];
 };
 
 static const struct param settings_table[] = {
@@ -36,6 +37,9 @@ static const struct param settings_table[] = {
 		PARAM_U64(struct settings, idle_ns), 1e6, 86400e9},
 	{"connections", "262144", "at once; one more ends the one that is quiet longest", UNIT_NONE,
 		PARAM_U64(struct settings, connections), 16, 1 << 24},
+	{"from", "", "compare: the interfaces of INGRESS that are read, as 'in,back out'",
+		UNIT_NONE, PARAM_TEXT(struct settings, from)},
+	{"to", "", "compare: those of EGRESS", UNIT_NONE, PARAM_TEXT(struct settings, to)},
 	PARAM_END,
 };
 
@@ -78,20 +82,34 @@ static void help(void) {
 		stdout);
 }
 
-static bool progress(void *of, const struct analysis *a) {
-	struct job *job = of;
+static void say_progress(
+	struct job *job, uint64_t packets, uint64_t read_bytes, uint32_t connections) {
 	double now_s = clock_s(CLOCK_MONOTONIC) - job->start_s;
 
-	if (job->options.progress && now_s - job->shown_s > 0.2) {
-		job->shown_s = now_s;
-		fprintf(stderr,
-			"{\"wall_s\": %.3f, \"packets\": %" PRIu64 ", \"read_bytes\": %" PRIu64
-			", \"all_bytes\": %" PRIu64 ", "
-			"\"connections\": %u}\n",
-			now_s, a->read.packets + a->reader.count.packets,
-			job->bytes_before + input_file_bytes(&a->reader.in), job->bytes_all,
-			a->track.live);
-	}
+	if (!job->options.progress || now_s - job->shown_s <= 0.2)
+		return;
+	job->shown_s = now_s;
+	fprintf(stderr,
+		"{\"wall_s\": %.3f, \"packets\": %" PRIu64 ", \"read_bytes\": %" PRIu64
+		", \"all_bytes\": %" PRIu64 ", \"connections\": %u}\n",
+		now_s, packets, read_bytes, job->bytes_all, connections);
+}
+
+static bool progress(void *of, const struct analysis *a) {
+	struct job *job = of;
+
+	say_progress(job, a->read.packets + a->reader.count.packets,
+		job->bytes_before + input_file_bytes(&a->reader.in), a->track.live);
+	return run_stop == 0;
+}
+
+static bool compare_progress(void *of) {
+	struct job *job = of;
+	const struct compare *c = &job->compare;
+	const struct reader *a = &c->side[0].reader, *b = &c->side[1].reader;
+
+	say_progress(job, a->count.packets + b->count.packets,
+		input_file_bytes(&a->in) + input_file_bytes(&b->in), c->match.flows);
 	return run_stop == 0;
 }
 
@@ -194,6 +212,9 @@ static const char *verdict_of(const struct job *job) {
 
 static int analyze(struct job *job, struct err *err) {
 	const struct settings *s = &job->settings;
+
+	if (s->from[0] != '\0' || s->to[0] != '\0')
+		return err_set(err, -EINVAL, "--from, --to: only compare has two sides");
 	struct track_limits limits = {
 		.connections = (uint32_t)s->connections,
 		.sent_bytes = SENT_BYTES,
@@ -228,10 +249,6 @@ static int analyze(struct job *job, struct err *err) {
 	return rc;
 }
 
-static bool go_on(void *of) {
-	return run_stop == 0;
-}
-
 static int matched(struct job *job, struct err *err) {
 	struct compare *c = &job->compare;
 	int rc = open_streams(job, err);
@@ -240,7 +257,10 @@ static int matched(struct job *job, struct err *err) {
 	job->start_cpu_s = clock_s(CLOCK_PROCESS_CPUTIME_ID);
 	run_catch_signals();
 	if (rc == 0)
-		rc = compare_read(c, go_on, job, err);
+		rc = compare_read(c, compare_progress, job, err);
+	job->shown_s = -1; // the last line comes in any case
+	if (rc == 0)
+		compare_progress(job);
 	job->wall_s = clock_s(CLOCK_MONOTONIC) - job->start_s;
 	job->cpu_s = clock_s(CLOCK_PROCESS_CPUTIME_ID) - job->start_cpu_s;
 	rc = close_streams(job, rc, err);
@@ -264,15 +284,15 @@ static int compare(struct job *job, struct err *err) {
 		.interval_ns = job->settings.interval_ns,
 	};
 	struct compare *c = &job->compare;
-	uint32_t open = 0;
+	const char *interfaces[2] = {job->settings.from, job->settings.to};
 	int rc = 0;
 
 	job->comparing = true;
 	if (job->files_count != 2)
 		return err_set(err, -EINVAL, "compare wants two captures, not %u: INGRESS EGRESS",
 			job->files_count);
-	while (open < 2 && (rc = reader_open(&c->side[open].reader, job->files[open], err)) == 0)
-		open++;
+	for (uint32_t side = 0; side < 2 && rc == 0; side++)
+		rc = compare_open(c, side, job->files[side], interfaces[side], err);
 	if (rc == 0)
 		rc = match_init(&c->match, &limits, job->tel, err);
 	if (rc == 0) {
@@ -281,8 +301,8 @@ static int compare(struct job *job, struct err *err) {
 			rc = matched(job, err);
 		match_fini(&c->match);
 	}
-	while (open > 0)
-		reader_close(&c->side[--open].reader);
+	for (uint32_t side = 0; side < 2; side++)
+		reader_close(&c->side[side].reader);
 	return rc;
 }
 

@@ -40,6 +40,33 @@ void match_fini(struct match *m) {
 	table_fini(&m->table);
 }
 
+// How many bytes of a payload its parts have.
+static const uint32_t part_bytes[MATCH_PARTS] = {16, 64, 256};
+
+static struct match_payload payload_of(const struct packet *p) {
+	struct match_payload of = {.captured = p->captured};
+	uint64_t digest = 0;
+	uint32_t at = 0;
+
+	for (uint32_t i = 0; i < MATCH_PARTS && part_bytes[i] <= p->captured; i++) {
+		digest = XXH64(p->data + at, part_bytes[i] - at, digest);
+		of.part[i] = (uint32_t)digest;
+		at = part_bytes[i];
+	}
+	of.whole = (uint32_t)XXH64(p->data + at, p->captured - at, digest);
+	return of;
+}
+
+static bool same_payload(const struct match_payload *a, const struct match_payload *b) {
+	uint32_t captured = a->captured < b->captured ? a->captured : b->captured, i = MATCH_PARTS;
+
+	if (likely(a->captured == b->captured))
+		return a->whole == b->whole;
+	while (i > 0 && part_bytes[i - 1] > captured)
+		i--;
+	return i == 0 || a->part[i - 1] == b->part[i - 1];
+}
+
 static uint64_t digest_of(const struct packet *p) {
 	struct {
 		struct flow_key key;
@@ -126,8 +153,9 @@ static void put_packet(struct match *m, const struct match_pending *e, uint64_t 
 	};
 }
 
-// The oldest of the same digest that the other side saw; *more: there is another.
-static uint32_t find(const struct match *m, uint64_t digest, uint32_t side, bool *more) {
+// The oldest of the same digests that the other side saw; *more: there is another.
+static uint32_t find(const struct match *m, uint64_t digest, const struct match_payload *payload,
+	uint32_t side, bool *more) {
 	uint32_t found = TABLE_NONE, mask = m->limits.packets - 1;
 
 	*more = false;
@@ -135,7 +163,8 @@ static uint32_t find(const struct match *m, uint64_t digest, uint32_t side, bool
 		i != TABLE_NONE && i - m->head < m->tail - m->head; i = m->pending[i & mask].next) {
 		const struct match_pending *e = &m->pending[i & mask];
 
-		if (e->digest != digest || e->side == side || e->flow == TABLE_NONE)
+		if (e->digest != digest || e->side == side || e->flow == TABLE_NONE
+			|| !same_payload(&e->payload, payload))
 			continue;
 		*more = found != TABLE_NONE;
 		found = i;
@@ -224,6 +253,7 @@ static void tick(struct match *m, uint64_t ts_ns) {
 }
 
 void match_packet(struct match *m, uint32_t side, const struct packet *p) {
+	struct match_payload payload = payload_of(p);
 	uint64_t digest = digest_of(p);
 	uint32_t mask = m->limits.packets - 1;
 	bool more;
@@ -231,7 +261,7 @@ void match_packet(struct match *m, uint32_t side, const struct packet *p) {
 	tick(m, p->ts_ns);
 	m->first_ns[side] = time_min(m->first_ns[side], p->ts_ns);
 	m->last_ns[side] = time_max(m->last_ns[side], p->ts_ns);
-	uint32_t i = find(m, digest, side, &more);
+	uint32_t i = find(m, digest, &payload, side, &more);
 
 	if (i != TABLE_NONE) {
 		struct match_path *path = &m->path[m->pending[i & mask].side];
@@ -251,6 +281,7 @@ void match_packet(struct match *m, uint32_t side, const struct packet *p) {
 
 	*e = (struct match_pending){
 		.digest = digest,
+		.payload = payload,
 		.ts_ns = p->ts_ns,
 		.next = m->bucket[digest & mask],
 		.flow = flow_of(m, p),

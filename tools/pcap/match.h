@@ -2,8 +2,9 @@
 // Finds the packets of two captures on both sides of a bottleneck again: delays, losses, marks and reordering of any
 // switch, seen from outside. Each capture may hold both directions: a packet goes from the side that saw it first to
 // the other. Packets are the same if all is the same that a switch or router leaves as it is: addresses, ports, IP
-// identification, and the TCP header with timestamps and SACK blocks, but not TTL, ECN bits and checksums. Two equal
-// ones on their way at once are ambiguous: the first that went in is taken for the first that came out, and counted.
+// identification, the TCP header with timestamps and SACK blocks, and of the payload what both sides captured; but
+// not TTL, ECN bits and checksums. Two equal ones on their way at once are ambiguous: the first that went in is taken
+// for the first that came out, and counted.
 #pragma once
 #include "common/base/hist.h"
 #include "common/telemetry/telemetry.h"
@@ -17,9 +18,17 @@ struct match_limits {
 	uint64_t interval_ns;
 };
 
+// The captured part of a payload: of all of it, and of its beginning, for a side that captured less.
+#define MATCH_PARTS 3
+struct match_payload {
+	uint32_t captured, whole;
+	uint32_t part[MATCH_PARTS];
+};
+
 // A packet that one side saw.
 struct match_pending {
-	uint64_t digest;
+	uint64_t digest; // of its headers
+	struct match_payload payload;
 	uint64_t ts_ns;
 	uint32_t next; // of the same bucket, older
 	uint32_t flow; // TABLE_NONE: it was seen again, the place is free
@@ -70,7 +79,7 @@ struct match {
 int match_init(
 	struct match *m, const struct match_limits *limits, struct tel *tel, struct err *err);
 void match_fini(struct match *m);
-// A TCP packet that side 0 or 1 saw; both sides' in the order of time.
+// A TCP or UDP packet that side 0 or 1 saw; both sides' in the order of time.
 void match_packet(struct match *m, uint32_t side, const struct packet *p);
 // When each capture begins and ends is known then: packets that the other one cannot have seen are not judged.
 void match_end(struct match *m);

@@ -22,6 +22,7 @@
 #define BLOCK_PACKET 2u // obsolete
 #define BLOCK_SIMPLE 3u
 #define BLOCK_ENHANCED 6u
+#define OPTION_NAME 2u
 #define OPTION_RESOLUTION 9u
 #define OPTION_OFFSET 14u
 #define OPTION_BYTES_MAX 4096u // of an interface's options, that are looked at
@@ -135,7 +136,9 @@ static bool pcap_record(struct reader *r, struct frame *f, bool first, int *rc, 
 
 static void read_option(const struct reader *r, struct reader_interface *i, const uint8_t *p,
 	uint16_t size, uint16_t code) {
-	if (code == OPTION_RESOLUTION && size == 1) {
+	if (code == OPTION_NAME) {
+		snprintf(i->name, sizeof(i->name), "%.*s", (int)size, (const char *)p);
+	} else if (code == OPTION_RESOLUTION && size == 1) {
 		uint32_t exponent = p[0] & 0x7f;
 
 		i->per_s = 1;

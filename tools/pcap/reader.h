@@ -42,7 +42,10 @@ enum reader_end {
 	READER_DAMAGED, // with a record that makes no sense
 };
 
+#define READER_NAME_MAX 64 // with the closing zero
+
 struct reader_interface {
+	char name[READER_NAME_MAX]; // "": none
 	uint16_t link_type;
 	uint32_t snap_length; // 0: no limit
 	uint32_t unit_ns; // of a time stamp; 0: see offset_s and per_s

@@ -81,6 +81,10 @@ def compare_(
     out: Annotated[Path | None, typer.Option(help="The run folder. [runs/INGRESS-TIME]")] = None,
     level: Annotated[int, typer.Option(min=1, max=3, help="3: also every packet.")] = 1,
     interval: Annotated[str, typer.Option(help="Of what is recorded over time.")] = "100ms",
+    from_: Annotated[
+        str, typer.Option("--from", metavar="NAME,...", help="Read these interfaces of INGRESS.")
+    ] = "",
+    to: Annotated[str, typer.Option(metavar="NAME,...", help="And these of EGRESS.")] = "",
     force: Annotated[bool, typer.Option("--force", help="Replace the run in the folder.")] = False,
 ) -> None:
     """Finds the packets of both sides of a bottleneck again: delays, losses, marks, reordering."""
@@ -89,7 +93,7 @@ def compare_(
 
     runner.identify()
     out = out or runner.default_out(Path(ingress))
-    settings = {"level": str(level), "interval": interval}
+    settings = {"level": str(level), "interval": interval, "from": from_, "to": to}
     console = summary.console(stderr=True)
     status = captures.run_pcap("compare", [ingress, egress], out, settings, force, console)
     if status not in (0, 130, 143):
