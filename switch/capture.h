@@ -6,7 +6,8 @@
 //
 // A comment has the flow and what is known of the packet: its time in queues, the stage that marked it, the
 // stage that dropped it and why. The packet's number in its path is its epb_packetid at all interfaces. At
-// telemetry level 2 the same flows are captured as are recorded, else all. Times are theoretical ones.
+// telemetry level 2 the same flows are captured as are recorded, else all. Times are theoretical ones: when a packet
+// arrived at the path, when it was due to leave, when it was dropped.
 //
 // One producer per thread that serves paths (struct capture_tap) and one writer. Live, the producer is an lcore:
 // it puts what it sees into a ring, the first CAPTURE_SNAP bytes of a frame, and counts what finds the ring full;

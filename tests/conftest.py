@@ -97,6 +97,12 @@ def weir_sim():
 
 
 @pytest.fixture(scope="session")
+def weir_pcap():
+    """Path of weir-pcap."""
+    return program("tools/pcap/weir-pcap")
+
+
+@pytest.fixture(scope="session")
 def weir_switch():
     """Path of weir-switch; without DPDK there is none."""
     return program("switch/weir-switch")

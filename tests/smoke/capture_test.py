@@ -3,12 +3,12 @@
 
 import json
 import re
-import struct
 import sys
 import time
 
 import pytest
 from lab import ADDRESS, Lab, outcome, sh
+from pcapng import only, packets
 
 PATHS = (
     "{forward: [{link: {rate: 10Mbit, queue: {fifo: {limit: 100pkt}}}}, {delay: {delay: 5ms}}],"
@@ -26,42 +26,6 @@ for i in range(2000):
 def lab(tmp_path_factory, build):
     with Lab(tmp_path_factory.mktemp("lab"), build) as lab:
         yield lab
-
-
-def blocks(data):
-    """Type and bytes of each block."""
-    at = 0
-    while at < len(data):
-        kind, size = struct.unpack_from("<II", data, at)
-        assert struct.unpack_from("<I", data, at + size - 4) == (size,)
-        yield kind, data[at : at + size]
-        at += size
-
-
-def packets(data, interface):
-    """Time, bytes, comment and number in the path of the packets of an interface."""
-    found = []
-    for kind, block in blocks(data):
-        if kind != 6 or struct.unpack_from("<I", block, 8) != (interface,):
-            continue
-        high, low, captured = struct.unpack_from("<III", block, 12)
-        options, at = {}, 28 + (captured + 3 & ~3)
-        while at < len(block) - 4:
-            code, size = struct.unpack_from("<HH", block, at)
-            options[code] = block[at + 4 : at + 4 + size]
-            at += 4 + (size + 3 & ~3)
-        number = struct.unpack("<Q", options[5])[0] & 0xFFFFFFFF
-        found.append((high << 32 | low, block[28 : 28 + captured], options[1].decode(), number))
-    return found
-
-
-def only(data, interface):
-    """The capture without the packets of other interfaces."""
-    return b"".join(
-        block
-        for kind, block in blocks(data)
-        if kind != 6 or struct.unpack_from("<I", block, 8) == (interface,)
-    )
 
 
 def test_a_capture_of_the_switch(weir_switch, lab, build):
