@@ -2,7 +2,7 @@
 #include "sender/group.h"
 #include "common/base/rng.h"
 #include "common/net/wire.h"
-#include "common/run/run.h"
+#include "common/run/list.h"
 #include "sender/source/source.h"
 
 #include <assert.h>
@@ -56,7 +56,11 @@ static const struct param params[] = {
 	PARAM_END,
 };
 
-static const char *const plugins[] = {"cc", "source", NULL};
+static const struct param plugins[] = {
+	{"cc", NULL, "congestion control", UNIT_NONE, PARAM_PLUGIN("cc")},
+	{"source", "bulk", "how much each flow sends", UNIT_NONE, PARAM_PLUGIN("source")},
+	PARAM_END,
+};
 
 void groups_observers(struct tel_run *run) {
 	static_assert(CC_OBSERVED == TEL_OBSERVED, "as many as a record holds");
@@ -66,16 +70,26 @@ void groups_observers(struct tel_run *run) {
 
 void groups_list(struct run_list *l) {
 	for (const struct cc_ops *const *o = cc_all; *o != NULL; o++)
-		run_list_plugin(l, "cc", (*o)->name, (*o)->summary, (*o)->params, (*o)->observed,
-			CC_OBSERVED);
+		run_list_entry(l,
+			&(struct run_listed){.kind = "cc",
+				.name = (*o)->name,
+				.summary = (*o)->summary,
+				.reference = (*o)->reference,
+				.params = (*o)->params,
+				.observed = (*o)->observed,
+				.nb_observed = CC_OBSERVED});
 	for (const struct source_ops *const *o = source_all; *o != NULL; o++)
-		run_list_plugin(l, "source", (*o)->name, (*o)->summary, (*o)->params, NULL, 0);
-	run_list_plugin(l, "flows", "flows", "a group of flows: one item of the list `flows`",
-		params, NULL, 0);
-	run_list_row(
-		l, "    cc               (required) one of --list cc         congestion control");
-	run_list_row(l,
-		"    source           bulk       one of --list source     how much each flow sends");
+		run_list_entry(l,
+			&(struct run_listed){.kind = "source",
+				.name = (*o)->name,
+				.summary = (*o)->summary,
+				.params = (*o)->params});
+	run_list_entry(l,
+		&(struct run_listed){.kind = "flows",
+			.name = "flows",
+			.summary = "a group of flows: one item of the list `flows`",
+			.params = params,
+			.also = {plugins}});
 }
 
 // Reads {name: {params}} at `key` into a new config object.

@@ -4,6 +4,7 @@
 #include "sender/live/app.h"
 
 #include "common/net/address.h"
+#include "common/run/list.h"
 
 #include <errno.h>
 
@@ -91,6 +92,12 @@ static const struct live_stream streams[] = {
 	{.level = 0},
 };
 
+static void list(struct run_list *l) {
+	groups_list(l);
+	run_list_live(l);
+	live_plan_list(l);
+}
+
 static const struct live_program program = {
 	.name = "weir-sender",
 	.self = "sender",
@@ -100,8 +107,8 @@ static const struct live_program program = {
 	.lcore = &sender_lcore_ops,
 	.streams = streams,
 	.commands = sender_commands,
-	.list = groups_list,
-	.kinds = "cc, source, flows, run",
+	.list = list,
+	.kinds = "cc, source, flows, live, run",
 	.configure = configure,
 	.size = sender_size,
 	.open = sender_open,

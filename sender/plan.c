@@ -3,6 +3,7 @@
 
 #include "common/base/ns.h"
 #include "common/net/address.h"
+#include "common/run/list.h"
 #include "sender/network.h"
 
 #include <errno.h>
@@ -24,7 +25,7 @@ static const struct param plan_params[] = {
 		PARAM_BOOL(struct live_plan, checksum)},
 	PARAM_END,
 };
-static const char *const also[] = {"lcores", "ports", NULL};
+static const struct param also[] = {LIVE_PROCESS_ALSO("live.sender.ports"), PARAM_END};
 
 static const struct param port_params[] = {
 	LIVE_PORT_PARAMS(struct live_port, common),
@@ -53,6 +54,10 @@ static const struct live_section section = {
 	.ports_min = 1,
 	.ports_max = LIVE_ROLES,
 };
+
+void live_plan_list(struct run_list *l) {
+	run_list_live_section(l, &section, "weir-sender");
+}
 
 // Both ends of all connections, and the next hop, must have addresses for tests: what is sent to other addresses,
 // and what they answer, would leave the testbed.

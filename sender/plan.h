@@ -44,5 +44,7 @@ struct live_plan {
 
 // Reads live.sender; what is not given about the network follows from `paths` and `schedule`.
 int live_plan_init(struct live_plan *p, struct config *c, const struct groups *gs, struct err *err);
+// The keys of live.sender, for --list.
+void live_plan_list(struct run_list *l);
 // The port of a role, or NULL.
 const struct live_port *live_plan_port(const struct live_plan *p, enum live_role role);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // weir-switch: the live bottleneck. Frames from any port go through the path of the port they leave
 // by: queues, links, delays, losses, in real time, each path on one lcore.
+#include "common/run/list.h"
 #include "switch/live/app.h"
 
 #include <errno.h>
@@ -101,6 +102,13 @@ static const struct live_stream streams[] = {
 	{.level = 0},
 };
 
+static void list(struct run_list *l) {
+	paths_list(l);
+	run_list_live(l);
+	plan_list(l);
+	schedule_list(l);
+}
+
 static const struct live_program program = {
 	.name = "weir-switch",
 	.self = "switch",
@@ -109,8 +117,8 @@ static const struct live_program program = {
 	.lcore = &switch_lcore_ops,
 	.streams = streams,
 	.commands = switch_commands,
-	.list = paths_list,
-	.kinds = "aqm, stage, run",
+	.list = list,
+	.kinds = "aqm, stage, live, run",
 	.configure = configure,
 	.size = switch_size,
 	.open = switch_open,

@@ -10,7 +10,7 @@
 #include "switch/path.h"
 
 #include "common/base/u64.h"
-#include "common/run/run.h"
+#include "common/run/list.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -72,11 +72,18 @@ static int stage_name(
 	return 0;
 }
 
+static const struct param stage_also[] = {
+	{"name", "",
+		"in overrides, schedules and results; default: its type, a second link is link2",
+		UNIT_NONE, PARAM_SCALAR},
+	PARAM_END,
+};
+
 // Keys of a stage that its table does not have: those it reads itself, and the name.
 static int stage_params(struct path_stage *s, struct config_node *params, struct err *err) {
-	const char *also[STAGE_ALSO_MAX + 2] = {"name"};
+	struct param also[STAGE_ALSO_MAX + 2] = {stage_also[0]};
 
-	for (size_t i = 0; s->ops->also != NULL && s->ops->also[i] != NULL; i++) {
+	for (size_t i = 0; s->ops->also != NULL && s->ops->also[i].name != NULL; i++) {
 		assert(i < STAGE_ALSO_MAX);
 		also[1 + i] = s->ops->also[i];
 	}
@@ -293,16 +300,27 @@ void paths_observers(struct tel_run *run) {
 
 void paths_list(struct run_list *l) {
 	for (const struct aqm_ops *const *o = aqm_all; *o != NULL; o++)
-		run_list_plugin(l, "aqm", (*o)->name, (*o)->summary, (*o)->params, (*o)->observed,
-			AQM_OBSERVED);
+		run_list_entry(l,
+			&(struct run_listed){.kind = "aqm",
+				.name = (*o)->name,
+				.summary = (*o)->summary,
+				.reference = (*o)->reference,
+				.params = (*o)->params,
+				.observed = (*o)->observed,
+				.nb_observed = AQM_OBSERVED});
 	for (const struct stage_ops *const *o = stage_all; *o != NULL; o++) {
-		run_list_plugin(l, "stage", (*o)->name, (*o)->summary, (*o)->params, (*o)->observed,
-			AQM_OBSERVED);
-		if ((*o)->also_rows != NULL)
-			run_list_row(l, (*o)->also_rows);
-		run_list_row(l,
-			"    name             its type   text                     in overrides, "
-			"schedules and results; a second link is link2");
+		const struct param *own = (*o)->also;
+
+		run_list_entry(l,
+			&(struct run_listed){.kind = "stage",
+				.name = (*o)->name,
+				.summary = (*o)->summary,
+				.reference = (*o)->reference,
+				.params = (*o)->params,
+				.also = {own != NULL ? own : stage_also,
+					own != NULL ? stage_also : NULL},
+				.observed = (*o)->observed,
+				.nb_observed = AQM_OBSERVED});
 	}
 }
 

@@ -22,8 +22,7 @@ static double param_number(const struct param *param, const void *obj) {
 		return *(const bool *)(const void *)field;
 	case PARAM_TYPE_ENUM:
 		return *(const int *)(const void *)field;
-	case PARAM_TYPE_TEXT:
-	case PARAM_TYPE_LIMIT:
+	default:
 		break;
 	}
 	return (double)NAN;
@@ -68,8 +67,7 @@ static bool param_put_number(const struct param *param, void *obj, double value)
 	case PARAM_TYPE_ENUM:
 		*(int *)(void *)field = (int)value;
 		break;
-	case PARAM_TYPE_TEXT:
-	case PARAM_TYPE_LIMIT:
+	default:
 		return false;
 	}
 	return true;

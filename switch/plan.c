@@ -3,6 +3,7 @@
 
 #include "common/base/u64.h"
 #include "common/net/address.h"
+#include "common/run/list.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -21,7 +22,12 @@ static const struct param plan_params[] = {
 		UNIT_NONE, PARAM_U64(struct plan, pool), .min = 0, .max = 1e9},
 	PARAM_END,
 };
-static const char *const also[] = {"lcores", "ports", "static", NULL};
+static const struct param also[] = {
+	LIVE_PROCESS_ALSO("live.switch.ports"),
+	{"static", "", "MAC addresses that are known from the start", UNIT_NONE,
+		PARAM_LIST("live.switch.static")},
+	PARAM_END,
+};
 
 static const struct param port_params[] = {
 	LIVE_PORT_PARAMS(struct plan_port, common),
@@ -55,6 +61,15 @@ static const struct param fixed_params[] = {
 	{"port", NULL, "the port it is behind", UNIT_NONE, PARAM_TEXT(struct fixed, port)},
 	PARAM_END,
 };
+
+void plan_list(struct run_list *l) {
+	run_list_live_section(l, &section, "weir-switch");
+	run_list_entry(l,
+		&(struct run_listed){.kind = "live",
+			.name = "live.switch.static",
+			.summary = "a MAC address and its port",
+			.params = fixed_params});
+}
 
 int plan_flows(struct plan *p, struct config *c, struct err *err) {
 	struct config_node *root = config_root(c), *list = config_get(root, "flows");

@@ -34,6 +34,8 @@
 
 enum plan_start { PLAN_START_NOW, PLAN_START_TRAFFIC };
 
+struct run_list;
+
 struct plan_port {
 	struct live_port_common common;
 	char path_name[PARAM_TEXT_SIZE];
@@ -75,6 +77,8 @@ int plan_ports(struct plan *p, struct config *c, struct paths *ps, struct err *e
 static inline uint32_t plan_receiver(const struct plan *p, uint32_t port, uint32_t queue) {
 	return (p->port[port].lcore + queue) % p->process.lcores;
 }
+// The keys of live.switch, for --list.
+void plan_list(struct run_list *l);
 void plan_free(struct plan *p);
 // The sum as a user reads it: "forward 73014 packets, reverse 24011 packets, ports 3072"; its length.
 int plan_text(const struct plan *p, uint64_t port_buffers, char *text, size_t size);

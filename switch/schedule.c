@@ -1,10 +1,26 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "switch/schedule.h"
 
+#include "common/run/list.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+static const struct param params[] = {
+	{"at", NULL, "when; every other key of the item is what changes: forward.link.rate: 5Gbit",
+		UNIT_TIME_NS, .type = PARAM_TYPE_F64, .min = 0, .max = 1e18},
+	PARAM_END,
+};
+
+void schedule_list(struct run_list *l) {
+	run_list_entry(l,
+		&(struct run_listed){.kind = "run",
+			.name = "schedule",
+			.summary = "changes at one time: an item of the list `schedule`",
+			.params = params});
+}
 
 // "forward.link.rate": the path, and what is left of the key.
 static struct path *entry_path(struct paths *ps, const char *key, const char **rest) {

@@ -10,6 +10,8 @@
 #pragma once
 #include "switch/path.h"
 
+struct run_list;
+
 struct schedule_entry {
 	uint64_t at_ns;
 	struct config_node *node; // its value in the config; lives as long as that
@@ -37,6 +39,8 @@ int schedule_init(struct schedule *s, struct config_node *node, struct paths *ps
 int schedule_part(struct schedule *part, const struct schedule *whole, struct path *const *paths,
 	uint32_t n, struct err *err);
 void schedule_fini(struct schedule *s);
+// The keys of an item, for --list.
+void schedule_list(struct run_list *l);
 // Where the config has the first change that a run of duration_ns does not come to; NULL: it makes them all.
 const struct config_node *schedule_unreached(const struct schedule *s, uint64_t duration_ns);
 // When schedule_apply must be called next; NEVER_NS when all is done.

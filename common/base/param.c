@@ -219,6 +219,12 @@ int param_set(const struct param *p, void *obj, const char *value, struct err *e
 		return set_text(p, field, value, err);
 	case PARAM_TYPE_LIMIT:
 		return set_limit(p, field, value, err);
+	case PARAM_TYPE_SCALAR:
+	case PARAM_TYPE_PLUGIN:
+	case PARAM_TYPE_MAP:
+	case PARAM_TYPE_LIST:
+	case PARAM_TYPE_PATHS:
+		break;
 	}
 	assert(false);
 	return -EINVAL;
@@ -259,5 +265,12 @@ void param_get(const struct param *p, const void *obj, char *text, size_t size) 
 	case PARAM_TYPE_LIMIT:
 		limit_format(field, text, size);
 		return;
+	case PARAM_TYPE_SCALAR:
+	case PARAM_TYPE_PLUGIN:
+	case PARAM_TYPE_MAP:
+	case PARAM_TYPE_LIST:
+	case PARAM_TYPE_PATHS:
+		break;
 	}
+	assert(false);
 }

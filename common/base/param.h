@@ -16,6 +16,13 @@ enum param_type {
 	PARAM_TYPE_ENUM, // stored as int: index into choices
 	PARAM_TYPE_TEXT, // stored in a char[PARAM_TEXT_SIZE]
 	PARAM_TYPE_LIMIT, // struct limit; a number without a unit is refused
+	// Keys that other code reads. Their tables describe them, for --list and the JSON Schema; `def` "" is
+	// nothing at all.
+	PARAM_TYPE_SCALAR, // one value
+	PARAM_TYPE_PLUGIN, // a name or {name: {...}}: one of the kind `of`
+	PARAM_TYPE_MAP, // with the keys of the table `of`
+	PARAM_TYPE_LIST, // of such maps; without `of`, of whole numbers in [min, max]
+	PARAM_TYPE_PATHS, // a map of names to lists of plug-ins of the kind `of`
 };
 
 #define PARAM_TEXT_SIZE 128
@@ -39,6 +46,7 @@ struct param {
 	double min, max;
 	const char *const *choices; // ENUM: names, ends with NULL
 	bool live; // may be changed while running
+	const char *of; // see enum param_type
 };
 
 #define PARAM_FIELD_(T, field, ctype)                                                              \
@@ -57,6 +65,11 @@ struct param {
 	.type = PARAM_TYPE_TEXT, .offset = PARAM_FIELD_(T, field, char[PARAM_TEXT_SIZE])
 #define PARAM_LIMIT(T, field)                                                                      \
 	.type = PARAM_TYPE_LIMIT, .offset = PARAM_FIELD_(T, field, struct limit)
+#define PARAM_SCALAR .type = PARAM_TYPE_SCALAR
+#define PARAM_PLUGIN(kind) .type = PARAM_TYPE_PLUGIN, .of = (kind)
+#define PARAM_MAP(table) .type = PARAM_TYPE_MAP, .of = (table)
+#define PARAM_LIST(table) .type = PARAM_TYPE_LIST, .of = (table)
+#define PARAM_PATHS(kind) .type = PARAM_TYPE_PATHS, .of = (kind)
 #define PARAM_END                                                                                  \
 	{ .name = NULL }
 

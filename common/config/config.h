@@ -59,11 +59,11 @@ const char *config_item(
 void config_add(struct config_node *map, const char *key, const char *text);
 
 // Reads every parameter of `table` from the map `n` (NULL or an empty scalar: all defaults) into
-// obj. Unknown keys are an error unless they are in `also` (NULL-terminated names that the caller
-// reads itself). Errors carry the place: "x.yaml:12:9: rate: 500 is not in [1kbit, 1Tbit]".
+// obj. Unknown keys are an error unless they are in the table `also` (NULL: none), whose keys the caller
+// reads itself. Errors carry the place: "x.yaml:12:9: rate: 500 is not in [1kbit, 1Tbit]".
 // `what` names the section for "what: rate is required".
 int config_params(struct config_node *n, const char *what, const struct param *table,
-	const char *const *also, void *obj, struct err *err);
+	const struct param *also, void *obj, struct err *err);
 // Reads one of them, for who leaves the rest of the map to another reader: no default is written into the tree.
 int config_param(struct config_node *map, const char *what, const struct param *p, void *obj,
 	struct err *err);

@@ -11,7 +11,7 @@
 const char *const live_hugepage_names[] = {"auto", "yes", "no", NULL};
 const char *const live_role_names[] = {"sender", "receiver", NULL};
 
-static const struct param live_params[] = {
+const struct param live_root_params[] = {
 	{"allow_nic", "no", "ports that lead out of this machine are refused without it", UNIT_NONE,
 		PARAM_BOOL(struct live_process, allow_nic)},
 	{"allow_destinations", "no", "sending anywhere but 198.18.0.0/15 is refused without it",
@@ -21,7 +21,16 @@ static const struct param live_params[] = {
 		UNIT_NONE, PARAM_U64(struct live_process, epoch_utc_ns), .min = 0, .max = 9e18},
 	PARAM_END,
 };
-static const char *const live_also[] = {"switch", "sender", NULL};
+const struct param live_also[] = {
+	{"switch", "", "only read by weir-switch", UNIT_NONE, PARAM_MAP("live.switch")},
+	{"sender", "", "only read by weir-sender", UNIT_NONE, PARAM_MAP("live.sender")},
+	PARAM_END,
+};
+const struct param live_port_also[] = {
+	{"dev", NULL, "a virtual device, net_af_packet0,iface=veth0, or a PCI address", UNIT_NONE,
+		PARAM_SCALAR},
+	PARAM_END,
+};
 
 static int lcore(struct live_process *lp, struct config_node *item, struct err *err) {
 	double cpu;
@@ -67,11 +76,11 @@ int live_section_read(const struct live_section *s, struct config *c, void *plan
 	if (live == NULL || config_kind(live) != CONFIG_MAP)
 		return config_err(
 			root, -EINVAL, err, "live: this section is required for a live run");
-	if ((rc = config_params(live, "live", live_params, live_also, lp, err)) < 0)
+	if ((rc = config_params(live, "live", live_root_params, live_also, lp, err)) < 0)
 		return rc;
-	for (size_t i = 0; live_also[i] != NULL; i++) {
-		if (strcmp(live_also[i], s->name) != 0)
-			config_skip(config_get(live, live_also[i])); // the other program's
+	for (size_t i = 0; live_also[i].name != NULL; i++) {
+		if (strcmp(live_also[i].name, s->name) != 0)
+			config_skip(config_get(live, live_also[i].name)); // the other program's
 	}
 	*node = config_get(live, s->name);
 	if (*node == NULL || config_kind(*node) != CONFIG_MAP)
@@ -96,12 +105,11 @@ int live_section_read(const struct live_section *s, struct config *c, void *plan
 
 static int port_read(const struct live_section *s, const struct live_process *lp,
 	struct config_node *n, struct live_port_common *port, struct err *err) {
-	static const char *const also[] = {"dev", NULL};
 	int rc;
 
 	if (config_kind(n) != CONFIG_MAP)
 		return config_err(n, -EINVAL, err, "ports: a port is a map");
-	rc = config_params(n, "port", s->port_params, also, port, err);
+	rc = config_params(n, "port", s->port_params, live_port_also, port, err);
 	return rc < 0 ? rc : live_dev_init(&port->dev, lp, n, err);
 }
 

@@ -17,6 +17,7 @@
 #include "common/config/config.h"
 #include "common/net/flow_addr.h"
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -112,12 +113,23 @@ extern const char *const live_role_names[];
 			UNIT_NONE, PARAM_TEXT(T, field)                                            \
 	}
 
+// Rows of the keys that live_section_read and live_ports_read read themselves. `ports`: their table.
+#define LIVE_PROCESS_ALSO(ports)                                                                   \
+	{"lcores", NULL, "the CPUs that do the work", UNIT_NONE, PARAM_LIST(NULL), .min = 0,       \
+		.max = CPU_SETSIZE - 1},                                                           \
+	{                                                                                          \
+		"ports", NULL, "its ports", UNIT_NONE, PARAM_LIST(ports)                           \
+	}
+
+// Of `live` itself, and of a port in either section.
+extern const struct param live_root_params[], live_also[], live_port_also[];
+
 // What a program has in its section.
 struct live_section {
 	const char *name; // "switch" or "sender"
 	const struct param *params; // of the section, into its plan
 	const char *renamed[2]; // a key of its own: as older versions wrote it, and now; or NULL
-	const char *const *also; // keys that it reads itself; `lcores` and `ports` among them
+	const struct param *also; // keys that it reads itself: LIVE_PROCESS_ALSO, and its own
 	const struct param *port_params; // of each port, into one of its structs
 	size_t port_size; // of such a struct
 	uint32_t ports_min, ports_max;

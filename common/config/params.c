@@ -60,25 +60,18 @@ static int unknown_key(const struct config_node *map, size_t i, const char *what
 		best != NULL ? "'?" : "", quote);
 }
 
-static bool is_among(const char *key, const char *const *names) {
-	for (; names != NULL && *names != NULL; names++) {
-		if (strcmp(*names, key) == 0)
-			return true;
-	}
-	return false;
-}
-
 static int check_keys(const struct config_node *map, const char *what, const struct param *table,
-	const char *const *also, struct err *err) {
+	const struct param *also, struct err *err) {
 	for (size_t i = 0; i < map->count; i++) {
 		const char *key = map->entry[i].key, *best = NULL;
 		size_t best_d = SIZE_MAX;
-		if (param_find(table, key) != NULL || is_among(key, also))
+		if (param_find(table, key) != NULL
+			|| (also != NULL && param_find(also, key) != NULL))
 			continue;
 		for (const struct param *p = table; p->name != NULL; p++)
 			suggest(key, p->name, &best, &best_d);
-		for (const char *const *name = also; name != NULL && *name != NULL; name++)
-			suggest(key, *name, &best, &best_d);
+		for (const struct param *p = also; p != NULL && p->name != NULL; p++)
+			suggest(key, p->name, &best, &best_d);
 		return unknown_key(map, i, what, best, err);
 	}
 	return 0;
@@ -107,7 +100,7 @@ int config_param(struct config_node *map, const char *what, const struct param *
 }
 
 int config_params(struct config_node *n, const char *what, const struct param *table,
-	const char *const *also, void *obj, struct err *err) {
+	const struct param *also, void *obj, struct err *err) {
 	int rc;
 
 	if (what == NULL)

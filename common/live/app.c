@@ -2,6 +2,7 @@
 #include "common/live/app.h"
 
 #include "common/live/quiesce.h"
+#include "common/run/list.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -317,12 +318,7 @@ static int list(
 
 	run_list_begin(&l, opt, stdout);
 	program->list(&l);
-	run_list_run(&l);
-	run_list_end(&l);
-	if (l.kind == NULL)
-		return err_set(
-			err, -EINVAL, "--list: '%s' is not one of %s", opt->list, program->kinds);
-	return 0;
+	return run_list_end(&l, program->kinds, err);
 }
 
 int live_main(struct live_app *app, const struct live_program *program, int argc, char **argv) {

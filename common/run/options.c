@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <getopt.h>
-#include <math.h>
 #include <signal.h>
 #include <string.h>
 
@@ -81,8 +80,9 @@ static void print_help(const char *program) {
 	      "  --progress          progress as JSON lines on standard error\n"
 	      "  --check             read the config, say what is wrong with it, run nothing\n"
 	      "  --print-config      the config with all defaults, run nothing\n"
-	      "  --list [KIND]       aqm, stage, cc, source: what there is, with parameters;\n"
-	      "                      flows, run: the keys of a group and of the file itself\n"
+	      "  --list [KIND|NAME]  aqm, stage, cc, source: what there is, with parameters;\n"
+	      "                      flows, run, live: the keys of the config; stream: telemetry;\n"
+	      "                      a NAME, such as codel: its page\n"
 	      "  --help, --version\n\n"
 	      "Exit status: 0 good, 1 failed, 2 bad usage or config, 130 after SIGINT,\n"
 	      "143 after SIGTERM.\n",
@@ -114,19 +114,6 @@ static int add_made(
 	return add_override(opt, text, err);
 }
 
-static int set_list(struct run_options *opt, const char *kind, struct err *err) {
-	static const char *const kinds[] = {"", "aqm", "stage", "cc", "source", "flows", "run"};
-
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		if (strcmp(kind, kinds[i]) == 0) {
-			opt->list = kinds[i];
-			return 0;
-		}
-	}
-	return err_set(err, -EINVAL,
-		"--list: '%s' is not one of aqm, stage, cc, source, flows, run", kind);
-}
-
 static int set_config(struct run_options *opt, const char *path, struct err *err) {
 	if (opt->config_path != NULL)
 		return err_set(err, -EINVAL, "one config file is wanted, not two: '%s' and '%s'",
@@ -150,7 +137,8 @@ static int apply(struct run_options *opt, int code, const char *value, struct er
 		opt->out_dir = value;
 		return 0;
 	case OPTION_LIST:
-		return set_list(opt, value != NULL ? value : "", err);
+		opt->list = value != NULL ? value : "";
+		return 0;
 	case OPTION_PCAP:
 		if (strcmp(opt->program, "weir-sender") == 0)
 			return err_set(
@@ -243,145 +231,6 @@ int run_options(
 		return err_set(
 			err, -EINVAL, "a config file is wanted: %s CONFIG, see --help", program);
 	return 0;
-}
-
-static void format_range(const struct param *p, char *text, size_t size) {
-	char min[64], max[64];
-	size_t used = 0;
-
-	text[0] = '\0';
-	switch (p->type) {
-	case PARAM_TYPE_BOOL:
-		snprintf(text, size, "yes or no");
-		return;
-	case PARAM_TYPE_TEXT:
-		snprintf(text, size, "text");
-		return;
-	case PARAM_TYPE_LIMIT:
-		snprintf(text, size, "bytes, pkt, time or BDP");
-		return;
-	case PARAM_TYPE_ENUM:
-		for (int i = 0; p->choices[i] != NULL && used < size; i++)
-			used += (size_t)snprintf(text + used, size - used, "%s%s",
-				i == 0 ? "" : " or ", p->choices[i]);
-		return;
-	case PARAM_TYPE_U64:
-	case PARAM_TYPE_F64:
-		break;
-	}
-	unit_format(p->min, p->unit, min, sizeof(min));
-	unit_format(p->max, p->unit, max, sizeof(max));
-	if (isinf(p->max))
-		snprintf(text, size, "%s or more", min);
-	else
-		snprintf(text, size, "%s to %s", min, max);
-}
-
-void run_list_begin(struct run_list *l, const struct run_options *opt, FILE *out) {
-	*l = (struct run_list){.out = out, .as_json = opt->json, .asked = opt->list};
-}
-
-// Ranges are in the base of the unit (ns, bit/s, bytes); a max of null: no bound.
-static void list_json_param(struct json *j, const struct param *p) {
-	static const char *const types[] = {
-		[PARAM_TYPE_U64] = "u64",
-		[PARAM_TYPE_F64] = "f64",
-		[PARAM_TYPE_BOOL] = "bool",
-		[PARAM_TYPE_ENUM] = "enum",
-		[PARAM_TYPE_TEXT] = "text",
-		[PARAM_TYPE_LIMIT] = "limit",
-	};
-	static const char *const units[] = {
-		[UNIT_NONE] = "",
-		[UNIT_TIME_NS] = "ns",
-		[UNIT_RATE_BPS] = "bit/s",
-		[UNIT_BYTES] = "B",
-		[UNIT_RATIO] = "ratio",
-	};
-
-	json_object(j, p->name);
-	json_text(j, "type", types[p->type]);
-	json_text(j, "unit", units[p->unit]);
-	if (p->def != NULL)
-		json_text(j, "default", p->def);
-	else
-		json_null(j, "default");
-	json_f64(j, "min", p->min);
-	json_f64(j, "max", p->max);
-	json_array(j, "choices");
-	for (int i = 0; p->choices != NULL && p->choices[i] != NULL; i++)
-		json_text(j, NULL, p->choices[i]);
-	json_close(j, ']');
-	json_bool(j, "live", p->live);
-	json_text(j, "help", p->help);
-	json_close(j, '}');
-}
-
-static void list_json(struct run_list *l, const char *kind, const char *name, const char *summary,
-	const struct param *table, const char *const *observed, size_t n) {
-	bool other = l->kind == NULL || strcmp(l->kind, kind) != 0;
-	struct json *j = &l->json;
-
-	if (l->kind == NULL)
-		json_begin(j, l->out);
-	else if (other)
-		json_close(j, '}');
-	if (other)
-		json_object(j, kind);
-	json_object(j, name);
-	json_text(j, "summary", summary);
-	json_object(j, "params");
-	for (const struct param *p = table; p != NULL && p->name != NULL; p++)
-		list_json_param(j, p);
-	json_close(j, '}');
-	json_array(j, "observed");
-	for (size_t i = 0; i < n && observed[i] != NULL; i++)
-		json_text(j, NULL, observed[i]);
-	json_close(j, ']');
-	json_close(j, '}');
-}
-
-static void list_rows(FILE *out, const char *name, const char *summary, const struct param *table,
-	const char *const *observed, size_t n) {
-	char range[192];
-
-	fprintf(out, "%-12s  %s\n", name, summary);
-	for (const struct param *p = table; p != NULL && p->name != NULL; p++) {
-		format_range(p, range, sizeof(range));
-		fprintf(out, "    %-16s %-10s %-24s %s%s\n", p->name,
-			p->def == NULL		    ? "(required)"
-				: p->def[0] == '\0' ? "\"\""
-						    : p->def,
-			range, p->help, p->live ? " (live)" : "");
-	}
-	for (size_t i = 0; i < n && observed[i] != NULL; i++)
-		fprintf(out, "%s%s", i == 0 ? "    observed: " : ", ", observed[i]);
-	if (n > 0 && observed[0] != NULL)
-		fputc('\n', out);
-}
-
-void run_list_plugin(struct run_list *l, const char *kind, const char *name, const char *summary,
-	const struct param *table, const char *const *observed, size_t n) {
-	l->shown = l->asked == NULL || l->asked[0] == '\0' || strcmp(l->asked, kind) == 0;
-	if (!l->shown)
-		return;
-	if (l->as_json)
-		list_json(l, kind, name, summary, table, observed, n);
-	else
-		list_rows(l->out, name, summary, table, observed, n);
-	l->kind = kind;
-}
-
-void run_list_row(struct run_list *l, const char *row) {
-	if (l->shown && !l->as_json)
-		fprintf(l->out, "%s\n", row);
-}
-
-void run_list_end(struct run_list *l) {
-	if (!l->as_json || l->kind == NULL)
-		return;
-	json_close(&l->json, '}');
-	json_end(&l->json);
 }
 
 int run_status(int rc) {

@@ -7,6 +7,7 @@
 
 #include "common/base/rng.h"
 #include "common/run/folder.h"
+#include "common/run/list.h"
 #include "common/run/manifest.h"
 
 #include <assert.h>
@@ -29,8 +30,18 @@ static const struct param run_params[] = {
 	{"title", "", "one line for reports", UNIT_NONE, PARAM_TEXT(struct run, title)},
 	PARAM_END,
 };
-static const char *const run_sections[] = {
-	"stop", "paths", "flows", "telemetry", "schedule", "live", NULL};
+static const struct param run_sections[] = {
+	{"paths", "", "from port to port: at most 8 lists of stages, by name", UNIT_NONE,
+		PARAM_PATHS("stage")},
+	{"flows", "", "the traffic: groups of flows", UNIT_NONE, PARAM_LIST("flows")},
+	{"telemetry", "", "what is recorded", UNIT_NONE, PARAM_MAP("telemetry")},
+	{"stop", "", "ends a run in virtual time before its duration", UNIT_NONE,
+		PARAM_MAP("stop")},
+	{"schedule", "", "changes of stages' parameters during the run", UNIT_NONE,
+		PARAM_LIST("schedule")},
+	{"live", "", "only read by the live programs", UNIT_NONE, PARAM_MAP("live")},
+	PARAM_END,
+};
 
 static const char *const capture_names[] = {"port", "paths", NULL};
 static const struct param telemetry_params[] = {
@@ -51,16 +62,22 @@ static const struct param telemetry_params[] = {
 };
 
 void run_list_run(struct run_list *l) {
-	run_list_plugin(l, "run", "run", "the top level of the config", run_params, NULL, 0);
-	if (!l->as_json) {
-		for (const char *const *name = run_sections; *name != NULL; name++)
-			fprintf(l->out, "%s%s", name == run_sections ? "    sections: " : ", ",
-				*name);
-		fputc('\n', l->out);
-	}
-	run_list_plugin(l, "run", "telemetry", "what is recorded", telemetry_params, NULL, 0);
-	run_list_plugin(l, "run", "stop", "ends a run in virtual time before its duration",
-		stop_params, NULL, 0);
+	run_list_entry(l,
+		&(struct run_listed){.kind = "run",
+			.name = "run",
+			.summary = "the top level of the config",
+			.params = run_params,
+			.also = {run_sections}});
+	run_list_entry(l,
+		&(struct run_listed){.kind = "run",
+			.name = "telemetry",
+			.summary = "what is recorded",
+			.params = telemetry_params});
+	run_list_entry(l,
+		&(struct run_listed){.kind = "run",
+			.name = "stop",
+			.summary = "ends a run in virtual time before its duration",
+			.params = stop_params});
 }
 
 static int load_params(struct run *r, struct err *err) {

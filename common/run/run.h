@@ -29,14 +29,15 @@
 
 enum run_capture { RUN_CAPTURE_PORT, RUN_CAPTURE_PATHS };
 
+struct run_list; // list.h
+
 struct run_options {
 	const char *program; // "weir-sim"
 	const char *config_path; // "-": standard input
 	const char *overrides[RUN_OVERRIDES_MAX]; // -o, in order; --seed and --duration among them
 	int override_count;
 	const char *out_dir; // --out, NULL: "runs/<config name>-<UTC time>-<pid>"
-	const char
-		*list; // --list [KIND]: "" all, or aqm|stage|cc|source|flows|run; NULL: not asked
+	const char *list; // --list [KIND|NAME]: "" all; NULL: not asked
 	const char *pcap; // --pcap FILE (not weir-sender)
 	const char *replay; // --replay FILE (weir-sim only): an arrivals.ring
 	bool check, print_config, json, progress, force; // --progress: JSON lines on standard error
@@ -106,26 +107,6 @@ void run_free(struct run *r);
 // "0.1.0", and the commit it was built from or "unknown".
 const char *run_version(void);
 const char *run_commit(void);
-// What --list prints: rows for people or, with --json, an object of plug-ins by kind and name.
-struct run_list {
-	FILE *out;
-	bool as_json;
-	struct json json;
-	const char *asked; // the kind that the user wants to see; NULL or "": all
-	bool shown; // the plug-in before is of that kind
-	const char *kind; // of the last plug-in that was shown; NULL: none was
-};
-void run_list_begin(struct run_list *l, const struct run_options *opt, FILE *out);
-// One plug-in: name, summary, parameters with defaults and ranges, and the names of the numbers it
-// records, up to the first NULL, n at most. Plug-ins of one kind follow each other. Nothing is written
-// of a kind that was not asked for.
-void run_list_plugin(struct run_list *l, const char *kind, const char *name, const char *summary,
-	const struct param *table, const char *const *observed, size_t n);
-// A row for people about what no table has, of the plug-in before.
-void run_list_row(struct run_list *l, const char *row);
-// The keys of the config's top level, `telemetry` and `stop`.
-void run_list_run(struct run_list *l);
-void run_list_end(struct run_list *l);
 // The exit status of a main that ends with rc: 2 for what the user can change in the command or the
 // config (-EINVAL, -ERANGE, and -ENOMEM: it needs more memory than there is), 1 for other errors; 128
 // and the signal's number after run_stop, if it did no harm (0, -EINTR).

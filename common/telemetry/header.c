@@ -7,37 +7,27 @@
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the format is little endian");
 
-struct value {
-	const char *name; // NULL after the last
-	unsigned number;
-};
-
 #define VALUE_ROW_(constant, number, name, meaning) {name, number},
 #define VALUES_(enumeration, LIST)                                                                 \
-	static const struct value values_##enumeration[] = {LIST(VALUE_ROW_){NULL, 0}};
+	static const struct tel_value values_##enumeration[] = {LIST(VALUE_ROW_){NULL, 0}};
 TEL_ENUMS(VALUES_)
 
 static const struct {
 	const char *name;
-	const struct value *values;
+	const struct tel_value *values;
 } enums[] = {
 #define ENUM_ROW_(enumeration, LIST) {#enumeration, values_##enumeration},
 	TEL_ENUMS(ENUM_ROW_)};
 
-struct field {
-	const char *name, *dtype, *unit, *meaning;
-	size_t size;
-};
-
 #define FIELD_ROW_(ctype, dtype, name, unit, meaning) {#name, dtype, unit, meaning, sizeof(ctype)},
 // Without padding a field's offset is the sum of the sizes before it.
 #define FIELDS_(stream, STREAM)                                                                    \
-	static const struct field fields_##stream[] = {TEL_##STREAM(FIELD_ROW_)};
+	static const struct tel_field fields_##stream[] = {TEL_##STREAM(FIELD_ROW_)};
 TEL_STREAMS(FIELDS_)
 
 static const struct {
 	const char *name;
-	const struct field *fields;
+	const struct tel_field *fields;
 	size_t field_count;
 	uint32_t record_size;
 } streams[] = {
@@ -48,6 +38,42 @@ static const struct {
 
 const char *tel_stream_name(enum tel_stream s) {
 	return streams[s].name;
+}
+
+const char *tel_stream_summary(enum tel_stream s) {
+	static const char *const summaries[TEL_STREAM_COUNT] = {
+		[TEL_STREAM_PACKETS] =
+			"each packet at a link and each drop (level 3; 2: some flows)",
+		[TEL_STREAM_CC] =
+			"a flow's congestion control after each ACK (level 3; 2: some flows)",
+		[TEL_STREAM_FLOWS] = "each flow that opens, ends or is still open (level 1)",
+		[TEL_STREAM_INTERVAL] = "each flow in each interval (level 1)",
+		[TEL_STREAM_LINKS] = "each link in each interval (level 1)",
+		[TEL_STREAM_EVENTS] = "rare events: window reductions, changes (level 1)",
+		[TEL_STREAM_ARRIVALS] = "all that enters a path (arrivals: yes), for weir replay",
+		[TEL_STREAM_CAPTURED] = "capture: each direction of each TCP connection",
+		[TEL_STREAM_LOSSES] = "capture: a direction's losses",
+		[TEL_STREAM_DELAYS] = "capture: a direction's times",
+		[TEL_STREAM_SEGMENTS] = "capture: each segment (level 3; 2: some flows)",
+	};
+
+	return summaries[s];
+}
+
+size_t tel_field_count(enum tel_stream s) {
+	return streams[s].field_count;
+}
+
+const struct tel_field *tel_field(enum tel_stream s, size_t i) {
+	return &streams[s].fields[i];
+}
+
+const struct tel_value *tel_field_values(const struct tel_field *f) {
+	for (size_t i = 0; i < sizeof(enums) / sizeof(enums[0]); i++) {
+		if (strcmp(enums[i].name, f->unit) == 0)
+			return enums[i].values;
+	}
+	return NULL;
 }
 
 uint32_t tel_record_size(enum tel_stream s) {
@@ -64,18 +90,14 @@ __attribute__((format(printf, 4, 5))) static size_t append(
 	return len + (n > 0 ? (size_t)n : 0);
 }
 
-// Appends the names of a field's numbers, if its unit is an enum.
-static size_t append_values(char *buf, size_t size, size_t len, const char *unit) {
-	for (size_t i = 0; i < sizeof(enums) / sizeof(enums[0]); i++) {
-		if (strcmp(enums[i].name, unit) != 0)
-			continue;
-		for (const struct value *v = enums[i].values; v->name != NULL; v++)
-			len = append(buf, size, len, "%s\"%s\": %u",
-				v == enums[i].values ? ", \"values\": {" : ", ", v->name,
-				v->number);
-		return append(buf, size, len, "}");
-	}
-	return len;
+// Appends the names of a field's numbers, if it has any.
+static size_t append_values(char *buf, size_t size, size_t len, const struct tel_field *f) {
+	const struct tel_value *values = tel_field_values(f);
+
+	for (const struct tel_value *v = values; v != NULL && v->name != NULL; v++)
+		len = append(buf, size, len, "%s\"%s\": %u", v == values ? ", \"values\": {" : ", ",
+			v->name, v->number);
+	return values != NULL ? append(buf, size, len, "}") : len;
 }
 
 uint32_t tel_observer_number(const struct tel_run *run, enum tel_stream s, const char *name) {
@@ -129,12 +151,12 @@ size_t tel_schema_json(const struct tel_run *run, enum tel_stream s, char *buf, 
 		streams[s].name, streams[s].record_size);
 
 	for (size_t i = 0; i < streams[s].field_count; i++) {
-		const struct field *f = &streams[s].fields[i];
+		const struct tel_field *f = &streams[s].fields[i];
 		len = append(buf, size, len,
 			"%s{\"name\": \"%s\", \"dtype\": \"%s\", \"offset\": %zu, "
 			"\"unit\": \"%s\", \"meaning\": \"%s\"",
 			i == 0 ? "" : ", ", f->name, f->dtype, offset, f->unit, f->meaning);
-		len = append_values(buf, size, len, f->unit);
+		len = append_values(buf, size, len, f);
 		len = append(buf, size, len, "}");
 		offset += f->size;
 	}

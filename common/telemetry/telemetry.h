@@ -200,6 +200,19 @@ uint64_t tel_digest(const struct tel *t);
 // A consistent set of counters of a ring, for any thread.
 struct tel_counters tel_published(const struct tel_header *ring);
 const char *tel_stream_name(enum tel_stream s);
+const char *tel_stream_summary(enum tel_stream s);
+// A stream's fields, for lists. What an enumerated field's numbers are called; NULL: the field is a number.
+struct tel_field {
+	const char *name, *dtype, *unit, *meaning;
+	size_t size;
+};
+struct tel_value {
+	const char *name; // NULL after the last
+	unsigned number;
+};
+size_t tel_field_count(enum tel_stream s);
+const struct tel_field *tel_field(enum tel_stream s, size_t i);
+const struct tel_value *tel_field_values(const struct tel_field *f);
 uint32_t tel_record_size(enum tel_stream s);
 // The schema as JSON text: {"stream": "...", "record_size": 32, "gap": "...", "fields": [{"name",
 // "dtype", "offset", "unit", "meaning", "values": {"name": number, ...} if its numbers have names}, ...],

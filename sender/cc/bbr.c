@@ -575,6 +575,8 @@ static uint8_t bbr_mode(const void *state) {
 const struct cc_ops cc_bbr = {
 	.name = "bbr",
 	.summary = "BBR version 1 as in Linux (ACM Queue 2016)",
+	.reference = "Cardwell, Cheng, Gunn, Yeganeh, Jacobson: BBR: Congestion-Based "
+		     "Congestion Control, ACM Queue 2016; Linux tcp_bbr.c",
 	.params = params,
 	.config_size = sizeof(struct config),
 	.state_size = sizeof(struct bbr),

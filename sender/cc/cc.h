@@ -61,6 +61,7 @@ struct cc_out {
 struct cc_ops {
 	const char *name;
 	const char *summary; // one line, with the paper or RFC
+	const char *reference; // the paper's authors and title, or the RFC, for --list; NULL: none
 	const struct param *params;
 	size_t config_size;
 	size_t state_size; // <= CC_STATE_MAX_BYTES, zeroed by the caller

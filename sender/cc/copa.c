@@ -613,6 +613,8 @@ static uint8_t copa_mode(const void *state) {
 const struct cc_ops cc_copa = {
 	.name = "copa",
 	.summary = "Copa with default, competitive and automatic mode (NSDI 2018)",
+	.reference = "Arun, Balakrishnan: Copa: Practical Delay-Based Congestion "
+		     "Control for the Internet, NSDI 2018",
 	.params = params,
 	.config_size = sizeof(struct config),
 	.state_size = sizeof(struct copa),

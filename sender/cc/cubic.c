@@ -394,6 +394,7 @@ static double cubic_ssthresh(const void *state) {
 const struct cc_ops cc_cubic = {
 	.name = "cubic",
 	.summary = "CUBIC with HyStart++ (RFC 9438, 9406)",
+	.reference = "RFC 9438 (CUBIC), RFC 9406 (HyStart++)",
 	.params = params,
 	.config_size = sizeof(struct config),
 	.state_size = sizeof(struct cubic),

@@ -178,6 +178,7 @@ static double newreno_ssthresh(const void *state) {
 const struct cc_ops cc_newreno = {
 	.name = "newreno",
 	.summary = "NewReno with SACK and byte counting (RFC 5681, 6582, 6675, 3465)",
+	.reference = "RFC 5681, 6582, 6675 (NewReno with SACK), RFC 3465 (byte counting)",
 	.params = params,
 	.config_size = sizeof(struct config),
 	.state_size = sizeof(struct newreno),

@@ -42,6 +42,7 @@ struct aqm_limit {
 struct aqm_ops {
 	const char *name;
 	const char *summary; // one line, with the paper or RFC
+	const char *reference; // the paper's authors and title, or the RFC, for --list; NULL: none
 	const struct param *params;
 	size_t state_size;
 	const char *observed[AQM_OBSERVED]; // names of observe()'s numbers; NULL: unused

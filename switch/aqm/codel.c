@@ -89,6 +89,7 @@ static void codel_observe(const void *self, double out[AQM_OBSERVED]) {
 const struct aqm_ops aqm_codel = {
 	.name = "codel",
 	.summary = "Controlled Delay (RFC 8289)",
+	.reference = "RFC 8289 (CoDel)",
 	.params = params,
 	.state_size = sizeof(struct codel),
 	.observed = {CODEL_OBSERVED},

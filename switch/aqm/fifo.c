@@ -91,6 +91,8 @@ static struct aqm_limit fifo_limit(const void *self) {
 const struct aqm_ops aqm_fifo = {
 	.name = "fifo",
 	.summary = "first in, first out, tail or head drop",
+	.reference = "head drop: Lakshman, Neidhardt, Ott: The Drop from Front "
+		     "Strategy in TCP and in TCP over ATM, INFOCOM 1996",
 	.params = params,
 	.state_size = sizeof(struct fifo),
 	.init = fifo_init,

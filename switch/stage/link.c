@@ -43,9 +43,10 @@ static const struct param params[] = {
 	PARAM_END,
 };
 
-static const char *const also[] = {"queue", NULL};
-static const char also_rows[] =
-	"    queue            fifo       one of --list aqm        discipline of the queue before it";
+static const struct param also[] = {
+	{"queue", "fifo", "discipline of the queue before it", UNIT_NONE, PARAM_PLUGIN("aqm")},
+	PARAM_END,
+};
 
 static int link_configure(void *self, struct config_node *node, struct err *err) {
 	struct link *l = self;
@@ -226,9 +227,9 @@ static uint64_t link_rate_bps(const void *self) {
 const struct stage_ops stage_link = {
 	.name = "link",
 	.summary = "a queue and a serialiser of constant rate",
+	.reference = "virtual finish time as in GCRA, ITU-T I.371",
 	.params = params,
 	.also = also,
-	.also_rows = also_rows,
 	.state_size = sizeof(struct link),
 	.configure = link_configure,
 	.init = link_init,

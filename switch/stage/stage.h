@@ -59,9 +59,10 @@ struct stage_stats;
 struct stage_ops {
 	const char *name;
 	const char *summary;
+	const char *reference; // paper or RFC, for --list; NULL: none
 	const struct param *params;
-	const char *const *also; // keys besides the parameters, which configure() reads; NULL: none
-	const char *also_rows; // their rows of --list
+	const struct param
+		*also; // keys besides the parameters, which configure() reads; NULL: none
 	size_t state_size; // zeroed, then the table's fields are filled, then configure, init
 	const char *observed[AQM_OBSERVED]; // names of observe()'s numbers; NULL: unused
 

@@ -35,7 +35,14 @@ static const struct param table[] = {
 	{"title", "", "", UNIT_NONE, PARAM_TEXT(struct all, title)},
 	PARAM_END,
 };
-static const char *const also[] = {"paths", "flows", "link", "queue", "cc", NULL};
+static const struct param also[] = {
+	{"paths", NULL, "", UNIT_NONE, PARAM_PATHS("stage")},
+	{"flows", NULL, "", UNIT_NONE, PARAM_LIST("flows")},
+	{"link", NULL, "", UNIT_NONE, PARAM_MAP("link")},
+	{"queue", NULL, "", UNIT_NONE, PARAM_PLUGIN("aqm")},
+	{"cc", NULL, "", UNIT_NONE, PARAM_PLUGIN("cc")},
+	PARAM_END,
+};
 
 // Kept in every build: an assert() may be compiled out.
 static void check(bool holds) {

@@ -37,7 +37,7 @@ def registry(program: Path) -> dict[str, dict[str, Params]]:
         [program, "--list", "--json"], capture_output=True, text=True, check=True, timeout=60
     )
     return {
-        kind: {name: plugin["params"] for name, plugin in plugins.items()}
+        kind: {name: plugin.get("params", {}) for name, plugin in plugins.items()}
         for kind, plugins in json.loads(listed.stdout).items()
     }
 

@@ -27,7 +27,8 @@ static const struct param link_params[] = {
 	PARAM_END,
 };
 
-static const char *const link_also[] = {"queue", NULL};
+static const struct param link_also[] = {
+	{"queue", "fifo", "its discipline", UNIT_NONE, PARAM_PLUGIN("aqm")}, PARAM_END};
 
 static const char example[] = "# comment\n"
 			      "seed: 1\n"

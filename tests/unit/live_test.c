@@ -13,7 +13,7 @@ struct plan {
 	struct live_process process;
 };
 static const struct param params[] = {LIVE_PROCESS_PARAMS(struct plan, process, "1024"), PARAM_END};
-static const char *const also[] = {"lcores", "ports", NULL};
+static const struct param also[] = {LIVE_PROCESS_ALSO("ports"), PARAM_END};
 static const struct live_section section = {.name = "switch", .params = params, .also = also};
 
 // Reads `text` as a config's live.switch section; the error's sentence goes to `err`.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "common/run/run.h"
+#include "common/run/list.h"
 #include "switch_test.h"
 
 #include <math.h>
@@ -735,7 +735,7 @@ START_TEST(a_links_queue_is_a_fifo_unless_said) {
 	close_paths(&w);
 	run_list_begin(&l, &(struct run_options){.list = "stage"}, out);
 	paths_list(&l);
-	run_list_end(&l);
+	ck_assert_int_eq(run_list_end(&l, "stage", &w.err), 0);
 	fclose(out);
 	ck_assert_ptr_nonnull(strstr(text, "\n    queue            fifo "));
 	free(text);

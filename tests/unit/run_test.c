@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "common/run/run.h"
 
+#include "common/run/list.h"
+
 #include "test.h"
 
 #include <errno.h>
@@ -226,10 +228,6 @@ START_TEST(bad_options_are_one_sentence) {
 	check_refused("weir-sim", "a --out", "--out needs a value, see --help");
 	check_refused("weir-sim", "a -o", "-o needs a value, see --help");
 	check_refused("weir-sim", "a --json=x", "--json takes no value, see --help");
-	check_refused("weir-sim", "--list=x",
-		"--list: 'x' is not one of aqm, stage, cc, source, flows, run");
-	check_refused("weir-sim", "--list x",
-		"--list: 'x' is not one of aqm, stage, cc, source, flows, run");
 	check_refused("weir-sim", "a -- -l", "-l: weir-sim has no EAL to give arguments to");
 	check_refused(
 		"weir-sender", "a --pcap=f", "--pcap: weir-sim and weir-switch write captures");
@@ -858,6 +856,17 @@ struct listed {
 	char text[PARAM_TEXT_SIZE];
 };
 
+static void list_entry(struct run_list *l, const char *name, const char *summary,
+	const struct param *table, const char *const *observed, size_t n) {
+	run_list_entry(l,
+		&(struct run_listed){.kind = strcmp(name, "reno") == 0 ? "cc" : "aqm",
+			.name = name,
+			.summary = summary,
+			.params = table,
+			.observed = observed,
+			.nb_observed = n});
+}
+
 START_TEST(lists_a_plugin) {
 	static const char *const laws[] = {"exact", "linux", NULL};
 	static const struct param table[] = {
@@ -875,12 +884,13 @@ START_TEST(lists_a_plugin) {
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
 	struct run_list l;
+	struct err e;
 
 	run_list_begin(&l, &(struct run_options){0}, out);
-	run_list_plugin(&l, "aqm", "fifo", "one queue", table, observed, 4);
-	run_list_plugin(&l, "aqm", "bare", "no parameters", NULL, observed, 1);
-	run_list_plugin(&l, "aqm", "none", "nothing observed", NULL, observed + 2, 2);
-	run_list_end(&l);
+	list_entry(&l, "fifo", "one queue", table, observed, 4);
+	list_entry(&l, "bare", "no parameters", NULL, observed, 1);
+	list_entry(&l, "none", "nothing observed", NULL, observed + 2, 2);
+	ck_assert_int_eq(run_list_end(&l, "aqm", &e), 0);
 	fclose(out);
 	ck_assert_str_eq(text,
 		"fifo          one queue\n"
@@ -898,27 +908,57 @@ START_TEST(lists_a_plugin) {
 END_TEST
 
 START_TEST(lists_show_what_was_asked_for) {
+	static const char page[] =
+		"reno: one law\n\n"
+		"  what    congestion control (cc)\n"
+		"  source  RFC 5681\n\n"
+		"  parameter            default    unit   range                      meaning\n"
+		"  rtt                  20ms       time   1ns or more                of it (live)\n"
+		"  queue                fifo              one of --list aqm          before it\n"
+		"\n  It records:\n"
+		"    observed: p\n";
+	static const struct param table[] = {
+		{"rtt", "20ms", "of it", UNIT_TIME_NS, PARAM_U64(struct listed, limit), 1, INFINITY,
+			.live = true},
+		PARAM_END,
+	};
+	static const struct param keys[] = {
+		{"queue", "fifo", "before it", UNIT_NONE, PARAM_PLUGIN("aqm")}, PARAM_END};
 	static const struct {
 		const char *asked, *text;
 	} cases[] = {
-		{"", "fifo          one queue\n    more\nreno          one law\n    other\n"},
-		{"aqm", "fifo          one queue\n    more\n"},
-		{"cc", "reno          one law\n    other\n"},
+		{"aqm", "fifo          one queue\n"},
+		{"cc",
+			"reno          one law\n"
+			"    rtt              20ms       1ns or more              of it (live)\n"
+			"    queue            fifo       one of --list aqm        before it\n"
+			"    observed: p\n"},
+		{"reno", page},
 		{"run", ""},
 	};
+	const char *const observed[] = {"p"};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char *text;
 		size_t size;
 		FILE *out = open_memstream(&text, &size);
 		struct run_list l;
+		struct err e;
 
 		run_list_begin(&l, &(struct run_options){.list = cases[i].asked}, out);
-		run_list_plugin(&l, "aqm", "fifo", "one queue", NULL, NULL, 0);
-		run_list_row(&l, "    more");
-		run_list_plugin(&l, "cc", "reno", "one law", NULL, NULL, 0);
-		run_list_row(&l, "    other");
-		run_list_end(&l);
+		list_entry(&l, "fifo", "one queue", NULL, NULL, 0);
+		run_list_entry(&l,
+			&(struct run_listed){.kind = "cc",
+				.name = "reno",
+				.summary = "one law",
+				.reference = "RFC 5681",
+				.params = table,
+				.also = {keys},
+				.observed = observed,
+				.nb_observed = 1});
+		if (run_list_end(&l, "aqm, cc", &e) < 0)
+			ck_assert_str_eq(e.msg,
+				"--list: 'run' is neither one of aqm, cc nor the name of one");
 		fclose(out);
 		ck_assert_str_eq(text, cases[i].text);
 		ck_assert_int_eq(l.kind == NULL, text[0] == '\0');
@@ -939,11 +979,12 @@ START_TEST(lists_as_json) {
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
 	struct run_list l;
+	struct err e;
 
 	run_list_begin(&l, &(struct run_options){.json = true}, out);
-	run_list_plugin(&l, "aqm", "fifo", "one queue", table, (const char *const[]){"p"}, 1);
-	run_list_plugin(&l, "cc", "bare", "no parameters", NULL, NULL, 0);
-	run_list_end(&l);
+	list_entry(&l, "fifo", "one queue", table, (const char *const[]){"p"}, 1);
+	list_entry(&l, "reno", "no parameters", NULL, NULL, 0);
+	ck_assert_int_eq(run_list_end(&l, "aqm, cc", &e), 0);
 	fclose(out);
 	for (char *from = text, *to = text; (*to = *from) != '\0'; from++)
 		to += *from != ' ' && *from != '\n';
@@ -954,7 +995,7 @@ START_TEST(lists_as_json) {
 		"\"law\":{\"type\":\"enum\",\"unit\":\"\",\"default\":\"exact\",\"min\":0,\"max\":0,"
 		"\"choices\":[\"exact\",\"linux\"],\"live\":false,\"help\":\"steps\"}},"
 		"\"observed\":[\"p\"]}},"
-		"\"cc\":{\"bare\":{\"summary\":\"noparameters\",\"params\":{},\"observed\":[]}}}");
+		"\"cc\":{\"reno\":{\"summary\":\"noparameters\",\"params\":{},\"observed\":[]}}}");
 	free(text);
 }
 END_TEST

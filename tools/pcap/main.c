@@ -371,7 +371,8 @@ static int parse(
 }
 
 static int configure(struct job *job, const char *text, size_t size, struct err *err) {
-	static const char *const sections[] = {"files", NULL};
+	static const struct param sections[] = {
+		{"files", NULL, "the captures", UNIT_NONE, PARAM_LIST(NULL)}, PARAM_END};
 	struct run *r = &job->run;
 	struct stat st;
 

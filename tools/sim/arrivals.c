@@ -5,6 +5,7 @@
 #include "common/net/flow_addr.h"
 #include "common/net/wire.h"
 #include "common/net/wire_ip.h"
+#include "common/run/list.h"
 
 #include <errno.h>
 #include <string.h>
@@ -18,7 +19,22 @@ static const struct param params[] = {
 		PARAM_F64(struct arrivals, scale), 1e-6, 1e6},
 	PARAM_END,
 };
-static const char *const also[] = {"pcap", "filter", NULL};
+static const struct param also[] = {
+	{"pcap", NULL, "the capture: pcap or pcapng of Ethernet frames", UNIT_NONE, PARAM_SCALAR},
+	{"filter", "", "a capture filter as tcpdump has it: only these frames", UNIT_NONE,
+		PARAM_SCALAR},
+	PARAM_END,
+};
+
+void arrivals_list(struct run_list *l) {
+	run_list_entry(l,
+		&(struct run_listed){.kind = "path",
+			.name = "source",
+			.summary =
+				"a capture as the traffic of a path, in virtual time, in place of flows",
+			.params = params,
+			.also = {also}});
+}
 
 static int text_of(
 	struct config_node *source, const char *key, const char **text, struct err *err) {

@@ -17,6 +17,8 @@
 
 #define ARRIVALS_FRAME_MAX (UINT16_MAX - 4u) // without FCS; what a packet's size can say
 
+struct run_list;
+
 struct arrivals_count {
 	uint64_t packets, bytes; // that arrived; bytes with FCS
 	uint64_t filtered; // that the filter left out
@@ -25,6 +27,9 @@ struct arrivals_count {
 		oversize; // of these packets: longer than 1518 bytes with FCS, as a host that offloads sees them
 	uint64_t too_long; // left out: longer than ARRIVALS_FRAME_MAX
 };
+
+// The keys of a path's `source`, for --list.
+void arrivals_list(struct run_list *l);
 
 struct arrivals {
 	struct path *path;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // weir-sim: runs an experiment in virtual time. Needs no root, no hugepages, no DPDK.
+#include "common/run/list.h"
+#include "sender/plan.h"
 #include "sender/source/source.h"
 #include "switch/aqm/aqm.h"
+#include "switch/plan.h"
 #include "tools/sim/offline.h"
 #include "tools/sim/replay.h"
 #include "tools/sim/sim.h"
@@ -29,15 +32,20 @@ static double cpu_clock_s(void) {
 	return clock_s(CLOCK_PROCESS_CPUTIME_ID);
 }
 
-static int list(const struct run_options *opt) {
+static int list(const struct run_options *opt, struct err *err) {
 	struct run_list l;
 
 	run_list_begin(&l, opt, stdout);
 	paths_list(&l);
+	arrivals_list(&l);
 	groups_list(&l);
 	run_list_run(&l);
-	run_list_end(&l);
-	return 0;
+	schedule_list(&l);
+	run_list_live(&l);
+	plan_list(&l);
+	live_plan_list(&l);
+	run_list_streams(&l);
+	return run_list_end(&l, "aqm, stage, path, cc, source, flows, run, live, stream", err);
 }
 
 static void print_progress(struct sim *s, double wall_s) {
@@ -256,7 +264,7 @@ int main(int argc, char **argv) {
 	if (rc != 0)
 		return run_exit(PROGRAM, rc, &err);
 	if (opt.list != NULL)
-		return (rc = list(&opt)) != 0 ? rc : run_exit(PROGRAM, 0, &err);
+		return run_exit(PROGRAM, list(&opt, &err), &err);
 	rc = run_load(&run, &opt, &err);
 	if (rc < 0)
 		return run_exit(PROGRAM, rc, &err);

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "common/run/list.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+// Words for people, and the names in JSON.
+static const char *const type_names[] = {
+	[PARAM_TYPE_U64] = "u64",
+	[PARAM_TYPE_F64] = "f64",
+	[PARAM_TYPE_BOOL] = "bool",
+	[PARAM_TYPE_ENUM] = "enum",
+	[PARAM_TYPE_TEXT] = "text",
+	[PARAM_TYPE_LIMIT] = "limit",
+	[PARAM_TYPE_SCALAR] = "scalar",
+	[PARAM_TYPE_PLUGIN] = "plugin",
+	[PARAM_TYPE_MAP] = "map",
+	[PARAM_TYPE_LIST] = "list",
+	[PARAM_TYPE_PATHS] = "paths",
+};
+static const char *const unit_json[] = {
+	[UNIT_NONE] = "",
+	[UNIT_TIME_NS] = "ns",
+	[UNIT_RATE_BPS] = "bit/s",
+	[UNIT_BYTES] = "B",
+	[UNIT_RATIO] = "ratio",
+};
+static const struct {
+	const char *kind, *words;
+} kind_words[] = {
+	{"aqm", "queue discipline"},
+	{"stage", "stage of a path"},
+	{"path", "first item of a path"},
+	{"cc", "congestion control"},
+	{"source", "source of a flow's data"},
+	{"flows", "section of the config"},
+	{"run", "section of the config"},
+	{"live", "section of the config"},
+	{"stream", "telemetry stream"},
+};
+
+static const char *words_of(const char *kind) {
+	for (size_t i = 0; i < sizeof(kind_words) / sizeof(kind_words[0]); i++) {
+		if (strcmp(kind_words[i].kind, kind) == 0)
+			return kind_words[i].words;
+	}
+	return kind;
+}
+
+static void format_choices(const struct param *p, char *text, size_t size) {
+	size_t used = 0;
+
+	for (int i = 0; p->choices[i] != NULL && used < size; i++)
+		used += (size_t)snprintf(
+			text + used, size - used, "%s%s", i == 0 ? "" : " or ", p->choices[i]);
+}
+
+static void format_numbers(const struct param *p, char *text, size_t size) {
+	char min[64], max[64];
+
+	unit_format(p->min, p->unit, min, sizeof(min));
+	unit_format(p->max, p->unit, max, sizeof(max));
+	if (isinf(p->max))
+		snprintf(text, size, "%s or more", min);
+	else
+		snprintf(text, size, "%s to %s", min, max);
+}
+
+static void format_range(const struct param *p, char *text, size_t size) {
+	text[0] = '\0';
+	switch (p->type) {
+	case PARAM_TYPE_BOOL:
+		snprintf(text, size, "yes or no");
+		return;
+	case PARAM_TYPE_TEXT:
+	case PARAM_TYPE_SCALAR:
+		snprintf(text, size, "text");
+		return;
+	case PARAM_TYPE_LIMIT:
+		snprintf(text, size, "bytes, pkt, time or BDP");
+		return;
+	case PARAM_TYPE_ENUM:
+		format_choices(p, text, size);
+		return;
+	case PARAM_TYPE_PLUGIN:
+		snprintf(text, size, "one of --list %s", p->of);
+		return;
+	case PARAM_TYPE_MAP:
+		snprintf(text, size, "see %s", p->of);
+		return;
+	case PARAM_TYPE_LIST:
+		if (p->of != NULL)
+			snprintf(text, size, "list of %s", p->of);
+		else
+			snprintf(text, size, "list of numbers");
+		return;
+	case PARAM_TYPE_PATHS:
+		snprintf(text, size, "lists of --list %s", p->of);
+		return;
+	case PARAM_TYPE_U64:
+	case PARAM_TYPE_F64:
+		format_numbers(p, text, size);
+		return;
+	}
+}
+
+void run_list_begin(struct run_list *l, const struct run_options *opt, FILE *out) {
+	*l = (struct run_list){.out = out, .as_json = opt->json, .asked = opt->list};
+}
+
+// Ranges are in the base of the unit (ns, bit/s, bytes); a max of null: no bound.
+static void json_param(struct json *j, const struct param *p) {
+	json_object(j, p->name);
+	json_text(j, "type", type_names[p->type]);
+	if (p->of != NULL)
+		json_text(j, "of", p->of);
+	json_text(j, "unit", unit_json[p->unit]);
+	if (p->def != NULL)
+		json_text(j, "default", p->def);
+	else
+		json_null(j, "default");
+	json_f64(j, "min", p->min);
+	json_f64(j, "max", p->max);
+	json_array(j, "choices");
+	for (int i = 0; p->choices != NULL && p->choices[i] != NULL; i++)
+		json_text(j, NULL, p->choices[i]);
+	json_close(j, ']');
+	json_bool(j, "live", p->live);
+	json_text(j, "help", p->help);
+	json_close(j, '}');
+}
+
+static void json_table(struct json *j, const struct param *table) {
+	for (const struct param *p = table; p != NULL && p->name != NULL; p++)
+		json_param(j, p);
+}
+
+// An entry's object, which the caller ends.
+static void json_entry(
+	struct run_list *l, const char *kind, const char *name, const char *summary) {
+	bool other = l->kind == NULL || strcmp(l->kind, kind) != 0;
+	struct json *j = &l->json;
+
+	if (l->kind == NULL)
+		json_begin(j, l->out);
+	else if (other)
+		json_close(j, '}');
+	if (other)
+		json_object(j, kind);
+	json_object(j, name);
+	json_text(j, "summary", summary);
+}
+
+static void list_json(struct run_list *l, const struct run_listed *e) {
+	struct json *j = &l->json;
+
+	json_entry(l, e->kind, e->name, e->summary);
+	if (e->reference != NULL)
+		json_text(j, "reference", e->reference);
+	json_object(j, "params");
+	json_table(j, e->params);
+	json_close(j, '}');
+	if (e->also[0] != NULL) {
+		json_object(j, "keys");
+		json_table(j, e->also[0]);
+		json_table(j, e->also[1]);
+		json_close(j, '}');
+	}
+	json_array(j, "observed");
+	for (size_t i = 0; i < e->nb_observed && e->observed[i] != NULL; i++)
+		json_text(j, NULL, e->observed[i]);
+	json_close(j, ']');
+	json_close(j, '}');
+}
+
+static void rows(FILE *out, const struct param *table) {
+	char range[192];
+
+	for (const struct param *p = table; p != NULL && p->name != NULL; p++) {
+		format_range(p, range, sizeof(range));
+		fprintf(out, "    %-16s %-10s %-24s %s%s\n", p->name,
+			p->def == NULL		    ? "(required)"
+				: p->def[0] == '\0' ? "\"\""
+						    : p->def,
+			range, p->help, p->live ? " (live)" : "");
+	}
+}
+
+static void observed_row(FILE *out, const struct run_listed *e) {
+	for (size_t i = 0; i < e->nb_observed && e->observed[i] != NULL; i++)
+		fprintf(out, "%s%s", i == 0 ? "    observed: " : ", ", e->observed[i]);
+	if (e->nb_observed > 0 && e->observed[0] != NULL)
+		fputc('\n', out);
+}
+
+static void list_rows(FILE *out, const struct run_listed *e) {
+	fprintf(out, "%-12s  %s\n", e->name, e->summary);
+	rows(out, e->params);
+	for (size_t i = 0; i < 2 && e->also[i] != NULL; i++)
+		rows(out, e->also[i]);
+	observed_row(out, e);
+}
+
+static const char *unit_words(const struct param *p) {
+	static const char *const words[] = {
+		[UNIT_NONE] = "",
+		[UNIT_TIME_NS] = "time",
+		[UNIT_RATE_BPS] = "bit/s",
+		[UNIT_BYTES] = "bytes",
+		[UNIT_RATIO] = "ratio",
+	};
+
+	return p->type == PARAM_TYPE_LIMIT ? "limit" : words[p->unit];
+}
+
+// Live: may be changed during a run.
+static void page_rows(FILE *out, const struct param *table) {
+	char range[192];
+
+	for (const struct param *p = table; p != NULL && p->name != NULL; p++) {
+		format_range(p, range, sizeof(range));
+		fprintf(out, "  %-20s %-10s %-6s %-26s %s%s\n", p->name,
+			p->def == NULL		    ? "(required)"
+				: p->def[0] == '\0' ? "-"
+						    : p->def,
+			unit_words(p), range, p->help, p->live ? " (live)" : "");
+	}
+}
+
+static void page_head(
+	FILE *out, const char *kind, const char *name, const char *summary, const char *reference) {
+	fprintf(out, "%s: %s\n\n  what    %s (%s)\n", name, summary, words_of(kind), kind);
+	if (reference != NULL)
+		fprintf(out, "  source  %s\n", reference);
+	fputc('\n', out);
+}
+
+static bool has_rows(const struct param *table) {
+	return table != NULL && table->name != NULL;
+}
+
+static void list_page(FILE *out, const struct run_listed *e) {
+	page_head(out, e->kind, e->name, e->summary, e->reference);
+	if (has_rows(e->params) || e->also[0] != NULL)
+		fprintf(out, "  %-20s %-10s %-6s %-26s %s\n", "parameter", "default", "unit",
+			"range", "meaning");
+	else
+		fputs("  It has no parameters.\n", out);
+	page_rows(out, e->params);
+	for (size_t i = 0; i < 2 && e->also[i] != NULL; i++)
+		page_rows(out, e->also[i]);
+	if (e->nb_observed > 0 && e->observed[0] != NULL)
+		fputs("\n  It records:\n", out);
+	observed_row(out, e);
+}
+
+enum asked { ASKED_NOT, ASKED_KIND, ASKED_NAME };
+
+static enum asked asked(const struct run_list *l, const char *kind, const char *name) {
+	if (l->asked == NULL || l->asked[0] == '\0' || strcmp(l->asked, kind) == 0)
+		return ASKED_KIND;
+	return strcmp(l->asked, name) == 0 ? ASKED_NAME : ASKED_NOT;
+}
+
+void run_list_entry(struct run_list *l, const struct run_listed *e) {
+	enum asked how = asked(l, e->kind, e->name);
+
+	if (how == ASKED_NOT)
+		return;
+	if (l->as_json)
+		list_json(l, e);
+	else if (how == ASKED_KIND)
+		list_rows(l->out, e);
+	else
+		list_page(l->out, e);
+	l->kind = e->kind;
+}
+
+void run_list_live_section(struct run_list *l, const struct live_section *s, const char *summary) {
+	char name[32], ports[40];
+
+	snprintf(name, sizeof(name), "live.%s", s->name);
+	snprintf(ports, sizeof(ports), "live.%s.ports", s->name);
+	run_list_entry(l,
+		&(struct run_listed){.kind = "live",
+			.name = name,
+			.summary = summary,
+			.params = s->params,
+			.also = {s->also}});
+	run_list_entry(l,
+		&(struct run_listed){.kind = "live",
+			.name = ports,
+			.summary = "one of its ports",
+			.params = s->port_params,
+			.also = {live_port_also}});
+}
+
+void run_list_live(struct run_list *l) {
+	run_list_entry(l,
+		&(struct run_listed){.kind = "live",
+			.name = "live",
+			.summary = "live runs: read by weir-switch and weir-sender",
+			.params = live_root_params,
+			.also = {live_also}});
+}
+
+static void stream_json(struct run_list *l, enum tel_stream s) {
+	struct json *j = &l->json;
+
+	json_entry(l, "stream", tel_stream_name(s), tel_stream_summary(s));
+	json_object(j, "fields");
+	for (size_t i = 0; i < tel_field_count(s); i++) {
+		const struct tel_field *f = tel_field(s, i);
+
+		json_object(j, f->name);
+		json_text(j, "dtype", f->dtype);
+		json_text(j, "unit", f->unit);
+		json_text(j, "meaning", f->meaning);
+		if (tel_field_values(f) != NULL)
+			json_object(j, "values");
+		for (const struct tel_value *v = tel_field_values(f); v != NULL && v->name != NULL;
+			v++)
+			json_u64(j, v->name, v->number);
+		if (tel_field_values(f) != NULL)
+			json_close(j, '}');
+		json_close(j, '}');
+	}
+	json_close(j, '}');
+	json_close(j, '}');
+}
+
+static void stream_page(FILE *out, enum tel_stream s) {
+	page_head(out, "stream", tel_stream_name(s), tel_stream_summary(s), NULL);
+	fprintf(out, "  %-20s %-6s %-10s %s\n", "field", "type", "unit", "meaning");
+	for (size_t i = 0; i < tel_field_count(s); i++) {
+		const struct tel_field *f = tel_field(s, i);
+		const struct tel_value *values = tel_field_values(f);
+
+		fprintf(out, "  %-20s %-6s %-10s %s", f->name, f->dtype,
+			values != NULL ? "" : f->unit, f->meaning);
+		for (const struct tel_value *v = values; v != NULL && v->name != NULL; v++)
+			fprintf(out, "%s%u %s", v == values ? ": " : ", ", v->number, v->name);
+		fputc('\n', out);
+	}
+}
+
+void run_list_streams(struct run_list *l) {
+	for (enum tel_stream s = 0; s < TEL_STREAM_COUNT; s++) {
+		enum asked how = asked(l, "stream", tel_stream_name(s));
+
+		// A list of all that can be configured does not end with what is recorded.
+		if (how == ASKED_NOT || (!l->as_json && (l->asked == NULL || l->asked[0] == '\0')))
+			continue;
+		if (l->as_json)
+			stream_json(l, s);
+		else if (how == ASKED_KIND)
+			fprintf(l->out, "%-12s  %s\n", tel_stream_name(s), tel_stream_summary(s));
+		else
+			stream_page(l->out, s);
+		l->kind = "stream";
+	}
+}
+
+int run_list_end(struct run_list *l, const char *kinds, struct err *err) {
+	if (l->kind == NULL)
+		return err_set(err, -EINVAL,
+			"--list: '%s' is neither one of %s nor the name of one", l->asked, kinds);
+	if (l->as_json) {
+		json_close(&l->json, '}');
+		json_end(&l->json);
+	}
+	return 0;
+}
