@@ -25,7 +25,7 @@ static const struct param plan_params[] = {
 static const struct param also[] = {
 	LIVE_PROCESS_ALSO("live.switch.ports"),
 	{"static", "", "MAC addresses that are known from the start", UNIT_NONE,
-		PARAM_LIST("live.switch.static")},
+		PARAM_LIST("live.switch.static"), .min = 0, .max = PLAN_STATIC_MAX},
 	PARAM_END,
 };
 

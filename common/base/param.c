@@ -14,6 +14,23 @@ static const struct {
 	const char *no, *yes;
 } bool_words[] = {{"no", "yes"}, {"false", "true"}, {"off", "on"}};
 
+static const struct {
+	const char *text;
+	enum limit_kind kind;
+} limit_suffixes[] = {{"pkt", LIMIT_PACKETS}, {"p", LIMIT_PACKETS}, {"BDP", LIMIT_BDP}};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+const char *param_limit_suffix(size_t i) {
+	return i < COUNT(limit_suffixes) ? limit_suffixes[i].text : NULL;
+}
+
+const char *param_bool_word(size_t i) {
+	if (i >= 2 * COUNT(bool_words))
+		return NULL;
+	return i % 2 == 0 ? bool_words[i / 2].no : bool_words[i / 2].yes;
+}
+
 const struct param *param_find(const struct param *table, const char *name) {
 	for (const struct param *p = table; p->name != NULL; p++) {
 		if (strcmp(p->name, name) == 0)
@@ -97,7 +114,7 @@ static int set_u64(const struct param *p, uint64_t *field, const char *text, str
 }
 
 static int set_bool(const struct param *p, bool *field, const char *text, struct err *err) {
-	for (size_t i = 0; i < sizeof(bool_words) / sizeof(bool_words[0]); i++) {
+	for (size_t i = 0; i < COUNT(bool_words); i++) {
 		bool yes = strcasecmp(text, bool_words[i].yes) == 0;
 		if (yes || strcasecmp(text, bool_words[i].no) == 0) {
 			*field = yes;
@@ -152,11 +169,13 @@ static bool suffixed_parse(const char *text, const char *suffix, double *v) {
 static bool limit_parse(const char *text, struct limit *limit) {
 	double v;
 
-	if (suffixed_parse(text, "pkt", &v) || suffixed_parse(text, "p", &v))
-		*limit = (struct limit){LIMIT_PACKETS, v};
-	else if (suffixed_parse(text, "BDP", &v))
-		*limit = (struct limit){LIMIT_BDP, v};
-	else if (unit_parse(text, UNIT_NONE, &v) == 0)
+	for (size_t i = 0; i < COUNT(limit_suffixes); i++) {
+		if (suffixed_parse(text, limit_suffixes[i].text, &v)) {
+			*limit = (struct limit){limit_suffixes[i].kind, v};
+			return true;
+		}
+	}
+	if (unit_parse(text, UNIT_NONE, &v) == 0)
 		return false; // no unit
 	else if (unit_parse(text, UNIT_BYTES, &v) == 0)
 		*limit = (struct limit){LIMIT_BYTES, v};

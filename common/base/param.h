@@ -21,7 +21,7 @@ enum param_type {
 	PARAM_TYPE_SCALAR, // one value
 	PARAM_TYPE_PLUGIN, // a name or {name: {...}}: one of the kind `of`
 	PARAM_TYPE_MAP, // with the keys of the table `of`
-	PARAM_TYPE_LIST, // of such maps; without `of`, of whole numbers in [min, max]
+	PARAM_TYPE_LIST, // of min to max such maps; without `of`, of whole numbers in [min, max]
 	PARAM_TYPE_PATHS, // a map of names to lists of plug-ins of the kind `of`
 };
 
@@ -73,6 +73,10 @@ struct param {
 #define PARAM_END                                                                                  \
 	{ .name = NULL }
 
+// The i-th suffix of a limit that is no unit ("pkt", "BDP"), and the i-th word for no or yes; NULL: there are no
+// more.
+const char *param_limit_suffix(size_t i);
+const char *param_bool_word(size_t i);
 const struct param *param_find(const struct param *table, const char *name);
 // Sets one field of obj from text. 0, -EINVAL (not of this type) or -ERANGE; the sentence starts
 // with the parameter's name, the caller puts the place before it.

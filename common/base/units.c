@@ -199,6 +199,10 @@ void unit_format(double value, enum unit unit, char *text, size_t size) {
 	snprintf(text, size, "%s", best);
 }
 
+const char *unit_suffix(enum unit unit, size_t i) {
+	return suffixes[unit][i].text;
+}
+
 const char *unit_example(enum unit unit) {
 	static const char *const examples[] = {
 		[UNIT_NONE] = "a number such as 64",

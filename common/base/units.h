@@ -20,3 +20,5 @@ int unit_parse(const char *text, enum unit unit, double *value);
 void unit_format(double value, enum unit unit, char *text, size_t size);
 // For error messages: "a time such as 20ms", "a rate such as 10Gbit", ...
 const char *unit_example(enum unit unit);
+// The i-th of the suffixes that a number of this unit may have, "" among them; NULL: there are no more.
+const char *unit_suffix(enum unit unit, size_t i);

@@ -118,7 +118,8 @@ extern const char *const live_role_names[];
 	{"lcores", NULL, "the CPUs that do the work", UNIT_NONE, PARAM_LIST(NULL), .min = 0,       \
 		.max = CPU_SETSIZE - 1},                                                           \
 	{                                                                                          \
-		"ports", NULL, "its ports", UNIT_NONE, PARAM_LIST(ports)                           \
+		"ports", NULL, "its ports", UNIT_NONE, PARAM_LIST(ports), .min = 1,                \
+									  .max = LIVE_PORTS_MAX    \
 	}
 
 // Of `live` itself, and of a port in either section.

@@ -125,6 +125,8 @@ static void json_param(struct json *j, const struct param *p) {
 	json_array(j, "choices");
 	for (int i = 0; p->choices != NULL && p->choices[i] != NULL; i++)
 		json_text(j, NULL, p->choices[i]);
+	for (size_t i = 0; p->type == PARAM_TYPE_BOOL && param_bool_word(i) != NULL; i++)
+		json_text(j, NULL, param_bool_word(i));
 	json_close(j, ']');
 	json_bool(j, "live", p->live);
 	json_text(j, "help", p->help);
@@ -360,6 +362,28 @@ void run_list_streams(struct run_list *l) {
 			stream_page(l->out, s);
 		l->kind = "stream";
 	}
+}
+
+void run_list_units(struct run_list *l) {
+	struct json *j = &l->json;
+
+	if (!l->as_json || asked(l, "unit", "unit") == ASKED_NOT)
+		return;
+	for (enum unit u = UNIT_NONE; u <= UNIT_RATIO; u++) {
+		json_entry(l, "unit", unit_json[u], unit_example(u));
+		l->kind = "unit";
+		json_array(j, "suffixes");
+		for (size_t i = 0; unit_suffix(u, i) != NULL; i++)
+			json_text(j, NULL, unit_suffix(u, i));
+		json_close(j, ']');
+		json_close(j, '}');
+	}
+	json_entry(l, "unit", "limit", "or a size, or a time");
+	json_array(j, "suffixes");
+	for (size_t i = 0; param_limit_suffix(i) != NULL; i++)
+		json_text(j, NULL, param_limit_suffix(i));
+	json_close(j, ']');
+	json_close(j, '}');
 }
 
 int run_list_end(struct run_list *l, const char *kinds, struct err *err) {

@@ -6,6 +6,7 @@
 #include "common/run/run.h"
 
 #include "common/base/rng.h"
+#include "common/config/flows.h"
 #include "common/run/folder.h"
 #include "common/run/list.h"
 #include "common/run/manifest.h"
@@ -13,6 +14,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -33,12 +35,13 @@ static const struct param run_params[] = {
 static const struct param run_sections[] = {
 	{"paths", "", "from port to port: at most 8 lists of stages, by name", UNIT_NONE,
 		PARAM_PATHS("stage")},
-	{"flows", "", "the traffic: groups of flows", UNIT_NONE, PARAM_LIST("flows")},
+	{"flows", "", "the traffic: groups of flows", UNIT_NONE, PARAM_LIST("flows"), .min = 1,
+		.max = GROUPS_MAX},
 	{"telemetry", "", "what is recorded", UNIT_NONE, PARAM_MAP("telemetry")},
 	{"stop", "", "ends a run in virtual time before its duration", UNIT_NONE,
 		PARAM_MAP("stop")},
 	{"schedule", "", "changes of stages' parameters during the run", UNIT_NONE,
-		PARAM_LIST("schedule")},
+		PARAM_LIST("schedule"), .min = 0, .max = HUGE_VAL},
 	{"live", "", "only read by the live programs", UNIT_NONE, PARAM_MAP("live")},
 	PARAM_END,
 };

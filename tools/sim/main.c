@@ -45,6 +45,7 @@ static int list(const struct run_options *opt, struct err *err) {
 	plan_list(&l);
 	live_plan_list(&l);
 	run_list_streams(&l);
+	run_list_units(&l);
 	return run_list_end(&l, "aqm, stage, path, cc, source, flows, run, live, stream", err);
 }
 

@@ -342,14 +342,30 @@ def replay_(
 
 @app.command("list")
 def list_(
-    kind: Annotated[str | None, typer.Argument(metavar="aqm|stage|cc|source|flows|run")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[KIND|NAME]",
+            help="aqm, stage, cc, source, flows, run, live, stream, or one of what they list.",
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The tables as JSON.")] = False,
 ) -> None:
-    """Lists queue disciplines, stages, congestion controls, workloads, and all keys of a config."""
+    """Lists what there is, the keys of a config, and telemetry; NAME alone has a page."""
     from weir import runner
 
     program = str(runner.find_program("sim"))
     sys.stdout.flush()
-    os.execv(program, [program, "--list", *([kind] if kind else [])])
+    more = [name] if name is not None else []
+    os.execv(program, [program, *(["--json"] if as_json else []), "--list", *more])
+
+
+@app.command("schema")
+def schema_() -> None:
+    """Prints the JSON Schema of a config, for editors and other programs."""
+    from weir import schema
+
+    print(schema.text(schema.of_config()), end="")
 
 
 @app.command("doctor")

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The config's JSON Schema agrees with the programs: what they accept, and what it can refuse."""
+
+import copy
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+from weir import schema, tables
+
+ROOT = Path(__file__).resolve().parents[2]
+CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
+CORPUS = sorted((ROOT / "tests/fuzz/corpus/sim").iterdir())
+sys.path.insert(0, str(ROOT / "tests/sim"))
+from test_bad_input import BAD, GOOD  # noqa: E402
+
+# Bad configs that no schema can refuse, and why.
+BEYOND = {
+    "duplicate key": "a parser has kept one of them",
+    "no reverse": "weir-sim needs two paths, the live switch one",
+    "no delay": "between a queue's limit and the delays",
+    "stop first": "between two keys",
+    "no flows": "the live switch needs none",
+    "delay taken away": "between the schedule and the delays",
+    "edges too short": "between a limit and the flows' segments",
+    "short base_rtt": "between a group and the delays",
+}
+
+
+@pytest.fixture(scope="module")
+def listed(weir_sim):
+    return tables.read()
+
+
+@pytest.fixture(scope="module")
+def check(listed):
+    made = schema.make(listed)
+    jsonschema.Draft7Validator.check_schema(made)
+    return jsonschema.Draft7Validator(made)
+
+
+def loaded(text):
+    return yaml.safe_load(text)
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_every_config_is_accepted(check, path):
+    check.validate(loaded(path.read_text()))
+
+
+def test_configs_are_accepted_with_all_defaults_written(check, weir_sim):
+    """--print-config writes every key, each as text."""
+    for path in CONFIGS:
+        argv = [weir_sim, path, "--print-config"]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+        if done.returncode == 0:
+            check.validate(loaded(done.stdout))
+            check.validate(yaml.load(done.stdout, Loader=yaml.BaseLoader))
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_configs(check, name):
+    old, new, _ = BAD[name]
+    try:
+        config = loaded(GOOD.replace(old, new))
+    except yaml.YAMLError:
+        return  # no schema is needed
+    assert check.is_valid(config) == (name in BEYOND)
+
+
+def test_what_it_refuses_the_program_refuses(check, weir_sim):
+    """The corpus of the fuzzer has configs of all kinds."""
+    refused = 0
+    for path in CORPUS:
+        argv = [weir_sim, path, "--check"]
+        good = subprocess.run(argv, capture_output=True, timeout=60).returncode == 0
+        try:
+            config = loaded(path.read_text())
+        except (yaml.YAMLError, UnicodeDecodeError):
+            assert not good
+            continue
+        if good:
+            check.validate(config)
+        refused += not good
+    assert refused > 0
+
+
+def places(listed):
+    """A config with one section of each kind in it, and where it is: (kind, name, config, path)."""
+    base = loaded(GOOD)
+    for kind, name in ((each, name) for each in listed for name in listed[each]):
+        config = copy.deepcopy(base)
+        bare = {
+            key: "1Mbit" if row["unit"] == "bit/s" else "1s" if row["unit"] == "ns" else "1"
+            for key, row in tables.keys(listed[kind][name]).items()
+            if row["default"] is None
+        }
+        if kind == "aqm":
+            config["paths"]["forward"][0]["link"]["queue"] = {name: bare}
+        elif kind in ("stage", "path"):
+            config["paths"]["forward"].insert(0, {name: bare})
+            if kind == "path":
+                del config["flows"]
+        elif kind == "cc":
+            config["flows"][0]["cc"] = {name: bare}
+        elif kind == "source":
+            config["flows"][0]["source"] = {name: bare}
+        elif kind == "run" and name in ("telemetry", "stop"):
+            config[name] = bare
+        elif name == "run":
+            bare = config
+        elif kind == "flows":
+            bare = config["flows"][0]
+        else:
+            continue
+        yield kind, name, config, bare
+
+
+def test_each_key_of_each_table(check, listed, weir_sim, tmp_path):
+    """An unknown key, a value of no type and one out of range; the program says the same."""
+    for kind, name, config, section in places(listed):
+        check.validate(config)
+        section["nonsense"] = 1
+        assert not check.is_valid(config), (kind, name)
+        del section["nonsense"]
+        for key, row in listed[kind][name].get("params", {}).items():
+            before = section.get(key)
+            for value in wrong(row):
+                section[key] = value
+                assert not check.is_valid(config), (kind, name, key, value)
+                file = tmp_path / "x.yaml"
+                file.write_text(yaml.safe_dump(config))
+                argv = [weir_sim, file, "--check"]
+                done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+                assert done.returncode == 2, (kind, name, key, value)
+                assert key in done.stderr
+            section[key] = before if before is not None else row["default"]
+            assert check.is_valid(config), (kind, name, key, section[key])
+
+
+def wrong(row):
+    """Values that a parameter does not take."""
+    if row["type"] == "text":
+        return [["a", "list"]]
+    values = ["nonsense", {"a": "map"}]
+    if row["type"] in ("u64", "f64") and row["unit"] in ("", "ratio", "B"):
+        values += [row["min"] - 1] if row["min"] >= 1 else []
+        values += [int(row["max"] * 2)] if row["max"] is not None else []
+    if row["type"] in ("u64", "f64") and row["unit"] in ("ns", "bit/s"):
+        values += [5]  # no unit
+    return values
+
+
+def test_it_is_the_one_in_the_folder(weir, weir_sim):
+    """Editors read that file: after a change of a table, `weir schema > configs/schema.json`."""
+    done = weir("schema", env={"WEIR_BUILD": str(weir_sim.parents[2])})
+    assert done.status == 0
+    assert json.loads(done.out)["definitions"]["aqm.codel"]
+    assert (ROOT / "configs/schema.json").read_text() == done.out
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_every_config_names_it(path):
+    """As the language server for YAML reads it."""
+    lines = path.read_text().splitlines()
+    assert "# yaml-language-server: $schema=schema.json" in lines

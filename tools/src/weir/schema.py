@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The JSON Schema of a config, made from the C programs' own tables.
+
+Editors complete and check with it while one types; the programs themselves know more. What no JSON
+Schema can say: the range of a number with a unit ("500bit" as a rate), whole numbers with a unit,
+rules between two keys (stop after start, a BDP without a delay, ports that do not exist), which
+program needs which section, and duplicate keys. All else that the programs refuse, this refuses.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from weir import tables
+from weir.tables import Entry, Tables
+
+Schema = dict[str, Any]
+
+DRAFT = "http://json-schema.org/draft-07/schema#"
+NUMBER = r"([0-9]+(\.[0-9]+)?|\.[0-9]+)([eE][-+]?[0-9]+)?"
+NAME = "^[A-Za-z0-9_-]+$"
+CHANGE = r"^(at|[A-Za-z0-9_-]+\.[A-Za-z0-9_.-]+)$"
+# YAML 1.1 reads these words as booleans, YAML 1.2 as texts.
+BOOLEANS = {"no": False, "off": False, "false": False, "yes": True, "on": True, "true": True}
+SCALAR: Schema = {"type": ["string", "number", "boolean"]}
+
+
+def of_config() -> Schema:
+    """The schema of the tables of this build."""
+    return make(tables.read())
+
+
+def text(schema: Schema) -> str:
+    """As the file in configs/ has it."""
+    return json.dumps(schema, indent=1) + "\n"
+
+
+def make(listed: Tables) -> Schema:
+    """The schema of these tables."""
+    makers = Maker(listed)
+    sections = {
+        name: makers.table(entry, name)
+        for kind in ("run", "flows", "live")
+        for name, entry in listed[kind].items()
+        if name != "run"
+    }
+    plugins = {
+        f"{kind}.{name}": makers.table(entry, name)
+        for kind in ("aqm", "stage", "path", "cc", "source")
+        for name, entry in listed[kind].items()
+    }
+    return {
+        "$schema": DRAFT,
+        "title": "A Weir experiment",
+        **makers.table(listed["run"]["run"], "run"),
+        "definitions": {**sections, **plugins},
+    }
+
+
+class Maker:
+    """Makes schemas of tables."""
+
+    def __init__(self, listed: Tables) -> None:
+        self.listed = listed
+        self.suffixes = {unit: row["suffixes"] for unit, row in listed["unit"].items()}
+
+    def table(self, entry: Entry, name: str) -> Schema:
+        """A map with the keys of a table."""
+        made: Schema = {
+            "type": "object",
+            "description": entry["summary"],
+            "properties": {key: self.value(row) for key, row in tables.keys(entry).items()},
+            "required": tables.required(entry),
+            "additionalProperties": False,
+        }
+        if name == "schedule":  # its other keys are parameters of stages
+            changes = {"propertyNames": {"pattern": CHANGE}, "additionalProperties": SCALAR}
+            made |= changes | {"minProperties": 2}
+        return made
+
+    def value(self, row: Entry) -> Schema:
+        """One key's value, with what an editor shows about it."""
+        shown = {"description": described(row)}
+        if row["default"]:
+            shown["default"] = row["default"]
+        return {**shown, **self.form(row)}
+
+    def form(self, row: Entry) -> Schema:
+        """What may be written."""
+        kind, of = row["type"], row.get("of", "")
+        if kind in ("text", "scalar"):
+            return {"type": [*SCALAR["type"], "null"]} if row["default"] == "" else SCALAR
+        if kind in ("bool", "enum"):
+            return words(row["choices"], any_case=kind == "bool")
+        if kind == "limit":
+            every = [*self.suffixes["limit"], *self.suffixes["B"], *self.suffixes["ns"]]
+            return {"type": "string", "pattern": pattern(every)}
+        if kind == "plugin":
+            return self.plugin([of])
+        if kind == "map":
+            return self.map_of(of)
+        if kind == "list":
+            return self.list_of(row)
+        if kind == "paths":
+            return self.paths(of)
+        return self.number(row)
+
+    def number(self, row: Entry) -> Schema:
+        """A number of a unit. Without one it stands for itself, or it is 0 of anything."""
+        unit, low, high = row["unit"], row["min"], row["max"]
+        plain: Schema = {"type": "integer" if row["type"] == "u64" else "number", "minimum": low}
+        if high is not None:
+            plain["maximum"] = high
+        if unit in ("ns", "bit/s"):
+            plain = {"const": 0} if low <= 0 else {}
+        suffixes = [*self.suffixes[unit], *([""] if unit == "B" else [])]
+        written: Schema = {"type": "string", "pattern": pattern(suffixes)}
+        if plain.get("const") == 0:
+            written["pattern"] = f"{written['pattern']}|^0+$"
+        return {"anyOf": [plain, written]} if plain else written
+
+    def plugin(self, kinds: Iterable[str]) -> Schema:
+        """A name, if the plug-in needs no parameters, or {name: {...}}."""
+        bare: list[str] = []
+        whole: Schema = {}
+        for kind in kinds:
+            for name, entry in self.listed[kind].items():
+                reference: Schema = {"$ref": f"#/definitions/{kind}.{name}"}
+                whole[name] = reference
+                if not tables.required(entry):
+                    bare.append(name)
+                    whole[name] = {"anyOf": [reference, {"type": "null"}]}
+        one = {"minProperties": 1, "maxProperties": 1, "additionalProperties": False}
+        return {"anyOf": [{"enum": bare}, {"type": "object", "properties": whole, **one}]}
+
+    def map_of(self, name: str) -> Schema:
+        """A section, which may be empty if nothing in it is required."""
+        entry = next(part[name] for part in self.listed.values() if name in part)
+        reference = {"$ref": f"#/definitions/{name}"}
+        if tables.required(entry) or name.startswith("live"):
+            return reference
+        return {"anyOf": [reference, {"type": "null"}]}
+
+    def list_of(self, row: Entry) -> Schema:
+        """Some sections, or some numbers."""
+        if "of" not in row:
+            item = self.number({**row, "type": "u64"})
+            return {"type": "array", "items": item, "minItems": 1, "uniqueItems": True}
+        some: Schema = {"$ref": f"#/definitions/{row['of']}"}
+        made: Schema = {"type": "array", "items": some}
+        if row["max"] is not None:
+            made["maxItems"] = row["max"]
+        return {**made, "minItems": row["min"]}
+
+    def paths(self, kind: str) -> Schema:
+        """Lists of stages by name; a capture may be the first item of one."""
+        stages = {
+            "type": "array",
+            "items": [self.plugin([kind, "path"])],
+            "additionalItems": self.plugin([kind]),
+            "minItems": 1,
+        }
+        names = {"propertyNames": {"pattern": NAME}, "minProperties": 1}
+        return {"type": "object", "additionalProperties": stages, **names}
+
+
+def described(row: Entry) -> str:
+    """Its meaning, and whether it may be changed during a run."""
+    return f"{row['help']} (live)" if row["live"] else str(row["help"])
+
+
+def pattern(suffixes: Iterable[str]) -> str:
+    """A number with one of these behind it; a space may stand between them."""
+    some = "|".join(suffix for suffix in suffixes if suffix)
+    without = "?" if "" in suffixes else ""
+    return f"^{NUMBER}( ?({some})){without}$" if some else f"^{NUMBER}$"
+
+
+def words(choices: Iterable[str], any_case: bool) -> Schema:
+    """One of some words, those that YAML 1.1 reads as booleans too."""
+    choices = list(choices)
+    values = sorted({BOOLEANS[choice] for choice in choices if choice in BOOLEANS})
+    if any_case:
+        letters = [
+            "".join(f"[{letter.upper()}{letter}]" for letter in choice) for choice in choices
+        ]
+        text = {"type": "string", "pattern": f"^({'|'.join(letters)})$"}
+        return {"anyOf": [{"type": "boolean"}, text]}
+    return {"enum": [*choices, *values]}
