@@ -8,11 +8,12 @@ import time
 from html.parser import HTMLParser
 
 import numpy as np
+import polars as pl
 import pytest
 from synthetic import empty, make_run, write_ring
 from weir import summary
 from weir.analysis import folder
-from weir.report import bounded, figures, interactive, page, sections, theme
+from weir.report import axes, bounded, figures, interactive, page, sections, theme
 from weir.report.axes import subplots
 from weir.report.data import read
 
@@ -281,10 +282,31 @@ def test_no_word_hides_data_and_no_legend_takes_the_room_of_axes(tmp_path, count
         for key in keys:
             assert figure.bbox.x0 <= key.x0 < key.x1 <= figure.bbox.x1, caption
             assert figure.bbox.y0 <= key.y0 < key.y1 <= figure.bbox.y1, caption
-        for axes in figure.axes:
-            inside = axes.get_window_extent()
+        for panel in figure.axes:
+            inside = panel.get_window_extent()
             least = 0.3 if "What happened" in caption or "Shares" in caption else 1.2
             assert inside.height / figure.dpi > least, caption
             assert inside.width / figure.dpi > 2.3, caption
-            assert not any(key.overlaps(axes.get_tightbbox()) for key in keys), caption
-            assert not axes.texts or "Shares" in caption  # numbers beside bars
+            assert not any(key.overlaps(panel.get_tightbbox()) for key in keys), caption
+            assert not panel.texts or "Shares" in caption  # numbers beside bars
+
+
+def test_lines_differ_in_dash_and_the_legend_shows_what_is_drawn():
+    """Two algorithms whose lines lie on each other; a legend drew markers and areas as lines."""
+    theme.use()
+    styles = theme.group_styles([("", cc) for cc in ("copa", "newreno", "cubic", "bbr")])
+    assert len({style.dash for style in styles}) == 4
+    flows = pl.DataFrame({"flow_id": [0, 1, 2], "group": [0, 0, 0]})
+    styles = list(axes.flow_styles(flows, axes.Scene(groups=[], duration_s=1.0)).values())
+    assert len({style.colour for style in styles}) == len({style.dash for style in styles}) == 3
+    figure, (panel,) = subplots(1)
+    panel.plot([0, 1], [0, 1], linestyle=(0, (4, 2)), label="dashed")
+    panel.plot([0, 1], [0, 1], "v", label="marker")
+    panel.fill_between([0, 1], [0, 1], alpha=0.2, label="area")
+    panel.plot([0], [1], "^", transform=panel.get_xaxis_transform(), label="peak 9 s")
+    shown = {key.label: key for key in interactive.legend(figure)}
+    assert [name for name, key in shown.items() if not key.drawn] == ["peak 9 s"]
+    assert "stroke-dasharray" in shown["dashed"].swatch
+    assert "stroke-dasharray" not in shown["marker"].swatch
+    assert interactive.SHAPES["v"] in shown["marker"].swatch
+    assert 'fill-opacity="0.2"' in shown["area"].swatch

@@ -148,7 +148,7 @@ def banded(spread: pl.DataFrame, steps: units.Steps, label: str, scene: Scene) -
 
 
 def flow_styles(flows: pl.DataFrame, scene: Scene) -> dict[int, Style]:
-    """Looks of single flows: the group's colour, in shades where a group has several."""
+    """Looks of single flows: the group's colour, in shades and dashes where a group has several."""
     styles: dict[int, Style] = {}
     groups = split_by(flows, "group")
     for group, part in groups:
@@ -160,9 +160,10 @@ def flow_styles(flows: pl.DataFrame, scene: Scene) -> dict[int, Style]:
             if several and len(groups) == 1 and len(ids) <= len(theme.CYCLE)
             else theme.shades(base.colour, len(ids))
         )
-        for flow, colour in zip(ids, colours, strict=False):
+        for k, (flow, colour) in enumerate(zip(ids, colours, strict=False)):
             label = f"{base.label}, flow {flow}" if several and len(groups) > 1 else f"flow {flow}"
-            styles[flow] = Style(label if several else base.label, colour, base.marker, base.dash)
+            dash = theme.DASHES[k % len(theme.DASHES)] if several else base.dash
+            styles[flow] = Style(label if several else base.label, colour, base.marker, dash)
     return styles
 
 

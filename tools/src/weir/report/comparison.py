@@ -50,9 +50,7 @@ def read(runs: Sequence[Run]) -> list[Compared]:
     found = []
     for index, run in enumerate(runs):
         name = f"{'ABCDEFGH'[index]}: {run.path.resolve().name}"
-        style = theme.style("", name, index)
-        dashed = Style(name, style.colour, style.marker, theme.DASHES[index % len(theme.DASHES)])
-        found.append(Compared(name, dashed, data.read(run)))
+        found.append(Compared(name, theme.style("", name, index), data.read(run)))
     return found
 
 

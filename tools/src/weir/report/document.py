@@ -18,6 +18,8 @@ from markupsafe import Markup
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from weir.report.interactive import Key
+
 
 @dataclass(frozen=True)
 class Table:
@@ -52,7 +54,7 @@ class Shown:
     svg: Markup  # for print, and where no script runs
     caption: str
     panels: Sequence[Markup] = ()  # the same for BokehJS; none: the figure does not zoom
-    legend: Sequence[tuple[str, str, str]] = ()  # name, colour and line, to switch off and on
+    legend: Sequence[Key] = ()
     numbers: Table | None = None  # the figure's lines in words
 
 

@@ -163,6 +163,7 @@ def queue(links: pl.DataFrame, scene: Scene) -> Figure:
                 time,
                 part[mean] / divisor,
                 color=style.colour,
+                linestyle=style.dash,
                 label=style.label if several else "mean",
             )
         for kind in () if several else ("drops", "marks"):
@@ -204,6 +205,7 @@ class Cdf:
     delay_ns: npt.NDArray[np.float64]
     share: npt.NDArray[np.float64]
     points: Sequence[tuple[str, float, float]] = ()  # of every packet: name, delay_ns, share
+    binned: bool = False  # it rises within bins, from metrics.within_bins; else at values
 
 
 def delay_cdf(distributions: Sequence[Cdf]) -> Figure:
@@ -217,8 +219,10 @@ def delay_cdf(distributions: Sequence[Cdf]) -> Figure:
         )
         x, share = _thin(d.delay_ns / divisor, d.share)
         label = d.label if len(distributions) > 1 else None
-        left.step([x[0], *x], [0, *share], where="post", color=style.colour, label=label)
-        right.step([0, *x], [1, *(1 - share)], where="post", color=style.colour)
+        drawn: dict[str, Any] = {"color": style.colour, "linestyle": style.dash}
+        drawn["drawstyle"] = "default" if d.binned else "steps-post"
+        left.plot([x[0], *x], [0, *share], label=label, **drawn)
+        right.plot([0, *x], [1, *(1 - share)], **drawn)
         for (name, at, q), filled in zip(d.points, (True, False), strict=False):
             line_style: dict[str, Any] = {
                 "marker": "o",

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -54,6 +54,19 @@ MARKERS = {
     "*": "star",
     "|": "dash",
 }
+NO_LINE = ("None", "none", "", " ")
+SHAPES = {  # markers as SVG paths around (14, 5)
+    "o": "M10 5a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",
+    "s": "M10.5 1.5h7v7h-7z",
+    "^": "M14 1l4 8h-8z",
+    "v": "M14 9l4-8h-8z",
+    "D": "M14 .5L18.5 5L14 9.5L9.5 5z",
+    "x": "M10.5 1.5l7 7m0-7l-7 7",
+    "X": "M10.5 1.5l7 7m0-7l-7 7",
+    "P": "M14 1v8m-4-4h8",
+    "*": "M14 .5v9M10 3l8 4m0-4l-8 4",
+    "|": "M10 5h8",
+}
 
 
 def script() -> Markup:
@@ -76,17 +89,42 @@ def panels(figure: Figure) -> list[Markup]:
     return [_json(_Panel(figure, axes, names).plot) for axes in shown]
 
 
-def legend(figure: Figure) -> list[tuple[str, str, str]]:
-    """Name, colour and CSS line style of what can be switched off; nothing if there is one only."""
-    found: dict[str, tuple[str, str, str]] = {}
+class Key(NamedTuple):
+    """An entry of a legend."""
+
+    label: str
+    colour: str
+    swatch: Markup  # SVG shapes in currentColor: the line, the marker or the area
+    drawn: bool  # it can be switched off; else it only says something
+
+
+def legend(figure: Figure) -> list[Key]:
+    """What the colours, dashes and markers of a figure mean."""
+    found: dict[str, Key] = {}
     for axes in figure.axes:
         for artist, label in zip(*axes.get_legend_handles_labels(), strict=True):
             colour = _artist_colour(artist)
-            mark = isinstance(artist, Line2D) and _frame(artist, axes) == (True, False)
-            if colour is not None and not mark:
-                dashed = isinstance(artist, Line2D) and bool(_dash(artist))
-                found.setdefault(label, (label, colour, "dashed" if dashed else "solid"))
+            if colour is not None:
+                at_edge = isinstance(artist, Line2D) and _frame(artist, axes) == (True, False)
+                found.setdefault(label, Key(label, colour, _swatch(artist), drawn=not at_edge))
     return list(found.values())
+
+
+def _swatch(artist: Any) -> Markup:
+    """An artist in small, 28 by 10 pixels."""
+    if not isinstance(artist, Line2D):
+        return Markup('<path fill="currentColor" fill-opacity="{}" d="M0 0h28v10H0z"/>').format(
+            f"{artist.get_alpha() or 1.0:.2g}"
+        )
+    shapes = Markup()
+    if artist.get_linestyle() not in NO_LINE:
+        dashes = " ".join(map(str, _dash(artist)))
+        shapes += Markup('<path stroke-dasharray="{}" d="M0 5h28"/>').format(dashes)
+    if str(artist.get_marker()) in SHAPES:
+        hollow = _colour(artist.get_markerfacecolor()) == "#ffffff"
+        fill = "none" if hollow else "currentColor"
+        shapes += Markup('<path fill="{}" d="{}"/>').format(fill, SHAPES[str(artist.get_marker())])
+    return shapes
 
 
 def numbers(figure: Figure) -> list[list[str]]:
@@ -306,7 +344,7 @@ class _Panel:
         source = {"x": x.astype(np.float32), "y": y.astype(np.float32)}
         source["value"] = source["y"]
         name = self._name(line, colour)
-        if line.get_linestyle() not in ("None", "none", "", " "):
+        if line.get_linestyle() not in NO_LINE:
             style = str(line.get_drawstyle())
             if style.startswith("steps"):
                 mode = {"steps-post": "after", "steps-mid": "center"}.get(style, "before")

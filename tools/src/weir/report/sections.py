@@ -300,11 +300,11 @@ def delays(
         name = link_name(data.scene, link)
         if name in known:
             delay, share = np.asarray(known[name], dtype=np.float64).T
-            # Ends of bins: the last may be beyond the longest delay.
-            delay = np.minimum(delay, float(report[name].get("sojourn_max_ns") or np.inf))
+            largest = float(report[name].get("sojourn_max_ns") or np.inf)
+            delay, share = metrics.within_bins(delay, share, largest)
             marks = (("median", "sojourn_p50_ns", 0.5), ("p99", "sojourn_p99_ns", 0.99))
             points = [(label, float(report[name][key]), q) for label, key, q in marks]
-            found.append(figures.Cdf(name, delay, share, points))
+            found.append(figures.Cdf(name, delay, share, points, binned=True))
     if found:
         return found, "All packets, delays within 1/32."
     for link in links:

@@ -8,7 +8,7 @@ blindness, and apart in lightness where print is grey.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import matplotlib as mpl
@@ -18,7 +18,7 @@ ORANGE, SKY, BLACK, GREY = "#E69F00", "#56B4E9", "#000000", "#777777"
 INK, FAINT, GRID = "#222222", "#9a9a9a", "#e4e4e4"
 
 Dash = str | tuple[int, tuple[float, ...]]
-DASHES: tuple[Dash, ...] = ("-", (0, (4, 1.5)), (0, (1.2, 1.2)))
+DASHES: tuple[Dash, ...] = ("-", (0, (4, 1.5)), (0, (1.2, 1.2)), (0, (5, 1.2, 1.2, 1.2)))
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class Style:
 # By name, as configs write them.
 STYLES = {
     "copa": Style("Copa", BLUE, "o"),
-    "newreno": Style("NewReno", VERMILLION, "s"),
-    "cubic": Style("CUBIC", GREEN, "^"),
-    "bbr": Style("BBR", PURPLE, "D"),
+    "newreno": Style("NewReno", VERMILLION, "s", DASHES[1]),
+    "cubic": Style("CUBIC", GREEN, "^", DASHES[2]),
+    "bbr": Style("BBR", PURPLE, "D", DASHES[3]),
     "fixed": Style("fixed window", GREY, "x"),
     # Links and queue disciplines.
     "forward": Style("forward", INK, "o"),
@@ -66,8 +66,9 @@ def style(name: str, label: str | None = None, index: int = 0) -> Style:
     """The look of something known, or the next of the cycle."""
     known = STYLES.get(name)
     if known is None:
-        known = Style(name, CYCLE[index % len(CYCLE)], MARKERS[index % len(MARKERS)])
-    return Style(label or known.label, known.colour, known.marker)
+        dash = DASHES[index % len(DASHES)]
+        known = Style(name, CYCLE[index % len(CYCLE)], MARKERS[index % len(MARKERS)], dash)
+    return replace(known, label=label or known.label)
 
 
 def group_styles(groups: Sequence[tuple[str, str]]) -> list[Style]:

@@ -57,7 +57,7 @@ const weir = (() => {
 
   function paintPage() {
     plots.forEach(({ plot }) => paint(plot));
-    document.querySelectorAll(".legend i").forEach((i) => { i.style.borderColor = seen(i.dataset.colour); });
+    document.querySelectorAll(".legend svg").forEach((s) => { s.style.color = seen(s.dataset.colour); });
   }
 
   function link(entry) {
