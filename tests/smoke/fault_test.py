@@ -127,7 +127,7 @@ def test_memif_client_dies_while_it_connects(lab, root):
 
 def test_memif_server_may_take_its_time_to_answer(lab, root):
     """A client that gave up after 500 ms never met a server on a busy machine."""
-    loop = Loop(lab, root, "-o", "live.sender.answer=60s")
+    loop = Loop(lab, root)
     path = f"/var/run/dpdk/{lab.prefix}.memif"
     Path(path).parent.mkdir(exist_ok=True)
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:

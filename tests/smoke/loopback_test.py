@@ -29,6 +29,8 @@ class Loop:
         for i in range(2):
             dev = f"net_memif{i},role={role},id={i},socket={self.lab.prefix},rsize=10"
             yield f'live.{section}.ports.{i}.dev="{dev}"'
+        if section == "sender":
+            yield "live.sender.answer=60s"  # the switch shares a CPU with it
 
     def start(self, program, role, out=None):
         overrides = [arg for name in self.names(program, role) for arg in ("-o", name)]

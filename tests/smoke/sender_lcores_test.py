@@ -18,6 +18,7 @@ telemetry: {level: 1, interval: 100ms}
 live:
   sender:
     lcores: %s
+    answer: 60s # of a receiver that shares both CPUs with it
     rate: 1Gbit
     pipe: 100ms
     prefix: %s

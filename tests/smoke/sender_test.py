@@ -30,9 +30,10 @@ live:
   sender:
     lcores: [0]
     prefix: %s
-    answer: 2s
+    answer: 60s # a busy machine may keep the switch from its CPU
     ports: [{{name: a, role: %s, dev: "net_af_packet0,iface=eth0,framecnt=4096"}}]
 """
+ANSWER = ("-o", "live.sender.answer=2s")
 
 
 @pytest.fixture
@@ -153,7 +154,8 @@ def fails(lab, child):
 
 
 def test_peer_that_does_not_answer_arp(lab):
-    child = sender(lab, "sender", "a", "-o", "live.sender.ports.0.peer=198.19.0.99")
+    change = ("-o", "live.sender.ports.0.peer=198.19.0.99")
+    child = sender(lab, "sender", "a", *ANSWER, *change)
     status, said = fails(lab, child)
     assert status == 1
     assert "198.19.0.99 does not answer ARP" in said
@@ -167,7 +169,7 @@ def test_peer_that_does_not_answer_syn(lab):
         top="schedule: [{at: 1ms, forward.loss.rate: 100%}]",
         live="    start: traffic",
     )
-    status, said = fails(lab, sender(lab))
+    status, said = fails(lab, sender(lab, "sender", "a", *ANSWER))
     assert switch.stop() == 0
     assert status == 1
     assert "198.19.0.1:5001 answers ARP but no SYN" in said
@@ -175,7 +177,7 @@ def test_peer_that_does_not_answer_syn(lab):
 
 def test_peer_that_refuses(lab):
     switch = lab.switch(PATHS % ("0%", "0%"))
-    status, said = fails(lab, sender(lab))
+    status, said = fails(lab, sender(lab, "sender", "a", *ANSWER))
     assert switch.stop() == 0
     assert status == 1
     assert "refused" in said

@@ -20,6 +20,7 @@ def start(lab, root, role, name, *options):
     dev = f"net_memif0,role={memif},socket={lab.prefix},rsize=10"
     settings = [
         f"live.sender.prefix={lab.prefix}{name}",
+        "live.sender.answer=60s",  # both share a CPU
         f'live.sender.ports=[{{name: {name}, role: {role}, dev: "{dev}"}}]',
         *options,
     ]
@@ -32,6 +33,7 @@ def both(lab, root, *options):
     sink = start(
         lab, root, "receiver", "sink", "duration=300s", f"live.sender.lcores=[{LCORE}]", *options
     )
+    assert sink.ready(), sink.err
     sender = start(lab, root, "sender", "sent", "duration=3s", "warmup=1s", *options)
     assert sender.wait() == 0, sender.err
     assert sink.stop() == 0, sink.err
