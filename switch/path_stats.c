@@ -185,23 +185,6 @@ static const char *link_title(const struct path *p, const struct path_stage *s) 
 	return named_as_type(p, s) ? p->name : s->name;
 }
 
-// [[upper end of a bucket in ns, share of packets up to it], ...]: the distribution, within 1/32.
-static void json_cdf(struct json *j, const char *name, const struct hist *h) {
-	uint64_t below = 0;
-
-	json_array(j, name);
-	for (uint32_t i = 0; i < HIST_BUCKETS; i++) {
-		if (h->count[i] == 0)
-			continue;
-		below += h->count[i];
-		json_array(j, NULL);
-		json_u64(j, NULL, i + 1 < HIST_BUCKETS ? hist_bucket_low(i + 1) - 1 : h->max);
-		json_f64(j, NULL, (double)below / (double)h->total);
-		json_close(j, ']');
-	}
-	json_close(j, ']');
-}
-
 void paths_summary(struct paths *ps, struct json *j, uint64_t now_ns) {
 	struct path_stage *s;
 	struct path *p;

@@ -124,3 +124,19 @@ void json_null(struct json *j, const char *name) {
 	put_name(j, name);
 	fputs("null", j->out);
 }
+
+void json_cdf(struct json *j, const char *name, const struct hist *h) {
+	uint64_t below = 0;
+
+	json_array(j, name);
+	for (uint32_t i = 0; i < HIST_BUCKETS; i++) {
+		if (h->count[i] == 0)
+			continue;
+		below += h->count[i];
+		json_array(j, NULL);
+		json_u64(j, NULL, i + 1 < HIST_BUCKETS ? hist_bucket_low(i + 1) - 1 : h->max);
+		json_f64(j, NULL, (double)below / (double)h->total);
+		json_close(j, ']');
+	}
+	json_close(j, ']');
+}

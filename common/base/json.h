@@ -2,6 +2,8 @@
 // Writes JSON to a stream: commas, nesting and escapes. Numbers print so that they read back the
 // same; NaN and infinity become null.
 #pragma once
+#include "common/base/hist.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -25,3 +27,5 @@ void json_text(struct json *j, const char *name, const char *v);
 __attribute__((format(printf, 3, 4))) void json_format(
 	struct json *j, const char *name, const char *fmt, ...); // a text of up to 511 bytes
 void json_null(struct json *j, const char *name);
+// [[upper end of a bucket in ns, share of samples up to it], ...], the buckets that have samples.
+void json_cdf(struct json *j, const char *name, const struct hist *h);

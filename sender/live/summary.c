@@ -152,6 +152,8 @@ static void write_emulation(
 	json_object(j, "pacing_undisturbed");
 	live_late_json(&undisturbed, "paced_segs", "pacing_error", j);
 	json_close(j, '}');
+	json_cdf(j, "pacing_error_cdf", &all);
+	json_cdf(j, "pacing_error_undisturbed_cdf", &undisturbed);
 	json_object(j, "pacing_rate"); // relative error
 	json_u64(j, "flows", c.flows);
 	json_f64(j, "p99", c.flows > 0 ? c.p99 : NAN);

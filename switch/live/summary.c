@@ -118,6 +118,9 @@ static void write_emulation(struct switch_app *app, struct json *j) {
 	}
 	json_close(j, ']');
 	write_both(j, &undisturbed, &disturbed);
+	json_cdf(j, "delay_error_undisturbed_cdf", &undisturbed);
+	hist_merge(&disturbed, &undisturbed);
+	json_cdf(j, "delay_error_cdf", &disturbed);
 	json_u64(j, "early", early);
 	json_u64(j, "scheduled", scheduled);
 	json_f64(j, "rate_error_ppm", worst_ppm);

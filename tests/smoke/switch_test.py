@@ -320,3 +320,6 @@ def test_records_every_packet(lab):
     # Each departure with its own emulation error; the summary has the same.
     assert len(late_ns) == summary["emulation"]["packets"]
     assert late_ns.max() == summary["emulation"]["delay_error_max_ns"]
+    cdf = summary["emulation"]["delay_error_cdf"]
+    assert cdf[-1][1] == 1
+    assert all((late_ns <= end).mean() == pytest.approx(share) for end, share in cdf)
