@@ -13,7 +13,7 @@ import pytest
 from synthetic import empty, make_run, write_ring
 from weir import summary
 from weir.analysis import folder
-from weir.report import axes, bounded, figures, interactive, page, sections, theme
+from weir.report import axes, bounded, figures, interactive, lateness, page, sections, theme
 from weir.report.axes import subplots
 from weir.report.data import read
 
@@ -310,3 +310,37 @@ def test_lines_differ_in_dash_and_the_legend_shows_what_is_drawn():
     assert "stroke-dasharray" not in shown["marker"].swatch
     assert interactive.SHAPES["v"] in shown["marker"].swatch
     assert 'fill-opacity="0.2"' in shown["area"].swatch
+
+
+def names(run):
+    theme.use()
+    return [drawn.name for drawn in sections.draw(read(folder.load(run)))]
+
+
+def test_a_live_run_shows_its_own_error(tmp_path):
+    run = make_run(tmp_path / "r", seconds=10)
+    assert "emulation" not in names(run)
+    assert "Virtual time: every packet left when it was due" in page_of(run)
+    path = run / "summary.json"
+    report = json.loads(path.read_text())
+    cdf = [[1023, 0.5], [1_000_000, 1.0]]
+    report |= {"program": "weir-sender + weir-switch", "emulation": {"delay_error_cdf": cdf}}
+    path.write_text(json.dumps(report))
+    assert names(run)[-1] == "emulation"
+    assert "Virtual time" not in page_of(run)
+    packets = empty("packets", 1000)
+    packets["ts_ns"] = np.linspace(0, 10e9, packets.size)
+    packets["event"] = np.where(np.arange(packets.size) % 2, 5, 2)  # departures and others
+    packets["sojourn_ns"] = np.where(packets["event"] == 5, 700, 9_000_000)
+    packets["sojourn_ns"][501] = 50_000
+    write_ring(run / "packets.ring", "packets", packets)
+    timed = lateness.over_time(folder.load(run), 10.0)
+    assert timed["largest_ns"].max() == 50_000
+    assert timed["mean_ns"].min() == 700
+    (tail,) = lateness.tails(report, lateness.KNOWN)
+    figure = lateness.of_a_run([tail], timed, axes.Scene(groups=[], duration_s=10.0))
+    left, right = figure.axes
+    x, y = left.lines[0].get_data()
+    assert (x[0], y[0], x[-1]) == (1.008, 1.0, 1000.0)  # µs
+    assert len(right.lines) == 2
+    assert len(interactive.panels(figure)) == 2

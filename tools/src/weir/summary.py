@@ -36,6 +36,7 @@ LINK_COLUMNS = (
 
 VERDICTS_SHOWN = 8
 SEED_UNUSED = "the seed changes nothing (no loss, no jitter, nothing random was drawn)"
+SIMULATOR = "weir-sim"  # a summary's `program` in virtual time
 EMULATION_COLUMNS = ("emulation error", "median", "p99", "p99.9", "largest", "rate")
 
 
@@ -269,7 +270,7 @@ def speed(summary: dict[str, Any]) -> str:
         read = summary["capture"]["packets"]
         speed = units.number(read / wall / 1e6)
         return f"{read:,} packets in {units.number(wall)} s ({speed} million/s)"
-    if not virtual or summary.get("program") != "weir-sim":
+    if not virtual or summary.get("program") != SIMULATOR:
         return f"took {units.number(wall)} s, seed {seed(summary)}"
     return (
         f"{units.number(virtual)} s of virtual time in {units.number(wall)} s"

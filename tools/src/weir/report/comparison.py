@@ -15,7 +15,18 @@ from weir import summary, units
 from weir.analysis import folder, metrics, windows
 from weir.analysis.folder import Run
 from weir.errors import UserError
-from weir.report import axes, balance, data, document, figures, interactive, page, sections, theme
+from weir.report import (
+    axes,
+    balance,
+    data,
+    document,
+    figures,
+    interactive,
+    lateness,
+    page,
+    sections,
+    theme,
+)
 from weir.report.document import Table
 from weir.report.sections import Drawn
 from weir.report.theme import Style
@@ -224,6 +235,21 @@ def _flat(value: Any, prefix: str = "") -> dict[str, str]:
 
 def draw(compared: Sequence[Compared]) -> Iterator[Drawn]:
     """The figures, each with all runs that have data for it."""
+    yield from draw_common(compared)
+    late = [
+        [tail for one in compared for tail in lateness.tails(one.data.numbers, {key: one.style})]
+        for key in ("delay_error_cdf", "pacing_error_cdf")
+    ]
+    if any(late):
+        yield Drawn(
+            "emulation",
+            lateness.of_runs(*late),
+            "The live runs' own error: share of packets transmitted later than they should be.",
+        )
+
+
+def draw_common(compared: Sequence[Compared]) -> Iterator[Drawn]:
+    """What runs of any kind have."""
     scene = axes.Scene(
         groups=[one.style for one in compared],
         duration_s=max(one.data.scene.duration_s for one in compared),

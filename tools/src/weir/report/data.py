@@ -64,7 +64,7 @@ def warmup_s(run: Run) -> float:
 def duration_s(run: Run, *frames: pl.DataFrame | None) -> float:
     """Length of the time axis: what the summary says of virtual time, else the last record."""
     known = run.summary.get("virtual_s")
-    if known and run.summary.get("program") == "weir-sim":
+    if known and run.summary.get("program") == summary.SIMULATOR:
         return float(known)
     ends = [f["ts_ns"].to_numpy().max() for f in frames if f is not None]
     return float(max(ends, default=metrics.NS_PER_S)) / metrics.NS_PER_S

@@ -49,6 +49,7 @@ def page(run: Run, place: Path) -> str:
         traffic=traffic(report),
         warmup=warmup(report, data.scene.warmup_s),
         emulation=emulation(report),
+        exact=run.summary.get("program") == summary.SIMULATOR,
         verdicts=summary.verdict_lines(report) if "verdicts" in report else None,
         bokeh=interactive.script(),
         figures=document.embed_interactive((d.figure, d.caption) for d in sections.draw(data)),

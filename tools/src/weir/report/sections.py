@@ -11,7 +11,7 @@ import polars as pl
 
 from weir import summary, units
 from weir.analysis import metrics, windows
-from weir.report import axes, balance, figures, theme
+from weir.report import axes, balance, figures, lateness, theme
 from weir.report.data import FlowData, RunData
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ def draw(data: RunData) -> Iterator[Drawn]:
         yield from draw_acks(data, data.flows)
     yield from draw_observed(data)
     yield from draw_events(data)
+    yield from draw_lateness(data)
 
 
 def draw_rates(data: RunData, flows: FlowData) -> Iterator[Drawn]:
@@ -380,6 +381,31 @@ def draw_events(data: RunData) -> Iterator[Drawn]:
             "events",
             figures.events(counts, data.scene, length_s),
             f"What happened when, in bins of {units.time(length_s * metrics.NS_PER_S)}.",
+        )
+
+
+def draw_lateness(data: RunData) -> Iterator[Drawn]:
+    """A live run's own error. In virtual time there is none."""
+    if data.run.summary.get("program") == summary.SIMULATOR:
+        return
+    found = list(lateness.tails(data.numbers, lateness.KNOWN))
+    timed = lateness.over_time(data.run, data.scene.duration_s)
+    if found or timed is not None:
+        said = []
+        if found:
+            said.append(
+                "Share of packets that were transmitted later than they should; undisturbed: while"
+                " the host left the programs their CPUs."
+            )
+        if timed is not None:
+            said.append(
+                "Over time: the switch's packets, largest and mean in each"
+                f" {units.time(data.scene.duration_s / lateness.BINS * metrics.NS_PER_S)}."
+            )
+        yield Drawn(
+            "emulation",
+            lateness.of_a_run(found, timed, data.scene),
+            f"The run's own error. {' '.join(said)}",
         )
 
 

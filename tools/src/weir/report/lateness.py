@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The error of a live run itself: how much later than it should each packet was transmitted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from weir.analysis import metrics
+from weir.report import axes, theme
+from weir.report.axes import Scene
+from weir.report.theme import Style
+
+if TYPE_CHECKING:
+    from weir.analysis.folder import Run
+
+BINS = 400  # of time
+NS_PER_US = 1e3
+LEAST_NS = 10.0  # a logarithmic axis has no 0
+DASHED = theme.DASHES[1]
+# Keys of `emulation` in a summary, what they are distributions of, and their looks.
+DELAY = Style("delay, all packets", theme.BLUE, "o")
+PACING = Style("pacing, all packets", theme.VERMILLION, "s")
+KNOWN = {
+    "delay_error_cdf": DELAY,
+    "delay_error_undisturbed_cdf": Style("delay, undisturbed", theme.BLUE, "o", DASHED),
+    "pacing_error_cdf": PACING,
+    "pacing_error_undisturbed_cdf": Style("pacing, undisturbed", theme.VERMILLION, "s", DASHED),
+}
+
+
+class Tail(NamedTuple):
+    """A distribution of lateness."""
+
+    style: Style
+    late_ns: metrics.Floats
+    share: metrics.Floats
+
+
+def tails(report: dict[str, Any], styles: dict[str, Style]) -> Iterator[Tail]:
+    """The distributions that a summary has, by its keys."""
+    emulation = report.get("emulation", {})
+    for key, style in styles.items():
+        if emulation.get(key):
+            ends, share = np.asarray(emulation[key], dtype=np.float64).T
+            yield Tail(style, *metrics.within_bins(ends, share, np.inf))
+
+
+def over_time(run: Run, duration_s: float) -> pl.DataFrame | None:
+    """Mean and largest lateness of packets in each of BINS stretches of the run, with time_s.
+
+    None without records of departures: levels 2 and 3 have them.
+    """
+    depart = run.values("packets", "event").get("depart")
+    if depart is None:
+        return None
+    counts, sums, largest = np.zeros(BINS), np.zeros(BINS), np.zeros(BINS)
+    length_ns = duration_s * metrics.NS_PER_S / BINS
+    for part in run.chunks("packets", ("ts_ns", "sojourn_ns", "event")):
+        left = part["event"] == depart
+        late = part["sojourn_ns"][left]
+        place = np.minimum((part["ts_ns"][left] / length_ns).astype(np.int64), BINS - 1)
+        counts += np.bincount(place, minlength=BINS)
+        sums += np.bincount(place, weights=late, minlength=BINS)
+        np.maximum.at(largest, place, late)
+    used = np.flatnonzero(counts)
+    if used.size == 0:
+        return None
+    return pl.DataFrame(
+        {
+            "time_s": (used + 0.5) * length_ns / metrics.NS_PER_S,
+            "mean_ns": sums[used] / counts[used],
+            "largest_ns": largest[used],
+        }
+    )
+
+
+def of_a_run(found: Sequence[Tail], timed: pl.DataFrame | None, scene: Scene) -> Figure:
+    """Distributions of lateness and, where departures were recorded, lateness over time."""
+    figure, panels = axes.subplots(int(bool(found)) + int(timed is not None))
+    if found:
+        _draw_tails(panels[0], found)
+    if timed is not None:
+        panel = panels[-1]
+        for name, label, dash in (("largest", "delay, largest", "-"), ("mean", "mean", DASHED)):
+            late = np.maximum(timed[f"{name}_ns"].to_numpy(), LEAST_NS) / NS_PER_US
+            panel.plot(timed["time_s"], late, color=theme.BLACK, linestyle=dash, label=label)
+        axes.time_axis(panel, scene)
+        panel.set_yscale("log")
+        panel.set_ylim(LEAST_NS / NS_PER_US, None)
+        panel.set_ylabel("lateness (µs)")
+    axes.legend(figure)
+    return figure
+
+
+def of_runs(delay: Sequence[Tail], pacing: Sequence[Tail]) -> Figure:
+    """The same distribution of several runs: of delay, and of pacing."""
+    shown = [(name, part) for name, part in (("delay", delay), ("pacing", pacing)) if part]
+    figure, panels = axes.subplots(len(shown))
+    for panel, (name, part) in zip(panels, shown, strict=True):
+        _draw_tails(panel, part)
+        panel.set_xlabel(f"error of {name} (µs)")
+    axes.legend(figure)
+    return figure
+
+
+def _draw_tails(panel: Axes, found: Sequence[Tail]) -> None:
+    for style, late_ns, share in found:
+        above = np.maximum(1 - np.concatenate([[0.0], share[:-1]]), 1e-9)
+        late = np.maximum(late_ns, LEAST_NS) / NS_PER_US
+        panel.plot(late, above, color=style.colour, linestyle=style.dash, label=style.label)
+    panel.set_xscale("log")
+    panel.set_yscale("log")
+    panel.set_ylim(max(min(1 - float(s[s < 1].max(initial=0)) for *_, s in found) / 2, 1e-9), 1.3)
+    panel.set_xlabel("later than (µs)")
+    panel.set_ylabel("share of packets")
