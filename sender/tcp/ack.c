@@ -336,6 +336,8 @@ void flow_ack(struct host *h, struct flow *f, const struct seg *s, uint64_t now_
 	uint64_t wait_ns = 0, rtt_ns;
 
 	d.advanced = f->una_bytes > before;
+	if (f->rtx_kind == RTX_PERSIST)
+		f->timeouts = 0; // the peer answers
 	f->count.acked_bytes +=
 		min_u64(f->una_bytes, f->total_bytes) - min_u64(before, f->total_bytes);
 	loss_cumulative(h, f, una, &d);

@@ -72,7 +72,7 @@ struct flow {
 	bool cwnd_blocked;
 	uint8_t seen_count;
 	uint8_t snd_wscale;
-	uint8_t timeouts; // in a row, until progress
+	uint8_t timeouts; // in a row, until progress; of a closed window: unanswered probes
 	uint8_t probes; // of a closed window, in a row
 	uint16_t backoff; // number of times the RTO is doubled; reset by an RTT sample
 	uint16_t group;

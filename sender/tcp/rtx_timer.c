@@ -66,11 +66,17 @@ static void probe(struct host *h, struct flow *f, uint64_t now_ns) {
 	flow_arm_rtx(h, f, now_ns);
 }
 
+// Whether the peer has left too many timeouts or probes in a row unanswered; then the flow has ended.
+static bool gave_up(struct host *h, struct flow *f, uint64_t now_ns) {
+	if (f->timeouts < flow_group(h, f)->retries)
+		return false;
+	flow_end(h, f, FLOW_FAILED, TEL_GAVE_UP, now_ns);
+	return true;
+}
+
 static void timeout(struct host *h, struct flow *f, uint64_t now_ns) {
-	if (f->timeouts >= flow_group(h, f)->retries) {
-		flow_end(h, f, FLOW_FAILED, TEL_GAVE_UP, now_ns);
+	if (gave_up(h, f, now_ns))
 		return;
-	}
 	f->rtx_base_ns = now_ns;
 	f->backoff++;
 	if (f->state == FLOW_SYN_SENT) {
@@ -101,6 +107,9 @@ static void persist(struct host *h, struct flow *f, uint64_t now_ns) {
 	uint32_t len = window_left(f);
 	struct seg s;
 
+	if (gave_up(h, f, now_ns))
+		return;
+	f->timeouts++;
 	if (len > 0) {
 		flow_header(f, &s, f->iss + 1 + (uint32_t)f->una_bytes, (uint16_t)len,
 			SEG_ACK | SEG_PSH, now_ns);

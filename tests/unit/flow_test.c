@@ -532,9 +532,9 @@ static void close_window(struct link *l, uint64_t una, uint64_t now_ns) {
 	hand_feed(l, &s, now_ns);
 }
 
-// RFC 9293 section 3.8.6.1: probes one RTO apart, doubling, for ever.
+// RFC 9293 section 3.8.6.1: probes one RTO apart, doubling.
 START_TEST(closed_window_is_probed) {
-	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}, retries: 2, rto_max: 1s}");
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}, rto_max: 1s}");
 	const struct flow *f = link_flow(l);
 	uint64_t sent;
 
@@ -554,13 +554,33 @@ START_TEST(closed_window_is_probed) {
 }
 END_TEST
 
+// RFC 9293 section 3.8.6.1: a connection stays open as long as its probes are answered. A peer that is gone answers
+// none; Linux gives up after tcp_retries2 of them.
+START_TEST(peer_that_answers_no_probe_is_given_up) {
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}, retries: 2, rto_max: 1s}");
+	const struct flow *f = link_flow(l);
+
+	close_window(l, 10, 40 * MS);
+	for (uint64_t t = 1; t < 20; t++) {
+		link_run(l, t * S);
+		close_window(l, 10, t * S);
+	}
+	ck_assert_int_eq(f->state, FLOW_OPEN);
+	link_run(l, 30 * S);
+	ck_assert_int_eq(f->state, FLOW_FAILED);
+	ck_assert_uint_eq(l->data_count, 10);
+	link_close(l);
+}
+END_TEST
+
 // The RTO counted from before the window had closed, and gave up by the count of the probes.
 START_TEST(opened_window_starts_a_fresh_timeout) {
-	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}, retries: 2, tlp: no}");
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}, retries: 6, tlp: no}");
 	const struct flow *f = link_flow(l);
 
 	close_window(l, 10, 40 * MS);
 	link_run(l, 10 * S);
+	ck_assert_uint_eq(f->timeouts, 5);
 	hand_ack_at(l, 10, 10 * S);
 	ck_assert_uint_eq(l->data_count, 20);
 	ck_assert_uint_eq(f->rtx_deadline_ns, 10 * S + f->rtt.rto_ns);
@@ -801,8 +821,8 @@ TEST_MAIN(syn_offers_what_the_group_wants, handshake_takes_one_round_trip_and_me
 	data_and_fin_of_the_peer_are_acknowledged, file_ends_with_a_short_segment_and_a_fin,
 	files_of_every_length_around_a_segment_arrive, endless_flow_ends_at_its_stop,
 	file_is_cut_short_at_the_stop, flow_that_starts_after_its_stop_sends_a_fin,
-	closed_window_is_probed, opened_window_starts_a_fresh_timeout,
-	probe_of_a_closed_window_is_answered_by_our_receiver,
+	closed_window_is_probed, peer_that_answers_no_probe_is_given_up,
+	opened_window_starts_a_fresh_timeout, probe_of_a_closed_window_is_answered_by_our_receiver,
 	window_below_a_segment_is_filled_by_probes, what_a_probe_began_is_completed,
 	fin_needs_no_window, sequence_numbers_wrap, more_than_four_gigabytes_arrive,
 	ack_counts_where_its_sequence_number_is_acceptable,
