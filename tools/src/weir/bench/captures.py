@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a packet of a capture costs weir-pcap, beside tcptrace, tshark, scapy and reading alone.
+"""What a packet of a capture costs weir-pcap, beside tcptrace, tshark and scapy.
 
-All programs read the same capture, one after the other, as often as asked for. What is compared is
-processor time per packet, and the ratios within a round: their median.
+All captures are made first: headers of 10 Gbit/s runs. Then come rounds: weir-pcap reads each
+capture, and the others read the beginning of one of them, as much as they can manage. What is
+compared is processor time per packet, and the ratios within a round. Each program also reads a
+capture of one packet, and what that costs is taken off: the others are given few packets, and their
+start must not count against them.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,9 +29,14 @@ from weir.errors import UserError
 
 CONFIG = bootstrap.ROOT / "configs/quickstart.yaml"
 PACKETS_PER_S = 1.6e6  # of the config: segments and an ACK for each
-BUFFER_BYTES_PER_FLOW = 7500  # so that flows are not driven into timeouts: five segments
-BUFFER_BYTES_MIN = 25_000_000
-COLUMNS = ("flows", "packets", "program", "per packet", "million/s", "memory", "times weir-pcap")
+# A flow has at most so much in flight, and the buffer holds that of all flows. So nothing is lost,
+# with few flows and with many: the captures differ in their flows alone.
+WINDOWS_BYTES = 50_000_000  # twice the bandwidth-delay product
+WINDOW_BYTES_MIN = 7300  # five segments
+PEERS_FLOWS = 1000  # the peers read the capture with the number of flows nearest to this
+OWN = "weir-pcap"
+COLUMNS = ("flows", "packets", "program", "per packet", "from", "to", "million/s", "memory")
+TARGET_COLUMNS = ("asked for", "target", "found", "from", "to", "met")
 SCAPY = """
 import sys
 from scapy.utils import PcapReader
@@ -36,6 +44,9 @@ from scapy.layers import inet, l2
 for packet in PcapReader(sys.argv[1]):
     packet[inet.TCP].seq if inet.TCP in packet else None
 """
+SECTION, ENHANCED = 0x0A0D0D0A, 6  # types of pcapng blocks
+
+Cost = dict[str, float]  # one program on one capture: cpu_s, memory_bytes
 
 
 @dataclass(frozen=True)
@@ -50,15 +61,17 @@ class Reader:
 
 READERS = (
     Reader(
-        "weir-pcap",
+        OWN,
         lambda file, out: [
             *(str(runner.find_program("pcap")), "analyze", str(file), "--interval", "1s"),
             *("--out", str(out / "run"), "--force"),
         ],
     ),
-    Reader("capinfos", lambda file, out: ["capinfos", "-c", str(file)], package="tshark"),
     Reader(
-        "tcptrace -l -r", lambda file, out: ["tcptrace", "-l", "-r", str(file)], package="tcptrace"
+        "tcptrace -l -r",
+        lambda file, out: ["tcptrace", "-l", "-r", str(file)],
+        2_000_000,
+        "tcptrace",
     ),
     Reader(
         "tshark -2, tcp.analysis",
@@ -69,39 +82,131 @@ READERS = (
         100_000,
         "tshark",
     ),
-    Reader("scapy", lambda file, out: [sys.executable, "-c", SCAPY, str(file)], 10_000),
+    Reader("scapy", lambda file, out: [sys.executable, "-c", SCAPY, str(file)], 20_000),
 )
 
 
+@dataclass(frozen=True)
+class Target:
+    """A figure that is asked for: `least`, or else at most."""
+
+    name: str
+    value: float
+    least: bool
+    found: Callable[[Measured], list[float]]  # one per round; none: not measured
+
+    def row(self, measured: Measured) -> dict[str, Any] | None:
+        """Median and spread, and whether the median is good enough."""
+        found = self.found(measured)
+        if not found:
+            return None
+        middle = median(found)
+        return {
+            "asked": self.name,
+            "target": self.value,
+            "least": self.least,
+            "found": middle,
+            "min": min(found),
+            "max": max(found),
+            "met": middle >= self.value if self.least else middle <= self.value,
+        }
+
+
+@dataclass
+class Measured:
+    """Costs by number of flows and program, and the number of packets that each was given."""
+
+    packets: dict[tuple[int, str], int]
+    costs: dict[tuple[int, str], list[Cost]]
+    start: dict[str, list[Cost]]  # on one packet
+
+    def flows(self) -> list[int]:
+        """Of the captures, in increasing order."""
+        return sorted({flows for flows, _ in self.costs})
+
+    def ns(self, flows: int, name: str) -> list[float]:
+        """Processor time per packet in each round, without what one packet costs."""
+        costs, packets = self.costs.get((flows, name), []), self.packets.get((flows, name), 0)
+        return [
+            max(cost["cpu_s"] - start["cpu_s"], 0) * 1e9 / max(packets - 1, 1)
+            for cost, start in zip(costs, self.start[name], strict=bool(costs))
+        ]
+
+    def times(self, name: str) -> list[float]:
+        """What a packet costs this program in each round, over what it costs weir-pcap there."""
+        flows = peers_flows(self.flows())
+        own = self.ns(flows, OWN)
+        theirs = self.ns(flows, name) if name in self.start else []
+        return [one / mine for one, mine in zip(theirs, own, strict=False) if mine > 0]
+
+    def growth(self) -> list[float]:
+        """From the capture with the fewest flows to that with the most."""
+        all_flows = self.flows()
+        if len(all_flows) < 2:
+            return []
+        few, many = self.ns(all_flows[0], OWN), self.ns(all_flows[-1], OWN)
+        return [b / a for a, b in zip(few, many, strict=True) if a > 0]
+
+    def per_second(self) -> list[float]:
+        """Packets per second of processor time."""
+        return [1e9 / ns for ns in self.ns(peers_flows(self.flows()), OWN) if ns > 0]
+
+    def memory(self) -> list[float]:
+        """In MB, over all captures."""
+        rounds = zip(*(self.costs[flows, OWN] for flows in self.flows()), strict=True)
+        return [max(cost["memory_bytes"] for cost in costs) / 1e6 for costs in rounds]
+
+
+TARGETS = (
+    Target("times tcptrace's speed", 3, True, lambda m: m.times("tcptrace -l -r")),
+    Target("times tshark's speed", 100, True, lambda m: m.times("tshark -2, tcp.analysis")),
+    Target("times scapy's speed", 1000, True, lambda m: m.times("scapy")),
+    Target("memory in MB", 500, False, Measured.memory),
+    Target("cost of most flows to fewest", 1.5, False, Measured.growth),
+    Target("packets per second", 10e6, True, Measured.per_second),
+)
+
+
+def peers_flows(flows: Sequence[int]) -> int:
+    """Which capture the other programs read."""
+    return min(flows, key=lambda count: abs(count - PEERS_FLOWS))
+
+
 def measure_all(
-    flows: Sequence[int], packets: int, repeat: int, console: Console
-) -> list[dict[str, Any]]:
-    """A row per number of flows and program."""
-    missing = [r.name for r in READERS if r.package and shutil.which(r.name.split()[0]) is None]
+    flows: Sequence[int],
+    packets: int,
+    repeat: int,
+    console: Console,
+    readers: Sequence[Reader] = READERS,
+) -> dict[str, Any]:
+    """Rows, one for each capture and program, and targets."""
+    missing = [r.name for r in readers if r.package and shutil.which(r.name.split()[0]) is None]
     for name in missing:
         console.print(f"{name} is not installed and left out")
-    rows = []
+    readers = [reader for reader in readers if reader.name not in missing]
     with tempfile.TemporaryDirectory(prefix="weir-bench-") as temporary:
-        for count in flows:
+        captures = {}
+        for count in sorted(set(flows)):
+            console.print(f"{count:,} flows: making a capture")
             folder = Path(temporary) / str(count)
             folder.mkdir()
-            console.print(f"{count:,} flows: making a capture")
-            whole = capture(folder, count, packets)
-            readers = [r for r in READERS if r.name not in missing]
-            rows += measure(whole, folder, count, readers, repeat, console)
-            shutil.rmtree(folder)
-    return rows
+            captures[count] = capture(folder, count, packets)
+        measured = measure(captures, Path(temporary), readers, repeat, console)
+    rows = [row(measured, *key) for key in sorted(measured.costs, key=lambda key: key[0])]
+    targets = [found for target in TARGETS if (found := target.row(measured)) is not None]
+    return {"rows": rows, "targets": targets}
 
 
 def capture(folder: Path, flows: int, packets: int) -> Path:
     """Headers of so many packets of a 10 Gbit/s run, at least."""
-    file = folder / "run.pcap"
-    buffer = max(BUFFER_BYTES_MIN, flows * BUFFER_BYTES_PER_FLOW)
+    file = folder / "run.pcapng"
+    window = max(WINDOW_BYTES_MIN, WINDOWS_BYTES // flows)
     argv = [
         *(str(runner.find_program("sim")), str(CONFIG), "--out", str(folder / "sim"), "--pcap"),
         *(str(file), "-o", f"flows.0.count={flows}", "--duration"),
         *(f"{1.5 + packets / PACKETS_PER_S:.1f}s", "-o", "warmup=1s", "-o", "telemetry.level=0"),
-        *("-o", f"paths.forward.link.queue.fifo.limit={buffer}B"),
+        *("-o", f"paths.forward.link.queue.fifo.limit={flows * window * 11 // 10}B"),
+        *("-o", f"flows.0.rwnd={window}B", "-o", "flows.0.rto_min=10s"),
     ]
     done = subprocess.run(argv, capture_output=True, text=True)
     if done.returncode != 0:
@@ -110,96 +215,114 @@ def capture(folder: Path, flows: int, packets: int) -> Path:
 
 
 def measure(
-    whole: Path, folder: Path, flows: int, readers: Sequence[Reader], repeat: int, console: Console
-) -> list[dict[str, Any]]:
-    """The programs in rounds over one capture."""
-    found: dict[str, list[dict[str, float]]] = {reader.name: [] for reader in readers}
-    files = {reader.name: first(whole, folder, reader.packets) for reader in readers}
-    for number in range(repeat):
+    captures: dict[int, Path],
+    folder: Path,
+    readers: Sequence[Reader],
+    repeat: int,
+    console: Console,
+) -> Measured:
+    """The programs in rounds over all captures."""
+    theirs = peers_flows(list(captures))
+    one, _ = first(captures[theirs], folder / "one.pcapng", 1)
+    files: dict[tuple[int, str], Path] = {}
+    found = Measured({}, {}, {reader.name: [] for reader in readers})
+    for count, whole in captures.items():
         for reader in readers:
-            console.print(f"{flows:,} flows, round {number + 1}: {reader.name}")
-            file, packets = files[reader.name]
-            cost = run_once(reader.argv(file, folder))
-            found[reader.name].append({**cost, "ns": cost["cpu_s"] * 1e9 / packets})
-    own = [one["ns"] for one in found[READERS[0].name]]
-    return [
-        {
-            "flows": flows,
-            "packets": files[name][1],
-            "program": name,
-            "ns_per_packet": median(one["ns"] for one in rounds),
-            "memory_bytes": max(one["memory_bytes"] for one in rounds),
-            "ratio": median(one["ns"] / mine for one, mine in zip(rounds, own, strict=True)),
-            "rounds": rounds,
-        }
-        for name, rounds in found.items()
-    ]
+            if reader.name != OWN and count != theirs:
+                continue
+            key = (count, reader.name)
+            files[key], found.packets[key] = first(
+                whole, folder / f"{count}-{reader.packets}.pcapng", reader.packets
+            )
+            found.costs[key] = []
+    by_name = {reader.name: reader for reader in readers}
+    for number in range(repeat):
+        for name, reader in by_name.items():
+            found.start[name].append(run_once(reader.argv(one, folder)))
+        for (count, name), file in files.items():
+            console.print(f"round {number + 1} of {repeat}, {count:,} flows: {name}")
+            found.costs[count, name].append(run_once(by_name[name].argv(file, folder)))
+    return found
 
 
-def first(whole: Path, folder: Path, packets: int | None) -> tuple[Path, int]:
-    """A capture's first packets, or all of it; and how many those are. Slow programs get few."""
-    size = whole.stat().st_size
-    file = whole if packets is None else folder / f"first{packets}.pcap"
-    left = packets if packets is not None else 2**62
-    count, at = 0, 24
-    with whole.open("rb") as source:
-        head = source.read(24)
-        while at + 16 <= size and count < left:
-            source.seek(at + 8)
-            at += 16 + int.from_bytes(source.read(4), "little")
-            count += 1
-            if packets is None and count == 1000:  # an estimate is enough to skip ahead
-                return file, counted(whole)
-        if packets is not None:
-            source.seek(24)
-            file.write_bytes(head + source.read(at - 24))
+def row(measured: Measured, flows: int, name: str) -> dict[str, Any]:
+    """One program's figures on one capture."""
+    ns, costs = measured.ns(flows, name), measured.costs[flows, name]
+    return {
+        "flows": flows,
+        "packets": measured.packets[flows, name],
+        "program": name,
+        "ns_per_packet": median(ns),
+        "ns_per_packet_min": min(ns),
+        "ns_per_packet_max": max(ns),
+        "memory_bytes": max(cost["memory_bytes"] for cost in costs),
+        "rounds": costs,
+    }
+
+
+def first(whole: Path, file: Path, packets: int | None) -> tuple[Path, int]:
+    """A capture's first packets in a file of their own, or all of it; and how many those are."""
+    if packets is None:
+        return whole, counted(whole)
+    count, begins = 0, True
+    with whole.open("rb") as source, file.open("wb") as to:
+        while count < packets and len(head := source.read(8)) == 8:
+            kind, size = (int.from_bytes(head[i : i + 4], "little") for i in (0, 4))
+            if size < 12 or (begins and kind != SECTION):
+                raise UserError(f"{whole}: not a pcapng file as weir-sim writes it", 1)
+            begins = False
+            to.write(head + source.read(size - 8))
+            count += kind == ENHANCED
     return file, count
 
 
 def counted(file: Path) -> int:
     """Packets of a capture, as weir-pcap counts them."""
-    import json
-
     with tempfile.TemporaryDirectory(prefix="weir-bench-") as out:
         argv = [str(runner.find_program("pcap")), "analyze", str(file), "--level", "0", "--json"]
         done = subprocess.run([*argv, "--out", f"{out}/run"], capture_output=True, check=True)
     return int(json.loads(done.stdout)["capture"]["packets"])
 
 
-def run_once(argv: Sequence[str]) -> dict[str, float]:
-    """Processor time, wall-clock time and memory of one program."""
-    start = time.monotonic()
+def run_once(argv: Sequence[str]) -> Cost:
+    """Processor time and memory of one program."""
     process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
         raise UserError(f"{argv[0]} failed with status {process.returncode}", 1)
-    return {
-        "cpu_s": used.ru_utime + used.ru_stime,
-        "wall_s": time.monotonic() - start,
-        "memory_bytes": used.ru_maxrss * 1024.0,
-    }
+    return {"cpu_s": used.ru_utime + used.ru_stime, "memory_bytes": used.ru_maxrss * 1024.0}
 
 
-def show(rows: Sequence[dict[str, Any]], out: Console) -> None:
-    """The table, and how the cost grows with the number of flows."""
+def show(found: dict[str, Any], out: Console) -> None:
+    """The table of programs, and that of what is asked for."""
     cells = [
         [
             units.count(row["flows"]),
             units.count(row["packets"]),
             row["program"],
             units.time(row["ns_per_packet"]),
-            units.number(1e3 / row["ns_per_packet"]),
+            units.time(row["ns_per_packet_min"]),
+            units.time(row["ns_per_packet_max"]),
+            units.number(1e3 / row["ns_per_packet"]) if row["ns_per_packet"] > 0 else "",
             units.size(row["memory_bytes"]),
-            units.number(row["ratio"]),
         ]
-        for row in rows
+        for row in found["rows"]
     ]
     out.print(summary.table(COLUMNS, cells, left=0))
-    own = [row for row in rows if row["program"] == READERS[0].name]
-    if len(own) > 1:
-        growth = own[-1]["ns_per_packet"] / own[0]["ns_per_packet"]
-        out.print(
-            f"weir-pcap: {own[-1]['flows']:,} flows cost {growth:.2f} times"
-            f" what {own[0]['flows']:,} cost, per packet"
-        )
+    out.print(
+        "Processor time per packet: the median of the rounds, the least and the most. All captures"
+        " have the same length in packets: with more flows, each flow has fewer packets to share"
+        " its handshake and its records.\n",
+        soft_wrap=True,
+    )
+    targets = [
+        [
+            target["asked"],
+            f"{'>=' if target['least'] else '<='} {units.number(target['target'])}",
+            *(units.number(target[name]) for name in ("found", "min", "max")),
+            "yes" if target["met"] else "no",
+        ]
+        for target in found["targets"]
+    ]
+    out.print(summary.table(TARGET_COLUMNS, targets, left=1))

@@ -255,7 +255,10 @@ def bench_pcap(
     repeat: Annotated[int, typer.Option(min=1, help="Rounds; medians are shown.")] = 3,
     as_json: Annotated[bool, typer.Option("--json", help="Every round's figures as JSON.")] = False,
 ) -> None:
-    """What a packet of a capture costs, beside tcptrace, tshark and scapy, in turns."""
+    """What a packet of a capture costs, beside tcptrace, tshark and scapy, in rounds.
+
+    The others read the beginning of the capture with about 1000 flows, as the table says.
+    """
     from weir import summary
     from weir.bench import captures, sim
 
