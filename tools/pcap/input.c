@@ -10,8 +10,6 @@
 #include <unistd.h>
 
 #define PACKED_BYTES ((size_t)128 << 10)
-#define READ_BYTES                                                                                 \
-	((size_t)256 << 10) // at once: what was just copied is still in the second-level cache
 
 // More of the file itself; 0 at its end.
 static int64_t read_file(struct input *in, uint8_t *to, size_t room, struct err *err) {
@@ -142,7 +140,7 @@ bool input_fill(struct input *in, size_t n, int *rc, struct err *err) {
 	in->end = in->buffer + have;
 	while (have < n) {
 		uint8_t *to = in->buffer + have;
-		size_t room = INPUT_BYTES - have < READ_BYTES ? INPUT_BYTES - have : READ_BYTES;
+		size_t room = INPUT_BYTES - have;
 		int64_t got = in->codec != NULL ? read_packed(in, to, room, err)
 						: read_file(in, to, room, err);
 

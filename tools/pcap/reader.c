@@ -285,6 +285,32 @@ static int pcapng_block(struct reader *r, struct frame *f, bool first, int *rc, 
 	return packet;
 }
 
+// Nearly every block: a packet of a known interface, whole, in this machine's byte order. False: pcapng_block reads it.
+static inline bool usual_block(struct reader *r, struct frame *f) {
+	struct input *in = &r->in;
+	const uint8_t *p = in->at;
+	size_t left = (size_t)(in->end - p);
+	struct {
+		uint32_t type, total, interface, high, low, captured, length;
+	} b;
+
+	if (unlikely(left < sizeof(b)))
+		return false;
+	memcpy(&b, p, sizeof(b));
+	uint32_t interface = r->section_first + b.interface;
+	uint64_t units = (uint64_t)b.high << 32 | b.low;
+	if (unlikely(b.type != BLOCK_ENHANCED || r->swapped || b.total > left || b.total % 4 != 0
+		    || b.total < sizeof(b) + 4 || b.captured > b.total - sizeof(b) - 4
+		    || b.captured > READER_CAPTURED_MAX || b.interface >= r->interfaces
+		    || interface >= r->interfaces || r->interface[interface].unit_ns == 0
+		    || units >= UINT64_MAX / 1000))
+		return false;
+	in->at = p + sizeof(b);
+	give(r, f, interface, units * r->interface[interface].unit_ns, b.captured, b.length);
+	in->at = p + b.total;
+	return true;
+}
+
 int reader_batch(struct reader *r, struct frame *frames, uint32_t max, struct err *err) {
 	uint32_t n = 0;
 	int rc = 0;
@@ -298,8 +324,10 @@ int reader_batch(struct reader *r, struct frame *frames, uint32_t max, struct er
 		int found = 0;
 
 		// Blocks without packets may move the buffer only as long as no packet is given out.
-		while (n < max && (found = pcapng_block(r, &frames[n], n == 0, &rc, err)) >= 0)
-			n += (uint32_t)found;
+		for (; n < max && found >= 0; n += (uint32_t)(found > 0))
+			found = usual_block(r, &frames[n])
+				? 1
+				: pcapng_block(r, &frames[n], n == 0, &rc, err);
 	}
 	return rc < 0 ? rc : (int)n;
 }
