@@ -50,6 +50,7 @@ struct packet {
 	uint8_t ecn;
 	uint8_t from; // which end of `key` sent it
 	uint8_t options; // enum decode_options
+	bool ipv4; // both ends of `key`
 	struct seg seg; // TCP only; len is not used: see payload
 };
 
