@@ -22,7 +22,7 @@ static void note(struct analysis *a, const char *sentence) {
 }
 
 static void batch(struct analysis *a, const struct frame *frames, uint32_t n) {
-	struct packet packets[READER_BATCH];
+	struct packet *packets = track_room(&a->track);
 	uint32_t tcp = 0;
 
 	if (unlikely(!a->begun))
@@ -40,10 +40,11 @@ static void batch(struct analysis *a, const struct frame *frames, uint32_t n) {
 			continue;
 		a->options_cut += p->options == DECODE_OPTIONS_CUT;
 		a->options_bad += p->options == DECODE_OPTIONS_BAD;
+		track_fetch(&a->track, p);
 		tcp++;
 	}
 	if (likely(tcp > 0))
-		track_batch(&a->track, packets, tcp);
+		track_packets(&a->track, tcp);
 }
 
 int analysis_read(struct analysis *a, analysis_progress_fn *progress, void *of, struct err *err) {

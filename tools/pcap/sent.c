@@ -12,6 +12,7 @@
 static_assert(sizeof(struct sent) == 24, "a block is whole cache lines");
 
 int sent_pool_init(struct sent_pool *p, size_t bytes) {
+	assert(bytes / UNIT < 1u << SENT_BLOCK_BITS);
 	memset(p, 0, sizeof(*p));
 	p->base = mem_map(bytes);
 	p->size = bytes;
@@ -48,10 +49,11 @@ static void give(struct sent_pool *p, uint32_t block, uint32_t log2) {
 }
 
 bool sent_grow(struct sent_pool *p, struct sent_ring *r) {
-	struct sent_ring larger = {.log2 = r->block == 0 ? SENT_LOG2_MIN : r->log2 + 1};
+	uint32_t log2 = r->block == 0 ? SENT_LOG2_MIN : r->log2 + 1u;
+	uint32_t block = log2 <= SENT_LOG2_MAX ? take(p, log2) : 0;
+	struct sent_ring larger = {
+		.block = block & ((1u << SENT_BLOCK_BITS) - 1), .log2 = log2 & 31};
 
-	if (larger.log2 <= SENT_LOG2_MAX)
-		larger.block = take(p, larger.log2);
 	if (larger.block == 0) {
 		p->refused++;
 		return false;

@@ -26,10 +26,12 @@ struct sent {
 #define SENT_LOG2_MIN 3 // 8 records, 192 bytes: three cache lines
 #define SENT_LOG2_MAX 20 // a million segments in flight
 
+#define SENT_BLOCK_BITS 27
+
 struct sent_ring {
-	uint32_t block; // in the pool, in units of 64 bytes, from 1 on; 0: none yet
+	// The block's place in the pool, in units of 64 bytes, from 1 on, 0: none yet; and its number of records.
+	uint32_t block : SENT_BLOCK_BITS, log2 : 32 - SENT_BLOCK_BITS;
 	uint32_t head, tail; // count up; tail exclusive
-	uint32_t log2; // of its records
 };
 
 struct sent_pool {

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Finds a packet's connection, opens and ends connections.
 //
-// Connections are in no order in memory, so that with many of them nearly every packet's is in no cache. A batch is
-// therefore gone through three times: the table's slots are fetched, then the connections, then what those point to;
-// in the fourth pass all is there.
+// Connections are in no order in memory, so that with many of them nearly every packet's is in no cache. What a packet
+// needs is therefore fetched in steps, each of which has the time of another batch's work to come:
+//
+//	while this batch is decoded             the slots of the table
+//	before the one before it is analysed    the connections
+//	while the next one is decoded           (they come)
+//	before the next one's are fetched       what they point to
 #include "tools/pcap/track.h"
 
 #include "common/base/likely.h"
@@ -16,21 +20,23 @@
 #define SWEEP_PER_BATCH 32u // connections looked at for idle ones
 #define EVICT_TRIES 64u // of so many the one that was quiet longest goes
 
-static inline bool same_key(const struct flow_key *a, const struct flow_key *b) {
-	return memcmp(a, b, sizeof(*a)) == 0;
-}
-
+// Of IPv4 all is in the flow's first cache line.
 static inline bool is_at(const struct track *t, const struct packet *p, uint32_t place) {
 	const struct track_flow *f = &t->flow[place];
 
-	return (f->flags & FLOW_USED) != 0 && same_key(&f->key, &p->key);
+	if (f->address[0] != (uint32_t)p->key.end[0].low
+		|| f->address[1] != (uint32_t)p->key.end[1].low || f->port[0] != p->key.port[0]
+		|| f->port[1] != p->key.port[1] || (f->flags & FLOW_USED) == 0)
+		return false;
+	if (likely(p->ipv4 && (f->flags & FLOW_IPV4) != 0))
+		return true;
+	return memcmp(&t->opening[place].key, &p->key, sizeof(p->key)) == 0;
 }
 
 static uint32_t find(const struct track *t, const struct packet *p) {
 	uint32_t at = p->hash, place;
 
-	while ((place = table_find(&t->table, p->hash, &at)) != TABLE_NONE
-		&& !same_key(&t->flow[place].key, &p->key))
+	while ((place = table_find(&t->table, p->hash, &at)) != TABLE_NONE && !is_at(t, p, place))
 		continue;
 	return place;
 }
@@ -42,7 +48,7 @@ static void end_flow(struct track *t, uint32_t place, enum tel_flow_event event)
 	t->count.ended[event]++;
 	for (uint32_t d = 0; d < 2; d++)
 		sent_release(&t->pool, &f->dir[d].ring);
-	table_remove(&t->table, f->hash, place);
+	table_remove(&t->table, t->opening[place].hash, place);
 	f->flags = 0;
 	t->spare[t->spares++] = place;
 	t->live--;
@@ -50,7 +56,7 @@ static void end_flow(struct track *t, uint32_t place, enum tel_flow_event event)
 
 // What ended a connection of which nothing more is expected.
 static enum tel_flow_event verdict(const struct track_flow *f, enum tel_flow_event otherwise) {
-	const struct track_dir *client = &f->dir[f->client], *server = &f->dir[!f->client];
+	const struct track_snd *client = &f->snd[f->client], *server = &f->snd[!f->client];
 
 	if ((client->flags & DIR_SYN) != 0
 		&& ((server->flags & DIR_KNOWN) == 0 || (f->flags & FLOW_REFUSED) != 0))
@@ -58,6 +64,11 @@ static enum tel_flow_event verdict(const struct track_flow *f, enum tel_flow_eve
 	if ((f->flags & FLOW_RESET) != 0)
 		return TEL_RESET;
 	return (f->flags & FLOW_CLOSED) != 0 ? TEL_CLOSE : otherwise;
+}
+
+static void restart_sweep(struct track *t) {
+	t->swept = 0;
+	t->sweep_ns = 0;
 }
 
 // The table is full: of the next few connections the one that was quiet longest.
@@ -73,43 +84,66 @@ static void evict(struct track *t) {
 			oldest = place;
 	}
 	end_flow(t, oldest, verdict(&t->flow[oldest], TEL_EVICTED));
+	restart_sweep(t); // it has not looked at those that were tried
 }
 
+// When the connection is to end, unless packets come.
+static uint64_t expiry_ns(const struct track *t, const struct track_flow *f) {
+	uint64_t closed_ns = time_min(t->limits.idle_ns, TRACK_CLOSED_NS);
+
+	return f->last_ns + ((f->flags & FLOW_CLOSED) != 0 ? closed_ns : t->limits.idle_ns);
+}
+
+// Some of the connections after each batch, until all were looked at; then not before the first of them expires, or one
+// that is opened or closed meanwhile may.
 static void sweep(struct track *t) {
+	if (t->now_ns < t->sweep_ns)
+		return;
+	if (t->swept == 0)
+		t->expires_ns = t->now_ns + time_min(t->limits.idle_ns, TRACK_CLOSED_NS);
 	for (uint32_t i = 0; i < SWEEP_PER_BATCH && i < t->placed; i++) {
 		t->sweep = t->sweep + 1 < t->placed ? t->sweep + 1 : 0;
 		struct track_flow *f = &t->flow[t->sweep];
 
 		prefetch(&t->flow[t->sweep + 8]);
-		if ((f->flags & FLOW_USED) == 0)
-			continue;
-		uint64_t quiet_ns = time_since(t->now_ns, f->last_ns);
+		if ((f->flags & FLOW_USED) != 0) {
+			uint64_t at_ns = expiry_ns(t, f);
 
-		if (quiet_ns > t->limits.idle_ns
-			|| ((f->flags & FLOW_CLOSED) != 0 && quiet_ns > TRACK_CLOSED_NS))
-			end_flow(t, t->sweep, verdict(f, TEL_IDLE));
+			if (t->now_ns > at_ns)
+				end_flow(t, t->sweep, verdict(f, TEL_IDLE));
+			else
+				t->expires_ns = time_min(t->expires_ns, at_ns);
+		}
+		if (++t->swept >= t->placed) {
+			t->sweep_ns = t->expires_ns;
+			t->swept = 0;
+			return;
+		}
 	}
 }
 
 static uint32_t open_flow(struct track *t, const struct packet *p, uint64_t now_ns) {
 	if (t->spares == 0 && t->placed == t->limits.connections)
 		evict(t);
-	uint32_t place = t->spares > 0 ? t->spare[--t->spares] : t->placed++;
+	bool used = t->spares > 0; // else the memory is all zero
+	uint32_t place = used ? t->spare[--t->spares] : t->placed++;
 	struct track_flow *f = &t->flow[place];
 	bool answer = (p->seg.flags & (SEG_SYN | SEG_ACK)) == (SEG_SYN | SEG_ACK);
 
-	memset(f, 0, sizeof(*f));
-	memset(t->rare[place], 0, sizeof(t->rare[place]));
-	f->key = p->key;
-	f->hash = p->hash;
-	f->flags = FLOW_USED;
+	if (used) {
+		memset(f, 0, sizeof(*f));
+		memset(t->rare[place], 0, sizeof(t->rare[place]));
+	}
+	f->flags = (uint8_t)(p->ipv4 ? FLOW_USED | FLOW_IPV4 : FLOW_USED);
 	f->last_ns = now_ns;
 	f->client = answer ? !p->from : p->from;
-	f->connection = (uint32_t)t->count.connections++;
-	t->handshake_ns[place][0] = t->handshake_ns[place][1] = 0;
+	t->opening[place] = (struct track_opening){
+		.key = p->key, .hash = p->hash, .connection = (uint32_t)t->count.connections++};
 	for (uint32_t d = 0; d < 2; d++) {
-		f->dir[d].id = TEL_NO_FLOW;
-		f->dir[d].window_min = f->dir[d].window = UINT32_MAX;
+		f->address[d] = (uint32_t)p->key.end[d].low;
+		f->port[d] = p->key.port[d];
+		t->rare[place][d].id = TEL_NO_FLOW;
+		f->dir[d].window_min = f->snd[d].window = UINT32_MAX;
 		f->dir[d].tsrtt_min_ns = UINT32_MAX;
 		rtt_init(&f->dir[d].rtt, NS_PER_S);
 		t->rare[place][d].start_ns = now_ns;
@@ -122,35 +156,35 @@ static uint32_t open_flow(struct track *t, const struct packet *p, uint64_t now_
 
 // A SYN on a connection that is there: sent again, or another connection of the same addresses and ports?
 static bool reused(const struct track_at *a) {
-	const struct track_dir *dir = &a->f->dir[a->d];
+	const struct track_snd *snd = &a->f->snd[a->d];
 
 	if ((a->p->seg.flags & (SEG_SYN | SEG_ACK)) != SEG_SYN)
 		return false;
-	if ((dir->flags & DIR_SYN) != 0)
+	if ((snd->flags & DIR_SYN) != 0)
 		return track_rare(a, a->d)->isn != a->p->seg.seq;
-	return (dir->flags & DIR_KNOWN) != 0 || (a->f->dir[!a->d].flags & DIR_KNOWN) != 0;
+	return (snd->flags & DIR_KNOWN) != 0 || (a->f->snd[!a->d].flags & DIR_KNOWN) != 0;
 }
 
 // Options count from the SYNs on (RFC 7323 section 2.2): scaling only if both have it.
 static void agree(struct track_flow *f) {
-	struct track_dir *a = &f->dir[0], *b = &f->dir[1];
+	struct track_snd *a = &f->snd[0], *b = &f->snd[1];
 
 	if ((a->flags & b->flags & DIR_SYN) != 0 && (a->options & b->options & SEG_OPT_WSCALE) == 0)
 		a->wscale = b->wscale = 0;
 }
 
 static void syn(struct track_at *a) {
-	struct track_dir *dir = &a->f->dir[a->d];
+	struct track_snd *snd = &a->f->snd[a->d];
 	struct track_rare *rare = track_rare(a, a->d);
 	const struct seg *s = &a->p->seg;
-	uint64_t *first_ns = &a->t->handshake_ns[a->place][a->d];
+	uint64_t *first_ns = &a->t->opening[a->place].handshake_ns[a->d];
 
-	if ((dir->flags & DIR_SYN) == 0) {
-		dir->flags |= DIR_SYN | DIR_KNOWN;
+	if ((snd->flags & DIR_SYN) == 0) {
+		snd->flags |= DIR_SYN | DIR_KNOWN;
 		rare->isn = s->seq;
-		dir->nxt = dir->una = s->seq + 1;
-		dir->wscale = (s->options & SEG_OPT_WSCALE) != 0 ? s->wscale : 0;
-		dir->options = s->options;
+		snd->nxt = snd->una = s->seq + 1;
+		snd->wscale = (s->options & SEG_OPT_WSCALE) != 0 ? s->wscale : 0;
+		snd->options = s->options;
 		a->f->dir[!a->d].mss_allowed = s->mss;
 		*first_ns = a->now_ns;
 		agree(a->f);
@@ -161,7 +195,7 @@ static void syn(struct track_at *a) {
 			a->f->ecn |= 2;
 	} else {
 		a->kind |= KIND_RETRANSMIT;
-		if ((dir->flags & DIR_ANSWERED) == 0)
+		if ((snd->flags & DIR_ANSWERED) == 0)
 			*first_ns = NEVER_NS;
 	}
 	rare->syns++;
@@ -169,8 +203,8 @@ static void syn(struct track_at *a) {
 
 // The answer to a SYN or to a SYN-ACK: an RTT sample, unless what it answers was sent twice (Karn).
 static void handshake(struct track_at *a) {
-	struct track_dir *sender = &a->f->dir[!a->d];
-	uint64_t *ns = &a->t->handshake_ns[a->place][!a->d];
+	struct track_snd *sender = &a->f->snd[!a->d];
+	uint64_t *ns = &a->t->opening[a->place].handshake_ns[!a->d];
 
 	if ((a->p->seg.flags & SEG_ACK) == 0
 		|| a->p->seg.ack - track_rare(a, !a->d)->isn - 1 >= TRACK_SEQ_MAX)
@@ -180,16 +214,16 @@ static void handshake(struct track_at *a) {
 		? 0
 		: time_since(a->now_ns, *ns);
 	if (*ns > 0)
-		rtt_sample(&sender->rtt, *ns, TRACK_RTO_MIN_NS);
+		rtt_sample(&a->f->dir[!a->d].rtt, *ns, TRACK_RTO_MIN_NS);
 }
 
 static void reset(struct track_at *a) {
-	const struct track_dir *other = &a->f->dir[!a->d];
+	const struct track_snd *other = &a->f->snd[!a->d];
 
 	a->f->flags |= FLOW_CLOSED | FLOW_RESET;
 	// Nothing but a SYN came before: nobody listens there.
-	if ((other->flags & DIR_SYN) != 0 && other->id == TEL_NO_FLOW
-		&& (a->f->dir[a->d].flags & DIR_KNOWN) == 0)
+	if ((other->flags & DIR_SYN) != 0 && (other->flags & DIR_FLOW) == 0
+		&& (a->f->snd[a->d].flags & DIR_KNOWN) == 0)
 		a->f->flags |= FLOW_REFUSED;
 }
 
@@ -207,24 +241,24 @@ static void packet(struct track *t, const struct packet *p, uint32_t place, uint
 		a.f = &t->flow[a.place];
 	}
 	a.f->last_ns = now_ns;
-	struct track_dir *dir = &a.f->dir[a.d];
+	struct track_snd *snd = &a.f->snd[a.d];
 
-	dir->packets++;
+	snd->packets++;
 	if (p->ecn != ECN_NOT_ECT) {
-		dir->ect += p->ecn != ECN_CE;
-		dir->ce += p->ecn == ECN_CE;
+		track_rare(&a, a.d)->ect += p->ecn != ECN_CE;
+		track_rare(&a, a.d)->ce += p->ecn == ECN_CE;
 	}
 	if (unlikely((p->seg.flags & SEG_RST) != 0)) {
 		reset(&a);
 	} else {
 		if (unlikely((p->seg.flags & SEG_SYN) != 0))
 			syn(&a);
-		if (unlikely((a.f->dir[!a.d].flags & (DIR_SYN | DIR_ANSWERED)) == DIR_SYN))
+		if (unlikely((a.f->snd[!a.d].flags & (DIR_SYN | DIR_ANSWERED)) == DIR_SYN))
 			handshake(&a);
 		track_data(&a);
 		if (likely((p->seg.flags & SEG_ACK) != 0))
 			track_ack(&a);
-		if (unlikely((a.f->dir[0].flags & a.f->dir[1].flags & DIR_FIN) != 0))
+		if (unlikely((a.f->snd[0].flags & a.f->snd[1].flags & DIR_FIN) != 0))
 			a.f->flags |= FLOW_CLOSED;
 	}
 	if (unlikely(t->limits.level >= 2))
@@ -244,6 +278,8 @@ static void tick(struct track *t, uint64_t ts_ns) {
 	t->count.backwards += ts_ns < t->last_ns;
 	t->last_ns = ts_ns;
 	if (unlikely(now_ns >= t->interval_end_ns || now_ns + NS_PER_S < t->now_ns)) {
+		if (now_ns < t->now_ns)
+			restart_sweep(t);
 		track_flush(t);
 		t->interval_end_ns = (now_ns / t->limits.interval_ns + 1) * t->limits.interval_ns;
 		t->now_ns = now_ns;
@@ -252,15 +288,21 @@ static void tick(struct track *t, uint64_t ts_ns) {
 		t->now_ns = now_ns;
 }
 
+// Of the direction whose counters change a segment needs the first cache line, an ACK all. Always inline: gcc takes a
+// function that only prefetches for one without effect, and leaves out its calls.
 static inline __attribute__((always_inline)) void fetch_flow(
 	const struct track *t, const struct packet *p, uint32_t place) {
 	const struct track_flow *f = &t->flow[place];
-	uint32_t data = p->payload > 0 ? p->from : !p->from; // the direction whose counters change
+	const struct track_dir *dir = &f->dir[p->payload > 0 ? p->from : !p->from];
 
 	prefetch_write(f);
-	for (uint32_t line = 0; line < sizeof(f->dir[0]); line += 64)
-		prefetch_write((const char *)&f->dir[data] + line);
-	prefetch_write(&f->dir[!data]);
+	prefetch_write(dir);
+	if (p->payload == 0) {
+		prefetch_write(&dir->last_ack_ns);
+		prefetch_write(&dir->rtt);
+	}
+	if (p->ecn != ECN_NOT_ECT)
+		prefetch_write(&t->rare[place][p->from].ect);
 }
 
 // The record that a segment with payload goes to, or the one that an ACK takes away.
@@ -270,8 +312,14 @@ static inline __attribute__((always_inline)) void fetch_sent(
 	uint32_t data = p->payload > 0 ? p->from : !p->from;
 	const struct sent_ring *r = &f->dir[data].ring;
 
-	prefetch_write(sent_at(&t->pool, r, p->payload > 0 ? r->tail : r->head));
-	if (unlikely((f->dir[data].flags & (DIR_RECOVERY | DIR_LOSS | DIR_SACK)) != 0)) {
+	uint32_t next = p->payload > 0 ? r->tail : r->head;
+
+	prefetch_write(sent_at(&t->pool, r, next));
+	prefetch_write(sent_at(&t->pool, r, next + 2)); // of a burst, the next cache line
+	if (p->payload > 0
+		&& f->snd[data].nxt - f->snd[data].una + 2 * p->payload > f->snd[data].window)
+		prefetch_write(&f->dir[data].window_limited);
+	if (unlikely((f->snd[data].flags & (DIR_RECOVERY | DIR_LOSS | DIR_SACK)) != 0)) {
 		const char *rare = (const char *)&t->rare[place][data];
 
 		prefetch_write(sent_at(&t->pool, r, r->head));
@@ -280,36 +328,51 @@ static inline __attribute__((always_inline)) void fetch_sent(
 	}
 }
 
-void track_batch(struct track *t, const struct packet *p, uint32_t n) {
-	uint32_t place[READER_BATCH];
+static void find_batch(struct track *t, struct track_batch *b) {
+	for (uint32_t i = 0; i < b->count; i++) {
+		uint32_t at = b->packet[i].hash;
 
-	for (uint32_t i = 0; i < n; i++)
-		prefetch(table_home(&t->table, p[i].hash));
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t at = p[i].hash;
+		b->place[i] = table_find(&t->table, b->packet[i].hash, &at);
+		if (likely(b->place[i] != TABLE_NONE))
+			fetch_flow(t, &b->packet[i], b->place[i]);
+	}
+}
 
-		place[i] = table_find(&t->table, p[i].hash, &at);
-		if (likely(place[i] != TABLE_NONE))
-			fetch_flow(t, &p[i], place[i]);
-	}
-	for (uint32_t i = 0; i < n; i++) {
-		if (likely(place[i] != TABLE_NONE))
-			fetch_sent(t, &p[i], place[i]);
-	}
-	for (uint32_t i = 0; i < n; i++) {
-		tick(t, p[i].ts_ns);
+static void analyse_batch(struct track *t, struct track_batch *b) {
+	for (uint32_t i = 0; i < b->count; i++) {
+		const struct packet *p = &b->packet[i];
+		uint32_t place = b->place[i];
+
+		tick(t, p->ts_ns);
 		// A packet before it may have opened or ended a connection.
-		if (unlikely(place[i] == TABLE_NONE || !is_at(t, &p[i], place[i])))
-			place[i] = find(t, &p[i]);
-		packet(t, &p[i], place[i], track_relative(t, p[i].ts_ns));
+		if (unlikely(place == TABLE_NONE || !is_at(t, p, place)))
+			place = find(t, p);
+		packet(t, p, place, track_relative(t, p->ts_ns));
 	}
-	t->count.packets += n;
+	t->count.packets += b->count;
+	b->count = 0;
 	sweep(t);
 	if (t->touched_count > 2 * t->limits.connections)
 		track_flush(t); // connections came and went within one interval
 }
 
+void track_packets(struct track *t, uint32_t n) {
+	struct track_batch *next = &t->batch[t->filled], *before = &t->batch[!t->filled];
+
+	next->count = n;
+	for (uint32_t i = 0; i < before->count; i++) {
+		if (likely(before->place[i] != TABLE_NONE))
+			fetch_sent(t, &before->packet[i], before->place[i]);
+	}
+	find_batch(t, next);
+	if (likely(before->count > 0))
+		analyse_batch(t, before);
+	t->filled = !t->filled;
+}
+
 void track_end(struct track *t) {
+	if (t->batch[!t->filled].count > 0)
+		analyse_batch(t, &t->batch[!t->filled]);
 	for (uint32_t place = 0; place < t->placed; place++) {
 		if ((t->flow[place].flags & FLOW_USED) != 0)
 			end_flow(t, place, verdict(&t->flow[place], TEL_STILL_OPEN));
@@ -325,14 +388,13 @@ int track_init(struct track *t, const struct track_limits *limits, struct tel *t
 	t->limits = *limits;
 	t->tel = tel;
 	t->tel_run = tel_run;
-	t->interval = 1;
 	// 16 more: fetched, not used.
 	t->flow = mem_map((n + 16) * sizeof(*t->flow));
 	t->rare = mem_map(n * sizeof(*t->rare));
-	t->handshake_ns = mem_map(n * sizeof(*t->handshake_ns));
+	t->opening = mem_map(n * sizeof(*t->opening));
 	t->spare = mem_map(n * sizeof(*t->spare));
 	t->touched = mem_map((2 * n + (size_t)4 * READER_BATCH) * sizeof(*t->touched));
-	if (t->flow != NULL && t->rare != NULL && t->handshake_ns != NULL && t->spare != NULL
+	if (t->flow != NULL && t->rare != NULL && t->opening != NULL && t->spare != NULL
 		&& t->touched != NULL && table_init(&t->table, limits->connections) == 0
 		&& sent_pool_init(&t->pool, limits->sent_bytes) == 0)
 		return 0;
@@ -346,7 +408,7 @@ void track_fini(struct track *t) {
 
 	mem_unmap(t->flow, (n + 16) * sizeof(*t->flow));
 	mem_unmap(t->rare, n * sizeof(*t->rare));
-	mem_unmap(t->handshake_ns, n * sizeof(*t->handshake_ns));
+	mem_unmap(t->opening, n * sizeof(*t->opening));
 	mem_unmap(t->spare, n * sizeof(*t->spare));
 	mem_unmap(t->touched, (2 * n + (size_t)4 * READER_BATCH) * sizeof(*t->touched));
 	table_fini(&t->table);

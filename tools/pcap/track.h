@@ -45,28 +45,28 @@ struct track_limits {
 	uint32_t level; // of telemetry
 };
 
-// What a direction did in the present interval.
-struct track_interval {
-	uint64_t sent_bytes, acked_bytes, delivered_bytes, rtt_sum_ns;
-	uint32_t sent_segs, retransmits, lost_segs, rtt_samples, rtt_max_ns, inflight_max_bytes;
-	uint32_t reductions, rtt_min_ns; // 2^32-1 minus the smallest sample
-};
-
 // What few packets change, or what is read at the end only.
 struct track_rare {
-	uint64_t sent_bytes, acked_bytes, delivered_bytes, measured_bytes, uncaptured_bytes,
-		retransmit_bytes;
-	uint64_t start_ns, first_data_ns, first_ack_ns, zero_window_ns, zero_since_ns, rtt_sum_ns;
-	uint32_t sent_segs, retransmits, spurious, dsack_spurious, lost_segs, lost_before,
-		out_of_order, duplicates;
-	uint32_t reductions, ecn_reductions, timeouts, tail_probes;
-	uint32_t rtt_samples, rtt_sack_samples, rtt_min_ns, rtt_max_ns;
+	uint32_t id; // flow; TEL_NO_FLOW: no payload so far
+	uint32_t group;
+	uint64_t sent_bytes, acked_bytes, delivered_bytes, measured_bytes, rtt_sum_ns;
+	uint32_t sent_segs, retransmits, lost_segs, reductions;
+	struct {
+		uint32_t retransmits, lost_segs, reductions;
+	} interval; // of the present one
+	uint32_t rtt_samples, rtt_min_ns, rtt_max_ns, inflight_max;
+	uint32_t ect, ce;
+	uint32_t recover; // DIR_RECOVERY and DIR_LOSS end here
+	uint64_t uncaptured_bytes, retransmit_bytes;
+	uint64_t start_ns, first_data_ns, first_ack_ns, zero_window_ns, zero_since_ns;
+	uint32_t spurious, dsack_spurious, lost_before, out_of_order, duplicates;
+	uint32_t ecn_reductions, timeouts, tail_probes, rtt_sack_samples, bursts;
 	uint32_t duplicate_acks, sack_acks, dsacks, ece, zero_windows, keep_alives, out_of_window,
 		untracked, syns;
 	uint32_t isn;
 	struct seg_sack sacked[SEG_SACK_MAX]; // the blocks of the last ACK
 	uint8_t sacked_count;
-};
+} __attribute__((aligned(64)));
 
 #define DIR_KNOWN 0x01 // a packet of this direction was seen
 #define DIR_ACKED 0x02 // una comes from an ACK
@@ -77,54 +77,76 @@ struct track_rare {
 #define DIR_ZERO 0x40 // the receiver's window is closed
 #define DIR_SACK 0x80 // something is SACKed, or duplicate ACKs came, since una advanced
 #define DIR_ANSWERED 0x100 // its SYN was acknowledged
+#define DIR_FLOW 0x200 // it has carried payload
+#define DIR_TOUCHED 0x400 // something changed in the present interval
 
-// One direction: what is sent in it, and what the other end acknowledges of that. Four cache lines.
-struct track_dir {
-	uint64_t last_data_ns;
+// The variables of RFC 9293 section 3.3.1, as far as packets show them: every packet looks at both directions'.
+struct track_snd {
 	uint32_t nxt; // highest sequence number seen, plus one
 	uint32_t una; // highest acknowledgement
-	struct sent_ring ring; // una to nxt
 	uint32_t window; // that the receiver advertised last, scaled
-	uint32_t id; // flow; TEL_NO_FLOW: no payload so far
-	uint32_t tsval; // last
 	uint32_t packets;
 	uint16_t flags; // DIR_*
 	uint8_t wscale; // of windows that this direction's sender advertises
 	uint8_t options; // of its SYN: SEG_OPT_*
-	uint32_t touched; // the interval in which `interval` was last used
-	uint64_t last_ack_ns; // of an ACK that advanced
+};
 
-	struct track_interval interval;
-
-	uint64_t inflight_sum;
-	struct rtt rtt;
-	uint32_t recover; // DIR_RECOVERY and DIR_LOSS end here
-	uint32_t acks;
-	uint32_t window_min, window_max;
+// What a direction's segments change, and what the ACKs of them change. With many connections the memory that a
+// packet touches is most of its cost: one cache line and track_flow's first for a segment, two more for an ACK.
+struct track_dir {
+	struct sent_ring ring; // una to nxt
+	uint32_t tsval; // last
+	uint64_t last_data_ns, gap_max_ns, inflight_sum;
+	struct {
+		uint64_t bytes;
+		uint32_t segs, inflight_max_bytes;
+	} sent; // in the present interval
 	uint16_t mss, mss_allowed; // largest payload; the receiver's SYN option
 	uint16_t burst, burst_max; // segments in the present one and in the longest
 
-	uint64_t gap_max_ns, ack_gap_max_ns, tsrtt_sum_ns;
+	uint64_t last_ack_ns; // of an ACK that advanced
+	uint64_t ack_gap_max_ns;
+	struct {
+		uint64_t acked_bytes, delivered_bytes, rtt_sum_ns;
+		uint32_t rtt_samples, rtt_max_ns;
+		uint32_t rtt_min_ns; // 2^32-1 minus the smallest sample
+	} back; // in the present interval
+	uint32_t acks, stretch_acks;
+
+	struct rtt rtt;
+	uint64_t tsrtt_sum_ns;
 	uint32_t tsrtt_samples, tsrtt_min_ns, tsrtt_max_ns;
-	uint32_t ect, ce, bursts, window_limited, stretch_acks, inflight_max;
-	uint32_t group;
-};
-static_assert(sizeof(struct track_dir) == 256, "four cache lines");
+	uint32_t window_min, window_max, window_limited;
+} __attribute__((aligned(64)));
+static_assert(offsetof(struct track_dir, last_ack_ns) == 64, "of segments: one cache line");
+static_assert(offsetof(struct track_dir, rtt) == 128, "of ACKs: two more");
+static_assert(sizeof(struct track_dir) == 192, "three cache lines");
 
 #define FLOW_CLOSED 0x01 // FINs in both directions, or a reset
 #define FLOW_RESET 0x02
 #define FLOW_USED 0x04
 #define FLOW_REFUSED 0x08 // a reset answered its SYN
+#define FLOW_IPV4 0x10 // `address` is all of its addresses
 
 struct track_flow {
-	struct flow_key key;
-	uint64_t last_ns;
-	uint32_t hash;
-	uint32_t connection;
+	uint32_t address[2]; // the last 32 bits
+	uint16_t port[2];
 	uint8_t flags; // FLOW_*
 	uint8_t client; // which end opened it, or sent its first packet
 	uint8_t ecn; // 1: the SYN asked for it; 2: the SYN-ACK agreed
-	struct track_dir dir[2] __attribute__((aligned(64)));
+	uint64_t last_ns;
+	struct track_snd snd[2];
+	struct track_dir dir[2];
+};
+static_assert(offsetof(struct track_flow, dir) == 64, "one cache line before the directions");
+
+// A connection's name, and its beginning.
+struct track_opening {
+	struct flow_key key;
+	uint32_t hash;
+	uint32_t connection;
+	// When the SYN and the SYN-ACK were seen, NEVER_NS: more than once; once they are answered, the RTT; 0: none.
+	uint64_t handshake_ns[2];
 };
 
 struct track_group {
@@ -145,19 +167,27 @@ struct track_count {
 	uint64_t live_max; // connections at once
 };
 
+struct track_batch {
+	struct packet packet[READER_BATCH];
+	uint32_t place[READER_BATCH]; // of the connection, as far as it was known; TABLE_NONE: new
+	uint32_t count;
+};
+
 struct track {
 	struct track_limits limits;
 	struct table table;
 	struct track_flow *flow;
 	struct track_rare (*rare)[2];
-	// When the SYN and the SYN-ACK were seen, NEVER_NS: more than once; once they are answered, the RTT; 0: none.
-	uint64_t (*handshake_ns)[2];
+	struct track_opening *opening;
 	uint32_t *spare; // free places
 	uint32_t spares, placed, live; // placed: never used beyond
-	uint32_t sweep; // next place to look at for idle connections
+	uint32_t sweep; // the place last looked at for idle connections
+	uint32_t swept; // places that the present sweep has looked at
+	uint64_t sweep_ns; // before this no connection expires
+	uint64_t expires_ns; // the first to expire, as far as the present sweep has looked
 	uint32_t *
 		touched; // directions with something in the present interval: 2 * place + direction
-	uint32_t touched_count, interval; // interval counts from 1
+	uint32_t touched_count;
 	struct sent_pool pool;
 	uint64_t start_ns, now_ns, interval_end_ns, last_ns;
 	bool started;
@@ -165,6 +195,8 @@ struct track {
 	struct track_group group[TRACK_GROUPS_MAX];
 	uint32_t groups;
 	struct hist rtt;
+	struct track_batch batch[2]; // the one that is filled, and the one before
+	uint32_t filled;
 	struct tel *tel; // TEL_STREAM_COUNT streams, any of them off
 	const struct tel_run *tel_run;
 };
@@ -173,8 +205,15 @@ struct track {
 int track_init(struct track *t, const struct track_limits *limits, struct tel *tel,
 	const struct tel_run *tel_run, struct err *err);
 void track_fini(struct track *t);
-// TCP packets in the order of the capture, READER_BATCH at most.
-void track_batch(struct track *t, const struct packet *p, uint32_t n);
+// TCP packets in the order of the capture: the caller decodes up to READER_BATCH of them to track_room, calls
+// track_fetch for each at once, and then track_packets. They are analysed with the call after that, or at the end.
+static inline struct packet *track_room(struct track *t) {
+	return t->batch[t->filled].packet;
+}
+static inline void track_fetch(const struct track *t, const struct packet *p) {
+	__builtin_prefetch(table_home(&t->table, p->hash));
+}
+void track_packets(struct track *t, uint32_t n);
 // The capture's end: all connections end as they are.
 void track_end(struct track *t);
 
@@ -200,10 +239,10 @@ static inline struct track_rare *track_rare(const struct track_at *a, uint32_t d
 }
 // The direction's interval counters will be changed.
 static inline void track_touch(struct track_at *a, uint32_t d) {
-	struct track_dir *dir = &a->f->dir[d];
+	struct track_snd *snd = &a->f->snd[d];
 
-	if (dir->touched != a->t->interval) {
-		dir->touched = a->t->interval;
+	if ((snd->flags & DIR_TOUCHED) == 0) {
+		snd->flags |= DIR_TOUCHED;
 		a->t->touched[a->t->touched_count++] = 2 * a->place + d;
 	}
 }

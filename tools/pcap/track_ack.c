@@ -26,12 +26,12 @@ void track_rtt(struct track_at *a, uint32_t d, uint64_t rtt_ns, bool by_sack) {
 	uint32_t ns = (uint32_t)time_min(rtt_ns, UINT32_MAX);
 
 	rtt_sample(&dir->rtt, rtt_ns, TRACK_RTO_MIN_NS);
-	dir->interval.rtt_samples++;
-	dir->interval.rtt_sum_ns += rtt_ns;
-	if (ns > dir->interval.rtt_max_ns)
-		dir->interval.rtt_max_ns = ns;
-	if (UINT32_MAX - ns > dir->interval.rtt_min_ns)
-		dir->interval.rtt_min_ns = UINT32_MAX - ns;
+	dir->back.rtt_samples++;
+	dir->back.rtt_sum_ns += rtt_ns;
+	if (ns > dir->back.rtt_max_ns)
+		dir->back.rtt_max_ns = ns;
+	if (UINT32_MAX - ns > dir->back.rtt_min_ns)
+		dir->back.rtt_min_ns = UINT32_MAX - ns;
 	hist_add(&a->t->rtt, rtt_ns);
 	if (unlikely(by_sack))
 		track_rare(a, d)->rtt_sack_samples++;
@@ -97,6 +97,8 @@ static inline void advance(
 // Bytes [start, end) were SACKed for the first time, as far as the blocks of the last ACK tell.
 static void sack_range(
 	struct track_at *a, struct track_dir *dir, uint32_t start, uint32_t end, struct news *n) {
+	struct track_snd *snd = &a->f->snd[!a->d];
+
 	for (uint32_t i = sent_find(&a->t->pool, &dir->ring, start); i != dir->ring.tail; i++) {
 		struct sent *s = sent_at(&a->t->pool, &dir->ring, i);
 
@@ -108,7 +110,7 @@ static void sack_range(
 		if ((s->flags & SENT_SACKED) != 0)
 			continue;
 		s->flags |= SENT_SACKED;
-		dir->flags |= DIR_SACK;
+		snd->flags |= DIR_SACK;
 		deliver(n, s, true);
 	}
 }
@@ -138,6 +140,7 @@ static bool is_dsack(const struct seg *s) {
 }
 
 static void sack(struct track_at *a, struct track_dir *dir, struct news *n) {
+	const struct track_snd *snd = &a->f->snd[!a->d];
 	struct track_rare *rare = track_rare(a, !a->d);
 	const struct seg *s = &a->p->seg;
 	bool dsack = is_dsack(s);
@@ -149,7 +152,7 @@ static void sack(struct track_at *a, struct track_dir *dir, struct news *n) {
 		rare->dsacks++;
 		// Of a retransmission that was taken for needed.
 		if (rare->spurious + rare->duplicates < rare->dsacks
-			&& rare->lost_segs + dir->interval.lost_segs > rare->dsack_spurious) {
+			&& rare->lost_segs + rare->interval.lost_segs > rare->dsack_spurious) {
 			rare->spurious++;
 			rare->dsack_spurious++;
 			track_event(a, !a->d, TEL_EV_SPURIOUS, 0, 0, 0);
@@ -158,9 +161,9 @@ static void sack(struct track_at *a, struct track_dir *dir, struct news *n) {
 	for (uint32_t i = dsack; i < s->sack_count; i++) {
 		uint32_t start = s->sack[i].start, end = s->sack[i].end;
 
-		if (ahead(start, dir->una) < 0)
-			start = dir->una;
-		if (ahead(end, start) <= 0 || ahead(end, dir->nxt) > 0)
+		if (ahead(start, snd->una) < 0)
+			start = snd->una;
+		if (ahead(end, start) <= 0 || ahead(end, snd->nxt) > 0)
 			continue; // of what is not in the capture, or wrong
 		without_known(rare, &start, &end);
 		if (ahead(end, start) > 0)
@@ -171,23 +174,24 @@ static void sack(struct track_at *a, struct track_dir *dir, struct news *n) {
 }
 
 static void window(struct track_at *a, struct track_dir *dir) {
+	struct track_snd *snd = &a->f->snd[!a->d];
 	const struct seg *s = &a->p->seg;
 	// A SYN's window is not scaled.
-	uint32_t scale = (s->flags & SEG_SYN) != 0 ? 0 : a->f->dir[a->d].wscale;
+	uint32_t scale = (s->flags & SEG_SYN) != 0 ? 0 : a->f->snd[a->d].wscale;
 	uint32_t bytes = (uint32_t)s->window << scale;
 	struct track_rare *rare;
 
-	if (likely(bytes == dir->window))
+	if (likely(bytes == snd->window))
 		return;
-	dir->window = bytes;
+	snd->window = bytes;
 	if (bytes > dir->window_max)
 		dir->window_max = bytes;
 	if (bytes < dir->window_min)
 		dir->window_min = bytes;
-	if (likely((bytes == 0) == ((dir->flags & DIR_ZERO) != 0)))
+	if (likely((bytes == 0) == ((snd->flags & DIR_ZERO) != 0)))
 		return;
 	rare = track_rare(a, !a->d);
-	dir->flags ^= DIR_ZERO;
+	snd->flags ^= DIR_ZERO;
 	if (bytes == 0) {
 		rare->zero_windows++;
 		rare->zero_since_ns = a->now_ns;
@@ -200,12 +204,13 @@ static void window(struct track_at *a, struct track_dir *dir) {
 }
 
 static void count_acked(struct track_at *a, struct track_dir *dir, uint32_t bytes) {
+	const struct track_snd *snd = &a->f->snd[!a->d];
 	uint64_t gap_ns = time_since(a->now_ns, dir->last_ack_ns);
 
 	// The FIN's number is no byte.
-	if (unlikely((dir->flags & DIR_FIN) != 0 && dir->una == dir->nxt && bytes > 0))
+	if (unlikely((snd->flags & DIR_FIN) != 0 && snd->una == snd->nxt && bytes > 0))
 		bytes--;
-	dir->interval.acked_bytes += bytes;
+	dir->back.acked_bytes += bytes;
 	if (dir->acks++ == 0)
 		track_rare(a, !a->d)->first_ack_ns = a->now_ns;
 	else if (gap_ns > dir->ack_gap_max_ns)
@@ -215,38 +220,39 @@ static void count_acked(struct track_at *a, struct track_dir *dir, uint32_t byte
 }
 
 // Nothing of this direction was captured so far, or less than is acknowledged.
-static void uncaptured(struct track_at *a, struct track_dir *dir, uint32_t ack) {
-	if ((dir->flags & (DIR_KNOWN | DIR_ACKED)) == 0) {
-		dir->nxt = dir->una = ack;
-		dir->flags |= DIR_ACKED;
+static void uncaptured(struct track_at *a, struct track_snd *snd, uint32_t ack) {
+	if ((snd->flags & (DIR_KNOWN | DIR_ACKED)) == 0) {
+		snd->nxt = snd->una = ack;
+		snd->flags |= DIR_ACKED;
 		return;
 	}
-	track_rare(a, !a->d)->uncaptured_bytes += ack - dir->nxt;
-	if (dir->id == TEL_NO_FLOW)
+	track_rare(a, !a->d)->uncaptured_bytes += ack - snd->nxt;
+	if ((snd->flags & DIR_FLOW) == 0)
 		track_new_flow(a, !a->d);
-	dir->nxt = ack;
+	snd->nxt = ack;
 }
 
-static void duplicate_ack(struct track_at *a, struct track_dir *dir, uint32_t window_before) {
+static void duplicate_ack(struct track_at *a, struct track_snd *snd, uint32_t window_before) {
 	const struct seg *s = &a->p->seg;
 
-	if (a->p->payload > 0 || dir->una == dir->nxt || dir->window != window_before
+	if (a->p->payload > 0 || snd->una == snd->nxt || snd->window != window_before
 		|| (s->flags & (SEG_SYN | SEG_FIN)) != 0)
 		return;
 	a->kind |= KIND_DUPLICATE_ACK;
-	dir->flags |= DIR_SACK;
+	snd->flags |= DIR_SACK;
 	track_rare(a, !a->d)->duplicate_acks++;
 }
 
 void track_ack(struct track_at *a) {
+	struct track_snd *snd = &a->f->snd[!a->d];
 	struct track_dir *dir = &a->f->dir[!a->d];
 	const struct seg *s = &a->p->seg;
-	uint32_t window_before = dir->window;
+	uint32_t window_before = snd->window;
 	struct news n = {0};
 
-	if (unlikely((dir->flags & (DIR_KNOWN | DIR_ACKED)) == 0))
-		uncaptured(a, dir, s->ack);
-	int32_t by = ahead(s->ack, dir->una);
+	if (unlikely((snd->flags & (DIR_KNOWN | DIR_ACKED)) == 0))
+		uncaptured(a, snd, s->ack);
+	int32_t by = ahead(s->ack, snd->una);
 	if (unlikely(by > TRACK_SEQ_MAX || by < -TRACK_SEQ_MAX)) {
 		track_rare(a, !a->d)->out_of_window++;
 		return;
@@ -256,27 +262,27 @@ void track_ack(struct track_at *a) {
 	if (unlikely((s->flags & SEG_ECE) != 0 && (s->flags & SEG_SYN) == 0))
 		track_rare(a, !a->d)->ece++;
 	if (by > 0) {
-		if (unlikely(ahead(s->ack, dir->nxt) > 0))
-			uncaptured(a, dir, s->ack);
-		if (likely(dir->id != TEL_NO_FLOW))
+		if (unlikely(ahead(s->ack, snd->nxt) > 0))
+			uncaptured(a, snd, s->ack);
+		if (likely((snd->flags & DIR_FLOW) != 0))
 			track_touch(a, !a->d);
 		advance(a, dir, s->ack, &n);
-		dir->una = s->ack;
+		snd->una = s->ack;
 		count_acked(a, dir, (uint32_t)by);
-		dir->flags &= (uint16_t)~DIR_SACK;
-		if (unlikely((dir->flags & (DIR_RECOVERY | DIR_LOSS)) != 0
-			    && ahead(dir->una, dir->recover) >= 0)) {
-			dir->flags &= (uint16_t) ~(DIR_RECOVERY | DIR_LOSS);
+		snd->flags &= (uint16_t)~DIR_SACK;
+		if (unlikely((snd->flags & (DIR_RECOVERY | DIR_LOSS)) != 0
+			    && ahead(snd->una, track_rare(a, !a->d)->recover) >= 0)) {
+			snd->flags &= (uint16_t) ~(DIR_RECOVERY | DIR_LOSS);
 			track_event(a, !a->d, TEL_EV_RECOVERED, 0, 0, 0);
 		}
 	} else if (by == 0) {
-		duplicate_ack(a, dir, window_before);
+		duplicate_ack(a, snd, window_before);
 	}
 	if (unlikely(s->sack_count > 0 && by >= 0))
 		sack(a, dir, &n);
-	else if (unlikely(by > 0 && dir->una == dir->nxt))
+	else if (unlikely(by > 0 && snd->una == snd->nxt))
 		track_rare(a, !a->d)->sacked_count = 0;
-	dir->interval.delivered_bytes += n.bytes;
+	dir->back.delivered_bytes += n.bytes;
 	if (n.found && !n.retransmitted)
 		track_rtt(a, !a->d, time_since(a->now_ns, n.newest_ns), n.by_sack);
 }

@@ -23,12 +23,12 @@ static inline int32_t ahead(uint32_t a, uint32_t b) {
 
 // The shortest round trip of the whole path, as far as it is known: the handshake's two parts, or samples.
 static uint64_t round_trip_ns(const struct track_at *a) {
-	const uint64_t *handshake = a->t->handshake_ns[a->place];
+	const uint64_t *handshake = a->t->opening[a->place].handshake_ns;
 	const struct track_dir *dir = a->f->dir;
 	uint64_t both_ns = 0;
 
 	for (uint32_t d = 0; d < 2; d++) {
-		bool answered = (dir[d].flags & DIR_ANSWERED) != 0 && handshake[d] > 0;
+		bool answered = (a->f->snd[d].flags & DIR_ANSWERED) != 0 && handshake[d] > 0;
 		uint64_t part_ns = answered ? handshake[d] : 0;
 
 		if (dir[d].rtt.min_ns != NEVER_NS && (part_ns == 0 || dir[d].rtt.min_ns < part_ns))
@@ -69,34 +69,36 @@ static struct sent *record(struct track_at *a, uint32_t seq, uint32_t end, uint8
 }
 
 static void enter(struct track_at *a, uint16_t state, uint64_t inflight, uint32_t detail) {
+	struct track_snd *snd = &a->f->snd[a->d];
 	struct track_dir *dir = &a->f->dir[a->d];
 	struct track_rare *rare = track_rare(a, a->d);
 	double before = dir->mss > 0 ? (double)inflight / dir->mss : 0;
 
-	dir->recover = dir->nxt;
-	dir->flags = (uint16_t)((dir->flags & ~(DIR_RECOVERY | DIR_LOSS)) | state);
+	rare->recover = snd->nxt;
+	snd->flags = (uint16_t)((snd->flags & ~(DIR_RECOVERY | DIR_LOSS)) | state);
 	if (state == DIR_LOSS) {
 		rare->timeouts++;
 		track_event(a, a->d, TEL_EV_TIMEOUT, before, 1, detail);
 		return;
 	}
-	dir->interval.reductions++;
+	rare->interval.reductions++;
 	rare->ecn_reductions += detail;
 	track_event(a, a->d, TEL_EV_REDUCTION, before, 0, detail);
 }
 
 // What made the sender send this segment again: an ACK, a timeout or a probe.
 static void cause(struct track_at *a, const struct sent *s, uint64_t last_sent_ns) {
+	const struct track_snd *snd = &a->f->snd[a->d];
 	struct track_dir *dir = &a->f->dir[a->d];
 	uint64_t since_ns = time_max(last_sent_ns, dir->last_ack_ns);
 	uint64_t wait_ns = time_since(a->now_ns, since_ns), rto_ns = dir->rtt.rto_ns;
-	uint64_t inflight = (uint32_t)ahead(dir->nxt, dir->una);
+	uint64_t inflight = (uint32_t)ahead(snd->nxt, snd->una);
 
-	if (s->seq == dir->una && wait_ns >= rto_ns - rto_ns / 10)
+	if (s->seq == snd->una && wait_ns >= rto_ns - rto_ns / 10)
 		enter(a, DIR_LOSS, inflight, 0);
-	else if ((dir->flags & (DIR_RECOVERY | DIR_LOSS)) != 0)
+	else if ((snd->flags & (DIR_RECOVERY | DIR_LOSS)) != 0)
 		return;
-	else if ((dir->flags & DIR_SACK) == 0 && s->end == dir->nxt && wait_ns >= dir->rtt.srtt_ns)
+	else if ((snd->flags & DIR_SACK) == 0 && s->end == snd->nxt && wait_ns >= dir->rtt.srtt_ns)
 		track_rare(a, a->d)->tail_probes++;
 	else
 		enter(a, DIR_RECOVERY, inflight, 0);
@@ -213,22 +215,23 @@ static void mark(
 
 static void retransmission(
 	struct track_at *a, const struct old *o, uint32_t seq, uint32_t end, bool acked) {
+	const struct track_snd *snd = &a->f->snd[a->d];
 	struct track_dir *dir = &a->f->dir[a->d];
 	struct track_rare *rare = track_rare(a, a->d);
 	uint32_t payload = a->p->payload;
 
 	a->kind |= KIND_RETRANSMIT;
 	if (payload > 0) {
-		dir->interval.retransmits++;
-		rare->retransmit_bytes += (uint32_t)ahead(dir->nxt, seq) < payload
-			? (uint32_t)ahead(dir->nxt, seq)
+		rare->interval.retransmits++;
+		rare->retransmit_bytes += (uint32_t)ahead(snd->nxt, seq) < payload
+			? (uint32_t)ahead(snd->nxt, seq)
 			: payload;
 	}
 	if (acked || (o->count > 0 && o->all_sacked)) {
 		a->kind |= KIND_SPURIOUS;
 		rare->spurious++;
 	} else if (payload > 0) {
-		dir->interval.lost_segs++;
+		rare->interval.lost_segs++;
 		rare->lost_before += !o->seen;
 	}
 	if (!acked && o->count > 0) {
@@ -245,14 +248,15 @@ static void retransmission(
 
 // A segment that begins below nxt. Returns whether its payload counts as sent.
 static bool old_data(struct track_at *a, uint32_t seq, uint32_t end) {
+	const struct track_snd *snd = &a->f->snd[a->d];
 	struct track_dir *dir = &a->f->dir[a->d];
 	struct track_rare *rare = track_rare(a, a->d);
-	uint32_t low = ahead(seq, dir->una) < 0 ? dir->una : seq;
+	uint32_t low = ahead(seq, snd->una) < 0 ? snd->una : seq;
 	struct old o = {.all_sacked = true};
-	bool acked = ahead(end, dir->una) <= 0;
+	bool acked = ahead(end, snd->una) <= 0;
 
-	if (a->p->payload <= 1 && seq == dir->nxt - 1 && dir->una == dir->nxt
-		&& end == dir->nxt - (a->p->payload == 0)) {
+	if (a->p->payload <= 1 && seq == snd->nxt - 1 && snd->una == snd->nxt
+		&& end == snd->nxt - (a->p->payload == 0)) {
 		a->kind |= KIND_KEEP_ALIVE;
 		rare->keep_alives++;
 		return false;
@@ -284,7 +288,7 @@ static inline void pace(struct track_at *a, struct track_dir *dir) {
 	uint64_t gap_ns = time_since(a->now_ns, dir->last_data_ns);
 
 	if (gap_ns < TRACK_BURST_GAP_NS && dir->burst > 0) {
-		dir->bursts += dir->burst == 1;
+		track_rare(a, a->d)->bursts += dir->burst == 1;
 		dir->burst = (uint16_t)(dir->burst + (dir->burst < UINT16_MAX));
 		if (dir->burst > dir->burst_max)
 			dir->burst_max = dir->burst;
@@ -297,75 +301,76 @@ static inline void pace(struct track_at *a, struct track_dir *dir) {
 }
 
 static void sent_data(struct track_at *a, struct track_dir *dir, uint32_t payload) {
-	uint32_t inflight = dir->nxt - dir->una;
-	struct track_interval *in = &dir->interval;
+	const struct track_snd *snd = &a->f->snd[a->d];
+	uint32_t inflight = snd->nxt - snd->una;
 
 	pace(a, dir);
-	in->sent_segs++;
-	in->sent_bytes += payload;
-	if (inflight > in->inflight_max_bytes)
-		in->inflight_max_bytes = inflight;
+	dir->sent.segs++;
+	dir->sent.bytes += payload;
+	if (inflight > dir->sent.inflight_max_bytes)
+		dir->sent.inflight_max_bytes = inflight;
 	if (payload > dir->mss)
 		dir->mss = (uint16_t)(payload < UINT16_MAX ? payload : UINT16_MAX);
 	dir->inflight_sum += inflight;
 	// Of a segment that is cut up later the smaller pieces count.
 	uint32_t mss =
 		dir->mss_allowed > 0 && dir->mss_allowed < dir->mss ? dir->mss_allowed : dir->mss;
-	dir->window_limited += dir->window != UINT32_MAX && inflight + mss > dir->window;
+	dir->window_limited += snd->window != UINT32_MAX && inflight + mss > snd->window;
 	a->inflight = inflight;
 }
 
-static void first_packet(struct track_at *a, struct track_dir *dir, uint32_t seq) {
-	dir->flags |= DIR_KNOWN;
-	if ((dir->flags & DIR_ACKED) == 0)
-		dir->una = seq;
-	dir->nxt = ahead(seq, dir->una) < 0 ? dir->una : seq;
+static void first_packet(struct track_snd *snd, uint32_t seq) {
+	snd->flags |= DIR_KNOWN;
+	if ((snd->flags & DIR_ACKED) == 0)
+		snd->una = seq;
+	snd->nxt = ahead(seq, snd->una) < 0 ? snd->una : seq;
 }
 
 // The segment behind nxt, with what is missing before it.
-static void new_data(struct track_at *a, struct track_dir *dir, uint32_t seq, uint32_t end) {
+static void new_data(struct track_at *a, struct track_snd *snd, uint32_t seq, uint32_t end) {
 	bool fin = (a->p->seg.flags & SEG_FIN) != 0;
 
-	if (unlikely(seq != dir->nxt)) {
+	if (unlikely(seq != snd->nxt)) {
 		a->kind |= KIND_GAP;
-		record(a, dir->nxt, seq, SENT_HOLE);
+		record(a, snd->nxt, seq, SENT_HOLE);
 	}
 	record(a, seq, end, fin ? SENT_FIN : 0);
-	dir->nxt = end;
+	snd->nxt = end;
 	if (unlikely(fin))
-		dir->flags |= DIR_FIN;
+		snd->flags |= DIR_FIN;
 }
 
 void track_data(struct track_at *a) {
+	struct track_snd *snd = &a->f->snd[a->d];
 	struct track_dir *dir = &a->f->dir[a->d];
 	const struct seg *s = &a->p->seg;
 	bool syn = (s->flags & SEG_SYN) != 0, fin = (s->flags & SEG_FIN) != 0;
 	uint32_t payload = a->p->payload, seq = s->seq + syn, end = seq + payload + fin;
 	bool counts = true;
 
-	if (unlikely((dir->flags & DIR_KNOWN) == 0))
-		first_packet(a, dir, seq);
-	int32_t off = ahead(seq, dir->nxt);
+	if (unlikely((snd->flags & DIR_KNOWN) == 0))
+		first_packet(snd, seq);
+	int32_t off = ahead(seq, snd->nxt);
 	if (unlikely(off > TRACK_SEQ_MAX || off < -TRACK_SEQ_MAX)) {
 		track_rare(a, a->d)->out_of_window++;
 		return;
 	}
 	if (payload > 0) {
-		if (unlikely(dir->id == TEL_NO_FLOW))
+		if (unlikely((snd->flags & DIR_FLOW) == 0))
 			track_new_flow(a, a->d);
 		track_touch(a, a->d);
 		if (unlikely((s->flags & SEG_CWR) != 0 && a->f->ecn == 3
-			    && (dir->flags & (DIR_RECOVERY | DIR_LOSS)) == 0))
-			enter(a, DIR_RECOVERY, (uint32_t)ahead(dir->nxt, dir->una), 1);
+			    && (snd->flags & (DIR_RECOVERY | DIR_LOSS)) == 0))
+			enter(a, DIR_RECOVERY, (uint32_t)ahead(snd->nxt, snd->una), 1);
 	}
 	if (likely(off >= 0)) {
 		if (payload == 0 && !fin)
 			return;
-		new_data(a, dir, seq, end);
+		new_data(a, snd, seq, end);
 	} else {
 		counts = old_data(a, seq, end);
-		if (ahead(end, dir->nxt) > 0 && counts) // and new bytes behind the old ones
-			new_data(a, dir, dir->nxt, end);
+		if (ahead(end, snd->nxt) > 0 && counts) // and new bytes behind the old ones
+			new_data(a, snd, snd->nxt, end);
 	}
 	if (likely(payload > 0 && counts))
 		sent_data(a, dir, payload);

@@ -3,6 +3,8 @@
 #include "common/base/likely.h"
 #include "tools/pcap/track.h"
 
+#include <string.h>
+
 static uint32_t u32(uint64_t v) {
 	return (uint32_t)time_min(v, UINT32_MAX);
 }
@@ -13,7 +15,7 @@ static uint32_t u32_mean(uint64_t sum, uint64_t n) {
 
 void track_event(const struct track_at *a, uint32_t d, enum tel_event event, double before,
 	double value, uint32_t detail) {
-	const struct track_dir *dir = &a->f->dir[d];
+	const struct track_rare *rare = track_rare(a, d);
 	struct tel_events *e = tel_put(&a->t->tel[TEL_STREAM_EVENTS]);
 
 	if (e == NULL)
@@ -21,18 +23,18 @@ void track_event(const struct track_at *a, uint32_t d, enum tel_event event, dou
 	*e = (struct tel_events){
 		.ts_ns = a->now_ns,
 		.value = value,
-		.flow_id = dir->id,
+		.flow_id = rare->id,
 		.detail = detail,
 		.before = (float)before,
 		.event = (uint16_t)event,
-		.group = (uint16_t)dir->group,
+		.group = (uint16_t)rare->group,
 	};
 }
 
 void track_segment(const struct track_at *a) {
-	const struct track_dir *dir = &a->f->dir[a->d], *other = &a->f->dir[!a->d];
-	bool forward = dir->id != TEL_NO_FLOW && (a->p->payload > 0 || other->id == TEL_NO_FLOW);
-	uint32_t id = forward ? dir->id : other->id;
+	const struct track_rare *own = track_rare(a, a->d), *other = track_rare(a, !a->d);
+	bool forward = own->id != TEL_NO_FLOW && (a->p->payload > 0 || other->id == TEL_NO_FLOW);
+	uint32_t id = forward ? own->id : other->id, window = a->f->snd[!a->d].window;
 	struct tel_segments *r;
 
 	if (!tel_flow_sampled(a->t->tel_run, id)
@@ -43,10 +45,9 @@ void track_segment(const struct track_at *a) {
 	*r = (struct tel_segments){
 		.ts_ns = a->now_ns,
 		.flow_id = id,
-		.seq = a->p->seg.seq - track_rare(a, a->d)->isn,
-		.ack = acks ? a->p->seg.ack - track_rare(a, !a->d)->isn : 0,
-		.window_bytes =
-			acks && other->window != UINT32_MAX ? other->window : a->p->seg.window,
+		.seq = a->p->seg.seq - own->isn,
+		.ack = acks ? a->p->seg.ack - other->isn : 0,
+		.window_bytes = acks && window != UINT32_MAX ? window : a->p->seg.window,
 		.payload_bytes = a->p->payload,
 		.inflight_bytes = a->inflight,
 		.rtt_ns = a->rtt_ns,
@@ -60,7 +61,7 @@ void track_segment(const struct track_at *a) {
 
 // Flows are grouped by the port of the server.
 static uint32_t group_of(struct track *t, const struct track_flow *f) {
-	uint16_t port = f->key.port[!f->client];
+	uint16_t port = f->port[!f->client];
 
 	for (uint32_t i = 0; i < t->groups; i++) {
 		if (t->group[i].port == port)
@@ -74,16 +75,17 @@ static uint32_t group_of(struct track *t, const struct track_flow *f) {
 }
 
 void track_new_flow(struct track_at *a, uint32_t d) {
-	struct track_dir *dir = &a->f->dir[d];
+	struct track_rare *rare = track_rare(a, d);
 
-	dir->id = (uint32_t)a->t->count.flows++;
-	dir->group = group_of(a->t, a->f);
-	a->t->group[dir->group].flows++;
-	track_rare(a, d)->first_data_ns = a->now_ns;
+	a->f->snd[d].flags |= DIR_FLOW;
+	rare->id = (uint32_t)a->t->count.flows++;
+	rare->group = group_of(a->t, a->f);
+	a->t->group[rare->group].flows++;
+	rare->first_data_ns = a->now_ns;
 }
 
-static void put_interval(struct track *t, const struct track_dir *dir) {
-	const struct track_interval *in = &dir->interval;
+static void put_interval(struct track *t, const struct track_snd *snd, const struct track_dir *dir,
+	const struct track_rare *rare) {
 	struct tel_interval *r = tel_put(&t->tel[TEL_STREAM_INTERVAL]);
 	uint32_t mss = dir->mss > 0 ? dir->mss : 1;
 
@@ -91,73 +93,77 @@ static void put_interval(struct track *t, const struct track_dir *dir) {
 		return;
 	*r = (struct tel_interval){
 		.ts_ns = t->interval_end_ns,
-		.acked_bytes = in->acked_bytes,
-		.delivered_bytes = in->delivered_bytes,
-		.flow_id = dir->id,
-		.sent_segs = in->sent_segs,
-		.retransmits = in->retransmits,
-		.lost_segs = in->lost_segs,
-		.rtt_samples = in->rtt_samples,
-		.rtt_mean_ns = u32_mean(in->rtt_sum_ns, in->rtt_samples),
-		.rtt_max_ns = in->rtt_max_ns,
-		.cwnd_segs = (float)in->inflight_max_bytes / (float)mss,
-		.inflight_segs = (dir->nxt - dir->una + mss - 1) / mss,
-		.group = (uint16_t)dir->group,
-		.cwnd_reductions = (uint16_t)time_min(in->reductions, UINT16_MAX),
-		.state = (dir->flags & DIR_LOSS) != 0	   ? TEL_CA_LOSS
-			: (dir->flags & DIR_RECOVERY) != 0 ? TEL_CA_RECOVERY
+		.acked_bytes = dir->back.acked_bytes,
+		.delivered_bytes = dir->back.delivered_bytes,
+		.flow_id = rare->id,
+		.sent_segs = dir->sent.segs,
+		.retransmits = rare->interval.retransmits,
+		.lost_segs = rare->interval.lost_segs,
+		.rtt_samples = dir->back.rtt_samples,
+		.rtt_mean_ns = u32_mean(dir->back.rtt_sum_ns, dir->back.rtt_samples),
+		.rtt_max_ns = dir->back.rtt_max_ns,
+		.cwnd_segs = (float)dir->sent.inflight_max_bytes / (float)mss,
+		.inflight_segs = (snd->nxt - snd->una + mss - 1) / mss,
+		.group = (uint16_t)rare->group,
+		.cwnd_reductions = (uint16_t)time_min(rare->interval.reductions, UINT16_MAX),
+		.state = (snd->flags & DIR_LOSS) != 0	   ? TEL_CA_LOSS
+			: (snd->flags & DIR_RECOVERY) != 0 ? TEL_CA_RECOVERY
 							   : TEL_CA_OPEN,
 	};
 }
 
 // Writes a direction's interval and adds it to its sums.
 static void fold(struct track *t, uint32_t index) {
+	struct track_snd *snd = &t->flow[index / 2].snd[index & 1];
 	struct track_dir *dir = &t->flow[index / 2].dir[index & 1];
 	struct track_rare *rare = &t->rare[index / 2][index & 1];
-	const struct track_interval *in = &dir->interval;
 
-	if (dir->touched != t->interval)
+	if ((snd->flags & DIR_TOUCHED) == 0)
 		return;
-	dir->touched = 0;
-	put_interval(t, dir);
-	rare->sent_bytes += in->sent_bytes;
-	rare->acked_bytes += in->acked_bytes;
-	rare->delivered_bytes += in->delivered_bytes;
+	snd->flags &= (uint16_t)~DIR_TOUCHED;
+	put_interval(t, snd, dir, rare);
+	rare->sent_bytes += dir->sent.bytes;
+	rare->acked_bytes += dir->back.acked_bytes;
+	rare->delivered_bytes += dir->back.delivered_bytes;
 	if (t->interval_end_ns - t->limits.interval_ns >= t->limits.warmup_ns)
-		rare->measured_bytes += in->acked_bytes;
-	rare->sent_segs += in->sent_segs;
-	rare->retransmits += in->retransmits;
-	rare->lost_segs += in->lost_segs;
-	rare->reductions += in->reductions;
-	rare->rtt_sum_ns += in->rtt_sum_ns;
-	rare->rtt_samples += in->rtt_samples;
-	if (in->rtt_max_ns > rare->rtt_max_ns)
-		rare->rtt_max_ns = in->rtt_max_ns;
-	if (in->rtt_min_ns > rare->rtt_min_ns)
-		rare->rtt_min_ns = in->rtt_min_ns;
-	if (in->inflight_max_bytes > dir->inflight_max)
-		dir->inflight_max = in->inflight_max_bytes;
-	dir->interval = (struct track_interval){0};
+		rare->measured_bytes += dir->back.acked_bytes;
+	rare->sent_segs += dir->sent.segs;
+	rare->retransmits += rare->interval.retransmits;
+	rare->lost_segs += rare->interval.lost_segs;
+	rare->reductions += rare->interval.reductions;
+	rare->rtt_sum_ns += dir->back.rtt_sum_ns;
+	rare->rtt_samples += dir->back.rtt_samples;
+	if (dir->back.rtt_max_ns > rare->rtt_max_ns)
+		rare->rtt_max_ns = dir->back.rtt_max_ns;
+	if (dir->back.rtt_min_ns > rare->rtt_min_ns)
+		rare->rtt_min_ns = dir->back.rtt_min_ns;
+	if (dir->sent.inflight_max_bytes > rare->inflight_max)
+		rare->inflight_max = dir->sent.inflight_max_bytes;
+	memset(&dir->sent, 0, sizeof(dir->sent));
+	memset(&dir->back, 0, sizeof(dir->back));
+	memset(&rare->interval, 0, sizeof(rare->interval));
 }
 
 void track_flush(struct track *t) {
 	for (uint32_t i = 0; i < t->touched_count; i++) {
 		uint32_t next = t->touched[i + 8 < t->touched_count ? i + 8 : i];
-		const struct track_dir *dir = &t->flow[next / 2].dir[next & 1];
+		const struct track_flow *f = &t->flow[next / 2];
+		const struct track_rare *rare = &t->rare[next / 2][next & 1];
 
-		prefetch_write(dir);
-		prefetch_write(&dir->interval);
-		prefetch_write(&t->rare[next / 2][next & 1]);
+		prefetch_write(f);
+		prefetch_write(&f->dir[next & 1]);
+		prefetch_write(&f->dir[next & 1].back);
+		prefetch_write(rare);
+		prefetch_write(&rare->interval);
 		fold(t, t->touched[i]);
 	}
 	t->touched_count = 0;
-	t->interval++;
 	for (enum tel_stream s = 0; s < TEL_STREAM_COUNT; s++)
 		tel_publish(&t->tel[s]);
 }
 
 static uint8_t options(const struct track_flow *f, uint32_t d) {
-	const struct track_dir *a = &f->dir[d], *b = &f->dir[!d];
+	const struct track_snd *a = &f->snd[d], *b = &f->snd[!d];
 	uint8_t both = a->options & b->options;
 
 	return (uint8_t)((both & SEG_OPT_TS ? 1 : 0) | (both & SEG_OPT_SACK_OK ? 2 : 0)
@@ -173,6 +179,7 @@ static void put_flow(struct track *t, uint32_t place, uint32_t d, enum tel_flow_
 	const struct track_flow *f = &t->flow[place];
 	const struct track_rare *r = &t->rare[place][d];
 	const struct track_dir *dir = &f->dir[d];
+	const struct track_opening *o = &t->opening[place];
 	struct tel_flows *flow = tel_put(&t->tel[TEL_STREAM_FLOWS]);
 
 	if (flow == NULL)
@@ -181,17 +188,17 @@ static void put_flow(struct track *t, uint32_t place, uint32_t d, enum tel_flow_
 		.ts_ns = f->last_ns,
 		.start_ns = r->start_ns,
 		.acked_bytes = r->acked_bytes,
-		.flow_id = dir->id,
-		.src_ip = ipv4(&f->key.end[d]),
-		.dst_ip = ipv4(&f->key.end[!d]),
+		.flow_id = r->id,
+		.src_ip = ipv4(&o->key.end[d]),
+		.dst_ip = ipv4(&o->key.end[!d]),
 		.sent_segs = r->sent_segs,
 		.retransmits = r->retransmits,
 		.cwnd_reductions = r->reductions,
 		.timeouts = r->timeouts,
 		.srtt_ns = u32(dir->rtt.srtt_ns),
-		.src_port = f->key.port[d],
-		.dst_port = f->key.port[!d],
-		.group = (uint16_t)dir->group,
+		.src_port = o->key.port[d],
+		.dst_port = o->key.port[!d],
+		.group = (uint16_t)r->group,
 		.event = (uint8_t)event,
 	};
 }
@@ -200,6 +207,7 @@ static void put_captured(struct track *t, uint32_t place, uint32_t d, enum tel_f
 	const struct track_flow *f = &t->flow[place];
 	const struct track_rare *r = &t->rare[place][d];
 	const struct track_dir *dir = &f->dir[d];
+	const struct track_opening *o = &t->opening[place];
 	struct tel_captured *c = tel_put(&t->tel[TEL_STREAM_CAPTURED]);
 
 	if (c == NULL)
@@ -207,30 +215,30 @@ static void put_captured(struct track *t, uint32_t place, uint32_t d, enum tel_f
 	*c = (struct tel_captured){
 		.ts_ns = f->last_ns,
 		.start_ns = r->start_ns,
-		.src_high = f->key.end[d].high,
-		.src_low = f->key.end[d].low,
-		.dst_high = f->key.end[!d].high,
-		.dst_low = f->key.end[!d].low,
+		.src_high = o->key.end[d].high,
+		.src_low = o->key.end[d].low,
+		.dst_high = o->key.end[!d].high,
+		.dst_low = o->key.end[!d].low,
 		.sent_bytes = r->sent_bytes,
 		.acked_bytes = r->acked_bytes,
 		.measured_bytes = r->measured_bytes,
 		.uncaptured_bytes = r->uncaptured_bytes,
-		.flow_id = dir->id,
-		.connection = f->connection,
-		.packets = dir->packets,
+		.flow_id = r->id,
+		.connection = o->connection,
+		.packets = f->snd[d].packets,
 		.sent_segs = r->sent_segs,
-		.inflight_max_bytes = dir->inflight_max,
+		.inflight_max_bytes = r->inflight_max,
 		.inflight_mean_bytes =
 			r->sent_segs > 0 ? (float)dir->inflight_sum / (float)r->sent_segs : 0,
 		.keep_alives = r->keep_alives,
-		.bursts = dir->bursts,
+		.bursts = r->bursts,
 		.burst_max_segs = dir->burst_max,
 		.out_of_window = r->out_of_window,
-		.src_port = f->key.port[d],
-		.dst_port = f->key.port[!d],
+		.src_port = o->key.port[d],
+		.dst_port = o->key.port[!d],
 		.mss = dir->mss_allowed > 0 && dir->mss_allowed < dir->mss ? dir->mss_allowed
 									   : dir->mss,
-		.group = (uint16_t)dir->group,
+		.group = (uint16_t)r->group,
 		.event = (uint8_t)event,
 		.options = options(f, d),
 		.client = f->client == d,
@@ -239,7 +247,6 @@ static void put_captured(struct track *t, uint32_t place, uint32_t d, enum tel_f
 
 static void put_losses(struct track *t, uint32_t place, uint32_t d) {
 	const struct track_rare *r = &t->rare[place][d];
-	const struct track_dir *dir = &t->flow[place].dir[d];
 	struct tel_losses *l = tel_put(&t->tel[TEL_STREAM_LOSSES]);
 
 	if (l == NULL)
@@ -247,7 +254,7 @@ static void put_losses(struct track *t, uint32_t place, uint32_t d) {
 	*l = (struct tel_losses){
 		.ts_ns = t->flow[place].last_ns,
 		.retransmit_bytes = r->retransmit_bytes,
-		.flow_id = dir->id,
+		.flow_id = r->id,
 		.sent_segs = r->sent_segs,
 		.retransmits = r->retransmits,
 		.spurious = r->spurious,
@@ -262,11 +269,11 @@ static void put_losses(struct track *t, uint32_t place, uint32_t d) {
 		.duplicate_acks = r->duplicate_acks,
 		.sack_acks = r->sack_acks,
 		.dsacks = r->dsacks,
-		.ect = dir->ect,
-		.ce = dir->ce,
+		.ect = r->ect,
+		.ce = r->ce,
 		.ece = r->ece,
 		.untracked = r->untracked,
-		.group = (uint16_t)dir->group,
+		.group = (uint16_t)r->group,
 	};
 }
 
@@ -275,7 +282,7 @@ static void put_delays(struct track *t, uint32_t place, uint32_t d) {
 	const struct track_rare *r = &t->rare[place][d];
 	const struct track_dir *dir = &f->dir[d];
 	struct tel_delays *w = tel_put(&t->tel[TEL_STREAM_DELAYS]);
-	const uint64_t *handshake = t->handshake_ns[place];
+	const uint64_t *handshake = t->opening[place].handshake_ns;
 	bool ts = dir->tsrtt_samples > 0, windows = dir->window_min <= dir->window_max;
 
 	if (w == NULL)
@@ -286,7 +293,7 @@ static void put_delays(struct track *t, uint32_t place, uint32_t d) {
 		.zero_window_ns = r->zero_window_ns,
 		.gap_max_ns = dir->gap_max_ns,
 		.ack_gap_max_ns = dir->ack_gap_max_ns,
-		.flow_id = dir->id,
+		.flow_id = r->id,
 		.rtt_samples = r->rtt_samples,
 		.rtt_sack_samples = r->rtt_sack_samples,
 		.rtt_mean_ns = u32_mean(r->rtt_sum_ns, r->rtt_samples),
@@ -297,10 +304,10 @@ static void put_delays(struct track *t, uint32_t place, uint32_t d) {
 		.tsrtt_mean_ns = u32_mean(dir->tsrtt_sum_ns, dir->tsrtt_samples),
 		.tsrtt_min_ns = ts ? dir->tsrtt_min_ns : 0,
 		.tsrtt_max_ns = ts ? dir->tsrtt_max_ns : 0,
-		.syn_rtt_ns = (f->dir[f->client].flags & DIR_ANSWERED) != 0
+		.syn_rtt_ns = (f->snd[f->client].flags & DIR_ANSWERED) != 0
 			? u32(handshake[f->client])
 			: 0,
-		.syn_ack_rtt_ns = (f->dir[!f->client].flags & DIR_ANSWERED) != 0
+		.syn_ack_rtt_ns = (f->snd[!f->client].flags & DIR_ANSWERED) != 0
 			? u32(handshake[!f->client])
 			: 0,
 		.syns = t->rare[place][0].syns + t->rare[place][1].syns,
@@ -313,13 +320,13 @@ static void put_delays(struct track *t, uint32_t place, uint32_t d) {
 		.ack_gap_mean_ns = dir->acks > 1
 			? u32_mean(time_since(dir->last_ack_ns, r->first_ack_ns), dir->acks - 1)
 			: 0,
-		.group = (uint16_t)dir->group,
+		.group = (uint16_t)r->group,
 	};
 }
 
 static void add_to_group(struct track *t, uint32_t place, uint32_t d) {
 	const struct track_rare *r = &t->rare[place][d];
-	struct track_group *g = &t->group[t->flow[place].dir[d].group];
+	struct track_group *g = &t->group[r->group];
 
 	g->acked_bytes += r->acked_bytes;
 	g->measured_bytes += r->measured_bytes;
@@ -344,10 +351,10 @@ void track_flow_records(struct track *t, uint32_t place, enum tel_flow_event eve
 
 	for (uint32_t d = 0; d < 2; d++)
 		fold(t, 2 * place + d);
-	if (f->dir[0].id == TEL_NO_FLOW && f->dir[1].id == TEL_NO_FLOW)
+	if (((f->snd[0].flags | f->snd[1].flags) & DIR_FLOW) == 0)
 		track_new_flow(&a, f->client);
 	for (uint32_t d = 0; d < 2; d++) {
-		if (f->dir[d].id == TEL_NO_FLOW)
+		if ((f->snd[d].flags & DIR_FLOW) == 0)
 			continue;
 		put_flow(t, place, d, event);
 		put_captured(t, place, d, event);
