@@ -143,10 +143,11 @@ def rows(records, path, event, start_ns):
 
 def check_losses(found, own, since, until):
     """Lost is what a capture from `since` to `until` would have shown: that, and nothing else."""
-    longest_ns = max(delay for _, delay in own.delays())
+    delays = [delay for _, delay in own.delays()]
     lost, dropped = Counter(ns for ns, _ in found), Counter(own.dropped.values())
     assert lost <= dropped
-    assert lost >= Counter(ns for ns in dropped.elements() if since <= ns <= until - longest_ns)
+    since, until = since - min(delays), until - max(delays)
+    assert lost >= Counter(ns for ns in dropped.elements() if since <= ns <= until)
     return lost.total()
 
 
@@ -163,13 +164,13 @@ def test_delays_and_losses_are_the_switchs(traffic, compare):
     """Of each packet: the capture's times are those of its records, arrival and due departure."""
     links, records = compare(traffic.pcap, traffic.pcap, *SIDES)
     start_ns = first_ns(traffic.data, 0, 1, 3, 4)
-    for path, (name, own) in enumerate(
-        (("forward", traffic.forward), ("reverse", traffic.reverse))
-    ):
+    both = ("forward", traffic.forward), ("reverse", traffic.reverse)
+    for path, (name, own) in enumerate(both):
+        since = first_ns(traffic.data, 3 * path + OUT, 3 * (1 - path) + IN)
+        until = own.delays()[-1][0]
         link = links[name]
         assert rows(records, path, DEQUEUE, start_ns) == own.delays()
         # What was dropped before anything had left, or after that, is not judged.
-        since, until = min(come for come, _ in own.departed.values()), own.delays()[-1][0]
         lost = check_losses(rows(records, path, DROP, start_ns), own, since, until)
         assert lost == link["drops"] == len(own.dropped) - link["not_judged"]
         assert (link["matched"], link["ambiguous"]) == (len(own.departed), 0)

@@ -740,6 +740,16 @@ def test_compare_judges_only_what_both_saw(compare):
     assert summary["links"]["reverse"]["not_judged"] == 40
 
 
+def test_compare_a_capture_that_begins_with_a_late_packet(compare):
+    """What overtook it left before: that is not lost."""
+    sent = stream(40)
+    seen = through(sent, 7 * MS)
+    begun_ns = sent[0][0] + 18 * MS
+    seen[0] = (begun_ns + MS, seen[0][1])
+    path = compare(sent, [frame for frame in seen if frame[0] >= begun_ns])[0]["links"]["forward"]
+    assert (path["matched"], path["drops"], path["not_judged"]) == (30, 0, 10)
+
+
 def test_compare_both_directions(compare):
     c = Connection().open(20 * MS)
     acks = [frame for frame in c.frames if Ether(frame[1])[IP].src == "192.0.2.2"]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A packet that was seen on one side only is lost if the other capture would have seen it: it went in when that had
-// begun, and the longest delay before that ended. Else it is not judged. So losses are exact too where the captures
-// begin and end at different times.
+// A packet that was seen on one side only is lost if the other capture would have seen it: it went in the least delay
+// before that began or later, and the longest delay before that ended. Else it is not judged. So losses are exact too
+// where the captures begin and end at different times.
 #include "tools/pcap/match.h"
 
 #include "common/base/likely.h"
@@ -22,7 +22,7 @@ int match_init(
 	m->flow = mem_map(limits->flows * sizeof(*m->flow));
 	for (uint32_t side = 0; side < 2; side++) {
 		m->first_ns[side] = NEVER_NS;
-		m->path[side].delay_min_ns = m->path[side].first_in_ns = NEVER_NS;
+		m->path[side].delay_min_ns = NEVER_NS;
 	}
 	if (m->pending != NULL && m->bucket != NULL && m->flow != NULL
 		&& table_init(&m->table, limits->flows) == 0) {
@@ -219,9 +219,8 @@ static void give_up(struct match *m) {
 
 	if (e->flow == TABLE_NONE)
 		return;
-	// The other capture had begun, and went on for longer than any packet took.
-	bool begun = m->first_ns[other] <= e->ts_ns
-		|| (path->matched > 0 && e->ts_ns > path->first_in_ns);
+	// It would have come out after the other capture had begun, however fast, and before it ended, however slowly.
+	bool begun = m->first_ns[other] <= e->ts_ns + (path->matched > 0 ? path->delay_min_ns : 0);
 	bool lasted = e->ts_ns + path->delay.max <= m->last_ns[other];
 	const struct match_flow *f = &m->flow[e->flow];
 	// One that came out, and had gone in before the other capture began.
@@ -264,9 +263,6 @@ void match_packet(struct match *m, uint32_t side, const struct packet *p) {
 	uint32_t i = find(m, digest, &payload, side, &more);
 
 	if (i != TABLE_NONE) {
-		struct match_path *path = &m->path[m->pending[i & mask].side];
-
-		path->first_in_ns = time_min(path->first_in_ns, m->pending[i & mask].ts_ns);
 		seen_repeatedly(m, &m->pending[i & mask], p, more);
 		return;
 	}

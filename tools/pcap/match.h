@@ -51,7 +51,7 @@ struct match_flow {
 // From one side to the other.
 struct match_path {
 	uint64_t in, matched, lost, unjudged, marked, reordered, ambiguous, bytes;
-	uint64_t delay_min_ns, first_in_ns, first_out_ns, last_out_ns;
+	uint64_t delay_min_ns;
 	struct hist delay;
 	// In the present interval.
 	struct {
