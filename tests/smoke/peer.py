@@ -2,7 +2,7 @@
 """A kernel's TCP as the peer of weir-sender, run as a child of the smoke tests.
 
 peer.py sink PORT CONNECTIONS    accepts, reads to the end of each, prints what came
-peer.py source ADDRESS PORT CONNECTIONS BYTES    connects, sends, waits for the peer's FIN
+peer.py source ADDRESS PORT CONNECTIONS BYTES [CONGESTION]    connects, sends, waits for the FIN
 peer.py bulk ADDRESS PORT CONGESTION SECONDS    sends that long, prints samples of TCP_INFO
 """
 
@@ -42,12 +42,14 @@ def sink(port, connections):
     print(json.dumps({"bytes": list(counts.values()), "zeros": zeros}), flush=True)
 
 
-def source(address, port, connections, size):
+def source(address, port, connections, size, congestion=None):
     """Sends over several connections at a time; each ends when the peer has all of it."""
     selector = selectors.DefaultSelector()
     left = {}
     for _ in range(connections):
         client = socket.create_connection((address, port), timeout=20)
+        if congestion is not None:
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion.encode())
         client.setblocking(False)
         left[client] = size
         selector.register(client, selectors.EVENT_WRITE)
@@ -113,4 +115,4 @@ if __name__ == "__main__":
     elif sys.argv[1] == "bulk":
         bulk(sys.argv[2], int(sys.argv[3]), sys.argv[4], float(sys.argv[5]))
     else:
-        source(sys.argv[2], *map(int, sys.argv[3:6]))
+        source(sys.argv[2], *map(int, sys.argv[3:6]), *sys.argv[6:])

@@ -261,14 +261,26 @@ def test_a_dsack_takes_a_loss_back(analyse):
 def test_reordering_is_no_retransmission(analyse):
     """TSval says that it was sent first; so does the time where it is the same."""
     for tsval in (4999, 5010):
-        c = Connection().open()
-        c.data(0)
-        c.data(2, tsval=5010)
-        c.data(1, tsval=tsval, after=MS)
-        c.ack(3, after=9 * MS)
-        flow = analyse(c.frames).flow
-        assert (flow["out_of_order"], flow["retransmits"], flow["lost_segs"]) == (1, 0, 0)
-        assert flow["sent_segs"] == 3
+        for ip_id in (8, 0, 9000):  # counted, none, drawn at random
+            c = Connection().open()
+            c.data(0)
+            c.data(2, tsval=5010, ip_id=9 if ip_id else 0)
+            c.data(1, tsval=tsval, ip_id=ip_id, after=MS)
+            c.ack(3, after=9 * MS)
+            flow = analyse(c.frames).flow
+            assert (flow["out_of_order"], flow["retransmits"], flow["lost_segs"]) == (1, 0, 0)
+            assert flow["sent_segs"] == 3
+
+
+def test_sent_again_within_a_tick(analyse):
+    """TSval is that of the packet behind the hole, but a host's counter of packets went on."""
+    c = Connection().open()
+    c.data(0)
+    c.data(2, tsval=5010, ip_id=65535)
+    c.data(1, tsval=5010, ip_id=2, after=MS // 10)
+    c.ack(3, after=9 * MS)
+    flow = analyse(c.frames).flow
+    assert (flow["out_of_order"], flow["retransmits"], flow["lost_before"]) == (0, 1, 1)
 
 
 def test_a_loss_before_the_capture(analyse):

@@ -17,6 +17,8 @@
 #include "common/base/likely.h"
 #include "tools/pcap/track.h"
 
+#define IP_ID_NEAR 256 // packets that a host may send within a tick; others draw it at random
+
 static inline int32_t ahead(uint32_t a, uint32_t b) {
 	return (int32_t)(a - b);
 }
@@ -122,6 +124,11 @@ static bool reordered(
 
 	if (older != 0)
 		return older < 0;
+	// Linux counts a connection's packets there: within a tick of TSval this tells.
+	int16_t later = (int16_t)(a->p->ip_id - behind->ip_id);
+	if (a->p->ip_id != 0 && behind->ip_id != 0 && later > -IP_ID_NEAR && later < IP_ID_NEAR
+		&& later != 0)
+		return later < 0;
 	return time_since(a->now_ns, hole->ts_ns) < round_trip_ns(a);
 }
 
