@@ -12,7 +12,7 @@ MAY_INCLUDE = {
     "common": ("common",),
     "switch": ("common", "switch"),
     "sender": ("common", "sender"),
-    "tools/sim": ("common", "switch", "sender", "tools/sim"),
+    "tools/sim": ("common", "switch", "sender", "tools/sim", "tools/pcap"),
     "tools/pcap": ("common", "sender", "tools/pcap"),
 }
 GENERATED = "common/weir_commit.h"

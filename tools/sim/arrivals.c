@@ -12,7 +12,6 @@
 
 #define FRAME_USUAL 1518u // with FCS
 #define HEADERS 128u // Ethernet, the longest IPv4 header, ports: less than that
-#define LINK_ETHERNET DLT_EN10MB
 
 static const struct param params[] = {
 	{"scale", "1", "what the times between frames are multiplied by", UNIT_NONE,
@@ -49,61 +48,88 @@ static int text_of(
 }
 
 static int set_filter(struct arrivals *a, struct err *err) {
+	int rc = 0;
+
 	if (a->filter_text == NULL)
 		return 0;
-	if (pcap_compile(a->pcap, &a->filter, a->filter_text, 1, PCAP_NETMASK_UNKNOWN) < 0)
-		return config_err(a->node, -EINVAL, err, "source: filter: '%s': %s", a->filter_text,
-			pcap_geterr(a->pcap));
-	a->has_filter = true;
-	return 0;
+	pcap_t *ethernet = pcap_open_dead(DLT_EN10MB, READER_CAPTURED_MAX);
+	if (ethernet == NULL)
+		return config_err(a->node, -ENOMEM, err, "source: filter: no memory");
+	if (pcap_compile(ethernet, &a->filter, a->filter_text, 1, PCAP_NETMASK_UNKNOWN) < 0)
+		rc = config_err(a->node, -EINVAL, err, "source: filter: '%s': %s", a->filter_text,
+			pcap_geterr(ethernet));
+	else
+		a->has_filter = true;
+	pcap_close(ethernet);
+	return rc;
 }
 
 int arrivals_open(struct arrivals *a, struct path *path, struct err *err) {
-	char why[PCAP_ERRBUF_SIZE];
+	struct err why;
 	int rc;
 
-	*a = (struct arrivals){.path = path, .node = path->source};
+	memset(a, 0, sizeof(*a));
+	a->path = path;
+	a->node = path->source;
 	if ((rc = config_params(path->source, "source", params, also, a, err)) < 0
 		|| (rc = text_of(path->source, "pcap", &a->file, err)) < 0
 		|| (rc = text_of(path->source, "filter", &a->filter_text, err)) < 0)
 		return rc;
 	if (a->file == NULL)
 		return config_err(a->node, -EINVAL, err, "source: pcap is required: a capture");
-	a->pcap = pcap_open_offline_with_tstamp_precision(a->file, PCAP_TSTAMP_PRECISION_NANO, why);
-	if (a->pcap == NULL)
-		return config_err(a->node, -EINVAL, err, "source: pcap: %s", why);
-	if (pcap_datalink(a->pcap) != LINK_ETHERNET)
-		return config_err(a->node, -EINVAL, err,
-			"source: pcap: %s: its link type is %s, and only Ethernet is read", a->file,
-			pcap_datalink_val_to_description_or_dlt(pcap_datalink(a->pcap)));
-	rc = set_filter(a, err);
-	return rc < 0 ? rc : arrivals_next(a, err);
+	if ((rc = set_filter(a, err)) < 0)
+		return rc;
+	if (reader_open(&a->reader, a->file, &why) < 0)
+		return config_err(a->node, -EINVAL, err, "source: pcap: %s", why.msg);
+	return arrivals_next(a, err);
+}
+
+// 1: the next frame of the file, whatever it is; 0: the end.
+static int read_frame(struct arrivals *a, const struct frame **frame, struct err *err) {
+	if (a->at == a->batched) {
+		int n = reader_batch(&a->reader, a->batch, READER_BATCH, err);
+
+		a->at = a->batched = 0;
+		if (n <= 0)
+			return n < 0 ? -EIO : 0;
+		a->batched = (uint32_t)n;
+	}
+	*frame = &a->batch[a->at++];
+	return 1;
+}
+
+static bool passes(const struct arrivals *a, const struct frame *f) {
+	struct pcap_pkthdr h = {.caplen = f->captured, .len = f->length};
+
+	return !a->has_filter || pcap_offline_filter(&a->filter, &h, f->data) != 0;
 }
 
 int arrivals_next(struct arrivals *a, struct err *err) {
-	struct pcap_pkthdr *h;
-	const u_char *data;
+	const struct frame *f = NULL;
 	int rc;
 
-	while ((rc = pcap_next_ex(a->pcap, &h, &data)) == 1) {
-		if (a->has_filter && pcap_offline_filter(&a->filter, h, data) == 0) {
+	while ((rc = read_frame(a, &f, err)) == 1) {
+		if (f->link_type != LINK_ETHERNET && !a->begun)
+			return config_err(a->node, -EINVAL, err,
+				"source: pcap: %s: its link type is %u, and only Ethernet, 1, is read",
+				a->file, f->link_type);
+		a->begun = true;
+		a->count.not_ethernet += f->link_type != LINK_ETHERNET;
+		if (f->link_type != LINK_ETHERNET)
+			continue;
+		if (!passes(a, f)) {
 			a->count.filtered++;
 			continue;
 		}
-		uint64_t stamp_ns = (uint64_t)h->ts.tv_sec * NS_PER_S + (uint64_t)h->ts.tv_usec;
-
-		a->count.reordered += stamp_ns < a->stamp_ns;
-		a->stamp_ns = max_u64(stamp_ns, a->stamp_ns);
-		a->data = data;
-		a->captured = h->caplen;
-		a->length = (uint32_t)max_u64(h->len, h->caplen);
+		a->count.reordered += f->ts_ns < a->stamp_ns;
+		a->stamp_ns = max_u64(f->ts_ns, a->stamp_ns);
+		a->data = f->data;
+		a->captured = f->captured;
+		a->length = f->length;
 		return 0;
 	}
 	a->ended = true;
-	if (rc == PCAP_ERROR_BREAK)
-		return 0;
-	return err_set(err, -EIO, "%s: after %llu packets: %s", a->file,
-		(unsigned long long)a->count.packets, pcap_geterr(a->pcap));
+	return rc;
 }
 
 uint64_t arrivals_ns(const struct arrivals *a, uint64_t base_ns) {
@@ -156,6 +182,10 @@ const struct config_node *arrivals_unread(const struct arrivals *a) {
 	return a->path != NULL && !a->ended ? a->node : NULL;
 }
 
+const char *arrivals_cut(const struct arrivals *a) {
+	return a->path != NULL && a->ended && a->reader.end > READER_WHOLE ? a->reader.said : NULL;
+}
+
 void arrivals_summary(const struct arrivals *a, struct json *j) {
 	json_object(j, a->path->name);
 	json_text(j, "pcap", a->file);
@@ -165,6 +195,7 @@ void arrivals_summary(const struct arrivals *a, struct json *j) {
 	json_u64(j, "reordered", a->count.reordered);
 	json_u64(j, "oversize", a->count.oversize);
 	json_u64(j, "too_long", a->count.too_long);
+	json_u64(j, "not_ethernet", a->count.not_ethernet);
 	json_bool(j, "ended", a->ended);
 	json_close(j, '}');
 }
@@ -172,8 +203,8 @@ void arrivals_summary(const struct arrivals *a, struct json *j) {
 void arrivals_close(struct arrivals *a) {
 	if (a->has_filter)
 		pcap_freecode(&a->filter);
-	if (a->pcap != NULL)
-		pcap_close(a->pcap);
-	a->pcap = NULL;
 	a->has_filter = false;
+	if (a->path != NULL)
+		reader_close(&a->reader);
+	a->path = NULL;
 }

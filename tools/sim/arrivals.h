@@ -7,11 +7,13 @@
 //	    - link: {rate: 100Mbit, queue: {codel: {}}}
 //
 // Frames keep their times, those since the first one multiplied by `scale`, and their bytes; one that is stamped
-// earlier than the frame before arrives with it. What is read: pcap and pcapng of Ethernet frames without FCS.
+// earlier than the frame before arrives with it. What is read: pcap and pcapng of Ethernet frames without FCS, plain
+// or compressed (tools/pcap/reader.h). A file that is cut off is read up to there, and the run says so.
 // Padding to the shortest frame, which a host's own captures lack, counts as if it were there.
 #pragma once
 #include "common/base/json.h"
 #include "switch/path.h"
+#include "tools/pcap/reader.h"
 
 #include <pcap/pcap.h>
 
@@ -26,6 +28,7 @@ struct arrivals_count {
 	uint64_t
 		oversize; // of these packets: longer than 1518 bytes with FCS, as a host that offloads sees them
 	uint64_t too_long; // left out: longer than ARRIVALS_FRAME_MAX
+	uint64_t not_ethernet; // left out: of an interface of another link type, not the first
 };
 
 // The keys of a path's `source`, for --list.
@@ -36,9 +39,11 @@ struct arrivals {
 	const char *file, *filter_text; // the config's; filter NULL: none
 	double scale;
 	struct config_node *node;
-	pcap_t *pcap;
+	struct reader reader;
+	struct frame batch[READER_BATCH];
+	uint32_t at, batched;
 	struct bpf_program filter;
-	bool has_filter, ended;
+	bool has_filter, begun, ended; // begun: there was a frame
 	// The next frame, unless `ended`; its bytes are good until arrivals_next.
 	const uint8_t *data;
 	uint32_t captured, length;
@@ -48,7 +53,7 @@ struct arrivals {
 
 // Opens the path's source and reads the first frame. On error, too, arrivals_close.
 int arrivals_open(struct arrivals *a, struct path *path, struct err *err);
-// Reads the next frame, if there is one. 0 or -EIO: the file is damaged.
+// Reads the next frame, if there is one. 0 or -EIO with a sentence: it cannot be read on.
 int arrivals_next(struct arrivals *a, struct err *err);
 // When the present frame arrives, if the run begins at base_ns of the capture's time.
 uint64_t arrivals_ns(const struct arrivals *a, uint64_t base_ns);
@@ -56,5 +61,7 @@ uint64_t arrivals_ns(const struct arrivals *a, uint64_t base_ns);
 bool arrivals_packet(struct arrivals *a, uint64_t base_ns, struct pkt *p);
 // Where the config has it, if frames of it are left; else NULL.
 const struct config_node *arrivals_unread(const struct arrivals *a);
+// The sentence of a capture that does not end with a whole record; NULL: it does, or its end was not reached.
+const char *arrivals_cut(const struct arrivals *a);
 void arrivals_summary(const struct arrivals *a, struct json *j);
 void arrivals_close(struct arrivals *a);

@@ -174,6 +174,7 @@ static bool summary_of_offline(void *o, FILE *out, const char *verdict) {
 static int offline_through(struct offline *o, const struct run_options *opt, struct err *err) {
 	uint64_t duration_ns = o->run->duration_ns;
 	double start_s = wall_clock_s();
+	const char *verdict = "ok";
 	struct err late;
 	int rc = opt->pcap != NULL ? capture_check(opt->pcap, opt->force, err) : 0, closed;
 
@@ -192,11 +193,17 @@ static int offline_through(struct offline *o, const struct run_options *opt, str
 	for (uint32_t i = 0; rc == 0 && !run_stop && i < o->paths.count; i++)
 		run_warn_unreached(
 			o->run, arrivals_unread(&o->source[i]), "source: the capture's end");
+	for (uint32_t i = 0; i < o->paths.count; i++) {
+		if (arrivals_cut(&o->source[i]) == NULL)
+			continue;
+		verdict = arrivals_cut(&o->source[i]);
+		fprintf(stderr, PROGRAM ": warning: %s\n", verdict);
+	}
 	closed = offline_close(o, &late);
 	if (rc == 0 && closed < 0)
 		rc = err_set(err, closed, "%s", late.msg);
 	o->wall_s = wall_clock_s() - start_s;
-	return run_end(o->run, summary_of_offline, o, run_stop ? "interrupted" : "ok", rc, err);
+	return run_end(o->run, summary_of_offline, o, run_stop ? "interrupted" : verdict, rc, err);
 }
 
 // Paths that have captures as their sources, and no flows.
