@@ -9,20 +9,13 @@
 // telemetry level 2 the same flows are captured as are recorded, else all. Times are theoretical ones: when a packet
 // arrived at the path, when it was due to leave, when it was dropped.
 //
-// One producer per thread that serves paths (struct capture_tap) and one writer. Live, the producer is an lcore:
-// it puts what it sees into a ring, the first CAPTURE_SNAP bytes of a frame, and counts what finds the ring full;
-// the control thread empties the rings. In virtual time there is no ring, and the whole frame is kept.
-//
-// Paths are served ahead of one another, so packets come out of order: the writer keeps them until capture_flush
-// and writes them in order of their times.
+// One producer per thread that serves paths; paths are served ahead of one another, so that packets come out of order
+// (common/pcap/writer.h).
 #pragma once
 #include "common/run/run.h"
 #include "switch/path.h"
 
-#define CAPTURE_SNAP 128u
-
 struct capture;
-struct capture_ring;
 
 // Writes a packet's frame without FCS as it is now into `bytes`, at most `room` of it, its whole length into
 // *length. Returns how many bytes it has written.
@@ -41,8 +34,6 @@ struct capture_env {
 	uint64_t ring_records; // of each, a power of two
 };
 
-// Can `file` become a capture? Without `force` none that is there is overwritten.
-int capture_check(const char *file, bool force, struct err *err);
 // Before the first packet; with rings, capture_paths follows for each. On error nothing needs freeing.
 int capture_open(
 	struct capture **out, const char *file, const struct capture_env *env, struct err *err);

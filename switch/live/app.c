@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "switch/live/app.h"
 
+#include "common/pcap/writer.h"
+
 #include <errno.h>
 #include <math.h>
 #include <rte_ethdev.h>
@@ -119,7 +121,7 @@ static int open_fabrics(struct switch_app *app, struct err *err) {
 int switch_open(struct live_app *live, struct err *err) {
 	struct switch_app *app = switch_app(live);
 	const struct run_options *opt = &live->opt;
-	int rc = opt->pcap != NULL ? capture_check(opt->pcap, opt->force, err) : 0;
+	int rc = opt->pcap != NULL ? pcap_writer_check(opt->pcap, opt->force, err) : 0;
 
 	if (rc < 0)
 		return rc;

@@ -2,6 +2,7 @@
 // Captures of paths: what finds no room in an lcore's ring is counted, at the interface where it was lost.
 #include "switch/capture.h"
 
+#include "common/pcap/writer.h"
 #include "common/run/run.h"
 #include "switch_test.h"
 
@@ -15,7 +16,7 @@ static const char text[] = "paths: {forward: [{delay: {delay: 1ms}}]}";
 
 static uint32_t frame(void *ctx, const struct path *path, const struct pkt *p, uint8_t *bytes,
 	uint32_t room, uint32_t *length) {
-	ck_assert_uint_eq(room, CAPTURE_SNAP);
+	ck_assert_uint_eq(room, PCAP_WRITER_SNAP);
 	memset(bytes, (int)p->id, 60);
 	*length = p->size_bytes - 4u;
 	return 60;

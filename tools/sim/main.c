@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // weir-sim: runs an experiment in virtual time. Needs no root, no hugepages, no DPDK.
+#include "common/pcap/writer.h"
 #include "common/run/list.h"
 #include "sender/plan.h"
 #include "sender/source/source.h"
@@ -113,7 +114,7 @@ static int had_memory(const struct sim *s, struct err *err) {
 // The run itself, once the config has been checked.
 static int experiment(struct sim *s, const struct run_options *opt, struct err *err) {
 	const char *verdict = "ok";
-	int rc = opt->pcap != NULL ? capture_check(opt->pcap, opt->force, err) : 0;
+	int rc = opt->pcap != NULL ? pcap_writer_check(opt->pcap, opt->force, err) : 0;
 
 	if (rc < 0)
 		return rc;
@@ -176,7 +177,7 @@ static int offline_through(struct offline *o, const struct run_options *opt, str
 	double start_s = wall_clock_s();
 	const char *verdict = "ok";
 	struct err late;
-	int rc = opt->pcap != NULL ? capture_check(opt->pcap, opt->force, err) : 0, closed;
+	int rc = opt->pcap != NULL ? pcap_writer_check(opt->pcap, opt->force, err) : 0, closed;
 
 	if (rc < 0)
 		return rc;

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "common/pcap/writer.h"
+
+#include "common/base/likely.h"
+#include "common/base/mem.h"
+#include "common/base/ns.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+// Kept until they are written; memory counts as far as it is used. When there are more, they are written early,
+// and the order of times is broken there.
+#define KEPT_PACKETS ((size_t)1 << 20)
+#define KEPT_BYTES ((size_t)256 << 20)
+#define LATE_NS (250 * NS_PER_MS) // live: how long after its time a packet may come here
+
+struct pcap_kept {
+	struct pcap_record record;
+	size_t at; // of its bytes
+	uint32_t order;
+};
+
+int pcap_writer_check(const char *file, bool force, struct err *err) {
+	struct stat st;
+	bool there = stat(file, &st) == 0;
+
+	if (there && S_ISREG(st.st_mode) && !force)
+		return err_set(err, -EINVAL,
+			"--pcap %s: the file is there already: --force overwrites it", file);
+	if (there && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+		return 0; // a pipe: opening it may wait for its reader
+	int fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return err_set(
+			err, -EINVAL, "--pcap %s: cannot be written: %s", file, strerror(errno));
+	close(fd);
+	if (!there)
+		unlink(file);
+	return 0;
+}
+
+static int by_time(const void *a, const void *b) {
+	const struct pcap_kept *x = a, *y = b;
+
+	if (x->record.ts_ns != y->record.ts_ns)
+		return x->record.ts_ns < y->record.ts_ns ? -1 : 1;
+	return x->order < y->order ? -1 : 1;
+}
+
+static void write_kept(struct pcap_writer *w, const struct pcap_kept *k) {
+	const struct pcap_record *r = &k->record;
+	char text[PCAP_WRITER_COMMENT_MAX] = "";
+	size_t used = 0;
+
+	if (r->flow_id != PCAP_NO_FLOW)
+		used = (size_t)snprintf(text, sizeof(text), "flow %u", r->flow_id);
+	if (w->env.comment != NULL)
+		w->env.comment(w->env.ctx, r, text + used, sizeof(text) - used);
+	pcapng_write(&w->file,
+		&(struct pcapng_packet){
+			.ts_ns = w->env.epoch_ns + r->ts_ns,
+			.data = w->bytes + k->at,
+			.captured = r->captured,
+			.length = r->length,
+			.interface = r->interface,
+			.direction = (enum pcapng_direction)r->direction,
+			.has_id = r->id != PCAP_NO_ID,
+			.id = r->id,
+			.lost = r->lost,
+			.comment = text,
+		});
+}
+
+void pcap_writer_flush(struct pcap_writer *w, uint64_t now_ns) {
+	size_t n = 0;
+
+	qsort(w->kept, w->count, sizeof(*w->kept), by_time);
+	for (; n < w->count && w->kept[n].record.ts_ns < now_ns; n++)
+		write_kept(w, &w->kept[n]);
+	w->count -= n;
+	memmove(w->kept, w->kept + n, w->count * sizeof(*w->kept));
+	for (size_t i = 0; i < w->count; i++)
+		w->kept[i].order = (uint32_t)i;
+	if (w->count == 0)
+		w->used = 0;
+}
+
+// Room for one packet more, of `bytes` at most.
+static struct pcap_kept *keep(struct pcap_writer *w, size_t bytes) {
+	if (unlikely(w->count == KEPT_PACKETS || KEPT_BYTES - w->used < bytes))
+		pcap_writer_flush(w, NEVER_NS);
+	struct pcap_kept *k = &w->kept[w->count];
+
+	k->at = w->used;
+	k->order = (uint32_t)w->count++;
+	return k;
+}
+
+bool pcap_writer_place(
+	struct pcap_writer *w, uint32_t ring, uint32_t interface, struct pcap_place *place) {
+	struct pcap_ring *r = &w->ring[ring];
+
+	if (w->env.rings == 0) {
+		struct pcap_kept *k = keep(w, PCAPNG_CAPTURED_MAX);
+
+		*place = (struct pcap_place){&k->record, w->bytes + k->at, PCAPNG_CAPTURED_MAX, 0};
+		return true;
+	}
+	uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed);
+
+	if (unlikely(head == r->limit)) {
+		r->limit = atomic_load_explicit(&r->tail, memory_order_acquire) + r->mask + 1;
+		if (head == r->limit) {
+			r->lost[interface]++;
+			return false;
+		}
+	}
+	struct pcap_slot *slot = &r->slot[head & r->mask];
+
+	*place = (struct pcap_place){
+		&slot->record, slot->bytes, PCAP_WRITER_SNAP, r->lost[interface]};
+	r->lost[interface] = 0;
+	return true;
+}
+
+void pcap_writer_put(struct pcap_writer *w, uint32_t ring, const struct pcap_place *place) {
+	struct pcap_ring *r = &w->ring[ring];
+
+	place->record->lost = place->lost;
+	if (w->env.rings == 0)
+		w->used += place->record->captured;
+	else
+		atomic_store_explicit(&r->head,
+			atomic_load_explicit(&r->head, memory_order_relaxed) + 1,
+			memory_order_release);
+}
+
+static void ring_drain(struct pcap_writer *w, struct pcap_ring *r) {
+	uint64_t head = atomic_load_explicit(&r->head, memory_order_acquire);
+	uint64_t tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
+
+	for (; tail < head; tail++) {
+		const struct pcap_slot *slot = &r->slot[tail & r->mask];
+		struct pcap_kept *k = keep(w, PCAP_WRITER_SNAP);
+
+		k->record = slot->record;
+		memcpy(w->bytes + k->at, slot->bytes, slot->record.captured);
+		w->used += slot->record.captured;
+		w->newest_ns = time_max(w->newest_ns, slot->record.ts_ns);
+	}
+	atomic_store_explicit(&r->tail, tail, memory_order_release);
+}
+
+void pcap_writer_drain(struct pcap_writer *w) {
+	for (uint32_t i = 0; i < w->env.rings; i++)
+		ring_drain(w, &w->ring[i]);
+	pcap_writer_flush(w, time_since(w->newest_ns, LATE_NS));
+}
+
+static bool get_memory(struct pcap_writer *w) {
+	bool ok = true;
+
+	for (uint32_t i = 0; i < w->env.rings && ok; i++) {
+		struct pcap_ring *r = &w->ring[i];
+
+		r->mask = w->env.ring_records - 1;
+		r->limit = w->env.ring_records;
+		r->slot = mem_map(w->env.ring_records * sizeof(*r->slot));
+		ok = r->slot != NULL;
+		if (ok) // an lcore must not wait for the kernel to find a page
+			memset(r->slot, 0, w->env.ring_records * sizeof(*r->slot));
+	}
+	w->kept = mem_map(KEPT_PACKETS * sizeof(*w->kept));
+	w->bytes = mem_map(KEPT_BYTES);
+	return ok && w->kept != NULL && w->bytes != NULL;
+}
+
+int pcap_writer_open(struct pcap_writer *w, const char *file, const struct pcap_writer_env *env,
+	struct err *err) {
+	struct err why;
+	int rc = -ENOMEM;
+
+	memset(w, 0, sizeof(*w));
+	w->env = *env;
+	w->name = file;
+	snprintf(
+		w->program, sizeof(w->program), "%s %s", env->run->options->program, run_version());
+	if (!get_memory(w))
+		err_set(&why, rc, "no memory");
+	else
+		rc = pcapng_open(&w->file, file, w->program, env->run->capture_rotate_bytes, &why);
+	if (rc == 0)
+		return 0;
+	pcap_writer_free(w);
+	return err_set(err, rc, "--pcap %s: %s", file, why.msg);
+}
+
+int pcap_writer_close(struct pcap_writer *w, struct err *err) {
+	struct err why;
+
+	for (uint32_t i = 0; i < w->env.rings; i++)
+		ring_drain(w, &w->ring[i]);
+	pcap_writer_flush(w, NEVER_NS);
+	for (uint32_t i = 0; i < w->env.rings; i++) {
+		for (uint32_t k = 0; k < w->file.interfaces; k++)
+			pcapng_lost(&w->file, k, w->ring[i].lost[k]);
+	}
+	int rc = pcapng_close(&w->file, &why);
+	return rc < 0 ? err_set(err, rc, "--pcap %s: %s", w->name, why.msg) : 0;
+}
+
+void pcap_writer_summary(const struct pcap_writer *w, struct json *j) {
+	json_object(j, "capture");
+	json_text(j, "file", w->name);
+	json_u64(j, "packets", w->file.count.packets);
+	json_u64(j, "bytes", w->file.count.bytes);
+	json_u64(j, "lost", w->file.count.lost);
+	json_u64(j, "rotated_away", w->file.count.removed);
+	json_close(j, '}');
+}
+
+void pcap_writer_free(struct pcap_writer *w) {
+	if (w->file.file != NULL)
+		pcapng_close(&w->file, NULL);
+	for (uint32_t i = 0; i < w->env.rings; i++)
+		mem_unmap(w->ring[i].slot, w->env.ring_records * sizeof(struct pcap_slot));
+	mem_unmap(w->kept, KEPT_PACKETS * sizeof(*w->kept));
+	mem_unmap(w->bytes, KEPT_BYTES);
+}
