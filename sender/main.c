@@ -64,7 +64,7 @@ static int outcome(struct live_app *live, const char **verdict, char text[WATCH_
 	const struct live_port *port = live_plan_port(&app->plan, LIVE_SENDER);
 	bool unanswered = false;
 	char ip[ADDRESS_IP_SIZE];
-	int rc = 0;
+	int rc = app->capture != NULL ? pcap_writer_close(app->capture, err) : 0;
 
 	if (run_stop)
 		*verdict = "interrupted";
@@ -114,6 +114,7 @@ static const struct live_program program = {
 	.open = sender_open,
 	.connect = sender_connect,
 	.begin = sender_begin,
+	.drain = sender_capture_drain,
 	.finish = finish,
 	.progress = progress,
 	.outcome = outcome,

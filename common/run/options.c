@@ -69,10 +69,9 @@ static void print_help(const char *program) {
 	      "  --seed N            the same as -o seed=N\n"
 	      "  --duration T        the same as -o duration=T\n"
 	      "  --out DIR           run folder (default: runs/<config>-<UTC time>-<pid>)\n"
-	      "  --force             replace the run that DIR already holds\n",
+	      "  --force             replace the run that DIR already holds\n"
+	      "  --pcap FILE         write the packets to a capture file\n",
 		stdout);
-	if (strcmp(program, "weir-sender") != 0)
-		fputs("  --pcap FILE         write the packets to a capture file\n", stdout);
 	if (sim)
 		fputs("  --replay FILE       put an arrivals.ring through the paths, nothing else\n",
 			stdout);
@@ -140,9 +139,6 @@ static int apply(struct run_options *opt, int code, const char *value, struct er
 		opt->list = value != NULL ? value : "";
 		return 0;
 	case OPTION_PCAP:
-		if (strcmp(opt->program, "weir-sender") == 0)
-			return err_set(
-				err, -EINVAL, "--pcap: weir-sim and weir-switch write captures");
 		opt->pcap = value;
 		return 0;
 	case OPTION_REPLAY:

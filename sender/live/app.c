@@ -124,9 +124,13 @@ static void prepare(
 
 int sender_open(struct live_app *live, struct err *err) {
 	struct sender_app *app = sender_app(live);
-	struct rte_mempool *rx = pool_create("weir-rx", app->rx_buffers, err), *tx = NULL;
-	int rc = 0;
+	const struct run_options *opt = &live->opt;
+	struct rte_mempool *rx, *tx = NULL;
+	int rc = opt->pcap != NULL ? pcap_writer_check(opt->pcap, opt->force, err) : 0;
 
+	if (rc < 0)
+		return rc;
+	rx = pool_create("weir-rx", app->rx_buffers, err);
 	if (rx != NULL)
 		tx = pool_create("weir-tx", app->tx_buffers, err);
 	if (tx == NULL)
@@ -189,7 +193,7 @@ int sender_begin(struct live_app *live, struct err *err) {
 		clock_now(&live->lcore[0]->clock) + START_AHEAD_NS + app->groups.flows * NS_PER_US;
 	for (uint32_t k = 0; rc == 0 && k < live->lcores; k++)
 		rc = open_hosts(app, k, start_ns, err);
-	return rc;
+	return rc < 0 ? rc : sender_capture_open(app, err);
 }
 
 void sender_close(struct live_app *live) {
@@ -203,5 +207,6 @@ void sender_close(struct live_app *live) {
 		host_fini(&app->lcore[k].sender);
 		host_fini(&app->lcore[k].receiver);
 	}
+	sender_capture_free(app);
 	groups_fini(&app->groups);
 }

@@ -12,6 +12,7 @@ struct sender_app {
 	struct live_plan plan;
 	struct sender_lcore lcore[LIVE_LCORES_MAX]; // live.lcores of them
 	uint64_t rx_buffers, tx_buffers;
+	_Atomic(struct pcap_writer *) capture; // NULL: none
 };
 
 static inline struct sender_app *sender_app(struct live_app *live) {
@@ -24,6 +25,11 @@ int sender_open(struct live_app *live, struct err *err);
 int sender_connect(struct live_app *live, struct err *err);
 int sender_begin(struct live_app *live, struct err *err);
 void sender_close(struct live_app *live);
+
+// capture.c: opened before the lcores run; drained by the control thread; NULL is fine in all.
+int sender_capture_open(struct sender_app *app, struct err *err);
+void sender_capture_drain(struct live_app *live);
+void sender_capture_free(struct sender_app *app);
 
 bool sender_summary(struct live_app *live, struct json *j);
 

@@ -21,6 +21,7 @@
 #include "common/live/egress.h"
 #include "common/live/lcore.h"
 #include "common/net/flow_addr.h"
+#include "common/pcap/writer.h"
 #include "sender/group_scan.h"
 #include "sender/host.h"
 #include "sender/plan.h"
@@ -135,6 +136,7 @@ struct sender_lcore {
 		*tx_pool; // received frames overwrite rx_pool's data; the payload in tx_pool stays zero
 	struct rte_mbuf *stock[SENDER_STOCK]; // from tx_pool
 	uint32_t stocked;
+	struct pcap_writer *capture; // --pcap; NULL: none
 
 	// The hosts' time is the clock plus lcore.lead_ns, which is not 0 for a port with transmit stamps.
 	struct host sender, receiver;
@@ -205,6 +207,11 @@ static inline uint32_t sender_flow_of(const struct sender_port *p, const struct 
 	return flow_addr_index(p->plan->peer, flows, a->src_ip, a->src_port);
 }
 
+// capture.c
+// A frame goes through a port, at ts_ns; s->capture is not NULL.
+void sender_capture_frame(struct sender_lcore *s, const struct sender_port *p,
+	const struct rte_mbuf *m, enum pcapng_direction direction, uint64_t ts_ns);
+
 // tx.c
 // An empty frame from tx_pool, with zero payload. NULL: the pool is empty (counted).
 struct rte_mbuf *sender_new_frame(struct sender_lcore *s, struct sender_port *p, uint8_t **data);
@@ -212,6 +219,9 @@ struct rte_mbuf *sender_new_frame(struct sender_lcore *s, struct sender_port *p,
 static inline void sender_put_frame(
 	struct sender_lcore *s, struct sender_port *p, struct rte_mbuf *m, uint64_t due_ns) {
 	p->count.tx_wanted++;
+	if (unlikely(s->capture != NULL))
+		sender_capture_frame(
+			s, p, m, PCAPNG_OUTBOUND, due_ns > 0 ? due_ns : s->lcore.now_ns);
 	egress_enqueue(&p->egress, m, due_ns, port_frame_bytes(m->pkt_len));
 	s->lcore.watch.moved++; // counted once more when the port takes it
 }

@@ -195,6 +195,8 @@ void sender_receive(struct sender_lcore *s, struct sender_port *p) {
 
 		if (i + SENDER_FETCH < p->nb_rx)
 			sender_fetch_frame(p->rx_burst[i + SENDER_FETCH]);
+		if (unlikely(s->capture != NULL))
+			sender_capture_frame(s, p, m, PCAPNG_INBOUND, s->lcore.now_ns);
 		if (receive_seg(s, p, m, &p->arrival[n]))
 			p->rx_burst[n++] = m;
 	}

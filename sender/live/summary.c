@@ -215,5 +215,7 @@ bool sender_summary(struct live_app *live, struct json *j) {
 	if (hosts[0]->flows > 0)
 		write_emulation(app, hosts, j);
 	write_machine(app, j);
+	if (app->capture != NULL)
+		pcap_writer_summary(app->capture, j);
 	return balanced;
 }

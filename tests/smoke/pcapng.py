@@ -26,8 +26,9 @@ def packets(data, interface):
             code, size = struct.unpack_from("<HH", block, at)
             options[code] = block[at + 4 : at + 4 + size]
             at += 4 + (size + 3 & ~3)
-        number = struct.unpack("<Q", options[5])[0] & 0xFFFFFFFF
-        found.append((high << 32 | low, block[28 : 28 + captured], options[1].decode(), number))
+        number = struct.unpack("<Q", options.get(5, bytes(8)))[0] & 0xFFFFFFFF
+        text = options.get(1, b"").decode()
+        found.append((high << 32 | low, block[28 : 28 + captured], text, number))
     return found
 
 

@@ -4,12 +4,16 @@
 import json
 import re
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
+import polars as pl
 import pytest
 from lab import ADDRESS, RUNTIME, Lab, wait_for
-from tcpdump import Capture
+from pcapng import is_transport, packets
+from tcpdump import Capture, retransmissions
+from weir.analysis import folder
 
 PEER = Path(__file__).with_name("peer.py")
 FLOWS, BYTES = 100, 200_000  # less than the queue in PATHS
@@ -53,14 +57,37 @@ def peer(lab, space, *argv):
     return lab.host(space, sys.executable, PEER, *argv)
 
 
+def check_own_capture(weir_pcap, pcap, child, out):
+    """--pcap: every frame of the port; what the packets tell is what the sender counted."""
+    summary = child.summary()
+    port, group = summary["sender_ports"][0], summary["groups"][0]
+    frames = [(packet, text) for _, packet, text, _ in packets(pcap.read_bytes(), 0)]
+    assert summary["capture"]["lost"] == 0
+    assert len(frames) == summary["capture"]["packets"]
+    assert len(frames) <= port["rx_frames"] + port["tx_wanted"]  # without ARP before the start
+    received = [packet for packet, _ in frames if packet[34:36] == (5001).to_bytes(2)]
+    assert len(received) == port["rx_tcp"] + port["rx_reset"]
+    flows = {text for packet, text in frames if is_transport(packet)}
+    assert flows == {f"flow {number}" for number in range(FLOWS)}
+    subprocess.run([weir_pcap, "analyze", pcap, "--out", out], check=True, capture_output=True)
+    seen = folder.load(out).frame("flows").filter(pl.col("acked_bytes") > 0)
+    own = folder.load(child.folder).frame("flows").filter(pl.col("acked_bytes") > 0)
+    both = own.join(seen, on="src_port", suffix="_seen")
+    assert both.height == FLOWS
+    assert (both["acked_bytes"] == both["acked_bytes_seen"]).all()
+    # Of a FIN too, which weir-pcap does not count: it has no payload.
+    assert retransmissions(pcap, 5001) == group["retransmits"] >= seen["retransmits"].sum()
+
+
 @pytest.mark.parametrize("impairment", IMPAIRMENTS)
-def test_copa_flows_into_a_kernel(lab, impairment):
+def test_copa_flows_into_a_kernel(lab, weir_pcap, impairment):
     lab.tap("left")
     switch = lab.switch(PATHS % IMPAIRMENTS[impairment])
     sink = peer(lab, "b", "sink", 5001, FLOWS)
     wait_for(lambda: sink.out, "the sink")
     capture = Capture(lab, "sw", "tap")
-    child = sender(lab)
+    pcap = lab.tmp / "sender.pcapng"
+    child = sender(lab, "sender", "a", "--pcap", pcap)
     assert sink.wait(120) == 0
     # The FINs' ACKs are on their way.
     wait_for(lambda: progress(child).get("flows_open") == 0, "all flows closed")
@@ -78,13 +105,14 @@ def test_copa_flows_into_a_kernel(lab, impairment):
     assert group["acked_bytes"] == FLOWS * BYTES
     assert capture.malformed() == []
     # The first transmission of what the kernel dropped before the tap is not in the capture.
-    second = capture.retransmissions(5001)
+    second = retransmissions(capture.path, 5001)
     assert second <= group["retransmits"] <= second + lab.lost("a", "eth0")
     if impairment == "loss":
         assert ledger["drops"]["loss"] > 0
         assert group["retransmits"] > 0
     else:
         assert ledger["drops"] == {}
+    check_own_capture(weir_pcap, pcap, child, lab.tmp / "seen")
 
 
 def progress(child):

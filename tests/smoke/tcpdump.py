@@ -34,26 +34,29 @@ class Capture:
         counts = re.search(r"(\d+) packets? captured, (\d+) packets? rec", self.child.err[-1])
         return counts and counts[1] == counts[2]
 
-    def rows(self, condition, *fields):
-        """Packets that a display filter chooses, some of their fields."""
-        wanted = [arg for field in fields for arg in ("-e", field)]
-        checks = ["-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"]
-        argv = ["tshark", "-r", self.path, *checks, "-Y", condition, "-T", "fields", *wanted]
-        return [line.split("\t") for line in sh(*argv, timeout=60).splitlines()]
-
     def malformed(self):
         # A sum of 0 is written as 0xffff by Linux: the same number in ones' complement (RFC 1624).
         bad = 'tcp.checksum.status == "Bad" && tcp.checksum != 0xffff'
-        return self.rows(
+        return rows(
+            self.path,
             f'_ws.malformed || ({bad}) || ip.checksum.status == "Bad"',
             "frame.number",
         )
 
-    def retransmissions(self, port):
-        """Segments towards a port that begin with a byte that was there before."""
-        top, second = defaultdict(int), 0
-        condition = f"tcp.dstport == {port} && (tcp.len > 0 || tcp.flags.fin == 1)"
-        for stream, start, end in self.rows(condition, "tcp.stream", "tcp.seq", "tcp.nxtseq"):
-            second += int(start) < top[stream]
-            top[stream] = max(top[stream], int(end))
-        return second
+
+def rows(path, condition, *fields):
+    """Packets of a capture that a display filter chooses, some of their fields."""
+    wanted = [arg for field in fields for arg in ("-e", field)]
+    checks = ["-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"]
+    argv = ["tshark", "-r", path, *checks, "-Y", condition, "-T", "fields", *wanted]
+    return [line.split("\t") for line in sh(*argv, timeout=60).splitlines()]
+
+
+def retransmissions(path, port):
+    """Segments towards a port that begin with a byte that was there before."""
+    top, second = defaultdict(int), 0
+    condition = f"tcp.dstport == {port} && (tcp.len > 0 || tcp.flags.fin == 1)"
+    for stream, start, end in rows(path, condition, "tcp.stream", "tcp.seq", "tcp.nxtseq"):
+        second += int(start) < top[stream]
+        top[stream] = max(top[stream], int(end))
+    return second

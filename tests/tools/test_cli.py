@@ -70,16 +70,6 @@ def test_bad_usage(weir, args, status, sentence):
     assert done.out == ""
 
 
-def test_a_live_capture_is_the_switch_s(weir, tmp_path):
-    """The sender writes none."""
-    config = tmp_path / "x.yaml"
-    config.write_text("live: {sender: {}}")
-    done = weir("run", config, "--live", "--pcap", "f", "--out", tmp_path / "run")
-    assert done.status == 2
-    sentence = "--pcap: the switch writes it, and this config has no live.switch"
-    assert sentence in one_line(done.err)
-
-
 def test_help_and_version(weir):
     assert "report" in weir("--help").out
     assert re.fullmatch(r"weir \d+\.\d+\.\d+\n", weir("--version").out)
@@ -241,6 +231,19 @@ def test_live_starts_the_switch_first_and_stops_it_last(weir, programs, tmp_path
     assert merged["links"]["forward"]["utilisation"] == 0.96
     assert merged["groups"][0]["cc"] == "copa"
     assert merged["jfi"] == 0.9
+
+
+@pytest.mark.parametrize("names", [("switch", "sender"), ("sender",)])
+def test_one_program_writes_the_capture_of_a_live_run(weir, programs, tmp_path, names):
+    """The switch, if there is one."""
+    sections = ", ".join(f"{name}: {{}}" for name in names)
+    (tmp_path / "x.yaml").write_text(f"live: {{{sections}}}\n")
+    script = LIVE + "print(NAME, *sys.argv[1:], file=log, flush=True)\nfinish()"
+    env = programs(**dict.fromkeys(names, script))
+    argv = ("run", "x.yaml", "--live", "--out", "r", "--no-report", "--pcap", "f.pcapng")
+    assert weir(*argv, env=env).status == 0
+    lines = (tmp_path / "log").read_text().splitlines()
+    assert [line.split()[0] for line in lines if "--pcap f.pcapng" in line] == [names[0]]
 
 
 def test_live_programs_come_before_others(weir, programs, tmp_path):

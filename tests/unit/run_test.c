@@ -229,8 +229,6 @@ START_TEST(bad_options_are_one_sentence) {
 	check_refused("weir-sim", "a -o", "-o needs a value, see --help");
 	check_refused("weir-sim", "a --json=x", "--json takes no value, see --help");
 	check_refused("weir-sim", "a -- -l", "-l: weir-sim has no EAL to give arguments to");
-	check_refused(
-		"weir-sender", "a --pcap=f", "--pcap: weir-sim and weir-switch write captures");
 	check_refused("weir-switch", "a --replay=f", "--replay: only weir-sim replays");
 	check_refused("weir-sim",
 		"a --seed=11111111112222222222333333333344444444445555555555666666"

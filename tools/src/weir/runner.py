@@ -59,15 +59,15 @@ class Options:
 
     def command(self, live: bool) -> list[str]:
         """The `weir run` that does the same."""
-        command = ["weir", "run", str(self.config), "--out", str(self.out), *self._options("weir")]
+        command = ["weir", "run", str(self.config), "--out", str(self.out), *self._options()]
         return [*command, "--live"] if live else command
 
-    def argv(self, program: str) -> list[str]:
-        """The command line of one program."""
+    def argv(self, program: str, captures: bool = True) -> list[str]:
+        """The command line of one program; of several only one writes the capture."""
         places = [str(self.config), "--out", str(self.out)]
-        return [str(find_program(program)), *places, "--progress", *self._options(program)]
+        return [str(find_program(program)), *places, "--progress", *self._options(captures)]
 
-    def _options(self, program: str) -> list[str]:
+    def _options(self, captures: bool = True) -> list[str]:
         argv: list[str] = []
         for override in self.overrides:
             argv += ["-o", override]
@@ -75,7 +75,7 @@ class Options:
             argv += ["--seed", str(self.seed)]
         if self.duration is not None:
             argv += ["--duration", self.duration]
-        if self.pcap is not None and program != "sender":
+        if self.pcap is not None and captures:
             argv += ["--pcap", str(self.pcap)]
         if self.force:
             argv.append("--force")
@@ -434,9 +434,7 @@ def run_live(options: Options, listener: Listener) -> int:
     """
     session = Session(listener)
     names = live_programs(options)
-    if options.pcap is not None and "switch" not in names:
-        raise UserError("--pcap: the switch writes it, and this config has no live.switch")
-    argvs = {name: options.argv(name) for name in names}
+    argvs = {name: options.argv(name, name == names[0]) for name in names}
     with catching(session):
         for name in names:
             child = session.start(name, argvs[name])
