@@ -4,6 +4,7 @@
 import numpy as np
 import pytest
 from lab import CPUS, LCORE, QUIET, Lab, outcome, quiet, sh, wait_for
+from pcapng import is_transport, packets
 from weir.analysis.ring import open_ring
 
 FLOWS = 200
@@ -35,7 +36,7 @@ def lab(tmp_path, build, weir_sender):
         yield lab
 
 
-def start(lab, role, *options, lcores=BOTH, source="bulk", duration="60s", flows=FLOWS):
+def start(lab, role, *options, lcores=BOTH, source="bulk", duration="60s", flows=FLOWS, pcap=None):
     """One side over memif, which has one queue each way."""
     name = f"{lab.prefix}{role}"
     side = "server" if role == "receiver" else "client"
@@ -43,17 +44,19 @@ def start(lab, role, *options, lcores=BOTH, source="bulk", duration="60s", flows
     port = f'{{name: {role}, role: {role}, dev: "{dev}"}}'
     config = CONFIG % (duration, flows, source, lcores, name, port)
     overrides = [arg for option in options for arg in ("-o", option)]
+    if pcap is not None:
+        overrides += ["--pcap", pcap]
     return lab.start("sender/weir-sender", config, *overrides, out=lab.tmp / role)
 
 
-def both(lab, *options, until=None, **kwargs):
+def both(lab, *options, until=None, pcap=None, **kwargs):
     """Sender and receiver, each on both lcores; their summaries.
 
     Until the sender's /weir/info is as wanted, or its duration is over.
     """
     sink = start(lab, "receiver", *options, **{**kwargs, "duration": "300s"})
     assert sink.ready(), sink.err  # before the sender asks for it
-    sender = start(lab, "sender", *options, **kwargs)
+    sender = start(lab, "sender", *options, pcap=pcap, **kwargs)
     assert sender.ready(), sender.err
     if until is not None:
         prefix = f"{lab.prefix}sender"
@@ -80,6 +83,7 @@ def test_every_byte_arrives_once_whichever_lcore_has_the_flow(lab):
         source=source,
         duration="300s",
         until=lambda info: info.get("flows_done") == FLOWS,
+        pcap=lab.tmp / "sender.pcapng",
     )
     assert outcome(sent) == "interrupted"
     assert sent["ledger"]["balanced"]
@@ -95,6 +99,15 @@ def test_every_byte_arrives_once_whichever_lcore_has_the_flow(lab):
         assert port["handover_dropped"] == 0
         assert port["rx_malformed"] + port["rx_reset"] + port["tx_dropped"] == 0
         assert [lcore["flows"] for lcore in sent["sender_lcores"]] == [FLOWS // 2] * 2
+    # Both lcores' frames are in the capture, each once, in order of time.
+    captured = packets((lab.tmp / "sender.pcapng").read_bytes(), 0)
+    frames = [frame for _, frame, *_ in captured if is_transport(frame)]
+    received = sum(frame[34:36] == (5001).to_bytes(2) for frame in frames)
+    (port,) = sent["sender_ports"]
+    assert sent["capture"]["lost"] == 0
+    assert received == port["rx_tcp"]
+    assert FLOWS * BYTES / 1460 <= len(frames) - received <= port["tx_wanted"]
+    assert [ns for ns, *_ in captured] == sorted(ns for ns, *_ in captured)
     flows = records(lab, "flows")
     closed = flows[flows["event"] == 2]
     assert sorted(closed["flow_id"]) == list(range(FLOWS))
