@@ -60,6 +60,28 @@ static bool is_sim(const char *program) {
 	return strcmp(program, "weir-sim") == 0;
 }
 
+static void print_examples(const char *program) {
+	static const struct {
+		const char *program, *line;
+	} examples[] = {
+		{"weir-sim", "configs/quickstart.yaml --out runs/quick"},
+		{"weir-sim", "configs/quickstart.yaml --duration 5s -o flows.0.count=10 --json"},
+		{"weir-sim", "--list codel"},
+		{"weir-switch", "configs/kernel-hosts.yaml --out runs/live"},
+		{"weir-switch",
+			"configs/kernel-hosts.yaml -o paths.forward.link.queue=codel --pcap live.pcapng"},
+		{"weir-switch", "--list stage"},
+		{"weir-sender", "configs/loopback-10g.yaml --out runs/live"},
+		{"weir-sender", "configs/sender-25g.yaml --duration 5s -- --log-level=8"},
+		{"weir-sender", "--list copa"},
+	};
+
+	for (size_t i = 0; i < sizeof(examples) / sizeof(examples[0]); i++) {
+		if (strcmp(examples[i].program, program) == 0)
+			printf("  %s %s\n", program, examples[i].line);
+	}
+}
+
 static void print_help(const char *program) {
 	bool sim = is_sim(program);
 
@@ -84,8 +106,10 @@ static void print_help(const char *program) {
 	      "                      a NAME, such as codel: its page\n"
 	      "  --help, --version\n\n"
 	      "Exit status: 0 good, 1 failed, 2 bad usage or config, 130 after SIGINT,\n"
-	      "143 after SIGTERM.\n",
+	      "143 after SIGTERM.\n\n"
+	      "Examples:\n",
 		stdout);
+	print_examples(program);
 }
 
 static int add_override(struct run_options *opt, const char *text, struct err *err) {

@@ -78,7 +78,11 @@ static void help(void) {
 		printf("  --%-14s %s%s%s%s\n", p->name, p->help, p->def[0] != '\0' ? " (" : "",
 			p->def, p->def[0] != '\0' ? ")" : "");
 	fputs("  --help, --version\n\n"
-	      "Exit status: 0 good, 1 failed, 2 bad usage or input, 130 after SIGINT, 143 after SIGTERM.\n",
+	      "Exit status: 0 good, 1 failed, 2 bad usage or input, 130 after SIGINT, 143 after SIGTERM.\n\n"
+	      "Examples:\n"
+	      "  weir-pcap analyze run.pcapng --out runs/capture\n"
+	      "  weir-pcap analyze run.pcapng --level 3 --warmup 10ms --json --out runs/all\n"
+	      "  weir-pcap compare ingress.pcapng egress.pcapng --out runs/both\n",
 		stdout);
 }
 

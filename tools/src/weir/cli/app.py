@@ -6,14 +6,17 @@ from __future__ import annotations
 import json
 import os
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from weir import __version__
+from weir.cli import complete, usage
 from weir.cli import figures as figure_commands
 from weir.cli import pcap as pcap_commands
+from weir.cli.usage import examples
 from weir.errors import UserError, guarded
 
 app = typer.Typer(
@@ -22,18 +25,43 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
+    epilog=usage.exit_statuses()
+    + "\n\n"
+    + examples(
+        "run configs/quickstart.yaml",
+        "COMMAND --help",
+        "list codel",
+    ),
 )
 
 bench_app = typer.Typer(help="Measures Weir's own speed.", no_args_is_help=True)
 app.add_typer(bench_app, name="bench")
 app.add_typer(pcap_commands.app, name="pcap")
 
-RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
+RunArgument = Annotated[
+    Path, typer.Argument(metavar="RUN", help="A run folder.", autocompletion=complete.runs)
+]
+ConfigArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="CONFIG", help="An experiment in YAML.", autocompletion=complete.configs
+    ),
+]
+SummaryJson = Annotated[bool, typer.Option("--json", help="The summary as JSON.")]
 
 
-@app.command("run")
+@app.command(
+    "run",
+    epilog=examples(
+        "run configs/quickstart.yaml",
+        "run configs/quickstart.yaml -o flows.0.count=10 -o paths.forward.link.rate=100Mbit",
+        "run configs/quickstart.yaml --duration 5s --out runs/mine --json",
+        "run configs/loopback-10g.yaml --live",
+        "run configs/quickstart.yaml --check",
+    ),
+)
 def run_(
-    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="An experiment in YAML.")],
+    config: ConfigArgument,
     override: Annotated[
         list[str] | None,
         typer.Option("-o", metavar="KEY=VALUE", help="Replaces a value: -o flows.0.count=10."),
@@ -57,6 +85,7 @@ def run_(
     print_config: Annotated[
         bool, typer.Option("--print-config", help="Only print the config with all defaults.")
     ] = False,
+    as_json: SummaryJson = False,
 ) -> None:
     """Runs an experiment, shows what came out and writes a report."""
     from weir import runner, summary
@@ -74,8 +103,10 @@ def run_(
     if loaded is None:
         raise typer.Exit(status)  # the program said why
     with folder.locked(options.out):
-        screen = summary.console()
-        if loaded.summary:
+        screen = summary.console(stderr=as_json)
+        if as_json:
+            print(json.dumps(loaded.summary, indent=1))
+        elif loaded.summary:
             summary.show(loaded.summary, screen)
         shown = options.out
         if not no_report:
@@ -91,9 +122,21 @@ def run_(
     raise typer.Exit(status)
 
 
-@app.command("sweep")
+@app.command(
+    "sweep",
+    epilog=examples(
+        "sweep configs/sweeps/buffer.yaml",
+        "sweep configs/sweeps/buffer.yaml --all --json",
+        "sweep configs/sweeps/buffer.yaml --scheduler tcp://host:8786",
+    ),
+)
 def sweep_(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A config, a grid and seeds.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="A config, a grid and seeds.", autocompletion=complete.configs
+        ),
+    ],
     out: Annotated[Path | None, typer.Option(help="The folder of its runs. [runs/FILE]")] = None,
     scheduler: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler: tcp://host:port.")
@@ -135,9 +178,18 @@ def sweep_(
     raise typer.Exit(1 if "failed" in table["status"] else 0)
 
 
-@app.command("reproduce")
+@app.command(
+    "reproduce",
+    epilog=examples(
+        "reproduce corescale --plan",
+        "reproduce edgescale --workers 2",
+        "reproduce corescale --full --out runs/corescale",
+    ),
+)
 def reproduce_(
-    study: Annotated[str, typer.Argument(metavar="corescale|edgescale")],
+    study: Annotated[
+        str, typer.Argument(metavar="corescale|edgescale", autocompletion=complete.studies)
+    ],
     quick: Annotated[
         bool, typer.Option("--quick/--full", help="Minutes, or the study's own lengths.")
     ] = True,
@@ -153,6 +205,7 @@ def reproduce_(
     only_plan: Annotated[
         bool, typer.Option("--plan", help="Only show the cells and what they cost.")
     ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The tables as JSON.")] = False,
 ) -> None:
     """Runs a published study and writes its numbers beside ours: a page and a Parquet table."""
     from weir import runner, summary
@@ -162,38 +215,50 @@ def reproduce_(
     if scheduler is not None and workers is not None:
         raise UserError("--workers is for local processes: --scheduler has its own")
     plan = reproduce.plan(study, quick, out)
-    if only_plan:
+    if only_plan and as_json:
+        print(json.dumps(reproduce.plan_rows(plan), indent=1))
+    elif only_plan:
         reproduce.show_plan(plan, workers or os.cpu_count() or 1, summary.console())
-        return
-    raise typer.Exit(reproduce.run(plan, summary.console(), scheduler=scheduler, workers=workers))
+    else:
+        screen = summary.console(stderr=as_json)
+        status = reproduce.run(plan, screen, scheduler=scheduler, workers=workers, as_json=as_json)
+        raise typer.Exit(status)
 
 
-@app.command("top", add_help_option=False, context_settings={"ignore_unknown_options": True})
+# These two parse their own command line: weir.__main__ starts them without this module, whose
+# imports take longer than all that they do. This is for the shell's completion; a test compares.
+@app.command("top")
 def top_(
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[--once] [--json] [--interval S] [--prefix NAME...]"),
-    ] = None,
+    prefix: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None,
+    interval: Annotated[float, typer.Option(metavar="S")] = 1.0,
+    once: Annotated[bool, typer.Option("--once")] = False,
+    as_json: Annotated[bool, typer.Option("--json")] = False,
 ) -> None:
     """Watches the live programs that run: ports, paths, groups of flows, lcores."""
     from weir.live import top
 
-    top.execute(words or ())
+    raise typer.Exit(top.main())
 
 
-@app.command("ctl", add_help_option=False, context_settings={"ignore_unknown_options": True})
+@app.command("ctl")
 def ctl_(
-    words: Annotated[
-        list[str] | None, typer.Argument(metavar="[KEY=VALUE...|measure|stop] [--prefix NAME]")
+    orders: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE...|measure|stop]", autocompletion=complete.orders),
     ] = None,
+    prefix: Annotated[str | None, typer.Option(metavar="NAME")] = None,
+    as_json: Annotated[bool, typer.Option("--json")] = False,
 ) -> None:
     """Changes a running switch: ctl forward.link.rate=5Gbit; alone, shows what may be changed."""
     from weir.live import ctl
 
-    ctl.execute(words or ())
+    raise typer.Exit(ctl.main())
 
 
-@bench_app.command("corescale")
+@bench_app.command(
+    "corescale",
+    epilog=examples("bench corescale --flows 100,1000 --no-ns3", "bench corescale --json"),
+)
 def bench_corescale(
     flows: Annotated[
         str, typer.Option(metavar="N,N,...", help="Numbers of flows.")
@@ -217,7 +282,12 @@ def bench_corescale(
         sim.show(found, summary.console())
 
 
-@bench_app.command("live")
+@bench_app.command(
+    "live",
+    epilog=examples(
+        "bench live --list", "bench live --rows 'null-64-*' --repeat 5", "bench live --full --json"
+    ),
+)
 def bench_live(
     rows: Annotated[
         str | None, typer.Option(metavar="ROW,ROW,...", help="Rows, * for any: null-64-*.")
@@ -246,7 +316,9 @@ def bench_live(
     raise typer.Exit(1 if live.failed(found) else 0)
 
 
-@bench_app.command("pcap")
+@bench_app.command(
+    "pcap", epilog=examples("bench pcap --packets 1000000 --repeat 1", "bench pcap --json")
+)
 def bench_pcap(
     flows: Annotated[
         str, typer.Option(metavar="N,N,...", help="Numbers of flows.")
@@ -270,7 +342,7 @@ def bench_pcap(
         captures.show(found, summary.console())
 
 
-@app.command("report")
+@app.command("report", epilog=examples("report runs/mine", "report runs/mine --out pages"))
 def report_(
     run_folder: RunArgument,
     out: Annotated[
@@ -286,11 +358,21 @@ def report_(
     say_notes(loaded.notes)
 
 
-app.command("plot")(figure_commands.plot_)
-app.command("compare")(figure_commands.compare_)
+app.command(
+    "plot",
+    epilog=examples(
+        "plot runs/mine",
+        "plot runs/mine --figure rtt --out rtt.pdf",
+        "plot runs/a runs/b --figure rtt --width page --out both.svg",
+    ),
+)(figure_commands.plot_)
+app.command(
+    "compare",
+    epilog=examples("compare runs/a runs/b", "compare runs/a runs/b runs/c --json"),
+)(figure_commands.compare_)
 
 
-@app.command("summary")
+@app.command("summary", epilog=examples("summary runs/mine", "summary runs/mine --json"))
 def summary_(
     run_folder: RunArgument,
     as_json: Annotated[bool, typer.Option("--json", help="summary.json as it is.")] = False,
@@ -308,10 +390,20 @@ def summary_(
         summary.show(loaded.summary, summary.console())
 
 
-@app.command("export")
+@app.command(
+    "export",
+    epilog=examples(
+        "export runs/mine --to parquet",
+        "export runs/mine --to csv --stream interval --flow 7 --out tables",
+        "export runs/mine --to qlog",
+    ),
+)
 def export_(
     run_folder: RunArgument,
-    to: Annotated[str, typer.Option("--to", metavar="parquet|csv|qlog|pcapng")],
+    to: Annotated[
+        str,
+        typer.Option("--to", metavar="parquet|csv|qlog|pcapng", autocompletion=complete.formats),
+    ],
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where the files go. [RUN/export]")
     ] = None,
@@ -330,7 +422,7 @@ def export_(
     say_notes(loaded.notes)
 
 
-@app.command("replay")
+@app.command("replay", epilog=examples("replay runs/proof", "replay runs/proof --out runs/again"))
 def replay_(
     run_folder: RunArgument,
     out: Annotated[Path | None, typer.Option(help="Of the replay. [RUN/replay]")] = None,
@@ -343,11 +435,17 @@ def replay_(
     raise typer.Exit(0 if found.difference is None else 1)
 
 
-@app.command("list")
+@app.command(
+    "list",
+    epilog=examples(
+        "list", "list cc", "list codel", "list flows", "list live", "list stream --json"
+    ),
+)
 def list_(
     name: Annotated[
         str | None,
         typer.Argument(
+            autocompletion=complete.names,
             metavar="[KIND|NAME]",
             help="aqm, stage, cc, source, flows, run, live, stream, or one of what they list.",
         ),
@@ -363,7 +461,7 @@ def list_(
     os.execv(program, [program, *(["--json"] if as_json else []), "--list", *more])
 
 
-@app.command("schema")
+@app.command("schema", epilog=examples("schema > schema.json"))
 def schema_() -> None:
     """Prints the JSON Schema of a config, for editors and other programs."""
     from weir import schema
@@ -371,13 +469,28 @@ def schema_() -> None:
     print(schema.text(schema.of_config()), end="")
 
 
-@app.command("doctor")
-def doctor_() -> None:
+@app.command("completion", epilog=examples("completion bash", "completion zsh > _weir"))
+def completion_(
+    shell: Annotated[complete.Shell, typer.Argument(metavar="bash|zsh|fish")],
+) -> None:
+    """Prints what a shell needs to complete commands: source <(weir completion bash)."""
+    print(complete.script(shell))
+
+
+@app.command("doctor", epilog=examples("doctor", "doctor --json"))
+def doctor_(
+    as_json: Annotated[bool, typer.Option("--json", help="The checks as JSON.")] = False,
+) -> None:
     """Checks this machine, and says what to fix and how."""
     from weir import summary
     from weir.cli import doctor
 
-    raise typer.Exit(doctor.show(doctor.checks(), summary.console()))
+    found = doctor.checks()
+    if as_json:
+        print(json.dumps([asdict(check) for check in found], indent=1))
+    else:
+        doctor.show(found, summary.console())
+    raise typer.Exit(1 if doctor.bad(found) else 0)
 
 
 def say_notes(notes: list[str]) -> None:
@@ -409,6 +522,10 @@ def main() -> int:
 
 def command() -> int:
     """Runs the command that sys.argv names."""
+    if complete.VARIABLE in os.environ:
+        from typer.completion import completion_init  # type: ignore[attr-defined]
+
+        completion_init()
     try:
         status = app(prog_name="weir", standalone_mode=False)
     except typer.Abort:

@@ -333,6 +333,11 @@ def checks(host: Host | None = None) -> list[Check]:
     return [check for section in SECTIONS for check in section(host or Host())]
 
 
+def bad(rows: list[Check]) -> list[str]:
+    """The checks without which Weir cannot work here."""
+    return [row.name for row in rows if row.state == BAD]
+
+
 def show(rows: list[Check], out: Console) -> int:
     """Prints the rows, then the fixes; 1 if Weir cannot work here, else 0."""
     colours = {OK: "green", WARN: "yellow", BAD: "bold red"}
@@ -350,6 +355,7 @@ def show(rows: list[Check], out: Console) -> int:
         out.print("\nTo fix (as root), if you need it:")
     for row in fixes:
         out.print(f"  {row.name}: {row.fix}", markup=False, soft_wrap=True)
-    bad = [row.name for row in rows if row.state == BAD]
-    out.print(f"\nWeir cannot run: {', '.join(bad)}" if bad else "\nWeir can run here.")
-    return 1 if bad else 0
+    missing = bad(rows)
+    said = f"\nWeir cannot run: {', '.join(missing)}" if missing else "\nWeir can run here."
+    out.print(said)
+    return 1 if missing else 0

@@ -11,7 +11,12 @@ from typing import Annotated
 
 import typer
 
-Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.")]
+from weir.cli import complete
+
+Runs = Annotated[
+    list[Path],
+    typer.Argument(metavar="RUN...", help="Run folders.", autocompletion=complete.runs),
+]
 
 
 class Width(StrEnum):
@@ -30,6 +35,7 @@ def plot_(
         Path | None, typer.Option(metavar="FILE", help="A .pdf, .png or .svg. [NAME.pdf]")
     ] = None,
     width: Annotated[Width, typer.Option(help="3.33 or 7 inches.")] = Width.COLUMN,
+    as_json: Annotated[bool, typer.Option("--json", help="The list of figures as JSON.")] = False,
 ) -> None:
     """Writes one figure of a run, or of several compared, for a paper: fonts embedded."""
     from weir.analysis import folder
@@ -41,6 +47,10 @@ def plot_(
         drawn = sections.draw(data.read(loaded[0]))
     else:
         drawn = comparison.draw(comparison.read(loaded))
+    if figure is None and as_json:
+        rows = [{"name": one.name, "caption": one.caption} for one in drawn]
+        print(json.dumps(rows, indent=1))
+        return
     if figure is None:
         for one in drawn:
             print(f"{one.name:24} {one.caption}")

@@ -9,17 +9,29 @@ from typing import Annotated
 
 import typer
 
+from weir.cli import complete
+from weir.cli.usage import examples
+
 app = typer.Typer(help="Analyses captures: pcap and pcapng.", no_args_is_help=True)
 
 Files = Annotated[
     list[str],
     typer.Argument(
-        metavar="FILE...", help="Captures; several are parts of one. '-': standard input."
+        metavar="FILE...",
+        help="Captures; several are parts of one. '-': standard input.",
+        autocompletion=complete.captures,
     ),
 ]
 
 
-@app.command("analyze")
+@app.command(
+    "analyze",
+    epilog=examples(
+        "pcap analyze run.pcapng",
+        "pcap analyze a.pcap b.pcap --out runs/capture --warmup 5s",
+        "pcap analyze - --level 0 --json < run.pcapng",
+    ),
+)
 def analyze_(
     files: Files,
     out: Annotated[Path | None, typer.Option(help="The run folder. [runs/FILE-TIME]")] = None,
@@ -31,6 +43,7 @@ def analyze_(
     title: Annotated[str, typer.Option(help="One line for the report.")] = "",
     force: Annotated[bool, typer.Option("--force", help="Replace the run in the folder.")] = False,
     no_report: Annotated[bool, typer.Option("--no-report", help="Only analyse.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The summary as JSON.")] = False,
 ) -> None:
     """Follows every TCP flow of a capture; the result is a run folder with a report."""
     from weir import runner, summary
@@ -44,8 +57,11 @@ def analyze_(
     if status not in (0, 130, 143):
         raise typer.Exit(status)
     loaded = folder.load(out)
-    screen = summary.console()
-    captures.show(loaded, screen)
+    screen = summary.console(stderr=as_json)
+    if as_json:
+        print(json.dumps(loaded.summary, indent=1))
+    else:
+        captures.show(loaded, screen)
     shown = out
     if not no_report and level > 0:
         from weir.report import page
@@ -55,7 +71,9 @@ def analyze_(
     raise typer.Exit(status)
 
 
-@app.command("flows")
+@app.command(
+    "flows", epilog=examples("pcap flows run.pcapng", "pcap flows run.pcapng --all --json")
+)
 def flows_(
     files: Files,
     as_json: Annotated[bool, typer.Option("--json", help="Every number of every flow.")] = False,
@@ -74,10 +92,22 @@ def flows_(
         captures.show_flows(flows, summary.console(), None if show_all else captures.FLOWS_SHOWN)
 
 
-@app.command("compare")
+@app.command(
+    "compare",
+    epilog=examples(
+        "pcap compare ingress.pcapng egress.pcapng",
+        "pcap compare in.pcap out.pcap --level 3 --json",
+    ),
+)
 def compare_(
-    ingress: Annotated[str, typer.Argument(metavar="INGRESS", help="On one side.")],
-    egress: Annotated[str, typer.Argument(metavar="EGRESS", help="On the other.")],
+    ingress: Annotated[
+        str,
+        typer.Argument(metavar="INGRESS", help="On one side.", autocompletion=complete.captures),
+    ],
+    egress: Annotated[
+        str,
+        typer.Argument(metavar="EGRESS", help="On the other.", autocompletion=complete.captures),
+    ],
     out: Annotated[Path | None, typer.Option(help="The run folder. [runs/INGRESS-TIME]")] = None,
     level: Annotated[int, typer.Option(min=1, max=3, help="3: also every packet.")] = 1,
     interval: Annotated[str, typer.Option(help="Of what is recorded over time.")] = "100ms",
@@ -86,6 +116,7 @@ def compare_(
     ] = "",
     to: Annotated[str, typer.Option(metavar="NAME,...", help="And these of EGRESS.")] = "",
     force: Annotated[bool, typer.Option("--force", help="Replace the run in the folder.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The summary as JSON.")] = False,
 ) -> None:
     """Finds the packets of both sides of a bottleneck again: delays, losses, marks, reordering."""
     from weir import runner, summary
@@ -98,7 +129,11 @@ def compare_(
     status = captures.run_pcap("compare", [ingress, egress], out, settings, force, console)
     if status not in (0, 130, 143):
         raise typer.Exit(status)
-    screen = summary.console()
-    captures.show_compared(folder.load(out).summary, screen)
+    screen = summary.console(stderr=as_json)
+    found = folder.load(out).summary
+    if as_json:
+        print(json.dumps(found, indent=1))
+    else:
+        captures.show_compared(found, screen)
     screen.print(str(out), soft_wrap=True)
     raise typer.Exit(status)

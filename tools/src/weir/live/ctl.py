@@ -7,6 +7,7 @@ The programs poll on their CPUs, and what else runs there gets a tenth: so this 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -36,9 +37,11 @@ def parser() -> Parser:
         help="a change such as forward.link.rate=5Gbit; none: show what may be changed",
     )
     made.add_argument("--prefix", metavar="NAME", help="the program with this prefix")
+    made.add_argument("--json", action="store_true", help="what may be changed, as JSON")
     made.epilog = (
         "`measure` in place of changes: the switch's figures start now. `stop`: ends the run, all"
-        " of its programs, as its duration would; with --prefix, one program."
+        " of its programs, as its duration would; with --prefix, one program. Examples: weir ctl;"
+        " weir ctl --json; weir ctl forward.link.rate=5Gbit; weir ctl stop"
     )
     return made
 
@@ -69,7 +72,7 @@ def execute(argv: Sequence[str]) -> int:
     with client.the_one(asked.prefix, SWITCH) as program:
         try:
             if not asked.orders:
-                show(program)
+                show(program, asked.json)
             for order in asked.orders:
                 if order in WORDS:
                     program.want(f"/weir/{order}")
@@ -112,8 +115,11 @@ def parameters(program: client.Program) -> dict[str, str]:
     return dict(text.split("=", 1) for text in texts)
 
 
-def show(program: client.Program) -> None:
+def show(program: client.Program, as_json: bool = False) -> None:
     """What may be changed, as it is written."""
+    if as_json:
+        print(json.dumps(parameters(program), indent=1))
+        return
     rows = {"parameter": "value", **parameters(program)}
     width = max(map(len, rows))
     for key, value in rows.items():

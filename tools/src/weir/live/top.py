@@ -226,6 +226,7 @@ def parser() -> Parser:
         prog="weir top",
         description="Watches the live programs that run: ports, paths, groups of flows, lcores."
         " q ends it.",
+        epilog="Examples: weir top; weir top --once --json; weir top --interval 0.2",
     )
     made.add_argument(
         "--prefix",

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -29,25 +32,41 @@ def plan(study: str, quick: bool, out: Path | None) -> Plan:
     return Plan(study, quick, out or default, corescale.cases(study))
 
 
-def show_plan(made: Plan, workers: int, screen: Console) -> None:
-    """The cells, their lengths and what they cost, without running any."""
-    rows, total_s = [], 0.0
+def plan_rows(made: Plan) -> list[dict[str, Any]]:
+    """The cells, their lengths and what they cost; warmup_s None: the config's."""
+    rows = []
     for case in made.ordered:
         packets = case.packets(made.quick)
-        wall_s = packets * NS_PER_PACKET / metrics.NS_PER_S
-        total_s += wall_s
-        length = case.quick.duration if made.quick else corescale.STUDY_S
         rows.append(
-            [
-                case.name,
-                units.count(case.flows),
-                f"{case.rtt_ms} ms",
-                f"{case.quick.warmup} s" if made.quick else "as configured",
-                f"{length:,} s" if made.quick else f"at most {length:,} s",
-                f"{packets / 1e6:,.0f} M",
-                f"{wall_s:,.0f} s",
-            ]
+            {
+                "cell": case.name,
+                "flows": case.flows,
+                "rtt_ms": case.rtt_ms,
+                "warmup_s": case.quick.warmup if made.quick else None,
+                "length_s": case.quick.duration if made.quick else corescale.STUDY_S,
+                "packets": packets,
+                "wall_s": packets * NS_PER_PACKET / metrics.NS_PER_S,
+            }
         )
+    return rows
+
+
+def show_plan(made: Plan, workers: int, screen: Console) -> None:
+    """The cells, their lengths and what they cost, without running any."""
+    planned = plan_rows(made)
+    total_s = sum(row["wall_s"] for row in planned)
+    rows = [
+        [
+            row["cell"],
+            units.count(row["flows"]),
+            f"{row['rtt_ms']} ms",
+            f"{row['warmup_s']} s" if made.quick else "as configured",
+            f"{row['length_s']:,} s" if made.quick else f"at most {row['length_s']:,} s",
+            f"{row['packets'] / 1e6:,.0f} M",
+            f"{row['wall_s']:,.0f} s",
+        ]
+        for row in planned
+    ]
     columns = ("cell", "flows", "RTT", "warm-up", "length", "packets", "wall")
     screen.print(summary.table(columns, rows, left=1))
     screen.print(
@@ -57,9 +76,17 @@ def show_plan(made: Plan, workers: int, screen: Console) -> None:
 
 
 def run(
-    made: Plan, screen: Console, *, scheduler: str | None = None, workers: int | None = None
+    made: Plan,
+    screen: Console,
+    *,
+    scheduler: str | None = None,
+    workers: int | None = None,
+    as_json: bool = False,
 ) -> int:
-    """Runs what is not there yet, writes page and table, shows the claims; exit status."""
+    """Runs what is not there yet, writes page and table, shows the claims; exit status.
+
+    as_json: the claims go to standard output too.
+    """
 
     def show_outcome(outcome: Outcome, number: int, total: int) -> None:
         why = f": {outcome.message}" if outcome.message else ""
@@ -79,6 +106,8 @@ def run(
         screen.print(f"{name} failed: {message}", style="red", markup=False, soft_wrap=True)
     screen.print(str(parquet), soft_wrap=True)
     screen.print(str(html), soft_wrap=True)
+    if as_json:
+        print(json.dumps([asdict(one) for one in said], indent=1, default=str))
     return 1 if failed else 0
 
 

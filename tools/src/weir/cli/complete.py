@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a shell offers at the Tab key for the arguments that are no options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from enum import StrEnum
+from pathlib import Path
+
+VARIABLE = "_WEIR_COMPLETE"  # set by a shell that asks
+ENTRIES_MAX = 2000  # of a folder; more are not looked through while somebody waits
+
+
+class Shell(StrEnum):
+    """Those that the library has scripts for."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+
+
+def script(shell: Shell) -> str:
+    """What the shell has to read."""
+    from typer.completion import get_completion_script  # type: ignore[attr-defined]
+
+    return get_completion_script(prog_name="weir", complete_var=VARIABLE, shell=shell.value)
+
+
+def configs(incomplete: str) -> list[str]:
+    """YAML files, and the folders on the way to them."""
+    return walk(incomplete, lambda path: path.suffix in (".yaml", ".yml"))
+
+
+def captures(incomplete: str) -> list[str]:
+    """Captures, and the folders on the way to them."""
+    endings = (".pcap", ".pcapng", ".cap", ".gz", ".zst")
+    return walk(incomplete, lambda path: path.suffix in endings)
+
+
+def runs(incomplete: str) -> list[str]:
+    """Run folders, and the folders on the way to them."""
+    return walk(incomplete, is_run)
+
+
+def names(incomplete: str) -> list[str]:
+    """What `weir list` has a page or a list of."""
+    from weir import tables
+    from weir.errors import UserError
+
+    try:
+        listed = tables.read()
+    except (UserError, OSError, ValueError):
+        return []  # nothing was built
+    kinds = {kind: entries for kind, entries in listed.items() if kind != "unit"}
+    return begun(incomplete, {*kinds, *(name for part in kinds.values() for name in part)})
+
+
+def studies(incomplete: str) -> list[str]:
+    """What `weir reproduce` knows."""
+    from weir.study.reproduce import STUDIES
+
+    return begun(incomplete, STUDIES)
+
+
+def formats(incomplete: str) -> list[str]:
+    """What `weir export` writes."""
+    from weir import export
+
+    return begun(incomplete, export.FORMATS)
+
+
+def orders(incomplete: str) -> list[str]:
+    """What `weir ctl` does, and the parameters of the switch that runs."""
+    from weir.errors import UserError
+    from weir.live import client, ctl
+
+    keys: list[str] = []
+    try:
+        with client.the_one(None, ctl.SWITCH) as program:
+            keys = [f"{key}=" for key in ctl.parameters(program)]
+    except (UserError, OSError, client.Ended):
+        pass  # none runs, or several do
+    return begun(incomplete, [*ctl.WORDS, *keys])
+
+
+def begun(incomplete: str, words: Iterable[str]) -> list[str]:
+    """The words that begin so."""
+    return sorted(word for word in words if word.startswith(incomplete))
+
+
+def is_run(path: Path) -> bool:
+    """Whether a folder holds a run."""
+    return path.is_dir() and any(path.glob("manifest*.json"))
+
+
+def walk(incomplete: str, wanted: Callable[[Path], bool]) -> list[str]:
+    """Paths that begin so and are wanted, and folders; a single folder is opened."""
+    head, _, tail = incomplete.rpartition("/")
+    before = f"{head}/" if "/" in incomplete else ""
+    try:
+        entries = sorted(Path(before or ".").expanduser().iterdir())[:ENTRIES_MAX]
+    except OSError:
+        return []
+    found = []
+    for path in entries:
+        if not path.name.startswith(tail) or (path.name.startswith(".") and not tail):
+            continue
+        if wanted(path):
+            found.append(before + path.name)
+        elif path.is_dir():
+            found.append(f"{before}{path.name}/")
+    if len(found) == 1 and found[0].endswith("/"):
+        return walk(found[0], wanted) or found
+    return found

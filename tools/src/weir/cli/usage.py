@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What stands at the end of every --help: examples; and the exit statuses of all commands."""
+
+from __future__ import annotations
+
+EXIT_STATUSES = (
+    (0, "done"),
+    (1, "failed: a run or a part of it, a comparison, a file that cannot be written"),
+    (2, "refused: the command line, a config, a folder that holds no run or another one"),
+    (130, "ended early by Ctrl-C (SIGINT); the folder of a run is complete"),
+    (143, "ended early by SIGTERM, likewise"),
+)
+
+
+def examples(*commands: str) -> str:
+    r"""An epilog with commands to copy. (\b: the library does not fill these lines.)"""
+    return "\b\nExamples:\n" + "\n".join(f"  weir {command}" for command in commands)
+
+
+def exit_statuses() -> str:
+    """The table for `weir --help`."""
+    rows = [f"  {status:<4} {meaning}" for status, meaning in EXIT_STATUSES]
+    return "\b\nExit status of every command:\n" + "\n".join(rows)
