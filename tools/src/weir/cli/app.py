@@ -123,6 +123,31 @@ def run_(
 
 
 @app.command(
+    "init",
+    epilog=examples(
+        "init",
+        "init mine.yaml --rate 1Gbit --flows '10 cubic, 10 bbr' --duration 60s",
+        "init mine.yaml --force",
+    ),
+)
+def init_(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The config.", autocompletion=complete.configs)
+    ] = Path("experiment.yaml"),
+    rate: Annotated[str | None, typer.Option(help="Of the bottleneck: 100Mbit.")] = None,
+    flows: Annotated[str | None, typer.Option(help="Such as '2 copa, 10 cubic'.")] = None,
+    duration: Annotated[str | None, typer.Option(help="Of the run: 30s.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
+) -> None:
+    """Writes a first config, with comments: asks how fast, which flows, how long."""
+    from weir.cli import init
+
+    given = {"rate": rate, "flows": flows, "duration": duration}
+    init.write(file, given, force, sys.stdin.isatty)
+    print(f"{file} is written; next: weir run {file}")
+
+
+@app.command(
     "sweep",
     epilog=examples(
         "sweep configs/sweeps/buffer.yaml",
@@ -529,6 +554,7 @@ def command() -> int:
     try:
         status = app(prog_name="weir", standalone_mode=False)
     except typer.Abort:
+        print("\nweir: interrupted", file=sys.stderr)
         return 130
     except (UserError, OSError, MemoryError):
         raise

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""weir init: three answers make a config that runs; nothing is lost, Ctrl-C leaves nothing."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import yaml
+
+FLAGS = ("--rate", "10Mbit", "--flows", "2 copa, cubic", "--duration", "500ms")
+
+
+@pytest.fixture
+def build_env(build, weir_sim):
+    return {"WEIR_BUILD": str(build)}
+
+
+def test_the_result_runs(weir, build_env, tmp_path):
+    done = weir("init", "mine.yaml", *FLAGS, env=build_env)
+    assert done.status == 0, done.err
+    assert done.out == "mine.yaml is written; next: weir run mine.yaml\n"
+    config = yaml.safe_load((tmp_path / "mine.yaml").read_text())
+    assert config["flows"] == [{"count": 2, "cc": "copa"}, {"count": 1, "cc": "cubic"}]
+    assert config["paths"]["forward"][0]["link"]["rate"] == "10Mbit"
+    done = weir("run", "mine.yaml", "--json", "--no-report", env=build_env)
+    assert done.status == 0, done.err
+    summary = json.loads(done.out)
+    assert summary["virtual_s"] == 0.5
+    assert [group["flows"] for group in summary["groups"]] == [2, 1]
+
+
+def test_editors_find_the_schema(weir, build_env, tmp_path):
+    assert weir("init", "sub.yaml", *FLAGS, env=build_env).status == 0
+    [line] = [
+        line
+        for line in (tmp_path / "sub.yaml").read_text().splitlines()
+        if line.startswith("# yaml-language-server: $schema=")
+    ]
+    schema = json.loads((tmp_path / line.partition("=")[2]).read_text())
+    assert schema["title"] == "A Weir experiment"
+
+
+def test_without_a_terminal_there_are_defaults(weir, build_env, tmp_path):
+    assert weir("init", env=build_env).status == 0
+    config = yaml.safe_load((tmp_path / "experiment.yaml").read_text())
+    assert config["duration"] == "30s"
+    assert config["flows"] == [{"count": 2, "cc": "copa"}]
+
+
+def test_a_file_is_replaced_only_if_asked(weir, build_env, tmp_path):
+    file = tmp_path / "mine.yaml"
+    file.write_text("precious")
+    done = weir("init", file, *FLAGS, env=build_env)
+    assert done.status == 2
+    assert done.err == f"weir: {file} exists; --force replaces it\n"
+    assert file.read_text() == "precious"
+    assert weir("init", file, *FLAGS, "--force", env=build_env).status == 0
+    assert "precious" not in file.read_text()
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "sentence"),
+    [
+        ("--rate", "10Gbitt", "rate: '10Gbitt' is not a rate such as 10Gbit"),
+        ("--rate", "1bit", "rate: 1bit is not in [1kbit, 1Tbit]"),
+        ("--rate", "1Mbit}", "rate: '1Mbit}' is not a number with a unit"),
+        ("--duration", "5", "duration: '5' is not a time such as 20ms"),
+        ("--flows", "2 cupa", "'2 cupa' is not a number and one of copa, "),
+        ("--flows", "", "'' is not a number and one of copa, "),
+        ("--flows", "0 copa", "count: 0 is not in [1, 1000000]"),
+    ],
+)
+def test_bad_answers(weir, build_env, tmp_path, flag, value, sentence):
+    done = weir("init", "mine.yaml", *FLAGS, flag, value, env=build_env)
+    assert done.status == 2
+    assert done.err.startswith(f"weir: {sentence}"), done.err
+    assert done.err.count("\n") == 1
+    assert not (tmp_path / "mine.yaml").exists()
+
+
+class Asked:
+    """`weir init` at a terminal."""
+
+    def __init__(self, place, env):
+        self.ours, theirs = pty.openpty()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "weir", "init"],
+            cwd=place,
+            env={**os.environ, **env},
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+        )
+        os.close(theirs)
+        self.said = ""
+
+    def until(self, text):
+        deadline = time.monotonic() + 60
+        while text not in self.said:
+            assert time.monotonic() < deadline, self.said
+            try:
+                self.said += os.read(self.ours, 4096).decode()
+            except OSError:  # it has ended
+                raise AssertionError(self.said) from None
+        before, _, self.said = self.said.partition(text)
+        return before
+
+    def answer(self, text):
+        os.write(self.ours, text.encode() + b"\n")
+
+
+def test_it_asks_three_questions(build_env, tmp_path):
+    asked = Asked(tmp_path, build_env)
+    asked.until("How fast is the bottleneck [100Mbit]: ")
+    asked.answer("10Gbitt")
+    asked.until("weir: rate: '10Gbitt' is not a rate such as 10Gbit")
+    asked.until("[100Mbit]: ")
+    asked.answer("20Mbit")
+    asked.until("[2 copa]: ")
+    asked.answer("")
+    asked.until("[30s]: ")
+    asked.answer("4s")
+    asked.until("next: weir run experiment.yaml")
+    assert asked.process.wait(timeout=30) == 0
+    config = yaml.safe_load((tmp_path / "experiment.yaml").read_text())
+    assert config["paths"]["forward"][0]["link"]["rate"] == "20Mbit"
+    assert config["duration"] == "4s"
+
+
+def test_ctrl_c_leaves_nothing(build_env, tmp_path):
+    asked = Asked(tmp_path, build_env)
+    asked.until("[100Mbit]: ")
+    asked.process.send_signal(signal.SIGINT)
+    asked.until("weir: interrupted")
+    assert asked.process.wait(timeout=30) == 130
+    assert list(tmp_path.iterdir()) == []
