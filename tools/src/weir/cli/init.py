@@ -124,7 +124,7 @@ def ask(answers: Answers, key: str, file: Path) -> Answers:
 def write(
     file: Path, given: dict[str, str | None], force: bool, asks: Callable[[], bool]
 ) -> Answers:
-    """Writes the config; what was not given is asked for, or is the default if there is no terminal."""
+    """Writes the config; what was not given is asked for, or else is the default."""
     if file.exists() and not force:
         raise UserError(f"{file} exists; --force replaces it")
     answers = Answers(**{key: value for key, value in given.items() if value is not None})
