@@ -162,10 +162,10 @@ def test_a_flow_without_samples_has_no_rtt():
 
 def test_a_cdf_of_bins_rises_within_them_only():
     """Values of 10 and 64 to 65; half of them in each bin; the largest is 64."""
-    x, share = metrics.within_bins(np.array([10.0, 65.0]), np.array([0.5, 1.0]), 64.0)
+    x, share = metrics.within_bins(np.array([10.0, 65.0]), np.array([0.5, 1.0]), 64.0, 2)
     assert x.tolist() == [10, 10, 64, 64]
     assert share.tolist() == [0, 0.5, 0.5, 1]
-    x, _ = metrics.within_bins(np.array([1055.0]), np.array([1.0]), 2000.0)
+    x, _ = metrics.within_bins(np.array([1055.0]), np.array([1.0]), 2000.0, 2)
     assert x.tolist() == [1024, 1055]
 
 

@@ -36,6 +36,7 @@ LINK_COLUMNS = (
 
 VERDICTS_SHOWN = 8
 SEED_UNUSED = "the seed changes nothing (no loss, no jitter, nothing random was drawn)"
+ANALYSER = "weir-pcap"  # a summary's `program` of a capture
 SIMULATOR = "weir-sim"  # a summary's `program` in virtual time
 EMULATION_COLUMNS = ("emulation error", "median", "p99", "p99.9", "largest", "rate")
 

@@ -88,15 +88,19 @@ def binned_cdf(
     return used.astype(np.float64) * width, cumulative / cumulative[-1]
 
 
-def within_bins(ends: Floats, share: Floats, largest: float) -> tuple[Floats, Floats]:
+def within_bins(
+    ends: Floats, share: Floats, largest: float, points: int = 5
+) -> tuple[Floats, Floats]:
     """A polygon through the CDF of a summary: it rises within each bin that has values.
 
     ends: the largest value of each such bin, of 32 per power of two (common/base/hist.h).
     """
     widths = 2.0 ** np.maximum(np.floor(np.log2(np.maximum(ends, 1))) - 5, 0)
     lows = np.minimum(ends - widths + 1, largest)
-    x = np.stack([lows, np.minimum(ends, largest)], axis=1).ravel()
-    return x, np.stack([np.concatenate([[0.0], share[:-1]]), share], axis=1).ravel()
+    before = np.concatenate([[0.0], share[:-1]])
+    part = np.linspace(0, 1, points)  # several, for axes that are logarithmic
+    x = lows[:, None] + (np.minimum(ends, largest) - lows)[:, None] * part
+    return x.ravel(), (before[:, None] + (share - before)[:, None] * part).ravel()
 
 
 def step_ns(frame: pl.DataFrame) -> int:

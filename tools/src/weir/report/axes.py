@@ -158,7 +158,7 @@ def flow_styles(flows: pl.DataFrame, scene: Scene) -> dict[int, Style]:
         colours = (
             list(theme.CYCLE)
             if several and len(groups) == 1 and len(ids) <= len(theme.CYCLE)
-            else theme.shades(base.colour, len(ids))
+            else theme.shades(base.colour, len(ids), light=0.35)
         )
         for k, (flow, colour) in enumerate(zip(ids, colours, strict=False)):
             label = f"{base.label}, flow {flow}" if several and len(groups) > 1 else f"flow {flow}"

@@ -296,31 +296,33 @@ def draw_flows(compared: Sequence[tuple[int, Compared]], scene: axes.Scene) -> I
         chosen = metrics.typical_flows(flows.each, 1)
         cwnds.append((one.style, sections.window_samples(one.data.run, flows.rated, chosen)))
     goodput = figures.Quantity("goodput_bps", "goodput of all flows", "bit/s", {})
-    yield Drawn("throughput", figures.panels([goodput], totals, scene), "Goodput over time.")
+    yield Drawn(
+        "throughput", figures.panels([goodput], totals, scene), "Goodput of all flows over time."
+    )
     both = pl.concat(parts)
     spread = metrics.spread_over_time(both, "goodput_bps", 0.05, 0.95)
     drawn = "Line: median flow; band: 5th to 95th percentile of flows."
     figure = axes.banded(spread, units.RATE_STEPS, "goodput per flow", scene)
-    yield Drawn("throughput-per-flow", figure, f"Goodput per flow. {drawn}")
+    yield Drawn("throughput-per-flow", figure, f"Goodput per flow over time. {drawn}")
     measured = both.filter(pl.col("rtt_samples") > 0)
     if measured.height > 0:
         spread = metrics.spread_over_time(measured, "rtt_mean_ns", 0.05, 0.95)
         figure = axes.banded(spread, units.TIME_STEPS, "RTT", scene)
-        yield Drawn("rtt", figure, f"Round-trip time as the senders see it. {drawn}")
+        yield Drawn("rtt", figure, f"Round-trip time over time. {drawn}")
     yield Drawn("fairness", balance.fairness(each, scene), "Jain's index of goodput over time.")
     tradeoff = balance.tradeoff(late)
     if tradeoff is not None:
         yield Drawn(
             "tradeoff",
             tradeoff,
-            "Goodput against RTT of each flow in windows after the warm-up: mean and one standard"
+            "Goodput against RTT. Of each flow in windows after the warm-up: mean and one standard"
             " deviation. Better is up and to the right.",
         )
     window = figures.Quantity("cwnd_segs", "cwnd", "segments", {})
     yield Drawn(
         "cwnd",
         figures.panels([window], cwnds, scene),
-        "Congestion window of the flow whose goodput is the median of its first group.",
+        "Congestion window over time. Of the flow whose goodput is the median of its first group.",
     )
 
 
@@ -331,8 +333,8 @@ def draw_links(
     yield Drawn(
         "queue",
         figures.queue(links, scene),
-        "Queue and queueing delay at the busiest link. Lines: means of intervals; shaded: up to the"
-        " largest value in each.",
+        "Queue and queueing delay at the busiest link over time. Lines: means of intervals; shaded:"
+        " up to the largest value in each.",
     )
     distributions = []
     for one in compared:
@@ -345,7 +347,8 @@ def draw_links(
         yield Drawn(
             "delay",
             figures.delay_cdf(distributions),
-            "Queueing delay after the warm-up; right: its tail.",
+            "Distribution of queueing delay after the warm-up. Share of packets that waited at most"
+            " so long, and that waited longer.",
         )
     happened = [kind for kind in ("drops", "marks") if int(links[kind].sum()) > 0]
     if happened:
@@ -356,7 +359,7 @@ def draw_links(
         yield Drawn(
             "events",
             figures.panels(quantities, series, scene),
-            "Drops and CE marks at the busiest link.",
+            "Drops and CE marks at the busiest link over time.",
         )
 
 

@@ -26,6 +26,11 @@ class RunData:
     links: pl.DataFrame | None  # with lengths and times
     scene: axes.Scene
 
+    @property
+    def captured(self) -> bool:
+        """Is it the analysis of a capture?"""
+        return bool(self.run.summary.get("program") == summary.ANALYSER)
+
 
 def read(run: Run) -> RunData:
     """Reads the streams that are drawn."""

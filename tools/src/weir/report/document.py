@@ -57,6 +57,16 @@ class Shown:
     legend: Sequence[Key] = ()
     numbers: Table | None = None  # the figure's lines in words
 
+    @property
+    def title(self) -> str:
+        """The first sentence of the caption, without its full stop."""
+        return self.caption.partition(". ")[0].removesuffix(".")
+
+    @property
+    def text(self) -> str:
+        """The other sentences."""
+        return self.caption.partition(". ")[2]
+
 
 def embed(drawn: Iterable[tuple[Figure, str]]) -> list[Shown]:
     """Figures of one page as SVG elements, with their captions."""

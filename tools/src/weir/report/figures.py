@@ -327,7 +327,7 @@ def _shares_of_few(relative: pl.DataFrame, mean: float, scene: Scene) -> Figure:
     return figure
 
 
-def cwnd(samples: pl.DataFrame, chosen: Sequence[int], scene: Scene) -> Figure:
+def cwnd(samples: pl.DataFrame, chosen: Sequence[int], scene: Scene, label: str = "cwnd") -> Figure:
     """Congestion window of a few flows; samples has time_s, flow_id, group and cwnd_segs."""
     figure, (axes,) = subplots(1, 2.1)
     part = samples.filter(pl.col("flow_id").is_in(list(chosen)))
@@ -342,9 +342,36 @@ def cwnd(samples: pl.DataFrame, chosen: Sequence[int], scene: Scene) -> Figure:
             label=style.label,
             linewidth=0.9,
         )
-    axes.set_ylabel("cwnd (segments)")
+    axes.set_ylabel(f"{label} (segments)")
     time_axis(axes, scene)
     steady(axes, scene, part, "cwnd_segs", (1.0, "segments"))
+    legend(figure)
+    return figure
+
+
+RECOVERIES = {"reduction": "recovery", "timeout": "recovery after a timeout"}
+
+
+def states(episodes: pl.DataFrame, styles: Mapping[int, Style], scene: Scene) -> Figure:
+    """A row per flow, with a bar while it recovered; episodes of sections.recoveries."""
+    figure, (axes,) = subplots(1, 0.75 + 0.24 * len(styles))
+    labels = [style.label for style in styles.values()][::-1]
+    rows = {flow: row for row, flow in enumerate(reversed(list(styles)))}
+    for kind, label in RECOVERIES.items():
+        own = episodes.filter(pl.col("kind") == kind)
+        if own.height > 0:
+            axes.barh(
+                [rows[flow] for flow in own["flow_id"]],
+                own["to_s"] - own["from_s"],
+                left=own["from_s"],
+                height=0.62,
+                color=theme.style(kind).colour,
+                label=label,
+            )
+    time_axis(axes, scene)
+    axes.set_yticks(range(len(labels)), labels)
+    axes.set_ylim(-0.6, len(labels) - 0.4)
+    axes.grid(visible=False)
     legend(figure)
     return figure
 

@@ -28,6 +28,7 @@ PANEL_POINTS = 800  # of each flow
 NOT_A_LINK = 255
 # Fields of `cc` records that have a figure of their own, or none.
 CC_ELSEWHERE = ("ts_ns", "flow_id", "group", "cwnd_segs")
+UNSET_SEGS = 1e9
 CC_OWN = ("obs0", "obs1", "obs2", "obs3")  # named by each congestion control
 
 
@@ -36,7 +37,7 @@ class Drawn(NamedTuple):
 
     name: str
     figure: Figure
-    caption: str
+    caption: str  # its first sentence is the title
 
 
 def draw(data: RunData) -> Iterator[Drawn]:
@@ -59,15 +60,17 @@ def draw_rates(data: RunData, flows: FlowData) -> Iterator[Drawn]:
     yield Drawn(
         "throughput",
         figures.throughput(flows.rated, flows.each, bottleneck_rates(data), data.scene),
-        f"Goodput over time, means of {units.time(flows.length_ns)}."
-        + ("" if flows.few else f" Right: per flow. {flows.drawn}")
-        + (" The dotted line ends the warm-up." if data.scene.warmup_s else ""),
+        f"Goodput over time. Means of {units.time(flows.length_ns)}; of all flows, stacked"
+        + ("." if flows.few else f", and per flow. {flows.drawn}")
+        + (" The warm-up ends at the dotted line." if data.scene.warmup_s else ""),
     )
     if bool((flows.rated["rtt_samples"] > 0).any()):
         yield Drawn(
             "rtt",
             figures.rtt(flows.rated, flows.each, propagation_ns(data.run.config), data.scene),
-            f"Round-trip time as the senders see it, means of {units.time(flows.length_ns)}."
+            "Round-trip time over time. "
+            + ("From segments to their ACKs in the capture" if data.captured else "Of the senders")
+            + f", means of {units.time(flows.length_ns)}."
             + ("" if flows.few else f" {flows.drawn}"),
         )
 
@@ -90,19 +93,60 @@ def draw_shares(data: RunData, flows: FlowData) -> Iterator[Drawn]:
     yield Drawn(
         "shares",
         figures.shares(flows.each, data.scene),
-        f"Shares of {units.count(count)} flows after the warm-up;"
-        f" Jain's index {summary.ratio(index)}.",
+        f"Shares of {units.count(count)} flows. Goodput"
+        + (" after the warm-up" if data.scene.warmup_s else "")
+        + f", relative to its mean; Jain's index {summary.ratio(index)}.",
     )
     chosen = metrics.typical_flows(flows.each, CWND_FLOWS)
     groups = flows.each["group"].n_unique()
-    few = "." if count <= CWND_FLOWS else " of a few: per group the median, least and best served."
-    if groups > CWND_FLOWS:
-        few = f" of a few: the median flows of the first {CWND_FLOWS} groups."
-    yield Drawn(
-        "cwnd",
-        figures.cwnd(window_samples(data.run, flows.rated, chosen), chosen, data.scene),
-        f"Congestion window{few}",
+    few = (
+        "" if count <= CWND_FLOWS else " Per group the median, the least and the best served flow."
     )
+    if groups > CWND_FLOWS:
+        few = f" The median flows of the first {CWND_FLOWS} groups."
+    samples = window_samples(data.run, flows.rated, chosen)
+    if data.captured:
+        drawn = figures.cwnd(samples, chosen, data.scene, "in flight")
+        yield Drawn("cwnd", drawn, f"Data in flight over time. The largest of each interval.{few}")
+    else:
+        drawn = figures.cwnd(samples, chosen, data.scene)
+        yield Drawn("cwnd", drawn, f"Congestion window over time.{few}")
+    episodes = recoveries(data, chosen)
+    if episodes.height > 0:
+        styles = axes.flow_styles(samples.select("flow_id", "group").unique(), data.scene)
+        yield Drawn(
+            "state",
+            figures.states(episodes, styles, data.scene),
+            f"When these flows recovered from losses. {units.count(episodes.height)} times.",
+        )
+
+
+def recoveries(data: RunData, chosen: Sequence[int]) -> pl.DataFrame:
+    """Recoveries of some flows: flow_id, from and to in seconds, kind (recovery or timeout)."""
+    numbers = data.run.values("events", "event")
+    wanted = np.asarray(chosen, dtype=np.uint32)
+    found = []
+    for part in data.run.chunks("events", ("ts_ns", "flow_id", "event")):
+        keep = np.isin(part["flow_id"], wanted)
+        found.append(pl.DataFrame({name: column[keep] for name, column in part.items()}))
+    names = {number: name for name, number in numbers.items()}
+    own = pl.concat(found).sort("ts_ns") if found else pl.DataFrame()
+    if "recovered" not in numbers or own.height == 0:
+        return pl.DataFrame()
+    rows = []
+    for flow in chosen:
+        begun: list[tuple[float, str]] = []
+        events = own.filter(pl.col("flow_id") == flow).select("ts_ns", "event").iter_rows()
+        for ts_ns, event in events:
+            kind, at = names.get(event, ""), ts_ns / metrics.NS_PER_S
+            ends = kind in ("recovered", "undo")  # an undone one may still wait for its ACKs
+            if begun and (ends or kind in figures.RECOVERIES):
+                rows.append((flow, begun[0][0], at, begun[0][1]))
+                begun.clear()
+            if kind in figures.RECOVERIES:
+                begun.append((at, kind))
+        rows += [(flow, at, data.scene.duration_s, kind) for at, kind in begun]
+    return pl.DataFrame(rows, schema=["flow_id", "from_s", "to_s", "kind"], orient="row")
 
 
 def windowed(data: RunData, flows: FlowData) -> tuple[pl.DataFrame, float]:
@@ -122,7 +166,8 @@ def draw_balance(data: RunData, flows: FlowData) -> Iterator[Drawn]:
         yield Drawn(
             "fairness",
             balance.fairness([*every, *several[: axes.BANDS]], data.scene),
-            f"Jain's index of goodput in windows of {length}, of the flows that have begun.",
+            f"Jain's index of goodput over time. In windows of {length}, of the flows that have"
+            " begun.",
         )
     late = each.filter(pl.col("time_s") > data.scene.warmup_s)
     tradeoff = balance.tradeoff(
@@ -132,8 +177,9 @@ def draw_balance(data: RunData, flows: FlowData) -> Iterator[Drawn]:
         yield Drawn(
             "tradeoff",
             tradeoff,
-            f"Goodput against RTT of each flow in windows of {length} after the warm-up: mean and"
-            " one standard deviation. Better is up and to the right.",
+            f"Goodput against RTT. Of each flow in windows of {length}"
+            + (" after the warm-up" if data.scene.warmup_s else "")
+            + ": mean and one standard deviation. Better is up and to the right.",
         )
 
 
@@ -170,12 +216,13 @@ def draw_acks(data: RunData, flows: FlowData) -> Iterator[Drawn]:
     # Where 0 says that there is no number, the schema says so.
     none = [field.name for field in schema.fields if ", 0 if no" in field.meaning]
     acks = acks.with_columns(pl.when(pl.col(name) != 0).then(pl.col(name)) for name in none)
+    acks = without_unset(acks)
     if not shown:
         return
     yield Drawn(
         "acks",
         figures.panels(shown, by_flow(acks, styles), data.scene),
-        "What the congestion controls were given after each ACK.",
+        "What the congestion controls were given. After each ACK.",
     )
     algorithms = [str(group.get("cc", "")) for group in data.numbers.get("groups", [])]
     for observer in schema.observers:
@@ -192,8 +239,14 @@ def draw_acks(data: RunData, flows: FlowData) -> Iterator[Drawn]:
                     by_flow(own, styles),
                     data.scene,
                 ),
-                f"What {theme.style(observer.name).label} observed after each ACK.",
+                f"What {theme.style(observer.name).label} observed. After each ACK.",
             )
+
+
+def without_unset(acks: pl.DataFrame) -> pl.DataFrame:
+    """ssthresh before the first loss is no number (1e9 segments, sender/cc/slow_start.h)."""
+    own = [pl.col(name) for name in CC_OWN if name in acks.columns]
+    return acks.with_columns(pl.when(column < UNSET_SEGS).then(column) for column in own)
 
 
 def chosen_acks(run: Run, names: Sequence[str], chosen: Sequence[int]) -> pl.DataFrame:
@@ -236,7 +289,7 @@ def draw_observed(data: RunData) -> Iterator[Drawn]:
         yield Drawn(
             f"observed-{o.name}-{n}",
             figures.panels(quantities, [(style, numbers)], data.scene),
-            f"What {style.label} observed at {place(data, o)}, at the end of each interval.",
+            f"What {style.label} observed at {place(data, o)}. At the end of each interval.",
         )
 
 
@@ -274,15 +327,17 @@ def draw_links(data: RunData, links: pl.DataFrame) -> Iterator[Drawn]:
     yield Drawn(
         "queue",
         figures.queue(links.filter(pl.col("link").is_in(kept)), data.scene),
-        f"Queue and queueing delay. Lines: means of {units.time(length)}; shaded: up to the"
-        " largest value in each.",
+        f"Queue and queueing delay over time. Lines: means of {units.time(length)}; shaded: up to"
+        " the largest value in each.",
     )
     distributions, caption = delays(data, links, kept)
     if distributions:
         yield Drawn(
             "delay",
             figures.delay_cdf(distributions),
-            f"Queueing delay after the warm-up; right: its tail. {caption}",
+            "Distribution of queueing delay"
+            + (" after the warm-up" if data.scene.warmup_s else "")
+            + f". Share of packets that waited at most so long, and that waited longer. {caption}",
         )
 
 
@@ -380,7 +435,7 @@ def draw_events(data: RunData) -> Iterator[Drawn]:
         yield Drawn(
             "events",
             figures.events(counts, data.scene, length_s),
-            f"What happened when, in bins of {units.time(length_s * metrics.NS_PER_S)}.",
+            f"What happened when. In bins of {units.time(length_s * metrics.NS_PER_S)}.",
         )
 
 

@@ -18,7 +18,7 @@ ORANGE, SKY, BLACK, GREY = "#E69F00", "#56B4E9", "#000000", "#777777"
 INK, FAINT, GRID = "#222222", "#9a9a9a", "#e4e4e4"
 
 Dash = str | tuple[int, tuple[float, ...]]
-DASHES: tuple[Dash, ...] = ("-", (0, (4, 1.5)), (0, (1.2, 1.2)), (0, (5, 1.2, 1.2, 1.2)))
+DASHES: tuple[Dash, ...] = ("-", (0, (4, 1.5)), (0, (1.6, 1.1)), (0, (5, 1.2, 1.6, 1.2)))
 
 
 @dataclass(frozen=True)
@@ -111,13 +111,13 @@ def spectrum(n: int) -> list[str]:
     return [to_hex(shown(0.93 * i / max(1, n - 1))) for i in range(n)]
 
 
-def shades(colour: str, n: int, dark: float = 0.0) -> list[str]:
-    """n shades of a colour, dark to light; dark: the share of black in the first."""
+def shades(colour: str, n: int, dark: float = 0.0, light: float = 0.62) -> list[str]:
+    """n shades of a colour: dark is the share of black in the first, light of white in the last."""
     from matplotlib.colors import to_hex, to_rgb
 
     found = []
     for i in range(n):
-        mix = -dark + (0.62 + dark) * i / max(1, n - 1)  # of black below 0, of white above
+        mix = -dark + (light + dark) * i / max(1, n - 1)  # of black below 0, of white above
         toward = 1.0 if mix > 0 else 0.0
         r, g, b = (c + (toward - c) * abs(mix) for c in to_rgb(colour))
         found.append(to_hex((r, g, b)))
