@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Reports in headless Chromium: drawn, zoomed, switched, by keys, dark, in print, offline."""
 
+import json
 import re
 import shutil
 
@@ -89,6 +90,31 @@ def test_runs_side_by_side(opened, report, tmp_path, width):
     assert shown.locator("figure.failed").count() == 0
     names = shown.locator("figure").first.locator(".legend button").all_text_contents()
     assert names == ["A: run", "B: other"]
+
+
+def test_on_a_phone_the_names_of_rows_stay_and_long_cells_wrap(opened, report, tmp_path):
+    loaded = [folder.load(make_run(tmp_path / name, seconds=5)) for name in "abcdef"]
+    path = tmp_path / "a" / "summary.json"
+    known = json.loads(path.read_text())
+    path.write_text(json.dumps({**known, "verdict": "the host stole a CPU for long, " * 9}))
+    loaded[0] = folder.load(tmp_path / "a")
+    shown = opened(comparison.write(comparison.read(loaded), tmp_path / "c.html"), 390)
+    table = shown.locator(".scroll").first
+    name = table.locator("td").first
+    left = name.bounding_box()["x"]
+    table.evaluate("t => t.scrollLeft = 300")
+    assert table.evaluate("t => t.scrollLeft") == 300
+    assert name.bounding_box()["x"] == pytest.approx(left)
+    assert shown.locator("td.long").first.bounding_box()["width"] < 390
+
+
+def test_a_link_leads_to_each_figure(opened, report):
+    shown = opened(report)
+    links = shown.locator("nav a").all()
+    assert len(links) == shown.locator("figure").count()
+    for link in links:
+        caption = shown.locator(f"{link.get_attribute('href')} figcaption b").text_content()
+        assert link.text_content() in caption
 
 
 def test_a_drag_zooms_all_time_axes_and_home_shows_all_again(opened, report):

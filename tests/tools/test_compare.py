@@ -26,6 +26,11 @@ def change(run, edit):
     path.write_text(json.dumps(summary))
 
 
+def test_a_share_differs_by_points_and_much_is_a_number():
+    assert comparison.difference(0.75, 0.5, units.percent) == "+25.00 points (+50 %)"
+    assert comparison.difference(1e6, 10.0, units.number) == "+999,990 (+9,999,900 %)"
+
+
 @pytest.mark.parametrize(
     ("value", "base", "said"),
     [

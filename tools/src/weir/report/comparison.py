@@ -159,8 +159,13 @@ def difference(value: float | None, base: float | None, show: Show) -> str:
     if value == base:
         return "0"
     sign = "+" if value > base else "−"
-    share = f" ({sign}{abs(value - base) / abs(base) * 100:.3g} %)" if base else ""
-    return f"{sign}{show(abs(value - base))}{share}"
+    percent = abs(value - base) / abs(base) * 100 if base else 0.0
+    size = f"{percent:.3g}" if percent < 1000 else f"{percent:,.0f}"
+    share = f" ({sign}{size} %)" if base else ""
+    distance = show(abs(value - base))
+    if show is units.percent:
+        distance = distance.replace("%", "points")  # 10 % more of 50 % are 5 points
+    return f"{sign}{distance}{share}"
 
 
 def differences(compared: Sequence[Compared]) -> Table:
@@ -244,7 +249,7 @@ def draw(compared: Sequence[Compared]) -> Iterator[Drawn]:
         yield Drawn(
             "emulation",
             lateness.of_runs(*late),
-            "The live runs' own error: share of packets transmitted later than they should be.",
+            "The live runs' own error. Share of packets transmitted later than they should be.",
         )
 
 
@@ -322,7 +327,10 @@ def draw_flows(compared: Sequence[tuple[int, Compared]], scene: axes.Scene) -> I
     yield Drawn(
         "cwnd",
         figures.panels([window], cwnds, scene),
-        "Congestion window over time. Of the flow whose goodput is the median of its first group.",
+        "Congestion window over time. Of the flow whose goodput is the median of its first group."
+        + (
+            " Of captures: data in flight." if any(one.data.captured for _, one in compared) else ""
+        ),
     )
 
 

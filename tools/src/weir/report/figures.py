@@ -36,6 +36,7 @@ from weir.report.theme import Style
 
 ROWS = 30  # as many flows have a bar each where each is a group
 LINKS_DRAWN = 4
+ABOVE_LEAST = 1e-12  # a share on a logarithmic axis, which has no 0
 EVENTS_ON_LINE = 150  # more would hide the line
 
 
@@ -222,7 +223,7 @@ def delay_cdf(distributions: Sequence[Cdf]) -> Figure:
         drawn: dict[str, Any] = {"color": style.colour, "linestyle": style.dash}
         drawn["drawstyle"] = "default" if d.binned else "steps-post"
         left.plot([x[0], *x], [0, *share], label=label, **drawn)
-        right.plot([0, *x], [1, *(1 - share)], **drawn)
+        right.plot([0, *x], [1, *np.maximum(1 - share, ABOVE_LEAST)], **drawn)
         for (name, at, q), filled in zip(d.points, (True, False), strict=False):
             line_style: dict[str, Any] = {
                 "marker": "o",
@@ -239,7 +240,9 @@ def delay_cdf(distributions: Sequence[Cdf]) -> Figure:
     left.set_ylim(0, 1.04)
     right.set_ylabel("share of packets above")
     right.set_yscale("log")
-    smallest = min((1 - d.share)[(1 - d.share) > 1e-12].min(initial=0.01) for d in distributions)
+    smallest = min(
+        (1 - d.share)[(1 - d.share) > ABOVE_LEAST].min(initial=0.01) for d in distributions
+    )
     right.set_ylim(max(smallest / 2, 1e-8), 1)
     for axes in (left, right):
         axes.set_xlabel(f"queueing delay ({unit})")
