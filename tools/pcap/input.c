@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/pcap/input.h"
 
+#include "common/base/mem.h"
 #include "tools/pcap/codec.h"
 
 #include <errno.h>
@@ -70,7 +71,7 @@ static int start_codec(struct input *in, struct err *err) {
 
 static int start(struct input *in, const char *name, struct err *err) {
 	in->name = name;
-	in->buffer = malloc(INPUT_BYTES);
+	in->buffer = mem_map(INPUT_BYTES);
 	in->at = in->end = in->buffer;
 	return in->buffer != NULL ? 0 : err_set(err, -ENOMEM, "%s: no memory to read it", name);
 }
@@ -123,7 +124,7 @@ void input_close(struct input *in) {
 		close(in->fd);
 	codec_close(in->codec);
 	free(in->packed);
-	free(in->buffer);
+	mem_unmap(in->buffer, INPUT_BYTES);
 	*in = (struct input){.fd = -1};
 }
 

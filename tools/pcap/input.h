@@ -9,7 +9,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define INPUT_BYTES ((size_t)1 << 20) // of the buffer: the most that input_need gives at once
+#define INPUT_BYTES                                                                                \
+	((size_t)2 << 20) // of the buffer, a large page: the most that input_fill gives at once
 
 struct input {
 	const uint8_t *at, *end; // what is in the buffer and not yet taken
