@@ -23,6 +23,7 @@
 #define BLOCK_SIMPLE 3u
 #define BLOCK_ENHANCED 6u
 #define OPTION_NAME 2u
+#define FETCH_BYTES 1024u // how far ahead the file is brought into the first-level cache
 #define OPTION_RESOLUTION 9u
 #define OPTION_OFFSET 14u
 #define OPTION_BYTES_MAX 4096u // of an interface's options, that are looked at
@@ -297,6 +298,8 @@ static inline bool usual_block(struct reader *r, struct frame *f) {
 	if (unlikely(left < sizeof(b)))
 		return false;
 	memcpy(&b, p, sizeof(b));
+	prefetch(p + FETCH_BYTES);
+	prefetch(p + FETCH_BYTES + 64);
 	uint32_t interface = r->section_first + b.interface;
 	uint64_t units = (uint64_t)b.high << 32 | b.low;
 	if (unlikely(b.type != BLOCK_ENHANCED || r->swapped || b.total > left || b.total % 4 != 0
