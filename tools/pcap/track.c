@@ -115,7 +115,7 @@ static void sweep(struct track *t) {
 				t->expires_ns = time_min(t->expires_ns, at_ns);
 		}
 		if (++t->swept >= t->placed) {
-			t->sweep_ns = t->expires_ns;
+			t->sweep_ns = time_since(t->expires_ns, NS_PER_S); // packets may be as late
 			t->swept = 0;
 			return;
 		}
@@ -311,7 +311,6 @@ static inline __attribute__((always_inline)) void fetch_sent(
 	const struct track_flow *f = &t->flow[place];
 	uint32_t data = p->payload > 0 ? p->from : !p->from;
 	const struct sent_ring *r = &f->dir[data].ring;
-
 	uint32_t next = p->payload > 0 ? r->tail : r->head;
 
 	prefetch_write(sent_at(&t->pool, r, next));
