@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pytest
 import typer
+import weir as weir_package
 from synthetic import make_run
+from weir import runner
 from weir.cli import usage
 from weir.cli.app import app
 from weir.live import ctl, top
@@ -264,3 +266,21 @@ def test_the_examples_of_run_are_configs(weir, build):
         words = shlex.split(line)[1:]
         done = weir(*words, "--check", env={"WEIR_BUILD": str(build)}, cwd=ROOT)
         assert done.status == 0, (line, done.err)
+
+
+def test_progress_has_an_estimate():
+    now = {"virtual_s": 2.0, "wall_s": 4.0, "duration_s": 10.0}
+    assert runner.times(now).endswith("about 16.0 s left")
+    assert "left" not in runner.times(now | {"wall_s": 0.1})
+    assert "left" not in runner.times(now | {"virtual_s": 10.0})
+
+
+def test_export_reports_progress(tmp_path):
+    run = weir_package.open(make_run(tmp_path / "run"))
+    for to in ("parquet", "csv"):
+        heard = []
+        weir_package.export.write(run, to, on_progress=lambda *now, heard=heard: heard.append(now))
+        assert heard[0][1] == 0
+        for name in {name for name, _, _ in heard}:
+            done, whole = [now[1:] for now in heard if now[0] == name][-1]
+            assert done == whole == len(run.stream(name))

@@ -41,6 +41,7 @@ PROGRAMS = {
 PACKAGES = ("numpy", "polars", "matplotlib", "dask")
 READY_S_MAX = 60.0
 STOP_S_MAX = 20.0
+ESTIMATE_S_MIN = 1.0  # of a run, before what is left is estimated
 TOGETHER_S = 5.0  # live programs that count the same duration end within this
 
 
@@ -508,12 +509,44 @@ class Bar:
         self.console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
+def left(wall_s: float, done: float, whole: float) -> list[str]:
+    """How long the rest takes if it goes on as it did, once that can be said."""
+    if wall_s < ESTIMATE_S_MIN or not 0 < done < whole:
+        return []
+    return [f"about {units.time(wall_s * (whole - done) / done * 1e9)} left"]
+
+
+class Count:
+    """A bar for each of several things that are counted, with an estimate, on a terminal."""
+
+    def __init__(self, console: Console) -> None:
+        self.bar = progress(console)
+        self.tasks: dict[str, tuple[TaskID, float]] = {}
+
+    def __enter__(self) -> Count:
+        self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()
+
+    def update(self, what: str, done: int, whole: int) -> None:
+        """So many are done."""
+        if what not in self.tasks:
+            self.tasks[what] = self.bar.add_task(what, total=whole, times=""), time.monotonic()
+        task, started_s = self.tasks[what]
+        rest = left(time.monotonic() - started_s, done, whole)
+        counted = f"{units.count(done)} of {units.count(whole)} records"
+        self.bar.update(task, completed=done, total=whole, times=", ".join([counted, *rest]))
+
+
 def times(now: dict[str, Any]) -> str:
     """A progress object as text."""
     virtual, wall = float(now.get("virtual_s") or 0), float(now.get("wall_s") or 0)
     parts = [f"{virtual:.1f} of {float(now.get('duration_s') or 0):.1f} s", f"wall {wall:.1f} s"]
     if wall > 0:
         parts.append(f"{units.number(virtual / wall, 2)}× real time")
+    parts += left(wall, virtual, float(now.get("duration_s") or 0))
     if now.get("utilisation") is not None:
         parts.append(f"utilisation {units.percent(float(now['utilisation']), 1)}")
     return ", ".join(parts)

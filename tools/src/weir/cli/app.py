@@ -438,11 +438,15 @@ def export_(
     flow: Annotated[list[int] | None, typer.Option(min=0, help="Only this flow. [all]")] = None,
 ) -> None:
     """Writes a run's telemetry for other programs, and prints the files' names."""
-    from weir import export
+    from weir import export, runner, summary
     from weir.analysis import folder
 
     loaded = folder.load(run_folder)
-    for file in export.write(loaded, to, out, streams=stream or (), flows=flow or ()):
+    with runner.Count(summary.console(stderr=True)) as bar:
+        files = export.write(
+            loaded, to, out, streams=stream or (), flows=flow or (), on_progress=bar.update
+        )
+    for file in files:
         print(file)
     say_notes(loaded.notes)
 

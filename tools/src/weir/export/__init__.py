@@ -7,7 +7,7 @@ Every format is written a batch of records at a time: memory does not depend on 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,12 +26,14 @@ def write(
     *,
     streams: Sequence[str] = (),
     flows: Sequence[int] = (),
+    on_progress: Callable[[str, int, int], None] | None = None,
 ) -> list[Path]:
     """Writes a run in one of FORMATS into a folder [RUN/export]; the files, in order.
 
     streams are those to write as tables [all that were recorded]; the other formats need what they
     need. flows chooses flows [all]; links, which have none, are written whole. A file that is there
-    is replaced when the new one is whole. UserError: an unknown format, or nothing to write.
+    is replaced when the new one is whole. on_progress gets a stream's name, how many of its records
+    were read and how many there are. UserError: an unknown format, or nothing to write.
     """
     from weir.export import pcapng, qlog, tables
 
@@ -39,6 +41,7 @@ def write(
         raise UserError(f"there is no format '{to}', only {', '.join(FORMATS)}")
     if streams and to not in ("parquet", "csv"):
         raise UserError(f"{to} is not written by stream: it takes what it needs of all")
+    tables.LISTENER.set(on_progress)
     folder = run.path / "export" if out is None else Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     if to in ("parquet", "csv"):

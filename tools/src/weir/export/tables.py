@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +14,22 @@ import pyarrow.parquet
 
 from weir.analysis.stream import Batch, Stream, arrow_schema
 
+# Is told a stream's name, how many of its records were read, and how many it has.
+Listener = Callable[[str, int, int], None]
+LISTENER: ContextVar[Listener | None] = ContextVar("listener", default=None)
+
 
 def selected(stream: Stream, flows: Sequence[int]) -> Iterator[Batch]:
     """The stream's batches, of some flows or of all; all of a stream that has no flows."""
     choose = len(flows) > 0 and "flow_id" in stream.names
+    listener, done = LISTENER.get(), 0
+    if listener is not None:
+        listener(stream.schema.stream, done, len(stream))
     for batch in stream.batches():
         yield batch.rows(np.isin(batch["flow_id"], flows)) if choose else batch
+        done += len(batch)
+        if listener is not None:
+            listener(stream.schema.stream, done, len(stream))
 
 
 def parquet(stream: Stream, path: Path, flows: Sequence[int]) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 from rich.console import Console
 
-from weir import summary, units
+from weir import runner, summary, units
 from weir.analysis import folder, metrics
 from weir.errors import UserError
 from weir.report import theme
@@ -88,9 +89,15 @@ def run(
     as_json: the claims go to standard output too.
     """
 
+    started_s, ran = time.monotonic(), 0
+
     def show_outcome(outcome: Outcome, number: int, total: int) -> None:
+        nonlocal ran
+        ran += outcome.status != "reused"
         why = f": {outcome.message}" if outcome.message else ""
-        screen.print(f"[{number}/{total}] {outcome.cell.name} {outcome.status}{why}", markup=False)
+        left = runner.left(time.monotonic() - started_s, ran, ran + total - number)
+        said = f"[{number}/{total}] {outcome.cell.name} {outcome.status}{why}"
+        screen.print(", ".join([said, *left]), markup=False, soft_wrap=True)
 
     cells = [case.cell(made.quick) for case in made.ordered]
     outcomes = run_cells(
