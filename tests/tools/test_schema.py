@@ -168,3 +168,35 @@ def test_every_config_names_it(path):
     """As the language server for YAML reads it."""
     lines = path.read_text().splitlines()
     assert "# yaml-language-server: $schema=schema.json" in lines
+
+
+# As in tests/smoke, by the live programs: whether the schema refuses them too. It knows no devices,
+# addresses and names of other sections.
+LIVE = [
+    ("live.switch.colour", "red", True),
+    ("live.switch.ports.0.speed", 1, True),
+    ("live.switch.lcores", [1, 1], True),
+    ("live.switch.lcores", [5000], True),
+    ("live.switch.lcores", [], True),
+    ("live.switch.hugepages", "maybe", True),
+    ("live.switch.static", [{"mac": "02:00:00:00:00:01"}], True),
+    ("live.sender.ports", [], True),
+    ("live.sender.ports.0.role", "spectator", True),
+    ("live.sender.ports.0.dev", ["net_null0"], True),
+    ("paths.forward.0.link.rate", "10Gbitt", True),
+    ("live.switch.ports.0.dev", "veth0", False),
+    ("live.switch.ports.0.path", "sideways", False),
+    ("live.sender.ports.0.mac", "zz", False),
+    ("live.sender.ports.0.peer", "10.0.0.1", False),
+]
+
+
+@pytest.mark.parametrize(("key", "value", "refused"), LIVE)
+def test_bad_live_configs(check, key, value, refused):
+    config = loaded((ROOT / "configs/loopback-10g.yaml").read_text())
+    *way, last = [int(part) if part.isdigit() else part for part in key.split(".")]
+    section = config
+    for part in way:
+        section = section[part]
+    section[last] = value
+    assert check.is_valid(config) != refused
