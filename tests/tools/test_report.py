@@ -366,12 +366,17 @@ def test_flows_show_when_they_recovered(tmp_path):
     data = read(folder.load(run))
     rows = sections.recoveries(data, [0, 1]).rows()
     assert rows == [
-        (0, 1.0, 1.5, "reduction"),
-        (0, 2.0, 2.5, "timeout"),
-        (0, 2.5, 3.0, "reduction"),
-        (1, 4.0, 5.0, "reduction"),
+        (0, 1.0, 1.5, "recovery"),
+        (0, 2.0, 2.5, "loss"),
+        (0, 2.5, 3.0, "recovery"),
+        (1, 4.0, 5.0, "recovery"),
     ]
     assert "state" in names(run)
+    acks = empty("cc", 4)  # after each ACK: also of controls that do not reduce their window
+    acks["ts_ns"], acks["flow_id"] = [1e9, 2e9, 3e9, 1e9], [0, 0, 0, 1]
+    acks["state"], acks["cwnd_segs"] = [1, 1, 0, 0], 10
+    write_ring(run / "cc.ring", "cc", acks)
+    assert sections.recoveries(read(folder.load(run)), [0, 1]).rows() == [(0, 1.0, 3.0, "recovery")]
 
 
 def test_a_capture_says_what_it_saw(tmp_path):

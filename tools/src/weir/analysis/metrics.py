@@ -103,6 +103,20 @@ def within_bins(
     return x.ravel(), (before[:, None] + (share - before)[:, None] * part).ravel()
 
 
+def episodes(states: pl.DataFrame, end_s: float) -> pl.DataFrame:
+    """When flows were not open: flow_id, from_s, to_s, state.
+
+    states: ts_ns, flow_id and state, a name, at each time when it is known; open before the first.
+    """
+    was = pl.col("state").shift(1).over("flow_id").fill_null("open")
+    changes = states.sort("flow_id", "ts_ns", maintain_order=True).filter(pl.col("state") != was)
+    from_s = pl.col("ts_ns") / NS_PER_S
+    to_s = from_s.shift(-1).over("flow_id").fill_null(end_s)
+    return changes.select("flow_id", from_s=from_s, to_s=to_s, state="state").filter(
+        pl.col("state") != "open"
+    )
+
+
 def step_ns(frame: pl.DataFrame) -> int:
     """The usual length of the intervals of a stream: the median distance of their ends."""
     ends = np.unique(frame["ts_ns"].to_numpy())

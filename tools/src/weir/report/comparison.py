@@ -300,7 +300,7 @@ def draw_flows(compared: Sequence[tuple[int, Compared]], scene: axes.Scene) -> I
         late.append((one.style, after))
         chosen = metrics.typical_flows(flows.each, 1)
         cwnds.append((one.style, sections.window_samples(one.data.run, flows.rated, chosen)))
-    goodput = figures.Quantity("goodput_bps", "goodput of all flows", "bit/s", {})
+    goodput = figures.Quantity("goodput_bps", "goodput of all flows", "bit/s")
     yield Drawn(
         "throughput", figures.panels([goodput], totals, scene), "Goodput of all flows over time."
     )
@@ -323,7 +323,7 @@ def draw_flows(compared: Sequence[tuple[int, Compared]], scene: axes.Scene) -> I
             "Goodput against RTT. Of each flow in windows after the warm-up: mean and one standard"
             " deviation. Better is up and to the right.",
         )
-    window = figures.Quantity("cwnd_segs", "cwnd", "segments", {})
+    window = figures.Quantity("cwnd_segs", "cwnd", "segments")
     yield Drawn(
         "cwnd",
         figures.panels([window], cwnds, scene),
@@ -363,7 +363,7 @@ def draw_links(
         names = {"drops": "drops per second", "marks": "CE marks per second"}
         rates = _event_rates(links, scene)
         series = [(compared[i].style, part) for i, part in axes.split_by(rates, "link")]
-        quantities = [figures.Quantity(kind, names[kind], "", {}) for kind in happened]
+        quantities = [figures.Quantity(kind, names[kind], "") for kind in happened]
         yield Drawn(
             "events",
             figures.panels(quantities, series, scene),

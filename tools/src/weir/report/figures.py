@@ -352,7 +352,8 @@ def cwnd(samples: pl.DataFrame, chosen: Sequence[int], scene: Scene, label: str 
     return figure
 
 
-RECOVERIES = {"reduction": "recovery", "timeout": "recovery after a timeout"}
+# States of a flow, and the events that look the same and begin them.
+RECOVERIES = {"recovery": ("recovery", "reduction"), "loss": ("after a timeout", "timeout")}
 
 
 def states(episodes: pl.DataFrame, styles: Mapping[int, Style], scene: Scene) -> Figure:
@@ -360,15 +361,15 @@ def states(episodes: pl.DataFrame, styles: Mapping[int, Style], scene: Scene) ->
     figure, (axes,) = subplots(1, 0.75 + 0.24 * len(styles))
     labels = [style.label for style in styles.values()][::-1]
     rows = {flow: row for row, flow in enumerate(reversed(list(styles)))}
-    for kind, label in RECOVERIES.items():
-        own = episodes.filter(pl.col("kind") == kind)
+    for state, (label, event) in RECOVERIES.items():
+        own = episodes.filter(pl.col("state") == state)
         if own.height > 0:
             axes.barh(
                 [rows[flow] for flow in own["flow_id"]],
                 own["to_s"] - own["from_s"],
                 left=own["from_s"],
                 height=0.62,
-                color=theme.style(kind).colour,
+                color=theme.style(event).colour,
                 label=label,
             )
     time_axis(axes, scene)
@@ -398,17 +399,14 @@ class Quantity:
     column: str
     label: str
     unit: str
-    values: Mapping[str, int]  # the numbers' names, if they have any
 
     @staticmethod
-    def of(
-        column: str, name: str | None = None, values: Mapping[str, int] | None = None
-    ) -> Quantity:
+    def of(column: str, name: str | None = None) -> Quantity:
         """Its unit from the end of its name."""
         name = name or column
         suffix = next((end for end in SUFFIXES if name.endswith(end)), "")
         label = name.removesuffix(suffix).replace("_", " ")
-        return Quantity(column, label, SUFFIXES.get(suffix, ""), values or {})
+        return Quantity(column, label, SUFFIXES.get(suffix, ""))
 
 
 def panels(
@@ -435,8 +433,6 @@ def panels(
                 label=style.label if len(series) > 1 else None,
             )
         axes.set_ylabel(f"{quantity.label} ({unit})" if unit else quantity.label)
-        if quantity.values:
-            axes.set_yticks(list(quantity.values.values()), list(quantity.values))
         time_axis(axes, scene)
         if place + 2 < len(quantities):  # another below
             axes.set_xlabel("")

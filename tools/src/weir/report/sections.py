@@ -27,8 +27,12 @@ CWND_POINTS = 4000  # of each flow
 PANEL_POINTS = 800  # of each flow
 NOT_A_LINK = 255
 # Fields of `cc` records that have a figure of their own, or none.
-CC_ELSEWHERE = ("ts_ns", "flow_id", "group", "cwnd_segs")
+CC_CWND = ("ts_ns", "flow_id", "group", "cwnd_segs")
+CC_ELSEWHERE = (*CC_CWND, "state")
 UNSET_SEGS = 1e9
+# What names of states after an ACK, and of events, say of a flow.
+RECOVERY_STATES = {name: name for name in ("open", "recovery", "loss")}
+RECOVERY_STATES |= {"reduction": "recovery", "timeout": "loss", "recovered": "open", "undo": "open"}
 CC_OWN = ("obs0", "obs1", "obs2", "obs3")  # named by each congestion control
 
 
@@ -122,31 +126,24 @@ def draw_shares(data: RunData, flows: FlowData) -> Iterator[Drawn]:
 
 
 def recoveries(data: RunData, chosen: Sequence[int]) -> pl.DataFrame:
-    """Recoveries of some flows: flow_id, from and to in seconds, kind (recovery or timeout)."""
-    numbers = data.run.values("events", "event")
-    wanted = np.asarray(chosen, dtype=np.uint32)
-    found = []
-    for part in data.run.chunks("events", ("ts_ns", "flow_id", "event")):
-        keep = np.isin(part["flow_id"], wanted)
-        found.append(pl.DataFrame({name: column[keep] for name, column in part.items()}))
-    names = {number: name for name, number in numbers.items()}
-    own = pl.concat(found).sort("ts_ns") if found else pl.DataFrame()
-    if "recovered" not in numbers or own.height == 0:
-        return pl.DataFrame()
-    rows = []
-    for flow in chosen:
-        begun: list[tuple[float, str]] = []
-        events = own.filter(pl.col("flow_id") == flow).select("ts_ns", "event").iter_rows()
-        for ts_ns, event in events:
-            kind, at = names.get(event, ""), ts_ns / metrics.NS_PER_S
-            ends = kind in ("recovered", "undo")  # an undone one may still wait for its ACKs
-            if begun and (ends or kind in figures.RECOVERIES):
-                rows.append((flow, begun[0][0], at, begun[0][1]))
-                begun.clear()
-            if kind in figures.RECOVERIES:
-                begun.append((at, kind))
-        rows += [(flow, at, data.scene.duration_s, kind) for at, kind in begun]
-    return pl.DataFrame(rows, schema=["flow_id", "from_s", "to_s", "kind"], orient="row")
+    """Recoveries of some flows: flow_id, from_s, to_s and state, recovery or loss.
+
+    From the state after each ACK where it was recorded (level 2 and 3), else from the events: these
+    lack the recoveries of congestion controls that do not reduce their window.
+    """
+    names = data.run.values("cc", "state")
+    found = chosen_records(data.run, "cc", ("ts_ns", "flow_id", "state"), chosen) if names else None
+    if found is None or found.height == 0 or found["flow_id"].n_unique() < len(chosen):
+        names = data.run.values("events", "event")
+        found = chosen_records(data.run, "events", ("ts_ns", "flow_id", "event"), chosen)
+        if "recovered" not in names or found.height == 0:
+            return pl.DataFrame()
+        found = found.rename({"event": "state"})
+    state = {number: RECOVERY_STATES.get(name) for name, number in names.items()}
+    named = found.with_columns(
+        pl.col("state").replace_strict(state, default=None, return_dtype=pl.String)
+    )
+    return metrics.episodes(named.drop_nulls("state"), data.scene.duration_s)
 
 
 def windowed(data: RunData, flows: FlowData) -> tuple[pl.DataFrame, float]:
@@ -187,7 +184,7 @@ def window_samples(run: Run, rated: pl.DataFrame, chosen: Sequence[int]) -> pl.D
     """Windows after each ACK where they were recorded (level 2 and 3), else at interval ends."""
     columns = ["time_s", "flow_id", "group", "cwnd_segs"]
     at_end = pl.col("ts_ns") / metrics.NS_PER_S
-    acks = chosen_acks(run, CC_ELSEWHERE, chosen)
+    acks = chosen_records(run, "cc", CC_CWND, chosen)
     if acks.height > 0 and acks["flow_id"].n_unique() == len(chosen):
         thin = max(1, acks.height // (CWND_POINTS * len(chosen)))
         nth = pl.int_range(pl.len()).over("flow_id")
@@ -204,12 +201,12 @@ def draw_acks(data: RunData, flows: FlowData) -> Iterator[Drawn]:
     schema = recorded[0].schema
     chosen = metrics.typical_flows(flows.each, CWND_FLOWS)
     names = [field.name for field in schema.fields]
-    acks = thinned(chosen_acks(data.run, names, chosen))
+    acks = thinned(chosen_records(data.run, "cc", names, chosen))
     if acks.height == 0:
         return
     styles = axes.flow_styles(acks.select("flow_id", "group").unique(), data.scene)
     shown = [
-        figures.Quantity.of(field.name, values=field.values)
+        figures.Quantity.of(field.name)
         for field in schema.fields
         if field.name not in CC_ELSEWHERE + CC_OWN and (acks[field.name] != 0).any()
     ]
@@ -249,11 +246,13 @@ def without_unset(acks: pl.DataFrame) -> pl.DataFrame:
     return acks.with_columns(pl.when(column < UNSET_SEGS).then(column) for column in own)
 
 
-def chosen_acks(run: Run, names: Sequence[str], chosen: Sequence[int]) -> pl.DataFrame:
-    """The `cc` records of some flows; no columns if there are none."""
+def chosen_records(
+    run: Run, stream: str, names: Sequence[str], chosen: Sequence[int]
+) -> pl.DataFrame:
+    """A stream's records of some flows; no columns if there are none."""
     wanted = np.asarray(chosen, dtype=np.uint32)
     found = []
-    for part in run.chunks("cc", names):
+    for part in run.chunks(stream, names):
         keep = np.isin(part["flow_id"], wanted)
         found.append(pl.DataFrame({name: column[keep] for name, column in part.items()}))
     return pl.concat(found) if found else pl.DataFrame()
