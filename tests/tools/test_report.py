@@ -305,7 +305,9 @@ def test_lines_differ_in_dash_and_the_legend_shows_what_is_drawn():
     panel.plot([0, 1], [0, 1], "v", label="marker")
     panel.fill_between([0, 1], [0, 1], alpha=0.2, label="area")
     panel.plot([0], [1], "^", transform=panel.get_xaxis_transform(), label="peak 9 s")
+    panel.barh([0.5], [1], label="bars")
     shown = {key.label: key for key in interactive.legend(figure)}
+    assert 'fill-opacity="1"' in shown["bars"].swatch
     assert [name for name, key in shown.items() if not key.drawn] == ["peak 9 s"]
     assert "stroke-dasharray" in shown["dashed"].swatch
     assert "stroke-dasharray" not in shown["marker"].swatch
@@ -394,3 +396,13 @@ def test_a_window_without_a_limit_yet_does_not_hide_the_others():
     """CUBIC's ssthresh before the first loss is 1e9: the axis went to a thousand million."""
     acks = sections.without_unset(pl.DataFrame({"ts_ns": [1, 2], "obs0": [1e9, 50.0]}))
     assert acks["obs0"].to_list() == [None, 50.0]
+
+
+def test_rows_of_bars_have_no_value_at_a_moment():
+    theme.use()
+    figure, (rows, columns) = subplots(2)
+    rows.barh([0, 1], [1, 3], left=[0, 2], height=0.6)
+    columns.bar([0, 1], [5, 7])
+    first, second = interactive.panels(figure)
+    assert '["value",' not in first
+    assert '["value",' in second

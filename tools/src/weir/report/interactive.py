@@ -24,6 +24,7 @@ from markupsafe import Markup
 from matplotlib.category import StrCategoryLocator
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_hex
+from matplotlib.container import BarContainer
 from matplotlib.lines import Line2D
 from matplotlib.patches import Polygon, Rectangle
 from matplotlib.ticker import FixedLocator
@@ -113,8 +114,9 @@ def legend(figure: Figure) -> list[Key]:
 def _swatch(artist: Any) -> Markup:
     """An artist in small, 28 by 10 pixels."""
     if not isinstance(artist, Line2D):
+        alpha = None if isinstance(artist, BarContainer) else artist.get_alpha()
         return Markup('<path fill="currentColor" fill-opacity="{}" d="M0 0h28v10H0z"/>').format(
-            f"{artist.get_alpha() or 1.0:.2g}"
+            f"{alpha or 1.0:.2g}"
         )
     shapes = Markup()
     if artist.get_linestyle() not in NO_LINE:
@@ -175,6 +177,8 @@ def _artist_colour(artist: Any) -> str | None:
         return _colour(artist.get_color())
     if isinstance(artist, PolyCollection) and len(artist.get_facecolor()) > 0:
         return _colour(artist.get_facecolor()[0])
+    if isinstance(artist, BarContainer):
+        return _colour(artist.patches[0].get_facecolor()) if artist.patches else None
     return _colour(artist.get_facecolor()) if isinstance(artist, Rectangle | Polygon) else None
 
 
@@ -302,6 +306,8 @@ class _Panel:
     def _bars(self, colour: str, rectangles: Sequence[Rectangle]) -> None:
         boxes = np.array([[*r.get_xy(), r.get_width(), r.get_height()] for r in rectangles])
         left, bottom, width, height = boxes.astype(np.float64).T
+        # Rows of bars, of one height, have no value at an x.
+        upright = len(rectangles) == 1 or np.ptp(height) > 0 or np.ptp(width) < 1e-9
         self.plot.quad(
             left="left",
             right="right",
@@ -312,11 +318,11 @@ class _Panel:
                 "right": left + width,
                 "bottom": bottom,
                 "top": bottom + height,
-                "x": left + width / 2,
-                "value": height,
+                **({"x": left + width / 2, "value": height} if upright else {}),
             },
             fill_color=colour,
-            line_color=None,
+            line_color=colour,  # so that the narrowest are seen
+            line_width=0.7,
             name=self.names.get(colour, ""),
         )
 
