@@ -346,3 +346,16 @@ def test_interfaces_of_other_link_types(weir_sim: Path, tmp_path: Path) -> None:
     )
     source = run(weir_sim, tmp_path, FIFO).summary["sources"]["forward"]
     assert (source["packets"], source["not_ethernet"]) == (2, 1)
+
+
+def test_a_live_switch_reads_no_captures(weir_switch: Path, tmp_path: Path) -> None:
+    """It says so with the place, before anything runs."""
+    live = "lcores: [0], ports: [{name: a, dev: net_null0, path: forward}]"
+    (tmp_path / "x.yaml").write_text(f"{FIFO}live: {{switch: {{{live}}}}}\n")
+    argv = [weir_switch, "x.yaml", "--check"]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (
+        2,
+        "weir-switch: x.yaml:5:7: forward: source: only weir-sim reads captures; "
+        "live, packets come from ports\n",
+    )
