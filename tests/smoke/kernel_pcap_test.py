@@ -118,7 +118,7 @@ def outage(lab):
     assert "error" not in lab.telemetry("/weir/set,forward.loss.rate=0%")
 
 
-def retransmitted(read_at_sender):
+def second_transmissions(read_at_sender):
     """Connection and IP identification of the segments that begin below what was sent before."""
     found, top = set(), defaultdict(int)
     for packet in read_at_sender.packets:
@@ -135,7 +135,7 @@ def retransmitted(read_at_sender):
 def test_flows_bytes_and_retransmissions_of_the_sender(runs, kind):
     """There nothing is reordered: all three count the same."""
     here, size = runs[kind][0], KINDS[kind][2]
-    resent = Counter(int(port) for port, _ in retransmitted(here))
+    repeated = Counter(int(port) for port, _ in second_transmissions(here))
     assert here.flows.keys() == here.tcptrace.keys()
     assert (
         len(here.flows) == len({p["src"] for p in here.packets if p["dst"] == str(PORT)}) == FLOWS
@@ -146,12 +146,12 @@ def test_flows_bytes_and_retransmissions_of_the_sender(runs, kind):
         assert flow["sent_bytes"] == int(theirs["actual_data_bytes_a2b"])
         assert flow["sent_bytes"] == sum(int(packet["bytes"]) for packet, _ in data)
         assert flow["sent_segs"] == int(theirs["actual_data_pkts_a2b"]) == len(data)
-        assert flow["retransmits"] == int(theirs["rexmt_data_pkts_a2b"]) == resent[port]
+        assert flow["retransmits"] == int(theirs["rexmt_data_pkts_a2b"]) == repeated[port]
         assert flow["out_of_order"] == int(theirs["outoforder_pkts_a2b"]) == 0
         # tshark takes a retransmission that soon follows newer data for one that came late.
         seen = [p["retransmission"] + p["out_of_order"] != "" for p, _ in data]
         assert [segment["kind"] & RETRANSMISSION != 0 for _, segment in data] == seen
-    assert kind == "reordering" or resent.total() > 0
+    assert kind == "reordering" or repeated.total() > 0
     if kind == "outage":
         assert sum(flow["timeouts"] for flow in here.flows.values()) > 0
 
@@ -163,7 +163,7 @@ def test_retransmissions_told_from_reordering_at_the_receiver(runs, kind):
     the time that has passed, and tcptrace takes all that lies in a hole for reordered.
     """
     there, here = runs[kind]
-    resent = retransmitted(there)
+    repeated = second_transmissions(there)
     for port, flow in here.flows.items():
         theirs, data = here.tcptrace[port], here.data(port)
         mine = flow["retransmits"] + flow["out_of_order"]
@@ -172,7 +172,7 @@ def test_retransmissions_told_from_reordering_at_the_receiver(runs, kind):
         assert mine == sum(tshark) == tcptrace
         for (packet, segment), unusual in zip(data, tshark, strict=True):
             said = segment["kind"] & (RETRANSMISSION | OUT_OF_ORDER)
-            truth = RETRANSMISSION if (packet["src"], packet["id"]) in resent else OUT_OF_ORDER
+            truth = RETRANSMISSION if (packet["src"], packet["id"]) in repeated else OUT_OF_ORDER
             assert said == (truth if unusual else 0), packet
 
 
