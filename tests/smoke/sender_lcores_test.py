@@ -123,6 +123,29 @@ def test_every_byte_arrives_once_whichever_lcore_has_the_flow(lab):
     assert (sums["flows"], len(sent["groups"])) == (FLOWS, 1)
 
 
+def test_a_capture_is_sampled_and_bounded(lab):
+    """The flows whose ACKs are recorded, on both lcores; the newest two files."""
+    pcap, sample = lab.tmp / "sender.pcapng", ("telemetry.level=2", "telemetry.sample=0.2")
+    sent, _ = both(
+        lab,
+        *sample,
+        "telemetry.rotate=60kB",
+        source="{size: {bytes: 20kB}}",
+        duration="300s",
+        until=lambda info: info.get("flows_done") == FLOWS,
+        pcap=pcap,
+    )
+    files = [pcap.read_bytes(), pcap.with_suffix(".1.pcapng").read_bytes()]
+    kept = [packet for data in files for packet in packets(data, 0)]
+    capture = sent["capture"]
+    assert max(map(len, files)) <= 60_000
+    assert len(kept) == capture["packets"] - capture["rotated_away"] > 0
+    assert capture["lost"] == 0
+    recorded = {f"flow {number}" for number in set(records(lab, "cc")["flow_id"].tolist())}
+    assert {text for _, _, text, _ in kept} <= recorded
+    assert len(recorded) < FLOWS
+
+
 def planned_starts(lab, weir_sim):
     """When the flows of CONFIG start where nothing is ever late."""
     flows = CONFIG.partition("flows:\n")[2].partition("telemetry:")[0] % (FLOWS, "bulk")
