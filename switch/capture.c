@@ -149,6 +149,17 @@ static uint32_t add_point(struct capture *c, const struct path *path, const char
 	return pcapng_interface(&c->writer.file, name);
 }
 
+// The interface of that name, which several paths may have.
+static uint32_t point_of(struct capture *c, const char *name) {
+	struct pcapng *file = &c->writer.file;
+
+	for (uint32_t i = 0; i < file->interfaces; i++) {
+		if (strcmp(file->interface[i].name, name) == 0)
+			return i;
+	}
+	return pcapng_interface(file, name);
+}
+
 static void add_points(struct capture *c) {
 	bool all = c->env.run->capture_points == RUN_CAPTURE_PATHS;
 	uint32_t sender = POINT_NONE;
@@ -170,7 +181,12 @@ static void add_points(struct capture *c) {
 			at->in_direction = PCAPNG_INBOUND;
 			at->out_direction = PCAPNG_OUTBOUND;
 		} else if (!c->env.hosts) {
-			at->out = add_point(c, path, "");
+			const char *in = c->env.port[i].in, *out = c->env.port[i].out;
+
+			if (in != NULL)
+				at->in = point_of(c, in);
+			at->out = point_of(c, out != NULL ? out : path->name);
+			at->in_direction = PCAPNG_INBOUND;
 			at->out_direction = PCAPNG_OUTBOUND;
 		} else if (strcmp(path->name, "forward") == 0) {
 			at->in = sender;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // --pcap: packets where they enter and leave paths or are dropped, as pcapng.
 //
-//	telemetry: {capture: port}    with hosts: the sender's port, both directions; without: what leaves each path
+//	telemetry: {capture: port}    with hosts: the sender's port, both directions; live: each port, what leaves its
+//	                              path and, between two ports, what enters the other's; else: what leaves each path
 //	telemetry: {capture: paths}   each path's arrivals, departures and drops, an interface each
 //
 // A comment has the flow and what is known of the packet: its time in queues, the stage that marked it, the
@@ -26,6 +27,10 @@ struct capture_env {
 	const struct run *run;
 	struct paths *paths;
 	bool hosts; // at the ends of "forward" and "reverse"
+	// Live, of each path by its index: the ports where its packets come in and leave. NULL: none, or any of several.
+	struct {
+		const char *in, *out;
+	} port[PATHS_MAX];
 	uint64_t epoch_ns; // since 1970, when the run's time begins
 	capture_frame_fn *frame;
 	void *ctx; // for it

@@ -29,6 +29,18 @@ static uint32_t frame(void *ctx, const struct path *path, const struct pkt *p, u
 	return captured;
 }
 
+static void name_ports(struct capture_env *env, const struct plan *plan) {
+	for (uint32_t i = 0; i < plan->ports; i++) {
+		const struct path *path = plan->port[i].path;
+
+		if (path == NULL)
+			continue;
+		env->port[path->index].out = plan->port[i].common.name;
+		if (plan->ports == 2) // else it may come from any of the others
+			env->port[path->index].in = plan->port[1 - i].common.name;
+	}
+}
+
 int switch_capture_open(struct live_app *live, struct err *err) {
 	struct switch_app *app = switch_app(live);
 	struct capture_env env = {
@@ -44,6 +56,7 @@ int switch_capture_open(struct live_app *live, struct err *err) {
 
 	if (live->opt.pcap == NULL)
 		return 0;
+	name_ports(&env, &app->plan);
 	if ((rc = capture_open(&c, live->opt.pcap, &env, err)) < 0)
 		return rc;
 	for (uint32_t i = 0; i < live->lcores; i++)

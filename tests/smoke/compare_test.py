@@ -33,10 +33,11 @@ RECORDED = ("-o", "telemetry.level=3", "-o", "telemetry.arrivals=yes")
 # The hosts' clock is steered, the switch's not: parts per million of delays below 100 ms.
 CLOCKS_NS = 50_000
 # Datagrams differ in their payload alone; TCP and a burst that overruns the queue go with them.
+LOAD_PACKETS = 600
 LOAD = f"""
 import socket
 flood = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-for i in range(600):
+for i in range({LOAD_PACKETS}):
     flood.sendto(f"{{i:8}}".encode().ljust(400), ("{ADDRESS["b"]}", 9))
 """
 
@@ -57,6 +58,7 @@ class Did:
 class Traffic:
     """One run: the switch's capture and records, the hosts' captures."""
 
+    ports: Any
     pcap: Any
     data: bytes
     forward: Did
@@ -114,8 +116,14 @@ def traffic(weir_switch, tmp_path_factory, build):
         assert summary["capture"]["lost"] == 0
         assert all(summary["telemetry"][name]["lost"] == 0 for name in ("packets", "arrivals"))
         kernel += sum(port["driver_missed"] for port in summary["ports"])
-        found = (did(switch, data, path) for path in (0, 1))
-        yield Traffic(pcap, data, *found, *(side.path for side in sides), kernel)
+        found = [did(switch, data, path) for path in (0, 1)]
+        ports = lab.tmp / "ports.pcapng"
+        switch = lab.switch(PATHS, "-o", "telemetry.capture=port", "--pcap", str(ports))
+        lab.ping(count=2)
+        assert lab.host("a", sys.executable, "-c", LOAD).wait() == 0
+        lab.ping(count=2)
+        assert switch.stop() == 0
+        yield Traffic(ports, pcap, data, *found, *(side.path for side in sides), kernel)
 
 
 @pytest.fixture
@@ -197,6 +205,18 @@ def test_a_capture_that_begins_later_and_ends_earlier(traffic, compare, tmp_path
     assert links["forward"]["not_judged"] > 0
     links, records = compare(cut, traffic.pcap, "--from", "forward out", "--to", "forward in")
     assert links["reverse"]["drops"] == lost
+
+
+def test_both_ports_in_one_capture(traffic, compare):
+    """What came in by one and did not leave by the other was dropped; nobody answered."""
+    data = traffic.ports.read_bytes()
+    left, right = ([row for row in packets(data, n) if is_transport(row[1])] for n in (0, 1))
+    links, _ = compare(traffic.ports, traffic.ports, "--from", "left", "--to", "right")
+    link = links["forward"]
+    assert (link["in"], link["matched"], link["ambiguous"]) == (len(left), len(right), 0)
+    assert link["drops"] + link["not_judged"] == len(left) - len(right)
+    assert links["reverse"]["in"] == 0
+    assert 0 < len(left) <= LOAD_PACKETS  # the kernel may lose some before
 
 
 def test_captures_of_the_hosts(traffic, compare):
