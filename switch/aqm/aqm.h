@@ -64,6 +64,8 @@ struct aqm_ops {
 	// Internal values for plots, zero before the call, recorded once per interval (TEL_EV_OBSERVED); may be
 	// NULL.
 	void (*observe)(const void *q, double out[AQM_OBSERVED]);
+	// True once a packet's fate depended on a draw. NULL: the discipline draws nothing.
+	bool (*random)(const void *q);
 };
 
 // Every discipline in the order --list prints them; ends with NULL.

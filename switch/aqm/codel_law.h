@@ -32,6 +32,7 @@
 #include "common/base/ns.h"
 #include "common/base/param.h"
 #include "common/base/pkt.h"
+#include "switch/aqm/mark.h"
 
 #include <math.h>
 
@@ -169,16 +170,6 @@ static inline bool codel_waited_long(
 	return l->ce_threshold_ns > 0 && time_since(now_ns, p->arrival_ns) > l->ce_threshold_ns;
 }
 
-static inline bool codel_mark(struct pkt *p) {
-	if (p->ecn == ECN_NOT_ECT)
-		return false;
-	if (p->ecn != ECN_CE) {
-		p->ecn = ECN_CE;
-		p->flags |= PKT_MARKED;
-	}
-	return true;
-}
-
 // Drops in the dropping state, when drop_next has passed. (Not inline, so that other packets cost less.)
 __attribute__((noinline)) static struct pkt *codel_drop_due(const struct codel_law *l,
 	struct codel_state *s, codel_get *get, void *queue, struct pkt *p, uint64_t now,
@@ -191,7 +182,7 @@ __attribute__((noinline)) static struct pkt *codel_drop_due(const struct codel_l
 			break;
 		}
 		codel_set_count(l, s, s->count + 1);
-		if (l->ecn && codel_mark(p)) {
+		if (l->ecn && aqm_mark(p)) {
 			s->drop_next = codel_next(l, s, s->drop_next);
 			break;
 		}
@@ -214,7 +205,7 @@ __attribute__((noinline)) static struct pkt *codel_enter(const struct codel_law 
 	bool recent = since < (int64_t)(CODEL_RECENT_INTERVALS * l->interval);
 	bool ok_to_drop;
 
-	if (!(l->ecn && codel_mark(p))) {
+	if (!(l->ecn && aqm_mark(p))) {
 		pkt_drop(drops, p, DROP_AQM);
 		p = codel_take(l, s, get, queue, now, &ok_to_drop);
 	}
@@ -241,6 +232,6 @@ static inline __attribute__((always_inline)) struct pkt *codel_law_dequeue(
 		p = codel_enter(l, s, get, queue, p, now, drops);
 
 	if (p != NULL && codel_waited_long(l, p, now_ns))
-		codel_mark(p);
+		aqm_mark(p);
 	return p;
 }

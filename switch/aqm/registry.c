@@ -8,10 +8,12 @@
 
 extern const struct aqm_ops aqm_codel;
 extern const struct aqm_ops aqm_fifo;
+extern const struct aqm_ops aqm_pie;
 
 const struct aqm_ops *const aqm_all[] = {
 	&aqm_fifo,
 	&aqm_codel,
+	&aqm_pie,
 	NULL,
 };
 

@@ -63,6 +63,11 @@ static inline uint64_t aqm_ring_put_all(
 	return r->q.bytes - before;
 }
 
+// The oldest packet, which stays; NULL: the ring is empty.
+static inline const struct pkt *aqm_ring_oldest(const struct aqm_ring *r) {
+	return r->q.count == 0 ? NULL : pkt_ring_head(&r->q);
+}
+
 // Takes the oldest packet; NULL: the ring is empty.
 static inline struct pkt *aqm_ring_get(struct aqm_ring *r) {
 	return pkt_ring_pop(&r->q);

@@ -212,6 +212,12 @@ static const char *link_observe(const void *self, double out[AQM_OBSERVED]) {
 	return l->aqm->name;
 }
 
+static bool link_random(const void *self) {
+	const struct link *l = self;
+
+	return l->aqm->random != NULL && l->aqm->random(l->q);
+}
+
 static struct aqm_limit link_limit(const void *self) {
 	const struct link *l = self;
 
@@ -241,6 +247,7 @@ const struct stage_ops stage_link = {
 	.serve = link_serve,
 	.figures = link_figures,
 	.observe = link_observe,
+	.random = link_random,
 	.update = link_update,
 	.limit = link_limit,
 	.rate_bps = link_rate_bps,

@@ -26,6 +26,7 @@ QUEUES = [
     "fifo: {limit: 30pkt, drop: head}",
     "codel: {law: exact}",
     "codel: {law: linux, ecn: yes}",
+    "pie: {ecn: yes, max_burst: 0}",
 ]
 ARRIVED, CHANGED, END = 1, 2, 3
 ENQUEUE, DEQUEUE, DROP = 1, 2, 3

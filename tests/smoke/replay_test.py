@@ -23,6 +23,7 @@ VARIANTS = {
         "{limit: 200pkt, law: linux}",
         "{limit: 200pkt, ecn: yes}",
     ],
+    "pie": ["{limit: 200pkt, ecn: yes, max_burst: 0}"],
 }
 QUEUES = [
     f"{name}: {parameters}"

@@ -124,6 +124,10 @@ START_TEST(bursts_give_the_history_of_packets) {
 		{"codel",
 			"{limit: 40kB, target: 5us, interval: 100us, law: linux, ecn: yes, "
 			"ce_threshold: 60us}"},
+		{"pie",
+			"{limit: 50pkt, target: 10us, update: 10us, max_burst: 50us, alpha: 1000, "
+			"beta: 10000, ecn: yes}"},
+		{"pie", "{limit: 40kB, target: 10us, update: 10us, derandomise: no}"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)

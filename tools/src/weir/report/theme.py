@@ -43,6 +43,7 @@ STYLES = {
     "reverse": Style("reverse", FAINT, "s"),
     "fifo": Style("FIFO", INK, "o"),
     "codel": Style("CoDel", ORANGE, "v"),
+    "pie": Style("PIE", BLUE, "P"),
     # Kinds of event, as events.ring names them.
     "reduction": Style("window reduction", VERMILLION, "v"),
     "timeout": Style("timeout", BLACK, "X"),
