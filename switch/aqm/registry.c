@@ -9,11 +9,15 @@
 extern const struct aqm_ops aqm_codel;
 extern const struct aqm_ops aqm_fifo;
 extern const struct aqm_ops aqm_pie;
+extern const struct aqm_ops aqm_red;
+extern const struct aqm_ops aqm_step;
 
 const struct aqm_ops *const aqm_all[] = {
 	&aqm_fifo,
 	&aqm_codel,
 	&aqm_pie,
+	&aqm_red,
+	&aqm_step,
 	NULL,
 };
 

@@ -24,6 +24,8 @@ VARIANTS = {
         "{limit: 200pkt, ecn: yes}",
     ],
     "pie": ["{limit: 200pkt, ecn: yes, max_burst: 0}"],
+    "red": ["{limit: 200pkt, ecn: yes, adaptive: yes}"],
+    "step": ["{limit: 200pkt, threshold: 10pkt}"],
 }
 QUEUES = [
     f"{name}: {parameters}"
@@ -65,6 +67,11 @@ def tidy(lab):
     lab.end_children()
 
 
+def marks(queue):
+    """Whether a discipline marks ECN capable packets."""
+    return "ecn: yes" in queue or queue.startswith("step")
+
+
 def record(lab, queue):
     """Kernel TCP with changes on the way, until every decision was made; the run folder."""
     switch = lab.switch(PATHS.format(queue=queue), *RECORD, top=SCHEDULE)
@@ -72,7 +79,7 @@ def record(lab, queue):
     wait_for(lambda: lab.telemetry("/weir/info")["now_ns"] > 1.6e9, "both scheduled changes")
     assert "error" not in lab.telemetry("/weir/set,forward.loss.rate=2%")
     assert "error" not in lab.telemetry("/weir/set,forward.link.rate=15Mbit")
-    decided = "marks" if "ecn: yes" in queue else "drops"
+    decided = "marks" if marks(queue) else "drops"
     wait_for(lambda: lab.telemetry("/weir/links")["forward/link"][decided] > 0, decided)
     lab.end_traffic()
     assert switch.stop() == 0
@@ -118,7 +125,7 @@ def test_every_discipline_decides_the_same(lab, queue, build):
     assert re.match(r"identical: [\d,]+ arrivals and 4 parameter changes replayed", done.stdout)
     for decision in ("enqueue", "dequeue", "drop", "depart"):
         assert re.search(rf"\d {decision}\b", done.stdout), done.stdout
-    assert ("mark" in done.stdout) == ("ecn: yes" in queue), done.stdout
+    assert ("mark" in done.stdout) == marks(queue), done.stdout
 
 
 def test_a_changed_record_is_found(lab, build):

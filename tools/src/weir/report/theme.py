@@ -44,6 +44,8 @@ STYLES = {
     "fifo": Style("FIFO", INK, "o"),
     "codel": Style("CoDel", ORANGE, "v"),
     "pie": Style("PIE", BLUE, "P"),
+    "red": Style("RED", VERMILLION, "X"),
+    "step": Style("step", GREEN, "D"),
     # Kinds of event, as events.ring names them.
     "reduction": Style("window reduction", VERMILLION, "v"),
     "timeout": Style("timeout", BLACK, "X"),
