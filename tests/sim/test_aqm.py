@@ -5,7 +5,34 @@ from __future__ import annotations
 
 import pytest
 
-from .conftest import Simulate
+from .conftest import Run, Simulate
+
+# 50 Mbit/s and 50 ms: a BDP of 203 full frames.
+BOTTLENECK = """
+seed: 1
+duration: 60s
+warmup: 20s
+paths:
+  forward:
+    - link: {rate: 50Mbit, queue: {fifo: {limit: 4BDP}}}
+    - delay: {delay: 25ms}
+  reverse:
+    - delay: {delay: 25ms}
+flows:
+  - {count: 10, cc: newreno, stagger: 100ms}
+"""
+BDP_PKTS = 50e6 * 0.050 / 8 / 1538
+
+
+def behind(simulate: Simulate, queue: str, cc: str, flows: int, ecn: str = "off") -> Run:
+    """Flows of one control through a discipline at 50 Mbit/s and 50 ms."""
+    return simulate(
+        BOTTLENECK,
+        f"paths.forward.link.queue={{{queue}}}",
+        f"flows.0.cc={cc}",
+        f"flows.0.count={flows}",
+        f"flows.0.ecn={ecn}",
+    )
 
 
 def test_codel_holds_its_target_where_a_fifo_fills_its_buffer(simulate: Simulate) -> None:
@@ -48,3 +75,79 @@ def test_a_fifo_is_full_at_its_limit(simulate: Simulate, limit: str) -> None:
 
     assert run.link["queue_max_pkts"] == pytest.approx(full, abs=2)
     assert run.link["drops"] > 0
+
+
+@pytest.mark.parametrize("ecn", ["off", "ect0"])
+@pytest.mark.parametrize("cc", ["newreno", "cubic"])
+def test_pie_holds_its_target(simulate: Simulate, cc: str, ecn: str) -> None:
+    """RFC 8033, section 4.2: a PI controller has no steady-state error, so the mean is the target.
+
+    A NewReno flow with a window of W packets per reduction needs 1.5 / W^2 of them (Mathis and
+    others, 1997): that is the probability which PIE has to find.
+    """
+    run = behind(simulate, "pie: {limit: 4BDP, ecn: yes}", cc, 10, ecn)
+    signals = run.link["drops"] + run.link["marks"]
+
+    assert run.link["queue_mean_ns"] == pytest.approx(15e6, rel=0.1)
+    assert run.link["sojourn_p99_ns"] < 45e6
+    assert run.link["utilisation"] > 0.99
+    assert (run.link["marks"] > 0, run.link["drops"] > 0) == (ecn != "off", ecn == "off")
+    assert run.summary["seed_used"]
+    if cc == "newreno":
+        window = BDP_PKTS * 65 / 50 / 10
+        assert signals / run.link["out_pkts"] == pytest.approx(1.5 / window**2, rel=0.3)
+
+
+@pytest.mark.parametrize("cc", ["newreno", "cubic"])
+def test_adaptive_red_holds_its_target(simulate: Simulate, cc: str) -> None:
+    """ARED, section 5: the average stays in the middle fifth of [min, max], 5 ms +- 10 %.
+
+    40 flows need a drop probability of some 4 %, which max_p can give. Ten need 0.3 %: max_p
+    stays at its floor of 1 %, and the average nearer to min = 2.5 ms.
+    """
+    many = behind(simulate, "red: {limit: 4BDP, adaptive: yes}", cc, 40)
+    few = behind(simulate, "red: {limit: 4BDP, adaptive: yes}", cc, 10)
+
+    assert many.link["queue_mean_ns"] == pytest.approx(5e6, rel=0.15)
+    assert many.link["utilisation"] > 0.95
+    assert 2.5e6 < few.link["queue_mean_ns"] < 4.5e6
+    assert few.link["utilisation"] > 0.9
+
+
+def test_red_without_adaption_depends_on_the_load(simulate: Simulate) -> None:
+    """The reason for ARED (its section 3): with one max_p the average follows the load."""
+    queue = "red: {limit: 4BDP, target: 20ms, max_p: 0.1}"
+    few = behind(simulate, queue, "newreno", 4)
+    many = behind(simulate, queue, "newreno", 80)
+
+    assert few.link["queue_mean_ns"] < 0.75 * many.link["queue_mean_ns"]
+    # min = 10 ms and max = 30 ms hold the average of any load.
+    assert many.link["queue_mean_ns"] < 30e6
+
+
+@pytest.mark.parametrize("threshold", ["0.17BDP", "35pkt", "8.5ms"])
+def test_a_step_marks_at_its_threshold(simulate: Simulate, threshold: str) -> None:
+    """DCTCP's marking, here for a control that halves: the queue ends where the marks begin.
+
+    W grows by one packet per RTT up to (1 + 0.17) BDP, then halves: between 0.585 and 1.17 BDP the
+    link is used to 86 % (the integral of min(W, 1 BDP) over the sawtooth). The first packet after a
+    reduction may still be marked, which is a reduction of its own (RFC 3168, section 6.1.2): then W
+    starts at 0.29 BDP, and the link is used to 72 %.
+    """
+    run = behind(simulate, f"step: {{limit: 4BDP, threshold: {threshold}}}", "newreno", 1, "ect0")
+
+    assert run.link["drops"] == 0
+    assert run.link["marks"] > 0
+    assert run.link["queue_max_pkts"] == pytest.approx(0.17 * BDP_PKTS, abs=4)
+    assert 0.68 < run.link["utilisation"] < 0.88
+
+
+@pytest.mark.parametrize("cc", ["newreno", "cubic"])
+def test_a_step_and_many_flows(simulate: Simulate, cc: str) -> None:
+    """Each flow adds a packet or two in the RTT until its reduction; the mean stays below K."""
+    run = behind(simulate, "step: {limit: 4BDP}", cc, 10, "ect0")
+
+    assert run.link["drops"] == 0
+    assert run.link["queue_max_pkts"] <= 0.17 * BDP_PKTS + 2 * 10
+    assert run.link["queue_mean_ns"] < 0.17 * 50e6
+    assert run.link["utilisation"] > 0.75
