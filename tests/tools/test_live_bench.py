@@ -15,9 +15,9 @@ import pytest
 import yaml
 from fake_program import FakeProgram
 from rich.console import Console
-from weir import bootstrap
+from weir import bootstrap, tables
 from weir.bench import lab, live, peers
-from weir.bench.lab import Bench, Case, Sample, Skipped
+from weir.bench.lab import AQMS, Bench, Case, Sample, Skipped
 from weir.errors import UserError
 
 
@@ -39,6 +39,7 @@ def test_every_row_has_its_own_name_and_the_quick_ones_are_among_them():
     names = [case.name for case in live.all_cases()]
     assert len(names) == len(set(names))
     assert set(live.QUICK) <= set(names)
+    assert set(AQMS) <= set(tables.read()["aqm"])
     assert Case("null", "64", "codel", 10, 3).name == "null-64-codel-10ms-level3"
     assert Case("sender", "5000", delay_ms=10).name == "sender-5000-10ms"
     assert Case("memif", "1500", level=3, gbit=25).name == "memif-1500-fifo-25g-level3"
@@ -54,7 +55,7 @@ def test_rows_are_chosen_by_name_and_pattern_each_once(weir):
         "sender-50000",
         "sender-50000-10ms",
         "xdp-1500-fifo-10ms",
-        "xdp-1500-codel-10ms",
+        *(f"xdp-1500-{aqm}-10ms" for aqm in list(AQMS)[1:]),
     ]
     assert len(live.choose(None, False)) > len(live.choose(None, True)) == 13
     done = weir("bench", "live", "--rows", "null-65-*")

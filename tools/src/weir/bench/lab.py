@@ -62,6 +62,10 @@ class Sample:
         return self.cpu_ns / self.pkts
 
 
+# Queue disciplines, and the parameters that each needs besides its limit.
+AQMS = {"fifo": "", "codel": "", "pie": "", "red": "", "step": ", threshold: 65pkt"}
+
+
 @dataclass(frozen=True)
 class Case:
     """What comes in, and what is done with it."""

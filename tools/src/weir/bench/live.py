@@ -20,7 +20,7 @@ from rich.console import Console
 
 from weir import bootstrap, runner, summary, units
 from weir.bench import peers, sim
-from weir.bench.lab import FRAMES, Bench, Case, Sample, Skipped, hugepages
+from weir.bench.lab import AQMS, FRAMES, Bench, Case, Sample, Skipped, hugepages
 from weir.bench.sim import QUIET, middle
 from weir.bootstrap import Need
 from weir.errors import UserError
@@ -137,7 +137,7 @@ def all_cases() -> Iterator[Case]:
         for frame in FRAMES:
             if (port, frame) == ("null", "imix") or (port == "xdp" and frame != "1500"):
                 continue  # net_null has one size; the kernel's TCP fills its frames
-            for aqm in ("fifo", "codel"):
+            for aqm in AQMS:
                 for delay_ms in (0, 10):
                     for level in (0, 1, 3):
                         yield Case(port, frame, aqm, delay_ms, level)

@@ -18,6 +18,7 @@ from typing import Any
 
 from weir import bootstrap, runner
 from weir.bench.lab import (
+    AQMS,
     FIRST,
     LAST,
     SIDES,
@@ -177,7 +178,7 @@ def switch_config(prefix: str, case: Case, devs: Sequence[str], cpu: int) -> str
     """weir-switch's configuration for a case: the same path each way."""
     frame = round(case.frame_bytes)
     rate = f"{RATE_MAX_PPS[case.port] * 8 * (frame + 24) / 1e9:.0f}Gbit"
-    queue = f"{{{case.aqm}: {{limit: 4MB}}}}"
+    queue = f"{{{case.aqm}: {{limit: 4MB{AQMS[case.aqm]}}}}}"
     path = f"\n    - link: {{rate: {rate}, queue: {queue}}}"
     if case.delay_ms:
         path += f"\n    - delay: {{delay: {case.delay_ms}ms}}"
