@@ -7,6 +7,7 @@
 #include <string.h>
 
 extern const struct aqm_ops aqm_codel;
+extern const struct aqm_ops aqm_docsis_pie;
 extern const struct aqm_ops aqm_fifo;
 extern const struct aqm_ops aqm_pie;
 extern const struct aqm_ops aqm_red;
@@ -16,6 +17,7 @@ const struct aqm_ops *const aqm_all[] = {
 	&aqm_fifo,
 	&aqm_codel,
 	&aqm_pie,
+	&aqm_docsis_pie,
 	&aqm_red,
 	&aqm_step,
 	NULL,

@@ -99,6 +99,17 @@ def test_pie_holds_its_target(simulate: Simulate, cc: str, ecn: str) -> None:
 
 
 @pytest.mark.parametrize("cc", ["newreno", "cubic"])
+def test_docsis_pie_holds_its_target(simulate: Simulate, cc: str) -> None:
+    """RFC 8034, section 4.1: 10 ms. Its buffer is 100 ms, a third of which begins the control."""
+    run = behind(simulate, "docsis_pie: {limit: 2BDP}", cc, 10)
+
+    assert run.link["queue_mean_ns"] == pytest.approx(10e6, rel=0.2)
+    assert run.link["sojourn_p99_ns"] < 35e6
+    assert run.link["utilisation"] > 0.99
+    assert run.link["drops"] > 0
+
+
+@pytest.mark.parametrize("cc", ["newreno", "cubic"])
 def test_adaptive_red_holds_its_target(simulate: Simulate, cc: str) -> None:
     """ARED, section 5: the average stays in the middle fifth of [min, max], 5 ms +- 10 %.
 

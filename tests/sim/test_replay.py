@@ -27,6 +27,7 @@ QUEUES = [
     "codel: {law: exact}",
     "codel: {law: linux, ecn: yes}",
     "pie: {ecn: yes, max_burst: 0}",
+    "docsis_pie: {}",
     "red: {ecn: yes, adaptive: yes}",
     "step: {threshold: 20pkt, others: drop}",
 ]

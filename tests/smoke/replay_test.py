@@ -24,6 +24,7 @@ VARIANTS = {
         "{limit: 200pkt, ecn: yes}",
     ],
     "pie": ["{limit: 200pkt, ecn: yes, max_burst: 0}"],
+    "docsis_pie": ["{limit: 20pkt, target: 2ms, max_burst: 32ms}"],
     "red": ["{limit: 200pkt, ecn: yes, adaptive: yes}"],
     "step": ["{limit: 200pkt, threshold: 10pkt}"],
 }

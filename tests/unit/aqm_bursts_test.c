@@ -128,6 +128,8 @@ START_TEST(bursts_give_the_history_of_packets) {
 			"{limit: 50pkt, target: 10us, update: 10us, max_burst: 50us, alpha: 1000, "
 			"beta: 10000, ecn: yes}"},
 		{"pie", "{limit: 40kB, target: 10us, update: 10us, derandomise: no}"},
+		{"docsis_pie",
+			"{limit: 50pkt, target: 10us, update: 10us, max_burst: 50us, alpha: 1000}"},
 		{"red", "{limit: 50pkt, min: 5pkt, weight: 0.1, ecn: yes}"},
 		{"red", "{limit: 40kB, min: 5us, weight: 0.1, adaptive: yes, interval: 100us}"},
 		{"step", "{limit: 50pkt, threshold: 10pkt}"},

@@ -63,7 +63,14 @@ class Sample:
 
 
 # Queue disciplines, and the parameters that each needs besides its limit.
-AQMS = {"fifo": "", "codel": "", "pie": "", "red": "", "step": ", threshold: 65pkt"}
+AQMS = {
+    "fifo": "",
+    "codel": "",
+    "pie": "",
+    "docsis_pie": "",
+    "red": "",
+    "step": ", threshold: 65pkt",
+}
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,7 @@ STYLES = {
     "fifo": Style("FIFO", INK, "o"),
     "codel": Style("CoDel", ORANGE, "v"),
     "pie": Style("PIE", BLUE, "P"),
+    "docsis_pie": Style("DOCSIS-PIE", SKY, "P"),
     "red": Style("RED", VERMILLION, "X"),
     "step": Style("step", GREEN, "D"),
     # Kinds of event, as events.ring names them.
