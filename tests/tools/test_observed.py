@@ -68,10 +68,10 @@ def test_what_codel_observes_reaches_a_figure(run):
     assert edges.numbers["queue_pkts"].max() > 1
     drawn = {one.caption: one.figure for one in sections.draw_observed(read(run))}
     assert list(drawn) == [
-        "What edges observed at path forward, at the end of each interval.",
-        "What CoDel observed at forward, at the end of each interval.",
+        "What edges observed at path forward. At the end of each interval.",
+        "What CoDel observed at forward. At the end of each interval.",
     ]
-    shown = lines(drawn["What CoDel observed at forward, at the end of each interval."])
+    shown = lines(drawn["What CoDel observed at forward. At the end of each interval."])
     assert list(shown) == ["count", "dropping", "drop spacing (ms)", "count last"]
     np.testing.assert_array_equal(shown["count"][0], count)
     np.testing.assert_allclose(shown["drop spacing (ms)"][0], spacing / 1e6)
