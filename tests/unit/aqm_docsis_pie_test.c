@@ -98,12 +98,13 @@ START_TEST(the_first_drop_begins_the_burst_protection) {
 	// Quiet: quiescent, and after more than a second of it inactive.
 	while (aqm_take(&b, t_ns) != NULL)
 		;
+	t_ns = t_ns / UPDATE * UPDATE;
 	while (aqm_observed(&b, STATE) > QUIESCENT)
 		aqm_take(&b, t_ns += UPDATE);
 	ck_assert_double_eq(aqm_observed(&b, PROBABILITY), 0);
-	aqm_take(&b, t_ns + 990 * MS); // at most 62 updates, 992 ms
+	aqm_take(&b, t_ns + 62 * UPDATE); // 992 ms
 	ck_assert_double_eq(aqm_observed(&b, STATE), QUIESCENT);
-	aqm_take(&b, t_ns + 1024 * MS); // at least 63, 1008 ms
+	aqm_take(&b, t_ns + 63 * UPDATE); // 1008 ms
 	ck_assert_double_eq(aqm_observed(&b, STATE), INACTIVE);
 	aqm_close(&b);
 	free(pkts);

@@ -16,6 +16,7 @@ START = Fraction(105, 1000)
 SCENARIOS = {
     "rise": [20] * 60,
     "fall": [6] * 40,
+    "fall_and_rise": [6] * 25 + [20] * 25,
     "inside": [9, 10, 11] * 3,
     "edges": [8, 12] * 10,
     "rise_and_fall": [14] * 50 + [7] * 50,

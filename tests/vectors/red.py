@@ -31,7 +31,9 @@ def idle() -> Iterator[Row]:
     for tenths in (0, 5, 10, 25, 1000, 5555, 50_000):
         now_ns += tenths * PACKET_NS // 10
         yield now_ns, 1, 1
-    yield now_ns, 100, 100
+    yield now_ns, 100, 0
+    yield now_ns + 50 * PACKET_NS, 0, 100
+    yield now_ns + 60 * PACKET_NS, 1, 1
 
 
 def large() -> Iterator[Row]:
