@@ -112,6 +112,8 @@ uint64_t path_min_delay_ns(const struct path *p);
 uint8_t path_last_link(const struct path *p);
 // True once the run's seed has decided something.
 bool paths_random(const struct paths *ps);
+// Whether a stage reads packets' flow_id.
+bool paths_flows(const struct paths *ps);
 // Packets and bytes inside all stages.
 struct backlog path_backlog(const struct path *p);
 // in == out + drops + inside, in packets and bytes?

@@ -47,6 +47,18 @@ bool paths_random(const struct paths *ps) {
 	return false;
 }
 
+bool paths_flows(const struct paths *ps) {
+	for (uint32_t i = 0; i < ps->count; i++) {
+		for (uint32_t k = 0; k < ps->path[i].stages; k++) {
+			const struct path_stage *s = &ps->path[i].stage[k];
+
+			if (s->ops->flows != NULL && s->ops->flows(s->state))
+				return true;
+		}
+	}
+	return false;
+}
+
 uint32_t paths_links(struct paths *ps) {
 	struct path *p;
 	uint32_t n = 0;

@@ -46,6 +46,7 @@ struct aqm_ops {
 	const struct param *params;
 	size_t state_size;
 	const char *observed[AQM_OBSERVED]; // names of observe()'s numbers; NULL: unused
+	bool flows; // reads packets' flow_id; live, it is computed only if something needs it
 
 	int (*init)(void *q, const struct aqm_env *env, struct err *err);
 	void (*fini)(void *q); // may be NULL: nothing to free; also called when init failed
@@ -64,7 +65,7 @@ struct aqm_ops {
 	// Internal values for plots, zero before the call, recorded once per interval (TEL_EV_OBSERVED); may be
 	// NULL.
 	void (*observe)(const void *q, double out[AQM_OBSERVED]);
-	// True once a packet's fate depended on a draw. NULL: the discipline draws nothing.
+	// True once a packet's fate depended on a draw or on the seed. NULL: on none.
 	bool (*random)(const void *q);
 };
 

@@ -115,7 +115,7 @@ struct switch_lcore {
 	struct schedule schedule; // of its own paths
 	struct rte_mempool *pool;
 	struct arena small; // frames of up to SWITCH_SMALL_MAX that are inside paths
-	bool flows_matter; // a delay or the telemetry needs a packet's flow
+	bool flows_matter; // a stage or the telemetry needs a packet's flow
 	struct fabric fabric;
 	uint32_t burst;
 

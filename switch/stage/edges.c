@@ -221,6 +221,10 @@ static const char *edges_observe(const void *self, double out[AQM_OBSERVED]) {
 	return "edges";
 }
 
+static bool edges_flows(const void *self) {
+	return true;
+}
+
 static uint64_t times(uint64_t n, uint64_t count) {
 	return n > UINT64_MAX / count ? UINT64_MAX : n * count;
 }
@@ -257,4 +261,5 @@ const struct stage_ops stage_edges = {
 	.limit = edges_limit,
 	.rate_bps = edges_rate_bps,
 	.observe = edges_observe,
+	.flows = edges_flows,
 };

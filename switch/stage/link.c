@@ -218,6 +218,12 @@ static bool link_random(const void *self) {
 	return l->aqm->random != NULL && l->aqm->random(l->q);
 }
 
+static bool link_flows(const void *self) {
+	const struct link *l = self;
+
+	return l->aqm->flows;
+}
+
 static struct aqm_limit link_limit(const void *self) {
 	const struct link *l = self;
 
@@ -248,6 +254,7 @@ const struct stage_ops stage_link = {
 	.figures = link_figures,
 	.observe = link_observe,
 	.random = link_random,
+	.flows = link_flows,
 	.update = link_update,
 	.limit = link_limit,
 	.rate_bps = link_rate_bps,

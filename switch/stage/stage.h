@@ -92,6 +92,8 @@ struct stage_ops {
 	uint64_t (*min_delay_ns)(const void *st); // NULL: 0
 	// True once a packet's fate depended on a draw from its random stream. NULL: it has no random stream.
 	bool (*random)(const void *st);
+	// Whether it reads packets' flow_id. NULL: no.
+	bool (*flows)(const void *st);
 	// Longest time a packet may stay; determines env->max_pkts. NULL: the stage has no such bound.
 	uint64_t (*max_delay_ns)(const void *st);
 	// The limit of all its queues and its rate, to size memory. NULL: it has none.

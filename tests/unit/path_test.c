@@ -745,11 +745,31 @@ START_TEST(a_links_queue_is_a_fifo_unless_said) {
 }
 END_TEST
 
-TEST_MAIN(a_links_queue_is_a_fifo_unless_said, config_makes_named_stages_and_a_base_rtt,
-	packets_pass_at_exact_times, arrivals_out_of_order_are_moved_up,
-	history_does_not_depend_on_polling, groups_with_a_base_rtt_wait_longer_in_reverse,
-	live_parameters_change_at_their_time, live_parameters_are_found_in_order,
-	arrivals_tell_all_that_decides, bad_configs_say_where_and_why, links_of_a_run_are_bounded,
-	reports, a_switch_that_throws_most_away_says_so, names_of_what_is_observed_fit_the_header,
+static bool reads_flows(const char *stages) {
+	char text[256];
+
+	snprintf(text, sizeof(text), "paths: {forward: [%s, {delay: {delay: 1ms}}]}", stages);
+	struct world w = open_paths(text);
+	bool reads = paths_flows(w.ps);
+
+	close_paths(&w);
+	return reads;
+}
+
+// Live, a packet's flow is computed for these only.
+START_TEST(stages_that_read_flows_say_so) {
+	ck_assert(!reads_flows("{loss: {rate: 1%}}, {link: {rate: 1Gbit, queue: fifo}}"));
+	ck_assert(!reads_flows("{link: {rate: 1Gbit, queue: codel}}"));
+	ck_assert(reads_flows("{edges: {count: 2, rate: 1Gbit}}"));
+}
+END_TEST
+
+TEST_MAIN(a_links_queue_is_a_fifo_unless_said, stages_that_read_flows_say_so,
+	config_makes_named_stages_and_a_base_rtt, packets_pass_at_exact_times,
+	arrivals_out_of_order_are_moved_up, history_does_not_depend_on_polling,
+	groups_with_a_base_rtt_wait_longer_in_reverse, live_parameters_change_at_their_time,
+	live_parameters_are_found_in_order, arrivals_tell_all_that_decides,
+	bad_configs_say_where_and_why, links_of_a_run_are_bounded, reports,
+	a_switch_that_throws_most_away_says_so, names_of_what_is_observed_fit_the_header,
 	what_a_queue_observes_is_recorded, a_stage_may_have_a_name_of_its_own,
 	a_stage_more_moves_no_others_draws)
