@@ -15,7 +15,7 @@ struct codel {
 static const struct param params[] = {
 	{"limit", "1BDP", "queue size, without the frame on the wire", UNIT_NONE,
 		PARAM_LIMIT(struct codel, limit), 1e-6, 1e15},
-	CODEL_LAW_PARAMS(struct codel),
+	CODEL_LAW_PARAMS(struct codel, "no"),
 	PARAM_END,
 };
 

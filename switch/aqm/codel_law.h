@@ -69,13 +69,13 @@ typedef struct pkt *codel_get(void *queue, uint64_t *left_bytes);
 static const char *const codel_law_names[] = {"exact", "linux", NULL};
 
 // The lines of a discipline's table for its `struct codel_law law`.
-#define CODEL_LAW_PARAMS(type)                                                                     \
+#define CODEL_LAW_PARAMS(type, ecn_default)                                                        \
 	{"target", "5ms", "acceptable standing delay", UNIT_TIME_NS,                               \
 		PARAM_U64(type, law.target_ns), 1, 1e12},                                          \
 		{"interval", "100ms", "about the longest round trip", UNIT_TIME_NS,                \
 			PARAM_U64(type, law.interval_ns), 1e4, 1e12},                              \
-		{"ecn", "no", "mark ECN capable packets instead of dropping them", UNIT_NONE,      \
-			PARAM_BOOL(type, law.ecn)},                                                \
+		{"ecn", ecn_default, "mark ECN capable packets instead of dropping them",          \
+			UNIT_NONE, PARAM_BOOL(type, law.ecn)},                                     \
 		{"ce_threshold", "0", "mark every packet that waited longer; 0: off",              \
 			UNIT_TIME_NS, PARAM_U64(type, law.ce_threshold_ns), 0, 1e12},              \
 	{                                                                                          \

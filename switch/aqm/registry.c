@@ -8,7 +8,9 @@
 
 extern const struct aqm_ops aqm_codel;
 extern const struct aqm_ops aqm_docsis_pie;
+extern const struct aqm_ops aqm_drr;
 extern const struct aqm_ops aqm_fifo;
+extern const struct aqm_ops aqm_fq_codel;
 extern const struct aqm_ops aqm_pie;
 extern const struct aqm_ops aqm_red;
 extern const struct aqm_ops aqm_step;
@@ -20,6 +22,8 @@ const struct aqm_ops *const aqm_all[] = {
 	&aqm_docsis_pie,
 	&aqm_red,
 	&aqm_step,
+	&aqm_drr,
+	&aqm_fq_codel,
 	NULL,
 };
 

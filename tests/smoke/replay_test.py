@@ -27,6 +27,8 @@ VARIANTS = {
     "docsis_pie": ["{limit: 20pkt, target: 2ms, max_burst: 32ms}"],
     "red": ["{limit: 200pkt, ecn: yes, adaptive: yes}"],
     "step": ["{limit: 200pkt, threshold: 10pkt}"],
+    "drr": ["{limit: 20pkt}"],
+    "fq_codel": ["{limit: 200pkt, ecn: no, buckets: 2}", "{limit: 200pkt, ecn: yes}"],
 }
 QUEUES = [
     f"{name}: {parameters}"

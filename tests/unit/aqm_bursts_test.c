@@ -99,6 +99,7 @@ static void play(const char *name, const char *params) {
 			pkts[0][i]->arrival_ns = t_ns;
 			pkts[0][i]->size_bytes = (uint16_t)(64 + rng_u64(&rng) % 1455);
 			pkts[0][i]->ecn = rng_u64(&rng) & 3;
+			pkts[0][i]->flow_id = (uint32_t)pkts[0][i]->size_bytes % 11;
 			*pkts[1][i] = *pkts[0][i];
 		}
 		in_bursts(&s[0], pkts[0], n, t_ns);
@@ -134,6 +135,12 @@ START_TEST(bursts_give_the_history_of_packets) {
 		{"red", "{limit: 40kB, min: 5us, weight: 0.1, adaptive: yes, interval: 100us}"},
 		{"step", "{limit: 50pkt, threshold: 10pkt}"},
 		{"step", "{limit: 50pkt, threshold: 20us, others: drop}"},
+		{"drr", "{limit: 50pkt}"},
+		{"drr", "{limit: 3pkt, buckets: 5}"},
+		{"fq_codel", "{limit: 50pkt, target: 5us, interval: 100us}"},
+		{"fq_codel",
+			"{limit: 40kB, buckets: 5, quantum: 300B, target: 5us, interval: 100us, "
+			"law: linux, ce_threshold: 60us}"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)

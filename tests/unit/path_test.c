@@ -760,6 +760,8 @@ static bool reads_flows(const char *stages) {
 START_TEST(stages_that_read_flows_say_so) {
 	ck_assert(!reads_flows("{loss: {rate: 1%}}, {link: {rate: 1Gbit, queue: fifo}}"));
 	ck_assert(!reads_flows("{link: {rate: 1Gbit, queue: codel}}"));
+	ck_assert(reads_flows("{link: {rate: 1Gbit, queue: fq_codel}}"));
+	ck_assert(reads_flows("{loss: {rate: 1%}}, {link: {rate: 1Gbit, queue: drr}}"));
 	ck_assert(reads_flows("{edges: {count: 2, rate: 1Gbit}}"));
 }
 END_TEST

@@ -47,6 +47,8 @@ STYLES = {
     "docsis_pie": Style("DOCSIS-PIE", SKY, "P"),
     "red": Style("RED", VERMILLION, "X"),
     "step": Style("step", GREEN, "D"),
+    "drr": Style("DRR", GREEN, "^"),
+    "fq_codel": Style("FQ-CoDel", SKY, "D"),
     # Kinds of event, as events.ring names them.
     "reduction": Style("window reduction", VERMILLION, "v"),
     "timeout": Style("timeout", BLACK, "X"),

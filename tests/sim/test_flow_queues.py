@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Disciplines with a queue per flow: isolation and equal shares."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from .conftest import Run, Simulate
+
+SHARE_BPS = 50e6 * 1448 / 1538 / 11  # of the eleven flows in fq-codel.yaml
+
+
+def own_target_ns(goodput_bps: float) -> float:
+    """Copa's target for its queueing delay: 1/(lambda delta), delta 0.5 (NSDI 2018, section 2)."""
+    return 1e9 / (goodput_bps / 1448 / 8 * 0.5)
+
+
+def test_fq_codel_isolates_a_copa_flow(simulate: Simulate) -> None:
+    """Ten NewReno flows beside it change neither its share nor its delay."""
+    run = simulate("fq-codel", "telemetry.level=3")
+    copa, newreno = run.groups
+    records = run.records("cc")
+    dq_ns = float(np.median(records["obs2"][records["flow_id"] == 0]))
+
+    assert copa["goodput_bps"] == pytest.approx(SHARE_BPS, rel=0.05)
+    assert dq_ns == pytest.approx(own_target_ns(copa["goodput_bps"]), rel=0.05)
+    assert copa["retransmits"] == 0
+    assert newreno["goodput_bps"] / 10 == pytest.approx(SHARE_BPS, rel=0.05)
+    assert newreno["jfi"] > 0.999
+    assert run.link["utilisation"] > 0.99
+
+
+def test_a_fifo_does_not(simulate: Simulate) -> None:
+    """The comment of fq-codel.yaml: behind a FIFO Copa has neither its share nor a short queue."""
+    run = simulate("fq-codel", "paths.forward.link.queue={fifo: {limit: 4BDP}}")
+    copa = run.groups[0]
+
+    assert copa["goodput_bps"] < 0.5 * SHARE_BPS
+    assert copa["rtt_mean_ns"] > 150e6
+
+
+RTTS = """
+duration: 60s
+warmup: 10s
+paths:
+  forward:
+    - link: {rate: 50Mbit, queue: fifo}
+    - delay: {delay: 5ms}
+  reverse:
+    - delay: {delay: 5ms}
+flows:
+  - {count: 5, cc: cubic, stagger: 100ms, base_rtt: 10ms}
+  - {count: 5, cc: cubic, stagger: 100ms, base_rtt: 100ms}
+telemetry: {level: 1, interval: 100ms}
+"""
+
+
+def shares(run: Run) -> float:
+    """What flows of 10 ms get, over what those of 100 ms get; within a group they are equal."""
+    short, long = run.groups
+    assert short["jfi"] > 0.999
+    assert long["jfi"] > 0.999
+    assert run.link["utilisation"] > 0.99
+    return short["goodput_bps"] / long["goodput_bps"]
+
+
+def test_flows_of_different_rtts_have_equal_shares(simulate: Simulate) -> None:
+    """Exactly with DRR and a buffer for all; with FQ-CoDel as far as its target lets them fill.
+
+    A CUBIC flow of 100 ms empties a queue of 5 ms after each reduction, and the others use that.
+    With one queue, CoDel gives the shorter RTT six times as much.
+    """
+    ratio = {
+        queue: shares(simulate(RTTS, f"paths.forward.link.queue={{{queue}}}"))
+        for queue in ("drr: {limit: 100ms}", "fq_codel: {target: 20ms}", "fq_codel: {}")
+    }
+    one = simulate(RTTS, "paths.forward.link.queue={codel: {}}")
+
+    assert ratio["drr: {limit: 100ms}"] == pytest.approx(1, abs=0.002)
+    assert ratio["fq_codel: {target: 20ms}"] == pytest.approx(1, abs=0.05)
+    assert ratio["fq_codel: {}"] == pytest.approx(1, abs=0.15)
+    assert one.groups[0]["goodput_bps"] > 4 * one.groups[1]["goodput_bps"]
+
+
+def test_the_seed_decides_which_flows_share_a_queue(simulate: Simulate) -> None:
+    """In four queues, ten flows share; in 65536 none does, and seeds make no difference."""
+    few = "paths.forward.link.queue={drr: {limit: 100ms, buckets: 4}}"
+    many = "paths.forward.link.queue={fq_codel: {}}"
+    first, repeated, other = (simulate(RTTS, few, f"seed={n}") for n in (1, 1, 2))
+    alone = simulate(RTTS, many)
+
+    assert first.summary["digest"] == repeated.summary["digest"]
+    goodputs = [[g["goodput_bps"] for g in run.groups] for run in (first, other)]
+    assert goodputs[0] != goodputs[1]
+    assert first.summary["seed_used"]
+    assert not alone.summary["seed_used"]
