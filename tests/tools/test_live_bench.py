@@ -43,6 +43,7 @@ def test_every_row_has_its_own_name_and_the_quick_ones_are_among_them():
     assert Case("null", "64", "codel", 10, 3).name == "null-64-codel-10ms-level3"
     assert Case("sender", "5000", delay_ms=10).name == "sender-5000-10ms"
     assert Case("memif", "1500", level=3, gbit=25).name == "memif-1500-fifo-25g-level3"
+    assert Case("memif", "64", "drr", flows=5000).name == "memif-64-drr-5000flows"
     assert all(live.compared_with(case) for case in live.all_cases())
     assert set(live.PEERS) == {p for c in live.all_cases() for p in live.compared_with(c)}
 
@@ -169,6 +170,12 @@ def test_the_senders_configuration_is_the_case(weir_sender, tmp_path):
     subprocess.run([weir_sender, tmp_path / "c.yaml", "--check"], check=True)
 
 
+def test_the_load_is_the_case():
+    assert peers.load_text(Case("memif", "64")) == "64"
+    assert peers.load_text(Case("memif", "1500", gbit=25)) == "1500@25"
+    assert peers.load_text(Case("memif", "64", "drr", flows=65536)) == "64/65536"
+
+
 def test_memory_is_for_what_the_delay_holds():
     least = peers.memory_bytes(Case("null", "64"))
     held = peers.memory_bytes(Case("null", "64", "fifo", 10)) - least
@@ -278,6 +285,9 @@ def test_the_programs_refuse_bad_arguments(build, monkeypatch):
     for name, arguments in (
         ("floor", ["net_null0", "net_null1", "-1", "1"]),
         ("load", ["59", "x"]),
+        ("load", ["64/65537", "x"]),
+        ("load", ["64/5x", "x"]),
+        ("load", ["64@", "x"]),
     ):
         argv = [peers.bench_program(name), *eal, "--", *arguments]
         done = subprocess.run(argv, capture_output=True, text=True)

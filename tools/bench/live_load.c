@@ -3,9 +3,10 @@
 // receives and frees all frames on all ports. It is on both sides of the measured program.
 //
 // Frames are UDP from 198.18.0.1 to 198.19.0.1, of one size or the simple IMIX: 7 of 64 bytes, 4 of 570
-// and 1 of 1514, FCS not counted. A frame costs only an allocation and a copy of its headers, because the load must
-// not be slower than the measured program. With a rate, bursts are spaced accordingly; the rate includes FCS,
-// preamble and gap. After a pause, late bursts are sent at once, up to a millisecond's worth.
+// and 1 of 1514, FCS not counted. Flows differ in the source port; each sends a frame in its turn. A frame costs
+// only an allocation and a copy of its headers, because the load must not be slower than the measured program. With
+// a rate, bursts are spaced accordingly; the rate includes FCS, preamble and gap. After a pause, late bursts are sent
+// at once, up to a millisecond's worth.
 //
 // Runs until SIGINT or SIGTERM. Its counters are read through DPDK's telemetry socket.
 #include <rte_cycles.h>
@@ -32,6 +33,7 @@
 #define FRAME_MAX 1514
 #define WIRE_BYTES 24 // FCS, preamble and gap
 #define GBIT_MAX 1000
+#define FLOWS_MAX 65536 // source ports
 #define SERVER_TRIES 100
 #define SERVER_RETRY_MS 100
 
@@ -69,6 +71,7 @@ struct frame {
 struct load {
 	struct frame frame[RTE_DIM(imix)];
 	unsigned frames, next;
+	unsigned long flows, flow;
 	double gbit;
 	uint64_t due; // TSC of the next burst
 };
@@ -139,7 +142,13 @@ static void generate(struct load *l, uint16_t port, struct rte_mempool *pool) {
 		const struct frame *f = &l->frame[l->next];
 
 		l->next = l->next + 1 == l->frames ? 0 : l->next + 1;
-		*rte_pktmbuf_mtod(m[i], struct headers *) = f->headers;
+		struct headers *headers = rte_pktmbuf_mtod(m[i], struct headers *);
+
+		*headers = f->headers;
+		if (l->flows > 1) {
+			headers->udp.src_port = rte_cpu_to_be_16((uint16_t)l->flow);
+			l->flow = l->flow + 1 == l->flows ? 0 : l->flow + 1;
+		}
 		m[i]->data_len = f->bytes;
 		m[i]->pkt_len = f->bytes;
 		bits += 8.0 * (f->bytes + WIRE_BYTES);
@@ -157,15 +166,15 @@ static void generate(struct load *l, uint16_t port, struct rte_mempool *pool) {
 
 static void __attribute__((noreturn)) usage(void) {
 	fprintf(stderr,
-		"usage: weir-live-load EAL-ARGUMENTS -- BYTES|imix|sink DEV [DEV] "
-		"(a frame has %d to %d bytes)\n",
-		FRAME_MIN, FRAME_MAX);
+		"usage: weir-live-load EAL-ARGUMENTS -- BYTES[/FLOWS][@GBIT]|imix[@GBIT]|sink DEV [DEV] "
+		"(a frame has %d to %d bytes; at most %d flows)\n",
+		FRAME_MIN, FRAME_MAX, FLOWS_MAX);
 	exit(2);
 }
 
 // Parses the load. False: "sink", nothing is to be sent.
 static bool parse(const char *text, struct load *l) {
-	size_t word = strcspn(text, "@");
+	size_t word = strcspn(text, "/@");
 	char *end;
 
 	if (strcmp(text, "sink") == 0)
@@ -180,11 +189,20 @@ static bool parse(const char *text, struct load *l) {
 			usage();
 		add_frame(l, (uint16_t)value);
 	}
-	if (text[word] == '@') {
-		l->gbit = strtod(text + word + 1, &end);
-		if (*end != '\0' || !(l->gbit > 0 && l->gbit <= GBIT_MAX))
+	text += word;
+	if (*text == '/') {
+		l->flows = strtoul(text + 1, &end, 10);
+		if (end == text + 1 || l->flows < 1 || l->flows > FLOWS_MAX)
 			usage();
+		text = end;
 	}
+	if (*text == '\0')
+		return true;
+	if (*text != '@')
+		usage();
+	l->gbit = strtod(text + 1, &end);
+	if (*end != '\0' || !(l->gbit > 0 && l->gbit <= GBIT_MAX))
+		usage();
 	return true;
 }
 

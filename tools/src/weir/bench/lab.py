@@ -70,6 +70,8 @@ AQMS = {
     "docsis_pie": "",
     "red": "",
     "step": ", threshold: 65pkt",
+    "drr": "",
+    "fq_codel": "",
 }
 
 
@@ -83,16 +85,18 @@ class Case:
     delay_ms: int = 0
     level: int = 0
     gbit: int = 0  # what comes in per second, on the wire; 0: as much as is taken
+    flows: int = 1  # of memif's load
 
     @property
     def name(self) -> str:
-        """null-64-fifo-10ms-level3, memif-1500-fifo-25g."""
+        """null-64-fifo-10ms-level3, memif-1500-fifo-25g, memif-64-drr-5000flows."""
         if self.port == "sender":
             return f"sender-{self.frame}" + (f"-{self.delay_ms}ms" if self.delay_ms else "")
         delay = f"-{self.delay_ms}ms" if self.delay_ms else ""
         level = f"-level{self.level}" if self.level else ""
         rate = f"-{self.gbit}g" if self.gbit else ""
-        return f"{self.port}-{self.frame}-{self.aqm}{delay}{rate}{level}"
+        flows = f"-{self.flows}flows" if self.flows > 1 else ""
+        return f"{self.port}-{self.frame}-{self.aqm}{flows}{delay}{rate}{level}"
 
     @property
     def frame_bytes(self) -> float:

@@ -27,6 +27,7 @@ from weir.errors import UserError
 
 Measure = Callable[[Bench, Case], Sample]
 WEIR = "weir"
+FLOW_QUEUES = ("drr", "fq_codel")
 COLUMNS = (
     "row",
     "Mpps",
@@ -143,6 +144,10 @@ def all_cases() -> Iterator[Case]:
                         yield Case(port, frame, aqm, delay_ms, level)
     for level in (0, 1, 3):
         yield Case("memif", "1500", level=level, gbit=25)
+    for aqm in ("fifo", *FLOW_QUEUES):
+        for frame in ("64", "1500"):
+            for count in (5000, 65536):
+                yield Case("memif", frame, aqm, flows=count)
     for flows in ("5000", "50000"):
         for delay_ms in (0, 10):
             yield Case("sender", flows, delay_ms=delay_ms)

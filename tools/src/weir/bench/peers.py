@@ -88,9 +88,15 @@ def fed(
         with start(Between([memif("server", socket, i) for i in range(2)])) as child:
             wait_started(child, prefix)
             devs = [memif("client", socket, i) for i in range(2)]
-            frame = f"{case.frame}@{case.gbit}" if case.gbit else case.frame
-            with load(bench, frame, devs):
+            with load(bench, load_text(case), devs):
                 yield child
+
+
+def load_text(case: Case) -> str:
+    """What weir-live-load sends: 64, 64/5000, 1500@25."""
+    flows = f"/{case.flows}" if case.flows > 1 else ""
+    rate = f"@{case.gbit}" if case.gbit else ""
+    return f"{case.frame}{flows}{rate}"
 
 
 def load(bench: Bench, frame: str, devs: Sequence[str]) -> Child:
