@@ -169,8 +169,8 @@ static inline struct backlog flow_queue_backlog(const struct flow_queue *q) {
 	return (struct backlog){.pkts = q->pkts.count, .bytes = q->pkts.bytes};
 }
 
-// Takes the queue at the head of its list off it. Those after it are prefetched: of the fourth what is kept of it, of
-// the second its oldest packet.
+// Takes the queue at the head of its list off it. Of a long list, the oldest packet of the second queue is prefetched,
+// and the fourth queue itself.
 static inline void flow_queues_retire(struct flow_queues *fq, struct flow_queue *q) {
 	struct flow_ring *from = &fq->list[q->list];
 	struct flow_queue *later;
@@ -178,6 +178,8 @@ static inline void flow_queues_retire(struct flow_queues *fq, struct flow_queue 
 	from->head++;
 	from->count--;
 	q->list = FLOW_NONE;
+	if (from->count < 4)
+		return;
 	later = &fq->queue[flow_ring_at(from, 3)];
 	prefetch_write(later);
 	prefetch_write(flow_queue_state(fq, later));
