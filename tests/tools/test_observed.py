@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 from weir import tables
 from weir.analysis import folder, format_1
@@ -68,10 +69,10 @@ def test_what_codel_observes_reaches_a_figure(run):
     assert edges.numbers["queue_pkts"].max() > 1
     drawn = {one.caption: one.figure for one in sections.draw_observed(read(run))}
     assert list(drawn) == [
-        "What edges observed at path forward, at the end of each interval.",
-        "What CoDel observed at forward, at the end of each interval.",
+        "What edges observed at path forward. At the end of each interval.",
+        "What CoDel observed at forward. At the end of each interval.",
     ]
-    shown = lines(drawn["What CoDel observed at forward, at the end of each interval."])
+    shown = lines(drawn["What CoDel observed at forward. At the end of each interval."])
     assert list(shown) == ["count", "dropping", "drop spacing (ms)", "count last"]
     np.testing.assert_array_equal(shown["count"][0], count)
     np.testing.assert_allclose(shown["drop spacing (ms)"][0], spacing / 1e6)
@@ -81,9 +82,9 @@ def test_every_field_of_acks_reaches_a_figure(run):
     data = read(run)
     drawn = [(one.figure, one.caption) for one in sections.draw_acks(data, data.flows)]
     assert [text for _, text in drawn] == [
-        "What the congestion controls were given after each ACK.",
-        "What Copa observed after each ACK.",
-        "What NewReno observed after each ACK.",
+        "What the congestion controls were given. After each ACK.",
+        "What Copa observed. After each ACK.",
+        "What NewReno observed. After each ACK.",
     ]
     fields = [field.name for field in run.rings("cc")[0].schema.fields]
     left = [n for n in fields if n not in sections.CC_ELSEWHERE + sections.CC_OWN]
@@ -93,8 +94,14 @@ def test_every_field_of_acks_reaches_a_figure(run):
     rtt = lines(drawn[0][0])["rtt (ms)"]
     assert len(rtt) == 3
     assert all((line > 0).all() for line in rtt), "0: there was no sample"
-    state = next(axes for axes in drawn[0][0].axes if axes.get_ylabel() == "state")
-    assert [text.get_text() for text in state.get_yticklabels()] == ["open", "recovery", "loss"]
+    states = sections.recoveries(data, [0, 1, 2])
+    assert set(states["state"]) <= {"recovery", "loss"}
+    lost = cc.filter(pl.col("state") != 0)
+    assert set(states["flow_id"]) == set(lost["flow_id"])
+    for flow, from_s, to_s, state in states.iter_rows():
+        during = (pl.col("ts_ns") / 1e9).is_between(from_s, to_s, "left")
+        own = cc.filter((pl.col("flow_id") == flow) & during)
+        assert set(own["state"]) == {("open", "recovery", "loss").index(state)}
 
 
 def test_files_say_who_observes_what(run):
