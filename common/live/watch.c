@@ -145,6 +145,13 @@ static void judge_loss(struct watch *w, struct watch_episode e, enum watch_cause
 		found(w, &e);
 }
 
+// Records losses for want of buffers and of room for records.
+static void judge_memory(
+	struct watch *w, const struct watch_sample *d, const struct watch_episode e) {
+	judge_loss(w, e, WATCH_POOL, 0, d->count.no_buffer);
+	judge_loss(w, e, WATCH_TELEMETRY, 0, d->count.lost);
+}
+
 static void judge_clock(struct watch *w, const struct watch_sample *d, struct watch_episode e) {
 	e.cause = WATCH_CLOCK;
 	e.bad_ns = e.span_ns;
@@ -180,24 +187,41 @@ static void judge(struct watch *w, const struct watch_sample *b) {
 
 	judge_ports(w, &d, e, excuse_ns);
 	judge_lcore(w, &d, e, host || w->excused_until_ns > a->count.now_ns);
-	judge_loss(w, e, WATCH_POOL, 0, d.count.no_buffer);
 	for (uint32_t i = 0; i < w->ports; i++)
 		judge_loss(w, e, WATCH_MISSED, i, d.port_missed[i]);
-	judge_loss(w, e, WATCH_TELEMETRY, 0, d.count.lost);
+	judge_memory(w, &d, e);
 	judge_clock(w, &d, e);
 	if (host)
 		w->excused_until_ns = b->count.now_ns + d.count.stalled_ns;
 }
 
+// The run began since the last sample. Of that stretch only losses are judged: the lcore's times are those of waiting.
+static void judge_first(struct watch *w, const struct watch_sample *s) {
+	struct watch_sample d = between(&w->last, s);
+	uint64_t span_ns = time_since(s->count.now_ns, s->count.begun_ns);
+	struct watch_episode e = {
+		.from_ns = s->count.begun_ns,
+		.to_ns = s->count.now_ns,
+		.span_ns = span_ns,
+		.worst_at_ns = s->count.begun_ns,
+	};
+
+	judge_memory(w, &d, e);
+}
+
 bool watch_add(struct watch *w, const struct watch_sample *s, bool last) {
-	if (s->count.begun_ns == NEVER_NS || s->count.now_ns < s->count.begun_ns)
+	if (s->count.begun_ns == NEVER_NS || s->count.now_ns < s->count.begun_ns) {
+		w->last = *s;
 		return true;
+	}
 	if (w->begun) {
 		uint64_t stretch_ns = time_since(s->count.now_ns, w->last.count.now_ns);
 
 		if (stretch_ns == 0 || (stretch_ns < STRETCH_NS && !last))
 			return false;
 		judge(w, s);
+	} else {
+		judge_first(w, s);
 	}
 	w->begun = true;
 	w->last = *s;

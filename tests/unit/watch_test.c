@@ -255,6 +255,25 @@ START_TEST(before_the_run_nothing_counts) {
 }
 END_TEST
 
+// The first sample after the run's begin set the count from which losses were taken: those before it were in no verdict.
+START_TEST(losses_of_the_first_stretch_count) {
+	begin();
+	watch.begun = false;
+	now.count.begun_ns = NEVER_NS;
+	now.count.lost = 7; // before the run
+	ck_assert(watch_add(&watch, &now, false));
+	now.count.begun_ns = now.count.now_ns + 10 * NS_PER_MS;
+	now.count.lost += 100;
+	step();
+	now.count.lost += 20;
+	step();
+	ck_assert_uint_eq(watch.episodes, 1);
+	ck_assert_int_eq(watch.episode[0].cause, WATCH_TELEMETRY);
+	ck_assert_uint_eq(watch.episode[0].count, 120);
+	ck_assert_uint_eq(watch.episode[0].from_ns, now.count.begun_ns);
+}
+END_TEST
+
 // A process that was stopped for 212 ms: sampled only after it, dated to the nanosecond.
 START_TEST(a_stop_is_the_hosts) {
 	begin();
@@ -553,9 +572,9 @@ END_TEST
 TEST_MAIN(an_iteration_may_take_its_work, a_stall_is_over_when_there_is_nothing_to_do,
 	work_is_learnt, floor_is_what_is_left_of_an_iteration, a_full_port_is_timed,
 	what_leaves_late_is_counted, a_quiet_run_is_ok, one_long_stall_is_told,
-	short_stalls_beside_a_long_one, before_the_run_nothing_counts, a_stop_is_the_hosts,
-	many_short_stalls_are_one_episode, a_busy_lcore_is_the_bottleneck, a_slow_consumer_is_named,
-	a_stall_excuses_full_ports, a_stall_excuses_lateness_of_an_lcore_with_rests,
-	losses_come_last, what_a_port_missed_is_no_lcores, episodes_are_bounded,
-	a_sample_too_soon_waits, json_names_times_and_components, several_lcores_are_told_apart,
-	proc_is_read)
+	short_stalls_beside_a_long_one, before_the_run_nothing_counts,
+	losses_of_the_first_stretch_count, a_stop_is_the_hosts, many_short_stalls_are_one_episode,
+	a_busy_lcore_is_the_bottleneck, a_slow_consumer_is_named, a_stall_excuses_full_ports,
+	a_stall_excuses_lateness_of_an_lcore_with_rests, losses_come_last,
+	what_a_port_missed_is_no_lcores, episodes_are_bounded, a_sample_too_soon_waits,
+	json_names_times_and_components, several_lcores_are_told_apart, proc_is_read)
