@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+extern const struct aqm_ops aqm_cobalt;
 extern const struct aqm_ops aqm_codel;
 extern const struct aqm_ops aqm_docsis_pie;
 extern const struct aqm_ops aqm_drr;
@@ -18,6 +19,7 @@ extern const struct aqm_ops aqm_step;
 const struct aqm_ops *const aqm_all[] = {
 	&aqm_fifo,
 	&aqm_codel,
+	&aqm_cobalt,
 	&aqm_pie,
 	&aqm_docsis_pie,
 	&aqm_red,

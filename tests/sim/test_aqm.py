@@ -62,6 +62,36 @@ def test_codel_marks_instead_of_dropping(simulate: Simulate) -> None:
     assert run.link["sojourn_p50_ns"] < 10e6
 
 
+@pytest.mark.parametrize("ecn", ["off", "ect0"])
+@pytest.mark.parametrize("cc", ["newreno", "cubic"])
+def test_cobalt_holds_its_target(simulate: Simulate, cc: str, ecn: str) -> None:
+    """LANMAN 2019, section IV: the delay is as near to the target as CoDel's, or nearer.
+
+    COBALT keeps its rate of drops while the delay is around the target; CoDel starts again.
+    """
+    run = behind(simulate, "cobalt: {limit: 4BDP}", cc, 10, ecn)
+    codel = behind(simulate, "codel: {limit: 4BDP, ecn: yes}", cc, 10, ecn)
+
+    assert run.link["queue_mean_ns"] == pytest.approx(5e6, rel=0.1)
+    assert run.link["sojourn_p99_ns"] < codel.link["sojourn_p99_ns"] < 15e6
+    assert run.link["utilisation"] > 0.99
+    assert (run.link["marks"] > 0, run.link["drops"] > 0) == (ecn != "off", ecn == "off")
+
+
+def test_cobalt_holds_its_target_against_unresponsive_flows(simulate: Simulate) -> None:
+    """The comment of cobalt-unresponsive.yaml; what is dropped is the excess, no more."""
+    run = simulate("cobalt-unresponsive")
+    codel = simulate("cobalt-unresponsive", "paths.forward.link.queue={codel: {limit: 4BDP}}")
+    offered_bps, capacity_bps = 60e6, 50e6 * 1448 / 1538
+
+    assert run.link["queue_mean_ns"] < 5.5e6
+    assert codel.link["queue_mean_ns"] > 100e6
+    assert run.link["utilisation"] > 0.9999
+    dropped = run.link["drops"] / (run.link["drops"] + run.link["out_pkts"])
+    assert dropped == pytest.approx(1 - capacity_bps / offered_bps, abs=0.002)
+    assert run.summary["seed_used"]
+
+
 @pytest.mark.parametrize("limit", ["375kB", "100pkt", "25ms", "2BDP"])
 def test_a_fifo_is_full_at_its_limit(simulate: Simulate, limit: str) -> None:
     """Bytes and packets count frames, times and BDPs what the link transmits."""

@@ -125,6 +125,8 @@ START_TEST(bursts_give_the_history_of_packets) {
 		{"codel",
 			"{limit: 40kB, target: 5us, interval: 100us, law: linux, ecn: yes, "
 			"ce_threshold: 60us}"},
+		{"cobalt", "{limit: 50pkt, target: 15us, interval: 100us}"},
+		{"cobalt", "{limit: 9kB, target: 15us, interval: 100us, ecn: no}"},
 		{"pie",
 			"{limit: 50pkt, target: 10us, update: 10us, max_burst: 50us, alpha: 1000, "
 			"beta: 10000, ecn: yes}"},

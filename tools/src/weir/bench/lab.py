@@ -66,6 +66,7 @@ class Sample:
 AQMS = {
     "fifo": "",
     "codel": "",
+    "cobalt": "",
     "pie": "",
     "docsis_pie": "",
     "red": "",

@@ -43,6 +43,7 @@ STYLES = {
     "reverse": Style("reverse", FAINT, "s"),
     "fifo": Style("FIFO", INK, "o"),
     "codel": Style("CoDel", ORANGE, "v"),
+    "cobalt": Style("COBALT", ORANGE, "^"),
     "pie": Style("PIE", BLUE, "P"),
     "docsis_pie": Style("DOCSIS-PIE", SKY, "P"),
     "red": Style("RED", VERMILLION, "X"),
