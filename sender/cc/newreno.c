@@ -30,7 +30,7 @@
 //     before the timeout (RFC 3465 section 2.3).
 //   - The restart window after idling replaces cwnd at once (RFC 5681 section 4.1); Linux decays it
 //     by half per RTO. `idle_restart: no` keeps the window.
-#include "sender/cc/slow_start.h"
+#include "sender/cc/reno.h"
 
 static const char *const halve_names[] = {"cwnd", "flight", NULL};
 enum halve { HALVE_CWND, HALVE_FLIGHT };
@@ -51,16 +51,7 @@ static const struct param params[] = {
 	PARAM_END,
 };
 
-struct newreno {
-	double ssthresh_segs;
-	double prior_cwnd_segs, prior_ssthresh_segs; // before the last reduction
-	bool episode; // halved already; ends with fast recovery
-	bool timeout; // until the slow start after it is over
-	bool slow_start; // as of the last call, for mode()
-};
-static_assert(sizeof(struct newreno) <= CC_STATE_MAX_BYTES, "state too large");
-
-enum mode { MODE_SLOW_START, MODE_AVOIDANCE, MODE_RECOVERY, MODE_TIMEOUT };
+static_assert(sizeof(struct reno) <= CC_STATE_MAX_BYTES, "state too large");
 
 static double newreno_given_window(const void *config) {
 	const struct config *cfg = config;
@@ -71,79 +62,34 @@ static double newreno_given_window(const void *config) {
 static void newreno_init(void *state, const void *config, uint32_t mss_bytes, uint64_t rtt_ns,
 	uint64_t now_ns, struct cc_out *out) {
 	const struct config *cfg = config;
-	struct newreno *r = state;
 
-	r->ssthresh_segs = SSTHRESH_UNSET_SEGS;
-	r->episode = false;
-	r->timeout = false;
-	r->slow_start = true;
-	out->cwnd_segs = cfg->slow_start.initial_segs;
-	out->pacing_bps = 0;
-}
-
-static void grow(struct newreno *r, const struct config *cfg, double acked, struct cc_out *out) {
-	if (out->cwnd_segs < r->ssthresh_segs) {
-		double step = slow_start_step(&cfg->slow_start, acked, r->timeout);
-
-		acked = slow_start_grow(step, r->ssthresh_segs, out);
-		if (acked <= 0)
-			return;
-	}
-	r->timeout = false;
-	out->cwnd_segs += acked / out->cwnd_segs;
+	reno_init(state, &cfg->slow_start, out);
 }
 
 static void newreno_on_ack(
 	void *state, const void *config, const struct cc_ack *ack, struct cc_out *out) {
-	struct newreno *r = state;
+	const struct config *cfg = config;
 
-	if (!ack->in_recovery)
-		r->episode = false;
-	if (ack->in_sequence && ack->cwnd_limited && !ack->in_recovery)
-		grow(r, config, ack->acked_segs, out);
-	r->slow_start = out->cwnd_segs < r->ssthresh_segs;
+	reno_on_ack(state, &cfg->slow_start, ack, out);
 }
 
-static void lower_ssthresh(struct newreno *r, const struct config *cfg, const struct cc_loss *loss,
-	const struct cc_out *out) {
-	double window = cfg->halve == HALVE_FLIGHT ? loss->inflight_segs : out->cwnd_segs;
-
-	r->prior_cwnd_segs = out->cwnd_segs;
-	r->prior_ssthresh_segs = r->ssthresh_segs;
-	r->ssthresh_segs = window / 2 > SSTHRESH_MIN_SEGS ? window / 2 : SSTHRESH_MIN_SEGS;
+static double half(const struct config *cfg, const struct cc_loss *loss, const struct cc_out *out) {
+	return (cfg->halve == HALVE_FLIGHT ? loss->inflight_segs : out->cwnd_segs) / 2;
 }
 
 static void newreno_on_loss(
 	void *state, const void *config, const struct cc_loss *loss, struct cc_out *out) {
-	struct newreno *r = state;
-
-	lower_ssthresh(r, config, loss, out);
-	r->episode = true;
-	r->timeout = false;
-	r->slow_start = false;
-	out->cwnd_segs = r->ssthresh_segs;
+	reno_on_loss(state, half(config, loss, out), out);
 }
 
 static void newreno_on_rto(
 	void *state, const void *config, const struct cc_loss *loss, struct cc_out *out) {
-	struct newreno *r = state;
-
-	if (!r->episode && !loss->repeated)
-		lower_ssthresh(r, config, loss, out);
-	r->episode = true;
-	r->timeout = true;
-	out->cwnd_segs = 1;
+	reno_on_rto(state, half(config, loss, out), loss, out);
 }
 
 static void newreno_on_spurious(
 	void *state, const void *config, uint64_t now_ns, struct cc_out *out) {
-	struct newreno *r = state;
-
-	if (r->prior_cwnd_segs > out->cwnd_segs)
-		out->cwnd_segs = r->prior_cwnd_segs;
-	if (r->prior_ssthresh_segs > r->ssthresh_segs)
-		r->ssthresh_segs = r->prior_ssthresh_segs;
-	r->episode = r->timeout = false;
+	reno_on_spurious(state, out);
 }
 
 static void newreno_on_idle(
@@ -154,23 +100,17 @@ static void newreno_on_idle(
 }
 
 static void newreno_observe(const void *state, const void *config, float out[CC_OBSERVED]) {
-	const struct newreno *r = state;
+	const struct reno *r = state;
 
 	out[0] = (float)r->ssthresh_segs;
 }
 
 static uint8_t newreno_mode(const void *state) {
-	const struct newreno *r = state;
-
-	if (r->timeout)
-		return MODE_TIMEOUT;
-	if (r->episode)
-		return MODE_RECOVERY;
-	return r->slow_start ? MODE_SLOW_START : MODE_AVOIDANCE;
+	return reno_mode(state);
 }
 
 static double newreno_ssthresh(const void *state) {
-	const struct newreno *r = state;
+	const struct reno *r = state;
 
 	return r->ssthresh_segs;
 }
@@ -181,7 +121,7 @@ const struct cc_ops cc_newreno = {
 	.reference = "RFC 5681, 6582, 6675 (NewReno with SACK), RFC 3465 (byte counting)",
 	.params = params,
 	.config_size = sizeof(struct config),
-	.state_size = sizeof(struct newreno),
+	.state_size = sizeof(struct reno),
 	.prr = true,
 	.ecn = true,
 	.observed = {"ssthresh_segs"},

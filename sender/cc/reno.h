@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The window of Reno (RFC 5681), which several algorithms change in one place only: how much a reduction leaves, or how
+// avoidance grows. newreno.c has the formulas and says where they differ from the RFCs.
+//
+//	slow start, cwnd < ssthresh:  cwnd += min(acked, L)
+//	avoidance:                    cwnd += acked / cwnd
+//	loss or ECN echo:             cwnd = ssthresh = what the algorithm says    once per window
+//	timeout:                      ssthresh likewise, cwnd = 1
+//	spurious loss:                cwnd and ssthresh as before, if that is more (RFC 4015)
+#pragma once
+#include "sender/cc/slow_start.h"
+
+struct reno {
+	double ssthresh_segs;
+	double prior_cwnd_segs, prior_ssthresh_segs; // before the last reduction
+	bool episode; // reduced already; ends with fast recovery
+	bool timeout; // until the slow start after it is over
+	bool slow_start; // as of the last call, for reno_mode()
+};
+
+enum reno_mode { RENO_SLOW_START, RENO_AVOIDANCE, RENO_RECOVERY, RENO_TIMEOUT };
+
+static inline void reno_init(struct reno *r, const struct slow_start *s, struct cc_out *out) {
+	*r = (struct reno){.ssthresh_segs = SSTHRESH_UNSET_SEGS, .slow_start = true};
+	out->cwnd_segs = s->initial_segs;
+	out->pacing_bps = 0;
+}
+
+// To be called for each ACK: whether the window may grow by it.
+static inline bool reno_may_grow(struct reno *r, const struct cc_ack *ack) {
+	if (!ack->in_recovery)
+		r->episode = false;
+	return ack->in_sequence && ack->cwnd_limited && !ack->in_recovery;
+}
+
+// Slow start for `acked` segments; returns those left for congestion avoidance, 0: none.
+static inline double reno_slow_start(
+	struct reno *r, const struct slow_start *s, double acked, struct cc_out *out) {
+	if (out->cwnd_segs < r->ssthresh_segs) {
+		double step = slow_start_step(s, acked, r->timeout);
+
+		acked = slow_start_grow(step, r->ssthresh_segs, out);
+		if (acked <= 0)
+			return 0;
+	}
+	r->timeout = false;
+	return acked;
+}
+
+static inline void reno_on_ack(
+	struct reno *r, const struct slow_start *s, const struct cc_ack *ack, struct cc_out *out) {
+	if (reno_may_grow(r, ack)) {
+		double acked = reno_slow_start(r, s, ack->acked_segs, out);
+
+		out->cwnd_segs += acked / out->cwnd_segs;
+	}
+	r->slow_start = out->cwnd_segs < r->ssthresh_segs;
+}
+
+// Sets ssthresh to `segs`, what a reduction leaves of the window.
+static inline void reno_lower(struct reno *r, double segs, const struct cc_out *out) {
+	r->prior_cwnd_segs = out->cwnd_segs;
+	r->prior_ssthresh_segs = r->ssthresh_segs;
+	r->ssthresh_segs = segs > SSTHRESH_MIN_SEGS ? segs : SSTHRESH_MIN_SEGS;
+}
+
+static inline void reno_on_loss(struct reno *r, double segs, struct cc_out *out) {
+	reno_lower(r, segs, out);
+	r->episode = true;
+	r->timeout = false;
+	r->slow_start = false;
+	out->cwnd_segs = r->ssthresh_segs;
+}
+
+static inline void reno_on_rto(
+	struct reno *r, double segs, const struct cc_loss *loss, struct cc_out *out) {
+	if (!r->episode && !loss->repeated)
+		reno_lower(r, segs, out);
+	r->episode = true;
+	r->timeout = true;
+	out->cwnd_segs = 1;
+}
+
+static inline void reno_on_spurious(struct reno *r, struct cc_out *out) {
+	if (r->prior_cwnd_segs > out->cwnd_segs)
+		out->cwnd_segs = r->prior_cwnd_segs;
+	if (r->prior_ssthresh_segs > r->ssthresh_segs)
+		r->ssthresh_segs = r->prior_ssthresh_segs;
+	r->episode = r->timeout = false;
+}
+
+static inline uint8_t reno_mode(const struct reno *r) {
+	if (r->timeout)
+		return RENO_TIMEOUT;
+	if (r->episode)
+		return RENO_RECOVERY;
+	return r->slow_start ? RENO_SLOW_START : RENO_AVOIDANCE;
+}
