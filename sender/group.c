@@ -12,6 +12,7 @@
 #include <string.h>
 
 static const char *const ecn_names[] = {"off", "ect0", "ect1", NULL};
+static const char *const feedback_names[] = {"cc", "classic", "dctcp", NULL};
 static const char *const pacing_names[] = {"cc", "srtt", "off", NULL};
 
 static const struct param params[] = {
@@ -31,6 +32,10 @@ static const struct param params[] = {
 	FLOWS_BASE_RTT(struct group, base_rtt_ns),
 	{"ecn", "off", "ECN codepoint of data packets", UNIT_NONE,
 		PARAM_ENUM(struct group, ecn, ecn_names)},
+	{"ecn_feedback", "cc",
+		"receiver: as the algorithm says; classic (RFC 3168): CE is echoed until CWR; "
+		"dctcp (RFC 8257): as often as it came",
+		UNIT_NONE, PARAM_ENUM(struct group, ecn_feedback, feedback_names)},
 	{"pacing", "cc", "cc: as the algorithm says; srtt: at least cwnd/srtt; off", UNIT_NONE,
 		PARAM_ENUM(struct group, pacing, pacing_names)},
 	{"ack_every", "2", "receiver: full segments per ACK (RFC 5681: 2)", UNIT_NONE,
@@ -171,6 +176,8 @@ static int group_init(struct group *g, struct config_node *node, struct err *err
 			g->cc->name);
 	if (g->rwnd < g->mss)
 		return config_err(node, -EINVAL, err, "rwnd must hold a segment: mss or more");
+	g->dctcp_echo = g->ecn_feedback == 1 + CC_FEEDBACK_DCTCP
+		|| (g->ecn_feedback == 0 && g->cc->feedback == CC_FEEDBACK_DCTCP);
 	g->payload = (uint32_t)g->mss - (g->timestamps ? 12u : 0u);
 	return 0;
 }

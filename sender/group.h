@@ -23,6 +23,8 @@ struct group {
 	uint64_t mss; // value of the MSS option: payload plus TCP options
 	uint64_t base_rtt_ns; // 0: what the paths give
 	int ecn; // 0 off, 1 ECT(0), 2 ECT(1)
+	int ecn_feedback; // 0: as the congestion control says, else 1 + enum cc_feedback
+	bool dctcp_echo; // receiver: which of them it is
 	int pacing; // enum pacing_mode
 	uint64_t ack_every; // receiver: one ACK per this many full segments
 	uint64_t ack_delay_ns; // receiver: at the latest after this

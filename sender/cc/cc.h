@@ -57,6 +57,12 @@ struct cc_out {
 	double pacing_bps; // 0: not paced, limited by the window only
 };
 
+// What the receiver must report of the packets marked CE.
+enum cc_feedback {
+	CC_FEEDBACK_CLASSIC, // that there was one, until CWR (RFC 3168)
+	CC_FEEDBACK_DCTCP, // how many: ECE of each ACK is CE of the packets it acknowledges (RFC 8257)
+};
+
 // All members must be set, except those that may be NULL.
 struct cc_ops {
 	const char *name;
@@ -68,6 +74,7 @@ struct cc_ops {
 	bool prr; // the transport moves towards a reduced window by RFC 9937
 	bool rate; // on_ack uses delivery_bps, which is else 0
 	bool ecn; // it responds to ECN echoes; else flows do not negotiate ECN
+	enum cc_feedback feedback; // the receiver's echo it needs
 	const char *observed[CC_OBSERVED]; // names of observe()'s numbers; NULL: unused
 
 	// The larger of the initial and the minimum window, in segments; memory is sized for it.

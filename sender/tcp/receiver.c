@@ -111,12 +111,15 @@ static void receiver_syn(struct host *h, struct receiver *r, const struct seg *s
 	send_syn_ack(h, r, now_ns);
 }
 
-static void note_ecn(struct receiver *r, const struct seg *s, uint8_t ecn, bool *now) {
-	bool ce = ecn == ECN_CE;
+static void note_ecn(struct host *h, struct receiver *r, const struct seg *s, uint8_t ecn,
+	bool *now, uint64_t now_ns) {
+	bool ce = ecn == ECN_CE, exact = group_of(h, r)->dctcp_echo;
 
 	if (!r->ecn_ok)
 		return;
-	if ((s->flags & SEG_CWR) != 0)
+	if (exact && ce != r->ce_last && r->delack_ns != NEVER_NS)
+		send_ack(h, r, now_ns);
+	if (exact ? !ce : (s->flags & SEG_CWR) != 0)
 		r->ecn_echo = false;
 	if (ce) {
 		r->count.ce_segs++;
@@ -148,7 +151,7 @@ static void receiver_data(struct host *h, struct receiver *r, const struct seg *
 	bool now = r->head != NULL; // with a hole, every segment is acknowledged at once
 
 	r->count.segs++;
-	note_ecn(r, s, ecn, &now);
+	note_ecn(h, r, s, ecn, &now, now_ns);
 	if ((s->flags & SEG_FIN) != 0) {
 		if (end >= r->rcv_nxt && (r->tail == NULL || end >= r->tail->end)) {
 			r->fin = end;

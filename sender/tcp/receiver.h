@@ -3,8 +3,11 @@
 //
 // Payload is counted and discarded; only rcv_nxt and the out-of-order ranges beyond it are kept. An ACK is sent
 // per `ack_every` full segments, or `ack_delay` after the first unacknowledged one (RFC 5681 section 4.2); at once
-// for a segment out of order, a filled hole, a duplicate (with a DSACK, RFC 2883), a FIN, or a change of CE (echoed
-// until CWR, RFC 3168).
+// for a segment out of order, a filled hole, a duplicate (with a DSACK, RFC 2883), a FIN, or a change of CE.
+//
+// CE is echoed until CWR (RFC 3168), or as DCTCP needs it (RFC 8257 section 3.2): ECE says whether the packets an ACK
+// acknowledges were marked. When CE changes, packets that wait for a delayed ACK are acknowledged first, with the old
+// state, so that the sender can count marked bytes exactly, as in Linux.
 #pragma once
 #include "common/base/err.h"
 #include "common/net/seg.h"
@@ -58,7 +61,7 @@ struct receiver {
 	uint8_t pending; // full segments since the last ACK
 	uint8_t ack_every;
 	uint8_t sack_count; // number of ranges in `sack`
-	bool sack_ok, ts_ok, ecn_ok, ecn_echo;
+	bool sack_ok, ts_ok, ecn_ok, ecn_echo; // ecn_echo: ACKs carry ECE
 	bool dsack; // sack[0] is a duplicate report, to be sent once
 	bool fin_seen;
 

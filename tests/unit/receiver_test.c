@@ -274,6 +274,38 @@ START_TEST(ce_is_echoed_until_cwr) {
 }
 END_TEST
 
+// RFC 8257 section 3.2: each change of CE is acknowledged at once, ECE is CE of the packets acknowledged, and CWR means
+// nothing. Packets that wait for a delayed ACK are acknowledged before a change, with the state they had.
+START_TEST(ce_of_every_packet_is_reported_to_dctcp) {
+	static const bool ce[] = {0, 0, 1, 1, 1, 1, 1, 0, 1, 0, 0, 0};
+	// After packet i: how many ACKs it made leave, what the last one acknowledges and whether it has ECE.
+	static const struct {
+		uint64_t acks, covers;
+		uint8_t ece;
+	} expected[] = {{0, 0, 0}, {0, 0, 0}, {2, 3, 1}, {0, 3, 1}, {0, 3, 1}, {0, 3, 1}, {1, 7, 1},
+		{1, 8, 0}, {1, 9, 1}, {1, 10, 0}, {0, 10, 0}, {0, 10, 0}};
+	struct link *l = RCV("ecn: ect0, ecn_feedback: dctcp, ack_every: 4");
+	uint64_t acks = 1;
+
+	syn(l, 7, ALL_OPTIONS, SEG_ECE | SEG_CWR, 0);
+	for (uint64_t i = 0; i < 12; i++) {
+		struct seg s = data(l, i * LEN, LEN, 0);
+
+		s.flags |= i == 4 ? SEG_CWR : 0;
+		feed(l, &s, ce[i] ? ECN_CE : ECN_ECT0, 0);
+		expect(l, &acks, expected[i].acks, expected[i].covers * LEN);
+		if (i >= 2)
+			ck_assert_uint_eq((last_ack(l)->flags & SEG_ECE) != 0, expected[i].ece);
+		if (i == 2) { // the two before it first, without ECE
+			ck_assert_uint_eq(l->acks[acks - 2].seg.flags, SEG_ACK);
+			ck_assert_uint_eq(l->acks[acks - 2].seg.ack, rcv(l)->irs + 1 + 2 * LEN);
+		}
+	}
+	ck_assert_uint_eq(rcv(l)->count.ce_segs, 6);
+	link_close(l);
+}
+END_TEST
+
 START_TEST(ce_is_not_echoed_unless_agreed) {
 	struct link *l = RCV("");
 	struct seg s;
@@ -438,7 +470,8 @@ TEST_MAIN(syn_ack_offers_what_both_sides_want, window_is_scaled_from_the_first_t
 	without_a_delay_every_segment_is_acknowledged, short_segments_wait_for_the_timer,
 	fin_is_acknowledged_at_once_with_ours, fin_may_come_with_the_last_bytes,
 	data_behind_a_fin_is_refused, fin_below_data_that_came_is_no_end, ce_is_echoed_until_cwr,
-	ce_is_not_echoed_unless_agreed, timestamps_are_echoed_as_the_rfc_says,
-	old_timestamp_is_refused_and_answered, data_outside_the_window_is_refused_and_answered,
+	ce_of_every_packet_is_reported_to_dctcp, ce_is_not_echoed_unless_agreed,
+	timestamps_are_echoed_as_the_rfc_says, old_timestamp_is_refused_and_answered,
+	data_outside_the_window_is_refused_and_answered,
 	probe_below_the_window_is_answered_a_bare_ack_not, rst_closes_only_at_the_next_byte,
 	done_connections_are_counted_beyond_their_receivers, sequence_numbers_wrap_twice)

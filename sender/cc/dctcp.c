@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// DCTCP (RFC 8257; Alizadeh and others: Data Center TCP (DCTCP), SIGCOMM 2010): Reno that reduces its window by the
+// share of the packets that were marked.
+//
+//	M      = marked / acknowledged segments of an observation window, about a round trip
+//	alpha  = (1 - g) alpha + g M                             at its end (section 3.3); 1 at the start (4.2)
+//	ECE:   cwnd = ssthresh = max(cwnd (1 - alpha / 2), 2)    once per window of data
+//	loss:  cwnd = ssthresh = max(cwnd / 2, 2)                likewise (3.4)
+//	otherwise as Reno (reno.h): slow start, cwnd += acked / cwnd, timeouts
+//
+// An observation window ends with the ACK of the first segment sent after the last one ended. M is exact only if the
+// receiver reports each change of CE at once (3.2): `ecn_feedback` of the group is `dctcp` unless it says otherwise.
+// The group's `ecn:` must not be off: without marks this is Reno, as section 3.4 wants it where ECN was not agreed.
+//
+// In equilibrium N flows of equal RTT oscillate with alpha = sqrt(2 / W), W = (C RTT + K) / N segments, for a step at
+// K (SIGCOMM paper, equation 7; W far above 1), and the queue swings by N W alpha / 2 segments below K + N.
+//
+// Where we differ from the RFC, and why
+//   - Segments are counted, not bytes; SACKed ones too. They are all of one size, but for the last one.
+//   - The ACK that ends an observation window and starts a reduction reduces by the alpha before it: the transport
+//     reports a reduction before the ACK that causes it. The next one knows the new alpha.
+//   - cwnd is a real number, so a small alpha still reduces it. Linux truncates the window's cut to whole segments and
+//     has to stop alpha at a smallest value (min_not_zero).
+//   - A timeout halves ssthresh, as a loss does; Linux uses alpha there.
+//   - SYNs and retransmissions are not ECN capable (RFC 3168), of which section 3.5 leaves the first open.
+#include "sender/cc/reno.h"
+
+struct config {
+	struct slow_start slow_start;
+	double g, alpha;
+};
+
+static const struct param params[] = {
+	SLOW_START_INITIAL(struct config, slow_start),
+	SLOW_START_ABC_LIMIT(struct config, slow_start, "2", "RFC 3465"),
+	{.name = "g",
+		.def = "0.0625",
+		.help = "weight of a window's share of marks in alpha (RFC 8257 4.2: 1/16)",
+		.unit = UNIT_NONE,
+		PARAM_F64(struct config, g),
+		.min = 1e-4,
+		.max = 1},
+	{.name = "alpha",
+		.def = "1",
+		.help = "alpha before anything was marked: 1 is careful, 0 keeps the first windows",
+		.unit = UNIT_NONE,
+		PARAM_F64(struct config, alpha),
+		.min = 0,
+		.max = 1},
+	SLOW_START_IDLE_RESTART(struct config, slow_start),
+	PARAM_END,
+};
+
+struct dctcp {
+	struct reno reno;
+	double alpha;
+	uint64_t window_ns; // segments sent from here on end the observation window
+	uint32_t acked, marked; // segments of this window
+	float last_m; // of the last one
+};
+static_assert(sizeof(struct dctcp) <= CC_STATE_MAX_BYTES, "state too large");
+
+static double dctcp_given_window(const void *config) {
+	const struct config *cfg = config;
+
+	return cfg->slow_start.initial_segs;
+}
+
+static void dctcp_init(void *state, const void *config, uint32_t mss_bytes, uint64_t rtt_ns,
+	uint64_t now_ns, struct cc_out *out) {
+	const struct config *cfg = config;
+	struct dctcp *d = state;
+
+	*d = (struct dctcp){.alpha = cfg->alpha, .window_ns = now_ns};
+	reno_init(&d->reno, &cfg->slow_start, out);
+}
+
+static void observe_marks(struct dctcp *d, const struct config *cfg, const struct cc_ack *ack) {
+	d->acked += ack->acked_segs;
+	d->marked += ack->ce_segs;
+	if (ack->acked_segs == 0 || ack->sent_ns < d->window_ns)
+		return;
+	d->last_m = (float)d->marked / (float)d->acked;
+	d->alpha += cfg->g * ((double)d->last_m - d->alpha);
+	d->window_ns = ack->now_ns;
+	d->acked = d->marked = 0;
+}
+
+static void dctcp_on_ack(
+	void *state, const void *config, const struct cc_ack *ack, struct cc_out *out) {
+	const struct config *cfg = config;
+	struct dctcp *d = state;
+
+	observe_marks(d, cfg, ack);
+	reno_on_ack(&d->reno, &cfg->slow_start, ack, out);
+}
+
+static void dctcp_on_loss(
+	void *state, const void *config, const struct cc_loss *loss, struct cc_out *out) {
+	struct dctcp *d = state;
+	double cut = loss->ecn ? d->alpha / 2 : 0.5;
+
+	reno_on_loss(&d->reno, out->cwnd_segs * (1 - cut), out);
+}
+
+static void dctcp_on_rto(
+	void *state, const void *config, const struct cc_loss *loss, struct cc_out *out) {
+	struct dctcp *d = state;
+
+	reno_on_rto(&d->reno, out->cwnd_segs / 2, loss, out);
+}
+
+static void dctcp_on_spurious(
+	void *state, const void *config, uint64_t now_ns, struct cc_out *out) {
+	struct dctcp *d = state;
+
+	reno_on_spurious(&d->reno, out);
+}
+
+static void dctcp_on_idle(
+	void *state, const void *config, uint64_t now_ns, uint64_t idle_ns, struct cc_out *out) {
+	const struct config *cfg = config;
+
+	slow_start_idle(&cfg->slow_start, out);
+}
+
+static void dctcp_observe(const void *state, const void *config, float out[CC_OBSERVED]) {
+	const struct dctcp *d = state;
+
+	out[0] = (float)d->reno.ssthresh_segs;
+	out[1] = (float)d->alpha;
+	out[2] = d->last_m;
+}
+
+static uint8_t dctcp_mode(const void *state) {
+	const struct dctcp *d = state;
+
+	return reno_mode(&d->reno);
+}
+
+static double dctcp_ssthresh(const void *state) {
+	const struct dctcp *d = state;
+
+	return d->reno.ssthresh_segs;
+}
+
+const struct cc_ops cc_dctcp = {
+	.name = "dctcp",
+	.summary = "DCTCP: reduces by the share of marked packets (RFC 8257); needs ecn: ect0",
+	.reference = "RFC 8257 (DCTCP); Alizadeh and others: Data Center TCP, SIGCOMM 2010",
+	.params = params,
+	.config_size = sizeof(struct config),
+	.state_size = sizeof(struct dctcp),
+	.prr = true,
+	.ecn = true,
+	.feedback = CC_FEEDBACK_DCTCP,
+	.observed = {"ssthresh_segs", "alpha", "marked"},
+	.given_window = dctcp_given_window,
+	.init = dctcp_init,
+	.on_ack = dctcp_on_ack,
+	.on_loss = dctcp_on_loss,
+	.on_rto = dctcp_on_rto,
+	.on_spurious = dctcp_on_spurious,
+	.on_idle = dctcp_on_idle,
+	.observe = dctcp_observe,
+	.mode = dctcp_mode,
+	.ssthresh = dctcp_ssthresh,
+};

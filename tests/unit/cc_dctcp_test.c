@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// DCTCP through the transport: each number is that of RFC 8257 section 3.3.
+#include "cc_transport.h"
+
+enum { SSTHRESH, ALPHA, MARKED };
+
+#define DCTCP(options)                                                                             \
+	"{cc: {dctcp: {initial: 10" options "}}, ack_every: 1, ecn: ect0, rto_min: 10s, tlp: no}"
+
+static void ack_to(struct link *l, uint64_t una, bool ece, uint64_t now_ns) {
+	struct seg s = hand_ack(l, una, now_ns);
+
+	s.flags |= ece ? SEG_ECE : 0;
+	hand_feed(l, &s, now_ns);
+}
+
+// Alpha starts at 1. The first ACK ends the first observation window; the next ends with segment 10, the first that
+// was sent after that ACK.
+START_TEST(alpha_follows_the_share_of_marks) {
+	struct link *l = HAND(.group = DCTCP(""));
+	uint64_t t_ns = 40 * MS;
+	double alpha = 1;
+
+	ck_assert_double_eq(cc_observed(l, ALPHA), 1);
+	ack_to(l, 1, false, t_ns);
+	alpha *= 15.0 / 16;
+	OBSERVED_EQ(l, ALPHA, alpha);
+	CWND_EQ(l, 11);
+	for (uint64_t i = 2; i <= 10; i++) {
+		ack_to(l, i, i >= 5 && i <= 7, t_ns + i);
+		OBSERVED_EQ(l, ALPHA, alpha);
+	}
+	// 14 after ACK 4, reduced once by the three echoes of one window, which was cut by alpha / 2.
+	CWND_EQ(l, 14 * (1 - alpha / 2));
+	OBSERVED_EQ(l, SSTHRESH, 14 * (1 - alpha / 2));
+	ck_assert_uint_eq(link_flow(l)->count.cwnd_reductions, 1);
+	ack_to(l, 11, false, t_ns + 20 * MS);
+	alpha += (0.3 - alpha) / 16;
+	OBSERVED_EQ(l, ALPHA, alpha);
+	OBSERVED_EQ(l, MARKED, 0.3);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(alpha_reaches_zero_and_a_mark_then_costs_little) {
+	struct link *l = HAND(.group = DCTCP(", g: 1, abc_limit: 1"));
+	double before;
+
+	ack_to(l, 1, false, 40 * MS);
+	OBSERVED_EQ(l, ALPHA, 0);
+	before = cwnd(l);
+	ack_to(l, 2, true, 40 * MS + 1);
+	CWND_EQ(l, before);
+	link_close(l);
+}
+END_TEST
+
+// Section 3.4: a loss is no mark.
+START_TEST(a_loss_halves) {
+	struct link *l = HAND(.group = DCTCP(", alpha: 0"));
+
+	for (uint64_t to = 2; to <= 5; to++)
+		hand_sack_at(l, 0, 1, to, 40 * MS + to);
+	ck_assert_uint_eq(link_flow(l)->count.lost_segs, 1);
+	OBSERVED_EQ(l, SSTHRESH, 5);
+	link_close(l);
+}
+END_TEST
+
+// Section 3.2 at work: the receiver delays ACKs and yet every marked segment is counted.
+START_TEST(the_receiver_reports_every_mark) {
+	struct link *l =
+		LINK(.group = "{cc: {dctcp: {initial: 32, g: 1, alpha: 0}}, ack_every: 4, ecn: ect0}",
+			.mark = 0x1234567);
+	uint64_t marked = 0;
+
+	// Initial window: 32 segments, and the observation window that its second ACK starts.
+	link_run(l, 55 * MS);
+	for (uint64_t i = 0; i < l->acks_count; i++) {
+		uint32_t from = i == 0 ? link_flow(l)->iss + 1 : l->acks[i - 1].seg.ack;
+
+		if ((l->acks[i].seg.flags & (SEG_SYN | SEG_ECE)) == SEG_ECE)
+			marked += (l->acks[i].seg.ack - from) / 1448;
+	}
+	ck_assert_uint_eq(marked, (uint64_t)__builtin_popcount(0x1234567));
+	ck_assert_uint_eq(l->rx.receiver[0].count.ce_segs, marked);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(a_group_may_choose_the_echo) {
+	struct link *cc = LINK(.group = "{cc: dctcp, ecn: ect1}");
+	struct link *dctcp = LINK(.group = "{cc: newreno, ecn: ect0, ecn_feedback: dctcp}");
+	struct link *classic = LINK(.group = "{cc: dctcp, ecn: ect0, ecn_feedback: classic}");
+	struct link *reno = LINK(.group = "{cc: newreno, ecn: ect0}");
+
+	ck_assert(cc->groups.group[0].dctcp_echo);
+	ck_assert(dctcp->groups.group[0].dctcp_echo);
+	ck_assert(!classic->groups.group[0].dctcp_echo);
+	ck_assert(!reno->groups.group[0].dctcp_echo);
+	link_run(cc, 30 * MS);
+	ck_assert_uint_eq(cc->data[0].ecn, ECN_ECT1);
+	link_close(cc);
+	link_close(dctcp);
+	link_close(classic);
+	link_close(reno);
+}
+END_TEST
+
+// Otherwise it is Reno: one segment per round trip, ssthresh halved by a timeout, once.
+START_TEST(is_reno_without_marks) {
+	struct link *l = HAND(.group = "{cc: {dctcp: {initial: 4}}, ack_every: 1, rto_min: 200ms}");
+
+	hand_ack_at(l, 1, 40 * MS);
+	CWND_EQ(l, 5);
+	link_run(l, 500 * MS);
+	ck_assert_uint_eq(link_flow(l)->count.timeouts, 1);
+	OBSERVED_EQ(l, SSTHRESH, 2.5);
+	CWND_EQ(l, 1);
+	link_close(l);
+}
+END_TEST
+
+TEST_MAIN(alpha_follows_the_share_of_marks, alpha_reaches_zero_and_a_mark_then_costs_little,
+	a_loss_halves, the_receiver_reports_every_mark, a_group_may_choose_the_echo,
+	is_reno_without_marks)
