@@ -146,6 +146,9 @@ struct host_conformance {
 struct host_conformance host_conformance(const struct host *const *hosts, uint32_t n);
 // "groups": [...] and "jfi" of the summary, of all hosts that share the groups.
 void host_summary(const struct host *const *hosts, uint32_t n, struct json *j, uint64_t now_ns);
+// What keeps the flows of all hosts that share the groups from sending more, at this moment: "all 10 flows were
+// limited by their receive window". False: there are no flows.
+bool host_limits(const struct host *const *hosts, uint32_t n, char *text, size_t size);
 
 // For flow.c and receiver.c.
 void host_arm(struct host *h, struct host_timer *t, uint64_t expires_ns);

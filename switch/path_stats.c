@@ -187,9 +187,7 @@ static bool named_as_type(const struct path *p, const struct path_stage *s) {
 	return strcmp(s->name + strlen(p->name) + 1, s->ops->name) == 0;
 }
 
-// The path's name stands for "forward.link", or the first of its links that is named as its type;
-// "forward.link2" and links with a `name:` keep theirs.
-static const char *link_title(const struct path *p, const struct path_stage *s) {
+const char *path_link_title(const struct path *p, const struct path_stage *s) {
 	for (const struct path_stage *o = p->stage; o < s; o++) {
 		if (path_is_link(o) && named_as_type(p, o))
 			return s->name;
@@ -210,7 +208,7 @@ void paths_summary(struct paths *ps, struct json *j, uint64_t now_ns) {
 		struct stats_totals to = stats_totals(st, now_ns);
 		struct stats_figures f = stats_figures(&peak->from, &to);
 
-		json_object(j, link_title(p, s));
+		json_object(j, path_link_title(p, s));
 		json_f64(j, "utilisation", f.utilisation);
 		json_f64(j, "queue_mean_pkts", f.queue_mean_pkts);
 		json_f64(j, "queue_mean_bytes", f.queue_mean_bytes);

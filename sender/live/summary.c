@@ -197,9 +197,12 @@ bool sender_summary(struct live_app *live, struct json *j) {
 	struct sender_app *app = sender_app(live);
 	bool balanced = sender_balanced(app->lcore);
 	const struct host *hosts[LIVE_LCORES_MAX];
+	char limited[256];
 
 	for (uint32_t k = 0; k < live->lcores; k++)
 		hosts[k] = &app->lcore[k].sender;
+	if (host_limits(hosts, live->lcores, limited, sizeof(limited)))
+		json_text(j, "limited_by", limited); // `weir` puts it into the switch's `why`
 	write_faults(app, j);
 	json_object(j, "ledger");
 	json_bool(j, "balanced", balanced);

@@ -240,6 +240,7 @@ bool switch_summary(struct live_app *live, struct json *j) {
 	write_faults(app, j);
 	write_ledger(app, j, balanced);
 	paths_summary(&app->paths, j, live_end_ns(live));
+	paths_why(&app->paths, j, live_end_ns(live), NULL);
 	capture_summary(app->capture, j);
 	write_emulation(app, j);
 	write_ports(app, j);

@@ -27,6 +27,7 @@ struct edge {
 	struct pkt *tail;
 	serial_u128 free; // end of the last frame
 	uint64_t pkts, bytes; // on the edge, including the head, which is on the wire
+	uint64_t idle_ns; // up to the start of the last busy period
 };
 
 struct edges {
@@ -160,8 +161,10 @@ static inline void edges_take(struct edges *e, struct pkt *p, struct pkt_list *d
 		stage_drop(e->env, drops, p, DROP_QUEUE_FULL);
 		return;
 	}
-	if (t_ns > serial_ns(edge->free))
+	if (t_ns > serial_ns(edge->free)) {
+		edge->idle_ns += t_ns - serial_ns(edge->free);
 		edge->free = serial_at(t_ns);
+	}
 	edge->free = serial_end(edge->free, edges_wire_bytes(e, p), e->byte_ns);
 	p->release_ns = serial_ns(edge->free);
 	p->next = NULL;
@@ -245,6 +248,19 @@ static uint64_t edges_rate_bps(const void *self) {
 	return e->count * e->rate_bps;
 }
 
+static double edges_busy(const void *self, uint64_t now_ns) {
+	const struct edges *e = self;
+	uint64_t least_ns = now_ns;
+
+	for (uint64_t i = 0; i < e->count; i++) {
+		const struct edge *edge = &e->edge[i];
+
+		least_ns = time_min(
+			least_ns, edge->idle_ns + time_since(now_ns, serial_ns(edge->free)));
+	}
+	return now_ns == 0 ? 0 : (double)(now_ns - least_ns) / (double)now_ns;
+}
+
 const struct stage_ops stage_edges = {
 	.name = "edges",
 	.summary = "parallel links of constant rate, each with its own flows and queue",
@@ -260,6 +276,7 @@ const struct stage_ops stage_edges = {
 	.update = edges_update,
 	.limit = edges_limit,
 	.rate_bps = edges_rate_bps,
+	.busy = edges_busy,
 	.observe = edges_observe,
 	.flows = edges_flows,
 };

@@ -99,6 +99,9 @@ struct stage_ops {
 	// The limit of all its queues and its rate, to size memory. NULL: it has none.
 	struct aqm_limit (*limit)(const void *st);
 	uint64_t (*rate_bps)(const void *st);
+	// Of a stage without figures that serialises: the part of the time up to now_ns for which its wire, or the
+	// busiest of them, was in use. NULL: it does not serialise, or it has figures.
+	double (*busy)(const void *st, uint64_t now_ns);
 };
 
 extern const struct stage_ops *const stage_all[]; // ends with NULL

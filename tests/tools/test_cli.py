@@ -532,6 +532,20 @@ def test_verdicts_of_both_programs_are_told():
     assert summary.verdict_lines({"verdict": "ok", "verdicts": []}) == []
 
 
+def test_why_no_queue_stood_is_told_with_what_both_programs_know(weir, tmp_path):
+    queue, flows = "forward: no standing queue: no packet came", "all 2 flows had not begun"
+    assert folder.merge_summaries({"why": [queue]}, {"limited_by": flows})["why"] == [
+        f"{queue}; {flows}"
+    ]
+    assert folder.merge_summaries({"why": [queue]}, {})["why"] == [queue]
+    run = make_run(tmp_path / "r")
+    written = json.loads((run / "summary.json").read_text())
+    (run / "summary.json").write_text(json.dumps({**written, "why": [queue]}))
+    assert f"why: {queue}" in weir("summary", run).out.splitlines()
+    assert weir("report", run).status == 0
+    assert f"{queue}.</p>" in (run / "report.html").read_text()
+
+
 def test_emulation_errors_of_both_programs_are_told():
     late = {f"delay_error_{q}_ns": 500 for q in ("p50", "p99", "p999", "max")}
     paced = {f"pacing_error_{q}_ns": 2000 for q in ("p50", "p99", "p999", "max")}

@@ -40,6 +40,8 @@ START_TEST(edges_serialise_their_own_flows_only) {
 	}
 	ck_assert_ptr_null(stage_take(&b, NEVER_NS));
 	ck_assert_uint_eq(b.ops->next_ns(b.st), NEVER_NS);
+	ck_assert_double_eq(b.ops->busy(b.st, 2500), 1); // edge 0
+	ck_assert_double_eq(b.ops->busy(b.st, 4000), 0.75); // each of them
 	stage_close(&b);
 	free(pkts);
 }

@@ -355,6 +355,7 @@ bool offline_summary(struct offline *o, FILE *out, const char *verdict) {
 	paths_ledger(&o->paths, &j);
 	json_close(&j, '}');
 	paths_summary(&o->paths, &j, o->now_ns);
+	paths_why(&o->paths, &j, o->now_ns, NULL);
 	summary_telemetry(&j, o->run, o->tel);
 	capture_summary(o->capture, &j);
 	json_end(&j);

@@ -138,6 +138,8 @@ static void write_stop(const struct sim *s, struct json *j) {
 bool sim_summary(struct sim *s, FILE *out, const char *verdict) {
 	bool balanced = ledger_balanced(s);
 	const struct host *sender = &s->sender;
+	char senders[256];
+	bool flows = host_limits(&sender, 1, senders, sizeof(senders));
 	struct json j;
 
 	json_begin(&j, out);
@@ -151,6 +153,7 @@ bool sim_summary(struct sim *s, FILE *out, const char *verdict) {
 	write_stop(s, &j);
 	write_ledger(s, &j, balanced);
 	paths_summary(&s->paths, &j, s->now_ns);
+	paths_why(&s->paths, &j, s->now_ns, flows ? senders : NULL);
 	host_summary(&sender, 1, &j, s->now_ns);
 	write_receivers(s, &j);
 	summary_telemetry(&j, s->run, s->tel);

@@ -219,6 +219,8 @@ def show(summary: dict[str, Any], out: Console) -> None:
     if errors:
         out.print(table(EMULATION_COLUMNS, errors, left=1))
         out.print()
+    for line in summary.get("why", []):
+        out.print(f"why: {line}", soft_wrap=True, markup=False)
     for stream, counts in summary.get("telemetry", {}).items():
         if isinstance(counts, dict) and counts.get("lost"):
             out.print(

@@ -140,6 +140,8 @@ def merge_summaries(
         for key, value in part.items():
             if key not in NOT_MERGED:
                 merged[key] = value
+    if "why" in switch and "limited_by" in sender:
+        merged["why"] = [f"{line}; {sender['limited_by']}" for line in switch["why"]]
     errors = [part.get("emulation", {}) for part in (sender, switch)]
     if any(errors):
         merged["emulation"] = {**errors[0], **errors[1]}

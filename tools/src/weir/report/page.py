@@ -48,6 +48,7 @@ def page(run: Run, place: Path) -> str:
         notes=run.notes,
         traffic=traffic(report),
         warmup=warmup(report, data.scene.warmup_s),
+        why=report.get("why", []),
         emulation=emulation(report),
         exact=run.summary.get("program") == summary.SIMULATOR,
         verdicts=summary.verdict_lines(report) if "verdicts" in report else None,

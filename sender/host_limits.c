@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What keeps each flow from sending more, at this moment, and how many flows have it in common.
+#include "sender/host.h"
+#include "sender/tcp/pacer.h"
+
+#include <stdio.h>
+
+enum limit_of_flow { NOT_BEGUN, ENDED, FAILED, NO_DATA, RECEIVE_WINDOW, CWND, PACING, LIMITS };
+
+// After "all 10 flows", "the flow", or a number of them.
+static const char *const limit_text[LIMITS][2] = {
+	[NOT_BEGUN] = {"had not begun", "had not begun"},
+	[ENDED] = {"had ended", "had ended"},
+	[FAILED] = {"had failed", "had failed"},
+	[NO_DATA] = {"had sent all their data", "had sent all its data"},
+	[RECEIVE_WINDOW] = {"were limited by their receive window",
+		"was limited by its receive window"},
+	[CWND] = {"were limited by their congestion window",
+		"was limited by its congestion window"},
+	[PACING] = {"were limited by their pacing rate", "was limited by its pacing rate"},
+};
+
+// The order is that of flow_send: the congestion window, data, the peer's window. A flow sends as soon as nothing
+// of these forbids it, so that only its pacing rate remains.
+static enum limit_of_flow flow_limit(const struct host *h, const struct flow *f) {
+	uint64_t i = f->nxt;
+
+	switch ((enum flow_state)f->state) {
+	case FLOW_WAITING:
+	case FLOW_SYN_SENT:
+		return NOT_BEGUN;
+	case FLOW_DONE:
+		return ENDED;
+	case FLOW_FAILED:
+		return FAILED;
+	case FLOW_OPEN:
+		break;
+	}
+	if (f->cwnd_segs - flow_inflight(f) < 1)
+		return CWND;
+	if (i >= f->data_segs)
+		return NO_DATA;
+	if (flow_offset(f, i) + flow_len(f, i) > f->wnd_bytes)
+		return RECEIVE_WINDOW;
+	return pacer_bps(flow_group(h, f), f) > 0 ? PACING : CWND;
+}
+
+bool host_limits(const struct host *const *hosts, uint32_t n, char *text, size_t size) {
+	uint64_t count[LIMITS] = {0}, flows = 0;
+	bool first = true;
+	size_t at;
+
+	for (uint32_t k = 0; k < n; k++) {
+		for (uint32_t i = 0; i < hosts[k]->flows; i++)
+			count[flow_limit(hosts[k], &hosts[k]->flow[i])]++;
+		flows += hosts[k]->flows;
+	}
+	text[0] = '\0';
+	for (uint32_t i = 0; i < LIMITS; i++) {
+		if (count[i] == flows && flows > 0) {
+			if (flows == 1)
+				snprintf(text, size, "the flow %s", limit_text[i][1]);
+			else
+				snprintf(text, size, "all %llu flows %s", (unsigned long long)flows,
+					limit_text[i][0]);
+			return true;
+		}
+	}
+	at = (size_t)snprintf(text, size, "of %llu flows", (unsigned long long)flows);
+	for (uint32_t i = 0; i < LIMITS && at < size; i++) {
+		if (count[i] == 0)
+			continue;
+		at += (size_t)snprintf(text + at, size - at, "%s %llu %s", first ? "" : ",",
+			(unsigned long long)count[i], limit_text[i][count[i] == 1]);
+		first = false;
+	}
+	return flows > 0;
+}

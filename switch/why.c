@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Why a queue never built up: the question of everyone whose discipline never drops or marks.
+//
+// A queue has stood at a link that was in use for 95 % of the time, or whose discipline dropped or marked while a
+// packet or more waited on average. Bursts that come and go are no standing queue. Without one, one of these is
+// the reason, the first that holds:
+//
+//	nothing came
+//	the queue's own discipline dropped or marked: it, or its limit, keeps the queue this short
+//	another stage of the path, or a link of the ACKs' path "reverse", was busy for 90 % of the time
+//	the senders offered less than the link can carry; other stages of the path may have dropped their packets
+#include "switch/path.h"
+
+#include "switch/stage/stats.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define STOOD_UTILISATION 0.95
+#define STOOD_PKTS 1.0
+#define BOTTLENECK_BUSY 0.9
+
+#define WHY_SIZE 400
+
+__attribute__((format(printf, 2, 3))) static void add(char why[WHY_SIZE], const char *fmt, ...) {
+	size_t at = strlen(why);
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(why + at, WHY_SIZE - at, fmt, args);
+	va_end(args);
+}
+
+static struct stats_figures figures(
+	const struct path_stage *s, uint64_t now_ns, struct stats_totals *in_run) {
+	struct stage_stats *st = s->ops->figures(s->state, now_ns);
+	const struct stats_totals *from = &stats_peak(st, STATS_RUN)->from;
+	struct stats_totals to = stats_totals(st, now_ns);
+	struct stats_figures f = stats_figures(from, &to);
+
+	to.out_pkts -= from->out_pkts;
+	to.drops -= from->drops;
+	to.marks -= from->marks;
+	if (in_run != NULL)
+		*in_run = to;
+	return f;
+}
+
+// The part of the time for which the stage could take no more; 0: it has no rate.
+static double busy(const struct path_stage *s, uint64_t now_ns) {
+	if (path_is_link(s))
+		return figures(s, now_ns, NULL).utilisation;
+	return s->ops->busy != NULL ? s->ops->busy(s->state, now_ns) : 0;
+}
+
+static const struct path_stage *busiest(
+	const struct path *p, const struct path_stage *but, uint64_t now_ns, double *most) {
+	const struct path_stage *found = NULL;
+
+	for (uint32_t i = 0; p != NULL && i < p->stages; i++) {
+		const struct path_stage *s = &p->stage[i];
+		double b = s == but ? 0 : busy(s, now_ns);
+
+		if (b >= *most) {
+			*most = b;
+			found = s;
+		}
+	}
+	return found;
+}
+
+// What stages other than links dropped: random loss, a policer, edges.
+static void lost_elsewhere(const struct path *p, uint64_t now_ns, char why[WHY_SIZE]) {
+	uint64_t lost[DROP_REASONS] = {0}, all = 0, by_links = 0;
+	const char *separator = " (";
+
+	for (uint32_t i = 0; i < p->stages; i++) {
+		if (path_is_link(&p->stage[i])) {
+			struct stage_stats *st =
+				p->stage[i].ops->figures(p->stage[i].state, now_ns);
+
+			by_links += stats_totals(st, now_ns).drops;
+		}
+	}
+	for (uint32_t r = DROP_NONE + 1; r < DROP_REASONS; r++) {
+		bool queue = r == DROP_QUEUE_FULL || r == DROP_AQM;
+
+		lost[queue ? DROP_QUEUE_FULL : r] += p->drop[r].pkts;
+		all += p->drop[r].pkts;
+	}
+	all -= by_links;
+	lost[DROP_QUEUE_FULL] -= by_links;
+	if (all == 0)
+		return;
+	add(why, "; other stages dropped %.2g %% of the path's packets",
+		100.0 * (double)all / (double)p->in.pkts);
+	for (uint32_t r = DROP_NONE + 1; r < DROP_REASONS; r++) {
+		if (lost[r] > 0) {
+			add(why, "%s%s", separator, drop_reason_name((enum drop_reason)r));
+			separator = ", ";
+		}
+	}
+	add(why, ")");
+}
+
+static void own_queue(
+	const struct path_stage *s, const struct stats_totals *in_run, char why[WHY_SIZE]) {
+	struct aqm_limit l = s->ops->limit != NULL ? s->ops->limit(s->state)
+						   : (struct aqm_limit){.pkts = UINT64_MAX};
+
+	add(why, "its own queue dropped %.2g %% of its packets and marked %.2g %%",
+		100.0 * (double)in_run->drops / (double)(in_run->out_pkts + in_run->drops),
+		100.0 * (double)in_run->marks / (double)(in_run->out_pkts + in_run->drops));
+	if (l.pkts < UINT64_MAX)
+		add(why, ", and holds at most %llu packets", (unsigned long long)l.pkts);
+	else if (l.bytes < UINT64_MAX)
+		add(why, ", and holds at most %llu B", (unsigned long long)l.bytes);
+}
+
+// False: there was a standing queue.
+static bool reason(struct paths *ps, const struct path *p, const struct path_stage *s,
+	uint64_t now_ns, char why[WHY_SIZE]) {
+	const struct path *reverse = paths_find(ps, "reverse");
+	struct stats_totals in_run;
+	struct stats_figures f = figures(s, now_ns, &in_run);
+	const struct path_stage *other;
+	double most = BOTTLENECK_BUSY;
+
+	if (f.utilisation >= STOOD_UTILISATION
+		|| (in_run.drops + in_run.marks > 0 && f.queue_mean_pkts >= STOOD_PKTS))
+		return false;
+	why[0] = '\0';
+	if (in_run.out_pkts + in_run.drops == 0) {
+		add(why, "no packet came");
+		return true;
+	}
+	if (in_run.drops + in_run.marks > 0) {
+		own_queue(s, &in_run, why);
+		return true;
+	}
+	add(why, "the senders offered %.3g %% of the link", 100 * f.utilisation);
+	other = busiest(p, s, now_ns, &most);
+	if (other == NULL && reverse != p)
+		other = busiest(reverse, NULL, now_ns, &most);
+	if (other != NULL)
+		add(why, "; the bottleneck is elsewhere: %s was %.3g %% used", other->name,
+			100 * most);
+	else
+		lost_elsewhere(p, now_ns, why);
+	return true;
+}
+
+void paths_why(struct paths *ps, struct json *j, uint64_t now_ns, const char *senders) {
+	char why[WHY_SIZE];
+
+	for (uint32_t i = 0; i < ps->count; i++)
+		path_serve(&ps->path[i], now_ns);
+	json_array(j, "why");
+	for (uint32_t i = 0; i < ps->count; i++) {
+		const struct path *p = &ps->path[i];
+
+		if (strcmp(p->name, "reverse") == 0)
+			continue;
+		for (uint32_t k = 0; k < p->stages; k++) {
+			const struct path_stage *s = &p->stage[k];
+
+			if (path_is_link(s) && reason(ps, p, s, now_ns, why))
+				json_format(j, NULL, "%s: no standing queue: %s%s%s",
+					path_link_title(p, s), why, senders != NULL ? "; " : "",
+					senders != NULL ? senders : "");
+		}
+	}
+	json_close(j, ']');
+}
