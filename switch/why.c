@@ -17,8 +17,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define STOOD_UTILISATION 0.95
-#define STOOD_PKTS 1.0
+#define STANDING_UTILISATION 0.95
+#define STANDING_PKTS 1.0
 #define BOTTLENECK_BUSY 0.9
 
 #define WHY_SIZE 400
@@ -127,8 +127,8 @@ static bool reason(struct paths *ps, const struct path *p, const struct path_sta
 	const struct path_stage *other;
 	double most = BOTTLENECK_BUSY;
 
-	if (f.utilisation >= STOOD_UTILISATION
-		|| (in_run.drops + in_run.marks > 0 && f.queue_mean_pkts >= STOOD_PKTS))
+	if (f.utilisation >= STANDING_UTILISATION
+		|| (in_run.drops + in_run.marks > 0 && f.queue_mean_pkts >= STANDING_PKTS))
 		return false;
 	why[0] = '\0';
 	if (in_run.out_pkts + in_run.drops == 0) {
