@@ -10,6 +10,7 @@ extern const struct aqm_ops aqm_cobalt;
 extern const struct aqm_ops aqm_codel;
 extern const struct aqm_ops aqm_docsis_pie;
 extern const struct aqm_ops aqm_drr;
+extern const struct aqm_ops aqm_dualpi2;
 extern const struct aqm_ops aqm_fifo;
 extern const struct aqm_ops aqm_fq_codel;
 extern const struct aqm_ops aqm_pie;
@@ -26,6 +27,7 @@ const struct aqm_ops *const aqm_all[] = {
 	&aqm_step,
 	&aqm_drr,
 	&aqm_fq_codel,
+	&aqm_dualpi2,
 	NULL,
 };
 

@@ -139,6 +139,28 @@ def test_docsis_pie_holds_its_target(simulate: Simulate, cc: str) -> None:
     assert run.link["drops"] > 0
 
 
+@pytest.mark.parametrize("ecn", ["off", "ect0"])
+@pytest.mark.parametrize("cc", ["newreno", "cubic"])
+def test_dualpi2_holds_its_target_for_classic_traffic(
+    simulate: Simulate, cc: str, ecn: str
+) -> None:
+    """RFC 9332, appendix A.1: a PI controller on p', whose square is the probability; mean 15 ms.
+
+    As for PIE, NewReno's window gives the probability (Mathis and others, 1997).
+    """
+    run = behind(simulate, "dualpi2: {}", cc, 10, ecn)
+    signals = run.link["drops"] + run.link["marks"]
+
+    assert run.link["queue_mean_ns"] == pytest.approx(15e6, rel=0.1)
+    assert run.link["sojourn_p99_ns"] < 45e6
+    assert run.link["utilisation"] > 0.99
+    assert (run.link["marks"] > 0, run.link["drops"] > 0) == (ecn != "off", ecn == "off")
+    assert not run.summary["seed_used"]
+    if cc == "newreno":
+        window = BDP_PKTS * 65 / 50 / 10
+        assert signals / run.link["out_pkts"] == pytest.approx(1.5 / window**2, rel=0.3)
+
+
 @pytest.mark.parametrize("cc", ["newreno", "cubic"])
 def test_adaptive_red_holds_its_target(simulate: Simulate, cc: str) -> None:
     """ARED, section 5: the average stays in the middle fifth of [min, max], 5 ms +- 10 %.

@@ -30,6 +30,7 @@ QUEUES = [
     "docsis_pie: {}",
     "red: {ecn: yes, adaptive: yes}",
     "step: {threshold: 20pkt, others: drop}",
+    "dualpi2: {classify: any_ect, derandomise: no}",
 ]
 ARRIVED, CHANGED, END = 1, 2, 3
 ENQUEUE, DEQUEUE, DROP = 1, 2, 3
@@ -112,7 +113,8 @@ def test_a_replay_decides_the_same(simulate: Simulate, replay: Replay, queue: st
         "replayed, the same decisions: "
         f"{counts[1]:,} enqueue, {counts[2]:,} dequeue, {counts[3]:,} drop"
     )
-    assert ("mark" in done.out) == ("ecn: yes" in queue or queue.startswith("step"))
+    marking = "ecn: yes" in queue or queue.startswith(("step", "dualpi2"))
+    assert ("mark" in done.out) == marking
     # Drops of all stages are there: what the ledger counts.
     drops = [p["drops"] for p in run.summary["ledger"]["paths"].values()]
     assert sum(d["pkts"] for of in drops for d in of.values()) == counts[3]

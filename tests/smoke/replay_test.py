@@ -28,6 +28,10 @@ VARIANTS = {
     "docsis_pie": ["{limit: 20pkt, target: 2ms, max_burst: 32ms}"],
     "red": ["{limit: 200pkt, ecn: yes, adaptive: yes}"],
     "step": ["{limit: 200pkt, threshold: 10pkt}"],
+    "dualpi2": [
+        "{limit: 200pkt, target: 2ms}",
+        "{limit: 200pkt, target: 2ms, derandomise: no, classify: any_ect}",
+    ],
     "drr": ["{limit: 20pkt}"],
     "fq_codel": ["{limit: 200pkt, ecn: no, buckets: 2}", "{limit: 200pkt, ecn: yes}"],
 }

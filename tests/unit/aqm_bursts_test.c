@@ -137,6 +137,10 @@ START_TEST(bursts_give_the_history_of_packets) {
 		{"red", "{limit: 40kB, min: 5us, weight: 0.1, adaptive: yes, interval: 100us}"},
 		{"step", "{limit: 50pkt, threshold: 10pkt}"},
 		{"step", "{limit: 50pkt, threshold: 20us, others: drop}"},
+		{"dualpi2", "{limit: 50pkt, update: 10us, target: 5us, alpha: 100, beta: 1000}"},
+		{"dualpi2",
+			"{limit: 40kB, update: 10us, target: 5us, alpha: 100, beta: 1000, "
+			"derandomise: no, scheduler: ts_fifo, shift: 10us, threshold: 5pkt}"},
 		{"drr", "{limit: 50pkt}"},
 		{"drr", "{limit: 3pkt, buckets: 5}"},
 		{"fq_codel", "{limit: 50pkt, target: 5us, interval: 100us}"},

@@ -7,7 +7,7 @@
 #include "switch_test.h"
 
 #define STEPS 30000
-#define FLOWS 5
+#define FLOWS 8 // of one ECN field each: disciplines may have a queue for each field
 
 static const struct aqm_env env = {
 	.rate_bps = 100000000,
@@ -77,8 +77,8 @@ static struct history play(const char *name, const char *params, enum clock cloc
 			struct pkt *p = &pkts[n];
 
 			p->size_bytes = (uint16_t)(64 + rng_u64(&rng) % 1455);
-			p->ecn = rng_u64(&rng) & 3;
 			p->flow_id = (uint32_t)(rng_u64(&rng) % FLOWS);
+			p->ecn = p->flow_id & 3;
 			p->arrival_ns = now_ns;
 			before[n++] = *p;
 			aqm_put(&b, p, now_ns);

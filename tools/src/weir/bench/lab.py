@@ -71,6 +71,7 @@ AQMS = {
     "docsis_pie": "",
     "red": "",
     "step": ", threshold: 65pkt",
+    "dualpi2": "",
     "drr": "",
     "fq_codel": "",
 }

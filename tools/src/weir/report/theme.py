@@ -48,6 +48,7 @@ STYLES = {
     "docsis_pie": Style("DOCSIS-PIE", SKY, "P"),
     "red": Style("RED", VERMILLION, "X"),
     "step": Style("step", GREEN, "D"),
+    "dualpi2": Style("DualPI2", PURPLE, "s"),
     "drr": Style("DRR", GREEN, "^"),
     "fq_codel": Style("FQ-CoDel", SKY, "D"),
     # Kinds of event, as events.ring names them.
