@@ -59,6 +59,7 @@ def fields(pcap: Path, display_filter: str, *names: str) -> list[list[str]]:
     return [line.split("\t") for line in done.stdout.splitlines()]
 
 
+@pytest.mark.slow
 def test_tshark_agrees(weir_sim: Path, tmp_path: Path) -> None:
     """No malformed packet, as many retransmissions as we count, all the payload, both ends."""
     config, pcap = tmp_path / "lossy.yaml", tmp_path / "lossy.pcap"
@@ -137,6 +138,7 @@ def test_a_capture_tells_what_the_sender_counted(
         assert same[name].to_list() == same[f"{name}_seen"].to_list(), name
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("tcptrace") is None, reason="tcptrace is not installed")
 def test_tshark_and_tcptrace_agree_with_weir_pcap(weir_sim: Path, tmp_path: Path) -> None:
     """Bytes, retransmissions and RTT samples of each flow; where they differ, why is said below."""

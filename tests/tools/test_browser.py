@@ -81,6 +81,7 @@ def test_every_figure_is_drawn_and_fits_the_screen(opened, report, width):
     assert not shown.locator("figure:has(.panel) .static").first.is_visible()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", WIDTHS)
 def test_runs_side_by_side(opened, report, tmp_path, width):
     other = make_run(tmp_path / "other", rate_bps=2e8, seconds=10)

@@ -72,6 +72,7 @@ def test_a_group_that_one_run_lacks_and_a_run_that_was_killed(tmp_path):
     assert len(list(comparison.draw(compared))) >= 7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [2, 6])
 def test_the_page_of_several_runs(weir, tmp_path, count):
     paths = runs(tmp_path, *[1e8 + 1e7 * n for n in range(count)])
@@ -96,6 +97,7 @@ def test_one_run_is_not_compared(weir, tmp_path):
     assert done.err == "weir: give 2 to 8 run folders, not 1\n"
 
 
+@pytest.mark.slow
 def test_a_figure_for_a_paper_has_its_size_and_its_fonts(weir, tmp_path):
     (run,) = runs(tmp_path, 1e8)
     for name, width_in in (("column", 3.33), ("page", 7.0)):
@@ -115,6 +117,7 @@ def test_a_figure_for_a_paper_has_its_size_and_its_fonts(weir, tmp_path):
     assert "src:url(data:font/woff;base64," in svg
 
 
+@pytest.mark.slow
 def test_every_figure_of_the_report_can_be_named(weir, tmp_path):
     (run,) = runs(tmp_path, 1e8, level=3)
     names = [drawn.name for drawn in sections.draw(data.read(folder.load(run)))]

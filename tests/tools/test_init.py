@@ -138,6 +138,7 @@ def test_it_asks_three_questions(build_env, tmp_path):
     assert config["duration"] == "4s"
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_nothing(build_env, tmp_path):
     asked = Asked(tmp_path, build_env)
     asked.until("[100Mbit]: ")

@@ -898,6 +898,7 @@ def test_compare_says_how_far_it_is(tmp_path):
     assert last["packets"] == 20
 
 
+@pytest.mark.slow
 def test_compare_wants_two_captures(weir, tmp_path):
     (tmp_path / "x.pcap").write_bytes(pcap(stream(3)))
     (tmp_path / "y.pcap").write_bytes(pcap(through(stream(3), MS)))

@@ -82,6 +82,7 @@ def test_the_page_is_one_whole_file(tmp_path, options):
         assert words in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "source"),
     [
@@ -206,6 +207,7 @@ def test_a_live_run_reads_the_rings_of_both_programs(tmp_path):
     assert Page(page_of(run)).figures >= 6
 
 
+@pytest.mark.slow
 def test_the_same_run_gives_the_same_report(tmp_path):
     run = make_run(tmp_path / "r", level=3)
     assert page_of(run) == page_of(run)
@@ -266,6 +268,7 @@ def test_many_groups_are_told_apart():
     assert [row[0] for row in summary.group_rows(named)] == summary.group_names(named)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("each", [1, 5])
 @pytest.mark.parametrize("count", [1, 2, 6, 20])
 def test_no_word_hides_data_and_no_legend_takes_the_room_of_axes(tmp_path, count, each):
@@ -320,6 +323,7 @@ def names(run):
     return [drawn.name for drawn in sections.draw(read(folder.load(run)))]
 
 
+@pytest.mark.slow
 def test_a_live_run_shows_its_own_error(tmp_path):
     run = make_run(tmp_path / "r", seconds=10)
     assert "emulation" not in names(run)

@@ -112,6 +112,7 @@ def test_a_capture_is_refused_before_the_run_or_not_at_all(weir, weir_sim, here)
     assert (here / "old.pcap").stat().st_size > 1000
 
 
+@pytest.mark.slow
 def test_a_seed_that_decides_nothing_is_said_to(weir, weir_sim, here):
     cases = {
         "plain": ([], False),
@@ -142,6 +143,7 @@ def test_replicas_that_are_one_run_are_named_in_a_sweep(weir, weir_sim, here):
     assert "in 1 of 2 combinations the seed changes nothing" in done.out
 
 
+@pytest.mark.slow
 def test_rates_that_a_schedule_changed_are_shown_as_they_held(weir, weir_sim, here):
     with (here / "x.yaml").open("a") as config:
         config.write("schedule: [{at: 100ms, forward.link.rate: 2Mbit}]\n")
@@ -155,6 +157,7 @@ def test_rates_that_a_schedule_changed_are_shown_as_they_held(weir, weir_sim, he
     assert "link, 2.00 Mbit/s to 10.0 Mbit/s" in page
 
 
+@pytest.mark.slow
 def test_a_manifest_has_what_was_typed_and_the_versions(weir, weir_sim, here, monkeypatch):
     monkeypatch.setenv("WEIR_COMMAND", "tools/weir run 'x y.yaml'")
     assert weir("run", "x.yaml", "--out", "r").status == 0
@@ -167,6 +170,7 @@ def test_a_manifest_has_what_was_typed_and_the_versions(weir, weir_sim, here, mo
     assert "this page: python" in page
 
 
+@pytest.mark.slow
 def test_a_run_that_may_only_be_read_is_reported_elsewhere(weir, weir_sim, here):
     assert weir("run", "x.yaml", "--no-report", "--out", "r").status == 0
     done = weir("report", "r", "--out", "pages/mine")

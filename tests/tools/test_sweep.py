@@ -211,6 +211,7 @@ def test_a_sweep_runs_tells_what_failed_and_does_not_run_again(weir, weir_sim, f
     assert row["digest"] == made["digest"][2]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: mounts a small file system")
 def test_a_full_disk_is_one_sentence_and_leaves_no_part_of_a_table(weir_sim, folder):
     """It was a traceback of Polars, and a .table.*.parquet beside the cells."""
