@@ -61,7 +61,7 @@ START_TEST(the_list_is_sound) {
 				param_find(ops->params, ops->params[p].name), &ops->params[p]);
 		}
 	}
-	ck_assert_ptr_null(cc_find("vegas"));
+	ck_assert_ptr_null(cc_find("tahoe"));
 }
 END_TEST
 
