@@ -111,6 +111,9 @@ void run_list_begin(struct run_list *l, const struct run_options *opt, FILE *out
 
 // Ranges are in the base of the unit (ns, bit/s, bytes); a max of null: no bound.
 static void json_param(struct json *j, const struct param *p) {
+	char range[192];
+
+	format_range(p, range, sizeof(range));
 	json_object(j, p->name);
 	json_text(j, "type", type_names[p->type]);
 	if (p->of != NULL)
@@ -122,6 +125,7 @@ static void json_param(struct json *j, const struct param *p) {
 		json_null(j, "default");
 	json_f64(j, "min", p->min);
 	json_f64(j, "max", p->max);
+	json_text(j, "range", range); // min and max or the choices, in words
 	json_array(j, "choices");
 	for (int i = 0; p->choices != NULL && p->choices[i] != NULL; i++)
 		json_text(j, NULL, p->choices[i]);

@@ -11,6 +11,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from test_layout import functions
+from weir import reference, tables
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
@@ -102,6 +103,26 @@ def test_the_example_of_an_error(weir_sim: Path, tmp_path: Path) -> None:
     assert done.returncode == 2
     said = done.stderr.removeprefix("weir-sim: ").replace(str(config), "x.yaml").strip()
     assert f"`{said}`" in README
+
+
+def test_the_tables_of_disciplines_and_stages_are_those_of_the_registries(weir_sim: Path) -> None:
+    """After a change of a table or a registry: `tools/weir list --update README.md`."""
+    written = README.partition(reference.BEGIN)[2].partition(reference.END)[0]
+    assert written == reference.markdown(tables.read())
+
+
+def test_the_tables_lack_nothing(weir_sim: Path) -> None:
+    """Each plug-in is there with its source, each parameter with its default, unit and range."""
+    listed = tables.read()
+    for kind in ("aqm", "stage"):
+        for name, entry in listed[kind].items():
+            part = README.partition(f"\n| **{name}** |")[2].partition("| **")[0]
+            assert entry["summary"] in part
+            assert entry.get("reference", "") in part
+            for key, param in tables.keys(entry).items():
+                found = next(line for line in part.splitlines() if f"| `{key}` |" in line)
+                assert param["range"] in found
+                assert param["default"] is None or f"`{param['default']}`" in found
 
 
 def test_every_config_is_listed_and_opens_with_a_comment() -> None:

@@ -480,10 +480,16 @@ def list_(
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The tables as JSON.")] = False,
+    update: Annotated[
+        Path | None, typer.Option(metavar="README", help="Renew the tables in this file.")
+    ] = None,
 ) -> None:
     """Lists what there is, the keys of a config, and telemetry; NAME alone has a page."""
-    from weir import runner
+    from weir import reference, runner
 
+    if update is not None:
+        reference.update(update)
+        return
     program = str(runner.find_program("sim"))
     sys.stdout.flush()
     more = [name] if name is not None else []

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The README's tables of queue disciplines and stages, made of what weir-sim lists."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from weir import tables
+from weir.analysis import folder
+from weir.errors import UserError
+from weir.tables import Entry, Tables
+
+BEGIN = "<!-- tables: tools/weir list --update README.md -->\n"
+END = "<!-- end of tables -->\n"
+TITLES = {"aqm": "queue discipline", "stage": "stage"}
+UNITS = {"ns": "time", "bit/s": "rate", "B": "bytes"}
+
+
+def cell(text: str) -> str:
+    """Text in a cell of a table."""
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def row(name: str, param: Entry) -> str:
+    """One parameter."""
+    unit = "limit" if param["type"] == "limit" else UNITS.get(param["unit"], param["unit"])
+    default = "required" if param["default"] is None else f"`{param['default']}`"
+    live = " (live)" if param["live"] else ""
+    cells = ["", f"`{name}`", default, unit, param["range"], param["help"] + live]
+    return "|" + "|".join(f" {cell(text)} " if text else " " for text in cells) + "|"
+
+
+def table(kind: str, entries: dict[str, Entry]) -> str:
+    """All of a kind: a line with its source for each, then a line for each of its parameters."""
+    lines = [
+        f"| {TITLES[kind]} | parameter | default | unit | range | meaning |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, entry in entries.items():
+        source = f". Source: {entry['reference']}" if entry.get("reference") else ""
+        lines.append(f"| **{name}** | | | | | {cell(entry['summary'] + source)} |")
+        lines += [row(key, param) for key, param in tables.keys(entry).items()]
+        if entry.get("observed"):
+            names = ", ".join(f"`{observed}`" for observed in entry["observed"])
+            lines.append(f"| | | | | | observed: {names} |")
+    return "\n".join(lines) + "\n"
+
+
+def markdown(listed: Tables) -> str:
+    """Both tables, without the lines between which they stand."""
+    return "\n" + "\n".join(table(kind, listed[kind]) for kind in TITLES) + "\n"
+
+
+def update(path: Path) -> None:
+    """Replaces the tables in a file."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not text"
+        raise UserError(f"{path}: cannot be read: {reason}", 1) from None
+    head, begin, rest = text.partition(BEGIN)
+    _, end, tail = rest.partition(END)
+    if not begin or not end:
+        marks = f"{BEGIN.strip()} and {END.strip()}"
+        raise UserError(f"{path}: it has no lines {marks}, between which the tables stand")
+    folder.write_whole(path, head + BEGIN + markdown(tables.read()) + END + tail)
