@@ -100,20 +100,22 @@ static inline int64_t codel_diff(const struct codel_law *l, uint64_t a, uint64_t
 	return l->law == CODEL_LINUX ? (int32_t)((uint32_t)a - (uint32_t)b) : (int64_t)(a - b);
 }
 
+// Linux: one step towards 2^16 / sqrt(count).
+static inline uint16_t codel_newton(uint16_t inv_sqrt, uint32_t count) {
+	uint64_t x = (uint64_t)inv_sqrt << 16; // 2^-32
+	uint64_t x2 = (x * x) >> 32;
+	uint64_t three = (UINT64_C(3) << 32) - (uint64_t)count * x2;
+
+	return (uint16_t)((((three >> 2) * x) >> 31) >> 16);
+}
+
 // Sets count; 1/sqrt follows by one Newton step from its last value, as Linux does.
 static inline void codel_set_count(
 	const struct codel_law *l, struct codel_state *s, uint32_t count) {
 	s->count = count;
 	if (l->law != CODEL_LINUX)
 		return;
-	if (count == 1) {
-		s->inv_sqrt = UINT16_MAX;
-		return;
-	}
-	uint64_t x = (uint64_t)s->inv_sqrt << 16; // 2^-32
-	uint64_t x2 = (x * x) >> 32;
-	uint64_t three = (UINT64_C(3) << 32) - (uint64_t)count * x2;
-	s->inv_sqrt = (uint16_t)((((three >> 2) * x) >> 31) >> 16);
+	s->inv_sqrt = count == 1 ? UINT16_MAX : codel_newton(s->inv_sqrt, count);
 }
 
 // Section 5.3: control_law.

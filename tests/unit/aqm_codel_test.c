@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// CoDel against RFC 8289's formulas, the Linux law's published intervals, and scenarios in the
-// spirit of the ns-3 suite, all at exact nanoseconds.
+// CoDel's rules one by one, at exact nanoseconds; codel_vectors_test.c has its law and ns-3's scenarios.
 #include "switch_test.h"
 
 #include <math.h>
@@ -40,44 +39,14 @@ static void overload(const char *params, uint64_t step_ns, uint64_t *drop_ns, ui
 	free(pkts);
 }
 
-// Drop n + 1 comes interval / sqrt(n) after drop n.
-START_TEST(exact_law_drops_as_the_rfc_says) {
-	static uint64_t drop_ns[1001];
-	long double due_ns = 0;
+// Linux drops after first_above, not at it.
+START_TEST(the_first_drop) {
+	uint64_t start = 10000 * MS / TICK * TICK, drop_ns;
 
-	overload("{limit: 100pkt}", US, drop_ns, 1001);
-	ck_assert_uint_eq(drop_ns[0], 10100 * MS); // above since 10 s
-	for (uint32_t n = 1; n <= 1000; n++) {
-		due_ns += 100e6L / sqrtl(n);
-		long double late_ns = (long double)(drop_ns[n] - drop_ns[0]) - due_ns;
-		// Less than one step later; the law rounds each interval down to a nanosecond.
-		ck_assert(late_ns >= -1.0L * n && late_ns < 1000.0L);
-	}
-	// Published cumulative times.
-	ck_assert_uint_eq((drop_ns[2] - drop_ns[0] + 500) / 1000, 170711);
-	ck_assert_uint_eq((drop_ns[10] - drop_ns[0] + 50000) / 100000, 5021);
-}
-END_TEST
-
-START_TEST(linux_law_drops_as_the_kernel_does) {
-	static const struct {
-		uint32_t count, ticks;
-	} golden[] = {{1, 97654}, {2, 48829}, {3, 54931}, {4, 47635}, {5, 43116}, {6, 39459},
-		{10, 30766}, {100, 9764}, {1000, 3087}};
-	static uint64_t drop_ns[1001];
-
-	overload("{limit: 100pkt, law: linux}", TICK, drop_ns, 1001);
-	for (size_t i = 0; i < sizeof(golden) / sizeof(golden[0]); i++) {
-		uint32_t n = golden[i].count;
-
-		ck_assert_uint_eq((drop_ns[n] - drop_ns[n - 1]) / TICK, golden[i].ticks);
-	}
-	// Cumulative: the second drop after 150.0 ms, the 1000th after 6.153 s.
-	ck_assert_uint_eq((drop_ns[2] - drop_ns[0] + 500) / 1000, 149999);
-	ck_assert_uint_eq((drop_ns[1000] - drop_ns[0] + 5000) / 10000, 615295);
-	// The law drops after first_above, not at it: interval is 97656 ticks.
-	uint64_t start = 10000 * MS / TICK * TICK;
-	ck_assert_uint_eq((drop_ns[0] - start) / TICK, 97656 + 1);
+	overload("{limit: 100pkt}", US, &drop_ns, 1);
+	ck_assert_uint_eq(drop_ns, 10100 * MS); // above since 10 s
+	overload("{limit: 100pkt, law: linux}", TICK, &drop_ns, 1);
+	ck_assert_uint_eq((drop_ns - start) / TICK, 97656 + 1);
 }
 END_TEST
 
@@ -119,28 +88,6 @@ static void four_dequeues(
 	aqm_close(&b);
 	free(pkts);
 }
-
-START_TEST(drop_scenario) {
-	uint32_t left[4], drops[4], marks[4];
-
-	four_dequeues("{limit: 100pkt}", left, drops, marks, ECN_NOT_ECT);
-	ck_assert_uint_eq(left[0], 19); // above target for the first time
-	ck_assert_uint_eq(drops[0], 0);
-	ck_assert_uint_eq(left[1], 17); // enters: one dropped, the next delivered
-	ck_assert_uint_eq(drops[1], 1);
-	ck_assert_uint_eq(left[2], 16); // before drop_next
-	ck_assert_uint_eq(drops[2], 1);
-	// drop_next was 310, then 380.7 and 438.4 ms: two more drops.
-	ck_assert_uint_eq(drops[3], 3);
-	ck_assert_uint_eq(left[3], 13);
-
-	// Linux: 310, 360.0, 416.2 and 465.0 ms: three more.
-	four_dequeues("{limit: 100pkt, law: linux}", left, drops, marks, ECN_NOT_ECT);
-	ck_assert_uint_eq(drops[2], 1);
-	ck_assert_uint_eq(drops[3], 4);
-	ck_assert_uint_eq(left[3], 12);
-}
-END_TEST
 
 START_TEST(mark_scenario_marks_once_per_dequeue) {
 	static const char *const laws[] = {
@@ -520,11 +467,10 @@ START_TEST(dropping_ends_with_the_drop_that_empties_the_queue) {
 }
 END_TEST
 
-TEST_MAIN(exact_law_drops_as_the_rfc_says, linux_law_drops_as_the_kernel_does,
-	linux_law_approaches_the_square_root, drop_scenario, mark_scenario_marks_once_per_dequeue,
-	packets_that_carry_ce_count_as_marked_by_others, ce_threshold_marks_whatever_the_law_does,
-	an_empty_queue_ends_dropping, the_last_mtu_is_never_dropped,
-	one_dequeue_drops_a_bounded_number, count_resumes_within_sixteen_intervals,
-	limit_drops_do_not_touch_the_law, linux_clock_wraps, random_load_conserves_packets,
-	count_resumes_to_the_nanosecond, target_itself_is_above, late_mark_keeps_the_schedule,
-	dropping_ends_with_the_drop_that_empties_the_queue)
+TEST_MAIN(the_first_drop, linux_law_approaches_the_square_root,
+	mark_scenario_marks_once_per_dequeue, packets_that_carry_ce_count_as_marked_by_others,
+	ce_threshold_marks_whatever_the_law_does, an_empty_queue_ends_dropping,
+	the_last_mtu_is_never_dropped, one_dequeue_drops_a_bounded_number,
+	count_resumes_within_sixteen_intervals, limit_drops_do_not_touch_the_law, linux_clock_wraps,
+	random_load_conserves_packets, count_resumes_to_the_nanosecond, target_itself_is_above,
+	late_mark_keeps_the_schedule, dropping_ends_with_the_drop_that_empties_the_queue)

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define VECTOR_COLUMNS 8
+#define VECTOR_COLUMNS 16
 
 struct vectors {
 	FILE *file;
