@@ -109,7 +109,7 @@ END_TEST
 
 // Section 2.3: ECT(1) and CE are L4S. With any_ect ECT(0) is too.
 START_TEST(ect1_and_ce_pass_the_others) {
-	static const enum ecn received[] = {ECN_NOT_ECT, ECN_ECT0, ECN_ECT1, ECN_CE};
+	static const enum ecn fields[] = {ECN_NOT_ECT, ECN_ECT0, ECN_ECT1, ECN_CE};
 	static const struct {
 		const char *params;
 		uint32_t order[4];
@@ -126,12 +126,12 @@ START_TEST(ect1_and_ce_pass_the_others) {
 
 		open_dualpi2(&b, cases[k].params);
 		for (int i = 0; i < 4; i++)
-			put(&b, &pkts[i], received[i], 1);
+			put(&b, &pkts[i], fields[i], 1);
 		for (int i = 0; i < 4; i++) {
 			struct pkt *p = aqm_take(&b, 1);
 
 			ck_assert_uint_eq(p->id, cases[k].order[i]);
-			ck_assert_uint_eq(p->ecn, received[p->id]);
+			ck_assert_uint_eq(p->ecn, fields[p->id]);
 			ck_assert_uint_eq(p->flags & PKT_MARKED, 0);
 		}
 		aqm_close(&b);
