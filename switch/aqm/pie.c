@@ -10,6 +10,7 @@ struct pie {
 	struct pie_law law;
 
 	struct pie_state state;
+	struct pie_draws draws;
 	struct aqm_ring q;
 };
 
@@ -24,7 +25,8 @@ static int pie_init(void *self, const struct aqm_env *env, struct err *err) {
 	struct pie *q = self;
 
 	pie_law_init(&q->law, env->mtu_bytes);
-	pie_state_init(&q->law, &q->state, env->seed);
+	pie_state_init(&q->law, &q->state);
+	pie_draws_init(&q->draws, env->seed);
 	return aqm_ring_init(&q->q, &q->limit, env, err);
 }
 
@@ -44,7 +46,7 @@ static void pie_enqueue(void *self, struct pkt *p, uint64_t now_ns, struct pkt_l
 		pkt_drop(drops, p, DROP_QUEUE_FULL);
 		return;
 	}
-	switch (pie_arrival(&q->law, &q->state, p, oldest, q->q.q.bytes, now_ns)) {
+	switch (pie_arrival(&q->law, &q->state, &q->draws, p, oldest, q->q.q.bytes, now_ns)) {
 	case PIE_DROP:
 		pkt_drop(drops, p, DROP_AQM);
 		return;
@@ -91,7 +93,7 @@ static void pie_observe(const void *self, double out[AQM_OBSERVED]) {
 static bool pie_random(const void *self) {
 	const struct pie *q = self;
 
-	return q->state.drew;
+	return q->draws.drew;
 }
 
 const struct aqm_ops aqm_pie = {

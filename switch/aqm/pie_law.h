@@ -54,6 +54,10 @@ struct pie_state {
 	uint64_t delay_ns; // at the last update
 	uint64_t burst_ns; // what is left of the allowance
 	uint64_t next_ns; // of updates
+};
+
+// For all queues of a discipline.
+struct pie_draws {
 	struct rng rng;
 	bool drew; // a packet was subject to a draw
 };
@@ -85,8 +89,11 @@ static inline void pie_law_init(struct pie_law *l, uint32_t mtu_bytes) {
 	l->few_bytes = 2 * (uint64_t)mtu_bytes;
 }
 
-static inline void pie_state_init(const struct pie_law *l, struct pie_state *s, uint64_t seed) {
-	rng_init(&s->rng, seed, "pie");
+static inline void pie_draws_init(struct pie_draws *d, uint64_t seed) {
+	rng_init(&d->rng, seed, "pie");
+}
+
+static inline void pie_state_init(const struct pie_law *l, struct pie_state *s) {
 	s->burst_ns = l->max_burst_ns;
 	s->next_ns = l->update_ns;
 }
@@ -156,7 +163,8 @@ static inline bool pie_quiet(const struct pie_law *l, const struct pie_state *s,
 }
 
 // Sections 4.1 and 5.4: whether a packet that arrives is dropped or marked.
-static inline bool pie_hits(const struct pie_law *l, struct pie_state *s, uint64_t queue_bytes) {
+static inline bool pie_hits(
+	const struct pie_law *l, struct pie_state *s, struct pie_draws *d, uint64_t queue_bytes) {
 	if ((s->delay_ns < l->target_ns / 2 && s->prob < 0.2) || queue_bytes <= l->few_bytes)
 		return false;
 	s->accu = s->prob <= 0 ? 0 : s->accu + s->prob;
@@ -166,16 +174,17 @@ static inline bool pie_hits(const struct pie_law *l, struct pie_state *s, uint64
 		if (s->accu >= PIE_ACCU_HIGH)
 			return true;
 	}
-	s->drew = true;
-	return rng_unit(&s->rng) < s->prob;
+	d->drew = true;
+	return rng_unit(&d->rng) < s->prob;
 }
 
 // A packet arrives that fits, after pie_advance.
 static inline enum pie_verdict pie_arrival(const struct pie_law *l, struct pie_state *s,
-	struct pkt *p, const struct pkt *oldest, uint64_t queue_bytes, uint64_t now_ns) {
+	struct pie_draws *d, struct pkt *p, const struct pkt *oldest, uint64_t queue_bytes,
+	uint64_t now_ns) {
 	if (s->burst_ns < l->max_burst_ns && pie_quiet(l, s, oldest, now_ns))
 		s->burst_ns = l->max_burst_ns;
-	if (s->burst_ns > 0 || !pie_hits(l, s, queue_bytes))
+	if (s->burst_ns > 0 || !pie_hits(l, s, d, queue_bytes))
 		return PIE_PASS;
 	s->accu = 0;
 	if (l->ecn && s->prob < l->ecn_max && p->ecn != ECN_NOT_ECT)

@@ -13,6 +13,7 @@ extern const struct aqm_ops aqm_drr;
 extern const struct aqm_ops aqm_dualpi2;
 extern const struct aqm_ops aqm_fifo;
 extern const struct aqm_ops aqm_fq_codel;
+extern const struct aqm_ops aqm_fq_pie;
 extern const struct aqm_ops aqm_pie;
 extern const struct aqm_ops aqm_red;
 extern const struct aqm_ops aqm_step;
@@ -27,6 +28,7 @@ const struct aqm_ops *const aqm_all[] = {
 	&aqm_step,
 	&aqm_drr,
 	&aqm_fq_codel,
+	&aqm_fq_pie,
 	&aqm_dualpi2,
 	NULL,
 };

@@ -16,15 +16,21 @@ def own_target_ns(goodput_bps: float) -> float:
     return 1e9 / (goodput_bps / 1448 / 8 * 0.5)
 
 
-def test_fq_codel_isolates_a_copa_flow(simulate: Simulate) -> None:
-    """Ten NewReno flows beside it change neither its share nor its delay."""
-    run = simulate("fq-codel", "telemetry.level=3")
+@pytest.mark.parametrize(
+    ("queue", "near"), [("fq_codel: {target: 20ms}", 0.05), ("fq_pie: {target: 40ms}", 0.1)]
+)
+def test_flow_queues_isolate_a_copa_flow(simulate: Simulate, queue: str, near: float) -> None:
+    """Ten NewReno flows beside it change neither its share nor its delay.
+
+    Copa's queue, of 13.5 ms at most, stays below half of PIE's target, where PIE drops nothing.
+    """
+    run = simulate("fq-codel", "telemetry.level=3", f"paths.forward.link.queue={{{queue}}}")
     copa, newreno = run.groups
     records = run.records("cc")
     dq_ns = float(np.median(records["obs2"][records["flow_id"] == 0]))
 
     assert copa["goodput_bps"] == pytest.approx(SHARE_BPS, rel=0.05)
-    assert dq_ns == pytest.approx(own_target_ns(copa["goodput_bps"]), rel=0.05)
+    assert dq_ns == pytest.approx(own_target_ns(copa["goodput_bps"]), rel=near)
     assert copa["retransmits"] == 0
     assert newreno["goodput_bps"] / 10 == pytest.approx(SHARE_BPS, rel=0.05)
     assert newreno["jfi"] > 0.999
@@ -66,20 +72,28 @@ def shares(run: Run) -> float:
 
 
 def test_flows_of_different_rtts_have_equal_shares(simulate: Simulate) -> None:
-    """Exactly with DRR and a buffer for all; with FQ-CoDel as far as its target lets them fill.
+    """Exactly with DRR and a buffer for all; else as far as the target lets them fill a queue.
 
     A CUBIC flow of 100 ms empties a queue of 5 ms after each reduction, and the others use that.
     With one queue, CoDel gives the shorter RTT six times as much.
     """
     ratio = {
         queue: shares(simulate(RTTS, f"paths.forward.link.queue={{{queue}}}"))
-        for queue in ("drr: {limit: 100ms}", "fq_codel: {target: 20ms}", "fq_codel: {}")
+        for queue in (
+            "drr: {limit: 100ms}",
+            "fq_codel: {target: 20ms}",
+            "fq_codel: {}",
+            "fq_pie: {target: 30ms}",
+            "fq_pie: {}",
+        )
     }
     one = simulate(RTTS, "paths.forward.link.queue={codel: {}}")
 
     assert ratio["drr: {limit: 100ms}"] == pytest.approx(1, abs=0.002)
     assert ratio["fq_codel: {target: 20ms}"] == pytest.approx(1, abs=0.05)
     assert ratio["fq_codel: {}"] == pytest.approx(1, abs=0.15)
+    assert ratio["fq_pie: {target: 30ms}"] == pytest.approx(1, abs=0.05)
+    assert ratio["fq_pie: {}"] == pytest.approx(1, abs=0.1)
     assert one.groups[0]["goodput_bps"] > 4 * one.groups[1]["goodput_bps"]
 
 

@@ -34,6 +34,7 @@ VARIANTS = {
     ],
     "drr": ["{limit: 20pkt}"],
     "fq_codel": ["{limit: 200pkt, ecn: no, buckets: 2}", "{limit: 200pkt, ecn: yes}"],
+    "fq_pie": ["{limit: 200pkt, target: 2ms, ecn: yes, max_burst: 0}"],
 }
 QUEUES = [
     f"{name}: {parameters}"

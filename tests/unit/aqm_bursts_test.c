@@ -147,6 +147,10 @@ START_TEST(bursts_give_the_history_of_packets) {
 		{"fq_codel",
 			"{limit: 40kB, buckets: 5, quantum: 300B, target: 5us, interval: 100us, "
 			"law: linux, ce_threshold: 60us}"},
+		{"fq_pie",
+			"{limit: 200pkt, target: 10us, update: 10us, max_burst: 50us, alpha: 1000, "
+			"beta: 10000, ecn: yes}"},
+		{"fq_pie", "{limit: 40kB, buckets: 5, target: 10us, update: 10us, derandomise: no}"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)

@@ -273,6 +273,7 @@ END_TEST
 START_TEST(disciplines_that_read_flows_say_so) {
 	ck_assert(aqm_find("drr")->flows);
 	ck_assert(aqm_find("fq_codel")->flows);
+	ck_assert(aqm_find("fq_pie")->flows);
 	ck_assert(!aqm_find("fifo")->flows);
 	ck_assert(!aqm_find("codel")->flows);
 }

@@ -74,6 +74,7 @@ AQMS = {
     "dualpi2": "",
     "drr": "",
     "fq_codel": "",
+    "fq_pie": "",
 }
 
 

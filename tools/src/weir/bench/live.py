@@ -27,7 +27,7 @@ from weir.errors import UserError
 
 Measure = Callable[[Bench, Case], Sample]
 WEIR = "weir"
-FLOW_QUEUES = ("drr", "fq_codel")
+FLOW_QUEUES = ("drr", "fq_codel", "fq_pie")
 COLUMNS = (
     "row",
     "Mpps",

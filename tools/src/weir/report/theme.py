@@ -51,6 +51,7 @@ STYLES = {
     "dualpi2": Style("DualPI2", PURPLE, "s"),
     "drr": Style("DRR", GREEN, "^"),
     "fq_codel": Style("FQ-CoDel", SKY, "D"),
+    "fq_pie": Style("FQ-PIE", ORANGE, "D"),
     # Kinds of event, as events.ring names them.
     "reduction": Style("window reduction", VERMILLION, "v"),
     "timeout": Style("timeout", BLACK, "X"),
