@@ -139,6 +139,8 @@ START_TEST(a_mark_ends_what_is_due) {
 		// The schedule of marks goes on from 1.25 s: the next packet is marked too.
 		ck_assert_double_eq(aqm_observed(&b, COUNT), ecn == ECN_ECT0 ? 3 : 4);
 		ck_assert_double_eq(aqm_observed(&b, DROPPING), 1);
+		aqm_take(&b, 1250 * MS + 2); // and then the next comes 57.7 ms later
+		ck_assert_double_eq(aqm_observed(&b, COUNT), ecn == ECN_ECT0 ? 3 : 4);
 		aqm_close(&b);
 	}
 	free(pkts);
@@ -173,6 +175,55 @@ START_TEST(the_last_packet_is_not_dropped) {
 	ck_assert_ptr_eq(aqm_take(&b, 1000 * MS), &pkts[0]);
 	ck_assert_ptr_eq(aqm_take(&b, 30000 * MS), &pkts[4]);
 	ck_assert_uint_eq(b.drops.count, 3);
+	aqm_close(&b);
+	free(pkts);
+}
+END_TEST
+
+// Packets that leave every millisecond after one sojourn.
+static uint32_t dropped_after(uint64_t sojourn_ns) {
+	struct pkt *pkts = pkts_new(300, 1000);
+	struct aqm_bench b;
+	uint32_t dropped;
+
+	open_cobalt(&b, "{limit: 100pkt}");
+	for (uint64_t i = 0; i < 300; i++) {
+		aqm_put(&b, &pkts[i], i * MS);
+		if (i * MS >= sojourn_ns)
+			aqm_take(&b, pkts[b.out_pkts + b.drops.count].arrival_ns + sojourn_ns);
+	}
+	dropped = b.drops.count;
+	aqm_close(&b);
+	free(pkts);
+	return dropped;
+}
+
+START_TEST(a_delay_of_the_target_is_accepted) {
+	ck_assert_uint_eq(dropped_after(5 * MS), 0);
+	ck_assert_uint_gt(dropped_after(5 * MS + 1), 1);
+}
+END_TEST
+
+// BLUE steps back once per target while the queue is empty, whatever CoDel's count is.
+START_TEST(blue_decays_while_the_queue_is_empty) {
+	struct pkt *pkts = pkts_new(100, 1000);
+	struct aqm_bench b;
+
+	open_cobalt(&b, "{limit: 1pkt}");
+	for (uint32_t i = 0; i < 10; i++)
+		aqm_put(&b, &pkts[i], i * 5 * MS);
+	ck_assert_double_eq(aqm_observed(&b, PROBABILITY), 9 / 256.0);
+	aqm_take(&b, 50 * MS); // the next step may be at 50 ms
+	aqm_put(&b, &pkts[10], 500 * MS);
+	aqm_take(&b, 500 * MS);
+	ck_assert_double_eq(aqm_observed(&b, PROBABILITY), 9 / 256.0 - 91 / 4096.0);
+	ck_assert_double_eq(aqm_observed(&b, COUNT), 0);
+	aqm_put(&b, &pkts[11], 600 * MS);
+	aqm_take(&b, 600 * MS);
+	ck_assert_double_eq(aqm_observed(&b, PROBABILITY), 9 / 256.0 - 111 / 4096.0);
+	aqm_put(&b, &pkts[12], 5000 * MS);
+	aqm_take(&b, 5000 * MS);
+	ck_assert_double_eq(aqm_observed(&b, PROBABILITY), 0);
 	aqm_close(&b);
 	free(pkts);
 }
@@ -243,4 +294,5 @@ END_TEST
 
 TEST_MAIN(state_is_that_of_the_table, signals_come_after_interval_over_sqrt_count,
 	a_mark_ends_what_is_due, ecn_can_be_off, the_last_packet_is_not_dropped,
+	a_delay_of_the_target_is_accepted, blue_decays_while_the_queue_is_empty,
 	four_frames_are_not_above_target, blue_drops_its_share)
