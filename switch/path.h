@@ -186,7 +186,7 @@ void path_interval(struct path *p, struct tel *links, struct tel *events, uint64
 // "links": {"forward": {...}, "reverse.link2": ...}: utilisation, queue_mean_pkts, queue_mean_bytes,
 // queue_mean_ns (time in the queue per packet), queue_max_pkts, sojourn_p50_ns, sojourn_p99_ns, sojourn_max_ns, out_pkts,
 // out_bytes, drops, marks, rate_bps (at the end), rate_mean_bps, rate_min_bps, rate_max_bps (of those that
-// held for some time), sojourn_cdf ([ns, share] pairs). The path's name stands for "forward.link".
+// held for some time), down_ns (time without a rate), sojourn_cdf ([ns, share] pairs). The path's name stands for "forward.link".
 void paths_summary(struct paths *ps, struct json *j, uint64_t now_ns);
 // Name of a link in the summary: the path's name stands for "forward.link", or the first of its links that is
 // named as its type; "forward.link2" and links with a `name:` keep theirs.

@@ -51,7 +51,7 @@ static bool param_put_number(const struct param *param, void *obj, double value)
 	char *field = (char *)obj + param->offset;
 	bool number = param->type == PARAM_TYPE_U64 || param->type == PARAM_TYPE_F64;
 
-	if (!(value >= 0) || (number && !(value >= param->min && value <= param->max)))
+	if (!(value >= 0) || (number && !param_in_range(param, value)))
 		return false;
 
 	switch (param->type) {
@@ -81,6 +81,11 @@ static int no_stage(const struct path *p, size_t prefix, struct err *err) {
 	return err_set(err, -EINVAL, "path %s has no such stage; it has %s", p->name, known);
 }
 
+// Whether a key is one of those that a stage reads besides its parameters.
+static bool stage_reads(const struct stage_ops *ops, const char *key) {
+	return ops->also != NULL && param_find(ops->also, key) != NULL;
+}
+
 int path_check(struct path *p, const char *key, const char *value, struct path_stage **stage,
 	const struct param **param, struct err *err) {
 	const char *dot = strrchr(key, '.');
@@ -97,10 +102,10 @@ int path_check(struct path *p, const char *key, const char *value, struct path_s
 	if (*stage == NULL)
 		return no_stage(p, prefix, err);
 	*param = param_find((*stage)->ops->params, dot + 1);
-	if (*param == NULL)
+	if (*param == NULL && !stage_reads((*stage)->ops, dot + 1))
 		return err_set(
 			err, -EINVAL, "%s has no parameter '%s'", (*stage)->ops->name, dot + 1);
-	if (!(*param)->live)
+	if (*param == NULL || !(*param)->live)
 		return err_set(err, -EINVAL, "cannot be changed while running");
 
 	void *scratch = calloc(1, (*stage)->ops->state_size);
@@ -139,6 +144,7 @@ static void path_changed(
 	struct path *p, struct path_stage *s, const struct param *param, uint64_t now_ns) {
 	if (s->ops->update != NULL)
 		s->ops->update(s->state, now_ns);
+	path_serve(p, now_ns); // a link that was down may send again
 	path_derive(p);
 	p->idle_ns = 0;
 	path_trace(p,

@@ -225,6 +225,7 @@ void paths_summary(struct paths *ps, struct json *j, uint64_t now_ns) {
 		json_f64(j, "rate_mean_bps", f.rate_mean_bps);
 		json_u64(j, "rate_min_bps", peak->rate_min_bps);
 		json_u64(j, "rate_max_bps", peak->rate_max_bps);
+		json_u64(j, "down_ns", to.down_ns - peak->from.down_ns);
 		json_cdf(j, "sojourn_cdf", sojourn);
 		json_close(j, '}');
 	}

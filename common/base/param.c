@@ -43,13 +43,18 @@ static int range_error(const struct param *p, const char *text, const char *min,
 	struct err *err) {
 	if (isinf(p->max))
 		return err_set(err, -ERANGE, "%s: %.80s is less than %s", p->name, text, min);
-	return err_set(err, -ERANGE, "%s: %.80s is not in [%s, %s]", p->name, text, min, max);
+	return err_set(err, -ERANGE, "%s: %.80s is not %sin [%s, %s]", p->name, text,
+		p->zero ? "0 or " : "", min, max);
+}
+
+bool param_in_range(const struct param *p, double v) {
+	return (v >= p->min && v <= p->max) || (p->zero && v >= 0 && v <= 0);
 }
 
 static int check_range(const struct param *p, double v, const char *text, struct err *err) {
 	char min[64], max[64];
 
-	if (v >= p->min && v <= p->max)
+	if (param_in_range(p, v))
 		return 0;
 	unit_format(p->min, p->unit, min, sizeof(min));
 	unit_format(p->max, p->unit, max, sizeof(max));

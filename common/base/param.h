@@ -45,6 +45,7 @@ struct param {
 	// nanoseconds; a BDP multiple must only be above 0 (0 too if min is 0).
 	double min, max;
 	const char *const *choices; // ENUM: names, ends with NULL
+	bool zero; // 0 is legal too, below min
 	bool live; // may be changed while running
 	const char *of; // see enum param_type
 };
@@ -81,6 +82,8 @@ const struct param *param_find(const struct param *table, const char *name);
 // Sets one field of obj from text. 0, -EINVAL (not of this type) or -ERANGE; the sentence starts
 // with the parameter's name, the caller puts the place before it.
 int param_set(const struct param *p, void *obj, const char *value, struct err *err);
+// Whether a number, in the base of the unit, is legal.
+bool param_in_range(const struct param *p, double v);
 // Sets every field that has a default.
 int param_defaults(const struct param *table, void *obj, struct err *err);
 // The field's current value in config syntax.

@@ -64,7 +64,7 @@ static void format_numbers(const struct param *p, char *text, size_t size) {
 	if (isinf(p->max))
 		snprintf(text, size, "%s or more", min);
 	else
-		snprintf(text, size, "%s to %s", min, max);
+		snprintf(text, size, "%s%s to %s", p->zero ? "0 or " : "", min, max);
 }
 
 static void format_range(const struct param *p, char *text, size_t size) {
@@ -126,6 +126,8 @@ static void json_param(struct json *j, const struct param *p) {
 	json_f64(j, "min", p->min);
 	json_f64(j, "max", p->max);
 	json_text(j, "range", range); // min and max or the choices, in words
+	if (p->zero)
+		json_bool(j, "zero", true);
 	json_array(j, "choices");
 	for (int i = 0; p->choices != NULL && p->choices[i] != NULL; i++)
 		json_text(j, NULL, p->choices[i]);

@@ -32,15 +32,27 @@ static inline serial_u128 serial_end(serial_u128 start, uint64_t bytes, uint64_t
 	return start + ((serial_u128)bytes * byte_ns << (64 - SERIAL_FRAC_BITS));
 }
 
-// The end of a frame of `bytes` on a wire whose time per byte changes from `was` to `is` at now_ns: the unsent part
-// is sent at the new rate, exact to 2^-64 ns. A frame that has not begun by then keeps its start.
-static inline serial_u128 serial_changed_end(
-	serial_u128 end, uint64_t now_ns, uint64_t bytes, uint64_t was, uint64_t is) {
-	serial_u128 now = serial_at(now_ns), whole = serial_end(0, bytes, was), left;
+// The part of a frame of `bytes` that is unsent at now_ns, as time: all of it if the frame has not begun.
+static inline serial_u128 serial_unsent(
+	serial_u128 end, uint64_t now_ns, uint64_t bytes, uint64_t byte_ns) {
+	serial_u128 now = serial_at(now_ns), whole = serial_end(0, bytes, byte_ns);
 
 	if (end <= now)
-		return end;
-	left = end - now < whole ? end - now : whole;
-	// left * is / was in two parts, each of which fits: the quotient is at most `bytes` * 2^24.
-	return end - left + left / was * is + left % was * is / was;
+		return 0;
+	return end - now < whole ? end - now : whole;
+}
+
+// The time for what took `t` at `was` per byte, at `is` per byte: exact to 2^-64 ns.
+static inline serial_u128 serial_rescaled(serial_u128 t, uint64_t was, uint64_t is) {
+	// t * is / was in two parts, each of which fits: the quotient is at most the frame's bytes * 2^24.
+	return t / was * is + t % was * is / was;
+}
+
+// The end of a frame of `bytes` on a wire whose time per byte changes from `was` to `is` at now_ns: the unsent part
+// is sent at the new rate. A frame that has not begun by then keeps its start.
+static inline serial_u128 serial_changed_end(
+	serial_u128 end, uint64_t now_ns, uint64_t bytes, uint64_t was, uint64_t is) {
+	serial_u128 left = serial_unsent(end, now_ns, bytes, was);
+
+	return end - left + serial_rescaled(left, was, is);
 }

@@ -8,8 +8,12 @@ static void rate_held(struct stage_stats *s, uint64_t now_ns) {
 	if (now_ns <= time_max(s->rate_since_ns, run->from.at_ns))
 		return;
 	run->rate_max_bps = max_u64(run->rate_max_bps, s->rate_bps);
-	run->rate_min_bps =
-		run->rate_min_bps == 0 ? s->rate_bps : min_u64(run->rate_min_bps, s->rate_bps);
+	run->rate_min_bps = run->rates ? min_u64(run->rate_min_bps, s->rate_bps) : s->rate_bps;
+	run->rates = true;
+}
+
+static uint64_t down_ns(const struct stage_stats *s, uint64_t now_ns) {
+	return s->down_ns + (s->rate_bps == 0 ? time_since(now_ns, s->rate_since_ns) : 0);
 }
 
 static stats_u128 capacity(const struct stage_stats *s, uint64_t now_ns) {
@@ -19,6 +23,7 @@ static stats_u128 capacity(const struct stage_stats *s, uint64_t now_ns) {
 void stats_rate(struct stage_stats *s, uint64_t now_ns, uint64_t rate_bps) {
 	rate_held(s, now_ns);
 	s->capacity = capacity(s, now_ns);
+	s->down_ns = down_ns(s, now_ns);
 	s->rate_since_ns = now_ns;
 	s->rate_bps = rate_bps;
 }
@@ -35,8 +40,10 @@ struct stats_totals stats_totals(const struct stage_stats *s, uint64_t now_ns) {
 		.queue_pkt_ns = now_ns * s->queue_pkts - s->moment_pkts,
 		.queue_byte_ns = (stats_u128)now_ns * s->queue_bytes - s->moment_bytes,
 		.capacity = capacity(s, now_ns),
-		.wire_bits = 8.0 * (double)(s->sent_bytes + s->sent * s->extra_bytes)
-			- s->unsent_ns * (double)s->rate_bps / 1e9,
+		.down_ns = down_ns(s, now_ns),
+		.wire_bits =
+			8.0 * (double)(s->sent_bytes + s->sent * s->extra_bytes + s->padding_bytes)
+			- s->unsent_bits,
 	};
 }
 

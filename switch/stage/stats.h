@@ -25,6 +25,7 @@ struct stats_totals {
 	uint64_t queue_pkt_ns; // backlog integrated over time
 	stats_u128 queue_byte_ns;
 	stats_u128 capacity; // rate integrated over time, 1e-9 bit
+	uint64_t down_ns; // time without a rate
 	double wire_bits; // transmitted, overhead included; part of a frame counts
 };
 
@@ -42,6 +43,7 @@ struct stats_peak {
 	uint64_t queue_pkts;
 	uint64_t sojourn_ns;
 	uint64_t rate_min_bps, rate_max_bps; // STATS_RUN: of rates that applied for some time
+	bool rates; // there was one
 	struct stats_totals from; // totals at the restart
 };
 
@@ -58,10 +60,12 @@ struct stage_stats {
 	uint64_t rate_bps; // since rate_since_ns, added to `capacity` later
 	uint64_t rate_since_ns;
 	stats_u128 capacity;
+	uint64_t down_ns; // before rate_since_ns
+	uint64_t padding_bytes; // that frames were filled up with (framing.h)
 	// The wire; filled in by the stage's figures().
 	uint64_t extra_bytes; // on the wire per frame besides its size, modulo 2^64
 	uint64_t wire_pkts, wire_bytes; // frames on it
-	double unsent_ns; // time until the last of these frames is sent
+	double unsent_bits; // of the last of these frames
 
 	struct stats_peak peak[STATS_WINDOWS];
 	struct hist

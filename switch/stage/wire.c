@@ -1,23 +1,52 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "switch/stage/wire.h"
 
+#include <assert.h>
+
 void wire_rate(struct wire *w, uint64_t now_ns, uint64_t rate_bps) {
+	struct pkt *p = w->sending;
+
+	if (rate_bps == 0 && p != NULL) {
+		assert(!wire_due(w, now_ns));
+		w->unsent = serial_unsent(
+			w->free, now_ns, framing_bytes(&w->framing, p->size_bytes), w->byte_ns);
+		w->halted = p;
+		w->sending = NULL;
+	}
+	w->down = rate_bps == 0;
+	stats_rate(&w->stats, now_ns, rate_bps);
+	if (w->down)
+		return;
+
 	uint64_t byte_ns = serial_byte_ns(rate_bps);
 
-	if (w->sending != NULL)
+	if (w->halted != NULL) {
+		w->free = serial_at(now_ns) + serial_rescaled(w->unsent, w->byte_ns, byte_ns);
+		w->sending = w->halted;
+		w->halted = NULL;
+	} else if (p != NULL) {
 		w->free = serial_changed_end(w->free, now_ns,
-			w->sending->size_bytes + w->extra_bytes, w->byte_ns, byte_ns);
+			framing_bytes(&w->framing, p->size_bytes), w->byte_ns, byte_ns);
+	}
 	w->byte_ns = byte_ns;
-	stats_rate(&w->stats, now_ns, rate_bps);
 }
 
 struct stage_stats *wire_figures(struct wire *w, uint64_t now_ns) {
 	struct stage_stats *s = &w->stats;
+	const struct pkt *p = w->sending != NULL ? w->sending : w->halted;
 
-	s->extra_bytes = w->extra_bytes;
-	s->wire_pkts = w->sending != NULL;
-	s->wire_bytes = w->sending != NULL ? w->sending->size_bytes : 0;
-	s->unsent_ns = w->sending != NULL ? (double)time_since(serial_ns(w->free), now_ns) : 0.0;
+	s->extra_bytes = w->framing.extra_bytes;
+	s->wire_pkts = p != NULL;
+	s->wire_bytes = p != NULL ? p->size_bytes : 0;
+	s->unsent_bits = 0;
+	if (w->sending != NULL)
+		s->unsent_bits =
+			(double)time_since(serial_ns(w->free), now_ns) * (double)s->rate_bps / 1e9;
+	else if (p != NULL)
+		s->unsent_bits = 8.0 * (double)framing_bytes(&w->framing, p->size_bytes)
+			* (double)w->unsent
+			/ (double)serial_end(
+				0, framing_bytes(&w->framing, p->size_bytes), w->byte_ns);
 	return s;
 }
 

@@ -8,6 +8,7 @@
 // (aqm/bursts.h).
 #pragma once
 #include "common/base/pkt_ring.h"
+#include "switch/stage/framing.h"
 #include "switch/stage/serial.h"
 #include "switch/stage/stage.h"
 #include "switch/stage/stats.h"
@@ -16,8 +17,11 @@
 struct wire {
 	serial_u128 free; // end of the present or the last frame
 	uint64_t byte_ns; // per byte, in 2^-40 ns
-	uint64_t extra_bytes; // per frame besides its size: overhead - FCS, modulo 2^64
-	struct pkt *sending; // the frame on the wire; NULL: idle
+	struct framing framing; // what a frame takes on it
+	struct pkt *sending; // the frame on the wire; NULL: idle, or the wire is down
+	struct pkt *halted; // while the wire is down: the frame that was on it, NULL: none
+	serial_u128 unsent; // the rest of that frame, as time at byte_ns
+	bool down; // its rate is 0
 	struct pkt_ring out; // sent, not yet taken
 	struct pkt_list fresh; // drops of the queue, not yet counted; empty between calls
 	const struct stage_env *env;
@@ -38,7 +42,9 @@ struct wire_queue {
 	bool traced; // each packet is recorded
 };
 
-// Sets the rate from now_ns on, also for the unsent part of the present frame. Also sets the initial rate.
+// Sets the rate from now_ns on, also for the unsent part of the present frame. Also sets the initial rate. At rate 0
+// the wire is down: the frame on it waits, and so does the queue. The wire was served to now_ns before; wire_resume
+// after it starts a wire that is up again.
 void wire_rate(struct wire *w, uint64_t now_ns, uint64_t rate_bps);
 // The statistics up to now_ns.
 struct stage_stats *wire_figures(struct wire *w, uint64_t now_ns);
@@ -51,6 +57,19 @@ void wire_dropped(struct wire *w, uint64_t t_ns, uint64_t given_bytes, struct pk
 
 static inline bool wire_due(const struct wire *w, uint64_t now_ns) {
 	return w->sending != NULL && serial_ns(w->free) <= now_ns;
+}
+
+// Bytes that p takes on the wire; also counts how much of that is padding.
+WIRE_LOOP uint64_t wire_bytes(struct wire *w, const struct pkt *p) {
+	uint64_t bytes = p->size_bytes + w->framing.extra_bytes;
+
+	if (unlikely(w->framing.padded)) {
+		uint64_t padded = framing_padded(&w->framing, bytes);
+
+		w->stats.padding_bytes += padded - bytes;
+		return padded;
+	}
+	return bytes;
 }
 
 // Frames given to the wire one after the other, counted after the last one. The compiler keeps this in registers as
@@ -112,7 +131,7 @@ WIRE_LOOP struct pkt *wire_pick(
 
 WIRE_LOOP void wire_give(struct wire *w, struct wire_burst *b, const struct pkt *p) {
 	stats_sent(&w->stats, &b->sent, p, serial_ns(b->free));
-	b->free = serial_end(b->free, p->size_bytes + w->extra_bytes, w->byte_ns);
+	b->free = serial_end(b->free, wire_bytes(w, p), w->byte_ns);
 }
 
 WIRE_LOOP struct pkt *wire_next(
@@ -148,6 +167,9 @@ WIRE_LOOP void wire_serve(
 // Starts an idle wire when packets have arrived at t_ns.
 WIRE_LOOP void wire_start(
 	struct wire *w, struct wire_queue q, uint64_t t_ns, struct pkt_list *drops) {
+	if (unlikely(w->down))
+		return;
+
 	struct wire_burst b = wire_begin(w, q);
 
 	// The wire may already have been served beyond the packet's arrival.
@@ -157,6 +179,12 @@ WIRE_LOOP void wire_start(
 	struct pkt *p = wire_next(w, q, &b, drops);
 
 	wire_end(w, q, &b, p);
+}
+
+// Starts a wire that has come up again before packets that waited.
+WIRE_LOOP void wire_resume(struct wire *w, struct wire_queue q, struct pkt_list *drops) {
+	if (unlikely(w->sending == NULL && w->stats.queue_pkts > 0))
+		wire_start(w, q, w->stats.rate_since_ns, drops);
 }
 
 WIRE_LOOP void wire_take(

@@ -63,7 +63,7 @@ def test_a_rate_is_changed_and_the_event_recorded(lab):
     ]
     for order, sentence in (
         ("forward.link.rate=5Gbitt", "forward.link.rate: '5Gbitt' is not a rate such as 10Gbit"),
-        ("forward.link.rate=2Tbit", "forward.link.rate: 2Tbit is not in [1kbit, 1Tbit]"),
+        ("forward.link.rate=2Tbit", "forward.link.rate: 2Tbit is not 0 or in [1kbit, 1Tbit]"),
         ("forward.link.overhead=20B", "forward.link.overhead: cannot be changed while running"),
         ("forward.link2.rate=1Gbit", "forward.link2.rate: path forward has no such stage"),
         ("sideways.link.rate=1Gbit", "there is no path 'sideways'; there is forward, reverse"),

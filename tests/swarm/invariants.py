@@ -18,6 +18,7 @@ import yaml
 from weir.analysis.ring import Ring, RingError, open_ring
 
 FCS_BYTES = 4
+ETHER_HEADER_BYTES = 14
 FRAME_BYTES_MAX = 9000 + 66 + 24
 MEANT = ("ok", "every flow failed")  # verdicts that are no findings
 OPEN, CLOSE, RESET, GAVE_UP, STILL_OPEN = 1, 2, 3, 4, 5
@@ -141,7 +142,9 @@ def capacity(run: Folder) -> Iterator[str]:
             bits += rate_bps * span_ns / 1e9
             at_ns, rate_bps = until_ns, next_bps
         overhead = parse(params["overhead"], "B")
-        sent = 8 * (link["out_bytes"] + link["out_pkts"] * (overhead - FCS_BYTES))
+        # At least: docsis and atm fill frames up besides.
+        extra = overhead - FCS_BYTES - ETHER_HEADER_BYTES * (params["framing"] == "ip")
+        sent = 8 * (link["out_bytes"] + link["out_pkts"] * extra)
         if sent > bits * (1 + 1e-9) + 8 * (FRAME_BYTES_MAX + overhead) * (2 + len(changes)):
             yield f"{name} sent {sent:.0f} bits where its rate allows {bits:.0f}"
         if not 0 <= link["utilisation"] <= 1 + 1e-9:

@@ -69,7 +69,7 @@ def test_a_file_is_replaced_only_if_asked(weir, build_env, tmp_path):
     ("flag", "value", "sentence"),
     [
         ("--rate", "10Gbitt", "rate: '10Gbitt' is not a rate such as 10Gbit"),
-        ("--rate", "1bit", "rate: 1bit is not in [1kbit, 1Tbit]"),
+        ("--rate", "1bit", "rate: 1bit is not 0 or in [1kbit, 1Tbit]"),
         ("--rate", "1Mbit}", "rate: '1Mbit}' is not a number with a unit"),
         ("--duration", "5", "duration: '5' is not a time such as 20ms"),
         ("--flows", "2 cupa", "'2 cupa' is not a number and one of copa, "),

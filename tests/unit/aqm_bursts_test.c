@@ -23,7 +23,7 @@ static void side_open(struct side *s, const char *name, const char *params) {
 	*s = (struct side){.pkts = pkts_new(PKTS, 0)};
 	ck_assert_msg(aqm_open(&s->b, name, params, &env) == 0, "%s", s->b.err.msg);
 	s->wire.env = &s->env;
-	s->wire.extra_bytes = 20;
+	s->wire.framing.extra_bytes = 20;
 	wire_rate(&s->wire, 0, env.rate_bps);
 }
 

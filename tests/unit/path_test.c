@@ -319,7 +319,7 @@ START_TEST(live_parameters_change_at_their_time) {
 		const char *key, *value, *says;
 	} bad[] = {
 		{"link.rate", "10", "'10' is not a rate such as"},
-		{"link.rate", "2Tbit", "2Tbit is not in [1kbit, 1Tbit]"},
+		{"link.rate", "2Tbit", "2Tbit is not 0 or in [1kbit, 1Tbit]"},
 		{"link2.rate", "1Gbit", "path forward has no such stage; it has link, delay"},
 		{"rate", "1Gbit", "no such stage"},
 		{"link.speed", "1Gbit", "no parameter 'speed'"},
@@ -424,7 +424,7 @@ START_TEST(arrivals_tell_all_that_decides) {
 	ck_assert_uint_eq(r[5].param, 1); // behind loss.rate
 	ck_assert_double_eq(r[5].value, 4e9);
 	ck_assert_uint_eq(r[9].flow_id, path_name_hash("forward.delay.late_by"));
-	ck_assert_uint_eq(r[9].param, 5); // rate | rate overhead | delay late late_by
+	ck_assert_uint_eq(r[9].param, 5); // rate | rate framing | delay late late_by
 	ck_assert_double_eq(r[9].value, 5e5);
 	ck_assert_uint_eq(r[14].event, TEL_END);
 	ck_assert_uint_eq(r[14].ts_ns, 9000);
@@ -465,7 +465,7 @@ START_TEST(arrivals_tell_all_that_decides) {
 	} bad[] = {
 		{"forward.link.rate", 10, "forward.link: rate cannot have become 10"},
 		{"forward.link.rate", -1, "forward.link: rate"},
-		{"forward.link.overhead", 24, "forward.link: overhead"}, // not a live one
+		{"forward.link.framing", 1, "forward.link: framing"}, // not a live one
 		{"forward.delay.late", 1.5, "forward.delay: late"},
 		{"forward.delay.on_decrease", 1, "forward.delay: on_decrease"}, // not a live one
 		{"forward.delay.length", 1, "forward: there is no such parameter"},

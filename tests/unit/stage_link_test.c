@@ -57,6 +57,109 @@ START_TEST(overhead_counts_on_top_of_the_frame_without_fcs) {
 }
 END_TEST
 
+// RFC 2684, 5.2 and ITU-T I.363.5: 18 bytes on top of the frame without FCS, in cells of 48 of 53 bytes.
+START_TEST(framing_decides_what_a_frame_takes) {
+	static const struct {
+		const char *framing;
+		uint16_t size_bytes; // with FCS
+		uint64_t bytes;
+	} cases[] = {
+		{"framing: ethernet", 1518, 1538},
+		{"framing: none", 1518, 1514},
+		{"framing: ip", 1518, 1500},
+		{"framing: ip, overhead: 4B", 1518, 1504}, // what mahimahi counts
+		{"framing: docsis", 1518, 1518},
+		{"framing: docsis", 64, 64},
+		{"framing: docsis", 50, 64},
+		{"framing: atm", 1518, 32 * 53}, // 1532 bytes
+		{"framing: atm", 34, 53}, // 48 bytes
+		{"framing: atm", 35, 2 * 53},
+		{"framing: atm, overhead: 10B", 42, 53},
+		{"framing: atm, overhead: 10B", 43, 2 * 53},
+		{"framing: atm, overhead: 10B", 64, 2 * 53},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct stage_bench b = {0};
+		struct pkt p = {.size_bytes = cases[i].size_bytes};
+		char text[128];
+
+		snprintf(text, sizeof(text),
+			"{link: {rate: 8Gbit, %s, queue: {fifo: {limit: 9pkt}}}}",
+			cases[i].framing);
+		open_link(&b, text);
+		stage_put(&b, &p, 0);
+		ck_assert_msg(b.ops->next_ns(b.st) == cases[i].bytes, "%s: %u bytes take %llu",
+			cases[i].framing, p.size_bytes,
+			(unsigned long long)b.ops->next_ns(b.st)); // 1 ns per byte
+		struct stats_totals half = link_totals(b.st, cases[i].bytes / 2);
+		ck_assert_double_eq_tol(half.wire_bits, 8.0 * (double)(cases[i].bytes / 2), 1e-6);
+		stage_take(&b, NEVER_NS);
+		ck_assert_double_eq_tol(
+			link_totals(b.st, 5000).wire_bits, 8.0 * (double)cases[i].bytes, 1e-6);
+		stage_close(&b);
+	}
+}
+END_TEST
+
+// 1000 B at 8 Mbit/s are 1 ms. Down from 0.25 ms to 10 ms, then at half the rate.
+START_TEST(link_that_is_down_waits_and_recovers) {
+	struct stage_bench b = {0};
+	struct pkt *pkts = pkts_new(4, 1004);
+
+	open_link(&b, "{link: {rate: 8Mbit, overhead: 0B, queue: {fifo: {limit: 2pkt}}}}");
+	stage_put(&b, &pkts[0], 0);
+	b.ops->serve(b.st, 250 * US, &b.drops);
+	stage_live(&b, "rate", "0", 250 * US);
+	ck_assert_uint_eq(b.ops->next_ns(b.st), NEVER_NS);
+	ck_assert_double_eq_tol(link_totals(b.st, 5 * MS).wire_bits, 2000, 1e-6);
+	stage_put(&b, &pkts[1], 5 * MS);
+	stage_put(&b, &pkts[2], 6 * MS);
+	stage_put(&b, &pkts[3], 7 * MS);
+	ck_assert_ptr_eq(b.drops.head, &pkts[3]); // the queue's limit
+	ck_assert_ptr_null(stage_take(&b, NEVER_NS - 1));
+	stage_conserved(&b);
+	b.ops->serve(b.st, 10 * MS, &b.drops);
+	stage_live(&b, "rate", "4Mbit", 10 * MS);
+	b.ops->serve(b.st, 10 * MS, &b.drops);
+	for (uint32_t i = 0; i < 3; i++) {
+		ck_assert_ptr_eq(stage_take(&b, NEVER_NS - 1), &pkts[i]);
+		ck_assert_uint_eq(pkts[i].arrival_ns, 11500 * US + i * 2 * MS);
+	}
+
+	struct stats_totals end = link_totals(b.st, 20 * MS);
+	const struct stats_peak *run = link_run(b.st, 20 * MS);
+
+	ck_assert_uint_eq(end.down_ns, 9750 * US);
+	ck_assert_uint_eq((uint64_t)(end.capacity / NS_PER_S), 2000 + 40000);
+	ck_assert_uint_eq(run->rate_min_bps, 0);
+	ck_assert_uint_eq(run->rate_max_bps, 8000000);
+	stage_close(&b);
+	free(pkts);
+}
+END_TEST
+
+// The first packet is dequeued when the link comes up, and not when the next packet arrives.
+START_TEST(link_that_is_down_from_the_start_begins_when_it_comes_up) {
+	struct stage_bench b = {0};
+	struct pkt *pkts = pkts_new(2, 1004);
+
+	open_link(&b, "{link: {rate: 0, overhead: 0B, queue: {fifo: {limit: 9pkt}}}}");
+	stage_put(&b, &pkts[0], MS);
+	stage_put(&b, &pkts[1], 2 * MS);
+	ck_assert_uint_eq(b.ops->next_ns(b.st), NEVER_NS);
+	stage_live(&b, "rate", "8Mbit", 5 * MS);
+	b.ops->serve(b.st, 5 * MS, &b.drops);
+	ck_assert_uint_eq(b.ops->next_ns(b.st), 6 * MS);
+	ck_assert_ptr_eq(stage_take(&b, 6 * MS), &pkts[0]);
+	ck_assert_uint_eq(link_peak(b.st, STATS_RUN)->sojourn_ns, 4 * MS);
+	ck_assert_ptr_eq(stage_take(&b, 7 * MS), &pkts[1]);
+	ck_assert_uint_eq(link_totals(b.st, 7 * MS).down_ns, 5 * MS);
+	stage_close(&b);
+	free(pkts);
+}
+END_TEST
+
 // A busy link against exact integers: packet n leaves at floor(n * bits * 1e9 / rate).
 static void busy(uint64_t rate_bps, uint32_t n, uint16_t size_bytes) {
 	struct stage_bench b = {0};
@@ -508,7 +611,9 @@ START_TEST(waits_are_counted_and_their_peak_is_the_windows) {
 }
 END_TEST
 
-TEST_MAIN(ten_gigabit_ethernet_to_the_nanosecond, overhead_counts_on_top_of_the_frame_without_fcs,
+TEST_MAIN(framing_decides_what_a_frame_takes, link_that_is_down_waits_and_recovers,
+	link_that_is_down_from_the_start_begins_when_it_comes_up,
+	ten_gigabit_ethernet_to_the_nanosecond, overhead_counts_on_top_of_the_frame_without_fcs,
 	rate_is_exact_over_ten_million_packets, rate_is_exact_from_one_kilobit_to_one_terabit,
 	a_departure_comes_before_an_arrival_at_the_same_time,
 	a_new_rate_applies_to_the_unsent_part_of_the_frame_on_the_wire,

@@ -114,7 +114,7 @@ class Maker:
         if high is not None:
             plain["maximum"] = high
         if unit in ("ns", "bit/s"):
-            plain = {"const": 0} if low <= 0 else {}
+            plain = {"const": 0} if low <= 0 or row.get("zero") else {}
         suffixes = [*self.suffixes[unit], *([""] if unit == "B" else [])]
         written: Schema = {"type": "string", "pattern": pattern(suffixes)}
         if plain.get("const") == 0:

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What all kinds of links share: a queue discipline before a wire. The functions without a comment are a stage's
+// operations for a struct that begins with a struct link.
+#pragma once
+#include "switch/stage/wire.h"
+
+struct link {
+	const struct aqm_ops *aqm;
+	void *q;
+	struct wire wire;
+};
+
+// The table's entry for a struct that begins with a struct link, and the keys `queue` and `overhead`.
+#define LINK_FRAMING_PARAM(T)                                                                      \
+	FRAMING_PARAM(T, link.wire.framing, "ethernet", "what a frame is carried in")
+extern const struct param link_also[];
+
+int link_configure(void *self, struct config_node *node, struct err *err);
+// For init: rate_bps is the rate at the start, and limit_bps the one that limits in time and BDP refer to.
+int link_begin(struct link *l, const struct stage_env *env, uint64_t rate_bps, uint64_t limit_bps,
+	struct err *err);
+void link_fini(void *self);
+void link_serve(void *self, uint64_t now_ns, struct pkt_list *drops);
+void link_push(void *self, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops);
+uint32_t link_pop(
+	void *self, uint64_t now_ns, struct pkt **pkts, uint32_t max, struct pkt_list *drops);
+uint64_t link_next_ns(const void *self);
+struct backlog link_backlog(const void *self);
+struct stage_stats *link_figures(void *self, uint64_t now_ns);
+const char *link_observe(const void *self, double out[AQM_OBSERVED]);
+bool link_random(const void *self);
+bool link_flows(const void *self);
+struct aqm_limit link_limit(const void *self);
+
+// The discipline with a call per packet; packets are recorded if there is a stream.
+struct wire_queue link_queue(const struct link *l);
+
+// All operations but init, update and rate_bps of a link whose wire nothing but the stage's own events moves.
+#define LINK_OPS                                                                                   \
+	.also = link_also, .configure = link_configure, .fini = link_fini, .push = link_push,      \
+	.pop = link_pop, .next_ns = link_next_ns, .backlog = link_backlog, .serve = link_serve,    \
+	.figures = link_figures, .observe = link_observe, .random = link_random,                   \
+	.flows = link_flows, .limit = link_limit

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The queue of a link and its packets' way to the wire and off it.
+#include "switch/stage/link.h"
+
+#include "common/base/likely.h"
+#include "common/base/rng.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+const struct param link_also[] = {
+	FRAMING_OVERHEAD_PARAM,
+	{"queue", "fifo", "discipline of the queue before it", UNIT_NONE, PARAM_PLUGIN("aqm")},
+	PARAM_END,
+};
+
+int link_configure(void *self, struct config_node *node, struct err *err) {
+	struct link *l = self;
+	struct config_node *queue = config_get(node, "queue");
+	struct config_node *queue_params;
+	const char *name = "fifo";
+	int rc = framing_configure(&l->wire.framing, node, err);
+
+	if (rc < 0)
+		return rc;
+	if (queue == NULL) {
+		queue = config_section(node, "queue");
+		queue_params = config_section(queue, name);
+	} else {
+		rc = config_plugin(queue, "queue", &name, &queue_params, err);
+		if (rc < 0)
+			return rc;
+	}
+	l->aqm = aqm_find(name);
+	if (l->aqm == NULL) {
+		char known[CONFIG_NAMES_SIZE] = "";
+
+		for (const struct aqm_ops *const *o = aqm_all; *o != NULL; o++)
+			config_name_add(known, (*o)->name);
+		return config_err(queue, -EINVAL, err,
+			"queue: '%s' is not a queue discipline; there is %s", name, known);
+	}
+	l->q = calloc(1, l->aqm->state_size);
+	if (l->q == NULL)
+		return err_set(err, -ENOMEM, "no memory for a queue");
+	return config_params(queue_params, name, l->aqm->params, NULL, l->q, err);
+}
+
+int link_begin(struct link *l, const struct stage_env *env, uint64_t rate_bps, uint64_t limit_bps,
+	struct err *err) {
+	struct rng seed;
+
+	rng_init(&seed, env->run_seed, env->name);
+	struct aqm_env aqm_env = {
+		.rate_bps = limit_bps,
+		.base_rtt_ns = env->base_rtt_ns,
+		.overhead_bytes = framing_overhead_bytes(&l->wire.framing, env->mtu_bytes),
+		.mtu_bytes = env->mtu_bytes,
+		.seed = rng_u64(&seed),
+	};
+	l->wire.env = env;
+	wire_rate(&l->wire, 0, rate_bps);
+	return l->aqm->init(l->q, &aqm_env, err);
+}
+
+void link_fini(void *self) {
+	struct link *l = self;
+
+	if (l->q != NULL && l->aqm->fini != NULL)
+		l->aqm->fini(l->q);
+	free(l->q);
+	pkt_ring_fini(&l->wire.out);
+}
+
+struct wire_queue link_queue(const struct link *l) {
+	return (struct wire_queue){
+		.q = l->q,
+		.enqueue = l->aqm->enqueue,
+		.dequeue = l->aqm->dequeue,
+		.traced = stage_traced(l->wire.env),
+	};
+}
+
+// Whether the operations for bursts can be used: they record nothing. (The stream may be opened after link_init.)
+static inline bool link_in_bursts(const struct link *l) {
+	return likely(l->aqm->dequeue_burst != NULL && !stage_traced(l->wire.env));
+}
+
+void link_serve(void *self, uint64_t now_ns, struct pkt_list *drops) {
+	struct link *l = self;
+
+	wire_resume(&l->wire, link_queue(l), drops);
+	wire_serve(&l->wire, link_queue(l), now_ns, drops);
+}
+
+__attribute__((noinline)) static void link_push_each(
+	struct link *l, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops) {
+	wire_push(&l->wire, link_queue(l), pkts, n, drops);
+}
+
+void link_push(void *self, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops) {
+	struct link *l = self;
+
+	if (link_in_bursts(l))
+		l->aqm->enqueue_burst(l->q, &l->wire, pkts, n, drops);
+	else
+		link_push_each(l, pkts, n, drops);
+}
+
+__attribute__((noinline)) static uint32_t link_pop_each(
+	struct link *l, uint64_t now_ns, struct pkt **pkts, uint32_t max, struct pkt_list *drops) {
+	return wire_send(&l->wire, link_queue(l), now_ns, pkts, max, drops);
+}
+
+// Pops frames that leave the wire now, after those sent when it was served.
+static inline uint32_t link_pop_due(
+	struct link *l, uint64_t now_ns, struct pkt **pkts, uint32_t max, struct pkt_list *drops) {
+	if (!wire_due(&l->wire, now_ns))
+		return 0;
+	if (link_in_bursts(l))
+		return l->aqm->dequeue_burst(l->q, &l->wire, now_ns, pkts, max, drops);
+	return link_pop_each(l, now_ns, pkts, max, drops);
+}
+
+__attribute__((noinline)) static uint32_t link_pop_out(
+	struct link *l, uint64_t now_ns, struct pkt **pkts, uint32_t max, struct pkt_list *drops) {
+	uint32_t n = wire_pop_out(&l->wire, now_ns, pkts, max);
+
+	if (n == max || l->wire.out.count > 0)
+		return n;
+	return n + link_pop_due(l, now_ns, pkts + n, max - n, drops);
+}
+
+uint32_t link_pop(
+	void *self, uint64_t now_ns, struct pkt **pkts, uint32_t max, struct pkt_list *drops) {
+	struct link *l = self;
+
+	if (unlikely(l->wire.out.count > 0))
+		return link_pop_out(l, now_ns, pkts, max, drops);
+	return link_pop_due(l, now_ns, pkts, max, drops);
+}
+
+uint64_t link_next_ns(const void *self) {
+	const struct wire *w = &((const struct link *)self)->wire;
+
+	if (w->out.count > 0)
+		return pkt_ring_head(&w->out)->arrival_ns;
+	return w->sending != NULL ? serial_ns(w->free) : NEVER_NS;
+}
+
+// Asks the discipline, so that the packet balance does not depend on the wire's own counters.
+struct backlog link_backlog(const void *self) {
+	const struct link *l = self;
+	const struct wire *w = &l->wire;
+	const struct pkt *on_wire = w->sending != NULL ? w->sending : w->halted;
+	struct backlog b = l->aqm->backlog(l->q);
+
+	b.pkts += w->out.count + (on_wire != NULL);
+	b.bytes += w->out.bytes + (on_wire != NULL ? on_wire->size_bytes : 0);
+	return b;
+}
+
+struct stage_stats *link_figures(void *self, uint64_t now_ns) {
+	return wire_figures(&((struct link *)self)->wire, now_ns);
+}
+
+const char *link_observe(const void *self, double out[AQM_OBSERVED]) {
+	const struct link *l = self;
+
+	if (l->aqm->observe == NULL)
+		return NULL;
+	l->aqm->observe(l->q, out);
+	return l->aqm->name;
+}
+
+bool link_random(const void *self) {
+	const struct link *l = self;
+
+	return l->aqm->random != NULL && l->aqm->random(l->q);
+}
+
+bool link_flows(const void *self) {
+	const struct link *l = self;
+
+	return l->aqm->flows;
+}
+
+struct aqm_limit link_limit(const void *self) {
+	const struct link *l = self;
+
+	return l->aqm->limit(l->q);
+}
