@@ -51,3 +51,8 @@ static inline uint64_t rng_threshold(double p) {
 static inline bool rng_below(struct rng *r, uint64_t threshold) {
 	return threshold == UINT64_MAX || rng_u64(r) < threshold;
 }
+
+// The same for a number that was drawn before.
+static inline bool rng_under(uint64_t draw, uint64_t threshold) {
+	return draw < threshold || threshold == UINT64_MAX;
+}

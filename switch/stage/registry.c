@@ -8,12 +8,22 @@ extern const struct stage_ops stage_delay;
 extern const struct stage_ops stage_edges;
 extern const struct stage_ops stage_link;
 extern const struct stage_ops stage_loss;
+extern const struct stage_ops stage_loss_gilbert;
+extern const struct stage_ops stage_loss_markov;
+extern const struct stage_ops stage_loss_mask;
+extern const struct stage_ops stage_loss_periodic;
+extern const struct stage_ops stage_loss_trace;
 
 const struct stage_ops *const stage_all[] = {
 	&stage_link,
 	&stage_delay,
 	&stage_loss,
 	&stage_edges,
+	&stage_loss_gilbert,
+	&stage_loss_markov,
+	&stage_loss_periodic,
+	&stage_loss_mask,
+	&stage_loss_trace,
 	NULL,
 };
 

@@ -165,13 +165,27 @@ class Generator:
             )
             aqm = self.random.choice(list(self.kinds["aqm"]))
             params["queue"] = {aqm: self.plugin("aqm", aqm, scale)}
+        if name == "loss_mask":
+            params["mask"] = hex(self.random.getrandbits(64))
+        if name == "loss_markov":  # at most 1 leave a state
+            for first, second in (("p13", "p14"), ("p31", "p32")):
+                if float(params[first]) + float(params.get(second, 0)) > 1:
+                    params[second] = "0"
+        if name == "loss_periodic":  # no more than all
+            params["lost"] = f"{min(int(params.get('lost', 1)), int(params['every']))}"
         if name == "delay":
             params["delay"] = text(scale.delay_ns * self.random.choice([0, 0.1, 0.5, 1]), "ns")
         return {name: params}
 
+    def needs_file(self, stage: str) -> bool:
+        """Whether a stage reads a file, which no experiment here has."""
+        file = self.kinds["stage"][stage].get("file")
+        return file is not None and file["default"] is None
+
     def path(self, scale: Scale, names: list[str]) -> list[Config]:
         """The stages named, and up to three of any kind, in any order."""
-        names += self.random.choices(list(self.kinds["stage"]), k=self.random.choice([0, 0, 1, 3]))
+        kinds = [kind for kind in self.kinds["stage"] if not self.needs_file(kind)]
+        names += self.random.choices(kinds, k=self.random.choice([0, 0, 1, 3]))
         self.random.shuffle(names)
         return [self.stage(name, scale) for name in names]
 
@@ -275,7 +289,7 @@ class Generator:
         for key in ("stop", "schedule"):
             config.pop(key, None)
         for path, stages in config["paths"].items():
-            kept = [stage for stage in stages if not {"loss", "edges"} & set(stage)]
+            kept = [stage for stage in stages if set(stage) <= {"link", "delay"}]
             config["paths"][path] = kept or [{"delay": {"delay": "1us"}}]
             for params in (next(iter(stage.values())) for stage in kept):
                 params.pop("late", None)

@@ -249,7 +249,8 @@ def telemetry(run: Folder) -> Iterator[str]:
 
 def can_finish(run: Folder) -> bool:
     """Are all flows finite, the paths without chance, and is there time to stop and wait?"""
-    if run.schedule or run.summary.get("stop") or run.stages("edges") or run.stages("loss"):
+    kinds = {kind for path in run.config["paths"].values() for stage in path for kind in stage}
+    if run.schedule or run.summary.get("stop") or not kinds <= {"link", "delay"}:
         return False
     groups = run.config["flows"]
     flows_all = sum(int(group["count"]) for group in groups)
