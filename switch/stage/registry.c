@@ -5,6 +5,7 @@
 #include <string.h>
 
 extern const struct stage_ops stage_delay;
+extern const struct stage_ops stage_ecn;
 extern const struct stage_ops stage_edges;
 extern const struct stage_ops stage_link;
 extern const struct stage_ops stage_loss;
@@ -24,6 +25,7 @@ const struct stage_ops *const stage_all[] = {
 	&stage_loss_periodic,
 	&stage_loss_mask,
 	&stage_loss_trace,
+	&stage_ecn,
 	NULL,
 };
 

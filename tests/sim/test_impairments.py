@@ -23,3 +23,40 @@ def test_goodput_follows_from_loss_events(simulate: Simulate) -> None:
     assert single["goodput_bps"] / 10 == pytest.approx(mathis_bps(0.005), rel=0.05)
     # A row may meet two flows, so there are a few more events than rows.
     assert rows["goodput_bps"] / 10 == pytest.approx(mathis_bps(0.001), rel=0.08)
+
+
+ECN = """
+seed: 1
+duration: 20s
+warmup: 5s
+paths:
+  forward:
+    {before}
+    - link: {{rate: 20Mbit, queue: {{codel: {{limit: 4BDP, ecn: yes}}}}}}
+    {behind}
+    - delay: {{delay: 10ms}}
+  reverse:
+    - delay: {{delay: 10ms}}
+flows:
+  - {{count: 2, cc: newreno, ecn: ect0}}
+"""
+BLEACH = "- ecn: {ect0: not_ect, ect1: not_ect, ce: not_ect}"
+
+
+@pytest.mark.parametrize("behind", [BLEACH, "- ecn: {ce: ect0}"])
+def test_marks_that_are_erased_keep_no_queue_short(simulate: Simulate, behind: str) -> None:
+    """CoDel marks at its target of 5 ms; if nobody hears of it, the queue ends at its limit, 80 ms."""
+    heard = simulate(ECN.format(before="", behind=""))
+    erased = simulate(ECN.format(before="", behind=behind))
+    assert heard.link["marks"] > 0
+    assert erased.link["marks"] > 100 * heard.link["marks"]
+    assert 3e6 < heard.link["queue_mean_ns"] < 10e6
+    assert erased.link["queue_mean_ns"] > 50e6
+
+
+def test_a_queue_drops_what_was_bleached(simulate: Simulate) -> None:
+    """Instead of marking it; the queue is as short."""
+    run = simulate(ECN.format(before=BLEACH, behind=""))
+    assert run.link["marks"] == 0
+    assert run.link["drops"] > 0
+    assert 3e6 < run.link["queue_mean_ns"] < 10e6
