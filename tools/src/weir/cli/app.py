@@ -15,6 +15,7 @@ import typer
 from weir import __version__
 from weir.cli import complete, usage
 from weir.cli import figures as figure_commands
+from weir.cli import guests as guest_commands
 from weir.cli import pcap as pcap_commands
 from weir.cli.usage import examples
 from weir.errors import UserError, guarded
@@ -37,6 +38,7 @@ app = typer.Typer(
 bench_app = typer.Typer(help="Measures Weir's own speed.", no_args_is_help=True)
 app.add_typer(bench_app, name="bench")
 app.add_typer(pcap_commands.app, name="pcap")
+app.add_typer(guest_commands.app, name="guests")
 
 RunArgument = Annotated[
     Path, typer.Argument(metavar="RUN", help="A run folder.", autocompletion=complete.runs)
