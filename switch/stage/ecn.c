@@ -22,7 +22,7 @@ static_assert(ECN_NOT_ECT == 0 && ECN_ECT1 == 1 && ECN_ECT0 == 2 && ECN_CE == 3,
 struct ecn_stage {
 	struct instant pass;
 	int becomes[4]; // by codepoint
-	double share;
+	double fraction;
 
 	uint64_t threshold;
 	struct rng rng;
@@ -42,16 +42,16 @@ static const struct param params[] = {
 	ECN_PARAM("ect0", ECN_ECT0, "what ECT(0) becomes"),
 	ECN_PARAM("ect1", ECN_ECT1, "what ECT(1) becomes"),
 	ECN_PARAM("ce", ECN_CE, "what CE becomes: marks of the queues before"),
-	{"share", "100%", "of the packets that this applies to, drawn for each", UNIT_RATIO,
-		PARAM_F64(struct ecn_stage, share), 0, 1, .live = true},
+	{"fraction", "100%", "of the packets that this applies to, drawn for each", UNIT_RATIO,
+		PARAM_F64(struct ecn_stage, fraction), 0, 1, .live = true},
 	PARAM_END,
 };
 
 static void ecn_update(void *self, uint64_t now_ns) {
 	struct ecn_stage *e = self;
 
-	e->threshold = rng_threshold(e->share);
-	e->random |= e->share > 0 && e->share < 1;
+	e->threshold = rng_threshold(e->fraction);
+	e->random |= e->fraction > 0 && e->fraction < 1;
 }
 
 static int ecn_init(void *self, const struct stage_env *env, struct err *err) {

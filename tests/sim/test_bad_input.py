@@ -27,7 +27,7 @@ BAD = {
     "unknown key": ("rate: 10Mbit", "rato: 10Mbit", "forward.link: unknown key 'rato'"),
     "duplicate key": ("rate: 10Mbit", "rate: 10Mbit, rate: 1Mbit", "rate"),
     "unit": ("10Mbit", "10Gbitt", "rate: '10Gbitt' is not a rate such as 10Gbit"),
-    "zero": ("10Mbit", "1bit", "rate: 1bit is not 0 or in [1kbit, 1Tbit]"),
+    "too slow": ("10Mbit", "1bit", "rate: 1bit is not 0 or in [1kbit, 1Tbit]"),
     "no cc": (", cc: copa", "", "cc is required"),
     "other cc": ("copa", "cupa", "'cupa' is not a congestion control"),
     "no reverse": (

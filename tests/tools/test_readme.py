@@ -14,6 +14,7 @@ from test_layout import functions
 from weir import reference, tables
 
 ROOT = Path(__file__).resolve().parents[2]
+REFERENCE = (ROOT / "configs/README.md").read_text()
 README = (ROOT / "README.md").read_text()
 
 
@@ -106,8 +107,8 @@ def test_the_example_of_an_error(weir_sim: Path, tmp_path: Path) -> None:
 
 
 def test_the_tables_of_disciplines_and_stages_are_those_of_the_registries(weir_sim: Path) -> None:
-    """After a change of a table or a registry: `tools/weir list --update README.md`."""
-    written = README.partition(reference.BEGIN)[2].partition(reference.END)[0]
+    """After a change of a table or a registry: `tools/weir list --update configs/README.md`."""
+    written = REFERENCE.partition(reference.BEGIN)[2].partition(reference.END)[0]
     assert written == reference.markdown(tables.read())
 
 
@@ -116,7 +117,7 @@ def test_the_tables_lack_nothing(weir_sim: Path) -> None:
     listed = tables.read()
     for kind in ("aqm", "stage"):
         for name, entry in listed[kind].items():
-            part = README.partition(f"\n| **{name}** |")[2].partition("| **")[0]
+            part = REFERENCE.partition(f"\n| **{name}** |")[2].partition("| **")[0]
             assert entry["summary"] in part
             assert entry.get("reference", "") in part
             for key, param in tables.keys(entry).items():

@@ -424,8 +424,7 @@ START_TEST(arrivals_tell_all_that_decides) {
 	ck_assert_uint_eq(r[5].param, 3); // behind loss.rate, unit, burst_gap
 	ck_assert_double_eq(r[5].value, 4e9);
 	ck_assert_uint_eq(r[9].flow_id, path_name_hash("forward.delay.late_by"));
-	ck_assert_uint_eq(
-		r[9].param, 7); // rate unit burst_gap | rate framing | delay late late_by
+	ck_assert_uint_eq(r[9].param, 7); // rate unit burst_gap | rate framing | delay late late_by
 	ck_assert_double_eq(r[9].value, 5e5);
 	ck_assert_uint_eq(r[14].event, TEL_END);
 	ck_assert_uint_eq(r[14].ts_ns, 9000);

@@ -989,9 +989,9 @@ START_TEST(lists_as_json) {
 	ck_assert_str_eq(text,
 		"{\"aqm\":{\"fifo\":{\"summary\":\"onequeue\",\"params\":{"
 		"\"limit\":{\"type\":\"u64\",\"unit\":\"B\",\"default\":null,\"min\":64,\"max\":null,"
-		"\"choices\":[],\"live\":false,\"help\":\"ofthequeue\"},"
+		"\"range\":\"64Bormore\",\"choices\":[],\"live\":false,\"help\":\"ofthequeue\"},"
 		"\"law\":{\"type\":\"enum\",\"unit\":\"\",\"default\":\"exact\",\"min\":0,\"max\":0,"
-		"\"choices\":[\"exact\",\"linux\"],\"live\":false,\"help\":\"steps\"}},"
+		"\"range\":\"exactorlinux\",\"choices\":[\"exact\",\"linux\"],\"live\":false,\"help\":\"steps\"}},"
 		"\"observed\":[\"p\"]}},"
 		"\"cc\":{\"reno\":{\"summary\":\"noparameters\",\"params\":{},\"observed\":[]}}}");
 	free(text);

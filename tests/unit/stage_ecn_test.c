@@ -22,7 +22,7 @@ START_TEST(codepoints_become_what_is_written) {
 		{"{ecn: {ect1: ect0}}", ECN_NOT_ECT, ECN_ECT0, ECN_ECT0, ECN_CE},
 		{"{ecn: {ect0: ect1, ect1: ect0}}", ECN_NOT_ECT, ECN_ECT0, ECN_ECT1, ECN_CE},
 		{"{ecn: {not_ect: ect0, ect0: ce}}", ECN_ECT0, ECN_ECT1, ECN_CE, ECN_CE},
-		{"{ecn: {ect0: ce, share: 0%}}", ECN_NOT_ECT, ECN_ECT1, ECN_ECT0, ECN_CE},
+		{"{ecn: {ect0: ce, fraction: 0%}}", ECN_NOT_ECT, ECN_ECT1, ECN_ECT0, ECN_CE},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -39,16 +39,16 @@ START_TEST(codepoints_become_what_is_written) {
 }
 END_TEST
 
-START_TEST(a_share_of_packets_is_changed) {
+START_TEST(a_fraction_of_packets_is_changed) {
 	struct stage_bench b = {.env = {.run_seed = 1}};
 	double n = 1e6, changed = 0;
 
-	ck_assert_int_eq(stage_open(&b, "{ecn: {ect0: not_ect, share: 3%}}"), 0);
+	ck_assert_int_eq(stage_open(&b, "{ecn: {ect0: not_ect, fraction: 3%}}"), 0);
 	ck_assert(b.ops->random(b.st));
 	for (uint32_t i = 0; i < n; i++)
 		changed += after(&b, ECN_ECT0, i) == ECN_NOT_ECT;
 	ck_assert_double_gt(normal_p((changed - 0.03 * n) / sqrt(n * 0.03 * 0.97)), P_LEAST);
-	stage_live(&b, "share", "100%", 2000000);
+	stage_live(&b, "fraction", "100%", 2000000);
 	for (uint32_t i = 0; i < 1000; i++)
 		ck_assert_uint_eq(after(&b, ECN_ECT0, 2000000), ECN_NOT_ECT);
 	stage_live(&b, "ect0", "ce", 3000000);
@@ -57,4 +57,4 @@ START_TEST(a_share_of_packets_is_changed) {
 }
 END_TEST
 
-TEST_MAIN(codepoints_become_what_is_written, a_share_of_packets_is_changed)
+TEST_MAIN(codepoints_become_what_is_written, a_fraction_of_packets_is_changed)

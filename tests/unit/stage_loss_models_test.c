@@ -36,7 +36,7 @@ struct chain {
 	int states;
 	double move[4][4]; // from, to
 	double lost[4];
-	double share[4]; // in the long run
+	double fraction[4]; // in the long run
 };
 
 // One step of the chain from `from`.
@@ -51,10 +51,10 @@ static void chain_step(const struct chain *c, const double *from, double *to) {
 static void chain_settle(struct chain *c) {
 	double to[4] = {0};
 
-	c->share[0] = 1;
+	c->fraction[0] = 1;
 	for (int i = 0; i < 100000; i++) {
-		chain_step(c, c->share, to);
-		memcpy(c->share, to, sizeof(to));
+		chain_step(c, c->fraction, to);
+		memcpy(c->fraction, to, sizeof(to));
 	}
 }
 
@@ -62,7 +62,7 @@ static double chain_rate(const struct chain *c) {
 	double rate = 0;
 
 	for (int i = 0; i < c->states; i++)
-		rate += c->share[i] * c->lost[i];
+		rate += c->fraction[i] * c->lost[i];
 	return rate;
 }
 
@@ -70,7 +70,7 @@ static double chain_rate(const struct chain *c) {
 static double chain_pattern(const struct chain *c, uint32_t pattern, int packets) {
 	double at[4], to[4] = {0}, sum = 0;
 
-	memcpy(at, c->share, sizeof(at));
+	memcpy(at, c->fraction, sizeof(at));
 	for (int k = 0; k < packets; k++) {
 		for (int i = 0; i < c->states; i++)
 			at[i] *= (pattern >> k & 1) != 0 ? c->lost[i] : 1 - c->lost[i];
@@ -103,7 +103,7 @@ static void as_the_chain(struct chain *c) {
 
 	double rate = chain_rate(c), variance = rate * (1 - rate);
 	for (int i = 0; i < c->states; i++)
-		at[i] = c->share[i] * c->lost[i];
+		at[i] = c->fraction[i] * c->lost[i];
 	for (int lag = 1; lag < 2000; lag++) {
 		double both = 0;
 
@@ -212,9 +212,9 @@ START_TEST(four_states_are_those_of_the_general_and_intuitive_model) {
 
 	lose("{loss_markov: {p13: 1%, p31: 20%, p32: 30%, p23: 40%, p14: 0.5%}}", PKTS, 1);
 	as_the_chain(&c);
-	ck_assert_double_eq_tol(c.share[0], q1, 1e-12);
+	ck_assert_double_eq_tol(c.fraction[0], q1, 1e-12);
 	ck_assert_double_eq_tol(chain_rate(&c), q1 * (p13 / p31 + p14), 1e-12);
-	ck_assert_double_eq_tol(c.share[1], q1 * p13 / p31 * p32 / p23, 1e-12);
+	ck_assert_double_eq_tol(c.fraction[1], q1 * p13 / p31 * p32 / p23, 1e-12);
 }
 END_TEST
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The README's tables of queue disciplines and stages, made of what weir-sim lists."""
+"""configs/README.md: tables of queue disciplines and stages, made of what weir-sim lists."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from weir.analysis import folder
 from weir.errors import UserError
 from weir.tables import Entry, Tables
 
-BEGIN = "<!-- tables: tools/weir list --update README.md -->\n"
+BEGIN = "<!-- tables: tools/weir list --update configs/README.md -->\n"
 END = "<!-- end of tables -->\n"
 TITLES = {"aqm": "queue discipline", "stage": "stage"}
 UNITS = {"ns": "time", "bit/s": "rate", "B": "bytes"}
