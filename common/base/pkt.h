@@ -33,7 +33,8 @@ enum ecn { ECN_VALUES(PKT_CONSTANT_) };
 	V(DROP_NO_MBUF, 5, "no_mbuf", "live: no buffer to receive or copy into")                   \
 	V(DROP_NO_ROUTE, 6, "no_route", "live: no port for the destination")                       \
 	V(DROP_TX, 7, "tx", "live: the port did not take it")                                      \
-	V(DROP_MALFORMED, 8, "malformed", "headers that do not parse or whose checksum is wrong")
+	V(DROP_MALFORMED, 8, "malformed", "headers that do not parse or whose checksum is wrong")  \
+	V(DROP_POLICED, 9, "policed", "a policer: too few tokens")
 
 enum drop_reason { DROP_REASON_VALUES(PKT_CONSTANT_) DROP_REASONS };
 

@@ -14,6 +14,7 @@ extern const struct stage_ops stage_loss_markov;
 extern const struct stage_ops stage_loss_mask;
 extern const struct stage_ops stage_loss_periodic;
 extern const struct stage_ops stage_loss_trace;
+extern const struct stage_ops stage_policer;
 
 const struct stage_ops *const stage_all[] = {
 	&stage_link,
@@ -26,6 +27,7 @@ const struct stage_ops *const stage_all[] = {
 	&stage_loss_mask,
 	&stage_loss_trace,
 	&stage_ecn,
+	&stage_policer,
 	NULL,
 };
 

@@ -28,6 +28,7 @@ BAD = {
     "duplicate key": ("rate: 10Mbit", "rate: 10Mbit, rate: 1Mbit", "rate"),
     "unit": ("10Mbit", "10Gbitt", "rate: '10Gbitt' is not a rate such as 10Gbit"),
     "too slow": ("10Mbit", "1bit", "rate: 1bit is not 0 or in [1kbit, 1Tbit]"),
+    "negative": ("10Mbit", "-1Mbit", "rate: '-1Mbit' is not a rate such as 10Gbit"),
     "no cc": (", cc: copa", "", "cc is required"),
     "other cc": ("copa", "cupa", "'cupa' is not a congestion control"),
     "no reverse": (

@@ -173,6 +173,8 @@ class Generator:
                     params[second] = "0"
         if name == "loss_periodic":  # no more than all
             params["lost"] = f"{min(int(params.get('lost', 1)), int(params['every']))}"
+        if name == "policer":
+            params = self.policer(params, scale)
         if name == "delay":
             params["delay"] = text(scale.delay_ns * self.random.choice([0, 0.1, 0.5, 1]), "ns")
         return {name: params}
@@ -181,6 +183,17 @@ class Generator:
         """Whether a stage reads a file, which no experiment here has."""
         file = self.kinds["stage"][stage].get("file")
         return file is not None and file["default"] is None
+
+    def policer(self, params: Config, scale: Scale) -> Config:
+        """One whose buckets hold the largest frame, with one rate or two."""
+        keys = ("red", "yellow", "framing")
+        made = {key: value for key, value in params.items() if key in keys}
+        made["rate"] = text(scale.rate_bps, "bit/s")
+        made["burst"] = text(self.log(BITS_MIN / 8, 1e6), "B")
+        if self.chance(0.5):
+            peak = {"peak": text(min(1e12, 3 * scale.rate_bps), "bit/s"), "peak_burst": "20kB"}
+            return {**made, "meter": "trtcm", **peak}
+        return {**made, "excess": text(self.log(1, 1e6), "B")} if self.chance(0.5) else made
 
     def path(self, scale: Scale, names: list[str]) -> list[Config]:
         """The stages named, and up to three of any kind, in any order."""
