@@ -49,6 +49,7 @@
 //     is derived, on. Without it slow start overshoots a buffer by its size, thousands of segments at
 //     once; `no` is for comparisons with such stacks.
 //   - The cube root is Newton's, in additions and divisions: the same bits with any libm.
+#include "sender/cc/cube_root.h"
 #include "sender/cc/slow_start.h"
 
 static const char *const reno_alpha_names[] = {"rising", "constant", NULL};
@@ -150,19 +151,6 @@ static double max_of(double a, double b) {
 
 static double min_of(double a, double b) {
 	return a < b ? a : b;
-}
-
-// Newton from above: falls until rounding stops it.
-static double cube_root(double x) {
-	double y = max_of(x, 1), next = y;
-
-	if (x <= 0)
-		return 0;
-	do {
-		y = next;
-		next = (2 * y + x / (y * y)) / 3;
-	} while (next < y);
-	return y;
 }
 
 static double w_cubic(const struct cubic *r, const struct config *cfg, double t_s) {
