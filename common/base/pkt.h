@@ -5,6 +5,7 @@
 // the first part of a larger object with the decoded TCP segment. Queueing code uses both in the same way.
 #pragma once
 #include "common/base/likely.h"
+#include "common/base/wheel.h"
 
 #include <assert.h>
 #include <stdbool.h>
@@ -43,11 +44,16 @@ enum drop_reason { DROP_REASON_VALUES(PKT_CONSTANT_) DROP_REASONS };
 #define PKT_RETRANSMIT 0x02 // virtual time only: a retransmission
 
 struct pkt {
-	struct pkt *next;
-	uint64_t arrival_ns; // theoretical arrival at the current stage
-	// Departure from the current stage, in stages that know it on arrival (delays, edges). Live: due time of a
-	// frame that another lcore sends.
-	uint64_t release_ns;
+	union {
+		struct {
+			struct pkt *next;
+			uint64_t arrival_ns; // theoretical arrival at the current stage
+			// Departure from the current stage, in stages that know it on arrival (delays, edges). Live: due
+			// time of a frame that another lcore sends.
+			uint64_t release_ns;
+		};
+		struct timer timer; // of a packet in a wheel, where arrival_ns is not kept
+	};
 	uint32_t flow_id;
 	uint16_t size_bytes; // frame with FCS, without preamble and gap
 	uint8_t ecn;
@@ -61,6 +67,8 @@ struct pkt {
 	uint8_t user[24];
 };
 static_assert(sizeof(struct pkt) == 64, "one cache line");
+static_assert(offsetof(struct pkt, timer.expires_ns) == offsetof(struct pkt, release_ns),
+	"a timer fires at the packet's departure");
 static_assert(offsetof(struct pkt, user) % 8 == 0, "a segment starts here");
 
 // Number of packets and the sum of their sizes.

@@ -339,6 +339,27 @@ uint64_t wheel_next_ns(struct wheel *w, uint64_t limit_ns) {
 	return w->ready->expires_ns <= limit_ns ? w->ready->expires_ns : limit_ns + 1;
 }
 
+static uint64_t list_first_ns(const struct wheel_slot *l) {
+	uint64_t first_ns = NEVER_NS;
+
+	for (const struct timer *t = l->head; t != NULL; t = t->next)
+		first_ns = min_u64(first_ns, t->expires_ns);
+	return first_ns;
+}
+
+uint64_t wheel_first_ns(const struct wheel *w) {
+	if (w->ready != NULL)
+		return w->ready->expires_ns;
+	for (uint32_t level = 0; level < WHEEL_LEVELS; level++) {
+		uint64_t from = w->now_slot >> (level * WHEEL_SLOT_BITS) & DIGIT_MASK;
+		uint64_t digit = slot_find(w, level, from);
+
+		if (digit < WHEEL_SLOTS)
+			return list_first_ns(&w->slot[level][digit]);
+	}
+	return list_first_ns(&w->far);
+}
+
 struct timer *wheel_peek(const struct wheel *w, uint64_t *cursor, uint64_t until_ns) {
 	uint64_t from = max_u64(*cursor, w->now_slot + 1);
 	uint64_t last = min_u64(until_ns >> WHEEL_SLOT_SHIFT, w->now_slot | DIGIT_MASK);

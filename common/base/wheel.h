@@ -62,6 +62,9 @@ struct timer *wheel_pop(struct wheel *w, uint64_t now_ns);
 // Exact expiry of the earliest timer if it is at or before limit_ns, else limit_ns + 1; NEVER_NS
 // when the wheel is empty.
 uint64_t wheel_next_ns(struct wheel *w, uint64_t limit_ns);
+// Exact expiry of the earliest timer; NEVER_NS: there is none. Does not move time, so it looks through a whole slot if
+// none is open: for wheels with few timers per slot.
+uint64_t wheel_first_ns(const struct wheel *w);
 // No slot before this time holds a timer, except the open one.
 static inline uint64_t wheel_slot_ns(const struct wheel *w) {
 	return w->next_slot << WHEEL_SLOT_SHIFT;

@@ -7,6 +7,7 @@
 extern const struct stage_ops stage_delay;
 extern const struct stage_ops stage_ecn;
 extern const struct stage_ops stage_edges;
+extern const struct stage_ops stage_jitter;
 extern const struct stage_ops stage_link;
 extern const struct stage_ops stage_loss;
 extern const struct stage_ops stage_loss_gilbert;
@@ -28,6 +29,7 @@ const struct stage_ops *const stage_all[] = {
 	&stage_loss_trace,
 	&stage_ecn,
 	&stage_policer,
+	&stage_jitter,
 	NULL,
 };
 

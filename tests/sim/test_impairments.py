@@ -60,3 +60,21 @@ def test_a_queue_drops_what_was_bleached(simulate: Simulate) -> None:
     assert run.link["marks"] == 0
     assert run.link["drops"] > 0
     assert 3e6 < run.link["queue_mean_ns"] < 10e6
+
+
+@pytest.mark.parametrize("half_life", ["0ns", "100ms"])
+@pytest.mark.parametrize("reordering", ["allowed", "forbidden"])
+def test_jitter_does_not_stop_rack(simulate: Simulate, half_life: str, reordering: str) -> None:
+    """RFC 8985 section 3.3.2: the reordering window follows the disorder that is seen.
+
+    With independent delays half of the packets are overtaken; the pipe is full all the same.
+    """
+    run = simulate(
+        "jitter",
+        "duration=30s",
+        f"paths.forward.jitter.half_life={half_life}",
+        f"paths.forward.jitter.reordering={reordering}",
+    )
+    group = run.summary["groups"][0]
+    assert run.link["utilisation"] > 0.95
+    assert group["retransmits"] < 1e-3 * 30 * 8000

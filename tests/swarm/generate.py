@@ -175,6 +175,11 @@ class Generator:
             params["lost"] = f"{min(int(params.get('lost', 1)), int(params['every']))}"
         if name == "policer":
             params = self.policer(params, scale)
+        if name == "jitter" and params.get("distribution") == "table":
+            params["distribution"] = "pareto"
+        if name == "jitter":  # in proportion to the delays
+            params["mean"] = text(scale.delay_ns * self.random.choice([0, 0.1, 1]), "ns")
+            params["spread"] = text(scale.delay_ns * self.log(1e-3, 1), "ns")
         if name == "delay":
             params["delay"] = text(scale.delay_ns * self.random.choice([0, 0.1, 0.5, 1]), "ns")
         return {name: params}

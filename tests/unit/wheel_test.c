@@ -79,6 +79,10 @@ static void cancel(struct entry *e) {
 }
 
 static void check_next(uint64_t limit_ns) {
+	uint64_t first_ns = wheel_first_ns(&wheel);
+
+	if (first_ns != (sorted_count == 0 ? NEVER_NS : sorted[0]->expires_ns))
+		ck_abort_msg("first %" PRIu64 " of %u", first_ns, sorted_count);
 	uint64_t next_ns = wheel_next_ns(&wheel, limit_ns);
 
 	uint64_t true_ns = sorted_count == 0	    ? NEVER_NS

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Random delay. A packet's delay is drawn on its arrival:
+//
+//	delay = mean + spread * x, not below 0 and not above `max`
+//
+//	uniform   x between -1 and 1
+//	normal    x of mean 0 and standard deviation 1
+//	pareto    x = (P - E[P]) / sd(P), of mean 0 and standard deviation 1, from Pareto's P >= 1 with
+//	          Pr(P > t) = t^-shape; Linux's netem has shape 3
+//	table     x = v / scale, v one of the numbers of a file, each as likely as the others. Scale 8192 is that of
+//	          netem's tables (tc-netem, iproute2); with spread 1us, mean 0ms and scale 1 the file has delays in us
+//
+// Correlation: with `half_life` the delays are no longer independent. A normal number y follows the time between
+// arrivals, an exponential moving average whose weight halves once per half-life:
+//
+//	y = a y + sqrt(1 - a^2) z,  a = 2^(-time since the last arrival / half_life),  z standard normal
+//
+// so y is standard normal at any time, with correlation a, and x is the quantile of the distribution at Phi(y): each
+// delay has the distribution that is written, and packets close together have nearly the same. Order mostly survives,
+// since delays rarely fall faster than time passes. (DPDS, arXiv 2606.17716, calls it adaptive delay correlation; a
+// plain average of independent delays would have a smaller spread the longer the half-life.)
+//
+// A share `ahead` of the packets passes at once, as with netem's `reorder`. `reordering: forbidden`: a packet leaves
+// no earlier than the one before it, as behind a link layer that delivers in order; delays are longer then.
+//
+// Packets wait in a timing wheel, in exact order of departure; ties leave in order of arrival.
+#include "switch/stage/stage.h"
+
+#include "common/base/likely.h"
+#include "common/base/rng.h"
+#include "common/base/wheel.h"
+#include "switch/stage/text_file.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#define MAX_SPREADS 20 // `max` if none is given: mean + so many
+#define TABLE_MAX (1u << 24)
+#define DELAY_MAX_NS 60e9
+
+enum distribution { UNIFORM, NORMAL, PARETO, TABLE };
+static const char *const distribution_names[] = {"uniform", "normal", "pareto", "table", NULL};
+enum reordering { ALLOWED, FORBIDDEN };
+static const char *const reordering_names[] = {"allowed", "forbidden", NULL};
+
+struct jitter {
+	uint64_t mean_ns, spread_ns, max_ns, half_life_ns;
+	int distribution, reordering;
+	double shape, scale, ahead;
+	char table[PARAM_TEXT_SIZE];
+
+	const struct stage_env *env;
+	double *value; // of the table, sorted
+	uint32_t values;
+	double pareto_mean, pareto_sd;
+	uint64_t longest_ns; // that a delay may be
+	uint64_t ahead_threshold;
+	double y;
+	uint64_t arrival_ns; // of the packet before, 0 at first
+	uint64_t release_ns; // its departure
+	bool begun, random;
+	uint64_t pkts, bytes; // in the wheel
+	struct pkt_list out; // departed while the stage was full, not yet taken
+	struct rng rng;
+	struct wheel wheel;
+};
+
+static const struct param params[] = {
+	{"mean", NULL, "mean of the delay, before it is cut at 0 and max", UNIT_TIME_NS,
+		PARAM_U64(struct jitter, mean_ns), 0, DELAY_MAX_NS, .live = true},
+	{"spread", NULL, "standard deviation; uniform: half of the width; table: one unit",
+		UNIT_TIME_NS, PARAM_U64(struct jitter, spread_ns), 0, DELAY_MAX_NS, .live = true},
+	{"distribution", "normal", "of independent delays", UNIT_NONE,
+		PARAM_ENUM(struct jitter, distribution, distribution_names)},
+	{"half_life", "0ns", "after which the correlation of two delays is a half; 0: independent",
+		UNIT_TIME_NS, PARAM_U64(struct jitter, half_life_ns), 0, DELAY_MAX_NS,
+		.live = true},
+	{"reordering", "allowed", "whether packets may overtake others", UNIT_NONE,
+		PARAM_ENUM(struct jitter, reordering, reordering_names)},
+	{"ahead", "0%", "share of packets that pass without delay", UNIT_RATIO,
+		PARAM_F64(struct jitter, ahead), 0, 1, .live = true},
+	{"max", "0ns", "longest delay; 0: mean and 20 times spread", UNIT_TIME_NS,
+		PARAM_U64(struct jitter, max_ns), 0, DELAY_MAX_NS},
+	{"shape", "3", "pareto: exponent of the tail", UNIT_NONE, PARAM_F64(struct jitter, shape),
+		2.01, 100},
+	{"table", "", "table: a file of numbers, as netem's", UNIT_NONE,
+		PARAM_TEXT(struct jitter, table)},
+	{"scale", "8192", "table: number in the file that is one spread", UNIT_NONE,
+		PARAM_F64(struct jitter, scale), 1e-9, 1e12},
+	PARAM_END,
+};
+
+static int value_order(const void *pa, const void *pb) {
+	double a = *(const double *)pa, b = *(const double *)pb;
+
+	return (a > b) - (a < b);
+}
+
+static int table_read(struct jitter *j, struct text_file *f, struct err *err) {
+	uint32_t room = 0;
+	char word[64], *end;
+	int rc;
+
+	while ((rc = text_file_word(f, word, sizeof(word), err)) == 1) {
+		if (j->values == room) {
+			room = room > 0 ? 2 * room : 4096;
+			double *value =
+				room > TABLE_MAX ? NULL : realloc(j->value, room * sizeof(*value));
+
+			if (value == NULL)
+				return text_file_err(f, -ENOMEM, "too many numbers", err);
+			j->value = value;
+		}
+		double v = strtod(word, &end);
+		if (*end != '\0' || !isfinite(v))
+			return text_file_err(f, -EINVAL, "not a number", err);
+		j->value[j->values++] = v;
+	}
+	if (rc == 0 && j->values == 0)
+		return text_file_err(f, -EINVAL, "no number in it", err);
+	if (rc == 0)
+		qsort(j->value, j->values, sizeof(*j->value), value_order);
+	return rc;
+}
+
+static int jitter_configure(void *self, struct config_node *node, struct err *err) {
+	struct jitter *j = self;
+	struct text_file f;
+	struct err why;
+	int rc;
+
+	j->pareto_mean = j->shape / (j->shape - 1);
+	j->pareto_sd = sqrt(j->shape / (j->shape - 2)) / (j->shape - 1);
+	if (j->distribution != TABLE)
+		return j->table[0] == '\0'
+			? 0
+			: config_err(node, -EINVAL, err, "table: is for distribution: table alone");
+	if (j->table[0] == '\0')
+		return config_err(
+			node, -EINVAL, err, "table is required: the file that has the numbers");
+	if ((rc = text_file_open(&f, j->table, &why)) == 0) {
+		rc = table_read(j, &f, &why);
+		if (!text_file_close(&f) && rc == 0)
+			rc = err_set(&why, -EIO, "%s: cannot be read", j->table);
+	}
+	return rc == 0 ? 0 : config_err(node, rc, err, "table: %s", why.msg);
+}
+
+static double limited(const struct jitter *j, double delay_ns) {
+	double most_ns = (double)j->longest_ns;
+
+	return delay_ns <= 0 ? 0 : delay_ns < most_ns ? delay_ns : most_ns;
+}
+
+// x at quantile u, between 0 and 1.
+static double quantile(const struct jitter *j, double u) {
+	switch (j->distribution) {
+	case UNIFORM:
+		return 2 * u - 1;
+	case PARETO:
+		return (pow(1 - u, -1 / j->shape) - j->pareto_mean) / j->pareto_sd;
+	default:
+		return j->value[(uint32_t)(u * j->values)] / j->scale;
+	}
+}
+
+// A standard normal number (Box and Muller 1958).
+static double draw_normal(struct rng *rng) {
+	double u = 1 - rng_unit(rng), v = rng_unit(rng);
+
+	return sqrt(-2 * log(u)) * cos(2 * M_PI * v);
+}
+
+// The next y, at an arrival.
+static double draw_correlated(struct jitter *j, uint64_t t_ns) {
+	double z = draw_normal(&j->rng);
+	double a = exp2(-(double)(t_ns - j->arrival_ns) / (double)j->half_life_ns);
+
+	j->y = j->begun ? a * j->y + sqrt(1 - a * a) * z : z;
+	return j->y;
+}
+
+static uint64_t draw_delay_ns(struct jitter *j, uint64_t t_ns) {
+	bool ahead = rng_under(rng_u64(&j->rng), j->ahead_threshold);
+	double x, y;
+
+	if (j->half_life_ns == 0) {
+		x = j->distribution == NORMAL ? draw_normal(&j->rng)
+					      : quantile(j, rng_unit(&j->rng));
+	} else {
+		y = draw_correlated(j, t_ns);
+		// Phi(y) is 1 beyond 8.3 in double precision.
+		x = j->distribution == NORMAL
+			? y
+			: quantile(j, fmin(erfc(-y * M_SQRT1_2) / 2, 1 - 0x1.0p-53));
+	}
+	if (ahead)
+		return 0;
+	return (uint64_t)(limited(j, (double)j->mean_ns + (double)j->spread_ns * x) + 0.5);
+}
+
+static void jitter_update(void *self, uint64_t now_ns) {
+	struct jitter *j = self;
+
+	j->ahead_threshold = rng_threshold(j->ahead);
+	j->longest_ns = j->max_ns > 0 ? j->max_ns : j->mean_ns + MAX_SPREADS * j->spread_ns;
+	j->random |= j->spread_ns > 0 || j->ahead > 0;
+}
+
+static int jitter_init(void *self, const struct stage_env *env, struct err *err) {
+	struct jitter *j = self;
+
+	j->env = env;
+	rng_init(&j->rng, env->run_seed, env->name);
+	wheel_init(&j->wheel, 0);
+	jitter_update(self, 0);
+	return 0;
+}
+
+static void jitter_fini(void *self) {
+	struct jitter *j = self;
+
+	free(j->value);
+}
+
+static struct pkt *jitter_release(struct jitter *j, uint64_t now_ns) {
+	struct timer *t = wheel_pop(&j->wheel, now_ns);
+	struct pkt *p = (struct pkt *)(void *)t;
+
+	static_assert(offsetof(struct pkt, timer) == 0, "a packet is its timer");
+	if (p == NULL)
+		return NULL;
+	p->arrival_ns = p->release_ns;
+	j->pkts--;
+	j->bytes -= p->size_bytes;
+	return p;
+}
+
+// Whether there is no room for a packet that arrives at t_ns. Packets due by then do not count, even if pop has not
+// taken them yet.
+__attribute__((noinline)) static bool jitter_full(struct jitter *j, uint64_t t_ns) {
+	struct pkt *p;
+
+	while ((p = jitter_release(j, t_ns)) != NULL)
+		pkt_list_push(&j->out, p);
+	return j->pkts >= j->env->max_pkts;
+}
+
+static void jitter_push(void *self, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops) {
+	struct jitter *j = self;
+	const uint64_t *extra_ns = j->env->class_extra_ns;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct pkt *p = pkts[i];
+		uint64_t t_ns = p->arrival_ns, release_ns = t_ns + draw_delay_ns(j, t_ns);
+
+		j->arrival_ns = t_ns;
+		j->begun = true;
+		if (extra_ns != NULL)
+			release_ns +=
+				extra_ns[p->delay_class < j->env->class_count ? p->delay_class : 0];
+		if (unlikely(j->pkts >= j->env->max_pkts) && jitter_full(j, t_ns)) {
+			stage_drop(j->env, drops, p, DROP_DELAY_FULL);
+			continue;
+		}
+		if (j->reordering == FORBIDDEN)
+			release_ns = time_max(release_ns, j->release_ns);
+		j->release_ns = release_ns;
+		j->pkts++;
+		j->bytes += p->size_bytes;
+		wheel_arm(&j->wheel, &p->timer, release_ns);
+	}
+}
+
+static uint32_t jitter_pop(
+	void *self, uint64_t now_ns, struct pkt **pkts, uint32_t max, struct pkt_list *drops) {
+	struct jitter *j = self;
+	uint32_t n = 0;
+
+	while (n < max && unlikely(j->out.head != NULL) && j->out.head->arrival_ns <= now_ns)
+		pkts[n++] = pkt_list_pop(&j->out);
+	if (j->out.head != NULL)
+		return n;
+	while (n < max && (pkts[n] = jitter_release(j, now_ns)) != NULL)
+		n++;
+	return n;
+}
+
+static uint64_t jitter_next_ns(const void *self) {
+	const struct jitter *j = self;
+
+	return j->out.head != NULL ? j->out.head->arrival_ns : wheel_first_ns(&j->wheel);
+}
+
+static struct backlog jitter_backlog(const void *self) {
+	const struct jitter *j = self;
+
+	return (struct backlog){.pkts = j->pkts + j->out.count, .bytes = j->bytes + j->out.bytes};
+}
+
+static bool jitter_random(const void *self) {
+	const struct jitter *j = self;
+
+	return j->random;
+}
+
+// The shortest delay that may be drawn.
+static uint64_t jitter_min_delay_ns(const void *self) {
+	const struct jitter *j = self;
+	double x = j->distribution == NORMAL ? -HUGE_VAL : quantile(j, 0), min_ns;
+
+	if (j->ahead > 0)
+		return 0;
+	min_ns = (double)j->mean_ns + (j->spread_ns > 0 ? (double)j->spread_ns * x : 0);
+	if (min_ns <= 0)
+		return 0;
+	return j->max_ns > 0 ? time_min((uint64_t)min_ns, j->max_ns) : (uint64_t)min_ns;
+}
+
+static uint64_t jitter_max_delay_ns(const void *self) {
+	const struct jitter *j = self;
+	uint64_t extra_ns = 0;
+
+	for (uint32_t i = 0; j->env->class_extra_ns != NULL && i < j->env->class_count; i++)
+		extra_ns = time_max(extra_ns, j->env->class_extra_ns[i]);
+	return j->longest_ns + extra_ns;
+}
+
+const struct stage_ops stage_jitter = {
+	.name = "jitter",
+	.summary = "random delay, independent or correlated, with or without reordering",
+	.params = params,
+	.state_size = sizeof(struct jitter),
+	.random = jitter_random,
+	.configure = jitter_configure,
+	.init = jitter_init,
+	.fini = jitter_fini,
+	.push = jitter_push,
+	.pop = jitter_pop,
+	.next_ns = jitter_next_ns,
+	.backlog = jitter_backlog,
+	.update = jitter_update,
+	.min_delay_ns = jitter_min_delay_ns,
+	.max_delay_ns = jitter_max_delay_ns,
+};
