@@ -182,6 +182,7 @@ static inline void notify_cc(struct host *h, struct flow *f, const struct delive
 		.in_recovery = f->ca == FLOW_CA_RECOVERY,
 		.in_loss = f->ca == FLOW_CA_LOSS,
 	};
+	double before = f->out.cwnd_segs;
 	uint8_t mode = f->cc_mode;
 
 	bool traced = tel_on(h->env.tel_cc);
@@ -190,6 +191,8 @@ static inline void notify_cc(struct host *h, struct flow *f, const struct delive
 		a.delivery_bps = (double)(f->delivered - d->prior_delivered) * f->payload * 8e9
 			/ (double)a.interval_ns;
 	cc->on_ack(f->cc_state, cc_config(h, f), &a, &f->out);
+	if (ece)
+		reduced(h, f, before, true, d->now_ns);
 	flow_note_mode(h, f);
 	if (f->cc_mode != mode)
 		host_event(h, f, TEL_EV_CC_MODE, mode, f->cc_mode, 0, d->now_ns);

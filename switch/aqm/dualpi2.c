@@ -24,8 +24,8 @@
 // Where we differ from the RFC, and why:
 // - Packets wait in their order of arrival, but the limit counts those that wait, without one more MTU.
 // - There is no classification by DSCP: packets in this switch carry their ECN field only.
-// - Only packets that are sent count for the round robin, as in Linux; the RFC leaves the scheduler open. Its share
-//   of 1/16 is the RFC's advice; Linux has 10 %.
+// - Only packets that are sent count for the round robin, as in Linux; the RFC leaves the scheduler open. The share
+//   of 1/16 is the RFC's example; Linux has 10 %.
 // Linux also never signals while less than two full-sized frames wait; the RFC does not have this rule.
 #include "switch/aqm/bursts.h"
 #include "switch/aqm/dualpi2_law.h"

@@ -57,7 +57,7 @@ struct dualpi2_state {
 	struct rng rng;
 };
 
-// The lines of a discipline's table for its `struct dualpi2_law law`. Defaults: figure 2 of the RFC.
+// The lines of a discipline's table for its `struct dualpi2_law law`. Defaults: appendix A.1 of the RFC.
 #define DUALPI2_LAW_PARAMS(type, overload_names)                                                   \
 	{"target", "15ms", "queueing delay that it aims at; the RTT of typical flows",             \
 		UNIT_TIME_NS, PARAM_U64(type, law.target_ns), 1e3, 1e10},                          \

@@ -37,6 +37,7 @@ STYLES = {
     "newreno": Style("NewReno", VERMILLION, "s", DASHES[1]),
     "cubic": Style("CUBIC", GREEN, "^", DASHES[2]),
     "bbr": Style("BBR", PURPLE, "D", DASHES[3]),
+    "prague": Style("Prague", SKY, "v", DASHES[1]),
     "fixed": Style("fixed window", GREY, "x"),
     # Links and queue disciplines.
     "forward": Style("forward", INK, "o"),

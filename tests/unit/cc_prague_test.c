@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Prague through the transport: each number is that of the formulas at the head of prague.c.
+#include "cc_transport.h"
+
+enum { SSTHRESH, ALPHA, MARKED, RTT_VIRT };
+
+#define PRAGUE(options)                                                                            \
+	"{cc: {prague: {initial: 10" options                                                       \
+	"}}, ack_every: 1, ecn: ect1, rto_min: 10s, tlp: no, "                                     \
+	"pacing: off}"
+
+static void ack_to(struct link *l, uint64_t una, bool ece, uint64_t now_ns) {
+	struct seg s = hand_ack(l, una, now_ns);
+
+	s.flags |= ece ? SEG_ECE : 0;
+	hand_feed(l, &s, now_ns);
+}
+
+// The first ACK ends the first observation window; the next ends with segment 10, the first that was sent after that
+// ACK. Only unmarked segments let the window grow, by one segment per round trip, also while it is reduced.
+START_TEST(alpha_and_the_window_follow_the_marks) {
+	struct link *l = HAND(.group = PRAGUE(", rtt_virt: 0"));
+	uint64_t t_ns = 40 * MS;
+	double alpha = 15.0 / 16, window;
+
+	ck_assert_double_eq(cc_observed(l, ALPHA), 1);
+	ack_to(l, 1, false, t_ns);
+	OBSERVED_EQ(l, ALPHA, alpha);
+	CWND_EQ(l, 11);
+	for (uint64_t i = 2; i <= 7; i++)
+		ack_to(l, i, i >= 5, t_ns + i);
+	window = 14 * (1 - alpha / 2); // reduced once by the three echoes
+	CWND_EQ(l, window);
+	OBSERVED_EQ(l, SSTHRESH, window);
+	ck_assert_uint_eq(link_flow(l)->count.cwnd_reductions, 1);
+	for (uint64_t i = 8; i <= 10; i++) {
+		ack_to(l, i, false, t_ns + i);
+		window += 1 / window;
+		OBSERVED_EQ(l, ALPHA, alpha);
+	}
+	ck_assert_double_eq_tol(cwnd(l), window, 1e-5);
+	ack_to(l, 11, false, t_ns + 21 * MS);
+	alpha += (0.3 - alpha) / 16;
+	OBSERVED_EQ(l, ALPHA, alpha);
+	OBSERVED_EQ(l, MARKED, 0.3);
+	link_close(l);
+}
+END_TEST
+
+// A flow of 20 ms grows as one of 40 ms in equal time: by a quarter of a segment per round trip.
+START_TEST(a_short_flow_grows_as_one_of_rtt_virt) {
+	struct link *l = HAND(.group = PRAGUE(", rtt_virt: 40ms, alpha: 0"));
+	double window = 10;
+
+	ack_to(l, 1, true, 40 * MS); // ends slow start, and with alpha 0 costs nothing
+	CWND_EQ(l, 10);
+	ck_assert_double_eq(cc_observed(l, RTT_VIRT), 40e6);
+	for (uint64_t i = 2; i <= 9; i++) {
+		ack_to(l, i, false, 40 * MS + i);
+		window += 0.25 / window;
+	}
+	ck_assert_double_eq_tol(cwnd(l), window, 1e-5);
+	link_close(l);
+}
+END_TEST
+
+// It reduces once per RTT_virt, though each of its own round trips has a mark.
+START_TEST(a_short_flow_reduces_as_one_of_rtt_virt) {
+	static const uint32_t reductions[] = {1, 1, 1, 2, 2, 2, 3};
+	struct link *l = HAND(.group = PRAGUE(", rtt_virt: 60ms"));
+	uint64_t una = 0;
+
+	for (int i = 0; i < 7; i++) {
+		uint64_t t_ns = (40 + 20 * (uint64_t)i) * MS, end = link_flow(l)->nxt;
+
+		for (una++; una < end; una++)
+			ack_to(l, una, una % 10 == 1, t_ns + una);
+		ack_to(l, end, false, t_ns + una); // a round trip without a queue
+		ck_assert_uint_eq(link_flow(l)->count.cwnd_reductions, reductions[i]);
+	}
+	link_close(l);
+}
+END_TEST
+
+// RFC 9331, section 4.3: a loss is answered as Reno does, also in the round trip of a mark.
+START_TEST(a_loss_halves) {
+	for (int marked = 0; marked < 2; marked++) {
+		struct link *l = HAND(.group = PRAGUE(", alpha: 0"));
+		double before;
+
+		ack_to(l, 1, marked > 0, 40 * MS);
+		before = cwnd(l);
+		for (uint64_t to = 3; to <= 6; to++)
+			hand_sack_at(l, 1, 2, to, 40 * MS + to);
+		ck_assert_uint_eq(link_flow(l)->count.lost_segs, 1);
+		OBSERVED_EQ(l, SSTHRESH, before / 2);
+		CWND_EQ(l, before / 2);
+		link_close(l);
+	}
+}
+END_TEST
+
+START_TEST(pacing_is_twice_the_rate_in_slow_start) {
+	struct link *l = HAND(.group = "{cc: {prague: {initial: 10, alpha: 0}}, ack_every: 1, "
+				       "ecn: ect1, rto_min: 10s, tlp: no}");
+	double rate_bps = 1448 * 8 / 0.020;
+
+	ck_assert_double_eq_tol(link_flow(l)->out.pacing_bps, 2 * 10 * rate_bps, 1);
+	ack_to(l, 1, false, 40 * MS);
+	ck_assert_double_eq_tol(link_flow(l)->out.pacing_bps, 2 * 11 * rate_bps, 1);
+	ack_to(l, 2, true, 41 * MS);
+	ck_assert_double_eq_tol(link_flow(l)->out.pacing_bps, 1.2 * 11 * rate_bps, 0.01 * rate_bps);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(asks_for_the_echo_of_every_mark) {
+	struct link *l = LINK(.group = "{cc: prague, ecn: ect1}");
+
+	ck_assert(l->groups.group[0].dctcp_echo);
+	link_run(l, 30 * MS);
+	ck_assert_uint_eq(l->data[0].ecn, ECN_ECT1);
+	link_close(l);
+}
+END_TEST
+
+// Otherwise it is Reno: ssthresh halved by a timeout, once.
+START_TEST(is_reno_without_marks) {
+	struct link *l = HAND(.group = "{cc: {prague: {initial: 4}}, ack_every: 1, rto_min: 200ms, "
+				       "pacing: off}");
+
+	hand_ack_at(l, 1, 40 * MS);
+	CWND_EQ(l, 5);
+	link_run(l, 500 * MS);
+	ck_assert_uint_eq(link_flow(l)->count.timeouts, 1);
+	OBSERVED_EQ(l, SSTHRESH, 2.5);
+	CWND_EQ(l, 1);
+	link_close(l);
+}
+END_TEST
+
+TEST_MAIN(alpha_and_the_window_follow_the_marks, a_short_flow_grows_as_one_of_rtt_virt,
+	a_short_flow_reduces_as_one_of_rtt_virt, a_loss_halves,
+	pacing_is_twice_the_rate_in_slow_start, asks_for_the_echo_of_every_mark,
+	is_reno_without_marks)
