@@ -11,12 +11,21 @@ extern const struct cc_ops cc_dctcp;
 extern const struct cc_ops cc_fixed;
 extern const struct cc_ops cc_lola;
 extern const struct cc_ops cc_newreno;
+extern const struct cc_ops cc_prague;
 extern const struct cc_ops cc_vegas;
 
 const struct cc_ops *const cc_all[] = {
-	&cc_copa, &cc_cubic, &cc_bbr, &cc_newreno, &cc_dctcp, &cc_vegas, &cc_lola, &cc_fixed, NULL};
-extern const struct cc_ops cc_prague;
-	&cc_copa, &cc_cubic, &cc_bbr, &cc_newreno, &cc_dctcp, &cc_prague, &cc_fixed, NULL};
+	&cc_copa,
+	&cc_cubic,
+	&cc_bbr,
+	&cc_newreno,
+	&cc_dctcp,
+	&cc_prague,
+	&cc_vegas,
+	&cc_lola,
+	&cc_fixed,
+	NULL,
+};
 
 const struct cc_ops *cc_find(const char *name) {
 	for (size_t i = 0; cc_all[i] != NULL; i++) {

@@ -45,7 +45,7 @@ BLEACH = "- ecn: {ect0: not_ect, ect1: not_ect, ce: not_ect}"
 
 @pytest.mark.parametrize("behind", [BLEACH, "- ecn: {ce: ect0}"])
 def test_marks_that_are_erased_keep_no_queue_short(simulate: Simulate, behind: str) -> None:
-    """CoDel marks at its target of 5 ms; if nobody hears of it, the queue ends at its limit, 80 ms."""
+    """CoDel marks at its target of 5 ms; where nobody hears of it the queue grows to 80 ms."""
     heard = simulate(ECN.format(before="", behind=""))
     erased = simulate(ECN.format(before="", behind=behind))
     assert heard.link["marks"] > 0
