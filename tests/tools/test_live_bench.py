@@ -39,12 +39,14 @@ def test_every_row_has_its_own_name_and_the_quick_ones_are_among_them():
     names = [case.name for case in live.all_cases()]
     assert len(names) == len(set(names))
     assert set(live.QUICK) <= set(names)
-    assert set(AQMS) <= set(tables.read()["aqm"])
+    assert set(AQMS) == set(tables.read()["aqm"])
     assert Case("null", "64", "codel", 10, 3).name == "null-64-codel-10ms-level3"
     assert Case("sender", "5000", delay_ms=10).name == "sender-5000-10ms"
     assert Case("memif", "1500", level=3, gbit=25).name == "memif-1500-fifo-25g-level3"
     assert Case("memif", "64", "drr", flows=5000).name == "memif-64-drr-5000flows"
     assert all(live.compared_with(case) for case in live.all_cases())
+    disciplines = [Case(p, f, a) for p, f in (("null", "64"), ("memif", "1500")) for a in AQMS]
+    assert all("fifo" in live.compared_with(c) for c in disciplines if c.aqm != "fifo")
     assert set(live.PEERS) == {p for c in live.all_cases() for p in live.compared_with(c)}
 
 

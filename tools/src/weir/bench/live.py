@@ -27,7 +27,7 @@ from weir.errors import UserError
 
 Measure = Callable[[Bench, Case], Sample]
 WEIR = "weir"
-FLOW_QUEUES = ("drr", "fq_codel", "fq_pie")
+MANY_FLOWS = ("drr", "fq_codel", "fq_pie", "dualpi2")  # measured with many flows too
 COLUMNS = (
     "row",
     "Mpps",
@@ -71,6 +71,11 @@ def lower_level(at: Bench, case: Case) -> Sample:
     return peers.weir_switch(at, replace(case, level=0))
 
 
+def fifo(at: Bench, case: Case) -> Sample:
+    """weir-switch with a fifo instead of the discipline."""
+    return peers.weir_switch(at, replace(case, aqm="fifo"))
+
+
 PEERS = {
     "floor": Peer("bare loop", peers.floor),
     "io": Peer("testpmd io", peers.testpmd("io"), (peers.TESTPMD_NEED,)),
@@ -80,6 +85,7 @@ PEERS = {
     "ovs-policer": Peer("Open vSwitch, policer", peers.ovs(True), (peers.OVS_NEED,)),
     "bridge": Peer("Linux bridge, tbf", peers.bridge, peers.KERNEL_NEEDS),
     "level0": Peer("weir, level 0", lower_level),
+    "fifo": Peer("weir, fifo", fifo),
 }
 
 
@@ -125,10 +131,12 @@ def compared_with(case: Case) -> tuple[str, ...]:
         return ("txonly",)
     if case.level > 0:
         return ("level0",)
-    if case.port == "memif":
-        return ("mac",)
     if case.port == "xdp":
         return ("io", "bridge")
+    if case.port == "memif":
+        return ("mac",) if case.aqm == "fifo" else ("fifo", "mac")
+    if case.aqm != "fifo":
+        return ("fifo", "floor")
     return ("floor",) if case.delay_ms else ("floor", "io", "mac", "ovs", "ovs-policer")
 
 
@@ -144,7 +152,7 @@ def all_cases() -> Iterator[Case]:
                         yield Case(port, frame, aqm, delay_ms, level)
     for level in (0, 1, 3):
         yield Case("memif", "1500", level=level, gbit=25)
-    for aqm in ("fifo", *FLOW_QUEUES):
+    for aqm in ("fifo", *MANY_FLOWS):
         for frame in ("64", "1500"):
             for count in (5000, 65536):
                 yield Case("memif", frame, aqm, flows=count)
