@@ -28,6 +28,14 @@
 //	CSS:           cwnd += min(acked, L) / 4
 //	               minRTT < baseline -> slow start;  5 rounds -> avoidance, ssthresh = cwnd
 //
+// `slow_start: hystart` is Linux's (tcp_cubic.c; Ha, Rhee: "Taming the Elephants: New TCP Slow Start", Computer Networks
+// 2011) instead, in every slow start, from 16 segments on; delay_min is the smallest RTT of the flow:
+//
+//	ACK train:  ACKs, at most 2 ms apart, for more than (delay_min + d) / 2 since the first of the round;
+//	            d = min(1 ms, 256 KiB / pacing rate), the pacing rate 2 cwnd / srtt
+//	delay:      smallest RTT of a round, of more than 8 samples, > delay_min + clamp(delay_min / 8, 4 ms, 16 ms)
+//	either ->   avoidance, ssthresh = cwnd
+//
 // A timeout (4.8): ssthresh as above, cwnd = 1. Idle for an RTO or more: cwnd = min(cwnd, initial).
 // Spurious loss (4.9): if cwnd is lower than before the reduction, cwnd, ssthresh and the curve are
 // restored.
@@ -45,21 +53,25 @@
 //   - L = 8 as RFC 9406 4.2 has it without pacing, but 1 after a timeout (RFC 3465 2.3).
 //   - A timeout in fast recovery, which has reduced already, leaves ssthresh alone, as in Linux.
 //   - `reno_alpha: constant` never raises alpha to 1: that is RFC 8312 and Linux (6.18).
-//   - `hystart: yes` is the default: 4.10 says SHOULD, and Linux has its HyStart, from which RFC 9406's
+//   - Linux does not halve the ACK train's limit for a flow that fq paces. A control is not told who paces it; ours is that
+//     of a flow without fq, which is Linux's default.
+//   - `slow_start: hystart++` is the default: 4.10 says SHOULD, and Linux has its HyStart, from which RFC 9406's
 //     is derived, on. Without it slow start overshoots a buffer by its size, thousands of segments at
-//     once; `no` is for comparisons with such stacks.
+//     once; `classic` is for comparisons with such stacks, and so is `hystart: no`, its older name.
 //   - The cube root is Newton's, in additions and divisions: the same bits with any libm.
 #include "sender/cc/cube_root.h"
 #include "sender/cc/slow_start.h"
 
 static const char *const reno_alpha_names[] = {"rising", "constant", NULL};
 enum reno_alpha { ALPHA_RISING, ALPHA_CONSTANT };
+static const char *const slow_start_names[] = {"hystart++", "hystart", "classic", NULL};
+enum slow_start_kind { SLOW_START_PLUS, SLOW_START_LINUX, SLOW_START_CLASSIC };
 
 struct config {
 	struct slow_start slow_start;
 	double beta;
 	double c;
-	int reno_alpha;
+	int reno_alpha, kind;
 	bool fast_convergence;
 	bool reno_friendly;
 	bool hystart;
@@ -94,9 +106,13 @@ static const struct param params[] = {
 		.def = "rising",
 		.help = "Reno's growth: rising to 1 at the last window (RFC 9438), or constant (Linux)",
 		PARAM_ENUM(struct config, reno_alpha, reno_alpha_names)},
+	{.name = "slow_start",
+		.def = "hystart++",
+		.help = "what ends it before a loss: hystart++ (RFC 9406), hystart (Linux), classic: nothing",
+		PARAM_ENUM(struct config, kind, slow_start_names)},
 	{.name = "hystart",
 		.def = "yes",
-		.help = "leave the first slow start when the delay rises (HyStart++, RFC 9406)",
+		.help = "no: as slow_start: classic",
 		PARAM_BOOL(struct config, hystart)},
 	SLOW_START_IDLE_RESTART(struct config, slow_start),
 	PARAM_END,
@@ -112,6 +128,12 @@ static const struct param params[] = {
 #define CSS_GROWTH_DIVISOR 4
 #define CSS_ROUNDS 5
 #define NO_RTT UINT64_MAX
+
+// Linux's HyStart; its bounds of the delay and its number of samples are those above.
+#define LOW_WINDOW_SEGS 16
+#define ACK_TRAIN_GAP_NS (2 * NS_PER_MS)
+#define ACK_DELAY_MAX_NS 1e6
+#define ACK_DELAY_BYTES (4.0 * 65536)
 
 enum mode { MODE_SLOW_START, MODE_CSS, MODE_RENO, MODE_CONCAVE, MODE_CONVEX, MODE_RECOVERY };
 
@@ -133,6 +155,8 @@ struct cubic {
 	uint64_t last_min_ns, now_min_ns, baseline_ns;
 	uint8_t samples; // of this round, up to N_RTT_SAMPLE
 	uint8_t css_rounds;
+	uint32_t mss_bytes;
+	uint64_t delay_min_ns, train_ns; // Linux's: smallest RTT; the last ACK of the train
 
 	bool stage; // in congestion avoidance, epoch_ns and k_s hold
 	bool episode; // reduced already; ends with fast recovery
@@ -176,6 +200,9 @@ static void cubic_init(void *state, const void *config, uint32_t mss_bytes, uint
 		.round_ns = now_ns,
 		.last_min_ns = NO_RTT,
 		.now_min_ns = NO_RTT,
+		.delay_min_ns = NO_RTT,
+		.train_ns = now_ns,
+		.mss_bytes = mss_bytes,
 		.mode = MODE_SLOW_START,
 	};
 	out->cwnd_segs = cfg->slow_start.initial_segs;
@@ -186,6 +213,14 @@ static void start_css(struct cubic *r) {
 	r->mode = MODE_CSS;
 	r->baseline_ns = r->now_min_ns;
 	r->css_rounds = 0;
+}
+
+static uint64_t delay_threshold_ns(uint64_t rtt_ns) {
+	uint64_t thresh_ns = rtt_ns / MIN_RTT_DIVISOR;
+
+	return thresh_ns < MIN_RTT_THRESH_NS	? MIN_RTT_THRESH_NS
+		: thresh_ns > MAX_RTT_THRESH_NS ? MAX_RTT_THRESH_NS
+						: thresh_ns;
 }
 
 // HyStart++ after this ACK's growth (RFC 9406 4.2): the mode, and ssthresh at the end of CSS.
@@ -200,11 +235,8 @@ static void hystart(struct cubic *r, const struct cc_ack *ack, double cwnd_segs)
 			if (r->now_min_ns < r->baseline_ns)
 				r->mode = MODE_SLOW_START;
 		} else if (r->last_min_ns != NO_RTT) {
-			uint64_t thresh_ns = r->last_min_ns / MIN_RTT_DIVISOR;
+			uint64_t thresh_ns = delay_threshold_ns(r->last_min_ns);
 
-			thresh_ns = thresh_ns < MIN_RTT_THRESH_NS ? MIN_RTT_THRESH_NS
-				: thresh_ns > MAX_RTT_THRESH_NS	  ? MAX_RTT_THRESH_NS
-								  : thresh_ns;
 			if (r->now_min_ns >= r->last_min_ns + thresh_ns)
 				start_css(r);
 		}
@@ -220,15 +252,52 @@ static void hystart(struct cubic *r, const struct cc_ack *ack, double cwnd_segs)
 		r->now.ssthresh_segs = r->now.prior_segs = cwnd_segs;
 }
 
+// Linux's HyStart, before this ACK's growth: whether slow start is over.
+static bool linux_hystart(struct cubic *r, const struct cc_ack *ack, double cwnd_segs) {
+	double srtt_ns = (double)ack->srtt_ns, delay_ns;
+
+	if (ack->rtt_ns == 0)
+		return false;
+	if (ack->rtt_ns < r->delay_min_ns)
+		r->delay_min_ns = ack->rtt_ns;
+	if (ack->sent_ns >= r->round_ns) {
+		r->round_ns = r->train_ns = ack->now_ns;
+		r->now_min_ns = NO_RTT;
+		r->samples = 0;
+	}
+	if (cwnd_segs < LOW_WINDOW_SEGS)
+		return false;
+	if (ack->now_ns - r->train_ns <= ACK_TRAIN_GAP_NS) {
+		delay_ns = min_of(ACK_DELAY_BYTES * srtt_ns / (2 * cwnd_segs * r->mss_bytes),
+			ACK_DELAY_MAX_NS);
+		r->train_ns = ack->now_ns;
+		if ((double)(ack->now_ns - r->round_ns) > ((double)r->delay_min_ns + delay_ns) / 2)
+			return true;
+	}
+	if (ack->rtt_ns < r->now_min_ns)
+		r->now_min_ns = ack->rtt_ns;
+	if (r->samples < N_RTT_SAMPLE) {
+		r->samples++;
+		return false;
+	}
+	return r->now_min_ns > r->delay_min_ns + delay_threshold_ns(r->delay_min_ns);
+}
+
 // Returns the number of acknowledged segments that slow start did not use, for congestion avoidance.
 static double slow_start(
 	struct cubic *r, const struct config *cfg, const struct cc_ack *ack, struct cc_out *out) {
-	bool first = cfg->hystart && r->now.ssthresh_segs >= SSTHRESH_UNSET_SEGS;
+	bool first = cfg->hystart && cfg->kind == SLOW_START_PLUS
+		&& r->now.ssthresh_segs >= SSTHRESH_UNSET_SEGS;
 	double step = slow_start_step(&cfg->slow_start, ack->acked_segs, r->timeout), left;
 
 	r->stage = false;
 	if (!first)
 		r->mode = MODE_SLOW_START;
+	if (cfg->hystart && cfg->kind == SLOW_START_LINUX
+		&& linux_hystart(r, ack, out->cwnd_segs)) {
+		r->now.ssthresh_segs = r->now.prior_segs = out->cwnd_segs;
+		return ack->acked_segs;
+	}
 	if (!ack->cwnd_limited)
 		step = 0;
 	if (r->mode == MODE_CSS)
@@ -330,6 +399,7 @@ static void cubic_on_rto(
 	r->timeout = true;
 	r->stage = false;
 	r->mode = MODE_SLOW_START;
+	r->delay_min_ns = NO_RTT; // as in Linux
 	out->cwnd_segs = 1;
 }
 
