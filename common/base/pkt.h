@@ -107,7 +107,8 @@ static inline struct pkt *pkt_list_pop(struct pkt_list *l) {
 	if (p == NULL)
 		return NULL;
 	l->head = p->next;
-	prefetch_write(l->head);
+	if (l->head != NULL)
+		prefetch_write(l->head);
 	l->count--;
 	l->bytes -= p->size_bytes;
 	p->next = NULL;

@@ -114,12 +114,10 @@ static inline void *flow_queue_state(const struct flow_queues *fq, const struct 
 }
 
 // Appends p to the queue. A queue that is in no list joins `list` with a quantum of credits.
-static inline void flow_queues_join(
+static inline void flow_queues_append(
 	struct flow_queues *fq, uint32_t index, struct pkt *p, enum flow_list list) {
 	struct flow_queue *q = &fq->queue[index];
 
-	fq->collided += q->flow_id != p->flow_id && q->bound_bytes > 0;
-	q->flow_id = p->flow_id;
 	pkt_list_push(&q->pkts, p);
 	fq->all.pkts++;
 	fq->all.bytes += p->size_bytes;
@@ -130,6 +128,16 @@ static inline void flow_queues_join(
 		q->credits = (int64_t)fq->quantum_bytes;
 		flow_ring_push(&fq->list[list], index);
 	}
+}
+
+// The same; counts packets of another flow than the one before.
+static inline void flow_queues_join(
+	struct flow_queues *fq, uint32_t index, struct pkt *p, enum flow_list list) {
+	struct flow_queue *q = &fq->queue[index];
+
+	fq->collided += q->flow_id != p->flow_id && q->bound_bytes > 0;
+	q->flow_id = p->flow_id;
+	flow_queues_append(fq, index, p, list);
 }
 
 static inline void flow_queues_put(struct flow_queues *fq, struct pkt *p, enum flow_list list) {
@@ -184,7 +192,8 @@ static inline void flow_queues_retire(struct flow_queues *fq, struct flow_queue 
 	prefetch_write(later);
 	prefetch_write(flow_queue_state(fq, later));
 	later = &fq->queue[flow_ring_at(from, 1)];
-	prefetch_write(later->pkts.head);
+	if (later->pkts.head != NULL)
+		prefetch_write(later->pkts.head);
 }
 
 // The same; puts it at the end of the old list.
