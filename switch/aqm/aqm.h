@@ -24,6 +24,9 @@ struct aqm_env {
 	uint32_t overhead_bytes; // per frame on the link
 	uint32_t mtu_bytes; // largest frame with FCS
 	uint64_t seed; // hash(run seed, path, stage)
+	// Numbers of a packet's hosts, source in the upper half and destination in the lower one, as the packet's
+	// owner knows them. NULL: its flow group stands for both.
+	uint32_t (*hosts)(const struct pkt *p);
 };
 
 struct backlog {

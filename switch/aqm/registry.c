@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+extern const struct aqm_ops aqm_cake;
 extern const struct aqm_ops aqm_cobalt;
 extern const struct aqm_ops aqm_codel;
 extern const struct aqm_ops aqm_docsis_pie;
@@ -30,6 +31,7 @@ const struct aqm_ops *const aqm_all[] = {
 	&aqm_fq_codel,
 	&aqm_fq_pie,
 	&aqm_dualpi2,
+	&aqm_cake,
 	NULL,
 };
 

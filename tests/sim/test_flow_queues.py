@@ -46,6 +46,62 @@ def test_a_fifo_does_not(simulate: Simulate) -> None:
     assert copa["rtt_mean_ns"] > 150e6
 
 
+def test_cake_isolates_a_copa_flow(simulate: Simulate) -> None:
+    """As fq_codel, with a queue per flow and no hosts; `triple` gives a group half of the link.
+
+    COBALT's target is 40 ms. It returns at once to the rate of drops that it had; so at 20 ms,
+    enough with CoDel, NewReno flows do not always use their shares: Copa takes what they leave, and
+    has too long a queue when they come back.
+    """
+    cake = "paths.forward.link.queue={cake: {isolation: flows, target: 40ms}}"
+    run = simulate("fq-codel", "telemetry.level=3", cake)
+    copa, newreno = run.groups
+    records = run.records("cc")
+    dq_ns = float(np.median(records["obs2"][records["flow_id"] == 0]))
+
+    assert copa["goodput_bps"] == pytest.approx(SHARE_BPS, rel=0.05)
+    assert dq_ns == pytest.approx(own_target_ns(copa["goodput_bps"]), rel=0.05)
+    assert copa["retransmits"] == 0
+    assert newreno["goodput_bps"] / 10 == pytest.approx(SHARE_BPS, rel=0.05)
+    assert newreno["jfi"] > 0.999
+    assert run.link["utilisation"] > 0.99
+
+
+@pytest.mark.parametrize("isolation", ["triple", "dual-srchost", "dual-dsthost"])
+def test_cake_gives_two_hosts_half_of_the_link_each(simulate: Simulate, isolation: str) -> None:
+    """The comment of cake-hosts.yaml: one flow of one host, ten of another."""
+    run = simulate("cake-hosts", f"paths.forward.link.queue.cake.isolation={isolation}")
+    one, ten = run.groups
+    half_bps = 50e6 * 1448 / 1538 / 2
+
+    assert one["goodput_bps"] == pytest.approx(half_bps, rel=0.01)
+    assert ten["goodput_bps"] == pytest.approx(half_bps, rel=0.01)
+    assert ten["jfi"] > 0.999
+    assert run.link["utilisation"] > 0.999
+
+
+def test_cake_without_hosts_gives_each_flow_its_share(simulate: Simulate) -> None:
+    """The comment of cake-hosts.yaml; with one queue, COBALT's, shares depend on the flows."""
+    run = simulate("cake-hosts", "paths.forward.link.queue.cake.isolation=flows")
+    one_queue = simulate("cake-hosts", "paths.forward.link.queue={cobalt: {limit: 4BDP}}")
+    one, ten = run.groups
+
+    assert one["goodput_bps"] == pytest.approx(SHARE_BPS, rel=0.01)
+    assert ten["goodput_bps"] / 10 == pytest.approx(SHARE_BPS, rel=0.01)
+    assert ten["jfi"] > 0.9999 > one_queue.groups[1]["jfi"]
+
+
+def test_cake_holds_cubic_below_its_target(simulate: Simulate) -> None:
+    """Ten CUBIC flows at 50 Mbit/s, each with COBALT's 5 ms: less delay than in one queue of it."""
+    flows = ("flows.0.count=5", "flows.1.count=5")
+    run = simulate("cake-hosts", "paths.forward.link.queue={cake: {}}", *flows)
+    one_queue = simulate("cake-hosts", "paths.forward.link.queue={cobalt: {limit: 4BDP}}", *flows)
+
+    assert run.link["queue_mean_ns"] < one_queue.link["queue_mean_ns"] < 5.5e6
+    assert run.link["utilisation"] > 0.98
+    assert run.groups[0]["goodput_bps"] == pytest.approx(run.groups[1]["goodput_bps"], rel=0.05)
+
+
 RTTS = """
 duration: 60s
 warmup: 10s

@@ -35,6 +35,10 @@ VARIANTS = {
     "drr": ["{limit: 20pkt}"],
     "fq_codel": ["{limit: 200pkt, ecn: no, buckets: 2}", "{limit: 200pkt, ecn: yes}"],
     "fq_pie": ["{limit: 200pkt, target: 2ms, ecn: yes, max_burst: 0}"],
+    "cake": [
+        "{limit: 20pkt, ecn: no, isolation: flows}",
+        "{limit: 200pkt, ecn: yes, target: 1ms, interval: 20ms}",
+    ],
 }
 QUEUES = [
     f"{name}: {parameters}"

@@ -75,6 +75,7 @@ AQMS = {
     "drr": "",
     "fq_codel": "",
     "fq_pie": "",
+    "cake": ", buckets: 65536",
 }
 
 

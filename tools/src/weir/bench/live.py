@@ -27,7 +27,7 @@ from weir.errors import UserError
 
 Measure = Callable[[Bench, Case], Sample]
 WEIR = "weir"
-MANY_FLOWS = ("drr", "fq_codel", "fq_pie", "dualpi2")  # measured with many flows too
+MANY_FLOWS = ("drr", "fq_codel", "fq_pie", "cake", "dualpi2")  # measured with many flows too
 COLUMNS = (
     "row",
     "Mpps",

@@ -53,6 +53,7 @@ STYLES = {
     "drr": Style("DRR", GREEN, "^"),
     "fq_codel": Style("FQ-CoDel", SKY, "D"),
     "fq_pie": Style("FQ-PIE", ORANGE, "D"),
+    "cake": Style("CAKE", PURPLE, "o"),
     # Kinds of event, as events.ring names them.
     "reduction": Style("window reduction", VERMILLION, "v"),
     "timeout": Style("timeout", BLACK, "X"),

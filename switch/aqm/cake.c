@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// CAKE, Common Applications Kept Enhanced: a queue per flow, each with COBALT, served fairly among hosts and among the
+// flows of a host (Hoiland-Jorgensen, Taht, Morton: Piece of CAKE, LANMAN 2018, sections III.B and III.C).
+//
+//	enqueue   the packet joins its flow's queue, one of eight that its hash allows. A queue that was in no
+//	          list is sparse: it joins the new queues with quantum / load credits. Above the limit the queue
+//	          with the most bytes loses its oldest packet, and its BLUE makes a step.
+//	dequeue   the first new queue is served; without credits it gets a quantum and is from now on a bulk
+//	          queue of its host. If there is no new queue, the first host is served: without credits it gets
+//	          a quantum and goes to the end of the hosts. Likewise its first queue, among its queues.
+//	          COBALT takes a packet off the queue, whose size is subtracted from the credits of the queue
+//	          and, unless the queue is new, of the host. A new queue that is empty goes to the end of its
+//	          host's queues; an empty queue there leaves the list, and a host without queues does too.
+//	load      the number of the host's bulk queues
+//
+// `isolation` says what a flow and its host are:
+//
+//	flows           flows by themselves, as in fq_codel
+//	hosts           a pair of source and destination has one queue; srchost: a source, dsthost: a destination
+//	dual-srchost    equal shares for the sources, and for the flows of each; dual-dsthost: for destinations
+//	triple          a flow's share is that of the busier of its two hosts: 1 / max(load of both)
+//
+// Hosts: a packet's owner knows them (aqm_env.hosts). Live they are hashes of the IP addresses. Flows of weir-sender
+// share addresses; in virtual time and live a group of these flows is a host, as source and as destination.
+//
+// The hash (section III.C): eight queues in succession are a set. A flow joins the queue that is used for it, else the
+// one at its hash if that is in no list, else another such in the set. Only if all eight are in a list it shares the
+// one at its hash, and stays there until that has left the list, so that its packets keep their order. Of 100 flows in
+// 1024 queues, a flow shares its queue with a probability of 9 % if the hash is a plain one, of 1.4e-6 here.
+//
+// cake_hosts.h has the order of service, cobalt_law.h COBALT, flow_queues.h the new queues and the fattest one.
+//
+// Where we differ from Linux, and why:
+// - Flows are served in two levels, hosts and their queues. Linux has one round, in which a queue gets quantum / load:
+//   the shares are the same, but with 5000 flows of one host a packet would cost thousands of visits.
+//   In `triple` a queue is served as one of the busier host's, which is decided anew at each of its turns; a host's
+//   quantum is in proportion to how many of its bulk queues are with it.
+// - An empty new queue passes through the old ones (RFC 8290, section 4.2). In Linux it leaves at once: a flow whose
+//   next packet always comes just after that is served as often as all others together.
+// - Queues whose COBALT has not yet decayed are not kept in a list of their own: see cobalt_law.h.
+// - Sizes count the FCS. The quantum is constant; Linux takes less than 1514 B below 50 Mbit/s.
+// - The limit counts packets, or bytes of frames, not memory.
+//
+// What is not there, and why:
+// - The shaper with its overhead compensation: the stage `link` has both.
+// - Tins by DSCP: packets carry no DSCP here. All are best effort.
+// - The ACK filter: a discipline sees sizes and times, but not which packets are ACKs nor what they acknowledge. Nor
+//   do recordings contain it, so that `weir replay` could not repeat the filter's decisions.
+#include "common/base/mem.h"
+#include "switch/aqm/bursts.h"
+#include "switch/aqm/cake_hosts.h"
+
+#include <errno.h>
+
+static const char *const isolation_names[] = {
+	"flows", "hosts", "srchost", "dsthost", "dual-srchost", "dual-dsthost", "triple", NULL};
+
+static const struct param params[] = {
+	{"limit", "10240pkt", "of all queues together, without the frame on the wire", UNIT_NONE,
+		PARAM_LIMIT(struct cake, fq.limit), 1e-6, 1e15},
+	{"quantum", "1518B",
+		"that a queue or a host may send before the next one; a full-sized frame with FCS",
+		UNIT_BYTES, PARAM_U64(struct cake, fq.quantum_bytes), 64, 1e6},
+	{"buckets", "1024", "queues, a multiple of 8", UNIT_NONE,
+		PARAM_U64(struct cake, fq.buckets), CAKE_WAYS, FLOW_QUEUES_MAX},
+	{"isolation", "triple", "what has equal shares; a group of weir-sender's flows is a host",
+		UNIT_NONE, PARAM_ENUM(struct cake, isolation, isolation_names)},
+	COBALT_LAW_PARAMS(struct cake),
+	PARAM_END,
+};
+
+static int cake_init(void *self, const struct aqm_env *env, struct err *err) {
+	struct cake *c = self;
+	size_t sets = c->fq.buckets / CAKE_WAYS;
+	size_t hosts = cake_two_levels(c) ? 2 * CAKE_HOSTS : 1;
+	int rc;
+
+	if (c->fq.buckets % CAKE_WAYS != 0)
+		return err_set(err, -EINVAL, "buckets: %llu is not a multiple of %u",
+			(unsigned long long)c->fq.buckets, CAKE_WAYS);
+	cobalt_law_init(&c->law, env, "cake");
+	c->hosts_of = env->hosts;
+	rc = flow_queues_init(&c->fq, sizeof(struct cake_flow), env, err);
+	if (rc < 0)
+		return rc;
+	c->memory_bytes = sets * sizeof(*c->set) + hosts * sizeof(*c->host)
+		+ c->fq.buckets * sizeof(*c->next);
+	c->memory = mem_map(c->memory_bytes);
+	if (c->memory == NULL)
+		return err_set(err, -ENOMEM, "isolation: no memory for %zu hosts", hosts);
+	c->set = c->memory;
+	c->host = (struct cake_host *)(void *)(c->set + sets);
+	c->next = (uint32_t *)(void *)(c->host + hosts);
+	return 0;
+}
+
+static void cake_fini(void *self) {
+	struct cake *c = self;
+
+	mem_unmap(c->memory, c->memory_bytes);
+	flow_queues_fini(&c->fq);
+}
+
+// The packet's source, and its destination in the lower half.
+static inline uint32_t hosts_of(const struct cake *c, const struct pkt *p) {
+	return c->hosts_of != NULL ? c->hosts_of(p) : p->delay_class * UINT32_C(0x10001);
+}
+
+// What packets have in common that join one queue.
+static inline uint32_t key_of(const struct cake *c, const struct pkt *p) {
+	uint32_t hosts;
+
+	if (likely(c->isolation == ISOLATE_FLOWS || cake_two_levels(c)))
+		return p->flow_id;
+	hosts = hosts_of(c, p);
+	if (c->isolation == ISOLATE_SRC)
+		return hosts >> 16;
+	return c->isolation == ISOLATE_DST ? hosts & 0xffff : hosts;
+}
+
+// A queue for a key that none in the set is used for.
+__attribute__((noinline)) static uint32_t new_way(
+	struct cake *c, struct cake_set *set, uint32_t direct, uint32_t key) {
+	uint8_t bit = (uint8_t)(1u << direct % CAKE_WAYS);
+	uint32_t way = direct % CAKE_WAYS;
+
+	if ((set->shared & bit) != 0 || set->used == UINT8_MAX) {
+		set->shared |= bit;
+		c->fq.collided++;
+		return direct;
+	}
+	if ((set->used & bit) != 0)
+		way = (uint32_t)__builtin_ctz((uint8_t)~set->used);
+	set->key[way] = key;
+	set->used |= (uint8_t)(1u << way);
+	return direct - direct % CAKE_WAYS + way;
+}
+
+// The queue that a key's packet joins, which is then in use.
+static inline uint32_t find_way(struct cake *c, uint32_t key) {
+	uint32_t direct = flow_queues_index(&c->fq, key), way = direct % CAKE_WAYS;
+	struct cake_set *set = &c->set[direct / CAKE_WAYS];
+
+	if (unlikely(set->key[way] != key)) {
+		for (way = 0; way < CAKE_WAYS && set->key[way] != key; way++)
+			;
+		if (way == CAKE_WAYS)
+			return new_way(c, set, direct, key);
+	}
+	set->used |= (uint8_t)(1u << way);
+	return direct - direct % CAKE_WAYS + way;
+}
+
+// A queue in no list gets the hosts of its first packet, and less credits the more its host has in the old ones.
+static inline void wake(
+	struct cake *c, struct flow_queue *q, struct cake_flow *f, const struct pkt *p) {
+	uint32_t hosts, load;
+
+	if (!cake_two_levels(c))
+		return;
+	hosts = hosts_of(c, p);
+	f->source = hosts >> 16;
+	f->destination = CAKE_HOSTS + (hosts & 0xffff);
+	load = c->host[cake_host_of(c, f)].load;
+	if (load > 1)
+		q->credits = (int64_t)time_max(c->fq.quantum_bytes / load, 1);
+}
+
+static inline void join(struct cake *c, uint32_t index, struct pkt *p) {
+	struct flow_queue *q = &c->fq.queue[index];
+	struct cake_flow *f = cake_flow_of(c, q);
+	uint8_t list = q->list;
+
+	flow_queues_append(&c->fq, index, p, FLOW_NEW);
+	if (list == FLOW_NONE)
+		wake(c, q, f, p);
+	else if (unlikely(list == FLOW_OLD && !f->bulk))
+		cake_set_bulk(c, f, true);
+}
+
+// Drops from the heads of the fattest queues until the limit holds.
+__attribute__((noinline)) static void shed(
+	struct cake *c, uint64_t now_ns, struct pkt_list *drops) {
+	while (!flow_queues_fit(&c->fq, 0, 0)) {
+		struct flow_queue *q = flow_queues_fattest(&c->fq);
+		struct cake_flow *f = cake_flow_of(c, q);
+		struct backlog before = flow_queue_backlog(q);
+
+		cobalt_overflow(&c->law, &f->cobalt, q->pkts.head->arrival_ns, now_ns);
+		pkt_drop(drops, pkt_list_pop(&q->pkts), DROP_QUEUE_FULL);
+		flow_queues_left(&c->fq, q, before);
+		c->fq.shed = true;
+	}
+}
+
+static void cake_enqueue(void *self, struct pkt *p, uint64_t now_ns, struct pkt_list *drops) {
+	struct cake *c = self;
+
+	p->arrival_ns = now_ns;
+	join(c, find_way(c, key_of(c, p)), p);
+	if (unlikely(!flow_queues_fit(&c->fq, 0, 0)))
+		shed(c, now_ns, drops);
+}
+
+static inline struct pkt *cake_oldest(void *queue, uint64_t *left_bytes) {
+	struct flow_queue *q = queue;
+	struct pkt *p = pkt_list_pop(&q->pkts);
+
+	*left_bytes = q->pkts.bytes;
+	return p;
+}
+
+static struct pkt *cake_dequeue(void *self, uint64_t now_ns, struct pkt_list *drops) {
+	struct cake *c = self;
+	struct flow_queue *q;
+
+	while ((q = cake_next(c)) != NULL) {
+		struct cake_flow *f = cake_flow_of(c, q);
+		struct backlog before = flow_queue_backlog(q);
+		struct pkt *p =
+			cobalt_law_dequeue(&c->law, &f->cobalt, cake_oldest, q, now_ns, drops);
+
+		if (p == NULL) {
+			cake_empty(c, q);
+			continue;
+		}
+		flow_queues_left(&c->fq, q, before);
+		q->credits -= p->size_bytes;
+		if (q->list == FLOW_OLD)
+			c->host[f->host].credits -= p->size_bytes;
+		return p;
+	}
+	return NULL;
+}
+
+static uint64_t cake_enqueue_all(
+	void *self, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops) {
+	uint32_t index[FLOW_QUEUES_BURST];
+	struct cake *c = self;
+	uint64_t bytes = 0;
+
+	if (unlikely(n > FLOW_QUEUES_BURST))
+		return 0;
+	for (uint32_t i = 0; i < n; i++) {
+		index[i] = key_of(c, pkts[i]);
+		prefetch_write(&c->set[flow_queues_index(&c->fq, index[i]) / CAKE_WAYS]);
+		bytes += pkts[i]->size_bytes;
+	}
+	if (unlikely(!flow_queues_fit(&c->fq, n, bytes)))
+		return 0;
+	for (uint32_t i = 0; i < n; i++) {
+		index[i] = find_way(c, index[i]);
+		prefetch_write(&c->fq.queue[index[i]]);
+		prefetch_write(cake_flow_at(c, index[i]));
+	}
+	for (uint32_t i = 0; i < n; i++)
+		join(c, index[i], pkts[i]);
+	return bytes;
+}
+
+static inline struct wire_queue cake_queue(void *self) {
+	return (struct wire_queue){.q = self,
+		.enqueue = cake_enqueue,
+		.dequeue = cake_dequeue,
+		.enqueue_all = cake_enqueue_all};
+}
+AQM_BURSTS(cake)
+
+static struct backlog cake_backlog(const void *self) {
+	const struct cake *c = self;
+
+	return c->fq.all;
+}
+
+static struct aqm_limit cake_limit(const void *self) {
+	const struct cake *c = self;
+
+	return c->fq.max;
+}
+
+static bool cake_random(const void *self) {
+	const struct cake *c = self;
+
+	return c->law.drew || flow_queues_random(&c->fq);
+}
+
+static void cake_observe(const void *self, double out[AQM_OBSERVED]) {
+	const struct cake *c = self;
+
+	out[0] = c->fq.list[FLOW_NEW].count;
+	out[1] = c->bulk_queues;
+	out[2] = c->busy_hosts;
+	out[3] = (double)c->fq.collided;
+}
+
+const struct aqm_ops aqm_cake = {
+	.name = "cake",
+	.summary = "a queue per flow with COBALT, fair to hosts and flows (LANMAN 2018)",
+	.reference = "Hoiland-Jorgensen, Taht, Morton: Piece of CAKE, LANMAN 2018",
+	.params = params,
+	.state_size = sizeof(struct cake),
+	.observed = {"new_queues", "bulk_queues", "busy_hosts", "collided_pkts"},
+	.flows = true,
+	.init = cake_init,
+	.fini = cake_fini,
+	.enqueue = cake_enqueue,
+	.dequeue = cake_dequeue,
+	.enqueue_burst = cake_enqueue_burst,
+	.dequeue_burst = cake_dequeue_burst,
+	.backlog = cake_backlog,
+	.limit = cake_limit,
+	.random = cake_random,
+	.observe = cake_observe,
+};

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// CAKE's order of service: new queues first, then hosts in turn, and the queues of each host in turn. cake.c has the
+// rules; nothing here depends on COBALT or on how a packet finds its queue.
+//
+// A queue with packets is a bulk queue once it has used up the credits of its time as a new one. A host's load is the
+// number of its bulk queues. In `triple` a bulk queue counts in the load of both its hosts, and is served as one of
+// the busier's.
+#pragma once
+#include "switch/aqm/cobalt_law.h"
+#include "switch/aqm/flow_queues.h"
+
+#define CAKE_HOSTS 65536u // of one side
+
+enum {
+	ISOLATE_FLOWS,
+	ISOLATE_HOSTS,
+	ISOLATE_SRC,
+	ISOLATE_DST,
+	ISOLATE_DUAL_SRC,
+	ISOLATE_DUAL_DST,
+	ISOLATE_TRIPLE
+};
+
+// A FIFO of queues or of hosts, each of which has the next one's index. Indices are counted from 1 on here; 0: none.
+struct cake_chain {
+	uint32_t first, last;
+};
+
+struct cake_flow {
+	struct cobalt_state cobalt;
+	uint32_t source, destination; // indices of hosts
+	uint32_t host; // of these, or 0: it is in its chain, if the queue is old
+	bool bulk;
+};
+static_assert(sizeof(struct cake_flow) <= 64, "one cache line");
+
+#define CAKE_WAYS 8u
+
+// Eight queues in succession. All that is needed to find a packet's queue is in one cache line.
+struct cake_set {
+	uint32_t key[CAKE_WAYS]; // the flow or host that each is used for, or was
+	uint8_t used; // a bit for each: it is in a list, or about to be
+	uint8_t shared; // by flows that are not its key's
+} __attribute__((aligned(64)));
+
+struct cake_host {
+	int64_t credits; // bytes
+	struct cake_chain queues;
+	uint32_t load; // bulk queues of this host
+	uint32_t filed; // of these, in `queues`
+	uint32_t next;
+};
+
+struct cake {
+	struct flow_queues fq;
+	struct cobalt_law law;
+	int isolation;
+
+	uint32_t (*hosts_of)(const struct pkt *p);
+	struct cake_set *set;
+	uint32_t *next; // of each queue, in its host's chain
+	struct cake_host *host; // sources, then destinations; one, if hosts do not matter
+	struct cake_chain busy; // hosts with queues
+	uint32_t bulk_queues, busy_hosts;
+	void *memory;
+	size_t memory_bytes;
+};
+
+// Whether flows belong to hosts.
+static inline bool cake_two_levels(const struct cake *c) {
+	return c->isolation >= ISOLATE_DUAL_SRC;
+}
+
+static inline struct cake_flow *cake_flow_of(const struct cake *c, const struct flow_queue *q) {
+	return flow_queue_state(&c->fq, q);
+}
+
+static inline struct cake_flow *cake_flow_at(const struct cake *c, uint32_t index) {
+	return flow_queue_state(&c->fq, &c->fq.queue[index]);
+}
+
+// The busier of a flow's hosts, as far as they matter.
+static inline uint32_t cake_host_of(const struct cake *c, const struct cake_flow *f) {
+	if (!cake_two_levels(c))
+		return 0;
+	if (c->isolation == ISOLATE_DUAL_SRC)
+		return f->source;
+	if (c->isolation == ISOLATE_DUAL_DST)
+		return f->destination;
+	return c->host[f->source].load >= c->host[f->destination].load ? f->source : f->destination;
+}
+
+// The queue becomes a bulk queue of its hosts, or ceases to be one.
+static inline void cake_set_bulk(struct cake *c, struct cake_flow *f, bool bulk) {
+	uint32_t by = bulk ? 1 : UINT32_MAX;
+
+	f->bulk = bulk;
+	c->bulk_queues += by;
+	c->host[f->host].filed += by;
+	c->host[f->source].load += by;
+	if (cake_two_levels(c))
+		c->host[f->destination].load += by;
+}
+
+// Puts a host at the end of those with queues.
+static inline void cake_host_append(struct cake *c, uint32_t index) {
+	c->host[index].next = 0;
+	if (c->busy.first == 0)
+		c->busy.first = index + 1;
+	else
+		c->host[c->busy.last - 1].next = index + 1;
+	c->busy.last = index + 1;
+}
+
+// Puts a queue at the end of its host's.
+static inline void cake_file(struct cake *c, struct flow_queue *q, struct cake_flow *f) {
+	uint32_t index = flow_queue_index(&c->fq, q);
+	struct cake_host *h;
+
+	f->host = cake_host_of(c, f);
+	c->next[index] = 0;
+	h = &c->host[f->host];
+	h->filed += f->bulk;
+	if (h->queues.first == 0) {
+		h->queues.first = index + 1;
+		cake_host_append(c, f->host);
+		c->busy_hosts++;
+	} else {
+		c->next[h->queues.last - 1] = index + 1;
+	}
+	h->queues.last = index + 1;
+}
+
+// Takes the queue off its host's chain, of which it is the first. What the third queue then needs is prefetched, and
+// the oldest packet of the second.
+static inline void cake_unfile(struct cake *c, struct flow_queue *q, struct cake_flow *f) {
+	uint32_t first = c->next[flow_queue_index(&c->fq, q)], second, third;
+	struct cake_host *h = &c->host[f->host];
+
+	h->filed -= f->bulk;
+	h->queues.first = first;
+	if (first == 0 || (second = c->next[first - 1]) == 0 || (third = c->next[second - 1]) == 0)
+		return;
+	if (c->fq.queue[second - 1].pkts.head != NULL)
+		prefetch_write(c->fq.queue[second - 1].pkts.head);
+	prefetch_write(&c->fq.queue[third - 1]);
+	prefetch_write(cake_flow_at(c, third - 1));
+	prefetch_write(&c->set[(third - 1) / CAKE_WAYS]);
+}
+
+// The first host leaves if it has no queue; it keeps its debts.
+static inline void cake_host_leaves(struct cake *c, struct cake_host *h) {
+	if (h->queues.first != 0)
+		return;
+	c->busy.first = h->next;
+	c->busy_hosts--;
+	if (h->credits > 0)
+		h->credits = 0;
+}
+
+// A new queue becomes an old one of its host; without packets only for its next turn.
+static inline void cake_make_old(struct cake *c, struct flow_queue *q) {
+	struct cake_flow *f = cake_flow_of(c, q);
+
+	flow_queues_retire(&c->fq, q);
+	q->list = FLOW_OLD;
+	cake_file(c, q, f);
+	if (q->pkts.count > 0)
+		cake_set_bulk(c, f, true);
+}
+
+// The turn of the first host is over.
+static inline void cake_rotate_hosts(struct cake *c, struct cake_host *h) {
+	uint64_t quantum = c->fq.quantum_bytes;
+
+	if (unlikely(h->filed > 0 && h->filed < h->load))
+		quantum = time_max(quantum * h->filed / h->load, 1);
+	h->credits += (int64_t)quantum;
+	if (h->next == 0)
+		return;
+	c->busy.first = h->next;
+	cake_host_append(c, (uint32_t)(h - c->host));
+}
+
+// The turn of the first host's first queue is over.
+static inline void cake_rotate_queues(struct cake *c, struct cake_host *h, struct flow_queue *q) {
+	struct cake_flow *f = cake_flow_of(c, q);
+
+	q->credits += (int64_t)c->fq.quantum_bytes;
+	if (c->next[flow_queue_index(&c->fq, q)] == 0 && cake_host_of(c, f) == f->host)
+		return;
+	cake_unfile(c, q, f);
+	cake_file(c, q, f);
+	cake_host_leaves(c, h);
+}
+
+// The queue to be served; NULL: there is no packet.
+static inline struct flow_queue *cake_next(struct cake *c) {
+	struct flow_queue *q;
+
+	while ((q = flow_queues_first(&c->fq, FLOW_NEW)) != NULL) {
+		if (q->credits > 0)
+			return q;
+		q->credits += (int64_t)c->fq.quantum_bytes;
+		cake_make_old(c, q);
+	}
+	while (c->busy.first != 0) {
+		struct cake_host *h = &c->host[c->busy.first - 1];
+
+		if (h->credits <= 0 && cake_two_levels(c)) {
+			cake_rotate_hosts(c, h);
+			continue;
+		}
+		q = &c->fq.queue[h->queues.first - 1];
+		if (q->credits > 0)
+			return q;
+		cake_rotate_queues(c, h, q);
+	}
+	return NULL;
+}
+
+// The queue to be served has no packet.
+static inline void cake_empty(struct cake *c, struct flow_queue *q) {
+	struct cake_flow *f = cake_flow_of(c, q);
+	uint32_t index = flow_queue_index(&c->fq, q);
+	struct cake_set *set = &c->set[index / CAKE_WAYS];
+	uint8_t others = (uint8_t) ~(1u << index % CAKE_WAYS);
+
+	if (q->list == FLOW_NEW) {
+		cake_make_old(c, q);
+		return;
+	}
+	if (f->bulk)
+		cake_set_bulk(c, f, false);
+	cake_unfile(c, q, f);
+	cake_host_leaves(c, &c->host[f->host]);
+	q->list = FLOW_NONE;
+	set->used &= others;
+	set->shared &= others;
+}
