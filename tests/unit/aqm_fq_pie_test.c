@@ -151,6 +151,24 @@ START_TEST(the_fattest_queue_pays_for_an_overflow) {
 }
 END_TEST
 
+// RFC 8033, section 4.1: two full-sized frames may wait without a drop, whatever is in the other queues.
+START_TEST(few_packets_of_a_flow_are_never_dropped) {
+	struct pkt *pkts = pkts_new(106, 1000);
+	struct aqm_bench b;
+
+	open_aqm(&b, "fq_pie", "{max_burst: 0}");
+	for (uint32_t i = 0; i < 106; i++) {
+		pkts[i].flow_id = i < 100;
+		aqm_put(&b, &pkts[i], i < 101 ? 0 : 10000 * MS);
+		ck_assert_double_eq_tol(aqm_observed(&b, PROBABILITY), (i < 101 ? 0 : 1), 1e-9);
+	}
+	ck_assert_uint_eq(b.drops.count, 2); // both find 4000 B
+	ck_assert_uint_eq(b.drops.head->id, 104);
+	aqm_close(&b);
+	free(pkts);
+}
+END_TEST
+
 // A queue that nobody uses for long starts again with a burst allowance and without a probability.
 START_TEST(a_queue_that_rested_is_as_new) {
 	struct pkt *pkts = pkts_new(3000, 1000);
@@ -195,5 +213,5 @@ START_TEST(bad_parameters_are_refused_with_their_place) {
 END_TEST
 
 TEST_MAIN(a_single_flow_meets_pie, only_the_flow_with_a_queue_is_dropped, queues_are_served_in_turn,
-	the_fattest_queue_pays_for_an_overflow, a_queue_that_rested_is_as_new,
-	bad_parameters_are_refused_with_their_place)
+	the_fattest_queue_pays_for_an_overflow, few_packets_of_a_flow_are_never_dropped,
+	a_queue_that_rested_is_as_new, bad_parameters_are_refused_with_their_place)
