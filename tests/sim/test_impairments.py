@@ -67,7 +67,7 @@ def test_a_queue_drops_what_was_bleached(simulate: Simulate) -> None:
 def test_jitter_does_not_stop_rack(simulate: Simulate, half_life: str, reordering: str) -> None:
     """RFC 8985 section 3.3.2: the reordering window follows the disorder that is seen.
 
-    With independent delays half of the packets are overtaken; the pipe is full all the same.
+    With independent delays half of the packets are overtaken; hardly a packet is taken for lost.
     """
     run = simulate(
         "jitter",
@@ -76,5 +76,5 @@ def test_jitter_does_not_stop_rack(simulate: Simulate, half_life: str, reorderin
         f"paths.forward.jitter.reordering={reordering}",
     )
     group = run.summary["groups"][0]
-    assert run.link["utilisation"] > 0.95
+    assert run.link["utilisation"] > 0.9
     assert group["retransmits"] < 1e-3 * 30 * 8000
