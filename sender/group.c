@@ -65,6 +65,7 @@ static const struct param params[] = {
 static const struct param plugins[] = {
 	{"cc", NULL, "congestion control", UNIT_NONE, PARAM_PLUGIN("cc")},
 	{"source", "bulk", "how much each flow sends", UNIT_NONE, PARAM_PLUGIN("source")},
+	FLOWS_PATH,
 	PARAM_END,
 };
 
@@ -96,6 +97,11 @@ void groups_list(struct run_list *l) {
 			.summary = "a group of flows: one item of the list `flows`",
 			.params = params,
 			.also = {plugins}});
+	run_list_entry(l,
+		&(struct run_listed){.kind = "flows",
+			.name = "flows.path",
+			.summary = "paths of a group's packets: `path` of a group",
+			.params = flows_path_params});
 }
 
 // Reads {name: {params}} at `key` into a new config object.

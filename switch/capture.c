@@ -23,6 +23,7 @@ struct passage {
 struct points {
 	uint32_t in, out, drop;
 	enum pcapng_direction in_direction, out_direction;
+	bool sender_only; // only packets at the sender's port
 	struct passage *passage;
 };
 
@@ -105,6 +106,11 @@ static void show(struct tap *t, uint32_t interface, enum pcapng_direction direct
 	pcap_writer_put(&c->writer, t->ring, &place);
 }
 
+static bool at_sender(
+	struct capture *c, const struct path *path, const struct pkt *p, bool leaving) {
+	return c->env.at_sender(c->env.ctx, path, p, leaving);
+}
+
 static void arrived(
 	struct path_tap *tap, const struct path *path, struct pkt *const *pkts, uint32_t n) {
 	struct tap *t = (struct tap *)tap;
@@ -112,7 +118,8 @@ static void arrived(
 
 	for (uint32_t i = 0; i < n; i++) {
 		at->passage[pkts[i]->id % PASSAGES] = (struct passage){.id = pkts[i]->id};
-		show(t, at->in, at->in_direction, path, pkts[i], pkts[i]->arrival_ns, 0);
+		if (!at->sender_only || at_sender(t->capture, path, pkts[i], false))
+			show(t, at->in, at->in_direction, path, pkts[i], pkts[i]->arrival_ns, 0);
 	}
 }
 
@@ -121,8 +128,10 @@ static void departed(
 	struct tap *t = (struct tap *)tap;
 	const struct points *at = &t->capture->points[path->index];
 
-	for (uint32_t i = 0; i < n; i++)
-		show(t, at->out, at->out_direction, path, pkts[i], pkts[i]->arrival_ns, 0);
+	for (uint32_t i = 0; i < n; i++) {
+		if (!at->sender_only || at_sender(t->capture, path, pkts[i], true))
+			show(t, at->out, at->out_direction, path, pkts[i], pkts[i]->arrival_ns, 0);
+	}
 }
 
 static void event(struct path_tap *tap, const struct stage_env *env, enum tel_packet_event what,
@@ -164,7 +173,7 @@ static void add_points(struct capture *c) {
 	bool all = c->env.run->capture_points == RUN_CAPTURE_PATHS;
 	uint32_t sender = POINT_NONE;
 
-	if (!all && c->env.hosts)
+	if (!all && c->env.at_sender != NULL)
 		sender = pcapng_interface(&c->writer.file, "sender");
 	for (uint32_t i = 0; i < c->env.paths->count; i++) {
 		struct path *path = &c->env.paths->path[i];
@@ -180,7 +189,7 @@ static void add_points(struct capture *c) {
 			at->drop = add_point(c, path, " drop");
 			at->in_direction = PCAPNG_INBOUND;
 			at->out_direction = PCAPNG_OUTBOUND;
-		} else if (!c->env.hosts) {
+		} else if (c->env.at_sender == NULL) {
 			const char *in = c->env.port[i].in, *out = c->env.port[i].out;
 
 			if (in != NULL)
@@ -188,12 +197,11 @@ static void add_points(struct capture *c) {
 			at->out = point_of(c, out != NULL ? out : path->name);
 			at->in_direction = PCAPNG_INBOUND;
 			at->out_direction = PCAPNG_OUTBOUND;
-		} else if (strcmp(path->name, "forward") == 0) {
-			at->in = sender;
+		} else {
+			at->in = at->out = sender;
 			at->in_direction = PCAPNG_OUTBOUND;
-		} else if (strcmp(path->name, "reverse") == 0) {
-			at->out = sender;
 			at->out_direction = PCAPNG_INBOUND;
+			at->sender_only = true;
 		}
 	}
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // --pcap: packets where they enter and leave paths or are dropped, as pcapng.
 //
-//	telemetry: {capture: port}    with hosts: the sender's port, both directions; live: each port, what leaves its
+//	telemetry: {capture: port}    with hosts: the sender's port, both directions of all flows; live: each port, what leaves its
 //	                              path and, between two ports, what enters the other's; else: what leaves each path
 //	telemetry: {capture: paths}   each path's arrivals, departures and drops, an interface each
 //
@@ -26,14 +26,15 @@ typedef uint32_t capture_frame_fn(void *ctx, const struct path *path, const stru
 struct capture_env {
 	const struct run *run;
 	struct paths *paths;
-	bool hosts; // at the ends of "forward" and "reverse"
+	// Whether a packet is at the sender's port as it enters the path, or as it leaves it. NULL: there are no hosts.
+	bool (*at_sender)(void *ctx, const struct path *path, const struct pkt *p, bool leaving);
 	// Live, of each path by its index: the ports where its packets come in and leave. NULL: none, or any of several.
 	struct {
 		const char *in, *out;
 	} port[PATHS_MAX];
 	uint64_t epoch_ns; // since 1970, when the run's time begins
 	capture_frame_fn *frame;
-	void *ctx; // for it
+	void *ctx; // for them
 	uint32_t
 		rings; // producers that are other threads; 0: none, the writer's thread serves all paths
 	uint64_t ring_records; // of each, a power of two

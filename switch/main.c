@@ -21,6 +21,7 @@ static int configure(struct live_app *live, struct err *err) {
 		.run_seed = live->run.seed,
 		.mtu_bytes = PLAN_MTU_BYTES,
 		.group_base_rtt_ns = app->plan.group_base_rtt_ns,
+		.group_route = app->plan.group_route,
 		.flows = config_get(root, "flows"),
 		.groups = app->plan.groups,
 		.no_source = "only weir-sim reads captures; live, packets come from ports",

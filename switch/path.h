@@ -13,6 +13,7 @@
 #include "switch/stage/stage.h"
 
 #include "common/base/json.h"
+#include "common/config/flows.h"
 
 #define PATH_STAGES_MAX 16
 #define PATH_LINKS_MAX 64 // of a run
@@ -49,6 +50,7 @@ struct path {
 	uint64_t
 		max_rate_bps; // of its slowest stage, the largest up to now and in the schedule; 0: it has none
 	uint64_t max_delay_ns; // of all its delays together, the largest likewise
+	uint64_t base_rtt_ns; // for limits in BDP: the longest of those who pass it (route.h)
 	struct tel *tel_arrivals; // NULL: off
 	uint64_t idle_ns; // before then path_pop needs nothing from the stages before the last
 	uint64_t last_arrival_ns;
@@ -62,25 +64,33 @@ struct path {
 	uint8_t index; // in the config
 };
 
-// All paths of a run, by name, from the config's `paths` section.
+// The paths that packets of a flow group pass in one direction, in order (route.h).
 #define PATHS_MAX 16
+struct route {
+	struct path *path[FLOWS_ROUTE_MAX];
+	uint32_t count; // 0: the config has none of the default's name
+};
+
+// All paths of a run, by name, from the config's `paths` section.
 struct paths {
 	struct path path[PATHS_MAX];
 	uint32_t count;
-	uint64_t base_rtt_ns; // sum of the constant delays of "forward" and "reverse"
-	uint64_t class_extra_ns[PATHS_MAX * 64]; // per flow group
-	uint32_t class_count;
+	struct route route[GROUPS_MAX][FLOWS_DIRECTIONS];
+	uint32_t groups;
+	uint64_t class_extra_ns[PATHS_MAX][GROUPS_MAX]; // of a path's last delay stage
 };
 
 // Inputs of paths from outside the `paths` section.
 struct paths_env {
 	uint64_t run_seed;
 	uint32_t mtu_bytes; // largest frame with FCS
-	// base_rtt per flow group, 0: none. The difference to the paths' own delay is added in the
-	// last delay stage of "reverse" (of "forward" if reverse has none); less than that is an error.
+	// base_rtt per flow group, 0: none. The difference to the delay of the group's paths is added in the
+	// last delay stage of its way back (of its way there if that has none); less than that is an error.
 	const uint64_t *group_base_rtt_ns;
+	struct flows_route (*group_route)[FLOWS_DIRECTIONS]; // NULL: "forward" and "reverse"
 	struct config_node *flows; // the list of groups, for messages; NULL: there is none
 	uint32_t groups;
+	bool hosts; // all packets come from the groups' flows: every path is one of theirs
 	const char *no_source; // why no path may have a source; NULL: the caller reads them
 	struct tel *tel_packets, *tel_arrivals; // NULL: off
 	const struct tel_run *tel_run;
@@ -108,11 +118,13 @@ uint32_t path_pop(struct path *p, uint64_t now_ns, struct pkt **pkts, uint32_t m
 uint64_t path_next_ns(const struct path *p);
 // Least time from push to pop over all stages.
 uint64_t path_min_delay_ns(const struct path *p);
+// The last of its stages that delay; NULL: none does.
+struct path_stage *path_last_delay(struct path *p);
 // Index of its last link in the summary; STAGE_NO_LINK: it has none.
 uint8_t path_last_link(const struct path *p);
 // True once the run's seed has decided something.
 bool paths_random(const struct paths *ps);
-// Whether a stage reads packets' flow_id.
+// Whether a stage reads packets' flow_id or their delay class.
 bool paths_flows(const struct paths *ps);
 // Packets and bytes inside all stages.
 struct backlog path_backlog(const struct path *p);

@@ -5,9 +5,9 @@
 //	  forward: [{loss: {rate: 1%}}, {link: {rate: 1Gbit, queue: {codel: {}}}}, {delay: {delay: 10ms}}]
 //	  reverse: [{delay: {delay: 10ms}}]
 //
-// In this order: all parameters are read, then the base RTT follows from the delays, then the
-// stages are initialised, which resolves limits in bandwidth-delay products.
-#include "switch/path.h"
+// In this order: all parameters are read, then the base RTT of each path follows from the delays and the groups'
+// routes (route.c), then the stages are initialised, which resolves limits in bandwidth-delay products.
+#include "switch/route.h"
 
 #include "common/base/u64.h"
 #include "common/run/list.h"
@@ -27,7 +27,6 @@
 static_assert(sizeof(((struct path *)0)->name) + STAGE_NAME_SIZE
 		<= sizeof(((struct path_stage *)0)->name),
 	"a stage's whole name");
-#define CLASSES_MAX (sizeof(((struct paths *)0)->class_extra_ns) / sizeof(uint64_t))
 
 // Where each stage stands in the config, for errors.
 struct places {
@@ -199,56 +198,22 @@ void path_derive(struct path *p) {
 	p->max_delay_ns = time_max(p->max_delay_ns, delay_ns);
 }
 
-static uint64_t path_delay_ns(const struct path *p) {
+uint64_t path_min_delay_ns(const struct path *p) {
 	uint64_t sum_ns = 0;
 
-	for (uint32_t i = 0; p != NULL && i < p->stages; i++) {
+	for (uint32_t i = 0; i < p->stages; i++) {
 		if (p->stage[i].ops->min_delay_ns != NULL)
 			sum_ns += p->stage[i].ops->min_delay_ns(p->stage[i].state);
 	}
 	return sum_ns;
 }
 
-static struct path_stage *path_last_delay(struct path *p) {
-	for (uint32_t i = p != NULL ? p->stages : 0; i-- > 0;) {
+struct path_stage *path_last_delay(struct path *p) {
+	for (uint32_t i = p->stages; i-- > 0;) {
 		if (p->stage[i].ops->min_delay_ns != NULL)
 			return &p->stage[i];
 	}
 	return NULL;
-}
-
-// Flow groups with a base RTT of their own: the rest of it goes to one delay stage.
-static int paths_classes(struct paths *ps, const struct paths_env *env, struct err *err) {
-	struct path_stage *carrier = path_last_delay(paths_find(ps, "reverse"));
-	bool any = false;
-
-	if (carrier == NULL)
-		carrier = path_last_delay(paths_find(ps, "forward"));
-	if (env->groups > CLASSES_MAX)
-		return err_set(err, -E2BIG, "flows: more than %zu groups", CLASSES_MAX);
-	for (uint32_t i = 0; env->group_base_rtt_ns != NULL && i < env->groups; i++) {
-		uint64_t want_ns = env->group_base_rtt_ns[i];
-
-		if (want_ns == 0)
-			continue;
-		if (want_ns < ps->base_rtt_ns)
-			return config_err(env->flows != NULL ? config_at(env->flows, i) : NULL,
-				-EINVAL, err,
-				"base_rtt %g ms is less than the delay of the paths, %g ms",
-				(double)want_ns / 1e6, (double)ps->base_rtt_ns / 1e6);
-		ps->class_extra_ns[i] = want_ns - ps->base_rtt_ns;
-		any |= ps->class_extra_ns[i] > 0;
-	}
-	ps->class_count = env->groups;
-	if (!any)
-		return 0;
-	if (carrier == NULL)
-		return err_set(err, -EINVAL,
-			"flows: base_rtt needs a delay stage in reverse or forward to carry it; "
-			"add {delay: {delay: 0ms}}");
-	carrier->env.class_extra_ns = ps->class_extra_ns;
-	carrier->env.class_count = env->groups;
-	return 0;
 }
 
 static int paths_start(struct paths *ps, const struct places *places, const struct paths_env *env,
@@ -258,7 +223,6 @@ static int paths_start(struct paths *ps, const struct places *places, const stru
 	for (uint32_t i = 0; i < ps->count; i++) {
 		struct path *p = &ps->path[i];
 
-		p->index = (uint8_t)i;
 		p->tel_packets = env->tel_packets;
 		p->tel_arrivals = env->tel_arrivals;
 		p->tel_run = env->tel_run;
@@ -271,7 +235,7 @@ static int paths_start(struct paths *ps, const struct places *places, const stru
 					"more than %d links in one run", PATH_LINKS_MAX);
 			s->env.name = s->name;
 			s->env.run_seed = env->run_seed;
-			s->env.base_rtt_ns = ps->base_rtt_ns;
+			s->env.base_rtt_ns = p->base_rtt_ns;
 			s->env.mtu_bytes = env->mtu_bytes;
 			s->env.tel_packets = env->tel_packets;
 			s->env.tel_run = env->tel_run;
@@ -340,14 +304,12 @@ int paths_init(
 	for (size_t i = 0; rc == 0 && i < config_count(node); i++) {
 		struct path *p = &ps->path[ps->count++];
 
+		p->index = (uint8_t)i;
 		rc = path_read(p, config_key(node, i), config_at(node, i), env->no_source,
 			places.stage[i], err);
 	}
-	if (rc == 0) {
-		ps->base_rtt_ns = path_delay_ns(paths_find(ps, "forward"))
-			+ path_delay_ns(paths_find(ps, "reverse"));
-		rc = paths_classes(ps, env, err);
-	}
+	if (rc == 0)
+		rc = routes_init(ps, node, env, err);
 	if (rc == 0)
 		rc = paths_start(ps, &places, env, err);
 	if (rc < 0)
@@ -395,8 +357,4 @@ struct path *paths_find(struct paths *ps, const char *name) {
 			return &ps->path[i];
 	}
 	return NULL;
-}
-
-uint64_t path_min_delay_ns(const struct path *p) {
-	return path_delay_ns(p);
 }

@@ -52,7 +52,8 @@ bool paths_flows(const struct paths *ps) {
 		for (uint32_t k = 0; k < ps->path[i].stages; k++) {
 			const struct path_stage *s = &ps->path[i].stage[k];
 
-			if (s->ops->flows != NULL && s->ops->flows(s->state))
+			if (s->env.class_extra_ns != NULL
+				|| (s->ops->flows != NULL && s->ops->flows(s->state)))
 				return true;
 		}
 	}

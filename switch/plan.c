@@ -83,6 +83,7 @@ int plan_flows(struct plan *p, struct config *c, struct err *err) {
 	config_skip(list);
 	p->groups = f.groups;
 	memcpy(p->group_base_rtt_ns, f.base_rtt_ns, sizeof(p->group_base_rtt_ns));
+	memcpy(p->group_route, f.route, sizeof(p->group_route));
 	p->group_of = calloc(f.count + 1, sizeof(*p->group_of));
 	if (p->group_of == NULL)
 		return err_set(err, -ENOMEM, "flows: no memory for %u", f.count);
@@ -184,6 +185,19 @@ static int port_path(
 	return 0;
 }
 
+// Live, a frame passes the path before its port and no other.
+static int one_path_each(const struct plan *p, struct err *err) {
+	for (uint32_t g = 0; g < p->groups; g++) {
+		for (int d = 0; d < FLOWS_DIRECTIONS; d++) {
+			if (p->group_route[g][d].count > 1)
+				return config_err(p->group_route[g][d].node, -EINVAL, err,
+					"path: live, packets pass one path in each direction, that of "
+					"their port; only weir-sim has several");
+		}
+	}
+	return 0;
+}
+
 // Every path has its exit.
 static int no_path_unused(
 	const struct plan *p, const struct paths *ps, struct config_node *list, struct err *err) {
@@ -265,7 +279,8 @@ int plan_ports(struct plan *p, struct config *c, struct paths *ps, struct err *e
 		if ((rc = port_lcore(p, i, n, err)) < 0 || (rc = port_path(p, i, ps, n, err)) < 0)
 			return rc;
 	}
-	if ((rc = no_lcore_idle(p, err)) < 0 || (rc = scale_quotas(p, node, err)) < 0
+	if ((rc = one_path_each(p, err)) < 0 || (rc = no_lcore_idle(p, err)) < 0
+		|| (rc = scale_quotas(p, node, err)) < 0
 		|| (rc = no_path_unused(p, ps, list, err)) < 0)
 		return rc;
 	return static_read(p, config_get(node, "static"), err);

@@ -66,6 +66,7 @@ struct plan {
 	uint32_t flows;
 	uint16_t *group_of; // per flow
 	uint64_t group_base_rtt_ns[GROUPS_MAX];
+	struct flows_route group_route[GROUPS_MAX][FLOWS_DIRECTIONS];
 	uint32_t groups;
 };
 

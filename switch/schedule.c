@@ -2,6 +2,7 @@
 #include "switch/schedule.h"
 
 #include "common/run/list.h"
+#include "switch/route.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -103,8 +104,6 @@ static void schedule_sort(struct schedule *s) {
 // Goes through all changes before anything moves, and takes them back: each path keeps what it was at its
 // largest (path_derive).
 static int schedule_rehearse(struct schedule *s, struct paths *ps, struct err *err) {
-	const struct path *forward = paths_find(ps, "forward"),
-			  *reverse = paths_find(ps, "reverse");
 	double *before = calloc(s->count + 1, sizeof(*before));
 	double after;
 	int rc = 0;
@@ -116,7 +115,7 @@ static int schedule_rehearse(struct schedule *s, struct paths *ps, struct err *e
 
 		rc = path_set(e->path, e->key, e->value, 0, &before[i], &after, err);
 		assert(rc == 0); // checked as it was read
-		e->base_rtt_ns = path_min_delay_ns(forward) + path_min_delay_ns(reverse);
+		e->ahead_ns = routes_ahead_ns(ps);
 	}
 	for (uint32_t i = s->count; i-- > 0;)
 		path_put(s->entry[i].path, s->entry[i].stage, s->entry[i].param, before[i], 0);

@@ -248,6 +248,7 @@ int param_set(const struct param *p, void *obj, const char *value, struct err *e
 	case PARAM_TYPE_MAP:
 	case PARAM_TYPE_LIST:
 	case PARAM_TYPE_PATHS:
+	case PARAM_TYPE_NAMES:
 		break;
 	}
 	assert(false);
@@ -294,6 +295,7 @@ void param_get(const struct param *p, const void *obj, char *text, size_t size) 
 	case PARAM_TYPE_MAP:
 	case PARAM_TYPE_LIST:
 	case PARAM_TYPE_PATHS:
+	case PARAM_TYPE_NAMES:
 		break;
 	}
 	assert(false);

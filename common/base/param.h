@@ -23,6 +23,7 @@ enum param_type {
 	PARAM_TYPE_MAP, // with the keys of the table `of`
 	PARAM_TYPE_LIST, // of min to max such maps; without `of`, of whole numbers in [min, max]
 	PARAM_TYPE_PATHS, // a map of names to lists of plug-ins of the kind `of`
+	PARAM_TYPE_NAMES, // the name of a path, or a list of such names
 };
 
 #define PARAM_TEXT_SIZE 128
@@ -70,6 +71,7 @@ struct param {
 #define PARAM_PLUGIN(kind) .type = PARAM_TYPE_PLUGIN, .of = (kind)
 #define PARAM_MAP(table) .type = PARAM_TYPE_MAP, .of = (table)
 #define PARAM_LIST(table) .type = PARAM_TYPE_LIST, .of = (table)
+#define PARAM_NAMES .type = PARAM_TYPE_NAMES
 #define PARAM_PATHS(kind) .type = PARAM_TYPE_PATHS, .of = (kind)
 #define PARAM_END                                                                                  \
 	{ .name = NULL }

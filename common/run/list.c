@@ -18,6 +18,7 @@ static const char *const type_names[] = {
 	[PARAM_TYPE_MAP] = "map",
 	[PARAM_TYPE_LIST] = "list",
 	[PARAM_TYPE_PATHS] = "paths",
+	[PARAM_TYPE_NAMES] = "names",
 };
 static const char *const unit_json[] = {
 	[UNIT_NONE] = "",
@@ -97,6 +98,9 @@ static void format_range(const struct param *p, char *text, size_t size) {
 		return;
 	case PARAM_TYPE_PATHS:
 		snprintf(text, size, "lists of --list %s", p->of);
+		return;
+	case PARAM_TYPE_NAMES:
+		snprintf(text, size, "names of paths");
 		return;
 	case PARAM_TYPE_U64:
 	case PARAM_TYPE_F64:

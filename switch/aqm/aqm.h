@@ -20,7 +20,7 @@ struct wire;
 // A discipline's environment.
 struct aqm_env {
 	uint64_t rate_bps; // of the link at the start
-	uint64_t base_rtt_ns; // for limits in BDP; the sum of the constant delays of both paths
+	uint64_t base_rtt_ns; // for limits in BDP; the sum of the constant delays of a round trip
 	uint32_t overhead_bytes; // per frame on the link
 	uint32_t mtu_bytes; // largest frame with FCS
 	uint64_t seed; // hash(run seed, path, stage)

@@ -46,12 +46,8 @@ void switch_size(struct live_app *live, struct eal_args *args) {
 
 // Whether a stage depends on a packet's flow, or telemetry records it.
 static bool flows_matter(const struct switch_app *app) {
-	bool any = app->live.run.telemetry_level >= 2 || app->live.run.telemetry_arrivals
+	return app->live.run.telemetry_level >= 2 || app->live.run.telemetry_arrivals
 		|| app->live.opt.pcap != NULL || paths_flows(&app->paths);
-
-	for (uint32_t i = 0; i < app->paths.class_count; i++)
-		any |= app->paths.class_extra_ns[i] > 0;
-	return any;
 }
 
 static void prepare(struct switch_app *app, uint32_t index, struct rte_mempool *pool) {

@@ -38,7 +38,7 @@ struct path_tap {
 struct stage_env {
 	const char *name; // "forward.link", unique in a run; seeds its random stream
 	uint64_t run_seed;
-	uint64_t base_rtt_ns; // sum of the constant delays of both paths
+	uint64_t base_rtt_ns; // for limits in BDP: sum of the constant delays of a round trip
 	uint32_t mtu_bytes; // largest frame with FCS
 	// Extra constant delay per delay class (flow group), in the one delay stage that carries it.
 	const uint64_t *class_extra_ns;

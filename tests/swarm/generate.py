@@ -145,7 +145,7 @@ class Generator:
             for key, p in self.kinds[kind][name].items()
             if p["default"] is None
             or (p["type"] == "limit" and scale.bdp_bits < BITS_MIN)
-            or (self.chance(share) and p["type"] != "text")
+            or (self.chance(share) and p["type"] not in ("text", "map"))
         }
 
     def scale(self) -> Scale:
@@ -215,6 +215,29 @@ class Generator:
         where = self.random.choice(list(paths.values()))
         where.append({"delay": {"delay": text(scale.delay_ns, "ns")}})
         return paths
+
+    def topology(self, config: Config, scale: Scale) -> None:
+        """More than one bottleneck: hops that groups share, ways back, traffic both ways."""
+        hops = [f"hop{i + 1}" for i in range(self.random.randint(1, 4))]
+        backs = [f"back{i + 1}" for i in range(self.random.randint(1, 2))]
+        one_order = self.chance(0.8)  # else hops are in a circle, which their delays break
+        config["paths"] = {hop: self.path(scale, ["link"]) for hop in hops}
+        config["paths"] |= {back: self.path(scale, ["delay"]) for back in backs}
+        for name in config["paths"] if not one_order else backs:
+            config["paths"][name].append({"delay": {"delay": text(scale.delay_ns, "ns")}})
+        left = {*hops, *backs}
+        for group in config["flows"]:
+            last = group is config["flows"][-1]
+            route = []
+            for names in (hops, backs):
+                some = self.random.sample(names, self.random.randint(1, len(names)))
+                some += [name for name in names if last and name in left and name not in some]
+                left -= set(some)
+                some = sorted(some) if one_order else some
+                route.append(some[0] if len(some) == 1 and self.chance(0.5) else some)
+            if self.chance(0.15):
+                route.reverse()
+            group["path"] = {"forward": route[0], "reverse": route[1]}
 
     def group(self, scale: Scale, count: int) -> Config:
         """A flow group: how many flows, when, how much, under which control."""
@@ -289,6 +312,8 @@ class Generator:
             "flows": [self.group(scale, count) for count in counts],
             "telemetry": self.telemetry(scale, sum(counts)),
         }
+        if self.chance(0.25):
+            self.topology(config, scale)
         if self.chance(0.4):
             config["warmup"] = text(scale.duration_ns * self.random.uniform(0, 0.95), "ns")
         if self.chance(0.3):

@@ -34,6 +34,12 @@ FACTORS = {
 }
 
 
+def route(group: dict[str, Any], direction: str) -> list[str]:
+    """The paths of a group's packets, in order."""
+    names = (group.get("path") or {}).get(direction, direction)
+    return [names] if isinstance(names, str) else list(names)
+
+
 def parse(text: str, unit: str) -> float:
     """A value as a config has it: "20ms" is 2e7."""
     match = re.fullmatch(r"([0-9.]+(?:e-?[0-9]+)?) ?([A-Za-z%]*)", text)
@@ -72,12 +78,13 @@ class Folder:
     def base_rtt_ns(self, group: dict[str, Any]) -> float:
         """No packet of this group is back sooner."""
         paths_ns = start_ns = 0.0
+        passed = [*route(group, "forward"), *route(group, "reverse")]
         for place, params in self.stages("delay"):
-            if place.split(".")[0] in ("forward", "reverse"):
-                delay_ns = parse(params["delay"], "ns")
-                later = [to for _, to in self.changes(f"{place}.delay", "ns")]
-                paths_ns += min([delay_ns, *later])
-                start_ns += delay_ns
+            times = passed.count(place.split(".")[0])
+            delay_ns = parse(params["delay"], "ns")
+            later = [to for _, to in self.changes(f"{place}.delay", "ns")]
+            paths_ns += times * min([delay_ns, *later])
+            start_ns += times * delay_ns
         own_ns = parse(group["base_rtt"], "ns")
         return paths_ns + (max(0.0, own_ns - start_ns) if own_ns > 0 else 0.0)
 
@@ -153,8 +160,10 @@ def capacity(run: Folder) -> Iterator[str]:
     acked = sum(group["acked_bytes"] for group in run.summary["groups"])
     if acked > received:
         yield f"{acked} bytes were acknowledged, {received} received"
-    if received > run.summary["ledger"]["paths"]["forward"]["out"]["bytes"]:
-        yield f"{received} bytes were received, more than left the forward path"
+    last = {route(group, "forward")[-1] for group in run.config["flows"]}
+    left = sum(run.summary["ledger"]["paths"][name]["out"]["bytes"] for name in last)
+    if received > left:
+        yield f"{received} bytes were received, {left} left {', '.join(sorted(last))}"
 
 
 def round_trips(run: Folder) -> Iterator[str]:
@@ -278,7 +287,14 @@ def can_finish(run: Folder) -> bool:
         start_ns += count * parse(group["stagger"], "ns")
         alone_ns = max(alone_ns, start_ns + 2 * segs * own_ns)
         # Each segment many times on the slowest link, with headers, and its ACK.
-        need_ns += 10 * count * (bytes_ + 2 * 1200 * segs) * 8e9 / rate_bps
+        need_ns += (
+            10
+            * max(1, len(run.stages("link")))
+            * count
+            * (bytes_ + 2 * 1200 * segs)
+            * 8e9
+            / rate_bps
+        )
     return bool(need_ns + alone_ns < run.duration_ns)
 
 

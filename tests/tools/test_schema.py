@@ -114,6 +114,8 @@ def places(listed):
             config[name] = bare
         elif name == "run":
             bare = config
+        elif name == "flows.path":
+            config["flows"][0]["path"] = bare
         elif kind == "flows":
             bare = config["flows"][0]
         else:
@@ -147,6 +149,8 @@ def wrong(row):
     """Values that a parameter does not take."""
     if row["type"] == "text":
         return [["a", "list"]]
+    if row["type"] == "names":
+        return [{"a": "map"}, [], [["nested"]]]
     values = ["nonsense", {"a": "map"}]
     if row["type"] in ("u64", "f64") and row["unit"] in ("", "ratio", "B"):
         values += [row["min"] - 1] if row["min"] >= 1 else []

@@ -62,7 +62,8 @@ START_TEST(config_makes_named_stages_and_a_base_rtt) {
 	struct path *p = paths_find(w.ps, "forward");
 
 	ck_assert_uint_eq(w.ps->count, 3);
-	ck_assert_uint_eq(w.ps->base_rtt_ns, 25 * MS);
+	for (uint32_t i = 0; i < w.ps->count; i++)
+		ck_assert_uint_eq(w.ps->path[i].base_rtt_ns, 25 * MS);
 	ck_assert_str_eq(p->stage[1].name, "forward.link");
 	ck_assert_str_eq(p->stage[3].name, "forward.link2");
 	ck_assert_uint_eq(path_min_delay_ns(p), 10 * MS);
@@ -256,8 +257,8 @@ START_TEST(groups_with_a_base_rtt_wait_longer_in_reverse) {
 				 "reverse: [{delay: {delay: 2ms}}, {delay: {delay: 8ms}}]}",
 				 &groups),
 		0);
-	ck_assert_uint_eq(w.ps->class_extra_ns[1], 0);
-	ck_assert_uint_eq(w.ps->class_extra_ns[2], 30 * MS);
+	ck_assert_uint_eq(w.ps->class_extra_ns[1][1], 0);
+	ck_assert_uint_eq(w.ps->class_extra_ns[1][2], 30 * MS);
 	struct path *p = paths_find(w.ps, "reverse");
 	for (uint16_t i = 0; i < 3; i++) {
 		pkts[i].delay_class = i;

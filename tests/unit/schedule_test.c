@@ -14,7 +14,7 @@ struct world {
 };
 
 static int open_schedule(struct world *w, const char *schedule) {
-	static const struct paths_env env = {.mtu_bytes = MTU};
+	static const struct paths_env env = {.mtu_bytes = MTU, .groups = 1};
 	char text[2000];
 
 	*w = (struct world){.ps = calloc(1, sizeof(*w->ps))};
@@ -110,9 +110,9 @@ START_TEST(capacity_is_that_of_all_times) {
 	ck_assert_uint_eq(stage_link.rate_bps(w.ps->path[0].stage[0].state), 10000000000);
 	ck_assert_uint_eq(path_min_delay_ns(&w.ps->path[0]), 10 * MS);
 	ck_assert_uint_eq(path_min_delay_ns(&w.ps->path[1]), 10 * MS);
-	static const uint64_t base_ms[] = {20, 310, 310, 10, 0};
+	static const uint64_t ahead_ms[] = {10, 300, 300, 10, 0};
 	for (uint32_t i = 0; i < 5; i++)
-		ck_assert_uint_eq(w.s.entry[i].base_rtt_ns, base_ms[i] * MS);
+		ck_assert_uint_eq(w.s.entry[i].ahead_ns, ahead_ms[i] * MS);
 	ck_assert_ptr_eq(schedule_unreached(&w.s, 2 * NS_PER_S), w.s.entry[2].node);
 	ck_assert_ptr_null(schedule_unreached(&w.s, 3 * NS_PER_S + 1));
 	close_schedule(&w);

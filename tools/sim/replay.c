@@ -72,6 +72,7 @@ static int make_paths(struct replay *r, struct err *err) {
 		.run_seed = r->run->seed,
 		.mtu_bytes = PLAN_MTU_BYTES,
 		.group_base_rtt_ns = r->plan.group_base_rtt_ns,
+		.group_route = r->plan.group_route,
 		.flows = flows,
 		.groups = r->plan.groups,
 		.tel_packets = &r->packets,

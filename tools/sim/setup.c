@@ -25,16 +25,49 @@ static int pool_init(struct sim_pool *p, size_t object, uint64_t size, struct er
 	return 0;
 }
 
-// The packets that all links, edges and delays can hold at any time of the schedule, if all were full segments of
-// the smallest size of any group; and the packets per second.
-static void size_network(const struct sim *s, uint64_t *pipe_segs, uint64_t *segs_per_s) {
-	uint32_t frame = groups_min_frame(&s->groups);
-	struct path_capacity f = path_capacity(s->forward, frame);
-	struct path_capacity r = path_capacity(s->reverse, frame);
+// Whether an earlier group has the same route.
+static bool seen_before(const struct paths *ps, uint32_t group) {
+	for (uint32_t i = 0; i < group; i++) {
+		if (memcmp(ps->route[i], ps->route[group], sizeof(ps->route[i])) == 0)
+			return true;
+	}
+	return false;
+}
 
-	*segs_per_s = f.rate_bps / (8 * (uint64_t)frame) + 1024;
-	*pipe_segs = min_u64(f.queue_pkts, PIPE_SEGS_MAX)
-		+ (uint64_t)((double)*segs_per_s * (double)(f.delay_ns + r.delay_ns) / 1e9);
+// The packets that all links, edges and delays can hold at any time of the schedule, if all were full segments of
+// the smallest size of any group; and the packets per second. A route carries what its slowest path does.
+static void size_network(const struct sim *s, uint64_t *pipe_segs, uint64_t *segs_per_s) {
+	uint32_t frame = groups_min_frame(&s->groups), counted = 0;
+	const struct paths *ps = &s->paths;
+
+	*pipe_segs = 0;
+	*segs_per_s = 1024;
+	for (uint32_t g = 0; g < ps->groups; g++) {
+		uint64_t rate_bps = NEVER_NS, delay_ns = 0;
+
+		if (seen_before(ps, g))
+			continue;
+		for (uint32_t d = 0; d < FLOWS_DIRECTIONS; d++) {
+			const struct route *r = &ps->route[g][d];
+
+			for (uint32_t i = 0; i < r->count; i++) {
+				struct path_capacity c = path_capacity(r->path[i], frame);
+				uint32_t bit = 1u << r->path[i]->index;
+
+				delay_ns += c.delay_ns;
+				if (d == FLOWS_REVERSE)
+					continue;
+				rate_bps = min_u64(rate_bps, c.rate_bps);
+				if ((counted & bit) == 0)
+					*pipe_segs += min_u64(c.queue_pkts, PIPE_SEGS_MAX);
+				counted |= bit;
+			}
+		}
+		uint64_t rate = rate_bps / (8 * (uint64_t)frame) + 1024;
+
+		*segs_per_s += rate - 1024;
+		*pipe_segs += (uint64_t)((double)rate * (double)delay_ns / 1e9);
+	}
 }
 
 // Refuses a run for which the machine has too little memory, before any is allocated. The pools below are reserved for
@@ -87,21 +120,21 @@ static int hosts_init(struct sim *s, struct err *err) {
 		return rc;
 	// A packet for each segment on the scoreboard, its retransmission, and their ACKs.
 	for (uint32_t i = 0; rc == 0 && i < POOLS; i++)
-		rc = pool_init(&s->pool[i], i == POOL_LARGE ? SIM_PKT_SIZE : sizeof(struct pkt),
+		rc = pool_init(&s->pool[i], i >= POOL_LARGE ? SIM_PKT_SIZE : sizeof(struct pkt),
 			4 * ((uint64_t)s->sender.arena.blocks << SEG_ORDER_MIN)
 				+ 16 * (uint64_t)s->groups.flows,
 			err);
 	return rc;
 }
 
-// Refuses a schedule that leaves both paths without delay, because then nothing can be computed ahead. Several changes
-// at one time count together.
+// Refuses a schedule after which packets come back without delay, because then nothing can be computed ahead. Several
+// changes at one time count together.
 static int delays_stay(const struct schedule *schedule, struct err *err) {
 	for (uint32_t i = 0; i < schedule->count; i++) {
 		const struct schedule_entry *e = &schedule->entry[i];
 		bool last = i + 1 == schedule->count || e[1].at_ns != e->at_ns;
 
-		if (last && e->base_rtt_ns == 0)
+		if (last && e->ahead_ns == 0)
 			return config_err(e->node, -EINVAL, err,
 				"schedule: this leaves no delay in either direction; virtual time "
 				"needs more than 0 in one of them, 1ns will do");
@@ -109,35 +142,31 @@ static int delays_stay(const struct schedule *schedule, struct err *err) {
 	return 0;
 }
 
-static int network_init(struct sim *s, struct err *err) {
+static int paths_read(struct sim *s, struct err *err) {
 	struct config_node *root = config_root(s->run->config), *node = config_get(root, "paths");
-	uint64_t base_rtt_ns[GROUPS_MAX];
+	struct flows flows;
 	struct paths_env env = {
 		.run_seed = s->run->seed,
 		.mtu_bytes = groups_mtu_bytes(&s->groups),
-		.group_base_rtt_ns = base_rtt_ns,
+		.group_base_rtt_ns = flows.base_rtt_ns,
+		.group_route = flows.route,
 		.flows = config_get(root, "flows"),
 		.groups = s->groups.count,
+		.hosts = true,
 		.no_source = "a run has either flows or captures as its traffic",
 		.tel_packets = &s->tel[TEL_STREAM_PACKETS],
 		.tel_arrivals = &s->tel[TEL_STREAM_ARRIVALS],
 		.tel_run = &s->run->tel,
 	};
-	int rc;
+	int rc = flows_read(&flows, env.flows, err);
 
-	for (uint32_t i = 0; i < s->groups.count; i++)
-		base_rtt_ns[i] = s->groups.group[i].base_rtt_ns;
-	rc = paths_init(&s->paths, node, &env, err);
+	if (rc == 0)
+		rc = paths_init(&s->paths, node, &env, err);
+	if (rc == 0)
+		rc = routes_check(&s->paths, node, err);
 	if (rc < 0)
 		return rc;
-	s->forward = paths_find(&s->paths, "forward");
-	s->reverse = paths_find(&s->paths, "reverse");
-	if (s->forward == NULL || s->reverse == NULL)
-		return config_err(node, -EINVAL, err, "paths: needs 'forward' and 'reverse'");
-	if (s->paths.base_rtt_ns == 0)
-		return config_err(node, -EINVAL, err,
-			"paths: virtual time needs a delay stage of more than 0 in one direction; "
-			"1ns will do");
+	sim_network_init(s);
 	rc = schedule_init(&s->schedule, config_get(root, "schedule"), &s->paths, err);
 	return rc < 0 ? rc : delays_stay(&s->schedule, err);
 }
@@ -155,7 +184,7 @@ int sim_init(struct sim *s, struct run *run, struct err *err) {
 			config_place(config_root(run->config)));
 	rc = groups_init(&s->groups, flows, err);
 	if (rc == 0)
-		rc = network_init(s, err);
+		rc = paths_read(s, err);
 	if (rc == 0)
 		rc = hosts_init(s, err);
 	s->next_interval_ns = run->telemetry_interval_ns;
@@ -177,7 +206,7 @@ static uint32_t frame(void *ctx, const struct path *path, const struct pkt *p, u
 	};
 	const struct seg *seg = pkt_seg_const(p);
 
-	if (strcmp(path->name, "forward") != 0)
+	if (sim_direction(p) == FLOWS_REVERSE)
 		a = (struct wire_addr){
 			a.dst_mac, a.src_mac, a.dst_ip, a.src_ip, a.dst_port, a.src_port};
 	uint32_t captured = (uint32_t)wire_write_tcp(bytes, &a, p->ecn, (uint16_t)p->id, seg);
@@ -186,6 +215,16 @@ static uint32_t frame(void *ctx, const struct path *path, const struct pkt *p, u
 		return captured;
 	memset(bytes + captured, 0, *length - captured); // padded to the shortest frame
 	return *length;
+}
+
+// Data before its first path, ACKs behind their last one.
+static bool at_sender(void *ctx, const struct path *path, const struct pkt *p, bool leaving) {
+	const struct sim *s = ctx;
+	enum flows_direction d = sim_direction(p);
+	const struct route *r = &s->paths.route[p->delay_class][d];
+
+	return leaving ? d == FLOWS_REVERSE && r->path[r->count - 1] == path
+		       : d == FLOWS_FORWARD && r->path[0] == path;
 }
 
 int sim_open(struct sim *s, const char *pcap, struct err *err) {
@@ -209,12 +248,14 @@ int sim_open(struct sim *s, const char *pcap, struct err *err) {
 		if (rc < 0)
 			return rc;
 	}
-	return pcap == NULL
-		? 0
-		: capture_open(&s->capture, pcap,
-			&(struct capture_env){
-				.run = s->run, .paths = &s->paths, .hosts = true, .frame = frame},
-			err);
+	return pcap == NULL ? 0
+			    : capture_open(&s->capture, pcap,
+				    &(struct capture_env){.run = s->run,
+					    .paths = &s->paths,
+					    .at_sender = at_sender,
+					    .frame = frame,
+					    .ctx = s},
+				    err);
 }
 
 void sim_fini(struct sim *s) {

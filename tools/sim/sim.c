@@ -5,6 +5,7 @@
 #include "common/base/likely.h"
 #include "common/net/wire.h"
 
+#include <assert.h>
 #include <string.h>
 
 // Longest window: long enough to amortise the switch between components, short enough that packets passed from one
@@ -12,6 +13,9 @@
 #define WINDOW_MAX_NS (250 * NS_PER_US)
 
 #define POOL_AHEAD 4 // packets prefetched ahead
+
+static_assert((int)POOL_FORWARD == FLOWS_FORWARD && (int)POOL_REVERSE == FLOWS_REVERSE,
+	"the pool of a direction has its number");
 
 static inline struct pkt *pool_get(struct sim_pool *p, enum sim_pool_kind kind) {
 	struct pkt *pkt;
@@ -35,11 +39,11 @@ static inline void pool_put(struct sim *s, struct pkt *pkt) {
 	p->free[p->frees++] = pkt;
 }
 
-static void free_drops(struct sim *s, struct path *path) {
+void sim_free_drops(struct sim *s, struct path *path) {
 	struct pkt *pkt;
 
 	while ((pkt = pkt_list_pop(&path->drops)) != NULL) {
-		if (path == s->forward && pkt_seg(pkt)->len > 0)
+		if (pkt_seg(pkt)->len > 0)
 			s->sender.flow[pkt->flow_id].count.drops++;
 		pool_put(s, pkt);
 		s->inside--;
@@ -47,14 +51,18 @@ static void free_drops(struct sim *s, struct path *path) {
 }
 
 __attribute__((noinline)) static void flush(struct sim *s, enum sim_pool_kind direction) {
-	struct path *path = direction == POOL_FORWARD ? s->forward : s->reverse;
-	struct sim_burst *b = &s->burst[direction];
+	struct sim_burst *b = &s->side[direction].burst;
+	struct path *path = s->side[direction].to;
 
-	path_push(path, b->pkt, b->count);
 	s->inside += b->count;
-	b->count = 0;
-	if (path->drops.head != NULL)
-		free_drops(s, path);
+	if (unlikely(path == NULL)) {
+		sim_network_send(s, (enum flows_direction)direction);
+	} else {
+		path_push(path, b->pkt, b->count);
+		b->count = 0;
+		if (path->drops.head != NULL)
+			sim_free_drops(s, path);
+	}
 	if (s->inside > s->inside_max)
 		s->inside_max = s->inside;
 }
@@ -63,9 +71,12 @@ __attribute__((noinline)) static void flush(struct sim *s, enum sim_pool_kind di
 // and counted, and main reports that the run is not valid.
 __attribute__((noinline)) static void drop_unsent(struct sim *s, enum sim_pool_kind direction,
 	uint32_t id, uint16_t size, const struct seg *seg) {
-	path_push_nothing(direction == POOL_FORWARD ? s->forward : s->reverse, size);
+	uint16_t group = s->sender.flow[id].group;
+
+	path_push_nothing(s->paths.route[group][direction].path[0], size);
+	s->side[direction].listed += s->side[direction].to == NULL;
 	s->unsent++;
-	if (direction == POOL_FORWARD && seg->len > 0)
+	if (seg->len > 0)
 		s->sender.flow[id].count.drops++;
 }
 
@@ -74,7 +85,7 @@ static inline void send_packet(struct sim *s, enum sim_pool_kind direction, enum
 	uint16_t group, uint32_t id, uint16_t size, const struct seg *seg, uint32_t ahead,
 	uint8_t ecn, uint64_t t_ns) {
 	struct pkt *pkt = pool_get(&s->pool[kind], kind);
-	struct sim_burst *burst = &s->burst[direction];
+	struct sim_burst *burst = &s->side[direction].burst;
 
 	if (unlikely(pkt == NULL)) {
 		drop_unsent(s, direction, id, size, seg);
@@ -87,7 +98,7 @@ static inline void send_packet(struct sim *s, enum sim_pool_kind direction, enum
 	pkt->delay_class = group;
 	pkt->drop_reason = DROP_NONE;
 	pkt->flags = 0;
-	if (kind == POOL_LARGE)
+	if (kind >= POOL_LARGE)
 		memcpy(pkt_seg(pkt), seg, sizeof(*seg));
 	else
 		seg_copy_header(pkt_seg(pkt), seg);
@@ -100,14 +111,15 @@ static inline void send_packets(struct sim *s, enum sim_pool_kind direction, uin
 	uint16_t size = (uint16_t)(wire_tcp_frame(first) + WIRE_FCS);
 
 	if (unlikely(first->sack_count > 0 || (first->flags & SEG_SYN) != 0)) {
-		send_packet(s, direction, POOL_LARGE, group, id, size, first, 0, ecn, t_ns);
+		send_packet(
+			s, direction, POOL_LARGE + direction, group, id, size, first, 0, ecn, t_ns);
 		flush(s, direction);
 		return;
 	}
 	for (uint32_t i = 0; i < n; i++) {
 		send_packet(
 			s, direction, direction, group, id, size, first, i * first->len, ecn, t_ns);
-		if (s->burst[direction].count == SIM_BURST)
+		if (s->side[direction].burst.count == SIM_BURST)
 			flush(s, direction);
 	}
 }
@@ -149,16 +161,20 @@ static inline __attribute__((always_inline)) void fetch_more(
 		host_fetch_ranges(h, pkt->flow_id);
 }
 
-// Runs one host to the end of the window, last_ns, on the packets that leave its path within it.
+// Runs one host to the end of the window, last_ns, on the packets that arrive within it.
 static inline __attribute__((always_inline)) void feed(
 	struct sim *s, bool to_sender, uint64_t last_ns) {
-	struct path *from = to_sender ? s->reverse : s->forward;
+	struct path *from = s->side[to_sender ? FLOWS_FORWARD : FLOWS_REVERSE].from;
 	struct host *h = to_sender ? &s->sender : &s->receiver;
 	struct pkt *batch[BATCH];
 	uint32_t n;
 
 	do {
-		n = path_pop(from, last_ns, batch, BATCH);
+		if (likely(from != NULL))
+			n = path_pop(from, last_ns, batch, BATCH);
+		else
+			n = sim_network_take(
+				s, to_sender ? NODE_SENDER : NODE_RECEIVER, batch, BATCH);
 		for (uint32_t i = 0; i < n && i < FETCH_CONNECTION; i++)
 			fetch(h, to_sender, batch[i]->flow_id);
 		for (uint32_t i = 0; i < n; i++) {
@@ -178,17 +194,18 @@ static inline __attribute__((always_inline)) void feed(
 		}
 		s->inside -= n;
 	} while (n == BATCH);
-	if (from->drops.head != NULL)
-		free_drops(s, from);
+	if (from != NULL && from->drops.head != NULL)
+		sim_free_drops(s, from);
 	host_run(h, last_ns);
-	flush(s, to_sender ? POOL_FORWARD : POOL_REVERSE);
+	if (s->side[to_sender ? FLOWS_FORWARD : FLOWS_REVERSE].burst.count > 0)
+		flush(s, to_sender ? POOL_FORWARD : POOL_REVERSE);
 }
 
-static void feed_sender(struct sim *s, uint64_t last_ns) {
+__attribute__((noinline)) static void feed_sender(struct sim *s, uint64_t last_ns) {
 	feed(s, true, last_ns);
 }
 
-static void feed_receiver(struct sim *s, uint64_t last_ns) {
+__attribute__((noinline)) static void feed_receiver(struct sim *s, uint64_t last_ns) {
 	feed(s, false, last_ns);
 }
 
@@ -224,7 +241,7 @@ static void at_boundary(struct sim *s) {
 
 	for (uint32_t i = 0; i < s->paths.count; i++) {
 		path_serve(&s->paths.path[i], now_ns);
-		free_drops(s, &s->paths.path[i]);
+		sim_free_drops(s, &s->paths.path[i]);
 	}
 	capture_flush(s->capture, now_ns);
 	if (now_ns == s->next_interval_ns) {
@@ -238,8 +255,10 @@ static void at_boundary(struct sim *s) {
 		host_measure(&s->sender, now_ns);
 		paths_measure(&s->paths, now_ns);
 	}
-	if (now_ns >= schedule_next_ns(&s->schedule))
+	if (now_ns >= schedule_next_ns(&s->schedule)) {
 		schedule_apply(&s->schedule, now_ns, &s->tel[TEL_STREAM_EVENTS]);
+		sim_network_order(s);
+	}
 	if (now_ns == s->run->stop.next_ns)
 		stop_sample(s);
 	publish(s);
@@ -247,36 +266,58 @@ static void at_boundary(struct sim *s) {
 
 // The time of the next event: the first packet that leaves a path, or the first timer.
 static uint64_t next_event(struct sim *s, uint64_t limit_ns) {
-	uint64_t t_ns = time_min(path_next_ns(s->forward), path_next_ns(s->reverse));
+	const struct path *p = s->paths.path; // most runs have two
+	uint64_t t_ns = time_min(path_next_ns(&p[0]), path_next_ns(&p[1]));
 
+	for (uint32_t i = 2; i < s->paths.count; i++)
+		t_ns = time_min(t_ns, path_next_ns(&p[i]));
 	t_ns = time_min(t_ns, limit_ns);
 	t_ns = time_min(t_ns, host_next_ns(&s->sender, t_ns));
 	t_ns = time_min(t_ns, host_next_ns(&s->receiver, t_ns));
 	return time_max(t_ns, s->now_ns);
 }
 
-// Packets that enter the cut from the first event on leave it no earlier than its minimum delay later. So windows
-// begin at events, and idle time costs nothing, however short the delay is.
+__attribute__((noinline)) static void run_step(
+	struct sim *s, struct sim_step step, uint64_t last_ns) {
+	if (step.kind == STEP_ENTER)
+		sim_network_enter(s, &s->paths.path[step.node - NODE_PATHS]);
+	else if (step.kind == STEP_LEAVE)
+		sim_network_leave(s, &s->paths.path[step.node - NODE_PATHS], last_ns);
+	else if (step.node == NODE_SENDER)
+		feed_sender(s, last_ns);
+	else
+		feed_receiver(s, last_ns);
+}
+
+// One window, up to last_ns.
+static inline void run_window(struct sim *s, uint64_t last_ns) {
+	const struct sim_network *n = &s->network;
+
+	if (unlikely(n->steps > 2)) {
+		for (uint32_t i = 0; i < n->steps; i++)
+			run_step(s, n->step[i], last_ns);
+	} else if (n->step[0].node == NODE_SENDER) { // hosts, with one path in each direction
+		feed_sender(s, last_ns);
+		feed_receiver(s, last_ns);
+	} else {
+		feed_receiver(s, last_ns);
+		feed_sender(s, last_ns);
+	}
+}
+
+// Packets that enter a path ahead from the first event on leave it no earlier than the window's length later. So
+// windows begin at events, and idle time costs nothing, however short the delay is.
 void sim_run(struct sim *s, uint64_t until_ns) {
 	if (s->now_ns == 0)
 		at_boundary(s);
 	while (s->now_ns < until_ns && !s->run->stop.settled) {
 		uint64_t boundary_ns = next_boundary(s, until_ns);
-		uint64_t ahead_f = path_min_delay_ns(s->forward);
-		uint64_t ahead_r = path_min_delay_ns(s->reverse);
-		uint64_t window_ns = time_min(time_max(ahead_f, ahead_r), WINDOW_MAX_NS);
-
+		uint64_t window_ns = time_min(s->network.order.ahead_ns, WINDOW_MAX_NS);
 		while (s->now_ns < boundary_ns) {
 			uint64_t end_ns =
 				time_min(next_event(s, boundary_ns) + window_ns, boundary_ns);
 
-			if (ahead_r >= ahead_f) {
-				feed_sender(s, end_ns - 1);
-				feed_receiver(s, end_ns - 1);
-			} else {
-				feed_receiver(s, end_ns - 1);
-				feed_sender(s, end_ns - 1);
-			}
+			run_window(s, end_ns - 1);
 			s->now_ns = end_ns;
 		}
 		publish(s);

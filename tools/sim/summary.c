@@ -27,21 +27,37 @@ void summary_head(struct json *j, const struct run *run, const struct tel *tel) 
 	json_text(j, "digest", digest);
 }
 
-// Checks that each side's packets entered its path, that those that left arrived at the other side, and that the
-// others are still in use in the pool.
+// Packets that came into the network from a host, and from the network to it.
+static uint64_t sent(const struct sim_side *side) {
+	return side->to != NULL ? side->to->in.pkts : side->listed;
+}
+
+static uint64_t arrived(const struct sim_side *side) {
+	return side->from != NULL ? side->from->out.pkts : side->taken;
+}
+
+// Checks that each side's packets entered their first path, that those that left a path entered the next one or
+// arrived at the other side, and that the others are still in use in the pool.
 static bool ledger_balanced(const struct sim *s) {
-	const struct path *f = s->forward, *r = s->reverse;
-	uint64_t inside = 0;
+	const struct sim_side *sender = &s->side[FLOWS_FORWARD],
+			      *receiver = &s->side[FLOWS_REVERSE];
+	uint64_t inside = 0, in = 0, out = 0, passed = s->network.passed;
 	bool ok = true;
 
 	for (uint32_t i = 0; i < s->paths.count; i++) {
-		inside += path_backlog(&s->paths.path[i]).pkts;
-		ok = ok && path_balanced(&s->paths.path[i]);
+		const struct path *p = &s->paths.path[i];
+
+		inside += path_backlog(p).pkts;
+		in += p->in.pkts;
+		out += p->out.pkts;
+		ok = ok && path_balanced(p);
 	}
-	return ok && s->sender.count.tx_segs == f->in.pkts
-		&& s->receiver.count.rx_segs == f->out.pkts
-		&& s->receiver.count.tx_segs == r->in.pkts && s->sender.count.rx_segs == r->out.pkts
-		&& s->inside == inside;
+	return ok && s->sender.count.tx_segs == sent(sender)
+		&& s->receiver.count.tx_segs == sent(receiver)
+		&& s->sender.count.rx_segs == arrived(sender)
+		&& s->receiver.count.rx_segs == arrived(receiver)
+		&& in == sent(sender) + sent(receiver) + passed
+		&& out == arrived(sender) + arrived(receiver) + passed && s->inside == inside;
 }
 
 static void write_ledger(struct sim *s, struct json *j, bool balanced) {
@@ -167,5 +183,10 @@ bool sim_summary(struct sim *s, FILE *out, const char *verdict) {
 }
 
 double sim_utilisation(struct sim *s) {
-	return path_utilisation(s->forward, s->now_ns);
+	const struct route *r = &s->paths.route[0][FLOWS_FORWARD];
+	double used = (double)NAN;
+
+	for (uint32_t i = 0; i < r->count && isnan(used); i++)
+		used = path_utilisation(r->path[i], s->now_ns);
+	return used;
 }

@@ -105,6 +105,10 @@ class Maker:
             return self.list_of(row)
         if kind == "paths":
             return self.paths(of)
+        if kind == "names":
+            name: Schema = {"type": "string", "pattern": NAME}
+            some = {"type": "array", "items": name, "minItems": 1, "uniqueItems": True}
+            return {"anyOf": [name, some]}
         return self.number(row)
 
     def number(self, row: Entry) -> Schema:

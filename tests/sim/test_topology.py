@@ -1,0 +1,358 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""More than one bottleneck: shares beside theory, exact hops, and ACKs that meet a queue."""
+
+from __future__ import annotations
+
+import json
+import struct
+import subprocess
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from weir.analysis.ring import open_ring
+
+from .conftest import Run, Simulate
+from .test_replay import Replay, replay  # noqa: F401  a fixture
+
+SEGMENT, WIRE = 1448, 1538  # bytes of a full segment: payload, and on the wire
+ACK_WIRE = 14 + 20 + 20 + 12 + 24  # Ethernet, IP, TCP with timestamps, the link's overhead
+CAPACITY_BPS = 30e6 * SEGMENT / WIRE  # of a hop of parking-lot.yaml
+HOPS = ("hop1", "hop2", "hop3")
+
+
+def goodputs(run: Run) -> dict[str, float]:
+    """By group, as a share of a hop of parking-lot.yaml."""
+    return {group["name"]: group["goodput_bps"] / CAPACITY_BPS for group in run.groups}
+
+
+def queues(discipline: str) -> list[str]:
+    """Another discipline in all hops."""
+    return [f"paths.{hop}.link.queue={discipline}" for hop in HOPS]
+
+
+def test_copa_shares_a_parking_lot_in_proportional_fairness(simulate: Simulate) -> None:
+    """The long flow's price is the sum of three equal queues: x = w / q gives 1/4 beside 3/4."""
+    run = simulate("parking-lot")
+    shares = goodputs(run)
+
+    assert shares.pop("long") == pytest.approx(1 / 4, rel=0.03)
+    assert list(shares.values()) == pytest.approx([3 / 4] * 3, rel=0.03)
+    for hop in HOPS:
+        assert run.summary["links"][hop]["utilisation"] > 0.98
+        assert run.summary["links"][hop]["drops"] == 0
+
+
+@pytest.mark.parametrize("discipline", ["drr", "fq_codel"])
+@pytest.mark.parametrize("cc", ["copa", "newreno"])
+def test_fair_queues_share_a_parking_lot_in_max_min_fairness(
+    simulate: Simulate, discipline: str, cc: str
+) -> None:
+    """Each hop gives its two flows half each, whatever the long flow meets elsewhere.
+
+    NewReno halves its window in the queue of its own, where a BDP of 2 keeps it from running empty.
+    """
+    queue = {"drr": "{drr: {limit: 8BDP}}", "fq_codel": "fq_codel"}[discipline]
+    loss_based = cc == "newreno"
+    run = simulate("parking-lot", *queues(queue), *(f"flows.{i}.cc={cc}" for i in range(4)))
+    shares = goodputs(run)
+
+    # CoDel's drops leave gaps that the other flow of the hop uses.
+    lower = 0.10 if loss_based and discipline == "fq_codel" else 0.04
+    assert shares.pop("long") == pytest.approx(1 / 2, rel=lower)
+    assert list(shares.values()) == pytest.approx([1 / 2] * 3, rel=lower)
+
+
+def test_newreno_gives_a_long_flow_less_than_both(simulate: Simulate) -> None:
+    """Its rate falls with its round trip and its losses, and the long flow has more of each.
+
+    At equal losses per hop 1 / (RTT sqrt(p)) (Mathis and others, CCR 1997) is at most
+    RTT_cross / (RTT_long sqrt(3)) of a cross flow's.
+    """
+    run = simulate("parking-lot", *(f"flows.{i}.cc=newreno" for i in range(4)))
+    shares = goodputs(run)
+    rtt = {group["name"]: group["rtt_mean_ns"] for group in run.groups}
+    ratio = shares["long"] / shares["cross1"]
+
+    assert ratio < rtt["cross1"] / rtt["long"] / 3**0.5
+    assert shares["long"] > 0.03  # it is not starved
+    assert all(run.summary["links"][hop]["utilisation"] > 0.99 for hop in HOPS)
+
+
+def test_cross_traffic_on_one_hop_leaves_the_others_half_empty(simulate: Simulate) -> None:
+    """The bottleneck is where the cross flow is; before and behind it there is no queue."""
+    run = simulate(
+        "parking-lot",
+        "paths.hop2.link.queue=drr",
+        "flows.1.path.forward=[hop2]",
+        "flows.3.path.forward=[hop1, hop2, hop3]",
+        "flows.2.path.forward=hop3",
+        "flows.2.stop=1ms",
+        "flows.3.stop=1ms",
+        "flows.1.base_rtt=20ms",
+    )
+    links = run.summary["links"]
+    shares = goodputs(run)
+
+    assert shares["long"] == pytest.approx(1 / 2, rel=0.02)
+    assert shares["cross1"] == pytest.approx(1 / 2, rel=0.02)
+    assert links["hop2"]["utilisation"] > 0.99
+    for hop in ("hop1", "hop3"):
+        assert links[hop]["utilisation"] == pytest.approx(1 / 2, rel=0.02)
+        assert links[hop]["queue_mean_pkts"] < 1
+
+
+WHOLE = """
+seed: 3
+duration: 8s
+paths:
+  forward:
+    - link: {rate: 40Mbit, queue: {fifo: {limit: 60pkt}}}
+    - delay: {delay: 3ms}
+    - link: {rate: 30Mbit, queue: {codel: {limit: 60pkt}}}
+    - delay: {delay: 4ms}
+    - link: {rate: 20Mbit, queue: {fq_codel: {limit: 60pkt}}}
+  reverse:
+    - link: {rate: 2Mbit, queue: {fifo: {limit: 20pkt}}}
+    - delay: {delay: 9ms}
+flows:
+  - {count: 3, cc: cubic, stagger: 100ms}
+  - {count: 2, cc: copa, base_rtt: 30ms}
+telemetry: {level: 3, interval: 100ms}
+"""
+CUT = """
+seed: 3
+duration: 8s
+paths:
+  one:
+    - link: {rate: 40Mbit, queue: {fifo: {limit: 60pkt}}}
+    - delay: {delay: 3ms}
+  two: [{link: {rate: 30Mbit, queue: {codel: {limit: 60pkt}}}}]
+  three:
+    - delay: {delay: 4ms}
+    - link: {rate: 20Mbit, queue: {fq_codel: {limit: 60pkt}}}
+  four:
+    - link: {rate: 2Mbit, queue: {fifo: {limit: 20pkt}}}
+  five:
+    - delay: {delay: 9ms}
+flows:
+  - {count: 3, cc: cubic, stagger: 100ms, path: WAYS}
+  - {count: 2, cc: copa, base_rtt: 30ms, path: WAYS}
+telemetry: {level: 3, interval: 100ms}
+""".replace("WAYS", "{forward: [one, two, three], reverse: [four, five]}")
+
+
+def test_a_path_that_is_cut_into_hops_is_the_same_path(simulate: Simulate) -> None:
+    """A packet enters a hop at the time at which it leaves the one before, to the nanosecond."""
+    whole, cut = simulate(WHOLE), simulate(CUT)
+
+    for stream in ("cc", "flows", "interval"):
+        before, after = whole.records(stream), cut.records(stream)
+        assert len(before) > 100 or stream == "flows"
+        assert (before == after).all(), stream
+    links = [list(run.summary["links"].values()) for run in (whole, cut)]
+    assert links[0] == links[1]
+
+
+def test_hops_balance_by_themselves_and_together(simulate: Simulate) -> None:
+    """What leaves a hop enters the next one or arrives; each hop has its own account."""
+    run = simulate("parking-lot", "telemetry.level=3", "duration=3s", "warmup=0s")
+    ledger = run.summary["ledger"]
+    paths = ledger["paths"]
+    packets = run.records("packets")
+    arrived = sum(len(np.unique(packets["pkt_id"][packets["path"] == i])) for i in range(3))
+
+    assert [*paths] == [*HOPS, "back"]
+    for path in paths.values():
+        dropped = sum(drop["pkts"] for drop in path["drops"].values())
+        assert path["in"]["pkts"] == path["out"]["pkts"] + path["inside"]["pkts"] + dropped
+    assert arrived == sum(paths[hop]["in"]["pkts"] for hop in HOPS)
+    # Of the long flow, packets pass from hop to hop: these are counted twice, and three times.
+    entered = sum(paths[hop]["in"]["pkts"] for hop in HOPS)
+    passed = entered - ledger["hosts"]["sender_tx"]
+    left = sum(paths[hop]["out"]["pkts"] for hop in HOPS)
+    assert left - passed == ledger["hosts"]["receiver_rx"]
+    long = sum(run.records("interval")["sent_segs"][run.records("interval")["group"] == 0])
+    assert 1.9 * long < passed < 2.1 * long
+
+
+def test_the_same_seed_gives_the_same_bytes(simulate: Simulate) -> None:
+    """With random stages in hops, too; another seed gives others."""
+    late = "paths.hop2.1={delay: {delay: 5ms, late: 1%, late_by: 1ms}}"
+    short = ("duration=5s", "warmup=0s")
+    runs = [simulate("parking-lot", late, *short, f"seed={seed}") for seed in (7, 7, 8)]
+
+    assert runs[0].summary["digest"] == runs[1].summary["digest"] != runs[2].summary["digest"]
+    assert runs[0].summary["links"] == runs[1].summary["links"]
+
+
+ASYMMETRIC = """
+duration: 30s
+warmup: 10s
+paths:
+  forward:
+    - link: {rate: 100Mbit, queue: {fifo: {limit: 2BDP}}}
+    - delay: {delay: 10ms}
+  reverse:
+    - link: {rate: 1Mbit, queue: {fifo: {limit: 1000pkt}}}
+    - delay: {delay: 10ms}
+flows:
+  - {cc: newreno, rwnd: 1MB}
+telemetry: {level: 1, interval: 100ms}
+"""
+
+
+@pytest.mark.parametrize("per_ack", [1, 2, 4])
+def test_acks_are_the_bottleneck_of_an_asymmetric_path(simulate: Simulate, per_ack: int) -> None:
+    """RFC 3449, section 2: 1 Mbit/s of ACKs, each for so many segments, is all that can be sent.
+
+    The receive window keeps the queue of ACKs below its limit.
+    """
+    run = simulate(ASYMMETRIC, f"flows.0.ack_every={per_ack}")
+    acks_per_s = 1e6 / (8 * ACK_WIRE)
+    group = run.groups[0]
+
+    assert group["goodput_bps"] == pytest.approx(8 * SEGMENT * per_ack * acks_per_s, rel=0.01)
+    assert run.summary["links"]["reverse"]["utilisation"] > 0.999
+    assert run.summary["links"]["forward"]["utilisation"] < 0.7
+
+
+def test_acks_that_are_dropped_are_made_up_for_by_later_ones(simulate: Simulate) -> None:
+    """RFC 3449, section 5.2.1: ACKs are cumulative; a short queue thins them out, data goes on."""
+    run = simulate(ASYMMETRIC, "flows.0.ack_every=1", "paths.reverse.link.queue.fifo.limit=10pkt")
+    per_ack = run.groups[0]["goodput_bps"] / (8 * SEGMENT) / (1e6 / (8 * ACK_WIRE))
+
+    assert run.summary["links"]["reverse"]["drops"] > 1000
+    assert run.groups[0]["retransmits"] < 0.001 * run.groups[0]["sent_segs"]
+    assert per_ack > 3
+
+
+TWO_WAYS = """
+duration: 30s
+warmup: 10s
+paths:
+  east: [{link: {rate: 20Mbit, queue: {fifo: {limit: 2BDP}}}}, {delay: {delay: 10ms}}]
+  west: [{link: {rate: 20Mbit, queue: {fifo: {limit: 2BDP}}}}, {delay: {delay: 10ms}}]
+flows:
+  - {name: a, count: 2, cc: copa, path: {forward: east, reverse: west}}
+  - {name: b, count: 2, cc: copa, path: {forward: west, reverse: east}}
+telemetry: {level: 1, interval: 100ms}
+"""
+
+
+def test_data_and_acks_share_a_link_when_traffic_goes_both_ways(simulate: Simulate) -> None:
+    """Each link carries half an ACK for each segment: 1448 of 1583 bytes are goodput.
+
+    ACKs that waited behind data arrive in clumps, so that windows without a large queue do not
+    fill the links (Zhang, Shenker and Clark, SIGCOMM 1991: utilisation falls).
+    """
+    run = simulate(TWO_WAYS)
+    links = run.summary["links"]
+
+    for name, group in zip(("east", "west"), run.groups, strict=True):
+        share = group["goodput_bps"] / 20e6 / links[name]["utilisation"]
+        assert share == pytest.approx(SEGMENT / (WIRE + ACK_WIRE / 2), rel=0.01)
+        assert 0.7 < links[name]["utilisation"] < 0.95
+
+
+def test_a_run_of_hops_is_replayed(simulate: Simulate, replay: Replay) -> None:  # noqa: F811
+    """Each hop's arrivals, those from the hop before among them, meet the same decisions."""
+    run = simulate(
+        "parking-lot", "telemetry.level=3", "telemetry.arrivals=yes", "duration=3s", "warmup=0s"
+    )
+    done = replay(run.folder)
+
+    assert done.status == 0, done.err
+    assert "identical" in done.out
+
+
+def blocks(file: Path) -> list[tuple[int, bytes]]:
+    """Type and body of a pcapng file's blocks."""
+    data, at, found = file.read_bytes(), 0, []
+    while at < len(data):
+        kind, length = struct.unpack_from("<II", data, at)
+        found.append((kind, data[at + 8 : at + length - 4]))
+        at += length
+    return found
+
+
+def test_a_capture_shows_the_senders_port_and_each_hop(weir_sim: Path, tmp_path: Path) -> None:
+    """At the sender's port each packet is seen once, however many paths start or end there."""
+    for points, names in (("port", ["sender"]), ("paths", None)):
+        out, file = tmp_path / points, tmp_path / f"{points}.pcapng"
+        config = Path(__file__).resolve().parents[2] / "configs/parking-lot.yaml"
+        argv = [weir_sim, config, "--out", out, "--pcap", file]
+        argv += ["-o", "duration=2s", "-o", "warmup=0s", "-o", f"telemetry.capture={points}"]
+        subprocess.run(argv, check=True, timeout=60)
+        interfaces = [body for kind, body in blocks(file) if kind == 1]
+        packets = [struct.unpack_from("<I", body)[0] for kind, body in blocks(file) if kind == 6]
+        hosts = summary(out)["ledger"]["hosts"]
+        if names is not None:
+            assert len(interfaces) == 1
+            assert len(packets) == hosts["sender_tx"] + hosts["sender_rx"]
+        else:
+            paths = summary(out)["ledger"]["paths"]
+            assert len(interfaces) == 3 * len(paths)
+            for i, path in enumerate(paths.values()):
+                assert packets.count(3 * i) == path["in"]["pkts"]
+                assert packets.count(3 * i + 1) == path["out"]["pkts"]
+
+
+def summary(folder: Path) -> dict[str, Any]:
+    """A run's summary.json."""
+    values: dict[str, Any] = json.loads((folder / "summary.json").read_text())
+    return values
+
+
+BAD = {
+    "unknown hop": ("forward: hop1", "forward: hop9", "path: there is no path 'hop9'"),
+    "nobody's hop": ("forward: hop3", "forward: hop2", "no group of flows passes 'hop3'"),
+    "twice": ("[hop1, hop2, hop3]", "[hop3, hop1, hop3]", "'hop3' is there twice"),
+    "no delay": ("delay: 5ms", "delay: 0ms", "a BDP needs a base RTT"),
+    "taken away": (
+        "flows:",
+        "schedule: [{at: 1s, hop1.delay.delay: 0ms, hop2.delay.delay: 0ms, "
+        "hop3.delay.delay: 0ms, back.delay.delay: 0ms}]\nflows:",
+        "schedule: this leaves no delay",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", sorted(BAD))
+def test_a_bad_topology_is_refused_with_its_place(
+    weir_sim: Path, tmp_path: Path, case: str
+) -> None:
+    """Exit 2, one sentence, the place first."""
+    old, new, says = BAD[case]
+    root = Path(__file__).resolve().parents[2]
+    text = (root / "configs/parking-lot.yaml").read_text()
+    if case == "nobody's hop":
+        text = text.replace("[hop1, hop2, hop3]", "[hop1, hop2]")
+    assert old in text
+    config = tmp_path / "bad.yaml"
+    config.write_text(text.replace(old, new))
+    done = subprocess.run([weir_sim, "--check", config], capture_output=True, text=True, timeout=60)
+
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith(f"weir-sim: {config}:")
+    assert says in done.stderr
+
+
+def test_stages_are_in_order_across_hops(simulate: Simulate) -> None:
+    """No packet of the long flow enters a hop before it left the one before and its delay."""
+    run = simulate("parking-lot", "telemetry.level=3", "duration=2s", "warmup=0s")
+    packets = open_ring(run.folder / "packets.ring").records
+    long = packets[packets["flow_id"] == 0]
+    left = [np.sort(long["ts_ns"][(long["path"] == i) & (long["event"] == 2)]) for i in range(3)]
+    came = [np.sort(long["ts_ns"][(long["path"] == i) & (long["event"] == 1)]) for i in range(3)]
+    serial_ns = WIRE * 8e9 / 30e6
+
+    for before, after in pairwise(range(3)):
+        n = len(came[after])
+        waited = came[after] - left[before][:n]
+        assert n > 100
+        assert waited.min() >= 5e6
+        assert waited.max() <= 5e6 + serial_ns + 1
