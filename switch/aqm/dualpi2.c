@@ -215,9 +215,21 @@ static struct pkt *dualpi2_dequeue(void *self, uint64_t now_ns, struct pkt_list 
 	return NULL;
 }
 
+static uint64_t dualpi2_enqueue_all(
+	void *self, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops) {
+	struct dualpi2 *d = self;
+	uint64_t before = dualpi2_waiting(d).bytes;
+
+	for (uint32_t i = 0; i < n; i++)
+		dualpi2_enqueue(d, pkts[i], pkts[i]->arrival_ns, drops);
+	return dualpi2_waiting(d).bytes - before;
+}
+
 static inline struct wire_queue dualpi2_queue(void *self) {
-	return (struct wire_queue){
-		.q = self, .enqueue = dualpi2_enqueue, .dequeue = dualpi2_dequeue};
+	return (struct wire_queue){.q = self,
+		.enqueue = dualpi2_enqueue,
+		.dequeue = dualpi2_dequeue,
+		.enqueue_all = dualpi2_enqueue_all};
 }
 AQM_BURSTS(dualpi2)
 
