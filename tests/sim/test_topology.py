@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from weir import routes
 from weir.analysis.ring import open_ring
+from weir.report.sections import propagation_ns
 
 from .conftest import Run, Simulate
 from .test_replay import Replay, replay  # noqa: F401  a fixture
@@ -356,3 +358,24 @@ def test_stages_are_in_order_across_hops(simulate: Simulate) -> None:
         assert n > 100
         assert waited.min() >= 5e6
         assert waited.max() <= 5e6 + serial_ns + 1
+
+
+def test_what_tools_read_of_a_config_of_hops() -> None:
+    """Flows by group, the path of their data, those of their ACKs, the delay of a round trip."""
+
+    way = {"forward": ["b", "c"], "reverse": "a"}
+    stages = [{"link": {"rate": "1Mbit"}}, {"delay": {"delay": "5ms"}}]
+    config: dict[str, Any] = {
+        "paths": {"a": stages, "b": stages, "c": stages},
+        "flows": [{"count": 2, "path": way}, {"path": {"forward": "c", "reverse": ["a", "b"]}}],
+    }
+
+    assert routes.group_of(config, [0, 1, 2, 9]).tolist() == [0, 0, 1, 0]
+    assert [routes.data_path(config, group) for group in (0, 1)] == [1, 2]
+    assert routes.backward(config).tolist() == [[True, False, False], [True, True, False]]
+    assert propagation_ns(config) == 15e6
+    config["flows"][1]["path"] = {"forward": "c", "reverse": "a"}
+    assert propagation_ns(config) is None
+    plain = {"paths": {"forward": stages, "reverse": stages}}
+    assert propagation_ns(plain) == 10e6
+    assert routes.backward(plain).tolist() == [[False, True]]

@@ -24,6 +24,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from weir import routes
 from weir.analysis.folder import Run
 from weir.analysis.stream import Batch, Stream
 from weir.export.tables import selected
@@ -61,7 +62,9 @@ _FRAME = np.dtype(  # enhanced packet block with one option
     ]
 )
 _CAPTURED = 24
-_ENDPOINTS = np.dtype([("src_ip", "u4"), ("dst_ip", "u4"), ("src_port", "u2"), ("dst_port", "u2")])
+_ENDPOINTS = np.dtype(
+    [("src_ip", "u4"), ("dst_ip", "u4"), ("src_port", "u2"), ("dst_port", "u2"), ("group", "u2")]
+)
 
 
 def write(run: Run, path: Path, flows: Sequence[int]) -> None:
@@ -69,16 +72,17 @@ def write(run: Run, path: Path, flows: Sequence[int]) -> None:
     packets = run.packets
     paths = list(run.config.get("paths", {}))
     ends = endpoints(run)
+    back = routes.backward(run.config)
     with path.open("wb") as file:
         file.write(_HEADER.pack(0x0A0D0D0A, 28, 0x1A2B3C4D, 1, 0, -1, 28))
         interfaces: dict[int, int] = {}  # by what happened: their numbers
         for batch in selected(packets, flows):
             numbers = _interfaces(file, packets, batch, paths, interfaces)
-            frames(batch, numbers, run.start_utc_ns, ends, paths).tofile(file)
+            frames(batch, numbers, run.start_utc_ns, ends, back).tofile(file)
 
 
 def endpoints(run: Run) -> npt.NDArray[Any]:
-    """Addresses and ports by flow; zeros where they are not known."""
+    """Addresses, ports and group by flow; zeros where they are not known."""
     if "flows" not in run.streams or len(run.flows) == 0:
         return np.zeros(1, _ENDPOINTS)
     flow = run.flows["flow_id"]
@@ -130,9 +134,9 @@ def frames(
     interfaces: npt.NDArray[np.uint32],
     start_ns: int,
     ends: npt.NDArray[Any],
-    paths: Sequence[str],
+    back_paths: npt.NDArray[np.bool_],
 ) -> npt.NDArray[np.void]:
-    """A block for each packet, shape (n,)."""
+    """A block for each packet, shape (n,). `back_paths`: those of ACKs, by group and path."""
     made = np.zeros(len(batch), _FRAME)
     made["type"], made["length"], made["trailing_length"] = 6, _FRAME.itemsize, _FRAME.itemsize
     made["interface"] = interfaces
@@ -143,7 +147,8 @@ def frames(
     made["version"], made["tos"], made["ttl"], made["protocol"] = 0x45, batch["ecn"], 64, 6
     made["id"] = batch["pkt_id"] & np.uint32(0xFFFF)
     of = ends[np.minimum(batch["flow_id"], len(ends) - 1)]
-    back = batch["path"] == (paths.index("reverse") if "reverse" in paths else 1)
+    group = np.minimum(of["group"], len(back_paths) - 1)
+    back = back_paths[group, np.minimum(batch["path"], back_paths.shape[1] - 1)]
     made["source"] = np.where(back, of["dst_ip"], of["src_ip"])
     made["destination"] = np.where(back, of["src_ip"], of["dst_ip"])
     made["source_port"] = np.where(back, of["dst_port"], of["src_port"])

@@ -10,8 +10,8 @@ each. QUIC's events stand for TCP's as in qvis's own conversion of TCP captures:
 | connectivity:connection_started, connection_closed | flows |
 | recovery:metrics_updated | cc, else interval; segments times their payload give bytes |
 | recovery:congestion_state_updated | a change of the state there |
-| transport:packet_sent | packets: what enters the data's path; packet_number is pkt_id |
-| recovery:packet_lost | packets: a drop, when and where it happened. A sender finds it out later |
+| transport:packet_sent | packets: what enters the data's first path; packet_number is pkt_id |
+| recovery:packet_lost | packets: a drop in that path as it happens; a sender finds it out later |
 | weir:reduction, weir:timeout, ... | events of a flow: the values before and after |
 """
 
@@ -21,12 +21,13 @@ import heapq
 import ipaddress
 import json
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from weir import __version__, units
+from weir import __version__, routes, units
 from weir.analysis.folder import Run
 from weir.analysis.stream import Batch, Stream
 from weir.errors import UserError
@@ -48,7 +49,9 @@ def write(run: Run, path: Path, flows: Sequence[int]) -> None:
         stream = run.cc if "cc" in run.streams else run.interval
         sources.append(_metrics(stream, payloads(run.config), flows))
     if "packets" in run.streams:
-        sources.append(_packets(run, flows))
+        groups = range(len(routes.groups(run.config)))
+        for number in sorted({routes.data_path(run.config, group) for group in groups}):
+            sources.append(_packets(run, flows, number))
     if "events" in run.streams:
         sources.append(_others(run.events, flows))
     if not sources:
@@ -153,22 +156,25 @@ def _metrics(stream: Stream, payload: list[int], flows: Sequence[int]) -> Iterat
                 before[flow] = state
 
 
-def _packets(run: Run, flows: Sequence[int]) -> Iterator[Event]:
-    """packet_sent and packet_lost of the data's path, which is `forward`, else the first.
+def _packets(run: Run, flows: Sequence[int], data_path: int) -> Iterator[Event]:
+    """packet_sent and packet_lost of a path in which data enters the network.
 
     What a queue took is remembered until it leaves: a drop of anything else comes before it.
     """
     stream = run.packets
     kinds = {number: name for name, number in stream.field("event").values.items()}
     reasons = {number: name for name, number in stream.field("reason").values.items()}
-    paths = run.config.get("paths", {})
-    data_path = list(paths).index("forward") if "forward" in paths else 0
-    stages = paths.get("forward", [])
+    stages: list[Any] = next(iter([*run.config.get("paths", {}).values()][data_path:]), [])
     first = next((i for i, stage in enumerate(stages) if "link" in stage), 0)
     queued: set[int] = set()
+
+    @cache
+    def enters(flow: int) -> int:
+        return routes.data_path(run.config, int(routes.group_of(run.config, [flow])[0]))
+
     for ts_ns, flow, number, size, reason, stage, event in _in_order(stream, data_path, flows):
         kind = kinds.get(event)
-        if kind not in ("enqueue", "dequeue", "drop"):
+        if kind not in ("enqueue", "dequeue", "drop") or enters(flow) != data_path:
             continue
         entered = stage == first and kind == "enqueue"
         packet = {"packet_type": "1RTT", "packet_number": number}

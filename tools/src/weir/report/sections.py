@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from weir import summary, units
+from weir import routes, summary, units
 from weir.analysis import metrics, windows
 from weir.report import axes, balance, figures, lateness, theme
 from weir.report.data import FlowData, RunData
@@ -470,13 +470,27 @@ def busiest(report: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
 
 
 def propagation_ns(config: dict[str, Any]) -> float | None:
-    """Constant delay of forward and reverse path, if it is the same for all flows."""
-    if any(units.config_time_ns(group.get("base_rtt", "0")) for group in config.get("flows", [])):
+    """Constant delay of a round trip, if it is the same for all flows."""
+    groups = routes.groups(config)
+    if any(units.config_time_ns(group.get("base_rtt", "0")) for group in groups):
         return None
-    total = 0.0
-    for name in ("forward", "reverse"):
-        for stage in config.get("paths", {}).get(name, []):
-            params = stage.get("delay") if isinstance(stage, dict) else None
-            if isinstance(params, dict):
-                total += units.config_time_ns(params.get("delay", "0")) or 0.0
-    return total or None
+    paths = config.get("paths", {})
+    totals = {
+        sum(
+            delay_ns(paths.get(name, []))
+            for way in routes.DIRECTIONS
+            for name in routes.route(group, way)
+        )
+        for group in groups
+    }
+    return (totals.pop() or None) if len(totals) == 1 else None
+
+
+def delay_ns(stages: list[Any]) -> float:
+    """Constant delay of a path."""
+    delays = [stage.get("delay") for stage in stages if isinstance(stage, dict)]
+    return sum(
+        units.config_time_ns(params.get("delay", "0")) or 0.0
+        for params in delays
+        if isinstance(params, dict)
+    )

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The paths that a flow group's packets pass: `path: {forward: [hop1, hop2], reverse: back}`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+DIRECTIONS = ("forward", "reverse")
+
+
+def route(group: dict[str, Any], direction: str) -> list[str]:
+    """Names of paths in order; without `path`, the one that is called as the direction."""
+    names = (group.get("path") or {}).get(direction, direction)
+    return [str(name) for name in names] if isinstance(names, list) else [str(names)]
+
+
+def groups(config: dict[str, Any]) -> list[dict[str, Any]]:
+    """The flow groups of a config; a config without flows has one of which nothing is known."""
+    return config.get("flows") or [{}]
+
+
+def group_of(config: dict[str, Any], flows: Iterable[int]) -> npt.NDArray[np.intp]:
+    """The group of each flow; they are numbered group by group. Unknown ones: the first group."""
+    counts = [int(float(group.get("count", 1))) for group in groups(config)]
+    found = np.searchsorted(np.cumsum(counts), np.asarray(flows, np.int64), side="right")
+    return np.where(found < len(counts), found, 0)
+
+
+def data_path(config: dict[str, Any], group: int) -> int:
+    """The number of the path in which a group's data enters the network; 0: it has none."""
+    paths = list(config.get("paths", {}))
+    first = route(groups(config)[group], "forward")[0]
+    return paths.index(first) if first in paths else 0
+
+
+def backward(config: dict[str, Any]) -> npt.NDArray[np.bool_]:
+    """By group and path: whether it is on the group's way back, and not on its way there."""
+    paths = list(config.get("paths", {})) or list(DIRECTIONS)
+    return np.array(
+        [
+            [p in route(group, "reverse") and p not in route(group, "forward") for p in paths]
+            for group in groups(config)
+        ]
+    )
