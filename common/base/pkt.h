@@ -41,6 +41,7 @@ enum drop_reason { DROP_REASON_VALUES(PKT_CONSTANT_) DROP_REASONS };
 
 // Bits of pkt.flags.
 #define PKT_MARKED 0x01 // CE was set by the current queue; the link counts and clears it
+#define PKT_CORRUPT 0x04 // a stage flipped a bit, which the receiver's checksum finds
 #define PKT_RETRANSMIT 0x02 // virtual time only: a retransmission
 
 struct pkt {

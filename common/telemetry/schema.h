@@ -20,7 +20,8 @@
 	V(TEL_DEQUEUE, 2, "dequeue", "it left a queue")                                            \
 	V(TEL_DROP, 3, "drop", "for the record's reason")                                          \
 	V(TEL_MARK, 4, "mark", "CE was set")                                                       \
-	V(TEL_DEPART, 5, "depart", "live: it left by a port")
+	V(TEL_DEPART, 5, "depart", "live: it left by a port")                                      \
+	V(TEL_CORRUPT, 6, "corrupt", "a bit of it was flipped")
 
 #define TEL_ARRIVAL_VALUES(V)                                                                      \
 	V(TEL_ARRIVED, 1, "packet", "a packet entered the path")                                   \

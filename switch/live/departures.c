@@ -3,6 +3,8 @@
 // and its lateness.
 #include "switch/live/lcore.h"
 
+#include "common/base/rng.h"
+#include "common/net/corrupt.h"
 #include "common/net/wire.h"
 #include "switch/stage/trace.h"
 
@@ -57,6 +59,17 @@ static uint32_t fill_mbuf_cache(struct switch_lcore *s, uint32_t n) {
 	return s->nb_cached < n ? s->nb_cached : n;
 }
 
+// Writes into a frame what its path changed.
+__attribute__((noinline)) static void change_frame(
+	struct rte_mbuf *m, const struct pkt *p, uint8_t ecn) {
+	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
+
+	if (p->ecn != ecn)
+		wire_set_ecn(frame, m->data_len, p->ecn);
+	if ((p->flags & PKT_CORRUPT) != 0)
+		corrupt_frame(frame, m->data_len, rng_mix(p->id));
+}
+
 // Puts packets that have left their path into the port's queue: of the first of `n`, all that are small, or all that
 // are not, and at most as many as there are mbufs for. Returns their number.
 static inline __attribute__((always_inline)) uint32_t packets_to_mbufs(struct switch_lcore *s,
@@ -86,8 +99,8 @@ static inline __attribute__((always_inline)) uint32_t packets_to_mbufs(struct sw
 			rte_prefetch0(m[i]);
 			rte_prefetch0((const char *)m[i] + RTE_CACHE_LINE_SIZE);
 		}
-		if (unlikely(p->ecn != meta->ecn))
-			wire_set_ecn(rte_pktmbuf_mtod(m[i], uint8_t *), m[i]->data_len, p->ecn);
+		if (unlikely((p->ecn ^ meta->ecn) | p->flags))
+			change_frame(m[i], p, meta->ecn);
 	}
 	for (size_t k = 0; e->trace != NULL && k < i; k++)
 		memcpy(&out->trace[slot + k], &pkts[k]->flow_id, sizeof(out->trace[0]));

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+extern const struct stage_ops stage_corrupt;
 extern const struct stage_ops stage_delay;
 extern const struct stage_ops stage_ecn;
 extern const struct stage_ops stage_edges;
@@ -28,6 +29,7 @@ const struct stage_ops *const stage_all[] = {
 	&stage_loss_mask,
 	&stage_loss_trace,
 	&stage_ecn,
+	&stage_corrupt,
 	&stage_policer,
 	&stage_jitter,
 	NULL,

@@ -78,3 +78,20 @@ def test_jitter_does_not_stop_rack(simulate: Simulate, half_life: str, reorderin
     group = run.summary["groups"][0]
     assert run.link["utilisation"] > 0.9
     assert group["retransmits"] < 1e-3 * 30 * 8000
+
+
+def test_what_is_corrupted_is_discarded_by_the_receiver(simulate: Simulate) -> None:
+    """To TCP it is a loss (Mathis, as above); no path counts a drop, each host counts its own."""
+    run = simulate(
+        "bursty-loss",
+        "paths.forward.0={corrupt: {rate: 0.5%}}",
+        "paths.reverse=[{corrupt: {rate: 0.1%}}, {delay: {delay: 10ms}}]",
+    )
+    group, ledger = run.summary["groups"][0], run.summary["ledger"]["paths"]
+    assert group["goodput_bps"] / 10 == pytest.approx(mathis_bps(0.005), rel=0.05)
+    assert ledger["forward"]["drops"] == ledger["reverse"]["drops"] == {}
+    for path, host, rate in (("forward", "receiver", 0.005), ("reverse", "sender", 0.001)):
+        packets = ledger[path]["out"]["pkts"]
+        deviation = math.sqrt(packets * rate)
+        errors = run.summary["ledger"]["hosts"][f"{host}_checksum_errors"]
+        assert abs(errors - packets * rate) < 3.3 * deviation

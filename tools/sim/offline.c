@@ -3,6 +3,8 @@
 
 #include "common/base/likely.h"
 #include "common/base/mem.h"
+#include "common/base/rng.h"
+#include "common/net/corrupt.h"
 #include "common/net/wire.h"
 #include "switch/plan.h"
 #include "tools/sim/sim.h"
@@ -99,7 +101,7 @@ static void free_drops(struct offline *o, struct path *path) {
 		packet_put(o, p);
 }
 
-// The bytes that came, with CE if it was marked.
+// The bytes that came, with what the path changed.
 static uint32_t frame(void *ctx, const struct path *path, const struct pkt *p, uint8_t *bytes,
 	uint32_t room, uint32_t *length) {
 	const struct held *h = held(p);
@@ -107,6 +109,8 @@ static uint32_t frame(void *ctx, const struct path *path, const struct pkt *p, u
 	memcpy(bytes, (const uint8_t *)p + sizeof(*p), h->captured);
 	if (p->ecn != wire_ecn_any(bytes, h->captured))
 		wire_set_ecn(bytes, h->captured, p->ecn);
+	if ((p->flags & PKT_CORRUPT) != 0)
+		corrupt_frame(bytes, h->captured, rng_mix(p->id));
 	*length = h->length;
 	return h->captured;
 }

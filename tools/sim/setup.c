@@ -4,6 +4,8 @@
 #include "tools/sim/sim.h"
 
 #include "common/base/mem.h"
+#include "common/base/rng.h"
+#include "common/net/corrupt.h"
 #include "common/net/flow_addr.h"
 #include "common/net/wire.h"
 
@@ -211,6 +213,8 @@ static uint32_t frame(void *ctx, const struct path *path, const struct pkt *p, u
 			a.dst_mac, a.src_mac, a.dst_ip, a.src_ip, a.dst_port, a.src_port};
 	uint32_t captured = (uint32_t)wire_write_tcp(bytes, &a, p->ecn, (uint16_t)p->id, seg);
 	*length = (uint32_t)wire_tcp_frame(seg);
+	if ((p->flags & PKT_CORRUPT) != 0)
+		corrupt_frame(bytes, captured, rng_mix(p->id));
 	if (captured + seg->len >= *length)
 		return captured;
 	memset(bytes + captured, 0, *length - captured); // padded to the shortest frame

@@ -186,7 +186,9 @@ static inline __attribute__((always_inline)) void feed(
 			if (i + FETCH_MORE < n)
 				fetch_more(h, to_sender, batch[i + FETCH_MORE]);
 			host_run(h, t_ns);
-			if (to_sender)
+			if (unlikely((pkt->flags & PKT_CORRUPT) != 0))
+				s->checksum_errors[to_sender]++;
+			else if (to_sender)
 				host_rx_flow(h, pkt->flow_id, pkt_seg(pkt), pkt->ecn, t_ns);
 			else
 				host_rx_receiver(h, pkt->flow_id, pkt_seg(pkt), pkt->ecn, t_ns);

@@ -89,6 +89,8 @@ struct sim {
 	struct sim_side side[FLOWS_DIRECTIONS]; // by the direction in which it sends
 	struct sim_pool pool[POOLS];
 	uint64_t inside, inside_max; // packets
+	uint64_t checksum_errors
+		[2]; // packets that the receiver, the sender discarded: a stage flipped a bit
 	uint64_t unsent; // packets that were dropped because a pool was empty
 	struct capture *capture; // NULL: none
 	struct tel tel[TEL_STREAM_COUNT];
