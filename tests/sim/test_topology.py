@@ -349,12 +349,12 @@ def test_stages_are_in_order_across_hops(simulate: Simulate) -> None:
     packets = open_ring(run.folder / "packets.ring").records
     long = packets[packets["flow_id"] == 0]
     left = [np.sort(long["ts_ns"][(long["path"] == i) & (long["event"] == 2)]) for i in range(3)]
-    came = [np.sort(long["ts_ns"][(long["path"] == i) & (long["event"] == 1)]) for i in range(3)]
+    entered = [np.sort(long["ts_ns"][(long["path"] == i) & (long["event"] == 1)]) for i in range(3)]
     serial_ns = WIRE * 8e9 / 30e6
 
     for before, after in pairwise(range(3)):
-        n = len(came[after])
-        waited = came[after] - left[before][:n]
+        n = len(entered[after])
+        waited = entered[after] - left[before][:n]
         assert n > 100
         assert waited.min() >= 5e6
         assert waited.max() <= 5e6 + serial_ns + 1

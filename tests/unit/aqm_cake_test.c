@@ -135,19 +135,19 @@ END_TEST
 
 // Flows with a backlog, and what they got. Their weights are what theory says.
 #define SHARES_MAX 32
-struct shares {
+struct served_bytes {
 	uint32_t flows;
 	uint32_t flow[SHARES_MAX];
 	double weight[SHARES_MAX];
 	uint64_t sent[SHARES_MAX];
 };
 
-static void flow_with(struct shares *s, uint32_t flow, double weight) {
+static void flow_with(struct served_bytes *s, uint32_t flow, double weight) {
 	s->flow[s->flows] = flow;
 	s->weight[s->flows++] = weight;
 }
 
-static uint32_t number_of(const struct shares *s, uint32_t flow) {
+static uint32_t number_of(const struct served_bytes *s, uint32_t flow) {
 	for (uint32_t i = 0; i < s->flows; i++)
 		if (s->flow[i] == flow)
 			return i;
@@ -157,7 +157,8 @@ static uint32_t number_of(const struct shares *s, uint32_t flow) {
 
 // Sends `packets` of sizes of their own while all flows have a backlog. `allowed_bytes`: by which what a flow got may
 // differ, at any time, from its share of all.
-static void serve(struct shares *s, const char *params, uint32_t packets, double allowed_bytes) {
+static void serve(
+	struct served_bytes *s, const char *params, uint32_t packets, double allowed_bytes) {
 	struct pkt *pkts = pkts_new(packets + 100 * SHARES_MAX, 0), *next = pkts;
 	double weights = 0, all = 0;
 	struct aqm_bench b;
@@ -202,7 +203,7 @@ static void serve(struct shares *s, const char *params, uint32_t packets, double
 // Deficit round robin: within a quantum and a packet of each other, so of the mean too. The quantum need not be that
 // of a packet.
 START_TEST(flows_are_fair_to_one_quantum) {
-	struct shares s = {0};
+	struct served_bytes s = {0};
 
 	for (uint32_t i = 0; i < 11; i++)
 		flow_with(&s, i == 0 ? FLOW(1, 1, 0) : FLOW(2, 2, i), 1);
@@ -218,7 +219,7 @@ END_TEST
 // A host with one flow gets as much as a host with ten, whose flows get the same. A flow's turn comes once in ten of
 // its host's, so a host's quantum and packet are added to the flow's.
 START_TEST(hosts_have_equal_shares) {
-	struct shares s = {0};
+	struct served_bytes s = {0};
 
 	for (uint32_t i = 0; i < 10; i++)
 		flow_with(&s, FLOW(1, 7, i), 0.1);
@@ -229,7 +230,7 @@ START_TEST(hosts_have_equal_shares) {
 	serve(&s, "isolation: dual-dsthost", 20000, 2 * MTU);
 	serve(&s, "isolation: triple", 20000, 4 * MTU); // so the busier host is the destination
 
-	s = (struct shares){0};
+	s = (struct served_bytes){0};
 	for (uint32_t i = 0; i < 10; i++)
 		flow_with(&s, FLOW(7, 1, i), 0.1);
 	flow_with(&s, FLOW(7, 2, 0), 1);
@@ -239,7 +240,7 @@ END_TEST
 
 // A flow's weight is 1 / max(load of its source, load of its destination), wherever it comes from.
 START_TEST(triple_counts_the_busier_host) {
-	struct shares s = {0};
+	struct served_bytes s = {0};
 
 	for (uint32_t i = 0; i < 10; i++)
 		flow_with(&s, FLOW(1, 1, i), 0.1);
@@ -247,7 +248,7 @@ START_TEST(triple_counts_the_busier_host) {
 	serve(&s, "isolation: triple", 20000, 4 * MTU);
 
 	// Loads of sources: 4, 4, 1; of destinations: 3, 5, 1.
-	s = (struct shares){0};
+	s = (struct served_bytes){0};
 	for (uint32_t i = 0; i < 3; i++)
 		flow_with(&s, FLOW(0, 0, i), 1 / 4.0);
 	flow_with(&s, FLOW(0, 1, 0), 1 / 5.0);
@@ -257,7 +258,7 @@ START_TEST(triple_counts_the_busier_host) {
 	serve(&s, "isolation: triple", 20000, 6 * MTU);
 
 	// Four sources with four flows each, all to other destinations of four: all loads are 4.
-	s = (struct shares){0};
+	s = (struct served_bytes){0};
 	for (uint32_t i = 0; i < 16; i++)
 		flow_with(&s, FLOW(i / 4, i % 4, 0), 1 / 4.0);
 	serve(&s, "isolation: triple", 20000, 6 * MTU);
@@ -378,14 +379,14 @@ START_TEST(the_fattest_queue_loses_its_oldest) {
 		pkts[i].size_bytes = (uint16_t)(64 + rng_u64(&rng) % 1455);
 		if (i % 4 == 0)
 			aqm_take(&b, i * US);
-		bool full = b.ops->backlog(b.q).pkts == 200;
+		bool at_limit = b.ops->backlog(b.q).pkts == 200;
 		const struct pkt *tail = b.drops.tail; // BLUE drops too
 		for (uint32_t k = 0; k < 64; k++) {
 			oldest[k] = fq->queue[k].pkts.head;
 			bytes[k] = fq->queue[k].pkts.bytes;
 		}
 		aqm_put(&b, &pkts[i], i * US);
-		if (!full) {
+		if (!at_limit) {
 			NEED(b.drops.tail == tail);
 			continue;
 		}
