@@ -169,7 +169,7 @@ void path_derive(struct path *p) {
 		struct path_stage *s = &p->stage[i];
 
 		s->after_ns = after_ns;
-		tail = tail && s->ops->min_delay_ns != NULL;
+		tail = tail && path_is_delay(s);
 		if (s->ops->min_delay_ns != NULL)
 			after_ns += s->ops->min_delay_ns(s->state);
 		if (tail)
@@ -210,7 +210,7 @@ uint64_t path_min_delay_ns(const struct path *p) {
 
 struct path_stage *path_last_delay(struct path *p) {
 	for (uint32_t i = p->stages; i-- > 0;) {
-		if (p->stage[i].ops->min_delay_ns != NULL)
+		if (path_is_delay(&p->stage[i]))
 			return &p->stage[i];
 	}
 	return NULL;

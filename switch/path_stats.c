@@ -132,7 +132,7 @@ static void link_interval(const struct path_stage *s, struct tel *links, uint64_
 		*r = (struct tel_links){
 			.ts_ns = now_ns,
 			.out_bytes = to.out_bytes - peak->from.out_bytes,
-			.rate_bps = st->rate_bps,
+			.rate_bps = st->varies ? (uint64_t)f.rate_mean_bps : st->rate_bps,
 			.link = s->env.link_index,
 			.out_pkts = saturate32(to.out_pkts - peak->from.out_pkts),
 			.drops = saturate32(to.drops - peak->from.drops),

@@ -72,6 +72,30 @@ int config_param(struct config_node *map, const char *what, const struct param *
 // n at all: "queue is required".
 int config_plugin(struct config_node *n, const char *what, const char **name,
 	struct config_node **params, struct err *err);
+// A file that the config names. A run folder has copies of these files, and its config.yaml names the copies: the folder
+// is all that is needed to repeat the run.
+#define CONFIG_FILE_BYTES_MAX (64u << 20)
+struct config_file {
+	const struct config_file *next;
+	struct config_node *named; // the value that names it
+	const char *path; // as it was opened
+	const char *copy; // name of the copy
+	const char *text; // what is in it; ends with a 0 that is not counted
+	size_t size;
+	uint64_t digest; // XXH64 of it
+};
+// Keys of a map that names a file.
+#define CONFIG_FILE_PARAMS(help)                                                                   \
+	{"file", NULL, help ", relative to the config's folder", UNIT_NONE, PARAM_SCALAR}, {       \
+		"digest", "", "of the file, which is checked if it is given", UNIT_NONE,           \
+			PARAM_SCALAR                                                               \
+	}
+// Reads the file of the map's key `file`, and checks the key `digest` or adds it. It lives as long as the document.
+int config_read_file(struct config_node *map, const struct config_file **file, struct err *err);
+// From now on the tree names the copies.
+void config_use_copies(struct config *c);
+// All files, linked; NULL: none.
+const struct config_file *config_files(const struct config *c);
 // An error at a node: sets "place: sentence" and returns rc.
 __attribute__((format(printf, 4, 5))) int config_err(
 	const struct config_node *n, int rc, struct err *err, const char *fmt, ...);

@@ -40,6 +40,7 @@ struct config_chunk {
 struct config {
 	struct config_node *root;
 	struct config_chunk *chunks; // all memory of the document, newest first
+	const struct config_file *files; // that it names, the last one first
 };
 
 // Zeroed; lives as long as the document. Never NULL: without memory at start there is nothing

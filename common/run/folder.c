@@ -242,6 +242,42 @@ int folder_clear(struct run *r, struct err *err) {
 	return 0;
 }
 
+// Copies of the files that the config names. One with the same name is of an earlier run, or this very one.
+int folder_write_files(const struct run *r, struct err *err) {
+	char temporary[1024], path[1024];
+	int error = 0;
+
+	for (const struct config_file *file = config_files(r->config); file != NULL;
+		file = file->next) {
+		if (snprintf(path, sizeof(path), "%s/%s", r->dir, file->copy) >= (int)sizeof(path)
+			|| snprintf(temporary, sizeof(temporary), "%s/.%s%s.tmp", r->dir,
+				   file->copy, r->suffix)
+				>= (int)sizeof(temporary))
+			return write_error(file->copy, ENAMETOOLONG, err);
+		FILE *f = fopen(temporary, "we");
+		if (f == NULL)
+			return write_error(path, errno, err);
+		fwrite(file->text, 1, file->size, f);
+		error = close_error(f);
+		if (error == 0 && rename(temporary, path) < 0)
+			error = errno;
+		if (error != 0) {
+			unlink(temporary);
+			return write_error(path, error, err);
+		}
+	}
+	return 0;
+}
+
+void folder_remove_files(const struct run *r) {
+	char path[768];
+
+	for (const struct config_file *f = config_files(r->config); f != NULL; f = f->next) {
+		snprintf(path, sizeof(path), "%s/%s", r->dir, f->copy);
+		unlink(path);
+	}
+}
+
 // 1: written; 0: the other live program has written it. Never takes the place of a file: with
 // `weir-sim config.yaml --out .` that would be the user's.
 int folder_write_config(const struct run *r, const char *text, size_t size, struct err *err) {

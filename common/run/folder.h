@@ -25,6 +25,9 @@ bool folder_holds_run(const struct run *r, const char *suffix);
 int folder_reserve(struct run *r, struct err *err);
 void folder_release(struct run *r);
 
+// Writes the copies of the files that the config names, or takes them away.
+int folder_write_files(const struct run *r, struct err *err);
+void folder_remove_files(const struct run *r);
 // Writes config.yaml. 1: written; 0: the other live program has written it.
 int folder_write_config(const struct run *r, const char *text, size_t size, struct err *err);
 // Sets r->tel.config_hash to that of the config.yaml which the other live program wrote.

@@ -137,7 +137,10 @@ void run_warn_unreached(const struct run *r, const struct config_node *node, con
 
 // The first files of a run.
 static int write_start(struct run *r, const char *text, size_t size, struct err *err) {
-	int rc = folder_write_config(r, text, size, err);
+	int rc = folder_write_files(r, err);
+
+	if (rc == 0)
+		rc = folder_write_config(r, text, size, err);
 
 	r->wrote_config = rc == 1;
 	if (rc == 0)
@@ -157,6 +160,7 @@ void run_discard(struct run *r) {
 	snprintf(path, sizeof(path), "%s/config.yaml", r->dir);
 	if (r->wrote_config && !folder_holds_run(r, "-switch") && !folder_holds_run(r, "-sender"))
 		unlink(path);
+	folder_remove_files(r);
 	folder_unlock(r);
 	rmdir(r->dir); // if that was all
 	r->dir[0] = '\0';
@@ -193,6 +197,7 @@ int run_create(struct run *r, const struct run_options *opt, bool virtual_time, 
 	assert(opt == r->options);
 	if (f == NULL)
 		return err_set(err, -ENOMEM, "out of memory");
+	config_use_copies(r->config);
 	config_print(r->config, f);
 	fclose(f);
 	fill_tel(r, virtual_time, text, size);

@@ -42,6 +42,8 @@ static const struct param params[] = {
 	PARAM_END,
 };
 
+static const struct param also[] = {LINK_QUEUE_PARAM, FRAMING_OVERHEAD_PARAM, PARAM_END};
+
 static void constant_update(void *self, uint64_t now_ns) {
 	struct constant_link *c = self;
 
@@ -66,7 +68,16 @@ const struct stage_ops stage_link = {
 	.reference = "virtual finish time as in GCRA, ITU-T I.371",
 	.params = params,
 	.state_size = sizeof(struct constant_link),
-	LINK_OPS,
+	.also = also,
+	LINK_QUEUE_OPS,
+	.configure = link_configure,
+	.fini = link_fini,
+	.push = link_push,
+	.pop = link_pop,
+	.next_ns = link_next_ns,
+	.serve = link_serve,
+	.figures = link_figures,
+	.random = link_random,
 	.init = constant_init,
 	.update = constant_update,
 	.rate_bps = constant_rate_bps,

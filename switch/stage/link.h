@@ -10,10 +10,11 @@ struct link {
 	struct wire wire;
 };
 
-// The table's entry for a struct that begins with a struct link, and the keys `queue` and `overhead`.
+// The table's entry for a struct that begins with a struct link, and the key `queue`.
 #define LINK_FRAMING_PARAM(T)                                                                      \
 	FRAMING_PARAM(T, link.wire.framing, "ethernet", "what a frame is carried in")
-extern const struct param link_also[];
+#define LINK_QUEUE_PARAM                                                                           \
+	{ "queue", "fifo", "discipline of the queue before it", UNIT_NONE, PARAM_PLUGIN("aqm") }
 
 int link_configure(void *self, struct config_node *node, struct err *err);
 // For init: rate_bps is the rate at the start, and limit_bps the one that limits in time and BDP refer to.
@@ -35,9 +36,6 @@ struct aqm_limit link_limit(const void *self);
 // The discipline with a call per packet; packets are recorded if there is a stream.
 struct wire_queue link_queue(const struct link *l);
 
-// All operations but init, update and rate_bps of a link whose wire nothing but the stage's own events moves.
-#define LINK_OPS                                                                                   \
-	.also = link_also, .configure = link_configure, .fini = link_fini, .push = link_push,      \
-	.pop = link_pop, .next_ns = link_next_ns, .backlog = link_backlog, .serve = link_serve,    \
-	.figures = link_figures, .observe = link_observe, .random = link_random,                   \
-	.flows = link_flows, .limit = link_limit
+// Operations of all kinds of links.
+#define LINK_QUEUE_OPS                                                                             \
+	.backlog = link_backlog, .observe = link_observe, .flows = link_flows, .limit = link_limit

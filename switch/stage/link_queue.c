@@ -8,12 +8,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-const struct param link_also[] = {
-	FRAMING_OVERHEAD_PARAM,
-	{"queue", "fifo", "discipline of the queue before it", UNIT_NONE, PARAM_PLUGIN("aqm")},
-	PARAM_END,
-};
-
 int link_configure(void *self, struct config_node *node, struct err *err) {
 	struct link *l = self;
 	struct config_node *queue = config_get(node, "queue");

@@ -16,7 +16,10 @@ extern const struct stage_ops stage_loss_markov;
 extern const struct stage_ops stage_loss_mask;
 extern const struct stage_ops stage_loss_periodic;
 extern const struct stage_ops stage_loss_trace;
+extern const struct stage_ops stage_mahimahi_link;
+extern const struct stage_ops stage_markov_link;
 extern const struct stage_ops stage_policer;
+extern const struct stage_ops stage_theaterq_link;
 
 const struct stage_ops *const stage_all[] = {
 	&stage_link,
@@ -32,6 +35,9 @@ const struct stage_ops *const stage_all[] = {
 	&stage_corrupt,
 	&stage_policer,
 	&stage_jitter,
+	&stage_mahimahi_link,
+	&stage_theaterq_link,
+	&stage_markov_link,
 	NULL,
 };
 

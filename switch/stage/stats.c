@@ -17,6 +17,8 @@ static uint64_t down_ns(const struct stage_stats *s, uint64_t now_ns) {
 }
 
 static stats_u128 capacity(const struct stage_stats *s, uint64_t now_ns) {
+	if (s->slots)
+		return s->capacity;
 	return s->capacity + (stats_u128)s->rate_bps * time_since(now_ns, s->rate_since_ns);
 }
 

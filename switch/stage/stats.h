@@ -60,6 +60,8 @@ struct stage_stats {
 	uint64_t rate_bps; // since rate_since_ns, added to `capacity` later
 	uint64_t rate_since_ns;
 	stats_u128 capacity;
+	bool varies; // the rate changes by itself: interval records have its mean
+	bool slots; // the capacity comes by stats_slot, and rate_bps is only a name for it
 	uint64_t down_ns; // before rate_since_ns
 	uint64_t padding_bytes; // that frames were filled up with (framing.h)
 	// The wire; filled in by the stage's figures().
@@ -137,6 +139,19 @@ static inline void stats_end(struct stage_stats *s, const struct stats_burst *b)
 
 // The rate changes at now_ns; also called for the initial rate.
 void stats_rate(struct stage_stats *s, uint64_t now_ns, uint64_t rate_bps);
+
+// Capacity for `bytes` comes at one moment.
+static inline void stats_slot(struct stage_stats *s, uint64_t bytes) {
+	s->capacity += (stats_u128)bytes * 8 * NS_PER_S;
+}
+
+// An idle link passes over `ns` that have this capacity and are without a rate for down_ns.
+static inline void stats_skip(
+	struct stage_stats *s, uint64_t ns, stats_u128 skipped, uint64_t down_ns) {
+	s->capacity += skipped;
+	s->down_ns += down_ns;
+	s->rate_since_ns += ns;
+}
 
 // Reading.
 

@@ -21,6 +21,7 @@ Config = dict[str, Any]
 Params = dict[str, dict[str, Any]]
 
 FRAME_BITS = 1538 * 8
+TRACES = ("mahimahi_link", "theaterq_link")
 BITS_MIN = 9200 * 8  # a queue holds the largest frame
 DURATION_NS_MAX = 100e9
 STEPS_MAX = 2e5  # windows of virtual time: the duration over the longer one-way delay
@@ -81,7 +82,9 @@ class Generator:
 
     def __init__(self, seed: int, kinds: dict[str, dict[str, Params]]) -> None:
         self.random = random.Random(seed)
-        self.kinds = kinds
+        # An experiment is one file, without traces.
+        stages = {name: table for name, table in kinds["stage"].items() if name not in TRACES}
+        self.kinds = {**kinds, "stage": stages}
         self.seed = seed
 
     def chance(self, p: float) -> bool:
@@ -173,6 +176,11 @@ class Generator:
                     params[second] = "0"
         if name == "loss_periodic":  # no more than all
             params["lost"] = f"{min(int(params.get('lost', 1)), int(params['every']))}"
+        if name == "markov_link":
+            params["good"] = text(min(1e12, 2 * scale.rate_bps), "bit/s")
+            params["bad"] = self.random.choice(["0", text(scale.rate_bps, "bit/s")])
+            params.pop("slot", None)
+            params["good_mean"] = text(max(1e6, scale.duration_ns / 10), "ns")
         if name == "policer":
             params = self.policer(params, scale)
         if name == "jitter" and params.get("distribution") == "table":

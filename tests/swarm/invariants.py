@@ -20,6 +20,7 @@ from weir.analysis.ring import Ring, RingError, open_ring
 FCS_BYTES = 4
 ETHER_HEADER_BYTES = 14
 FRAME_BYTES_MAX = 9000 + 66 + 24
+LINKS = ("link", "markov_link")
 MEANT = ("ok", "every flow failed")  # verdicts that are no findings
 OPEN, CLOSE, RESET, GAVE_UP, STILL_OPEN = 1, 2, 3, 4, 5
 DROP = 3  # of packets.ring
@@ -69,6 +70,19 @@ class Folder:
                 own = params.get("name", f"{kind}{i + 1 if i else ''}")
                 found.append((f"{path}.{own}", params))
         return found
+
+    def links(self) -> list[tuple[str, str, dict[str, Any]]]:
+        """The links of the summary, in its order: kind, where in a schedule, parameters."""
+        found: dict[tuple[str, int], tuple[str, str, dict[str, Any]]] = {}
+        for kind in LINKS:
+            counts = dict.fromkeys(self.config["paths"], 0)
+            for place, params in self.stages(kind):
+                path = place.split(".")[0]
+                of_kind = [i for i, s in enumerate(self.config["paths"][path]) if kind in s]
+                found[path, of_kind[counts[path]]] = (kind, place, params)
+                counts[path] += 1
+        order = list(self.config["paths"])
+        return [found[key] for key in sorted(found, key=lambda k: (order.index(k[0]), k[1]))]
 
     def changes(self, key: str, unit: str) -> list[tuple[float, float]]:
         """When the schedule changes a parameter, in ns, and to what."""
@@ -137,13 +151,14 @@ def ledger(run: Folder) -> Iterator[str]:
 
 def capacity(run: Folder) -> Iterator[str]:
     """A link sends no more than its rate, a receiver gets no more than the links sent."""
-    for (place, params), (name, link) in zip(
-        run.stages("link"), run.summary["links"].items(), strict=True
+    for (kind, place, params), (name, link) in zip(
+        run.links(), run.summary["links"].items(), strict=True
     ):
         changes = [
             (at, to) for at, to in run.changes(f"{place}.rate", "bit/s") if at < run.duration_ns
         ]
-        at_ns, rate_bps, bits = 0.0, parse(params["rate"], "bit/s"), 0.0
+        rate = params["rate"] if kind == "link" else params["good"]  # which is the larger one
+        at_ns, rate_bps, bits = 0.0, parse(rate, "bit/s"), 0.0
         for until_ns, next_bps in [*changes, (run.duration_ns, 0.0)]:
             span_ns = max(0.0, until_ns - max(at_ns, run.warmup_ns))
             bits += rate_bps * span_ns / 1e9

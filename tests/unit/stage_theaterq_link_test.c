@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "switch_test.h"
+
+#include <unistd.h>
+
+static char file_name[64];
+
+static int open_with(struct stage_bench *b, const char *trace, const char *params) {
+	char text[512];
+
+	snprintf(file_name, sizeof(file_name), "/tmp/weir-trace-XXXXXX");
+	FILE *f = fdopen(mkstemp(file_name), "w");
+	ck_assert_ptr_nonnull(f);
+	fputs(trace, f);
+	fclose(f);
+	snprintf(text, sizeof(text), "{theaterq_link: {file: %s%s}}", file_name, params);
+	b->env.base_rtt_ns = 10 * NS_PER_S; // a long queue
+	int rc = stage_open(b, text);
+	unlink(file_name);
+	return rc;
+}
+
+static void open_link(struct stage_bench *b, const char *trace, const char *params) {
+	ck_assert_msg(open_with(b, trace, params) == 0, "%s", b->err.msg);
+}
+
+static struct stats_totals totals(struct stage_bench *b, uint64_t now_ns) {
+	b->ops->serve(b->st, now_ns, &b->drops);
+	return stats_totals(b->ops->figures(b->st, now_ns), now_ns);
+}
+
+// TheaterQ's units: us, ns, bit/s, share of 2^32 - 1, packets. 1000 B at 8 Mbit/s take 1 ms.
+START_TEST(steps_change_rate_and_delay_and_loop) {
+	// The fourth has half of it sent when the link goes down: 1 ms is left at half the rate. The sixth is on the
+	// wire from 10.5 ms, half of it when the rate doubles.
+	static const uint64_t want_us[] = {1500, 2500, 3500, 9200, 11200, 12500};
+	struct stage_bench b = {0};
+	struct pkt *pkts = pkts_new(6, 1004);
+
+	open_link(&b,
+		"KEEP,LATENCY,RATE,LOSS,LIMIT\n"
+		"3500,500000,8000000,0,0\n"
+		"# an outage\n"
+		"4ms, 500us, 0, 0, 0\n"
+		"4000,700000,4Mbit,0%,0\n",
+		", overhead: 0B");
+	for (int i = 0; i < 6; i++)
+		stage_put(&b, &pkts[i], 0);
+	for (int i = 0; i < 6; i++) {
+		ck_assert_ptr_null(stage_take(&b, want_us[i] * US - 1));
+		ck_assert_ptr_eq(stage_take(&b, want_us[i] * US), &pkts[i]);
+	}
+	struct stats_totals t = totals(&b, 3 * 11500 * US);
+	ck_assert_uint_eq(t.down_ns, 3 * 4 * MS);
+	ck_assert_uint_eq((uint64_t)(t.capacity / NS_PER_S), 3 * (28000 + 16000));
+	stage_close(&b);
+	free(pkts);
+}
+END_TEST
+
+// At the end the last line stays.
+START_TEST(hold_keeps_the_last_step) {
+	struct stage_bench b = {0};
+
+	open_link(&b, "1ms,0,8Mbit,0,0\n1ms,0,1Mbit,0,0\n", ", end: hold");
+	ck_assert_uint_eq(
+		(uint64_t)(totals(&b, 1001 * MS).capacity / NS_PER_S), 8000 + 1000 * 1000);
+	stage_close(&b);
+}
+END_TEST
+
+START_TEST(packets_never_overtake_when_the_delay_falls) {
+	struct stage_bench b = {0};
+	struct pkt *pkts = pkts_new(3, 1004);
+
+	open_link(&b, "2ms,10ms,8Mbit,0,0\n1s,1ms,8Mbit,0,0\n", ", overhead: 0B");
+	for (int i = 0; i < 3; i++)
+		stage_put(&b, &pkts[i], 0);
+	ck_assert_uint_eq(b.ops->min_delay_ns(b.st), MS);
+	ck_assert_uint_eq(b.ops->max_delay_ns(b.st), 10 * MS);
+	ck_assert_ptr_eq(stage_take(&b, 11 * MS), &pkts[0]);
+	ck_assert_ptr_null(stage_take(&b, 12 * MS - 1));
+	ck_assert_ptr_eq(stage_take(&b, 12 * MS), &pkts[1]);
+	ck_assert_ptr_eq(stage_take(&b, 12 * MS), &pkts[2]); // 4 ms, but for the two before it
+	stage_close(&b);
+	free(pkts);
+}
+END_TEST
+
+// A limit of 2 in the first step, 3 in the second; the frame on the wire is not in the queue.
+START_TEST(limit_is_of_the_step) {
+	static const uint32_t drops[] = {0, 0, 0, 1, 1, 2, 3, 4};
+	struct stage_bench b = {0};
+	struct pkt *pkts = pkts_new(8, 1004);
+
+	open_link(&b, "100us,0,8Mbit,0,2\n1s,0,8Mbit,0,3\n", ", overhead: 0B");
+	for (int i = 0; i < 8; i++) {
+		stage_put(&b, &pkts[i], i < 4 ? 0 : 200 * US);
+		ck_assert_uint_eq(b.drops.count, drops[i]);
+	}
+	ck_assert_uint_eq(pkts[3].drop_reason, DROP_QUEUE_FULL);
+	ck_assert_uint_eq(totals(&b, 300 * US).drops, 4);
+	// The frame that leaves at 1 ms has made room for one that comes at that time.
+	stage_put(&b, &pkts[0], MS);
+	ck_assert_uint_eq(b.drops.count, 4);
+	stage_close(&b);
+	free(pkts);
+}
+END_TEST
+
+// 10 % and none, in turn: 1000 packets a step over 100 steps; five standard deviations are 335 of 5000.
+START_TEST(loss_is_of_the_step) {
+	struct stage_bench b = {0};
+	struct pkt *pkts = pkts_new(100000, 104);
+	uint32_t lost = 0;
+
+	open_link(&b, "1s,0,1Gbit,429496730,0\n1s,0,1Gbit,0,0\n", "");
+	ck_assert(!b.ops->random(b.st));
+	for (uint32_t i = 0; i < 100000; i++) {
+		stage_put(&b, &pkts[i], i * MS + 1);
+		lost += pkts[i].drop_reason == DROP_LOSS;
+		NEED(pkts[i].drop_reason == DROP_NONE || i / 1000 % 2 == 0);
+		stage_take(&b, i * MS + 1);
+	}
+	ck_assert(b.ops->random(b.st));
+	ck_assert_uint_ge(lost, 5000 - 335);
+	ck_assert_uint_le(lost, 5000 + 335);
+	stage_close(&b);
+	free(pkts);
+}
+END_TEST
+
+// The same rates by hand on a constant link: bit for bit the same departures, whether polled or not.
+START_TEST(departures_are_those_of_a_link_that_is_changed) {
+	static const char *const rates[] = {"10Mbit", "0", "3Mbit", "20Mbit", "1Mbit"};
+	static const uint64_t keep_us[] = {7001, 3003, 2999, 1500, 8123};
+	struct pkt *a = pkts_new(3000, 0), *c = pkts_new(3000, 0);
+	struct stage_bench b = {0}, plain = {0};
+	char trace[256] = "";
+	uint64_t t_ns = 0, change_ns = 0;
+	struct rng rng;
+	uint32_t step = 0;
+
+	for (int i = 0; i < 5; i++)
+		snprintf(trace + strlen(trace), sizeof(trace) - strlen(trace), "%u,0,%s,0,0\n",
+			(uint32_t)keep_us[i], rates[i]);
+	open_link(&b, trace, ", queue: {codel: {limit: 100pkt}}");
+	ck_assert_int_eq(
+		stage_open(&plain, "{link: {rate: 10Mbit, queue: {codel: {limit: 100pkt}}}}"), 0);
+	rng_init(&rng, 5, "arrivals");
+	change_ns = keep_us[0] * US;
+	for (uint32_t i = 0; i < 3000; i++) {
+		t_ns += rng_u64(&rng) % (3 * MS);
+		a[i].size_bytes = c[i].size_bytes = (uint16_t)(64 + rng_u64(&rng) % 1455);
+		for (; change_ns <= t_ns; change_ns += keep_us[step] * US) {
+			plain.ops->serve(plain.st, change_ns, &plain.drops);
+			step = (step + 1) % 5;
+			stage_live(&plain, "rate", rates[step], change_ns);
+			plain.ops->serve(plain.st, change_ns, &plain.drops);
+		}
+		stage_put(&b, &a[i], t_ns);
+		stage_put(&plain, &c[i], t_ns);
+		if (i % 7 == 0)
+			for (struct pkt *p; (p = stage_take(&b, t_ns)) != NULL;)
+				;
+	}
+	for (struct pkt *p; (p = stage_take(&b, t_ns)) != NULL;)
+		;
+	for (struct pkt *p; (p = stage_take(&plain, t_ns)) != NULL;)
+		;
+	ck_assert_uint_gt(b.drops.count, 0);
+	ck_assert_uint_eq(b.out_pkts, plain.out_pkts);
+	for (uint32_t i = 0; i < 3000; i++)
+		NEED(a[i].arrival_ns == c[i].arrival_ns && a[i].drop_reason == c[i].drop_reason);
+
+	struct stats_totals x = totals(&b, t_ns), y = totals(&plain, t_ns);
+	ck_assert(
+		x.capacity == y.capacity && x.down_ns == y.down_ns && x.sojourn_ns == y.sojourn_ns);
+	stage_close(&b);
+	stage_close(&plain);
+	free(a);
+	free(c);
+}
+END_TEST
+
+START_TEST(idle_link_passes_over_rounds) {
+	struct stage_bench b = {0};
+	uint64_t rounds = 1000000000;
+
+	open_link(&b, "1ms,0,8Mbit,0,0\n2ms,0,0,0,0\n", "");
+	struct stats_totals t = totals(&b, rounds * 3 * MS);
+	ck_assert_uint_eq((uint64_t)(t.capacity / NS_PER_S), rounds * 8000);
+	ck_assert_uint_eq(t.down_ns, rounds * 2 * MS);
+	const struct stats_peak *run =
+		stats_run(b.ops->figures(b.st, rounds * 3 * MS), rounds * 3 * MS);
+	ck_assert_uint_eq(run->rate_min_bps, 0);
+	ck_assert_uint_eq(run->rate_max_bps, 8000000);
+	stage_close(&b);
+}
+END_TEST
+
+START_TEST(mistakes_have_a_line) {
+	static const struct {
+		const char *trace, *sentence;
+	} cases[] = {
+		{"1000,0,8000000,0\n", ":1: 4 columns, not the five KEEP,LATENCY,RATE,LOSS,LIMIT"},
+		{"1000,0,8000000,0,0,0,0,0,0\n",
+			":1: 9 columns, not the five KEEP,LATENCY,RATE,LOSS,LIMIT"},
+		{"KEEP\n1ms,0,1Mbit,0,0\n0,0,8000000,0,0\n", ":3: KEEP: a step that lasts no time"},
+		{"1ms,0,8Mbyte,0,0\n",
+			":1: RATE: '8Mbyte' is not a number or a rate such as 10Gbit"},
+		{"1ms,0,8Mbit,0,1pkt\n", ":1: LIMIT: '1pkt' is not a number"},
+		{"1ms,0,500,0,0\n", ":1: RATE: not 0 and below 1kbit"},
+		{"1ms,61s,8Mbit,0,0\n", ":1: LATENCY: 61s is out of range"},
+		{"1ms,0,8Mbit,101%,0\n", ":1: LOSS: 101% is out of range"},
+		{"1ms,0,0,0,0\n", ": no step has a rate"},
+		{"KEEP,LATENCY,RATE,LOSS,LIMIT\n", ": no steps in it"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct stage_bench b = {0};
+		char want[256];
+
+		ck_assert_int_lt(open_with(&b, cases[i].trace, ""), 0);
+		snprintf(want, sizeof(want), "test:1:24: file: %s%s", file_name, cases[i].sentence);
+		ck_assert_str_eq(b.err.msg, want);
+		stage_close(&b);
+	}
+}
+END_TEST
+
+TEST_MAIN(steps_change_rate_and_delay_and_loop, hold_keeps_the_last_step,
+	packets_never_overtake_when_the_delay_falls, limit_is_of_the_step, loss_is_of_the_step,
+	departures_are_those_of_a_link_that_is_changed, idle_link_passes_over_rounds,
+	mistakes_have_a_line)
