@@ -76,6 +76,22 @@ START_TEST(unused_opportunities_are_lost) {
 }
 END_TEST
 
+// Pushed together: the second comes at the time of the first opportunity, which has room for both.
+START_TEST(burst_is_taken_at_its_packets_times) {
+	struct pkt p[2] = {
+		{.size_bytes = 718, .arrival_ns = MS / 2}, {.size_bytes = 718, .arrival_ns = MS}};
+	struct pkt *pkts[] = {&p[0], &p[1]};
+	struct stage_bench b = {0};
+
+	open_link(&b, "1\n2\n", "");
+	b.ops->push(b.st, pkts, 2, &b.drops);
+	b.ops->pop(b.st, 2 * MS, pkts, 2, &b.drops);
+	ck_assert_uint_eq(p[0].arrival_ns, MS);
+	ck_assert_uint_eq(p[1].arrival_ns, 2 * MS);
+	stage_close(&b);
+}
+END_TEST
+
 START_TEST(hold_ends_it_and_long_gaps_count_as_down) {
 	struct stage_bench b = {0};
 	struct pkt *pkts = pkts_new(3, 1518);
@@ -216,5 +232,6 @@ START_TEST(mistakes_have_a_line) {
 END_TEST
 
 TEST_MAIN(small_packets_share_an_opportunity_and_large_ones_wait, unused_opportunities_are_lost,
-	hold_ends_it_and_long_gaps_count_as_down, idle_link_passes_over_rounds,
-	departures_are_those_of_bytes_counted_one_by_one, mistakes_have_a_line)
+	burst_is_taken_at_its_packets_times, hold_ends_it_and_long_gaps_count_as_down,
+	idle_link_passes_over_rounds, departures_are_those_of_bytes_counted_one_by_one,
+	mistakes_have_a_line)
