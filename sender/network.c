@@ -23,8 +23,9 @@ static double number(struct config_node *map, const char *key, enum unit unit) {
 
 // What is read of them. All paths are added up: whatever a packet and its ACK go through is among them.
 struct reader {
-	struct config_node *schedule;
-	double rate_bps; // of the slowest link of "forward", each link at its fastest
+	struct config_node *schedule, *flows;
+	double rate_bps; // of the slowest link of each path in which data begins, each link at its fastest, all together
+	double path_bps; // of the path that is read
 	double delay_ns; // each delay at its longest
 	double start_ns; // the same as the run begins
 	double queue_ns, queue_bdp; // of all links, each in one or the other
@@ -77,15 +78,15 @@ static void add_queue(struct reader *r, struct config_node *link, double rate_bp
 	}
 }
 
-static void add_link(struct reader *r, const struct stage *link, bool forward) {
+static void add_link(struct reader *r, const struct stage *link) {
 	double rate_bps = number(link->params, "rate", UNIT_RATE_BPS);
 
 	if (rate_bps <= 0)
 		return;
 	add_queue(r, link->params, rate_bps);
 	rate_bps = largest(r, link, "rate", UNIT_RATE_BPS);
-	if (forward && (r->rate_bps == 0 || rate_bps < r->rate_bps))
-		r->rate_bps = rate_bps;
+	if (r->path_bps == 0 || rate_bps < r->path_bps)
+		r->path_bps = rate_bps;
 }
 
 static void add_delay(struct reader *r, const struct stage *delay) {
@@ -97,7 +98,29 @@ static void add_delay(struct reader *r, const struct stage *delay) {
 	}
 }
 
+// Does the data of a flow group enter the network by this path?
+static bool is_first(const struct reader *r, const char *path_name) {
+	bool first = r->flows == NULL && strcmp(path_name, "forward") == 0;
+
+	for (size_t i = 0; r->flows != NULL && i < config_count(r->flows); i++) {
+		struct config_node *group = config_at(r->flows, i), *path = NULL, *names = NULL;
+		const char *name = "forward";
+
+		if (config_kind(group) == CONFIG_MAP)
+			path = config_get(group, "path");
+		if (path != NULL && config_kind(path) == CONFIG_MAP)
+			names = config_get(path, "forward");
+		if (names != NULL && config_kind(names) == CONFIG_LIST && config_count(names) > 0)
+			names = config_at(names, 0);
+		if (names != NULL)
+			name = config_text(names);
+		first |= name != NULL && strcmp(path_name, name) == 0;
+	}
+	return first;
+}
+
 static void add_path(struct reader *r, struct config_node *path, const char *path_name) {
+	r->path_bps = 0;
 	for (size_t i = 0; i < config_count(path); i++) {
 		char name[CONFIG_ITEM_SIZE];
 		const char *type = config_item(path, i, name);
@@ -110,15 +133,18 @@ static void add_path(struct reader *r, struct config_node *path, const char *pat
 			continue;
 		snprintf(s.name, sizeof(s.name), "%.60s.%s", path_name, name);
 		if (strcmp(type, "link") == 0)
-			add_link(r, &s, strcmp(path_name, "forward") == 0);
+			add_link(r, &s);
 		else if (strcmp(type, "delay") == 0)
 			add_delay(r, &s);
 	}
+	if (is_first(r, path_name))
+		r->rate_bps += r->path_bps;
 }
 
 void network_read(struct network *n, struct config_node *root, uint64_t base_rtt_ns) {
 	struct config_node *paths = config_get(root, "paths");
-	struct reader r = {.schedule = config_get(root, "schedule")};
+	struct reader r = {
+		.schedule = config_get(root, "schedule"), .flows = config_get(root, "flows")};
 	double extra_ns = (double)base_rtt_ns;
 
 	for (size_t i = 0;

@@ -11,7 +11,7 @@
 #define NETWORK_PIPE_NS UINT64_C(200000000)
 
 struct network {
-	uint64_t rate_bps; // at its fastest
+	uint64_t rate_bps; // at its fastest, of all paths in which flows begin
 	uint64_t
 		pipe_ns; // how long a packet and its ACK can be under way, queues included, at its longest
 };

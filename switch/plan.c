@@ -185,24 +185,57 @@ static int port_path(
 	return 0;
 }
 
-// Live, a frame passes the path before its port and no other.
-static int one_path_each(const struct plan *p, struct err *err) {
+// Where groups name their paths, any packet may pass any path, and leave by any port.
+static int plan_routes(struct plan *p, struct paths *ps, struct err *err) {
+	uint64_t quota = STRAIGHT_PKTS, large_quota = STRAIGHT_PKTS;
+
 	for (uint32_t g = 0; g < p->groups; g++) {
-		for (int d = 0; d < FLOWS_DIRECTIONS; d++) {
-			if (p->group_route[g][d].count > 1)
-				return config_err(p->group_route[g][d].node, -EINVAL, err,
-					"path: live, packets pass one path in each direction, that of "
-					"their port; only weir-sim has several");
-		}
+		for (int d = 0; d < FLOWS_DIRECTIONS; d++)
+			p->routed |= p->group_route[g][d].node != NULL;
+	}
+	if (!p->routed)
+		return 0;
+	if (p->process.lcores > 1)
+		return config_err(p->process.lcores_node, -EINVAL, err,
+			"lcores: %u CPUs, but where groups of flows name their paths, one has all of "
+			"these; write one",
+			p->process.lcores);
+	for (uint32_t i = 0; i < ps->count; i++) {
+		uint64_t min_packet = LARGE_PACKET;
+
+		for (uint32_t k = 0; k < p->ports; k++)
+			min_packet = time_min(min_packet, p->port[k].min_packet);
+		quota += path_pkts(ps, &ps->path[i], (uint32_t)min_packet);
+		large_quota += path_pkts(ps, &ps->path[i], LARGE_PACKET);
+	}
+	for (uint32_t k = 0; k < p->ports; k++) {
+		p->port[k].quota = quota;
+		p->port[k].large_quota = large_quota;
 	}
 	return 0;
+}
+
+static bool named_by_a_group(
+	const struct plan *p, const struct paths *ps, const struct path *path) {
+	for (uint32_t g = 0; g < p->groups; g++) {
+		for (int d = 0; d < FLOWS_DIRECTIONS; d++) {
+			const struct route *r = &ps->route[g][d];
+
+			for (uint32_t i = 0; p->group_route[g][d].node != NULL && i < r->count;
+				i++) {
+				if (r->path[i] == path)
+					return true;
+			}
+		}
+	}
+	return false;
 }
 
 // Every path has its exit.
 static int no_path_unused(
 	const struct plan *p, const struct paths *ps, struct config_node *list, struct err *err) {
 	for (uint32_t i = 0; i < ps->count; i++) {
-		bool used = false;
+		bool used = named_by_a_group(p, ps, &ps->path[i]);
 
 		for (uint32_t k = 0; k < p->ports; k++)
 			used |= p->port[k].path == &ps->path[i];
@@ -279,7 +312,7 @@ int plan_ports(struct plan *p, struct config *c, struct paths *ps, struct err *e
 		if ((rc = port_lcore(p, i, n, err)) < 0 || (rc = port_path(p, i, ps, n, err)) < 0)
 			return rc;
 	}
-	if ((rc = one_path_each(p, err)) < 0 || (rc = no_lcore_idle(p, err)) < 0
+	if ((rc = plan_routes(p, ps, err)) < 0 || (rc = no_lcore_idle(p, err)) < 0
 		|| (rc = scale_quotas(p, node, err)) < 0
 		|| (rc = no_path_unused(p, ps, list, err)) < 0)
 		return rc;

@@ -20,6 +20,10 @@
 // Each path has its quota of the pool to itself. Beyond it packets are dropped as no_mbuf, counted
 // apart from the queue's drops, so that one path cannot starve another.
 //
+// Routes. Where a group of `flows` names its paths, its packets pass these, one after the other, whichever port they
+// leave by; other packets pass the path before their port, if it has one. All paths are then one lcore's, and each
+// port's quota holds what all paths may hold.
+//
 // Lcores. A port, with the path before it, is one lcore's: the one it names, else the first port the first
 // one's, the second the second's and so on, round and round. Its receive queues are spread over the lcores
 // from that one on.
@@ -59,6 +63,7 @@ struct plan {
 	uint64_t pool; // packets that may be inside; 0: what follows from the paths
 	struct plan_port port[LIVE_PORTS_MAX];
 	uint32_t ports;
+	bool routed; // packets of flows take the paths that their group names
 	struct plan_static fixed[PLAN_STATIC_MAX];
 	uint32_t fixed_count;
 	// Flows of weir-sender: which group each belongs to.

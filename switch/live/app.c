@@ -31,7 +31,7 @@ void switch_size(struct live_app *live, struct eal_args *args) {
 		app->port_buffers +=
 			p->rx_queues * port_own_buffers(&p->common.dev, app->plan.process.burst);
 		app->buffers += p->large_quota;
-		if (p->path != NULL)
+		if (p->path != NULL || app->plan.routed)
 			app->small += p->quota;
 	}
 	app->port_buffers += lcore_buffers(&app->plan);
@@ -46,8 +46,9 @@ void switch_size(struct live_app *live, struct eal_args *args) {
 
 // Whether a stage depends on a packet's flow, or telemetry records it.
 static bool flows_matter(const struct switch_app *app) {
-	return app->live.run.telemetry_level >= 2 || app->live.run.telemetry_arrivals
-		|| app->live.opt.pcap != NULL || paths_flows(&app->paths);
+	return app->plan.routed || app->live.run.telemetry_level >= 2
+		|| app->live.run.telemetry_arrivals || app->live.opt.pcap != NULL
+		|| paths_flows(&app->paths);
 }
 
 static void prepare(struct switch_app *app, uint32_t index, struct rte_mempool *pool) {
@@ -71,7 +72,7 @@ static int open_arena(struct switch_lcore *s, struct err *err) {
 	uint64_t small = 0;
 
 	for (uint32_t i = 0; i < s->lcore.ports; i++)
-		small += s->port[i].path != NULL ? s->port[i].quota : 0;
+		small += s->port[i].path != NULL || s->routes != NULL ? s->port[i].quota : 0;
 	if (small > 0 && !arena_init(&s->small, small))
 		return err_set(err, -ENOMEM, "no memory for %llu small packets",
 			(unsigned long long)small);

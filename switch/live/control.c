@@ -69,7 +69,7 @@ static bool answer_ports(
 		add_count(one, "rx", &snap->rx[i]);
 		add_count(one, "tx", &snap->tx[i]);
 		control_u64(one, "tx_dropped", snap->tx_dropped[i]);
-		if (path == NULL)
+		if (path == NULL && !app->plan.routed)
 			continue;
 		control_u64(one, "left_pkts", snap->left[i]);
 		control_u64(one, "late_sum_ns", snap->late_sum_ns[i]);

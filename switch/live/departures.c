@@ -46,7 +46,8 @@ static void trace(struct egress *e, uint32_t slot, uint32_t n, uint64_t sent_ns)
 
 void switch_trace_departures(struct switch_lcore *s) {
 	for (uint32_t i = 0; i < s->lcore.ports; i++) {
-		if (s->port[i].path != NULL && s->lcore.tel[TEL_STREAM_PACKETS].ring != NULL)
+		if (s->port[i].path != NULL && s->routes == NULL
+			&& s->lcore.tel[TEL_STREAM_PACKETS].ring != NULL)
 			s->port[i].egress.trace = trace;
 	}
 }
@@ -115,15 +116,26 @@ static inline __attribute__((always_inline)) uint32_t packets_to_mbufs(struct sw
 }
 
 uint64_t switch_horizon(const struct switch_lcore *s, const struct switch_port *out) {
-	if (!egress_keeps_times(&out->egress))
+	if (!egress_keeps_times(&out->egress) || s->routes != NULL)
 		return s->lcore.now_ns;
 	return s->lcore.now_ns + time_min(out->egress.port->lead_ns, out->path->tail_ns);
+}
+
+// Takes packets that have left the last path of their route.
+static uint32_t take_due(struct switch_port *out, struct pkt **pkts, uint32_t max) {
+	uint32_t n = 0;
+
+	while (n < max && out->due.head != NULL)
+		pkts[n++] = pkt_list_pop(&out->due);
+	return n;
 }
 
 // Takes up to `max` due packets off the path, at most COLLECT_MAX.
 static uint32_t collect_some(struct switch_lcore *s, struct switch_port *out, uint32_t max) {
 	struct pkt *pkts[COLLECT_MAX];
-	uint32_t n = path_pop(out->path, switch_horizon(s, out), pkts, max);
+	uint32_t n = unlikely(s->routes != NULL)
+		? take_due(out, pkts, max)
+		: path_pop(out->path, switch_horizon(s, out), pkts, max);
 
 	for (uint32_t i = 0, k; i < n; i += k) {
 		k = packet_metadata(pkts[i])->len > 0
@@ -135,7 +147,7 @@ static uint32_t collect_some(struct switch_lcore *s, struct switch_port *out, ui
 		}
 	}
 	out->inside -= n;
-	if (out->path->drops.head != NULL)
+	if (s->routes == NULL && out->path->drops.head != NULL)
 		switch_free_drops(s, out);
 	return n;
 }
@@ -156,7 +168,7 @@ void switch_serve(struct switch_lcore *s, struct switch_port *out) {
 	uint32_t n;
 
 	do {
-		n = out->path != NULL ? collect(s, out) : 0;
+		n = out->path != NULL || s->routes != NULL ? collect(s, out) : 0;
 		if (out->egress.count > 0)
 			egress_flush(&out->egress);
 	} while (n == s->burst && out->egress.count == 0);

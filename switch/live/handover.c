@@ -3,6 +3,7 @@
 #include "switch/live/lcore.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 // Sets up a port in an lcore, which may be its owner.
 static int assign_port(struct switch_lcore *s, uint32_t i, struct err *err) {
@@ -34,7 +35,9 @@ static int assign_port(struct switch_lcore *s, uint32_t i, struct err *err) {
 static void assign_paths(struct switch_lcore *s, struct paths *paths) {
 	s->all_paths = paths;
 	s->links = paths_links(paths);
-	for (uint32_t i = 0; i < paths->count; i++) {
+	for (uint32_t i = 0; s->routes != NULL && i < paths->count; i++)
+		s->path[s->paths++] = &paths->path[i];
+	for (uint32_t i = 0; s->routes == NULL && i < paths->count; i++) {
 		for (uint32_t k = 0; k < s->lcore.ports; k++) {
 			if (s->port[k].path == &paths->path[i])
 				s->path[s->paths++] = &paths->path[i];
@@ -63,6 +66,8 @@ int switch_assign(struct switch_lcore *all, struct paths *paths, const struct sc
 
 		for (uint32_t k = 0; rc == 0 && k < s->lcore.ports; k++)
 			rc = assign_port(s, k, err);
+		if (rc == 0)
+			rc = switch_routes_init(s, paths, err);
 		assign_paths(s, paths);
 		if (rc == 0)
 			rc = schedule_part(&s->schedule, schedule, s->path, s->paths, err);
@@ -77,6 +82,8 @@ void switch_unassign(struct switch_lcore *all) {
 		for (uint32_t k = 0; k < all[i].lcore.ports; k++)
 			egress_fini(&all[i].port[k].egress);
 		schedule_fini(&all[i].schedule);
+		free(all[i].routes);
+		all[i].routes = NULL;
 	}
 }
 
@@ -105,9 +112,11 @@ struct pkt_count switch_inside(const struct switch_lcore *all) {
 		const struct switch_lcore *s = &all[i];
 
 		pkt_count_add(&in, s->unread.pkts, s->unread.bytes);
-		for (uint32_t k = 0; k < s->lcore.ports; k++)
+		for (uint32_t k = 0; k < s->lcore.ports; k++) {
 			pkt_count_add(
 				&in, s->port[k].egress.count, egress_bytes(&s->port[k].egress));
+			pkt_count_add(&in, s->port[k].due.count, s->port[k].due.bytes);
+		}
 		for (uint32_t k = 0; k < s->paths; k++) {
 			struct backlog b = path_backlog(s->path[k]);
 

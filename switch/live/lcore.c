@@ -30,21 +30,26 @@ void switch_free_drops(struct switch_lcore *s, struct switch_port *out) {
 // Sets the packet's flow: its index if it is one of weir-sender's flows, else a hash of its addresses.
 static void classify(const struct switch_lcore *s, const uint8_t *frame, struct pkt *p) {
 	const struct plan *plan = s->plan;
-	uint32_t id = FLOW_ADDR_NONE;
+	uint32_t id = FLOW_ADDR_NONE, direction = FLOWS_FORWARD;
 	struct wire_info w;
 	const struct wire_addr *a = &w.addr;
 
 	wire_read(frame, &w);
 	if (w.proto == WIRE_PROTO_TCP) {
 		id = flow_addr_index(plan->flow_base_ip, plan->flows, a->src_ip, a->src_port);
-		if (id == FLOW_ADDR_NONE)
+		if (id == FLOW_ADDR_NONE) {
 			id = flow_addr_index(
 				plan->flow_base_ip, plan->flows, a->dst_ip, a->dst_port);
+			direction = FLOWS_REVERSE;
+		}
 	}
-	if (id != FLOW_ADDR_NONE)
+	packet_metadata(p)->route = 0;
+	if (id != FLOW_ADDR_NONE) {
 		p->delay_class = plan->group_of[id];
-	else
+		packet_metadata(p)->route = switch_route(s, p->delay_class, direction);
+	} else {
 		id = flow_addr_hash(a->src_ip, a->dst_ip, a->src_port, a->dst_port, w.proto);
+	}
 	p->flow_id = id;
 }
 
@@ -59,6 +64,10 @@ static void start_with(struct switch_lcore *s, const uint8_t *frame) {
 
 // Pushes the batch of packets into the path.
 static void push(struct switch_lcore *s, struct switch_port *out) {
+	if (unlikely(s->routes != NULL)) {
+		switch_routes_push(s, out);
+		return;
+	}
 	path_push(out->path, out->batch, out->nb_batched);
 	out->inside += out->nb_batched;
 	out->nb_batched = 0;
@@ -174,7 +183,7 @@ static struct pkt_count enqueue(struct switch_lcore *s, struct switch_port *out,
 	struct rte_mbuf *const *m, uint32_t n, struct port *from) {
 	struct pkt_count put = {0};
 
-	if (out->path != NULL) {
+	if (out->path != NULL || unlikely(s->routes != NULL)) {
 		put = is_small(m[0]) ? push_small(s, out, m, n, from)
 				     : push_large(s, out, m, n, from);
 		if (put.pkts == 0) {
@@ -345,6 +354,8 @@ static void run(struct lcore *l, uint32_t nb_rx) {
 		schedule_apply(&s->schedule, l->now_ns, &l->tel[TEL_STREAM_EVENTS]);
 		s->schedule_ns = schedule_next_ns(&s->schedule);
 	}
+	if (unlikely(s->routes != NULL))
+		switch_routes_pass(s);
 	if (nb_rx > 0)
 		relay_all(s);
 	for (uint32_t i = 0; i < l->ports; i++)
@@ -363,10 +374,12 @@ static void loop(struct lcore *l) {
 	if (l->interval_ns > 0)
 		switch_interval(s);
 	// A path's final time is the one up to which packets were last taken off it.
-	for (uint32_t i = 0; i < l->ports; i++) {
+	for (uint32_t i = 0; s->routes == NULL && i < l->ports; i++) {
 		if (s->port[i].path != NULL)
 			path_end(s->port[i].path, switch_horizon(s, &s->port[i]));
 	}
+	for (uint32_t i = 0; s->routes != NULL && i < s->paths; i++)
+		path_end(s->path[i], l->now_ns);
 	lcore_publish_all(l);
 	lcore_show(l);
 }

@@ -33,7 +33,8 @@
 struct packet_metadata {
 	uint8_t ecn; // as received: written back only if a queue changed it
 	uint8_t len; // of a small frame, which begins at `frame`; 0: it is in its mbuf
-	uint8_t port; // by which it leaves, while it is on its way to the lcore that owns that port
+	uint8_t port; // by which it leaves, while it is on its way to the lcore that owns that port, or on a route
+	uint8_t route; // its group's (routes.c); 0: it has none
 	uint8_t frame[] __attribute__((aligned(8)));
 };
 static_assert(
@@ -62,6 +63,7 @@ struct switch_port {
 	struct path *path; // NULL: frames go to the port's queue, or to the owner
 	uint64_t quota, large_quota; // packets that the path may hold; of these, in their mbuf
 	uint64_t inside, large; // that it holds
+	struct pkt_list due; // have left the last path of their route and wait for the port
 	uint32_t nb_rx, nb_batched;
 	struct rte_mbuf *rx_burst[PORT_BURST_MAX]; // of this iteration
 	struct pkt *batch[PORT_BURST_MAX]; // on their way into the path
@@ -103,6 +105,18 @@ struct switch_mailbox {
 	struct switch_snapshot snapshot;
 };
 
+// The routes of groups that name their paths: of each one its first path, and the one behind each of its paths. NULL:
+// the port. The first route is that of a port, which has one path or none.
+#define SWITCH_ROUTES (1 + FLOWS_DIRECTIONS * GROUPS_MAX)
+struct switch_routes {
+	struct path *first[SWITCH_ROUTES];
+	struct path *next[SWITCH_ROUTES][PATHS_MAX];
+	struct path *order
+		[PATHS_MAX]; // in which paths are served: one before those behind it, if it can be
+	uint32_t paths;
+	struct stage_env exit[PATHS_MAX]; // traces the departures of each path
+};
+
 struct switch_lcore {
 	struct lcore lcore;
 	// Set up before the loop.
@@ -115,6 +129,7 @@ struct switch_lcore {
 	struct schedule schedule; // of its own paths
 	struct rte_mempool *pool;
 	struct arena small; // frames of up to SWITCH_SMALL_MAX that are inside paths
+	struct switch_routes *routes; // NULL: packets pass the path of their port
 	bool flows_matter; // a stage or the telemetry needs a packet's flow
 	struct fabric fabric;
 	uint32_t burst;
@@ -151,6 +166,20 @@ void switch_serve(struct switch_lcore *s, struct switch_port *out);
 uint64_t switch_horizon(const struct switch_lcore *s, const struct switch_port *out);
 // Starts the recording of departures, if telemetry is on for them.
 void switch_trace_departures(struct switch_lcore *s);
+
+// routes.c. Makes the routes, if a group names its paths. -ENOMEM and a sentence.
+int switch_routes_init(struct switch_lcore *s, struct paths *paths, struct err *err);
+// The route of a flow's packets in one direction; 0: it has none.
+static inline uint8_t switch_route(
+	const struct switch_lcore *s, uint32_t group, uint32_t direction) {
+	uint32_t route = 1 + FLOWS_DIRECTIONS * group + direction;
+
+	return s->routes != NULL && s->routes->first[route] != NULL ? (uint8_t)route : 0;
+}
+// Puts the port's batch into the first paths of their routes.
+void switch_routes_push(struct switch_lcore *s, struct switch_port *out);
+// Moves packets that have left a path by now to the next one, or to their port.
+void switch_routes_pass(struct switch_lcore *s);
 
 // housekeeping.c, between iterations; as in struct lcore_ops.
 bool switch_housekeep(struct lcore *l);

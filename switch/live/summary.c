@@ -100,7 +100,7 @@ static void write_emulation(struct switch_app *app, struct json *j) {
 		const struct egress *e = &p->egress;
 		double ppm = egress_rate_error_ppm(e) + clock_ppm;
 
-		if (p->path == NULL)
+		if (p->path == NULL && !app->plan.routed)
 			continue;
 		hist_merge(&undisturbed, &e->late);
 		hist_merge(&disturbed, &e->late_disturbed);
@@ -109,7 +109,7 @@ static void write_emulation(struct switch_app *app, struct json *j) {
 		worst_ppm = !(fabs(ppm) <= fabs(worst_ppm)) && isfinite(ppm) ? ppm : worst_ppm;
 		json_object(j, NULL);
 		json_text(j, "port", e->port->name);
-		json_text(j, "path", p->path->name);
+		json_text(j, "path", p->path != NULL ? p->path->name : "");
 		write_both(j, &e->late, &e->late_disturbed);
 		json_u64(j, "early", e->early);
 		json_u64(j, "scheduled", e->scheduled);
@@ -226,8 +226,10 @@ static void write_pool(const struct switch_app *app, struct json *j) {
 	json_u64(j, "bytes", app->live.eal.memory_bytes);
 	json_bool(j, "hugepages", app->live.eal.hugepages);
 	for (uint32_t i = 0; i < app->live.ports; i++) {
-		if (app->plan.port[i].path != NULL)
-			json_u64(j, app->plan.port[i].path_name, app->plan.port[i].quota);
+		const struct plan_port *p = &app->plan.port[i];
+
+		if (p->path != NULL || app->plan.routed)
+			json_u64(j, p->path != NULL ? p->path_name : p->common.name, p->quota);
 	}
 	json_close(j, '}');
 	json_text(j, "eal", app->live.eal.args);

@@ -2,11 +2,15 @@
 """sender - memif - switch - memif - receiver: configs/loopback-10g.yaml, and a peer that dies."""
 
 import signal
+import subprocess
+import sys
 
 import pytest
 from lab import NUMBERS, QUIET, Lab, outcome, quiet, wait_for
+from weir.analysis.ring import open_ring
 
 CONFIG = "configs/loopback-10g.yaml"
+ENQUEUE = 1
 
 
 @pytest.fixture
@@ -18,8 +22,8 @@ def lab(tmp_path, build, weir_switch, weir_sender):
 class Loop:
     """Both programs of the config, with names of their own."""
 
-    def __init__(self, lab, root, *options):
-        self.lab, self.config, self.options = lab, root / CONFIG, options
+    def __init__(self, lab, root, *options, config=CONFIG):
+        self.lab, self.config, self.options = lab, root / config, options
         self.folder = lab.tmp / f"loop{next(NUMBERS)}"
 
     def names(self, program, role):
@@ -65,6 +69,46 @@ def check(switch, sender):
     # The switch may end first: what it has not read is still in the ring between them.
     assert 0 <= sender["sender_ports"][0]["tx_frames"] - received <= 8192
     assert sender["receivers"]["duplicate_segs"] <= sender["groups"][0]["retransmits"]
+
+
+def test_flows_pass_several_paths_of_one_switch(lab, root):
+    """configs/parking-lot.yaml: each hop is crossed by the long flow and by one of its own."""
+    options = ("--duration", "5s", "-o", "warmup=1s", "-o", "telemetry.level=3")
+    record = ("-o", "telemetry.arrivals=yes")
+    loop = Loop(lab, root, *options, *record, config="configs/parking-lot.yaml")
+    switch, sender = loop.run()
+    paths, hops = switch["ledger"]["paths"], ("hop1", "hop2", "hop3")
+    long, *cross = sender["groups"]
+    into = {hop: paths[hop]["in"]["pkts"] for hop in hops}
+
+    assert outcome(switch) == "ok"
+    assert outcome(sender) == "ok"
+    assert switch["ledger"]["balanced"]
+    assert sender["ledger"]["balanced"]
+    assert all(0.1 < switch["links"][hop]["utilisation"] <= 1 for hop in hops)
+    assert all(group["goodput_bps"] > 0 for group in (long, *cross))
+    # A hop takes in its cross flow and what the hop before let go of the long one.
+    sent = sender["sender_ports"][0]["tx_frames"]
+    assert sent < sum(into.values()) < 2 * sent
+    packets = open_ring(loop.folder / "packets.ring").records
+    for hop in (1, 2):
+        before, after = (arrivals_of_flow(packets, path) for path in (hop - 1, hop))
+        assert 100 < len(after) <= len(before)
+        waited = after["ts_ns"] - before["ts_ns"][: len(after)]
+        assert waited.min() >= 5_000_000 + 1538 * 8 * 1e9 / 30e6 - 2e6 / 30
+    if QUIET:
+        shares = [group["goodput_bps"] / (30e6 * 1448 / 1538) for group in (long, *cross)]
+        assert shares == pytest.approx([1 / 4, 3 / 4, 3 / 4, 3 / 4], rel=0.1)
+    replayed = subprocess.run(
+        [sys.executable, "-m", "weir", "replay", loop.folder], capture_output=True, text=True
+    )
+    assert replayed.returncode == 0, replayed.stdout + replayed.stderr
+
+
+def arrivals_of_flow(packets, path):
+    """The long flow's data packets as they enter a hop's queue, in order: none is dropped."""
+    mine = (packets["flow_id"] == 0) & (packets["path"] == path) & (packets["event"] == ENQUEUE)
+    return packets[mine & (packets["size_bytes"] > 1000)]
 
 
 def test_1_gbit(lab, root):

@@ -11,19 +11,23 @@ struct site {
 	struct err err;
 };
 
-static int site_open(struct site *s, const char *paths, const char *sender) {
+static int site_open_flows(
+	struct site *s, const char *paths, const char *flows, const char *sender) {
 	char text[2048];
 	int rc;
 
 	memset(s, 0, sizeof(*s));
-	snprintf(text, sizeof(text),
-		"%sflows: [{count: 60000, cc: copa}]\nlive: {sender: {lcores: [0], %s}}\n", paths,
-		sender);
+	snprintf(text, sizeof(text), "%sflows: %s\nlive: {sender: {lcores: [0], %s}}\n", paths,
+		flows, sender);
 	s->config = config_parse("t", text, strlen(text), &s->err);
 	ck_assert_msg(s->config != NULL, "%s", s->err.msg);
 	rc = groups_init(&s->groups, config_get(config_root(s->config), "flows"), &s->err);
 	ck_assert_msg(rc == 0, "%s", s->err.msg);
 	return live_plan_init(&s->plan, s->config, &s->groups, &s->err);
+}
+
+static int site_open(struct site *s, const char *paths, const char *sender) {
+	return site_open_flows(s, paths, "[{count: 60000, cc: copa}]", sender);
 }
 
 static void site_close(struct site *s) {
@@ -198,6 +202,27 @@ START_TEST(destinations_can_be_allowed) {
 }
 END_TEST
 
-TEST_MAIN(dynamic_connections_have_an_older_name, addresses_have_defaults,
-	network_follows_from_paths, network_follows_from_the_schedule, bad_ports_are_one_sentence,
-	destinations_can_be_allowed)
+// What flows can send together is what the paths carry in which they begin; a later hop adds to the time.
+START_TEST(network_follows_from_the_paths_of_the_groups) {
+	struct site s;
+
+	ck_assert_msg(site_open_flows(&s,
+			      "paths:\n"
+			      "  hop1: [{link: {rate: 1Gbit, queue: {fifo: {limit: 10ms}}}}]\n"
+			      "  hop2: [{link: {rate: 300Mbit, queue: {fifo: {limit: 10ms}}}}]\n"
+			      "  hop3: [{link: {rate: 9Gbit, queue: {fifo: {limit: 10ms}}}}]\n"
+			      "  back: [{delay: {delay: 10ms}}]\n",
+			      "[{cc: copa, path: {forward: [hop1, hop3], reverse: back}}, "
+			      "{cc: copa, path: {forward: hop2, reverse: back}}]",
+			      BOTH)
+			== 0,
+		"%s", s.err.msg);
+	ck_assert_uint_eq(s.plan.rate_bps, 1300000000);
+	ck_assert_uint_eq(s.plan.pipe_ns, 3 * 10000000 + 10000000 + 10000000);
+	site_close(&s);
+}
+END_TEST
+
+TEST_MAIN(network_follows_from_the_paths_of_the_groups, dynamic_connections_have_an_older_name,
+	addresses_have_defaults, network_follows_from_paths, network_follows_from_the_schedule,
+	bad_ports_are_one_sentence, destinations_can_be_allowed)

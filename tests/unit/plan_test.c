@@ -11,7 +11,8 @@ struct site {
 	struct err err;
 };
 
-static int site_open(struct site *s, const char *paths, const char *ports) {
+static int site_open_flows(
+	struct site *s, const char *paths, const char *flows, const char *ports) {
 	struct paths_env env = {.run_seed = 1, .mtu_bytes = 1518};
 	char text[2048];
 	int rc;
@@ -19,20 +20,26 @@ static int site_open(struct site *s, const char *paths, const char *ports) {
 	memset(s, 0, sizeof(*s));
 	snprintf(text, sizeof(text),
 		"paths: %s\n"
-		"flows: [{count: 3}, {count: 2, base_rtt: 40ms, cc: {copa: {delta: 1}}}]\n"
+		"flows: %s\n"
 		"live:\n"
-		"  switch: {lcores: [1], %s}\n"
+		"  switch: {%s%s}\n"
 		"  sender: {ports: [{role: receiver, ip: 198.19.0.9}, {role: sender, ip: 198.18.7.1}]}\n",
-		paths, ports);
+		paths, flows, strstr(ports, "lcores") != NULL ? "" : "lcores: [1], ", ports);
 	s->config = config_parse("t", text, strlen(text), &s->err);
 	ck_assert_msg(s->config != NULL, "%s", s->err.msg);
 	if ((rc = plan_flows(&s->plan, s->config, &s->err)) < 0)
 		return rc;
 	env.groups = s->plan.groups;
 	env.group_base_rtt_ns = s->plan.group_base_rtt_ns;
+	env.group_route = s->plan.group_route;
 	rc = paths_init(&s->paths, config_get(config_root(s->config), "paths"), &env, &s->err);
 	ck_assert_msg(rc == 0, "%s", s->err.msg);
 	return plan_ports(&s->plan, s->config, &s->paths, &s->err);
+}
+
+static int site_open(struct site *s, const char *paths, const char *ports) {
+	return site_open_flows(s, paths,
+		"[{count: 3}, {count: 2, base_rtt: 40ms, cc: {copa: {delta: 1}}}]", ports);
 }
 
 static void site_close(struct site *s) {
@@ -147,6 +154,47 @@ START_TEST(bad_ports_are_one_sentence) {
 }
 END_TEST
 
-TEST_MAIN(flows_belong_to_their_groups, pool_follows_from_rate_delay_queue_and_packet,
+// Any packet may pass any path and leave by any port; no port needs a path for that.
+START_TEST(flows_with_paths_of_their_own_need_none_of_a_port) {
+	static const char paths[] =
+		"{one: [{link: {rate: 10Gbit, queue: {fifo: {limit: 1MB}}}}, {delay: {delay: "
+		"15ms}}], two: [{delay: {delay: 5ms}}], back: [{delay: {delay: 5ms}}]}";
+	static const char flows[] = "[{path: {forward: [one, two], reverse: back}}, {count: 2}]";
+	static const char ports[] = "ports: [{name: a, dev: net_null0}, {name: b, dev: net_null1}]";
+	uint64_t queue = 1000000 / 512, all = 1024 + 3 * 1024 + queue + 35244 + 2 * 11748;
+	struct site s;
+
+	ck_assert_msg(site_open_flows(&s, paths, flows, ports) == 0, "%s", s.err.msg);
+	ck_assert(s.plan.routed);
+	for (uint32_t i = 0; i < 2; i++) {
+		ck_assert_ptr_null(s.plan.port[i].path);
+		ck_assert_uint_ge(s.plan.port[i].quota, all);
+		ck_assert_uint_le(s.plan.port[i].quota, all + 2);
+	}
+	site_close(&s);
+	ck_assert_int_lt(
+		site_open_flows(&s, paths, "[{path: {forward: one, reverse: back}}]", ports), 0);
+	ck_assert_ptr_nonnull(strstr(s.err.msg, "no port sends through path 'two'"));
+	site_close(&s);
+	ck_assert_msg(site_open(&s, PATHS, PORTS) == 0, "%s", s.err.msg);
+	ck_assert(!s.plan.routed);
+	site_close(&s);
+}
+END_TEST
+
+START_TEST(paths_of_flows_need_one_lcore) {
+	struct site s;
+
+	ck_assert_int_lt(site_open_flows(&s, PATHS, "[{path: {forward: forward}}]",
+				 "lcores: [1, 2], " PORTS),
+		0);
+	ck_assert_ptr_nonnull(strstr(s.err.msg,
+		"lcores: 2 CPUs, but where groups of flows name their paths, one has all of"));
+	site_close(&s);
+}
+END_TEST
+
+TEST_MAIN(flows_with_paths_of_their_own_need_none_of_a_port, paths_of_flows_need_one_lcore,
+	flows_belong_to_their_groups, pool_follows_from_rate_delay_queue_and_packet,
 	smaller_packets_take_more_buffers, bad_ports_are_one_sentence,
 	a_smaller_pool_is_forced_and_shared_in_proportion)
