@@ -55,13 +55,14 @@ static struct pkt *drr_dequeue(void *self, uint64_t now_ns, struct pkt_list *dro
 
 		if (p == NULL) {
 			flow_queues_retire(&d->fq, q);
-		} else if (q->credits < p->size_bytes) {
+		} else if (q->credits <= 0
+			|| q->credits < p->size_bytes) { // without credits p is not read
 			q->credits += (int64_t)d->fq.quantum_bytes;
 			flow_queues_rotate(&d->fq, q);
 		} else {
 			struct backlog before = flow_queue_backlog(q);
 
-			pkt_list_pop(&q->pkts);
+			flow_queue_pop(q);
 			flow_queues_left(&d->fq, q, before);
 			q->credits -= p->size_bytes;
 			if (q->pkts.head == NULL)
@@ -83,7 +84,9 @@ static inline struct wire_queue drr_queue(void *self) {
 	return (struct wire_queue){.q = self,
 		.enqueue = drr_enqueue,
 		.dequeue = drr_dequeue,
-		.enqueue_all = drr_enqueue_all};
+		.enqueue_all = drr_enqueue_all,
+		.joins = flow_queues_joins,
+		.follows = flow_queues_follows};
 }
 AQM_BURSTS(drr)
 

@@ -113,6 +113,20 @@ static inline void *flow_queue_state(const struct flow_queues *fq, const struct 
 	return fq->state + flow_queue_index(fq, q) * fq->state_bytes;
 }
 
+// For struct wire_queue; the discipline's first member is its struct flow_queues.
+static inline void *flow_queues_joins(const void *self, const struct pkt *p) {
+	const struct flow_queues *fq = self;
+
+	return &fq->queue[flow_queues_index(fq, p->flow_id)];
+}
+
+static inline void *flow_queues_follows(const void *self, const struct pkt *p) {
+	const struct flow_queues *fq = self;
+	struct flow_queue *q = &fq->queue[flow_queues_index(fq, p->flow_id)];
+
+	return q->pkts.head != NULL ? (void *)q->pkts.tail : q;
+}
+
 // Appends p to the queue. A queue that is in no list joins `list` with a quantum of credits.
 static inline void flow_queues_append(
 	struct flow_queues *fq, uint32_t index, struct pkt *p, enum flow_list list) {
@@ -166,6 +180,22 @@ static inline uint64_t flow_queues_put_all(
 	return bytes;
 }
 
+// Takes the oldest packet off a queue. The next one is prefetched if there are credits for it: else it is the next
+// round's, when it has left the cache again.
+static inline struct pkt *flow_queue_pop(struct flow_queue *q) {
+	struct pkt *p = q->pkts.head;
+
+	if (p == NULL)
+		return NULL;
+	q->pkts.head = p->next;
+	q->pkts.count--;
+	q->pkts.bytes -= p->size_bytes;
+	if (p->next != NULL && q->credits > p->size_bytes)
+		prefetch_write(p->next);
+	p->next = NULL;
+	return p;
+}
+
 // Counts what has left a queue since its backlog was `before`.
 static inline void flow_queues_left(
 	struct flow_queues *fq, const struct flow_queue *q, struct backlog before) {
@@ -177,8 +207,11 @@ static inline struct backlog flow_queue_backlog(const struct flow_queue *q) {
 	return (struct backlog){.pkts = q->pkts.count, .bytes = q->pkts.bytes};
 }
 
-// Takes the queue at the head of its list off it. Of a long list, the oldest packet of the second queue is prefetched,
-// and the fourth queue itself.
+// How far ahead in a list queues are prefetched, and their oldest packets: each may come from memory.
+#define FLOW_QUEUES_AHEAD 16
+#define FLOW_PACKETS_AHEAD 8
+
+// Takes the queue at the head of its list off it, and prefetches what the list will come to, if it is long.
 static inline void flow_queues_retire(struct flow_queues *fq, struct flow_queue *q) {
 	struct flow_ring *from = &fq->list[q->list];
 	struct flow_queue *later;
@@ -186,12 +219,12 @@ static inline void flow_queues_retire(struct flow_queues *fq, struct flow_queue 
 	from->head++;
 	from->count--;
 	q->list = FLOW_NONE;
-	if (from->count < 4)
+	if (from->count <= FLOW_QUEUES_AHEAD)
 		return;
-	later = &fq->queue[flow_ring_at(from, 3)];
+	later = &fq->queue[flow_ring_at(from, FLOW_QUEUES_AHEAD)];
 	prefetch_write(later);
 	prefetch_write(flow_queue_state(fq, later));
-	later = &fq->queue[flow_ring_at(from, 1)];
+	later = &fq->queue[flow_ring_at(from, FLOW_PACKETS_AHEAD)];
 	if (later->pkts.head != NULL)
 		prefetch_write(later->pkts.head);
 }

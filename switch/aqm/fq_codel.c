@@ -61,7 +61,7 @@ static void fq_codel_enqueue(void *self, struct pkt *p, uint64_t now_ns, struct 
 
 static inline struct pkt *fq_codel_oldest(void *queue, uint64_t *left_bytes) {
 	struct flow_queue *q = queue;
-	struct pkt *p = pkt_list_pop(&q->pkts);
+	struct pkt *p = flow_queue_pop(q);
 
 	*left_bytes = q->pkts.bytes;
 	return p;
@@ -99,7 +99,9 @@ static inline struct wire_queue fq_codel_queue(void *self) {
 	return (struct wire_queue){.q = self,
 		.enqueue = fq_codel_enqueue,
 		.dequeue = fq_codel_dequeue,
-		.enqueue_all = fq_codel_enqueue_all};
+		.enqueue_all = fq_codel_enqueue_all,
+		.joins = flow_queues_joins,
+		.follows = flow_queues_follows};
 }
 AQM_BURSTS(fq_codel)
 

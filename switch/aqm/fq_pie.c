@@ -98,7 +98,7 @@ static struct pkt *fq_pie_dequeue(void *self, uint64_t now_ns, struct pkt_list *
 		struct pkt *p;
 
 		pie_advance(&f->law, s, q->pkts.head, now_ns);
-		p = pkt_list_pop(&q->pkts);
+		p = flow_queue_pop(q);
 		if (likely(p != NULL)) {
 			f->prob = s->prob;
 			flow_queues_left(&f->fq, q, before);
@@ -142,7 +142,9 @@ static inline struct wire_queue fq_pie_queue(void *self) {
 	return (struct wire_queue){.q = self,
 		.enqueue = fq_pie_enqueue,
 		.dequeue = fq_pie_dequeue,
-		.enqueue_all = fq_pie_enqueue_all};
+		.enqueue_all = fq_pie_enqueue_all,
+		.joins = flow_queues_joins,
+		.follows = flow_queues_follows};
 }
 AQM_BURSTS(fq_pie)
 

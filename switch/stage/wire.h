@@ -37,6 +37,10 @@ struct wire_queue {
 	// without a drop: none was taken. Then, or if this is NULL, packets are enqueued one by one, as are recorded ones.
 	uint64_t (*enqueue_all)(
 		void *q, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops);
+	// What enqueue will write for a packet, so that it can be prefetched: the queue that it joins, and the packet
+	// before it there. NULL: always the same.
+	void *(*joins)(const void *q, const struct pkt *p);
+	void *(*follows)(const void *q, const struct pkt *p);
 	// Set if dequeue only takes the oldest packet of this ring. NULL: dequeue does more.
 	struct pkt_ring *fifo;
 	bool traced; // each packet is recorded
@@ -225,14 +229,25 @@ WIRE_LOOP bool wire_wait(struct wire *w, struct wire_queue q, struct pkt *const 
 	return true;
 }
 
+// Packets of different queues are prefetched this far ahead: their queues, and what these point to.
+#define WIRE_FETCH_QUEUE 16
+#define WIRE_FETCH_TAIL 6
+
 // aqm_ops.enqueue_burst.
 WIRE_LOOP void wire_push(struct wire *w, struct wire_queue q, struct pkt *const *pkts, uint32_t n,
 	struct pkt_list *drops) {
 	wire_take(w, q, pkts[0], drops);
 	if (n == 1 || wire_wait(w, q, pkts + 1, n - 1, drops))
 		return;
-	for (uint32_t i = 1; i < n; i++)
+	for (uint32_t i = 1; q.joins != NULL && i < n && i <= WIRE_FETCH_QUEUE; i++)
+		prefetch_write(q.joins(q.q, pkts[i]));
+	for (uint32_t i = 1; i < n; i++) {
+		if (q.joins != NULL && i + WIRE_FETCH_QUEUE < n)
+			prefetch_write(q.joins(q.q, pkts[i + WIRE_FETCH_QUEUE]));
+		if (q.follows != NULL && i + WIRE_FETCH_TAIL < n)
+			prefetch_write(q.follows(q.q, pkts[i + WIRE_FETCH_TAIL]));
 		wire_take(w, q, pkts[i], drops);
+	}
 }
 
 // wire_send for a queue with a ring, in which the number of waiting packets is known.
