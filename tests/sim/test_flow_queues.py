@@ -37,6 +37,37 @@ def test_flow_queues_isolate_a_copa_flow(simulate: Simulate, queue: str, near: f
     assert run.link["utilisation"] > 0.99
 
 
+def test_with_codels_default_copa_takes_a_part_of_what_newreno_leaves(simulate: Simulate) -> None:
+    """A target of 5 ms is less than two packets at this share, and Copa has 13 % more than C / 11.
+
+    Half a window after a loss, of BDP plus two packets, does not fill a NewReno flow's share: its
+    queue is empty for a while, alone on a link of that rate too. Max-min fairness then gives what
+    it leaves to flows that have a backlog. So a share is to be compared with two others: with that
+    of a flow which always has a backlog, which bounds it, and with what NewReno flows have beside
+    such a flow, which is the least that they can have.
+    """
+
+    def shares(cc: str) -> tuple[float, float]:
+        """Of C / 11: the first flow's, and the mean of the ten."""
+        queue = "paths.forward.link.queue={fq_codel: {target: 5ms}}"
+        run = simulate("fq-codel", queue, f"flows.0.cc={cc}")
+        first, newreno = run.groups
+        assert newreno["jfi"] > 0.999
+        return first["goodput_bps"] / SHARE_BPS, newreno["goodput_bps"] / 10 / SHARE_BPS
+
+    copa, beside_copa = shares("copa")
+    backlogged, beside_backlogged = shares("{fixed: {cwnd: 60}}")
+    eleventh, beside_another = shares("newreno")
+
+    assert eleventh == pytest.approx(beside_another, rel=0.01)
+    assert beside_another < 0.99  # eleven of them do not fill the link either
+    assert 1 < copa < backlogged
+    assert beside_copa == pytest.approx(beside_backlogged, rel=0.01)
+    assert beside_copa > 0.95
+    assert beside_copa > 0.98 * beside_another
+    assert copa - 1 < 10 * (1 - beside_copa)  # a part of what they leave
+
+
 def test_a_fifo_does_not(simulate: Simulate) -> None:
     """The comment of fq-codel.yaml: behind a FIFO Copa has neither its share nor a short queue."""
     run = simulate("fq-codel", "paths.forward.link.queue={fifo: {limit: 4BDP}}")
