@@ -11,8 +11,10 @@ extern const struct cc_ops cc_dctcp;
 extern const struct cc_ops cc_fixed;
 extern const struct cc_ops cc_lola;
 extern const struct cc_ops cc_newreno;
+extern const struct cc_ops cc_pcc;
 extern const struct cc_ops cc_prague;
 extern const struct cc_ops cc_vegas;
+extern const struct cc_ops cc_vivace;
 
 const struct cc_ops *const cc_all[] = {
 	&cc_copa,
@@ -23,6 +25,8 @@ const struct cc_ops *const cc_all[] = {
 	&cc_prague,
 	&cc_vegas,
 	&cc_lola,
+	&cc_vivace,
+	&cc_pcc,
 	&cc_fixed,
 	NULL,
 };

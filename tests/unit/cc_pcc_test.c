@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// PCC Allegro through the transport, over a path without a bottleneck: every rate is better than a lower one until losses
+// say otherwise.
+#include "cc_transport.h"
+
+#include <math.h>
+
+enum { RATE, UTILITY, N, EPSILON };
+enum { STARTING, DECIDING, ADJUSTING };
+
+static void run_while(struct link *l, int mode) {
+	uint64_t limit_ns = l->now_ns + 60 * S;
+
+	while (cc_mode(l) == mode) {
+		ck_assert_uint_lt(l->now_ns, limit_ns);
+		link_run(l, l->now_ns + MS);
+	}
+}
+
+static double utility(double x, double loss) {
+	return x * (1 - loss) / (1 + exp(100 * (loss - 0.05))) - x * loss;
+}
+
+// Without loss u = x / (1 + e^-5). Half of the segments lost for a while end STARTING; then all four trials, and every
+// step of ADJUSTING, speak for more: 1 % for the side that won, then 1 %, 2 %, 3 % ...
+START_TEST(moves_to_where_both_trials_were_better) {
+	const double first = 10 * 1448 * 8e-6 / 0.02;
+	struct link *l = LINK(.group = "{cc: pcc, ack_every: 1, tlp: no}", .check_every = 100);
+	double rate, r;
+
+	while (cc_observed(l, RATE) < 1.5 * first)
+		link_run(l, l->now_ns + MS);
+	OBSERVED_EQ(l, UTILITY, utility(first, 0));
+	l->o.loss = 0.2;
+	run_while(l, STARTING);
+	l->o.loss = 0;
+	OBSERVED_EQ(l, RATE, first);
+	for (int i = 0; i < 3; i++) { // what was lost may decide once or twice
+		run_while(l, DECIDING);
+		if (cc_observed(l, N) > 0)
+			break;
+		run_while(l, ADJUSTING);
+	}
+	ck_assert_int_eq(cc_mode(l), ADJUSTING);
+	ck_assert_double_eq(cc_observed(l, N), 1);
+	r = cc_observed(l, RATE);
+	for (int n = 2; n <= 6; n++) {
+		while ((rate = cc_observed(l, RATE)) == r)
+			link_run(l, l->now_ns + MS);
+		ck_assert_double_eq_tol(rate, r * (1 + 0.01 * n), 1e-5 * r);
+		OBSERVED_EQ(l, UTILITY, utility(r, 0));
+		ck_assert_double_eq(cc_observed(l, N), n);
+		r = rate;
+	}
+	// The seventh is not better, and taken back.
+	l->o.loss = 0.2;
+	run_while(l, ADJUSTING);
+	ck_assert_double_eq_tol(cc_observed(l, RATE), r / (1 + 0.01 * 6), 0.07 * r);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(undecided_trials_reach_farther) {
+	struct link *l =
+		LINK(.group = "{cc: pcc, ack_every: 1, tlp: no}", .check_every = 100, .seed = 3);
+	double most = 0;
+
+	l->o.loss = 0.3;
+	for (int i = 0; i < 20000 && most < 5; i++) {
+		link_run(l, l->now_ns + MS);
+		ck_assert_double_le(cc_observed(l, EPSILON), 5);
+		most = fmax(most, cc_observed(l, EPSILON));
+	}
+	ck_assert_double_gt(most, 1);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(a_timeout_halves_the_rate) {
+	struct link *l = HAND(.group = "{cc: pcc, ack_every: 1, tlp: no}");
+	double before = cc_observed(l, RATE);
+
+	hand_ack_at(l, 1, 40 * MS);
+	link_run(l, 500 * MS);
+	ck_assert_uint_eq(link_flow(l)->count.timeouts, 1);
+	ck_assert_double_eq_tol(cc_observed(l, RATE), before / 2, 1e-6);
+	ck_assert_int_eq(cc_mode(l), DECIDING);
+	link_close(l);
+}
+END_TEST
+
+TEST_MAIN(moves_to_where_both_trials_were_better, undecided_trials_reach_farther,
+	a_timeout_halves_the_rate)

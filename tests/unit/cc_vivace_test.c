@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Vivace: its arithmetic, and its steps through the transport, over a path without a bottleneck: no RTT changes, so that
+// the utility is that of rate and loss.
+#include "cc_transport.h"
+#include "sender/cc/monitor.h"
+#include "sender/cc/power.h"
+
+#include <math.h>
+
+enum { RATE, UTILITY, TAU, K };
+enum { STARTING, PROBING };
+
+START_TEST(powers_are_those_of_libm) {
+	for (double x = 1e-6; x < 1e7; x *= 1.7) {
+		ck_assert_double_eq_tol(power_log(x), log(x), 1e-14 * (1 + fabs(log(x))));
+		ck_assert_double_eq_tol(power_of(x, 0.9) / pow(x, 0.9), 1, 1e-14);
+	}
+	for (double x = -600; x < 600; x += 13.7)
+		ck_assert_double_eq_tol(power_exp(x) / exp(x), 1, 1e-12);
+	ck_assert_double_eq(power_of(0, 0.9), 0);
+}
+END_TEST
+
+// A queue that grows by 5 % of the time: segments sent each ms, RTT 30 ms and 50 us more each.
+START_TEST(the_slope_is_that_of_the_rtt) {
+	struct monitors q = {0};
+	struct monitor done = {0};
+
+	monitors_start(&q, 10, 0, 0);
+	monitors_start(&q, 10, 0, 30 * MS);
+	for (uint64_t i = 0; i <= 30; i++) {
+		struct cc_ack ack = {.now_ns = i * MS + 30 * MS + i * 50 * US,
+			.sent_ns = i * MS,
+			.rtt_ns = 30 * MS + i * 50 * US,
+			.acked_segs = 1,
+			.lost_segs = i == 7};
+
+		monitors_ack(&q, &ack);
+		ck_assert(monitors_done(&q, &ack, &done) == (i == 30));
+	}
+	ck_assert_double_eq_tol(monitor_slope(&done), 0.05, 1e-5);
+	ck_assert_uint_eq(done.acked, 30);
+	ck_assert_double_eq(monitor_loss(&done), 1.0 / 31);
+	ck_assert_uint_eq(q.count, 1);
+	ck_assert_uint_eq(q.m[0].acked, 1);
+}
+END_TEST
+
+// The rates that the flow decides on, one after the other.
+static int rates_of(struct link *l, double *rate, int max) {
+	int n = 0;
+
+	for (uint64_t t_ns = 21 * MS; n < max && t_ns < 20 * S; t_ns += MS) {
+		link_run(l, t_ns);
+		if (n == 0 || cc_observed(l, RATE) != rate[n - 1])
+			rate[n++] = cc_observed(l, RATE);
+	}
+	return n;
+}
+
+// A loss ends STARTING, falsely: then the gradient of x^0.9 leads up again, by 5, 15, 25 ... % while steps are cut.
+START_TEST(steps_are_those_of_the_gradient) {
+	// Ten segments of 1448 bytes in the handshake's 20 ms. At the second rate a fifth is lost, twice.
+	const double first = 10 * 1448 * 8e-6 / 0.02;
+	struct link *l = LINK(.group = "{cc: {vivace: {initial: 10}}, ack_every: 1, tlp: no}",
+		.check_every = 100);
+	double rate[12], r;
+	int n, tau = 0, k = 0;
+
+	while (cc_observed(l, RATE) < 1.5 * first)
+		link_run(l, l->now_ns + MS);
+	ck_assert_double_eq_tol(cc_observed(l, RATE), 2 * first, 1e-5 * first);
+	OBSERVED_EQ(l, UTILITY, pow(first, 0.9)); // nothing was lost
+	l->o.loss = 0.2;
+	while (cc_mode(l) == STARTING)
+		link_run(l, l->now_ns + MS);
+	l->o.loss = 0;
+	ck_assert_double_eq_tol(cc_observed(l, RATE), first, 1e-5 * first); // back to it
+	// What was sent while losses occurred may still count for the first step.
+	for (double before = cc_observed(l, RATE); cc_observed(l, RATE) == before;)
+		link_run(l, l->now_ns + MS);
+	n = 0;
+	for (uint64_t t_ns = l->now_ns; n < 6 && t_ns < 60 * S; t_ns += MS) {
+		link_run(l, t_ns);
+		if (n == 0 || cc_observed(l, RATE) != rate[n - 1])
+			rate[n++] = cc_observed(l, RATE);
+	}
+	ck_assert_int_eq(n, 6);
+	for (int i = 0; i + 1 < n; i++) {
+		double up, down, gradient, step, limit;
+
+		r = rate[i];
+		up = pow(1.05 * r, 0.9);
+		down = pow(0.95 * r, 0.9);
+		gradient = (up - down) / (0.1 * r);
+		if (i == 0) // one step was made
+			tau = k = rate[0] > first;
+		tau++;
+		step = gradient * (tau <= 3 ? tau : 2 * tau - 3);
+		limit = (0.05 + 0.1 * k) * r;
+		if (step > limit) {
+			step = limit;
+			k++;
+		} else {
+			while (k > 0 && step <= (0.05 + 0.1 * (k - 1)) * r)
+				k--;
+		}
+		ck_assert_double_eq_tol(rate[i + 1], r + step, 2e-3 * r);
+	}
+	link_close(l);
+}
+END_TEST
+
+START_TEST(doubles_while_nothing_speaks_against_it) {
+	struct link *l = LINK(.group = "{cc: vivace, ack_every: 1}", .check_every = 1000);
+	double rate[6];
+	int n = rates_of(l, rate, 6);
+
+	ck_assert_int_eq(n, 6);
+	for (int i = 0; i + 1 < n; i++)
+		ck_assert_double_eq_tol(rate[i + 1], 2 * rate[i], 1e-6 * rate[i]);
+	ck_assert_int_eq(cc_mode(l), STARTING);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(a_timeout_halves_the_rate) {
+	struct link *l = HAND(.group = "{cc: vivace, ack_every: 1, tlp: no}");
+	double before = cc_observed(l, RATE);
+
+	hand_ack_at(l, 1, 40 * MS);
+	link_run(l, 500 * MS);
+	ck_assert_uint_eq(link_flow(l)->count.timeouts, 1);
+	ck_assert_double_eq_tol(cc_observed(l, RATE), before / 2, 1e-6);
+	ck_assert_int_eq(cc_mode(l), PROBING);
+	link_close(l);
+}
+END_TEST
+
+TEST_MAIN(powers_are_those_of_libm, the_slope_is_that_of_the_rtt, steps_are_those_of_the_gradient,
+	doubles_while_nothing_speaks_against_it, a_timeout_halves_the_rate)
