@@ -82,7 +82,7 @@ def tidy(lab):
 
 def marks(queue):
     """Whether a discipline marks ECN capable packets."""
-    return "ecn: yes" in queue or queue.startswith("step")
+    return "ecn: yes" in queue or queue.startswith(("step", "dualpi2"))
 
 
 def record(lab, queue):
