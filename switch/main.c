@@ -24,6 +24,7 @@ static int configure(struct live_app *live, struct err *err) {
 		.group_route = app->plan.group_route,
 		.flows = config_get(root, "flows"),
 		.groups = app->plan.groups,
+		.hosts = switch_hosts,
 		.no_source = "only weir-sim reads captures; live, packets come from ports",
 		.tel_packets = &app->lcore->lcore.tel[TEL_STREAM_PACKETS],
 		.tel_arrivals = &app->lcore->lcore.tel[TEL_STREAM_ARRIVALS],

@@ -38,6 +38,7 @@ __attribute__((noinline)) static void path_trace_arrivals(
 		path_trace(p,
 			&(struct tel_arrivals){
 				.ts_ns = pkt->arrival_ns,
+				.value = aqm_hosts(p->hosts, pkt),
 				.flow_id = pkt->flow_id,
 				.pkt_id = pkt->id,
 				.size_bytes = pkt->size_bytes,

@@ -57,6 +57,7 @@ struct path {
 	uint64_t max_delay_ns; // of all its delays together, the largest likewise
 	uint64_t base_rtt_ns; // for limits in BDP: the longest of those who pass it (route.h)
 	struct tel *tel_arrivals; // NULL: off
+	aqm_hosts_fn *hosts;
 	uint64_t idle_ns; // before then path_pop needs nothing from the stages before the last
 	uint64_t last_arrival_ns;
 	struct pkt_list fresh; // dropped in this call, not yet counted; empty between calls
@@ -95,7 +96,8 @@ struct paths_env {
 	struct flows_route (*group_route)[FLOWS_DIRECTIONS]; // NULL: "forward" and "reverse"
 	struct config_node *flows; // the list of groups, for messages; NULL: there is none
 	uint32_t groups;
-	bool hosts; // all packets come from the groups' flows: every path is one of theirs
+	bool groups_only; // all packets come from the groups' flows: every path is one of theirs
+	aqm_hosts_fn *hosts; // of packets that are pushed; NULL: their flow group stands for both
 	const char *no_source; // why no path may have a source; NULL: the caller reads them
 	struct tel *tel_packets, *tel_arrivals; // NULL: off
 	const struct tel_run *tel_run;

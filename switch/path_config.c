@@ -225,6 +225,7 @@ static int paths_start(struct paths *ps, const struct places *places, const stru
 
 		p->tel_packets = env->tel_packets;
 		p->tel_arrivals = env->tel_arrivals;
+		p->hosts = env->hosts;
 		p->tel_run = env->tel_run;
 		for (uint32_t k = 0; k < p->stages; k++) {
 			struct path_stage *s = &p->stage[k];
@@ -237,6 +238,7 @@ static int paths_start(struct paths *ps, const struct places *places, const stru
 			s->env.run_seed = env->run_seed;
 			s->env.base_rtt_ns = p->base_rtt_ns;
 			s->env.mtu_bytes = env->mtu_bytes;
+			s->env.hosts = env->hosts;
 			s->env.tel_packets = env->tel_packets;
 			s->env.tel_run = env->tel_run;
 			s->env.path_index = (uint8_t)i;

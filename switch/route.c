@@ -180,7 +180,7 @@ int routes_init(
 	}
 	for (uint32_t i = 0; i < ps->count; i++)
 		path_round_trip(ps, &ps->path[i]);
-	return env->hosts ? all_used(ps, node, err) : 0;
+	return env->groups_only ? all_used(ps, node, err) : 0;
 }
 
 // A topological order of all components without `ahead`, hosts first where there is a choice. False: there is a

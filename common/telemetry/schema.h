@@ -188,7 +188,9 @@
 // path again.
 #define TEL_ARRIVALS(F)                                                                            \
 	F(uint64_t, "<u8", ts_ns, "ns", "theoretical arrival; when it changed; the end")           \
-	F(double, "<f8", value, "", "change: new value, in the parameter's unit; else 0")          \
+	F(double, "<f8", value, "",                                                                \
+		"change: new value, in the parameter's unit; packet: its hosts, source * 65536 + " \
+		"destination; else 0")                                                             \
 	F(uint32_t, "<u4", flow_id, "",                                                            \
 		"flow; change: xxh32 of the parameter's name; 2^32-1: none")                       \
 	F(uint32_t, "<u4", pkt_id, "", "counts packets into the path; else of the next packet")    \

@@ -17,6 +17,14 @@
 
 struct wire;
 
+// Numbers of a packet's hosts, of 16 bits: the source's in the upper half, the destination's in the lower one. Its owner
+// finds them, when the packet arrives, in what it has besides the struct pkt.
+typedef uint32_t aqm_hosts_fn(const struct pkt *p);
+
+static inline uint32_t aqm_hosts(aqm_hosts_fn *hosts, const struct pkt *p) {
+	return hosts != NULL ? hosts(p) : p->delay_class * UINT32_C(0x10001);
+}
+
 // A discipline's environment.
 struct aqm_env {
 	uint64_t rate_bps; // of the link at the start
@@ -24,9 +32,7 @@ struct aqm_env {
 	uint32_t overhead_bytes; // per frame on the link
 	uint32_t mtu_bytes; // largest frame with FCS
 	uint64_t seed; // hash(run seed, path, stage)
-	// Numbers of a packet's hosts, source in the upper half and destination in the lower one, as the packet's
-	// owner knows them. NULL: its flow group stands for both.
-	uint32_t (*hosts)(const struct pkt *p);
+	aqm_hosts_fn *hosts; // NULL: a packet's flow group stands for both its hosts
 };
 
 struct backlog {

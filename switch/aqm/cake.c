@@ -20,7 +20,7 @@
 //	dual-srchost    equal shares for the sources, and for the flows of each; dual-dsthost: for destinations
 //	triple          a flow's share is that of the busier of its two hosts: 1 / max(load of both)
 //
-// Hosts: a packet's owner knows them (aqm_env.hosts). Live they are hashes of the IP addresses. Flows of weir-sender
+// Hosts: a packet's owner knows them (aqm_env.hosts). Live they are hashes of the IPv4 addresses. Flows of weir-sender
 // share addresses; in virtual time and live a group of these flows is a host, as source and as destination.
 //
 // The hash (section III.C): eight queues in succession are a set. A flow joins the queue that is used for it, else the
@@ -79,7 +79,7 @@ static int cake_init(void *self, const struct aqm_env *env, struct err *err) {
 		return err_set(err, -EINVAL, "buckets: %llu is not a multiple of %u",
 			(unsigned long long)c->fq.buckets, CAKE_WAYS);
 	cobalt_law_init(&c->law, env, "cake");
-	c->hosts_of = env->hosts;
+	c->hosts = env->hosts;
 	rc = flow_queues_init(&c->fq, sizeof(struct cake_flow), env, err);
 	if (rc < 0)
 		return rc;
@@ -101,18 +101,13 @@ static void cake_fini(void *self) {
 	flow_queues_fini(&c->fq);
 }
 
-// The packet's source, and its destination in the lower half.
-static inline uint32_t hosts_of(const struct cake *c, const struct pkt *p) {
-	return c->hosts_of != NULL ? c->hosts_of(p) : p->delay_class * UINT32_C(0x10001);
-}
-
 // What packets have in common that join one queue.
 static inline uint32_t key_of(const struct cake *c, const struct pkt *p) {
 	uint32_t hosts;
 
 	if (likely(c->isolation == ISOLATE_FLOWS || cake_two_levels(c)))
 		return p->flow_id;
-	hosts = hosts_of(c, p);
+	hosts = aqm_hosts(c->hosts, p);
 	if (c->isolation == ISOLATE_SRC)
 		return hosts >> 16;
 	return c->isolation == ISOLATE_DST ? hosts & 0xffff : hosts;
@@ -158,7 +153,7 @@ static inline void wake(
 
 	if (!cake_two_levels(c))
 		return;
-	hosts = hosts_of(c, p);
+	hosts = aqm_hosts(c->hosts, p);
 	f->source = hosts >> 16;
 	f->destination = CAKE_HOSTS + (hosts & 0xffff);
 	load = c->host[cake_host_of(c, f)].load;

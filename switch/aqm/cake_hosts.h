@@ -56,7 +56,7 @@ struct cake {
 	struct cobalt_law law;
 	int isolation;
 
-	uint32_t (*hosts_of)(const struct pkt *p);
+	aqm_hosts_fn *hosts;
 	struct cake_set *set;
 	uint32_t *next; // of each queue, in its host's chain
 	struct cake_host *host; // sources, then destinations; one, if hosts do not matter

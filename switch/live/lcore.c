@@ -53,6 +53,17 @@ static void classify(const struct switch_lcore *s, const uint8_t *frame, struct 
 	p->flow_id = id;
 }
 
+uint32_t switch_hosts(const struct pkt *p) {
+	const struct packet_metadata *m = (const void *)p->user;
+	struct wire_info w;
+
+	if ((p->flow_id & FLOW_ADDR_HASHED) == 0) // weir-sender's
+		return aqm_hosts(NULL, p);
+	wire_read(
+		m->len > 0 ? m->frame : rte_pktmbuf_mtod(port_mbuf_const(p), const uint8_t *), &w);
+	return flow_addr_hosts(w.addr.src_ip, w.addr.dst_ip);
+}
+
 // Starts the run at the first TCP or UDP frame; other protocols, such as ARP, are not traffic.
 static void start_with(struct switch_lcore *s, const uint8_t *frame) {
 	struct wire_info w;

@@ -44,6 +44,7 @@ struct stage_env {
 	const uint64_t *class_extra_ns;
 	uint32_t class_count;
 	uint64_t max_pkts; // packets a delay line must be able to hold
+	aqm_hosts_fn *hosts; // NULL: a packet's flow group stands for both its hosts
 	// Telemetry of links; NULL: off.
 	struct tel *tel_packets;
 	const struct tel_run *tel_run;

@@ -169,6 +169,27 @@ def test_a_fifo_by_hand(weir_sim: Path, tmp_path: Path) -> None:
     assert dropped["pkt_id"].tolist() == [3]
 
 
+def test_hosts_are_the_addresses_of_a_capture(weir_sim: Path, tmp_path: Path) -> None:
+    """CAKE with a queue per source: the other source's frame waits for two of the first, not five.
+
+    One is on the wire, and one uses up the first one's quantum of 1518 bytes.
+    """
+    frame = ipv4(1000, 0)
+    other = frame[:29] + bytes([frame[29] + 1]) + frame[30:]  # the source's last byte
+    frames = [(START_NS, frame)] * 5 + [(START_NS, other)]
+    write_pcap(tmp_path / "in.pcap", frames)
+    cake = FIFO.replace("fifo: {limit: 2pkt}", "cake: {isolation: srchost}")
+    done = run(weir_sim, tmp_path, cake, "telemetry.arrivals=yes")
+    arrivals = done.records("arrivals")[:6]
+
+    assert [sent for _, sent, _ in done.packets].index(other) == 2
+    assert (arrivals["value"] >= 0x80008000).all()
+    sources, destinations = divmod(arrivals["value"].astype(np.int64), 65536)
+    assert len(set(sources)) == 2
+    assert set(sources[:5]) != set(sources[5:])
+    assert len(set(destinations)) == 1
+
+
 def test_what_the_source_can_do(weir_sim: Path, tmp_path: Path) -> None:
     """It scales the times, filters, moves up what is stamped too early, and pads short frames."""
     frames = [

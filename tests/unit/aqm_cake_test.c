@@ -493,6 +493,47 @@ START_TEST(eight_ways_share_as_seldom_as_chance_allows) {
 }
 END_TEST
 
+// One flow after the other: a queue that was left is there for the next flow.
+START_TEST(queues_are_used_again) {
+	struct pkt *pkts = pkts_new(1000, 100);
+	struct aqm_bench b;
+
+	open_cake(&b, "{buckets: 8}");
+	for (uint32_t i = 0; i < 1000; i++) {
+		pkts[i].flow_id = i;
+		aqm_put(&b, &pkts[i], i * MS);
+		while (i % 8 == 7 && aqm_take(&b, i * MS) != NULL)
+			;
+	}
+	ck_assert_double_eq(aqm_observed(&b, COLLIDED), 0);
+	ck_assert(!b.ops->random(b.q));
+	aqm_close(&b);
+	free(pkts);
+}
+END_TEST
+
+// So is one that two flows shared: of nine flows one shares, every time; of eight none does.
+START_TEST(shared_queues_are_used_again) {
+	struct pkt *pkts = pkts_new(17 * 100, 100), *next = pkts;
+	struct aqm_bench b;
+
+	open_cake(&b, "{buckets: 8}");
+	for (uint32_t i = 0; i < 100; i++) {
+		for (uint32_t n = 8; n <= 9; n++) {
+			for (uint32_t k = 0; k < n; k++, next++) {
+				next->flow_id = next->id;
+				aqm_put(&b, next, i * MS);
+			}
+			while (aqm_take(&b, i * MS) != NULL)
+				;
+		}
+		ck_assert_double_eq(aqm_observed(&b, COLLIDED), i + 1);
+	}
+	aqm_close(&b);
+	free(pkts);
+}
+END_TEST
+
 // Far more flows than queues, which come and go: each flow's packets leave in order.
 START_TEST(flows_that_share_keep_their_order) {
 	enum { PKTS = 100000, FLOWS = 40 };
@@ -552,7 +593,7 @@ END_TEST
 
 START_TEST(bad_parameters_are_refused) {
 	static const char *const bad[][2] = {
-		{"{buckets: 100}", "buckets: 100 is not a multiple of 8"},
+		{"{buckets: 12}", "buckets: 12 is not a multiple of 8"},
 		{"{buckets: 7}", "test:1:11: buckets: 7 is not in [8, 65536]"},
 		{"{buckets: 65544}", "test:1:11: buckets: 65544 is not in [8, 65536]"},
 		{"{isolation: tripel}",
@@ -576,5 +617,6 @@ TEST_MAIN(flows_are_served_as_by_fq_codel, one_flow_has_cobalt, flows_are_fair_t
 	hosts_have_equal_shares, triple_counts_the_busier_host, hosts_can_be_what_has_a_queue,
 	a_busy_hosts_new_flow_has_less_credits, an_empty_new_queue_becomes_old,
 	the_fattest_queue_loses_its_oldest, blue_is_each_queues_own,
-	eight_ways_share_as_seldom_as_chance_allows, flows_that_share_keep_their_order,
-	a_group_is_a_host, bad_parameters_are_refused)
+	eight_ways_share_as_seldom_as_chance_allows, queues_are_used_again,
+	shared_queues_are_used_again, flows_that_share_keep_their_order, a_group_is_a_host,
+	bad_parameters_are_refused)

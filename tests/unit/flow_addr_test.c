@@ -57,4 +57,20 @@ START_TEST(hashes_name_connections) {
 }
 END_TEST
 
-TEST_MAIN(addresses_and_flows_are_one_to_one, other_addresses_are_no_flows, hashes_name_connections)
+// A subnet's hosts have different numbers, none of which is a flow group's; source and destination have their places.
+START_TEST(hosts_have_numbers) {
+	static bool used[65536];
+
+	for (uint32_t i = 0; i < 256; i++) {
+		uint32_t host = flow_addr_host(FLOW_ADDR_SENDER + i);
+
+		ck_assert(host >= 0x8000 && host <= 0xffff && !used[host]);
+		used[host] = true;
+		ck_assert_uint_eq(
+			flow_addr_hosts(FLOW_ADDR_SENDER + i, 7), host << 16 | flow_addr_host(7));
+	}
+}
+END_TEST
+
+TEST_MAIN(addresses_and_flows_are_one_to_one, other_addresses_are_no_flows, hashes_name_connections,
+	hosts_have_numbers)

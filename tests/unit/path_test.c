@@ -380,6 +380,41 @@ static const char recorded[] =
 	" forward: [{loss: {rate: 30%}}, {link: {rate: 8Gbit, queue: {fifo: {limit: 4pkt}}}},"
 	" {delay: {delay: 1ms}}]}";
 
+static uint32_t hosts_of_flow(const struct pkt *p) {
+	return p->flow_id << 16 | 9;
+}
+
+// Who is asked for a packet's hosts: the packets' owner, by the discipline and for the recording.
+START_TEST(hosts_are_those_of_the_owner) {
+	static const char text[] = "paths: {forward: [{link: {rate: 1Gbit, queue: {cake: "
+				   "{isolation: srchost, target: 1s}}}}]}";
+	struct tel arrivals = STREAM(struct tel_arrivals);
+	struct paths_env owned = env;
+
+	owned.tel_arrivals = &arrivals;
+	for (int known = 0; known < 2; known++) {
+		const struct tel_arrivals *r = (const void *)arrivals.records;
+		struct pkt *pkts = pkts_new(6, 1000), *out[6];
+		struct world w;
+
+		owned.hosts = known > 0 ? hosts_of_flow : NULL;
+		ck_assert_int_eq(try_paths(&w, text, &owned), 0);
+		for (uint32_t i = 0; i < 6; i++) {
+			pkts[i].flow_id = i / 5; // the last one's owner knows another source
+			pkts[i].delay_class = 3;
+			put(&w.ps->path[0], &pkts[i], 0);
+			ck_assert_double_eq(r[arrivals.written - 1].value,
+				known > 0 ? 65536.0 * (i / 5) + 9 : 3 * 65537.0);
+		}
+		ck_assert_uint_eq(path_pop(&w.ps->path[0], MS, out, 6), 6);
+		// One packet was on the wire, one uses up the first source's quantum; then the other's.
+		ck_assert_uint_eq(out[known > 0 ? 2 : 5]->id, 5);
+		close_paths(&w);
+		free(pkts);
+	}
+}
+END_TEST
+
 START_TEST(arrivals_tell_all_that_decides) {
 	struct tel arrivals = STREAM(struct tel_arrivals), replayed = STREAM(struct tel_arrivals);
 	struct tel packets = STREAM(struct tel_packets), decided = STREAM(struct tel_packets);
@@ -771,8 +806,8 @@ TEST_MAIN(a_links_queue_is_a_fifo_unless_said, stages_that_read_flows_say_so,
 	config_makes_named_stages_and_a_base_rtt, packets_pass_at_exact_times,
 	arrivals_out_of_order_are_moved_up, history_does_not_depend_on_polling,
 	groups_with_a_base_rtt_wait_longer_in_reverse, live_parameters_change_at_their_time,
-	live_parameters_are_found_in_order, arrivals_tell_all_that_decides,
-	bad_configs_say_where_and_why, links_of_a_run_are_bounded, reports,
-	a_switch_that_throws_most_away_says_so, names_of_what_is_observed_fit_the_header,
+	live_parameters_are_found_in_order, hosts_are_those_of_the_owner,
+	arrivals_tell_all_that_decides, bad_configs_say_where_and_why, links_of_a_run_are_bounded,
+	reports, a_switch_that_throws_most_away_says_so, names_of_what_is_observed_fit_the_header,
 	what_a_queue_observes_is_recorded, a_stage_may_have_a_name_of_its_own,
 	a_stage_more_moves_no_others_draws)

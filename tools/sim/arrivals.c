@@ -138,16 +138,28 @@ uint64_t arrivals_ns(const struct arrivals *a, uint64_t base_ns) {
 	return a->scale == 1 ? ns : (uint64_t)((double)ns * a->scale);
 }
 
+static void read_headers(const uint8_t *data, uint32_t captured, struct wire_info *w) {
+	uint8_t headers[HEADERS] = {0};
+
+	memcpy(headers, data, captured < HEADERS ? captured : HEADERS);
+	wire_read(headers, w);
+}
+
+uint32_t arrivals_hosts(const uint8_t *data, uint32_t captured) {
+	struct wire_info w;
+
+	read_headers(data, captured, &w);
+	return flow_addr_hosts(w.addr.src_ip, w.addr.dst_ip);
+}
+
 // As weir-switch does it: the flow's index if it is one of weir-sender's, else a hash of its addresses. What was
 // not captured of the headers is zero.
 static uint32_t flow_of(const struct arrivals *a) {
-	uint8_t headers[HEADERS] = {0};
 	struct wire_info w;
 	const struct wire_addr *at = &w.addr;
 	uint32_t id = FLOW_ADDR_NONE, any = FLOW_ADDR_HASHED - 1;
 
-	memcpy(headers, a->data, a->captured < HEADERS ? a->captured : HEADERS);
-	wire_read(headers, &w);
+	read_headers(a->data, a->captured, &w);
 	if (w.proto == WIRE_PROTO_TCP && at->dst_ip == FLOW_ADDR_RECEIVER
 		&& at->dst_port == FLOW_ADDR_DST_PORT)
 		id = flow_addr_index(FLOW_ADDR_SENDER, any, at->src_ip, at->src_port);

@@ -115,11 +115,16 @@ static uint32_t frame(void *ctx, const struct path *path, const struct pkt *p, u
 	return h->captured;
 }
 
+static uint32_t hosts(const struct pkt *p) {
+	return arrivals_hosts((const uint8_t *)p + sizeof(*p), held(p)->captured);
+}
+
 static int network_init(struct offline *o, struct err *err) {
 	struct config_node *root = config_root(o->run->config);
 	struct paths_env env = {
 		.run_seed = o->run->seed,
 		.mtu_bytes = PLAN_MTU_BYTES,
+		.hosts = hosts,
 		.tel_packets = &o->tel[TEL_STREAM_PACKETS],
 		.tel_arrivals = &o->tel[TEL_STREAM_ARRIVALS],
 		.tel_run = &o->run->tel,

@@ -62,6 +62,13 @@ static int check_header(struct replay *r, struct err *err) {
 	return 0;
 }
 
+static uint32_t hosts(const struct pkt *p) {
+	uint32_t recorded;
+
+	memcpy(&recorded, p->user, sizeof(recorded));
+	return recorded;
+}
+
 // Makes the paths as the recording program did.
 static int make_paths(struct replay *r, struct err *err) {
 	struct config_node *root = config_root(r->run->config);
@@ -75,6 +82,7 @@ static int make_paths(struct replay *r, struct err *err) {
 		.group_route = r->plan.group_route,
 		.flows = flows,
 		.groups = r->plan.groups,
+		.hosts = hosts,
 		.tel_packets = &r->packets,
 		.tel_run = &r->run->tel,
 	};
@@ -163,7 +171,7 @@ static int check_packet(const struct replay *r, const struct path *p, const stru
 	uint32_t ahead, struct err *err) {
 	if (a->pkt_id != p->next_id + ahead)
 		return bad_record(r, a, "a packet before it is missing", err);
-	if (a->size_bytes < 4 || a->ecn > ECN_CE)
+	if (a->size_bytes < 4 || a->ecn > ECN_CE || !(a->value >= 0 && a->value <= UINT32_MAX))
 		return bad_record(r, a, "not a packet", err);
 	return 0;
 }
@@ -181,6 +189,8 @@ static int push_burst(
 			return rc;
 		struct pkt *pkt = pkt_list_pop(&r->free);
 
+		uint32_t of_hosts = (uint32_t)a->value;
+
 		pkts[n] = pkt != NULL ? pkt : &r->base[r->fresh++];
 		*pkts[n] = (struct pkt){
 			.arrival_ns = a->ts_ns,
@@ -189,6 +199,7 @@ static int push_burst(
 			.ecn = a->ecn,
 			.delay_class = a->delay_class,
 		};
+		memcpy(pkts[n]->user, &of_hosts, sizeof(of_hosts));
 	}
 	path_push(p, pkts, n);
 	r->now_ns = time_max(r->now_ns, p->last_arrival_ns);

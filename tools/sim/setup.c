@@ -154,7 +154,7 @@ static int paths_read(struct sim *s, struct err *err) {
 		.group_route = flows.route,
 		.flows = config_get(root, "flows"),
 		.groups = s->groups.count,
-		.hosts = true,
+		.groups_only = true,
 		.no_source = "a run has either flows or captures as its traffic",
 		.tel_packets = &s->tel[TEL_STREAM_PACKETS],
 		.tel_arrivals = &s->tel[TEL_STREAM_ARRIVALS],
