@@ -23,7 +23,10 @@ VARIANTS = {
         "{limit: 200pkt, law: linux}",
         "{limit: 200pkt, ecn: yes}",
     ],
-    "cobalt": ["{limit: 20pkt, target: 1ms, interval: 20ms}"],
+    "cobalt": [
+        "{limit: 20pkt, ecn: no, target: 1ms, interval: 20ms}",
+        "{limit: 200pkt, ecn: yes, target: 1ms, interval: 20ms}",
+    ],
     "pie": ["{limit: 200pkt, target: 2ms, ecn: yes, max_burst: 0}"],
     "docsis_pie": ["{limit: 20pkt, target: 2ms, max_burst: 32ms}"],
     "red": ["{limit: 200pkt, ecn: yes, adaptive: yes}"],
