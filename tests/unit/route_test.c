@@ -38,7 +38,7 @@ static int try_routes(struct world *w, const char *text) {
 		.group_route = w->flows.route,
 		.groups = w->flows.groups,
 		.flows = config_get(root, "flows"),
-		.hosts = true,
+		.groups_only = true,
 	};
 	if ((rc = paths_init(w->ps, config_get(root, "paths"), &env, &w->err)) < 0)
 		return rc;
