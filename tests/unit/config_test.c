@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char *const law_names[] = {"exact", "linux", NULL};
@@ -601,10 +602,64 @@ START_TEST(any_text_survives_printing) {
 }
 END_TEST
 
-TEST_MAIN(tree_and_places, bad_yaml_is_one_sentence_with_its_place, a_map_has_a_limit, files,
-	overrides_set_values, items_of_a_list_have_one_name,
-	a_parameter_of_another_plugin_says_how_to_replace_it, bad_overrides_are_one_sentence,
-	params_are_typed_and_resolved, bad_params_are_one_sentence,
+// Files with one name in two folders have two copies; the same file named twice has one.
+START_TEST(files_are_copied_under_names_of_their_own) {
+	static const char *const names[] = {"a/t", "b/t", "a/t"};
+	static const char *const copies[] = {"file-t", "file-2-t", "file-t"};
+	char folder[] = "/tmp/weir-config-XXXXXX", path[256], text[512], shown[4096];
+	const struct config_file *file;
+	struct err err = {""};
+
+	ck_assert_ptr_nonnull(mkdtemp(folder));
+	for (int i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "%s/%c", folder, "ab"[i]);
+		ck_assert_int_eq(mkdir(path, 0700), 0);
+		snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
+		FILE *f = fopen(path, "w");
+		fprintf(f, "%d\n", i);
+		fclose(f);
+	}
+	snprintf(path, sizeof(path), "%s/x.yaml", folder);
+	snprintf(text, sizeof(text), "one: {file: a/t}\ntwo: {file: b/t}\nthree: {file: %s/a/t}\n",
+		folder);
+	struct config *c = config_parse(path, text, strlen(text), &err);
+	for (size_t i = 0; i < 3; i++) {
+		ck_assert_msg(config_read_file(config_at(config_root(c), i), &file, &err) == 0,
+			"%s", err.msg);
+		ck_assert_str_eq(file->text, i == 1 ? "1\n" : "0\n");
+		ck_assert_str_eq(file->copy, copies[i]);
+	}
+	config_use_copies(c);
+	FILE *out = fmemopen(shown, sizeof(shown), "w");
+	config_print(c, out);
+	fclose(out);
+	ck_assert_ptr_nonnull(strstr(shown, "file: file-2-t"));
+	ck_assert_ptr_nonnull(strstr(shown, "digest: "));
+	ck_assert_ptr_null(strstr(shown, "a/t"));
+	config_free(c);
+
+	// A config that another program wrote into the run folder names the original, which is not there.
+	snprintf(path, sizeof(path), "%s/file-gone", folder);
+	FILE *f = fopen(path, "w");
+	fputs("copy", f);
+	fclose(f);
+	snprintf(path, sizeof(path), "%s/config.yaml", folder);
+	c = config_parse(path, "{one: {file: ../far/gone}, two: {file: ../far/none}}", 52, &err);
+	ck_assert_int_eq(config_read_file(config_at(config_root(c), 0), &file, &err), 0);
+	ck_assert_str_eq(file->text, "copy");
+	ck_assert_str_eq(file->copy, "file-gone");
+	ck_assert_int_lt(config_read_file(config_at(config_root(c), 1), &file, &err), 0);
+	ck_assert_ptr_nonnull(strstr(err.msg, "none: cannot be read: No such file or directory"));
+	config_free(c);
+	snprintf(path, sizeof(path), "rm -r %s", folder);
+	ck_assert_int_eq(system(path), 0);
+}
+END_TEST
+
+TEST_MAIN(files_are_copied_under_names_of_their_own, tree_and_places,
+	bad_yaml_is_one_sentence_with_its_place, a_map_has_a_limit, files, overrides_set_values,
+	items_of_a_list_have_one_name, a_parameter_of_another_plugin_says_how_to_replace_it,
+	bad_overrides_are_one_sentence, params_are_typed_and_resolved, bad_params_are_one_sentence,
 	an_override_is_the_place_of_its_error, plugins, bad_plugins_are_one_sentence,
 	a_key_that_nobody_reads_is_an_error, a_missing_section_is_made, prints_what_loads_back,
 	any_text_survives_printing)
