@@ -95,3 +95,28 @@ def test_what_is_corrupted_is_discarded_by_the_receiver(simulate: Simulate) -> N
         deviation = math.sqrt(packets * rate)
         errors = run.summary["ledger"]["hosts"][f"{host}_checksum_errors"]
         assert abs(errors - packets * rate) < 3.3 * deviation
+
+
+def test_a_loss_of_bursts_is_half_as_many_loss_events(simulate: Simulate) -> None:
+    """With an ACK for every second segment two leave at once, and are lost or pass as one.
+
+    The same share of packets is lost, in half as many events, and goodput is sqrt(2) times as high.
+    """
+    runs = [
+        simulate(
+            "bursty-loss",
+            f"paths.forward.0={{loss: {{rate: 0.5%, unit: {unit}}}}}",
+            "flows.0.ack_every=2",
+        ).summary
+        for unit in ("packet", "burst")
+    ]
+    groups = [run["groups"][0] for run in runs]
+    packets = [run["ledger"]["paths"]["forward"]["in"]["pkts"] for run in runs]
+    lost = [run["ledger"]["paths"]["forward"]["drops"]["loss"]["pkts"] for run in runs]
+    events = [g["cwnd_reductions"] / n for g, n in zip(groups, packets, strict=True)]
+    for n, sent in zip(lost, packets, strict=True):
+        assert n / sent == pytest.approx(0.005, rel=0.06)
+    assert events[0] / events[1] == pytest.approx(2, rel=0.1)
+    assert groups[1]["goodput_bps"] / groups[0]["goodput_bps"] == pytest.approx(
+        math.sqrt(2), rel=0.08
+    )
