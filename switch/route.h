@@ -13,7 +13,8 @@
 // Virtual time computes one component, a path or a host, after another, each up to the end of a window. What a path
 // delays by at least the length of the window does not matter before its end. So the window is the largest time for
 // which every circle of components has a path that delays by as much, and the order of computation is a topological
-// one of what is left without these paths.
+// one of what is left without these paths. A host is one component, although its flows do not wait for one another:
+// paths that are in a circle only by way of different flows need a delay, too.
 #pragma once
 #include "switch/path.h"
 

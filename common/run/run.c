@@ -33,8 +33,8 @@ static const struct param run_params[] = {
 	PARAM_END,
 };
 static const struct param run_sections[] = {
-	{"paths", "", "from port to port: at most 8 lists of stages, by name", UNIT_NONE,
-		PARAM_PATHS("stage")},
+	{"paths", "", "from host to host or port to port: at most 16 lists of stages, by name",
+		UNIT_NONE, PARAM_PATHS("stage")},
 	{"flows", "", "the traffic: groups of flows", UNIT_NONE, PARAM_LIST("flows"), .min = 1,
 		.max = GROUPS_MAX},
 	{"telemetry", "", "what is recorded", UNIT_NONE, PARAM_MAP("telemetry")},
