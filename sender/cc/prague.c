@@ -21,8 +21,8 @@
 //   - Accurate ECN feedback is that of DCTCP (RFC 8257 section 3.2) instead of AccECN: the same counts, as long as no
 //     ACK is lost.
 //   - RTT_virt holds from the first ACK on; Linux begins with it after some rounds, which short flows would not reach.
-//   - There is no fall-back for Classic ECN bottlenecks, which Linux has switched off by default too.
-//   - Windows are real numbers of at least two segments; below that Prague has no fractional window either.
+//   - There is no fall-back to Reno's reduction at bottlenecks with Classic ECN, nor for RTTs that vary.
+//   - Windows are real numbers of at least two segments, not of less than one.
 //   - Pacing at 1.2 instead of 1: the transport lets a window grow only if it was the limit.
 //   - Segments are counted, not bytes. Retransmissions are not ECN capable (RFC 3168).
 #include "sender/cc/reno.h"

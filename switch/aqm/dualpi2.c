@@ -22,10 +22,10 @@
 // takes longer than the threshold.
 //
 // Where we differ from the RFC, and why:
-// - Packets wait in their order of arrival, but the limit counts those that wait, without one more MTU.
+// - The limit counts the packets that wait and the one that arrives; the RFC keeps one more MTU free.
 // - There is no classification by DSCP: packets in this switch carry their ECN field only.
-// - Only packets that are sent count for the round robin, as in Linux; the RFC leaves the scheduler open. The share
-//   of 1/16 is the RFC's example; Linux has 10 %.
+// - Only packets that are sent count for the round robin, as in Linux; the RFC leaves the scheduler open. A share of
+//   1/16 protects Classic traffic at little cost in L4S delay; Linux has 10 %.
 // Linux also never signals while less than two full-sized frames wait; the RFC does not have this rule.
 #include "switch/aqm/bursts.h"
 #include "switch/aqm/dualpi2_law.h"
@@ -73,8 +73,8 @@ static const struct param params[] = {
 		PARAM_U64(struct dualpi2, min_pkts), 0, 1e6},
 	{"scheduler", "wrr", "weighted round robin, or a time-shifted FIFO", UNIT_NONE,
 		PARAM_ENUM(struct dualpi2, scheduler, scheduler_names)},
-	{"classic_share", "6.25%", "wrr: of the bytes, while both queues have packets", UNIT_RATIO,
-		PARAM_F64(struct dualpi2, classic_share), 0, 1},
+	{"classic_share", "6.25%", "wrr: of the bytes, while both queues have packets; 0: none",
+		UNIT_RATIO, PARAM_F64(struct dualpi2, classic_share), 0, 1},
 	{"shift", "50ms", "ts_fifo: time by which L4S packets pass the others", UNIT_TIME_NS,
 		PARAM_U64(struct dualpi2, shift_ns), 0, 1e10},
 	{"classify", "l4s_ect", "what joins the L4S queue: ECT(1) and CE, or ECT(0) too", UNIT_NONE,

@@ -101,7 +101,7 @@ def test_without_coupling_the_scheduler_decides(simulate: Simulate) -> None:
 def test_overload_drops_or_overflows(simulate: Simulate) -> None:
     """100 flows of two segments each are 200 packets, 62 ms of the link, whatever they are told.
 
-    With drops (RFC 9332, section 4.2.2) the delay stays at the target; without, as Linux's
+    With drops (RFC 9332, section 4.2) the delay stays at the target; without, as Linux's
     `overflow`, it becomes what these windows are beyond the 10 ms of the path, and nothing is lost.
     """
     many = ("flows.0.count=100", "paths.forward.link.rate=40Mbit")
