@@ -62,7 +62,7 @@ struct dualpi2_state {
 	{"target", "15ms", "queueing delay that it aims at; the RTT of typical flows",             \
 		UNIT_TIME_NS, PARAM_U64(type, law.target_ns), 1e3, 1e10},                          \
 		{"max_rtt", "100ms", "largest RTT for which it is stable; decides alpha and beta", \
-			UNIT_TIME_NS, PARAM_U64(type, law.max_rtt_ns), 1e3, 1e11},                 \
+			UNIT_TIME_NS, PARAM_U64(type, law.max_rtt_ns), 3e3, 1e11},                 \
 		{"update", "0", "time between updates of p'; 0: min(target, max_rtt / 3)",         \
 			UNIT_TIME_NS, PARAM_U64(type, law.update_ns), 0, 1e10},                    \
 		{"alpha", "0", "gain of the delay above the target, in 1/s; 0: from max_rtt",      \
