@@ -210,7 +210,7 @@ void paths_summary(struct paths *ps, struct json *j, uint64_t now_ns);
 // Name of a link in the summary: the path's name stands for "forward.link", or the first of its links that is
 // named as its type; "forward.link2" and links with a `name:` keep theirs.
 const char *path_link_title(const struct path *p, const struct path_stage *s);
-// "why": a sentence for each link, except those of the path "reverse", at which no queue has stood since paths_measure.
+// "why": a sentence for each link, except those that only ACKs pass, at which no queue has stood since paths_measure.
 // `senders`: what is known of them, for the end of each sentence; NULL: nothing.
 void paths_why(struct paths *ps, struct json *j, uint64_t now_ns, const char *senders);
 // Of `received` frames, those that no path was for: `drop` is what was dropped before any. True: most of

@@ -7,7 +7,7 @@
 //
 //	nothing came
 //	the queue's own discipline dropped or marked: it, or its limit, keeps the queue this short
-//	another stage of the path, or a link of the ACKs' path "reverse", was busy for 90 % of the time
+//	another stage of the path, or of its flows' routes there and back, was busy for more than 90 % of the time
 //	the senders offered less than the link can carry; other stages of the path may have dropped their packets
 #include "switch/path.h"
 
@@ -58,13 +58,54 @@ static const struct path_stage *busiest(
 	const struct path *p, const struct path_stage *but, uint64_t now_ns, double *most) {
 	const struct path_stage *found = NULL;
 
-	for (uint32_t i = 0; p != NULL && i < p->stages; i++) {
+	for (uint32_t i = 0; i < p->stages; i++) {
 		const struct path_stage *s = &p->stage[i];
 		double b = s == but ? 0 : busy(s, now_ns);
 
-		if (b >= *most) {
+		if (b > *most) {
 			*most = b;
 			found = s;
+		}
+	}
+	return found;
+}
+
+static bool on_route(const struct route *r, const struct path *p) {
+	for (uint32_t i = 0; i < r->count; i++) {
+		if (r->path[i] == p)
+			return true;
+	}
+	return false;
+}
+
+// Whether data passes it, and not ACKs alone. Without groups only its name says so.
+static bool carries_data(const struct paths *ps, const struct path *p) {
+	bool acks = false;
+
+	for (uint32_t g = 0; g < ps->groups; g++) {
+		if (on_route(&ps->route[g][FLOWS_FORWARD], p))
+			return true;
+		acks = acks || on_route(&ps->route[g][FLOWS_REVERSE], p);
+	}
+	return !acks && strcmp(p->name, "reverse") != 0;
+}
+
+// The busiest other stage of the path, or of those that its flows pass before it, behind it or on their way back.
+static const struct path_stage *bottleneck(const struct paths *ps, const struct path *p,
+	const struct path_stage *s, uint64_t now_ns, double *most) {
+	const struct path_stage *found = busiest(p, s, now_ns, most), *other;
+
+	for (uint32_t g = 0; g < ps->groups; g++) {
+		if (!on_route(&ps->route[g][FLOWS_FORWARD], p))
+			continue;
+		for (uint32_t d = 0; d < FLOWS_DIRECTIONS; d++) {
+			const struct route *r = &ps->route[g][d];
+
+			for (uint32_t i = 0; i < r->count; i++) {
+				other = r->path[i] == p ? NULL
+							: busiest(r->path[i], NULL, now_ns, most);
+				found = other != NULL ? other : found;
+			}
 		}
 	}
 	return found;
@@ -119,9 +160,8 @@ static void own_queue(
 }
 
 // False: there was a standing queue.
-static bool reason(struct paths *ps, const struct path *p, const struct path_stage *s,
+static bool reason(const struct paths *ps, const struct path *p, const struct path_stage *s,
 	uint64_t now_ns, char why[WHY_SIZE]) {
-	const struct path *reverse = paths_find(ps, "reverse");
 	struct stats_totals in_run;
 	struct stats_figures f = figures(s, now_ns, &in_run);
 	const struct path_stage *other;
@@ -140,9 +180,7 @@ static bool reason(struct paths *ps, const struct path *p, const struct path_sta
 		return true;
 	}
 	add(why, "the senders offered %.3g %% of the link", 100 * f.utilisation);
-	other = busiest(p, s, now_ns, &most);
-	if (other == NULL && reverse != p)
-		other = busiest(reverse, NULL, now_ns, &most);
+	other = bottleneck(ps, p, s, now_ns, &most);
 	if (other != NULL)
 		add(why, "; the bottleneck is elsewhere: %s was %.3g %% used", other->name,
 			100 * most);
@@ -160,7 +198,7 @@ void paths_why(struct paths *ps, struct json *j, uint64_t now_ns, const char *se
 	for (uint32_t i = 0; i < ps->count; i++) {
 		const struct path *p = &ps->path[i];
 
-		if (strcmp(p->name, "reverse") == 0)
+		if (!carries_data(ps, p))
 			continue;
 		for (uint32_t k = 0; k < p->stages; k++) {
 			const struct path_stage *s = &p->stage[k];

@@ -125,6 +125,23 @@ def test_the_bottleneck_is_another_link(simulate: Simulate, place: str) -> None:
     assert "the bottleneck is elsewhere: forward.slow was 100 % used" in why(run)
 
 
+def test_the_bottleneck_is_another_path_of_the_route(simulate: Simulate) -> None:
+    """Two hops and a way back: the second hop is full. The ACKs' link is not asked."""
+    hops = """
+paths:
+  hop1: [{link: {rate: 100Mbit, queue: {fifo: {limit: 1BDP}}}}]
+  hop2: [{link: {rate: 50Mbit, queue: {fifo: {limit: 1BDP}}}}, {delay: {delay: 10ms}}]
+  back: [{link: {rate: 100Mbit, queue: fifo}}, {delay: {delay: 10ms}}]
+"""
+    head, _, rest = CONFIG.partition("paths:\n")
+    flows = rest.partition("flows:\n")[2]
+    route = "cc: newreno, path: {forward: [hop1, hop2], reverse: back}"
+    run = simulate(f"{head}{hops}flows:\n{flows.replace('cc: newreno', route)}")
+
+    assert why(run).startswith("hop1: no standing queue: the senders offered 50 % of the link")
+    assert "the bottleneck is elsewhere: hop2.link was 100 % used" in why(run)
+
+
 def test_the_bottleneck_is_an_edge(simulate: Simulate) -> None:
     """Each flow has an edge of 20 Mbit/s, 20 % of the link; edges are no links in the summary."""
     edges = "    - edges: {count: 2, rate: 20Mbit, limit: 1BDP}\n"
