@@ -21,10 +21,15 @@ def cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
+def code(text: str) -> str:
+    """Text as in a config; there is nothing to show of an empty one."""
+    return f"`{text}`" if text else ""
+
+
 def row(name: str, param: Entry) -> str:
     """One parameter."""
     unit = "limit" if param["type"] == "limit" else UNITS.get(param["unit"], param["unit"])
-    default = "required" if param["default"] is None else f"`{param['default']}`"
+    default = "required" if param["default"] is None else code(param["default"])
     live = " (live)" if param["live"] else ""
     cells = ["", f"`{name}`", default, unit, param["range"], param["help"] + live]
     return "|" + "|".join(f" {cell(text)} " if text else " " for text in cells) + "|"
