@@ -173,8 +173,10 @@ static inline uint64_t flow_queues_put_all(
 	}
 	if (unlikely(!flow_queues_fit(fq, n, bytes)))
 		return 0;
-	for (uint32_t i = 0; i < n; i++)
-		prefetch_write(fq->queue[index[i]].pkts.tail);
+	for (uint32_t i = 0; i < n; i++) {
+		if (fq->queue[index[i]].pkts.head != NULL)
+			prefetch_write(fq->queue[index[i]].pkts.tail);
+	}
 	for (uint32_t i = 0; i < n; i++)
 		flow_queues_join(fq, index[i], pkts[i], list);
 	return bytes;
