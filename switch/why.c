@@ -130,8 +130,9 @@ static void lost_elsewhere(const struct path *p, uint64_t now_ns, char why[WHY_S
 		lost[queue ? DROP_QUEUE_FULL : r] += p->drop[r].pkts;
 		all += p->drop[r].pkts;
 	}
-	all -= by_links;
+	by_links = min_u64(by_links, lost[DROP_QUEUE_FULL]);
 	lost[DROP_QUEUE_FULL] -= by_links;
+	all -= by_links;
 	if (all == 0)
 		return;
 	add(why, "; other stages dropped %.2g %% of the path's packets",

@@ -86,6 +86,17 @@ def test_losses_elsewhere(simulate: Simulate) -> None:
     assert "limited by their congestion window" in why(run)
 
 
+def test_a_policer(simulate: Simulate) -> None:
+    """It holds the flows below a fifth of the link, and no queue is there to see it."""
+    text = CONFIG.replace(
+        "  forward:\n", "  forward:\n    - policer: {rate: 20Mbit, burst: 30kB}\n"
+    )
+    run = simulate(text)
+
+    assert percent(why(run), "the senders offered") < 21
+    assert "of the path's packets (policed)" in why(run)
+
+
 def test_flows_that_have_ended(simulate: Simulate) -> None:
     """1 MB each takes a quarter of a second, and the warm-up is two."""
     run = simulate(CONFIG, "flows.0.source={size: {bytes: 1MB}}")
