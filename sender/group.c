@@ -113,6 +113,25 @@ static int plugin_config(struct config_node *node, const char *what, const struc
 	return config_params(node, what, table, NULL, *config, err);
 }
 
+// Writes what a preset sets into the config, where it shows and is read like anything else that was written there.
+static void group_preset(const struct cc_ops *cc, struct config_node *params_node) {
+	const struct config_node *at;
+
+	if (cc->preset == NULL || config_kind(params_node) != CONFIG_MAP)
+		return;
+	at = config_get(params_node, cc->preset);
+	if (at == NULL || config_text(at) == NULL)
+		return;
+	for (const struct cc_preset *s = cc->presets; s->name != NULL; s++) {
+		if (strcmp(s->name, config_text(at)) != 0)
+			continue;
+		for (const char *const *set = s->set; *set != NULL; set += 2) {
+			if (config_get(params_node, set[0]) == NULL)
+				config_add(params_node, set[0], set[1]);
+		}
+	}
+}
+
 static int group_cc(struct group *g, struct config_node *node, struct err *err) {
 	struct config_node *at = config_get(node, "cc"), *params_node;
 	const char *name;
@@ -135,6 +154,7 @@ static int group_cc(struct group *g, struct config_node *node, struct err *err) 
 	}
 	if (g->name[0] == '\0')
 		snprintf(g->name, sizeof(g->name), "%s", name);
+	group_preset(g->cc, params_node);
 	return plugin_config(
 		params_node, name, g->cc->params, g->cc->config_size, &g->cc_config, err);
 }

@@ -63,12 +63,21 @@ enum cc_feedback {
 	CC_FEEDBACK_DCTCP, // how many: ECE of each ACK is CE of the packets it acknowledges (RFC 8257)
 };
 
+// A set of parameters under one name: the value of the parameter `preset` that stands for it. A config's own values for
+// these keys win.
+struct cc_preset {
+	const char *name;
+	const char *const *set; // key, text, key, text ... NULL
+};
+
 // All members must be set, except those that may be NULL.
 struct cc_ops {
 	const char *name;
 	const char *summary; // one line, with the paper or RFC
 	const char *reference; // the paper's authors and title, or the RFC, for --list; NULL: none
 	const struct param *params;
+	const char *preset; // the parameter that names one of `presets`; NULL: none
+	const struct cc_preset *presets; // ends with a NULL name
 	size_t config_size;
 	size_t state_size; // <= CC_STATE_MAX_BYTES, zeroed by the caller
 	bool prr; // the transport moves towards a reduced window by RFC 9937

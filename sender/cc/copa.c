@@ -111,6 +111,32 @@
 // 18. The window never falls below 2 (`min_cwnd`): with 1, a delayed ACK would stop the ACK clock. So
 //     this algorithm cannot use a fair rate of less than 2 segments per RTT: expect losses.
 //
+// Dialects (`dialect`) set parameters, which a config may set otherwise:
+//
+//	                     here          paper      genericcc      mvfst
+//	delta                0.5           0.5        0.5            0.05
+//	rtt_min_window       10s           10s        10s            10s
+//	rtt_min_rtts         100           0          20             0
+//	dq                   standing      standing   standing       latest      the RTT it is taken from
+//	window               sent          now        now            now
+//	bias                 0.5           0          0              0
+//	slow_start_exit      sent          keep       keep           keep
+//	loss_exit            yes           no         no             no
+//	spread               1.1           2          2              2
+//	velocity_rtts        3             3          1              3
+//	velocity_reset       yes           no         no             yes
+//	velocity_cap         1             0          1              0
+//	drain_cap            0.67          0          0              0
+//	heavy_loss, backoff  10%, 0.5      0%         30%, 0.7       0%
+//	pacing_rtt           standing      standing   standing       srtt
+//	empty_segs           0.25          0          0              0
+//	empty_rtts           8             5          4              5
+//	min_cwnd             2             1          2              2
+//
+// They leave `mode` alone: mvfst has the default mode only. Not covered are genericCC's srtt gain of 1/16, its votes of ups
+// and downs, its first 19 ACKs without a window update and its strict comparisons; mvfst's doubling by a timer of srtt in
+// slow start, and its direction `down` where the window is the same.
+//
 // Limits: with 2.5/delta^ beyond half a BDP the queue no longer empties and the mean leaves the
 // theory (at 100 Mbit/s, 20 ms: 0.86 of it for n = 20). One flow's window and queue are whole
 // packets, so its median dq is on a lattice of one packet's time. Jitter beyond 1/(delta lambda)
@@ -131,10 +157,36 @@
 enum mode { MODE_DEFAULT, MODE_COMPETITIVE, MODE_AUTO };
 enum window { WINDOW_SENT, WINDOW_NOW };
 enum ss_exit { EXIT_SENT, EXIT_KEEP };
+enum dq { DQ_STANDING, DQ_LATEST };
+enum pacing_rtt { PACING_STANDING, PACING_SRTT };
 
 static const char *const mode_names[] = {"default", "competitive", "auto", NULL};
 static const char *const window_names[] = {"sent", "now", NULL};
 static const char *const exit_names[] = {"sent", "keep", NULL};
+static const char *const dq_names[] = {"standing", "latest", NULL};
+static const char *const pacing_names[] = {"standing", "srtt", NULL};
+static const char *const dialect_names[] = {"none", "paper", "genericcc", "mvfst", NULL};
+
+static const struct cc_preset dialects[] = {
+	{"none", (const char *const[]){NULL}},
+	{"paper",
+		(const char *const[]){"rtt_min_rtts", "0", "window", "now", "bias", "0",
+			"slow_start_exit", "keep", "loss_exit", "no", "spread", "2",
+			"velocity_reset", "no", "velocity_cap", "0", "drain_cap", "0", "heavy_loss",
+			"0%", "empty_segs", "0", "empty_rtts", "5", "min_cwnd", "1", NULL}},
+	{"genericcc",
+		(const char *const[]){"rtt_min_rtts", "20", "window", "now", "bias", "0",
+			"slow_start_exit", "keep", "loss_exit", "no", "spread", "2",
+			"velocity_rtts", "1", "velocity_reset", "no", "drain_cap", "0",
+			"heavy_loss", "30%", "backoff", "0.7", "empty_segs", "0", "empty_rtts", "4",
+			NULL}},
+	{"mvfst",
+		(const char *const[]){"delta", "0.05", "rtt_min_rtts", "0", "dq", "latest",
+			"window", "now", "bias", "0", "slow_start_exit", "keep", "loss_exit", "no",
+			"spread", "2", "velocity_cap", "0", "drain_cap", "0", "heavy_loss", "0%",
+			"pacing_rtt", "srtt", "empty_segs", "0", "empty_rtts", "5", NULL}},
+	{NULL, NULL},
+};
 
 struct config {
 	double delta;
@@ -144,7 +196,8 @@ struct config {
 	double standing_srtts;
 	int window;
 	double bias_segs;
-	int slow_start_exit;
+	int slow_start_exit, dq, pacing_rtt, dialect;
+	bool loss_exit;
 	double exit_gain, spread_gain;
 	double velocity_rtts;
 	bool velocity_reset;
@@ -156,6 +209,10 @@ struct config {
 #define F64(field, lo, hi) PARAM_F64(struct config, field), .min = (lo), .max = (hi)
 
 static const struct param params[] = {
+	{.name = "dialect",
+		.def = "none",
+		.help = "sets the parameters that a source has otherwise (copa.c has the list)",
+		PARAM_ENUM(struct config, dialect, dialect_names)},
 	{.name = "delta",
 		.def = "0.5",
 		.help = "1/delta segments are kept queued; smaller is more aggressive",
@@ -187,6 +244,14 @@ static const struct param params[] = {
 		.def = "0.5",
 		.help = "RTTstanding is the smallest RTT of this many srtt",
 		F64(standing_srtts, 0.01, 10)},
+	{.name = "dq",
+		.def = "standing",
+		.help = "dq is RTTstanding or the latest RTT, less RTTmin",
+		PARAM_ENUM(struct config, dq, dq_names)},
+	{.name = "pacing_rtt",
+		.def = "standing",
+		.help = "the RTT in which 2 cwnd are paced",
+		PARAM_ENUM(struct config, pacing_rtt, pacing_names)},
 	{.name = "window",
 		.def = "sent",
 		.help = "lambda's window: when the acked segment was sent, or now",
@@ -199,6 +264,10 @@ static const struct param params[] = {
 		.def = "sent",
 		.help = "window after slow start: when the acked segment was sent, or kept",
 		PARAM_ENUM(struct config, slow_start_exit, exit_names)},
+	{.name = "loss_exit",
+		.def = "yes",
+		.help = "a loss ends slow start",
+		PARAM_BOOL(struct config, loss_exit)},
 	{.name = "exit_gain",
 		.def = "0.7",
 		.help = "and with slow_start_exit: sent this part of it",
@@ -269,16 +338,17 @@ struct copa {
 	uint32_t lost[2], acked[2]; // segments in this and the last loss period
 	uint32_t rtt_max_ns[RTTMAX_EPOCHS]; // of the last round trips
 	uint32_t rtt_max_now_ns;
-	uint32_t mss_bits;
+	uint32_t srtt_ns;
 	float proven_segs; // losses do not end slow start below this window
 	float undo_segs; // the window before the last loss or timeout
 
+	uint16_t mss_bytes;
 	uint8_t sub_next; // next of sub_ns to be replaced
 	int8_t dir;
 	uint8_t same; // successive checks with the same dir
 	uint8_t not_empty; // round trips since the queue was nearly empty
 	uint8_t epoch; // next of rtt_max_ns to be replaced
-	uint8_t spread; // checks left in which slow start's train is paced apart
+	uint8_t spread : 2; // checks left in which slow start's train is paced apart
 	bool slow_start : 1;
 	bool undo_slow_start : 1; // as undo_segs
 	bool lossy : 1; // the last loss period had heavy loss
@@ -308,11 +378,12 @@ static void leave_slow_start(struct copa *c) {
 static void set_out(
 	const struct copa *c, const struct config *cfg, double cwnd_segs, struct cc_out *out) {
 	double gain = c->spread > 0 ? cfg->spread_gain : 2;
+	uint32_t rtt_ns = cfg->pacing_rtt == PACING_SRTT ? c->srtt_ns : c->standing_ns;
 
 	out->cwnd_segs = max_of(cwnd_segs, cfg->min_segs);
 	if (c->standing_ns != NO_RTT)
 		out->pacing_bps =
-			gain * 1e9 * out->cwnd_segs * c->mss_bits / max_of(c->standing_ns, 1);
+			gain * 1e9 * out->cwnd_segs * (8u * c->mss_bytes) / max_of(rtt_ns, 1);
 }
 
 static double copa_given_window(const void *config) {
@@ -328,7 +399,7 @@ static void copa_init(void *state, const void *config, uint32_t mss_bytes, uint6
 
 	*c = (struct copa){
 		.inv_delta = 1 / cfg->delta,
-		.mss_bits = 8 * mss_bytes,
+		.mss_bytes = (uint16_t)mss_bytes,
 		.slow_start = true,
 		.competitive = cfg->mode == MODE_COMPETITIVE,
 		.sub_now_ns = NO_RTT,
@@ -384,7 +455,8 @@ static void measure(struct copa *c, const struct config *cfg, const struct cc_ac
 	if (rtt_ns > c->rtt_max_now_ns)
 		c->rtt_max_now_ns = rtt_ns;
 	c->standing_ns = c->sub_now_ns < c->sub_closed_ns ? c->sub_now_ns : c->sub_closed_ns;
-	c->dq_ns = (float)time_since(c->standing_ns, rtt_min_ns);
+	c->srtt_ns = ack->srtt_ns < NO_RTT ? (uint32_t)ack->srtt_ns : NO_RTT - 1;
+	c->dq_ns = (float)time_since(cfg->dq == DQ_LATEST ? rtt_ns : c->standing_ns, rtt_min_ns);
 }
 
 static bool nearly_empty(const struct copa *c, const struct config *cfg, double window_segs) {
@@ -454,7 +526,7 @@ static void check_velocity(
 
 	c->check_ns = ack->now_ns;
 	if (c->spread > 0)
-		c->spread--;
+		c->spread = c->spread == SPREAD_CHECKS; // 2, 1, 0
 	if (dir != c->dir || dir == DIR_NONE) {
 		restart_velocity(c, dir, ack->now_ns);
 		return;
@@ -545,7 +617,8 @@ static void copa_on_loss(
 
 	remember(c, out);
 	halve_inv_delta(c, cfg);
-	if (c->slow_start && !loss->ecn && out->cwnd_segs < (double)c->proven_segs)
+	if (c->slow_start && !loss->ecn
+		&& (!cfg->loss_exit || out->cwnd_segs < (double)c->proven_segs))
 		return;
 	if (c->slow_start || loss->ecn)
 		restart_velocity(c, DIR_DOWN, loss->now_ns);
@@ -616,6 +689,8 @@ const struct cc_ops cc_copa = {
 	.reference = "Arun, Balakrishnan: Copa: Practical Delay-Based Congestion "
 		     "Control for the Internet, NSDI 2018",
 	.params = params,
+	.preset = "dialect",
+	.presets = dialects,
 	.config_size = sizeof(struct config),
 	.state_size = sizeof(struct copa),
 	.ecn = true,

@@ -47,6 +47,16 @@ START_TEST(refuses_what_cannot_be) {
 }
 END_TEST
 
+// It sets what there is, to what it may be.
+static void check_preset(const struct cc_ops *ops, const struct cc_preset *s) {
+	struct cc_bench b = {.ops = ops};
+
+	ck_assert_int_eq(cc_set(&b, ops->preset, s->name), 0);
+	for (const char *const *set = s->set; *set != NULL; set += 2)
+		ck_assert_msg(
+			cc_set(&b, set[0], set[1]) == 0, "%s: %s: %s", s->name, set[0], set[1]);
+}
+
 START_TEST(the_list_is_sound) {
 	for (size_t i = 0; cc_all[i] != NULL; i++) {
 		const struct cc_ops *ops = cc_all[i];
@@ -60,6 +70,9 @@ START_TEST(the_list_is_sound) {
 			ck_assert_ptr_eq(
 				param_find(ops->params, ops->params[p].name), &ops->params[p]);
 		}
+		ck_assert((ops->preset == NULL) == (ops->presets == NULL));
+		for (const struct cc_preset *s = ops->presets; s != NULL && s->name != NULL; s++)
+			check_preset(ops, s);
 	}
 	ck_assert_ptr_null(cc_find("tahoe"));
 }
