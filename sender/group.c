@@ -63,9 +63,12 @@ static const struct param params[] = {
 };
 
 static const struct param plugins[] = {
-	{"cc", NULL, "congestion control", UNIT_NONE, PARAM_PLUGIN("cc")},
+	{"cc", "", "congestion control; required, but of a Linux stack, which has its own",
+		UNIT_NONE, PARAM_PLUGIN("cc")},
 	{"source", "bulk", "how much each flow sends", UNIT_NONE, PARAM_PLUGIN("source")},
 	FLOWS_PATH,
+	{"stack", "weir", "whose TCP sends", UNIT_NONE, PARAM_PLUGIN("stack")},
+	{"peer", "", "whose TCP receives; default: as stack", UNIT_NONE, PARAM_PLUGIN("stack")},
 	PARAM_END,
 };
 
@@ -91,6 +94,7 @@ void groups_list(struct run_list *l) {
 				.name = (*o)->name,
 				.summary = (*o)->summary,
 				.params = (*o)->params});
+	stacks_list(l);
 	run_list_entry(l,
 		&(struct run_listed){.kind = "flows",
 			.name = "flows",
@@ -132,11 +136,48 @@ static void group_preset(const struct cc_ops *cc, struct config_node *params_nod
 	}
 }
 
+static double guest_window(const void *config) {
+	return 10; // RFC 6928; its segments are in the kernel's memory
+}
+
+// Whose TCP it is. A kernel's control has nothing but a name here.
+static int group_stack(struct group *g, struct config_node *node, struct err *err) {
+	int rc = stack_read(&g->stack, node, "stack", err);
+
+	g->peer = g->stack;
+	if (rc == 0)
+		rc = stack_read(&g->peer, node, "peer", err);
+	if (rc < 0)
+		return rc;
+	if ((g->stack.guest || g->peer.guest) && g->mss > 1460)
+		return config_err(node, -EINVAL, err,
+			"mss: a Linux guest's card takes frames of 1514 bytes: 1460B at most");
+	if (!g->stack.guest)
+		return 0;
+	if (config_get(node, "cc") != NULL)
+		return config_err(config_get(node, "cc"), -EINVAL, err,
+			"cc: with stack: linux it is the kernel's: stack: {linux: {cc: %s}}",
+			g->stack.cc);
+	g->guest_cc = (struct cc_ops){.name = g->stack.cc,
+		.summary = "a Linux kernel's",
+		.ecn = true,
+		.given_window = guest_window};
+	g->cc = &g->guest_cc;
+	if (g->name[0] == '\0') {
+		memcpy(g->name, "linux ", 6);
+		memcpy(g->name + 6, g->stack.cc,
+			strlen(g->stack.cc) + 1); // one that the kernel has
+	}
+	return 0;
+}
+
 static int group_cc(struct group *g, struct config_node *node, struct err *err) {
 	struct config_node *at = config_get(node, "cc"), *params_node;
 	const char *name;
 	int rc;
 
+	if (g->stack.guest)
+		return 0;
 	if (at == NULL)
 		return config_err(node, -EINVAL, err,
 			"cc is required: the congestion control, e.g. cc: copa");
@@ -188,6 +229,8 @@ static int group_init(struct group *g, struct config_node *node, struct err *err
 
 	rc = config_params(node, "flows", params, plugins, g, err);
 	if (rc == 0)
+		rc = group_stack(g, node, err);
+	if (rc == 0)
 		rc = group_cc(g, node, err);
 	if (rc == 0)
 		rc = group_source(g, node, err);
@@ -227,6 +270,14 @@ int groups_init(struct groups *gs, struct config_node *node, struct err *err) {
 		gs->flows += (uint32_t)g->count;
 	}
 	return 0;
+}
+
+const struct config_node *groups_guest(const struct groups *gs, struct config_node *flows) {
+	for (uint32_t i = 0; i < gs->count; i++) {
+		if (gs->group[i].stack.guest || gs->group[i].peer.guest)
+			return config_at(flows, i);
+	}
+	return NULL;
 }
 
 void groups_fini(struct groups *gs) {

@@ -6,6 +6,7 @@
 #include "common/config/flows.h"
 #include "common/telemetry/telemetry.h"
 #include "sender/cc/cc.h"
+#include "sender/stack.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,7 +34,9 @@ struct group {
 	uint64_t retries; // timeouts in a row before a flow gives up
 	bool sack, timestamps, tlp, frto;
 
-	const struct cc_ops *cc;
+	struct stack stack, peer; // the sending and the receiving side's
+	const struct cc_ops *cc; // of a kernel's stack: guest_cc
+	struct cc_ops guest_cc; // its name, and nothing that is ever called
 	void *cc_config;
 	const struct source_ops *source;
 	void *source_config;
@@ -61,6 +64,8 @@ void groups_observers(struct tel_run *run);
 void groups_list(struct run_list *l);
 // Start time of each flow of the group: start + i * stagger + U[0, jitter), drawn from a random stream named by group.
 void group_starts(const struct group *g, uint32_t index, uint64_t seed, uint64_t *start_ns);
+// The place of the first group with a Linux kernel at either side, for programs that have none; NULL: there is none.
+const struct config_node *groups_guest(const struct groups *gs, struct config_node *flows);
 // Does the seed decide when flows start? No source draws how much they send.
 bool groups_random(const struct groups *gs);
 // Largest frame, with FCS, that any group sends.

@@ -22,6 +22,9 @@ static int configure(struct live_app *live, struct err *err) {
 			"flows is required: a list of groups such as - {count: 10, cc: copa}");
 	if ((rc = groups_init(&app->groups, flows, err)) < 0)
 		return rc;
+	if (groups_guest(&app->groups, flows) != NULL)
+		return config_err(groups_guest(&app->groups, flows), -EINVAL, err,
+			"stack: linux needs virtual time: run it without --live");
 	if ((rc = live_plan_init(&app->plan, c, &app->groups, err)) < 0)
 		return rc;
 	if ((rc = config_unused(c, err)) < 0)

@@ -35,6 +35,7 @@ static const struct {
 	{"path", "first item of a path"},
 	{"cc", "congestion control"},
 	{"source", "source of a flow's data"},
+	{"stack", "TCP of a group's flows"},
 	{"flows", "section of the config"},
 	{"run", "section of the config"},
 	{"live", "section of the config"},

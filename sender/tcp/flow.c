@@ -29,7 +29,8 @@ void flow_init(struct host *h, struct flow *f, uint32_t id, uint16_t group, uint
 	f->reo_wnd_mult = 1;
 	f->iss = (id + 1) * 0x9e3779b1u; // arbitrary, but easy to recognise in traces
 	rtt_init(&f->rtt, g->rto_initial_ns);
-	host_arm(h, &f->pace, start_ns);
+	if (!g->stack.guest) // else a guest starts it
+		host_arm(h, &f->pace, start_ns);
 }
 
 void flow_ack_now(struct host *h, struct flow *f, uint64_t now_ns) {

@@ -47,7 +47,8 @@ static int list(const struct run_options *opt, struct err *err) {
 	live_plan_list(&l);
 	run_list_streams(&l);
 	run_list_units(&l);
-	return run_list_end(&l, "aqm, stage, path, cc, source, flows, run, live, stream", err);
+	return run_list_end(
+		&l, "aqm, stage, path, cc, source, stack, flows, run, live, stream", err);
 }
 
 static void print_progress(struct sim *s, double wall_s) {
@@ -69,7 +70,8 @@ static void run_through(struct sim *s, bool progress) {
 	double start_s = wall_clock_s(), shown_s = 0, measured_from_s = 0, measured_from_cpu_s = 0;
 	uint64_t step_ns = time_min(run->duration_ns / STEPS + 1, NS_PER_S / 10), segs = 0;
 
-	for (uint64_t t = 0, next; t < run->duration_ns && !run_stop && !run->stop.settled;
+	for (uint64_t t = 0, next;
+		t < run->duration_ns && !run_stop && !run->stop.settled && s->failed == 0;
 		t = next) {
 		if (t == run->warmup_ns) {
 			segs = sim_data_segs(s);
@@ -124,8 +126,14 @@ static int experiment(struct sim *s, const struct run_options *opt, struct err *
 	if (rc < 0)
 		return run_end(s->run, NULL, NULL, NULL, rc, err);
 	run_catch_signals();
+	if (s->guests != NULL)
+		s->failed = guests_boot(s->guests, &s->err);
 	run_through(s, opt->progress);
 	rc = sim_close(s, err);
+	if (s->failed < 0 && !run_stop)
+		guests_keep_logs(s->guests, s->run->dir);
+	if (rc == 0 && s->failed < 0 && !run_stop)
+		rc = err_set(err, s->failed, "%s", s->err.msg);
 	if (rc == 0)
 		rc = had_memory(s, err);
 	if (run_stop)

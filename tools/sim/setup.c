@@ -15,7 +15,7 @@
 #define RING_RECORDS 16384
 #define PIPE_SEGS_MAX (UINT64_C(1) << 40) // far more than fits into memory
 
-static int pool_init(struct sim_pool *p, size_t object, uint64_t size, struct err *err) {
+int sim_pool_init(struct sim_pool *p, size_t object, uint64_t size, struct err *err) {
 	memset(p, 0, sizeof(*p));
 	p->size = size;
 	p->object = object;
@@ -122,10 +122,12 @@ static int hosts_init(struct sim *s, struct err *err) {
 		return rc;
 	// A packet for each segment on the scoreboard, its retransmission, and their ACKs.
 	for (uint32_t i = 0; rc == 0 && i < POOLS; i++)
-		rc = pool_init(&s->pool[i], i >= POOL_LARGE ? SIM_PKT_SIZE : sizeof(struct pkt),
+		rc = sim_pool_init(&s->pool[i], i >= POOL_LARGE ? SIM_PKT_SIZE : sizeof(struct pkt),
 			4 * ((uint64_t)s->sender.arena.blocks << SEG_ORDER_MIN)
 				+ 16 * (uint64_t)s->groups.flows,
 			err);
+	if (rc == 0)
+		rc = guests_init(&s->guests, s, env.pipe_segs, err);
 	return rc;
 }
 
@@ -195,8 +197,8 @@ int sim_init(struct sim *s, struct run *run, struct err *err) {
 	return rc;
 }
 
-// Headers only: the payload is zeros.
-static uint32_t frame(void *ctx, const struct path *path, const struct pkt *p, uint8_t *bytes,
+// A guest's frame, or of our own segments the headers: their payload is zeros.
+uint32_t sim_frame(void *ctx, const struct path *path, const struct pkt *p, uint8_t *bytes,
 	uint32_t room, uint32_t *length) {
 	struct wire_addr a = {
 		.src_mac = {{2, 0, 0, 0, 0, 1}},
@@ -208,6 +210,8 @@ static uint32_t frame(void *ctx, const struct path *path, const struct pkt *p, u
 	};
 	const struct seg *seg = pkt_seg_const(p);
 
+	if ((*length = guests_frame(p, bytes, room)) > 0)
+		return *length < room ? *length : room;
 	if (sim_direction(p) == FLOWS_REVERSE)
 		a = (struct wire_addr){
 			a.dst_mac, a.src_mac, a.dst_ip, a.src_ip, a.dst_port, a.src_port};
@@ -257,12 +261,14 @@ int sim_open(struct sim *s, const char *pcap, struct err *err) {
 				    &(struct capture_env){.run = s->run,
 					    .paths = &s->paths,
 					    .at_sender = at_sender,
-					    .frame = frame,
+					    .frame = sim_frame,
 					    .ctx = s},
 				    err);
 }
 
 void sim_fini(struct sim *s) {
+	guests_free(s->guests);
+	s->guests = NULL;
 	capture_free(s->capture);
 	host_fini(&s->sender);
 	host_fini(&s->receiver);
@@ -270,7 +276,7 @@ void sim_fini(struct sim *s) {
 	if (s->paths.count > 0)
 		paths_fini(&s->paths);
 	groups_fini(&s->groups);
-	for (uint32_t i = 0; i < POOLS; i++) {
+	for (uint32_t i = 0; i < POOLS + 2 * GUESTS_MAX; i++) {
 		mem_unmap(s->pool[i].base, s->pool[i].size * s->pool[i].object);
 		mem_unmap(s->pool[i].free, s->pool[i].size * sizeof(struct pkt *));
 	}

@@ -17,7 +17,7 @@
 static_assert((int)POOL_FORWARD == FLOWS_FORWARD && (int)POOL_REVERSE == FLOWS_REVERSE,
 	"the pool of a direction has its number");
 
-static inline struct pkt *pool_get(struct sim_pool *p, enum sim_pool_kind kind) {
+static inline struct pkt *pool_get(struct sim_pool *p, uint8_t number) {
 	struct pkt *pkt;
 
 	if (likely(p->frees > 0)) {
@@ -29,7 +29,7 @@ static inline struct pkt *pool_get(struct sim_pool *p, enum sim_pool_kind kind) 
 			return NULL;
 		pkt = (struct pkt *)(void *)(p->base + p->next++ * p->object);
 	}
-	pkt->pool = (uint8_t)kind;
+	pkt->pool = number;
 	return pkt;
 }
 
@@ -84,7 +84,7 @@ __attribute__((noinline)) static void drop_unsent(struct sim *s, enum sim_pool_k
 static inline void send_packet(struct sim *s, enum sim_pool_kind direction, enum sim_pool_kind kind,
 	uint16_t group, uint32_t id, uint16_t size, const struct seg *seg, uint32_t ahead,
 	uint8_t ecn, uint64_t t_ns) {
-	struct pkt *pkt = pool_get(&s->pool[kind], kind);
+	struct pkt *pkt = pool_get(&s->pool[kind], (uint8_t)kind);
 	struct sim_burst *burst = &s->side[direction].burst;
 
 	if (unlikely(pkt == NULL)) {
@@ -110,6 +110,8 @@ static inline void send_packets(struct sim *s, enum sim_pool_kind direction, uin
 	uint32_t id, const struct seg *first, uint32_t n, uint8_t ecn, uint64_t t_ns) {
 	uint16_t size = (uint16_t)(wire_tcp_frame(first) + WIRE_FCS);
 
+	if (unlikely(s->guests != NULL))
+		guests_emit(s->guests, (enum flows_direction)direction, t_ns);
 	if (unlikely(first->sack_count > 0 || (first->flags & SEG_SYN) != 0)) {
 		send_packet(
 			s, direction, POOL_LARGE + direction, group, id, size, first, 0, ecn, t_ns);
@@ -136,6 +138,27 @@ void sim_receiver_output(void *ctx, uint32_t id, const struct seg *seg, uint32_t
 	struct sim *s = ctx;
 
 	send_packets(s, POOL_REVERSE, s->receiver.receiver[id].group_index, id, seg, n, ecn, t_ns);
+}
+
+struct pkt *sim_pool_get(struct sim_pool *p, uint8_t number) {
+	return pool_get(p, number);
+}
+
+void sim_pool_put(struct sim *s, struct pkt *pkt) {
+	pool_put(s, pkt);
+}
+
+void sim_flush(struct sim *s, enum flows_direction d) {
+	if (s->side[d].burst.count > 0)
+		flush(s, (enum sim_pool_kind)d);
+}
+
+void sim_send_frame(struct sim *s, enum flows_direction d, struct pkt *pkt) {
+	struct sim_burst *burst = &s->side[d].burst;
+
+	burst->pkt[burst->count++] = pkt;
+	if (burst->count == SIM_BURST)
+		sim_flush(s, d);
 }
 
 // Packets taken off a path before the first is processed. Meanwhile the connections of the following ones are
@@ -204,11 +227,17 @@ static inline __attribute__((always_inline)) void feed(
 }
 
 __attribute__((noinline)) static void feed_sender(struct sim *s, uint64_t last_ns) {
-	feed(s, true, last_ns);
+	if (unlikely(s->guests != NULL))
+		guests_feed(s->guests, FLOWS_FORWARD, last_ns);
+	else
+		feed(s, true, last_ns);
 }
 
 __attribute__((noinline)) static void feed_receiver(struct sim *s, uint64_t last_ns) {
-	feed(s, false, last_ns);
+	if (unlikely(s->guests != NULL))
+		guests_feed(s->guests, FLOWS_REVERSE, last_ns);
+	else
+		feed(s, false, last_ns);
 }
 
 // The next time of an action for which all earlier events must be done: an interval, a change, the warm-up's end.
@@ -276,6 +305,8 @@ static uint64_t next_event(struct sim *s, uint64_t limit_ns) {
 	t_ns = time_min(t_ns, limit_ns);
 	t_ns = time_min(t_ns, host_next_ns(&s->sender, t_ns));
 	t_ns = time_min(t_ns, host_next_ns(&s->receiver, t_ns));
+	if (s->guests != NULL)
+		t_ns = time_min(t_ns, guests_next_ns(s->guests));
 	return time_max(t_ns, s->now_ns);
 }
 
@@ -312,14 +343,21 @@ static inline void run_window(struct sim *s, uint64_t last_ns) {
 void sim_run(struct sim *s, uint64_t until_ns) {
 	if (s->now_ns == 0)
 		at_boundary(s);
-	while (s->now_ns < until_ns && !s->run->stop.settled) {
+	while (s->now_ns < until_ns && !s->run->stop.settled && s->failed == 0) {
 		uint64_t boundary_ns = next_boundary(s, until_ns);
-		uint64_t window_ns = time_min(s->network.order.ahead_ns, WINDOW_MAX_NS);
-		while (s->now_ns < boundary_ns) {
+		uint64_t both_ns = s->guests != NULL ? guests_both_ns(s->guests) : 0;
+		uint64_t window_ns = s->guests != NULL
+			? time_min(
+				both_ns > 0 ? both_ns : s->network.order.ahead_ns, GUESTS_WINDOW_NS)
+			: time_min(s->network.order.ahead_ns, WINDOW_MAX_NS);
+		while (s->now_ns < boundary_ns && s->failed == 0) {
 			uint64_t end_ns =
 				time_min(next_event(s, boundary_ns) + window_ns, boundary_ns);
 
-			run_window(s, end_ns - 1);
+			if (both_ns > 0)
+				guests_feed_both(s->guests, end_ns - 1);
+			else
+				run_window(s, end_ns - 1);
 			s->now_ns = end_ns;
 		}
 		publish(s);

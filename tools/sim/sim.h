@@ -21,6 +21,7 @@
 #include "switch/path.h"
 #include "switch/route.h"
 #include "switch/schedule.h"
+#include "tools/sim/guest/guests.h"
 
 // A pool has packets of one size and one direction, forward ones in the even pools. Data and ACKs have separate pools,
 // so that the few ACKs in flight stay in the cache. A segment with SACK blocks or SYN options needs a second cache line.
@@ -87,7 +88,8 @@ struct sim {
 	struct host sender, receiver;
 	struct sim_network network;
 	struct sim_side side[FLOWS_DIRECTIONS]; // by the direction in which it sends
-	struct sim_pool pool[POOLS];
+	struct sim_pool
+		pool[POOLS + 2 * GUESTS_MAX]; // then guests' own, of their frames (guests_pool)
 	uint64_t inside, inside_max; // packets
 	uint64_t checksum_errors
 		[2]; // packets that the receiver, the sender discarded: a stage flipped a bit
@@ -98,6 +100,9 @@ struct sim {
 	uint64_t next_interval_ns;
 	bool measuring;
 	struct sim_cost cost; // filled in by the caller, who has a clock
+	struct guests *guests; // Linux kernels among the hosts; NULL: none
+	int failed; // what ended sim_run early: 0, or a negative errno with `err`
+	struct err err;
 };
 
 // Reads the config's sections and allocates all memory. On error there is nothing to free.
@@ -136,6 +141,15 @@ void sim_network_enter(struct sim *s, struct path *p);
 void sim_network_leave(struct sim *s, struct path *p, uint64_t last_ns);
 // Frees what a path has dropped.
 void sim_free_drops(struct sim *s, struct path *p);
+
+// sim.c, for guests: packets from and to their pools, and in order of time into what comes first for a direction.
+struct pkt *sim_pool_get(struct sim_pool *p, uint8_t number);
+void sim_pool_put(struct sim *s, struct pkt *pkt);
+void sim_send_frame(struct sim *s, enum flows_direction d, struct pkt *pkt);
+void sim_flush(struct sim *s, enum flows_direction d);
+// setup.c
+int sim_pool_init(struct sim_pool *p, size_t object, uint64_t size, struct err *err);
+capture_frame_fn sim_frame; // ctx: NULL
 
 // sim.c: the hosts' output callbacks, which put segments into the paths.
 host_output sim_sender_output, sim_receiver_output;

@@ -162,7 +162,8 @@ bool sim_summary(struct sim *s, FILE *out, const char *verdict) {
 
 	json_begin(&j, out);
 	summary_head(&j, s->run, s->tel);
-	json_bool(&j, "seed_used", paths_random(&s->paths) || groups_random(&s->groups));
+	json_bool(&j, "seed_used",
+		s->guests != NULL || paths_random(&s->paths) || groups_random(&s->groups));
 	json_f64(&j, "virtual_s", (double)s->now_ns / 1e9);
 	json_f64(&j, "warmup_s", (double)s->run->warmup_ns / 1e9);
 	json_f64(&j, "wall_s", s->cost.wall_s);
@@ -174,6 +175,7 @@ bool sim_summary(struct sim *s, FILE *out, const char *verdict) {
 	paths_why(&s->paths, &j, s->now_ns, flows ? senders : NULL);
 	host_summary(&sender, 1, &j, s->now_ns);
 	write_receivers(s, &j);
+	guests_summary(s->guests, &j);
 	summary_telemetry(&j, s->run, s->tel);
 	capture_summary(s->capture, &j);
 	json_object(&j, "memory");

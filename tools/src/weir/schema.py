@@ -48,7 +48,7 @@ def make(listed: Tables) -> Schema:
     }
     plugins = {
         f"{kind}.{name}": makers.table(entry, name)
-        for kind in ("aqm", "stage", "path", "cc", "source")
+        for kind in ("aqm", "stage", "path", "cc", "source", "stack")
         for name, entry in listed[kind].items()
     }
     return {
@@ -78,6 +78,11 @@ class Maker:
         if name == "schedule":  # its other keys are parameters of stages
             changes = {"propertyNames": {"pattern": CHANGE}, "additionalProperties": SCALAR}
             made |= changes | {"minProperties": 2}
+        if name == "flows":  # a Linux stack has its own congestion control
+            made["anyOf"] = [{"required": ["cc"]}, {"required": ["stack"]}]
+        if name == "linux":  # the names of settings are the kernel's
+            settings = {"type": "object", "additionalProperties": SCALAR}
+            made["properties"]["sysctl"] |= settings
         return made
 
     def value(self, row: Entry) -> Schema:

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "sender/stack.h"
+
+#include "common/run/list.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+static const struct param params[] = {
+	{"cc", "cubic",
+		"the kernel's congestion control; of the receiver too: DCTCP needs it there",
+		UNIT_NONE, PARAM_TEXT(struct stack, cc)},
+	{"qdisc", "fq", "the kernel's queue discipline: fq, fq_codel, pfifo_fast", UNIT_NONE,
+		PARAM_TEXT(struct stack, qdisc)},
+	{"hosts", "1", "guests over which the group's flows are spread", UNIT_NONE,
+		PARAM_U64(struct stack, hosts), 1, STACK_HOSTS_MAX},
+	{"memory", "128MB", "of each guest; it bounds the kernel's buffers", UNIT_BYTES,
+		PARAM_U64(struct stack, memory_bytes), 32e6, 4e9},
+	{"card", "10Gbit", "rate at which a guest's network card sends", UNIT_RATE_BPS,
+		PARAM_U64(struct stack, card_bps), 1e6, 1e12},
+	PARAM_END,
+};
+
+static const struct param maps[] = {
+	{"sysctl", "", "settings by their names below net.ipv4, or whole: {tcp_ecn: 1}", UNIT_NONE,
+		PARAM_SCALAR},
+	PARAM_END,
+};
+
+static const struct param none[] = {PARAM_END};
+
+void stacks_list(struct run_list *l) {
+	run_list_entry(l,
+		&(struct run_listed){.kind = "stack",
+			.name = "weir",
+			.summary = "Weir's own TCP",
+			.params = none});
+	run_list_entry(l,
+		&(struct run_listed){.kind = "stack",
+			.name = "linux",
+			.summary =
+				"an unmodified Linux kernel in virtual time (tools/weir guests build)",
+			.params = params,
+			.also = {maps}});
+}
+
+// "tcp_ecn" -> "net/ipv4/tcp_ecn", "net.core.rmem_max" -> "net/core/rmem_max".
+static bool sysctl_path(const char *name, char path[static STACK_SYSCTL_SIZE]) {
+	int n = snprintf(path, STACK_SYSCTL_SIZE, "%s%s",
+		strchr(name, '.') == NULL ? "net/ipv4/" : "", name);
+
+	for (char *c = path; *c != '\0'; c++) {
+		if (*c == '.')
+			*c = '/';
+		else if (!isalnum((unsigned char)*c) && *c != '_' && *c != '/' && *c != '-')
+			return false;
+	}
+	return n < STACK_SYSCTL_SIZE && strncmp(path, "net/", 4) == 0 && strstr(path, "//") == NULL;
+}
+
+static int read_sysctls(struct stack *st, struct config_node *map, struct err *err) {
+	if (map == NULL)
+		return 0;
+	if (config_kind(map) != CONFIG_MAP)
+		return config_err(
+			map, -EINVAL, err, "sysctl is a map of settings such as {tcp_ecn: 1}");
+	if (config_count(map) > STACK_SYSCTLS)
+		return config_err(map, -ERANGE, err, "sysctl: at most %d settings", STACK_SYSCTLS);
+	for (size_t i = 0; i < config_count(map); i++) {
+		struct config_node *value = config_at(map, i);
+		const char *text = config_text(value);
+
+		if (!sysctl_path(config_key(map, i), st->sysctl[i].name))
+			return config_err(value, -EINVAL, err,
+				"sysctl: '%s' is no setting below net", config_key(map, i));
+		if (text == NULL || text[0] == '\0' || strlen(text) >= STACK_SYSCTL_SIZE)
+			return config_err(value, -EINVAL, err,
+				"sysctl: %s: a value of 1 to %d characters is required",
+				config_key(map, i), STACK_SYSCTL_SIZE - 1);
+		snprintf(st->sysctl[i].value, STACK_SYSCTL_SIZE, "%s", text);
+		st->sysctls++;
+	}
+	return 0;
+}
+
+// What the guest's kernel would not say as clearly.
+static int check(const struct stack *st, struct config_node *node, struct err *err) {
+	static const char *const controls[] = {"reno", "bbr", "bic", "cdg", "cubic", "dctcp",
+		"highspeed", "htcp", "hybla", "illinois", "lp", "nv", "scalable", "vegas", "veno",
+		"westwood", "yeah", NULL};
+	static const char *const qdiscs[] = {"fq", "fq_codel", "pfifo_fast", NULL};
+	const struct {
+		const char *key, *value;
+		const char *const *known;
+	} words[] = {{"cc", st->cc, controls}, {"qdisc", st->qdisc, qdiscs}};
+
+	for (size_t i = 0; i < 2; i++) {
+		char names[CONFIG_NAMES_SIZE] = "";
+		bool found = false;
+
+		for (const char *const *k = words[i].known; *k != NULL; k++) {
+			config_name_add(names, *k);
+			found = found || strcmp(*k, words[i].value) == 0;
+		}
+		if (!found)
+			return config_err(node, -EINVAL, err,
+				"%s: the guests' kernel has no '%s'; it has %s", words[i].key,
+				words[i].value, names);
+	}
+	return 0;
+}
+
+int stack_read(struct stack *st, struct config_node *group, const char *what, struct err *err) {
+	struct config_node *at = config_get(group, what), *map;
+	const char *name;
+	int rc;
+
+	if (at == NULL)
+		return 0;
+	if ((rc = config_plugin(at, what, &name, &map, err)) < 0)
+		return rc;
+	*st = (struct stack){.guest = strcmp(name, "linux") == 0};
+	if (!st->guest && strcmp(name, "weir") != 0)
+		return config_err(
+			at, -EINVAL, err, "%s: '%s' is no stack; there is weir, linux", what, name);
+	if (!st->guest)
+		return config_params(map, name, none, NULL, NULL, err);
+	if ((rc = config_params(map, name, params, maps, st, err)) < 0
+		|| (rc = read_sysctls(st, config_get(map, "sysctl"), err)) < 0)
+		return rc;
+	return check(st, at, err);
+}

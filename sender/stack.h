@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Whose TCP a group's flows have: ours, or that of unmodified Linux kernels (virtual time only, tools/sim/guest/).
+//
+//	flows:
+//	  - {count: 2, stack: {linux: {cc: cubic, qdisc: fq, sysctl: {tcp_ecn: 1}}}}
+//	  - {count: 2, cc: copa, peer: {linux: {}}}
+//
+// `stack` is the sending side, `peer` the receiving one; without `peer` it is as `stack`.
+#pragma once
+#include "common/base/param.h"
+#include "common/config/config.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct run_list;
+
+#define STACK_SYSCTLS 16
+#define STACK_HOSTS_MAX 64 // guests of one side of a group
+#define STACK_SYSCTL_SIZE 64
+
+struct stack {
+	bool guest; // a Linux kernel's; else ours
+	char cc[PARAM_TEXT_SIZE], qdisc[PARAM_TEXT_SIZE];
+	uint64_t hosts; // guests over which the flows are spread
+	uint64_t memory_bytes; // of each
+	uint64_t card_bps; // rate at which its card sends
+	struct {
+		char name[STACK_SYSCTL_SIZE], value[STACK_SYSCTL_SIZE]; // "net/ipv4/tcp_ecn"
+	} sysctl[STACK_SYSCTLS];
+	uint32_t sysctls;
+};
+
+// Reads the key `what` ("stack", "peer") of a group; without it *st stays as it is.
+int stack_read(struct stack *st, struct config_node *group, const char *what, struct err *err);
+// The stacks, for --list.
+void stacks_list(struct run_list *l);

@@ -1,0 +1,489 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Linux kernels in virtual time: unmodified TCP whose frames pass our paths, the same in every run.
+
+What is right comes from the frames themselves as tshark reads them, from the kernel's own counters
+(TCP_INFO) and from the sizes of what was sent.
+"""
+
+import ctypes
+import fcntl
+import hashlib
+import json
+import os
+import signal
+import struct
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from weir.analysis import folder
+from weir.guests import build as guest_build
+
+pytestmark = pytest.mark.slow
+
+CONFIG = """
+seed: 1
+duration: {duration}
+paths:
+  forward: [{before}{{link: {{rate: {rate}, queue: {queue}}}}}, {{delay: {{delay: 10ms}}}}]
+  reverse: [{back}{{delay: {{delay: 10ms}}}}]
+flows:
+{flows}
+telemetry: {{level: 1, interval: 100ms}}
+"""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kernel():
+    """The guests' kernel: built here if nobody has built it, which takes minutes."""
+    if guest_build.current() is None:
+        guest_build.build(lambda *_: None)
+    return guest_build.current()
+
+
+@pytest.fixture(autouse=True)
+def alone():
+    """One of these tests at a time on a machine: they look at all guests that there are."""
+    with Path("/tmp/weir-test-guests.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes a config."""
+
+    def made(
+        *flows, duration="3s", rate="50Mbit", queue="{fifo: {limit: 1BDP}}", before="", back=""
+    ):
+        path = tmp_path / "config.yaml"
+        lines = "\n".join(f"  - {flow}" for flow in flows)
+        path.write_text(
+            CONFIG.format(
+                flows=lines, duration=duration, rate=rate, queue=queue, before=before, back=back
+            )
+        )
+        return path
+
+    return made
+
+
+@pytest.fixture
+def run(weir_sim, tmp_path):
+    """Runs it into a folder; the summary. `around` precedes the program's name."""
+
+    def made(config, name="run", *options, around=()):
+        out = tmp_path / name
+        argv = [*around, str(weir_sim), str(config), "--out", str(out), *options]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr
+        summary = json.loads((out / "summary.json").read_text())
+        assert summary["ledger"]["balanced"]
+        return summary
+
+    return made
+
+
+def digest(place):
+    """Of every record and captured byte of a run."""
+    capture = place.with_suffix(".pcapng")
+    files = sorted(place.glob("*.ring"))
+    assert files
+    return {"capture": records(capture), **{path.name: records(path) for path in files}}
+
+
+def records(path):
+    """Hash of a file; of a recording without its header, which has the run's id."""
+    data = path.read_bytes()
+    return hashlib.sha256(data[4096:] if path.suffix == ".ring" else data).hexdigest()
+
+
+def frames(capture, *fields):
+    """Fields of the TCP frames of a capture, as tshark reads them."""
+    argv = ["tshark", "-r", str(capture), "-Y", "tcp", "-T", "fields"]
+    argv += [arg for field in fields for arg in ("-e", field)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=300)
+    return [[int(value) for value in line.split("\t")] for line in done.stdout.splitlines()]
+
+
+MIX = (
+    "{count: 2, cc: copa}",
+    "{count: 2, stagger: 200ms, stack: {linux: {cc: cubic}}}",
+)
+
+
+def test_same_seed_same_bytes_beside_busy_loops_and_on_other_cpus(write, run, tmp_path):
+    config = write(*MIX, duration="2s")
+    for name, around in (("a", ()), ("b", ("taskset", "-c", str(max(os.sched_getaffinity(0)))))):
+        run(config, name, "--pcap", str(tmp_path / f"{name}.pcapng"), around=around)
+    loops = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(2)]
+    try:
+        run(config, "c", "--pcap", str(tmp_path / "c.pcapng"))
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+    first = digest(tmp_path / "a")
+    assert digest(tmp_path / "b") == first
+    assert digest(tmp_path / "c") == first
+    run(config, "d", "--seed", "2", "--pcap", str(tmp_path / "d.pcapng"))
+    assert digest(tmp_path / "d")["capture"] != first["capture"]
+
+
+def test_frames_are_whole_and_their_retransmissions_are_the_kernels(write, run, tmp_path):
+    """What ends where the flow had been is a retransmission: the kernel counts as many."""
+    config = write(
+        "{count: 3, stagger: 100ms, stack: {linux: {cc: cubic}}}", before="{loss: {rate: 0.2%}}, "
+    )
+    capture = tmp_path / "x.pcapng"
+    summary = run(config, "run", "--pcap", str(capture))
+    wrong = subprocess.run(
+        [
+            *("tshark", "-r", str(capture), "-o", "tcp.check_checksum:TRUE", "-o"),
+            *("ip.check_checksum:TRUE", "-Y"),
+            "_ws.malformed || tcp.checksum.status == 0 || ip.checksum.status == 0",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert wrong.stdout == ""
+    resent, highest, acked = [0, 0, 0], [0, 0, 0], [0, 0, 0]
+    for source, target, seq, length, ack in frames(
+        capture, "tcp.srcport", "tcp.dstport", "tcp.seq", "tcp.len", "tcp.ack"
+    ):
+        if target == 5001 and length > 0:
+            flow = source - 10000
+            resent[flow] += seq + length <= highest[flow]
+            highest[flow] = max(highest[flow], seq + length)
+        elif source == 5001:
+            acked[target - 10000] = max(acked[target - 10000], ack)
+    of = folder.load(tmp_path / "run").interval.to_polars()
+    for flow in range(3):
+        said = of.filter(of["flow_id"] == flow)
+        assert resent[flow] > 5
+        # The last sample is 0.1 ms older than the last frame.
+        assert 0 <= resent[flow] - said["retransmits"].sum() <= 1
+        assert 0 <= acked[flow] - 1 - said["acked_bytes"].sum() <= 100 * 1448
+    assert summary["guests"]["other_frames"] == 0
+
+
+@pytest.mark.parametrize(
+    "stack", ["{linux: {cc: cubic}}", "{linux: {cc: reno, qdisc: pfifo_fast}}"]
+)
+def test_a_kernel_alone_fills_its_link(write, run, stack):
+    """With a buffer of one bandwidth-delay product a halved window keeps the link busy."""
+    config = write(f"{{stack: {stack}}}", duration="8s")
+    summary = run(config, "run", "-o", "warmup=3s")
+    assert summary["links"]["forward"]["utilisation"] > 0.97
+    group = summary["groups"][0]
+    # 1448 bytes of payload in a frame of 1514, 4 of FCS and 20 around it.
+    assert group["goodput_bps"] == pytest.approx(50e6 * 1448 / 1538, rel=0.03)
+    base_ns, full_ns = 20e6, 20e6 + 20e6
+    assert base_ns < group["rtt_mean_ns"] < full_ns * 1.03
+    assert summary["guests"]["release"].startswith("6.")
+    assert len(summary["guests"]["options"]) == 16
+
+
+SIZE = 700_003  # the last segment is short
+BOTH_WAYS = "{loss: {rate: 1%}}, "
+
+
+@pytest.mark.parametrize(
+    ("stacks", "name"),
+    [
+        ("stack: {linux: {}}, peer: weir", "kernel to ours"),
+        ("cc: newreno, peer: {linux: {}}", "ours to the kernel"),
+        ("stack: {linux: {sysctl: {tcp_sack: 0}}}, peer: weir", "kernel to ours, without SACK"),
+        ("cc: cubic, sack: no, timestamps: no, peer: {linux: {}}", "ours, few options"),
+        ("stack: {linux: {sysctl: {tcp_ecn: 1}}}", "kernel to kernel"),
+    ],
+)
+def test_every_byte_once_under_loss(write, run, tmp_path, stacks, name):
+    """Both sides lose one packet in a hundred; all connections close, with all that was sent."""
+    config = write(
+        f"{{count: 4, source: {{size: {{bytes: {SIZE}B}}}}, {stacks}}}",
+        before=BOTH_WAYS,
+        back=BOTH_WAYS,
+        duration="20s",
+    )
+    summary = run(config)
+    assert summary["flows"] == {"waiting": 0, "open": 0, "done": 4, "failed": 0}
+    assert summary["groups"][0]["acked_bytes"] == 4 * SIZE
+    assert summary["receivers"]["bytes"] == 4 * SIZE
+    assert summary["groups"][0]["retransmits"] > 0
+    flows = folder.load(tmp_path / "run").flows.to_polars()
+    assert sorted(flows["acked_bytes"].to_list()) == [0] * 4 + [SIZE] * 4
+
+
+def test_reordering_loses_nothing(write, run):
+    config = write(
+        f"{{count: 2, source: {{size: {{bytes: {SIZE}B}}}}, stack: {{linux: {{}}}}, peer: weir}}",
+        f"{{count: 2, cc: newreno, source: {{size: {{bytes: {SIZE}B}}}}, peer: {{linux: {{}}}}}}",
+        before="{delay: {delay: 1ms, late: 2%, late_by: 4ms}}, ",
+        duration="20s",
+    )
+    summary = run(config)
+    assert summary["flows"]["done"] == 4
+    assert summary["receivers"]["bytes"] == 4 * SIZE
+
+
+def test_a_kernel_answers_marks(write, run):
+    """With ECN a CoDel queue marks and drops nothing, and the kernel sends nothing twice."""
+    queue = "{codel: {ecn: yes}}"
+    ecn = "{stack: {linux: {cc: cubic, sysctl: {tcp_ecn: 1}}}}"
+    marked = run(write(ecn, queue=queue, duration="6s"), "ecn", "-o", "warmup=2s")
+    assert marked["links"]["forward"]["marks"] > 0
+    assert marked["links"]["forward"]["drops"] == 0
+    assert marked["groups"][0]["retransmits"] == 0
+    off = run(write(ecn.replace("1}", "0}"), queue=queue, duration="6s"), "off", "-o", "warmup=2s")
+    assert off["links"]["forward"]["marks"] == 0
+    assert off["links"]["forward"]["drops"] > 0
+
+
+def test_flows_start_and_stop_when_they_are_told(write, run, tmp_path):
+    config = write("{count: 3, start: 500ms, stagger: 250ms, stop: 2s, stack: {linux: {hosts: 2}}}")
+    run(config)
+    flows = folder.load(tmp_path / "run").flows.to_polars()
+    opened = flows.filter(flows["event"] == 1).sort("flow_id")["ts_ns"].to_list()
+    # One round trip of 20 ms, and what the SYN needs on the link, after the start.
+    for flow, at_ns in enumerate(opened):
+        assert 20e6 < at_ns - (500e6 + flow * 250e6) < 41e6
+    closed = flows.filter(flows["event"] == 2)["ts_ns"].to_list()
+    assert len(closed) == 3
+    assert min(closed) > 2e9
+
+
+@pytest.mark.parametrize(
+    ("flows", "said"),
+    [
+        ("{stack: {linux: {cc: copa}}}", "the guests' kernel has no 'copa'; it has reno, bbr"),
+        ("{stack: {linux: {qdisc: red}}}", "has no 'red'; it has fq, fq_codel, pfifo_fast"),
+        ("{cc: copa, stack: {linux: {}}}", "with stack: linux it is the kernel's"),
+        ("{stack: windows}", "'windows' is no stack; there is weir, linux"),
+        ("{stack: {linux: {sysctl: {'kernel.panic': 1}}}}", "no setting below net"),
+        ("{stack: {linux: {sysctl: {'../x': 1}}}}", "no setting below net"),
+        ("{stack: {linux: {sysctl: 3}}}", "a map of settings"),
+        ("{stack: {linux: {hosts: 65}}}", "is not in [1, 64]"),
+        ("{stack: {linux: {host: 1}}}", "unknown key 'host'"),
+        ("{mss: 8960B, stack: linux}", "1460B at most"),
+        ("{stack: weir}", "cc is required"),
+    ],
+)
+def test_configs_are_refused_in_one_sentence(weir_sim, write, flows, said):
+    config = write(flows)
+    done = subprocess.run([weir_sim, config, "--check"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert f"{config}:" in done.stderr
+    assert said in done.stderr
+
+
+def test_a_setting_the_kernel_does_not_have_is_named(weir_sim, write, tmp_path):
+    config = write("{stack: {linux: {sysctl: {tcp_no_such: 1}}}}")
+    refused(weir_sim, config, tmp_path, "guest 0: /proc/sys/net/ipv4/tcp_no_such = 1: No such file")
+
+
+def refused(weir_sim, config, tmp_path, said, **kwargs):
+    """The run fails with one sentence, a valid folder, and nothing left behind."""
+    out = tmp_path / "refused"
+    done = subprocess.run(
+        [weir_sim, config, "--out", out, "--force"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        **kwargs,
+    )
+    assert done.returncode == 1, done.stderr
+    assert done.stderr.count("\n") == 1
+    assert said in done.stderr
+    nothing_left(out)
+
+
+def nothing_left(out):
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["ledger"]["balanced"]
+    assert json.loads((out / "manifest.json").read_text())["verdict"] != "running"
+    assert not list(Path("/dev/shm").glob("weir-guests-*"))
+    assert guests() == []
+
+
+def guests():
+    """Processes of guests, by their command lines."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if any(word.startswith(b"umid=weir") for word in words):
+            found.append((int(path.parent.name), words))
+    return found
+
+
+def test_without_a_kernel(weir_sim, write, tmp_path):
+    env = {**os.environ, "WEIR_GUESTS": str(tmp_path / "none")}
+    said = "run: tools/weir guests build"
+    refused(weir_sim, write("{stack: linux}"), tmp_path, said, env=env)
+
+
+def test_too_little_shared_memory(weir_sim, write, tmp_path):
+    config = write("{count: 60, stack: {linux: {hosts: 60, memory: 4GB}}}")
+    refused(weir_sim, config, tmp_path, "MB in /dev/shm for its guests, and")
+
+
+def in_mount_namespace(command):
+    """For subprocess: /dev/shm as the command leaves it, for this process only."""
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def prepare():
+        if libc.unshare(0x00020000) != 0:
+            raise OSError(ctypes.get_errno(), "unshare")
+        subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+        subprocess.run(command, check=True)
+
+    return prepare
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts")
+def test_shared_memory_without_programs(weir_sim, write, tmp_path):
+    mount = ["mount", "-t", "tmpfs", "-o", "noexec", "tmpfs", "/dev/shm"]
+    refused(
+        weir_sim,
+        write("{stack: linux}"),
+        tmp_path,
+        "which is mounted noexec; run: mount -o remount,exec /dev/shm",
+        preexec_fn=in_mount_namespace(mount),
+    )
+
+
+def without_ptrace():
+    """Refuses the system call by a seccomp filter, as containers do."""
+    load, equal, ret, ptrace = 0x20, 0x15, 0x06, 101
+    program = [
+        (load, 0, 0, 0),
+        (equal, 0, 1, ptrace),
+        (ret, 0, 0, 0x00050001),
+        (ret, 0, 0, 0x7FFF0000),
+    ]
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in program))
+    filter_ = ctypes.create_string_buffer(
+        struct.pack("HxxxxxxQ", len(program), ctypes.addressof(code))
+    )
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.prctl(38, 1, 0, 0, 0) == 0
+    assert libc.prctl(22, 2, ctypes.c_void_p(ctypes.addressof(filter_)), 0, 0) == 0
+
+
+def test_without_ptrace(weir_sim, write, tmp_path):
+    refused(
+        weir_sim,
+        write("{stack: linux}"),
+        tmp_path,
+        "runs guests under ptrace, which this system forbids",
+        preexec_fn=without_ptrace,
+    )
+
+
+@pytest.fixture
+def started(weir_sim, write, tmp_path):
+    """A long run, once its guests are there."""
+    running = []
+
+    def made(env=None):
+        argv = [weir_sim, write("{stack: linux}", duration="600s"), "--out", tmp_path / "out"]
+        running.append(
+            subprocess.Popen(
+                argv, stderr=subprocess.PIPE, text=True, env={**os.environ, **(env or {})}
+            )
+        )
+        until(lambda: len(guests()) >= 2)
+        return running[0]
+
+    yield made
+    for process in running:
+        process.kill()
+        process.wait()
+        process.stderr.close()
+
+
+def until(condition, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def main_process(index):
+    """Of a guest: the first one, which started the others."""
+    name = f"umid=weir{index}".encode()
+    return min(pid for pid, words in guests() if name in words)
+
+
+def test_a_guest_that_dies(started, tmp_path):
+    process = started()
+    os.kill(main_process(0), signal.SIGKILL)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "guest 0 has died" in said
+    nothing_left(tmp_path / "out")
+
+
+def test_a_guest_that_does_not_answer(started, tmp_path):
+    process = started({"WEIR_GUEST_WATCHDOG_S": "2"})
+    os.kill(main_process(1), signal.SIGSTOP)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "guest 1 has not answered for 2 s" in said
+    nothing_left(tmp_path / "out")
+
+
+@pytest.mark.parametrize("wait_s", [0, 1.5])
+def test_interrupted_at_the_boot_and_in_the_run(started, tmp_path, wait_s):
+    process = started()
+    time.sleep(wait_s)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    nothing_left(tmp_path / "out")
+
+
+def test_guests_end_with_a_run_that_is_killed(started):
+    process = started()
+    process.kill()
+    process.wait()
+    until(lambda: guests() == [])
+    for place in Path("/dev/shm").glob("weir-guests-*"):
+        subprocess.run(["rm", "-r", place], check=True)
+
+
+HOPS = """
+seed: 1
+duration: 1s
+paths:
+  hop1: [{link: {rate: 20Mbit, queue: {fifo: {limit: 2BDP}}}}, {delay: {delay: 5ms}}]
+  hop2:
+    - corrupt: {rate: 1%}
+    - link: {rate: 20Mbit, queue: {fifo: {limit: 2BDP}}}
+    - delay: {delay: 5ms}
+  back: [{delay: {delay: 5ms}}]
+flows:
+  - {stack: linux, path: {forward: [hop1, hop2], reverse: back}}
+  - {cc: copa, path: {forward: hop1, reverse: back}}
+  - {stack: linux, peer: weir, path: {forward: hop2, reverse: back}}
+telemetry: {level: 1, interval: 100ms}
+"""
+
+
+def test_several_hops_and_flipped_bits(run, tmp_path):
+    """Kernels discard what is corrupted, as their checksums find, and send it again."""
+    config = tmp_path / "hops.yaml"
+    config.write_text(HOPS)
+    for name in ("a", "b"):
+        summary = run(config, name, "--pcap", str(tmp_path / f"{name}.pcapng"))
+    assert digest(tmp_path / "a") == digest(tmp_path / "b")
+    assert summary["ledger"]["hosts"]["receiver_checksum_errors"] > 0  # of our own transport
+    long, _, cross = summary["groups"]
+    for group in (long, cross):
+        assert group["retransmits"] > group["drops"]

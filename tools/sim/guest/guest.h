@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A Linux guest as a host of virtual time: an unmodified kernel in User Mode Linux, whose clock and network card are
+// ours.
+//
+//	packets that leave a path -> inbox -> card -> kernel -> card -> outbox -> packets that enter a path
+//
+// A guest is run through a window like any other host, on the packets that arrive in it. Its processor is infinitely
+// fast: all that it does at a time happens at that time, but for 256 ns per clock that a process reads. Its card sends
+// one frame after the other, at its rate, and gives a frame's memory back when it has left: small queues in the
+// kernel's TCP depend on that. Frames wait in the card without bound, those for which the kernel has no buffer.
+//
+// All its times are the run's. Its own clock is ahead by GUEST_EPOCH_NS, in which it boots.
+#pragma once
+#include "common/base/pkt.h"
+#include "tools/sim/guest/calendar.h"
+#include "tools/sim/guest/message.h"
+#include "tools/sim/guest/process.h"
+#include "tools/sim/guest/vhost.h"
+
+#include <sys/types.h>
+
+#define GUEST_EPOCH_NS (10 * UINT64_C(1000000000))
+
+// A packet that is a guest's frame: the decoded segment's header, as of any other, then the frame without FCS, padded
+// to the shortest. Its length is that of the packet less the FCS.
+#define GUEST_FRAME_ROOM 1536
+#define GUEST_PKT_SIZE (SIM_PKT_SIZE_ + GUEST_FRAME_ROOM)
+#define SIM_PKT_SIZE_ 128 // seg.h: SIM_PKT_SIZE
+static inline uint8_t *guest_frame(struct pkt *p) {
+	return (uint8_t *)p + SIM_PKT_SIZE_;
+}
+static inline const uint8_t *guest_frame_const(const struct pkt *p) {
+	return (const uint8_t *)p + SIM_PKT_SIZE_;
+}
+
+// What a guest's card is connected to; called in the thread that runs the guest.
+struct guest_wire {
+	// A frame that the guest sends: the packet for it, with all that paths need; NULL: it is thrown away.
+	struct pkt *(*packet)(void *ctx, uint32_t guest, const uint8_t *frame, uint32_t size);
+	// The frame of a packet for the guest, at most GUEST_FRAME_ROOM bytes into `frame`; its size.
+	uint32_t (*frame)(void *ctx, uint32_t guest, const struct pkt *p, uint8_t *frame);
+	void *ctx;
+};
+
+struct guest_count {
+	uint64_t tx, rx; // frames that entered and left its card
+	uint64_t other; // frames that no path is for
+	uint64_t interrupts, runs;
+};
+
+struct guest_card {
+	uint64_t rate_bps; // 0: infinite
+	uint64_t free_ns; // when the last frame has left
+	struct {
+		uint64_t left_ns;
+		uint16_t head;
+	} sent[VHOST_RING_MAX]; // not given back yet
+	uint32_t first, nb_sent;
+};
+
+struct guest {
+	uint32_t index;
+	pid_t pid; // 0: not started
+	uint64_t epoch_ns; // its clock less the run's; 0 while it boots
+	bool ready; // its program has said so
+	struct calendar calendar;
+	struct vhost net;
+	struct guest_card card;
+	struct guest_wire wire;
+	struct pkt_list inbox; // in the order of their arrival
+	struct pkt_list delivered; // from the inbox, to be freed by the owner
+	struct pkt_list outbox; // frames that leave the card, in the order of time
+	struct sample *sample; // what its program has reported, to be emptied by the owner
+	uint32_t nb_samples, room_samples;
+	uint64_t ready_clock_ns, ready_ns; // its program's clock, and ours, when it was ready
+	struct guest_count count;
+	char trouble[256]; // what its program complains about; "": nothing
+	int rc; // of guest_run in its thread
+	struct err err;
+};
+
+// Listens at the guest's sockets in the folder; guest_process may then start it.
+int guest_open(struct guest *g, uint32_t index, const struct guest_folder *f, const uint8_t mac[6],
+	struct err *err);
+// Lets it boot until its program is ready, and sets that program's clock. -ETIMEDOUT, -EPIPE, ... and a sentence.
+int guest_boot(struct guest *g, const struct guest_folder *f, struct err *err);
+// Runs it up to `end_ns`, exclusive.
+int guest_run(struct guest *g, const struct guest_folder *f, uint64_t end_ns, struct err *err);
+// When it has something to do of itself; NEVER_NS: only a packet can wake it.
+uint64_t guest_next_ns(const struct guest *g);
+// Ends it. Its packets are the owner's.
+void guest_close(struct guest *g);

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/sim/guest/guests_private.h"
+
+#include "common/base/mem.h"
+#include "common/base/rng.h"
+#include "common/net/corrupt.h"
+#include "common/net/flow_addr.h"
+#include "common/net/wire.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static_assert(POOLS + 2 * GUESTS_MAX <= UINT8_MAX && POOLS % 2 == 0, "pkt.pool");
+
+#define AHEAD_NS (100 * NS_PER_US) // by which a sample precedes the end of its interval
+#define SAMPLES_PER_FLOW                                                                           \
+	8 // in a window: one per interval, opened, closed; windows end with intervals
+#define POOL_LEAST 4096
+#define OVERHEAD_BYTES (24 * 1024 * 1024) // of a guest in /dev/shm, besides its memory
+
+static const uint8_t sender_mac[6] = {2, 0, 0, 0, 0, 1}, receiver_mac[6] = {2, 0, 0, 0, 0, 2};
+
+static const struct stack *side_of(const struct group *g, bool sender) {
+	return sender ? &g->stack : &g->peer;
+}
+
+static uint32_t group_hosts(const struct group *g, bool sender) {
+	const struct stack *st = side_of(g, sender);
+
+	return !st->guest ? 0 : (uint32_t)(st->hosts < g->count ? st->hosts : g->count);
+}
+
+static uint32_t count_guests(const struct groups *groups) {
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < groups->count; i++)
+		n += group_hosts(&groups->group[i], true) + group_hosts(&groups->group[i], false);
+	return n;
+}
+
+// Gives the groups' flows to their guests, the senders first.
+static void place_flows(struct guests *gs) {
+	const struct groups *groups = &gs->sim->groups;
+	uint16_t next = 0;
+
+	for (int sender = 1; sender >= 0; sender--) {
+		for (uint32_t i = 0; i < groups->count; i++) {
+			const struct group *g = &groups->group[i];
+			uint32_t hosts = group_hosts(g, sender != 0);
+
+			for (uint32_t k = 0; k < g->count; k++)
+				gs->of_flow[sender][g->first + k] =
+					hosts == 0 ? NO_GUEST : (uint16_t)(next + k % hosts);
+			for (uint32_t k = 0; k < hosts; k++, next++)
+				gs->place[next] = (struct guests_place){
+					.sender = sender != 0,
+					.group = (uint16_t)i,
+					.shard = k,
+					.flows = (uint32_t)((g->count + hosts - 1 - k) / hosts),
+				};
+		}
+	}
+}
+
+// A guest's pool: its parity says which way its packets go (sim_direction).
+static uint8_t pool_of(const struct guests *gs, uint32_t guest) {
+	return (uint8_t)(POOLS + 2 * guest
+		+ (gs->place[guest].sender ? FLOWS_FORWARD : FLOWS_REVERSE));
+}
+
+static int get_memory(struct guests *gs, uint64_t pipe_segs, struct err *err) {
+	int rc = 0;
+
+	gs->guest = calloc(gs->count, sizeof(*gs->guest));
+	gs->place = calloc(gs->count, sizeof(*gs->place));
+	for (int i = 0; i < 2; i++)
+		gs->of_flow[i] = calloc(gs->sim->groups.flows, sizeof(uint16_t));
+	if (gs->guest == NULL || gs->place == NULL || gs->of_flow[0] == NULL
+		|| gs->of_flow[1] == NULL)
+		return err_set(err, -ENOMEM, "no memory for %u guests", gs->count);
+	place_flows(gs);
+	for (uint32_t i = 0; rc == 0 && i < gs->count; i++) {
+		struct guest *g = &gs->guest[i];
+
+		g->calendar.listener = g->calendar.fd = -1;
+		g->net.listener = g->net.fd = g->net.call_fd = -1;
+		rc = sim_pool_init(&gs->sim->pool[pool_of(gs, i)], GUEST_PKT_SIZE,
+			2 * pipe_segs + POOL_LEAST, err);
+	}
+	return rc;
+}
+
+int guests_init(struct guests **out, struct sim *s, uint64_t pipe_segs, struct err *err) {
+	struct config_node *flows = config_get(config_root(s->run->config), "flows");
+	uint32_t count = count_guests(&s->groups);
+	struct guests *gs;
+
+	if (count == 0)
+		return 0;
+	if (count > GUESTS_MAX)
+		return config_err(flows, -ERANGE, err,
+			"flows: %u guests; there may be %d: give less `hosts`", count, GUESTS_MAX);
+	if (s->groups.flows > FLOW_ADDR_PORTS)
+		return config_err(flows, -ERANGE, err, "flows: with stack: linux at most %u",
+			FLOW_ADDR_PORTS);
+	if ((gs = calloc(1, sizeof(*gs))) == NULL)
+		return err_set(err, -ENOMEM, "no memory for %u guests", count);
+	*out = gs;
+	gs->sim = s;
+	gs->count = count;
+	return get_memory(gs, pipe_segs, err);
+}
+
+static void plan_settings(const struct guests *gs, uint32_t index, struct guest_plan *plan) {
+	const struct guests_place *at = &gs->place[index];
+	const struct group *g = &gs->sim->groups.group[at->group];
+	const struct stack *st = side_of(g, at->sender);
+
+	*plan = (struct guest_plan){
+		.sender = at->sender,
+		.flows = at->flows,
+		.ip = htonl(at->sender ? FLOW_ADDR_SENDER : FLOW_ADDR_RECEIVER),
+		.peer_ip = htonl(at->sender ? FLOW_ADDR_RECEIVER : FLOW_ADDR_SENDER),
+		.port = FLOW_ADDR_DST_PORT,
+		.mtu = (uint16_t)(g->mss + WIRE_IPV4 + WIRE_TCP),
+		.interval_ns = gs->sim->run->telemetry_interval_ns,
+		.sysctls = st->sysctls,
+	};
+	plan->ahead_ns = time_min(AHEAD_NS, plan->interval_ns / 2);
+	memcpy(plan->mac, at->sender ? sender_mac : receiver_mac, 6);
+	memcpy(plan->peer_mac, at->sender ? receiver_mac : sender_mac, 6);
+	snprintf(plan->cc, sizeof(plan->cc), "%.60s", st->cc);
+	snprintf(plan->qdisc, sizeof(plan->qdisc), "%.60s", st->qdisc);
+	for (uint32_t i = 0; i < st->sysctls; i++) {
+		memcpy(plan->sysctl[i].name, st->sysctl[i].name, PLAN_TEXT);
+		memcpy(plan->sysctl[i].value, st->sysctl[i].value, PLAN_TEXT);
+	}
+}
+
+// The plan of a guest, to be freed; NULL: no memory.
+static void *make_plan(const struct guests *gs, uint32_t index, size_t *bytes) {
+	const struct guests_place *at = &gs->place[index];
+	const struct group *g = &gs->sim->groups.group[at->group];
+	uint32_t hosts = group_hosts(g, at->sender), n = 0;
+	struct guest_plan *plan;
+
+	static_assert(PLAN_TEXT == STACK_SYSCTL_SIZE && PLAN_SYSCTLS == STACK_SYSCTLS, "copied");
+	*bytes = sizeof(*plan) + at->flows * sizeof(struct plan_flow);
+	if ((plan = calloc(1, *bytes)) == NULL)
+		return NULL;
+	plan_settings(gs, index, plan);
+	for (uint32_t k = at->shard; k < g->count; k += hosts) {
+		const struct flow *f = &gs->sim->sender.flow[g->first + k];
+
+		((struct plan_flow *)(void *)(plan + 1))[n++] = (struct plan_flow){
+			.start_ns = f->start_ns,
+			.stop_ns = f->stop_ns,
+			.bytes = f->total_bytes,
+			.flow = f->id,
+			.port = flow_addr_port(f->id),
+		};
+	}
+	return plan;
+}
+
+static int start_one(struct guests *gs, uint32_t index, struct err *err) {
+	const struct guests_place *at = &gs->place[index];
+	const struct group *group = &gs->sim->groups.group[at->group];
+	const struct stack *st = side_of(group, at->sender);
+	struct guest *g = &gs->guest[index];
+	struct guest_start start = {.index = index,
+		.memory_bytes = st->memory_bytes,
+		.cpu = guests_cpu(index % gs->threads)};
+	char name[32];
+	struct rng rng;
+	void *plan;
+	int rc = guest_open(g, index, &gs->folder, at->sender ? sender_mac : receiver_mac, err);
+
+	if (rc < 0)
+		return rc;
+	g->wire = (struct guest_wire){guests_packet, guests_encode, gs};
+	g->card.rate_bps = st->card_bps;
+	g->room_samples = SAMPLES_PER_FLOW * at->flows + SAMPLES_MAX;
+	g->sample = calloc(g->room_samples, sizeof(*g->sample));
+	plan = make_plan(gs, index, &start.plan_bytes);
+	if (plan == NULL || g->sample == NULL) {
+		free(plan);
+		return err_set(err, -ENOMEM, "no memory for guest %u", index);
+	}
+	snprintf(name, sizeof(name), "guest.%u", index);
+	rng_init(&rng, gs->sim->run->seed, name);
+	start.seed = rng_u64(&rng);
+	start.plan = plan;
+	g->pid = guest_process(&gs->folder, &start, err);
+	free(plan);
+	return g->pid < 0 ? (int)g->pid : 0;
+}
+
+int guests_boot(struct guests *gs, struct err *err) {
+	uint64_t bytes = 0;
+	int rc;
+
+	for (uint32_t i = 0; i < gs->count; i++)
+		bytes += side_of(&gs->sim->groups.group[gs->place[i].group], gs->place[i].sender)
+				 ->memory_bytes
+			+ OVERHEAD_BYTES;
+	gs->threads = guests_cpus() < gs->count ? guests_cpus() : gs->count;
+	rc = guest_folder_make(&gs->folder, bytes, err);
+	for (uint32_t i = 0; rc == 0 && i < gs->count; i++)
+		rc = start_one(gs, i, err);
+	for (uint32_t i = 0; rc == 0 && i < gs->count; i++)
+		rc = guest_boot(&gs->guest[i], &gs->folder, err);
+	if (rc == 0)
+		guests_start_threads(gs);
+	return rc;
+}
+
+struct pkt *guests_packet(void *ctx, uint32_t guest, const uint8_t *frame, uint32_t size) {
+	struct guests *gs = ctx;
+	bool sender = gs->place[guest].sender;
+	struct wire_info info;
+	struct seg seg;
+	struct pkt *p;
+
+	if (wire_parse(frame, size, &info) != WIRE_OK || info.proto != WIRE_PROTO_TCP
+		|| info.fragment || wire_parse_tcp(frame, &info, false, &seg) != WIRE_OK)
+		return NULL;
+	uint32_t id = flow_addr_index(FLOW_ADDR_SENDER, gs->sim->groups.flows,
+		sender ? info.addr.src_ip : info.addr.dst_ip,
+		sender ? info.addr.src_port : info.addr.dst_port);
+	if (id == FLOW_ADDR_NONE || gs->of_flow[sender][id] != guest)
+		return NULL;
+	p = sim_pool_get(&gs->sim->pool[pool_of(gs, guest)], pool_of(gs, guest));
+	if (p == NULL) {
+		snprintf(gs->guest[guest].trouble, sizeof(gs->guest[guest].trouble),
+			"the memory for its packets is full");
+		return NULL;
+	}
+	p->flow_id = id;
+	p->ecn = info.ecn;
+	p->delay_class = gs->place[guest].group;
+	p->drop_reason = DROP_NONE;
+	p->flags = 0;
+	seg_copy_header(pkt_seg(p), &seg);
+	memcpy(guest_frame(p), frame, size);
+	if (size < WIRE_MIN_FRAME) {
+		memset(guest_frame(p) + size, 0, WIRE_MIN_FRAME - size);
+		size = WIRE_MIN_FRAME;
+	}
+	p->size_bytes = (uint16_t)(size + WIRE_FCS);
+	return p;
+}
+
+uint32_t guests_frame(const struct pkt *p, uint8_t *bytes, uint32_t room) {
+	uint32_t size = p->size_bytes - WIRE_FCS, n = size < room ? size : room;
+
+	if (p->pool < POOLS)
+		return 0;
+	memcpy(bytes, guest_frame_const(p), n);
+	if (wire_ecn_any(bytes, n) != p->ecn)
+		wire_set_ecn(bytes, n, p->ecn);
+	if ((p->flags & PKT_CORRUPT) != 0)
+		corrupt_frame(bytes, n, rng_mix(p->id));
+	return size;
+}
+
+uint32_t guests_encode(void *ctx, uint32_t guest, const struct pkt *p, uint8_t *frame) {
+	uint32_t length, written = sim_frame(NULL, NULL, p, frame, GUEST_FRAME_ROOM, &length);
+
+	memset(frame + written, 0, length - written); // payload
+	return length;
+}
+
+void guests_keep_logs(const struct guests *gs, const char *run_folder) {
+	for (uint32_t i = 0; i < gs->count; i++)
+		guest_keep_log(&gs->folder, i, run_folder);
+}
+
+void guests_summary(const struct guests *gs, struct json *j) {
+	static const char *const texts[] = {"release", "package", "version", "options"};
+	struct guest_count sum = {0};
+
+	if (gs == NULL)
+		return;
+	for (uint32_t i = 0; i < gs->count; i++) {
+		const struct guest_count *c = &gs->guest[i].count;
+
+		sum.tx += c->tx;
+		sum.rx += c->rx;
+		sum.other += c->other;
+		sum.interrupts += c->interrupts;
+		sum.runs += c->runs;
+	}
+	json_object(j, "guests");
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		char text[128];
+
+		guest_kernel_text(&gs->folder, texts[i], text, sizeof(text));
+		json_text(j, texts[i], text);
+	}
+	json_u64(j, "count", gs->count);
+	json_u64(j, "tx_frames", sum.tx);
+	json_u64(j, "rx_frames", sum.rx);
+	json_u64(j, "other_frames", sum.other);
+	json_u64(j, "interrupts", sum.interrupts);
+	json_u64(j, "runs", sum.runs);
+	json_close(j, '}');
+}
+
+void guests_free(struct guests *gs) {
+	if (gs == NULL)
+		return;
+	if (gs->threads > 0 && gs->thread[gs->threads - 1].of != NULL)
+		guests_end_threads(gs);
+	for (uint32_t i = 0; gs->guest != NULL && i < gs->count; i++)
+		guest_close(&gs->guest[i]);
+	guest_folder_remove(&gs->folder);
+	for (int i = 0; i < 2; i++)
+		free(gs->of_flow[i]);
+	free(gs->place);
+	free(gs->guest);
+	free(gs);
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Shared by the files of the guests of a run.
+#pragma once
+#include "tools/sim/guest/guests.h"
+#include "tools/sim/sim.h"
+
+#include <pthread.h>
+
+#define NO_GUEST UINT16_MAX
+
+// What is known of a guest besides what it does.
+struct guests_place {
+	bool sender;
+	uint16_t group;
+	uint32_t shard; // of the group's hosts
+	uint32_t flows;
+};
+
+// A thread runs the guests whose number is its own modulo the number of threads.
+struct guests_thread {
+	struct guests *of;
+	pthread_t id;
+	uint32_t number;
+	bool started;
+};
+
+struct guests {
+	struct sim *sim;
+	struct guest_folder folder;
+	struct guest *guest;
+	struct guests_place *place;
+	uint32_t count;
+	uint16_t *of_flow[2]; // by side, receiver first: the flow's guest, or NO_GUEST
+	struct pkt_list held[2]; // packets for our transport in this window
+	uint64_t window_end_ns; // of the order under way
+	// Threads: an order is a number that grows; each thread says when it has carried it out.
+	struct guests_thread thread[GUESTS_MAX];
+	uint32_t threads;
+	pthread_mutex_t lock;
+	pthread_cond_t ordered, carried_out;
+	uint64_t order;
+	uint32_t busy;
+	int sides; // of the order: 1 receivers, 2 senders, 3 both
+	bool end;
+};
+
+// report.c: what a guest says of a connection, into the flow's counters and telemetry.
+void guests_report(struct guests *gs, const struct sample *m);
+// threads.c: runs the guests of these sides to the end of the window; what went wrong is in their `rc`.
+void guests_run_sides(struct guests *gs, int sides, uint64_t end_ns);
+void guests_start_threads(struct guests *gs);
+void guests_end_threads(struct guests *gs);
+// The CPUs that we may use: how many before any thread was pinned, and the one of a thread; -1: unknown.
+uint32_t guests_cpus(void);
+int guests_cpu(uint32_t number);
+// guests.c: the packet of a guest's frame, and the frame of a packet for it.
+struct pkt *guests_packet(void *ctx, uint32_t guest, const uint8_t *frame, uint32_t size);
+uint32_t guests_encode(void *ctx, uint32_t guest, const struct pkt *p, uint8_t *frame);

@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The only program of a guest: sets up the interface, then opens connections when they are due and sends, or accepts
+// and receives, and reports what the kernel says of them (TCP_INFO).
+//
+// It is linked statically and runs as process 1. It reads clocks rarely, because each reading takes 256 ns of the
+// guest's time.
+#include "tools/sim/guest/init.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/tcp.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#define WRITE_BYTES (256 * 1024)
+#define EVENTS 64
+#define NONE UINT32_MAX
+#define PORTS 65536
+
+enum state { WAITING, CONNECTING, OPEN, CLOSING, ENDED };
+
+struct flow {
+	struct plan_flow plan;
+	uint64_t left; // bytes still to be written
+	uint64_t received;
+	int fd;
+	enum state state;
+};
+
+static struct flow *flow;
+static uint32_t by_port[PORTS]; // of the sender: its flow
+static int ticks = -1, poller = -1, listener = -1;
+static uint64_t offset_ns; // the run's clock less ours
+static uint64_t next_sample_ns = UINT64_MAX; // the run's
+static uint32_t begun; // flows before this one have been started, in the order of their start
+static uint32_t *order;
+static char zeros[WRITE_BYTES];
+
+static int compare_starts(const void *a, const void *b) {
+	const struct plan_flow *x = &flow[*(const uint32_t *)a].plan,
+			       *y = &flow[*(const uint32_t *)b].plan;
+
+	if (x->start_ns != y->start_ns)
+		return x->start_ns < y->start_ns ? -1 : 1;
+	return x->flow < y->flow ? -1 : x->flow > y->flow;
+}
+
+static void take_plan(const void *file) {
+	const struct plan_flow *each;
+
+	plan = file;
+	each = (const void *)(plan + 1);
+	flow = calloc(plan->flows + 1u, sizeof(*flow));
+	order = calloc(plan->flows + 1u, sizeof(*order));
+	if (flow == NULL || order == NULL)
+		fail("no memory for %u flows", plan->flows);
+	for (uint32_t i = 0; i < PORTS; i++)
+		by_port[i] = NONE;
+	for (uint32_t i = 0; i < plan->flows; i++) {
+		flow[i] = (struct flow){.plan = each[i], .left = each[i].bytes, .fd = -1};
+		order[i] = i;
+		by_port[each[i].port] = i;
+	}
+	qsort(order, plan->flows, sizeof(*order), compare_starts);
+}
+
+static void watch(int fd, uint32_t events, uint64_t what, int op) {
+	struct epoll_event e = {.events = events, .data.u64 = what};
+
+	if (epoll_ctl(poller, op, fd, &e) < 0)
+		fail("epoll: %s", strerror(errno));
+}
+
+static void ask_kernel(const struct flow *f, struct sample *s) {
+	struct tcp_info t = {0};
+	socklen_t size = sizeof(t);
+
+	if (getsockopt(f->fd, IPPROTO_TCP, TCP_INFO, &t, &size) < 0)
+		return;
+	*s = (struct sample){
+		.bytes = t.tcpi_bytes_acked,
+		.delivery_Bps = t.tcpi_delivery_rate,
+		.pacing_Bps = t.tcpi_pacing_rate,
+		.srtt_us = t.tcpi_rtt,
+		.rttvar_us = t.tcpi_rttvar,
+		.min_rtt_us = t.tcpi_min_rtt,
+		.cwnd = t.tcpi_snd_cwnd,
+		.ssthresh = t.tcpi_snd_ssthresh,
+		.unacked = t.tcpi_unacked,
+		.sacked = t.tcpi_sacked,
+		.lost = t.tcpi_lost,
+		.retrans = t.tcpi_retrans,
+		.data_segs_out = t.tcpi_data_segs_out,
+		.total_retrans = t.tcpi_total_retrans,
+		.delivered = t.tcpi_delivered,
+		.delivered_ce = t.tcpi_delivered_ce,
+		.dsacks = t.tcpi_dsack_dups,
+		.ca_state = t.tcpi_ca_state,
+		.app_limited = t.tcpi_delivery_rate_app_limited,
+	};
+}
+
+// Adds a sample to the message under way, and sends that if it is full or asked for.
+static void report(const struct flow *f, enum sample_event event, int error, bool at_once) {
+	struct sample *s = &out.sample[out.head.count++];
+
+	memset(s, 0, sizeof(*s));
+	if (f->fd >= 0)
+		ask_kernel(f, s);
+	if (event == SAMPLE_RECEIVED)
+		s->bytes = f->received;
+	s->flow = f->plan.flow;
+	s->event = (uint8_t)event;
+	s->error = (uint8_t)error;
+	if (at_once || out.head.count == SAMPLES_MAX)
+		send_message(
+			MESSAGE_SAMPLES, out.head.count, out.head.count * sizeof(struct sample));
+}
+
+static void end_flow(struct flow *f, enum sample_event event, int error) {
+	report(f, event, error, true);
+	close(f->fd);
+	f->fd = -1;
+	f->state = ENDED;
+}
+
+static void start_flow(struct flow *f) {
+	struct sockaddr_in from = {.sin_family = AF_INET,
+		.sin_addr.s_addr = plan->ip,
+		.sin_port = htons(f->plan.port)};
+	struct sockaddr_in to = {.sin_family = AF_INET,
+		.sin_addr.s_addr = plan->peer_ip,
+		.sin_port = htons(plan->port)};
+	int one = 1, mss = f->plan.mss;
+
+	f->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	if (f->fd < 0 || setsockopt(f->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0
+		|| (mss > 0 && setsockopt(f->fd, IPPROTO_TCP, TCP_MAXSEG, &mss, sizeof(mss)) < 0)
+		|| bind(f->fd, (struct sockaddr *)&from, sizeof(from)) < 0)
+		fail("flow %u: %s", f->plan.flow, strerror(errno));
+	f->state = CONNECTING;
+	if (connect(f->fd, (struct sockaddr *)&to, sizeof(to)) < 0 && errno != EINPROGRESS)
+		fail("flow %u: connect: %s", f->plan.flow, strerror(errno));
+	watch(f->fd, EPOLLOUT, (uint64_t)(f - flow), EPOLL_CTL_ADD);
+}
+
+// All is written: a FIN follows. The peer's FIN is the proof that everything has arrived.
+static void finish(struct flow *f) {
+	shutdown(f->fd, SHUT_WR);
+	f->state = CLOSING;
+	watch(f->fd, EPOLLIN, (uint64_t)(f - flow), EPOLL_CTL_MOD);
+}
+
+static void write_flow(struct flow *f) {
+	while (f->left > 0) {
+		size_t n = f->left < WRITE_BYTES ? (size_t)f->left : WRITE_BYTES;
+		ssize_t wrote = send(f->fd, zeros, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		if (wrote < 0 && (errno == EAGAIN || errno == EINTR))
+			return;
+		if (wrote < 0) {
+			end_flow(f, SAMPLE_FAILED, errno);
+			return;
+		}
+		if (f->left != PLAN_ENDLESS)
+			f->left -= (uint64_t)wrote;
+	}
+	finish(f);
+}
+
+static void serve_sender(struct flow *f, uint32_t events) {
+	int error = 0;
+	socklen_t size = sizeof(error);
+
+	if ((events & (EPOLLERR | EPOLLHUP)) != 0)
+		getsockopt(f->fd, SOL_SOCKET, SO_ERROR, &error, &size);
+	if (error != 0) {
+		end_flow(f, SAMPLE_FAILED, error);
+		return;
+	}
+	if (f->state == CONNECTING) {
+		f->state = OPEN;
+		report(f, SAMPLE_OPENED, 0, true);
+	}
+	if (f->state == OPEN) {
+		write_flow(f);
+	} else if (f->state == CLOSING) {
+		ssize_t n = recv(f->fd, zeros, WRITE_BYTES, MSG_DONTWAIT | MSG_TRUNC);
+
+		if (n == 0)
+			end_flow(f, SAMPLE_CLOSED, 0);
+		else if (n < 0 && errno != EAGAIN && errno != EINTR)
+			end_flow(f, SAMPLE_FAILED, errno);
+	}
+}
+
+static void accept_flows(void) {
+	struct sockaddr_in from;
+	socklen_t size = sizeof(from);
+	int fd;
+
+	while ((fd = accept4(listener, (struct sockaddr *)&from, &size, SOCK_NONBLOCK)) >= 0) {
+		uint32_t i = by_port[ntohs(from.sin_port)];
+
+		size = sizeof(from);
+		if (i == NONE || flow[i].fd >= 0) {
+			close(fd);
+			continue;
+		}
+		flow[i].fd = fd;
+		flow[i].state = OPEN;
+		watch(fd, EPOLLIN, i, EPOLL_CTL_ADD);
+	}
+}
+
+// Reads and throws away; the kernel need not copy it.
+static void serve_receiver(struct flow *f) {
+	ssize_t n;
+
+	do {
+		n = recv(f->fd, NULL, 1 << 30, MSG_DONTWAIT | MSG_TRUNC);
+		if (n > 0)
+			f->received += (uint64_t)n;
+	} while (n > 0);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	report(f, SAMPLE_RECEIVED, n < 0 ? errno : 0, true);
+	close(f->fd);
+	f->fd = -1;
+	f->state = ENDED;
+}
+
+static void sample_all(void) {
+	enum sample_event event = plan->sender ? SAMPLE_NOW : SAMPLE_RECEIVED;
+
+	for (uint32_t i = 0; i < plan->flows; i++) {
+		if (flow[i].state == OPEN || flow[i].state == CLOSING)
+			report(&flow[i], event, 0, false);
+	}
+	if (out.head.count > 0)
+		send_message(
+			MESSAGE_SAMPLES, out.head.count, out.head.count * sizeof(struct sample));
+}
+
+// The next thing that is due, in the run's time.
+static uint64_t next_ns(void) {
+	uint64_t t = next_sample_ns;
+
+	if (!plan->sender)
+		return t;
+	if (begun < plan->flows && flow[order[begun]].plan.start_ns < t)
+		t = flow[order[begun]].plan.start_ns;
+	for (uint32_t i = 0; i < begun; i++) {
+		const struct flow *f = &flow[order[i]];
+
+		if (f->state == OPEN && f->plan.stop_ns < t)
+			t = f->plan.stop_ns;
+	}
+	return t;
+}
+
+static void set_timer(void) {
+	uint64_t t = next_ns() - offset_ns;
+	struct itimerspec at = {
+		.it_value = {.tv_sec = (time_t)(t / NS_PER_S), .tv_nsec = (long)(t % NS_PER_S)}};
+
+	if (timerfd_settime(ticks, TFD_TIMER_ABSTIME, &at, NULL) < 0)
+		fail("timer: %s", strerror(errno));
+}
+
+static void do_due(void) {
+	uint64_t expired, now_ns;
+
+	if (read(ticks, &expired, sizeof(expired)) != sizeof(expired))
+		return;
+	now_ns = clock_ns() + offset_ns;
+	while (plan->sender && begun < plan->flows && flow[order[begun]].plan.start_ns <= now_ns)
+		start_flow(&flow[order[begun++]]);
+	for (uint32_t i = 0; plan->sender && i < begun; i++) {
+		struct flow *f = &flow[order[i]];
+
+		if (f->state == OPEN && f->plan.stop_ns <= now_ns)
+			finish(f);
+	}
+	if (next_sample_ns <= now_ns) {
+		sample_all();
+		next_sample_ns += plan->interval_ns;
+	}
+	set_timer();
+}
+
+#define WATCH_CONTROL UINT64_MAX
+#define WATCH_TICKS (UINT64_MAX - 1)
+#define WATCH_LISTENER (UINT64_MAX - 2)
+
+static void serve(const struct epoll_event *e) {
+	struct flow *f = &flow[e->data.u64 & UINT32_MAX];
+
+	if (e->data.u64 == WATCH_TICKS)
+		do_due();
+	else if (e->data.u64 == WATCH_LISTENER)
+		accept_flows();
+	else if (f->fd >= 0 && plan->sender)
+		serve_sender(f, e->events);
+	else if (f->fd >= 0)
+		serve_receiver(f);
+}
+
+// Tells the run that all is set up, and learns its clock.
+static void begin(void) {
+	struct {
+		uint8_t pad[2], eth[MESSAGE_ETH];
+		struct message head;
+	} go;
+
+	send_message(MESSAGE_READY, 0, 0);
+	do {
+		if (recv(control, go.eth, sizeof(go.eth) + sizeof(go.head), 0) < 0)
+			fail("packet socket: %s", strerror(errno));
+	} while (go.head.kind != MESSAGE_GO);
+	offset_ns = go.head.clock_ns;
+	next_sample_ns = plan->interval_ns - plan->ahead_ns;
+	set_timer();
+}
+
+static void open_listener(void) {
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(plan->port)};
+	int one = 1;
+
+	listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	if (listener < 0 || setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0
+		|| bind(listener, (struct sockaddr *)&at, sizeof(at)) < 0
+		|| listen(listener, 65535) < 0)
+		fail("port %u: %s", plan->port, strerror(errno));
+	watch(listener, EPOLLIN, WATCH_LISTENER, EPOLL_CTL_ADD);
+}
+
+int main(void) {
+	struct epoll_event event[EVENTS];
+
+	mkdir("/proc", 0755);
+	if (mount("proc", "/proc", "proc", 0, NULL) < 0)
+		fail("/proc: %s", strerror(errno));
+	take_plan(read_plan());
+	set_up();
+	poller = epoll_create1(0);
+	ticks = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK);
+	if (poller < 0 || ticks < 0)
+		fail("epoll, timer: %s", strerror(errno));
+	watch(ticks, EPOLLIN, WATCH_TICKS, EPOLL_CTL_ADD);
+	if (!plan->sender)
+		open_listener();
+	begin();
+	for (;;) {
+		int n = epoll_wait(poller, event, EVENTS, -1);
+
+		for (int i = 0; i < n; i++)
+			serve(&event[i]);
+	}
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/sim/guest/init.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
+#include <net/if_arp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define DEVICE "eth0"
+
+const struct guest_plan *plan;
+int control = -1;
+struct outgoing out;
+
+uint64_t clock_ns(void) {
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+void send_message(uint32_t kind, uint32_t count, size_t bytes) {
+	out.head.kind = kind;
+	out.head.count = count;
+	out.head.clock_ns = clock_ns();
+	while (send(control, out.eth, MESSAGE_ETH + sizeof(out.head) + bytes, 0) < 0
+		&& (errno == EINTR || errno == ENOBUFS))
+		;
+	out.head.count = 0;
+}
+
+void fail(const char *format, ...) {
+	char text[512];
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(text, sizeof(text), format, ap);
+	va_end(ap);
+	printf("weir: %s\n", text);
+	if (control >= 0) {
+		memcpy(out.sample, text, sizeof(text));
+		send_message(MESSAGE_BAD, (uint32_t)strlen(text), sizeof(text));
+	}
+	for (;;)
+		pause();
+}
+
+static void write_file(const char *path, const char *text) {
+	int fd = open(path, O_WRONLY);
+
+	if (fd < 0 || write(fd, text, strlen(text)) < 0)
+		fail("%s = %s: %s", path, text, strerror(errno));
+	close(fd);
+}
+
+void *read_plan(void) {
+	int fd = open("/plan", O_RDONLY);
+	struct stat st;
+	char *text;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || (text = malloc((size_t)st.st_size)) == NULL
+		|| read(fd, text, (size_t)st.st_size) != st.st_size)
+		fail("/plan: %s", strerror(errno));
+	close(fd);
+	return text;
+}
+
+static void set_sysctls(void) {
+	char path[2 * PLAN_TEXT];
+
+	for (uint32_t i = 0; i < plan->sysctls; i++) {
+		snprintf(path, sizeof(path), "/proc/sys/%s", plan->sysctl[i].name);
+		write_file(path, plan->sysctl[i].value);
+	}
+	if (plan->cc[0] != '\0')
+		write_file("/proc/sys/net/ipv4/tcp_congestion_control", plan->cc);
+}
+
+static void set_address(struct sockaddr *to, uint32_t ip) {
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = ip};
+
+	memcpy(to, &a, sizeof(a));
+}
+
+// Address, netmask and the peer's address in the neighbour table: nothing is asked over the wire.
+static void set_interface(void) {
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+	struct ifreq r = {.ifr_name = DEVICE};
+	struct arpreq arp = {.arp_flags = ATF_PERM | ATF_COM, .arp_dev = DEVICE};
+
+	r.ifr_mtu = plan->mtu;
+	if (fd < 0 || ioctl(fd, SIOCSIFMTU, &r) < 0)
+		fail(DEVICE ": %s", strerror(errno));
+	set_address(&r.ifr_addr, plan->ip);
+	if (ioctl(fd, SIOCSIFADDR, &r) < 0)
+		fail(DEVICE ": address: %s", strerror(errno));
+	set_address(&r.ifr_netmask, htonl(0xfffe0000));
+	if (ioctl(fd, SIOCSIFNETMASK, &r) < 0)
+		fail(DEVICE ": netmask: %s", strerror(errno));
+	r.ifr_flags = IFF_UP | IFF_RUNNING;
+	if (ioctl(fd, SIOCSIFFLAGS, &r) < 0)
+		fail(DEVICE ": up: %s", strerror(errno));
+	set_address(&arp.arp_pa, plan->peer_ip);
+	arp.arp_ha.sa_family = ARPHRD_ETHER;
+	memcpy(arp.arp_ha.sa_data, plan->peer_mac, 6);
+	if (ioctl(fd, SIOCSARP, &arp) < 0)
+		fail(DEVICE ": neighbour: %s", strerror(errno));
+	close(fd);
+}
+
+static void open_control(void) {
+	struct sockaddr_ll at = {.sll_family = AF_PACKET,
+		.sll_protocol = htons(MESSAGE_ETHERTYPE),
+		.sll_ifindex = (int)if_nametoindex(DEVICE)};
+	int one = 1;
+
+	control = socket(AF_PACKET, SOCK_RAW, htons(MESSAGE_ETHERTYPE));
+	if (control < 0
+		|| setsockopt(control, SOL_PACKET, PACKET_QDISC_BYPASS, &one, sizeof(one)) < 0
+		|| bind(control, (struct sockaddr *)&at, sizeof(at)) < 0)
+		fail("packet socket: %s", strerror(errno));
+	memcpy(out.eth, plan->peer_mac, 6);
+	memcpy(out.eth + 6, plan->mac, 6);
+	out.eth[12] = MESSAGE_ETHERTYPE >> 8;
+	out.eth[13] = MESSAGE_ETHERTYPE & 0xff;
+}
+
+// The interface takes the queue discipline of the time when it goes up. Afterwards troubles can be reported.
+void set_up(void) {
+	write_file("/proc/sys/net/core/default_qdisc", plan->qdisc);
+	set_interface();
+	open_control();
+	set_sysctls();
+}

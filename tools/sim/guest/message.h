@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What weir-sim and the program inside a guest say to each other.
+//
+//	plan    weir-sim -> guest   the file /plan of its initramfs
+//	READY   guest -> weir-sim   it has booted and set up its interface; the guest's clock
+//	GO      weir-sim -> guest   the difference between the run's clock and the guest's
+//	SAMPLES guest -> weir-sim   what the kernel says of its connections (TCP_INFO)
+//
+// Messages are Ethernet frames of a type of their own. They pass no queue, no card and no path and take no time.
+// Both sides run on one machine, so that structs travel as they are.
+#pragma once
+#include <assert.h>
+#include <stdint.h>
+
+#define MESSAGE_ETHERTYPE 0x88b5 // IEEE 802: local experiments
+#define MESSAGE_ETH 14
+
+enum message_kind { MESSAGE_READY = 1, MESSAGE_GO, MESSAGE_SAMPLES, MESSAGE_BAD };
+
+struct message {
+	uint32_t kind;
+	uint32_t count; // SAMPLES: how many follow; BAD: bytes of the sentence that follows
+	uint64_t
+		clock_ns; // READY, SAMPLES: the guest's; GO: what to add to the guest's to get the run's
+};
+
+enum sample_event { SAMPLE_NOW, SAMPLE_OPENED, SAMPLE_CLOSED, SAMPLE_FAILED, SAMPLE_RECEIVED };
+
+// Of one connection; units as in the kernel's struct tcp_info, times in ns.
+struct sample {
+	uint64_t clock_ns; // the guest's, when the kernel was asked
+	uint64_t bytes; // sender: acknowledged; RECEIVED: read
+	uint64_t delivery_Bps, pacing_Bps;
+	uint32_t flow;
+	uint32_t srtt_us, rttvar_us, min_rtt_us;
+	uint32_t cwnd, ssthresh;
+	uint32_t unacked, sacked, lost, retrans;
+	uint32_t data_segs_out, total_retrans, delivered, delivered_ce, timeouts, dsacks;
+	uint8_t event; // enum sample_event
+	uint8_t ca_state;
+	uint8_t app_limited;
+	uint8_t error; // FAILED: errno
+};
+static_assert(sizeof(struct sample) == 104, "no padding");
+#define SAMPLES_MAX 12 // in a frame
+
+#define PLAN_TEXT 64
+#define PLAN_SYSCTLS 16
+#define PLAN_ENDLESS UINT64_MAX
+
+struct plan_sysctl {
+	char name[PLAN_TEXT], value[PLAN_TEXT]; // "net/ipv4/tcp_ecn", "1"
+};
+
+struct guest_plan {
+	uint32_t sender; // else receiver
+	uint32_t flows; // follow the struct
+	uint32_t ip, peer_ip; // network order
+	uint8_t mac[8], peer_mac[8]; // six bytes each
+	uint16_t port; // of the receiver
+	uint16_t mtu;
+	uint32_t sysctls;
+	uint64_t interval_ns; // between samples
+	uint64_t ahead_ns; // by which a sample precedes the end of its interval
+	char cc[PLAN_TEXT], qdisc[PLAN_TEXT];
+	struct plan_sysctl sysctl[PLAN_SYSCTLS];
+};
+
+struct plan_flow {
+	uint64_t start_ns, stop_ns; // the run's clock
+	uint64_t bytes; // PLAN_ENDLESS
+	uint32_t flow;
+	uint16_t port; // of the sender
+	uint16_t mss; // 0: the kernel's choice
+};

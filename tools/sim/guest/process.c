@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/sim/guest/process.h"
+
+#include "tools/sim/guest/initramfs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/personality.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SHM "/dev/shm"
+#define FREE_FILES 8 // depth of nftw's open folders
+#define BUILD_FIRST "run: tools/weir guests build"
+
+#ifndef __x86_64__
+#define OTHER_ARCHITECTURE 1
+#else
+#define OTHER_ARCHITECTURE 0
+#endif
+
+// ~/.cache/weir/guests/current/linux, as tools/src/weir/guests/build.py has it.
+static int find_kernel(struct guest_folder *f, struct err *err) {
+	const char *named = getenv("WEIR_GUESTS"), *cache = getenv("XDG_CACHE_HOME"),
+		   *home = getenv("HOME");
+
+	if (named != NULL && named[0] != '\0')
+		snprintf(f->kernel, sizeof(f->kernel), "%s/current/linux", named);
+	else if (cache != NULL && cache[0] != '\0')
+		snprintf(f->kernel, sizeof(f->kernel), "%s/weir/guests/current/linux", cache);
+	else
+		snprintf(f->kernel, sizeof(f->kernel), "%s/.cache/weir/guests/current/linux",
+			home == NULL ? "" : home);
+	if (access(f->kernel, X_OK) == 0)
+		return 0;
+	return err_set(err, -ENOENT,
+		"stack: linux needs a guest kernel, and %s is not there; " BUILD_FIRST, f->kernel);
+}
+
+// Our own two files lie beside the program: weir-sim, guest/init, guest/shim.so.
+static int find_files(struct guest_folder *f, struct err *err) {
+	char place[400];
+	ssize_t n = readlink("/proc/self/exe", place, sizeof(place) - 1);
+
+	place[n < 0 ? 0 : n] = '\0';
+	char *slash = strrchr(place, '/');
+	if (slash != NULL)
+		*slash = '\0';
+	snprintf(f->shim, sizeof(f->shim), "%s/guest/libguest-shim.so", place);
+	snprintf(f->init, sizeof(f->init), "%s/guest/guest-init", place);
+	if (access(f->shim, R_OK) == 0 && access(f->init, R_OK) == 0)
+		return 0;
+	return err_set(err, -ENOENT,
+		"stack: linux needs %s and %s, and one is not there; build them: "
+		"ninja -C build",
+		f->init, f->shim);
+}
+
+// User Mode Linux runs its processes under ptrace.
+static int check_ptrace(struct err *err) {
+	pid_t pid = fork();
+	int status = 0;
+
+	if (pid == 0)
+		_exit(ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0 ? 0 : 1);
+	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		return err_set(err, -errno, "guests: %s", strerror(errno));
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return 0;
+	return err_set(err, -EPERM,
+		"stack: linux runs guests under ptrace, which this system "
+		"forbids (in a container: --cap-add=SYS_PTRACE)");
+}
+
+static int check_shm(uint64_t bytes, struct err *err) {
+	struct statvfs st;
+
+	if (statvfs(SHM, &st) < 0)
+		return err_set(err, -errno, SHM ": %s", strerror(errno));
+	if ((st.f_flag & ST_NOEXEC) != 0)
+		return err_set(err, -EPERM,
+			"stack: linux keeps the guests' memory in " SHM
+			", which is mounted noexec; run: mount -o remount,exec " SHM);
+	uint64_t room = (uint64_t)st.f_bavail * st.f_frsize;
+	if (room < bytes)
+		return err_set(err, -ENOSPC,
+			"stack: linux needs %llu MB in " SHM " for its guests, and "
+			"%llu MB are free; use fewer hosts or less memory, or a larger " SHM,
+			(unsigned long long)(bytes >> 20), (unsigned long long)(room >> 20));
+	return 0;
+}
+
+int guest_folder_make(struct guest_folder *f, uint64_t bytes, struct err *err) {
+	int rc;
+
+	memset(f, 0, sizeof(*f));
+	if (OTHER_ARCHITECTURE)
+		return err_set(err, -ENOTSUP, "stack: linux runs on x86_64 only");
+	if ((rc = find_kernel(f, err)) < 0 || (rc = find_files(f, err)) < 0
+		|| (rc = check_ptrace(err)) < 0 || (rc = check_shm(bytes, err)) < 0)
+		return rc;
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	snprintf(f->path, sizeof(f->path), SHM "/weir-guests-XXXXXX");
+	if (mkdtemp(f->path) == NULL) {
+		f->path[0] = '\0';
+		return err_set(err, -errno, SHM ": %s", strerror(errno));
+	}
+	return 0;
+}
+
+static int remove_one(const char *path, const struct stat *st, int what, struct FTW *place) {
+	return what == FTW_DP ? rmdir(path) : unlink(path);
+}
+
+void guest_folder_remove(struct guest_folder *f) {
+	if (f->path[0] != '\0')
+		nftw(f->path, remove_one, FREE_FILES, FTW_DEPTH | FTW_PHYS);
+	f->path[0] = '\0';
+}
+
+void guest_path(
+	const struct guest_folder *f, uint32_t index, const char *suffix, char path[static 108]) {
+	snprintf(path, 108, "%s/%u.%s", f->path, index, suffix);
+}
+
+// What the kernel's command line may hold is the same in every run: it seeds the kernel's generator.
+static void become(const struct guest_folder *f, const struct guest_start *s) {
+	char memory[32], id[32], time[64], card[64], ram[64], seed[64], preload[544], home[80],
+		temporary[80], log[108];
+	char *const argv[] = {(char *)(uintptr_t) "linux", memory, id, time, card, ram,
+		(char *)(uintptr_t) "root=/dev/ram0", (char *)(uintptr_t) "rdinit=/init",
+		(char *)(uintptr_t) "con=null", (char *)(uintptr_t) "con0=null,fd:1",
+		(char *)(uintptr_t) "console=tty0", (char *)(uintptr_t) "quiet",
+		(char *)(uintptr_t) "norandmaps", (char *)(uintptr_t) "random.trust_bootloader=on",
+		(char *)(uintptr_t) "panic=-1", NULL};
+	char *const environment[] = {preload, seed, home, temporary, NULL};
+	cpu_set_t cpus;
+	int out, in;
+
+	snprintf(memory, sizeof(memory), "mem=%lluM", (unsigned long long)(s->memory_bytes >> 20));
+	snprintf(id, sizeof(id), "umid=weir%u", s->index);
+	snprintf(time, sizeof(time), "time-travel=ext:%u:%u.time", s->index, s->index);
+	snprintf(card, sizeof(card), "virtio_uml.device=%u.card:1", s->index);
+	snprintf(ram, sizeof(ram), "initrd=%u.initramfs", s->index);
+	snprintf(preload, sizeof(preload), "LD_PRELOAD=%s", f->shim);
+	snprintf(seed, sizeof(seed), "WEIR_GUEST_SEED=%llu", (unsigned long long)s->seed);
+	snprintf(home, sizeof(home), "HOME=%s", f->path);
+	snprintf(temporary, sizeof(temporary), "TMPDIR=%s", f->path);
+	guest_path(f, s->index, "log", log);
+	out = open(log, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+	in = open("/dev/null", O_RDONLY);
+	if (s->cpu >= 0) {
+		CPU_ZERO(&cpus);
+		CPU_SET((size_t)s->cpu, &cpus);
+		sched_setaffinity(0, sizeof(cpus), &cpus);
+	}
+	if (out < 0 || in < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0
+		|| chdir(f->path) < 0 || personality(ADDR_NO_RANDOMIZE) < 0)
+		_exit(126);
+	execve(f->kernel, argv, environment);
+	_exit(127);
+}
+
+pid_t guest_process(const struct guest_folder *f, const struct guest_start *s, struct err *err) {
+	char path[108];
+	pid_t parent = getpid(), pid;
+	int rc;
+
+	guest_path(f, s->index, "initramfs", path);
+	if ((rc = initramfs_write(path, f->init, s->plan, s->plan_bytes, err)) < 0)
+		return rc;
+	pid = fork();
+	if (pid == 0) {
+		// It ends with weir-sim, however that ends, and a terminal's Ctrl-C is not for it.
+		setsid();
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent)
+			_exit(125);
+		signal(SIGINT, SIG_DFL);
+		signal(SIGTERM, SIG_DFL);
+		become(f, s);
+	}
+	return pid < 0 ? err_set(err, -errno, "guest %u: %s", s->index, strerror(errno)) : pid;
+}
+
+void guest_kill(pid_t pid) {
+	kill(-pid, SIGKILL);
+	kill(pid, SIGKILL);
+	// Its children are ours when it is gone, and of its process group.
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	kill(-pid, SIGKILL);
+	while (waitpid(-pid, NULL, 0) > 0 || errno == EINTR)
+		;
+}
+
+void guest_last_words(const struct guest_folder *f, uint32_t index, char *text, size_t size) {
+	char path[108], line[256];
+	FILE *log;
+
+	snprintf(text, size, "nothing");
+	guest_path(f, index, "log", path);
+	if ((log = fopen(path, "r")) == NULL)
+		return;
+	while (fgets(line, sizeof(line), log) != NULL) {
+		size_t n = strcspn(line, "\r\n");
+
+		line[n] = '\0';
+		if (n > 0)
+			snprintf(text, size, "%s", line);
+		if (strstr(line, "panic") != NULL)
+			break;
+	}
+	fclose(log);
+}
+
+void guest_keep_log(const struct guest_folder *f, uint32_t index, const char *run_folder) {
+	char path[108], kept[600], bytes[4096];
+	FILE *from, *to = NULL;
+	size_t n;
+
+	guest_path(f, index, "log", path);
+	snprintf(kept, sizeof(kept), "%s/guest-%u.log", run_folder, index);
+	if (f->path[0] == '\0' || (from = fopen(path, "r")) == NULL)
+		return;
+	while ((n = fread(bytes, 1, sizeof(bytes), from)) > 0) {
+		if (to == NULL && (to = fopen(kept, "w")) == NULL)
+			break;
+		fwrite(bytes, 1, n, to);
+	}
+	if (to != NULL)
+		fclose(to);
+	fclose(from);
+}
+
+void guest_kernel_text(const struct guest_folder *f, const char *key, char *text, size_t size) {
+	char path[528], json[2048], sought[64];
+	FILE *file;
+
+	text[0] = '\0';
+	snprintf(path, sizeof(path), "%.*s/guest.json", (int)(strrchr(f->kernel, '/') - f->kernel),
+		f->kernel);
+	if ((file = fopen(path, "r")) == NULL)
+		return;
+	json[fread(json, 1, sizeof(json) - 1, file)] = '\0';
+	fclose(file);
+	snprintf(sought, sizeof(sought), "\"%s\": \"", key);
+	const char *at = strstr(json, sought);
+	if (at != NULL) {
+		at += strlen(sought);
+		snprintf(text, size, "%.*s", (int)strcspn(at, "\""), at);
+	}
+}

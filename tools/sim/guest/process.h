@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A guest's processes: where its kernel is, the folder it runs in, its start and its end.
+//
+//	/dev/shm/weir-guests-XXXXXX/     of a run; removed at its end
+//		0.time, 0.card           sockets of guest 0
+//		0.initramfs, 0.log       the program inside and its plan; what the kernel prints
+#pragma once
+#include "common/base/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct guest_folder {
+	char path[64]; // "": none
+	char kernel[512], shim[512], init[512]; // files
+};
+
+struct guest_start {
+	uint32_t index; // of the guest in the run
+	uint64_t seed; // of what its kernel draws
+	uint64_t memory_bytes;
+	int cpu; // -1: any
+	const void *plan;
+	size_t plan_bytes;
+};
+
+// Finds the kernel and our two files, and makes the folder, which must be able to hold `bytes`. -ENOENT, -ENOSPC,
+// -ENOTSUP, ... and a sentence that says what to do.
+int guest_folder_make(struct guest_folder *f, uint64_t bytes, struct err *err);
+// Kills nothing: the guests have ended.
+void guest_folder_remove(struct guest_folder *f);
+// "index.suffix" in the folder.
+void guest_path(
+	const struct guest_folder *f, uint32_t index, const char *suffix, char path[static 108]);
+// Starts a guest's kernel; its sockets must be listening. The process, or a negative errno and a sentence.
+pid_t guest_process(const struct guest_folder *f, const struct guest_start *s, struct err *err);
+// Kills it with all that it has started, and waits for them.
+void guest_kill(pid_t pid);
+// What its kernel printed of its end: the line with "panic", else the last one that is not empty.
+void guest_last_words(const struct guest_folder *f, uint32_t index, char *text, size_t size);
+// Copies what its kernel has printed, if anything, to the run folder: guest-INDEX.log.
+void guest_keep_log(const struct guest_folder *f, uint32_t index, const char *run_folder);
+// A text of guest.json, which the build has left beside the kernel: "release", "options", ...; "": there is none.
+void guest_kernel_text(const struct guest_folder *f, const char *key, char *text, size_t size);

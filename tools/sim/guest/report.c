@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Samples of a guest's TCP_INFO become the counters of a flow of ours, so that records, summary and reports have
+// kernel flows beside our own.
+//
+//	acked_bytes tcpi_bytes_acked less the SYN    sent_segs    tcpi_data_segs_out
+//	retransmits tcpi_total_retrans               spurious     tcpi_dsack_dups
+//	cwnd        tcpi_snd_cwnd                    pacing       tcpi_pacing_rate
+//	pipe        unacked - sacked - lost + retrans
+//	RTT         tcpi_rtt, the kernel's smoothed RTT, once per sample
+//
+// The kernel does not say how often it has reduced its window, nor how many segments it has ever declared lost: of
+// these figures kernel flows have 0.
+#include "tools/sim/guest/guests_private.h"
+
+#include <errno.h>
+
+// Linux: enum tcp_ca_state.
+enum { CA_OPEN, CA_DISORDER, CA_CWR, CA_RECOVERY, CA_LOSS };
+
+static uint8_t state_of(uint8_t kernels) {
+	switch (kernels) {
+	case CA_LOSS:
+		return FLOW_CA_LOSS;
+	case CA_RECOVERY:
+	case CA_CWR:
+		return FLOW_CA_RECOVERY;
+	default:
+		return FLOW_CA_OPEN;
+	}
+}
+
+static void update(struct host *h, struct flow *f, const struct sample *m) {
+	uint64_t acked = m->bytes > 0 ? m->bytes - 1 : 0;
+	uint64_t rtt_ns = m->srtt_us * NS_PER_US;
+
+	f->count.acked_bytes = time_min(acked, f->total_bytes); // its FIN counts one too
+	f->count.sent_segs = m->data_segs_out;
+	f->count.retransmits = m->total_retrans;
+	f->count.spurious = m->dsacks;
+	f->una = 0;
+	f->nxt = m->unacked;
+	f->sacked = m->sacked;
+	f->lost = m->lost;
+	f->retrans = m->retrans;
+	f->ca = state_of(m->ca_state);
+	f->out.cwnd_segs = f->cwnd_segs = m->cwnd;
+	f->out.pacing_bps = m->pacing_Bps == UINT64_MAX ? 0 : 8.0 * (double)m->pacing_Bps;
+	if (m->event != SAMPLE_NOW || rtt_ns == 0)
+		return;
+	f->rtt.srtt_ns = rtt_ns;
+	f->count.rtt_sum_ns += rtt_ns;
+	f->count.rtt_samples++;
+	if (rtt_ns > f->interval_rtt_max_ns)
+		f->interval_rtt_max_ns = (uint32_t)time_min(rtt_ns, UINT32_MAX);
+	struct cc_ack ack = {
+		.now_ns = m->clock_ns,
+		.rtt_ns = rtt_ns,
+		.srtt_ns = rtt_ns,
+		.rtt_min_ns = m->min_rtt_us * NS_PER_US,
+		.inflight_segs = flow_inflight(f),
+		.delivery_bps = 8.0 * (double)m->delivery_Bps,
+		.app_limited = m->app_limited != 0,
+	};
+	host_cc_record(h, f, &ack);
+}
+
+static void ended(struct host *h, struct flow *f, const struct sample *m) {
+	uint8_t event = TEL_CLOSE;
+
+	if (f->state == FLOW_OPEN)
+		h->open--;
+	else
+		h->waiting--;
+	if (m->event == SAMPLE_CLOSED) {
+		f->state = FLOW_DONE;
+		f->nxt = 0;
+		f->sacked = f->lost = f->retrans = 0;
+		f->count.acked_bytes = time_min(f->total_bytes, f->count.acked_bytes);
+		h->done++;
+	} else {
+		f->state = FLOW_FAILED;
+		h->failed++;
+		event = m->error == ETIMEDOUT ? TEL_GAVE_UP : TEL_RESET;
+	}
+	host_flow_record(h, f, event, m->clock_ns);
+}
+
+void guests_report(struct guests *gs, const struct sample *m) {
+	struct host *h = &gs->sim->sender;
+	struct flow *f;
+
+	if (m->flow >= h->flows)
+		return;
+	if (m->event == SAMPLE_RECEIVED) {
+		gs->sim->receiver.receiver[m->flow].count.bytes = m->bytes;
+		return;
+	}
+	f = &h->flow[m->flow];
+	if (f->state == FLOW_DONE || f->state == FLOW_FAILED)
+		return;
+	update(h, f, m);
+	if (m->event == SAMPLE_OPENED) {
+		f->state = FLOW_OPEN;
+		h->waiting--;
+		h->open++;
+		host_flow_record(h, f, TEL_OPEN, m->clock_ns);
+	} else if (m->event != SAMPLE_NOW) {
+		ended(h, f, m);
+	}
+}

@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/sim/guest/vhost.h"
+
+#include "common/base/u64.h"
+#include "tools/sim/guest/socket.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+// Requests of the guest, by their numbers in the protocol.
+enum request {
+	GET_FEATURES = 1,
+	SET_FEATURES = 2,
+	SET_OWNER = 3,
+	SET_MEM_TABLE = 5,
+	SET_VRING_NUM = 8,
+	SET_VRING_ADDR = 9,
+	SET_VRING_BASE = 10,
+	SET_VRING_KICK = 12,
+	SET_VRING_CALL = 13,
+	GET_PROTOCOL_FEATURES = 15,
+	SET_PROTOCOL_FEATURES = 16,
+	SET_VRING_ENABLE = 18,
+	SET_BACKEND_REQ_FD = 21,
+	GET_CONFIG = 24,
+	VRING_KICK = 35,
+};
+#define BACKEND_VRING_CALL 4 // our only request
+
+#define FLAG_VERSION 1u
+#define FLAG_REPLY 4u
+#define FLAG_NEED_REPLY 8u
+#define BIT(n) (UINT64_C(1) << (n))
+#define FEATURES (BIT(32) /* VERSION_1 */ | BIT(5) /* MAC */ | BIT(30) /* protocol features */)
+#define PROTOCOL                                                                                   \
+	(BIT(3) /* REPLY_ACK */ | BIT(5) /* BACKEND_REQ */ | BIT(9) /* CONFIG */                   \
+		| BIT(14) /* INBAND_NOTIFICATIONS */)
+
+struct header {
+	uint32_t request, flags, size;
+};
+struct ring_state {
+	uint32_t index, num;
+};
+struct ring_address {
+	uint32_t index, flags;
+	uint64_t desc, used, avail, log;
+};
+struct regions {
+	uint32_t count, pad;
+	struct {
+		uint64_t guest, size, user, offset;
+	} region[VHOST_REGIONS];
+};
+struct configuration {
+	uint32_t offset, size, flags;
+	uint8_t bytes[256];
+};
+
+// A split virtqueue.
+struct desc {
+	uint64_t at;
+	uint32_t len;
+	uint16_t flags, next;
+};
+#define DESC_NEXT 1u
+#define DESC_WRITE 2u
+struct avail {
+	uint16_t flags, index, ring[];
+};
+#define AVAIL_NO_INTERRUPT 1u
+struct used {
+	uint16_t flags, index;
+	struct {
+		uint32_t head, len;
+	} ring[];
+};
+
+// Before each frame; ours has no flags, and holds one buffer.
+struct net_header {
+	uint8_t flags, gso;
+	uint16_t header_len, gso_size, csum_start, csum_offset, buffers;
+};
+static_assert(sizeof(struct net_header) == 12, "as VERSION_1 has it");
+
+int vhost_open(struct vhost *v, const char *path, const uint8_t mac[6], struct err *err) {
+	*v = (struct vhost){.listener = -1, .fd = -1, .call_fd = -1};
+	memcpy(v->mac, mac, sizeof(v->mac));
+	v->listener = socket_listen(path, err);
+	return v->listener < 0 ? v->listener : 0;
+}
+
+bool vhost_accept(struct vhost *v) {
+	v->fd = socket_accept(v->listener);
+	return v->fd >= 0;
+}
+
+// Where guest-physical memory is mapped; NULL: nowhere.
+static void *at_guest(struct vhost *v, uint64_t guest, uint64_t size) {
+	for (uint32_t i = 0; i < VHOST_REGIONS; i++) {
+		if (v->region[i].at != NULL && guest >= v->region[i].guest
+			&& guest - v->region[i].guest <= v->region[i].size
+			&& size <= v->region[i].size - (guest - v->region[i].guest))
+			return v->region[i].at + v->region[i].skip + (guest - v->region[i].guest);
+	}
+	v->bad = true;
+	return NULL;
+}
+
+static void unmap(struct vhost *v) {
+	for (uint32_t i = 0; i < VHOST_REGIONS; i++) {
+		if (v->region[i].at != NULL)
+			munmap(v->region[i].at, v->region[i].size + v->region[i].skip);
+		v->region[i].at = NULL;
+	}
+}
+
+static int map(struct vhost *v, const struct regions *r, const int *fds) {
+	unmap(v);
+	for (uint32_t i = 0; i < VHOST_REGIONS && i < r->count; i++) {
+		uint64_t page = r->region[i].offset & ~UINT64_C(4095);
+		uint64_t skip = r->region[i].offset - page;
+		void *at = fds[i] < 0 ? MAP_FAILED
+				      : mmap(NULL, r->region[i].size + skip, PROT_READ | PROT_WRITE,
+					      MAP_SHARED, fds[i], (off_t)page);
+
+		if (at == MAP_FAILED)
+			return -EPROTO;
+		v->region[i].at = at;
+		v->region[i].guest = r->region[i].guest;
+		v->region[i].size = r->region[i].size;
+		v->region[i].skip = skip;
+	}
+	return 0;
+}
+
+static int set_addresses(struct vhost *v, const struct ring_address *a) {
+	struct vhost_ring *r = &v->ring[a->index % VHOST_QUEUES];
+
+	if (a->index >= VHOST_QUEUES || r->size == 0 || r->size > VHOST_RING_MAX
+		|| (r->size & (r->size - 1)) != 0)
+		return -EPROTO;
+	r->desc = at_guest(v, a->desc, r->size * sizeof(struct desc));
+	r->avail = at_guest(v, a->avail, sizeof(struct avail) + 2 * r->size);
+	r->used = at_guest(v, a->used, sizeof(struct used) + 8 * (uint64_t)r->size);
+	return v->bad ? -EPROTO : 0;
+}
+
+static int reply(struct vhost *v, const struct header *h, const void *bytes, uint32_t size) {
+	struct {
+		struct header head;
+		uint8_t bytes[sizeof(struct configuration)];
+	} m = {.head = {h->request, FLAG_VERSION | FLAG_REPLY, size}};
+
+	memcpy(m.bytes, bytes, size);
+	return socket_send(v->fd, &m, sizeof(m.head) + size, NULL, 0);
+}
+
+static int reply_u64(struct vhost *v, const struct header *h, uint64_t value) {
+	return reply(v, h, &value, sizeof(value));
+}
+
+// The device's configuration: its MAC address, the rest zeros.
+static int reply_config(struct vhost *v, const struct header *h, struct configuration *c) {
+	uint32_t size = c->size > sizeof(c->bytes) ? sizeof(c->bytes) : c->size;
+
+	memset(c->bytes, 0, sizeof(c->bytes));
+	memcpy(c->bytes, v->mac, sizeof(v->mac));
+	return reply(v, h, c, 12 + size);
+}
+
+union payload {
+	uint64_t u64;
+	struct ring_state state;
+	struct ring_address address;
+	struct regions regions;
+	struct configuration config;
+};
+
+static int set(struct vhost *v, const struct header *h, const union payload *p, int *fds) {
+	struct vhost_ring *r = &v->ring[p->state.index % VHOST_QUEUES];
+
+	switch ((enum request)h->request) {
+	case SET_MEM_TABLE:
+		return map(v, &p->regions, fds);
+	case SET_VRING_NUM:
+		r->size = p->state.num;
+		return 0;
+	case SET_VRING_ADDR:
+		return set_addresses(v, &p->address);
+	case SET_VRING_BASE:
+		r->taken = r->given = (uint16_t)p->state.num;
+		return 0;
+	case SET_VRING_ENABLE:
+		r->enabled = p->state.num != 0;
+		return 0;
+	case SET_PROTOCOL_FEATURES:
+		v->protocol = p->u64;
+		return 0;
+	case SET_BACKEND_REQ_FD:
+		if (v->call_fd >= 0)
+			close(v->call_fd);
+		v->call_fd = fds[0];
+		fds[0] = -1;
+		return v->call_fd < 0 ? -EPROTO : 0;
+	case SET_FEATURES:
+	case SET_OWNER:
+	case SET_VRING_KICK:
+	case SET_VRING_CALL:
+		return 0;
+	case GET_FEATURES:
+	case GET_PROTOCOL_FEATURES:
+	case GET_CONFIG:
+	case VRING_KICK:
+		break;
+	}
+	return -EPROTO;
+}
+
+int vhost_serve(struct vhost *v) {
+	union payload p = {0};
+	struct header h;
+	int fds[4], rc = socket_receive(v->fd, &h, sizeof(h), fds, 4);
+
+	if (rc == 0 && h.size > sizeof(p))
+		rc = -EPROTO;
+	if (rc == 0 && h.size > 0)
+		rc = socket_receive(v->fd, &p, h.size, NULL, 0);
+	if (rc < 0)
+		return rc;
+	switch ((enum request)h.request) {
+	case GET_FEATURES:
+		return reply_u64(v, &h, FEATURES);
+	case GET_PROTOCOL_FEATURES:
+		return reply_u64(v, &h, PROTOCOL);
+	case GET_CONFIG:
+		return reply_config(v, &h, &p.config);
+	case VRING_KICK:
+		v->kicked = true;
+		v->kick_queue = p.state.index;
+		return 0;
+	default:
+		rc = set(v, &h, &p, fds);
+		for (int i = 0; i < 4; i++) {
+			if (fds[i] >= 0)
+				close(fds[i]);
+		}
+		return rc < 0 || (h.flags & FLAG_NEED_REPLY) == 0 ? rc : reply_u64(v, &h, 0);
+	}
+}
+
+int vhost_kicked(struct vhost *v) {
+	struct header h = {.request = VRING_KICK};
+
+	v->kicked = false;
+	return reply_u64(v, &h, 0);
+}
+
+// The next chain of descriptors that the guest has made available; UINT32_MAX: none.
+static uint32_t next_head(struct vhost *v, struct vhost_ring *r) {
+	const struct avail *a = r->avail;
+
+	if (a == NULL || __atomic_load_n(&a->index, __ATOMIC_ACQUIRE) == r->taken)
+		return UINT32_MAX;
+	uint32_t head = a->ring[r->taken % r->size];
+	if (head >= r->size) {
+		v->bad = true;
+		return UINT32_MAX;
+	}
+	return head;
+}
+
+static void give(struct vhost_ring *r, uint16_t head, uint32_t len) {
+	struct used *u = r->used;
+
+	u->ring[r->given % r->size].head = head;
+	u->ring[r->given % r->size].len = len;
+	r->given++;
+	__atomic_store_n(&u->index, r->given, __ATOMIC_RELEASE);
+}
+
+// Copies between a chain of buffers and `size` bytes, after `skip` bytes of it. Returns how many bytes it copied.
+static uint32_t copy(struct vhost *v, const struct vhost_ring *r, uint32_t head, uint32_t skip,
+	uint8_t *bytes, uint32_t size, bool to_guest) {
+	const struct desc *table = r->desc;
+	uint32_t done = 0;
+
+	for (uint32_t i = head, n = 0; n < r->size && i < r->size; n++) {
+		struct desc d = table[i];
+		uint32_t over = skip < d.len ? skip : d.len;
+		uint32_t part = d.len - over < size - done ? d.len - over : size - done;
+		char *at = part == 0 ? NULL : at_guest(v, d.at + over, part);
+
+		skip -= over;
+		if (part > 0 && (at == NULL || to_guest != ((d.flags & DESC_WRITE) != 0)))
+			return done;
+		if (part > 0 && to_guest)
+			memcpy(at, bytes + done, part);
+		else if (part > 0)
+			memcpy(bytes + done, at, part);
+		done += part;
+		if ((d.flags & DESC_NEXT) == 0)
+			break;
+		i = d.next;
+	}
+	return done;
+}
+
+uint32_t vhost_transmitted(struct vhost *v, uint8_t *frame, uint32_t room, uint16_t *head) {
+	struct vhost_ring *r = &v->ring[VHOST_TX];
+	uint32_t first = next_head(v, r);
+
+	if (first == UINT32_MAX)
+		return 0;
+	r->taken++;
+	*head = (uint16_t)first;
+	return copy(v, r, first, sizeof(struct net_header), frame, room, false);
+}
+
+void vhost_done(struct vhost *v, uint16_t head) {
+	give(&v->ring[VHOST_TX], head, 0);
+}
+
+bool vhost_receive(struct vhost *v, const uint8_t *frame, uint32_t size) {
+	struct vhost_ring *r = &v->ring[VHOST_RX];
+	uint8_t bytes[sizeof(struct net_header) + VHOST_FRAME_MAX];
+	struct net_header h = {.buffers = 1};
+	uint32_t head = next_head(v, r), whole = (uint32_t)sizeof(h) + size;
+
+	if (head == UINT32_MAX || size > VHOST_FRAME_MAX)
+		return false;
+	memcpy(bytes, &h, sizeof(h));
+	memcpy(bytes + sizeof(h), frame, size);
+	r->taken++;
+	if (copy(v, r, head, 0, bytes, whole, true) != whole)
+		v->bad = true;
+	give(r, (uint16_t)head, whole);
+	return true;
+}
+
+bool vhost_wants_call(const struct vhost *v, enum vhost_queue queue) {
+	const struct avail *a = v->ring[queue].avail;
+
+	return a != NULL && (a->flags & AVAIL_NO_INTERRUPT) == 0;
+}
+
+int vhost_call(struct vhost *v, enum vhost_queue queue) {
+	struct {
+		struct header head;
+		struct ring_state state;
+	} m = {{BACKEND_VRING_CALL, FLAG_VERSION | FLAG_NEED_REPLY, sizeof(m.state)}, {queue, 0}};
+
+	return socket_send(v->call_fd, &m, sizeof(m), NULL, 0);
+}
+
+int vhost_called(struct vhost *v) {
+	struct __attribute__((packed)) {
+		struct header head;
+		uint64_t status;
+	} m;
+	int rc = socket_receive(v->call_fd, &m, sizeof(m), NULL, 0);
+
+	return rc < 0 ? rc : m.head.request == BACKEND_VRING_CALL && m.status == 0 ? 0 : -EPROTO;
+}
+
+void vhost_close(struct vhost *v) {
+	unmap(v);
+	for (int *fd = (int[]){v->fd, v->call_fd, v->listener}, i = 0; i < 3; i++) {
+		if (fd[i] >= 0)
+			close(fd[i]);
+	}
+	v->fd = v->call_fd = v->listener = -1;
+}
