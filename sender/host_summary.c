@@ -53,6 +53,10 @@ static void write_group(
 	json_object(j, NULL);
 	json_text(j, "name", g->name);
 	json_text(j, "cc", g->cc->name);
+	if (g->stack.guest || g->peer.guest) {
+		json_text(j, "stack", g->stack.guest ? "linux" : "weir");
+		json_text(j, "peer", g->peer.guest ? "linux" : "weir");
+	}
 	json_u64(j, "flows", g->count);
 	json_f64(j, "goodput_bps", s->jain.sum);
 	json_f64(j, "jfi", jain_index(&s->jain));

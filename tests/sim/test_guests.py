@@ -487,3 +487,12 @@ def test_several_hops_and_flipped_bits(run, tmp_path):
     long, _, cross = summary["groups"]
     for group in (long, cross):
         assert group["retransmits"] > group["drops"]
+
+
+def test_messages_give_the_bytes_of_shared_memory(weir_sim, write, run, tmp_path):
+    """Kernels before 6.12 have no shared clock; with 6.12 both ways are there to compare."""
+    config = write(*MIX, duration="500ms")
+    for name in ("shared", "messages"):
+        around = ("env", "WEIR_GUEST_MESSAGES=1") if name == "messages" else ()
+        run(config, name, "--pcap", str(tmp_path / f"{name}.pcapng"), around=around)
+    assert digest(tmp_path / "messages") == digest(tmp_path / "shared")

@@ -195,3 +195,18 @@ def test_the_command(weir):
     done = weir("doctor")
     assert done.err == ""
     assert "cores" in done.out
+
+
+@pytest.mark.parametrize(
+    ("options", "states_"),
+    [
+        ("rw,nosuid", {"guest kernel": WARN}),
+        ("rw,noexec", {"guest kernel": WARN, "/dev/shm": WARN}),
+    ],
+)
+def test_guests(host, tmp_path, monkeypatch, options, states_):
+    monkeypatch.setenv("WEIR_GUESTS", str(tmp_path / "none"))
+    made = host(proc__mounts=f"tmpfs / tmpfs rw 0 0\ntmpfs /dev/shm tmpfs {options} 0 0\n")
+    rows = list(doctor.guests(made))
+    assert states(rows) == states_
+    assert rows[0].fix.startswith("tools/weir guests build")

@@ -21,6 +21,7 @@ from weir import units
 from weir.cli.cards import cards
 from weir.cli.host import BAD, OK, WARN, Check, Host, cpu_list, output
 from weir.errors import UserError
+from weir.guests import build as guest_build
 from weir.runner import PROGRAMS, build_dir, find_program
 
 GIB = 1 << 30
@@ -268,6 +269,31 @@ def kernel(host: Host) -> Iterator[Check]:
         yield Check("kernel TCP", OK, " ".join(offered))
 
 
+def guests(host: Host) -> Iterator[Check]:
+    """What `stack: linux` needs: a kernel for guests, and a place for their memory."""
+    built = guest_build.current()
+    if built is None:
+        yield Check(
+            "guest kernel",
+            WARN,
+            "not built",
+            "`stack: linux` needs it, a few minutes once",
+            "tools/weir guests build (as any user)",
+        )
+    else:
+        yield Check("guest kernel", OK, f"{built.release} ({built.package} {built.version})")
+    mounts = (host.read("proc/mounts") or "").splitlines()
+    options = [line.split()[3].split(",") for line in mounts if line.split()[1:2] == ["/dev/shm"]]
+    if options and "noexec" in options[-1]:
+        yield Check(
+            "/dev/shm",
+            WARN,
+            "noexec",
+            "`stack: linux` runs from memory there",
+            "mount -o remount,exec /dev/shm",
+        )
+
+
 def limits(_: Host) -> Iterator[Check]:
     """Privileges, locked memory, open files, disk."""
     if os.geteuid() == 0:
@@ -323,6 +349,7 @@ SECTIONS: tuple[Callable[[Host], Iterator[Check]], ...] = (
     memory,
     clock,
     kernel,
+    guests,
     cards,
     limits,
 )
