@@ -280,8 +280,6 @@ static uint32_t jitter_pop(
 
 	while (n < max && unlikely(j->out.head != NULL) && j->out.head->arrival_ns <= now_ns)
 		pkts[n++] = pkt_list_pop(&j->out);
-	if (j->out.head != NULL)
-		return n;
 	while (n < max && (pkts[n] = jitter_release(j, now_ns)) != NULL)
 		n++;
 	return n;

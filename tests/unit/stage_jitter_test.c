@@ -140,6 +140,42 @@ START_TEST(a_table_gives_each_of_its_numbers_as_often) {
 }
 END_TEST
 
+// Of the three numbers of a table, in any order in the file, delays that are correlated move to the next larger or
+// smaller one.
+START_TEST(a_table_is_in_order_for_correlated_delays) {
+	char name[64], text[256];
+
+	table_file("0 8192 -8192", name);
+	snprintf(text, sizeof(text),
+		"{jitter: {mean: 5ms, spread: 1ms, distribution: table, table: %s, "
+		"half_life: 10ms}}",
+		name);
+	draw(text, US);
+	for (uint32_t i = 1; i < PKTS; i++)
+		NEED(fabs(delay[i] - delay[i - 1]) < 1.5);
+	remove(name);
+}
+END_TEST
+
+// With many seeds, at a time much shorter than a half-life.
+START_TEST(the_first_correlated_delay_has_the_distribution) {
+	const char *text = "{jitter: {mean: 5ms, spread: 1ms, half_life: 1s}}";
+	uint32_t n = 2000;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct stage_bench b = {.env = {.run_seed = i}};
+		struct pkt one = {.size_bytes = 100};
+
+		ck_assert_int_eq(stage_open(&b, text), 0);
+		stage_put(&b, &one, 1000);
+		NEED(stage_take(&b, 1000 * MS) == &one);
+		delay[i] = ((double)(one.arrival_ns - 1000) - 5e6) / 1e6;
+		stage_close(&b);
+	}
+	ck_assert_double_gt(ks_test(delay, n, normal_cdf, normal_cdf, NULL), P_LEAST);
+}
+END_TEST
+
 // The correlation of normal delays that are `lag` packets apart, each a quarter of a half-life: 2^(-lag/4). The
 // variance of its estimate is Bartlett's for a first-order autoregression (JRSS Suppl. 8, 1946).
 START_TEST(correlation_halves_once_per_half_life) {
@@ -323,16 +359,19 @@ START_TEST(the_shortest_delay_is_known) {
 	static const struct {
 		const char *text;
 		uint64_t min_ns, max_ns;
+		bool random;
 	} cases[] = {
-		{"{jitter: {mean: 5ms, spread: 1ms}}", 0, 25 * MS},
-		{"{jitter: {mean: 5ms, spread: 1ms, distribution: uniform}}", 4 * MS, 25 * MS},
-		{"{jitter: {mean: 1ms, spread: 3ms, distribution: uniform}}", 0, 61 * MS},
-		{"{jitter: {mean: 5ms, spread: 0ms}}", 5 * MS, 5 * MS},
-		{"{jitter: {mean: 5ms, spread: 0ms, ahead: 1%}}", 0, 5 * MS},
+		{"{jitter: {mean: 5ms, spread: 1ms}}", 0, 25 * MS, true},
+		{"{jitter: {mean: 5ms, spread: 1ms, distribution: uniform}}", 4 * MS, 25 * MS,
+			true},
+		{"{jitter: {mean: 1ms, spread: 3ms, distribution: uniform}}", 0, 61 * MS, true},
+		{"{jitter: {mean: 5ms, spread: 0ms}}", 5 * MS, 5 * MS, false},
+		{"{jitter: {mean: 5ms, spread: 0ms, ahead: 1%}}", 0, 5 * MS, true},
 		{"{jitter: {mean: 5ms, spread: 1ms, distribution: uniform, max: 2ms}}", 2 * MS,
-			2 * MS},
+			2 * MS, true},
 		// E[P] = 1.5, sd(P) = sqrt(0.75): the smallest x is -0.5 / 0.8660.
-		{"{jitter: {mean: 5ms, spread: 1ms, distribution: pareto}}", 4422649, 25 * MS},
+		{"{jitter: {mean: 5ms, spread: 1ms, distribution: pareto}}", 4422649, 25 * MS,
+			true},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -340,6 +379,7 @@ START_TEST(the_shortest_delay_is_known) {
 
 		ck_assert_int_eq(stage_open(&b, cases[i].text), 0);
 		ck_assert_uint_eq(b.ops->min_delay_ns(b.st), cases[i].min_ns);
+		ck_assert_int_eq(b.ops->random(b.st), cases[i].random);
 		ck_assert_uint_eq(b.ops->max_delay_ns(b.st), cases[i].max_ns);
 		stage_close(&b);
 	}
@@ -413,6 +453,7 @@ END_TEST
 
 TEST_MAIN(independent_delays_have_their_distribution, correlated_delays_have_it_too,
 	delays_are_cut_at_zero_and_max, a_table_gives_each_of_its_numbers_as_often,
+	a_table_is_in_order_for_correlated_delays, the_first_correlated_delay_has_the_distribution,
 	correlation_halves_once_per_half_life, correlation_of_uniform_delays_is_pearsons,
 	order_mostly_survives_correlation, packets_of_one_moment_have_one_delay,
 	packets_leave_in_the_order_of_a_sorted_list,
