@@ -5,13 +5,17 @@
 //	            sequence numbers, ports, timestamps' offsets) is the same in every run with the same seed
 //	ptrace      writes the whole extended state where the kernel's buffer holds less of it: with AMX the host's is
 //	            larger than what User Mode Linux expects, and PTRACE_SETREGSET would fail
+//	fork        children end with their parent: those that it traces while it starts would else stand still for ever
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -78,4 +82,12 @@ long ptrace(enum __ptrace_request request, ...) {
 	if (request == PTRACE_SETREGSET && (uintptr_t)address == NT_X86_XSTATE)
 		return set_xstate(host, pid, address, data);
 	return host((int)request, pid, address, data);
+}
+
+static void end_with_parent(void) {
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
+__attribute__((constructor)) static void begin(void) {
+	pthread_atfork(NULL, NULL, end_with_parent);
 }
