@@ -343,6 +343,23 @@ def bench_live(
     raise typer.Exit(1 if live.failed(found) else 0)
 
 
+@bench_app.command("cc", epilog=examples("bench cc", "bench cc --repeat 5 --json"))
+def bench_cc(
+    repeat: Annotated[int, typer.Option(min=1, help="Rounds; medians are shown.")] = 3,
+    acks: Annotated[int, typer.Option(min=1000, help="Per control and round.")] = 2_000_000,
+    as_json: Annotated[bool, typer.Option("--json", help="The figures as JSON.")] = False,
+) -> None:
+    """What an ACK costs each congestion control: instructions, time, bytes of state."""
+    from weir import summary
+    from weir.bench import controls
+
+    found = controls.measure(repeat, acks)
+    if as_json:
+        print(json.dumps(found, indent=1))
+    else:
+        controls.show(found, summary.console())
+
+
 @bench_app.command(
     "pcap", epilog=examples("bench pcap --packets 1000000 --repeat 1", "bench pcap --json")
 )
