@@ -55,11 +55,11 @@ static void start(const struct cc_ops *cc) {
 static void one_ack(const struct cc_ops *cc, struct bench_flow *f) {
 	double window = f->out.cwnd_segs, paced = f->out.pacing_bps * BASE_NS / (MSS_BYTES * 8e9);
 	double rtt_ns, gap_ns, segs = paced > 0 && paced < window ? paced : window;
-	bool full = segs * SEG_NS > BASE_NS + BUFFER_SEGS * SEG_NS;
+	bool overflow = segs * SEG_NS > BASE_NS + BUFFER_SEGS * SEG_NS;
 	struct cc_ack ack;
 
 	rtt_ns = segs * SEG_NS > BASE_NS ? segs * SEG_NS : BASE_NS;
-	rtt_ns = full ? BASE_NS + BUFFER_SEGS * SEG_NS : rtt_ns;
+	rtt_ns = overflow ? BASE_NS + BUFFER_SEGS * SEG_NS : rtt_ns;
 	gap_ns = ACK_SEGS * rtt_ns / (segs > ACK_SEGS ? segs : ACK_SEGS);
 	f->now_ns += gap_ns;
 	f->srtt_ns = f->srtt_ns > 0 ? f->srtt_ns + (rtt_ns - f->srtt_ns) / 8 : rtt_ns;
@@ -83,7 +83,7 @@ static void one_ack(const struct cc_ops *cc, struct bench_flow *f) {
 		.in_sequence = true,
 		.in_recovery = f->delivered < f->recover,
 	};
-	if (full && !ack.in_recovery) {
+	if (overflow && !ack.in_recovery) {
 		struct cc_loss loss = {
 			.now_ns = ack.now_ns, .inflight_segs = ack.inflight_segs, .lost_segs = 1};
 
