@@ -106,9 +106,11 @@ def test_every_field_of_acks_reaches_a_figure(run):
 
 def test_files_say_who_observes_what(run):
     (events,), (cc,) = run.rings("events"), run.rings("cc")
-    disciplines = [name for name, aqm in tables.read()["aqm"].items() if aqm.get("observed")]
-    assert "codel" in disciplines
-    assert [o.name for o in events.schema.observers] == [*disciplines, "edges"]
+    listed = tables.read()
+    both = [*listed["aqm"].items(), *listed["stage"].items()]
+    names = [name for name, entry in both if entry.get("observed")]
+    assert {"codel", "edges"} < set(names)
+    assert [o.name for o in events.schema.observers] == names
     named = {o.name: o.observed for o in cc.schema.observers}
     for name, observed in format_1.OBSERVERS["cc"].items():
         assert named[name] == observed

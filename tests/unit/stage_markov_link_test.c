@@ -85,10 +85,10 @@ static double chi_square(const double *ns, double slot_ns, double mean_ns) {
 		count[slots > 30 ? 31 : (int)slots]++;
 	}
 	for (int k = 1; k <= 31; k++) {
-		double share = k <= 30 ? left * p : left, want = share * TIMES;
+		double part = k <= 30 ? left * p : left, want = part * TIMES;
 
 		sum += ((double)count[k] - want) * ((double)count[k] - want) / want;
-		left -= share;
+		left -= part;
 	}
 	return sum;
 }
