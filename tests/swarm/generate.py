@@ -181,6 +181,9 @@ class Generator:
             params["bad"] = self.random.choice(["0", text(scale.rate_bps, "bit/s")])
             params.pop("slot", None)
             params["good_mean"] = text(max(1e6, scale.duration_ns / 10), "ns")
+            aqm = self.random.choice(list(self.kinds["aqm"]))
+            params["queue"] = {aqm: self.plugin("aqm", aqm, scale)}
+            params["queue"][aqm]["limit"] = f"{self.random.randint(1, 100)}pkt"
         if name == "policer":
             params = self.policer(params, scale)
         if name == "jitter" and params.get("distribution") == "table":
