@@ -48,7 +48,6 @@ struct jitter {
 	uint64_t mean_ns, spread_ns, max_ns, half_life_ns;
 	int distribution, reordering;
 	double shape, scale, ahead;
-	char table[PARAM_TEXT_SIZE];
 
 	const struct stage_env *env;
 	double *value; // of the table, sorted
@@ -84,10 +83,15 @@ static const struct param params[] = {
 		PARAM_U64(struct jitter, max_ns), 0, DELAY_MAX_NS},
 	{"shape", "3", "pareto: exponent of the tail", UNIT_NONE, PARAM_F64(struct jitter, shape),
 		2.01, 100},
-	{"table", "", "table: a file of numbers, as netem's", UNIT_NONE,
-		PARAM_TEXT(struct jitter, table)},
 	{"scale", "8192", "table: number in the file that is one spread", UNIT_NONE,
 		PARAM_F64(struct jitter, scale), 1e-9, 1e12},
+	PARAM_END,
+};
+
+static const struct param also[] = {
+	{"file", "", "table: numbers, as netem's; relative to the config's folder", UNIT_NONE,
+		PARAM_SCALAR},
+	{"digest", "", "of the file, which is checked if it is given", UNIT_NONE, PARAM_SCALAR},
 	PARAM_END,
 };
 
@@ -126,25 +130,23 @@ static int table_read(struct jitter *j, struct text_file *f, struct err *err) {
 
 static int jitter_configure(void *self, struct config_node *node, struct err *err) {
 	struct jitter *j = self;
+	const struct config_node *named = config_get(node, "file");
+	const struct config_file *file;
 	struct text_file f;
 	struct err why;
 	int rc;
 
 	j->pareto_mean = j->shape / (j->shape - 1);
 	j->pareto_sd = sqrt(j->shape / (j->shape - 2)) / (j->shape - 1);
+	if (j->distribution != TABLE && named == NULL)
+		return 0;
 	if (j->distribution != TABLE)
-		return j->table[0] == '\0'
-			? 0
-			: config_err(node, -EINVAL, err, "table: is for distribution: table alone");
-	if (j->table[0] == '\0')
-		return config_err(
-			node, -EINVAL, err, "table is required: the file that has the numbers");
-	if ((rc = text_file_open(&f, j->table, &why)) == 0) {
-		rc = table_read(j, &f, &why);
-		if (!text_file_close(&f) && rc == 0)
-			rc = err_set(&why, -EIO, "%s: cannot be read", j->table);
-	}
-	return rc == 0 ? 0 : config_err(node, rc, err, "table: %s", why.msg);
+		return config_err(named, -EINVAL, err, "file: is for distribution: table alone");
+	if ((rc = config_read_file(node, &file, err)) < 0)
+		return rc;
+	text_file_begin(&f, file);
+	rc = table_read(j, &f, &why);
+	return rc == 0 ? 0 : config_err(file->named, rc, err, "file: %s", why.msg);
 }
 
 static double limited(const struct jitter *j, double delay_ns) {
@@ -329,6 +331,7 @@ const struct stage_ops stage_jitter = {
 	.name = "jitter",
 	.summary = "random delay, independent or correlated, with or without reordering",
 	.params = params,
+	.also = also,
 	.state_size = sizeof(struct jitter),
 	.random = jitter_random,
 	.configure = jitter_configure,

@@ -9,12 +9,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define TRACE_PKTS_MAX (UINT64_C(1) << 33) // 1 GiB
 #define TRACE_WORDS_FIRST 1024
 
 struct loss_file {
 	struct loss_stage loss;
-	char file[PARAM_TEXT_SIZE];
 	bool repeat;
 
 	uint64_t *bits;
@@ -22,11 +20,14 @@ struct loss_file {
 };
 
 static const struct param params[] = {
-	{"file", NULL, "of the digits 0, it passes, and 1, it is lost, packet by packet", UNIT_NONE,
-		PARAM_TEXT(struct loss_file, file)},
 	{"repeat", "yes", "after the last digit, begin again", UNIT_NONE,
 		PARAM_BOOL(struct loss_file, repeat)},
 	LOSS_UNIT_PARAMS(struct loss_file),
+	PARAM_END,
+};
+
+static const struct param also[] = {
+	CONFIG_FILE_PARAMS("of the digits 0, it passes, and 1, it is lost, packet by packet"),
 	PARAM_END,
 };
 
@@ -51,12 +52,12 @@ static int trace_read(struct loss_file *t, struct text_file *f, struct err *err)
 	uint64_t words = 0;
 	int c;
 
-	while ((c = text_file_char(f)) != EOF) {
+	while ((c = text_file_char(f)) != TEXT_FILE_END) {
 		if (isspace(c))
 			continue;
 		if (c != '0' && c != '1')
 			return text_file_err(f, -EINVAL, "only 0, 1, blanks and comments", err);
-		if (t->pkts == TRACE_PKTS_MAX || !trace_room(t, &words))
+		if (!trace_room(t, &words))
 			return text_file_err(f, -ENOMEM, "no memory for so many packets", err);
 		t->bits[t->pkts / 64] |= (uint64_t)(c == '1') << (t->pkts % 64);
 		t->pkts++;
@@ -64,19 +65,24 @@ static int trace_read(struct loss_file *t, struct text_file *f, struct err *err)
 	return t->pkts > 0 ? 0 : text_file_err(f, -EINVAL, "no packet in it", err);
 }
 
-static int trace_init(void *self, const struct stage_env *env, struct err *err) {
-	struct loss_file *t = self;
+static int trace_configure(void *self, struct config_node *node, struct err *err) {
+	const struct config_file *file;
 	struct text_file f;
 	struct err why;
-	int rc = text_file_open(&f, t->file, &why);
+	int rc = config_read_file(node, &file, err);
 
-	if (rc == 0) {
-		rc = trace_read(t, &f, &why);
-		if (!text_file_close(&f) && rc == 0)
-			rc = err_set(&why, -EIO, "%s: cannot be read", t->file);
-	}
+	if (rc < 0)
+		return rc;
+	text_file_begin(&f, file);
+	rc = trace_read(self, &f, &why);
+	return rc == 0 ? 0 : config_err(file->named, rc, err, "file: %s", why.msg);
+}
+
+static int trace_init(void *self, const struct stage_env *env, struct err *err) {
+	struct loss_file *t = self;
+
 	loss_begin(&t->loss, env);
-	return rc == 0 ? 0 : err_set(err, rc, "file: %s", why.msg);
+	return 0;
 }
 
 static void trace_fini(void *self) {
@@ -107,8 +113,10 @@ const struct stage_ops stage_loss_trace = {
 	.name = "loss_trace",
 	.summary = "a file that says which packets are lost",
 	.params = params,
+	.also = also,
 	.state_size = sizeof(struct loss_file),
 	.flows = loss_flows,
+	.configure = trace_configure,
 	.init = trace_init,
 	.fini = trace_fini,
 	.push = trace_push,

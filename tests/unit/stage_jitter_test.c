@@ -122,7 +122,7 @@ START_TEST(a_table_gives_each_of_its_numbers_as_often) {
 		uint64_t count[5] = {0};
 
 		snprintf(text, sizeof(text),
-			"{jitter: {mean: 5ms, spread: 1ms, distribution: table, table: %s, "
+			"{jitter: {mean: 5ms, spread: 1ms, distribution: table, file: %s, "
 			"half_life: %s}}",
 			name, half_life[k]);
 		draw(text, 20000);
@@ -147,7 +147,7 @@ START_TEST(a_table_is_in_order_for_correlated_delays) {
 
 	table_file("0 8192 -8192", name);
 	snprintf(text, sizeof(text),
-		"{jitter: {mean: 5ms, spread: 1ms, distribution: table, table: %s, "
+		"{jitter: {mean: 5ms, spread: 1ms, distribution: table, file: %s, "
 		"half_life: 10ms}}",
 		name);
 	draw(text, US);
@@ -431,9 +431,9 @@ START_TEST(what_is_not_a_table_is_refused) {
 		table_file(contents[i][0], name);
 		b = (struct stage_bench){0};
 		snprintf(text, sizeof(text),
-			"{jitter: {mean: 5ms, spread: 1ms, distribution: table, table: %s}}", name);
+			"{jitter: {mean: 5ms, spread: 1ms, distribution: table, file: %s}}", name);
 		ck_assert_int_lt(stage_open(&b, text), 0);
-		snprintf(want, sizeof(want), "table: %s%s", name, contents[i][1]);
+		snprintf(want, sizeof(want), "file: %s%s", name, contents[i][1]);
 		ck_assert_msg(strstr(b.err.msg, want) != NULL, "%s", b.err.msg);
 		stage_close(&b);
 		remove(name);
@@ -441,10 +441,10 @@ START_TEST(what_is_not_a_table_is_refused) {
 	b = (struct stage_bench){0};
 	ck_assert_int_lt(
 		stage_open(&b, "{jitter: {mean: 5ms, spread: 1ms, distribution: table}}"), 0);
-	ck_assert_msg(strstr(b.err.msg, "table is required") != NULL, "%s", b.err.msg);
+	ck_assert_msg(strstr(b.err.msg, "file is required") != NULL, "%s", b.err.msg);
 	stage_close(&b);
 	b = (struct stage_bench){0};
-	ck_assert_int_lt(stage_open(&b, "{jitter: {mean: 5ms, spread: 1ms, table: x}}"), 0);
+	ck_assert_int_lt(stage_open(&b, "{jitter: {mean: 5ms, spread: 1ms, file: x}}"), 0);
 	ck_assert_msg(
 		strstr(b.err.msg, "is for distribution: table alone") != NULL, "%s", b.err.msg);
 	stage_close(&b);

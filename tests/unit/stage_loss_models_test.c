@@ -244,7 +244,7 @@ START_TEST(chances_of_a_state_are_at_most_one) {
 		{"{loss_mask: {mask: 0x1g}}",
 			"mask: '0x1g' is not 0x and up to 16 hexadecimal digits, such as 0x8001"},
 		{"{loss_trace: {file: /nowhere/losses}}",
-			"file: /nowhere/losses: No such file or directory"},
+			"test:1:21: file: /nowhere/losses: cannot be read: No such file or directory"},
 	};
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
@@ -323,7 +323,7 @@ START_TEST(a_trace_of_something_else_is_refused) {
 		const char *name = trace_file(wrong[i][0], text);
 
 		ck_assert_int_lt(stage_open(&b, text), 0);
-		snprintf(want, sizeof(want), "file: %s%s", name, wrong[i][1]);
+		snprintf(want, sizeof(want), "test:1:21: file: %s%s", name, wrong[i][1]);
 		ck_assert_str_eq(b.err.msg, want);
 		stage_close(&b);
 		remove(name);
