@@ -36,6 +36,12 @@ static inline void monitors_start(
 		(struct monitor){.start_ns = now_ns, .rate_mbps = (float)rate_mbps, .tag = tag};
 }
 
+// The results that are awaited no longer matter.
+static inline void monitors_forget(struct monitors *q, uint8_t tag) {
+	for (uint8_t i = 0; i < q->count; i++)
+		q->m[i].tag = tag;
+}
+
 static inline struct monitor *monitors_now(struct monitors *q) {
 	return &q->m[q->count - 1];
 }

@@ -108,6 +108,7 @@ static uint64_t draw(const struct pcc *p, uint64_t t_ns) {
 static void decide(struct pcc *p, uint64_t now_ns) {
 	p->mode = MODE_DECIDING;
 	p->sent = p->known = 0;
+	monitors_forget(&p->q, TAG_WAIT);
 	p->votes = 0;
 	p->order = (uint8_t)(draw(p, now_ns) >> 40 & 3);
 }

@@ -123,6 +123,7 @@ static void set_rate(struct vivace *v, const struct config *cfg, double rate_mbp
 static void start_step(struct vivace *v, uint64_t now_ns) {
 	v->mode = MODE_PROBING;
 	v->sent = v->known = 0;
+	monitors_forget(&v->q, TAG_WAIT);
 	v->up_first = (rng_mix((now_ns ^ v->seed) * RNG_GOLDEN) >> 40 & 1) != 0;
 }
 
