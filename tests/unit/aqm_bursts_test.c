@@ -150,7 +150,8 @@ START_TEST(bursts_give_the_history_of_packets) {
 		{"fq_pie",
 			"{limit: 200pkt, target: 10us, update: 10us, max_burst: 50us, alpha: 1000, "
 			"beta: 10000, ecn: yes}"},
-		{"fq_pie", "{limit: 40kB, buckets: 5, target: 10us, update: 10us, derandomise: no}"},
+		{"fq_pie",
+			"{limit: 40kB, buckets: 5, target: 10us, update: 10us, derandomise: no}"},
 		{"cake", "{limit: 50pkt, target: 15us, interval: 100us}"},
 		{"cake",
 			"{limit: 40kB, isolation: flows, buckets: 8, quantum: 300B, target: 15us, "

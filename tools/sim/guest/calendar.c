@@ -43,7 +43,8 @@ static_assert(offsetof(struct calendar_page, client) == 4096, "as the kernel has
 static_assert(sizeof(struct calendar_page) == 4096 + 2 * 128, "as the kernel has it");
 
 int calendar_open(struct calendar *c, const char *path, struct err *err) {
-	*c = (struct calendar){.listener = -1, .fd = -1, .shared = getenv("WEIR_GUEST_MESSAGES") == NULL};
+	*c = (struct calendar){
+		.listener = -1, .fd = -1, .shared = getenv("WEIR_GUEST_MESSAGES") == NULL};
 	c->listener = socket_listen(path, err);
 	return c->listener < 0 ? c->listener : 0;
 }
