@@ -90,7 +90,7 @@ static int dualpi2_init(void *self, const struct aqm_env *env, struct err *err) 
 			(unsigned long long)d->law.update_ns);
 	if (d->threshold.kind == LIMIT_BDP && env->base_rtt_ns == 0)
 		return err_set(err, -EINVAL,
-			"threshold: a BDP needs a base RTT, but forward and reverse have no delay; "
+			"threshold: a BDP needs a base RTT, but its paths have no delay; "
 			"write a threshold such as 5pkt, 10kB or 1ms");
 	dualpi2_law_init(&d->law);
 	dualpi2_state_init(&d->law, &d->state, env->seed);

@@ -96,7 +96,7 @@ static int red_threshold(struct red *r, const char *name, const struct limit *gi
 		return 0;
 	if (given->kind == LIMIT_BDP && env->base_rtt_ns == 0)
 		return err_set(err, -EINVAL,
-			"%s: a BDP needs a base RTT, but forward and reverse have no delay; write "
+			"%s: a BDP needs a base RTT, but its paths have no delay; write "
 			"a threshold such as 20pkt, 30kB or 5ms",
 			name);
 	*value = *bytes ? (double)l.bytes : (double)l.pkts;

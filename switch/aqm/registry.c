@@ -80,7 +80,7 @@ int aqm_limit_init(struct aqm_limit *l, const struct limit *limit, const struct 
 	*l = aqm_limit_resolve(limit, env);
 	if (limit->kind == LIMIT_BDP && env->base_rtt_ns == 0)
 		return err_set(err, -EINVAL,
-			"limit: a BDP needs a base RTT, but forward and reverse have no delay; "
+			"limit: a BDP needs a base RTT, but its paths have no delay; "
 			"write a limit such as 100pkt, 1MB or 10ms");
 	if (!aqm_limit_fits(l, 0, 0, env->mtu_bytes))
 		return err_set(err, -EINVAL,

@@ -47,7 +47,7 @@ static int step_init(void *self, const struct aqm_env *env, struct err *err) {
 	s->length = aqm_limit_resolve(&s->threshold, env);
 	if (s->threshold.kind == LIMIT_BDP && env->base_rtt_ns == 0)
 		return err_set(err, -EINVAL,
-			"threshold: a BDP needs a base RTT, but forward and reverse have no delay; "
+			"threshold: a BDP needs a base RTT, but its paths have no delay; "
 			"write a threshold such as 65pkt, 100kB or 1ms");
 	return aqm_ring_init(&s->q, &s->limit, env, err);
 }

@@ -120,7 +120,7 @@ START_TEST(a_bdp_without_a_round_trip_is_refused) {
 	no_rtt.base_rtt_ns = 0;
 	ck_assert_int_lt(aqm_open(&b, "step", "{limit: 10pkt}", &no_rtt), 0);
 	ck_assert_str_eq(b.err.msg,
-		"threshold: a BDP needs a base RTT, but forward and reverse have no delay; write a "
+		"threshold: a BDP needs a base RTT, but its paths have no delay; write a "
 		"threshold such as 65pkt, 100kB or 1ms");
 	aqm_close(&b);
 }

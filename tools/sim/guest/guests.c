@@ -53,7 +53,7 @@ static void place_flows(struct guests *gs) {
 
 			for (uint32_t k = 0; k < g->count; k++)
 				gs->of_flow[sender][g->first + k] =
-					hosts == 0 ? NO_GUEST : (uint16_t)(next + k % hosts);
+					(uint16_t)(hosts == 0 ? NO_GUEST : next + k % hosts);
 			for (uint32_t k = 0; k < hosts; k++, next++)
 				gs->place[next] = (struct guests_place){
 					.sender = sender != 0,
