@@ -211,6 +211,9 @@ static bool learn(
 		|| (m->tag == TAG_TRY) == (p->mode == MODE_DECIDING))
 		return false;
 	if (!monitor_used(m, p->q.m[0].start_ns, p->mss_bytes)) { // try again
+		// It was held back by its window, and most was lost: far too fast, as after a handshake without a queue.
+		if (m->lost > m->acked)
+			set_rate(p, cfg, (double)p->rate_mbps / 2);
 		if (p->mode == MODE_DECIDING)
 			decide(p, now_ns);
 		else

@@ -215,6 +215,9 @@ static bool learn(
 		|| (m->tag == TAG_START) != (v->mode == MODE_STARTING))
 		return false;
 	if (!monitor_used(m, v->q.m[0].start_ns, v->mss_bytes)) { // try again
+		// It was held back by its window, and most was lost: far too fast, as after a handshake without a queue.
+		if (m->lost > m->acked)
+			set_rate(v, cfg, (double)v->rate_mbps / 2);
 		if (v->mode == MODE_PROBING)
 			start_step(v, now_ns);
 		else

@@ -79,7 +79,7 @@ def fails(lab, config, *options):
             r"MB are needed and .* MB are free.* forward \d+ packets, ports",
         ),
         ("paths.forward.link.rate=10Gbitt", 2, r"rate"),
-        ("paths.forward.link.rate=0", 2, r"rate"),
+        ("paths.forward.link.rate=1bit", 2, r"rate"),
         ("paths.forward.link.queue={fifo: {limit: 1TB}}", 2, r"packets, .* min_packet"),
     ],
 )
