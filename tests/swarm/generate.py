@@ -255,7 +255,14 @@ class Generator:
         cc = self.random.choice(list(self.kinds["cc"]))
         group: Config = {"count": count, **self.plugin("flows", "flows", scale, 0.1)}
         group["count"] = str(count)
-        group["cc"] = {cc: self.plugin("cc", cc, scale, 0.15)}
+        params = self.plugin("cc", cc, scale, 0.15)
+        if "min_rate" in self.kinds["cc"][cc]:
+            # What the network never carries of a rate that never falls would fill any scoreboard.
+            least_bps = scale.rate_bps / (100 * scale.flows)
+            params["min_rate"] = text(max(least_bps, 1000), "bit/s")
+            if least_bps < 1000:
+                cc, params = "newreno", {}
+        group["cc"] = {cc: params}
         for key in ("start", "stop", "stagger", "jitter", "base_rtt"):
             group.pop(key, None)
         if "rwnd" in group:
