@@ -10,6 +10,8 @@
 #include "sender/cc/cc.h"
 
 #define MONITORS 3
+// Of a flow whose rate does not follow its losses: room for what waits on the scoreboard to be sent again and again.
+#define MONITOR_UNACKED_SEGS 1024
 #define MONITOR_SEGS_MIN 50 // of 10, as in the paper, one that is lost is 10 %, whatever the rate
 
 #define MONITOR_USED_MIN 0.5

@@ -92,9 +92,7 @@ struct pcc {
 static_assert(sizeof(struct pcc) <= CC_STATE_MAX_BYTES, "state too large");
 
 static double pcc_given_window(const void *config) {
-	const struct config *cfg = config;
-
-	return cfg->initial_segs > SEGS_MIN ? cfg->initial_segs : SEGS_MIN;
+	return MONITOR_UNACKED_SEGS;
 }
 
 static void set_rate(struct pcc *p, const struct config *cfg, double rate_mbps) {
@@ -143,7 +141,8 @@ static void pcc_init(void *state, const void *config, uint32_t mss_bytes, uint64
 	};
 	set_rate(p, cfg, monitor_rate_mbps(cfg->initial_segs, mss_bytes, rtt_ns));
 	start_interval(p, cfg, now_ns);
-	monitor_set_out((double)p->rate_mbps, mss_bytes, rtt_ns, pcc_given_window(config), out);
+	monitor_set_out((double)p->rate_mbps, mss_bytes, rtt_ns,
+		cfg->initial_segs > SEGS_MIN ? cfg->initial_segs : SEGS_MIN, out);
 }
 
 static double utility(const struct config *cfg, const struct monitor *m) {

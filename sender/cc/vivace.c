@@ -110,9 +110,7 @@ struct vivace {
 static_assert(sizeof(struct vivace) <= CC_STATE_MAX_BYTES, "state too large");
 
 static double vivace_given_window(const void *config) {
-	const struct config *cfg = config;
-
-	return cfg->initial_segs > SEGS_MIN ? cfg->initial_segs : SEGS_MIN;
+	return MONITOR_UNACKED_SEGS;
 }
 
 static void set_rate(struct vivace *v, const struct config *cfg, double rate_mbps) {
@@ -155,7 +153,8 @@ static void vivace_init(void *state, const void *config, uint32_t mss_bytes, uin
 	};
 	set_rate(v, cfg, monitor_rate_mbps(cfg->initial_segs, mss_bytes, rtt_ns));
 	start_interval(v, cfg, now_ns);
-	monitor_set_out((double)v->rate_mbps, mss_bytes, rtt_ns, vivace_given_window(config), out);
+	monitor_set_out((double)v->rate_mbps, mss_bytes, rtt_ns,
+		cfg->initial_segs > SEGS_MIN ? cfg->initial_segs : SEGS_MIN, out);
 }
 
 static double utility(const struct config *cfg, const struct monitor *m) {
