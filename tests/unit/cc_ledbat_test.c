@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// LEDBAT through the transport, by RFC 6817's pseudocode. Base delay 100 ms, target 100 ms.
+#include "cc_transport.h"
+
+#include <errno.h>
+
+enum { QDELAY, BASE };
+
+#define T0 (20 * MS)
+#define BASE_NS (100 * MS)
+
+static struct link *opened(const char *options) {
+	char group[200];
+
+	snprintf(group, sizeof(group), "{cc: {ledbat: {%s}}, ack_every: 1, tlp: no, rto_min: 60s}",
+		options);
+	return HAND(.group = group);
+}
+
+// cwnd += off / cwnd, with off of 1, 1/2, 0 and -1 at queueing delays of 0, 50, 100 and 200 ms.
+START_TEST(the_step_is_linear_in_the_delay) {
+	static const struct {
+		uint64_t delay_ms;
+		double off;
+	} cases[] = {{0, 1}, {50, 0.5}, {100, 0}, {200, -1}, {300, -2}};
+	struct link *l = opened("initial: 20, current_filter: 1");
+	double want = 20;
+
+	for (uint64_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		hand_ack_at(l, i + 1, T0 + BASE_NS + cases[i].delay_ms * MS);
+		want += cases[i].off / want;
+		OBSERVED_EQ(l, QDELAY, (double)(cases[i].delay_ms * MS));
+		OBSERVED_EQ(l, BASE, 100e6);
+		CWND_EQ(l, want);
+	}
+	link_close(l);
+}
+END_TEST
+
+// The current delay is the smallest of the last four: the first sample counts until a fifth has come.
+START_TEST(the_filter_takes_the_smallest_of_four) {
+	struct link *l = opened("initial: 20");
+
+	hand_ack_at(l, 1, T0 + BASE_NS);
+	for (uint64_t i = 2; i <= 4; i++) {
+		hand_ack_at(l, i, T0 + BASE_NS + 100 * MS);
+		OBSERVED_EQ(l, QDELAY, 0);
+	}
+	hand_ack_at(l, 5, T0 + BASE_NS + 100 * MS);
+	OBSERVED_EQ(l, QDELAY, 100e6);
+	link_close(l);
+}
+END_TEST
+
+// ALLOWED_INCREASE: ten were in flight before the ACK, so cwnd may not exceed 10 + 0.03.
+START_TEST(the_window_stays_near_the_flight) {
+	struct link *l = opened("initial: 10, allowed_increase: 0.03");
+
+	hand_ack_at(l, 1, T0 + BASE_NS);
+	CWND_EQ(l, 10.03);
+	link_close(l);
+}
+END_TEST
+
+// A history of two minutes: the delay of minute 0 counts throughout minute 1 and is forgotten with minute 2.
+START_TEST(the_base_is_forgotten_by_minutes) {
+	struct link *l = opened("base_history: 2");
+	uint64_t t_ns = T0;
+
+	hand_ack_at(l, link_flow(l)->nxt, t_ns += BASE_NS);
+	while (t_ns + 300 * MS < 180 * S) {
+		hand_ack_at(l, link_flow(l)->nxt, t_ns += 300 * MS);
+		OBSERVED_EQ(l, BASE, t_ns < 120 * S ? 100e6 : 300e6);
+		ck_assert_double_ge(cwnd(l), 2);
+	}
+	ck_assert_double_gt(cwnd(l), 10); // its own queue counts as the path now
+	link_close(l);
+}
+END_TEST
+
+START_TEST(a_loss_halves_but_not_below_min_cwnd) {
+	static const struct {
+		int initial;
+		double after;
+	} cases[] = {{20, 10}, {5, 2.5}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char options[40];
+
+		snprintf(options, sizeof(options), "initial: %d", cases[i].initial);
+		struct link *l = opened(options);
+
+		for (uint64_t to = 2; to <= 4; to++)
+			hand_sack_at(l, 0, 1, to, T0 + BASE_NS + to);
+		ck_assert_uint_eq(link_flow(l)->count.lost_segs, 1);
+		CWND_EQ(l, cases[i].after);
+		link_close(l);
+	}
+	struct link *l = opened("initial: 3");
+	struct cc_loss loss = {.inflight_segs = 3, .lost_segs = 1};
+	const struct cc_ops *cc = cc_find("ledbat");
+	const void *config = l->groups.group[0].cc_config;
+
+	cc->on_loss(link_flow(l)->cc_state, config, &loss, &link_flow(l)->out);
+	CWND_EQ(l, 2);
+	cc->on_rto(link_flow(l)->cc_state, config, &loss, &link_flow(l)->out);
+	CWND_EQ(l, 1);
+	cc->on_spurious(link_flow(l)->cc_state, config, T0, &link_flow(l)->out);
+	CWND_EQ(l, 2);
+	link_close(l);
+}
+END_TEST
+
+// RFC 6817 section 2.5: TARGET is 100 ms at most, GAIN 1 at most.
+START_TEST(the_limits_of_the_rfc_are_checked) {
+	const struct cc_ops *cc = cc_find("ledbat");
+	_Alignas(16) char config[256];
+
+	ck_assert_uint_le(cc->config_size, sizeof(config));
+	ck_assert_int_eq(
+		param_set(param_find(cc->params, "target"), config, "101ms", NULL), -ERANGE);
+	ck_assert_int_eq(param_set(param_find(cc->params, "gain"), config, "1.5", NULL), -ERANGE);
+	ck_assert_int_eq(
+		param_set(param_find(cc->params, "base_history"), config, "11", NULL), -ERANGE);
+}
+END_TEST
+
+TEST_MAIN(the_step_is_linear_in_the_delay, the_filter_takes_the_smallest_of_four,
+	the_window_stays_near_the_flight, the_base_is_forgotten_by_minutes,
+	a_loss_halves_but_not_below_min_cwnd, the_limits_of_the_rfc_are_checked)
