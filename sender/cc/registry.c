@@ -16,6 +16,7 @@ extern const struct cc_ops cc_pcc;
 extern const struct cc_ops cc_prague;
 extern const struct cc_ops cc_vegas;
 extern const struct cc_ops cc_vivace;
+extern const struct cc_ops cc_westwood;
 
 const struct cc_ops *const cc_all[] = {
 	&cc_copa,
@@ -27,6 +28,7 @@ const struct cc_ops *const cc_all[] = {
 	&cc_vegas,
 	&cc_lola,
 	&cc_ledbat,
+	&cc_westwood,
 	&cc_vivace,
 	&cc_pcc,
 	&cc_fixed,

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// TCP Westwood+ (Mascolo, Casetti, Gerla, Sanadidi, Wang: "TCP Westwood: Bandwidth Estimation for Enhanced Transport over
+// Wireless Links", MOBICOM 2001; Grieco, Mascolo: "Performance Evaluation and Comparison of Westwood+, New Reno, and
+// Vegas TCP Congestion Control", CCR 2004), with the constants of Linux (tcp_westwood.c): Reno that falls to the measured
+// bandwidth-delay product instead of half the window, so that losses without a queue cost little.
+//
+//	sample  = segments acknowledged / time    at the first ACK later than max(RTT, 50 ms) since the last sample
+//	low     = 7/8 low + 1/8 sample            (both filters start with the first sample)
+//	BWE     = 7/8 BWE + 1/8 low
+//	RTTmin  = smallest RTT since the start or the last timeout
+//
+//	loss or ECN echo:  ssthresh = max(BWE RTTmin, 2), cwnd = min(cwnd, ssthresh)
+//	timeout:           ssthresh likewise, cwnd = 1, RTTmin is measured again
+//	everything else:   as Reno (reno.h)
+//
+// In the model of Grieco and Mascolo (2004) the throughput is sqrt((1 - p) / (p RTT Tq)), Tq being the mean queueing
+// delay: without a queue random losses do not bound it, where Reno is bounded by sqrt(3 / (2 p)) / RTT.
+//
+// Where we differ from Linux and the papers, and why
+//   - Linux halves as Reno at a loss and takes BWE RTTmin when the episode is over, even if that is more than the window
+//     before. Here the window moves to it at once (PRR), as in the papers, and never upwards.
+//   - A loss before the first sample halves the window, as Reno; Linux falls to two segments.
+//   - Segments are counted as they are acknowledged, cumulatively or by SACK; Linux guesses from duplicate ACKs.
+//   - Windows and rates are real numbers. L = 2, as newreno.c has it; Linux has no limit.
+#include "sender/cc/reno.h"
+
+struct config {
+	struct slow_start slow_start;
+};
+
+static const struct param params[] = {
+	SLOW_START_INITIAL(struct config, slow_start),
+	SLOW_START_ABC_LIMIT(struct config, slow_start, "2", "RFC 3465"),
+	SLOW_START_IDLE_RESTART(struct config, slow_start),
+	PARAM_END,
+};
+
+#define SAMPLE_MIN_NS (50 * NS_PER_MS) // shorter ones would measure bursts
+#define KEPT (7.0 / 8)
+#define NO_RTT UINT64_MAX
+
+struct westwood {
+	struct reno reno;
+	double low, bwe; // segments per second; 0: none yet
+	uint64_t start_ns; // of the present sample
+	uint64_t rtt_ns, min_ns;
+	uint64_t acked_segs; // of the present sample
+	uint32_t mss_bytes;
+};
+static_assert(sizeof(struct westwood) <= CC_STATE_MAX_BYTES, "state too large");
+
+static double westwood_given_window(const void *config) {
+	const struct config *cfg = config;
+
+	return cfg->slow_start.initial_segs;
+}
+
+static void westwood_init(void *state, const void *config, uint32_t mss_bytes, uint64_t rtt_ns,
+	uint64_t now_ns, struct cc_out *out) {
+	const struct config *cfg = config;
+	struct westwood *w = state;
+
+	*w = (struct westwood){.start_ns = now_ns, .min_ns = NO_RTT, .mss_bytes = mss_bytes};
+	reno_init(&w->reno, &cfg->slow_start, out);
+}
+
+static void measure(struct westwood *w, const struct cc_ack *ack) {
+	uint64_t time_ns = ack->now_ns - w->start_ns;
+
+	if (ack->rtt_ns > 0) {
+		w->rtt_ns = ack->rtt_ns;
+		w->min_ns = ack->rtt_ns < w->min_ns ? ack->rtt_ns : w->min_ns;
+	}
+	if (w->rtt_ns > 0 && time_ns > w->rtt_ns && time_ns > SAMPLE_MIN_NS) {
+		double sample = (double)w->acked_segs * 1e9 / (double)time_ns;
+
+		w->low = w->bwe > 0 ? KEPT * w->low + (1 - KEPT) * sample : sample;
+		w->bwe = w->bwe > 0 ? KEPT * w->bwe + (1 - KEPT) * w->low : sample;
+		w->start_ns = ack->now_ns;
+		w->acked_segs = 0;
+	}
+	w->acked_segs += ack->acked_segs;
+}
+
+static double bdp_segs(const struct westwood *w, const struct cc_out *out) {
+	if (w->bwe <= 0 || w->min_ns == NO_RTT)
+		return out->cwnd_segs / 2;
+	return w->bwe * (double)w->min_ns * 1e-9;
+}
+
+static void westwood_on_ack(
+	void *state, const void *config, const struct cc_ack *ack, struct cc_out *out) {
+	const struct config *cfg = config;
+	struct westwood *w = state;
+
+	measure(w, ack);
+	reno_on_ack(&w->reno, &cfg->slow_start, ack, out);
+}
+
+static void westwood_on_loss(
+	void *state, const void *config, const struct cc_loss *loss, struct cc_out *out) {
+	struct westwood *w = state;
+	double before = out->cwnd_segs;
+
+	reno_on_loss(&w->reno, bdp_segs(w, out), out);
+	out->cwnd_segs = before < out->cwnd_segs ? before : out->cwnd_segs;
+}
+
+static void westwood_on_rto(
+	void *state, const void *config, const struct cc_loss *loss, struct cc_out *out) {
+	struct westwood *w = state;
+
+	reno_on_rto(&w->reno, bdp_segs(w, out), loss, out);
+	w->min_ns = NO_RTT;
+}
+
+static void westwood_on_spurious(
+	void *state, const void *config, uint64_t now_ns, struct cc_out *out) {
+	struct westwood *w = state;
+
+	reno_on_spurious(&w->reno, out);
+}
+
+static void westwood_on_idle(
+	void *state, const void *config, uint64_t now_ns, uint64_t idle_ns, struct cc_out *out) {
+	const struct config *cfg = config;
+
+	slow_start_idle(&cfg->slow_start, out);
+}
+
+static void westwood_observe(const void *state, const void *config, float out[CC_OBSERVED]) {
+	const struct westwood *w = state;
+
+	out[0] = (float)w->reno.ssthresh_segs;
+	out[1] = (float)(w->bwe * w->mss_bytes * 8);
+	out[2] = w->min_ns == NO_RTT ? 0 : (float)w->min_ns;
+}
+
+static uint8_t westwood_mode(const void *state) {
+	const struct westwood *w = state;
+
+	return reno_mode(&w->reno);
+}
+
+static double westwood_ssthresh(const void *state) {
+	const struct westwood *w = state;
+
+	return w->reno.ssthresh_segs;
+}
+
+const struct cc_ops cc_westwood = {
+	.name = "westwood",
+	.summary = "Westwood+: Reno that falls to the measured bandwidth-delay product (CCR 2004)",
+	.reference =
+		"Grieco, Mascolo: Performance Evaluation and Comparison of Westwood+, New Reno, "
+		"and Vegas TCP Congestion Control, CCR 2004",
+	.params = params,
+	.config_size = sizeof(struct config),
+	.state_size = sizeof(struct westwood),
+	.prr = true,
+	.ecn = true,
+	.observed = {"ssthresh_segs", "bwe_bps", "rtt_min_ns"},
+	.given_window = westwood_given_window,
+	.init = westwood_init,
+	.on_ack = westwood_on_ack,
+	.on_loss = westwood_on_loss,
+	.on_rto = westwood_on_rto,
+	.on_spurious = westwood_on_spurious,
+	.on_idle = westwood_on_idle,
+	.observe = westwood_observe,
+	.mode = westwood_mode,
+	.ssthresh = westwood_ssthresh,
+};
