@@ -9,6 +9,7 @@ extern const struct cc_ops cc_copa;
 extern const struct cc_ops cc_cubic;
 extern const struct cc_ops cc_dctcp;
 extern const struct cc_ops cc_fixed;
+extern const struct cc_ops cc_illinois;
 extern const struct cc_ops cc_ledbat;
 extern const struct cc_ops cc_lola;
 extern const struct cc_ops cc_newreno;
@@ -29,6 +30,7 @@ const struct cc_ops *const cc_all[] = {
 	&cc_lola,
 	&cc_ledbat,
 	&cc_westwood,
+	&cc_illinois,
 	&cc_vivace,
 	&cc_pcc,
 	&cc_fixed,
