@@ -10,10 +10,9 @@
 #include "sender/cc/cc.h"
 
 #define MONITORS 3
-// Of a flow whose rate does not follow its losses: room for what waits on the scoreboard to be sent again and again.
-#define MONITOR_UNACKED_SEGS 1024
 #define MONITOR_SEGS_MIN 50 // of 10, as in the paper, one that is lost is 10 %, whatever the rate
-
+// What given_window() answers: a rate that ignores losses keeps many lost segments on the scoreboard.
+#define MONITOR_UNACKED_SEGS 1024
 #define MONITOR_USED_MIN 0.5
 #define MONITOR_RATE_MAX_MBPS 1e6
 
@@ -95,6 +94,17 @@ static inline bool monitor_used(const struct monitor *m, uint64_t end_ns, uint32
 	double meant = (double)m->rate_mbps * (double)(end_ns - m->start_ns) / (8e3 * mss_bytes);
 
 	return m->acked + m->lost >= MONITOR_USED_MIN * meant;
+}
+
+// Of an interval that was not used: whether its rate is to be halved all the same. Its window held it back and most was
+// lost, as after a handshake that met no queue: without this no later interval would be used either.
+static inline bool monitor_overloads(const struct monitor *m) {
+	return m->lost > m->acked;
+}
+
+// How long the present interval takes at least, to send MONITOR_SEGS_MIN segments.
+static inline double monitors_least_ns(struct monitors *q, uint32_t mss_bytes) {
+	return MONITOR_SEGS_MIN * 8e3 * mss_bytes / (double)monitors_now(q)->rate_mbps;
 }
 
 // dRTT / dt, without a unit; 0: too few samples.

@@ -210,8 +210,7 @@ static bool learn(
 		|| (m->tag == TAG_TRY) == (p->mode == MODE_DECIDING))
 		return false;
 	if (!monitor_used(m, p->q.m[0].start_ns, p->mss_bytes)) { // try again
-		// It was held back by its window, and most was lost: far too fast, as after a handshake without a queue.
-		if (m->lost > m->acked)
+		if (monitor_overloads(m))
 			set_rate(p, cfg, (double)p->rate_mbps / 2);
 		if (p->mode == MODE_DECIDING)
 			decide(p, now_ns);
@@ -240,7 +239,7 @@ static void pcc_on_ack(
 		next |= learn(p, cfg, &done, ack->now_ns);
 	now = monitors_now(&p->q);
 	age_ns = (double)(ack->now_ns - now->start_ns);
-	least_ns = MONITOR_SEGS_MIN * 8e3 * p->mss_bytes / (double)now->rate_mbps;
+	least_ns = monitors_least_ns(&p->q, p->mss_bytes);
 	rtts = INTERVAL_RTTS_MIN
 		+ INTERVAL_RTTS_SPREAD * (double)(draw(p, now->start_ns) >> 11) * 0x1p-53;
 	next |= age_ns >= rtts * (double)ack->srtt_ns && age_ns >= least_ns;

@@ -214,8 +214,7 @@ static bool learn(
 		|| (m->tag == TAG_START) != (v->mode == MODE_STARTING))
 		return false;
 	if (!monitor_used(m, v->q.m[0].start_ns, v->mss_bytes)) { // try again
-		// It was held back by its window, and most was lost: far too fast, as after a handshake without a queue.
-		if (m->lost > m->acked)
+		if (monitor_overloads(m))
 			set_rate(v, cfg, (double)v->rate_mbps / 2);
 		if (v->mode == MODE_PROBING)
 			start_step(v, now_ns);
@@ -240,8 +239,8 @@ static void vivace_on_ack(
 	void *state, const void *config, const struct cc_ack *ack, struct cc_out *out) {
 	const struct config *cfg = config;
 	struct vivace *v = state;
-	const struct monitor *now = monitors_now(&v->q);
-	double least_ns = MONITOR_SEGS_MIN * 8e3 * v->mss_bytes / (double)now->rate_mbps;
+	const struct monitor *now;
+	double least_ns = monitors_least_ns(&v->q, v->mss_bytes);
 	struct monitor done;
 	bool next = false;
 
