@@ -144,6 +144,7 @@
 // with a swing beyond 2 BDP (10 flows, 10 Mbit/s, 20 ms: 41 % competitive), and after some starts of
 // few flows with large windows (2 flows, 100 Mbit/s, 100 ms: 15 % with one seed of three); it gets
 // 0.03 to 0.31 of the link from CUBIC where 0.5 is fair with 4 BDP of buffer at 100 ms.
+#include "common/base/likely.h"
 #include "common/base/minmax.h"
 #include "sender/cc/cc.h"
 
@@ -338,7 +339,7 @@ struct copa {
 	uint32_t lost[2], acked[2]; // segments in this and the last loss period
 	uint32_t rtt_max_ns[RTTMAX_EPOCHS]; // of the last round trips
 	uint32_t rtt_max_now_ns;
-	uint32_t srtt_ns;
+	uint32_t pacing_rtt_ns; // NO_RTT: no sample yet
 	float proven_segs; // losses do not end slow start below this window
 	float undo_segs; // the window before the last loss or timeout
 
@@ -378,12 +379,11 @@ static void leave_slow_start(struct copa *c) {
 static void set_out(
 	const struct copa *c, const struct config *cfg, double cwnd_segs, struct cc_out *out) {
 	double gain = c->spread > 0 ? cfg->spread_gain : 2;
-	uint32_t rtt_ns = cfg->pacing_rtt == PACING_SRTT ? c->srtt_ns : c->standing_ns;
 
 	out->cwnd_segs = max_of(cwnd_segs, cfg->min_segs);
-	if (c->standing_ns != NO_RTT)
-		out->pacing_bps =
-			gain * 1e9 * out->cwnd_segs * (8u * c->mss_bytes) / max_of(rtt_ns, 1);
+	if (c->pacing_rtt_ns != NO_RTT)
+		out->pacing_bps = gain * 1e9 * out->cwnd_segs * (8u * c->mss_bytes)
+			/ max_of(c->pacing_rtt_ns, 1);
 }
 
 static double copa_given_window(const void *config) {
@@ -405,6 +405,7 @@ static void copa_init(void *state, const void *config, uint32_t mss_bytes, uint6
 		.sub_now_ns = NO_RTT,
 		.sub_closed_ns = NO_RTT,
 		.standing_ns = NO_RTT,
+		.pacing_rtt_ns = NO_RTT,
 		.epoch_ns = now_ns,
 	};
 	for (int i = 0; i < STANDING_CLOSED; i++)
@@ -440,13 +441,18 @@ static void rotate_standing(struct copa *c, uint64_t now_ns, double window_ns) {
 			c->sub_closed_ns = c->sub_ns[i];
 }
 
-// RTTmin, RTTstanding and dq after this sample.
+static uint32_t in_32_bits(uint64_t rtt_ns) {
+	return rtt_ns < NO_RTT ? (uint32_t)rtt_ns : NO_RTT - 1;
+}
+
+// RTTmin, RTTstanding and dq after this sample. Times are converted to and from double as signed numbers, which takes
+// one instruction where unsigned ones take five.
 static void measure(struct copa *c, const struct config *cfg, const struct cc_ack *ack) {
-	uint32_t rtt_ns = ack->rtt_ns < NO_RTT ? (uint32_t)ack->rtt_ns : NO_RTT - 1;
-	double window_ns =
-		max_of(cfg->rtt_min_window_ns, cfg->rtt_min_rtts * (double)minmax_get(&c->rtt_min));
+	uint32_t rtt_ns = in_32_bits(ack->rtt_ns);
+	double window_ns = max_of(cfg->rtt_min_window_ns,
+		cfg->rtt_min_rtts * (double)(int64_t)minmax_get(&c->rtt_min));
 	uint64_t rtt_min_ns =
-		minmax_running_min(&c->rtt_min, (uint64_t)window_ns, ack->now_ns, rtt_ns);
+		minmax_running_min(&c->rtt_min, (uint64_t)(int64_t)window_ns, ack->now_ns, rtt_ns);
 
 	if (ack->now_ns >= c->sub_end_ns)
 		rotate_standing(c, ack->now_ns, cfg->standing_srtts * (double)ack->srtt_ns);
@@ -455,8 +461,11 @@ static void measure(struct copa *c, const struct config *cfg, const struct cc_ac
 	if (rtt_ns > c->rtt_max_now_ns)
 		c->rtt_max_now_ns = rtt_ns;
 	c->standing_ns = c->sub_now_ns < c->sub_closed_ns ? c->sub_now_ns : c->sub_closed_ns;
-	c->srtt_ns = ack->srtt_ns < NO_RTT ? (uint32_t)ack->srtt_ns : NO_RTT - 1;
-	c->dq_ns = (float)time_since(cfg->dq == DQ_LATEST ? rtt_ns : c->standing_ns, rtt_min_ns);
+	c->pacing_rtt_ns = likely(cfg->pacing_rtt == PACING_STANDING) ? c->standing_ns
+								      : in_32_bits(ack->srtt_ns);
+	if (likely(cfg->dq == DQ_STANDING))
+		rtt_ns = c->standing_ns;
+	c->dq_ns = (float)(int64_t)time_since(rtt_ns, rtt_min_ns);
 }
 
 static bool nearly_empty(const struct copa *c, const struct config *cfg, double window_segs) {

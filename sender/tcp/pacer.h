@@ -35,13 +35,14 @@ void pacer_make_up(struct flow *f, uint64_t now_ns, uint64_t gap_ns);
 // its gap counts.
 static inline uint64_t pacer_sent(struct flow *f, double bps, uint64_t due_ns, uint64_t now_ns) {
 	double gap = f->payload * 8e9 / bps, ahead = gap + f->next_send_frac;
-	uint64_t whole = (uint64_t)ahead;
+	int64_t whole =
+		(int64_t)ahead; // signed: x86 converts unsigned numbers in five instructions
 
 	f->next_send_frac = ahead - (double)whole;
 	if (time_since(now_ns, due_ns) > PACER_CATCH_UP_NS)
 		due_ns = pacer_miss(f, due_ns, now_ns, gap);
-	f->next_send_ns = due_ns + whole;
+	f->next_send_ns = due_ns + (uint64_t)whole;
 	if (f->owed_ns > 0)
-		pacer_make_up(f, now_ns, whole);
+		pacer_make_up(f, now_ns, (uint64_t)whole);
 	return due_ns;
 }

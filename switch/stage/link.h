@@ -7,6 +7,7 @@
 struct link {
 	const struct aqm_ops *aqm;
 	void *q;
+	bool in_bursts; // the discipline's operations for bursts can be used
 	struct wire wire;
 };
 

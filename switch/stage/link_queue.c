@@ -54,6 +54,7 @@ int link_begin(struct link *l, const struct stage_env *env, uint64_t rate_bps, u
 		.hosts = env->hosts,
 	};
 	l->wire.env = env;
+	l->in_bursts = l->aqm->dequeue_burst != NULL && !l->wire.framing.padded;
 	wire_rate(&l->wire, 0, rate_bps);
 	return l->aqm->init(l->q, &aqm_env, err);
 }
@@ -73,12 +74,13 @@ struct wire_queue link_queue(const struct link *l) {
 		.enqueue = l->aqm->enqueue,
 		.dequeue = l->aqm->dequeue,
 		.traced = stage_traced(l->wire.env),
+		.padded = l->wire.framing.padded,
 	};
 }
 
-// Whether the operations for bursts can be used: they record nothing. (The stream may be opened after link_init.)
+// Whether the operations for bursts can be used: they record nothing. (The stream may be opened after link_begin.)
 static inline bool link_in_bursts(const struct link *l) {
-	return likely(l->aqm->dequeue_burst != NULL && !stage_traced(l->wire.env));
+	return likely(l->in_bursts && !stage_traced(l->wire.env));
 }
 
 void link_serve(void *self, uint64_t now_ns, struct pkt_list *drops) {

@@ -44,6 +44,7 @@ struct wire_queue {
 	// Set if dequeue only takes the oldest packet of this ring. NULL: dequeue does more.
 	struct pkt_ring *fifo;
 	bool traced; // each packet is recorded
+	bool padded; // as the wire's framing
 };
 
 // Sets the rate from now_ns on, also for the unsent part of the present frame. Also sets the initial rate. At rate 0
@@ -64,10 +65,10 @@ static inline bool wire_due(const struct wire *w, uint64_t now_ns) {
 }
 
 // Bytes that p takes on the wire; also counts how much of that is padding.
-WIRE_LOOP uint64_t wire_bytes(struct wire *w, const struct pkt *p) {
+WIRE_LOOP uint64_t wire_bytes(struct wire *w, struct wire_queue q, const struct pkt *p) {
 	uint64_t bytes = p->size_bytes + w->framing.extra_bytes;
 
-	if (unlikely(w->framing.padded)) {
+	if (q.padded) {
 		uint64_t padded = framing_padded(&w->framing, bytes);
 
 		w->stats.padding_bytes += padded - bytes;
@@ -133,9 +134,10 @@ WIRE_LOOP struct pkt *wire_pick(
 	return p;
 }
 
-WIRE_LOOP void wire_give(struct wire *w, struct wire_burst *b, const struct pkt *p) {
+WIRE_LOOP void wire_give(
+	struct wire *w, struct wire_queue q, struct wire_burst *b, const struct pkt *p) {
 	stats_sent(&w->stats, &b->sent, p, serial_ns(b->free));
-	b->free = serial_end(b->free, wire_bytes(w, p), w->byte_ns);
+	b->free = serial_end(b->free, wire_bytes(w, q, p), w->byte_ns);
 }
 
 WIRE_LOOP struct pkt *wire_next(
@@ -146,7 +148,7 @@ WIRE_LOOP struct pkt *wire_next(
 		return NULL;
 	if (q.traced)
 		wire_trace(w, b, p, TEL_DEQUEUE);
-	wire_give(w, b, p);
+	wire_give(w, q, b, p);
 	return p;
 }
 
@@ -270,7 +272,7 @@ WIRE_LOOP uint32_t wire_send_fifo(
 		p->arrival_ns = serial_ns(b.free);
 		pkts[b.sent.pkts] = p;
 		p = pkt_ring_at(&b.fifo, b.sent.pkts);
-		wire_give(w, &b, p);
+		wire_give(w, q, &b, p);
 	}
 	if (b.sent.pkts < max && serial_ns(b.free) <= now_ns) {
 		p->arrival_ns = serial_ns(b.free);
