@@ -29,7 +29,7 @@
 #include "common/base/likely.h"
 #include "common/base/rng.h"
 #include "common/base/wheel.h"
-#include "switch/stage/text_file.h"
+#include "common/config/text_file.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Text files that a stage's config names: "#" begins a comment that ends with its line.
+// Text files that a config names: "#" begins a comment that ends with its line.
 #pragma once
 #include "common/base/err.h"
 #include "common/config/config.h"

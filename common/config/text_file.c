@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "switch/stage/text_file.h"
+#include "common/config/text_file.h"
 
 #include <ctype.h>
 #include <errno.h>
