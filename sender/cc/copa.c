@@ -111,6 +111,11 @@
 // 18. The window never falls below 2 (`min_cwnd`): with 1, a delayed ACK would stop the ACK clock. So
 //     this algorithm cannot use a fair rate of less than 2 segments per RTT: expect losses.
 //
+// 19. Datacenter (section 5.5 of the paper; `dialect: datacenter`): the propagation delay is known (`rtt_min`, no
+//     dialect can set it: 0s measures it as ever), the latest RTT stands for RTTstanding in dq and lambda, and a round
+//     trip has a direction only if more than 2/3 of its ACKs moved cwnd that way (`votes`). The paper names no mode but
+//     the default. Everything else is as here, but for the reset by a single ACK, which the votes replace.
+//
 // Dialects (`dialect`) set parameters, which a config may set otherwise:
 //
 //	                     here          paper      genericcc      mvfst
@@ -132,6 +137,8 @@
 //	empty_segs           0.25          0          0              0
 //	empty_rtts           8             5          4              5
 //	min_cwnd             2             1          2              2
+//
+// `datacenter`: dq latest, rate_rtt latest, votes 66.7%, velocity_reset no.
 //
 // They leave `mode` alone: mvfst has the default mode only. Not covered are genericCC's srtt gain of 1/16, its votes of ups
 // and downs, its first 19 ACKs without a window update and its strict comparisons; mvfst's doubling by a timer of srtt in
@@ -158,15 +165,16 @@
 enum mode { MODE_DEFAULT, MODE_COMPETITIVE, MODE_AUTO };
 enum window { WINDOW_SENT, WINDOW_NOW };
 enum ss_exit { EXIT_SENT, EXIT_KEEP };
-enum dq { DQ_STANDING, DQ_LATEST };
+enum rtt { RTT_STANDING, RTT_LATEST };
 enum pacing_rtt { PACING_STANDING, PACING_SRTT };
 
 static const char *const mode_names[] = {"default", "competitive", "auto", NULL};
 static const char *const window_names[] = {"sent", "now", NULL};
 static const char *const exit_names[] = {"sent", "keep", NULL};
-static const char *const dq_names[] = {"standing", "latest", NULL};
+static const char *const rtt_names[] = {"standing", "latest", NULL};
 static const char *const pacing_names[] = {"standing", "srtt", NULL};
-static const char *const dialect_names[] = {"none", "paper", "genericcc", "mvfst", NULL};
+static const char *const dialect_names[] = {
+	"none", "paper", "genericcc", "mvfst", "datacenter", NULL};
 
 static const struct cc_preset dialects[] = {
 	{"none", (const char *const[]){NULL}},
@@ -186,6 +194,9 @@ static const struct cc_preset dialects[] = {
 			"window", "now", "bias", "0", "slow_start_exit", "keep", "loss_exit", "no",
 			"spread", "2", "velocity_cap", "0", "drain_cap", "0", "heavy_loss", "0%",
 			"pacing_rtt", "srtt", "empty_segs", "0", "empty_rtts", "5", NULL}},
+	{"datacenter",
+		(const char *const[]){"dq", "latest", "rate_rtt", "latest", "votes", "66.7%",
+			"velocity_reset", "no", NULL}},
 	{NULL, NULL},
 };
 
@@ -193,14 +204,14 @@ struct config {
 	double delta;
 	int mode;
 	double initial_segs, min_segs;
-	double rtt_min_window_ns, rtt_min_rtts;
+	double rtt_min_ns, rtt_min_window_ns, rtt_min_rtts;
 	double standing_srtts;
 	int window;
 	double bias_segs;
-	int slow_start_exit, dq, pacing_rtt, dialect;
+	int slow_start_exit, dq, rate_rtt, pacing_rtt, dialect;
 	bool loss_exit;
 	double exit_gain, spread_gain;
-	double velocity_rtts;
+	double velocity_rtts, votes;
 	bool velocity_reset;
 	double velocity_cap, drain_cap;
 	double heavy_loss, backoff;
@@ -232,6 +243,11 @@ static const struct param params[] = {
 		.def = "2",
 		.help = "smallest window in segments",
 		F64(min_segs, 1, 1000)},
+	{.name = "rtt_min",
+		.def = "0s",
+		.help = "RTTmin, if the RTT of the empty path is known; 0s: measured",
+		.unit = UNIT_TIME_NS,
+		F64(rtt_min_ns, 0, 4e9)},
 	{.name = "rtt_min_window",
 		.def = "10s",
 		.help = "RTTmin is the smallest RTT of this time, at least",
@@ -248,7 +264,11 @@ static const struct param params[] = {
 	{.name = "dq",
 		.def = "standing",
 		.help = "dq is RTTstanding or the latest RTT, less RTTmin",
-		PARAM_ENUM(struct config, dq, dq_names)},
+		PARAM_ENUM(struct config, dq, rtt_names)},
+	{.name = "rate_rtt",
+		.def = "standing",
+		.help = "the RTT that lambda divides the window by",
+		PARAM_ENUM(struct config, rate_rtt, rtt_names)},
 	{.name = "pacing_rtt",
 		.def = "standing",
 		.help = "the RTT in which 2 cwnd are paced",
@@ -281,6 +301,11 @@ static const struct param params[] = {
 		.def = "3",
 		.help = "round trips in one direction before velocity doubles",
 		F64(velocity_rtts, 1, 200)},
+	{.name = "votes",
+		.def = "0%",
+		.help = "a direction needs more than this part of a round trip's ACKs; 0%: by cwnd",
+		.unit = UNIT_RATIO,
+		F64(votes, 0, 0.999)},
 	{.name = "velocity_reset",
 		.def = "yes",
 		.help = "reset velocity at once when the needed direction opposes it",
@@ -330,6 +355,7 @@ struct copa {
 	uint32_t sub_closed_ns; // smallest of sub_ns
 	uint32_t standing_ns;
 	float dq_ns;
+	uint16_t acks, ups; // since the last direction check; of those, how many said up
 
 	double velocity;
 	double inv_delta;
@@ -367,6 +393,7 @@ static void restart_velocity(struct copa *c, int8_t dir, uint64_t now_ns) {
 	c->same = 0;
 	c->dir = dir;
 	c->check_ns = now_ns;
+	c->acks = c->ups = 0;
 }
 
 static void leave_slow_start(struct copa *c) {
@@ -445,15 +472,18 @@ static uint32_t in_32_bits(uint64_t rtt_ns) {
 	return rtt_ns < NO_RTT ? (uint32_t)rtt_ns : NO_RTT - 1;
 }
 
+static uint64_t rtt_min_ns(const struct copa *c, const struct config *cfg) {
+	return unlikely(cfg->rtt_min_ns > 0) ? (uint64_t)cfg->rtt_min_ns : minmax_get(&c->rtt_min);
+}
+
 // RTTmin, RTTstanding and dq after this sample. Times are converted to and from double as signed numbers, which takes
 // one instruction where unsigned ones take five.
 static void measure(struct copa *c, const struct config *cfg, const struct cc_ack *ack) {
 	uint32_t rtt_ns = in_32_bits(ack->rtt_ns);
 	double window_ns = max_of(cfg->rtt_min_window_ns,
 		cfg->rtt_min_rtts * (double)(int64_t)minmax_get(&c->rtt_min));
-	uint64_t rtt_min_ns =
-		minmax_running_min(&c->rtt_min, (uint64_t)(int64_t)window_ns, ack->now_ns, rtt_ns);
 
+	minmax_running_min(&c->rtt_min, (uint64_t)(int64_t)window_ns, ack->now_ns, rtt_ns);
 	if (ack->now_ns >= c->sub_end_ns)
 		rotate_standing(c, ack->now_ns, cfg->standing_srtts * (double)ack->srtt_ns);
 	if (rtt_ns < c->sub_now_ns)
@@ -463,9 +493,9 @@ static void measure(struct copa *c, const struct config *cfg, const struct cc_ac
 	c->standing_ns = c->sub_now_ns < c->sub_closed_ns ? c->sub_now_ns : c->sub_closed_ns;
 	c->pacing_rtt_ns = likely(cfg->pacing_rtt == PACING_STANDING) ? c->standing_ns
 								      : in_32_bits(ack->srtt_ns);
-	if (likely(cfg->dq == DQ_STANDING))
+	if (likely(cfg->dq == RTT_STANDING))
 		rtt_ns = c->standing_ns;
-	c->dq_ns = (float)(int64_t)time_since(rtt_ns, rtt_min_ns);
+	c->dq_ns = (float)(int64_t)time_since(rtt_ns, rtt_min_ns(c, cfg));
 }
 
 static bool nearly_empty(const struct copa *c, const struct config *cfg, double window_segs) {
@@ -475,7 +505,7 @@ static bool nearly_empty(const struct copa *c, const struct config *cfg, double 
 	for (int i = 0; i < RTTMAX_EPOCHS; i++)
 		if (c->rtt_max_ns[i] > max_ns)
 			max_ns = c->rtt_max_ns[i];
-	return dq_ns <= cfg->empty_spread * (double)time_since(max_ns, minmax_get(&c->rtt_min))
+	return dq_ns <= cfg->empty_spread * (double)time_since(max_ns, rtt_min_ns(c, cfg))
 		|| window_segs * dq_ns <= cfg->empty_segs * c->standing_ns;
 }
 
@@ -527,13 +557,33 @@ static bool end_epoch(struct copa *c, const struct config *cfg, uint64_t now_ns)
 	return c->lossy;
 }
 
+static void vote(struct copa *c, bool up) {
+	if (c->acks == UINT16_MAX) {
+		c->acks /= 2;
+		c->ups /= 2;
+	}
+	c->acks++;
+	c->ups = (uint16_t)(c->ups + up);
+}
+
+// The direction of the last window.
+static int8_t direction(const struct copa *c, const struct config *cfg, const struct cc_ack *ack,
+	double cwnd_segs) {
+	float now = (float)cwnd_segs, sent = (float)ack->cwnd_at_send;
+	double needed = cfg->votes * c->acks;
+
+	if (cfg->votes > 0)
+		return c->ups > needed ? DIR_UP : c->acks - c->ups > needed ? DIR_DOWN : DIR_NONE;
+	return now > sent ? DIR_UP : now < sent ? DIR_DOWN : DIR_NONE;
+}
+
 // The direction of the last window, and v.
 static void check_velocity(
 	struct copa *c, const struct config *cfg, const struct cc_ack *ack, double cwnd_segs) {
-	float now = (float)cwnd_segs, sent = (float)ack->cwnd_at_send;
-	int8_t dir = now > sent ? DIR_UP : now < sent ? DIR_DOWN : DIR_NONE;
+	int8_t dir = direction(c, cfg, ack, cwnd_segs);
 
 	c->check_ns = ack->now_ns;
+	c->acks = c->ups = 0;
 	if (c->spread > 0)
 		c->spread = c->spread == SPREAD_CHECKS; // 2, 1, 0
 	if (dir != c->dir || dir == DIR_NONE) {
@@ -566,7 +616,7 @@ static void copa_on_ack(
 	void *state, const void *config, const struct cc_ack *ack, struct cc_out *out) {
 	const struct config *cfg = config;
 	struct copa *c = state;
-	double cwnd_segs = out->cwnd_segs, window_segs, load;
+	double cwnd_segs = out->cwnd_segs, window_segs, load, limit;
 	bool check = ack->sent_ns >= c->check_ns, up;
 
 	c->lost[0] += ack->lost_segs;
@@ -588,9 +638,12 @@ static void copa_on_ack(
 		check = false;
 	}
 
-	// lambda / lambda_t = load / RTTstanding, without a division where none is needed
+	// lambda / lambda_t = load / limit, without a division where none is needed
 	load = window_segs * (double)c->dq_ns;
-	up = load <= c->inv_delta * c->standing_ns && !c->lossy;
+	limit = c->inv_delta
+		* (likely(cfg->rate_rtt == RTT_STANDING) ? c->standing_ns
+							 : in_32_bits(ack->rtt_ns));
+	up = load <= limit && !c->lossy;
 	if (c->slow_start) {
 		if (up) {
 			if (ack->cwnd_limited)
@@ -606,10 +659,12 @@ static void copa_on_ack(
 	}
 	if (check)
 		check_velocity(c, cfg, ack, cwnd_segs);
+	if (unlikely(cfg->votes > 0))
+		vote(c, up);
 	if (c->velocity > 1) {
 		if (cfg->velocity_reset && c->dir != (up ? DIR_UP : DIR_DOWN))
 			restart_velocity(c, up ? DIR_UP : DIR_DOWN, ack->now_ns);
-		load /= c->inv_delta * c->standing_ns;
+		load /= limit;
 	}
 	set_out(c, cfg, step(c, cfg, ack, up, load, cwnd_segs), out);
 }
@@ -682,7 +737,7 @@ static void copa_observe(const void *state, const void *config, float out[CC_OBS
 	out[0] = (float)c->velocity;
 	out[1] = (float)(1 / c->inv_delta);
 	out[2] = c->dq_ns;
-	out[3] = (float)minmax_get(&c->rtt_min);
+	out[3] = (float)rtt_min_ns(c, config);
 }
 
 // 0 slow start, 1 default, 2 competitive.

@@ -106,5 +106,92 @@ START_TEST(losses_end_slow_start_only_here) {
 }
 END_TEST
 
+#define DATACENTER(more)                                                                           \
+	"{cc: {copa: {dialect: datacenter, " more "}}, mss: 512B, ack_every: 1, tlp: no, pacing: " \
+	"off}"
+
+// Section 5.5: the propagation delay is known. A flow whose first packet met 20 ms of queue knows it: with 10 segments,
+// (10 - 1/2) 20 ms > 2 x 70 ms, so slow start ends and this ACK takes 1 / (0.5 x 10).
+START_TEST(a_known_rtt_min_counts_from_the_first_packet) {
+	struct link *known = HAND(.group = DATACENTER("rtt_min: 50ms"));
+	struct link *measured = HAND(.group = DATACENTER("initial: 10"));
+
+	hand_ack_at(known, 1, T0 + 70 * MS);
+	OBSERVED_EQ(known, DQ, 20e6);
+	CWND_EQ(known, 9.8);
+	hand_ack_at(measured, 1, T0 + 70 * MS);
+	OBSERVED_EQ(measured, DQ, 0);
+	CWND_EQ(measured, 11);
+	link_close(known);
+	link_close(measured);
+}
+END_TEST
+
+// The latest RTT in lambda too: 2 segments in 150 ms, 50 ms of them empty: 2 x 100 ms <= 2 x 150 ms. By RTTstanding of
+// 50 ms they would be too fast.
+START_TEST(lambda_is_of_the_latest_rtt) {
+	struct link *l =
+		HAND(.group = DATACENTER("rtt_min: 50ms, initial: 2, bias: 0, standing: 10"));
+	struct link *standing =
+		HAND(.group = DATACENTER(
+			     "rtt_min: 50ms, initial: 2, bias: 0, standing: 10, rate_rtt: standing"));
+
+	hand_ack_at(l, 1, T0 + 50 * MS);
+	hand_ack_at(l, 2, T0 + 150 * MS);
+	ck_assert_int_eq(cc_mode(l), SLOW_START);
+	CWND_EQ(l, 4);
+	hand_ack_at(standing, 1, T0 + 50 * MS);
+	hand_ack_at(standing, 2, T0 + 150 * MS);
+	ck_assert_int_eq(cc_mode(standing), DEFAULT);
+	link_close(l);
+	link_close(standing);
+}
+END_TEST
+
+// A round trip of 100 ms for the first `early` segments in flight and of 110 ms for the rest, which say down: with 30
+// segments 29.5 x 10 ms > 2 x 110 ms.
+static void divided_round(struct link *l, uint64_t *sent_ns, uint64_t *late_ns, uint64_t early) {
+	uint64_t to = link_flow(l)->nxt, from = link_flow(l)->una;
+
+	*sent_ns += 100 * MS;
+	*late_ns += 110 * MS;
+	for (uint64_t i = from + 1; i <= to; i++)
+		hand_ack_at(l, i, i - from <= early ? *sent_ns : *late_ns);
+}
+
+// After a round with one ACK that says down, which ends slow start, eight rounds of which `thirds` and `more` ACKs say
+// up.
+static double largest_velocity(const char *group, uint64_t thirds, int more) {
+	struct link *l = HAND(.group = group);
+	uint64_t sent_ns = T0, late_ns = T0;
+	double velocity = 0, v;
+
+	divided_round(l, &sent_ns, &late_ns, link_flow(l)->nxt - 1);
+	ck_assert_int_eq(cc_mode(l), DEFAULT);
+	for (int i = 0; i < 8; i++) {
+		uint64_t n = link_flow(l)->nxt - link_flow(l)->una;
+
+		divided_round(l, &sent_ns, &late_ns, n * thirds / 3 + (uint64_t)more);
+		v = cc_observed(l, VELOCITY);
+		velocity = v > velocity ? v : velocity;
+	}
+	link_close(l);
+	return velocity;
+}
+
+// More than two thirds of a round trip's ACKs make a direction, two thirds do not.
+START_TEST(a_direction_needs_two_thirds_of_the_acks) {
+	const char *group = DATACENTER("rtt_min: 100ms, initial: 30, exit_gain: 1, drain_cap: 0");
+
+	ck_assert_double_eq(
+		largest_velocity(group, 2, 0), 1); // says up as often as the rule allows
+	ck_assert_double_ge(largest_velocity(group, 2, 1), 8);
+	ck_assert_double_eq(largest_velocity(group, 1, 0), 1); // and down
+	ck_assert_double_ge(largest_velocity(group, 1, -1), 4);
+}
+END_TEST
+
 TEST_MAIN(a_dialect_sets_what_was_not_written, slow_start_ends_as_in_mvfst,
-	velocity_grows_as_in_mvfst, velocity_grows_as_in_genericcc, losses_end_slow_start_only_here)
+	velocity_grows_as_in_mvfst, velocity_grows_as_in_genericcc, losses_end_slow_start_only_here,
+	a_known_rtt_min_counts_from_the_first_packet, lambda_is_of_the_latest_rtt,
+	a_direction_needs_two_thirds_of_the_acks)
