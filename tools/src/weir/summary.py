@@ -18,9 +18,12 @@ GROUP_COLUMNS = (
     "cc",
     "flows",
     "goodput",
+    "of all",
     "JFI",
     "mean RTT",
+    "drops",
     "retransmits",
+    "overhead",
     "window reductions",
 )
 LINK_COLUMNS = (
@@ -74,16 +77,20 @@ def group_names(summary: dict[str, Any]) -> list[str]:
 
 
 def group_rows(summary: dict[str, Any]) -> list[Row]:
-    """The groups table."""
+    """The groups table; drops are those of the paths, the overhead that of retransmissions."""
+    total_bps = sum(group.get("goodput_bps") or 0 for group in summary.get("groups", []))
     return [
         [
             name,
             str(group.get("cc", units.NONE)),
             units.count(group.get("flows")),
             units.rate(group.get("goodput_bps")),
+            units.percent(group.get("goodput_bps", 0) / total_bps if total_bps else None, 1),
             ratio(group.get("jfi")),
             units.time(group.get("rtt_mean_ns")),
+            units.count(group.get("drops")),
             units.count(group.get("retransmits")),
+            units.percent(group.get("rtx_overhead")),
             units.count(group.get("cwnd_reductions", group.get("halvings"))),
         ]
         for name, group in zip(group_names(summary), summary.get("groups", []), strict=True)
