@@ -92,11 +92,43 @@ static bool integer_parse(const char *text, uint64_t *v) {
 	return errno == 0 && end != text;
 }
 
+// "no, linux": all of them, as an error lists them.
+static void choices_list(const struct param *p, char *all, size_t size) {
+	size_t used = 0;
+
+	all[0] = '\0';
+	for (int i = 0; p->choices[i] != NULL; i++) {
+		int n = snprintf(
+			all + used, size - used, "%s%s", i == 0 ? "" : ", ", p->choices[i]);
+		used = n < (int)(size - used) ? used + (size_t)n : size - 1;
+	}
+}
+
+// The number that a word stands for; -1: it is none of the choices.
+static int choice_find(const struct param *p, const char *text) {
+	for (int i = 0; p->choices != NULL && p->choices[i] != NULL; i++) {
+		if (strcmp(p->choices[i], text) == 0)
+			return i;
+	}
+	return -1;
+}
+
 static int set_u64(const struct param *p, uint64_t *field, const char *text, struct err *err) {
+	int word = choice_find(p, text), rc;
+	char all[256];
 	uint64_t exact;
 	double v;
-	int rc = number_parse(p, text, &v, err);
 
+	if (word >= 0) {
+		*field = (uint64_t)word;
+		return 0;
+	}
+	if (p->choices != NULL && unit_parse(text, p->unit, &v) < 0) {
+		choices_list(p, all, sizeof(all));
+		return err_set(err, -EINVAL, "%s: '%.80s' is not one of %s, nor %s", p->name, text,
+			all, unit_example(p->unit));
+	}
+	rc = number_parse(p, text, &v, err);
 	if (rc < 0)
 		return rc;
 	double whole = rint(v);
@@ -130,18 +162,14 @@ static int set_bool(const struct param *p, bool *field, const char *text, struct
 }
 
 static int set_enum(const struct param *p, int *field, const char *text, struct err *err) {
-	char all[256] = "";
-	size_t used = 0;
+	int word = choice_find(p, text);
+	char all[256];
 
-	for (int i = 0; p->choices[i] != NULL; i++) {
-		if (strcmp(p->choices[i], text) == 0) {
-			*field = i;
-			return 0;
-		}
-		int n = snprintf(
-			all + used, sizeof(all) - used, "%s%s", i == 0 ? "" : ", ", p->choices[i]);
-		used = n < (int)(sizeof(all) - used) ? used + (size_t)n : sizeof(all) - 1;
+	if (word >= 0) {
+		*field = word;
+		return 0;
 	}
+	choices_list(p, all, sizeof(all));
 	return err_set(err, -EINVAL, "%s: '%.80s' is not one of %s", p->name, text, all);
 }
 
@@ -265,12 +293,25 @@ int param_defaults(const struct param *table, void *obj, struct err *err) {
 	return 0;
 }
 
+// The word that stands for a number; NULL: none does.
+static const char *choice_word(const struct param *p, uint64_t value) {
+	uint64_t i = 0;
+
+	while (p->choices != NULL && p->choices[i] != NULL && i < value)
+		i++;
+	return p->choices != NULL && i == value ? p->choices[i] : NULL;
+}
+
 void param_get(const struct param *p, const void *obj, char *text, size_t size) {
 	const void *field = (const char *)obj + p->offset;
+	const char *word;
 
 	switch (p->type) {
 	case PARAM_TYPE_U64:
-		if (p->unit == UNIT_NONE)
+		word = choice_word(p, *(const uint64_t *)field);
+		if (word != NULL)
+			snprintf(text, size, "%s", word);
+		else if (p->unit == UNIT_NONE)
 			snprintf(text, size, "%" PRIu64, *(const uint64_t *)field);
 		else
 			unit_format((double)*(const uint64_t *)field, p->unit, text, size);

@@ -10,7 +10,9 @@
 #include <stdint.h>
 
 enum param_type {
-	PARAM_TYPE_U64, // whole numbers; times, rates and sizes are rounded to the nearest
+	// Whole numbers; times, rates and sizes are rounded to the nearest. With `choices`, these words stand for 0, 1
+	// and so on, and numbers begin above them.
+	PARAM_TYPE_U64,
 	PARAM_TYPE_F64,
 	PARAM_TYPE_BOOL, // yes/no/true/false/on/off
 	PARAM_TYPE_ENUM, // stored as int: index into choices
@@ -45,7 +47,7 @@ struct param {
 	// Inclusive, in the unit; max may be HUGE_VAL. For a LIMIT: of its bytes, packets or
 	// nanoseconds; a BDP multiple must only be above 0 (0 too if min is 0).
 	double min, max;
-	const char *const *choices; // ENUM: names, ends with NULL
+	const char *const *choices; // ENUM, or words of a U64: names, ends with NULL
 	bool zero; // 0 is legal too, below min
 	bool live; // may be changed while running
 	const char *of; // see enum param_type

@@ -61,6 +61,12 @@ static void format_choices(const struct param *p, char *text, size_t size) {
 static void format_numbers(const struct param *p, char *text, size_t size) {
 	char min[64], max[64];
 
+	if (p->choices != NULL && size > 64) { // words before the numbers
+		format_choices(p, text, size - 64);
+		strcat(text, " or ");
+		size -= strlen(text);
+		text += strlen(text);
+	}
 	unit_format(p->min, p->unit, min, sizeof(min));
 	unit_format(p->max, p->unit, max, sizeof(max));
 	if (isinf(p->max))

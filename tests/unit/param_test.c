@@ -9,9 +9,10 @@
 #include <string.h>
 
 static const char *const law_names[] = {"exact", "linux", NULL};
+static const char *const burst_words[] = {"no", "linux", NULL};
 
 struct all {
-	uint64_t rate_bps, delay_ns, size_bytes, count, seed, open;
+	uint64_t rate_bps, delay_ns, size_bytes, count, seed, open, burst;
 	double ratio, gain;
 	struct limit limit, some;
 	int law;
@@ -26,6 +27,8 @@ static const struct param table[] = {
 	{"count", "1", "", UNIT_NONE, PARAM_U64(struct all, count), 1, 1e6},
 	{"seed", "1", "", UNIT_NONE, PARAM_U64(struct all, seed), 0, 0x1p64},
 	{"open", "1", "", UNIT_NONE, PARAM_U64(struct all, open), 1, INFINITY},
+	{"burst", "linux", "", UNIT_NONE, PARAM_U64(struct all, burst), 2, 64,
+		.choices = burst_words},
 	{"ratio", "0.74%", "", UNIT_RATIO, PARAM_F64(struct all, ratio), 0, 1},
 	{"gain", "0.5", "", UNIT_NONE, PARAM_F64(struct all, gain), 0.001, 10},
 	{"limit", "1BDP", "", UNIT_NONE, PARAM_LIMIT(struct all, limit), 1, 1e12},
@@ -140,6 +143,21 @@ START_TEST(integers_keep_all_64_bits) {
 }
 END_TEST
 
+START_TEST(words_stand_for_the_first_numbers) {
+	struct all a = {0};
+
+	set(&a, "burst", "linux");
+	ck_assert_uint_eq(a.burst, 1);
+	check_get(&a, "burst", "linux");
+	set(&a, "burst", "no");
+	ck_assert_uint_eq(a.burst, 0);
+	check_get(&a, "burst", "no");
+	set(&a, "burst", "2");
+	ck_assert_uint_eq(a.burst, 2);
+	check_get(&a, "burst", "2");
+}
+END_TEST
+
 START_TEST(bounds_are_inclusive) {
 	struct all a = {0};
 
@@ -189,6 +207,8 @@ static const struct {
 	{"limit", "2TB", -ERANGE, "limit: 2TB is not in [1B, 1TB]"},
 	{"limit", "1h", -ERANGE, "limit: 1h is not in [1ns, 1000s]"},
 	{"limit", "0BDP", -ERANGE, "limit: 0BDP is not above 0BDP"},
+	{"burst", "1", -ERANGE, "burst: 1 is not in [2, 64]"},
+	{"burst", "yes", -EINVAL, "burst: 'yes' is not one of no, linux, nor a number such as 64"},
 	{"law", "linus", -EINVAL, "law: 'linus' is not one of exact, linux"},
 	{"ecn", "maybe", -EINVAL, "ecn: 'maybe' is neither yes nor no"},
 };
@@ -258,5 +278,5 @@ START_TEST(random_values_round_trip) {
 END_TEST
 
 TEST_MAIN(finds_by_name, defaults_fill_every_field, bools, limits_in_every_unit,
-	integers_keep_all_64_bits, bounds_are_inclusive, errors_are_one_sentence_and_change_nothing,
-	texts_have_a_size, random_values_round_trip)
+	integers_keep_all_64_bits, words_stand_for_the_first_numbers, bounds_are_inclusive,
+	errors_are_one_sentence_and_change_nothing, texts_have_a_size, random_values_round_trip)

@@ -114,6 +114,8 @@ class Maker:
             name: Schema = {"type": "string", "pattern": NAME}
             some = {"type": "array", "items": name, "minItems": 1, "uniqueItems": True}
             return {"anyOf": [name, some]}
+        if row["choices"]:
+            return {"anyOf": [words(row["choices"], any_case=False), self.number(row)]}
         return self.number(row)
 
     def number(self, row: Entry) -> Schema:
