@@ -13,7 +13,8 @@
 
 static const char *const ecn_names[] = {"off", "ect0", "ect1", NULL};
 static const char *const feedback_names[] = {"cc", "classic", "dctcp", NULL};
-static const char *const pacing_names[] = {"cc", "srtt", "off", NULL};
+static const char *const pacing_names[] = {"cc", "srtt", "fq", "off", NULL};
+static const char *const tso_words[] = {"no", "linux", NULL};
 
 static const struct param params[] = {
 	{"name", "", "name in tables and figures; default: the congestion control's", UNIT_NONE,
@@ -36,8 +37,14 @@ static const struct param params[] = {
 		"receiver: as the algorithm says; classic (RFC 3168): CE is echoed until CWR; "
 		"dctcp (RFC 8257): as often as it came",
 		UNIT_NONE, PARAM_ENUM(struct group, ecn_feedback, feedback_names)},
-	{"pacing", "cc", "cc: as the algorithm says; srtt: at least cwnd/srtt; off", UNIT_NONE,
-		PARAM_ENUM(struct group, pacing, pacing_names)},
+	{"pacing", "cc",
+		"cc: as the algorithm says; srtt: at least cwnd/srtt; fq: the same as Linux's fq "
+		"does it, not before the 11th segment; off",
+		UNIT_NONE, PARAM_ENUM(struct group, pacing, pacing_names)},
+	{"tso", "no",
+		"segments that leave back to back in one pacing slot: no: one; linux: 1 ms of data "
+		"at Linux's pacing rate, 2 to 45 (tcp_tso_autosize); or so many",
+		UNIT_NONE, PARAM_U64(struct group, tso), 2, 64, .choices = tso_words},
 	{"ack_every", "2", "receiver: full segments per ACK (RFC 5681: 2)", UNIT_NONE,
 		PARAM_U64(struct group, ack_every), 1, 64},
 	{"ack_delay", "40ms", "receiver: longest time an ACK is held back", UNIT_TIME_NS,
@@ -245,6 +252,8 @@ static int group_init(struct group *g, struct config_node *node, struct err *err
 			g->cc->name);
 	if (g->rwnd < g->mss)
 		return config_err(node, -EINVAL, err, "rwnd must hold a segment: mss or more");
+	g->bursts = g->tso != TSO_NO || g->pacing == PACING_FQ;
+	g->paced_by_cc = g->pacing == PACING_CC && !g->bursts;
 	g->dctcp_echo = g->ecn_feedback == 1 + CC_FEEDBACK_DCTCP
 		|| (g->ecn_feedback == 0 && g->cc->feedback == CC_FEEDBACK_DCTCP);
 	g->payload = (uint32_t)g->mss - (g->timestamps ? 12u : 0u);

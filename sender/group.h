@@ -13,7 +13,8 @@
 
 struct source_ops; // source.h
 
-enum pacing_mode { PACING_CC, PACING_SRTT, PACING_OFF };
+enum pacing_mode { PACING_CC, PACING_SRTT, PACING_FQ, PACING_OFF };
+enum tso_mode { TSO_NO, TSO_LINUX }; // larger numbers: segments per burst
 
 struct group {
 	char name[PARAM_TEXT_SIZE]; // default: the congestion control's
@@ -27,6 +28,9 @@ struct group {
 	int ecn_feedback; // 0: as the congestion control says, else 1 + enum cc_feedback
 	bool dctcp_echo; // receiver: which of them it is
 	int pacing; // enum pacing_mode
+	uint64_t tso; // enum tso_mode, or segments per burst
+	bool paced_by_cc; // pacing: cc, no bursts
+	bool bursts; // segments are sent by tcp/bursts.c: tso, or pacing: fq
 	uint64_t ack_every; // receiver: one ACK per this many full segments
 	uint64_t ack_delay_ns; // receiver: at the latest after this
 	uint64_t rwnd; // receive window, bytes

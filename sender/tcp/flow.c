@@ -237,7 +237,6 @@ void flow_transmit(struct host *h, struct flow *f, uint64_t index, uint64_t due_
 	h->env.output(h->env.ctx, f->id, &s, 1, ecn, due_ns, paced);
 }
 
-// Whether a new segment may be sent: not beyond the data, the FIN, or the peer's window.
 static inline bool new_allowed(struct host *h, struct flow *f, uint64_t now_ns) {
 	uint64_t i = f->nxt;
 
@@ -261,8 +260,11 @@ static inline bool new_allowed(struct host *h, struct flow *f, uint64_t now_ns) 
 	return true;
 }
 
-// All segments are acknowledged and none was sent for an RTO: the window may be out of date (RFC 5681 4.1).
-static void after_idle(struct host *h, struct flow *f, uint64_t now_ns) {
+bool flow_new_allowed(struct host *h, struct flow *f, uint64_t now_ns) {
+	return new_allowed(h, f, now_ns);
+}
+
+static inline void after_idle(struct host *h, struct flow *f, uint64_t now_ns) {
 	const struct group *g = flow_group(h, f);
 
 	if (g->cc->on_idle == NULL)
@@ -272,15 +274,14 @@ static void after_idle(struct host *h, struct flow *f, uint64_t now_ns) {
 	f->cwnd_segs = f->out.cwnd_segs;
 }
 
-// Number of segments for which the window has room; negative: the window has shrunk.
-static inline int64_t window_room(const struct flow *f) {
-	return (int64_t)f->cwnd_segs - flow_inflight(f);
+void flow_after_idle(struct host *h, struct flow *f, uint64_t now_ns) {
+	after_idle(h, f, now_ns);
 }
 
 // Sends all segments that the window allows at once, if they are new, full and unpaced. Sent at the same time, they
 // have equal records, and headers that differ in the sequence number only. False: another case; none was sent.
 static bool send_window(struct host *h, struct flow *f, bool *sent, uint64_t now_ns) {
-	int64_t room = window_room(f);
+	int64_t room = flow_window_room(f);
 	uint64_t n = room > 0 ? (uint64_t)room : 0, end = f->nxt + n;
 	struct seg s;
 
@@ -310,7 +311,7 @@ static bool send_window(struct host *h, struct flow *f, bool *sent, uint64_t now
 // timer fired late. Gaps count from it, so that a slow loop does not lower the rate.
 static bool send_each(
 	struct host *h, struct flow *f, double bps, uint64_t now_ns, uint64_t due_ns) {
-	int64_t room = window_room(f);
+	int64_t room = flow_window_room(f);
 	bool paced = bps > 0, sent = false;
 
 	if (f->pace.armed) // the slot may be earlier than this ACK
@@ -343,7 +344,7 @@ static bool send_each(
 		}
 		if (f->una == f->nxt && f->nxt > 0 && now_ns - f->last_send_ns >= f->rtt.rto_ns) {
 			after_idle(h, f, now_ns);
-			room = window_room(f);
+			room = flow_window_room(f);
 		}
 		i = retransmit ? flow_next_lost(f) : f->nxt;
 		// The timeout counts from the first segment's retransmission (RFC 6675 section 6).
@@ -355,18 +356,23 @@ static bool send_each(
 		flow_transmit(h, f, i, at_ns, paced && f->next_send_ns > 0, now_ns);
 		sent = true;
 		if (paced)
-			due_ns = pacer_sent(f, bps, at_ns, now_ns);
+			due_ns = pacer_sent(f, bps, 1, at_ns, now_ns);
 	}
 	return sent;
 }
 
 bool flow_send(struct host *h, struct flow *f, uint64_t now_ns, uint64_t due_ns) {
-	double bps;
+	const struct group *g = flow_group(h, f);
+	double bps = f->out.pacing_bps;
 	bool sent;
 
 	if (f->state != FLOW_OPEN)
 		return false;
-	bps = pacer_bps(flow_group(h, f), f);
+	if (unlikely(!g->paced_by_cc)) {
+		if (g->bursts)
+			return flow_send_bursts(h, f, now_ns, due_ns);
+		bps = pacer_bps(g, f);
+	}
 	if (bps <= 0 && send_window(h, f, &sent, now_ns))
 		return sent;
 	return send_each(h, f, bps, now_ns, due_ns);
@@ -378,7 +384,7 @@ void flow_send_probe(struct host *h, struct flow *f, uint64_t now_ns) {
 	f->tlp_retrans = !new_allowed(h, f, now_ns);
 	flow_transmit(h, f, f->tlp_retrans ? f->nxt - 1 : f->nxt, now_ns, false, now_ns);
 	if (bps > 0)
-		pacer_sent(f, bps, time_max(f->next_send_ns, now_ns), now_ns);
+		pacer_sent(f, bps, 1, time_max(f->next_send_ns, now_ns), now_ns);
 }
 
 static void flow_pace_timer(struct host *h, struct flow *f, uint64_t now_ns) {

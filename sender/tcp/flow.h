@@ -180,6 +180,11 @@ static inline uint32_t flow_inflight(const struct flow *f) {
 	return (uint32_t)(f->nxt - f->una) - f->sacked - f->lost + f->retrans;
 }
 
+// Number of segments for which the window has room; negative: the window has shrunk.
+static inline int64_t flow_window_room(const struct flow *f) {
+	return (int64_t)f->cwnd_segs - flow_inflight(f);
+}
+
 // Time of a segment's last transmission. Its record keeps 48 bits, enough for an age of 78 hours.
 static inline uint64_t flow_sent_ns(const struct seg_rec *r, uint64_t now_ns) {
 	return now_ns - ((now_ns - r->sent_ns) & SENT_NS_MASK);
@@ -233,6 +238,13 @@ static inline int32_t flow_ack_ahead(const struct flow *f, const struct seg *s) 
 // Sends as many segments as window and pacer allow. `due_ns`: the time of the pacing slot, else now_ns. True: at
 // least one was sent. The caller calls flow_arm_rtx afterwards.
 bool flow_send(struct host *h, struct flow *f, uint64_t now_ns, uint64_t due_ns);
+// Does flow_send's work for groups with `tso` or `pacing: fq` (bursts.c).
+__attribute__((cold)) bool flow_send_bursts(
+	struct host *h, struct flow *f, uint64_t now_ns, uint64_t due_ns);
+// Whether a new segment may be sent: not beyond the data, the FIN, or the peer's window.
+bool flow_new_allowed(struct host *h, struct flow *f, uint64_t now_ns);
+// All segments are acknowledged and none was sent for an RTO: the window may be out of date (RFC 5681 4.1).
+void flow_after_idle(struct host *h, struct flow *f, uint64_t now_ns);
 // Sends a tail loss probe: new data if the window allows, else the last segment again. Uses a pacing slot, as in
 // Linux.
 void flow_send_probe(struct host *h, struct flow *f, uint64_t now_ns);

@@ -12,13 +12,11 @@
 #define PACER_SS_GAIN 2.0
 #define PACER_CA_GAIN 1.2
 
-// Payload bits per second; 0: not paced.
-static inline double pacer_bps(const struct group *g, const struct flow *f) {
+// The rate of tcp_update_pacing_rate, in payload bits per second; 0: the RTT is not known yet.
+static inline double pacer_window_bps(const struct group *g, const struct flow *f) {
 	double gain = PACER_CA_GAIN, segs;
 
-	if (g->pacing == PACING_CC || f->out.pacing_bps > 0)
-		return g->pacing == PACING_OFF ? 0 : f->out.pacing_bps;
-	if (g->pacing == PACING_OFF || f->rtt.srtt_ns == 0)
+	if (f->rtt.srtt_ns == 0)
 		return 0;
 	if (g->cc->ssthresh != NULL && f->cwnd_segs < g->cc->ssthresh(f->cc_state) / 2)
 		gain = PACER_SS_GAIN;
@@ -26,17 +24,24 @@ static inline double pacer_bps(const struct group *g, const struct flow *f) {
 	return gain * segs * f->payload * 8e9 / (double)f->rtt.srtt_ns;
 }
 
+// Payload bits per second; 0: not paced.
+static inline double pacer_bps(const struct group *g, const struct flow *f) {
+	if (g->pacing == PACING_CC || f->out.pacing_bps > 0)
+		return g->pacing == PACING_OFF ? 0 : f->out.pacing_bps;
+	return g->pacing == PACING_OFF ? 0 : pacer_window_bps(g, f);
+}
+
 // To be called when the pacer is late by more than PACER_CATCH_UP_NS; returns the time from which gaps count now.
 uint64_t pacer_miss(struct flow *f, uint64_t due_ns, uint64_t now_ns, double gap_ns);
 // Moves the next pacing slot forward by a part of owed_ns.
 void pacer_make_up(struct flow *f, uint64_t now_ns, uint64_t gap_ns);
 
-// A segment that was due at due_ns is sent at now_ns: sets the next pacing slot. Returns the time from which
+// `segs` segments that were due at due_ns are sent at now_ns: sets the next pacing slot. Returns the time from which
 // its gap counts.
-static inline uint64_t pacer_sent(struct flow *f, double bps, uint64_t due_ns, uint64_t now_ns) {
-	double gap = f->payload * 8e9 / bps, ahead = gap + f->next_send_frac;
-	int64_t whole =
-		(int64_t)ahead; // signed: x86 converts unsigned numbers in five instructions
+static inline uint64_t pacer_sent(
+	struct flow *f, double bps, uint32_t segs, uint64_t due_ns, uint64_t now_ns) {
+	double gap = segs * f->payload * 8e9 / bps, ahead = gap + f->next_send_frac;
+	int64_t whole = (int64_t)ahead; // signed: x86 converts unsigned numbers in five steps
 
 	f->next_send_frac = ahead - (double)whole;
 	if (time_since(now_ns, due_ns) > PACER_CATCH_UP_NS)

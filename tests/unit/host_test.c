@@ -50,6 +50,16 @@ START_TEST(fixed_rate_brings_every_byte) {
 }
 END_TEST
 
+START_TEST(offloading_hosts_bring_every_byte) {
+	static const char *const groups[] = {"{cc: newreno, tso: linux, " ENDS "}",
+		"{cc: copa, tso: 8, " ENDS "}", "{cc: cubic, tso: linux, pacing: fq, " ENDS "}",
+		"{cc: bbr, pacing: fq, ecn: off, " ENDS "}"};
+
+	for (uint64_t seed = 1; seed <= 42; seed++)
+		random_world(groups[seed % 4], seed);
+}
+END_TEST
+
 START_TEST(many_flows_share_a_host) {
 	for (uint64_t seed = 1; seed <= 5; seed++) {
 		struct link *l =
@@ -433,10 +443,10 @@ END_TEST
 
 TEST_MAIN(newreno_brings_every_byte, newreno_without_sack_brings_every_byte,
 	newreno_without_timestamps_brings_every_byte, copa_brings_every_byte,
-	fixed_rate_brings_every_byte, many_flows_share_a_host, given_windows_are_counted,
-	full_arena_holds_flows_back, configured_windows_have_their_records,
-	flow_without_a_single_record_waits_its_turn, few_ranges_cost_retransmissions_not_bytes,
-	same_seed_same_packets, window_smaller_than_a_segment_is_refused, nonsense_is_survived,
-	counts_and_totals_agree, figures_start_by_and_by, flow_records_name_both_ends,
-	resets_close_what_is_open, shares_are_all_flows_once_and_the_same,
-	no_drop_is_left_out_of_intervals)
+	fixed_rate_brings_every_byte, offloading_hosts_bring_every_byte, many_flows_share_a_host,
+	given_windows_are_counted, full_arena_holds_flows_back,
+	configured_windows_have_their_records, flow_without_a_single_record_waits_its_turn,
+	few_ranges_cost_retransmissions_not_bytes, same_seed_same_packets,
+	window_smaller_than_a_segment_is_refused, nonsense_is_survived, counts_and_totals_agree,
+	figures_start_by_and_by, flow_records_name_both_ends, resets_close_what_is_open,
+	shares_are_all_flows_once_and_the_same, no_drop_is_left_out_of_intervals)

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Segments that leave in bursts, as from a host with segmentation offload (TSO), and Linux's pacing by fq.
+//
+// The stack hands its card up to `size` segments at once; they leave back to back and use one pacing slot, whose gap is
+// that of all of them. `tso: linux` takes the size from the pacing rate, be there a pacer or not:
+//
+//	bytes = rate / 1024 s + 64 KB / 2^(rtt_min / 512 us)     at most 64 KB
+//	size  = max(bytes / payload, 2)                           1 for a control that paces below 1.2 Mbit/s (BBR)
+//
+// (tcp_tso_autosize, sk_pacing_shift 10, tcp_tso_rtt_log 9, bbr_min_tso_segs of Linux 6.12). A burst takes at most half
+// of the window (tcp_cwnd_test). A smaller burst than `size` waits for more room in the window if the next ACK must come
+// soon, unless a third of the window is free, it is all that there is to send, or a loss is being repaired
+// (tcp_tso_should_defer). Retransmissions leave in bursts of the same size.
+//
+// `pacing: fq` is the pace of `pacing: srtt` (tcp_update_pacing_rate) with two rules of tcp_update_skb_after_send: the
+// first ten segments are not paced, and if a burst leaves later than its slot, because nothing allowed it earlier, the
+// next gap is shorter by that time, at most by half.
+//
+// Where we differ, and why: Linux's fq holds segments that TCP has already sent, a millisecond of them or two bursts
+// (TCP small queues), and TCP's RTT samples begin when fq lets them go. Here segments wait unsent: the packets on the
+// wire have the same times, and inflight does not count what has not left. An application writes so much at once that no
+// write ends a burst.
+#include "common/base/likely.h"
+#include "sender/host.h"
+#include "sender/tcp/flow.h"
+#include "sender/tcp/pacer.h"
+
+#include <math.h>
+
+#define BURST_BYTES_MAX 65215 // sk_gso_max_size: 64 KB less the headers of all layers
+#define BURST_RATE_PART 1024 // bursts per second at least: sk_pacing_shift
+#define BURST_RTT_UNIT_NS (512 * NS_PER_US) // tcp_tso_rtt_log
+#define BURST_SEGS_MIN 2
+#define BURST_SLOW_BPS 1.2e6 // bbr_min_tso_rate
+#define FQ_UNPACED_SEGS 10
+
+// Segments of a full burst.
+static uint32_t burst_segs(const struct group *g, const struct flow *f) {
+	double bps = f->out.pacing_bps > 0 ? f->out.pacing_bps : pacer_window_bps(g, f);
+	double bytes = bps / 8 / BURST_RATE_PART;
+	uint64_t halved = f->rtt.min_ns / BURST_RTT_UNIT_NS;
+	uint32_t segs;
+
+	if (g->tso != TSO_LINUX)
+		return g->tso == TSO_NO ? 1 : (uint32_t)g->tso;
+	if (bps <= 0)
+		return BURST_BYTES_MAX / f->payload; // no RTT yet
+	if (halved < 32)
+		bytes += (double)(BURST_BYTES_MAX >> halved);
+	segs = (uint32_t)(fmin(bytes, BURST_BYTES_MAX) / f->payload);
+	if (segs >= BURST_SEGS_MIN)
+		return segs;
+	return segs <= 1 && f->out.pacing_bps > 0 && bps < BURST_SLOW_BPS ? 1 : BURST_SEGS_MIN;
+}
+
+// Whether to wait for the ACK that makes room for a larger burst (tcp_tso_should_defer). `room`: what the congestion
+// window has.
+static bool defers(const struct flow *f, uint32_t size, uint64_t room, uint64_t now_ns) {
+	uint64_t peer = (f->wnd_bytes - flow_offset(f, f->nxt)) / f->payload;
+	uint64_t peer_whole = (f->wnd_bytes - f->una_bytes) / f->payload;
+	uint64_t limit = min_u64(room, peer), whole = min_u64((uint64_t)f->cwnd_segs, peer_whole);
+	uint64_t written_ns = time_max(f->last_send_ns, f->next_send_ns), ack_ns;
+
+	if (f->ca != FLOW_CA_OPEN || f->una == f->nxt || limit >= size
+		|| limit >= f->data_segs - f->nxt || limit >= whole / 3
+		|| time_since(now_ns, written_ns) > NS_PER_MS)
+		return false;
+	ack_ns = flow_sent_ns(flow_seg(f, f->una), now_ns) + f->rtt.srtt_ns;
+	return time_since(ack_ns, now_ns) <= time_min(f->rtt.srtt_ns / 2, NS_PER_MS);
+}
+
+// Sends up to `max` segments at once, all of them retransmissions or all new: how many.
+static uint32_t burst(struct host *h, struct flow *f, uint32_t max, bool retransmit,
+	uint64_t due_ns, bool paced, uint64_t now_ns) {
+	uint32_t n = 0;
+
+	do {
+		uint64_t i = retransmit ? flow_next_lost(f) : f->nxt;
+
+		// The timeout counts from the first segment's retransmission (RFC 6675 section 6).
+		if (retransmit && i == f->una)
+			f->rtx_base_ns = now_ns;
+		flow_transmit(h, f, i, due_ns, paced, now_ns);
+		n++;
+	} while (n < max && (retransmit ? f->unsent_lost > 0 : flow_new_allowed(h, f, now_ns)));
+	return n;
+}
+
+// Sets the slot of the next burst. A burst that left after its slot makes the next gap shorter.
+static uint64_t set_slot(struct flow *f, const struct group *g, double bps, uint32_t segs,
+	uint64_t at_ns, uint64_t now_ns) {
+	uint64_t late_ns = f->next_send_ns > 0 ? time_since(at_ns, f->next_send_ns) : 0, from_ns;
+
+	if (g->pacing == PACING_FQ && f->count.sent_segs < FQ_UNPACED_SEGS)
+		return at_ns;
+	from_ns = pacer_sent(f, bps, segs, at_ns, now_ns);
+	if (g->pacing == PACING_FQ && late_ns > 0)
+		f->next_send_ns -= time_min(late_ns, (f->next_send_ns - from_ns) / 2);
+	return from_ns;
+}
+
+bool flow_send_bursts(struct host *h, struct flow *f, uint64_t now_ns, uint64_t due_ns) {
+	const struct group *g = flow_group(h, f);
+	double bps = pacer_bps(g, f);
+	uint32_t size = burst_segs(g, f), n;
+	bool paced = bps > 0, sent = false;
+
+	if (f->pace.armed) // the slot may be earlier than this ACK
+		due_ns = time_min(due_ns, f->pace.t.expires_ns);
+	f->cwnd_blocked = false;
+	for (;;) {
+		int64_t room = flow_window_room(f);
+		bool retransmit = f->unsent_lost > 0
+			&& !(spurious_new_first(f) && flow_new_allowed(h, f, now_ns));
+		uint64_t at_ns = now_ns;
+
+		if (room <= 0) {
+			f->cwnd_blocked = true;
+			f->cwnd_limited_nxt = f->nxt;
+			f->owed_ns = 0; // the window limits sending, not the pacer
+			break;
+		}
+		if (paced && (f->next_send_ns > now_ns || h->tx_backpressure)
+			&& (retransmit || f->nxt <= f->data_segs)) {
+			if (!f->pace.armed)
+				host_arm(h, &f->pace, time_max(f->next_send_ns, now_ns));
+			break;
+		}
+		if (!retransmit && !flow_new_allowed(h, f, now_ns)) {
+			if (f->nxt >= f->data_segs)
+				f->app_limited = f->delivered + flow_inflight(f) + 1;
+			f->owed_ns = 0;
+			break;
+		}
+		if (f->una == f->nxt && f->nxt > 0 && now_ns - f->last_send_ns >= f->rtt.rto_ns) {
+			flow_after_idle(h, f, now_ns);
+			room = flow_window_room(f);
+		}
+		n = (uint32_t)min_u64((uint64_t)(room > 0 ? room : 1), size);
+		if (!retransmit && defers(f, size, (uint64_t)room, now_ns)) {
+			f->cwnd_blocked = true;
+			f->cwnd_limited_nxt = f->nxt;
+			break;
+		}
+		if (!retransmit)
+			n = (uint32_t)min_u64(n, (uint64_t)fmax(f->cwnd_segs / 2, 1));
+		if (paced)
+			at_ns = time_max(f->next_send_ns, due_ns);
+		n = burst(h, f, n, retransmit, at_ns, paced && f->next_send_ns > 0, now_ns);
+		sent = true;
+		if (paced)
+			due_ns = set_slot(f, g, bps, n, at_ns, now_ns);
+	}
+	return sent;
+}
