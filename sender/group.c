@@ -11,7 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const ecn_names[] = {"off", "ect0", "ect1", NULL};
+enum { ECN_AS_CC = CC_ECN_ECT1 + 1 };
+static const char *const ecn_names[] = {"off", "ect0", "ect1", "cc", NULL};
+static const char *const unheard_names[] = {"refuse", "allow", NULL};
 static const char *const feedback_names[] = {"cc", "classic", "dctcp", NULL};
 static const char *const pacing_names[] = {"cc", "srtt", "fq", "off", NULL};
 static const char *const tso_words[] = {"no", "linux", NULL};
@@ -31,8 +33,13 @@ static const struct param params[] = {
 	{"mss", "1460B", "TCP maximum segment size: payload plus TCP options", UNIT_BYTES,
 		PARAM_U64(struct group, mss), 88, 9000},
 	FLOWS_BASE_RTT(struct group, base_rtt_ns),
-	{"ecn", "off", "ECN codepoint of data packets", UNIT_NONE,
-		PARAM_ENUM(struct group, ecn, ecn_names)},
+	{"ecn", "cc",
+		"ECN codepoint of data packets; cc: ect0 with dctcp, ect1 with prague, else off",
+		UNIT_NONE, PARAM_ENUM(struct group, ecn, ecn_names)},
+	{"ecn_unheard", "refuse",
+		"ecn: with an algorithm that does not answer marks: refuse it, or allow it and ignore "
+		"the echoes",
+		UNIT_NONE, PARAM_ENUM(struct group, ecn_unheard, unheard_names)},
 	{"ecn_feedback", "cc",
 		"receiver: as the algorithm says; classic (RFC 3168): CE is echoed until CWR; "
 		"dctcp (RFC 8257): as often as it came",
@@ -245,10 +252,12 @@ static int group_init(struct group *g, struct config_node *node, struct err *err
 		return rc;
 	if (g->stop_ns > 0 && g->stop_ns <= g->start_ns)
 		return config_err(node, -EINVAL, err, "stop must be later than start");
-	if (g->ecn != 0 && !g->cc->ecn)
+	if (g->ecn == ECN_AS_CC)
+		g->ecn = (int)g->cc->codepoint;
+	if (g->ecn != CC_ECN_OFF && !g->cc->ecn && !g->ecn_unheard)
 		return config_err(config_get(node, "ecn"), -EINVAL, err,
 			"ecn: %s does not answer ECN marks and would starve flows that do: "
-			"write ecn: off",
+			"write ecn: off, or ecn_unheard: allow to study that",
 			g->cc->name);
 	if (g->rwnd < g->mss)
 		return config_err(node, -EINVAL, err, "rwnd must hold a segment: mss or more");

@@ -24,7 +24,8 @@ struct group {
 	uint64_t jitter_ns; // plus a uniform draw from [0, jitter)
 	uint64_t mss; // value of the MSS option: payload plus TCP options
 	uint64_t base_rtt_ns; // 0: what the paths give
-	int ecn; // 0 off, 1 ECT(0), 2 ECT(1)
+	int ecn; // enum cc_ecn
+	int ecn_unheard; // 0: refuse ECN with a control that does not answer it, 1: its echoes are ignored
 	int ecn_feedback; // 0: as the congestion control says, else 1 + enum cc_feedback
 	bool dctcp_echo; // receiver: which of them it is
 	int pacing; // enum pacing_mode

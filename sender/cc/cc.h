@@ -63,6 +63,9 @@ enum cc_feedback {
 	CC_FEEDBACK_DCTCP, // how many: ECE of each ACK is CE of the packets it acknowledges (RFC 8257)
 };
 
+// The ECN codepoint of a flow's data packets.
+enum cc_ecn { CC_ECN_OFF, CC_ECN_ECT0, CC_ECN_ECT1 };
+
 // A set of parameters under one name: the value of the parameter `preset` that stands for it. A config's own values for
 // these keys win.
 struct cc_preset {
@@ -82,7 +85,8 @@ struct cc_ops {
 	size_t state_size; // <= CC_STATE_MAX_BYTES, zeroed by the caller
 	bool prr; // the transport moves towards a reduced window by RFC 9937
 	bool rate; // on_ack uses delivery_bps, which is else 0
-	bool ecn; // it responds to ECN echoes; else flows do not negotiate ECN
+	bool ecn; // it responds to ECN echoes; else a group may not ask for ECN, unless it allows that
+	enum cc_ecn codepoint; // of a group that does not say: for controls that live on marks
 	enum cc_feedback feedback; // the receiver's echo it needs
 	const char *observed[CC_OBSERVED]; // names of observe()'s numbers; NULL: unused
 

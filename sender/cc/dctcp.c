@@ -10,7 +10,7 @@
 //
 // An observation window ends with the ACK of the first segment sent after the last one ended. M is exact only if the
 // receiver reports each change of CE at once (3.2): `ecn_feedback` of the group is `dctcp` unless it says otherwise.
-// The group's `ecn:` must not be off: without marks this is Reno, as section 3.4 wants it where ECN was not agreed.
+// The group's `ecn:` is ect0 unless it says otherwise. Off, this is Reno, as section 3.4 wants it where ECN was not agreed.
 //
 // In equilibrium N flows of equal RTT oscillate with alpha = sqrt(2 / W), W = (C RTT + K) / N segments, for a step at
 // K (SIGCOMM paper, equation 7; W far above 1), and the queue swings by N W alpha / 2 segments below K + N.
@@ -146,13 +146,14 @@ static double dctcp_ssthresh(const void *state) {
 
 const struct cc_ops cc_dctcp = {
 	.name = "dctcp",
-	.summary = "DCTCP: reduces by the share of marked packets (RFC 8257); needs ecn: ect0",
+	.summary = "DCTCP: reduces by the share of marked packets (RFC 8257); ecn: ect0 by default",
 	.reference = "RFC 8257 (DCTCP); Alizadeh and others: Data Center TCP, SIGCOMM 2010",
 	.params = params,
 	.config_size = sizeof(struct config),
 	.state_size = sizeof(struct dctcp),
 	.prr = true,
 	.ecn = true,
+	.codepoint = CC_ECN_ECT0,
 	.feedback = CC_FEEDBACK_DCTCP,
 	.observed = {"ssthresh_segs", "alpha", "marked"},
 	.given_window = dctcp_given_window,

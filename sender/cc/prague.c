@@ -14,7 +14,7 @@
 // With a marking probability p that changes little, growth and reductions are in balance at
 // W = 2 (1 - p) / p segments per RTT_virt: the rate falls with p itself, where Reno's falls with its root.
 //
-// The group needs `ecn: ect1`, which puts it into the L4S queue of DualPI2; without ECN it is Reno with a slower
+// The group's `ecn:` is ect1 by default, which puts it into the L4S queue of DualPI2; without ECN it is Reno with a slower
 // growth on short paths (rtt_virt: 0 turns that off). The receiver reports each change of CE (`ecn_feedback: dctcp`).
 //
 // Where we differ from the draft, and why
@@ -210,12 +210,13 @@ static double prague_ssthresh(const void *state) {
 
 const struct cc_ops cc_prague = {
 	.name = "prague",
-	.summary = "Prague, the Scalable control of L4S (RFC 9331); needs ecn: ect1",
+	.summary = "Prague, the Scalable control of L4S (RFC 9331); ecn: ect1 by default",
 	.reference = "draft-briscoe-iccrg-prague-congestion-control; RFC 9331 (L4S)",
 	.params = params,
 	.config_size = sizeof(struct config),
 	.state_size = sizeof(struct prague),
 	.ecn = true,
+	.codepoint = CC_ECN_ECT1,
 	.feedback = CC_FEEDBACK_DCTCP,
 	.observed = {"ssthresh_segs", "alpha", "marked", "rtt_virt_ns"},
 	.given_window = prague_given_window,

@@ -334,7 +334,8 @@ void flow_ack(struct host *h, struct flow *f, const struct seg *s, uint64_t now_
 		.prior_fack = f->fack,
 	};
 	uint32_t prior_inflight = flow_inflight(f);
-	bool ece = f->ecn_ok && (s->flags & SEG_ECE) != 0, old = flow_ack_ahead(f, s) < 0;
+	bool ece = f->ecn_ok && (s->flags & SEG_ECE) != 0 && cc_of(h, f)->ecn;
+	bool old = flow_ack_ahead(f, s) < 0;
 	uint64_t before = f->una_bytes, edge = f->wnd_bytes, una = take_ack(f, s);
 	uint64_t wait_ns = 0, rtt_ns;
 

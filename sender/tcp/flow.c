@@ -218,7 +218,7 @@ void flow_transmit(struct host *h, struct flow *f, uint64_t index, uint64_t due_
 		record_sent(f, r, 0, now_ns);
 		f->nxt++;
 		if (f->ecn_ok && index < f->data_segs) {
-			ecn = flow_group(h, f)->ecn == 2 ? ECN_ECT1 : ECN_ECT0;
+			ecn = flow_group(h, f)->ecn == CC_ECN_ECT1 ? ECN_ECT1 : ECN_ECT0;
 			if (f->ecn_cwr)
 				flags |= SEG_CWR;
 			f->ecn_cwr = false;

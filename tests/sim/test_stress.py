@@ -365,4 +365,6 @@ def test_bbr_which_hears_no_ecn_refuses_it(weir_sim: Path, tmp_path: Path) -> No
     done = subprocess.run([weir_sim, config], capture_output=True, text=True, cwd=tmp_path)
 
     assert done.returncode == 2
-    assert "ecn" in done.stderr
+    assert "ecn: bbr does not answer ECN marks" in done.stderr
+    config.write_text(config.read_text().replace("ecn: ect0", "ecn: ect0, ecn_unheard: allow"))
+    assert subprocess.run([weir_sim, config, "--check"], cwd=tmp_path).returncode == 0

@@ -107,6 +107,39 @@ START_TEST(a_group_may_choose_the_echo) {
 }
 END_TEST
 
+// A group that says nothing has the codepoint its control lives on: ECT(0) (RFC 8257 section 3.1), and none with Reno.
+START_TEST(ecn_is_on_by_default) {
+	struct link *dctcp = LINK(.group = "{cc: dctcp}");
+	struct link *off = LINK(.group = "{cc: dctcp, ecn: off}");
+	struct link *reno = LINK(.group = "{cc: newreno}");
+
+	link_run(dctcp, 30 * MS);
+	link_run(off, 30 * MS);
+	link_run(reno, 30 * MS);
+	ck_assert_uint_eq(dctcp->data[0].ecn, ECN_ECT0);
+	ck_assert_uint_eq(off->data[0].ecn, ECN_NOT_ECT);
+	ck_assert_uint_eq(reno->data[0].ecn, ECN_NOT_ECT);
+	link_close(dctcp);
+	link_close(off);
+	link_close(reno);
+}
+END_TEST
+
+// BBR does not answer marks: every packet is, and nothing is reduced.
+START_TEST(a_deaf_control_ignores_echoes_where_that_is_allowed) {
+	struct link *l =
+		LINK(.group = "{cc: bbr, ecn: ect0, ecn_unheard: allow}", .mark = UINT64_MAX);
+
+	link_run(l, 200 * MS);
+	ck_assert_uint_eq(l->data[0].ecn, ECN_ECT0);
+	ck_assert_uint_ge(l->rx.receiver[0].count.ce_segs, 50);
+	ck_assert_uint_eq(link_flow(l)->ca, FLOW_CA_OPEN);
+	ck_assert_uint_eq(link_flow(l)->count.cwnd_reductions, 0);
+	ck_assert_uint_eq(link_flow(l)->count.ecn_echoes, 0);
+	link_close(l);
+}
+END_TEST
+
 // Otherwise it is Reno: one segment per round trip, ssthresh halved by a timeout, once.
 START_TEST(is_reno_without_marks) {
 	struct link *l = HAND(.group = "{cc: {dctcp: {initial: 4}}, ack_every: 1, rto_min: 200ms}");
@@ -123,4 +156,5 @@ END_TEST
 
 TEST_MAIN(alpha_follows_the_share_of_marks, alpha_reaches_zero_and_a_mark_then_costs_little,
 	a_loss_halves, the_receiver_reports_every_mark, a_group_may_choose_the_echo,
+	ecn_is_on_by_default, a_deaf_control_ignores_echoes_where_that_is_allowed,
 	is_reno_without_marks)

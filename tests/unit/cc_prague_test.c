@@ -115,7 +115,7 @@ START_TEST(pacing_is_twice_the_rate_in_slow_start) {
 END_TEST
 
 START_TEST(asks_for_the_echo_of_every_mark) {
-	struct link *l = LINK(.group = "{cc: prague, ecn: ect1}");
+	struct link *l = LINK(.group = "{cc: prague}");
 
 	ck_assert(l->groups.group[0].dctcp_echo);
 	link_run(l, 30 * MS);
