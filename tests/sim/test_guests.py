@@ -10,7 +10,6 @@ import fcntl
 import hashlib
 import json
 import os
-import shutil
 import signal
 import struct
 import subprocess
@@ -45,12 +44,23 @@ def kernel():
 
 @pytest.fixture(autouse=True)
 def alone():
-    """One of these tests at a time on a machine: they look at all guests that there are."""
+    """One of these tests at a time on a machine: they look at all guests that there are.
+
+    Those of a run that went on before are left out.
+    """
     with Path("/tmp/weir-test-guests.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        for place in Path("/dev/shm").glob("weir-guests-*"):  # a killed run's
-            shutil.rmtree(place)
+        global others
+        others = folders()
         yield
+
+
+others: set[Path] = set()
+
+
+def folders():
+    """Of runs with guests, and of killed ones."""
+    return set(Path("/dev/shm").glob("weir-guests-*"))
 
 
 @pytest.fixture
@@ -308,7 +318,7 @@ def nothing_left(out):
     summary = json.loads((out / "summary.json").read_text())
     assert summary["ledger"]["balanced"]
     assert json.loads((out / "manifest.json").read_text())["verdict"] != "running"
-    assert not list(Path("/dev/shm").glob("weir-guests-*"))
+    assert folders() <= others
     assert guests() == []
 
 
@@ -318,9 +328,10 @@ def guests():
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             words = path.read_bytes().split(b"\0")
+            place = (path.parent / "cwd").readlink()
         except OSError:
             continue
-        if any(word.startswith(b"umid=weir") for word in words):
+        if place not in others and any(word.startswith(b"umid=weir") for word in words):
             found.append((int(path.parent.name), words))
     return found
 
@@ -457,6 +468,21 @@ def test_guests_end_with_a_run_that_is_killed(started):
     process.kill()
     process.wait()
     until(lambda: guests() == [])
+
+
+def test_the_next_run_removes_the_folder_of_a_killed_one(started, write, run):
+    """And not that of a run that goes on."""
+    process = started()
+    (going_on,) = folders() - others
+    config = write("{stack: linux}", duration="100ms")
+    run(config, "beside")
+    assert folders() - others == {going_on}
+    process.kill()
+    process.wait()
+    until(lambda: guests() == [])
+    assert folders() - others == {going_on}
+    run(config, "after")
+    assert folders() <= others
 
 
 HOPS = """

@@ -6,14 +6,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <glob.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -99,32 +102,75 @@ static int check_shm(uint64_t bytes, struct err *err) {
 	return 0;
 }
 
-int guest_folder_make(struct guest_folder *f, uint64_t bytes, struct err *err) {
-	int rc;
-
-	memset(f, 0, sizeof(*f));
-	if (OTHER_ARCHITECTURE)
-		return err_set(err, -ENOTSUP, "stack: linux runs on x86_64 only");
-	if ((rc = find_kernel(f, err)) < 0 || (rc = find_files(f, err)) < 0
-		|| (rc = check_ptrace(err)) < 0 || (rc = check_shm(bytes, err)) < 0)
-		return rc;
-	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	snprintf(f->path, sizeof(f->path), SHM "/weir-guests-XXXXXX");
-	if (mkdtemp(f->path) == NULL) {
-		f->path[0] = '\0';
-		return err_set(err, -errno, SHM ": %s", strerror(errno));
-	}
-	return 0;
-}
-
 static int remove_one(const char *path, const struct stat *st, int what, struct FTW *place) {
 	return what == FTW_DP ? rmdir(path) : unlink(path);
 }
 
+// Makes a folder and locks it. The kernel unlocks it when this process ends, however it ends: a folder that is not
+// locked has no owner. Another run may take it for that before it is locked, and remove it: then a new one is made.
+static int make_locked(struct guest_folder *f, struct err *err) {
+	struct stat st;
+
+	for (;;) {
+		snprintf(f->path, sizeof(f->path), SHM "/weir-guests-XXXXXX");
+		if (mkdtemp(f->path) == NULL) {
+			f->path[0] = '\0';
+			return err_set(err, -errno, SHM ": %s", strerror(errno));
+		}
+		f->lock_fd = open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (f->lock_fd < 0 && errno == ENOENT)
+			continue;
+		if (f->lock_fd < 0 || flock(f->lock_fd, LOCK_EX) < 0 || fstat(f->lock_fd, &st) < 0)
+			return err_set(err, -errno, "%s: %s", f->path, strerror(errno));
+		if (st.st_nlink > 0)
+			return 0;
+		close(f->lock_fd);
+		f->lock_fd = -1;
+	}
+}
+
+// Removes what killed runs have left.
+static void remove_stale(void) {
+	glob_t found;
+
+	if (glob(SHM "/weir-guests-*", GLOB_NOSORT, NULL, &found) != 0)
+		return;
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		const char *path = found.gl_pathv[i];
+		int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+		if (fd < 0)
+			continue;
+		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+			nftw(path, remove_one, FREE_FILES, FTW_DEPTH | FTW_PHYS);
+		close(fd);
+	}
+	globfree(&found);
+}
+
+int guest_folder_make(struct guest_folder *f, uint64_t bytes, struct err *err) {
+	int rc;
+
+	memset(f, 0, sizeof(*f));
+	f->lock_fd = -1;
+	if (OTHER_ARCHITECTURE)
+		return err_set(err, -ENOTSUP, "stack: linux runs on x86_64 only");
+	remove_stale();
+	if ((rc = find_kernel(f, err)) < 0 || (rc = find_files(f, err)) < 0
+		|| (rc = check_ptrace(err)) < 0 || (rc = check_shm(bytes, err)) < 0)
+		return rc;
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	return make_locked(f, err);
+}
+
 void guest_folder_remove(struct guest_folder *f) {
-	if (f->path[0] != '\0')
-		nftw(f->path, remove_one, FREE_FILES, FTW_DEPTH | FTW_PHYS);
+	if (f->path[0] == '\0')
+		return;
+	nftw(f->path, remove_one, FREE_FILES, FTW_DEPTH | FTW_PHYS);
 	f->path[0] = '\0';
+	if (f->lock_fd >= 0)
+		close(f->lock_fd);
+	f->lock_fd = -1;
 }
 
 void guest_path(

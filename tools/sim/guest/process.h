@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A guest's processes: where its kernel is, the folder it runs in, its start and its end.
 //
-//	/dev/shm/weir-guests-XXXXXX/     of a run; removed at its end
+//	/dev/shm/weir-guests-XXXXXX/     of a run, which has locked it; removed at its end, or by the next run
 //		0.time, 0.card           sockets of guest 0
 //		0.initramfs, 0.log       the program inside and its plan; what the kernel prints
 #pragma once
@@ -13,6 +13,7 @@
 
 struct guest_folder {
 	char path[64]; // "": none
+	int lock_fd; // of the folder, locked
 	char kernel[512], shim[512], init[512]; // files
 };
 
