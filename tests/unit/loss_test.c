@@ -245,6 +245,7 @@ START_TEST(dsack_counts_a_spurious_retransmission) {
 	const struct flow *f = link_flow(l);
 	struct seg s = hand_ack(l, 5, T0);
 
+	link_flow(l)->count.retransmits = 2;
 	hand_sack(l, &s, 3, 4); // below the ACK
 	hand_feed(l, &s, T0);
 	ck_assert_uint_eq(f->count.spurious, 1);
@@ -361,6 +362,7 @@ START_TEST(window_grows_once_per_round_with_a_dsack) {
 	const struct flow *f = link_flow(l);
 	struct seg s = hand_ack(l, 2, T0);
 
+	link_flow(l)->count.retransmits = 3;
 	hand_sack(l, &s, 0, 1);
 	hand_feed(l, &s, T0);
 	ck_assert_uint_eq(f->reo_wnd_mult, 2);
@@ -374,6 +376,25 @@ START_TEST(window_grows_once_per_round_with_a_dsack) {
 	hand_sack(l, &s, 10, 11);
 	hand_feed(l, &s, T0 + 20 * MS);
 	ck_assert_uint_eq(f->reo_wnd_mult, 3);
+	link_close(l);
+}
+END_TEST
+
+// RFC 2883 section 5.1: the receiver reports what the network duplicated, too.
+START_TEST(dsacks_of_what_was_sent_once_say_nothing_of_retransmissions) {
+	struct link *l = TEN("");
+	const struct flow *f = link_flow(l);
+
+	for (uint32_t i = 0; i < 4; i++) {
+		struct seg s = hand_ack(l, 2 + i, T0 + i * MS);
+
+		link_flow(l)->count.retransmits = i == 3;
+		hand_sack(l, &s, i, i + 1);
+		hand_feed(l, &s, T0 + i * MS);
+		ck_assert_uint_eq(f->count.spurious, i == 3);
+		ck_assert_uint_eq(f->reo_wnd_mult, i == 3 ? 2 : 1);
+		ck_assert_uint_eq(f->count.cwnd_reductions, 0);
+	}
 	link_close(l);
 }
 END_TEST
@@ -395,6 +416,7 @@ START_TEST(window_shrinks_after_sixteen_recoveries) {
 	struct seg s = hand_ack(l, 2, T0);
 	uint64_t now_ns = T0;
 
+	f->count.retransmits = 1;
 	hand_sack(l, &s, 0, 1);
 	hand_feed(l, &s, T0);
 	for (int i = 0; i < 16; i++) {
@@ -476,6 +498,7 @@ START_TEST(window_grows_to_255_quarters_at_most) {
 	const struct flow *f = link_flow(l);
 	uint64_t now_ns = T0;
 
+	link_flow(l)->count.retransmits = 300;
 	for (uint64_t i = 0; i < 300; i++, now_ns += 20 * MS) {
 		uint64_t una = f->nxt;
 		struct seg s = hand_ack(l, una, now_ns);
@@ -515,7 +538,8 @@ TEST_MAIN(every_loss_of_ten_is_repaired_once, every_loss_of_ten_is_repaired_with
 	reordering_within_the_window_is_no_loss, loss_is_found_at_the_nanosecond,
 	three_sacked_segments_are_a_loss_at_once, three_are_not_enough_where_reordering_was_seen,
 	two_new_blocks_in_one_ack_are_not_reordering, retransmission_that_arrives_is_not_reordering,
-	window_grows_once_per_round_with_a_dsack, window_never_exceeds_srtt,
+	window_grows_once_per_round_with_a_dsack,
+	dsacks_of_what_was_sent_once_say_nothing_of_retransmissions, window_never_exceeds_srtt,
 	window_shrinks_after_sixteen_recoveries, lost_retransmission_is_found,
 	ack_of_the_original_moves_nothing, clock_passes_two_to_the_48,
 	window_grows_to_255_quarters_at_most, round_trip_is_of_the_highest_number_of_a_nanosecond)
