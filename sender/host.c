@@ -20,13 +20,17 @@ static double group_window(const struct group *g) {
 	return fmin(g->cc->given_window(g->cc_config), (double)(g->rwnd / g->payload + 1));
 }
 
+static bool unbounded(const struct group *g) {
+	return isinf(g->cc->given_window(g->cc_config));
+}
+
 uint64_t host_window_segs(const struct groups *gs) {
 	double segs = 0;
 
 	for (uint32_t i = 0; i < gs->count; i++) {
 		double window = group_window(&gs->group[i]);
 
-		if (window > SEGS_PER_FLOW / 2)
+		if (window > SEGS_PER_FLOW / 2 && !unbounded(&gs->group[i]))
 			segs += window * (double)gs->group[i].count;
 	}
 	return (uint64_t)fmin(segs, 0x1p40);
@@ -41,15 +45,15 @@ static uint64_t hole_segs(const struct groups *gs, const struct host_env *env) {
 	return (uint64_t)((double)env->segs_per_s * (double)wait_ns * 1e-9);
 }
 
-// Without SACK a recovery lasts a round trip per hole and sends new data in each: as much as the peer's
-// window holds, or the network carries in the whole run.
-static uint64_t no_sack_segs(const struct groups *gs, const struct host_env *env) {
+// Without SACK a recovery lasts a round trip per hole and sends new data in each, and windows that no loss reduces grow with
+// every ACK: as much as the peer's window holds, or the network carries in the whole run.
+static uint64_t unbounded_segs(const struct groups *gs, const struct host_env *env) {
 	double most = (double)env->segs_per_s * (double)env->duration_ns * 1e-9, segs = 0;
 
 	for (uint32_t i = 0; i < gs->count; i++) {
 		const struct group *g = &gs->group[i];
 
-		if (!g->sack)
+		if (!g->sack || unbounded(g))
 			segs += (double)g->count * (double)(g->rwnd / g->payload + 1);
 	}
 	return (uint64_t)fmin(segs, most);
@@ -62,7 +66,7 @@ static uint64_t no_sack_segs(const struct groups *gs, const struct host_env *env
 // reserved, not used.
 static uint64_t arena_segs(const struct groups *gs, const struct host_env *env) {
 	uint64_t flows = host_shard_flows(gs->flows, env->shard_id, env->shards);
-	uint64_t windows = host_window_segs(gs) + no_sack_segs(gs, env);
+	uint64_t windows = host_window_segs(gs) + unbounded_segs(gs, env);
 
 	windows /= env->shards > 1 ? env->shards : 1;
 	return 4 * (2 * env->pipe_segs + hole_segs(gs, env) + windows) + flows * SEGS_PER_FLOW;

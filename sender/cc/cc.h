@@ -90,7 +90,8 @@ struct cc_ops {
 	enum cc_feedback feedback; // the receiver's echo it needs
 	const char *observed[CC_OBSERVED]; // names of observe()'s numbers; NULL: unused
 
-	// The larger of the initial and the minimum window, in segments; memory is sized for it.
+	// The larger of the initial and the minimum window, in segments; memory is sized for it. INFINITY: no loss
+	// bounds the window, only the peer's.
 	double (*given_window)(const void *config);
 	// `rtt_ns`: measured in the handshake; 0: none.
 	void (*init)(void *state, const void *config, uint32_t mss_bytes, uint64_t rtt_ns,

@@ -144,6 +144,11 @@
 // and downs, its first 19 ACKs without a window update and its strict comparisons; mvfst's doubling by a timer of srtt in
 // slow start, and its direction `down` where the window is the same.
 //
+// Without `heavy_loss` (paper, mvfst) nothing but the peer's window bounds cwnd: a flow that starts into a full queue takes
+// it for RTTmin, sees no dq and goes on doubling whatever it loses. 100 flows of `paper` at 1 Gbit/s, 20 ms and 1 BDP of
+// buffer: windows of 13,000 segments where the path and its buffer hold 3,300, 95 % of what is sent is lost, JFI 0.05.
+// The group's `rwnd: 6MB`, Linux's, bounds them (JFI 0.17).
+//
 // Limits: with 2.5/delta^ beyond half a BDP the queue no longer empties and the mean leaves the
 // theory (at 100 Mbit/s, 20 ms: 0.86 of it for n = 20). One flow's window and queue are whole
 // packets, so its median dq is on a lattice of one packet's time. Jitter beyond 1/(delta lambda)
@@ -154,6 +159,8 @@
 #include "common/base/likely.h"
 #include "common/base/minmax.h"
 #include "sender/cc/cc.h"
+
+#include <math.h>
 
 #define STANDING_CLOSED 7 // closed sub-windows
 #define STANDING_WIDTH (1.0 / STANDING_CLOSED) // of the window
@@ -416,6 +423,8 @@ static void set_out(
 static double copa_given_window(const void *config) {
 	const struct config *cfg = config;
 
+	if (cfg->heavy_loss <= 0)
+		return INFINITY;
 	return max_of(cfg->initial_segs, cfg->min_segs);
 }
 

@@ -100,3 +100,26 @@ def test_a_known_rtt_min_is_fair_to_late_flows(simulate: Simulate) -> None:
 
     assert runs["12.31us"].summary["jfi"] >= 0.995
     assert runs["0s"].summary["jfi"] <= 0.985
+
+
+def test_windows_without_bound_have_their_memory(simulate: Simulate) -> None:
+    """20 flows of the paper's rules start into each other's queue, at 100 Mbit/s.
+
+    A queue that was never empty is RTTmin, so dq is 0, slow start goes on and losses do not end
+    it: windows beyond path and buffer together (2 BDP), a full buffer, one flow against another.
+    The run is whole all the same (it used to stop: the scoreboard had room for what a path holds).
+    """
+    flows = "flows.0={count: 20, stagger: 10ms, cc: {copa: {dialect: %s}}, ack_every: 1}"
+    setting = (
+        "paths.forward.link={rate: 100Mbit, queue: {fifo: {limit: 1BDP}}}",
+        "duration=20s",
+        "warmup=2s",
+        "telemetry.level=1",
+    )
+    paper = simulate("copa-steady", *setting, flows % "paper")
+    ours = simulate("copa-steady", *setting, flows % "none")
+    path_segs = 2 * 100e6 * 20e-3 / (1538 * 8)
+
+    assert paper.records("interval")["cwnd_segs"].max() > path_segs
+    assert paper.link["queue_mean_pkts"] > 0.9 * path_segs / 2
+    assert paper.summary["jfi"] < 0.7 < 0.99 < ours.summary["jfi"]

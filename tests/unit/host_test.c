@@ -368,6 +368,7 @@ START_TEST(given_windows_are_counted) {
 		{"{count: 3, cc: {copa: {initial: 400, min_cwnd: 20}}}", 1200},
 		{"{count: 3, cc: {copa: {initial: 20, min_cwnd: 500}}}", 1500},
 		{"{count: 3, cc: {cubic: {initial: 16}}}", 0},
+		{"{count: 3, cc: {copa: {dialect: paper, initial: 400}}}", 0}, // has no bound
 		{"{count: 3, cc: {fixed: {cwnd: 1000}}, rwnd: 144800}", 303},
 		{"{count: 3, cc: {fixed: {cwnd: 1000}}}, {count: 2, cc: {bbr: {initial: 17}}}",
 			3034},
