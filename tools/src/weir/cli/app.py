@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -211,11 +212,12 @@ def sweep_(
         "reproduce corescale --plan",
         "reproduce edgescale --workers 2",
         "reproduce corescale --full --out runs/corescale",
+        "reproduce linux",
     ),
 )
 def reproduce_(
     study: Annotated[
-        str, typer.Argument(metavar="corescale|edgescale", autocompletion=complete.studies)
+        str, typer.Argument(metavar="corescale|edgescale|linux", autocompletion=complete.studies)
     ],
     quick: Annotated[
         bool, typer.Option("--quick/--full", help="Minutes, or the study's own lengths.")
@@ -234,22 +236,31 @@ def reproduce_(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The tables as JSON.")] = False,
 ) -> None:
-    """Runs a published study and writes its numbers beside ours: a page and a Parquet table."""
+    """Runs a published study, or Linux's TCP, beside ours: a page and a Parquet table."""
     from weir import runner, summary
-    from weir.study import reproduce
+    from weir.study import linux_page, reproduce
 
     runner.identify()
+    if study not in reproduce.STUDIES:
+        known = f"{', '.join(reproduce.STUDIES[:-1])} and {reproduce.STUDIES[-1]}"
+        raise UserError(f"'{study}' cannot be reproduced; there are {known}")
     if scheduler is not None and workers is not None:
         raise UserError("--workers is for local processes: --scheduler has its own")
-    plan = reproduce.plan(study, quick, out)
+    if study == "linux":
+        compared = linux_page.plan(quick, out)
+        rows = partial(linux_page.plan_rows, compared)
+        show, start = partial(linux_page.show_plan, compared), partial(linux_page.run, compared)
+    else:
+        plan = reproduce.plan(study, quick, out)
+        rows = partial(reproduce.plan_rows, plan)
+        show, start = partial(reproduce.show_plan, plan), partial(reproduce.run, plan)
     if only_plan and as_json:
-        print(json.dumps(reproduce.plan_rows(plan), indent=1))
+        print(json.dumps(rows(), indent=1))
     elif only_plan:
-        reproduce.show_plan(plan, workers or os.cpu_count() or 1, summary.console())
+        show(workers or os.cpu_count() or 1, summary.console())
     else:
         screen = summary.console(stderr=as_json)
-        status = reproduce.run(plan, screen, scheduler=scheduler, workers=workers, as_json=as_json)
-        raise typer.Exit(status)
+        raise typer.Exit(start(screen, scheduler=scheduler, workers=workers, as_json=as_json))
 
 
 # These two parse their own command line: weir.__main__ starts them without this module, whose

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import fcntl
 import logging
+import os
 import shutil
 import signal
 import subprocess
@@ -83,6 +84,7 @@ class Batch:
     out: Path
     program: Path
     version: str | None  # weir-sim's; None: runs of any version are reused
+    one_cpu: bool = False  # each worker here has a CPU of its own
 
 
 def run_cells(
@@ -92,19 +94,23 @@ def run_cells(
     scheduler: str | None = None,
     workers: int | None = None,
     any_version: bool = False,
+    one_cpu: bool = False,
     on_outcome: Callable[[Outcome, int, int], None] | None = None,
 ) -> list[Outcome]:
     """Runs cells into out/NAME; one outcome for each, in the order given.
 
     scheduler is the address of a Dask scheduler (tcp://host:port); without one, `workers` cells at
     a time are run here [as many as there are CPUs]. any_version reuses runs of
-    other commits too. on_outcome is told each outcome, how many there are and will be.
+    other commits too. one_cpu gives each local worker a CPU of its own: runs with guests, which
+    otherwise use all CPUs, are faster side by side. on_outcome is told each outcome, how many
+    there are and will be.
     UserError: names that cannot be, no weir-sim, no scheduler, or another batch in `out`.
     """
     check_names(cells)
     program = runner.find_program("sim").resolve()
     out = out.resolve()
-    batch = Batch(out, program, None if any_version else program_version(program))
+    version = None if any_version else program_version(program)
+    batch = Batch(out, program, version, one_cpu and scheduler is None)
     absolute = [Cell(c.name, c.config.resolve(), c.override, c.seed, c.duration) for c in cells]
     outcomes: dict[int, Outcome] = {}
     with ExitStack() as stack:
@@ -234,7 +240,8 @@ def run_cell(cell: Cell, batch: Batch) -> tuple[Fate, str]:
         return "failed", f"{place} is there and is not a run"
     partial = batch.out / f".{cell.name}.{uuid.uuid4().hex}.cell"
     try:
-        status, stderr = run_child([*argv, "--out", str(partial)])
+        pinned = ["taskset", "-c", str(own_cpu())] if batch.one_cpu else []
+        status, stderr = run_child([*pinned, *argv, "--out", str(partial)])
         message = reason(status, stderr).replace(str(partial), str(place)) if status else ""
         if partial.exists() and status >= 0:
             move(partial, place)
@@ -271,6 +278,14 @@ def run_child(argv: Sequence[str]) -> tuple[int, str]:
     finally:
         child.kill()
         child.wait()
+
+
+def own_cpu() -> int:
+    """The CPU of this worker, of those that we may use; workers here are numbered."""
+    from distributed import get_worker
+
+    cpus = sorted(os.sched_getaffinity(0))
+    return cpus[int(get_worker().name) % len(cpus)]
 
 
 def wanted() -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,21 +14,18 @@ from rich.console import Console
 
 from weir import runner, summary, units
 from weir.analysis import folder, metrics
-from weir.errors import UserError
 from weir.report import theme
 from weir.study import corescale, page, validation
 from weir.study.cells import Outcome, run_cells
 from weir.study.corescale import Measured, Plan
 from weir.study.validation import Validation
 
-STUDIES = ("corescale", "edgescale")
+STUDIES = ("corescale", "edgescale", "linux")
 NS_PER_PACKET = 100.0  # of weir-sim on one core, for estimates
 
 
 def plan(study: str, quick: bool, out: Path | None) -> Plan:
-    """The cells of a study; UserError: there is no such study."""
-    if study not in STUDIES:
-        raise UserError(f"'{study}' cannot be reproduced; there are {' and '.join(STUDIES)}")
+    """The cells of `corescale` or `edgescale`."""
     default = Path("runs") / f"{study}-{'quick' if quick else 'full'}"
     return Plan(study, quick, out or default, corescale.cases(study))
 
@@ -88,20 +85,9 @@ def run(
 
     as_json: the claims go to standard output too.
     """
-
-    started_s, ran = time.monotonic(), 0
-
-    def show_outcome(outcome: Outcome, number: int, total: int) -> None:
-        nonlocal ran
-        ran += outcome.status != "reused"
-        why = f": {outcome.message}" if outcome.message else ""
-        left = runner.left(time.monotonic() - started_s, ran, ran + total - number)
-        said = f"[{number}/{total}] {outcome.cell.name} {outcome.status}{why}"
-        screen.print(", ".join([said, *left]), markup=False, soft_wrap=True)
-
     cells = [case.cell(made.quick) for case in made.ordered]
     outcomes = run_cells(
-        cells, made.out / "cells", scheduler=scheduler, workers=workers, on_outcome=show_outcome
+        cells, made.out / "cells", scheduler=scheduler, workers=workers, on_outcome=progress(screen)
     )
     measured, failed = collect(made, outcomes)
     html, parquet = write(made, measured, failed)
@@ -116,6 +102,21 @@ def run(
     if as_json:
         print(json.dumps([asdict(one) for one in said], indent=1, default=str))
     return 1 if failed else 0
+
+
+def progress(screen: Console) -> Callable[[Outcome, int, int], None]:
+    """Says what became of each cell, and how long the others may take."""
+    started_s, ran = time.monotonic(), 0
+
+    def show_outcome(outcome: Outcome, number: int, total: int) -> None:
+        nonlocal ran
+        ran += outcome.status != "reused"
+        why = f": {outcome.message}" if outcome.message else ""
+        left = runner.left(time.monotonic() - started_s, ran, ran + total - number)
+        said = f"[{number}/{total}] {outcome.cell.name} {outcome.status}{why}"
+        screen.print(", ".join([said, *left]), markup=False, soft_wrap=True)
+
+    return show_outcome
 
 
 def collect(made: Plan, outcomes: Sequence[Outcome]) -> tuple[dict[str, Measured], dict[str, str]]:

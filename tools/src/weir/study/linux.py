@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Linux's own TCP beside ours: the cells of `weir reproduce linux`, and what is measured in them.
+
+Each cell is run twice: with an unmodified kernel at both ends (User Mode Linux in virtual time, see
+tools/sim/guest), and with our transport and our control of the same name. Links, queues, starts and
+the random draws of the paths are the same. Both sides are measured by the bottleneck's own
+telemetry, but for goodput, which is what TCP says was acknowledged:
+
+    RTT      the base round trip and the mean time in the queue
+    losses   data packets that the path dropped, before the warm-up's end and after it
+
+Kernels run with pfifo_fast, which adds nothing: BBR paces itself, all others send what ACKs permit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Literal
+
+import polars as pl
+
+from weir.analysis import metrics
+from weir.analysis.folder import Run
+from weir.study.cells import Cell
+
+Side = Literal["linux", "weir"]
+SIDES: tuple[Side, ...] = ("linux", "weir")
+SEEDS = 10
+WIRE_BITS = 8 * 1538  # of a full segment
+FRAMES_PER_SEGMENT = 1.5  # with its part of an ACK
+FLOWS_OF_MIX = 2  # of each control
+
+# Controls by the kernel's names, and ours with what makes them the kernel's. What ours are called
+# in figures is their own name.
+OURS = {
+    "reno": "newreno",
+    "cubic": "{cubic: {reno_alpha: constant, slow_start: hystart}}",
+    "bbr": "bbr",
+    "vegas": "vegas",
+    "dctcp": "dctcp",
+    "copa": "copa",
+}
+HYSTART_PP = "{cubic: {reno_alpha: constant}}"  # our default slow start
+NAMES = {
+    "reno": "Reno",
+    "cubic": "CUBIC",
+    "bbr": "BBR",
+    "vegas": "Vegas",
+    "dctcp": "DCTCP",
+    "copa": "Copa",
+}
+CONTROLS = ("reno", "cubic", "bbr", "vegas", "dctcp")
+MIXES = (("cubic", "reno"), ("cubic", "bbr"), ("bbr", "reno"), ("copa", "cubic"))
+QUEUES = ("fifo", "codel")
+
+# Buffers that hold no flow back: the kernel's own follow from its small memory.
+SYSCTL = 'tcp_rmem: "4096 131072 33554432", tcp_wmem: "4096 16384 33554432"'
+
+
+@dataclass(frozen=True)
+class Link:
+    """A bottleneck, half of its round trip on each side of it, and how long flows are watched."""
+
+    name: str
+    rate_mbit: int
+    rtt_ms: int
+    limit: str
+    quick_s: tuple[int, int]  # warm-up and end of --quick
+    full_s: tuple[int, int]
+    behind: str = ""  # stages between the bottleneck and the receiver
+
+    def paths(self, queue: str, ecn: bool) -> str:
+        """The config's paths."""
+        discipline = f"fifo: {{limit: {self.limit}}}"
+        if queue == "codel":
+            discipline = f"codel: {{ecn: {'yes' if ecn else 'no'}}}"
+        half = f"{{delay: {{delay: {1000 * self.rtt_ms // 2}us}}}}"
+        forward = [f"{{link: {{rate: {self.rate_mbit}Mbit, queue: {{{discipline}}}}}}}"]
+        forward += [self.behind] if self.behind else []
+        return f"paths:\n  forward: [{', '.join([*forward, half])}]\n  reverse: [{half}]\n"
+
+
+LINKS = (
+    Link("5M-20ms-4BDP", 5, 20, "4BDP", (10, 50), (10, 90)),
+    Link("5M-200ms-0.5BDP", 5, 200, "0.5BDP", (20, 100), (20, 140)),
+    Link("10M-40ms-1BDP", 10, 40, "1BDP", (10, 50), (10, 90)),
+    Link("20M-100ms-0.3BDP", 20, 100, "0.3BDP", (10, 40), (20, 100)),
+    Link("20M-40ms-2BDP", 20, 40, "2BDP", (10, 35), (20, 80)),
+    Link("50M-20ms-1BDP", 50, 20, "1BDP", (5, 18), (10, 50)),
+    Link("100M-5ms-2BDP", 100, 5, "2BDP", (2, 8), (5, 25)),
+    Link("100M-20ms-1BDP", 100, 20, "1BDP", (5, 13), (10, 40)),
+    Link("200M-10ms-0.5BDP", 200, 10, "0.5BDP", (2, 6), (5, 20)),
+    Link("500M-5ms-0.3BDP", 500, 5, "0.3BDP", (1, 3), (3, 12)),
+    Link("20M-40ms-1BDP-loss", 20, 40, "1BDP", (10, 35), (10, 70), "{loss: {rate: 0.1%}}"),
+    Link(
+        "20M-40ms-1BDP-reordering",
+        *(20, 40, "1BDP", (10, 35), (10, 70)),
+        behind="{delay: {delay: 0ms, late: 1%, late_by: 4ms}}",
+    ),
+)
+MIX_LINK = Link("10M-40ms-1BDP", 10, 40, "1BDP", (5, 30), (10, 60))
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is compared: one control alone, or flows of two, on a link with a queue."""
+
+    link: Link
+    queue: str
+    controls: tuple[str, ...]
+    quick: bool
+    seeds: int = 1
+
+    @property
+    def warmup_s(self) -> int:
+        """Losses up to its end are those of the start; nothing else is measured before it."""
+        return (self.link.quick_s if self.quick else self.link.full_s)[0]
+
+    @property
+    def duration_s(self) -> int:
+        """The end."""
+        return (self.link.quick_s if self.quick else self.link.full_s)[1]
+
+    @property
+    def mixed(self) -> bool:
+        """Flows of two controls."""
+        return len(self.controls) > 1
+
+    @property
+    def name(self) -> str:
+        """Of its row, and of its folders with side and seed."""
+        return f"{self.link.name}-{self.queue}-{'-'.join(self.controls)}"
+
+    def run_name(self, side: str, seed: int) -> str:
+        """Names a folder."""
+        return f"{self.name}-{side}-{seed}" if self.seeds > 1 else f"{self.name}-{side}"
+
+    def sides(self) -> tuple[str, ...]:
+        """What is run: of CUBIC also ours with its default slow start."""
+        return (*SIDES, "weir-hystartpp") if self.controls == ("cubic",) else SIDES
+
+    def config(self, side: str) -> str:
+        """What is run, as a config."""
+        count = FLOWS_OF_MIX if self.mixed else 1
+        jitter = ", jitter: 1s" if self.mixed else ""
+        groups = [f"  - {{count: {count}{jitter}, {group(side, cc)}}}" for cc in self.controls]
+        title = f"{' beside '.join(NAMES[cc] for cc in self.controls)}, {self.link.name}"
+        return (
+            f"title: {title}, {self.queue}, {side}\n"
+            f"duration: {self.duration_s}s\nwarmup: {self.warmup_s}s\n"
+            f"{self.link.paths(self.queue, 'dctcp' in self.controls)}flows:\n"
+            + "\n".join(groups)
+            + "\ntelemetry: {level: 1, interval: 100ms}\n"
+        )
+
+    def frames(self) -> float:
+        """Through a full link, of one run: what it costs."""
+        segments = self.link.rate_mbit * 1e6 / WIRE_BITS * self.duration_s
+        return segments * FRAMES_PER_SEGMENT
+
+
+def group(side: str, cc: str) -> str:
+    """Control and stack of a group's flows. The kernel has no Copa: ours sends there too."""
+    if side == "linux" and cc != "copa":
+        ecn = ", tcp_ecn: 1" if cc == "dctcp" else ""
+        return f"stack: {{linux: {{cc: {cc}, qdisc: pfifo_fast, sysctl: {{{SYSCTL}{ecn}}}}}}}"
+    ours = HYSTART_PP if side == "weir-hystartpp" else OURS[cc]
+    more = {"dctcp": ", ecn: ect0", "copa": ", ack_every: 1"}  # as Copa's authors acknowledge
+    return f"cc: {ours}{more.get(cc, '')}"
+
+
+def cases(quick: bool) -> list[Case]:
+    """All that is compared."""
+    alone = [Case(link, q, (cc,), quick) for link in LINKS for q in QUEUES for cc in CONTROLS]
+    queues = QUEUES[:1] if quick else QUEUES
+    return alone + [Case(MIX_LINK, queue, mix, quick, SEEDS) for queue in queues for mix in MIXES]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What will be run."""
+
+    quick: bool
+    out: Path
+    cases: Sequence[Case]
+
+    def runs(self) -> Iterator[tuple[Case, str, int]]:
+        """Case, side and seed of each run, the longest first."""
+        longest = sorted(self.cases, key=lambda case: -case.frames())
+        for side in ("linux", "weir", "weir-hystartpp"):
+            for case in longest:
+                if side in case.sides():
+                    yield from ((case, side, seed) for seed in range(1, case.seeds + 1))
+
+    def cell(self, case: Case, side: str, seed: int) -> Cell:
+        """What weir-sim is given: configs/NAME.yaml below the study's folder."""
+        config = self.out / "configs" / f"{case.name}-{side}.yaml"
+        return Cell(case.run_name(side, seed), config, seed=seed)
+
+    def write_configs(self) -> None:
+        """Those of all cells; `weir run` takes them too."""
+        (self.out / "configs").mkdir(parents=True, exist_ok=True)
+        for case in self.cases:
+            for side in case.sides():
+                self.cell(case, side, 1).config.write_text(case.config(side), encoding="utf-8")
+
+
+# What is measured.
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One run."""
+
+    goodput_bps: float  # of all flows
+    rtt_ms: float
+    losses_start: int
+    losses: int  # after the warm-up
+    marks: int
+    quota: float  # the first group's part of the goodput
+    cwnd: pl.DataFrame  # time_s, cwnd_segs of the first flow; of a mix: empty
+    balanced: bool
+    about: dict[str, Any]  # wall_s, virtual_s, digest, the guests' kernel
+
+
+def measure(case: Case, run: Run) -> Measured:
+    """Reads a run folder."""
+    summary, link = run.summary, run.summary["links"]["forward"]
+    warmup_ns = case.warmup_s * metrics.NS_PER_S
+    interval = pl.concat(
+        [
+            pl.DataFrame(part)
+            for part in run.chunks("interval", ("ts_ns", "flow_id", "cwnd_segs", "drops"))
+        ]
+    )
+    early = pl.col("ts_ns") <= warmup_ns
+    goodputs = [float(each["goodput_bps"]) for each in summary["groups"]]
+    first = interval.filter(pl.col("flow_id") == 0) if not case.mixed else interval.clear()
+    return Measured(
+        sum(goodputs),
+        case.link.rtt_ms + float(link["queue_mean_ns"]) / 1e6,
+        int(interval.filter(early)["drops"].sum()),
+        int(interval.filter(~early)["drops"].sum()),
+        int(link["marks"]),
+        goodputs[0] / sum(goodputs),
+        first.select(time_s=pl.col("ts_ns") / metrics.NS_PER_S, cwnd_segs="cwnd_segs"),
+        bool(summary["ledger"]["balanced"]),
+        {
+            "wall_s": summary.get("wall_s"),
+            "virtual_s": summary.get("virtual_s"),
+            "digest": summary.get("digest"),
+            "kernel": summary.get("guests", {}).get("release"),
+            "options": summary.get("guests", {}).get("options"),
+            "frames": summary.get("guests", {}).get("tx_frames", 0),
+        },
+    )
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A case's runs: by side, one per seed."""
+
+    case: Case
+    runs: dict[str, list[Measured]]
+
+    def mean(self, side: str, name: str) -> float:
+        """Of a number, over the seeds."""
+        return fmean(float(getattr(one, name)) for one in self.runs[side])
+
+    def relative(self, name: str) -> float:
+        """How much more ours is than the kernel's, as a ratio; 0 of 0 is as much as 0 of 0."""
+        theirs, ours = (self.mean(side, name) for side in SIDES)
+        return 0.0 if ours == theirs else ours / theirs - 1 if theirs else float("inf")
+
+
+def collect(plan: Plan, found: dict[str, Measured]) -> list[Pair]:
+    """The cases of which every run is there."""
+    pairs = []
+    for case in plan.cases:
+        names = {
+            side: [case.run_name(side, seed) for seed in range(1, case.seeds + 1)]
+            for side in case.sides()
+        }
+        if all(name in found for of_side in names.values() for name in of_side):
+            runs = {side: [found[name] for name in of_side] for side, of_side in names.items()}
+            pairs.append(Pair(case, runs))
+    return pairs
+
+
+def table(pairs: Iterable[Pair]) -> pl.DataFrame:
+    """A row per run."""
+    rows = [
+        {
+            "case": pair.case.name,
+            "link": pair.case.link.name,
+            "queue": pair.case.queue,
+            "controls": "-".join(pair.case.controls),
+            "side": side,
+            "seed": seed,
+            **{
+                name: getattr(one, name)
+                for name in ("goodput_bps", "rtt_ms", "losses_start", "losses", "marks", "quota")
+            },
+            "balanced": one.balanced,
+            **one.about,
+        }
+        for pair in pairs
+        for side, ran in pair.runs.items()
+        for seed, one in enumerate(ran, start=1)
+    ]
+    return pl.DataFrame(rows, infer_schema_length=None)

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs the comparison with Linux, or reuses its cells; the page, the tables, the terminal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from weir import summary, units
+from weir.analysis import folder, metrics
+from weir.errors import UserError
+from weir.guests import build as guest_build
+from weir.report import document, theme
+from weir.report.document import Table
+from weir.study import beside, linux, linux_figures, reproduce
+from weir.study.cells import run_cells
+from weir.study.linux import Pair, Plan
+
+US_PER_FRAME = 40.0  # with guests, on one core
+TITLE = "Linux's own TCP beside ours"
+
+
+def plan(quick: bool, out: Path | None) -> Plan:
+    """The cells of the comparison."""
+    default = Path("runs") / f"linux-{'quick' if quick else 'full'}"
+    return Plan(quick, out or default, linux.cases(quick))
+
+
+def plan_rows(made: Plan) -> list[dict[str, Any]]:
+    """The cells, their lengths and what they cost."""
+    return [
+        {
+            "cell": case.run_name(side, seed),
+            "virtual_s": case.duration_s,
+            "frames": case.frames(),
+            "wall_s": case.frames() * US_PER_FRAME / 1e6 if side == "linux" else 0.2,
+        }
+        for case, side, seed in made.runs()
+    ]
+
+
+def show_plan(made: Plan, workers: int, screen: Console) -> None:
+    """The cells and what they cost, without running any."""
+    planned = plan_rows(made)
+    rows = [
+        [row["cell"], f"{row['virtual_s']} s", units.count(row["frames"]), f"{row['wall_s']:.1f} s"]
+        for row in planned
+    ]
+    screen.print(summary.table(("cell", "length", "frames", "wall"), rows, left=1))
+    total_s = sum(row["wall_s"] for row in planned)
+    screen.print(
+        f"{len(rows)} cells, {total_s:,.0f} s of one core at {US_PER_FRAME:.0f} µs per frame of a"
+        f" guest: about {units.time(max(total_s / workers, 1.0) * 1e9)} on {workers} cores"
+    )
+
+
+def run(
+    made: Plan,
+    screen: Console,
+    *,
+    scheduler: str | None = None,
+    workers: int | None = None,
+    as_json: bool = False,
+) -> int:
+    """Runs what is not there yet, writes page and table, shows them; exit status."""
+    if guest_build.current() is None:
+        raise UserError("reproduce linux needs the guests' kernel; run: tools/weir guests build", 1)
+    made.write_configs()
+    runs = list(made.runs())
+    outcomes = run_cells(
+        [made.cell(*one) for one in runs],
+        made.out / "cells",
+        scheduler=scheduler,
+        workers=workers,
+        one_cpu=True,
+        on_outcome=reproduce.progress(screen),
+    )
+    failed = {o.cell.name: o.message for o in outcomes if o.status == "failed"}
+    found = {
+        outcome.cell.name: linux.measure(case, folder.load(outcome.folder))
+        for (case, _, _), outcome in zip(runs, outcomes, strict=True)
+        if outcome.status != "failed"
+    }
+    pairs = linux.collect(made, found)
+    html, parquet = write(made, pairs, failed)
+    show(pairs, screen)
+    for name, message in failed.items():
+        screen.print(f"{name} failed: {message}", style="red", markup=False, soft_wrap=True)
+    screen.print(str(parquet), soft_wrap=True)
+    screen.print(str(html), soft_wrap=True)
+    if as_json:
+        print(json.dumps(as_data(pairs), indent=1))
+    return 1 if failed else 0
+
+
+def as_data(pairs: Sequence[Pair]) -> dict[str, Any]:
+    """The tables as JSON."""
+    tables = (
+        ("alone", beside.COLUMNS, beside.alone_rows(pairs)),
+        ("mixes", beside.MIX_COLUMNS, beside.mix_rows(pairs)),
+        ("start", beside.START_COLUMNS, beside.start_rows(pairs)),
+    )
+    runs = linux.table(pairs).to_dicts() if pairs else []
+    return {
+        "headline": beside.headline(pairs),
+        **{name: {"columns": columns, "rows": rows} for name, columns, rows in tables},
+        "differences": [
+            {**asdict(one), "case": one.case.name} for one in beside.differences(pairs)
+        ],
+        "runs": runs,
+    }
+
+
+def show(pairs: Sequence[Pair], screen: Console) -> None:
+    """The tables on a terminal."""
+    screen.print(summary.table(beside.COLUMNS, beside.alone_rows(pairs), left=3))
+    if mixes := beside.mix_rows(pairs):
+        screen.print(summary.table(beside.MIX_COLUMNS, mixes, left=2))
+    screen.print("Losses of CUBIC before the end of the warm-up, by its slow start:")
+    screen.print(summary.table(beside.START_COLUMNS, beside.start_rows(pairs), left=2))
+    for text in explanations(pairs):
+        screen.print(text, soft_wrap=True, markup=False)
+    screen.print(beside.headline(pairs), soft_wrap=True)
+
+
+def explanations(pairs: Sequence[Pair]) -> list[str]:
+    """Every reason once, with the rows that it explains."""
+    by_reason: dict[str, list[str]] = {}
+    for one in beside.differences(pairs):
+        where = f"{one.case.link.name} {one.case.queue} {beside.title(one.case)} ({one.amount})"
+        by_reason.setdefault(one.reason or beside.NO_REASON, []).append(where)
+    return [f"{reason}: {'; '.join(rows)}." for reason, rows in by_reason.items()]
+
+
+def write(made: Plan, pairs: Sequence[Pair], failed: dict[str, str]) -> tuple[Path, Path]:
+    """Writes linux.html and linux.parquet into made.out; their paths."""
+    theme.use()
+    html, parquet = (made.out / f"linux.{kind}" for kind in ("html", "parquet"))
+    if pairs:
+        folder.write_table(parquet, linux.table(pairs))
+    runs = [one for pair in pairs for ran in pair.runs.values() for one in ran]
+    kernels = sorted({str(one.about["kernel"]) for one in runs if one.about["kernel"]})
+    virtual_s, wall_s = (
+        sum(one.about[key] or 0 for one in runs) for key in ("virtual_s", "wall_s")
+    )
+    page = document.render(
+        "linux.html.j2",
+        title=TITLE,
+        quick=made.quick,
+        headline=[
+            ("kernel", ", ".join(kernels) or units.NONE),
+            ("runs", str(len(runs))),
+            ("virtual time", units.time(virtual_s * metrics.NS_PER_S)),
+            ("of one core", units.time(wall_s * metrics.NS_PER_S)),
+            ("ledgers", "balanced" if all(one.balanced for one in runs) else "NOT"),
+        ],
+        failed=failed,
+        verdict=beside.headline(pairs),
+        alone=Table(beside.COLUMNS, beside.alone_rows(pairs), left=3),
+        mixes=Table(beside.MIX_COLUMNS, beside.mix_rows(pairs), left=2),
+        start=Table(beside.START_COLUMNS, beside.start_rows(pairs), left=2),
+        explanations=explanations(pairs),
+        figures=document.embed(linux_figures.draw(pairs)),
+        bounds={
+            "goodput": f"{100 * beside.GOODPUT_OFF:.0f} %",
+            "rtt": f"{100 * beside.RTT_OFF:.0f} %",
+            "losses": f"{100 * beside.LOSSES_OFF:.0f} % or {beside.LOSSES_FEW} packets",
+            "quota": f"{beside.QUOTA_OFF}",
+        },
+    )
+    folder.write_whole(html, page)
+    return html, parquet
