@@ -11,6 +11,8 @@
 #define POINT_NONE UINT32_MAX
 #define PASSAGES ((size_t)1 << 20) // packets of a path whose way is known: far more than are inside
 
+#define PASSAGES_FOLD 12 // so that the highest bits of a number count, too
+
 // What has happened to a packet so far on its path.
 struct passage {
 	uint64_t queue_ns;
@@ -70,8 +72,13 @@ void capture_flush(struct capture *c, uint64_t now_ns) {
 		pcap_writer_flush(&c->writer, now_ns);
 }
 
+// Where the way of a packet is noted: far from that of its copy, whose number has another high bit.
+static struct passage *passage_at(struct capture *c, const struct path *path, const struct pkt *p) {
+	return &c->points[path->index].passage[(p->id ^ p->id >> PASSAGES_FOLD) % PASSAGES];
+}
+
 static struct passage *passage_of(struct capture *c, const struct path *path, const struct pkt *p) {
-	struct passage *way = &c->points[path->index].passage[p->id % PASSAGES];
+	struct passage *way = passage_at(c, path, p);
 
 	return way->id == p->id ? way : NULL;
 }
@@ -117,7 +124,7 @@ static void arrived(
 	struct points *at = &t->capture->points[path->index];
 
 	for (uint32_t i = 0; i < n; i++) {
-		at->passage[pkts[i]->id % PASSAGES] = (struct passage){.id = pkts[i]->id};
+		*passage_at(t->capture, path, pkts[i]) = (struct passage){.id = pkts[i]->id};
 		if (!at->sender_only || at_sender(t->capture, path, pkts[i], false))
 			show(t, at->in, at->in_direction, path, pkts[i], pkts[i]->arrival_ns, 0);
 	}
@@ -141,6 +148,8 @@ static void event(struct path_tap *tap, const struct stage_env *env, enum tel_pa
 	struct passage *way = passage_of(t->capture, path, p);
 	uint8_t stage = (uint8_t)(env->stage_index + 1);
 
+	if (what == TEL_DUPLICATE) // its own way begins here
+		*passage_at(t->capture, path, p) = (struct passage){.id = p->id};
 	if (way != NULL && (what == TEL_DEQUEUE || (what == TEL_DROP && ts_ns > p->arrival_ns))) {
 		way->queue_ns += time_since(ts_ns, p->arrival_ns);
 		way->queued = true;

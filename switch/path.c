@@ -185,5 +185,6 @@ bool path_balanced(const struct path *p) {
 		pkts += p->drop[i].pkts;
 		bytes += p->drop[i].bytes;
 	}
-	return pkts == p->in.pkts && bytes == p->in.bytes;
+	return pkts == p->in.pkts + p->copies.made.pkts
+		&& bytes == p->in.bytes + p->copies.made.bytes;
 }

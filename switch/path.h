@@ -62,6 +62,7 @@ struct path {
 	uint64_t last_arrival_ns;
 	struct pkt_list fresh; // dropped in this call, not yet counted; empty between calls
 	struct pkt_count in, out;
+	struct stage_copies copies; // packets that its stages made
 	struct pkt_count drop[DROP_REASONS];
 	struct pkt_list drops; // to be freed by the owner
 	struct tel *tel_packets;
@@ -135,7 +136,7 @@ bool paths_random(const struct paths *ps);
 bool paths_flows(const struct paths *ps);
 // Packets and bytes inside all stages.
 struct backlog path_backlog(const struct path *p);
-// in == out + drops + inside, in packets and bytes?
+// in + copies made == out + drops + inside, in packets and bytes?
 bool path_balanced(const struct path *p);
 // Finds a live parameter by its key ("link.rate"), and checks that `value` is one for it. The caller
 // puts the path's name and the key before the sentence.
@@ -181,6 +182,7 @@ struct path_capacity {
 	uint64_t queue_pkts; // that the queues of its links and edges may hold
 	uint64_t rate_bps; // of its slowest link or edges; of a path without: PATH_RATE_DEFAULT_BPS
 	uint64_t delay_ns; // longest, all delay stages added up
+	uint32_t copies; // packets that one may become, itself included
 };
 #define PATH_RATE_DEFAULT_BPS UINT64_C(10000000000)
 // The largest that it is in the whole run, once schedule_init has gone through what is to come.
@@ -191,6 +193,8 @@ double path_utilisation(struct path *p, uint64_t now_ns);
 
 // The path's records go to these streams from now on; before the first packet.
 void path_streams(struct path *p, struct tel *packets, struct tel *arrivals);
+// Who makes copies of its packets, if a stage does; before the first packet.
+void path_copies(struct path *p, stage_copy_fn *copy, void *ctx);
 // Shows its packets to `tap`, before the first of them.
 void path_tap(struct path *p, struct path_tap *tap);
 
@@ -217,5 +221,5 @@ void paths_why(struct paths *ps, struct json *j, uint64_t now_ns, const char *se
 // them, and `text` is a sentence that says so.
 bool path_none_for_most(
 	uint64_t received, const struct pkt_count drop[DROP_REASONS], char *text, size_t size);
-// "paths" of the ledger: per path in, out, inside and drops by reason; false if one is off.
+// "paths" of the ledger: per path in, duplicated, out, inside and drops by reason; false if one is off.
 bool paths_ledger(struct paths *ps, struct json *j);

@@ -163,6 +163,7 @@ static int path_read(struct path *p, const char *name, struct config_node *node,
 
 void path_derive(struct path *p) {
 	uint64_t after_ns = 0, rate_bps = 0, slowest_bps = NEVER_NS, delay_ns = 0;
+	uint32_t copies = 1; // of a packet behind the last stage with a rate
 	bool tail = true;
 
 	for (uint32_t i = p->stages; i-- > 0;) {
@@ -178,7 +179,9 @@ void path_derive(struct path *p) {
 	for (uint32_t i = 0; i < p->stages; i++) {
 		struct path_stage *s = &p->stage[i];
 
+		copies <<= s->ops->copies;
 		if (s->ops->rate_bps != NULL) {
+			copies = 1;
 			rate_bps = s->ops->rate_bps(s->state);
 			slowest_bps = min_u64(slowest_bps, rate_bps);
 		}
@@ -187,8 +190,9 @@ void path_derive(struct path *p) {
 		delay_ns += s->ops->max_delay_ns(s->state);
 		double pkts = (double)rate_bps * (double)s->ops->max_delay_ns(s->state)
 			/ (8e9 * FRAME_MIN_BYTES);
-		uint64_t bound = rate_bps == 0 || pkts > 1e15 ? LINE_PKTS_MAX
-							      : (uint64_t)pkts + LINE_PKTS_SLACK;
+		uint64_t bound = rate_bps == 0 || pkts > 1e15
+			? LINE_PKTS_MAX
+			: copies * (uint64_t)pkts + LINE_PKTS_SLACK;
 		// Packets already inside came under the old parameters: never less than before.
 		if (bound > s->env.max_pkts)
 			s->env.max_pkts = bound;
@@ -222,10 +226,13 @@ static int paths_start(struct paths *ps, const struct places *places, const stru
 
 	for (uint32_t i = 0; i < ps->count; i++) {
 		struct path *p = &ps->path[i];
+		uint32_t copy_bit = UINT32_C(1) << 31;
 
 		p->tel_packets = env->tel_packets;
 		p->tel_arrivals = env->tel_arrivals;
 		p->hosts = env->hosts;
+		p->copies.path = p;
+		p->copies.no_memory = &p->drop[DROP_NO_MBUF];
 		p->tel_run = env->tel_run;
 		for (uint32_t k = 0; k < p->stages; k++) {
 			struct path_stage *s = &p->stage[k];
@@ -239,6 +246,9 @@ static int paths_start(struct paths *ps, const struct places *places, const stru
 			s->env.base_rtt_ns = p->base_rtt_ns;
 			s->env.mtu_bytes = env->mtu_bytes;
 			s->env.hosts = env->hosts;
+			s->env.copies = &p->copies;
+			s->env.copy_bit = copy_bit;
+			copy_bit >>= s->ops->copies;
 			s->env.tel_packets = env->tel_packets;
 			s->env.tel_run = env->tel_run;
 			s->env.path_index = (uint8_t)i;
@@ -324,6 +334,11 @@ void path_streams(struct path *p, struct tel *packets, struct tel *arrivals) {
 	p->tel_arrivals = arrivals;
 	for (uint32_t k = 0; k < p->stages; k++)
 		p->stage[k].env.tel_packets = packets;
+}
+
+void path_copies(struct path *p, stage_copy_fn *copy, void *ctx) {
+	p->copies.copy = copy;
+	p->copies.ctx = ctx;
 }
 
 void path_tap(struct path *p, struct path_tap *tap) {

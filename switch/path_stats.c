@@ -88,11 +88,12 @@ void paths_measure(struct paths *ps, uint64_t now_ns) {
 }
 
 struct path_capacity path_capacity(const struct path *p, uint32_t frame_bytes) {
-	struct path_capacity c = {0};
+	struct path_capacity c = {.copies = 1};
 
 	for (uint32_t i = 0; i < p->stages; i++) {
 		const struct path_stage *s = &p->stage[i];
 
+		c.copies <<= s->ops->copies;
 		if (s->ops->limit != NULL) {
 			struct aqm_limit l = s->ops->limit(s->state);
 
@@ -266,6 +267,7 @@ bool paths_ledger(struct paths *ps, struct json *j) {
 		json_object(j, p->name);
 		json_bool(j, "balanced", balanced);
 		json_count(j, "in", p->in.pkts, p->in.bytes);
+		json_count(j, "duplicated", p->copies.made.pkts, p->copies.made.bytes);
 		json_count(j, "out", p->out.pkts, p->out.bytes);
 		json_count(j, "inside", inside.pkts, inside.bytes);
 		json_object(j, "drops");

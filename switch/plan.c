@@ -111,7 +111,8 @@ static uint64_t fastest_bps(const struct paths *ps) {
 static uint64_t path_pkts(const struct paths *ps, const struct path *p, uint32_t frame) {
 	struct path_capacity c = path_capacity(p, frame);
 	uint64_t rate_bps = p->max_rate_bps > 0 ? p->max_rate_bps : fastest_bps(ps);
-	double delayed = (double)rate_bps * (double)c.delay_ns / (8e9 * (frame + WIRE_OVERHEAD));
+	double delayed =
+		c.copies * (double)rate_bps * (double)c.delay_ns / (8e9 * (frame + WIRE_OVERHEAD));
 
 	return PATH_SLACK_PKTS + c.queue_pkts + (uint64_t)delayed;
 }

@@ -21,7 +21,8 @@
 	V(TEL_DROP, 3, "drop", "for the record's reason")                                          \
 	V(TEL_MARK, 4, "mark", "CE was set")                                                       \
 	V(TEL_DEPART, 5, "depart", "live: it left by a port")                                      \
-	V(TEL_CORRUPT, 6, "corrupt", "a bit of it was flipped")
+	V(TEL_CORRUPT, 6, "corrupt", "a bit of it was flipped")                                    \
+	V(TEL_DUPLICATE, 7, "duplicate", "it is a copy, made now")
 
 #define TEL_ARRIVAL_VALUES(V)                                                                      \
 	V(TEL_ARRIVED, 1, "packet", "a packet entered the path")                                   \

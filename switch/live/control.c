@@ -90,6 +90,7 @@ static bool answer_paths(
 		control_text(one, "name", path);
 		control_u64(one, "now_ns", snap->now_ns);
 		add_count(one, "in", &snap->in[i]);
+		add_count(one, "duplicated", &snap->duplicated[i]);
 		add_count(one, "out", &snap->out[i]);
 		control_u64(one, "inside_pkts", snap->inside[i]);
 		for (uint32_t r = DROP_NONE + 1; r < DROP_REASONS; r++) {

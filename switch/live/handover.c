@@ -43,9 +43,11 @@ static void assign_paths(struct switch_lcore *s, struct paths *paths) {
 				s->path[s->paths++] = &paths->path[i];
 		}
 	}
-	for (uint32_t i = 0; i < s->paths; i++)
+	for (uint32_t i = 0; i < s->paths; i++) {
 		path_streams(s->path[i], &s->lcore.tel[TEL_STREAM_PACKETS],
 			&s->lcore.tel[TEL_STREAM_ARRIVALS]);
+		path_copies(s->path[i], switch_copy, s);
+	}
 }
 
 static int make_ring(struct switch_lcore *from, struct switch_lcore *to, struct err *err) {
@@ -149,6 +151,7 @@ bool switch_balanced(const struct switch_lcore *all) {
 
 			if (!path_balanced(p))
 				return false;
+			pkt_count_add(&in, p->copies.made.pkts, p->copies.made.bytes);
 			for (uint32_t r = 0; r < DROP_REASONS; r++)
 				pkt_count_add(&out, p->drop[r].pkts, p->drop[r].bytes);
 		}

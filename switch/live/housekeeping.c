@@ -50,6 +50,7 @@ static void snapshot(struct switch_lcore *s, struct switch_snapshot *snap) {
 		const struct path *p = s->path[i];
 
 		snap->in[p->index] = p->in;
+		snap->duplicated[p->index] = p->copies.made;
 		snap->out[p->index] = p->out;
 		memcpy(snap->drop[p->index], p->drop, sizeof(p->drop));
 		snap->inside[p->index] = path_backlog(p).pkts;

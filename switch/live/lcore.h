@@ -11,7 +11,7 @@
 // ring full are dropped (reason `tx`) and counted per ring. Frames of one flow pass through the same ring, so they
 // keep their order.
 //
-// Every packet is accounted for: received + copied (floods) == transmitted + dropped + inside.
+// Every packet is accounted for: received + copied (floods) + duplicated == transmitted + dropped + inside.
 #pragma once
 #include "common/live/dpdk.h"
 
@@ -81,7 +81,8 @@ struct switch_snapshot {
 	uint64_t now_ns;
 	struct pkt_count rx[LIVE_PORTS_MAX], tx[LIVE_PORTS_MAX];
 	uint64_t tx_dropped[LIVE_PORTS_MAX];
-	struct pkt_count in[PATHS_MAX], out[PATHS_MAX], drop[PATHS_MAX][DROP_REASONS];
+	struct pkt_count in[PATHS_MAX], duplicated[PATHS_MAX], out[PATHS_MAX];
+	struct pkt_count drop[PATHS_MAX][DROP_REASONS];
 	uint64_t inside[PATHS_MAX];
 	// Departures since the warm-up, per port: how many, how late in all, how late at most.
 	uint64_t left[LIVE_PORTS_MAX], late_sum_ns[LIVE_PORTS_MAX], late_max_ns[LIVE_PORTS_MAX];
@@ -161,6 +162,9 @@ extern const struct lcore_ops switch_lcore_ops;
 uint32_t switch_hosts(const struct pkt *p);
 // Frees packets that the port's path dropped: it has counted them.
 void switch_free_drops(struct switch_lcore *s, struct switch_port *out);
+
+// A copy of a packet, for a stage, as far as its port has room (stage_copy_fn). ctx: the lcore.
+struct pkt *switch_copy(void *ctx, const struct path *path, const struct pkt *p);
 
 // departures.c. Transmits due packets burst by burst, until none is due or the port takes no more.
 void switch_serve(struct switch_lcore *s, struct switch_port *out);

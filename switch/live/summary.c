@@ -15,7 +15,7 @@ static void write_drops(const struct pkt_count *drop, struct json *j) {
 }
 
 struct port_sum {
-	uint64_t rx, tx, copies;
+	uint64_t rx, tx, copies, duplicated;
 	struct pkt_count drop[DROP_REASONS]; // before a path or behind it
 };
 
@@ -32,6 +32,8 @@ static void sum_ports(const struct switch_app *app, struct port_sum *sum) {
 		for (uint32_t r = 0; r < DROP_REASONS; r++)
 			sum->drop[r].pkts += switch_dropped(s, r).pkts;
 	}
+	for (uint32_t i = 0; i < app->paths.count; i++)
+		sum->duplicated += app->paths.path[i].copies.made.pkts;
 }
 
 bool switch_thrown(
@@ -55,6 +57,7 @@ static void write_ledger(struct switch_app *app, struct json *j, bool balanced) 
 	json_bool(j, "balanced", balanced);
 	json_u64(j, "received", sum.rx);
 	json_u64(j, "copied", sum.copies);
+	json_u64(j, "duplicated", sum.duplicated);
 	json_u64(j, "transmitted", sum.tx);
 	json_u64(j, "inside", switch_inside(app->lcore).pkts);
 	write_drops(sum.drop, j);

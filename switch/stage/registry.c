@@ -6,6 +6,7 @@
 
 extern const struct stage_ops stage_corrupt;
 extern const struct stage_ops stage_delay;
+extern const struct stage_ops stage_duplicate;
 extern const struct stage_ops stage_ecn;
 extern const struct stage_ops stage_edges;
 extern const struct stage_ops stage_jitter;
@@ -33,6 +34,7 @@ const struct stage_ops *const stage_all[] = {
 	&stage_loss_trace,
 	&stage_ecn,
 	&stage_corrupt,
+	&stage_duplicate,
 	&stage_policer,
 	&stage_jitter,
 	&stage_mahimahi_link,

@@ -34,6 +34,18 @@ struct path_tap {
 		enum tel_packet_event event, const struct pkt *p, uint64_t ts_ns);
 };
 
+// Makes a packet like p, as the owner of packets does it; NULL: there is no memory for one.
+typedef struct pkt *stage_copy_fn(void *ctx, const struct path *path, const struct pkt *p);
+
+// Copies that stages of a path make.
+struct stage_copies {
+	const struct path *path;
+	stage_copy_fn *copy; // NULL: there is never memory
+	void *ctx;
+	struct pkt_count made; // with those that there was no memory for
+	struct pkt_count *no_memory; // drops of the path
+};
+
 // The surroundings of a stage; outlives the stage.
 struct stage_env {
 	const char *name; // "forward.link", unique in a run; seeds its random stream
@@ -45,6 +57,8 @@ struct stage_env {
 	uint32_t class_count;
 	uint64_t max_pkts; // packets a delay line must be able to hold
 	aqm_hosts_fn *hosts; // NULL: a packet's flow group stands for both its hosts
+	struct stage_copies *copies;
+	uint32_t copy_bit; // set in the number of a copy; differs between stages of a path
 	// Telemetry of links; NULL: off.
 	struct tel *tel_packets;
 	const struct tel_run *tel_run;
@@ -65,6 +79,7 @@ struct stage_ops {
 	const struct param
 		*also; // keys besides the parameters, which configure() reads; NULL: none
 	size_t state_size; // zeroed, then the table's fields are filled, then configure, init
+	bool copies; // it makes at most one copy of a packet (stage_copy)
 	const char *observed[AQM_OBSERVED]; // names of observe()'s numbers; NULL: unused
 
 	int (*configure)(void *st, struct config_node *node, struct err *err); // NULL: nothing more
@@ -116,6 +131,8 @@ static inline bool stage_traced(const struct stage_env *env) {
 // the event.
 void stage_trace(const struct stage_env *env, enum tel_packet_event event, const struct pkt *p,
 	uint64_t ts_ns, uint64_t queue_bytes);
+// A copy of p, counted and recorded at p's arrival. NULL: there is no memory for it, which is counted as a drop.
+struct pkt *stage_copy(const struct stage_env *env, const struct pkt *p);
 // Drops p on its arrival, in a stage without a queue.
 void stage_drop(
 	const struct stage_env *env, struct pkt_list *drops, struct pkt *p, enum drop_reason why);

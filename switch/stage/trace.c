@@ -1,11 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Packet tracing: the records that stages write of single packets.
+// Packet tracing: the records that stages write of single packets, and of what becomes of them.
 #include "switch/stage/trace.h"
 
 __attribute__((noinline)) void stage_trace(const struct stage_env *env, enum tel_packet_event event,
 	const struct pkt *p, uint64_t ts_ns, uint64_t queue_bytes) {
 	if (stage_traced(env))
 		trace_packet(env, event, p, ts_ns, queue_bytes);
+}
+
+struct pkt *stage_copy(const struct stage_env *env, const struct pkt *p) {
+	struct stage_copies *c = env->copies;
+	struct pkt *copy = c->copy != NULL ? c->copy(c->ctx, c->path, p) : NULL;
+
+	pkt_count_add(&c->made, 1, p->size_bytes);
+	if (copy == NULL) {
+		pkt_count_add(c->no_memory, 1, p->size_bytes);
+		return NULL;
+	}
+	copy->id = p->id ^ env->copy_bit;
+	stage_trace(env, TEL_DUPLICATE, copy, copy->arrival_ns, 0);
+	return copy;
 }
 
 void stage_drop(

@@ -129,6 +129,23 @@ def run(weir_sim: Path, folder: Path, config: str, *overrides: str, out: str = "
     return Done(summary, folder / out, folder / f"{out}.pcapng")
 
 
+def test_a_captured_frame_leaves_twice(weir_sim: Path, tmp_path: Path) -> None:
+    """A copy has the bytes of its packet, a way of its own through the queue, and its own bits."""
+    config = FIFO.replace("    - link", "    - duplicate: {rate: 100%}\n    - link")
+    write_pcap(tmp_path / "in.pcap", [(START_NS + i * 10**7, ipv4(1000, i, 2)) for i in range(3)])
+    done = run(weir_sim, tmp_path, config, "telemetry.arrivals=yes")
+    forward = done.summary["ledger"]["paths"]["forward"]
+    assert forward["duplicated"] == forward["in"] == {"pkts": 3, "bytes": 3 * 1004}
+    left = [(ns, data, text) for ns, data, text in done.packets if ns >= START_NS + 5 * 10**6]
+    twice = [(ns, data, text) for ns, data, text in left if (ns - START_NS) % 10**7 > 0]
+    assert [data for _, data, _ in twice] == [ipv4(1000, i // 2, 2) for i in range(6)]
+    assert [(ns - START_NS) % 10**7 for ns, _, _ in twice] == [5_800_000, 6_600_000] * 3
+    assert [text.split(", ")[-1] for _, _, text in twice] == [
+        "queue 0.000000 ms",
+        "queue 0.800000 ms",
+    ] * 3
+
+
 # Frames of 1000 bytes take 800 us each at 10 Mbit/s.
 ARRIVALS_US = [0, 0, 0, 0, 1000, 1700, 5000]
 

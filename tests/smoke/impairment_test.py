@@ -19,13 +19,16 @@ STAGES = """
     - loss_mask: {mask: 0x8000000000000000, repeat: no}
     - ecn: {ect0: not_ect, fraction: 10%}
     - corrupt: {rate: 0.2%}
+    - duplicate: {rate: 1%, correlation: 30%}
     - link: {rate: 20Mbit, queue: {codel: {limit: 200pkt, ecn: yes}}}
+    - duplicate: {rate: 1%}
     - delay: {delay: 5ms}
     - jitter: {mean: 1ms, spread: 300us, ahead: 1%}
   reverse:
     - jitter: {mean: 2ms, spread: 1ms, distribution: pareto, half_life: 10ms,
         reordering: forbidden}
     - link: {rate: 10Mbit, queue: {fifo: {limit: 50pkt}}}
+    - duplicate: {rate: 2%}
     - delay: {delay: 5ms}
 """
 CORRUPT = """
@@ -73,7 +76,9 @@ def test_every_impairment_decides_the_same(lab, build):
     wait_for(lambda: lab.telemetry("/weir/links")["forward/link"]["out_pkts"] > 8000, "packets")
     lab.end_traffic()
     assert switch.stop() == 0
-    assert switch.summary()["ledger"]["balanced"]
+    ledger = switch.summary()["ledger"]
+    assert ledger["balanced"]
+    assert ledger["duplicated"] > 0
     done = subprocess.run(
         [sys.executable, "-m", "weir", "replay", switch.folder],
         env={**os.environ, "WEIR_BUILD": str(build)},
@@ -83,7 +88,7 @@ def test_every_impairment_decides_the_same(lab, build):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.match(r"identical: [\d,]+ arrivals and 3 parameter changes replayed", done.stdout)
-    for decision in ("enqueue", "dequeue", "drop", "corrupt", "depart"):
+    for decision in ("enqueue", "dequeue", "drop", "corrupt", "duplicate", "depart"):
         assert re.search(rf"\d {decision}\b", done.stdout), done.stdout
 
 

@@ -145,8 +145,9 @@ def ledger(run: Folder) -> Iterator[str]:
     for name, path in run.summary["ledger"]["paths"].items():
         for what in ("pkts", "bytes"):
             dropped = sum(count[what] for count in path["drops"].values())
-            if path["in"][what] != path["out"][what] + path["inside"][what] + dropped:
-                yield f"{name}: {what}: in is not out + drops + inside"
+            entered = path["in"][what] + path["duplicated"][what]
+            if entered != path["out"][what] + path["inside"][what] + dropped:
+                yield f"{name}: {what}: in + duplicated is not out + drops + inside"
 
 
 def capacity(run: Folder) -> Iterator[str]:

@@ -105,11 +105,14 @@ struct player {
 };
 
 static void left(struct player *r, const struct pkt *p) {
-	NEED(p == &r->pkts[p->id]);
-	NEED(p->arrival_ns >= r->out_ns && p->arrival_ns >= r->in_ns[p->id] + r->min_delay_ns);
+	bool copy = (p->id & COPY_BIT) != 0;
+	uint32_t id = p->id & ~COPY_BIT;
+
+	NEED(copy ? r->b.ops->copies : p == &r->pkts[id]);
+	NEED(p->arrival_ns >= r->out_ns && p->arrival_ns >= r->in_ns[id] + r->min_delay_ns);
 	if (r->ordered) {
-		NEED(r->last[p->flow_id] <= p->id);
-		r->last[p->flow_id] = p->id + 1;
+		NEED(copy ? r->last[p->flow_id] == id + 1 : r->last[p->flow_id] <= id);
+		r->last[p->flow_id] = id + 1;
 	}
 	if (r->stats != NULL && r->ordered) {
 		double since = (double)(p->arrival_ns - r->out_ns) * (double)r->rate_bps / 1e9;
@@ -177,7 +180,7 @@ static void drain(struct player *r) {
 		NEED(next_ns != NEVER_NS);
 		take_all(r, next_ns);
 	}
-	ck_assert_uint_eq(r->b.in_pkts, r->b.out_pkts + r->b.drops.count);
+	ck_assert_uint_eq(r->b.in_pkts + r->b.copies.made.pkts, r->b.out_pkts + r->b.drops.count);
 }
 
 // 0: the stage does not take the value.

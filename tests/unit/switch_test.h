@@ -89,7 +89,30 @@ struct stage_bench {
 	struct pkt_list drops;
 	struct err err;
 	uint64_t in_pkts, in_bytes, out_pkts, out_bytes;
+	struct stage_copies copies; // that it made; they live until stage_close
+	struct pkt_count no_memory;
+	struct stage_made {
+		struct stage_made *next;
+		struct pkt pkt;
+	} * made;
+	uint32_t copies_max; // 0: no limit
 };
+
+#define COPY_BIT (UINT32_C(1) << 31)
+
+static inline struct pkt *stage_make(void *ctx, const struct path *path, const struct pkt *p) {
+	struct stage_bench *b = ctx;
+	struct stage_made *m = calloc(1, sizeof(*m));
+
+	if (b->copies_max > 0 && b->copies.made.pkts >= b->copies_max) {
+		free(m);
+		return NULL;
+	}
+	ck_assert_ptr_nonnull(m);
+	*m = (struct stage_made){.next = b->made, .pkt = *p};
+	b->made = m;
+	return &m->pkt;
+}
 
 // b->env may be filled before; what is missing gets a default.
 static inline int stage_open(struct stage_bench *b, const char *text) {
@@ -98,6 +121,9 @@ static inline int stage_open(struct stage_bench *b, const char *text) {
 
 	b->env.name = b->env.name != NULL ? b->env.name : "forward.test";
 	b->env.mtu_bytes = MTU;
+	b->copies = (struct stage_copies){.copy = stage_make, .ctx = b, .no_memory = &b->no_memory};
+	b->env.copies = &b->copies;
+	b->env.copy_bit = COPY_BIT;
 	b->env.max_pkts = b->env.max_pkts > 0 ? b->env.max_pkts : 1u << 24;
 	b->config = config_parse("test", text, strlen(text), &b->err);
 	ck_assert_msg(b->config != NULL, "%s", b->err.msg);
@@ -113,6 +139,11 @@ static inline int stage_open(struct stage_bench *b, const char *text) {
 }
 
 static inline void stage_close(struct stage_bench *b) {
+	for (struct stage_made *m = b->made, *next; m != NULL; m = next) {
+		next = m->next;
+		free(m);
+	}
+	b->made = NULL;
 	if (b->ops->fini != NULL)
 		b->ops->fini(b->st);
 	free(b->st);
@@ -131,8 +162,10 @@ static inline void stage_live(
 static inline void stage_conserved(const struct stage_bench *b) {
 	struct backlog in = b->ops->backlog(b->st);
 
-	NEED(b->in_pkts == b->out_pkts + b->drops.count + in.pkts);
-	NEED(b->in_bytes == b->out_bytes + b->drops.bytes + in.bytes);
+	NEED(b->in_pkts + b->copies.made.pkts
+		== b->out_pkts + b->drops.count + b->no_memory.pkts + in.pkts);
+	NEED(b->in_bytes + b->copies.made.bytes
+		== b->out_bytes + b->drops.bytes + b->no_memory.bytes + in.bytes);
 }
 
 static inline void stage_put(struct stage_bench *b, struct pkt *p, uint64_t arrival_ns) {

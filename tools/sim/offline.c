@@ -101,6 +101,18 @@ static void free_drops(struct offline *o, struct path *path) {
 		packet_put(o, p);
 }
 
+static struct pkt *copy_packet(void *ctx, const struct path *path, const struct pkt *p) {
+	struct offline *o = ctx;
+	struct pkt *copy = packet_get(o, held(p)->captured);
+
+	if (copy == NULL) {
+		o->no_memory++;
+		return NULL;
+	}
+	memcpy(copy, p, sizeof(*p) + held(p)->captured); // of one size, so their order is the same
+	return copy;
+}
+
 // The bytes that came, with what the path changed.
 static uint32_t frame(void *ctx, const struct path *path, const struct pkt *p, uint8_t *bytes,
 	uint32_t room, uint32_t *length) {
@@ -131,6 +143,8 @@ static int network_init(struct offline *o, struct err *err) {
 	};
 	int rc = paths_init(&o->paths, config_get(root, "paths"), &env, err);
 
+	for (uint32_t i = 0; rc == 0 && i < o->paths.count; i++)
+		path_copies(&o->paths.path[i], copy_packet, o);
 	if (rc == 0)
 		rc = schedule_init(&o->schedule, config_get(root, "schedule"), &o->paths, err);
 	return rc;

@@ -2,6 +2,7 @@
 #include "tools/sim/replay.h"
 
 #include "common/base/mem.h"
+#include "common/base/u64.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -69,6 +70,20 @@ static uint32_t hosts(const struct pkt *p) {
 	return recorded;
 }
 
+static struct pkt *packet_get(struct replay *r) {
+	struct pkt *p = pkt_list_pop(&r->free);
+
+	return p != NULL ? p : r->fresh < r->packets_max ? &r->base[r->fresh++] : NULL;
+}
+
+static struct pkt *copy_packet(void *ctx, const struct path *path, const struct pkt *p) {
+	struct pkt *copy = packet_get(ctx);
+
+	if (copy != NULL)
+		*copy = *p;
+	return copy;
+}
+
 // Makes the paths as the recording program did.
 static int make_paths(struct replay *r, struct err *err) {
 	struct config_node *root = config_root(r->run->config);
@@ -123,7 +138,15 @@ int replay_init(struct replay *r, struct run *run, const char *file, struct err 
 	if (rc == 0)
 		rc = make_paths(r, err);
 	if (rc == 0 && r->records > 0) {
-		r->base = mem_map(r->records * sizeof(struct pkt));
+		uint64_t copies = 1;
+
+		for (uint32_t i = 0; i < r->paths.count; i++) {
+			copies = max_u64(
+				copies, path_capacity(&r->paths.path[i], PLAN_MTU_BYTES).copies);
+			path_copies(&r->paths.path[i], copy_packet, r);
+		}
+		r->packets_max = copies * r->records;
+		r->base = mem_map(r->packets_max * sizeof(struct pkt));
 		if (r->base == NULL)
 			rc = err_set(err, -ENOMEM, "%s: no memory for its packets", r->name);
 	}
@@ -187,11 +210,9 @@ static int push_burst(
 	for (; n < BURST && a < end && a->event == TEL_ARRIVED && a->path == p->index; a++, n++) {
 		if ((rc = check_packet(r, p, a, n, err)) < 0)
 			return rc;
-		struct pkt *pkt = pkt_list_pop(&r->free);
-
 		uint32_t of_hosts = (uint32_t)a->value;
 
-		pkts[n] = pkt != NULL ? pkt : &r->base[r->fresh++];
+		pkts[n] = packet_get(r); // there is one per record at least
 		*pkts[n] = (struct pkt){
 			.arrival_ns = a->ts_ns,
 			.flow_id = a->flow_id,
@@ -317,7 +338,7 @@ void replay_fini(struct replay *r) {
 	if (r->paths.count > 0)
 		paths_fini(&r->paths);
 	plan_free(&r->plan);
-	mem_unmap(r->base, r->records * sizeof(struct pkt));
+	mem_unmap(r->base, r->packets_max * sizeof(struct pkt));
 	if (r->header != NULL)
 		munmap((void *)(uintptr_t)r->header, r->map_size);
 	r->header = NULL;

@@ -25,7 +25,8 @@ struct replay {
 	struct paths paths;
 	struct stage_env exit[PATHS_MAX]; // traces the departures of each path
 	struct tel packets;
-	struct pkt *base; // one per record at most; pages are touched only when used
+	struct pkt *base; // packets_max; pages are touched only when used
+	uint64_t packets_max; // one per record, and its copies
 	uint64_t fresh; // index of the first packet that was never used
 	struct pkt_list free;
 	uint64_t now_ns, arrivals, changes, ends;

@@ -5,6 +5,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/rng.h"
+#include "common/base/u64.h"
 #include "common/net/corrupt.h"
 #include "common/net/flow_addr.h"
 #include "common/net/wire.h"
@@ -13,6 +14,7 @@
 #include <string.h>
 
 #define RING_RECORDS 16384
+#define COPIES_MAX 64 // of a packet that memory is reserved for
 #define PIPE_SEGS_MAX (UINT64_C(1) << 40) // far more than fits into memory
 
 int sim_pool_init(struct sim_pool *p, size_t object, uint64_t size, struct err *err) {
@@ -37,15 +39,18 @@ static bool seen_before(const struct paths *ps, uint32_t group) {
 }
 
 // The packets that all links, edges and delays can hold at any time of the schedule, if all were full segments of
-// the smallest size of any group; and the packets per second. A route carries what its slowest path does.
-static void size_network(const struct sim *s, uint64_t *pipe_segs, uint64_t *segs_per_s) {
+// the smallest size of any group; the packets per second, of which a route carries what its slowest path does; and how
+// many one packet may become on its way there and back.
+static void size_network(
+	const struct sim *s, uint64_t *pipe_segs, uint64_t *segs_per_s, uint64_t *copies) {
 	uint32_t frame = groups_min_frame(&s->groups), counted = 0;
 	const struct paths *ps = &s->paths;
 
 	*pipe_segs = 0;
 	*segs_per_s = 1024;
+	*copies = 1;
 	for (uint32_t g = 0; g < ps->groups; g++) {
-		uint64_t rate_bps = NEVER_NS, delay_ns = 0;
+		uint64_t rate_bps = NEVER_NS, delay_ns = 0, become = 1;
 
 		if (seen_before(ps, g))
 			continue;
@@ -57,6 +62,7 @@ static void size_network(const struct sim *s, uint64_t *pipe_segs, uint64_t *seg
 				uint32_t bit = 1u << r->path[i]->index;
 
 				delay_ns += c.delay_ns;
+				become = min_u64(become * c.copies, COPIES_MAX);
 				if (d == FLOWS_REVERSE)
 					continue;
 				rate_bps = min_u64(rate_bps, c.rate_bps);
@@ -67,6 +73,7 @@ static void size_network(const struct sim *s, uint64_t *pipe_segs, uint64_t *seg
 		}
 		uint64_t rate = rate_bps / (8 * (uint64_t)frame) + 1024;
 
+		*copies = max_u64(*copies, become);
 		*segs_per_s += rate - 1024;
 		*pipe_segs += (uint64_t)((double)rate * (double)delay_ns / 1e9);
 	}
@@ -99,9 +106,10 @@ static int hosts_init(struct sim *s, struct err *err) {
 		.virtual_time = true,
 		.tel_run = &s->run->tel,
 	};
+	uint64_t copies;
 	int rc;
 
-	size_network(s, &env.pipe_segs, &env.segs_per_s);
+	size_network(s, &env.pipe_segs, &env.segs_per_s, &copies);
 	rc = memory_check(s, &env, err);
 	if (rc < 0)
 		return rc;
@@ -123,11 +131,12 @@ static int hosts_init(struct sim *s, struct err *err) {
 	// A packet for each segment on the scoreboard, its retransmission, and their ACKs.
 	for (uint32_t i = 0; rc == 0 && i < POOLS; i++)
 		rc = sim_pool_init(&s->pool[i], i >= POOL_LARGE ? SIM_PKT_SIZE : sizeof(struct pkt),
-			4 * ((uint64_t)s->sender.arena.blocks << SEG_ORDER_MIN)
-				+ 16 * (uint64_t)s->groups.flows,
+			copies
+				* (4 * ((uint64_t)s->sender.arena.blocks << SEG_ORDER_MIN)
+					+ 16 * (uint64_t)s->groups.flows),
 			err);
 	if (rc == 0)
-		rc = guests_init(&s->guests, s, env.pipe_segs, err);
+		rc = guests_init(&s->guests, s, copies * env.pipe_segs, err);
 	return rc;
 }
 
@@ -170,6 +179,8 @@ static int paths_read(struct sim *s, struct err *err) {
 		rc = routes_check(&s->paths, node, err);
 	if (rc < 0)
 		return rc;
+	for (uint32_t i = 0; i < s->paths.count; i++)
+		path_copies(&s->paths.path[i], sim_copy, s);
 	sim_network_init(s);
 	rc = schedule_init(&s->schedule, config_get(root, "schedule"), &s->paths, err);
 	return rc < 0 ? rc : delays_stay(&s->schedule, err);

@@ -39,6 +39,20 @@ static inline void pool_put(struct sim *s, struct pkt *pkt) {
 	p->free[p->frees++] = pkt;
 }
 
+struct pkt *sim_copy(void *ctx, const struct path *path, const struct pkt *p) {
+	struct sim *s = ctx;
+	struct sim_pool *pool = &s->pool[p->pool];
+	struct pkt *copy = pool_get(pool, p->pool);
+
+	if (copy == NULL) {
+		s->unsent++;
+		return NULL;
+	}
+	memcpy(copy, p, pool->object);
+	s->inside++;
+	return copy;
+}
+
 void sim_free_drops(struct sim *s, struct path *path) {
 	struct pkt *pkt;
 

@@ -151,5 +151,7 @@ void sim_flush(struct sim *s, enum flows_direction d);
 int sim_pool_init(struct sim_pool *p, size_t object, uint64_t size, struct err *err);
 capture_frame_fn sim_frame; // ctx: NULL
 
+// sim.c, for stages: a packet from the pool of the one that it is a copy of. ctx: the sim
+stage_copy_fn sim_copy;
 // sim.c: the hosts' output callbacks, which put segments into the paths.
 host_output sim_sender_output, sim_receiver_output;

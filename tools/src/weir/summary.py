@@ -172,8 +172,8 @@ def port_terms(ledger: dict[str, Any]) -> tuple[list[tuple[str, int]], list[tupl
         return [], []
     gone = {"transmitted": ledger.get("transmitted", 0), "inside": ledger.get("inside", 0)}
     gone |= ledger.get("drops", {})
-    copied = [("copied", int(ledger["copied"]))] if ledger.get("copied") else []
-    return [("received", int(ledger["received"])), *copied], list(gone.items())
+    made = [(key, int(ledger[key])) for key in ("copied", "duplicated") if ledger.get(key)]
+    return [("received", int(ledger["received"])), *made], list(gone.items())
 
 
 def terms(of: list[tuple[str, int]]) -> str:
@@ -190,10 +190,12 @@ def ledger_lines(summary: dict[str, Any]) -> list[str]:
         shown = [(name.replace("_", " "), count) for name, count in rest if count]
         lines.append(f"capture: {terms([read])} = {terms(shown) or 0}")
     for name, path in summary.get("ledger", {}).get("paths", {}).items():
-        pkts = {key: path.get(key, {}).get("pkts", 0) for key in ("in", "out", "inside")}
+        keys = ("in", "duplicated", "out", "inside")
+        pkts = {key: path.get(key, {}).get("pkts", 0) for key in keys}
+        twice = f" + {pkts['duplicated']:,} duplicated" if pkts["duplicated"] else ""
         lost = [f"{count:,} {reason}" for reason, count, _ in drops(path)]
         lines.append(
-            f"{name}: {pkts['in']:,} in = {pkts['out']:,} out + {pkts['inside']:,} inside"
+            f"{name}: {pkts['in']:,} in{twice} = {pkts['out']:,} out + {pkts['inside']:,} inside"
             + "".join(f" + {text}" for text in lost or ["0 dropped"])
         )
     return lines

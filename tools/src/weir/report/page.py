@@ -119,7 +119,7 @@ def emulation(report: dict[str, Any]) -> Table | None:
 
 @dataclass(frozen=True)
 class Ledger:
-    """Every packet accounted for: in = out + inside + drops by reason."""
+    """Every packet accounted for: in + duplicated = out + inside + drops by reason."""
 
     balanced: bool
     faults: list[str]
@@ -152,11 +152,20 @@ def port_rows(accounts: dict[str, Any]) -> list[list[str]]:
     return [*rows, ["", "= 0" if accounts["balanced"] else "=", f"{rest:,}", ""]]
 
 
+TERMS = (
+    ("in", "in"),
+    ("duplicated", "+ duplicated"),
+    ("out", "− out"),
+    ("inside", "− still inside"),
+)
+
+
 def path_rows(name: str, path: dict[str, Any], balanced: bool) -> list[list[str]]:
     """The account of one path."""
     terms = [
         (label, path.get(key, {}).get("pkts"), path.get(key, {}).get("bytes"))
-        for key, label in (("in", "in"), ("out", "− out"), ("inside", "− still inside"))
+        for key, label in TERMS
+        if key != "duplicated" or path.get(key, {}).get("pkts")
     ]
     terms += [(f"− dropped: {reason}", pkts, size) for reason, pkts, size in summary.drops(path)]
     rows = [
@@ -170,7 +179,7 @@ def remainder(path: dict[str, Any]) -> list[str]:
     """What a path's account leaves over, in packets and bytes; zero if it balances."""
     left = []
     for unit in ("pkts", "bytes"):
-        rest = path.get("in", {}).get(unit, 0)
+        rest = path.get("in", {}).get(unit, 0) + path.get("duplicated", {}).get(unit, 0)
         rest -= path.get("out", {}).get(unit, 0) + path.get("inside", {}).get(unit, 0)
         rest -= sum(counted.get(unit, 0) for counted in path.get("drops", {}).values())
         left.append(f"{rest:,}")
