@@ -7,9 +7,8 @@ import json
 import os
 import sys
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -212,12 +211,14 @@ def sweep_(
         "reproduce corescale --plan",
         "reproduce edgescale --workers 2",
         "reproduce corescale --full --out runs/corescale",
+        "reproduce papers",
         "reproduce linux",
     ),
 )
 def reproduce_(
     study: Annotated[
-        str, typer.Argument(metavar="corescale|edgescale|linux", autocompletion=complete.studies)
+        str,
+        typer.Argument(metavar="corescale|edgescale|papers|linux", autocompletion=complete.studies),
     ],
     quick: Annotated[
         bool, typer.Option("--quick/--full", help="Minutes, or the study's own lengths.")
@@ -236,9 +237,9 @@ def reproduce_(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The tables as JSON.")] = False,
 ) -> None:
-    """Runs a published study, or Linux's TCP, beside ours: a page and a Parquet table."""
+    """Runs a study, the papers' claims, or Linux's TCP beside ours: a page and a Parquet table."""
     from weir import runner, summary
-    from weir.study import linux_page, reproduce
+    from weir.study import linux_page, papers_page, reproduce
 
     runner.identify()
     if study not in reproduce.STUDIES:
@@ -246,21 +247,20 @@ def reproduce_(
         raise UserError(f"'{study}' cannot be reproduced; there are {known}")
     if scheduler is not None and workers is not None:
         raise UserError("--workers is for local processes: --scheduler has its own")
-    if study == "linux":
-        compared = linux_page.plan(quick, out)
-        rows = partial(linux_page.plan_rows, compared)
-        show, start = partial(linux_page.show_plan, compared), partial(linux_page.run, compared)
+    pages = {"papers": papers_page, "linux": linux_page}
+    if study in pages:
+        page: Any = pages[study]
+        plan = page.plan(quick, out)
     else:
-        plan = reproduce.plan(study, quick, out)
-        rows = partial(reproduce.plan_rows, plan)
-        show, start = partial(reproduce.show_plan, plan), partial(reproduce.run, plan)
+        page, plan = reproduce, reproduce.plan(study, quick, out)
     if only_plan and as_json:
-        print(json.dumps(rows(), indent=1))
+        print(json.dumps(page.plan_rows(plan), indent=1))
     elif only_plan:
-        show(workers or os.cpu_count() or 1, summary.console())
+        page.show_plan(plan, workers or os.cpu_count() or 1, summary.console())
     else:
         screen = summary.console(stderr=as_json)
-        raise typer.Exit(start(screen, scheduler=scheduler, workers=workers, as_json=as_json))
+        status = page.run(plan, screen, scheduler=scheduler, workers=workers, as_json=as_json)
+        raise typer.Exit(status)
 
 
 # These two parse their own command line: weir.__main__ starts them without this module, whose

@@ -20,7 +20,7 @@ from weir.study.cells import Outcome, run_cells
 from weir.study.corescale import Measured, Plan
 from weir.study.validation import Validation
 
-STUDIES = ("corescale", "edgescale", "linux")
+STUDIES = ("corescale", "edgescale", "papers", "linux")
 NS_PER_PACKET = 100.0  # of weir-sim on one core, for estimates
 
 
