@@ -4,6 +4,7 @@
 #include "common/net/wire.h"
 #include "common/run/list.h"
 #include "sender/source/source.h"
+#include "sender/tcp/receiver.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -16,6 +17,7 @@ static const char *const ecn_names[] = {"off", "ect0", "ect1", "cc", NULL};
 static const char *const unheard_names[] = {"refuse", "allow", NULL};
 static const char *const feedback_names[] = {"cc", "classic", "dctcp", NULL};
 static const char *const pacing_names[] = {"cc", "srtt", "fq", "off", NULL};
+static const char *const acks_names[] = {"fixed", "linux", NULL};
 static const char *const tso_words[] = {"no", "linux", NULL};
 
 static const struct param params[] = {
@@ -56,6 +58,14 @@ static const struct param params[] = {
 		PARAM_U64(struct group, ack_every), 1, 64},
 	{"ack_delay", "40ms", "receiver: longest time an ACK is held back", UNIT_TIME_NS,
 		PARAM_U64(struct group, ack_delay_ns), 0, 5e8},
+	{"acks", "fixed",
+		"receiver: fixed: ack_every, ack_delay; linux: every segment up to 16 at first, "
+		"then every second or after an adaptive time (quick-ACK), and compressed SACKs",
+		UNIT_NONE, PARAM_ENUM(struct group, acks, acks_names)},
+	{"gro", "0s",
+		"receiver: adjacent segments that arrive within this time are one to TCP, up to "
+		"64 KB, as a network card's interrupt brings them (GRO)",
+		UNIT_TIME_NS, PARAM_U64(struct group, gro_ns), 0, 1e7},
 	{"rwnd", "1GB", "receive window", UNIT_BYTES, PARAM_U64(struct group, rwnd), 2000, 1.07e9},
 	{"rto_min", "200ms", "least the retransmission timeout exceeds srtt (Linux: 200ms)",
 		UNIT_TIME_NS, PARAM_U64(struct group, rto_min_ns), 1e6, 6e10},
@@ -262,6 +272,8 @@ static int group_init(struct group *g, struct config_node *node, struct err *err
 	if (g->rwnd < g->mss)
 		return config_err(node, -EINVAL, err, "rwnd must hold a segment: mss or more");
 	g->bursts = g->tso != TSO_NO || g->pacing == PACING_FQ;
+	g->receiver_modes = (uint8_t)((g->gro_ns > 0 ? RECEIVER_GRO : 0)
+		| (g->acks == ACKS_LINUX ? RECEIVER_LINUX_ACKS : 0));
 	g->paced_by_cc = g->pacing == PACING_CC && !g->bursts;
 	g->dctcp_echo = g->ecn_feedback == 1 + CC_FEEDBACK_DCTCP
 		|| (g->ecn_feedback == 0 && g->cc->feedback == CC_FEEDBACK_DCTCP);

@@ -14,6 +14,7 @@
 struct source_ops; // source.h
 
 enum pacing_mode { PACING_CC, PACING_SRTT, PACING_FQ, PACING_OFF };
+enum acks_mode { ACKS_FIXED, ACKS_LINUX };
 enum tso_mode { TSO_NO, TSO_LINUX }; // larger numbers: segments per burst
 
 struct group {
@@ -34,6 +35,9 @@ struct group {
 	bool bursts; // segments are sent by tcp/bursts.c: tso, or pacing: fq
 	uint64_t ack_every; // receiver: one ACK per this many full segments
 	uint64_t ack_delay_ns; // receiver: at the latest after this
+	int acks; // enum acks_mode
+	uint64_t gro_ns; // receiver: how long adjacent segments are coalesced; 0: never
+	uint8_t receiver_modes; // enum receiver_mode, of receiver.h
 	uint64_t rwnd; // receive window, bytes
 	uint64_t rto_min_ns, rto_initial_ns, rto_max_ns;
 	uint64_t retries; // timeouts in a row before a flow gives up

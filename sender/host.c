@@ -81,7 +81,8 @@ static uint64_t range_count(const struct groups *gs, const struct host_env *env)
 
 uint64_t host_bytes(const struct groups *gs, const struct host_env *env) {
 	uint64_t bytes = range_count(gs, env) * sizeof(struct range)
-		+ (uint64_t)env->receivers * sizeof(struct receiver);
+		+ (uint64_t)env->receivers * sizeof(struct receiver)
+		+ receivers_acks_bytes(gs, env->receivers);
 
 	if (env->flows)
 		bytes += seg_arena_bytes(arena_segs(gs, env))
@@ -156,6 +157,8 @@ int host_init(
 			rc = err_set(err, -ENOMEM, "no memory for %u receivers", env->receivers);
 		else
 			rc = range_pool_init(&h->ranges, (uint32_t)range_count(gs, env), err);
+		if (rc == 0)
+			rc = receivers_acks_init(h, err);
 	}
 	for (uint32_t g = 0; rc == 0 && env->receivers > 0 && g < gs->count; g++) {
 		const struct group *group = &gs->group[g];
@@ -175,6 +178,7 @@ void host_fini(struct host *h) {
 	seg_arena_fini(&h->arena);
 	range_pool_fini(&h->ranges);
 	mem_unmap(h->flow, h->flows * sizeof(*h->flow));
+	receivers_acks_fini(h);
 	mem_unmap(h->receiver, h->env.receivers * sizeof(*h->receiver));
 	h->flow = NULL;
 	h->receiver = NULL;

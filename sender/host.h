@@ -61,6 +61,7 @@ struct host {
 	uint32_t flows;
 	uint32_t cc_bytes; // of the largest algorithm's state
 	struct receiver *receiver;
+	struct receiver_acks *receiver_acks; // of each receiver, if any has modes; else NULL
 	uint32_t receivers; // those of flows first
 	uint64_t
 		renewed_done; // connections that ended well on receivers that were given to others since

@@ -6,13 +6,18 @@
 
 void receiver_init(struct receiver *r, uint32_t id, const struct groups *gs, uint16_t group) {
 	const struct group *g = &gs->group[group];
+	struct receiver_acks *acks = r->acks;
 
 	memset(r, 0, sizeof(*r));
+	r->acks = acks;
 	r->delack.kind = TIMER_DELACK;
 	r->id = id;
 	r->group_index = group;
 	r->fin = UINT64_MAX;
 	r->delack_ns = NEVER_NS;
+	r->modes = g->receiver_modes;
+	if ((r->modes & RECEIVER_HOST) != 0)
+		receiver_acks_reset(r);
 	r->ack_every = (uint8_t)g->ack_every;
 	r->ack_delay_ns = (uint32_t)g->ack_delay_ns;
 	while (r->wscale < 14 && (g->rwnd >> r->wscale) > 65535)
@@ -60,6 +65,12 @@ static void send_ack(struct host *h, struct receiver *r, uint64_t now_ns) {
 	host_send(h, r->id, &s, ECN_NOT_ECT, now_ns);
 }
 
+void receiver_send_ack(struct host *h, struct receiver *r, uint64_t now_ns) {
+	send_ack(h, r, now_ns);
+	if (unlikely((r->modes & RECEIVER_HOST) != 0))
+		receiver_ack_sent(r);
+}
+
 // An unacceptable segment is dropped and answered with an ACK, from which a genuine peer learns our sequence numbers
 // (RFC 9293 section 3.10.7.4, RFC 5961).
 static void receiver_refuse(struct host *h, struct receiver *r, uint64_t now_ns) {
@@ -67,7 +78,7 @@ static void receiver_refuse(struct host *h, struct receiver *r, uint64_t now_ns)
 	if (r->state != RECEIVER_OPEN || now_ns < r->challenge_ns)
 		return;
 	r->challenge_ns = now_ns + CHALLENGE_GAP_NS;
-	send_ack(h, r, now_ns);
+	receiver_send_ack(h, r, now_ns);
 }
 
 static void send_syn_ack(struct host *h, struct receiver *r, uint64_t now_ns) {
@@ -96,6 +107,10 @@ static void receiver_syn(struct host *h, struct receiver *r, const struct seg *s
 		r->sack_ok = group_of(h, r)->sack && (s->options & SEG_OPT_SACK_OK) != 0;
 		r->ecn_ok = group_of(h, r)->ecn != 0
 			&& (s->flags & (SEG_ECE | SEG_CWR)) == (SEG_ECE | SEG_CWR);
+		if (r->ecn_ok)
+			r->modes |= RECEIVER_ECN;
+		if ((r->modes & RECEIVER_HOST) != 0)
+			r->acks->syn_ack_ns = now_ns;
 		r->window_scaled = (s->options & SEG_OPT_WSCALE) != 0;
 		if (!r->window_scaled) {
 			r->wscale = 0;
@@ -118,7 +133,7 @@ static void note_ecn(struct host *h, struct receiver *r, const struct seg *s, ui
 	if (!r->ecn_ok)
 		return;
 	if (exact && ce != r->ce_last && r->delack_ns != NEVER_NS)
-		send_ack(h, r, now_ns);
+		receiver_send_ack(h, r, now_ns);
 	if (exact ? !ce : (s->flags & SEG_CWR) != 0)
 		r->ecn_echo = false;
 	if (ce) {
@@ -144,12 +159,23 @@ static inline void acknowledge(
 	}
 }
 
+void receiver_ack_fixed(
+	struct host *h, struct receiver *r, uint32_t segs, bool now, uint64_t now_ns) {
+	uint32_t pending = r->pending + segs;
+
+	r->pending = (uint8_t)(pending < UINT8_MAX ? pending : UINT8_MAX);
+	acknowledge(h, r, 0, now, now_ns);
+}
+
 // Processes payload [start, end), in offsets, and decides whether the ACK may be delayed.
 static void receiver_data(struct host *h, struct receiver *r, const struct seg *s, uint64_t start,
 	uint8_t ecn, uint64_t now_ns) {
 	uint64_t end = start + s->len;
-	bool now = r->head != NULL; // with a hole, every segment is acknowledged at once
+	bool hole = r->head != NULL; // then every segment is acknowledged at once
+	bool now = false, odd = false, repeated = false;
 
+	if ((r->modes & RECEIVER_HOST) != 0)
+		receiver_gro_break(h, r, s, start, ecn, now_ns);
 	r->count.segs++;
 	note_ecn(h, r, s, ecn, &now, now_ns);
 	if ((s->flags & SEG_FIN) != 0) {
@@ -163,27 +189,36 @@ static void receiver_data(struct host *h, struct receiver *r, const struct seg *
 		r->payload = s->len;
 	if (end <= r->rcv_nxt && s->len > 0) {
 		receiver_report_duplicate(r, start, end);
-		now = true;
+		repeated = true;
 	} else if (start <= r->rcv_nxt) {
 		receiver_in_order(h, r, end);
 	} else {
-		now = true;
+		odd = true;
 		// The number of a bare FIN is not in the ranges; receiver_report_fin adds it.
-		if (s->len > 0 && !receiver_out_of_order(h, r, start, end))
+		repeated = s->len > 0 && !receiver_out_of_order(h, r, start, end);
+		if (repeated)
 			receiver_report_duplicate(r, start, end);
 		else
 			r->count.out_of_order_segs++;
 	}
-	acknowledge(h, r, s->len, now, now_ns);
+	if ((r->modes & RECEIVER_HOST) != 0)
+		receiver_ack_host(
+			h, r, s, end, ecn, now || (hole && r->head == NULL), repeated, now_ns);
+	else
+		acknowledge(h, r, s->len, now || hole || odd || repeated, now_ns);
 }
 
 void receiver_timer(struct host *h, struct receiver *r, uint64_t now_ns) {
+	if ((r->modes & RECEIVER_HOST) != 0) {
+		receiver_host_timer(h, r, now_ns);
+		return;
+	}
 	if (r->delack_ns == NEVER_NS)
 		return; // acknowledged meanwhile
 	if (now_ns < r->delack_ns)
 		host_arm(h, &r->delack, r->delack_ns);
 	else
-		send_ack(h, r, now_ns);
+		receiver_send_ack(h, r, now_ns);
 }
 
 void receiver_reset(struct host *h, const struct receiver *r, uint64_t now_ns) {
@@ -226,7 +261,7 @@ static void receiver_stale(
 	h->count.rx_bad++;
 	if (s->len > 0 && behind >= s->len && behind <= r->rcv_nxt && behind <= INT32_MAX)
 		receiver_report_duplicate(r, r->rcv_nxt - behind, r->rcv_nxt - behind + s->len);
-	send_ack(h, r, now_ns);
+	receiver_send_ack(h, r, now_ns);
 }
 
 // The next segment in order of a connection without a hole: the common case. The effect is that of receiver_data.
@@ -235,7 +270,7 @@ static inline bool receiver_expected(
 	if ((s->flags & ~SEG_PSH) != SEG_ACK || r->state != RECEIVER_OPEN || r->head != NULL
 		|| s->seq != receiver_seq(r, r->rcv_nxt) || s->len == 0 || !r->ts_ok
 		|| s->ack != receiver_iss(r) + 1 || s->options != SEG_OPT_TS
-		|| seq_diff(s->tsval, r->ts_recent) < 0 || r->ecn_ok || r->fin_seen)
+		|| seq_diff(s->tsval, r->ts_recent) < 0 || r->modes != 0 || r->fin_seen)
 		return false;
 	if (seq_diff(s->seq, r->last_ack) <= 0)
 		r->ts_recent = s->tsval;
@@ -248,13 +283,12 @@ static inline bool receiver_expected(
 	return true;
 }
 
-void receiver_rx(
+// All other segments. Not inlined, so that the short path is.
+__attribute__((noinline)) static void receiver_other(
 	struct host *h, struct receiver *r, const struct seg *s, uint8_t ecn, uint64_t now_ns) {
 	bool timestamp, fin, bare;
 	int64_t ahead;
 
-	if (receiver_expected(h, r, s, now_ns))
-		return;
 	if ((s->flags & SEG_RST) != 0) {
 		if (r->state == RECEIVER_OPEN)
 			receiver_rst(h, r, s, now_ns);
@@ -268,6 +302,8 @@ void receiver_rx(
 		h->count.rx_bad++;
 		return;
 	}
+	if ((r->modes & RECEIVER_HOST) != 0)
+		receiver_answered(r, now_ns);
 	timestamp = r->ts_ok && (s->options & SEG_OPT_TS) != 0;
 	if (timestamp && seq_diff(s->tsval, r->ts_recent) < 0) { // PAWS, RFC 7323 section 5.3
 		receiver_stale(h, r, s, now_ns);
@@ -289,10 +325,16 @@ void receiver_rx(
 	if (bare) {
 		// Below the window it is a probe, which is to be answered.
 		if (ahead < 0 && !receiver_done(r))
-			send_ack(h, r, now_ns);
+			receiver_send_ack(h, r, now_ns);
 		return;
 	}
 	receiver_data(h, r, s, r->rcv_nxt + (uint64_t)ahead, ecn, now_ns);
+}
+
+void receiver_rx(
+	struct host *h, struct receiver *r, const struct seg *s, uint8_t ecn, uint64_t now_ns) {
+	if (!receiver_expected(h, r, s, now_ns))
+		receiver_other(h, r, s, ecn, now_ns);
 }
 
 bool receiver_over(const struct receiver *r) {

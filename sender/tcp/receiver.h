@@ -5,6 +5,9 @@
 // per `ack_every` full segments, or `ack_delay` after the first unacknowledged one (RFC 5681 section 4.2); at once
 // for a segment out of order, a filled hole, a duplicate (with a DSACK, RFC 2883), a FIN, or a change of CE.
 //
+// Real hosts do more (receiver_acks.c): a card hands adjacent segments over as one (`gro`), and Linux acknowledges each
+// segment at first and then adapts its delay (`acks: linux`).
+//
 // CE is echoed until CWR (RFC 3168), or as DCTCP needs it (RFC 8257 section 3.2): ECE says whether the packets an ACK
 // acknowledges were marked. When CE changes, packets that wait for a delayed ACK are acknowledged first, with the old
 // state, so that the sender can count marked bytes exactly, as in Linux.
@@ -37,6 +40,31 @@ void range_pool_fini(struct range_pool *p);
 
 enum receiver_state { RECEIVER_LISTEN, RECEIVER_OPEN, RECEIVER_CLOSED };
 
+// What a receiver does beyond the defaults. Only without all of them do segments take the short path.
+enum receiver_mode { RECEIVER_ECN = 1, RECEIVER_GRO = 2, RECEIVER_LINUX_ACKS = 4 };
+#define RECEIVER_HOST (~RECEIVER_ECN)
+
+// State of receiver_acks.c.
+struct receiver_acks {
+	// Segments that GRO holds; their ACK waits.
+	uint64_t gro_end; // offset behind the last
+	uint64_t gro_ns; // they are handed to TCP at this time; NEVER_NS: there are none
+	uint32_t gro_bytes, gro_tsval;
+	uint8_t gro_ecn;
+	bool gro_now; // they are to be acknowledged at once
+	bool gro_repeated; // one of them brought nothing new
+	// acks: linux.
+	bool compressed; // delack_ns is that of compressed SACKs
+	uint8_t quick; // segments to be acknowledged at once
+	uint8_t dup_acks; // sent with the present rcv_nxt
+	uint16_t compressed_acks; // not sent since the last ACK
+	uint64_t ato_ns; // 0: no data yet
+	uint64_t data_ns; // when the last data came
+	uint64_t dup_nxt; // rcv_nxt that dup_acks belongs to
+	uint64_t syn_ack_ns; // when the SYN/ACK was sent; NEVER_NS: answered
+	uint64_t rtt_ns; // of the handshake; 0: unknown
+};
+
 struct receiver_count {
 	uint64_t bytes; // payload delivered in order
 	uint64_t segs; // data segments received
@@ -64,6 +92,7 @@ struct receiver {
 	bool sack_ok, ts_ok, ecn_ok, ecn_echo; // ecn_echo: ACKs carry ECE
 	bool dsack; // sack[0] is a duplicate report, to be sent once
 	bool fin_seen;
+	uint8_t modes; // enum receiver_mode
 
 	// In one line with its deadline: a timer with nothing to do reads no more.
 	struct host_timer delack;
@@ -77,6 +106,7 @@ struct receiver {
 	uint64_t challenge_ns; // no unacceptable segment is answered before this time
 	bool ce_last, window_scaled;
 	uint8_t wscale;
+	struct receiver_acks *acks; // NULL: no receiver of the host has such modes
 };
 
 #define RECEIVER_HOT_BYTES 128
@@ -112,6 +142,32 @@ void receiver_renew(struct host *h, struct receiver *r, uint16_t group);
 uint64_t receivers_done(const struct host *h);
 // Sends a reset if the connection is open; its state does not change.
 void receiver_reset(struct host *h, const struct receiver *r, uint64_t now_ns);
+
+// For receiver_acks.c.
+void receiver_send_ack(struct host *h, struct receiver *r, uint64_t now_ns);
+// Acknowledges `segs` full segments, or data shorter than one: at once if `now` or if ack_every of them have arrived,
+// else delayed.
+void receiver_ack_fixed(
+	struct host *h, struct receiver *r, uint32_t segs, bool now, uint64_t now_ns);
+
+// receiver_acks.c, for receivers with RECEIVER_HOST modes.
+// Bytes of all receivers' state; 0: no group needs it.
+uint64_t receivers_acks_bytes(const struct groups *gs, uint32_t receivers);
+int receivers_acks_init(struct host *h, struct err *err);
+void receivers_acks_fini(struct host *h);
+void receiver_acks_reset(struct receiver *r);
+// A segment of an open connection arrives: the first one gives the RTT of the handshake.
+void receiver_answered(struct receiver *r, uint64_t now_ns);
+// An ACK was sent.
+void receiver_ack_sent(struct receiver *r);
+// Before a segment [start, ...) is processed: hands over what GRO holds if the segment does not continue it.
+void receiver_gro_break(struct host *h, struct receiver *r, const struct seg *s, uint64_t start,
+	uint8_t ecn, uint64_t now_ns);
+// After it was processed up to `end`: decides about its ACK. `now`: it wants one at once; `repeated`: it brought nothing.
+void receiver_ack_host(struct host *h, struct receiver *r, const struct seg *s, uint64_t end,
+	uint8_t ecn, bool now, bool repeated, uint64_t now_ns);
+// The timer of held segments and delayed ACKs.
+void receiver_host_timer(struct host *h, struct receiver *r, uint64_t now_ns);
 
 // receiver_sack.c
 // Data in order: moves rcv_nxt to the offset `end`, and over ranges that it reaches.

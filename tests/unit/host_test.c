@@ -53,10 +53,12 @@ END_TEST
 START_TEST(offloading_hosts_bring_every_byte) {
 	static const char *const groups[] = {"{cc: newreno, tso: linux, " ENDS "}",
 		"{cc: copa, tso: 8, " ENDS "}", "{cc: cubic, tso: linux, pacing: fq, " ENDS "}",
-		"{cc: bbr, pacing: fq, ecn: off, " ENDS "}"};
+		"{cc: bbr, pacing: fq, ecn: off, " ENDS "}", "{cc: newreno, acks: linux, " ENDS "}",
+		"{cc: cubic, gro: 20us, acks: linux, tso: linux, " ENDS "}",
+		"{cc: dctcp, gro: 4ms, ecn: ect0, " ENDS "}"};
 
 	for (uint64_t seed = 1; seed <= 42; seed++)
-		random_world(groups[seed % 4], seed);
+		random_world(groups[seed % 7], seed);
 }
 END_TEST
 

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// ACKs of a receiver as real hosts send them.
+//
+// GRO (`gro: TIME`): a network card interrupts at most every TIME, and what it has by then of one flow, adjacent and in
+// the order of sequence numbers, reaches TCP as one segment of up to 64 KB. So TCP decides once about the ACK of all of
+// them; as they are more than one full segment, they are acknowledged at once. Data is taken when it arrives, only the
+// decision waits. A segment that does not continue the held ones ends them: after a gap, with another timestamp or ECN
+// codepoint (tcp_gro_receive, inet_gro_receive), and itself begins anew; a short one or a FIN goes along and ends them.
+//
+// Linux's ACKs (`acks: linux`, tcp_input.c and tcp_timer.c of Linux 6.12):
+//
+//	quick-ACK    the first 16 segments are acknowledged at once (fewer if the window holds less than 32), and 16
+//	             after one that brought nothing new (tcp_incr_quickack, tcp_enter_quickack_mode)
+//	else         if more than one full segment is not acknowledged: at once (__tcp_ack_snd_check)
+//	else         after the ATO: 40 ms; if data arrives further apart, half of the last one and the distance; at most
+//	             200 ms and the RTT, if that is more than 40 ms; doubled when the timer fires (tcp_event_data_recv,
+//	             tcp_send_delayed_ack, tcp_delack_timer_handler)
+//	with a hole  three ACKs with one acknowledgement number at once, then one for up to 44 segments, after 1/20 of the
+//	             RTT and at most 1 ms (tcp_comp_sack_delay_ns, tcp_comp_sack_nr)
+//
+// Where we differ, and why: times are not rounded to the kernel's ticks, which differ by its build. The RTO that
+// bounds the ATO is that of the handshake's sample, the only one a receiver takes. There is no ping-pong mode, which a
+// connection enters when it sends data itself; ours do not. The time of GRO begins with a flow's first segment, not
+// with the card's last interrupt, so that it does not depend on other flows.
+#include "common/base/mem.h"
+#include "sender/host.h"
+#include "sender/tcp/receiver.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define GRO_BYTES_MAX 65535
+#define QUICK_MAX 16
+#define QUICK_ECN 2
+#define ATO_MIN_NS (40 * NS_PER_MS) // and least of its bounds
+#define ATO_MAX_NS (200 * NS_PER_MS)
+#define DUP_ACKS 3 // sent one by one
+#define COMPRESSED_MAX 44
+#define COMPRESSED_NS_MAX NS_PER_MS
+
+static const struct group *group_of(const struct host *h, const struct receiver *r) {
+	return &h->groups->group[r->group_index];
+}
+
+uint64_t receivers_acks_bytes(const struct groups *gs, uint32_t receivers) {
+	for (uint32_t i = 0; i < gs->count; i++) {
+		if (gs->group[i].receiver_modes != 0)
+			return receivers * sizeof(struct receiver_acks);
+	}
+	return 0;
+}
+
+int receivers_acks_init(struct host *h, struct err *err) {
+	uint64_t bytes = receivers_acks_bytes(h->groups, h->env.receivers);
+
+	if (bytes == 0)
+		return 0;
+	h->receiver_acks = mem_map(bytes);
+	if (h->receiver_acks == NULL)
+		return err_set(err, -ENOMEM, "no memory for %u receivers", h->env.receivers);
+	for (uint32_t i = 0; i < h->env.receivers; i++)
+		h->receiver[i].acks = &h->receiver_acks[i];
+	return 0;
+}
+
+void receivers_acks_fini(struct host *h) {
+	mem_unmap(h->receiver_acks, h->env.receivers * sizeof(*h->receiver_acks));
+	h->receiver_acks = NULL;
+}
+
+void receiver_acks_reset(struct receiver *r) {
+	memset(r->acks, 0, sizeof(*r->acks));
+	r->acks->gro_ns = r->acks->syn_ack_ns = NEVER_NS;
+}
+
+// Of a connection with one RTT sample (rtt.h): srtt + max(4 * srtt / 2, 200 ms).
+static uint64_t rto_ns(const struct receiver *r) {
+	return r->acks->rtt_ns + time_max(2 * r->acks->rtt_ns, 200 * NS_PER_MS);
+}
+
+static void more_quick(struct receiver *r, uint32_t max) {
+	uint64_t window = (uint64_t)r->window << (r->window_scaled ? r->wscale : 0);
+	uint64_t quick = r->payload > 0 ? window / (2 * (uint64_t)r->payload) : 0;
+
+	quick = min_u64(quick == 0 ? 2 : quick, max);
+	if (quick > r->acks->quick)
+		r->acks->quick = (uint8_t)quick;
+}
+
+// Data has arrived: adapts the ATO (tcp_event_data_recv).
+static void data_event(struct receiver *r, uint64_t now_ns) {
+	struct receiver_acks *a = r->acks;
+	uint64_t gap_ns = now_ns - a->data_ns;
+
+	if (a->ato_ns == 0) {
+		more_quick(r, QUICK_MAX);
+		a->ato_ns = ATO_MIN_NS;
+	} else if (gap_ns <= ATO_MIN_NS / 2) {
+		a->ato_ns = a->ato_ns / 2 + ATO_MIN_NS / 2;
+	} else if (gap_ns < a->ato_ns) {
+		a->ato_ns = time_min(a->ato_ns / 2 + gap_ns, rto_ns(r));
+	} else if (gap_ns > rto_ns(r)) {
+		more_quick(r, QUICK_MAX);
+	}
+	a->data_ns = now_ns;
+}
+
+static void arm(struct host *h, struct receiver *r) {
+	uint64_t due_ns = time_min(r->delack_ns, r->acks->gro_ns);
+
+	if (due_ns != NEVER_NS && (!r->delack.armed || due_ns < r->delack.t.expires_ns))
+		host_arm(h, &r->delack, due_ns);
+}
+
+// tcp_send_delayed_ack.
+static void delay(struct host *h, struct receiver *r, uint64_t now_ns) {
+	uint64_t ato_ns = r->acks->ato_ns, max_ns = ATO_MAX_NS;
+
+	if (r->acks->rtt_ns > 0)
+		max_ns = time_min(max_ns, time_max(r->acks->rtt_ns, ATO_MIN_NS));
+	ato_ns = time_min(ato_ns, max_ns);
+	if (r->delack_ns != NEVER_NS && r->delack_ns <= now_ns + ato_ns / 4) {
+		receiver_send_ack(h, r, now_ns);
+		return;
+	}
+	r->delack_ns = time_min(r->delack_ns, now_ns + ato_ns);
+	r->acks->compressed = false;
+	arm(h, r);
+}
+
+// Data beyond a hole (__tcp_ack_snd_check): whether its ACK waits for those of later segments.
+static bool compress(struct host *h, struct receiver *r, uint64_t now_ns) {
+	struct receiver_acks *a = r->acks;
+	uint64_t wait_ns = COMPRESSED_NS_MAX;
+
+	if (!r->sack_ok || a->compressed_acks >= COMPRESSED_MAX)
+		return false;
+	if (a->dup_nxt != r->rcv_nxt) {
+		a->dup_nxt = r->rcv_nxt;
+		a->dup_acks = 0;
+	}
+	if (a->dup_acks < DUP_ACKS) {
+		a->dup_acks++;
+		return false;
+	}
+	a->compressed_acks++;
+	if (a->compressed && r->delack_ns != NEVER_NS)
+		return true;
+	if (a->rtt_ns > 0)
+		wait_ns = time_min(wait_ns, a->rtt_ns / 20);
+	r->delack_ns = time_min(r->delack_ns, now_ns + wait_ns);
+	a->compressed = true;
+	arm(h, r);
+	return true;
+}
+
+static void ack_linux(
+	struct host *h, struct receiver *r, bool now, bool repeated, uint64_t now_ns) {
+	data_event(r, now_ns);
+	if (repeated) {
+		more_quick(r, QUICK_MAX);
+		r->acks->ato_ns = ATO_MIN_NS;
+	} else if (now && r->ecn_echo) {
+		more_quick(r, QUICK_ECN);
+	}
+	if (now || r->acks->quick > 0
+		|| (uint64_t)seq_diff(receiver_seq(r, r->rcv_nxt), r->last_ack) > r->payload)
+		receiver_send_ack(h, r, now_ns);
+	else if (r->head == NULL)
+		delay(h, r, now_ns);
+	else if (!compress(h, r, now_ns))
+		receiver_send_ack(h, r, now_ns);
+}
+
+// Decides about the ACK of data that reaches TCP as one segment.
+static void decide(struct host *h, struct receiver *r, uint32_t bytes, bool now, bool repeated,
+	uint64_t now_ns) {
+	uint32_t segs = r->payload > 0 ? bytes / r->payload : 0;
+
+	if ((r->modes & RECEIVER_LINUX_ACKS) != 0)
+		ack_linux(h, r, now, repeated, now_ns);
+	else
+		receiver_ack_fixed(h, r, segs, now || repeated || r->head != NULL, now_ns);
+}
+
+// Hands over what GRO holds.
+static void gro_flush(struct host *h, struct receiver *r, uint64_t now_ns) {
+	struct receiver_acks *a = r->acks;
+	uint32_t bytes = a->gro_bytes;
+
+	a->gro_ns = NEVER_NS;
+	a->gro_bytes = 0;
+	decide(h, r, bytes, a->gro_now, a->gro_repeated, now_ns);
+}
+
+void receiver_answered(struct receiver *r, uint64_t now_ns) {
+	if (r->acks->syn_ack_ns == NEVER_NS)
+		return;
+	r->acks->rtt_ns = now_ns - r->acks->syn_ack_ns;
+	r->acks->syn_ack_ns = NEVER_NS;
+}
+
+void receiver_ack_sent(struct receiver *r) {
+	struct receiver_acks *a = r->acks;
+
+	if (a->quick > 0)
+		a->quick--;
+	a->compressed_acks = 0;
+	a->compressed = false;
+}
+
+void receiver_gro_break(struct host *h, struct receiver *r, const struct seg *s, uint64_t start,
+	uint8_t ecn, uint64_t now_ns) {
+	const struct receiver_acks *a = r->acks;
+
+	if (a->gro_ns != NEVER_NS
+		&& (start != a->gro_end || s->tsval != a->gro_tsval || ecn != a->gro_ecn
+			|| a->gro_bytes + s->len > GRO_BYTES_MAX))
+		gro_flush(h, r, now_ns);
+}
+
+void receiver_ack_host(struct host *h, struct receiver *r, const struct seg *s, uint64_t end,
+	uint8_t ecn, bool now, bool repeated, uint64_t now_ns) {
+	struct receiver_acks *a = r->acks;
+
+	if ((r->modes & RECEIVER_GRO) == 0) {
+		decide(h, r, s->len, now, repeated, now_ns);
+		return;
+	}
+	if (a->gro_ns == NEVER_NS) {
+		a->gro_ns = now_ns + group_of(h, r)->gro_ns;
+		a->gro_now = a->gro_repeated = false;
+		a->gro_tsval = s->tsval;
+		a->gro_ecn = ecn;
+		arm(h, r);
+	}
+	a->gro_end = end;
+	a->gro_bytes += s->len;
+	a->gro_now |= now;
+	a->gro_repeated |= repeated;
+	// Each duplicate has a report of its own.
+	if (repeated || s->len < r->payload || (s->flags & (SEG_FIN | SEG_PSH)) != 0)
+		gro_flush(h, r, now_ns);
+}
+
+void receiver_host_timer(struct host *h, struct receiver *r, uint64_t now_ns) {
+	if (r->acks->gro_ns <= now_ns)
+		gro_flush(h, r, now_ns);
+	if (r->delack_ns <= now_ns) {
+		if ((r->modes & RECEIVER_LINUX_ACKS) != 0 && !r->acks->compressed)
+			r->acks->ato_ns = time_min(2 * r->acks->ato_ns, rto_ns(r));
+		receiver_send_ack(h, r, now_ns);
+	}
+	arm(h, r);
+}

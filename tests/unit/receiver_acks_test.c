@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// When real hosts acknowledge: GRO and Linux's quick-ACK, ATO and compressed SACKs, at exact times. The numbers are
+// those of tcp_input.c, tcp_output.c and tcp_timer.c of Linux 6.12.
+#include "receiver_test.h"
+
+#define FIRST (100 * MS) // of data: the RTT of the handshake, so that the RTO is 300 ms
+
+// Sixteen segments a millisecond apart, each acknowledged at once.
+static uint64_t quick(struct link *l, uint64_t *acks) {
+	syn(l, 0, ALL_OPTIONS, 0, 0);
+	*acks = l->acks_count;
+	for (uint64_t i = 0; i < 16; i++) {
+		feed_seg(l, i, FIRST + i * MS);
+		expect(l, acks, 1, (i + 1) * LEN);
+	}
+	return FIRST + 15 * MS;
+}
+
+START_TEST(sixteen_at_once_then_every_second) {
+	struct link *l = RCV("acks: linux");
+	uint64_t acks, t_ns = quick(l, &acks);
+
+	for (uint64_t i = 16; i < 40; i++) {
+		feed_seg(l, i, t_ns += MS);
+		expect(l, &acks, i % 2, (i + 1) * LEN);
+	}
+	link_close(l);
+}
+END_TEST
+
+// rwnd / (2 * 1448 B)
+START_TEST(a_small_window_has_fewer_quick_acks) {
+	struct link *l = RCV("acks: linux, rwnd: 14480B");
+	uint64_t acks;
+
+	syn(l, 0, ALL_OPTIONS, 0, 0);
+	acks = l->acks_count;
+	for (uint64_t i = 0; i < 11; i++) {
+		feed_seg(l, i, FIRST + i * MS);
+		expect(l, &acks, i < 5 || i % 2 == 0, (i + 1) * LEN);
+	}
+	link_close(l);
+}
+END_TEST
+
+START_TEST(the_delay_adapts) {
+	struct link *l = RCV("acks: linux");
+	uint64_t acks, t_ns = quick(l, &acks) + MS;
+
+	feed_seg(l, 16, t_ns);
+	link_run(l, t_ns + 40 * MS - 1);
+	expect(l, &acks, 0, 0);
+	link_run(l, t_ns + 40 * MS);
+	expect(l, &acks, 1, 17 * LEN); // the timer fired: 80 ms next
+
+	feed_seg(l, 17, t_ns += 124 * MS);
+	link_run(l, t_ns + 80 * MS - 1);
+	expect(l, &acks, 0, 0);
+	link_run(l, t_ns + 80 * MS);
+	expect(l, &acks, 1, 18 * LEN); // 160 ms next, but not above the RTT
+
+	feed_seg(l, 18, t_ns += 260 * MS);
+	link_run(l, t_ns + 100 * MS - 1);
+	expect(l, &acks, 0, 0);
+	link_run(l, t_ns + 100 * MS);
+	expect(l, &acks, 1, 19 * LEN);
+
+	feed_seg(l, 19, t_ns += 301 * MS); // longer than the RTO: quick-ACK again
+	expect(l, &acks, 1, 20 * LEN);
+	link_close(l);
+}
+END_TEST
+
+// 40 ms / 2 + 30 ms, a second segment 30 ms after the first.
+START_TEST(data_further_apart_is_waited_for_longer) {
+	struct link *l = RCV("acks: linux");
+	uint64_t acks, t_ns = quick(l, &acks) + 30 * MS;
+
+	feed_seg(l, 16, t_ns);
+	link_run(l, t_ns + 50 * MS - 1);
+	expect(l, &acks, 0, 0);
+	link_run(l, t_ns + 50 * MS);
+	expect(l, &acks, 1, 17 * LEN);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(what_was_received_before_is_answered_quickly) {
+	struct link *l = RCV("acks: linux");
+	uint64_t acks, t_ns = quick(l, &acks);
+
+	feed_seg(l, 3, t_ns += MS);
+	expect(l, &acks, 1, 16 * LEN);
+	for (uint64_t i = 16; i < 31; i++) { // the duplicate's ACK is the first of 16
+		feed_seg(l, i, t_ns += MS);
+		expect(l, &acks, 1, (i + 1) * LEN);
+	}
+	feed_seg(l, 31, t_ns += MS);
+	expect(l, &acks, 0, 0);
+	link_close(l);
+}
+END_TEST
+
+// Three at once; the others at most 1 ms later, and after 44 of them at once.
+START_TEST(sacks_are_compressed) {
+	struct link *l = RCV("acks: linux");
+	uint64_t acks, t_ns = quick(l, &acks) + MS;
+
+	for (uint64_t i = 17; i < 27; i++) {
+		feed_seg(l, i, t_ns);
+		expect(l, &acks, i < 20, 16 * LEN);
+	}
+	link_run(l, t_ns + MS - 1);
+	expect(l, &acks, 0, 0);
+	link_run(l, t_ns + MS);
+	expect(l, &acks, 1, 16 * LEN);
+	t_ns += 2 * MS;
+	for (uint64_t i = 27; i < 72; i++) {
+		feed_seg(l, i, t_ns);
+		expect(l, &acks, i == 71, 16 * LEN);
+	}
+	feed_seg(l, 16, t_ns); // fills the hole
+	expect(l, &acks, 1, 72 * LEN);
+	link_close(l);
+}
+END_TEST
+
+// 1/20 of an RTT of 10 ms.
+START_TEST(compressed_sacks_wait_a_twentieth_of_the_rtt) {
+	struct link *l = RCV("acks: linux");
+	uint64_t acks;
+
+	syn(l, 0, ALL_OPTIONS, 0, 90 * MS);
+	for (uint64_t i = 0; i < 16; i++)
+		feed_seg(l, i, FIRST + i * MS);
+	acks = l->acks_count;
+	for (uint64_t i = 17; i < 21; i++)
+		feed_seg(l, i, FIRST + 20 * MS);
+	expect(l, &acks, 3, 16 * LEN);
+	link_run(l, FIRST + 20 * MS + 500 * US - 1);
+	expect(l, &acks, 0, 0);
+	link_run(l, FIRST + 20 * MS + 500 * US);
+	expect(l, &acks, 1, 16 * LEN);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(gro_answers_a_burst_once) {
+	struct link *l = RCV("gro: 20us");
+	uint64_t acks, t_ns = FIRST;
+
+	syn(l, 0, ALL_OPTIONS, 0, 0);
+	acks = l->acks_count;
+	for (uint64_t i = 0; i < 8; i++)
+		feed_seg(l, i, t_ns + i * US);
+	link_run(l, t_ns + 20 * US - 1);
+	expect(l, &acks, 0, 0);
+	link_run(l, t_ns + 20 * US);
+	expect(l, &acks, 1, 8 * LEN);
+	feed_seg(l, 8, t_ns += MS); // alone: a delayed ACK
+	link_run(l, t_ns + 20 * US + 40 * MS - 1);
+	expect(l, &acks, 0, 0);
+	link_run(l, t_ns + 20 * US + 40 * MS);
+	expect(l, &acks, 1, 9 * LEN);
+	link_close(l);
+}
+END_TEST
+
+// 45 segments of 1448 B are 65160 B.
+START_TEST(gro_holds_64_kb) {
+	struct link *l = RCV("gro: 20us");
+	uint64_t acks;
+
+	syn(l, 0, ALL_OPTIONS, 0, 0);
+	acks = l->acks_count;
+	for (uint64_t i = 0; i < 45; i++)
+		feed_seg(l, i, FIRST);
+	expect(l, &acks, 0, 0);
+	feed_seg(l, 45, FIRST);
+	expect(l, &acks, 1, 45 * LEN);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(what_does_not_continue_ends_what_gro_holds) {
+	struct link *l = RCV("gro: 20us");
+	uint64_t acks, t_ns = FIRST;
+
+	syn(l, 0, ALL_OPTIONS, 0, 0);
+	acks = l->acks_count;
+	feed_seg(l, 0, t_ns);
+	feed_seg(l, 1, t_ns);
+	feed_seg(l, 3, t_ns); // a gap: the two are acknowledged
+	expect(l, &acks, 1, 2 * LEN);
+	feed_seg(l, 4, t_ns);
+	feed_seg(l, 5, t_ns);
+	link_run(l, t_ns + 20 * US);
+	expect(l, &acks, 1, 2 * LEN); // one for the three beyond it
+	ck_assert_uint_eq(last_ack(l)->sack_count, 1);
+	ck_assert_uint_eq(last_ack(l)->sack[0].end - last_ack(l)->sack[0].start, 3 * LEN);
+	feed_seg(l, 2, t_ns += MS);
+	link_run(l, t_ns + 20 * US);
+	expect(l, &acks, 1, 6 * LEN);
+	feed_seg(l, 6, t_ns += 999 * US);
+	feed_seg(l, 7, t_ns);
+	feed_seg(l, 8, t_ns += US); // another timestamp
+	expect(l, &acks, 1, 8 * LEN);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(a_mark_ends_what_gro_holds) {
+	struct link *l = RCV("gro: 20us, ecn: ect0");
+	struct seg s;
+	uint64_t acks;
+
+	syn(l, 0, ALL_OPTIONS, SEG_ECE | SEG_CWR, 0);
+	acks = l->acks_count;
+	for (uint64_t i = 0; i < 4; i++) {
+		s = data(l, i * LEN, LEN, FIRST);
+		feed(l, &s, i < 2 ? ECN_ECT0 : ECN_CE, FIRST);
+	}
+	expect(l, &acks, 1, 2 * LEN);
+	ck_assert_uint_eq(last_ack(l)->flags & SEG_ECE, 0);
+	link_run(l, FIRST + 20 * US);
+	expect(l, &acks, 1, 4 * LEN);
+	ck_assert_uint_ne(last_ack(l)->flags & SEG_ECE, 0);
+	link_close(l);
+}
+END_TEST
+
+// More than one full segment at once is acknowledged at once, however they arrived (__tcp_ack_snd_check).
+START_TEST(gro_and_delayed_acks) {
+	struct link *l = RCV("gro: 20us, acks: linux");
+	uint64_t acks, t_ns = FIRST, at = 0;
+
+	syn(l, 0, ALL_OPTIONS, 0, 0);
+	for (; at < 16; at++)
+		feed_seg(l, at, t_ns += MS);
+	link_run(l, t_ns += MS);
+	acks = l->acks_count;
+	for (uint64_t n = 2; n < 10; n++) {
+		for (uint64_t i = 0; i < n; i++)
+			feed_seg(l, at++, t_ns);
+		link_run(l, t_ns + 20 * US);
+		expect(l, &acks, 1, at * LEN);
+		t_ns += MS;
+	}
+	link_close(l);
+}
+END_TEST
+
+TEST_MAIN(sixteen_at_once_then_every_second, a_small_window_has_fewer_quick_acks, the_delay_adapts,
+	data_further_apart_is_waited_for_longer, what_was_received_before_is_answered_quickly,
+	sacks_are_compressed, compressed_sacks_wait_a_twentieth_of_the_rtt,
+	gro_answers_a_burst_once, gro_holds_64_kb, what_does_not_continue_ends_what_gro_holds,
+	a_mark_ends_what_gro_holds, gro_and_delayed_acks)
