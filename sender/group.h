@@ -25,6 +25,7 @@ struct group {
 	uint64_t jitter_ns; // plus a uniform draw from [0, jitter)
 	uint64_t mss; // value of the MSS option: payload plus TCP options
 	uint64_t base_rtt_ns; // 0: what the paths give
+	int host; // the name that set other parameters
 	int ecn; // enum cc_ecn
 	int ecn_unheard; // 0: refuse ECN with a control that does not answer it, 1: its echoes are ignored
 	int ecn_feedback; // 0: as the congestion control says, else 1 + enum cc_feedback

@@ -38,6 +38,10 @@ BAD = {
     ),
     "no delay": ("delay: 10ms", "delay: 0ms", "a BDP needs a base RTT"),
     "bad yaml": ("{count: 2", "{count: 2]", "yaml:8:"),
+    "one segment": ("cc: copa}", "cc: copa, tso: 1}", "tso: 1 is not in [2, 64]"),
+    "other tso": ("cc: copa}", "cc: copa, tso: yes}", "tso: 'yes' is not one of no, linux, nor"),
+    "other host": ("cc: copa}", "cc: copa, host: bsd}", "host: 'bsd' is not one of ideal, linux"),
+    "long gro": ("cc: copa}", "cc: copa, gro: 1s}", "gro: 1s is not in [0s, 10ms]"),
     "stop first": (
         "cc: copa}",
         "cc: copa, start: 1s, stop: 500ms}",
