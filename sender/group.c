@@ -3,6 +3,7 @@
 #include "common/base/rng.h"
 #include "common/net/wire.h"
 #include "common/run/list.h"
+#include "sender/source/sizes.h"
 #include "sender/source/source.h"
 #include "sender/tcp/receiver.h"
 
@@ -105,7 +106,7 @@ static_assert(
 static const struct param plugins[] = {
 	{"cc", "", "congestion control; required, but of a Linux stack, which has its own",
 		UNIT_NONE, PARAM_PLUGIN("cc")},
-	{"source", "bulk", "how much each flow sends", UNIT_NONE, PARAM_PLUGIN("source")},
+	{"source", "bulk", "when flows send, and how much", UNIT_NONE, PARAM_PLUGIN("source")},
 	FLOWS_PATH,
 	{"stack", "weir", "whose TCP sends", UNIT_NONE, PARAM_PLUGIN("stack")},
 	{"peer", "", "whose TCP receives; default: as stack", UNIT_NONE, PARAM_PLUGIN("stack")},
@@ -133,7 +134,9 @@ void groups_list(struct run_list *l) {
 			&(struct run_listed){.kind = "source",
 				.name = (*o)->name,
 				.summary = (*o)->summary,
-				.params = (*o)->params});
+				.reference = (*o)->reference,
+				.params = (*o)->params,
+				.also = {(*o)->also}});
 	stacks_list(l);
 	run_list_entry(l,
 		&(struct run_listed){.kind = "flows",
@@ -146,15 +149,21 @@ void groups_list(struct run_list *l) {
 			.name = "flows.path",
 			.summary = "paths of a group's packets: `path` of a group",
 			.params = flows_path_params});
+	run_list_entry(l,
+		&(struct run_listed){.kind = "flows",
+			.name = "source.sizes",
+			.summary = "sizes of a source's transfers: `sizes` of a source",
+			.params = sizes_params,
+			.also = {sizes_file_params}});
 }
 
 // Reads {name: {params}} at `key` into a new config object.
 static int plugin_config(struct config_node *node, const char *what, const struct param *table,
-	size_t size, void **config, struct err *err) {
+	const struct param *also, size_t size, void **config, struct err *err) {
 	*config = calloc(1, size == 0 ? 1 : size);
 	if (*config == NULL)
 		return err_set(err, -ENOMEM, "no memory for %s", what);
-	return config_params(node, what, table, NULL, *config, err);
+	return config_params(node, what, table, also, *config, err);
 }
 
 // Writes what a preset sets into the config, where it shows and is read like anything else that was written there.
@@ -252,7 +261,24 @@ static int group_cc(struct group *g, struct config_node *node, struct err *err) 
 		snprintf(g->name, sizeof(g->name), "%s", name);
 	group_preset(g->cc, params_node);
 	return plugin_config(
-		params_node, name, g->cc->params, g->cc->config_size, &g->cc_config, err);
+		params_node, name, g->cc->params, NULL, g->cc->config_size, &g->cc_config, err);
+}
+
+// Whether the source goes with the group's other keys.
+static int source_fits(struct group *g, struct config_node *node, struct err *err) {
+	g->keeps = source_keeps(g->source, g->source_config);
+	if ((source_scheduled(g->source) || g->source->times != NULL)
+		&& (g->stack.guest || g->peer.guest))
+		return config_err(config_get(node, "source"), -EINVAL, err,
+			"source: %s is for Weir's own stack at both ends; with a Linux guest there is "
+			"bulk or size",
+			g->source->name);
+	if ((g->source->kind == SOURCE_ARRIVALS || g->source->times != NULL)
+		&& (g->stagger_ns > 0 || g->jitter_ns > 0))
+		return config_err(config_get(node, g->stagger_ns > 0 ? "stagger" : "jitter"),
+			-EINVAL, err, "%s: source %s says when flows start",
+			g->stagger_ns > 0 ? "stagger" : "jitter", g->source->name);
+	return 0;
 }
 
 static int group_source(struct group *g, struct config_node *node, struct err *err) {
@@ -275,8 +301,11 @@ static int group_source(struct group *g, struct config_node *node, struct err *e
 		return config_err(
 			at, -EINVAL, err, "source: '%s' is not a source; there is %s", name, known);
 	}
-	return plugin_config(params_node, name, g->source->params, g->source->config_size,
-		&g->source_config, err);
+	rc = plugin_config(params_node, name, g->source->params, g->source->also,
+		g->source->config_size, &g->source_config, err);
+	if (rc == 0 && g->source->configure != NULL)
+		rc = g->source->configure(g->source_config, params_node, err);
+	return rc < 0 ? rc : source_fits(g, node, err);
 }
 
 static int group_init(struct group *g, struct config_node *node, struct err *err) {
@@ -344,8 +373,12 @@ const struct config_node *groups_guest(const struct groups *gs, struct config_no
 
 void groups_fini(struct groups *gs) {
 	for (uint32_t i = 0; i < gs->count; i++) {
-		free(gs->group[i].cc_config);
-		free(gs->group[i].source_config);
+		struct group *g = &gs->group[i];
+
+		if (g->source_config != NULL && g->source->fini != NULL)
+			g->source->fini(g->source_config);
+		free(g->cc_config);
+		free(g->source_config);
 	}
 	gs->count = 0;
 	gs->flows = 0;
@@ -373,7 +406,15 @@ void group_starts(const struct group *g, uint32_t index, uint64_t seed, uint64_t
 
 bool groups_random(const struct groups *gs) {
 	for (uint32_t i = 0; i < gs->count; i++) {
-		if (gs->group[i].jitter_ns > 0)
+		if (gs->group[i].jitter_ns > 0 || gs->group[i].source->random)
+			return true;
+	}
+	return false;
+}
+
+bool groups_scheduled(const struct groups *gs) {
+	for (uint32_t i = 0; i < gs->count; i++) {
+		if (source_scheduled(gs->group[i].source))
 			return true;
 	}
 	return false;

@@ -50,6 +50,7 @@ struct group {
 	void *cc_config;
 	const struct source_ops *source;
 	void *source_config;
+	bool keeps; // its source's transfers share one connection per flow
 	uint32_t first; // index of its first flow
 	uint32_t payload; // bytes per full segment
 };
@@ -76,8 +77,10 @@ void groups_list(struct run_list *l);
 void group_starts(const struct group *g, uint32_t index, uint64_t seed, uint64_t *start_ns);
 // The place of the first group with a Linux kernel at either side, for programs that have none; NULL: there is none.
 const struct config_node *groups_guest(const struct groups *gs, struct config_node *flows);
-// Does the seed decide when flows start? No source draws how much they send.
+// Does the seed decide when flows start, or what they send?
 bool groups_random(const struct groups *gs);
+// Does a group's source have a schedule of transfers?
+bool groups_scheduled(const struct groups *gs);
 // Largest frame, with FCS, that any group sends.
 uint32_t groups_mtu_bytes(const struct groups *gs);
 // Smallest full-sized frame, with FCS, of any group.

@@ -88,7 +88,8 @@ uint64_t host_bytes(const struct groups *gs, const struct host_env *env) {
 		bytes += seg_arena_bytes(arena_segs(gs, env))
 			+ host_shard_flows(gs->flows, env->shard_id, env->shards)
 				* sizeof(struct flow)
-			+ gs->flows * sizeof(uint64_t);
+			+ gs->flows * sizeof(uint64_t)
+			+ workloads_bytes(gs, env->shard_id, env->shards);
 	return bytes;
 }
 
@@ -108,12 +109,15 @@ static void group_flows(struct host *h, uint32_t index, const uint64_t *start_ns
 	if (g->cc->state_size > h->cc_bytes)
 		h->cc_bytes = (uint32_t)g->cc->state_size;
 	for (uint32_t i = 0; i < g->count; i++) {
-		uint64_t bytes = g->source->bytes(g->source_config, &rng);
+		uint64_t bytes =
+			source_scheduled(g->source) ? 0 : g->source->bytes(g->source_config, &rng);
 		uint32_t id = g->first + i;
 
-		if (holds(h, id))
-			flow_init(h, &h->flow[host_index(h, id)], id, (uint16_t)index,
-				h->env.start_ns + start_ns[i], bytes);
+		if (!holds(h, id))
+			continue;
+		flow_init(h, &h->flow[host_index(h, id)], id, (uint16_t)index,
+			h->env.start_ns + start_ns[i], bytes);
+		workload_add(h, &h->flow[host_index(h, id)]);
 	}
 }
 
@@ -126,10 +130,14 @@ static int flows_init(struct host *h, struct err *err) {
 	h->flow = mem_map(h->flows * sizeof(*h->flow));
 	if (h->flow == NULL || start_ns == NULL)
 		rc = err_set(err, -ENOMEM, "no memory for %u flows", h->flows);
+	if (rc == 0)
+		rc = workloads_init(h, err);
 	for (uint32_t g = 0; rc == 0 && g < gs->count; g++) {
 		group_starts(&gs->group[g], g, h->env.seed, start_ns);
 		group_flows(h, g, start_ns);
 	}
+	if (rc == 0)
+		workloads_begin(h);
 	free(start_ns);
 	return rc;
 }
@@ -177,6 +185,7 @@ int host_init(
 void host_fini(struct host *h) {
 	seg_arena_fini(&h->arena);
 	range_pool_fini(&h->ranges);
+	workloads_fini(h);
 	mem_unmap(h->flow, h->flows * sizeof(*h->flow));
 	receivers_acks_fini(h);
 	mem_unmap(h->receiver, h->env.receivers * sizeof(*h->receiver));
@@ -237,6 +246,11 @@ static void host_fire(struct host *h, struct host_timer *t, uint64_t now_ns) {
 			(struct receiver *)(void *)((char *)t - offsetof(struct receiver, delack)),
 			now_ns);
 		break;
+	case TIMER_WORKLOAD:
+		workload_timer(h,
+			(struct workload *)(void *)((char *)t - offsetof(struct workload, timer)),
+			now_ns);
+		break;
 	}
 }
 
@@ -275,87 +289,6 @@ uint64_t host_next_ns(struct host *h, uint64_t limit_ns) {
 	return wheel_next_ns(&h->wheel, limit_ns);
 }
 
-void host_event(struct host *h, const struct flow *f, enum tel_event event, double before,
-	double value, uint32_t detail, uint64_t now_ns) {
-	struct tel_events *e;
-
-	if (h->env.tel_events == NULL || (e = tel_put(h->env.tel_events)) == NULL)
-		return;
-	*e = (struct tel_events){
-		.ts_ns = now_ns,
-		.value = value,
-		.flow_id = f->id,
-		.detail = detail,
-		.before = (float)before,
-		.event = (uint16_t)event,
-		.group = f->group,
-	};
-}
-
-void host_cc_record(struct host *h, const struct flow *f, const struct cc_ack *a) {
-	const struct group *g = &h->groups->group[f->group];
-	float obs[CC_OBSERVED] = {0};
-	struct tel_cc *r;
-
-	if (h->env.tel_cc == NULL || !tel_flow_sampled(h->env.tel_run, f->id)
-		|| (r = tel_put(h->env.tel_cc)) == NULL)
-		return;
-	if (g->cc->observe != NULL)
-		g->cc->observe(f->cc_state, g->cc_config, obs);
-	*r = (struct tel_cc){
-		.ts_ns = a->now_ns,
-		.flow_id = f->id,
-		.rtt_ns = (uint32_t)time_min(a->rtt_ns, UINT32_MAX),
-		.srtt_ns = (uint32_t)time_min(a->srtt_ns, UINT32_MAX),
-		.rtt_min_ns = (uint32_t)time_min(a->rtt_min_ns, UINT32_MAX),
-		.cwnd_segs = (float)f->out.cwnd_segs,
-		.inflight_segs = a->inflight_segs,
-		.pacing_bps = (float)f->out.pacing_bps,
-		.delivery_bps = (float)a->delivery_bps,
-		.lost_segs = (uint32_t)f->count.lost_segs,
-		.state = f->ca,
-		.app_limited = a->app_limited,
-		.group = f->group,
-		.obs0 = obs[0],
-		.obs1 = obs[1],
-		.obs2 = obs[2],
-		.obs3 = obs[3],
-	};
-}
-
-void host_flow_record(struct host *h, const struct flow *f, uint8_t event, uint64_t now_ns) {
-	struct tel_flows *r;
-
-	if (h->env.tel_flows == NULL || (r = tel_put(h->env.tel_flows)) == NULL)
-		return;
-	*r = (struct tel_flows){
-		.ts_ns = now_ns,
-		.start_ns = f->start_ns,
-		.acked_bytes = f->count.acked_bytes,
-		.flow_id = f->id,
-		.src_ip = flow_addr_ip(h->env.src_ip, f->id),
-		.dst_ip = h->env.dst_ip,
-		.sent_segs = (uint32_t)min_u64(f->count.sent_segs, UINT32_MAX),
-		.retransmits = (uint32_t)time_min(f->count.retransmits, UINT32_MAX),
-		.cwnd_reductions = f->count.cwnd_reductions,
-		.timeouts = f->count.timeouts,
-		.srtt_ns = (uint32_t)time_min(f->rtt.srtt_ns, UINT32_MAX),
-		.src_port = flow_addr_port(f->id),
-		.dst_port = h->env.dst_port,
-		.group = f->group,
-		.event = event,
-	};
-}
-
-void host_still_open(struct host *h, uint64_t now_ns) {
-	for (uint32_t i = 0; i < h->flows; i++) {
-		const struct flow *f = &h->flow[i];
-
-		if (f->state == FLOW_SYN_SENT || f->state == FLOW_OPEN)
-			host_flow_record(h, f, TEL_STILL_OPEN, now_ns);
-	}
-}
-
 void host_reset_some(struct host *h, uint32_t first, uint32_t n, uint64_t now_ns) {
 	for (uint32_t i = first; i < first + n && i < h->flows + h->receivers; i++) {
 		if (i < h->flows)
@@ -387,68 +320,6 @@ uint32_t host_measure_some(struct host *h, uint32_t first, uint32_t n, uint64_t 
 		f->at_measure = f->count;
 		f->missed_ns = 0;
 		f->measure_send_ns = f->state == FLOW_OPEN ? f->last_send_ns : NEVER_NS;
-	}
-	return end;
-}
-
-void host_interval(struct host *h, uint64_t now_ns) {
-	host_interval_some(h, 0, h->flows, now_ns);
-}
-
-// Payload that the peer has, as far as it said so: what it acknowledged, and whole segments beyond. A
-// finite flow's last segment may be short. Never less than at the last interval's end: reports that are
-// forgotten (loss.c) are not counted twice.
-static uint64_t delivered_bytes(const struct flow *f) {
-	uint64_t bytes = f->count.acked_bytes + (uint64_t)f->sacked * f->payload;
-
-	return time_max(time_min(bytes, f->total_bytes), f->interval_delivered_bytes);
-}
-
-uint32_t host_interval_some(struct host *h, uint32_t first, uint32_t n, uint64_t now_ns) {
-	uint32_t end = flows_end(h, first, n);
-
-	for (uint32_t i = first; i < end; i++) {
-		struct flow *f = &h->flow[i];
-		const struct flow_count *c = &f->count, *o = &f->at_interval;
-		uint64_t delivered = delivered_bytes(f);
-		bool quiet = f->state != FLOW_OPEN && delivered == f->interval_delivered_bytes
-			&& c->acked_bytes == o->acked_bytes && c->sent_segs == o->sent_segs
-			&& c->drops == o->drops;
-		uint64_t samples = c->rtt_samples - o->rtt_samples;
-		uint64_t drops = time_min(c->drops - o->drops, UINT16_MAX),
-			 counted = o->drops + drops;
-		struct tel_interval *r;
-
-		if (quiet || h->env.tel_interval == NULL
-			|| (r = tel_put(h->env.tel_interval)) == NULL)
-			continue;
-		*r = (struct tel_interval){
-			.ts_ns = now_ns,
-			.acked_bytes = c->acked_bytes - o->acked_bytes,
-			.delivered_bytes = delivered - f->interval_delivered_bytes,
-			.flow_id = f->id,
-			.sent_segs = (uint32_t)(c->sent_segs - o->sent_segs),
-			.retransmits = (uint32_t)(c->retransmits - o->retransmits),
-			.lost_segs = (uint32_t)(c->lost_segs - o->lost_segs),
-			.rtt_samples = (uint32_t)samples,
-			.rtt_mean_ns = samples == 0
-				? 0
-				: (uint32_t)time_min(
-					(c->rtt_sum_ns - o->rtt_sum_ns) / samples, UINT32_MAX),
-			.rtt_max_ns = f->interval_rtt_max_ns,
-			.cwnd_segs = (float)f->out.cwnd_segs,
-			.pacing_bps = (float)f->out.pacing_bps,
-			.inflight_segs = flow_inflight(f),
-			.group = f->group,
-			.cwnd_reductions = (uint16_t)(c->cwnd_reductions - o->cwnd_reductions),
-			.state = f->ca,
-			.cc_state = f->state == FLOW_OPEN ? f->cc_mode : 0,
-			.drops = (uint16_t)drops,
-		};
-		f->at_interval = *c;
-		f->at_interval.drops = counted; // the rest is the next record's
-		f->interval_rtt_max_ns = 0;
-		f->interval_delivered_bytes = delivered;
 	}
 	return end;
 }

@@ -15,8 +15,10 @@
 #include "common/net/flow_addr.h"
 #include "common/telemetry/telemetry.h"
 #include "sender/group.h"
+#include "sender/network.h"
 #include "sender/tcp/flow.h"
 #include "sender/tcp/receiver.h"
+#include "sender/workload.h"
 
 // `n` segments of the same length leave, `seg` the first, each `len` bytes of sequence space behind
 // the one before. `id` is the flow's or the receiver's number. The callee copies the segment.
@@ -40,8 +42,10 @@ struct host_env {
 	// Addresses of the flows in telemetry: the first sending one, the peer's. 0: those of flow_addr.h.
 	uint32_t src_ip, dst_ip;
 	uint16_t dst_port;
+	// The network of each group without its queues, for the completion times to compare with; NULL: not known.
+	const struct network_empty *empty;
 	// Telemetry; NULL: off.
-	struct tel *tel_cc, *tel_flows, *tel_interval, *tel_events;
+	struct tel *tel_cc, *tel_flows, *tel_interval, *tel_events, *tel_transfers;
 	const struct tel_run *tel_run;
 };
 
@@ -66,6 +70,7 @@ struct host {
 	uint64_t
 		renewed_done; // connections that ended well on receivers that were given to others since
 	struct range_pool ranges;
+	struct workloads workloads;
 	uint32_t open, waiting, done, failed; // flows
 	uint64_t fetched_slot, fetched_far; // cursors of host_fetch_timers
 	bool tx_backpressure; // set by the caller: an ACK releases nothing of a paced flow, its timer does

@@ -45,6 +45,7 @@ static void sum_flow(struct group_sum *s, struct jain *all, const struct flow *f
 	all->n++;
 }
 
+// Leaves the object open.
 static void write_group(
 	struct json *j, const struct group *g, const struct group_sum *s, bool virtual_time) {
 	double rtt_ns =
@@ -75,7 +76,6 @@ static void write_group(
 	json_u64(j, "timeouts", s->c.timeouts);
 	json_u64(j, "spurious_timeouts", s->c.spurious_timeouts);
 	json_u64(j, "spurious_recoveries", s->c.spurious_recoveries);
-	json_close(j, '}');
 }
 
 struct host_figures host_figures(const struct host *h, uint64_t now_ns) {
@@ -176,8 +176,11 @@ void host_summary(const struct host *const *hosts, uint32_t n, struct json *j, u
 			sum_flow(&sum[h->flow[i].group], &all, &h->flow[i], seconds);
 	}
 	json_array(j, "groups");
-	for (uint32_t g = 0; g < gs->count; g++)
+	for (uint32_t g = 0; g < gs->count; g++) {
 		write_group(j, &gs->group[g], &sum[g], hosts[0]->env.virtual_time);
+		workload_summary(hosts, n, g, j, now_ns);
+		json_close(j, '}');
+	}
 	json_close(j, ']');
 	json_f64(j, "jfi", jain_index(&all));
 	write_totals(hosts, n, j);

@@ -27,10 +27,13 @@ static int configure(struct live_app *live, struct err *err) {
 			"stack: linux needs virtual time: run it without --live");
 	if ((rc = live_plan_init(&app->plan, c, &app->groups, err)) < 0)
 		return rc;
+	network_read_empty(app->empty, config_root(c));
 	if ((rc = config_unused(c, err)) < 0)
 		return rc;
 	run_warn_unreached(&live->run, groups_unreached(&app->groups, flows, live->run.duration_ns),
 		"flows: the start of this group");
+	if (!groups_scheduled(&app->groups))
+		live->without = 1u << TEL_STREAM_TRANSFERS;
 	live->process = &app->plan.process;
 	return 0;
 }
@@ -92,6 +95,7 @@ static const struct live_stream streams[] = {
 	{TEL_STREAM_FLOWS, 1, "", LIVE_FLOW_RECORDS},
 	{TEL_STREAM_INTERVAL, 1, "", LIVE_FLOW_RECORDS},
 	{TEL_STREAM_EVENTS, 1, "-sender", LIVE_RING_SIZE},
+	{TEL_STREAM_TRANSFERS, 1, "", LIVE_RING_SIZE},
 	{.level = 0},
 };
 

@@ -24,6 +24,7 @@ static double number(struct config_node *map, const char *key, enum unit unit) {
 // What is read of them. All paths are added up: whatever a packet and its ACK go through is among them.
 struct reader {
 	struct config_node *schedule, *flows;
+	bool edges; // count edges among the links
 	double rate_bps; // of the slowest link of each path in which data begins, each link at its fastest, all together
 	double path_bps; // of the path that is read
 	double delay_ns; // each delay at its longest
@@ -78,15 +79,18 @@ static void add_queue(struct reader *r, struct config_node *link, double rate_bp
 	}
 }
 
+static void add_rate(struct reader *r, double rate_bps) {
+	if (r->path_bps == 0 || rate_bps < r->path_bps)
+		r->path_bps = rate_bps;
+}
+
 static void add_link(struct reader *r, const struct stage *link) {
 	double rate_bps = number(link->params, "rate", UNIT_RATE_BPS);
 
 	if (rate_bps <= 0)
 		return;
 	add_queue(r, link->params, rate_bps);
-	rate_bps = largest(r, link, "rate", UNIT_RATE_BPS);
-	if (r->path_bps == 0 || rate_bps < r->path_bps)
-		r->path_bps = rate_bps;
+	add_rate(r, largest(r, link, "rate", UNIT_RATE_BPS));
 }
 
 static void add_delay(struct reader *r, const struct stage *delay) {
@@ -134,6 +138,8 @@ static void add_path(struct reader *r, struct config_node *path, const char *pat
 		snprintf(s.name, sizeof(s.name), "%.60s.%s", path_name, name);
 		if (strcmp(type, "link") == 0)
 			add_link(r, &s);
+		else if (strcmp(type, "edges") == 0 && r->edges)
+			add_rate(r, number(s.params, "rate", UNIT_RATE_BPS));
 		else if (strcmp(type, "delay") == 0)
 			add_delay(r, &s);
 	}
@@ -158,4 +164,40 @@ void network_read(struct network *n, struct config_node *root, uint64_t base_rtt
 	n->rate_bps = (uint64_t)r.rate_bps;
 	n->pipe_ns = (uint64_t)(fmax(r.delay_ns, extra_ns) + r.queue_ns
 		+ fmax(r.start_ns, extra_ns) * r.queue_bdp + PIPE_SLACK_NS);
+}
+
+// Adds the paths of a route.
+static void add_route(
+	struct reader *r, struct config_node *paths, const struct flows_route *route) {
+	for (uint32_t i = 0; i < route->count; i++) {
+		struct config_node *path = config_get(paths, route->path[i]);
+		double slowest = r->path_bps;
+
+		if (path == NULL || config_kind(path) != CONFIG_LIST)
+			continue;
+		add_path(r, path, route->path[i]);
+		if (slowest > 0 && (r->path_bps == 0 || slowest < r->path_bps))
+			r->path_bps = slowest;
+	}
+}
+
+void network_read_empty(struct network_empty empty[GROUPS_MAX], struct config_node *root) {
+	struct config_node *paths = config_get(root, "paths");
+	struct flows flows;
+	struct err err;
+
+	memset(empty, 0, GROUPS_MAX * sizeof(*empty));
+	if (paths == NULL || config_kind(paths) != CONFIG_MAP
+		|| flows_read(&flows, config_get(root, "flows"), &err) < 0)
+		return;
+	for (uint32_t g = 0; g < flows.groups; g++) {
+		struct reader forward = {.edges = true}, reverse = {0};
+
+		add_route(&forward, paths, &flows.route[g][FLOWS_FORWARD]);
+		add_route(&reverse, paths, &flows.route[g][FLOWS_REVERSE]);
+		empty[g].rate_bps = (uint64_t)forward.path_bps;
+		empty[g].rtt_ns = flows.base_rtt_ns[g] > 0
+			? flows.base_rtt_ns[g]
+			: (uint64_t)(forward.start_ns + reverse.start_ns);
+	}
 }

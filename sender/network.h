@@ -3,6 +3,7 @@
 // sizes the scoreboard, which holds what is under way at any time of the run.
 #pragma once
 #include "common/config/config.h"
+#include "common/config/flows.h"
 
 #include <stdint.h>
 
@@ -19,3 +20,11 @@ struct network {
 // The switch checks these sections; what cannot be read here is left out. `base_rtt_ns`: the
 // longest that a flow group asks for, 0: none does.
 void network_read(struct network *n, struct config_node *root, uint64_t base_rtt_ns);
+
+// The network of a flow group without its queues.
+struct network_empty {
+	uint64_t rate_bps; // of its slowest link, as the run begins; 0: not known
+	uint64_t rtt_ns;
+};
+// For each group of the config.
+void network_read_empty(struct network_empty empty[GROUPS_MAX], struct config_node *root);

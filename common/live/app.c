@@ -163,6 +163,8 @@ static int open_streams(struct live_app *app, struct err *err) {
 		app->lcore[k]->interval_next_ns = app->lcore[k]->interval_ns;
 		for (const struct live_stream *s = app->program->streams; rc == 0 && s->level > 0;
 			s++) {
+			if ((app->without >> s->stream & 1) != 0)
+				continue;
 			if (s->level == LIVE_ARRIVALS ? app->run.telemetry_arrivals
 						      : tel->level >= s->level)
 				rc = open_stream(app, k, s, err);

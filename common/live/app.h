@@ -73,6 +73,8 @@ struct live_program {
 
 struct live_app {
 	const struct live_program *program;
+	uint32_t
+		without; // bits of the program's streams that this run does not have (1 << enum tel_stream)
 	struct run_options opt;
 	struct run run;
 	const struct live_process *process; // points into the program's plan

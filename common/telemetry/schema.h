@@ -314,6 +314,20 @@
 	F(uint8_t, "|u1", ecn, "ecn", "ECN bits")                                                  \
 	F(uint8_t, "|u1", forward, "", "1: of the flow's sender, 0: of its receiver")
 
+// A transfer of a source with a schedule: it ends, or is unfinished at the end of the run.
+#define TEL_TRANSFERS(F)                                                                           \
+	F(uint64_t, "<u8", ts_ns, "ns", "when all of it was acknowledged, or the run ended")       \
+	F(uint64_t, "<u8", start_ns, "ns", "when it begins by its schedule")                       \
+	F(uint64_t, "<u8", gap_ns, "ns",                                                           \
+		"drawn: time from the arrival before, or length of the pause before it")           \
+	F(uint64_t, "<u8", size_bytes, "B", "payload; 2^64-1: without end")                        \
+	F(uint64_t, "<u8", ideal_ns, "ns",                                                         \
+		"completion time on an empty path: round trips and frames; 0: not known")          \
+	F(uint32_t, "<u4", flow_id, "", "flow; 2^32-1: it waits for a free one")                   \
+	F(uint32_t, "<u4", number, "", "place in the schedule of its group or flow, from 0")       \
+	F(uint16_t, "<u2", group, "", "flow group")                                                \
+	F(uint8_t, "|u1", event, "tel_flow_event", "what happened")
+
 // S(stream, STREAM)
 #define TEL_STREAMS(S)                                                                             \
 	S(packets, PACKETS)                                                                        \
@@ -326,4 +340,5 @@
 	S(captured, CAPTURED)                                                                      \
 	S(losses, LOSSES)                                                                          \
 	S(delays, DELAYS)                                                                          \
-	S(segments, SEGMENTS)
+	S(segments, SEGMENTS)                                                                      \
+	S(transfers, TRANSFERS)

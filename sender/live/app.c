@@ -169,6 +169,8 @@ static int open_hosts(struct sender_app *app, uint32_t k, uint64_t start_ns, str
 			env.tel_flows = &s->lcore.tel[TEL_STREAM_FLOWS];
 			env.tel_interval = &s->lcore.tel[TEL_STREAM_INTERVAL];
 			env.tel_events = &s->lcore.tel[TEL_STREAM_EVENTS];
+			env.tel_transfers = &s->lcore.tel[TEL_STREAM_TRANSFERS];
+			env.empty = app->empty;
 		} else {
 			env.receivers = receivers(app, k);
 		}

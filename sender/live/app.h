@@ -10,6 +10,7 @@ struct sender_app {
 	struct live_app live;
 	struct groups groups;
 	struct live_plan plan;
+	struct network_empty empty[GROUPS_MAX];
 	struct sender_lcore lcore[LIVE_LCORES_MAX]; // live.lcores of them
 	uint64_t rx_buffers, tx_buffers;
 	_Atomic(struct pcap_writer *) capture; // NULL: none

@@ -1,23 +1,84 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sources: how much a flow sends. A flow closes when all of it is acknowledged.
+// Sources: when flows send and how much. One file per source, or per family of sources, with one ops table each.
+//
+// A source gives its group a schedule of transfers. Four kinds differ in what a transfer waits for:
+//
+//	SOURCE_ONCE      one transfer per flow, when the flow starts
+//	SOURCE_ARRIVALS  transfers of the group, at times of their own; each opens a connection on a free flow
+//	SOURCE_PAUSES    transfers of each flow, a pause after the end of the one before
+//	SOURCE_WRITES    transfers of each flow, at times of their own, all on one connection
+//
+// Sizes, pauses and times between arrivals are drawn from a random stream that is named by the group (and by the flow,
+// where each flow has its own schedule). So the schedule follows from the config and the seed alone: a live run is
+// offered the same transfers as a run in virtual time, whatever the network does and however many lcores there are.
+// sender/workload.c carries schedules out.
 #pragma once
 #include "common/base/param.h"
 #include "common/base/rng.h"
+#include "common/config/config.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define SOURCE_ENDLESS UINT64_MAX
+#define SOURCE_STATE_BYTES 32
+
+enum source_kind { SOURCE_ONCE, SOURCE_ARRIVALS, SOURCE_PAUSES, SOURCE_WRITES };
+
+// The next transfer of a schedule.
+struct transfer {
+	uint64_t
+		gap_ns; // since the arrival before it (first: since the start), or the pause before it
+	uint64_t bytes; // payload; SOURCE_ENDLESS: what is sent in `on_ns`
+	uint64_t on_ns;
+};
+
+// What the flow has achieved, for sources that adapt to it. Zeros but for SOURCE_WRITES.
+struct source_seen {
+	uint64_t now_ns;
+	uint64_t acked_bytes; // of all its transfers
+	uint64_t written_bytes;
+	uint32_t unfinished; // transfers that were written and are not acknowledged
+};
 
 struct source_ops {
 	const char *name;
 	const char *summary;
+	const char *reference; // paper, for --list; NULL: none
 	const struct param *params;
+	const struct param
+		*also; // keys besides the parameters, which configure() reads; NULL: none
 	size_t config_size;
+	enum source_kind kind;
+	bool random; // the seed decides what it does
 
-	// Payload bytes of one flow, or SOURCE_ENDLESS; `rng` is the group's own.
+	// Reads more of the source's map, after `params`; checks them together. NULL: nothing more.
+	int (*configure)(void *config, struct config_node *node, struct err *err);
+	void (*fini)(
+		void *config); // frees what configure allocated, also after it failed; NULL: nothing
+	// SOURCE_ONCE: payload bytes of one flow, or SOURCE_ENDLESS; `rng` is the group's own.
 	uint64_t (*bytes)(const void *config, struct rng *rng);
+	// SOURCE_ONCE: when flow number `flow` of `flows` starts and stops, since the group's start; NULL: as the group
+	// says.
+	void (*times)(const void *config, uint64_t flow, uint64_t flows, uint64_t *start_ns,
+		uint64_t *stop_ns);
+	// The other kinds: draws the next transfer. `state` has SOURCE_STATE_BYTES bytes, zero at first.
+	void (*next)(const void *config, void *state, struct rng *rng,
+		const struct source_seen *seen, struct transfer *t);
+	// SOURCE_PAUSES: whether a flow's transfers use one connection; NULL: no.
+	bool (*keeps)(const void *config);
 };
 
 extern const struct source_ops *const source_all[]; // ends with NULL
 const struct source_ops *source_find(const char *name);
+// Whether transfers of a group with this source are recorded one by one.
+static inline bool source_scheduled(const struct source_ops *s) {
+	return s->kind != SOURCE_ONCE;
+}
+// Whether a flow's transfers use one connection.
+static inline bool source_keeps(const struct source_ops *s, const void *config) {
+	return s->kind == SOURCE_WRITES || (s->keeps != NULL && s->keeps(config));
+}
+// An exponentially distributed time.
+uint64_t source_exponential_ns(struct rng *rng, double mean_ns);

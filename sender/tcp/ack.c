@@ -8,6 +8,7 @@
 // the window of an algorithm with cc_ops.prr moves to its new value by proportional rate reduction (RFC 9937).
 #include "sender/host.h"
 #include "sender/tcp/flow.h"
+#include "sender/workload.h"
 
 #define DUP_THRESH 3
 
@@ -372,6 +373,8 @@ void flow_ack(struct host *h, struct flow *f, const struct seg *s, uint64_t now_
 	if (d.acked > 0 || d.lost > 0)
 		notify_cc(h, f, &d, ece, prior_inflight, rtt_ns);
 	set_window(h, f, &d);
+	if (f->transfers > 0)
+		workload_acked(h, f, now_ns);
 	if (f->una > f->data_segs) {
 		flow_end(h, f, FLOW_DONE, TEL_CLOSE, now_ns);
 		return;
@@ -404,7 +407,7 @@ bool flow_ack_expected(struct host *h, struct flow *f, const struct seg *s, uint
 		return false;
 	for (; left >= f->payload; left -= f->payload)
 		segs++;
-	if (left > 0 || f->una + segs > f->data_segs)
+	if (left > 0 || f->una + segs >= f->data_segs)
 		return false;
 	r = flow_seg(f, f->una + segs - 1);
 	d.newest_ns = flow_sent_ns(r, now_ns);

@@ -6,6 +6,7 @@
 #include "sender/host.h"
 #include "sender/source/source.h"
 #include "sender/tcp/pacer.h"
+#include "sender/workload.h"
 
 #include <string.h>
 
@@ -31,6 +32,38 @@ void flow_init(struct host *h, struct flow *f, uint32_t id, uint16_t group, uint
 	rtt_init(&f->rtt, g->rto_initial_ns);
 	if (!g->stack.guest) // else a guest starts it
 		host_arm(h, &f->pace, start_ns);
+}
+
+// Behind all sequence numbers of the last connection by more than any window, so that its packets are unacceptable.
+#define RENEW_SEQ_GAP (1u << 30)
+
+void flow_renew(struct host *h, struct flow *f, uint64_t bytes, uint64_t now_ns) {
+	struct flow old = *f;
+
+	if (f->state != FLOW_WAITING) {
+		h->done -= f->state == FLOW_DONE;
+		h->failed -= f->state == FLOW_FAILED;
+		h->waiting++;
+	}
+	flow_init(h, f, old.id, old.group, now_ns, bytes);
+	host_cancel(h, &f->pace);
+	if (old.state != FLOW_WAITING)
+		f->iss = flow_seq_nxt(&old) + RENEW_SEQ_GAP;
+	else
+		f->iss = old.iss;
+	f->stop_ns = NEVER_NS; // what has begun is finished
+	f->count = f->at_open = old.count;
+	f->at_measure = old.at_measure;
+	f->at_interval = old.at_interval;
+	f->interval_delivered_bytes = old.interval_delivered_bytes;
+	f->measure_send_ns = old.measure_send_ns;
+	f->missed_ns = old.missed_ns;
+	f->transfer = old.transfer;
+	f->workload = old.workload;
+	f->next_free = FLOW_NONE;
+	f->transfers = old.transfers;
+	f->transfer_first = old.transfer_first;
+	handshake_syn(h, f, now_ns);
 }
 
 void flow_ack_now(struct host *h, struct flow *f, uint64_t now_ns) {
@@ -64,15 +97,24 @@ void flow_end(
 	else
 		h->failed++;
 	host_flow_record(h, f, event, now_ns);
+	if (f->transfer != NULL && (state == FLOW_FAILED || f->peer_closed))
+		workload_closed(h, f, now_ns);
 }
 
 // Takes the peer's payload and FIN: only data in order is counted; every such segment is acknowledged.
 static void flow_peer_data(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
+	bool closed = false;
+
 	if (s->len == 0 && (s->flags & SEG_FIN) == 0)
 		return;
-	if (s->seq == f->rcv_nxt)
+	if (s->seq == f->rcv_nxt) {
 		f->rcv_nxt += s->len + ((s->flags & SEG_FIN) != 0 ? 1u : 0u);
+		closed = (s->flags & SEG_FIN) != 0 && !f->peer_closed;
+		f->peer_closed |= closed;
+	}
 	flow_ack_now(h, f, now_ns);
+	if (closed && f->transfer != NULL && f->state == FLOW_DONE)
+		workload_closed(h, f, now_ns);
 }
 
 // An unacceptable segment is dropped and answered with an ACK, from which a genuine peer learns our sequence numbers
@@ -237,10 +279,14 @@ void flow_transmit(struct host *h, struct flow *f, uint64_t index, uint64_t due_
 	h->env.output(h->env.ctx, f->id, &s, 1, ecn, due_ns, paced);
 }
 
-static inline bool new_allowed(struct host *h, struct flow *f, uint64_t now_ns) {
+// The flow's source is past its stop: it ends with what was sent, and its FIN may follow. False: more data may come
+// later, there is none at present, and no FIN.
+__attribute__((noinline)) static bool stopped(struct flow *f) {
 	uint64_t i = f->nxt;
 
-	if (now_ns >= f->stop_ns && i < f->data_segs) {
+	if (f->keep)
+		return i < f->data_segs;
+	if (i < f->data_segs) {
 		uint64_t end =
 			i + (f->probe_end > i * f->payload); // probed: its first bytes are sent
 
@@ -249,6 +295,14 @@ static inline bool new_allowed(struct host *h, struct flow *f, uint64_t now_ns) 
 			f->total_bytes = end * f->payload;
 		}
 	}
+	return true;
+}
+
+static inline bool new_allowed(struct host *h, struct flow *f, uint64_t now_ns) {
+	uint64_t i = f->nxt;
+
+	if (now_ns >= f->stop_ns && !stopped(f))
+		return false;
 	if (i > f->data_segs)
 		return false;
 	if (flow_offset(f, i) + flow_len(f, i) > f->wnd_bytes)

@@ -30,13 +30,16 @@
 #include <stdint.h>
 
 struct host;
+struct flow_transfer;
+
+#define FLOW_NONE UINT32_MAX
 
 enum flow_state { FLOW_WAITING, FLOW_SYN_SENT, FLOW_OPEN, FLOW_DONE, FLOW_FAILED };
 enum flow_ca { FLOW_CA_OPEN, FLOW_CA_RECOVERY, FLOW_CA_LOSS }; // as enum tel_ca_state
 enum flow_frto { FRTO_OFF, FRTO_RETRANSMITTED, FRTO_NEW }; // RFC 5682: the last segment sent
 enum flow_rtx { RTX_NONE, RTX_RTO, RTX_TLP, RTX_REO, RTX_PERSIST }; // purpose of the timer
 
-enum host_timer_kind { TIMER_PACE, TIMER_RTX, TIMER_DELACK };
+enum host_timer_kind { TIMER_PACE, TIMER_RTX, TIMER_DELACK, TIMER_WORKLOAD };
 struct host_timer {
 	struct timer t;
 	uint8_t kind; // enum host_timer_kind
@@ -90,7 +93,8 @@ struct flow {
 	struct seg_ring ring;
 	uint32_t sacked, lost, retrans;
 	uint32_t unsent_lost; // lost and not yet retransmitted
-	uint64_t rtx_end; // no segment from this number on was ever retransmitted
+	uint64_t
+		rtx_end; // no segment from this number on was ever retransmitted; UINT64_MAX: no short path
 
 	// 3. Delivery rate (draft-cheng-iccrg-delivery-rate-estimation-02), RTT.
 	_Alignas(64) uint64_t delivered;
@@ -104,7 +108,7 @@ struct flow {
 	uint64_t next_send_ns; // pacing: no segment before this time
 	uint64_t cwnd_limited_nxt; // sending was limited by the window up to this segment number
 	uint64_t last_send_ns;
-	uint64_t stop_ns;
+	uint64_t stop_ns; // no new data from then on; 0: `keep`
 	uint64_t tlp_end; // a tail loss probe is outstanding until una passes this; 0: none
 
 	// 5. RACK (RFC 8985), the retransmission timer's deadline.
@@ -156,12 +160,23 @@ struct flow {
 	uint64_t interval_delivered_bytes; // since the start, up to the last interval's end
 	uint64_t measure_send_ns; // last_send_ns at the end of the warm-up
 	int64_t missed_ns; // missed pacing slots since then; negative: more made up for than missed
+
+	// Of a source with a schedule (workload.h).
+	struct flow_count at_open; // totals of the flow's connections before this one
+	struct flow_transfer *transfer; // the transfers that have begun, a ring
+	uint32_t workload; // the host's, by number
+	uint32_t next_free; // FLOW_NONE: none
+	uint8_t transfers, transfer_first; // in the ring
+	bool keep; // no FIN behind the last segment: more transfers may follow on this connection
+	bool peer_closed; // its FIN has arrived
 };
 #define FLOW_HOT_BYTES 384
 static_assert(offsetof(struct flow, count.retransmits) == FLOW_HOT_BYTES, "six lines");
 
 void flow_init(struct host *h, struct flow *f, uint32_t id, uint16_t group, uint64_t start_ns,
 	uint64_t bytes);
+// Opens a new connection, of so many bytes, on a flow whose last one is over, or that has had none.
+void flow_renew(struct host *h, struct flow *f, uint64_t bytes, uint64_t now_ns);
 // Processes a segment from the peer.
 void flow_rx(struct host *h, struct flow *f, const struct seg *seg, uint64_t now_ns);
 void flow_timer(struct host *h, struct flow *f, enum host_timer_kind kind, uint64_t now_ns);
@@ -215,6 +230,11 @@ static inline uint64_t flow_sent_bytes(const struct flow *f) {
 	uint64_t whole = flow_offset(f, f->nxt);
 
 	return whole > f->probe_end ? whole : f->probe_end;
+}
+
+// Whether something has not been sent: data, or the FIN.
+static inline bool flow_unsent(const struct flow *f) {
+	return f->nxt + f->keep <= f->data_segs;
 }
 
 // SND.NXT.

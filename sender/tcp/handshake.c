@@ -4,6 +4,7 @@
 #include "sender/host.h"
 #include "sender/source/source.h"
 #include "sender/tcp/flow.h"
+#include "sender/workload.h"
 
 #define MSS_DEFAULT 536 // RFC 9293 section 3.7.1: without the option
 #define MSS_MIN 88 // room for all TCP options and some payload
@@ -84,6 +85,8 @@ static void established(struct host *h, struct flow *f, const struct seg *s, uin
 	flow_note_mode(h, f);
 	host_flow_record(h, f, TEL_OPEN, now_ns);
 	flow_ack_now(h, f, now_ns);
+	if (f->transfer != NULL)
+		workload_opened(h, f, now_ns);
 	flow_send(h, f, now_ns, now_ns);
 	flow_arm_rtx(h, f, now_ns);
 }

@@ -20,6 +20,7 @@ void receiver_init(struct receiver *r, uint32_t id, const struct groups *gs, uin
 		receiver_acks_reset(r);
 	r->ack_every = (uint8_t)g->ack_every;
 	r->ack_delay_ns = (uint32_t)g->ack_delay_ns;
+	r->flags_mask = (uint8_t) ~(g->keeps ? 0 : SEG_PSH);
 	while (r->wscale < 14 && (g->rwnd >> r->wscale) > 65535)
 		r->wscale++;
 	r->window = (uint16_t)min_u64(g->rwnd >> r->wscale, 65535);
@@ -100,6 +101,8 @@ static void send_syn_ack(struct host *h, struct receiver *r, uint64_t now_ns) {
 }
 
 static void receiver_syn(struct host *h, struct receiver *r, const struct seg *s, uint64_t now_ns) {
+	if (receiver_over(r) && s->seq != r->irs && (s->flags & SEG_ACK) == 0)
+		receiver_renew(h, r, r->group_index); // the sender's next connection
 	if (r->state == RECEIVER_LISTEN) {
 		r->state = RECEIVER_OPEN;
 		r->irs = s->seq;
@@ -185,6 +188,8 @@ static void receiver_data(struct host *h, struct receiver *r, const struct seg *
 		}
 		now = true;
 	}
+	// The end of a transfer on a connection that stays open: what the application answers carries the ACK.
+	now |= (s->flags & SEG_PSH) != 0 && group_of(h, r)->keeps;
 	if (s->len > r->payload)
 		r->payload = s->len;
 	if (end <= r->rcv_nxt && s->len > 0) {
@@ -267,7 +272,7 @@ static void receiver_stale(
 // The next segment in order of a connection without a hole: the common case. The effect is that of receiver_data.
 static inline bool receiver_expected(
 	struct host *h, struct receiver *r, const struct seg *s, uint64_t now_ns) {
-	if ((s->flags & ~SEG_PSH) != SEG_ACK || r->state != RECEIVER_OPEN || r->head != NULL
+	if ((s->flags & r->flags_mask) != SEG_ACK || r->state != RECEIVER_OPEN || r->head != NULL
 		|| s->seq != receiver_seq(r, r->rcv_nxt) || s->len == 0 || !r->ts_ok
 		|| s->ack != receiver_iss(r) + 1 || s->options != SEG_OPT_TS
 		|| seq_diff(s->tsval, r->ts_recent) < 0 || r->modes != 0 || r->fin_seen)

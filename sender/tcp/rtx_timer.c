@@ -33,7 +33,7 @@ void flow_arm_rtx(struct host *h, struct flow *f, uint64_t now_ns) {
 		f->rtx_deadline_ns = now_ns + handshake_timeout_ns(h, f, rto);
 	} else if (f->una == f->nxt) {
 		// Data waits, and neither an ACK nor the pacer will send it: the peer's window is closed.
-		bool closed = f->nxt <= f->data_segs && !f->pace.armed;
+		bool closed = flow_unsent(f) && !f->pace.armed;
 
 		f->rtx_kind = closed ? RTX_PERSIST : RTX_NONE;
 		f->rtx_deadline_ns = closed ? now_ns + backed_off_ns(g, f, f->probes) : NEVER_NS;

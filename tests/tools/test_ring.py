@@ -31,7 +31,7 @@ BUILD = Path(os.environ.get("WEIR_BUILD", ROOT / "build"))
 WRITER = BUILD / "tests/tools/ring_writer"
 STREAMS = (
     "packets", "cc", "flows", "interval", "links", "events", "arrivals",
-    "captured", "losses", "delays", "segments",
+    "captured", "losses", "delays", "segments", "transfers",
 )  # fmt: skip
 DEADLINE_S = 60.0
 

@@ -117,6 +117,8 @@ def places(listed):
             bare = config
         elif name == "flows.path":
             config["flows"][0]["path"] = bare
+        elif name == "source.sizes":
+            config["flows"][0]["source"] = {"poisson": {"interval": "1s", "sizes": bare}}
         elif kind == "flows":
             bare = config["flows"][0]
         else:

@@ -119,6 +119,9 @@ static int hosts_init(struct sim *s, struct err *err) {
 	env.tel_flows = &s->tel[TEL_STREAM_FLOWS];
 	env.tel_interval = &s->tel[TEL_STREAM_INTERVAL];
 	env.tel_events = &s->tel[TEL_STREAM_EVENTS];
+	env.tel_transfers = &s->tel[TEL_STREAM_TRANSFERS];
+	network_read_empty(s->empty, config_root(s->run->config));
+	env.empty = s->empty;
 	rc = host_init(&s->sender, &s->groups, &env, err);
 	if (rc < 0)
 		return rc;
@@ -246,21 +249,32 @@ static bool at_sender(void *ctx, const struct path *path, const struct pkt *p, b
 		       : d == FLOWS_FORWARD && r->path[0] == path;
 }
 
-int sim_open(struct sim *s, const char *pcap, struct err *err) {
-	static const uint32_t least_level[TEL_STREAM_COUNT] = {
-		[TEL_STREAM_PACKETS] = 2,
-		[TEL_STREAM_CC] = 2,
-		[TEL_STREAM_FLOWS] = 1,
-		[TEL_STREAM_INTERVAL] = 1,
-		[TEL_STREAM_LINKS] = 1,
-		[TEL_STREAM_EVENTS] = 1,
-	};
+static bool stream_wanted(const struct sim *s, enum tel_stream stream) {
+	uint64_t level = s->run->telemetry_level;
 
+	switch (stream) {
+	case TEL_STREAM_PACKETS:
+	case TEL_STREAM_CC:
+		return level >= 2;
+	case TEL_STREAM_FLOWS:
+	case TEL_STREAM_INTERVAL:
+	case TEL_STREAM_LINKS:
+	case TEL_STREAM_EVENTS:
+		return level >= 1;
+	case TEL_STREAM_TRANSFERS:
+		return level >= 1 && groups_scheduled(&s->groups);
+	case TEL_STREAM_ARRIVALS:
+		return s->run->telemetry_arrivals;
+	default:
+		return false; // of captures
+	}
+}
+
+int sim_open(struct sim *s, const char *pcap, struct err *err) {
 	paths_observers(&s->run->tel);
 	groups_observers(&s->run->tel);
-	for (uint32_t i = 0; i <= TEL_STREAM_ARRIVALS; i++) {
-		if (s->run->telemetry_level < least_level[i]
-			|| (i == TEL_STREAM_ARRIVALS && !s->run->telemetry_arrivals))
+	for (uint32_t i = 0; i < TEL_STREAM_COUNT; i++) {
+		if (!stream_wanted(s, (enum tel_stream)i))
 			continue;
 		int rc = tel_open(
 			&s->tel[i], (enum tel_stream)i, &s->run->tel, "", RING_RECORDS, NULL, err);

@@ -83,6 +83,7 @@ struct sim_cost {
 struct sim {
 	struct run *run;
 	struct groups groups;
+	struct network_empty empty[GROUPS_MAX];
 	struct paths paths;
 	struct schedule schedule;
 	struct host sender, receiver;

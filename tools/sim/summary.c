@@ -5,15 +5,18 @@
 #include <xxhash.h>
 
 // xxh64 over the streams' digests, in their order: equal runs have equal digests. Without the arrivals, which are
-// input of the paths.
+// input of the paths. The transfers, a later stream, count if there are any.
 static uint64_t run_digest(const struct tel *tel) {
-	uint64_t digest[TEL_STREAM_ARRIVALS] = {0};
+	uint64_t digest[TEL_STREAM_ARRIVALS + 1] = {0};
+	size_t streams = TEL_STREAM_ARRIVALS;
 
 	for (uint32_t i = 0; i < TEL_STREAM_ARRIVALS; i++) {
 		if (tel[i].head > 0)
 			digest[i] = tel_digest(&tel[i]);
 	}
-	return XXH64(digest, sizeof(digest), 0);
+	if (tel[TEL_STREAM_TRANSFERS].head > 0)
+		digest[streams++] = tel_digest(&tel[TEL_STREAM_TRANSFERS]);
+	return XXH64(digest, streams * sizeof(digest[0]), 0);
 }
 
 void summary_head(struct json *j, const struct run *run, const struct tel *tel) {

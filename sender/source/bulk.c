@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// One transfer per flow: without end, or of a fixed size.
 #include "sender/source/source.h"
-
-#include <string.h>
 
 static uint64_t bulk_bytes(const void *config, struct rng *rng) {
 	return SOURCE_ENDLESS;
@@ -9,10 +8,11 @@ static uint64_t bulk_bytes(const void *config, struct rng *rng) {
 
 static const struct param no_params[] = {PARAM_END};
 
-static const struct source_ops source_bulk = {
+const struct source_ops source_bulk = {
 	.name = "bulk",
 	.summary = "always has data to send, until the group's stop or the end of the run",
 	.params = no_params,
+	.kind = SOURCE_ONCE,
 	.bytes = bulk_bytes,
 };
 
@@ -32,20 +32,11 @@ static uint64_t size_bytes(const void *config, struct rng *rng) {
 	return c->bytes;
 }
 
-static const struct source_ops source_size = {
+const struct source_ops source_size = {
 	.name = "size",
 	.summary = "sends a fixed number of bytes, then closes",
 	.params = size_params,
 	.config_size = sizeof(struct size_config),
+	.kind = SOURCE_ONCE,
 	.bytes = size_bytes,
 };
-
-const struct source_ops *const source_all[] = {&source_bulk, &source_size, NULL};
-
-const struct source_ops *source_find(const char *name) {
-	for (const struct source_ops *const *s = source_all; *s != NULL; s++) {
-		if (strcmp((*s)->name, name) == 0)
-			return *s;
-	}
-	return NULL;
-}

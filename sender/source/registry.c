@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The list of sources.
+#include "sender/source/source.h"
+
+#include <math.h>
+#include <string.h>
+
+extern const struct source_ops source_bulk, source_size, source_poisson;
+
+const struct source_ops *const source_all[] = {
+	&source_bulk,
+	&source_size,
+	&source_poisson,
+	NULL,
+};
+
+const struct source_ops *source_find(const char *name) {
+	for (const struct source_ops *const *s = source_all; *s != NULL; s++) {
+		if (strcmp((*s)->name, name) == 0)
+			return *s;
+	}
+	return NULL;
+}
+
+uint64_t source_exponential_ns(struct rng *rng, double mean_ns) {
+	return (uint64_t)(-mean_ns * log(1.0 - rng_unit(rng)) + 0.5);
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Carries out the schedule of a source: begins its transfers on flows of its group, and records each.
+//
+//	SOURCE_ARRIVALS  one schedule for the group. A transfer opens a connection on the flow that has been free the
+//	                 longest; without a free one it waits, first come, first served.
+//	SOURCE_PAUSES    one schedule per flow, which the flow's next transfer continues a pause after the last one's end
+//	SOURCE_WRITES    one schedule per flow, whatever becomes of its transfers
+//
+// A transfer ends when all of its payload is acknowledged. Its completion time counts from the time at which the
+// schedule has it begin, so it includes the handshake and the wait for a free flow.
+//
+// **Connections.** Where each transfer has its own, a flow is used again as soon as its last connection is closed in both
+// directions: the same addresses and ports, and sequence numbers that no packet of the old connection can have.
+// **One connection.** Segments are numbered and only the last of a flow may be short, so transfers that share a
+// connection are padded to whole segments. The last segment of each has PSH set, and the receiver acknowledges it at
+// once: the application's answer, its next request, would carry this ACK.
+//
+// With several hosts (lcores), a transfer of a group belongs to the host of flow number n mod count, for the n-th
+// transfer, and waits for a free flow there.
+#pragma once
+#include "common/base/hist.h"
+#include "common/base/json.h"
+#include "sender/source/source.h"
+#include "sender/tcp/flow.h"
+
+#define WORKLOAD_WRITES                                                                            \
+	64 // unfinished transfers of a connection; what would be written beyond them is skipped
+
+// A transfer that has begun.
+struct flow_transfer {
+	uint64_t start_ns; // by its schedule
+	uint64_t gap_ns; // as drawn
+	uint64_t bytes;
+	uint64_t end_seg; // one connection for several: the number behind its last segment
+	uint32_t number; // in its schedule
+};
+
+struct workload {
+	struct host_timer timer; // for the next transfer
+	uint16_t group;
+	uint32_t flow; // index of its flow; SOURCE_ARRIVALS: of none
+	uint32_t free_first, free_last; // flows without a transfer, the one free the longest first
+	struct rng rng;
+	_Alignas(8) uint8_t state[SOURCE_STATE_BYTES]; // the source's
+	struct transfer next;
+	uint64_t next_ns; // when it begins; NEVER_NS: not known yet, or there is none
+	uint32_t number; // of the next
+	uint64_t written_bytes;
+};
+
+// The summary's figures of a group.
+struct workload_count {
+	uint64_t begun, finished, failed, skipped;
+	uint64_t waited; // of those begun: for a free flow
+	struct hist completion; // of finished ones that began after the warm-up, in ns
+	double slowdown_sum;
+	uint64_t slowdowns;
+};
+
+// All of a host's.
+struct workloads {
+	struct workload *workload;
+	uint32_t count;
+	struct flow_transfer *transfer; // of the flows
+	uint64_t transfers; // rooms of them that have a flow
+	struct workload_count *group[GROUPS_MAX]; // NULL: its source has no schedule
+};
+
+struct host;
+
+// Bytes that workloads_init allocates.
+uint64_t workloads_bytes(const struct groups *gs, uint32_t shard_id, uint32_t shards);
+int workloads_init(struct host *h, struct err *err);
+void workloads_fini(struct host *h);
+// A flow of the host was initialised.
+void workload_add(struct host *h, struct flow *f);
+// All of them are: the schedules begin.
+void workloads_begin(struct host *h);
+void workload_timer(struct host *h, struct workload *w, uint64_t now_ns);
+// A flow's connection is open; something was acknowledged; it is closed in both directions, or has failed. Out of line,
+// because flows without a schedule never call them.
+__attribute__((cold)) void workload_opened(struct host *h, struct flow *f, uint64_t now_ns);
+__attribute__((cold)) void workload_acked(struct host *h, struct flow *f, uint64_t now_ns);
+__attribute__((cold)) void workload_closed(struct host *h, struct flow *f, uint64_t now_ns);
+// Records what is unfinished at the end of the run.
+void workloads_still_open(struct host *h, uint64_t now_ns);
+// How many transfers of group `g` wait at now_ns for a flow of this host.
+uint64_t workload_waiting(const struct host *h, uint32_t g, uint64_t now_ns);
+
+// workload_records.c
+// The time that a transfer would take alone; 0: the config does not say.
+uint64_t workload_ideal_ns(const struct host *h, const struct flow *f, uint64_t bytes);
+void workload_record(struct host *h, uint16_t group, const struct flow *f,
+	const struct flow_transfer *t, uint64_t ideal_ns, uint8_t event, uint64_t now_ns);
+// "transfers" of group `g` in the summary, of all hosts; nothing if its source has no schedule.
+void workload_summary(
+	const struct host *const *hosts, uint32_t n, uint32_t g, struct json *j, uint64_t now_ns);

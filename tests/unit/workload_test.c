@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Schedules on hosts: which transfers begin when, on which connection, and what is noted of them.
+#include "link.h"
+#include "sender/workload.h"
+
+#define POISSON                                                                                    \
+	"{cc: newreno, count: 4, source: {poisson: {interval: 50ms, sizes: {law: exponential, mean: 30kB}}}"
+#define NOTED 512
+
+static const struct workload_count *counted(const struct link *l) {
+	return l->tx.workloads.group[0];
+}
+
+// Runs, and notes each transfer as it begins, by its number.
+struct noted {
+	uint64_t start_ns[NOTED], bytes[NOTED];
+	uint32_t count;
+};
+
+static void note_begun(struct noted *n, const struct host *h) {
+	for (uint32_t i = 0; i < h->flows; i++) {
+		const struct flow *f = &h->flow[i];
+
+		for (uint32_t k = 0; k < f->transfers; k++) {
+			const struct flow_transfer *t =
+				&f->transfer[(f->transfer_first + k) % WORKLOAD_WRITES];
+
+			if (t->number >= NOTED)
+				continue;
+			n->start_ns[t->number] = t->start_ns - h->env.start_ns;
+			n->bytes[t->number] = t->bytes;
+			n->count = t->number + 1 > n->count ? t->number + 1 : n->count;
+		}
+	}
+}
+
+static void run_noting(struct link *l, struct noted *n, uint64_t until_ns) {
+	while (link_step(l, until_ns))
+		note_begun(n, &l->tx);
+	l->now_ns = until_ns;
+}
+
+// Each connection's bytes arrive, whichever flow carries it: what receivers count is what was begun.
+START_TEST(every_arrival_is_carried) {
+	struct link *l = LINK(.group = POISSON ", stop: 10s}", .seed = 3);
+	struct noted n = {0};
+	uint64_t bytes = 0, received = 0, acked = 0;
+
+	l->oracle = false;
+	run_noting(l, &n, 15 * S);
+	for (uint32_t i = 0; i < n.count; i++)
+		bytes += n.bytes[i];
+	for (uint32_t i = 0; i < 4; i++) {
+		received += l->rx.receiver[i].count.bytes;
+		acked += l->tx.flow[i].count.acked_bytes;
+	}
+	ck_assert_uint_gt(n.count, 150); // 200 are expected
+	ck_assert_uint_lt(n.count, 250);
+	ck_assert_uint_eq(counted(l)->begun, n.count);
+	ck_assert_uint_eq(counted(l)->finished, n.count);
+	ck_assert_uint_eq(counted(l)->failed, 0);
+	ck_assert_uint_eq(workload_waiting(&l->tx, 0, 15 * S), 0);
+	ck_assert_uint_eq(received, bytes);
+	ck_assert_uint_eq(acked, bytes);
+	ck_assert_uint_eq(l->tx.open, 0);
+	link_close(l);
+}
+END_TEST
+
+// A lossy network with reordering: packets of old connections meet new ones on the same flow, and harm none.
+START_TEST(old_packets_do_not_harm_the_next_connection) {
+	struct link *l = LINK(.group = POISSON ", stop: 10s}", .seed = 4, .loss = 0.05,
+		.ack_loss = 0.05, .reorder = 0.1, .late_ns = 60 * MS);
+	struct noted n = {0};
+	uint64_t bytes = 0, received = 0;
+
+	l->oracle = false;
+	run_noting(l, &n, 60 * S);
+	for (uint32_t i = 0; i < n.count; i++)
+		bytes += n.bytes[i];
+	for (uint32_t i = 0; i < 4; i++)
+		received += l->rx.receiver[i].count.bytes;
+	ck_assert_uint_eq(counted(l)->finished, n.count);
+	ck_assert_uint_eq(received, bytes);
+	// More than the two that end each connection, an ACK and the answer to it.
+	ck_assert_uint_gt(l->rx.count.rx_bad + l->tx.count.rx_bad, 2 * n.count);
+	link_close(l);
+}
+END_TEST
+
+// One flow for all: transfers wait in the order of their arrival, and their completion counts from there.
+START_TEST(arrivals_wait_for_a_free_flow) {
+	struct link *l = LINK(.group = "{cc: newreno, source: {poisson: {interval: 20ms, sizes: "
+				       "{mean: 1kB}}}, stop: 1s}",
+		.seed = 5);
+	struct noted n = {0};
+
+	l->oracle = false;
+	link_run(l, 500 * MS);
+	// 60 ms each: the handshake, the data and the answer to the FIN, which travels with it.
+	uint64_t waiting = workload_waiting(&l->tx, 0, 500 * MS);
+	ck_assert_uint_gt(waiting, 5);
+	run_noting(l, &n, 10 * S);
+	ck_assert_uint_eq(counted(l)->finished, counted(l)->begun);
+	ck_assert_uint_ge(counted(l)->waited, waiting);
+	ck_assert_uint_eq(workload_waiting(&l->tx, 0, 10 * S), 0);
+	ck_assert_uint_gt(counted(l)->completion.max, 200 * MS);
+	for (uint32_t i = 1; i < n.count; i++)
+		ck_assert_uint_ge(n.start_ns[i], n.start_ns[i - 1]);
+	link_close(l);
+}
+END_TEST
+
+// A live host, whose loop comes round when it can and whose clock starts anywhere, is offered the same as one in
+// virtual time.
+START_TEST(live_and_virtual_schedules_are_the_same) {
+	static struct noted virtual, live;
+	struct link *l = LINK(.group = POISSON "}", .seed = 6);
+
+	l->oracle = false;
+	run_noting(l, &virtual, 5 * S);
+	link_close(l);
+	l = LINK(.group = POISSON "}", .seed = 6, .start_ns = 123456789, .delay_ns = 3 * MS,
+		.live = true);
+	l->oracle = false;
+	run_noting(l, &live, 123456789 + 5 * S);
+	link_close(l);
+	ck_assert_uint_gt(virtual.count, 80);
+	ck_assert_uint_eq(virtual.count, live.count);
+	for (uint32_t i = 0; i < live.count; i++) {
+		ck_assert_uint_eq(virtual.start_ns[i], live.start_ns[i]);
+		ck_assert_uint_eq(virtual.bytes[i], live.bytes[i]);
+	}
+}
+END_TEST
+
+static void ignore(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn,
+	uint64_t due_ns, bool paced) {
+}
+
+// However many hosts share the flows, together they begin each transfer once, at its time.
+START_TEST(lcores_share_the_schedule) {
+	struct link *l = LINK(.group = "{cc: newreno, count: 300, source: {poisson: {interval: "
+				       "50ms, sizes: {law: exponential}}}}",
+		.seed = 6);
+	static struct noted one;
+
+	l->oracle = false;
+	run_noting(l, &one, 5 * S);
+	for (uint32_t shards = 2; shards <= 16; shards *= 2) {
+		static struct noted many;
+		uint64_t begun = 0;
+
+		memset(&many, 0, sizeof(many));
+		for (uint32_t k = 0; k < shards; k++) {
+			struct host_env env = {.output = ignore,
+				.seed = 6,
+				.virtual_time = true,
+				.pipe_segs = 100,
+				.flows = true,
+				.shard_id = k,
+				.shards = shards};
+			struct host h;
+
+			ck_assert_int_eq(host_init(&h, &l->groups, &env, NULL), 0);
+			host_run(&h, 5 * S); // nobody answers, so each keeps its flow
+			note_begun(&many, &h);
+			begun += h.workloads.group[0]->begun;
+			host_fini(&h);
+		}
+		ck_assert_uint_eq(begun, one.count);
+		ck_assert_uint_eq(many.count, one.count);
+		for (uint32_t i = 0; i < one.count; i++) {
+			ck_assert_uint_eq(many.start_ns[i], one.start_ns[i]);
+			ck_assert_uint_eq(many.bytes[i], one.bytes[i]);
+		}
+	}
+	link_close(l);
+}
+END_TEST
+
+// A peer that answers no SYN: the connection fails, its flow takes the next arrival.
+START_TEST(a_failed_connection_frees_its_flow) {
+	struct link *l =
+		LINK(.group = "{cc: newreno, retries: 1, rto_initial: 100ms, stop: 5s, source: "
+			      "{poisson: {interval: 1s, sizes: {mean: 1kB}}}}",
+			.seed = 8, .lose_syn = 3);
+
+	l->oracle = false;
+	link_run(l, 20 * S);
+	ck_assert_uint_eq(counted(l)->failed, 1);
+	ck_assert_uint_gt(counted(l)->finished, 1);
+	ck_assert_uint_eq(counted(l)->begun, counted(l)->finished + 1);
+	ck_assert_uint_eq(l->tx.failed, 0);
+	link_close(l);
+}
+END_TEST
+
+TEST_MAIN(every_arrival_is_carried, old_packets_do_not_harm_the_next_connection,
+	arrivals_wait_for_a_free_flow, live_and_virtual_schedules_are_the_same,
+	lcores_share_the_schedule, a_failed_connection_frees_its_flow)
