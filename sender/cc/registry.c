@@ -5,6 +5,7 @@
 #include <string.h>
 
 extern const struct cc_ops cc_bbr;
+extern const struct cc_ops cc_bbr3;
 extern const struct cc_ops cc_copa;
 extern const struct cc_ops cc_cubic;
 extern const struct cc_ops cc_dctcp;
@@ -23,6 +24,7 @@ const struct cc_ops *const cc_all[] = {
 	&cc_copa,
 	&cc_cubic,
 	&cc_bbr,
+	&cc_bbr3,
 	&cc_newreno,
 	&cc_dctcp,
 	&cc_prague,

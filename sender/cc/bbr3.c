@@ -1,0 +1,706 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// BBR version 3 (draft-ietf-ccwg-bbr-05; Cardwell and others). bbr.c is version 1, with another model of losses.
+//
+//	max_bw    largest delivery rate of this probing cycle and the last one
+//	min_rtt   smallest RTT of the last 10 s; renewed by what was seen since the last ProbeRTT
+//	bw        min(max_bw, bw_shortterm)
+//	pacing    0.99 pacing_gain bw
+//	cwnd      towards cwnd_gain bw min_rtt + extra_acked, by the acknowledged segments, at most
+//	          inflight_longterm or 0.85 of it, and inflight_shortterm
+//
+// (state, pacing_gain, cwnd_gain)
+//
+//	Startup  2.77, 2      until max_bw grew by less than 1/4 in 3 rounds, or a round lost more than 2 % in 6 places
+//	Drain    0.5, 2       until at most bw min_rtt is in flight
+//	DOWN     0.9, 2       until at most that, and at most 0.85 inflight_longterm, is in flight
+//	CRUISE   1, 2         until 2 to 3 s, or min(bw min_rtt, 62 or 63) rounds, are over since the last DOWN began
+//	REFILL   1, 2         one round: fills the pipe before it is probed
+//	UP       1.25, 2.25   until a round lost more than 2 %, or the rate grew by less than 1/4 in 3 rounds;
+//	                      inflight_longterm grows by 1, 2, 4 ... segments per round while it is the limit
+//	ProbeRTT 1, 0.5       when the RTT was not below min_rtt for 5 s: 200 ms and a round at half of bw min_rtt
+//
+// Losses (5.5.10). While it probes (Startup, REFILL, UP) 2 % of a flight may be lost; more than that sets
+// inflight_longterm to the flight that lost it, once per probe, and no lower than 0.7 of the target. At other times each
+// round with a loss sets bw_shortterm and inflight_shortterm to what that round has delivered, and no lower than 0.7 of
+// themselves; the next REFILL forgets them. A timeout leaves 1 segment; the window of before comes back with the end of
+// recovery. ECN echoes are not answered, as in the draft.
+//
+// Where we differ from the draft, and why
+//   - It keeps with each packet what was in flight and lost when it was sent. Of these the transport keeps what was
+//     delivered, D. Then the packets that were in flight are those which were delivered or lost since: tx_in_flight =
+//     delivered - D + lost. What was lost at its sending is interpolated between the counts at the starts of rounds.
+//   - Losses are judged when the next ACK comes, of the newest segment it acknowledges, not per lost packet. The
+//     correction for half a batch (BBRInflightAtLoss) is below one segment and left out.
+//   - extra_acked is the largest of the last 5 to 10 rounds, in two halves, not of 10.
+//   - A quantum is 1 ms of pacing, 2 segments to 64 KB, as in the draft, though segments leave one by one here.
+//   - Samples of segments sent in ProbeRTT count as application-limited; in the draft the transport marks them so.
+//   - No generator of its own: waits come from a hash of mss and of the times of the flow's start and of the draw.
+//   - After a spurious recovery the bounds come back; the state does not, as probing goes on soon enough.
+#include "common/base/rng.h"
+#include "sender/cc/cc.h"
+
+#include <math.h>
+
+struct config {
+	double initial_segs, loss_thresh, beta, headroom, margin;
+	double min_rtt_window_ns, probe_rtt_interval_ns, probe_rtt_ns, wait_ns, reno_rounds;
+};
+
+#define F64(field, low, high) PARAM_F64(struct config, field), .min = (low), .max = (high)
+
+static const struct param params[] = {
+	{.name = "initial",
+		.def = "10",
+		.help = "initial window in segments (RFC 6928)",
+		F64(initial_segs, 4, 1000)},
+	{.name = "loss_thresh",
+		.def = "2%",
+		.help = "part of a flight that may be lost while it probes (LossThresh)",
+		.unit = UNIT_RATIO,
+		F64(loss_thresh, 0, 0.9)},
+	{.name = "beta",
+		.def = "0.7",
+		.help = "least part of a bound that a round with losses leaves (Beta)",
+		F64(beta, 0.1, 1)},
+	{.name = "headroom",
+		.def = "0.15",
+		.help = "part of inflight_longterm left to others while it cruises (Headroom)",
+		F64(headroom, 0, 0.9)},
+	{.name = "pacing_margin",
+		.def = "1%",
+		.help = "pace this much below the rate, so that no queue stays",
+		.unit = UNIT_RATIO,
+		F64(margin, 0, 0.5)},
+	{.name = "min_rtt_window",
+		.def = "10s",
+		.help = "window of min_rtt (MinRTTFilterLen)",
+		.unit = UNIT_TIME_NS,
+		F64(min_rtt_window_ns, 1e8, 1e12)},
+	{.name = "probe_rtt_interval",
+		.def = "5s",
+		.help = "time without a lower RTT before ProbeRTT (ProbeRTTInterval)",
+		.unit = UNIT_TIME_NS,
+		F64(probe_rtt_interval_ns, 1e8, 1e12)},
+	{.name = "probe_rtt",
+		.def = "200ms",
+		.help = "least time of ProbeRTT (ProbeRTTDuration)",
+		.unit = UNIT_TIME_NS,
+		F64(probe_rtt_ns, 1e6, 1e10)},
+	{.name = "probe_wait",
+		.def = "2s",
+		.help = "least time between two probes for bandwidth; up to half as much more by chance",
+		.unit = UNIT_TIME_NS,
+		F64(wait_ns, 1e6, 1e11)},
+	{.name = "reno_rounds",
+		.def = "63",
+		.help = "most rounds between two probes, for the sake of Reno flows",
+		F64(reno_rounds, 2, 1e4)},
+	PARAM_END,
+};
+
+#define STARTUP_GAIN 2.77 // 4 ln 2
+#define DRAIN_GAIN 0.5
+#define CWND_GAIN 2.0
+#define UP_CWND_GAIN 2.25
+#define PROBE_RTT_GAIN 0.5
+#define FULL_BW_GROWTH 1.25
+#define FULL_BW_ROUNDS 3
+#define STARTUP_LOSS_EVENTS 6
+#define MIN_SEGS 4.0
+#define UP_ROUNDS_MAX 30
+#define EXTRA_ROUNDS 5
+#define NO_RTT UINT32_MAX
+#define NOMINAL_RTT_NS 1e6
+
+enum mode {
+	MODE_STARTUP,
+	MODE_DRAIN,
+	MODE_DOWN,
+	MODE_CRUISE,
+	MODE_REFILL,
+	MODE_UP,
+	MODE_PROBE_RTT,
+};
+enum ack_phase { PROBE_STOPPING, REFILLING, PROBE_STARTING, PROBE_FEEDBACK };
+
+// RTTs are kept in 32 bits of nanoseconds; longer than 4.29 s is 4.29 s.
+struct bbr3 {
+	uint32_t min_rtt_ns, probe_rtt_ns; // of 10 s, and since the last ProbeRTT
+	uint64_t min_rtt_stamp_ns, probe_rtt_stamp_ns;
+	uint64_t probe_rtt_done_ns; // 0: too much is in flight yet
+	uint64_t cycle_ns; // when DOWN began
+	uint64_t round_delivered, loss_round_delivered;
+	uint64_t round_ns[2]; // when this round and the last one began
+	uint64_t extra_ns;
+	uint32_t round_lost[2], lost; // segments lost until then, and ever
+	uint32_t limited_until; // samples of segments sent before this much is delivered, low bits
+	float bw_bps[2]; // largest rate of this cycle, of the last one
+	float bw_latest_bps, bw_short_bps; // INFINITY: no bound, so for the next three
+	float inflight_latest, inflight_short, inflight_long;
+	float undo_bw_short_bps, undo_short, undo_long;
+	float full_bw_bps;
+	float prior_segs; // window to restore
+	float extra[2], extra_acked;
+	float up_acks,
+		up_count; // segments acknowledged in UP, and how many add one to inflight_longterm
+	float wait_ns;
+	uint32_t mss_bits, seed;
+	uint16_t rounds_since_probe;
+	uint8_t mode, ack_phase, full_rounds, up_rounds, extra_rounds, loss_events;
+	bool extra_i : 1, round_start : 1, loss_round_start : 1, loss_in_round : 1, loss_new : 1;
+	bool full_now : 1, full : 1, seen_rtt : 1, idle_restart : 1, probe_rtt_round : 1;
+	bool probing : 1, recovery : 1, limited : 1;
+};
+static_assert(sizeof(struct bbr3) <= CC_STATE_MAX_BYTES, "state too large");
+
+static double max_of(double a, double b) {
+	return a > b ? a : b;
+}
+
+static double min_of(double a, double b) {
+	return a < b ? a : b;
+}
+
+static double max_bw_bps(const struct bbr3 *b) {
+	return (double)(b->bw_bps[0] > b->bw_bps[1] ? b->bw_bps[0] : b->bw_bps[1]);
+}
+
+static double bw_bps(const struct bbr3 *b) {
+	return min_of(max_bw_bps(b), (double)b->bw_short_bps);
+}
+
+static bool in_probe_bw(const struct bbr3 *b) {
+	return b->mode >= MODE_DOWN && b->mode <= MODE_UP;
+}
+
+static double bdp_segs(const struct bbr3 *b, const struct config *cfg, double gain) {
+	if (b->min_rtt_ns == NO_RTT)
+		return cfg->initial_segs;
+	return gain * bw_bps(b) * (double)b->min_rtt_ns * 1e-9 / b->mss_bits;
+}
+
+// BBRQuantizationBudget
+static double budget(const struct bbr3 *b, const struct cc_out *out, double segs) {
+	double quantum = min_of(out->pacing_bps * 1e-3, 65536 * 8) / b->mss_bits;
+
+	segs = max_of(max_of(segs, 3 * max_of(quantum, 2)), MIN_SEGS);
+	return b->mode == MODE_UP ? segs + 2 : segs;
+}
+
+static double with_headroom(const struct bbr3 *b, const struct config *cfg) {
+	double most = (double)b->inflight_long;
+
+	return isinf(most) ? most : max_of(most - max_of(1, cfg->headroom * most), MIN_SEGS);
+}
+
+static double target_segs(const struct bbr3 *b, const struct config *cfg, double cwnd_segs) {
+	return min_of(bdp_segs(b, cfg, 1), cwnd_segs);
+}
+
+static double bbr3_given_window(const void *config) {
+	const struct config *cfg = config;
+
+	return cfg->initial_segs;
+}
+
+static void reset_short_term(struct bbr3 *b) {
+	b->bw_short_bps = b->inflight_short = INFINITY;
+}
+
+static void reset_full_bw(struct bbr3 *b, double bps) {
+	b->full_bw_bps = (float)bps;
+	b->full_rounds = 0;
+	b->full_now = false;
+}
+
+static void bbr3_init(void *state, const void *config, uint32_t mss_bytes, uint64_t rtt_ns,
+	uint64_t now_ns, struct cc_out *out) {
+	const struct config *cfg = config;
+	struct bbr3 *b = state;
+
+	*b = (struct bbr3){
+		.min_rtt_ns = NO_RTT,
+		.min_rtt_stamp_ns = now_ns,
+		.probe_rtt_ns = NO_RTT,
+		.probe_rtt_stamp_ns = now_ns,
+		.round_ns = {now_ns, now_ns},
+		.extra_ns = now_ns,
+		.inflight_long = INFINITY,
+		.mss_bits = 8 * mss_bytes,
+		.seed = (uint32_t)(now_ns ^ (now_ns >> 32)) ^ mss_bytes,
+		.seen_rtt = rtt_ns > 0,
+	};
+	reset_short_term(b);
+	out->cwnd_segs = cfg->initial_segs;
+	out->pacing_bps = STARTUP_GAIN * out->cwnd_segs * b->mss_bits * 1e9
+		/ (rtt_ns > 0 ? (double)rtt_ns : NOMINAL_RTT_NS);
+}
+
+static void save_cwnd(struct bbr3 *b, double cwnd_segs) {
+	bool known = b->recovery || b->mode == MODE_PROBE_RTT;
+
+	b->prior_segs = (float)(known ? max_of((double)b->prior_segs, cwnd_segs) : cwnd_segs);
+}
+
+static void save_bounds(struct bbr3 *b) {
+	b->undo_bw_short_bps = b->bw_short_bps;
+	b->undo_short = b->inflight_short;
+	b->undo_long = b->inflight_long;
+}
+
+static void start_round(struct bbr3 *b, const struct cc_ack *ack) {
+	b->round_delivered = ack->delivered_segs;
+}
+
+// Also draws the next wait: 2 to 3 s, or 62 to 63 rounds.
+static void start_down(struct bbr3 *b, const struct config *cfg, const struct cc_ack *ack) {
+	uint64_t x = rng_mix((ack->now_ns ^ b->seed) * RNG_GOLDEN);
+
+	b->loss_in_round = false;
+	b->bw_latest_bps = b->inflight_latest = 0;
+	b->up_count = INFINITY;
+	b->rounds_since_probe = (uint16_t)(x & 1);
+	b->wait_ns = (float)(cfg->wait_ns * (1 + 0.5 * (double)(x >> 40) / 0x1p24));
+	b->cycle_ns = ack->now_ns;
+	b->ack_phase = PROBE_STOPPING;
+	start_round(b, ack);
+	b->mode = MODE_DOWN;
+}
+
+static void start_refill(struct bbr3 *b, const struct cc_ack *ack) {
+	reset_short_term(b);
+	b->up_rounds = 0;
+	b->up_acks = 0;
+	b->ack_phase = REFILLING;
+	start_round(b, ack);
+	b->mode = MODE_REFILL;
+}
+
+static void raise_slope(struct bbr3 *b, double cwnd_segs) {
+	b->up_count = (float)max_of(cwnd_segs / (double)(1u << b->up_rounds), 1);
+	b->up_rounds = (uint8_t)(b->up_rounds + (b->up_rounds < UP_ROUNDS_MAX));
+}
+
+static void start_up(struct bbr3 *b, const struct cc_ack *ack, double cwnd_segs) {
+	b->probing = true; // losses of what is sent from here on say how much was too much
+	b->ack_phase = PROBE_STARTING;
+	start_round(b, ack);
+	reset_full_bw(b, ack->delivery_bps);
+	b->mode = MODE_UP;
+	raise_slope(b, cwnd_segs);
+}
+
+static void update_round(struct bbr3 *b, const struct cc_ack *ack) {
+	b->round_start = ack->prior_delivered_segs >= b->round_delivered;
+	if (!b->round_start)
+		return;
+	start_round(b, ack);
+	b->rounds_since_probe =
+		(uint16_t)(b->rounds_since_probe + (b->rounds_since_probe < UINT16_MAX));
+	b->round_ns[1] = b->round_ns[0];
+	b->round_lost[1] = b->round_lost[0];
+	b->round_ns[0] = ack->now_ns;
+	b->round_lost[0] = b->lost;
+}
+
+// Segments lost since the newest acknowledged one was sent.
+static double lost_since(const struct bbr3 *b, const struct cc_ack *ack) {
+	double lost = b->lost - b->round_lost[0], in_round = b->round_lost[0] - b->round_lost[1];
+	uint64_t span_ns = b->round_ns[0] - b->round_ns[1];
+
+	if (ack->sent_ns >= b->round_ns[0] || span_ns == 0)
+		return lost;
+	return lost
+		+ in_round * min_of((double)(b->round_ns[0] - ack->sent_ns) / (double)span_ns, 1);
+}
+
+static double tx_in_flight(const struct bbr3 *b, const struct cc_ack *ack) {
+	return (double)(ack->delivered_segs - ack->prior_delivered_segs) + lost_since(b, ack);
+}
+
+static bool too_high(const struct bbr3 *b, const struct config *cfg, const struct cc_ack *ack) {
+	return lost_since(b, ack) > cfg->loss_thresh * tx_in_flight(b, ack);
+}
+
+// BBRUpdateLatestDeliverySignals, BBRUpdateMaxBw
+static void update_rates(struct bbr3 *b, const struct cc_ack *ack) {
+	double delivered = (double)(ack->delivered_segs - ack->prior_delivered_segs);
+
+	b->limited = ack->app_limited
+		|| (int32_t)(b->limited_until - (uint32_t)ack->prior_delivered_segs) > 0;
+	b->bw_latest_bps = (float)max_of((double)b->bw_latest_bps, ack->delivery_bps);
+	b->inflight_latest = (float)max_of((double)b->inflight_latest, delivered);
+	b->loss_round_start = ack->prior_delivered_segs >= b->loss_round_delivered;
+	if (b->loss_round_start)
+		b->loss_round_delivered = ack->delivered_segs;
+	update_round(b, ack);
+	if (ack->delivery_bps > 0 && (!b->limited || ack->delivery_bps >= max_bw_bps(b)))
+		b->bw_bps[0] = (float)max_of((double)b->bw_bps[0], ack->delivery_bps);
+}
+
+// BBRAdaptLowerBoundsFromCongestion: once per round with a loss, but for probing ones.
+static void update_bounds(struct bbr3 *b, const struct config *cfg, double cwnd_segs) {
+	bool probes = b->mode == MODE_STARTUP || b->mode == MODE_REFILL || b->mode == MODE_UP;
+
+	if (!b->loss_round_start)
+		return;
+	if (b->loss_in_round && !probes) {
+		double bps = min_of((double)b->bw_short_bps, max_bw_bps(b));
+		double segs =
+			isinf((double)b->inflight_short) ? cwnd_segs : (double)b->inflight_short;
+
+		b->bw_short_bps = (float)max_of((double)b->bw_latest_bps, cfg->beta * bps);
+		b->inflight_short = (float)max_of((double)b->inflight_latest, cfg->beta * segs);
+	}
+	b->loss_in_round = false;
+}
+
+static void update_extra_acked(struct bbr3 *b, const struct cc_ack *ack, double cwnd_segs) {
+	double expected = bw_bps(b) * (double)(ack->now_ns - b->extra_ns) * 1e-9 / b->mss_bits;
+
+	if (b->round_start && (!b->full || ++b->extra_rounds >= EXTRA_ROUNDS)) {
+		b->extra_rounds = 0;
+		b->extra_i ^= 1;
+		b->extra[b->extra_i] = 0;
+	}
+	if ((double)b->extra_acked <= expected) {
+		b->extra_acked = 0;
+		b->extra_ns = ack->now_ns;
+		expected = 0;
+	}
+	b->extra_acked += (float)ack->acked_segs;
+	b->extra[b->extra_i] = (float)max_of(
+		(double)b->extra[b->extra_i], min_of((double)b->extra_acked - expected, cwnd_segs));
+}
+
+static void check_full(struct bbr3 *b, const struct cc_ack *ack) {
+	if (b->full_now || !b->round_start || b->limited || ack->delivery_bps <= 0)
+		return;
+	if (ack->delivery_bps >= FULL_BW_GROWTH * (double)b->full_bw_bps) {
+		reset_full_bw(b, ack->delivery_bps);
+		return;
+	}
+	b->full_now = ++b->full_rounds >= FULL_BW_ROUNDS;
+	b->full |= b->full_now;
+}
+
+// Startup ends by losses too; Drain by what is in flight.
+static void check_startup_and_drain(struct bbr3 *b, const struct config *cfg,
+	const struct cc_ack *ack, const struct cc_out *out) {
+	if (b->mode == MODE_STARTUP && b->loss_round_start) {
+		if (ack->in_recovery && b->loss_events >= STARTUP_LOSS_EVENTS
+			&& too_high(b, cfg, ack)) {
+			b->full = true;
+			b->inflight_long =
+				(float)max_of(bdp_segs(b, cfg, 1), (double)b->inflight_latest);
+		}
+		b->loss_events = 0;
+	}
+	if (b->mode == MODE_STARTUP && b->full)
+		b->mode = MODE_DRAIN;
+	if (b->mode == MODE_DRAIN && ack->inflight_segs <= budget(b, out, bdp_segs(b, cfg, 1)))
+		start_down(b, cfg, ack);
+}
+
+// BBRHandleInflightTooHigh
+static void react_to_loss(
+	struct bbr3 *b, const struct config *cfg, const struct cc_ack *ack, double cwnd_segs) {
+	b->loss_new = false;
+	if (!b->probing || !too_high(b, cfg, ack))
+		return;
+	b->probing = false;
+	if (!b->limited)
+		b->inflight_long = (float)max_of(
+			tx_in_flight(b, ack), cfg->beta * target_segs(b, cfg, cwnd_segs));
+	if (b->mode == MODE_UP)
+		start_down(b, cfg, ack);
+}
+
+// BBRAdaptLongTermModel
+static void adapt_long_term(
+	struct bbr3 *b, const struct config *cfg, const struct cc_ack *ack, double cwnd_segs) {
+	if (b->ack_phase == PROBE_STARTING && b->round_start)
+		b->ack_phase = PROBE_FEEDBACK;
+	if (b->ack_phase == PROBE_STOPPING && b->round_start) {
+		b->ack_phase = PROBE_FEEDBACK;
+		b->probing = false;
+		if (in_probe_bw(b) && !b->limited) {
+			b->bw_bps[1] = b->bw_bps[0];
+			b->bw_bps[0] = 0;
+		}
+	}
+	if (isinf((double)b->inflight_long) || too_high(b, cfg, ack))
+		return;
+	b->inflight_long = (float)max_of((double)b->inflight_long, tx_in_flight(b, ack));
+	if (b->mode != MODE_UP || !ack->cwnd_limited || cwnd_segs < (double)b->inflight_long)
+		return;
+	b->up_acks += (float)ack->acked_segs;
+	if (b->up_acks >= b->up_count) {
+		float more = truncf(b->up_acks / b->up_count);
+
+		b->up_acks -= more * b->up_count;
+		b->inflight_long += more;
+	}
+	if (b->round_start)
+		raise_slope(b, cwnd_segs);
+}
+
+static bool time_to_probe(
+	const struct bbr3 *b, const struct config *cfg, uint64_t now_ns, double cwnd_segs) {
+	return (double)(now_ns - b->cycle_ns) > (double)b->wait_ns
+		|| b->rounds_since_probe
+		>= min_of(target_segs(b, cfg, cwnd_segs), cfg->reno_rounds);
+}
+
+static void update_cycle(struct bbr3 *b, const struct config *cfg, const struct cc_ack *ack,
+	const struct cc_out *out) {
+	double cwnd_segs = out->cwnd_segs;
+
+	if (!b->full)
+		return;
+	adapt_long_term(b, cfg, ack, cwnd_segs);
+	if ((b->mode == MODE_DOWN || b->mode == MODE_CRUISE)
+		&& time_to_probe(b, cfg, ack->now_ns, cwnd_segs)) {
+		start_refill(b, ack);
+	} else if (b->mode == MODE_DOWN) {
+		if (ack->inflight_segs <= with_headroom(b, cfg)
+			&& ack->inflight_segs <= budget(b, out, bdp_segs(b, cfg, 1)))
+			b->mode = MODE_CRUISE;
+	} else if (b->mode == MODE_REFILL) {
+		if (b->round_start)
+			start_up(b, ack, cwnd_segs);
+	} else if (b->mode == MODE_UP) {
+		if (ack->cwnd_limited && cwnd_segs >= (double)b->inflight_long)
+			reset_full_bw(b, ack->delivery_bps);
+		else if (b->full_now)
+			start_down(b, cfg, ack);
+	}
+}
+
+static double probe_rtt_segs(const struct bbr3 *b, const struct config *cfg) {
+	return max_of(bdp_segs(b, cfg, PROBE_RTT_GAIN), MIN_SEGS);
+}
+
+static void leave_probe_rtt(
+	struct bbr3 *b, const struct config *cfg, const struct cc_ack *ack, struct cc_out *out) {
+	if (b->probe_rtt_done_ns == 0 || ack->now_ns <= b->probe_rtt_done_ns)
+		return;
+	b->probe_rtt_stamp_ns = ack->now_ns;
+	out->cwnd_segs = max_of(out->cwnd_segs, (double)b->prior_segs);
+	reset_short_term(b);
+	b->mode = MODE_STARTUP;
+	if (b->full) {
+		start_down(b, cfg, ack);
+		b->mode = MODE_CRUISE;
+	}
+}
+
+static void update_min_rtt(
+	struct bbr3 *b, const struct config *cfg, const struct cc_ack *ack, struct cc_out *out) {
+	bool expired = (double)(ack->now_ns - b->probe_rtt_stamp_ns) > cfg->probe_rtt_interval_ns;
+
+	uint32_t rtt_ns = (uint32_t)time_min(ack->rtt_ns, NO_RTT - 1);
+
+	if (rtt_ns > 0 && (rtt_ns < b->probe_rtt_ns || expired)) {
+		b->probe_rtt_ns = rtt_ns;
+		b->probe_rtt_stamp_ns = ack->now_ns;
+	}
+	if (b->probe_rtt_ns < b->min_rtt_ns
+		|| (double)(ack->now_ns - b->min_rtt_stamp_ns) > cfg->min_rtt_window_ns) {
+		b->min_rtt_ns = b->probe_rtt_ns;
+		b->min_rtt_stamp_ns = b->probe_rtt_stamp_ns;
+	}
+	if (expired && b->mode != MODE_PROBE_RTT && !b->idle_restart) {
+		save_cwnd(b, out->cwnd_segs);
+		b->mode = MODE_PROBE_RTT;
+		b->probe_rtt_done_ns = 0;
+		b->ack_phase = PROBE_STOPPING;
+		start_round(b, ack);
+	}
+	if (b->mode == MODE_PROBE_RTT) {
+		b->limited_until = (uint32_t)ack->delivered_segs + ack->inflight_segs;
+		if (b->probe_rtt_done_ns == 0 && ack->inflight_segs <= probe_rtt_segs(b, cfg)) {
+			b->probe_rtt_done_ns = ack->now_ns + (uint64_t)cfg->probe_rtt_ns;
+			b->probe_rtt_round = false;
+			start_round(b, ack);
+		} else if (b->probe_rtt_done_ns > 0) {
+			b->probe_rtt_round |= b->round_start;
+			if (b->probe_rtt_round)
+				leave_probe_rtt(b, cfg, ack, out);
+		}
+	}
+	b->idle_restart = false;
+}
+
+static double pacing_gain(const struct bbr3 *b) {
+	switch ((enum mode)b->mode) {
+	case MODE_STARTUP:
+		return STARTUP_GAIN;
+	case MODE_DRAIN:
+		return DRAIN_GAIN;
+	case MODE_DOWN:
+		return 0.9;
+	case MODE_UP:
+		return 1.25;
+	case MODE_CRUISE:
+	case MODE_REFILL:
+	case MODE_PROBE_RTT:
+		break;
+	}
+	return 1;
+}
+
+static void set_pacing(
+	const struct bbr3 *b, const struct config *cfg, double gain, struct cc_out *out) {
+	double rate_bps = gain * bw_bps(b) * (1 - cfg->margin);
+
+	if (rate_bps > 0 && (b->full || rate_bps > out->pacing_bps))
+		out->pacing_bps = max_of(rate_bps, 1);
+}
+
+static void set_cwnd(const struct bbr3 *b, const struct config *cfg, const struct cc_ack *ack,
+	struct cc_out *out) {
+	double gain = b->mode == MODE_UP    ? UP_CWND_GAIN
+		: b->mode == MODE_PROBE_RTT ? PROBE_RTT_GAIN
+					    : CWND_GAIN;
+	double extra = (double)(b->extra[0] > b->extra[1] ? b->extra[0] : b->extra[1]);
+	double most = budget(b, out, bdp_segs(b, cfg, gain) + extra), cap = INFINITY;
+
+	if (b->full)
+		out->cwnd_segs = min_of(out->cwnd_segs + ack->acked_segs, most);
+	else if (out->cwnd_segs < most || (double)ack->delivered_segs < cfg->initial_segs)
+		out->cwnd_segs += ack->acked_segs;
+	out->cwnd_segs = max_of(out->cwnd_segs, MIN_SEGS);
+	if (b->mode == MODE_PROBE_RTT)
+		out->cwnd_segs = min_of(out->cwnd_segs, probe_rtt_segs(b, cfg));
+	if (b->mode == MODE_CRUISE || b->mode == MODE_PROBE_RTT)
+		cap = with_headroom(b, cfg);
+	else if (in_probe_bw(b))
+		cap = (double)b->inflight_long;
+	cap = max_of(min_of(cap, (double)b->inflight_short), MIN_SEGS);
+	out->cwnd_segs = min_of(out->cwnd_segs, cap);
+}
+
+static void note_loss(struct bbr3 *b, const struct cc_ack *ack) {
+	if (ack->lost_segs == 0)
+		return;
+	b->lost += ack->lost_segs;
+	if (!b->loss_in_round)
+		b->loss_round_delivered = ack->delivered_segs;
+	b->loss_in_round = b->loss_new = true;
+	b->loss_events = (uint8_t)(b->loss_events + (b->loss_events < UINT8_MAX));
+}
+
+static void bbr3_on_ack(
+	void *state, const void *config, const struct cc_ack *ack, struct cc_out *out) {
+	const struct config *cfg = config;
+	struct bbr3 *b = state;
+
+	note_loss(b, ack);
+	if (ack->acked_segs == 0)
+		return;
+	if (b->recovery && !ack->in_recovery && !ack->in_loss) {
+		b->recovery = false;
+		out->cwnd_segs = max_of(out->cwnd_segs, (double)b->prior_segs);
+	}
+	update_rates(b, ack);
+	if (b->loss_new)
+		react_to_loss(b, cfg, ack, out->cwnd_segs);
+	update_bounds(b, cfg, out->cwnd_segs);
+	update_extra_acked(b, ack, out->cwnd_segs);
+	check_full(b, ack);
+	check_startup_and_drain(b, cfg, ack, out);
+	update_cycle(b, cfg, ack, out);
+	update_min_rtt(b, cfg, ack, out);
+	if (b->loss_round_start) {
+		b->bw_latest_bps = (float)ack->delivery_bps;
+		b->inflight_latest = (float)(ack->delivered_segs - ack->prior_delivered_segs);
+	}
+	if (!b->seen_rtt && ack->rtt_ns > 0) {
+		b->seen_rtt = true;
+		out->pacing_bps =
+			STARTUP_GAIN * out->cwnd_segs * b->mss_bits * 1e9 / (double)ack->srtt_ns;
+	}
+	set_pacing(b, cfg, pacing_gain(b), out);
+	set_cwnd(b, cfg, ack, out);
+}
+
+static void bbr3_on_loss(
+	void *state, const void *config, const struct cc_loss *loss, struct cc_out *out) {
+	struct bbr3 *b = state;
+
+	if (loss->ecn)
+		return;
+	save_cwnd(b, out->cwnd_segs);
+	save_bounds(b);
+	b->recovery = true;
+}
+
+static void bbr3_on_rto(
+	void *state, const void *config, const struct cc_loss *loss, struct cc_out *out) {
+	struct bbr3 *b = state;
+
+	save_cwnd(b, out->cwnd_segs);
+	if (!loss->repeated)
+		save_bounds(b);
+	b->recovery = true;
+	out->cwnd_segs = 1;
+}
+
+static void bbr3_on_spurious(void *state, const void *config, uint64_t now_ns, struct cc_out *out) {
+	struct bbr3 *b = state;
+
+	out->cwnd_segs = max_of(out->cwnd_segs, (double)b->prior_segs);
+	b->recovery = b->loss_in_round = b->loss_new = false;
+	reset_full_bw(b, 0);
+	b->bw_short_bps = fmaxf(b->bw_short_bps, b->undo_bw_short_bps);
+	b->inflight_short = fmaxf(b->inflight_short, b->undo_short);
+	b->inflight_long = fmaxf(b->inflight_long, b->undo_long);
+}
+
+static void bbr3_on_idle(
+	void *state, const void *config, uint64_t now_ns, uint64_t idle_ns, struct cc_out *out) {
+	struct bbr3 *b = state;
+
+	b->idle_restart = true;
+	b->extra_ns = now_ns;
+	b->extra_acked = 0;
+	if (in_probe_bw(b))
+		set_pacing(b, config, 1, out);
+}
+
+static void bbr3_observe(const void *state, const void *config, float out[CC_OBSERVED]) {
+	const struct bbr3 *b = state;
+
+	out[0] = (float)bw_bps(b);
+	out[1] = b->min_rtt_ns == NO_RTT ? 0 : (float)b->min_rtt_ns;
+	out[2] = isinf((double)b->inflight_long) ? 0 : b->inflight_long;
+	out[3] = isinf((double)b->inflight_short) ? 0 : b->inflight_short;
+}
+
+// 0 Startup, 1 Drain, 2 DOWN, 3 CRUISE, 4 REFILL, 5 UP, 6 ProbeRTT.
+static uint8_t bbr3_mode(const void *state) {
+	const struct bbr3 *b = state;
+
+	return b->mode;
+}
+
+const struct cc_ops cc_bbr3 = {
+	.name = "bbr3",
+	.summary = "BBR version 3: bounds from losses and shorter probes (draft-ietf-ccwg-bbr)",
+	.reference = "Cardwell, Swett, Beshay: BBR Congestion Control, draft-ietf-ccwg-bbr-05",
+	.params = params,
+	.config_size = sizeof(struct config),
+	.state_size = sizeof(struct bbr3),
+	.rate = true,
+	.observed = {"bw_bps", "min_rtt_ns", "inflight_longterm_segs", "inflight_shortterm_segs"},
+	.given_window = bbr3_given_window,
+	.init = bbr3_init,
+	.on_ack = bbr3_on_ack,
+	.on_loss = bbr3_on_loss,
+	.on_rto = bbr3_on_rto,
+	.on_spurious = bbr3_on_spurious,
+	.on_idle = bbr3_on_idle,
+	.observe = bbr3_observe,
+	.mode = bbr3_mode,
+};
