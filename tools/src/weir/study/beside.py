@@ -114,8 +114,8 @@ REASONS = (
         ("500M-5ms-0.3BDP",),
     ),
     Reason(
-        "Two seconds hold two and a half sawteeth of 0.8 s, at different points: Linux left the start"
-        " with 75 segments and loses at 1.3 s, ours with 144 and loses at 0.9 s",
+        "Two seconds hold two and a half sawteeth of 0.8 s, at different points: Linux left the"
+        " start with 75 segments and loses at 1.3 s, ours with 144 and loses at 0.9 s",
         (("reno",), ("dctcp",)),
         ("goodput_bps",),
         ("fifo",),
