@@ -25,6 +25,7 @@ static int configure(struct live_app *live, struct err *err) {
 		.flows = config_get(root, "flows"),
 		.groups = app->plan.groups,
 		.hosts = switch_hosts,
+		.headers = {.read = switch_headers},
 		.no_source = "only weir-sim reads captures; live, packets come from ports",
 		.tel_packets = &app->lcore->lcore.tel[TEL_STREAM_PACKETS],
 		.tel_arrivals = &app->lcore->lcore.tel[TEL_STREAM_ARRIVALS],

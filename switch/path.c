@@ -30,11 +30,27 @@ void path_trace(struct path *p, const struct tel_arrivals *r) {
 	slot->path = p->index;
 }
 
+static void trace_headers(struct path *p, const struct pkt *pkt) {
+	struct pkt_headers h = pkt_headers(&p->headers, pkt);
+
+	path_trace(p,
+		&(struct tel_arrivals){
+			.ts_ns = pkt->arrival_ns,
+			.flow_id = h.seq,
+			.pkt_id = pkt->id,
+			.size_bytes = h.seq_count,
+			.delay_class = h.syn,
+			.event = TEL_HEADERS,
+		});
+}
+
 __attribute__((noinline)) static void path_trace_arrivals(
 	struct path *p, struct pkt *const *pkts, uint32_t n) {
 	for (uint32_t i = 0; i < n; i++) {
 		const struct pkt *pkt = pkts[i];
 
+		if (p->reads_headers)
+			trace_headers(p, pkt);
 		path_trace(p,
 			&(struct tel_arrivals){
 				.ts_ns = pkt->arrival_ns,

@@ -58,6 +58,8 @@ struct path {
 	uint64_t base_rtt_ns; // for limits in BDP: the longest of those who pass it (route.h)
 	struct tel *tel_arrivals; // NULL: off
 	aqm_hosts_fn *hosts;
+	struct pkt_reader headers;
+	bool reads_headers; // a stage does
 	uint64_t idle_ns; // before then path_pop needs nothing from the stages before the last
 	uint64_t last_arrival_ns;
 	struct pkt_list fresh; // dropped in this call, not yet counted; empty between calls
@@ -99,6 +101,7 @@ struct paths_env {
 	uint32_t groups;
 	bool groups_only; // all packets come from the groups' flows: every path is one of theirs
 	aqm_hosts_fn *hosts; // of packets that are pushed; NULL: their flow group stands for both
+	struct pkt_reader headers; // of packets that are pushed
 	const char *no_source; // why no path may have a source; NULL: the caller reads them
 	struct tel *tel_packets, *tel_arrivals; // NULL: off
 	const struct tel_run *tel_run;

@@ -231,6 +231,7 @@ static int paths_start(struct paths *ps, const struct places *places, const stru
 		p->tel_packets = env->tel_packets;
 		p->tel_arrivals = env->tel_arrivals;
 		p->hosts = env->hosts;
+		p->headers = env->headers;
 		p->copies.path = p;
 		p->copies.no_memory = &p->drop[DROP_NO_MBUF];
 		p->tel_run = env->tel_run;
@@ -246,6 +247,8 @@ static int paths_start(struct paths *ps, const struct places *places, const stru
 			s->env.base_rtt_ns = p->base_rtt_ns;
 			s->env.mtu_bytes = env->mtu_bytes;
 			s->env.hosts = env->hosts;
+			s->env.headers = &p->headers;
+			p->reads_headers |= s->ops->headers != NULL && s->ops->headers(s->state);
 			s->env.copies = &p->copies;
 			s->env.copy_bit = copy_bit;
 			copy_bit >>= s->ops->copies;

@@ -72,6 +72,23 @@ static_assert(offsetof(struct pkt, timer.expires_ns) == offsetof(struct pkt, rel
 	"a timer fires at the packet's departure");
 static_assert(offsetof(struct pkt, user) % 8 == 0, "a segment starts here");
 
+// What headers of a packet say, for stages and disciplines that ask for it: its owner reads them only then. Zero where
+// there is nothing of the kind.
+struct pkt_headers {
+	uint32_t seq; // TCP sequence number
+	uint16_t seq_count; // sequence numbers of its payload and its FIN
+	bool syn;
+};
+typedef struct pkt_headers pkt_headers_fn(void *ctx, const struct pkt *p);
+struct pkt_reader {
+	pkt_headers_fn *read; // NULL: there are no headers
+	void *ctx;
+};
+
+static inline struct pkt_headers pkt_headers(const struct pkt_reader *r, const struct pkt *p) {
+	return r != NULL && r->read != NULL ? r->read(r->ctx, p) : (struct pkt_headers){0};
+}
+
 // Number of packets and the sum of their sizes.
 struct pkt_count {
 	uint64_t pkts;

@@ -27,7 +27,8 @@
 #define TEL_ARRIVAL_VALUES(V)                                                                      \
 	V(TEL_ARRIVED, 1, "packet", "a packet entered the path")                                   \
 	V(TEL_CHANGED, 2, "change", "a parameter was changed")                                     \
-	V(TEL_END, 3, "end", "the path was served until then")
+	V(TEL_END, 3, "end", "the path was served until then")                                     \
+	V(TEL_HEADERS, 4, "headers", "of the next packet, if a stage of the path reads them")
 
 #define TEL_FLOW_EVENT_VALUES(V)                                                                   \
 	V(TEL_OPEN, 1, "open", "the handshake is done")                                            \
@@ -193,10 +194,11 @@
 		"change: new value, in the parameter's unit; packet: its hosts, source * 65536 + " \
 		"destination; else 0")                                                             \
 	F(uint32_t, "<u4", flow_id, "",                                                            \
-		"flow; change: xxh32 of the parameter's name; 2^32-1: none")                       \
+		"flow; change: xxh32 of the parameter's name; headers: TCP sequence number; "      \
+		"2^32-1: none")                                                                    \
 	F(uint32_t, "<u4", pkt_id, "", "counts packets into the path; else of the next packet")    \
-	F(uint16_t, "<u2", size_bytes, "B", "frame with FCS")                                      \
-	F(uint16_t, "<u2", delay_class, "", "flow group")                                          \
+	F(uint16_t, "<u2", size_bytes, "B", "frame with FCS; headers: TCP payload and FIN")        \
+	F(uint16_t, "<u2", delay_class, "", "flow group; headers: 1 if SYN is set")                \
 	F(uint8_t, "|u1", event, "tel_arrival", "what came")                                       \
 	F(uint8_t, "|u1", path, "", "index of the path in the config")                             \
 	F(uint8_t, "|u1", ecn, "ecn", "ECN bits on arrival")                                       \

@@ -160,6 +160,8 @@ static_assert(offsetof(struct switch_lcore, lcore) == 0, "the one is the other")
 extern const struct lcore_ops switch_lcore_ops;
 // Numbers of the hosts of a packet on its arrival (aqm_hosts_fn).
 uint32_t switch_hosts(const struct pkt *p);
+// Its headers, as received (pkt_headers_fn). ctx: NULL.
+struct pkt_headers switch_headers(void *ctx, const struct pkt *p);
 // Frees packets that the port's path dropped: it has counted them.
 void switch_free_drops(struct switch_lcore *s, struct switch_port *out);
 

@@ -16,6 +16,7 @@ extern const struct stage_ops stage_loss_gilbert;
 extern const struct stage_ops stage_loss_markov;
 extern const struct stage_ops stage_loss_mask;
 extern const struct stage_ops stage_loss_periodic;
+extern const struct stage_ops stage_loss_target;
 extern const struct stage_ops stage_loss_trace;
 extern const struct stage_ops stage_mahimahi_link;
 extern const struct stage_ops stage_markov_link;
@@ -32,6 +33,7 @@ const struct stage_ops *const stage_all[] = {
 	&stage_loss_periodic,
 	&stage_loss_mask,
 	&stage_loss_trace,
+	&stage_loss_target,
 	&stage_ecn,
 	&stage_corrupt,
 	&stage_duplicate,

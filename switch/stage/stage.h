@@ -57,6 +57,7 @@ struct stage_env {
 	uint32_t class_count;
 	uint64_t max_pkts; // packets a delay line must be able to hold
 	aqm_hosts_fn *hosts; // NULL: a packet's flow group stands for both its hosts
+	const struct pkt_reader *headers; // of its packets
 	struct stage_copies *copies;
 	uint32_t copy_bit; // set in the number of a copy; differs between stages of a path
 	// Telemetry of links; NULL: off.
@@ -110,6 +111,8 @@ struct stage_ops {
 	bool (*random)(const void *st);
 	// Whether it reads packets' flow_id. NULL: no.
 	bool (*flows)(const void *st);
+	// Whether it reads packets' headers (env->headers). NULL: no.
+	bool (*headers)(const void *st);
 	// Longest time a packet may stay; determines env->max_pkts. NULL: the stage has no such bound.
 	uint64_t (*max_delay_ns)(const void *st);
 	// The limit of all its queues and its rate, to size memory. NULL: it has none.

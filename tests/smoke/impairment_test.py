@@ -16,6 +16,7 @@ STAGES = """
     - loss_gilbert: {p: 0.1%, r: 40%}
     - loss_markov: {p13: 0.1%, p31: 50%, p32: 20%, p14: 0.1%}
     - loss_periodic: {every: 500}
+    - loss_target: {flow: 0, byte: 5}  # no flow of kernel TCP is 0: only the headers are read
     - loss_mask: {mask: 0x8000000000000000, repeat: no}
     - ecn: {ect0: not_ect, fraction: 10%}
     - corrupt: {rate: 0.2%}

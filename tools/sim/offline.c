@@ -5,6 +5,7 @@
 #include "common/base/mem.h"
 #include "common/base/rng.h"
 #include "common/net/corrupt.h"
+#include "common/net/headers.h"
 #include "common/net/wire.h"
 #include "switch/plan.h"
 #include "tools/sim/sim.h"
@@ -23,6 +24,8 @@
 struct held {
 	uint32_t captured, length;
 	uint32_t order;
+	uint32_t hosts;
+	struct pkt_headers headers;
 };
 static_assert(sizeof(struct held) <= sizeof(((struct pkt *)0)->user), "fits into a packet");
 static_assert(
@@ -128,7 +131,11 @@ static uint32_t frame(void *ctx, const struct path *path, const struct pkt *p, u
 }
 
 static uint32_t hosts(const struct pkt *p) {
-	return arrivals_hosts((const uint8_t *)p + sizeof(*p), held(p)->captured);
+	return held(p)->hosts;
+}
+
+static struct pkt_headers headers(void *ctx, const struct pkt *p) {
+	return held(p)->headers;
 }
 
 static int network_init(struct offline *o, struct err *err) {
@@ -137,6 +144,7 @@ static int network_init(struct offline *o, struct err *err) {
 		.run_seed = o->run->seed,
 		.mtu_bytes = PLAN_MTU_BYTES,
 		.hosts = hosts,
+		.headers = {.read = headers},
 		.tel_packets = &o->tel[TEL_STREAM_PACKETS],
 		.tel_arrivals = &o->tel[TEL_STREAM_ARRIVALS],
 		.tel_run = &o->run->tel,
@@ -226,7 +234,13 @@ static struct pkt *arrival(struct offline *o, struct arrivals *a) {
 		o->no_memory++;
 		return NULL;
 	}
-	struct held h = {.captured = captured, .length = a->length, .order = held(p)->order};
+	struct held h = {
+		.captured = captured,
+		.length = a->length,
+		.order = held(p)->order,
+		.hosts = arrivals_hosts(a->data, a->captured),
+		.headers = headers_read(a->data, a->captured),
+	};
 
 	*p = come;
 	memcpy(p->user, &h, sizeof(h));

@@ -63,11 +63,19 @@ static int check_header(struct replay *r, struct err *err) {
 	return 0;
 }
 
-static uint32_t hosts(const struct pkt *p) {
-	uint32_t recorded;
+// What a packet has besides struct pkt.
+struct recorded {
+	uint32_t hosts;
+	struct pkt_headers headers;
+};
+static_assert(sizeof(struct recorded) <= sizeof(((struct pkt *)0)->user), "fits into a packet");
 
-	memcpy(&recorded, p->user, sizeof(recorded));
-	return recorded;
+static uint32_t hosts(const struct pkt *p) {
+	return ((const struct recorded *)(const void *)p->user)->hosts;
+}
+
+static struct pkt_headers headers(void *ctx, const struct pkt *p) {
+	return ((const struct recorded *)(const void *)p->user)->headers;
 }
 
 static struct pkt *packet_get(struct replay *r) {
@@ -98,6 +106,7 @@ static int make_paths(struct replay *r, struct err *err) {
 		.flows = flows,
 		.groups = r->plan.groups,
 		.hosts = hosts,
+		.headers = {.read = headers},
 		.tel_packets = &r->packets,
 		.tel_run = &r->run->tel,
 	};
@@ -199,19 +208,32 @@ static int check_packet(const struct replay *r, const struct path *p, const stru
 	return 0;
 }
 
-// Pushes successive packets of one path, at most a burst; returns their number.
+static bool is_packet(const struct tel_arrivals *a) {
+	return a->event == TEL_ARRIVED || a->event == TEL_HEADERS;
+}
+
+// Pushes successive packets of one path, at most a burst; returns the number of records.
 static int push_burst(
 	struct replay *r, struct path *p, const struct tel_arrivals *a, struct err *err) {
 	const struct tel_arrivals *end = r->record + r->records;
+	struct tel_arrivals *before = &r->headers[p->index];
 	struct pkt *pkts[BURST];
-	uint32_t n = 0;
+	uint32_t n = 0, records = 0;
 	int rc;
 
-	for (; n < BURST && a < end && a->event == TEL_ARRIVED && a->path == p->index; a++, n++) {
+	for (; n < BURST && a < end && is_packet(a) && a->path == p->index; a++, records++) {
+		if (a->event == TEL_HEADERS) {
+			*before = *a;
+			continue;
+		}
 		if ((rc = check_packet(r, p, a, n, err)) < 0)
 			return rc;
-		uint32_t of_hosts = (uint32_t)a->value;
+		struct recorded what = {.hosts = (uint32_t)a->value};
 
+		if (before->event == TEL_HEADERS && before->pkt_id == a->pkt_id)
+			what.headers = (struct pkt_headers){.seq = before->flow_id,
+				.seq_count = before->size_bytes,
+				.syn = before->delay_class != 0};
 		pkts[n] = packet_get(r); // there is one per record at least
 		*pkts[n] = (struct pkt){
 			.arrival_ns = a->ts_ns,
@@ -220,14 +242,14 @@ static int push_burst(
 			.ecn = a->ecn,
 			.delay_class = a->delay_class,
 		};
-		memcpy(pkts[n]->user, &of_hosts, sizeof(of_hosts));
+		memcpy(pkts[n++]->user, &what, sizeof(what));
 	}
 	path_push(p, pkts, n);
 	r->now_ns = time_max(r->now_ns, p->last_arrival_ns);
 	take(r, p, p->last_arrival_ns);
 	tel_publish(&r->packets);
 	r->arrivals += n;
-	return (int)n;
+	return (int)records;
 }
 
 // Processes a record, or a burst of them; returns their number, or a negative errno.
@@ -237,7 +259,7 @@ static int step(struct replay *r, const struct tel_arrivals *a, struct err *err)
 
 	if (p == NULL)
 		return bad_record(r, a, "the config has no such path", err);
-	if (a->event == TEL_ARRIVED)
+	if (is_packet(a))
 		return push_burst(r, p, a, err);
 	if (a->pkt_id != p->next_id)
 		return bad_record(r, a, "a packet before it is missing", err);

@@ -24,6 +24,7 @@ struct replay {
 	struct plan plan; // flow groups
 	struct paths paths;
 	struct stage_env exit[PATHS_MAX]; // traces the departures of each path
+	struct tel_arrivals headers[PATHS_MAX]; // the last record of this kind of each path
 	struct tel packets;
 	struct pkt *base; // packets_max; pages are touched only when used
 	uint64_t packets_max; // one per record, and its copies

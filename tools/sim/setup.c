@@ -158,6 +158,14 @@ static int delays_stay(const struct schedule *schedule, struct err *err) {
 	return 0;
 }
 
+static struct pkt_headers sim_headers(void *ctx, const struct pkt *p) {
+	const struct seg *seg = pkt_seg_const(p);
+
+	return (struct pkt_headers){.seq = seg->seq,
+		.seq_count = (uint16_t)(seg->len + ((seg->flags & SEG_FIN) != 0)),
+		.syn = (seg->flags & SEG_SYN) != 0};
+}
+
 static int paths_read(struct sim *s, struct err *err) {
 	struct config_node *root = config_root(s->run->config), *node = config_get(root, "paths");
 	struct flows flows;
@@ -169,6 +177,7 @@ static int paths_read(struct sim *s, struct err *err) {
 		.flows = config_get(root, "flows"),
 		.groups = s->groups.count,
 		.groups_only = true,
+		.headers = {.read = sim_headers},
 		.no_source = "a run has either flows or captures as its traffic",
 		.tel_packets = &s->tel[TEL_STREAM_PACKETS],
 		.tel_arrivals = &s->tel[TEL_STREAM_ARRIVALS],

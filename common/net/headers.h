@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What stages ask of a frame's headers.
+#pragma once
+#include "common/base/pkt.h"
+
+#include <stddef.h>
+
+// Of a frame of which so many bytes are known. What is not there, or not TCP in IPv4, is zero.
+struct pkt_headers headers_read(const uint8_t *frame, size_t len);

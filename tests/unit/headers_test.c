@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "common/net/headers.h"
+#include "common/net/wire.h"
+#include "test.h"
+
+#include <string.h>
+
+static size_t write_tcp(uint8_t *frame, const struct seg *seg) {
+	struct wire_addr a = {.src_ip = 1, .dst_ip = 2, .src_port = 3, .dst_port = 4};
+	size_t head = wire_write_tcp(frame, &a, ECN_ECT0, 0, seg);
+
+	memset(frame + head, 0, seg->len);
+	return head + seg->len;
+}
+
+START_TEST(tcp_in_ipv4) {
+	struct seg seg = {.seq = 0xfffffff0, .len = 1400, .flags = SEG_ACK, .options = SEG_OPT_TS};
+	uint8_t frame[2000] = {0};
+	size_t len = write_tcp(frame, &seg);
+	struct pkt_headers h = headers_read(frame, len);
+
+	ck_assert_uint_eq(h.seq, 0xfffffff0);
+	ck_assert_uint_eq(h.seq_count, 1400);
+	ck_assert(!h.syn);
+	// The headers are enough, to the last option or not.
+	h = headers_read(frame, WIRE_ETH + WIRE_IPV4 + WIRE_TCP);
+	ck_assert_uint_eq(h.seq_count, 1400);
+	h = headers_read(frame, WIRE_ETH + WIRE_IPV4 + WIRE_TCP - 1);
+	ck_assert(h.seq == 0 && h.seq_count == 0);
+	h = headers_read(frame, 13);
+	ck_assert(h.seq == 0 && h.seq_count == 0);
+
+	seg = (struct seg){.seq = 7, .len = 10, .flags = SEG_ACK | SEG_FIN};
+	ck_assert_uint_eq(headers_read(frame, write_tcp(frame, &seg)).seq_count, 11);
+	seg = (struct seg){.seq = 7, .flags = SEG_SYN, .options = SEG_OPT_MSS, .mss = 1460};
+	len = write_tcp(frame, &seg);
+	h = headers_read(frame, 60); // with its padding
+	ck_assert_uint_eq(h.seq, 7);
+	ck_assert_uint_eq(h.seq_count, 0);
+	ck_assert(h.syn);
+}
+END_TEST
+
+START_TEST(anything_else) {
+	struct seg seg = {.seq = 5, .len = 10};
+	uint8_t frame[2000] = {0};
+	size_t len = write_tcp(frame, &seg);
+	struct pkt_headers h;
+
+	frame[WIRE_ETH + 6] = 0x20; // more fragments follow
+	h = headers_read(frame, len);
+	ck_assert(h.seq == 0 && h.seq_count == 0 && !h.syn);
+	frame[WIRE_ETH + 6] = 0;
+	frame[WIRE_ETH + 9] = WIRE_PROTO_UDP;
+	h = headers_read(frame, len);
+	ck_assert(h.seq == 0 && h.seq_count == 0 && !h.syn);
+	frame[WIRE_ETH + 9] = WIRE_PROTO_TCP;
+	ck_assert_uint_eq(headers_read(frame, len).seq, 5);
+	frame[12] = 0x86; // IPv6
+	frame[13] = 0xdd;
+	h = headers_read(frame, len);
+	ck_assert(h.seq == 0 && h.seq_count == 0 && !h.syn);
+}
+END_TEST
+
+TEST_MAIN(tcp_in_ipv4, anything_else)
