@@ -84,13 +84,13 @@ static int cake_init(void *self, const struct aqm_env *env, struct err *err) {
 	if (rc < 0)
 		return rc;
 	c->memory_bytes = sets * sizeof(*c->set) + hosts * sizeof(*c->host)
-		+ c->fq.buckets * sizeof(*c->next);
+		+ c->fq.buckets * sizeof(*c->link);
 	c->memory = mem_map(c->memory_bytes);
 	if (c->memory == NULL)
 		return err_set(err, -ENOMEM, "isolation: no memory for %zu hosts", hosts);
 	c->set = c->memory;
 	c->host = (struct cake_host *)(void *)(c->set + sets);
-	c->next = (uint32_t *)(void *)(c->host + hosts);
+	c->link = (struct cake_link *)(void *)(c->host + hosts);
 	return 0;
 }
 
@@ -253,11 +253,31 @@ static uint64_t cake_enqueue_all(
 	return bytes;
 }
 
+// The packet's set; besides, what belongs to the queue at its hash, which is that of most flows.
+static inline void *cake_joins(const void *self, const struct pkt *p) {
+	const struct cake *c = self;
+	uint32_t direct = flow_queues_index(&c->fq, key_of(c, p));
+
+	prefetch_write(&c->fq.queue[direct]);
+	prefetch_write(cake_flow_at(c, direct));
+	return &c->set[direct / CAKE_WAYS];
+}
+
+// The packet before it in that queue.
+static inline void *cake_follows(const void *self, const struct pkt *p) {
+	const struct cake *c = self;
+	struct flow_queue *q = &c->fq.queue[flow_queues_index(&c->fq, key_of(c, p))];
+
+	return q->pkts.head != NULL ? (void *)q->pkts.tail : q;
+}
+
 static inline struct wire_queue cake_queue(void *self) {
 	return (struct wire_queue){.q = self,
 		.enqueue = cake_enqueue,
 		.dequeue = cake_dequeue,
-		.enqueue_all = cake_enqueue_all};
+		.enqueue_all = cake_enqueue_all,
+		.joins = cake_joins,
+		.follows = cake_follows};
 }
 AQM_BURSTS(cake)
 

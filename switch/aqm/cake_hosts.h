@@ -31,8 +31,8 @@ struct cake_flow {
 	uint32_t source, destination; // indices of hosts
 	uint32_t host; // of these, or 0: it is in its chain, if the queue is old
 	bool bulk;
-};
-static_assert(sizeof(struct cake_flow) <= 64, "one cache line");
+} __attribute__((aligned(64)));
+static_assert(sizeof(struct cake_flow) == 64, "one cache line");
 
 #define CAKE_WAYS 8u
 
@@ -51,6 +51,18 @@ struct cake_host {
 	uint32_t next;
 };
 
+// How far ahead queues are prefetched, and how many queues later their oldest packets.
+#define CAKE_QUEUES_AHEAD 24
+#define CAKE_PACKETS_LATER 12
+
+// A queue's place in its host's chain.
+struct cake_link {
+	uint32_t next; // from 1 on; 0: none
+	// The queue that was put at the end of a chain CAKE_QUEUES_AHEAD queues later. Queues are served in about that
+	// order, so it is the one to be prefetched; nothing else depends on it.
+	uint32_t later;
+};
+
 struct cake {
 	struct flow_queues fq;
 	struct cobalt_law law;
@@ -58,10 +70,13 @@ struct cake {
 
 	aqm_hosts_fn *hosts;
 	struct cake_set *set;
-	uint32_t *next; // of each queue, in its host's chain
+	struct cake_link *link; // of each queue
 	struct cake_host *host; // sources, then destinations; one, if hosts do not matter
 	struct cake_chain busy; // hosts with queues
 	uint32_t bulk_queues, busy_hosts;
+	uint32_t filed[CAKE_QUEUES_AHEAD],
+		files; // queues put at the end of a chain, and their number
+	uint32_t fetched[CAKE_PACKETS_LATER], fetches; // queues prefetched, and their number
 	void *memory;
 	size_t memory_bytes;
 };
@@ -115,10 +130,13 @@ static inline void cake_host_append(struct cake *c, uint32_t index) {
 // Puts a queue at the end of its host's.
 static inline void cake_file(struct cake *c, struct flow_queue *q, struct cake_flow *f) {
 	uint32_t index = flow_queue_index(&c->fq, q);
+	uint32_t *slot = &c->filed[c->files++ % CAKE_QUEUES_AHEAD];
 	struct cake_host *h;
 
+	c->link[*slot].later = index;
+	*slot = index;
 	f->host = cake_host_of(c, f);
-	c->next[index] = 0;
+	c->link[index].next = 0;
 	h = &c->host[f->host];
 	h->filed += f->bulk;
 	if (h->queues.first == 0) {
@@ -126,26 +144,32 @@ static inline void cake_file(struct cake *c, struct flow_queue *q, struct cake_f
 		cake_host_append(c, f->host);
 		c->busy_hosts++;
 	} else {
-		c->next[h->queues.last - 1] = index + 1;
+		c->link[h->queues.last - 1].next = index + 1;
 	}
 	h->queues.last = index + 1;
 }
 
-// Takes the queue off its host's chain, of which it is the first. What the third queue then needs is prefetched, and
-// the oldest packet of the second.
+// Prefetches what the service of a queue needs but its packet, and the packet of an earlier one.
+static inline void cake_fetch(struct cake *c, uint32_t index) {
+	uint32_t *slot = &c->fetched[c->fetches++ % CAKE_PACKETS_LATER];
+	const struct flow_queue *earlier = &c->fq.queue[*slot];
+
+	prefetch_write(&c->fq.queue[index]);
+	prefetch_write(cake_flow_at(c, index));
+	prefetch_write(&c->link[index]);
+	if (earlier->pkts.head != NULL)
+		prefetch_write(earlier->pkts.head);
+	*slot = index;
+}
+
+// Takes the queue off its host's chain, of which it is the first.
 static inline void cake_unfile(struct cake *c, struct flow_queue *q, struct cake_flow *f) {
-	uint32_t first = c->next[flow_queue_index(&c->fq, q)], second, third;
+	const struct cake_link *link = &c->link[flow_queue_index(&c->fq, q)];
 	struct cake_host *h = &c->host[f->host];
 
 	h->filed -= f->bulk;
-	h->queues.first = first;
-	if (first == 0 || (second = c->next[first - 1]) == 0 || (third = c->next[second - 1]) == 0)
-		return;
-	if (c->fq.queue[second - 1].pkts.head != NULL)
-		prefetch_write(c->fq.queue[second - 1].pkts.head);
-	prefetch_write(&c->fq.queue[third - 1]);
-	prefetch_write(cake_flow_at(c, third - 1));
-	prefetch_write(&c->set[(third - 1) / CAKE_WAYS]);
+	h->queues.first = link->next;
+	cake_fetch(c, link->later);
 }
 
 // The first host leaves if it has no queue; it keeps its debts.
@@ -187,7 +211,7 @@ static inline void cake_rotate_queues(struct cake *c, struct cake_host *h, struc
 	struct cake_flow *f = cake_flow_of(c, q);
 
 	q->credits += (int64_t)c->fq.quantum_bytes;
-	if (c->next[flow_queue_index(&c->fq, q)] == 0 && cake_host_of(c, f) == f->host)
+	if (c->link[flow_queue_index(&c->fq, q)].next == 0 && cake_host_of(c, f) == f->host)
 		return;
 	cake_unfile(c, q, f);
 	cake_file(c, q, f);
