@@ -40,13 +40,18 @@ def number(value: float | None, digits: int = 3) -> str:
     exponent = int(f"{value:.{digits - 1}e}".split("e")[1])  # of the rounded value
     decimals = max(0, digits - 1 - exponent)
     if decimals > 6:
-        return f"{value:.{digits - 1}e}"
-    return f"{value:,.{decimals}f}"
+        return _signed(f"{value:.{digits - 1}e}")
+    return _signed(f"{value:,.{decimals}f}")
+
+
+def _signed(text: str) -> str:
+    """The number with a minus sign instead of a hyphen before it."""
+    return f"−{text[1:]}" if text.startswith("-") else text
 
 
 def count(value: float | None) -> str:
     """A whole number, thousands apart."""
-    return NONE if value is None else f"{round(value):,}"
+    return NONE if value is None else _signed(f"{round(value):,}")
 
 
 def rate(bps: float | None) -> str:
@@ -66,7 +71,7 @@ def size(value: float | None) -> str:
 
 def percent(ratio: float | None, decimals: int = 2) -> str:
     """A ratio: 97.12 %."""
-    return NONE if ratio is None else f"{100 * ratio:.{decimals}f} %"
+    return NONE if ratio is None else _signed(f"{100 * ratio:.{decimals}f} %")
 
 
 def config_bytes(text: object) -> int | None:
