@@ -601,6 +601,11 @@ def test_compressed(analyse, tmp_path):
     assert analyse(gzip.compress(whole)).flow == plain
     assert analyse(two).flow == plain
     assert "ends in the middle" in analyse(gzip.compress(whole)[:-9]).err
+    raw = b"\x28\xb5\x2f\xfd\x60" + struct.pack("<H", len(whole) - 256)  # RFC 8878, 3.1.1
+    frame = raw + struct.pack("<I", len(whole) << 3 | 1)[:3] + whole  # one block, not compressed
+    assert analyse(frame).flow == plain
+    for begun in (frame[:6], frame[:9], gzip.compress(whole)[:12]):
+        assert "ends before the first record" in analyse(begun, status=2).err
     argv = [PROGRAM, "analyze", "-", "--out", tmp_path / "piped", "--json"]
     done = subprocess.run(argv, input=two, capture_output=True, timeout=60, check=True)
     assert json.loads(done.stdout)["capture"]["packets"] == 4
@@ -686,13 +691,16 @@ def compare(tmp_path: Path):
     runs = 0
 
     def call(
-        ingress: list[Frame], egress: list[Frame], snap: tuple[int, int] = (65535, 65535)
+        ingress: list[Frame],
+        egress: list[Frame],
+        snap: tuple[int, int] = (65535, 65535),
+        ordered: bool = True,
     ) -> tuple[dict[str, Any], Any]:
         nonlocal runs
         runs += 1
         files = tmp_path / f"in{runs}.pcap", tmp_path / f"out{runs}.pcap"
         for path, frames, most in zip(files, (ingress, egress), snap, strict=True):
-            path.write_bytes(pcap(sorted(frames), snap=most))
+            path.write_bytes(pcap(sorted(frames) if ordered else frames, snap=most))
         out = tmp_path / f"compared{runs}"
         argv = [PROGRAM, "compare", *files, "--out", out, "--level", "3"]
         done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
@@ -737,6 +745,18 @@ def test_compare_finds_delay_and_losses(compare):
         n * MS for n in (10, 11, 50)
     ]
     assert summary["flows"][0]["drops"] == 3
+
+
+def test_compare_counts_times_that_go_backwards(compare):
+    """Packets are matched in the order of time: a capture that is not in it may lose matches."""
+    sent = stream()
+    seen = through(sent, 7 * MS)
+    seen[20:22] = [seen[21], seen[20]]
+    seen[40:43] = [seen[42], seen[41], seen[40]]
+    summary, _ = compare(sent, seen, ordered=False)
+    assert summary["backwards"] == {"ingress": 0, "egress": 3}
+    summary, _ = compare(sent, sorted(seen))
+    assert summary["backwards"] == {"ingress": 0, "egress": 0}
 
 
 def test_compare_judges_only_what_both_saw(compare):

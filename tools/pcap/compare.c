@@ -10,6 +10,7 @@
 #define FLOWS_WRITTEN 10000u
 #define PROGRESS_PACKETS 65536
 
+static const char *const side_names[] = {"ingress", "egress"};
 static const char *const path_names[] = {"forward", "reverse"};
 
 // Is `name` one of the names in a list with commas?
@@ -47,7 +48,11 @@ static void decode_batch(struct compare_side *s, const struct frame *frames, uin
 		enum decode what = decode_frame(f, p);
 
 		s->decoded[what]++;
-		s->count += what == DECODE_TCP || what == DECODE_UDP;
+		if (what != DECODE_TCP && what != DECODE_UDP)
+			continue;
+		s->backwards += p->ts_ns < s->last_ns;
+		s->last_ns = p->ts_ns;
+		s->count++;
 	}
 }
 
@@ -159,7 +164,7 @@ static void write_ledger(const struct compare *c, struct json *j) {
 	json_bool(j, "balanced", compare_balanced(c));
 	json_object(j, "captures");
 	for (uint32_t side = 0; side < 2; side++) {
-		json_object(j, side == 0 ? "ingress" : "egress");
+		json_object(j, side_names[side]);
 		json_u64(j, "read", c->side[side].reader.count.packets);
 		for (uint32_t i = 0; i < DECODE_COUNT; i++)
 			json_u64(j, names[i], c->side[side].decoded[i]);
@@ -235,6 +240,10 @@ void compare_summary(const struct compare *c, struct json *j) {
 		write_path(&m->path[side], j);
 		json_close(j, '}');
 	}
+	json_close(j, '}');
+	json_object(j, "backwards"); // times that are earlier than those of the packets before
+	for (uint32_t side = 0; side < 2; side++)
+		json_u64(j, side_names[side], c->side[side].backwards);
 	json_close(j, '}');
 	json_u64(j, "forgotten", m->forgotten);
 	json_u64(j, "flows_seen", m->flows);

@@ -16,6 +16,8 @@ struct compare_side {
 	uint32_t at, count;
 	uint64_t decoded[DECODE_COUNT];
 	uint64_t skipped; // of other interfaces
+	uint64_t last_ns,
+		backwards; // time of the last packet; packets with an earlier time than the one before
 };
 
 struct compare {

@@ -367,6 +367,9 @@ static int start(struct reader *r, struct err *err) {
 	if (!input_fill(&r->in, 4, &rc, err)) {
 		if (rc < 0)
 			return rc;
+		if (input_cut(&r->in))
+			return err_set(
+				err, -EINVAL, "%s: ends before the first record", r->in.name);
 		return r->in.at == r->in.end ? err_set(err, -EINVAL, "%s: empty", r->in.name)
 					     : not_a_capture(r, err);
 	}

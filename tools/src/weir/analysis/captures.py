@@ -219,3 +219,10 @@ def show_compared(numbers: Mapping[str, Any], out: Console) -> None:
         out.print(f"{side}: {summary.terms([read])} = {summary.terms(shown) or 0}", soft_wrap=True)
     balanced = numbers["ledger"]["balanced"]
     out.print(f"ledger: {'balanced' if balanced else 'NOT BALANCED'}")
+    for side, count in numbers.get("backwards", {}).items():
+        if count:
+            out.print(
+                f"{side}: {units.count(count)} times are earlier than those of the packets before: "
+                "sort the capture by time (reordercap), or packets may count as lost",
+                soft_wrap=True,
+            )
