@@ -39,7 +39,7 @@ static const struct param params[] = {
 	FLOWS_BASE_RTT(struct group, base_rtt_ns),
 	{"host", "ideal",
 		"what its hosts are, in one word that sets parameters which are not written: ideal: "
-		"none; linux: tso: linux, gro: 20us, acks: linux; genericcc: ack_every: 1 (the UDP "
+		"none; linux: tso: linux, gro: 20us, acks: linux, rmem: 6MiB; genericcc: ack_every: 1 (the UDP "
 		"sender of Copa's authors)",
 		UNIT_NONE, PARAM_ENUM(struct group, host, host_names)},
 	{"ecn", "cc",
@@ -74,6 +74,13 @@ static const struct param params[] = {
 		"64 KB, as a network card's interrupt brings them (GRO)",
 		UNIT_TIME_NS, PARAM_U64(struct group, gro_ns), 0, 1e7},
 	{"rwnd", "1GB", "receive window", UNIT_BYTES, PARAM_U64(struct group, rwnd), 2000, 1.07e9},
+	{"rmem", "0B",
+		"receive buffer that grows as Linux's (tcp_rcv_space_adjust), at most to this; half "
+		"of it is window, and rwnd is its bound. 0B: the window is rwnd from the start",
+		UNIT_BYTES, PARAM_U64(struct group, rmem), 8192, 2e9, .zero = true},
+	{"read_rate", "0bit",
+		"rate at which the receiving application reads, of payload; 0bit: at once",
+		UNIT_RATE_BPS, PARAM_U64(struct group, read_bps), 1000, 1e12, .zero = true},
 	{"rto_min", "200ms", "least the retransmission timeout exceeds srtt (Linux: 200ms)",
 		UNIT_TIME_NS, PARAM_U64(struct group, rto_min_ns), 1e6, 6e10},
 	{"rto_initial", "1s", "retransmission timeout before the first RTT sample", UNIT_TIME_NS,
@@ -96,7 +103,7 @@ static const struct param params[] = {
 // What `host` stands for: key, text, key, text ... NULL.
 static const char *const *const host_sets[] = {
 	(const char *const[]){NULL},
-	(const char *const[]){"tso", "linux", "gro", "20us", "acks", "linux", NULL},
+	(const char *const[]){"tso", "linux", "gro", "20us", "acks", "linux", "rmem", "6MiB", NULL},
 	(const char *const[]){"tso", "no", "gro", "0s", "acks", "fixed", "ack_every", "1", NULL},
 };
 static_assert(
@@ -332,9 +339,13 @@ static int group_init(struct group *g, struct config_node *node, struct err *err
 			g->cc->name);
 	if (g->rwnd < g->mss)
 		return config_err(node, -EINVAL, err, "rwnd must hold a segment: mss or more");
+	if (g->rmem > 0 && receiver_window_max(g) < 2 * g->mss)
+		return config_err(
+			node, -EINVAL, err, "rmem must hold four segments: 4 * mss or more");
 	g->bursts = g->tso != TSO_NO || g->pacing == PACING_FQ;
 	g->receiver_modes = (uint8_t)((g->gro_ns > 0 ? RECEIVER_GRO : 0)
-		| (g->acks == ACKS_LINUX ? RECEIVER_LINUX_ACKS : 0));
+		| (g->acks == ACKS_LINUX ? RECEIVER_LINUX_ACKS : 0)
+		| (g->rmem > 0 || g->read_bps > 0 ? RECEIVER_WINDOW : 0));
 	g->paced_by_cc = g->pacing == PACING_CC && !g->bursts;
 	g->dctcp_echo = g->ecn_feedback == 1 + CC_FEEDBACK_DCTCP
 		|| (g->ecn_feedback == 0 && g->cc->feedback == CC_FEEDBACK_DCTCP);

@@ -40,6 +40,8 @@ struct group {
 	uint64_t gro_ns; // receiver: how long adjacent segments are coalesced; 0: never
 	uint8_t receiver_modes; // enum receiver_mode, of receiver.h
 	uint64_t rwnd; // receive window, bytes
+	uint64_t rmem; // largest receive buffer, of which half is window; 0: the window is rwnd
+	uint64_t read_bps; // rate of the receiving application; 0: it reads at once
 	uint64_t rto_min_ns, rto_initial_ns, rto_max_ns;
 	uint64_t retries; // timeouts in a row before a flow gives up
 	bool sack, timestamps, tlp, frto;

@@ -18,12 +18,14 @@ void receiver_init(struct receiver *r, uint32_t id, const struct groups *gs, uin
 	r->modes = g->receiver_modes;
 	if ((r->modes & RECEIVER_HOST) != 0)
 		receiver_acks_reset(r);
+	if ((r->modes & RECEIVER_WINDOW) != 0)
+		receiver_window_init(r, g);
 	r->ack_every = (uint8_t)g->ack_every;
 	r->ack_delay_ns = (uint32_t)g->ack_delay_ns;
 	r->flags_mask = (uint8_t) ~(g->keeps ? 0 : SEG_PSH);
-	while (r->wscale < 14 && (g->rwnd >> r->wscale) > 65535)
+	while (r->wscale < 14 && (receiver_window_max(g) >> r->wscale) > 65535)
 		r->wscale++;
-	r->window = (uint16_t)min_u64(g->rwnd >> r->wscale, 65535);
+	r->window = (uint16_t)min_u64(receiver_window_max(g) >> r->wscale, 65535);
 }
 
 static const struct group *group_of(const struct host *h, const struct receiver *r) {
@@ -67,8 +69,10 @@ static void send_ack(struct host *h, struct receiver *r, uint64_t now_ns) {
 }
 
 void receiver_send_ack(struct host *h, struct receiver *r, uint64_t now_ns) {
+	if ((r->modes & RECEIVER_WINDOW) != 0)
+		receiver_window_set(h, r, now_ns);
 	send_ack(h, r, now_ns);
-	if (unlikely((r->modes & RECEIVER_HOST) != 0))
+	if ((r->modes & RECEIVER_HOST) != 0)
 		receiver_ack_sent(r);
 }
 
@@ -90,7 +94,7 @@ static void send_syn_ack(struct host *h, struct receiver *r, uint64_t now_ns) {
 	s.ack = r->irs + 1;
 	s.options |= SEG_OPT_MSS;
 	s.mss = (uint16_t)group_of(h, r)->mss;
-	s.window = (uint16_t)min_u64(group_of(h, r)->rwnd, 65535);
+	s.window = (uint16_t)min_u64(receiver_window_max(group_of(h, r)), 65535);
 	if (r->window_scaled) {
 		s.options |= SEG_OPT_WSCALE;
 		s.wscale = r->wscale;
@@ -167,7 +171,10 @@ void receiver_ack_fixed(
 	uint32_t pending = r->pending + segs;
 
 	r->pending = (uint8_t)(pending < UINT8_MAX ? pending : UINT8_MAX);
-	acknowledge(h, r, 0, now, now_ns);
+	if (now || r->pending >= r->ack_every || r->ack_delay_ns == 0)
+		receiver_send_ack(h, r, now_ns);
+	else
+		acknowledge(h, r, 0, false, now_ns);
 }
 
 // Processes payload [start, end), in offsets, and decides whether the ACK may be delayed.
@@ -179,6 +186,8 @@ static void receiver_data(struct host *h, struct receiver *r, const struct seg *
 
 	if ((r->modes & RECEIVER_HOST) != 0)
 		receiver_gro_break(h, r, s, start, ecn, now_ns);
+	if ((r->modes & RECEIVER_WINDOW) != 0)
+		receiver_window_read(h, r, now_ns);
 	r->count.segs++;
 	note_ecn(h, r, s, ecn, &now, now_ns);
 	if ((s->flags & SEG_FIN) != 0) {
@@ -206,6 +215,8 @@ static void receiver_data(struct host *h, struct receiver *r, const struct seg *
 		else
 			r->count.out_of_order_segs++;
 	}
+	if ((r->modes & RECEIVER_WINDOW) != 0)
+		receiver_window_data(h, r, s, now_ns);
 	if ((r->modes & RECEIVER_HOST) != 0)
 		receiver_ack_host(
 			h, r, s, end, ecn, now || (hole && r->head == NULL), repeated, now_ns);

@@ -41,10 +41,28 @@ void range_pool_fini(struct range_pool *p);
 enum receiver_state { RECEIVER_LISTEN, RECEIVER_OPEN, RECEIVER_CLOSED };
 
 // What a receiver does beyond the defaults. Only without all of them do segments take the short path.
-enum receiver_mode { RECEIVER_ECN = 1, RECEIVER_GRO = 2, RECEIVER_LINUX_ACKS = 4 };
+enum receiver_mode {
+	RECEIVER_ECN = 1,
+	RECEIVER_GRO = 2,
+	RECEIVER_LINUX_ACKS = 4,
+	RECEIVER_WINDOW = 8
+};
 #define RECEIVER_HOST (~RECEIVER_ECN)
 
-// State of receiver_acks.c.
+// State of receiver_window.c. Bytes and offsets.
+struct receiver_window {
+	uint64_t edge; // right edge of the window that the peer knows
+	uint64_t space; // the largest window that the buffer allows
+	uint64_t advertise; // the largest that is advertised, growing towards space
+	uint64_t read, read_ns; // up to where the application has read, and when
+	uint64_t measured, measured_ns; // where the present round trip began
+	uint64_t before; // read in the round trip before
+	uint64_t rtt_ns; // 0: unknown
+	uint64_t update_ns; // an ACK is to open the window at this time; NEVER_NS: none
+	uint32_t tsecr; // of the last sample
+};
+
+// State of receiver_acks.c and receiver_window.c.
 struct receiver_acks {
 	// Segments that GRO holds; their ACK waits.
 	uint64_t gro_end; // offset behind the last
@@ -63,6 +81,7 @@ struct receiver_acks {
 	uint64_t dup_nxt; // rcv_nxt that dup_acks belongs to
 	uint64_t syn_ack_ns; // when the SYN/ACK was sent; NEVER_NS: answered
 	uint64_t rtt_ns; // of the handshake; 0: unknown
+	struct receiver_window window;
 };
 
 struct receiver_count {
@@ -169,6 +188,20 @@ void receiver_ack_host(struct host *h, struct receiver *r, const struct seg *s, 
 	uint8_t ecn, bool now, bool repeated, uint64_t now_ns);
 // The timer of held segments and delayed ACKs.
 void receiver_host_timer(struct host *h, struct receiver *r, uint64_t now_ns);
+
+// receiver_window.c, for receivers with RECEIVER_WINDOW.
+// The largest window that a group's receivers may advertise, in bytes.
+uint64_t receiver_window_max(const struct group *g);
+void receiver_window_init(struct receiver *r, const struct group *g);
+// The application reads until now. To be called before data arrives.
+void receiver_window_read(const struct host *h, struct receiver *r, uint64_t now_ns);
+// A segment was taken: measures the round trip and adapts the buffer.
+void receiver_window_data(
+	const struct host *h, struct receiver *r, const struct seg *s, uint64_t now_ns);
+// Before an ACK is sent: sets its window.
+void receiver_window_set(const struct host *h, struct receiver *r, uint64_t now_ns);
+// When an ACK is due only to open the window; NEVER_NS: none is.
+uint64_t receiver_window_update_ns(const struct host *h, struct receiver *r, uint64_t now_ns);
 
 // receiver_sack.c
 // Data in order: moves rcv_nxt to the offset `end`, and over ranges that it reaches.

@@ -108,8 +108,17 @@ static void data_event(struct receiver *r, uint64_t now_ns) {
 static void arm(struct host *h, struct receiver *r) {
 	uint64_t due_ns = time_min(r->delack_ns, r->acks->gro_ns);
 
+	if ((r->modes & RECEIVER_WINDOW) != 0)
+		due_ns = time_min(due_ns, r->acks->window.update_ns);
 	if (due_ns != NEVER_NS && (!r->delack.armed || due_ns < r->delack.t.expires_ns))
 		host_arm(h, &r->delack, due_ns);
+}
+
+// Arms the timer for the time at which a slow reader has made room.
+static void expect_reading(struct host *h, struct receiver *r, uint64_t now_ns) {
+	if ((r->modes & RECEIVER_WINDOW) != 0
+		&& receiver_window_update_ns(h, r, now_ns) != NEVER_NS)
+		arm(h, r);
 }
 
 // tcp_send_delayed_ack.
@@ -225,6 +234,7 @@ void receiver_ack_host(struct host *h, struct receiver *r, const struct seg *s, 
 
 	if ((r->modes & RECEIVER_GRO) == 0) {
 		decide(h, r, s->len, now, repeated, now_ns);
+		expect_reading(h, r, now_ns);
 		return;
 	}
 	if (a->gro_ns == NEVER_NS) {
@@ -241,6 +251,7 @@ void receiver_ack_host(struct host *h, struct receiver *r, const struct seg *s, 
 	// Each duplicate has a report of its own.
 	if (repeated || s->len < r->payload || (s->flags & (SEG_FIN | SEG_PSH)) != 0)
 		gro_flush(h, r, now_ns);
+	expect_reading(h, r, now_ns);
 }
 
 void receiver_host_timer(struct host *h, struct receiver *r, uint64_t now_ns) {
@@ -251,5 +262,8 @@ void receiver_host_timer(struct host *h, struct receiver *r, uint64_t now_ns) {
 			r->acks->ato_ns = time_min(2 * r->acks->ato_ns, rto_ns(r));
 		receiver_send_ack(h, r, now_ns);
 	}
+	if ((r->modes & RECEIVER_WINDOW) != 0 && r->acks->window.update_ns <= now_ns)
+		receiver_send_ack(h, r, now_ns);
+	expect_reading(h, r, now_ns);
 	arm(h, r);
 }

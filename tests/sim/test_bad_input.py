@@ -41,6 +41,7 @@ BAD = {
     "one segment": ("cc: copa}", "cc: copa, tso: 1}", "tso: 1 is not in [2, 64]"),
     "other tso": ("cc: copa}", "cc: copa, tso: yes}", "tso: 'yes' is not one of no, linux, nor"),
     "other host": ("cc: copa}", "cc: copa, host: bsd}", "host: 'bsd' is not one of ideal, linux"),
+    "small rmem": ("cc: copa}", "cc: copa, mss: 9000B, rmem: 9kB}", "rmem must hold four"),
     "long gro": ("cc: copa}", "cc: copa, gro: 1s}", "gro: 1s is not in [0s, 10ms]"),
     "stop first": (
         "cc: copa}",

@@ -23,6 +23,7 @@ BEYOND = {
     "duplicate key": "a parser has kept one of them",
     "no reverse": "weir-sim needs two paths, the live switch one",
     "too slow": "a number with a unit is text, of which a schema sees the form",
+    "small rmem": "between two keys",
     "long gro": "likewise",
     "no delay": "between a queue's limit and the delays",
     "stop first": "between two keys",

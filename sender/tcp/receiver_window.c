@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A receive window that follows a buffer and the application that reads from it.
+//
+// The buffer (`rmem`) grows with what arrives, as Linux's does (tcp_rcv_space_adjust of 6.12). Once per round trip, with
+// `copied` bytes read since the last time and `before` in the round trip before:
+//
+//	if copied > before:
+//		window = 2 copied + 16 mss          a round trip's data, and as much again while losses are repaired
+//		window += 2 window (copied - before) / before                          room for slow start
+//		buffer = min(2 window, rmem)        never less than it is; half of a buffer is overhead (tcp_adv_win_scale 1)
+//
+// It begins with 128 KB (tcp_rmem[1]). What is advertised grows by two segments per segment (tcp_grow_window), and is no
+// more than what is free in the buffer; nothing, if less than a segment or 1/16 of it is (__tcp_select_window). The right
+// edge never moves back. The round trip is measured by the timestamps that data echoes, smoothed by 1/8
+// (tcp_rcv_rtt_measure_ts); without timestamps it is the handshake's.
+//
+// A slow reader (`read_rate`) takes data from the buffer at a constant rate, so that the window closes. Once it could be
+// twice as large, an ACK says so (tcp_cleanup_rbuf); if that is lost, the sender's probes of the closed window find out.
+//
+// Where we differ, and why: the overhead of a buffer is a half, where the kernel measures it per segment, because it
+// depends on the card's driver. Segments out of order use no space. A slow reader reads bytes, not blocks.
+#include "sender/host.h"
+#include "sender/tcp/receiver.h"
+
+#define BUFFER_START 131072 // tcp_rmem[1]
+#define OVERHEAD 2
+#define SYN_WINDOW_MAX 65535
+#define FIRST_SEGS 10 // tcp_init_buffer_space: of the first round trip
+
+static const struct group *group_of(const struct host *h, const struct receiver *r) {
+	return &h->groups->group[r->group_index];
+}
+
+uint64_t receiver_window_max(const struct group *g) {
+	return g->rmem == 0 ? g->rwnd : min_u64(g->rwnd, g->rmem / OVERHEAD);
+}
+
+void receiver_window_init(struct receiver *r, const struct group *g) {
+	struct receiver_window *w = &r->acks->window;
+
+	w->update_ns = NEVER_NS;
+	w->space = receiver_window_max(g);
+	if (g->rmem > 0)
+		w->space = min_u64(w->space, BUFFER_START / OVERHEAD);
+	w->advertise = w->edge = min_u64(w->space, SYN_WINDOW_MAX);
+	if (g->rmem == 0)
+		w->advertise = w->space;
+	w->before = FIRST_SEGS * g->payload;
+}
+
+void receiver_window_read(const struct host *h, struct receiver *r, uint64_t now_ns) {
+	struct receiver_window *w = &r->acks->window;
+	double bps = (double)group_of(h, r)->read_bps, bytes;
+
+	bytes = (double)time_since(now_ns, w->read_ns) * bps / 8e9;
+	if (bps <= 0 || bytes >= (double)(r->rcv_nxt - w->read)) {
+		w->read = r->rcv_nxt;
+		w->read_ns = now_ns;
+	} else {
+		w->read += (uint64_t)bytes;
+		w->read_ns += (uint64_t)((double)(uint64_t)bytes * 8e9 / bps);
+	}
+}
+
+// What the buffer has room for.
+static uint64_t room(const struct receiver *r) {
+	const struct receiver_window *w = &r->acks->window;
+	uint64_t held = r->rcv_nxt - w->read;
+
+	return held < w->space ? w->space - held : 0;
+}
+
+static void measure_rtt(struct receiver *r, const struct seg *s, uint64_t now_ns) {
+	struct receiver_window *w = &r->acks->window;
+	uint64_t rtt_ns;
+
+	if (!r->ts_ok || (s->options & SEG_OPT_TS) == 0) {
+		w->rtt_ns = r->acks->rtt_ns;
+		return;
+	}
+	if (s->len < r->payload || s->tsecr == w->tsecr || s->tsecr == 0)
+		return;
+	w->tsecr = s->tsecr;
+	rtt_ns = (uint64_t)(flow_tsval(now_ns) - s->tsecr) * NS_PER_MS;
+	rtt_ns = time_max(rtt_ns, NS_PER_MS);
+	w->rtt_ns = w->rtt_ns == 0 ? rtt_ns : w->rtt_ns - w->rtt_ns / 8 + rtt_ns / 8;
+}
+
+// tcp_rcv_space_adjust.
+static void adjust(const struct group *g, struct receiver *r, uint64_t now_ns) {
+	struct receiver_window *w = &r->acks->window;
+	uint64_t copied = w->read - w->measured, window;
+
+	if (w->rtt_ns == 0 || now_ns - w->measured_ns < w->rtt_ns)
+		return;
+	if (copied > w->before) {
+		window = 2 * copied + 16 * g->mss;
+		window += 2
+			* (uint64_t)((double)window * (double)(copied - w->before)
+				/ (double)w->before);
+		w->space = max_u64(w->space, min_u64(window, receiver_window_max(g)));
+		w->before = copied;
+	}
+	w->measured = w->read;
+	w->measured_ns = now_ns;
+}
+
+void receiver_window_data(
+	const struct host *h, struct receiver *r, const struct seg *s, uint64_t now_ns) {
+	const struct group *g = group_of(h, r);
+	struct receiver_window *w = &r->acks->window;
+	uint64_t most;
+
+	receiver_window_read(h, r, now_ns);
+	if (g->rmem == 0)
+		return;
+	measure_rtt(r, s, now_ns);
+	adjust(g, r, now_ns);
+	most = min_u64(w->space, room(r));
+	if (most > w->advertise)
+		w->advertise = min_u64(most, w->advertise + 2 * (uint64_t)s->len);
+}
+
+// The window that may be advertised now, were there no edge (__tcp_select_window).
+static uint64_t selected(const struct receiver *r) {
+	const struct receiver_window *w = &r->acks->window;
+	uint64_t free = room(r);
+
+	if (free < w->space / 2 && (free < w->space / 16 || free < r->payload))
+		return 0;
+	return min_u64(free, w->advertise);
+}
+
+void receiver_window_set(const struct host *h, struct receiver *r, uint64_t now_ns) {
+	struct receiver_window *w = &r->acks->window;
+	uint64_t unit = UINT64_C(1) << r->wscale, size;
+
+	receiver_window_read(h, r, now_ns);
+	w->edge = max_u64(w->edge, r->rcv_nxt + (selected(r) & ~(unit - 1)));
+	size = (w->edge - r->rcv_nxt + unit - 1) >> r->wscale;
+	r->window = (uint16_t)min_u64(size, UINT16_MAX);
+	w->edge = max_u64(w->edge, r->rcv_nxt + ((uint64_t)r->window << r->wscale));
+}
+
+// The reader frees space: when the window can be twice what the peer knows of.
+uint64_t receiver_window_update_ns(const struct host *h, struct receiver *r, uint64_t now_ns) {
+	struct receiver_window *w = &r->acks->window;
+	double bps = (double)group_of(h, r)->read_bps;
+	uint64_t known = w->edge > r->rcv_nxt ? w->edge - r->rcv_nxt : 0;
+	uint64_t wanted = max_u64(2 * known, max_u64(w->space / 16, r->payload)), free;
+
+	w->update_ns = NEVER_NS;
+	if (bps <= 0 || 2 * known > w->space || r->fin_seen || wanted > w->space)
+		return NEVER_NS;
+	receiver_window_read(h, r, now_ns);
+	free = room(r);
+	if (free >= w->space)
+		return NEVER_NS; // all is read: the last ACK said so
+	w->update_ns = free >= wanted
+		? now_ns
+		: w->read_ns + (uint64_t)((double)(wanted - free + 1) * 8e9 / bps) + 1;
+	w->update_ns = time_max(w->update_ns, now_ns);
+	return w->update_ns;
+}

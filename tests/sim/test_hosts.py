@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Hosts that are not ideal: what their windows, bursts and ACKs do to a whole connection."""
+
+from __future__ import annotations
+
+import pytest
+
+from .conftest import Simulate
+
+CONFIG = """
+seed: 1
+duration: {duration}
+warmup: 3s
+paths:
+  forward:
+    - link: {{rate: 100Mbit, queue: {{fifo: {{limit: 2BDP}}}}}}
+    - delay: {{delay: 50ms}}
+  reverse:
+    - delay: {{delay: 50ms}}
+flows:
+  - {{cc: cubic, {group}}}
+telemetry: {{level: 1, interval: 100ms}}
+"""
+PAYLOAD = 1448
+
+
+def test_a_slow_reader_gets_what_it_reads(simulate: Simulate) -> None:
+    """Its window closes and opens; nothing is lost, and the flow waits for nothing else."""
+    run = simulate(CONFIG.format(duration="20s", group="rwnd: 200kB, read_rate: 5Mbit"))
+    group = run.groups[0]
+    assert group["goodput_bps"] == pytest.approx(5e6, rel=0.02)
+    assert group["retransmits"] == 0
+    assert run.summary["why"]
+    assert "receive window" in str(run.summary["why"])
+
+
+def test_a_reader_that_takes_almost_nothing_is_probed(simulate: Simulate) -> None:
+    """The window is closed for most of the time: it opens by a segment in 1.4 s."""
+    run = simulate(CONFIG.format(duration="60s", group="rwnd: 20kB, read_rate: 8kbit"))
+    read = 57 * 1000
+    assert run.groups[0]["acked_bytes"] == pytest.approx(read, abs=20_000)
+    assert run.groups[0]["retransmits"] == 0
+
+
+@pytest.mark.parametrize(("rmem", "share"), [("128KiB", 0.055), ("512KiB", 0.22), ("6MiB", 1.0)])
+def test_a_buffer_that_is_too_small_limits(simulate: Simulate, rmem: str, share: float) -> None:
+    """Half of it per round trip of 100 ms: 64 KiB are 5.2 Mbit/s of the link's 95.6."""
+    run = simulate(CONFIG.format(duration="20s", group=f"rmem: {rmem}"))
+    assert run.groups[0]["goodput_bps"] == pytest.approx(share * 95.6e6, rel=0.06)
+
+
+def test_the_window_grows_as_fast_as_slow_start(simulate: Simulate) -> None:
+    """With a buffer that grows, as many bytes arrive in the first 2 s as with one that is there."""
+    acked = []
+    for group in ("rwnd: 3MiB", "rmem: 6MiB"):
+        run = simulate(CONFIG.format(duration="3100ms", group=group), "warmup=0s")
+        acked.append(run.groups[0]["acked_bytes"])
+    assert acked[1] > 0.9 * acked[0]

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The receive window of a buffer with a reader, at exact times, and Linux's tcp_rcv_space_adjust by its formula.
+#include "receiver_test.h"
+
+#define FIRST (100 * MS)
+
+static uint32_t window(struct link *l) {
+	return (uint32_t)last_ack(l)->window << rcv(l)->wscale;
+}
+
+// A reader of one segment per millisecond, and ten segments at once into room for ten.
+START_TEST(a_window_closes_and_opens) {
+	static const uint64_t opens_ms[] = {1, 2, 4, 8}, segs[] = {1, 2, 4, 8};
+	struct link *l = RCV("rwnd: 14480B, read_rate: 11.584Mbit, ack_every: 1");
+	uint64_t acks;
+
+	syn(l, 0, ALL_OPTIONS, 0, 0);
+	acks = l->acks_count;
+	for (uint64_t i = 0; i < 10; i++) {
+		feed_seg(l, i, FIRST);
+		expect(l, &acks, 1, (i + 1) * LEN);
+		ck_assert_uint_eq(window(l), (9 - i) * LEN);
+	}
+	for (int i = 0; i < 4; i++) { // whenever it can be twice as large
+		link_run(l, FIRST + opens_ms[i] * MS - 1);
+		expect(l, &acks, 0, 0);
+		link_run(l, FIRST + opens_ms[i] * MS + 20 * US); // whole bytes
+		expect(l, &acks, 1, 10 * LEN);
+		ck_assert_uint_ge(window(l), segs[i] * LEN);
+		ck_assert_uint_le(window(l), segs[i] * LEN + 20);
+	}
+	link_run(l, FIRST + S); // more than half is open: no more ACKs
+	expect(l, &acks, 0, 0);
+	link_close(l);
+}
+END_TEST
+
+// Zero-window probes bring what a lost window update would have: each ACK of the receiver is lost but for those.
+START_TEST(a_closed_window_is_probed) {
+	struct link *l = LINK(.group = "{cc: newreno, rwnd: 5792B, read_rate: 100kbit, "
+				       "source: {size: {bytes: 40000B}}}",
+		.lose_ack = 0x1f0);
+
+	link_finish(l, 100 * S);
+	link_complete(l);
+	ck_assert_uint_ge(l->now_ns, 2 * S); // 40000 B at 100 kbit/s, less what the window holds
+	link_close(l);
+}
+END_TEST
+
+static void feed_timed(struct link *l, uint64_t i, uint64_t now_ns) {
+	struct seg s = data(l, i * LEN, LEN, now_ns);
+
+	s.tsecr = flow_tsval(now_ns - 100 * MS); // a round trip of 100 ms
+	feed(l, &s, ECN_NOT_ECT, now_ns);
+}
+
+// 10, 10 and 20 segments in three round trips: 2 * 28960 + 16 * 1460 = 81280, and 2 * 81280 * (28960 - 14480) / 14480.
+START_TEST(the_buffer_grows_by_linuxs_formula) {
+	struct link *l = RCV("rmem: 6MiB, ack_every: 1");
+	const struct receiver_window *w = &rcv(l)->acks->window;
+	uint64_t i = 0;
+
+	syn(l, 0, ALL_OPTIONS, 0, 0);
+	ck_assert_uint_eq(w->space, 65536);
+	while (i < 10)
+		feed_timed(l, i++, FIRST);
+	while (i < 30)
+		feed_timed(l, i++, FIRST + 100 * MS);
+	ck_assert_uint_eq(w->space, 65536);
+	feed_timed(l, i++, FIRST + 200 * MS);
+	ck_assert_uint_eq(w->space, 81280 + 2 * 81280);
+	ck_assert_uint_eq(w->before, 20 * LEN);
+	// What is advertised follows by two segments each, in units of the window scale.
+	ck_assert_uint_eq(window(l) >> rcv(l)->wscale, (65536 + 2 * LEN) >> rcv(l)->wscale);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(the_buffer_has_a_bound) {
+	struct link *l = RCV("rmem: 200000B, ack_every: 1");
+	const struct receiver_window *w = &rcv(l)->acks->window;
+
+	syn(l, 0, ALL_OPTIONS, 0, 0);
+	for (uint64_t k = 0; k < 4; k++)
+		for (uint64_t i = 0; i < 40; i++)
+			feed_timed(l, k * 40 + i, FIRST + k * 100 * MS);
+	ck_assert_uint_eq(w->space, 100000);
+	link_close(l);
+}
+END_TEST
+
+TEST_MAIN(a_window_closes_and_opens, a_closed_window_is_probed, the_buffer_grows_by_linuxs_formula,
+	the_buffer_has_a_bound)
