@@ -116,7 +116,7 @@ static struct flow_transfer *begin_transfer(struct host *h, struct workload *w, 
 	struct flow_transfer *t = &f->transfer[(f->transfer_first + f->transfers) % room];
 
 	*t = (struct flow_transfer){
-		.start_ns = w->next_ns,
+		.start_ns = w->next_ns - w->next.service_ns,
 		.gap_ns = w->next.gap_ns,
 		.bytes = w->next.bytes,
 		.number = w->number,
@@ -143,7 +143,7 @@ static void draw(const struct host *h, struct workload *w, uint64_t from_ns) {
 	w->number++;
 	w->next = (struct transfer){0};
 	g->source->next(g->source_config, w->state, &w->rng, &seen, &w->next);
-	w->next_ns = from_ns + w->next.gap_ns;
+	w->next_ns = from_ns + w->next.gap_ns + w->next.service_ns;
 	if (g->stop_ns > 0 && w->next_ns >= h->env.start_ns + g->stop_ns)
 		w->next_ns = NEVER_NS;
 }
@@ -193,11 +193,9 @@ static void connect_next(struct host *h, struct workload *w, struct flow *f, uin
 		f->stop_ns = now_ns + w->next.on_ns;
 }
 
-// Begins all arrivals that are due, as far as there are free flows. Returns how many.
-static uint32_t arrive(struct host *h, struct workload *w, uint64_t now_ns) {
-	uint32_t n = 0;
-
-	for (; w->next_ns <= now_ns && w->free_first != FLOW_NONE; n++) {
+// Begins all arrivals that are due, as far as there are free flows.
+static void arrive(struct host *h, struct workload *w, uint64_t now_ns) {
+	while (w->next_ns <= now_ns && w->free_first != FLOW_NONE) {
 		connect_next(h, w, free_pop(h, w), now_ns);
 		draw_arrival(h, w);
 	}
@@ -205,7 +203,6 @@ static uint32_t arrive(struct host *h, struct workload *w, uint64_t now_ns) {
 		arm_next(h, w, now_ns);
 	else
 		host_cancel(h, &w->timer); // the next flow to become free begins it
-	return n;
 }
 
 // No transfer follows on the flow's connection.
@@ -298,13 +295,12 @@ void workload_closed(struct host *h, struct flow *f, uint64_t now_ns) {
 	while (f->transfers > 0)
 		end_transfer(h, f, failed ? TEL_GAVE_UP : TEL_CLOSE, now_ns);
 	if (w->flow == FLOW_NONE) {
-		bool all_busy = w->free_first == FLOW_NONE;
-		uint32_t n;
+		bool waited = w->free_first == FLOW_NONE && w->next_ns <= now_ns;
 
+		// By the timer, because the segment that closed the connection is still being processed.
+		h->workloads.group[w->group]->waited += waited;
 		free_push(h, w, f);
-		n = arrive(h, w, now_ns);
-		if (all_busy)
-			h->workloads.group[w->group]->waited += n;
+		arm_next(h, w, now_ns);
 	} else if (!flow_group(h, f)->keeps) {
 		if (unfinished)
 			draw(h, w, now_ns);

@@ -5,12 +5,16 @@
 #include <math.h>
 #include <string.h>
 
-extern const struct source_ops source_bulk, source_size, source_poisson;
+extern const struct source_ops source_bulk, source_size, source_poisson, source_closed,
+	source_request, source_on_off;
 
 const struct source_ops *const source_all[] = {
 	&source_bulk,
 	&source_size,
 	&source_poisson,
+	&source_closed,
+	&source_request,
+	&source_on_off,
 	NULL,
 };
 

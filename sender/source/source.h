@@ -32,6 +32,7 @@ struct transfer {
 		gap_ns; // since the arrival before it (first: since the start), or the pause before it
 	uint64_t bytes; // payload; SOURCE_ENDLESS: what is sent in `on_ns`
 	uint64_t on_ns;
+	uint64_t service_ns; // before its data is there; its completion time includes it
 };
 
 // What the flow has achieved, for sources that adapt to it. Zeros but for SOURCE_WRITES.

@@ -34,38 +34,6 @@ void flow_init(struct host *h, struct flow *f, uint32_t id, uint16_t group, uint
 		host_arm(h, &f->pace, start_ns);
 }
 
-// Behind all sequence numbers of the last connection by more than any window, so that its packets are unacceptable.
-#define RENEW_SEQ_GAP (1u << 30)
-
-void flow_renew(struct host *h, struct flow *f, uint64_t bytes, uint64_t now_ns) {
-	struct flow old = *f;
-
-	if (f->state != FLOW_WAITING) {
-		h->done -= f->state == FLOW_DONE;
-		h->failed -= f->state == FLOW_FAILED;
-		h->waiting++;
-	}
-	flow_init(h, f, old.id, old.group, now_ns, bytes);
-	host_cancel(h, &f->pace);
-	if (old.state != FLOW_WAITING)
-		f->iss = flow_seq_nxt(&old) + RENEW_SEQ_GAP;
-	else
-		f->iss = old.iss;
-	f->stop_ns = NEVER_NS; // what has begun is finished
-	f->count = f->at_open = old.count;
-	f->at_measure = old.at_measure;
-	f->at_interval = old.at_interval;
-	f->interval_delivered_bytes = old.interval_delivered_bytes;
-	f->measure_send_ns = old.measure_send_ns;
-	f->missed_ns = old.missed_ns;
-	f->transfer = old.transfer;
-	f->workload = old.workload;
-	f->next_free = FLOW_NONE;
-	f->transfers = old.transfers;
-	f->transfer_first = old.transfer_first;
-	handshake_syn(h, f, now_ns);
-}
-
 void flow_ack_now(struct host *h, struct flow *f, uint64_t now_ns) {
 	struct seg s;
 

@@ -175,8 +175,6 @@ static_assert(offsetof(struct flow, count.retransmits) == FLOW_HOT_BYTES, "six l
 
 void flow_init(struct host *h, struct flow *f, uint32_t id, uint16_t group, uint64_t start_ns,
 	uint64_t bytes);
-// Opens a new connection, of so many bytes, on a flow whose last one is over, or that has had none.
-void flow_renew(struct host *h, struct flow *f, uint64_t bytes, uint64_t now_ns);
 // Processes a segment from the peer.
 void flow_rx(struct host *h, struct flow *f, const struct seg *seg, uint64_t now_ns);
 void flow_timer(struct host *h, struct flow *f, enum host_timer_kind kind, uint64_t now_ns);
@@ -282,6 +280,8 @@ void flow_reset(struct host *h, const struct flow *f, uint64_t now_ns);
 // handshake.c
 // Sends the SYN or retransmits it.
 void handshake_syn(struct host *h, struct flow *f, uint64_t now_ns);
+// Opens a new connection, of so many bytes, on a flow whose last one is over, or that has had none.
+void flow_renew(struct host *h, struct flow *f, uint64_t bytes, uint64_t now_ns);
 // Processes a segment for a flow in FLOW_SYN_SENT.
 void handshake_rx(struct host *h, struct flow *f, const struct seg *seg, uint64_t now_ns);
 // The time to wait for the answer to a SYN, with the retransmission timeout rto_ns.

@@ -25,7 +25,8 @@ static int read_group(struct read_source *s, const char *source, struct err *err
 	char text[1024];
 
 	memset(s, 0, sizeof(*s));
-	snprintf(text, sizeof(text), "flows: [{cc: fixed, count: 8, source: %s}]", source);
+	snprintf(text, sizeof(text), "flows: [{%scount: 8, source: %s}]",
+		strstr(source, "linux") == NULL ? "cc: fixed, " : "", source);
 	s->config = config_parse("test", text, strlen(text), err);
 	ck_assert_ptr_nonnull(s->config);
 	int rc = groups_init(&s->groups, config_get(config_root(s->config), "flows"), err);
@@ -200,6 +201,36 @@ START_TEST(data_mining_sizes) {
 }
 END_TEST
 
+// Pauses of closed loops, and the times of bulk flows that come and go.
+START_TEST(pauses_are_exponential) {
+	static const char *const sources[] = {"{closed: {think: 3ms, sizes: {mean: 1kB}}}",
+		"{request: {think: 3ms, sizes: {mean: 1kB}}}", "{on_off: {on: 5ms, off: 3ms}}"};
+	double pause = 3e6, on = 5e6;
+
+	for (size_t i = 0; i < 3; i++) {
+		const struct source_seen seen = {0};
+		struct read_source s;
+
+		open_source(&s, sources[i]);
+		for (size_t k = 0; k < DRAWS; k++) {
+			struct transfer t = {0};
+
+			s.ops->next(s.cfg, s.state, &s.rng, &seen, &t);
+			gap_ns[k] = (double)t.gap_ns;
+			bytes[k] = (double)t.on_ns;
+			ck_assert_uint_eq(t.bytes, i == 2 ? SOURCE_ENDLESS : 1000);
+		}
+		ck_assert_double_gt(
+			ks_test(gap_ns, DRAWS, exponential_cdf, exponential_cdf, &pause), P_LEAST);
+		if (i == 2)
+			ck_assert_double_gt(
+				ks_test(bytes, DRAWS, exponential_cdf, exponential_cdf, &on),
+				P_LEAST);
+		close_source(&s);
+	}
+}
+END_TEST
+
 START_TEST(wrong_sources_are_refused) {
 	static const char *const bad[][2] = {
 		{"{poisson: {}}", "either interval or load"},
@@ -209,6 +240,9 @@ START_TEST(wrong_sources_are_refused) {
 		{"{poisson: {interval: 1s, sizes: {law: normal}}}", "law"},
 		{"{poisson: {interval: 1s, sizes: {law: pareto, shape: 1}}}", "shape"},
 		{"{poisson: {interval: 1s, size: 1kB}}", "unknown key 'size'"},
+		{"{on_off: {sizes: {}}}", "unknown key 'sizes'"},
+		{"{closed: {connection: old}}", "connection"},
+		{"{closed: {}}, stack: {linux: {cc: cubic}}", "bulk or size"},
 		{"{poisson: {interval: 1s}}, stagger: 1s", "stagger: source poisson says when"},
 		{"{poisson: {interval: 1s}}, jitter: 1s", "jitter: source poisson says when"},
 	};
@@ -259,5 +293,5 @@ START_TEST(wrong_files_are_refused) {
 END_TEST
 
 TEST_MAIN(arrivals_are_a_poisson_process, sizes_are_exponential, sizes_are_pareto,
-	web_search_sizes_and_load, data_mining_sizes, wrong_sources_are_refused,
-	wrong_files_are_refused)
+	web_search_sizes_and_load, data_mining_sizes, pauses_are_exponential,
+	wrong_sources_are_refused, wrong_files_are_refused)

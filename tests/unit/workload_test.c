@@ -23,7 +23,7 @@ static void note_begun(struct noted *n, const struct host *h) {
 
 		for (uint32_t k = 0; k < f->transfers; k++) {
 			const struct flow_transfer *t =
-				&f->transfer[(f->transfer_first + k) % WORKLOAD_WRITES];
+				&f->transfer[f->transfer_first]; // one at a time
 
 			if (t->number >= NOTED)
 				continue;
@@ -196,6 +196,91 @@ START_TEST(a_failed_connection_frees_its_flow) {
 }
 END_TEST
 
+// Fixed times and a path of 10 ms each way: a response of one segment takes the service time and a round trip, and the
+// next request follows a pause later. The connection is opened once.
+START_TEST(requests_follow_responses) {
+	struct link *l = LINK(.group = "{cc: newreno, stop: 990ms, source: {request: {think: 30ms, "
+				       "service: 5ms, times: fixed, sizes: {mean: 100B}}}}");
+
+	l->oracle = false;
+	link_run(l, 2 * S);
+	// Requests at 30 ms + k 55 ms and until 990 ms: 18, k from 0 to 17.
+	ck_assert_uint_eq(counted(l)->finished, 18);
+	ck_assert_uint_eq(counted(l)->completion.max, 25 * MS);
+	ck_assert_uint_eq(counted(l)->completion.sum, 18 * 25 * MS);
+	ck_assert_uint_eq(l->syn_count, 1);
+	ck_assert_uint_eq(l->tx.done, 1); // closed at the stop
+	ck_assert_uint_eq(l->rx.receiver[0].rcv_nxt, 18 * 1448); // padded
+	link_close(l);
+}
+END_TEST
+
+// A transfer on a connection of its own takes a round trip more, for the handshake.
+START_TEST(closed_loops_pause) {
+	struct link *l = LINK(.group = "{cc: newreno, stop: 700ms, source: {closed: {think: 60ms, "
+				       "times: fixed, sizes: {mean: 100B}}}}");
+
+	l->oracle = false;
+	link_run(l, 2 * S);
+	// Begun at 60 ms + k 100 ms: 7.
+	ck_assert_uint_eq(counted(l)->finished, 7);
+	ck_assert_uint_eq(counted(l)->completion.max, 40 * MS);
+	ck_assert_uint_eq(counted(l)->completion.sum, 7 * 40 * MS);
+	ck_assert_uint_eq(l->syn_count, 7);
+	ck_assert_uint_eq(l->rx.receiver[0].count.bytes, 700);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(bulk_flows_come_and_go) {
+	struct link *l =
+		LINK(.group = "{cc: {fixed: {cwnd: 4}}, stop: 950ms, source: {on_off: {on: "
+			      "100ms, off: 200ms, times: fixed}}}");
+
+	l->oracle = false;
+	link_run(l, 3 * S);
+	// On from 200 ms; the FIN is acknowledged a round trip after the last data, at 320 ms at the latest.
+	ck_assert_uint_eq(l->syn_count, 3);
+	ck_assert_uint_eq(counted(l)->finished, 3);
+	// Data for 100 ms less the handshake: four round trips and the first window, of 4 segments.
+	ck_assert_uint_ge(l->rx.receiver[0].count.bytes, 3 * 4 * 4 * 1448);
+	ck_assert_uint_le(l->rx.receiver[0].count.bytes, 3 * 5 * 4 * 1448);
+	link_close(l);
+}
+END_TEST
+
+// Loss does not change what is asked for, only when: sizes and pauses are those of a network without loss.
+START_TEST(closed_schedules_do_not_depend_on_the_network) {
+	static const char *const groups[] = {
+		"{cc: newreno, source: {closed: {think: 20ms, sizes: {law: pareto}}}}",
+		"{cc: newreno, source: {closed: {think: 20ms, connection: keep, sizes: {law: "
+		"exponential}}}}",
+		"{cc: newreno, source: {request: {think: 20ms, service: 1ms, sizes: {law: "
+		"exponential}}}}"};
+
+	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
+		static struct noted clean, lossy;
+		struct link *l = LINK(.group = groups[i], .seed = 9);
+
+		memset(&clean, 0, sizeof(clean));
+		memset(&lossy, 0, sizeof(lossy));
+		l->oracle = false;
+		run_noting(l, &clean, 20 * S);
+		link_close(l);
+		l = LINK(.group = groups[i], .seed = 9, .loss = 0.03, .start_ns = 987654321,
+			.check_every = UINT32_MAX, .live = true);
+		l->oracle = false;
+		run_noting(l, &lossy, 987654321 + 20 * S);
+		link_close(l);
+		ck_assert_uint_gt(lossy.count, 20);
+		ck_assert_uint_lt(lossy.count, clean.count);
+		for (uint32_t k = 0; k < lossy.count; k++)
+			ck_assert_uint_eq(clean.bytes[k], lossy.bytes[k]);
+	}
+}
+END_TEST
+
 TEST_MAIN(every_arrival_is_carried, old_packets_do_not_harm_the_next_connection,
 	arrivals_wait_for_a_free_flow, live_and_virtual_schedules_are_the_same,
-	lcores_share_the_schedule, a_failed_connection_frees_its_flow)
+	lcores_share_the_schedule, a_failed_connection_frees_its_flow, requests_follow_responses,
+	closed_loops_pause, bulk_flows_come_and_go, closed_schedules_do_not_depend_on_the_network)
