@@ -16,6 +16,8 @@ extern const struct cc_ops cc_lola;
 extern const struct cc_ops cc_newreno;
 extern const struct cc_ops cc_pcc;
 extern const struct cc_ops cc_prague;
+extern const struct cc_ops cc_swift;
+extern const struct cc_ops cc_timely;
 extern const struct cc_ops cc_vegas;
 extern const struct cc_ops cc_vivace;
 extern const struct cc_ops cc_westwood;
@@ -35,6 +37,8 @@ const struct cc_ops *const cc_all[] = {
 	&cc_illinois,
 	&cc_vivace,
 	&cc_pcc,
+	&cc_swift,
+	&cc_timely,
 	&cc_fixed,
 	NULL,
 };
