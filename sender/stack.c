@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
+static const char *const closings[] = {"fin", "rst", NULL};
+
 static const struct param params[] = {
 	{"cc", "cubic",
 		"the kernel's congestion control; of the receiver too: DCTCP needs it there",
@@ -19,6 +21,22 @@ static const struct param params[] = {
 		PARAM_U64(struct stack, memory_bytes), 32e6, 4e9},
 	{"card", "10Gbit", "rate at which a guest's network card sends", UNIT_RATE_BPS,
 		PARAM_U64(struct stack, card_bps), 1e6, 1e12},
+	{"coalesce", "0s",
+		"least time between two interrupts of a guest's network card, as cards moderate them: "
+		"saves time, and adds as much delay; 0s: an interrupt for each frame",
+		UNIT_TIME_NS, PARAM_U64(struct stack, coalesce_ns), 0, 1e6},
+	{"pause", "0s",
+		"the receiving program reads nothing from this time on, and the window closes; "
+		"0s: it always reads",
+		UNIT_TIME_NS, PARAM_U64(struct stack, pause_ns), 0, 1e14},
+	{"resume", "0s", "the receiving program reads again from this time on", UNIT_TIME_NS,
+		PARAM_U64(struct stack, resume_ns), 0, 1e14},
+	{"close_at", "0s",
+		"the program closes the connections that are open at this time; 0s: those whose data "
+		"has been sent, or whose peer has closed them",
+		UNIT_TIME_NS, PARAM_U64(struct stack, close_ns), 0, 1e14},
+	{"close", "fin", "how it does at close_at: with a FIN, or with a reset", UNIT_NONE,
+		PARAM_ENUM(struct stack, closing, closings)},
 	PARAM_END,
 };
 
@@ -90,6 +108,8 @@ static int check(const struct stack *st, struct config_node *node, struct err *e
 		"highspeed", "htcp", "hybla", "illinois", "lp", "nv", "scalable", "vegas", "veno",
 		"westwood", "yeah", NULL};
 	static const char *const qdiscs[] = {"fq", "fq_codel", "pfifo_fast", NULL};
+	if (st->resume_ns > 0 && st->resume_ns <= st->pause_ns)
+		return config_err(node, -EINVAL, err, "resume is later than pause");
 	const struct {
 		const char *key, *value;
 		const char *const *known;

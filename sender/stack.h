@@ -19,12 +19,18 @@ struct run_list;
 #define STACK_HOSTS_MAX 64 // guests of one side of a group
 #define STACK_SYSCTL_SIZE 64
 
+enum stack_closing { STACK_FIN, STACK_RST };
+
 struct stack {
 	bool guest; // a Linux kernel's; else ours
 	char cc[PARAM_TEXT_SIZE], qdisc[PARAM_TEXT_SIZE];
 	uint64_t hosts; // guests over which the flows are spread
 	uint64_t memory_bytes; // of each
 	uint64_t card_bps; // rate at which its card sends
+	uint64_t coalesce_ns; // least time between two interrupts of its card
+	uint64_t pause_ns, resume_ns; // between these the receiving program does not read; 0: never
+	uint64_t close_ns; // when its program closes all connections; 0: never
+	int closing; // enum stack_closing
 	struct {
 		char name[STACK_SYSCTL_SIZE], value[STACK_SYSCTL_SIZE]; // "net/ipv4/tcp_ecn"
 	} sysctl[STACK_SYSCTLS];

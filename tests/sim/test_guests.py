@@ -282,6 +282,9 @@ def test_flows_start_and_stop_when_they_are_told(write, run, tmp_path):
         ("{stack: {linux: {host: 1}}}", "unknown key 'host'"),
         ("{mss: 8960B, stack: linux}", "1460B at most"),
         ("{stack: weir}", "cc is required"),
+        ("{stack: {linux: {pause: 2s, resume: 1s}}}", "resume is later than pause"),
+        ("{stack: {linux: {close: abort}}}", "fin"),
+        ("{stack: {linux: {coalesce: 2ms}}}", "[0s, 1ms]"),
     ],
 )
 def test_configs_are_refused_in_one_sentence(weir_sim, write, flows, said):
@@ -523,3 +526,148 @@ def test_messages_give_the_bytes_of_shared_memory(weir_sim, write, run, tmp_path
         around = ("env", "WEIR_GUEST_MESSAGES=1") if name == "messages" else ()
         run(config, name, "--pcap", str(tmp_path / f"{name}.pcapng"), around=around)
     assert digest(tmp_path / "messages") == digest(tmp_path / "shared")
+
+
+# How connections stop and end. Bytes are counted at both ends: by TCP_INFO and by what a program in a
+# guest has read, and by our own counters.
+LARGE = 1_500_003
+RECEIVE_BUFFER = 'sysctl: {tcp_rmem: "4096 131072 131072"}'
+OPEN, CLOSE, RESET = 1, 2, 3  # enum tel_flow_event
+
+
+def ends(place):
+    """How the flows of a run ended, by flow."""
+    flows = folder.load(place).flows.to_polars()
+    return dict(flows.filter(flows["event"] != OPEN).select("flow_id", "event").iter_rows())
+
+
+def fields(capture, shown, *names):
+    """Of the frames that a display filter shows: names of fields, as tshark reads them."""
+    argv = ["tshark", "-r", str(capture), "-Y", shown, "-T", "fields"]
+    argv += [arg for name in names for arg in ("-e", name)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=120)
+    return [line.split("\t") for line in done.stdout.splitlines()]
+
+
+@pytest.mark.parametrize("stack", ["cc: newreno, retries: 3", "stack: {linux: {}}"])
+def test_a_window_that_closes_and_opens(write, run, tmp_path, stack):
+    """The program reads nothing for 4 s: the sender probes (RFC 9293 3.8.6.1), and all arrives."""
+    peer = f"peer: {{linux: {{pause: 100ms, resume: 4100ms, {RECEIVE_BUFFER}}}}}"
+    config = write(
+        f"{{count: 2, source: {{size: {{bytes: {LARGE}B}}}}, {stack}, {peer}}}",
+        duration="12s",
+        rate="20Mbit",
+    )
+    capture = tmp_path / "x.pcapng"
+    summary = run(config, "run", "--pcap", str(capture))
+    assert summary["flows"] == {"waiting": 0, "open": 0, "done": 2, "failed": 0}
+    assert summary["groups"][0]["acked_bytes"] == 2 * LARGE
+    assert summary["receivers"]["bytes"] == 2 * LARGE
+    closed = fields(capture, "tcp.window_size == 0 && tcp.srcport == 5001", "frame.time_epoch")
+    times = [float(at) for (at,) in closed]
+    assert len(times) >= 2 * 3  # answers to probes, which back off
+    assert 0.1 < min(times) < 1
+    assert 2 < max(times) < 4.13
+
+
+CASES = {
+    # name: sender's part, receiver's part, events that each may end with
+    "the kernel resets, we send": ("cc: newreno", "close_at: 700ms, close: rst", RESET),
+    "the kernel closes, we send": ("cc: newreno", "close_at: 700ms", RESET),
+    "the kernel closes while its window is closed": (
+        "cc: newreno",
+        "pause: 300ms, close_at: 700ms",
+        RESET,
+    ),
+    "we close, then the kernel": ("cc: newreno, stop: 700ms", "", CLOSE),
+    "we close, then the kernel resets": (
+        "cc: newreno, stop: 700ms",
+        "close_at: 705ms, close: rst",
+        RESET,
+    ),
+    "both close at a time, and their FINs cross": (
+        "cc: newreno, stop: 700ms",
+        "close_at: 735ms",
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_our_sender_and_a_kernel_that_ends(write, run, tmp_path, name):
+    """What our sender holds for acknowledged, the kernel has taken; nothing is left open."""
+    sender, receiver, event = CASES[name]
+    config = write(
+        f"{{count: 3, stagger: 3ms, {sender}, peer: {{linux: {{{receiver}}}}}}}",
+        duration="6s",
+        rate="20Mbit",
+    )
+    capture = tmp_path / "x.pcapng"
+    summary = run(config, "run", "--pcap", str(capture))
+    found = ends(tmp_path / "run")
+    assert set(found) == {0, 1, 2}
+    assert set(found.values()) <= ({event} if event else {CLOSE, RESET})
+    assert summary["flows"]["open"] == summary["flows"]["waiting"] == 0
+    acked, read = summary["groups"][0]["acked_bytes"], summary["receivers"]["bytes"]
+    if set(found.values()) == {CLOSE}:
+        assert acked == read
+    elif "pause" in receiver:
+        assert read <= acked  # what waited for the program is lost with its socket
+    else:
+        # What the program took in the last round trip may not be acknowledged yet.
+        assert acked <= read <= acked + 3 * 200 * 1448
+    assert_nothing_after_resets(capture)
+
+
+def assert_nothing_after_resets(capture):
+    """After a reset our side says nothing; one that answers no segment of ours would be wrong."""
+    rows = fields(
+        capture, "tcp", "frame.time_epoch", "tcp.srcport", "tcp.dstport", "tcp.flags.reset"
+    )
+    reset = {}
+    for at, source, target, flag in rows:
+        flow = target if source == "5001" else source
+        if flag in ("1", "True") and source == "5001":
+            reset.setdefault(flow, float(at))
+        elif source != "5001" and flow in reset:
+            # It takes half a round trip to us, and the capture sees us when we send.
+            assert float(at) <= reset[flow] + 0.025
+
+
+@pytest.mark.parametrize(("how", "event"), [("fin", CLOSE), ("rst", RESET)])
+def test_a_kernel_that_sends_and_ends(write, run, tmp_path, how, event):
+    """Our receiver has all that was acknowledged; a reset may leave what was on the way."""
+    config = write(
+        f"{{count: 3, stack: {{linux: {{close_at: 700ms, close: {how}}}}}, peer: weir}}",
+        "{count: 1, cc: newreno, start: 1s, source: {size: {bytes: 100kB}}}",
+        duration="6s",
+        rate="20Mbit",
+    )
+    summary = run(config)
+    found = ends(tmp_path / "run")
+    assert [found[flow] for flow in range(4)] == [event] * 3 + [CLOSE]
+    acked, got = sum(g["acked_bytes"] for g in summary["groups"]), summary["receivers"]["bytes"]
+    if how == "fin":
+        assert got == acked
+    else:
+        assert acked <= got <= acked + 3 * 200 * 1448
+    # The link is free for the flow that comes later: nothing is sent to those that have ended.
+    assert summary["groups"][1]["retransmits"] == 0
+
+
+def test_coalesced_interrupts_are_fewer_and_lose_nothing(write, run):
+    """As a card's interrupt moderation: at most one per `coalesce`, and frames wait as long."""
+    found = {}
+    for coalesce in ("0s", "400us"):
+        stack = f"stack: {{linux: {{coalesce: {coalesce}}}}}"
+        config = write(f"{{count: 2, source: {{size: {{bytes: {LARGE}B}}}}, {stack}}}")
+        summary = run(config, f"x{coalesce}")
+        assert summary["flows"]["done"] == 2
+        assert summary["receivers"]["bytes"] == 2 * LARGE
+        found[coalesce] = summary
+    # Data frames are 246 us apart at 50 Mbit/s: the receiver's two interrupts per ACK become one.
+    fewer = found["400us"]["guests"]["interrupts"] / found["0s"]["guests"]["interrupts"]
+    assert 0.2 < fewer < 0.75
+    # Both ends may hold a frame back.
+    added = found["400us"]["groups"][0]["rtt_mean_ns"] - found["0s"]["groups"][0]["rtt_mean_ns"]
+    assert added < 2 * 400e3 + 100e3

@@ -57,6 +57,20 @@ static uint64_t next_left_ns(const struct guest_card *c) {
 	return c->nb_sent == 0 ? NEVER_NS : c->sent[c->first].left_ns;
 }
 
+static uint64_t inbox_ns(const struct guest *g) {
+	return g->inbox.head == NULL ? NEVER_NS : g->inbox.head->arrival_ns;
+}
+
+// When the card interrupts next, for frames that have left it or arrived.
+static uint64_t interrupt_ns(const struct guest *g) {
+	return time_max(time_min(inbox_ns(g), next_left_ns(&g->card)), g->card.quiet_ns);
+}
+
+// The same for what has left it, which is all that the guest itself causes.
+static uint64_t completion_ns(const struct guest *g) {
+	return time_max(next_left_ns(&g->card), g->card.quiet_ns);
+}
+
 static void hear_samples(struct guest *g, const uint8_t *bytes, uint32_t n) {
 	uint64_t now_ns = calendar_now(&g->calendar) - g->epoch_ns;
 
@@ -151,11 +165,11 @@ static int serve(struct guest *g) {
 			if (g->net.kicked) {
 				if (g->net.kick_queue == VHOST_TX)
 					transmit(g);
-				uint64_t left_ns = next_left_ns(&g->card);
+				uint64_t due_ns = completion_ns(g);
 
-				rc = left_ns == NEVER_NS
+				rc = due_ns == NEVER_NS
 					? 0
-					: calendar_hurry(&g->calendar, own(g, left_ns));
+					: calendar_hurry(&g->calendar, own(g, due_ns));
 				if (rc < 0 || (rc = vhost_kicked(&g->net)) < 0)
 					return rc;
 			}
@@ -218,28 +232,27 @@ static bool receive(struct guest *g, uint64_t now_ns) {
 	return some;
 }
 
-static uint64_t inbox_ns(const struct guest *g) {
-	return g->inbox.head == NULL ? NEVER_NS : g->inbox.head->arrival_ns;
-}
-
 uint64_t guest_next_ns(const struct guest *g) {
 	uint64_t asked = NEVER_NS;
 
 	if (g->calendar.requested)
 		asked = time_since(g->calendar.request_ns, g->epoch_ns);
-	return time_min(asked, next_left_ns(&g->card));
+	// Frames wait in the card over the end of a window only if it moderates interrupts.
+	return time_min(asked, g->card.coalesce_ns > 0 ? interrupt_ns(g) : next_left_ns(&g->card));
 }
 
 // All that is due at one time: interrupts, then the guest runs, at most until `end_ns`. A guest that has not asked
 // for that time must not run: it asks for none while an earlier interrupt is not served, in a system call that takes
 // time with interrupts disabled; it sees what came when it serves that one.
 static int run_once(struct guest *g, uint64_t now_ns, uint64_t end_ns) {
-	bool sent, received;
+	bool quiet = now_ns < g->card.quiet_ns, sent, received;
 	int rc = 0;
 
 	calendar_set(&g->calendar, own(g, now_ns));
-	sent = complete(g, now_ns) && vhost_wants_call(&g->net, VHOST_TX);
-	received = receive(g, now_ns) && vhost_wants_call(&g->net, VHOST_RX);
+	sent = !quiet && complete(g, now_ns) && vhost_wants_call(&g->net, VHOST_TX);
+	received = !quiet && receive(g, now_ns) && vhost_wants_call(&g->net, VHOST_RX);
+	if (sent || received)
+		g->card.quiet_ns = now_ns + g->card.coalesce_ns;
 	if (received)
 		rc = interrupt(g, VHOST_RX);
 	if (rc == 0 && sent)
@@ -248,7 +261,7 @@ static int run_once(struct guest *g, uint64_t now_ns, uint64_t end_ns) {
 		calendar_refresh(&g->calendar);
 	if (rc < 0 || !g->calendar.requested || g->calendar.request_ns > own(g, now_ns))
 		return rc;
-	uint64_t until_ns = time_min(end_ns, time_min(inbox_ns(g), next_left_ns(&g->card)));
+	uint64_t until_ns = time_min(end_ns, interrupt_ns(g));
 	g->count.runs++;
 	rc = calendar_run(&g->calendar, own(g, now_ns), own(g, until_ns));
 	return rc < 0 ? rc : serve(g);
@@ -261,7 +274,7 @@ int guest_run(struct guest *g, const struct guest_folder *f, uint64_t end_ns, st
 	socket_watch(g->pid);
 
 	for (;;) {
-		uint64_t now_ns = time_min(guest_next_ns(g), inbox_ns(g));
+		uint64_t now_ns = time_min(guest_next_ns(g), interrupt_ns(g));
 		uint64_t delivered = g->count.rx;
 		int rc;
 
@@ -327,7 +340,7 @@ int guest_boot(struct guest *g, const struct guest_folder *f, struct err *err) {
 	if ((rc = guest_run(g, f, GUEST_EPOCH_NS, err)) < 0)
 		return rc;
 	g->epoch_ns = GUEST_EPOCH_NS;
-	g->card.free_ns = 0;
+	g->card.free_ns = g->card.quiet_ns = 0;
 	g->count = (struct guest_count){0};
 	return 0;
 }

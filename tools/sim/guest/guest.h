@@ -51,6 +51,8 @@ struct guest_count {
 struct guest_card {
 	uint64_t rate_bps; // 0: infinite
 	uint64_t free_ns; // when the last frame has left
+	uint64_t coalesce_ns; // least time between two interrupts; 0: each frame has one
+	uint64_t quiet_ns; // no interrupt before
 	struct {
 		uint64_t left_ns;
 		uint16_t head;

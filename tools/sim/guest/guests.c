@@ -129,6 +129,10 @@ static void plan_settings(const struct guests *gs, uint32_t index, struct guest_
 		.interval_ns = gs->sim->run->telemetry_interval_ns,
 		.sysctls = st->sysctls,
 	};
+	plan->pause_ns = st->pause_ns == 0 ? PLAN_NEVER : st->pause_ns;
+	plan->resume_ns = st->resume_ns == 0 ? PLAN_NEVER : st->resume_ns;
+	plan->close_ns = st->close_ns == 0 ? PLAN_NEVER : st->close_ns;
+	plan->close_by_reset = st->closing == STACK_RST;
 	plan->ahead_ns = time_min(AHEAD_NS, plan->interval_ns / 2);
 	memcpy(plan->mac, at->sender ? sender_mac : receiver_mac, 6);
 	memcpy(plan->peer_mac, at->sender ? receiver_mac : sender_mac, 6);
@@ -183,6 +187,7 @@ static int start_one(struct guests *gs, uint32_t index, struct err *err) {
 		return rc;
 	g->wire = (struct guest_wire){guests_packet, guests_encode, gs};
 	g->card.rate_bps = st->card_bps;
+	g->card.coalesce_ns = st->coalesce_ns;
 	g->room_samples = SAMPLES_PER_FLOW * at->flows + SAMPLES_MAX;
 	g->sample = calloc(g->room_samples, sizeof(*g->sample));
 	plan = make_plan(gs, index, &start.plan_bytes);

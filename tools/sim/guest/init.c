@@ -39,6 +39,7 @@ struct flow {
 static struct flow *flow;
 static uint32_t by_port[PORTS]; // of the sender: its flow
 static int ticks = -1, poller = -1, listener = -1;
+static bool paused; // the receiver does not read
 static uint64_t offset_ns; // the run's clock less ours
 static uint64_t next_sample_ns = UINT64_MAX; // the run's
 static uint32_t begun; // flows before this one have been started, in the order of their start
@@ -86,8 +87,10 @@ static void ask_kernel(const struct flow *f, struct sample *s) {
 
 	if (getsockopt(f->fd, IPPROTO_TCP, TCP_INFO, &t, &size) < 0)
 		return;
+	// The kernel counts an acknowledged FIN as a byte.
+	bool fin = f->state == CLOSING && t.tcpi_unacked == 0 && t.tcpi_notsent_bytes == 0;
 	*s = (struct sample){
-		.bytes = t.tcpi_bytes_acked,
+		.bytes = t.tcpi_bytes_acked - fin,
 		.delivery_Bps = t.tcpi_delivery_rate,
 		.pacing_Bps = t.tcpi_pacing_rate,
 		.srtt_us = t.tcpi_rtt,
@@ -218,8 +221,15 @@ static void accept_flows(void) {
 		}
 		flow[i].fd = fd;
 		flow[i].state = OPEN;
-		watch(fd, EPOLLIN, i, EPOLL_CTL_ADD);
+		watch(fd, paused ? 0 : EPOLLIN, i, EPOLL_CTL_ADD);
 	}
+}
+
+static void end_receiver(struct flow *f, int error) {
+	report(f, SAMPLE_RECEIVED, error, true);
+	close(f->fd);
+	f->fd = -1;
+	f->state = ENDED;
 }
 
 // Reads and throws away; the kernel need not copy it. One call takes all that is there; what comes after it, the end too,
@@ -231,10 +241,33 @@ static void serve_receiver(struct flow *f) {
 		f->received += (uint64_t)n;
 	if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))
 		return;
-	report(f, SAMPLE_RECEIVED, n < 0 ? errno : 0, true);
-	close(f->fd);
-	f->fd = -1;
-	f->state = ENDED;
+	end_receiver(f, n < 0 ? errno : 0);
+}
+
+// Between `pause` and `resume` nothing is read, and the window closes.
+static void pause_reading(bool on) {
+	paused = on;
+	for (uint32_t i = 0; i < plan->flows; i++) {
+		if (flow[i].fd >= 0)
+			watch(flow[i].fd, on ? 0 : EPOLLIN, i, EPOLL_CTL_MOD);
+	}
+}
+
+// What `close_at` asks for. A receiver reads what is there, or its FIN would be a reset.
+static void close_flow(struct flow *f) {
+	struct linger at_once = {.l_onoff = 1};
+
+	if (plan->close_by_reset)
+		setsockopt(f->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+	if (plan->sender && plan->close_by_reset)
+		end_flow(f, SAMPLE_FAILED, ECONNRESET);
+	else if (plan->sender && f->state == OPEN)
+		finish(f);
+	if (plan->sender)
+		return;
+	serve_receiver(f);
+	if (f->fd >= 0)
+		end_receiver(f, 0);
 }
 
 static void sample_all(void) {
@@ -249,10 +282,26 @@ static void sample_all(void) {
 			MESSAGE_SAMPLES, out.head.count, out.head.count * sizeof(struct sample));
 }
 
+// What the plan has beside flows, in the order in which it is done at one time.
+enum { EVENT_PAUSE, EVENT_RESUME, EVENT_CLOSE, EVENTS_OF_PLAN };
+static bool event_done[EVENTS_OF_PLAN];
+
+static uint64_t event_ns(uint32_t event) {
+	if (event == EVENT_CLOSE)
+		return plan->close_ns;
+	if (plan->sender)
+		return PLAN_NEVER;
+	return event == EVENT_PAUSE ? plan->pause_ns : plan->resume_ns;
+}
+
 // The next thing that is due, in the run's time.
 static uint64_t next_ns(void) {
 	uint64_t t = next_sample_ns;
 
+	for (uint32_t i = 0; i < EVENTS_OF_PLAN; i++) {
+		if (!event_done[i] && event_ns(i) < t)
+			t = event_ns(i);
+	}
 	if (!plan->sender)
 		return t;
 	if (begun < plan->flows && flow[order[begun]].plan.start_ns < t)
@@ -264,6 +313,20 @@ static uint64_t next_ns(void) {
 			t = f->plan.stop_ns;
 	}
 	return t;
+}
+
+static void do_events(uint64_t now_ns) {
+	for (uint32_t i = 0; i < EVENTS_OF_PLAN; i++) {
+		if (event_done[i] || event_ns(i) > now_ns)
+			continue;
+		event_done[i] = true;
+		if (i != EVENT_CLOSE)
+			pause_reading(i == EVENT_PAUSE);
+		for (uint32_t k = 0; i == EVENT_CLOSE && k < plan->flows; k++) {
+			if (flow[k].fd >= 0)
+				close_flow(&flow[k]);
+		}
+	}
 }
 
 static void set_timer(void) {
@@ -289,6 +352,7 @@ static void do_due(void) {
 		if (f->state == OPEN && f->plan.stop_ns <= now_ns)
 			finish(f);
 	}
+	do_events(now_ns);
 	if (next_sample_ns <= now_ns) {
 		sample_all();
 		next_sample_ns += plan->interval_ns;

@@ -47,6 +47,7 @@ static_assert(sizeof(struct sample) == 104, "no padding");
 #define PLAN_TEXT 64
 #define PLAN_SYSCTLS 16
 #define PLAN_ENDLESS UINT64_MAX
+#define PLAN_NEVER UINT64_MAX
 
 struct plan_sysctl {
 	char name[PLAN_TEXT], value[PLAN_TEXT]; // "net/ipv4/tcp_ecn", "1"
@@ -62,6 +63,9 @@ struct guest_plan {
 	uint32_t sysctls;
 	uint64_t interval_ns; // between samples
 	uint64_t ahead_ns; // by which a sample precedes the end of its interval
+	uint64_t pause_ns, resume_ns; // receiver: reads nothing between these; PLAN_NEVER
+	uint64_t close_ns; // all open connections are closed then; PLAN_NEVER
+	uint64_t close_by_reset;
 	char cc[PLAN_TEXT], qdisc[PLAN_TEXT];
 	struct plan_sysctl sysctl[PLAN_SYSCTLS];
 };

@@ -33,7 +33,7 @@ static void update(struct host *h, struct flow *f, const struct sample *m) {
 	uint64_t acked = m->bytes > 0 ? m->bytes - 1 : 0;
 	uint64_t rtt_ns = m->srtt_us * NS_PER_US;
 
-	f->count.acked_bytes = time_min(acked, f->total_bytes); // its FIN counts one too
+	f->count.acked_bytes = time_min(acked, f->total_bytes);
 	f->count.sent_segs = m->data_segs_out;
 	f->count.retransmits = m->total_retrans;
 	f->count.spurious = m->dsacks;
