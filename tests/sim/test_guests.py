@@ -528,8 +528,8 @@ def test_messages_give_the_bytes_of_shared_memory(weir_sim, write, run, tmp_path
     assert digest(tmp_path / "messages") == digest(tmp_path / "shared")
 
 
-# How connections stop and end. Bytes are counted at both ends: by TCP_INFO and by what a program in a
-# guest has read, and by our own counters.
+# How connections stop and end. Bytes are counted at both ends: by TCP_INFO and by what is read in
+# a guest, and by our own counters.
 LARGE = 1_500_003
 RECEIVE_BUFFER = 'sysctl: {tcp_rmem: "4096 131072 131072"}'
 OPEN, CLOSE, RESET = 1, 2, 3  # enum tel_flow_event
