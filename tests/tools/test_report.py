@@ -13,7 +13,7 @@ import pytest
 from synthetic import empty, make_run, write_ring
 from weir import summary
 from weir.analysis import folder
-from weir.report import axes, bounded, figures, interactive, lateness, page, sections, theme
+from weir.report import axes, bounded, figures, interactive, lateness, page, paper, sections, theme
 from weir.report.axes import subplots
 from weir.report.data import read
 
@@ -410,3 +410,22 @@ def test_rows_of_bars_have_no_value_at_a_moment():
     first, second = interactive.panels(figure)
     assert '["value",' not in first
     assert '["value",' in second
+
+
+@pytest.mark.parametrize("count", [2, 6, 9, 19])
+@pytest.mark.parametrize("width", ["column", "page"])
+def test_a_figure_for_a_paper_is_no_taller_than_a_page(count, width, tmp_path):
+    """`acks` was 15 inches tall."""
+    frame = pl.DataFrame({"time_s": [0.0, 1.0]} | {f"q{i}": [0.0, i] for i in range(count)})
+    shown = [figures.Quantity.of(f"q{i}") for i in range(count)]
+    scene = axes.Scene(groups=[theme.style("cubic")], duration_s=1.0, links=[])
+    figure = figures.panels(shown, [(theme.style("cubic"), frame)], scene)
+    paper.write(figure, tmp_path / "panels.svg", width)
+    width_in, height_in = figure.get_size_inches()
+    assert width_in == paper.WIDTHS_IN[width]
+    assert height_in <= paper.PAGE_IN
+    places = {
+        (round(p.x0, 3), round(p.y0, 3))
+        for p in (a.get_position() for a in figure.axes if a.get_visible())
+    }
+    assert len(places) == count  # none covers another

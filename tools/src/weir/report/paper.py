@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 FORMATS = (".pdf", ".png", ".svg")
 WIDTHS_IN = {"column": 3.33, "page": 7.0}  # of a journal with two columns
 PANEL_IN = 1.85  # height of one of several panels in a column
+PAGE_IN = 9.0  # height of a page's text
+PANELS_MAX = 8  # of readable height, one below the other
 DPI = 600  # of PNG; line art
 
 
@@ -57,16 +59,26 @@ def write(figure: Figure, out: Path, width: str) -> None:
 
 
 def fit(figure: Figure, width_in: float) -> None:
-    """Gives a figure its width; what stood side by side stands one below the other in a column."""
+    """Gives a figure its width, and no more height than a page has.
+
+    In a column, what stood side by side stands one below the other, unless there is too much of it.
+    """
     grids = [spec.get_gridspec() for a in figure.axes if (spec := a.get_subplotspec())]
     shown = [a for a in figure.axes if a.get_visible()]
     height = figure.get_figheight()
-    if width_in < WIDTHS_IN["page"] and any(grid.ncols > 1 for grid in grids):
-        height = PANEL_IN * len(shown)
-        grid = figure.add_gridspec(len(shown), 1)
+    if any(grid.ncols > 1 for grid in grids):
+        beside = -(-len(shown) // PANELS_MAX)
+        if width_in >= WIDTHS_IN["page"]:
+            beside = max(beside, *(grid.ncols for grid in grids))
+        rows = -(-len(shown) // beside)
+        if width_in < WIDTHS_IN["page"]:
+            height = PANEL_IN * rows
+        grid = figure.add_gridspec(rows, beside)
         for place, panel in enumerate(shown):
-            panel.set_subplotspec(grid[place, 0])
-    figure.set_size_inches(width_in, height)
+            panel.set_subplotspec(grid[divmod(place, beside)])
+            if place + beside < len(shown) and panel.get_xlabel() == shown[-1].get_xlabel():
+                panel.set_xlabel("")  # another below
+    figure.set_size_inches(width_in, min(height, PAGE_IN))
     for old in list(figure.legends):
         old.remove()
     axes.legend(figure, int(axes.WIDE * width_in / axes.WIDTH_IN * 1.1))  # smaller type
