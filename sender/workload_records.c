@@ -9,7 +9,7 @@
 // its frames at the rate of the slowest link. 0: the config does not say.
 uint64_t workload_ideal_ns(const struct host *h, const struct flow *f, uint64_t bytes) {
 	const struct network_empty *e = h->env.empty == NULL ? NULL : &h->env.empty[f->group];
-	uint64_t payload = flow_group(h, f)->payload, full = bytes / payload,
+	uint64_t payload = flow_group(h, f)->payload, segs = bytes / payload,
 		 rest = bytes % payload;
 	uint32_t headers = WIRE_ETH + WIRE_IPV4 + WIRE_TCP + WIRE_FCS + WIRE_OVERHEAD
 		+ (flow_group(h, f)->timestamps ? 12 : 0);
@@ -18,10 +18,10 @@ uint64_t workload_ideal_ns(const struct host *h, const struct flow *f, uint64_t 
 	if (e == NULL || e->rate_bps == 0 || bytes == SOURCE_ENDLESS)
 		return 0;
 	if (flow_group(h, f)->keeps && rest > 0) {
-		full++;
+		segs++;
 		rest = 0;
 	}
-	wire = full * (payload + headers) + (rest > 0 ? rest + headers : 0);
+	wire = segs * (payload + headers) + (rest > 0 ? rest + headers : 0);
 	return (flow_group(h, f)->keeps ? 1 : 2) * e->rtt_ns
 		+ (uint64_t)((double)wire * 8e9 / (double)e->rate_bps);
 }

@@ -33,8 +33,8 @@ telemetry: {{level: 3, arrivals: yes}}
 def lose(simulate: Simulate, targets: dict[int, int], more: str = "start: 0s") -> Run:
     """Of the first of two flows, the segments that are named and their first retransmissions."""
     stages = "\n".join(
-        f"    - loss_target: {{flow: 0, byte: {segment * MSS}, retransmissions: {again}}}"
-        for segment, again in targets.items()
+        f"    - loss_target: {{flow: 0, byte: {segment * MSS}, retransmissions: {times}}}"
+        for segment, times in targets.items()
     )
     run = simulate(CONFIG.format(targets=stages, size=SEGMENTS * MSS, more=more))
     lost = run.summary["ledger"]["paths"]["forward"]["drops"]["loss"]["pkts"]
@@ -56,8 +56,8 @@ def repairs(run: Run) -> list[tuple[float, int]]:
     heads, first = heads[heads["size_bytes"] > 0], heads["flow_id"][0] + 1
     numbers = (heads["flow_id"] - first) // MSS
     assert list(numbers[: FIN + 1]) == [*range(FIN + 1)]
-    again = zip(heads["ts_ns"][FIN + 1 :] / 1e6, numbers[FIN + 1 :], strict=True)
-    return [(float(ms), int(number)) for ms, number in again]
+    found = zip(heads["ts_ns"][FIN + 1 :] / 1e6, numbers[FIN + 1 :], strict=True)
+    return [(float(ms), int(number)) for ms, number in found]
 
 
 def timeouts(run: Run) -> int:
@@ -96,16 +96,16 @@ def test_a_lost_tail_is_probed(simulate: Simulate) -> None:
     assert timeouts(run) == 0
 
 
-@pytest.mark.parametrize("again", [0, 1, 3])
-def test_without_a_probe_timeouts_double(simulate: Simulate, again: int) -> None:
+@pytest.mark.parametrize("times", [0, 1, 3])
+def test_without_a_probe_timeouts_double(simulate: Simulate, times: int) -> None:
     """RFC 6298, 5.5, from SRTT + 200 ms on, as the least timeout is in Linux.
 
     F-RTO and Eifel take none of them for spurious (lose() looks at it): each repair was needed.
     """
-    run = lose(simulate, {LAST: again, FIN: again}, "tlp: no")
-    expected = [40 + 220 * (2**n - 1) for n in range(1, again + 2)]
+    run = lose(simulate, {LAST: times, FIN: times}, "tlp: no")
+    expected = [40 + 220 * (2**n - 1) for n in range(1, times + 2)]
     assert [ms for ms, number in repairs(run) if number == LAST] == expected
-    assert timeouts(run) == again + 1
+    assert timeouts(run) == times + 1
 
 
 def test_a_lost_probe_is_followed_by_a_timeout(simulate: Simulate) -> None:

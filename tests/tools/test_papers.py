@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""weir reproduce papers: every claim can be run, and what is measured reaches the page."""
+"""weir reproduce papers: every statement can be run, and what is measured reaches the page."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from weir.study import papers, papers_page
 ROOT = Path(__file__).resolve().parents[2]
 SIM = Path(os.environ.get("WEIR_BUILD", ROOT / "build")) / "tools/sim/weir-sim"
 PLAN = papers.Plan(Path("unused"))
-LOSSLESS = papers.Claim(
+LOSSLESS = papers.Statement(
     "RFC 5681", "a short run", (papers.ILLINOIS,), papers.utilisation, "%", low=101
 )
 
@@ -28,14 +28,14 @@ def test_every_run_is_a_config_that_is_accepted(trial):
 
 
 def test_bounds_enclose_what_is_published():
-    for claim in papers.CLAIMS:
-        assert claim.low <= claim.high
-        assert claim.published is None or claim.holds(claim.published)
+    for statement in papers.STATEMENTS:
+        assert statement.low <= statement.high
+        assert statement.published is None or statement.holds(statement.published)
 
 
 def test_a_claim_that_does_not_hold_says_so():
-    claim = papers.Claim("here", "nothing", (), lambda: 3.0, "s", **papers.near(2.0, 0.1))
-    tested = papers_page.test(claim, {})
+    statement = papers.Statement("here", "nothing", (), lambda: 3.0, "s", **papers.near(2.0, 0.1))
+    tested = papers_page.test(statement, {})
     assert (tested.value, tested.met) == (3.0, False)
     assert next(papers_page.rows_of([tested]))[2:] == [
         "2.00 s",
@@ -55,10 +55,10 @@ def test_a_claim_whose_run_failed_is_neither_met_nor_not():
 @pytest.mark.skipif(not SIM.exists(), reason=f"{SIM} is not built")
 def test_claims_are_measured_and_written(tmp_path, monkeypatch):
     short = papers.Trial("short", "illinois-alone", ("duration=30s", "warmup=10s"))
-    full = papers.Claim("RFC 5681", "full", (short,), papers.utilisation, "%", low=90)
-    never = papers.Claim("RFC 5681", "never", (short,), papers.utilisation, "%", low=101)
-    monkeypatch.setattr(papers, "CLAIMS", (full, never))
-    monkeypatch.setattr(papers_page, "plan", lambda quick, out: papers.Plan(out, papers.CLAIMS))
+    full = papers.Statement("RFC 5681", "full", (short,), papers.utilisation, "%", low=90)
+    never = papers.Statement("RFC 5681", "never", (short,), papers.utilisation, "%", low=101)
+    monkeypatch.setattr(papers, "STATEMENTS", (full, never))
+    monkeypatch.setattr(papers_page, "plan", lambda quick, out: papers.Plan(out, papers.STATEMENTS))
     done = CliRunner().invoke(
         app, ["reproduce", "papers", "--out", str(tmp_path), "--workers", "1", "--json"]
     )

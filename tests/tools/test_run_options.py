@@ -33,7 +33,7 @@ def test_check_and_print_config_run_nothing(weir, weir_sim, here):
     assert weir("run", "x.yaml", "--check").status == 0
     done = weir("run", "x.yaml", "--check", "-o", "flows.0.cc=red")
     assert done.status == 2
-    assert "there is copa, cubic, bbr, newreno, " in done.err
+    assert "there is copa, cubic, bbr, bbr3, newreno, " in done.err
     done = weir("run", "x.yaml", "--print-config", "-o", "seed=7")
     assert done.status == 0
     printed = done.out

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What papers and RFCs say of their congestion controls: each claim with the run that tests it.
+"""What papers and RFCs say of their congestion controls: each statement with the run that tests it.
 
-A claim is a number, or a bound, that its source prints or that follows from its formulas. Its run
-is a config of configs/ with overrides, in virtual time, and it is measured on the records of that
-run. tests/sim/ asserts most of these, with the reasoning.
+A statement is a number, or a bound, that its source prints or that follows from its formulas. Its
+run is a config of configs/ with overrides, in virtual time, and it is measured on the records of
+that run. tests/sim/ asserts most of these, with the reasoning.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Claim:
+class Statement:
     """A statement of a source, and how it is measured in the runs of its trials."""
 
     source: str
@@ -173,9 +173,9 @@ def delays(rtt: str) -> tuple[str, ...]:
     return (f"paths.forward.delay.delay={rtt}", f"paths.reverse.delay.delay={rtt}")
 
 
-def copa_steady(flows: int) -> Claim:
+def copa_steady(flows: int) -> Statement:
     """The queue in equilibrium."""
-    return Claim(
+    return Statement(
         "Copa, NSDI 2018, section 3",
         f"the mean queue of {counted(flows)} is 1.25/delta packets for each",
         (Trial(f"copa-steady-{flows}", "copa-steady", (f"flows.0.count={flows}",)),),
@@ -185,10 +185,10 @@ def copa_steady(flows: int) -> Claim:
     )
 
 
-def copa_median(rate_mbps: int) -> Claim:
+def copa_median(rate_mbps: int) -> Statement:
     """The paper's median of the standing delay."""
     pkts_per_s = rate_mbps * 1e6 / WIRE_BITS / 5
-    return Claim(
+    return Statement(
         "Copa, NSDI 2018, section 3",
         f"the median standing delay of 5 flows at {rate_mbps} Mbit/s is 1/(lambda delta)",
         (
@@ -204,13 +204,13 @@ def copa_median(rate_mbps: int) -> Claim:
     )
 
 
-def copa_deltas(ratio: int) -> Claim:
+def copa_deltas(ratio: int) -> Statement:
     """Two values of delta."""
     groups = (
         f"[{{cc: {{copa: {{delta: {0.5 / ratio}}}}}, ack_every: 1}},"
         " {cc: {copa: {delta: 0.5}}, ack_every: 1, start: 1s}]"
     )
-    return Claim(
+    return Statement(
         "Copa, NSDI 2018, section 4",
         f"with delta 1/{ratio} of the other's a flow has {ratio} times its rate",
         (
@@ -226,10 +226,10 @@ def copa_deltas(ratio: int) -> Claim:
     )
 
 
-def against_cubic(mode: str, says: str, low: float, high: float) -> Claim:
+def against_cubic(mode: str, says: str, low: float, high: float) -> Statement:
     """One Copa flow beside one CUBIC flow."""
     groups = f"[{{cc: {{copa: {{mode: {mode}}}}}, ack_every: 1}}, {{cc: cubic, start: 1s}}]"
-    return Claim(
+    return Statement(
         "Copa, NSDI 2018, sections 2.2 and 5",
         says,
         (
@@ -268,11 +268,13 @@ def lossy(cc: str, rate: str) -> Trial:
     )
 
 
-def survives(source: str, cc: str, rate: str, low: float = -math.inf, high: float = 100) -> Claim:
+def survives(
+    source: str, cc: str, rate: str, low: float = -math.inf, high: float = 100
+) -> Statement:
     """Random loss."""
     says = "ignores" if low > 0 else "gives way at"
     name = cc.strip("{").partition(":")[0]
-    return Claim(
+    return Statement(
         source,
         f"{name} {says} {rate} of random loss: goodput of what it has without",
         (lossy(cc, rate), lossy(cc, "0%")),
@@ -283,9 +285,9 @@ def survives(source: str, cc: str, rate: str, low: float = -math.inf, high: floa
     )
 
 
-def vegas(flows: int) -> Claim:
+def vegas(flows: int) -> Statement:
     """Segments in the queue."""
-    return Claim(
+    return Statement(
         "Vegas, SIGCOMM 1994, section 3.2",
         f"2 to 4 segments of each are queued: {counted(flows)} (Linux's rounding: up to 5)",
         (Trial(f"vegas-{flows}", "vegas-queue", (f"flows.0.count={flows}", "warmup=50s")),),
@@ -347,7 +349,7 @@ BDP_20MS = 100e6 * 0.020 / WIRE_BITS
 BDP_100MS = 100e6 * 0.100 / WIRE_BITS
 ILLINOIS_S = 2.84 * 0.040 * (10e6 * 0.040 / WIRE_BITS)
 
-CLAIMS = (
+STATEMENTS = (
     *(copa_steady(flows) for flows in (1, 2, 5, 10)),
     *(copa_median(rate) for rate in (6, 60)),
     *(copa_deltas(ratio) for ratio in (2, 4)),
@@ -360,7 +362,7 @@ CLAIMS = (
     survives("PCC, NSDI 2015, section 4.1.3", "pcc", "1%", low=90),
     survives("PCC, NSDI 2015, section 4.1.3", "pcc", "8%", high=15),
     survives("Vivace, NSDI 2018, section 5", "{vivace: {utility: loss}}", "1%", low=90),
-    Claim(
+    Statement(
         "RFC 5681",
         "NewReno alone on a buffer of 1 BDP: 5/9 of it is full on average",
         (NEWRENO,),
@@ -368,7 +370,7 @@ CLAIMS = (
         "packets",
         **near(5 / 9 * BDP_20MS, 0.05),
     ),
-    Claim(
+    Statement(
         "RFC 9438",
         "CUBIC alone on a buffer of 1 BDP: W (1 - 0.3/4) - BDP, with W = 2 BDP",
         (CUBIC,),
@@ -376,7 +378,7 @@ CLAIMS = (
         "packets",
         **near((2 * (1 - 0.3 / 4) - 1) * BDP_100MS, 0.05),
     ),
-    Claim(
+    Statement(
         "RFC 9438",
         "its period is K = cbrt(0.3 W / 0.4)",
         (CUBIC,),
@@ -384,7 +386,7 @@ CLAIMS = (
         "s",
         **near(math.cbrt(0.3 * 2 * BDP_100MS / 0.4), 0.10),
     ),
-    Claim(
+    Statement(
         "BBR, draft-cardwell-iccrg-bbr-congestion-control-00",
         "PROBE_RTT every 10 s, and the 0.2 s it takes",
         (BBR,),
@@ -392,9 +394,9 @@ CLAIMS = (
         "s",
         **near(10.25, 0.01),
     ),
-    Claim("BBR, ACM Queue 2016", "the link is full", (BBR,), utilisation, "%", low=97),
+    Statement("BBR, ACM Queue 2016", "the link is full", (BBR,), utilisation, "%", low=97),
     *(vegas(flows) for flows in (1, 4, 8)),
-    Claim(
+    Statement(
         LOLA,
         "L1: one flow, 10 Gbit/s, 21 ms: a cycle",
         (LOLA_ALONE,),
@@ -402,7 +404,7 @@ CLAIMS = (
         "s",
         **near(9.7, 0.15),
     ),
-    Claim(
+    Statement(
         LOLA,
         "the RTT peaks at base + 5 ms",
         (LOLA_ALONE,),
@@ -412,7 +414,7 @@ CLAIMS = (
         low=26,
         high=28,
     ),
-    Claim(
+    Statement(
         LOLA,
         "and falls to the base",
         (LOLA_ALONE,),
@@ -422,9 +424,9 @@ CLAIMS = (
         low=21,
         high=21.5,
     ),
-    Claim(LOLA, "L2: two flows: a cycle", (LOLA_TWO,), holds_of_one, "s", **near(7.7, 0.15)),
-    Claim(LOLA, "and they are fair: Jain's index", (LOLA_TWO,), jfi, "", low=0.98),
-    Claim(
+    Statement(LOLA, "L2: two flows: a cycle", (LOLA_TWO,), holds_of_one, "s", **near(7.7, 0.15)),
+    Statement(LOLA, "and they are fair: Jain's index", (LOLA_TWO,), jfi, "", low=0.98),
+    Statement(
         LOLA,
         "L4: two flows at 100 Mbit/s: a cycle",
         (LOLA_100M,),
@@ -432,8 +434,8 @@ CLAIMS = (
         "s",
         **near(1.9, 0.15),
     ),
-    Claim(LOLA, "L5: 18 flows lose nothing", (LOLA_18,), drops, "packets", **near(0, 0)),
-    Claim(
+    Statement(LOLA, "L5: 18 flows lose nothing", (LOLA_18,), drops, "packets", **near(0, 0)),
+    Statement(
         "ns-3, tcp-validation",
         "DCTCP at 50 Mbit/s and 10 ms",
         (DCTCP_10MS,),
@@ -442,7 +444,7 @@ CLAIMS = (
         low=48,
         high=49,
     ),
-    Claim(
+    Statement(
         "ns-3, tcp-validation",
         "its mean alpha there",
         (DCTCP_10MS,),
@@ -451,7 +453,7 @@ CLAIMS = (
         low=0.055,
         high=0.09,
     ),
-    Claim(
+    Statement(
         "ns-3, tcp-validation",
         "DCTCP at 50 Mbit/s and 80 ms",
         (DCTCP_80MS,),
@@ -460,10 +462,10 @@ CLAIMS = (
         low=47.5,
         high=48.5,
     ),
-    Claim(
+    Statement(
         "RFC 9332", "an L4S packet waits less than 1 ms at p99", (L4S,), l4s_p99_ms, "ms", high=1
     ),
-    Claim(
+    Statement(
         "RFC 9332, section 2.1",
         "Prague gets about what CUBIC gets",
         (L4S,),
@@ -471,7 +473,7 @@ CLAIMS = (
         "times",
         **near(1, 0.3),
     ),
-    Claim(
+    Statement(
         "RFC 6817",
         "LEDBAT alone keeps 100 ms of queueing delay",
         (LEDBAT,),
@@ -479,7 +481,7 @@ CLAIMS = (
         "ms",
         **near(100, 0.05),
     ),
-    Claim(
+    Statement(
         "RFC 6817",
         "and leaves the link to NewReno: 2 of 130 segments",
         (LEDBAT_RENO,),
@@ -487,7 +489,7 @@ CLAIMS = (
         "%",
         high=100 * 2 / 130,
     ),
-    Claim(
+    Statement(
         "Westwood+, CCR 2004",
         "under 1 % of random loss it gets at least twice what NewReno gets",
         (WESTWOOD, WESTWOOD_RENO),
@@ -495,7 +497,7 @@ CLAIMS = (
         "times",
         low=2,
     ),
-    Claim(
+    Statement(
         "Mathis et al., CCR 1997",
         "NewReno gets sqrt(3/(2p))/RTT under 1 % of random loss",
         (WESTWOOD_RENO,),
@@ -503,7 +505,7 @@ CLAIMS = (
         "Mbit/s",
         **near(math.sqrt(1.5 / 0.01) / 0.1 * SEGMENT_BITS / 1e6, 0.15),
     ),
-    Claim(
+    Statement(
         "Illinois, Perf. Eval. 2008",
         "a cycle alone on a buffer of 1 BDP",
         (ILLINOIS,),
@@ -519,9 +521,13 @@ class Plan:
     """What will be run."""
 
     out: Path
-    claims: tuple[Claim, ...] = CLAIMS
+    statements: tuple[Statement, ...] = STATEMENTS
 
     @property
     def trials(self) -> list[Trial]:
         """Each once."""
-        return list({trial.name: trial for claim in self.claims for trial in claim.trials}.values())
+        return list(
+            {
+                trial.name: trial for statement in self.statements for trial in statement.trials
+            }.values()
+        )

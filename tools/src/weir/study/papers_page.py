@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs what tests the papers' claims, or reuses it; the page, the table, the terminal."""
+"""Runs what tests the papers' statements, or reuses it; the page, the table, the terminal."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from weir.report import document, theme
 from weir.report.document import Table
 from weir.study import reproduce
 from weir.study.cells import run_cells
-from weir.study.papers import Claim, Plan
+from weir.study.papers import Plan, Statement
 
 TITLE = "What the papers say of their congestion controls"
-COLUMNS = ("source", "claim", "published", "here", "deviation", "holds within", "")
+COLUMNS = ("source", "statement", "published", "here", "deviation", "holds within", "")
 MET = {True: "met", False: "NOT MET", None: "not run"}
 
 
 @dataclass(frozen=True)
 class Tested:
-    """A claim and what was measured; value None: one of its runs failed."""
+    """A statement and what was measured; value None: one of its runs failed."""
 
-    claim: Claim
+    statement: Statement
     value: float | None
 
     @property
     def met(self) -> bool | None:
         """Does it hold? None: it was not measured."""
-        return None if self.value is None else self.claim.holds(self.value)
+        return None if self.value is None else self.statement.holds(self.value)
 
     @property
     def deviation(self) -> float | None:
         """From the published number, as a part of it."""
-        if self.value is None or not self.claim.published:
+        if self.value is None or not self.statement.published:
             return None
-        return self.value / self.claim.published - 1
+        return self.value / self.statement.published - 1
 
 
 def plan(quick: bool, out: Path | None) -> Plan:
@@ -77,7 +77,7 @@ def run(
     workers: int | None = None,
     as_json: bool = False,
 ) -> int:
-    """Runs what is not there yet, writes page and table, shows the claims; exit status."""
+    """Runs what is not there yet, writes page and table, shows the statements; exit status."""
     outcomes = run_cells(
         [trial.cell() for trial in made.trials],
         made.out / "cells",
@@ -87,7 +87,7 @@ def run(
     )
     failed = {o.cell.name: o.message for o in outcomes if o.status == "failed"}
     folders = {o.cell.name: o.folder for o in outcomes if o.status != "failed"}
-    tested = [test(claim, folders) for claim in made.claims]
+    tested = [test(statement, folders) for statement in made.statements]
     html, parquet = write(made, tested, failed)
     shown = summary.table(COLUMNS, list(rows_of(tested)), left=2)
     for column in shown.columns[:2]:
@@ -103,57 +103,59 @@ def run(
     return 1 if failed else 0
 
 
-def test(claim: Claim, folders: dict[str, Path]) -> Tested:
-    """Measures a claim in the folders of its runs."""
-    paths = [folders.get(trial.name) for trial in claim.trials]
+def test(statement: Statement, folders: dict[str, Path]) -> Tested:
+    """Measures a statement in the folders of its runs."""
+    paths = [folders.get(trial.name) for trial in statement.trials]
     runs = [folder.load(path) for path in paths if path is not None]
-    return Tested(claim, claim.measure(*runs) if len(runs) == len(paths) else None)
+    return Tested(statement, statement.measure(*runs) if len(runs) == len(paths) else None)
 
 
-def within(claim: Claim) -> str:
+def within(statement: Statement) -> str:
     """The bounds, for people."""
-    low, high = (units.number(bound) for bound in (claim.low, claim.high))
-    if math.isinf(claim.low):
+    low, high = (units.number(bound) for bound in (statement.low, statement.high))
+    if math.isinf(statement.low):
         return f"at most {high}"
-    if math.isinf(claim.high):
+    if math.isinf(statement.high):
         return f"at least {low}"
-    return low if claim.low == claim.high else f"{low} to {high}"
+    return low if statement.low == statement.high else f"{low} to {high}"
 
 
 def rows_of(tested: Sequence[Tested]) -> Iterator[list[str]]:
-    """The claims as they are shown."""
+    """The statements as they are shown."""
     for one in tested:
-        claim = one.claim
+        statement = one.statement
         yield [
-            claim.source,
-            claim.says,
-            f"{units.number(claim.published)} {claim.unit}" if claim.published else units.NONE,
-            f"{units.number(one.value)} {claim.unit}".strip(),
+            statement.source,
+            statement.says,
+            f"{units.number(statement.published)} {statement.unit}"
+            if statement.published
+            else units.NONE,
+            f"{units.number(one.value)} {statement.unit}".strip(),
             units.NONE if one.deviation is None else f"{100 * one.deviation:+.1f} %",
-            within(claim),
+            within(statement),
             MET[one.met],
         ]
 
 
 def verdict(tested: Sequence[Tested]) -> str:
     """How many hold."""
-    return f"{sum(one.met is True for one in tested)} of {len(tested)} claims met"
+    return f"{sum(one.met is True for one in tested)} of {len(tested)} statements met"
 
 
 def table(tested: Sequence[Tested]) -> pl.DataFrame:
-    """A row per claim; bounds that are open are null."""
+    """A row per statement; bounds that are open are null."""
     return pl.DataFrame(
         [
             {
-                "source": one.claim.source,
-                "claim": one.claim.says,
-                "unit": one.claim.unit,
-                "published": one.claim.published,
+                "source": one.statement.source,
+                "statement": one.statement.says,
+                "unit": one.statement.unit,
+                "published": one.statement.published,
                 "here": one.value,
-                "low": one.claim.low if math.isfinite(one.claim.low) else None,
-                "high": one.claim.high if math.isfinite(one.claim.high) else None,
+                "low": one.statement.low if math.isfinite(one.statement.low) else None,
+                "high": one.statement.high if math.isfinite(one.statement.high) else None,
                 "met": one.met,
-                "cells": [trial.name for trial in one.claim.trials],
+                "cells": [trial.name for trial in one.statement.trials],
             }
             for one in tested
         ],
@@ -170,9 +172,9 @@ def write(made: Plan, tested: Sequence[Tested], failed: dict[str, str]) -> tuple
     page = document.render(
         "papers.html.j2",
         title=TITLE,
-        headline=[("claims met", f"{met} of {len(tested)}"), ("runs", str(len(made.trials)))],
+        headline=[("statements met", f"{met} of {len(tested)}"), ("runs", str(len(made.trials)))],
         failed=failed,
-        claims=Table(COLUMNS, list(rows_of(tested)), left=2),
+        statements=Table(COLUMNS, list(rows_of(tested)), left=2),
     )
     folder.write_whole(html, page)
     return html, parquet
