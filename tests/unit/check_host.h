@@ -82,7 +82,7 @@ static inline void check_flow(const struct flow *f, uint64_t now_ns) {
 	NEED(f->una == f->nxt || f->probe_end <= flow_offset(f, f->nxt));
 	// Something will happen: a timer for what is out, a timer for what waits.
 	NEED(f->una == f->nxt || (f->rtx_kind != RTX_NONE && f->rtx_kind != RTX_PERSIST));
-	NEED(f->nxt > f->data_segs || f->una < f->nxt || f->pace.armed || f->rtx.armed);
+	NEED(!flow_unsent(f) || f->una < f->nxt || f->pace.armed || f->rtx.armed);
 	NEED(f->rtx_kind == RTX_NONE
 		|| (f->rtx.armed && f->rtx.t.expires_ns <= f->rtx_deadline_ns));
 }
