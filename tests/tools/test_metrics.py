@@ -381,3 +381,26 @@ def test_losses_per_halving():
     assert counted.per_flow.tolist() == [6, 3]
     assert metrics.losses_per_halving(flow_rows([(1, 1, 1, 0, 0)])).total is None
     assert metrics.losses_per_halving_of_fits(None, 1.3) is None
+
+
+def test_completion_times_by_size():
+    """Two bins of one group by hand; the unfinished and what began in the warm-up do not count."""
+    ms = 1_000_000
+    frame = pl.DataFrame(
+        {
+            "ts_ns": [110 * ms, 130 * ms, 250 * ms, 300 * ms, 90 * ms],
+            "start_ns": [100 * ms, 100 * ms, 150 * ms, 100 * ms, 50 * ms],
+            "size_bytes": [1000, 10_000, 2_000_000, 1000, 1000],
+            "ideal_ns": [10 * ms, 10 * ms, 25 * ms, 10 * ms, 10 * ms],
+            "group": [0, 0, 0, 0, 0],
+            "event": [2, 2, 2, 5, 2],
+        }
+    )
+    small, large = metrics.completion_times(frame, 2, 100 * ms).to_dicts()
+    assert (small["count"], large["count"]) == (2, 1)
+    assert small["mean_ns"] == 20 * ms
+    assert small["p50_ns"] == 30 * ms  # of two, the higher
+    assert small["slowdown_mean"] == 2.0
+    assert large["p99_ns"] == 100 * ms
+    assert large["slowdown_p99"] == 4.0
+    assert large["mean_bytes"] == 2_000_000

@@ -455,3 +455,38 @@ def typical_flows(flows: pl.DataFrame, limit: int) -> list[int]:
             if flow not in chosen and len(chosen) < limit:
                 chosen.append(flow)
     return sorted(chosen)
+
+
+SIZE_EDGES = (10_000, 64_000, 100_000, 1_000_000, 10_000_000)  # bytes: bins end with these
+
+
+def completion_times(transfers: pl.DataFrame, closed: int, t0_ns: float = 0.0) -> pl.DataFrame:
+    """Completion times by group and size: those that began after t0_ns and finished.
+
+    bin: how many of SIZE_EDGES are below the size. closed: the number of the event `close`.
+    Slowdown is the time over that on an empty path.
+    """
+    took = (pl.col("ts_ns") - pl.col("start_ns")).cast(pl.Float64)
+    ideal = pl.when(pl.col("ideal_ns") > 0).then(pl.col("ideal_ns"))
+    finished = transfers.filter((pl.col("event") == closed) & (pl.col("start_ns") >= t0_ns))
+    binned = finished.with_columns(
+        took_ns=took,
+        slowdown=took / ideal,
+        bin=pl.sum_horizontal((pl.col("size_bytes") > edge).cast(pl.UInt8) for edge in SIZE_EDGES),
+    )
+    points = {
+        f"p{p}_ns": pl.col("took_ns").quantile(p / 100, interpolation="higher")
+        for p in (50, 95, 99)
+    }
+    return (
+        binned.group_by("group", "bin")
+        .agg(
+            count=pl.len(),
+            mean_bytes=pl.col("size_bytes").cast(pl.Float64).mean(),
+            mean_ns=pl.col("took_ns").mean(),
+            **points,
+            slowdown_mean=pl.col("slowdown").mean(),
+            slowdown_p99=pl.col("slowdown").quantile(0.99, interpolation="higher"),
+        )
+        .sort("group", "bin")
+    )

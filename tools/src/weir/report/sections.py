@@ -54,6 +54,7 @@ def draw(data: RunData) -> Iterator[Drawn]:
         yield from draw_shares(data, data.flows)
         yield from draw_balance(data, data.flows)
         yield from draw_acks(data, data.flows)
+    yield from draw_completion(data)
     yield from draw_observed(data)
     yield from draw_events(data)
     yield from draw_lateness(data)
@@ -435,6 +436,24 @@ def draw_events(data: RunData) -> Iterator[Drawn]:
             "events",
             figures.events(counts, data.scene, length_s),
             f"What happened when. In bins of {units.time(length_s * metrics.NS_PER_S)}.",
+        )
+
+
+def draw_completion(data: RunData) -> Iterator[Drawn]:
+    """Completion times of the transfers of sources with a schedule."""
+    transfers = data.run.frame("transfers")
+    if transfers is None:
+        return
+    closed = data.run.values("transfers", "event")["close"]
+    warmup_ns = data.scene.warmup_s * metrics.NS_PER_S
+    times = metrics.completion_times(transfers, closed, warmup_ns)
+    if times.height > 0:
+        yield Drawn(
+            "fct",
+            figures.completion(times, data.scene),
+            "Completion time by size. Solid: median, and mean of the slowdown; dotted: 99th "
+            f"percentile. {units.count(int(times['count'].sum()))} transfers; slowdown: over the "
+            "time on an empty path.",
         )
 
 
