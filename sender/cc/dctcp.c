@@ -23,6 +23,7 @@
 //     has to stop alpha at a smallest value (min_not_zero).
 //   - A timeout halves ssthresh, as a loss does; Linux uses alpha there.
 //   - SYNs and retransmissions are not ECN capable (RFC 3168), of which section 3.5 leaves the first open.
+#include "sender/cc/marks.h"
 #include "sender/cc/reno.h"
 
 struct config {
@@ -53,37 +54,18 @@ static const struct param params[] = {
 
 struct dctcp {
 	struct reno reno;
-	double alpha;
-	uint64_t window_ns; // segments sent from here on end the observation window
-	uint32_t acked, marked; // segments of this window
-	float last_m; // of the last one
+	struct marks marks;
 };
 static_assert(sizeof(struct dctcp) <= CC_STATE_MAX_BYTES, "state too large");
-
-static double dctcp_given_window(const void *config) {
-	const struct config *cfg = config;
-
-	return cfg->slow_start.initial_segs;
-}
+RENO_FIRST(struct dctcp);
 
 static void dctcp_init(void *state, const void *config, uint32_t mss_bytes, uint64_t rtt_ns,
 	uint64_t now_ns, struct cc_out *out) {
 	const struct config *cfg = config;
 	struct dctcp *d = state;
 
-	*d = (struct dctcp){.alpha = cfg->alpha, .window_ns = now_ns};
+	*d = (struct dctcp){.marks.alpha = cfg->alpha, .marks.window_ns = now_ns};
 	reno_init(&d->reno, &cfg->slow_start, out);
-}
-
-static void observe_marks(struct dctcp *d, const struct config *cfg, const struct cc_ack *ack) {
-	d->acked += ack->acked_segs;
-	d->marked += ack->ce_segs;
-	if (ack->acked_segs == 0 || ack->sent_ns < d->window_ns)
-		return;
-	d->last_m = (float)d->marked / (float)d->acked;
-	d->alpha += cfg->g * ((double)d->last_m - d->alpha);
-	d->window_ns = ack->now_ns;
-	d->acked = d->marked = 0;
 }
 
 static void dctcp_on_ack(
@@ -91,14 +73,14 @@ static void dctcp_on_ack(
 	const struct config *cfg = config;
 	struct dctcp *d = state;
 
-	observe_marks(d, cfg, ack);
+	marks_observe(&d->marks, cfg->g, 0, ack);
 	reno_on_ack(&d->reno, &cfg->slow_start, ack, out);
 }
 
 static void dctcp_on_loss(
 	void *state, const void *config, const struct cc_loss *loss, struct cc_out *out) {
 	struct dctcp *d = state;
-	double cut = loss->ecn ? d->alpha / 2 : 0.5;
+	double cut = loss->ecn ? d->marks.alpha / 2 : 0.5;
 
 	reno_on_loss(&d->reno, out->cwnd_segs * (1 - cut), out);
 }
@@ -110,38 +92,12 @@ static void dctcp_on_rto(
 	reno_on_rto(&d->reno, out->cwnd_segs / 2, loss, out);
 }
 
-static void dctcp_on_spurious(
-	void *state, const void *config, uint64_t now_ns, struct cc_out *out) {
-	struct dctcp *d = state;
-
-	reno_on_spurious(&d->reno, out);
-}
-
-static void dctcp_on_idle(
-	void *state, const void *config, uint64_t now_ns, uint64_t idle_ns, struct cc_out *out) {
-	const struct config *cfg = config;
-
-	slow_start_idle(&cfg->slow_start, out);
-}
-
 static void dctcp_observe(const void *state, const void *config, float out[CC_OBSERVED]) {
 	const struct dctcp *d = state;
 
 	out[0] = (float)d->reno.ssthresh_segs;
-	out[1] = (float)d->alpha;
-	out[2] = d->last_m;
-}
-
-static uint8_t dctcp_mode(const void *state) {
-	const struct dctcp *d = state;
-
-	return reno_mode(&d->reno);
-}
-
-static double dctcp_ssthresh(const void *state) {
-	const struct dctcp *d = state;
-
-	return d->reno.ssthresh_segs;
+	out[1] = (float)d->marks.alpha;
+	out[2] = d->marks.last_m;
 }
 
 const struct cc_ops cc_dctcp = {
@@ -156,14 +112,14 @@ const struct cc_ops cc_dctcp = {
 	.codepoint = CC_ECN_ECT0,
 	.feedback = CC_FEEDBACK_DCTCP,
 	.observed = {"ssthresh_segs", "alpha", "marked"},
-	.given_window = dctcp_given_window,
+	.given_window = reno_given_window,
 	.init = dctcp_init,
 	.on_ack = dctcp_on_ack,
 	.on_loss = dctcp_on_loss,
 	.on_rto = dctcp_on_rto,
-	.on_spurious = dctcp_on_spurious,
-	.on_idle = dctcp_on_idle,
+	.on_spurious = reno_on_spurious,
+	.on_idle = reno_on_idle,
 	.observe = dctcp_observe,
-	.mode = dctcp_mode,
-	.ssthresh = dctcp_ssthresh,
+	.mode = reno_mode,
+	.ssthresh = reno_ssthresh,
 };

@@ -59,12 +59,7 @@ struct illinois {
 	bool above; // da was above d1
 };
 static_assert(sizeof(struct illinois) <= CC_STATE_MAX_BYTES, "state too large");
-
-static double illinois_given_window(const void *config) {
-	const struct config *cfg = config;
-
-	return cfg->slow_start.initial_segs;
-}
+RENO_FIRST(struct illinois);
 
 static void start_round(struct illinois *s, uint64_t now_ns) {
 	s->round_ns = now_ns;
@@ -167,20 +162,6 @@ static void illinois_on_rto(
 	start_round(s, loss->now_ns);
 }
 
-static void illinois_on_spurious(
-	void *state, const void *config, uint64_t now_ns, struct cc_out *out) {
-	struct illinois *s = state;
-
-	reno_on_spurious(&s->reno, out);
-}
-
-static void illinois_on_idle(
-	void *state, const void *config, uint64_t now_ns, uint64_t idle_ns, struct cc_out *out) {
-	const struct config *cfg = config;
-
-	slow_start_idle(&cfg->slow_start, out);
-}
-
 static void illinois_observe(const void *state, const void *config, float out[CC_OBSERVED]) {
 	const struct illinois *s = state;
 
@@ -188,18 +169,6 @@ static void illinois_observe(const void *state, const void *config, float out[CC
 	out[1] = (float)s->alpha;
 	out[2] = (float)s->beta;
 	out[3] = (float)s->da_ns;
-}
-
-static uint8_t illinois_mode(const void *state) {
-	const struct illinois *s = state;
-
-	return reno_mode(&s->reno);
-}
-
-static double illinois_ssthresh(const void *state) {
-	const struct illinois *s = state;
-
-	return s->reno.ssthresh_segs;
 }
 
 const struct cc_ops cc_illinois = {
@@ -214,14 +183,14 @@ const struct cc_ops cc_illinois = {
 	.prr = true,
 	.ecn = true,
 	.observed = {"ssthresh_segs", "alpha", "beta", "da_ns"},
-	.given_window = illinois_given_window,
+	.given_window = reno_given_window,
 	.init = illinois_init,
 	.on_ack = illinois_on_ack,
 	.on_loss = illinois_on_loss,
 	.on_rto = illinois_on_rto,
-	.on_spurious = illinois_on_spurious,
-	.on_idle = illinois_on_idle,
+	.on_spurious = reno_on_spurious,
+	.on_idle = reno_on_idle,
 	.observe = illinois_observe,
-	.mode = illinois_mode,
-	.ssthresh = illinois_ssthresh,
+	.mode = reno_mode,
+	.ssthresh = reno_ssthresh,
 };

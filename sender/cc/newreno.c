@@ -52,12 +52,7 @@ static const struct param params[] = {
 };
 
 static_assert(sizeof(struct reno) <= CC_STATE_MAX_BYTES, "state too large");
-
-static double newreno_given_window(const void *config) {
-	const struct config *cfg = config;
-
-	return cfg->slow_start.initial_segs;
-}
+static_assert(offsetof(struct config, slow_start) == 0, "reno.h finds it there");
 
 static void newreno_init(void *state, const void *config, uint32_t mss_bytes, uint64_t rtt_ns,
 	uint64_t now_ns, struct cc_out *out) {
@@ -87,32 +82,10 @@ static void newreno_on_rto(
 	reno_on_rto(state, half(config, loss, out), loss, out);
 }
 
-static void newreno_on_spurious(
-	void *state, const void *config, uint64_t now_ns, struct cc_out *out) {
-	reno_on_spurious(state, out);
-}
-
-static void newreno_on_idle(
-	void *state, const void *config, uint64_t now_ns, uint64_t idle_ns, struct cc_out *out) {
-	const struct config *cfg = config;
-
-	slow_start_idle(&cfg->slow_start, out);
-}
-
 static void newreno_observe(const void *state, const void *config, float out[CC_OBSERVED]) {
 	const struct reno *r = state;
 
 	out[0] = (float)r->ssthresh_segs;
-}
-
-static uint8_t newreno_mode(const void *state) {
-	return reno_mode(state);
-}
-
-static double newreno_ssthresh(const void *state) {
-	const struct reno *r = state;
-
-	return r->ssthresh_segs;
 }
 
 const struct cc_ops cc_newreno = {
@@ -125,14 +98,14 @@ const struct cc_ops cc_newreno = {
 	.prr = true,
 	.ecn = true,
 	.observed = {"ssthresh_segs"},
-	.given_window = newreno_given_window,
+	.given_window = reno_given_window,
 	.init = newreno_init,
 	.on_ack = newreno_on_ack,
 	.on_loss = newreno_on_loss,
 	.on_rto = newreno_on_rto,
-	.on_spurious = newreno_on_spurious,
-	.on_idle = newreno_on_idle,
+	.on_spurious = reno_on_spurious,
+	.on_idle = reno_on_idle,
 	.observe = newreno_observe,
-	.mode = newreno_mode,
-	.ssthresh = newreno_ssthresh,
+	.mode = reno_mode,
+	.ssthresh = reno_ssthresh,
 };

@@ -25,6 +25,7 @@
 //   - Windows are real numbers of at least two segments, not of less than one.
 //   - Pacing at 1.2 instead of 1: the transport lets a window grow only if it was the limit.
 //   - Segments are counted, not bytes. Retransmissions are not ECN capable (RFC 3168).
+#include "sender/cc/marks.h"
 #include "sender/cc/reno.h"
 
 #define PACING_SLOW_START 2.0
@@ -66,22 +67,14 @@ static const struct param params[] = {
 
 struct prague {
 	struct reno reno;
-	double alpha;
+	struct marks marks;
 	uint64_t rtt_virt_ns; // as of the last ACK
-	uint64_t window_ns; // start of the observation window
 	uint64_t reduce_ns; // from here on a mark reduces
-	uint32_t acked, marked; // segments of this window
 	uint32_t mss_bits;
-	float last_m; // of the last one
 	bool repairs; // this episode has a loss
 };
 static_assert(sizeof(struct prague) <= CC_STATE_MAX_BYTES, "state too large");
-
-static double prague_given_window(const void *config) {
-	const struct config *cfg = config;
-
-	return cfg->slow_start.initial_segs;
-}
+RENO_FIRST(struct prague);
 
 static uint64_t rtt_virt_ns(const struct config *cfg, uint64_t srtt_ns) {
 	return time_max(srtt_ns, cfg->rtt_virt_ns);
@@ -101,26 +94,13 @@ static void prague_init(void *state, const void *config, uint32_t mss_bytes, uin
 	struct prague *r = state;
 
 	*r = (struct prague){
-		.alpha = cfg->alpha,
+		.marks.alpha = cfg->alpha,
 		.mss_bits = 8 * mss_bytes,
 		.rtt_virt_ns = rtt_virt_ns(cfg, rtt_ns),
-		.window_ns = now_ns,
+		.marks.window_ns = now_ns,
 	};
 	reno_init(&r->reno, &cfg->slow_start, out);
 	set_pacing(r, rtt_ns, out);
-}
-
-static void observe_marks(struct prague *r, const struct config *cfg, const struct cc_ack *ack) {
-	r->acked += ack->acked_segs;
-	r->marked += ack->ce_segs;
-	// The window's own segments have been acknowledged.
-	if (ack->acked_segs == 0 || ack->sent_ns < r->window_ns
-		|| ack->now_ns - r->window_ns < r->rtt_virt_ns)
-		return;
-	r->last_m = (float)r->marked / (float)r->acked;
-	r->alpha += cfg->g * ((double)r->last_m - r->alpha);
-	r->window_ns = ack->now_ns;
-	r->acked = r->marked = 0;
 }
 
 static void grow(
@@ -144,10 +124,10 @@ static void prague_on_ack(
 		reno_on_loss(&r->reno, out->cwnd_segs / 2, out);
 	}
 	r->rtt_virt_ns = rtt_virt_ns(cfg, ack->srtt_ns);
-	observe_marks(r, cfg, ack);
+	marks_observe(&r->marks, cfg->g, r->rtt_virt_ns, ack);
 	if (ack->ce_segs > 0 && ack->now_ns >= r->reduce_ns) {
 		r->reduce_ns = ack->now_ns + r->rtt_virt_ns;
-		reno_on_loss(&r->reno, out->cwnd_segs * (1 - r->alpha / 2), out);
+		reno_on_loss(&r->reno, out->cwnd_segs * (1 - r->marks.alpha / 2), out);
 	}
 	if (ack->in_sequence && ack->cwnd_limited && !r->repairs && r->rtt_virt_ns > 0)
 		grow(r, cfg, ack, out);
@@ -176,36 +156,17 @@ static void prague_on_spurious(
 	void *state, const void *config, uint64_t now_ns, struct cc_out *out) {
 	struct prague *r = state;
 
-	reno_on_spurious(&r->reno, out);
+	reno_on_spurious(r, config, now_ns, out);
 	r->repairs = false;
-}
-
-static void prague_on_idle(
-	void *state, const void *config, uint64_t now_ns, uint64_t idle_ns, struct cc_out *out) {
-	const struct config *cfg = config;
-
-	slow_start_idle(&cfg->slow_start, out);
 }
 
 static void prague_observe(const void *state, const void *config, float out[CC_OBSERVED]) {
 	const struct prague *r = state;
 
 	out[0] = (float)r->reno.ssthresh_segs;
-	out[1] = (float)r->alpha;
-	out[2] = r->last_m;
+	out[1] = (float)r->marks.alpha;
+	out[2] = r->marks.last_m;
 	out[3] = (float)r->rtt_virt_ns;
-}
-
-static uint8_t prague_mode(const void *state) {
-	const struct prague *r = state;
-
-	return reno_mode(&r->reno);
-}
-
-static double prague_ssthresh(const void *state) {
-	const struct prague *r = state;
-
-	return r->reno.ssthresh_segs;
 }
 
 const struct cc_ops cc_prague = {
@@ -219,14 +180,14 @@ const struct cc_ops cc_prague = {
 	.codepoint = CC_ECN_ECT1,
 	.feedback = CC_FEEDBACK_DCTCP,
 	.observed = {"ssthresh_segs", "alpha", "marked", "rtt_virt_ns"},
-	.given_window = prague_given_window,
+	.given_window = reno_given_window,
 	.init = prague_init,
 	.on_ack = prague_on_ack,
 	.on_loss = prague_on_loss,
 	.on_rto = prague_on_rto,
 	.on_spurious = prague_on_spurious,
-	.on_idle = prague_on_idle,
+	.on_idle = reno_on_idle,
 	.observe = prague_observe,
-	.mode = prague_mode,
-	.ssthresh = prague_ssthresh,
+	.mode = reno_mode,
+	.ssthresh = reno_ssthresh,
 };

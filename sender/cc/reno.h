@@ -81,7 +81,22 @@ static inline void reno_on_rto(
 	out->cwnd_segs = 1;
 }
 
-static inline void reno_on_spurious(struct reno *r, struct cc_out *out) {
+// Members of cc_ops for an algorithm whose state begins with `struct reno reno` and its config with `struct slow_start
+// slow_start`, which RENO_FIRST checks.
+#define RENO_FIRST(state)                                                                          \
+	static_assert(offsetof(state, reno) == 0 && offsetof(struct config, slow_start) == 0,      \
+		"the functions of reno.h find them there")
+
+static inline double reno_given_window(const void *config) {
+	const struct slow_start *s = config;
+
+	return s->initial_segs;
+}
+
+static inline void reno_on_spurious(
+	void *state, const void *config, uint64_t now_ns, struct cc_out *out) {
+	struct reno *r = state;
+
 	if (r->prior_cwnd_segs > out->cwnd_segs)
 		out->cwnd_segs = r->prior_cwnd_segs;
 	if (r->prior_ssthresh_segs > r->ssthresh_segs)
@@ -89,10 +104,23 @@ static inline void reno_on_spurious(struct reno *r, struct cc_out *out) {
 	r->episode = r->timeout = false;
 }
 
-static inline uint8_t reno_mode(const struct reno *r) {
+static inline void reno_on_idle(
+	void *state, const void *config, uint64_t now_ns, uint64_t idle_ns, struct cc_out *out) {
+	slow_start_idle(config, out);
+}
+
+static inline uint8_t reno_mode(const void *state) {
+	const struct reno *r = state;
+
 	if (r->timeout)
 		return RENO_TIMEOUT;
 	if (r->episode)
 		return RENO_RECOVERY;
 	return r->slow_start ? RENO_SLOW_START : RENO_AVOIDANCE;
+}
+
+static inline double reno_ssthresh(const void *state) {
+	const struct reno *r = state;
+
+	return r->ssthresh_segs;
 }

@@ -74,12 +74,7 @@ struct vegas {
 	bool open; // neither in recovery nor after a timeout, as of the last ACK
 };
 static_assert(sizeof(struct vegas) <= CC_STATE_MAX_BYTES, "state too large");
-
-static double vegas_given_window(const void *config) {
-	const struct config *cfg = config;
-
-	return cfg->slow_start.initial_segs;
-}
+RENO_FIRST(struct vegas);
 
 static void start_round(struct vegas *v, uint64_t now_ns) {
 	v->round_ns = now_ns;
@@ -182,13 +177,6 @@ static void vegas_on_rto(
 	reno_on_rto(&v->reno, out->cwnd_segs / 2, loss, out);
 }
 
-static void vegas_on_spurious(
-	void *state, const void *config, uint64_t now_ns, struct cc_out *out) {
-	struct vegas *v = state;
-
-	reno_on_spurious(&v->reno, out);
-}
-
 static void vegas_on_idle(
 	void *state, const void *config, uint64_t now_ns, uint64_t idle_ns, struct cc_out *out) {
 	const struct config *cfg = config;
@@ -207,18 +195,6 @@ static void vegas_observe(const void *state, const void *config, float out[CC_OB
 	out[2] = v->base_ns == NO_RTT ? 0 : (float)v->base_ns;
 }
 
-static uint8_t vegas_mode(const void *state) {
-	const struct vegas *v = state;
-
-	return reno_mode(&v->reno);
-}
-
-static double vegas_ssthresh(const void *state) {
-	const struct vegas *v = state;
-
-	return v->reno.ssthresh_segs;
-}
-
 const struct cc_ops cc_vegas = {
 	.name = "vegas",
 	.summary = "Vegas as in Linux: keeps 2 to 4 segments queued (SIGCOMM 1994)",
@@ -230,14 +206,14 @@ const struct cc_ops cc_vegas = {
 	.prr = true,
 	.ecn = true,
 	.observed = {"ssthresh_segs", "diff_segs", "base_rtt_ns"},
-	.given_window = vegas_given_window,
+	.given_window = reno_given_window,
 	.init = vegas_init,
 	.on_ack = vegas_on_ack,
 	.on_loss = vegas_on_loss,
 	.on_rto = vegas_on_rto,
-	.on_spurious = vegas_on_spurious,
+	.on_spurious = reno_on_spurious,
 	.on_idle = vegas_on_idle,
 	.observe = vegas_observe,
-	.mode = vegas_mode,
-	.ssthresh = vegas_ssthresh,
+	.mode = reno_mode,
+	.ssthresh = reno_ssthresh,
 };

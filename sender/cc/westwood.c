@@ -48,12 +48,7 @@ struct westwood {
 	uint32_t mss_bytes;
 };
 static_assert(sizeof(struct westwood) <= CC_STATE_MAX_BYTES, "state too large");
-
-static double westwood_given_window(const void *config) {
-	const struct config *cfg = config;
-
-	return cfg->slow_start.initial_segs;
-}
+RENO_FIRST(struct westwood);
 
 static void westwood_init(void *state, const void *config, uint32_t mss_bytes, uint64_t rtt_ns,
 	uint64_t now_ns, struct cc_out *out) {
@@ -114,38 +109,12 @@ static void westwood_on_rto(
 	w->min_ns = NO_RTT;
 }
 
-static void westwood_on_spurious(
-	void *state, const void *config, uint64_t now_ns, struct cc_out *out) {
-	struct westwood *w = state;
-
-	reno_on_spurious(&w->reno, out);
-}
-
-static void westwood_on_idle(
-	void *state, const void *config, uint64_t now_ns, uint64_t idle_ns, struct cc_out *out) {
-	const struct config *cfg = config;
-
-	slow_start_idle(&cfg->slow_start, out);
-}
-
 static void westwood_observe(const void *state, const void *config, float out[CC_OBSERVED]) {
 	const struct westwood *w = state;
 
 	out[0] = (float)w->reno.ssthresh_segs;
 	out[1] = (float)(w->bwe * w->mss_bytes * 8);
 	out[2] = w->min_ns == NO_RTT ? 0 : (float)w->min_ns;
-}
-
-static uint8_t westwood_mode(const void *state) {
-	const struct westwood *w = state;
-
-	return reno_mode(&w->reno);
-}
-
-static double westwood_ssthresh(const void *state) {
-	const struct westwood *w = state;
-
-	return w->reno.ssthresh_segs;
 }
 
 const struct cc_ops cc_westwood = {
@@ -160,14 +129,14 @@ const struct cc_ops cc_westwood = {
 	.prr = true,
 	.ecn = true,
 	.observed = {"ssthresh_segs", "bwe_bps", "rtt_min_ns"},
-	.given_window = westwood_given_window,
+	.given_window = reno_given_window,
 	.init = westwood_init,
 	.on_ack = westwood_on_ack,
 	.on_loss = westwood_on_loss,
 	.on_rto = westwood_on_rto,
-	.on_spurious = westwood_on_spurious,
-	.on_idle = westwood_on_idle,
+	.on_spurious = reno_on_spurious,
+	.on_idle = reno_on_idle,
 	.observe = westwood_observe,
-	.mode = westwood_mode,
-	.ssthresh = westwood_ssthresh,
+	.mode = reno_mode,
+	.ssthresh = reno_ssthresh,
 };

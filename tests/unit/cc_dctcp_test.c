@@ -7,13 +7,6 @@ enum { SSTHRESH, ALPHA, MARKED };
 #define DCTCP(options)                                                                             \
 	"{cc: {dctcp: {initial: 10" options "}}, ack_every: 1, ecn: ect0, rto_min: 10s, tlp: no}"
 
-static void ack_to(struct link *l, uint64_t una, bool ece, uint64_t now_ns) {
-	struct seg s = hand_ack(l, una, now_ns);
-
-	s.flags |= ece ? SEG_ECE : 0;
-	hand_feed(l, &s, now_ns);
-}
-
 // Alpha starts at 1. The first ACK ends the first observation window; the next ends with segment 10, the first that
 // was sent after that ACK.
 START_TEST(alpha_follows_the_share_of_marks) {
@@ -142,15 +135,8 @@ END_TEST
 
 // Otherwise it is Reno: one segment per round trip, ssthresh halved by a timeout, once.
 START_TEST(is_reno_without_marks) {
-	struct link *l = HAND(.group = "{cc: {dctcp: {initial: 4}}, ack_every: 1, rto_min: 200ms}");
-
-	hand_ack_at(l, 1, 40 * MS);
-	CWND_EQ(l, 5);
-	link_run(l, 500 * MS);
-	ck_assert_uint_eq(link_flow(l)->count.timeouts, 1);
-	OBSERVED_EQ(l, SSTHRESH, 2.5);
-	CWND_EQ(l, 1);
-	link_close(l);
+	cc_check_reno_without_marks(
+		"{cc: {dctcp: {initial: 4}}, ack_every: 1, rto_min: 200ms}", SSTHRESH);
 }
 END_TEST
 

@@ -9,13 +9,6 @@ enum { SSTHRESH, ALPHA, MARKED, RTT_VIRT };
 	"}}, ack_every: 1, ecn: ect1, rto_min: 10s, tlp: no, "                                     \
 	"pacing: off}"
 
-static void ack_to(struct link *l, uint64_t una, bool ece, uint64_t now_ns) {
-	struct seg s = hand_ack(l, una, now_ns);
-
-	s.flags |= ece ? SEG_ECE : 0;
-	hand_feed(l, &s, now_ns);
-}
-
 // The first ACK ends the first observation window; the next ends with segment 10, the first that was sent after that
 // ACK. Only unmarked segments let the window grow, by one segment per round trip, also while it is reduced.
 START_TEST(alpha_and_the_window_follow_the_marks) {
@@ -126,16 +119,9 @@ END_TEST
 
 // Otherwise it is Reno: ssthresh halved by a timeout, once.
 START_TEST(is_reno_without_marks) {
-	struct link *l = HAND(.group = "{cc: {prague: {initial: 4}}, ack_every: 1, rto_min: 200ms, "
-				       "pacing: off}");
-
-	hand_ack_at(l, 1, 40 * MS);
-	CWND_EQ(l, 5);
-	link_run(l, 500 * MS);
-	ck_assert_uint_eq(link_flow(l)->count.timeouts, 1);
-	OBSERVED_EQ(l, SSTHRESH, 2.5);
-	CWND_EQ(l, 1);
-	link_close(l);
+	cc_check_reno_without_marks(
+		"{cc: {prague: {initial: 4}}, ack_every: 1, rto_min: 200ms, pacing: off}",
+		SSTHRESH);
 }
 END_TEST
 

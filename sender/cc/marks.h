@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The moving average of the part of the segments that was marked (RFC 8257 section 3.3), for controls that reduce by it.
+//
+//	M      = marked / acknowledged segments of an observation window
+//	alpha  = (1 - g) alpha + g M    at its end: with the first ACK of a segment sent after the last one ended,
+//	                                and not before `least_ns`
+#pragma once
+#include "sender/cc/cc.h"
+
+struct marks {
+	double alpha;
+	uint64_t window_ns; // start of the observation window
+	uint32_t acked, marked; // segments of this window
+	float last_m; // of the last one
+};
+
+static inline void marks_observe(
+	struct marks *m, double g, uint64_t least_ns, const struct cc_ack *ack) {
+	m->acked += ack->acked_segs;
+	m->marked += ack->ce_segs;
+	if (ack->acked_segs == 0 || ack->sent_ns < m->window_ns
+		|| ack->now_ns - m->window_ns < least_ns)
+		return;
+	m->last_m = (float)m->marked / (float)m->acked;
+	m->alpha += g * ((double)m->last_m - m->alpha);
+	m->window_ns = ack->now_ns;
+	m->acked = m->marked = 0;
+}
