@@ -148,7 +148,7 @@ struct bbr3 {
 	uint16_t rounds_since_probe;
 	uint8_t mode, ack_phase, full_rounds, up_rounds, extra_rounds, loss_events;
 	bool extra_i : 1, round_start : 1, loss_round_start : 1, loss_in_round : 1, loss_new : 1;
-	bool full_now : 1, pipe_filled : 1, seen_rtt : 1, idle_restart : 1, probe_rtt_round : 1;
+	bool full_now : 1, filled : 1, seen_rtt : 1, idle_restart : 1, probe_rtt_round : 1;
 	bool probing : 1, recovery : 1, limited : 1;
 };
 static_assert(sizeof(struct bbr3) <= CC_STATE_MAX_BYTES, "state too large");
@@ -358,7 +358,7 @@ static void update_bounds(struct bbr3 *b, const struct config *cfg, double cwnd_
 static void update_extra_acked(struct bbr3 *b, const struct cc_ack *ack, double cwnd_segs) {
 	double expected = bw_bps(b) * (double)(ack->now_ns - b->extra_ns) * 1e-9 / b->mss_bits;
 
-	if (b->round_start && (!b->pipe_filled || ++b->extra_rounds >= EXTRA_ROUNDS)) {
+	if (b->round_start && (!b->filled || ++b->extra_rounds >= EXTRA_ROUNDS)) {
 		b->extra_rounds = 0;
 		b->extra_i ^= 1;
 		b->extra[b->extra_i] = 0;
@@ -381,7 +381,7 @@ static void check_full(struct bbr3 *b, const struct cc_ack *ack) {
 		return;
 	}
 	b->full_now = ++b->full_rounds >= FULL_BW_ROUNDS;
-	b->pipe_filled |= b->full_now;
+	b->filled |= b->full_now;
 }
 
 // Startup ends by losses too; Drain by what is in flight.
@@ -390,13 +390,13 @@ static void check_startup_and_drain(struct bbr3 *b, const struct config *cfg,
 	if (b->mode == MODE_STARTUP && b->loss_round_start) {
 		if (ack->in_recovery && b->loss_events >= STARTUP_LOSS_EVENTS
 			&& too_high(b, cfg, ack)) {
-			b->pipe_filled = true;
+			b->filled = true;
 			b->inflight_long =
 				(float)max_of(bdp_segs(b, cfg, 1), (double)b->inflight_latest);
 		}
 		b->loss_events = 0;
 	}
-	if (b->mode == MODE_STARTUP && b->pipe_filled)
+	if (b->mode == MODE_STARTUP && b->filled)
 		b->mode = MODE_DRAIN;
 	if (b->mode == MODE_DRAIN && ack->inflight_segs <= budget(b, out, bdp_segs(b, cfg, 1)))
 		start_down(b, cfg, ack);
@@ -456,7 +456,7 @@ static void update_cycle(struct bbr3 *b, const struct config *cfg, const struct 
 	const struct cc_out *out) {
 	double cwnd_segs = out->cwnd_segs;
 
-	if (!b->pipe_filled)
+	if (!b->filled)
 		return;
 	adapt_long_term(b, cfg, ack, cwnd_segs);
 	if ((b->mode == MODE_DOWN || b->mode == MODE_CRUISE)
@@ -489,7 +489,7 @@ static void leave_probe_rtt(
 	out->cwnd_segs = max_of(out->cwnd_segs, (double)b->prior_segs);
 	reset_short_term(b);
 	b->mode = MODE_STARTUP;
-	if (b->pipe_filled) {
+	if (b->filled) {
 		start_down(b, cfg, ack);
 		b->mode = MODE_CRUISE;
 	}
@@ -554,7 +554,7 @@ static void set_pacing(
 	const struct bbr3 *b, const struct config *cfg, double gain, struct cc_out *out) {
 	double rate_bps = gain * bw_bps(b) * (1 - cfg->margin);
 
-	if (rate_bps > 0 && (b->pipe_filled || rate_bps > out->pacing_bps))
+	if (rate_bps > 0 && (b->filled || rate_bps > out->pacing_bps))
 		out->pacing_bps = max_of(rate_bps, 1);
 }
 
@@ -566,7 +566,7 @@ static void set_cwnd(const struct bbr3 *b, const struct config *cfg, const struc
 	double extra = (double)(b->extra[0] > b->extra[1] ? b->extra[0] : b->extra[1]);
 	double most = budget(b, out, bdp_segs(b, cfg, gain) + extra), cap = INFINITY;
 
-	if (b->pipe_filled)
+	if (b->filled)
 		out->cwnd_segs = min_of(out->cwnd_segs + ack->acked_segs, most);
 	else if (out->cwnd_segs < most || (double)ack->delivered_segs < cfg->initial_segs)
 		out->cwnd_segs += ack->acked_segs;
