@@ -45,6 +45,8 @@ static const struct param params[] = {
 	{"ecn", "cc",
 		"ECN codepoint of data packets; cc: ect0 with dctcp, ect1 with prague, else off",
 		UNIT_NONE, PARAM_ENUM(struct group, ecn, ecn_names)},
+	{"dscp", "0", "of its packets in both directions (RFC 2474)", UNIT_NONE,
+		PARAM_U64(struct group, dscp), 0, 63},
 	{"ecn_unheard", "refuse",
 		"ecn: with an algorithm that does not answer marks: refuse it, or allow it and ignore "
 		"the echoes",
@@ -223,6 +225,9 @@ static int group_stack(struct group *g, struct config_node *node, struct err *er
 	if ((g->stack.guest || g->peer.guest) && g->mss > 1460)
 		return config_err(node, -EINVAL, err,
 			"mss: a Linux guest's card takes frames of 1514 bytes: 1460B at most");
+	if ((g->stack.guest || g->peer.guest) && g->dscp > 0)
+		return config_err(config_get(node, "dscp"), -EINVAL, err,
+			"dscp: a Linux guest's packets have 0; with stack: linux there is no dscp");
 	if (!g->stack.guest)
 		return 0;
 	if (config_get(node, "cc") != NULL)
@@ -370,6 +375,7 @@ int groups_init(struct groups *gs, struct config_node *node, struct err *err) {
 		}
 		g->first = gs->flows;
 		gs->flows += (uint32_t)g->count;
+		gs->dscp |= g->dscp > 0;
 	}
 	return 0;
 }

@@ -26,6 +26,7 @@ struct group {
 	uint64_t mss; // value of the MSS option: payload plus TCP options
 	uint64_t base_rtt_ns; // 0: what the paths give
 	int host; // the name that set other parameters
+	uint64_t dscp;
 	int ecn; // enum cc_ecn
 	int ecn_unheard; // 0: refuse ECN with a control that does not answer it, 1: its echoes are ignored
 	int ecn_feedback; // 0: as the congestion control says, else 1 + enum cc_feedback
@@ -63,6 +64,7 @@ struct groups {
 	struct group group[GROUPS_MAX];
 	uint32_t count;
 	uint32_t flows; // sum of their counts
+	bool dscp; // one of them has a DSCP
 };
 
 // Reads the `flows` list. On error nothing needs freeing.

@@ -41,6 +41,7 @@ static void trace_headers(struct path *p, const struct pkt *pkt) {
 			.size_bytes = h.seq_count,
 			.delay_class = h.syn,
 			.event = TEL_HEADERS,
+			.param = h.dscp,
 		});
 }
 

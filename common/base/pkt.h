@@ -78,6 +78,7 @@ struct pkt_headers {
 	uint32_t seq; // TCP sequence number
 	uint16_t seq_count; // sequence numbers of its payload and its FIN
 	bool syn;
+	uint8_t dscp; // of IPv4
 };
 typedef struct pkt_headers pkt_headers_fn(void *ctx, const struct pkt *p);
 struct pkt_reader {

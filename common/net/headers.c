@@ -13,6 +13,7 @@ struct pkt_headers headers_read(const uint8_t *frame, size_t len) {
 
 	if (len < WIRE_ETH + WIRE_IPV4 || !wire_is_ipv4(frame))
 		return h;
+	h.dscp = frame[WIRE_ETH + 1] >> 2;
 	size_t tcp = WIRE_ETH + (size_t)(frame[WIRE_ETH] & 15) * 4;
 
 	if (frame[WIRE_ETH + 9] != WIRE_PROTO_TCP || len < tcp + WIRE_TCP)

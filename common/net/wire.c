@@ -281,7 +281,7 @@ static void write_options(uint8_t *p, const struct seg *seg, uint64_t *sum) {
 	}
 }
 
-size_t wire_write_tcp(uint8_t *buf, const struct wire_addr *addr, uint8_t ecn, uint16_t ip_id,
+size_t wire_write_tcp(uint8_t *buf, const struct wire_addr *addr, uint8_t tos, uint16_t ip_id,
 	const struct seg *seg) {
 	uint8_t *p = wire_put_eth(buf, &addr->dst_mac, &addr->src_mac, WIRE_ETHERTYPE_IPV4);
 	size_t header = wire_tcp_header(seg);
@@ -289,7 +289,7 @@ size_t wire_write_tcp(uint8_t *buf, const struct wire_addr *addr, uint8_t ecn, u
 	uint64_t addresses = (uint64_t)addr->src_ip + addr->dst_ip;
 
 	uint64_t sum = addresses + (IP_TTL << 8 | WIRE_PROTO_TCP);
-	p = sum32(p, 0x45u << 24 | (uint32_t)(ecn & 3) << 16 | (WIRE_IPV4 + tcp_len), &sum);
+	p = sum32(p, 0x45u << 24 | (uint32_t)tos << 16 | (WIRE_IPV4 + tcp_len), &sum);
 	p = sum32(p, (uint32_t)ip_id << 16 | IP_DF, &sum);
 	p = wire_put32(p, IP_TTL << 24 | WIRE_PROTO_TCP << 16 | (uint16_t)~fold64(sum));
 	p = wire_put32(p, addr->src_ip);
@@ -314,11 +314,11 @@ void wire_template_init(struct wire_template *t, const struct wire_addr *addr) {
 	wire_put16(p, IP_PLAIN);
 }
 
-void wire_write_plain(uint8_t *buf, const struct wire_template *t, uint8_t ecn, uint16_t ip_id,
+void wire_write_plain(uint8_t *buf, const struct wire_template *t, uint8_t tos, uint16_t ip_id,
 	const struct seg *seg) {
 	const struct wire_addr *a = &t->addr;
 	uint32_t tcp_len = WIRE_HEADER_PLAIN - WIRE_ETH - WIRE_IPV4 + (uint32_t)seg->len;
-	uint32_t ip_len = WIRE_IPV4 + tcp_len, tos = ecn & 3u;
+	uint32_t ip_len = WIRE_IPV4 + tcp_len;
 	uint32_t flags = PLAIN_OFFSET | seg->flags;
 	uint32_t ports = (uint32_t)a->src_port << 16 | a->dst_port;
 	uint64_t addresses = (uint64_t)a->src_ip + a->dst_ip;
@@ -329,7 +329,7 @@ void wire_write_plain(uint8_t *buf, const struct wire_template *t, uint8_t ecn, 
 
 	memcpy(buf, t->eth, sizeof(t->eth));
 	uint8_t *p = buf + WIRE_ETH;
-	p[1] = (uint8_t)tos;
+	p[1] = tos;
 	p = wire_put16(p + 2, ip_len);
 	p = wire_put32(p, (uint32_t)ip_id << 16 | IP_DF);
 	p = wire_put32(p, IP_TTL << 24 | WIRE_PROTO_TCP << 16 | (uint16_t)~fold64(ip_sum));

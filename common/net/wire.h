@@ -85,11 +85,11 @@ static inline size_t wire_tcp_frame(const struct seg *seg) {
 		return len;
 	return wire_tcp_frame_any(seg);
 }
-// Writes Ethernet, IPv4 and TCP headers with checksums; the payload is seg->len zero bytes, which
+// Writes Ethernet, IPv4 and TCP headers with checksums; `tos` is DSCP * 4 + ECN; the payload is seg->len zero bytes, which
 // the caller provides (they add nothing to a checksum) and which this function does not touch, and
 // likewise the padding of a short frame. `buf` has WIRE_HEADER_MAX bytes; header and payload fit
 // into an IPv4 packet. Returns the header length.
-size_t wire_write_tcp(uint8_t *buf, const struct wire_addr *addr, uint8_t ecn, uint16_t ip_id,
+size_t wire_write_tcp(uint8_t *buf, const struct wire_addr *addr, uint8_t tos, uint16_t ip_id,
 	const struct seg *seg);
 
 // Nearly every segment carries timestamps and no other option: who sends many keeps what such frames
@@ -111,7 +111,7 @@ static inline bool wire_is_plain(const struct seg *seg) {
 	return seg->options == SEG_OPT_TS && seg->sack_count == 0;
 }
 // wire_write_tcp for such a segment: the same bytes, WIRE_HEADER_PLAIN of them.
-void wire_write_plain(uint8_t *buf, const struct wire_template *t, uint8_t ecn, uint16_t ip_id,
+void wire_write_plain(uint8_t *buf, const struct wire_template *t, uint8_t tos, uint16_t ip_id,
 	const struct seg *seg);
 // wire_parse and wire_parse_tcp in one for a good frame of such a segment, without IP options. False:
 // it is another, or not good, and these two say what it is.

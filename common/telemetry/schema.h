@@ -203,7 +203,8 @@
 	F(uint8_t, "|u1", path, "", "index of the path in the config")                             \
 	F(uint8_t, "|u1", ecn, "ecn", "ECN bits on arrival")                                       \
 	F(uint8_t, "|u1", param, "",                                                               \
-		"change: which of the path's parameters, as the recorder counts them")
+		"change: which of the path's parameters, as the recorder counts them; headers: "   \
+		"DSCP")
 
 // One direction of a TCP connection in a capture that carried payload, or its client's if none did; written when it
 // has ended. tools/pcap/README.md defines every number. A file's header has room for some forty fields, so the

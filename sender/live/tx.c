@@ -53,7 +53,7 @@ struct rte_mbuf *sender_new_frame(struct sender_lcore *s, struct sender_port *p,
 
 // Writes a segment into a frame; `addr` NULL: with the port's template.
 static inline void put_seg(struct sender_lcore *s, struct sender_port *p,
-	const struct wire_addr *addr, uint8_t ecn, const struct seg *seg, uint64_t due_ns) {
+	const struct wire_addr *addr, uint8_t tos, const struct seg *seg, uint64_t due_ns) {
 	uint8_t *data;
 	struct rte_mbuf *m = sender_new_frame(s, p, &data);
 
@@ -61,11 +61,11 @@ static inline void put_seg(struct sender_lcore *s, struct sender_port *p,
 		return;
 	// The longer header of an earlier use may lie where the payload must be zero.
 	if (addr == NULL && wire_is_plain(seg)) {
-		wire_write_plain(data, &p->head, ecn, p->ip_id++, seg);
+		wire_write_plain(data, &p->head, tos, p->ip_id++, seg);
 		memset(data + WIRE_HEADER_PLAIN, 0, WIRE_HEADER_MAX - WIRE_HEADER_PLAIN);
 	} else {
 		size_t header = wire_write_tcp(
-			data, addr == NULL ? &p->head.addr : addr, ecn, p->ip_id++, seg);
+			data, addr == NULL ? &p->head.addr : addr, tos, p->ip_id++, seg);
 
 		memset(data + header, 0, WIRE_HEADER_MAX - header);
 	}
@@ -79,6 +79,17 @@ void sender_put_seg(struct sender_lcore *s, struct sender_port *p, const struct 
 	put_seg(s, p, addr, ECN_NOT_ECT, seg, 0);
 }
 
+// The IP header's TOS byte. A connection that is no flow of ours has no DSCP.
+static inline uint8_t tos_of(const struct groups *groups, uint32_t id, uint8_t ecn) {
+	if (likely(!groups->dscp) || id >= groups->flows)
+		return ecn;
+	for (uint32_t g = groups->count; g-- > 0;) {
+		if (id >= groups->group[g].first)
+			return (uint8_t)(groups->group[g].dscp << 2 | ecn);
+	}
+	return ecn;
+}
+
 void sender_output(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn,
 	uint64_t due_ns, bool paced) {
 	struct sender_port *p = ctx;
@@ -86,6 +97,7 @@ void sender_output(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, ui
 	const struct wire_addr *addr = NULL;
 	uint32_t flows = p->live->groups->flows;
 	uint16_t port = (uint16_t)plan->peer_port;
+	uint8_t tos;
 
 	if (plan->role == LIVE_SENDER) {
 		wire_template_ends(
@@ -98,13 +110,14 @@ void sender_output(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, ui
 			addr = connections_addr(&p->connections, p->host, id);
 	}
 	due_ns = paced ? due_ns : 0;
-	put_seg(p->live, p, addr, ecn, seg, due_ns);
+	tos = tos_of(p->live->groups, id, ecn);
+	put_seg(p->live, p, addr, tos, seg, due_ns);
 	if (n == 1)
 		return;
 	struct seg next; // one of several plain segments
 	seg_copy_header(&next, seg);
 	for (uint32_t i = 1; i < n; i++) {
 		next.seq += seg->len;
-		put_seg(p->live, p, addr, ecn, &next, due_ns);
+		put_seg(p->live, p, addr, tos, &next, due_ns);
 	}
 }

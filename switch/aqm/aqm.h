@@ -33,6 +33,7 @@ struct aqm_env {
 	uint32_t mtu_bytes; // largest frame with FCS
 	uint64_t seed; // hash(run seed, path, stage)
 	aqm_hosts_fn *hosts; // NULL: a packet's flow group stands for both its hosts
+	const struct pkt_reader *headers; // of packets; NULL: there are none
 };
 
 struct backlog {
@@ -74,6 +75,8 @@ struct aqm_ops {
 	// Internal values for plots, zero before the call, recorded once per interval (TEL_EV_OBSERVED); may be
 	// NULL.
 	void (*observe)(const void *q, double out[AQM_OBSERVED]);
+	// Whether it reads packets' headers (env->headers), once its parameters are known. NULL: no.
+	bool (*headers)(const void *q);
 	// True once a packet's fate depended on a draw or on the seed. NULL: on none.
 	bool (*random)(const void *q);
 };

@@ -43,9 +43,9 @@
 //
 // What is not there, and why:
 // - The shaper with its overhead compensation: the stage `link` has both.
-// - Tins by DSCP: packets carry no DSCP here. All are best effort.
-// - The ACK filter: a discipline sees sizes and times, but not which packets are ACKs nor what they acknowledge. Nor
-//   do recordings contain it, so that `weir replay` could not repeat the filter's decisions.
+// - Tins by DSCP: all packets are best effort, as with Linux's besteffort.
+// - The ACK filter: what a packet acknowledges is not among the headers that disciplines may ask for (pkt_headers), and
+//   not in recordings.
 #include "common/base/mem.h"
 #include "switch/aqm/bursts.h"
 #include "switch/aqm/cake_hosts.h"

@@ -17,13 +17,15 @@
 //	threshold: 800us         by the time that a packet waited; range: 0 makes a step of it, as in Linux
 //	threshold: 5pkt, 10kB    a step: marked if more waits in the L4S queue than this, the packet included
 //	classify: l4s_ect        as above (RFC 9331); any_ect: ECT(0) joins the L4S queue too, as for DCTCP
+//	l4s_dscp: 45             packets with this DSCP join the L4S queue too, whatever their ECN field is (sections 2.3 and
+//	                         2.5.1.1), such as 45, NQB. What is not L4S by its ECN field gets there the signals of a
+//	                         Classic control, with (p_L / k)^2: Not-ECT is dropped, ECT(0) marked
 //
 // A lone packet of the L4S queue is not marked by the ramp (`min_pkts`, the RFC's Th_len): on slow links one packet
 // takes longer than the threshold.
 //
 // Where we differ from the RFC, and why:
 // - The limit counts the packets that wait and the one that arrives; the RFC keeps one more MTU free.
-// - There is no classification by DSCP: packets in this switch carry their ECN field only.
 // - Only packets that are sent count for the round robin, as in Linux; the RFC leaves the scheduler open. A share of
 //   1/16 protects Classic traffic at little cost in L4S delay; Linux has 10 %.
 // Linux also never signals while less than two full-sized frames wait; the RFC does not have this rule.
@@ -45,6 +47,8 @@ struct dualpi2 {
 	uint64_t range_ns, min_pkts, shift_ns;
 	double classic_share;
 	int scheduler, classify;
+	uint64_t l4s_dscp; // 0: none
+	const struct pkt_reader *headers;
 
 	struct aqm_limit max;
 	bool sojourn; // the threshold is a time
@@ -53,6 +57,7 @@ struct dualpi2 {
 	struct dualpi2_state state;
 	struct pkt_ring l4s, classic;
 	double l4s_sum, classic_sum; // of probabilities
+	double by_dscp_sum; // of those of Classic packets in the L4S queue
 	double native; // p'_L of the last L4S packet
 	double credit_bytes; // of the classic queue
 };
@@ -60,6 +65,7 @@ struct dualpi2 {
 static const char *const overload_names[] = {"drop", "overflow", NULL};
 static const char *const scheduler_names[] = {"wrr", "ts_fifo", NULL};
 static const char *const classify_names[] = {"l4s_ect", "any_ect", NULL};
+static const char *const dscp_words[] = {"no", NULL};
 
 static const struct param params[] = {
 	{"limit", "250ms", "of both queues together, without the frame on the wire", UNIT_NONE,
@@ -79,6 +85,8 @@ static const struct param params[] = {
 		PARAM_U64(struct dualpi2, shift_ns), 0, 1e10},
 	{"classify", "l4s_ect", "what joins the L4S queue: ECT(1) and CE, or ECT(0) too", UNIT_NONE,
 		PARAM_ENUM(struct dualpi2, classify, classify_names)},
+	{"l4s_dscp", "no", "packets with this DSCP join the L4S queue, too", UNIT_NONE,
+		PARAM_U64(struct dualpi2, l4s_dscp), 1, 63, .choices = dscp_words},
 	PARAM_END,
 };
 
@@ -92,6 +100,7 @@ static int dualpi2_init(void *self, const struct aqm_env *env, struct err *err) 
 		return err_set(err, -EINVAL,
 			"threshold: a BDP needs a base RTT, but its paths have no delay; "
 			"write a threshold such as 5pkt, 10kB or 1ms");
+	d->headers = env->headers;
 	dualpi2_law_init(&d->law);
 	dualpi2_state_init(&d->law, &d->state, env->seed);
 	d->sojourn = d->threshold.kind == LIMIT_TIME;
@@ -124,9 +133,15 @@ static inline struct backlog dualpi2_waiting(const struct dualpi2 *d) {
 	};
 }
 
+// By its ECN field.
 static inline bool dualpi2_is_l4s(const struct dualpi2 *d, const struct pkt *p) {
 	return (p->ecn & ECN_ECT1) != 0
 		|| (d->classify == DUALPI2_ANY_ECT && p->ecn != ECN_NOT_ECT);
+}
+
+static inline bool dualpi2_joins_l4s(const struct dualpi2 *d, const struct pkt *p) {
+	return dualpi2_is_l4s(d, p)
+		|| (unlikely(d->l4s_dscp > 0) && pkt_headers(d->headers, p).dscp == d->l4s_dscp);
 }
 
 static void dualpi2_enqueue(void *self, struct pkt *p, uint64_t now_ns, struct pkt_list *drops) {
@@ -137,7 +152,7 @@ static void dualpi2_enqueue(void *self, struct pkt *p, uint64_t now_ns, struct p
 	p->arrival_ns = now_ns;
 	if (unlikely(!aqm_limit_fits(&d->max, in.pkts, in.bytes, p->size_bytes)))
 		pkt_drop(drops, p, DROP_QUEUE_FULL);
-	else if (unlikely(!pkt_ring_push(dualpi2_is_l4s(d, p) ? &d->l4s : &d->classic, p)))
+	else if (unlikely(!pkt_ring_push(dualpi2_joins_l4s(d, p) ? &d->l4s : &d->classic, p)))
 		pkt_drop(drops, p, DROP_NO_MBUF);
 }
 
@@ -170,6 +185,15 @@ static inline double dualpi2_l4s_prob(const struct dualpi2 *d) {
 	return p < 1 ? p : 1;
 }
 
+// A Classic packet in the L4S queue. Its control answers p as an L4S one answers k sqrt(p).
+__attribute__((noinline)) static bool dualpi2_by_dscp_passes(struct dualpi2 *d, struct pkt *p) {
+	double root = dualpi2_l4s_prob(d) / (d->law.coupling > 1 ? d->law.coupling : 1);
+
+	if (!dualpi2_signals(&d->law, &d->state, &d->by_dscp_sum, root * root))
+		return true;
+	return aqm_mark(p);
+}
+
 // These two mark a packet; false: it is to be dropped.
 static inline bool dualpi2_l4s_passes(struct dualpi2 *d, struct pkt *p, uint64_t now_ns) {
 	struct dualpi2_state *s = &d->state;
@@ -181,6 +205,8 @@ static inline bool dualpi2_l4s_passes(struct dualpi2 *d, struct pkt *p, uint64_t
 		return true;
 	}
 	d->native = dualpi2_native(d, p, now_ns);
+	if (unlikely(d->l4s_dscp > 0) && !dualpi2_is_l4s(d, p))
+		return dualpi2_by_dscp_passes(d, p);
 	if (dualpi2_signals(&d->law, s, &d->l4s_sum, dualpi2_l4s_prob(d)))
 		aqm_mark(p);
 	return true;
@@ -254,6 +280,12 @@ static void dualpi2_observe(const void *self, double out[AQM_OBSERVED]) {
 	out[3] = d->credit_bytes;
 }
 
+static bool dualpi2_reads_headers(const void *self) {
+	const struct dualpi2 *d = self;
+
+	return d->l4s_dscp > 0;
+}
+
 static bool dualpi2_random(const void *self) {
 	const struct dualpi2 *d = self;
 
@@ -277,5 +309,6 @@ const struct aqm_ops aqm_dualpi2 = {
 	.backlog = dualpi2_backlog,
 	.limit = dualpi2_limit,
 	.observe = dualpi2_observe,
+	.headers = dualpi2_reads_headers,
 	.random = dualpi2_random,
 };

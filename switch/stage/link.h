@@ -32,6 +32,7 @@ struct stage_stats *link_figures(void *self, uint64_t now_ns);
 const char *link_observe(const void *self, double out[AQM_OBSERVED]);
 bool link_random(const void *self);
 bool link_flows(const void *self);
+bool link_headers(const void *self);
 struct aqm_limit link_limit(const void *self);
 
 // The discipline with a call per packet; packets are recorded if there is a stream.
@@ -39,4 +40,5 @@ struct wire_queue link_queue(const struct link *l);
 
 // Operations of all kinds of links.
 #define LINK_QUEUE_OPS                                                                             \
-	.backlog = link_backlog, .observe = link_observe, .flows = link_flows, .limit = link_limit
+	.backlog = link_backlog, .observe = link_observe, .flows = link_flows,                     \
+	.headers = link_headers, .limit = link_limit

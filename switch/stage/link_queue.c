@@ -52,6 +52,7 @@ int link_begin(struct link *l, const struct stage_env *env, uint64_t rate_bps, u
 		.mtu_bytes = env->mtu_bytes,
 		.seed = rng_u64(&seed),
 		.hosts = env->hosts,
+		.headers = env->headers,
 	};
 	l->wire.env = env;
 	l->in_bursts = l->aqm->dequeue_burst != NULL && !l->wire.framing.padded;
@@ -180,6 +181,12 @@ bool link_flows(const void *self) {
 	const struct link *l = self;
 
 	return l->aqm->flows;
+}
+
+bool link_headers(const void *self) {
+	const struct link *l = self;
+
+	return l->aqm->headers != NULL && l->aqm->headers(l->q);
 }
 
 struct aqm_limit link_limit(const void *self) {

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -113,3 +116,34 @@ def test_overload_drops_or_overflows(simulate: Simulate) -> None:
     assert drop.link["queue_mean_ns"] < 1.2 * TARGET_NS
     assert len(packets(overflow, DROP)[0]) == 0
     assert overflow.link["queue_mean_ns"] > 2 * TARGET_NS
+
+
+@pytest.mark.parametrize(("dscp", "waits_ns"), [(45, 2e6), (46, TARGET_NS)])
+def test_a_dscp_brings_a_classic_flow_into_the_l4s_queue(
+    simulate: Simulate, dscp: int, waits_ns: float
+) -> None:
+    """Dropped with the Classic probability of the L4S queue's delay, it keeps that queue short.
+
+    With another DSCP it waits in the Classic queue, as long as PI2's target. A replay of recorded
+    arrivals has the DSCP from them, and decides the same.
+    """
+    run = simulate(
+        CONFIG,
+        "telemetry={level: 3, arrivals: yes}",
+        "duration=12s",
+        "warmup=5s",
+        "paths.forward.link.queue.dualpi2.l4s_dscp=45",
+        f"flows.1.dscp={dscp}",
+        "flows.1.ecn=off",
+        "flows.1.cc=newreno",
+    )
+    _, classic = packets(run, DEQUEUE)
+    median_ns = np.median(classic["sojourn_ns"])
+    assert (median_ns < waits_ns) if dscp == 45 else median_ns == pytest.approx(waits_ns, rel=0.25)
+    arrivals = run.records("arrivals")
+    heads = arrivals[arrivals["event"] == 4]
+    assert set(heads["param"]) == {0, dscp}
+    argv = [sys.executable, "-m", "weir", "replay", str(run.folder)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith("identical:")

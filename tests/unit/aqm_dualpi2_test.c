@@ -389,6 +389,82 @@ START_TEST(updates_do_not_depend_on_packets) {
 }
 END_TEST
 
+// The DSCP of a packet is the lower part of its flow's number here.
+static struct pkt_headers headers(void *ctx, const struct pkt *p) {
+	return (struct pkt_headers){.dscp = (uint8_t)p->flow_id};
+}
+static const struct pkt_reader reader = {.read = headers};
+
+static void open_by_dscp(struct aqm_bench *b, const char *params) {
+	struct aqm_env with = env;
+
+	with.headers = &reader;
+	ck_assert_msg(aqm_open(b, "dualpi2", params, &with) == 0, "%s", b->err.msg);
+}
+
+START_TEST(a_dscp_joins_the_l4s_queue) {
+	struct pkt *pkts = pkts_new(4, 1000);
+	struct aqm_bench b;
+
+	open_by_dscp(&b, "{l4s_dscp: 45}");
+	ck_assert(b.ops->headers(b.q));
+	pkts[1].flow_id = 46;
+	pkts[2].flow_id = 45;
+	put(&b, &pkts[0], ECN_ECT0, 0);
+	put(&b, &pkts[1], ECN_NOT_ECT, 0);
+	put(&b, &pkts[2], ECN_NOT_ECT, 0);
+	put(&b, &pkts[3], ECN_ECT1, 0);
+	ck_assert_ptr_eq(aqm_take(&b, US), &pkts[2]);
+	ck_assert_ptr_ne(aqm_take(&b, US), &pkts[2]);
+	aqm_close(&b);
+
+	open_by_dscp(&b, "{}");
+	ck_assert(!b.ops->headers(b.q));
+	put(&b, &pkts[0], ECN_ECT0, 0);
+	put(&b, &pkts[2], ECN_NOT_ECT, 0);
+	ck_assert_ptr_eq(aqm_take(&b, US), &pkts[0]);
+	aqm_close(&b);
+	free(pkts);
+}
+END_TEST
+
+// RFC 9332, section 2.5.1.1: the probability is one for a Classic control at the L4S queue's target. With p_L = 1 and
+// k = 2 it is (1 / 2)^2: each fourth, from the fifth on, as the sum of appendix A must exceed 1.
+START_TEST(classic_packets_in_the_l4s_queue_get_classic_signals) {
+	static const struct {
+		const char *params;
+		enum ecn ecn;
+		uint32_t drops, marks;
+	} cases[] = {
+		{"{l4s_dscp: 45, threshold: 1us, range: 0, min_pkts: 0}", ECN_NOT_ECT, 10, 0},
+		{"{l4s_dscp: 45, threshold: 1us, range: 0, min_pkts: 0}", ECN_ECT0, 0, 10},
+		{"{l4s_dscp: 45, threshold: 1us, range: 0, min_pkts: 0}", ECN_ECT1, 0, 41},
+		{"{l4s_dscp: 45, threshold: 1us, range: 0, min_pkts: 0, classify: any_ect}",
+			ECN_ECT0, 0, 41},
+		{"{l4s_dscp: 45, threshold: 1us, range: 0, min_pkts: 0, coupling: 4}", ECN_NOT_ECT,
+			2, 0},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct pkt *pkts = pkts_new(41, 1000), *p;
+		uint32_t marks = 0;
+		struct aqm_bench b;
+
+		open_by_dscp(&b, cases[i].params);
+		for (uint32_t k = 0; k < 41; k++) {
+			pkts[k].flow_id = 45;
+			put(&b, &pkts[k], cases[i].ecn, 0);
+		}
+		while ((p = aqm_take(&b, 2 * MS)) != NULL)
+			marks += p->ecn == ECN_CE;
+		ck_assert_msg(b.drops.count == cases[i].drops && marks == cases[i].marks,
+			"%zu: %u drops, %u marks", i, b.drops.count, marks);
+		aqm_close(&b);
+		free(pkts);
+	}
+}
+END_TEST
+
 START_TEST(bad_parameters_are_refused_with_their_place) {
 	static const struct {
 		const char *params, *says;
@@ -399,6 +475,8 @@ START_TEST(bad_parameters_are_refused_with_their_place) {
 		{"{scheduler: drr}", "scheduler"},
 		{"{threshold: 5}", "threshold"},
 		{"{classify: dscp}", "classify"},
+		{"{l4s_dscp: 64}", "l4s_dscp"},
+		{"{l4s_dscp: 0}", "l4s_dscp"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -427,5 +505,6 @@ TEST_MAIN(probabilities_are_those_of_the_rfc, gains_follow_from_the_largest_rtt,
 	the_round_robin_divides_the_bytes, a_time_shifted_fifo_serves_the_longest_wait,
 	the_ramp_marks_by_the_time_waited, a_threshold_in_packets_or_bytes_is_a_step,
 	marks_and_drops_are_coupled, overload_drops, overflow_keeps_ecn,
-	overload_leaves_nothing_behind, updates_do_not_depend_on_packets,
+	overload_leaves_nothing_behind, a_dscp_joins_the_l4s_queue,
+	classic_packets_in_the_l4s_queue_get_classic_signals, updates_do_not_depend_on_packets,
 	bad_parameters_are_refused_with_their_place, a_bdp_needs_a_round_trip)

@@ -7,7 +7,7 @@
 
 static size_t write_tcp(uint8_t *frame, const struct seg *seg) {
 	struct wire_addr a = {.src_ip = 1, .dst_ip = 2, .src_port = 3, .dst_port = 4};
-	size_t head = wire_write_tcp(frame, &a, ECN_ECT0, 0, seg);
+	size_t head = wire_write_tcp(frame, &a, 45 << 2 | ECN_ECT0, 0, seg);
 
 	memset(frame + head, 0, seg->len);
 	return head + seg->len;
@@ -22,6 +22,8 @@ START_TEST(tcp_in_ipv4) {
 	ck_assert_uint_eq(h.seq, 0xfffffff0);
 	ck_assert_uint_eq(h.seq_count, 1400);
 	ck_assert(!h.syn);
+	ck_assert_uint_eq(h.dscp, 45);
+	ck_assert_uint_eq(wire_ecn_any(frame, len), ECN_ECT0);
 	// The headers are enough, to the last option or not.
 	h = headers_read(frame, WIRE_ETH + WIRE_IPV4 + WIRE_TCP);
 	ck_assert_uint_eq(h.seq_count, 1400);

@@ -233,7 +233,8 @@ static int push_burst(
 		if (before->event == TEL_HEADERS && before->pkt_id == a->pkt_id)
 			what.headers = (struct pkt_headers){.seq = before->flow_id,
 				.seq_count = before->size_bytes,
-				.syn = before->delay_class != 0};
+				.syn = before->delay_class != 0,
+				.dscp = before->param};
 		pkts[n] = packet_get(r); // there is one per record at least
 		*pkts[n] = (struct pkt){
 			.arrival_ns = a->ts_ns,

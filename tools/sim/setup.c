@@ -160,10 +160,12 @@ static int delays_stay(const struct schedule *schedule, struct err *err) {
 
 static struct pkt_headers sim_headers(void *ctx, const struct pkt *p) {
 	const struct seg *seg = pkt_seg_const(p);
+	const struct sim *s = ctx;
 
 	return (struct pkt_headers){.seq = seg->seq,
 		.seq_count = (uint16_t)(seg->len + ((seg->flags & SEG_FIN) != 0)),
-		.syn = (seg->flags & SEG_SYN) != 0};
+		.syn = (seg->flags & SEG_SYN) != 0,
+		.dscp = (uint8_t)s->groups.group[p->delay_class].dscp};
 }
 
 static int paths_read(struct sim *s, struct err *err) {
@@ -177,7 +179,7 @@ static int paths_read(struct sim *s, struct err *err) {
 		.flows = config_get(root, "flows"),
 		.groups = s->groups.count,
 		.groups_only = true,
-		.headers = {.read = sim_headers},
+		.headers = {.read = sim_headers, .ctx = s},
 		.no_source = "a run has either flows or captures as its traffic",
 		.tel_packets = &s->tel[TEL_STREAM_PACKETS],
 		.tel_arrivals = &s->tel[TEL_STREAM_ARRIVALS],
@@ -232,13 +234,16 @@ uint32_t sim_frame(void *ctx, const struct path *path, const struct pkt *p, uint
 		.dst_port = FLOW_ADDR_DST_PORT,
 	};
 	const struct seg *seg = pkt_seg_const(p);
+	const struct sim *s = ctx;
+	uint8_t dscp = s != NULL ? (uint8_t)s->groups.group[p->delay_class].dscp : 0;
 
 	if ((*length = guests_frame(p, bytes, room)) > 0)
 		return *length < room ? *length : room;
 	if (sim_direction(p) == FLOWS_REVERSE)
 		a = (struct wire_addr){
 			a.dst_mac, a.src_mac, a.dst_ip, a.src_ip, a.dst_port, a.src_port};
-	uint32_t captured = (uint32_t)wire_write_tcp(bytes, &a, p->ecn, (uint16_t)p->id, seg);
+	uint32_t captured = (uint32_t)wire_write_tcp(
+		bytes, &a, (uint8_t)(dscp << 2 | p->ecn), (uint16_t)p->id, seg);
 	*length = (uint32_t)wire_tcp_frame(seg);
 	if ((p->flags & PKT_CORRUPT) != 0)
 		corrupt_frame(bytes, captured, rng_mix(p->id));

@@ -150,7 +150,7 @@ void sim_send_frame(struct sim *s, enum flows_direction d, struct pkt *pkt);
 void sim_flush(struct sim *s, enum flows_direction d);
 // setup.c
 int sim_pool_init(struct sim_pool *p, size_t object, uint64_t size, struct err *err);
-capture_frame_fn sim_frame; // ctx: NULL
+capture_frame_fn sim_frame; // ctx: the sim, or NULL: of groups without DSCP
 
 // sim.c, for stages: a packet from the pool of the one that it is a copy of. ctx: the sim
 stage_copy_fn sim_copy;
