@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The report: one file, whole, for every kind of run."""
 
+import io
 import json
 import re
 import shutil
@@ -10,8 +11,9 @@ from html.parser import HTMLParser
 import numpy as np
 import polars as pl
 import pytest
+from rich.console import Console
 from synthetic import empty, make_run, write_ring
-from weir import summary
+from weir import runner, summary
 from weir.analysis import folder
 from weir.report import axes, bounded, figures, interactive, lateness, page, paper, sections, theme
 from weir.report.axes import subplots
@@ -429,3 +431,19 @@ def test_a_figure_for_a_paper_is_no_taller_than_a_page(count, width, tmp_path):
         for p in (a.get_position() for a in figure.axes if a.get_visible())
     }
     assert len(places) == count  # none covers another
+
+
+def test_drawing_says_how_far_it_is(tmp_path):
+    """On a terminal; `weir report` into a file or a pipe says nothing."""
+    steps = []
+    run = make_run(tmp_path / "run")
+    page.write(folder.load(run), on_progress=lambda *step: steps.append(step))
+    parts = len(steps) - 1
+    assert parts >= 3
+    assert steps == [("drawing", done, parts) for done in range(parts + 1)]
+    for terminal in (True, False):
+        screen = io.StringIO()
+        console = Console(file=screen, force_terminal=terminal, width=120)
+        with runner.Count(console, "parts") as bar:
+            bar.update("drawing", 2, 8)
+        assert ("2 of 8 parts" in screen.getvalue()) == terminal

@@ -517,10 +517,14 @@ def left(wall_s: float, done: float, whole: float) -> list[str]:
 
 
 class Count:
-    """A bar for each of several things that are counted, with an estimate, on a terminal."""
+    """A bar for each of several things that are counted, with an estimate, on a terminal.
 
-    def __init__(self, console: Console) -> None:
+    of: what is counted.
+    """
+
+    def __init__(self, console: Console, of: str = "records") -> None:
         self.bar = progress(console)
+        self.of = of
         self.tasks: dict[str, tuple[TaskID, float]] = {}
 
     def __enter__(self) -> Count:
@@ -536,7 +540,7 @@ class Count:
             self.tasks[what] = self.bar.add_task(what, total=whole, times=""), time.monotonic()
         task, started_s = self.tasks[what]
         rest = left(time.monotonic() - started_s, done, whole)
-        counted = f"{units.count(done)} of {units.count(whole)} records"
+        counted = f"{units.count(done)} of {units.count(whole)} {self.of}"
         self.bar.update(task, completed=done, total=whole, times=", ".join([counted, *rest]))
 
 

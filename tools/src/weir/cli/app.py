@@ -405,11 +405,14 @@ def report_(
     ] = None,
 ) -> None:
     """Writes report.html for a run and prints its path."""
+    from weir import runner, summary
     from weir.analysis import folder
     from weir.report import page
 
     loaded = folder.load(run_folder)
-    print(page.write(loaded, out))
+    with runner.Count(summary.console(stderr=True), "parts") as bar:
+        written = page.write(loaded, out, bar.update)
+    print(written)
     say_notes(loaded.notes)
 
 
@@ -487,10 +490,12 @@ def replay_(
     out: Annotated[Path | None, typer.Option(help="Of the replay. [RUN/replay]")] = None,
 ) -> None:
     """Puts a run's recorded arrivals through its paths again and compares every decision."""
+    from weir import runner, summary
     from weir.live import replay
 
-    found, summary = replay.replay(run_folder, out or run_folder / "replay")
-    print(replay.sentence(found, summary))
+    with runner.Bar(summary.console(stderr=True), "replaying") as bar:
+        found, numbers = replay.replay(run_folder, out or run_folder / "replay", bar.progress)
+    print(replay.sentence(found, numbers))
     raise typer.Exit(0 if found.difference is None else 1)
 
 

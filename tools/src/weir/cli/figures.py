@@ -38,26 +38,28 @@ def plot_(
     as_json: Annotated[bool, typer.Option("--json", help="The list of figures as JSON.")] = False,
 ) -> None:
     """Writes one figure of a run, or of several compared, for a paper: fonts embedded."""
+    from weir import runner, summary
     from weir.analysis import folder
     from weir.report import comparison, data, paper, sections
 
     loaded = [folder.load(path) for path in runs]
     paper.use()
-    if len(loaded) == 1:
-        drawn = sections.draw(data.read(loaded[0]))
+    with runner.Count(summary.console(stderr=True), "parts") as bar:
+        if len(loaded) == 1:
+            drawn = sections.draw(data.read(loaded[0]), bar.update)
+        else:
+            drawn = comparison.draw(comparison.read(loaded, bar.update), bar.update)
+        if figure is not None:
+            out = out or Path(f"{figure}.pdf")
+            paper.write(paper.choose(drawn, figure), out, width.value)
+        rows = [] if figure is not None else [(one.name, one.caption) for one in drawn]
+    if figure is not None:
+        print(out)
+    elif as_json:
+        print(json.dumps([{"name": name, "caption": says} for name, says in rows], indent=1))
     else:
-        drawn = comparison.draw(comparison.read(loaded))
-    if figure is None and as_json:
-        rows = [{"name": one.name, "caption": one.caption} for one in drawn]
-        print(json.dumps(rows, indent=1))
-        return
-    if figure is None:
-        for one in drawn:
-            print(f"{one.name:24} {one.caption}")
-        return
-    out = out or Path(f"{figure}.pdf")
-    paper.write(paper.choose(drawn, figure), out, width.value)
-    print(out)
+        for name, says in rows:
+            print(f"{name:24} {says}")
 
 
 def compare_(
@@ -68,11 +70,15 @@ def compare_(
     as_json: Annotated[bool, typer.Option("--json", help="Numbers as JSON; no page.")] = False,
 ) -> None:
     """Runs side by side: their numbers, the differences from the first, and their figures."""
-    from weir import summary
+    from weir import runner, summary
     from weir.analysis import folder
     from weir.report import comparison
 
-    compared = comparison.read([folder.load(path) for path in runs])
+    loaded = [folder.load(path) for path in runs]
+    with runner.Count(summary.console(stderr=True), "parts") as bar:
+        compared = comparison.read(loaded, bar.update)
+        if not as_json:
+            written = comparison.write(compared, out or Path("compare.html"), bar.update)
     if as_json:
         print(json.dumps(comparison.as_json(compared), indent=1))
         return
@@ -80,7 +86,7 @@ def compare_(
     screen = summary.console()
     screen.width = max(screen.width, 60 * len(compared))  # no number is cut off
     screen.print(summary.table(tuple(table.columns), [list(row) for row in table.rows], 1))
-    screen.print(str(comparison.write(compared, out or Path("compare.html"))), soft_wrap=True)
+    screen.print(str(written), soft_wrap=True)
     for each in compared:
         for note in each.data.run.notes:
             print(f"weir: {each.name}: {note}", file=sys.stderr)

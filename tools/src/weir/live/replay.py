@@ -12,7 +12,7 @@ cannot know, and leave out what the port did not take.
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -226,18 +226,31 @@ def open_recording(folder: Path) -> list[Ring]:
     return rings
 
 
-def replay(folder: Path, out: Path) -> tuple[Found, dict[str, Any]]:
+def replay(
+    folder: Path, out: Path, on_progress: Callable[[dict[str, Any]], None] | None = None
+) -> tuple[Found, dict[str, Any]]:
     """Replays a run into `out` and compares; the replay's summary beside it.
 
+    on_progress gets weir-sim's progress objects.
     UserError: there is no recording, or weir-sim did not take it.
     """
     recorded = open_recording(folder)[1]
     argv = [str(runner.find_program("sim")), str(folder / "config.yaml"), "--force"]
     argv += ["--replay", str(folder / "arrivals.ring"), "--out", str(out)]
-    done = subprocess.run(argv, stderr=subprocess.PIPE, text=True, errors="replace", check=False)
-    if done.returncode != 0:
-        said = done.stderr.strip().removeprefix("weir-sim: ")
-        raise UserError(said or f"weir-sim ended with {done.returncode}", 1)
+    said = []
+    with subprocess.Popen(
+        [*argv, "--progress"], stderr=subprocess.PIPE, text=True, errors="replace"
+    ) as program:
+        assert program.stderr is not None
+        for line in program.stderr:
+            now = runner.progress_object(line)
+            if now is None:
+                said.append(line)
+            elif on_progress is not None:
+                on_progress(now)
+    if program.returncode != 0:
+        sentence = "".join(said).strip().removeprefix("weir-sim: ")
+        raise UserError(sentence or f"weir-sim ended with {program.returncode}", 1)
     summary = read_json(out / "summary.json")
     replayed = open_ring(out / "packets.ring")
     return compare(recorded.records, replayed.records, recorded.values("event")), summary

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,18 +55,24 @@ class Metric:
     values: Sequence[float | None]
 
 
-def read(runs: Sequence[Run]) -> list[Compared]:
+def read(runs: Sequence[Run], on_progress: sections.Progress | None = None) -> list[Compared]:
     """Reads the runs' streams and gives each a letter and a colour."""
     if not 2 <= len(runs) <= RUNS_MAX:
         raise UserError(f"give 2 to {RUNS_MAX} run folders, not {len(runs)}")
     found = []
     for index, run in enumerate(runs):
+        if on_progress is not None:
+            on_progress("reading", index, len(runs))
         name = f"{'ABCDEFGH'[index]}: {run.path.resolve().name}"
         found.append(Compared(name, theme.style("", name, index), data.read(run)))
+    if on_progress is not None:
+        on_progress("reading", len(runs), len(runs))
     return found
 
 
-def write(compared: Sequence[Compared], out: Path) -> Path:
+def write(
+    compared: Sequence[Compared], out: Path, on_progress: sections.Progress | None = None
+) -> Path:
     """Writes the page and returns its path."""
     if out.is_dir():
         out = out / "compare.html"
@@ -80,7 +87,9 @@ def write(compared: Sequence[Compared], out: Path) -> Path:
         config=configs(compared),
         notes=[f"{one.name}: {note}" for one in compared for note in one.data.run.notes],
         bokeh=interactive.script(),
-        figures=document.embed_interactive((d.figure, d.caption) for d in draw(compared)),
+        figures=document.embed_interactive(
+            (d.figure, d.caption) for d in draw(compared, on_progress)
+        ),
     )
     folder.write_whole(out, text)
     return out
@@ -238,9 +247,16 @@ def _flat(value: Any, prefix: str = "") -> dict[str, str]:
     return found
 
 
-def draw(compared: Sequence[Compared]) -> Iterator[Drawn]:
+def draw(
+    compared: Sequence[Compared], on_progress: sections.Progress | None = None
+) -> Iterator[Drawn]:
     """The figures, each with all runs that have data for it."""
-    yield from draw_common(compared)
+    parts = [partial(draw_common, compared), partial(draw_emulation, compared)]
+    yield from sections.in_steps(parts, on_progress)
+
+
+def draw_emulation(compared: Sequence[Compared]) -> Iterator[Drawn]:
+    """How late packets of live runs were."""
     late = [
         [tail for one in compared for tail in lateness.tails(one.data.numbers, {key: one.style})]
         for key in ("delay_error_cdf", "pacing_error_cdf")

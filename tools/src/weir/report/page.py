@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 DATA = (".json", ".ring", ".yaml", ".parquet", ".csv")
 
 
-def write(run: Run, out: Path | None = None) -> Path:
+def write(run: Run, out: Path | None = None, on_progress: sections.Progress | None = None) -> Path:
     """Writes report.html into the run folder, or into `out`, and returns its path."""
     theme.use()
     if out is not None:
@@ -33,11 +33,11 @@ def write(run: Run, out: Path | None = None) -> Path:
     path = (out or run.path) / "report.html"
     if path.is_dir():
         raise UserError(f"{path}: a folder has the report's name", 1)
-    folder.write_whole(path, page(run, path.parent))
+    folder.write_whole(path, page(run, path.parent, on_progress))
     return path
 
 
-def page(run: Run, place: Path) -> str:
+def page(run: Run, place: Path, on_progress: sections.Progress | None = None) -> str:
     """The whole document, to be written into a folder `place`."""
     data = read(run)
     report = data.numbers
@@ -53,7 +53,9 @@ def page(run: Run, place: Path) -> str:
         exact=run.summary.get("program") == summary.SIMULATOR,
         verdicts=summary.verdict_lines(report) if "verdicts" in report else None,
         bokeh=interactive.script(),
-        figures=document.embed_interactive((d.figure, d.caption) for d in sections.draw(data)),
+        figures=document.embed_interactive(
+            (d.figure, d.caption) for d in sections.draw(data, on_progress)
+        ),
         ledger=ledger(report),
         files=files(run, place),
         provenance=provenance(run),

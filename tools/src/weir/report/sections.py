@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -36,6 +37,10 @@ RECOVERY_STATES |= {"reduction": "recovery", "timeout": "loss", "recovered": "op
 CC_OWN = ("obs0", "obs1", "obs2", "obs3")  # named by each congestion control
 
 
+# Called with what is being done, how many steps of it are done, and of how many.
+Progress = Callable[[str, int, int], None]
+
+
 class Drawn(NamedTuple):
     """A figure, what it says, and its name for `weir plot`: one name, one figure of a run."""
 
@@ -44,20 +49,31 @@ class Drawn(NamedTuple):
     caption: str  # its first sentence is the title
 
 
-def draw(data: RunData) -> Iterator[Drawn]:
+def in_steps(
+    parts: Sequence[Callable[[], Iterator[Drawn]]], on_progress: Progress | None
+) -> Iterator[Drawn]:
+    """The figures of all parts; on_progress gets how many parts are done, and of how many."""
+    for done, part in enumerate(parts):
+        if on_progress is not None:
+            on_progress("drawing", done, len(parts))
+        yield from part()
+    if on_progress is not None:
+        on_progress("drawing", len(parts), len(parts))
+
+
+def draw(data: RunData, on_progress: Progress | None = None) -> Iterator[Drawn]:
     """Each figure that the run has data for, with its caption."""
-    if data.flows is not None:
-        yield from draw_rates(data, data.flows)
-    if data.links is not None:
-        yield from draw_links(data, data.links)
-    if data.flows is not None:
-        yield from draw_shares(data, data.flows)
-        yield from draw_balance(data, data.flows)
-        yield from draw_acks(data, data.flows)
-    yield from draw_completion(data)
-    yield from draw_observed(data)
-    yield from draw_events(data)
-    yield from draw_lateness(data)
+    flows, links = data.flows, data.links
+    parts: list[Callable[[], Iterator[Drawn]]] = []
+    if flows is not None:
+        parts.append(partial(draw_rates, data, flows))
+    if links is not None:
+        parts.append(partial(draw_links, data, links))
+    if flows is not None:
+        parts += [partial(each, data, flows) for each in (draw_shares, draw_balance, draw_acks)]
+    rest = (draw_completion, draw_observed, draw_events, draw_lateness)
+    parts += [partial(each, data) for each in rest]
+    yield from in_steps(parts, on_progress)
 
 
 def draw_rates(data: RunData, flows: FlowData) -> Iterator[Drawn]:
