@@ -355,5 +355,6 @@ def test_an_unknown_study_is_one_sentence(weir):
     done = weir("reproduce", "bufferbloat")
     assert (done.status, done.out) == (2, "")
     assert done.err == (
-        "weir: 'bufferbloat' cannot be reproduced; there are corescale, edgescale, papers and linux\n"
+        "weir: 'bufferbloat' cannot be reproduced;"
+        " there are corescale, edgescale, papers and linux\n"
     )
