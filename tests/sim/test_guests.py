@@ -671,3 +671,52 @@ def test_coalesced_interrupts_are_fewer_and_lose_nothing(write, run):
     # Both ends may hold a frame back.
     added = found["400us"]["groups"][0]["rtt_mean_ns"] - found["0s"]["groups"][0]["rtt_mean_ns"]
     assert added < 2 * 400e3 + 100e3
+
+
+def bursts(capture):
+    """Sizes of groups of data frames that left within 20 us of each other; frames without data."""
+    last, size, sizes, acks = {}, {}, [], 0
+    for flow, time_ns, length in frames_with_times(capture):
+        if length == 0:
+            acks += 1
+            continue
+        if flow in last and time_ns - last[flow] < 20_000:
+            size[flow] += 1
+        else:
+            sizes += [size[flow]] if flow in size else []
+            size[flow] = 1
+        last[flow] = time_ns
+    return sizes, acks
+
+
+def frames_with_times(capture):
+    """Flow, time in ns and payload of each TCP frame."""
+    fields = ("tcp.srcport", "frame.time_epoch", "tcp.len")
+    argv = ["tshark", "-r", str(capture), "-Y", "tcp", "-T", "fields"]
+    argv += [arg for field in fields for arg in ("-e", field)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=300)
+    for line in done.stdout.splitlines():
+        port, seconds, length = line.split("\t")
+        whole, part = seconds.split(".")
+        yield int(port), int(whole) * 10**9 + int(part.ljust(9, "0")), int(length)
+
+
+def test_host_linux_sends_and_acknowledges_as_a_kernel(write, run, tmp_path):
+    """Two Reno flows of each: goodput, RTT, segments that leave together, ACKs per segment."""
+    found = []
+    for name, flow in (
+        ("ours", "cc: newreno, host: linux"),
+        ("kernel", "stack: {linux: {cc: reno, qdisc: pfifo_fast}}"),
+    ):
+        config = write(
+            f"{{count: 2, stagger: 200ms, {flow}}}", duration="8s\nwarmup: 2s", rate="20Mbit"
+        )
+        capture = tmp_path / f"{name}.pcapng"
+        summary = run(config, name, "--pcap", str(capture))
+        sizes, acks = bursts(capture)
+        found.append((summary["groups"][0], sum(sizes) / len(sizes), acks / sum(sizes)))
+    (ours, our_bursts, our_acks), (kernel, kernel_bursts, kernel_acks) = found
+    assert ours["goodput_bps"] == pytest.approx(kernel["goodput_bps"], rel=0.02)
+    assert ours["rtt_mean_ns"] == pytest.approx(kernel["rtt_mean_ns"], rel=0.03)
+    assert our_bursts == pytest.approx(kernel_bursts, rel=0.05)
+    assert our_acks == pytest.approx(kernel_acks, rel=0.1)
