@@ -720,3 +720,27 @@ def test_host_linux_sends_and_acknowledges_as_a_kernel(write, run, tmp_path):
     assert ours["rtt_mean_ns"] == pytest.approx(kernel["rtt_mean_ns"], rel=0.03)
     assert our_bursts == pytest.approx(kernel_bursts, rel=0.05)
     assert our_acks == pytest.approx(kernel_acks, rel=0.1)
+
+
+@pytest.mark.parametrize("cc", ["reno", "cubic", "bbr"])
+def test_ours_is_near_the_kernels(write, run, cc):
+    """The same link, 20 s: the bounds of `weir reproduce linux`, which has the other links."""
+    ours = {
+        "reno": "newreno",
+        "cubic": "{cubic: {reno_alpha: constant, slow_start: hystart}}",
+        "bbr": "bbr",
+    }
+    found = []
+    for flow in (
+        f"{{stack: {{linux: {{cc: {cc}, qdisc: pfifo_fast}}}}}}",
+        f"{{cc: {ours[cc]}, tso: linux}}",
+    ):
+        config = write(flow, duration="20s", rate="20Mbit", queue="{fifo: {limit: 2BDP}}")
+        summary = run(config, f"x{len(found)}", "-o", "warmup=8s")
+        rtt_ms = 20 + summary["links"]["forward"]["queue_mean_ns"] / 1e6
+        found.append((summary["groups"][0]["goodput_bps"], rtt_ms))
+    (goodput_bps, rtt_ms), near = found
+    assert near == (
+        pytest.approx(goodput_bps, rel=0.02),
+        pytest.approx(rtt_ms, rel=0.03),
+    )
