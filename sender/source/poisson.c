@@ -15,6 +15,9 @@
 
 #include <errno.h>
 
+#define INTERVAL_NS_MIN                                                                            \
+	100 // arrivals that wait are drawn again at the end of the run, to be counted
+
 struct poisson {
 	uint64_t interval_ns;
 	uint64_t load_bps;
@@ -44,6 +47,9 @@ static int poisson_configure(void *config, struct config_node *node, struct err 
 		return rc;
 	p->mean_ns = p->interval_ns > 0 ? (double)p->interval_ns
 					: sizes_mean(&p->sizes) * 8e9 / (double)p->load_bps;
+	if (p->mean_ns < INTERVAL_NS_MIN)
+		return config_err(node, -ERANGE, err,
+			"poisson: a flow each %.3g ns on average; 100 ns is the least", p->mean_ns);
 	return 0;
 }
 

@@ -282,6 +282,11 @@ class Generator:
             source = self.random.choice(list(self.kinds["source"]))
             part = Scale(scale.packets / scale.flows, *list(vars(scale).values())[1:])
             group["source"] = {source: self.plugin("source", source, part)}
+            if source == "poisson":  # either interval or load, and starts of its own
+                interval_ns = max(100.0, scale.duration_ns / self.log(1, 200))
+                group["source"] = {source: {"interval": text(interval_ns, "ns")}}
+                group.pop("stagger", None)
+                group.pop("jitter", None)
         return group
 
     def schedule(self, config: Config, scale: Scale) -> list[Config]:

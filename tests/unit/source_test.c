@@ -240,6 +240,8 @@ START_TEST(wrong_sources_are_refused) {
 		{"{poisson: {interval: 1s, sizes: {law: normal}}}", "law"},
 		{"{poisson: {interval: 1s, sizes: {law: pareto, shape: 1}}}", "shape"},
 		{"{poisson: {interval: 1s, size: 1kB}}", "unknown key 'size'"},
+		{"{poisson: {interval: 99ns}}", "100 ns is the least"},
+		{"{poisson: {load: 1Tbit, sizes: {mean: 10B}}}", "100 ns is the least"},
 		{"{on_off: {sizes: {}}}", "unknown key 'sizes'"},
 		{"{closed: {connection: old}}", "connection"},
 		{"{closed: {}}, stack: {linux: {cc: cubic}}", "bulk or size"},
