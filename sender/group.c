@@ -3,6 +3,7 @@
 #include "common/base/rng.h"
 #include "common/net/wire.h"
 #include "common/run/list.h"
+#include "sender/group_host.h"
 #include "sender/source/sizes.h"
 #include "sender/source/source.h"
 #include "sender/tcp/receiver.h"
@@ -18,7 +19,6 @@ static const char *const ecn_names[] = {"off", "ect0", "ect1", "cc", NULL};
 static const char *const unheard_names[] = {"refuse", "allow", NULL};
 static const char *const feedback_names[] = {"cc", "classic", "dctcp", NULL};
 static const char *const pacing_names[] = {"cc", "srtt", "fq", "off", NULL};
-static const char *const host_names[] = {"ideal", "linux", "genericcc", NULL};
 static const char *const acks_names[] = {"fixed", "linux", NULL};
 static const char *const tso_words[] = {"no", "linux", NULL};
 
@@ -41,7 +41,7 @@ static const struct param params[] = {
 		"what its hosts are, in one word that sets parameters which are not written: ideal: "
 		"none; linux: tso: linux, gro: 20us, acks: linux, rmem: 6MiB; genericcc: ack_every: 1 (the UDP "
 		"sender of Copa's authors)",
-		UNIT_NONE, PARAM_ENUM(struct group, host, host_names)},
+		UNIT_NONE, PARAM_ENUM(struct group, host, group_host_names)},
 	{"ecn", "cc",
 		"ECN codepoint of data packets; cc: ect0 with dctcp, ect1 with prague, else off",
 		UNIT_NONE, PARAM_ENUM(struct group, ecn, ecn_names)},
@@ -101,16 +101,6 @@ static const struct param params[] = {
 		PARAM_BOOL(struct group, frto)},
 	PARAM_END,
 };
-
-// What `host` stands for: key, text, key, text ... NULL.
-static const char *const *const host_sets[] = {
-	(const char *const[]){NULL},
-	(const char *const[]){"tso", "linux", "gro", "20us", "acks", "linux", "rmem", "6MiB", NULL},
-	(const char *const[]){"tso", "no", "gro", "0s", "acks", "fixed", "ack_every", "1", NULL},
-};
-static_assert(
-	sizeof(host_sets) / sizeof(host_sets[0]) + 1 == sizeof(host_names) / sizeof(host_names[0]),
-	"one for each name");
 
 static const struct param plugins[] = {
 	{"cc", "", "congestion control; required, but of a Linux stack, which has its own",
@@ -190,21 +180,6 @@ static void group_preset(const struct cc_ops *cc, struct config_node *params_nod
 		for (const char *const *set = s->set; *set != NULL; set += 2) {
 			if (config_get(params_node, set[0]) == NULL)
 				config_add(params_node, set[0], set[1]);
-		}
-	}
-}
-
-// Writes what the group's `host` sets, like group_preset.
-static void group_host(struct config_node *node) {
-	const struct config_node *at =
-		config_kind(node) == CONFIG_MAP ? config_get(node, "host") : NULL;
-
-	for (size_t i = 0; at != NULL && config_text(at) != NULL && host_names[i] != NULL; i++) {
-		if (strcmp(host_names[i], config_text(at)) != 0)
-			continue;
-		for (const char *const *set = host_sets[i]; *set != NULL; set += 2) {
-			if (config_get(node, set[0]) == NULL)
-				config_add(node, set[0], set[1]);
 		}
 	}
 }

@@ -3,8 +3,6 @@
 #include "common/net/wire.h"
 #include "sender/host.h"
 
-#include <math.h>
-
 // The time that the transfer would take alone, on a network without queues, without a limit by windows: round trips, and
 // its frames at the rate of the slowest link. 0: the config does not say.
 uint64_t workload_ideal_ns(const struct host *h, const struct flow *f, uint64_t bytes) {
@@ -82,14 +80,13 @@ void workload_summary(
 	json_u64(j, "waiting", waiting);
 	json_u64(j, "skipped", sum.skipped);
 	json_u64(j, "measured", took->total);
-	json_f64(j, "completion_mean_ns", took->total > 0 ? hist_mean(took) : (double)NAN);
-	json_f64(j, "completion_p50_ns",
-		took->total > 0 ? (double)hist_quantile(took, 0.5) : (double)NAN);
-	json_f64(j, "completion_p95_ns",
-		took->total > 0 ? (double)hist_quantile(took, 0.95) : (double)NAN);
-	json_f64(j, "completion_p99_ns",
-		took->total > 0 ? (double)hist_quantile(took, 0.99) : (double)NAN);
-	json_f64(j, "slowdown_mean",
-		sum.slowdowns > 0 ? sum.slowdown_sum / (double)sum.slowdowns : (double)NAN);
+	if (took->total > 0) {
+		json_f64(j, "completion_mean_ns", hist_mean(took));
+		json_f64(j, "completion_p50_ns", (double)hist_quantile(took, 0.5));
+		json_f64(j, "completion_p95_ns", (double)hist_quantile(took, 0.95));
+		json_f64(j, "completion_p99_ns", (double)hist_quantile(took, 0.99));
+	}
+	if (sum.slowdowns > 0)
+		json_f64(j, "slowdown_mean", sum.slowdown_sum / (double)sum.slowdowns);
 	json_close(j, '}');
 }

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "sender/group_host.h"
+
+#include <assert.h>
+#include <string.h>
+
+const char *const group_host_names[] = {"ideal", "linux", "genericcc", NULL};
+
+// What `host` stands for: key, text, key, text ... NULL.
+static const char *const *const host_sets[] = {
+	(const char *const[]){NULL},
+	(const char *const[]){"tso", "linux", "gro", "20us", "acks", "linux", "rmem", "6MiB", NULL},
+	(const char *const[]){"tso", "no", "gro", "0s", "acks", "fixed", "ack_every", "1", NULL},
+};
+static_assert(sizeof(host_sets) / sizeof(host_sets[0]) + 1
+		== sizeof(group_host_names) / sizeof(group_host_names[0]),
+	"one for each name");
+
+void group_host(struct config_node *node) {
+	const struct config_node *at =
+		config_kind(node) == CONFIG_MAP ? config_get(node, "host") : NULL;
+
+	for (size_t i = 0; at != NULL && config_text(at) != NULL && group_host_names[i] != NULL;
+		i++) {
+		if (strcmp(group_host_names[i], config_text(at)) != 0)
+			continue;
+		for (const char *const *set = host_sets[i]; *set != NULL; set += 2) {
+			if (config_get(node, set[0]) == NULL)
+				config_add(node, set[0], set[1]);
+		}
+	}
+}
