@@ -148,9 +148,12 @@ uint64_t receiver_window_update_ns(const struct host *h, struct receiver *r, uin
 	double bps = (double)group_of(h, r)->read_bps;
 	uint64_t known = w->edge > r->rcv_nxt ? w->edge - r->rcv_nxt : 0;
 	uint64_t wanted = max_u64(2 * known, max_u64(w->space / 16, r->payload)), free;
+	uint64_t unit = UINT64_C(1) << r->wscale;
 
 	w->update_ns = NEVER_NS;
-	if (bps <= 0 || 2 * known > w->space || r->fin_seen || wanted > w->space)
+	wanted = (wanted + unit - 1) & ~(unit - 1);
+	// What may not be advertised yet, only data can change: an ACK now would say nothing new, again and again.
+	if (bps <= 0 || r->fin_seen || wanted > min_u64(w->space, w->advertise))
 		return NEVER_NS;
 	receiver_window_read(h, r, now_ns);
 	free = room(r);
