@@ -564,7 +564,7 @@ static void set_cwnd(const struct bbr3 *b, const struct config *cfg, const struc
 		: b->mode == MODE_PROBE_RTT ? PROBE_RTT_GAIN
 					    : CWND_GAIN;
 	double extra = (double)(b->extra[0] > b->extra[1] ? b->extra[0] : b->extra[1]);
-	double most = budget(b, out, bdp_segs(b, cfg, gain) + extra), cap = INFINITY;
+	double most = budget(b, out, bdp_segs(b, cfg, gain) + extra), cap = (double)INFINITY;
 
 	if (b->filled)
 		out->cwnd_segs = min_of(out->cwnd_segs + ack->acked_segs, most);

@@ -424,7 +424,7 @@ static double copa_given_window(const void *config) {
 	const struct config *cfg = config;
 
 	if (cfg->heavy_loss <= 0)
-		return INFINITY;
+		return (double)INFINITY;
 	return max_of(cfg->initial_segs, cfg->min_segs);
 }
 
