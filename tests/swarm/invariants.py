@@ -224,11 +224,11 @@ def flows(run: Folder) -> Iterator[str]:
         found = {"done": (events == CLOSE).sum(), "failed": failed}
         found["open"] = (events == STILL_OPEN).sum()
         # Sources with a schedule use a flow for one connection after the other.
-        used_again = any("transfers" in group for group in run.summary["groups"])
+        repeated = any("transfers" in group for group in run.summary["groups"])
         yield from (
             f"{states[key]} flows are {key}, {n} records say so"
             for key, n in found.items()
-            if (states[key] > n if used_again and key != "open" else states[key] != n)
+            if (states[key] > n if repeated and key != "open" else states[key] != n)
         )
 
 

@@ -77,6 +77,26 @@ START_TEST(the_buffer_grows_by_linuxs_formula) {
 }
 END_TEST
 
+// A reader has made room for twice the window, but the window may grow with data only: an ACK would say nothing new.
+START_TEST(no_update_without_a_larger_window) {
+	struct link *l = RCV("rmem: 6MiB, ack_every: 1, read_rate: 1Gbit");
+	const struct receiver_window *w = &rcv(l)->acks->window;
+	uint64_t i = 0;
+
+	syn(l, 0, ALL_OPTIONS, 0, 0);
+	while (i < 10)
+		feed_timed(l, i++, FIRST);
+	while (i < 30)
+		feed_timed(l, i++, FIRST + 100 * MS);
+	while (i < 36)
+		feed_timed(l, i++, FIRST + 200 * MS);
+	ck_assert_uint_gt(w->space, 2 * w->advertise);
+	ck_assert_uint_gt(rcv(l)->rcv_nxt, w->read); // the reader is behind
+	ck_assert_uint_eq(receiver_window_update_ns(&l->rx, rcv(l), FIRST + 200 * MS), NEVER_NS);
+	link_close(l);
+}
+END_TEST
+
 START_TEST(the_buffer_has_a_bound) {
 	struct link *l = RCV("rmem: 200000B, ack_every: 1");
 	const struct receiver_window *w = &rcv(l)->acks->window;
@@ -91,4 +111,4 @@ START_TEST(the_buffer_has_a_bound) {
 END_TEST
 
 TEST_MAIN(a_window_closes_and_opens, a_closed_window_is_probed, the_buffer_grows_by_linuxs_formula,
-	the_buffer_has_a_bound)
+	no_update_without_a_larger_window, the_buffer_has_a_bound)
