@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How near ours is to Linux's: bounds, the rows of the table, and why some rows are outside.
 
-A reason is found in the traces of both runs (interval.ring, events.ring and a capture), and stands
-here with the rows that it explains. A row outside a bound without a reason is an open question, and
-the study says so.
+A reason comes from the traces of both runs (interval.ring, events.ring and a capture), and stands
+here with the rows that it explains. Some were traced on one link and are taken to hold on the
+others; those of Vegas with a few segments and of CoDel at 5 Mbit/s are inferred from what differs.
+A row outside a bound without a reason is an open question, and the study says so.
 """
 
 from __future__ import annotations

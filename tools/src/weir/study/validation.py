@@ -58,7 +58,8 @@ WHY = {
         f" ack{BURSTS} differ from the others only in that receivers acknowledge {BURSTS} segments"
         " at once. If losses per halving and C by losses rise there towards the published ones"
         " while C by halvings stays, then the excess is a property of the end hosts, and p should"
-        " be halvings all the more."
+        " be halvings all the more. host: linux with gro: 100us or more, the time for which a card"
+        " collects segments, gives about 8 with 5000 flows, and still 1.6 at the edge."
     ),
     "spread": (
         "C by halvings over the number of flows. The fewer flows, the more of them lose at the same"
