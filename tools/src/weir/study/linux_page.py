@@ -89,10 +89,7 @@ def run(
     pairs = linux.collect(made, found)
     html, parquet = write(made, pairs, failed)
     show(pairs, screen)
-    for name, message in failed.items():
-        screen.print(f"{name} failed: {message}", style="red", markup=False, soft_wrap=True)
-    screen.print(str(parquet), soft_wrap=True)
-    screen.print(str(html), soft_wrap=True)
+    reproduce.show_written(screen, failed, parquet, html)
     if as_json:
         print(json.dumps(as_data(pairs), indent=1))
     return 1 if failed else 0

@@ -94,10 +94,7 @@ def run(
         column.no_wrap, column.overflow = False, "fold"
     screen.print(shown)
     screen.print(verdict(tested))
-    for name, message in failed.items():
-        screen.print(f"{name} failed: {message}", style="red", markup=False, soft_wrap=True)
-    screen.print(str(parquet), soft_wrap=True)
-    screen.print(str(html), soft_wrap=True)
+    reproduce.show_written(screen, failed, parquet, html)
     if as_json:
         print(json.dumps(table(tested).to_dicts(), indent=1))
     return 1 if failed else 0

@@ -95,10 +95,7 @@ def run(
     show_validations(said, screen)
     for note in page.same_runs(measured):
         screen.print(note, style="yellow", soft_wrap=True)
-    for name, message in failed.items():
-        screen.print(f"{name} failed: {message}", style="red", markup=False, soft_wrap=True)
-    screen.print(str(parquet), soft_wrap=True)
-    screen.print(str(html), soft_wrap=True)
+    show_written(screen, failed, parquet, html)
     if as_json:
         print(json.dumps([asdict(one) for one in said], indent=1, default=str))
     return 1 if failed else 0
@@ -117,6 +114,14 @@ def progress(screen: Console) -> Callable[[Outcome, int, int], None]:
         screen.print(", ".join([said, *left]), markup=False, soft_wrap=True)
 
     return show_outcome
+
+
+def show_written(screen: Console, failed: dict[str, str], parquet: Path, html: Path) -> None:
+    """The cells that failed, and where table and page are."""
+    for name, message in failed.items():
+        screen.print(f"{name} failed: {message}", style="red", markup=False, soft_wrap=True)
+    screen.print(str(parquet), soft_wrap=True)
+    screen.print(str(html), soft_wrap=True)
 
 
 def collect(made: Plan, outcomes: Sequence[Outcome]) -> tuple[dict[str, Measured], dict[str, str]]:
