@@ -3,7 +3,7 @@
 // of the TCP header as was captured. Of a UDP datagram: its ports and payload. Checksums are not verified: a host that offloads them captures wrong ones.
 #pragma once
 #include "common/net/seg.h"
-#include "tools/pcap/reader.h"
+#include "common/pcap/reader.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -11,7 +11,7 @@
 #include "switch/capture.h"
 #include "switch/path.h"
 #include "switch/schedule.h"
-#include "tools/sim/arrivals.h"
+#include "switch/arrivals.h"
 
 #define OFFLINE_ORDERS 20 // a packet with its bytes takes at most 2^19 bytes
 

@@ -5,7 +5,7 @@
 // libpcap costs as much per packet as the whole analysis, copies nothing less, and refuses a pcapng file whose
 // interfaces differ in link type: hence a reader of our own, which gives packets in batches.
 #pragma once
-#include "tools/pcap/input.h"
+#include "common/pcap/input.h"
 
 #define READER_BATCH 64u
 #define READER_CAPTURED_MAX 262144u // bytes of one packet, as libpcap allows

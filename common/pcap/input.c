@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/pcap/input.h"
+#include "common/pcap/input.h"
 
 #include "common/base/mem.h"
-#include "tools/pcap/codec.h"
+#include "common/pcap/codec.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/pcap/codec.h"
+#include "common/pcap/codec.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -8,12 +8,12 @@
 //
 // Frames keep their times, those since the first one multiplied by `scale`, and their bytes; one that is stamped
 // earlier than the frame before arrives with it. What is read: pcap and pcapng of Ethernet frames without FCS, plain
-// or compressed (tools/pcap/reader.h). A file that is cut off is read up to there, and the run says so.
+// or compressed (common/pcap/reader.h). A file that is cut off is read up to there, and the run says so.
 // Padding to the shortest frame, which a host's own captures lack, counts as if it were there.
 #pragma once
 #include "common/base/json.h"
+#include "common/pcap/reader.h"
 #include "switch/path.h"
-#include "tools/pcap/reader.h"
 
 #include <pcap/pcap.h>
 

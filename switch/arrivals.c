@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/sim/arrivals.h"
+#include "switch/arrivals.h"
 
 #include "common/base/u64.h"
 #include "common/net/flow_addr.h"
