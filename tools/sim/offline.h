@@ -8,10 +8,10 @@
 // duration at the latest.
 #pragma once
 #include "common/run/run.h"
+#include "switch/arrivals.h"
 #include "switch/capture.h"
 #include "switch/path.h"
 #include "switch/schedule.h"
-#include "switch/arrivals.h"
 
 #define OFFLINE_ORDERS 20 // a packet with its bytes takes at most 2^19 bytes
 
