@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "sender/group.h"
-#include "common/base/rng.h"
-#include "common/net/wire.h"
 #include "common/run/list.h"
 #include "sender/group_host.h"
 #include "sender/source/sizes.h"
 #include "sender/source/source.h"
 #include "sender/tcp/receiver.h"
+#include "sender/udp.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -103,7 +102,9 @@ static const struct param params[] = {
 };
 
 static const struct param plugins[] = {
-	{"cc", "", "congestion control; required, but of a Linux stack, which has its own",
+	{"cc", "",
+		"congestion control; required, but of a Linux stack, which has its own, and of source: udp, "
+		"which has none",
 		UNIT_NONE, PARAM_PLUGIN("cc")},
 	{"source", "bulk", "when flows send, and how much", UNIT_NONE, PARAM_PLUGIN("source")},
 	FLOWS_PATH,
@@ -222,6 +223,22 @@ static int group_stack(struct group *g, struct config_node *node, struct err *er
 	return 0;
 }
 
+// Datagrams have none.
+static int group_udp(struct group *g, struct config_node *node, struct err *err) {
+	struct config_node *at = config_get(node, "cc");
+
+	if (at != NULL)
+		return config_err(at, -EINVAL, err,
+			"cc: with source: udp nothing controls the rate; leave cc out");
+	g->guest_cc = (struct cc_ops){.name = "udp",
+		.summary = "datagrams at a constant rate",
+		.given_window = guest_window};
+	g->cc = &g->guest_cc;
+	if (g->name[0] == '\0')
+		snprintf(g->name, sizeof(g->name), "udp");
+	return 0;
+}
+
 static int group_cc(struct group *g, struct config_node *node, struct err *err) {
 	struct config_node *at = config_get(node, "cc"), *params_node;
 	const char *name;
@@ -229,6 +246,8 @@ static int group_cc(struct group *g, struct config_node *node, struct err *err) 
 
 	if (g->stack.guest)
 		return 0;
+	if (g->source->datagrams)
+		return group_udp(g, node, err);
 	if (at == NULL)
 		return config_err(node, -EINVAL, err,
 			"cc is required: the congestion control, e.g. cc: copa");
@@ -254,14 +273,13 @@ static int group_cc(struct group *g, struct config_node *node, struct err *err) 
 // Whether the source goes with the group's other keys.
 static int source_fits(struct group *g, struct config_node *node, struct err *err) {
 	g->keeps = source_keeps(g->source, g->source_config);
-	if ((source_scheduled(g->source) || g->source->times != NULL)
+	if ((source_scheduled(g->source) || g->source->datagrams)
 		&& (g->stack.guest || g->peer.guest))
 		return config_err(config_get(node, "source"), -EINVAL, err,
 			"source: %s is for Weir's own stack at both ends; with a Linux guest there is "
 			"bulk or size",
 			g->source->name);
-	if ((g->source->kind == SOURCE_ARRIVALS || g->source->times != NULL)
-		&& (g->stagger_ns > 0 || g->jitter_ns > 0))
+	if (g->source->kind == SOURCE_ARRIVALS && (g->stagger_ns > 0 || g->jitter_ns > 0))
 		return config_err(config_get(node, g->stagger_ns > 0 ? "stagger" : "jitter"),
 			-EINVAL, err, "%s: source %s says when flows start",
 			g->stagger_ns > 0 ? "stagger" : "jitter", g->source->name);
@@ -303,9 +321,9 @@ static int group_init(struct group *g, struct config_node *node, struct err *err
 	if (rc == 0)
 		rc = group_stack(g, node, err);
 	if (rc == 0)
-		rc = group_cc(g, node, err);
-	if (rc == 0)
 		rc = group_source(g, node, err);
+	if (rc == 0)
+		rc = group_cc(g, node, err);
 	if (rc < 0)
 		return rc;
 	if (g->stop_ns > 0 && g->stop_ns <= g->start_ns)
@@ -330,6 +348,8 @@ static int group_init(struct group *g, struct config_node *node, struct err *err
 	g->dctcp_echo = g->ecn_feedback == 1 + CC_FEEDBACK_DCTCP
 		|| (g->ecn_feedback == 0 && g->cc->feedback == CC_FEEDBACK_DCTCP);
 	g->payload = (uint32_t)g->mss - (g->timestamps ? 12u : 0u);
+	if (g->source->datagrams)
+		g->payload = (uint32_t)((const struct udp_config *)g->source_config)->bytes;
 	return 0;
 }
 
@@ -351,6 +371,7 @@ int groups_init(struct groups *gs, struct config_node *node, struct err *err) {
 		g->first = gs->flows;
 		gs->flows += (uint32_t)g->count;
 		gs->dscp |= g->dscp > 0;
+		gs->datagrams |= g->source->datagrams;
 	}
 	return 0;
 }
@@ -374,58 +395,4 @@ void groups_fini(struct groups *gs) {
 	}
 	gs->count = 0;
 	gs->flows = 0;
-}
-
-const struct config_node *groups_unreached(
-	const struct groups *gs, struct config_node *flows, uint64_t duration_ns) {
-	for (uint32_t i = 0; i < gs->count; i++) {
-		if (gs->group[i].start_ns >= duration_ns)
-			return config_at(flows, i);
-	}
-	return NULL;
-}
-
-void group_starts(const struct group *g, uint32_t index, uint64_t seed, uint64_t *start_ns) {
-	struct rng rng;
-	char name[32];
-
-	snprintf(name, sizeof(name), "flows.%u.jitter", index);
-	rng_init(&rng, seed, name);
-	for (uint64_t i = 0; i < g->count; i++)
-		start_ns[i] = g->start_ns + i * g->stagger_ns
-			+ (uint64_t)(rng_unit(&rng) * (double)g->jitter_ns);
-}
-
-bool groups_random(const struct groups *gs) {
-	for (uint32_t i = 0; i < gs->count; i++) {
-		if (gs->group[i].jitter_ns > 0 || gs->group[i].source->random)
-			return true;
-	}
-	return false;
-}
-
-bool groups_scheduled(const struct groups *gs) {
-	for (uint32_t i = 0; i < gs->count; i++) {
-		if (source_scheduled(gs->group[i].source))
-			return true;
-	}
-	return false;
-}
-
-#define HEADERS (WIRE_ETH + WIRE_IPV4 + WIRE_TCP + WIRE_FCS)
-
-uint32_t groups_mtu_bytes(const struct groups *gs) {
-	uint64_t mss = 0;
-
-	for (uint32_t i = 0; i < gs->count; i++)
-		mss = gs->group[i].mss > mss ? gs->group[i].mss : mss;
-	return (uint32_t)mss + HEADERS;
-}
-
-uint32_t groups_min_frame(const struct groups *gs) {
-	uint64_t mss = UINT16_MAX;
-
-	for (uint32_t i = 0; i < gs->count; i++)
-		mss = gs->group[i].mss < mss ? gs->group[i].mss : mss;
-	return (uint32_t)mss + HEADERS;
 }

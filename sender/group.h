@@ -49,7 +49,7 @@ struct group {
 
 	struct stack stack, peer; // the sending and the receiving side's
 	const struct cc_ops *cc; // of a kernel's stack: guest_cc
-	struct cc_ops guest_cc; // its name, and nothing that is ever called
+	struct cc_ops guest_cc; // its name, and nothing that is ever called; also of source: udp
 	void *cc_config;
 	const struct source_ops *source;
 	void *source_config;
@@ -65,6 +65,7 @@ struct groups {
 	uint32_t count;
 	uint32_t flows; // sum of their counts
 	bool dscp; // one of them has a DSCP
+	bool datagrams; // one of them sends UDP
 };
 
 // Reads the `flows` list. On error nothing needs freeing.
@@ -83,6 +84,8 @@ void group_starts(const struct group *g, uint32_t index, uint64_t seed, uint64_t
 const struct config_node *groups_guest(const struct groups *gs, struct config_node *flows);
 // Does the seed decide when flows start, or what they send?
 bool groups_random(const struct groups *gs);
+// Does flow `id` send UDP?
+bool groups_datagrams(const struct groups *gs, uint32_t id);
 // Does a group's source have a schedule of transfers?
 bool groups_scheduled(const struct groups *gs);
 // Largest frame, with FCS, that any group sends.

@@ -4,6 +4,7 @@
 #include "common/base/likely.h"
 #include "common/base/mem.h"
 #include "sender/source/source.h"
+#include "sender/udp.h"
 
 #include <errno.h>
 #include <math.h>
@@ -249,6 +250,15 @@ static void host_fire(struct host *h, struct host_timer *t, uint64_t now_ns) {
 	case TIMER_WORKLOAD:
 		workload_timer(h,
 			(struct workload *)(void *)((char *)t - offsetof(struct workload, timer)),
+			now_ns);
+		break;
+	case TIMER_UDP:
+		udp_timer(h, (struct flow *)(void *)((char *)t - offsetof(struct flow, pace)),
+			now_ns);
+		break;
+	case TIMER_UDP_REPORT:
+		udp_report_timer(h,
+			(struct receiver *)(void *)((char *)t - offsetof(struct receiver, delack)),
 			now_ns);
 		break;
 	}

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What keeps each flow from sending more, at this moment, and how many flows have it in common.
 #include "sender/host.h"
+#include "sender/source/source.h"
 #include "sender/tcp/pacer.h"
 
 #include <stdio.h>
 
-enum limit_of_flow { NOT_BEGUN, ENDED, FAILED, NO_DATA, RECEIVE_WINDOW, CWND, PACING, LIMITS };
+enum limit_of_flow { NOT_BEGUN, ENDED, FAILED, NO_DATA, RECEIVE_WINDOW, CWND, PACING, UDP, LIMITS };
 
 // After "all 10 flows", "the flow", or a number of them.
 static const char *const limit_text[LIMITS][2] = {
@@ -18,6 +19,8 @@ static const char *const limit_text[LIMITS][2] = {
 	[CWND] = {"were limited by their congestion window",
 		"was limited by its congestion window"},
 	[PACING] = {"were limited by their pacing rate", "was limited by its pacing rate"},
+	[UDP] = {"sent at the constant rate of their datagrams",
+		"sent at the constant rate of its datagrams"},
 };
 
 // The order is that of flow_send: the congestion window, data, the peer's window. A flow sends as soon as nothing
@@ -36,6 +39,8 @@ static enum limit_of_flow flow_limit(const struct host *h, const struct flow *f)
 	case FLOW_OPEN:
 		break;
 	}
+	if (flow_group(h, f)->source->datagrams)
+		return UDP;
 	if (f->cwnd_segs - flow_inflight(f) < 1)
 		return CWND;
 	if (i >= f->data_segs)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A decoded TCP segment: what the transport sends and receives. wire.h turns it into bytes.
+// A decoded TCP segment, or a UDP datagram: what the transport sends and receives. wire.h turns it into bytes.
 #pragma once
 #include "common/base/pkt.h"
 
@@ -19,6 +19,7 @@
 #define SEG_OPT_MSS 0x02
 #define SEG_OPT_WSCALE 0x04
 #define SEG_OPT_SACK_OK 0x08
+#define SEG_OPT_UDP 0x80 // a datagram: only seq, ack and len are used (wire_udp.c)
 
 #define SEG_SACK_MAX 4 // three with timestamps
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Wire codecs: Ethernet II, ARP (RFC 826), IPv4 (RFC 791), ICMP echo (RFC 792), TCP (RFC 9293) with
-// MSS, window scale and timestamps (RFC 7323), SACK (RFC 2018). Pure: bytes in, structs out.
+// MSS, window scale and timestamps (RFC 7323), SACK (RFC 2018), UDP (RFC 768). Pure: bytes in, structs out.
 //
-// wire.c has the per-packet part, wire_arp_icmp.c the rest.
+// wire.c has the per-packet part of TCP, wire_udp.c UDP, wire_arp_icmp.c the rest.
 //
 // Addresses and ports are in host byte order everywhere outside these files; MAC addresses are six
 // bytes in wire order. Frames exclude the FCS; struct pkt.size_bytes includes it (+ WIRE_FCS).
@@ -18,6 +18,8 @@
 #define WIRE_ETH 14u
 #define WIRE_IPV4 20u
 #define WIRE_TCP 20u
+#define WIRE_UDP 8u
+#define WIRE_UDP_NUMBERS 8u // seq and ack, the first bytes of a datagram's payload
 #define WIRE_MIN_FRAME 60u // without FCS
 #define WIRE_OVERHEAD 20u // preamble, start delimiter and inter-frame gap
 #define WIRE_HEADER_MAX (WIRE_ETH + WIRE_IPV4 + WIRE_TCP + 40u)
@@ -75,7 +77,7 @@ enum wire_status wire_parse_tcp_header(const uint8_t *tcp, size_t size, struct s
 // Bytes of TCP header (options included) that the segment needs. SACK blocks that do not fit into 40
 // bytes of options are left out: with timestamps the fourth.
 size_t wire_tcp_header(const struct seg *seg);
-// Frame length without FCS (never below 60) of a segment.
+// Frame length without FCS (never below 60) of a segment, or of a datagram.
 size_t wire_tcp_frame_any(const struct seg *seg);
 static inline size_t wire_tcp_frame(const struct seg *seg) {
 	size_t len = WIRE_ETH + WIRE_IPV4 + WIRE_TCP + 12 + (size_t)seg->len;
@@ -91,6 +93,14 @@ static inline size_t wire_tcp_frame(const struct seg *seg) {
 // into an IPv4 packet. Returns the header length.
 size_t wire_write_tcp(uint8_t *buf, const struct wire_addr *addr, uint8_t tos, uint16_t ip_id,
 	const struct seg *seg);
+
+// The same for a datagram (SEG_OPT_UDP). Its payload is seg->len bytes, of which the first are seq and ack, or these
+// alone if len is 0. They count as header.
+size_t wire_write_udp(uint8_t *buf, const struct wire_addr *addr, uint8_t tos, uint16_t ip_id,
+	const struct seg *seg);
+// Reads the datagram behind a frame that wire_parse found good; seg->len is its payload.
+enum wire_status wire_parse_udp(
+	const uint8_t *frame, const struct wire_info *info, bool verify, struct seg *seg);
 
 // Nearly every segment carries timestamps and no other option: who sends many keeps what such frames
 // have in common.

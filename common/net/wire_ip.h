@@ -74,13 +74,14 @@ static inline uint8_t wire_ecn(const uint8_t *frame, size_t len) {
 	return type < WIRE_ETHERTYPE_VLAN ? ECN_NOT_ECT : wire_ecn_any(frame, len);
 }
 
-// Addresses and ports of a TCP segment in IPv4 without options, for who passes the frame on to be checked. False:
-// it is something else.
+// Addresses and ports of a TCP segment or a UDP datagram in IPv4 without options, for who passes the frame on to be
+// checked. False: it is something else.
 static inline bool wire_read_addr(const uint8_t *frame, size_t len, struct wire_addr *a) {
 	const uint8_t *ip = frame + WIRE_ETH;
 
 	if (len < WIRE_ETH + WIRE_IPV4 + WIRE_TCP || !wire_is_ipv4(frame) || ip[0] != 0x45
-		|| ip[9] != WIRE_PROTO_TCP || (wire_get16(ip + 6) & WIRE_IP_FRAGMENT) != 0)
+		|| (ip[9] != WIRE_PROTO_TCP && ip[9] != WIRE_PROTO_UDP)
+		|| (wire_get16(ip + 6) & WIRE_IP_FRAGMENT) != 0)
 		return false;
 	a->src_ip = wire_get32(ip + 12);
 	a->dst_ip = wire_get32(ip + 16);

@@ -19,7 +19,8 @@ static uint32_t flow_of(const struct sender_port *p, const uint8_t *frame, bool 
 	struct wire_addr *a = &w.addr;
 
 	wire_read(frame, &w);
-	if (w.ethertype != WIRE_ETHERTYPE_IPV4 || w.proto != WIRE_PROTO_TCP)
+	if (w.ethertype != WIRE_ETHERTYPE_IPV4
+		|| (w.proto != WIRE_PROTO_TCP && w.proto != WIRE_PROTO_UDP))
 		return FLOW_ADDR_NONE;
 	if (sent)
 		*a = (struct wire_addr){.src_ip = a->dst_ip,

@@ -138,6 +138,14 @@ static bool dropped(struct rte_mbuf *m, uint64_t *count) {
 	return false;
 }
 
+// Reads a datagram for a flow of UDP, or the report about it.
+static bool read_datagram(
+	const struct sender_port *p, const uint8_t *frame, struct sender_arrival *a) {
+	return p->host != NULL && a->id != FLOW_ADDR_NONE
+		&& groups_datagrams(p->live->groups, a->id)
+		&& wire_parse_udp(frame, &a->info, p->live->plan->checksum, &a->seg) == WIRE_OK;
+}
+
 // Reads a segment for us. False: the frame has none and was freed.
 static bool receive_seg(struct sender_lcore *s, struct sender_port *p, struct rte_mbuf *m,
 	struct sender_arrival *a) {
@@ -153,14 +161,19 @@ static bool receive_seg(struct sender_lcore *s, struct sender_port *p, struct rt
 	if (w->ethertype == WIRE_ETHERTYPE_IPV4
 		&& !live_may_send(&s->plan->process, w->addr.src_ip))
 		return dropped(m, &p->count.rx_outside);
-	if (w->ethertype != WIRE_ETHERTYPE_IPV4 || w->fragment || w->proto != WIRE_PROTO_TCP
-		|| !is_ours(p, w->addr.dst_ip)) {
+	a->id = sender_flow_of(p, &w->addr);
+	if (w->ethertype != WIRE_ETHERTYPE_IPV4 || w->fragment || !is_ours(p, w->addr.dst_ip)
+		|| (w->proto != WIRE_PROTO_TCP
+			&& (w->proto != WIRE_PROTO_UDP || !read_datagram(p, frame, a)))) {
 		receive_other(s, p, m, w);
 		return false;
 	}
-	if (!plain && wire_parse_tcp(frame, w, verify, &a->seg) != WIRE_OK)
-		return dropped(m, &p->count.rx_malformed);
-	a->id = sender_flow_of(p, &w->addr);
+	if (w->proto == WIRE_PROTO_TCP) {
+		if (!plain && wire_parse_tcp(frame, w, verify, &a->seg) != WIRE_OK)
+			return dropped(m, &p->count.rx_malformed);
+		if (unlikely(groups_datagrams(p->live->groups, a->id)))
+			a->id = FLOW_ADDR_NONE; // a flow of UDP has no connection
+	}
 	if (a->id != FLOW_ADDR_NONE && p->host != NULL)
 		a->id = host_index(p->host, a->id);
 	return true;

@@ -64,8 +64,10 @@ static inline void put_seg(struct sender_lcore *s, struct sender_port *p,
 		wire_write_plain(data, &p->head, tos, p->ip_id++, seg);
 		memset(data + WIRE_HEADER_PLAIN, 0, WIRE_HEADER_MAX - WIRE_HEADER_PLAIN);
 	} else {
-		size_t header = wire_write_tcp(
-			data, addr == NULL ? &p->head.addr : addr, tos, p->ip_id++, seg);
+		const struct wire_addr *to = addr == NULL ? &p->head.addr : addr;
+		bool udp = (seg->options & SEG_OPT_UDP) != 0;
+		size_t header = udp ? wire_write_udp(data, to, tos, p->ip_id++, seg)
+				    : wire_write_tcp(data, to, tos, p->ip_id++, seg);
 
 		memset(data + header, 0, WIRE_HEADER_MAX - header);
 	}

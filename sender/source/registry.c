@@ -6,7 +6,7 @@
 #include <string.h>
 
 extern const struct source_ops source_bulk, source_size, source_poisson, source_closed,
-	source_request, source_on_off;
+	source_request, source_on_off, source_udp;
 
 const struct source_ops *const source_all[] = {
 	&source_bulk,
@@ -15,6 +15,7 @@ const struct source_ops *const source_all[] = {
 	&source_closed,
 	&source_request,
 	&source_on_off,
+	&source_udp,
 	NULL,
 };
 

@@ -53,6 +53,7 @@ struct source_ops {
 	size_t config_size;
 	enum source_kind kind;
 	bool random; // the seed decides what it does
+	bool datagrams; // SOURCE_ONCE: UDP, which sender/udp.c sends, in place of TCP with a control
 
 	// Reads more of the source's map, after `params`; checks them together. NULL: nothing more.
 	int (*configure)(void *config, struct config_node *node, struct err *err);
@@ -60,10 +61,6 @@ struct source_ops {
 		void *config); // frees what configure allocated, also after it failed; NULL: nothing
 	// SOURCE_ONCE: payload bytes of one flow, or SOURCE_ENDLESS; `rng` is the group's own.
 	uint64_t (*bytes)(const void *config, struct rng *rng);
-	// SOURCE_ONCE: when flow number `flow` of `flows` starts and stops, since the group's start; NULL: as the group
-	// says.
-	void (*times)(const void *config, uint64_t flow, uint64_t flows, uint64_t *start_ns,
-		uint64_t *stop_ns);
 	// The other kinds: draws the next transfer. `state` has SOURCE_STATE_BYTES bytes, zero at first.
 	void (*next)(const void *config, void *state, struct rng *rng,
 		const struct source_seen *seen, struct transfer *t);

@@ -6,6 +6,7 @@
 #include "sender/host.h"
 #include "sender/source/source.h"
 #include "sender/tcp/pacer.h"
+#include "sender/udp.h"
 #include "sender/workload.h"
 
 #include <string.h>
@@ -30,6 +31,8 @@ void flow_init(struct host *h, struct flow *f, uint32_t id, uint16_t group, uint
 	f->reo_wnd_mult = 1;
 	f->iss = (id + 1) * 0x9e3779b1u; // arbitrary, but easy to recognise in traces
 	rtt_init(&f->rtt, g->rto_initial_ns);
+	if (g->source->datagrams)
+		udp_init(h, f);
 	if (!g->stack.guest) // else a guest starts it
 		host_arm(h, &f->pace, start_ns);
 }
@@ -45,7 +48,7 @@ void flow_ack_now(struct host *h, struct flow *f, uint64_t now_ns) {
 void flow_reset(struct host *h, const struct flow *f, uint64_t now_ns) {
 	struct seg s;
 
-	if (f->state != FLOW_OPEN)
+	if (f->state != FLOW_OPEN || flow_group(h, f)->source->datagrams)
 		return;
 	flow_header(f, &s, flow_seq_nxt(f), 0, SEG_RST | SEG_ACK, now_ns);
 	host_send(h, f->id, &s, ECN_NOT_ECT, now_ns);
@@ -139,6 +142,10 @@ void flow_rx(struct host *h, struct flow *f, const struct seg *s, uint64_t now_n
 
 	if (flow_ack_expected(h, f, s, now_ns))
 		return;
+	if (unlikely((s->options & SEG_OPT_UDP) != 0)) {
+		udp_report_rx(f, s);
+		return;
+	}
 	if (f->state == FLOW_SYN_SENT) {
 		handshake_rx(h, f, s, now_ns);
 		return;

@@ -39,7 +39,14 @@ enum flow_ca { FLOW_CA_OPEN, FLOW_CA_RECOVERY, FLOW_CA_LOSS }; // as enum tel_ca
 enum flow_frto { FRTO_OFF, FRTO_RETRANSMITTED, FRTO_NEW }; // RFC 5682: the last segment sent
 enum flow_rtx { RTX_NONE, RTX_RTO, RTX_TLP, RTX_REO, RTX_PERSIST }; // purpose of the timer
 
-enum host_timer_kind { TIMER_PACE, TIMER_RTX, TIMER_DELACK, TIMER_WORKLOAD };
+enum host_timer_kind {
+	TIMER_PACE,
+	TIMER_RTX,
+	TIMER_DELACK,
+	TIMER_WORKLOAD,
+	TIMER_UDP,
+	TIMER_UDP_REPORT
+};
 struct host_timer {
 	struct timer t;
 	uint8_t kind; // enum host_timer_kind

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "sender/tcp/receiver.h"
 #include "sender/host.h"
+#include "sender/udp.h"
 
 #include <string.h>
 
@@ -10,7 +11,7 @@ void receiver_init(struct receiver *r, uint32_t id, const struct groups *gs, uin
 
 	memset(r, 0, sizeof(*r));
 	r->acks = acks;
-	r->delack.kind = TIMER_DELACK;
+	r->delack.kind = g->source->datagrams ? TIMER_UDP_REPORT : TIMER_DELACK;
 	r->id = id;
 	r->group_index = group;
 	r->fin = UINT64_MAX;
@@ -305,6 +306,10 @@ __attribute__((noinline)) static void receiver_other(
 	bool timestamp, fin, bare;
 	int64_t ahead;
 
+	if ((s->options & SEG_OPT_UDP) != 0) {
+		udp_data_rx(h, r, s, now_ns);
+		return;
+	}
 	if ((s->flags & SEG_RST) != 0) {
 		if (r->state == RECEIVER_OPEN)
 			receiver_rst(h, r, s, now_ns);

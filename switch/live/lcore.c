@@ -35,7 +35,7 @@ static void classify(const struct switch_lcore *s, const uint8_t *frame, struct 
 	const struct wire_addr *a = &w.addr;
 
 	wire_read(frame, &w);
-	if (w.proto == WIRE_PROTO_TCP) {
+	if (w.proto == WIRE_PROTO_TCP || w.proto == WIRE_PROTO_UDP) {
 		id = flow_addr_index(plan->flow_base_ip, plan->flows, a->src_ip, a->src_port);
 		if (id == FLOW_ADDR_NONE) {
 			id = flow_addr_index(

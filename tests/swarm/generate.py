@@ -287,6 +287,14 @@ class Generator:
                 group["source"] = {source: {"interval": text(interval_ns, "ns")}}
                 group.pop("stagger", None)
                 group.pop("jitter", None)
+            if source == "udp":  # nothing controls it, and it sends at any size what it says
+                group.pop("cc")
+                group["ecn"] = self.random.choice(["off", "ect0"])
+                group["ecn_unheard"] = "allow"
+                rate_bps = min(1e11, scale.rate_bps * self.log(0.01, 2) / count)
+                parts = group["source"][source]
+                parts |= {"rate": text(max(1000.0, rate_bps), "bit/s")}
+                parts |= {"size": text(self.log(200, 1472), "B")}
         return group
 
     def schedule(self, config: Config, scale: Scale) -> list[Config]:

@@ -92,6 +92,8 @@ static inline void link_check(struct link *l) {
 	if (l->o.check_every > 0 && l->events++ % l->o.check_every != 0)
 		return;
 
+	if (l->groups.datagrams) // which have no scoreboard
+		return;
 	check_host(&l->tx, l->now_ns);
 	check_host(&l->rx, l->now_ns);
 	if (l->oracle && l->rx.receivers > 0) {

@@ -451,7 +451,7 @@ START_TEST(addresses_are_read_of_whole_segments_alone) {
 	static const struct {
 		size_t at;
 		uint8_t value;
-	} others[] = {{12, 0x86}, {14, 0x46}, {23, WIRE_PROTO_UDP}, {20, 0x20}, {21, 0x10}};
+	} others[] = {{12, 0x86}, {14, 0x46}, {23, WIRE_PROTO_ICMP}, {20, 0x20}, {21, 0x10}};
 	size_t len = load(kernel_data);
 	struct wire_addr a;
 
@@ -462,6 +462,9 @@ START_TEST(addresses_are_read_of_whole_segments_alone) {
 	ck_assert_uint_eq(a.dst_port, 5001);
 	ck_assert(wire_read_addr(frame, WIRE_ETH + WIRE_IPV4 + WIRE_TCP, &a));
 	ck_assert(!wire_read_addr(frame, WIRE_ETH + WIRE_IPV4 + WIRE_TCP - 1, &a));
+	frame[23] = WIRE_PROTO_UDP;
+	ck_assert(wire_read_addr(frame, len, &a));
+	ck_assert_uint_eq(a.src_port, 40902);
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 		load(kernel_data);
 		frame[others[i].at] = others[i].value;

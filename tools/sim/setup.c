@@ -242,8 +242,10 @@ uint32_t sim_frame(void *ctx, const struct path *path, const struct pkt *p, uint
 	if (sim_direction(p) == FLOWS_REVERSE)
 		a = (struct wire_addr){
 			a.dst_mac, a.src_mac, a.dst_ip, a.src_ip, a.dst_port, a.src_port};
-	uint32_t captured = (uint32_t)wire_write_tcp(
-		bytes, &a, (uint8_t)(dscp << 2 | p->ecn), (uint16_t)p->id, seg);
+	uint8_t tos = (uint8_t)(dscp << 2 | p->ecn);
+	bool udp = (seg->options & SEG_OPT_UDP) != 0;
+	uint32_t captured = (uint32_t)(udp ? wire_write_udp(bytes, &a, tos, (uint16_t)p->id, seg)
+					   : wire_write_tcp(bytes, &a, tos, (uint16_t)p->id, seg));
 	*length = (uint32_t)wire_tcp_frame(seg);
 	if ((p->flags & PKT_CORRUPT) != 0)
 		corrupt_frame(bytes, captured, rng_mix(p->id));

@@ -78,8 +78,13 @@ class Maker:
         if name == "schedule":  # its other keys are parameters of stages
             changes = {"propertyNames": {"pattern": CHANGE}, "additionalProperties": SCALAR}
             made |= changes | {"minProperties": 2}
-        if name == "flows":  # a Linux stack has its own congestion control
-            made["anyOf"] = [{"required": ["cc"]}, {"required": ["stack"]}]
+        if name == "flows":  # a Linux stack has its own congestion control, datagrams have none
+            udp = {"properties": {"source": {"type": "object", "required": ["udp"]}}}
+            made["anyOf"] = [
+                {"required": ["cc"]},
+                {"required": ["stack"]},
+                {"required": ["source"], **udp},
+            ]
         if name == "linux":  # the names of settings are the kernel's
             settings = {"type": "object", "additionalProperties": SCALAR}
             made["properties"]["sysctl"] |= settings
