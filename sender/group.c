@@ -31,6 +31,8 @@ static const struct param params[] = {
 		PARAM_U64(struct group, stop_ns), 0, 1e14},
 	{"stagger", "0s", "time between the starts of two flows", UNIT_TIME_NS,
 		PARAM_U64(struct group, stagger_ns), 0, 1e13},
+	{"stop_stagger", "0s", "time between the stops of two flows, the first at stop",
+		UNIT_TIME_NS, PARAM_U64(struct group, stop_stagger_ns), 0, 1e13},
 	{"jitter", "0s", "each flow starts later by a uniform draw up to this", UNIT_TIME_NS,
 		PARAM_U64(struct group, jitter_ns), 0, 1e13},
 	{"mss", "1460B", "TCP maximum segment size: payload plus TCP options", UNIT_BYTES,
@@ -270,6 +272,28 @@ static int group_cc(struct group *g, struct config_node *node, struct err *err) 
 		params_node, name, g->cc->params, NULL, g->cc->config_size, &g->cc_config, err);
 }
 
+// Whether the times of starts and stops go together.
+static int group_times(const struct group *g, struct config_node *node, struct err *err) {
+	const struct config_node *at = config_get(node, "stop_stagger");
+	uint64_t last = g->count - 1;
+
+	if (g->stop_ns > 0 && g->stop_ns <= g->start_ns)
+		return config_err(node, -EINVAL, err, "stop must be later than start");
+	if (g->stop_stagger_ns == 0)
+		return 0;
+	if (g->stop_ns == 0)
+		return config_err(at, -EINVAL, err,
+			"stop_stagger: without stop no flow stops; write when the first one does");
+	if (source_scheduled(g->source))
+		return config_err(at, -EINVAL, err,
+			"stop_stagger: source %s says when flows begin and end", g->source->name);
+	if (g->stop_ns + last * g->stop_stagger_ns
+		<= g->start_ns + last * g->stagger_ns + g->jitter_ns)
+		return config_err(at, -EINVAL, err,
+			"stop_stagger: the last flow would stop before it starts");
+	return 0;
+}
+
 // Whether the source goes with the group's other keys.
 static int source_fits(struct group *g, struct config_node *node, struct err *err) {
 	g->keeps = source_keeps(g->source, g->source_config);
@@ -326,8 +350,8 @@ static int group_init(struct group *g, struct config_node *node, struct err *err
 		rc = group_cc(g, node, err);
 	if (rc < 0)
 		return rc;
-	if (g->stop_ns > 0 && g->stop_ns <= g->start_ns)
-		return config_err(node, -EINVAL, err, "stop must be later than start");
+	if ((rc = group_times(g, node, err)) < 0)
+		return rc;
 	if (g->ecn == ECN_AS_CC)
 		g->ecn = (int)g->cc->codepoint;
 	if (g->ecn != CC_ECN_OFF && !g->cc->ecn && !g->ecn_unheard)

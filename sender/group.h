@@ -22,6 +22,7 @@ struct group {
 	uint64_t count;
 	uint64_t start_ns, stop_ns; // stop 0: never
 	uint64_t stagger_ns; // between the starts of its flows
+	uint64_t stop_stagger_ns; // between their stops
 	uint64_t jitter_ns; // plus a uniform draw from [0, jitter)
 	uint64_t mss; // value of the MSS option: payload plus TCP options
 	uint64_t base_rtt_ns; // 0: what the paths give

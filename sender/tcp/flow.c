@@ -21,7 +21,9 @@ void flow_init(struct host *h, struct flow *f, uint32_t id, uint16_t group, uint
 	f->id = id;
 	f->group = group;
 	f->start_ns = start_ns;
-	f->stop_ns = g->stop_ns == 0 ? NEVER_NS : h->env.start_ns + g->stop_ns;
+	f->stop_ns = g->stop_ns == 0
+		? NEVER_NS
+		: h->env.start_ns + g->stop_ns + (id - g->first) * g->stop_stagger_ns;
 	f->payload = g->payload;
 	f->total_bytes = bytes;
 	f->data_segs =

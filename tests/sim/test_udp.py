@@ -46,7 +46,6 @@ def test_a_full_queue_loses_what_the_link_does_not_carry(simulate: Simulate) -> 
     assert group["retransmits"] == group["cwnd_reductions"] == 0
 
 
-
 @pytest.mark.parametrize("cc", ["cubic", "copa", "bbr"])
 def test_tcp_gets_the_rest(simulate: Simulate, cc: str) -> None:
     """30 Mbit/s of a link of 100 are taken: what TCP gets is the other 70, whatever it does."""
@@ -144,9 +143,7 @@ def test_wrong_groups_are_refused(
     """With the place and one sentence, exit status 2."""
     config = tmp_path / "bad.yaml"
     config.write_text(ALONE.replace("{source: {udp: {rate: 20Mbit}}}", group))
-    done = subprocess.run(
-        [weir_sim, config, "--check"], capture_output=True, text=True, timeout=60
-    )
+    done = subprocess.run([weir_sim, config, "--check"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
     assert sentence in done.stderr
     assert "bad.yaml:" in done.stderr
