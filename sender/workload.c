@@ -24,6 +24,12 @@ static uint32_t group_transfers(const struct group *g) {
 	return g->source->kind == SOURCE_WRITES ? WORKLOAD_WRITES : 1;
 }
 
+// Of the group's flows, those of a host: all below its end, less all below its start.
+uint32_t workload_flows(const struct group *g, uint32_t shard_id, uint32_t shards) {
+	return host_shard_flows(g->first + (uint32_t)g->count, shard_id, shards)
+		- host_shard_flows(g->first, shard_id, shards);
+}
+
 // Schedules and rooms for transfers of one host.
 static void sizes_of(const struct groups *gs, uint32_t shard_id, uint32_t shards,
 	uint32_t *workloads, uint64_t *transfers) {
@@ -31,15 +37,12 @@ static void sizes_of(const struct groups *gs, uint32_t shard_id, uint32_t shards
 	*transfers = 0;
 	for (uint32_t i = 0; i < gs->count; i++) {
 		const struct group *g = &gs->group[i];
-		// Of the group's flows, those of this host: all below its end, less all below its start.
-		uint32_t end = g->first + (uint32_t)g->count;
-		uint64_t flows = host_shard_flows(end, shard_id, shards)
-			- host_shard_flows(g->first, shard_id, shards);
+		uint32_t flows = workload_flows(g, shard_id, shards);
 
 		if (!source_scheduled(g->source) || flows == 0)
 			continue;
-		*workloads += g->source->kind == SOURCE_ARRIVALS ? 1 : (uint32_t)flows;
-		*transfers += flows * group_transfers(g);
+		*workloads += g->source->kind == SOURCE_ARRIVALS ? 1 : flows;
+		*transfers += (uint64_t)flows * group_transfers(g);
 	}
 }
 
@@ -49,6 +52,7 @@ uint64_t workloads_bytes(const struct groups *gs, uint32_t shard_id, uint32_t sh
 
 	sizes_of(gs, shard_id, shards, &workloads, &transfers);
 	return workloads * sizeof(struct workload) + transfers * sizeof(struct flow_transfer)
+		+ workload_probes_bytes(gs, shard_id, shards)
 		+ (workloads > 0 ? gs->count * sizeof(struct workload_count) : 0);
 }
 
@@ -67,7 +71,7 @@ int workloads_init(struct host *h, struct err *err) {
 		if (!source_scheduled(h->groups->group[g].source))
 			continue;
 		ws->group[g] = calloc(1, sizeof(*ws->group[g]));
-		ok = ok && ws->group[g] != NULL;
+		ok = ok && ws->group[g] != NULL && workload_probes_init(h, g);
 	}
 	if (ok && ws->workload != NULL && ws->transfer != NULL)
 		return 0;
@@ -75,8 +79,11 @@ int workloads_init(struct host *h, struct err *err) {
 }
 
 void workloads_fini(struct host *h) {
-	for (uint32_t g = 0; g < GROUPS_MAX; g++)
+	for (uint32_t g = 0; g < GROUPS_MAX; g++) {
+		if (h->workloads.group[g] != NULL)
+			free(h->workloads.group[g]->probe);
 		free(h->workloads.group[g]);
+	}
 	free(h->workloads.workload);
 	free(h->workloads.transfer);
 	memset(&h->workloads, 0, sizeof(h->workloads));
@@ -143,7 +150,8 @@ static void draw(const struct host *h, struct workload *w, uint64_t from_ns) {
 	w->number++;
 	w->next = (struct transfer){0};
 	g->source->next(g->source_config, w->state, &w->rng, &seen, &w->next);
-	w->next_ns = from_ns + w->next.gap_ns + w->next.service_ns;
+	w->next_ns = w->next.gap_ns == NEVER_NS ? NEVER_NS
+						: from_ns + w->next.gap_ns + w->next.service_ns;
 	if (g->stop_ns > 0 && w->next_ns >= h->env.start_ns + g->stop_ns)
 		w->next_ns = NEVER_NS;
 }
@@ -264,11 +272,15 @@ void workload_timer(struct host *h, struct workload *w, uint64_t now_ns) {
 }
 
 void workload_opened(struct host *h, struct flow *f, uint64_t now_ns) {
+	struct workload *w = workload_of(h, f);
+
+	if (source_of(h, w)->probes)
+		draw(h, w, now_ns);
 	if (flow_group(h, f)->keeps)
-		write_due(h, workload_of(h, f), f, now_ns);
+		write_due(h, w, f, now_ns);
 }
 
-void workload_acked(struct host *h, struct flow *f, uint64_t now_ns) {
+void workload_acked(struct host *h, struct flow *f, uint64_t rtt_ns, uint64_t now_ns) {
 	struct workload *w = workload_of(h, f);
 	bool waits = source_of(h, w)->kind == SOURCE_PAUSES;
 
@@ -282,6 +294,8 @@ void workload_acked(struct host *h, struct flow *f, uint64_t now_ns) {
 	}
 	while (f->transfers > 0 && f->transfer[f->transfer_first].end_seg <= f->una)
 		end_transfer(h, f, TEL_CLOSE, now_ns);
+	if (source_of(h, w)->probes)
+		workload_probe_acked(h, f, rtt_ns, w->next_ns == NEVER_NS, now_ns);
 	if (!waits || f->transfers > 0)
 		return;
 	draw(h, w, now_ns);
@@ -355,6 +369,8 @@ void workload_add(struct host *h, struct flow *f) {
 		last->next_ns = h->env.start_ns + g->start_ns;
 		return;
 	}
+	if (g->source->probes)
+		return; // until its connection is open
 	draw(h, last, f->start_ns);
 	if (!g->keeps)
 		arm_next(h, last, f->start_ns);

@@ -20,6 +20,7 @@
 #pragma once
 #include "common/base/hist.h"
 #include "common/base/json.h"
+#include "sender/source/probe.h"
 #include "sender/source/source.h"
 #include "sender/tcp/flow.h"
 
@@ -55,6 +56,8 @@ struct workload_count {
 	struct hist completion; // of finished ones that began after the warm-up, in ns
 	double slowdown_sum;
 	uint64_t slowdowns;
+	struct probe *probe; // of its flows on this host; NULL: its source does not probe
+	uint32_t probes;
 };
 
 // All of a host's.
@@ -68,6 +71,8 @@ struct workloads {
 
 struct host;
 
+// Flows of the group on one host.
+uint32_t workload_flows(const struct group *g, uint32_t shard_id, uint32_t shards);
 // Bytes that workloads_init allocates.
 uint64_t workloads_bytes(const struct groups *gs, uint32_t shard_id, uint32_t shards);
 int workloads_init(struct host *h, struct err *err);
@@ -77,10 +82,11 @@ void workload_add(struct host *h, struct flow *f);
 // All of them are: the schedules begin.
 void workloads_begin(struct host *h);
 void workload_timer(struct host *h, struct workload *w, uint64_t now_ns);
-// A flow's connection is open; something was acknowledged; it is closed in both directions, or has failed. Out of line,
-// because flows without a schedule never call them.
+// A flow's connection is open; something was acknowledged, with an RTT sample or 0; it is closed in both directions, or
+// has failed. Out of line, because flows without a schedule never call them.
 __attribute__((cold)) void workload_opened(struct host *h, struct flow *f, uint64_t now_ns);
-__attribute__((cold)) void workload_acked(struct host *h, struct flow *f, uint64_t now_ns);
+__attribute__((cold)) void workload_acked(
+	struct host *h, struct flow *f, uint64_t rtt_ns, uint64_t now_ns);
 __attribute__((cold)) void workload_closed(struct host *h, struct flow *f, uint64_t now_ns);
 // Records what is unfinished at the end of the run.
 void workloads_still_open(struct host *h, uint64_t now_ns);
@@ -95,3 +101,15 @@ void workload_record(struct host *h, uint16_t group, const struct flow *f,
 // "transfers" of group `g` in the summary, of all hosts; nothing if its source has no schedule.
 void workload_summary(
 	const struct host *const *hosts, uint32_t n, uint32_t g, struct json *j, uint64_t now_ns);
+
+// workload_probes.c, for groups whose source probes.
+uint64_t workload_probes_bytes(const struct groups *gs, uint32_t shard_id, uint32_t shards);
+// False: no memory. Does nothing for groups that do not probe.
+bool workload_probes_init(struct host *h, uint32_t group);
+// A probe of the flow was acknowledged, with an RTT sample or 0; `last`: no other follows. Records the estimate when
+// all are acknowledged.
+void workload_probe_acked(
+	struct host *h, struct flow *f, uint64_t rtt_ns, bool last, uint64_t now_ns);
+// "probe" of group `g` in the summary.
+void workload_probe_summary(
+	const struct host *const *hosts, uint32_t n, uint32_t g, struct json *j);

@@ -7,8 +7,7 @@
 // its frames at the rate of the slowest link. 0: the config does not say.
 uint64_t workload_ideal_ns(const struct host *h, const struct flow *f, uint64_t bytes) {
 	const struct network_empty *e = h->env.empty == NULL ? NULL : &h->env.empty[f->group];
-	uint64_t payload = flow_group(h, f)->payload, segs = bytes / payload,
-		 rest = bytes % payload;
+	uint64_t payload = f->payload, segs = bytes / payload, rest = bytes % payload;
 	uint32_t headers = WIRE_ETH + WIRE_IPV4 + WIRE_TCP + WIRE_FCS + WIRE_OVERHEAD
 		+ (flow_group(h, f)->timestamps ? 12 : 0);
 	uint64_t wire;
@@ -89,4 +88,6 @@ void workload_summary(
 	if (sum.slowdowns > 0)
 		json_f64(j, "slowdown_mean", sum.slowdown_sum / (double)sum.slowdowns);
 	json_close(j, '}');
+	if (hosts[0]->groups->group[g].source->probes)
+		workload_probe_summary(hosts, n, g, j);
 }

@@ -62,7 +62,10 @@
 	V(TEL_EV_UNDO, 10, "undo",                                                                   \
 		"a reduction is taken back; before, value: cwnd in segments; detail: enum tel_undo") \
 	V(TEL_EV_ZERO_WINDOW, 11, "zero_window",                                                     \
-		"capture: the receiver's window opens again; value: ns for which it was closed")
+		"capture: the receiver's window opens again; value: ns for which it was closed")     \
+	V(TEL_EV_PROBE, 12, "probe",                                                                 \
+		"before: RTTmin, value: dq, value3: completion time, all in ns; value2: rate in "    \
+		"bit/s, 0: no limit; detail: probes answered")
 
 // E(enum, list of its values)
 #define TEL_ENUMS(E)                                                                               \

@@ -6,7 +6,7 @@
 #include <string.h>
 
 extern const struct source_ops source_bulk, source_size, source_poisson, source_closed,
-	source_request, source_on_off, source_udp;
+	source_request, source_on_off, source_udp, source_probe;
 
 const struct source_ops *const source_all[] = {
 	&source_bulk,
@@ -16,6 +16,7 @@ const struct source_ops *const source_all[] = {
 	&source_request,
 	&source_on_off,
 	&source_udp,
+	&source_probe,
 	NULL,
 };
 

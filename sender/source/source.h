@@ -28,8 +28,8 @@ enum source_kind { SOURCE_ONCE, SOURCE_ARRIVALS, SOURCE_PAUSES, SOURCE_WRITES };
 
 // The next transfer of a schedule.
 struct transfer {
-	uint64_t
-		gap_ns; // since the arrival before it (first: since the start), or the pause before it
+	// Since the arrival before it (first: since the start), or the pause before it. NEVER_NS: there is none.
+	uint64_t gap_ns;
 	uint64_t bytes; // payload; SOURCE_ENDLESS: what is sent in `on_ns`
 	uint64_t on_ns;
 	uint64_t service_ns; // before its data is there; its completion time includes it
@@ -54,6 +54,7 @@ struct source_ops {
 	enum source_kind kind;
 	bool random; // the seed decides what it does
 	bool datagrams; // SOURCE_ONCE: UDP, which sender/udp.c sends, in place of TCP with a control
+	bool probes; // probe.h: segments of one byte, from when the connection is open, whose RTTs are noted
 
 	// Reads more of the source's map, after `params`; checks them together. NULL: nothing more.
 	int (*configure)(void *config, struct config_node *node, struct err *err);

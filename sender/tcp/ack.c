@@ -374,7 +374,7 @@ void flow_ack(struct host *h, struct flow *f, const struct seg *s, uint64_t now_
 		notify_cc(h, f, &d, ece, prior_inflight, rtt_ns);
 	set_window(h, f, &d);
 	if (f->transfers > 0)
-		workload_acked(h, f, now_ns);
+		workload_acked(h, f, rtt_ns, now_ns);
 	if (f->una > f->data_segs) {
 		flow_end(h, f, FLOW_DONE, TEL_CLOSE, now_ns);
 		return;

@@ -65,7 +65,7 @@ static void established(struct host *h, struct flow *f, const struct seg *s, uin
 	f->sack_ok = g->sack && (s->options & SEG_OPT_SACK_OK) != 0;
 	f->snd_wscale = (s->options & SEG_OPT_WSCALE) != 0 ? s->wscale : 0;
 	f->ecn_ok = g->ecn != 0 && (s->flags & (SEG_ECE | SEG_CWR)) == SEG_ECE;
-	f->payload = sendable(mss - (f->ts_ok ? 12u : 0u), s->window);
+	f->payload = g->source->probes ? 1 : sendable(mss - (f->ts_ok ? 12u : 0u), s->window);
 	if (f->data_segs != SOURCE_ENDLESS)
 		f->data_segs = (f->total_bytes + f->payload - 1) / f->payload;
 	f->ts_recent = s->tsval;

@@ -125,6 +125,63 @@ def run_(
 
 
 @app.command(
+    "probe",
+    epilog=examples(
+        "probe configs/copa-steady.yaml",
+        "probe configs/copa-steady.yaml -o flows.0.count=20 --size 10MB --at 20s",
+        "probe configs/loopback-10g.yaml --live --interval 5ms --count 40",
+    ),
+)
+def probe_(
+    config: ConfigArgument,
+    override: Annotated[
+        list[str] | None,
+        typer.Option("-o", metavar="KEY=VALUE", help="Replaces a value: -o flows.0.count=10."),
+    ] = None,
+    at: Annotated[str | None, typer.Option(help="Of the first probe. [half of the run]")] = None,
+    count: Annotated[int | None, typer.Option(help="Probes, up to 64. [20]")] = None,
+    interval: Annotated[str | None, typer.Option(help="Between two probes. [10ms]")] = None,
+    delta: Annotated[float | None, typer.Option(help="The Copa flow's. [0.5]")] = None,
+    size: Annotated[str | None, typer.Option(help="The transfer's. [1MB]")] = None,
+    rtt_min: Annotated[
+        str | None, typer.Option(help="RTT without queues, if it is known. [the smallest seen]")
+    ] = None,
+    alone: Annotated[
+        bool, typer.Option("--alone", help="Without the config's own flows: to a loaded path.")
+    ] = False,
+    live: Annotated[
+        bool, typer.Option("--live", help="On real ports with DPDK, not in virtual time.")
+    ] = False,
+    out: Annotated[Path | None, typer.Option(help="The run folder. [runs/CONFIG-TIME]")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Replaces the config's.")] = None,
+    duration: Annotated[str | None, typer.Option(help="Replaces the config's: 10s.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the run in the folder.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The estimate as JSON.")] = False,
+) -> None:
+    """Estimates from a few small packets which rate a Copa flow would obtain.
+
+    They are sent beside the config's flows. Copa, NSDI 2018, appendix: rate 1 / (delta dq),
+    completion 2 RTT + size / rate.
+    """
+    from weir import probe, runner, summary
+
+    probing = probe.Probing(at, count, interval, delta, size, rtt_min, alone)
+    overrides = [probe.override(config, probing, duration), *(override or ())]
+    place = out or runner.default_out(config)
+    options = runner.Options(config, place, overrides, seed, duration, None, force)
+    runner.identify()
+    with runner.Bar(summary.console(stderr=True), "probing") as bar:
+        status, loaded = runner.execute(options, bar, live)
+    if status != 0 or loaded is None:
+        raise typer.Exit(status or 1)
+    estimate = probe.found(loaded.summary)
+    if as_json:
+        print(json.dumps(estimate, indent=1))
+    else:
+        probe.show(estimate, summary.console())
+
+
+@app.command(
     "init",
     epilog=examples(
         "init",
