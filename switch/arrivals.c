@@ -29,8 +29,7 @@ void arrivals_list(struct run_list *l) {
 	run_list_entry(l,
 		&(struct run_listed){.kind = "path",
 			.name = "source",
-			.summary =
-				"a capture as the traffic of a path, in virtual time, in place of flows",
+			.summary = "a capture as the traffic of a path, in place of flows",
 			.params = params,
 			.also = {also}});
 }
@@ -71,6 +70,7 @@ int arrivals_open(struct arrivals *a, struct path *path, struct err *err) {
 	memset(a, 0, sizeof(*a));
 	a->path = path;
 	a->node = path->source;
+	a->frame_max = ARRIVALS_FRAME_MAX;
 	if ((rc = config_params(path->source, "source", params, also, a, err)) < 0
 		|| (rc = text_of(path->source, "pcap", &a->file, err)) < 0
 		|| (rc = text_of(path->source, "filter", &a->filter_text, err)) < 0)
@@ -174,7 +174,7 @@ static uint32_t flow_of(const struct arrivals *a) {
 bool arrivals_packet(struct arrivals *a, uint64_t base_ns, struct pkt *p) {
 	uint32_t length = (uint32_t)max_u64(a->length, WIRE_MIN_FRAME);
 
-	if (length > ARRIVALS_FRAME_MAX) {
+	if (length > a->frame_max) {
 		a->count.too_long++;
 		return false;
 	}
@@ -199,7 +199,6 @@ const char *arrivals_cut(const struct arrivals *a) {
 }
 
 void arrivals_summary(const struct arrivals *a, struct json *j) {
-	json_object(j, a->path->name);
 	json_text(j, "pcap", a->file);
 	json_u64(j, "packets", a->count.packets);
 	json_u64(j, "bytes", a->count.bytes);
@@ -209,7 +208,6 @@ void arrivals_summary(const struct arrivals *a, struct json *j) {
 	json_u64(j, "too_long", a->count.too_long);
 	json_u64(j, "not_ethernet", a->count.not_ethernet);
 	json_bool(j, "ended", a->ended);
-	json_close(j, '}');
 }
 
 void arrivals_close(struct arrivals *a) {

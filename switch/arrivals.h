@@ -27,7 +27,7 @@ struct arrivals_count {
 	uint64_t reordered; // that were stamped earlier than the frame before
 	uint64_t
 		oversize; // of these packets: longer than 1518 bytes with FCS, as a host that offloads sees them
-	uint64_t too_long; // left out: longer than ARRIVALS_FRAME_MAX
+	uint64_t too_long; // left out: longer than frame_max
 	uint64_t not_ethernet; // left out: of an interface of another link type, not the first
 };
 
@@ -39,6 +39,7 @@ struct arrivals {
 	const char *file, *filter_text; // the config's; filter NULL: none
 	double scale;
 	struct config_node *node;
+	uint32_t frame_max; // bytes without FCS; arrivals_open: ARRIVALS_FRAME_MAX
 	struct reader reader;
 	struct frame batch[READER_BATCH];
 	uint32_t at, batched;
@@ -65,5 +66,6 @@ bool arrivals_packet(struct arrivals *a, uint64_t base_ns, struct pkt *p);
 const struct config_node *arrivals_unread(const struct arrivals *a);
 // The sentence of a capture that does not end with a whole record; NULL: it does, or its end was not reached.
 const char *arrivals_cut(const struct arrivals *a);
+// Into an open object.
 void arrivals_summary(const struct arrivals *a, struct json *j);
 void arrivals_close(struct arrivals *a);

@@ -26,7 +26,9 @@ static int configure(struct live_app *live, struct err *err) {
 		.groups = app->plan.groups,
 		.hosts = switch_hosts,
 		.headers = {.read = switch_headers},
-		.no_source = "only weir-sim reads captures; live, packets come from ports",
+		.no_source = config_get(root, "flows") != NULL
+			? "a run has either flows or captures as its traffic"
+			: NULL,
 		.tel_packets = &app->lcore->lcore.tel[TEL_STREAM_PACKETS],
 		.tel_arrivals = &app->lcore->lcore.tel[TEL_STREAM_ARRIVALS],
 		.tel_run = &live->run.tel,
@@ -39,6 +41,8 @@ static int configure(struct live_app *live, struct err *err) {
 	if (rc == 0)
 		rc = plan_ports(&app->plan, c, &app->paths, err);
 	if (rc == 0)
+		rc = switch_sources_open(app->source, &app->paths, err);
+	if (rc == 0)
 		rc = config_unused(c, err);
 	if (rc == 0)
 		run_warn_unreached(&live->run,
@@ -49,6 +53,7 @@ static int configure(struct live_app *live, struct err *err) {
 }
 
 static void finish(struct live_app *live) {
+	switch_sources_stop(switch_app(live)->source);
 	switch_clear(switch_app(live)->lcore);
 }
 
@@ -77,12 +82,17 @@ static void progress(struct live_app *live, FILE *out) {
 
 static int outcome(struct live_app *live, const char **verdict, char text[WATCH_SENTENCE_SIZE],
 	struct err *err) {
-	int rc = capture_close(switch_app(live)->capture, err);
+	struct switch_app *app = switch_app(live);
+	int rc = capture_close(app->capture, err);
 
-	if (switch_thrown(switch_app(live), run_stop ? "interrupted; " : "", text))
+	if (rc == 0)
+		rc = switch_sources_outcome(app->source, &live->run, err);
+	if (switch_thrown(app, run_stop ? "interrupted; " : "", text))
 		*verdict = text;
 	else if (run_stop)
 		*verdict = "interrupted";
+	else if (switch_sources_fault(app->source, text, WATCH_SENTENCE_SIZE))
+		*verdict = text;
 	return rc;
 }
 
@@ -107,6 +117,7 @@ static const struct live_stream streams[] = {
 
 static void list(struct run_list *l) {
 	paths_list(l);
+	arrivals_list(l);
 	run_list_live(l);
 	plan_list(l);
 	schedule_list(l);
@@ -121,11 +132,11 @@ static const struct live_program program = {
 	.streams = streams,
 	.commands = switch_commands,
 	.list = list,
-	.kinds = "aqm, stage, live, run",
+	.kinds = "aqm, stage, path, live, run",
 	.configure = configure,
 	.size = switch_size,
 	.open = switch_open,
-	.begin = switch_capture_open,
+	.begin = switch_begin,
 	.drain = switch_capture_drain,
 	.finish = finish,
 	.progress = progress,

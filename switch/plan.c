@@ -216,6 +216,17 @@ static int plan_routes(struct plan *p, struct paths *ps, struct err *err) {
 	return 0;
 }
 
+// The paths with captures are one lcore's, which begins and ends the run.
+static int plan_sources(const struct plan *p, const struct paths *ps, struct err *err) {
+	for (uint32_t i = 0; i < ps->count; i++) {
+		if (ps->path[i].source != NULL && p->process.lcores > 1)
+			return config_err(p->process.lcores_node, -EINVAL, err,
+				"lcores: %u CPUs, but where a path has a source, one has all paths; write one",
+				p->process.lcores);
+	}
+	return 0;
+}
+
 static bool named_by_a_group(
 	const struct plan *p, const struct paths *ps, const struct path *path) {
 	for (uint32_t g = 0; g < p->groups; g++) {
@@ -313,8 +324,8 @@ int plan_ports(struct plan *p, struct config *c, struct paths *ps, struct err *e
 		if ((rc = port_lcore(p, i, n, err)) < 0 || (rc = port_path(p, i, ps, n, err)) < 0)
 			return rc;
 	}
-	if ((rc = plan_routes(p, ps, err)) < 0 || (rc = no_lcore_idle(p, err)) < 0
-		|| (rc = scale_quotas(p, node, err)) < 0
+	if ((rc = plan_routes(p, ps, err)) < 0 || (rc = plan_sources(p, ps, err)) < 0
+		|| (rc = no_lcore_idle(p, err)) < 0 || (rc = scale_quotas(p, node, err)) < 0
 		|| (rc = no_path_unused(p, ps, list, err)) < 0)
 		return rc;
 	return static_read(p, config_get(node, "static"), err);

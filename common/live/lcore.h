@@ -78,7 +78,7 @@ struct lcore {
 	uint64_t loop_ns; // when the loop began
 	uint64_t published; // records published, of all streams
 	struct watch_lcore watch;
-	bool ended; // the duration is over
+	bool ended; // the duration is over, or the program has nothing more to do
 
 	// Shared with other threads.
 	struct control_box box;

@@ -64,7 +64,7 @@ static void pool_touch(struct rte_mempool *mp, void *arg, void *obj, unsigned in
 
 // As rte_pktmbuf_pool_create, except that without hugepages an object may cross a page boundary: otherwise there
 // would be one object per page of 4 KiB, and no device reads them by physical address then.
-static struct rte_mempool *pool_make(const char *name, unsigned int buffers) {
+static struct rte_mempool *pool_make(const char *name, unsigned int buffers, bool shared) {
 	struct rte_pktmbuf_pool_private private = {.mbuf_data_room_size = RTE_MBUF_DEFAULT_BUF_SIZE,
 		.mbuf_priv_size = sizeof(struct pkt)};
 	unsigned int flags = rte_eal_has_hugepages() ? 0 : RTE_MEMPOOL_F_NO_IOVA_CONTIG;
@@ -75,8 +75,10 @@ static struct rte_mempool *pool_make(const char *name, unsigned int buffers) {
 		return NULL;
 	// A stack reuses the buffer that was freed last, which is still in the CPU's cache. The default, a ring, would
 	// cycle through all of the pool's memory whenever a burst overflows the lcore's mempool cache. With several
-	// lcores the stack is lock-free.
-	if (rte_mempool_set_ops_byname(mp, rte_lcore_count() > 1 ? "lf_stack" : "stack", NULL) < 0
+	// threads the stack is lock-free.
+	if (rte_mempool_set_ops_byname(
+		    mp, shared || rte_lcore_count() > 1 ? "lf_stack" : "stack", NULL)
+			< 0
 		&& rte_mempool_set_ops_byname(mp, rte_mbuf_best_mempool_ops(), NULL) < 0) {
 		rte_mempool_free(mp);
 		return NULL;
@@ -91,11 +93,11 @@ static struct rte_mempool *pool_make(const char *name, unsigned int buffers) {
 	return mp;
 }
 
-struct rte_mempool *pool_create(const char *name, uint64_t buffers, struct err *err) {
+struct rte_mempool *pool_create(const char *name, uint64_t buffers, bool shared, struct err *err) {
 	struct rte_mempool *pool = NULL;
 
 	if (buffers <= UINT32_MAX / 2)
-		pool = pool_make(name, (unsigned int)buffers);
+		pool = pool_make(name, (unsigned int)buffers, shared);
 	if (pool == NULL)
 		err_set(err, -ENOMEM, "a pool of %llu packets (%.0f MB): %s",
 			(unsigned long long)buffers, (double)pool_bytes(buffers) / 1e6,

@@ -130,9 +130,9 @@ int sender_open(struct live_app *live, struct err *err) {
 
 	if (rc < 0)
 		return rc;
-	rx = pool_create("weir-rx", app->rx_buffers, err);
+	rx = pool_create("weir-rx", app->rx_buffers, false, err);
 	if (rx != NULL)
-		tx = pool_create("weir-tx", app->tx_buffers, err);
+		tx = pool_create("weir-tx", app->tx_buffers, false, err);
 	if (tx == NULL)
 		return -ENOMEM;
 	for (uint32_t k = 0; k < live->lcores; k++)

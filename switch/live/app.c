@@ -35,6 +35,8 @@ void switch_size(struct live_app *live, struct eal_args *args) {
 			app->small += p->quota;
 	}
 	app->port_buffers += lcore_buffers(&app->plan);
+	for (uint32_t i = 0; i < app->paths.count; i++)
+		app->port_buffers += app->paths.path[i].source != NULL ? SOURCE_BUFFERS : 0;
 	app->buffers += app->port_buffers + SWITCH_MBUF_CACHE;
 	args->pool_bytes = pool_bytes(app->buffers);
 	args->other_bytes = arena_bytes(app->small);
@@ -115,6 +117,26 @@ static int open_fabrics(struct switch_app *app, struct err *err) {
 	return rc;
 }
 
+// Paths with captures: one lcore has them all.
+static void assign_sources(struct switch_app *app) {
+	struct switch_lcore *s = app->lcore;
+
+	for (uint32_t i = 0; i < s->lcore.ports; i++) {
+		struct path *path = s->port[i].path;
+
+		if (path == NULL || path->source == NULL)
+			continue;
+		s->port[i].source = &app->source[path->index];
+		s->sources++;
+	}
+}
+
+int switch_begin(struct live_app *live, struct err *err) {
+	int rc = switch_capture_open(live, err);
+
+	return rc < 0 ? rc : switch_sources_start(live, err);
+}
+
 int switch_open(struct live_app *live, struct err *err) {
 	struct switch_app *app = switch_app(live);
 	const struct run_options *opt = &live->opt;
@@ -122,7 +144,11 @@ int switch_open(struct live_app *live, struct err *err) {
 
 	if (rc < 0)
 		return rc;
-	struct rte_mempool *pool = pool_create("weir", app->buffers, err);
+	bool sourced = false;
+
+	for (uint32_t i = 0; i < app->paths.count; i++)
+		sourced |= app->paths.path[i].source != NULL;
+	struct rte_mempool *pool = pool_create("weir", app->buffers, sourced, err);
 	if (pool == NULL)
 		return -ENOMEM;
 	live->lcores = app->plan.process.lcores;
@@ -136,6 +162,7 @@ int switch_open(struct live_app *live, struct err *err) {
 		if ((rc = open_arena(&app->lcore[i], err)) < 0)
 			return rc;
 	}
+	assign_sources(app);
 	if ((rc = open_ports(app, err)) < 0)
 		return rc;
 	return open_fabrics(app, err);
@@ -150,6 +177,7 @@ void switch_close(struct live_app *live) {
 		fabric_fini(&app->lcore[i].fabric);
 		arena_fini(&app->lcore[i].small);
 	}
+	switch_sources_close(app->source);
 	capture_free(app->capture);
 	schedule_fini(&app->schedule);
 	if (app->paths.count > 0)

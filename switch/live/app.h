@@ -6,6 +6,7 @@
 #include "common/live/app.h"
 #include "switch/capture.h"
 #include "switch/live/lcore.h"
+#include "switch/live/source.h"
 
 #include <stdatomic.h>
 
@@ -14,6 +15,7 @@ struct switch_app {
 	struct plan plan;
 	struct paths paths;
 	struct schedule schedule;
+	struct switch_source source[PATHS_MAX]; // of path i; without arrivals.path: it has none
 	struct switch_lcore lcore[LIVE_LCORES_MAX]; // live.lcores of them
 	uint64_t port_buffers, buffers; // buffers of the pool: those that ports keep, and all
 	uint64_t small; // frames that may wait outside the pool
@@ -29,6 +31,7 @@ static inline struct switch_app *switch_app(struct live_app *live) {
 // The steps of struct live_program: sizes, pool and ports, fabrics, clean-up.
 void switch_size(struct live_app *live, struct eal_args *args);
 int switch_open(struct live_app *live, struct err *err);
+int switch_begin(struct live_app *live, struct err *err);
 void switch_close(struct live_app *live);
 
 // capture.c. Called last before the lcores run; called by the control thread.

@@ -139,6 +139,8 @@ bool switch_balanced(const struct switch_lcore *all) {
 			const struct switch_port *p = &s->port[k];
 
 			pkt_count_add(&in, p->rx.pkts, p->rx.bytes);
+			if (p->source != NULL)
+				pkt_count_add(&in, p->source->pushed.pkts, p->source->pushed.bytes);
 			pkt_count_add(&out, p->egress.tx.pkts, p->egress.tx.bytes);
 		}
 		for (uint32_t r = 0; r < DROP_REASONS; r++) {

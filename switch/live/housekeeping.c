@@ -155,6 +155,28 @@ void switch_interval(struct switch_lcore *s) {
 			&s->lcore.tel[TEL_STREAM_EVENTS], s->lcore.now_ns);
 }
 
+// A run with captures begins when the ports behind them are up, unless packets from elsewhere begin it, and ends when
+// all that they held has left.
+static void follow_sources(struct switch_lcore *s) {
+	bool up = true, ended = true;
+
+	for (uint32_t i = 0; i < s->lcore.ports; i++) {
+		const struct switch_port *p = &s->port[i];
+
+		if (p->source != NULL) {
+			up &= p->egress.port->was_up && p->egress.port->started;
+			ended &= switch_source_ended(p->source);
+		}
+		ended &= p->egress.count == 0;
+	}
+	for (uint32_t i = 0; i < s->paths; i++)
+		ended &= path_backlog(s->path[i]).pkts == 0;
+	if (s->lcore.start_ns == NEVER_NS && s->plan->start == PLAN_START_NOW && up)
+		lcore_start(&s->lcore);
+	else if (s->lcore.start_ns != NEVER_NS && ended)
+		s->lcore.ended = true;
+}
+
 bool switch_housekeep(struct lcore *l) {
 	struct switch_lcore *s = switch_lcore(l);
 	bool interval_over = lcore_interval_over(l);
@@ -167,5 +189,7 @@ bool switch_housekeep(struct lcore *l) {
 	}
 	if (interval_over)
 		switch_interval(s);
+	if (s->sources > 0)
+		follow_sources(s);
 	return interval_over;
 }

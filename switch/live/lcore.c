@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#define REPLAY_MAX 4096 // frames of a capture in one iteration
+
 static void drop(struct switch_lcore *s, struct rte_mbuf *m, enum drop_reason why) {
 	pkt_count_add(&s->drop[why], 1, port_frame_bytes(m->pkt_len));
 	rte_pktmbuf_free(m);
@@ -44,6 +46,7 @@ static void classify(const struct switch_lcore *s, const uint8_t *frame, struct 
 		}
 	}
 	packet_metadata(p)->route = 0;
+	packet_metadata(p)->replayed = false;
 	if (id != FLOW_ADDR_NONE) {
 		p->delay_class = plan->group_of[id];
 		packet_metadata(p)->route = switch_route(s, p->delay_class, direction);
@@ -328,6 +331,40 @@ static void relay_all(struct switch_lcore *s) {
 	}
 }
 
+// Puts frames of a capture into their path, up to now, with their own times as arrivals. They are not checked: of a
+// capture without addresses (anonymised) no checksum is right, and virtual time passes it too.
+static void replay(struct switch_lcore *s, struct switch_port *out) {
+	uint64_t now_ns = s->lcore.now_ns, due_ns;
+	struct rte_mbuf *m;
+
+	for (uint32_t i = 0; i < REPLAY_MAX
+		&& (m = switch_source_due(out->source, s->lcore.start_ns, now_ns, &due_ns)) != NULL;
+		i++) {
+		if (out->nb_batched == PORT_BURST_MAX)
+			push(s, out);
+		uint32_t before = out->nb_batched, flow_id = port_pkt(m)->flow_id;
+		enqueue(s, out, &m, 1, NULL);
+		if (out->nb_batched > before) { // else there was no memory for it
+			struct pkt *p = out->batch[before];
+
+			p->arrival_ns = due_ns;
+			p->flow_id = flow_id;
+			packet_metadata(p)->replayed = true;
+		}
+		s->lcore.busy = true;
+	}
+	out->source->served_ns = now_ns;
+	if (out->nb_batched > 0)
+		push(s, out);
+}
+
+__attribute__((noinline)) static void replay_all(struct switch_lcore *s) {
+	for (uint32_t i = 0; s->lcore.start_ns != NEVER_NS && i < s->lcore.ports; i++) {
+		if (s->port[i].source != NULL)
+			replay(s, &s->port[i]);
+	}
+}
+
 static uint32_t receive(struct lcore *l) {
 	struct switch_lcore *s = switch_lcore(l);
 	uint32_t nb_rx = 0;
@@ -356,6 +393,8 @@ static void run(struct lcore *l, uint32_t nb_rx) {
 	}
 	if (unlikely(s->routes != NULL))
 		switch_routes_pass(s);
+	if (unlikely(s->sources > 0))
+		replay_all(s);
 	if (nb_rx > 0)
 		relay_all(s);
 	for (uint32_t i = 0; i < l->ports; i++)
@@ -367,7 +406,7 @@ static void loop(struct lcore *l) {
 
 	l->now_ns = clock_now(&l->clock);
 	switch_trace_departures(s);
-	if (s->plan->start == PLAN_START_NOW)
+	if (s->plan->start == PLAN_START_NOW && s->sources == 0)
 		lcore_start(l);
 	lcore_loop(l, &switch_lcore_ops);
 	// The last, partial interval.

@@ -11,7 +11,8 @@
 // ring full are dropped (reason `tx`) and counted per ring. Frames of one flow pass through the same ring, so they
 // keep their order.
 //
-// Every packet is accounted for: received + copied (floods) + duplicated == transmitted + dropped + inside.
+// Every packet is accounted for: received + replayed (captures) + copied (floods) + duplicated == transmitted + dropped
+// + inside.
 #pragma once
 #include "common/live/dpdk.h"
 
@@ -19,6 +20,7 @@
 #include "common/live/lcore.h"
 #include "switch/arena.h"
 #include "switch/fabric.h"
+#include "switch/live/source.h"
 #include "switch/path.h"
 #include "switch/plan.h"
 #include "switch/schedule.h"
@@ -35,6 +37,7 @@ struct packet_metadata {
 	uint8_t len; // of a small frame, which begins at `frame`; 0: it is in its mbuf
 	uint8_t port; // by which it leaves, while it is on its way to the lcore that owns that port, or on a route
 	uint8_t route; // its group's (routes.c); 0: it has none
+	bool replayed; // from a capture; of packets whose flow matters
 	uint8_t frame[] __attribute__((aligned(8)));
 };
 static_assert(
@@ -61,6 +64,7 @@ static_assert(offsetof(struct switch_trace, id)
 // owner's.
 struct switch_port {
 	struct path *path; // NULL: frames go to the port's queue, or to the owner
+	struct switch_source *source; // the path's capture; NULL: none
 	uint64_t quota, large_quota; // packets that the path may hold; of these, in their mbuf
 	uint64_t inside, large; // that it holds
 	struct pkt_list due; // have left the last path of their route and wait for the port
@@ -127,6 +131,7 @@ struct switch_lcore {
 	uint32_t paths;
 	struct paths *all_paths; // with those of other lcores
 	uint32_t links; // of all paths
+	uint32_t sources; // paths whose packets come from captures
 	struct schedule schedule; // of its own paths
 	struct rte_mempool *pool;
 	struct arena small; // frames of up to SWITCH_SMALL_MAX that are inside paths

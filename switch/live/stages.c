@@ -12,7 +12,7 @@ uint32_t switch_hosts(const struct pkt *p) {
 	const struct packet_metadata *m = (const void *)p->user;
 	struct wire_info w;
 
-	if ((p->flow_id & FLOW_ADDR_HASHED) == 0) // weir-sender's
+	if (!m->replayed && (p->flow_id & FLOW_ADDR_HASHED) == 0) // weir-sender's
 		return aqm_hosts(NULL, p);
 	wire_read(
 		m->len > 0 ? m->frame : rte_pktmbuf_mtod(port_mbuf_const(p), const uint8_t *), &w);

@@ -15,7 +15,7 @@ static void write_drops(const struct pkt_count *drop, struct json *j) {
 }
 
 struct port_sum {
-	uint64_t rx, tx, copies, duplicated;
+	uint64_t rx, replayed, tx, copies, duplicated;
 	struct pkt_count drop[DROP_REASONS]; // before a path or behind it
 };
 
@@ -27,6 +27,8 @@ static void sum_ports(const struct switch_app *app, struct port_sum *sum) {
 		for (uint32_t i = 0; i < app->live.ports; i++) {
 			sum->rx += s->port[i].rx.pkts;
 			sum->tx += s->port[i].egress.tx.pkts;
+			if (s->port[i].source != NULL)
+				sum->replayed += s->port[i].source->pushed.pkts;
 		}
 		sum->copies += s->copied.pkts;
 		for (uint32_t r = 0; r < DROP_REASONS; r++)
@@ -56,6 +58,8 @@ static void write_ledger(struct switch_app *app, struct json *j, bool balanced) 
 	json_object(j, "ledger");
 	json_bool(j, "balanced", balanced);
 	json_u64(j, "received", sum.rx);
+	if (app->lcore->sources > 0)
+		json_u64(j, "replayed", sum.replayed);
 	json_u64(j, "copied", sum.copies);
 	json_u64(j, "duplicated", sum.duplicated);
 	json_u64(j, "transmitted", sum.tx);
@@ -163,6 +167,7 @@ static void write_ports(struct switch_app *app, struct json *j) {
 // Writes the faults during the run, one sentence each.
 static void write_faults(struct switch_app *app, struct json *j) {
 	uint64_t no_mbuf = 0;
+	char text[WATCH_SENTENCE_SIZE];
 
 	for (uint32_t i = 0; i < app->live.lcores; i++)
 		no_mbuf += app->lcore[i].drop[DROP_NO_MBUF].pkts;
@@ -170,6 +175,10 @@ static void write_faults(struct switch_app *app, struct json *j) {
 		no_mbuf += app->paths.path[i].drop[DROP_NO_MBUF].pkts;
 	json_array(j, "faults");
 	live_faults_json(&app->live, no_mbuf, j);
+	for (uint32_t i = 0; i < app->paths.count; i++) {
+		if (switch_source_fault(&app->source[i], text, sizeof(text)))
+			json_text(j, NULL, text);
+	}
 	json_close(j, ']');
 }
 
@@ -243,6 +252,8 @@ bool switch_summary(struct live_app *live, struct json *j) {
 	bool balanced = switch_balanced(app->lcore);
 
 	write_faults(app, j);
+	if (app->lcore->sources > 0)
+		switch_sources_summary(app->source, j);
 	write_ledger(app, j, balanced);
 	paths_summary(&app->paths, j, live_end_ns(live));
 	paths_why(&app->paths, j, live_end_ns(live), NULL);

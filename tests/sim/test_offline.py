@@ -386,14 +386,34 @@ def test_interfaces_of_other_link_types(weir_sim: Path, tmp_path: Path) -> None:
     assert (source["packets"], source["not_ethernet"]) == (2, 1)
 
 
-def test_a_live_switch_reads_no_captures(weir_switch: Path, tmp_path: Path) -> None:
-    """It says so with the place, before anything runs."""
-    live = "lcores: [0], ports: [{name: a, dev: net_null0, path: forward}]"
-    (tmp_path / "x.yaml").write_text(f"{FIFO}live: {{switch: {{{live}}}}}\n")
-    argv = [weir_switch, "x.yaml", "--check"]
-    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stderr) == (
-        2,
-        "weir-switch: x.yaml:5:7: forward: source: only weir-sim reads captures; "
-        "live, packets come from ports\n",
+def test_a_live_switch_checks_its_captures(weir_switch: Path, tmp_path: Path) -> None:
+    """What a config may say of them, and one sentence with the place for what it may not."""
+    write_pcap(tmp_path / "in.pcap", [(START_NS, ipv4(100, 0))])
+    live = (
+        "lcores: [0], ports: [{name: a, dev: net_null0}, {name: b, dev: net_null1, path: forward}]"
     )
+    (tmp_path / "x.yaml").write_text(f"{FIFO}live: {{switch: {{{live}}}}}\n")
+    for override, status, sentence in [
+        ("seed=1", 0, ""),
+        (
+            "flows=[{cc: copa}]",
+            2,
+            "weir-switch: x.yaml:5:7: forward: source: a run has either flows or captures as its "
+            "traffic\n",
+        ),
+        (
+            "live.switch.lcores=[0, 1]",
+            2,
+            "weir-switch: -o live.switch.lcores=[0, 1]: lcores: 2 CPUs, but where a path has a "
+            "source, one has all paths; write one\n",
+        ),
+        (
+            "paths.forward.source.pcap=none.pcap",
+            2,
+            "weir-switch: x.yaml:5:15: source: pcap: none.pcap: cannot be opened: No such file or "
+            "directory\n",
+        ),
+    ]:
+        argv = [weir_switch, "x.yaml", "--check", "-o", override]
+        done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        assert (done.returncode, done.stderr) == (status, sentence), override

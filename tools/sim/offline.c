@@ -383,8 +383,11 @@ bool offline_summary(struct offline *o, FILE *out, const char *verdict) {
 	json_text(&j, "verdict", verdict);
 	json_object(&j, "sources");
 	for (uint32_t i = 0; i < o->paths.count; i++) {
-		if (o->source[i].path != NULL)
-			arrivals_summary(&o->source[i], &j);
+		if (o->source[i].path == NULL)
+			continue;
+		json_object(&j, o->source[i].path->name);
+		arrivals_summary(&o->source[i], &j);
+		json_close(&j, '}');
 	}
 	json_close(&j, '}');
 	json_object(&j, "ledger");
