@@ -172,7 +172,9 @@ def port_terms(ledger: dict[str, Any]) -> tuple[list[tuple[str, int]], list[tupl
         return [], []
     gone = {"transmitted": ledger.get("transmitted", 0), "inside": ledger.get("inside", 0)}
     gone |= ledger.get("drops", {})
-    made = [(key, int(ledger[key])) for key in ("replayed", "copied", "duplicated") if ledger.get(key)]
+    made = [
+        (key, int(ledger[key])) for key in ("replayed", "copied", "duplicated") if ledger.get(key)
+    ]
     return [("received", int(ledger["received"])), *made], list(gone.items())
 
 
