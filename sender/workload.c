@@ -108,6 +108,13 @@ static void end_transfer(struct host *h, struct flow *f, uint8_t event, uint64_t
 		return;
 	}
 	c->finished++;
+	if (flow_group(h, f)->keeps) {
+		struct workload *w = workload_of(h, f);
+
+		w->last_bytes = t->bytes;
+		w->last_ns = time_since(now_ns, time_max(t->start_ns, w->last_end_ns));
+		w->last_end_ns = now_ns;
+	}
 	if (t->start_ns < h->measure_ns)
 		return;
 	hist_add(&c->completion, took_ns);
@@ -146,6 +153,8 @@ static void draw(const struct host *h, struct workload *w, uint64_t from_ns) {
 		seen.acked_bytes = f->count.acked_bytes;
 		seen.written_bytes = w->written_bytes;
 		seen.unfinished = f->transfers;
+		seen.last_bytes = w->last_bytes;
+		seen.last_ns = w->last_ns;
 	}
 	w->number++;
 	w->next = (struct transfer){0};

@@ -47,6 +47,8 @@ struct workload {
 	uint64_t next_ns; // when it begins; NEVER_NS: not known yet, or there is none
 	uint32_t number; // of the next
 	uint64_t written_bytes;
+	uint64_t last_bytes, last_ns,
+		last_end_ns; // of the transfer that ended last, as source_seen has them
 };
 
 // The summary's figures of a group.

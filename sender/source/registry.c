@@ -6,7 +6,7 @@
 #include <string.h>
 
 extern const struct source_ops source_bulk, source_size, source_poisson, source_closed,
-	source_request, source_on_off, source_udp, source_probe;
+	source_request, source_on_off, source_udp, source_probe, source_video;
 
 const struct source_ops *const source_all[] = {
 	&source_bulk,
@@ -17,6 +17,7 @@ const struct source_ops *const source_all[] = {
 	&source_on_off,
 	&source_udp,
 	&source_probe,
+	&source_video,
 	NULL,
 };
 

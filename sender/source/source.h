@@ -41,6 +41,8 @@ struct source_seen {
 	uint64_t acked_bytes; // of all its transfers
 	uint64_t written_bytes;
 	uint32_t unfinished; // transfers that were written and are not acknowledged
+	// The transfer that ended last; last_ns: since it was due or, if that is later, the one before it ended. 0: none.
+	uint64_t last_bytes, last_ns;
 };
 
 struct source_ops {

@@ -152,8 +152,8 @@ def test_wrong_groups_are_refused(
 def test_same_seed_same_bytes(simulate: Simulate) -> None:
     """Twice the same digest; another seed, other gaps."""
     gaps = "flows.0.source.udp={rate: 20Mbit, gaps: exponential}"
-    first, repeated = simulate(ALONE, gaps), simulate(ALONE, gaps)
+    first, second = simulate(ALONE, gaps), simulate(ALONE, gaps)
     other = simulate(ALONE, gaps, "seed=2")
 
-    assert first.summary["digest"] == repeated.summary["digest"]
+    assert first.summary["digest"] == second.summary["digest"]
     assert first.summary["digest"] != other.summary["digest"]

@@ -231,6 +231,51 @@ START_TEST(pauses_are_exponential) {
 }
 END_TEST
 
+static uint64_t video_bytes(struct read_source *s, const struct source_seen *seen) {
+	struct transfer t = {0};
+
+	s->ops->next(s->cfg, s->state, &s->rng, seen, &t);
+	ck_assert_uint_eq(t.gap_ns, 2e9);
+	return t.bytes;
+}
+
+// Segments of 2 s: bitrate * 0.25 s bytes. The estimates by hand, in Mbit/s.
+START_TEST(video_follows_the_goodput) {
+	struct read_source s;
+	struct source_seen seen = {0};
+
+	open_source(&s, "{video: {segment: 2s, ladder: 1Mbit 2Mbit 4Mbit, safety: 0.5}}");
+	ck_assert_uint_eq(video_bytes(&s, &seen), 250000); // nothing is known
+	seen = (struct source_seen){.now_ns = 2e9, .unfinished = 1};
+	ck_assert_uint_eq(video_bytes(&s, &seen), 250000);
+	// 1 MB in 1 s: 8, of which half is the highest bitrate.
+	seen.last_bytes = 1000000;
+	seen.last_ns = 1e9;
+	seen.now_ns = 4e9;
+	ck_assert_uint_eq(video_bytes(&s, &seen), 1000000);
+	// In 2 s: 8 + (4 - 8) / 4 = 7.
+	seen.last_ns = 2e9;
+	seen.now_ns = 6e9;
+	ck_assert_uint_eq(video_bytes(&s, &seen), 500000);
+	// Segments wait, and 500 kB were acknowledged in 2 s: 2.
+	seen.unfinished = 2;
+	seen.acked_bytes = 500000;
+	seen.now_ns = 8e9;
+	ck_assert_uint_eq(video_bytes(&s, &seen), 250000);
+	// They wait, but more is acknowledged: that is a backlog's, and the estimate does not rise.
+	seen.acked_bytes = 3500000;
+	seen.now_ns = 10e9;
+	ck_assert_uint_eq(video_bytes(&s, &seen), 250000);
+	// Nothing waits: 2 + (16 - 2) / 4 = 5.5.
+	seen.unfinished = 1;
+	seen.last_bytes = 2000000;
+	seen.last_ns = 1e9;
+	seen.now_ns = 12e9;
+	ck_assert_uint_eq(video_bytes(&s, &seen), 500000);
+	close_source(&s);
+}
+END_TEST
+
 START_TEST(wrong_sources_are_refused) {
 	static const char *const bad[][2] = {
 		{"{poisson: {}}", "either interval or load"},
@@ -296,4 +341,4 @@ END_TEST
 
 TEST_MAIN(arrivals_are_a_poisson_process, sizes_are_exponential, sizes_are_pareto,
 	web_search_sizes_and_load, data_mining_sizes, pauses_are_exponential,
-	wrong_sources_are_refused, wrong_files_are_refused)
+	video_follows_the_goodput, wrong_sources_are_refused, wrong_files_are_refused)

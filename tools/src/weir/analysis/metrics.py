@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from weir import units
+
 Floats = npt.NDArray[np.float64]
 
 NS_PER_S = 1e9
@@ -490,3 +492,49 @@ def completion_times(transfers: pl.DataFrame, closed: int, t0_ns: float = 0.0) -
         )
         .sort("group", "bin")
     )
+
+
+def size_bin(number: int) -> str:
+    """What a bin of completion_times holds, in words."""
+    edges = [units.size(edge) for edge in SIZE_EDGES]
+    if number == 0:
+        return f"to {edges[0]}"
+    if number == len(edges):
+        return f"above {edges[-1]}"
+    return f"{edges[number - 1]} to {edges[number]}"
+
+
+def video_streams(transfers: pl.DataFrame, closed: int, t0_ns: float = 0.0) -> pl.DataFrame:
+    """Streams of the source `video`, by group and flow: bitrate, and how long playback stood still.
+
+    A player has one segment in reserve: it starts when the second segment has arrived. From then on
+    a segment plays for as long as it took to encode, and playback stands still until the next one
+    is there. closed: the number of the event `close`; of segments written after t0_ns.
+    """
+    rows = []
+    finished = transfers.filter((pl.col("event") == closed) & (pl.col("start_ns") >= t0_ns))
+    for (group, flow), own in finished.sort("group", "flow_id", "number").group_by(
+        "group", "flow_id", maintain_order=True
+    ):
+        arrived = np.maximum.accumulate(own["ts_ns"].to_numpy().astype(np.float64))
+        length_ns = own["gap_ns"].to_numpy().astype(np.float64)
+        bps = own["size_bytes"].to_numpy() * 8 * NS_PER_S / length_ns
+        plays_ns, still_ns, stalls = arrived[min(1, len(arrived) - 1)], 0.0, 0
+        for k in range(1, len(arrived)):
+            due_ns = plays_ns + length_ns[k - 1]
+            plays_ns = max(due_ns, arrived[k])
+            still_ns += plays_ns - due_ns
+            stalls += plays_ns > due_ns
+        rows.append(
+            {
+                "group": group,
+                "flow_id": flow,
+                "segments": own.height,
+                "bitrate_mean_bps": float(bps.mean()),
+                "switches": int(np.count_nonzero(np.diff(bps))),
+                "still_ns": float(still_ns),
+                "stalls": int(stalls),
+                "played_ns": float(length_ns.sum()),
+            }
+        )
+    return pl.DataFrame(rows)

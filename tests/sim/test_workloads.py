@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Workloads of the papers in a closed loop: live video, many controls at once."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from weir.analysis import metrics
+
+from .conftest import Run, Simulate
+
+CLOSE = 2
+LADDER_BPS = (250e3, 500e3, 1e6, 1.5e6, 2e6, 3e6)
+STEADY = """
+seed: 1
+duration: 40s
+paths:
+  forward:
+    - link: {rate: 10Mbit, queue: {fifo: {limit: 1BDP}}}
+    - delay: {delay: 20ms}
+  reverse: [{delay: {delay: 20ms}}]
+flows:
+  - {cc: cubic, source: {video: {}}}
+telemetry: {level: 1}
+"""
+
+
+def segments(run: Run) -> np.ndarray:
+    """A stream's finished segments, in order."""
+    transfers = run.records("transfers")
+    finished = transfers[transfers["event"] == CLOSE]
+    return finished[np.argsort(finished["number"])]
+
+
+def test_a_stream_climbs_to_its_encoders_limit(simulate: Simulate) -> None:
+    """10 Mbit/s carry all of the ladder: 3 Mbit/s, a segment a second, and nothing waits."""
+    run = simulate(STEADY)
+    sent = segments(run)
+    bps = sent["size_bytes"] * 8 * 1e9 / sent["gap_ns"]
+
+    assert (np.diff(sent["start_ns"].astype(np.int64)) == 10**9).all()
+    assert set(bps) <= set(LADDER_BPS)
+    assert bps[0] == LADDER_BPS[0]
+    assert bps[-1] == LADDER_BPS[-1]
+    assert (np.diff(bps) >= 0).all()
+    # A segment of 375 kB takes 0.32 s at 10 Mbit/s, and a few round trips more at first.
+    assert (sent["ts_ns"] - sent["start_ns"])[-10:].max() < 0.5e9
+    frame = pl.DataFrame({name: sent[name] for name in sent.dtype.names if name})
+    (stream,) = metrics.video_streams(frame, CLOSE).to_dicts()
+    assert stream["segments"] == len(sent) >= 38
+    assert stream["stalls"] == 0
+
+
+@pytest.mark.parametrize(
+    ("rate", "rung"), [("4Mbit", 2e6), ("1300kbit", 500e3), ("700kbit", 250e3)]
+)
+def test_the_bitrate_follows_the_goodput(simulate: Simulate, rate: str, rung: float) -> None:
+    """At most four fifths of what the link carries, headers and a round trip subtracted."""
+    run = simulate(STEADY, f"paths.forward.link.rate={rate}", "duration=80s", "warmup=40s")
+    sent = segments(run)
+    bps = sent["size_bytes"] * 8 * 1e9 / sent["gap_ns"]
+
+    assert np.median(bps) in (rung, LADDER_BPS[LADDER_BPS.index(rung) + 1])
+    assert bps.mean() < 0.9 * run.link["rate_bps"]
+
+
+def test_a_slower_link_lowers_the_bitrate_at_once(simulate: Simulate) -> None:
+    """From 10 Mbit/s to 600 kbit/s at 20 s: within a few segments the lowest bitrates."""
+    run = simulate(STEADY, "schedule=[{at: 20s, forward.link.rate: 600kbit}]", "duration=60s")
+    sent = segments(run)
+    bps = sent["size_bytes"] * 8 * 1e9 / sent["gap_ns"]
+    number = sent["number"]
+
+    assert bps[(number > 12) & (number < 19)].min() == 3e6
+    assert bps[(number >= 24) & (number < 30)].max() <= 250e3
+    assert metrics.video_streams(frame_of(sent), CLOSE)["stalls"][0] > 0
+
+
+def frame_of(records: np.ndarray) -> pl.DataFrame:
+    """Records as the tools have them."""
+    return pl.DataFrame({name: records[name] for name in records.dtype.names if name})
+
+
+@pytest.mark.parametrize(
+    ("group", "sentence"),
+    [
+        ("{cc: cubic, source: {video: {ladder: 1Mbit 1Mbit}}}", "'1Mbit' does not rise"),
+        ("{cc: cubic, source: {video: {ladder: fast}}}", "'fast' is not a bitrate"),
+        ('{cc: cubic, source: {video: {ladder: " "}}}', "no bitrate"),
+        ("{cc: cubic, source: {video: {safety: 0}}}", "safety"),
+    ],
+)
+def test_wrong_groups_are_refused(
+    weir_sim: Path, tmp_path: Path, group: str, sentence: str
+) -> None:
+    """With the place and one sentence, exit status 2."""
+    config = tmp_path / "bad.yaml"
+    config.write_text(STEADY.replace("{cc: cubic, source: {video: {}}}", group))
+    done = subprocess.run([weir_sim, config, "--check"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert "bad.yaml:" in done.stderr
+
+
+@pytest.mark.slow
+def test_eight_controls_twice_the_same(simulate: Simulate) -> None:
+    """configs/eight-controls.yaml, at a tenth of its rate and a twentieth of its time."""
+    less = ("paths.forward.link.rate=1Gbit", "paths.forward.link.queue.fifo.limit=37500kB")
+    short = (*less, "duration=4s", "warmup=2s")
+    first, second = simulate("eight-controls", *short), simulate("eight-controls", *short)
+
+    assert first.summary["digest"] == second.summary["digest"]
+    assert len({group["cc"] for group in first.groups}) == 8
+    assert all(group["goodput_bps"] > 0 for group in first.groups)
