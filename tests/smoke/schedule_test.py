@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A live run is offered what a run in virtual time is: the schedule of every kind of source."""
+
+import subprocess
+
+import numpy as np
+import pytest
+from lab import Lab, outcome
+from loopback_test import Loop
+from weir.analysis.ring import open_ring
+
+CONFIG = """
+seed: 11
+duration: 4s
+paths:
+  forward:
+    - link: {rate: 1Gbit, queue: {fifo: {limit: 1BDP}}}
+    - delay: {delay: 5ms}
+  reverse:
+    - delay: {delay: 5ms}
+flows:
+  - {count: 64, cc: newreno, source: {poisson: {interval: 10ms, sizes: {law: pareto, mean: 20kB}}}}
+  - {count: 4, cc: cubic, source: {closed: {think: 60ms, sizes: {law: exponential, mean: 30kB}}}}
+  - {count: 4, cc: copa, source: {request: {think: 50ms, service: 2ms, sizes: {mean: 10kB}}}}
+  - {count: 4, cc: {fixed: {cwnd: 4}}, source: {on_off: {on: 40ms, off: 80ms}}}
+  - {count: 2, cc: bbr, source: {video: {segment: 200ms}}}
+  - {count: 2, source: {udp: {rate: 2Mbit, gaps: exponential}}}
+  - {count: 2, source: {udp: {rate: 3Mbit}}}
+telemetry: {level: 1, interval: 100ms}
+"""
+POISSON, CLOSED, REQUEST, ON_OFF, VIDEO, RANDOM_UDP, UDP = range(7)
+LIVE = """
+live:
+  switch:
+    lcores: [1]
+    start: traffic
+    ports:
+      - {name: left, dev: net_memif0, path: reverse}
+      - {name: right, dev: net_memif1, path: forward}
+  sender:
+    lcores: [0]
+    ports:
+      - {name: a, role: sender, dev: net_memif0}
+      - {name: b, role: receiver, dev: net_memif1}
+"""
+
+
+@pytest.fixture
+def lab(tmp_path, build, weir_switch, weir_sender):
+    with Lab(tmp_path, build) as lab:
+        yield lab
+
+
+def schedule(transfers, group):
+    """Transfers by their place: of a group's schedule, or of a flow's."""
+    own = transfers[transfers["group"] == group]
+    flows = np.zeros(len(own)) if group == POISSON else own["flow_id"]
+    return {
+        (int(flow), int(record["number"])): record for flow, record in zip(flows, own, strict=True)
+    }
+
+
+def test_live_and_virtual_time_offer_the_same(lab, root, build):
+    """Sizes, pauses and arrivals are those of virtual time, transfer by transfer."""
+    config = lab.tmp / "sources.yaml"
+    config.write_text(CONFIG + LIVE)
+    subprocess.run(
+        [build / "tools/sim/weir-sim", config, "--out", lab.tmp / "virtual"],
+        check=True,
+        timeout=120,
+    )
+    loop = Loop(lab, root, config=config)
+    switch, sender = loop.run()
+    assert outcome(switch) == "ok"
+    assert outcome(sender) == "ok"
+    assert switch["ledger"]["balanced"]
+    assert sender["ledger"]["balanced"]
+    virtual = open_ring(lab.tmp / "virtual/transfers.ring").records
+    live = open_ring(loop.folder / "transfers.ring").records
+
+    for group in (POISSON, CLOSED, REQUEST, ON_OFF, VIDEO):
+        ours, theirs = schedule(live, group), schedule(virtual, group)
+        both = ours.keys() & theirs.keys()
+        # A busy machine answers later, so that closed loops get less far, but they begin alike.
+        assert len(both) > {POISSON: 300, CLOSED: 60, REQUEST: 60, ON_OFF: 30, VIDEO: 30}[group]
+        for at in both:
+            assert ours[at]["gap_ns"] == theirs[at]["gap_ns"]
+        if group in (POISSON, CLOSED, REQUEST):
+            assert [ours[at]["size_bytes"] for at in both] == [
+                theirs[at]["size_bytes"] for at in both
+            ]
+        if group in (POISSON, VIDEO):  # the times do not depend on the network
+            first = min(both)
+            for at in both:
+                if at[0] == first[0]:
+                    since = ours[at]["start_ns"] - ours[first]["start_ns"]
+                    assert since == theirs[at]["start_ns"] - theirs[first]["start_ns"]
+
+
+def test_live_datagrams_are_as_many_as_in_virtual_time(lab, root, build):
+    """At a rate that both keep: what was sent, arrived and was reported."""
+    config = lab.tmp / "udp.yaml"
+    config.write_text(CONFIG.replace("interval: 10ms", "interval: 100ms") + LIVE)
+    loop = Loop(lab, root, config=config)
+    _, sender = loop.run()
+    exact, poisson = sender["groups"][UDP], sender["groups"][RANDOM_UDP]
+
+    assert exact["cc"] == "udp"
+    # Two flows, 4 s, 3 Mbit/s: the last datagrams may be late.
+    assert abs(exact["sent_segs"] - 2 * 4 * 3e6 / 9600) < 70
+    assert abs(poisson["sent_segs"] - 2 * 4 * 2e6 / 9600) < 5 * (2 * 4 * 2e6 / 9600) ** 0.5
+    for group in (exact, poisson):
+        assert 0 < group["acked_bytes"] <= 1200 * group["sent_segs"]
+        assert group["acked_bytes"] > 0.9 * 1200 * group["sent_segs"]
