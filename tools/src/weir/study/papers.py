@@ -25,6 +25,7 @@ WIRE_BITS = 8 * 1538
 REDUCED, MODE = 1, 5  # events
 LOLA_HOLD, BBR_PROBE_RTT = 3, 3  # modes
 DEQUEUED = 2  # an event of packets
+CLOSED = 2  # an event of transfers
 
 
 @dataclass(frozen=True)
@@ -165,6 +166,64 @@ def jfi(run: Run) -> float:
     return float(run.summary["jfi"])
 
 
+def churn_jfi(run: Run) -> float:
+    """Median over the seconds of Jain's index of the flows that are there (configs/churn.yaml)."""
+    records, found = run.stream("interval").records, []
+    for second in range(19):
+        here = np.arange(max(0, second - 9), min(second, 9) + 1)
+        within = (records["ts_ns"] > second * 1e9) & (records["ts_ns"] <= (second + 1) * 1e9)
+        delivered = np.bincount(
+            records["flow_id"][within], records["delivered_bytes"][within], minlength=10
+        )[here]
+        found.append(delivered.sum() ** 2 / (len(here) * np.square(delivered).sum()))
+    return float(np.median(found))
+
+
+def segment_s(percent: float) -> Callable[[Run], float]:
+    """A percentile of the time of a video segment: the application's round trip."""
+
+    def measure(run: Run) -> float:
+        transfers = after_warmup(run, "transfers")
+        done = transfers[transfers["event"] == CLOSED]
+        return float(np.percentile((done["ts_ns"] - done["start_ns"]) / 1e9, percent))
+
+    return measure
+
+
+def goodput_mbps(percent: float) -> Callable[[Run], float]:
+    """A percentile of the goodput of each second."""
+
+    def measure(run: Run) -> float:
+        records = after_warmup(run, "interval")
+        second = ((records["ts_ns"] - 1) // 1_000_000_000).astype(np.int64)
+        bits = np.bincount(second - second[0], records["delivered_bytes"] * 8.0)
+        return float(np.percentile(bits / 1e6, percent))
+
+    return measure
+
+
+def rtt_ms(percent: float) -> Callable[[Run], float]:
+    """A percentile of the mean round trips of intervals."""
+
+    def measure(run: Run) -> float:
+        records = after_warmup(run, "interval")
+        measured = records["rtt_mean_ns"][records["rtt_samples"] > 0]
+        return float(np.percentile(measured / 1e6, percent))
+
+    return measure
+
+
+def rtx_overhead(run: Run) -> float:
+    """Segments retransmitted, in parts of those acknowledged."""
+    group = run.summary["groups"][0]
+    return float(group["retransmits"]) * SEGMENT_BITS / 8 / float(group["acked_bytes"])
+
+
+def over(measure: Callable[[Run], float]) -> Callable[[Run, Run], float]:
+    """What is measured in the first run, in parts of the second's."""
+    return lambda ours, theirs: measure(ours) / measure(theirs)
+
+
 # The trials.
 
 
@@ -298,6 +357,89 @@ def vegas(flows: int) -> Statement:
     )
 
 
+def churn(cc: str, published: float, low: float) -> Statement:
+    """Flows that come and go each second."""
+    name = cc.strip("{").partition(":")[0]
+    return Statement(
+        "Copa, NSDI 2018, section 5.1",
+        f"flows come and go each second: the median of Jain's index with {name}",
+        (Trial(f"churn-{name}", "churn", (f"flows.0.cc={cc}",)),),
+        churn_jfi,
+        "",
+        published=published,
+        low=low,
+        high=1 if low >= 0.8 else published + 0.1,
+    )
+
+
+FACEBOOK = "Facebook, Copa for video, 2019"
+POLICED = (
+    "paths.forward=[{policer: {rate: 1500kbit, burst: 40kB}}, {link: {rate: 100Mbit}},"
+    " {delay: {delay: 50ms}}]",
+    "schedule=[]",
+)
+
+
+def video(cc: str, where: str, changes: tuple[str, ...] = ()) -> Trial:
+    """Live video with a control: on an uplink with 2 s of buffer, or with other paths."""
+    control = "{copa: {dialect: mvfst, delta: 0.04}}" if cc == "copa" else cc
+    return Trial(f"video-{where}-{cc}", "video-uplink", (f"flows.0.cc={control}", *changes))
+
+
+def beside_cubic(
+    cc: str,
+    says: str,
+    measure: Callable[[Run], float],
+    published: float,
+    where: str = "deep",
+    changes: tuple[str, ...] = (),
+) -> Statement:
+    """Facebook's comparison with CUBIC. It is of millions of users: one link shows a direction."""
+    return Statement(
+        FACEBOOK,
+        f"{says}, in parts of CUBIC's",
+        (video(cc, where, changes), video("cubic", where, changes)),
+        over(measure),
+        "times",
+        published=published,
+        low=1.01 if published > 1 else 0,
+        high=math.inf if published > 1 else 0.99,
+    )
+
+
+VIDEO = (
+    beside_cubic("copa", "Copa: the median time of a segment", segment_s(50), 479 / 499),
+    beside_cubic("copa", "Copa: its 90th percentile", segment_s(90), 3.9 / 5.4),
+    beside_cubic("copa", "Copa: the 10th percentile of goodput", goodput_mbps(10), 1.062),
+    beside_cubic("copa", "Copa: the median goodput", goodput_mbps(50), 1.163),
+    beside_cubic("copa", "Copa: the 75th percentile of the RTT", rtt_ms(75), 0.65),
+    beside_cubic("copa", "Copa: its 95th percentile", rtt_ms(95), 0.55),
+    beside_cubic("bbr", "BBR: the median time of a segment", segment_s(50), 462 / 499),
+    beside_cubic("bbr", "BBR: the median goodput", goodput_mbps(50), 1.055),
+    beside_cubic("bbr", "BBR: the 75th percentile of the RTT", rtt_ms(75), 0.9),
+    beside_cubic("bbr", "BBR: its 95th percentile", rtt_ms(95), 0.84),
+    beside_cubic(
+        "copa",
+        "Copa, 200 ms of buffer: retransmissions",
+        rtx_overhead,
+        0.25,
+        "short",
+        ("paths.forward.link.queue.fifo.limit=200ms",),
+    ),
+    beside_cubic(
+        "copa", "Copa behind a policer: retransmissions", rtx_overhead, 4.5, "policer", POLICED
+    ),
+    Statement(
+        FACEBOOK,
+        "Copa behind a policer: no queue, the 95th percentile of the RTT over the path's 100 ms",
+        (video("copa", "policer", POLICED),),
+        lambda run: rtt_ms(95)(run) - 100,
+        "ms",
+        low=0,
+        high=5,
+    ),
+)
+
 LOLA = "LoLa, LCN 2017"
 LOLA_ALONE = Trial("lola-1", "lola-two", ("flows.0.count=1", "duration=32s", "warmup=11s"))
 LOLA_TWO = Trial("lola-2", "lola-two", ("duration=150s", "warmup=75s"))
@@ -353,6 +495,11 @@ STATEMENTS = (
     *(copa_steady(flows) for flows in (1, 2, 5, 10)),
     *(copa_median(rate) for rate in (6, 60)),
     *(copa_deltas(ratio) for ratio in (2, 4)),
+    churn("{copa: {mode: auto}}", 0.86, 0.8),
+    churn("cubic", 0.81, 0.71),
+    churn("bbr", 0.61, 0.51),
+    churn("pcc", 0.35, 0.25),
+    *VIDEO,
     against_cubic("auto", "with mode switching, it gets a part like CUBIC's", 30, 70),
     against_cubic("default", "in default mode, it gives way to a full buffer", 0, 30),
     survives("Copa, NSDI 2018, section 5.4", "{copa: {}}", "5%", low=90),
