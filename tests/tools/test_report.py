@@ -447,3 +447,45 @@ def test_drawing_says_how_far_it_is(tmp_path):
         with runner.Count(console, "parts") as bar:
             bar.update("drawing", 2, 8)
         assert ("2 of 8 parts" in screen.getvalue()) == terminal
+
+
+def transfers_ring(path):
+    """Four pages and three video segments of 1 s, the last half a second late for its player."""
+    second = 1_000_000_000
+    records = empty("transfers", 7)
+    records["group"] = [0, 0, 0, 0, 1, 1, 1]
+    records["flow_id"] = [0, 0, 1, 1, 4, 4, 4]
+    records["number"] = [0, 1, 0, 1, 0, 1, 2]
+    records["size_bytes"] = [5_000, 5_000, 200_000, 20_000_000, 125_000, 250_000, 250_000]
+    records["gap_ns"] = second
+    records["start_ns"] = np.array([3, 4, 5, 6, 3, 4, 5]) * second
+    took = [0.02, 0.04, 0.25, 2.0, 0.1, 0.2, 1.7]
+    records["ts_ns"] = records["start_ns"] + (np.array(took) * second).astype(np.uint64)
+    records["ideal_ns"] = [second // 100, second // 100, second // 8, second, 0, 0, 0]
+    records["event"] = 2
+    write_ring(path / "transfers.ring", "transfers", records)
+
+
+def test_the_page_has_completion_times_by_size_and_video_streams(tmp_path):
+    """By hand: bins, percentiles, slowdowns; bitrates and how long playback stood still."""
+    path = tmp_path / "r"
+    make_run(path, groups=(("pages", "cubic", 4), ("live", "copa", 1)))
+    transfers_ring(path)
+    config = path / "config.yaml"
+    config.write_text("flows: [{cc: cubic, source: poisson}, {cc: copa, source: {video: {}}}]\n")
+    data = read(folder.load(path))
+    (_, times), (_, video) = page.transfers(data)
+
+    assert [row[:3] for row in times.rows] == [
+        ["pages", "to 10 kB", "2"],
+        ["pages", "100 kB to 1 MB", "1"],
+        ["pages", "above 10 MB", "1"],
+        ["live", "100 kB to 1 MB", "3"],
+    ]
+    assert times.rows[0][3:] == ["30.0 ms", "40.0 ms", "40.0 ms", "40.0 ms", "3.00", "4.00"]
+    assert times.rows[1][-2:] == ["2.00", "2.00"]
+    assert times.rows[3][-2:] == ["", ""]
+    # Playback starts at 4.2 s, so the third is due at 6.2 s; it is there at 6.7 s.
+    assert video.rows == [["live", "1", "3", "1.67 Mbit/s", "1", "1", "16.67 %"]]
+    assert "Completion times by size" in page_of(path)
+    assert page.transfers(read(folder.load(make_run(tmp_path / "none")))) == []

@@ -14,8 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from weir import units
-
 Floats = npt.NDArray[np.float64]
 
 NS_PER_S = 1e9
@@ -496,7 +494,10 @@ def completion_times(transfers: pl.DataFrame, closed: int, t0_ns: float = 0.0) -
 
 def size_bin(number: int) -> str:
     """What a bin of completion_times holds, in words."""
-    edges = [units.size(edge) for edge in SIZE_EDGES]
+    edges = [
+        f"{edge // 1_000_000} MB" if edge >= 1_000_000 else f"{edge // 1000} kB"
+        for edge in SIZE_EDGES
+    ]
     if number == 0:
         return f"to {edges[0]}"
     if number == len(edges):

@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+import polars as pl
+
 from weir import runner, summary, units
 from weir.analysis import folder, metrics
 from weir.errors import UserError
 from weir.report import document, interactive, sections, theme
-from weir.report.data import read
+from weir.report.data import RunData, read
 from weir.report.document import Table
 
 if TYPE_CHECKING:
@@ -47,6 +49,7 @@ def page(run: Run, place: Path, on_progress: sections.Progress | None = None) ->
         headline=headline(report),
         notes=run.notes,
         traffic=traffic(report),
+        transfers=transfers(data),
         warmup=warmup(report, data.scene.warmup_s),
         why=report.get("why", []),
         emulation=emulation(report),
@@ -106,6 +109,97 @@ def traffic(report: dict[str, Any]) -> list[Table]:
     groups, links = summary.group_rows(report), summary.link_rows(report)
     tables = [Table(summary.GROUP_COLUMNS, groups, left=2), Table(summary.LINK_COLUMNS, links)]
     return [table for table in tables if table.rows]
+
+
+COMPLETION_COLUMNS = (
+    "group",
+    "size",
+    "transfers",
+    "mean",
+    "p50",
+    "p95",
+    "p99",
+    "slowdown",
+    "p99 slowdown",
+)
+VIDEO_COLUMNS = (
+    "group",
+    "video streams",
+    "segments",
+    "bitrate",
+    "switches",
+    "stalls",
+    "stood still",
+)
+
+
+def transfers(data: RunData) -> list[tuple[str, Table]]:
+    """Completion times by size, and video streams; each with a sentence that says what it is."""
+    frame = data.run.frame("transfers")
+    if frame is None:
+        return []
+    closed = data.run.values("transfers", "event")["close"]
+    since_ns = data.scene.warmup_s * metrics.NS_PER_S
+    tables = []
+    rows = completion_rows(metrics.completion_times(frame, closed, since_ns), data)
+    if rows:
+        text = "Completion times by size, and over the time on an empty path (slowdown)"
+        tables.append((text, Table(COMPLETION_COLUMNS, rows, left=2)))
+    video = frame.filter(pl.col("group").is_in(video_groups(data.run)))
+    rows = video_rows(metrics.video_streams(video, closed, since_ns), data)
+    if rows:
+        text = "Video: per stream, with one segment in reserve when playback starts"
+        tables.append((text, Table(VIDEO_COLUMNS, rows)))
+    return tables
+
+
+def completion_rows(times: pl.DataFrame, data: RunData) -> list[list[str]]:
+    """A row for each group and size."""
+    return [
+        [
+            data.scene.group(row["group"]).label,
+            metrics.size_bin(row["bin"]),
+            units.count(row["count"]),
+            *(units.time(row[name]) for name in ("mean_ns", "p50_ns", "p95_ns", "p99_ns")),
+            *(
+                "" if row[name] is None else f"{row[name]:.2f}"
+                for name in ("slowdown_mean", "slowdown_p99")
+            ),
+        ]
+        for row in times.iter_rows(named=True)
+    ]
+
+
+def video_groups(run: Run) -> list[int]:
+    """Numbers of the groups whose source is `video`."""
+    groups = run.config.get("flows") or []
+    return [
+        number
+        for number, group in enumerate(groups)
+        if isinstance(group, dict)
+        and (group.get("source") == "video" or "video" in (group.get("source") or {}))
+    ]
+
+
+def video_rows(streams: pl.DataFrame, data: RunData) -> list[list[str]]:
+    """A row for each group: means over its streams."""
+    if streams.height == 0:
+        return []
+    means = streams.group_by("group", maintain_order=True).agg(
+        pl.len().alias("streams"), pl.exclude("flow_id").mean()
+    )
+    return [
+        [
+            data.scene.group(row["group"]).label,
+            units.count(row["streams"]),
+            f"{row['segments']:.4g}",
+            units.rate(row["bitrate_mean_bps"]),
+            f"{row['switches']:.3g}",
+            f"{row['stalls']:.3g}",
+            units.percent(row["still_ns"] / row["played_ns"]),
+        ]
+        for row in means.iter_rows(named=True)
+    ]
 
 
 def warmup(report: dict[str, Any], length_s: float) -> str | None:
