@@ -348,6 +348,9 @@ static int group_init(struct group *g, struct config_node *node, struct err *err
 		rc = group_source(g, node, err);
 	if (rc == 0)
 		rc = group_cc(g, node, err);
+	if (rc == 0)
+		rc = stack_fits(&g->stack, g->count, g->stagger_ns + g->jitter_ns, g->source->name,
+			node, err);
 	if (rc < 0)
 		return rc;
 	if ((rc = group_times(g, node, err)) < 0)

@@ -43,6 +43,11 @@ static const struct param params[] = {
 static const struct param maps[] = {
 	{"sysctl", "", "settings by their names below net.ipv4, or whole: {tcp_ecn: 1}", UNIT_NONE,
 		PARAM_SCALAR},
+	{"run", "",
+		"a program of the host that the guest runs in place of Weir's sender or receiver, as a "
+		"shell command that sees the host's files read-only: \"iperf3 -c {peer} -t 30\"; {peer} "
+		"is the other side's address",
+		UNIT_NONE, PARAM_SCALAR},
 	PARAM_END,
 };
 
@@ -102,6 +107,23 @@ static int read_sysctls(struct stack *st, struct config_node *map, struct err *e
 	return 0;
 }
 
+static int read_run(struct stack *st, struct config_node *node, struct err *err) {
+	const char *text = node == NULL ? NULL : config_text(node);
+
+	if (node == NULL)
+		return 0;
+	if (text == NULL || text[0] == '\0' || strlen(text) >= STACK_RUN_SIZE)
+		return config_err(node, -EINVAL, err,
+			"run: a command of 1 to %d characters is required", STACK_RUN_SIZE - 1);
+	snprintf(st->run, STACK_RUN_SIZE, "%s", text);
+	if (st->hosts > 1)
+		return config_err(node, -EINVAL, err, "run: one guest runs the program: hosts: 1");
+	if (st->pause_ns > 0 || st->resume_ns > 0 || st->close_ns > 0)
+		return config_err(node, -EINVAL, err,
+			"run: pause, resume and close_at are of Weir's own program in the guest");
+	return 0;
+}
+
 // What the guest's kernel would not say as clearly.
 static int check(const struct stack *st, struct config_node *node, struct err *err) {
 	static const char *const controls[] = {"reno", "bbr", "bic", "cdg", "cubic", "dctcp",
@@ -147,7 +169,28 @@ int stack_read(struct stack *st, struct config_node *group, const char *what, st
 	if (!st->guest)
 		return config_params(map, name, none, NULL, NULL, err);
 	if ((rc = config_params(map, name, params, maps, st, err)) < 0
-		|| (rc = read_sysctls(st, config_get(map, "sysctl"), err)) < 0)
+		|| (rc = read_sysctls(st, config_get(map, "sysctl"), err)) < 0
+		|| (rc = read_run(st, config_get(map, "run"), err)) < 0)
 		return rc;
 	return check(st, at, err);
+}
+
+int stack_fits(const struct stack *stack, uint64_t count, uint64_t spread_ns, const char *source,
+	struct config_node *group, struct err *err) {
+	if (stack->run[0] == '\0')
+		return 0;
+	if (config_get(group, "peer") == NULL)
+		return config_err(group, -EINVAL, err,
+			"run: the program that sends needs one that answers it: "
+			"peer: {linux: {run: \"iperf3 -s\"}}; or peer: linux, which reads what is "
+			"sent to port 5001");
+	if (count > 1 && count % 2 != 0)
+		return config_err(group, -EINVAL, err,
+			"count: with run it is the number of ports for the program's connections, "
+			"of which Linux uses pairs: 1 or an even number");
+	if (strcmp(source, "bulk") != 0 || spread_ns > 0)
+		return config_err(group, -EINVAL, err,
+			"%s: with run the program decides when and how much is sent",
+			spread_ns > 0 ? "stagger, jitter" : "source");
+	return 0;
 }

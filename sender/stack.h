@@ -4,6 +4,7 @@
 //	flows:
 //	  - {count: 2, stack: {linux: {cc: cubic, qdisc: fq, sysctl: {tcp_ecn: 1}}}}
 //	  - {count: 2, cc: copa, peer: {linux: {}}}
+//	  - {count: 2, stack: {linux: {run: "iperf3 -c {peer}"}}, peer: {linux: {run: "iperf3 -s"}}}
 //
 // `stack` is the sending side, `peer` the receiving one; without `peer` it is as `stack`.
 #pragma once
@@ -18,6 +19,7 @@ struct run_list;
 #define STACK_SYSCTLS 16
 #define STACK_HOSTS_MAX 64 // guests of one side of a group
 #define STACK_SYSCTL_SIZE 64
+#define STACK_RUN_SIZE 512
 
 enum stack_closing { STACK_FIN, STACK_RST };
 
@@ -35,9 +37,13 @@ struct stack {
 		char name[STACK_SYSCTL_SIZE], value[STACK_SYSCTL_SIZE]; // "net/ipv4/tcp_ecn"
 	} sysctl[STACK_SYSCTLS];
 	uint32_t sysctls;
+	char run[STACK_RUN_SIZE]; // a program of the host in place of ours, for the shell; "": none
 };
 
 // Reads the key `what` ("stack", "peer") of a group; without it *st stays as it is.
 int stack_read(struct stack *st, struct config_node *group, const char *what, struct err *err);
+// Whether the sending side goes with the group's other keys: its stagger and jitter, the name of its source.
+int stack_fits(const struct stack *stack, uint64_t count, uint64_t spread_ns, const char *source,
+	struct config_node *group, struct err *err);
 // The stacks, for --list.
 void stacks_list(struct run_list *l);

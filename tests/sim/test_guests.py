@@ -285,6 +285,13 @@ def test_flows_start_and_stop_when_they_are_told(write, run, tmp_path):
         ("{stack: {linux: {pause: 2s, resume: 1s}}}", "resume is later than pause"),
         ("{stack: {linux: {close: abort}}}", "fin"),
         ("{stack: {linux: {coalesce: 2ms}}}", "[0s, 1ms]"),
+        ("{stack: {linux: {run: x}}}", "the program that sends needs one that answers it"),
+        ("{count: 3, stack: {linux: {run: x}}, peer: linux}", "1 or an even number"),
+        ("{stack: {linux: {run: x, hosts: 2}}, peer: linux}", "one guest runs the program"),
+        ("{cc: copa, peer: {linux: {run: x, pause: 1s}}}", "of Weir's own program"),
+        ("{stack: {linux: {run: ''}}, peer: linux}", "a command of 1 to 511 characters"),
+        ("{stack: {linux: {run: x}}, peer: linux, source: {size: {bytes: 1kB}}}", "source: with"),
+        ("{count: 2, stack: {linux: {run: x}}, peer: linux, jitter: 1s}", "with run the program"),
     ],
 )
 def test_configs_are_refused_in_one_sentence(weir_sim, write, flows, said):
@@ -671,6 +678,104 @@ def test_coalesced_interrupts_are_fewer_and_lose_nothing(write, run):
     # Both ends may hold a frame back.
     added = found["400us"]["groups"][0]["rtt_mean_ns"] - found["0s"]["groups"][0]["rtt_mean_ns"]
     assert added < 2 * 400e3 + 100e3
+
+
+# Programs of the host: `run`.
+IPERF = (
+    '{count: 2, stack: {linux: {run: "iperf3 -c {peer} -t 3 -J"}}, '
+    'peer: {linux: {run: "iperf3 -s"}}}'
+)
+
+
+def test_a_program_of_the_host_is_the_sender_and_the_receiver(write, run, tmp_path):
+    """What iperf3 counts is what its kernel says, and what tshark finds on the wire."""
+    config = write(IPERF, duration="5s", before="{loss: {rate: 0.1%}}, ")
+    summary = run(config, "a", "--pcap", str(tmp_path / "a.pcapng"))
+    run(config, "b", "--pcap", str(tmp_path / "b.pcapng"))
+    assert digest(tmp_path / "a") == digest(tmp_path / "b")
+    output = (tmp_path / "a/guest-0.out").read_text()
+    assert output == (tmp_path / "b/guest-0.out").read_text()
+    said = json.loads(output)["end"]
+    client, server = summary["guests"]["programs"]
+    assert (client["status"], client["output"], server["status"]) == (0, "guest-0.out", None)
+    # Its messages on the other connection are some 500 bytes.
+    group = summary["groups"][0]
+    assert 100 < group["acked_bytes"] - said["sum_received"]["bytes"] < 1000
+    assert summary["receivers"]["bytes"] == group["acked_bytes"]
+    assert group["retransmits"] == said["sum_sent"]["retransmits"] > 0
+    (stream,) = said["streams"]
+    assert group["rtt_mean_ns"] == pytest.approx(stream["sender"]["mean_rtt"] * 1e3, rel=0.1)
+    assert summary["guests"]["other_frames"] == 0
+
+
+@pytest.mark.parametrize("peer", ["linux", "weir"])
+def test_connections_of_a_program_one_after_the_other(write, run, peer):
+    """Each of six ends in order, on two ports, and all bytes arrive; Bash opens them.
+
+    A port is used again when a second has passed (tcp_tw_reuse).
+    """
+    text = (
+        "for i in 1 2 3 4 5 6; do head -c 50001 /dev/zero > /dev/tcp/{peer}/5001; sleep 1.1; done"
+    )
+    stack = f"{{linux: {{run: 'bash -c \"{text}\"', sysctl: {{tcp_tw_reuse: 1}}}}}}"
+    config = write(f"{{count: 2, start: 100ms, stack: {stack}, peer: {peer}}}", duration="10s")
+    summary = run(config)
+    assert summary["guests"]["programs"][0]["status"] == 0
+    assert summary["groups"][0]["acked_bytes"] == 6 * 50_001
+    assert summary["receivers"]["bytes"] == 6 * 50_001
+    assert summary["flows"]["open"] == summary["flows"]["failed"] == 0
+
+
+def test_a_program_sees_the_hosts_files_and_writes_none(write, run, tmp_path):
+    """Where it starts is where weir-sim does; /tmp is its own."""
+    mine = Path(__file__)
+    text = (
+        f"head -n 1 {mine}; touch {mine}.new; mount -o remount,rw / || echo refused; "
+        "echo x > /tmp/x && cat /tmp/x; uname -r; pwd; cat /proc/uptime"
+    )
+    quoted = json.dumps(text)
+    config = write(f"{{stack: {{linux: {{run: {quoted}}}}}, peer: weir}}", duration="100ms")
+    summary = run(config)
+    lines = (tmp_path / "run/guest-0.out").read_text().splitlines()
+    assert lines[0] == mine.read_text().splitlines()[0]
+    assert not Path(f"{mine}.new").exists()
+    assert "Read-only file system" in lines[1]
+    assert "refused" in lines
+    assert lines[-4:-1] == ["x", summary["guests"]["release"], str(Path.cwd())]
+    # The guest has booted in 10 s of its time, in which nothing happens.
+    assert lines[-1].split()[0] == "10.00"
+
+
+def test_a_program_that_fails_ends_the_run(weir_sim, write, tmp_path):
+    config = write("{stack: {linux: {run: no-such-program}}, peer: weir}")
+    refused(
+        weir_sim,
+        config,
+        tmp_path,
+        "guest 0: 'no-such-program' ended with status 127: sh: 1: no-such-program: not found",
+    )
+    config = write("{stack: {linux: {run: 'sleep 1; kill -9 $$'}}, peer: weir}")
+    refused(weir_sim, config, tmp_path, "guest 0: 'sleep 1; kill -9 $$' ended with signal 9")
+    config = write("{stack: {linux: {run: 'iperf3 -c {peer}'}}, peer: linux}")
+    refused(weir_sim, config, tmp_path, "unable to connect to server: Connection refused")
+
+
+def test_a_program_that_spins_is_found(weir_sim, write, tmp_path):
+    """No time passes in its guest, for ever: the watchdog ends the run."""
+    config = write("{stack: {linux: {run: 'while :; do :; done'}}, peer: weir}")
+    env = {**os.environ, "WEIR_GUEST_WATCHDOG_S": "2"}
+    said = "guest 0 has not answered for 2 s: a program in it may spin"
+    refused(weir_sim, config, tmp_path, said, env=env)
+
+
+def test_a_program_is_told_to_stop(write, run, tmp_path):
+    """At `stop`, by SIGTERM, to which iperf3 answers with its totals; its status counts no more."""
+    config = write(IPERF.replace("{count: 2", "{count: 2, stop: 1200ms").replace("-t 3", "-t 60"))
+    summary = run(config)
+    client = summary["guests"]["programs"][0]
+    assert client["status"] == 128 + signal.SIGTERM
+    assert 1.2e9 <= client["ended_ns"] < 1.21e9
+    assert '"end":' in (tmp_path / "run/guest-0.out").read_text()
 
 
 def bursts(capture):

@@ -105,6 +105,11 @@ static void hear(struct guest *g, const uint8_t *frame, uint32_t size) {
 	} else if (m.kind == MESSAGE_SAMPLES && m.count <= SAMPLES_MAX
 		&& size >= at + m.count * sizeof(struct sample)) {
 		hear_samples(g, frame + at, m.count);
+	} else if (m.kind == MESSAGE_OUTPUT && m.count <= size - at) {
+		program_output(&g->program, frame + at, m.count, g->trouble, sizeof(g->trouble));
+	} else if (m.kind == MESSAGE_ENDED) {
+		program_ended(&g->program, (int)m.count, calendar_now(&g->calendar) - g->epoch_ns,
+			g->trouble, sizeof(g->trouble));
 	}
 }
 
@@ -351,6 +356,7 @@ void guest_close(struct guest *g) {
 	g->pid = 0;
 	calendar_close(&g->calendar);
 	vhost_close(&g->net);
+	program_close(&g->program);
 	free(g->sample);
 	g->sample = NULL;
 }

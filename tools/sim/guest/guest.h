@@ -15,6 +15,7 @@
 #include "tools/sim/guest/calendar.h"
 #include "tools/sim/guest/message.h"
 #include "tools/sim/guest/process.h"
+#include "tools/sim/guest/program.h"
 #include "tools/sim/guest/vhost.h"
 
 #include <sys/types.h>
@@ -76,6 +77,7 @@ struct guest {
 	uint32_t nb_samples, room_samples;
 	uint64_t ready_clock_ns, ready_ns; // its program's clock, and ours, when it was ready
 	struct guest_count count;
+	struct guest_program program;
 	char trouble[256]; // what its program complains about; "": nothing
 	int rc; // of guest_run in its thread
 	struct err err;

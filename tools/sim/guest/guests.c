@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static_assert(POOLS + 2 * GUESTS_MAX <= UINT8_MAX && POOLS % 2 == 0, "pkt.pool");
 
@@ -114,6 +115,24 @@ int guests_init(struct guests **out, struct sim *s, uint64_t pipe_segs, struct e
 	return get_memory(gs, pipe_segs, err);
 }
 
+// The program of the host that the guest runs. One that answers is there from the start.
+static void plan_program(
+	const struct group *g, const struct stack *st, bool sender, struct guest_plan *plan) {
+	const char *peer = sender ? "198.19.0.1" : "198.18.0.1", *from = st->run, *at;
+	char *to = plan->run, *end = plan->run + PLAN_RUN;
+
+	static_assert(PLAN_RUN > STACK_RUN_SIZE / 6 * 10 + 6, "each {peer} is ten characters then");
+	while ((at = strstr(from, "{peer}")) != NULL) {
+		to += snprintf(to, (size_t)(end - to), "%.*s%s", (int)(at - from), from, peer);
+		from = at + strlen("{peer}");
+	}
+	snprintf(to, (size_t)(end - to), "%s", from);
+	plan->run_ns = sender ? g->start_ns : 0;
+	plan->run_stop_ns = sender && g->stop_ns > 0 ? g->stop_ns : PLAN_NEVER;
+	if (getcwd(plan->folder, sizeof(plan->folder)) == NULL)
+		snprintf(plan->folder, sizeof(plan->folder), "/");
+}
+
 static void plan_settings(const struct guests *gs, uint32_t index, struct guest_plan *plan) {
 	const struct guests_place *at = &gs->place[index];
 	const struct group *g = &gs->sim->groups.group[at->group];
@@ -133,6 +152,8 @@ static void plan_settings(const struct guests *gs, uint32_t index, struct guest_
 	plan->resume_ns = st->resume_ns == 0 ? PLAN_NEVER : st->resume_ns;
 	plan->close_ns = st->close_ns == 0 ? PLAN_NEVER : st->close_ns;
 	plan->close_by_reset = st->closing == STACK_RST;
+	if (st->run[0] != '\0')
+		plan_program(g, st, at->sender, plan);
 	plan->ahead_ns = time_min(AHEAD_NS, plan->interval_ns / 2);
 	memcpy(plan->mac, at->sender ? sender_mac : receiver_mac, 6);
 	memcpy(plan->peer_mac, at->sender ? receiver_mac : sender_mac, 6);
@@ -194,6 +215,14 @@ static int start_one(struct guests *gs, uint32_t index, struct err *err) {
 	if (plan == NULL || g->sample == NULL) {
 		free(plan);
 		return err_set(err, -ENOMEM, "no memory for guest %u", index);
+	}
+	rc = st->run[0] == '\0'
+		? 0
+		: program_open(&g->program, st->run, ((struct guest_plan *)plan)->run_stop_ns,
+			index, gs->sim->run->dir, err);
+	if (rc < 0) {
+		free(plan);
+		return rc;
 	}
 	snprintf(name, sizeof(name), "guest.%u", index);
 	rng_init(&rng, gs->sim->run->seed, name);
@@ -284,6 +313,21 @@ void guests_keep_logs(const struct guests *gs, const char *run_folder) {
 		guest_keep_log(&gs->folder, i, run_folder);
 }
 
+static void programs_summary(const struct guests *gs, struct json *j) {
+	bool some = false;
+
+	for (uint32_t i = 0; i < gs->count; i++)
+		some = some || gs->guest[i].program.run != NULL;
+	if (!some)
+		return;
+	json_array(j, "programs");
+	for (uint32_t i = 0; i < gs->count; i++) {
+		if (gs->guest[i].program.run != NULL)
+			program_summary(&gs->guest[i].program, i, gs->place[i].sender, j);
+	}
+	json_close(j, ']');
+}
+
 void guests_summary(const struct guests *gs, struct json *j) {
 	static const char *const texts[] = {"release", "package", "version", "options"};
 	struct guest_count sum = {0};
@@ -312,6 +356,7 @@ void guests_summary(const struct guests *gs, struct json *j) {
 	json_u64(j, "other_frames", sum.other);
 	json_u64(j, "interrupts", sum.interrupts);
 	json_u64(j, "runs", sum.runs);
+	programs_summary(gs, j);
 	json_close(j, '}');
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The only program of a guest: sets up the interface, then opens connections when they are due and sends, or accepts
-// and receives, and reports what the kernel says of them (TCP_INFO).
+// The first program of a guest: sets up the interface, then opens connections when they are due and sends, or accepts
+// and receives, and reports what the kernel says of them (TCP_INFO). If the plan names a program of the host, that one
+// sends and receives, and this one reports.
 //
 // It is linked statically and runs as process 1. It reads clocks rarely, because each reading takes 256 ns of the
 // guest's time.
@@ -39,6 +40,7 @@ struct flow {
 static struct flow *flow;
 static uint32_t by_port[PORTS]; // of the sender: its flow
 static int ticks = -1, poller = -1, listener = -1;
+static bool program; // the plan names one of the host, which does all
 static bool paused; // the receiver does not read
 static uint64_t offset_ns; // the run's clock less ours
 static uint64_t next_sample_ns = UINT64_MAX; // the run's
@@ -60,6 +62,7 @@ static void take_plan(const void *file) {
 
 	plan = file;
 	each = (const void *)(plan + 1);
+	program = plan->run[0] != '\0';
 	flow = calloc(plan->flows + 1u, sizeof(*flow));
 	order = calloc(plan->flows + 1u, sizeof(*order));
 	if (flow == NULL || order == NULL)
@@ -89,32 +92,13 @@ static void ask_kernel(const struct flow *f, struct sample *s) {
 		return;
 	// The kernel counts an acknowledged FIN as a byte.
 	bool fin = f->state == CLOSING && t.tcpi_unacked == 0 && t.tcpi_notsent_bytes == 0;
-	*s = (struct sample){
-		.bytes = t.tcpi_bytes_acked - fin,
-		.delivery_Bps = t.tcpi_delivery_rate,
-		.pacing_Bps = t.tcpi_pacing_rate,
-		.srtt_us = t.tcpi_rtt,
-		.rttvar_us = t.tcpi_rttvar,
-		.min_rtt_us = t.tcpi_min_rtt,
-		.cwnd = t.tcpi_snd_cwnd,
-		.ssthresh = t.tcpi_snd_ssthresh,
-		.unacked = t.tcpi_unacked,
-		.sacked = t.tcpi_sacked,
-		.lost = t.tcpi_lost,
-		.retrans = t.tcpi_retrans,
-		.data_segs_out = t.tcpi_data_segs_out,
-		.total_retrans = t.tcpi_total_retrans,
-		.delivered = t.tcpi_delivered,
-		.delivered_ce = t.tcpi_delivered_ce,
-		.dsacks = t.tcpi_dsack_dups,
-		.ca_state = t.tcpi_ca_state,
-		.app_limited = t.tcpi_delivery_rate_app_limited,
-	};
+	sample_of(s, &t);
+	s->bytes -= fin;
 }
 
 // Adds a sample to the message under way, and sends that if it is full or asked for.
 static void report(const struct flow *f, enum sample_event event, int error, bool at_once) {
-	struct sample *s = &out.sample[out.head.count++];
+	struct sample *s = new_sample();
 
 	memset(s, 0, sizeof(*s));
 	if (f->fd >= 0)
@@ -124,9 +108,8 @@ static void report(const struct flow *f, enum sample_event event, int error, boo
 	s->flow = f->plan.flow;
 	s->event = (uint8_t)event;
 	s->error = (uint8_t)error;
-	if (at_once || out.head.count == SAMPLES_MAX)
-		send_message(
-			MESSAGE_SAMPLES, out.head.count, out.head.count * sizeof(struct sample));
+	if (at_once || new_sample_full())
+		send_samples();
 }
 
 static void end_flow(struct flow *f, enum sample_event event, int error) {
@@ -273,13 +256,15 @@ static void close_flow(struct flow *f) {
 static void sample_all(void) {
 	enum sample_event event = plan->sender ? SAMPLE_NOW : SAMPLE_RECEIVED;
 
+	if (program) {
+		sockets_sample();
+		return;
+	}
 	for (uint32_t i = 0; i < plan->flows; i++) {
 		if (flow[i].state == OPEN || flow[i].state == CLOSING)
 			report(&flow[i], event, 0, false);
 	}
-	if (out.head.count > 0)
-		send_message(
-			MESSAGE_SAMPLES, out.head.count, out.head.count * sizeof(struct sample));
+	send_samples();
 }
 
 // What the plan has beside flows, in the order in which it is done at one time.
@@ -298,6 +283,8 @@ static uint64_t event_ns(uint32_t event) {
 static uint64_t next_ns(void) {
 	uint64_t t = next_sample_ns;
 
+	if (program)
+		return program_next_ns() < t ? program_next_ns() : t;
 	for (uint32_t i = 0; i < EVENTS_OF_PLAN; i++) {
 		if (!event_done[i] && event_ns(i) < t)
 			t = event_ns(i);
@@ -344,7 +331,10 @@ static void do_due(void) {
 	if (read(ticks, &expired, sizeof(expired)) != sizeof(expired))
 		return;
 	now_ns = clock_ns() + offset_ns;
-	while (plan->sender && begun < plan->flows && flow[order[begun]].plan.start_ns <= now_ns)
+	if (program)
+		program_due(now_ns);
+	while (plan->sender && !program && begun < plan->flows
+		&& flow[order[begun]].plan.start_ns <= now_ns)
 		start_flow(&flow[order[begun++]]);
 	for (uint32_t i = 0; plan->sender && i < begun; i++) {
 		struct flow *f = &flow[order[i]];
@@ -363,14 +353,24 @@ static void do_due(void) {
 #define WATCH_CONTROL UINT64_MAX
 #define WATCH_TICKS (UINT64_MAX - 1)
 #define WATCH_LISTENER (UINT64_MAX - 2)
+#define WATCH_PROGRAM (UINT64_MAX - 3)
+#define WATCH_SOCKETS (UINT64_MAX - 4)
+
+void watch_program(int fd) {
+	watch(fd, EPOLLIN, WATCH_PROGRAM, EPOLL_CTL_ADD);
+}
 
 static void serve(const struct epoll_event *e) {
-	struct flow *f = &flow[e->data.u64 & UINT32_MAX];
+	struct flow *f = &flow[e->data.u64 & UINT32_MAX]; // if it is one
 
 	if (e->data.u64 == WATCH_TICKS)
 		do_due();
 	else if (e->data.u64 == WATCH_LISTENER)
 		accept_flows();
+	else if (e->data.u64 == WATCH_PROGRAM)
+		program_serve();
+	else if (e->data.u64 == WATCH_SOCKETS)
+		sockets_ended();
 	else if (f->fd >= 0 && plan->sender)
 		serve_sender(f, e->events);
 	else if (f->fd >= 0)
@@ -419,8 +419,13 @@ int main(void) {
 	if (poller < 0 || ticks < 0)
 		fail("epoll, timer: %s", strerror(errno));
 	watch(ticks, EPOLLIN, WATCH_TICKS, EPOLL_CTL_ADD);
-	if (!plan->sender)
+	if (program) {
+		program_prepare();
+		watch_program(program_deaths());
+		watch(sockets_open(), EPOLLIN, WATCH_SOCKETS, EPOLL_CTL_ADD);
+	} else if (!plan->sender) {
 		open_listener();
+	}
 	begin();
 	for (;;) {
 		int n = epoll_wait(poller, event, EVENTS, -1);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if_packet.h>
+#include <linux/tcp.h>
 #include <net/if.h>
 #include <net/if_arp.h>
 #include <stdarg.h>
@@ -19,6 +20,7 @@
 #include <unistd.h>
 
 #define DEVICE "eth0"
+#define WAIT_NS 10000
 
 const struct guest_plan *plan;
 int control = -1;
@@ -35,10 +37,49 @@ void send_message(uint32_t kind, uint32_t count, size_t bytes) {
 	out.head.kind = kind;
 	out.head.count = count;
 	out.head.clock_ns = clock_ns();
+	// A full card needs time until it has room.
 	while (send(control, out.eth, MESSAGE_ETH + sizeof(out.head) + bytes, 0) < 0
 		&& (errno == EINTR || errno == ENOBUFS))
-		;
+		nanosleep(&(struct timespec){.tv_nsec = WAIT_NS}, NULL);
 	out.head.count = 0;
+}
+
+struct sample *new_sample(void) {
+	return &out.sample[out.head.count++];
+}
+
+bool new_sample_full(void) {
+	return out.head.count == SAMPLES_MAX;
+}
+
+void send_samples(void) {
+	if (out.head.count > 0)
+		send_message(
+			MESSAGE_SAMPLES, out.head.count, out.head.count * sizeof(struct sample));
+}
+
+void sample_of(struct sample *s, const struct tcp_info *t) {
+	*s = (struct sample){
+		.bytes = t->tcpi_bytes_acked,
+		.delivery_Bps = t->tcpi_delivery_rate,
+		.pacing_Bps = t->tcpi_pacing_rate,
+		.srtt_us = t->tcpi_rtt,
+		.rttvar_us = t->tcpi_rttvar,
+		.min_rtt_us = t->tcpi_min_rtt,
+		.cwnd = t->tcpi_snd_cwnd,
+		.ssthresh = t->tcpi_snd_ssthresh,
+		.unacked = t->tcpi_unacked,
+		.sacked = t->tcpi_sacked,
+		.lost = t->tcpi_lost,
+		.retrans = t->tcpi_retrans,
+		.data_segs_out = t->tcpi_data_segs_out,
+		.total_retrans = t->tcpi_total_retrans,
+		.delivered = t->tcpi_delivered,
+		.delivered_ce = t->tcpi_delivered_ce,
+		.dsacks = t->tcpi_dsack_dups,
+		.ca_state = t->tcpi_ca_state,
+		.app_limited = t->tcpi_delivery_rate_app_limited,
+	};
 }
 
 void fail(const char *format, ...) {
@@ -120,6 +161,22 @@ static void set_interface(void) {
 	close(fd);
 }
 
+// A program of the host may want an interface to itself; its connections have the ports of the group's flows.
+static void set_for_program(void) {
+	const struct plan_flow *first = (const void *)(plan + 1);
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+	struct ifreq r = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+	char range[32];
+
+	if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &r) < 0)
+		fail("lo: up: %s", strerror(errno));
+	close(fd);
+	if (!plan->sender)
+		return;
+	snprintf(range, sizeof(range), "%u %u", first->port, first->port + plan->flows - 1);
+	write_file("/proc/sys/net/ipv4/ip_local_port_range", range);
+}
+
 static void open_control(void) {
 	struct sockaddr_ll at = {.sll_family = AF_PACKET,
 		.sll_protocol = htons(MESSAGE_ETHERTYPE),
@@ -142,5 +199,7 @@ void set_up(void) {
 	write_file("/proc/sys/net/core/default_qdisc", plan->qdisc);
 	set_interface();
 	open_control();
+	if (plan->run[0] != '\0')
+		set_for_program();
 	set_sysctls();
 }

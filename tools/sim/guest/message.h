@@ -5,6 +5,8 @@
 //	READY   guest -> weir-sim   it has booted and set up its interface; the guest's clock
 //	GO      weir-sim -> guest   the difference between the run's clock and the guest's
 //	SAMPLES guest -> weir-sim   what the kernel says of its connections (TCP_INFO)
+//	OUTPUT  guest -> weir-sim   what a program of the host has printed (`run`)
+//	ENDED   guest -> weir-sim   that program has ended
 //
 // Messages are Ethernet frames of a type of their own. They pass no queue, no card and no path and take no time.
 // Both sides run on one machine, so that structs travel as they are.
@@ -15,11 +17,19 @@
 #define MESSAGE_ETHERTYPE 0x88b5 // IEEE 802: local experiments
 #define MESSAGE_ETH 14
 
-enum message_kind { MESSAGE_READY = 1, MESSAGE_GO, MESSAGE_SAMPLES, MESSAGE_BAD };
+enum message_kind {
+	MESSAGE_READY = 1,
+	MESSAGE_GO,
+	MESSAGE_SAMPLES,
+	MESSAGE_BAD,
+	MESSAGE_OUTPUT,
+	MESSAGE_ENDED
+};
 
 struct message {
 	uint32_t kind;
-	uint32_t count; // SAMPLES: how many follow; BAD: bytes of the sentence that follows
+	// SAMPLES: how many follow; BAD, OUTPUT: bytes of the text that follows; ENDED: the status of wait(2)
+	uint32_t count;
 	uint64_t
 		clock_ns; // READY, SAMPLES: the guest's; GO: what to add to the guest's to get the run's
 };
@@ -46,6 +56,7 @@ static_assert(sizeof(struct sample) == 104, "no padding");
 
 #define PLAN_TEXT 64
 #define PLAN_SYSCTLS 16
+#define PLAN_RUN 1024
 #define PLAN_ENDLESS UINT64_MAX
 #define PLAN_NEVER UINT64_MAX
 
@@ -66,6 +77,9 @@ struct guest_plan {
 	uint64_t pause_ns, resume_ns; // receiver: reads nothing between these; PLAN_NEVER
 	uint64_t close_ns; // all open connections are closed then; PLAN_NEVER
 	uint64_t close_by_reset;
+	uint64_t run_ns, run_stop_ns; // when `run` is started, and is sent SIGTERM; PLAN_NEVER
+	char run[PLAN_RUN]; // a shell command, which does what this program would do; "": none
+	char folder[PLAN_RUN]; // in which it begins
 	char cc[PLAN_TEXT], qdisc[PLAN_TEXT];
 	struct plan_sysctl sysctl[PLAN_SYSCTLS];
 };

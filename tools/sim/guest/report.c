@@ -85,6 +85,15 @@ static void ended(struct host *h, struct flow *f, const struct sample *m) {
 	host_flow_record(h, f, event, m->clock_ns);
 }
 
+// A program of the host opens another connection with the port of one that has ended.
+static void reopen(struct host *h, struct flow *f) {
+	if (f->state == FLOW_DONE)
+		h->done--;
+	else
+		h->failed--;
+	h->waiting++;
+}
+
 void guests_report(struct guests *gs, const struct sample *m) {
 	struct host *h = &gs->sim->sender;
 	struct flow *f;
@@ -96,8 +105,11 @@ void guests_report(struct guests *gs, const struct sample *m) {
 		return;
 	}
 	f = &h->flow[m->flow];
-	if (f->state == FLOW_DONE || f->state == FLOW_FAILED)
-		return;
+	if (f->state == FLOW_DONE || f->state == FLOW_FAILED) {
+		if (m->event != SAMPLE_OPENED)
+			return;
+		reopen(h, f);
+	}
 	update(h, f, m);
 	if (m->event == SAMPLE_OPENED) {
 		f->state = FLOW_OPEN;

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/sim/guest/program.h"
+
+#include "common/base/json.h"
+#include "common/base/ns.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/wait.h>
+
+int program_open(struct guest_program *p, const char *run, uint64_t stop_ns, uint32_t index,
+	const char *run_folder, struct err *err) {
+	char path[600];
+
+	*p = (struct guest_program){.run = run, .stop_ns = stop_ns};
+	snprintf(path, sizeof(path), "%s/guest-%u.out", run_folder, index);
+	p->output = fopen(path, "w");
+	return p->output != NULL ? 0 : err_set(err, -errno, "%s: %s", path, strerror(errno));
+}
+
+static void end_line(struct guest_program *p) {
+	if (p->length > 0) {
+		memcpy(p->line, p->next, p->length);
+		p->line[p->length] = '\0';
+	}
+	p->length = 0;
+}
+
+bool program_output(
+	struct guest_program *p, const void *text, uint32_t n, char *trouble, size_t size) {
+	const char *c = text;
+
+	if (p->bytes + n > PROGRAM_OUTPUT_MAX) {
+		snprintf(trouble, size, "'%.60s' has printed more than %u MB",
+			p->run == NULL ? "" : p->run, PROGRAM_OUTPUT_MAX >> 20);
+		return false;
+	}
+	if (p->output != NULL)
+		fwrite(text, 1, n, p->output);
+	p->bytes += n;
+	for (uint32_t i = 0; i < n; i++) {
+		if (c[i] == '\n')
+			end_line(p);
+		else if (p->length < sizeof(p->next) - 1 && (unsigned char)c[i] >= ' ')
+			p->next[p->length++] = c[i];
+	}
+	return true;
+}
+
+bool program_ended(
+	struct guest_program *p, int status, uint64_t now_ns, char *trouble, size_t size) {
+	p->ended = true;
+	p->ended_ns = now_ns;
+	p->status = status;
+	end_line(p);
+	if (status == 0 || now_ns >= p->stop_ns)
+		return true;
+	snprintf(trouble, size, "'%.60s' ended with %s %d%s%.120s", p->run == NULL ? "" : p->run,
+		WIFSIGNALED(status) ? "signal" : "status",
+		WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
+		p->line[0] == '\0' ? "" : ": ", p->line);
+	return false;
+}
+
+void program_summary(const struct guest_program *p, uint32_t index, bool sender, struct json *j) {
+	char name[32];
+
+	snprintf(name, sizeof(name), "guest-%u.out", index);
+	json_object(j, NULL);
+	json_u64(j, "guest", index);
+	json_text(j, "side", sender ? "stack" : "peer");
+	json_text(j, "run", p->run);
+	json_text(j, "output", name);
+	if (p->ended) {
+		int status =
+			WIFSIGNALED(p->status) ? 128 + WTERMSIG(p->status) : WEXITSTATUS(p->status);
+
+		json_u64(j, "status", (uint64_t)status);
+		json_u64(j, "ended_ns", p->ended_ns);
+	} else {
+		json_null(j, "status");
+		json_null(j, "ended_ns");
+	}
+	json_close(j, '}');
+}
+
+void program_close(struct guest_program *p) {
+	if (p->output != NULL)
+		fclose(p->output);
+	p->output = NULL;
+}
