@@ -6,6 +6,7 @@ What is right comes from the frames themselves as tshark reads them, from the ke
 """
 
 import ctypes
+import errno
 import fcntl
 import hashlib
 import json
@@ -408,6 +409,65 @@ def test_without_ptrace(weir_sim, write, tmp_path):
         "runs guests under ptrace, which this system forbids",
         preexec_fn=without_ptrace,
     )
+
+
+def test_another_architecture(weir_sim, write, tmp_path):
+    """A process with the personality of 32 bits hears of another machine from uname(2)."""
+    personality = ctypes.CDLL(None).personality
+    refused(
+        weir_sim,
+        write("{stack: linux}"),
+        tmp_path,
+        "stack: linux runs on x86_64 only, and this is i686",
+        preexec_fn=lambda: personality(0x0008),  # PER_LINUX32
+    )
+
+
+class Iovec(ctypes.Structure):
+    """Of the system call."""
+
+    _fields_ = (("base", ctypes.c_void_p), ("size", ctypes.c_size_t))
+
+
+def test_a_host_whose_processor_has_more_state_than_the_kernel_knows(build):
+    """With AMX the state of a process has 11 KB, and User Mode Linux has room for 2.7.
+
+    The host takes back a whole state only. What is done about it (shim.c) is shown here on any
+    host: the first part is written, with another value of xmm0, and the rest stays as it is.
+    """
+    get, put, xstate, xmm0, features = 0x4204, 0x4205, 0x202, 160, 512
+    bare = ctypes.CDLL(None, use_errno=True)
+    shim = ctypes.CDLL(str(build / "tools/sim/guest/libguest-shim.so"), use_errno=True)
+    child = os.fork()
+    if child == 0:
+        bare.ptrace(0, 0, None, None)
+        os.kill(os.getpid(), signal.SIGSTOP)
+        os._exit(0)
+    os.waitpid(child, 0)
+    try:
+
+        def state():
+            buffer = ctypes.create_string_buffer(65536)
+            whole = Iovec(ctypes.addressof(buffer), len(buffer))
+            assert bare.ptrace(get, child, ctypes.c_void_p(xstate), ctypes.byref(whole)) == 0
+            return bytearray(buffer.raw[: whole.size])
+
+        before = state()
+        known = before[: len(before) - 64]
+        known[xmm0 : xmm0 + 16] = bytes(range(16))
+        known[features] |= 2  # SSE
+        buffer = ctypes.create_string_buffer(bytes(known))
+        part = Iovec(ctypes.addressof(buffer), len(known))
+        asked = (put, child, ctypes.c_void_p(xstate), ctypes.byref(part))
+        assert bare.ptrace(*asked) == -1
+        assert ctypes.get_errno() == errno.EFAULT
+        assert shim.ptrace(*asked) == 0
+        after = state()
+        assert after[xmm0 : xmm0 + 16] == bytes(range(16))
+        assert after[len(known) :] == before[len(known) :]
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
 
 
 @pytest.fixture

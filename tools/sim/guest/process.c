@@ -18,18 +18,14 @@
 #include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define SHM "/dev/shm"
 #define FREE_FILES 8 // depth of nftw's open folders
 #define BUILD_FIRST "run: tools/weir guests build"
-
-#ifndef __x86_64__
-#define OTHER_ARCHITECTURE 1
-#else
-#define OTHER_ARCHITECTURE 0
-#endif
+#define MACHINE "x86_64"
 
 // ~/.cache/weir/guests/current/linux, as tools/src/weir/guests/build.py has it.
 static int find_kernel(struct guest_folder *f, struct err *err) {
@@ -66,6 +62,15 @@ static int find_files(struct guest_folder *f, struct err *err) {
 		"stack: linux needs %s and %s, and one is not there; build them: "
 		"ninja -C build",
 		f->init, f->shim);
+}
+
+static int check_machine(struct err *err) {
+	struct utsname host;
+
+	if (uname(&host) == 0 && strcmp(host.machine, MACHINE) == 0)
+		return 0;
+	return err_set(err, -ENOTSUP, "stack: linux runs on " MACHINE " only, and this is %s",
+		host.machine);
 }
 
 // User Mode Linux runs its processes under ptrace.
@@ -153,8 +158,8 @@ int guest_folder_make(struct guest_folder *f, uint64_t bytes, struct err *err) {
 
 	memset(f, 0, sizeof(*f));
 	f->lock_fd = -1;
-	if (OTHER_ARCHITECTURE)
-		return err_set(err, -ENOTSUP, "stack: linux runs on x86_64 only");
+	if ((rc = check_machine(err)) < 0)
+		return rc;
 	remove_stale();
 	if ((rc = find_kernel(f, err)) < 0 || (rc = find_files(f, err)) < 0
 		|| (rc = check_ptrace(err)) < 0 || (rc = check_shm(bytes, err)) < 0)
