@@ -16,7 +16,7 @@
 enum { ECN_AS_CC = CC_ECN_ECT1 + 1 };
 static const char *const ecn_names[] = {"off", "ect0", "ect1", "cc", NULL};
 static const char *const unheard_names[] = {"refuse", "allow", NULL};
-static const char *const feedback_names[] = {"cc", "classic", "dctcp", NULL};
+static const char *const feedback_names[] = {"cc", "classic", "dctcp", "accecn", NULL};
 static const char *const pacing_names[] = {"cc", "srtt", "fq", "off", NULL};
 static const char *const acks_names[] = {"fixed", "linux", NULL};
 static const char *const tso_words[] = {"no", "linux", NULL};
@@ -54,7 +54,7 @@ static const struct param params[] = {
 		UNIT_NONE, PARAM_ENUM(struct group, ecn_unheard, unheard_names)},
 	{"ecn_feedback", "cc",
 		"receiver: as the algorithm says; classic (RFC 3168): CE is echoed until CWR; "
-		"dctcp (RFC 8257): as often as it came",
+		"dctcp (RFC 8257): as often as it came; accecn (RFC 9768): ACKs carry a counter",
 		UNIT_NONE, PARAM_ENUM(struct group, ecn_feedback, feedback_names)},
 	{"pacing", "cc",
 		"cc: as the algorithm says; srtt: at least cwnd/srtt; fq: the same as Linux's fq "
@@ -374,6 +374,9 @@ static int group_init(struct group *g, struct config_node *node, struct err *err
 	g->paced_by_cc = g->pacing == PACING_CC && !g->bursts;
 	g->dctcp_echo = g->ecn_feedback == 1 + CC_FEEDBACK_DCTCP
 		|| (g->ecn_feedback == 0 && g->cc->feedback == CC_FEEDBACK_DCTCP);
+	g->accecn = g->ecn != CC_ECN_OFF
+		&& (g->ecn_feedback == 1 + CC_FEEDBACK_ACCECN
+			|| (g->ecn_feedback == 0 && g->cc->feedback == CC_FEEDBACK_ACCECN));
 	g->payload = (uint32_t)g->mss - (g->timestamps ? 12u : 0u);
 	if (g->source->datagrams)
 		g->payload = (uint32_t)((const struct udp_config *)g->source_config)->bytes;

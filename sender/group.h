@@ -31,7 +31,7 @@ struct group {
 	int ecn; // enum cc_ecn
 	int ecn_unheard; // 0: refuse ECN with a control that does not answer it, 1: its echoes are ignored
 	int ecn_feedback; // 0: as the congestion control says, else 1 + enum cc_feedback
-	bool dctcp_echo; // receiver: which of them it is
+	bool dctcp_echo, accecn; // receiver: which of them it is
 	int pacing; // enum pacing_mode
 	uint64_t tso; // enum tso_mode, or segments per burst
 	bool paced_by_cc; // pacing: cc, no bursts

@@ -35,6 +35,7 @@ static void sum_flow(struct group_sum *s, struct jain *all, const struct flow *f
 	s->c.timeouts += c->timeouts - o->timeouts;
 	s->c.spurious += c->spurious - o->spurious;
 	s->c.ecn_echoes += c->ecn_echoes - o->ecn_echoes;
+	s->c.ce_segs += c->ce_segs - o->ce_segs;
 	s->c.spurious_timeouts += c->spurious_timeouts - o->spurious_timeouts;
 	s->c.spurious_recoveries += c->spurious_recoveries - o->spurious_recoveries;
 	s->jain.sum += bps;
@@ -73,6 +74,7 @@ static void write_group(
 	json_u64(j, "spurious", s->c.spurious);
 	json_u64(j, "cwnd_reductions", s->c.cwnd_reductions);
 	json_u64(j, "ecn_echoes", s->c.ecn_echoes);
+	json_u64(j, "ce_segs", s->c.ce_segs);
 	json_u64(j, "timeouts", s->c.timeouts);
 	json_u64(j, "spurious_timeouts", s->c.spurious_timeouts);
 	json_u64(j, "spurious_recoveries", s->c.spurious_recoveries);

@@ -4,6 +4,7 @@
 #include "common/base/pkt.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define SEG_FIN 0x01
@@ -19,7 +20,17 @@
 #define SEG_OPT_MSS 0x02
 #define SEG_OPT_WSCALE 0x04
 #define SEG_OPT_SACK_OK 0x08
-#define SEG_OPT_UDP 0x80 // a datagram: only seq, ack and len are used (wire_udp.c)
+#define SEG_OPT_ACCECN0 0x10 // AccECN (RFC 9768 section 3.2.3): first field E0B
+#define SEG_OPT_ACCECN1 0x20 // the same with E1B first
+#define SEG_OPT_UDP 0x40 // not an option: a datagram; only seq, ack and len are used (wire_udp.c)
+#define SEG_OPT_AE 0x80 // not an option: the flag AE, which has no room in `flags`
+
+// Fields of the AccECN option: bytes of payload that arrived with ECT(0), CE, ECT(1), modulo 2^24. CE is the second on the
+// wire in either order.
+#define SEG_ECN_E0B 0
+#define SEG_ECN_CEB 1
+#define SEG_ECN_E1B 2
+#define SEG_ECN_FIELDS 3
 
 #define SEG_SACK_MAX 4 // three with timestamps
 
@@ -39,12 +50,14 @@ struct seg {
 	// The first 24 bytes share the packet's cache line in virtual time; the rest is read only
 	// when sack_count or options say so.
 	struct seg_sack sack[SEG_SACK_MAX];
+	uint32_t ecn_bytes[SEG_ECN_FIELDS]; // with one of SEG_OPT_ACCECN
 	uint16_t mss;
+	uint8_t ecn_fields; // how many of them are there, in the option's order
 };
 static_assert(offsetof(struct seg, sack) == 24, "the common part fills struct pkt");
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "seg_header packs");
 
-// Everything but SACK blocks and mss, which nobody reads before sack_count or options say so. It is
+// Everything but SACK blocks, byte counts and mss, which nobody reads before sack_count or options say so. It is
 // written and copied in the same three words: a load that spans several stores waits until they have
 // left the store buffer, and a segment is copied as soon as it is made.
 typedef uint64_t __attribute__((may_alias)) seg_word;
@@ -68,6 +81,30 @@ static inline void seg_copy_header(struct seg *to, const struct seg *from) {
 	v[0] = __atomic_load_n(&w[0], __ATOMIC_RELAXED);
 	v[1] = __atomic_load_n(&w[1], __ATOMIC_RELAXED);
 	v[2] = __atomic_load_n(&w[2], __ATOMIC_RELAXED);
+}
+
+#define SEG_OPT_ACCECN (SEG_OPT_ACCECN0 | SEG_OPT_ACCECN1)
+
+// Whether it has more than the common part.
+static inline bool seg_is_large(const struct seg *s) {
+	return s->sack_count > 0 || (s->flags & SEG_SYN) != 0 || (s->options & SEG_OPT_ACCECN) != 0;
+}
+
+// Whether the AccECN option counts bytes with CE.
+static inline bool seg_has_ceb(const struct seg *s) {
+	return (s->options & SEG_OPT_ACCECN) != 0 && s->ecn_fields > SEG_ECN_CEB;
+}
+
+// The flags AE, CWR and ECE as a number of three bits (RFC 9768: ACE).
+static inline uint8_t seg_ace(const struct seg *s) {
+	return (uint8_t)((s->options & SEG_OPT_AE ? 4 : 0) | (s->flags & SEG_CWR ? 2 : 0)
+		| (s->flags & SEG_ECE ? 1 : 0));
+}
+
+static inline void seg_set_ace(struct seg *s, uint32_t ace) {
+	s->options = (uint8_t)((s->options & ~SEG_OPT_AE) | (ace & 4 ? SEG_OPT_AE : 0));
+	s->flags = (uint8_t)((s->flags & ~(SEG_CWR | SEG_ECE)) | (ace & 2 ? SEG_CWR : 0)
+		| (ace & 1 ? SEG_ECE : 0));
 }
 
 // Sequence number arithmetic modulo 2^32 (RFC 9293 section 3.4).

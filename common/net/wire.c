@@ -11,10 +11,13 @@
 //
 //	SYN   MSS, SACK permitted, timestamps, NOP, window scale
 //	data  NOP, NOP, timestamps
-//	ack   NOP, NOP, timestamps, NOP, NOP, SACK
+//	ack   NOP, NOP, timestamps, NOP, NOP, SACK, AccECN, NOP
+//
+// The AccECN option has as many of its three fields as there is room for.
 #include "common/net/wire_ip.h"
 
 #include "common/base/pkt.h"
+#include "common/net/wire_accecn.h"
 #include "common/net/wire_put.h"
 
 #include <string.h>
@@ -145,6 +148,8 @@ static void parse_option(const uint8_t *p, uint8_t size, struct seg *seg) {
 		seg->wscale = p[2] < WSCALE_MAX ? p[2] : WSCALE_MAX;
 	} else if (p[0] == OPT_SACK_OK && size == 2 && syn) {
 		seg->options |= SEG_OPT_SACK_OK;
+	} else if (wire_is_accecn(p)) {
+		wire_parse_accecn(p, size, seg);
 	}
 }
 
@@ -186,10 +191,11 @@ enum wire_status wire_parse_tcp_header(const uint8_t *tcp, size_t size, struct s
 		.seq = wire_get32(tcp + 4),
 		.ack = wire_get32(tcp + 8),
 		.flags = tcp[13],
+		.options = tcp[12] & 1 ? SEG_OPT_AE : 0,
 		.window = wire_get16(tcp + 14),
 	};
 	if (size == WIRE_TCP + 12 && wire_get32(options) == TS_ALIGNED) {
-		seg->options = SEG_OPT_TS;
+		seg->options |= SEG_OPT_TS;
 		seg->tsval = wire_get32(options + 4);
 		seg->tsecr = wire_get32(options + 8);
 		return WIRE_OK;
@@ -245,7 +251,8 @@ size_t wire_tcp_header(const struct seg *seg) {
 	size_t before = options_before_sack(seg);
 	size_t blocks = sack_blocks(seg, before);
 
-	return WIRE_TCP + before + (blocks > 0 ? 4 + 8 * blocks : 0);
+	before += blocks > 0 ? 4 + 8 * blocks : 0;
+	return WIRE_TCP + before + wire_accecn_size(wire_accecn_fields(seg, OPTIONS_MAX - before));
 }
 
 size_t wire_tcp_frame_any(const struct seg *seg) {
@@ -259,7 +266,10 @@ size_t wire_tcp_frame_any(const struct seg *seg) {
 }
 
 static void write_options(uint8_t *p, const struct seg *seg, uint64_t *sum) {
-	size_t blocks = sack_blocks(seg, options_before_sack(seg));
+	size_t before = options_before_sack(seg), blocks = sack_blocks(seg, before);
+	size_t used = before + (blocks > 0 ? 4 + 8 * blocks : 0);
+	size_t fields = wire_accecn_fields(seg, OPTIONS_MAX - used);
+	uint8_t accecn[WIRE_ACCECN_MAX];
 
 	if (seg->options & SEG_OPT_MSS)
 		p = sum32(p, OPT_MSS << 24 | 4 << 16 | (uint32_t)seg->mss, sum);
@@ -283,6 +293,10 @@ static void write_options(uint8_t *p, const struct seg *seg, uint64_t *sum) {
 		p = sum32(p, seg->sack[i].start, sum);
 		p = sum32(p, seg->sack[i].end, sum);
 	}
+	if (fields > 0)
+		wire_put_accecn(accecn, seg, fields);
+	for (size_t i = 0; i < wire_accecn_size(fields); i += 4)
+		p = sum32(p, wire_get32(accecn + i), sum);
 }
 
 size_t wire_write_tcp(uint8_t *buf, const struct wire_addr *addr, uint8_t tos, uint16_t ip_id,
@@ -304,7 +318,8 @@ size_t wire_write_tcp(uint8_t *buf, const struct wire_addr *addr, uint8_t tos, u
 	p = sum32(p, seg->seq, &sum);
 	p = sum32(p, seg->ack, &sum);
 	uint32_t offset = (uint32_t)header / 4;
-	p = sum32(p, offset << 28 | (uint32_t)seg->flags << 16 | seg->window, &sum);
+	uint32_t ae = seg->options & SEG_OPT_AE ? 1u << 24 : 0;
+	p = sum32(p, offset << 28 | ae | (uint32_t)seg->flags << 16 | seg->window, &sum);
 	write_options(p + 4, seg, &sum);
 	wire_put32(p, (uint32_t)(uint16_t)~fold64(sum) << 16);
 	return WIRE_ETH + WIRE_IPV4 + header;
@@ -356,7 +371,8 @@ bool wire_parse_plain(
 	if (len < WIRE_HEADER_PLAIN
 		|| wire_get32(frame + 12) >> 8 != (WIRE_ETHERTYPE_IPV4 << 8 | 0x45)
 		|| ip[9] != WIRE_PROTO_TCP || (wire_get16(ip + 6) & WIRE_IP_FRAGMENT) != 0
-		|| tcp[12] >> 4 != PLAIN_OFFSET >> 12 || wire_get32(tcp + WIRE_TCP) != TS_ALIGNED)
+		|| (tcp[12] & 0xf1) != PLAIN_OFFSET >> 8
+		|| wire_get32(tcp + WIRE_TCP) != TS_ALIGNED)
 		return false;
 	uint32_t ip_len = wire_get16(ip + 2), tcp_len = ip_len - WIRE_IPV4;
 	if (ip_len < WIRE_HEADER_PLAIN - WIRE_ETH || len < WIRE_ETH + ip_len

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Wire codecs: Ethernet II, ARP (RFC 826), IPv4 (RFC 791), ICMP echo (RFC 792), TCP (RFC 9293) with
-// MSS, window scale and timestamps (RFC 7323), SACK (RFC 2018), UDP (RFC 768). Pure: bytes in, structs out.
+// MSS, window scale and timestamps (RFC 7323), SACK (RFC 2018), AccECN (RFC 9768), UDP (RFC 768). Pure: bytes in,
+// structs out.
 //
 // wire.c has the per-packet part of TCP, wire_udp.c UDP, wire_arp_icmp.c the rest.
 //
@@ -75,7 +76,7 @@ enum wire_status wire_parse_tcp(
 enum wire_status wire_parse_tcp_header(const uint8_t *tcp, size_t size, struct seg *seg);
 
 // Bytes of TCP header (options included) that the segment needs. SACK blocks that do not fit into 40
-// bytes of options are left out: with timestamps the fourth.
+// bytes of options are left out: with timestamps the fourth; then fields of the AccECN option.
 size_t wire_tcp_header(const struct seg *seg);
 // Frame length without FCS (never below 60) of a segment, or of a datagram.
 size_t wire_tcp_frame_any(const struct seg *seg);

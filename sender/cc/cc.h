@@ -61,6 +61,7 @@ struct cc_out {
 enum cc_feedback {
 	CC_FEEDBACK_CLASSIC, // that there was one, until CWR (RFC 3168)
 	CC_FEEDBACK_DCTCP, // how many: ECE of each ACK is CE of the packets it acknowledges (RFC 8257)
+	CC_FEEDBACK_ACCECN, // how many: ACKs carry a counter of them (RFC 9768)
 };
 
 // The ECN codepoint of a flow's data packets.

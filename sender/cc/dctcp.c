@@ -9,7 +9,8 @@
 //	otherwise as Reno (reno.h): slow start, cwnd += acked / cwnd, timeouts
 //
 // An observation window ends with the ACK of the first segment sent after the last one ended. M is exact only if the
-// receiver reports each change of CE at once (3.2): `ecn_feedback` of the group is `dctcp` unless it says otherwise.
+// receiver reports each change of CE at once (3.2): `ecn_feedback` of the group is `dctcp` unless it says otherwise
+// (`accecn` is exact also if ACKs are lost).
 // The group's `ecn:` is ect0 unless it says otherwise. Off, this is Reno, as section 3.4 wants it where ECN was not agreed.
 //
 // In equilibrium N flows of equal RTT oscillate with alpha = sqrt(2 / W), W = (C RTT + K) / N segments, for a step at

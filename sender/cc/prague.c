@@ -18,8 +18,8 @@
 // growth on short paths (rtt_virt: 0 turns that off). The receiver reports each change of CE (`ecn_feedback: dctcp`).
 //
 // Where we differ from the draft, and why
-//   - Accurate ECN feedback is that of DCTCP (RFC 8257 section 3.2) instead of AccECN: the same counts, as long as no
-//     ACK is lost.
+//   - Accurate ECN feedback is that of DCTCP (RFC 8257 section 3.2) unless the group has `ecn_feedback: accecn`: the same
+//     counts, as long as no ACK is lost.
 //   - RTT_virt holds from the first ACK on; Linux begins with it after some rounds, which short flows would not reach.
 //   - There is no fall-back to Reno's reduction at bottlenecks with Classic ECN, nor for RTTs that vary.
 //   - Windows are real numbers of at least two segments, not of less than one.

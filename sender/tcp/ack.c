@@ -171,7 +171,7 @@ static inline void notify_cc(struct host *h, struct flow *f, const struct delive
 		.cwnd_at_send = (double)d->newest_cwnd,
 		.acked_segs = d->acked,
 		.lost_segs = d->lost,
-		.ce_segs = ece ? d->acked : 0,
+		.ce_segs = d->ce,
 		.inflight_segs = flow_inflight(f),
 		.prior_inflight_segs = prior_inflight,
 		.delivered_segs = f->delivered,
@@ -333,12 +333,12 @@ void flow_ack(struct host *h, struct flow *f, const struct seg *s, uint64_t now_
 		.now_ns = now_ns,
 		.tsecr = f->ts_ok && (s->options & SEG_OPT_TS) != 0 ? s->tsecr : 0,
 		.prior_fack = f->fack,
+		.old = flow_ack_ahead(f, s) < 0,
 	};
 	uint32_t prior_inflight = flow_inflight(f);
-	bool ece = f->ecn_ok && (s->flags & SEG_ECE) != 0 && cc_of(h, f)->ecn;
-	bool old = flow_ack_ahead(f, s) < 0;
 	uint64_t before = f->una_bytes, edge = f->wnd_bytes, una = take_ack(f, s);
 	uint64_t wait_ns = 0, rtt_ns;
+	bool ece;
 
 	d.advanced = f->una_bytes > before;
 	if (f->rtx_kind == RTX_PERSIST)
@@ -352,7 +352,7 @@ void flow_ack(struct host *h, struct flow *f, const struct seg *s, uint64_t now_
 		d.prr = d.acked;
 	} else {
 		uint64_t wnd = (uint64_t)s->window << f->snd_wscale;
-		bool dup = !d.advanced && !old && f->una_bytes + wnd == edge && s->len == 0
+		bool dup = !d.advanced && !d.old && f->una_bytes + wnd == edge && s->len == 0
 			&& (s->flags & SEG_FIN) == 0 && f->una < f->nxt; // RFC 5681 section 2
 
 		reno_dupacks(f, dup, &d);
@@ -369,6 +369,7 @@ void flow_ack(struct host *h, struct flow *f, const struct seg *s, uint64_t now_
 		wait_ns = loss_detect(f, now_ns, &d);
 	if (d.advanced)
 		progress(f, &d, rtt_ns);
+	ece = flow_take_marks(h, f, s, &d);
 	update_state(h, f, &d, ece);
 	if (d.acked > 0 || d.lost > 0)
 		notify_cc(h, f, &d, ece, prior_inflight, rtt_ns);

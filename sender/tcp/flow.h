@@ -14,7 +14,7 @@
 //
 // The files: handshake.c; flow.c (acceptance of segments, transmission); pacer.h (times of transmission);
 // rtx_timer.c (timeouts and probes); ack.c (ACKs); loss.c (scoreboard and RACK-TLP); spurious.c (undo of spurious
-// reductions).
+// reductions); accecn.[ch] (ECN feedback by counters).
 #pragma once
 #include "common/base/ns.h"
 #include "common/base/u64.h"
@@ -22,6 +22,7 @@
 #include "common/net/seg.h"
 #include "sender/cc/cc.h"
 #include "sender/group.h"
+#include "sender/tcp/accecn.h"
 #include "sender/tcp/rtt.h"
 #include "sender/tcp/segs.h"
 
@@ -68,6 +69,7 @@ struct flow_count {
 	uint32_t spurious; // retransmissions that the receiver already had (DSACK)
 	uint32_t spurious_timeouts, spurious_recoveries; // undone
 	uint32_t ecn_echoes; // those of cwnd_reductions that ECN echoes caused
+	uint64_t ce_segs; // segments of which the peer says that they arrived with CE
 };
 
 // Members are in the order of use: an ACK that only advances una, and the segments it releases, touch only the first
@@ -92,6 +94,8 @@ struct flow {
 	uint64_t una_bytes; // offset of the highest ACK; the FIN counts one
 	uint64_t wnd_bytes; // offset of the right edge of the peer's window
 	uint32_t prr_out;
+	bool accecn; // its ECN feedback is AccECN
+	uint8_t ace; // accecn: what its segments carry
 
 	// 2. Scoreboard.
 	_Alignas(64) uint64_t una;
@@ -176,6 +180,7 @@ struct flow {
 	uint8_t transfers, transfer_first; // in the ring
 	bool keep; // no FIN behind the last segment: more transfers may follow on this connection
 	bool peer_closed; // its FIN has arrived
+	struct accecn_sender marks; // accecn
 };
 #define FLOW_HOT_BYTES 384
 static_assert(offsetof(struct flow, count.retransmits) == FLOW_HOT_BYTES, "six lines");
@@ -252,6 +257,8 @@ static inline void flow_header(const struct flow *f, struct seg *s, uint32_t seq
 	uint8_t flags, uint64_t now_ns) {
 	seg_header(s, seq, f->rcv_nxt, len, FLOW_OUR_WINDOW, flags, f->ts_ok, flow_tsval(now_ns),
 		f->ts_recent);
+	if (f->accecn)
+		seg_set_ace(s, f->ace);
 }
 
 // Bytes by which an ACK is ahead of una; negative: a later ACK has overtaken it.
@@ -314,6 +321,7 @@ struct delivery {
 	uint32_t acked; // newly delivered segments
 	uint32_t lost; // newly lost
 	uint32_t prr; // delivered, for PRR: `acked`; without SACK by duplicate ACKs
+	uint32_t ce; // segments that arrived with CE, as the ACK says
 	uint64_t prior_fack; // fack before this ACK
 	uint64_t newest_ns; // transmission time of the newest delivered segment; 0: none
 	uint64_t newest_seg;
@@ -322,6 +330,7 @@ struct delivery {
 	// Rate sample.
 	uint64_t prior_delivered, prior_ns, send_elapsed_ns;
 	bool app_limited;
+	bool old; // a later ACK has overtaken this one
 	bool dsack, reordered;
 	bool advanced; // the cumulative ACK moved
 	bool original; // a never retransmitted segment from before the episode was delivered
@@ -338,6 +347,11 @@ void loss_mark(struct flow *f, uint64_t index);
 void loss_on_timeout(struct flow *f, uint64_t now_ns);
 void loss_retrans_push(struct flow *f, uint64_t index);
 void loss_retrans_unlink(struct flow *f, uint64_t index);
+
+// accecn.c
+// Whether the ACK says that segments arrived with CE; d->ce: how many. The counter of AccECN is read from ACKs that bring
+// something new and are not older than others: what an ACK that is passed over says, a later one says too.
+bool flow_take_marks(struct host *h, struct flow *f, const struct seg *seg, struct delivery *d);
 
 // spurious.c
 #define UNDO_NONE UINT64_MAX

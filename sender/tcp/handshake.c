@@ -17,10 +17,10 @@ void handshake_syn(struct host *h, struct flow *f, uint64_t now_ns) {
 	struct seg s;
 
 	flow_header(f, &s, f->iss, 0, SEG_SYN, now_ns);
-	if (g->ecn != 0)
-		s.flags |= SEG_ECE | SEG_CWR;
 	s.ack = 0;
 	s.options = SEG_OPT_MSS | SEG_OPT_WSCALE;
+	if (g->ecn != 0)
+		seg_set_ace(&s, g->accecn ? 7 : 3);
 	s.mss = (uint16_t)g->mss;
 	if (g->sack)
 		s.options |= SEG_OPT_SACK_OK;
@@ -55,6 +55,18 @@ static uint32_t sendable(uint32_t payload, uint32_t window) {
 	return cut > 0 && payload > cut ? (cut > PAYLOAD_MIN ? cut : PAYLOAD_MIN) : payload;
 }
 
+static void agree_ecn(struct flow *f, const struct group *g, const struct seg *s) {
+	if (!g->accecn) {
+		f->ecn_ok = g->ecn != 0 && (s->flags & (SEG_ECE | SEG_CWR)) == SEG_ECE;
+		return;
+	}
+	f->ecn_ok = accecn_of_syn_ack(seg_ace(s)) != ACCECN_NO_ECN;
+	f->accecn = accecn_of_syn_ack(seg_ace(s)) == ACCECN_ON;
+	f->ace = accecn_handshake_ace(ECN_NOT_ECT); // of the SYN/ACK, in the first ACK
+	f->marks.cep = ACCECN_CEP_INIT;
+	f->marks.ceb_known = seg_has_ceb(s);
+}
+
 // Processes the SYN/ACK: agrees on options and starts congestion control (RFC 9293 section 3.10.7.3).
 static void established(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
 	const struct group *g = flow_group(h, f);
@@ -64,7 +76,7 @@ static void established(struct host *h, struct flow *f, const struct seg *s, uin
 	f->ts_ok = g->timestamps && (s->options & SEG_OPT_TS) != 0;
 	f->sack_ok = g->sack && (s->options & SEG_OPT_SACK_OK) != 0;
 	f->snd_wscale = (s->options & SEG_OPT_WSCALE) != 0 ? s->wscale : 0;
-	f->ecn_ok = g->ecn != 0 && (s->flags & (SEG_ECE | SEG_CWR)) == SEG_ECE;
+	agree_ecn(f, g, s);
 	f->payload = g->source->probes ? 1 : sendable(mss - (f->ts_ok ? 12u : 0u), s->window);
 	if (f->data_segs != SOURCE_ENDLESS)
 		f->data_segs = (f->total_bytes + f->payload - 1) / f->payload;
@@ -86,6 +98,7 @@ static void established(struct host *h, struct flow *f, const struct seg *s, uin
 	flow_note_mode(h, f);
 	host_flow_record(h, f, TEL_OPEN, now_ns);
 	flow_ack_now(h, f, now_ns);
+	f->ace = ACCECN_CEP_INIT;
 	if (f->transfer != NULL)
 		workload_opened(h, f, now_ns);
 	flow_send(h, f, now_ns, now_ns);

@@ -43,14 +43,26 @@ static inline void receiver_header(
 		flow_tsval(now_ns), r->ts_recent);
 }
 
+static void put_counters(const struct receiver *r, struct seg *s) {
+	s->options |= SEG_OPT_ACCECN0;
+	s->ecn_fields = SEG_ECN_FIELDS;
+	for (int i = 0; i < SEG_ECN_FIELDS; i++)
+		s->ecn_bytes[i] = r->marks.bytes[i] & ACCECN_BYTES_MASK;
+}
+
 static void send_ack(struct host *h, struct receiver *r, uint64_t now_ns) {
-	uint32_t room = r->ts_ok ? 3 : 4;
+	uint32_t room = (r->ts_ok ? 3u : 4u) - r->accecn;
 	uint8_t flags = SEG_ACK | (r->ecn_echo ? SEG_ECE : 0);
 	struct seg s;
 
 	if (receiver_done(r))
 		flags |= SEG_FIN; // if this ACK is lost, the peer retransmits its FIN
 	receiver_header(r, &s, flags, now_ns);
+	if (r->accecn) {
+		seg_set_ace(&s, r->marks.cep);
+		put_counters(r, &s);
+		r->ce_pending = 0;
+	}
 	if (r->sack_ok && (r->sack_count > 0 || r->fin_seen)) {
 		s.sack_count = (uint8_t)(r->sack_count < room ? r->sack_count : room);
 		memcpy(s.sack, r->sack, s.sack_count * sizeof(s.sack[0]));
@@ -87,10 +99,15 @@ static void receiver_refuse(struct host *h, struct receiver *r, uint64_t now_ns)
 	receiver_send_ack(h, r, now_ns);
 }
 
-static void send_syn_ack(struct host *h, struct receiver *r, uint64_t now_ns) {
+// `ecn`: the SYN's codepoint.
+static void send_syn_ack(struct host *h, struct receiver *r, uint8_t ecn, uint64_t now_ns) {
 	struct seg s;
 
 	receiver_header(r, &s, SEG_SYN | SEG_ACK | (r->ecn_ok ? SEG_ECE : 0), now_ns);
+	if (r->accecn) {
+		seg_set_ace(&s, accecn_handshake_ace(ecn));
+		put_counters(r, &s);
+	}
 	s.seq = receiver_iss(r);
 	s.ack = r->irs + 1;
 	s.options |= SEG_OPT_MSS;
@@ -105,7 +122,23 @@ static void send_syn_ack(struct host *h, struct receiver *r, uint64_t now_ns) {
 	host_send(h, r->id, &s, ECN_NOT_ECT, now_ns);
 }
 
-static void receiver_syn(struct host *h, struct receiver *r, const struct seg *s, uint64_t now_ns) {
+// Agrees on what the SYN asks for, as far as the group has it. Without AccECN a SYN that asks for it has classic ECN.
+static void agree_ecn(struct receiver *r, const struct group *g, const struct seg *s) {
+	enum accecn_mode mode = accecn_of_syn(seg_ace(s));
+
+	if (!g->accecn) {
+		r->ecn_ok = g->ecn != 0 && (s->flags & (SEG_ECE | SEG_CWR)) == (SEG_ECE | SEG_CWR);
+	} else {
+		r->ecn_ok = mode != ACCECN_NO_ECN;
+		r->accecn = mode == ACCECN_ON;
+		r->marks = accecn_counters_init();
+	}
+	if (r->ecn_ok)
+		r->modes |= RECEIVER_ECN;
+}
+
+static void receiver_syn(
+	struct host *h, struct receiver *r, const struct seg *s, uint8_t ecn, uint64_t now_ns) {
 	if (receiver_over(r) && s->seq != r->irs && (s->flags & SEG_ACK) == 0)
 		receiver_renew(h, r, r->group_index); // the sender's next connection
 	if (r->state == RECEIVER_LISTEN) {
@@ -113,10 +146,7 @@ static void receiver_syn(struct host *h, struct receiver *r, const struct seg *s
 		r->irs = s->seq;
 		r->ts_ok = group_of(h, r)->timestamps && (s->options & SEG_OPT_TS) != 0;
 		r->sack_ok = group_of(h, r)->sack && (s->options & SEG_OPT_SACK_OK) != 0;
-		r->ecn_ok = group_of(h, r)->ecn != 0
-			&& (s->flags & (SEG_ECE | SEG_CWR)) == (SEG_ECE | SEG_CWR);
-		if (r->ecn_ok)
-			r->modes |= RECEIVER_ECN;
+		agree_ecn(r, group_of(h, r), s);
 		if ((r->modes & RECEIVER_HOST) != 0)
 			r->acks->syn_ack_ns = now_ns;
 		r->window_scaled = (s->options & SEG_OPT_WSCALE) != 0;
@@ -131,7 +161,19 @@ static void receiver_syn(struct host *h, struct receiver *r, const struct seg *s
 	if (r->ts_ok && (s->options & SEG_OPT_TS) != 0)
 		r->ts_recent = s->tsval;
 	r->last_ack = r->irs + 1;
-	send_syn_ack(h, r, now_ns);
+	send_syn_ack(h, r, ecn, now_ns);
+}
+
+// RFC 9768 section 3.2.2.5.1: the first mark after packets without, and every second, is acknowledged at once.
+static void count_ecn(struct receiver *r, const struct seg *s, uint8_t ecn, bool *now) {
+	bool ce = ecn == ECN_CE;
+
+	accecn_count(&r->marks, ecn, s->len);
+	r->count.ce_segs += ce;
+	r->ce_pending = (uint8_t)(r->ce_pending + ce);
+	if (ce && (!r->ce_last || r->ce_pending >= ACCECN_CE_PER_ACK))
+		*now = true;
+	r->ce_last = ce;
 }
 
 static void note_ecn(struct host *h, struct receiver *r, const struct seg *s, uint8_t ecn,
@@ -140,6 +182,10 @@ static void note_ecn(struct host *h, struct receiver *r, const struct seg *s, ui
 
 	if (!r->ecn_ok)
 		return;
+	if (r->accecn) {
+		count_ecn(r, s, ecn, now);
+		return;
+	}
 	if (exact && ce != r->ce_last && r->delack_ns != NEVER_NS)
 		receiver_send_ack(h, r, now_ns);
 	if (exact ? !ce : (s->flags & SEG_CWR) != 0)
@@ -316,7 +362,7 @@ __attribute__((noinline)) static void receiver_other(
 		return;
 	}
 	if ((s->flags & SEG_SYN) != 0) {
-		receiver_syn(h, r, s, now_ns);
+		receiver_syn(h, r, s, ecn, now_ns);
 		return;
 	}
 	if (r->state != RECEIVER_OPEN) {

@@ -9,7 +9,7 @@
 // segment at first and then adapts its delay (`acks: linux`).
 //
 // CE is echoed until CWR (RFC 3168), or as DCTCP needs it (RFC 8257 section 3.2): ECE says whether the packets an ACK
-// acknowledges were marked. When CE changes, packets that wait for a delayed ACK are acknowledged first, with the old
+// acknowledges were marked; or counted (accecn.h). When CE changes, packets that wait for a delayed ACK are acknowledged first, with the old
 // state, so that the sender can count marked bytes exactly, as in Linux.
 #pragma once
 #include "common/base/err.h"
@@ -127,6 +127,9 @@ struct receiver {
 	bool ce_last, window_scaled;
 	uint8_t wscale;
 	struct receiver_acks *acks; // NULL: no receiver of the host has such modes
+	bool accecn;
+	uint8_t ce_pending; // packets with CE since the last ACK
+	struct accecn_counters marks; // accecn
 };
 
 #define RECEIVER_HOT_BYTES 128

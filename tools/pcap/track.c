@@ -12,6 +12,7 @@
 
 #include "common/base/likely.h"
 #include "common/base/mem.h"
+#include "sender/tcp/accecn.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -173,6 +174,22 @@ static void agree(struct track_flow *f) {
 		a->wscale = b->wscale = 0;
 }
 
+// What SYN and SYN-ACK agree on: classic ECN, or AccECN, whose packets use the same flags as a counter.
+static void agree_ecn(struct track_flow *f, const struct seg *s) {
+	uint8_t ace = seg_ace(s);
+
+	if ((s->flags & SEG_ACK) == 0) {
+		f->ecn |= ace == 7	 ? TRACK_ECN_ASKED | TRACK_ECN_ASKED_ACCURATE
+			: (ace & 3) == 3 ? TRACK_ECN_ASKED
+					 : 0;
+		return;
+	}
+	if ((f->ecn & TRACK_ECN_ASKED_ACCURATE) != 0 && accecn_of_syn_ack(ace) == ACCECN_ON)
+		f->ecn = TRACK_ECN_ACCURATE;
+	else if ((ace & 3) == 1)
+		f->ecn = (uint8_t)((f->ecn & TRACK_ECN_ASKED) | TRACK_ECN_AGREED);
+}
+
 static void syn(struct track_at *a) {
 	struct track_snd *snd = &a->f->snd[a->d];
 	struct track_rare *rare = track_rare(a, a->d);
@@ -188,11 +205,7 @@ static void syn(struct track_at *a) {
 		a->f->dir[!a->d].mss_allowed = s->mss;
 		*first_ns = a->now_ns;
 		agree(a->f);
-		if ((s->flags & SEG_ACK) == 0
-			&& (s->flags & (SEG_ECE | SEG_CWR)) == (SEG_ECE | SEG_CWR))
-			a->f->ecn |= 1;
-		else if ((s->flags & SEG_ACK) != 0 && (s->flags & (SEG_ECE | SEG_CWR)) == SEG_ECE)
-			a->f->ecn |= 2;
+		agree_ecn(a->f, s);
 	} else {
 		a->kind |= KIND_RETRANSMIT;
 		if ((snd->flags & DIR_ANSWERED) == 0)

@@ -128,12 +128,19 @@ static_assert(sizeof(struct track_dir) == 192, "three cache lines");
 #define FLOW_REFUSED 0x08 // a reset answered its SYN
 #define FLOW_IPV4 0x10 // `address` is all of its addresses
 
+// Bits of track_flow.ecn: what the SYN asked for and the SYN-ACK agreed to; or AccECN (RFC 9768) is agreed.
+#define TRACK_ECN_ASKED 1
+#define TRACK_ECN_AGREED 2
+#define TRACK_ECN_CLASSIC (TRACK_ECN_ASKED | TRACK_ECN_AGREED)
+#define TRACK_ECN_ASKED_ACCURATE 4
+#define TRACK_ECN_ACCURATE 8
+
 struct track_flow {
 	uint32_t address[2]; // the last 32 bits
 	uint16_t port[2];
 	uint8_t flags; // FLOW_*
 	uint8_t client; // which end opened it, or sent its first packet
-	uint8_t ecn; // 1: the SYN asked for it; 2: the SYN-ACK agreed
+	uint8_t ecn; // TRACK_ECN_*
 	uint64_t last_ns;
 	struct track_snd snd[2];
 	struct track_dir dir[2];

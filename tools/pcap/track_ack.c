@@ -259,7 +259,8 @@ void track_ack(struct track_at *a) {
 	}
 	if (likely(by >= 0))
 		window(a, dir);
-	if (unlikely((s->flags & SEG_ECE) != 0 && (s->flags & SEG_SYN) == 0))
+	if (unlikely((s->flags & SEG_ECE) != 0 && (s->flags & SEG_SYN) == 0
+		    && a->f->ecn != TRACK_ECN_ACCURATE))
 		track_rare(a, !a->d)->ece++;
 	if (by > 0) {
 		if (unlikely(ahead(s->ack, snd->nxt) > 0))

@@ -366,7 +366,7 @@ void track_data(struct track_at *a) {
 		if (unlikely((snd->flags & DIR_FLOW) == 0))
 			track_new_flow(a, a->d);
 		track_touch(a, a->d);
-		if (unlikely((s->flags & SEG_CWR) != 0 && a->f->ecn == 3
+		if (unlikely((s->flags & SEG_CWR) != 0 && a->f->ecn == TRACK_ECN_CLASSIC
 			    && (snd->flags & (DIR_RECOVERY | DIR_LOSS)) == 0))
 			enter(a, DIR_RECOVERY, (uint32_t)ahead(snd->nxt, snd->una), 1);
 	}

@@ -167,7 +167,8 @@ static uint8_t options(const struct track_flow *f, uint32_t d) {
 	uint8_t both = a->options & b->options;
 
 	return (uint8_t)((both & SEG_OPT_TS ? 1 : 0) | (both & SEG_OPT_SACK_OK ? 2 : 0)
-		| (both & SEG_OPT_WSCALE ? 4 : 0) | (f->ecn == 3 ? 8 : 0)
+		| (both & SEG_OPT_WSCALE ? 4 : 0)
+		| (f->ecn == TRACK_ECN_CLASSIC || f->ecn == TRACK_ECN_ACCURATE ? 8 : 0)
 		| (a->flags & DIR_SYN ? 16 : 0) | (b->flags & DIR_SYN ? 32 : 0));
 }
 

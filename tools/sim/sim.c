@@ -126,7 +126,7 @@ static inline void send_packets(struct sim *s, enum sim_pool_kind direction, uin
 
 	if (unlikely(s->guests != NULL))
 		guests_emit(s->guests, (enum flows_direction)direction, t_ns);
-	if (unlikely(first->sack_count > 0 || (first->flags & SEG_SYN) != 0)) {
+	if (unlikely(seg_is_large(first))) {
 		send_packet(
 			s, direction, POOL_LARGE + direction, group, id, size, first, 0, ecn, t_ns);
 		flush(s, direction);

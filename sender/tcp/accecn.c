@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "sender/tcp/accecn.h"
+
+#include "sender/host.h"
+#include "sender/tcp/flow.h"
+
+// Of the numbers d, d + 8, ... up to `most` the one nearest to `near`.
+static uint32_t nearest(uint32_t d, uint32_t near, uint32_t most) {
+	uint32_t n = near > d ? d + (near - d + 4) / 8 * 8 : d;
+
+	return n <= most ? n : most;
+}
+
+uint32_t accecn_marks(
+	struct accecn_sender *s, const struct seg *ack, uint32_t acked, uint32_t payload) {
+	uint32_t d = (seg_ace(ack) - s->cep) & 7, marks = d;
+	bool option = seg_has_ceb(ack);
+
+	if (acked >= 8) {
+		uint32_t safer = acked - ((acked - d) & 7);
+
+		marks = safer;
+		if (option && s->ceb_known) {
+			uint32_t bytes = (ack->ecn_bytes[SEG_ECN_CEB] - s->ceb) & ACCECN_BYTES_MASK;
+
+			marks = nearest(d, (bytes + payload - 1) / payload, safer);
+		}
+	}
+	s->ceb_known = option;
+	if (option)
+		s->ceb = ack->ecn_bytes[SEG_ECN_CEB];
+	s->cep += marks;
+	return marks;
+}
+
+bool flow_take_marks(struct host *h, struct flow *f, const struct seg *s, struct delivery *d) {
+	const struct cc_ops *cc = flow_group(h, f)->cc;
+	bool ece = !f->accecn && (s->flags & SEG_ECE) != 0;
+
+	if (!f->ecn_ok)
+		return false;
+	if (f->accecn && d->acked > 0 && !d->old && seq_diff(s->tsval, f->ts_recent) >= 0) {
+		d->ce = accecn_marks(&f->marks, s, d->acked, f->payload);
+		ece = d->ce > 0;
+	} else if (ece) {
+		d->ce = d->acked;
+	}
+	f->count.ce_segs += d->ce;
+	if (!cc->ecn)
+		d->ce = 0;
+	if (d->ce > d->acked)
+		d->ce = d->acked; // the rest is of segments that earlier ACKs have acknowledged
+	return ece && cc->ecn;
+}

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// AccECN against RFC 9768: its handshake tables, the decoding of ACE (appendix A.2), the option's bytes, and what hosts
+// count of the marks of a path.
+#include "common/net/wire.h"
+#include "common/net/wire_accecn.h"
+#include "link.h"
+#include "sender/tcp/accecn.h"
+
+#define GROUP "{cc: dctcp, ecn_feedback: accecn, source: {size: {bytes: 2MB}}"
+
+// Table 2: AE CWR ECE of the answer to a SYN with 111. 111 and 000 are no ECN, 001 and 101 classic.
+START_TEST(the_table_of_the_syn_ack) {
+	static const enum accecn_mode mode[8] = {ACCECN_NO_ECN, ACCECN_CLASSIC, ACCECN_ON,
+		ACCECN_ON, ACCECN_ON, ACCECN_CLASSIC, ACCECN_ON, ACCECN_NO_ECN};
+
+	for (uint8_t ace = 0; ace < 8; ace++)
+		ck_assert_int_eq(accecn_of_syn_ack(ace), mode[ace]);
+	ck_assert_uint_eq(accecn_handshake_ace(ECN_NOT_ECT), 2);
+	ck_assert_uint_eq(accecn_handshake_ace(ECN_ECT1), 3);
+	ck_assert_uint_eq(accecn_handshake_ace(ECN_ECT0), 4);
+	ck_assert_uint_eq(accecn_handshake_ace(ECN_CE), 6);
+}
+END_TEST
+
+// Section 3.1.3: 000 is no ECN, 011 classic; whatever else a client of the future sends counts as 111.
+START_TEST(the_syn) {
+	for (uint8_t ace = 0; ace < 8; ace++)
+		ck_assert_int_eq(accecn_of_syn(ace),
+			ace == 0	   ? ACCECN_NO_ECN
+				: ace == 3 ? ACCECN_CLASSIC
+					   : ACCECN_ON);
+}
+END_TEST
+
+START_TEST(ace_is_three_flags) {
+	struct seg s = {.flags = SEG_ACK | SEG_PSH, .options = SEG_OPT_TS};
+
+	for (uint32_t ace = 0; ace < 16; ace++) {
+		seg_set_ace(&s, ace);
+		ck_assert_uint_eq(seg_ace(&s), ace & 7);
+		ck_assert_uint_eq((s.options & SEG_OPT_AE) != 0, (ace & 4) != 0);
+		ck_assert_uint_eq((s.flags & SEG_CWR) != 0, (ace & 2) != 0);
+		ck_assert_uint_eq((s.flags & SEG_ECE) != 0, (ace & 1) != 0);
+		ck_assert_uint_eq(s.flags & (SEG_ACK | SEG_PSH), SEG_ACK | SEG_PSH);
+		ck_assert_uint_eq(s.options & SEG_OPT_TS, SEG_OPT_TS);
+	}
+}
+END_TEST
+
+// One ACK, to a sender that knows `cep` packets; `ceb` < 0: without the option, else bytes that are new.
+static uint32_t decode(uint32_t cep, uint32_t ace, uint32_t acked, int64_t ceb) {
+	struct accecn_sender s = {.cep = cep, .ceb = 0xfffff0, .ceb_known = true};
+	struct seg ack = {.flags = SEG_ACK};
+	uint32_t marks;
+
+	seg_set_ace(&ack, ace);
+	if (ceb >= 0) {
+		ack.options |= SEG_OPT_ACCECN0;
+		ack.ecn_fields = 3;
+		ack.ecn_bytes[SEG_ECN_CEB] = (uint32_t)(0xfffff0 + ceb) & ACCECN_BYTES_MASK;
+	}
+	marks = accecn_marks(&s, &ack, acked, 1000);
+	ck_assert_uint_eq(s.cep, cep + marks);
+	ck_assert_uint_eq(s.cep & 7, ace);
+	return marks;
+}
+
+// The examples of the appendix and of section 3.2.2.5.2: ACE that went up by 2 is 10 if the ACK covers ten packets, and
+// 2 if it covers nine; less than eight packets cannot hide a cycle.
+START_TEST(ace_without_the_option) {
+	ck_assert_uint_eq(decode(5, 5, 2, -1), 0);
+	ck_assert_uint_eq(decode(5, 7, 2, -1), 2);
+	ck_assert_uint_eq(decode(5, 0, 4, -1), 3); // 5 to 8
+	ck_assert_uint_eq(decode(28, 2, 7, -1), 6); // 28 mod 8 = 4; to 34
+	ck_assert_uint_eq(decode(5, 7, 9, -1), 2);
+	ck_assert_uint_eq(decode(5, 7, 10, -1), 10);
+	ck_assert_uint_eq(decode(5, 5, 8, -1), 8);
+	ck_assert_uint_eq(decode(5, 5, 7, -1), 0);
+	ck_assert_uint_eq(decode(5, 7, 44, -1), 42);
+	ck_assert_uint_eq(decode(UINT32_MAX - 1, 1, 5, -1), 3); // of the counter itself
+}
+END_TEST
+
+// The bytes say how often ACE went round, also when the last packet was short and when the 24 bits wrap.
+START_TEST(ace_with_the_option) {
+	for (uint32_t acked = 1; acked <= 44; acked++) {
+		for (uint32_t marks = 0; marks <= acked; marks++) {
+			if (acked < 8 && marks > 7)
+				continue;
+			uint32_t ace = (5 + marks) & 7;
+
+			ck_assert_uint_eq(decode(5, ace, acked, marks * 1000), marks);
+			// Three of the packets were short.
+			if (marks > 3)
+				ck_assert_uint_eq(
+					decode(5, ace, acked, marks * 1000 - 2500), marks);
+			if (marks > 0)
+				ck_assert_uint_eq(decode(5, ace, acked, marks * 1000 - 990), marks);
+		}
+	}
+}
+END_TEST
+
+// Section 3.2.3: kind, length, EE0B, ECEB, EE1B; kind 174 has the first and the last exchanged.
+START_TEST(the_option_on_the_wire) {
+	static const uint8_t first[] = {172, 11, 0x12, 0x34, 0x56, 0, 0, 7, 0xff, 0xff, 0xfe, 1};
+	static const uint8_t second[] = {174, 11, 0xff, 0xff, 0xfe, 0, 0, 7, 0x12, 0x34, 0x56, 1};
+	struct seg s = {
+		.options = SEG_OPT_ACCECN0, .ecn_fields = 3, .ecn_bytes = {0x123456, 7, 0xfffffe}};
+	uint8_t bytes[WIRE_ACCECN_MAX];
+
+	wire_put_accecn(bytes, &s, 3);
+	ck_assert_mem_eq(bytes, first, 12);
+	s.options = SEG_OPT_ACCECN1;
+	wire_put_accecn(bytes, &s, 3);
+	ck_assert_mem_eq(bytes, second, 12);
+	ck_assert_uint_eq(wire_accecn_fields(&s, 12), 3);
+	ck_assert_uint_eq(wire_accecn_fields(&s, 11), 3);
+	ck_assert_uint_eq(wire_accecn_fields(&s, 8), 2);
+	ck_assert_uint_eq(wire_accecn_fields(&s, 4), 0);
+	ck_assert_uint_eq(wire_accecn_fields(&s, 0), 0);
+	ck_assert_uint_eq(wire_accecn_size(2), 8);
+	for (uint8_t size = 2; size <= 12; size++) {
+		struct seg got = {0};
+
+		wire_parse_accecn(second, size, &got);
+		ck_assert_uint_eq(got.ecn_fields, size < 5 ? 0 : size < 8 ? 1 : size < 11 ? 2 : 3);
+		ck_assert_uint_eq(got.ecn_bytes[SEG_ECN_E1B], size < 5 ? 0 : 0xfffffe);
+		ck_assert_uint_eq(got.ecn_bytes[SEG_ECN_CEB], size < 8 ? 0 : 7);
+		ck_assert_uint_eq(got.ecn_bytes[SEG_ECN_E0B], size < 11 ? 0 : 0x123456);
+		ck_assert_uint_eq(seg_has_ceb(&got), size >= 8);
+	}
+}
+END_TEST
+
+// A whole frame, with SACK blocks that leave room for three, two and no fields.
+START_TEST(frames_survive_the_wire) {
+	static const uint8_t fields[] = {3, 3, 2, 0};
+	static const struct wire_addr addr = {
+		.src_ip = 1, .dst_ip = 2, .src_port = 3, .dst_port = 4};
+
+	for (uint8_t sacks = 0; sacks <= 3; sacks++) {
+		struct seg got,
+			s = {.flags = SEG_ACK,
+				.options = SEG_OPT_TS | SEG_OPT_ACCECN1,
+				.sack_count = sacks,
+				.ecn_fields = 3,
+				.ecn_bytes = {1, 0x102030, 0xfedcba}};
+		uint8_t frame[WIRE_HEADER_MAX] = {0};
+		struct wire_info info;
+
+		seg_set_ace(&s, 4);
+		size_t len = wire_write_tcp(frame, &addr, 0, 1, &s);
+		ck_assert_uint_eq(len, WIRE_ETH + WIRE_IPV4 + wire_tcp_header(&s));
+		ck_assert(!wire_parse_plain(frame, len, true, &info, &got));
+		ck_assert_int_eq(wire_parse(frame, len, &info), WIRE_OK);
+		ck_assert_int_eq(wire_parse_tcp(frame, &info, true, &got), WIRE_OK);
+		ck_assert_uint_eq(seg_ace(&got), 4);
+		ck_assert_uint_eq(got.sack_count, sacks);
+		ck_assert_uint_eq(got.flags, SEG_ACK);
+		ck_assert_uint_eq((got.options & SEG_OPT_ACCECN) != 0, fields[sacks] > 0);
+		ck_assert_uint_eq(got.ecn_fields, fields[sacks]);
+		if (fields[sacks] >= 2) {
+			ck_assert_uint_eq(got.ecn_bytes[SEG_ECN_E1B], 0xfedcba);
+			ck_assert_uint_eq(got.ecn_bytes[SEG_ECN_CEB], 0x102030);
+		}
+	}
+}
+END_TEST
+
+// The handshake of two hosts: 111, 010 (the SYN was Not-ECT), 010 of the SYN/ACK; then 5 from the sender of data.
+START_TEST(hosts_agree) {
+	struct link *l = LINK(.group = GROUP "}");
+
+	link_run(l, S);
+	ck_assert_uint_eq(seg_ace(&l->ctl[0].seg), 7);
+	ck_assert_uint_eq(seg_ace(&l->acks[0].seg), 2);
+	ck_assert(seg_has_ceb(&l->acks[0].seg));
+	ck_assert_uint_eq(seg_ace(&l->ctl[1].seg), 2);
+	ck_assert_uint_eq(seg_ace(&l->data[0].seg), 5);
+	ck_assert_uint_eq(seg_ace(&l->acks[1].seg), 5);
+	ck_assert_uint_eq(l->acks[1].seg.ecn_bytes[SEG_ECN_E0B], 1 + 2 * link_flow(l)->payload);
+	ck_assert_uint_eq(l->acks[1].seg.ecn_bytes[SEG_ECN_CEB], 0);
+	ck_assert_uint_eq(l->acks[1].seg.ecn_bytes[SEG_ECN_E1B], 1);
+	ck_assert(link_flow(l)->accecn);
+	ck_assert_uint_eq(link_flow(l)->count.ce_segs, 0);
+	link_close(l);
+}
+END_TEST
+
+// A peer that only knows RFC 3168 answers 001, one without ECN 000.
+START_TEST(peers_without_it) {
+	for (uint8_t ace = 0; ace <= 1; ace++) {
+		struct link *l = LINK(.group = GROUP "}", .hand = true);
+		struct seg s = {.flags = SEG_SYN | SEG_ACK, .window = 65535};
+
+		link_run(l, MS);
+		s.ack = l->ctl[0].seg.seq + 1;
+		seg_set_ace(&s, ace);
+		flow_rx(&l->tx, link_flow(l), &s, 20 * MS);
+		ck_assert_int_eq(link_flow(l)->state, FLOW_OPEN);
+		ck_assert(!link_flow(l)->accecn);
+		ck_assert_uint_eq(link_flow(l)->ecn_ok, ace);
+		ck_assert_uint_eq(seg_ace(&l->data[0].seg), 0);
+		ck_assert_uint_eq(l->data[0].ecn, ace ? ECN_ECT0 : ECN_NOT_ECT);
+		link_close(l);
+	}
+}
+END_TEST
+
+// Every mark is counted once, by whatever ACKs it comes back: of two segments, of 44 (GRO), with ACKs lost.
+START_TEST(all_marks_are_counted) {
+	static const struct {
+		const char *group;
+		double ack_loss;
+	} cases[] = {
+		{GROUP "}", 0},
+		{GROUP ", ack_every: 1}", 0},
+		{GROUP ", ack_every: 16}", 0},
+		{GROUP ", gro: 5ms}", 0},
+		{GROUP ", host: linux}", 0},
+		{GROUP "}", 0.3},
+		{GROUP ", gro: 5ms}", 0.3},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct link *l = LINK(.group = cases[i].group, .ack_loss = cases[i].ack_loss,
+			.mark = 0xf0f3fffcaf0c1234, .seed = 3);
+		const struct flow *f = link_flow(l);
+
+		link_run(l, 60 * S);
+		ck_assert_int_eq(f->state, FLOW_DONE);
+		// Of packets that a lost ACK has sent again, none is ECN capable.
+		ck_assert_uint_le(l->rx.receiver[0].count.ce_segs, 37);
+		ck_assert_uint_ge(l->rx.receiver[0].count.ce_segs, cases[i].ack_loss > 0 ? 30 : 37);
+		ck_assert_uint_eq(f->count.ce_segs, l->rx.receiver[0].count.ce_segs);
+		link_close(l);
+	}
+}
+END_TEST
+
+// Section 3.2.2.5.1: the first mark is acknowledged at once, further ones by two at the latest.
+START_TEST(marks_are_acknowledged_soon) {
+	struct link *l = LINK(.group = GROUP ", ack_every: 64, ack_delay: 200ms}", .mark = 0x3f20);
+	const uint32_t first = link_flow(l)->iss + 1, payload = 1448;
+	uint32_t cep = 5, ack = 1;
+
+	link_run(l, S);
+	ck_assert_uint_eq(l->acks[1].seg.ack, first + 6 * payload); // segment 5 is marked
+	ck_assert_uint_eq(seg_ace(&l->acks[1].seg), 6);
+	ck_assert_uint_eq(l->acks[2].seg.ack, first + 9 * payload); // segments 8 to 13
+	ck_assert_uint_eq(seg_ace(&l->acks[2].seg), 7);
+	for (; ack < l->acks_count; ack++) {
+		uint32_t d = (seg_ace(&l->acks[ack].seg) - cep) & 7;
+
+		ck_assert_uint_le(d, 2);
+		cep += d;
+	}
+	ck_assert_uint_eq(cep, 5 + 7);
+	link_close(l);
+}
+END_TEST
+
+// With holes there are two SACK blocks, so that the option has room for the bytes with CE.
+START_TEST(sack_blocks_leave_room) {
+	struct link *l = LINK(.group = GROUP "}", .lose = 0xaaa000, .mark = 0x5555550);
+	uint32_t most = 0;
+
+	link_run(l, 20 * S);
+	ck_assert_int_eq(link_flow(l)->state, FLOW_DONE);
+	for (uint32_t i = 0; i < l->acks_count; i++) {
+		ck_assert(seg_has_ceb(&l->acks[i].seg));
+		most = l->acks[i].seg.sack_count > most ? l->acks[i].seg.sack_count : most;
+		ck_assert_uint_le(wire_tcp_header(&l->acks[i].seg), 60);
+	}
+	ck_assert_uint_eq(most, 2);
+	ck_assert_uint_eq(link_flow(l)->count.ce_segs, l->rx.receiver[0].count.ce_segs);
+	link_close(l);
+}
+END_TEST
+
+TEST_MAIN(the_table_of_the_syn_ack, the_syn, ace_is_three_flags, ace_without_the_option,
+	ace_with_the_option, the_option_on_the_wire, frames_survive_the_wire, hosts_agree,
+	peers_without_it, all_marks_are_counted, marks_are_acknowledged_soon,
+	sack_blocks_leave_room)
