@@ -93,6 +93,33 @@ START_TEST(a_loss_halves) {
 }
 END_TEST
 
+// A loss that a DSACK shows to be spurious leaves nothing behind: in the episode that the same ACK's mark begins, the
+// window grows by unmarked segments as after any mark.
+START_TEST(after_an_undone_loss_it_grows) {
+	struct link *l = HAND(.group = PRAGUE(", rtt_virt: 0, alpha: 0"));
+	struct seg s;
+	double before;
+
+	ack_to(l, 1, false, 40 * MS);
+	for (uint64_t to = 3; to <= 11; to++)
+		hand_sack_at(l, 1, 2, to, 40 * MS + to);
+	CWND_EQ(l, 5.5);
+	ck_assert_uint_eq(link_flow(l)->count.retransmits, 1);
+	s = hand_ack(l, 11, 60 * MS);
+	hand_sack(l, &s, 1, 2);
+	s.flags |= SEG_ECE;
+	hand_feed(l, &s, 60 * MS);
+	ck_assert_uint_eq(link_flow(l)->count.spurious_recoveries, 1);
+	ck_assert_int_eq(link_flow(l)->ca, FLOW_CA_RECOVERY);
+	before = cwnd(l);
+	ck_assert_double_gt(before, 10);
+	ack_to(l, 12, false, 61 * MS);
+	ck_assert_int_eq(link_flow(l)->ca, FLOW_CA_RECOVERY);
+	CWND_EQ(l, before + 1 / before);
+	link_close(l);
+}
+END_TEST
+
 START_TEST(pacing_is_twice_the_rate_in_slow_start) {
 	struct link *l = HAND(.group = "{cc: {prague: {initial: 10, alpha: 0}}, ack_every: 1, "
 				       "ecn: ect1, rto_min: 10s, tlp: no}");
@@ -126,6 +153,6 @@ START_TEST(is_reno_without_marks) {
 END_TEST
 
 TEST_MAIN(alpha_and_the_window_follow_the_marks, a_short_flow_grows_as_one_of_rtt_virt,
-	a_short_flow_reduces_as_one_of_rtt_virt, a_loss_halves,
+	a_short_flow_reduces_as_one_of_rtt_virt, a_loss_halves, after_an_undone_loss_it_grows,
 	pacing_is_twice_the_rate_in_slow_start, asks_for_the_echo_of_every_mark,
 	is_reno_without_marks)
