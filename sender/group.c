@@ -196,6 +196,7 @@ static int group_stack(struct group *g, struct config_node *node, struct err *er
 	int rc = stack_read(&g->stack, node, "stack", err);
 
 	g->peer = g->stack;
+	g->peer.reset_ns = 0; // of the other side
 	if (rc == 0)
 		rc = stack_read(&g->peer, node, "peer", err);
 	if (rc < 0)

@@ -3,6 +3,7 @@
 
 #include "common/base/likely.h"
 #include "common/base/mem.h"
+#include "sender/closing.h"
 #include "sender/source/source.h"
 #include "sender/udp.h"
 
@@ -180,6 +181,8 @@ int host_init(
 	h->receivers = rc == 0 ? env->receivers : 0;
 	if (rc < 0)
 		host_fini(h);
+	else
+		closing_init(h);
 	return rc;
 }
 
@@ -260,6 +263,9 @@ static void host_fire(struct host *h, struct host_timer *t, uint64_t now_ns) {
 		udp_report_timer(h,
 			(struct receiver *)(void *)((char *)t - offsetof(struct receiver, delack)),
 			now_ns);
+		break;
+	case TIMER_CLOSING:
+		closing_timer(h, now_ns);
 		break;
 	}
 }

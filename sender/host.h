@@ -78,6 +78,8 @@ struct host {
 		heard_ns; // set by the caller: all that had arrived by then was processed; NEVER_NS: all
 	struct host_count count;
 	uint64_t measure_ns; // start of the summary's figures
+	struct host_timer closing; // closing.c: the next time at which a group ends connections
+	uint64_t closed_ns; // those up to this time have been ended
 };
 
 // Segments of the windows that flows are given, whatever the network holds (cc_ops.given_window), where these

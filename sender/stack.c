@@ -51,14 +51,24 @@ static const struct param maps[] = {
 	PARAM_END,
 };
 
-static const struct param none[] = {PARAM_END};
+static const struct param ours[] = {
+	{"reset_at", "0s",
+		"this side resets the connections that are open at this time, and what still arrives is "
+		"answered by resets; 0s: never",
+		UNIT_TIME_NS, PARAM_U64(struct stack, reset_ns), 0, 1e14},
+	{"close_at", "0s",
+		"of peer: the receiver sends a FIN on the connections that are open at this time, and "
+		"goes on receiving; 0s: after the sender's",
+		UNIT_TIME_NS, PARAM_U64(struct stack, close_ns), 0, 1e14},
+	PARAM_END,
+};
 
 void stacks_list(struct run_list *l) {
 	run_list_entry(l,
 		&(struct run_listed){.kind = "stack",
 			.name = "weir",
 			.summary = "Weir's own TCP",
-			.params = none});
+			.params = ours});
 	run_list_entry(l,
 		&(struct run_listed){.kind = "stack",
 			.name = "linux",
@@ -166,8 +176,13 @@ int stack_read(struct stack *st, struct config_node *group, const char *what, st
 	if (!st->guest && strcmp(name, "weir") != 0)
 		return config_err(
 			at, -EINVAL, err, "%s: '%s' is no stack; there is weir, linux", what, name);
-	if (!st->guest)
-		return config_params(map, name, none, NULL, NULL, err);
+	if (!st->guest) {
+		rc = config_params(map, name, ours, NULL, st, err);
+		if (rc == 0 && st->close_ns > 0 && strcmp(what, "stack") == 0)
+			rc = config_err(
+				at, -EINVAL, err, "close_at: a sender closes at its group's stop");
+		return rc;
+	}
 	if ((rc = config_params(map, name, params, maps, st, err)) < 0
 		|| (rc = read_sysctls(st, config_get(map, "sysctl"), err)) < 0
 		|| (rc = read_run(st, config_get(map, "run"), err)) < 0)

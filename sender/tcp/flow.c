@@ -139,6 +139,17 @@ static bool too_old(const struct flow *f, const struct seg *s) {
 			|| (uint64_t)age_ms * NS_PER_MS > f->rtt.rto_ns);
 }
 
+// Of a connection that we have reset there is nothing any more: what still comes is answered by a reset at the number
+// that its sender expects (RFC 9293 section 3.10.7.1). The first reset may have been beyond it.
+static void answer_closed(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
+	struct seg reset;
+
+	if ((s->flags & (SEG_RST | SEG_ACK)) != SEG_ACK)
+		return;
+	flow_header(f, &reset, s->ack, 0, SEG_RST, now_ns);
+	host_send(h, f->id, &reset, ECN_NOT_ECT, now_ns);
+}
+
 void flow_rx(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
 	bool timestamp;
 
@@ -155,6 +166,8 @@ void flow_rx(struct host *h, struct flow *f, const struct seg *s, uint64_t now_n
 	if (f->state != FLOW_OPEN) {
 		if (f->state == FLOW_DONE && (s->flags & SEG_RST) == 0)
 			flow_peer_data(h, f, s, now_ns);
+		if (f->state == FLOW_FAILED && flow_group(h, f)->stack.reset_ns > 0)
+			answer_closed(h, f, s, now_ns);
 		return;
 	}
 	if ((s->flags & SEG_RST) != 0) {

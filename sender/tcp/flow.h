@@ -46,7 +46,8 @@ enum host_timer_kind {
 	TIMER_DELACK,
 	TIMER_WORKLOAD,
 	TIMER_UDP,
-	TIMER_UDP_REPORT
+	TIMER_UDP_REPORT,
+	TIMER_CLOSING
 };
 struct host_timer {
 	struct timer t;

@@ -39,8 +39,8 @@ static inline uint32_t receiver_next(const struct receiver *r) {
 
 static inline void receiver_header(
 	const struct receiver *r, struct seg *s, uint8_t flags, uint64_t now_ns) {
-	seg_header(s, receiver_iss(r) + 1, receiver_next(r), 0, r->window, flags, r->ts_ok,
-		flow_tsval(now_ns), r->ts_recent);
+	seg_header(s, receiver_iss(r) + 1 + ((r->modes & RECEIVER_FIN_ACKED) != 0),
+		receiver_next(r), 0, r->window, flags, r->ts_ok, flow_tsval(now_ns), r->ts_recent);
 }
 
 static void put_counters(const struct receiver *r, struct seg *s) {
@@ -55,7 +55,8 @@ static void send_ack(struct host *h, struct receiver *r, uint64_t now_ns) {
 	uint8_t flags = SEG_ACK | (r->ecn_echo ? SEG_ECE : 0);
 	struct seg s;
 
-	if (receiver_done(r))
+	if (((r->modes & RECEIVER_FIN) != 0 || receiver_done(r))
+		&& (r->modes & RECEIVER_FIN_ACKED) == 0)
 		flags |= SEG_FIN; // if this ACK is lost, the peer retransmits its FIN
 	receiver_header(r, &s, flags, now_ns);
 	if (r->accecn) {
@@ -293,6 +294,25 @@ void receiver_reset(struct host *h, const struct receiver *r, uint64_t now_ns) {
 	host_send(h, r->id, &s, ECN_NOT_ECT, now_ns);
 }
 
+void receiver_close(struct host *h, struct receiver *r, uint64_t now_ns) {
+	if (r->state != RECEIVER_OPEN || receiver_done(r))
+		return;
+	r->modes |= RECEIVER_FIN;
+	receiver_send_ack(h, r, now_ns);
+}
+
+// As flow.c, answer_closed.
+static void answer_closed(
+	struct host *h, struct receiver *r, const struct seg *s, uint64_t now_ns) {
+	struct seg reset;
+
+	if ((s->flags & SEG_ACK) == 0)
+		return;
+	receiver_header(r, &reset, SEG_RST, now_ns);
+	reset.seq = s->ack;
+	host_send(h, r->id, &reset, ECN_NOT_ECT, now_ns);
+}
+
 // RFC 5961 section 3.2: a RST at RCV.NXT is accepted; elsewhere in the window it is answered with a challenge ACK.
 static void receiver_rst(struct host *h, struct receiver *r, const struct seg *s, uint64_t now_ns) {
 	int32_t ahead = seq_diff(s->seq, receiver_next(r));
@@ -311,7 +331,8 @@ static void receiver_rst(struct host *h, struct receiver *r, const struct seg *s
 static bool ack_acceptable(const struct receiver *r, const struct seg *s) {
 	int64_t ahead = seq_diff(s->ack, receiver_iss(r) + 1);
 
-	return (s->flags & SEG_ACK) != 0 && ahead <= (receiver_done(r) ? 1 : 0)
+	return (s->flags & SEG_ACK) != 0
+		&& ahead <= (receiver_done(r) || (r->modes & RECEIVER_FIN) != 0 ? 1 : 0)
 		&& -ahead <= UINT16_MAX;
 }
 
@@ -367,6 +388,8 @@ __attribute__((noinline)) static void receiver_other(
 	}
 	if (r->state != RECEIVER_OPEN) {
 		h->count.rx_bad++;
+		if (r->state == RECEIVER_CLOSED && group_of(h, r)->peer.reset_ns > 0)
+			answer_closed(h, r, s, now_ns);
 		return;
 	}
 	if ((r->modes & RECEIVER_HOST) != 0)
@@ -385,6 +408,8 @@ __attribute__((noinline)) static void receiver_other(
 		receiver_refuse(h, r, now_ns);
 		return;
 	}
+	if ((r->modes & RECEIVER_FIN) != 0 && s->ack == receiver_iss(r) + 2)
+		r->modes |= RECEIVER_FIN_ACKED;
 	// RFC 7323 section 4.3: from a segment in the window that starts at or before Last.ACK.sent.
 	if (timestamp && seq_diff(s->seq, r->last_ack) <= 0
 		&& (bare ? ahead >= 0 : ahead + s->len + fin > 0))

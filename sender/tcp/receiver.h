@@ -45,9 +45,11 @@ enum receiver_mode {
 	RECEIVER_ECN = 1,
 	RECEIVER_GRO = 2,
 	RECEIVER_LINUX_ACKS = 4,
-	RECEIVER_WINDOW = 8
+	RECEIVER_WINDOW = 8,
+	RECEIVER_FIN = 16, // we have closed before the peer
+	RECEIVER_FIN_ACKED = 32 // and it knows
 };
-#define RECEIVER_HOST (~RECEIVER_ECN)
+#define RECEIVER_HOST (RECEIVER_GRO | RECEIVER_LINUX_ACKS | RECEIVER_WINDOW)
 
 // State of receiver_window.c. Bytes and offsets.
 struct receiver_window {
@@ -165,6 +167,10 @@ void receiver_renew(struct host *h, struct receiver *r, uint16_t group);
 uint64_t receivers_done(const struct host *h);
 // Sends a reset if the connection is open; its state does not change.
 void receiver_reset(struct host *h, const struct receiver *r, uint64_t now_ns);
+
+// Closes our direction of an open connection; what the peer sends is still received. The FIN is in every ACK until it
+// is acknowledged.
+void receiver_close(struct host *h, struct receiver *r, uint64_t now_ns);
 
 // For receiver_acks.c.
 void receiver_send_ack(struct host *h, struct receiver *r, uint64_t now_ns);

@@ -286,6 +286,7 @@ def test_flows_start_and_stop_when_they_are_told(write, run, tmp_path):
         ("{stack: {linux: {pause: 2s, resume: 1s}}}", "resume is later than pause"),
         ("{stack: {linux: {close: abort}}}", "fin"),
         ("{stack: {linux: {coalesce: 2ms}}}", "[0s, 1ms]"),
+        ("{cc: copa, stack: {weir: {close_at: 1s}}}", "a sender closes at its group's stop"),
         ("{stack: {linux: {run: x}}}", "the program that sends needs one that answers it"),
         ("{count: 3, stack: {linux: {run: x}}, peer: linux}", "1 or an even number"),
         ("{stack: {linux: {run: x, hosts: 2}}, peer: linux}", "one guest runs the program"),
@@ -720,6 +721,110 @@ def test_a_kernel_that_sends_and_ends(write, run, tmp_path, how, event):
         assert acked <= got <= acked + 3 * 200 * 1448
     # The link is free for the flow that comes later: nothing is sent to those that have ended.
     assert summary["groups"][1]["retransmits"] == 0
+
+
+@pytest.mark.parametrize("back", ["", "{loss: {rate: 20%}}, "])
+def test_a_kernel_that_sends_to_our_slow_reader(write, run, tmp_path, back):
+    """Windows close, and the ACKs that open them may be lost: the kernel probes, and all arrives.
+
+    It never sends beyond a window that it has been given, but for a byte of a probe.
+    """
+    slow = 60_001
+    config = write(
+        f"{{count: 2, source: {{size: {{bytes: {slow}B}}}}, stack: {{linux: {{}}}}, peer: weir, "
+        "rwnd: 20kB, read_rate: 40kbit}",
+        duration="40s",
+        back=back,
+    )
+    capture = tmp_path / "x.pcapng"
+    summary = run(config, "run", "--pcap", str(capture))
+    assert summary["flows"] == {"waiting": 0, "open": 0, "done": 2, "failed": 0}
+    assert summary["groups"][0]["acked_bytes"] == 2 * slow
+    assert summary["receivers"]["bytes"] == 2 * slow
+    edge, closed = [0, 0], 0
+    for source, target, syn, seq, length, ack, window in frames(
+        capture,
+        *("tcp.srcport", "tcp.dstport", "tcp.flags.syn", "tcp.seq", "tcp.len", "tcp.ack"),
+        "tcp.window_size",
+    ):
+        if source == 5001:
+            edge[target - 10000] = max(edge[target - 10000], ack + window)
+            closed += not syn and window == 0
+        elif length > 0:
+            assert seq + length <= edge[source - 10000] + 1
+    assert closed > 10
+    # All but the buffer has been read when the FIN is answered.
+    ends_ns = folder.load(tmp_path / "run").flows.to_polars().filter(event=CLOSE)["ts_ns"]
+    assert min(ends_ns) > (slow - 20_000) * 8 / 40e3 * 1e9
+
+
+OURS = {
+    # name: sender's part, receiver's part, how each flow ends
+    "we reset, the kernel sends": ("stack: linux", "weir: {reset_at: 700ms}", RESET),
+    "we reset, the kernel receives": (
+        "stack: {weir: {reset_at: 700ms}}, cc: newreno",
+        "linux",
+        RESET,
+    ),
+    "we close first, the kernel sends on": (
+        "stop: 1s, stack: linux",
+        "weir: {close_at: 700ms}",
+        CLOSE,
+    ),
+    "both close at a time, the kernel sends": (
+        "stack: {linux: {close_at: 700ms}}",
+        "weir: {close_at: 715ms}",
+        CLOSE,
+    ),
+    "we close, then the kernel resets": (
+        "stack: {linux: {close_at: 800ms, close: rst}}",
+        "weir: {close_at: 700ms}",
+        RESET,
+    ),
+    "we close first, then reset": (
+        "stack: linux",
+        "weir: {close_at: 700ms, reset_at: 800ms}",
+        RESET,
+    ),
+    "we close first, and we send on": (
+        "stop: 1s, cc: newreno",
+        "weir: {close_at: 700ms}",
+        CLOSE,
+    ),
+    "the kernel closes, the kernel sends": ("stack: linux", "linux: {close_at: 700ms}", RESET),
+    "a kernel resets another": (
+        "stack: {linux: {close_at: 700ms, close: rst}}",
+        "linux: {}",
+        RESET,
+    ),
+}
+
+
+@pytest.mark.parametrize("before", ["", "{loss: {rate: 1%}}, "])
+@pytest.mark.parametrize("name", OURS)
+def test_connections_that_we_end(write, run, tmp_path, name, before):
+    """What is acknowledged has been received, and after the end the link is free."""
+    sender, receiver, event = OURS[name]
+    peer = receiver if ":" not in receiver else f"{{{receiver}}}"
+    config = write(
+        f"{{count: 3, stagger: 3ms, {sender}, peer: {peer}}}",
+        duration="4s",
+        rate="20Mbit",
+        before=before,
+    )
+    capture = tmp_path / "x.pcapng"
+    summary = run(config, "run", "--pcap", str(capture))
+    assert set(ends(tmp_path / "run").values()) == {event}, name
+    assert summary["flows"]["open"] == summary["flows"]["waiting"] == 0
+    acked, got = summary["groups"][0]["acked_bytes"], summary["receivers"]["bytes"]
+    if event == CLOSE:
+        assert got == acked > 0
+    else:
+        assert acked <= got <= acked + 3 * 200 * 1448
+    times = fields(capture, "tcp", "frame.time_epoch")
+    last = max(float(at) for (at,) in times)
+    # A round trip and the full queue after the last end.
+    assert last < (1.0 if "stop" in sender else 0.8) + 0.3
 
 
 def test_coalesced_interrupts_are_fewer_and_lose_nothing(write, run):

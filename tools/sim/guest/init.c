@@ -139,11 +139,20 @@ static void start_flow(struct flow *f) {
 	watch(f->fd, EPOLLOUT, (uint64_t)(f - flow), EPOLL_CTL_ADD);
 }
 
-// All is written: a FIN follows. The peer's FIN is the proof that everything has arrived.
+// All is written: a FIN follows. The peer's FIN is the proof that everything has arrived, unless it was there before:
+// then the end of the connection is, which is a change of its own (EPOLLET).
 static void finish(struct flow *f) {
 	shutdown(f->fd, SHUT_WR);
 	f->state = CLOSING;
-	watch(f->fd, EPOLLIN, (uint64_t)(f - flow), EPOLL_CTL_MOD);
+	watch(f->fd, EPOLLIN | EPOLLET, (uint64_t)(f - flow), EPOLL_CTL_MOD);
+}
+
+static bool all_acknowledged(const struct flow *f) {
+	struct tcp_info t = {0};
+	socklen_t size = sizeof(t);
+
+	return getsockopt(f->fd, IPPROTO_TCP, TCP_INFO, &t, &size) == 0 && t.tcpi_unacked == 0
+		&& t.tcpi_notsent_bytes == 0;
 }
 
 static void write_flow(struct flow *f) {
@@ -182,9 +191,9 @@ static void serve_sender(struct flow *f, uint32_t events) {
 	} else if (f->state == CLOSING) {
 		ssize_t n = recv(f->fd, zeros, WRITE_BYTES, MSG_DONTWAIT | MSG_TRUNC);
 
-		if (n == 0)
+		if (n == 0 && all_acknowledged(f))
 			end_flow(f, SAMPLE_CLOSED, 0);
-		else if (n < 0 && errno != EAGAIN && errno != EINTR)
+		if (n < 0 && errno != EAGAIN && errno != EINTR)
 			end_flow(f, SAMPLE_FAILED, errno);
 	}
 }
