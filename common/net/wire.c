@@ -261,7 +261,6 @@ size_t wire_tcp_frame_any(const struct seg *seg) {
 	if ((seg->options & SEG_OPT_UDP) != 0)
 		len = WIRE_ETH + WIRE_IPV4 + WIRE_UDP
 			+ (seg->len > 0 ? seg->len : WIRE_UDP_NUMBERS);
-
 	return len < WIRE_MIN_FRAME ? WIRE_MIN_FRAME : len;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// UDP datagrams (RFC 768), whose payload begins with two numbers, as iperf's does:
+// UDP datagrams (RFC 768), whose payload begins with two numbers:
 //
 //	number   other   zeros
 //	4 bytes  4 bytes

@@ -87,7 +87,7 @@ def group_rows(summary: dict[str, Any]) -> list[Row]:
             units.rate(group.get("goodput_bps")),
             units.percent(group.get("goodput_bps", 0) / total_bps if total_bps else None, 1),
             ratio(group.get("jfi")),
-            units.time(group.get("rtt_mean_ns")),
+            units.time(group.get("rtt_mean_ns") or None),  # 0: nothing measured one
             units.count(group.get("drops")),
             units.count(group.get("retransmits")),
             units.percent(group.get("rtx_overhead")),
