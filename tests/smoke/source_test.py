@@ -148,3 +148,26 @@ def test_what_comes_late_is_counted(lab, monkeypatch):
     sentence = f"forward: {source['late']} packets of the capture came late, by up to "
     assert any(fault.startswith(sentence) for fault in summary["faults"])
     assert summary["verdict"].startswith(sentence)
+
+
+def test_beside_traffic_of_the_kernel(lab, monkeypatch):
+    """A capture is the cross traffic of an experiment: both pass one queue, and reach the host."""
+    monkeypatch.chdir(lab.tmp)
+    sim = lab.build / "tools/sim/weir-sim"
+    sh(sim, lab.config(HOSTS), "--out", "hosts", "--pcap", "in.pcapng")
+    switch = lab.switch(
+        '{forward: [{source: {pcap: in.pcapng, filter: "dst port 5001", scale: 3}},'
+        " {link: {rate: 100Mbit, queue: {fifo: {limit: 1000pkt}}}}, {delay: {delay: 5ms}}],"
+        " reverse: [{delay: {delay: 5ms}}]}"
+    )
+    seen = lab.ping(count=20)
+    assert switch.wait() == 0, switch.err
+    summary = switch.summary()
+    ledger = summary["ledger"]
+    assert ledger["balanced"]
+    assert ledger["received"] >= 2 * len(seen) > 20
+    assert ledger["paths"]["forward"]["in"]["pkts"] > ledger["replayed"] > 1000
+    received = lab.sh("b", "ip", "-j", "-s", "link", "show", "eth0")
+    arrived = json.loads(received)[0]["stats64"]["rx"]["packets"]
+    assert arrived >= ledger["transmitted"] - ledger["received"]
+    assert summary["sources"]["forward"]["ended"]
