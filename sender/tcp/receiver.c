@@ -5,30 +5,6 @@
 
 #include <string.h>
 
-void receiver_init(struct receiver *r, uint32_t id, const struct groups *gs, uint16_t group) {
-	const struct group *g = &gs->group[group];
-	struct receiver_acks *acks = r->acks;
-
-	memset(r, 0, sizeof(*r));
-	r->acks = acks;
-	r->delack.kind = g->source->datagrams ? TIMER_UDP_REPORT : TIMER_DELACK;
-	r->id = id;
-	r->group_index = group;
-	r->fin = UINT64_MAX;
-	r->delack_ns = NEVER_NS;
-	r->modes = g->receiver_modes;
-	if ((r->modes & RECEIVER_HOST) != 0)
-		receiver_acks_reset(r);
-	if ((r->modes & RECEIVER_WINDOW) != 0)
-		receiver_window_init(r, g);
-	r->ack_every = (uint8_t)g->ack_every;
-	r->ack_delay_ns = (uint32_t)g->ack_delay_ns;
-	r->flags_mask = (uint8_t) ~(g->keeps ? 0 : SEG_PSH);
-	while (r->wscale < 14 && (receiver_window_max(g) >> r->wscale) > 65535)
-		r->wscale++;
-	r->window = (uint16_t)min_u64(receiver_window_max(g) >> r->wscale, 65535);
-}
-
 static const struct group *group_of(const struct host *h, const struct receiver *r) {
 	return &h->groups->group[r->group_index];
 }
@@ -427,26 +403,4 @@ void receiver_rx(
 	struct host *h, struct receiver *r, const struct seg *s, uint8_t ecn, uint64_t now_ns) {
 	if (!receiver_expected(h, r, s, now_ns))
 		receiver_other(h, r, s, ecn, now_ns);
-}
-
-bool receiver_over(const struct receiver *r) {
-	return r->state == RECEIVER_CLOSED || receiver_done(r);
-}
-
-void receiver_renew(struct host *h, struct receiver *r, uint16_t group) {
-	struct receiver_count total = r->count;
-
-	h->renewed_done += receiver_done(r);
-	host_cancel(h, &r->delack);
-	receiver_drop_ranges(h, r);
-	receiver_init(r, r->id, h->groups, group);
-	r->count = total;
-}
-
-uint64_t receivers_done(const struct host *h) {
-	uint64_t done = h->renewed_done;
-
-	for (uint32_t i = 0; i < h->receivers; i++)
-		done += receiver_done(&h->receiver[i]);
-	return done;
 }
