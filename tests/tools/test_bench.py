@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from weir import bootstrap
+from weir import bootstrap, units
 from weir.bench import sim
+from weir.bench.rounds import rounds
 from weir.errors import UserError
 
 SUMMARY = {
@@ -161,3 +162,10 @@ def test_floor_and_weir_sim_run(weir_sim, build, tmp_path, monkeypatch):
     bad = subprocess.run([floor, "0", "1"], capture_output=True, text=True)
     assert (bad.returncode, bad.stdout) == (2, "")
     assert bad.stderr.startswith("usage: weir-floor FLOWS PACKETS")
+
+
+def test_the_rest_of_the_rounds_is_estimated_from_those_before():
+    out = io.StringIO()
+    clock_s = iter([100, 130, 170])  # 30 s of one round: 60 s of two; 70 s of two: 35 s of one
+    assert list(rounds(3, Console(file=out), lambda: next(clock_s))) == [1, 2, 3]
+    assert out.getvalue() == f"about {units.time(60e9)} left\nabout {units.time(35e9)} left\n"

@@ -25,6 +25,7 @@ from typing import Any
 from rich.console import Console
 
 from weir import bootstrap, runner, summary, units
+from weir.bench.rounds import rounds
 from weir.errors import UserError
 
 CONFIG = bootstrap.ROOT / "configs/quickstart.yaml"
@@ -236,11 +237,11 @@ def measure(
             )
             found.costs[key] = []
     by_name = {reader.name: reader for reader in readers}
-    for number in range(repeat):
+    for number in rounds(repeat, console):
         for name, reader in by_name.items():
             found.start[name].append(run_once(reader.argv(one, folder)))
         for (count, name), file in files.items():
-            console.print(f"round {number + 1} of {repeat}, {count:,} flows: {name}")
+            console.print(f"round {number} of {repeat}, {count:,} flows: {name}")
             found.costs[count, name].append(run_once(by_name[name].argv(file, folder)))
     return found
 

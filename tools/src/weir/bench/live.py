@@ -21,6 +21,7 @@ from rich.console import Console
 from weir import bootstrap, runner, summary, units
 from weir.bench import peers, sim
 from weir.bench.lab import AQMS, FRAMES, Bench, Case, Sample, Skipped, hugepages
+from weir.bench.rounds import rounds
 from weir.bench.sim import QUIET, middle
 from weir.bootstrap import Need
 from weir.errors import UserError
@@ -199,7 +200,7 @@ def prepare(rows: Sequence[Row]) -> None:
 
 def interleave(rows: Sequence[Row], repeat: int, at: Bench, screen: Console) -> None:
     """Measures every row's programs one after the other, again and again, telling each figure."""
-    for number in range(1, repeat + 1):
+    for number in rounds(repeat, screen):
         for row in rows:
             programs: dict[str, Measure] = {WEIR: measure_of(row.case)}
             programs |= {name: PEERS[name].measure for name in compared_with(row.case)}

@@ -21,6 +21,7 @@ from typing import Any
 from rich.console import Console
 
 from weir import bootstrap, runner, summary, units
+from weir.bench.rounds import rounds
 from weir.bootstrap import Need
 from weir.errors import UserError
 
@@ -324,7 +325,7 @@ def interleave(
     rows: Sequence[Row], repeat: int, programs: Mapping[str, Measure], screen: Console
 ) -> None:
     """Measures every program at every number of flows, again and again, telling each figure."""
-    for number in range(1, repeat + 1):
+    for number in rounds(repeat, screen):
         for row in rows:
             for name, measure in programs.items():
                 got = measure(row.flows, number)
