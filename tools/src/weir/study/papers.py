@@ -357,13 +357,16 @@ def vegas(flows: int) -> Statement:
     )
 
 
-def churn(cc: str, published: float, low: float) -> Statement:
+LINUX_HOST = "flows.0.host=linux"
+
+
+def churn(cc: str, published: float, low: float, *overrides: str) -> Statement:
     """Flows that come and go each second."""
     name = cc.strip("{").partition(":")[0]
     return Statement(
         "Copa, NSDI 2018, section 5.1",
         f"flows come and go each second: the median of Jain's index with {name}",
-        (Trial(f"churn-{name}", "churn", (f"flows.0.cc={cc}",)),),
+        (Trial(f"churn-{name}", "churn", (f"flows.0.cc={cc}", *overrides)),),
         churn_jfi,
         "",
         published=published,
@@ -496,8 +499,10 @@ STATEMENTS = (
     *(copa_median(rate) for rate in (6, 60)),
     *(copa_deltas(ratio) for ratio in (2, 4)),
     churn("{copa: {mode: auto}}", 0.86, 0.8),
-    churn("cubic", 0.81, 0.71),
-    churn("bbr", 0.61, 0.51),
+    # The kernel's controls with the kernel's bursts. Ideal hosts send segment by segment, which meet
+    # a full queue always at the same phase: some flows of BBR then get nothing, and it has 0.36.
+    churn("cubic", 0.81, 0.71, LINUX_HOST),
+    churn("bbr", 0.61, 0.51, LINUX_HOST),
     churn("pcc", 0.35, 0.25),
     *VIDEO,
     against_cubic("auto", "with mode switching, it gets a part like CUBIC's", 30, 70),
