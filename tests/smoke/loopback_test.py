@@ -71,6 +71,35 @@ def check(switch, sender):
     assert sender["receivers"]["duplicate_segs"] <= sender["groups"][0]["retransmits"]
 
 
+def test_marks_and_probes(lab, root, tmp_path):
+    """AccECN counts the switch's marks; small probes see the queue in which they were set."""
+    config, text = tmp_path / "marks.yaml", (root / CONFIG).read_text()
+    link = "link: {rate: 100Mbit, queue: {step: {limit: 4BDP, threshold: 2ms}}}"
+    dctcp = "- {count: 2, cc: dctcp, ecn_feedback: accecn, source: {size: {bytes: 3MB}}}"
+    probe = "- {name: probe, cc: fixed, start: 300ms, source: {probe: {rtt_min: 20ms}}}"
+    text = text.replace("link: {rate: 10Gbit, queue: {fifo: {limit: 1BDP}}}", link)
+    flows = "- {count: 1000, cc: {copa: {delta: 0.5}}, jitter: 1s}"
+    assert link in text
+    assert flows in text
+    config.write_text(
+        text.replace(flows, f"{dctcp}\n  {probe}").replace("warmup: 4s", "warmup: 0s")
+    )
+    loop = Loop(lab, root, "--duration", "8s", config=config)
+    switch, sender = loop.run()
+    marks, (marked, probes) = switch["links"]["forward"]["marks"], sender["groups"]
+    assert switch["ledger"]["balanced"]
+    assert sender["ledger"]["balanced"]
+    assert sender["flows"]["done"] == 3
+    assert marks > 0
+    # A packet that was lost behind the switch was marked in vain.
+    assert marks - marked["retransmits"] <= marked["ce_segs"] <= marks
+    assert probes["probe"]["answered"] == 20
+    assert probes["probe"]["dq_ns"] > 0
+    assert probes["probe"]["rate_bps"] == pytest.approx(
+        1448 * 8e9 / (0.5 * probes["probe"]["dq_ns"])
+    )
+
+
 def test_flows_pass_several_paths_of_one_switch(lab, root):
     """configs/parking-lot.yaml: each hop is crossed by the long flow and by one of its own."""
     options = ("--duration", "5s", "-o", "warmup=1s", "-o", "telemetry.level=3")
