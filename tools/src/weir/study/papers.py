@@ -499,8 +499,8 @@ STATEMENTS = (
     *(copa_median(rate) for rate in (6, 60)),
     *(copa_deltas(ratio) for ratio in (2, 4)),
     churn("{copa: {mode: auto}}", 0.86, 0.8),
-    # The kernel's controls with the kernel's bursts. Ideal hosts send segment by segment, which meet
-    # a full queue always at the same phase: some flows of BBR then get nothing, and it has 0.36.
+    # The kernel's controls with the kernel's bursts. Ideal hosts send segment by segment, which
+    # meet a full queue always at the same phase: some flows of BBR then get nothing (0.36).
     churn("cubic", 0.81, 0.71, LINUX_HOST),
     churn("bbr", 0.61, 0.51, LINUX_HOST),
     churn("pcc", 0.35, 0.25),
