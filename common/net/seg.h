@@ -62,6 +62,9 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "seg_header packs");
 // left the store buffer, and a segment is copied as soon as it is made.
 typedef uint64_t __attribute__((may_alias)) seg_word;
 static_assert(offsetof(struct seg, sack) == 3 * sizeof(seg_word), "the common part");
+static_assert(offsetof(struct seg, flags) == 20 && offsetof(struct seg, options) == 21
+		&& offsetof(struct seg, sack_count) == 22,
+	"where seg_is_large looks for them");
 
 static inline void seg_header(struct seg *s, uint32_t seq, uint32_t ack, uint16_t len,
 	uint16_t window, uint8_t flags, bool timestamps, uint32_t tsval, uint32_t tsecr) {
@@ -87,7 +90,13 @@ static inline void seg_copy_header(struct seg *to, const struct seg *from) {
 
 // Whether it has more than the common part.
 static inline bool seg_is_large(const struct seg *s) {
-	return s->sack_count > 0 || (s->flags & SEG_SYN) != 0 || (s->options & SEG_OPT_ACCECN) != 0;
+	const seg_word *w = (const seg_word *)(const void *)s;
+
+	// sack_count, options and flags are bytes of one word.
+	return (w[2]
+		       & ((uint64_t)0xff << 48 | (uint64_t)SEG_OPT_ACCECN << 40
+			       | (uint64_t)SEG_SYN << 32))
+		!= 0;
 }
 
 // Whether the AccECN option counts bytes with CE.

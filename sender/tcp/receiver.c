@@ -27,7 +27,6 @@ static void put_counters(const struct receiver *r, struct seg *s) {
 }
 
 static void send_ack(struct host *h, struct receiver *r, uint64_t now_ns) {
-	uint32_t room = (r->ts_ok ? 3u : 4u) - r->accecn;
 	uint8_t flags = SEG_ACK | (r->ecn_echo ? SEG_ECE : 0);
 	struct seg s;
 
@@ -35,12 +34,14 @@ static void send_ack(struct host *h, struct receiver *r, uint64_t now_ns) {
 		&& (r->modes & RECEIVER_FIN_ACKED) == 0)
 		flags |= SEG_FIN; // if this ACK is lost, the peer retransmits its FIN
 	receiver_header(r, &s, flags, now_ns);
-	if (r->accecn) {
+	if (unlikely(r->accecn)) {
 		seg_set_ace(&s, r->marks.cep);
 		put_counters(r, &s);
 		r->ce_pending = 0;
 	}
 	if (r->sack_ok && (r->sack_count > 0 || r->fin_seen)) {
+		uint32_t room = (r->ts_ok ? 3u : 4u) - r->accecn;
+
 		s.sack_count = (uint8_t)(r->sack_count < room ? r->sack_count : room);
 		memcpy(s.sack, r->sack, s.sack_count * sizeof(s.sack[0]));
 		if (r->fin_seen && r->rcv_nxt < r->fin)
