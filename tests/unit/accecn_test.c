@@ -101,6 +101,25 @@ START_TEST(ace_with_the_option) {
 }
 END_TEST
 
+// Bytes of packets that were not acknowledged yet, or that came twice, do not make more marks than packets.
+START_TEST(no_more_marks_than_packets) {
+	ck_assert_uint_eq(decode(5, 7, 10, 40000), 10);
+	ck_assert_uint_eq(decode(5, 7, 9, 40000), 2);
+}
+END_TEST
+
+// An option that is longer than those we know has three fields, as far as we know.
+START_TEST(longer_options) {
+	static const uint8_t bytes[17] = {172, 17, 0, 0, 1, 0, 0, 2, 0, 0, 3, 9, 9, 9, 9, 9, 9};
+	struct seg s = {.mss = 1460};
+
+	wire_parse_accecn(bytes, sizeof(bytes), &s);
+	ck_assert_uint_eq(s.ecn_fields, 3);
+	ck_assert_uint_eq(s.ecn_bytes[SEG_ECN_E1B], 3);
+	ck_assert_uint_eq(s.mss, 1460);
+}
+END_TEST
+
 // Section 3.2.3: kind, length, EE0B, ECEB, EE1B; kind 174 has the first and the last exchanged.
 START_TEST(the_option_on_the_wire) {
 	static const uint8_t first[] = {172, 11, 0x12, 0x34, 0x56, 0, 0, 7, 0xff, 0xff, 0xfe, 1};
@@ -279,7 +298,21 @@ START_TEST(sack_blocks_leave_room) {
 }
 END_TEST
 
+// A control that does not answer marks: they are counted, and no episode begins.
+START_TEST(echoes_nobody_hears) {
+	struct link *l = HAND(.group = "{cc: bbr, ecn: ect0, ecn_unheard: allow}");
+	struct seg s = hand_ack(l, 1, 40 * MS);
+
+	s.flags |= SEG_ECE;
+	hand_feed(l, &s, 40 * MS);
+	ck_assert(link_flow(l)->ecn_ok);
+	ck_assert_uint_eq(link_flow(l)->count.ce_segs, 1);
+	ck_assert_int_eq(link_flow(l)->ca, FLOW_CA_OPEN);
+	link_close(l);
+}
+END_TEST
+
 TEST_MAIN(the_table_of_the_syn_ack, the_syn, ace_is_three_flags, ace_without_the_option,
 	ace_with_the_option, the_option_on_the_wire, frames_survive_the_wire, hosts_agree,
 	peers_without_it, all_marks_are_counted, marks_are_acknowledged_soon,
-	sack_blocks_leave_room)
+	no_more_marks_than_packets, longer_options, echoes_nobody_hears, sack_blocks_leave_room)
