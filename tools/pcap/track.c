@@ -138,8 +138,10 @@ static uint32_t open_flow(struct track *t, const struct packet *p, uint64_t now_
 	f->flags = (uint8_t)(p->ipv4 ? FLOW_USED | FLOW_IPV4 : FLOW_USED);
 	f->last_ns = now_ns;
 	f->client = answer ? !p->from : p->from;
-	t->opening[place] = (struct track_opening){
-		.key = p->key, .hash = p->hash, .connection = (uint32_t)t->count.connections++};
+	t->opening[place] = (struct track_opening){.key = p->key,
+		.hash = p->hash,
+		.connection = (uint32_t)t->count.connections++,
+		.start_ns = now_ns};
 	for (uint32_t d = 0; d < 2; d++) {
 		f->address[d] = (uint32_t)p->key.end[d].low;
 		f->port[d] = p->key.port[d];
@@ -147,7 +149,6 @@ static uint32_t open_flow(struct track *t, const struct packet *p, uint64_t now_
 		f->dir[d].window_min = f->snd[d].window = UINT32_MAX;
 		f->dir[d].tsrtt_min_ns = UINT32_MAX;
 		rtt_init(&f->dir[d].rtt, NS_PER_S);
-		t->rare[place][d].start_ns = now_ns;
 	}
 	table_insert(&t->table, p->hash, place);
 	if (++t->live > t->count.live_max)

@@ -48,8 +48,9 @@ struct track_limits {
 // What few packets change, or what is read at the end only.
 struct track_rare {
 	uint32_t id; // flow; TEL_NO_FLOW: no payload so far
-	uint32_t group;
-	uint64_t sent_bytes, acked_bytes, delivered_bytes, measured_bytes, rtt_sum_ns;
+	uint8_t group;
+	uint8_t sacked_count; // of `sacked`
+	uint64_t sent_bytes, acked_bytes, measured_bytes, rtt_sum_ns;
 	uint32_t sent_segs, retransmits, lost_segs, reductions;
 	struct {
 		uint32_t retransmits, lost_segs, reductions;
@@ -58,15 +59,15 @@ struct track_rare {
 	uint32_t ect, ce;
 	uint32_t recover; // DIR_RECOVERY and DIR_LOSS end here
 	uint64_t uncaptured_bytes, retransmit_bytes;
-	uint64_t start_ns, first_data_ns, first_ack_ns, zero_window_ns, zero_since_ns;
+	uint64_t first_data_ns, first_ack_ns, zero_window_ns, zero_since_ns;
 	uint32_t spurious, dsack_spurious, lost_before, out_of_order, duplicates;
 	uint32_t ecn_reductions, timeouts, tail_probes, rtt_sack_samples, bursts;
 	uint32_t duplicate_acks, sack_acks, dsacks, ece, zero_windows, keep_alives, out_of_window,
 		untracked, syns;
 	uint32_t isn;
 	struct seg_sack sacked[SEG_SACK_MAX]; // the blocks of the last ACK
-	uint8_t sacked_count;
 } __attribute__((aligned(64)));
+static_assert(sizeof(struct track_rare) == 256, "four cache lines");
 
 #define DIR_KNOWN 0x01 // a packet of this direction was seen
 #define DIR_ACKED 0x02 // una comes from an ACK
@@ -154,6 +155,7 @@ struct track_opening {
 	uint32_t connection;
 	// When the SYN and the SYN-ACK were seen, NEVER_NS: more than once; once they are answered, the RTT; 0: none.
 	uint64_t handshake_ns[2];
+	uint64_t start_ns; // its first packet
 };
 
 struct track_group {

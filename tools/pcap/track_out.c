@@ -27,7 +27,7 @@ void track_event(const struct track_at *a, uint32_t d, enum tel_event event, dou
 		.detail = detail,
 		.before = (float)before,
 		.event = (uint16_t)event,
-		.group = (uint16_t)rare->group,
+		.group = rare->group,
 	};
 }
 
@@ -79,7 +79,7 @@ void track_new_flow(struct track_at *a, uint32_t d) {
 
 	a->f->snd[d].flags |= DIR_FLOW;
 	rare->id = (uint32_t)a->t->count.flows++;
-	rare->group = group_of(a->t, a->f);
+	rare->group = (uint8_t)group_of(a->t, a->f);
 	a->t->group[rare->group].flows++;
 	rare->first_data_ns = a->now_ns;
 }
@@ -104,7 +104,7 @@ static void put_interval(struct track *t, const struct track_snd *snd, const str
 		.rtt_max_ns = dir->back.rtt_max_ns,
 		.cwnd_segs = (float)dir->sent.inflight_max_bytes / (float)mss,
 		.inflight_segs = (snd->nxt - snd->una + mss - 1) / mss,
-		.group = (uint16_t)rare->group,
+		.group = rare->group,
 		.cwnd_reductions = (uint16_t)time_min(rare->interval.reductions, UINT16_MAX),
 		.state = (snd->flags & DIR_LOSS) != 0	   ? TEL_CA_LOSS
 			: (snd->flags & DIR_RECOVERY) != 0 ? TEL_CA_RECOVERY
@@ -124,7 +124,6 @@ static void fold(struct track *t, uint32_t index) {
 	put_interval(t, snd, dir, rare);
 	rare->sent_bytes += dir->sent.bytes;
 	rare->acked_bytes += dir->back.acked_bytes;
-	rare->delivered_bytes += dir->back.delivered_bytes;
 	if (t->interval_end_ns - t->limits.interval_ns >= t->limits.warmup_ns)
 		rare->measured_bytes += dir->back.acked_bytes;
 	rare->sent_segs += dir->sent.segs;
@@ -187,7 +186,7 @@ static void put_flow(struct track *t, uint32_t place, uint32_t d, enum tel_flow_
 		return;
 	*flow = (struct tel_flows){
 		.ts_ns = f->last_ns,
-		.start_ns = r->start_ns,
+		.start_ns = o->start_ns,
 		.acked_bytes = r->acked_bytes,
 		.flow_id = r->id,
 		.src_ip = ipv4(&o->key.end[d]),
@@ -199,7 +198,7 @@ static void put_flow(struct track *t, uint32_t place, uint32_t d, enum tel_flow_
 		.srtt_ns = u32(dir->rtt.srtt_ns),
 		.src_port = o->key.port[d],
 		.dst_port = o->key.port[!d],
-		.group = (uint16_t)r->group,
+		.group = r->group,
 		.event = (uint8_t)event,
 	};
 }
@@ -215,7 +214,7 @@ static void put_captured(struct track *t, uint32_t place, uint32_t d, enum tel_f
 		return;
 	*c = (struct tel_captured){
 		.ts_ns = f->last_ns,
-		.start_ns = r->start_ns,
+		.start_ns = o->start_ns,
 		.src_high = o->key.end[d].high,
 		.src_low = o->key.end[d].low,
 		.dst_high = o->key.end[!d].high,
@@ -239,7 +238,7 @@ static void put_captured(struct track *t, uint32_t place, uint32_t d, enum tel_f
 		.dst_port = o->key.port[!d],
 		.mss = dir->mss_allowed > 0 && dir->mss_allowed < dir->mss ? dir->mss_allowed
 									   : dir->mss,
-		.group = (uint16_t)r->group,
+		.group = r->group,
 		.event = (uint8_t)event,
 		.options = options(f, d),
 		.client = f->client == d,
@@ -274,7 +273,7 @@ static void put_losses(struct track *t, uint32_t place, uint32_t d) {
 		.ce = r->ce,
 		.ece = r->ece,
 		.untracked = r->untracked,
-		.group = (uint16_t)r->group,
+		.group = r->group,
 	};
 }
 
@@ -321,7 +320,7 @@ static void put_delays(struct track *t, uint32_t place, uint32_t d) {
 		.ack_gap_mean_ns = dir->acks > 1
 			? u32_mean(time_since(dir->last_ack_ns, r->first_ack_ns), dir->acks - 1)
 			: 0,
-		.group = (uint16_t)r->group,
+		.group = r->group,
 	};
 }
 
