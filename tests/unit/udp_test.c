@@ -56,6 +56,25 @@ START_TEST(a_datagram_is_written_and_read) {
 }
 END_TEST
 
+// Its checksum would be 0, which says that there is none: all ones are sent (RFC 768).
+START_TEST(a_sum_of_zero_is_written_as_ones) {
+	struct wire_addr a = {.src_ip = 1, .dst_ip = 2};
+	struct seg s = {.len = 100, .options = SEG_OPT_UDP};
+	uint8_t frame[200] = {0};
+	struct wire_info info;
+
+	wire_write_udp(frame, &a, 0, 0, &s);
+	s.seq = words(frame + 40, 2); // with it, the rest adds up to 0xffff
+	wire_write_udp(frame, &a, 0, 0, &s);
+	ck_assert_uint_eq(words(frame + 40, 2), 0xffff);
+	ck_assert_int_eq(wire_parse(frame, 142, &info), WIRE_OK);
+	frame[141] = 1; // so that a sum that is not checked would be noticed
+	ck_assert_int_eq(wire_parse_udp(frame, &info, true, &s), WIRE_BAD_CHECKSUM);
+	frame[141] = 0;
+	ck_assert_int_eq(wire_parse_udp(frame, &info, true, &s), WIRE_OK);
+}
+END_TEST
+
 START_TEST(a_bad_length_is_refused) {
 	struct wire_addr a = {.src_ip = 1, .dst_ip = 2};
 	struct seg s = {.len = 100, .options = SEG_OPT_UDP};
@@ -193,6 +212,6 @@ START_TEST(a_late_loop_keeps_the_rate) {
 }
 END_TEST
 
-TEST_MAIN(a_datagram_is_written_and_read, a_bad_length_is_refused, the_rate_is_exact,
-	exponential_gaps_are_a_poisson_process, loss_is_reported_and_ignored,
+TEST_MAIN(a_datagram_is_written_and_read, a_sum_of_zero_is_written_as_ones, a_bad_length_is_refused,
+	the_rate_is_exact, exponential_gaps_are_a_poisson_process, loss_is_reported_and_ignored,
 	reports_may_come_in_any_order, it_stops, a_late_loop_keeps_the_rate)
