@@ -21,7 +21,7 @@ static size_t transport_from(uint8_t protocol) {
 					     : OTHER_FROM;
 }
 
-void corrupt_frame(uint8_t *frame, size_t len, uint64_t draw) {
+size_t corrupt_bit(const uint8_t *frame, size_t len, uint64_t draw) {
 	size_t ip = 14, from, end = len;
 
 	while (ip + 4 <= len && ip < 22
@@ -45,8 +45,13 @@ void corrupt_frame(uint8_t *frame, size_t len, uint64_t draw) {
 		end = len;
 	}
 	if (from >= end)
-		return;
-	uint64_t bit = draw % (8 * (end - from));
+		return SIZE_MAX;
+	return 8 * from + (size_t)(draw % (8 * (end - from)));
+}
 
-	frame[from + bit / 8] ^= (uint8_t)(1u << bit % 8);
+void corrupt_frame(uint8_t *frame, size_t len, uint64_t draw) {
+	size_t bit = corrupt_bit(frame, len, draw);
+
+	if (bit != SIZE_MAX)
+		frame[bit / 8] ^= (uint8_t)(1u << bit % 8);
 }

@@ -9,3 +9,5 @@
 // complement catches every single bit (RFC 1071); it does not if UDP goes without one. Frames other than IP get theirs
 // anywhere behind the Ethernet header.
 void corrupt_frame(uint8_t *frame, size_t len, uint64_t draw);
+// That bit, counted from the first one of the frame; SIZE_MAX: there is none.
+size_t corrupt_bit(const uint8_t *frame, size_t len, uint64_t draw);

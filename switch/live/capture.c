@@ -2,30 +2,40 @@
 // --pcap: lcores put what their paths show them into rings, the control thread writes it (switch/capture.h).
 #include "switch/live/app.h"
 
+#include "common/base/rng.h"
+#include "common/net/corrupt.h"
 #include "common/net/wire.h"
 
 #include <string.h>
 
 #define RING_RECORDS (1u << 17)
 
+static void flip_bit(uint8_t *bytes, size_t len, size_t bit) {
+	if (bit / 8 < len)
+		bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+}
+
 static uint32_t frame(void *ctx, const struct path *path, const struct pkt *p, uint8_t *bytes,
 	uint32_t room, uint32_t *length) {
 	const struct packet_metadata *meta = (const struct packet_metadata *)(const void *)p->user;
 	const uint8_t *data = meta->frame;
-	uint32_t captured = meta->len;
+	uint32_t len = meta->len, captured;
 
-	*length = captured;
+	*length = len;
 	if (meta->len == 0) {
 		const struct rte_mbuf *m = port_mbuf_const(p);
 
 		data = rte_pktmbuf_mtod(m, const uint8_t *);
-		captured = m->data_len;
+		len = m->data_len;
 		*length = m->pkt_len;
 	}
-	captured = captured < room ? captured : room;
+	captured = len < room ? len : room;
 	memcpy(bytes, data, captured);
+	// As change_frame (departures.c) does with the frame once its port sends it.
 	if (p->ecn != meta->ecn)
 		wire_set_ecn(bytes, captured, p->ecn);
+	if ((p->flags & PKT_CORRUPT) != 0)
+		flip_bit(bytes, captured, corrupt_bit(data, len, rng_mix(p->id)));
 	return captured;
 }
 

@@ -3,12 +3,15 @@
 
 import json
 import re
+import struct
 import sys
 import time
+from collections import Counter
 
 import pytest
 from lab import ADDRESS, Lab, outcome, sh
 from pcapng import only, packets
+from tcpdump import Capture
 
 PATHS = (
     "{forward: [{link: {rate: 10Mbit, queue: {fifo: {limit: 100pkt}}}}, {delay: {delay: 5ms}}],"
@@ -67,3 +70,51 @@ def test_a_capture_of_the_switch(weir_switch, lab, build):
     fared = packets(departed.read_bytes(), 0)
     assert [row[:3] for row in fared[: len(left)]] == [row[:3] for row in left]
     assert len(fared) - len(left) == ledger["inside"]["pkts"]
+
+
+SNAP = 128  # bytes that the switch writes of a frame
+
+
+def frames(path):
+    """The frames of a capture that tcpdump wrote, as far as the switch captures them."""
+    data, at = path.read_bytes(), 24
+    while at < len(data):
+        (size,) = struct.unpack_from("<I", data, at + 8)
+        yield data[at + 16 : at + 16 + min(size, SNAP)]
+        at += 16 + size
+
+
+def test_a_capture_has_the_bits_that_a_stage_flipped(weir_switch, lab):
+    """What left the switch according to it is what the host's interface received."""
+    pcap = lab.tmp / "corrupt.pcapng"
+    options = ("-o", "telemetry.capture=paths", "--pcap", str(pcap))
+    wire = Capture(lab, "b", "eth0", what="udp dst port 9")
+    paths = PATHS.replace("[{link", "[{corrupt: {rate: 50%}}, {link", 1)
+    switch = lab.switch(paths.replace("100pkt", "3000pkt"), *options)
+    lab.ping(count=5)  # a learns where b is; what is lost of ARP's frames, it asks again
+    lab.host("a", sys.executable, "-c", FLOOD).wait()
+    lab.ping(count=5)
+    assert switch.stop() == 0
+    wire.close()
+    data = pcap.read_bytes()
+    arrived = {number: frame for _, frame, _, number in packets(data, 0)}
+    left = [
+        (number, frame)
+        for _, frame, _, number in packets(data, 1)
+        if arrived[number][36:38] == b"\0\x09"
+    ]
+    flips = [
+        sum((a ^ b).bit_count() for a, b in zip(arrived[number], frame, strict=True))
+        for number, frame in left
+    ]
+    received = Counter(frames(wire.path))
+
+    assert switch.summary()["capture"]["lost"] == 0
+    assert set(flips) == {0, 1}
+    # Of large frames a part is captured, with the bit or without it.
+    small = [flip for flip, (_, frame) in zip(flips, left, strict=True) if len(frame) < SNAP]
+    assert len(small) > 500
+    assert 0.4 < sum(small) / len(small) < 0.6
+    # A frame that the kernel had no room for is counted by its interface.
+    assert not received - Counter(frame for _, frame in left)
+    assert received.total() >= len(left) - lab.lost("sw", "right") - lab.lost("b", "eth0")
