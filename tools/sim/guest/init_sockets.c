@@ -118,8 +118,9 @@ static void take_connection(struct port *p, uint8_t state, const struct tcp_info
 		p->before = s;
 }
 
-static void take(const struct nlmsghdr *n, bool ended) {
-	const struct inet_diag_msg *d = NLMSG_DATA(n);
+// The macros of netlink take no const.
+static void take(struct nlmsghdr *n, bool ended) {
+	struct inet_diag_msg *d = NLMSG_DATA(n);
 	int left = (int)n->nlmsg_len - (int)NLMSG_LENGTH(sizeof(*d));
 	struct tcp_info t = {0};
 	bool known = false;
@@ -129,8 +130,7 @@ static void take(const struct nlmsghdr *n, bool ended) {
 	uint32_t index = ntohs(plan->sender ? d->id.idiag_sport : d->id.idiag_dport) - first->port;
 	if (index >= plan->flows)
 		return;
-	for (const struct rtattr *a = (const void *)(d + 1); RTA_OK(a, left);
-		a = RTA_NEXT(a, left)) {
+	for (struct rtattr *a = (void *)(d + 1); RTA_OK(a, left); a = RTA_NEXT(a, left)) {
 		size_t size = RTA_PAYLOAD(a);
 
 		if (a->rta_type != INET_DIAG_INFO)
@@ -143,8 +143,8 @@ static void take(const struct nlmsghdr *n, bool ended) {
 }
 
 // Takes one datagram of answers; false: it is the last.
-static bool take_all(const char *bytes, ssize_t size, bool ended) {
-	const struct nlmsghdr *n = (const void *)bytes;
+static bool take_all(char *bytes, ssize_t size, bool ended) {
+	struct nlmsghdr *n = (void *)bytes;
 
 	for (size_t left = (size_t)size; NLMSG_OK(n, left); n = NLMSG_NEXT(n, left)) {
 		if (n->nlmsg_type == NLMSG_DONE || n->nlmsg_type == NLMSG_ERROR)
