@@ -18,8 +18,8 @@
 //
 // Where we differ from the RFC, and why
 //   - The appendix chooses between d and dSafer by the bytes; here every count between them is possible too, since all
-//     segments but the last of a flow have one size. With the RFC's rule an ACK of 30 packets, as GRO makes them, would
-//     count up to 8 too few or 24 too many.
+//     segments but the last of a flow have one size. By the RFC's rule an ACK of 30 packets, as GRO makes them, counts no
+//     mark where 8 packets were marked, and 24 where 16 were.
 //   - Every ACK has the option, with SACK blocks one block less to make room. Section 3.2.3.3 allows fewer.
 //   - A data receiver's ACKs are Not-ECT, so its counter is the only one that moves: the sender of data sends r.cep = 5.
 //   - There is no fall-back to a SYN without ECN after a timeout, and none for paths that clear ACE or the option.
