@@ -127,6 +127,10 @@ static inline void *flow_queues_follows(const void *self, const struct pkt *p) {
 	return q->pkts.head != NULL ? (void *)q->pkts.tail : q;
 }
 
+// How far ahead in a list queues are prefetched, and their oldest packets: each may come from memory.
+#define FLOW_QUEUES_AHEAD 16
+#define FLOW_PACKETS_AHEAD 8
+
 // Appends p to the queue. A queue that is in no list joins `list` with a quantum of credits.
 static inline void flow_queues_append(
 	struct flow_queues *fq, uint32_t index, struct pkt *p, enum flow_list list) {
@@ -140,6 +144,9 @@ static inline void flow_queues_append(
 	if (q->list == FLOW_NONE) {
 		q->list = (uint8_t)list;
 		q->credits = (int64_t)fq->quantum_bytes;
+		// Else flow_queues_retire prefetches it.
+		if (fq->list[list].count <= FLOW_QUEUES_AHEAD)
+			prefetch_write(flow_queue_state(fq, q));
 		flow_ring_push(&fq->list[list], index);
 	}
 }
@@ -208,10 +215,6 @@ static inline void flow_queues_left(
 static inline struct backlog flow_queue_backlog(const struct flow_queue *q) {
 	return (struct backlog){.pkts = q->pkts.count, .bytes = q->pkts.bytes};
 }
-
-// How far ahead in a list queues are prefetched, and their oldest packets: each may come from memory.
-#define FLOW_QUEUES_AHEAD 16
-#define FLOW_PACKETS_AHEAD 8
 
 // Takes the queue at the head of its list off it, and prefetches what the list will come to, if it is long.
 static inline void flow_queues_retire(struct flow_queues *fq, struct flow_queue *q) {

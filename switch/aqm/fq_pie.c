@@ -138,12 +138,21 @@ static uint64_t fq_pie_enqueue_all(
 	return joined;
 }
 
+// The packet's queue; besides, the state of PIE that its arrival updates.
+static inline void *fq_pie_joins(const void *self, const struct pkt *p) {
+	const struct fq_pie *f = self;
+	struct flow_queue *q = &f->fq.queue[flow_queues_index(&f->fq, p->flow_id)];
+
+	prefetch_write(flow_queue_state(&f->fq, q));
+	return q;
+}
+
 static inline struct wire_queue fq_pie_queue(void *self) {
 	return (struct wire_queue){.q = self,
 		.enqueue = fq_pie_enqueue,
 		.dequeue = fq_pie_dequeue,
 		.enqueue_all = fq_pie_enqueue_all,
-		.joins = flow_queues_joins,
+		.joins = fq_pie_joins,
 		.follows = flow_queues_follows};
 }
 AQM_BURSTS(fq_pie)
