@@ -263,7 +263,7 @@ class Generator:
             if least_bps < 1000:
                 cc, params = "newreno", {}
         group["cc"] = {cc: params}
-        for key in ("start", "stop", "stagger", "jitter", "base_rtt"):
+        for key in ("start", "stop", "stop_stagger", "stagger", "jitter", "base_rtt"):
             group.pop(key, None)
         if "rwnd" in group:
             group["mss"] = "1000B"
@@ -295,6 +295,9 @@ class Generator:
                 parts = group["source"][source]
                 parts |= {"rate": text(max(1000.0, rate_bps), "bit/s")}
                 parts |= {"size": text(self.log(200, 1472), "B")}
+        once = {"bulk", "size", "udp"}
+        if {"stop", "stagger"} <= set(group) and once >= set(group.get("source", ())):
+            group["stop_stagger"] = group["stagger"]
         return group
 
     def schedule(self, config: Config, scale: Scale) -> list[Config]:
@@ -371,9 +374,9 @@ class Generator:
                     pkts = round(self.log(4 * scale.flows, 100 * scale.flows))
                     params["queue"] = {"fifo": {"limit": f"{pkts}pkt"}}
         for group in config["flows"]:
-            for key in ("stop", "retries", "rto_initial", "rto_max"):
+            for key in ("stop", "stop_stagger", "retries", "rto_initial", "rto_max"):
                 group.pop(key, None)
-            if "fixed" in group["cc"]:
+            if "fixed" in group.get("cc", "fixed"):  # source: udp has none
                 group["cc"] = "newreno"
             bytes_ = self.log(1, 1460 * scale.packets / scale.flows)
             group["source"] = {"size": {"bytes": text(bytes_, "B")}}
