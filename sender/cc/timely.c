@@ -21,7 +21,8 @@
 //     its card sends the segment.
 //   - A completion halves the rate at most: the first RTTs of a queue are several minRTT apart, and 1 - beta gradient
 //     would be negative.
-//   - The fabric of the paper loses nothing. Here a loss or ECN echo halves the rate once per window, a timeout too.
+//   - The fabric of the paper loses nothing. Here a loss or ECN echo halves the rate once per window, a timeout too, and
+//     until the losses are repaired the rate does not grow.
 //   - A flow starts with 10 segments per round trip (`initial`), not with its share of the card's rate.
 //   - cwnd_limited says nothing of a paced flow; the rate does not grow while the application limits it.
 #include "sender/cc/cc.h"
@@ -151,7 +152,7 @@ static void timely_on_ack(
 	t->acked_bytes = 0;
 	rate = completed(t, cfg, (double)ack->rtt_ns, min_ns);
 	t->rtt_ns = ack->rtt_ns;
-	if (rate > t->rate_bps && ack->app_limited)
+	if (rate > t->rate_bps && (ack->app_limited || ack->in_recovery))
 		rate = t->rate_bps;
 	if (rate < LEAST_FACTOR * t->rate_bps)
 		rate = LEAST_FACTOR * t->rate_bps;

@@ -123,11 +123,13 @@ def finite(run: Folder) -> Iterator[str]:
     """No NaN, infinity or wrapped counter; null only where there is nothing to divide by."""
     for where, number in numbers(run.summary):
         last = where.split(".")[-1]
-        if number is None and last not in ("jfi", "measured", "moved"):
+        if number is None and last not in ("jfi", "measured", "moved", "rate_bps"):
             yield f"{where} is null"
         elif number is not None and not (0 <= number < 2**62 or last in ("seed", "moved")):
             yield f"{where} is {number}"
     for group in run.summary["groups"]:
+        if group.get("probe", {}).get("rate_bps", 0) is None and group["probe"]["dq_ns"] > 0:
+            yield f"the rate of {group['name']}'s probes is null, though they met a queue"
         if group["jfi"] is None and group["acked_bytes"] > 0:
             yield f"the jfi of {group['name']} is null, though bytes were acknowledged"
 
