@@ -27,7 +27,7 @@ PATHS = """
     - link: {rate: 50Mbit, queue: {fifo: {limit: 1MB}}}
     - delay: {delay: 10ms, late: %s, late_by: 4ms}
   reverse: [{delay: {delay: 10ms}}]"""
-OUTAGE_S = 3
+OUTAGE_S = 5
 # Loss, late packets, bytes of each connection.
 KINDS = {
     "loss": ("1%", "0%", 600_000),
