@@ -4,9 +4,9 @@
 #include "sender/host.h"
 #include "sender/tcp/flow.h"
 
-// Of the numbers d, d + 8, ... up to `most` the one nearest to `near`.
-static uint32_t nearest(uint32_t d, uint32_t near, uint32_t most) {
-	uint32_t n = near > d ? d + (near - d + 4) / 8 * 8 : d;
+// Of the numbers d, d + 8, ... up to `most` the smallest that is not below `least`.
+static uint32_t not_below(uint32_t d, uint32_t least, uint32_t most) {
+	uint32_t n = least > d ? d + (least - d + 7) / 8 * 8 : d;
 
 	return n <= most ? n : most;
 }
@@ -23,7 +23,7 @@ uint32_t accecn_marks(
 		if (option && s->ceb_known) {
 			uint32_t bytes = (ack->ecn_bytes[SEG_ECN_CEB] - s->ceb) & ACCECN_BYTES_MASK;
 
-			marks = nearest(d, (bytes + payload - 1) / payload, safer);
+			marks = not_below(d, (bytes + payload - 1) / payload, safer);
 		}
 	}
 	s->ceb_known = option;

@@ -14,12 +14,12 @@
 //
 // Decoding (section 3.2.2.5.2, appendix A.2): the sender adds (ACE - s.cep) mod 8 to s.cep. An ACK of eight or more packets
 // may hide that ACE has gone round. Without the option the most is assumed that is consistent: dSafer = acked -
-// ((acked - d) mod 8). With it, the count that is consistent and nearest to the bytes.
+// ((acked - d) mod 8). With it, the least that is consistent and has room for the bytes.
 //
 // Where we differ from the RFC, and why
 //   - The appendix chooses between d and dSafer by the bytes; here every count between them is possible too, since all
-//     segments but the last of a flow have one size. By the RFC's rule an ACK of 30 packets, as GRO makes them, counts no
-//     mark where 8 packets were marked, and 24 where 16 were.
+//     segments but the last of a flow have one size. By the RFC's rule an ACK of 30 packets, as GRO makes them, counts 24
+//     marks where 16 packets were marked.
 //   - Every ACK has the option, with SACK blocks one block less to make room. Section 3.2.3.3 allows fewer.
 //   - A data receiver's ACKs are Not-ECT, so its counter is the only one that moves: the sender of data sends r.cep = 5.
 //   - There is no fall-back to a SYN without ECN after a timeout, and none for paths that clear ACE or the option.
@@ -68,17 +68,17 @@ static inline enum accecn_mode accecn_of_syn(uint8_t ace) {
 	return ace == 0 ? ACCECN_NO_ECN : ace == 3 ? ACCECN_CLASSIC : ACCECN_ON;
 }
 
-// A client's mode by the ACE of the answer to a SYN with 111 (table 2). 101 was the ECN nonce's; 111 is a peer that
-// reflects flags.
+// A client's mode by the ACE of the answer to a SYN with 111 (table 2). 101 is reserved and counts as AccECN (section
+// 3.1.3); 111 is a peer that reflects flags.
 static inline enum accecn_mode accecn_of_syn_ack(uint8_t ace) {
 	switch (ace) {
 	case 2:
 	case 3:
 	case 4:
+	case 5:
 	case 6:
 		return ACCECN_ON;
 	case 1:
-	case 5:
 		return ACCECN_CLASSIC;
 	default:
 		return ACCECN_NO_ECN;

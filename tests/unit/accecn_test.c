@@ -8,10 +8,11 @@
 
 #define GROUP "{cc: dctcp, ecn_feedback: accecn, source: {size: {bytes: 2MB}}"
 
-// Table 2: AE CWR ECE of the answer to a SYN with 111. 111 and 000 are no ECN, 001 and 101 classic.
+// Table 2: AE CWR ECE of the answer to a SYN with 111. 111 and 000 are no ECN, 001 is classic; 101 is reserved, and
+// AccECN to those who do not know for what (section 3.1.3).
 START_TEST(the_table_of_the_syn_ack) {
 	static const enum accecn_mode mode[8] = {ACCECN_NO_ECN, ACCECN_CLASSIC, ACCECN_ON,
-		ACCECN_ON, ACCECN_ON, ACCECN_CLASSIC, ACCECN_ON, ACCECN_NO_ECN};
+		ACCECN_ON, ACCECN_ON, ACCECN_ON, ACCECN_ON, ACCECN_NO_ECN};
 
 	for (uint8_t ace = 0; ace < 8; ace++)
 		ck_assert_int_eq(accecn_of_syn_ack(ace), mode[ace]);
@@ -98,6 +99,15 @@ START_TEST(ace_with_the_option) {
 				ck_assert_uint_eq(decode(5, ace, acked, marks * 1000 - 990), marks);
 		}
 	}
+}
+END_TEST
+
+// The examples of appendix A.2.2 in packets of 1000 bytes: the bytes of one packet cannot have come without a mark; two
+// marks of 500 bytes on average are likelier than ten of 100, and seven of 999 than fifteen of 466.
+START_TEST(the_examples_with_the_option) {
+	ck_assert_uint_eq(decode(5, 5, 8, 1000), 8);
+	ck_assert_uint_eq(decode(5, 7, 10, 1000), 2);
+	ck_assert_uint_eq(decode(5, 4, 15, 6990), 7);
 }
 END_TEST
 
@@ -315,4 +325,5 @@ END_TEST
 TEST_MAIN(the_table_of_the_syn_ack, the_syn, ace_is_three_flags, ace_without_the_option,
 	ace_with_the_option, the_option_on_the_wire, frames_survive_the_wire, hosts_agree,
 	peers_without_it, all_marks_are_counted, marks_are_acknowledged_soon,
-	no_more_marks_than_packets, longer_options, echoes_nobody_hears, sack_blocks_leave_room)
+	the_examples_with_the_option, no_more_marks_than_packets, longer_options,
+	echoes_nobody_hears, sack_blocks_leave_room)
