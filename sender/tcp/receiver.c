@@ -34,13 +34,13 @@ static void send_ack(struct host *h, struct receiver *r, uint64_t now_ns) {
 		&& (r->modes & RECEIVER_FIN_ACKED) == 0)
 		flags |= SEG_FIN; // if this ACK is lost, the peer retransmits its FIN
 	receiver_header(r, &s, flags, now_ns);
-	if (unlikely(r->accecn)) {
+	if (unlikely(receiver_accecn(r))) {
 		seg_set_ace(&s, r->marks.cep);
 		put_counters(r, &s);
 		r->ce_pending = 0;
 	}
 	if (r->sack_ok && (r->sack_count > 0 || r->fin_seen)) {
-		uint32_t room = (r->ts_ok ? 3u : 4u) - r->accecn;
+		uint32_t room = (r->ts_ok ? 3u : 4u) - receiver_accecn(r);
 
 		s.sack_count = (uint8_t)(r->sack_count < room ? r->sack_count : room);
 		memcpy(s.sack, r->sack, s.sack_count * sizeof(s.sack[0]));
@@ -82,7 +82,7 @@ static void send_syn_ack(struct host *h, struct receiver *r, uint8_t ecn, uint64
 	struct seg s;
 
 	receiver_header(r, &s, SEG_SYN | SEG_ACK | (r->ecn_ok ? SEG_ECE : 0), now_ns);
-	if (r->accecn) {
+	if (receiver_accecn(r)) {
 		seg_set_ace(&s, accecn_handshake_ace(ecn));
 		put_counters(r, &s);
 	}
@@ -108,7 +108,8 @@ static void agree_ecn(struct receiver *r, const struct group *g, const struct se
 		r->ecn_ok = g->ecn != 0 && (s->flags & (SEG_ECE | SEG_CWR)) == (SEG_ECE | SEG_CWR);
 	} else {
 		r->ecn_ok = mode != ACCECN_NO_ECN;
-		r->accecn = mode == ACCECN_ON;
+		if (mode == ACCECN_ON)
+			r->modes |= RECEIVER_ACCECN;
 		r->marks = accecn_counters_init();
 	}
 	if (r->ecn_ok)
@@ -160,7 +161,7 @@ static void note_ecn(struct host *h, struct receiver *r, const struct seg *s, ui
 
 	if (!r->ecn_ok)
 		return;
-	if (r->accecn) {
+	if (receiver_accecn(r)) {
 		count_ecn(r, s, ecn, now);
 		return;
 	}

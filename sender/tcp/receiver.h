@@ -9,8 +9,8 @@
 // segment at first and then adapts its delay (`acks: linux`).
 //
 // CE is echoed until CWR (RFC 3168), or as DCTCP needs it (RFC 8257 section 3.2): ECE says whether the packets an ACK
-// acknowledges were marked; or counted (accecn.h). When CE changes, packets that wait for a delayed ACK are acknowledged first, with the old
-// state, so that the sender can count marked bytes exactly, as in Linux.
+// acknowledges were marked; or counted (accecn.h). When CE changes, packets that wait for a delayed ACK are
+// acknowledged first, with the old state, so that the sender can count marked bytes exactly, as in Linux.
 #pragma once
 #include "common/base/err.h"
 #include "common/net/seg.h"
@@ -47,7 +47,8 @@ enum receiver_mode {
 	RECEIVER_LINUX_ACKS = 4,
 	RECEIVER_WINDOW = 8,
 	RECEIVER_FIN = 16, // we have closed before the peer
-	RECEIVER_FIN_ACKED = 32 // and it knows
+	RECEIVER_FIN_ACKED = 32, // and it knows
+	RECEIVER_ACCECN = 64 // its ECN feedback is AccECN (in the hot lines, unlike what it counts)
 };
 #define RECEIVER_HOST (RECEIVER_GRO | RECEIVER_LINUX_ACKS | RECEIVER_WINDOW)
 
@@ -129,9 +130,8 @@ struct receiver {
 	bool ce_last, window_scaled;
 	uint8_t wscale;
 	struct receiver_acks *acks; // NULL: no receiver of the host has such modes
-	bool accecn;
 	uint8_t ce_pending; // packets with CE since the last ACK
-	struct accecn_counters marks; // accecn
+	struct accecn_counters marks; // RECEIVER_ACCECN
 };
 
 #define RECEIVER_HOT_BYTES 128
@@ -146,6 +146,10 @@ static inline uint32_t receiver_iss(const struct receiver *r) {
 }
 
 // Whether all data and the FIN have been received.
+static inline bool receiver_accecn(const struct receiver *r) {
+	return (r->modes & RECEIVER_ACCECN) != 0;
+}
+
 static inline bool receiver_done(const struct receiver *r) {
 	return r->fin_seen && r->rcv_nxt == r->fin;
 }
