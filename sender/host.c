@@ -64,14 +64,16 @@ static uint64_t unbounded_segs(const struct groups *gs, const struct host_env *e
 // Segments that may be unacknowledged at once, all flows together: what the network can hold, twice
 // (slow start overshoots by its own size), what SACK leaves on the scoreboard while a hole waits for its
 // timeout, a second or more, and the windows that need no network to be large; twice again for rings that
-// are powers of two, and twice for what a shrunk window still holds until its recovery ends. It is
+// are powers of two, and twice for what a shrunk window still holds until its recovery ends. A control that
+// hears of a loss late, or heeds none, sends more than that into a small network: hence `segs_least`. It is
 // reserved, not used.
 static uint64_t arena_segs(const struct groups *gs, const struct host_env *env) {
 	uint64_t flows = host_shard_flows(gs->flows, env->shard_id, env->shards);
 	uint64_t windows = host_window_segs(gs) + unbounded_segs(gs, env);
 
 	windows /= env->shards > 1 ? env->shards : 1;
-	return 4 * (2 * env->pipe_segs + hole_segs(gs, env) + windows) + flows * SEGS_PER_FLOW;
+	return max_u64(env->segs_least,
+		4 * (2 * env->pipe_segs + hole_segs(gs, env) + windows) + flows * SEGS_PER_FLOW);
 }
 
 // Every other segment may be missing.

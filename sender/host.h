@@ -35,6 +35,7 @@ struct host_env {
 	bool virtual_time; // a timer is served at its own time, not at that of the call
 	uint64_t pipe_segs; // segments the network can hold, all links and delays together
 	uint64_t segs_per_s; // it can carry; sizes the scoreboard
+	uint64_t segs_least; // of the scoreboard, whatever the network holds
 	uint64_t duration_ns; // of the run
 	uint32_t receivers; // how many receivers to hold; 0: none
 	bool flows; // hold the groups' flows?

@@ -34,6 +34,8 @@
 //     RTT later, still have their part queued. FAIR FLOW BALANCING that starts then has a longer t, and so a larger X.
 //     Hence it starts at the earliest with the ACK of a segment sent since, and tsync after the decrease. With 21 and 101
 //     ms at 10 Gbit/s the nearer flow got 0.66 of the link without the second condition.
+//   - (2) at most doubles the window at once, as slow start. X of the paper's constants is far below a window; with a small
+//     phi, and a limit of the queue below Qtarget, it grew to thousands of times what the network held.
 //   - FAIR FLOW BALANCING is not left when the queue gets shorter than Qlow (a flow ended): X takes what is free.
 //   - Nearly empty is Qdelay <= Qlow / 2.
 //   - Loss. It is for slow start only in the paper. Here it leaves `backoff` of the window, with cwnd_max and K to match,
@@ -216,7 +218,7 @@ static void balance(
 	if (lacking <= 0 || ack->now_ns < l->next_ns || !ack->cwnd_limited || ack->in_recovery)
 		return;
 	l->next_ns = ack->now_ns + ack->srtt_ns + cfg->measure_ns;
-	out->cwnd_segs += lacking;
+	out->cwnd_segs += lacking < out->cwnd_segs ? lacking : out->cwnd_segs;
 }
 
 // The state machine's transitions by a sample of the queue.

@@ -464,6 +464,7 @@ def transfers_ring(path):
     records["ideal_ns"] = [second // 100, second // 100, second // 8, second, 0, 0, 0]
     records["event"] = 2
     write_ring(path / "transfers.ring", "transfers", records)
+    return records
 
 
 def test_the_page_has_completion_times_by_size_and_video_streams(tmp_path):
@@ -489,3 +490,18 @@ def test_the_page_has_completion_times_by_size_and_video_streams(tmp_path):
     assert video.rows == [["live", "1", "3", "1.67 Mbit/s", "1", "1", "16.67 %"]]
     assert "Completion times by size" in page_of(path)
     assert page.transfers(read(folder.load(make_run(tmp_path / "none")))) == []
+
+
+def test_transfers_without_an_empty_path_or_data_have_their_figure(tmp_path):
+    """An on-off source knows no slowdown; held back, it sends nothing while it is on."""
+    path = tmp_path / "r"
+    make_run(path, groups=(("pages", "cubic", 4), ("live", "copa", 1)))
+    records = transfers_ring(path)
+    records["ideal_ns"] = 0
+    records["size_bytes"][0] = 0
+    write_ring(path / "transfers.ring", "transfers", records)
+    assert "Completion time by size." in page_of(path)
+
+    records["size_bytes"] = 0
+    write_ring(path / "transfers.ring", "transfers", records)
+    assert "Completion time by size." not in page_of(path)

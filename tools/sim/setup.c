@@ -16,6 +16,7 @@
 #define RING_RECORDS 16384
 #define COPIES_MAX 64 // of a packet that memory is reserved for
 #define PIPE_SEGS_MAX (UINT64_C(1) << 40) // far more than fits into memory
+#define SEGS_LEAST (UINT64_C(1) << 20) // 32 MB of address space
 
 int sim_pool_init(struct sim_pool *p, size_t object, uint64_t size, struct err *err) {
 	memset(p, 0, sizeof(*p));
@@ -104,6 +105,7 @@ static int hosts_init(struct sim *s, struct err *err) {
 		.seed = s->run->seed,
 		.duration_ns = s->run->duration_ns,
 		.virtual_time = true,
+		.segs_least = SEGS_LEAST,
 		.tel_run = &s->run->tel,
 	};
 	uint64_t copies;

@@ -467,20 +467,24 @@ def events(counts: pl.DataFrame, scene: Scene, length_s: float) -> Figure:
 
 
 def completion(times: pl.DataFrame, scene: Scene) -> Figure:
-    """Completion time by size, median and 99th percentile, and slowdown; see completion_times."""
-    figure, (left, right) = subplots(2)
+    """Completion time by size, median and 99th percentile; slowdown, where any is known.
+
+    times: see completion_times; none of its sizes is 0.
+    """
+    known = times["slowdown_mean"].count() > 0
+    figure, panels = subplots(2 if known else 1)
     divisor, unit = units.step(float(maximum(times, "p99_ns")), units.TIME_STEPS)
     for group, own in split_by(times, "group"):
         style = scene.group(group)
         size = own["mean_bytes"].to_numpy() / 1e3
         drawn: dict[str, Any] = {"color": style.colour, "marker": "o", "markersize": 3}
-        left.plot(size, own["p50_ns"].to_numpy() / divisor, label=style.label, **drawn)
-        left.plot(size, own["p99_ns"].to_numpy() / divisor, linestyle=":", **drawn)
-        right.plot(size, own["slowdown_mean"].to_numpy(), **drawn)
-        right.plot(size, own["slowdown_p99"].to_numpy(), linestyle=":", **drawn)
-    left.set_ylabel(f"completion time ({unit})")
-    right.set_ylabel("slowdown")
-    for axes in (left, right):
+        panels[0].plot(size, own["p50_ns"].to_numpy() / divisor, label=style.label, **drawn)
+        panels[0].plot(size, own["p99_ns"].to_numpy() / divisor, linestyle=":", **drawn)
+        if known:
+            panels[1].plot(size, own["slowdown_mean"].to_numpy(), **drawn)
+            panels[1].plot(size, own["slowdown_p99"].to_numpy(), linestyle=":", **drawn)
+    for axes, name in zip(panels, (f"completion time ({unit})", "slowdown"), strict=False):
+        axes.set_ylabel(name)
         axes.set_xlabel("size (kB)")
         axes.set_xscale("log")
         axes.set_yscale("log")

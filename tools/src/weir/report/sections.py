@@ -463,6 +463,7 @@ def draw_completion(data: RunData) -> Iterator[Drawn]:
     closed = data.run.values("transfers", "event")["close"]
     warmup_ns = data.scene.warmup_s * metrics.NS_PER_S
     times = metrics.completion_times(transfers, closed, warmup_ns)
+    times = times.filter(pl.col("mean_bytes") > 0)  # an application may have sent nothing
     if times.height > 0:
         yield Drawn(
             "fct",
