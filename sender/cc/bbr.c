@@ -17,12 +17,13 @@
 //	PROBE_BW   1.25, 0.75, 1 x 6; 2   a phase each RTprop; that of 1.25 goes on until 1.25 BtlBw
 //	                                  RTprop is in flight or something is lost, that of 0.75
 //	                                  ends once BtlBw RTprop is. Starts in any but 0.75.
+//	                                  In flight is what will be when the next segments leave.
 //	PROBE_RTT  1, 1                   when RTprop is 10 s old: at most 4 segments in flight for
 //	                                  200 ms and a round; then PROBE_BW, or STARTUP if the
 //	                                  pipe was never full
 //
 // extra_acked, the largest excess of acknowledged segments over BtlBw x time in 5 to 10 rounds, at
-// most 100 ms of BtlBw, keeps the pipe full while ACKs are held back. A quantum is 1 ms of pacing,
+// most 100 ms of BtlBw, keeps the pipe full while ACKs are held back. A quantum is 1/1024 s of pacing,
 // 1 (below 1.2 Mbit/s) or 2 segments to 64 KB; the window is rounded up to even, 2 more in 1.25.
 //
 // Loss: in the first round of recovery the window is the segments in flight plus those acknowledged
@@ -37,8 +38,6 @@
 //   - Rates are real numbers, windows too until they are rounded as above. Time is nanoseconds.
 //   - No generator of its own: the first phase of PROBE_BW comes from a hash of mss and the times
 //     of the flow's start and of the draw, which differ between flows that share a link.
-//   - Linux estimates the segments in flight at the time when paced segments leave; our transport
-//     releases each segment when it is due, so the present number is used, as in the draft.
 //   - Samples of segments sent in PROBE_RTT count as application-limited here; in Linux the transport
 //     marks them so.
 //   - In Linux a delayed ACK does not renew an expired RTprop; our transport does not mark delayed ACKs.
@@ -176,19 +175,36 @@ static double bdp_segs(
 	return gain * rate_bps * (double)b->min_rtt_ns * 1e-9 / b->mss_bits;
 }
 
+// Segments that Linux sends at once: 1/1024 s of pacing (sk_pacing_shift).
+static double quantum_segs(const struct bbr *b, const struct cc_out *out) {
+	double least = out->pacing_bps < 1.2e6 ? 1 : 2;
+	double bits = min_of(out->pacing_bps / 1024, 65536 * 8);
+
+	return max_of((double)(uint64_t)(bits / b->mss_bits), least);
+}
+
 // Adds room for segments and ACKs that sender and receiver send in batches.
 static double quantised(const struct bbr *b, const struct cc_out *out, double segs) {
-	double least = out->pacing_bps < 1.2e6 ? 1 : 2, quantum = out->pacing_bps * 1e-3;
 	uint64_t whole;
 
-	quantum = (double)(uint64_t)(min_of(quantum, 65536 * 8) / b->mss_bits);
-	segs += 3 * max_of(quantum, least);
+	segs += 3 * quantum_segs(b, out);
 	whole = (uint64_t)segs;
 	whole += (double)whole < segs;
 	whole += whole & 1;
 	if (b->mode == MODE_PROBE_BW && b->phase == 0)
 		whole += 2;
 	return (double)whole;
+}
+
+// What will be in flight when the pacer lets the next segments go, if BtlBw is delivered until then: with them when the
+// gain is there to put more into flight (bbr_packets_in_net_at_edt).
+static double inflight_at_next_slot(const struct bbr *b, const struct cc_ack *ack,
+	const struct cc_out *out, double gain, double inflight) {
+	double wait_ns = (double)time_since(ack->next_send_ns, ack->now_ns);
+	double delivered = (double)(uint64_t)(bw_bps(b) * wait_ns * 1e-9 / b->mss_bits);
+
+	inflight += gain > 1 ? quantum_segs(b, out) : 0;
+	return max_of(inflight - delivered, 0);
 }
 
 static void set_pacing(
@@ -376,7 +392,9 @@ static void update_extra_acked(struct bbr *b, const struct cc_ack *ack, double c
 static bool phase_over(const struct bbr *b, const struct config *cfg, const struct cc_ack *ack,
 	const struct cc_out *out) {
 	bool full_length = ack->now_ns - b->cycle_ns > b->min_rtt_ns;
-	double gain = cycle_gain[b->phase], inflight = ack->prior_inflight_segs;
+	double gain = cycle_gain[b->phase];
+	double inflight =
+		inflight_at_next_slot(b, ack, out, gain, (double)ack->prior_inflight_segs);
 
 	if (b->lt_use || (gain >= 1 && gain <= 1))
 		return full_length;
@@ -395,7 +413,8 @@ static void update_mode(struct bbr *b, const struct config *cfg, const struct cc
 	if (b->mode == MODE_STARTUP && b->full)
 		b->mode = MODE_DRAIN;
 	if (b->mode == MODE_DRAIN
-		&& ack->inflight_segs <= quantised(b, out, bdp_segs(b, cfg, max_bw_bps(b), 1)))
+		&& inflight_at_next_slot(b, ack, out, b->pacing_gain, (double)ack->inflight_segs)
+			<= quantised(b, out, bdp_segs(b, cfg, max_bw_bps(b), 1)))
 		start_probe_bw(b, ack->now_ns);
 }
 

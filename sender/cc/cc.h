@@ -36,6 +36,7 @@ struct cc_ack {
 	uint64_t prior_delivered_segs; // when the newest acknowledged segment was sent
 	double delivery_bps; // rate sample (draft-cheng-iccrg-delivery-rate-estimation); 0: none; cc_ops.rate
 	uint64_t interval_ns; // length of the rate sample; 0: none
+	uint64_t next_send_ns; // the next pacing slot; now_ns or earlier: at once
 	bool app_limited; // the sample is limited by the application
 	bool cwnd_limited; // sending was limited by the window, not by pacing or the application
 	bool in_sequence; // it advances una: only then may a window grow (RFC 5681 3.1)

@@ -177,6 +177,7 @@ static inline void notify_cc(struct host *h, struct flow *f, const struct delive
 		.delivered_segs = f->delivered,
 		.prior_delivered_segs = d->prior_delivered,
 		.interval_ns = d->acked > 0 ? rate_interval_ns(f, d) : 0,
+		.next_send_ns = f->next_send_ns,
 		.app_limited = d->app_limited,
 		.cwnd_limited = f->una <= f->cwnd_limited_nxt,
 		.in_sequence = d->advanced,

@@ -14,6 +14,7 @@ enum { BW, MIN_RTT, GAIN, EXTRA };
 struct wire {
 	struct cc_bench b;
 	uint64_t now_ns, delivered;
+	uint64_t wait_ns; // from each ACK to the next pacing slot
 	struct cc_ack next; // what the next ACK says beyond that
 };
 
@@ -30,6 +31,7 @@ static void step(struct wire *w, uint64_t after_ns, uint32_t acked, bool round) 
 
 	w->now_ns += after_ns;
 	ack.now_ns = w->now_ns;
+	ack.next_send_ns = w->now_ns + w->wait_ns;
 	ack.srtt_ns = ack.rtt_min_ns = ack.rtt_ns;
 	ack.sent_ns = w->now_ns - ack.rtt_ns;
 	ack.prior_delivered_segs = round ? w->delivered : 0;
@@ -154,7 +156,7 @@ START_TEST(startup_ends_after_three_rounds_without_growth) {
 }
 END_TEST
 
-// DRAIN ends at BDP + 3 quanta: 80 Mbit/s paces 9 segments per ms at 0.99, rounded up to even.
+// DRAIN ends at BDP + 3 quanta: 0.34 x 79.2 Mbit/s paces 3 segments in 1/1024 s; made even.
 START_TEST(drain_ends_with_the_queue) {
 	struct wire w;
 
@@ -206,6 +208,64 @@ START_TEST(probing_up_waits_for_its_queue_or_a_loss) {
 }
 END_TEST
 
+// bbr_packets_in_net_at_edt: 1.25 BDP, three quanta of 12 segments (99 Mbit/s for 1/1024 s) and two more are 164 in
+// flight. The quantum of the next slot counts; what BtlBw delivers until then, 10 segments in 1 ms, does not.
+START_TEST(probing_up_ends_with_what_leaves_next) {
+	static const struct {
+		uint64_t wait_ns;
+		uint32_t enough; // in flight before the ACK
+	} cases[] = {{0, 152}, {MS, 162}, {MS / 10 - 1, 152}, {MS / 10, 153}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct wire w;
+
+		open_probe_bw(&w, NULL);
+		to_probing_up(&w);
+		w.wait_ns = cases[i].wait_ns;
+		w.next.inflight_segs = cases[i].enough - 2; // and the one acknowledged
+		step(&w, RTT + 1, 1, false);
+		check(&w, PROBE_BW, 1.25);
+		w.next.inflight_segs++;
+		step(&w, RTT + 1, 1, false);
+		check(&w, PROBE_BW, 0.75);
+	}
+}
+END_TEST
+
+// The quantum does not count where the gain takes segments out of flight: BDP and three quanta of 7, made even, in 0.75;
+// of 3 in DRAIN.
+START_TEST(draining_ends_with_what_is_left_at_the_next_slot) {
+	for (uint32_t waits = 0; waits < 2; waits++) {
+		struct wire w;
+
+		open_probe_bw(&w, NULL);
+		to_probing_up(&w);
+		w.next.inflight_segs = 200;
+		step(&w, RTT + 1, 1, false);
+		check(&w, PROBE_BW, 0.75);
+		w.wait_ns = waits * MS;
+		w.next.inflight_segs = 122 + waits * 10;
+		step(&w, 1, 1, false);
+		check(&w, PROBE_BW, 0.75);
+		w.next.inflight_segs--;
+		step(&w, 1, 1, false);
+		check(&w, PROBE_BW, 1);
+
+		wire_open(&w, NULL);
+		w.wait_ns = waits * MS;
+		w.next.inflight_segs = 300;
+		for (int i = 0; i < 4; i++)
+			step(&w, RTT, BDP, true);
+		w.next.inflight_segs = 111 + waits * 10;
+		step(&w, MS, 10, false);
+		check(&w, DRAIN, DRAIN_GAIN);
+		w.next.inflight_segs--;
+		step(&w, MS, 10, false);
+		ck_assert_int_eq(mode(&w), PROBE_BW);
+	}
+}
+END_TEST
+
 START_TEST(the_first_phase_is_any_but_draining) {
 	int seen[8] = {0};
 
@@ -230,13 +290,20 @@ START_TEST(the_first_phase_is_any_but_draining) {
 }
 END_TEST
 
-// 2 BDP and three times 9 segments, the 1 ms at 0.99 x 80 Mbit/s, rounded up to even.
+// 2 BDP and three times 9 segments, 1/1024 s at 0.99 x 80 Mbit/s, rounded up to even.
 START_TEST(the_window_is_two_bdp_and_three_quanta) {
 	struct wire w;
 
 	open_probe_bw(&w, no_extra);
 	aggregated(&w, 4);
 	CWND_EQ(&w.b, 228);
+
+	// 9.91 segments of 0.99 x 82 Mbit/s in 1/1024 s; 10.15 in 1 ms.
+	wire_open(&w, no_extra);
+	w.next.delivery_bps = 82e6;
+	to_probe_bw(&w);
+	aggregated(&w, 4);
+	CWND_EQ(&w.b, 205 + 27);
 
 	// 400 segments in 0.4 ms are 396 more than the rate explains; the window bounds them.
 	open_probe_bw(&w, NULL);
@@ -701,6 +768,7 @@ TEST_MAIN(starts_as_if_the_round_trip_were_a_millisecond,
 	paces_the_first_window_by_the_round_trip_of_the_handshake,
 	startup_ends_after_three_rounds_without_growth, drain_ends_with_the_queue,
 	gains_cycle_in_order_a_round_trip_each, probing_up_waits_for_its_queue_or_a_loss,
+	probing_up_ends_with_what_leaves_next, draining_ends_with_what_is_left_at_the_next_slot,
 	the_first_phase_is_any_but_draining, the_window_is_two_bdp_and_three_quanta,
 	the_largest_rate_lasts_ten_rounds, probes_the_round_trip_every_ten_seconds,
 	conserves_packets_for_a_round_then_restores, an_echo_of_congestion_changes_nothing,
