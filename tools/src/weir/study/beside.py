@@ -88,18 +88,6 @@ REASONS = (
         ("5M-20ms-4BDP", "100M-5ms-2BDP"),
     ),
     Reason(
-        "While BBR's gain is 1.25, Linux counts the segments that leave next as in flight"
-        " (bbr_packets_in_net_at_edt); without that the phase ends some 4 segments later, and as"
-        " many stay in the queue until the next",
-        (("bbr",),),
-        (*RTT, *LOSSES),
-        (),
-        (
-            *("20M-100ms-0.3BDP", "50M-20ms-1BDP", "100M-5ms-2BDP"),
-            *("100M-20ms-1BDP", "200M-10ms-0.5BDP", "500M-5ms-0.3BDP"),
-        ),
-    ),
-    Reason(
         "Late segments raise BBR's rate samples above the rate of the link, and what it paces too"
         " much adds up in the queue: 18.93 Mbit/s in Linux, 18.87 ours, of 18.83 that the link"
         " carries",
