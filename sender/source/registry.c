@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The list of sources.
+#include "common/base/draw.h"
 #include "sender/source/source.h"
 
-#include <math.h>
 #include <string.h>
 
 extern const struct source_ops source_bulk, source_size, source_poisson, source_closed,
@@ -30,5 +30,5 @@ const struct source_ops *source_find(const char *name) {
 }
 
 uint64_t source_exponential_ns(struct rng *rng, double mean_ns) {
-	return (uint64_t)(-mean_ns * log(1.0 - rng_unit(rng)) + 0.5);
+	return (uint64_t)(mean_ns * quantile_exponential(rng_unit(rng)) + 0.5);
 }

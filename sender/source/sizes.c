@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "sender/source/sizes.h"
 
+#include "common/base/draw.h"
 #include "common/config/text_file.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 
 #define SIZE_BYTES_MAX 1e15
@@ -143,10 +143,10 @@ uint64_t sizes_draw(const struct sizes *s, struct rng *rng) {
 	case SIZES_FIXED:
 		break;
 	case SIZES_EXPONENTIAL:
-		bytes = -mean * log(1.0 - rng_unit(rng));
+		bytes = mean * quantile_exponential(rng_unit(rng));
 		break;
 	case SIZES_PARETO:
-		bytes = mean * (s->shape - 1) / s->shape * pow(1.0 - rng_unit(rng), -1 / s->shape);
+		bytes = mean * (s->shape - 1) / s->shape * quantile_pareto(rng_unit(rng), s->shape);
 		break;
 	case SIZES_FILE:
 		bytes = file_quantile(s, rng_unit(rng));

@@ -26,17 +26,14 @@
 // Packets wait in a timing wheel, in exact order of departure; ties leave in order of arrival.
 #include "switch/stage/stage.h"
 
+#include "common/base/draw.h"
 #include "common/base/likely.h"
-#include "common/base/rng.h"
 #include "common/base/wheel.h"
-#include "common/config/text_file.h"
+#include "common/config/numbers.h"
 
 #include <errno.h>
-#include <math.h>
-#include <stdlib.h>
 
 #define MAX_SPREADS 20 // `max` if none is given: mean + so many
-#define TABLE_MAX (1u << 24)
 #define DELAY_MAX_NS 60e9
 
 enum distribution { UNIFORM, NORMAL, PARETO, TABLE };
@@ -50,8 +47,7 @@ struct jitter {
 	double shape, scale, ahead;
 
 	const struct stage_env *env;
-	double *value; // of the table, sorted
-	uint32_t values;
+	struct numbers table;
 	double pareto_mean, pareto_sd;
 	uint64_t longest_ns; // that a delay may be
 	uint64_t ahead_threshold;
@@ -95,46 +91,9 @@ static const struct param also[] = {
 	PARAM_END,
 };
 
-static int value_order(const void *pa, const void *pb) {
-	double a = *(const double *)pa, b = *(const double *)pb;
-
-	return (a > b) - (a < b);
-}
-
-static int table_read(struct jitter *j, struct text_file *f, struct err *err) {
-	uint32_t room = 0;
-	char word[64], *end;
-	int rc;
-
-	while ((rc = text_file_word(f, word, sizeof(word), err)) == 1) {
-		if (j->values == room) {
-			room = room > 0 ? 2 * room : 4096;
-			double *value =
-				room > TABLE_MAX ? NULL : realloc(j->value, room * sizeof(*value));
-
-			if (value == NULL)
-				return text_file_err(f, -ENOMEM, "too many numbers", err);
-			j->value = value;
-		}
-		double v = strtod(word, &end);
-		if (*end != '\0' || !isfinite(v))
-			return text_file_err(f, -EINVAL, "not a number", err);
-		j->value[j->values++] = v;
-	}
-	if (rc == 0 && j->values == 0)
-		return text_file_err(f, -EINVAL, "no number in it", err);
-	if (rc == 0)
-		qsort(j->value, j->values, sizeof(*j->value), value_order);
-	return rc;
-}
-
 static int jitter_configure(void *self, struct config_node *node, struct err *err) {
 	struct jitter *j = self;
 	const struct config_node *named = config_get(node, "file");
-	const struct config_file *file;
-	struct text_file f;
-	struct err why;
-	int rc;
 
 	j->pareto_mean = j->shape / (j->shape - 1);
 	j->pareto_sd = sqrt(j->shape / (j->shape - 2)) / (j->shape - 1);
@@ -142,11 +101,7 @@ static int jitter_configure(void *self, struct config_node *node, struct err *er
 		return 0;
 	if (j->distribution != TABLE)
 		return config_err(named, -EINVAL, err, "file: is for distribution: table alone");
-	if ((rc = config_read_file(node, &file, err)) < 0)
-		return rc;
-	text_file_begin(&f, file);
-	rc = table_read(j, &f, &why);
-	return rc == 0 ? 0 : config_err(file->named, rc, err, "file: %s", why.msg);
+	return numbers_read(&j->table, node, err);
 }
 
 static double limited(const struct jitter *j, double delay_ns) {
@@ -161,17 +116,10 @@ static double quantile(const struct jitter *j, double u) {
 	case UNIFORM:
 		return 2 * u - 1;
 	case PARETO:
-		return (pow(1 - u, -1 / j->shape) - j->pareto_mean) / j->pareto_sd;
+		return (quantile_pareto(u, j->shape) - j->pareto_mean) / j->pareto_sd;
 	default:
-		return j->value[(uint32_t)(u * j->values)] / j->scale;
+		return numbers_quantile(&j->table, u) / j->scale;
 	}
-}
-
-// A standard normal number (Box and Muller 1958).
-static double draw_normal(struct rng *rng) {
-	double u = 1 - rng_unit(rng), v = rng_unit(rng);
-
-	return sqrt(-2 * log(u)) * cos(2 * M_PI * v);
 }
 
 // The next y, at an arrival.
@@ -223,7 +171,7 @@ static int jitter_init(void *self, const struct stage_env *env, struct err *err)
 static void jitter_fini(void *self) {
 	struct jitter *j = self;
 
-	free(j->value);
+	numbers_fini(&j->table);
 }
 
 static struct pkt *jitter_release(struct jitter *j, uint64_t now_ns) {

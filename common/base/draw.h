@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Random numbers of some distributions, in their standard forms. Quantiles are of u in [0, 1), as rng_unit gives it.
+#pragma once
+#include "common/base/rng.h"
+
+#include <math.h>
+
+// Of mean 1: P(X > x) = e^-x.
+static inline double quantile_exponential(double u) {
+	return -log(1 - u);
+}
+
+// Of least value 1: P(X > x) = x^-shape.
+static inline double quantile_pareto(double u, double shape) {
+	return pow(1 - u, -1 / shape);
+}
+
+// Of mean 0 and standard deviation 1 (Box and Muller 1958); two numbers of the generator.
+static inline double draw_normal(struct rng *rng) {
+	double u = 1 - rng_unit(rng), v = rng_unit(rng);
+
+	return sqrt(-2 * log(u)) * cos(2 * M_PI * v);
+}
