@@ -140,6 +140,7 @@ void groups_list(struct run_list *l) {
 				.params = (*o)->params,
 				.also = {(*o)->also}});
 	stacks_list(l);
+	base_rtts_list(l);
 	run_list_entry(l,
 		&(struct run_listed){.kind = "flows",
 			.name = "flows",
@@ -407,6 +408,18 @@ int groups_init(struct groups *gs, struct config_node *node, struct err *err) {
 	return 0;
 }
 
+int groups_draw(struct groups *gs, struct config_node *flows, uint64_t seed, uint64_t duration_ns,
+	struct err *err) {
+	struct flows all;
+	int rc = flows_read(&all, flows, err);
+
+	if (rc == 0)
+		rc = base_rtts_init(&gs->base_rtts, &all, flows, seed, duration_ns, err);
+	for (uint32_t i = 0; rc == 0 && i < gs->count; i++)
+		gs->group[i].base_rtt_ns = gs->base_rtts.group[i].max_ns;
+	return rc;
+}
+
 const struct config_node *groups_guest(const struct groups *gs, struct config_node *flows) {
 	for (uint32_t i = 0; i < gs->count; i++) {
 		if (gs->group[i].stack.guest || gs->group[i].peer.guest)
@@ -424,6 +437,7 @@ void groups_fini(struct groups *gs) {
 		free(g->cc_config);
 		free(g->source_config);
 	}
+	base_rtts_free(&gs->base_rtts);
 	gs->count = 0;
 	gs->flows = 0;
 }

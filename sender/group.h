@@ -2,8 +2,8 @@
 // A flow group: flows that share a configuration, from one entry of the config's `flows` list.
 #pragma once
 #include "common/base/param.h"
+#include "common/config/base_rtt.h"
 #include "common/config/config.h"
-#include "common/config/flows.h"
 #include "common/telemetry/telemetry.h"
 #include "sender/cc/cc.h"
 #include "sender/stack.h"
@@ -25,7 +25,7 @@ struct group {
 	uint64_t stop_stagger_ns; // between their stops
 	uint64_t jitter_ns; // plus a uniform draw from [0, jitter)
 	uint64_t mss; // value of the MSS option: payload plus TCP options
-	uint64_t base_rtt_ns; // 0: what the paths give
+	uint64_t base_rtt_ns; // 0: what the paths give; the longest of its flows
 	int host; // the name that set other parameters
 	uint64_t dscp;
 	int ecn; // enum cc_ecn
@@ -67,11 +67,16 @@ struct groups {
 	uint32_t flows; // sum of their counts
 	bool dscp; // one of them has a DSCP
 	bool datagrams; // one of them sends UDP
+	struct base_rtts base_rtts; // once groups_draw has drawn them
 };
 
 // Reads the `flows` list. On error nothing needs freeing.
 int groups_init(struct groups *gs, struct config_node *node, struct err *err);
 void groups_fini(struct groups *gs);
+// Draws the base RTTs of flows whose group has a distribution of them (base_rtts_init); base_rtt_ns of such a group is
+// then its longest.
+int groups_draw(struct groups *gs, struct config_node *flows, uint64_t seed, uint64_t duration_ns,
+	struct err *err);
 // Where `flows` has the first group that starts after duration_ns; NULL: all start before.
 const struct config_node *groups_unreached(
 	const struct groups *gs, struct config_node *flows, uint64_t duration_ns);

@@ -51,8 +51,11 @@ void host_cc_record(struct host *h, const struct flow *f, const struct cc_ack *a
 }
 
 void host_flow_record(struct host *h, const struct flow *f, uint8_t event, uint64_t now_ns) {
+	const struct base_rtts *rtts = &h->groups->base_rtts;
 	struct tel_flows *r;
 
+	if (event == TEL_OPEN && base_rtts_drawn(rtts, f->group))
+		host_event(h, f, TEL_EV_BASE_RTT, 0, (double)rtts->flow_ns[f->id], 0, now_ns);
 	if (h->env.tel_flows == NULL || (r = tel_put(h->env.tel_flows)) == NULL)
 		return;
 	*r = (struct tel_flows){

@@ -80,6 +80,16 @@ static void write_group(
 	json_u64(j, "spurious_recoveries", s->c.spurious_recoveries);
 }
 
+// What was drawn, where the flows have base RTTs of their own.
+static void write_base_rtt(struct json *j, const struct base_rtt_group *g) {
+	json_object(j, "base_rtt");
+	json_text(j, "distribution", g->law);
+	json_u64(j, "min_ns", g->min_ns);
+	json_u64(j, "median_ns", g->median_ns);
+	json_u64(j, "max_ns", g->max_ns);
+	json_close(j, '}');
+}
+
 struct host_figures host_figures(const struct host *h, uint64_t now_ns) {
 	double seconds = (double)time_since(now_ns, h->measure_ns) / 1e9;
 	struct group_sum s = {0};
@@ -180,6 +190,8 @@ void host_summary(const struct host *const *hosts, uint32_t n, struct json *j, u
 	json_array(j, "groups");
 	for (uint32_t g = 0; g < gs->count; g++) {
 		write_group(j, &gs->group[g], &sum[g], hosts[0]->env.virtual_time);
+		if (base_rtts_drawn(&gs->base_rtts, g))
+			write_base_rtt(j, &gs->base_rtts.group[g]);
 		workload_summary(hosts, n, g, j, now_ns);
 		json_close(j, '}');
 	}

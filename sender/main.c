@@ -25,6 +25,8 @@ static int configure(struct live_app *live, struct err *err) {
 	if (groups_guest(&app->groups, flows) != NULL)
 		return config_err(groups_guest(&app->groups, flows), -EINVAL, err,
 			"stack: linux needs virtual time: run it without --live");
+	if ((rc = groups_draw(&app->groups, flows, live->run.seed, live->run.duration_ns, err)) < 0)
+		return rc;
 	if ((rc = live_plan_init(&app->plan, c, &app->groups, err)) < 0)
 		return rc;
 	network_read_empty(app->empty, config_root(c));
@@ -115,7 +117,7 @@ static const struct live_program program = {
 	.streams = streams,
 	.commands = sender_commands,
 	.list = list,
-	.kinds = "cc, source, flows, live, run",
+	.kinds = "cc, source, base_rtt, flows, live, run",
 	.configure = configure,
 	.size = sender_size,
 	.open = sender_open,

@@ -10,7 +10,8 @@ uint64_t workload_ideal_ns(const struct host *h, const struct flow *f, uint64_t 
 	uint64_t payload = f->payload, segs = bytes / payload, rest = bytes % payload;
 	uint32_t headers = WIRE_ETH + WIRE_IPV4 + WIRE_TCP + WIRE_FCS + WIRE_OVERHEAD
 		+ (flow_group(h, f)->timestamps ? 12 : 0);
-	uint64_t wire;
+	const uint64_t *own_ns = h->groups->base_rtts.flow_ns;
+	uint64_t wire, rtt_ns;
 
 	if (e == NULL || e->rate_bps == 0 || bytes == SOURCE_ENDLESS)
 		return 0;
@@ -19,7 +20,8 @@ uint64_t workload_ideal_ns(const struct host *h, const struct flow *f, uint64_t 
 		rest = 0;
 	}
 	wire = segs * (payload + headers) + (rest > 0 ? rest + headers : 0);
-	return (flow_group(h, f)->keeps ? 1 : 2) * e->rtt_ns
+	rtt_ns = own_ns != NULL && own_ns[f->id] > 0 ? own_ns[f->id] : e->rtt_ns;
+	return (flow_group(h, f)->keeps ? 1 : 2) * rtt_ns
 		+ (uint64_t)((double)wire * 8e9 / (double)e->rate_bps);
 }
 

@@ -16,11 +16,12 @@ static int configure(struct live_app *live, struct err *err) {
 	struct switch_app *app = switch_app(live);
 	struct config *c = live->run.config;
 	struct config_node *root = config_root(c);
-	int rc = plan_flows(&app->plan, c, err);
+	int rc = plan_flows(&app->plan, c, live->run.seed, live->run.duration_ns, err);
 	struct paths_env env = {
 		.run_seed = live->run.seed,
 		.mtu_bytes = PLAN_MTU_BYTES,
 		.group_base_rtt_ns = app->plan.group_base_rtt_ns,
+		.base_rtts = &app->plan.base_rtts,
 		.group_route = app->plan.group_route,
 		.flows = config_get(root, "flows"),
 		.groups = app->plan.groups,

@@ -10,10 +10,10 @@
 // Packets are popped with arrival_ns = their theoretical departure from the last stage. Packets that
 // stages drop are counted by reason and put on `drops`; the owner frees them.
 #pragma once
-#include "switch/stage/stage.h"
+#include "switch/stage/flow_delays.h"
 
 #include "common/base/json.h"
-#include "common/config/flows.h"
+#include "common/config/base_rtt.h"
 
 #define PATH_STAGES_MAX 16
 #define PATH_LINKS_MAX 64 // of a run
@@ -87,6 +87,7 @@ struct paths {
 	struct route route[GROUPS_MAX][FLOWS_DIRECTIONS];
 	uint32_t groups;
 	uint64_t class_extra_ns[PATHS_MAX][GROUPS_MAX]; // of a path's last delay stage
+	struct flow_delays flow_delays[PATHS_MAX];
 };
 
 // Inputs of paths from outside the `paths` section.
@@ -96,6 +97,8 @@ struct paths_env {
 	// base_rtt per flow group, 0: none. The difference to the delay of the group's paths is added in the
 	// last delay stage of its way back (of its way there if that has none); less than that is an error.
 	const uint64_t *group_base_rtt_ns;
+	// Of groups whose flows have base RTTs of their own, which are added in the same way; NULL: there are none.
+	const struct base_rtts *base_rtts;
 	struct flows_route (*group_route)[FLOWS_DIRECTIONS]; // NULL: "forward" and "reverse"
 	struct config_node *flows; // the list of groups, for messages; NULL: there is none
 	uint32_t groups;

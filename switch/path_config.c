@@ -361,6 +361,8 @@ void paths_fini(struct paths *ps) {
 			s->state = NULL;
 		}
 		ps->path[i].stages = 0;
+		free(ps->flow_delays[i].extra_ns);
+		ps->flow_delays[i] = (struct flow_delays){0};
 	}
 	ps->count = 0;
 }

@@ -37,6 +37,8 @@ uint8_t path_last_link(const struct path *p) {
 
 bool paths_random(const struct paths *ps) {
 	for (uint32_t i = 0; i < ps->count; i++) {
+		if (ps->flow_delays[i].count > 0)
+			return true;
 		for (uint32_t k = 0; k < ps->path[i].stages; k++) {
 			const struct path_stage *s = &ps->path[i].stage[k];
 

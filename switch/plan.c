@@ -71,14 +71,16 @@ void plan_list(struct run_list *l) {
 			.params = fixed_params});
 }
 
-int plan_flows(struct plan *p, struct config *c, struct err *err) {
+int plan_flows(
+	struct plan *p, struct config *c, uint64_t seed, uint64_t duration_ns, struct err *err) {
 	struct config_node *root = config_root(c), *list = config_get(root, "flows");
 	struct flows f;
 	int rc;
 
 	if ((rc = live_sender_ip(config_get(root, "live"), &p->flow_base_ip, err)) < 0)
 		return rc;
-	if ((rc = flows_read(&f, list, err)) < 0)
+	if ((rc = flows_read(&f, list, err)) < 0
+		|| (rc = base_rtts_init(&p->base_rtts, &f, list, seed, duration_ns, err)) < 0)
 		return rc;
 	config_skip(list);
 	p->groups = f.groups;
@@ -95,6 +97,7 @@ int plan_flows(struct plan *p, struct config *c, struct err *err) {
 }
 
 void plan_free(struct plan *p) {
+	base_rtts_free(&p->base_rtts);
 	free(p->group_of);
 	p->group_of = NULL;
 }

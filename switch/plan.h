@@ -28,7 +28,7 @@
 // one's, the second the second's and so on, round and round. Its receive queues are spread over the lcores
 // from that one on.
 #pragma once
-#include "common/config/flows.h"
+#include "common/config/base_rtt.h"
 #include "common/config/live.h"
 #include "common/net/wire.h"
 #include "switch/path.h"
@@ -71,12 +71,15 @@ struct plan {
 	uint32_t flows;
 	uint16_t *group_of; // per flow
 	uint64_t group_base_rtt_ns[GROUPS_MAX];
+	struct base_rtts base_rtts;
 	struct flows_route group_route[GROUPS_MAX][FLOWS_DIRECTIONS];
 	uint32_t groups;
 };
 
-// Reads the number and base RTT of each flow group, and the sender's address.
-int plan_flows(struct plan *p, struct config *c, struct err *err);
+// Reads the number and base RTT of each flow group, and the sender's address. Base RTTs are drawn for a run of this seed
+// and duration; 0: it has no end.
+int plan_flows(
+	struct plan *p, struct config *c, uint64_t seed, uint64_t duration_ns, struct err *err);
 // Reads live.switch. `ps` must be initialised; ports point into it.
 int plan_ports(struct plan *p, struct config *c, struct paths *ps, struct err *err);
 // Which lcore receives from a port's queue.

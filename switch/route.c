@@ -2,6 +2,7 @@
 #include "switch/route.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct flows_route route_default[FLOWS_DIRECTIONS] = {
@@ -68,17 +69,48 @@ static struct path *group_carrier(struct paths *ps, uint32_t group) {
 	return NULL;
 }
 
-// A group with a base RTT of its own: the rest of it goes to one delay stage.
+static struct config_node *group_node(const struct paths_env *env, uint32_t g, const char *key) {
+	struct config_node *node = env->flows != NULL ? config_at(env->flows, g) : NULL;
+
+	return node != NULL && key != NULL ? config_get(node, key) : node;
+}
+
+// What its base RTT exceeds the delays of the paths by, for each flow of a group.
+static int flow_extras(
+	struct flow_delays *f, const struct base_rtts *rtts, uint32_t g, uint64_t have_ns) {
+	const struct base_rtt_group *group = &rtts->group[g];
+	uint32_t at = f->count, count = at + group->flows;
+	uint64_t *extra_ns = realloc(f->extra_ns, count * sizeof(*extra_ns));
+
+	if (extra_ns == NULL)
+		return -ENOMEM;
+	f->extra_ns = extra_ns;
+	f->count = count;
+	f->group[g].first = group->first;
+	f->group[g].flows = group->flows;
+	f->group[g].at = at;
+	for (uint32_t i = 0; i < group->flows; i++)
+		extra_ns[at + i] = rtts->flow_ns[group->first + i] - have_ns;
+	return 0;
+}
+
+// A group with base RTTs of its own: the rest of them goes to one delay stage.
 static int group_class(struct paths *ps, const struct paths_env *env, uint32_t g, struct err *err) {
+	bool drawn = base_rtts_drawn(env->base_rtts, g);
 	uint64_t want_ns = env->group_base_rtt_ns != NULL ? env->group_base_rtt_ns[g] : 0;
 	uint64_t have_ns = group_delay_ns(ps, g);
 	struct path *carrier = group_carrier(ps, g);
 
-	if (want_ns == 0 || want_ns == have_ns)
+	if (drawn && env->base_rtts->group[g].least_ns < have_ns)
+		return config_err(group_node(env, g, "base_rtt"), -EINVAL, err,
+			"base_rtt: draws begin at %g ms, which is less than the delay of the paths, "
+			"%g ms; that is the least that min may be",
+			(double)env->base_rtts->group[g].least_ns / 1e6, (double)have_ns / 1e6);
+	if (!drawn && (want_ns == 0 || want_ns == have_ns))
 		return 0;
-	if (want_ns < have_ns)
-		return config_err(env->flows != NULL ? config_at(env->flows, g) : NULL, -EINVAL,
-			err, "base_rtt %g ms is less than the delay of the paths, %g ms",
+	if (!drawn && want_ns < have_ns)
+		return config_err(group_node(env, g, NULL), -EINVAL, err,
+			"base_rtt %g ms is less than the delay of the paths, %g ms",
 			(double)want_ns / 1e6, (double)have_ns / 1e6);
 	if (carrier == NULL)
 		return err_set(err, -EINVAL,
@@ -87,10 +119,16 @@ static int group_class(struct paths *ps, const struct paths_env *env, uint32_t g
 	struct path_stage *s = path_last_delay(carrier);
 	uint64_t *extra_ns = ps->class_extra_ns[carrier->index];
 
-	extra_ns[g] = want_ns - have_ns;
 	s->env.class_extra_ns = extra_ns;
 	s->env.class_count = env->groups;
-	return 0;
+	if (!drawn) {
+		extra_ns[g] = want_ns - have_ns;
+		return 0;
+	}
+	s->env.flow_delays = &ps->flow_delays[carrier->index];
+	return flow_extras(&ps->flow_delays[carrier->index], env->base_rtts, g, have_ns) == 0
+		? 0
+		: err_set(err, -ENOMEM, "base_rtt: no memory for the flows' delays");
 }
 
 // A BDP is that of the longest round trip of a group through the path.

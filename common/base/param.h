@@ -11,7 +11,8 @@
 
 enum param_type {
 	// Whole numbers; times, rates and sizes are rounded to the nearest. With `choices`, these words stand for 0, 1
-	// and so on, and numbers begin above them.
+	// and so on, and numbers begin above them. With `of`, a plug-in of that kind may be written instead, {name:
+	// {...}}, which other code reads; the field then has its default.
 	PARAM_TYPE_U64,
 	PARAM_TYPE_F64,
 	PARAM_TYPE_BOOL, // yes/no/true/false/on/off

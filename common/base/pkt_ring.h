@@ -19,6 +19,8 @@ struct pkt_ring {
 
 // Room for at least 2^10 packets. False: no memory.
 bool pkt_ring_grow(struct pkt_ring *r);
+// The same for one of very many rings, most of which stay short: at first 8 packets, then twice as many.
+bool pkt_ring_grow_small(struct pkt_ring *r);
 void pkt_ring_fini(struct pkt_ring *r);
 
 // Number of packets that fit without growing.

@@ -15,10 +15,12 @@
 // Rows of a group's parameter table; the fields are uint64_t.
 #define FLOWS_COUNT(T, field)                                                                      \
 	{ "count", "1", "number of flows", UNIT_NONE, PARAM_U64(T, field), 1, 1e6 }
-#define FLOWS_BASE_RTT(T, field)                                                                   \
-	{                                                                                          \
-		"base_rtt", "0s", "round trip without queues; 0s: what the paths give",            \
-			UNIT_TIME_NS, PARAM_U64(T, field), 0, 6e10                                 \
+#define FLOWS_BASE_RTT(T, field)                                                                    \
+	{                                                                                           \
+		"base_rtt", "0s",                                                                   \
+			"round trip without queues; 0s: what the paths give; a distribution: each " \
+			"flow has a draw of its own",                                               \
+			UNIT_TIME_NS, PARAM_U64(T, field), 0, 6e10, .of = "base_rtt"                \
 	}
 
 // The key `path` of a group, and its own keys.
@@ -43,7 +45,7 @@ struct flows {
 	uint32_t groups;
 	uint32_t count; // of all groups
 	uint32_t group_count[GROUPS_MAX];
-	uint64_t base_rtt_ns[GROUPS_MAX]; // 0: what the paths give
+	uint64_t base_rtt_ns[GROUPS_MAX]; // 0: what the paths give, or a distribution (base_rtt.h)
 	struct flows_route route[GROUPS_MAX][FLOWS_DIRECTIONS];
 };
 

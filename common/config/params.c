@@ -85,6 +85,8 @@ int config_param(struct config_node *map, const char *what, const struct param *
 
 	if (e != NULL) {
 		e->read = true;
+		if (e->value->kind == CONFIG_MAP && p->of != NULL)
+			return param_set(p, obj, p->def, err); // another reader has the plug-in
 		if (e->value->kind != CONFIG_SCALAR)
 			return config_err(e->value, -EINVAL, err,
 				"%s: a single value is wanted, not a %s", p->name,

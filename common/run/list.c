@@ -36,6 +36,7 @@ static const struct {
 	{"cc", "congestion control"},
 	{"source", "source of a flow's data"},
 	{"stack", "TCP of a group's flows"},
+	{"base_rtt", "distribution of base RTTs"},
 	{"flows", "section of the config"},
 	{"run", "section of the config"},
 	{"live", "section of the config"},
@@ -72,7 +73,8 @@ static void format_numbers(const struct param *p, char *text, size_t size) {
 	if (isinf(p->max))
 		snprintf(text, size, "%s or more", min);
 	else
-		snprintf(text, size, "%s%s to %s", p->zero ? "0 or " : "", min, max);
+		snprintf(text, size, "%s%s to %s%s%s", p->zero ? "0 or " : "", min, max,
+			p->of != NULL ? " or one of --list " : "", p->of != NULL ? p->of : "");
 }
 
 static void format_range(const struct param *p, char *text, size_t size) {

@@ -101,7 +101,7 @@ static void print_help(const char *program) {
 	      "  --progress          progress as JSON lines on standard error\n"
 	      "  --check             read the config, say what is wrong with it, run nothing\n"
 	      "  --print-config      the config with all defaults, run nothing\n"
-	      "  --list [KIND|NAME]  aqm, stage, cc, source: what there is, with parameters;\n"
+	      "  --list [KIND|NAME]  aqm, stage, cc, source, base_rtt: what there is;\n"
 	      "                      flows, run, live: the keys of the config; stream: telemetry;\n"
 	      "                      a NAME, such as codel: its page\n"
 	      "  --help, --version\n\n"

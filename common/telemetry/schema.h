@@ -65,7 +65,9 @@
 		"capture: the receiver's window opens again; value: ns for which it was closed")     \
 	V(TEL_EV_PROBE, 12, "probe",                                                                 \
 		"before: RTTmin, value: dq, value3: completion time, all in ns; value2: rate in "    \
-		"bit/s, 0: no limit; detail: probes answered")
+		"bit/s, 0: no limit; detail: probes answered")                                       \
+	V(TEL_EV_BASE_RTT, 13, "base_rtt",                                                           \
+		"a flow opens whose group draws base RTTs; value: its own, in ns")
 
 // E(enum, list of its values)
 #define TEL_ENUMS(E)                                                                               \

@@ -2,7 +2,8 @@
 // Constant one-way delay: departure = arrival + delay (+ the class's own extra delay).
 //
 // Packets of one delay class leave in order of arrival, so each class is a FIFO; a small heap over the heads of
-// the non-empty classes finds the next packet. Ties leave in order of arrival.
+// the non-empty classes finds the next packet. Ties leave in order of arrival. A class is a flow group, or one flow
+// where those of a group have base RTTs of their own; the heap then holds the flows that have packets under way.
 //
 // Deliberate reordering: a fraction `late` of the packets, drawn from this stage's own random stream, waits
 // `late_by` longer and is overtaken by the others. Late packets are a second FIFO of their class.
@@ -20,7 +21,7 @@
 //
 // A higher delay applies from the next packet on. Overtaken packets move to a separate list, sorted by departure,
 // which is one more FIFO in the heap: this needs no extra memory, and time only at a change.
-#include "switch/stage/stage.h"
+#include "switch/stage/flow_delays.h"
 
 #include "common/base/likely.h"
 #include "common/base/pkt_ring.h"
@@ -160,14 +161,15 @@ static void delay_step(struct delay *d, uint64_t now_ns) {
 
 static void delay_update(void *self, uint64_t now_ns) {
 	struct delay *d = self;
-	bool lower = false;
+	bool lower = false, extras = stage_extras(d->env) > 0;
 
 	d->late_threshold = rng_threshold(d->late);
 	d->random |= d->late > 0 && d->late_by_ns > 0;
 	for (uint32_t i = 0; i < 2 * d->classes; i++) {
-		const uint64_t *extra = d->env->class_extra_ns;
-		uint64_t delay_ns = d->delay_ns + (extra != NULL ? extra[i % d->classes] : 0)
-			+ (i < d->classes ? 0 : d->late_by_ns);
+		uint64_t delay_ns = d->delay_ns + (i < d->classes ? 0 : d->late_by_ns);
+
+		if (extras)
+			delay_ns += stage_extra_ns(d->env, i % d->classes);
 
 		lower |= delay_ns < d->line[i].delay_ns;
 		d->line[i].delay_ns = delay_ns;
@@ -182,7 +184,7 @@ static int delay_init(void *self, const struct stage_env *env, struct err *err) 
 	struct delay *d = self;
 
 	d->env = env;
-	d->classes = env->class_extra_ns != NULL && env->class_count > 0 ? env->class_count : 1;
+	d->classes = stage_extras(env) > 0 ? stage_extras(env) : 1;
 	d->heap = calloc(2 * (size_t)d->classes + 1, sizeof(*d->heap));
 	d->line = calloc(2 * (size_t)d->classes, sizeof(*d->line));
 	if (d->heap == NULL || d->line == NULL)
@@ -244,18 +246,26 @@ static inline void line_take(
 		heads_rise(d->heap, d->heads++, (struct head){pkts[0]->release_ns, pkts[0], line});
 }
 
+// A flow's own line begins small: there may be a million of them.
+static bool line_grow(struct pkt_ring *q, bool flow) {
+	return flow ? pkt_ring_grow_small(q) : pkt_ring_grow(q);
+}
+
 // Pushes packets one by one, each into the line of its class.
 __attribute__((noinline)) static void delay_sort(
 	struct delay *d, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops) {
 	for (uint32_t i = 0; i < n; i++) {
 		struct pkt *p = pkts[i];
-		struct line *line = &d->line[p->delay_class < d->classes ? p->delay_class : 0];
+		uint32_t class = d->classes == 1 ? 0 : stage_extra_of(d->env, p);
+		struct line *line = &d->line[class];
 
 		if (d->late_threshold > 0 && rng_below(&d->rng, d->late_threshold))
 			line += d->classes;
 		if (unlikely(d->pkts >= d->env->max_pkts) && delay_full(d, p->arrival_ns))
 			stage_drop(d->env, drops, p, DROP_DELAY_FULL);
-		else if (unlikely(pkt_ring_room(&line->q) == 0) && !pkt_ring_grow(&line->q))
+		else if (unlikely(pkt_ring_room(&line->q) == 0)
+			&& !line_grow(&line->q,
+				d->env->flow_delays != NULL && class >= d->env->class_count))
 			stage_drop(d->env, drops, p, DROP_NO_MBUF);
 		else
 			line_take(d, line, &p, 1);

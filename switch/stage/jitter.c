@@ -24,7 +24,7 @@
 // no earlier than the one before it, as behind a link layer that delivers in order; delays are longer then.
 //
 // Packets wait in a timing wheel, in exact order of departure; ties leave in order of arrival.
-#include "switch/stage/stage.h"
+#include "switch/stage/flow_delays.h"
 
 #include "common/base/draw.h"
 #include "common/base/likely.h"
@@ -199,7 +199,7 @@ __attribute__((noinline)) static bool jitter_full(struct jitter *j, uint64_t t_n
 
 static void jitter_push(void *self, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops) {
 	struct jitter *j = self;
-	const uint64_t *extra_ns = j->env->class_extra_ns;
+	bool extras = stage_extras(j->env) > 0;
 
 	for (uint32_t i = 0; i < n; i++) {
 		struct pkt *p = pkts[i];
@@ -207,9 +207,8 @@ static void jitter_push(void *self, struct pkt *const *pkts, uint32_t n, struct 
 
 		j->arrival_ns = t_ns;
 		j->begun = true;
-		if (extra_ns != NULL)
-			release_ns +=
-				extra_ns[p->delay_class < j->env->class_count ? p->delay_class : 0];
+		if (extras)
+			release_ns += stage_extra_ns(j->env, stage_extra_of(j->env, p));
 		if (unlikely(j->pkts >= j->env->max_pkts) && jitter_full(j, t_ns)) {
 			stage_drop(j->env, drops, p, DROP_DELAY_FULL);
 			continue;
@@ -270,8 +269,8 @@ static uint64_t jitter_max_delay_ns(const void *self) {
 	const struct jitter *j = self;
 	uint64_t extra_ns = 0;
 
-	for (uint32_t i = 0; j->env->class_extra_ns != NULL && i < j->env->class_count; i++)
-		extra_ns = time_max(extra_ns, j->env->class_extra_ns[i]);
+	for (uint32_t i = 0; i < stage_extras(j->env); i++)
+		extra_ns = time_max(extra_ns, stage_extra_ns(j->env, i));
 	return j->longest_ns + extra_ns;
 }
 

@@ -20,6 +20,7 @@
 
 struct path;
 struct stage_env;
+struct flow_delays;
 
 // Sees packets on their way (captures): all of them, whether or not there are records of them. It outlives the
 // path, and changes nothing.
@@ -55,6 +56,8 @@ struct stage_env {
 	// Extra constant delay per delay class (flow group), in the one delay stage that carries it.
 	const uint64_t *class_extra_ns;
 	uint32_t class_count;
+	const struct flow_delays
+		*flow_delays; // of flows (flow_delays.h); NULL: all of a group have the same
 	uint64_t max_pkts; // packets a delay line must be able to hold
 	aqm_hosts_fn *hosts; // NULL: a packet's flow group stands for both its hosts
 	const struct pkt_reader *headers; // of its packets

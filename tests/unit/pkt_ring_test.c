@@ -63,4 +63,36 @@ START_TEST(first_in_first_out_while_it_grows_and_wraps) {
 }
 END_TEST
 
-TEST_MAIN(first_in_first_out_while_it_grows_and_wraps)
+// One of very many begins with room for 8, and becomes like the others when it is long.
+START_TEST(a_small_one_does_too) {
+	static struct pkt pkt[PKTS];
+	struct pkt_ring r = {0};
+	uint32_t in = 0, out = 0, slots = 0;
+
+	while (in < PKTS) {
+		for (uint32_t i = 0; i < 3 && in < PKTS; i++) {
+			if (pkt_ring_room(&r) == 0) {
+				ck_assert(pkt_ring_grow_small(&r));
+				ck_assert_uint_eq(r.slots, slots == 0 ? 8 : 2 * slots);
+				slots = r.slots;
+			}
+			ck_assert(pkt_ring_push(&r, &pkt[in++]));
+		}
+		ck_assert_ptr_eq(pkt_ring_pop(&r), &pkt[out++]);
+	}
+	ck_assert_uint_eq(r.slots, 4096);
+	while (out < PKTS)
+		ck_assert_ptr_eq(pkt_ring_pop(&r), &pkt[out++]);
+	pkt_ring_fini(&r);
+
+	// From small to large by the other function.
+	ck_assert(pkt_ring_grow_small(&r));
+	ck_assert(pkt_ring_push(&r, &pkt[0]));
+	ck_assert(pkt_ring_grow(&r));
+	ck_assert_uint_eq(r.slots, 1024);
+	ck_assert_ptr_eq(pkt_ring_pop(&r), &pkt[0]);
+	pkt_ring_fini(&r);
+}
+END_TEST
+
+TEST_MAIN(first_in_first_out_while_it_grows_and_wraps, a_small_one_does_too)

@@ -27,10 +27,11 @@ static int site_open_flows(
 		paths, flows, strstr(ports, "lcores") != NULL ? "" : "lcores: [1], ", ports);
 	s->config = config_parse("t", text, strlen(text), &s->err);
 	ck_assert_msg(s->config != NULL, "%s", s->err.msg);
-	if ((rc = plan_flows(&s->plan, s->config, &s->err)) < 0)
+	if ((rc = plan_flows(&s->plan, s->config, 1, 0, &s->err)) < 0)
 		return rc;
 	env.groups = s->plan.groups;
 	env.group_base_rtt_ns = s->plan.group_base_rtt_ns;
+	env.base_rtts = &s->plan.base_rtts;
 	env.group_route = s->plan.group_route;
 	rc = paths_init(&s->paths, config_get(config_root(s->config), "paths"), &env, &s->err);
 	ck_assert_msg(rc == 0, "%s", s->err.msg);

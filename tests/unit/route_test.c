@@ -7,6 +7,7 @@ struct world {
 	struct config *config;
 	struct paths *ps;
 	struct flows flows;
+	struct base_rtts rtts;
 	struct err err;
 };
 
@@ -32,9 +33,14 @@ static int try_routes(struct world *w, const char *text) {
 	root = config_root(w->config);
 	if ((rc = flows_read(&w->flows, config_get(root, "flows"), &w->err)) < 0)
 		return rc;
+	if ((rc = base_rtts_init(
+		     &w->rtts, &w->flows, config_get(root, "flows"), 1, 10 * NS_PER_S, &w->err))
+		< 0)
+		return rc;
 	struct paths_env env = {
 		.mtu_bytes = MTU,
 		.group_base_rtt_ns = w->flows.base_rtt_ns,
+		.base_rtts = &w->rtts,
 		.group_route = w->flows.route,
 		.groups = w->flows.groups,
 		.flows = config_get(root, "flows"),
@@ -56,6 +62,7 @@ static void close_routes(struct world *w) {
 	if (w->ps->count > 0)
 		paths_fini(w->ps);
 	free(w->ps);
+	base_rtts_free(&w->rtts);
 	config_free(w->config);
 }
 
@@ -92,6 +99,40 @@ START_TEST(the_rest_of_a_base_rtt_is_in_the_last_delay_of_the_way_back) {
 	}
 	ck_assert_ptr_null(w.ps->path[0].stage[1].env.class_extra_ns);
 	ck_assert_ptr_eq(w.ps->path[2].stage[0].env.class_extra_ns, w.ps->class_extra_ns[2]);
+	close_routes(&w);
+}
+END_TEST
+
+// The third group's flows, 5 to 8, draw base RTTs of 30 to 90 ms for paths of 17 ms; `back` carries all but that.
+START_TEST(flows_have_the_rest_of_their_own_base_rtts) {
+	struct world w = open_routes(
+		PATHS "flows:\n"
+		      "  - {path: {forward: [hop1, hop2], reverse: back}}\n"
+		      "  - {count: 4, path: {forward: hop1, reverse: back}, base_rtt: 40ms}\n"
+		      "  - {count: 4, path: {forward: hop2, reverse: back},\n"
+		      "     base_rtt: {uniform: {min: 30ms, max: 90ms}}}\n");
+	const struct stage_env *env = &w.ps->path[2].stage[0].env;
+	struct pkt p = {.delay_class = 2};
+	uint64_t longest_ns = 0;
+
+	ck_assert_uint_eq(stage_extras(env), 3 + 4);
+	for (p.flow_id = 5; p.flow_id < 9; p.flow_id++) {
+		uint64_t rtt_ns = w.rtts.flow_ns[p.flow_id];
+
+		ck_assert(rtt_ns >= 30 * MS && rtt_ns <= 90 * MS);
+		ck_assert_uint_eq(stage_extra_ns(env, stage_extra_of(env, &p)), rtt_ns - 17 * MS);
+		longest_ns = time_max(longest_ns, rtt_ns);
+	}
+	p = (struct pkt){.delay_class = 1, .flow_id = 2};
+	ck_assert_uint_eq(stage_extra_ns(env, stage_extra_of(env, &p)), 25 * MS);
+	p = (struct pkt){.delay_class = 0, .flow_id = 0};
+	ck_assert_uint_eq(stage_extra_ns(env, stage_extra_of(env, &p)), 0);
+	// Memory is for the longest, windows are for the shortest, and a BDP is that of the paths.
+	ck_assert_uint_eq(w.ps->path[2].max_delay_ns, longest_ns - 7 * MS);
+	ck_assert_uint_eq(routes_ahead_ns(w.ps), 10 * MS);
+	ck_assert_uint_eq(w.ps->path[1].base_rtt_ns, 22 * MS);
+	ck_assert(paths_random(w.ps) && paths_flows(w.ps));
+	ck_assert_ptr_null(w.ps->path[1].stage[1].env.flow_delays);
 	close_routes(&w);
 }
 END_TEST
@@ -196,6 +237,13 @@ START_TEST(bad_routes_are_refused_with_their_place) {
 			"back; 1ns will do"},
 		{PATHS "flows: [{path: {forward: [hop1, hop2], reverse: back}, base_rtt: 21ms}]\n",
 			"base_rtt 21 ms is less than the delay of the paths, 22 ms"},
+		{PATHS "flows: [{path: {forward: [hop1, hop2], reverse: back}, "
+		       "base_rtt: {uniform: {min: 21ms, max: 1s}}}]\n",
+			"x.yaml:5:66: base_rtt: draws begin at 21 ms, which is less than the delay "
+			"of the paths, 22 ms"},
+		{"paths: {forward: [{link: {rate: 1Mbit}}], reverse: [{loss: {rate: 0%}}]}\n"
+		 "flows: [{base_rtt: {uniform: {min: 1ms, max: 2ms}}}]\n",
+			"base_rtt needs a delay stage"},
 	};
 	struct world w;
 
@@ -209,5 +257,6 @@ END_TEST
 
 TEST_MAIN(a_bdp_is_that_of_the_longest_round_trip_through_a_path,
 	the_rest_of_a_base_rtt_is_in_the_last_delay_of_the_way_back,
-	one_delay_carries_the_rest_of_a_base_rtt, windows_are_as_long_as_the_delays_allow,
-	without_a_path_groups_go_forward_and_back, bad_routes_are_refused_with_their_place)
+	flows_have_the_rest_of_their_own_base_rtts, one_delay_carries_the_rest_of_a_base_rtt,
+	windows_are_as_long_as_the_delays_allow, without_a_path_groups_go_forward_and_back,
+	bad_routes_are_refused_with_their_place)

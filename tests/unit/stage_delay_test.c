@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "switch/stage/flow_delays.h"
 #include "switch_test.h"
 
 START_TEST(departure_is_arrival_plus_delay_to_the_nanosecond) {
@@ -47,7 +48,92 @@ START_TEST(classes_have_their_own_extra_delay) {
 }
 END_TEST
 
+// Group 1 has the flows 4 to 6, each with a delay of its own; those of the others are alike.
+START_TEST(flows_have_their_own_extra_delay) {
+	static const uint64_t extra[] = {20 * MS, 0, 5 * MS};
+	static uint64_t own[] = {1 * MS, 30 * MS, 2 * MS};
+	static const struct flow_delays flows = {
+		.extra_ns = own, .count = 3, .group[1] = {.first = 4, .flows = 3}};
+	static const struct {
+		uint16_t group;
+		uint32_t flow;
+		uint64_t at_ns;
+	} sent[] = {
+		{1, 4, 11 * MS},
+		{1, 6, 12 * MS},
+		{1, 7, 11 * MS}, // of no flow of the group: as one of them, (7 - 4) % 3
+		{2, 4, 15 * MS},
+		{0, 5, 30 * MS},
+		{1, 5, 40 * MS},
+	};
+	static const char *const stages[] = {
+		"{delay: {delay: 10ms}}", "{jitter: {mean: 10ms, spread: 0ms}}"};
+
+	for (size_t k = 0; k < sizeof(stages) / sizeof(stages[0]); k++) {
+		struct stage_bench b = {.env = {.name = "reverse.x",
+						.class_extra_ns = extra,
+						.class_count = 3,
+						.flow_delays = &flows}};
+		struct pkt *pkts = pkts_new(6, 1000);
+
+		ck_assert_int_eq(stage_open(&b, stages[k]), 0);
+		ck_assert_uint_eq(b.ops->max_delay_ns(b.st), 40 * MS);
+		ck_assert_uint_eq(b.ops->min_delay_ns(b.st), 10 * MS);
+		for (uint32_t i = 0; i < 6; i++) {
+			pkts[i].delay_class = sent[i].group;
+			pkts[i].flow_id = sent[i].flow;
+			stage_put(&b, &pkts[i], 0);
+		}
+		for (uint64_t last_ns = 0, i = 0; i < 6; i++) {
+			struct pkt *p = stage_take(&b, NEVER_NS);
+
+			ck_assert_uint_eq(p->arrival_ns, sent[p - pkts].at_ns);
+			ck_assert_uint_ge(p->arrival_ns, last_ns);
+			last_ns = p->arrival_ns;
+		}
+		stage_close(&b);
+		free(pkts);
+	}
+}
+END_TEST
+
 #define MANY 200000
+
+// One group of a thousand flows, each with its own delay: lines begin small and grow.
+START_TEST(many_flows_leave_in_the_order_of_a_sorted_list) {
+	static const uint64_t none[1];
+	static uint64_t own[1000];
+	static struct want want[MANY];
+	static const struct flow_delays flows = {
+		.extra_ns = own, .count = 1000, .group[0] = {.first = 0, .flows = 1000}};
+	struct stage_bench b = {
+		.env = {.class_extra_ns = none, .class_count = 1, .flow_delays = &flows}};
+	struct pkt *pkts = pkts_new(MANY, 100);
+	struct rng rng;
+	uint64_t t = 0;
+
+	rng_init(&rng, 1, "flows");
+	for (uint32_t i = 0; i < 1000; i++)
+		own[i] = rng_u64(&rng) % 200000;
+	ck_assert_int_eq(stage_open(&b, "{delay: {delay: 1us}}"), 0);
+	for (uint32_t i = 0; i < MANY; i++) {
+		t += rng_u64(&rng) % 4;
+		// Half of all are of ten flows.
+		pkts[i].flow_id = (uint32_t)(rng_u64(&rng) % (i % 2 == 0 ? 10 : 1000));
+		want[i] = (struct want){t + 1000 + own[pkts[i].flow_id], t, i};
+		stage_put(&b, &pkts[i], t);
+	}
+	qsort(want, MANY, sizeof(want[0]), want_order);
+	for (uint32_t i = 0; i < MANY; i++) {
+		struct pkt *p = stage_take(&b, NEVER_NS);
+
+		NEED(p->id == want[i].id && p->arrival_ns == want[i].out_ns);
+	}
+	ck_assert_uint_eq(b.drops.count, 0);
+	stage_close(&b);
+	free(pkts);
+}
+END_TEST
 
 START_TEST(many_classes_leave_in_the_order_of_a_sorted_list) {
 	static uint64_t extra[300];
@@ -392,6 +478,7 @@ START_TEST(step_leaves_no_wait_behind) {
 END_TEST
 
 TEST_MAIN(departure_is_arrival_plus_delay_to_the_nanosecond, classes_have_their_own_extra_delay,
+	flows_have_their_own_extra_delay, many_flows_leave_in_the_order_of_a_sorted_list,
 	many_classes_leave_in_the_order_of_a_sorted_list, late_packets_are_overtaken,
 	a_lower_delay_does_as_on_decrease_says, a_lowered_delay_releases_no_pipe_at_once,
 	a_full_line_drops_with_a_reason_of_its_own, what_has_left_makes_room_though_nobody_took_it,

@@ -48,7 +48,7 @@ static int list(const struct run_options *opt, struct err *err) {
 	run_list_streams(&l);
 	run_list_units(&l);
 	return run_list_end(
-		&l, "aqm, stage, path, cc, source, stack, flows, run, live, stream", err);
+		&l, "aqm, stage, path, cc, source, stack, base_rtt, flows, run, live, stream", err);
 }
 
 static void print_progress(struct sim *s, double wall_s) {

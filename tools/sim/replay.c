@@ -97,11 +97,12 @@ static int make_paths(struct replay *r, struct err *err) {
 	struct config_node *root = config_root(r->run->config);
 	struct config_node *flows = config_get(root, "flows");
 	struct groups groups = {0};
-	int rc = plan_flows(&r->plan, r->run->config, err);
+	int rc = plan_flows(&r->plan, r->run->config, r->run->seed, 0, err);
 	struct paths_env env = {
 		.run_seed = r->run->seed,
 		.mtu_bytes = PLAN_MTU_BYTES,
 		.group_base_rtt_ns = r->plan.group_base_rtt_ns,
+		.base_rtts = &r->plan.base_rtts,
 		.group_route = r->plan.group_route,
 		.flows = flows,
 		.groups = r->plan.groups,

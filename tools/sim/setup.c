@@ -177,6 +177,7 @@ static int paths_read(struct sim *s, struct err *err) {
 		.run_seed = s->run->seed,
 		.mtu_bytes = groups_mtu_bytes(&s->groups),
 		.group_base_rtt_ns = flows.base_rtt_ns,
+		.base_rtts = &s->groups.base_rtts,
 		.group_route = flows.route,
 		.flows = config_get(root, "flows"),
 		.groups = s->groups.count,
@@ -214,6 +215,8 @@ int sim_init(struct sim *s, struct run *run, struct err *err) {
 			"- {count: 10, cc: copa}",
 			config_place(config_root(run->config)));
 	rc = groups_init(&s->groups, flows, err);
+	if (rc == 0)
+		rc = groups_draw(&s->groups, flows, run->seed, run->duration_ns, err);
 	if (rc == 0)
 		rc = paths_read(s, err);
 	if (rc == 0)

@@ -48,7 +48,7 @@ def make(listed: Tables) -> Schema:
     }
     plugins = {
         f"{kind}.{name}": makers.table(entry, name)
-        for kind in ("aqm", "stage", "path", "cc", "source", "stack")
+        for kind in ("aqm", "stage", "path", "cc", "source", "stack", "base_rtt")
         for name, entry in listed[kind].items()
     }
     return {
@@ -121,7 +121,7 @@ class Maker:
             return {"anyOf": [name, some]}
         if row["choices"]:
             return {"anyOf": [words(row["choices"], any_case=False), self.number(row)]}
-        return self.number(row)
+        return {"anyOf": [self.number(row), self.plugin([of])]} if of else self.number(row)
 
     def number(self, row: Entry) -> Schema:
         """A number of a unit. Without one it stands for itself, or it is 0 of anything."""

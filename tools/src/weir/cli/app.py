@@ -568,7 +568,8 @@ def list_(
         typer.Argument(
             autocompletion=complete.names,
             metavar="[KIND|NAME]",
-            help="aqm, stage, cc, source, flows, run, live, stream, or one of what they list.",
+            help="aqm, stage, cc, source, base_rtt, flows, run, live, stream, or one of what they"
+            " list.",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The tables as JSON.")] = False,
