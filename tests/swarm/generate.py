@@ -250,6 +250,21 @@ class Generator:
                 route.reverse()
             group["path"] = {"forward": route[0], "reverse": route[1]}
 
+    def base_rtt(self, scale: Scale) -> str | Config:
+        """Of all flows of a group, or a distribution, none of which is longer than the run."""
+        low_ns = min(6e10, scale.delay_ns * self.random.uniform(5, 20))
+        high_ns = min(6e10, low_ns * self.log(1.1, 100))
+        if self.chance(0.4) or low_ns < 1000 or high_ns > 0.9 * scale.duration_ns:
+            return text(low_ns, "ns")
+        law = self.random.choice([law for law in self.kinds["base_rtt"] if law != "table"])
+        params = self.plugin("base_rtt", law, scale, 0)
+        middle_ns = (low_ns + high_ns) / 2
+        given = {"min": low_ns, "max": high_ns, "mean": middle_ns, "sd": high_ns - low_ns}
+        params |= {"max": ""} | ({"shape": f"{self.log(0.1, 5):.3f}"} if law == "pareto" else {})
+        return {
+            law: {key: text(given[key], "ns") if key in given else params[key] for key in params}
+        }
+
     def group(self, scale: Scale, count: int) -> Config:
         """A flow group: how many flows, when, how much, under which control."""
         cc = self.random.choice(list(self.kinds["cc"]))
@@ -277,7 +292,7 @@ class Generator:
             left_ns = scale.duration_ns / count
             group[self.random.choice(["stagger", "jitter"])] = text(self.log(1, left_ns + 1), "ns")
         if self.chance(0.1):
-            group["base_rtt"] = text(min(6e10, scale.delay_ns * self.random.uniform(5, 20)), "ns")
+            group["base_rtt"] = self.base_rtt(scale)
         if self.chance(0.4):
             source = self.random.choice(list(self.kinds["source"]))
             part = Scale(scale.packets / scale.flows, *list(vars(scale).values())[1:])

@@ -49,6 +49,15 @@ def parse(text: str, unit: str) -> float:
     return round(float(match[1]) * FACTORS[unit][match[2]], 6)
 
 
+def asked_rtt_ns(group: dict[str, Any], bound: str) -> float:
+    """What a group asks for; of a distribution its bound, min or max. 0: what the paths give."""
+    written = group["base_rtt"]
+    if isinstance(written, dict):
+        (params,) = written.values()
+        return parse(params[bound], "ns")
+    return parse(written, "ns")
+
+
 class Folder:
     """A finished run: summary, resolved config, telemetry."""
 
@@ -99,7 +108,7 @@ class Folder:
             later = [to for _, to in self.changes(f"{place}.delay", "ns")]
             paths_ns += times * min([delay_ns, *later])
             start_ns += times * delay_ns
-        own_ns = parse(group["base_rtt"], "ns")
+        own_ns = asked_rtt_ns(group, "min")
         return paths_ns + (max(0.0, own_ns - start_ns) if own_ns > 0 else 0.0)
 
     def ticks(self) -> bool:
@@ -302,7 +311,7 @@ def can_finish(run: Folder) -> bool:
             return False
         bytes_ = parse(source["size"]["bytes"], "B")
         segs = bytes_ / (parse(group["mss"], "B") - 12) + 2
-        own_ns = max(parse(group["base_rtt"], "ns"), rtt_ns) + parse(group["ack_delay"], "ns")
+        own_ns = max(asked_rtt_ns(group, "max"), rtt_ns) + parse(group["ack_delay"], "ns")
         start_ns = parse(group["start"], "ns") + parse(group["jitter"], "ns")
         start_ns += count * parse(group["stagger"], "ns")
         alone_ns = max(alone_ns, start_ns + 2 * segs * own_ns)
