@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from weir.analysis import folder
 from weir.analysis.ring import open_ring
+from weir.report import sections
+from weir.report.data import read
 
 from .conftest import Run, Simulate
 from .test_replay import Replay, replay  # noqa: F401 (a fixture)
@@ -160,6 +163,33 @@ def test_newreno_favours_short_round_trips_and_copa_does_not(simulate: Simulate)
     assert slopes[0] == pytest.approx(-1, abs=0.2)
     assert abs(slopes[1]) < 0.15
     assert run.groups[1]["jfi"] > 0.95 > 0.7 > run.groups[0]["jfi"]
+
+
+def test_the_report_shows_goodput_against_base_rtt(simulate: Simulate) -> None:
+    """One dot per flow that sent something, and what was drawn; nothing where all are alike."""
+    run = simulate("rtt-unfairness", "duration=3s", "warmup=1s")
+    data = read(folder.load(run.folder))
+    assert data.flows is not None
+    (figure,) = sections.draw_base_rtts(data, data.flows)
+    (axes,) = figure.figure.axes
+    base_ms = sorted(float(x) for line in axes.lines for x in line.get_xdata())
+    sent = data.flows.each.filter(data.flows.each["goodput_bps"] > 0)
+
+    assert 70 < len(base_ms) == sent.height
+    assert base_ms == pytest.approx(
+        sorted(drawn(run)[flow] / 1e6 for flow in sent["flow_id"].to_list())
+    )
+    assert "newreno: log_uniform, 6.09 ms to 222 ms, median 45.2 ms; copa: " in figure.caption
+    assert sections.propagation_ns(data.run.config) is None
+    alike = simulate(
+        "rtt-unfairness",
+        "duration=3s",
+        "warmup=1s",
+        "flows=[{cc: copa, path: {forward: [newreno_link, copa_link], reverse: back}}]",
+    )
+    data = read(folder.load(alike.folder))
+    assert data.flows is not None
+    assert not list(sections.draw_base_rtts(data, data.flows))
 
 
 @pytest.mark.parametrize(

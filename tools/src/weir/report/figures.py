@@ -330,6 +330,30 @@ def _shares_of_few(relative: pl.DataFrame, mean: float, scene: Scene) -> Figure:
     return figure
 
 
+def base_rtts(flows: pl.DataFrame, scene: Scene) -> Figure:
+    """Goodput of each flow against its base RTT, base_rtt_ns; none is 0."""
+    figure, (axes,) = subplots(1)
+    divisor, unit = units.step(maximum(flows, "base_rtt_ns"), units.TIME_STEPS)
+    rate, rate_unit = units.step(maximum(flows, "goodput_bps"), units.RATE_STEPS)
+    for group, own in split_by(flows, "group"):
+        style = scene.group(group)
+        axes.plot(
+            own["base_rtt_ns"].to_numpy() / divisor,
+            own["goodput_bps"].to_numpy() / rate,
+            color=style.colour,
+            marker=style.marker or "o",
+            markersize=3.5,
+            linestyle="none",
+            label=style.label,
+        )
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel(f"base RTT ({unit})")
+    axes.set_ylabel(f"goodput ({rate_unit})")
+    legend(figure)
+    return figure
+
+
 def cwnd(samples: pl.DataFrame, chosen: Sequence[int], scene: Scene, label: str = "cwnd") -> Figure:
     """Congestion window of a few flows; samples has time_s, flow_id, group and cwnd_segs."""
     figure, (axes,) = subplots(1, 2.1)

@@ -70,7 +70,10 @@ def draw(data: RunData, on_progress: Progress | None = None) -> Iterator[Drawn]:
     if links is not None:
         parts.append(partial(draw_links, data, links))
     if flows is not None:
-        parts += [partial(each, data, flows) for each in (draw_shares, draw_balance, draw_acks)]
+        parts += [
+            partial(each, data, flows)
+            for each in (draw_shares, draw_base_rtts, draw_balance, draw_acks)
+        ]
     rest = (draw_completion, draw_observed, draw_events, draw_lateness)
     parts += [partial(each, data) for each in rest]
     yield from in_steps(parts, on_progress)
@@ -140,6 +143,40 @@ def draw_shares(data: RunData, flows: FlowData) -> Iterator[Drawn]:
             figures.states(episodes, styles, data.scene),
             f"When these flows recovered from losses. {units.count(episodes.height)} times.",
         )
+
+
+def draw_base_rtts(data: RunData, flows: FlowData) -> Iterator[Drawn]:
+    """Goodput against base RTT, where flows have one of their own."""
+    own = base_rtts(data)
+    if own is None:
+        return
+    shown = flows.each.join(own, on="flow_id").filter(pl.col("goodput_bps") > 0)
+    if shown.height == 0:
+        return
+    names = summary.group_names(data.numbers)
+    drawn = [
+        f"{name}: {drawn_ns['distribution']}, {units.time(drawn_ns['min_ns'])} to"
+        f" {units.time(drawn_ns['max_ns'])}, median {units.time(drawn_ns['median_ns'])}"
+        for name, group in zip(names, data.numbers.get("groups", []), strict=True)
+        if (drawn_ns := group.get("base_rtt")) is not None
+    ]
+    yield Drawn(
+        "base_rtt",
+        figures.base_rtts(shown, data.scene),
+        f"Goodput by base RTT. One dot per flow. {'; '.join(drawn)}.",
+    )
+
+
+def base_rtts(data: RunData) -> pl.DataFrame | None:
+    """flow_id and base_rtt_ns of the flows that have drawn one; None: no flow has."""
+    number = data.run.values("events", "event").get("base_rtt")
+    recorded = data.run.frame("events")
+    if recorded is None or number is None:
+        return None
+    own = recorded.filter(pl.col("event") == number)
+    if own.height == 0:
+        return None
+    return own.select("flow_id", base_rtt_ns="value").unique("flow_id")
 
 
 def recoveries(data: RunData, chosen: Sequence[int]) -> pl.DataFrame:
@@ -508,7 +545,8 @@ def busiest(report: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
 def propagation_ns(config: dict[str, Any]) -> float | None:
     """Constant delay of a round trip, if it is the same for all flows."""
     groups = routes.groups(config)
-    if any(units.config_time_ns(group.get("base_rtt", "0")) for group in groups):
+    asked = [group.get("base_rtt", "0") for group in groups]
+    if any(isinstance(rtt, dict) or units.config_time_ns(rtt) for rtt in asked):
         return None
     paths = config.get("paths", {})
     totals = {
