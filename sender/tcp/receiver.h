@@ -25,7 +25,11 @@ struct host;
 struct range {
 	struct range *next;
 	uint64_t start, end;
+	uint32_t below, above; // the tree's lower and higher part: places in the pool, from 1
 };
+#define RANGE_NONE 0
+
+static_assert(sizeof(struct range) == 32, "two in a cache line");
 
 // Address space for the worst case; pages are touched only when used.
 struct range_pool {
@@ -33,6 +37,7 @@ struct range_pool {
 	struct range *free; // list of freed ranges
 	uint32_t size, used; // base[used] was never used
 	uint64_t refused; // segments not kept because the pool was empty
+	uint64_t visits; // ranges that were compared on the way to a place in a tree
 };
 
 int range_pool_init(struct range_pool *p, uint32_t size, struct err *err);
@@ -123,7 +128,7 @@ struct receiver {
 	struct receiver_count count;
 
 	struct seg_sack sack[SEG_SACK_MAX]; // most recent first
-	struct range *hint; // the last filled hole, near which the next one is likely; NULL: none
+	uint32_t root; // of the tree of the ranges
 
 	uint64_t fin; // offset of the FIN; UINT64_MAX: not seen
 	uint64_t challenge_ns; // no unacceptable segment is answered before this time

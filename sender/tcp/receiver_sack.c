@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A receiver's out-of-order ranges, and the SACK (RFC 2018) and DSACK (RFC 2883) blocks that report them.
+//
+// The ranges are a list in the order of their offsets. Through a long queue a flow can leave thousands of holes, and
+// each retransmission has to find its place among them. So the ranges are also the nodes of a treap (Seidel and Aragon,
+// "Randomized Search Trees", 1996): a binary search tree by offset in which no node has a child of a higher rank. With
+// independent random ranks its depth is O(log n), whatever the order of arrival. A range's rank is a hash of its place
+// in the pool: it needs no memory, and no generator. Nothing that is sent depends on the shape of the tree.
 #include "common/base/mem.h"
+#include "common/base/rng.h"
 #include "sender/host.h"
 #include "sender/tcp/receiver.h"
 
@@ -36,6 +43,81 @@ static struct range *range_get(struct range_pool *p) {
 static void range_put(struct range_pool *p, struct range *g) {
 	g->next = p->free;
 	p->free = g;
+}
+
+static struct range *range_at(const struct range_pool *p, uint32_t id) {
+	return &p->base[id - 1];
+}
+
+static uint32_t range_id(const struct range_pool *p, const struct range *g) {
+	return (uint32_t)(g - p->base) + 1;
+}
+
+// Link to the subtree below g that has the offset `start`.
+static uint32_t *tree_side(struct range_pool *p, struct range *g, uint64_t start) {
+	p->visits++;
+	return g->start < start ? &g->above : &g->below;
+}
+
+// Puts g in the place of the first node on its way that ranks below it; what hangs there is split at g.
+static void tree_insert(struct range_pool *p, uint32_t *at, struct range *g) {
+	uint32_t id = range_id(p, g), *below = &g->below, *above = &g->above;
+	uint64_t rank = rng_mix(id);
+
+	while (*at != RANGE_NONE && rng_mix(*at) > rank)
+		at = tree_side(p, range_at(p, *at), g->start);
+	for (uint32_t rest = *at; rest != RANGE_NONE;) {
+		struct range *n = range_at(p, rest);
+		uint32_t *side = tree_side(p, n, g->start);
+
+		if (side == &n->above) {
+			*below = rest;
+			below = side;
+		} else {
+			*above = rest;
+			above = side;
+		}
+		rest = *side;
+	}
+	*below = *above = RANGE_NONE;
+	*at = id;
+}
+
+// Joins the two subtrees of g in its place.
+static void tree_remove(struct range_pool *p, uint32_t *at, const struct range *g) {
+	uint32_t id = range_id(p, g), below = g->below, above = g->above;
+
+	while (*at != id)
+		at = tree_side(p, range_at(p, *at), g->start);
+	while (below != RANGE_NONE && above != RANGE_NONE) {
+		if (rng_mix(below) > rng_mix(above)) {
+			*at = below;
+			at = tree_side(p, range_at(p, below), g->start);
+			below = *at;
+		} else {
+			*at = above;
+			at = tree_side(p, range_at(p, above), g->start);
+			above = *at;
+		}
+	}
+	*at = below != RANGE_NONE ? below : above;
+}
+
+// The link in the list to the first range that ends at `start` or after it.
+static struct range **range_find(struct range_pool *p, struct receiver *r, uint64_t start) {
+	struct range **at = &r->head;
+	uint32_t id = r->root;
+
+	while (id != RANGE_NONE) {
+		struct range *g = range_at(p, id);
+		bool before = g->end < start;
+
+		p->visits++;
+		if (before)
+			at = &g->next;
+		id = before ? g->above : g->below;
+	}
+	return at;
 }
 
 // Puts a block first among those to be reported and removes the blocks that it contains (RFC 2018 section 4).
@@ -87,7 +169,7 @@ void receiver_in_order(struct host *h, struct receiver *r, uint64_t end) {
 		if (g->end > r->rcv_nxt)
 			r->rcv_nxt = g->end;
 		r->head = g->next;
-		r->hint = r->hint == g ? NULL : r->hint;
+		tree_remove(&h->ranges, &r->root, g);
 		range_put(&h->ranges, g);
 	}
 	if (r->head == NULL)
@@ -104,12 +186,11 @@ static void range_insert(
 
 	if (g == NULL)
 		return;
-	*g = (struct range){*at, start, end};
+	*g = (struct range){.next = *at, .start = start, .end = end};
+	tree_insert(&h->ranges, &r->root, g);
 	*at = g;
 	if (g->next == NULL)
 		r->tail = g;
-	else
-		r->hint = g;
 	sack_report(r, start, end);
 }
 
@@ -120,27 +201,23 @@ static void range_merge(struct host *h, struct receiver *r, struct range *g) {
 
 		g->end = max_u64(g->end, n->end);
 		g->next = n->next;
-		r->hint = r->hint == n ? NULL : r->hint;
+		tree_remove(&h->ranges, &r->root, n);
 		range_put(&h->ranges, n);
 	}
 	if (g->next == NULL)
 		r->tail = g;
-	else
-		r->hint = g;
 }
 
 bool receiver_out_of_order(struct host *h, struct receiver *r, uint64_t start, uint64_t end) {
-	struct range **at = &r->head, *hint = r->hint, *g;
+	struct range **at, *g;
 
-	// Usually the data extends the last range or fills the hole after the last filled one; else walk the list.
+	// Usually the data begins or extends the last range.
 	if (r->tail != NULL && start > r->tail->end)
 		at = &r->tail->next;
 	else if (r->tail != NULL && start >= r->tail->start)
 		at = &r->tail;
-	else if (hint != NULL && hint->start <= start)
-		at = &hint; // start there: the range belongs at or after the hint
-	while (*at != NULL && (*at)->end < start)
-		at = &(*at)->next;
+	else
+		at = range_find(&h->ranges, r, start);
 	g = *at;
 	if (g == NULL || end < g->start) {
 		range_insert(h, r, at, start, end);
