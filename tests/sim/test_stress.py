@@ -357,14 +357,15 @@ def test_bbr_paces_its_first_window_by_the_handshake(simulate: Simulate) -> None
     assert (sent_ns[-1] - sent_ns[0]) / 100e6 == pytest.approx(0.9 / 2.89, rel=0.05)
 
 
-def test_bbr_which_hears_no_ecn_refuses_it(weir_sim: Path, tmp_path: Path) -> None:
-    """It ignored 28,422 marks in silence, and starved CUBIC."""
+@pytest.mark.parametrize("cc", ["bbr", "fixed"])
+def test_control_that_hears_no_ecn_refuses_it(weir_sim: Path, tmp_path: Path, cc: str) -> None:
+    """BBR ignored 28,422 marks in silence, and starved CUBIC."""
     config = tmp_path / "x.yaml"
-    text = PATHS.format(**{**USUAL, "cc": "bbr"})
+    text = PATHS.format(**{**USUAL, "cc": cc})
     config.write_text(text.replace("ack_every: 1", "ack_every: 1, ecn: ect0"))
     done = subprocess.run([weir_sim, config], capture_output=True, text=True, cwd=tmp_path)
 
     assert done.returncode == 2
-    assert "ecn: bbr does not answer ECN marks" in done.stderr
+    assert f"ecn: {cc} does not answer ECN marks" in done.stderr
     config.write_text(config.read_text().replace("ecn: ect0", "ecn: ect0, ecn_unheard: allow"))
     assert subprocess.run([weir_sim, config, "--check"], cwd=tmp_path).returncode == 0
