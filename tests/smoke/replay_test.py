@@ -88,9 +88,9 @@ def marks(queue):
     return "ecn: yes" in queue or queue.startswith(("step", "dualpi2"))
 
 
-def record(lab, queue):
+def record(lab, queue, more=""):
     """Kernel TCP with changes on the way, until every decision was made; the run folder."""
-    switch = lab.switch(PATHS.format(queue=queue), *RECORD, top=SCHEDULE)
+    switch = lab.switch(PATHS.format(queue=queue), *RECORD, top=SCHEDULE + more)
     lab.iperf("cubic", 100, omit=0)
     wait_for(lambda: lab.telemetry("/weir/info")["now_ns"] > 1.6e9, "both scheduled changes")
     # With so few losses the queue fills.
@@ -143,6 +143,15 @@ def test_every_discipline_decides_the_same(lab, queue, build):
     for decision in ("enqueue", "dequeue", "drop", "depart"):
         assert re.search(rf"\d {decision}\b", done.stdout), done.stdout
     assert ("mark" in done.stdout) == marks(queue), done.stdout
+
+
+def test_flows_with_drawn_base_rtts_leave_at_the_same_times(lab, build):
+    """Each connection of the kernels has the delay of one of sixteen flows."""
+    drawn = "{uniform: {min: 12ms, max: 40ms}}"
+    folder = record(lab, "fifo: {limit: 30pkt}", f"\nflows: [{{count: 16, base_rtt: {drawn}}}]")
+    done = replay(folder, build)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"\d depart\b", done.stdout), done.stdout
 
 
 def test_a_changed_record_is_found(lab, build):
