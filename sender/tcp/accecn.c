@@ -37,6 +37,10 @@ bool flow_take_marks(struct host *h, struct flow *f, const struct seg *s, struct
 	const struct cc_ops *cc = flow_group(h, f)->cc;
 	bool ece = !f->accecn && (s->flags & SEG_ECE) != 0;
 
+	if (f->accecn && f->marks.first) {
+		f->ecn_ok = seg_ace(s) != 0;
+		f->marks.first = false;
+	}
 	if (!f->ecn_ok)
 		return false;
 	if (f->accecn && d->acked > 0 && !d->old && seq_diff(s->tsval, f->ts_recent) >= 0) {

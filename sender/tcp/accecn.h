@@ -16,13 +16,23 @@
 // may hide that ACE has gone round. Without the option the most is assumed that is consistent: dSafer = acked -
 // ((acked - d) mod 8). With it, the least that is consistent and has room for the bytes.
 //
+// Fall-backs, where the path does not let ECN through
+//   - After two SYNs without an answer the next ones do not ask for ECN (section 3.1.4.1). A late answer to the first two
+//     still counts, and ECT may be sent then.
+//   - The SYN/ACK says that the SYN, which is Not-ECT, arrived with another codepoint: data is sent Not-ECT, but marks are
+//     answered (section 3.2.2.3).
+//   - ACE is 000 in the first feedback after the handshake, although the counter begins with 5: data is sent Not-ECT, and
+//     marks are not answered (section 3.2.2.4).
+// In all three the own feedback stays as it was agreed.
+//
 // Where we differ from the RFC, and why
 //   - The appendix chooses between d and dSafer by the bytes; here every count between them is possible too, since all
 //     segments but the last of a flow have one size. By the RFC's rule an ACK of 30 packets, as GRO makes them, counts 24
 //     marks where 16 packets were marked.
 //   - Every ACK has the option, with SACK blocks one block less to make room. Section 3.2.3.3 allows fewer.
 //   - A data receiver's ACKs are Not-ECT, so its counter is the only one that moves: the sender of data sends r.cep = 5.
-//   - There is no fall-back to a SYN without ECN after a timeout, and none for paths that clear ACE or the option.
+//   - There is no fall-back for paths that clear or drop the option, and none for marks on every packet (both are left to
+//     the implementation), and a failed attempt is not remembered for the next connection.
 #pragma once
 #include "common/base/pkt.h"
 #include "common/net/seg.h"
@@ -34,6 +44,7 @@
 #define ACCECN_E0B_INIT 1
 #define ACCECN_E1B_INIT 1
 #define ACCECN_BYTES_MASK 0xffffffu
+#define ACCECN_SYNS 2 // that ask for AccECN
 #define ACCECN_CE_PER_ACK 2 // section 3.2.2.5.1: an ACK at the latest after so many marks
 
 enum accecn_mode { ACCECN_NO_ECN, ACCECN_CLASSIC, ACCECN_ON };
@@ -49,6 +60,7 @@ struct accecn_sender {
 	uint32_t cep;
 	uint32_t ceb;
 	bool ceb_known; // the last ACK had the option
+	bool first; // no ACK has arrived after the handshake
 };
 
 static inline struct accecn_counters accecn_counters_init(void) {
@@ -83,6 +95,11 @@ static inline enum accecn_mode accecn_of_syn_ack(uint8_t ace) {
 	default:
 		return ACCECN_NO_ECN;
 	}
+}
+
+// Whether the SYN/ACK says that our SYN arrived with a codepoint that it was not sent with. 101 is reserved: it says nothing.
+static inline bool accecn_mangled(uint8_t ace) {
+	return ace != accecn_handshake_ace(ECN_NOT_ECT) && ace != 5;
 }
 
 // A packet with `len` bytes of payload has arrived.

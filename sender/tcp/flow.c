@@ -250,7 +250,8 @@ void flow_transmit(struct host *h, struct flow *f, uint64_t index, uint64_t due_
 		record_sent(f, r, 0, now_ns);
 		f->nxt++;
 		if (f->ecn_ok && index < f->data_segs) {
-			ecn = flow_group(h, f)->ecn == CC_ECN_ECT1 ? ECN_ECT1 : ECN_ECT0;
+			if (!f->not_ect)
+				ecn = flow_group(h, f)->ecn == CC_ECN_ECT1 ? ECN_ECT1 : ECN_ECT0;
 			if (f->ecn_cwr && !f->accecn)
 				flags |= SEG_CWR;
 			f->ecn_cwr = false;

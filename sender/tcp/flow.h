@@ -97,6 +97,7 @@ struct flow {
 	uint32_t prr_out;
 	bool accecn; // its ECN feedback is AccECN
 	uint8_t ace; // accecn: what its segments carry
+	bool not_ect; // accecn: its packets are not ECN capable, although its peer counts marks
 
 	// 2. Scoreboard.
 	_Alignas(64) uint64_t una;

@@ -20,7 +20,7 @@ void handshake_syn(struct host *h, struct flow *f, uint64_t now_ns) {
 	s.ack = 0;
 	s.options = SEG_OPT_MSS | SEG_OPT_WSCALE;
 	if (g->ecn != 0)
-		seg_set_ace(&s, g->accecn ? 7 : 3);
+		seg_set_ace(&s, !g->accecn ? 3 : f->backoff < ACCECN_SYNS ? 7 : 0);
 	s.mss = (uint16_t)g->mss;
 	if (g->sack)
 		s.options |= SEG_OPT_SACK_OK;
@@ -62,9 +62,10 @@ static void agree_ecn(struct flow *f, const struct group *g, const struct seg *s
 	}
 	f->ecn_ok = accecn_of_syn_ack(seg_ace(s)) != ACCECN_NO_ECN;
 	f->accecn = accecn_of_syn_ack(seg_ace(s)) == ACCECN_ON;
+	f->not_ect = f->accecn && accecn_mangled(seg_ace(s));
 	f->ace = accecn_handshake_ace(ECN_NOT_ECT); // of the SYN/ACK, in the first ACK
-	f->marks.cep = ACCECN_CEP_INIT;
-	f->marks.ceb_known = seg_has_ceb(s);
+	f->marks = (struct accecn_sender){
+		.cep = ACCECN_CEP_INIT, .ceb_known = seg_has_ceb(s), .first = true};
 }
 
 // Processes the SYN/ACK: agrees on options and starts congestion control (RFC 9293 section 3.10.7.3).

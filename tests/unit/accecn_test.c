@@ -308,6 +308,95 @@ START_TEST(sack_blocks_leave_room) {
 }
 END_TEST
 
+// RFC 9768 section 3.1.4.1: two SYNs ask for AccECN, the next one for nothing.
+START_TEST(the_third_syn_is_without_ecn) {
+	for (uint32_t lost = 1; lost <= 2; lost++) {
+		struct link *l = LINK(.group = GROUP "}", .lose_syn = lost == 1 ? 1 : 3);
+
+		link_run(l, 60 * S);
+		ck_assert_uint_eq(l->syn_count, lost + 1);
+		for (uint32_t k = 0; k <= lost; k++)
+			ck_assert_uint_eq(seg_ace(&l->ctl[k].seg), k < 2 ? 7 : 0);
+		ck_assert_uint_eq(seg_ace(&l->acks[0].seg), lost == 1 ? 2 : 0);
+		ck_assert_int_eq(link_flow(l)->state, FLOW_DONE);
+		ck_assert_uint_eq(link_flow(l)->accecn, lost == 1);
+		ck_assert_uint_eq(l->data[0].ecn, lost == 1 ? ECN_ECT0 : ECN_NOT_ECT);
+		ck_assert_uint_eq(seg_ace(&l->data[0].seg), lost == 1 ? 5 : 0);
+		link_close(l);
+	}
+}
+END_TEST
+
+// Section 3.1.5: the first SYN/ACK decides. A late answer to the first SYN begins AccECN, and a client may send ECT then.
+START_TEST(a_late_answer_still_agrees) {
+	struct link *l = LINK(.group = GROUP "}", .hand = true);
+	struct seg s = {.flags = SEG_SYN | SEG_ACK, .window = 65535};
+
+	link_run(l, 10 * S);
+	ck_assert_uint_ge(l->syn_count, 3);
+	s.ack = l->ctl[0].seg.seq + 1;
+	seg_set_ace(&s, 2);
+	flow_rx(&l->tx, link_flow(l), &s, 10 * S);
+	ck_assert(link_flow(l)->accecn);
+	ck_assert_uint_eq(l->data[0].ecn, ECN_ECT0);
+	link_close(l);
+}
+END_TEST
+
+// Section 3.2.2.4: the path clears the field of every ACK after the handshake.
+START_TEST(a_path_that_clears_ace_ends_ecn) {
+	struct link *l = LINK(.group = GROUP "}", .mark = UINT64_MAX);
+	const struct flow *f = link_flow(l);
+	uint64_t ect = 0;
+
+	while (link_step(l, 20 * S)) {
+		for (struct link_pkt *p = l->head; p != NULL; p = p->next) {
+			if (!p->forward && (p->seg.flags & SEG_SYN) == 0)
+				seg_set_ace(&p->seg, 0);
+		}
+	}
+	ck_assert_int_eq(f->state, FLOW_DONE);
+	ck_assert_uint_le(l->data_count, LINK_LOG);
+	for (uint64_t i = 0; i < l->data_count; i++) {
+		ck_assert(l->data[i].ecn == ECN_NOT_ECT || i == ect);
+		ect += l->data[i].ecn != ECN_NOT_ECT;
+		ck_assert_uint_eq(seg_ace(&l->data[i].seg), 5);
+	}
+	ck_assert_uint_eq(ect, 10); // the initial window
+	ck_assert_uint_eq(f->count.ce_segs, 0);
+	ck_assert_uint_eq(f->count.cwnd_reductions, 0);
+	link_close(l);
+}
+END_TEST
+
+// Section 3.2.2.3: the path turns the SYN's Not-ECT into ECT(0), ECT(1) or CE. Nothing is sent with ECT, but the marks of a
+// path that does the same to data are answered.
+START_TEST(a_path_that_changes_the_syn_gets_no_ect) {
+	static const uint8_t changed[] = {ECN_ECT0, ECN_ECT1, ECN_CE};
+
+	for (int i = 0; i < 3; i++) {
+		struct link *l = LINK(.group = GROUP "}");
+		const struct flow *f = link_flow(l);
+
+		while (link_step(l, 20 * S)) {
+			for (struct link_pkt *p = l->head; p != NULL; p = p->next) {
+				if ((p->seg.flags & SEG_SYN) != 0 && p->forward)
+					p->ecn = changed[i];
+				else if (p->seg.len > 0
+					&& p->seg.seq - f->iss - 1 == 5 * f->payload)
+					p->ecn = ECN_CE;
+			}
+		}
+		ck_assert_int_eq(f->state, FLOW_DONE);
+		for (uint64_t k = 0; k < l->data_count; k++)
+			ck_assert_uint_eq(l->data[k].ecn, ECN_NOT_ECT);
+		ck_assert_uint_eq(f->count.ce_segs, 1);
+		ck_assert_uint_eq(f->count.cwnd_reductions, 1);
+		link_close(l);
+	}
+}
+END_TEST
+
 // A control that does not answer marks: they are counted, and no episode begins.
 START_TEST(echoes_nobody_hears) {
 	struct link *l = HAND(.group = "{cc: bbr, ecn: ect0, ecn_unheard: allow}");
@@ -326,4 +415,6 @@ TEST_MAIN(the_table_of_the_syn_ack, the_syn, ace_is_three_flags, ace_without_the
 	ace_with_the_option, the_option_on_the_wire, frames_survive_the_wire, hosts_agree,
 	peers_without_it, all_marks_are_counted, marks_are_acknowledged_soon,
 	the_examples_with_the_option, no_more_marks_than_packets, longer_options,
-	echoes_nobody_hears, sack_blocks_leave_room)
+	echoes_nobody_hears, sack_blocks_leave_room, the_third_syn_is_without_ecn,
+	a_late_answer_still_agrees, a_path_that_clears_ace_ends_ecn,
+	a_path_that_changes_the_syn_gets_no_ect)
