@@ -30,6 +30,28 @@ void path_trace(struct path *p, const struct tel_arrivals *r) {
 	slot->path = p->index;
 }
 
+static void trace_ack(struct path *p, const struct pkt *pkt, const struct pkt_headers *h) {
+	path_trace(p,
+		&(struct tel_arrivals){
+			.ts_ns = pkt->arrival_ns,
+			.value = h->tsval,
+			.flow_id = h->ack,
+			.pkt_id = pkt->id,
+			.delay_class = h->timestamps,
+			.event = TEL_ACK,
+			.param = h->ace,
+		});
+	for (uint32_t i = 0; i < h->sacks; i++)
+		path_trace(p,
+			&(struct tel_arrivals){
+				.ts_ns = pkt->arrival_ns,
+				.value = h->sack[i].end,
+				.flow_id = h->sack[i].start,
+				.pkt_id = pkt->id,
+				.event = TEL_SACK,
+			});
+}
+
 static void trace_headers(struct path *p, const struct pkt *pkt) {
 	struct pkt_headers h = pkt_headers(&p->headers, pkt);
 
@@ -43,6 +65,8 @@ static void trace_headers(struct path *p, const struct pkt *pkt) {
 			.event = TEL_HEADERS,
 			.param = h.dscp,
 		});
+	if (h.pure_ack)
+		trace_ack(p, pkt, &h);
 }
 
 __attribute__((noinline)) static void path_trace_arrivals(

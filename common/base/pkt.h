@@ -35,7 +35,8 @@ enum ecn { ECN_VALUES(PKT_CONSTANT_) };
 	V(DROP_NO_ROUTE, 6, "no_route", "live: no port for the destination")                       \
 	V(DROP_TX, 7, "tx", "live: the port did not take it")                                      \
 	V(DROP_MALFORMED, 8, "malformed", "headers that do not parse or whose checksum is wrong")  \
-	V(DROP_POLICED, 9, "policed", "a policer: too few tokens")
+	V(DROP_POLICED, 9, "policed", "a policer: too few tokens")                                 \
+	V(DROP_ACK_FILTER, 10, "ack_filter", "an ACK that a newer one in the queue covers")
 
 enum drop_reason { DROP_REASON_VALUES(PKT_CONSTANT_) DROP_REASONS };
 
@@ -72,6 +73,8 @@ static_assert(offsetof(struct pkt, timer.expires_ns) == offsetof(struct pkt, rel
 	"a timer fires at the packet's departure");
 static_assert(offsetof(struct pkt, user) % 8 == 0, "a segment starts here");
 
+#define PKT_SACKS 4 // blocks of an ACK
+
 // What headers of a packet say, for stages and disciplines that ask for it: its owner reads them only then. Zero where
 // there is nothing of the kind.
 struct pkt_headers {
@@ -79,6 +82,16 @@ struct pkt_headers {
 	uint16_t seq_count; // sequence numbers of its payload and its FIN
 	bool syn;
 	uint8_t dscp; // of IPv4
+	// Of a segment that is an ACK and nothing else: without data, of the flags only ACK and those of ECN, of the
+	// options only timestamps and SACK.
+	bool pure_ack;
+	bool timestamps;
+	uint8_t ace; // AE, CWR and ECE, a number of three bits
+	uint8_t sacks;
+	uint32_t ack, tsval;
+	struct pkt_sack {
+		uint32_t start, end; // sequence numbers, end exclusive
+	} sack[PKT_SACKS];
 };
 typedef struct pkt_headers pkt_headers_fn(void *ctx, const struct pkt *p);
 struct pkt_reader {
@@ -132,6 +145,19 @@ static inline struct pkt *pkt_list_pop(struct pkt_list *l) {
 	l->bytes -= p->size_bytes;
 	p->next = NULL;
 	return p;
+}
+
+// Takes p out, whose predecessor is `before`; NULL: it is the head.
+static inline void pkt_list_remove(struct pkt_list *l, struct pkt *before, struct pkt *p) {
+	if (before == NULL)
+		l->head = p->next;
+	else
+		before->next = p->next;
+	if (p->next == NULL)
+		l->tail = before;
+	l->count--;
+	l->bytes -= p->size_bytes;
+	p->next = NULL;
 }
 
 // Moves all of `from` to the end of `to`.

@@ -28,7 +28,9 @@
 	V(TEL_ARRIVED, 1, "packet", "a packet entered the path")                                   \
 	V(TEL_CHANGED, 2, "change", "a parameter was changed")                                     \
 	V(TEL_END, 3, "end", "the path was served until then")                                     \
-	V(TEL_HEADERS, 4, "headers", "of the next packet, if a stage of the path reads them")
+	V(TEL_HEADERS, 4, "headers", "of the next packet, if a stage of the path reads them")      \
+	V(TEL_ACK, 5, "ack", "that too, if the packet is an ACK and nothing else")                 \
+	V(TEL_SACK, 6, "sack", "a block of that ACK")
 
 #define TEL_FLOW_EVENT_VALUES(V)                                                                   \
 	V(TEL_OPEN, 1, "open", "the handshake is done")                                            \
@@ -197,19 +199,20 @@
 	F(uint64_t, "<u8", ts_ns, "ns", "theoretical arrival; when it changed; the end")           \
 	F(double, "<f8", value, "",                                                                \
 		"change: new value, in the parameter's unit; packet: its hosts, source * 65536 + " \
-		"destination; else 0")                                                             \
+		"destination; ack: TSval; sack: end; else 0")                                      \
 	F(uint32_t, "<u4", flow_id, "",                                                            \
-		"flow; change: xxh32 of the parameter's name; headers: TCP sequence number; "      \
-		"2^32-1: none")                                                                    \
+		"flow; change: xxh32 of the parameter's name; headers: TCP sequence number; ack: " \
+		"acknowledgment number; sack: start; 2^32-1: none")                                \
 	F(uint32_t, "<u4", pkt_id, "", "counts packets into the path; else of the next packet")    \
 	F(uint16_t, "<u2", size_bytes, "B", "frame with FCS; headers: TCP payload and FIN")        \
-	F(uint16_t, "<u2", delay_class, "", "flow group; headers: 1 if SYN is set")                \
+	F(uint16_t, "<u2", delay_class, "",                                                        \
+		"flow group; headers: 1 if SYN is set; ack: 1 if it has timestamps")               \
 	F(uint8_t, "|u1", event, "tel_arrival", "what came")                                       \
 	F(uint8_t, "|u1", path, "", "index of the path in the config")                             \
 	F(uint8_t, "|u1", ecn, "ecn", "ECN bits on arrival")                                       \
 	F(uint8_t, "|u1", param, "",                                                               \
 		"change: which of the path's parameters, as the recorder counts them; headers: "   \
-		"DSCP")
+		"DSCP; ack: AE, CWR and ECE")
 
 // One direction of a TCP connection in a capture that carried payload, or its client's if none did; written when it
 // has ended. tools/pcap/README.md defines every number. A file's header has room for some forty fields, so the

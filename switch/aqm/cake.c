@@ -28,6 +28,10 @@
 // one at its hash, and stays there until that has left the list, so that its packets keep their order. Of 100 flows in
 // 1024 queues, a flow shares its queue with a probability of 9 % if the hash is a plain one, of 1.4e-6 here.
 //
+// `ack_filter` (section III.D): an ACK that joins a queue takes the oldest there that it makes redundant out of it, by
+// ack_filter.h: `filter` if another one stays, `aggressive` at once. A slow uplink then carries fewer ACKs, and a download
+// is not limited by them.
+//
 // cake_hosts.h has the order of service, cobalt_law.h COBALT, flow_queues.h the new queues and the fattest one.
 //
 // Where we differ from Linux, and why:
@@ -44,9 +48,8 @@
 // What is not there, and why:
 // - The shaper with its overhead compensation: the stage `link` has both.
 // - Tins by DSCP: all packets are best effort, as with Linux's besteffort.
-// - The ACK filter: what a packet acknowledges is not among the headers that disciplines may ask for (pkt_headers), and
-//   not in recordings.
 #include "common/base/mem.h"
+#include "switch/aqm/ack_filter.h"
 #include "switch/aqm/bursts.h"
 #include "switch/aqm/cake_hosts.h"
 
@@ -54,6 +57,9 @@
 
 static const char *const isolation_names[] = {
 	"flows", "hosts", "srchost", "dsthost", "dual-srchost", "dual-dsthost", "triple", NULL};
+
+enum { ACK_FILTER_NO, ACK_FILTER_ONE_STAYS, ACK_FILTER_AGGRESSIVE };
+static const char *const ack_filter_names[] = {"no", "filter", "aggressive", NULL};
 
 static const struct param params[] = {
 	{"limit", "10240pkt", "of all queues together, without the frame on the wire", UNIT_NONE,
@@ -65,6 +71,9 @@ static const struct param params[] = {
 		PARAM_U64(struct cake, fq.buckets), CAKE_WAYS, FLOW_QUEUES_MAX},
 	{"isolation", "triple", "what has equal shares; a group of weir-sender's flows is a host",
 		UNIT_NONE, PARAM_ENUM(struct cake, isolation, isolation_names)},
+	{"ack_filter", "no",
+		"drop ACKs that a newer one in the queue makes redundant: all but one of a flow, or all",
+		UNIT_NONE, PARAM_ENUM(struct cake, ack_filter, ack_filter_names)},
 	COBALT_LAW_PARAMS(struct cake),
 	PARAM_END,
 };
@@ -80,6 +89,7 @@ static int cake_init(void *self, const struct aqm_env *env, struct err *err) {
 			(unsigned long long)c->fq.buckets, CAKE_WAYS);
 	cobalt_law_init(&c->law, env, "cake");
 	c->hosts = env->hosts;
+	c->headers = env->headers;
 	rc = flow_queues_init(&c->fq, sizeof(struct cake_flow), env, err);
 	if (rc < 0)
 		return rc;
@@ -188,11 +198,44 @@ __attribute__((noinline)) static void shed(
 	}
 }
 
+// p is the newest packet of the queue.
+__attribute__((noinline)) static void filter_acks(
+	struct cake *c, struct flow_queue *q, const struct pkt *p, struct pkt_list *drops) {
+	struct pkt_headers newest = pkt_headers(c->headers, p);
+	struct backlog backlog = flow_queue_backlog(q);
+	struct pkt *oldest = NULL, *before_oldest = NULL, *before = NULL;
+	uint32_t redundant = 0, enough = c->ack_filter == ACK_FILTER_AGGRESSIVE ? 1 : 2;
+
+	if (!newest.pure_ack)
+		return;
+	for (struct pkt *i = q->pkts.head; i != p; before = i, i = i->next) {
+		struct pkt_headers h;
+
+		if (i->flow_id != p->flow_id)
+			continue;
+		h = pkt_headers(c->headers, i);
+		if (!ack_filter_alike(&newest, &h))
+			redundant = 0;
+		else if (ack_filter_covers(&newest, &h) && redundant++ == 0) {
+			oldest = i;
+			before_oldest = before;
+		}
+	}
+	if (redundant < enough)
+		return;
+	pkt_list_remove(&q->pkts, before_oldest, oldest);
+	flow_queues_left(&c->fq, q, backlog);
+	pkt_drop(drops, oldest, DROP_ACK_FILTER);
+}
+
 static void cake_enqueue(void *self, struct pkt *p, uint64_t now_ns, struct pkt_list *drops) {
 	struct cake *c = self;
+	uint32_t index = find_way(c, key_of(c, p));
 
 	p->arrival_ns = now_ns;
-	join(c, find_way(c, key_of(c, p)), p);
+	join(c, index, p);
+	if (unlikely(c->ack_filter != ACK_FILTER_NO))
+		filter_acks(c, &c->fq.queue[index], p, drops);
 	if (unlikely(!flow_queues_fit(&c->fq, 0, 0)))
 		shed(c, now_ns, drops);
 }
@@ -234,7 +277,7 @@ static uint64_t cake_enqueue_all(
 	struct cake *c = self;
 	uint64_t bytes = 0;
 
-	if (unlikely(n > FLOW_QUEUES_BURST))
+	if (unlikely(n > FLOW_QUEUES_BURST || c->ack_filter != ACK_FILTER_NO))
 		return 0;
 	for (uint32_t i = 0; i < n; i++) {
 		index[i] = key_of(c, pkts[i]);
@@ -299,6 +342,12 @@ static bool cake_random(const void *self) {
 	return c->law.drew || flow_queues_random(&c->fq);
 }
 
+static bool cake_reads_headers(const void *self) {
+	const struct cake *c = self;
+
+	return c->ack_filter != ACK_FILTER_NO;
+}
+
 static void cake_observe(const void *self, double out[AQM_OBSERVED]) {
 	const struct cake *c = self;
 
@@ -325,5 +374,6 @@ const struct aqm_ops aqm_cake = {
 	.backlog = cake_backlog,
 	.limit = cake_limit,
 	.random = cake_random,
+	.headers = cake_reads_headers,
 	.observe = cake_observe,
 };

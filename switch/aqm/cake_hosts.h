@@ -66,9 +66,10 @@ struct cake_link {
 struct cake {
 	struct flow_queues fq;
 	struct cobalt_law law;
-	int isolation;
+	int isolation, ack_filter;
 
 	aqm_hosts_fn *hosts;
+	const struct pkt_reader *headers;
 	struct cake_set *set;
 	struct cake_link *link; // of each queue
 	struct cake_host *host; // sources, then destinations; one, if hosts do not matter

@@ -152,6 +152,20 @@ def test_flows_with_drawn_base_rtts_leave_at_the_same_times(lab, build):
     done = replay(folder, build)
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"\d depart\b", done.stdout), done.stdout
+def test_acks_are_filtered_alike(lab, build):
+    """Kernel TCP's ACKs wait before a link that is too slow for all of them."""
+    fast = "{rate: 10Mbit, queue: {fifo: {limit: 50pkt}}}"
+    paths = PATHS.format(queue="fifo: {limit: 500pkt}")
+    assert fast in paths
+    slow = "{rate: 150kbit, queue: {cake: {ack_filter: filter}}}"
+    switch = lab.switch(paths.replace(fast, slow), *RECORD)
+    lab.iperf("cubic", 100, omit=0)
+    wait_for(lambda: lab.telemetry("/weir/links")["reverse/link"]["drops"] > 20, "filtered ACKs")
+    lab.end_traffic()
+    assert switch.stop() == 0
+    assert switch.summary()["ledger"]["paths"]["reverse"]["drops"]["ack_filter"]["pkts"] > 0
+    done = replay(switch.folder, build)
+    assert done.stdout.startswith("identical:")
 
 
 def test_a_changed_record_is_found(lab, build):

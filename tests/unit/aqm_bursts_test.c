@@ -16,9 +16,15 @@ struct side {
 	uint64_t history; // hash of what has left, and when
 };
 
+// To who asks, each packet is an ACK of more than the one before it.
+static struct pkt_headers an_ack(void *ctx, const struct pkt *p) {
+	return (struct pkt_headers){.pure_ack = true, .ack = p->id};
+}
+
 static void side_open(struct side *s, const char *name, const char *params) {
+	static const struct pkt_reader headers = {.read = an_ack};
 	static const struct aqm_env env = {
-		.rate_bps = 3700000000, .base_rtt_ns = MS, .mtu_bytes = MTU};
+		.rate_bps = 3700000000, .base_rtt_ns = MS, .mtu_bytes = MTU, .headers = &headers};
 
 	*s = (struct side){.pkts = pkts_new(PKTS, 0)};
 	ck_assert_msg(aqm_open(&s->b, name, params, &env) == 0, "%s", s->b.err.msg);
@@ -156,6 +162,7 @@ START_TEST(bursts_give_the_history_of_packets) {
 		{"cake",
 			"{limit: 40kB, isolation: flows, buckets: 8, quantum: 300B, target: 15us, "
 			"interval: 100us}"},
+		{"cake", "{ack_filter: filter, target: 15us, interval: 100us}"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)

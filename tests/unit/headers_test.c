@@ -65,4 +65,45 @@ START_TEST(anything_else) {
 }
 END_TEST
 
-TEST_MAIN(tcp_in_ipv4, anything_else)
+// As written by wire.h and as Linux writes it: other options make it more than an ACK.
+START_TEST(an_ack_and_nothing_else) {
+	struct seg seg = {.seq = 5,
+		.ack = 77,
+		.flags = SEG_ACK | SEG_ECE,
+		.options = SEG_OPT_TS,
+		.tsval = 99,
+		.sack_count = 3,
+		.sack = {{100, 200}, {300, 400}, {500, 600}}};
+	uint8_t frame[2000] = {0};
+	size_t len = write_tcp(frame, &seg), tcp = WIRE_ETH + WIRE_IPV4;
+	struct pkt_headers h = headers_read(frame, len);
+
+	ck_assert(h.pure_ack && h.timestamps);
+	ck_assert_uint_eq(h.ack, 77);
+	ck_assert_uint_eq(h.tsval, 99);
+	ck_assert_uint_eq(h.ace, 1);
+	ck_assert_uint_eq(h.sacks, 3);
+	ck_assert_uint_eq(h.sack[1].start, 300);
+	ck_assert_uint_eq(h.sack[2].end, 600);
+	ck_assert(!headers_read(frame, len - 1).pure_ack); // cut off in its options
+	seg.len = 1;
+	ck_assert(!headers_read(frame, write_tcp(frame, &seg)).pure_ack);
+	seg.len = 0;
+	seg.flags = SEG_ACK | SEG_FIN;
+	ck_assert(!headers_read(frame, write_tcp(frame, &seg)).pure_ack);
+	seg = (struct seg){
+		.ack = 77, .flags = SEG_ACK, .options = SEG_OPT_ACCECN0, .ecn_fields = 3};
+	ck_assert(!headers_read(frame, write_tcp(frame, &seg)).pure_ack);
+	seg.options = 0;
+	len = write_tcp(frame, &seg);
+	h = headers_read(frame, len);
+	ck_assert(h.pure_ack && !h.timestamps && h.tsval == 0 && h.sacks == 0);
+	frame[tcp + 12] =
+		6 << 4; // four bytes of options that are neither: SACK permitted, on no SYN
+	frame[WIRE_ETH + 3] += 4;
+	memcpy(frame + len, "\4\2\1\1", 4);
+	ck_assert(!headers_read(frame, 60).pure_ack);
+}
+END_TEST
+
+TEST_MAIN(tcp_in_ipv4, anything_else, an_ack_and_nothing_else)

@@ -4,6 +4,7 @@
 #include "common/base/likely.h"
 #include "common/base/mem.h"
 #include "common/base/rng.h"
+#include "common/base/u64.h"
 #include "common/net/corrupt.h"
 #include "common/net/headers.h"
 #include "common/net/wire.h"
@@ -18,6 +19,7 @@
 #define RING_RECORDS 16384
 #define CHUNK_BYTES ((size_t)4 << 20)
 #define SPARE_BYTES (UINT64_C(256) << 20) // that the machine keeps
+#define HEADERS_BYTES 192 // Ethernet, IPv4 and TCP with all of their options, and VLAN tags
 #define FLUSH_PKTS 65536 // of a path, between two flushes of the capture
 
 // What a packet carries besides struct pkt: behind it are the bytes that were captured.
@@ -25,7 +27,6 @@ struct held {
 	uint32_t captured, length;
 	uint32_t order;
 	uint32_t hosts;
-	struct pkt_headers headers;
 };
 static_assert(sizeof(struct held) <= sizeof(((struct pkt *)0)->user), "fits into a packet");
 static_assert(
@@ -135,7 +136,7 @@ static uint32_t hosts(const struct pkt *p) {
 }
 
 static struct pkt_headers headers(void *ctx, const struct pkt *p) {
-	return held(p)->headers;
+	return headers_read((const uint8_t *)p + sizeof(*p), held(p)->captured);
 }
 
 static int network_init(struct offline *o, struct err *err) {
@@ -151,8 +152,10 @@ static int network_init(struct offline *o, struct err *err) {
 	};
 	int rc = paths_init(&o->paths, config_get(root, "paths"), &env, err);
 
-	for (uint32_t i = 0; rc == 0 && i < o->paths.count; i++)
+	for (uint32_t i = 0; rc == 0 && i < o->paths.count; i++) {
 		path_copies(&o->paths.path[i], copy_packet, o);
+		o->reads_headers |= o->paths.path[i].reads_headers;
+	}
 	if (rc == 0)
 		rc = schedule_init(&o->schedule, config_get(root, "schedule"), &o->paths, err);
 	return rc;
@@ -223,9 +226,11 @@ static void take(struct offline *o, struct path *path, uint64_t now_ns) {
 
 // The present frame as a packet, if it can be one and there is memory for it.
 static struct pkt *arrival(struct offline *o, struct arrivals *a) {
-	uint32_t captured = o->capture != NULL ? a->captured : 0;
+	uint32_t captured = a->captured;
 	struct pkt come, *p;
 
+	if (o->capture == NULL)
+		captured = o->reads_headers ? (uint32_t)min_u64(captured, HEADERS_BYTES) : 0;
 	if (!arrivals_packet(a, o->base_ns, &come))
 		return NULL;
 	p = packet_get(o, captured);
@@ -239,7 +244,6 @@ static struct pkt *arrival(struct offline *o, struct arrivals *a) {
 		.length = a->length,
 		.order = held(p)->order,
 		.hosts = arrivals_hosts(a->data, a->captured),
-		.headers = headers_read(a->data, a->captured),
 	};
 
 	*p = come;

@@ -21,6 +21,7 @@ struct offline {
 	struct schedule schedule;
 	struct arrivals source[PATHS_MAX]; // of path i; without a path: it has none
 	struct capture *capture; // NULL: none
+	bool reads_headers; // a path does
 	struct tel tel[TEL_STREAM_COUNT];
 	uint64_t base_ns; // of the captures' time, when virtual time begins
 	uint64_t now_ns, next_interval_ns;

@@ -63,32 +63,35 @@ static int check_header(struct replay *r, struct err *err) {
 	return 0;
 }
 
-// What a packet has besides struct pkt.
-struct recorded {
+struct replay_pkt {
+	struct pkt pkt;
 	uint32_t hosts;
 	struct pkt_headers headers;
 };
-static_assert(sizeof(struct recorded) <= sizeof(((struct pkt *)0)->user), "fits into a packet");
+
+static struct replay_pkt *recorded(struct pkt *p) {
+	return (struct replay_pkt *)(void *)p;
+}
 
 static uint32_t hosts(const struct pkt *p) {
-	return ((const struct recorded *)(const void *)p->user)->hosts;
+	return ((const struct replay_pkt *)(const void *)p)->hosts;
 }
 
 static struct pkt_headers headers(void *ctx, const struct pkt *p) {
-	return ((const struct recorded *)(const void *)p->user)->headers;
+	return ((const struct replay_pkt *)(const void *)p)->headers;
 }
 
 static struct pkt *packet_get(struct replay *r) {
 	struct pkt *p = pkt_list_pop(&r->free);
 
-	return p != NULL ? p : r->fresh < r->packets_max ? &r->base[r->fresh++] : NULL;
+	return p != NULL ? p : r->fresh < r->packets_max ? &r->base[r->fresh++].pkt : NULL;
 }
 
 static struct pkt *copy_packet(void *ctx, const struct path *path, const struct pkt *p) {
 	struct pkt *copy = packet_get(ctx);
 
 	if (copy != NULL)
-		*copy = *p;
+		*recorded(copy) = *(const struct replay_pkt *)(const void *)p;
 	return copy;
 }
 
@@ -156,7 +159,7 @@ int replay_init(struct replay *r, struct run *run, const char *file, struct err 
 			path_copies(&r->paths.path[i], copy_packet, r);
 		}
 		r->packets_max = copies * r->records;
-		r->base = mem_map(r->packets_max * sizeof(struct pkt));
+		r->base = mem_map(r->packets_max * sizeof(struct replay_pkt));
 		if (r->base == NULL)
 			rc = err_set(err, -ENOMEM, "%s: no memory for its packets", r->name);
 	}
@@ -210,41 +213,63 @@ static int check_packet(const struct replay *r, const struct path *p, const stru
 }
 
 static bool is_packet(const struct tel_arrivals *a) {
-	return a->event == TEL_ARRIVED || a->event == TEL_HEADERS;
+	return a->event == TEL_ARRIVED || a->event == TEL_HEADERS || a->event == TEL_ACK
+		|| a->event == TEL_SACK;
+}
+
+// Takes a record of the next packet's headers; false: it is the packet.
+static bool read_headers(struct replay_headers *h, const struct tel_arrivals *a) {
+	switch (a->event) {
+	case TEL_HEADERS:
+		h->pkt_id = a->pkt_id;
+		h->read = (struct pkt_headers){.seq = a->flow_id,
+			.seq_count = a->size_bytes,
+			.syn = a->delay_class != 0,
+			.dscp = a->param};
+		return true;
+	case TEL_ACK:
+		h->read.pure_ack = true;
+		h->read.ack = a->flow_id;
+		h->read.tsval = (uint32_t)a->value;
+		h->read.timestamps = a->delay_class != 0;
+		h->read.ace = a->param;
+		return true;
+	case TEL_SACK:
+		if (h->read.sacks < PKT_SACKS)
+			h->read.sack[h->read.sacks++] =
+				(struct pkt_sack){a->flow_id, (uint32_t)a->value};
+		return true;
+	default:
+		return false;
+	}
 }
 
 // Pushes successive packets of one path, at most a burst; returns the number of records.
 static int push_burst(
 	struct replay *r, struct path *p, const struct tel_arrivals *a, struct err *err) {
 	const struct tel_arrivals *end = r->record + r->records;
-	struct tel_arrivals *before = &r->headers[p->index];
+	struct replay_headers *h = &r->headers[p->index];
 	struct pkt *pkts[BURST];
 	uint32_t n = 0, records = 0;
 	int rc;
 
 	for (; n < BURST && a < end && is_packet(a) && a->path == p->index; a++, records++) {
-		if (a->event == TEL_HEADERS) {
-			*before = *a;
+		if (read_headers(h, a))
 			continue;
-		}
 		if ((rc = check_packet(r, p, a, n, err)) < 0)
 			return rc;
-		struct recorded what = {.hosts = (uint32_t)a->value};
-
-		if (before->event == TEL_HEADERS && before->pkt_id == a->pkt_id)
-			what.headers = (struct pkt_headers){.seq = before->flow_id,
-				.seq_count = before->size_bytes,
-				.syn = before->delay_class != 0,
-				.dscp = before->param};
 		pkts[n] = packet_get(r); // there is one per record at least
-		*pkts[n] = (struct pkt){
-			.arrival_ns = a->ts_ns,
-			.flow_id = a->flow_id,
-			.size_bytes = a->size_bytes,
-			.ecn = a->ecn,
-			.delay_class = a->delay_class,
+		*recorded(pkts[n]) = (struct replay_pkt){
+			.pkt = {.arrival_ns = a->ts_ns,
+				.flow_id = a->flow_id,
+				.size_bytes = a->size_bytes,
+				.ecn = a->ecn,
+				.delay_class = a->delay_class},
+			.hosts = (uint32_t)a->value,
 		};
-		memcpy(pkts[n++]->user, &what, sizeof(what));
+		if (h->pkt_id == a->pkt_id)
+			recorded(pkts[n])->headers = h->read;
+		n++;
 	}
 	path_push(p, pkts, n);
 	r->now_ns = time_max(r->now_ns, p->last_arrival_ns);
@@ -362,7 +387,7 @@ void replay_fini(struct replay *r) {
 	if (r->paths.count > 0)
 		paths_fini(&r->paths);
 	plan_free(&r->plan);
-	mem_unmap(r->base, r->packets_max * sizeof(struct pkt));
+	mem_unmap(r->base, r->packets_max * sizeof(struct replay_pkt));
 	if (r->header != NULL)
 		munmap((void *)(uintptr_t)r->header, r->map_size);
 	r->header = NULL;

@@ -24,9 +24,12 @@ struct replay {
 	struct plan plan; // flow groups
 	struct paths paths;
 	struct stage_env exit[PATHS_MAX]; // traces the departures of each path
-	struct tel_arrivals headers[PATHS_MAX]; // the last record of this kind of each path
+	struct replay_headers {
+		uint32_t pkt_id;
+		struct pkt_headers read;
+	} headers[PATHS_MAX]; // each path's last recorded ones
 	struct tel packets;
-	struct pkt *base; // packets_max; pages are touched only when used
+	struct replay_pkt *base; // packets_max; pages are touched only when used
 	uint64_t packets_max; // one per record, and its copies
 	uint64_t fresh; // index of the first packet that was never used
 	struct pkt_list free;

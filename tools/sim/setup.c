@@ -8,6 +8,7 @@
 #include "common/base/u64.h"
 #include "common/net/corrupt.h"
 #include "common/net/flow_addr.h"
+#include "common/net/headers.h"
 #include "common/net/wire.h"
 
 #include <errno.h>
@@ -164,10 +165,13 @@ static struct pkt_headers sim_headers(void *ctx, const struct pkt *p) {
 	const struct seg *seg = pkt_seg_const(p);
 	const struct sim *s = ctx;
 
-	return (struct pkt_headers){.seq = seg->seq,
+	struct pkt_headers h = {.seq = seg->seq,
 		.seq_count = (uint16_t)(seg->len + ((seg->flags & SEG_FIN) != 0)),
 		.syn = (seg->flags & SEG_SYN) != 0,
 		.dscp = (uint8_t)s->groups.group[p->delay_class].dscp};
+
+	headers_of_ack(&h, seg);
+	return h;
 }
 
 static int paths_read(struct sim *s, struct err *err) {
