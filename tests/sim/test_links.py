@@ -42,9 +42,8 @@ def test_a_policer_takes_throughput_and_adds_no_delay(simulate: Simulate) -> Non
 def test_a_slow_uplink_carries_the_acks_that_matter(simulate: Simulate) -> None:
     """A download needs 4060 ACKs/s, for two segments each; 1 Mbit/s carries 1390 frames of 90 B.
 
-    So without the filter at most 1390 x 2 segments are acknowledged one by one, and the rest only by
-    what COBALT drops from a standing queue. With it the download has its link, less headers: 1448 of
-    1538 bytes. Each decision of the filter is in what was recorded, and replayed.
+    Without the filter they wait in a queue until COBALT drops some. With it the download has its
+    link, less headers: 1448 of 1538 bytes. A replay of what was recorded decides the same.
     """
     down = 100e6 * 1448 / 1538
     length = ("duration=10s", "warmup=5s", "telemetry={level: 3, arrivals: yes}")
