@@ -39,8 +39,8 @@ def test_a_unit_test_that_hangs_is_ended_alone(tmp_path):
     hangs.write_text("#!/bin/sh\ntrap 'trap - TERM; kill -TERM 0' TERM\nsleep 60 &\nwait\n")
     hangs.chmod(0o755)
     program = (
-        "import pathlib, test_mutate; mutate = test_mutate.load(); mutate.HANG_S = 0.1;"
-        f"print(mutate.Copy.passes(None, pathlib.Path({str(hangs)!r})))"
+        "import pathlib, test_mutate; mutate = test_mutate.load();"
+        f"print(mutate.Copy.passes(None, pathlib.Path({str(hangs)!r}), 0.1))"
     )
     done = subprocess.run(
         [sys.executable, "-c", program],
