@@ -113,5 +113,77 @@ START_TEST(the_fifth_timeout_resets) {
 }
 END_TEST
 
+// Algorithm 1: retransmit_cnt counts timeouts in a row, and an ACK of new data starts it again.
+START_TEST(an_ack_starts_the_count_of_timeouts_again) {
+	struct link *l =
+		HAND(.group = "{cc: {swift: {base_rtt: 50ms, base_target: 10ms, initial: 64, "
+			      "min_cwnd: 0.25}}, rto_min: 200ms, tlp: no}");
+	double w = 0;
+
+	for (unsigned n = 1; n <= 5; n++) {
+		while (link_flow(l)->count.timeouts < n)
+			link_run(l, l->now_ns + 10 * MS);
+		if (n == 4) {
+			OBSERVED_EQ(l, CWND, 4.0);
+			hand_ack_at(l, 1, l->now_ns + 50 * MS);
+			w = cc_observed(l, CWND);
+			ck_assert_double_ge(w, 4.0);
+		}
+	}
+	OBSERVED_EQ(l, CWND, w / 2);
+	link_close(l);
+}
+END_TEST
+
+// Algorithm 1 adds ai / cwnd for each segment that an ACK acknowledges: two.
+START_TEST(each_acknowledged_segment_counts) {
+	struct link *l = HAND(.group = SWIFT("fs_range: 0s, ai: 3"));
+
+	hand_ack_at(l, 2, T0 + 50 * MS);
+	CWND_EQ(l, 10 + 2 * 3.0 / 10);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(max_cwnd_is_the_largest_window) {
+	struct link *l = HAND(.group = SWIFT("fs_range: 0s, max_cwnd: 10.05"));
+
+	hand_ack_at(l, 1, T0 + 50 * MS);
+	CWND_EQ(l, 10.05);
+	link_close(l);
+}
+END_TEST
+
+// Four segments are all the data: a window of 10 was never filled, and does not grow (RFC 7661 section 4).
+START_TEST(a_window_that_is_not_filled_does_not_grow) {
+	struct link *l =
+		HAND(.group = "{cc: {swift: {base_rtt: 50ms, base_target: 10ms, "
+			      "fs_range: 0s}}, ack_every: 1, tlp: no, source: {size: {bytes: 5792B}}}");
+
+	hand_ack_at(l, 1, T0 + 50 * MS);
+	hand_ack_at(l, 2, T0 + 51 * MS);
+	CWND_EQ(l, 10.0);
+	link_close(l);
+}
+END_TEST
+
+// The window before the loss is back once the loss turns out to be none.
+START_TEST(a_spurious_loss_is_undone) {
+	struct link *l = HAND(.group = SWIFT("fs_range: 0s"));
+	const struct group *g = &l->groups.group[0];
+	struct flow *f = link_flow(l);
+	struct cc_loss loss = {.now_ns = T0 + 50 * MS, .inflight_segs = 10, .lost_segs = 1};
+
+	g->cc->on_loss(f->cc_state, g->cc_config, &loss, &f->out);
+	CWND_EQ(l, 5.0);
+	g->cc->on_spurious(f->cc_state, g->cc_config, T0 + 60 * MS, &f->out);
+	CWND_EQ(l, 10.0);
+	link_close(l);
+}
+END_TEST
+
 TEST_MAIN(steps, a_reduction_takes_half_at_most, small_windows_tolerate_more,
-	windows_below_one_segment, a_loss_takes_max_mdf, the_fifth_timeout_resets)
+	windows_below_one_segment, a_loss_takes_max_mdf, the_fifth_timeout_resets,
+	an_ack_starts_the_count_of_timeouts_again, each_acknowledged_segment_counts,
+	max_cwnd_is_the_largest_window, a_window_that_is_not_filled_does_not_grow,
+	a_spurious_loss_is_undone)

@@ -109,5 +109,51 @@ START_TEST(losses_halve) {
 }
 END_TEST
 
+// 300 - 100 us: the gradient is 0.875 x 200 / 20 = 8.75, and 1 - 0.8 x 8.75 is negative: half is left.
+START_TEST(a_completion_leaves_half_at_least) {
+	struct cc_bench b;
+
+	open_timely(&b);
+	completion(&b, 100 * US);
+	completion(&b, 300 * US);
+	RATE_EQ(&b, 45);
+}
+END_TEST
+
+// What the application limits, or what repairs losses, shows no room for more; a fall of the rate needs no room.
+START_TEST(does_not_grow_while_limited_or_in_recovery) {
+	for (int recovery = 0; recovery < 2; recovery++) {
+		struct cc_bench b;
+		struct cc_ack ack;
+
+		open_timely(&b);
+		ack = cc_ack_of(&b, 1000 * MS, 25 * US);
+		ack.app_limited = recovery == 0;
+		ack.in_recovery = recovery == 1;
+		cc_ack(&b, &ack);
+		RATE_EQ(&b, 80);
+		ack.rtt_ns = 1000 * US;
+		cc_ack(&b, &ack);
+		RATE_EQ(&b, 80 * 0.6);
+	}
+}
+END_TEST
+
+// 80 are halved, and grow to 90 before the loss turns out to be none.
+START_TEST(a_spurious_loss_takes_no_growth_back) {
+	struct cc_bench b;
+
+	open_timely(&b);
+	cc_loss(&b, 1000 * MS, 10, false);
+	for (int i = 0; i < 5; i++)
+		completion(&b, 25 * US);
+	RATE_EQ(&b, 90);
+	b.ops->on_spurious(b.state, b.config, 2000 * MS, &b.out);
+	RATE_EQ(&b, 90);
+}
+END_TEST
+
 TEST_MAIN(grows_below_t_low, falls_above_t_high, follows_the_gradient_in_between,
-	hyperactive_increase, a_completion_is_64_kb, losses_halve)
+	hyperactive_increase, a_completion_is_64_kb, losses_halve,
+	a_completion_leaves_half_at_least, does_not_grow_while_limited_or_in_recovery,
+	a_spurious_loss_takes_no_growth_back)
