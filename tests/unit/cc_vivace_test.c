@@ -46,6 +46,33 @@ START_TEST(the_slope_is_that_of_the_rtt) {
 }
 END_TEST
 
+// 10 Mbit/s are 12.5 segments of 1000 bytes in 10 ms: less than half of them say nothing of the rate. 50 segments take
+// 40 ms. Two round trips of 30 ms are 75 segments.
+START_TEST(intervals_are_measured_against_their_rate) {
+	struct monitors q = {0};
+	struct cc_out out;
+	struct monitor m = {.start_ns = 5 * MS, .rate_mbps = 10, .acked = 6};
+
+	ck_assert(!monitor_used(&m, 15 * MS, 1000));
+	m.lost = 1;
+	ck_assert(monitor_used(&m, 15 * MS, 1000));
+	ck_assert(!monitor_overloads(&m));
+	m.lost = 6;
+	ck_assert(!monitor_overloads(&m));
+	m.lost = 7;
+	ck_assert(monitor_overloads(&m));
+	monitors_start(&q, 10, 0, 0);
+	ck_assert_double_eq_tol(monitors_least_ns(&q, 1000), 40e6, 1);
+	ck_assert_double_eq_tol((double)monitor_bounded(0.05, 100e3), 0.1, 1e-6);
+	ck_assert_double_eq_tol((double)monitor_bounded(2e6, 100e3), 1e6, 1);
+	monitor_set_out(10, 1000, 30 * MS, 4, &out);
+	ck_assert_double_eq_tol(out.cwnd_segs, 75, 1e-9);
+	ck_assert_double_eq_tol(out.pacing_bps, 10e6, 1e-3);
+	monitor_set_out(10, 1000, 1 * MS, 4, &out);
+	ck_assert_double_eq(out.cwnd_segs, 4);
+}
+END_TEST
+
 // The rates that the flow decides on, one after the other.
 static int rates_of(struct link *l, double *rate, int max) {
 	int n = 0;
@@ -65,6 +92,7 @@ START_TEST(steps_are_those_of_the_gradient) {
 	struct link *l = LINK(.group = "{cc: {vivace: {initial: 10}}, ack_every: 1, tlp: no}",
 		.check_every = 100);
 	double rate[12], r;
+	uint64_t since_ns;
 	int n, tau = 0, k = 0;
 
 	while (cc_observed(l, RATE) < 1.5 * first)
@@ -72,9 +100,13 @@ START_TEST(steps_are_those_of_the_gradient) {
 	ck_assert_double_eq_tol(cc_observed(l, RATE), 2 * first, 1e-5 * first);
 	OBSERVED_EQ(l, UTILITY, pow(first, 0.9)); // nothing was lost
 	l->o.loss = 0.2;
+	since_ns = l->now_ns;
 	while (cc_mode(l) == STARTING)
 		link_run(l, l->now_ns + MS);
 	l->o.loss = 0;
+	// Two results, not one or three: 50 segments take 50 ms, and what becomes of them a round trip of 20 ms.
+	ck_assert_uint_ge(l->now_ns - since_ns, 2 * 70 * MS - 10 * MS);
+	ck_assert_uint_lt(l->now_ns - since_ns, 3 * 70 * MS - 10 * MS);
 	ck_assert_double_eq_tol(cc_observed(l, RATE), first, 1e-5 * first); // back to it
 	// What was sent while losses occurred may still count for the first step.
 	for (double before = cc_observed(l, RATE); cc_observed(l, RATE) == before;)
@@ -107,7 +139,42 @@ START_TEST(steps_are_those_of_the_gradient) {
 		}
 		ck_assert_double_eq_tol(rate[i + 1], r + step, 2e-3 * r);
 	}
+	ck_assert_double_eq(cc_observed(l, TAU), tau);
+	ck_assert_double_eq(cc_observed(l, K), k);
 	link_close(l);
+}
+END_TEST
+
+// Section 4.1: u = x^0.9 - 900 x dRTT/dt, here of the first interval. A way that grows by s per unit of time is in the RTT
+// twice, the second time for what comes back s later: dRTT/dt = 2 s + s^2. Below 0.01 it is noise, a falling RTT is no
+// reward, and `utility: loss` does not look at it.
+START_TEST(the_utility_counts_a_growing_rtt) {
+	static const struct {
+		const char *group;
+		double growth, slope;
+	} cases[] = {
+		{"{cc: vivace, ack_every: 1, tlp: no}", 0.025, 2 * 0.025 + 0.025 * 0.025},
+		{"{cc: vivace, ack_every: 1, tlp: no}", 0.003, 0},
+		{"{cc: vivace, ack_every: 1, tlp: no}", -0.003, 0},
+		{"{cc: {vivace: {utility: loss}}, ack_every: 1, tlp: no}", 0.025, 0},
+	};
+	const double first = 10 * 1448 * 8e-6 / 0.02, growing = pow(first, 0.9);
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct link *l = LINK(.group = cases[i].group, .check_every = 100);
+		double u = growing - 900 * first * cases[i].slope;
+
+		while (cc_observed(l, RATE) < 1.5 * first) {
+			ck_assert_uint_lt(l->now_ns, 5 * S);
+			link_run(l, l->now_ns + MS / 10);
+			if (l->now_ns > 20 * MS) // the handshake's RTT is 20 ms
+				l->o.delay_ns = (uint64_t)(10e6
+					+ cases[i].growth * (double)(l->now_ns - 20 * MS));
+		}
+		ck_assert_double_eq_tol(
+			cc_observed(l, UTILITY), u, 0.03 * fabs(u - growing) + 1e-5);
+		link_close(l);
+	}
 }
 END_TEST
 
@@ -137,5 +204,7 @@ START_TEST(a_timeout_halves_the_rate) {
 }
 END_TEST
 
-TEST_MAIN(powers_are_those_of_libm, the_slope_is_that_of_the_rtt, steps_are_those_of_the_gradient,
-	doubles_while_nothing_speaks_against_it, a_timeout_halves_the_rate)
+TEST_MAIN(powers_are_those_of_libm, the_slope_is_that_of_the_rtt,
+	intervals_are_measured_against_their_rate, steps_are_those_of_the_gradient,
+	the_utility_counts_a_growing_rtt, doubles_while_nothing_speaks_against_it,
+	a_timeout_halves_the_rate)
