@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Vivace: its arithmetic, and its steps through the transport, over a path without a bottleneck: no RTT changes, so that
-// the utility is that of rate and loss.
+// Vivace: its arithmetic, and its steps through the transport, over a path without a bottleneck: the RTT is constant
+// where a test does not move it, so that the utility is that of rate and loss.
 #include "cc_transport.h"
 #include "sender/cc/monitor.h"
 #include "sender/cc/power.h"
