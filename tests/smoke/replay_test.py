@@ -152,6 +152,8 @@ def test_flows_with_drawn_base_rtts_leave_at_the_same_times(lab, build):
     done = replay(folder, build)
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"\d depart\b", done.stdout), done.stdout
+
+
 def test_acks_are_filtered_alike(lab, build):
     """Kernel TCP's ACKs wait before a link that is too slow for all of them."""
     fast = "{rate: 10Mbit, queue: {fifo: {limit: 50pkt}}}"

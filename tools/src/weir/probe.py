@@ -19,8 +19,8 @@ from weir import units
 from weir.errors import UserError
 
 NAME = "weir probe"
-# What the probes have in common with the flows they are sent beside. If base_rtt is a distribution, the
-# flow of the probes has a draw of its own, as one more flow would.
+# What the probes have in common with the flows they are sent beside. If base_rtt is a distribution,
+# the flow of the probes has a draw of its own, as one more flow would.
 LIKE_FLOWS = ("path", "base_rtt", "mss", "dscp", "timestamps")
 
 
