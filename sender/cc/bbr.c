@@ -413,7 +413,8 @@ static void update_mode(struct bbr *b, const struct config *cfg, const struct cc
 	if (b->mode == MODE_STARTUP && b->full)
 		b->mode = MODE_DRAIN;
 	if (b->mode == MODE_DRAIN
-		&& inflight_at_next_slot(b, ack, out, b->pacing_gain, (double)ack->inflight_segs)
+		&& inflight_at_next_slot(
+			   b, ack, out, (double)b->pacing_gain, (double)ack->inflight_segs)
 			<= quantised(b, out, bdp_segs(b, cfg, max_bw_bps(b), 1)))
 		start_probe_bw(b, ack->now_ns);
 }
