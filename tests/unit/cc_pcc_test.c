@@ -64,6 +64,28 @@ START_TEST(moves_to_where_both_trials_were_better) {
 }
 END_TEST
 
+// Section 2.2: beyond 5 % of losses the utility is their cost, -x loss, and what is delivered counts for nothing. The first
+// interval has 50 segments or some more, of which some number was lost.
+START_TEST(losses_cost_what_they_carry) {
+	const double x = 10 * 1448 * 8e-6 / 0.02;
+	struct link *l = LINK(.group = "{cc: pcc, ack_every: 1, tlp: no}", .check_every = 100);
+	double u, nearest = 1e9;
+
+	link_run(l, 20 * MS); // the handshake is done
+	ck_assert_double_lt(cc_observed(l, UTILITY), -1e29);
+	l->o.loss = 0.15;
+	while ((u = cc_observed(l, UTILITY)) < -1e29)
+		link_run(l, l->now_ns + MS);
+	ck_assert_double_lt(u, 0);
+	for (int n = 50; n <= 70; n++) {
+		for (int lost = 1; lost <= n / 2; lost++)
+			nearest = fmin(nearest, fabs(u - utility(x, (double)lost / n)));
+	}
+	ck_assert_double_lt(nearest, 1e-6);
+	link_close(l);
+}
+END_TEST
+
 START_TEST(undecided_trials_reach_farther) {
 	struct link *l =
 		LINK(.group = "{cc: pcc, ack_every: 1, tlp: no}", .check_every = 100, .seed = 3);
@@ -76,6 +98,10 @@ START_TEST(undecided_trials_reach_farther) {
 		most = fmax(most, cc_observed(l, EPSILON));
 	}
 	ck_assert_double_gt(most, 1);
+	l->o.loss = 0;
+	run_while(l, DECIDING);
+	ck_assert_double_eq(
+		cc_observed(l, EPSILON), 1); // decided: the next trials begin near again
 	link_close(l);
 }
 END_TEST
@@ -93,5 +119,5 @@ START_TEST(a_timeout_halves_the_rate) {
 }
 END_TEST
 
-TEST_MAIN(moves_to_where_both_trials_were_better, undecided_trials_reach_farther,
-	a_timeout_halves_the_rate)
+TEST_MAIN(moves_to_where_both_trials_were_better, losses_cost_what_they_carry,
+	undecided_trials_reach_farther, a_timeout_halves_the_rate)
