@@ -248,6 +248,8 @@ class Generator:
                 route.append(some[0] if len(some) == 1 and self.chance(0.5) else some)
             if self.chance(0.15):
                 route.reverse()
+                # Data without a bottleneck would grow for as long as the run is.
+                config["paths"][some[0]].append(self.stage("link", scale))
             group["path"] = {"forward": route[0], "reverse": route[1]}
 
     def base_rtt(self, scale: Scale) -> str | Config:
