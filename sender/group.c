@@ -13,13 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ECN_AS_CC = CC_ECN_ECT1 + 1 };
+enum { ECN_AS_CC = CC_ECN_ECT1 + 1, ACK_EVERY_AS_CC = 0 };
 static const char *const ecn_names[] = {"off", "ect0", "ect1", "cc", NULL};
 static const char *const unheard_names[] = {"refuse", "allow", NULL};
 static const char *const feedback_names[] = {"cc", "classic", "dctcp", "accecn", NULL};
 static const char *const pacing_names[] = {"cc", "srtt", "fq", "off", NULL};
 static const char *const acks_names[] = {"fixed", "linux", NULL};
 static const char *const tso_words[] = {"no", "linux", NULL};
+static const char *const ack_every_words[] = {"cc", NULL};
 
 static const struct param params[] = {
 	{"name", "", "name in tables and figures; default: the congestion control's", UNIT_NONE,
@@ -64,8 +65,10 @@ static const struct param params[] = {
 		"segments that leave back to back in one pacing slot: no: one; linux: 1 ms of data "
 		"at Linux's pacing rate, 2 to 45 (tcp_tso_autosize); or so many",
 		UNIT_NONE, PARAM_U64(struct group, tso), 2, 64, .choices = tso_words},
-	{"ack_every", "2", "receiver: full segments per ACK (RFC 5681: 2)", UNIT_NONE,
-		PARAM_U64(struct group, ack_every), 1, 64},
+	{"ack_every", "cc",
+		"receiver: full segments per ACK; cc: 1 with swift, which takes a delayed ACK for a queue, "
+		"else 2 (RFC 5681)",
+		UNIT_NONE, PARAM_U64(struct group, ack_every), 1, 64, .choices = ack_every_words},
 	{"ack_delay", "40ms", "receiver: longest time an ACK is held back", UNIT_TIME_NS,
 		PARAM_U64(struct group, ack_delay_ns), 0, 5e8},
 	{"acks", "fixed",
@@ -359,6 +362,8 @@ static int group_init(struct group *g, struct config_node *node, struct err *err
 		return rc;
 	if (g->ecn == ECN_AS_CC)
 		g->ecn = (int)g->cc->codepoint;
+	if (g->ack_every == ACK_EVERY_AS_CC)
+		g->ack_every = g->cc->ack_each ? 1 : 2;
 	if (g->ecn != CC_ECN_OFF && !g->cc->ecn && !g->ecn_unheard)
 		return config_err(config_get(node, "ecn"), -EINVAL, err,
 			"ecn: %s does not answer ECN marks and would starve flows that do: "

@@ -90,6 +90,7 @@ struct cc_ops {
 	bool ecn; // it responds to ECN echoes; else a group may not ask for ECN, unless it allows that
 	enum cc_ecn codepoint; // of a group that does not say: for controls that live on marks
 	enum cc_feedback feedback; // the receiver's echo it needs
+	bool ack_each; // of a group that does not say: receivers acknowledge each segment
 	const char *observed[CC_OBSERVED]; // names of observe()'s numbers; NULL: unused
 
 	// The larger of the initial and the minimum window, in segments; memory is sized for it. INFINITY: no loss

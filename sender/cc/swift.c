@@ -21,6 +21,8 @@
 //     its card; a host has no such delay here.
 //   - Values that the paper leaves open, or measures in its own network, are parameters.
 //   - No slow start, as in the paper; an ECN echo is answered as a loss.
+//   - Receivers acknowledge each segment, unless the group says otherwise. The paper's hosts do. A window of one segment
+//     waits for a delayed ACK, and 40 ms beyond the target would hold it at `min_cwnd` for ever.
 #include "sender/cc/cc.h"
 
 #include <math.h>
@@ -206,6 +208,7 @@ const struct cc_ops cc_swift = {
 	.config_size = sizeof(struct config),
 	.state_size = sizeof(struct swift),
 	.ecn = true,
+	.ack_each = true,
 	.observed = {"cwnd_segs", "target_ns"},
 	.given_window = swift_given_window,
 	.init = swift_init,

@@ -68,15 +68,28 @@ static void agree_ecn(struct flow *f, const struct group *g, const struct seg *s
 		.cep = ACCECN_CEP_INIT, .ceb_known = seg_has_ceb(s), .first = true};
 }
 
+// The RTT of the SYN. If that was retransmitted, only a timestamp shows which one is answered (Karn): of one before the
+// last it is known to a millisecond, and rounded up. Without that knowledge NEVER_NS.
+static uint64_t syn_rtt_ns(const struct flow *f, const struct seg *s, uint64_t now_ns) {
+	if (f->backoff == 0 || (f->ts_ok && s->tsecr == flow_tsval(f->last_send_ns)))
+		return now_ns - f->last_send_ns;
+	if (f->ts_ok && seq_diff(s->tsecr, flow_tsval(f->start_ns)) >= 0
+		&& seq_diff(s->tsecr, flow_tsval(f->last_send_ns)) < 0)
+		return (uint64_t)(flow_tsval(now_ns) - s->tsecr + 1) * NS_PER_MS;
+	return NEVER_NS;
+}
+
 // Processes the SYN/ACK: agrees on options and starts congestion control (RFC 9293 section 3.10.7.3).
 static void established(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
 	const struct group *g = flow_group(h, f);
 	uint32_t mss = (s->options & SEG_OPT_MSS) != 0 ? s->mss : MSS_DEFAULT;
+	uint64_t rtt_ns;
 
 	mss = mss < MSS_MIN ? MSS_MIN : mss < g->mss ? mss : (uint32_t)g->mss;
 	f->ts_ok = g->timestamps && (s->options & SEG_OPT_TS) != 0;
 	f->sack_ok = g->sack && (s->options & SEG_OPT_SACK_OK) != 0;
 	f->snd_wscale = (s->options & SEG_OPT_WSCALE) != 0 ? s->wscale : 0;
+	rtt_ns = syn_rtt_ns(f, s, now_ns);
 	agree_ecn(f, g, s);
 	f->payload = g->source->probes ? 1 : sendable(mss - (f->ts_ok ? 12u : 0u), s->window);
 	if (f->data_segs != SOURCE_ENDLESS)
@@ -84,9 +97,8 @@ static void established(struct host *h, struct flow *f, const struct seg *s, uin
 	f->ts_recent = s->tsval;
 	f->rcv_nxt = s->seq + 1;
 	f->wnd_bytes = s->window; // never scaled in a SYN
-	// If the SYN was retransmitted, only a timestamp shows which one is answered (Karn).
-	if (f->backoff == 0 || (f->ts_ok && s->tsecr == flow_tsval(f->last_send_ns)))
-		rtt_sample(&f->rtt, now_ns - f->last_send_ns, g->rto_min_ns);
+	if (rtt_ns != NEVER_NS)
+		rtt_sample(&f->rtt, rtt_ns, g->rto_min_ns);
 	else
 		f->rtt.rto_ns = RTO_UNMEASURED_NS;
 	f->rack_rtt_ns = f->rtt.srtt_ns;

@@ -51,6 +51,28 @@ def test_swift_has_windows_below_one_segment(simulate: Simulate) -> None:
     assert run.summary["jfi"] >= 0.95
 
 
+def test_swift_does_not_take_a_delayed_ack_for_a_queue(simulate: Simulate) -> None:
+    """A queue of 5 packets cuts the window to one segment, whose ACK a receiver would hold back.
+
+    Hosts of Swift acknowledge each segment, and most of one leaves per round trip. 40 ms beyond a
+    target of 1.9 ms kept the flow at `min_cwnd`, a segment in a second, for ever.
+    """
+    a_segment_per_rtt = 1538 * 8 / 1.83e-3 / 172e6
+    link = "{link: {rate: 172Mbit, queue: {fifo: {limit: 5pkt}}}}"
+    overrides = (
+        "flows.0={count: 1, cc: swift}",
+        f"paths.forward=[{link}, {{delay: {{delay: 1.76ms}}}}]",
+        "paths.reverse=[{delay: {delay: 0ms}}]",
+        "duration=10s",
+        "warmup=1s",
+    )
+
+    run = simulate("swift-fabric", *overrides)
+    assert run.link["utilisation"] >= 0.5 * a_segment_per_rtt
+    held = simulate("swift-fabric", *overrides, "flows.0.ack_every=2")
+    assert held.link["utilisation"] < 0.01 * a_segment_per_rtt
+
+
 @pytest.mark.parametrize("flows", [1, 4, 16])
 def test_timely_keeps_the_queue_below_t_high(simulate: Simulate, flows: int) -> None:
     """SIGCOMM 2015: a busy link, and RTTs around T_low, 30 us of queue, far below T_high.

@@ -279,6 +279,8 @@ class Generator:
             params["min_rate"] = text(max(least_bps, 1000), "bit/s")
             if least_bps < 1000:
                 cc, params = "newreno", {}
+        if cc == "vivace" and "c" in params:  # a loss that costs nothing is no bound
+            params["c"] = str(max(float(params["c"]), 1))
         group["cc"] = {cc: params}
         for key in ("start", "stop", "stop_stagger", "stagger", "jitter", "base_rtt"):
             group.pop(key, None)

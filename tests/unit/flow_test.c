@@ -148,6 +148,21 @@ START_TEST(lost_syns_do_not_come_again_together) {
 }
 END_TEST
 
+// A path longer than the first timeout, whose SYN is always sent twice: without a measurement a control that paces from
+// the start would take it for one of 10 ms.
+START_TEST(a_path_longer_than_the_timeout_is_measured) {
+	struct link *l = LINK(.group = "{cc: newreno}", .delay_ns = 2 * S);
+	const struct flow *f = link_flow(l);
+
+	while (f->state != FLOW_OPEN)
+		NEED(link_step(l, 10 * S));
+	ck_assert_uint_eq(l->syn_count, 3);
+	ck_assert_uint_ge(f->rtt.srtt_ns, 4 * S);
+	ck_assert_uint_le(f->rtt.srtt_ns, 4 * S + 2 * MS);
+	link_close(l);
+}
+END_TEST
+
 // RFC 6298 section 5.7: an ambiguous handshake measures nothing, and data starts with 3 s.
 START_TEST(lost_syn_without_timestamps_starts_with_three_seconds) {
 	struct link *l = LINK(.group = "{cc: newreno, timestamps: no}", .lose_syn = 0x1);
@@ -810,19 +825,20 @@ END_TEST
 TEST_MAIN(syn_offers_what_the_group_wants, handshake_takes_one_round_trip_and_measures_it,
 	payload_is_what_both_sides_take, window_is_scaled_but_in_the_syn,
 	window_without_the_option_is_not_scaled, lost_syns_are_sent_again_ever_more_slowly,
-	lost_syns_do_not_come_again_together, lost_syn_without_timestamps_starts_with_three_seconds,
-	lost_syn_ack_is_asked_for_again, lost_ack_of_the_handshake_does_not_matter,
-	peer_that_never_answers_is_given_up, syn_is_refused_only_by_who_saw_it,
-	rst_closes_only_at_the_next_byte, syn_into_a_connection_is_challenged,
-	acks_of_the_past_and_of_the_future_are_ignored, sack_blocks_of_an_overtaken_ack_count,
-	an_overtaken_ack_does_not_move_the_window_back, forged_timestamp_stalls_no_sender,
-	unacceptable_segments_are_answered_twice_a_second, peer_with_a_tiny_window_gets_its_data,
-	ack_inside_a_segment_does_not_acknowledge_it, old_timestamps_are_refused_through_the_wrap,
-	data_and_fin_of_the_peer_are_acknowledged, file_ends_with_a_short_segment_and_a_fin,
-	files_of_every_length_around_a_segment_arrive, endless_flow_ends_at_its_stop,
-	file_is_cut_short_at_the_stop, flow_that_starts_after_its_stop_sends_a_fin,
-	closed_window_is_probed, peer_that_answers_no_probe_is_given_up,
-	opened_window_starts_a_fresh_timeout, probe_of_a_closed_window_is_answered_by_our_receiver,
+	lost_syns_do_not_come_again_together, a_path_longer_than_the_timeout_is_measured,
+	lost_syn_without_timestamps_starts_with_three_seconds, lost_syn_ack_is_asked_for_again,
+	lost_ack_of_the_handshake_does_not_matter, peer_that_never_answers_is_given_up,
+	syn_is_refused_only_by_who_saw_it, rst_closes_only_at_the_next_byte,
+	syn_into_a_connection_is_challenged, acks_of_the_past_and_of_the_future_are_ignored,
+	sack_blocks_of_an_overtaken_ack_count, an_overtaken_ack_does_not_move_the_window_back,
+	forged_timestamp_stalls_no_sender, unacceptable_segments_are_answered_twice_a_second,
+	peer_with_a_tiny_window_gets_its_data, ack_inside_a_segment_does_not_acknowledge_it,
+	old_timestamps_are_refused_through_the_wrap, data_and_fin_of_the_peer_are_acknowledged,
+	file_ends_with_a_short_segment_and_a_fin, files_of_every_length_around_a_segment_arrive,
+	endless_flow_ends_at_its_stop, file_is_cut_short_at_the_stop,
+	flow_that_starts_after_its_stop_sends_a_fin, closed_window_is_probed,
+	peer_that_answers_no_probe_is_given_up, opened_window_starts_a_fresh_timeout,
+	probe_of_a_closed_window_is_answered_by_our_receiver,
 	window_below_a_segment_is_filled_by_probes, what_a_probe_began_is_completed,
 	fin_needs_no_window, sequence_numbers_wrap, more_than_four_gigabytes_arrive,
 	ack_counts_where_its_sequence_number_is_acceptable,
