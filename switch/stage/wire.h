@@ -91,8 +91,12 @@ WIRE_LOOP struct wire_burst wire_begin(const struct wire *w, struct wire_queue q
 		.sent = stats_begin(&w->stats),
 	};
 
-	if (q.fifo != NULL)
-		b.fifo = *q.fifo;
+	if (q.fifo != NULL) { // by members: the last packet's stores are too fresh to be read as one
+		b.fifo.slot = q.fifo->slot;
+		b.fifo.slots = q.fifo->slots;
+		b.fifo.head = q.fifo->head;
+		b.fifo.count = q.fifo->count;
+	}
 	return b;
 }
 
