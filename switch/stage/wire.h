@@ -91,7 +91,7 @@ WIRE_LOOP struct wire_burst wire_begin(const struct wire *w, struct wire_queue q
 		.sent = stats_begin(&w->stats),
 	};
 
-	if (q.fifo != NULL) { // by members: the last packet's stores are too fresh to be read as one
+	if (q.fifo != NULL) { // by members: as one, fresh stores would be waited for
 		b.fifo.slot = q.fifo->slot;
 		b.fifo.slots = q.fifo->slots;
 		b.fifo.head = q.fifo->head;
