@@ -5,13 +5,13 @@
 //	M      = marked / acknowledged segments of an observation window, about a round trip
 //	alpha  = (1 - g) alpha + g M                             at its end (section 3.3); 1 at the start (4.2)
 //	ECE:   cwnd = ssthresh = max(cwnd (1 - alpha / 2), 2)    once per window of data
-//	loss:  cwnd = ssthresh = max(cwnd / 2, 2)                likewise (3.4)
+//	loss:  cwnd = ssthresh = max(cwnd / 2, 2)                likewise (3.5), also after an ECE of that window
 //	otherwise as Reno (reno.h): slow start, cwnd += acked / cwnd, timeouts
 //
 // An observation window ends with the ACK of the first segment sent after the last one ended. M is exact only if the
 // receiver reports each change of CE at once (3.2): `ecn_feedback` of the group is `dctcp` unless it says otherwise
 // (`accecn` is exact also if ACKs are lost).
-// The group's `ecn:` is ect0 unless it says otherwise. Off, this is Reno, as section 3.4 wants it where ECN was not agreed.
+// The group's `ecn:` is ect0 unless it says otherwise. Off, this is Reno, as where ECN was not agreed.
 //
 // In equilibrium N flows of equal RTT oscillate with alpha = sqrt(2 / W), W = (C RTT + K) / N segments, for a step at
 // K (SIGCOMM paper, equation 7; W far above 1), and the queue swings by N W alpha / 2 segments below K + N.
@@ -23,7 +23,7 @@
 //   - cwnd is a real number, so a small alpha still reduces it. Linux truncates the window's cut to whole segments and
 //     has to stop alpha at a smallest value (min_not_zero).
 //   - A timeout halves ssthresh, as a loss does; Linux uses alpha there.
-//   - SYNs and retransmissions are not ECN capable (RFC 3168), of which section 3.5 leaves the first open.
+//   - SYNs and retransmissions are not ECN capable (RFC 3168), of which section 3.6 leaves the first open.
 #include "sender/cc/marks.h"
 #include "sender/cc/reno.h"
 
@@ -56,6 +56,7 @@ static const struct param params[] = {
 struct dctcp {
 	struct reno reno;
 	struct marks marks;
+	bool echoed; // this episode has answered an echo, and no loss yet
 };
 static_assert(sizeof(struct dctcp) <= CC_STATE_MAX_BYTES, "state too large");
 RENO_FIRST(struct dctcp);
@@ -74,6 +75,11 @@ static void dctcp_on_ack(
 	const struct config *cfg = config;
 	struct dctcp *d = state;
 
+	d->echoed = d->echoed && ack->in_recovery;
+	if (d->echoed && ack->lost_segs > 0) {
+		d->echoed = false;
+		reno_on_loss(&d->reno, out->cwnd_segs / 2, out);
+	}
 	marks_observe(&d->marks, cfg->g, 0, ack);
 	reno_on_ack(&d->reno, &cfg->slow_start, ack, out);
 }
@@ -83,6 +89,7 @@ static void dctcp_on_loss(
 	struct dctcp *d = state;
 	double cut = loss->ecn ? d->marks.alpha / 2 : 0.5;
 
+	d->echoed = loss->ecn;
 	reno_on_loss(&d->reno, out->cwnd_segs * (1 - cut), out);
 }
 
