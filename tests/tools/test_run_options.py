@@ -38,7 +38,7 @@ def test_check_and_print_config_run_nothing(weir, weir_sim, here):
     assert done.status == 0
     printed = done.out
     assert "seed: 7" in printed
-    assert "ack_every: 2" in printed
+    assert "ack_every: cc\n" in printed
     assert not (here / "runs").exists()
 
 
