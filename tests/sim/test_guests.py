@@ -231,6 +231,17 @@ def test_every_byte_once_under_loss(write, run, tmp_path, stacks, name):
     assert sorted(flows["acked_bytes"].to_list()) == [0] * 4 + [SIZE] * 4
 
 
+def test_more_connections_than_a_guest_has_readers(write, run):
+    """Its program reads the first 128 in a thread each, the others when they have something."""
+    config = write(
+        "{count: 160, source: {size: {bytes: 20kB}}, stack: {linux: {memory: 64MB}}}",
+        duration="10s",
+    )
+    summary = run(config)
+    assert summary["flows"] == {"waiting": 0, "open": 0, "done": 160, "failed": 0}
+    assert summary["receivers"]["bytes"] == 160 * 20000
+
+
 def test_reordering_loses_nothing(write, run):
     config = write(
         f"{{count: 2, source: {{size: {{bytes: {SIZE}B}}}}, stack: {{linux: {{}}}}, peer: weir}}",

@@ -27,12 +27,13 @@
 #define NONE UINT32_MAX
 #define PORTS 65536
 
-enum state { WAITING, CONNECTING, OPEN, CLOSING, ENDED };
+enum state { WAITING, CONNECTING, OPEN, FINISHING, ENDED };
 
 struct flow {
 	struct plan_flow plan;
 	uint64_t left; // bytes still to be written
-	uint64_t received;
+	uint64_t received; // but what its reader is reading
+	bool has_reader;
 	int fd;
 	enum state state;
 };
@@ -85,13 +86,12 @@ static void watch(int fd, uint32_t events, uint64_t what, int op) {
 }
 
 static void ask_kernel(const struct flow *f, struct sample *s) {
-	struct tcp_info t = {0};
-	socklen_t size = sizeof(t);
+	struct tcp_info t;
 
-	if (getsockopt(f->fd, IPPROTO_TCP, TCP_INFO, &t, &size) < 0)
+	if (!tcp_info_of(f->fd, &t))
 		return;
 	// The kernel counts an acknowledged FIN as a byte.
-	bool fin = f->state == CLOSING && t.tcpi_unacked == 0 && t.tcpi_notsent_bytes == 0;
+	bool fin = f->state == FINISHING && t.tcpi_unacked == 0 && t.tcpi_notsent_bytes == 0;
 	sample_of(s, &t);
 	s->bytes -= fin;
 }
@@ -104,7 +104,7 @@ static void report(const struct flow *f, enum sample_event event, int error, boo
 	if (f->fd >= 0)
 		ask_kernel(f, s);
 	if (event == SAMPLE_RECEIVED)
-		s->bytes = f->received;
+		s->bytes = f->received + (f->has_reader ? reader_bytes(f->fd) : 0);
 	s->flow = f->plan.flow;
 	s->event = (uint8_t)event;
 	s->error = (uint8_t)error;
@@ -143,16 +143,14 @@ static void start_flow(struct flow *f) {
 // then the end of the connection is, which is a change of its own (EPOLLET).
 static void finish(struct flow *f) {
 	shutdown(f->fd, SHUT_WR);
-	f->state = CLOSING;
+	f->state = FINISHING;
 	watch(f->fd, EPOLLIN | EPOLLET, (uint64_t)(f - flow), EPOLL_CTL_MOD);
 }
 
 static bool all_acknowledged(const struct flow *f) {
-	struct tcp_info t = {0};
-	socklen_t size = sizeof(t);
+	struct tcp_info t;
 
-	return getsockopt(f->fd, IPPROTO_TCP, TCP_INFO, &t, &size) == 0 && t.tcpi_unacked == 0
-		&& t.tcpi_notsent_bytes == 0;
+	return tcp_info_of(f->fd, &t) && t.tcpi_unacked == 0 && t.tcpi_notsent_bytes == 0;
 }
 
 static void write_flow(struct flow *f) {
@@ -188,7 +186,7 @@ static void serve_sender(struct flow *f, uint32_t events) {
 	}
 	if (f->state == OPEN) {
 		write_flow(f);
-	} else if (f->state == CLOSING) {
+	} else if (f->state == FINISHING) {
 		ssize_t n = recv(f->fd, zeros, WRITE_BYTES, MSG_DONTWAIT | MSG_TRUNC);
 
 		if (n == 0 && all_acknowledged(f))
@@ -203,7 +201,7 @@ static void accept_flows(void) {
 	socklen_t size = sizeof(from);
 	int fd;
 
-	while ((fd = accept4(listener, (struct sockaddr *)&from, &size, SOCK_NONBLOCK)) >= 0) {
+	while ((fd = accept4(listener, (struct sockaddr *)&from, &size, 0)) >= 0) {
 		uint32_t i = by_port[ntohs(from.sin_port)];
 
 		size = sizeof(from);
@@ -213,7 +211,9 @@ static void accept_flows(void) {
 		}
 		flow[i].fd = fd;
 		flow[i].state = OPEN;
-		watch(fd, paused ? 0 : EPOLLIN, i, EPOLL_CTL_ADD);
+		flow[i].has_reader = reader_start(i, fd);
+		if (!flow[i].has_reader)
+			watch(fd, paused ? 0 : EPOLLIN, i, EPOLL_CTL_ADD);
 	}
 }
 
@@ -222,6 +222,15 @@ static void end_receiver(struct flow *f, int error) {
 	close(f->fd);
 	f->fd = -1;
 	f->state = ENDED;
+}
+
+static void end_of_reader(void) {
+	struct reader_end end = reader_ended();
+	struct flow *f = &flow[end.flow];
+
+	f->has_reader = false;
+	f->received += end.bytes;
+	end_receiver(f, end.error);
 }
 
 // Reads and throws away; the kernel need not copy it. One call takes all that is there; what comes after it, the end too,
@@ -270,7 +279,7 @@ static void sample_all(void) {
 		return;
 	}
 	for (uint32_t i = 0; i < plan->flows; i++) {
-		if (flow[i].state == OPEN || flow[i].state == CLOSING)
+		if (flow[i].state == OPEN || flow[i].state == FINISHING)
 			report(&flow[i], event, 0, false);
 	}
 	send_samples();
@@ -364,6 +373,7 @@ static void do_due(void) {
 #define WATCH_LISTENER (UINT64_MAX - 2)
 #define WATCH_PROGRAM (UINT64_MAX - 3)
 #define WATCH_SOCKETS (UINT64_MAX - 4)
+#define WATCH_READERS (UINT64_MAX - 5)
 
 void watch_program(int fd) {
 	watch(fd, EPOLLIN, WATCH_PROGRAM, EPOLL_CTL_ADD);
@@ -380,6 +390,8 @@ static void serve(const struct epoll_event *e) {
 		program_serve();
 	else if (e->data.u64 == WATCH_SOCKETS)
 		sockets_ended();
+	else if (e->data.u64 == WATCH_READERS)
+		end_of_reader();
 	else if (f->fd >= 0 && plan->sender)
 		serve_sender(f, e->events);
 	else if (f->fd >= 0)
@@ -403,18 +415,6 @@ static void begin(void) {
 	set_timer();
 }
 
-static void open_listener(void) {
-	struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(plan->port)};
-	int one = 1;
-
-	listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-	if (listener < 0 || setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0
-		|| bind(listener, (struct sockaddr *)&at, sizeof(at)) < 0
-		|| listen(listener, 65535) < 0)
-		fail("port %u: %s", plan->port, strerror(errno));
-	watch(listener, EPOLLIN, WATCH_LISTENER, EPOLL_CTL_ADD);
-}
-
 int main(void) {
 	struct epoll_event event[EVENTS];
 
@@ -433,7 +433,9 @@ int main(void) {
 		watch_program(program_deaths());
 		watch(sockets_open(), EPOLLIN, WATCH_SOCKETS, EPOLL_CTL_ADD);
 	} else if (!plan->sender) {
-		open_listener();
+		watch(readers_open(), EPOLLIN, WATCH_READERS, EPOLL_CTL_ADD);
+		listener = open_listener();
+		watch(listener, EPOLLIN, WATCH_LISTENER, EPOLL_CTL_ADD);
 	}
 	begin();
 	for (;;) {

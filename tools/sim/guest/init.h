@@ -12,6 +12,16 @@
 extern const struct guest_plan *plan;
 extern int control; // the packet socket for messages; -1: not yet open
 
+// Linux: include/net/tcp_states.h.
+enum {
+	ESTABLISHED = 1,
+	FIN_WAIT1 = 4,
+	FIN_WAIT2 = 5,
+	CLOSE_WAIT = 8,
+	LAST_ACK = 9,
+	CLOSING = 11,
+};
+
 // The message under way: its frame begins at `eth`; the two bytes before it align what follows.
 struct outgoing {
 	uint8_t pad[2], eth[MESSAGE_ETH];
@@ -29,6 +39,7 @@ bool new_sample_full(void);
 void send_samples(void);
 // What TCP_INFO says of a connection.
 struct tcp_info;
+bool tcp_info_of(int fd, struct tcp_info *t);
 void sample_of(struct sample *s, const struct tcp_info *t);
 // Says what is wrong, and stops the guest.
 __attribute__((noreturn, format(printf, 1, 2))) void fail(const char *format, ...);
@@ -36,6 +47,8 @@ __attribute__((noreturn, format(printf, 1, 2))) void fail(const char *format, ..
 void *read_plan(void);
 // Settings, interface and message socket, as the plan has them.
 void set_up(void);
+// Listens at the plan's port; accept4 does not wait.
+int open_listener(void);
 // A change of a file descriptor of the program (init_program.c) is to be served by program_serve.
 void watch_program(int fd);
 
@@ -45,6 +58,17 @@ int program_deaths(void); // a file descriptor that can be read when processes h
 uint64_t program_next_ns(void);
 void program_due(uint64_t now_ns);
 void program_serve(void);
+
+// init_readers.c: threads that read.
+struct reader_end {
+	uint32_t flow; // as readers_start was told
+	int error; // errno; 0: the peer's FIN
+	uint64_t bytes; // that the connection has received
+};
+int readers_open(void); // a file descriptor that can be read when a connection has ended
+bool reader_start(uint32_t flow, int fd); // false: this connection has none
+struct reader_end reader_ended(void); // the next one
+uint64_t reader_bytes(int fd); // that a connection's reader has read so far
 
 // init_sockets.c: its connections.
 int sockets_open(void); // a file descriptor that can be read when connections have ended

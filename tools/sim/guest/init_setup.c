@@ -58,6 +58,13 @@ void send_samples(void) {
 			MESSAGE_SAMPLES, out.head.count, out.head.count * sizeof(struct sample));
 }
 
+bool tcp_info_of(int fd, struct tcp_info *t) {
+	socklen_t size = sizeof(*t);
+
+	memset(t, 0, sizeof(*t));
+	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, t, &size) == 0;
+}
+
 void sample_of(struct sample *s, const struct tcp_info *t) {
 	*s = (struct sample){
 		.bytes = t->tcpi_bytes_acked,
@@ -202,4 +209,15 @@ void set_up(void) {
 	if (plan->run[0] != '\0')
 		set_for_program();
 	set_sysctls();
+}
+
+int open_listener(void) {
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(plan->port)};
+	int one = 1, listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+	if (listener < 0 || setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0
+		|| bind(listener, (struct sockaddr *)&at, sizeof(at)) < 0
+		|| listen(listener, 65535) < 0)
+		fail("port %u: %s", plan->port, strerror(errno));
+	return listener;
 }

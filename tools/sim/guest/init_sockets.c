@@ -21,16 +21,6 @@
 
 #define ANSWER_BYTES 16384
 
-// Linux: include/net/tcp_states.h.
-enum {
-	ESTABLISHED = 1,
-	FIN_WAIT1 = 4,
-	FIN_WAIT2 = 5,
-	CLOSE_WAIT = 8,
-	LAST_ACK = 9,
-	CLOSING = 11,
-};
-
 struct port {
 	struct sample before; // counters of its connections that have ended
 	bool open;
