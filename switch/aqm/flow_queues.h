@@ -130,6 +130,7 @@ static inline void *flow_queues_follows(const void *self, const struct pkt *p) {
 // How far ahead in a list queues are prefetched, and their oldest packets: each may come from memory.
 #define FLOW_QUEUES_AHEAD 16
 #define FLOW_PACKETS_AHEAD 8
+#define FLOW_SECONDS_AHEAD 4
 
 // Appends p to the queue. A queue that is in no list joins `list` with a quantum of credits.
 static inline void flow_queues_append(
@@ -232,6 +233,10 @@ static inline void flow_queues_retire(struct flow_queues *fq, struct flow_queue 
 	later = &fq->queue[flow_ring_at(from, FLOW_PACKETS_AHEAD)];
 	if (later->pkts.head != NULL)
 		prefetch_write(later->pkts.head);
+	// A queue whose credits exceed its oldest packet comes to the one after it, if only to find that it must wait.
+	later = &fq->queue[flow_ring_at(from, FLOW_SECONDS_AHEAD)];
+	if (later->pkts.head != NULL && later->credits > later->pkts.head->size_bytes)
+		prefetch_write(later->pkts.head->next);
 }
 
 // The same; puts it at the end of the old list.
