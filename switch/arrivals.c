@@ -81,6 +81,7 @@ int arrivals_open(struct arrivals *a, struct path *path, struct err *err) {
 		return rc;
 	if (reader_open(&a->reader, a->file, &why) < 0)
 		return config_err(a->node, -EINVAL, err, "source: pcap: %s", why.msg);
+	config_absolute(config_get(path->source, "pcap"));
 	return arrivals_next(a, err);
 }
 

@@ -25,8 +25,8 @@ struct arrivals_count {
 	uint64_t packets, bytes; // that arrived; bytes with FCS
 	uint64_t filtered; // that the filter left out
 	uint64_t reordered; // that were stamped earlier than the frame before
-	uint64_t
-		oversize; // of these packets: longer than 1518 bytes with FCS, as a host that offloads sees them
+	// Of the packets that arrived: longer than 1518 bytes with FCS, as a host that offloads sees them.
+	uint64_t oversize;
 	uint64_t too_long; // left out: longer than frame_max
 	uint64_t not_ethernet; // left out: of an interface of another link type, not the first
 };

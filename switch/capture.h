@@ -35,8 +35,8 @@ struct capture_env {
 	uint64_t epoch_ns; // since 1970, when the run's time begins
 	capture_frame_fn *frame;
 	void *ctx; // for them
-	uint32_t
-		rings; // producers that are other threads; 0: none, the writer's thread serves all paths
+	// Producers that are other threads; 0: none, the writer's thread serves all paths.
+	uint32_t rings;
 	uint64_t ring_records; // of each, a power of two
 };
 

@@ -50,6 +50,9 @@ static int configure(struct live_app *live, struct err *err) {
 			schedule_unreached(&app->schedule, live->run.duration_ns),
 			"schedule: this change");
 	live->process = &app->plan.process;
+	live->waits_for = app->plan.start == PLAN_START_TRAFFIC
+		? "the first TCP or UDP packet (start: traffic)"
+		: "the ports that its captures leave by";
 	return rc;
 }
 

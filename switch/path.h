@@ -23,8 +23,8 @@ struct run_list;
 struct path_stage {
 	const struct stage_ops *ops;
 	void *state;
-	char name
-		[48]; // "forward.link"; a second link is "forward.link2"; with a `name:`, "forward.NAME"
+	// "forward.link"; a second link is "forward.link2"; with a `name:`, "forward.NAME".
+	char name[48];
 	struct stage_env env;
 	uint64_t after_ns; // least time from here to the end of the path
 };
@@ -50,10 +50,10 @@ struct path {
 	struct path_stage stage[PATH_STAGES_MAX];
 	uint32_t stages;
 	uint32_t next_id;
-	uint64_t
-		tail_ns; // least time in the delays at its end; how far ahead path_pop may be called
-	uint64_t
-		max_rate_bps; // of its slowest stage, the largest up to now and in the schedule; 0: it has none
+	// The least time that the delays at its end take: so far ahead path_pop may be called.
+	uint64_t tail_ns;
+	// Rate of its slowest stage, the largest up to now and in the schedule; 0: it has none.
+	uint64_t max_rate_bps;
 	uint64_t max_delay_ns; // of all its delays together, the largest likewise
 	uint64_t base_rtt_ns; // for limits in BDP: the longest of those who pass it (route.h)
 	struct tel *tel_arrivals; // NULL: off

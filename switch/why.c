@@ -135,7 +135,7 @@ static void lost_elsewhere(const struct path *p, uint64_t now_ns, char why[WHY_S
 	all -= by_links;
 	if (all == 0)
 		return;
-	add(why, "; other stages dropped %.2g %% of the path's packets",
+	add(why, "; other stages dropped %.3g %% of the path's packets",
 		100.0 * (double)all / (double)p->in.pkts);
 	for (uint32_t r = DROP_NONE + 1; r < DROP_REASONS; r++) {
 		if (lost[r] > 0) {
@@ -151,11 +151,12 @@ static void own_queue(
 	struct aqm_limit l = s->ops->limit != NULL ? s->ops->limit(s->state)
 						   : (struct aqm_limit){.pkts = UINT64_MAX};
 
-	add(why, "its own queue dropped %.2g %% of its packets and marked %.2g %%",
+	add(why, "its own queue dropped %.3g %% of its packets and marked %.3g %%",
 		100.0 * (double)in_run->drops / (double)(in_run->out_pkts + in_run->drops),
 		100.0 * (double)in_run->marks / (double)(in_run->out_pkts + in_run->drops));
 	if (l.pkts < UINT64_MAX)
-		add(why, ", and holds at most %llu packets", (unsigned long long)l.pkts);
+		add(why, ", and holds at most %llu packet%s", (unsigned long long)l.pkts,
+			l.pkts == 1 ? "" : "s");
 	else if (l.bytes < UINT64_MAX)
 		add(why, ", and holds at most %llu B", (unsigned long long)l.bytes);
 }

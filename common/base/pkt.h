@@ -44,6 +44,12 @@ enum drop_reason { DROP_REASON_VALUES(PKT_CONSTANT_) DROP_REASONS };
 #define PKT_MARKED 0x01 // CE was set by the current queue; the link counts and clears it
 #define PKT_CORRUPT 0x04 // a stage flipped a bit, which the receiver's checksum finds
 #define PKT_RETRANSMIT 0x02 // virtual time only: a retransmission
+// TCP options that a stage cleared (net/clear.h), on SYNs and SYN/ACKs or on other segments.
+#define PKT_CLEAR_ACCECN_SYN 0x08
+#define PKT_CLEAR_ACCECN 0x10
+#define PKT_CLEAR_SACK_SYN 0x20
+#define PKT_CLEAR_SACK 0x40
+#define PKT_CLEARED (PKT_CLEAR_ACCECN_SYN | PKT_CLEAR_ACCECN | PKT_CLEAR_SACK_SYN | PKT_CLEAR_SACK)
 
 struct pkt {
 	union {

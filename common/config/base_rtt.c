@@ -212,7 +212,7 @@ static int spread_read(
 	return rc < 0 ? rc : spread_check(s, *law, params, err);
 }
 
-// The draw of the flow with this number in its group.
+// The draw of the flow with this number in its group. `group`: what no other group is called.
 static uint64_t draw_ns(const struct spread *s, const struct law *law, uint64_t seed,
 	const char *group, uint32_t number) {
 	double least_ns = (double)s->min_ns, most_ns = (double)s->max_ns, rtt_ns = least_ns;
@@ -257,24 +257,45 @@ static int no_longer(const struct base_rtt_group *g, struct config_node *node, u
 		return 0;
 	return config_err(node, -EINVAL, err,
 		"base_rtt: %g ms, the longest that a flow of this group has, is not less than the "
-		"run, %g ms; a smaller max will do",
+		"run, %g ms; write a smaller max or a longer duration",
 		(double)g->max_ns / 1e6, (double)duration_ns / 1e6);
 }
 
-// Draws for all flows of a group.
-static int group_draw(struct base_rtts *b, uint32_t group, struct config_node *node,
-	const struct config_node *named, uint64_t seed, struct err *err) {
-	struct base_rtt_group *g = &b->group[group];
+static const char *name_of(struct config_node *group) {
+	const struct config_node *named = config_get(group, "name");
 	const char *name = named != NULL ? config_text(named) : NULL;
+
+	return name != NULL ? name : "";
+}
+
+// What a group's draws are named by: its name, or its place in the list; from the second group of a name on, the place
+// among them too. Otherwise two groups of one name would have the same draws.
+static void stream_name(struct config_node *list, uint32_t group, char *out, size_t size) {
+	const char *name = name_of(config_at(list, group));
+	uint32_t nth = 1;
+
+	for (uint32_t i = 0; i < group; i++)
+		nth += strcmp(name_of(config_at(list, i)), name) == 0;
+	if (name[0] == '\0')
+		snprintf(out, size, "%u", group);
+	else if (nth == 1)
+		snprintf(out, size, "%s", name);
+	else
+		snprintf(out, size, "%s.%u", name, nth);
+}
+
+// Draws for all flows of a group.
+static int group_draw(struct base_rtts *b, uint32_t group, struct config_node *list,
+	struct config_node *node, uint64_t seed, struct err *err) {
+	struct base_rtt_group *g = &b->group[group];
 	const struct law *law = NULL;
 	struct spread s = {0};
-	char place[16];
+	char name[PARAM_TEXT_SIZE + 12];
 	int rc = spread_read(&s, &law, node, err);
 
-	snprintf(place, sizeof(place), "%u", group);
+	stream_name(list, group, name, sizeof(name));
 	for (uint32_t i = 0; rc == 0 && i < g->flows; i++)
-		b->flow_ns[g->first + i] =
-			draw_ns(&s, law, seed, name != NULL && name[0] != '\0' ? name : place, i);
+		b->flow_ns[g->first + i] = draw_ns(&s, law, seed, name, i);
 	if (rc == 0) {
 		g->law = law->name;
 		g->least_ns = s.min_ns;
@@ -312,7 +333,7 @@ int base_rtts_init(struct base_rtts *b, const struct flows *f, struct config_nod
 			b->flow_ns = calloc(f->count, sizeof(*b->flow_ns));
 		if (b->flow_ns == NULL)
 			return err_set(err, -ENOMEM, "base_rtt: no memory for %u flows", f->count);
-		rc = group_draw(b, g, node, config_get(group, "name"), seed, err);
+		rc = group_draw(b, g, list, node, seed, err);
 		if (rc == 0)
 			rc = no_longer(&b->group[g], node, duration_ns, err);
 	}

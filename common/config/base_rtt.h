@@ -16,8 +16,9 @@
 // written, on the condition that it is in between.
 //
 // Each flow has a generator of its own, seeded by the run's seed, the group's `name` (without one: its place in the
-// list) and the flow's number in its group. So its draw depends neither on how many other flows there are nor on which
-// program or lcore asks; the switch and the sender find the same.
+// list; from the second group of a name on: its place among those too) and the flow's number in its group. So its draw
+// depends neither on how many other flows there are nor on which program or lcore asks; the switch and the sender find
+// the same.
 #pragma once
 #include "common/config/flows.h"
 

@@ -94,8 +94,15 @@ struct config_file {
 int config_read_file(struct config_node *map, const struct config_file **file, struct err *err);
 // From now on the tree names the copies.
 void config_use_copies(struct config *c);
+// For a file that is too large to be copied: from now on the tree has its absolute path, so that a printed config finds
+// it from any folder. The value, a text, is relative to the working directory; "-" stays. Texts that were read before
+// stay as they were.
+void config_absolute(struct config_node *named);
 // All files, linked; NULL: none.
 const struct config_file *config_files(const struct config *c);
+// Keeps the nearest candidate for a mistyped key, at most two letters away; a short word must be nearer. The first call
+// has *best NULL and *best_d SIZE_MAX.
+void config_suggest(const char *key, const char *candidate, const char **best, size_t *best_d);
 // An error at a node: sets "place: sentence" and returns rc.
 __attribute__((format(printf, 4, 5))) int config_err(
 	const struct config_node *n, int rc, struct err *err, const char *fmt, ...);

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 #define COPY_PREFIX "file-"
@@ -139,6 +140,19 @@ int config_read_file(struct config_node *map, const struct config_file **file, s
 void config_use_copies(struct config *c) {
 	for (const struct config_file *f = c->files; f != NULL; f = f->next)
 		f->named->text = f->copy;
+}
+
+void config_absolute(struct config_node *named) {
+	char folder[PATH_SIZE], *path;
+	size_t size;
+
+	if (named->text[0] == '/' || strcmp(named->text, "-") == 0
+		|| getcwd(folder, sizeof(folder)) == NULL)
+		return;
+	size = strlen(folder) + strlen(named->text) + 2;
+	path = config_alloc(named->doc, size);
+	snprintf(path, size, "%s/%s", folder, named->text);
+	named->text = path;
 }
 
 const struct config_file *config_files(const struct config *c) {

@@ -34,8 +34,7 @@ static size_t distance(const char *a, const char *b) {
 	return row[len];
 }
 
-// Keeps the nearest candidate for a mistyped key; short words must be nearer.
-static void suggest(const char *key, const char *candidate, const char **best, size_t *best_d) {
+void config_suggest(const char *key, const char *candidate, const char **best, size_t *best_d) {
 	size_t d = distance(key, candidate);
 
 	if (d <= SUGGEST_DISTANCE && d < strlen(key) && d < strlen(candidate) && d < *best_d) {
@@ -69,9 +68,9 @@ static int check_keys(const struct config_node *map, const char *what, const str
 			|| (also != NULL && param_find(also, key) != NULL))
 			continue;
 		for (const struct param *p = table; p->name != NULL; p++)
-			suggest(key, p->name, &best, &best_d);
+			config_suggest(key, p->name, &best, &best_d);
 		for (const struct param *p = also; p != NULL && p->name != NULL; p++)
-			suggest(key, p->name, &best, &best_d);
+			config_suggest(key, p->name, &best, &best_d);
 		return unknown_key(map, i, what, best, err);
 	}
 	return 0;
@@ -185,7 +184,7 @@ static int find_unused(struct config_node *n, struct err *err) {
 			const char *best = NULL;
 			size_t best_d = SIZE_MAX;
 			for (size_t k = 0; k < n->asked_count; k++)
-				suggest(n->entry[i].key, n->asked[k], &best, &best_d);
+				config_suggest(n->entry[i].key, n->asked[k], &best, &best_d);
 			return unknown_key(n, i, NULL, best, err);
 		}
 		if ((rc = find_unused(n->entry[i].value, err)) < 0)

@@ -62,6 +62,10 @@ static int parser_error(struct loader *l) {
 	if (p->problem_mark.index < l->len && l->text[p->problem_mark.index] == '\t')
 		return err_set(l->err, -EINVAL, "%s: bad YAML: a tab; indent with spaces",
 			mark_place(l, p->problem_mark));
+	if (p->problem_mark.index < l->len && l->text[p->problem_mark.index] == ':'
+		&& strcmp(p->problem, "found unexpected ':'") == 0)
+		return err_set(l->err, -EINVAL, "%s: bad YAML: a colon without a space behind it",
+			mark_place(l, p->problem_mark));
 	if (p->context == NULL)
 		return err_set(l->err, -EINVAL, "%s: bad YAML: %s", mark_place(l, p->problem_mark),
 			p->problem);

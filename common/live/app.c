@@ -67,7 +67,7 @@ static void report_progress(struct live_app *app, uint32_t tick) {
 		print_progress(app);
 }
 
-// With `start: traffic` a run may wait for packets that never arrive: prints that once.
+// A run may wait for packets that never arrive (`start: traffic`), or for ports that never come up: prints that once.
 static void say_if_waiting(const struct live_app *app) {
 	char down[LIVE_PORTS_MAX * (PARAM_TEXT_SIZE + 16)] = "";
 
@@ -78,8 +78,8 @@ static void say_if_waiting(const struct live_app *app) {
 			used += (uint32_t)snprintf(down + used, sizeof(down) - used,
 				"; port %s is down", app->port[i].name);
 	}
-	fprintf(stderr, "%s: still waits for the first TCP or UDP packet (start: traffic)%s\n",
-		app->program->name, down);
+	fprintf(stderr, "%s: still waits for %s%s\n", app->program->name,
+		app->waits_for != NULL ? app->waits_for : "its lcores", down);
 }
 
 // The control thread does all work that may block: it writes files, asks the kernel about links and prints

@@ -73,8 +73,8 @@ struct live_program {
 
 struct live_app {
 	const struct live_program *program;
-	uint32_t
-		without; // bits of the program's streams that this run does not have (1 << enum tel_stream)
+	// Bits of the program's streams that this run does not have (1 << enum tel_stream).
+	uint32_t without;
 	struct run_options opt;
 	struct run run;
 	const struct live_process *process; // points into the program's plan
@@ -84,6 +84,7 @@ struct live_app {
 	struct lcore *lcore[LIVE_LCORES_MAX];
 	uint32_t lcores;
 	double wall_s;
+	const char *waits_for; // what begins the run, in a sentence; NULL: nothing
 	uint64_t flows; // per lcore, at most; a LIVE_FLOW_RECORDS ring holds four records of each
 	// Used by the control thread only.
 	struct watch watch[LIVE_LCORES_MAX];

@@ -55,19 +55,19 @@ struct reader_interface {
 
 struct reader_count {
 	uint64_t packets, bytes; // bytes on the wire
-	uint64_t
-		no_time; // packets without a time stamp (simple packet blocks): the last packet's was taken
+	// Packets without a time stamp (simple packet blocks): the last packet's was taken.
+	uint64_t no_time;
 	uint64_t skipped_blocks; // pcapng blocks that hold no packets
-	uint64_t
-		unknown_interface; // packets of an interface that the file does not describe: link type unknown
+	// Packets of an interface that the file does not describe: link type unknown.
+	uint64_t unknown_interface;
 };
 
 struct reader {
 	struct input in;
 	struct reader_count count;
 	enum reader_end end;
-	char said
-		[256]; // how it ended, if not whole: "x.pcap: ends in the middle of a packet at byte 4711"
+	// How it ended, if not whole: "x.pcap: ends in the middle of a packet at byte 4711".
+	char said[256];
 	uint64_t last_ns;
 	// Private.
 	bool pcapng, swapped, nanoseconds;

@@ -55,8 +55,8 @@ struct pcap_slot {
 struct pcap_ring {
 	struct pcap_slot *slot;
 	uint64_t mask, limit; // limit: the first position that may not be free
-	uint64_t lost
-		[PCAPNG_INTERFACES_MAX]; // since the last packet of the interface that found room
+	// Packets lost since the last one of the interface that found room.
+	uint64_t lost[PCAPNG_INTERFACES_MAX];
 	_Alignas(64) _Atomic uint64_t head;
 	_Alignas(64) _Atomic uint64_t tail;
 };

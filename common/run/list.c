@@ -119,7 +119,8 @@ static void format_range(const struct param *p, char *text, size_t size) {
 }
 
 void run_list_begin(struct run_list *l, const struct run_options *opt, FILE *out) {
-	*l = (struct run_list){.out = out, .as_json = opt->json, .asked = opt->list};
+	*l = (struct run_list){
+		.out = out, .as_json = opt->json, .asked = opt->list, .nearest_d = SIZE_MAX};
 }
 
 // Ranges are in the base of the unit (ns, bit/s, bytes); a max of null: no bound.
@@ -278,10 +279,22 @@ static void list_page(FILE *out, const struct run_listed *e) {
 
 enum asked { ASKED_NOT, ASKED_KIND, ASKED_NAME };
 
-static enum asked asked(const struct run_list *l, const char *kind, const char *name) {
+static void note_nearest(struct run_list *l, const char *name) {
+	const char *best = NULL;
+
+	config_suggest(l->asked, name, &best, &l->nearest_d);
+	if (best != NULL)
+		snprintf(l->nearest, sizeof(l->nearest), "%s", best);
+}
+
+static enum asked asked(struct run_list *l, const char *kind, const char *name) {
 	if (l->asked == NULL || l->asked[0] == '\0' || strcmp(l->asked, kind) == 0)
 		return ASKED_KIND;
-	return strcmp(l->asked, name) == 0 ? ASKED_NAME : ASKED_NOT;
+	if (strcmp(l->asked, name) == 0)
+		return ASKED_NAME;
+	note_nearest(l, kind);
+	note_nearest(l, name);
+	return ASKED_NOT;
 }
 
 void run_list_entry(struct run_list *l, const struct run_listed *e) {
@@ -406,9 +419,12 @@ void run_list_units(struct run_list *l) {
 }
 
 int run_list_end(struct run_list *l, const char *kinds, struct err *err) {
+	if (l->kind == NULL && l->nearest[0] != '\0')
+		return err_set(err, -EINVAL, "list: nothing is called '%s'; did you mean '%s'?",
+			l->asked, l->nearest);
 	if (l->kind == NULL)
-		return err_set(err, -EINVAL,
-			"--list: '%s' is neither one of %s nor the name of one", l->asked, kinds);
+		return err_set(err, -EINVAL, "list: '%s' is neither one of %s nor the name of one",
+			l->asked, kinds);
 	if (l->as_json) {
 		json_close(&l->json, '}');
 		json_end(&l->json);

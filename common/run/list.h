@@ -16,6 +16,8 @@ struct run_list {
 	struct json json;
 	const char *asked; // the kind or the name that the user wants to see; NULL or "": all
 	const char *kind; // of the last entry that was shown; NULL: none was
+	char nearest[32]; // the name most like what was asked for; "": none is
+	size_t nearest_d;
 };
 
 // One plug-in, or one section of the config.
@@ -42,5 +44,5 @@ void run_list_live_section(struct run_list *l, const struct live_section *s, con
 void run_list_streams(struct run_list *l);
 // In JSON: the suffixes of each unit.
 void run_list_units(struct run_list *l);
-// -EINVAL and a sentence with `kinds`, those there are: nothing was shown.
+// -EINVAL and a sentence with the nearest name, or with `kinds`, those there are: nothing was shown.
 int run_list_end(struct run_list *l, const char *kinds, struct err *err);

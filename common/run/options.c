@@ -256,7 +256,9 @@ int run_options(
 int run_status(int rc) {
 	if (run_stop != 0 && (rc >= 0 || rc == -EINTR))
 		return 128 + run_stop;
-	return rc >= 0 ? 0 : rc == -EINVAL || rc == -ERANGE || rc == -ENOMEM ? 2 : 1;
+	if (rc == -EINVAL || rc == -ERANGE || rc == -ENOMEM || rc == -EEXIST)
+		return 2;
+	return rc < 0;
 }
 
 int run_flush(struct err *err) {

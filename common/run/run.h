@@ -108,8 +108,8 @@ void run_free(struct run *r);
 const char *run_version(void);
 const char *run_commit(void);
 // The exit status of a main that ends with rc: 2 for what the user can change in the command or the
-// config (-EINVAL, -ERANGE, and -ENOMEM: it needs more memory than there is), 1 for other errors; 128
-// and the signal's number after run_stop, if it did no harm (0, -EINTR).
+// config (-EINVAL, -ERANGE, -EEXIST: the folder holds a run, and -ENOMEM: it needs more memory than there is), 1 for
+// other errors; 128 and the signal's number after run_stop, if it did no harm (0, -EINTR).
 int run_status(int rc);
 // -errno and a sentence if something that was printed did not arrive.
 int run_flush(struct err *err);

@@ -81,6 +81,9 @@ struct aqm_ops {
 	bool (*random)(const void *q);
 };
 
+// How a control law takes the oldest packet off a queue; *left_bytes becomes the rest's. NULL: the queue is empty.
+typedef struct pkt *aqm_get_fn(void *queue, uint64_t *left_bytes);
+
 // Every discipline in the order --list prints them; ends with NULL.
 extern const struct aqm_ops *const aqm_all[];
 const struct aqm_ops *aqm_find(const char *name);

@@ -93,14 +93,12 @@ static int cake_init(void *self, const struct aqm_env *env, struct err *err) {
 	rc = flow_queues_init(&c->fq, sizeof(struct cake_flow), env, err);
 	if (rc < 0)
 		return rc;
-	c->memory_bytes = sets * sizeof(*c->set) + hosts * sizeof(*c->host)
-		+ c->fq.buckets * sizeof(*c->link);
+	c->memory_bytes = sets * sizeof(*c->set) + hosts * sizeof(*c->host);
 	c->memory = mem_map(c->memory_bytes);
 	if (c->memory == NULL)
 		return err_set(err, -ENOMEM, "isolation: no memory for %zu hosts", hosts);
 	c->set = c->memory;
 	c->host = (struct cake_host *)(void *)(c->set + sets);
-	c->link = (struct cake_link *)(void *)(c->host + hosts);
 	return 0;
 }
 
@@ -141,14 +139,22 @@ __attribute__((noinline)) static uint32_t new_way(
 	return direct - direct % CAKE_WAYS + way;
 }
 
+// The queue in a set that is or was used for a key. CAKE_WAYS: there is none.
+static inline uint32_t way_of(const struct cake_set *set, uint32_t key) {
+	uint32_t way = 0;
+
+	while (way < CAKE_WAYS && set->key[way] != key)
+		way++;
+	return way;
+}
+
 // The queue that a key's packet joins, which is then in use.
 static inline uint32_t find_way(struct cake *c, uint32_t key) {
 	uint32_t direct = flow_queues_index(&c->fq, key), way = direct % CAKE_WAYS;
 	struct cake_set *set = &c->set[direct / CAKE_WAYS];
 
 	if (unlikely(set->key[way] != key)) {
-		for (way = 0; way < CAKE_WAYS && set->key[way] != key; way++)
-			;
+		way = way_of(set, key);
 		if (way == CAKE_WAYS)
 			return new_way(c, set, direct, key);
 	}
@@ -157,8 +163,8 @@ static inline uint32_t find_way(struct cake *c, uint32_t key) {
 }
 
 // A queue in no list gets the hosts of its first packet, and less credits the more its host has in the old ones.
-static inline void wake(
-	struct cake *c, struct flow_queue *q, struct cake_flow *f, const struct pkt *p) {
+static inline void wake(struct cake *c, struct flow_queue *q, const struct pkt *p) {
+	struct cake_flow *f = cake_flow_of(c, q);
 	uint32_t hosts, load;
 
 	if (!cake_two_levels(c))
@@ -173,14 +179,13 @@ static inline void wake(
 
 static inline void join(struct cake *c, uint32_t index, struct pkt *p) {
 	struct flow_queue *q = &c->fq.queue[index];
-	struct cake_flow *f = cake_flow_of(c, q);
 	uint8_t list = q->list;
 
 	flow_queues_append(&c->fq, index, p, FLOW_NEW);
 	if (list == FLOW_NONE)
-		wake(c, q, f, p);
-	else if (unlikely(list == FLOW_OLD && !f->bulk))
-		cake_set_bulk(c, f, true);
+		wake(c, q, p);
+	else if (unlikely(list == FLOW_OLD && !q->bulk))
+		cake_set_bulk(c, q, true);
 }
 
 // Drops from the heads of the fattest queues until the limit holds.
@@ -242,7 +247,7 @@ static void cake_enqueue(void *self, struct pkt *p, uint64_t now_ns, struct pkt_
 
 static inline struct pkt *cake_oldest(void *queue, uint64_t *left_bytes) {
 	struct flow_queue *q = queue;
-	struct pkt *p = pkt_list_pop(&q->pkts);
+	struct pkt *p = flow_queue_pop(q);
 
 	*left_bytes = q->pkts.bytes;
 	return p;
@@ -289,28 +294,35 @@ static uint64_t cake_enqueue_all(
 	for (uint32_t i = 0; i < n; i++) {
 		index[i] = find_way(c, index[i]);
 		prefetch_write(&c->fq.queue[index[i]]);
-		prefetch_write(cake_flow_at(c, index[i]));
 	}
 	for (uint32_t i = 0; i < n; i++)
 		join(c, index[i], pkts[i]);
 	return bytes;
 }
 
-// The packet's set; besides, what belongs to the queue at its hash, which is that of most flows.
+// The packet's set; besides, the queue at its hash, which is that of most flows.
 static inline void *cake_joins(const void *self, const struct pkt *p) {
 	const struct cake *c = self;
 	uint32_t direct = flow_queues_index(&c->fq, key_of(c, p));
 
 	prefetch_write(&c->fq.queue[direct]);
-	prefetch_write(cake_flow_at(c, direct));
 	return &c->set[direct / CAKE_WAYS];
 }
 
-// The packet before it in that queue.
+// The packet before it in that queue, which flows join too that find no other one; if it joins another queue of the set,
+// that queue.
 static inline void *cake_follows(const void *self, const struct pkt *p) {
 	const struct cake *c = self;
-	struct flow_queue *q = &c->fq.queue[flow_queues_index(&c->fq, key_of(c, p))];
+	uint32_t key = key_of(c, p), direct = flow_queues_index(&c->fq, key);
+	const struct cake_set *set = &c->set[direct / CAKE_WAYS];
+	struct flow_queue *q = &c->fq.queue[direct];
 
+	if (unlikely(set->key[direct % CAKE_WAYS] != key)) {
+		uint32_t way = way_of(set, key);
+
+		if (way < CAKE_WAYS)
+			return &c->fq.queue[direct - direct % CAKE_WAYS + way];
+	}
 	return q->pkts.head != NULL ? (void *)q->pkts.tail : q;
 }
 

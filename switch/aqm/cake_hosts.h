@@ -30,7 +30,10 @@ struct cake_flow {
 	struct cobalt_state cobalt;
 	uint32_t source, destination; // indices of hosts
 	uint32_t host; // of these, or 0: it is in its chain, if the queue is old
-	bool bulk;
+	uint32_t next; // queue in that chain, from 1 on; 0: none
+	// The queue that was put at the end of a chain CAKE_QUEUES_AHEAD queues later. Queues are served in about that
+	// order, so it is the one to be prefetched; nothing else depends on it.
+	uint32_t later;
 } __attribute__((aligned(64)));
 static_assert(sizeof(struct cake_flow) == 64, "one cache line");
 
@@ -55,23 +58,14 @@ struct cake_host {
 #define CAKE_QUEUES_AHEAD 24
 #define CAKE_PACKETS_LATER 12
 
-// A queue's place in its host's chain.
-struct cake_link {
-	uint32_t next; // from 1 on; 0: none
-	// The queue that was put at the end of a chain CAKE_QUEUES_AHEAD queues later. Queues are served in about that
-	// order, so it is the one to be prefetched; nothing else depends on it.
-	uint32_t later;
-};
-
 struct cake {
-	struct flow_queues fq;
+	struct flow_queues fq; // of the old list only its length: hosts have chains of their own
 	struct cobalt_law law;
 	int isolation, ack_filter;
 
 	aqm_hosts_fn *hosts;
 	const struct pkt_reader *headers;
 	struct cake_set *set;
-	struct cake_link *link; // of each queue
 	struct cake_host *host; // sources, then destinations; one, if hosts do not matter
 	struct cake_chain busy; // hosts with queues
 	uint32_t bulk_queues, busy_hosts;
@@ -107,10 +101,11 @@ static inline uint32_t cake_host_of(const struct cake *c, const struct cake_flow
 }
 
 // The queue becomes a bulk queue of its hosts, or ceases to be one.
-static inline void cake_set_bulk(struct cake *c, struct cake_flow *f, bool bulk) {
+static inline void cake_set_bulk(struct cake *c, struct flow_queue *q, bool bulk) {
+	const struct cake_flow *f = cake_flow_of(c, q);
 	uint32_t by = bulk ? 1 : UINT32_MAX;
 
-	f->bulk = bulk;
+	q->bulk = bulk;
 	c->bulk_queues += by;
 	c->host[f->host].filed += by;
 	c->host[f->source].load += by;
@@ -134,18 +129,19 @@ static inline void cake_file(struct cake *c, struct flow_queue *q, struct cake_f
 	uint32_t *slot = &c->filed[c->files++ % CAKE_QUEUES_AHEAD];
 	struct cake_host *h;
 
-	c->link[*slot].later = index;
+	cake_flow_at(c, *slot)->later = index;
 	*slot = index;
 	f->host = cake_host_of(c, f);
-	c->link[index].next = 0;
+	f->next = 0;
+	c->fq.list[FLOW_OLD].count++;
 	h = &c->host[f->host];
-	h->filed += f->bulk;
+	h->filed += q->bulk;
 	if (h->queues.first == 0) {
 		h->queues.first = index + 1;
 		cake_host_append(c, f->host);
 		c->busy_hosts++;
 	} else {
-		c->link[h->queues.last - 1].next = index + 1;
+		cake_flow_at(c, h->queues.last - 1)->next = index + 1;
 	}
 	h->queues.last = index + 1;
 }
@@ -157,7 +153,6 @@ static inline void cake_fetch(struct cake *c, uint32_t index) {
 
 	prefetch_write(&c->fq.queue[index]);
 	prefetch_write(cake_flow_at(c, index));
-	prefetch_write(&c->link[index]);
 	if (earlier->pkts.head != NULL)
 		prefetch_write(earlier->pkts.head);
 	*slot = index;
@@ -165,12 +160,12 @@ static inline void cake_fetch(struct cake *c, uint32_t index) {
 
 // Takes the queue off its host's chain, of which it is the first.
 static inline void cake_unfile(struct cake *c, struct flow_queue *q, struct cake_flow *f) {
-	const struct cake_link *link = &c->link[flow_queue_index(&c->fq, q)];
 	struct cake_host *h = &c->host[f->host];
 
-	h->filed -= f->bulk;
-	h->queues.first = link->next;
-	cake_fetch(c, link->later);
+	h->filed -= q->bulk;
+	c->fq.list[FLOW_OLD].count--;
+	h->queues.first = f->next;
+	cake_fetch(c, f->later);
 }
 
 // The first host leaves if it has no queue; it keeps its debts.
@@ -191,7 +186,7 @@ static inline void cake_make_old(struct cake *c, struct flow_queue *q) {
 	q->list = FLOW_OLD;
 	cake_file(c, q, f);
 	if (q->pkts.count > 0)
-		cake_set_bulk(c, f, true);
+		cake_set_bulk(c, q, true);
 }
 
 // The turn of the first host is over.
@@ -212,7 +207,7 @@ static inline void cake_rotate_queues(struct cake *c, struct cake_host *h, struc
 	struct cake_flow *f = cake_flow_of(c, q);
 
 	q->credits += (int64_t)c->fq.quantum_bytes;
-	if (c->link[flow_queue_index(&c->fq, q)].next == 0 && cake_host_of(c, f) == f->host)
+	if (f->next == 0 && cake_host_of(c, f) == f->host)
 		return;
 	cake_unfile(c, q, f);
 	cake_file(c, q, f);
@@ -255,8 +250,8 @@ static inline void cake_empty(struct cake *c, struct flow_queue *q) {
 		cake_make_old(c, q);
 		return;
 	}
-	if (f->bulk)
-		cake_set_bulk(c, f, false);
+	if (q->bulk)
+		cake_set_bulk(c, q, false);
 	cake_unfile(c, q, f);
 	cake_host_leaves(c, &c->host[f->host]);
 	q->list = FLOW_NONE;

@@ -47,18 +47,10 @@ static void cobalt_enqueue(void *self, struct pkt *p, uint64_t now_ns, struct pk
 	aqm_ring_put(&c->q, p, drops);
 }
 
-static inline struct pkt *cobalt_oldest(void *queue, uint64_t *left_bytes) {
-	struct aqm_ring *r = queue;
-	struct pkt *p = aqm_ring_get(r);
-
-	*left_bytes = r->q.bytes;
-	return p;
-}
-
 static struct pkt *cobalt_dequeue(void *self, uint64_t now_ns, struct pkt_list *drops) {
 	struct cobalt *c = self;
 
-	return cobalt_law_dequeue(&c->law, &c->state, cobalt_oldest, &c->q, now_ns, drops);
+	return cobalt_law_dequeue(&c->law, &c->state, aqm_ring_take, &c->q, now_ns, drops);
 }
 
 static uint64_t cobalt_enqueue_all(

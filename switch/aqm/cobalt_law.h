@@ -74,9 +74,6 @@ struct cobalt_state {
 	uint64_t emptied_ns;
 };
 
-// Takes the oldest packet off a discipline's queue and sets *left_bytes to the rest's. NULL: the queue is empty.
-typedef struct pkt *cobalt_get(void *queue, uint64_t *left_bytes);
-
 // The lines of a discipline's table for its `struct cobalt_law law`.
 #define COBALT_LAW_PARAMS(type)                                                                    \
 	{"target", "5ms", "acceptable standing delay; the time between steps of BLUE",             \
@@ -184,7 +181,7 @@ __attribute__((noinline)) static bool cobalt_judge(
 
 // The next packet that leaves, if any. Packets that the law drops are pushed on `drops`.
 static inline __attribute__((always_inline)) struct pkt *cobalt_law_dequeue(struct cobalt_law *l,
-	struct cobalt_state *s, cobalt_get *get, void *queue, uint64_t now_ns,
+	struct cobalt_state *s, aqm_get_fn *get, void *queue, uint64_t now_ns,
 	struct pkt_list *drops) {
 	uint64_t left_bytes;
 	struct pkt *p;

@@ -39,18 +39,10 @@ static void codel_enqueue(void *self, struct pkt *p, uint64_t now_ns, struct pkt
 	aqm_ring_put(&c->q, p, drops);
 }
 
-static inline struct pkt *codel_oldest(void *queue, uint64_t *left_bytes) {
-	struct aqm_ring *r = queue;
-	struct pkt *p = aqm_ring_get(r);
-
-	*left_bytes = r->q.bytes;
-	return p;
-}
-
 static struct pkt *codel_dequeue(void *self, uint64_t now_ns, struct pkt_list *drops) {
 	struct codel *c = self;
 
-	return codel_law_dequeue(&c->law, &c->state, codel_oldest, &c->q, now_ns, drops);
+	return codel_law_dequeue(&c->law, &c->state, aqm_ring_take, &c->q, now_ns, drops);
 }
 
 static uint64_t codel_enqueue_all(

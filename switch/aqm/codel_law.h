@@ -32,6 +32,7 @@
 #include "common/base/ns.h"
 #include "common/base/param.h"
 #include "common/base/pkt.h"
+#include "switch/aqm/aqm.h"
 #include "switch/aqm/mark.h"
 
 #include <math.h>
@@ -62,9 +63,6 @@ struct codel_state {
 	uint64_t first_above; // in units of the law, as is
 	uint64_t drop_next;
 };
-
-// Takes the oldest packet off a discipline's queue and sets *left_bytes to the rest's. NULL: the queue is empty.
-typedef struct pkt *codel_get(void *queue, uint64_t *left_bytes);
 
 static const char *const codel_law_names[] = {"exact", "linux", NULL};
 
@@ -148,7 +146,7 @@ static inline bool codel_below(
 
 // Section 5.5: dodequeue.
 static inline __attribute__((always_inline)) struct pkt *codel_take(const struct codel_law *l,
-	struct codel_state *s, codel_get *get, void *queue, uint64_t now, bool *ok_to_drop) {
+	struct codel_state *s, aqm_get_fn *get, void *queue, uint64_t now, bool *ok_to_drop) {
 	uint64_t left_bytes;
 	struct pkt *p = get(queue, &left_bytes);
 
@@ -174,7 +172,7 @@ static inline bool codel_waited_long(
 
 // Drops in the dropping state, when drop_next has passed. (Not inline, so that other packets cost less.)
 __attribute__((noinline)) static struct pkt *codel_drop_due(const struct codel_law *l,
-	struct codel_state *s, codel_get *get, void *queue, struct pkt *p, uint64_t now,
+	struct codel_state *s, aqm_get_fn *get, void *queue, struct pkt *p, uint64_t now,
 	struct pkt_list *drops) {
 	bool ok_to_drop;
 
@@ -200,7 +198,7 @@ __attribute__((noinline)) static struct pkt *codel_drop_due(const struct codel_l
 }
 
 __attribute__((noinline)) static struct pkt *codel_enter(const struct codel_law *l,
-	struct codel_state *s, codel_get *get, void *queue, struct pkt *p, uint64_t now,
+	struct codel_state *s, aqm_get_fn *get, void *queue, struct pkt *p, uint64_t now,
 	struct pkt_list *drops) {
 	uint32_t delta = s->count - s->count_last;
 	int64_t since = codel_diff(l, now, s->drop_next);
@@ -220,7 +218,7 @@ __attribute__((noinline)) static struct pkt *codel_enter(const struct codel_law 
 
 // Section 5.6: dequeue. Packets that the law drops are pushed on `drops`.
 static inline __attribute__((always_inline)) struct pkt *codel_law_dequeue(
-	const struct codel_law *l, struct codel_state *s, codel_get *get, void *queue,
+	const struct codel_law *l, struct codel_state *s, aqm_get_fn *get, void *queue,
 	uint64_t now_ns, struct pkt_list *drops) {
 	uint64_t now = codel_clock(l, now_ns);
 	bool ok_to_drop;

@@ -27,6 +27,7 @@ struct flow_queue {
 	int64_t credits; // bytes
 	uint32_t flow_id; // of the packet that joined last
 	uint8_t list; // enum flow_list
+	bool bulk; // cake: it counts in the loads of its hosts
 } __attribute__((aligned(64)));
 static_assert(sizeof(struct flow_queue) == 64, "one cache line");
 
@@ -127,9 +128,10 @@ static inline void *flow_queues_follows(const void *self, const struct pkt *p) {
 	return q->pkts.head != NULL ? (void *)q->pkts.tail : q;
 }
 
-// How far ahead in a list queues are prefetched, and their oldest packets: each may come from memory.
-#define FLOW_QUEUES_AHEAD 16
-#define FLOW_PACKETS_AHEAD 8
+// How far ahead in a list queues are prefetched, then their oldest packets, and the packets after these: each may come
+// from memory, and what it points to is only known when it is there.
+#define FLOW_QUEUES_AHEAD 32
+#define FLOW_PACKETS_AHEAD 16
 #define FLOW_SECONDS_AHEAD 4
 
 // Appends p to the queue. A queue that is in no list joins `list` with a quantum of credits.
@@ -190,8 +192,7 @@ static inline uint64_t flow_queues_put_all(
 	return bytes;
 }
 
-// Takes the oldest packet off a queue. The next one is prefetched if there are credits for it: else it is the next
-// round's, when it has left the cache again.
+// Takes the oldest packet off a queue.
 static inline struct pkt *flow_queue_pop(struct flow_queue *q) {
 	struct pkt *p = q->pkts.head;
 
@@ -200,17 +201,21 @@ static inline struct pkt *flow_queue_pop(struct flow_queue *q) {
 	q->pkts.head = p->next;
 	q->pkts.count--;
 	q->pkts.bytes -= p->size_bytes;
-	if (p->next != NULL && q->credits > p->size_bytes)
-		prefetch_write(p->next);
 	p->next = NULL;
 	return p;
 }
 
-// Counts what has left a queue since its backlog was `before`.
+// Counts what has left a queue since its backlog was `before`. The next packet is prefetched if there are credits for
+// it, or few queues in the list. Else it is that of another round, and flow_queues_retire prefetches it.
 static inline void flow_queues_left(
 	struct flow_queues *fq, const struct flow_queue *q, struct backlog before) {
+	uint64_t bytes = before.bytes - q->pkts.bytes;
+
 	fq->all.pkts -= before.pkts - q->pkts.count;
-	fq->all.bytes -= before.bytes - q->pkts.bytes;
+	fq->all.bytes -= bytes;
+	if (q->pkts.head != NULL
+		&& (q->credits > (int64_t)bytes || fq->list[q->list].count <= FLOW_QUEUES_AHEAD))
+		prefetch_write(q->pkts.head);
 }
 
 static inline struct backlog flow_queue_backlog(const struct flow_queue *q) {

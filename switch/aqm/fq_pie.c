@@ -130,8 +130,14 @@ static uint64_t fq_pie_enqueue_all(
 	}
 	if (unlikely(!flow_queues_fit(&f->fq, n, bytes)))
 		return 0;
-	for (uint32_t i = 0; i < n; i++)
-		prefetch_write(f->fq.queue[index[i]].pkts.tail);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct pkt_list *l = &f->fq.queue[index[i]].pkts;
+
+		if (l->head == NULL)
+			continue;
+		prefetch_write(l->head);
+		prefetch_write(l->tail);
+	}
 	for (uint32_t i = 0; i < n; i++)
 		if (fq_pie_join(f, index[i], pkts[i], pkts[i]->arrival_ns, drops))
 			joined += pkts[i]->size_bytes;
@@ -147,13 +153,24 @@ static inline void *fq_pie_joins(const void *self, const struct pkt *p) {
 	return q;
 }
 
+// The packet before it there; besides, the oldest one, whose age is the queue's delay.
+static inline void *fq_pie_follows(const void *self, const struct pkt *p) {
+	const struct fq_pie *f = self;
+	struct flow_queue *q = &f->fq.queue[flow_queues_index(&f->fq, p->flow_id)];
+
+	if (q->pkts.head == NULL)
+		return q;
+	prefetch_write(q->pkts.head);
+	return q->pkts.tail;
+}
+
 static inline struct wire_queue fq_pie_queue(void *self) {
 	return (struct wire_queue){.q = self,
 		.enqueue = fq_pie_enqueue,
 		.dequeue = fq_pie_dequeue,
 		.enqueue_all = fq_pie_enqueue_all,
 		.joins = fq_pie_joins,
-		.follows = flow_queues_follows};
+		.follows = fq_pie_follows};
 }
 AQM_BURSTS(fq_pie)
 

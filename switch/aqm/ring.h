@@ -72,3 +72,12 @@ static inline const struct pkt *aqm_ring_oldest(const struct aqm_ring *r) {
 static inline struct pkt *aqm_ring_get(struct aqm_ring *r) {
 	return pkt_ring_pop(&r->q);
 }
+
+// The same as an aqm_get_fn.
+static inline struct pkt *aqm_ring_take(void *queue, uint64_t *left_bytes) {
+	struct aqm_ring *r = queue;
+	struct pkt *p = aqm_ring_get(r);
+
+	*left_bytes = r->q.bytes;
+	return p;
+}

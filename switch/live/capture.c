@@ -3,6 +3,7 @@
 #include "switch/live/app.h"
 
 #include "common/base/rng.h"
+#include "common/net/clear.h"
 #include "common/net/corrupt.h"
 #include "common/net/wire.h"
 
@@ -34,6 +35,8 @@ static uint32_t frame(void *ctx, const struct path *path, const struct pkt *p, u
 	// As change_frame (departures.c) does with the frame once its port sends it.
 	if (p->ecn != meta->ecn)
 		wire_set_ecn(bytes, captured, p->ecn);
+	if ((p->flags & PKT_CLEARED) != 0)
+		clear_frame(bytes, captured, p->flags);
 	if ((p->flags & PKT_CORRUPT) != 0)
 		flip_bit(bytes, captured, corrupt_bit(data, len, rng_mix(p->id)));
 	return captured;

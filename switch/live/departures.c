@@ -4,6 +4,7 @@
 #include "switch/live/lcore.h"
 
 #include "common/base/rng.h"
+#include "common/net/clear.h"
 #include "common/net/corrupt.h"
 #include "common/net/wire.h"
 #include "switch/stage/trace.h"
@@ -67,6 +68,8 @@ __attribute__((noinline)) static void change_frame(
 
 	if (p->ecn != ecn)
 		wire_set_ecn(frame, m->data_len, p->ecn);
+	if ((p->flags & PKT_CLEARED) != 0)
+		clear_frame(frame, m->data_len, p->flags);
 	if ((p->flags & PKT_CORRUPT) != 0)
 		corrupt_frame(frame, m->data_len, rng_mix(p->id));
 }

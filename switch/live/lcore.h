@@ -73,8 +73,8 @@ struct switch_port {
 	struct pkt *batch[PORT_BURST_MAX]; // on their way into the path
 	struct pkt_count rx;
 	struct egress egress;
-	struct switch_trace
-		trace[SWITCH_EGRESS_SLOTS]; // of the frames in `egress`, if they are traced
+	// Of each frame in `egress`, if departures are traced.
+	struct switch_trace trace[SWITCH_EGRESS_SLOTS];
 	uint8_t last_link; // the path's last link in telemetry; 255: it has none
 };
 
@@ -105,8 +105,8 @@ struct switch_mailbox {
 	int rc;
 	struct err err;
 	double before, after;
-	double param
-		[CONTROL_STRINGS]; // SWITCH_PARAMS: as paths_next_param finds them, from box.first on
+	// SWITCH_PARAMS: as paths_next_param finds them, from box.first on.
+	double param[CONTROL_STRINGS];
 	struct switch_snapshot snapshot;
 };
 
@@ -116,8 +116,8 @@ struct switch_mailbox {
 struct switch_routes {
 	struct path *first[SWITCH_ROUTES];
 	struct path *next[SWITCH_ROUTES][PATHS_MAX];
-	struct path *order
-		[PATHS_MAX]; // in which paths are served: one before those behind it, if it can be
+	// The order in which paths are served: one before those behind it, if it can be.
+	struct path *order[PATHS_MAX];
 	uint32_t paths;
 	struct stage_env exit[PATHS_MAX]; // traces the departures of each path
 };

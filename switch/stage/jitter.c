@@ -20,8 +20,13 @@
 // since delays rarely fall faster than time passes. (DPDS, arXiv 2606.17716, calls it adaptive delay correlation; a
 // plain average of independent delays would have a smaller spread the longer the half-life.)
 //
-// A share `ahead` of the packets passes at once, as with netem's `reorder`. `reordering: forbidden`: a packet leaves
-// no earlier than the one before it, as behind a link layer that delivers in order; delays are longer then.
+// A share `ahead` of the packets passes at once, as with netem's `reorder`. `gap: n` is netem's too (tc-netem(8)): after
+// each of these the next n - 1 packets are delayed, and only then packets may be ahead again, so that with
+// `ahead: 100%` every n-th is. On average one of n - 1 + 1 / ahead packets is. netem's correlation of these draws is
+// left out.
+//
+// `reordering: forbidden`: a packet leaves no earlier than the one before it, as behind a link layer that delivers in
+// order; delays are longer then.
 //
 // Packets wait in a timing wheel, in exact order of departure; ties leave in order of arrival.
 #include "switch/stage/flow_delays.h"
@@ -45,12 +50,14 @@ struct jitter {
 	uint64_t mean_ns, spread_ns, max_ns, half_life_ns;
 	int distribution, reordering;
 	double shape, scale, ahead;
+	uint64_t gap;
 
 	const struct stage_env *env;
 	struct numbers table;
 	double pareto_mean, pareto_sd;
 	uint64_t longest_ns; // that a delay may be
 	uint64_t ahead_threshold;
+	uint64_t delayed; // packets since the last that was ahead
 	double y;
 	uint64_t arrival_ns; // of the packet before, 0 at first
 	uint64_t release_ns; // its departure
@@ -75,6 +82,8 @@ static const struct param params[] = {
 		PARAM_ENUM(struct jitter, reordering, reordering_names)},
 	{"ahead", "0%", "share of packets that pass without delay", UNIT_RATIO,
 		PARAM_F64(struct jitter, ahead), 0, 1, .live = true},
+	{"gap", "1", "packets from one that is ahead to the first that may be the next", UNIT_NONE,
+		PARAM_U64(struct jitter, gap), 1, 1e6, .live = true},
 	{"max", "0ns", "longest delay; 0: mean and 20 times spread", UNIT_TIME_NS,
 		PARAM_U64(struct jitter, max_ns), 0, DELAY_MAX_NS},
 	{"shape", "3", "pareto: exponent of the tail", UNIT_NONE, PARAM_F64(struct jitter, shape),
@@ -131,8 +140,17 @@ static double draw_correlated(struct jitter *j, uint64_t t_ns) {
 	return j->y;
 }
 
+// One number is drawn per packet, whether or not it decides.
+static bool draw_ahead(struct jitter *j) {
+	bool drawn = rng_under(rng_u64(&j->rng), j->ahead_threshold);
+	bool ahead = drawn && j->delayed + 1 >= j->gap;
+
+	j->delayed = ahead ? 0 : j->delayed + 1;
+	return ahead;
+}
+
 static uint64_t draw_delay_ns(struct jitter *j, uint64_t t_ns) {
-	bool ahead = rng_under(rng_u64(&j->rng), j->ahead_threshold);
+	bool ahead = draw_ahead(j);
 	double x, y;
 
 	if (j->half_life_ns == 0) {
@@ -155,7 +173,7 @@ static void jitter_update(void *self, uint64_t now_ns) {
 
 	j->ahead_threshold = rng_threshold(j->ahead);
 	j->longest_ns = j->max_ns > 0 ? j->max_ns : j->mean_ns + MAX_SPREADS * j->spread_ns;
-	j->random |= j->spread_ns > 0 || j->ahead > 0;
+	j->random |= j->spread_ns > 0 || (j->ahead > 0 && j->ahead < 1);
 }
 
 static int jitter_init(void *self, const struct stage_env *env, struct err *err) {

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+extern const struct stage_ops stage_clear_options;
 extern const struct stage_ops stage_corrupt;
 extern const struct stage_ops stage_delay;
 extern const struct stage_ops stage_duplicate;
@@ -35,6 +36,7 @@ const struct stage_ops *const stage_all[] = {
 	&stage_loss_trace,
 	&stage_loss_target,
 	&stage_ecn,
+	&stage_clear_options,
 	&stage_corrupt,
 	&stage_duplicate,
 	&stage_policer,

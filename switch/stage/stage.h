@@ -56,8 +56,8 @@ struct stage_env {
 	// Extra constant delay per delay class (flow group), in the one delay stage that carries it.
 	const uint64_t *class_extra_ns;
 	uint32_t class_count;
-	const struct flow_delays
-		*flow_delays; // of flows (flow_delays.h); NULL: all of a group have the same
+	// Delays of single flows (flow_delays.h); NULL: all of a group have the same.
+	const struct flow_delays *flow_delays;
 	uint64_t max_pkts; // packets a delay line must be able to hold
 	aqm_hosts_fn *hosts; // NULL: a packet's flow group stands for both its hosts
 	const struct pkt_reader *headers; // of its packets
@@ -80,8 +80,8 @@ struct stage_ops {
 	const char *summary;
 	const char *reference; // paper or RFC, for --list; NULL: none
 	const struct param *params;
-	const struct param
-		*also; // keys besides the parameters, which configure() reads; NULL: none
+	// Keys besides the parameters, which configure() reads; NULL: none.
+	const struct param *also;
 	size_t state_size; // zeroed, then the table's fields are filled, then configure, init
 	bool copies; // it makes at most one copy of a packet (stage_copy)
 	const char *observed[AQM_OBSERVED]; // names of observe()'s numbers; NULL: unused

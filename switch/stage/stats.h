@@ -70,8 +70,8 @@ struct stage_stats {
 	double unsent_bits; // of the last of these frames
 
 	struct stats_peak peak[STATS_WINDOWS];
-	struct hist
-		sojourn; // buckets alone, since STATS_RUN was restarted; stats_sojourn has the rest
+	// Only its buckets are used, since STATS_RUN was restarted; stats_sojourn has the rest.
+	struct hist sojourn;
 };
 
 // Events, in the order of their times.

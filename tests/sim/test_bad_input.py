@@ -156,7 +156,7 @@ def test_a_folder_that_holds_a_run(weir_sim: Path, tmp_path: Path) -> None:
     before = {f.name: f.read_bytes() for f in out.iterdir()}
     done = weir_sim_on(weir_sim, config, "--out", str(out))
 
-    assert done.returncode != 0
+    assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert {f.name: f.read_bytes() for f in out.iterdir()} == before
 

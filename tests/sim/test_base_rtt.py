@@ -196,7 +196,10 @@ def test_the_report_shows_goodput_against_base_rtt(simulate: Simulate) -> None:
     ("base_rtt", "sentence"),
     [
         ("{uniform: {min: 1ms, max: 2ms}}", "draws begin at 1 ms, which is less than the delay"),
-        ("{uniform: {min: 9s, max: 30s}}", "is not less than the run, 20000 ms"),
+        (
+            "{uniform: {min: 9s, max: 30s}}",
+            "not less than the run, 20000 ms; write a smaller max or a longer duration",
+        ),
         ("{uniform: {min: 90ms, max: 50ms}}", "max: 50 ms is less than min, 90 ms"),
         ("{table: {file: missing.txt}}", "missing.txt"),
     ],

@@ -146,6 +146,19 @@ def test_a_captured_frame_leaves_twice(weir_sim: Path, tmp_path: Path) -> None:
     ] * 3
 
 
+def test_a_run_folder_is_enough_to_repeat_the_run(weir_sim: Path, tmp_path: Path) -> None:
+    """Its config names the capture so that it is found from any folder, and from the run folder."""
+    write_pcap(tmp_path / "in.pcap", [(START_NS + i * 10**6, ipv4(1000, i)) for i in range(9)])
+    done = run(weir_sim, tmp_path, FIFO)
+    argv = [weir_sim, "config.yaml", "--json", "--out", tmp_path / "repeated"]
+    repeated = subprocess.run(argv, cwd=done.folder, capture_output=True, text=True, timeout=60)
+    assert repeated.returncode == 0, repeated.stderr
+    assert json.loads(repeated.stdout)["digest"] == done.summary["digest"]
+    argv = [weir_sim, "out.yaml", "--print-config"]
+    printed = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert f"pcap: {tmp_path}/in.pcap" in printed.stdout
+
+
 # Frames of 1000 bytes take 800 us each at 10 Mbit/s.
 ARRIVALS_US = [0, 0, 0, 0, 1000, 1700, 5000]
 

@@ -45,8 +45,7 @@ CORRUPT_EVENT = 6
 @pytest.fixture(scope="module")
 def lab(weir_switch, tmp_path_factory, build):
     with Lab(tmp_path_factory.mktemp("impairments"), build) as lab:
-        for host in ("a", "b"):
-            lab.sh(host, "sysctl", "-qw", "net.ipv4.tcp_ecn=1")
+        lab.enable_ecn()
         yield lab
 
 

@@ -110,8 +110,7 @@ def ce_pkts(lab):
 
 
 def test_codel_marks_what_can_be_marked(lab):
-    for host in ("a", "b"):
-        lab.sh(host, "sysctl", "-qw", "net.ipv4.tcp_ecn=1")
+    lab.enable_ecn()
     switch = lab.switch(PATHS % "{codel: {ecn: yes}}", "-o", "telemetry.level=3")
     lab.iperf("cubic", 100)
     wait_for(lambda: forward_link(lab)["marks"] > 3, "marks")

@@ -205,6 +205,10 @@ class Lab:
             shutil.rmtree(left) if left.is_dir() else left.unlink()
         MACHINE.release()
 
+    def enable_ecn(self):
+        for host in ("a", "b"):
+            self.sh(host, "sysctl", "-qw", "net.ipv4.tcp_ecn=1")
+
     def end_children(self):
         while self.children:
             self.children.pop().kill()

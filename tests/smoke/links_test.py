@@ -36,8 +36,7 @@ RECORD = ("-o", "telemetry.level=3", "-o", "telemetry.arrivals=yes")
 @pytest.fixture(scope="module")
 def lab(weir_switch, tmp_path_factory, build):
     with Lab(tmp_path_factory.mktemp("links"), build) as lab:
-        for host in ("a", "b"):
-            lab.sh(host, "sysctl", "-qw", "net.ipv4.tcp_ecn=1")
+        lab.enable_ecn()
         yield lab
 
 

@@ -72,8 +72,7 @@ for i in range(20000):
 @pytest.fixture(scope="module")
 def lab(weir_switch, tmp_path_factory, build):
     with Lab(tmp_path_factory.mktemp("replay"), build) as lab:
-        for host in ("a", "b"):
-            lab.sh(host, "sysctl", "-qw", "net.ipv4.tcp_ecn=1")
+        lab.enable_ecn()
         yield lab
 
 

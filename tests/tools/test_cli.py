@@ -172,9 +172,9 @@ def test_a_config_error_is_passed_on_unchanged(weir, programs, tmp_path):
 
 def test_a_run_that_is_refused_does_not_show_the_one_before(weir, programs, tmp_path):
     make_run(tmp_path / "r")
-    env = programs(sim="print('weir-sim: r already holds a run', file=sys.stderr)\nsys.exit(1)")
+    env = programs(sim="print('weir-sim: r already holds a run', file=sys.stderr)\nsys.exit(2)")
     done = weir("run", "x.yaml", "--out", "r", env=env)
-    assert (done.status, done.out, done.err) == (1, "", "weir-sim: r already holds a run\n")
+    assert (done.status, done.out, done.err) == (2, "", "weir-sim: r already holds a run\n")
 
 
 def test_a_failed_run_keeps_its_status_and_is_reported(weir, programs):
@@ -343,7 +343,7 @@ def test_a_run_that_goes_on_keeps_its_folder(weir, weir_sim, tmp_path):
             time.sleep(0.02)
         for command in (("--live",), ()):
             done = weir("run", "x.yaml", "--out", "r", "--force", *command)
-            assert (done.status, done.out) == (1, "")
+            assert (done.status, done.out) == (2, "")
             assert one_line(done.err).endswith(
                 "r: another run is writing there: choose another --out"
             )
@@ -351,7 +351,7 @@ def test_a_run_that_goes_on_keeps_its_folder(weir, weir_sim, tmp_path):
     assert first.returncode == 130
     assert json.loads((tmp_path / "r/manifest.json").read_text())["exit"] == 130
     assert not (tmp_path / "r/.weir-lock").exists()
-    assert weir("run", "x.yaml", "--out", "r", "--no-report", "--duration", "1s").status == 1
+    assert weir("run", "x.yaml", "--out", "r", "--no-report", "--duration", "1s").status == 2
     second = ("--out", "r", "--no-report", "--duration", "1s", "--force")
     forced = weir("run", "x.yaml", *second)
     assert forced.status == 0, forced.err

@@ -79,3 +79,9 @@ def test_what_there_is_not(list_):
     done = list_("nonsense")
     assert done.status == 2
     assert "'nonsense' is neither one of aqm, stage, " in done.err
+
+
+def test_what_is_called_almost_so(list_):
+    done = list_("codl")
+    assert done.status == 2
+    assert "nothing is called 'codl'; did you mean 'codel'?" in done.err

@@ -142,6 +142,23 @@ START_TEST(a_draw_depends_on_no_other_flow) {
 }
 END_TEST
 
+START_TEST(groups_of_one_name_have_draws_of_their_own) {
+	struct world alone, both;
+	char text[300];
+
+	snprintf(text, sizeof(text), MANY, 10);
+	alone = drawn(text, 3);
+	snprintf(text, sizeof(text), MANY ", " MANY, 10, 10);
+	both = drawn(text, 3);
+	for (uint32_t i = 0; i < 10; i++) {
+		ck_assert_uint_eq(both.rtts.flow_ns[i], alone.rtts.flow_ns[i]);
+		ck_assert_uint_ne(both.rtts.flow_ns[10 + i], both.rtts.flow_ns[i]);
+	}
+	close_world(&alone);
+	close_world(&both);
+}
+END_TEST
+
 // Two of three numbers are 20: a third of the flows has 5.5 ms. 1 means 1 ms, unless `unit` says otherwise.
 START_TEST(a_table_is_drawn_from) {
 	char path[] = "/tmp/base_rtt_XXXXXX", text[200];
@@ -214,5 +231,6 @@ START_TEST(what_is_no_distribution_is_refused) {
 }
 END_TEST
 
-TEST_MAIN(draws_have_their_distribution, a_draw_depends_on_no_other_flow, a_table_is_drawn_from,
+TEST_MAIN(draws_have_their_distribution, a_draw_depends_on_no_other_flow,
+	groups_of_one_name_have_draws_of_their_own, a_table_is_drawn_from,
 	what_is_no_distribution_is_refused)

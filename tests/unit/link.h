@@ -8,6 +8,7 @@
 #pragma once
 #include "common/base/rng.h"
 #include "common/config/config.h"
+#include "common/net/clear.h"
 #include "sender/host.h"
 #include "sender/source/source.h"
 #include "test.h"
@@ -43,6 +44,7 @@ struct link_opts {
 	uint32_t iss_offset; // the flows' initial sequence number moves by this
 	bool hand;
 	uint16_t window; // hand: of the SYN/ACK; 0: 65535
+	uint8_t clear; // options that segments to the sender lose: PKT_CLEARED
 	bool live; // timers are served when the loop comes round, not at their own time
 };
 
@@ -177,13 +179,15 @@ static inline void link_rx(void *ctx, uint32_t id, const struct seg *seg, uint32
 	uint64_t t_ns, bool paced) {
 	struct link *l = ctx;
 	uint64_t i = l->acks_count++;
+	struct seg s = *seg;
 
 	NEED(n == 1 && t_ns >= l->now_ns && ecn == ECN_NOT_ECT);
 	l->acks[i % LINK_LOG] = (struct link_log){.t_ns = t_ns, .seg = *seg};
 	if (bit(l->o.lose_ack, i)
 		|| (l->o.ack_loss > 0 && rng_below(&l->rng, rng_threshold(l->o.ack_loss))))
 		return;
-	link_push(l, false, id, seg, ecn, t_ns + l->o.delay_ns);
+	clear_seg(&s, l->o.clear);
+	link_push(l, false, id, &s, ecn, t_ns + l->o.delay_ns);
 }
 
 // ---- Life of a link ----

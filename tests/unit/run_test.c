@@ -923,16 +923,19 @@ START_TEST(lists_show_what_was_asked_for) {
 	static const struct param keys[] = {
 		{"queue", "fifo", "before it", UNIT_NONE, PARAM_PLUGIN("aqm")}, PARAM_END};
 	static const struct {
-		const char *asked, *text;
+		const char *asked, *text, *sentence;
 	} cases[] = {
-		{"aqm", "fifo          one queue\n"},
+		{"aqm", "fifo          one queue\n", ""},
 		{"cc",
 			"reno          one law\n"
 			"    rtt              20ms       1ns or more              of it (live)\n"
 			"    queue            fifo       one of --list aqm        before it\n"
-			"    observed: p\n"},
-		{"reno", page},
-		{"run", ""},
+			"    observed: p\n",
+			""},
+		{"reno", page, ""},
+		{"live", "", "list: 'live' is neither one of aqm, cc nor the name of one"},
+		{"ren", "", "list: nothing is called 'ren'; did you mean 'reno'?"},
+		{"aqn", "", "list: nothing is called 'aqn'; did you mean 'aqm'?"},
 	};
 	const char *const observed[] = {"p"};
 
@@ -941,7 +944,7 @@ START_TEST(lists_show_what_was_asked_for) {
 		size_t size;
 		FILE *out = open_memstream(&text, &size);
 		struct run_list l;
-		struct err e;
+		struct err e = {0};
 
 		run_list_begin(&l, &(struct run_options){.list = cases[i].asked}, out);
 		list_entry(&l, "fifo", "one queue", NULL, NULL, 0);
@@ -954,9 +957,9 @@ START_TEST(lists_show_what_was_asked_for) {
 				.also = {keys},
 				.observed = observed,
 				.nb_observed = 1});
-		if (run_list_end(&l, "aqm, cc", &e) < 0)
-			ck_assert_str_eq(e.msg,
-				"--list: 'run' is neither one of aqm, cc nor the name of one");
+		ck_assert_int_eq(
+			run_list_end(&l, "aqm, cc", &e), cases[i].text[0] == '\0' ? -EINVAL : 0);
+		ck_assert_str_eq(e.msg, cases[i].sentence);
 		fclose(out);
 		ck_assert_str_eq(text, cases[i].text);
 		ck_assert_int_eq(l.kind == NULL, text[0] == '\0');

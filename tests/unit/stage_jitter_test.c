@@ -290,7 +290,7 @@ START_TEST(packets_leave_in_the_order_of_a_sorted_list) {
 	static const char *const texts[] = {
 		"{jitter: {mean: 1ms, spread: 300us}}",
 		"{jitter: {mean: 1us, spread: 700ns, distribution: uniform}}",
-		"{jitter: {mean: 50ms, spread: 50ms, distribution: pareto, ahead: 10%}}",
+		"{jitter: {mean: 50ms, spread: 50ms, distribution: pareto, ahead: 10%, gap: 3}}",
 		"{jitter: {mean: 2ms, spread: 1ms, half_life: 50us}}",
 		"{jitter: {mean: 3ms, spread: 0ms}}",
 	};
@@ -333,6 +333,64 @@ START_TEST(a_share_of_packets_is_sent_ahead) {
 }
 END_TEST
 
+// `reorder 100% gap 5` of tc-netem(8): "every 5th packet is reordered reliably". One packet per millisecond, delayed
+// by 2.5 ms: the fifth leaves at its arrival, before the third and the fourth.
+START_TEST(with_a_gap_every_nth_packet_is_ahead) {
+	static const uint32_t order[] = {0, 1, 4, 2, 3, 5, 6, 9, 7, 8, 10, 11, 14, 12, 13};
+	struct stage_bench b = {0};
+	struct pkt *pkts = pkts_new(15, 100);
+
+	ck_assert_int_eq(
+		stage_open(&b, "{jitter: {mean: 2500us, spread: 0ms, ahead: 100%, gap: 5}}"), 0);
+	ck_assert(!b.ops->random(b.st)); // nothing depends on a draw
+	ck_assert_uint_eq(b.ops->min_delay_ns(b.st), 0);
+	for (uint32_t i = 0; i < 15; i++)
+		stage_put(&b, &pkts[i], i * MS);
+	for (uint32_t i = 0; i < 15; i++) {
+		struct pkt *p = stage_take(&b, 100 * MS);
+
+		ck_assert_uint_eq(p->id, order[i]);
+		ck_assert_uint_eq(p->arrival_ns, p->id * MS + (p->id % 5 == 4 ? 0 : 2500 * US));
+	}
+	// A shorter gap holds at once: two packets were delayed since the last.
+	stage_put(&b, &pkts[0], 20 * MS);
+	stage_put(&b, &pkts[1], 21 * MS);
+	stage_live(&b, "gap", "3", 22 * MS);
+	stage_put(&b, &pkts[2], 22 * MS);
+	ck_assert_ptr_eq(stage_take(&b, 22 * MS), &pkts[2]);
+	stage_close(&b);
+	free(pkts);
+}
+END_TEST
+
+// `reorder 25% gap 5`: four packets are delayed, each after them is ahead with a chance of 1/4. From one that is ahead
+// to the next it is 5 + k packets with a chance of 0.25 * 0.75^k, 8 on average.
+START_TEST(behind_a_gap_each_packet_may_be_ahead) {
+	enum { GAPS = 30 };
+	double count[GAPS + 1] = {0}, all = 0, chi = 0;
+	uint32_t since = 0;
+
+	draw("{jitter: {mean: 10ms, spread: 0ms, ahead: 25%, gap: 5}}", US);
+	for (uint32_t i = 0; i < PKTS; i++) {
+		since++;
+		if (delay[i] > 0)
+			continue;
+		NEED(since >= 5);
+		count[since - 5 < GAPS ? since - 5 : GAPS]++;
+		all++;
+		since = 0;
+	}
+	for (int k = 0; k <= GAPS; k++) {
+		double want = all * pow(0.75, k) * (k < GAPS ? 0.25 : 1);
+
+		chi += (count[k] - want) * (count[k] - want) / want;
+	}
+	ck_assert_double_gt(chi_square_p(chi, GAPS), P_LEAST);
+	// Their distance has the variance 0.75 / 0.25^2 = 12.
+	ck_assert_double_gt(normal_p((PKTS - 8 * all) / sqrt(12 * all)), P_LEAST);
+}
+END_TEST
+
 START_TEST(a_full_stage_drops_with_a_reason_of_its_own) {
 	struct stage_bench b = {.env = {.max_pkts = 3}};
 	struct pkt *pkts = pkts_new(7, 100);
@@ -367,6 +425,7 @@ START_TEST(the_shortest_delay_is_known) {
 		{"{jitter: {mean: 1ms, spread: 3ms, distribution: uniform}}", 0, 61 * MS, true},
 		{"{jitter: {mean: 5ms, spread: 0ms}}", 5 * MS, 5 * MS, false},
 		{"{jitter: {mean: 5ms, spread: 0ms, ahead: 1%}}", 0, 5 * MS, true},
+		{"{jitter: {mean: 5ms, spread: 0ms, ahead: 100%}}", 0, 5 * MS, false},
 		{"{jitter: {mean: 5ms, spread: 1ms, distribution: uniform, max: 2ms}}", 2 * MS,
 			2 * MS, true},
 		// E[P] = 1.5, sd(P) = sqrt(0.75): the smallest x is -0.5 / 0.8660.
@@ -458,5 +517,6 @@ TEST_MAIN(independent_delays_have_their_distribution, correlated_delays_have_it_
 	order_mostly_survives_correlation, packets_of_one_moment_have_one_delay,
 	packets_leave_in_the_order_of_a_sorted_list,
 	without_reordering_packets_wait_for_those_before, a_share_of_packets_is_sent_ahead,
+	with_a_gap_every_nth_packet_is_ahead, behind_a_gap_each_packet_may_be_ahead,
 	a_full_stage_drops_with_a_reason_of_its_own, the_shortest_delay_is_known,
 	changes_apply_from_the_next_packet_on, what_is_not_a_table_is_refused)

@@ -1,34 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "switch_test.h"
+#include "trace_link.h"
 
-#include <unistd.h>
-
-static char file_name[64];
-
-// Writes a trace and opens a link that reads it; %s in the parameters is its name.
 static int open_with(struct stage_bench *b, const char *trace, const char *params) {
-	char text[512], rest[256];
-
-	snprintf(file_name, sizeof(file_name), "/tmp/weir-trace-XXXXXX");
-	FILE *f = fdopen(mkstemp(file_name), "w");
-	ck_assert_ptr_nonnull(f);
-	fputs(trace, f);
-	fclose(f);
-	snprintf(rest, sizeof(rest), "%s", params);
-	snprintf(text, sizeof(text), "{mahimahi_link: {file: %s%s}}", file_name, rest);
-	b->env.base_rtt_ns = 10 * NS_PER_S; // a long queue
-	int rc = stage_open(b, text);
-	unlink(file_name);
-	return rc;
+	return trace_link_open(b, "mahimahi_link", trace, params);
 }
 
 static void open_link(struct stage_bench *b, const char *trace, const char *params) {
 	ck_assert_msg(open_with(b, trace, params) == 0, "%s", b->err.msg);
-}
-
-static struct stats_totals totals(struct stage_bench *b, uint64_t now_ns) {
-	b->ops->serve(b->st, now_ns, &b->drops);
-	return stats_totals(b->ops->figures(b->st, now_ns), now_ns);
 }
 
 // A frame of n + 18 bytes carries an IP packet of n.
@@ -51,7 +29,8 @@ START_TEST(small_packets_share_an_opportunity_and_large_ones_wait) {
 		ck_assert_uint_eq(pkts[i].arrival_ns, out_ms[i] * MS);
 	}
 	// Five opportunities up to then, all of them used up but the last.
-	ck_assert_uint_eq((uint64_t)(totals(&b, 11 * MS).capacity / (8 * NS_PER_S)), 5 * 1500);
+	ck_assert_uint_eq(
+		(uint64_t)(trace_link_totals(&b, 11 * MS).capacity / (8 * NS_PER_S)), 5 * 1500);
 	stage_close(&b);
 	free(pkts);
 }
@@ -101,12 +80,13 @@ START_TEST(hold_ends_it_and_long_gaps_count_as_down) {
 		stage_put(&b, &pkts[i], 0);
 	for (int i = 0; i < 3; i++)
 		ck_assert_ptr_eq(stage_take(&b, 2000 * MS), &pkts[i]);
-	ck_assert_uint_eq(totals(&b, 2000 * MS).down_ns, 1500 * MS);
+	ck_assert_uint_eq(trace_link_totals(&b, 2000 * MS).down_ns, 1500 * MS);
 	stage_put(&b, &pkts[0], 2500 * MS);
 	ck_assert_uint_eq(b.ops->next_ns(b.st), NEVER_NS);
 	ck_assert_ptr_null(stage_take(&b, NEVER_NS - 1));
-	ck_assert_uint_eq(totals(&b, 5000 * MS).down_ns, 4500 * MS);
-	ck_assert_uint_eq((uint64_t)(totals(&b, 5000 * MS).capacity / (8 * NS_PER_S)), 3 * 1500);
+	ck_assert_uint_eq(trace_link_totals(&b, 5000 * MS).down_ns, 4500 * MS);
+	ck_assert_uint_eq(
+		(uint64_t)(trace_link_totals(&b, 5000 * MS).capacity / (8 * NS_PER_S)), 3 * 1500);
 	stage_close(&b);
 	free(pkts);
 }
@@ -119,7 +99,7 @@ START_TEST(idle_link_passes_over_rounds) {
 	uint64_t rounds = 10000000000;
 
 	open_link(&b, "1\n3\n", ", outage: 1ms");
-	struct stats_totals t = totals(&b, rounds * 3 * MS);
+	struct stats_totals t = trace_link_totals(&b, rounds * 3 * MS);
 	ck_assert(t.capacity == (stats_u128)rounds * 2 * 1500 * 8 * NS_PER_S);
 	ck_assert_uint_eq(t.down_ns, rounds * 2 * MS);
 	stage_put(&b, &p, rounds * 3 * MS + 1);
@@ -215,7 +195,8 @@ START_TEST(mistakes_have_a_line) {
 		char want[256];
 
 		ck_assert_int_lt(open_with(&b, cases[i].trace, cases[i].params), 0);
-		snprintf(want, sizeof(want), "test:1:24: file: %s%s", file_name, cases[i].sentence);
+		snprintf(
+			want, sizeof(want), "test:1:24: file: %s%s", trace_file, cases[i].sentence);
 		ck_assert_str_eq(b.err.msg, want);
 		stage_close(&b);
 	}

@@ -1,32 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "switch_test.h"
-
-#include <unistd.h>
-
-static char file_name[64];
+#include "trace_link.h"
 
 static int open_with(struct stage_bench *b, const char *trace, const char *params) {
-	char text[512];
-
-	snprintf(file_name, sizeof(file_name), "/tmp/weir-trace-XXXXXX");
-	FILE *f = fdopen(mkstemp(file_name), "w");
-	ck_assert_ptr_nonnull(f);
-	fputs(trace, f);
-	fclose(f);
-	snprintf(text, sizeof(text), "{theaterq_link: {file: %s%s}}", file_name, params);
-	b->env.base_rtt_ns = 10 * NS_PER_S; // a long queue
-	int rc = stage_open(b, text);
-	unlink(file_name);
-	return rc;
+	return trace_link_open(b, "theaterq_link", trace, params);
 }
 
 static void open_link(struct stage_bench *b, const char *trace, const char *params) {
 	ck_assert_msg(open_with(b, trace, params) == 0, "%s", b->err.msg);
-}
-
-static struct stats_totals totals(struct stage_bench *b, uint64_t now_ns) {
-	b->ops->serve(b->st, now_ns, &b->drops);
-	return stats_totals(b->ops->figures(b->st, now_ns), now_ns);
 }
 
 // TheaterQ's units: us, ns, bit/s, share of 2^32 - 1, packets. 1000 B at 8 Mbit/s take 1 ms.
@@ -50,7 +30,7 @@ START_TEST(steps_change_rate_and_delay_and_loop) {
 		ck_assert_ptr_null(stage_take(&b, want_us[i] * US - 1));
 		ck_assert_ptr_eq(stage_take(&b, want_us[i] * US), &pkts[i]);
 	}
-	struct stats_totals t = totals(&b, 3 * 11500 * US);
+	struct stats_totals t = trace_link_totals(&b, 3 * 11500 * US);
 	ck_assert_uint_eq(t.down_ns, 3 * 4 * MS);
 	ck_assert_uint_eq((uint64_t)(t.capacity / NS_PER_S), 3 * (28000 + 16000));
 	stage_close(&b);
@@ -63,8 +43,8 @@ START_TEST(hold_keeps_the_last_step) {
 	struct stage_bench b = {0};
 
 	open_link(&b, "1ms,0,8Mbit,0,0\n1ms,0,1Mbit,0,0\n", ", end: hold");
-	ck_assert_uint_eq(
-		(uint64_t)(totals(&b, 1001 * MS).capacity / NS_PER_S), 8000 + 1000 * 1000);
+	ck_assert_uint_eq((uint64_t)(trace_link_totals(&b, 1001 * MS).capacity / NS_PER_S),
+		8000 + 1000 * 1000);
 	stage_close(&b);
 }
 END_TEST
@@ -99,7 +79,7 @@ START_TEST(limit_is_of_the_step) {
 		ck_assert_uint_eq(b.drops.count, drops[i]);
 	}
 	ck_assert_uint_eq(pkts[3].drop_reason, DROP_QUEUE_FULL);
-	ck_assert_uint_eq(totals(&b, 300 * US).drops, 4);
+	ck_assert_uint_eq(trace_link_totals(&b, 300 * US).drops, 4);
 	// The frame that leaves at 1 ms has made room for one that comes at that time.
 	stage_put(&b, &pkts[0], MS);
 	ck_assert_uint_eq(b.drops.count, 4);
@@ -173,7 +153,7 @@ START_TEST(departures_are_those_of_a_link_that_is_changed) {
 	for (uint32_t i = 0; i < 3000; i++)
 		NEED(a[i].arrival_ns == c[i].arrival_ns && a[i].drop_reason == c[i].drop_reason);
 
-	struct stats_totals x = totals(&b, t_ns), y = totals(&plain, t_ns);
+	struct stats_totals x = trace_link_totals(&b, t_ns), y = trace_link_totals(&plain, t_ns);
 	ck_assert(
 		x.capacity == y.capacity && x.down_ns == y.down_ns && x.sojourn_ns == y.sojourn_ns);
 	stage_close(&b);
@@ -188,7 +168,7 @@ START_TEST(idle_link_passes_over_rounds) {
 	uint64_t rounds = 1000000000;
 
 	open_link(&b, "1ms,0,8Mbit,0,0\n2ms,0,0,0,0\n", "");
-	struct stats_totals t = totals(&b, rounds * 3 * MS);
+	struct stats_totals t = trace_link_totals(&b, rounds * 3 * MS);
 	ck_assert_uint_eq((uint64_t)(t.capacity / NS_PER_S), rounds * 8000);
 	ck_assert_uint_eq(t.down_ns, rounds * 2 * MS);
 	const struct stats_peak *run =
@@ -222,7 +202,8 @@ START_TEST(mistakes_have_a_line) {
 		char want[256];
 
 		ck_assert_int_lt(open_with(&b, cases[i].trace, ""), 0);
-		snprintf(want, sizeof(want), "test:1:24: file: %s%s", file_name, cases[i].sentence);
+		snprintf(
+			want, sizeof(want), "test:1:24: file: %s%s", trace_file, cases[i].sentence);
 		ck_assert_str_eq(b.err.msg, want);
 		stage_close(&b);
 	}

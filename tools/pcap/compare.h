@@ -8,16 +8,16 @@
 
 struct compare_side {
 	struct reader reader;
-	const char
-		*interfaces; // the names of those that are read, with commas between them; "": all
+	// The names of those that are read, with commas between them; "": all.
+	const char *interfaces;
 	bool read[READER_INTERFACES_MAX];
 	uint32_t known; // of the reader's interfaces
 	struct packet packet[READER_BATCH]; // the TCP and UDP packets of the last batch
 	uint32_t at, count;
 	uint64_t decoded[DECODE_COUNT];
 	uint64_t skipped; // of other interfaces
-	uint64_t last_ns,
-		backwards; // time of the last packet; packets with an earlier time than the one before
+	// Time of the last packet; packets with an earlier time than the one before.
+	uint64_t last_ns, backwards;
 };
 
 struct compare {

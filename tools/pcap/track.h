@@ -194,8 +194,8 @@ struct track {
 	uint32_t swept; // places that the present sweep has looked at
 	uint64_t sweep_ns; // before this no connection expires
 	uint64_t expires_ns; // the first to expire, as far as the present sweep has looked
-	uint32_t *
-		touched; // directions with something in the present interval: 2 * place + direction
+	// Directions with something in the present interval: 2 * place + direction.
+	uint32_t *touched;
 	uint32_t touched_count;
 	struct sent_pool pool;
 	uint64_t start_ns, now_ns, interval_end_ns, last_ns;

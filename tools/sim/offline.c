@@ -5,6 +5,7 @@
 #include "common/base/mem.h"
 #include "common/base/rng.h"
 #include "common/base/u64.h"
+#include "common/net/clear.h"
 #include "common/net/corrupt.h"
 #include "common/net/headers.h"
 #include "common/net/wire.h"
@@ -125,6 +126,8 @@ static uint32_t frame(void *ctx, const struct path *path, const struct pkt *p, u
 	memcpy(bytes, (const uint8_t *)p + sizeof(*p), h->captured);
 	if (p->ecn != wire_ecn_any(bytes, h->captured))
 		wire_set_ecn(bytes, h->captured, p->ecn);
+	if ((p->flags & PKT_CLEARED) != 0)
+		clear_frame(bytes, h->captured, p->flags);
 	if ((p->flags & PKT_CORRUPT) != 0)
 		corrupt_frame(bytes, h->captured, rng_mix(p->id));
 	*length = h->length;

@@ -6,6 +6,7 @@
 #include "common/base/mem.h"
 #include "common/base/rng.h"
 #include "common/base/u64.h"
+#include "common/net/clear.h"
 #include "common/net/corrupt.h"
 #include "common/net/flow_addr.h"
 #include "common/net/headers.h"
@@ -256,6 +257,8 @@ uint32_t sim_frame(void *ctx, const struct path *path, const struct pkt *p, uint
 	uint32_t captured = (uint32_t)(udp ? wire_write_udp(bytes, &a, tos, (uint16_t)p->id, seg)
 					   : wire_write_tcp(bytes, &a, tos, (uint16_t)p->id, seg));
 	*length = (uint32_t)wire_tcp_frame(seg);
+	if ((p->flags & PKT_CLEARED) != 0)
+		clear_frame(bytes, captured, p->flags);
 	if ((p->flags & PKT_CORRUPT) != 0)
 		corrupt_frame(bytes, captured, rng_mix(p->id));
 	if (captured + seg->len >= *length)

@@ -3,6 +3,7 @@
 #include "tools/sim/sim.h"
 
 #include "common/base/likely.h"
+#include "common/net/clear.h"
 #include "common/net/wire.h"
 
 #include <assert.h>
@@ -223,6 +224,8 @@ static inline __attribute__((always_inline)) void feed(
 			if (i + FETCH_MORE < n)
 				fetch_more(h, to_sender, batch[i + FETCH_MORE]);
 			host_run(h, t_ns);
+			if (unlikely((pkt->flags & PKT_CLEARED) != 0))
+				clear_seg(pkt_seg(pkt), pkt->flags);
 			if (unlikely((pkt->flags & PKT_CORRUPT) != 0))
 				s->checksum_errors[to_sender]++;
 			else if (to_sender)

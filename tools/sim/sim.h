@@ -44,10 +44,10 @@ struct sim_burst {
 // One of the two hosts, by the direction in which it sends.
 struct sim_side {
 	struct sim_burst burst; // empty between windows
-	struct path *
-		to; // the only path it sends to, and nothing else does; NULL: its packets go to lists
-	struct path *
-		from; // the only path it gets packets from, all of them; NULL: it takes them from lists
+	// The one path it sends to, if no other component does; NULL: its packets go to lists.
+	struct path *to;
+	// The one path it gets packets from, if all of that path's go to it; NULL: it takes them from lists.
+	struct path *from;
 	uint64_t listed, taken; // packets that it put into lists, and took from them
 };
 
@@ -89,11 +89,11 @@ struct sim {
 	struct host sender, receiver;
 	struct sim_network network;
 	struct sim_side side[FLOWS_DIRECTIONS]; // by the direction in which it sends
-	struct sim_pool
-		pool[POOLS + 2 * GUESTS_MAX]; // then guests' own, of their frames (guests_pool)
+	// One of each kind; then those of guests' frames (guests_pool).
+	struct sim_pool pool[POOLS + 2 * GUESTS_MAX];
 	uint64_t inside, inside_max; // packets
-	uint64_t checksum_errors
-		[2]; // packets that the receiver, the sender discarded: a stage flipped a bit
+	// Packets that the receiver and the sender discarded, because a stage had flipped a bit.
+	uint64_t checksum_errors[2];
 	uint64_t unsent; // packets that were dropped because a pool was empty
 	struct capture *capture; // NULL: none
 	struct tel tel[TEL_STREAM_COUNT];

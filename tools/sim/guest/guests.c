@@ -3,6 +3,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/rng.h"
+#include "common/net/clear.h"
 #include "common/net/corrupt.h"
 #include "common/net/flow_addr.h"
 #include "common/net/wire.h"
@@ -296,6 +297,8 @@ uint32_t guests_frame(const struct pkt *p, uint8_t *bytes, uint32_t room) {
 	memcpy(bytes, guest_frame_const(p), n);
 	if (wire_ecn_any(bytes, n) != p->ecn)
 		wire_set_ecn(bytes, n, p->ecn);
+	if ((p->flags & PKT_CLEARED) != 0)
+		clear_frame(bytes, n, p->flags);
 	if ((p->flags & PKT_CORRUPT) != 0)
 		corrupt_frame(bytes, n, rng_mix(p->id));
 	return size;

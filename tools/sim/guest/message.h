@@ -30,8 +30,8 @@ struct message {
 	uint32_t kind;
 	// SAMPLES: how many follow; BAD, OUTPUT: bytes of the text that follows; ENDED: the status of wait(2)
 	uint32_t count;
-	uint64_t
-		clock_ns; // READY, SAMPLES: the guest's; GO: what to add to the guest's to get the run's
+	// READY, SAMPLES: the guest's; GO: what to add to the guest's to get the run's.
+	uint64_t clock_ns;
 };
 
 enum sample_event { SAMPLE_NOW, SAMPLE_OPENED, SAMPLE_CLOSED, SAMPLE_FAILED, SAMPLE_RECEIVED };

@@ -7,6 +7,7 @@
 //	4. what the guests report is recorded
 #include "tools/sim/guest/guests_private.h"
 
+#include "common/net/clear.h"
 #include "common/net/wire.h"
 
 #include <string.h>
@@ -94,6 +95,8 @@ static void to_host(struct sim *s, bool sender, struct pkt *p) {
 	} else if ((p->flags & PKT_CORRUPT) != 0) {
 		s->checksum_errors[sender]++;
 		return;
+	} else if ((p->flags & PKT_CLEARED) != 0) {
+		clear_seg(pkt_seg(p), p->flags);
 	}
 	if (sender)
 		host_rx_flow(h, p->flow_id, seg, p->ecn, p->arrival_ns);

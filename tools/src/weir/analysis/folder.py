@@ -51,7 +51,7 @@ def locked(path: Path) -> Iterator[None]:
                 fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB, 2)
             except (BlockingIOError, PermissionError):
                 raise UserError(
-                    f"{path}: another run is writing there: choose another --out", 1
+                    f"{path}: another run is writing there: choose another --out"
                 ) from None
             if os.fstat(lock.fileno()).st_nlink > 0:
                 break

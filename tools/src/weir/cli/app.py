@@ -358,7 +358,7 @@ def bench_corescale(
     flows: Annotated[
         str, typer.Option(metavar="N,N,...", help="Numbers of flows.")
     ] = "100,1000,5000,50000",
-    repeat: Annotated[int, typer.Option(min=1, help="Turns; medians are shown.")] = 3,
+    repeat: Annotated[int, typer.Option(min=1, help="Rounds; medians are shown.")] = 3,
     no_ns3: Annotated[bool, typer.Option("--no-ns3", help="Leave ns-3 out.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Every round's figures as JSON.")] = False,
     out: Annotated[
@@ -390,7 +390,7 @@ def bench_live(
     quick: Annotated[
         bool, typer.Option("--quick/--full", help="A few minutes, or every row.")
     ] = True,
-    repeat: Annotated[int, typer.Option(min=1, help="Turns; medians are shown.")] = 3,
+    repeat: Annotated[int, typer.Option(min=1, help="Rounds; medians are shown.")] = 3,
     seconds: Annotated[float, typer.Option(min=0.1, help="How long each is measured.")] = 1.0,
     list_rows: Annotated[bool, typer.Option("--list", help="Only name the rows.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Every round's figures as JSON.")] = False,
@@ -426,6 +426,26 @@ def bench_cc(
         print(json.dumps(found, indent=1))
     else:
         controls.show(found, summary.console())
+
+
+@bench_app.command("aqm", epilog=examples("bench aqm", "bench aqm --flows 5000 --repeat 20"))
+def bench_aqm(
+    flows: Annotated[
+        str, typer.Option(metavar="N,N,...", help="Numbers of flows.")
+    ] = "100,5000,65536",
+    repeat: Annotated[int, typer.Option(min=1, help="Rounds; medians are shown.")] = 7,
+    packets: Annotated[int, typer.Option(min=1000, help="Per discipline and round.")] = 1_000_000,
+    as_json: Annotated[bool, typer.Option("--json", help="The figures as JSON.")] = False,
+) -> None:
+    """What a packet costs each fair queue in virtual time, above a fifo, without losses."""
+    from weir import summary
+    from weir.bench import disciplines, sim
+
+    found = disciplines.measure(sim.parse_flows(flows), repeat, packets)
+    if as_json:
+        print(json.dumps(found, indent=1))
+    else:
+        disciplines.show(found, summary.console())
 
 
 @bench_app.command(
@@ -568,8 +588,8 @@ def list_(
         typer.Argument(
             autocompletion=complete.names,
             metavar="[KIND|NAME]",
-            help="aqm, stage, cc, source, base_rtt, flows, run, live, stream, or one of what they"
-            " list.",
+            help="aqm, stage, path, cc, source, stack, base_rtt, flows, run, live, stream, or one of"
+            " what they list.",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The tables as JSON.")] = False,

@@ -18,7 +18,7 @@ app = typer.Typer(help="Linux kernels in virtual time (stack: linux).", no_args_
 def build_(
     as_json: Annotated[bool, typer.Option("--json", help="What was built, as JSON.")] = False,
 ) -> None:
-    """Builds Debian's kernel for guests, once: a few minutes, and 700 MB of disk meanwhile."""
+    """Builds Debian's kernel for guests, once: a few minutes; 700 MB of disk must be free."""
     from weir.guests import build
 
     kernel, fresh = build.build(build.Steps())

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -89,10 +88,7 @@ def run(
     pairs = linux.collect(made, found)
     html, parquet = write(made, pairs, failed)
     show(pairs, screen)
-    reproduce.show_written(screen, failed, parquet, html)
-    if as_json:
-        print(json.dumps(as_data(pairs), indent=1))
-    return 1 if failed else 0
+    return reproduce.finish(screen, failed, (parquet, html), as_data(pairs) if as_json else None)
 
 
 def as_data(pairs: Sequence[Pair]) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -94,10 +93,9 @@ def run(
         column.no_wrap, column.overflow = False, "fold"
     screen.print(shown)
     screen.print(verdict(tested))
-    reproduce.show_written(screen, failed, parquet, html)
-    if as_json:
-        print(json.dumps(table(tested).to_dicts(), indent=1))
-    return 1 if failed else 0
+    return reproduce.finish(
+        screen, failed, (parquet, html), table(tested).to_dicts() if as_json else None
+    )
 
 
 def test(statement: Statement, folders: dict[str, Path]) -> Tested:

@@ -95,10 +95,9 @@ def run(
     show_validations(said, screen)
     for note in page.same_runs(measured):
         screen.print(note, style="yellow", soft_wrap=True)
-    show_written(screen, failed, parquet, html)
-    if as_json:
-        print(json.dumps([asdict(one) for one in said], indent=1, default=str))
-    return 1 if failed else 0
+    return finish(
+        screen, failed, (parquet, html), [asdict(one) for one in said] if as_json else None
+    )
 
 
 def progress(screen: Console) -> Callable[[Outcome, int, int], None]:
@@ -116,12 +115,15 @@ def progress(screen: Console) -> Callable[[Outcome, int, int], None]:
     return show_outcome
 
 
-def show_written(screen: Console, failed: dict[str, str], parquet: Path, html: Path) -> None:
-    """The cells that failed, and where table and page are."""
+def finish(screen: Console, failed: dict[str, str], written: Sequence[Path], data: Any) -> int:
+    """What failed and what was written, and data, unless it is None, as JSON; exit status."""
     for name, message in failed.items():
         screen.print(f"{name} failed: {message}", style="red", markup=False, soft_wrap=True)
-    screen.print(str(parquet), soft_wrap=True)
-    screen.print(str(html), soft_wrap=True)
+    for path in written:
+        screen.print(str(path), soft_wrap=True)
+    if data is not None:
+        print(json.dumps(data, indent=1, default=str))
+    return 1 if failed else 0
 
 
 def collect(made: Plan, outcomes: Sequence[Outcome]) -> tuple[dict[str, Measured], dict[str, str]]:
