@@ -68,15 +68,15 @@ struct host {
 	struct receiver *receiver;
 	struct receiver_acks *receiver_acks; // of each receiver, if any has modes; else NULL
 	uint32_t receivers; // those of flows first
-	uint64_t
-		renewed_done; // connections that ended well on receivers that were given to others since
+	// Connections that ended well, of receivers that were given to others since.
+	uint64_t renewed_done;
 	struct range_pool ranges;
 	struct workloads workloads;
 	uint32_t open, waiting, done, failed; // flows
 	uint64_t fetched_slot, fetched_far; // cursors of host_fetch_timers
 	bool tx_backpressure; // set by the caller: an ACK releases nothing of a paced flow, its timer does
-	uint64_t
-		heard_ns; // set by the caller: all that had arrived by then was processed; NEVER_NS: all
+	// Set by the caller: what had arrived by then was processed; NEVER_NS: all was.
+	uint64_t heard_ns;
 	struct host_count count;
 	uint64_t measure_ns; // start of the summary's figures
 	struct host_timer closing; // closing.c: the next time at which a group ends connections
@@ -149,8 +149,8 @@ struct host_figures host_figures(const struct host *h, uint64_t now_ns);
 struct host_conformance {
 	uint32_t flows;
 	double p99, worst;
-	double p99_present,
-		worst_present; // the same without the pacing slots that were missed and not made up for
+	// The same without the pacing slots that were missed and not made up for.
+	double p99_present, worst_present;
 };
 struct host_conformance host_conformance(const struct host *const *hosts, uint32_t n);
 // "groups": [...] and "jfi" of the summary, of all hosts that share the groups.
@@ -169,6 +169,10 @@ void host_flow_record(struct host *h, const struct flow *f, uint8_t event, uint6
 
 static inline const struct group *flow_group(const struct host *h, const struct flow *f) {
 	return &h->groups->group[f->group];
+}
+
+static inline const struct group *receiver_group(const struct host *h, const struct receiver *r) {
+	return &h->groups->group[r->group_index];
 }
 
 // What the algorithm calls its mode, after each of its decisions.

@@ -13,8 +13,8 @@
 
 struct network {
 	uint64_t rate_bps; // at its fastest, of all paths in which flows begin
-	uint64_t
-		pipe_ns; // how long a packet and its ACK can be under way, queues included, at its longest
+	// The longest time that a packet and its ACK can be under way, queues included.
+	uint64_t pipe_ns;
 };
 
 // The switch checks these sections; what cannot be read here is left out. `base_rtt_ns`: the

@@ -20,8 +20,8 @@ struct live_port {
 	char ip_text[PARAM_TEXT_SIZE], peer_text[PARAM_TEXT_SIZE];
 	char gateway_text[PARAM_TEXT_SIZE], mac_text[PARAM_TEXT_SIZE];
 	int role; // enum live_role
-	uint64_t
-		peer_port; // sender: the receiving side's TCP port; receiver: the one it listens on
+	// Sender: the receiving side's TCP port; receiver: the one it listens on.
+	uint64_t peer_port;
 	uint32_t ip; // first of the port's addresses
 	uint32_t peer; // sender: the receiving side; receiver: first address of the sending side
 	uint32_t next_hop; // frames go to its MAC address: the gateway or the peer
@@ -33,8 +33,8 @@ struct live_port {
 struct live_plan {
 	struct live_process process;
 	uint64_t rate_bps; // the network's, at its fastest
-	uint64_t
-		pipe_ns; // how long a packet and its ACK can be under way, queues included, at its longest
+	// The longest time that a packet and its ACK can be under way, queues included.
+	uint64_t pipe_ns;
 	uint64_t answer_ns; // how long a peer may take to answer
 	uint64_t dynamic_connections; // that a receiver takes beside those of the config's flows
 	bool checksum; // verify received TCP checksums

@@ -31,8 +31,8 @@ struct stack {
 	uint64_t card_bps; // rate at which its card sends
 	uint64_t coalesce_ns; // least time between two interrupts of its card
 	uint64_t pause_ns, resume_ns; // between these the receiving program does not read; 0: never
-	uint64_t
-		close_ns; // when its program closes all connections; 0: never. Ours: a receiver's FIN
+	// When its program closes all connections; 0: never. Ours: a receiver's FIN.
+	uint64_t close_ns;
 	uint64_t reset_ns; // ours: when it resets all connections; 0: never
 	int closing; // enum stack_closing
 	struct {

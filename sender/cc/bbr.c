@@ -5,7 +5,7 @@
 //
 //	BtlBw   largest delivery rate of the last 10 rounds; a sample limited by the application
 //	        may only raise it
-//	RTprop  smallest RTT of the last 10 s
+//	RTprop  smallest RTT of the last 10 s, the handshake's included
 //	round   ends with the ACK of the first segment sent after the last round's end
 //	pacing  0.99 pacing_gain BtlBw
 //	cwnd    towards cwnd_gain BtlBw RTprop + extra_acked + 3 quanta, by the acknowledged segments
@@ -36,15 +36,15 @@
 //
 // Where we differ from Linux, and why
 //   - Rates are real numbers, windows too until they are rounded as above. Time is nanoseconds.
-//   - No generator of its own: the first phase of PROBE_BW comes from a hash of mss and the times
-//     of the flow's start and of the draw, which differ between flows that share a link.
+//   - No generator of its own: the first phase of PROBE_BW is drawn by cc_draw.h.
 //   - Samples of segments sent in PROBE_RTT count as application-limited here; in Linux the transport
 //     marks them so.
 //   - In Linux a delayed ACK does not renew an expired RTprop; our transport does not mark delayed ACKs.
 //   - A timeout neither starts nor ends a policer's interval; the losses it declares do not count.
+#include "common/base/f64.h"
 #include "common/base/minmax.h"
-#include "common/base/rng.h"
 #include "sender/cc/cc.h"
+#include "sender/cc/cc_draw.h"
 
 struct config {
 	double initial_segs;
@@ -152,14 +152,6 @@ struct bbr {
 };
 static_assert(sizeof(struct bbr) <= CC_STATE_MAX_BYTES, "state too large");
 
-static double max_of(double a, double b) {
-	return a > b ? a : b;
-}
-
-static double min_of(double a, double b) {
-	return a < b ? a : b;
-}
-
 static double max_bw_bps(const struct bbr *b) {
 	return (double)minmax_get(&b->bw);
 }
@@ -178,9 +170,9 @@ static double bdp_segs(
 // Segments that Linux sends at once: 1/1024 s of pacing (sk_pacing_shift).
 static double quantum_segs(const struct bbr *b, const struct cc_out *out) {
 	double least = out->pacing_bps < 1.2e6 ? 1 : 2;
-	double bits = min_of(out->pacing_bps / 1024, 65536 * 8);
+	double bits = min_f64(out->pacing_bps / 1024, 65536 * 8);
 
-	return max_of((double)(uint64_t)(bits / b->mss_bits), least);
+	return max_f64((double)(uint64_t)(bits / b->mss_bits), least);
 }
 
 // Adds room for segments and ACKs that sender and receiver send in batches.
@@ -204,14 +196,14 @@ static double inflight_at_next_slot(const struct bbr *b, const struct cc_ack *ac
 	double delivered = (double)(uint64_t)(bw_bps(b) * wait_ns * 1e-9 / b->mss_bits);
 
 	inflight += gain > 1 ? quantum_segs(b, out) : 0;
-	return max_of(inflight - delivered, 0);
+	return max_f64(inflight - delivered, 0);
 }
 
 static void set_pacing(
 	struct bbr *b, const struct config *cfg, double rate_bps, double gain, struct cc_out *out) {
 	rate_bps *= gain * (1 - cfg->margin);
 	if (b->full || rate_bps > out->pacing_bps)
-		out->pacing_bps = max_of(rate_bps, 1);
+		out->pacing_bps = max_f64(rate_bps, 1);
 }
 
 static void set_first_pacing(struct bbr *b, double rtt_ns, struct cc_out *out) {
@@ -230,12 +222,12 @@ static void bbr_init(void *state, const void *config, uint32_t mss_bytes, uint64
 	struct bbr *b = state;
 
 	*b = (struct bbr){
-		.min_rtt_ns = NO_RTT,
+		.min_rtt_ns = rtt_ns > 0 ? rtt_ns : NO_RTT,
 		.min_rtt_stamp_ns = now_ns,
 		.extra_epoch_ns = now_ns,
 		.pacing_gain = (float)HIGH_GAIN,
 		.mss_bits = 8 * mss_bytes,
-		.seed = (uint32_t)(now_ns ^ (now_ns >> 32)) ^ mss_bytes,
+		.seed = cc_seed(now_ns, mss_bytes),
 	};
 	minmax_reset(&b->bw, 0, 0);
 	out->cwnd_segs = cfg->initial_segs;
@@ -246,7 +238,7 @@ static void bbr_init(void *state, const void *config, uint32_t mss_bytes, uint64
 static void save_cwnd(struct bbr *b, double cwnd_segs) {
 	bool known = b->recovery || b->timeout || b->mode == MODE_PROBE_RTT;
 
-	b->prior_segs = (float)(known ? max_of((double)b->prior_segs, cwnd_segs) : cwnd_segs);
+	b->prior_segs = (float)(known ? max_f64((double)b->prior_segs, cwnd_segs) : cwnd_segs);
 }
 
 static void start_phase(struct bbr *b, uint8_t phase, uint64_t now_ns) {
@@ -256,7 +248,7 @@ static void start_phase(struct bbr *b, uint8_t phase, uint64_t now_ns) {
 
 // Starts in a random phase, except 0.75, so that flows that start together probe at different times.
 static void start_probe_bw(struct bbr *b, uint64_t now_ns) {
-	uint64_t x = rng_mix((now_ns ^ b->seed) * RNG_GOLDEN);
+	uint64_t x = cc_draw(b->seed, now_ns);
 
 	b->mode = MODE_PROBE_BW;
 	start_phase(b, (uint8_t)((CYCLE_PHASES - (x >> 40) % (CYCLE_PHASES - 1)) % CYCLE_PHASES),
@@ -267,7 +259,7 @@ static void leave_probe_rtt(struct bbr *b, uint64_t now_ns, struct cc_out *out) 
 	if (b->probe_rtt_done_ns == 0 || now_ns <= b->probe_rtt_done_ns)
 		return;
 	b->min_rtt_stamp_ns = now_ns;
-	out->cwnd_segs = max_of(out->cwnd_segs, (double)b->prior_segs);
+	out->cwnd_segs = max_f64(out->cwnd_segs, (double)b->prior_segs);
 	if (b->full)
 		start_probe_bw(b, now_ns);
 	else
@@ -385,8 +377,8 @@ static void update_extra_acked(struct bbr *b, const struct cc_ack *ack, double c
 		expected = 0;
 	}
 	b->extra_epoch_segs += ack->acked_segs;
-	extra = min_of(b->extra_epoch_segs - expected, cwnd_segs);
-	b->extra[b->extra_i] = (float)max_of((double)b->extra[b->extra_i], extra);
+	extra = min_f64(b->extra_epoch_segs - expected, cwnd_segs);
+	b->extra[b->extra_i] = (float)max_f64((double)b->extra[b->extra_i], extra);
 }
 
 static bool phase_over(const struct bbr *b, const struct config *cfg, const struct cc_ack *ack,
@@ -471,18 +463,18 @@ static double cwnd_gain(struct bbr *b, const struct config *cfg) {
 static bool recover(struct bbr *b, const struct cc_ack *ack, struct cc_out *out) {
 	double inflight = (double)ack->inflight_segs + ack->acked_segs;
 
-	out->cwnd_segs = max_of(out->cwnd_segs - ack->lost_segs, 1);
+	out->cwnd_segs = max_f64(out->cwnd_segs - ack->lost_segs, 1);
 	if (b->enter && !b->recovery) {
 		b->recovery = b->conserve = true;
 		b->round_delivered = ack->delivered_segs;
 		out->cwnd_segs = inflight;
 	} else if ((b->recovery || b->timeout) && !ack->in_recovery && !ack->in_loss) {
 		b->recovery = b->conserve = b->timeout = false;
-		out->cwnd_segs = max_of(out->cwnd_segs, (double)b->prior_segs);
+		out->cwnd_segs = max_f64(out->cwnd_segs, (double)b->prior_segs);
 	}
 	b->enter = false;
 	if (b->conserve)
-		out->cwnd_segs = max_of(out->cwnd_segs, inflight);
+		out->cwnd_segs = max_f64(out->cwnd_segs, inflight);
 	return b->conserve;
 }
 
@@ -492,19 +484,19 @@ static void set_cwnd(struct bbr *b, const struct config *cfg, const struct cc_ac
 		double rate = bw_bps(b), target = bdp_segs(b, cfg, rate, gain);
 
 		if (b->full)
-			target += min_of(cfg->extra_gain
+			target += min_f64(cfg->extra_gain
 					* (double)(b->extra[0] > b->extra[1] ? b->extra[0]
 									     : b->extra[1]),
 				rate * EXTRA_MAX_NS * 1e-9 / b->mss_bits);
 		target = quantised(b, out, target);
 		if (b->full)
-			out->cwnd_segs = min_of(out->cwnd_segs + ack->acked_segs, target);
+			out->cwnd_segs = min_f64(out->cwnd_segs + ack->acked_segs, target);
 		else if (out->cwnd_segs < target || (double)ack->delivered_segs < cfg->initial_segs)
 			out->cwnd_segs += ack->acked_segs;
-		out->cwnd_segs = max_of(out->cwnd_segs, MIN_SEGS);
+		out->cwnd_segs = max_f64(out->cwnd_segs, MIN_SEGS);
 	}
 	if (b->mode == MODE_PROBE_RTT)
-		out->cwnd_segs = min_of(out->cwnd_segs, MIN_SEGS);
+		out->cwnd_segs = min_f64(out->cwnd_segs, MIN_SEGS);
 }
 
 static void bbr_on_ack(
@@ -555,7 +547,7 @@ static void bbr_on_spurious(void *state, const void *config, uint64_t now_ns, st
 	struct bbr *b = state;
 
 	if (b->recovery || b->timeout || b->enter)
-		out->cwnd_segs = max_of(out->cwnd_segs, (double)b->prior_segs);
+		out->cwnd_segs = max_f64(out->cwnd_segs, (double)b->prior_segs);
 	b->recovery = b->conserve = b->enter = b->timeout = false;
 	b->full_bw_bps = 0;
 	b->full_rounds = 0;

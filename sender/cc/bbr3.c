@@ -34,10 +34,11 @@
 //   - extra_acked is the largest of the last 5 to 10 rounds, in two halves, not of 10.
 //   - A quantum is 1 ms of pacing, 2 segments to 64 KB, as in the draft, though segments leave one by one here.
 //   - Samples of segments sent in ProbeRTT count as application-limited; in the draft the transport marks them so.
-//   - No generator of its own: waits come from a hash of mss and of the times of the flow's start and of the draw.
+//   - No generator of its own: waits are drawn by cc_draw.h.
 //   - After a spurious recovery the bounds come back; the state does not, as probing goes on soon enough.
-#include "common/base/rng.h"
+#include "common/base/f64.h"
 #include "sender/cc/cc.h"
+#include "sender/cc/cc_draw.h"
 
 #include <math.h>
 
@@ -141,8 +142,8 @@ struct bbr3 {
 	float full_bw_bps;
 	float prior_segs; // window to restore
 	float extra[2], extra_acked;
-	float up_acks,
-		up_count; // segments acknowledged in UP, and how many add one to inflight_longterm
+	// Segments acknowledged in UP, and how many add one to inflight_longterm.
+	float up_acks, up_count;
 	float wait_ns;
 	uint32_t mss_bits, seed;
 	uint16_t rounds_since_probe;
@@ -153,20 +154,12 @@ struct bbr3 {
 };
 static_assert(sizeof(struct bbr3) <= CC_STATE_MAX_BYTES, "state too large");
 
-static double max_of(double a, double b) {
-	return a > b ? a : b;
-}
-
-static double min_of(double a, double b) {
-	return a < b ? a : b;
-}
-
 static double max_bw_bps(const struct bbr3 *b) {
 	return (double)(b->bw_bps[0] > b->bw_bps[1] ? b->bw_bps[0] : b->bw_bps[1]);
 }
 
 static double bw_bps(const struct bbr3 *b) {
-	return min_of(max_bw_bps(b), (double)b->bw_short_bps);
+	return min_f64(max_bw_bps(b), (double)b->bw_short_bps);
 }
 
 static bool in_probe_bw(const struct bbr3 *b) {
@@ -181,20 +174,20 @@ static double bdp_segs(const struct bbr3 *b, const struct config *cfg, double ga
 
 // BBRQuantizationBudget
 static double budget(const struct bbr3 *b, const struct cc_out *out, double segs) {
-	double quantum = min_of(out->pacing_bps * 1e-3, 65536 * 8) / b->mss_bits;
+	double quantum = min_f64(out->pacing_bps * 1e-3, 65536 * 8) / b->mss_bits;
 
-	segs = max_of(max_of(segs, 3 * max_of(quantum, 2)), MIN_SEGS);
+	segs = max_f64(max_f64(segs, 3 * max_f64(quantum, 2)), MIN_SEGS);
 	return b->mode == MODE_UP ? segs + 2 : segs;
 }
 
 static double with_headroom(const struct bbr3 *b, const struct config *cfg) {
 	double most = (double)b->inflight_long;
 
-	return isinf(most) ? most : max_of(most - max_of(1, cfg->headroom * most), MIN_SEGS);
+	return isinf(most) ? most : max_f64(most - max_f64(1, cfg->headroom * most), MIN_SEGS);
 }
 
 static double target_segs(const struct bbr3 *b, const struct config *cfg, double cwnd_segs) {
-	return min_of(bdp_segs(b, cfg, 1), cwnd_segs);
+	return min_f64(bdp_segs(b, cfg, 1), cwnd_segs);
 }
 
 static double bbr3_given_window(const void *config) {
@@ -216,18 +209,19 @@ static void reset_full_bw(struct bbr3 *b, double bps) {
 static void bbr3_init(void *state, const void *config, uint32_t mss_bytes, uint64_t rtt_ns,
 	uint64_t now_ns, struct cc_out *out) {
 	const struct config *cfg = config;
+	uint32_t min_rtt_ns = rtt_ns > 0 ? (uint32_t)time_min(rtt_ns, NO_RTT - 1) : NO_RTT;
 	struct bbr3 *b = state;
 
 	*b = (struct bbr3){
-		.min_rtt_ns = NO_RTT,
+		.min_rtt_ns = min_rtt_ns,
 		.min_rtt_stamp_ns = now_ns,
-		.probe_rtt_ns = NO_RTT,
+		.probe_rtt_ns = min_rtt_ns,
 		.probe_rtt_stamp_ns = now_ns,
 		.round_ns = {now_ns, now_ns},
 		.extra_ns = now_ns,
 		.inflight_long = INFINITY,
 		.mss_bits = 8 * mss_bytes,
-		.seed = (uint32_t)(now_ns ^ (now_ns >> 32)) ^ mss_bytes,
+		.seed = cc_seed(now_ns, mss_bytes),
 		.seen_rtt = rtt_ns > 0,
 	};
 	reset_short_term(b);
@@ -239,7 +233,7 @@ static void bbr3_init(void *state, const void *config, uint32_t mss_bytes, uint6
 static void save_cwnd(struct bbr3 *b, double cwnd_segs) {
 	bool known = b->recovery || b->mode == MODE_PROBE_RTT;
 
-	b->prior_segs = (float)(known ? max_of((double)b->prior_segs, cwnd_segs) : cwnd_segs);
+	b->prior_segs = (float)(known ? max_f64((double)b->prior_segs, cwnd_segs) : cwnd_segs);
 }
 
 static void save_bounds(struct bbr3 *b) {
@@ -254,7 +248,7 @@ static void start_round(struct bbr3 *b, const struct cc_ack *ack) {
 
 // Also draws the next wait: 2 to 3 s, or 62 to 63 rounds.
 static void start_down(struct bbr3 *b, const struct config *cfg, const struct cc_ack *ack) {
-	uint64_t x = rng_mix((ack->now_ns ^ b->seed) * RNG_GOLDEN);
+	uint64_t x = cc_draw(b->seed, ack->now_ns);
 
 	b->loss_in_round = false;
 	b->bw_latest_bps = b->inflight_latest = 0;
@@ -277,7 +271,7 @@ static void start_refill(struct bbr3 *b, const struct cc_ack *ack) {
 }
 
 static void raise_slope(struct bbr3 *b, double cwnd_segs) {
-	b->up_count = (float)max_of(cwnd_segs / (double)(1u << b->up_rounds), 1);
+	b->up_count = (float)max_f64(cwnd_segs / (double)(1u << b->up_rounds), 1);
 	b->up_rounds = (uint8_t)(b->up_rounds + (b->up_rounds < UP_ROUNDS_MAX));
 }
 
@@ -311,7 +305,7 @@ static double lost_since(const struct bbr3 *b, const struct cc_ack *ack) {
 	if (ack->sent_ns >= b->round_ns[0] || span_ns == 0)
 		return lost;
 	return lost
-		+ in_round * min_of((double)(b->round_ns[0] - ack->sent_ns) / (double)span_ns, 1);
+		+ in_round * min_f64((double)(b->round_ns[0] - ack->sent_ns) / (double)span_ns, 1);
 }
 
 static double tx_in_flight(const struct bbr3 *b, const struct cc_ack *ack) {
@@ -328,14 +322,14 @@ static void update_rates(struct bbr3 *b, const struct cc_ack *ack) {
 
 	b->limited = ack->app_limited
 		|| (int32_t)(b->limited_until - (uint32_t)ack->prior_delivered_segs) > 0;
-	b->bw_latest_bps = (float)max_of((double)b->bw_latest_bps, ack->delivery_bps);
-	b->inflight_latest = (float)max_of((double)b->inflight_latest, delivered);
+	b->bw_latest_bps = (float)max_f64((double)b->bw_latest_bps, ack->delivery_bps);
+	b->inflight_latest = (float)max_f64((double)b->inflight_latest, delivered);
 	b->loss_round_start = ack->prior_delivered_segs >= b->loss_round_delivered;
 	if (b->loss_round_start)
 		b->loss_round_delivered = ack->delivered_segs;
 	update_round(b, ack);
 	if (ack->delivery_bps > 0 && (!b->limited || ack->delivery_bps >= max_bw_bps(b)))
-		b->bw_bps[0] = (float)max_of((double)b->bw_bps[0], ack->delivery_bps);
+		b->bw_bps[0] = (float)max_f64((double)b->bw_bps[0], ack->delivery_bps);
 }
 
 // BBRAdaptLowerBoundsFromCongestion: once per round with a loss, but for probing ones.
@@ -345,12 +339,12 @@ static void update_bounds(struct bbr3 *b, const struct config *cfg, double cwnd_
 	if (!b->loss_round_start)
 		return;
 	if (b->loss_in_round && !probes) {
-		double bps = min_of((double)b->bw_short_bps, max_bw_bps(b));
+		double bps = min_f64((double)b->bw_short_bps, max_bw_bps(b));
 		double segs =
 			isinf((double)b->inflight_short) ? cwnd_segs : (double)b->inflight_short;
 
-		b->bw_short_bps = (float)max_of((double)b->bw_latest_bps, cfg->beta * bps);
-		b->inflight_short = (float)max_of((double)b->inflight_latest, cfg->beta * segs);
+		b->bw_short_bps = (float)max_f64((double)b->bw_latest_bps, cfg->beta * bps);
+		b->inflight_short = (float)max_f64((double)b->inflight_latest, cfg->beta * segs);
 	}
 	b->loss_in_round = false;
 }
@@ -369,8 +363,8 @@ static void update_extra_acked(struct bbr3 *b, const struct cc_ack *ack, double 
 		expected = 0;
 	}
 	b->extra_acked += (float)ack->acked_segs;
-	b->extra[b->extra_i] = (float)max_of(
-		(double)b->extra[b->extra_i], min_of((double)b->extra_acked - expected, cwnd_segs));
+	b->extra[b->extra_i] = (float)max_f64((double)b->extra[b->extra_i],
+		min_f64((double)b->extra_acked - expected, cwnd_segs));
 }
 
 static void check_full(struct bbr3 *b, const struct cc_ack *ack) {
@@ -392,7 +386,7 @@ static void check_startup_and_drain(struct bbr3 *b, const struct config *cfg,
 			&& too_high(b, cfg, ack)) {
 			b->filled = true;
 			b->inflight_long =
-				(float)max_of(bdp_segs(b, cfg, 1), (double)b->inflight_latest);
+				(float)max_f64(bdp_segs(b, cfg, 1), (double)b->inflight_latest);
 		}
 		b->loss_events = 0;
 	}
@@ -410,7 +404,7 @@ static void react_to_loss(
 		return;
 	b->probing = false;
 	if (!b->limited)
-		b->inflight_long = (float)max_of(
+		b->inflight_long = (float)max_f64(
 			tx_in_flight(b, ack), cfg->beta * target_segs(b, cfg, cwnd_segs));
 	if (b->mode == MODE_UP)
 		start_down(b, cfg, ack);
@@ -431,7 +425,7 @@ static void adapt_long_term(
 	}
 	if (isinf((double)b->inflight_long) || too_high(b, cfg, ack))
 		return;
-	b->inflight_long = (float)max_of((double)b->inflight_long, tx_in_flight(b, ack));
+	b->inflight_long = (float)max_f64((double)b->inflight_long, tx_in_flight(b, ack));
 	if (b->mode != MODE_UP || !ack->cwnd_limited || cwnd_segs < (double)b->inflight_long)
 		return;
 	b->up_acks += (float)ack->acked_segs;
@@ -449,7 +443,7 @@ static bool time_to_probe(
 	const struct bbr3 *b, const struct config *cfg, uint64_t now_ns, double cwnd_segs) {
 	return (double)(now_ns - b->cycle_ns) > (double)b->wait_ns
 		|| b->rounds_since_probe
-		>= min_of(target_segs(b, cfg, cwnd_segs), cfg->reno_rounds);
+		>= min_f64(target_segs(b, cfg, cwnd_segs), cfg->reno_rounds);
 }
 
 static void update_cycle(struct bbr3 *b, const struct config *cfg, const struct cc_ack *ack,
@@ -478,7 +472,7 @@ static void update_cycle(struct bbr3 *b, const struct config *cfg, const struct 
 }
 
 static double probe_rtt_segs(const struct bbr3 *b, const struct config *cfg) {
-	return max_of(bdp_segs(b, cfg, PROBE_RTT_GAIN), MIN_SEGS);
+	return max_f64(bdp_segs(b, cfg, PROBE_RTT_GAIN), MIN_SEGS);
 }
 
 static void leave_probe_rtt(
@@ -486,7 +480,7 @@ static void leave_probe_rtt(
 	if (b->probe_rtt_done_ns == 0 || ack->now_ns <= b->probe_rtt_done_ns)
 		return;
 	b->probe_rtt_stamp_ns = ack->now_ns;
-	out->cwnd_segs = max_of(out->cwnd_segs, (double)b->prior_segs);
+	out->cwnd_segs = max_f64(out->cwnd_segs, (double)b->prior_segs);
 	reset_short_term(b);
 	b->mode = MODE_STARTUP;
 	if (b->filled) {
@@ -498,7 +492,6 @@ static void leave_probe_rtt(
 static void update_min_rtt(
 	struct bbr3 *b, const struct config *cfg, const struct cc_ack *ack, struct cc_out *out) {
 	bool expired = (double)(ack->now_ns - b->probe_rtt_stamp_ns) > cfg->probe_rtt_interval_ns;
-
 	uint32_t rtt_ns = (uint32_t)time_min(ack->rtt_ns, NO_RTT - 1);
 
 	if (rtt_ns > 0 && (rtt_ns < b->probe_rtt_ns || expired)) {
@@ -555,7 +548,7 @@ static void set_pacing(
 	double rate_bps = gain * bw_bps(b) * (1 - cfg->margin);
 
 	if (rate_bps > 0 && (b->filled || rate_bps > out->pacing_bps))
-		out->pacing_bps = max_of(rate_bps, 1);
+		out->pacing_bps = max_f64(rate_bps, 1);
 }
 
 static void set_cwnd(const struct bbr3 *b, const struct config *cfg, const struct cc_ack *ack,
@@ -567,18 +560,18 @@ static void set_cwnd(const struct bbr3 *b, const struct config *cfg, const struc
 	double most = budget(b, out, bdp_segs(b, cfg, gain) + extra), cap = (double)INFINITY;
 
 	if (b->filled)
-		out->cwnd_segs = min_of(out->cwnd_segs + ack->acked_segs, most);
+		out->cwnd_segs = min_f64(out->cwnd_segs + ack->acked_segs, most);
 	else if (out->cwnd_segs < most || (double)ack->delivered_segs < cfg->initial_segs)
 		out->cwnd_segs += ack->acked_segs;
-	out->cwnd_segs = max_of(out->cwnd_segs, MIN_SEGS);
+	out->cwnd_segs = max_f64(out->cwnd_segs, MIN_SEGS);
 	if (b->mode == MODE_PROBE_RTT)
-		out->cwnd_segs = min_of(out->cwnd_segs, probe_rtt_segs(b, cfg));
+		out->cwnd_segs = min_f64(out->cwnd_segs, probe_rtt_segs(b, cfg));
 	if (b->mode == MODE_CRUISE || b->mode == MODE_PROBE_RTT)
 		cap = with_headroom(b, cfg);
 	else if (in_probe_bw(b))
 		cap = (double)b->inflight_long;
-	cap = max_of(min_of(cap, (double)b->inflight_short), MIN_SEGS);
-	out->cwnd_segs = min_of(out->cwnd_segs, cap);
+	cap = max_f64(min_f64(cap, (double)b->inflight_short), MIN_SEGS);
+	out->cwnd_segs = min_f64(out->cwnd_segs, cap);
 }
 
 static void note_loss(struct bbr3 *b, const struct cc_ack *ack) {
@@ -601,7 +594,7 @@ static void bbr3_on_ack(
 		return;
 	if (b->recovery && !ack->in_recovery && !ack->in_loss) {
 		b->recovery = false;
-		out->cwnd_segs = max_of(out->cwnd_segs, (double)b->prior_segs);
+		out->cwnd_segs = max_f64(out->cwnd_segs, (double)b->prior_segs);
 	}
 	update_rates(b, ack);
 	if (b->loss_new)
@@ -650,7 +643,7 @@ static void bbr3_on_rto(
 static void bbr3_on_spurious(void *state, const void *config, uint64_t now_ns, struct cc_out *out) {
 	struct bbr3 *b = state;
 
-	out->cwnd_segs = max_of(out->cwnd_segs, (double)b->prior_segs);
+	out->cwnd_segs = max_f64(out->cwnd_segs, (double)b->prior_segs);
 	b->recovery = b->loss_in_round = b->loss_new = false;
 	reset_full_bw(b, 0);
 	b->bw_short_bps = fmaxf(b->bw_short_bps, b->undo_bw_short_bps);

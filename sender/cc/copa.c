@@ -156,6 +156,7 @@
 // with a swing beyond 2 BDP (10 flows, 10 Mbit/s, 20 ms: 41 % competitive), and after some starts of
 // few flows with large windows (2 flows, 100 Mbit/s, 100 ms: 15 % with one seed of three); it gets
 // 0.03 to 0.31 of the link from CUBIC where 0.5 is fair with 4 BDP of buffer at 100 ms.
+#include "common/base/f64.h"
 #include "common/base/likely.h"
 #include "common/base/minmax.h"
 #include "sender/cc/cc.h"
@@ -391,10 +392,6 @@ struct copa {
 };
 static_assert(sizeof(struct copa) <= CC_STATE_MAX_BYTES, "state too large");
 
-static double max_of(double a, double b) {
-	return a > b ? a : b;
-}
-
 static void restart_velocity(struct copa *c, int8_t dir, uint64_t now_ns) {
 	c->velocity = 1;
 	c->same = 0;
@@ -414,10 +411,10 @@ static void set_out(
 	const struct copa *c, const struct config *cfg, double cwnd_segs, struct cc_out *out) {
 	double gain = c->spread > 0 ? cfg->spread_gain : 2;
 
-	out->cwnd_segs = max_of(cwnd_segs, cfg->min_segs);
+	out->cwnd_segs = max_f64(cwnd_segs, cfg->min_segs);
 	if (c->pacing_rtt_ns != NO_RTT)
 		out->pacing_bps = gain * 1e9 * out->cwnd_segs * (8u * c->mss_bytes)
-			/ max_of(c->pacing_rtt_ns, 1);
+			/ max_f64(c->pacing_rtt_ns, 1);
 }
 
 static double copa_given_window(const void *config) {
@@ -425,7 +422,7 @@ static double copa_given_window(const void *config) {
 
 	if (cfg->heavy_loss <= 0)
 		return (double)INFINITY;
-	return max_of(cfg->initial_segs, cfg->min_segs);
+	return max_f64(cfg->initial_segs, cfg->min_segs);
 }
 
 static void copa_init(void *state, const void *config, uint32_t mss_bytes, uint64_t rtt_ns,
@@ -454,7 +451,7 @@ static void copa_init(void *state, const void *config, uint32_t mss_bytes, uint6
 
 // Closes the sub-windows that end by now.
 static void rotate_standing(struct copa *c, uint64_t now_ns, double window_ns) {
-	uint64_t width_ns = (uint64_t)max_of(window_ns * STANDING_WIDTH, 1);
+	uint64_t width_ns = (uint64_t)max_f64(window_ns * STANDING_WIDTH, 1);
 	uint32_t closing_ns = c->sub_now_ns;
 
 	if (now_ns - c->sub_end_ns >= (STANDING_CLOSED + 1) * width_ns) {
@@ -489,7 +486,7 @@ static uint64_t rtt_min_ns(const struct copa *c, const struct config *cfg) {
 // one instruction where unsigned ones take five.
 static void measure(struct copa *c, const struct config *cfg, const struct cc_ack *ack) {
 	uint32_t rtt_ns = in_32_bits(ack->rtt_ns);
-	double window_ns = max_of(cfg->rtt_min_window_ns,
+	double window_ns = max_f64(cfg->rtt_min_window_ns,
 		cfg->rtt_min_rtts * (double)(int64_t)minmax_get(&c->rtt_min));
 
 	minmax_running_min(&c->rtt_min, (uint64_t)(int64_t)window_ns, ack->now_ns, rtt_ns);
@@ -527,14 +524,14 @@ static void choose_mode(struct copa *c, const struct config *cfg) {
 	if (!competitive || !c->competitive)
 		c->inv_delta = inv_delta; // also follows a change of the parameter
 	else if (!c->seen_loss)
-		c->inv_delta = max_of(c->inv_delta + 1, inv_delta);
+		c->inv_delta = max_f64(c->inv_delta + 1, inv_delta);
 	c->competitive = competitive;
 	c->seen_loss = false;
 }
 
 static void halve_inv_delta(struct copa *c, const struct config *cfg) {
 	if (c->competitive && !c->seen_loss)
-		c->inv_delta = max_of(c->inv_delta / 2, 1 / cfg->delta);
+		c->inv_delta = max_f64(c->inv_delta / 2, 1 / cfg->delta);
 	c->seen_loss = true;
 }
 
@@ -610,8 +607,8 @@ static double step(struct copa *c, const struct config *cfg, const struct cc_ack
 	double cap = cfg->velocity_cap * cwnd_segs;
 
 	if (cfg->velocity_cap > 0 && c->velocity * c->inv_delta > cap)
-		c->velocity = max_of(cap / c->inv_delta, 1);
-	cap = max_of(cfg->drain_cap * (load - 1), 1);
+		c->velocity = max_f64(cap / c->inv_delta, 1);
+	cap = max_f64(cfg->drain_cap * (load - 1), 1);
 	if (!up && cfg->drain_cap > 0 && c->velocity > cap)
 		c->velocity = cap;
 	if (up && !ack->cwnd_limited)
@@ -636,7 +633,7 @@ static void copa_on_ack(
 		return;
 	}
 	measure(c, cfg, ack);
-	window_segs = max_of(
+	window_segs = max_f64(
 		(cfg->window == WINDOW_SENT ? ack->cwnd_at_send : cwnd_segs) - cfg->bias_segs, 0);
 	if (cfg->mode == MODE_AUTO && nearly_empty(c, cfg, window_segs))
 		c->not_empty = 0;
@@ -718,7 +715,7 @@ static void copa_on_rto(
 	if (!loss->repeated)
 		remember(c, out);
 	halve_inv_delta(c, cfg);
-	c->proven_segs = (float)(cfg->backoff * max_of(out->cwnd_segs, (double)c->proven_segs));
+	c->proven_segs = (float)(cfg->backoff * max_f64(out->cwnd_segs, (double)c->proven_segs));
 	restart(c, cfg, loss->now_ns, cfg->min_segs, out);
 }
 
@@ -727,7 +724,7 @@ static void copa_on_spurious(void *state, const void *config, uint64_t now_ns, s
 
 	c->slow_start = c->undo_slow_start;
 	restart_velocity(c, DIR_NONE, now_ns);
-	set_out(c, config, max_of(out->cwnd_segs, (double)c->undo_segs), out);
+	set_out(c, config, max_f64(out->cwnd_segs, (double)c->undo_segs), out);
 }
 
 static void copa_on_idle(

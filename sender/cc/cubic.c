@@ -59,6 +59,7 @@
 //     is derived, on. Without it slow start overshoots a buffer by its size, thousands of segments at
 //     once; `classic` is for comparisons with such stacks, and so is `hystart: no`, its older name.
 //   - The cube root is Newton's, in additions and divisions: the same bits with any libm.
+#include "common/base/f64.h"
 #include "sender/cc/cube_root.h"
 #include "sender/cc/slow_start.h"
 
@@ -169,14 +170,6 @@ struct cubic {
 };
 static_assert(sizeof(struct cubic) <= CC_STATE_MAX_BYTES, "state too large");
 
-static double max_of(double a, double b) {
-	return a > b ? a : b;
-}
-
-static double min_of(double a, double b) {
-	return a < b ? a : b;
-}
-
 static double w_cubic(const struct cubic *r, const struct config *cfg, double t_s) {
 	double d = t_s - r->now.k_s;
 
@@ -268,7 +261,7 @@ static bool linux_hystart(struct cubic *r, const struct cc_ack *ack, double cwnd
 	if (cwnd_segs < LOW_WINDOW_SEGS)
 		return false;
 	if (ack->now_ns - r->train_ns <= ACK_TRAIN_GAP_NS) {
-		delay_ns = min_of(ACK_DELAY_BYTES * srtt_ns / (2 * cwnd_segs * r->mss_bytes),
+		delay_ns = min_f64(ACK_DELAY_BYTES * srtt_ns / (2 * cwnd_segs * r->mss_bytes),
 			ACK_DELAY_MAX_NS);
 		r->train_ns = ack->now_ns;
 		if ((double)(ack->now_ns - r->round_ns) > ((double)r->delay_min_ns + delay_ns) / 2)
@@ -335,14 +328,14 @@ static void avoid(struct cubic *r, const struct config *cfg, const struct cc_ack
 		r->now.w_est_segs += alpha * acked / cwnd;
 	if (cfg->reno_friendly && now < r->now.w_est_segs) {
 		r->mode = MODE_RENO;
-		out->cwnd_segs = max_of(cwnd, r->now.w_est_segs);
+		out->cwnd_segs = max_f64(cwnd, r->now.w_est_segs);
 		return;
 	}
 	r->mode = t_s < r->now.k_s ? MODE_CONCAVE : MODE_CONVEX;
 	if (!ack->cwnd_limited)
 		return;
 	target = w_cubic(r, cfg, t_s + (double)ack->srtt_ns * 1e-9);
-	target = min_of(max_of(target, cwnd), TARGET_GROWTH_MAX * cwnd);
+	target = min_f64(max_f64(target, cwnd), TARGET_GROWTH_MAX * cwnd);
 	out->cwnd_segs += acked * (target - cwnd) / cwnd;
 }
 
@@ -373,7 +366,7 @@ static void reduce(struct cubic *r, const struct config *cfg, double cwnd) {
 	r->undo_stage = r->stage;
 	r->now.w_max_segs = lower ? cwnd * (1 + cfg->beta) / 2 : cwnd;
 	r->now.prior_segs = cwnd;
-	r->now.ssthresh_segs = max_of(cfg->beta * cwnd, SSTHRESH_MIN_SEGS);
+	r->now.ssthresh_segs = max_f64(cfg->beta * cwnd, SSTHRESH_MIN_SEGS);
 }
 
 static void cubic_on_loss(
@@ -386,7 +379,7 @@ static void cubic_on_loss(
 	r->episode = true;
 	r->stage = r->timeout = false;
 	r->mode = MODE_RECOVERY;
-	out->cwnd_segs = max_of(cfg->beta * cwnd, loss->ecn ? 1 : SSTHRESH_MIN_SEGS);
+	out->cwnd_segs = max_f64(cfg->beta * cwnd, loss->ecn ? 1 : SSTHRESH_MIN_SEGS);
 }
 
 static void cubic_on_rto(

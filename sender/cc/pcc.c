@@ -26,7 +26,7 @@
 //   - A result of less than half of its rate is not one: the application, or the receiver, was the limit.
 //   - The window is two round trips of the rate: it only bounds what a dead path collects.
 //   - alpha is 100, which the paper's theorem wants for up to 46 flows: max(2.2 (n - 1), 100).
-#include "common/base/rng.h"
+#include "sender/cc/cc_draw.h"
 #include "sender/cc/monitor.h"
 #include "sender/cc/power.h"
 
@@ -99,16 +99,12 @@ static void set_rate(struct pcc *p, const struct config *cfg, double rate_mbps) 
 	p->rate_mbps = monitor_bounded(rate_mbps, cfg->min_bps);
 }
 
-static uint64_t draw(const struct pcc *p, uint64_t t_ns) {
-	return rng_mix((t_ns ^ p->seed) * RNG_GOLDEN);
-}
-
 static void decide(struct pcc *p, uint64_t now_ns) {
 	p->mode = MODE_DECIDING;
 	p->sent = p->known = 0;
 	monitors_forget(&p->q, TAG_WAIT);
 	p->votes = 0;
-	p->order = (uint8_t)(draw(p, now_ns) >> 40 & 3);
+	p->order = (uint8_t)(cc_draw(p->seed, now_ns) >> 40 & 3);
 }
 
 static void start_interval(struct pcc *p, const struct config *cfg, uint64_t now_ns) {
@@ -135,7 +131,7 @@ static void pcc_init(void *state, const void *config, uint32_t mss_bytes, uint64
 
 	*p = (struct pcc){
 		.mss_bytes = mss_bytes,
-		.seed = (uint32_t)(now_ns ^ (now_ns >> 32)) ^ mss_bytes,
+		.seed = cc_seed(now_ns, mss_bytes),
 		.last_u = -1e30f,
 		.eps = 1,
 	};
@@ -241,7 +237,7 @@ static void pcc_on_ack(
 	age_ns = (double)(ack->now_ns - now->start_ns);
 	least_ns = monitors_least_ns(&p->q, p->mss_bytes);
 	rtts = INTERVAL_RTTS_MIN
-		+ INTERVAL_RTTS_SPREAD * (double)(draw(p, now->start_ns) >> 11) * 0x1p-53;
+		+ INTERVAL_RTTS_SPREAD * (double)(cc_draw(p->seed, now->start_ns) >> 11) * 0x1p-53;
 	next |= age_ns >= rtts * (double)ack->srtt_ns && age_ns >= least_ns;
 	if (next && p->q.count < MONITORS)
 		start_interval(p, cfg, ack->now_ns);

@@ -28,7 +28,7 @@
 //   - A timeout halves the rate and starts PROBING again. ECN echoes are not heard.
 //   - A result of less than half of its rate is not one: the application, or the receiver, was the limit.
 //   - The window is two round trips of the rate: it only bounds what a dead path collects.
-#include "common/base/rng.h"
+#include "sender/cc/cc_draw.h"
 #include "sender/cc/monitor.h"
 #include "sender/cc/power.h"
 
@@ -122,7 +122,7 @@ static void start_step(struct vivace *v, uint64_t now_ns) {
 	v->mode = MODE_PROBING;
 	v->sent = v->known = 0;
 	monitors_forget(&v->q, TAG_WAIT);
-	v->up_first = (rng_mix((now_ns ^ v->seed) * RNG_GOLDEN) >> 40 & 1) != 0;
+	v->up_first = (cc_draw(v->seed, now_ns) >> 40 & 1) != 0;
 }
 
 // The next interval, by the state.
@@ -148,7 +148,7 @@ static void vivace_init(void *state, const void *config, uint32_t mss_bytes, uin
 
 	*v = (struct vivace){
 		.mss_bytes = mss_bytes,
-		.seed = (uint32_t)(now_ns ^ (now_ns >> 32)) ^ mss_bytes,
+		.seed = cc_seed(now_ns, mss_bytes),
 		.last_u = -1e30f,
 	};
 	set_rate(v, cfg, monitor_rate_mbps(cfg->initial_segs, mss_bytes, rtt_ns));

@@ -132,8 +132,8 @@ struct sender_lcore {
 	struct sender_lcore *all; // the array of all lcores
 	const struct live_plan *plan;
 	const struct groups *groups;
-	struct rte_mempool *rx_pool,
-		*tx_pool; // received frames overwrite rx_pool's data; the payload in tx_pool stays zero
+	// Received frames overwrite rx_pool's data; the payload in tx_pool stays zero.
+	struct rte_mempool *rx_pool, *tx_pool;
 	struct rte_mbuf *stock[SENDER_STOCK]; // from tx_pool
 	uint32_t stocked;
 	struct pcap_writer *capture; // --pcap; NULL: none

@@ -50,8 +50,8 @@ struct source_ops {
 	const char *summary;
 	const char *reference; // paper, for --list; NULL: none
 	const struct param *params;
-	const struct param
-		*also; // keys besides the parameters, which configure() reads; NULL: none
+	// Keys besides the parameters, which configure() reads; NULL: none.
+	const struct param *also;
 	size_t config_size;
 	enum source_kind kind;
 	bool random; // the seed decides what it does

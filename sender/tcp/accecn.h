@@ -31,8 +31,12 @@
 //     marks where 16 packets were marked.
 //   - Every ACK has the option, with SACK blocks one block less to make room. Section 3.2.3.3 allows fewer.
 //   - A data receiver's ACKs are Not-ECT, so its counter is the only one that moves: the sender of data sends r.cep = 5.
-//   - There is no fall-back for paths that clear or drop the option, and none for marks on every packet (both are left to
-//     the implementation), and a failed attempt is not remembered for the next connection.
+//   - Without the option, on the SYN/ACK or on any later ACK, ACE is interpreted conservatively until two ACKs in a row have
+//     it again (section 3.2.3.2.3). The other rules of section 3.2.3.2 are left out: a SYN/ACK is sent again with the option
+//     (3.2.3.2.2), its initial counters are not tested for zero (3.2.3.2.4, a MAY), and bytes with CE that came without a
+//     packet in ACE do not end ECN (3.2.3.2.5).
+//   - There is no fall-back for paths that drop packets with the option, and none for marks on every packet (left to the
+//     implementation), and a failed attempt is not remembered for the next connection.
 #pragma once
 #include "common/base/pkt.h"
 #include "common/net/seg.h"

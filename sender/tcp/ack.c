@@ -10,16 +10,15 @@
 #include "sender/tcp/flow.h"
 #include "sender/workload.h"
 
-#define DUP_THRESH 3
-
 static const struct cc_ops *cc_of(const struct host *h, const struct flow *f) {
-	return h->groups->group[f->group].cc;
+	return flow_group(h, f)->cc;
 }
 
 static const void *cc_config(const struct host *h, const struct flow *f) {
-	return h->groups->group[f->group].cc_config;
+	return flow_group(h, f)->cc_config;
 }
 
+// Counts and records a reduction of the control's window, if there was one.
 static void reduced(struct host *h, struct flow *f, double before, bool ecn, uint64_t now_ns) {
 	if (f->out.cwnd_segs >= before)
 		return;
@@ -49,7 +48,7 @@ static void enter_recovery(struct host *h, struct flow *f, const struct delivery
 	f->prr_flight = loss.inflight_segs + d->acked;
 	f->prr_flight += f->prr_flight == 0;
 	f->tlp_end = 0;
-	f->ecn_episode = false;
+	f->ecn_episode = f->ecn_loss = false;
 	if (f->reo_wnd_persist > 0 && --f->reo_wnd_persist == 0)
 		f->reo_wnd_mult = 1;
 	cc_of(h, f)->on_loss(f->cc_state, cc_config(h, f), &loss, &f->out);
@@ -58,7 +57,7 @@ static void enter_recovery(struct host *h, struct flow *f, const struct delivery
 }
 
 void flow_enter_loss(struct host *h, struct flow *f, uint64_t now_ns) {
-	const struct group *g = &h->groups->group[f->group];
+	const struct group *g = flow_group(h, f);
 	struct cc_loss loss = {
 		.now_ns = now_ns,
 		.inflight_segs = flow_inflight(f),
@@ -140,7 +139,7 @@ static void reno_dupacks(struct flow *f, bool dup, struct delivery *d) {
 		d->prr = 1;
 		if (flow_inflight(f) > 0 && f->sacked + 1 < f->nxt - f->una)
 			f->sacked++;
-		if (f->ca != FLOW_CA_OPEN || f->dupacks != DUP_THRESH)
+		if (f->ca != FLOW_CA_OPEN || f->dupacks != FLOW_DUP_THRESH)
 			return;
 	} else {
 		return;
@@ -186,15 +185,17 @@ static inline void notify_cc(struct host *h, struct flow *f, const struct delive
 	};
 	double before = f->out.cwnd_segs;
 	uint8_t mode = f->cc_mode;
-
 	bool traced = tel_on(h->env.tel_cc);
+	// The first loss of an ECN episode, which on_loss does not report: an algorithm answers it here (DCTCP, Prague).
+	bool loss = d->lost > 0 && a.in_recovery && f->ecn_episode && !f->ecn_loss;
 
 	if (a.interval_ns > 0 && (cc->rate || traced))
 		a.delivery_bps = (double)(f->delivered - d->prior_delivered) * f->payload * 8e9
 			/ (double)a.interval_ns;
 	cc->on_ack(f->cc_state, cc_config(h, f), &a, &f->out);
-	if (ece)
-		reduced(h, f, before, true, d->now_ns);
+	f->ecn_loss |= loss;
+	if (ece || loss)
+		reduced(h, f, before, !loss, d->now_ns);
 	flow_note_mode(h, f);
 	if (f->cc_mode != mode)
 		host_event(h, f, TEL_EV_CC_MODE, mode, f->cc_mode, 0, d->now_ns);
@@ -208,7 +209,7 @@ static inline uint64_t take_rtt(struct host *h, struct flow *f, const struct del
 
 	if (d->acked == 0 || d->newest_retrans)
 		return 0;
-	rtt_sample(&f->rtt, rtt_ns, h->groups->group[f->group].rto_min_ns);
+	rtt_sample(&f->rtt, rtt_ns, flow_group(h, f)->rto_min_ns);
 	f->count.rtt_sum_ns += rtt_ns;
 	f->count.rtt_samples++;
 	if (rtt_ns > f->interval_rtt_max_ns)
@@ -242,9 +243,7 @@ static bool tlp_repaired(struct flow *f, const struct delivery *d) {
 static bool episode_over(const struct flow *f) {
 	if (f->una < f->recover)
 		return false;
-	if (f->una == f->nxt || f->una > f->recover)
-		return true;
-	return f->sack_ok && !f->ecn_episode;
+	return f->una == f->nxt || f->una > f->recover || (f->sack_ok && !f->ecn_episode);
 }
 
 static void update_state(struct host *h, struct flow *f, const struct delivery *d, bool ece) {
@@ -388,14 +387,14 @@ void flow_ack(struct host *h, struct flow *f, const struct seg *s, uint64_t now_
 
 // Header prediction (Jacobson, 1990): no segment is lost, SACKed or retransmitted, and the ACK acknowledges whole
 // segments. Then the newest of them has the highest number, the scoreboard needs no walk, and RACK cannot find a
-// loss. The effect is that of flow_ack.
+// loss. The effect is that of flow_ack. With AccECN every ACK has feedback, also one without flags: ACE may be 000.
 static bool expected(const struct flow *f, const struct seg *s, uint32_t ahead) {
 	return s->flags == SEG_ACK && s->len == 0 && s->sack_count == 0 && s->options == SEG_OPT_TS
 		&& f->state == FLOW_OPEN && f->ts_ok && seq_diff(s->tsval, f->ts_recent) >= 0
 		&& s->seq == f->rcv_nxt && f->seen_count == 0 && f->ca == FLOW_CA_OPEN && f->sack_ok
 		&& (f->sacked | f->lost) == 0 && f->una >= f->rtx_end && f->tlp_end == 0
 		&& f->rtx_kind != RTX_REO && ahead - 1 < (uint32_t)(f->nxt - f->una) * f->payload
-		&& f->una_bytes == f->una * f->payload;
+		&& f->una_bytes == f->una * f->payload && !f->accecn;
 }
 
 bool flow_ack_expected(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {

@@ -9,8 +9,8 @@
 //
 // (tcp_tso_autosize, sk_pacing_shift 10, tcp_tso_rtt_log 9, bbr_min_tso_segs of Linux 6.12). A burst takes at most half
 // of the window (tcp_cwnd_test). A smaller burst than `size` waits for more room in the window if the next ACK must come
-// soon, unless a third of the window is free, it is all that there is to send, or a loss is being repaired
-// (tcp_tso_should_defer). Retransmissions leave in bursts of the same size.
+// soon, unless a third of the window is free, it is all that there is to send, it is the rest of a socket buffer (64 KB
+// of the stream), or a loss is being repaired (tcp_tso_should_defer). Retransmissions leave in bursts of the same size.
 //
 // `pacing: fq` is the pace of `pacing: srtt` (tcp_update_pacing_rate) with two rules of tcp_update_skb_after_send: the
 // first ten segments are not paced, and if a burst leaves later than its slot, because nothing allowed it earlier, the
@@ -18,8 +18,8 @@
 //
 // Where we differ, and why: Linux's fq holds segments that TCP has already sent, a millisecond of them or two bursts
 // (TCP small queues), and TCP's RTT samples begin when fq lets them go. Here segments wait unsent: the packets on the
-// wire have the same times, and inflight does not count what has not left. An application writes so much at once that no
-// write ends a burst.
+// wire have the same times, and inflight does not count what has not left. Socket buffers are full from the first one:
+// in Linux those that were written before the peer's window has opened are smaller.
 #include "common/base/likely.h"
 #include "sender/host.h"
 #include "sender/tcp/flow.h"
@@ -59,10 +59,11 @@ static bool defers(const struct flow *f, uint32_t size, uint64_t room, uint64_t 
 	uint64_t peer = (f->wnd_bytes - flow_offset(f, f->nxt)) / f->payload;
 	uint64_t peer_whole = (f->wnd_bytes - f->una_bytes) / f->payload;
 	uint64_t limit = min_u64(room, peer), whole = min_u64((uint64_t)f->cwnd_segs, peer_whole);
+	uint64_t buffer = BURST_BYTES_MAX / f->payload, rest = buffer - f->nxt % buffer;
 	uint64_t written_ns = time_max(f->last_send_ns, f->next_send_ns), ack_ns;
 
 	if (f->ca != FLOW_CA_OPEN || f->una == f->nxt || limit >= size
-		|| limit >= f->data_segs - f->nxt || limit >= whole / 3
+		|| limit >= f->data_segs - f->nxt || limit >= rest || limit >= whole / 3
 		|| time_since(now_ns, written_ns) > NS_PER_MS)
 		return false;
 	ack_ns = flow_sent_ns(flow_seg(f, f->una), now_ns) + f->rtt.srtt_ns;
@@ -115,31 +116,23 @@ bool flow_send_bursts(struct host *h, struct flow *f, uint64_t now_ns, uint64_t 
 		uint64_t at_ns = now_ns;
 
 		if (room <= 0) {
-			f->cwnd_blocked = true;
-			f->cwnd_limited_nxt = f->nxt;
+			flow_window_limits(f);
 			f->owed_ns = 0; // the window limits sending, not the pacer
 			break;
 		}
-		if (paced && (f->next_send_ns > now_ns || h->tx_backpressure)
-			&& (retransmit || f->nxt <= f->data_segs)) {
-			if (!f->pace.armed)
-				host_arm(h, &f->pace, time_max(f->next_send_ns, now_ns));
+		if (paced && pacer_holds(h, f, retransmit, now_ns))
 			break;
-		}
 		if (!retransmit && !flow_new_allowed(h, f, now_ns)) {
-			if (f->nxt >= f->data_segs)
-				f->app_limited = f->delivered + flow_inflight(f) + 1;
-			f->owed_ns = 0;
+			flow_source_limits(f);
 			break;
 		}
-		if (f->una == f->nxt && f->nxt > 0 && now_ns - f->last_send_ns >= f->rtt.rto_ns) {
+		if (flow_idle(f, now_ns)) {
 			flow_after_idle(h, f, now_ns);
 			room = flow_window_room(f);
 		}
 		n = (uint32_t)min_u64((uint64_t)(room > 0 ? room : 1), size);
 		if (!retransmit && defers(f, size, (uint64_t)room, now_ns)) {
-			f->cwnd_blocked = true;
-			f->cwnd_limited_nxt = f->nxt;
+			flow_window_limits(f);
 			break;
 		}
 		if (!retransmit)

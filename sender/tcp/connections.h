@@ -5,6 +5,7 @@
 // the first unused receiver, else the first whose connection is over; if there is none, it is refused and counted.
 // Connections are found by their addresses in a chained hash table. All memory is allocated at the start.
 #pragma once
+#include "common/base/likely.h"
 #include "common/net/wire.h"
 #include "sender/host.h"
 
@@ -36,7 +37,7 @@ uint32_t connections_lookup(struct connections *c, struct host *h, uint32_t inde
 // CONNECTION_NONE. A receiver whose connection is over accepts a SYN with another sequence number.
 static inline uint32_t connections_receiver(struct connections *c, struct host *h, uint32_t index,
 	const struct wire_addr *from, const struct seg *seg) {
-	if (__builtin_expect(index != CONNECTION_NONE && (seg->flags & SEG_SYN) == 0, 1))
+	if (likely(index != CONNECTION_NONE && (seg->flags & SEG_SYN) == 0))
 		return index;
 	return connections_lookup(c, h, index, from, seg);
 }

@@ -139,8 +139,8 @@ static bool too_old(const struct flow *f, const struct seg *s) {
 			|| (uint64_t)age_ms * NS_PER_MS > f->rtt.rto_ns);
 }
 
-// Of a connection that we have reset there is nothing any more: what still comes is answered by a reset at the number
-// that its sender expects (RFC 9293 section 3.10.7.1). The first reset may have been beyond it.
+// A segment of a connection that we have reset is answered by a reset with the sequence number that its sender expects
+// (RFC 9293 section 3.10.7.1): that of the first reset may have been higher.
 static void answer_closed(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
 	struct seg reset;
 
@@ -270,8 +270,8 @@ void flow_transmit(struct host *h, struct flow *f, uint64_t index, uint64_t due_
 	h->env.output(h->env.ctx, f->id, &s, 1, ecn, due_ns, paced);
 }
 
-// The flow's source is past its stop: it ends with what was sent, and its FIN may follow. False: more data may come
-// later, there is none at present, and no FIN.
+// Whether a flow past its stop has something to send: its data ends with what was sent, and the FIN follows. One that
+// keeps its connection (`keep`) sends the data that it has, and no FIN.
 __attribute__((noinline)) static bool stopped(struct flow *f) {
 	uint64_t i = f->nxt;
 
@@ -309,7 +309,7 @@ bool flow_new_allowed(struct host *h, struct flow *f, uint64_t now_ns) {
 	return new_allowed(h, f, now_ns);
 }
 
-static inline void after_idle(struct host *h, struct flow *f, uint64_t now_ns) {
+void flow_after_idle(struct host *h, struct flow *f, uint64_t now_ns) {
 	const struct group *g = flow_group(h, f);
 
 	if (g->cc->on_idle == NULL)
@@ -317,10 +317,6 @@ static inline void after_idle(struct host *h, struct flow *f, uint64_t now_ns) {
 	g->cc->on_idle(f->cc_state, g->cc_config, now_ns, now_ns - f->last_send_ns, &f->out);
 	flow_note_mode(h, f);
 	f->cwnd_segs = f->out.cwnd_segs;
-}
-
-void flow_after_idle(struct host *h, struct flow *f, uint64_t now_ns) {
-	after_idle(h, f, now_ns);
 }
 
 // Sends all segments that the window allows at once, if they are new, full and unpaced. Sent at the same time, they
@@ -368,27 +364,18 @@ static bool send_each(
 		uint64_t i, at_ns = now_ns;
 
 		if (room <= 0) {
-			f->cwnd_blocked = true;
-			f->cwnd_limited_nxt = f->nxt;
+			flow_window_limits(f);
 			f->owed_ns = 0; // the window limits sending, not the pacer
 			break;
 		}
-		if (paced && (f->next_send_ns > now_ns || h->tx_backpressure)) {
-			if (retransmit || f->nxt <= f->data_segs) {
-				if (!f->pace.armed)
-					host_arm(h, &f->pace, time_max(f->next_send_ns, now_ns));
-				break;
-			}
-		}
+		if (paced && pacer_holds(h, f, retransmit, now_ns))
+			break;
 		if (!retransmit && !new_allowed(h, f, now_ns)) {
-			// No more data: samples are application-limited until all of it is delivered.
-			if (f->nxt >= f->data_segs)
-				f->app_limited = f->delivered + flow_inflight(f) + 1;
-			f->owed_ns = 0;
+			flow_source_limits(f);
 			break;
 		}
-		if (f->una == f->nxt && f->nxt > 0 && now_ns - f->last_send_ns >= f->rtt.rto_ns) {
-			after_idle(h, f, now_ns);
+		if (flow_idle(f, now_ns)) {
+			flow_after_idle(h, f, now_ns);
 			room = flow_window_room(f);
 		}
 		i = retransmit ? flow_next_lost(f) : f->nxt;

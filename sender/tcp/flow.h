@@ -106,8 +106,8 @@ struct flow {
 	struct seg_ring ring;
 	uint32_t sacked, lost, retrans;
 	uint32_t unsent_lost; // lost and not yet retransmitted
-	uint64_t
-		rtx_end; // no segment from this number on was ever retransmitted; UINT64_MAX: no short path
+	// No segment from this number on was ever retransmitted; UINT64_MAX: no short path.
+	uint64_t rtx_end;
 
 	// 3. Delivery rate (draft-cheng-iccrg-delivery-rate-estimation-02), RTT.
 	_Alignas(64) uint64_t delivered;
@@ -162,6 +162,7 @@ struct flow {
 	bool undo_sent; // undo_tsval is valid
 	bool undo_timeout; // it began with a timeout
 	uint8_t frto; // enum flow_frto
+	bool ecn_loss; // the algorithm was told of a loss in this ECN episode
 	uint64_t probe_end; // offset up to which window probes have carried data
 	uint64_t challenge_ns; // no unacceptable segment is answered before this time
 	uint32_t dupacks; // duplicate ACKs in a row, from a peer without SACK
@@ -198,6 +199,9 @@ void flow_timer(struct host *h, struct flow *f, enum host_timer_kind kind, uint6
 
 #define FLOW_OUR_WINDOW 65535 // the peer is expected to send only its FIN
 
+// From so many duplicate ACKs or SACKed segments on, a hole is a loss and not reordering (RFC 5681, RFC 8985).
+#define FLOW_DUP_THRESH 3
+
 // Timestamp option's clock: 1 ms ticks (RFC 7323 section 5.4 allows 1 ms to 1 s).
 static inline uint32_t flow_tsval(uint64_t now_ns) {
 	return (uint32_t)(now_ns / NS_PER_MS) + 1;
@@ -210,6 +214,25 @@ static inline uint32_t flow_inflight(const struct flow *f) {
 // Number of segments for which the window has room; negative: the window has shrunk.
 static inline int64_t flow_window_room(const struct flow *f) {
 	return (int64_t)f->cwnd_segs - flow_inflight(f);
+}
+
+// Whether all segments are acknowledged and none was sent for an RTO: the window may be out of date (RFC 5681 4.1).
+static inline bool flow_idle(const struct flow *f, uint64_t now_ns) {
+	return f->una == f->nxt && f->nxt > 0 && now_ns - f->last_send_ns >= f->rtt.rto_ns;
+}
+
+// No more is sent because the window has no room.
+static inline void flow_window_limits(struct flow *f) {
+	f->cwnd_blocked = true;
+	f->cwnd_limited_nxt = f->nxt;
+}
+
+// No more is sent because no new segment may be. If there is no more data, rate samples are limited by the application
+// until all that is in flight is delivered.
+static inline void flow_source_limits(struct flow *f) {
+	if (f->nxt >= f->data_segs)
+		f->app_limited = f->delivered + flow_inflight(f) + 1;
+	f->owed_ns = 0;
 }
 
 // Time of a segment's last transmission. Its record keeps 48 bits, enough for an age of 78 hours.
@@ -277,7 +300,7 @@ __attribute__((cold)) bool flow_send_bursts(
 	struct host *h, struct flow *f, uint64_t now_ns, uint64_t due_ns);
 // Whether a new segment may be sent: not beyond the data, the FIN, or the peer's window.
 bool flow_new_allowed(struct host *h, struct flow *f, uint64_t now_ns);
-// All segments are acknowledged and none was sent for an RTO: the window may be out of date (RFC 5681 4.1).
+// After flow_idle: the control adapts its window.
 void flow_after_idle(struct host *h, struct flow *f, uint64_t now_ns);
 // Sends a tail loss probe: new data if the window allows, else the last segment again. Uses a pacing slot, as in
 // Linux.

@@ -10,6 +10,8 @@
 #define MSS_DEFAULT 536 // RFC 9293 section 3.7.1: without the option
 #define MSS_MIN 88 // room for all TCP options and some payload
 #define PAYLOAD_MIN 48 // MSS_MIN less 40 bytes of options
+// Between the sequence numbers of two connections: more than any window, so that old packets are unacceptable.
+#define RENEW_SEQ_GAP (1u << 30)
 #define RTO_UNMEASURED_NS (3 * NS_PER_S) // RFC 6298 section 5.7: after a SYN was sent again
 
 void handshake_syn(struct host *h, struct flow *f, uint64_t now_ns) {
@@ -128,9 +130,6 @@ void handshake_rx(struct host *h, struct flow *f, const struct seg *s, uint64_t 
 	else
 		h->count.rx_bad++;
 }
-
-// Behind all sequence numbers of the last connection by more than any window, so that its packets are unacceptable.
-#define RENEW_SEQ_GAP (1u << 30)
 
 void flow_renew(struct host *h, struct flow *f, uint64_t bytes, uint64_t now_ns) {
 	struct flow old = *f;

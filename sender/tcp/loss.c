@@ -26,7 +26,6 @@
 
 #include <string.h>
 
-#define DUP_THRESH 3
 #define REO_WND_PERSIST 16 // recoveries
 #define NO_SEG UINT64_MAX
 
@@ -235,7 +234,7 @@ void loss_mark(struct flow *f, uint64_t index) {
 }
 
 static uint64_t reo_wnd_ns(const struct flow *f) {
-	if (!f->reordering_seen && (f->ca != FLOW_CA_OPEN || f->sacked >= DUP_THRESH))
+	if (!f->reordering_seen && (f->ca != FLOW_CA_OPEN || f->sacked >= FLOW_DUP_THRESH))
 		return 0;
 	return time_min(f->reo_wnd_mult * (f->rtt.min_ns / 4), f->rtt.srtt_ns);
 }

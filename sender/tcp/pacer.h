@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The pacer: the time at which a flow's next segment may be sent, and how lateness is made up for.
 #pragma once
+#include "sender/host.h"
 #include "sender/tcp/flow.h"
 
 #include <math.h>
@@ -26,9 +27,21 @@ static inline double pacer_window_bps(const struct group *g, const struct flow *
 
 // Payload bits per second; 0: not paced.
 static inline double pacer_bps(const struct group *g, const struct flow *f) {
-	if (g->pacing == PACING_CC || f->out.pacing_bps > 0)
-		return g->pacing == PACING_OFF ? 0 : f->out.pacing_bps;
-	return g->pacing == PACING_OFF ? 0 : pacer_window_bps(g, f);
+	if (g->pacing == PACING_OFF)
+		return 0;
+	return g->pacing == PACING_CC || f->out.pacing_bps > 0 ? f->out.pacing_bps
+							       : pacer_window_bps(g, f);
+}
+
+// Whether there is a next segment that waits for its pacing slot or for the port; then the timer is armed.
+static inline bool pacer_holds(struct host *h, struct flow *f, bool retransmit, uint64_t now_ns) {
+	if (f->next_send_ns <= now_ns && !h->tx_backpressure)
+		return false;
+	if (!retransmit && f->nxt > f->data_segs)
+		return false;
+	if (!f->pace.armed)
+		host_arm(h, &f->pace, time_max(f->next_send_ns, now_ns));
+	return true;
 }
 
 // To be called when the pacer is late by more than PACER_CATCH_UP_NS; returns the time from which gaps count now.

@@ -5,10 +5,6 @@
 
 #include <string.h>
 
-static const struct group *group_of(const struct host *h, const struct receiver *r) {
-	return &h->groups->group[r->group_index];
-}
-
 static inline uint32_t receiver_next(const struct receiver *r) {
 	return receiver_seq(r, r->rcv_nxt + (receiver_done(r) ? 1 : 0));
 }
@@ -89,8 +85,8 @@ static void send_syn_ack(struct host *h, struct receiver *r, uint8_t ecn, uint64
 	s.seq = receiver_iss(r);
 	s.ack = r->irs + 1;
 	s.options |= SEG_OPT_MSS;
-	s.mss = (uint16_t)group_of(h, r)->mss;
-	s.window = (uint16_t)min_u64(receiver_window_max(group_of(h, r)), 65535);
+	s.mss = (uint16_t)receiver_group(h, r)->mss;
+	s.window = (uint16_t)min_u64(receiver_window_max(receiver_group(h, r)), 65535);
 	if (r->window_scaled) {
 		s.options |= SEG_OPT_WSCALE;
 		s.wscale = r->wscale;
@@ -123,15 +119,15 @@ static void receiver_syn(
 	if (r->state == RECEIVER_LISTEN) {
 		r->state = RECEIVER_OPEN;
 		r->irs = s->seq;
-		r->ts_ok = group_of(h, r)->timestamps && (s->options & SEG_OPT_TS) != 0;
-		r->sack_ok = group_of(h, r)->sack && (s->options & SEG_OPT_SACK_OK) != 0;
-		agree_ecn(r, group_of(h, r), s);
+		r->ts_ok = receiver_group(h, r)->timestamps && (s->options & SEG_OPT_TS) != 0;
+		r->sack_ok = receiver_group(h, r)->sack && (s->options & SEG_OPT_SACK_OK) != 0;
+		agree_ecn(r, receiver_group(h, r), s);
 		if ((r->modes & RECEIVER_HOST) != 0)
 			r->acks->syn_ack_ns = now_ns;
 		r->window_scaled = (s->options & SEG_OPT_WSCALE) != 0;
 		if (!r->window_scaled) {
 			r->wscale = 0;
-			r->window = (uint16_t)min_u64(group_of(h, r)->rwnd, 65535);
+			r->window = (uint16_t)min_u64(receiver_group(h, r)->rwnd, 65535);
 		}
 	} else if (s->seq != r->irs || r->rcv_nxt > 0 || r->head != NULL || r->fin_seen) {
 		receiver_refuse(h, r, now_ns); // RFC 5961 section 4
@@ -157,7 +153,7 @@ static void count_ecn(struct receiver *r, const struct seg *s, uint8_t ecn, bool
 
 static void note_ecn(struct host *h, struct receiver *r, const struct seg *s, uint8_t ecn,
 	bool *now, uint64_t now_ns) {
-	bool ce = ecn == ECN_CE, exact = group_of(h, r)->dctcp_echo;
+	bool ce = ecn == ECN_CE, exact = receiver_group(h, r)->dctcp_echo;
 
 	if (!r->ecn_ok)
 		return;
@@ -178,18 +174,28 @@ static void note_ecn(struct host *h, struct receiver *r, const struct seg *s, ui
 	r->ce_last = ce;
 }
 
-// Acknowledges `len` bytes of data: at once if `now` or if ack_every full segments have arrived, else delayed.
+// Whether `pending` full segments are acknowledged without a delay.
+static inline bool ack_due(const struct receiver *r) {
+	return r->pending >= r->ack_every || r->ack_delay_ns == 0;
+}
+
+static inline void delay_ack(struct host *h, struct receiver *r, uint64_t now_ns) {
+	if (r->delack_ns != NEVER_NS)
+		return;
+	r->delack_ns = now_ns + r->ack_delay_ns;
+	if (!r->delack.armed)
+		host_arm(h, &r->delack, r->delack_ns);
+}
+
+// Acknowledges a segment of an ideal host: at once if `now` or if ack_every full segments have arrived, else delayed.
 static inline void acknowledge(
 	struct host *h, struct receiver *r, uint16_t len, bool now, uint64_t now_ns) {
 	if (len >= r->payload)
 		r->pending++;
-	if (now || r->pending >= r->ack_every || r->ack_delay_ns == 0) {
+	if (now || ack_due(r))
 		send_ack(h, r, now_ns);
-	} else if (r->delack_ns == NEVER_NS) {
-		r->delack_ns = now_ns + r->ack_delay_ns;
-		if (!r->delack.armed)
-			host_arm(h, &r->delack, r->delack_ns);
-	}
+	else
+		delay_ack(h, r, now_ns);
 }
 
 void receiver_ack_fixed(
@@ -197,10 +203,10 @@ void receiver_ack_fixed(
 	uint32_t pending = r->pending + segs;
 
 	r->pending = (uint8_t)(pending < UINT8_MAX ? pending : UINT8_MAX);
-	if (now || r->pending >= r->ack_every || r->ack_delay_ns == 0)
+	if (now || ack_due(r))
 		receiver_send_ack(h, r, now_ns);
 	else
-		acknowledge(h, r, 0, false, now_ns);
+		delay_ack(h, r, now_ns);
 }
 
 // Processes payload [start, end), in offsets, and decides whether the ACK may be delayed.
@@ -224,7 +230,7 @@ static void receiver_data(struct host *h, struct receiver *r, const struct seg *
 		now = true;
 	}
 	// The end of a transfer on a connection that stays open: what the application answers carries the ACK.
-	now |= (s->flags & SEG_PSH) != 0 && group_of(h, r)->keeps;
+	now |= (s->flags & SEG_PSH) != 0 && receiver_group(h, r)->keeps;
 	if (s->len > r->payload)
 		r->payload = s->len;
 	if (end <= r->rcv_nxt && s->len > 0) {
@@ -299,7 +305,7 @@ static void receiver_rst(struct host *h, struct receiver *r, const struct seg *s
 		r->state = RECEIVER_CLOSED;
 		return;
 	}
-	if (ahead > 0 && ahead <= (int64_t)group_of(h, r)->rwnd)
+	if (ahead > 0 && ahead <= (int64_t)receiver_group(h, r)->rwnd)
 		receiver_refuse(h, r, now_ns);
 	else
 		h->count.rx_bad++;
@@ -366,7 +372,7 @@ __attribute__((noinline)) static void receiver_other(
 	}
 	if (r->state != RECEIVER_OPEN) {
 		h->count.rx_bad++;
-		if (r->state == RECEIVER_CLOSED && group_of(h, r)->peer.reset_ns > 0)
+		if (r->state == RECEIVER_CLOSED && receiver_group(h, r)->peer.reset_ns > 0)
 			answer_closed(h, r, s, now_ns);
 		return;
 	}
@@ -380,8 +386,8 @@ __attribute__((noinline)) static void receiver_other(
 	fin = (s->flags & SEG_FIN) != 0;
 	bare = s->len == 0 && !fin;
 	ahead = seq_diff(s->seq, receiver_seq(r, r->rcv_nxt));
-	if (!ack_acceptable(r, s) || ahead > (int64_t)group_of(h, r)->rwnd
-		|| (receiver_done(r) && ahead + s->len > 0) // no data may follow a FIN
+	if (!ack_acceptable(r, s) || ahead > (int64_t)receiver_group(h, r)->rwnd
+		|| (receiver_done(r) && ahead + s->len > bare) // only ACKs may follow a FIN
 		|| (!bare && -ahead > (int64_t)r->rcv_nxt)) {
 		receiver_refuse(h, r, now_ns);
 		return;

@@ -45,7 +45,7 @@ void range_pool_fini(struct range_pool *p);
 
 enum receiver_state { RECEIVER_LISTEN, RECEIVER_OPEN, RECEIVER_CLOSED };
 
-// What a receiver does beyond the defaults. Only without all of them do segments take the short path.
+// What a receiver does beyond the defaults. Segments take the short path only if it does none of this.
 enum receiver_mode {
 	RECEIVER_ECN = 1,
 	RECEIVER_GRO = 2,
@@ -150,11 +150,11 @@ static inline uint32_t receiver_iss(const struct receiver *r) {
 	return (r->id + 1) * 0x85ebca6bu;
 }
 
-// Whether all data and the FIN have been received.
 static inline bool receiver_accecn(const struct receiver *r) {
 	return (r->modes & RECEIVER_ACCECN) != 0;
 }
 
+// Whether all data and the FIN have been received.
 static inline bool receiver_done(const struct receiver *r) {
 	return r->fin_seen && r->rcv_nxt == r->fin;
 }

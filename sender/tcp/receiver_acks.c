@@ -38,10 +38,6 @@
 #define COMPRESSED_MAX 44
 #define COMPRESSED_NS_MAX NS_PER_MS
 
-static const struct group *group_of(const struct host *h, const struct receiver *r) {
-	return &h->groups->group[r->group_index];
-}
-
 uint64_t receivers_acks_bytes(const struct groups *gs, uint32_t receivers) {
 	for (uint32_t i = 0; i < gs->count; i++) {
 		if (gs->group[i].receiver_modes != 0)
@@ -238,7 +234,7 @@ void receiver_ack_host(struct host *h, struct receiver *r, const struct seg *s, 
 		return;
 	}
 	if (a->gro_ns == NEVER_NS) {
-		a->gro_ns = now_ns + group_of(h, r)->gro_ns;
+		a->gro_ns = now_ns + receiver_group(h, r)->gro_ns;
 		a->gro_now = a->gro_repeated = false;
 		a->gro_tsval = s->tsval;
 		a->gro_ecn = ecn;

@@ -27,10 +27,6 @@
 #define SYN_WINDOW_MAX 65535
 #define FIRST_SEGS 10 // tcp_init_buffer_space: of the first round trip
 
-static const struct group *group_of(const struct host *h, const struct receiver *r) {
-	return &h->groups->group[r->group_index];
-}
-
 uint64_t receiver_window_max(const struct group *g) {
 	return g->rmem == 0 ? g->rwnd : min_u64(g->rwnd, g->rmem / OVERHEAD);
 }
@@ -50,7 +46,7 @@ void receiver_window_init(struct receiver *r, const struct group *g) {
 
 void receiver_window_read(const struct host *h, struct receiver *r, uint64_t now_ns) {
 	struct receiver_window *w = &r->acks->window;
-	double bps = (double)group_of(h, r)->read_bps, bytes;
+	double bps = (double)receiver_group(h, r)->read_bps, bytes;
 
 	bytes = (double)time_since(now_ns, w->read_ns) * bps / 8e9;
 	if (bps <= 0 || bytes >= (double)(r->rcv_nxt - w->read)) {
@@ -107,7 +103,7 @@ static void adjust(const struct group *g, struct receiver *r, uint64_t now_ns) {
 
 void receiver_window_data(
 	const struct host *h, struct receiver *r, const struct seg *s, uint64_t now_ns) {
-	const struct group *g = group_of(h, r);
+	const struct group *g = receiver_group(h, r);
 	struct receiver_window *w = &r->acks->window;
 	uint64_t most;
 
@@ -145,14 +141,14 @@ void receiver_window_set(const struct host *h, struct receiver *r, uint64_t now_
 // The reader frees space: when the window can be twice what the peer knows of.
 uint64_t receiver_window_update_ns(const struct host *h, struct receiver *r, uint64_t now_ns) {
 	struct receiver_window *w = &r->acks->window;
-	double bps = (double)group_of(h, r)->read_bps;
+	double bps = (double)receiver_group(h, r)->read_bps;
 	uint64_t known = w->edge > r->rcv_nxt ? w->edge - r->rcv_nxt : 0;
 	uint64_t wanted = max_u64(2 * known, max_u64(w->space / 16, r->payload)), free;
 	uint64_t unit = UINT64_C(1) << r->wscale;
 
 	w->update_ns = NEVER_NS;
 	wanted = (wanted + unit - 1) & ~(unit - 1);
-	// What may not be advertised yet, only data can change: an ACK now would say nothing new, again and again.
+	// What may be advertised grows only with data: until then an ACK would say nothing new.
 	if (bps <= 0 || r->fin_seen || wanted > min_u64(w->space, w->advertise))
 		return NEVER_NS;
 	receiver_window_read(h, r, now_ns);

@@ -16,8 +16,7 @@ static uint64_t backed_off_ns(const struct group *g, const struct flow *f, uint3
 	return time_min(rto, g->rto_max_ns);
 }
 
-// Starts, extends or stops the one retransmission timer. An RTO counts from the last progress
-// (rtx_base), a TLP from now (RFC 6298 section 5, RFC 8985 section 7.2).
+// An RTO counts from the last progress (rtx_base_ns), a probe from now (RFC 6298 section 5, RFC 8985 section 7.2).
 void flow_arm_rtx(struct host *h, struct flow *f, uint64_t now_ns) {
 	const struct group *g = flow_group(h, f);
 	uint64_t rto = backed_off_ns(g, f, f->backoff);

@@ -127,6 +127,20 @@ void seg_arena_put(struct seg_arena *a, struct seg_rec *rec) {
 	free_push(a, block, order);
 }
 
+// Moves the records of [una, next) to a block of 2^order. False: the arena is full; nothing was done.
+static bool ring_move(
+	struct seg_ring *r, struct seg_arena *a, uint32_t order, uint64_t una, uint64_t next) {
+	struct seg_ring to = {seg_arena_get(a, order), (1u << order) - 1};
+
+	if (to.rec == NULL)
+		return false;
+	for (uint64_t i = una; i < next; i++)
+		*seg_at(&to, i) = *seg_at(r, i);
+	seg_ring_free(r, a);
+	*r = to;
+	return true;
+}
+
 bool seg_ring_grow(struct seg_ring *r, struct seg_arena *a, uint64_t una, uint64_t next) {
 	uint32_t order =
 		r->rec == NULL ? SEG_ORDER_MIN : 32u - (uint32_t)__builtin_clz(r->mask) + 1;
@@ -135,15 +149,7 @@ bool seg_ring_grow(struct seg_ring *r, struct seg_arena *a, uint64_t una, uint64
 		a->refused++;
 		return false;
 	}
-	struct seg_ring bigger = {seg_arena_get(a, order), (1u << order) - 1};
-
-	if (bigger.rec == NULL)
-		return false;
-	for (uint64_t i = una; i < next; i++)
-		*seg_at(&bigger, i) = *seg_at(r, i);
-	seg_ring_free(r, a);
-	*r = bigger;
-	return true;
+	return ring_move(r, a, order, una, next);
 }
 
 void seg_ring_fit(struct seg_ring *r, struct seg_arena *a, uint64_t una, uint64_t next) {
@@ -153,14 +159,7 @@ void seg_ring_fit(struct seg_ring *r, struct seg_arena *a, uint64_t una, uint64_
 		order++;
 	if ((1u << order) > r->mask / 2)
 		return;
-	struct seg_ring smaller = {seg_arena_get(a, order), (1u << order) - 1};
-
-	if (smaller.rec == NULL)
-		return;
-	for (uint64_t i = una; i < next; i++)
-		*seg_at(&smaller, i) = *seg_at(r, i);
-	seg_ring_free(r, a);
-	*r = smaller;
+	ring_move(r, a, order, una, next);
 }
 
 void seg_ring_free(struct seg_ring *r, struct seg_arena *a) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Detection of spurious window reductions: segments that were declared lost may only have been late, because
-// packets were reordered or because the path has become slower than the timeout. Three ways to detect it:
+// packets were reordered or because the path has become slower than the timeout. Four ways to detect it:
 //
 //	Eifel (RFC 3522)    an ACK in sequence echoes a timestamp from before the first retransmission:
 //	                    it answers the original
@@ -8,9 +8,10 @@
 //	F-RTO (RFC 5682 3)  after a timeout: the ACK of the retransmission releases new segments instead
 //	                    of further retransmissions, and the next ACK acknowledges some that were
 //	                    never retransmitted
+//	nothing was sent    the episode ended before anything was retransmitted
 //
-// The fourth case is an episode that ended before anything was retransmitted. In each case the algorithm takes
-// its reduction back (cc_ops.on_spurious), and lost segments that were not yet retransmitted count as in flight.
+// In each case the algorithm takes its reduction back (cc_ops.on_spurious), and lost segments that were not yet
+// retransmitted count as in flight.
 //
 // Where we differ from the RFCs, and why
 //   - As in Linux, a fast recovery is not taken back by Eifel while other retransmissions are in
@@ -101,7 +102,7 @@ static void unmark(struct flow *f, uint64_t now_ns) {
 }
 
 static void undo(struct host *h, struct flow *f, uint32_t how, uint64_t now_ns) {
-	const struct group *g = &h->groups->group[f->group];
+	const struct group *g = flow_group(h, f);
 	double before = f->out.cwnd_segs;
 
 	if (f->unsent_lost > 0)

@@ -102,3 +102,59 @@ def test_captures_are_not_misread(weir_sim: Path, weir_pcap: Path, tmp_path: Pat
         assert (losses["ece"].sum() > 0) == echoes
         assert (losses["ecn_reductions"].sum() > 0) == echoes
         assert flows["options"][0] & 8
+
+
+def cleared(segments: str, path: str = "reverse") -> str:
+    """An override: a middlebox of a path that clears the option on these segments."""
+    return f"paths.{path}=[{{clear_options: {{accecn: {segments}}}}}, {{delay: {{delay: 5ms}}}}]"
+
+
+@pytest.mark.parametrize("control", ["dctcp", "prague"])
+@pytest.mark.parametrize("segments", ["syn", "later", "all"])
+def test_ace_alone_counts_every_mark(simulate: Simulate, control: str, segments: str) -> None:
+    """ACKs of less than eight packets need no option (RFC 9768, sections 3.2.2.5 and 3.2.3.2.3)."""
+    plain = simulate(CONFIG, *WHOLE, ACCECN, f"flows.0.cc={control}")
+    run = simulate(CONFIG, *WHOLE, ACCECN, f"flows.0.cc={control}", cleared(segments))
+
+    assert run.summary["flows"]["done"] == 1
+    assert run.groups[0]["ce_segs"] == run.link["marks"] == plain.link["marks"]
+    assert run.groups[0]["goodput_bps"] == plain.groups[0]["goodput_bps"]
+
+
+@pytest.mark.parametrize("segments", ["later", "all"])
+def test_without_the_option_the_most_is_assumed(simulate: Simulate, segments: str) -> None:
+    """ACKs of many packets (GRO) may hide that ACE went round: section 3.2.2.5.2, dSafer."""
+    run = simulate(CONFIG, *WHOLE, ACCECN, "flows.0.gro=2ms", cleared(segments))
+
+    assert run.summary["flows"]["done"] == 1
+    assert run.groups[0]["ce_segs"] > run.link["marks"] > 0
+
+
+def test_the_option_is_used_when_it_comes_after_all(simulate: Simulate) -> None:
+    """Not on the SYN/ACK but later, which section 3.2.3.2.3 allows.
+
+    The first ACK alone, of the initial window of ten, has nothing to compare its bytes with.
+    """
+    run = simulate(CONFIG, *WHOLE, ACCECN, "flows.0.gro=2ms", cleared("syn"))
+
+    assert run.link["marks"] > 50
+    assert 0 <= run.groups[0]["ce_segs"] - run.link["marks"] <= 10
+
+
+def test_a_captured_ack_has_nops_and_a_good_checksum(weir_sim: Path, tmp_path: Path) -> None:
+    """Tshark finds no option from the receiver, only NOPs, and each checksum right."""
+    capture, out = tmp_path / "cleared.pcap", tmp_path / "run"
+    options = [arg for override in (*WHOLE, ACCECN, cleared("all")) for arg in ("-o", override)]
+    argv = [str(weir_sim), str(ROOT / f"configs/{CONFIG}.yaml"), *options, "--pcap", str(capture)]
+    subprocess.run([*argv, "--out", str(out)], check=True, capture_output=True, timeout=120)
+    names = ("tcp.srcport", "tcp.checksum.status", "tcp.options.acc_ecn.eceb", "tcp.hdr_len")
+    argv = ["tshark", "-r", str(capture), "-T", "fields", "-E", "separator=;", "-o"]
+    argv += ["tcp.check_checksum:TRUE", *(part for name in names for part in ("-e", name))]
+    shown = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=120).stdout
+    syn, *rest = (line.split(";") for line in shown.splitlines())
+    acks = [row for row in rest if row[0] != syn[0]]
+
+    assert len(acks) > 1000
+    assert {row[1] for row in acks} == {"1"}  # good
+    assert {row[2] for row in acks} == {""}
+    assert {row[3] for row in acks[1:]} >= {"44"}  # 32 with timestamps, and 12 NOPs

@@ -58,7 +58,11 @@ telemetry: {level: 1}
 
 @pytest.mark.parametrize("buffer", ["1BDP", "2BDP", "4BDP"])
 def test_shares_better_with_cubic_than_version_1(simulate: Simulate, buffer: str) -> None:
-    """Section 5.3.3.5.1: coexistence is a goal of this version; version 1 does not ask."""
+    """Section 5.3.3.5.1: coexistence is a goal of this version; version 1 does not ask.
+
+    Version 1 takes most of the link from a small buffer and little of it from a large one, and in
+    between, near 2 BDP, it happens to have half.
+    """
     fairness = {
         cc: simulate(
             "bbr3-cubic", f"flows.0.cc={cc}", f"paths.forward.link.queue.fifo.limit={buffer}"
@@ -66,6 +70,7 @@ def test_shares_better_with_cubic_than_version_1(simulate: Simulate, buffer: str
         for cc in ("bbr", "bbr3")
     }
 
-    assert fairness["bbr3"] > fairness["bbr"]
+    if buffer != "2BDP":
+        assert fairness["bbr3"] > fairness["bbr"]
     if buffer != "1BDP":
         assert fairness["bbr3"] >= 0.99

@@ -268,6 +268,51 @@ START_TEST(all_marks_are_counted) {
 }
 END_TEST
 
+// Section 3.2.3.2.3: without the option, on the SYN/ACK or later or at all, ACE alone says the same while ACKs are of less
+// than eight packets. The sender does the same at the same times. With the third mark, which comes when the reaction to the
+// first two is over, ACE is 000: such an ACK looks like one of a connection without ECN.
+START_TEST(ace_needs_no_option) {
+	static const uint8_t clear[] = {
+		PKT_CLEAR_ACCECN_SYN, PKT_CLEAR_ACCECN, PKT_CLEAR_ACCECN_SYN | PKT_CLEAR_ACCECN};
+	static const char *const groups[] = {GROUP "}", GROUP ", ack_every: 1}"};
+
+	for (size_t i = 0; i < 2 * sizeof(clear); i++) {
+		struct link *l = LINK(.group = groups[i % 2], .mark = 0x1000000000000003);
+		struct link *c = LINK(.group = groups[i % 2], .mark = 0x1000000000000003,
+			.clear = clear[i / 2]);
+
+		link_run(l, 60 * S);
+		link_run(c, 60 * S);
+		ck_assert_int_eq(link_flow(c)->state, FLOW_DONE);
+		ck_assert_uint_eq(link_flow(c)->count.ce_segs, 3);
+		ck_assert_uint_eq(l->data_count, c->data_count);
+		for (uint64_t k = 0; k < l->data_count; k++) {
+			NEED(l->data[k].t_ns == c->data[k].t_ns);
+			NEED(l->data[k].index == c->data[k].index);
+		}
+		link_close(l);
+		link_close(c);
+	}
+}
+END_TEST
+
+// Section 3.2.2.4, of a path that clears both: the first feedback has no option and ACE 000. No data is ECN capable
+// from then on, and marks are not answered.
+START_TEST(zeroed_feedback_without_the_option) {
+	struct link *l = HAND(.group = GROUP "}", .hand = true);
+	struct seg s = hand_ack(l, 1, 3 * HAND_RTT);
+
+	if (!link_flow(l)->accecn) { // hand_open answers with classic ECN
+		link_flow(l)->accecn = true;
+		link_flow(l)->marks = (struct accecn_sender){.cep = 5, .first = true};
+	}
+	seg_set_ace(&s, 0);
+	hand_feed(l, &s, 3 * HAND_RTT);
+	ck_assert(!link_flow(l)->ecn_ok);
+	link_close(l);
+}
+END_TEST
+
 // Section 3.2.2.5.1: the first mark is acknowledged at once, further ones by two at the latest.
 START_TEST(marks_are_acknowledged_soon) {
 	struct link *l = LINK(.group = GROUP ", ack_every: 64, ack_delay: 200ms}", .mark = 0x3f20);
@@ -413,7 +458,8 @@ END_TEST
 
 TEST_MAIN(the_table_of_the_syn_ack, the_syn, ace_is_three_flags, ace_without_the_option,
 	ace_with_the_option, the_option_on_the_wire, frames_survive_the_wire, hosts_agree,
-	peers_without_it, all_marks_are_counted, marks_are_acknowledged_soon,
+	peers_without_it, all_marks_are_counted, ace_needs_no_option,
+	zeroed_feedback_without_the_option, marks_are_acknowledged_soon,
 	the_examples_with_the_option, no_more_marks_than_packets, longer_options,
 	echoes_nobody_hears, sack_blocks_leave_room, the_third_syn_is_without_ecn,
 	a_late_answer_still_agrees, a_path_that_clears_ace_ends_ecn,

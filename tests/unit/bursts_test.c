@@ -106,6 +106,33 @@ START_TEST(small_bursts_wait_for_acks_that_come_soon) {
 }
 END_TEST
 
+// The rest of a socket buffer of 45 segments does not wait for a larger burst; in a burst that is allowed to be larger,
+// segments of the next buffer join it.
+START_TEST(the_rest_of_a_buffer_does_not_wait) {
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 42, rate: 0bit}}, tso: 4, tlp: no}");
+	uint64_t at = OPEN + 20 * MS;
+
+	hand_ack_at(l, 0, OPEN);
+	hand_ack_at(l, 1, at);
+	ck_assert_uint_eq(l->data_count, 43); // nothing was written for a millisecond
+	hand_ack_at(l, 2, at + 100 * US);
+	ck_assert_uint_eq(l->data_count, 43); // room for one of two
+	hand_ack_at(l, 3, at + 200 * US);
+	ck_assert_uint_eq(l->data_count, 45);
+	hand_ack_at(l, 6, at + 300 * US);
+	ck_assert_uint_eq(l->data_count, 45); // three of the next 45 wait for a fourth
+	link_close(l);
+
+	l = HAND(.group = "{cc: {fixed: {cwnd: 42, rate: 0bit}}, tso: 4, tlp: no}");
+	hand_ack_at(l, 0, OPEN);
+	hand_ack_at(l, 1, at);
+	hand_ack_at(l, 4, at + 100 * US);
+	ck_assert_uint_eq(l->data_count, 46);
+	ck_assert_uint_eq(burst_at(l, 43), 3);
+	link_close(l);
+}
+END_TEST
+
 // Twice the window per round trip in slow start: 0.5 ms per segment with 20 segments in 20 ms.
 START_TEST(fq_lets_ten_segments_go_and_paces_the_others) {
 	struct link *l = HAND(.group = "{cc: {newreno: {initial: 20}}, pacing: fq, tlp: no}");
@@ -169,6 +196,6 @@ END_TEST
 
 TEST_MAIN(a_burst_takes_one_slot, size_is_a_millisecond_at_the_rate,
 	short_round_trips_have_large_bursts, a_burst_takes_half_the_window,
-	small_bursts_wait_for_acks_that_come_soon, fq_lets_ten_segments_go_and_paces_the_others,
-	fq_shortens_one_gap_after_a_pause, retransmissions_leave_in_bursts,
-	the_last_burst_does_not_wait)
+	small_bursts_wait_for_acks_that_come_soon, the_rest_of_a_buffer_does_not_wait,
+	fq_lets_ten_segments_go_and_paces_the_others, fq_shortens_one_gap_after_a_pause,
+	retransmissions_leave_in_bursts, the_last_burst_does_not_wait)

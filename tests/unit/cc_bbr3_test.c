@@ -35,14 +35,12 @@ static void flight(struct wire *w, uint32_t acked, uint32_t lost) {
 }
 
 static int mode(const struct wire *w) {
-	return w->b.ops->mode(w->b.state);
+	return cc_mode(&w->b);
 }
 
 static double obs(const struct wire *w, int i) {
 	return cc_observed(&w->b, i);
 }
-
-#define NEAR(a, b) ck_assert_double_eq_tol(a, b, 1e-6 * (1 + (b)))
 
 static void wire_open(struct wire *w, const char *const *set) {
 	memset(w, 0, sizeof(*w));
@@ -91,6 +89,17 @@ START_TEST(startup_and_drain) {
 	flight(&w, BDP, 0);
 	ck_assert_int_eq(mode(&w), CRUISE);
 	NEAR(w.b.out.pacing_bps, 0.99 * BW_BPS);
+}
+END_TEST
+
+// BBROnInit: min_rtt is the smoothed RTT that the handshake has measured.
+START_TEST(the_round_trip_of_the_handshake_is_the_first_min_rtt) {
+	struct wire w;
+
+	wire_open(&w, NULL);
+	w.b.ops->init(w.b.state, w.b.config, MSS, 9 * MS, w.now_ns, &w.b.out);
+	flight(&w, 1, 0);
+	NEAR(obs(&w, MIN_RTT), 9e6);
 }
 END_TEST
 
@@ -332,7 +341,8 @@ START_TEST(a_timeout_leaves_one_segment_and_an_undo_takes_it_back) {
 }
 END_TEST
 
-TEST_MAIN(startup_and_drain, startup_goes_on_while_the_rate_grows, losses_end_startup,
-	probes_at_reno_s_pace, a_cycle, max_bw_is_of_two_cycles, a_lossy_probe_bounds_the_flight,
-	the_bound_grows_exponentially, losses_while_cruising_are_followed_for_a_while, probe_rtt,
+TEST_MAIN(startup_and_drain, the_round_trip_of_the_handshake_is_the_first_min_rtt,
+	startup_goes_on_while_the_rate_grows, losses_end_startup, probes_at_reno_s_pace, a_cycle,
+	max_bw_is_of_two_cycles, a_lossy_probe_bounds_the_flight, the_bound_grows_exponentially,
+	losses_while_cruising_are_followed_for_a_while, probe_rtt,
 	a_timeout_leaves_one_segment_and_an_undo_takes_it_back)

@@ -46,7 +46,7 @@ static void step(struct wire *w, uint64_t after_ns, uint32_t acked, bool round) 
 }
 
 static int mode(const struct wire *w) {
-	return w->b.ops->mode(w->b.state);
+	return cc_mode(&w->b);
 }
 
 static double obs(const struct wire *w, int i) {
@@ -54,8 +54,6 @@ static double obs(const struct wire *w, int i) {
 }
 
 static const char *const no_extra[] = {"extra_acked_gain", "0", NULL};
-
-#define NEAR(a, b) ck_assert_double_eq_tol(a, b, 1e-6 * (1 + (b)))
 
 static void check(const struct wire *w, int want, double gain) {
 	ck_assert_int_eq(mode(w), want);
@@ -127,6 +125,22 @@ START_TEST(paces_the_first_window_by_the_round_trip_of_the_handshake) {
 	w.next.rtt_ns = 5 * MS;
 	step(&w, RTT, 1, true);
 	NEAR(w.b.out.pacing_bps, HIGH * 10 * 8000 / 20e-3);
+}
+END_TEST
+
+// As in Linux (bbr_init takes tcp_min_rtt). A SYN is sent in less time than a segment, so at 5 ms and 100 Mbit/s it
+// is 2 % below what data can measure, and the window 2 segments smaller until RTprop expires.
+START_TEST(the_round_trip_of_the_handshake_is_the_first_rtprop) {
+	struct wire w;
+
+	wire_open(&w, NULL);
+	w.b.ops->init(w.b.state, w.b.config, MSS, 20 * MS, w.now_ns, &w.b.out);
+	w.next.rtt_ns = 21 * MS;
+	step(&w, 21 * MS, 1, true);
+	NEAR(obs(&w, MIN_RTT), 20e6);
+	w.next.rtt_ns = 19 * MS;
+	step(&w, 19 * MS, 1, true);
+	NEAR(obs(&w, MIN_RTT), 19e6);
 }
 END_TEST
 
@@ -766,6 +780,7 @@ END_TEST
 
 TEST_MAIN(starts_as_if_the_round_trip_were_a_millisecond,
 	paces_the_first_window_by_the_round_trip_of_the_handshake,
+	the_round_trip_of_the_handshake_is_the_first_rtprop,
 	startup_ends_after_three_rounds_without_growth, drain_ends_with_the_queue,
 	gains_cycle_in_order_a_round_trip_each, probing_up_waits_for_its_queue_or_a_loss,
 	probing_up_ends_with_what_leaves_next, draining_ends_with_what_is_left_at_the_next_slot,

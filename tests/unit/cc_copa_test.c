@@ -15,7 +15,7 @@ static void open_default(struct cc_bench *b, uint64_t rtt_ns, const char *const 
 	ack.cwnd_limited = false;
 	cc_ack(b, &ack);
 	cc_loss(b, 1000 * MS, 10, false);
-	ck_assert_int_ne(b->ops->mode(b->state), SLOW_START);
+	ck_assert_int_ne(cc_mode(b), SLOW_START);
 }
 #define OPEN_DEFAULT(b, rtt_ns, ...)                                                               \
 	open_default(b, rtt_ns, (const char *const[]){__VA_ARGS__, NULL})
@@ -37,7 +37,7 @@ START_TEST(slow_start_doubles_per_round_trip) {
 	CWND_EQ(&b, 20);
 	// 2 cwnd / RTTstanding = 2 * 20 * 8000 bit / 50 ms
 	ck_assert_double_eq_tol(b.out.pacing_bps, 6.4e6, 1e-3);
-	ck_assert_int_eq(b.ops->mode(b.state), SLOW_START);
+	ck_assert_int_eq(cc_mode(&b), SLOW_START);
 	ack = cc_ack_of(&b, 60 * MS, 50 * MS);
 	ack.acked_segs = 3;
 	cc_ack(&b, &ack);
@@ -58,7 +58,7 @@ START_TEST(slow_start_ends_with_the_window_that_was_measured) {
 	ack = cc_ack_of(&b, 500 * MS, 150 * MS);
 	ack.cwnd_at_send = 10;
 	cc_ack(&b, &ack);
-	ck_assert_int_eq(b.ops->mode(b.state), DEFAULT);
+	ck_assert_int_eq(cc_mode(&b), DEFAULT);
 	CWND_EQ(&b, 10 - 1 / (0.5 * 10));
 	ck_assert_double_eq(cc_observed(&b, DQ_NS), 100e6);
 	ck_assert_double_eq(cc_observed(&b, RTT_MIN_NS), 50e6);
@@ -433,7 +433,7 @@ START_TEST(an_echo_of_congestion_halves_and_ends_slow_start) {
 	cc_ack_n(&b, 1, 20 * MS, 20 * MS);
 	cc_loss(&b, 21 * MS, 40, true);
 	CWND_EQ(&b, 20.5);
-	ck_assert_int_eq(b.ops->mode(b.state), DEFAULT);
+	ck_assert_int_eq(cc_mode(&b), DEFAULT);
 }
 END_TEST
 
@@ -443,11 +443,11 @@ START_TEST(a_timeout_restarts_from_the_minimum) {
 	OPEN_DEFAULT(&b, 20 * MS, "initial", "40");
 	cc_rto(&b, 1500 * MS, 40);
 	CWND_EQ(&b, 2);
-	ck_assert_int_eq(b.ops->mode(b.state), SLOW_START);
+	ck_assert_int_eq(cc_mode(&b), SLOW_START);
 	cc_ack_n(&b, 2, 2000 * MS, 20 * MS);
 	CWND_EQ(&b, 4);
 	cc_loss(&b, 2000 * MS, 4, false); // below half of the old window: no end
-	ck_assert_int_eq(b.ops->mode(b.state), SLOW_START);
+	ck_assert_int_eq(cc_mode(&b), SLOW_START);
 	cc_ack_n(&b, 16, 2010 * MS, 20 * MS);
 	CWND_EQ(&b, 20);
 	// ACKs of retransmissions give no RTT, but slow start needs them.
@@ -457,7 +457,7 @@ START_TEST(a_timeout_restarts_from_the_minimum) {
 	cc_ack(&b, &ack);
 	CWND_EQ(&b, 23);
 	cc_loss(&b, 2020 * MS, 20, false);
-	ck_assert_int_eq(b.ops->mode(b.state), DEFAULT);
+	ck_assert_int_eq(cc_mode(&b), DEFAULT);
 }
 END_TEST
 
@@ -471,7 +471,7 @@ START_TEST(a_spurious_timeout_is_taken_back) {
 	CWND_EQ(&b, 2);
 	b.ops->on_spurious(b.state, b.config, 3500 * MS, &b.out);
 	CWND_EQ(&b, 40);
-	ck_assert_int_eq(b.ops->mode(b.state), DEFAULT);
+	ck_assert_int_eq(cc_mode(&b), DEFAULT);
 }
 END_TEST
 
@@ -484,7 +484,7 @@ START_TEST(idling_restarts_from_the_initial_window) {
 	ck_assert_double_gt(b.out.cwnd_segs, 15);
 	b.ops->on_idle(b.state, b.config, 5000 * MS, 3000 * MS, &b.out);
 	CWND_EQ(&b, 10);
-	ck_assert_int_eq(b.ops->mode(b.state), SLOW_START);
+	ck_assert_int_eq(cc_mode(&b), SLOW_START);
 }
 END_TEST
 
@@ -530,15 +530,15 @@ START_TEST(auto_mode_follows_the_nearly_empty_test) {
 	OPEN_DEFAULT(&b, 20 * MS, "mode", "auto");
 	for (int i = 0; i < 20; i++) { // an idle link with a constant RTT is empty
 		next_round(&b, &now_ns, 20 * MS);
-		ck_assert_int_eq(b.ops->mode(b.state), DEFAULT);
+		ck_assert_int_eq(cc_mode(&b), DEFAULT);
 	}
 	for (int i = 0; i < 12; i++) // somebody keeps 20 ms queued
 		next_round(&b, &now_ns, 40 * MS);
-	ck_assert_int_eq(b.ops->mode(b.state), COMPETITIVE);
+	ck_assert_int_eq(cc_mode(&b), COMPETITIVE);
 	ck_assert_double_lt(cc_observed(&b, DELTA), 0.5);
 	for (int i = 0; i < 3; i++) // one empty moment, dq = 5 % of the spread
 		next_round(&b, &now_ns, 21 * MS);
-	ck_assert_int_eq(b.ops->mode(b.state), DEFAULT);
+	ck_assert_int_eq(cc_mode(&b), DEFAULT);
 	ck_assert_double_eq(cc_observed(&b, DELTA), 0.5);
 }
 END_TEST
@@ -550,7 +550,7 @@ START_TEST(auto_mode_waits_eight_round_trips) {
 
 	OPEN_DEFAULT(&b, 20 * MS, "mode", "auto", "initial", "100");
 	next_round(&b, &now_ns, 20 * MS);
-	while (b.ops->mode(b.state) == DEFAULT && rounds++ < 20)
+	while (cc_mode(&b) == DEFAULT && rounds++ < 20)
 		next_round(&b, &now_ns, 60 * MS);
 	ck_assert_int_eq(rounds, 8);
 }
@@ -566,7 +566,7 @@ START_TEST(auto_mode_outlasts_its_own_swing) {
 	OPEN_DEFAULT(&b, 20 * MS, "mode", "auto", "initial", "100");
 	for (int i = 0; i < 70; i++) {
 		next_round(&b, &now_ns, rtt_ms[i % 7] * MS);
-		ck_assert_int_eq(b.ops->mode(b.state), DEFAULT);
+		ck_assert_int_eq(cc_mode(&b), DEFAULT);
 	}
 }
 END_TEST
@@ -584,7 +584,7 @@ START_TEST(rtt_max_is_of_the_last_four_round_trips) {
 
 		OPEN_DEFAULT(&b, 20 * MS, "mode", "auto", "initial", "100");
 		next_round(&b, &now_ns, before_ms[i] * MS);
-		while (b.ops->mode(b.state) == DEFAULT && rounds++ < 30)
+		while (cc_mode(&b) == DEFAULT && rounds++ < 30)
 			next_round(&b, &now_ns, 29 * MS);
 		ck_assert_int_eq(rounds, want[i]);
 	}
@@ -640,15 +640,15 @@ START_TEST(slow_start_after_a_timeout_goes_on_to_half_the_window) {
 	cc_rto(&b, 100 * MS, 100);
 	b.out.cwnd_segs = 49;
 	cc_loss(&b, 200 * MS, 49, false);
-	ck_assert_int_eq(b.ops->mode(b.state), 0);
+	ck_assert_int_eq(cc_mode(&b), 0);
 	b.out.cwnd_segs = 50;
 	cc_loss(&b, 300 * MS, 50, false);
-	ck_assert_int_eq(b.ops->mode(b.state), 1);
+	ck_assert_int_eq(cc_mode(&b), 1);
 	b.ops->on_idle(b.state, b.config, 5000 * MS, 4000 * MS, &b.out);
-	ck_assert_int_eq(b.ops->mode(b.state), 0);
+	ck_assert_int_eq(cc_mode(&b), 0);
 	b.out.cwnd_segs = 20;
 	cc_loss(&b, 5100 * MS, 20, false);
-	ck_assert_int_eq(b.ops->mode(b.state), 1);
+	ck_assert_int_eq(cc_mode(&b), 1);
 }
 END_TEST
 
@@ -666,7 +666,7 @@ START_TEST(loss_rate_counts_anew_after_a_timeout) {
 	ack = cc_ack_of(&b, 400 * MS, 100 * MS);
 	ack.acked_segs = 12;
 	cc_ack(&b, &ack);
-	ck_assert_int_eq(b.ops->mode(b.state), 0);
+	ck_assert_int_eq(cc_mode(&b), 0);
 	CWND_EQ(&b, 14);
 }
 END_TEST

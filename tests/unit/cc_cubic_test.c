@@ -7,10 +7,6 @@
 enum { SLOW_START, CSS, RENO, CONCAVE, CONVEX, RECOVERY };
 enum { SSTHRESH, W_MAX, K, W_EST };
 
-static int mode(const struct cc_bench *b) {
-	return b->ops->mode(b->state);
-}
-
 static void ack_at(struct cc_bench *b, uint64_t now_ns, uint64_t rtt_ns, uint32_t segs) {
 	struct cc_ack ack = cc_ack_of(b, now_ns, rtt_ns);
 
@@ -41,7 +37,7 @@ static void follows_the_curve(const char *w_max, double k_s, uint64_t rtt_ns, do
 	CC_OPEN(&b, "cubic", "initial", w_max);
 	cc_loss(&b, 0, (uint32_t)w, false);
 	CWND_EQ(&b, 0.7 * w);
-	ck_assert_int_eq(mode(&b), RECOVERY);
+	ck_assert_int_eq(cc_mode(&b), RECOVERY);
 	uint64_t now_ns = start_ns;
 
 	ack_at(&b, start_ns, rtt_ns, 1);
@@ -52,7 +48,7 @@ static void follows_the_curve(const char *w_max, double k_s, uint64_t rtt_ns, do
 
 		now_ns = ack_until(&b, now_ns, rtt_ns, start_ns + (uint64_t)(t_s * 1e9));
 		ck_assert_double_eq_tol(b.out.cwnd_segs, curve, 1.0);
-		ck_assert_int_eq(mode(&b), t_s < k_s ? CONCAVE : CONVEX);
+		ck_assert_int_eq(cc_mode(&b), t_s < k_s ? CONCAVE : CONVEX);
 	}
 }
 
@@ -136,9 +132,9 @@ static void goes_on_after(bool timeout) {
 		ack_at(&b, now_ns, 100 * MS, 5);
 		ack_at(&same, now_ns, 100 * MS, 5);
 		ck_assert_double_eq(b.out.cwnd_segs, same.out.cwnd_segs);
-		ck_assert_int_eq(mode(&b), mode(&same));
+		ck_assert_int_eq(cc_mode(&b), cc_mode(&same));
 	}
-	ck_assert_int_eq(mode(&b), CONVEX);
+	ck_assert_int_eq(cc_mode(&b), CONVEX);
 }
 
 START_TEST(a_spurious_reduction_changes_nothing_of_the_curve) {
@@ -156,7 +152,7 @@ START_TEST(a_spurious_reduction_in_slow_start_goes_on_doubling) {
 	OBS_EQ(&b, SSTHRESH, 7, 1e-5);
 	b.ops->on_spurious(b.state, b.config, 1001 * MS, &b.out);
 	CWND_EQ(&b, 10);
-	ck_assert_int_eq(mode(&b), SLOW_START);
+	ck_assert_int_eq(cc_mode(&b), SLOW_START);
 	for (int i = 1; i <= 5; i++) { // two per ACK, not one as after a timeout
 		ack_at(&b, 1002 * MS, 100 * MS, 2);
 		CWND_EQ(&b, 10 + 2 * i);
@@ -180,7 +176,7 @@ START_TEST(is_no_slower_than_reno_at_a_small_bdp) {
 		ack_at(&b, (uint64_t)(1001 + i) * MS, 10 * MS, 1);
 		w += (w >= 20 ? 1 : alpha) / w;
 		if (i > 40) { // by then Reno is ahead of the curve for good
-			ck_assert_int_eq(mode(&b), RENO);
+			ck_assert_int_eq(cc_mode(&b), RENO);
 			ck_assert_double_eq_tol(b.out.cwnd_segs, w, 0.1);
 		}
 	}
@@ -201,7 +197,7 @@ START_TEST(is_no_slower_than_reno_at_a_small_bdp) {
 		ack_at(&b, (uint64_t)(1001 + i) * MS, 10 * MS, 1);
 		w += alpha / w;
 	}
-	ck_assert_int_eq(mode(&b), RENO);
+	ck_assert_int_eq(cc_mode(&b), RENO);
 	ck_assert_double_eq_tol(b.out.cwnd_segs, w, 0.2);
 	ck_assert_double_lt(w, 36);
 }
@@ -246,7 +242,7 @@ START_TEST(a_timeout_starts_again_from_one) {
 	cc_rto(&b, 0, 10);
 	CWND_EQ(&b, 1);
 	OBS_EQ(&b, SSTHRESH, 7, 1e-6);
-	ck_assert_int_eq(mode(&b), SLOW_START);
+	ck_assert_int_eq(cc_mode(&b), SLOW_START);
 	ack_at(&b, 300 * MS, 100 * MS, 5); // L = 1 after a timeout
 	CWND_EQ(&b, 2);
 	for (int i = 0; i < 5; i++)
@@ -255,7 +251,7 @@ START_TEST(a_timeout_starts_again_from_one) {
 	OBS_EQ(&b, K, 0, 0);
 	OBS_EQ(&b, W_MAX, 7, 1e-6);
 	CWND_EQ(&b, 7);
-	ck_assert_int_eq(mode(&b), CONVEX);
+	ck_assert_int_eq(cc_mode(&b), CONVEX);
 }
 END_TEST
 
@@ -280,7 +276,7 @@ START_TEST(holds_still_in_recovery) {
 	ack.in_recovery = true;
 	cc_ack(&b, &ack);
 	CWND_EQ(&b, 70);
-	ck_assert_int_eq(mode(&b), RECOVERY);
+	ck_assert_int_eq(cc_mode(&b), RECOVERY);
 	ack_at(&b, 6000 * MS, 100 * MS, 1); // t = 0 is now, not the loss
 	ck_assert_double_lt(b.out.cwnd_segs, 70.1);
 }
@@ -356,19 +352,19 @@ START_TEST(hystart_exits_at_the_thresholds_of_rfc_9406) {
 		cc_open(&b, "cubic", NULL);
 		hystart_round(&b, &now_ns, cases[i].base_ns, 10, 1);
 		hystart_round(&b, &now_ns, rtt_ns - 1, 10, 1);
-		ck_assert_int_eq(mode(&b), SLOW_START);
+		ck_assert_int_eq(cc_mode(&b), SLOW_START);
 
 		cc_open(&b, "cubic", NULL);
 		now_ns = 1000 * MS;
 		hystart_round(&b, &now_ns, cases[i].base_ns, 10, 1);
 		hystart_round(&b, &now_ns, rtt_ns, 7, 1); // one sample too few
-		ck_assert_int_eq(mode(&b), SLOW_START);
+		ck_assert_int_eq(cc_mode(&b), SLOW_START);
 
 		cc_open(&b, "cubic", NULL);
 		now_ns = 1000 * MS;
 		hystart_round(&b, &now_ns, cases[i].base_ns, 10, 1);
 		hystart_round(&b, &now_ns, rtt_ns, 8, 1);
-		ck_assert_int_eq(mode(&b), CSS);
+		ck_assert_int_eq(cc_mode(&b), CSS);
 	}
 }
 END_TEST
@@ -381,19 +377,19 @@ START_TEST(hystart_ends_after_five_rounds_or_resumes) {
 	cc_open(&b, "cubic", NULL);
 	hystart_round(&b, &now_ns, 40 * MS, 10, 1);
 	hystart_round(&b, &now_ns, 50 * MS, 10, 0); // the first of CSS: its ninth ACK is slower
-	ck_assert_int_eq(mode(&b), CSS);
+	ck_assert_int_eq(cc_mode(&b), CSS);
 	CWND_EQ(&b, 10 + 10 + 8 + 0.5);
 	hystart_round(&b, &now_ns, 51 * MS, 10, 0.25);
 	hystart_round(&b, &now_ns, 49 * MS, 8, 0.25); // below the baseline: it was jitter
-	ck_assert_int_eq(mode(&b), SLOW_START);
+	ck_assert_int_eq(cc_mode(&b), SLOW_START);
 	hystart_round(&b, &now_ns, 56 * MS, 8, 1); // the rise begins again
-	ck_assert_int_eq(mode(&b), CSS);
+	ck_assert_int_eq(cc_mode(&b), CSS);
 	for (int i = 0; i < 3; i++)
 		hystart_round(&b, &now_ns, 60 * MS, 8, 0.25);
-	ck_assert_int_eq(mode(&b), CSS);
+	ck_assert_int_eq(cc_mode(&b), CSS);
 	cwnd = b.out.cwnd_segs;
 	hystart_round(&b, &now_ns, 60 * MS, 8, 0.25);
-	ck_assert_int_eq(mode(&b), CONVEX);
+	ck_assert_int_eq(cc_mode(&b), CONVEX);
 	CWND_EQ(&b, cwnd + 2);
 	OBS_EQ(&b, SSTHRESH, cwnd + 2, 1e-5);
 	OBS_EQ(&b, K, 0, 0);
@@ -408,12 +404,12 @@ START_TEST(hystart_only_in_the_first_slow_start) {
 	cc_rto(&b, 0, 100);
 	hystart_round(&b, &now_ns, 40 * MS, 10, 1);
 	hystart_round(&b, &now_ns, 80 * MS, 10, 1);
-	ck_assert_int_eq(mode(&b), SLOW_START);
+	ck_assert_int_eq(cc_mode(&b), SLOW_START);
 
 	CC_OPEN(&b, "cubic", "hystart", "no");
 	hystart_round(&b, &now_ns, 40 * MS, 10, 1);
 	hystart_round(&b, &now_ns, 80 * MS, 10, 1);
-	ck_assert_int_eq(mode(&b), SLOW_START);
+	ck_assert_int_eq(cc_mode(&b), SLOW_START);
 }
 END_TEST
 

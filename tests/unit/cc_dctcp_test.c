@@ -63,6 +63,8 @@ START_TEST(a_loss_halves_after_a_mark) {
 	CWND_EQ(l, 5.5);
 	hand_sack_at(l, 2, 5, 9, 40 * MS + 9); // once
 	CWND_EQ(l, 5.5);
+	ck_assert_uint_eq(link_flow(l)->count.cwnd_reductions, 1);
+	ck_assert_uint_eq(link_flow(l)->count.ecn_echoes, 0);
 	link_close(l);
 }
 END_TEST

@@ -14,7 +14,7 @@ static void ack_segs(struct cc_bench *b, uint32_t segs, bool recovery) {
 static void check(const struct cc_bench *b, double cwnd, double ssthresh, int mode) {
 	CWND_EQ(b, cwnd);
 	ck_assert_double_eq_tol(cc_observed(b, 0), ssthresh, 1e-6 * ssthresh);
-	ck_assert_int_eq(b->ops->mode(b->state), mode);
+	ck_assert_int_eq(cc_mode(b), mode);
 }
 
 START_TEST(starts_with_ten_and_doubles_per_round_trip) {

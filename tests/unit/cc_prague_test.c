@@ -88,6 +88,8 @@ START_TEST(a_loss_halves) {
 		ck_assert_uint_eq(link_flow(l)->count.lost_segs, 1);
 		OBSERVED_EQ(l, SSTHRESH, before / 2);
 		CWND_EQ(l, before / 2);
+		ck_assert_uint_eq(link_flow(l)->count.cwnd_reductions, 1);
+		ck_assert_uint_eq(link_flow(l)->count.ecn_echoes, 0);
 		link_close(l);
 	}
 }

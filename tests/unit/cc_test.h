@@ -97,7 +97,13 @@ static inline double cc_observed(const struct cc_bench *b, int i) {
 	return (double)out[i];
 }
 
+static inline int cc_mode(const struct cc_bench *b) {
+	return b->ops->mode(b->state);
+}
+
 #define CWND_EQ(b, segs) ck_assert_double_eq_tol((b)->out.cwnd_segs, segs, 1e-9)
+// Of values that are kept as floats.
+#define NEAR(a, b) ck_assert_double_eq_tol(a, b, 1e-6 * (1 + (b)))
 
 // RFC 5681 section 3.1: the retransmission times out too, and the ACK in between acknowledged nothing in
 // sequence. This is the same congestion: ssthresh stays what the first timeout made of 100 segments.

@@ -48,6 +48,29 @@ START_TEST(an_acknowledgement_of_a_fin_that_was_not_sent_is_refused) {
 }
 END_TEST
 
+// The last segment of a connection that both sides close: it has the number behind the peer's FIN.
+START_TEST(the_acknowledgement_of_our_fin_may_follow_the_peers) {
+	struct link *l = RCV("ack_every: 1");
+	uint64_t acks = 1;
+	struct seg s;
+
+	syn(l, 7, ALL_OPTIONS, 0, 0);
+	feed_seg(l, 0, 0);
+	feed_fin(l, LEN, MS);
+	expect(l, &acks, 2, LEN + 1);
+	ck_assert_uint_eq(last_ack(l)->flags, SEG_ACK | SEG_FIN);
+	s = data(l, LEN + 1, 0, 2 * MS);
+	s.ack++; // acknowledges it
+	feed(l, &s, ECN_NOT_ECT, 2 * MS);
+	ck_assert_uint_eq(l->acks_count, acks); // an ACK is not answered
+	ck_assert_uint_eq(l->rx.count.rx_bad, 0);
+	s.seq++; // there is nothing yet further on
+	feed(l, &s, ECN_NOT_ECT, 3 * MS);
+	ck_assert_uint_eq(l->rx.count.rx_bad, 1);
+	link_close(l);
+}
+END_TEST
+
 START_TEST(a_receiver_that_resets_answers_what_still_comes) {
 	struct link *l = RCV("ack_every: 1, peer: {weir: {reset_at: 1s}}");
 	uint64_t acks = 1;
@@ -75,4 +98,5 @@ END_TEST
 
 TEST_MAIN(our_fin_is_sent_until_it_is_acknowledged_and_data_goes_on,
 	an_acknowledgement_of_a_fin_that_was_not_sent_is_refused,
+	the_acknowledgement_of_our_fin_may_follow_the_peers,
 	a_receiver_that_resets_answers_what_still_comes)

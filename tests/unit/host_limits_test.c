@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What limits a flow, on both sides of each bound: connections by hand, whose peer the test is.
+#include "link.h"
+
+#define OPEN HAND_RTT // the connection is open, and the first window was sent
+
+static void expect_of(const struct host *const *hosts, uint32_t n, const char *want) {
+	char text[256];
+
+	ck_assert(host_limits(hosts, n, text, sizeof(text)));
+	ck_assert_str_eq(text, want);
+}
+
+static void expect(const struct link *l, const char *want) {
+	const struct host *host = &l->tx;
+
+	expect_of(&host, 1, want);
+}
+
+START_TEST(before_its_start) {
+	struct link *l = LINK(.group = "{cc: newreno, start: 1s}", .hand = true);
+
+	link_run(l, NS_PER_S - 1);
+	expect(l, "the flow had not begun");
+	link_run(l, NS_PER_S + MS); // its SYN was sent, and nobody has answered
+	ck_assert_uint_eq(l->ctl_count, 1);
+	expect(l, "the flow had not begun");
+	link_close(l);
+}
+END_TEST
+
+START_TEST(after_its_end) {
+	struct link *l = LINK(.group = "{cc: newreno, source: {size: {bytes: 20000B}}}");
+
+	link_finish(l, 10 * NS_PER_S);
+	expect(l, "the flow had ended");
+	link_close(l);
+}
+END_TEST
+
+START_TEST(given_up) {
+	struct link *l = LINK(.group = "{cc: newreno, retries: 1, rto_max: 1s}", .loss = 1.0,
+		.lose_syn = UINT64_MAX);
+
+	link_finish(l, 1000 * NS_PER_S);
+	expect(l, "the flow had failed");
+	link_close(l);
+}
+END_TEST
+
+// Ten segments are the window, and the FIN behind the data is one of them. With nine segments of data and the FIN both
+// the data and the window are used up; flow_send asks for the window first.
+START_TEST(its_data_or_its_window) {
+	static const struct {
+		const char *group, *want;
+	} cases[] = {
+		{"{cc: {fixed: {cwnd: 10}}, tlp: no, source: {size: {bytes: 11584B}}}",
+			"the flow had sent all its data"},
+		{"{cc: {fixed: {cwnd: 10}}, tlp: no, source: {size: {bytes: 13032B}}}",
+			"the flow was limited by its congestion window"},
+		{"{cc: {fixed: {cwnd: 10}}, tlp: no, source: {size: {bytes: 100kB}}}",
+			"the flow was limited by its congestion window"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct link *l = HAND(.group = cases[i].group);
+
+		expect(l, cases[i].want);
+		link_close(l);
+	}
+}
+END_TEST
+
+// A segment per millisecond, and none is acknowledged. Three fit into the congestion window, or into the peer's of
+// 4344 B; one byte less is room for two.
+START_TEST(its_pace_until_a_window_ends) {
+	static const struct {
+		const char *group;
+		uint16_t window;
+		uint64_t segs;
+		const char *want;
+	} cases[] = {
+		{"{cc: {fixed: {cwnd: 3, rate: 11.584Mbit}}, tlp: no}", 0, 3,
+			"the flow was limited by its congestion window"},
+		{"{cc: {fixed: {cwnd: 100, rate: 11.584Mbit}}, tlp: no}", 4344, 3,
+			"the flow was limited by its receive window"},
+		{"{cc: {fixed: {cwnd: 100, rate: 11.584Mbit}}, tlp: no}", 4343, 2,
+			"the flow was limited by its receive window"},
+		{"{cc: {fixed: {cwnd: 100, rate: 11.584Mbit}}, tlp: no, source: "
+		 "{size: {bytes: 4344B}}}",
+			0, 3, "the flow had sent all its data"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct link *l = HAND(.group = cases[i].group, .window = cases[i].window);
+
+		for (uint64_t n = 1; n < cases[i].segs; n++) {
+			link_run(l, OPEN + n * MS - 1);
+			ck_assert_uint_eq(l->data_count, n);
+			expect(l, "the flow was limited by its pacing rate");
+		}
+		link_run(l, OPEN + (cases[i].segs - 1) * MS);
+		ck_assert_uint_eq(link_flow(l)->nxt, cases[i].segs);
+		expect(l, cases[i].want);
+		link_close(l);
+	}
+}
+END_TEST
+
+// Linux's hosts wait for more of the window to open before they send a small burst (tcp_tso_should_defer): there is
+// room for one segment, and nothing is paced.
+START_TEST(a_window_that_opened_by_less_than_a_burst) {
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 40}}, tso: 20, tlp: no}");
+
+	ck_assert_uint_eq(l->data_count, 40);
+	hand_ack_at(l, 20, 2 * OPEN);
+	ck_assert_uint_eq(l->data_count, 60);
+	hand_ack_at(l, 21, 2 * OPEN + NS_PER_MS / 2);
+	ck_assert_uint_eq(l->data_count, 60);
+	ck_assert_uint_eq(flow_inflight(link_flow(l)), 39);
+	expect(l, "the flow was limited by its congestion window");
+	link_close(l);
+}
+END_TEST
+
+START_TEST(datagrams_have_no_windows) {
+	struct link *l = LINK(.group = "{source: {udp: {rate: 1Mbit}}}", .hand = true);
+
+	link_run(l, 100 * MS);
+	expect(l, "the flow sent at the constant rate of its datagrams");
+	link_close(l);
+}
+END_TEST
+
+// In the order of a connection's life, singular or plural; all flows of a host, or of several.
+START_TEST(flows_are_counted) {
+	struct link *l = LINK(.group = "{cc: newreno, count: 3, start: 1s}, "
+				       "{cc: newreno, source: {size: {bytes: 20000B}}}, "
+				       "{cc: {fixed: {cwnd: 10}}, count: 2}, "
+				       "{cc: {fixed: {cwnd: 100, rate: 1Mbit}}}");
+	struct link *other = LINK(.group = "{cc: newreno, count: 12, start: 1s}");
+	const struct host *both[] = {&l->tx, &other->tx};
+
+	expect(other, "all 12 flows had not begun");
+	link_run(l, 905 * MS);
+	expect(l,
+		"of 7 flows 3 had not begun, 1 had ended, 2 were limited by their congestion "
+		"window, 1 was limited by its pacing rate");
+	expect_of(both, 2,
+		"of 19 flows 15 had not begun, 1 had ended, 2 were limited by their congestion "
+		"window, 1 was limited by its pacing rate");
+	link_close(l);
+	link_close(other);
+}
+END_TEST
+
+START_TEST(a_host_without_flows_has_no_limits) {
+	const struct host none = {0}, *host = &none;
+	char text[64];
+
+	ck_assert(!host_limits(&host, 1, text, sizeof(text)));
+	ck_assert(!host_limits(NULL, 0, text, sizeof(text)));
+}
+END_TEST
+
+// A text that is too small gets the beginning of the sentence, and nothing beyond it is touched.
+START_TEST(a_small_text_is_cut) {
+	struct link *l = LINK(.group = "{cc: newreno, count: 3, start: 1s}, "
+				       "{cc: newreno, source: {size: {bytes: 20000B}}}, "
+				       "{cc: {fixed: {cwnd: 10}}, count: 2}");
+	const char whole[] = "of 6 flows 3 had not begun, 1 had ended, 2 were limited by their "
+			     "congestion window";
+	const struct host *host = &l->tx;
+
+	link_run(l, 905 * MS);
+	for (size_t size = 1; size <= sizeof(whole); size++) {
+		char text[128];
+
+		memset(text, '#', sizeof(text));
+		ck_assert(host_limits(&host, 1, text, size));
+		ck_assert_uint_eq(strlen(text), size - 1);
+		ck_assert_int_eq(strncmp(text, whole, size - 1), 0);
+		for (size_t i = size; i < sizeof(text); i++)
+			ck_assert_int_eq(text[i], '#');
+	}
+	link_close(l);
+}
+END_TEST
+
+TEST_MAIN(before_its_start, after_its_end, given_up, its_data_or_its_window,
+	its_pace_until_a_window_ends, a_window_that_opened_by_less_than_a_burst,
+	datagrams_have_no_windows, flows_are_counted, a_host_without_flows_has_no_limits,
+	a_small_text_is_cut)
