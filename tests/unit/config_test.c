@@ -137,7 +137,7 @@ static const struct wrong bad_yaml[] = {
 	{"a: {b: 1\nc: 2\n",
 		"x.yaml:2:2: bad YAML: did not find expected ',' or '}' while parsing "
 		"a flow mapping that starts at 1:4"},
-	{"a: {b:1}\n", "x.yaml:1:6: bad YAML: a colon without a space behind it"},
+	{"a: {b:{c: 1}}\n", "x.yaml:1:6: bad YAML: a colon without a space behind it"},
 	{"a:\n\tb: 2\n", "x.yaml:2:1: bad YAML: a tab; indent with spaces"},
 	{"a: 1\n  b: 2\n", "x.yaml:2:4: bad YAML: mapping values are not allowed in this context"},
 	{"a: \"\\0\"\n", "x.yaml:1:4: a text may not hold the character NUL"},

@@ -63,6 +63,7 @@ START_TEST(every_arrival_is_carried) {
 	ck_assert_uint_eq(received, bytes);
 	ck_assert_uint_eq(acked, bytes);
 	ck_assert_uint_eq(l->tx.open, 0);
+	ck_assert_uint_eq(l->rx.count.rx_bad + l->tx.count.rx_bad, 0);
 	link_close(l);
 }
 END_TEST
@@ -82,8 +83,8 @@ START_TEST(old_packets_do_not_harm_the_next_connection) {
 		received += l->rx.receiver[i].count.bytes;
 	ck_assert_uint_eq(counted(l)->finished, n.count);
 	ck_assert_uint_eq(received, bytes);
-	// More than the two that end each connection, an ACK and the answer to it.
-	ck_assert_uint_gt(l->rx.count.rx_bad + l->tx.count.rx_bad, 2 * n.count);
+	ck_assert_uint_gt(l->rx.count.rx_bad, 0);
+	ck_assert_uint_gt(l->tx.count.rx_bad, 0);
 	link_close(l);
 }
 END_TEST
