@@ -379,6 +379,7 @@ static int group_init(struct group *g, struct config_node *node, struct err *err
 		| (g->acks == ACKS_LINUX ? RECEIVER_LINUX_ACKS : 0)
 		| (g->rmem > 0 || g->read_bps > 0 ? RECEIVER_WINDOW : 0));
 	g->paced_by_cc = g->pacing == PACING_CC && !g->bursts;
+	g->host_paced = g->pacing == PACING_SRTT || g->pacing == PACING_FQ;
 	g->dctcp_echo = g->ecn_feedback == 1 + CC_FEEDBACK_DCTCP
 		|| (g->ecn_feedback == 0 && g->cc->feedback == CC_FEEDBACK_DCTCP);
 	g->accecn = g->ecn != CC_ECN_OFF

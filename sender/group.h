@@ -35,6 +35,7 @@ struct group {
 	int pacing; // enum pacing_mode
 	uint64_t tso; // enum tso_mode, or segments per burst
 	bool paced_by_cc; // pacing: cc, no bursts
+	bool host_paced; // pacing: srtt or fq
 	bool bursts; // segments are sent by tcp/bursts.c: tso, or pacing: fq
 	uint64_t ack_every; // receiver: one ACK per this many full segments
 	uint64_t ack_delay_ns; // receiver: at the latest after this

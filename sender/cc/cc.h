@@ -39,6 +39,7 @@ struct cc_ack {
 	uint64_t next_send_ns; // the next pacing slot; now_ns or earlier: at once
 	bool app_limited; // the sample is limited by the application
 	bool cwnd_limited; // sending was limited by the window, not by pacing or the application
+	bool host_paced; // by the host, whatever the algorithm does: pacing: srtt or fq
 	bool in_sequence; // it advances una: only then may a window grow (RFC 5681 3.1)
 	bool in_recovery; // fast recovery, after on_loss
 	bool in_loss; // recovery by slow start, after on_rto

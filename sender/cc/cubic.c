@@ -31,10 +31,14 @@
 // `slow_start: hystart` is Linux's (tcp_cubic.c; Ha, Rhee: "Taming the Elephants: New TCP Slow Start", Computer Networks
 // 2011) instead, in every slow start, from 16 segments on; delay_min is the smallest RTT of the flow:
 //
-//	ACK train:  ACKs, at most 2 ms apart, for more than (delay_min + d) / 2 since the first of the round;
+//	ACK train:  ACKs, at most 2 ms apart, for more than (delay_min + d) / 2 since the first of the round, or, if the
+//	            host paces the flow (`pacing: srtt | fq`), delay_min + d, as pacing may stretch it by half an RTT;
 //	            d = min(1 ms, 256 KiB / pacing rate), the pacing rate 2 cwnd / srtt
 //	delay:      smallest RTT of a round, of more than 8 samples, > delay_min + clamp(delay_min / 8, 4 ms, 16 ms)
 //	either ->   avoidance, ssthresh = cwnd
+//
+// It may have ended too early: until the first reduction, and after a timeout until the next, cwnd grows there by at
+// least acked / 20 (5 % per round trip), as in Linux.
 //
 // A timeout (4.8): ssthresh as above, cwnd = 1. Idle for an RTO or more: cwnd = min(cwnd, initial).
 // Spurious loss (4.9): if cwnd is lower than before the reduction, cwnd, ssthresh and the curve are
@@ -53,11 +57,10 @@
 //   - L = 8 as RFC 9406 4.2 has it without pacing, but 1 after a timeout (RFC 3465 2.3).
 //   - A timeout in fast recovery, which has reduced already, leaves ssthresh alone, as in Linux.
 //   - `reno_alpha: constant` never raises alpha to 1: that is RFC 8312 and Linux (6.18).
-//   - Linux does not halve the ACK train's limit for a flow that fq paces. A control is not told who paces it; ours is that
-//     of a flow without fq, which is Linux's default.
 //   - `slow_start: hystart++` is the default: 4.10 says SHOULD, and Linux has its HyStart, from which RFC 9406's
 //     is derived, on. Without it slow start overshoots a buffer by its size, thousands of segments at
 //     once; `classic` is for comparisons with such stacks, and so is `hystart: no`, its older name.
+//   - Windows are real numbers. Linux's are whole segments, rounded down at each step, and so a segment or two smaller.
 //   - The cube root is Newton's, in additions and divisions: the same bits with any libm.
 #include "common/base/f64.h"
 #include "sender/cc/cube_root.h"
@@ -135,6 +138,7 @@ static const struct param params[] = {
 #define ACK_TRAIN_GAP_NS (2 * NS_PER_MS)
 #define ACK_DELAY_MAX_NS 1e6
 #define ACK_DELAY_BYTES (4.0 * 65536)
+#define UNREDUCED_GROWTH 0.05
 
 enum mode { MODE_SLOW_START, MODE_CSS, MODE_RENO, MODE_CONCAVE, MODE_CONVEX, MODE_RECOVERY };
 
@@ -162,6 +166,7 @@ struct cubic {
 	bool stage; // in congestion avoidance, epoch_ns and k_s hold
 	bool episode; // reduced already; ends with fast recovery
 	bool timeout; // until the slow start after it is over, and the next stage has begun
+	bool reduced; // since the start or the last timeout; as in Linux, an undo leaves it
 	uint8_t mode;
 
 	struct curve undo; // as of before the last reduction
@@ -247,7 +252,7 @@ static void hystart(struct cubic *r, const struct cc_ack *ack, double cwnd_segs)
 
 // Linux's HyStart, before this ACK's growth: whether slow start is over.
 static bool linux_hystart(struct cubic *r, const struct cc_ack *ack, double cwnd_segs) {
-	double srtt_ns = (double)ack->srtt_ns, delay_ns;
+	double srtt_ns = (double)ack->srtt_ns, delay_ns, limit_ns;
 
 	if (ack->rtt_ns == 0)
 		return false;
@@ -263,8 +268,11 @@ static bool linux_hystart(struct cubic *r, const struct cc_ack *ack, double cwnd
 	if (ack->now_ns - r->train_ns <= ACK_TRAIN_GAP_NS) {
 		delay_ns = min_f64(ACK_DELAY_BYTES * srtt_ns / (2 * cwnd_segs * r->mss_bytes),
 			ACK_DELAY_MAX_NS);
+		limit_ns = (double)r->delay_min_ns + delay_ns;
+		if (!ack->host_paced)
+			limit_ns /= 2;
 		r->train_ns = ack->now_ns;
-		if ((double)(ack->now_ns - r->round_ns) > ((double)r->delay_min_ns + delay_ns) / 2)
+		if ((double)(ack->now_ns - r->round_ns) > limit_ns)
 			return true;
 	}
 	if (ack->rtt_ns < r->now_min_ns)
@@ -351,8 +359,14 @@ static void cubic_on_ack(
 
 		if (acked > 0 && out->cwnd_segs < r->now.ssthresh_segs)
 			acked = slow_start(r, cfg, ack, out);
-		if (ack->acked_segs > 0 && out->cwnd_segs >= r->now.ssthresh_segs)
+		if (ack->acked_segs > 0 && out->cwnd_segs >= r->now.ssthresh_segs) {
+			bool early =
+				cfg->kind == SLOW_START_LINUX && !r->reduced && ack->cwnd_limited;
+			double least = early ? out->cwnd_segs + UNREDUCED_GROWTH * acked : 0;
+
 			avoid(r, cfg, ack, acked, out);
+			out->cwnd_segs = max_f64(out->cwnd_segs, least);
+		}
 		r->last_ns = ack->now_ns;
 	}
 }
@@ -366,6 +380,7 @@ static void reduce(struct cubic *r, const struct config *cfg, double cwnd) {
 	r->undo_stage = r->stage;
 	r->now.w_max_segs = lower ? cwnd * (1 + cfg->beta) / 2 : cwnd;
 	r->now.prior_segs = cwnd;
+	r->reduced = true;
 	r->now.ssthresh_segs = max_f64(cfg->beta * cwnd, SSTHRESH_MIN_SEGS);
 }
 
@@ -393,6 +408,7 @@ static void cubic_on_rto(
 	r->stage = false;
 	r->mode = MODE_SLOW_START;
 	r->delay_min_ns = NO_RTT; // as in Linux
+	r->reduced = false;
 	out->cwnd_segs = 1;
 }
 

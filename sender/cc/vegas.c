@@ -2,7 +2,8 @@
 // TCP Vegas (Brakmo, O'Malley, Peterson: "TCP Vegas: New Techniques for Congestion Detection and Avoidance", SIGCOMM
 // 1994) as Linux has it (tcp_vegas.c).
 //
-//	baseRTT  smallest RTT of the connection, since it was last idle
+//	baseRTT  smallest RTT since the flow last had nothing in flight: as it began, after it was idle, and in a small
+//	         window's fast recovery (CA_EVENT_TX_START)
 //	RTT      smallest RTT of this round trip; a round ends with the ACK of the first segment sent in it
 //	diff   = trunc(cwnd (RTT - baseRTT) / baseRTT)      segments of ours that wait in the queue
 //
@@ -82,13 +83,19 @@ static void start_round(struct vegas *v, uint64_t now_ns) {
 	v->samples = 0;
 }
 
+// The path may have changed.
+static void forget(struct vegas *v, uint64_t now_ns) {
+	v->base_ns = NO_RTT;
+	start_round(v, now_ns);
+}
+
 static void vegas_init(void *state, const void *config, uint32_t mss_bytes, uint64_t rtt_ns,
 	uint64_t now_ns, struct cc_out *out) {
 	const struct config *cfg = config;
 	struct vegas *v = state;
 
-	*v = (struct vegas){.base_ns = NO_RTT, .open = true};
-	start_round(v, now_ns);
+	*v = (struct vegas){.open = true};
+	forget(v, now_ns);
 	reno_init(&v->reno, &cfg->slow_start, out);
 }
 
@@ -131,14 +138,11 @@ static bool end_round(
 	return false;
 }
 
-static void vegas_on_ack(
-	void *state, const void *config, const struct cc_ack *ack, struct cc_out *out) {
-	const struct config *cfg = config;
-	struct vegas *v = state;
+static void grow(
+	struct vegas *v, const struct config *cfg, const struct cc_ack *ack, struct cc_out *out) {
 	struct reno *r = &v->reno;
 	bool open = !ack->in_recovery && !ack->in_loss, may_grow = reno_may_grow(r, ack);
 
-	measure(v, ack);
 	if (!open) {
 		v->open = false;
 		reno_on_ack(r, &cfg->slow_start, ack, out);
@@ -163,6 +167,16 @@ static void vegas_on_ack(
 	r->slow_start = out->cwnd_segs < r->ssthresh_segs;
 }
 
+static void vegas_on_ack(
+	void *state, const void *config, const struct cc_ack *ack, struct cc_out *out) {
+	struct vegas *v = state;
+
+	measure(v, ack);
+	grow(v, config, ack, out);
+	if (ack->inflight_segs == 0)
+		forget(v, ack->now_ns);
+}
+
 static void vegas_on_loss(
 	void *state, const void *config, const struct cc_loss *loss, struct cc_out *out) {
 	struct vegas *v = state;
@@ -182,8 +196,7 @@ static void vegas_on_idle(
 	const struct config *cfg = config;
 	struct vegas *v = state;
 
-	v->base_ns = NO_RTT; // the path may have changed
-	start_round(v, now_ns);
+	forget(v, now_ns);
 	slow_start_idle(&cfg->slow_start, out);
 }
 

@@ -19,6 +19,7 @@
 // Where we differ from Linux and the papers, and why
 //   - Linux halves as Reno at a loss and takes BWE RTTmin when the episode is over, even if that is more than the window
 //     before. Here the window moves to it at once (PRR), as in the papers, and never upwards.
+//   - Linux counts RTTs in whole ticks, rounded up: RTTmin, and with it the window, may be much too large.
 //   - A loss before the first sample halves the window, as Reno; Linux falls to two segments.
 //   - Segments are counted as they are acknowledged, cumulatively or by SACK; Linux guesses from duplicate ACKs.
 //   - Windows and rates are real numbers. L = 2, as newreno.c has it; Linux has no limit.

@@ -179,6 +179,7 @@ static inline void notify_cc(struct host *h, struct flow *f, const struct delive
 		.next_send_ns = f->next_send_ns,
 		.app_limited = d->app_limited,
 		.cwnd_limited = f->una <= f->cwnd_limited_nxt,
+		.host_paced = flow_group(h, f)->host_paced,
 		.in_sequence = d->advanced,
 		.in_recovery = f->ca == FLOW_CA_RECOVERY,
 		.in_loss = f->ca == FLOW_CA_LOSS,

@@ -10,7 +10,8 @@
 // Linux's ACKs (`acks: linux`, tcp_input.c and tcp_timer.c of Linux 6.12):
 //
 //	quick-ACK    the first 16 segments are acknowledged at once (fewer if the window holds less than 32), and 16
-//	             after one that brought nothing new (tcp_incr_quickack, tcp_enter_quickack_mode)
+//	             after one that brought nothing new (tcp_incr_quickack, tcp_enter_quickack_mode); each segment
+//	             that lets the window grow (`rmem`), which in slow start are most of them (tcp_grow_window)
 //	else         if more than one full segment is not acknowledged: at once (__tcp_ack_snd_check)
 //	else         after the ATO: 40 ms; if data arrives further apart, half of the last one and the distance; at most
 //	             200 ms and the RTT, if that is more than 40 ms; doubled when the timer fires (tcp_event_data_recv,

@@ -113,8 +113,10 @@ void receiver_window_data(
 	measure_rtt(r, s, now_ns);
 	adjust(g, r, now_ns);
 	most = min_u64(w->space, room(r));
-	if (most > w->advertise)
+	if (most > w->advertise) {
 		w->advertise = min_u64(most, w->advertise + 2 * (uint64_t)s->len);
+		r->acks->quick |= 1;
+	}
 }
 
 // The window that may be advertised now, were there no edge (__tcp_select_window).

@@ -49,10 +49,10 @@ def test_the_cells_are_those_that_were_asked_for():
         assert {"0.3BDP", "4BDP"} <= {k.limit for k in links.values()}
         assert sum("loss" in k.behind for k in links.values()) == 1
         assert sum("late" in k.behind for k in links.values()) == 1
-        assert len(alone) == len(links) * 2 * 5
+        assert len(alone) == len(links) * 2 * len(linux.CONTROLS) == 168
         mixes = [case for case in made if case.mixed]
         assert {case.controls for case in mixes} == {
-            ("cubic", "reno"), ("cubic", "bbr"), ("bbr", "reno"), ("copa", "cubic")
+            ("cubic", "reno"), ("cubic", "bbr"), ("bbr", "reno"), ("vegas", "cubic"), ("copa", "cubic")
         }  # fmt: skip
         assert {case.seeds for case in mixes} == {10}
 

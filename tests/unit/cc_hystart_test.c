@@ -6,9 +6,10 @@ enum { SSTHRESH };
 
 #define T0 (20 * MS)
 #define RTT (100 * MS)
-#define CUBIC(initial)                                                                             \
+#define CUBIC_PACED(initial, pacing)                                                               \
 	"{cc: {cubic: {slow_start: hystart, initial: " initial ", abc_limit: 1}}, mss: 512B, "     \
-	"ack_every: 1, tlp: no, rto_min: 10s}"
+	"ack_every: 1, tlp: no, rto_min: 10s, pacing: " pacing "}"
+#define CUBIC(initial) CUBIC_PACED(initial, "cc")
 
 static bool in_slow_start(struct link *l) {
 	return cc_observed(l, SSTHRESH) > 1e8;
@@ -31,6 +32,28 @@ START_TEST(a_train_of_half_the_rtt_ends_slow_start) {
 		ck_assert(in_slow_start(l) == (late == 1));
 		if (late == 0)
 			OBSERVED_EQ(l, SSTHRESH, 100 + 27); // cwnd before this ACK
+		link_close(l);
+	}
+}
+END_TEST
+
+// Of a flow that its host paces, pacing may have made the train: it takes more than 100 ms + 1 ms.
+START_TEST(where_the_host_paces_it_takes_a_whole_rtt) {
+	static const char *const groups[] = {CUBIC_PACED("100", "srtt"), CUBIC_PACED("100", "fq")};
+
+	for (size_t g = 0; g < 2; g++) {
+		struct link *l = HAND(.group = groups[g]);
+		uint64_t t_ns = T0 + RTT;
+
+		hand_ack_at(l, 1, t_ns);
+		for (uint64_t i = 1; i <= 50; i++) {
+			hand_ack_at(l, 1 + i, t_ns + i * 2 * MS);
+			ck_assert(in_slow_start(l));
+		}
+		hand_ack_at(l, 52, t_ns + RTT + MS);
+		ck_assert(in_slow_start(l)); // not more than it
+		hand_ack_at(l, 53, t_ns + RTT + MS + 1);
+		ck_assert(!in_slow_start(l));
 		link_close(l);
 	}
 }
@@ -75,6 +98,77 @@ START_TEST(below_sixteen_segments_nothing_ends_it) {
 }
 END_TEST
 
+// Once it has ended, 5 % per round trip or more, as the curve alone would wait for seconds; after a loss the curve.
+START_TEST(until_the_first_reduction_the_window_grows_by_a_twentieth) {
+	struct link *l = HAND(.group = CUBIC("100"));
+	uint64_t t_ns = T0 + RTT, una = 1;
+	double before;
+
+	hand_ack_at(l, una, t_ns);
+	while (in_slow_start(l))
+		hand_ack_at(l, ++una, t_ns += 2 * MS);
+	before = cwnd(l);
+	for (int i = 0; i < 20; i++)
+		hand_ack_at(l, ++una, t_ns += MS);
+	CWND_EQ(l, before + 1);
+	hand_sack_at(l, una, una + 1, una + 5, t_ns += MS);
+	una = link_flow(l)->nxt;
+	hand_ack_at(l, una, t_ns += RTT);
+	ck_assert_int_eq(link_flow(l)->ca, FLOW_CA_OPEN);
+	OBSERVED_EQ(l, SSTHRESH, 0.7 * (before + 1));
+	before = cwnd(l);
+	for (int i = 0; i < 20; i++)
+		hand_ack_at(l, ++una, t_ns += MS);
+	ck_assert_double_lt(cwnd(l), before + 20 * 0.04);
+	link_close(l);
+}
+END_TEST
+
+// 160 segments: the last ones find room in the window, so that it does not grow.
+START_TEST(unless_it_is_not_the_limit) {
+	struct link *l =
+		HAND(.group = "{cc: {cubic: {slow_start: hystart, initial: 100, abc_limit: 1}}, mss: 512B, "
+			      "ack_every: 1, tlp: no, rto_min: 10s, source: {size: {bytes: 80000B}}}");
+	uint64_t t_ns = T0 + RTT, una = 1;
+	double before;
+
+	hand_ack_at(l, una, t_ns);
+	while (in_slow_start(l))
+		hand_ack_at(l, ++una, t_ns += 2 * MS);
+	hand_ack_at(l, 140, t_ns += MS);
+	hand_ack_at(l, 157, t_ns += MS);
+	before = cwnd(l);
+	hand_ack_at(l, 158, t_ns += MS);
+	hand_ack_at(l, 159, t_ns += MS);
+	CWND_EQ(l, before);
+	link_close(l);
+}
+END_TEST
+
+// A timeout forgets what was too much. 14 segments grow by 0.05 for each acknowledged one, Reno's by 0.53 / 14.
+START_TEST(after_a_timeout_too) {
+	struct link *l =
+		HAND(.group = "{cc: {cubic: {slow_start: hystart, initial: 20, abc_limit: "
+			      "1}}, mss: 512B, ack_every: 1, tlp: no, timestamps: no, frto: no}");
+	uint64_t t_ns = 400 * MS, una = 0;
+
+	link_run(l, t_ns);
+	ck_assert_uint_eq(link_flow(l)->count.timeouts, 1);
+	OBSERVED_EQ(l, SSTHRESH, 14);
+	while (cwnd(l) < 14)
+		hand_ack_at(l, ++una, t_ns += MS);
+	una = link_flow(l)->nxt;
+	hand_ack_at(l, una, t_ns += 20 * MS);
+	for (int i = 0; i < 10; i++) {
+		double before = cwnd(l);
+
+		hand_ack_at(l, ++una, t_ns += MS);
+		CWND_EQ(l, before + 0.05);
+	}
+	link_close(l);
+}
+END_TEST
+
 START_TEST(hystart_no_is_classic) {
 	struct link *l =
 		HAND(.group = "{cc: {cubic: {slow_start: hystart, hystart: no, initial: 100, "
@@ -87,5 +181,7 @@ START_TEST(hystart_no_is_classic) {
 }
 END_TEST
 
-TEST_MAIN(a_train_of_half_the_rtt_ends_slow_start, a_round_that_is_an_eighth_later_ends_slow_start,
-	below_sixteen_segments_nothing_ends_it, hystart_no_is_classic)
+TEST_MAIN(a_train_of_half_the_rtt_ends_slow_start, where_the_host_paces_it_takes_a_whole_rtt,
+	a_round_that_is_an_eighth_later_ends_slow_start, below_sixteen_segments_nothing_ends_it,
+	until_the_first_reduction_the_window_grows_by_a_twentieth, unless_it_is_not_the_limit,
+	after_a_timeout_too, hystart_no_is_classic)

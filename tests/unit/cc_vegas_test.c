@@ -149,6 +149,22 @@ START_TEST(idling_forgets_base_rtt) {
 }
 END_TEST
 
+// One segment is lost and all others are there: the retransmission leaves with nothing in flight, so that the
+// base RTT is what its ACK takes. A flow that lives on beside a standing queue does so by this.
+START_TEST(an_empty_pipe_forgets_base_rtt) {
+	struct link *l = opened(5, false);
+
+	hand_ack_at(l, 1, T0 + BASE_NS);
+	ck_assert_double_eq(cc_observed(l, BASE), 100e6);
+	hand_sack_at(l, 1, 2, link_flow(l)->nxt, T0 + 2 * BASE_NS);
+	ck_assert_uint_eq(link_flow(l)->count.lost_segs, 1);
+	ck_assert_double_eq(cc_observed(l, BASE), 0);
+	hand_ack_at(l, link_flow(l)->nxt - 1, T0 + 4 * BASE_NS);
+	ck_assert_double_eq(cc_observed(l, BASE), 200e6);
+	link_close(l);
+}
+END_TEST
+
 TEST_MAIN(slow_start_ends_above_gamma, slow_start_goes_on_at_gamma,
 	avoidance_moves_by_one_per_round, two_samples_do_not_decide, never_below_two,
-	a_loss_halves_and_suspends, idling_forgets_base_rtt)
+	a_loss_halves_and_suspends, idling_forgets_base_rtt, an_empty_pipe_forgets_base_rtt)

@@ -35,6 +35,23 @@ START_TEST(a_window_closes_and_opens) {
 }
 END_TEST
 
+// 1158 bytes are free, more than 1/16 of the buffer, but not a segment.
+START_TEST(less_than_a_segment_is_no_window) {
+	struct link *l = RCV("rwnd: 14480B, read_rate: 11.584Mbit, ack_every: 1");
+
+	uint64_t acks;
+
+	syn(l, 0, ALL_OPTIONS, 0, 0);
+	for (uint64_t i = 0; i < 10; i++)
+		feed_seg(l, i, FIRST);
+	acks = l->acks_count;
+	feed_seg(l, 9, FIRST + 800 * US); // again, so that it is answered
+	expect(l, &acks, 1, 10 * LEN);
+	ck_assert_uint_eq(window(l), 0);
+	link_close(l);
+}
+END_TEST
+
 // Zero-window probes bring what a lost window update would have: each ACK of the receiver is lost but for those.
 START_TEST(a_closed_window_is_probed) {
 	struct link *l = LINK(.group = "{cc: newreno, rwnd: 5792B, read_rate: 100kbit, "
@@ -77,6 +94,29 @@ START_TEST(the_buffer_grows_by_linuxs_formula) {
 }
 END_TEST
 
+// As before, then (243840 - 65536) / 2896 = 61.6 segments let what is advertised grow: 62 are acknowledged at once.
+START_TEST(a_growing_window_is_told_at_once) {
+	struct link *l = RCV("rmem: 6MiB, acks: linux");
+	uint64_t i = 0, acks;
+
+	syn(l, 0, ALL_OPTIONS, 0, 0);
+	while (i < 10)
+		feed_timed(l, i++, FIRST);
+	while (i < 30)
+		feed_timed(l, i++, FIRST + 100 * MS);
+	acks = l->acks_count;
+	for (; i < 30 + 62; i++) {
+		feed_timed(l, i, FIRST + 170 * MS + i * MS);
+		expect(l, &acks, 1, (i + 1) * LEN);
+	}
+	for (; i < 98; i++) {
+		feed_timed(l, i, FIRST + 170 * MS + i * MS);
+		expect(l, &acks, i % 2, (i + 1) * LEN);
+	}
+	link_close(l);
+}
+END_TEST
+
 // A reader has made room for twice the window, but the window may grow with data only: an ACK would say nothing new.
 START_TEST(no_update_without_a_larger_window) {
 	struct link *l = RCV("rmem: 6MiB, ack_every: 1, read_rate: 1Gbit");
@@ -110,5 +150,6 @@ START_TEST(the_buffer_has_a_bound) {
 }
 END_TEST
 
-TEST_MAIN(a_window_closes_and_opens, a_closed_window_is_probed, the_buffer_grows_by_linuxs_formula,
+TEST_MAIN(a_window_closes_and_opens, less_than_a_segment_is_no_window, a_closed_window_is_probed,
+	the_buffer_grows_by_linuxs_formula, a_growing_window_is_told_at_once,
 	no_update_without_a_larger_window, the_buffer_has_a_bound)

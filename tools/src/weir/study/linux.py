@@ -10,8 +10,8 @@ telemetry, but for goodput, which is what TCP says was acknowledged:
     losses   data packets that the path dropped, before the warm-up's end and after it
 
 Kernels run with pfifo_fast, which adds nothing: BBR paces itself, all others send what ACKs permit.
-Ours send in bursts of Linux's sizes (`tso: linux`); guests' cards cannot divide segments, but their
-kernels collect as many and divide them last.
+Ours are Linux's hosts (`host: linux`) with receive buffers as large as the kernels' here. Guests'
+cards cannot divide segments, but their kernels collect as many as `tso: linux` and divide them last.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ OURS = {
     "bbr": "bbr",
     "vegas": "vegas",
     "dctcp": "dctcp",
+    "westwood": "westwood",
+    "illinois": "illinois",
     "copa": "copa",
 }
 HYSTART_PP = "{cubic: {reno_alpha: constant}}"  # our default slow start
@@ -52,13 +54,22 @@ NAMES = {
     "bbr": "BBR",
     "vegas": "Vegas",
     "dctcp": "DCTCP",
+    "westwood": "Westwood+",
+    "illinois": "Illinois",
     "copa": "Copa",
 }
-CONTROLS = ("reno", "cubic", "bbr", "vegas", "dctcp")
-MIXES = (("cubic", "reno"), ("cubic", "bbr"), ("bbr", "reno"), ("copa", "cubic"))
+CONTROLS = ("reno", "cubic", "bbr", "vegas", "dctcp", "westwood", "illinois")
+MIXES = (
+    ("cubic", "reno"),
+    ("cubic", "bbr"),
+    ("bbr", "reno"),
+    ("vegas", "cubic"),
+    ("copa", "cubic"),
+)
 QUEUES = ("fifo", "codel")
 
 # Buffers that hold no flow back: the kernel's own follow from its small memory.
+HOST = "host: linux, rmem: 32MiB"
 SYSCTL = 'tcp_rmem: "4096 131072 33554432", tcp_wmem: "4096 16384 33554432"'
 
 
@@ -172,7 +183,7 @@ def group(side: str, cc: str) -> str:
     ours = HYSTART_PP if side == "weir-hystartpp" else OURS[cc]
     if cc == "copa":
         return f"cc: {ours}, ack_every: 1"  # as Copa's authors acknowledge
-    return f"cc: {ours}, tso: linux{', ecn: ect0' if cc == 'dctcp' else ''}"
+    return f"cc: {ours}, {HOST}{', ecn: ect0' if cc == 'dctcp' else ''}"
 
 
 def cases(quick: bool) -> list[Case]:

@@ -51,7 +51,7 @@ def windows(pairs: Sequence[Pair]) -> Figure:
     from matplotlib.figure import Figure
 
     links = list(dict.fromkeys(pair.case.link.name for pair in pairs))
-    figure = Figure(figsize=(WIDTH_IN, 0.5 + 0.95 * len(links)))
+    figure = Figure(figsize=(1.4 * len(CONTROLS), 0.5 + 0.95 * len(links)))
     axes = figure.subplots(len(links), len(CONTROLS), squeeze=False)
     for pair in pairs:
         row, column = links.index(pair.case.link.name), CONTROLS.index(pair.case.controls[0])
