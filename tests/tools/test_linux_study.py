@@ -52,7 +52,8 @@ def test_the_cells_are_those_that_were_asked_for():
         assert len(alone) == len(links) * 2 * len(linux.CONTROLS) == 168
         mixes = [case for case in made if case.mixed]
         assert {case.controls for case in mixes} == {
-            ("cubic", "reno"), ("cubic", "bbr"), ("bbr", "reno"), ("vegas", "cubic"), ("copa", "cubic")
+            ("cubic", "reno"), ("cubic", "bbr"), ("bbr", "reno"), ("vegas", "cubic"),
+            ("copa", "cubic"),
         }  # fmt: skip
         assert {case.seeds for case in mixes} == {10}
 

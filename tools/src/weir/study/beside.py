@@ -80,17 +80,17 @@ REASONS = (
         ("5M-20ms-4BDP", "10M-40ms-1BDP"),
     ),
     Reason(
-        "Linux's Westwood+ counts RTTs in whole ticks, rounded up (10 ms in a guest), so that its BWE"
-        " RTTmin is too large, 1.5 BDP at 20 ms, and moves to it when an episode of losses is over,"
-        " even upwards. With both in ours, RTT and losses are Linux's at 100 Mbit/s and 20 ms (34.1"
-        " ms; CoDel 28.3 for 28.1) and losses at 50 Mbit/s (84 for 84), 100 Mbit/s and 5 ms (617 for"
-        " 638) and 20 Mbit/s and 100 ms (349 for 340)",
+        "Linux's Westwood+ counts RTTs in whole ticks, rounded up (10 ms in a guest), so that BWE"
+        " RTTmin is too large, 1.5 BDP at 20 ms, and its window moves to it when an episode of"
+        " losses is over, even upwards. With both in ours, RTT and losses are Linux's at 100 Mbit/s"
+        " and 20 ms (34.1 ms; CoDel 28.3 for 28.1), and losses at 50 Mbit/s (84 for 84), 100 Mbit/s"
+        " and 5 ms (617 for 638) and 20 Mbit/s and 100 ms (349 for 340)",
         (("westwood",),),
         ("goodput_bps", *RTT, *LOSSES),
     ),
     Reason(
-        "A segment more in the queue is 2.5 ms more at 5 Mbit/s. Vegas stops growing anywhere between"
-        " 2 and 4: Linux's holds 2.4, ours 3.4. BBR's mean queue differs by half a segment",
+        "A segment more in the queue is 2.5 ms more at 5 Mbit/s. Vegas stops growing anywhere"
+        " between 2 and 4: Linux's holds 2.4, ours 3.4. BBR's mean queue differs by half a segment",
         (("vegas",), ("bbr",)),
         RTT,
         ("fifo",),
@@ -98,17 +98,17 @@ REASONS = (
     ),
     Reason(
         "Each sawtooth, of 0.4 s, overflows a queue of 40 packets. Linux computes its Reno-friendly"
-        " window only each 1/32 s, grows by two or three segments at once (77, 80, 83) and loses two"
-        " where ours, one more per round trip, loses one",
+        " window only each 1/32 s, grows by two or three segments at once (77, 80, 83) and loses"
+        " two where ours, one more per round trip, loses one",
         (("cubic",),),
         LOSSES,
         (),
         ("100M-5ms-2BDP",),
     ),
     Reason(
-        "Linux's windows are whole segments, rounded down when they are reduced and when they follow"
-        " Reno; at 10 Mbit/s they are 10 to 20. Over 200 s and ten seeds CUBIC has 0.532 in Linux,"
-        " 0.570 here, and 0.522 with the same rounding here",
+        "Linux's windows are whole segments, rounded down when they are reduced and when they"
+        " follow Reno; at 10 Mbit/s they are 10 to 20. Over 200 s and ten seeds CUBIC has 0.532 in"
+        " Linux, 0.570 here, and 0.522 here with the same rounding",
         (("cubic", "reno"),),
         ("quota",),
     ),

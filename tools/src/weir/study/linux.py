@@ -10,8 +10,8 @@ telemetry, but for goodput, which is what TCP says was acknowledged:
     losses   data packets that the path dropped, before the warm-up's end and after it
 
 Kernels run with pfifo_fast, which adds nothing: BBR paces itself, all others send what ACKs permit.
-Ours are Linux's hosts (`host: linux`) with receive buffers as large as the kernels' here. Guests'
-cards cannot divide segments, but their kernels collect as many as `tso: linux` and divide them last.
+Ours are Linux's hosts (`host: linux`) with receive buffers as large as the kernels' here. Cards of
+guests cannot divide segments, but their kernels collect as many and divide them last.
 """
 
 from __future__ import annotations
