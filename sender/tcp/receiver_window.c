@@ -12,13 +12,14 @@
 // It begins with 128 KB (tcp_rmem[1]). What is advertised grows by two segments per segment (tcp_grow_window), and is no
 // more than what is free in the buffer; nothing, if less than a segment or 1/16 of it is (__tcp_select_window). The right
 // edge never moves back. The round trip is measured by the timestamps that data echoes, smoothed by 1/8
-// (tcp_rcv_rtt_measure_ts); without timestamps it is the handshake's.
+// (tcp_rcv_rtt_measure_ts); without timestamps it is the handshake's. What waits behind a hole is in the buffer too: a
+// flow that loses much at once may have to wait until the hole is filled.
 //
 // A slow reader (`read_rate`) takes data from the buffer at a constant rate, so that the window closes. Once it could be
 // twice as large, an ACK says so (tcp_cleanup_rbuf); if that is lost, the sender's probes of the closed window find out.
 //
 // Where we differ, and why: the overhead of a buffer is a half, where the kernel measures it per segment, because it
-// depends on the card's driver. Segments out of order use no space. A slow reader reads bytes, not blocks.
+// depends on the card's driver. A slow reader reads bytes, not blocks.
 #include "sender/host.h"
 #include "sender/tcp/receiver.h"
 
@@ -61,7 +62,7 @@ void receiver_window_read(const struct host *h, struct receiver *r, uint64_t now
 // What the buffer has room for.
 static uint64_t room(const struct receiver *r) {
 	const struct receiver_window *w = &r->acks->window;
-	uint64_t held = r->rcv_nxt - w->read;
+	uint64_t held = r->rcv_nxt - w->read + r->range_bytes;
 
 	return held < w->space ? w->space - held : 0;
 }

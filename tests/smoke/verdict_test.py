@@ -39,6 +39,8 @@ def stop_for_a_while(lab, child, clock):
     child.send(signal.SIGSTOP)
     time.sleep(STOPPED_S)
     child.send(signal.SIGCONT)
+    # A program that has just been continued may tell the last time that it had read.
+    wait_for(lambda: now_s(lab, clock) >= before + STOPPED_S, "the clock after it")
     return before, now_s(lab, clock)
 
 

@@ -117,6 +117,34 @@ START_TEST(a_growing_window_is_told_at_once) {
 }
 END_TEST
 
+// What waits behind a hole is in the buffer: each segment of it moves the right edge back by one, in the ACKs that tell
+// the true window; the edge that the peer knows never does. When the hole is filled all of it is free again.
+START_TEST(segments_behind_a_hole_use_the_buffer) {
+	struct link *l = RCV("rmem: 6MiB, ack_every: 1");
+	struct receiver *r = rcv(l);
+	uint32_t edge;
+
+	syn(l, 0, ALL_OPTIONS, 0, 0);
+	feed_timed(l, 0, FIRST);
+	edge = window(l);
+	for (uint64_t i = 3; i < 13; i += 2) // apart, then joined, then one twice
+		feed_timed(l, i, FIRST);
+	ck_assert_uint_eq(r->range_bytes, 5 * LEN);
+	for (uint64_t i = 4; i < 12; i += 2)
+		feed_timed(l, i, FIRST);
+	feed_timed(l, 5, FIRST);
+	ck_assert_uint_eq(r->range_bytes, 9 * LEN);
+	ck_assert_uint_eq(window(l), edge); // rcv_nxt has not moved, and neither has the edge
+	feed_timed(l, 1, FIRST);
+	ck_assert_uint_eq(r->range_bytes, 9 * LEN);
+	ck_assert_uint_lt(window(l), edge); // one segment read, none of it given to the peer
+	feed_timed(l, 2, FIRST);
+	ck_assert_uint_eq(r->range_bytes, 0);
+	ck_assert_uint_ge(window(l), edge);
+	link_close(l);
+}
+END_TEST
+
 // A reader has made room for twice the window, but the window may grow with data only: an ACK would say nothing new.
 START_TEST(no_update_without_a_larger_window) {
 	struct link *l = RCV("rmem: 6MiB, ack_every: 1, read_rate: 1Gbit");
@@ -152,4 +180,5 @@ END_TEST
 
 TEST_MAIN(a_window_closes_and_opens, less_than_a_segment_is_no_window, a_closed_window_is_probed,
 	the_buffer_grows_by_linuxs_formula, a_growing_window_is_told_at_once,
-	no_update_without_a_larger_window, the_buffer_has_a_bound)
+	no_update_without_a_larger_window, segments_behind_a_hole_use_the_buffer,
+	the_buffer_has_a_bound)
