@@ -129,9 +129,9 @@ struct receiver {
 
 	struct seg_sack sack[SEG_SACK_MAX]; // most recent first
 	uint32_t root; // of the tree of the ranges
+	uint32_t range_bytes; // of all ranges; a window is below 2^30
 
 	uint64_t fin; // offset of the FIN; UINT64_MAX: not seen
-	uint64_t range_bytes; // of all ranges
 	uint64_t challenge_ns; // no unacceptable segment is answered before this time
 	bool ce_last, window_scaled;
 	uint8_t wscale;

@@ -169,7 +169,7 @@ void receiver_in_order(struct host *h, struct receiver *r, uint64_t end) {
 		if (g->end > r->rcv_nxt)
 			r->rcv_nxt = g->end;
 		r->head = g->next;
-		r->range_bytes -= g->end - g->start;
+		r->range_bytes -= (uint32_t)(g->end - g->start);
 		tree_remove(&h->ranges, &r->root, g);
 		range_put(&h->ranges, g);
 	}
@@ -190,7 +190,7 @@ static void range_insert(
 	*g = (struct range){.next = *at, .start = start, .end = end};
 	tree_insert(&h->ranges, &r->root, g);
 	*at = g;
-	r->range_bytes += end - start;
+	r->range_bytes += (uint32_t)(end - start);
 	if (g->next == NULL)
 		r->tail = g;
 	sack_report(r, start, end);
@@ -203,7 +203,7 @@ static void range_merge(struct host *h, struct receiver *r, struct range *g) {
 
 		g->end = max_u64(g->end, n->end);
 		g->next = n->next;
-		r->range_bytes -= n->end - n->start;
+		r->range_bytes -= (uint32_t)(n->end - n->start);
 		tree_remove(&h->ranges, &r->root, n);
 		range_put(&h->ranges, n);
 	}
@@ -231,11 +231,11 @@ bool receiver_out_of_order(struct host *h, struct receiver *r, uint64_t start, u
 		sack_report(r, g->start, g->end);
 		return false;
 	}
-	r->range_bytes -= g->end - g->start;
+	r->range_bytes -= (uint32_t)(g->end - g->start);
 	g->start = min_u64(g->start, start);
 	g->end = max_u64(g->end, end);
 	range_merge(h, r, g);
-	r->range_bytes += g->end - g->start;
+	r->range_bytes += (uint32_t)(g->end - g->start);
 	sack_report(r, g->start, g->end);
 	return true;
 }

@@ -6,10 +6,9 @@ enum { SSTHRESH };
 
 #define T0 (20 * MS)
 #define RTT (100 * MS)
-#define CUBIC_PACED(initial, pacing)                                                               \
+#define CUBIC(initial, ...)                                                                        \
 	"{cc: {cubic: {slow_start: hystart, initial: " initial ", abc_limit: 1}}, mss: 512B, "     \
-	"ack_every: 1, tlp: no, rto_min: 10s, pacing: " pacing "}"
-#define CUBIC(initial) CUBIC_PACED(initial, "cc")
+	"ack_every: 1, tlp: no, rto_min: 10s" __VA_ARGS__ "}"
 
 static bool in_slow_start(struct link *l) {
 	return cc_observed(l, SSTHRESH) > 1e8;
@@ -39,7 +38,8 @@ END_TEST
 
 // Of a flow that its host paces, pacing may have made the train: it takes more than 100 ms + 1 ms.
 START_TEST(where_the_host_paces_it_takes_a_whole_rtt) {
-	static const char *const groups[] = {CUBIC_PACED("100", "srtt"), CUBIC_PACED("100", "fq")};
+	static const char *const groups[] = {
+		CUBIC("100", ", pacing: srtt"), CUBIC("100", ", pacing: fq")};
 
 	for (size_t g = 0; g < 2; g++) {
 		struct link *l = HAND(.group = groups[g]);
@@ -98,15 +98,22 @@ START_TEST(below_sixteen_segments_nothing_ends_it) {
 }
 END_TEST
 
+// ACKs of one segment each, from *t_ns on, until their train has ended slow start; returns the last one's number.
+static uint64_t end_by_train(struct link *l, uint64_t *t_ns) {
+	uint64_t una = 1;
+
+	hand_ack_at(l, una, *t_ns);
+	while (in_slow_start(l))
+		hand_ack_at(l, ++una, *t_ns += 2 * MS);
+	return una;
+}
+
 // Once it has ended, 5 % per round trip or more, as the curve alone would wait for seconds; after a loss the curve.
 START_TEST(until_the_first_reduction_the_window_grows_by_a_twentieth) {
 	struct link *l = HAND(.group = CUBIC("100"));
-	uint64_t t_ns = T0 + RTT, una = 1;
+	uint64_t t_ns = T0 + RTT, una = end_by_train(l, &t_ns);
 	double before;
 
-	hand_ack_at(l, una, t_ns);
-	while (in_slow_start(l))
-		hand_ack_at(l, ++una, t_ns += 2 * MS);
 	before = cwnd(l);
 	for (int i = 0; i < 20; i++)
 		hand_ack_at(l, ++una, t_ns += MS);
@@ -126,15 +133,11 @@ END_TEST
 
 // 160 segments: the last ones find room in the window, so that it does not grow.
 START_TEST(unless_it_is_not_the_limit) {
-	struct link *l =
-		HAND(.group = "{cc: {cubic: {slow_start: hystart, initial: 100, abc_limit: 1}}, mss: 512B, "
-			      "ack_every: 1, tlp: no, rto_min: 10s, source: {size: {bytes: 80000B}}}");
-	uint64_t t_ns = T0 + RTT, una = 1;
+	struct link *l = HAND(.group = CUBIC("100", ", source: {size: {bytes: 80000B}}"));
+	uint64_t t_ns = T0 + RTT;
 	double before;
 
-	hand_ack_at(l, una, t_ns);
-	while (in_slow_start(l))
-		hand_ack_at(l, ++una, t_ns += 2 * MS);
+	end_by_train(l, &t_ns);
 	hand_ack_at(l, 140, t_ns += MS);
 	hand_ack_at(l, 157, t_ns += MS);
 	before = cwnd(l);

@@ -38,7 +38,6 @@ END_TEST
 // 1158 bytes are free, more than 1/16 of the buffer, but not a segment.
 START_TEST(less_than_a_segment_is_no_window) {
 	struct link *l = RCV("rwnd: 14480B, read_rate: 11.584Mbit, ack_every: 1");
-
 	uint64_t acks;
 
 	syn(l, 0, ALL_OPTIONS, 0, 0);
@@ -117,8 +116,8 @@ START_TEST(a_growing_window_is_told_at_once) {
 }
 END_TEST
 
-// What waits behind a hole is in the buffer: each segment of it moves the right edge back by one, in the ACKs that tell
-// the true window; the edge that the peer knows never does. When the hole is filled all of it is free again.
+// What waits behind a hole takes room in the buffer, so that filling a part of the hole opens nothing; the right edge that
+// the peer knows never moves back. When the hole is filled, all of the buffer is free again.
 START_TEST(segments_behind_a_hole_use_the_buffer) {
 	struct link *l = RCV("rmem: 6MiB, ack_every: 1");
 	struct receiver *r = rcv(l);
