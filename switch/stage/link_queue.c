@@ -113,7 +113,7 @@ __attribute__((noinline)) static uint32_t link_pop_each(
 // Pops frames that leave the wire now, after those sent when it was served.
 static inline uint32_t link_pop_due(
 	struct link *l, uint64_t now_ns, struct pkt **pkts, uint32_t max, struct pkt_list *drops) {
-	if (!wire_due(&l->wire, now_ns))
+	if (max == 0 || !wire_due(&l->wire, now_ns))
 		return 0;
 	if (link_in_bursts(l))
 		return l->aqm->dequeue_burst(l->q, &l->wire, now_ns, pkts, max, drops);

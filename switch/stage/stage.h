@@ -91,7 +91,7 @@ struct stage_ops {
 	void (*fini)(void *st); // may be NULL; also called when configure or init failed
 	// Takes a burst, so that a stage keeps its state in registers and packets can be prefetched.
 	void (*push)(void *st, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops);
-	// Returns up to `max` packets that leave by now_ns; if fewer, no more are due.
+	// Returns up to `max` packets that leave by now_ns, none if `max` is 0; if fewer, no more are due.
 	uint32_t (*pop)(
 		void *st, uint64_t now_ns, struct pkt **pkts, uint32_t max, struct pkt_list *drops);
 	// Earliest time at which pop may return a packet; NEVER_NS: not before a push. Virtual time jumps there; live

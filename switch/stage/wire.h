@@ -287,7 +287,7 @@ WIRE_LOOP uint32_t wire_send_fifo(
 	return b.sent.pkts + (p == NULL);
 }
 
-// aqm_ops.dequeue_burst: the frame on the wire is due.
+// aqm_ops.dequeue_burst: the frame on the wire is due, and there is room for it: max is not 0.
 WIRE_LOOP uint32_t wire_send(struct wire *w, struct wire_queue q, uint64_t now_ns,
 	struct pkt **pkts, uint32_t max, struct pkt_list *drops) {
 	if (q.fifo != NULL)

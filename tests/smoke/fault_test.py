@@ -100,6 +100,39 @@ def test_memif_clients_are_killed_in_the_middle_of_bursts(lab, root):
     )
 
 
+# The packets under way fill the rings of the stopped peer, and the switch's queue for its port.
+def test_a_full_port_behind_a_link_keeps_its_frames(lab, root):
+    link = "{link: {rate: 1Gbit, queue: {codel: {limit: 30MB}}}}"
+    paths = (
+        f"{{forward: [{{delay: {{delay: 300ms}}}}, {link}], reverse: [{{delay: {{delay: 1ms}}}}]}}"
+    )
+    flows = ("-o", "flows.0.cc={fixed: {cwnd: 10}}", "-o", "flows.0.jitter=0s")
+    times = ("-o", "live.switch.start=now", "-o", "warmup=0s", "--duration", "60s")
+    loop = Loop(lab, root, "-o", f"paths={paths}", *flows, *times)
+    switch, child = loop.switch(), loop.sender()
+    assert child.ready(), child.err
+
+    def forward():
+        return lab.telemetry("/weir/paths", f"{lab.prefix}switch")["forward"]
+
+    def stopped():
+        """Whether more than the rings and the port's queue hold is under way as it stops."""
+        child.send(signal.SIGSTOP)
+        if forward()["inside_pkts"] > 4000:
+            return True
+        child.send(signal.SIGCONT)
+        return False
+
+    wait_for(stopped, "traffic when it stops")
+    end_ns = forward()["now_ns"] + 500_000_000
+    wait_for(lambda: forward()["now_ns"] > end_ns, "half a second of a full port")
+    child.send(signal.SIGCONT)
+    before = forward()["out_pkts"]
+    wait_for(lambda: forward()["out_pkts"] > before + 10000, "traffic after it")
+    balanced(child)
+    balanced(switch)
+
+
 HELLO = """
 import socket, sys
 client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)

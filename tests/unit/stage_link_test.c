@@ -229,6 +229,29 @@ END_TEST
 //	packet 0: 400 B by 400, the other 600 B by 1600
 //	packet 1: 200 B by 2000, the other 800 B by 2400
 //	packet 2: 1000 B by 2900
+// A port that takes nothing leaves no room; the frame on the wire stays there.
+START_TEST(without_room_no_frame_is_taken) {
+	static const char *const queues[] = {"fifo: {limit: 9pkt}", "codel: {limit: 9pkt}"};
+
+	for (uint32_t i = 0; i < 4; i++) {
+		struct stage_bench b = {0};
+		struct pkt *pkts = pkts_new(2, 1518), *taken = NULL;
+		char text[96];
+
+		snprintf(text, sizeof(text), "{link: {rate: 1Gbit, queue: {%s}}}", queues[i % 2]);
+		open_link(&b, text);
+		for (uint32_t k = 0; k <= i / 2; k++)
+			stage_put(&b, &pkts[k], 0);
+		ck_assert_uint_eq(b.ops->pop(b.st, MS, &taken, 0, &b.drops), 0);
+		ck_assert_ptr_null(taken);
+		for (uint32_t k = 0; k <= i / 2; k++)
+			ck_assert_ptr_eq(stage_take(&b, MS), &pkts[k]);
+		stage_close(&b);
+		free(pkts);
+	}
+}
+END_TEST
+
 START_TEST(a_new_rate_applies_to_the_unsent_part_of_the_frame_on_the_wire) {
 	struct stage_bench b = {0};
 	struct pkt *pkts = pkts_new(3, 980);
@@ -615,7 +638,7 @@ TEST_MAIN(framing_decides_what_a_frame_takes, link_that_is_down_waits_and_recove
 	link_that_is_down_from_the_start_begins_when_it_comes_up,
 	ten_gigabit_ethernet_to_the_nanosecond, overhead_counts_on_top_of_the_frame_without_fcs,
 	rate_is_exact_over_ten_million_packets, rate_is_exact_from_one_kilobit_to_one_terabit,
-	a_departure_comes_before_an_arrival_at_the_same_time,
+	a_departure_comes_before_an_arrival_at_the_same_time, without_room_no_frame_is_taken,
 	a_new_rate_applies_to_the_unsent_part_of_the_frame_on_the_wire,
 	a_frame_that_began_at_a_kilobit_ends_at_the_new_rate,
 	many_changes_lose_no_part_of_a_nanosecond, figures_by_hand,
