@@ -26,7 +26,8 @@
 // left out.
 //
 // `reordering: forbidden`: a packet leaves no earlier than the one before it, as behind a link layer that delivers in
-// order; delays are longer then.
+// order; delays are longer then. Where this stage also adds what the base RTTs of flow groups exceed the delays of the
+// paths by, it adds that afterwards: a group with a short base RTT does not wait for one with a long base RTT.
 //
 // Packets wait in a timing wheel, in exact order of departure; ties leave in order of arrival.
 #include "switch/stage/flow_delays.h"
@@ -38,8 +39,10 @@
 
 #include <errno.h>
 
-#define MAX_SPREADS 20 // `max` if none is given: mean + so many
+#define MAX_SPREADS                                                                                \
+	20 // `max` if none is given: mean + so many; of a table: mean + its largest number
 #define DELAY_MAX_NS 60e9
+#define LONGEST_NS ((1 + MAX_SPREADS) * DELAY_MAX_NS) // of any distribution
 
 enum distribution { UNIFORM, NORMAL, PARETO, TABLE };
 static const char *const distribution_names[] = {"uniform", "normal", "pareto", "table", NULL};
@@ -60,7 +63,7 @@ struct jitter {
 	uint64_t delayed; // packets since the last that was ahead
 	double y;
 	uint64_t arrival_ns; // of the packet before, 0 at first
-	uint64_t release_ns; // its departure
+	uint64_t release_ns; // its departure, before a base RTT's part is added
 	bool begun, random;
 	uint64_t pkts, bytes; // in the wheel
 	struct pkt_list out; // departed while the stage was full, not yet taken
@@ -84,7 +87,7 @@ static const struct param params[] = {
 		PARAM_F64(struct jitter, ahead), 0, 1, .live = true},
 	{"gap", "1", "packets from one that is ahead to the first that may be the next", UNIT_NONE,
 		PARAM_U64(struct jitter, gap), 1, 1e6, .live = true},
-	{"max", "0ns", "longest delay; 0: mean and 20 times spread", UNIT_TIME_NS,
+	{"max", "0ns", "longest delay; 0: mean + 20 spread; table: + its largest", UNIT_TIME_NS,
 		PARAM_U64(struct jitter, max_ns), 0, DELAY_MAX_NS},
 	{"shape", "3", "pareto: exponent of the tail", UNIT_NONE, PARAM_F64(struct jitter, shape),
 		2.01, 100},
@@ -168,11 +171,24 @@ static uint64_t draw_delay_ns(struct jitter *j, uint64_t t_ns) {
 	return (uint64_t)(limited(j, (double)j->mean_ns + (double)j->spread_ns * x) + 0.5);
 }
 
+// The bound of delays: as given, or one that cuts off what is very rare, and nothing of a table.
+static uint64_t jitter_longest_ns(const struct jitter *j) {
+	const struct numbers *table = &j->table;
+	double largest;
+
+	if (j->max_ns > 0)
+		return j->max_ns;
+	if (j->distribution != TABLE)
+		return j->mean_ns + MAX_SPREADS * j->spread_ns;
+	largest = (double)j->spread_ns * table->value[table->count - 1] / j->scale;
+	return (uint64_t)ceil(fmin(fmax((double)j->mean_ns + largest, 0), LONGEST_NS));
+}
+
 static void jitter_update(void *self, uint64_t now_ns) {
 	struct jitter *j = self;
 
 	j->ahead_threshold = rng_threshold(j->ahead);
-	j->longest_ns = j->max_ns > 0 ? j->max_ns : j->mean_ns + MAX_SPREADS * j->spread_ns;
+	j->longest_ns = jitter_longest_ns(j);
 	j->random |= j->spread_ns > 0 || (j->ahead > 0 && j->ahead < 1);
 }
 
@@ -225,8 +241,6 @@ static void jitter_push(void *self, struct pkt *const *pkts, uint32_t n, struct 
 
 		j->arrival_ns = t_ns;
 		j->begun = true;
-		if (extras)
-			release_ns += stage_extra_ns(j->env, stage_extra_of(j->env, p));
 		if (unlikely(j->pkts >= j->env->max_pkts) && jitter_full(j, t_ns)) {
 			stage_drop(j->env, drops, p, DROP_DELAY_FULL);
 			continue;
@@ -234,6 +248,8 @@ static void jitter_push(void *self, struct pkt *const *pkts, uint32_t n, struct 
 		if (j->reordering == FORBIDDEN)
 			release_ns = time_max(release_ns, j->release_ns);
 		j->release_ns = release_ns;
+		if (extras)
+			release_ns += stage_extra_ns(j->env, stage_extra_of(j->env, p));
 		j->pkts++;
 		j->bytes += p->size_bytes;
 		wheel_arm(&j->wheel, &p->timer, release_ns);

@@ -140,6 +140,33 @@ START_TEST(a_table_gives_each_of_its_numbers_as_often) {
 }
 END_TEST
 
+// A file of delays in us, as the head of jitter.c writes it: the largest is a thousand spreads.
+START_TEST(a_table_is_not_cut_at_a_number_of_spreads) {
+	char name[64], text[256];
+	uint64_t least_ns = NEVER_NS, most_ns = 0;
+	struct stage_bench b = {.env = {.run_seed = 1}};
+
+	table_file("10 1000", name);
+	snprintf(text, sizeof(text),
+		"{jitter: {mean: 0ms, spread: 1us, distribution: table, file: %s, scale: 1}}",
+		name);
+	ck_assert_msg(stage_open(&b, text) == 0, "%s", b.err.msg);
+	remove(name);
+	ck_assert_uint_eq(b.ops->max_delay_ns(b.st), MS);
+	for (uint64_t i = 0; i < 100; i++) {
+		struct pkt one = {.size_bytes = 100};
+
+		stage_put(&b, &one, i * MS);
+		ck_assert_ptr_eq(stage_take(&b, i * MS + MS), &one);
+		least_ns = time_min(least_ns, one.arrival_ns - i * MS);
+		most_ns = time_max(most_ns, one.arrival_ns - i * MS);
+	}
+	ck_assert_uint_eq(least_ns, 10 * US);
+	ck_assert_uint_eq(most_ns, MS);
+	stage_close(&b);
+}
+END_TEST
+
 // Of the three numbers of a table, in any order in the file, delays that are correlated move to the next larger or
 // smaller one.
 START_TEST(a_table_is_in_order_for_correlated_delays) {
@@ -317,6 +344,30 @@ START_TEST(without_reordering_packets_wait_for_those_before) {
 		last_ns = want[i].out_ns = want[i].out_ns > last_ns ? want[i].out_ns : last_ns;
 	play("{jitter: {mean: 1ms, spread: 300us, ahead: 5%, reordering: forbidden}}", want, pkts,
 		true);
+	free(pkts);
+}
+END_TEST
+
+// The group with a base RTT of 50 ms more does not hold up the other; each group's packets are in order.
+START_TEST(without_reordering_a_group_does_not_wait_for_a_longer_base_rtt) {
+	static const uint64_t extra[] = {50 * MS, 0};
+	static const uint32_t order[] = {1, 3, 0, 2};
+	struct stage_bench b = {.env = {.class_extra_ns = extra, .class_count = 2}};
+	struct pkt *pkts = pkts_new(4, 100);
+
+	ck_assert_int_eq(
+		stage_open(&b, "{jitter: {mean: 2ms, spread: 0ms, reordering: forbidden}}"), 0);
+	for (uint32_t i = 0; i < 4; i++) {
+		pkts[i].delay_class = i % 2;
+		stage_put(&b, &pkts[i], i * US);
+	}
+	for (uint32_t i = 0; i < 4; i++) {
+		struct pkt *p = stage_take(&b, 100 * MS);
+
+		ck_assert_uint_eq(p->id, order[i]);
+		ck_assert_uint_eq(p->arrival_ns, p->id * US + 2 * MS + extra[p->delay_class]);
+	}
+	stage_close(&b);
 	free(pkts);
 }
 END_TEST
@@ -512,10 +563,11 @@ END_TEST
 
 TEST_MAIN(independent_delays_have_their_distribution, correlated_delays_have_it_too,
 	delays_are_cut_at_zero_and_max, a_table_gives_each_of_its_numbers_as_often,
-	a_table_is_in_order_for_correlated_delays, the_first_correlated_delay_has_the_distribution,
-	correlation_halves_once_per_half_life, correlation_of_uniform_delays_is_pearsons,
-	order_mostly_survives_correlation, packets_of_one_moment_have_one_delay,
-	packets_leave_in_the_order_of_a_sorted_list,
+	a_table_is_not_cut_at_a_number_of_spreads, a_table_is_in_order_for_correlated_delays,
+	without_reordering_a_group_does_not_wait_for_a_longer_base_rtt,
+	the_first_correlated_delay_has_the_distribution, correlation_halves_once_per_half_life,
+	correlation_of_uniform_delays_is_pearsons, order_mostly_survives_correlation,
+	packets_of_one_moment_have_one_delay, packets_leave_in_the_order_of_a_sorted_list,
 	without_reordering_packets_wait_for_those_before, a_share_of_packets_is_sent_ahead,
 	with_a_gap_every_nth_packet_is_ahead, behind_a_gap_each_packet_may_be_ahead,
 	a_full_stage_drops_with_a_reason_of_its_own, the_shortest_delay_is_known,
