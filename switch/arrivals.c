@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define FRAME_USUAL 1518u // with FCS
-#define HEADERS 128u // Ethernet, the longest IPv4 header, ports: less than that
+#define HEADERS 128u // Ethernet, VLAN tags, the longest IPv4 header, ports: less than that
 
 static const struct param params[] = {
 	{"scale", "1", "what the times between frames are multiplied by", UNIT_NONE,
@@ -139,37 +139,34 @@ uint64_t arrivals_ns(const struct arrivals *a, uint64_t base_ns) {
 	return a->scale == 1 ? ns : (uint64_t)((double)ns * a->scale);
 }
 
-static void read_headers(const uint8_t *data, uint32_t captured, struct wire_info *w) {
+static struct wire_flow read_flow(const uint8_t *data, uint32_t captured) {
 	uint8_t headers[HEADERS] = {0};
+	struct wire_flow flow;
 
 	memcpy(headers, data, captured < HEADERS ? captured : HEADERS);
-	wire_read(headers, w);
+	wire_read_flow(headers, sizeof(headers), &flow);
+	return flow;
 }
 
 uint32_t arrivals_hosts(const uint8_t *data, uint32_t captured) {
-	struct wire_info w;
+	struct wire_flow f = read_flow(data, captured);
 
-	read_headers(data, captured, &w);
-	return flow_addr_hosts(w.addr.src_ip, w.addr.dst_ip);
+	return flow_addr_hosts(f.src, f.dst);
 }
 
 // As weir-switch does it: the flow's index if it is one of weir-sender's, else a hash of its addresses. What was
 // not captured of the headers is zero.
 static uint32_t flow_of(const struct arrivals *a) {
-	struct wire_info w;
-	const struct wire_addr *at = &w.addr;
+	struct wire_flow f = read_flow(a->data, a->captured);
 	uint32_t id = FLOW_ADDR_NONE, any = FLOW_ADDR_HASHED - 1;
+	bool tcp = f.proto == WIRE_PROTO_TCP && !f.ipv6;
 
-	read_headers(a->data, a->captured, &w);
-	if (w.proto == WIRE_PROTO_TCP && at->dst_ip == FLOW_ADDR_RECEIVER
-		&& at->dst_port == FLOW_ADDR_DST_PORT)
-		id = flow_addr_index(FLOW_ADDR_SENDER, any, at->src_ip, at->src_port);
-	else if (w.proto == WIRE_PROTO_TCP && at->src_ip == FLOW_ADDR_RECEIVER
-		&& at->src_port == FLOW_ADDR_DST_PORT)
-		id = flow_addr_index(FLOW_ADDR_SENDER, any, at->dst_ip, at->dst_port);
-	return id != FLOW_ADDR_NONE
-		? id
-		: flow_addr_hash(at->src_ip, at->dst_ip, at->src_port, at->dst_port, w.proto);
+	if (tcp && f.dst == FLOW_ADDR_RECEIVER && f.dst_port == FLOW_ADDR_DST_PORT)
+		id = flow_addr_index(FLOW_ADDR_SENDER, any, f.src, f.src_port);
+	else if (tcp && f.src == FLOW_ADDR_RECEIVER && f.src_port == FLOW_ADDR_DST_PORT)
+		id = flow_addr_index(FLOW_ADDR_SENDER, any, f.dst, f.dst_port);
+	return id != FLOW_ADDR_NONE ? id
+				    : flow_addr_hash(f.src, f.dst, f.src_port, f.dst_port, f.proto);
 }
 
 bool arrivals_packet(struct arrivals *a, uint64_t base_ns, struct pkt *p) {

@@ -103,8 +103,8 @@ size_t wire_write_udp(uint8_t *buf, const struct wire_addr *addr, uint8_t tos, u
 enum wire_status wire_parse_udp(
 	const uint8_t *frame, const struct wire_info *info, bool verify, struct seg *seg);
 
-// Nearly every segment carries timestamps and no other option: who sends many keeps what such frames
-// have in common.
+// What the frames of one connection have in common, for a sender of many: nearly every segment carries timestamps and
+// no other option.
 struct wire_template {
 	struct wire_addr addr;
 	uint64_t eth[2]; // the frame's first 16 bytes: Ethernet, and IPv4 to the TOS
@@ -128,6 +128,15 @@ void wire_write_plain(uint8_t *buf, const struct wire_template *t, uint8_t tos, 
 // it is another, or not good, and these two say what it is.
 bool wire_parse_plain(
 	const uint8_t *frame, size_t len, bool verify, struct wire_info *info, struct seg *seg);
+// What tells the flows of packets apart, of IPv4 and IPv6, with up to two VLAN tags before it. All zero: neither.
+struct wire_flow {
+	uint32_t src, dst; // IPv4 addresses; of IPv6 a hash of each
+	uint16_t src_port, dst_port; // 0 unless TCP or UDP; 0 of the later fragments of a packet
+	uint8_t proto; // of IPv6 that behind the extension headers
+	bool ipv6;
+};
+void wire_read_flow(const uint8_t *frame, size_t len, struct wire_flow *flow);
+
 // The ECN bits of IPv4 or IPv6, with up to two VLAN tags before it; ECN_NOT_ECT of any other frame. wire_ecn
 // (wire_ip.h) is the same, faster for untagged IPv4.
 uint8_t wire_ecn_any(const uint8_t *frame, size_t len);

@@ -29,19 +29,21 @@ void switch_free_drops(struct switch_lcore *s, struct switch_port *out) {
 	*drops = (struct pkt_list){0};
 }
 
-// Sets the packet's flow: its index if it is one of weir-sender's flows, else a hash of its addresses.
-static void classify(const struct switch_lcore *s, const uint8_t *frame, struct pkt *p) {
+static bool is_tcp_or_udp(const struct wire_flow *f) {
+	return f->proto == WIRE_PROTO_TCP || f->proto == WIRE_PROTO_UDP;
+}
+
+// Sets the packet's flow: its index if it is one of weir-sender's flows, which are IPv4, else a hash of its addresses.
+static void classify(const struct switch_lcore *s, const struct rte_mbuf *m, struct pkt *p) {
 	const struct plan *plan = s->plan;
 	uint32_t id = FLOW_ADDR_NONE, direction = FLOWS_FORWARD;
-	struct wire_info w;
-	const struct wire_addr *a = &w.addr;
+	struct wire_flow f;
 
-	wire_read(frame, &w);
-	if (w.proto == WIRE_PROTO_TCP || w.proto == WIRE_PROTO_UDP) {
-		id = flow_addr_index(plan->flow_base_ip, plan->flows, a->src_ip, a->src_port);
+	wire_read_flow(rte_pktmbuf_mtod(m, const uint8_t *), m->data_len, &f);
+	if (is_tcp_or_udp(&f) && !f.ipv6) {
+		id = flow_addr_index(plan->flow_base_ip, plan->flows, f.src, f.src_port);
 		if (id == FLOW_ADDR_NONE) {
-			id = flow_addr_index(
-				plan->flow_base_ip, plan->flows, a->dst_ip, a->dst_port);
+			id = flow_addr_index(plan->flow_base_ip, plan->flows, f.dst, f.dst_port);
 			direction = FLOWS_REVERSE;
 		}
 	}
@@ -51,17 +53,17 @@ static void classify(const struct switch_lcore *s, const uint8_t *frame, struct 
 		p->delay_class = plan->group_of[id];
 		packet_metadata(p)->route = switch_route(s, p->delay_class, direction);
 	} else {
-		id = flow_addr_hash(a->src_ip, a->dst_ip, a->src_port, a->dst_port, w.proto);
+		id = flow_addr_hash(f.src, f.dst, f.src_port, f.dst_port, f.proto);
 	}
 	p->flow_id = id;
 }
 
 // Starts the run at the first TCP or UDP frame; other protocols, such as ARP, are not traffic.
-static void start_with(struct switch_lcore *s, const uint8_t *frame) {
-	struct wire_info w;
+static void start_with(struct switch_lcore *s, const struct rte_mbuf *m) {
+	struct wire_flow f;
 
-	wire_read(frame, &w);
-	if (w.proto == WIRE_PROTO_TCP || w.proto == WIRE_PROTO_UDP)
+	wire_read_flow(rte_pktmbuf_mtod(m, const uint8_t *), m->data_len, &f);
+	if (is_tcp_or_udp(&f))
 		lcore_start(&s->lcore);
 }
 
@@ -160,7 +162,7 @@ static inline __attribute__((always_inline)) struct pkt_count mbufs_to_packets(
 	for (uint32_t k = 0; from != NULL && from->stamp.rx && k < most; k++)
 		batch[k]->arrival_ns = stamp_arrival(&from->stamp, m[k], now_ns);
 	for (uint32_t k = 0; s->flows_matter && k < most; k++)
-		classify(s, rte_pktmbuf_mtod(m[k], const uint8_t *), batch[k]);
+		classify(s, m[k], batch[k]);
 	if (small)
 		recycle_mbufs(s, m, most, flags);
 	else
@@ -280,7 +282,7 @@ static void relay(struct switch_lcore *s, uint32_t in) {
 			continue;
 		}
 		if (s->lcore.start_ns == NEVER_NS)
-			start_with(s, frame);
+			start_with(s, m[0]);
 		if (!way.known || memcmp(way.macs, frame, sizeof(way.macs)) != 0)
 			find_way(s, &way, in, frame);
 		if (way.only == NULL) {

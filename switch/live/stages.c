@@ -10,13 +10,16 @@
 
 uint32_t switch_hosts(const struct pkt *p) {
 	const struct packet_metadata *m = (const void *)p->user;
-	struct wire_info w;
+	struct wire_flow f;
 
 	if (!m->replayed && (p->flow_id & FLOW_ADDR_HASHED) == 0) // weir-sender's
 		return aqm_hosts(NULL, p);
-	wire_read(
-		m->len > 0 ? m->frame : rte_pktmbuf_mtod(port_mbuf_const(p), const uint8_t *), &w);
-	return flow_addr_hosts(w.addr.src_ip, w.addr.dst_ip);
+	if (m->len > 0)
+		wire_read_flow(m->frame, m->len, &f);
+	else
+		wire_read_flow(rte_pktmbuf_mtod(port_mbuf_const(p), const uint8_t *),
+			port_mbuf_const(p)->data_len, &f);
+	return flow_addr_hosts(f.src, f.dst);
 }
 
 struct pkt_headers switch_headers(void *ctx, const struct pkt *p) {

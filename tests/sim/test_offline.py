@@ -220,6 +220,34 @@ def test_hosts_are_the_addresses_of_a_capture(weir_sim: Path, tmp_path: Path) ->
     assert len(set(destinations)) == 1
 
 
+def ipv6(source: int, port: int, tag: bytes = b"") -> bytes:
+    """A UDP packet of 1000 bytes, behind a VLAN tag if one is given."""
+    hosts = b"".join(bytes([0x20, 1, 0x0D, 0xB8, *bytes(11), host]) for host in (source, 9))
+    head = struct.pack("!IHBB", 6 << 28, 946 - len(tag), 17, 64) + hosts
+    udp = struct.pack("!HHHH", port, 2000, 946 - len(tag), 0)
+    return bytes(12) + tag + b"\x86\xdd" + head + udp + bytes(938 - len(tag))
+
+
+def test_flows_and_hosts_of_ipv6_are_told_apart(weir_sim: Path, tmp_path: Path) -> None:
+    """Each address and each port is another flow, a VLAN tag is none; so each has its turn."""
+    tag = b"\x81\x00\x00\x05"
+    one, port, host = ipv6(1, 1000), ipv6(1, 1001), ipv6(2, 1000)
+    frames = [one, one, one, ipv6(1, 1000, tag), port, host]
+    write_pcap(tmp_path / "in.pcap", [(START_NS, frame) for frame in frames])
+    fair = FIFO.replace("fifo: {limit: 2pkt}", "fq_codel: {}")
+    done = run(weir_sim, tmp_path, fair, "telemetry.arrivals=yes")
+    arrivals = done.records("arrivals")[:6]
+    flows = arrivals["flow_id"].tolist()
+    sources, destinations = divmod(arrivals["value"].astype(np.int64), 65536)
+
+    assert len(set(flows[:4])) == 1
+    assert len(set(flows)) == 3
+    assert len(set(sources)) == 2
+    assert len(set(destinations)) == 1
+    # One is on the wire, and one uses up its flow's quantum of 1518 bytes.
+    assert sorted([sent for _, sent, _ in done.packets].index(x) for x in (port, host)) == [2, 3]
+
+
 def test_what_the_source_can_do(weir_sim: Path, tmp_path: Path) -> None:
     """It scales the times, filters, moves up what is stamped too early, and pads short frames."""
     frames = [

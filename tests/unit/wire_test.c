@@ -762,6 +762,83 @@ START_TEST(tcp_header_is_within_its_segment) {
 }
 END_TEST
 
+// The same flow behind any number of tags; of IPv6 another one for each address and port, in both directions alike.
+START_TEST(flows_of_ipv4_and_ipv6_behind_vlan_tags) {
+	static const char tag[] = "8100a005", outer[] = "88a80064",
+			  macs[] = "020000000002020000000001";
+	static const char ipv4[] = "0800450000280000000040060000c6120001c6130001";
+	static const char ipv6[] = "86dd6000000000140640";
+	static const char one[] = "20010db8000000000000000000000001",
+			  two[] = "20010db8000000000000000000000002";
+	static const char tcp[] = "9c4013890000000000000000501000000000ffff";
+	struct wire_flow v4[3], v6[3], back;
+	char text[300];
+
+	for (int tags = 0; tags < 3; tags++) {
+		const char *before = tags > 0 ? tag : "", *first = tags == 2 ? outer : "";
+
+		snprintf(text, sizeof(text), "%s%s%s%s%s", macs, first, before, ipv4, tcp);
+		wire_read_flow(frame, load(text), &v4[tags]);
+		snprintf(text, sizeof(text), "%s%s%s%s%s%s%s", macs, first, before, ipv6, one, two,
+			tcp);
+		wire_read_flow(frame, load(text), &v6[tags]);
+		ck_assert_mem_eq(&v4[tags], &v4[0], sizeof(v4[0]));
+		ck_assert_mem_eq(&v6[tags], &v6[0], sizeof(v6[0]));
+	}
+	ck_assert_uint_eq(v4[0].src, 0xc6120001);
+	ck_assert_uint_eq(v4[0].dst, 0xc6130001);
+	for (int six = 0; six < 2; six++) {
+		const struct wire_flow *f = six ? v6 : v4;
+
+		ck_assert_uint_eq(f->src_port, 40000);
+		ck_assert_uint_eq(f->dst_port, 5001);
+		ck_assert_uint_eq(f->proto, WIRE_PROTO_TCP);
+		ck_assert_int_eq(f->ipv6, six);
+	}
+	ck_assert_uint_ne(v6[0].src, v6[0].dst);
+	snprintf(text, sizeof(text), "%s%s%s%s%s", macs, ipv6, two, one, tcp);
+	wire_read_flow(frame, load(text), &back);
+	ck_assert_uint_eq(back.src, v6[0].dst);
+	ck_assert_uint_eq(back.dst, v6[0].src);
+}
+END_TEST
+
+// Options before the transport header are passed over; the later fragments of a packet have no ports.
+START_TEST(ports_are_behind_the_extension_headers_of_ipv6) {
+	static const struct {
+		const char *next, *headers; // of IPv6, and what comes before TCP
+		uint16_t src_port;
+	} cases[] = {
+		{"06", "", 40000}, {"00", "0600010400000000", 40000},
+		{"00", "3c000104000000000601010400000000010c000000000000", 40000},
+		{"2c", "0600000100000007", 40000}, // the first fragment
+		{"2c", "0600000900000007", 0}, {"3b", "", 0}, // no next header
+		{"00", "06ff010400000000", 0}, // longer than the packet
+	};
+	char text[400];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct wire_flow f;
+		size_t payload = strlen(cases[i].headers) / 2 + 20, len;
+
+		snprintf(text, sizeof(text),
+			"02000000000202000000000186dd60000000%04zx%s40%064d%s9c401389%032d",
+			payload, cases[i].next, 0, cases[i].headers, 0);
+		len = load(text);
+		wire_read_flow(frame, len, &f);
+		ck_assert_uint_eq(f.src_port, cases[i].src_port);
+		ck_assert_uint_eq(f.dst_port, cases[i].src_port > 0 ? 5001 : 0);
+		for (size_t cut = 0; cut < len; cut++) { // no byte beyond it is read
+			uint8_t *exact = malloc(cut + 1);
+
+			memcpy(exact, frame, cut);
+			wire_read_flow(exact, cut, &f);
+			free(exact);
+		}
+	}
+}
+END_TEST
+
 START_TEST(ports_are_in_the_first_four_bytes_behind_ip) {
 	for (uint8_t len = 20; len <= 25; len++) {
 		const struct seg plain = {.flags = SEG_ACK};
@@ -837,6 +914,7 @@ TEST_MAIN(sum_of_rfc1071, sum_agrees_with_the_definition, replace_of_rfc1624,
 	fragmentation_needed_tells_the_mtu, echo_reply_of_zeros, no_echo_for_bad_requests,
 	template_writes_the_same_bytes, template_checksum_of_zero, plain_parse_agrees,
 	plain_parse_leaves_the_rest, zeros_are_verified, ecn_behind_vlan_tags_and_of_ipv6,
+	flows_of_ipv4_and_ipv6_behind_vlan_tags, ports_are_behind_the_extension_headers_of_ipv6,
 	sack_option_is_of_whole_blocks, tcp_header_is_within_its_segment,
 	ports_are_in_the_first_four_bytes_behind_ip, payload_of_equal_bytes_is_verified,
 	plain_parse_leaves_short_segments_and_fragments, ecn_of_a_bare_ip_header)
