@@ -34,7 +34,7 @@ enum ecn { ECN_VALUES(PKT_CONSTANT_) };
 	V(DROP_NO_MBUF, 5, "no_mbuf", "live: no buffer to receive or copy into")                   \
 	V(DROP_NO_ROUTE, 6, "no_route", "live: no port for the destination")                       \
 	V(DROP_TX, 7, "tx", "live: the port did not take it")                                      \
-	V(DROP_MALFORMED, 8, "malformed", "headers that do not parse or whose checksum is wrong")  \
+	V(DROP_MALFORMED, 8, "malformed", "bad headers or checksum; live: longer than a buffer")   \
 	V(DROP_POLICED, 9, "policed", "a policer: too few tokens")                                 \
 	V(DROP_ACK_FILTER, 10, "ack_filter", "an ACK that a newer one in the queue covers")
 

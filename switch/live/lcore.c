@@ -81,7 +81,7 @@ static void push(struct switch_lcore *s, struct switch_port *out) {
 }
 
 static inline bool is_small(const struct rte_mbuf *m) {
-	return m->pkt_len <= SWITCH_SMALL_MAX && m->nb_segs == 1;
+	return m->pkt_len <= SWITCH_SMALL_MAX;
 }
 
 // The number of `n` packets, all small or none, for which the path has room. Makes room for them in the batch and the
@@ -215,6 +215,12 @@ struct way {
 	bool known;
 };
 
+// A frame that is longer than a buffer arrives in several of them (memif does that). It is not relayed, because ports are
+// set up without the offload to send such frames (MULTI_SEGS): a driver would read beyond the first buffer.
+static inline bool is_valid(const struct rte_mbuf *m, const uint8_t *frame) {
+	return m->nb_segs == 1 && wire_check(frame, m->data_len) == WIRE_OK;
+}
+
 static void find_way(struct switch_lcore *s, struct way *way, uint32_t in, const uint8_t *frame) {
 	uint64_t ports = fabric_relay(&s->fabric, frame, frame + 6, in, s->lcore.now_ns).ports;
 
@@ -258,7 +264,7 @@ static inline uint32_t run_length(const struct way *way, struct rte_mbuf *const 
 		if (i + 4 < n)
 			rte_prefetch0(rte_pktmbuf_mtod(m[i + 4], void *));
 		if (is_small(m[i]) != small || memcmp(way->macs, frame, sizeof(way->macs)) != 0
-			|| wire_check(frame, m[i]->data_len) != WIRE_OK)
+			|| !is_valid(m[i], frame))
 			break;
 	}
 	return i;
@@ -276,7 +282,7 @@ static void relay(struct switch_lcore *s, uint32_t in) {
 		n = 1;
 		if (i + 4 < from->nb_rx)
 			rte_prefetch0(rte_pktmbuf_mtod(m[4], void *));
-		if (wire_check(frame, m[0]->data_len) != WIRE_OK) {
+		if (!is_valid(m[0], frame)) {
 			pkt_count_add(&from->rx, 1, port_frame_bytes(m[0]->pkt_len));
 			drop(s, m[0], DROP_MALFORMED);
 			continue;

@@ -2,6 +2,9 @@
 // Loaded before a live program (LD_PRELOAD). From the first "/test/foreign" on that rte_telemetry is asked for,
 // every frame a port receives lies in memory that is not its buffer's own, as with drivers that receive many
 // frames into one piece. The answer counts how often such memory was lent, and how often it came back.
+//
+// From the first "/test/segments" on every frame is in two buffers, as those that are longer than one. The answer counts
+// them.
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 #include <rte_telemetry.h>
@@ -43,6 +46,36 @@ static uint16_t lend(
 	return n;
 }
 
+static _Atomic int split;
+
+static uint16_t split_up(
+	uint16_t port, uint16_t queue, struct rte_mbuf **m, uint16_t n, uint16_t max, void *user) {
+	for (uint16_t i = 0; i < n; i++) {
+		uint16_t half = m[i]->data_len / 2;
+		struct rte_mbuf *rest = rte_pktmbuf_copy(m[i], m[i]->pool, half, UINT32_MAX);
+
+		if (rest == NULL || rte_pktmbuf_trim(m[i], m[i]->data_len - half) < 0
+			|| rte_pktmbuf_chain(m[i], rest) < 0)
+			abort();
+		atomic_fetch_add(&split, 1);
+	}
+	return n;
+}
+
+static int segments(const char *cmd, const char *params, struct rte_tel_data *d) {
+	static bool splits;
+	uint16_t port;
+
+	for (port = 0; !splits && port < rte_eth_dev_count_avail(); port++) {
+		if (rte_eth_add_rx_callback(port, 0, split_up, NULL) == NULL)
+			abort();
+	}
+	splits = true;
+	rte_tel_data_start_dict(d);
+	rte_tel_data_add_dict_int(d, "split", atomic_load(&split));
+	return 0;
+}
+
 static int handle(const char *cmd, const char *params, struct rte_tel_data *d) {
 	static bool lends;
 	uint16_t port;
@@ -60,4 +93,5 @@ static int handle(const char *cmd, const char *params, struct rte_tel_data *d) {
 
 RTE_INIT(foreign) {
 	rte_telemetry_register_cmd("/test/foreign", handle, "Lends memory to received frames");
+	rte_telemetry_register_cmd("/test/segments", segments, "Splits received frames");
 }

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Frames in memory that is not their buffers' own: a driver gets all of it back."""
 
+import sys
+
 import pytest
 from lab import CPUS, LCORE, Lab, outcome, wait_for
 
@@ -38,6 +40,30 @@ def test_what_was_lent_is_returned(lab, build, monkeypatch, lcores):
     summary = switch.summary()
     assert summary["ledger"]["balanced"]
     assert outcome(summary) == "interrupted"
+
+
+# Not IP: of a packet that ends in another buffer, the header says that it is cut off.
+FRAMES = """
+import socket
+port = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+port.bind(("eth0", 0))
+for i in range(20):
+    port.send(bytes([2, 0, 0, 0, 0, 9]) + port.getsockname()[4] + b"\\x88\\xb5" + bytes(1000))
+"""
+
+
+def test_frames_in_several_buffers_are_counted_and_not_sent(lab, build, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setenv("LD_PRELOAD", str(build / "tests/smoke/foreign.so"))
+        switch = lab.switch(PATHS)
+    assert lab.telemetry("/test/segments") == {"split": 0}
+    lab.sh("a", sys.executable, "-c", FRAMES)
+    wait_for(lambda: lab.telemetry("/test/segments")["split"] >= 20, "the frames")
+    assert switch.stop() == 0
+    ledger = switch.summary()["ledger"]
+    assert ledger["balanced"]
+    assert ledger["drops"]["malformed"] >= 20
+    assert ledger["transmitted"] == 0
 
 
 def all_back(count):
