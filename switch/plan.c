@@ -201,8 +201,8 @@ static int plan_routes(struct plan *p, struct paths *ps, struct err *err) {
 		return 0;
 	if (p->process.lcores > 1)
 		return config_err(p->process.lcores_node, -EINVAL, err,
-			"lcores: %u CPUs, but where groups of flows name their paths, one has all of "
-			"these; write one",
+			"lcores: %u CPUs are named, but where groups of flows name their paths, one "
+			"lcore serves all paths: name one CPU",
 			p->process.lcores);
 	for (uint32_t i = 0; i < ps->count; i++) {
 		uint64_t min_packet = LARGE_PACKET;
@@ -224,7 +224,8 @@ static int plan_sources(const struct plan *p, const struct paths *ps, struct err
 	for (uint32_t i = 0; i < ps->count; i++) {
 		if (ps->path[i].source != NULL && p->process.lcores > 1)
 			return config_err(p->process.lcores_node, -EINVAL, err,
-				"lcores: %u CPUs, but where a path has a source, one has all paths; write one",
+				"lcores: %u CPUs are named, but where a path has a source, one lcore serves "
+				"all paths: name one CPU",
 				p->process.lcores);
 	}
 	return 0;

@@ -21,12 +21,12 @@
 // apart from the queue's drops, so that one path cannot starve another.
 //
 // Routes. Where a group of `flows` names its paths, its packets pass these, one after the other, whichever port they
-// leave by; other packets pass the path before their port, if it has one. All paths are then one lcore's, and each
-// port's quota holds what all paths may hold.
+// leave by; other packets pass the path before their port, if it has one. One lcore then serves all paths (a config with
+// more is refused), and each port's quota holds what all paths may hold.
 //
-// Lcores. A port, with the path before it, is one lcore's: the one it names, else the first port the first
-// one's, the second the second's and so on, round and round. Its receive queues are spread over the lcores
-// from that one on.
+// Lcores. One lcore serves a port and the path before it: the one that the port names, else the first lcore serves
+// the first port, the second lcore the second port and so on, beginning again with the first lcore. The port's receive
+// queues are spread over the lcores from that one on.
 #pragma once
 #include "common/config/base_rtt.h"
 #include "common/config/live.h"

@@ -445,8 +445,8 @@ def test_a_live_switch_checks_its_captures(weir_switch: Path, tmp_path: Path) ->
         (
             "live.switch.lcores=[0, 1]",
             2,
-            "weir-switch: -o live.switch.lcores=[0, 1]: lcores: 2 CPUs, but where a path has a "
-            "source, one has all paths; write one\n",
+            "weir-switch: -o live.switch.lcores=[0, 1]: lcores: 2 CPUs are named, but where a path "
+            "has a source, one lcore serves all paths: name one CPU\n",
         ),
         (
             "paths.forward.source.pcap=none.pcap",

@@ -190,7 +190,8 @@ START_TEST(paths_of_flows_need_one_lcore) {
 				 "lcores: [1, 2], " PORTS),
 		0);
 	ck_assert_ptr_nonnull(strstr(s.err.msg,
-		"lcores: 2 CPUs, but where groups of flows name their paths, one has all of"));
+		"lcores: 2 CPUs are named, but where groups of flows name their paths, one lcore "
+		"serves all paths: name one CPU"));
 	site_close(&s);
 }
 END_TEST
