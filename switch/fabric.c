@@ -71,8 +71,6 @@ int fabric_init(
 		return err_set(err, -ENOMEM, "no memory for %u stations", size);
 	f->mask = size - 1;
 	f->up = ports == 64 ? UINT64_MAX : (UINT64_C(1) << ports) - 1;
-	for (uint32_t i = 0; i < FABRIC_PORTS_MAX; i++)
-		f->path[i] = FABRIC_NO_PATH;
 	return 0;
 }
 

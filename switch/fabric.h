@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The layer 2 switch (IEEE 802.1D relay and learning): which ports a frame goes to, and which path
-// of the run stands before a port. Pure: addresses in, decisions out.
+// The layer 2 switch (IEEE 802.1D relay and learning): which ports a frame goes to. Pure: addresses in, decisions out.
 //
 // Where several lcores relay, each has a fabric of its own, in which only it writes what it learns, and
 // looks at those of the others too: where a station was seen last counts. A station and its port are one
-// word, so that a reader sees both or neither; nothing is locked, and nobody needs to be told.
+// word, so that a reader sees both or neither, without a lock and without messages between lcores.
 #pragma once
 #include "common/base/err.h"
 #include "common/base/ns.h"
@@ -14,7 +13,6 @@
 #include <stdint.h>
 
 #define FABRIC_PORTS_MAX 64
-#define FABRIC_NO_PATH (-1)
 #define FABRIC_AGE_NS (300 * NS_PER_S) // 802.1D table 7-5
 
 enum fabric_action { FABRIC_DROP, FABRIC_FORWARD, FABRIC_FLOOD };
@@ -38,14 +36,12 @@ struct fabric {
 	uint64_t age_ns;
 	uint32_t mask; // table size - 1
 	struct fabric_entry *table;
-	int16_t path[FABRIC_PORTS_MAX];
 	const struct fabric *peer[FABRIC_PEERS_MAX]; // of other lcores
 	uint32_t peers;
 	uint64_t learned, moved, evicted; // counters
 };
 
-// A table for `addresses` stations (rounded up to a power of two, with room to spare). All ports
-// are up and own no path.
+// A table for `addresses` stations (rounded up to a power of two, with room to spare). All ports are up.
 int fabric_init(
 	struct fabric *f, uint32_t ports, uint32_t addresses, uint64_t age_ns, struct err *err);
 void fabric_fini(struct fabric *f);
@@ -63,12 +59,3 @@ static inline bool fabric_is_up(const struct fabric *f, uint32_t port) {
 // 01:80:c2:00:00:0x (pause, spanning tree, LLDP: never relayed), are dropped.
 struct fabric_decision fabric_relay(struct fabric *f, const uint8_t dst[6], const uint8_t src[6],
 	uint32_t in_port, uint64_t now_ns);
-
-// The path all frames that leave through a port must take first; FABRIC_NO_PATH: none.
-static inline void fabric_set_path(struct fabric *f, uint32_t port, int path) {
-	f->path[port] = (int16_t)path;
-}
-
-static inline int fabric_path(const struct fabric *f, uint32_t port) {
-	return f->path[port];
-}

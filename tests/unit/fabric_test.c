@@ -250,19 +250,6 @@ START_TEST(lcores_know_what_the_others_learned) {
 }
 END_TEST
 
-START_TEST(ports_own_paths) {
-	struct fabric f = open_fabric(3, 10);
-
-	ck_assert_int_eq(fabric_path(&f, 1), FABRIC_NO_PATH);
-	fabric_set_path(&f, 1, 0);
-	fabric_set_path(&f, 2, 5);
-	ck_assert_int_eq(fabric_path(&f, 0), FABRIC_NO_PATH);
-	ck_assert_int_eq(fabric_path(&f, 1), 0);
-	ck_assert_int_eq(fabric_path(&f, 2), 5);
-	fabric_fini(&f);
-}
-END_TEST
-
 START_TEST(sizes_are_bounded) {
 	struct fabric f;
 	struct err err;
@@ -278,5 +265,5 @@ TEST_MAIN(learns_where_stations_are, groups_flood_and_are_never_learned,
 	a_port_that_is_down_gets_nothing, a_static_station_keeps_its_port_while_that_is_down,
 	two_ports_and_all_ports, the_table_holds_what_was_asked_for,
 	a_flood_of_addresses_is_harmless, stations_that_send_stay_known,
-	reuse_of_an_aged_entry_is_no_eviction, lcores_know_what_the_others_learned, ports_own_paths,
+	reuse_of_an_aged_entry_is_no_eviction, lcores_know_what_the_others_learned,
 	sizes_are_bounded)
