@@ -55,7 +55,8 @@ struct path {
 	// Rate of its slowest stage, the largest up to now and in the schedule; 0: it has none.
 	uint64_t max_rate_bps;
 	uint64_t max_delay_ns; // of all its delays together, the largest likewise
-	uint64_t base_rtt_ns; // for limits in BDP: the longest of those who pass it (route.h)
+	uint64_t
+		base_rtt_ns; // for limits in BDP: the longest round trip of a group that passes it (route.h)
 	struct tel *tel_arrivals; // NULL: off
 	aqm_hosts_fn *hosts;
 	struct pkt_reader headers;

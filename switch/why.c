@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Why a queue never built up: the question of everyone whose discipline never drops or marks.
+// The summary's `why`: the reason why no queue built up at a link, so that its discipline never dropped or marked.
 //
 // A queue has stood at a link that was in use for 95 % of the time, or whose discipline dropped or marked while a
 // packet or more waited on average. Bursts that come and go are no standing queue. Without one, one of these is

@@ -5,7 +5,7 @@
 // at the level of the highest digit in which it differs from the open slot, under its own digit there; a
 // timer of another epoch is on the list `far`. So
 //
-// a level holds only slots ahead of the open one, all within one slot of the level above;
+//	a level holds only slots ahead of the open one, all within one slot of the level above;
 //	everything at level 0 comes before everything at level 1, and so on;
 //	when time enters a slot of a higher level, its timers are filed again one level down.
 //

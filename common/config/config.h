@@ -3,8 +3,8 @@
 //
 // Every scalar is text; the parameter tables give it a type. config_params() also writes the
 // defaults it used into the tree, so that after all sections were read config_print() shows the
-// fully resolved file. Each map entry must be read by someone: config_unused() reports the first
-// key nobody asked for, with its place.
+// fully resolved file. Each map entry must be read: config_unused() reports the first one that was not, with its
+// place.
 #pragma once
 #include "common/base/err.h"
 #include "common/base/param.h"
@@ -64,7 +64,7 @@ void config_add(struct config_node *map, const char *key, const char *text);
 // `what` names the section for "what: rate is required".
 int config_params(struct config_node *n, const char *what, const struct param *table,
 	const struct param *also, void *obj, struct err *err);
-// Reads one of them, for who leaves the rest of the map to another reader: no default is written into the tree.
+// Reads one of them where another function reads the rest of the map: no default is written into the tree.
 int config_param(struct config_node *map, const char *what, const struct param *p, void *obj,
 	struct err *err);
 // For {name: {params...}} or a bare "name": returns the name and its params, an empty map if none
@@ -109,7 +109,7 @@ __attribute__((format(printf, 4, 5))) int config_err(
 // "fifo", then "fifo, codel", ...: what there is, for an error. What has no room is left out.
 #define CONFIG_NAMES_SIZE 256
 void config_name_add(char names[static CONFIG_NAMES_SIZE], const char *name);
-// 0, or -EINVAL naming the first map key that nobody read.
+// 0, or -EINVAL naming the first map key that was not read.
 int config_unused(struct config *c, struct err *err);
 // The whole tree as YAML.
 void config_print(const struct config *c, FILE *out);

@@ -50,10 +50,10 @@ struct egress {
 	uint32_t first, count;
 	uint64_t refused_ns; // since when the port has taken nothing; NEVER_NS: it takes frames
 	struct pkt_count tx, dropped; // taken by the port; refused by the port or the ring
+	uint64_t early; // left before their time though the port has no transmit stamps
 	// Since the warm-up.
 	struct hist late, late_disturbed; // ns
 	struct egress_trend trend; // of `late`
-	uint64_t early; // left before their time though the port has no transmit stamps
 	uint64_t scheduled;
 };
 

@@ -56,7 +56,7 @@ void lcore_handle_ports(struct lcore *l) {
 	}
 }
 
-// Waits while DPDK's interrupt thread or the control thread holds the lcores. False: nobody did.
+// Waits while DPDK's interrupt thread or the control thread holds the lcores. False: neither does.
 static bool quiesce(struct lcore *l) {
 	uint64_t from_ns = clock_now(&l->clock), to_ns;
 

@@ -57,7 +57,7 @@ struct seg {
 static_assert(offsetof(struct seg, sack) == 24, "the common part fills struct pkt");
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "seg_header packs");
 
-// Everything but SACK blocks, byte counts and mss, which nobody reads before sack_count or options say so. It is
+// Everything but SACK blocks, byte counts and mss, which are read only if sack_count or options say so. It is
 // written and copied in the same three words: a load that spans several stores waits until they have
 // left the store buffer, and a segment is copied as soon as it is made.
 typedef uint64_t __attribute__((may_alias)) seg_word;

@@ -4,7 +4,7 @@
 //	number   other   zeros
 //	4 bytes  4 bytes
 //
-// What the numbers mean is for who sends them (sender/udp.h).
+// sender/udp.h says what the numbers mean.
 #include "common/net/wire_ip.h"
 #include "common/net/wire_put.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A pcap record: seconds, fraction, captured, length (4 bytes each), the packet. A pcapng block: type, total
-// length, body, total length again; padded to 4 bytes. What is read here is in the byte order of whoever wrote
-// the file, which its magic number tells.
+// length, body, total length again; padded to 4 bytes. What is read here is in the byte order of the machine that
+// wrote the file, which its magic number tells.
 #include "common/pcap/reader.h"
 
 #include "common/base/likely.h"

@@ -2,7 +2,7 @@
 // COBALT's control law (CoDel and BLUE Alternate) without a queue, shared by disciplines of one queue and of many.
 // CoDel signals to flows that respond, BLUE drops what does not respond.
 //
-//	above     sojourn > target, and sojourn > the time of four full-sized frames on the link
+//	above     sojourn > target, and sojourn > the time of four full-sized frames at the rate of the link at the start
 //	due       count > 0 and now >= drop_next
 //	CoDel     a packet above while not dropping: dropping; count is 1 at least;
 //	          drop_next = now + interval / sqrt(count)

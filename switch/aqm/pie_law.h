@@ -9,7 +9,8 @@
 //	                  kept within [0, 1]; allowance = max(0, allowance - update)
 //	every arrival     without congestion (probability 0, both delays below target / 2) allowance = max_burst;
 //	                  dropped with the probability, unless there is an allowance (4.4), the last delay is below
-//	                  target / 2 with a probability below 0.2, or no more than two packets wait (4.1)
+//	                  target / 2 with a probability below 0.2, or no more bytes wait than in two full-sized
+//	                  frames (4.1)
 //	derandomised      the probabilities of arrivals add up since the last drop: below 0.85 none is dropped, from
 //	                  8.5 on each one (5.4)
 //	ECN               marked instead, while the probability is below ecn_max (5.1)

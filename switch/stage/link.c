@@ -21,8 +21,9 @@
 // that was computed with the old rate. (A path serves its links up to the time of a change before it.)
 //
 // At rate 0 the link is down: the frame on the wire is interrupted, packets wait in the queue, and nothing is lost but
-// what the queue drops. With a rate again the rest of that frame is sent first. Limits in BDP or time of a link that is
-// down from the start are those of the lowest rate.
+// what the queue drops. With a rate again the rest of that frame is sent first. Of a link that is down from the start,
+// limits in BDP or time are those of the lowest rate, and so is all that disciplines compute from the rate at the start
+// (COBALT: the time of four frames; RED: thresholds and weight; DOCSIS-PIE: delays).
 #include "switch/stage/link.h"
 
 #include "common/base/u64.h"

@@ -27,7 +27,7 @@ struct offline {
 	uint64_t now_ns, next_interval_ns;
 	uint64_t last_ns; // when the last packet left
 	bool measuring, ended;
-	double wall_s; // it took, by whoever has a clock
+	double wall_s; // duration, filled in by main.c, which reads the clock
 	// Packets by their size, 2^order bytes, and the memory they come from.
 	struct pkt_list free[OFFLINE_ORDERS];
 	void **chunk;

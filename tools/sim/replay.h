@@ -34,7 +34,7 @@ struct replay {
 	uint64_t fresh; // index of the first packet that was never used
 	struct pkt_list free;
 	uint64_t now_ns, arrivals, changes, ends;
-	double wall_s; // duration, filled in by the caller, who has a clock
+	double wall_s; // duration, filled in by main.c, which reads the clock
 };
 
 // Opens the recording and makes the paths. -EIO: records are missing, as the sentence says. On error there is nothing

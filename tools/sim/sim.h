@@ -100,7 +100,7 @@ struct sim {
 	uint64_t now_ns; // all events before this time are done
 	uint64_t next_interval_ns;
 	bool measuring;
-	struct sim_cost cost; // filled in by the caller, who has a clock
+	struct sim_cost cost; // filled in by main.c, which reads the clock
 	struct guests *guests; // Linux kernels among the hosts; NULL: none
 	int failed; // what ended sim_run early: 0, or a negative errno with `err`
 	struct err err;
