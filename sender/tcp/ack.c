@@ -37,7 +37,8 @@ static void enter_recovery(struct host *h, struct flow *f, const struct delivery
 	};
 	double before = f->out.cwnd_segs;
 
-	if (ecn)
+	// An ECN echo, or a loss that the tail loss probe has repaired: nothing that arrives later can disprove it.
+	if (f->lost == 0)
 		f->undo_from = UNDO_NONE;
 	else
 		spurious_start(f, false, d->now_ns);
@@ -225,13 +226,14 @@ static bool echoes_newest(const struct delivery *d) {
 }
 
 // RFC 8985 section 7.4.2: whether the tail loss probe repaired a loss that was not detected otherwise. This is known
-// when an ACK passes the probe: without a DSACK it did; a duplicate ACK or a DSACK shows that the original arrived.
+// when an ACK passes the probe: without a DSACK it did; a duplicate ACK or a DSACK shows that the original arrived. Other
+// ACKs of the probe's number, such as window updates, show nothing.
 static bool tlp_repaired(struct flow *f, const struct delivery *d) {
 	bool repaired;
 
 	if (f->tlp_end == 0 || f->una < f->tlp_end)
 		return false;
-	if (f->tlp_retrans && !d->dsack && f->una == f->tlp_end && d->acked > 0)
+	if (f->tlp_retrans && !d->dsack && f->una == f->tlp_end && (d->acked > 0 || !d->repeated))
 		return false; // not yet known
 	repaired = f->tlp_retrans && !d->dsack && f->una > f->tlp_end;
 	f->tlp_end = 0;
@@ -338,10 +340,13 @@ void flow_ack(struct host *h, struct flow *f, const struct seg *s, uint64_t now_
 	};
 	uint32_t prior_inflight = flow_inflight(f);
 	uint64_t before = f->una_bytes, edge = f->wnd_bytes, una = take_ack(f, s);
+	uint64_t wnd = (uint64_t)s->window << f->snd_wscale;
 	uint64_t wait_ns = 0, rtt_ns;
 	bool ece;
 
 	d.advanced = f->una_bytes > before;
+	d.repeated = !d.advanced && !d.old && f->una_bytes + wnd == edge && s->len == 0
+		&& (s->flags & SEG_FIN) == 0;
 	if (f->rtx_kind == RTX_PERSIST)
 		f->timeouts = 0; // the peer answers
 	f->count.acked_bytes +=
@@ -352,11 +357,7 @@ void flow_ack(struct host *h, struct flow *f, const struct seg *s, uint64_t now_
 			loss_sack(f, s, &d);
 		d.prr = d.acked;
 	} else {
-		uint64_t wnd = (uint64_t)s->window << f->snd_wscale;
-		bool dup = !d.advanced && !d.old && f->una_bytes + wnd == edge && s->len == 0
-			&& (s->flags & SEG_FIN) == 0 && f->una < f->nxt; // RFC 5681 section 2
-
-		reno_dupacks(f, dup, &d);
+		reno_dupacks(f, d.repeated && f->una < f->nxt, &d);
 	}
 	if (d.acked > 0)
 		f->delivered_ns = now_ns;

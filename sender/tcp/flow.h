@@ -358,6 +358,7 @@ struct delivery {
 	bool old; // a later ACK has overtaken this one
 	bool dsack, reordered;
 	bool advanced; // the cumulative ACK moved
+	bool repeated; // the ACK says the same as the last one: a duplicate, if anything is in flight (RFC 5681 section 2)
 	bool original; // a never retransmitted segment from before the episode was delivered
 	bool all_duplicates; // all retransmissions of the episode have been reported as duplicates
 };

@@ -184,6 +184,49 @@ START_TEST(repaired_loss_costs_one_reduction) {
 }
 END_TEST
 
+// The probe has repaired the loss before the episode begins, so that the episode sends nothing again. Its end was taken
+// for one in which nothing had been lost, and the window came back.
+START_TEST(reduction_for_a_repaired_loss_stays) {
+	struct link *l = FOUR(.window = 4 * 1448);
+	const struct flow *f = link_flow(l);
+	double before;
+
+	link_run(l, 60 * MS);
+	hand_ack_at(l, 3, 61 * MS);
+	hand_ack_at(l, 4, 80 * MS);
+	before = f->out.cwnd_segs;
+	hand_ack_at(l, 5, 81 * MS);
+	ck_assert_double_eq(f->out.cwnd_segs, before / 2);
+	hand_ack_at(l, f->nxt, 100 * MS);
+	ck_assert_int_eq(f->ca, FLOW_CA_OPEN);
+	ck_assert_uint_eq(f->count.spurious_recoveries, 0);
+	ck_assert_double_eq(cc_find("newreno")->ssthresh(f->cc_state), before / 2);
+	ck_assert_double_lt(f->out.cwnd_segs, before);
+	link_close(l);
+}
+END_TEST
+
+// What comes between the probe's ACK and the next one: an ACK from before it that was overtaken on the way, or an update
+// of the window. Neither says that the original arrived, as a duplicate ACK would.
+START_TEST(only_a_duplicate_ack_clears_the_probe) {
+	for (int update = 0; update < 2; update++) {
+		struct link *l = FOUR(.window = 4 * 1448);
+		const struct flow *f = link_flow(l);
+		struct seg s;
+
+		link_run(l, 60 * MS);
+		hand_ack_at(l, 3, 61 * MS);
+		hand_ack_at(l, 4, 80 * MS);
+		s = hand_ack(l, update ? 4 : 2, 80 * MS + 1);
+		s.window = (uint16_t)(update ? s.window - 1 : s.window);
+		hand_feed(l, &s, 80 * MS + 1);
+		hand_ack_at(l, 5, 81 * MS);
+		ck_assert_uint_eq(f->count.cwnd_reductions, 1);
+		link_close(l);
+	}
+}
+END_TEST
+
 START_TEST(superfluous_probe_costs_nothing) {
 	struct link *l = FOUR(.window = 4 * 1448);
 	const struct flow *f = link_flow(l);
@@ -281,6 +324,7 @@ TEST_MAIN(no_probe_before_the_pacers_next_turn, no_probe_before_the_pacers_late_
 	probe_of_a_lone_segment_comes_no_later_than_the_timeout,
 	lone_segment_allows_for_a_delayed_ack, no_probe_while_something_is_sacked,
 	no_probe_where_it_is_off_or_without_sack, repaired_loss_costs_one_reduction,
+	reduction_for_a_repaired_loss_stays, only_a_duplicate_ack_clears_the_probe,
 	superfluous_probe_costs_nothing, probe_with_new_data_costs_nothing,
 	lost_tail_is_repaired_without_a_timeout, duplicate_ack_after_a_probe_is_no_loss,
 	probed_segment_has_no_round_trip_after_an_undo)
