@@ -46,7 +46,7 @@ static void enter_recovery(struct host *h, struct flow *f, const struct delivery
 	f->recover = f->nxt;
 	f->prr_delivered = f->prr_out = 0;
 	// As many segments as prr_delivered will count, this ACK's included.
-	f->prr_flight = loss.inflight_segs + d->acked;
+	f->prr_flight = loss.inflight_segs + d->prr;
 	f->prr_flight += f->prr_flight == 0;
 	f->tlp_end = 0;
 	f->ecn_episode = f->ecn_loss = false;

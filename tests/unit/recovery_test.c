@@ -73,6 +73,28 @@ START_TEST(fifteen_losses_of_twenty) {
 END_TEST
 
 // The ACK of a repair that finds another repair lost lets out what it delivered and no more.
+// Without SACK each duplicate ACK stands for one of the segments that are in proportion to ssthresh, also the one that
+// begins the recovery.
+START_TEST(one_loss_of_twenty_without_sack) {
+	struct link *l = HAND(.group = "{cc: {newreno: {initial: 20}}, sack: no}");
+	const struct flow *f = link_flow(l);
+	uint64_t before = 20;
+
+	past_slow_start(l);
+	hand_ack_at(l, 0, T0); // opens the window
+	for (uint64_t k = 1; k < 20; k++) {
+		hand_ack_at(l, 0, T0 + k);
+		ck_assert_uint_eq(sent_since(l, &before), k < 3 || (k % 2 == 1 && k < 19) ? 1 : 0);
+		if (k == 3) {
+			ck_assert_uint_eq(l->data[l->data_count - 1].index, 0);
+			ck_assert_uint_eq(f->prr_flight, 20);
+		}
+	}
+	ck_assert_uint_eq(flow_inflight(f), 10);
+	link_close(l);
+}
+END_TEST
+
 START_TEST(progress_that_finds_a_loss_is_not_rewarded) {
 	struct link *l = HAND(.group = "{cc: {newreno: {initial: 20}}}");
 	const struct flow *f = link_flow(l);
@@ -518,7 +540,7 @@ START_TEST(echo_during_a_loss_that_cost_nothing_is_answered_after_it) {
 }
 END_TEST
 
-TEST_MAIN(duplicates_that_deliver_nothing_send_nothing, window_does_not_grow_on_what_is_sacked_only,
+TEST_MAIN(one_loss_of_twenty_without_sack, duplicates_that_deliver_nothing_send_nothing, window_does_not_grow_on_what_is_sacked_only,
 	one_loss_of_twenty_as_in_the_rfc, fifteen_losses_of_twenty,
 	progress_that_finds_a_loss_is_not_rewarded, window_after_recovery_is_ssthresh,
 	losses_of_one_window_are_one_reduction, loss_of_the_next_window_is_its_own_reduction,
