@@ -89,6 +89,9 @@ struct cc_ops {
 	bool prr; // the transport moves towards a reduced window by RFC 9937
 	bool rate; // on_ack uses delivery_bps, which is else 0
 	bool ecn; // it responds to ECN echoes; else a group may not ask for ECN, unless it allows that
+	// on_ack answers a loss after an ECN echo, or the echo itself. Another control's window may fall in on_ack only for
+	// reasons of its own, such as the delay.
+	bool answers_in_on_ack;
 	enum cc_ecn codepoint; // of a group that does not say: for controls that live on marks
 	enum cc_feedback feedback; // the receiver's echo it needs
 	bool ack_each; // of a group that does not say: receivers acknowledge each segment

@@ -117,6 +117,7 @@ const struct cc_ops cc_dctcp = {
 	.state_size = sizeof(struct dctcp),
 	.prr = true,
 	.ecn = true,
+	.answers_in_on_ack = true,
 	.codepoint = CC_ECN_ECT0,
 	.feedback = CC_FEEDBACK_DCTCP,
 	.observed = {"ssthresh_segs", "alpha", "marked"},

@@ -177,6 +177,7 @@ const struct cc_ops cc_prague = {
 	.config_size = sizeof(struct config),
 	.state_size = sizeof(struct prague),
 	.ecn = true,
+	.answers_in_on_ack = true,
 	.codepoint = CC_ECN_ECT1,
 	.feedback = CC_FEEDBACK_DCTCP,
 	.observed = {"ssthresh_segs", "alpha", "marked", "rtt_virt_ns"},

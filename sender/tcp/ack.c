@@ -188,7 +188,7 @@ static inline void notify_cc(struct host *h, struct flow *f, const struct delive
 	double before = f->out.cwnd_segs;
 	uint8_t mode = f->cc_mode;
 	bool traced = tel_on(h->env.tel_cc);
-	// The first loss of an ECN episode, which on_loss does not report: an algorithm answers it here (DCTCP, Prague).
+	// The first loss of an ECN episode, which on_loss does not report.
 	bool loss = d->lost > 0 && a.in_recovery && f->ecn_episode && !f->ecn_loss;
 
 	if (a.interval_ns > 0 && (cc->rate || traced))
@@ -196,7 +196,7 @@ static inline void notify_cc(struct host *h, struct flow *f, const struct delive
 			/ (double)a.interval_ns;
 	cc->on_ack(f->cc_state, cc_config(h, f), &a, &f->out);
 	f->ecn_loss |= loss;
-	if (ece || loss)
+	if (cc->answers_in_on_ack && (ece || loss))
 		reduced(h, f, before, !loss, d->now_ns);
 	flow_note_mode(h, f);
 	if (f->cc_mode != mode)

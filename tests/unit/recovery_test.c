@@ -540,7 +540,32 @@ START_TEST(echo_during_a_loss_that_cost_nothing_is_answered_after_it) {
 }
 END_TEST
 
-TEST_MAIN(one_loss_of_twenty_without_sack, duplicates_that_deliver_nothing_send_nothing, window_does_not_grow_on_what_is_sacked_only,
+// Copa goes down with the queue on each ACK. Those steps were counted as answers to the echo, which is in each ACK of a
+// round trip: a window that was halved once had a dozen reductions, and CWR in each new segment.
+START_TEST(steps_down_are_no_answers_to_an_echo) {
+	struct link *l = HAND(.group = "{cc: {copa: {initial: 40}}, ecn: ect0, pacing: off}");
+	const struct flow *f = link_flow(l);
+	uint64_t now_ns = T0;
+	double halved;
+
+	hand_ack_at(l, 1, now_ns);
+	for (uint64_t una = 2; una <= 30; una++) {
+		struct seg s = hand_ack(l, una, now_ns += 2 * MS);
+
+		s.flags |= SEG_ECE;
+		hand_feed(l, &s, now_ns);
+		if (una == 2)
+			halved = f->out.cwnd_segs;
+	}
+	ck_assert_double_lt(f->out.cwnd_segs, halved);
+	ck_assert_uint_eq(f->count.cwnd_reductions, 1);
+	ck_assert_uint_eq(f->count.ecn_echoes, 1);
+	link_close(l);
+}
+END_TEST
+
+TEST_MAIN(one_loss_of_twenty_without_sack, steps_down_are_no_answers_to_an_echo,
+	duplicates_that_deliver_nothing_send_nothing, window_does_not_grow_on_what_is_sacked_only,
 	one_loss_of_twenty_as_in_the_rfc, fifteen_losses_of_twenty,
 	progress_that_finds_a_loss_is_not_rewarded, window_after_recovery_is_ssthresh,
 	losses_of_one_window_are_one_reduction, loss_of_the_next_window_is_its_own_reduction,
