@@ -297,12 +297,14 @@ void flow_reorder_timer(struct host *h, struct flow *f, uint64_t now_ns) {
 	flow_arm_rtx(h, f, now_ns);
 }
 
-// RFC 5961 section 5.2: the ACK is neither beyond SND.NXT nor older than a window.
+// RFC 5961 section 5.2: the ACK is neither beyond SND.NXT nor older than the largest window that the peer has had. What its
+// window scale allows stands for that one.
 bool flow_ack_acceptable(const struct flow *f, const struct seg *s) {
+	uint64_t oldest = min_u64(f->una_bytes, (uint64_t)UINT16_MAX << f->snd_wscale);
 	int64_t ahead = flow_ack_ahead(f, s);
 
 	return ahead >= 0 ? f->una_bytes + (uint64_t)ahead <= flow_sent_bytes(f)
-			  : (uint64_t)-ahead <= f->wnd_bytes - f->una_bytes;
+			  : (uint64_t)-ahead <= oldest;
 }
 
 // Moves una_bytes and the window's right edge as an acceptable ACK says; returns the new una. The edge moves back

@@ -316,6 +316,28 @@ START_TEST(sack_blocks_of_an_overtaken_ack_count) {
 }
 END_TEST
 
+// RFC 5961 section 5.2 bounds how old an ACK may be by the largest window, not by the present one: when the peer's window
+// was closed, each overtaken ACK was refused, its reports were lost, and it was challenged.
+START_TEST(overtaken_acks_count_when_the_window_is_closed) {
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}}");
+	const struct flow *f = link_flow(l);
+	struct seg s = hand_ack(l, 5, 41 * MS), old = hand_ack(l, 2, 41 * MS);
+
+	s.window = 0;
+	hand_feed(l, &s, 41 * MS);
+	ck_assert_uint_eq(f->wnd_bytes, f->una_bytes);
+	hand_sack(l, &old, 7, 9);
+	hand_feed(l, &old, 42 * MS);
+	ck_assert_uint_eq(f->sacked, 2);
+	ck_assert_uint_eq(l->tx.count.rx_bad, 0);
+	old = hand_ack(l, 0, 43 * MS);
+	old.ack--; // of the SYN itself
+	hand_feed(l, &old, 43 * MS);
+	ck_assert_uint_eq(l->tx.count.rx_bad, 1);
+	link_close(l);
+}
+END_TEST
+
 START_TEST(an_overtaken_ack_does_not_move_the_window_back) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}}");
 	const struct flow *f = link_flow(l);
@@ -831,6 +853,7 @@ TEST_MAIN(syn_offers_what_the_group_wants, handshake_takes_one_round_trip_and_me
 	syn_is_refused_only_by_who_saw_it, rst_closes_only_at_the_next_byte,
 	syn_into_a_connection_is_challenged, acks_of_the_past_and_of_the_future_are_ignored,
 	sack_blocks_of_an_overtaken_ack_count, an_overtaken_ack_does_not_move_the_window_back,
+	overtaken_acks_count_when_the_window_is_closed,
 	forged_timestamp_stalls_no_sender, unacceptable_segments_are_answered_twice_a_second,
 	peer_with_a_tiny_window_gets_its_data, ack_inside_a_segment_does_not_acknowledge_it,
 	old_timestamps_are_refused_through_the_wrap, data_and_fin_of_the_peer_are_acknowledged,
