@@ -239,12 +239,14 @@ static uint64_t reo_wnd_ns(const struct flow *f) {
 	return time_min(f->reo_wnd_mult * (f->rtt.min_ns / 4), f->rtt.srtt_ns);
 }
 
-// Section 6.2 step 4: grow the window on a DSACK, once per round trip. More DSACKs than retransmissions report packets
-// that the network duplicated (as in Linux's tcp_dsack_seen).
+// Section 6.2 step 4: grow the window on a DSACK, once per round trip. More DSACKs than retransmissions of the connection
+// report packets that the network duplicated (as in Linux's tcp_dsack_seen).
 static void update_reo_wnd(struct flow *f, const struct delivery *d) {
 	if (d->reordered)
 		f->reordering_seen = true;
-	if (!d->dsack || f->count.spurious >= f->count.retransmits)
+	if (!d->dsack
+		|| f->count.spurious - f->at_open.spurious
+			>= f->count.retransmits - f->at_open.retransmits)
 		return;
 	f->count.spurious++;
 	if (f->una < f->dsack_round)

@@ -399,6 +399,21 @@ START_TEST(dsacks_of_what_was_sent_once_say_nothing_of_retransmissions) {
 }
 END_TEST
 
+// A flow that a source uses again: retransmissions of its connections before are no reason for this one's reports.
+START_TEST(dsacks_say_nothing_of_an_earlier_connection) {
+	struct link *l = TEN("");
+	struct flow *f = link_flow(l);
+	struct seg s = hand_ack(l, 2, T0);
+
+	f->count.retransmits = f->at_open.retransmits = 5;
+	hand_sack(l, &s, 0, 1);
+	hand_feed(l, &s, T0);
+	ck_assert_uint_eq(f->count.spurious, 0);
+	ck_assert_uint_eq(f->reo_wnd_mult, 1);
+	link_close(l);
+}
+END_TEST
+
 START_TEST(window_never_exceeds_srtt) {
 	struct link *l = TEN("");
 	struct flow *f = link_flow(l);
@@ -529,10 +544,10 @@ START_TEST(round_trip_is_of_the_highest_number_of_a_nanosecond) {
 }
 END_TEST
 
-TEST_MAIN(every_loss_of_ten_is_repaired_once, every_loss_of_ten_is_repaired_without_sack,
-	every_loss_of_ten_acks_is_survived, blocks_mark_whole_segments,
-	short_last_segment_and_fin_are_reported, block_from_the_future_is_not_remembered,
-	block_around_half_the_circle_is_nonsense,
+TEST_MAIN(dsacks_say_nothing_of_an_earlier_connection, every_loss_of_ten_is_repaired_once,
+	every_loss_of_ten_is_repaired_without_sack, every_loss_of_ten_acks_is_survived,
+	blocks_mark_whole_segments, short_last_segment_and_fin_are_reported,
+	block_from_the_future_is_not_remembered, block_around_half_the_circle_is_nonsense,
 	block_that_grows_marks_the_segments_at_its_old_edges,
 	random_blocks_mark_what_a_naive_reader_would, dsack_counts_a_spurious_retransmission,
 	reordering_within_the_window_is_no_loss, loss_is_found_at_the_nanosecond,
