@@ -39,7 +39,8 @@
 //   - FAIR FLOW BALANCING is not left when the queue gets shorter than Qlow (a flow ended): X takes what is free.
 //   - Nearly empty is Qdelay <= Qlow / 2.
 //   - Loss. It is for slow start only in the paper. Here it leaves `backoff` of the window, with cwnd_max and K to match,
-//     and a timeout starts slow start again. An ECN echo counts as a loss.
+//     and a timeout starts slow start again. An ECN echo counts as a loss. After a spurious one, state and window are as
+//     before.
 //   - Pacing: the paper's senders used Linux's fq. Hence its 2 cwnd / srtt in slow start and 1.2 cwnd / srtt later.
 //   - Windows are real numbers. (The authors' kernel module v1.5 has other constants: Qlow 0.5 ms, gamma 927/1024, X in
 //     packets of (t / 75 ms)^3, 5 segments at least.)
@@ -128,11 +129,13 @@ struct lola {
 	uint64_t next_ns; // FAIR FLOW BALANCING: the next growth
 	uint64_t last_ns; // last ACK
 	double cwnd_max_segs, k_s;
-	double undo_segs; // the window before the last loss or timeout
+	// Before the last loss or timeout.
+	double undo_segs, undo_cwnd_max_segs, undo_k_s;
+	uint64_t undo_start_ns, undo_after_ns;
 	float qdelay_ns, qdata_segs, x_segs;
 	uint32_t mss_bytes;
 	uint32_t far; // decreases since the queue was nearly empty
-	uint8_t mode;
+	uint8_t mode, undo_mode;
 	bool measured; // RTTnow has a sample
 };
 static_assert(sizeof(struct lola) <= CC_STATE_MAX_BYTES, "state too large");
@@ -264,12 +267,21 @@ static void lola_on_ack(
 		out->pacing_bps = gain * out->cwnd_segs * l->mss_bytes * 8e9 / (double)ack->srtt_ns;
 }
 
+static void remember(struct lola *l, const struct cc_out *out) {
+	l->undo_segs = out->cwnd_segs;
+	l->undo_cwnd_max_segs = l->cwnd_max_segs;
+	l->undo_k_s = l->k_s;
+	l->undo_start_ns = l->start_ns;
+	l->undo_after_ns = l->after_ns;
+	l->undo_mode = l->mode;
+}
+
 static void lola_on_loss(
 	void *state, const void *config, const struct cc_loss *loss, struct cc_out *out) {
 	const struct config *cfg = config;
 	struct lola *l = state;
 
-	l->undo_segs = out->cwnd_segs;
+	remember(l, out);
 	reduce(l, cfg, cfg->backoff * out->cwnd_segs, loss->now_ns, out);
 }
 
@@ -279,16 +291,22 @@ static void lola_on_rto(
 	struct lola *l = state;
 
 	if (!loss->repeated)
-		l->undo_segs = out->cwnd_segs;
+		remember(l, out);
 	start(l, MODE_SLOW_START, loss->now_ns);
 	out->cwnd_segs = cfg->min_segs;
 }
 
 static void lola_on_spurious(void *state, const void *config, uint64_t now_ns, struct cc_out *out) {
-	const struct lola *l = state;
+	struct lola *l = state;
 
-	if (l->undo_segs > out->cwnd_segs)
-		out->cwnd_segs = l->undo_segs;
+	if (l->undo_segs <= out->cwnd_segs)
+		return;
+	out->cwnd_segs = l->undo_segs;
+	l->cwnd_max_segs = l->undo_cwnd_max_segs;
+	l->k_s = l->undo_k_s;
+	l->start_ns = l->undo_start_ns;
+	l->after_ns = l->undo_after_ns;
+	l->mode = l->undo_mode;
 }
 
 static void lola_on_idle(

@@ -103,6 +103,34 @@ START_TEST(one_late_packet_is_not_a_queue) {
 }
 END_TEST
 
+// A timeout that turns out to be spurious: the state comes back with the window. It stayed in slow start, and doubled
+// a window that had filled the path.
+START_TEST(spurious_timeout_changes_nothing) {
+	struct link *l = opened("");
+	const struct group *g = &l->groups.group[0];
+	struct flow *f = link_flow(l);
+	struct cc_loss loss = {0};
+	uint64_t t_ns = round_of(l, T0, RTT);
+	double before;
+
+	t_ns = round_of(l, t_ns, RTT + 3 * MS);
+	ck_assert_int_eq(cc_mode(l), FAIR);
+	before = cwnd(l);
+	loss.now_ns = t_ns;
+	g->cc->on_rto(f->cc_state, g->cc_config, &loss, &f->out);
+	ck_assert_int_eq(cc_mode(l), SLOW_START);
+	g->cc->on_spurious(f->cc_state, g->cc_config, t_ns, &f->out);
+	CWND_EQ(l, before);
+	ck_assert_int_eq(cc_mode(l), FAIR);
+	g->cc->on_loss(f->cc_state, g->cc_config, &loss, &f->out);
+	ck_assert_int_eq(cc_mode(l), CUBIC);
+	g->cc->on_spurious(f->cc_state, g->cc_config, t_ns, &f->out);
+	CWND_EQ(l, before);
+	ck_assert_int_eq(cc_mode(l), FAIR);
+	link_close(l);
+}
+END_TEST
+
 START_TEST(rtt_min_is_measured_again_if_the_queue_never_empties) {
 	struct link *l = opened(", decreases: 2, hold: 0s");
 	uint64_t t_ns = round_of(l, T0, RTT);
@@ -144,6 +172,6 @@ START_TEST(a_timeout_starts_again) {
 }
 END_TEST
 
-TEST_MAIN(a_round_follows_the_equations, one_late_packet_is_not_a_queue,
-	rtt_min_is_measured_again_if_the_queue_never_empties, a_loss_leaves_seven_tenths,
-	a_timeout_starts_again)
+TEST_MAIN(spurious_timeout_changes_nothing, a_round_follows_the_equations,
+	one_late_packet_is_not_a_queue, rtt_min_is_measured_again_if_the_queue_never_empties,
+	a_loss_leaves_seven_tenths, a_timeout_starts_again)
