@@ -81,6 +81,12 @@ static uint64_t syn_rtt_ns(const struct flow *f, const struct seg *s, uint64_t n
 	return NEVER_NS;
 }
 
+// Whether more than one SYN was lost: then the first window is one segment (RFC 5681 section 3.1, which RFC 6928 section 2
+// limits to more than one retransmission). If the first SYN is answered, only the timeouts were too short.
+static bool lost_syns(const struct flow *f, const struct seg *s) {
+	return f->backoff > 1 && !(f->ts_ok && s->tsecr == flow_tsval(f->start_ns));
+}
+
 // Processes the SYN/ACK: agrees on options and starts congestion control (RFC 9293 section 3.10.7.3).
 static void established(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
 	const struct group *g = flow_group(h, f);
@@ -104,11 +110,13 @@ static void established(struct host *h, struct flow *f, const struct seg *s, uin
 	else
 		f->rtt.rto_ns = RTO_UNMEASURED_NS;
 	f->rack_rtt_ns = f->rtt.srtt_ns;
+	g->cc->init(f->cc_state, g->cc_config, f->payload, f->rtt.srtt_ns, now_ns, &f->out);
+	if (lost_syns(f, s))
+		f->out.cwnd_segs = 1;
 	f->backoff = f->timeouts = 0;
 	f->rtx_kind = RTX_NONE;
 	f->state = FLOW_OPEN;
 	f->delivered_ns = f->first_tx_ns = now_ns;
-	g->cc->init(f->cc_state, g->cc_config, f->payload, f->rtt.srtt_ns, now_ns, &f->out);
 	f->cwnd_segs = f->out.cwnd_segs;
 	flow_note_mode(h, f);
 	host_flow_record(h, f, TEL_OPEN, now_ns);

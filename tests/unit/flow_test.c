@@ -128,6 +128,28 @@ START_TEST(lost_syns_are_sent_again_ever_more_slowly) {
 }
 END_TEST
 
+// RFC 5681 section 3.1 and RFC 6928 section 2: after two lost SYNs the first window is one segment. After one it is not, nor
+// where the first SYN was only late.
+START_TEST(two_lost_syns_leave_one_segment) {
+	static const struct {
+		uint64_t lose_syn, delay_ns;
+		double cwnd_segs;
+	} cases[] = {{0x1, 0, 10}, {0x3, 0, 1}, {0x7, 0, 1}, {0, 2 * S, 10}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct link *l = LINK(.group = "{cc: newreno}", .lose_syn = cases[i].lose_syn,
+			.delay_ns = cases[i].delay_ns);
+		const struct flow *f = link_flow(l);
+
+		while (f->state != FLOW_OPEN)
+			NEED(link_step(l, 20 * S));
+		ck_assert_double_eq(f->out.cwnd_segs, cases[i].cwnd_segs);
+		ck_assert_uint_eq(f->nxt, (uint64_t)cases[i].cwnd_segs);
+		link_close(l);
+	}
+}
+END_TEST
+
 // Fifty flows that started together and lost their SYNs together came again together, for ever.
 START_TEST(lost_syns_do_not_come_again_together) {
 	struct link *l = LINK(.group = "{cc: newreno, count: 50, source: {size: {bytes: 1000B}}}",
@@ -853,7 +875,7 @@ TEST_MAIN(syn_offers_what_the_group_wants, handshake_takes_one_round_trip_and_me
 	syn_is_refused_only_by_who_saw_it, rst_closes_only_at_the_next_byte,
 	syn_into_a_connection_is_challenged, acks_of_the_past_and_of_the_future_are_ignored,
 	sack_blocks_of_an_overtaken_ack_count, an_overtaken_ack_does_not_move_the_window_back,
-	overtaken_acks_count_when_the_window_is_closed,
+	two_lost_syns_leave_one_segment, overtaken_acks_count_when_the_window_is_closed,
 	forged_timestamp_stalls_no_sender, unacceptable_segments_are_answered_twice_a_second,
 	peer_with_a_tiny_window_gets_its_data, ack_inside_a_segment_does_not_acknowledge_it,
 	old_timestamps_are_refused_through_the_wrap, data_and_fin_of_the_peer_are_acknowledged,
