@@ -11,7 +11,7 @@
 // (state, pacing_gain, cwnd_gain)
 //
 //	Startup  2.77, 2      until max_bw grew by less than 1/4 in 3 rounds, or a round lost more than 2 % in 6 places
-//	Drain    0.5, 2       until at most bw min_rtt is in flight
+//	Drain    0.5, 2       until at most bw min_rtt is in flight, or more than three rounds are over
 //	DOWN     0.9, 2       until at most that, and at most 0.85 inflight_longterm, is in flight
 //	CRUISE   1, 2         until 2 to 3 s, or min(bw min_rtt, 62 or 63) rounds, are over since the last DOWN began
 //	REFILL   1, 2         one round: fills the pipe before it is probed
@@ -25,12 +25,20 @@
 // themselves; the next REFILL forgets them. A timeout leaves 1 segment; the window of before comes back with the end of
 // recovery. ECN echoes are not answered, as in the draft.
 //
+// Restarts (5.4.1). Whenever the application had left nothing in flight, it is paced at bw, ProbeRTT ends if its time is
+// over, and the next ACK does not begin it.
+//
 // Where we differ from the draft, and why
 //   - It keeps with each packet what was in flight and lost when it was sent. Of these the transport keeps what was
 //     delivered, D. Then the packets that were in flight are those which were delivered or lost since: tx_in_flight =
 //     delivered - D + lost. What was lost at its sending is interpolated between the counts at the starts of rounds.
 //   - Losses are judged when the next ACK comes, of the newest segment it acknowledges, not per lost packet. The
 //     correction for half a batch (BBRInflightAtLoss) is below one segment and left out.
+//   - Losses that end Startup are in 6 places if 6 ACKs report them, as in Linux's version 3. Whether the connection has
+//     SACK is not asked; without it the draft takes each loss for too much.
+//   - A timeout leaves 1 segment; in the draft one more than what then counts as in flight.
+//   - The first round after a probe advances the filter of max_bw once, as in Linux's version 3; by the draft's pseudocode
+//     each round until the next probe would.
 //   - extra_acked is the largest of the last 5 to 10 rounds, in two halves, not of 10.
 //   - A quantum is 1 ms of pacing, 2 segments to 64 KB, as in the draft, though segments leave one by one here.
 //   - Samples of segments sent in ProbeRTT count as application-limited; in the draft the transport marks them so.
@@ -107,6 +115,7 @@ static const struct param params[] = {
 #define FULL_BW_GROWTH 1.25
 #define FULL_BW_ROUNDS 3
 #define STARTUP_LOSS_EVENTS 6
+#define DRAIN_ROUNDS 3
 #define MIN_SEGS 4.0
 #define UP_ROUNDS_MAX 30
 #define EXTRA_ROUNDS 5
@@ -147,7 +156,7 @@ struct bbr3 {
 	float wait_ns;
 	uint32_t mss_bits, seed;
 	uint16_t rounds_since_probe;
-	uint8_t mode, ack_phase, full_rounds, up_rounds, extra_rounds, loss_events;
+	uint8_t mode, ack_phase, full_rounds, up_rounds, extra_rounds, loss_events, drain_rounds;
 	bool extra_i : 1, round_start : 1, loss_round_start : 1, loss_in_round : 1, loss_new : 1;
 	bool full_now : 1, filled : 1, seen_rtt : 1, idle_restart : 1, probe_rtt_round : 1;
 	bool probing : 1, recovery : 1, limited : 1;
@@ -246,18 +255,17 @@ static void start_round(struct bbr3 *b, const struct cc_ack *ack) {
 	b->round_delivered = ack->delivered_segs;
 }
 
-// Also draws the next wait: 2 to 3 s, or 62 to 63 rounds.
-static void start_down(struct bbr3 *b, const struct config *cfg, const struct cc_ack *ack) {
-	uint64_t x = cc_draw(b->seed, ack->now_ns);
+// Also draws the next wait: 2 to 3 s, or 62 to 63 rounds. The caller starts a round.
+static void start_down(struct bbr3 *b, const struct config *cfg, uint64_t now_ns) {
+	uint64_t x = cc_draw(b->seed, now_ns);
 
 	b->loss_in_round = false;
 	b->bw_latest_bps = b->inflight_latest = 0;
 	b->up_count = INFINITY;
 	b->rounds_since_probe = (uint16_t)(x & 1);
 	b->wait_ns = (float)(cfg->wait_ns * (1 + 0.5 * (double)(x >> 40) / 0x1p24));
-	b->cycle_ns = ack->now_ns;
+	b->cycle_ns = now_ns;
 	b->ack_phase = PROBE_STOPPING;
-	start_round(b, ack);
 	b->mode = MODE_DOWN;
 }
 
@@ -378,7 +386,8 @@ static void check_full(struct bbr3 *b, const struct cc_ack *ack) {
 	b->filled |= b->full_now;
 }
 
-// Startup ends by losses too; Drain by what is in flight.
+// Startup ends by losses too. Drain ends by what is in flight; where another flow keeps a queue of min_rtt or more, that is
+// above bw min_rtt even at half of bw, and so Drain has a limit in rounds.
 static void check_startup_and_drain(struct bbr3 *b, const struct config *cfg,
 	const struct cc_ack *ack, const struct cc_out *out) {
 	if (b->mode == MODE_STARTUP && b->loss_round_start) {
@@ -390,10 +399,18 @@ static void check_startup_and_drain(struct bbr3 *b, const struct config *cfg,
 		}
 		b->loss_events = 0;
 	}
-	if (b->mode == MODE_STARTUP && b->filled)
+	if (b->mode == MODE_DRAIN)
+		b->drain_rounds = (uint8_t)(b->drain_rounds + b->round_start);
+	if (b->mode == MODE_STARTUP && b->filled) {
 		b->mode = MODE_DRAIN;
-	if (b->mode == MODE_DRAIN && ack->inflight_segs <= budget(b, out, bdp_segs(b, cfg, 1)))
-		start_down(b, cfg, ack);
+		b->drain_rounds = 0;
+	}
+	if (b->mode == MODE_DRAIN
+		&& (ack->inflight_segs <= budget(b, out, bdp_segs(b, cfg, 1))
+			|| b->drain_rounds > DRAIN_ROUNDS)) {
+		start_round(b, ack);
+		start_down(b, cfg, ack->now_ns);
+	}
 }
 
 // BBRHandleInflightTooHigh
@@ -406,8 +423,10 @@ static void react_to_loss(
 	if (!b->limited)
 		b->inflight_long = (float)max_f64(
 			tx_in_flight(b, ack), cfg->beta * target_segs(b, cfg, cwnd_segs));
-	if (b->mode == MODE_UP)
-		start_down(b, cfg, ack);
+	if (b->mode != MODE_UP)
+		return;
+	start_round(b, ack);
+	start_down(b, cfg, ack->now_ns);
 }
 
 // BBRAdaptLongTermModel
@@ -464,10 +483,12 @@ static void update_cycle(struct bbr3 *b, const struct config *cfg, const struct 
 		if (b->round_start)
 			start_up(b, ack, cwnd_segs);
 	} else if (b->mode == MODE_UP) {
-		if (ack->cwnd_limited && cwnd_segs >= (double)b->inflight_long)
+		if (ack->cwnd_limited && cwnd_segs >= (double)b->inflight_long) {
 			reset_full_bw(b, ack->delivery_bps);
-		else if (b->full_now)
-			start_down(b, cfg, ack);
+		} else if (b->full_now) {
+			start_round(b, ack);
+			start_down(b, cfg, ack->now_ns);
+		}
 	}
 }
 
@@ -475,18 +496,20 @@ static double probe_rtt_segs(const struct bbr3 *b, const struct config *cfg) {
 	return max_f64(bdp_segs(b, cfg, PROBE_RTT_GAIN), MIN_SEGS);
 }
 
-static void leave_probe_rtt(
-	struct bbr3 *b, const struct config *cfg, const struct cc_ack *ack, struct cc_out *out) {
-	if (b->probe_rtt_done_ns == 0 || ack->now_ns <= b->probe_rtt_done_ns)
-		return;
-	b->probe_rtt_stamp_ns = ack->now_ns;
+// BBRCheckProbeRTTDone. False: it is not over yet. The caller starts a round.
+static bool leave_probe_rtt(
+	struct bbr3 *b, const struct config *cfg, uint64_t now_ns, struct cc_out *out) {
+	if (b->probe_rtt_done_ns == 0 || now_ns <= b->probe_rtt_done_ns)
+		return false;
+	b->probe_rtt_stamp_ns = now_ns;
 	out->cwnd_segs = max_f64(out->cwnd_segs, (double)b->prior_segs);
 	reset_short_term(b);
 	b->mode = MODE_STARTUP;
 	if (b->filled) {
-		start_down(b, cfg, ack);
+		start_down(b, cfg, now_ns);
 		b->mode = MODE_CRUISE;
 	}
+	return true;
 }
 
 static void update_min_rtt(
@@ -518,8 +541,9 @@ static void update_min_rtt(
 			start_round(b, ack);
 		} else if (b->probe_rtt_done_ns > 0) {
 			b->probe_rtt_round |= b->round_start;
-			if (b->probe_rtt_round)
-				leave_probe_rtt(b, cfg, ack, out);
+			if (b->probe_rtt_round && leave_probe_rtt(b, cfg, ack->now_ns, out)
+				&& b->filled)
+				start_round(b, ack);
 		}
 	}
 	b->idle_restart = false;
@@ -660,6 +684,8 @@ static void bbr3_on_idle(
 	b->extra_acked = 0;
 	if (in_probe_bw(b))
 		set_pacing(b, config, 1, out);
+	else if (b->mode == MODE_PROBE_RTT)
+		leave_probe_rtt(b, config, now_ns, out); // the next ACK starts a round
 }
 
 static void bbr3_observe(const void *state, const void *config, float out[CC_OBSERVED]) {

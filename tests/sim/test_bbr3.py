@@ -8,6 +8,8 @@ import pytest
 from .conftest import Simulate
 
 BDP_PKTS = 100e6 * 0.040 / (1538 * 8)
+CC_MODE = 5
+DRAIN = 1
 ALONE = ("flows=[{count: 1, cc: bbr3}]", "paths.forward.link.queue.fifo.limit=2BDP")
 
 
@@ -74,3 +76,19 @@ def test_shares_better_with_cubic_than_version_1(simulate: Simulate, buffer: str
         assert fairness["bbr3"] > fairness["bbr"]
     if buffer != "1BDP":
         assert fairness["bbr3"] >= 0.99
+
+
+def test_drain_ends_beside_a_full_queue(simulate: Simulate) -> None:
+    """Section 5.3.2: after more than three round trips Drain ends whatever is in flight.
+
+    CUBIC, which starts at the same time, keeps 4 BDP full. Half of bw times that round trip is more
+    than the BDP of the empty path, so that Drain went on for 4.3 s, until ProbeRTT ended it.
+    """
+    run = simulate("bbr3-cubic", "duration=10s", "warmup=0s")
+    events = run.records("events")
+    events = events[(events["event"] == CC_MODE) & (events["group"] == 0)]
+    left = [e["ts_ns"] * 1e-9 for e in events if e["before"] == DRAIN]
+    entered = [e["ts_ns"] * 1e-9 for e in events if e["value"] == DRAIN]
+
+    assert len(left) == len(entered) == 1
+    assert left[0] - entered[0] < 4 * 5 * 0.040  # four round trips of 4 BDP and the path

@@ -92,6 +92,21 @@ START_TEST(startup_and_drain) {
 }
 END_TEST
 
+// 5.3.2: Drain ends after three round trips even if more than a BDP is in flight. Beside a flow that keeps a queue of a
+// BDP, half of bw fills the BDP, and Drain went on for as long as that flow did.
+START_TEST(drain_ends_after_three_rounds) {
+	struct wire w;
+
+	fill(&w, NULL);
+	for (int i = 0; i < 3; i++) {
+		flight(&w, BDP, 0);
+		ck_assert_int_eq(mode(&w), DRAIN);
+	}
+	flight(&w, BDP, 0);
+	ck_assert_int_eq(mode(&w), DOWN);
+}
+END_TEST
+
 // BBROnInit: min_rtt is the smoothed RTT that the handshake has measured.
 START_TEST(the_round_trip_of_the_handshake_is_the_first_min_rtt) {
 	struct wire w;
@@ -318,6 +333,27 @@ START_TEST(probe_rtt) {
 }
 END_TEST
 
+// 5.4.1: a flow that pauses in ProbeRTT has ended it when it goes on, and sends its whole window at once.
+START_TEST(a_pause_ends_probe_rtt) {
+	struct wire w;
+	double before;
+
+	cruise(&w, NULL);
+	before = w.b.out.cwnd_segs;
+	w.next.rtt_ns = RTT + 1;
+	w.now_ns += 5000 * MS;
+	flight(&w, BDP, 0);
+	ck_assert_int_eq(mode(&w), PROBE_RTT);
+	w.next.inflight_segs = 0;
+	flight(&w, 50, 0);
+	w.b.ops->on_idle(w.b.state, w.b.config, w.now_ns + 100 * MS, 100 * MS, &w.b.out);
+	ck_assert_int_eq(mode(&w), PROBE_RTT);
+	w.b.ops->on_idle(w.b.state, w.b.config, w.now_ns + 201 * MS, 201 * MS, &w.b.out);
+	ck_assert_int_eq(mode(&w), CRUISE);
+	CWND_EQ(&w.b, before);
+}
+END_TEST
+
 START_TEST(a_timeout_leaves_one_segment_and_an_undo_takes_it_back) {
 	struct wire w;
 	double before;
@@ -341,8 +377,9 @@ START_TEST(a_timeout_leaves_one_segment_and_an_undo_takes_it_back) {
 }
 END_TEST
 
-TEST_MAIN(startup_and_drain, the_round_trip_of_the_handshake_is_the_first_min_rtt,
-	startup_goes_on_while_the_rate_grows, losses_end_startup, probes_at_reno_s_pace, a_cycle,
-	max_bw_is_of_two_cycles, a_lossy_probe_bounds_the_flight, the_bound_grows_exponentially,
+TEST_MAIN(a_pause_ends_probe_rtt, drain_ends_after_three_rounds, startup_and_drain,
+	the_round_trip_of_the_handshake_is_the_first_min_rtt, startup_goes_on_while_the_rate_grows,
+	losses_end_startup, probes_at_reno_s_pace, a_cycle, max_bw_is_of_two_cycles,
+	a_lossy_probe_bounds_the_flight, the_bound_grows_exponentially,
 	losses_while_cruising_are_followed_for_a_while, probe_rtt,
 	a_timeout_leaves_one_segment_and_an_undo_takes_it_back)
