@@ -26,6 +26,9 @@
 // most 100 ms of BtlBw, keeps the pipe full while ACKs are held back. A quantum is 1/1024 s of pacing,
 // 1 (below 1.2 Mbit/s) or 2 segments to 64 KB; the window is rounded up to even, 2 more in 1.25.
 //
+// Whenever the application had left nothing in flight, it is paced with a gain of 1, and the next ACK does not begin
+// PROBE_RTT: the pause has emptied the queue.
+//
 // Loss: in the first round of recovery the window is the segments in flight plus those acknowledged
 // (packet conservation); at the end of recovery the earlier window is restored. A timeout
 // leaves 1 segment and restarts the search for a full pipe. ECN echoes are ignored.
@@ -593,6 +596,7 @@ const struct cc_ops cc_bbr = {
 	.config_size = sizeof(struct config),
 	.state_size = sizeof(struct bbr),
 	.rate = true,
+	.any_idle = true,
 	.observed = {"bw_bps", "min_rtt_ns", "pacing_gain", "extra_acked_segs"},
 	.given_window = bbr_given_window,
 	.init = bbr_init,

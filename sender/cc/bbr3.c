@@ -712,6 +712,7 @@ const struct cc_ops cc_bbr3 = {
 	.config_size = sizeof(struct config),
 	.state_size = sizeof(struct bbr3),
 	.rate = true,
+	.any_idle = true,
 	.observed = {"bw_bps", "min_rtt_ns", "inflight_longterm_segs", "inflight_shortterm_segs"},
 	.given_window = bbr3_given_window,
 	.init = bbr3_init,

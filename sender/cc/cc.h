@@ -95,6 +95,7 @@ struct cc_ops {
 	enum cc_ecn codepoint; // of a group that does not say: for controls that live on marks
 	enum cc_feedback feedback; // the receiver's echo it needs
 	bool ack_each; // of a group that does not say: receivers acknowledge each segment
+	bool any_idle; // on_idle, however short the pause was
 	const char *observed[CC_OBSERVED]; // names of observe()'s numbers; NULL: unused
 
 	// The larger of the initial and the minimum window, in segments; memory is sized for it. INFINITY: no loss
@@ -115,7 +116,8 @@ struct cc_ops {
 	// The losses reported by on_loss or on_rto since the last undo or the end of the last episode were
 	// spurious (RFC 4015, RFC 9438 section 4.9): undoes the reduction; may be NULL.
 	void (*on_spurious)(void *state, const void *config, uint64_t now_ns, struct cc_out *out);
-	// Sending starts again after at least one RTO of silence; may be NULL.
+	// Sending starts again after at least one RTO of silence (any_idle: or as soon as the application had left nothing in
+	// flight); may be NULL.
 	void (*on_idle)(void *state, const void *config, uint64_t now_ns, uint64_t idle_ns,
 		struct cc_out *out);
 	// Internal values for plots: obs0 to obs3 of a `cc` record, zero before the call; may be NULL.

@@ -126,9 +126,10 @@ bool flow_send_bursts(struct host *h, struct flow *f, uint64_t now_ns, uint64_t 
 			flow_source_limits(f);
 			break;
 		}
-		if (flow_idle(f, now_ns)) {
+		if (flow_idle(g, f, now_ns)) {
 			flow_after_idle(h, f, now_ns);
 			room = flow_window_room(f);
+			bps = paced ? pacer_bps(g, f) : 0;
 		}
 		n = (uint32_t)min_u64((uint64_t)(room > 0 ? room : 1), size);
 		if (!retransmit && defers(f, size, (uint64_t)room, now_ns)) {

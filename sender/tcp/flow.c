@@ -352,6 +352,7 @@ static bool send_window(struct host *h, struct flow *f, bool *sent, uint64_t now
 // timer fired late. Gaps count from it, so that a slow loop does not lower the rate.
 static bool send_each(
 	struct host *h, struct flow *f, double bps, uint64_t now_ns, uint64_t due_ns) {
+	const struct group *g = flow_group(h, f);
 	int64_t room = flow_window_room(f);
 	bool paced = bps > 0, sent = false;
 
@@ -374,9 +375,10 @@ static bool send_each(
 			flow_source_limits(f);
 			break;
 		}
-		if (flow_idle(f, now_ns)) {
+		if (flow_idle(g, f, now_ns)) {
 			flow_after_idle(h, f, now_ns);
 			room = flow_window_room(f);
+			bps = paced ? pacer_bps(g, f) : 0;
 		}
 		i = retransmit ? flow_next_lost(f) : f->nxt;
 		// The timeout counts from the first segment's retransmission (RFC 6675 section 6).

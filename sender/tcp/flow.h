@@ -216,9 +216,12 @@ static inline int64_t flow_window_room(const struct flow *f) {
 	return (int64_t)f->cwnd_segs - flow_inflight(f);
 }
 
-// Whether all segments are acknowledged and none was sent for an RTO: the window may be out of date (RFC 5681 4.1).
-static inline bool flow_idle(const struct flow *f, uint64_t now_ns) {
-	return f->una == f->nxt && f->nxt > 0 && now_ns - f->last_send_ns >= f->rtt.rto_ns;
+// Whether all segments are acknowledged and none was sent for an RTO: the window may be out of date (RFC 5681 4.1). For some
+// controls it suffices that the application had nothing to send (Linux: CA_EVENT_TX_START with app_limited).
+static inline bool flow_idle(const struct group *g, const struct flow *f, uint64_t now_ns) {
+	return f->una == f->nxt && f->nxt > 0
+		&& (now_ns - f->last_send_ns >= f->rtt.rto_ns
+			|| (g->cc->any_idle && f->app_limited != 0));
 }
 
 // No more is sent because the window has no room.

@@ -92,3 +92,29 @@ def test_flows_share(simulate: Simulate) -> None:
 
     assert run.link["utilisation"] >= 0.95
     assert run.summary["jfi"] >= 0.9
+
+
+@pytest.mark.parametrize(("cc", "probe_rtt"), [("bbr", 3), ("bbr3", 6)])
+def test_pauses_measure_the_round_trip(simulate: Simulate, cc: str, probe_rtt: int) -> None:
+    """Linux's CA_EVENT_TX_START, section 5.4.1 of BBRv3's draft: a pause has emptied the queue.
+
+    Responses with pauses of 50 ms, below the least timeout of 200 ms. Only pauses longer than a
+    timeout counted, and so PROBE_RTT came as often as in a flow that never pauses.
+    """
+    run = simulate(PAUSES.replace("CC", cc))
+
+    assert probe_rtt not in [mode for _, _, mode in mode_changes(run)]
+
+
+PAUSES = """
+duration: 30s
+warmup: 0s
+paths:
+  forward:
+    - link: {rate: 100Mbit, queue: {fifo: {limit: 1BDP}}}
+    - delay: {delay: 10ms}
+  reverse: [{delay: {delay: 10ms}}]
+flows:
+  - {cc: CC, source: {request: {think: 50ms, times: fixed, sizes: {mean: 200kB}}}}
+telemetry: {level: 1}
+"""

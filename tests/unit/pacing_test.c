@@ -657,6 +657,31 @@ START_TEST(silence_is_an_rto_without_a_segment) {
 }
 END_TEST
 
+// Responses with pauses of 50 ms, a fourth of a timeout: a control that asks for any pause is called before each but the
+// first, one that does not is not.
+START_TEST(a_control_may_ask_for_any_pause) {
+	static struct cc_ops any;
+
+	any = spy;
+	any.any_idle = true;
+	for (int asks = 0; asks < 2; asks++) {
+		struct link *l =
+			HAND(.group = "{cc: {fixed: {cwnd: 10}}, source: {request: {"
+				      "think: 50ms, times: fixed, sizes: {mean: 2896B}}}}");
+
+		l->groups.group[0].cc = asks ? &any : &spy;
+		idle_calls = 0;
+		for (uint64_t n = 1; n <= 3; n++) {
+			link_run(l, n * 70 * MS - MS); // the response exists
+			hand_ack_at(l, 2 * n, n * 70 * MS);
+			ck_assert_uint_eq(l->data_count, 2 * n);
+			ck_assert_uint_eq(idle_calls, asks ? n - 1 : 0);
+		}
+		link_close(l);
+	}
+}
+END_TEST
+
 // The first after silence has nothing to be compared with: its rate is that of its own round trip.
 START_TEST(silence_is_no_part_of_a_rate) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}}");
@@ -690,10 +715,10 @@ START_TEST(repairs_after_the_end_of_data_are_app_limited) {
 }
 END_TEST
 
-TEST_MAIN(only_what_the_pacer_let_go_is_paced, gaps_are_exact, long_run_rate_is_exact,
-	any_volume_leaves_in_its_time, ack_does_not_hurry_the_pacer, silence_earns_no_burst,
-	late_loop_catches_up, late_loop_catches_up_a_millisecond_at_most, late_loop_keeps_its_step,
-	lateness_is_made_up_for_as_in_linux,
+TEST_MAIN(a_control_may_ask_for_any_pause, only_what_the_pacer_let_go_is_paced, gaps_are_exact,
+	long_run_rate_is_exact, any_volume_leaves_in_its_time, ack_does_not_hurry_the_pacer,
+	silence_earns_no_burst, late_loop_catches_up, late_loop_catches_up_a_millisecond_at_most,
+	late_loop_keeps_its_step, lateness_is_made_up_for_as_in_linux,
 	missed_turns_are_made_up_for_a_quarter_of_a_gap_at_a_time,
 	a_fifth_of_a_second_is_made_up_for_at_most,
 	nothing_is_owed_to_a_flow_that_its_window_held_up, ack_before_a_late_timer_costs_no_rate,
