@@ -48,6 +48,7 @@
 #include "common/base/minmax.h"
 #include "sender/cc/cc.h"
 #include "sender/cc/cc_draw.h"
+#include "sender/cc/extra_acked.h"
 
 struct config {
 	double initial_segs;
@@ -107,9 +108,7 @@ static const struct param params[] = {
 #define FULL_BW_ROUNDS 3
 #define MIN_SEGS 4.0 // enough that a receiver with delayed ACKs keeps sending them
 #define CYCLE_PHASES 8
-#define EXTRA_ROUNDS 5 // two halves of this: 5 to 10 rounds
 #define EXTRA_MAX_NS 100e6
-#define EXTRA_EPOCH_SEGS (1u << 20)
 #define POLICER_ROUNDS_MIN 4
 #define POLICER_ROUNDS_MAX 16
 #define POLICER_LOSS (50.0 / 256)
@@ -132,14 +131,12 @@ struct bbr {
 	uint64_t probe_rtt_done_ns; // 0: too much is in flight yet
 	uint64_t cycle_ns; // start of the phase
 	uint64_t round_delivered; // a segment sent when this was delivered ends the round
-	uint64_t extra_epoch_ns;
+	struct extra_acked extra;
 	uint64_t lt_ns; // start of the policer's interval
 	double lt_bw_bps; // 0: none yet
 	float full_bw_bps;
 	float prior_segs; // window to restore
-	float extra[2];
 	float pacing_gain;
-	uint32_t extra_epoch_segs;
 	uint32_t round;
 	uint32_t lost; // segments, ever
 	uint32_t lt_lost, lt_delivered; // at lt_ns
@@ -147,7 +144,6 @@ struct bbr {
 	uint32_t seed;
 	uint8_t mode, phase;
 	uint8_t full_rounds;
-	uint8_t extra_rounds, extra_i;
 	uint8_t lt_rounds;
 	bool round_start : 1, full : 1, seen_rtt : 1, idle_restart : 1, probe_rtt_round : 1;
 	bool enter : 1, recovery : 1, conserve : 1, timeout : 1;
@@ -227,7 +223,7 @@ static void bbr_init(void *state, const void *config, uint32_t mss_bytes, uint64
 	*b = (struct bbr){
 		.min_rtt_ns = rtt_ns > 0 ? rtt_ns : NO_RTT,
 		.min_rtt_stamp_ns = now_ns,
-		.extra_epoch_ns = now_ns,
+		.extra.start_ns = now_ns,
 		.pacing_gain = (float)HIGH_GAIN,
 		.mss_bits = 8 * mss_bytes,
 		.seed = cc_seed(now_ns, mss_bytes),
@@ -362,28 +358,6 @@ static void update_bw(struct bbr *b, const struct config *cfg, const struct cc_a
 	}
 }
 
-static void update_extra_acked(struct bbr *b, const struct cc_ack *ack, double cwnd_segs) {
-	double expected, extra;
-
-	if (ack->acked_segs == 0 || ack->interval_ns == 0)
-		return;
-	if (b->round_start && ++b->extra_rounds >= EXTRA_ROUNDS) {
-		b->extra_rounds = 0;
-		b->extra_i ^= 1;
-		b->extra[b->extra_i] = 0;
-	}
-	expected = bw_bps(b) * (double)(ack->now_ns - b->extra_epoch_ns) * 1e-9 / b->mss_bits;
-	if (b->extra_epoch_segs <= expected
-		|| b->extra_epoch_segs + ack->acked_segs >= EXTRA_EPOCH_SEGS) {
-		b->extra_epoch_segs = 0;
-		b->extra_epoch_ns = ack->now_ns;
-		expected = 0;
-	}
-	b->extra_epoch_segs += ack->acked_segs;
-	extra = min_f64(b->extra_epoch_segs - expected, cwnd_segs);
-	b->extra[b->extra_i] = (float)max_f64((double)b->extra[b->extra_i], extra);
-}
-
 static bool phase_over(const struct bbr *b, const struct config *cfg, const struct cc_ack *ack,
 	const struct cc_out *out) {
 	bool full_length = ack->now_ns - b->cycle_ns > b->min_rtt_ns;
@@ -487,9 +461,7 @@ static void set_cwnd(struct bbr *b, const struct config *cfg, const struct cc_ac
 		double rate = bw_bps(b), target = bdp_segs(b, cfg, rate, gain);
 
 		if (b->full)
-			target += min_f64(cfg->extra_gain
-					* (double)(b->extra[0] > b->extra[1] ? b->extra[0]
-									     : b->extra[1]),
+			target += min_f64(cfg->extra_gain * extra_acked_segs(&b->extra),
 				rate * EXTRA_MAX_NS * 1e-9 / b->mss_bits);
 		target = quantised(b, out, target);
 		if (b->full)
@@ -510,7 +482,11 @@ static void bbr_on_ack(
 
 	b->lost += ack->lost_segs;
 	update_bw(b, cfg, ack);
-	update_extra_acked(b, ack, out->cwnd_segs);
+	if (ack->acked_segs > 0 && ack->interval_ns > 0) {
+		if (b->round_start)
+			extra_acked_round(&b->extra, EXTRA_ROUNDS);
+		extra_acked_add(&b->extra, ack, bw_bps(b), b->mss_bits, out->cwnd_segs);
+	}
 	update_mode(b, cfg, ack, out);
 	update_min_rtt(b, cfg, ack, out);
 	gain = cwnd_gain(b, cfg);
@@ -563,8 +539,7 @@ static void bbr_on_idle(
 	struct bbr *b = state;
 
 	b->idle_restart = true;
-	b->extra_epoch_ns = now_ns;
-	b->extra_epoch_segs = 0;
+	extra_acked_restart(&b->extra, now_ns);
 	if (b->mode == MODE_PROBE_BW)
 		set_pacing(b, config, bw_bps(b), 1, out);
 	else if (b->mode == MODE_PROBE_RTT)
@@ -577,7 +552,7 @@ static void bbr_observe(const void *state, const void *config, float out[CC_OBSE
 	out[0] = (float)bw_bps(b);
 	out[1] = b->min_rtt_ns == NO_RTT ? 0 : (float)b->min_rtt_ns;
 	out[2] = b->pacing_gain;
-	out[3] = b->extra[0] > b->extra[1] ? b->extra[0] : b->extra[1];
+	out[3] = (float)extra_acked_segs(&b->extra);
 }
 
 // 0 STARTUP, 1 DRAIN, 2 PROBE_BW, 3 PROBE_RTT.

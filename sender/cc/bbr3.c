@@ -44,68 +44,10 @@
 //   - Samples of segments sent in ProbeRTT count as application-limited; in the draft the transport marks them so.
 //   - No generator of its own: waits are drawn by cc_draw.h.
 //   - After a spurious recovery the bounds come back; the state does not, as probing goes on soon enough.
-#include "common/base/f64.h"
-#include "sender/cc/cc.h"
+#include "sender/cc/bbr3_model.h"
 #include "sender/cc/cc_draw.h"
 
 #include <math.h>
-
-struct config {
-	double initial_segs, loss_thresh, beta, headroom, margin;
-	double min_rtt_window_ns, probe_rtt_interval_ns, probe_rtt_ns, wait_ns, reno_rounds;
-};
-
-#define F64(field, low, high) PARAM_F64(struct config, field), .min = (low), .max = (high)
-
-static const struct param params[] = {
-	{.name = "initial",
-		.def = "10",
-		.help = "initial window in segments (RFC 6928)",
-		F64(initial_segs, 4, 1000)},
-	{.name = "loss_thresh",
-		.def = "2%",
-		.help = "part of a flight that may be lost while it probes (LossThresh)",
-		.unit = UNIT_RATIO,
-		F64(loss_thresh, 0, 0.9)},
-	{.name = "beta",
-		.def = "0.7",
-		.help = "least part of a bound that a round with losses leaves (Beta)",
-		F64(beta, 0.1, 1)},
-	{.name = "headroom",
-		.def = "0.15",
-		.help = "part of inflight_longterm left to others while it cruises (Headroom)",
-		F64(headroom, 0, 0.9)},
-	{.name = "pacing_margin",
-		.def = "1%",
-		.help = "pace this much below the rate, so that no queue stays",
-		.unit = UNIT_RATIO,
-		F64(margin, 0, 0.5)},
-	{.name = "min_rtt_window",
-		.def = "10s",
-		.help = "window of min_rtt (MinRTTFilterLen)",
-		.unit = UNIT_TIME_NS,
-		F64(min_rtt_window_ns, 1e8, 1e12)},
-	{.name = "probe_rtt_interval",
-		.def = "5s",
-		.help = "time without a lower RTT before ProbeRTT (ProbeRTTInterval)",
-		.unit = UNIT_TIME_NS,
-		F64(probe_rtt_interval_ns, 1e8, 1e12)},
-	{.name = "probe_rtt",
-		.def = "200ms",
-		.help = "least time of ProbeRTT (ProbeRTTDuration)",
-		.unit = UNIT_TIME_NS,
-		F64(probe_rtt_ns, 1e6, 1e10)},
-	{.name = "probe_wait",
-		.def = "2s",
-		.help = "least time between two probes for bandwidth; up to half as much more by chance",
-		.unit = UNIT_TIME_NS,
-		F64(wait_ns, 1e6, 1e11)},
-	{.name = "reno_rounds",
-		.def = "63",
-		.help = "most rounds between two probes, for the sake of Reno flows",
-		F64(reno_rounds, 2, 1e4)},
-	PARAM_END,
-};
 
 #define STARTUP_GAIN 2.77 // 4 ln 2
 #define DRAIN_GAIN 0.5
@@ -116,88 +58,8 @@ static const struct param params[] = {
 #define FULL_BW_ROUNDS 3
 #define STARTUP_LOSS_EVENTS 6
 #define DRAIN_ROUNDS 3
-#define MIN_SEGS 4.0
 #define UP_ROUNDS_MAX 30
-#define EXTRA_ROUNDS 5
-#define NO_RTT UINT32_MAX
 #define NOMINAL_RTT_NS 1e6
-
-enum mode {
-	MODE_STARTUP,
-	MODE_DRAIN,
-	MODE_DOWN,
-	MODE_CRUISE,
-	MODE_REFILL,
-	MODE_UP,
-	MODE_PROBE_RTT,
-};
-enum ack_phase { PROBE_STOPPING, REFILLING, PROBE_STARTING, PROBE_FEEDBACK };
-
-// RTTs are kept in 32 bits of nanoseconds; longer than 4.29 s is 4.29 s.
-struct bbr3 {
-	uint32_t min_rtt_ns, probe_rtt_ns; // of 10 s, and since the last ProbeRTT
-	uint64_t min_rtt_stamp_ns, probe_rtt_stamp_ns;
-	uint64_t probe_rtt_done_ns; // 0: too much is in flight yet
-	uint64_t cycle_ns; // when DOWN began
-	uint64_t round_delivered, loss_round_delivered;
-	uint64_t round_ns[2]; // when this round and the last one began
-	uint64_t extra_ns;
-	uint32_t round_lost[2], lost; // segments lost until then, and ever
-	uint32_t limited_until; // samples of segments sent before this much is delivered, low bits
-	float bw_bps[2]; // largest rate of this cycle, of the last one
-	float bw_latest_bps, bw_short_bps; // INFINITY: no bound, so for the next three
-	float inflight_latest, inflight_short, inflight_long;
-	float undo_bw_short_bps, undo_short, undo_long;
-	float full_bw_bps;
-	float prior_segs; // window to restore
-	float extra[2], extra_acked;
-	// Segments acknowledged in UP, and how many add one to inflight_longterm.
-	float up_acks, up_count;
-	float wait_ns;
-	uint32_t mss_bits, seed;
-	uint16_t rounds_since_probe;
-	uint8_t mode, ack_phase, full_rounds, up_rounds, extra_rounds, loss_events, drain_rounds;
-	bool extra_i : 1, round_start : 1, loss_round_start : 1, loss_in_round : 1, loss_new : 1;
-	bool full_now : 1, filled : 1, seen_rtt : 1, idle_restart : 1, probe_rtt_round : 1;
-	bool probing : 1, recovery : 1, limited : 1;
-};
-static_assert(sizeof(struct bbr3) <= CC_STATE_MAX_BYTES, "state too large");
-
-static double max_bw_bps(const struct bbr3 *b) {
-	return (double)(b->bw_bps[0] > b->bw_bps[1] ? b->bw_bps[0] : b->bw_bps[1]);
-}
-
-static double bw_bps(const struct bbr3 *b) {
-	return min_f64(max_bw_bps(b), (double)b->bw_short_bps);
-}
-
-static bool in_probe_bw(const struct bbr3 *b) {
-	return b->mode >= MODE_DOWN && b->mode <= MODE_UP;
-}
-
-static double bdp_segs(const struct bbr3 *b, const struct config *cfg, double gain) {
-	if (b->min_rtt_ns == NO_RTT)
-		return cfg->initial_segs;
-	return gain * bw_bps(b) * (double)b->min_rtt_ns * 1e-9 / b->mss_bits;
-}
-
-// BBRQuantizationBudget
-static double budget(const struct bbr3 *b, const struct cc_out *out, double segs) {
-	double quantum = min_f64(out->pacing_bps * 1e-3, 65536 * 8) / b->mss_bits;
-
-	segs = max_f64(max_f64(segs, 3 * max_f64(quantum, 2)), MIN_SEGS);
-	return b->mode == MODE_UP ? segs + 2 : segs;
-}
-
-static double with_headroom(const struct bbr3 *b, const struct config *cfg) {
-	double most = (double)b->inflight_long;
-
-	return isinf(most) ? most : max_f64(most - max_f64(1, cfg->headroom * most), MIN_SEGS);
-}
-
-static double target_segs(const struct bbr3 *b, const struct config *cfg, double cwnd_segs) {
-	return min_f64(bdp_segs(b, cfg, 1), cwnd_segs);
-}
 
 static double bbr3_given_window(const void *config) {
 	const struct config *cfg = config;
@@ -227,7 +89,7 @@ static void bbr3_init(void *state, const void *config, uint32_t mss_bytes, uint6
 		.probe_rtt_ns = min_rtt_ns,
 		.probe_rtt_stamp_ns = now_ns,
 		.round_ns = {now_ns, now_ns},
-		.extra_ns = now_ns,
+		.extra.start_ns = now_ns,
 		.inflight_long = INFINITY,
 		.mss_bits = 8 * mss_bytes,
 		.seed = cc_seed(now_ns, mss_bytes),
@@ -305,25 +167,6 @@ static void update_round(struct bbr3 *b, const struct cc_ack *ack) {
 	b->round_lost[0] = b->lost;
 }
 
-// Segments lost since the newest acknowledged one was sent.
-static double lost_since(const struct bbr3 *b, const struct cc_ack *ack) {
-	double lost = b->lost - b->round_lost[0], in_round = b->round_lost[0] - b->round_lost[1];
-	uint64_t span_ns = b->round_ns[0] - b->round_ns[1];
-
-	if (ack->sent_ns >= b->round_ns[0] || span_ns == 0)
-		return lost;
-	return lost
-		+ in_round * min_f64((double)(b->round_ns[0] - ack->sent_ns) / (double)span_ns, 1);
-}
-
-static double tx_in_flight(const struct bbr3 *b, const struct cc_ack *ack) {
-	return (double)(ack->delivered_segs - ack->prior_delivered_segs) + lost_since(b, ack);
-}
-
-static bool too_high(const struct bbr3 *b, const struct config *cfg, const struct cc_ack *ack) {
-	return lost_since(b, ack) > cfg->loss_thresh * tx_in_flight(b, ack);
-}
-
 // BBRUpdateLatestDeliverySignals, BBRUpdateMaxBw
 static void update_rates(struct bbr3 *b, const struct cc_ack *ack) {
 	double delivered = (double)(ack->delivered_segs - ack->prior_delivered_segs);
@@ -336,7 +179,7 @@ static void update_rates(struct bbr3 *b, const struct cc_ack *ack) {
 	if (b->loss_round_start)
 		b->loss_round_delivered = ack->delivered_segs;
 	update_round(b, ack);
-	if (ack->delivery_bps > 0 && (!b->limited || ack->delivery_bps >= max_bw_bps(b)))
+	if (ack->delivery_bps > 0 && (!b->limited || ack->delivery_bps >= bbr3_max_bw_bps(b)))
 		b->bw_bps[0] = (float)max_f64((double)b->bw_bps[0], ack->delivery_bps);
 }
 
@@ -347,7 +190,7 @@ static void update_bounds(struct bbr3 *b, const struct config *cfg, double cwnd_
 	if (!b->loss_round_start)
 		return;
 	if (b->loss_in_round && !probes) {
-		double bps = min_f64((double)b->bw_short_bps, max_bw_bps(b));
+		double bps = min_f64((double)b->bw_short_bps, bbr3_max_bw_bps(b));
 		double segs =
 			isinf((double)b->inflight_short) ? cwnd_segs : (double)b->inflight_short;
 
@@ -355,24 +198,6 @@ static void update_bounds(struct bbr3 *b, const struct config *cfg, double cwnd_
 		b->inflight_short = (float)max_f64((double)b->inflight_latest, cfg->beta * segs);
 	}
 	b->loss_in_round = false;
-}
-
-static void update_extra_acked(struct bbr3 *b, const struct cc_ack *ack, double cwnd_segs) {
-	double expected = bw_bps(b) * (double)(ack->now_ns - b->extra_ns) * 1e-9 / b->mss_bits;
-
-	if (b->round_start && (!b->filled || ++b->extra_rounds >= EXTRA_ROUNDS)) {
-		b->extra_rounds = 0;
-		b->extra_i ^= 1;
-		b->extra[b->extra_i] = 0;
-	}
-	if ((double)b->extra_acked <= expected) {
-		b->extra_acked = 0;
-		b->extra_ns = ack->now_ns;
-		expected = 0;
-	}
-	b->extra_acked += (float)ack->acked_segs;
-	b->extra[b->extra_i] = (float)max_f64((double)b->extra[b->extra_i],
-		min_f64((double)b->extra_acked - expected, cwnd_segs));
 }
 
 static void check_full(struct bbr3 *b, const struct cc_ack *ack) {
@@ -392,10 +217,10 @@ static void check_startup_and_drain(struct bbr3 *b, const struct config *cfg,
 	const struct cc_ack *ack, const struct cc_out *out) {
 	if (b->mode == MODE_STARTUP && b->loss_round_start) {
 		if (ack->in_recovery && b->loss_events >= STARTUP_LOSS_EVENTS
-			&& too_high(b, cfg, ack)) {
+			&& bbr3_too_high(b, cfg, ack)) {
 			b->filled = true;
-			b->inflight_long =
-				(float)max_f64(bdp_segs(b, cfg, 1), (double)b->inflight_latest);
+			b->inflight_long = (float)max_f64(
+				bbr3_bdp_segs(b, cfg, 1), (double)b->inflight_latest);
 		}
 		b->loss_events = 0;
 	}
@@ -406,7 +231,7 @@ static void check_startup_and_drain(struct bbr3 *b, const struct config *cfg,
 		b->drain_rounds = 0;
 	}
 	if (b->mode == MODE_DRAIN
-		&& (ack->inflight_segs <= budget(b, out, bdp_segs(b, cfg, 1))
+		&& (ack->inflight_segs <= bbr3_budget(b, out, bbr3_bdp_segs(b, cfg, 1))
 			|| b->drain_rounds > DRAIN_ROUNDS)) {
 		start_round(b, ack);
 		start_down(b, cfg, ack->now_ns);
@@ -417,12 +242,12 @@ static void check_startup_and_drain(struct bbr3 *b, const struct config *cfg,
 static void react_to_loss(
 	struct bbr3 *b, const struct config *cfg, const struct cc_ack *ack, double cwnd_segs) {
 	b->loss_new = false;
-	if (!b->probing || !too_high(b, cfg, ack))
+	if (!b->probing || !bbr3_too_high(b, cfg, ack))
 		return;
 	b->probing = false;
 	if (!b->limited)
 		b->inflight_long = (float)max_f64(
-			tx_in_flight(b, ack), cfg->beta * target_segs(b, cfg, cwnd_segs));
+			bbr3_tx_in_flight(b, ack), cfg->beta * bbr3_target_segs(b, cfg, cwnd_segs));
 	if (b->mode != MODE_UP)
 		return;
 	start_round(b, ack);
@@ -437,14 +262,14 @@ static void adapt_long_term(
 	if (b->ack_phase == PROBE_STOPPING && b->round_start) {
 		b->ack_phase = PROBE_FEEDBACK;
 		b->probing = false;
-		if (in_probe_bw(b) && !b->limited) {
+		if (bbr3_in_probe_bw(b) && !b->limited) {
 			b->bw_bps[1] = b->bw_bps[0];
 			b->bw_bps[0] = 0;
 		}
 	}
-	if (isinf((double)b->inflight_long) || too_high(b, cfg, ack))
+	if (isinf((double)b->inflight_long) || bbr3_too_high(b, cfg, ack))
 		return;
-	b->inflight_long = (float)max_f64((double)b->inflight_long, tx_in_flight(b, ack));
+	b->inflight_long = (float)max_f64((double)b->inflight_long, bbr3_tx_in_flight(b, ack));
 	if (b->mode != MODE_UP || !ack->cwnd_limited || cwnd_segs < (double)b->inflight_long)
 		return;
 	b->up_acks += (float)ack->acked_segs;
@@ -462,7 +287,7 @@ static bool time_to_probe(
 	const struct bbr3 *b, const struct config *cfg, uint64_t now_ns, double cwnd_segs) {
 	return (double)(now_ns - b->cycle_ns) > (double)b->wait_ns
 		|| b->rounds_since_probe
-		>= min_f64(target_segs(b, cfg, cwnd_segs), cfg->reno_rounds);
+		>= min_f64(bbr3_target_segs(b, cfg, cwnd_segs), cfg->reno_rounds);
 }
 
 static void update_cycle(struct bbr3 *b, const struct config *cfg, const struct cc_ack *ack,
@@ -476,8 +301,8 @@ static void update_cycle(struct bbr3 *b, const struct config *cfg, const struct 
 		&& time_to_probe(b, cfg, ack->now_ns, cwnd_segs)) {
 		start_refill(b, ack);
 	} else if (b->mode == MODE_DOWN) {
-		if (ack->inflight_segs <= with_headroom(b, cfg)
-			&& ack->inflight_segs <= budget(b, out, bdp_segs(b, cfg, 1)))
+		if (ack->inflight_segs <= bbr3_with_headroom(b, cfg)
+			&& ack->inflight_segs <= bbr3_budget(b, out, bbr3_bdp_segs(b, cfg, 1)))
 			b->mode = MODE_CRUISE;
 	} else if (b->mode == MODE_REFILL) {
 		if (b->round_start)
@@ -493,7 +318,7 @@ static void update_cycle(struct bbr3 *b, const struct config *cfg, const struct 
 }
 
 static double probe_rtt_segs(const struct bbr3 *b, const struct config *cfg) {
-	return max_f64(bdp_segs(b, cfg, PROBE_RTT_GAIN), MIN_SEGS);
+	return max_f64(bbr3_bdp_segs(b, cfg, PROBE_RTT_GAIN), MIN_SEGS);
 }
 
 // BBRCheckProbeRTTDone. False: it is not over yet. The caller starts a round.
@@ -569,7 +394,7 @@ static double pacing_gain(const struct bbr3 *b) {
 
 static void set_pacing(
 	const struct bbr3 *b, const struct config *cfg, double gain, struct cc_out *out) {
-	double rate_bps = gain * bw_bps(b) * (1 - cfg->margin);
+	double rate_bps = gain * bbr3_bw_bps(b) * (1 - cfg->margin);
 
 	if (rate_bps > 0 && (b->filled || rate_bps > out->pacing_bps))
 		out->pacing_bps = max_f64(rate_bps, 1);
@@ -580,8 +405,9 @@ static void set_cwnd(const struct bbr3 *b, const struct config *cfg, const struc
 	double gain = b->mode == MODE_UP    ? UP_CWND_GAIN
 		: b->mode == MODE_PROBE_RTT ? PROBE_RTT_GAIN
 					    : CWND_GAIN;
-	double extra = (double)(b->extra[0] > b->extra[1] ? b->extra[0] : b->extra[1]);
-	double most = budget(b, out, bdp_segs(b, cfg, gain) + extra), cap = (double)INFINITY;
+	double most =
+		bbr3_budget(b, out, bbr3_bdp_segs(b, cfg, gain) + extra_acked_segs(&b->extra));
+	double cap = (double)INFINITY;
 
 	if (b->filled)
 		out->cwnd_segs = min_f64(out->cwnd_segs + ack->acked_segs, most);
@@ -591,8 +417,8 @@ static void set_cwnd(const struct bbr3 *b, const struct config *cfg, const struc
 	if (b->mode == MODE_PROBE_RTT)
 		out->cwnd_segs = min_f64(out->cwnd_segs, probe_rtt_segs(b, cfg));
 	if (b->mode == MODE_CRUISE || b->mode == MODE_PROBE_RTT)
-		cap = with_headroom(b, cfg);
-	else if (in_probe_bw(b))
+		cap = bbr3_with_headroom(b, cfg);
+	else if (bbr3_in_probe_bw(b))
 		cap = (double)b->inflight_long;
 	cap = max_f64(min_f64(cap, (double)b->inflight_short), MIN_SEGS);
 	out->cwnd_segs = min_f64(out->cwnd_segs, cap);
@@ -624,7 +450,9 @@ static void bbr3_on_ack(
 	if (b->loss_new)
 		react_to_loss(b, cfg, ack, out->cwnd_segs);
 	update_bounds(b, cfg, out->cwnd_segs);
-	update_extra_acked(b, ack, out->cwnd_segs);
+	if (b->round_start)
+		extra_acked_round(&b->extra, b->filled ? EXTRA_ROUNDS : 1);
+	extra_acked_add(&b->extra, ack, bbr3_bw_bps(b), b->mss_bits, out->cwnd_segs);
 	check_full(b, ack);
 	check_startup_and_drain(b, cfg, ack, out);
 	update_cycle(b, cfg, ack, out);
@@ -680,9 +508,8 @@ static void bbr3_on_idle(
 	struct bbr3 *b = state;
 
 	b->idle_restart = true;
-	b->extra_ns = now_ns;
-	b->extra_acked = 0;
-	if (in_probe_bw(b))
+	extra_acked_restart(&b->extra, now_ns);
+	if (bbr3_in_probe_bw(b))
 		set_pacing(b, config, 1, out);
 	else if (b->mode == MODE_PROBE_RTT)
 		leave_probe_rtt(b, config, now_ns, out); // the next ACK starts a round
@@ -691,7 +518,7 @@ static void bbr3_on_idle(
 static void bbr3_observe(const void *state, const void *config, float out[CC_OBSERVED]) {
 	const struct bbr3 *b = state;
 
-	out[0] = (float)bw_bps(b);
+	out[0] = (float)bbr3_bw_bps(b);
 	out[1] = b->min_rtt_ns == NO_RTT ? 0 : (float)b->min_rtt_ns;
 	out[2] = isinf((double)b->inflight_long) ? 0 : b->inflight_long;
 	out[3] = isinf((double)b->inflight_short) ? 0 : b->inflight_short;
