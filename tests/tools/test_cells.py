@@ -84,6 +84,19 @@ def test_what_is_done_is_not_run_again_unless_something_changed(config, tmp_path
     assert [status for _, status, _ in run(changed, out)] == ["reused"] * 4
 
 
+def test_a_config_that_names_a_file_is_done_until_the_file_changes(config, tmp_path):
+    """Its folder has a copy under another name, so that each cell failed: "its config changed"."""
+    trace, out = tmp_path / "up.trace", tmp_path / "out"
+    trace.write_text("5\n10\n")
+    link = "mahimahi_link: {file: up.trace, queue: {fifo: {limit: 20pkt}}}"
+    text = config.read_text().partition("    - link")[0] + f"    - {link}\n"
+    config.write_text(text + CONFIG[CONFIG.index("    - delay") :])
+    assert run([cell(config, 1)], out) == [("count=1", "done", "")]
+    assert run([cell(config, 1)], out) == [("count=1", "reused", "")]
+    trace.write_text("5\n20\n")
+    assert run([cell(config, 1)], out) == [("count=1", "done", "")]
+
+
 def test_runs_of_another_commit_are_reused_when_told(config, tmp_path):
     cells, out = [cell(config, 1)], tmp_path / "out"
     run(cells, out)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -40,6 +41,7 @@ Fate = Literal["done", "reused", "failed"]
 CONNECT_S_MAX = 30.0  # for a scheduler to answer and to have a worker
 POLL_S = 0.2  # how often a running cell looks whether it is still wanted
 LOCK = ".weir-lock"
+FILE = re.compile(r"^( *(?:- )?file: ).*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -302,19 +304,24 @@ def holds(place: Path, config: str, version: str | None) -> bool:
     try:
         manifest = folder.read_json(place / "manifest.json")
         summary = folder.read_json(place / "summary.json")
-        same = (place / "config.yaml").read_text(encoding="utf-8") == config
+        stored = (place / "config.yaml").read_text(encoding="utf-8")
     except (UserError, OSError, UnicodeDecodeError):
         return False
     made_by = "{program} {version} (commit {commit})".format_map(
         {key: manifest.get(key) for key in ("program", "version", "commit")}
     )
     return (
-        same
+        without_names(stored) == without_names(config)
         and manifest.get("exit") == 0
         and manifest.get("verdict") != "interrupted"  # which older versions ended with 0
         and summary.get("ledger", {}).get("balanced") is True
         and version in (None, made_by)
     )
+
+
+def without_names(config: str) -> str:
+    """A resolved config without the names of its files: a run folder has copies, and digests."""
+    return FILE.sub(r"\1", config)
 
 
 def move(partial: Path, place: Path) -> None:
