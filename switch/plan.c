@@ -313,15 +313,18 @@ static int scale_quotas(struct plan *p, struct config_node *node, struct err *er
 	return 0;
 }
 
+int plan_keys(struct plan *p, struct config *c, struct err *err) {
+	struct config_node *node;
+	int rc = live_section_read(&section, c, p, &p->process, &node, err);
+
+	return rc < 0 ? rc : live_ports_read(&section, &p->process, node, p->port, &p->ports, err);
+}
+
 int plan_ports(struct plan *p, struct config *c, struct paths *ps, struct err *err) {
-	struct config_node *node, *list;
+	struct config_node *node = config_get(config_get(config_root(c), "live"), section.name);
+	struct config_node *list = config_get(node, "ports");
 	int rc;
 
-	if ((rc = live_section_read(&section, c, p, &p->process, &node, err)) < 0)
-		return rc;
-	if ((rc = live_ports_read(&section, &p->process, node, p->port, &p->ports, err)) < 0)
-		return rc;
-	list = config_get(node, "ports");
 	for (uint32_t i = 0; i < p->ports; i++) {
 		struct config_node *n = config_at(list, i);
 

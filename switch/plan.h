@@ -80,7 +80,9 @@ struct plan {
 // and duration; 0: it has no end.
 int plan_flows(
 	struct plan *p, struct config *c, uint64_t seed, uint64_t duration_ns, struct err *err);
-// Reads live.switch. `ps` must be initialised; ports point into it.
+// Reads the keys of live.switch and of its ports, before there are paths: a mistyped key of theirs is named first.
+int plan_keys(struct plan *p, struct config *c, struct err *err);
+// What follows from them, after plan_keys. `ps` must be initialised; ports point into it.
 int plan_ports(struct plan *p, struct config *c, struct paths *ps, struct err *err);
 // Which lcore receives from a port's queue.
 static inline uint32_t plan_receiver(const struct plan *p, uint32_t port, uint32_t queue) {

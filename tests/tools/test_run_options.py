@@ -89,6 +89,18 @@ def print_config(program, config):
     return subprocess.run([program, config, "--print-config"], capture_output=True, text=True)
 
 
+def test_a_mistyped_port_key_comes_before_missing_paths(weir_switch, here):
+    """weir-switch said that paths was missing, and only then which key is none."""
+    (here / "x.yaml").write_text(
+        "live:\n  switch: {lcores: [1], ports: [{name: l, dve: net_null0}, {name: r}]}\n"
+    )
+    done = subprocess.run([weir_switch, "x.yaml", "--check"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "weir-switch: x.yaml:2:43: port: unknown key 'dve'; did you mean 'dev'?\n"
+    )
+
+
 def test_a_run_of_a_stored_config_has_its_hash(weir, weir_sim, here):
     assert weir("run", "x.yaml", "--no-report", "--out", "a").status == 0
     assert weir("run", "a/config.yaml", "--no-report", "--out", "b").status == 0

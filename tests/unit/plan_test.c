@@ -29,6 +29,8 @@ static int site_open_flows(
 	ck_assert_msg(s->config != NULL, "%s", s->err.msg);
 	if ((rc = plan_flows(&s->plan, s->config, 1, 0, &s->err)) < 0)
 		return rc;
+	if ((rc = plan_keys(&s->plan, s->config, &s->err)) < 0)
+		return rc;
 	env.groups = s->plan.groups;
 	env.group_base_rtt_ns = s->plan.group_base_rtt_ns;
 	env.base_rtts = &s->plan.base_rtts;
