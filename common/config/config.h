@@ -94,6 +94,8 @@ struct config_file {
 int config_read_file(struct config_node *map, const struct config_file **file, struct err *err);
 // From now on the tree names the copies.
 void config_use_copies(struct config *c);
+// From now on the tree has the absolute path of each file, so that a printed config finds it from any folder.
+void config_use_absolute(struct config *c);
 // For a file that is too large to be copied: from now on the tree has its absolute path, so that a printed config finds
 // it from any folder. The value, a text, is relative to the working directory; "-" stays. Texts that were read before
 // stay as they were.

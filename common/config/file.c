@@ -155,6 +155,13 @@ void config_absolute(struct config_node *named) {
 	named->text = path;
 }
 
+void config_use_absolute(struct config *c) {
+	for (const struct config_file *f = c->files; f != NULL; f = f->next) {
+		f->named->text = f->path;
+		config_absolute(f->named);
+	}
+}
+
 const struct config_file *config_files(const struct config *c) {
 	return c->files;
 }

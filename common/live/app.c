@@ -337,7 +337,7 @@ int live_main(struct live_app *app, const struct live_program *program, int argc
 		return run_exit(program->name, rc, &err);
 	rc = program->configure(app, &err);
 	if (rc == 0 && app->opt.print_config) {
-		config_print(app->run.config, stdout);
+		run_print_config(&app->run);
 	} else if (rc == 0 && !app->opt.check) {
 		rc = experiment(app, &err);
 	}

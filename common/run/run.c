@@ -135,6 +135,11 @@ void run_warn_unreached(const struct run *r, const struct config_node *node, con
 	fprintf(stderr, "%s: warning: %s\n", r->options->program, err.msg);
 }
 
+void run_print_config(const struct run *r) {
+	config_use_absolute(r->config);
+	config_print(r->config, stdout);
+}
+
 // The first files of a run.
 static int write_start(struct run *r, const char *text, size_t size, struct err *err) {
 	int rc = folder_write_files(r, err);

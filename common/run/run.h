@@ -38,7 +38,7 @@ struct run_options {
 	int override_count;
 	const char *out_dir; // --out, NULL: "runs/<config name>-<UTC time>-<pid>"
 	const char *list; // --list [KIND|NAME]: "" all; NULL: not asked
-	const char *pcap; // --pcap FILE (not weir-sender)
+	const char *pcap; // --pcap FILE
 	const char *replay; // --replay FILE (weir-sim only): an arrivals.ring
 	bool check, print_config, json, progress, force; // --progress: JSON lines on standard error
 	char **eal_argv; // after "--" (live programs only)
@@ -83,6 +83,8 @@ int run_load(struct run *r, const struct run_options *opt, struct err *err);
 // Says on standard error that the run ends before `what`, which the config has at this node; NULL: it does
 // not. No error: a run may be made shorter on the command line, and the config.yaml of its folder must run again.
 void run_warn_unreached(const struct run *r, const struct config_node *node, const char *what);
+// --print-config: the resolved config on standard output, with the absolute paths of the files that it names.
+void run_print_config(const struct run *r);
 // Makes the folder (and its parents), writes config.yaml (resolved) and manifest.json: program,
 // version, commit, seed, config_hash, run_id, command line, versions, host (name, kernel, cpu, cores,
 // memory), clock ("virtual" or "real"), started_utc. A folder that already holds a run of the same

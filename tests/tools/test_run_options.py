@@ -89,6 +89,20 @@ def print_config(program, config):
     return subprocess.run([program, config, "--print-config"], capture_output=True, text=True)
 
 
+def test_a_printed_config_finds_its_files_from_any_folder(weir_sim, tmp_path):
+    """`traces/lte-like.trace` was printed as it was written, relative to the config's folder."""
+    trace = CONFIGS[0].parent / "traces/lte-like.trace"
+    for config in ("configs/lte-trace.yaml", CONFIGS[0].parent / "lte-trace.yaml"):
+        argv = [weir_sim, config, "--print-config"]
+        done = subprocess.run(argv, capture_output=True, text=True, cwd=trace.parents[2])
+        assert done.returncode == 0, done.stderr
+        (tmp_path / "x.yaml").write_text(done.stdout)
+        assert f"file: {trace}\n" in done.stdout
+        argv = [weir_sim, "x.yaml", "--check"]
+        done = subprocess.run(argv, capture_output=True, text=True, cwd=tmp_path)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_mistyped_port_key_comes_before_missing_paths(weir_switch, here):
     """weir-switch said that paths was missing, and only then which key is none."""
     (here / "x.yaml").write_text(

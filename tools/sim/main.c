@@ -169,7 +169,7 @@ static int configured(struct run *run, const struct run_options *opt, struct err
 	if (rc == 0)
 		warn_unreached(&s);
 	if (rc == 0 && opt->print_config)
-		config_print(run->config, stdout);
+		run_print_config(run);
 	else if (rc == 0 && !opt->check)
 		rc = experiment(&s, opt, err);
 	sim_fini(&s);
@@ -227,7 +227,7 @@ static int offline(struct run *run, const struct run_options *opt, struct err *e
 		run_warn_unreached(run, schedule_unreached(&o.schedule, run->duration_ns),
 			"schedule: this change");
 	if (rc == 0 && opt->print_config)
-		config_print(run->config, stdout);
+		run_print_config(run);
 	else if (rc == 0 && !opt->check)
 		rc = offline_through(&o, opt, err);
 	offline_fini(&o);
@@ -265,7 +265,7 @@ static int replayed(struct run *run, const struct run_options *opt, struct err *
 		return rc;
 	rc = config_unused(run->config, err);
 	if (rc == 0 && opt->print_config)
-		config_print(run->config, stdout);
+		run_print_config(run);
 	else if (rc == 0 && !opt->check)
 		rc = replay_through(&r, opt, err);
 	replay_fini(&r);
