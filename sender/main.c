@@ -34,6 +34,7 @@ static int configure(struct live_app *live, struct err *err) {
 		return rc;
 	run_warn_unreached(&live->run, groups_unreached(&app->groups, flows, live->run.duration_ns),
 		"flows: the start of this group");
+	run_warn_unsampled(&live->run, app->groups.flows);
 	if (!groups_scheduled(&app->groups))
 		live->without = 1u << TEL_STREAM_TRANSFERS;
 	live->process = &app->plan.process;

@@ -199,6 +199,18 @@ int pcap_writer_open(struct pcap_writer *w, const char *file, const struct pcap_
 	return err_set(err, rc, "--pcap %s: %s", file, why.msg);
 }
 
+static void warn_if_empty(const struct pcap_writer *w) {
+	const struct run *run = w->env.run;
+
+	if (w->file.count.packets > 0 || w->file.count.lost > 0 || run->unsampled)
+		return;
+	fprintf(stderr, "%s: warning: --pcap %s: no packet was captured%s\n", run->options->program,
+		w->name,
+		run->telemetry_level == 2
+			? ": telemetry level 2 samples the flows, and packets of none of them came"
+			: "");
+}
+
 int pcap_writer_close(struct pcap_writer *w, struct err *err) {
 	struct err why;
 
@@ -210,6 +222,8 @@ int pcap_writer_close(struct pcap_writer *w, struct err *err) {
 			pcapng_lost(&w->file, k, w->ring[i].lost[k]);
 	}
 	int rc = pcapng_close(&w->file, &why);
+	if (rc == 0)
+		warn_if_empty(w);
 	return rc < 0 ? err_set(err, rc, "--pcap %s: %s", w->name, why.msg) : 0;
 }
 

@@ -135,6 +135,26 @@ void run_warn_unreached(const struct run *r, const struct config_node *node, con
 	fprintf(stderr, "%s: warning: %s\n", r->options->program, err.msg);
 }
 
+void run_warn_unsampled(struct run *r, uint32_t flows) {
+	const struct config_node *telemetry = config_get(config_root(r->config), "telemetry");
+	struct tel_run tel = {.sample_threshold = rng_threshold(r->telemetry_sample)};
+	struct err err;
+
+	if (r->telemetry_level != 2 || flows == 0)
+		return;
+	for (uint32_t i = 0; i < flows; i++) {
+		if (tel_flow_chosen(&tel, i))
+			return;
+	}
+	config_err(telemetry, 0, &err,
+		"telemetry: sample: %g %% of %u flow%s is none: no packet and no ACK is recorded%s; "
+		"write a larger sample, or level: 3",
+		100 * r->telemetry_sample, flows, flows == 1 ? "" : "s",
+		r->options->pcap != NULL ? " or captured" : "");
+	r->unsampled = true;
+	fprintf(stderr, "%s: warning: %s\n", r->options->program, err.msg);
+}
+
 void run_print_config(const struct run *r) {
 	config_use_absolute(r->config);
 	config_print(r->config, stdout);

@@ -65,6 +65,7 @@ struct run {
 	char dir[512]; // run folder, once created
 	char suffix[16]; // of this program's files: "" of weir-sim, else "-switch", "-sender"
 	struct tel_run tel; // filled by run_create (clock fields: the caller, live)
+	bool unsampled; // it was said that telemetry level 2 records none of the flows
 	// Private to run.c, folder.c and manifest.c.
 	const struct run_options *options;
 	char started_utc[32];
@@ -83,6 +84,8 @@ int run_load(struct run *r, const struct run_options *opt, struct err *err);
 // Says on standard error that the run ends before `what`, which the config has at this node; NULL: it does
 // not. No error: a run may be made shorter on the command line, and the config.yaml of its folder must run again.
 void run_warn_unreached(const struct run *r, const struct config_node *node, const char *what);
+// Says on standard error that telemetry level 2 records none of these flows of the config, if it is so.
+void run_warn_unsampled(struct run *r, uint32_t flows);
 // --print-config: the resolved config on standard output, with the absolute paths of the files that it names.
 void run_print_config(const struct run *r);
 // Makes the folder (and its parents), writes config.yaml (resolved) and manifest.json: program,

@@ -350,6 +350,27 @@ def test_a_run_that_ends_before_its_capture(weir_sim: Path, tmp_path: Path) -> N
     assert second.tobytes() == first.tobytes()
 
 
+def test_a_capture_without_a_packet_says_so(weir_sim: Path, tmp_path: Path) -> None:
+    """The flows of a capture are not known before it is read: a sample may have none of them."""
+    write_pcap(tmp_path / "in.pcap", [(START_NS, ipv4(100, 0))])
+    (tmp_path / "x.yaml").write_text(FIFO)
+    argv = [weir_sim, "x.yaml", "--out", "out", "--pcap", "out.pcapng"]
+    for more, sentence in {
+        ("-o", "telemetry={level: 2, sample: 0%}"): (
+            "weir-sim: warning: --pcap out.pcapng: no packet was captured: telemetry level 2 "
+            "samples the flows, and packets of none of them came\n"
+        ),
+        ("-o", "paths.forward.source.filter=tcp"): (
+            "weir-sim: warning: --pcap out.pcapng: no packet was captured\n"
+        ),
+        ("-o", "telemetry.level=1"): "",
+    }.items():
+        done = subprocess.run(
+            [*argv, *more, "--force"], cwd=tmp_path, capture_output=True, text=True, timeout=60
+        )
+        assert (done.returncode, done.stderr) == (0, sentence)
+
+
 def test_a_source_that_cannot_be(weir_sim: Path, tmp_path: Path) -> None:
     """One sentence with the place, before anything runs."""
     write_pcap(tmp_path / "in.pcap", [(START_NS, ipv4(100, 0))])

@@ -103,6 +103,21 @@ def test_a_printed_config_finds_its_files_from_any_folder(weir_sim, tmp_path):
         assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_a_sample_without_a_flow_is_said(weir, weir_sim, here):
+    """Of one flow 1 % is none: packets and capture were empty without a word."""
+    level_2 = ("run", "x.yaml", "--no-report", "-o", "telemetry.level=2")
+    done = weir(*level_2, "--out", "none", "--pcap", "none.pcapng")
+    assert done.status == 0
+    assert done.err.splitlines()[0] == (
+        "weir-sim: warning: -o telemetry.level=2: telemetry: sample: 1 % of 2 flows is none: no"
+        " packet and no ACK is recorded or captured; write a larger sample, or level: 3"
+    )
+    assert "no packet was captured" not in done.err  # that is said already
+    assert weir("run", "x.yaml", "--check", "-o", "telemetry.level=2").err.count("is none") == 1
+    assert "is none" not in weir(*level_2, "--out", "all", "-o", "telemetry.sample=100%").err
+    assert "is none" not in weir(*level_2, "--out", "many", "-o", "flows.0.count=500").err
+
+
 def test_a_mistyped_port_key_comes_before_missing_paths(weir_switch, here):
     """weir-switch said that paths was missing, and only then which key is none."""
     (here / "x.yaml").write_text(

@@ -143,15 +143,16 @@ static int experiment(struct sim *s, const struct run_options *opt, struct err *
 	return run_end(s->run, summary, s, verdict, rc, err);
 }
 
-// Warns of entries of the config that lie beyond the end of the run.
-static void warn_unreached(const struct sim *s) {
-	const struct run *run = s->run;
+// Warns of entries of the config that change nothing: they lie beyond the end of the run, or sample no flow.
+static void warn_unused(const struct sim *s) {
+	struct run *run = s->run;
 	struct config_node *flows = config_get(config_root(run->config), "flows");
 
 	run_warn_unreached(
 		run, schedule_unreached(&s->schedule, run->duration_ns), "schedule: this change");
 	run_warn_unreached(run, groups_unreached(&s->groups, flows, run->duration_ns),
 		"flows: the start of this group");
+	run_warn_unsampled(run, s->groups.flows);
 }
 
 static int configured(struct run *run, const struct run_options *opt, struct err *err) {
@@ -167,7 +168,7 @@ static int configured(struct run *run, const struct run_options *opt, struct err
 		return rc;
 	rc = config_unused(run->config, err);
 	if (rc == 0)
-		warn_unreached(&s);
+		warn_unused(&s);
 	if (rc == 0 && opt->print_config)
 		run_print_config(run);
 	else if (rc == 0 && !opt->check)
