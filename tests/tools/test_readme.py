@@ -10,12 +10,21 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+import typer
 from test_layout import functions
 from weir import reference, tables
+from weir.cli.app import app
+from weir.runner import PROGRAMS
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = (ROOT / "configs/README.md").read_text()
 README = (ROOT / "README.md").read_text()
+PAGES = sorted(
+    ROOT / name
+    for name in subprocess.run(
+        ["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split()
+)
 
 
 def blocks(language: str) -> list[str]:
@@ -129,16 +138,62 @@ def test_the_tables_lack_nothing(weir_sim: Path) -> None:
 
 def test_every_config_is_listed_and_opens_with_a_comment() -> None:
     """The table of configs is complete."""
-    listed = re.findall(r"^\| `([\w*.-]+)` \|", README, re.MULTILINE)
+    listed = re.findall(r"^\| `([\w*.-]+)` \|", REFERENCE, re.MULTILINE)
     for config in (ROOT / "configs").glob("*.yaml"):
         assert any(config.match(name) for name in listed), config
         assert config.read_text().startswith("# "), config
 
 
+def anchors(text: str) -> set[str]:
+    """What a link may name after its #: the headings, as GitHub writes them."""
+    headings = re.findall(
+        r"^#+ (.*)$", re.sub(r"```.*?```", "", text, flags=re.DOTALL), re.MULTILINE
+    )
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    """The page of configs named a heading that the README had no more."""
+    text = page.read_text()
+    for target in re.findall(r"\]\(\s*([^)\s]+)\s*\)", re.sub(r"`[^`]*`", "", text)):
+        if "://" in target:
+            continue
+        file, _, heading = target.partition("#")
+        place = page.parent / file if file else page
+        assert place.exists(), target
+        assert not heading or heading in anchors(place.read_text()), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_files_that_a_page_names_exist(page: Path) -> None:
+    """From the root, as the commands beside them, or from the page's folder."""
+    folders = "common|sender|switch|tests|configs|tools"
+    for name in re.findall(rf"`((?:{folders})/[\w./-]+)`", page.read_text()):
+        places = (ROOT / name, page.parent / name)
+        assert "NAME" in name or any(place.exists() for place in places), name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_that_a_page_shows_are_there(page: Path) -> None:
+    """Each command and each long option of `tools/weir ...`, wherever a page writes one."""
+    for words in re.findall(r"tools/weir ((?:[a-z]+ )?[a-z]+[^`\n]*)", page.read_text()):
+        command = typer.main.get_command(app)
+        shown = words.split()
+        if shown[0] in {*PROGRAMS} - {"pcap"}:
+            continue
+        while shown and (commands := getattr(command, "commands", None)):
+            assert shown[0] in commands, words
+            command = commands[shown.pop(0)]
+        options = {
+            name for param in command.params for name in (*param.opts, *param.secondary_opts)
+        }
+        for option in re.findall(r"(?:^| )(--[a-z-]+)", " ".join(shown).partition("  ")[0]):
+            assert option in options, words
+
+
 def test_the_map_is_true() -> None:
-    """Files and folders that the README names exist."""
-    for name in re.findall(r"`((?:sender|switch|tests|configs|tools)/[\w./-]+)`", README):
-        assert (ROOT / name).exists(), name
+    """Folders that the README names exist."""
     for folder in re.findall(r"^    (\w+)/  ", README, re.MULTILINE):
         assert (ROOT / folder).is_dir(), folder
 
