@@ -3,14 +3,21 @@
 // (include/uapi/linux/um_timetravel.h, arch/um/drivers/vhost_user.h) and a split virtqueue (virtio 1.1, section 2.6).
 #include "test.h"
 #include "tools/sim/guest/calendar.h"
+#include "tools/sim/guest/page.h"
+#include "tools/sim/guest/socket.h"
 #include "tools/sim/guest/vhost.h"
 
 #include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char folder[] = "/tmp/weir-guest-test-XXXXXX";
@@ -219,6 +226,72 @@ START_TEST(the_page_of_shared_memory_replaces_messages) {
 	munmap(at, 4096 + 256);
 	close(fds[0]);
 	close(fds[1]);
+	close(fd);
+	calendar_close(&c);
+	remove_folder("time");
+}
+END_TEST
+
+// What the preload does in a guest's process: is resumed, runs, asks for a time, waits.
+static void *run_once_as_kernel(void *arg) {
+	struct calendar_page *p = arg;
+
+	while (__atomic_load_n(&p->active, __ATOMIC_ACQUIRE) != PAGE_KERNEL)
+		sched_yield();
+	p->ran = 1;
+	p->kicked = p->calls == 2;
+	p->free_until_ns = p->until_ns;
+	p->client[PAGE_GUEST].request_ns = 2 * p->now_ns;
+	p->client[PAGE_GUEST].flags = PAGE_WANTS_RUN;
+	__atomic_store_n(&p->active, PAGE_SIM, __ATOMIC_RELEASE);
+	syscall(SYS_futex, &p->active, FUTEX_WAKE, 1, NULL, NULL, 0);
+	return NULL;
+}
+
+START_TEST(sides_alternate_without_messages) {
+	struct calendar c;
+	int fd = open_calendar(&c, true);
+	pthread_t kernel;
+
+	ck_assert(!calendar_leave_messages(&c)); // it has not taken the page
+	ck_assert(!calendar_uses_page(&c));
+	c.page->client[PAGE_GUEST].capa = PAGE_CAN_SHARE;
+	ck_assert(calendar_leave_messages(&c));
+	ck_assert(calendar_uses_page(&c));
+	c.page->active = PAGE_SIM; // it waits
+	ck_assert_int_eq(calendar_await(&c), 0);
+	for (uint32_t calls = 1; calls <= 2; calls++) {
+		pthread_create(&kernel, NULL, run_once_as_kernel, c.page);
+		ck_assert_int_eq(calendar_resume(&c, 1000 * calls, 5000, calls), 0);
+		pthread_join(kernel, NULL);
+		ck_assert(c.waits && c.requested);
+		ck_assert_uint_eq(c.request_ns, 2000 * calls);
+		ck_assert_uint_eq(c.now_ns, 1000 * calls);
+		ck_assert_uint_eq(c.page->free_until_ns, 5000);
+		ck_assert(calendar_ran(&c));
+		ck_assert(calendar_kicked(&c) == (calls == 2));
+	}
+	ck_assert(silent(fd));
+	close(fd);
+	calendar_close(&c);
+	remove_folder("time");
+}
+END_TEST
+
+// A guest that dies never waits again.
+START_TEST(the_end_of_a_guest_ends_the_wait_for_it) {
+	struct calendar c;
+	int fd = open_calendar(&c, true);
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(0);
+	socket_watch(pid);
+	c.page->client[PAGE_GUEST].capa = PAGE_CAN_SHARE;
+	ck_assert(calendar_leave_messages(&c));
+	ck_assert_int_eq(calendar_resume(&c, 1000, 2000, 0), -EPIPE);
+	socket_watch(0);
+	waitpid(pid, NULL, 0);
 	close(fd);
 	calendar_close(&c);
 	remove_folder("time");
@@ -444,7 +517,8 @@ START_TEST(an_interrupt_is_a_message_that_is_answered) {
 END_TEST
 
 TEST_MAIN(messages_are_acknowledged_and_carry_the_time, an_order_is_served_until_it_is_acknowledged,
-	the_page_of_shared_memory_replaces_messages,
+	the_page_of_shared_memory_replaces_messages, sides_alternate_without_messages,
+	the_end_of_a_guest_ends_the_wait_for_it,
 	a_transmitted_frame_is_all_buffers_behind_the_header,
 	a_received_frame_has_a_header_and_needs_a_buffer, rings_that_no_driver_makes_end_the_guest,
 	an_interrupt_is_a_message_that_is_answered)

@@ -2,49 +2,47 @@
 #include "tools/sim/guest/calendar.h"
 
 #include "common/base/u64.h"
+#include "tools/sim/guest/page.h"
+#include "tools/sim/guest/protocol.h"
 #include "tools/sim/guest/socket.h"
 
-#include <assert.h>
 #include <errno.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum op { ACK, START, REQUEST, WAIT, GET, UPDATE, RUN, FREE_UNTIL, GET_TOD, BROADCAST };
-
-struct calendar_message {
-	uint32_t op, seq;
-	uint64_t time_ns;
-};
-static_assert(sizeof(struct calendar_message) == 16, "as on the wire");
-
-#define PAGE_VERSION 2
-#define GUEST_ID 1 // its place among the page's clients; 0 is ours
-#define CAN_SHARE 1u // client.capa
-#define WANTS_RUN 1u // client.flags
 #define FOREVER_NS (UINT64_C(1) << 62) // what a guest asks for that has nothing to do
 #define TIME_OF_DAY_NS UINT64_C(1000000000000000000) // 2001-09-09, for every run
 
-struct calendar_page {
-	uint32_t version, len;
-	uint64_t free_until_ns, now_ns;
-	uint16_t running, clients;
-	char pad[4096 - 28];
-	struct {
-		uint32_t capa, flags;
-		uint64_t request_ns, name;
-		char pad[104];
-	} client[2];
-};
-static_assert(offsetof(struct calendar_page, client) == 4096, "as the kernel has it");
-static_assert(sizeof(struct calendar_page) == 4096 + 2 * 128, "as the kernel has it");
+// The page is there from the start: the guest's process inherits it.
+static int open_page(struct calendar *c, struct err *err) {
+	void *at = MAP_FAILED;
+
+	c->page_fd = memfd_create("weir-calendar", MFD_CLOEXEC);
+	if (c->page_fd >= 0 && ftruncate(c->page_fd, sizeof(*c->page)) == 0)
+		at = mmap(
+			NULL, sizeof(*c->page), PROT_READ | PROT_WRITE, MAP_SHARED, c->page_fd, 0);
+	if (at == MAP_FAILED)
+		return err_set(err, -errno, "guests: a page of memory: %s", strerror(errno));
+	c->page = at;
+	c->page->version = PAGE_VERSION;
+	c->page->len = PAGE_KERNEL_BYTES;
+	c->page->running = PAGE_GUEST;
+	c->page->clients = 2;
+	return 0;
+}
 
 int calendar_open(struct calendar *c, const char *path, struct err *err) {
-	*c = (struct calendar){
-		.listener = -1, .fd = -1, .shared = getenv("WEIR_GUEST_MESSAGES") == NULL};
+	*c = (struct calendar){.listener = -1,
+		.fd = -1,
+		.page_fd = -1,
+		.shared = getenv("WEIR_GUEST_MESSAGES") == NULL};
+	int rc = open_page(c, err);
+
+	if (rc < 0)
+		return rc;
 	c->listener = socket_listen(path, err);
 	return c->listener < 0 ? c->listener : 0;
 }
@@ -62,43 +60,28 @@ static int answer(struct calendar *c, const struct calendar_message *m, uint64_t
 
 // The answer to START carries the page, and a file for a log that nobody writes.
 static int offer_page(struct calendar *c, const struct calendar_message *m) {
-	struct calendar_message ack = {.op = ACK, .seq = m->seq, .time_ns = GUEST_ID};
-	int fds[2] = {memfd_create("weir-calendar", MFD_CLOEXEC), -1};
-	int rc = -ENOMEM;
+	struct calendar_message ack = {.op = ACK, .seq = m->seq, .time_ns = PAGE_GUEST};
+	int fds[2] = {c->page_fd, memfd_create("weir-log", MFD_CLOEXEC)};
+	int rc = fds[1] < 0 ? -errno : socket_send(c->fd, &ack, sizeof(ack), fds, 2);
 
-	fds[1] = memfd_create("weir-log", MFD_CLOEXEC);
-	if (fds[0] >= 0 && fds[1] >= 0 && ftruncate(fds[0], sizeof(*c->page)) == 0) {
-		void *at =
-			mmap(NULL, sizeof(*c->page), PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
-
-		if (at != MAP_FAILED) {
-			c->page = at;
-			c->page->version = PAGE_VERSION;
-			c->page->len = sizeof(*c->page);
-			c->page->running = GUEST_ID;
-			c->page->clients = 2;
-			rc = socket_send(c->fd, &ack, sizeof(ack), fds, 2);
-		}
-	}
-	for (int i = 0; i < 2; i++) {
-		if (fds[i] >= 0)
-			close(fds[i]);
-	}
+	if (fds[1] >= 0)
+		close(fds[1]);
 	return rc;
 }
 
 // Whether the guest has taken the page; an older kernel does not know it.
 static bool has_page(const struct calendar *c) {
 	return c->page != NULL
-		&& (__atomic_load_n(&c->page->client[GUEST_ID].capa, __ATOMIC_ACQUIRE) & CAN_SHARE)
+		&& (__atomic_load_n(&c->page->client[PAGE_GUEST].capa, __ATOMIC_ACQUIRE)
+			   & PAGE_CAN_SHARE)
 		!= 0;
 }
 
 void calendar_refresh(struct calendar *c) {
 	if (!has_page(c))
 		return;
-	c->requested = (c->page->client[GUEST_ID].flags & WANTS_RUN) != 0;
-	c->request_ns = c->page->client[GUEST_ID].request_ns;
+	c->requested = (c->page->client[PAGE_GUEST].flags & PAGE_WANTS_RUN) != 0;
+	c->request_ns = c->page->client[PAGE_GUEST].request_ns;
 	if (c->request_ns >= FOREVER_NS)
 		c->requested = false;
 }
@@ -195,6 +178,46 @@ int calendar_hurry(struct calendar *c, uint64_t until_ns) {
 	return order(c, FREE_UNTIL, until_ns);
 }
 
+bool calendar_leave_messages(struct calendar *c) {
+	if (!has_page(c))
+		return false;
+	c->page->active = PAGE_KERNEL;
+	__atomic_store_n(&c->page->on, 1, __ATOMIC_RELEASE);
+	return true;
+}
+
+bool calendar_uses_page(const struct calendar *c) {
+	return c->page != NULL && c->page->on != 0;
+}
+
+int calendar_await(struct calendar *c) {
+	int rc = socket_wait_word(&c->page->active, PAGE_KERNEL);
+
+	if (rc < 0)
+		return rc;
+	c->waits = true;
+	c->now_ns = c->page->now_ns;
+	calendar_refresh(c);
+	return 0;
+}
+
+int calendar_resume(struct calendar *c, uint64_t now_ns, uint64_t until_ns, uint32_t calls) {
+	calendar_set(c, now_ns);
+	c->page->until_ns = until_ns;
+	c->page->calls = calls;
+	__atomic_store_n(&c->page->active, PAGE_KERNEL, __ATOMIC_RELEASE);
+	socket_wake_word(&c->page->active);
+	return calendar_await(c);
+}
+
+bool calendar_kicked(const struct calendar *c) {
+	return c->page->kicked != 0;
+}
+
+bool calendar_ran(const struct calendar *c) {
+	return c->page->ran != 0;
+}
+
 uint64_t calendar_now(const struct calendar *c) {
 	return has_page(c) ? c->page->now_ns : c->now_ns;
 }
@@ -202,9 +225,9 @@ uint64_t calendar_now(const struct calendar *c) {
 void calendar_close(struct calendar *c) {
 	if (c->page != NULL)
 		munmap(c->page, sizeof(*c->page));
-	if (c->fd >= 0)
-		close(c->fd);
-	if (c->listener >= 0)
-		close(c->listener);
-	*c = (struct calendar){.listener = -1, .fd = -1};
+	for (int *fd = (int[]){c->fd, c->listener, c->page_fd}, i = 0; i < 3; i++) {
+		if (fd[i] >= 0)
+			close(fd[i]);
+	}
+	*c = (struct calendar){.listener = -1, .fd = -1, .page_fd = -1};
 }

@@ -4,6 +4,9 @@
 // The guest connects, asks for times at which it wants to run, and waits. It is then run at such a time, and may go
 // on by itself until `free_until`. From 6.12 on all but START, GET_TOD, WAIT and RUN goes through a page of shared
 // memory; before, each is a message and, but for an ACK, has an ACK.
+//
+// Once a guest with such a page has booted, not even WAIT and RUN are messages, nor what passes between its kernel and
+// its card: of weir-sim and the guest one is active, and they alternate (page.h).
 #pragma once
 #include "common/base/err.h"
 
@@ -14,7 +17,8 @@ struct calendar_page;
 
 struct calendar {
 	int listener, fd; // -1: closed
-	struct calendar_page *page; // NULL: messages
+	int page_fd; // of the page, which the guest's process inherits
+	struct calendar_page *page; // a kernel before 6.12 does not take it
 	bool waits; // the guest waits to be run
 	bool requested; // it has asked for
 	uint64_t request_ns; // this time
@@ -38,6 +42,18 @@ int calendar_run(struct calendar *c, uint64_t now_ns, uint64_t until_ns);
 void calendar_set(struct calendar *c, uint64_t now_ns);
 // A running guest is not to go on by itself so far as it was told.
 int calendar_hurry(struct calendar *c, uint64_t until_ns);
+// The guest waits now, and calendar_run lets it run a last time; its next WAIT is no message, but resumes weir-sim.
+// False: it has no page, and messages remain.
+bool calendar_leave_messages(struct calendar *c);
+bool calendar_uses_page(const struct calendar *c);
+// Waits until the guest waits. 0 or as socket_wait.
+int calendar_await(struct calendar *c);
+// Resumes the guest and waits until it waits again. It is interrupted for the queues whose bits are set in `calls`, then runs as by
+// calendar_run if it wants to at `now_ns`.
+int calendar_resume(struct calendar *c, uint64_t now_ns, uint64_t until_ns, uint32_t calls);
+// Since it was resumed: whether it has made frames available, all at calendar_now, and whether it has run.
+bool calendar_kicked(const struct calendar *c);
+bool calendar_ran(const struct calendar *c);
 // Where a running guest's clock is.
 uint64_t calendar_now(const struct calendar *c);
 void calendar_close(struct calendar *c);

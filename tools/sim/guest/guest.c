@@ -153,6 +153,10 @@ static void transmit(struct guest *g) {
 	}
 }
 
+static int checked(const struct guest *g) {
+	return g->net.bad ? -EPROTO : g->trouble[0] != '\0' ? -EIO : 0;
+}
+
 // Serves the guest until it waits.
 static int serve(struct guest *g) {
 	while (!g->calendar.waits) {
@@ -183,10 +187,8 @@ static int serve(struct guest *g) {
 		} else if ((rc = calendar_serve(&g->calendar)) < 0) {
 			return rc;
 		}
-		if (g->net.bad)
-			return -EPROTO;
-		if (g->trouble[0] != '\0')
-			return -EIO;
+		if ((rc = checked(g)) < 0)
+			return rc;
 	}
 	return 0;
 }
@@ -246,6 +248,24 @@ uint64_t guest_next_ns(const struct guest *g) {
 	return time_min(asked, g->card.coalesce_ns > 0 ? interrupt_ns(g) : next_left_ns(&g->card));
 }
 
+// Interrupts the guest and lets it run, without messages. All frames that it makes available are of one time, since its
+// clock stands still from the first of them until it waits.
+static int resume(struct guest *g, uint64_t now_ns, uint64_t end_ns, uint32_t calls) {
+	uint64_t until_ns = time_min(end_ns, interrupt_ns(g));
+	int rc;
+
+	if (calls == 0 && (!g->calendar.requested || g->calendar.request_ns > own(g, now_ns)))
+		return 0;
+	rc = calendar_resume(&g->calendar, own(g, now_ns), own(g, until_ns), calls);
+	if (rc < 0)
+		return rc;
+	g->count.interrupts += (uint64_t)__builtin_popcount(calls);
+	g->count.runs += calendar_ran(&g->calendar);
+	if (calendar_kicked(&g->calendar))
+		transmit(g);
+	return checked(g);
+}
+
 // All that is due at one time: interrupts, then the guest runs, at most until `end_ns`. A guest that has not asked
 // for that time must not run: it asks for none while an earlier interrupt is not served, in a system call that takes
 // time with interrupts disabled; it sees what came when it serves that one.
@@ -258,6 +278,9 @@ static int run_once(struct guest *g, uint64_t now_ns, uint64_t end_ns) {
 	received = !quiet && receive(g, now_ns) && vhost_wants_call(&g->net, VHOST_RX);
 	if (sent || received)
 		g->card.quiet_ns = now_ns + g->card.coalesce_ns;
+	if (calendar_uses_page(&g->calendar))
+		return resume(g, now_ns, end_ns,
+			(uint32_t)received << VHOST_RX | (uint32_t)sent << VHOST_TX);
 	if (received)
 		rc = interrupt(g, VHOST_RX);
 	if (rc == 0 && sent)
@@ -336,10 +359,13 @@ int guest_boot(struct guest *g, const struct guest_folder *f, struct err *err) {
 		return err_set(err, -EIO, "guest %u has no buffers", g->index);
 	rc = interrupt(g, VHOST_RX);
 	calendar_refresh(&g->calendar);
+	bool by_page = calendar_leave_messages(&g->calendar);
 	if (rc == 0)
 		rc = calendar_run(&g->calendar, go_ns, GUEST_EPOCH_NS);
 	if (rc == 0)
-		rc = serve(g);
+		rc = by_page ? calendar_await(&g->calendar) : serve(g);
+	if (rc == 0 && by_page && calendar_kicked(&g->calendar))
+		transmit(g);
 	if (rc < 0)
 		return gone(g, f, rc, err);
 	if ((rc = guest_run(g, f, GUEST_EPOCH_NS, err)) < 0)

@@ -87,7 +87,7 @@ static int get_memory(struct guests *gs, uint64_t pipe_segs, struct err *err) {
 	for (uint32_t i = 0; rc == 0 && i < gs->count; i++) {
 		struct guest *g = &gs->guest[i];
 
-		g->calendar.listener = g->calendar.fd = -1;
+		g->calendar.listener = g->calendar.fd = g->calendar.page_fd = -1;
 		g->net.listener = g->net.fd = g->net.call_fd = -1;
 		rc = sim_pool_init(&gs->sim->pool[pool_of(gs, i)], GUEST_PKT_SIZE,
 			2 * pipe_segs + POOL_LEAST, err);
@@ -228,6 +228,7 @@ static int start_one(struct guests *gs, uint32_t index, struct err *err) {
 	snprintf(name, sizeof(name), "guest.%u", index);
 	rng_init(&rng, gs->sim->run->seed, name);
 	start.seed = rng_u64(&rng);
+	start.page_fd = g->calendar.page_fd;
 	start.plan = plan;
 	g->pid = guest_process(&gs->folder, &start, err);
 	free(plan);

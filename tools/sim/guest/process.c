@@ -186,14 +186,14 @@ void guest_path(
 // What the kernel's command line may hold is the same in every run: it seeds the kernel's generator.
 static void become(const struct guest_folder *f, const struct guest_start *s) {
 	char memory[32], id[32], time[64], card[64], ram[64], seed[64], preload[544], home[80],
-		temporary[80], log[108];
+		temporary[80], page[32], log[108];
 	char *const argv[] = {(char *)(uintptr_t) "linux", memory, id, time, card, ram,
 		(char *)(uintptr_t) "root=/dev/ram0", (char *)(uintptr_t) "rdinit=/init",
 		(char *)(uintptr_t) "con=null", (char *)(uintptr_t) "con0=null,fd:1",
 		(char *)(uintptr_t) "console=tty0", (char *)(uintptr_t) "quiet",
 		(char *)(uintptr_t) "norandmaps", (char *)(uintptr_t) "random.trust_bootloader=on",
 		(char *)(uintptr_t) "panic=-1", NULL};
-	char *const environment[] = {preload, seed, home, temporary, NULL};
+	char *const environment[] = {preload, seed, home, temporary, page, NULL};
 	cpu_set_t cpus;
 	int out, in;
 
@@ -206,6 +206,7 @@ static void become(const struct guest_folder *f, const struct guest_start *s) {
 	snprintf(seed, sizeof(seed), "WEIR_GUEST_SEED=%llu", (unsigned long long)s->seed);
 	snprintf(home, sizeof(home), "HOME=%s", f->path);
 	snprintf(temporary, sizeof(temporary), "TMPDIR=%s", f->path);
+	snprintf(page, sizeof(page), "WEIR_GUEST_PAGE=%d", s->page_fd);
 	guest_path(f, s->index, "log", log);
 	out = open(log, O_WRONLY | O_CREAT | O_TRUNC, 0644);
 	in = open("/dev/null", O_RDONLY);
@@ -215,7 +216,8 @@ static void become(const struct guest_folder *f, const struct guest_start *s) {
 		sched_setaffinity(0, sizeof(cpus), &cpus);
 	}
 	if (out < 0 || in < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0
-		|| chdir(f->path) < 0 || personality(ADDR_NO_RANDOMIZE) < 0)
+		|| fcntl(s->page_fd, F_SETFD, 0) < 0 || chdir(f->path) < 0
+		|| personality(ADDR_NO_RANDOMIZE) < 0)
 		_exit(126);
 	execve(f->kernel, argv, environment);
 	_exit(127);

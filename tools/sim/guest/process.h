@@ -22,6 +22,7 @@ struct guest_start {
 	uint64_t seed; // of what its kernel draws
 	uint64_t memory_bytes;
 	int cpu; // -1: any
+	int page_fd; // page.h
 	const void *plan;
 	size_t plan_bytes;
 };

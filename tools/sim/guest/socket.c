@@ -4,13 +4,16 @@
 #include "common/run/run.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define SLICE_MS 200 // after which run_stop is looked at
@@ -75,6 +78,31 @@ int socket_wait(const int *fds, int nb_fds) {
 			return -EPIPE;
 	}
 	return run_stop ? -EINTR : -ETIMEDOUT;
+}
+
+static long futex(const uint32_t *word, int op, uint32_t value, const struct timespec *slice) {
+	return syscall(SYS_futex, word, op, value, slice, NULL, 0);
+}
+
+int socket_wait_word(const uint32_t *word, uint32_t value) {
+	const struct timespec slice = {.tv_nsec = SLICE_MS * 1000000L};
+	int slices = 0;
+
+	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == value) {
+		if (run_stop)
+			return -EINTR;
+		if (futex(word, FUTEX_WAIT, value, &slice) == 0 || errno != ETIMEDOUT)
+			continue;
+		if (watched_ended())
+			return -EPIPE;
+		if (++slices >= socket_wait_s() * 1000 / SLICE_MS)
+			return -ETIMEDOUT;
+	}
+	return 0;
+}
+
+void socket_wake_word(uint32_t *word) {
+	futex(word, FUTEX_WAKE, 1, NULL);
 }
 
 int socket_send(int fd, const void *bytes, size_t size, const int *fds, int nb_fds) {

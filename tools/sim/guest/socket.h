@@ -30,3 +30,7 @@ int socket_receive(int fd, void *bytes, size_t size, int *fds, int nb_fds);
 int socket_peek(int fd, void *bytes, size_t size);
 // Waits until one of them can be read: its bit is set in the result. Those below 0 are passed over.
 int socket_wait(const int *fds, int nb_fds);
+// Waits until a word that the other process shares is no longer `value`, as long as for a socket. 0, or as above.
+int socket_wait_word(const uint32_t *word, uint32_t value);
+// The other process looks at it again.
+void socket_wake_word(uint32_t *word);

@@ -2,6 +2,7 @@
 #include "tools/sim/guest/vhost.h"
 
 #include "common/base/u64.h"
+#include "tools/sim/guest/protocol.h"
 #include "tools/sim/guest/socket.h"
 
 #include <assert.h>
@@ -10,41 +11,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-// Requests of the guest, by their numbers in the protocol.
-enum request {
-	GET_FEATURES = 1,
-	SET_FEATURES = 2,
-	SET_OWNER = 3,
-	SET_MEM_TABLE = 5,
-	SET_VRING_NUM = 8,
-	SET_VRING_ADDR = 9,
-	SET_VRING_BASE = 10,
-	SET_VRING_KICK = 12,
-	SET_VRING_CALL = 13,
-	GET_PROTOCOL_FEATURES = 15,
-	SET_PROTOCOL_FEATURES = 16,
-	SET_VRING_ENABLE = 18,
-	SET_BACKEND_REQ_FD = 21,
-	GET_CONFIG = 24,
-	VRING_KICK = 35,
-};
-#define BACKEND_VRING_CALL 4 // our only request
-
-#define FLAG_VERSION 1u
-#define FLAG_REPLY 4u
-#define FLAG_NEED_REPLY 8u
 #define BIT(n) (UINT64_C(1) << (n))
 #define FEATURES (BIT(32) /* VERSION_1 */ | BIT(5) /* MAC */ | BIT(30) /* protocol features */)
 #define PROTOCOL                                                                                   \
 	(BIT(3) /* REPLY_ACK */ | BIT(5) /* BACKEND_REQ */ | BIT(9) /* CONFIG */                   \
 		| BIT(14) /* INBAND_NOTIFICATIONS */)
 
-struct header {
-	uint32_t request, flags, size;
-};
-struct ring_state {
-	uint32_t index, num;
-};
 struct ring_address {
 	uint32_t index, flags;
 	uint64_t desc, used, avail, log;
@@ -348,10 +320,8 @@ bool vhost_wants_call(const struct vhost *v, enum vhost_queue queue) {
 }
 
 int vhost_call(struct vhost *v, enum vhost_queue queue) {
-	struct {
-		struct header head;
-		struct ring_state state;
-	} m = {{BACKEND_VRING_CALL, FLAG_VERSION | FLAG_NEED_REPLY, sizeof(m.state)}, {queue, 0}};
+	struct ring_message m = {
+		{BACKEND_VRING_CALL, FLAG_VERSION | FLAG_NEED_REPLY, sizeof(m.state)}, {queue, 0}};
 
 	return socket_send(v->call_fd, &m, sizeof(m), NULL, 0);
 }
