@@ -22,6 +22,8 @@
 //     which the RFC has to correct.
 //   - A minute without a sample takes its place in the history and leaves it empty; the RFC's code moves the history on by
 //     one place at the next sample, however long that took.
+//   - The ACK that shows a loss to be spurious gives the window back (RFC 4015), which its flight does not limit: that is
+//     of the reduced window.
 //   - cwnd never grows in fast recovery or on ACKs that do not advance the cumulative ACK (RFC 5681); it may shrink.
 //   - Windows are real numbers. There is no slow start, as in the RFC's pseudocode.
 //
@@ -87,6 +89,7 @@ struct ledbat {
 	double undo_segs; // the window before the last reduction
 	uint32_t samples; // ever, modulo the filter: where the next one goes
 	bool measured;
+	bool undone; // the flight before the next ACK is that of the reduced window
 };
 static_assert(sizeof(struct ledbat) <= CC_STATE_MAX_BYTES, "state too large");
 
@@ -150,8 +153,9 @@ static void ledbat_on_ack(
 	if (off > 0 && (!ack->in_sequence || ack->in_recovery))
 		return;
 	cwnd = out->cwnd_segs + cfg->gain * off * ack->acked_segs / out->cwnd_segs;
-	if (cwnd > allowed && !ack->in_recovery)
+	if (cwnd > allowed && !ack->in_recovery && !l->undone)
 		cwnd = allowed;
+	l->undone = false;
 	out->cwnd_segs = cwnd > cfg->min_segs ? cwnd : cfg->min_segs;
 }
 
@@ -181,6 +185,7 @@ static void ledbat_on_spurious(
 
 	if (l->undo_segs > out->cwnd_segs)
 		out->cwnd_segs = l->undo_segs;
+	l->undone = true;
 }
 
 static void ledbat_observe(const void *state, const void *config, float out[CC_OBSERVED]) {

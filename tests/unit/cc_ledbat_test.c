@@ -78,6 +78,101 @@ START_TEST(the_base_is_forgotten_by_minutes) {
 }
 END_TEST
 
+// A pause of more minutes than the history has: the base is what is measured after it, its first sample included.
+START_TEST(a_long_pause_leaves_no_base) {
+	struct link *l = HAND(.group = "{cc: {ledbat: {base_history: 2, current_filter: 1}}, "
+				       "ack_every: 1, tlp: no, frto: no, rto_min: 60s}");
+	uint64_t t_ns = T0;
+
+	hand_ack_at(l, link_flow(l)->nxt, t_ns += BASE_NS);
+	OBSERVED_EQ(l, BASE, 100e6);
+	// Minutes without an answer, then the ACK of a retransmission, which is no sample.
+	hand_ack_at(l, link_flow(l)->nxt, t_ns += 7 * 60 * S);
+	ck_assert_uint_ge(link_flow(l)->count.timeouts, 2);
+	OBSERVED_EQ(l, BASE, 100e6);
+	hand_ack_at(l, link_flow(l)->nxt, t_ns += 200 * MS);
+	OBSERVED_EQ(l, BASE, 200e6);
+	hand_ack_at(l, link_flow(l)->nxt, t_ns += 300 * MS);
+	OBSERVED_EQ(l, BASE, 200e6);
+	link_close(l);
+}
+END_TEST
+
+// RFC 5681 section 3.1 and the file's head: no growth on ACKs that do not advance or in fast recovery, where it may shrink, and
+// where the data in flight, which the loss has reduced, is no limit.
+START_TEST(recovery_does_not_grow_it) {
+	struct link *l = opened("initial: 20, current_filter: 1");
+	double half = 10;
+
+	for (uint64_t to = 2; to <= 4; to++)
+		hand_sack_at(l, 0, 1, to, T0 + BASE_NS);
+	CWND_EQ(l, half); // SACKs had not changed it
+	hand_sack_at(l, 0, 1, 6, T0 + BASE_NS);
+	CWND_EQ(l, half);
+	hand_sack_at(l, 0, 1, 8, T0 + BASE_NS + 300 * MS); // -2 per segment
+	CWND_EQ(l, half - 4 / half);
+	half -= 4 / half;
+	hand_sack_at(l, 0, 1, 20,
+		T0 + BASE_NS + 300 * MS); // nothing is in flight but the retransmission
+	CWND_EQ(l, half - 24 / half);
+	link_close(l);
+}
+END_TEST
+
+// Most of a flight is lost: in recovery the delay lets the window shrink, and the flight, which is much smaller, is no limit.
+START_TEST(recovery_is_not_held_to_the_flight) {
+	struct link *l = opened("initial: 20, current_filter: 1");
+	double before;
+
+	hand_sack_at(l, 0, 17, 18, T0 + BASE_NS);
+	hand_sack_at(l, 0, 17, 20, T0 + BASE_NS + 300 * MS);
+	ck_assert_uint_eq(link_flow(l)->count.lost_segs, 17);
+	OBSERVED_EQ(l, QDELAY, 300e6);
+	before = cwnd(l);
+	ck_assert_double_lt(flow_inflight(link_flow(l)) + 1, before);
+	hand_ack_at(l, 1, T0 + BASE_NS + 400 * MS);
+	ck_assert_int_eq(link_flow(l)->ca, FLOW_CA_RECOVERY);
+	CWND_EQ(l, before - 2 / before);
+	link_close(l);
+}
+END_TEST
+
+// A loss never raises the window, though it is below min_cwnd as yet.
+START_TEST(a_loss_does_not_raise_it_to_min_cwnd) {
+	struct link *l = opened("initial: 4, min_cwnd: 10");
+
+	for (uint64_t to = 2; to <= 4; to++)
+		hand_sack_at(l, 0, 1, to, T0 + BASE_NS);
+	ck_assert_uint_eq(link_flow(l)->count.lost_segs, 1);
+	CWND_EQ(l, 4);
+	link_close(l);
+}
+END_TEST
+
+// RFC 4015: the window of before the first of two timeouts comes back when the original's ACK arrives after both.
+START_TEST(two_spurious_timeouts_are_taken_back) {
+	struct link *l = HAND(.group = "{cc: {ledbat: {initial: 20, "
+				       "allowed_increase: 0.03}}, ack_every: 1, tlp: no, "
+				       "rto_min: 200ms}");
+	struct seg s;
+
+	hand_ack_at(l, 1, T0 + BASE_NS);
+	double before = cwnd(l);
+
+	while (link_flow(l)->count.timeouts < 2)
+		NEED(link_step(l, 100 * S));
+	CWND_EQ(l, 1);
+	s = hand_ack(l, 2, l->now_ns + MS);
+	s.tsecr = flow_tsval(T0);
+	hand_feed(l, &s, l->now_ns + MS);
+	ck_assert_uint_eq(link_flow(l)->count.spurious_timeouts, 1);
+	ck_assert_double_ge(cwnd(l), before);
+	hand_ack_at(l, 3, l->now_ns + 1);
+	CWND_EQ(l, 20.03); // and the next ACK is held to the flight again
+	link_close(l);
+}
+END_TEST
+
 START_TEST(a_loss_halves_but_not_below_min_cwnd) {
 	static const struct {
 		int initial;
@@ -127,4 +222,6 @@ END_TEST
 
 TEST_MAIN(the_step_is_linear_in_the_delay, the_filter_takes_the_smallest_of_four,
 	the_window_stays_near_the_flight, the_base_is_forgotten_by_minutes,
+	a_long_pause_leaves_no_base, recovery_does_not_grow_it, recovery_is_not_held_to_the_flight,
+	a_loss_does_not_raise_it_to_min_cwnd, two_spurious_timeouts_are_taken_back,
 	a_loss_halves_but_not_below_min_cwnd, the_limits_of_the_rfc_are_checked)
