@@ -160,6 +160,114 @@ START_TEST(a_loss_leaves_seven_tenths) {
 }
 END_TEST
 
+// C = 1000 segments per s^3. Time in recovery is not part of t, and an ACK lets the window grow by half at most.
+START_TEST(the_cubic_increase_is_bounded) {
+	struct link *l = opened(", c: 1000, hold: 100s");
+	uint64_t t_ns = T0 + RTT;
+	double k, x, before;
+
+	hand_ack_at(l, 1, t_ns);
+	for (uint64_t to = 3; to <= 5; to++)
+		hand_sack_at(l, 1, 2, to, t_ns);
+	CWND_EQ(l, 0.7 * 43);
+	k = cbrt(0.3 * 43 / 1000);
+	hand_sack_at(l, 1, 2, 6, t_ns + 30 * MS);
+	CWND_EQ(l, 0.7 * 43);
+	hand_ack_at(l, link_flow(l)->nxt, t_ns + 50 * MS); // ends it
+	ck_assert_int_eq(link_flow(l)->ca, FLOW_CA_OPEN);
+	x = 0.020 - k;
+	before = 43 + 1000 * x * x * x;
+	ck_assert_double_eq_tol(cwnd(l), before, 1e-3);
+	hand_ack_at(l, link_flow(l)->nxt, t_ns + 1050 * MS); // (1) has 43 + 1000 x 0.78^3 here
+	ck_assert_int_eq(cc_mode(l), CUBIC);
+	ck_assert_double_eq_tol(cwnd(l), 1.5 * before, 1e-3);
+	link_close(l);
+}
+END_TEST
+
+// X of a small phi is thousands of segments after a round trip: (2) still adds a window at most.
+START_TEST(balancing_doubles_at_most) {
+	struct link *l = opened(", phi: 0.1");
+	uint64_t t_ns = round_of(l, T0, RTT);
+
+	t_ns = round_of(l, t_ns, RTT + 3 * MS);
+	ck_assert_int_eq(cc_mode(l), FAIR);
+	CWND_EQ(l, 80);
+	round_of(l, t_ns, RTT + 3 * MS);
+	ck_assert_int_eq(cc_mode(l), FAIR);
+	ck_assert_double_gt(cc_observed(l, X), 100000);
+	CWND_EQ(l, 160);
+	link_close(l);
+}
+END_TEST
+
+// What (2) adds shows in Qdata after a round trip and in RTTnow 40 ms later: within srtt + 40 ms it is not added again.
+START_TEST(balancing_waits_for_its_effect) {
+	struct link *l = opened(", phi: 10");
+	uint64_t t_ns = round_of(l, T0, RTT), added_ns;
+	double before, srtt;
+
+	t_ns = round_of(l, t_ns, RTT + 3 * MS);
+	before = cwnd(l);
+	while (cwnd(l) <= before)
+		t_ns = round_of(l, t_ns, RTT + 3 * MS);
+	ck_assert_int_eq(cc_mode(l), FAIR);
+	added_ns = t_ns;
+	before = cwnd(l);
+	srtt = (double)link_flow(l)->rtt.srtt_ns;
+	ck_assert_double_lt(srtt, 54e6);
+	hand_ack_at(l, link_flow(l)->una + 1, added_ns + RTT + 4 * MS);
+	hand_ack_at(l, link_flow(l)->una + 1, added_ns + RTT + 4 * MS + 1);
+	CWND_EQ(l, before);
+	ck_assert_double_gt(cc_observed(l, X), cc_observed(l, QDATA));
+	hand_ack_at(l, link_flow(l)->nxt, added_ns + 2 * (RTT + 4 * MS));
+	ck_assert_double_gt(cwnd(l), before);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(after_idling_it_starts_again) {
+	struct link *l = opened("");
+	const struct cc_ops *cc = cc_find("lola");
+	const void *config = l->groups.group[0].cc_config;
+	uint64_t t_ns = round_of(l, T0, RTT);
+
+	t_ns = round_of(l, t_ns, RTT + 3 * MS);
+	ck_assert_int_eq(cc_mode(l), FAIR);
+	CWND_EQ(l, 80);
+	cc->on_idle(link_flow(l)->cc_state, config, t_ns + 60 * S, 60 * S, &link_flow(l)->out);
+	ck_assert_int_eq(cc_mode(l), SLOW_START);
+	CWND_EQ(l, 40);
+	link_close(l);
+}
+END_TEST
+
+// Two timeouts, and then the ACK of an original: the window of before the first comes back, and not slow start, which would
+// double it. It goes on as after slow start.
+START_TEST(spurious_timeouts_are_taken_back) {
+	struct link *l = HAND(.group = "{cc: {lola: {initial: 40}}, ack_every: 1, tlp: no, "
+				       "pacing: off, rto_min: 200ms}");
+	uint64_t t_ns = round_of(l, T0, RTT), sent_ns;
+	struct seg s;
+
+	sent_ns = t_ns = round_of(l, t_ns, RTT + 3 * MS);
+	ck_assert_int_eq(cc_mode(l), FAIR);
+	CWND_EQ(l, 80);
+	while (link_flow(l)->count.timeouts < 2)
+		NEED(link_step(l, 100 * S));
+	ck_assert_int_eq(cc_mode(l), SLOW_START);
+	CWND_EQ(l, 2);
+	t_ns = l->now_ns + MS;
+	s = hand_ack(l, link_flow(l)->una + 10, t_ns);
+	s.tsecr = flow_tsval(sent_ns);
+	hand_feed(l, &s, t_ns);
+	ck_assert_uint_eq(link_flow(l)->count.spurious_timeouts, 1);
+	ck_assert_int_eq(cc_mode(l), FAIR);
+	CWND_EQ(l, 80);
+	link_close(l);
+}
+END_TEST
+
 START_TEST(a_timeout_starts_again) {
 	struct link *l = HAND(.group = "{cc: lola, ack_every: 1, tlp: no, rto_min: 200ms}");
 
@@ -174,4 +282,6 @@ END_TEST
 
 TEST_MAIN(spurious_timeout_changes_nothing, a_round_follows_the_equations,
 	one_late_packet_is_not_a_queue, rtt_min_is_measured_again_if_the_queue_never_empties,
-	a_loss_leaves_seven_tenths, a_timeout_starts_again)
+	a_loss_leaves_seven_tenths, the_cubic_increase_is_bounded, balancing_doubles_at_most,
+	balancing_waits_for_its_effect, after_idling_it_starts_again,
+	spurious_timeouts_are_taken_back, a_timeout_starts_again)
