@@ -35,6 +35,21 @@ START_TEST(alpha_follows_the_share_of_marks) {
 }
 END_TEST
 
+// An ACK that says CE acknowledges marked segments only: two of the ten here (RFC 8257 section 3.2).
+START_TEST(an_ack_counts_each_of_its_segments) {
+	struct link *l = HAND(.group = DCTCP(", g: 1"));
+
+	ack_to(l, 1, false, 40 * MS);
+	ack_to(l, 3, true, 41 * MS);
+	for (uint64_t i = 4; i <= 10; i++)
+		ack_to(l, i, false, 41 * MS + i);
+	ack_to(l, 11, false, 60 * MS);
+	OBSERVED_EQ(l, MARKED, 0.2);
+	OBSERVED_EQ(l, ALPHA, 0.2);
+	link_close(l);
+}
+END_TEST
+
 START_TEST(alpha_reaches_zero_and_a_mark_then_costs_little) {
 	struct link *l = HAND(.group = DCTCP(", g: 1, abc_limit: 1"));
 	double before;
@@ -63,19 +78,52 @@ START_TEST(a_loss_halves_after_a_mark) {
 	CWND_EQ(l, 5.5);
 	hand_sack_at(l, 2, 5, 9, 40 * MS + 9); // once
 	CWND_EQ(l, 5.5);
+	hand_sack_at(l, 2, 10, 12, 41 * MS); // also by a further loss
+	ck_assert_uint_eq(link_flow(l)->count.lost_segs, 2);
+	CWND_EQ(l, 5.5);
 	ck_assert_uint_eq(link_flow(l)->count.cwnd_reductions, 1);
 	ck_assert_uint_eq(link_flow(l)->count.ecn_echoes, 0);
 	link_close(l);
 }
 END_TEST
 
-// A loss is no mark.
+// The echo's episode ends with a timeout: a retransmission that is lost after it was sent in the window that the timeout has
+// reduced already.
+START_TEST(a_loss_after_a_timeout_reduces_nothing) {
+	struct link *l = HAND(.group = "{cc: {dctcp: {initial: 10, g: 1, alpha: 0}}, ack_every: 1, "
+				       "ecn: ect0, rto_min: 200ms, tlp: no}");
+	uint64_t t_ns;
+
+	ack_to(l, 1, true, 40 * MS);
+	CWND_EQ(l, 10);
+	while (link_flow(l)->count.timeouts == 0)
+		NEED(link_step(l, S));
+	CWND_EQ(l, 1);
+	t_ns = l->now_ns + 20 * MS;
+	hand_ack_at(l, 2, t_ns);
+	CWND_EQ(l, 2);
+	hand_sack_at(l, 2, 3, 4, t_ns + 20 * MS);
+	uint64_t lost = link_flow(l)->count.lost_segs;
+
+	hand_sack_at(l, 2, 3, 5, t_ns + 40 * MS);
+	ck_assert_uint_eq(link_flow(l)->count.lost_segs, lost + 1);
+	CWND_EQ(l, 2);
+	OBSERVED_EQ(l, SSTHRESH, 10);
+	link_close(l);
+}
+END_TEST
+
+// A loss is no mark, and alpha is that of the parameter.
 START_TEST(a_loss_halves) {
 	struct link *l = HAND(.group = DCTCP(", alpha: 0"));
 
+	ck_assert_double_eq(cc_observed(l, ALPHA), 0);
 	for (uint64_t to = 2; to <= 5; to++)
 		hand_sack_at(l, 0, 1, to, 40 * MS + to);
 	ck_assert_uint_eq(link_flow(l)->count.lost_segs, 1);
+	OBSERVED_EQ(l, SSTHRESH, 5);
+	hand_sack_at(l, 0, 6, 9, 41 * MS); // once, though it goes on
+	ck_assert_uint_eq(link_flow(l)->count.lost_segs, 2);
 	OBSERVED_EQ(l, SSTHRESH, 5);
 	link_close(l);
 }
@@ -161,7 +209,8 @@ START_TEST(is_reno_without_marks) {
 }
 END_TEST
 
-TEST_MAIN(alpha_follows_the_share_of_marks, alpha_reaches_zero_and_a_mark_then_costs_little,
+TEST_MAIN(alpha_follows_the_share_of_marks, an_ack_counts_each_of_its_segments,
+	a_loss_after_a_timeout_reduces_nothing, alpha_reaches_zero_and_a_mark_then_costs_little,
 	a_loss_halves, a_loss_halves_after_a_mark, the_receiver_reports_every_mark,
 	a_group_may_choose_the_echo, ecn_is_on_by_default,
 	a_deaf_control_ignores_echoes_where_that_is_allowed, is_reno_without_marks)

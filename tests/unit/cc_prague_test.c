@@ -95,6 +95,70 @@ START_TEST(a_loss_halves) {
 }
 END_TEST
 
+// A loss, unlike a mark, stops growth until it is repaired: a partial ACK adds nothing, the one that ends recovery does.
+START_TEST(a_loss_stops_growth_until_it_is_repaired) {
+	struct link *l = HAND(.group = PRAGUE(", rtt_virt: 0, alpha: 0"));
+
+	ack_to(l, 1, false, 40 * MS);
+	CWND_EQ(l, 11);
+	hand_sack_at(l, 1, 2, 5, 41 * MS);
+	hand_sack_at(l, 1, 6, 9, 41 * MS);
+	ck_assert_uint_eq(link_flow(l)->count.lost_segs, 2);
+	CWND_EQ(l, 5.5);
+	hand_sack_at(l, 5, 6, 9, 60 * MS);
+	ck_assert_int_eq(link_flow(l)->ca, FLOW_CA_RECOVERY);
+	CWND_EQ(l, 5.5);
+	hand_ack_at(l, 12, 61 * MS);
+	ck_assert_int_eq(link_flow(l)->ca, FLOW_CA_OPEN);
+	CWND_EQ(l, 5.5 + 4 / 5.5);
+	link_close(l);
+}
+END_TEST
+
+// After a timeout segments that are lost again were sent in the window that it has reduced already.
+START_TEST(a_loss_after_a_timeout_reduces_nothing) {
+	struct link *l =
+		HAND(.group = "{cc: {prague: {initial: 10, alpha: 0}}, ack_every: 1, "
+			      "ecn: ect1, rto_min: 200ms, tlp: no, frto: no, pacing: off}");
+	uint64_t t_ns, lost;
+
+	ack_to(l, 1, false, 40 * MS);
+	while (link_flow(l)->count.timeouts == 0)
+		NEED(link_step(l, S));
+	OBSERVED_EQ(l, SSTHRESH, 5.5);
+	t_ns = l->now_ns + 20 * MS;
+	hand_ack_at(l, 2, t_ns);
+	CWND_EQ(l, 2);
+	hand_sack_at(l, 2, 3, 4, t_ns + 20 * MS);
+	lost = link_flow(l)->count.lost_segs;
+	hand_sack_at(l, 2, 3, 5, t_ns + 40 * MS);
+	ck_assert_uint_eq(link_flow(l)->count.lost_segs, lost + 1);
+	OBSERVED_EQ(l, SSTHRESH, 5.5);
+	CWND_EQ(l, 2);
+	link_close(l);
+}
+END_TEST
+
+// M is of RTT_virt at least: of two round trips of 20 ms where that is 40 ms. Of the 7 segments 2 are marked.
+START_TEST(an_observation_lasts_for_rtt_virt) {
+	struct link *l =
+		HAND(.group = "{cc: {prague: {initial: 4, rtt_virt: 40ms, g: 1}}, ack_every: 1, "
+			      "ecn: ect1, rto_min: 10s, tlp: no, pacing: off}");
+
+	ack_to(l, 1, false, 60 * MS); // 40 ms after the handshake
+	ck_assert_double_eq(cc_observed(l, ALPHA), 0);
+	ck_assert_double_eq(cc_observed(l, RTT_VIRT), 40e6);
+	ack_to(l, 2, true, 70 * MS);
+	ack_to(l, 5, false, 80 * MS); // the first that left after the observation began
+	ck_assert_double_eq(cc_observed(l, ALPHA), 0);
+	ack_to(l, 6, true, 99 * MS);
+	ck_assert_double_eq(cc_observed(l, ALPHA), 0);
+	ack_to(l, 8, false, 100 * MS);
+	OBSERVED_EQ(l, MARKED, 2.0 / 7);
+	link_close(l);
+}
+END_TEST
+
 // A loss that a DSACK shows to be spurious leaves nothing behind: in the episode that the same ACK's mark begins, the
 // window grows by unmarked segments as after any mark.
 START_TEST(after_an_undone_loss_it_grows) {
@@ -155,6 +219,8 @@ START_TEST(is_reno_without_marks) {
 END_TEST
 
 TEST_MAIN(alpha_and_the_window_follow_the_marks, a_short_flow_grows_as_one_of_rtt_virt,
-	a_short_flow_reduces_as_one_of_rtt_virt, a_loss_halves, after_an_undone_loss_it_grows,
+	a_short_flow_reduces_as_one_of_rtt_virt, a_loss_halves,
+	a_loss_stops_growth_until_it_is_repaired, a_loss_after_a_timeout_reduces_nothing,
+	an_observation_lasts_for_rtt_virt, after_an_undone_loss_it_grows,
 	pacing_is_twice_the_rate_in_slow_start, asks_for_the_echo_of_every_mark,
 	is_reno_without_marks)
