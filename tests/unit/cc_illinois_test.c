@@ -51,6 +51,24 @@ START_TEST(alpha_and_beta_follow_the_delay) {
 }
 END_TEST
 
+// da is the mean of a round trip's samples, 110, 130 and 100 ms here, and a round trip ends with the first segment sent in it.
+START_TEST(da_is_the_mean_of_a_round_trip) {
+	struct link *l = opened(20);
+	uint64_t t_ns = T0, una;
+
+	round_of(l, &t_ns, 100);
+	una = link_flow(l)->una; // all of the next flight left now
+	hand_ack_at(l, una + 1, t_ns + 100 * MS);
+	OBSERVED_EQ(l, DA, 0);
+	hand_ack_at(l, una + 2, t_ns + 110 * MS);
+	hand_ack_at(l, una + 21, t_ns + 130 * MS);
+	OBSERVED_EQ(l, DA, 0);
+	hand_ack_at(l, una + 22, t_ns + 200 * MS); // left with the first ACK
+	OBSERVED_EQ(l, DA, 40e6 / 3);
+	link_close(l);
+}
+END_TEST
+
 START_TEST(a_loss_takes_beta_and_avoidance_adds_alpha) {
 	struct link *l = opened(40);
 	uint64_t t_ns = T0, una;
@@ -78,9 +96,58 @@ START_TEST(below_15_segments_it_is_reno) {
 	round_of(l, &t_ns, 100);
 	OBSERVED_EQ(l, ALPHA, 1);
 	OBSERVED_EQ(l, BETA, 0.5);
+	round_of(l, &t_ns, 100);
+	CWND_EQ(l, 15);
+	OBSERVED_EQ(l, ALPHA, 1); // that was a round trip of 14
+	// It waits for five round trips only if a delay was above d1.
+	round_of(l, &t_ns, 100);
+	OBSERVED_EQ(l, ALPHA, 10);
+	OBSERVED_EQ(l, BETA, 0.125);
 	link_close(l);
 }
 END_TEST
 
-TEST_MAIN(alpha_and_beta_follow_the_delay, a_loss_takes_beta_and_avoidance_adds_alpha,
-	below_15_segments_it_is_reno)
+// A timeout takes beta off ssthresh, once, and until a round trip that began after it is over growth is Reno's: the ACK of an
+// original, which shows that the timeout was spurious and gives the window back, ends no such round trip. Nor does it leave
+// anything of the delays of before: alpha is 10 without a wait for five round trips.
+START_TEST(after_a_timeout_it_is_reno_for_a_round_trip) {
+	struct link *l = opened(40);
+	uint64_t t_ns = T0, una, sent_ns, fired_ns;
+	struct seg s;
+
+	round_of(l, &t_ns, 100);
+	round_of(l, &t_ns, 150); // far above d1: alpha is small
+	una = link_flow(l)->una;
+	round_of(l, &t_ns, 100);
+	OBSERVED_EQ(l, BETA, 0.125);
+	ck_assert_double_lt(cc_observed(l, ALPHA), 1);
+	sent_ns = t_ns;
+	una = link_flow(l)->una + 2;
+	hand_ack_at(l, una - 1, t_ns + 100 * MS); // ends a round trip
+	hand_ack_at(l, una, t_ns + 101 * MS); // a sample of the next one
+	double before = cwnd(l);
+
+	while (link_flow(l)->count.timeouts == 0)
+		NEED(link_step(l, t_ns + 60 * S));
+	fired_ns = l->now_ns;
+	CWND_EQ(l, 1);
+	OBSERVED_EQ(l, SSTHRESH, 0.875 * before);
+	OBSERVED_EQ(l, ALPHA, 1);
+	OBSERVED_EQ(l, BETA, 0.5);
+	s = hand_ack(l, una + 1, fired_ns + 5 * MS);
+	s.tsecr = flow_tsval(sent_ns);
+	hand_feed(l, &s, fired_ns + 5 * MS);
+	ck_assert_uint_eq(link_flow(l)->count.spurious_timeouts, 1);
+	ck_assert_double_ge(cwnd(l), before);
+	OBSERVED_EQ(l, ALPHA, 1);
+	OBSERVED_EQ(l, BETA, 0.5);
+	hand_ack_at(l, link_flow(l)->nxt, fired_ns + 105 * MS);
+	OBSERVED_EQ(l, ALPHA, 10);
+	OBSERVED_EQ(l, BETA, 0.125);
+	link_close(l);
+}
+END_TEST
+
+TEST_MAIN(alpha_and_beta_follow_the_delay, da_is_the_mean_of_a_round_trip,
+	a_loss_takes_beta_and_avoidance_adds_alpha, below_15_segments_it_is_reno,
+	after_a_timeout_it_is_reno_for_a_round_trip)

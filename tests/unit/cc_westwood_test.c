@@ -10,7 +10,7 @@ enum { SSTHRESH, BWE, RTT_MIN };
 
 static struct link *opened(void) {
 	return HAND(.group = "{cc: {westwood: {initial: 20, abc_limit: 1}}, ack_every: 1, tlp: no, "
-			     "rto_min: 10s}");
+			     "rto_min: 10s, frto: no}");
 }
 
 static void ack_rounds(struct link *l, uint64_t from, uint64_t to) {
@@ -79,6 +79,38 @@ START_TEST(a_timeout_measures_rtt_min_again) {
 }
 END_TEST
 
+// A queue does not raise RTTmin: a flow that took it for the path would never drain it.
+START_TEST(rtt_min_is_the_smallest) {
+	struct link *l = opened();
+
+	hand_ack_at(l, 1, T0 + RTT);
+	hand_ack_at(l, 2, T0 + 2 * RTT);
+	ck_assert_double_eq(cc_observed(l, RTT_MIN), 100e6);
+	link_close(l);
+}
+END_TEST
+
+// Two timeouts in two episodes, and no ACK of a segment that was sent once: RTTmin of before the first no longer counts, so the
+// second halves the window.
+START_TEST(without_rtt_min_it_halves) {
+	struct link *l = estimated();
+	uint64_t una = link_flow(l)->una, t_ns;
+
+	while (link_flow(l)->count.timeouts == 0)
+		NEED(link_step(l, 100 * S));
+	OBSERVED_EQ(l, SSTHRESH, 10.1796875);
+	t_ns = l->now_ns + RTT;
+	for (uint64_t i = 1; i <= 8; i++) // retransmissions
+		hand_ack_at(l, una + i, t_ns + i);
+	ck_assert_double_eq(cc_observed(l, RTT_MIN), 0);
+	CWND_EQ(l, 9);
+	while (link_flow(l)->count.timeouts == 1)
+		NEED(link_step(l, 200 * S));
+	OBSERVED_EQ(l, SSTHRESH, 4.5);
+	link_close(l);
+}
+END_TEST
+
 START_TEST(without_an_estimate_it_halves) {
 	struct link *l = opened();
 
@@ -104,5 +136,5 @@ START_TEST(a_sample_is_longer_than_50_ms) {
 END_TEST
 
 TEST_MAIN(a_loss_falls_to_the_estimate, a_loss_never_raises_the_window,
-	a_timeout_measures_rtt_min_again, without_an_estimate_it_halves,
-	a_sample_is_longer_than_50_ms)
+	a_timeout_measures_rtt_min_again, rtt_min_is_the_smallest, without_rtt_min_it_halves,
+	without_an_estimate_it_halves, a_sample_is_longer_than_50_ms)
