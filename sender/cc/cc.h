@@ -28,6 +28,7 @@ struct cc_ack {
 	uint64_t sent_ns; // transmission time of that newest segment
 	double cwnd_at_send; // window when it was sent, segments
 	uint32_t acked_segs; // newly acknowledged, cumulatively or by SACK
+	uint32_t passed_segs; // that una passed, also those which SACK had acknowledged before
 	uint32_t lost_segs; // newly declared lost
 	uint32_t ce_segs; // acknowledged by ACKs that echo CE
 	uint32_t inflight_segs; // pipe after this ACK

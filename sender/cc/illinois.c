@@ -12,16 +12,19 @@
 //	        1/2                                                    da >= d3
 //	        between them linear in da
 //
-//	avoidance:         cwnd += alpha acked / cwnd
+//	avoidance:         cwnd += alpha passed / cwnd      passed: segments that the ACK's number passed
 //	loss or ECN echo:  cwnd = ssthresh = max((1 - beta) cwnd, 2)
 //	everything else:   as Reno (reno.h)
 //
 // Once da was above d1, alpha is 10 again only after five round trips at or below d1 (theta). Below 15 segments alpha is 1
 // and beta 1/2, as after a timeout until the next round trip is over. At the start alpha is 10 and beta 1/2.
 //
+// As in Linux, an ACK counts with all segments that its number passes, those included that SACK had reported before: the ACK that
+// ends a recovery raises the window by up to alpha segments. And no round trip ends in a recovery: what it was and the recovery are
+// one, with one mean RTT.
+//
 // Where we differ from Linux and the paper, and why
-//   - A round trip ends with the ACK of the first segment sent in it, as in vegas.c; Linux remembers a sequence number, and its round
-//     trips stand still in fast recovery.
+//   - A round trip ends with the ACK of the first segment sent in it, as in vegas.c; Linux remembers a sequence number.
 //   - The five round trips are in a row, as in the paper; Linux counts them even if others lie between.
 //   - Linux counts in microseconds and fixed point (alpha, beta in 1/128, 1/64); here they are real numbers.
 //   - cwnd grows only if it was the limit (RFC 2861). L = 2, as newreno.c has it; Linux has no limit.
@@ -131,14 +134,17 @@ static void illinois_on_ack(
 		s->sum_ns += ack->rtt_ns;
 		s->samples++;
 	}
-	if (ack->acked_segs > 0 && ack->sent_ns >= s->round_ns) {
+	// Until a recovery is over its samples add to those of the round trip that it interrupted.
+	if (ack->in_sequence && !ack->in_recovery && !ack->in_loss && ack->sent_ns >= s->round_ns) {
 		end_round(s, out->cwnd_segs);
 		start_round(s, ack->now_ns);
 	}
 	if (reno_may_grow(r, ack)) {
+		bool avoidance = out->cwnd_segs >= r->ssthresh_segs;
 		double acked = reno_slow_start(r, &cfg->slow_start, ack->acked_segs, out);
 
-		out->cwnd_segs += s->alpha * acked / out->cwnd_segs;
+		out->cwnd_segs +=
+			s->alpha * (avoidance ? ack->passed_segs : acked) / out->cwnd_segs;
 	}
 	r->slow_start = out->cwnd_segs < r->ssthresh_segs;
 }

@@ -170,6 +170,7 @@ static inline void notify_cc(struct host *h, struct flow *f, const struct delive
 		.sent_ns = d->newest_ns,
 		.cwnd_at_send = (double)d->newest_cwnd,
 		.acked_segs = d->acked,
+		.passed_segs = d->passed,
 		.lost_segs = d->lost,
 		.ce_segs = d->ce,
 		.inflight_segs = flow_inflight(f),
@@ -349,6 +350,7 @@ void flow_ack(struct host *h, struct flow *f, const struct seg *s, uint64_t now_
 	d.advanced = f->una_bytes > before;
 	d.repeated = !d.advanced && !d.old && f->una_bytes + wnd == edge && s->len == 0
 		&& (s->flags & SEG_FIN) == 0;
+	d.passed = (uint32_t)(una - f->una);
 	if (f->rtx_kind == RTX_PERSIST)
 		f->timeouts = 0; // the peer answers
 	f->count.acked_bytes +=
@@ -425,7 +427,7 @@ bool flow_ack_expected(struct host *h, struct flow *f, const struct seg *s, uint
 	f->fack = f->rack_scan = f->una;
 	f->delivered += segs;
 	f->count.acked_bytes += ahead;
-	d.acked = segs;
+	d.acked = d.passed = segs;
 	d.advanced = true;
 	d.newest_seg = f->una - 1;
 	d.newest_cwnd = r->cwnd_segs;

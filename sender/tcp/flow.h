@@ -347,6 +347,7 @@ struct delivery {
 	uint64_t now_ns;
 	uint32_t tsecr; // 0: no timestamp
 	uint32_t acked; // newly delivered segments
+	uint32_t passed; // segments that una passed
 	uint32_t lost; // newly lost
 	uint32_t prr; // delivered, for PRR: `acked`; without SACK by duplicate ACKs
 	uint32_t ce; // segments that arrived with CE, as the ACK says

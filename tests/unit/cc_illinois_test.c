@@ -89,6 +89,44 @@ START_TEST(a_loss_takes_beta_and_avoidance_adds_alpha) {
 }
 END_TEST
 
+START_TEST(the_ack_that_ends_a_recovery_counts_what_sack_had_reported) {
+	struct link *l = opened(40);
+	uint64_t t_ns = T0, una;
+
+	round_of(l, &t_ns, 100); // 41
+	una = link_flow(l)->una;
+	t_ns += 100 * MS;
+	for (uint64_t to = 2; to <= 41; to++)
+		hand_sack_at(l, una, una + 1, una + to, t_ns);
+	CWND_EQ(l, 41 * 0.875);
+	ck_assert_uint_eq(link_flow(l)->recover, una + 43); // two left after the first SACKs
+	hand_ack_at(l, una + 43, t_ns += 100 * MS); // three of the 43 were not known
+	CWND_EQ(l, 41 * 0.875 + 10 * 43 / (41 * 0.875));
+	link_close(l);
+}
+END_TEST
+
+START_TEST(no_round_trip_ends_in_a_recovery) {
+	static const uint64_t rtts_ms[] = {150, 160, 200};
+	struct link *l = opened(40);
+	uint64_t t_ns = T0, una;
+
+	round_of(l, &t_ns, 100);
+	round_of(l, &t_ns, 200);
+	una = link_flow(l)->una;
+	for (uint64_t i = 0; i < 3; i++)
+		hand_sack_at(l, una, una + 1, una + 2 + i, t_ns + rtts_ms[i] * MS);
+	ck_assert_int_eq(link_flow(l)->ca, FLOW_CA_RECOVERY);
+	OBSERVED_EQ(l, DA, 100e6);
+	hand_ack_at(l, una + 1, t_ns + 300 * MS); // the retransmission: no sample
+	OBSERVED_EQ(l, DA, 100e6);
+	hand_ack_at(l, link_flow(l)->recover, t_ns + 200 * MS + 200 * MS);
+	ck_assert_int_eq(link_flow(l)->ca, FLOW_CA_OPEN);
+	OBSERVED_EQ(l, DA, (50 + 60 + 100) / 3.0 * 1e6);
+	link_close(l);
+}
+END_TEST
+
 START_TEST(below_15_segments_it_is_reno) {
 	struct link *l = opened(13);
 	uint64_t t_ns = T0;
@@ -149,5 +187,7 @@ START_TEST(after_a_timeout_it_is_reno_for_a_round_trip) {
 END_TEST
 
 TEST_MAIN(alpha_and_beta_follow_the_delay, da_is_the_mean_of_a_round_trip,
-	a_loss_takes_beta_and_avoidance_adds_alpha, below_15_segments_it_is_reno,
+	a_loss_takes_beta_and_avoidance_adds_alpha,
+	the_ack_that_ends_a_recovery_counts_what_sack_had_reported,
+	no_round_trip_ends_in_a_recovery, below_15_segments_it_is_reno,
 	after_a_timeout_it_is_reno_for_a_round_trip)
