@@ -457,9 +457,9 @@ static void read_ipv6_flow(const uint8_t *frame, size_t at, size_t end, struct w
 			&& flow->proto != IPV6_OPTIONS)
 			break;
 		flow->proto = frame[at];
-		if (fragment && wire_get16(frame + at + 2) >> 3 != 0)
+		if (fragment)
 			return;
-		at += fragment ? 8 : ((size_t)frame[at + 1] + 1) * 8;
+		at += ((size_t)frame[at + 1] + 1) * 8;
 	}
 	read_ports(frame, at, end, flow);
 }
@@ -481,7 +481,7 @@ void wire_read_flow(const uint8_t *frame, size_t len, struct wire_flow *flow) {
 	flow->src = wire_get32(ip + 12);
 	flow->dst = wire_get32(ip + 16);
 	flow->proto = ip[9];
-	if ((wire_get16(ip + 6) & IP_OFFSET) == 0)
+	if ((wire_get16(ip + 6) & WIRE_IP_FRAGMENT) == 0)
 		read_ports(frame, at + (size_t)(ip[0] & 15) * 4, end, flow);
 }
 

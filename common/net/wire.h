@@ -131,7 +131,8 @@ bool wire_parse_plain(
 // What tells the flows of packets apart, of IPv4 and IPv6, with up to two VLAN tags before it. All zero: neither.
 struct wire_flow {
 	uint32_t src, dst; // IPv4 addresses; of IPv6 a hash of each
-	uint16_t src_port, dst_port; // 0 unless TCP or UDP; 0 of the later fragments of a packet
+	// 0 unless TCP or UDP, and of fragments: the later ones have no ports, and those of a packet are one flow.
+	uint16_t src_port, dst_port;
 	uint8_t proto; // of IPv6 that behind the extension headers
 	bool ipv6;
 };

@@ -796,6 +796,11 @@ START_TEST(flows_of_ipv4_and_ipv6_behind_vlan_tags) {
 		ck_assert_int_eq(f->ipv6, six);
 	}
 	ck_assert_uint_ne(v6[0].src, v6[0].dst);
+	snprintf(text, sizeof(text), "%s%s%s", macs, ipv4, tcp);
+	size_t len = load(text);
+	frame[WIRE_ETH + 6] = 0x20; // more fragments
+	wire_read_flow(frame, len, &back);
+	ck_assert_uint_eq(back.src_port + back.dst_port, 0);
 	snprintf(text, sizeof(text), "%s%s%s%s%s", macs, ipv6, two, one, tcp);
 	wire_read_flow(frame, load(text), &back);
 	ck_assert_uint_eq(back.src, v6[0].dst);
@@ -803,7 +808,7 @@ START_TEST(flows_of_ipv4_and_ipv6_behind_vlan_tags) {
 }
 END_TEST
 
-// Options before the transport header are passed over; the later fragments of a packet have no ports.
+// Options before the transport header are passed over; fragments have no ports.
 START_TEST(ports_are_behind_the_extension_headers_of_ipv6) {
 	static const struct {
 		const char *next, *headers; // of IPv6, and what comes before TCP
@@ -811,7 +816,7 @@ START_TEST(ports_are_behind_the_extension_headers_of_ipv6) {
 	} cases[] = {
 		{"06", "", 40000}, {"00", "0600010400000000", 40000},
 		{"00", "3c000104000000000601010400000000010c000000000000", 40000},
-		{"2c", "0600000100000007", 40000}, // the first fragment
+		{"2c", "0600000100000007", 0}, // the first of several fragments
 		{"2c", "0600000900000007", 0}, {"3b", "", 0}, // no next header
 		{"00", "06ff010400000000", 0}, // longer than the packet
 	};
