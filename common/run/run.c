@@ -125,6 +125,16 @@ int run_load(struct run *r, const struct run_options *opt, struct err *err) {
 	return load_params(r, err);
 }
 
+void run_warn(const struct run *r, const char *fmt, ...) {
+	char sentence[sizeof(((struct err *)NULL)->msg)];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(sentence, sizeof(sentence), fmt, ap);
+	va_end(ap);
+	fprintf(stderr, "%s: warning: %s\n", r->options->program, sentence);
+}
+
 void run_warn_unreached(const struct run *r, const struct config_node *node, const char *what) {
 	struct err err;
 
@@ -132,7 +142,7 @@ void run_warn_unreached(const struct run *r, const struct config_node *node, con
 		return;
 	config_err(node, 0, &err, "%s is never reached: the run ends after %g s", what,
 		(double)r->duration_ns / 1e9);
-	fprintf(stderr, "%s: warning: %s\n", r->options->program, err.msg);
+	run_warn(r, "%s", err.msg);
 }
 
 void run_warn_unsampled(struct run *r, uint32_t flows) {

@@ -81,6 +81,8 @@ int run_options(
 // Reads the config file, applies the overrides and reads the run's own keys. *opt must outlive *r;
 // run_free also after an error.
 int run_load(struct run *r, const struct run_options *opt, struct err *err);
+// Says one sentence on standard error, as a warning of the program.
+__attribute__((format(printf, 2, 3))) void run_warn(const struct run *r, const char *fmt, ...);
 // Says on standard error that the run ends before `what`, which the config has at this node; NULL: it does
 // not. No error: a run may be made shorter on the command line, and the config.yaml of its folder must run again.
 void run_warn_unreached(const struct run *r, const struct config_node *node, const char *what);

@@ -207,7 +207,7 @@ static int offline_through(struct offline *o, const struct run_options *opt, str
 		if (arrivals_cut(&o->source[i]) == NULL)
 			continue;
 		verdict = arrivals_cut(&o->source[i]);
-		fprintf(stderr, PROGRAM ": warning: %s\n", verdict);
+		run_warn(o->run, "%s", verdict);
 	}
 	closed = offline_close(o, &late);
 	if (rc == 0 && closed < 0)
