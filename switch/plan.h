@@ -11,8 +11,8 @@
 // of the run: a path without a link carries the ACKs of one with. The smallest packet is a mean
 // over the packets inside, `min_packet`, 512 B by default: a third of a full frame, so that a path
 // takes three ACKs per full frame in the other direction, and small enough that a mix of sizes
-// fits. For 64 B at line rate say so. Frames that small wait outside their buffers, in 128 B each, so
-// that only these are 8 times as many: for all others the mean is taken to be 512 B at least.
+// fits. For 64 B at line rate set it to 64B: there is room for 8 times as many packets then, of which only small frames
+// use it, as these wait outside their buffers in 128 B each. For all others the mean is taken to be 512 B at least.
 //
 // `pool` sets what all paths and ports together may hold instead, each in proportion; less than the
 // sum is refused without `force`.

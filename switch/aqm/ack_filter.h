@@ -40,7 +40,7 @@ static inline bool ack_filter_dsack(const struct pkt_headers *h) {
 		|| ack_filter_within(h->sack[0], &others);
 }
 
-// What is older than a packet that is not like the newer ACK is not redundant, whatever it tells.
+// Whether both are ACKs with the same ECN bits. Where a packet between two ACKs is not, the older one is not redundant.
 static inline bool ack_filter_alike(
 	const struct pkt_headers *newer, const struct pkt_headers *older) {
 	return newer->pure_ack && older->pure_ack && newer->ace == older->ace;

@@ -2,7 +2,7 @@
 // COBALT's control law (CoDel and BLUE Alternate) without a queue, shared by disciplines of one queue and of many.
 // CoDel signals to flows that respond, BLUE drops what does not respond.
 //
-//	above     sojourn > target, and sojourn > the time of four full-sized frames at the rate of the link at the start
+//	above     sojourn > target, and sojourn > the time of four full-sized frames at the link's first rate
 //	due       count > 0 and now >= drop_next
 //	CoDel     a packet above while not dropping: dropping; count is 1 at least;
 //	          drop_next = now + interval / sqrt(count)
@@ -31,8 +31,8 @@
 // Where we differ from Linux, and why:
 // - 1 / sqrt(count) is exact. Linux computes it in fixed point, from 16 exact values and one Newton step above them,
 //   with errors of less than a thousandth.
-// - An empty queue decays when its next packet leaves, by what the time it was empty comes to, not when a scheduler
-//   finds it empty: a link does not ask an empty queue, and the result must not depend on other queues.
+// - The decay for the time without packets is computed when the next packet leaves, not step by step while a scheduler
+//   finds the queue empty: a link does not ask an empty queue, and the result must not depend on other queues.
 // - A queue is empty from the departure of its last packet on, and its first packet above target waits for `interval`
 //   also after a pause. (Linux forgets it after a pause of more than an interval.)
 // - Linux raises the target to 1.5 frames' time; four frames' time is more.

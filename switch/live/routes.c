@@ -23,7 +23,7 @@ static void add_route(struct switch_routes *r, uint32_t number, const struct rou
 	}
 }
 
-// In virtual time's order, paths that are computed ahead first: what they let go was in them before.
+// As in virtual time. Paths that are computed ahead come first: what leaves them entered them in an earlier iteration.
 static void find_order(struct switch_routes *r, struct paths *paths) {
 	struct route_graph g;
 	struct route_order o;

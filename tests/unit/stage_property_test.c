@@ -3,8 +3,9 @@
 //
 // The ledger balances after each call; packets leave in order of departure, not before their time, and those of a flow
 // in order of arrival unless the stage reorders; a link never sends more in any time T than rate * T and a frame, and
-// is never idle before a packet that waits; the result does not depend on when and how often the stage is called; a
-// call may repeat a time, come ages later or have room for no packet; the same seed gives the same packets.
+// is never idle before a packet that waits; none leaves before the time that next_ns gave; the result does not depend on
+// when and how often the stage is called; a call may repeat a time, come ages later or have room for no packet; the same
+// seed gives the same packets.
 #include "switch_test.h"
 
 #include <unistd.h>
@@ -130,8 +131,14 @@ static void take_all(struct player *r, uint64_t now_ns) {
 	struct pkt *none = NULL;
 
 	NEED(b->ops->pop(b->st, now_ns, &none, 0, &b->drops) == 0 && none == NULL);
-	for (struct pkt *p; (p = stage_take(b, now_ns)) != NULL;)
+	for (struct pkt *p;;) {
+		uint64_t next_ns = b->ops->next_ns(b->st);
+
+		if ((p = stage_take(b, now_ns)) == NULL)
+			break;
+		NEED(next_ns <= p->arrival_ns);
 		left(r, p);
+	}
 	if (b->ops->serve != NULL)
 		b->ops->serve(b->st, now_ns, &b->drops);
 	stage_conserved(b);
