@@ -32,6 +32,18 @@ for i in range(20000):
     flood.sendto(bytes(18), ("{ADDRESS["b"]}", 9))
 """
 
+# Six datagrams of two flows.
+IPV6 = """
+import socket, struct
+port = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+port.bind(("eth0", 0))
+macs = bytes([2, 0, 0, 0, 0, 9]) + port.getsockname()[4]
+head = struct.pack("!IHBB", 6 << 28, 8, 17, 64) + bytes(15) + b"1" + bytes(15) + b"2"
+for number in range(6):
+    udp = struct.pack("!HHHH", 1000 + number % 2, 9, 8, 0)
+    port.send(macs + bytes.fromhex("86dd") + head + udp)
+"""
+
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory, build):
@@ -229,6 +241,18 @@ def test_asked_through_telemetry(lab):
     summary = switch.summary()
     assert outcome(summary) == "ok"
     assert summary["telemetry"]["events"]["records"] == 1
+
+
+def test_ipv6_begins_a_run_and_has_flows(lab):
+    ring = pytest.importorskip("weir.analysis.ring")
+    switch = lab.switch(PATHS, "-o", "telemetry.level=3", live="    start: traffic")
+    assert lab.telemetry("/weir/info")["elapsed_ns"] == 0
+    lab.sh("a", sys.executable, "-c", IPV6)
+    wait_for(lambda: lab.telemetry("/weir/paths")["forward"]["out_pkts"] >= 6, "the datagrams")
+    assert lab.telemetry("/weir/info")["elapsed_ns"] > 0
+    assert switch.stop() == 0
+    flows = ring.open_ring(switch.folder / "packets.ring").records["flow_id"]
+    assert len(set(flows.tolist())) == 2
 
 
 def test_follows_a_schedule(lab):
