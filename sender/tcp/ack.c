@@ -8,6 +8,7 @@
 // the window of an algorithm with cc_ops.prr moves to its new value by proportional rate reduction (RFC 9937).
 #include "sender/host.h"
 #include "sender/tcp/flow.h"
+#include "sender/tcp/prr.h"
 #include "sender/workload.h"
 
 static const struct cc_ops *cc_of(const struct host *h, const struct flow *f) {
@@ -89,33 +90,9 @@ void flow_enter_loss(struct host *h, struct flow *f, uint64_t now_ns) {
 	host_event(h, f, TEL_EV_TIMEOUT, before, f->out.cwnd_segs, 0, now_ns);
 }
 
-// RFC 9937. `safe`: the ACK advances una and found no further loss, so that the repair makes progress. Before that
-// no more is sent than was delivered, or retransmissions would keep the queue full that drops them.
-static void prr(struct flow *f, uint32_t newly_delivered, bool safe) {
-	uint32_t pipe = flow_inflight(f), target = (uint32_t)f->out.cwnd_segs;
-	uint32_t send = 0;
-
-	f->prr_delivered += newly_delivered;
-	if (newly_delivered > 0 && pipe > target) {
-		uint64_t proportional =
-			((uint64_t)f->prr_delivered * target + f->prr_flight - 1) / f->prr_flight;
-
-		send = proportional > f->prr_out ? (uint32_t)proportional - f->prr_out : 0;
-	} else if (newly_delivered > 0) {
-		uint32_t limit = f->prr_delivered > f->prr_out ? f->prr_delivered - f->prr_out : 0;
-
-		limit = (limit > newly_delivered ? limit : newly_delivered) + safe;
-		send = target - pipe < limit ? target - pipe : limit;
-	}
-	// At least one segment: the fast retransmit or, if all were lost, one that elicits another ACK.
-	if (send == 0 && (f->prr_out == 0 || pipe == 0))
-		send = 1;
-	f->cwnd_segs = pipe + send;
-}
-
 static void set_window(const struct host *h, struct flow *f, const struct delivery *d) {
 	if (f->ca == FLOW_CA_RECOVERY && cc_of(h, f)->prr)
-		prr(f, d->prr, d->advanced && d->lost == 0);
+		prr_on_ack(f, d->prr, d->advanced && d->lost == 0);
 	else
 		f->cwnd_segs = f->out.cwnd_segs;
 }
