@@ -65,8 +65,8 @@ static uint64_t unbounded_segs(const struct groups *gs, const struct host_env *e
 // (slow start overshoots by its own size), what SACK leaves on the scoreboard while a hole waits for its
 // timeout, a second or more, and the windows that need no network to be large; twice again for rings that
 // are powers of two, and twice for what a shrunk window still holds until its recovery ends. A control that
-// hears of a loss late, or heeds none, sends more than that into a small network: hence `segs_least`. It is
-// reserved, not used.
+// learns of a loss late, or ignores losses, sends more than that into a small network: hence `segs_least`, which is
+// only address space until it is used.
 static uint64_t arena_segs(const struct groups *gs, const struct host_env *env) {
 	uint64_t flows = host_shard_flows(gs->flows, env->shard_id, env->shards);
 	uint64_t windows = host_window_segs(gs) + unbounded_segs(gs, env);
@@ -283,8 +283,8 @@ void host_fire_due(struct host *h, uint64_t now_ns, uint32_t max) {
 	}
 }
 
-// Timers fire in the order of their time, so that what they touch is spread over all connections. Who is
-// late has those of an earlier time before it.
+// Timers fire in the order of their time, so that what they touch is spread over all connections. A loop that is late
+// begins with timers that were due before now.
 void host_fetch_timers(struct host *h, uint64_t now_ns) {
 	uint64_t next_ns = time_min(now_ns, wheel_slot_ns(&h->wheel));
 	struct timer *t;

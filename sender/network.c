@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PIPE_SLACK_NS 10e6
+#define PIPE_SLACK_NS 10e6 // added to what delays and queues give
 
 // One entry of a map as a number in its unit; 0 if it is not there.
 static double number(struct config_node *map, const char *key, enum unit unit) {

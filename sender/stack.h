@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whose TCP a group's flows have: ours, or that of unmodified Linux kernels (virtual time only, tools/sim/guest/).
+// The TCP stacks of a group: Weir's own, or those of unmodified Linux kernels (virtual time only, tools/sim/guest/).
 //
 //	flows:
 //	  - {count: 2, stack: {linux: {cc: cubic, qdisc: fq, sysctl: {tcp_ecn: 1}}}}

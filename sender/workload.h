@@ -67,7 +67,7 @@ struct workloads {
 	struct workload *workload;
 	uint32_t count;
 	struct flow_transfer *transfer; // of the flows
-	uint64_t transfers; // rooms of them that have a flow
+	uint64_t transfers; // how many of `transfer` have been given to flows
 	struct workload_count *group[GROUPS_MAX]; // NULL: its source has no schedule
 };
 

@@ -59,7 +59,7 @@
 #define STARTUP_LOSS_EVENTS 6
 #define DRAIN_ROUNDS 3
 #define UP_ROUNDS_MAX 30
-#define NOMINAL_RTT_NS 1e6
+#define NOMINAL_RTT_NS 1e6 // used if the handshake measured none
 
 static double bbr3_given_window(const void *config) {
 	const struct config *cfg = config;

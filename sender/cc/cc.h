@@ -30,7 +30,7 @@ struct cc_ack {
 	uint32_t acked_segs; // newly acknowledged, cumulatively or by SACK
 	uint32_t passed_segs; // that una passed, also those which SACK had acknowledged before
 	uint32_t lost_segs; // newly declared lost
-	uint32_t ce_segs; // acknowledged by ACKs that echo CE
+	uint32_t ce_segs; // that arrived with CE; classic feedback: all that ECE acknowledges
 	uint32_t inflight_segs; // pipe after this ACK
 	uint32_t prior_inflight_segs; // and before it
 	uint64_t delivered_segs; // since the start, after this ACK

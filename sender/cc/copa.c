@@ -87,7 +87,7 @@
 //     loss is ignored as the paper demands. Then cwnd is halved (`backoff`) once per such period,
 //     and the direction is down until a period has less. Such loss is a full queue, whatever dq
 //     says: RTTmin is wrong, or the buffer smaller than 2.5/delta^. genericCC: x 0.7 beyond 30 %
-//     and 20 packets. A bare threshold of 10 % halves at 10 % random loss for ever (model, 12
+//     and 20 packets. A bare threshold of 10 % halves again and again at 10 % random loss (model, 12
 //     Mbit/s, 50 ms: utilisation 0.11); with three sigma weir-sim has 0.98 there and 0.992 at 5 %.
 // 13. An ECN echo is never random: cwnd is halved once per window (RFC 3168). No source has it.
 // 14. A timeout sets the minimum window and restarts slow start, which losses do not end below half
@@ -112,7 +112,7 @@
 //     this algorithm cannot use a fair rate of less than 2 segments per RTT: expect losses.
 //
 // 19. Datacenter (section 5.5 of the paper; `dialect: datacenter`): the propagation delay is known (`rtt_min`, no
-//     dialect can set it: 0s measures it as ever), the latest RTT stands for RTTstanding in dq and lambda, and a round
+//     dialect can set it; with 0s it is measured), the latest RTT stands for RTTstanding in dq and lambda, and a round
 //     trip has a direction only if more than 2/3 of its ACKs moved cwnd that way (`votes`). The paper names no mode but
 //     the default. Everything else is as here, but for the reset by a single ACK, which the votes replace.
 //
@@ -165,8 +165,8 @@
 
 #define STANDING_CLOSED 7 // closed sub-windows
 #define STANDING_WIDTH (1.0 / STANDING_CLOSED) // of the window
-#define RTTMAX_EPOCHS 4
-#define SPREAD_CHECKS 2
+#define RTTMAX_EPOCHS 4 // RTTmax is that of so many round trips
+#define SPREAD_CHECKS 2 // round trips after slow start: 5 above
 #define LOSS_SAMPLE_SEGS 10 // with fewer segments a loss rate is not significant
 #define NO_RTT UINT32_MAX
 

@@ -13,8 +13,8 @@
 #define MONITOR_SEGS_MIN 50 // of 10, as in the paper, one that is lost is 10 %, whatever the rate
 // What given_window() answers: a rate that ignores losses keeps many lost segments on the scoreboard.
 #define MONITOR_UNACKED_SEGS 1024
-#define MONITOR_USED_MIN 0.5
-#define MONITOR_RATE_MAX_MBPS 1e6
+#define MONITOR_USED_MIN 0.5 // the part of what it was to send, below which it has no result
+#define MONITOR_RATE_MAX_MBPS 1e6 // bounds what doubling leads to where nothing is lost
 
 struct monitor {
 	uint64_t start_ns; // it ends where the next one starts
@@ -96,8 +96,9 @@ static inline bool monitor_used(const struct monitor *m, uint64_t end_ns, uint32
 	return m->acked + m->lost >= MONITOR_USED_MIN * meant;
 }
 
-// Of an interval that was not used: whether its rate is to be halved all the same. Its window held it back and most was
-// lost, as after a handshake that met no queue: without this no later interval would be used either.
+// Whether the rate of an interval that was not used (monitor_used) is to be halved: most of what it sent was lost. After a
+// handshake that met no queue the window of two round trips can be so small that it limits every interval; then none would
+// be used, and the rate would never fall.
 static inline bool monitor_overloads(const struct monitor *m) {
 	return m->lost > m->acked;
 }

@@ -22,7 +22,7 @@
 //     10 in the paper. With one of 10 segments lost at random the utility collapses, and the flow stays where it began: at
 //     100 Mbit/s, 30 ms and 3 % it got 0.11 of the link.
 //   - While results are awaited, r is sent.
-//   - A timeout halves the rate and decides again. ECN echoes are not heard.
+//   - A timeout halves the rate and decides again. ECN echoes are ignored.
 //   - A result of less than half of its rate is not one: the application, or the receiver, was the limit.
 //   - The window is two round trips of the rate: it only bounds what a dead path collects.
 //   - alpha is 100, which the paper's theorem wants for up to 46 flows: max(2.2 (n - 1), 100).
@@ -68,7 +68,7 @@ static const struct param params[] = {
 	PARAM_END,
 };
 
-#define SEGS_MIN 4.0
+#define SEGS_MIN 4.0 // of the window: receivers with delayed ACKs keep sending them
 #define INTERVAL_RTTS_MIN 1.7
 #define INTERVAL_RTTS_SPREAD 0.5
 #define PROBES 4

@@ -22,7 +22,7 @@
 //   - Values that the paper leaves open, or measures in its own network, are parameters.
 //   - No slow start, as in the paper; an ECN echo is answered as a loss.
 //   - Receivers acknowledge each segment, unless the group says otherwise. The paper's hosts do. A window of one segment
-//     waits for a delayed ACK, and 40 ms beyond the target would hold it at `min_cwnd` for ever.
+//     waits for a delayed ACK: 40 ms, which are beyond the target, so that it would never grow above `min_cwnd`.
 #include "sender/cc/cc.h"
 
 #include <math.h>

@@ -81,9 +81,9 @@ static const struct param params[] = {
 	PARAM_END,
 };
 
-#define LEAST_FACTOR 0.5
-#define LEAST_SEGS 4.0
-#define NOMINAL_RTT_NS 1e6
+#define LEAST_FACTOR 0.5 // of the rate, that one completion leaves
+#define LEAST_SEGS 4.0 // of the window: receivers with delayed ACKs keep sending them
+#define NOMINAL_RTT_NS 1e6 // used if the handshake measured none
 
 struct timely {
 	double rate_bps, undo_bps;

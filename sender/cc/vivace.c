@@ -25,7 +25,7 @@
 //   - While results are awaited, r is sent.
 //   - Mbit is 10^6 bit, 2^20 in their code; and their code has m = ((tau + 1) / 2)^1.2, a least step and a least rate of
 //     0.5 Mbit/s, 25 % of a fair share of 2 Mbit/s. Here the least rate is `min_rate`, and there is no least step.
-//   - A timeout halves the rate and starts PROBING again. ECN echoes are not heard.
+//   - A timeout halves the rate and starts PROBING again. ECN echoes are ignored.
 //   - A result of less than half of its rate is not one: the application, or the receiver, was the limit.
 //   - The window is two round trips of the rate: it only bounds what a dead path collects.
 #include "sender/cc/cc_draw.h"
@@ -89,7 +89,7 @@ static const struct param params[] = {
 	PARAM_END,
 };
 
-#define SEGS_MIN 4.0
+#define SEGS_MIN 4.0 // of the window: receivers with delayed ACKs keep sending them
 #define TAU_MAX 100
 
 enum mode { MODE_STARTING, MODE_PROBING };

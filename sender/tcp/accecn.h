@@ -23,7 +23,7 @@
 //     answered (section 3.2.2.3).
 //   - ACE is 000 in the first feedback after the handshake, although the counter begins with 5: data is sent Not-ECT, and
 //     marks are not answered (section 3.2.2.4).
-// In all three the own feedback stays as it was agreed.
+// In all three cases a host goes on sending the feedback that was agreed.
 //
 // Where we differ from the RFC, and why
 //   - The appendix chooses between d and dSafer by the bytes; here every count between them is possible too, since all
@@ -35,8 +35,8 @@
 //     it again (section 3.2.3.2.3). The other rules of section 3.2.3.2 are left out: a SYN/ACK is sent again with the option
 //     (3.2.3.2.2), its initial counters are not tested for zero (3.2.3.2.4, a MAY), and bytes with CE that came without a
 //     packet in ACE do not end ECN (3.2.3.2.5).
-//   - There is no fall-back for paths that drop packets with the option, and none for marks on every packet (left to the
-//     implementation), and a failed attempt is not remembered for the next connection.
+//   - There is no fall-back for paths that drop packets with the option, nor for marks on every packet, which the RFC leaves
+//     to the implementation. A failed attempt is not remembered for the next connection.
 #pragma once
 #include "common/base/pkt.h"
 #include "common/net/seg.h"

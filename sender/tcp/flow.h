@@ -70,7 +70,9 @@ struct flow_count {
 	uint32_t spurious; // retransmissions that the receiver already had (DSACK)
 	uint32_t spurious_timeouts, spurious_recoveries; // undone
 	uint32_t ecn_echoes; // those of cwnd_reductions that ECN echoes caused
-	uint64_t ce_segs; // segments of which the peer says that they arrived with CE
+	// Segments of which the peer says that they arrived with CE. With classic feedback, which repeats an echo until
+	// CWR, all that are acknowledged meanwhile.
+	uint64_t ce_segs;
 };
 
 // Members are in the order of use: an ACK that only advances una, and the segments it releases, touch only the first
@@ -162,7 +164,7 @@ struct flow {
 	bool undo_sent; // undo_tsval is valid
 	bool undo_timeout; // it began with a timeout
 	uint8_t frto; // enum flow_frto
-	bool ecn_loss; // the algorithm was told of a loss in this ECN episode
+	bool ecn_loss; // the algorithm was informed of a loss in this ECN episode
 	uint64_t probe_end; // offset up to which window probes have carried data
 	uint64_t challenge_ns; // no unacceptable segment is answered before this time
 	uint32_t dupacks; // duplicate ACKs in a row, from a peer without SACK

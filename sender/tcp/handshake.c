@@ -50,7 +50,7 @@ uint64_t handshake_timeout_ns(const struct host *h, const struct flow *f, uint64
 }
 
 // Payload of a full segment. It is smaller if the peer's window holds less than two, as in Linux
-// (tcp_bound_to_half_wnd): only whole segments are sent, and one that never fits would wait for ever.
+// (tcp_bound_to_half_wnd): only whole segments are sent, and one larger than the window could never be.
 static uint32_t sendable(uint32_t payload, uint32_t window) {
 	uint32_t cut = window > MSS_DEFAULT ? window / 2 : window;
 
@@ -82,7 +82,8 @@ static uint64_t syn_rtt_ns(const struct flow *f, const struct seg *s, uint64_t n
 }
 
 // Whether more than one SYN was lost: then the first window is one segment (RFC 5681 section 3.1, which RFC 6928 section 2
-// limits to more than one retransmission). If the first SYN is answered, only the timeouts were too short.
+// limits to more than one retransmission). If the first SYN is answered, only the timeouts were too short. A control that
+// ignores losses sets its own window with the first ACK.
 static bool lost_syns(const struct flow *f, const struct seg *s) {
 	return f->backoff > 1 && !(f->ts_ok && s->tsecr == flow_tsval(f->start_ns));
 }

@@ -52,7 +52,7 @@ enum receiver_mode {
 	RECEIVER_LINUX_ACKS = 4,
 	RECEIVER_WINDOW = 8,
 	RECEIVER_FIN = 16, // we have closed before the peer
-	RECEIVER_FIN_ACKED = 32, // and it knows
+	RECEIVER_FIN_ACKED = 32, // and the peer has acknowledged that
 	RECEIVER_ACCECN = 64 // its ECN feedback is AccECN (in the hot lines, unlike what it counts)
 };
 #define RECEIVER_HOST (RECEIVER_GRO | RECEIVER_LINUX_ACKS | RECEIVER_WINDOW)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a receiver begins, and begins anew when a source or another peer uses it again.
+// The initial state of a receiver, also when a source or another peer uses it again.
 #include "sender/host.h"
 #include "sender/tcp/receiver.h"
 

@@ -19,6 +19,10 @@ static inline void rtt_init(struct rtt *r, uint64_t initial_rto_ns) {
 // Sections 2.2 and 2.3: alpha 1/8, beta 1/4, K 4. The floor is under K rttvar, as in Linux, not under
 // the sum as in section 2.4: on a steady path longer than the floor rttvar tends to 0, and a
 // timeout of one srtt would fire for a delayed ACK.
+//
+// Every ACK gives a sample, of the newest segment that it acknowledges, without the gains for many samples per round trip
+// of RFC 7323 appendix G. Linux takes srtt from the oldest segment, which includes the wait of a delayed ACK, and rttvar is
+// the largest of a round trip. The floor is above both differences, except where rttvar is more than a quarter of it.
 static inline void rtt_sample(struct rtt *r, uint64_t sample_ns, uint64_t rto_min_ns) {
 	if (sample_ns < r->min_ns)
 		r->min_ns = sample_ns;

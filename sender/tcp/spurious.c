@@ -20,7 +20,9 @@
 //     have been real.
 //   - RFC 4015's response is the algorithm's window as it was; the RTT estimator learns from the samples
 //     that follow.
-//   - F-RTO needs SACK here; RFC 5682 section 2 without SACK is not built.
+//   - F-RTO needs SACK here; RFC 5682 section 2 without SACK is not built. As in Linux it goes on after a repeated timeout of
+//     the same segment, where the RFC ends it.
+//   - A loss that the tail loss probe has repaired is not taken back: its reduction begins when the repair is known.
 #include "sender/host.h"
 #include "sender/tcp/flow.h"
 
