@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What is preloaded into a guest's kernel process (page.c), with this test as the kernel and as weir-sim: it answers the
+// kernel's calls of the C library, and nothing is written to the sockets.
+#include "test.h"
+#include "tools/sim/guest/page.h"
+#include "tools/sim/guest/protocol.h"
+#include "tools/sim/guest/vhost.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static struct calendar_page *page;
+static struct {
+	int (*connect)(int, const struct sockaddr *, socklen_t);
+	ssize_t (*read)(int, void *, size_t);
+	ssize_t (*write)(int, const void *, size_t);
+	int (*poll)(struct pollfd *, nfds_t, int);
+	ssize_t (*sendmsg)(int, const struct msghdr *, int);
+	int (*epoll_ctl)(int, int, int, struct epoll_event *);
+	int (*epoll_wait)(int, struct epoll_event *, int, int);
+	int (*sigaction)(int, const struct sigaction *, struct sigaction *);
+} shim;
+
+static void load(const char *name, void *to) {
+	static void *library;
+
+	if (library == NULL)
+		library = dlopen(GUEST_SHIM, RTLD_NOW | RTLD_LOCAL);
+	ck_assert_msg(library != NULL, "%s", dlerror());
+	*(void **)to = dlsym(library, name);
+	ck_assert(*(void **)to != NULL);
+}
+
+static void open_shim(void) {
+	int fd = memfd_create("page", 0);
+	char number[16];
+
+	ck_assert_int_eq(ftruncate(fd, sizeof(*page)), 0);
+	page = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	ck_assert_ptr_ne(page, MAP_FAILED);
+	snprintf(number, sizeof(number), "%d", fd);
+	setenv("WEIR_GUEST_PAGE", number, 1);
+	load("connect", &shim.connect);
+	load("read", &shim.read);
+	load("write", &shim.write);
+	load("poll", &shim.poll);
+	load("sendmsg", &shim.sendmsg);
+	load("epoll_ctl", &shim.epoll_ctl);
+	load("epoll_wait", &shim.epoll_wait);
+	load("sigaction", &shim.sigaction);
+	page->on = 1;
+	page->active = PAGE_KERNEL;
+}
+
+// A socket that the kernel has connected to a path of that ending; weir-sim's end of it.
+static int connected(const char *ending, int *sim) {
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	int listener = socket(AF_UNIX, SOCK_STREAM, 0), fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	snprintf(at.sun_path, sizeof(at.sun_path), "/tmp/weir-guest-page-%d.%s", (int)getpid(),
+		ending);
+	ck_assert_int_eq(bind(listener, (struct sockaddr *)&at, sizeof(at)), 0);
+	ck_assert_int_eq(listen(listener, 1), 0);
+	ck_assert_int_eq(shim.connect(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	*sim = accept(listener, NULL, NULL);
+	unlink(at.sun_path);
+	close(listener);
+	return fd;
+}
+
+static bool silent(int fd) {
+	char c;
+
+	return recv(fd, &c, 1, MSG_DONTWAIT | MSG_PEEK) < 0 && errno == EAGAIN;
+}
+
+static ssize_t send_request(int fd, uint32_t request, uint32_t queue) {
+	struct ring_message m = {{request, FLAG_VERSION | FLAG_NEED_REPLY, 8}, {queue, 0}};
+	struct iovec v = {.iov_base = &m, .iov_len = sizeof(m)};
+
+	return shim.sendmsg(fd, &(struct msghdr){.msg_iov = &v, .msg_iovlen = 1}, 0);
+}
+
+START_TEST(a_kick_is_acknowledged_and_stops_the_clock) {
+	int sim, other, card, calendar;
+	struct header h;
+	uint64_t value = 1;
+
+	open_shim();
+	card = connected("card", &sim);
+	calendar = connected("time", &other);
+	page->now_ns = 1000;
+	page->free_until_ns = 90000;
+	for (uint32_t queue = VHOST_RX; queue <= VHOST_TX; queue++) {
+		struct pollfd p[2] = {{card, POLLIN, 0}, {calendar, POLLIN, 0}};
+
+		ck_assert_int_eq(send_request(card, VRING_KICK, queue), 20);
+		ck_assert_int_eq(shim.poll(p, 2, 0), 1);
+		ck_assert(p[0].revents == POLLIN && p[1].revents == 0);
+		ck_assert_int_eq(shim.read(card, &h, sizeof(h)), sizeof(h));
+		ck_assert(h.request == VRING_KICK && h.size == sizeof(value));
+		ck_assert_uint_eq(h.flags, FLAG_VERSION | FLAG_REPLY);
+		ck_assert_int_eq(shim.read(card, &value, sizeof(value)), sizeof(value));
+		ck_assert_uint_eq(value, 0);
+		ck_assert(page->kicked == (queue == VHOST_TX)); // new receive buffers are no news
+		ck_assert_uint_eq(page->free_until_ns, queue == VHOST_TX ? 1001 : 90000);
+	}
+	page->free_until_ns = 900; // it may not go on so far anyway
+	send_request(card, VRING_KICK, VHOST_TX);
+	ck_assert_uint_eq(page->free_until_ns, 900);
+	ck_assert(silent(sim));
+	page->on = 0; // as while it boots
+	send_request(card, VRING_KICK, VHOST_TX);
+	ck_assert(!silent(sim));
+	shim.write(calendar, &(struct calendar_message){WAIT, 1, 0}, 16);
+	ck_assert(!silent(other));
+}
+END_TEST
+
+static uint32_t nb_calls, called_queues;
+static int calls_fd, poller;
+
+// What the kernel does when it is interrupted: reads all calls, and asks for the present time.
+static void on_interrupt(int number, siginfo_t *info, void *context) {
+	struct epoll_event e;
+
+	ck_assert_int_eq(number, SIGIO);
+	while (shim.epoll_wait(poller, &e, 1, 0) == 1) {
+		struct header h;
+		struct ring_state s;
+
+		ck_assert_uint_eq(e.data.u64, 77);
+		while (shim.read(calls_fd, &h, sizeof(h)) == sizeof(h)) {
+			ck_assert(h.request == BACKEND_VRING_CALL && h.size == sizeof(s));
+			ck_assert_uint_eq(h.flags, FLAG_VERSION); // it need not answer
+			ck_assert_int_eq(shim.read(calls_fd, &s, sizeof(s)), sizeof(s));
+			nb_calls++;
+			called_queues |= 1u << s.index;
+		}
+		ck_assert_int_eq(errno, EAGAIN);
+	}
+	page->client[PAGE_GUEST].flags = PAGE_WANTS_RUN;
+	page->client[PAGE_GUEST].request_ns = page->now_ns;
+}
+
+static void resume(uint64_t now_ns, uint32_t calls) {
+	while (__atomic_load_n(&page->active, __ATOMIC_ACQUIRE) != PAGE_SIM)
+		sched_yield();
+	page->now_ns = now_ns;
+	page->until_ns = now_ns + 500;
+	page->calls = calls;
+	__atomic_store_n(&page->active, PAGE_KERNEL, __ATOMIC_RELEASE);
+	syscall(SYS_futex, &page->active, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+// The kernel has asked for 3000 first.
+static void *simulate(void *arg) {
+	resume(2000, 0); // too early
+	resume(3000, 0);
+	resume(4000, 1u << VHOST_TX);
+	resume(5000, 1u << VHOST_RX | 1u << VHOST_TX);
+	return NULL;
+}
+
+START_TEST(the_kernel_waits_until_it_is_to_run) {
+	struct sigaction take = {.sa_sigaction = on_interrupt, .sa_flags = SA_SIGINFO};
+	struct calendar_message wait = {WAIT, 1, 0}, run;
+	struct epoll_event e = {.events = EPOLLIN, .data.u64 = 77};
+	int sim, other, pair[2], calendar, card;
+	pthread_t thread;
+
+	open_shim();
+	card = connected("card", &other);
+	calendar = connected("time", &sim);
+	poller = epoll_create1(0);
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	calls_fd = pair[0];
+	ck_assert_int_eq(shim.epoll_ctl(poller, EPOLL_CTL_ADD, calls_fd, &e), 0);
+	send_request(card, SET_BACKEND_REQ_FD, 0);
+	ck_assert_int_eq(shim.sigaction(SIGIO, &take, NULL), 0);
+	page->client[PAGE_GUEST].flags = PAGE_WANTS_RUN;
+	page->client[PAGE_GUEST].request_ns = 3000;
+	pthread_create(&thread, NULL, simulate, NULL);
+	for (uint64_t t_ns = 3000; t_ns <= 5000; t_ns += 1000) {
+		struct pollfd p = {calendar, POLLIN, 0};
+
+		nb_calls = called_queues = 0;
+		page->kicked = 1;
+		ck_assert_int_eq(shim.write(calendar, &wait, sizeof(wait)), sizeof(wait));
+		ck_assert_int_eq(shim.poll(&p, 1, -1), 1);
+		ck_assert_int_eq(p.revents, POLLIN);
+		ck_assert_int_eq(shim.read(calendar, &run, sizeof(run)), sizeof(run));
+		ck_assert(run.op == RUN && run.time_ns == t_ns);
+		ck_assert_int_eq(shim.poll(&p, 1, 0), 0); // it runs, and no message waits
+		ck_assert(page->ran == 1 && page->kicked == 0);
+		ck_assert_uint_eq(page->free_until_ns, t_ns + 500);
+		ck_assert_uint_eq(nb_calls, t_ns / 1000 - 3);
+		if (t_ns == 4000)
+			ck_assert_uint_eq(called_queues, 1u << VHOST_TX);
+		page->client[PAGE_GUEST].flags = 0; // as Linux does when it runs
+	}
+	pthread_join(thread, NULL);
+	ck_assert_uint_eq(called_queues, 1u << VHOST_RX | 1u << VHOST_TX);
+	ck_assert(silent(sim) && silent(pair[1]));
+	ck_assert_int_eq(write(pair[1], "x", 1), 1);
+	ck_assert_int_eq(shim.epoll_wait(poller, &e, 1, 0), 1); // outside of an interrupt as ever
+}
+END_TEST
+
+TEST_MAIN(a_kick_is_acknowledged_and_stops_the_clock, the_kernel_waits_until_it_is_to_run)
