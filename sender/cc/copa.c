@@ -542,6 +542,8 @@ static void copa_on_spurious(void *state, const void *config, uint64_t now_ns, s
 	struct copa *c = state;
 
 	c->slow_start = c->undo_slow_start;
+	if (!c->slow_start)
+		c->proven_segs = 0;
 	restart_velocity(c, DIR_NONE, now_ns);
 	set_out(c, config, max_f64(out->cwnd_segs, (double)c->undo_segs), out);
 }

@@ -159,9 +159,9 @@ static void divided_round(struct link *l, uint64_t *sent_ns, uint64_t *late_ns, 
 		hand_ack_at(l, i, i - from <= early ? *sent_ns : *late_ns);
 }
 
-// After a round with one ACK that says down, which ends slow start, eight rounds of which `thirds` and `more` ACKs say
-// up.
-static double largest_velocity(const char *group, uint64_t thirds, int more) {
+// After a round with one ACK that says down, which ends slow start, eight rounds of which `part` of `parts` and `more` ACKs
+// say up.
+static double largest_velocity(const char *group, uint64_t part, uint64_t parts, int more) {
 	struct link *l = HAND(.group = group);
 	uint64_t sent_ns = T0, late_ns = T0;
 	double velocity = 0, v;
@@ -171,7 +171,7 @@ static double largest_velocity(const char *group, uint64_t thirds, int more) {
 	for (int i = 0; i < 8; i++) {
 		uint64_t n = link_flow(l)->nxt - link_flow(l)->una;
 
-		divided_round(l, &sent_ns, &late_ns, n * thirds / 3 + (uint64_t)more);
+		divided_round(l, &sent_ns, &late_ns, n * part / parts + (uint64_t)more);
 		v = cc_observed(l, VELOCITY);
 		velocity = v > velocity ? v : velocity;
 	}
@@ -184,14 +184,25 @@ START_TEST(a_direction_needs_two_thirds_of_the_acks) {
 	const char *group = DATACENTER("rtt_min: 100ms, initial: 30, exit_gain: 1, drain_cap: 0");
 
 	ck_assert_double_eq(
-		largest_velocity(group, 2, 0), 1); // says up as often as the rule allows
-	ck_assert_double_ge(largest_velocity(group, 2, 1), 8);
-	ck_assert_double_eq(largest_velocity(group, 1, 0), 1); // and down
-	ck_assert_double_ge(largest_velocity(group, 1, -1), 4);
+		largest_velocity(group, 2, 3, 0), 1); // says up as often as the rule allows
+	ck_assert_double_ge(largest_velocity(group, 2, 3, 1), 8);
+	ck_assert_double_eq(largest_velocity(group, 1, 3, 0), 1); // and down
+	ck_assert_double_ge(largest_velocity(group, 1, 3, -1), 4);
+}
+END_TEST
+
+// More than the given part: where that is a half, 15 of 30 ACKs that say up and 15 that say down make none. A large delta
+// keeps the window from changing.
+START_TEST(half_of_the_acks_are_no_direction) {
+	const char *group = DATACENTER("votes: 50%, delta: 100, rtt_min: 100ms, initial: 31, "
+				       "exit_gain: 1, drain_cap: 0, velocity_cap: 0");
+
+	ck_assert_double_eq(largest_velocity(group, 1, 2, 0), 1);
+	ck_assert_double_ge(largest_velocity(group, 1, 2, 1), 8);
 }
 END_TEST
 
 TEST_MAIN(a_dialect_sets_what_was_not_written, slow_start_ends_as_in_mvfst,
 	velocity_grows_as_in_mvfst, velocity_grows_as_in_genericcc, losses_end_slow_start_only_here,
 	a_known_rtt_min_counts_from_the_first_packet, lambda_is_of_the_latest_rtt,
-	a_direction_needs_two_thirds_of_the_acks)
+	a_direction_needs_two_thirds_of_the_acks, half_of_the_acks_are_no_direction)

@@ -79,6 +79,13 @@ START_TEST(slow_start_ends_with_the_window_that_was_measured) {
 	ack.cwnd_at_send = 10;
 	cc_ack(&b, &ack);
 	CWND_EQ(&b, 20 - 1 / (0.5 * 20));
+
+	// It never raises the window: that may have been cut since the segment was sent.
+	cc_open(&b, "copa", NULL);
+	cc_ack_n(&b, 10, 50 * MS, 50 * MS);
+	ack.cwnd_at_send = 40;
+	cc_ack(&b, &ack);
+	CWND_EQ(&b, 20 - 1 / (0.5 * 20));
 }
 END_TEST
 
@@ -228,6 +235,13 @@ START_TEST(an_unchanged_window_has_no_direction) {
 	ack.cwnd_at_send -= 1e-9;
 	cc_ack(&b, &ack);
 	ck_assert_double_eq(cc_observed(&b, VELOCITY), 1);
+	// No direction is not a direction that lasts.
+	for (int i = 0; i < 8; i++) {
+		ack = cc_ack_of(&b, now_ns += 20 * MS, 20 * MS);
+		ack.cwnd_limited = false;
+		cc_ack(&b, &ack);
+		ck_assert_double_eq(cc_observed(&b, VELOCITY), 1);
+	}
 }
 END_TEST
 
@@ -368,6 +382,23 @@ START_TEST(heavy_loss_halves_and_turns_down_until_it_ends) {
 }
 END_TEST
 
+// Heavy loss ends slow start with half of the window; the exit by delay, 0.7 of the window sent, is not taken as well.
+START_TEST(heavy_loss_ends_slow_start) {
+	struct cc_bench b;
+	struct cc_ack ack;
+
+	CC_OPEN(&b, "copa", "initial", "80", "loss_exit", "no");
+	ack = cc_ack_of(&b, 50 * MS, 50 * MS);
+	ack.cwnd_limited = false;
+	ack.acked_segs = 20;
+	ack.lost_segs = 20;
+	ack.cwnd_at_send = 30;
+	cc_ack(&b, &ack);
+	ck_assert_int_eq(cc_mode(&b), DEFAULT);
+	CWND_EQ(&b, 40 - 20 / (0.5 * 40));
+}
+END_TEST
+
 // A flow of few segments per round trip that loses most of them is judged as soon as ten have come
 // together, over as many round trips as that takes; nine say nothing yet.
 START_TEST(a_loss_rate_of_nine_segments_says_nothing) {
@@ -434,6 +465,10 @@ START_TEST(an_echo_of_congestion_halves_and_ends_slow_start) {
 	cc_loss(&b, 21 * MS, 40, true);
 	CWND_EQ(&b, 20.5);
 	ck_assert_int_eq(cc_mode(&b), DEFAULT);
+	// In default mode it ends the acceleration upwards.
+	OPEN_DEFAULT(&b, 20 * MS, "initial", "100");
+	cc_loss(&b, speed_up(&b, 8) + 1, 100, true);
+	ck_assert_double_eq(cc_observed(&b, VELOCITY), 1);
 }
 END_TEST
 
@@ -456,8 +491,35 @@ START_TEST(a_timeout_restarts_from_the_minimum) {
 	ack.acked_segs = 3;
 	cc_ack(&b, &ack);
 	CWND_EQ(&b, 23);
+	ack.cwnd_limited = false;
+	cc_ack(&b, &ack);
+	CWND_EQ(&b, 23);
 	cc_loss(&b, 2020 * MS, 20, false);
 	ck_assert_int_eq(cc_mode(&b), DEFAULT);
+}
+END_TEST
+
+// What the last slow start has left, its spread pacing, and heavy losses of before the timeout are over.
+START_TEST(slow_start_after_a_timeout_is_as_the_first) {
+	struct cc_bench b;
+	uint64_t now_ns = 1000 * MS;
+
+	OPEN_DEFAULT(&b, 20 * MS, "initial", "100");
+	for (int i = 0; i < 2; i++)
+		lossy_round(&b, &now_ns, 9);
+	ck_assert_double_lt(b.out.cwnd_segs, 51);
+	cc_rto(&b, 1500 * MS, 40);
+	cc_ack_n(&b, 2, 2000 * MS, 20 * MS);
+	ck_assert_int_eq(cc_mode(&b), SLOW_START);
+	CWND_EQ(&b, 4);
+
+	CC_OPEN(&b, "copa", "initial", "100");
+	cc_ack_n(&b, 1, 50 * MS, 50 * MS);
+	cc_loss(&b, 60 * MS, 100, false);
+	cc_rto(&b, 500 * MS, 100);
+	cc_ack_n(&b, 2, 600 * MS, 50 * MS);
+	ck_assert_int_eq(cc_mode(&b), SLOW_START);
+	ck_assert_double_eq_tol(b.out.pacing_bps, 2 * 4 * 8000 / 0.05, 1e-3);
 }
 END_TEST
 
@@ -485,6 +547,10 @@ START_TEST(idling_restarts_from_the_initial_window) {
 	b.ops->on_idle(b.state, b.config, 5000 * MS, 3000 * MS, &b.out);
 	CWND_EQ(&b, 10);
 	ck_assert_int_eq(cc_mode(&b), SLOW_START);
+	// A smaller window stays.
+	cc_rto(&b, 6000 * MS, 10);
+	b.ops->on_idle(b.state, b.config, 9000 * MS, 3000 * MS, &b.out);
+	CWND_EQ(&b, 2);
 }
 END_TEST
 
@@ -520,6 +586,10 @@ START_TEST(competitive_mode_is_aimd_on_one_over_delta) {
 		next_round(&b, &now_ns, 20 * MS);
 	}
 	ck_assert_double_eq_tol(1 / cc_observed(&b, DELTA), 2, 1e-6); // delta <= 0.5
+	while (cc_observed(&b, DELTA) > 1 / 5.5)
+		next_round(&b, &now_ns, 20 * MS);
+	cc_rto(&b, now_ns + 1, 10); // a timeout is a loss
+	ck_assert_double_eq_tol(1 / cc_observed(&b, DELTA), 3, 1e-5);
 }
 END_TEST
 
@@ -553,6 +623,41 @@ START_TEST(auto_mode_waits_eight_round_trips) {
 	while (cc_mode(&b) == DEFAULT && rounds++ < 20)
 		next_round(&b, &now_ns, 60 * MS);
 	ck_assert_int_eq(rounds, 8);
+	ck_assert_double_eq(cc_observed(&b, DELTA), 0.5); // it begins with the configured one
+}
+END_TEST
+
+// Round trips of slow start do not count: that has a queue of its own, here of 2 ms.
+START_TEST(auto_mode_does_not_count_in_slow_start) {
+	struct cc_bench b;
+	uint64_t now_ns = 1000 * MS;
+
+	CC_OPEN(&b, "copa", "mode", "auto");
+	for (int i = 0; i < 20; i++) {
+		struct cc_ack ack = cc_ack_of(&b, now_ns += 22 * MS, i == 0 ? 20 * MS : 22 * MS);
+
+		ack.cwnd_limited = false;
+		cc_ack(&b, &ack);
+		ck_assert_int_eq(cc_mode(&b), SLOW_START);
+	}
+	cc_loss(&b, now_ns, 10, false);
+	ck_assert_int_eq(cc_mode(&b), DEFAULT);
+}
+END_TEST
+
+// 9.5 segments and 0.4 of 20.4 ms are a queue of 0.19 segments: nearly empty, though the RTT never falls.
+START_TEST(auto_mode_takes_a_quarter_of_a_segment_for_empty) {
+	struct cc_bench b;
+	uint64_t now_ns = 1000 * MS;
+
+	OPEN_DEFAULT(&b, 20 * MS, "mode", "auto");
+	for (int i = 0; i < 20; i++) {
+		struct cc_ack ack = cc_ack_of(&b, now_ns += 21 * MS, 20400000);
+
+		ack.cwnd_limited = false;
+		cc_ack(&b, &ack);
+		ck_assert_int_eq(cc_mode(&b), DEFAULT);
+	}
 }
 END_TEST
 
@@ -649,6 +754,32 @@ START_TEST(slow_start_after_a_timeout_goes_on_to_half_the_window) {
 	b.out.cwnd_segs = 20;
 	cc_loss(&b, 5100 * MS, 20, false);
 	ck_assert_int_eq(cc_mode(&b), 1);
+	// A second timeout in a row is one of the same window, though 2 segments are left of it: now a quarter.
+	CC_OPEN(&b, "copa", "initial", "100");
+	cc_rto(&b, 100 * MS, 100);
+	cc_rto_repeated(&b, 300 * MS, 2);
+	b.out.cwnd_segs = 24;
+	cc_loss(&b, 400 * MS, 24, false);
+	ck_assert_int_eq(cc_mode(&b), 0);
+	b.out.cwnd_segs = 25;
+	cc_loss(&b, 500 * MS, 25, false);
+	ck_assert_int_eq(cc_mode(&b), 1);
+}
+END_TEST
+
+// Nor does it after a spurious timeout, which ends that slow start.
+START_TEST(a_timeout_that_is_taken_back_proves_nothing) {
+	struct cc_bench b;
+
+	OPEN_DEFAULT(&b, 20 * MS, "initial", "100");
+	cc_rto(&b, 1500 * MS, 100);
+	b.ops->on_spurious(b.state, b.config, 1600 * MS, &b.out);
+	ck_assert_int_eq(cc_mode(&b), DEFAULT);
+	b.ops->on_idle(b.state, b.config, 5000 * MS, 3400 * MS, &b.out);
+	ck_assert_int_eq(cc_mode(&b), SLOW_START);
+	b.out.cwnd_segs = 20;
+	cc_loss(&b, 5100 * MS, 20, false);
+	ck_assert_int_eq(cc_mode(&b), DEFAULT);
 }
 END_TEST
 
@@ -688,4 +819,6 @@ TEST_MAIN(slow_start_doubles_per_round_trip, slow_start_ends_with_the_window_tha
 	no_sample_changes_nothing, very_long_rtts_saturate,
 	parameters_follow_while_running_and_refuse_nonsense,
 	slow_start_after_a_timeout_goes_on_to_half_the_window,
-	loss_rate_counts_anew_after_a_timeout)
+	loss_rate_counts_anew_after_a_timeout, auto_mode_does_not_count_in_slow_start,
+	auto_mode_takes_a_quarter_of_a_segment_for_empty, heavy_loss_ends_slow_start,
+	slow_start_after_a_timeout_is_as_the_first, a_timeout_that_is_taken_back_proves_nothing)
