@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // AccECN against RFC 9768: its handshake tables, the decoding of ACE (appendix A.2), the option's bytes, and what hosts
 // count of the marks of a path.
+#include "cc_transport.h"
 #include "common/net/wire.h"
 #include "common/net/wire_accecn.h"
-#include "link.h"
 #include "sender/tcp/accecn.h"
 
 #define GROUP "{cc: dctcp, ecn_feedback: accecn, source: {size: {bytes: 2MB}}"
@@ -118,6 +118,22 @@ START_TEST(no_more_marks_than_packets) {
 }
 END_TEST
 
+// Section 3.2.3.2.3 and appendix A.2: bytes are compared with those of the ACK before. If that one had no option, they may be
+// of marks that ACE told already, and the most is assumed.
+START_TEST(bytes_count_from_the_ack_before) {
+	struct accecn_sender s = {.cep = 5, .ceb = 1000, .ceb_known = true};
+	struct seg ack = {.flags = SEG_ACK};
+
+	seg_set_ace(&ack, 5);
+	ck_assert_uint_eq(accecn_marks(&s, &ack, 2, 1000), 0);
+	ack.options |= SEG_OPT_ACCECN0;
+	ack.ecn_fields = 3;
+	ack.ecn_bytes[SEG_ECN_CEB] = 1000;
+	ck_assert_uint_eq(accecn_marks(&s, &ack, 8, 1000), 8);
+	ck_assert_uint_eq(accecn_marks(&s, &ack, 8, 1000), 0); // the second in a row that has it
+}
+END_TEST
+
 // An option that is longer than those we know has three fields, as far as we know.
 START_TEST(longer_options) {
 	static const uint8_t bytes[17] = {172, 17, 0, 0, 1, 0, 0, 2, 0, 0, 3, 9, 9, 9, 9, 9, 9};
@@ -194,6 +210,24 @@ START_TEST(frames_survive_the_wire) {
 			ck_assert_uint_eq(got.ecn_bytes[SEG_ECN_CEB], 0x102030);
 		}
 	}
+}
+END_TEST
+
+// Section 3.2.1: bytes of payload by codepoint, those of Not-ECT packets in none; each packet with CE adds one to r.cep, also
+// if it has no payload.
+START_TEST(bytes_are_counted_by_codepoint) {
+	struct accecn_counters c = accecn_counters_init();
+
+	accecn_count(&c, ECN_ECT0, 100);
+	accecn_count(&c, ECN_ECT1, 1000);
+	accecn_count(&c, ECN_NOT_ECT, 10000);
+	ck_assert_uint_eq(c.cep, 5);
+	accecn_count(&c, ECN_CE, 100000);
+	accecn_count(&c, ECN_CE, 0);
+	ck_assert_uint_eq(c.cep, 7);
+	ck_assert_uint_eq(c.bytes[SEG_ECN_E0B], 1 + 100);
+	ck_assert_uint_eq(c.bytes[SEG_ECN_E1B], 1 + 1000);
+	ck_assert_uint_eq(c.bytes[SEG_ECN_CEB], 100000);
 }
 END_TEST
 
@@ -293,6 +327,60 @@ START_TEST(ace_needs_no_option) {
 		link_close(l);
 		link_close(c);
 	}
+}
+END_TEST
+
+// A connection by hand that has agreed on AccECN.
+static struct link *agreed(void) {
+	struct link *l = LINK(.group = "{cc: {dctcp: {initial: 10}}, ecn_feedback: accecn, "
+				       "ack_every: 1, rto_min: 10s, tlp: no}",
+		.hand = true);
+	struct seg s = hand_syn_ack(l, HAND_RTT);
+
+	link_run(l, 0);
+	seg_set_ace(&s, 2);
+	hand_feed(l, &s, HAND_RTT);
+	ck_assert(link_flow(l)->accecn);
+	return l;
+}
+
+static void feed_cep(struct link *l, struct seg s, uint32_t cep, uint64_t now_ns) {
+	seg_set_ace(&s, cep & 7);
+	hand_feed(l, &s, now_ns);
+}
+
+// The counter of an ACK that another has overtaken is behind what is known already: read as a newer one it would have gone
+// round. Its SACK block is news, though. One has an older acknowledgement number, the other an older timestamp.
+START_TEST(an_overtaken_ack_counts_no_marks) {
+	struct link *l = agreed();
+	struct seg s;
+
+	feed_cep(l, hand_ack(l, 3, 40 * MS), 5 + 2, 40 * MS);
+	ck_assert_uint_eq(link_flow(l)->count.ce_segs, 2);
+	s = hand_ack(l, 1, 40 * MS);
+	hand_sack(l, &s, 5, 6);
+	feed_cep(l, s, 5 + 1, 40 * MS + 1);
+	ck_assert_uint_eq(link_flow(l)->sacked, 1);
+	s = hand_ack(l, 3, 39 * MS);
+	hand_sack(l, &s, 6, 7);
+	feed_cep(l, s, 5 + 1, 40 * MS + 2);
+	ck_assert_uint_eq(link_flow(l)->sacked, 2);
+	ck_assert_uint_eq(link_flow(l)->count.ce_segs, 2);
+	feed_cep(l, hand_ack(l, 7, 41 * MS), 5 + 3, 41 * MS);
+	ck_assert_uint_eq(link_flow(l)->count.ce_segs, 3);
+	link_close(l);
+}
+END_TEST
+
+// An ACK may tell marks of segments that others have acknowledged: all are counted, but of its own segments no more than all
+// are marked. An average of marks beyond 1 would turn a reduction into a window below zero.
+START_TEST(not_more_than_all_segments_are_marked) {
+	struct link *l = agreed();
+
+	feed_cep(l, hand_ack(l, 1, 40 * MS), 5 + 2, 40 * MS);
+	ck_assert_uint_eq(link_flow(l)->count.ce_segs, 2);
+	OBSERVED_EQ(l, 2, 1); // M
+	link_close(l);
 }
 END_TEST
 
@@ -459,7 +547,9 @@ END_TEST
 TEST_MAIN(the_table_of_the_syn_ack, the_syn, ace_is_three_flags, ace_without_the_option,
 	ace_with_the_option, the_option_on_the_wire, frames_survive_the_wire, hosts_agree,
 	peers_without_it, all_marks_are_counted, ace_needs_no_option,
-	zeroed_feedback_without_the_option, marks_are_acknowledged_soon,
+	zeroed_feedback_without_the_option, bytes_count_from_the_ack_before,
+	bytes_are_counted_by_codepoint, an_overtaken_ack_counts_no_marks,
+	not_more_than_all_segments_are_marked, marks_are_acknowledged_soon,
 	the_examples_with_the_option, no_more_marks_than_packets, longer_options,
 	echoes_nobody_hears, sack_blocks_leave_room, the_third_syn_is_without_ecn,
 	a_late_answer_still_agrees, a_path_that_clears_ace_ends_ecn,

@@ -98,15 +98,16 @@ static inline uint32_t held_ranges(const struct receiver *r) {
 
 static inline void check_receiver(const struct host *h, const struct receiver *r) {
 	bool repeated = source_scheduled(h->groups->group[r->group_index].source);
-	uint64_t end = r->rcv_nxt;
+	uint64_t end = r->rcv_nxt, held = 0;
 	const struct range *last = NULL;
 
 	for (const struct range *g = r->head; g != NULL; g = g->next) {
 		NEED(g->start > end && g->end > g->start); // sorted, disjoint, not adjacent
 		end = g->end;
+		held += g->end - g->start;
 		last = g;
 	}
-	NEED(r->tail == last);
+	NEED(r->tail == last && r->range_bytes == held);
 	// A receiver of a source with a schedule has had connections before.
 	NEED((repeated ? r->count.bytes >= r->rcv_nxt : r->count.bytes == r->rcv_nxt) && !r->dsack);
 	for (uint8_t i = 0; i < r->sack_count; i++) {

@@ -154,6 +154,51 @@ START_TEST(fin_beyond_a_hole_is_reported) {
 }
 END_TEST
 
+// RFC 2883: the duplicate comes first and is what came twice, though it may end where the FIN is.
+START_TEST(a_duplicate_comes_before_the_fin) {
+	struct link *l = RCV("");
+	uint32_t fin;
+
+	syn(l, 7, ALL_OPTIONS, 0, 0);
+	fin = 7 + 1 + 4 * LEN;
+	feed_seg(l, 0, 0);
+	feed_fin(l, 4 * LEN, 0);
+	feed_seg(l, 0, 0);
+	ck_assert_uint_eq(last_ack(l)->sack_count, 2);
+	block(l, 0, 0, 1);
+	ck_assert_uint_eq(last_ack(l)->sack[1].start, fin);
+	ck_assert_uint_eq(last_ack(l)->sack[1].end, fin + 1);
+	feed_seg(l, 2, 0);
+	feed_seg(l, 3, 0);
+	feed_seg(l, 3, 0);
+	ck_assert_uint_eq(last_ack(l)->sack_count, 2);
+	block(l, 0, 3, 4);
+	ck_assert_uint_eq(last_ack(l)->sack[1].start, 7 + 1 + 2 * LEN);
+	ck_assert_uint_eq(last_ack(l)->sack[1].end, fin + 1);
+	link_close(l);
+}
+END_TEST
+
+// With more holes than blocks the block that ends with the FIN was reported before newer ones. The FIN alone does not push
+// one of these out.
+START_TEST(a_fin_that_was_reported_makes_room_for_newer_blocks) {
+	struct link *l = RCV("");
+
+	syn(l, 7, ALL_OPTIONS, 0, 0);
+	feed_fin(l, 10 * LEN, 0);
+	feed_seg(l, 9, 0);
+	ck_assert_uint_eq(last_ack(l)->sack[0].start, 7 + 1 + 9 * LEN);
+	ck_assert_uint_eq(last_ack(l)->sack[0].end, 7 + 1 + 10 * LEN + 1);
+	for (uint64_t i = 7; i >= 3; i -= 2)
+		feed_seg(l, i, 0);
+	ck_assert_uint_eq(last_ack(l)->sack_count, 3);
+	block(l, 0, 3, 4);
+	block(l, 1, 5, 6);
+	block(l, 2, 7, 8);
+	link_close(l);
+}
+END_TEST
+
 // A retransmission arrives, then the late original with its older timestamp: without the DSACK the
 // sender would never learn that it sent again for nothing.
 START_TEST(late_original_is_reported_though_paws_refuses_it) {
@@ -415,7 +460,9 @@ END_TEST
 TEST_MAIN(hole_is_reported_at_once_until_it_is_filled, blocks_are_reported_newest_first,
 	four_blocks_without_timestamps, duplicate_below_is_reported_once,
 	duplicate_above_comes_with_the_block_around_it, full_report_makes_room_for_a_duplicate,
-	fin_beyond_a_hole_is_reported, late_original_is_reported_though_paws_refuses_it,
+	fin_beyond_a_hole_is_reported, a_duplicate_comes_before_the_fin,
+	a_fin_that_was_reported_makes_room_for_newer_blocks,
+	late_original_is_reported_though_paws_refuses_it,
 	late_segment_that_paws_refuses_is_no_duplicate_where_it_is_new,
 	ranges_and_reports_are_those_of_a_byte_map, thousands_of_holes_need_few_steps,
 	empty_range_pool_refuses_and_recovers)
