@@ -105,15 +105,20 @@ int folder_name(struct run *r, time_t now, struct err *err) {
 int folder_make(struct run *r, struct err *err) {
 	char path[sizeof(r->dir)];
 	struct stat st;
+	int error = 0; // of the first of its parents that could not be made
 
 	memcpy(path, r->dir, sizeof(path));
 	for (char *slash = path + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
 		*slash = '\0';
-		mkdir(path, 0777); // what fails here fails below, with the reason
+		if (mkdir(path, 0777) < 0 && errno != EEXIST && error == 0)
+			error = errno;
 		*slash = '/';
 	}
-	if (mkdir(path, 0777) < 0 && errno != EEXIST)
-		return err_set(err, -errno, "%s: cannot be created: %s", path, strerror(errno));
+	if (mkdir(path, 0777) < 0 && errno != EEXIST) {
+		error = errno == ENOENT && error != 0 ? error : errno;
+		return err_set(err, -error, "%s: cannot be created: %s%s", path, strerror(error),
+			r->options->out_dir == NULL ? "; --out chooses another place" : "");
+	}
 	if (stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
 		return err_set(err, -ENOTDIR, "%s: cannot be created: a file has this name", path);
 	return 0;

@@ -130,6 +130,17 @@ def test_a_folder_that_cannot_be_made(weir_sim: Path, tmp_path: Path) -> None:
     assert "Not a directory" in done.stderr
 
 
+def test_a_parent_that_cannot_be_made_has_its_own_reason(weir_sim: Path, tmp_path: Path) -> None:
+    """In a folder without permission to write, `runs` was said not to exist."""
+    config = tmp_path / "x.yaml"
+    config.write_text(GOOD)
+    done = weir_sim_on(weir_sim, config, "--out", "/sys/weir/run")
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("weir-sim: /sys/weir/run: cannot be created: ")
+    assert "No such file" not in done.stderr
+
+
 def test_a_capture_that_cannot_be_written(weir_sim: Path, tmp_path: Path) -> None:
     """Refused before the run; what fails later is in the manifest: it is not still running."""
     config, out = tmp_path / "x.yaml", tmp_path / "run"
