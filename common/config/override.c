@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SHOWN_MAX 120 // bytes of a value in the place of a message
+
 static_assert(CONFIG_ITEM_SIZE == CONFIG_KEY_MAX + 24, "a key and a number");
 
 // Where the walk along the path is.
@@ -207,16 +209,27 @@ static const char *next_part(struct walk *w, const char *path, const char *end) 
 	return path + len;
 }
 
+// "-o path=value" as messages name it. A long value is cut, or a message would have no room for what is wrong.
+static const char *place_of(struct config *c, const char *assignment, const char *equals) {
+	size_t room = (size_t)(equals != NULL ? equals - assignment : 0) + SHOWN_MAX;
+	bool cut = strlen(assignment) > room;
+	size_t size = strlen(assignment) + sizeof("-o ...");
+	char *source = config_alloc(c, size);
+
+	while (cut && (assignment[room] & 0xC0) == 0x80) // within a character
+		room--;
+	snprintf(source, size, "-o %.*s%s", (int)room, assignment, cut ? "..." : "");
+	return source;
+}
+
 int config_override(struct config *c, const char *assignment, struct err *err) {
 	const char *equals = strchr(assignment, '=');
-	size_t size = strlen(assignment) + sizeof("-o ");
-	char *source = config_alloc(c, size);
+	const char *source = place_of(c, assignment, equals);
 	struct walk w = {.doc = c, .source = source, .slot = &c->root, .err = err};
 	struct config_node *value;
 	const char *part = assignment;
 	int rc;
 
-	snprintf(source, size, "-o %s", assignment);
 	if (equals == NULL)
 		return err_set(err, -EINVAL, "%s: write it as -o path.to.key=value", source);
 	w.done = assignment;

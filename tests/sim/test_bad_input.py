@@ -141,6 +141,18 @@ def test_a_parent_that_cannot_be_made_has_its_own_reason(weir_sim: Path, tmp_pat
     assert "No such file" not in done.stderr
 
 
+def test_a_long_override_leaves_room_for_what_is_wrong(weir_sim: Path, tmp_path: Path) -> None:
+    """The message was all override and no sentence."""
+    config = tmp_path / "x.yaml"
+    config.write_text(GOOD)
+    groups = ", ".join(f"{{count: {n}, cc: copa, name: gröup{n}}}" for n in range(1, 40))
+    done = weir_sim_on(weir_sim, config, "-o", f"flows=[{groups}, {{count: 0, cc: copa}}]")
+
+    assert done.returncode == 2
+    assert done.stderr.startswith("weir-sim: -o flows=[{count: 1, cc: copa, name: gröup1}, {")
+    assert done.stderr.endswith("...: count: 0 is not in [1, 1000000]\n")
+
+
 def test_a_capture_that_cannot_be_written(weir_sim: Path, tmp_path: Path) -> None:
     """Refused before the run; what fails later is in the manifest: it is not still running."""
     config, out = tmp_path / "x.yaml", tmp_path / "run"
