@@ -99,3 +99,17 @@ def test_probes_that_nobody_answers(weir, config, tmp_path):
     done = weir("probe", str(config), "--at", "2990ms", "--out", place)
     assert done.status == 1
     assert "no probe was answered before the run ended" in done.err
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "sentence"),
+    [
+        ("--count", "0", "count: 0 is not in [1, 64]"),
+        ("--interval", "5", "interval: '5' is not a time such as 20ms"),
+    ],
+)
+def test_a_bad_option_is_a_sentence_without_what_it_became(weir, config, option, value, sentence):
+    """Before it stood all groups of flows, as JSON."""
+    done = weir("probe", str(config), option, value)
+    assert done.status == 2
+    assert done.err == f"weir-sim: {config}, with the probes: {sentence}\n"

@@ -8,6 +8,8 @@ the formulas.
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,6 +72,12 @@ def override(config: Path, probing: Probing, duration: str | None) -> str:
     }
     own = [] if probing.alone else flows
     return "flows=" + json.dumps([*own, like | probes])
+
+
+def renamer(config: Path) -> Callable[[str], str]:
+    """Of a message, the place: the user has not written the override."""
+    place = re.compile(r"-o flows=\[.*?(\]|\.\.\.)(?=: [a-z])")
+    return lambda line: place.sub(lambda _: f"{config}, with the probes", line, count=1)
 
 
 def half(config: Path, duration: object) -> str:

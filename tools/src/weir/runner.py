@@ -471,7 +471,8 @@ def merge_live(out: Path, killed: Mapping[str, str], listener: Listener) -> None
 class Bar:
     """The listener for a terminal: a progress bar, messages above it.
 
-    `done` and `whole` are keys of its progress objects; `text` makes the words beside the bar.
+    `done` and `whole` are keys of its progress objects; `text` makes the words beside the bar,
+    `rename` what is shown of a message.
     """
 
     def __init__(
@@ -481,8 +482,10 @@ class Bar:
         done: str = "virtual_s",
         whole: str = "duration_s",
         text: Callable[[dict[str, Any]], str] | None = None,
+        rename: Callable[[str], str] | None = None,
     ) -> None:
         self.console = console
+        self.rename = rename or str
         self.what, self.done, self.whole = what, done, whole
         self.text = text or times
         self.bar = progress(console)
@@ -505,8 +508,8 @@ class Bar:
         )
 
     def message(self, line: str) -> None:
-        """A line of a program, unchanged."""
-        self.console.print(line, markup=False, highlight=False, soft_wrap=True)
+        """A line of a program."""
+        self.console.print(self.rename(line), markup=False, highlight=False, soft_wrap=True)
 
 
 def left(wall_s: float, done: float, whole: float) -> list[str]:

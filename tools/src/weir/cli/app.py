@@ -20,6 +20,7 @@ from weir.cli import pcap as pcap_commands
 from weir.cli.usage import examples
 from weir.errors import UserError, guarded
 
+
 app = typer.Typer(
     help="Runs Weir's experiments and turns them into numbers and figures.",
     add_completion=False,
@@ -170,7 +171,8 @@ def probe_(
     place = out or runner.default_out(config)
     options = runner.Options(config, place, overrides, seed, duration, None, force)
     runner.identify()
-    with runner.Bar(summary.console(stderr=True), "probing") as bar:
+    console = summary.console(stderr=True)
+    with runner.Bar(console, "probing", rename=probe.renamer(config)) as bar:
         status, loaded = runner.execute(options, bar, live)
     if status != 0 or loaded is None:
         raise typer.Exit(status or 1)
