@@ -36,6 +36,12 @@ def test_the_result_runs(weir, build_env, tmp_path):
     assert [group["flows"] for group in summary["groups"]] == [2, 1]
 
 
+def test_a_name_with_a_space_can_be_copied(weir, build_env, tmp_path):
+    done = weir("init", "my first.yaml", *FLAGS, env=build_env)
+    assert done.out == "'my first.yaml' is written; next: weir run 'my first.yaml'\n"
+    assert "#   weir run 'my first.yaml'  " in (tmp_path / "my first.yaml").read_text()
+
+
 def test_editors_find_the_schema(weir, build_env, tmp_path):
     assert weir("init", "sub.yaml", *FLAGS, env=build_env).status == 0
     [line] = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -205,7 +206,8 @@ def init_(
 
     given = {"rate": rate, "flows": flows, "duration": duration}
     init.write(file, given, force, sys.stdin.isatty)
-    print(f"{file} is written; next: weir run {file}")
+    name = shlex.quote(str(file))
+    print(f"{name} is written; next: weir run {name}")
 
 
 @app.command(

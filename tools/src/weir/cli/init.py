@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -87,7 +88,7 @@ def config(answers: Answers, file: Path) -> str:
     text = CONFIG.format(
         rate=answers.rate,
         duration=answers.duration,
-        file=file,
+        file=shlex.quote(str(file)),
         schema=modeline(file),
         flows=" and ".join(f"{count} {cc}" for count, cc in chosen),
         groups="".join(f"  - {{count: {count}, cc: {cc}}}\n" for count, cc in chosen),
