@@ -45,6 +45,14 @@ def until_stopped():
 """
 
 
+SHORT = """duration: 1s
+paths:
+  forward: [{link: {rate: 1Gbit, queue: {fifo: {limit: 20pkt}}}}, {delay: {delay: 1ms}}]
+  reverse: [{delay: {delay: 1ms}}]
+flows: [{count: 2, cc: newreno}]
+"""
+
+
 def one_line(text):
     lines = text.strip().splitlines()
     assert len(lines) == 1, text
@@ -372,6 +380,23 @@ def interrupted(argv, env=None, pending=False):
         text=True,
         timeout=60,
     )
+
+
+def test_a_command_that_ctrl_c_ends_says_so(weir_sim, tmp_path):
+    """A sweep ended without a word, once the library behind the command line had changed."""
+    (tmp_path / "x.yaml").write_text(SHORT)
+    (tmp_path / "s.yaml").write_text("config: x.yaml\nduration: 24h\nseeds: 1\n")
+    argv = [sys.executable, "-m", "weir", "sweep", "s.yaml", "--out", "out"]
+    process = subprocess.Popen(argv, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("out/.*.cell/*.ring")):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert said.splitlines()[-1] == "weir: interrupted"
+    assert "Traceback" not in said
 
 
 def test_ctrl_c_at_once_is_no_traceback(tmp_path):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+import typer.core
 
 from weir import __version__
 from weir.cli import complete, usage
@@ -22,7 +23,20 @@ from weir.cli.usage import examples
 from weir.errors import UserError, guarded
 
 
+class Commands(typer.core.TyperGroup):
+    """All commands: what Ctrl-C ends says so."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Runs the command."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            print("\nweir: interrupted", file=sys.stderr)
+            raise typer.Exit(130) from None
+
+
 app = typer.Typer(
+    cls=Commands,
     help="Runs Weir's experiments and turns them into numbers and figures.",
     add_completion=False,
     no_args_is_help=True,
