@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The weir command: bad input is one sentence and the right status; children are looked after."""
 
+import fcntl
 import json
 import os
+import pty
 import re
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
+from contextlib import suppress
 
 import pytest
 from synthetic import make_run
@@ -152,6 +157,29 @@ def test_run_shows_messages_tables_ledger_and_report(weir, programs, tmp_path):
     assert re.fullmatch(r"runs/x-\d{8}T\d{6}Z/report.html", path)
     assert (tmp_path / path).stat().st_size > 10_000
     assert "ledger: balanced" in done.out
+
+
+@pytest.mark.parametrize("term", ["xterm", "dumb"])
+@pytest.mark.parametrize("columns", [60, 80])
+def test_a_narrow_terminal_cuts_no_number_off(tmp_path, term, columns):
+    """At 80 columns the first command's table had `1,0…` flows."""
+    run = make_run(tmp_path / "run")
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    argv = [sys.executable, "-m", "weir", "summary", str(run)]
+    env = {**os.environ, "TERM": term}
+    process = subprocess.Popen(argv, stdin=theirs, stdout=theirs, stderr=theirs, env=env)
+    os.close(theirs)
+    shown = b""
+    with suppress(OSError):  # the terminal is gone
+        while data := os.read(ours, 1 << 16):
+            shown += data
+    os.close(ours)
+    assert process.wait(60) == 0
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown.decode())
+    assert "…" not in text
+    for column in summary.GROUP_COLUMNS + summary.LINK_COLUMNS:
+        assert column in text
 
 
 def test_run_without_report(weir, programs, tmp_path):

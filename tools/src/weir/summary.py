@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.console import Console
+from rich.cells import cell_len
+from rich.console import Console, ConsoleDimensions
 from rich.progress import BarColumn, Progress, TextColumn
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from weir import units
@@ -38,6 +39,7 @@ LINK_COLUMNS = (
 )
 
 VERDICTS_SHOWN = 8
+FOLDED_WIDTH = 16  # at least, of a column whose text may be folded
 SEED_UNUSED = "the seed changes nothing (no loss, no jitter, nothing random was drawn)"
 ANALYSER = "weir-pcap"  # a summary's `program` of a capture
 SIMULATOR = "weir-sim"  # a summary's `program` in virtual time
@@ -45,7 +47,7 @@ EMULATION_COLUMNS = ("emulation error", "median", "p99", "p99.9", "largest", "ra
 
 
 def console(stderr: bool = False) -> Console:
-    """A console that never cuts a number off: a narrow terminal wraps."""
+    """A console for people, or a pipe."""
     made = Console(stderr=stderr, highlight=False)
     if not stderr:
         made.width = max(100 if made.is_terminal else 120, made.width)
@@ -213,14 +215,30 @@ def table(columns: tuple[str, ...], rows: list[Row], left: int) -> Table:
     return made
 
 
+def print_table(out: Console, made: Table) -> None:
+    """Prints a table without cutting a number off: a terminal that is narrower wraps its lines."""
+    before = out.size
+    needed = sum(2 + width(column) for column in made.columns)
+    out.size = ConsoleDimensions(max(before.width, needed), before.height)
+    out.print(made)
+    out.size = before
+
+
+def width(column: Column) -> int:
+    """What a column of `table` needs; one whose text may be folded takes what is left."""
+    if not column.no_wrap:
+        return FOLDED_WIDTH
+    return max(cell_len(str(cell)) for cell in (column.header, *column.cells))
+
+
 def show(summary: dict[str, Any], out: Console) -> None:
     """Groups, links, fairness, ledger, speed."""
     groups, links = group_rows(summary), link_rows(summary)
     if groups:
-        out.print(table(GROUP_COLUMNS, groups, left=2))
+        print_table(out, table(GROUP_COLUMNS, groups, left=2))
         out.print()
     if links:
-        out.print(table(LINK_COLUMNS, links, left=1))
+        print_table(out, table(LINK_COLUMNS, links, left=1))
         out.print()
     if len(groups) > 1 and summary.get("jfi") is not None:
         out.print(f"JFI of all flows {ratio(summary['jfi'])}")
@@ -228,7 +246,7 @@ def show(summary: dict[str, Any], out: Console) -> None:
         out.print(stopped(stop))
     errors = emulation_rows(summary)
     if errors:
-        out.print(table(EMULATION_COLUMNS, errors, left=1))
+        print_table(out, table(EMULATION_COLUMNS, errors, left=1))
         out.print()
     for line in summary.get("why", []):
         out.print(f"why: {line}", soft_wrap=True, markup=False)

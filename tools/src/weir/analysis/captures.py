@@ -147,10 +147,7 @@ def show_flows(found: pl.DataFrame, out: Console, most: int | None) -> None:
     largest = found.sort("acked_bytes", descending=True, maintain_order=True)
     part = largest if most is None else largest.head(most)
     rows = flow_rows(part)
-    out.width = max(
-        out.width, sum(max(len(row[i]) for row in [*rows, FLOW_COLUMNS]) + 2 for i in range(13))
-    )
-    out.print(summary.table(FLOW_COLUMNS, rows, left=3))
+    summary.print_table(out, summary.table(FLOW_COLUMNS, rows, left=3))
     if part.height < found.height:
         out.print(f"and {found.height - part.height:,} smaller ones: --all shows them")
 
@@ -212,7 +209,7 @@ def path_rows(numbers: Mapping[str, Any]) -> list[list[str]]:
 
 def show_compared(numbers: Mapping[str, Any], out: Console) -> None:
     """The table of both directions, and whether every packet is accounted for."""
-    out.print(summary.table(PATH_COLUMNS, path_rows(numbers), left=1))
+    summary.print_table(out, summary.table(PATH_COLUMNS, path_rows(numbers), left=1))
     for side, counts in numbers["ledger"]["captures"].items():
         read, *rest = ((name, int(count)) for name, count in counts.items())
         shown = [(name.replace("_", " "), count) for name, count in rest if count]

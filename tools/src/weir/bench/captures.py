@@ -310,7 +310,7 @@ def show(found: dict[str, Any], out: Console) -> None:
         ]
         for row in found["rows"]
     ]
-    out.print(summary.table(COLUMNS, cells, left=0))
+    summary.print_table(out, summary.table(COLUMNS, cells, left=0))
     out.print(
         "Processor time per packet: the median of the rounds, the least and the most. All captures"
         " have the same length in packets: with more flows, each flow has fewer packets to share"
@@ -326,4 +326,4 @@ def show(found: dict[str, Any], out: Console) -> None:
         ]
         for target in found["targets"]
     ]
-    out.print(summary.table(TARGET_COLUMNS, targets, left=1))
+    summary.print_table(out, summary.table(TARGET_COLUMNS, targets, left=1))

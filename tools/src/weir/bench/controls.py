@@ -113,7 +113,7 @@ def show(found: Mapping[str, Any], screen: Console) -> None:
                 f"{row['loop_ns']:.1f}",
             ]
         )
-    screen.print(summary.table(COLUMNS, table, left=1))
+    summary.print_table(screen, summary.table(COLUMNS, table, left=1))
     screen.print()
     beyond = [row["name"] for row in found["rows"] if not row["within"]]
     limits = f"{STATE_BYTES_MAX} bytes of state and {NS_MAX:.0f} ns per ACK"

@@ -110,7 +110,7 @@ def show(found: Mapping[str, Any], screen: Console) -> None:
         ]
         for row in found["rows"]
     ]
-    screen.print(summary.table(COLUMNS, cells, left=1))
+    summary.print_table(screen, summary.table(COLUMNS, cells, left=1))
     screen.print()
     beyond = [f"{row['name']} ({row['flows']:,})" for row in found["rows"] if not row["within"]]
     limit = f"{ABOVE_NS_MAX:.0f} ns above fifo"

@@ -297,7 +297,7 @@ def show(found: Mapping[str, Any], screen: Console) -> None:
     """The table, what was skipped, and what has to be known to read it."""
     lines = [line for row in found["rows"] for line in table_rows(row)]
     if lines:
-        screen.print(summary.table(COLUMNS, lines, left=1))
+        summary.print_table(screen, summary.table(COLUMNS, lines, left=1))
         screen.print()
     for line in [*lost_lines(found), *skipped_lines(found)]:
         screen.print(line, style="yellow", soft_wrap=True)

@@ -409,7 +409,7 @@ def table_row(row: Mapping[str, Any]) -> list[str]:
 def show(found: Mapping[str, Any], screen: Console) -> None:
     """The table, and what has to be known to read it."""
     rows = found["rows"]
-    screen.print(summary.table(COLUMNS, [table_row(row) for row in rows], left=0))
+    summary.print_table(screen, summary.table(COLUMNS, [table_row(row) for row in rows], left=0))
     screen.print()
     grown = found["growth"]
     if grown["weir"] is not None:

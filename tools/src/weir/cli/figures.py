@@ -84,8 +84,9 @@ def compare_(
         return
     table = comparison.differences(compared)
     screen = summary.console()
-    screen.width = max(screen.width, 60 * len(compared))  # no number is cut off
-    screen.print(summary.table(tuple(table.columns), [list(row) for row in table.rows], 1))
+    summary.print_table(
+        screen, summary.table(tuple(table.columns), [list(row) for row in table.rows], 1)
+    )
     screen.print(str(written), soft_wrap=True)
     for each in compared:
         for note in each.data.run.notes:

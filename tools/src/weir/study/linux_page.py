@@ -50,7 +50,7 @@ def show_plan(made: Plan, workers: int, screen: Console) -> None:
         [row["cell"], f"{row['virtual_s']} s", units.count(row["frames"]), f"{row['wall_s']:.1f} s"]
         for row in planned
     ]
-    screen.print(summary.table(("cell", "length", "frames", "wall"), rows, left=1))
+    summary.print_table(screen, summary.table(("cell", "length", "frames", "wall"), rows, left=1))
     total_s = sum(row["wall_s"] for row in planned)
     screen.print(
         f"{len(rows)} cells, {total_s:,.0f} s of one core at {US_PER_FRAME:.0f} µs per frame of a"
@@ -111,11 +111,13 @@ def as_data(pairs: Sequence[Pair]) -> dict[str, Any]:
 
 def show(pairs: Sequence[Pair], screen: Console) -> None:
     """The tables on a terminal."""
-    screen.print(summary.table(beside.COLUMNS, beside.alone_rows(pairs), left=3))
+    summary.print_table(screen, summary.table(beside.COLUMNS, beside.alone_rows(pairs), left=3))
     if mixes := beside.mix_rows(pairs):
-        screen.print(summary.table(beside.MIX_COLUMNS, mixes, left=2))
+        summary.print_table(screen, summary.table(beside.MIX_COLUMNS, mixes, left=2))
     screen.print("Losses of CUBIC before the end of the warm-up, by its slow start:")
-    screen.print(summary.table(beside.START_COLUMNS, beside.start_rows(pairs), left=2))
+    summary.print_table(
+        screen, summary.table(beside.START_COLUMNS, beside.start_rows(pairs), left=2)
+    )
     for text in explanations(pairs):
         screen.print(text, soft_wrap=True, markup=False)
     screen.print(beside.headline(pairs), soft_wrap=True)

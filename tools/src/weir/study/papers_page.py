@@ -64,7 +64,7 @@ def show_plan(made: Plan, workers: int, screen: Console) -> None:
         [row["cell"], f"configs/{row['config']}.yaml", " ".join(row["override"])]
         for row in plan_rows(made)
     ]
-    screen.print(summary.table(("cell", "config", "changes"), rows, left=3))
+    summary.print_table(screen, summary.table(("cell", "config", "changes"), rows, left=3))
     screen.print(f"{len(rows)} cells, about five minutes of one core")
 
 
@@ -91,7 +91,7 @@ def run(
     shown = summary.table(COLUMNS, list(rows_of(tested)), left=2)
     for column in shown.columns[:2]:
         column.no_wrap, column.overflow = False, "fold"
-    screen.print(shown)
+    summary.print_table(screen, shown)
     screen.print(verdict(tested))
     return reproduce.finish(
         screen, failed, (parquet, html), table(tested).to_dicts() if as_json else None

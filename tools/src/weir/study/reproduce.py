@@ -66,7 +66,7 @@ def show_plan(made: Plan, workers: int, screen: Console) -> None:
         for row in planned
     ]
     columns = ("cell", "flows", "RTT", "warm-up", "length", "packets", "wall")
-    screen.print(summary.table(columns, rows, left=1))
+    summary.print_table(screen, summary.table(columns, rows, left=1))
     screen.print(
         f"{len(rows)} cells, {total_s:,.0f} s of one core at {NS_PER_PACKET:.0f} ns per packet:"
         f" about {units.time(max(total_s / workers, 1.0) * 1e9)} on {workers} cores"
@@ -155,5 +155,5 @@ def show_validations(said: Sequence[Validation], screen: Console) -> None:
     made = summary.table(page.VALIDATION_COLUMNS, page.validation_rows(said), left=3)
     for column in made.columns[:3]:
         column.no_wrap, column.overflow = False, "fold"
-    screen.print(made)
+    summary.print_table(screen, made)
     screen.print(page.verdict(said))

@@ -325,7 +325,7 @@ def show(made: pl.DataFrame, sweep: Sweep, out: Console, rows_max: int | None = 
             ]
         )
     columns = (*short(varied), "seed", "status", *short(links), "goodput", "JFI", "wall")
-    out.print(summary.table(columns, rows, left=len(varied)))
+    summary.print_table(out, summary.table(columns, rows, left=len(varied)))
     if rows_max is not None and made.height > rows_max:
         out.print(f"and {made.height - rows_max:,} more in the table: --all shows them")
     counts = Counter(made["status"])
