@@ -118,6 +118,19 @@ def test_a_figure_for_a_paper_has_its_size_and_its_fonts(weir, tmp_path):
 
 
 @pytest.mark.slow
+def test_a_figure_of_records_that_cannot_be_read_says_why(weir, tmp_path):
+    """There was "no figure 'rtt'; there is none", and no reason."""
+    run = make_run(tmp_path / "run")
+    for ring in run.glob("*.ring"):
+        ring.write_bytes(b"cut")
+    done = weir("plot", run, "--figure", "rtt", "--out", "rtt.pdf")
+    assert done.status == 2
+    *notes, last = done.err.splitlines()
+    assert last == "weir: there is no figure 'rtt'; there is none"
+    assert any("interval.ring" in note for note in notes)
+    assert weir("plot", run).err.splitlines() == notes
+
+
 def test_every_figure_of_the_report_can_be_named(weir, tmp_path):
     (run,) = runs(tmp_path, 1e8, level=3)
     names = [drawn.name for drawn in sections.draw(data.read(folder.load(run)))]

@@ -5,13 +5,18 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from weir.cli import complete
+from weir.errors import UserError
+
+if TYPE_CHECKING:
+    from weir.analysis.folder import Run
 
 Runs = Annotated[
     list[Path],
@@ -51,8 +56,14 @@ def plot_(
             drawn = comparison.draw(comparison.read(loaded, bar.update), bar.update)
         if figure is not None:
             out = out or Path(f"{figure}.pdf")
-            paper.write(paper.choose(drawn, figure), out, width.value)
+            try:
+                chosen = paper.choose(drawn, figure)
+            except UserError:
+                say_notes(loaded)  # perhaps why it is not there
+                raise
+            paper.write(chosen, out, width.value)
         rows = [] if figure is not None else [(one.name, one.caption) for one in drawn]
+    say_notes(loaded)
     if figure is not None:
         print(out)
     elif as_json:
@@ -91,3 +102,10 @@ def compare_(
     for each in compared:
         for note in each.data.run.notes:
             print(f"weir: {each.name}: {note}", file=sys.stderr)
+
+
+def say_notes(loaded: Sequence[Run]) -> None:
+    """What a reader should know about the data."""
+    for run in loaded:
+        for note in run.notes:
+            print(f"weir: {note}", file=sys.stderr)
