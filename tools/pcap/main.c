@@ -387,8 +387,12 @@ static int configure(struct job *job, const char *text, size_t size, struct err 
 		return -EINVAL;
 	int rc = config_params(
 		config_root(r->config), NULL, settings_table, sections, &job->settings, err);
-	if (rc < 0)
+	if (rc < 0) { // the user has not written the text that the place is in
+		const char *sentence = strstr(err->msg, ": ") + 2;
+
+		memmove(err->msg, sentence, strlen(sentence) + 1);
 		return rc;
+	}
 	snprintf(r->title, sizeof(r->title), "%s", job->settings.title);
 	r->telemetry_level = job->settings.level;
 	r->telemetry_interval_ns = job->settings.interval_ns;
