@@ -162,6 +162,17 @@ def test_another_user_runs_a_build_that_is_up_to_date(copy):
     assert "belongs to another user and is older than common/a.c: ask them" in done.err
 
 
+def test_a_python_that_only_another_user_may_run_is_one_sentence(copy):
+    """`env: Permission denied`: root's Python was in root's home."""
+    copy.venv()
+    copy.build()
+    (copy.path / ".venv/bin/python").chmod(0o644)
+    done = copy.weir("report")
+    assert done.status == 1
+    assert done.err.startswith(f"weir: you may not run {copy.path}/.venv/bin/python: ")
+    assert done.err.count("\n") == 1
+
+
 def test_what_is_installed_is_pinned_with_hashes():
     for name in LOCKS:
         text = (ROOT / name).read_text()
