@@ -159,6 +159,18 @@ def test_run_shows_messages_tables_ledger_and_report(weir, programs, tmp_path):
     assert "ledger: balanced" in done.out
 
 
+def test_a_run_with_a_capture_says_how_fast_it_was(weir, tmp_path):
+    """It said how many packets were captured per second, as an analysis of a capture does."""
+    run = make_run(tmp_path / "run")
+    plain = weir("summary", run).out
+    path = run / "summary.json"
+    whole = json.loads(path.read_text())
+    whole["capture"] = {"file": "x.pcapng", "packets": 3, "bytes": 1, "lost": 0, "rotated_away": 0}
+    path.write_text(json.dumps(whole))
+    assert weir("summary", run).out == plain
+    assert "times real time" in plain
+
+
 @pytest.mark.parametrize("term", ["xterm", "dumb"])
 @pytest.mark.parametrize("columns", [60, 80])
 def test_a_narrow_terminal_cuts_no_number_off(tmp_path, term, columns):
