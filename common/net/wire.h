@@ -3,7 +3,8 @@
 // MSS, window scale and timestamps (RFC 7323), SACK (RFC 2018), AccECN (RFC 9768), UDP (RFC 768). Pure: bytes in,
 // structs out.
 //
-// wire.c has the per-packet part of TCP, wire_udp.c UDP, wire_arp_icmp.c the rest.
+// wire.c has the per-packet part of TCP, wire_udp.c UDP, wire_any.c what a switch reads of any frame, wire_arp_icmp.c
+// the rest.
 //
 // Addresses and ports are in host byte order everywhere outside these files; MAC addresses are six
 // bytes in wire order. Frames exclude the FCS; struct pkt.size_bytes includes it (+ WIRE_FCS).
