@@ -34,7 +34,6 @@ struct tap {
 	struct path_tap tap; // first: what a path gives back
 	struct capture *capture;
 	uint32_t ring;
-	uint64_t left_out; // packets of flows that level 2 does not record
 };
 
 struct capture {
@@ -90,12 +89,8 @@ static void show(struct tap *t, uint32_t interface, enum pcapng_direction direct
 	const struct tel_run *tel = &c->env.run->tel;
 	const struct passage *way;
 
-	if (interface == POINT_NONE)
+	if (interface == POINT_NONE || (tel->level == 2 && !tel_flow_chosen(tel, p->flow_id)))
 		return;
-	if (tel->level == 2 && !tel_flow_chosen(tel, p->flow_id)) {
-		t->left_out++;
-		return;
-	}
 	struct pcap_place place;
 	if (!pcap_writer_place(&c->writer, t->ring, interface, &place))
 		return;
@@ -275,25 +270,8 @@ int capture_open(
 	return 0;
 }
 
-// With few flows the sample of level 2 may have none of them.
-static void warn_empty(const struct capture *c) {
-	uint64_t left_out = 0;
-
-	for (uint32_t i = 0; i < LIVE_LCORES_MAX; i++)
-		left_out += c->tap[i].left_out;
-	if (left_out > 0 && c->writer.file.count.packets + c->writer.file.count.lost == 0)
-		run_warn(c->env.run,
-			"--pcap %s has no packet: telemetry.level 2 captures a sample of the flows, "
-			"%g %%, and none of them sent any; level 3 captures all",
-			c->writer.name, c->env.run->telemetry_sample * 100);
-}
-
 int capture_close(struct capture *c, struct err *err) {
-	int rc = c == NULL ? 0 : pcap_writer_close(&c->writer, err);
-
-	if (c != NULL && rc == 0)
-		warn_empty(c);
-	return rc;
+	return c == NULL ? 0 : pcap_writer_close(&c->writer, err);
 }
 
 void capture_summary(const struct capture *c, struct json *j) {

@@ -204,8 +204,7 @@ static void warn_if_empty(const struct pcap_writer *w) {
 
 	if (w->file.count.packets > 0 || w->file.count.lost > 0 || run->unsampled)
 		return;
-	fprintf(stderr, "%s: warning: --pcap %s: no packet was captured%s\n", run->options->program,
-		w->name,
+	run_warn(run, "--pcap %s: no packet was captured%s", w->name,
 		run->telemetry_level == 2
 			? ": telemetry level 2 samples the flows, and packets of none of them came"
 			: "");

@@ -162,7 +162,7 @@ void run_warn_unsampled(struct run *r, uint32_t flows) {
 		100 * r->telemetry_sample, flows, flows == 1 ? "" : "s",
 		r->options->pcap != NULL ? " or captured" : "");
 	r->unsampled = true;
-	fprintf(stderr, "%s: warning: %s\n", r->options->program, err.msg);
+	run_warn(r, "%s", err.msg);
 }
 
 void run_print_config(const struct run *r) {
