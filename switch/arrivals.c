@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #define FRAME_USUAL 1518u // with FCS
 #define HEADERS 128u // Ethernet, VLAN tags, the longest IPv4 header, ports: less than that
@@ -80,7 +81,10 @@ int arrivals_open(struct arrivals *a, struct path *path, struct err *err) {
 	if ((rc = set_filter(a, err)) < 0)
 		return rc;
 	if (reader_open(&a->reader, a->file, &why) < 0)
-		return config_err(a->node, -EINVAL, err, "source: pcap: %s", why.msg);
+		return config_err(a->node, -EINVAL, err, "source: pcap: %s%s", why.msg,
+			a->file[0] != '/' && access(a->file, F_OK) < 0
+				? "; its name is relative to the working directory"
+				: "");
 	config_absolute(config_get(path->source, "pcap"));
 	return arrivals_next(a, err);
 }

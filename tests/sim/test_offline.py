@@ -379,7 +379,10 @@ def test_a_source_that_cannot_be(weir_sim: Path, tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_text(FIFO)
     key = "paths.forward.source."
     for override, sentence in {
-        f"{key}pcap=none.pcap": "source: pcap: none.pcap: cannot be opened: No such file",
+        f"{key}pcap=none.pcap": (
+            "source: pcap: none.pcap: cannot be opened: No such file or directory; its name is "
+            "relative to the working directory\n"
+        ),
         f"{key}pcap=text.pcap": "source: pcap: text.pcap: not a capture: it begins like neither",
         f"{key}pcap=raw.pcap": "source: pcap: raw.pcap: its link type is 101, and only Ethernet",
         f"{key}filter=no no": "source: filter: 'no no': can't parse filter expression",
