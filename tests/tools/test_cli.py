@@ -83,6 +83,27 @@ def test_bad_usage(weir, args, status, sentence):
     assert done.out == ""
 
 
+@pytest.mark.parametrize("words", [("--out", ""), ("--out=",)])
+def test_an_empty_name_is_not_the_working_directory(weir, weir_sim, tmp_path, words):
+    """`--out "$RUN"` without a RUN wrote the run among the user's files."""
+    (tmp_path / "x.yaml").write_text(SHORT)
+    done = weir("run", "x.yaml", *words)
+    assert (done.status, done.err) == (2, "weir: --out: the name is empty\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["x.yaml"]
+
+
+@pytest.mark.parametrize("command", ["list", "summary run", "init --help"])
+def test_a_reader_who_has_seen_enough_is_no_failure(weir_sim, tmp_path, command):
+    """`weir list | head` said that standard output cannot be written."""
+    make_run(tmp_path / "run")
+    line = f"{sys.executable} -m weir {command} | true; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert done.stderr == ""
+    assert int(done.stdout) in (0, 128 + signal.SIGPIPE)
+
+
 def test_help_and_version(weir):
     assert "report" in weir("--help").out
     assert re.fullmatch(r"weir \d+\.\d+\.\d+\n", weir("--version").out)

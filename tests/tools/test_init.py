@@ -60,6 +60,15 @@ def test_without_a_terminal_there_are_defaults(weir, build_env, tmp_path):
     assert config["flows"] == [{"count": 2, "cc": "copa"}]
 
 
+def test_without_standard_input_there_are_defaults_too(build_env, tmp_path):
+    """As some schedulers start programs: a traceback."""
+    line = f"{sys.executable} -m weir init <&-"
+    argv, env = ["bash", "-c", line], {**os.environ, **build_env}
+    done = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "experiment.yaml").exists()
+
+
 def test_a_file_is_replaced_only_if_asked(weir, build_env, tmp_path):
     file = tmp_path / "mine.yaml"
     file.write_text("precious")

@@ -46,9 +46,17 @@ SIMULATOR = "weir-sim"  # a summary's `program` in virtual time
 EMULATION_COLUMNS = ("emulation error", "median", "p99", "p99.9", "largest", "rate")
 
 
+class Screen(Console):
+    """A console whose reader may go."""
+
+    def on_broken_pipe(self) -> None:
+        """Leaves it to the command, which has not failed."""
+        raise BrokenPipeError
+
+
 def console(stderr: bool = False) -> Console:
     """A console for people, or a pipe."""
-    made = Console(stderr=stderr, highlight=False)
+    made = Screen(stderr=stderr, highlight=False)
     if not stderr:
         made.width = max(100 if made.is_terminal else 120, made.width)
     return made

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shlex
+import signal
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -20,16 +22,21 @@ from weir.cli import figures as figure_commands
 from weir.cli import guests as guest_commands
 from weir.cli import pcap as pcap_commands
 from weir.cli.usage import examples
-from weir.errors import UserError, guarded
+from weir.errors import UserError, drop_output, guarded
 
 
 class Commands(typer.core.TyperGroup):
-    """All commands: what Ctrl-C ends says so."""
+    """All commands: what Ctrl-C ends says so, and who reads no more has seen enough."""
 
     def invoke(self, ctx: Any) -> Any:
         """Runs the command."""
         try:
-            return super().invoke(ctx)
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
+        except BrokenPipeError:
+            drop_output()
+            raise typer.Exit(0) from None
         except KeyboardInterrupt:
             print("\nweir: interrupted", file=sys.stderr)
             raise typer.Exit(130) from None
@@ -219,7 +226,7 @@ def init_(
     from weir.cli import init
 
     given = {"rate": rate, "flows": flows, "duration": duration}
-    init.write(file, given, force, sys.stdin.isatty)
+    init.write(file, given, force, lambda: sys.stdin is not None and sys.stdin.isatty())
     name = shlex.quote(str(file))
     print(f"{name} is written; next: weir run {name}")
 
@@ -623,6 +630,7 @@ def list_(
         return
     program = str(runner.find_program("sim"))
     sys.stdout.flush()
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it: `weir list | head`
     more = [name] if name is not None else []
     os.execv(program, [program, *(["--json"] if as_json else []), "--list", *more])
 
@@ -692,6 +700,8 @@ def command() -> int:
         from typer.completion import completion_init  # type: ignore[attr-defined]
 
         completion_init()
+    if "--out=" in sys.argv or ("--out", "") in itertools.pairwise(sys.argv):
+        raise UserError("--out: the name is empty")  # a Path would be the working directory
     try:
         status = app(prog_name="weir", standalone_mode=False)
     except typer.Abort:
