@@ -284,6 +284,28 @@ static void stream_name(struct config_node *list, uint32_t group, char *out, siz
 		snprintf(out, size, "%s.%u", name, nth);
 }
 
+static struct config_node *distribution_of(struct config_node *list, uint32_t group) {
+	struct config_node *node = config_get(config_at(list, group), "base_rtt");
+
+	return node != NULL && config_kind(node) == CONFIG_MAP ? node : NULL;
+}
+
+// Refuses a group whose name is what another group's draws are named by: the second `a` and a group called `a.2`.
+static int draws_of_its_own(struct config_node *list, uint32_t group, struct err *err) {
+	char mine[PARAM_TEXT_SIZE + 12], other[PARAM_TEXT_SIZE + 12];
+
+	stream_name(list, group, mine, sizeof(mine));
+	for (uint32_t i = 0; i < group; i++) {
+		stream_name(list, i, other, sizeof(other));
+		if (distribution_of(list, i) != NULL && strcmp(other, mine) == 0)
+			return config_err(distribution_of(list, group), -EINVAL, err,
+				"base_rtt: the draws would be those of flows.%u, which are named '%s' "
+				"too; write another name for this group",
+				i, mine);
+	}
+	return 0;
+}
+
 // Draws for all flows of a group.
 static int group_draw(struct base_rtts *b, uint32_t group, struct config_node *list,
 	struct config_node *node, uint64_t seed, struct err *err) {
@@ -324,11 +346,12 @@ int base_rtts_init(struct base_rtts *b, const struct flows *f, struct config_nod
 		first += f->group_count[g];
 	}
 	for (uint32_t g = 0; rc == 0 && g < f->groups; g++) {
-		struct config_node *group = config_at(list, g),
-				   *node = config_get(group, "base_rtt");
+		struct config_node *node = distribution_of(list, g);
 
-		if (node == NULL || config_kind(node) != CONFIG_MAP)
+		if (node == NULL)
 			continue;
+		if ((rc = draws_of_its_own(list, g, err)) < 0)
+			return rc;
 		if (b->flow_ns == NULL)
 			b->flow_ns = calloc(f->count, sizeof(*b->flow_ns));
 		if (b->flow_ns == NULL)

@@ -59,6 +59,14 @@ BAD = {
         "- edges: {count: 1, rate: 1Mbit, limit: 100B}\n    - link",
         "limit: no full-sized frame fits",
     ),
+    "draws of another group": (
+        "  - {count: 2, cc: copa}\n",
+        "".join(
+            f"  - {{name: {name}, cc: copa, base_rtt: {{uniform: {{min: 20ms, max: 40ms}}}}}}\n"
+            for name in ("a", "a", "a.2")
+        ),
+        "base_rtt: the draws would be those of flows.1, which are named 'a.2' too",
+    ),
     "short base_rtt": ("cc: copa}", "cc: copa, base_rtt: 5ms}", "base_rtt"),
 }
 

@@ -24,6 +24,7 @@ BEYOND = {
     "no reverse": "weir-sim needs two paths, the live switch one",
     "too slow": "a number with a unit is text, of which a schema sees the form",
     "small rmem": "between two keys",
+    "draws of another group": "between groups",
     "long gro": "likewise",
     "no delay": "between a queue's limit and the delays",
     "stop first": "between two keys",
