@@ -371,7 +371,7 @@ static int group_init(struct group *g, struct config_node *node, struct err *err
 			g->cc->name);
 	if (g->rwnd < g->mss)
 		return config_err(node, -EINVAL, err, "rwnd must hold a segment: mss or more");
-	if (g->rmem > 0 && receiver_window_max(g) < 2 * g->mss)
+	if (g->rmem > 0 && g->rmem < 4 * g->mss)
 		return config_err(
 			node, -EINVAL, err, "rmem must hold four segments: 4 * mss or more");
 	g->bursts = g->tso != TSO_NO || g->pacing == PACING_FQ;

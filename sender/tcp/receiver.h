@@ -82,6 +82,7 @@ struct receiver_acks {
 	// acks: linux.
 	bool compressed; // delack_ns is that of compressed SACKs
 	uint8_t quick; // segments to be acknowledged at once
+	bool grew; // the window, by data whose ACK is not decided
 	uint8_t dup_acks; // sent with the present rcv_nxt
 	uint16_t compressed_acks; // not sent since the last ACK
 	uint64_t ato_ns; // 0: no data yet

@@ -163,6 +163,9 @@ static bool compress(struct host *h, struct receiver *r, uint64_t now_ns) {
 static void ack_linux(
 	struct host *h, struct receiver *r, bool now, bool repeated, uint64_t now_ns) {
 	data_event(r, now_ns);
+	if (r->acks->grew)
+		r->acks->quick |= 1;
+	r->acks->grew = false;
 	if (repeated) {
 		more_quick(r, QUICK_MAX);
 		r->acks->ato_ns = ATO_MIN_NS;
@@ -203,6 +206,7 @@ void receiver_answered(struct receiver *r, uint64_t now_ns) {
 	if (r->acks->syn_ack_ns == NEVER_NS)
 		return;
 	r->acks->rtt_ns = now_ns - r->acks->syn_ack_ns;
+	r->acks->window.measured_ns = now_ns;
 	r->acks->syn_ack_ns = NEVER_NS;
 }
 

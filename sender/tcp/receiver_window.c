@@ -7,29 +7,31 @@
 //	if copied > before:
 //		window = 2 copied + 16 mss          a round trip's data, and as much again while losses are repaired
 //		window += 2 window (copied - before) / before                          room for slow start
-//		buffer = min(2 window, rmem)        never less than it is; half of a buffer is overhead (tcp_adv_win_scale 1)
+//		buffer = min(window / share, rmem)  never less than it is; share: 0.67, the rest of a buffer is overhead
 //
-// It begins with 128 KB (tcp_rmem[1]). What is advertised grows by two segments per segment (tcp_grow_window), and is no
-// more than what is free in the buffer; nothing, if less than a segment or 1/16 of it is (__tcp_select_window). The right
-// edge never moves back. The round trip is measured by the timestamps that data echoes, smoothed by 1/8
-// (tcp_rcv_rtt_measure_ts); without timestamps it is the handshake's. What waits behind a hole is in the buffer too: a
-// flow that loses much at once may have to wait until the hole is filled.
+// It begins with 128 KB (tcp_rmem[1]), of which 87 KB are data. What is advertised begins with the whole segments that fit
+// into 64 KB, grows by two per segment (tcp_grow_window), and is no more than what is free in the buffer while it holds
+// the last segment; nothing, if less than a segment or 1/16 of it is (__tcp_select_window). The right edge never moves
+// back. The first round trip begins with the connection; round trips are measured by the timestamps that data echoes: a
+// shorter one counts at once, a longer one by 1/8 (tcp_rcv_rtt_update); without timestamps it is the handshake's. What
+// waits behind a hole is in the buffer too: a flow that loses much at once may have to wait until the hole is filled.
 //
 // A slow reader (`read_rate`) takes data from the buffer at a constant rate, so that the window closes. Once it could be
 // twice as large, an ACK says so (tcp_cleanup_rbuf); if that is lost, the sender's probes of the closed window find out.
 //
-// Where we differ, and why: the overhead of a buffer is a half, where the kernel measures it per segment, because it
-// depends on the card's driver. A slow reader reads bytes, not blocks.
+// Where we differ, and why: the share of data in a buffer is a constant, where the kernel measures it for each size of
+// segment (tcp_measure_rcv_mss), because it depends on the card's driver: 0.67 is that of full segments in buffers of
+// 2.2 KB, as in the guests of tools/sim/guest. A slow reader reads bytes, not blocks.
 #include "sender/host.h"
 #include "sender/tcp/receiver.h"
 
 #define BUFFER_START 131072 // tcp_rmem[1]
-#define OVERHEAD 2
+#define DATA_OF(buffer) ((buffer) / 256 * 171) // scaling_ratio, in 1/256
 #define SYN_WINDOW_MAX 65535
 #define FIRST_SEGS 10 // tcp_init_buffer_space: of the first round trip
 
 uint64_t receiver_window_max(const struct group *g) {
-	return g->rmem == 0 ? g->rwnd : min_u64(g->rwnd, g->rmem / OVERHEAD);
+	return g->rmem == 0 ? g->rwnd : min_u64(g->rwnd, DATA_OF(g->rmem));
 }
 
 void receiver_window_init(struct receiver *r, const struct group *g) {
@@ -38,10 +40,12 @@ void receiver_window_init(struct receiver *r, const struct group *g) {
 	w->update_ns = NEVER_NS;
 	w->space = receiver_window_max(g);
 	if (g->rmem > 0)
-		w->space = min_u64(w->space, BUFFER_START / OVERHEAD);
+		w->space = min_u64(w->space, DATA_OF(BUFFER_START));
 	w->advertise = w->edge = min_u64(w->space, SYN_WINDOW_MAX);
 	if (g->rmem == 0)
 		w->advertise = w->space;
+	else if (w->edge > g->payload)
+		w->advertise = w->edge -= w->edge % g->payload;
 	w->before = FIRST_SEGS * g->payload;
 }
 
@@ -80,7 +84,10 @@ static void measure_rtt(struct receiver *r, const struct seg *s, uint64_t now_ns
 	w->tsecr = s->tsecr;
 	rtt_ns = (uint64_t)(flow_tsval(now_ns) - s->tsecr) * NS_PER_MS;
 	rtt_ns = time_max(rtt_ns, NS_PER_MS);
-	w->rtt_ns = w->rtt_ns == 0 ? rtt_ns : w->rtt_ns - w->rtt_ns / 8 + rtt_ns / 8;
+	if (w->rtt_ns == 0 || rtt_ns < w->rtt_ns)
+		w->rtt_ns = rtt_ns;
+	else
+		w->rtt_ns += rtt_ns / 8 - w->rtt_ns / 8;
 }
 
 // tcp_rcv_space_adjust.
@@ -112,12 +119,12 @@ void receiver_window_data(
 	if (g->rmem == 0)
 		return;
 	measure_rtt(r, s, now_ns);
-	adjust(g, r, now_ns);
-	most = min_u64(w->space, room(r));
+	most = min_u64(w->space - s->len, room(r)); // the segment itself is not yet read
 	if (most > w->advertise) {
 		w->advertise = min_u64(most, w->advertise + 2 * (uint64_t)s->len);
-		r->acks->quick |= 1;
+		r->acks->grew = true;
 	}
+	adjust(g, r, now_ns); // the application reads what has been taken
 }
 
 // The window that may be advertised now, were there no edge (__tcp_select_window).

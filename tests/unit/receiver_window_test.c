@@ -71,29 +71,80 @@ static void feed_timed(struct link *l, uint64_t i, uint64_t now_ns) {
 	feed(l, &s, ECN_NOT_ECT, now_ns);
 }
 
-// 10, 10 and 20 segments in three round trips: 2 * 28960 + 16 * 1460 = 81280, and 2 * 81280 * (28960 - 14480) / 14480.
+// 11 and 20 segments in two round trips: 2 * 28960 + 16 * 1460 = 81280, and 2 * 81280 * (20 - 11) / 11.
 START_TEST(the_buffer_grows_by_linuxs_formula) {
 	struct link *l = RCV("rmem: 6MiB, ack_every: 1");
 	const struct receiver_window *w = &rcv(l)->acks->window;
 	uint64_t i = 0;
 
 	syn(l, 0, ALL_OPTIONS, 0, 0);
-	ck_assert_uint_eq(w->space, 65536);
+	ck_assert_uint_eq(w->space, 87552); // 128 KB * 171 / 256
 	while (i < 10)
 		feed_timed(l, i++, FIRST);
 	while (i < 30)
 		feed_timed(l, i++, FIRST + 100 * MS);
-	ck_assert_uint_eq(w->space, 65536);
+	ck_assert_uint_eq(w->space, 87552);
+	ck_assert_uint_eq(
+		w->advertise, 87552 - LEN); // each segment is in the buffer until it is read
 	feed_timed(l, i++, FIRST + 200 * MS);
-	ck_assert_uint_eq(w->space, 81280 + 2 * 81280);
+	ck_assert_uint_eq(w->space, 81280 + 2 * (81280 * 9 / 11));
 	ck_assert_uint_eq(w->before, 20 * LEN);
+	ck_assert_uint_eq(
+		w->advertise, 87552 - LEN); // read after it was taken: from the next one on
+	feed_timed(l, i++, FIRST + 200 * MS);
 	// What is advertised follows by two segments each, in units of the window scale.
-	ck_assert_uint_eq(window(l) >> rcv(l)->wscale, (65536 + 2 * LEN) >> rcv(l)->wscale);
+	ck_assert_uint_eq(window(l) >> rcv(l)->wscale, (87552 + LEN) >> rcv(l)->wscale);
 	link_close(l);
 }
 END_TEST
 
-// As before, then (243840 - 65536) / 2896 = 61.6 segments let what is advertised grow: 62 are acknowledged at once.
+// As in Linux's captures: 45 whole segments, eight segments let it grow to what 128 KB hold, and the 16 after them are
+// acknowledged at once, then every second one.
+START_TEST(the_window_grows_from_the_first_segment_on) {
+	struct link *l = RCV("rmem: 6MiB, acks: linux");
+	const struct receiver_window *w = &rcv(l)->acks->window;
+	uint64_t i = 0, acks;
+
+	syn(l, 0, ALL_OPTIONS, 0, 0);
+	ck_assert_uint_eq(w->advertise, 45 * LEN);
+	acks = l->acks_count;
+	for (; i < 8; i++) {
+		ck_assert_uint_eq(w->advertise, (45 + 2 * i) * LEN);
+		feed_timed(l, i, FIRST + i * MS);
+		expect(l, &acks, 1, (i + 1) * LEN);
+	}
+	ck_assert_uint_eq(w->advertise, 87552 - LEN);
+	for (; i < 24; i++) {
+		feed_timed(l, i, FIRST + i * MS);
+		expect(l, &acks, 1, (i + 1) * LEN);
+	}
+	for (; i < 30; i++) {
+		feed_timed(l, i, FIRST + i * MS);
+		expect(l, &acks, i % 2, (i + 1) * LEN);
+	}
+	link_close(l);
+}
+END_TEST
+
+START_TEST(a_shorter_round_trip_counts_at_once) {
+	struct link *l = RCV("rmem: 6MiB, ack_every: 1");
+	static const uint64_t rtts_ms[] = {80, 160, 50};
+	static const uint64_t expected_ns[] = {80 * MS, 90 * MS, 50 * MS};
+
+	syn(l, 0, ALL_OPTIONS, 0, 0);
+	for (uint64_t i = 0; i < 3; i++) {
+		struct seg s = data(l, i * LEN, LEN, FIRST + i * 200 * MS);
+
+		s.tsecr = flow_tsval(FIRST + i * 200 * MS - rtts_ms[i] * MS);
+		feed(l, &s, ECN_NOT_ECT, FIRST + i * 200 * MS);
+		ck_assert_uint_eq(rcv(l)->acks->window.rtt_ns, expected_ns[i]);
+	}
+	link_close(l);
+}
+END_TEST
+
+// As before, then (214282 - 87552) / 2896 = 43.8 segments let what is advertised grow, from the second of the round trip
+// on: 44 are acknowledged at once.
 START_TEST(a_growing_window_is_told_at_once) {
 	struct link *l = RCV("rmem: 6MiB, acks: linux");
 	uint64_t i = 0, acks;
@@ -103,14 +154,15 @@ START_TEST(a_growing_window_is_told_at_once) {
 		feed_timed(l, i++, FIRST);
 	while (i < 30)
 		feed_timed(l, i++, FIRST + 100 * MS);
+	feed_timed(l, i++, FIRST + 200 * MS);
 	acks = l->acks_count;
-	for (; i < 30 + 62; i++) {
+	for (; i < 31 + 44; i++) {
 		feed_timed(l, i, FIRST + 170 * MS + i * MS);
 		expect(l, &acks, 1, (i + 1) * LEN);
 	}
-	for (; i < 98; i++) {
+	for (; i < 81; i++) {
 		feed_timed(l, i, FIRST + 170 * MS + i * MS);
-		expect(l, &acks, i % 2, (i + 1) * LEN);
+		expect(l, &acks, (i + 1) % 2, (i + 1) * LEN);
 	}
 	link_close(l);
 }
@@ -126,6 +178,7 @@ START_TEST(segments_behind_a_hole_use_the_buffer) {
 	syn(l, 0, ALL_OPTIONS, 0, 0);
 	feed_timed(l, 0, FIRST);
 	edge = window(l);
+	rcv(l)->acks->window.space = rcv(l)->acks->window.advertise; // it grows no more
 	for (uint64_t i = 3; i < 13; i += 2) // apart, then joined, then one twice
 		feed_timed(l, i, FIRST);
 	ck_assert_uint_eq(r->range_bytes, 5 * LEN);
@@ -172,12 +225,13 @@ START_TEST(the_buffer_has_a_bound) {
 	for (uint64_t k = 0; k < 4; k++)
 		for (uint64_t i = 0; i < 40; i++)
 			feed_timed(l, k * 40 + i, FIRST + k * 100 * MS);
-	ck_assert_uint_eq(w->space, 100000);
+	ck_assert_uint_eq(w->space, 200000 / 256 * 171);
 	link_close(l);
 }
 END_TEST
 
 TEST_MAIN(a_window_closes_and_opens, less_than_a_segment_is_no_window, a_closed_window_is_probed,
-	the_buffer_grows_by_linuxs_formula, a_growing_window_is_told_at_once,
+	the_buffer_grows_by_linuxs_formula, the_window_grows_from_the_first_segment_on,
+	a_shorter_round_trip_counts_at_once, a_growing_window_is_told_at_once,
 	no_update_without_a_larger_window, segments_behind_a_hole_use_the_buffer,
 	the_buffer_has_a_bound)
