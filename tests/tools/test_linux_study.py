@@ -96,7 +96,10 @@ def test_a_cell_is_compared_with_itself_only():
         ({"rtt": 29.0}, ["rtt_ms"]),
         ({"losses": 116}, ["losses"]),
         ({"losses": 84}, ["losses"]),
-        ({"start": 700}, []),  # shown, and not judged
+        ({"start": 12}, []),  # a few more
+        ({"start": 13}, ["losses_start"]),
+        ({"start": 2}, []),
+        ({"start": 1}, ["losses_start"]),
     ],
 )
 def test_a_row_is_judged_by_its_bounds(ours, outside):
@@ -110,6 +113,18 @@ def test_a_few_losses_are_no_rate():
     assert beside.outside(more) == [("losses", "8 for 2")]
     none = Pair(ALONE, {"linux": [run(losses=0)], "weir": [run(losses=0)]})
     assert beside.outside(none) == []
+
+
+def test_losses_at_the_start_are_judged_by_a_factor_in_either_direction():
+    def started(theirs, ours):
+        return Pair(ALONE, {"linux": [run(start=theirs)], "weir": [run(start=ours)]})
+
+    assert beside.outside(started(200, 300)) == []
+    assert beside.outside(started(300, 200)) == []
+    assert beside.outside(started(200, 301)) == [("losses_start", "301 for 200")]
+    assert beside.outside(started(301, 200)) == [("losses_start", "200 for 301")]
+    assert beside.verdict(started(0, 6)) == "losses at start: NOT EXPLAINED"
+    assert beside.outside(started(0, 5)) == []
 
 
 def test_a_mix_is_judged_by_the_mean_over_its_seeds():

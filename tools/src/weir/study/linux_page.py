@@ -164,6 +164,7 @@ def write(made: Plan, pairs: Sequence[Pair], failed: dict[str, str]) -> tuple[Pa
         bounds={
             "goodput": f"{100 * beside.GOODPUT_OFF:.0f} %",
             "rtt": f"{100 * beside.RTT_OFF:.0f} %",
+            "start": f"a factor of {beside.START_FACTOR} or {beside.LOSSES_FEW} packets",
             "losses": f"{100 * beside.LOSSES_OFF:.0f} % or {beside.LOSSES_FEW} packets",
             "quota": f"{beside.QUOTA_OFF}",
         },
