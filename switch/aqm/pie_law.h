@@ -47,6 +47,8 @@ struct pie_law {
 	bool derandomise;
 
 	uint64_t few_bytes; // that wait without a drop
+	uint64_t
+		rest_ns; // up to this delay no update raises the probability, if delays grow as time passes at most
 };
 
 struct pie_state {
@@ -86,10 +88,6 @@ enum pie_verdict { PIE_PASS, PIE_MARK, PIE_DROP };
 			PARAM_BOOL(type, law.derandomise)                                          \
 	}
 
-static inline void pie_law_init(struct pie_law *l, uint32_t mtu_bytes) {
-	l->few_bytes = 2 * (uint64_t)mtu_bytes;
-}
-
 static inline void pie_draws_init(struct pie_draws *d, uint64_t seed) {
 	rng_init(&d->rng, seed, "pie");
 }
@@ -115,11 +113,26 @@ static inline double pie_diff_s(uint64_t a_ns, uint64_t b_ns) {
 	return (double)(int64_t)(a_ns - b_ns) / 1e9;
 }
 
+// How far an update moves the probability, before the scale.
+static inline double pie_step(const struct pie_law *l, uint64_t delay_ns, uint64_t last_ns) {
+	return l->alpha * pie_diff_s(delay_ns, l->target_ns)
+		+ l->beta * pie_diff_s(delay_ns, last_ns);
+}
+
+static inline void pie_law_init(struct pie_law *l, uint32_t mtu_bytes) {
+	double rest_ns = (double)l->target_ns - l->beta / l->alpha * (double)l->update_ns;
+
+	l->few_bytes = 2 * (uint64_t)mtu_bytes;
+	l->rest_ns = rest_ns > 0 ? (uint64_t)rest_ns : 0;
+	// Rounding must not make it too long. Of an empty queue the delay does not grow.
+	if (pie_step(l, l->rest_ns, l->rest_ns - l->update_ns) > 0)
+		l->rest_ns = 0;
+}
+
 // One update, with the present delay.
 static inline void pie_update(const struct pie_law *l, struct pie_state *s, uint64_t delay_ns) {
 	uint64_t half_ns = l->target_ns / 2;
-	double p = l->alpha * pie_diff_s(delay_ns, l->target_ns)
-		+ l->beta * pie_diff_s(delay_ns, s->delay_ns);
+	double p = pie_step(l, delay_ns, s->delay_ns);
 
 	p /= pie_scale(s->prob);
 	if (s->prob >= 0.1 && p > 0.02)
@@ -136,16 +149,26 @@ static inline uint64_t pie_delay_ns(const struct pkt *oldest, uint64_t now_ns) {
 	return oldest == NULL ? 0 : time_since(now_ns, oldest->arrival_ns);
 }
 
+// Whether n updates from t_ns on leave the probability at 0: while no packet leaves, each delay exceeds the last one by
+// the time between updates at most, and the last delay is the longest.
+static inline bool pie_rests(const struct pie_law *l, const struct pie_state *s,
+	const struct pkt *oldest, uint64_t t_ns, uint64_t n) {
+	return s->prob <= 0 && pie_delay_ns(oldest, t_ns) <= s->delay_ns + l->update_ns
+		&& pie_delay_ns(oldest, t_ns + (n - 1) * l->update_ns) <= l->rest_ns;
+}
+
 __attribute__((noinline)) static void pie_catch_up(
 	const struct pie_law *l, struct pie_state *s, const struct pkt *oldest, uint64_t now_ns) {
-	for (uint32_t n = 0; s->next_ns <= now_ns; n++) {
-		bool rests = oldest == NULL && s->prob <= 0 && s->delay_ns == 0 && s->burst_ns == 0;
+	uint64_t n = 1 + (now_ns - s->next_ns) / l->update_ns, t_ns = s->next_ns;
 
-		if (rests || n == PIE_UPDATES_MAX)
-			s->next_ns += (now_ns - s->next_ns) / l->update_ns * l->update_ns;
-		else
-			pie_update(l, s, pie_delay_ns(oldest, s->next_ns));
-		s->next_ns += l->update_ns;
+	s->next_ns += n * l->update_ns;
+	for (n = time_min(n, PIE_UPDATES_MAX); n > 0; n--, t_ns += l->update_ns) {
+		if (pie_rests(l, s, oldest, t_ns, n)) {
+			s->delay_ns = pie_delay_ns(oldest, t_ns + (n - 1) * l->update_ns);
+			s->burst_ns = time_since(s->burst_ns, n * l->update_ns);
+			return;
+		}
+		pie_update(l, s, pie_delay_ns(oldest, t_ns));
 	}
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // PIE against tests/vectors/pie.csv (RFC 8033's formulas), and the RFC's edge cases by name.
+#include "switch/aqm/pie_law.h"
 #include "switch_test.h"
 #include "vectors.h"
 
@@ -299,6 +300,52 @@ START_TEST(updates_do_not_depend_on_polling) {
 }
 END_TEST
 
+static void update_one_by_one(
+	const struct pie_law *l, struct pie_state *s, const struct pkt *oldest, uint64_t now_ns) {
+	for (; s->next_ns <= now_ns; s->next_ns += l->update_ns)
+		pie_update(l, s, pie_delay_ns(oldest, s->next_ns));
+}
+
+// Those that leave the probability at 0 are computed at once; short, long and no queues, targets from 1 ms to 8 s.
+START_TEST(updates_at_once_are_those_one_by_one) {
+	uint32_t at_rest = 0, active = 0;
+	struct rng rng;
+
+	rng_init(&rng, 1, "updates");
+	for (uint32_t run = 0; run < 400; run++) {
+		struct pie_law l = {.target_ns = MS << run % 14,
+			.update_ns = UPDATE,
+			.max_burst_ns = 150 * MS,
+			.alpha = 0.125,
+			.beta = run % 3 * 0.625};
+		struct pkt first = {.size_bytes = 1000}, *oldest = NULL;
+		struct pie_state at_once = {0}, each;
+		uint64_t t_ns = 0;
+
+		pie_law_init(&l, MTU);
+		pie_state_init(&l, &at_once);
+		each = at_once;
+		for (uint32_t i = 0; i < 300; i++) {
+			t_ns += rng_u64(&rng) % (UPDATE * (1 + rng_u64(&rng) % 60));
+			pie_advance(&l, &at_once, oldest, t_ns);
+			update_one_by_one(&l, &each, oldest, t_ns);
+			NEED(each.prob <= at_once.prob && each.prob >= at_once.prob);
+			NEED(each.delay_ns == at_once.delay_ns
+				&& each.burst_ns == at_once.burst_ns);
+			NEED(each.next_ns == at_once.next_ns);
+			at_rest += each.prob <= 0;
+			active += each.prob > 0;
+			// The oldest packet leaves, or stays.
+			if (rng_u64(&rng) % 2 == 0)
+				first.arrival_ns += rng_u64(&rng) % (t_ns - first.arrival_ns + 1);
+			oldest = rng_u64(&rng) % 8 == 0 ? NULL : &first;
+		}
+	}
+	ck_assert_uint_gt(at_rest, 10000);
+	ck_assert_uint_gt(active, 10000);
+}
+END_TEST
+
 // A packet that does not fit clears the sum of section 5.4 (appendix B).
 START_TEST(a_drop_for_the_limit_clears_the_sum) {
 	struct pkt *pkts = pkts_new(40, 1000);
@@ -320,4 +367,5 @@ END_TEST
 TEST_MAIN(probability_is_that_of_the_rfc, nothing_is_dropped_within_the_burst_allowance,
 	derandomised_drops_are_spaced, random_drops_have_the_probability,
 	the_largest_gap_is_bounded, it_is_work_conserving, ecn_marks_up_to_its_threshold,
-	updates_do_not_depend_on_polling, a_drop_for_the_limit_clears_the_sum)
+	updates_do_not_depend_on_polling, updates_at_once_are_those_one_by_one,
+	a_drop_for_the_limit_clears_the_sum)
