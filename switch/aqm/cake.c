@@ -90,7 +90,7 @@ static int cake_init(void *self, const struct aqm_env *env, struct err *err) {
 	cobalt_law_init(&c->law, env, "cake");
 	c->hosts = env->hosts;
 	c->headers = env->headers;
-	rc = flow_queues_init(&c->fq, sizeof(struct cake_flow), env, err);
+	rc = flow_queues_init(&c->fq, sizeof(struct cobalt_state), env, err);
 	if (rc < 0)
 		return rc;
 	c->memory_bytes = sets * sizeof(*c->set) + hosts * sizeof(*c->host);
@@ -121,9 +121,22 @@ static inline uint32_t key_of(const struct cake *c, const struct pkt *p) {
 	return c->isolation == ISOLATE_DST ? hosts & 0xffff : hosts;
 }
 
+#define EACH_WAY UINT64_C(0x0101010101010101) // times a byte: that byte for each
+
+// Bit 7 of each way's byte whose tag is the key's, and perhaps of some ways after such a one.
+static inline uint64_t tagged_ways(const struct cake_set *set, uint32_t key) {
+	uint64_t differ = set->tags ^ (uint8_t)key * EACH_WAY;
+
+	return (differ - EACH_WAY) & ~differ & EACH_WAY << 7;
+}
+
+static inline uint32_t first_way(uint64_t tagged) {
+	return (uint32_t)__builtin_ctzll(tagged) / 8;
+}
+
 // A queue for a key that none in the set is used for.
-__attribute__((noinline)) static uint32_t new_way(
-	struct cake *c, struct cake_set *set, uint32_t direct, uint32_t key) {
+__attribute__((noinline)) static uint32_t new_way(struct cake *c, uint32_t direct, uint32_t key) {
+	struct cake_set *set = &c->set[direct / CAKE_WAYS];
 	uint8_t bit = (uint8_t)(1u << direct % CAKE_WAYS);
 	uint32_t way = direct % CAKE_WAYS;
 
@@ -134,47 +147,52 @@ __attribute__((noinline)) static uint32_t new_way(
 	}
 	if ((set->used & bit) != 0)
 		way = (uint32_t)__builtin_ctz((uint8_t)~set->used);
-	set->key[way] = key;
-	set->used |= (uint8_t)(1u << way);
+	set->tags &= ~(UINT64_C(0xff) << 8 * way);
+	set->tags |= (uint64_t)(uint8_t)key << 8 * way;
+	c->fq.queue[direct - direct % CAKE_WAYS + way].flow_id = key;
 	return direct - direct % CAKE_WAYS + way;
 }
 
-// The queue in a set that is or was used for a key. CAKE_WAYS: there is none.
-static inline uint32_t way_of(const struct cake_set *set, uint32_t key) {
-	uint32_t way = 0;
+// The queue in the set of that at its hash, `direct`, that is or was used for a key. UINT32_MAX: there is none.
+static inline uint32_t way_of(const struct cake *c, uint32_t direct, uint32_t key) {
+	uint32_t first = direct - direct % CAKE_WAYS;
+	uint64_t ways;
 
-	while (way < CAKE_WAYS && set->key[way] != key)
-		way++;
-	return way;
+	if (likely(c->fq.queue[direct].flow_id == key))
+		return direct;
+	for (ways = tagged_ways(&c->set[direct / CAKE_WAYS], key); ways != 0; ways &= ways - 1) {
+		uint32_t index = first + first_way(ways);
+
+		if (c->fq.queue[index].flow_id == key)
+			return index;
+	}
+	return UINT32_MAX;
 }
 
 // The queue that a key's packet joins, which is then in use.
 static inline uint32_t find_way(struct cake *c, uint32_t key) {
-	uint32_t direct = flow_queues_index(&c->fq, key), way = direct % CAKE_WAYS;
-	struct cake_set *set = &c->set[direct / CAKE_WAYS];
+	uint32_t direct = flow_queues_index(&c->fq, key), index = way_of(c, direct, key);
 
-	if (unlikely(set->key[way] != key)) {
-		way = way_of(set, key);
-		if (way == CAKE_WAYS)
-			return new_way(c, set, direct, key);
-	}
-	set->used |= (uint8_t)(1u << way);
-	return direct - direct % CAKE_WAYS + way;
+	if (unlikely(index == UINT32_MAX))
+		index = new_way(c, direct, key);
+	if (c->fq.queue[index].list == FLOW_NONE)
+		c->set[index / CAKE_WAYS].used |= (uint8_t)(1u << index % CAKE_WAYS);
+	return index;
 }
 
 // A queue in no list gets the hosts of its first packet, and less credits the more its host has in the old ones.
 static inline void wake(struct cake *c, struct flow_queue *q, const struct pkt *p) {
-	struct cake_flow *f = cake_flow_of(c, q);
 	uint32_t hosts, load;
 
 	if (!cake_two_levels(c))
 		return;
 	hosts = aqm_hosts(c->hosts, p);
-	f->source = hosts >> 16;
-	f->destination = CAKE_HOSTS + (hosts & 0xffff);
-	load = c->host[cake_host_of(c, f)].load;
+	q->source = (uint16_t)(hosts >> 16);
+	q->destination = (uint16_t)hosts;
+	q->by_destination = cake_to_destination(c, q);
+	load = cake_host_of(c, q)->load;
 	if (load > 1)
-		q->credits = (int64_t)time_max(c->fq.quantum_bytes / load, 1);
+		q->credits = (int32_t)time_max(c->fq.quantum_bytes / load, 1);
 }
 
 static inline void join(struct cake *c, uint32_t index, struct pkt *p) {
@@ -193,10 +211,11 @@ __attribute__((noinline)) static void shed(
 	struct cake *c, uint64_t now_ns, struct pkt_list *drops) {
 	while (!flow_queues_fit(&c->fq, 0, 0)) {
 		struct flow_queue *q = flow_queues_fattest(&c->fq);
-		struct cake_flow *f = cake_flow_of(c, q);
 		struct backlog before = flow_queue_backlog(q);
 
-		cobalt_overflow(&c->law, &f->cobalt, q->pkts.head->arrival_ns, now_ns);
+		cobalt_overflow(
+			&c->law, flow_queue_state(&c->fq, q), q->pkts.head->arrival_ns, now_ns);
+		q->signals = true;
 		pkt_drop(drops, pkt_list_pop(&q->pkts), DROP_QUEUE_FULL);
 		flow_queues_left(&c->fq, q, before);
 		c->fq.shed = true;
@@ -258,10 +277,9 @@ static struct pkt *cake_dequeue(void *self, uint64_t now_ns, struct pkt_list *dr
 	struct flow_queue *q;
 
 	while ((q = cake_next(c)) != NULL) {
-		struct cake_flow *f = cake_flow_of(c, q);
 		struct backlog before = flow_queue_backlog(q);
-		struct pkt *p =
-			cobalt_law_dequeue(&c->law, &f->cobalt, cake_oldest, q, now_ns, drops);
+		struct pkt *p = cobalt_law_dequeue(&c->law, flow_queue_state(&c->fq, q),
+			&q->signals, cake_oldest, q, now_ns, drops);
 
 		if (p == NULL) {
 			cake_empty(c, q);
@@ -270,10 +288,34 @@ static struct pkt *cake_dequeue(void *self, uint64_t now_ns, struct pkt_list *dr
 		flow_queues_left(&c->fq, q, before);
 		q->credits -= p->size_bytes;
 		if (q->list == FLOW_OLD)
-			c->host[f->host].credits -= p->size_bytes;
+			cake_host_of(c, q)->credits -= p->size_bytes;
 		return p;
 	}
 	return NULL;
+}
+
+// The queue at the packet's hash, which is that of most flows; besides, its set.
+static inline void *cake_joins(const void *self, const struct pkt *p) {
+	const struct cake *c = self;
+	uint32_t direct = flow_queues_index(&c->fq, key_of(c, p));
+
+	prefetch_write(&c->set[direct / CAKE_WAYS]);
+	return &c->fq.queue[direct];
+}
+
+// The packet before it in that queue, or another queue that the packet probably joins.
+static inline void *cake_follows(const void *self, const struct pkt *p) {
+	const struct cake *c = self;
+	uint32_t key = key_of(c, p), direct = flow_queues_index(&c->fq, key);
+	struct flow_queue *q = &c->fq.queue[direct];
+
+	if (unlikely(q->flow_id != key)) {
+		uint64_t ways = tagged_ways(&c->set[direct / CAKE_WAYS], key);
+
+		if (ways != 0)
+			return q - direct % CAKE_WAYS + first_way(ways);
+	}
+	return q->pkts.head != NULL ? (void *)q->pkts.tail : q;
 }
 
 static uint64_t cake_enqueue_all(
@@ -286,7 +328,7 @@ static uint64_t cake_enqueue_all(
 		return 0;
 	for (uint32_t i = 0; i < n; i++) {
 		index[i] = key_of(c, pkts[i]);
-		prefetch_write(&c->set[flow_queues_index(&c->fq, index[i]) / CAKE_WAYS]);
+		prefetch_write(cake_joins(c, pkts[i]));
 		bytes += pkts[i]->size_bytes;
 	}
 	if (unlikely(!flow_queues_fit(&c->fq, n, bytes)))
@@ -298,32 +340,6 @@ static uint64_t cake_enqueue_all(
 	for (uint32_t i = 0; i < n; i++)
 		join(c, index[i], pkts[i]);
 	return bytes;
-}
-
-// The packet's set; besides, the queue at its hash, which is that of most flows.
-static inline void *cake_joins(const void *self, const struct pkt *p) {
-	const struct cake *c = self;
-	uint32_t direct = flow_queues_index(&c->fq, key_of(c, p));
-
-	prefetch_write(&c->fq.queue[direct]);
-	return &c->set[direct / CAKE_WAYS];
-}
-
-// The packet before it in that queue, which flows join too that find no other one; if it joins another queue of the set,
-// that queue.
-static inline void *cake_follows(const void *self, const struct pkt *p) {
-	const struct cake *c = self;
-	uint32_t key = key_of(c, p), direct = flow_queues_index(&c->fq, key);
-	const struct cake_set *set = &c->set[direct / CAKE_WAYS];
-	struct flow_queue *q = &c->fq.queue[direct];
-
-	if (unlikely(set->key[direct % CAKE_WAYS] != key)) {
-		uint32_t way = way_of(set, key);
-
-		if (way < CAKE_WAYS)
-			return &c->fq.queue[direct - direct % CAKE_WAYS + way];
-	}
-	return q->pkts.head != NULL ? (void *)q->pkts.tail : q;
 }
 
 static inline struct wire_queue cake_queue(void *self) {

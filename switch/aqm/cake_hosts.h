@@ -21,30 +21,29 @@ enum {
 	ISOLATE_TRIPLE
 };
 
+// In a struct flow_queue:
+//
+//	source, destination   hosts, if these matter
+//	bulk                  it counts in the loads of its hosts
+//	by_destination        it is in the chain of its destination, if it is old, else of its source
+//	next                  the queue after it in that chain, unless it is the last one
+//	later                 the queue that was put at the end of a chain CAKE_QUEUES_AHEAD queues later. Queues are served
+//	                      in about that order, so it is the one to be prefetched; nothing else depends on it.
+//	signals               COBALT drops or marks, or did so lately: else its state is not read
+//
 // A FIFO of queues or of hosts, each of which has the next one's index. Indices are counted from 1 on here; 0: none.
 struct cake_chain {
 	uint32_t first, last;
 };
 
-struct cake_flow {
-	struct cobalt_state cobalt;
-	uint32_t source, destination; // indices of hosts
-	uint32_t host; // of these, or 0: it is in its chain, if the queue is old
-	uint32_t next; // queue in that chain, from 1 on; 0: none
-	// The queue that was put at the end of a chain CAKE_QUEUES_AHEAD queues later. Queues are served in about that
-	// order, so it is the one to be prefetched; nothing else depends on it.
-	uint32_t later;
-} __attribute__((aligned(64)));
-static_assert(sizeof(struct cake_flow) == 64, "one cache line");
-
 #define CAKE_WAYS 8u
 
-// Eight queues in succession. All that is needed to find a packet's queue is in one cache line.
+// Eight queues in succession. Four sets are in a cache line: with many flows each line comes from memory.
 struct cake_set {
-	uint32_t key[CAKE_WAYS]; // the flow or host that each is used for, or was
+	uint64_t tags; // a byte for each, which is the last one of its flow_id
 	uint8_t used; // a bit for each: it is in a list, or about to be
-	uint8_t shared; // by flows that are not its key's
-} __attribute__((aligned(64)));
+	uint8_t shared; // by flows that are not its own
+} __attribute__((aligned(16)));
 
 struct cake_host {
 	int64_t credits; // bytes
@@ -69,9 +68,9 @@ struct cake {
 	struct cake_host *host; // sources, then destinations; one, if hosts do not matter
 	struct cake_chain busy; // hosts with queues
 	uint32_t bulk_queues, busy_hosts;
-	uint32_t filed[CAKE_QUEUES_AHEAD],
-		files; // queues put at the end of a chain, and their number
-	uint32_t fetched[CAKE_PACKETS_LATER], fetches; // queues prefetched, and their number
+	uint16_t filed[CAKE_QUEUES_AHEAD]; // queues put at the end of a chain
+	uint16_t fetched[CAKE_PACKETS_LATER]; // queues prefetched
+	uint32_t files, fetches; // the numbers of both
 	void *memory;
 	size_t memory_bytes;
 };
@@ -81,41 +80,42 @@ static inline bool cake_two_levels(const struct cake *c) {
 	return c->isolation >= ISOLATE_DUAL_SRC;
 }
 
-static inline struct cake_flow *cake_flow_of(const struct cake *c, const struct flow_queue *q) {
-	return flow_queue_state(&c->fq, q);
+static inline struct cake_host *cake_source(const struct cake *c, const struct flow_queue *q) {
+	return &c->host[q->source];
 }
 
-static inline struct cake_flow *cake_flow_at(const struct cake *c, uint32_t index) {
-	return flow_queue_state(&c->fq, &c->fq.queue[index]);
+static inline struct cake_host *cake_destination(const struct cake *c, const struct flow_queue *q) {
+	return &c->host[CAKE_HOSTS + q->destination];
 }
 
-// The busier of a flow's hosts, as far as they matter.
-static inline uint32_t cake_host_of(const struct cake *c, const struct cake_flow *f) {
-	if (!cake_two_levels(c))
-		return 0;
-	if (c->isolation == ISOLATE_DUAL_SRC)
-		return f->source;
-	if (c->isolation == ISOLATE_DUAL_DST)
-		return f->destination;
-	return c->host[f->source].load >= c->host[f->destination].load ? f->source : f->destination;
+static inline struct cake_host *cake_host_of(const struct cake *c, const struct flow_queue *q) {
+	return q->by_destination ? cake_destination(c, q) : cake_source(c, q);
+}
+
+// Whether the busier of a queue's hosts, as far as they matter, is its destination.
+static inline bool cake_to_destination(const struct cake *c, const struct flow_queue *q) {
+	if (c->isolation == ISOLATE_TRIPLE)
+		return cake_source(c, q)->load < cake_destination(c, q)->load;
+	return c->isolation == ISOLATE_DUAL_DST;
 }
 
 // The queue becomes a bulk queue of its hosts, or ceases to be one.
 static inline void cake_set_bulk(struct cake *c, struct flow_queue *q, bool bulk) {
-	const struct cake_flow *f = cake_flow_of(c, q);
 	uint32_t by = bulk ? 1 : UINT32_MAX;
 
 	q->bulk = bulk;
 	c->bulk_queues += by;
-	c->host[f->host].filed += by;
-	c->host[f->source].load += by;
+	cake_host_of(c, q)->filed += by;
+	cake_source(c, q)->load += by;
 	if (cake_two_levels(c))
-		c->host[f->destination].load += by;
+		cake_destination(c, q)->load += by;
 }
 
 // Puts a host at the end of those with queues.
-static inline void cake_host_append(struct cake *c, uint32_t index) {
-	c->host[index].next = 0;
+static inline void cake_host_append(struct cake *c, struct cake_host *h) {
+	uint32_t index = (uint32_t)(h - c->host);
+
+	h->next = 0;
 	if (c->busy.first == 0)
 		c->busy.first = index + 1;
 	else
@@ -124,48 +124,53 @@ static inline void cake_host_append(struct cake *c, uint32_t index) {
 }
 
 // Puts a queue at the end of its host's.
-static inline void cake_file(struct cake *c, struct flow_queue *q, struct cake_flow *f) {
-	uint32_t index = flow_queue_index(&c->fq, q);
-	uint32_t *slot = &c->filed[c->files++ % CAKE_QUEUES_AHEAD];
+static inline void cake_file(struct cake *c, struct flow_queue *q) {
+	uint16_t index = (uint16_t)flow_queue_index(&c->fq, q);
+	uint16_t *slot = &c->filed[c->files++ % CAKE_QUEUES_AHEAD];
 	struct cake_host *h;
 
-	cake_flow_at(c, *slot)->later = index;
+	c->fq.queue[*slot].later = index;
 	*slot = index;
-	f->host = cake_host_of(c, f);
-	f->next = 0;
+	q->by_destination = cake_to_destination(c, q);
 	c->fq.list[FLOW_OLD].count++;
-	h = &c->host[f->host];
+	h = cake_host_of(c, q);
 	h->filed += q->bulk;
 	if (h->queues.first == 0) {
-		h->queues.first = index + 1;
-		cake_host_append(c, f->host);
+		h->queues.first = index + 1u;
+		cake_host_append(c, h);
 		c->busy_hosts++;
 	} else {
-		cake_flow_at(c, h->queues.last - 1)->next = index + 1;
+		c->fq.queue[h->queues.last - 1].next = index;
 	}
-	h->queues.last = index + 1;
+	h->queues.last = index + 1u;
 }
 
-// Prefetches what the service of a queue needs but its packet, and the packet of an earlier one.
-static inline void cake_fetch(struct cake *c, uint32_t index) {
-	uint32_t *slot = &c->fetched[c->fetches++ % CAKE_PACKETS_LATER];
+// Prefetches a queue, and what else the service of an earlier one needs.
+static inline void cake_fetch(struct cake *c, uint16_t index) {
+	uint16_t *slot = &c->fetched[c->fetches++ % CAKE_PACKETS_LATER];
 	const struct flow_queue *earlier = &c->fq.queue[*slot];
 
 	prefetch_write(&c->fq.queue[index]);
-	prefetch_write(cake_flow_at(c, index));
+	if (earlier->signals)
+		prefetch_write(flow_queue_state(&c->fq, earlier));
 	if (earlier->pkts.head != NULL)
 		prefetch_write(earlier->pkts.head);
 	*slot = index;
 }
 
+static inline bool cake_is_last(
+	const struct cake *c, const struct cake_host *h, const struct flow_queue *q) {
+	return h->queues.last == flow_queue_index(&c->fq, q) + 1;
+}
+
 // Takes the queue off its host's chain, of which it is the first.
-static inline void cake_unfile(struct cake *c, struct flow_queue *q, struct cake_flow *f) {
-	struct cake_host *h = &c->host[f->host];
+static inline void cake_unfile(struct cake *c, struct flow_queue *q) {
+	struct cake_host *h = cake_host_of(c, q);
 
 	h->filed -= q->bulk;
 	c->fq.list[FLOW_OLD].count--;
-	h->queues.first = f->next;
-	cake_fetch(c, f->later);
+	h->queues.first = cake_is_last(c, h, q) ? 0 : q->next + 1u;
+	cake_fetch(c, q->later);
 }
 
 // The first host leaves if it has no queue; it keeps its debts.
@@ -180,11 +185,9 @@ static inline void cake_host_leaves(struct cake *c, struct cake_host *h) {
 
 // A new queue becomes an old one of its host; without packets only for its next turn.
 static inline void cake_make_old(struct cake *c, struct flow_queue *q) {
-	struct cake_flow *f = cake_flow_of(c, q);
-
 	flow_queues_retire(&c->fq, q);
 	q->list = FLOW_OLD;
-	cake_file(c, q, f);
+	cake_file(c, q);
 	if (q->pkts.count > 0)
 		cake_set_bulk(c, q, true);
 }
@@ -199,18 +202,16 @@ static inline void cake_rotate_hosts(struct cake *c, struct cake_host *h) {
 	if (h->next == 0)
 		return;
 	c->busy.first = h->next;
-	cake_host_append(c, (uint32_t)(h - c->host));
+	cake_host_append(c, h);
 }
 
 // The turn of the first host's first queue is over.
 static inline void cake_rotate_queues(struct cake *c, struct cake_host *h, struct flow_queue *q) {
-	struct cake_flow *f = cake_flow_of(c, q);
-
-	q->credits += (int64_t)c->fq.quantum_bytes;
-	if (f->next == 0 && cake_host_of(c, f) == f->host)
+	q->credits += (int32_t)c->fq.quantum_bytes;
+	if (cake_is_last(c, h, q) && cake_to_destination(c, q) == q->by_destination)
 		return;
-	cake_unfile(c, q, f);
-	cake_file(c, q, f);
+	cake_unfile(c, q);
+	cake_file(c, q);
 	cake_host_leaves(c, h);
 }
 
@@ -221,7 +222,7 @@ static inline struct flow_queue *cake_next(struct cake *c) {
 	while ((q = flow_queues_first(&c->fq, FLOW_NEW)) != NULL) {
 		if (q->credits > 0)
 			return q;
-		q->credits += (int64_t)c->fq.quantum_bytes;
+		q->credits += (int32_t)c->fq.quantum_bytes;
 		cake_make_old(c, q);
 	}
 	while (c->busy.first != 0) {
@@ -241,7 +242,6 @@ static inline struct flow_queue *cake_next(struct cake *c) {
 
 // The queue to be served has no packet.
 static inline void cake_empty(struct cake *c, struct flow_queue *q) {
-	struct cake_flow *f = cake_flow_of(c, q);
 	uint32_t index = flow_queue_index(&c->fq, q);
 	struct cake_set *set = &c->set[index / CAKE_WAYS];
 	uint8_t others = (uint8_t) ~(1u << index % CAKE_WAYS);
@@ -252,8 +252,8 @@ static inline void cake_empty(struct cake *c, struct flow_queue *q) {
 	}
 	if (q->bulk)
 		cake_set_bulk(c, q, false);
-	cake_unfile(c, q, f);
-	cake_host_leaves(c, &c->host[f->host]);
+	cake_unfile(c, q);
+	cake_host_leaves(c, cake_host_of(c, q));
 	q->list = FLOW_NONE;
 	set->used &= others;
 	set->shared &= others;

@@ -11,6 +11,7 @@ struct cobalt {
 	struct cobalt_law law;
 
 	struct cobalt_state state;
+	bool signals;
 	struct aqm_ring q;
 };
 
@@ -43,6 +44,7 @@ static void cobalt_enqueue(void *self, struct pkt *p, uint64_t now_ns, struct pk
 
 		cobalt_overflow(
 			&c->law, &c->state, (oldest != NULL ? oldest : p)->arrival_ns, now_ns);
+		c->signals = true;
 	}
 	aqm_ring_put(&c->q, p, drops);
 }
@@ -50,7 +52,8 @@ static void cobalt_enqueue(void *self, struct pkt *p, uint64_t now_ns, struct pk
 static struct pkt *cobalt_dequeue(void *self, uint64_t now_ns, struct pkt_list *drops) {
 	struct cobalt *c = self;
 
-	return cobalt_law_dequeue(&c->law, &c->state, aqm_ring_take, &c->q, now_ns, drops);
+	return cobalt_law_dequeue(
+		&c->law, &c->state, &c->signals, aqm_ring_take, &c->q, now_ns, drops);
 }
 
 static uint64_t cobalt_enqueue_all(

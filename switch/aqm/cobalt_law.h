@@ -65,10 +65,10 @@ struct cobalt_law {
 };
 
 struct cobalt_state {
+	uint32_t count;
+	uint16_t blue; // probability, in 1/4096
 	bool dropping;
 	bool emptied; // at emptied_ns the last packet left; what this means for count and blue is to be computed
-	uint16_t blue; // probability, in 1/4096
-	uint32_t count;
 	uint64_t drop_next_ns;
 	uint64_t blue_next_ns; // before it BLUE makes no step
 	uint64_t emptied_ns;
@@ -179,9 +179,11 @@ __attribute__((noinline)) static bool cobalt_judge(
 	return drop;
 }
 
-// The next packet that leaves, if any. Packets that the law drops are pushed on `drops`.
+// The next packet that leaves, if any. Packets that the law drops are pushed on `drops`. *signals: there is a count or a
+// probability, so that the state is needed; to be set after cobalt_overflow. It is apart from the state, which with many
+// queues need not be in the cache then.
 static inline __attribute__((always_inline)) struct pkt *cobalt_law_dequeue(struct cobalt_law *l,
-	struct cobalt_state *s, aqm_get_fn *get, void *queue, uint64_t now_ns,
+	struct cobalt_state *s, bool *signals, aqm_get_fn *get, void *queue, uint64_t now_ns,
 	struct pkt_list *drops) {
 	uint64_t left_bytes;
 	struct pkt *p;
@@ -189,11 +191,15 @@ static inline __attribute__((always_inline)) struct pkt *cobalt_law_dequeue(stru
 	while ((p = get(queue, &left_bytes)) != NULL) {
 		bool above = time_since(now_ns, p->arrival_ns) > l->above_ns, drop = false;
 
-		if (unlikely(above || s->count > 0 || s->blue > 0))
+		if (unlikely(above || *signals)) {
 			drop = cobalt_judge(l, s, p, above, now_ns);
+			*signals = s->count > 0 || s->blue > 0;
+		}
 		if (left_bytes == 0) {
-			s->emptied = s->count > 0 || s->blue > 0;
-			s->emptied_ns = now_ns;
+			if (*signals) {
+				s->emptied = true;
+				s->emptied_ns = now_ns;
+			}
 			break;
 		}
 		if (likely(!drop))

@@ -57,7 +57,7 @@ static struct pkt *drr_dequeue(void *self, uint64_t now_ns, struct pkt_list *dro
 			flow_queues_retire(&d->fq, q);
 		} else if (q->credits <= 0
 			|| q->credits < p->size_bytes) { // without credits p is not read
-			q->credits += (int64_t)d->fq.quantum_bytes;
+			q->credits += (int32_t)d->fq.quantum_bytes;
 			flow_queues_rotate(&d->fq, q);
 		} else {
 			struct backlog before = flow_queue_backlog(q);

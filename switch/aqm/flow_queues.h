@@ -24,10 +24,13 @@ enum flow_list { FLOW_NONE, FLOW_NEW, FLOW_OLD, FLOW_LISTS };
 struct flow_queue {
 	struct pkt_list pkts;
 	uint64_t bound_bytes; // at least pkts.bytes; its key in the heap
-	int64_t credits; // bytes
-	uint32_t flow_id; // of the packet that joined last
+	int32_t credits; // bytes
+	uint32_t
+		flow_id; // of the packet that joined last; cake: the flow or host that it is used for, or was
 	uint8_t list; // enum flow_list
-	bool bulk; // cake: it counts in the loads of its hosts
+	// Of cake only; cake_hosts.h has their meaning. Here they cost no cache line of their own.
+	bool bulk, by_destination, signals;
+	uint16_t source, destination, next, later;
 } __attribute__((aligned(64)));
 static_assert(sizeof(struct flow_queue) == 64, "one cache line");
 
@@ -146,7 +149,7 @@ static inline void flow_queues_append(
 		flow_queues_raise(fq, q);
 	if (q->list == FLOW_NONE) {
 		q->list = (uint8_t)list;
-		q->credits = (int64_t)fq->quantum_bytes;
+		q->credits = (int32_t)fq->quantum_bytes;
 		// Else flow_queues_retire prefetches it.
 		if (fq->list[list].count <= FLOW_QUEUES_AHEAD)
 			prefetch_write(flow_queue_state(fq, q));
@@ -214,7 +217,7 @@ static inline void flow_queues_left(
 	fq->all.pkts -= before.pkts - q->pkts.count;
 	fq->all.bytes -= bytes;
 	if (q->pkts.head != NULL
-		&& (q->credits > (int64_t)bytes || fq->list[q->list].count <= FLOW_QUEUES_AHEAD))
+		&& (q->credits > (int32_t)bytes || fq->list[q->list].count <= FLOW_QUEUES_AHEAD))
 		prefetch_write(q->pkts.head);
 }
 
@@ -269,7 +272,7 @@ static inline struct flow_queue *flow_queues_next(struct flow_queues *fq) {
 			q = flow_queues_first(fq, FLOW_OLD);
 		if (q == NULL || q->credits > 0)
 			return q;
-		q->credits += (int64_t)fq->quantum_bytes;
+		q->credits += (int32_t)fq->quantum_bytes;
 		flow_queues_rotate(fq, q);
 	}
 }
