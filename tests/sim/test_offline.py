@@ -476,7 +476,7 @@ def test_a_live_switch_checks_its_captures(weir_switch: Path, tmp_path: Path) ->
             "paths.forward.source.pcap=none.pcap",
             2,
             "weir-switch: x.yaml:5:15: source: pcap: none.pcap: cannot be opened: No such file or "
-            "directory\n",
+            "directory; its name is relative to the working directory\n",
         ),
     ]:
         argv = [weir_switch, "x.yaml", "--check", "-o", override]
