@@ -22,11 +22,14 @@ static inline size_t wire_accecn_place(bool e0b_first, size_t field) {
 	return e0b_first ? field : SEG_ECN_E1B - field;
 }
 
-// Reads an option of `size` bytes. Fields for which it is too short are not there; bytes beyond them are ignored.
+// Reads an option of `size` bytes. Fields for which it is too short are not there; bytes beyond them are ignored, and so is
+// a second option, as it would say of which fields there are what is not true of the first one's.
 static inline void wire_parse_accecn(const uint8_t *option, uint8_t size, struct seg *seg) {
 	bool e0b_first = option[0] == WIRE_ACCECN0;
 	uint8_t fields = (uint8_t)((size - 2u) / WIRE_ACCECN_FIELD);
 
+	if ((seg->options & SEG_OPT_ACCECN) != 0)
+		return;
 	seg->options |= e0b_first ? SEG_OPT_ACCECN0 : SEG_OPT_ACCECN1;
 	seg->ecn_fields = fields < SEG_ECN_FIELDS ? fields : SEG_ECN_FIELDS;
 	for (size_t i = 0; i < seg->ecn_fields; i++) {

@@ -146,6 +146,18 @@ START_TEST(longer_options) {
 }
 END_TEST
 
+// Of two options in a header the first counts: together they would claim a field that neither has.
+START_TEST(second_option_is_ignored) {
+	static const uint8_t none[] = {172, 2}, e1b[] = {174, 5, 0, 0, 9};
+	struct seg s = {0};
+
+	wire_parse_accecn(none, sizeof(none), &s);
+	wire_parse_accecn(e1b, sizeof(e1b), &s);
+	ck_assert_uint_eq(s.options & SEG_OPT_ACCECN, SEG_OPT_ACCECN0);
+	ck_assert_uint_eq(s.ecn_fields, 0);
+}
+END_TEST
+
 // Section 3.2.3: kind, length, EE0B, ECEB, EE1B; kind 174 has the first and the last exchanged.
 START_TEST(the_option_on_the_wire) {
 	static const uint8_t first[] = {172, 11, 0x12, 0x34, 0x56, 0, 0, 7, 0xff, 0xff, 0xfe, 1};
@@ -551,6 +563,6 @@ TEST_MAIN(the_table_of_the_syn_ack, the_syn, ace_is_three_flags, ace_without_the
 	bytes_are_counted_by_codepoint, an_overtaken_ack_counts_no_marks,
 	not_more_than_all_segments_are_marked, marks_are_acknowledged_soon,
 	the_examples_with_the_option, no_more_marks_than_packets, longer_options,
-	echoes_nobody_hears, sack_blocks_leave_room, the_third_syn_is_without_ecn,
-	a_late_answer_still_agrees, a_path_that_clears_ace_ends_ecn,
+	second_option_is_ignored, echoes_nobody_hears, sack_blocks_leave_room,
+	the_third_syn_is_without_ecn, a_late_answer_still_agrees, a_path_that_clears_ace_ends_ecn,
 	a_path_that_changes_the_syn_gets_no_ect)
