@@ -6,9 +6,9 @@ enum { SSTHRESH };
 
 #define T0 (20 * MS)
 #define RTT (100 * MS)
-#define CUBIC(initial, ...)                                                                        \
+#define CUBIC(initial, more)                                                                       \
 	"{cc: {cubic: {slow_start: hystart, initial: " initial ", abc_limit: 1}}, mss: 512B, "     \
-	"ack_every: 1, tlp: no, rto_min: 10s" __VA_ARGS__ "}"
+	"ack_every: 1, tlp: no, rto_min: 10s" more "}"
 
 static bool in_slow_start(struct link *l) {
 	return cc_observed(l, SSTHRESH) > 1e8;
@@ -17,7 +17,7 @@ static bool in_slow_start(struct link *l) {
 // A train of ACKs 2 ms apart ends it when it lasted more than (100 ms + 1 ms) / 2; one of 2 ms and 1 ns is none.
 START_TEST(a_train_of_half_the_rtt_ends_slow_start) {
 	for (uint64_t late = 0; late <= 1; late++) {
-		struct link *l = HAND(.group = CUBIC("100"));
+		struct link *l = HAND(.group = CUBIC("100", ""));
 		uint64_t t_ns = T0 + RTT;
 
 		hand_ack_at(l, 1, t_ns); // delay_min, and the round begins
@@ -62,7 +62,7 @@ END_TEST
 // The ninth sample decides if eight before it were as late: more than 100 ms + 100 ms / 8.
 START_TEST(a_round_that_is_an_eighth_later_ends_slow_start) {
 	for (uint64_t more = 0; more <= 1; more++) {
-		struct link *l = HAND(.group = CUBIC("40"));
+		struct link *l = HAND(.group = CUBIC("40", ""));
 		uint64_t flight = link_flow(l)->nxt, sent_ns, t_ns = T0 + RTT;
 
 		hand_ack_at(l, 1, t_ns);
@@ -85,7 +85,7 @@ END_TEST
 // Base RTT 10 ms: a train of 6 ms would be long enough. It begins with a window of 14, which is too small to look, so
 // that it has a gap once the window is 16 (as in Linux).
 START_TEST(below_sixteen_segments_nothing_ends_it) {
-	struct link *l = HAND(.group = CUBIC("13"));
+	struct link *l = HAND(.group = CUBIC("13", ""));
 	uint64_t t_ns = T0 + 10 * MS;
 
 	hand_ack_at(l, 1, t_ns);
@@ -110,7 +110,7 @@ static uint64_t end_by_train(struct link *l, uint64_t *t_ns) {
 
 // Once it has ended, 5 % per round trip or more, as the curve alone would wait for seconds; after a loss the curve.
 START_TEST(until_the_first_reduction_the_window_grows_by_a_twentieth) {
-	struct link *l = HAND(.group = CUBIC("100"));
+	struct link *l = HAND(.group = CUBIC("100", ""));
 	uint64_t t_ns = T0 + RTT, una = end_by_train(l, &t_ns);
 	double before;
 
