@@ -314,7 +314,10 @@ def can_finish(run: Folder) -> bool:
         own_ns = max(asked_rtt_ns(group, "max"), rtt_ns) + parse(group["ack_delay"], "ns")
         start_ns = parse(group["start"], "ns") + parse(group["jitter"], "ns")
         start_ns += count * parse(group["stagger"], "ns")
-        alone_ns = max(alone_ns, start_ns + 2 * segs * own_ns)
+        # A window below one segment (swift) is as many round trips for each.
+        control = next(iter(group["cc"].values()))
+        window_segs = min(1.0, float(control.get("min_cwnd", 1)))
+        alone_ns = max(alone_ns, start_ns + 2 * segs * own_ns / window_segs)
         # Each segment many times on the slowest link, with headers, and its ACK.
         need_ns += (
             10
