@@ -5,6 +5,7 @@ What is right comes from the frames themselves as tshark reads them, from the ke
 (TCP_INFO) and from the sizes of what was sent.
 """
 
+import contextlib
 import ctypes
 import errno
 import fcntl
@@ -14,6 +15,7 @@ import os
 import signal
 import struct
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -903,21 +905,23 @@ def test_connections_of_a_program_one_after_the_other(write, run, peer):
 
 
 def test_a_program_sees_the_hosts_files_and_writes_none(write, run, tmp_path):
-    """Where it starts is where weir-sim does; /tmp is its own."""
-    mine = Path(__file__)
-    text = (
-        f"head -n 1 {mine}; touch {mine}.new; mount -o remount,rw / || echo refused; "
-        "echo x > /tmp/x && cat /tmp/x; uname -r; pwd; cat /proc/uptime"
-    )
-    quoted = json.dumps(text)
-    config = write(f"{{stack: {{linux: {{run: {quoted}}}}}, peer: weir}}", duration="100ms")
-    summary = run(config)
+    """Where it starts is where weir-sim does; /tmp and /var/tmp are its own."""
+    with tempfile.TemporaryDirectory(dir=Path.home()) as place, contextlib.chdir(place):
+        mine = Path(place, "mine")
+        mine.write_text("a file of the host\n")
+        text = (
+            f"cat {mine}; touch {mine}.new; mount -o remount,rw / || echo refused; "
+            "echo x > /tmp/x && cat /tmp/x; uname -r; pwd; cat /proc/uptime"
+        )
+        quoted = json.dumps(text)
+        config = write(f"{{stack: {{linux: {{run: {quoted}}}}}, peer: weir}}", duration="100ms")
+        summary = run(config)
+        assert not Path(f"{mine}.new").exists()
     lines = (tmp_path / "run/guest-0.out").read_text().splitlines()
-    assert lines[0] == mine.read_text().splitlines()[0]
-    assert not Path(f"{mine}.new").exists()
+    assert lines[0] == "a file of the host"
     assert "Read-only file system" in lines[1]
     assert "refused" in lines
-    assert lines[-4:-1] == ["x", summary["guests"]["release"], str(Path.cwd())]
+    assert lines[-4:-1] == ["x", summary["guests"]["release"], place]
     # The guest has booted in 10 s of its time, in which nothing happens.
     assert lines[-1].split()[0] == "10.00"
 

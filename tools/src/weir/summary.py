@@ -306,7 +306,7 @@ def speed(summary: dict[str, Any]) -> str:
     wall, virtual = summary.get("wall_s"), summary.get("virtual_s")
     if not wall:
         return ""
-    if summary.get("program") == ANALYSER:
+    if summary.get("program") == ANALYSER and "capture" in summary:
         read = summary["capture"]["packets"]
         speed = units.number(read / wall / 1e6)
         return f"{read:,} packets in {units.number(wall)} s ({speed} million/s)"
