@@ -9,6 +9,7 @@ extern const struct cc_ops cc_bbr3;
 extern const struct cc_ops cc_copa;
 extern const struct cc_ops cc_cubic;
 extern const struct cc_ops cc_dctcp;
+extern const struct cc_ops cc_fast;
 extern const struct cc_ops cc_fixed;
 extern const struct cc_ops cc_illinois;
 extern const struct cc_ops cc_ledbat;
@@ -31,6 +32,7 @@ const struct cc_ops *const cc_all[] = {
 	&cc_dctcp,
 	&cc_prague,
 	&cc_vegas,
+	&cc_fast,
 	&cc_lola,
 	&cc_ledbat,
 	&cc_westwood,
