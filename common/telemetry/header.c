@@ -151,12 +151,13 @@ size_t tel_schema_json(const struct tel_run *run, enum tel_stream s, char *buf, 
 		"\"fields\": [",
 		streams[s].name, streams[s].record_size);
 
+	// Without spaces: with the names that all controls observe, a page must hold it.
 	for (size_t i = 0; i < streams[s].field_count; i++) {
 		const struct tel_field *f = &streams[s].fields[i];
 		len = append(buf, size, len,
-			"%s{\"name\": \"%s\", \"dtype\": \"%s\", \"offset\": %zu, "
-			"\"unit\": \"%s\", \"meaning\": \"%s\"",
-			i == 0 ? "" : ", ", f->name, f->dtype, offset, f->unit, f->meaning);
+			"%s{\"name\":\"%s\",\"dtype\":\"%s\",\"offset\":%zu,"
+			"\"unit\":\"%s\",\"meaning\":\"%s\"",
+			i == 0 ? "" : ",", f->name, f->dtype, offset, f->unit, f->meaning);
 		len = append_values(buf, size, len, f);
 		len = append(buf, size, len, "}");
 		offset += f->size;
