@@ -6,6 +6,7 @@
 
 extern const struct cc_ops cc_bbr;
 extern const struct cc_ops cc_bbr3;
+extern const struct cc_ops cc_compound;
 extern const struct cc_ops cc_copa;
 extern const struct cc_ops cc_cubic;
 extern const struct cc_ops cc_dctcp;
@@ -37,6 +38,7 @@ const struct cc_ops *const cc_all[] = {
 	&cc_ledbat,
 	&cc_westwood,
 	&cc_illinois,
+	&cc_compound,
 	&cc_vivace,
 	&cc_pcc,
 	&cc_swift,
