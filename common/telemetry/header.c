@@ -132,12 +132,11 @@ static size_t append_observers(
 		o++) {
 		if (o->stream != s)
 			continue;
-		len = append(buf, size, len, "%s{\"number\": %u, \"name\": \"%s\", \"observed\": [",
-			number == 0 ? "" : ", ", number, o->name);
+		len = append(buf, size, len, "%s{\"number\":%u,\"name\":\"%s\",\"observed\":[",
+			number == 0 ? "" : ",", number, o->name);
 		number++;
 		for (uint32_t i = 0; i < TEL_OBSERVED && o->observed[i] != NULL; i++)
-			len = append(
-				buf, size, len, "%s\"%s\"", i == 0 ? "" : ", ", o->observed[i]);
+			len = append(buf, size, len, "%s\"%s\"", i == 0 ? "" : ",", o->observed[i]);
 		len = append(buf, size, len, "]}");
 	}
 	return len;
@@ -151,7 +150,7 @@ size_t tel_schema_json(const struct tel_run *run, enum tel_stream s, char *buf, 
 		"\"fields\": [",
 		streams[s].name, streams[s].record_size);
 
-	// Without spaces: with the names that all controls observe, a page must hold it.
+	// Without spaces here and in the observers: with the names of all controls' values, a page must hold it.
 	for (size_t i = 0; i < streams[s].field_count; i++) {
 		const struct tel_field *f = &streams[s].fields[i];
 		len = append(buf, size, len,

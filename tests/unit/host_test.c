@@ -445,10 +445,21 @@ START_TEST(resets_close_what_is_open) {
 }
 END_TEST
 
-TEST_MAIN(newreno_brings_every_byte, newreno_without_sack_brings_every_byte,
-	newreno_without_timestamps_brings_every_byte, copa_brings_every_byte,
-	fixed_rate_brings_every_byte, offloading_hosts_bring_every_byte, many_flows_share_a_host,
-	given_windows_are_counted, full_arena_holds_flows_back,
+// A control whose values no longer fit would end each run that records them.
+START_TEST(names_of_what_controls_observe_fit_the_header) {
+	static struct tel_run run;
+	static char text[2 * TEL_HEADER_SIZE];
+
+	groups_observers(&run);
+	ck_assert_uint_lt(tel_schema_json(&run, TEL_STREAM_CC, text, sizeof(text)),
+		TEL_HEADER_SIZE - TEL_SCHEMA_OFFSET);
+}
+END_TEST
+
+TEST_MAIN(names_of_what_controls_observe_fit_the_header, newreno_brings_every_byte,
+	newreno_without_sack_brings_every_byte, newreno_without_timestamps_brings_every_byte,
+	copa_brings_every_byte, fixed_rate_brings_every_byte, offloading_hosts_bring_every_byte,
+	many_flows_share_a_host, given_windows_are_counted, full_arena_holds_flows_back,
 	configured_windows_have_their_records, flow_without_a_single_record_waits_its_turn,
 	few_ranges_cost_retransmissions_not_bytes, same_seed_same_packets,
 	window_smaller_than_a_segment_is_refused, nonsense_is_survived, counts_and_totals_agree,

@@ -684,8 +684,8 @@ START_TEST(names_of_what_is_observed_fit_the_header) {
 	ck_assert_uint_eq(tel_observer_number(&run, TEL_STREAM_CC, "codel"), UINT32_MAX);
 	ck_assert_uint_lt(tel_schema_json(&run, TEL_STREAM_EVENTS, text, sizeof(text)),
 		TEL_HEADER_SIZE - TEL_SCHEMA_OFFSET);
-	ck_assert_ptr_nonnull(strstr(text,
-		"{\"number\": 0, \"name\": \"codel\", \"observed\": [\"count\", \"dropping\", "));
+	ck_assert_ptr_nonnull(strstr(
+		text, "{\"number\":0,\"name\":\"codel\",\"observed\":[\"count\",\"dropping\","));
 }
 END_TEST
 
