@@ -88,7 +88,8 @@ def throughput(
         )
     axes[0].set_ylabel(f"goodput, stacked ({unit})")
     time_axis(axes[0], scene)
-    axes[0].set_ylim(top=1.1 * top / divisor)
+    if top > 0:  # else nothing arrived, and there is no link
+        axes[0].set_ylim(top=1.1 * top / divisor)
     if not few:
         spread = metrics.spread_over_time(interval, "goodput_bps", 0.05, 0.95)
         shown = "high" if len(order) <= BANDS else "median"
