@@ -121,21 +121,24 @@ static const struct param params[] = {
 
 enum mode { MODE_SLOW_START, MODE_CUBIC, MODE_FAIR, MODE_HOLD };
 
+// What a loss or a timeout changes besides the window.
+struct phase {
+	uint64_t start_ns; // of CUBIC INCREASE's t, FAIR FLOW BALANCING's t, or HOLD
+	uint64_t after_ns; // CUBIC INCREASE: samples of segments sent from here on count
+	double cwnd_max_segs, k_s;
+	uint8_t mode;
+};
+
 struct lola {
 	struct minmax now; // RTTnow
 	uint64_t min_ns; // RTTmin
-	uint64_t start_ns; // of CUBIC INCREASE's t, FAIR FLOW BALANCING's t, or HOLD
-	uint64_t after_ns; // CUBIC INCREASE: samples of segments sent from here on count
 	uint64_t next_ns; // FAIR FLOW BALANCING: the next growth
 	uint64_t last_ns; // last ACK
-	double cwnd_max_segs, k_s;
-	// Before the last loss or timeout.
-	double undo_segs, undo_cwnd_max_segs, undo_k_s;
-	uint64_t undo_start_ns, undo_after_ns;
+	struct phase phase, undo; // now, and before the last loss or timeout
+	double undo_segs; // the window then
 	float qdelay_ns, qdata_segs, x_segs;
 	uint32_t mss_bytes;
 	uint32_t far; // decreases since the queue was nearly empty
-	uint8_t mode, undo_mode;
 	bool measured; // RTTnow has a sample
 };
 static_assert(sizeof(struct lola) <= CC_STATE_MAX_BYTES, "state too large");
@@ -173,17 +176,17 @@ static void measure(struct lola *l, const struct config *cfg, const struct cc_ac
 }
 
 static void start(struct lola *l, enum mode mode, uint64_t now_ns) {
-	l->mode = (uint8_t)mode;
-	l->start_ns = l->last_ns = now_ns;
+	l->phase.mode = (uint8_t)mode;
+	l->phase.start_ns = l->last_ns = now_ns;
 }
 
 // A reduction to `left` segments: from there on (1).
 static void reduce(struct lola *l, const struct config *cfg, double left, uint64_t now_ns,
 	struct cc_out *out) {
-	l->cwnd_max_segs = out->cwnd_segs;
+	l->phase.cwnd_max_segs = out->cwnd_segs;
 	out->cwnd_segs = left > cfg->min_segs ? left : cfg->min_segs;
-	l->k_s = cube_root((l->cwnd_max_segs - out->cwnd_segs) / cfg->c);
-	l->after_ns = now_ns + (cfg->sync_ns > l->min_ns ? cfg->sync_ns - l->min_ns : 0);
+	l->phase.k_s = cube_root((l->phase.cwnd_max_segs - out->cwnd_segs) / cfg->c);
+	l->phase.after_ns = now_ns + (cfg->sync_ns > l->min_ns ? cfg->sync_ns - l->min_ns : 0);
 	l->x_segs = 0;
 	start(l, MODE_CUBIC, now_ns);
 }
@@ -204,9 +207,9 @@ static void grow_cubic(
 	double t_s, target, cwnd = out->cwnd_segs;
 
 	if (!ack->cwnd_limited || ack->in_recovery)
-		l->start_ns += ack->now_ns - l->last_ns; // this time does not count
-	t_s = (double)(ack->now_ns - l->start_ns) * 1e-9 - l->k_s;
-	target = cfg->c * t_s * t_s * t_s + l->cwnd_max_segs;
+		l->phase.start_ns += ack->now_ns - l->last_ns; // this time does not count
+	t_s = (double)(ack->now_ns - l->phase.start_ns) * 1e-9 - l->phase.k_s;
+	target = cfg->c * t_s * t_s * t_s + l->phase.cwnd_max_segs;
 	target = target < GROWTH_MAX * cwnd ? target : GROWTH_MAX * cwnd;
 	if (target > cwnd)
 		out->cwnd_segs = target;
@@ -214,7 +217,7 @@ static void grow_cubic(
 
 static void balance(
 	struct lola *l, const struct config *cfg, const struct cc_ack *ack, struct cc_out *out) {
-	double t = (double)(ack->now_ns - l->start_ns) * 1e-6 / cfg->phi_ms;
+	double t = (double)(ack->now_ns - l->phase.start_ns) * 1e-6 / cfg->phi_ms;
 	double x_segs = t * t * t / l->mss_bytes, lacking = x_segs - (double)l->qdata_segs;
 
 	l->x_segs = (float)x_segs;
@@ -229,19 +232,21 @@ static void move_on(
 	struct lola *l, const struct config *cfg, const struct cc_ack *ack, struct cc_out *out) {
 	double qdelay_ns = (double)l->qdelay_ns;
 
-	if (l->mode == MODE_SLOW_START && (double)(ack->rtt_ns - l->min_ns) > 2 * cfg->qlow_ns) {
-		l->cwnd_max_segs = out->cwnd_segs;
-		l->k_s = 0;
-		l->after_ns = 0;
+	if (l->phase.mode == MODE_SLOW_START
+		&& (double)(ack->rtt_ns - l->min_ns) > 2 * cfg->qlow_ns) {
+		l->phase.cwnd_max_segs = out->cwnd_segs;
+		l->phase.k_s = 0;
+		l->phase.after_ns = 0;
 		start(l, MODE_CUBIC, ack->now_ns);
 	}
-	if (l->mode == MODE_CUBIC && ack->sent_ns >= l->after_ns && qdelay_ns > cfg->qlow_ns) {
+	if (l->phase.mode == MODE_CUBIC && ack->sent_ns >= l->phase.after_ns
+		&& qdelay_ns > cfg->qlow_ns) {
 		l->next_ns = ack->now_ns;
 		start(l, MODE_FAIR, ack->now_ns);
 	}
-	if (l->mode == MODE_FAIR && qdelay_ns > cfg->qtarget_ns)
+	if (l->phase.mode == MODE_FAIR && qdelay_ns > cfg->qtarget_ns)
 		start(l, MODE_HOLD, ack->now_ns);
-	if (l->mode == MODE_HOLD && ack->now_ns - l->start_ns >= cfg->sync_ns)
+	if (l->phase.mode == MODE_HOLD && ack->now_ns - l->phase.start_ns >= cfg->sync_ns)
 		decrease(l, cfg, ack->now_ns, out);
 }
 
@@ -255,25 +260,21 @@ static void lola_on_ack(
 		measure(l, cfg, ack, out);
 		move_on(l, cfg, ack, out);
 	}
-	if (l->mode == MODE_SLOW_START && ack->cwnd_limited && !ack->in_recovery)
+	if (l->phase.mode == MODE_SLOW_START && ack->cwnd_limited && !ack->in_recovery)
 		out->cwnd_segs += ack->acked_segs;
-	else if (l->mode == MODE_CUBIC)
+	else if (l->phase.mode == MODE_CUBIC)
 		grow_cubic(l, cfg, ack, out);
-	else if (l->mode == MODE_FAIR)
+	else if (l->phase.mode == MODE_FAIR)
 		balance(l, cfg, ack, out);
 	l->last_ns = ack->now_ns;
-	gain = l->mode == MODE_SLOW_START ? PACING_SLOW_START : PACING;
+	gain = l->phase.mode == MODE_SLOW_START ? PACING_SLOW_START : PACING;
 	if (ack->srtt_ns > 0)
 		out->pacing_bps = gain * out->cwnd_segs * l->mss_bytes * 8e9 / (double)ack->srtt_ns;
 }
 
 static void remember(struct lola *l, const struct cc_out *out) {
 	l->undo_segs = out->cwnd_segs;
-	l->undo_cwnd_max_segs = l->cwnd_max_segs;
-	l->undo_k_s = l->k_s;
-	l->undo_start_ns = l->start_ns;
-	l->undo_after_ns = l->after_ns;
-	l->undo_mode = l->mode;
+	l->undo = l->phase;
 }
 
 static void lola_on_loss(
@@ -302,11 +303,7 @@ static void lola_on_spurious(void *state, const void *config, uint64_t now_ns, s
 	if (l->undo_segs <= out->cwnd_segs)
 		return;
 	out->cwnd_segs = l->undo_segs;
-	l->cwnd_max_segs = l->undo_cwnd_max_segs;
-	l->k_s = l->undo_k_s;
-	l->start_ns = l->undo_start_ns;
-	l->after_ns = l->undo_after_ns;
-	l->mode = l->undo_mode;
+	l->phase = l->undo;
 }
 
 static void lola_on_idle(
@@ -325,14 +322,14 @@ static void lola_observe(const void *state, const void *config, float out[CC_OBS
 	out[0] = l->qdelay_ns;
 	out[1] = l->qdata_segs;
 	out[2] = l->x_segs;
-	out[3] = (float)l->k_s;
+	out[3] = (float)l->phase.k_s;
 }
 
 // 0 slow start, 1 cubic increase, 2 fair flow balancing, 3 hold.
 static uint8_t lola_mode(const void *state) {
 	const struct lola *l = state;
 
-	return l->mode;
+	return l->phase.mode;
 }
 
 const struct cc_ops cc_lola = {
