@@ -45,7 +45,8 @@ static const struct param params[] = {
 		"sender of Copa's authors)",
 		UNIT_NONE, PARAM_ENUM(struct group, host, group_host_names)},
 	{"ecn", "cc",
-		"ECN codepoint of data packets; cc: ect0 with dctcp, ect1 with prague, else off",
+		"ECN codepoint of data packets; cc: ect0 with dctcp, ect1 with prague (ect0 where the peer "
+		"has only classic feedback), else off",
 		UNIT_NONE, PARAM_ENUM(struct group, ecn, ecn_names)},
 	{"dscp", "0", "of its packets in both directions (RFC 2474)", UNIT_NONE,
 		PARAM_U64(struct group, dscp), 0, 63},
@@ -54,7 +55,8 @@ static const struct param params[] = {
 		"the echoes",
 		UNIT_NONE, PARAM_ENUM(struct group, ecn_unheard, unheard_names)},
 	{"ecn_feedback", "cc",
-		"receiver: as the algorithm says; classic (RFC 3168): CE is echoed until CWR; "
+		"receiver: cc: accecn with prague, dctcp with dctcp, else classic (RFC 3168): CE is "
+		"echoed until CWR; "
 		"dctcp (RFC 8257): as often as it came; accecn (RFC 9768): ACKs carry a counter",
 		UNIT_NONE, PARAM_ENUM(struct group, ecn_feedback, feedback_names)},
 	{"pacing", "cc",
@@ -129,6 +131,7 @@ void groups_list(struct run_list *l) {
 		run_list_entry(l,
 			&(struct run_listed){.kind = "cc",
 				.name = (*o)->name,
+				.alias = (*o)->alias,
 				.summary = (*o)->summary,
 				.reference = (*o)->reference,
 				.params = (*o)->params,
@@ -246,9 +249,15 @@ static int group_udp(struct group *g, struct config_node *node, struct err *err)
 	return 0;
 }
 
+static struct config_name nth_cc(size_t i) {
+	return cc_all[i] != NULL ? (struct config_name){cc_all[i]->name, cc_all[i]->alias}
+				 : (struct config_name){NULL, NULL};
+}
+
 static int group_cc(struct group *g, struct config_node *node, struct err *err) {
 	struct config_node *at = config_get(node, "cc"), *params_node;
 	const char *name;
+	size_t which;
 	int rc;
 
 	if (g->stack.guest)
@@ -261,15 +270,11 @@ static int group_cc(struct group *g, struct config_node *node, struct err *err) 
 	rc = config_plugin(at, "cc", &name, &params_node, err);
 	if (rc < 0)
 		return rc;
-	g->cc = cc_find(name);
-	if (g->cc == NULL) {
-		char known[CONFIG_NAMES_SIZE] = "";
-
-		for (const struct cc_ops *const *o = cc_all; *o != NULL; o++)
-			config_name_add(known, (*o)->name);
-		return config_err(at, -EINVAL, err,
-			"cc: '%s' is not a congestion control; there is %s", name, known);
-	}
+	rc = config_registered(at, "cc", "a congestion control", nth_cc, &which, err);
+	if (rc < 0)
+		return rc;
+	g->cc = cc_all[which];
+	name = g->cc->name;
 	if (g->name[0] == '\0')
 		snprintf(g->name, sizeof(g->name), "%s", name);
 	group_preset(g->cc, params_node);
@@ -315,9 +320,14 @@ static int source_fits(struct group *g, struct config_node *node, struct err *er
 	return 0;
 }
 
+static struct config_name nth_source(size_t i) {
+	return (struct config_name){source_all[i] != NULL ? source_all[i]->name : NULL, NULL};
+}
+
 static int group_source(struct group *g, struct config_node *node, struct err *err) {
 	struct config_node *at = config_get(node, "source"), *params_node = NULL;
 	const char *name;
+	size_t which;
 	int rc;
 
 	if (at == NULL) {
@@ -326,16 +336,10 @@ static int group_source(struct group *g, struct config_node *node, struct err *e
 	}
 	if ((rc = config_plugin(at, "source", &name, &params_node, err)) < 0)
 		return rc;
-	g->source = source_find(name);
-	if (g->source == NULL) {
-		char known[CONFIG_NAMES_SIZE] = "";
-
-		for (const struct source_ops *const *o = source_all; *o != NULL; o++)
-			config_name_add(known, (*o)->name);
-		return config_err(
-			at, -EINVAL, err, "source: '%s' is not a source; there is %s", name, known);
-	}
-	rc = plugin_config(params_node, name, g->source->params, g->source->also,
+	if ((rc = config_registered(at, "source", "a source", nth_source, &which, err)) < 0)
+		return rc;
+	g->source = source_all[which];
+	rc = plugin_config(params_node, g->source->name, g->source->params, g->source->also,
 		g->source->config_size, &g->source_config, err);
 	if (rc == 0 && g->source->configure != NULL)
 		rc = g->source->configure(g->source_config, params_node, err);
@@ -380,11 +384,8 @@ static int group_init(struct group *g, struct config_node *node, struct err *err
 		| (g->rmem > 0 || g->read_bps > 0 ? RECEIVER_WINDOW : 0));
 	g->paced_by_cc = g->pacing == PACING_CC && !g->bursts;
 	g->host_paced = g->pacing == PACING_SRTT || g->pacing == PACING_FQ;
-	g->dctcp_echo = g->ecn_feedback == 1 + CC_FEEDBACK_DCTCP
-		|| (g->ecn_feedback == 0 && g->cc->feedback == CC_FEEDBACK_DCTCP);
-	g->accecn = g->ecn != CC_ECN_OFF
-		&& (g->ecn_feedback == 1 + CC_FEEDBACK_ACCECN
-			|| (g->ecn_feedback == 0 && g->cc->feedback == CC_FEEDBACK_ACCECN));
+	if ((rc = group_feedback(g, node, err)) < 0)
+		return rc;
 	g->payload = (uint32_t)g->mss - (g->timestamps ? 12u : 0u);
 	if (g->source->datagrams)
 		g->payload = (uint32_t)((const struct udp_config *)g->source_config)->bytes;

@@ -85,6 +85,10 @@ const struct config_node *groups_unreached(
 void groups_observers(struct tel_run *run);
 // The keys of a group, for --list flows.
 void groups_list(struct run_list *l);
+// The first group that is like one before it and whose flows start at the same instants; that one's number in *with.
+// NULL: none. Which is served better is then decided by their places in the list.
+const struct config_node *groups_together(
+	const struct groups *gs, struct config_node *flows, uint32_t *with);
 // Start time of each flow of the group: start + i * stagger + U[0, jitter), drawn from a random stream named by group.
 void group_starts(const struct group *g, uint32_t index, uint64_t seed, uint64_t *start_ns);
 // The place of the first group with a Linux kernel at either side, for programs that have none; NULL: there is none.

@@ -2,6 +2,7 @@
 #include "sender/group_host.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <string.h>
 
 const char *const group_host_names[] = {"ideal", "linux", "genericcc", NULL};
@@ -29,4 +30,20 @@ void group_host(struct config_node *node) {
 				config_add(node, set[0], set[1]);
 		}
 	}
+}
+
+int group_feedback(struct group *g, struct config_node *node, struct err *err) {
+	int feedback = g->ecn_feedback == 0 ? (int)g->cc->feedback : g->ecn_feedback - 1;
+	bool dctcp = feedback == CC_FEEDBACK_DCTCP;
+
+	if (dctcp && g->peer.guest && strcmp(g->peer.cc, "dctcp") != 0) {
+		if (g->ecn_feedback != 0)
+			return config_err(config_get(node, "ecn_feedback"), -EINVAL, err,
+				"ecn_feedback: a kernel echoes each mark only with DCTCP: peer: {linux: {cc: "
+				"dctcp}}, or ecn_feedback: classic");
+		dctcp = false;
+	}
+	g->dctcp_echo = dctcp;
+	g->accecn = g->ecn != CC_ECN_OFF && feedback == CC_FEEDBACK_ACCECN;
+	return 0;
 }

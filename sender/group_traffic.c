@@ -8,12 +8,37 @@
 #include "sender/source/source.h"
 
 #include <stdio.h>
+#include <string.h>
 
 const struct config_node *groups_unreached(
 	const struct groups *gs, struct config_node *flows, uint64_t duration_ns) {
 	for (uint32_t i = 0; i < gs->count; i++) {
 		if (gs->group[i].start_ns >= duration_ns)
 			return config_at(flows, i);
+	}
+	return NULL;
+}
+
+// Whether the groups differ in nothing that a comparison would be of, and start at the same instants.
+static bool alike(const struct group *a, const struct group *b) {
+	return strcmp(a->cc->name, b->cc->name) == 0 && a->stack.guest == b->stack.guest
+		&& a->base_rtt_ns == b->base_rtt_ns && a->mss == b->mss
+		&& a->start_ns == b->start_ns && a->stagger_ns == b->stagger_ns && a->jitter_ns == 0
+		&& b->jitter_ns == 0 && a->source->kind == b->source->kind
+		&& a->source->kind != SOURCE_ARRIVALS;
+}
+
+const struct config_node *groups_together(
+	const struct groups *gs, struct config_node *flows, uint32_t *with) {
+	for (uint32_t i = 0; i < gs->count; i++) {
+		struct config_node *node = config_at(flows, i);
+
+		if (config_get(node, "path") != NULL)
+			continue; // it has a path of its own
+		for (*with = 0; *with < i; ++*with) {
+			if (alike(&gs->group[*with], &gs->group[i]))
+				return node;
+		}
 	}
 	return NULL;
 }

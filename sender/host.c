@@ -14,6 +14,7 @@
 
 #define SEGS_PER_FLOW 32 // ring space of a flow with little in flight
 #define RANGES_PER_RECEIVER 16
+#define WINDOW_PARTS 2 // of a window: a part of the first segment is acknowledged; the FIN
 #define FETCH_NEAR_NS (4 * NS_PER_US) // timers due until then: their connections
 #define FETCH_FAR_NS (8 * NS_PER_US) // the timers themselves
 
@@ -38,13 +39,15 @@ uint64_t host_window_segs(const struct groups *gs) {
 	return (uint64_t)fmin(segs, 0x1p40);
 }
 
+// A hole waits for a timeout that is that of the round trip with all queues full, and may wait for a second one.
 static uint64_t hole_segs(const struct groups *gs, const struct host_env *env) {
-	uint64_t wait_ns = NS_PER_S;
+	double pipe_ns = (double)env->pipe_segs * 1e9 / (double)(env->segs_per_s + 1);
+	double wait_ns = NS_PER_S, run_ns = (double)env->duration_ns;
 
 	for (uint32_t i = 0; i < gs->count; i++)
-		wait_ns =
-			time_max(wait_ns, time_min(2 * gs->group[i].rto_min_ns, env->duration_ns));
-	return (uint64_t)((double)env->segs_per_s * (double)wait_ns * 1e-9);
+		wait_ns = fmax(
+			wait_ns, fmin(2 * ((double)gs->group[i].rto_min_ns + pipe_ns), run_ns));
+	return (uint64_t)((double)env->segs_per_s * wait_ns * 1e-9);
 }
 
 // Without SACK a recovery lasts a round trip per hole and sends new data in each, and windows that no loss reduces grow with
@@ -61,9 +64,21 @@ static uint64_t unbounded_segs(const struct groups *gs, const struct host_env *e
 	return (uint64_t)fmin(segs, most);
 }
 
+uint64_t host_peer_window_segs(const struct groups *gs) {
+	uint64_t ring = 1;
+
+	for (uint32_t i = 0; i < gs->count; i++) {
+		uint64_t segs = gs->group[i].rwnd / gs->group[i].payload + WINDOW_PARTS;
+
+		while (ring <= segs)
+			ring *= 2;
+	}
+	return ring * ((uint64_t)gs->flows + 1);
+}
+
 // Segments that may be unacknowledged at once, all flows together: what the network can hold, twice
 // (slow start overshoots by its own size), what SACK leaves on the scoreboard while a hole waits for its
-// timeout, a second or more, and the windows that need no network to be large; twice again for rings that
+// timeout, and the windows that need no network to be large; twice again for rings that
 // are powers of two, and twice for what a shrunk window still holds until its recovery ends. A control that
 // learns of a loss late, or ignores losses, sends more than that into a small network: hence `segs_least`, which is
 // only address space until it is used.
@@ -335,6 +350,9 @@ uint32_t host_measure_some(struct host *h, uint32_t first, uint32_t n, uint64_t 
 	for (uint32_t i = first; i < end; i++) {
 		struct flow *f = &h->flow[i];
 
+		if (h->back != NULL)
+			h->back[h->flows + i] = h->back[i];
+		f->measure_delivered_bytes = host_delivered_bytes(f);
 		f->at_measure = f->count;
 		f->missed_ns = 0;
 		f->measure_send_ns = f->state == FLOW_OPEN ? f->last_send_ns : NEVER_NS;

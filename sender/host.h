@@ -57,6 +57,11 @@ struct host_count {
 	uint64_t seg_refused; // a flow could not send: the segment arena was full
 };
 
+// What the side that was opened has sent on a flow's connections: programs in guests do.
+struct flow_back {
+	uint64_t acked_bytes, sent_segs, retransmits, rtt_sum_ns, rtt_samples;
+};
+
 struct host {
 	struct host_env env;
 	const struct groups *groups;
@@ -64,6 +69,8 @@ struct host {
 	struct seg_arena arena;
 	struct flow *flow;
 	uint32_t flows;
+	// Of each flow now, then of each at the end of the warm-up; the caller's. NULL: the peers send no payload.
+	struct flow_back *back;
 	uint32_t cc_bytes; // of the largest algorithm's state
 	struct receiver *receiver;
 	struct receiver_acks *receiver_acks; // of each receiver, if any has modes; else NULL
@@ -86,6 +93,11 @@ struct host {
 // Segments of the windows that flows are given, whatever the network holds (cc_ops.given_window), where these
 // are large.
 uint64_t host_window_segs(const struct groups *gs);
+// Records that the scoreboards of all flows never exceed, whatever the network does, if their peers are receivers of the
+// groups. A flow's segments are those of its peer's window, in a ring of the next power of two. A ring finds no room only
+// if each aligned block of its size holds a part of another ring: with such a block for each flow, and one more, for a ring
+// that moves has its old place meanwhile, there is a free one.
+uint64_t host_peer_window_segs(const struct groups *gs);
 // Bytes that host_init would allocate.
 uint64_t host_bytes(const struct groups *gs, const struct host_env *env);
 int host_init(struct host *h, const struct groups *gs, const struct host_env *env, struct err *err);
@@ -136,6 +148,9 @@ void host_still_open(struct host *h, uint64_t now_ns);
 // Resets `n` of the open connections, flows first and then receivers, from the `first` on: for a host that
 // ends before its peers do. Its own state stays as it was.
 void host_reset_some(struct host *h, uint32_t first, uint32_t n, uint64_t now_ns);
+// Payload of a flow that the peer has, as far as it said so: what it acknowledged, and whole segments beyond. What arrives
+// in an interval counts there, also if a hole before it is filled, and acknowledged, later.
+uint64_t host_delivered_bytes(const struct flow *f);
 // Of all flows since host_measure.
 struct host_figures {
 	double goodput_bps;

@@ -6,11 +6,23 @@
 
 #include <stdio.h>
 
-enum limit_of_flow { NOT_BEGUN, ENDED, FAILED, NO_DATA, RECEIVE_WINDOW, CWND, PACING, UDP, LIMITS };
+enum limit_of_flow {
+	NOT_BEGUN,
+	CONNECTING,
+	ENDED,
+	FAILED,
+	NO_DATA,
+	RECEIVE_WINDOW,
+	CWND,
+	PACING,
+	UDP,
+	LIMITS
+};
 
 // After "all 10 flows", "the flow", or a number of them.
 static const char *const limit_text[LIMITS][2] = {
 	[NOT_BEGUN] = {"had not begun", "had not begun"},
+	[CONNECTING] = {"had no answer to their SYN", "had no answer to its SYN"},
 	[ENDED] = {"had ended", "had ended"},
 	[FAILED] = {"had failed", "had failed"},
 	[NO_DATA] = {"had sent all their data", "had sent all its data"},
@@ -30,8 +42,9 @@ static enum limit_of_flow flow_limit(const struct host *h, const struct flow *f)
 
 	switch ((enum flow_state)f->state) {
 	case FLOW_WAITING:
-	case FLOW_SYN_SENT:
 		return NOT_BEGUN;
+	case FLOW_SYN_SENT:
+		return CONNECTING;
 	case FLOW_DONE:
 		return ENDED;
 	case FLOW_FAILED:

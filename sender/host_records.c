@@ -32,14 +32,14 @@ void host_cc_record(struct host *h, const struct flow *f, const struct cc_ack *a
 	*r = (struct tel_cc){
 		.ts_ns = a->now_ns,
 		.flow_id = f->id,
-		.rtt_ns = (uint32_t)time_min(a->rtt_ns, UINT32_MAX),
-		.srtt_ns = (uint32_t)time_min(a->srtt_ns, UINT32_MAX),
-		.rtt_min_ns = (uint32_t)time_min(a->rtt_min_ns, UINT32_MAX),
+		.rtt_ns = a->rtt_ns,
+		.srtt_ns = a->srtt_ns,
+		.rtt_min_ns = a->rtt_min_ns,
 		.cwnd_segs = (float)f->out.cwnd_segs,
 		.inflight_segs = a->inflight_segs,
 		.pacing_bps = (float)f->out.pacing_bps,
 		.delivery_bps = (float)a->delivery_bps,
-		.lost_segs = (uint32_t)f->count.lost_segs,
+		.lost_segs = g->stack.guest ? TEL_UNKNOWN(uint64_t) : f->count.lost_segs,
 		.state = f->ca,
 		.app_limited = a->app_limited,
 		.group = f->group,
@@ -52,6 +52,7 @@ void host_cc_record(struct host *h, const struct flow *f, const struct cc_ack *a
 
 void host_flow_record(struct host *h, const struct flow *f, uint8_t event, uint64_t now_ns) {
 	const struct base_rtts *rtts = &h->groups->base_rtts;
+	bool ours = !h->groups->group[f->group].stack.guest;
 	struct tel_flows *r;
 
 	if (event == TEL_OPEN && base_rtts_drawn(rtts, f->group))
@@ -65,13 +66,12 @@ void host_flow_record(struct host *h, const struct flow *f, uint8_t event, uint6
 		.flow_id = f->id,
 		.src_ip = flow_addr_ip(h->env.src_ip, f->id),
 		.dst_ip = h->env.dst_ip,
-		.sent_segs =
-			(uint32_t)min_u64(f->count.sent_segs - f->at_open.sent_segs, UINT32_MAX),
-		.retransmits = (uint32_t)min_u64(
-			f->count.retransmits - f->at_open.retransmits, UINT32_MAX),
-		.cwnd_reductions = f->count.cwnd_reductions - f->at_open.cwnd_reductions,
-		.timeouts = f->count.timeouts - f->at_open.timeouts,
-		.srtt_ns = (uint32_t)time_min(f->rtt.srtt_ns, UINT32_MAX),
+		.sent_segs = f->count.sent_segs - f->at_open.sent_segs,
+		.retransmits = f->count.retransmits - f->at_open.retransmits,
+		.cwnd_reductions = ours ? f->count.cwnd_reductions - f->at_open.cwnd_reductions
+					: TEL_UNKNOWN(uint32_t),
+		.timeouts = ours ? f->count.timeouts - f->at_open.timeouts : TEL_UNKNOWN(uint32_t),
+		.srtt_ns = f->rtt.srtt_ns,
 		.src_port = flow_addr_port(f->id),
 		.dst_port = h->env.dst_port,
 		.group = f->group,
@@ -98,15 +98,13 @@ void host_interval(struct host *h, uint64_t now_ns) {
 	host_interval_some(h, 0, h->flows, now_ns);
 }
 
-// Payload that the peer has, as far as it said so: what it acknowledged, and whole segments beyond. A
-// finite flow's last segment may be short. Never less than at the last interval's end: reports that are
-// forgotten (loss.c) are not counted twice.
-static uint64_t delivered_bytes(const struct flow *f) {
+// A finite flow's last segment may be short. Reports that are forgotten (loss.c) are not counted twice.
+uint64_t host_delivered_bytes(const struct flow *f) {
 	uint64_t bytes =
 		f->count.acked_bytes - f->at_open.acked_bytes + (uint64_t)f->sacked * f->payload;
 
 	return time_max(f->at_open.acked_bytes + time_min(bytes, f->total_bytes),
-		f->interval_delivered_bytes);
+		f->measure_delivered_bytes);
 }
 
 uint32_t host_interval_some(struct host *h, uint32_t first, uint32_t n, uint64_t now_ns) {
@@ -115,13 +113,17 @@ uint32_t host_interval_some(struct host *h, uint32_t first, uint32_t n, uint64_t
 	for (uint32_t i = first; i < end; i++) {
 		struct flow *f = &h->flow[i];
 		const struct flow_count *c = &f->count, *o = &f->at_interval;
-		uint64_t delivered = delivered_bytes(f);
+		uint64_t delivered = time_max(host_delivered_bytes(f), f->interval_delivered_bytes);
+		bool ours = !h->groups->group[f->group].stack.guest;
 		bool quiet = f->state != FLOW_OPEN && delivered == f->interval_delivered_bytes
 			&& c->acked_bytes == o->acked_bytes && c->sent_segs == o->sent_segs
-			&& c->drops == o->drops;
+			&& c->rtt_samples == o->rtt_samples && c->lost_segs == o->lost_segs
+			&& c->drops == o->drops && c->cwnd_reductions == o->cwnd_reductions;
 		uint64_t samples = c->rtt_samples - o->rtt_samples;
-		uint64_t drops = time_min(c->drops - o->drops, UINT16_MAX),
+		uint64_t drops = time_min(c->drops - o->drops, UINT16_MAX - 1),
 			 counted = o->drops + drops;
+		uint32_t reductions = c->cwnd_reductions - o->cwnd_reductions;
+		uint32_t reduced = reductions < UINT16_MAX ? reductions : UINT16_MAX - 1;
 		struct tel_interval *r;
 
 		if (quiet || h->env.tel_interval == NULL
@@ -134,23 +136,23 @@ uint32_t host_interval_some(struct host *h, uint32_t first, uint32_t n, uint64_t
 			.flow_id = f->id,
 			.sent_segs = (uint32_t)(c->sent_segs - o->sent_segs),
 			.retransmits = (uint32_t)(c->retransmits - o->retransmits),
-			.lost_segs = (uint32_t)(c->lost_segs - o->lost_segs),
+			.lost_segs = ours ? (uint32_t)(c->lost_segs - o->lost_segs)
+					  : TEL_UNKNOWN(uint32_t),
 			.rtt_samples = (uint32_t)samples,
-			.rtt_mean_ns = samples == 0
-				? 0
-				: (uint32_t)time_min(
-					(c->rtt_sum_ns - o->rtt_sum_ns) / samples, UINT32_MAX),
+			.rtt_mean_ns = samples == 0 ? 0 : (c->rtt_sum_ns - o->rtt_sum_ns) / samples,
 			.rtt_max_ns = f->interval_rtt_max_ns,
 			.cwnd_segs = (float)f->out.cwnd_segs,
 			.pacing_bps = (float)f->out.pacing_bps,
 			.inflight_segs = flow_inflight(f),
 			.group = f->group,
-			.cwnd_reductions = (uint16_t)(c->cwnd_reductions - o->cwnd_reductions),
+			.cwnd_reductions = ours ? (uint16_t)reduced : TEL_UNKNOWN(uint16_t),
 			.state = f->ca,
 			.cc_state = f->state == FLOW_OPEN ? f->cc_mode : 0,
-			.drops = (uint16_t)drops,
+			.drops = h->env.virtual_time ? (uint16_t)drops : TEL_UNKNOWN(uint16_t),
 		};
+		reduced += f->at_interval.cwnd_reductions;
 		f->at_interval = *c;
+		f->at_interval.cwnd_reductions = reduced;
 		f->at_interval.drops = counted; // the rest is the next record's
 		f->interval_rtt_max_ns = 0;
 		f->interval_delivered_bytes = delivered;

@@ -22,7 +22,7 @@ struct group_sum {
 
 static void sum_flow(struct group_sum *s, struct jain *all, const struct flow *f, double seconds) {
 	const struct flow_count *c = &f->count, *o = &f->at_measure;
-	double bps = (double)(c->acked_bytes - o->acked_bytes) * 8 / seconds;
+	double bps = (double)(host_delivered_bytes(f) - f->measure_delivered_bytes) * 8 / seconds;
 
 	s->c.acked_bytes += c->acked_bytes - o->acked_bytes;
 	s->c.sent_segs += c->sent_segs - o->sent_segs;
@@ -49,8 +49,8 @@ static void sum_flow(struct group_sum *s, struct jain *all, const struct flow *f
 // Leaves the object open.
 static void write_group(
 	struct json *j, const struct group *g, const struct group_sum *s, bool virtual_time) {
-	double rtt_ns =
-		s->c.rtt_samples == 0 ? 0 : (double)s->c.rtt_sum_ns / (double)s->c.rtt_samples;
+	bool ours =
+		!g->stack.guest; // a kernel does not say what it takes for lost, nor why its window falls
 
 	json_object(j, NULL);
 	json_text(j, "name", g->name);
@@ -62,22 +62,52 @@ static void write_group(
 	json_u64(j, "flows", g->count);
 	json_f64(j, "goodput_bps", s->jain.sum);
 	json_f64(j, "jfi", jain_index(&s->jain));
-	json_f64(j, "rtt_mean_ns", rtt_ns);
+	json_f64(j, "rtt_mean_ns",
+		s->c.rtt_samples == 0 ? (double)NAN
+				      : (double)s->c.rtt_sum_ns / (double)s->c.rtt_samples);
 	json_u64(j, "acked_bytes", s->c.acked_bytes);
 	json_u64(j, "sent_segs", s->c.sent_segs);
-	json_u64(j, "lost_segs", s->c.lost_segs);
-	if (virtual_time)
-		json_u64(j, "drops", s->c.drops);
+	json_known(j, "lost_segs", ours, s->c.lost_segs);
+	json_known(j, "drops", virtual_time, s->c.drops);
 	json_u64(j, "retransmits", s->c.retransmits);
 	json_f64(j, "rtx_overhead",
-		s->c.sent_segs == 0 ? 0 : (double)s->c.retransmits / (double)s->c.sent_segs);
+		s->c.sent_segs == 0 ? (double)NAN
+				    : (double)s->c.retransmits / (double)s->c.sent_segs);
 	json_u64(j, "spurious", s->c.spurious);
-	json_u64(j, "cwnd_reductions", s->c.cwnd_reductions);
-	json_u64(j, "ecn_echoes", s->c.ecn_echoes);
+	json_known(j, "cwnd_reductions", ours, s->c.cwnd_reductions);
+	json_known(j, "ecn_echoes", ours, s->c.ecn_echoes);
 	json_u64(j, "ce_segs", s->c.ce_segs);
-	json_u64(j, "timeouts", s->c.timeouts);
-	json_u64(j, "spurious_timeouts", s->c.spurious_timeouts);
-	json_u64(j, "spurious_recoveries", s->c.spurious_recoveries);
+	json_known(j, "timeouts", ours, s->c.timeouts);
+	json_known(j, "spurious_timeouts", ours, s->c.spurious_timeouts);
+	json_known(j, "spurious_recoveries", ours, s->c.spurious_recoveries);
+}
+
+// The connections' other direction, if the side that was opened has sent something.
+static void write_back(struct json *j, const struct host *h, uint32_t group, double seconds) {
+	const struct group *g = &h->groups->group[group];
+	struct flow_back sum = {0};
+
+	for (uint32_t i = 0; h->back != NULL && i < g->count; i++) {
+		const struct flow_back *b = &h->back[g->first + i], *o = b + h->flows;
+
+		sum.acked_bytes += b->acked_bytes - o->acked_bytes;
+		sum.sent_segs += b->sent_segs - o->sent_segs;
+		sum.retransmits += b->retransmits - o->retransmits;
+		sum.rtt_sum_ns += b->rtt_sum_ns - o->rtt_sum_ns;
+		sum.rtt_samples += b->rtt_samples - o->rtt_samples;
+	}
+	if (sum.sent_segs == 0)
+		return;
+	json_object(j, "back");
+	json_f64(j, "goodput_bps", (double)sum.acked_bytes * 8 / seconds);
+	json_f64(j, "rtt_mean_ns",
+		sum.rtt_samples == 0 ? (double)NAN
+				     : (double)sum.rtt_sum_ns / (double)sum.rtt_samples);
+	json_u64(j, "acked_bytes", sum.acked_bytes);
+	json_u64(j, "sent_segs", sum.sent_segs);
+	json_u64(j, "retransmits", sum.retransmits);
+	json_f64(j, "rtx_overhead", (double)sum.retransmits / (double)sum.sent_segs);
+	json_close(j, '}');
 }
 
 // What was drawn, where the flows have base RTTs of their own.
@@ -192,6 +222,7 @@ void host_summary(const struct host *const *hosts, uint32_t n, struct json *j, u
 		write_group(j, &gs->group[g], &sum[g], hosts[0]->env.virtual_time);
 		if (base_rtts_drawn(&gs->base_rtts, g))
 			write_base_rtt(j, &gs->base_rtts.group[g]);
+		write_back(j, hosts[0], g, (double)time_since(now_ns, hosts[0]->measure_ns) / 1e9);
 		workload_summary(hosts, n, g, j, now_ns);
 		json_close(j, '}');
 	}

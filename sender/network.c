@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #define PIPE_SLACK_NS 10e6 // added to what delays and queues give
 
@@ -87,6 +88,8 @@ static void add_rate(struct reader *r, double rate_bps) {
 static void add_link(struct reader *r, const struct stage *link) {
 	double rate_bps = number(link->params, "rate", UNIT_RATE_BPS);
 
+	if (rate_bps <= 0) // it begins down
+		rate_bps = largest(r, link, "rate", UNIT_RATE_BPS);
 	if (rate_bps <= 0)
 		return;
 	add_queue(r, link->params, rate_bps);
@@ -136,11 +139,11 @@ static void add_path(struct reader *r, struct config_node *path, const char *pat
 		if (s.params == NULL || config_kind(s.params) != CONFIG_MAP)
 			continue;
 		snprintf(s.name, sizeof(s.name), "%.60s.%s", path_name, name);
-		if (strcmp(type, "link") == 0)
+		if (strcasecmp(type, "link") == 0)
 			add_link(r, &s);
-		else if (strcmp(type, "edges") == 0 && r->edges)
+		else if (strcasecmp(type, "edges") == 0 && r->edges)
 			add_rate(r, number(s.params, "rate", UNIT_RATE_BPS));
-		else if (strcmp(type, "delay") == 0)
+		else if (strcasecmp(type, "delay") == 0)
 			add_delay(r, &s);
 	}
 	if (is_first(r, path_name))

@@ -163,19 +163,26 @@ static int check(const struct stack *st, struct config_node *node, struct err *e
 	return 0;
 }
 
+static struct config_name nth_stack(size_t i) {
+	static const char *const names[] = {"weir", "linux", NULL};
+
+	return (struct config_name){names[i], NULL};
+}
+
 int stack_read(struct stack *st, struct config_node *group, const char *what, struct err *err) {
 	struct config_node *at = config_get(group, what), *map;
 	const char *name;
+	size_t which;
 	int rc;
 
 	if (at == NULL)
 		return 0;
 	if ((rc = config_plugin(at, what, &name, &map, err)) < 0)
 		return rc;
+	if ((rc = config_registered(at, what, "a stack", nth_stack, &which, err)) < 0)
+		return rc;
+	name = nth_stack(which).name;
 	*st = (struct stack){.guest = strcmp(name, "linux") == 0};
-	if (!st->guest && strcmp(name, "weir") != 0)
-		return config_err(
-			at, -EINVAL, err, "%s: '%s' is no stack; there is weir, linux", what, name);
 	if (!st->guest) {
 		rc = config_params(map, name, ours, NULL, st, err);
 		if (rc == 0 && st->close_ns > 0 && strcmp(what, "stack") == 0)

@@ -8,10 +8,12 @@
 #include "common/run/list.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#define FRAME_USUAL 1518u // with FCS
+#define MTU 1500u
+#define MTU_JUMBO 9000u
 #define HEADERS 128u // Ethernet, VLAN tags, the longest IPv4 header, ports: less than that
 
 static const struct param params[] = {
@@ -109,6 +111,23 @@ static bool passes(const struct arrivals *a, const struct frame *f) {
 	return !a->has_filter || pcap_offline_filter(&a->filter, &h, f->data) != 0;
 }
 
+static void set_time(struct arrivals *a, uint64_t ts_ns) {
+	if (ts_ns < a->stamp_ns) {
+		a->count.reordered++;
+		a->step_back_ns = max_u64(a->step_back_ns, a->stamp_ns - ts_ns);
+	}
+	a->stamp_ns = max_u64(ts_ns, a->stamp_ns);
+}
+
+static void set_cut_length(struct arrivals *a) {
+	size_t length = wire_length(a->data, a->captured);
+
+	if (length <= a->length)
+		return;
+	a->length = (uint32_t)length;
+	a->count.lengths_from_ip++;
+}
+
 int arrivals_next(struct arrivals *a, struct err *err) {
 	const struct frame *f = NULL;
 	int rc;
@@ -126,11 +145,12 @@ int arrivals_next(struct arrivals *a, struct err *err) {
 			a->count.filtered++;
 			continue;
 		}
-		a->count.reordered += f->ts_ns < a->stamp_ns;
-		a->stamp_ns = max_u64(f->ts_ns, a->stamp_ns);
+		set_time(a, f->ts_ns);
 		a->data = f->data;
 		a->captured = f->captured;
 		a->length = f->length;
+		if (f->length == f->captured) // or what was cut off is not in the file's length
+			set_cut_length(a);
 		return 0;
 	}
 	a->ended = true;
@@ -173,6 +193,22 @@ static uint32_t flow_of(const struct arrivals *a) {
 				    : flow_addr_hash(f.src, f.dst, f.src_port, f.dst_port, f.proto);
 }
 
+// The MTU of the capture's hosts, by what the SYNs say that they receive. Until one is there, frames of any usual MTU are
+// taken to be on the wire as they are.
+static void learn_mtu(struct arrivals *a) {
+	uint32_t mtu = wire_syn_mtu(a->data, a->captured);
+
+	if (mtu > 0)
+		a->mtu = (uint32_t)max_u64(a->mtu, max_u64(MTU, mtu));
+}
+
+// Longer than the hosts' MTU allows, which a host that offloads captures: 802.1Q, 802.1ad and jumbo frames are not.
+static bool is_oversize(const struct arrivals *a) {
+	uint32_t tags = wire_tags(a->data, a->captured);
+
+	return a->length > WIRE_ETH + tags * WIRE_TAG + (a->mtu > 0 ? a->mtu : MTU_JUMBO);
+}
+
 bool arrivals_packet(struct arrivals *a, uint64_t base_ns, struct pkt *p) {
 	uint32_t length = (uint32_t)max_u64(a->length, WIRE_MIN_FRAME);
 
@@ -188,7 +224,8 @@ bool arrivals_packet(struct arrivals *a, uint64_t base_ns, struct pkt *p) {
 	};
 	a->count.packets++;
 	a->count.bytes += p->size_bytes;
-	a->count.oversize += p->size_bytes > FRAME_USUAL;
+	learn_mtu(a);
+	a->count.oversize += is_oversize(a);
 	return true;
 }
 
@@ -196,8 +233,21 @@ const struct config_node *arrivals_unread(const struct arrivals *a) {
 	return a->path != NULL && !a->ended ? a->node : NULL;
 }
 
-const char *arrivals_cut(const struct arrivals *a) {
-	return a->path != NULL && a->ended && a->reader.end > READER_WHOLE ? a->reader.said : NULL;
+bool arrivals_fault(const struct arrivals *a, char *text, size_t size) {
+	bool cut = a->path != NULL && a->ended && a->reader.end > READER_WHOLE;
+
+	if (cut)
+		snprintf(text, size, "%s", a->reader.said);
+	else if (a->path != NULL && a->step_back_ns > 0)
+		snprintf(text, size,
+			"%s: %llu frames are stamped earlier than one before them, by up to %.6g s, and "
+			"arrived with it: sort the capture by time (reordercap), or cut it where its "
+			"clock was set back",
+			a->file, (unsigned long long)a->count.reordered,
+			(double)a->step_back_ns / 1e9);
+	else
+		return false;
+	return true;
 }
 
 void arrivals_summary(const struct arrivals *a, struct json *j) {
@@ -206,6 +256,8 @@ void arrivals_summary(const struct arrivals *a, struct json *j) {
 	json_u64(j, "bytes", a->count.bytes);
 	json_u64(j, "filtered", a->count.filtered);
 	json_u64(j, "reordered", a->count.reordered);
+	json_u64(j, "step_back_max_ns", a->step_back_ns);
+	json_u64(j, "lengths_from_ip", a->count.lengths_from_ip);
 	json_u64(j, "oversize", a->count.oversize);
 	json_u64(j, "too_long", a->count.too_long);
 	json_u64(j, "not_ethernet", a->count.not_ethernet);

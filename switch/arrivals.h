@@ -7,8 +7,9 @@
 //	    - link: {rate: 100Mbit, queue: {codel: {}}}
 //
 // Frames keep their times, those since the first one multiplied by `scale`, and their bytes; one that is stamped
-// earlier than the frame before arrives with it. What is read: pcap and pcapng of Ethernet frames without FCS, plain
-// or compressed (common/pcap/reader.h). A file that is cut off is read up to there, and the run says so.
+// earlier than a frame before arrives with it, and the run says so. What is read: pcap and pcapng of Ethernet frames
+// without FCS, plain or compressed (common/pcap/reader.h). A file that is cut off is read up to there, and the run
+// says so. A frame that was cut, and with it its length, has the length that its IP header says.
 // Padding to the shortest frame, which a host's own captures lack, counts as if it were there.
 #pragma once
 #include "common/base/json.h"
@@ -24,8 +25,10 @@ struct run_list;
 struct arrivals_count {
 	uint64_t packets, bytes; // that arrived; bytes with FCS
 	uint64_t filtered; // that the filter left out
-	uint64_t reordered; // that were stamped earlier than the frame before
-	// Of the packets that arrived: longer than 1518 bytes with FCS, as a host that offloads sees them.
+	uint64_t reordered; // that were stamped earlier than a frame before
+	// Of frames that were cut and whose length in the file is that of what was captured: IP's was taken.
+	uint64_t lengths_from_ip;
+	// Of the packets that arrived: longer than their hosts' MTU, as a host that offloads sees them.
 	uint64_t oversize;
 	uint64_t too_long; // left out: longer than frame_max
 	uint64_t not_ethernet; // left out: of an interface of another link type, not the first
@@ -39,6 +42,7 @@ struct arrivals {
 	const char *file, *filter_text; // the config's; filter NULL: none
 	double scale;
 	struct config_node *node;
+	uint32_t mtu; // of the hosts, by their SYNs; 0: none was there yet
 	uint32_t frame_max; // bytes without FCS; arrivals_open: ARRIVALS_FRAME_MAX
 	struct reader reader;
 	struct frame batch[READER_BATCH];
@@ -49,6 +53,7 @@ struct arrivals {
 	const uint8_t *data;
 	uint32_t captured, length;
 	uint64_t stamp_ns; // in the file
+	uint64_t step_back_ns; // the most that a frame was stamped earlier than one before
 	struct arrivals_count count;
 };
 
@@ -64,8 +69,8 @@ uint32_t arrivals_hosts(const uint8_t *data, uint32_t captured);
 bool arrivals_packet(struct arrivals *a, uint64_t base_ns, struct pkt *p);
 // Where the config has it, if frames of it are left; else NULL.
 const struct config_node *arrivals_unread(const struct arrivals *a);
-// The sentence of a capture that does not end with a whole record; NULL: it does, or its end was not reached.
-const char *arrivals_cut(const struct arrivals *a);
+// A capture that does not end with a whole record, or whose clock stepped back: a sentence. False: neither so far.
+bool arrivals_fault(const struct arrivals *a, char *text, size_t size);
 // Into an open object.
 void arrivals_summary(const struct arrivals *a, struct json *j);
 void arrivals_close(struct arrivals *a);

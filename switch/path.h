@@ -67,6 +67,8 @@ struct path {
 	struct pkt_count in, out;
 	struct stage_copies copies; // packets that its stages made
 	struct pkt_count drop[DROP_REASONS];
+	// When the measurement began: `in`, and of `drop`.
+	uint64_t measured_in_pkts, measured_drop_pkts[DROP_REASONS];
 	struct pkt_list drops; // to be freed by the owner
 	struct tel *tel_packets;
 	const struct tel_run *tel_run;

@@ -89,23 +89,22 @@ static int stage_params(struct path_stage *s, struct config_node *params, struct
 	return config_params(params, s->name, s->ops->params, also, s->state, err);
 }
 
+static struct config_name nth_stage(size_t i) {
+	return (struct config_name){stage_all[i] != NULL ? stage_all[i]->name : NULL, NULL};
+}
+
 static int stage_read(struct path *p, struct config_node *node, struct err *err) {
 	struct path_stage *s = &p->stage[p->stages];
+	size_t which;
 	struct config_node *params = NULL;
 	const char *name;
 	int rc = config_plugin(node, "stage", &name, &params, err);
 
 	if (rc < 0)
 		return rc;
-	s->ops = stage_find(name);
-	if (s->ops == NULL) {
-		char known[CONFIG_NAMES_SIZE] = "";
-
-		for (const struct stage_ops *const *o = stage_all; *o != NULL; o++)
-			config_name_add(known, (*o)->name);
-		return config_err(node, -EINVAL, err, "%s: '%s' is not a stage; there is %s",
-			p->name, name, known);
-	}
+	if ((rc = config_registered(node, p->name, "a stage", nth_stage, &which, err)) < 0)
+		return rc;
+	s->ops = stage_all[which];
 	if ((rc = stage_name(p, s, params, err)) < 0)
 		return rc;
 	s->state = calloc(1, s->ops->state_size);

@@ -78,6 +78,9 @@ static void paths_serve(struct paths *ps, uint64_t now_ns) {
 
 void path_measure(struct path *p, uint64_t now_ns) {
 	path_serve(p, now_ns);
+	p->measured_in_pkts = p->in.pkts;
+	for (uint32_t r = 0; r < DROP_REASONS; r++)
+		p->measured_drop_pkts[r] = p->drop[r].pkts;
 	for (uint32_t i = 0; i < p->stages; i++) {
 		if (path_is_link(&p->stage[i]))
 			stats_restart(path_stats(&p->stage[i], now_ns), STATS_RUN, now_ns);
@@ -144,8 +147,8 @@ static void link_interval(const struct path_stage *s, struct tel *links, uint64_
 			.queue_max_pkts = saturate32(peak->queue_pkts),
 			.queue_mean_pkts = (float)f.queue_mean_pkts,
 			.queue_mean_bytes = (float)f.queue_mean_bytes,
-			.sojourn_mean_ns = saturate32((uint64_t)f.sojourn_mean_ns),
-			.sojourn_max_ns = saturate32(peak->sojourn_ns),
+			.sojourn_mean_ns = (uint64_t)f.sojourn_mean_ns,
+			.sojourn_max_ns = peak->sojourn_ns,
 		};
 	stats_restart(st, STATS_INTERVAL, now_ns);
 }
@@ -211,16 +214,17 @@ void paths_summary(struct paths *ps, struct json *j, uint64_t now_ns) {
 		const struct hist *sojourn = stats_sojourn(st);
 		struct stats_totals to = stats_totals(st, now_ns);
 		struct stats_figures f = stats_figures(&peak->from, &to);
+		bool timed = sojourn->total > 0; // a packet has left
 
 		json_object(j, path_link_title(p, s));
 		json_f64(j, "utilisation", f.utilisation);
 		json_f64(j, "queue_mean_pkts", f.queue_mean_pkts);
 		json_f64(j, "queue_mean_bytes", f.queue_mean_bytes);
-		json_f64(j, "queue_mean_ns", f.sojourn_mean_ns);
+		json_f64(j, "queue_mean_ns", timed ? f.sojourn_mean_ns : (double)NAN);
 		json_u64(j, "queue_max_pkts", peak->queue_pkts);
-		json_u64(j, "sojourn_p50_ns", hist_quantile(sojourn, 0.5));
-		json_u64(j, "sojourn_p99_ns", hist_quantile(sojourn, 0.99));
-		json_u64(j, "sojourn_max_ns", sojourn->max);
+		json_known(j, "sojourn_p50_ns", timed, hist_quantile(sojourn, 0.5));
+		json_known(j, "sojourn_p99_ns", timed, hist_quantile(sojourn, 0.99));
+		json_known(j, "sojourn_max_ns", timed, sojourn->max);
 		json_u64(j, "out_pkts", to.out_pkts - peak->from.out_pkts);
 		json_u64(j, "out_bytes", to.out_bytes - peak->from.out_bytes);
 		json_u64(j, "drops", to.drops - peak->from.drops);
@@ -245,15 +249,35 @@ static void json_count(struct json *j, const char *name, uint64_t pkts, uint64_t
 
 bool path_none_for_most(
 	uint64_t received, const struct pkt_count drop[DROP_REASONS], char *text, size_t size) {
-	uint64_t malformed = drop[DROP_MALFORMED].pkts, no_route = drop[DROP_NO_ROUTE].pkts;
+	static const struct {
+		enum drop_reason reason;
+		const char *what;
+	} kinds[] = {
+		{DROP_MALFORMED, "were malformed"},
+		{DROP_CHECKSUM, "had a wrong IP checksum"},
+		{DROP_CUT,
+			"were longer than the port receives (turn tso, gso and gro off at the host)"},
+		{DROP_TOO_LONG, "were longer than a buffer"},
+		{DROP_MTU, "were longer than the MTU of the interface by which they leave"},
+		{DROP_NO_ROUTE, "had no port to leave by"},
+	};
+	size_t n = sizeof(kinds) / sizeof(kinds[0]);
+	const char *separator = ", ";
+	uint64_t thrown = 0;
 
-	if (malformed + no_route <= received / 2)
+	for (size_t i = 0; i < n; i++)
+		thrown += drop[kinds[i].reason].pkts;
+	if (thrown <= received / 2)
 		return false;
-	snprintf(text, size,
-		"most of what came was thrown away: of %llu frames received, %llu were malformed and "
-		"%llu had no port to leave by",
-		(unsigned long long)received, (unsigned long long)malformed,
-		(unsigned long long)no_route);
+	int at = snprintf(text, size, "most of what came was thrown away: of %llu frames received",
+		(unsigned long long)received);
+	for (size_t i = 0; i < n; i++) {
+		if (drop[kinds[i].reason].pkts == 0 || (size_t)at >= size)
+			continue;
+		at += snprintf(text + at, size - (size_t)at, "%s%llu %s", separator,
+			(unsigned long long)drop[kinds[i].reason].pkts, kinds[i].what);
+		separator = " and ";
+	}
 	return true;
 }
 

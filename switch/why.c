@@ -5,7 +5,7 @@
 // packet or more waited on average. Bursts that come and go are no standing queue. Without one, one of these is
 // the reason, the first that holds:
 //
-//	nothing came
+//	nothing came, perhaps because stages in front of it, or of paths before its own, dropped all
 //	the queue's own discipline dropped or marked: it, or its limit, keeps the queue this short
 //	another stage of the path, or of its flows' routes there and back, was busy for more than 90 % of the time
 //	the senders offered less than the link can carry; other stages of the path may have dropped their packets
@@ -111,32 +111,36 @@ static const struct path_stage *bottleneck(const struct paths *ps, const struct 
 	return found;
 }
 
-// What stages other than links dropped: random loss, a policer, edges.
-static void lost_elsewhere(const struct path *p, uint64_t now_ns, char why[WHY_SIZE]) {
+// What stages other than links dropped: random loss, a policer, edges. `name`: the path, in the genitive. False: nothing.
+static bool lost_elsewhere(
+	const struct path *p, const char *name, uint64_t now_ns, char why[WHY_SIZE]) {
 	uint64_t lost[DROP_REASONS] = {0}, all = 0, by_links = 0;
 	const char *separator = " (";
 
 	for (uint32_t i = 0; i < p->stages; i++) {
 		if (path_is_link(&p->stage[i])) {
-			struct stage_stats *st =
-				p->stage[i].ops->figures(p->stage[i].state, now_ns);
+			struct stats_totals in_run;
 
-			by_links += stats_totals(st, now_ns).drops;
+			figures(&p->stage[i], now_ns, &in_run);
+			by_links += in_run.drops;
 		}
 	}
 	for (uint32_t r = DROP_NONE + 1; r < DROP_REASONS; r++) {
 		bool queue = r == DROP_QUEUE_FULL || r == DROP_AQM;
 
-		lost[queue ? DROP_QUEUE_FULL : r] += p->drop[r].pkts;
-		all += p->drop[r].pkts;
+		uint64_t pkts = p->drop[r].pkts - p->measured_drop_pkts[r];
+
+		lost[queue ? DROP_QUEUE_FULL : r] += pkts;
+		all += pkts;
 	}
 	by_links = min_u64(by_links, lost[DROP_QUEUE_FULL]);
 	lost[DROP_QUEUE_FULL] -= by_links;
 	all -= by_links;
 	if (all == 0)
-		return;
-	add(why, "; other stages dropped %.3g %% of the path's packets",
-		100.0 * (double)all / (double)p->in.pkts);
+		return false;
+	// Packets that came before the measurement may be dropped in it.
+	add(why, "; other stages dropped %.3g %% of %s packets",
+		100.0 * (double)all / (double)max_u64(all, p->in.pkts - p->measured_in_pkts), name);
 	for (uint32_t r = DROP_NONE + 1; r < DROP_REASONS; r++) {
 		if (lost[r] > 0) {
 			add(why, "%s%s", separator, drop_reason_name((enum drop_reason)r));
@@ -144,6 +148,29 @@ static void lost_elsewhere(const struct path *p, uint64_t now_ns, char why[WHY_S
 		}
 	}
 	add(why, ")");
+	return true;
+}
+
+// No packet came to the link: names what was lost in its path, or in those before it on the routes of its flows.
+static void lost_before(
+	const struct paths *ps, const struct path *p, uint64_t now_ns, char why[WHY_SIZE]) {
+	char name[sizeof(p->name) + 2];
+	uint64_t named = 0;
+
+	if (lost_elsewhere(p, "the path's", now_ns, why))
+		return;
+	for (uint32_t g = 0; g < ps->groups; g++) {
+		const struct route *r = &ps->route[g][FLOWS_FORWARD];
+
+		for (uint32_t i = 0; on_route(r, p) && i < r->count && r->path[i] != p; i++) {
+			uint64_t bit = UINT64_C(1) << r->path[i]->index;
+
+			snprintf(name, sizeof(name), "%s's", r->path[i]->name);
+			if ((named & bit) == 0)
+				lost_elsewhere(r->path[i], name, now_ns, why);
+			named |= bit;
+		}
+	}
 }
 
 static void own_queue(
@@ -175,6 +202,7 @@ static bool reason(const struct paths *ps, const struct path *p, const struct pa
 	why[0] = '\0';
 	if (in_run.out_pkts + in_run.drops == 0) {
 		add(why, "no packet came");
+		lost_before(ps, p, now_ns, why);
 		return true;
 	}
 	if (in_run.drops + in_run.marks > 0) {
@@ -187,7 +215,7 @@ static bool reason(const struct paths *ps, const struct path *p, const struct pa
 		add(why, "; the bottleneck is elsewhere: %s was %.3g %% used", other->name,
 			100 * most);
 	else
-		lost_elsewhere(p, now_ns, why);
+		lost_elsewhere(p, "the path's", now_ns, why);
 	return true;
 }
 

@@ -125,6 +125,13 @@ void json_null(struct json *j, const char *name) {
 	fputs("null", j->out);
 }
 
+void json_known(struct json *j, const char *name, bool known, uint64_t v) {
+	if (known)
+		json_u64(j, name, v);
+	else
+		json_null(j, name);
+}
+
 void json_cdf(struct json *j, const char *name, const struct hist *h) {
 	uint64_t below = 0;
 

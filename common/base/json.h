@@ -27,5 +27,7 @@ void json_text(struct json *j, const char *name, const char *v);
 __attribute__((format(printf, 3, 4))) void json_format(
 	struct json *j, const char *name, const char *fmt, ...); // a text of up to 511 bytes
 void json_null(struct json *j, const char *name);
+void json_known(
+	struct json *j, const char *name, bool known, uint64_t v); // null if it is not known
 // [[upper end of a bucket in ns, share of samples up to it], ...], the buckets that have samples.
 void json_cdf(struct json *j, const char *name, const struct hist *h);

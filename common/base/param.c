@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 static const struct {
 	const char *no, *yes;
@@ -17,7 +18,10 @@ static const struct {
 static const struct {
 	const char *text;
 	enum limit_kind kind;
-} limit_suffixes[] = {{"pkt", LIMIT_PACKETS}, {"p", LIMIT_PACKETS}, {"BDP", LIMIT_BDP}};
+} limit_suffixes[] = {{"pkt", LIMIT_PACKETS}, {"p", LIMIT_PACKETS}, {"BDP", LIMIT_BDP},
+	{"pkts", LIMIT_PACKETS}, {"packet", LIMIT_PACKETS}, {"packets", LIMIT_PACKETS},
+	{"bdp", LIMIT_BDP}};
+#define LIMIT_SUFFIXES_USUAL 3 // the others are rewritten
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -62,6 +66,10 @@ static int check_range(const struct param *p, double v, const char *text, struct
 }
 
 static int number_parse(const struct param *p, const char *text, double *v, struct err *err) {
+	if (p->seconds && unit_parse(text, UNIT_NONE, v) == 0) {
+		*v *= 1e9;
+		return 0;
+	}
 	if (unit_parse(text, p->unit, v) < 0)
 		return err_set(err, -EINVAL, "%s: '%.80s' is not %s", p->name, text,
 			unit_example(p->unit));
@@ -107,7 +115,7 @@ static void choices_list(const struct param *p, char *all, size_t size) {
 // The number that a word stands for; -1: it is none of the choices.
 static int choice_find(const struct param *p, const char *text) {
 	for (int i = 0; p->choices != NULL && p->choices[i] != NULL; i++) {
-		if (strcmp(p->choices[i], text) == 0)
+		if (strcasecmp(p->choices[i], text) == 0)
 			return i;
 	}
 	return -1;
@@ -237,9 +245,8 @@ static int set_limit(
 	char min[64], max[64];
 
 	if (!limit_parse(text, &limit))
-		return err_set(err, -EINVAL,
-			"%s: '%.80s' is not a limit such as 375MB, 1000pkt, 50ms or 1BDP", p->name,
-			text);
+		return err_set(
+			err, -EINVAL, "%s: '%.80s' is not " PARAM_LIMIT_EXAMPLE, p->name, text);
 	if (limit.kind == LIMIT_PACKETS && floor(limit.value) < limit.value)
 		return err_set(err, -EINVAL, "%s: '%.80s' is not a whole number of packets",
 			p->name, text);
@@ -291,6 +298,25 @@ int param_defaults(const struct param *table, void *obj, struct err *err) {
 			return rc;
 	}
 	return 0;
+}
+
+bool param_is_other(const struct param *p, const char *text) {
+	double v;
+	int word = choice_find(p, text);
+
+	if (word >= 0)
+		return strcmp(p->choices[word], text) != 0;
+	for (size_t i = LIMIT_SUFFIXES_USUAL;
+		p->type == PARAM_TYPE_LIMIT && i < COUNT(limit_suffixes); i++) {
+		if (suffixed_parse(text, limit_suffixes[i].text, &v))
+			return true;
+	}
+	if (p->type == PARAM_TYPE_LIMIT)
+		return unit_is_other(text, UNIT_BYTES) || unit_is_other(text, UNIT_TIME_NS);
+	if (p->seconds && unit_parse(text, UNIT_NONE, &v) == 0)
+		return v > 0;
+	return (p->type == PARAM_TYPE_U64 || p->type == PARAM_TYPE_F64)
+		&& unit_is_other(text, p->unit);
 }
 
 // The word that stands for a number; NULL: none does.

@@ -30,6 +30,8 @@ enum param_type {
 };
 
 #define PARAM_TEXT_SIZE 128
+// For error messages, as unit_example().
+#define PARAM_LIMIT_EXAMPLE "a limit such as 375MB, 1000pkt, 50ms or 1BDP"
 
 // A queue limit, in whichever unit it was written: "375MB", "1000pkt", "50ms", "1.5BDP".
 enum limit_kind { LIMIT_BYTES, LIMIT_PACKETS, LIMIT_TIME, LIMIT_BDP };
@@ -51,6 +53,7 @@ struct param {
 	const char *const *choices; // ENUM, or words of a U64: names, ends with NULL
 	bool zero; // 0 is legal too, below min
 	bool live; // may be changed while running
+	bool seconds; // a time: a number without a unit is one of seconds
 	const char *of; // see enum param_type
 };
 
@@ -91,5 +94,7 @@ int param_set(const struct param *p, void *obj, const char *value, struct err *e
 bool param_in_range(const struct param *p, double v);
 // Sets every field that has a default.
 int param_defaults(const struct param *table, void *obj, struct err *err);
+// Whether a legal text is another spelling ("10Mbps", "Tail", "30" of seconds) of what param_get() writes.
+bool param_is_other(const struct param *p, const char *text);
 // The field's current value in config syntax.
 void param_get(const struct param *p, const void *obj, char *text, size_t size);

@@ -34,9 +34,14 @@ enum ecn { ECN_VALUES(PKT_CONSTANT_) };
 	V(DROP_NO_MBUF, 5, "no_mbuf", "live: no buffer to receive or copy into")                   \
 	V(DROP_NO_ROUTE, 6, "no_route", "live: no port for the destination")                       \
 	V(DROP_TX, 7, "tx", "live: the port did not take it")                                      \
-	V(DROP_MALFORMED, 8, "malformed", "bad headers or checksum; live: longer than a buffer")   \
+	V(DROP_MALFORMED, 8, "malformed", "live: an IP header that cannot be")                     \
 	V(DROP_POLICED, 9, "policed", "a policer: too few tokens")                                 \
-	V(DROP_ACK_FILTER, 10, "ack_filter", "an ACK that a newer one in the queue covers")
+	V(DROP_ACK_FILTER, 10, "ack_filter", "an ACK that a newer one in the queue covers")        \
+	V(DROP_CUT, 11, "cut", "live: shorter than its IP header says: the port did not get all")  \
+	V(DROP_CHECKSUM, 12, "checksum", "live: a wrong checksum of the IP header")                \
+	V(DROP_TOO_LONG, 13, "too_long", "live: longer than a buffer")                             \
+	V(DROP_MTU, 14, "mtu", "live: longer than the MTU of the interface by which it leaves")    \
+	V(DROP_DRIVER, 15, "driver", "live: the port's driver took it and did not send it")
 
 enum drop_reason { DROP_REASON_VALUES(PKT_CONSTANT_) DROP_REASONS };
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define DIGITS_MAX 64 // of a number as written
 #define FACTOR_DIGITS 13 // of the largest `times` below
 #define EXPONENT_MAX 9999
@@ -33,6 +34,37 @@ static const struct suffix suffixes_bytes[] = {{"B", 1, 0}, {"kB", 1, 3}, {"MB",
 	{"GB", 1, 9}, {"TB", 1, 12}, {"KiB", UINT64_C(1) << 10, 0}, {"MiB", UINT64_C(1) << 20, 0},
 	{"GiB", UINT64_C(1) << 30, 0}, {"TiB", UINT64_C(1) << 40, 0}, {NULL, 0, 0}};
 static const struct suffix suffixes_ratio[] = {{"%", 1, -2}, {"", 1, 0}, {NULL, 0, 0}};
+
+// What people and other tools write besides: tc ("100mbit"), iperf ("10M"), providers ("50Mbps"). A capital B would
+// be bytes.
+#define RATE_ALSO(prefix, exponent)                                                                \
+	{prefix, 1, exponent}, {prefix "bit", 1, exponent}, {prefix "bits", 1, exponent},          \
+		{prefix "bps", 1, exponent}, {prefix "b/s", 1, exponent},                          \
+		{prefix "bit/s", 1, exponent}, {                                                   \
+		prefix "bits/s", 1, exponent                                                       \
+	}
+static const struct suffix also_rate[] = {{"bits", 1, 0}, {"bps", 1, 0}, {"b/s", 1, 0},
+	{"bit/s", 1, 0}, {"bits/s", 1, 0}, RATE_ALSO("k", 3), RATE_ALSO("K", 3), RATE_ALSO("m", 6),
+	RATE_ALSO("M", 6), RATE_ALSO("g", 9), RATE_ALSO("G", 9), RATE_ALSO("t", 12),
+	RATE_ALSO("T", 12), {NULL, 0, 0}};
+static const struct suffix also_time[] = {{"sec", 1, 9}, {"secs", 1, 9}, {"second", 1, 9},
+	{"seconds", 1, 9}, {"msec", 1, 6}, {"msecs", 1, 6}, {"millisecond", 1, 6},
+	{"milliseconds", 1, 6}, {"usec", 1, 3}, {"usecs", 1, 3}, {"microsecond", 1, 3},
+	{"microseconds", 1, 3}, {"\u00b5s", 1, 3}, {"\u03bcs", 1, 3}, {"nsec", 1, 0},
+	{"nsecs", 1, 0}, {"nanosecond", 1, 0}, {"nanoseconds", 1, 0}, {"mins", 6, 10},
+	{"minute", 6, 10}, {"minutes", 6, 10}, {"hr", 36, 11}, {"hrs", 36, 11}, {"hour", 36, 11},
+	{"hours", 36, 11}, {NULL, 0, 0}};
+
+static const struct suffix also_bytes[] = {
+	{"byte", 1, 0}, {"bytes", 1, 0}, {"KB", 1, 3}, {NULL, 0, 0}};
+
+static const struct suffix *const also[] = {
+	[UNIT_NONE] = NULL,
+	[UNIT_TIME_NS] = also_time,
+	[UNIT_RATE_BPS] = also_rate,
+	[UNIT_BYTES] = also_bytes,
+	[UNIT_RATIO] = NULL,
+};
 
 static const struct suffix *const suffixes[] = {
 	[UNIT_NONE] = suffixes_none,
@@ -119,9 +151,13 @@ static int decimal_value(const struct decimal *d, double *value) {
 }
 
 static const struct suffix *suffix_find(enum unit unit, const char *text) {
-	for (const struct suffix *x = suffixes[unit]; x->text != NULL; x++) {
-		if (strcmp(x->text, text) == 0)
-			return x;
+	const struct suffix *const tables[] = {suffixes[unit], also[unit]};
+
+	for (size_t i = 0; i < COUNT(tables); i++) {
+		for (const struct suffix *x = tables[i]; x != NULL && x->text != NULL; x++) {
+			if (strcmp(x->text, text) == 0)
+				return x;
+		}
 	}
 	return NULL;
 }
@@ -199,8 +235,33 @@ void unit_format(double value, enum unit unit, char *text, size_t size) {
 	snprintf(text, size, "%s", best);
 }
 
+// What is behind the number and a space.
+static const char *suffix_of(const char *text) {
+	struct decimal d;
+	const char *rest = decimal_read(text, &d);
+
+	return rest != NULL && *rest == ' ' ? rest + 1 : rest;
+}
+
+bool unit_is_other(const char *text, enum unit unit) {
+	const char *suffix = suffix_of(text);
+
+	for (const struct suffix *x = also[unit]; suffix != NULL && x != NULL && x->text != NULL;
+		x++) {
+		if (strcmp(x->text, suffix) == 0)
+			return true;
+	}
+	return false;
+}
+
 const char *unit_suffix(enum unit unit, size_t i) {
-	return suffixes[unit][i].text;
+	for (size_t k = 0; suffixes[unit][k].text != NULL; k++) {
+		if (k == i)
+			return suffixes[unit][k].text;
+		if (suffixes[unit][k + 1].text == NULL && also[unit] != NULL)
+			return also[unit][i - k - 1].text;
+	}
+	return NULL;
 }
 
 const char *unit_example(enum unit unit) {

@@ -145,14 +145,6 @@ void base_rtts_list(struct run_list *l) {
 				.also = {laws[i].also}});
 }
 
-static const struct law *law_find(const char *name) {
-	for (size_t i = 0; i < LAWS; i++) {
-		if (strcmp(laws[i].name, name) == 0)
-			return &laws[i];
-	}
-	return NULL;
-}
-
 // The bounds of a table are its own.
 static int table_bounds(struct spread *s, struct config_node *params, struct err *err) {
 	double least_ns, most_ns;
@@ -189,24 +181,23 @@ static int spread_check(const struct spread *s, const struct law *law, struct co
 	return 0;
 }
 
+static struct config_name nth_law(size_t i) {
+	return (struct config_name){i < LAWS ? laws[i].name : NULL, NULL};
+}
+
 static int spread_read(
 	struct spread *s, const struct law **law, struct config_node *node, struct err *err) {
 	struct config_node *params;
 	const char *name;
+	size_t which;
 	int rc = config_plugin(node, "base_rtt", &name, &params, err);
 
 	if (rc < 0)
 		return rc;
-	*law = law_find(name);
-	if (*law == NULL) {
-		char known[CONFIG_NAMES_SIZE] = "";
-
-		for (size_t i = 0; i < LAWS; i++)
-			config_name_add(known, laws[i].name);
-		return config_err(node, -EINVAL, err,
-			"base_rtt: '%s' is not a distribution; there is %s", name, known);
-	}
-	rc = config_params(params, name, (*law)->params, (*law)->also, s, err);
+	if ((rc = config_registered(node, "base_rtt", "a distribution", nth_law, &which, err)) < 0)
+		return rc;
+	*law = &laws[which];
+	rc = config_params(params, (*law)->name, (*law)->params, (*law)->also, s, err);
 	if (rc == 0 && (*law)->also != NULL)
 		rc = table_bounds(s, params, err);
 	return rc < 0 ? rc : spread_check(s, *law, params, err);

@@ -72,6 +72,14 @@ int config_param(struct config_node *map, const char *what, const struct param *
 // n at all: "queue is required".
 int config_plugin(struct config_node *n, const char *what, const char **name,
 	struct config_node **params, struct err *err);
+// One of those that config_plugin's name may be, and what else it is called (NULL: nothing).
+struct config_name {
+	const char *name, *alias;
+};
+// Which one it is, whatever the case of its letters; the tree then has its own name. nth(i) has a NULL name behind the
+// last. Else -EINVAL and a sentence, "cc: 'cubicc' is not a congestion control; did you mean 'cubic'?".
+int config_registered(struct config_node *n, const char *what, const char *is,
+	struct config_name (*nth)(size_t i), size_t *which, struct err *err);
 // A file that the config names. A run folder has copies of these files, and its config.yaml names the copies: the folder
 // is all that is needed to repeat the run.
 #define CONFIG_FILE_BYTES_MAX (64u << 20)

@@ -4,6 +4,7 @@
 #include "common/config/node.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,15 +121,26 @@ static size_t find_item(const struct config_node *list, const char *part) {
 }
 
 static int no_item(const struct walk *w, const struct config_node *list) {
-	char known[CONFIG_NAMES_SIZE] = "";
+	char known[CONFIG_NAMES_SIZE] = "", nearest[CONFIG_ITEM_SIZE] = "";
+	size_t best_d = SIZE_MAX;
 
 	for (size_t i = 0; i < list->count; i++) {
 		char name[CONFIG_ITEM_SIZE];
+		const char *best = NULL;
 
 		config_item(list, i, name);
 		if (name[0] != '\0')
 			config_name_add(known, name);
+		config_suggest(w->part, name, &best, &best_d);
+		if (best != NULL)
+			snprintf(nearest, sizeof(nearest), "%s", best);
 	}
+	bool numbered = isdigit(
+		(unsigned char)w->part[strlen(w->part) - 1]); // then how many there are says more
+	if (nearest[0] != '\0' && !numbered)
+		return err_set(w->err, -EINVAL,
+			"%s: the list %.*s has no item called '%s'; did you mean '%s'?", w->source,
+			w->done_len, w->done, w->part, nearest);
 	return err_set(w->err, -EINVAL, "%s: the list %.*s has no item called '%s'%s%s", w->source,
 		w->done_len, w->done, w->part,
 		known[0] != '\0' ? "; it has " : ": write its number, from 0", known);

@@ -5,12 +5,14 @@
 
 #include "common/config/node.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 
 #define SUGGEST_DISTANCE 2
 
-// Levenshtein's distance between two keys.
+// Levenshtein's distance between two keys, whatever the case of their letters.
 static size_t distance(const char *a, const char *b) {
 	size_t row[CONFIG_KEY_MAX + 1], len = strlen(b);
 
@@ -22,7 +24,8 @@ static size_t distance(const char *a, const char *b) {
 		size_t diagonal = row[0];
 		row[0] = i + 1;
 		for (size_t j = 0; j < len; j++) {
-			size_t best = diagonal + (a[i] != b[j]);
+			bool same = tolower((unsigned char)a[i]) == tolower((unsigned char)b[j]);
+			size_t best = diagonal + !same;
 			diagonal = row[j + 1];
 			if (row[j] + 1 < best)
 				best = row[j] + 1;
@@ -76,6 +79,14 @@ static int check_keys(const struct config_node *map, const char *what, const str
 	return 0;
 }
 
+// A resolved config has each value in its usual spelling: other programs read it.
+static void rewrite(struct config_node *n, const struct param *p, const void *obj) {
+	char text[PARAM_TEXT_SIZE];
+
+	param_get(p, obj, text, sizeof(text));
+	n->text = config_copy(n->doc, text, strlen(text));
+}
+
 int config_param(struct config_node *map, const char *what, const struct param *p, void *obj,
 	struct err *err) {
 	struct config_entry *e = map != NULL ? config_entry_find(map, p->name) : NULL;
@@ -91,6 +102,8 @@ int config_param(struct config_node *map, const char *what, const struct param *
 				"%s: a single value is wanted, not a %s", p->name,
 				e->value->kind == CONFIG_MAP ? "map" : "list");
 		rc = param_set(p, obj, e->value->text, &inner);
+		if (rc == 0 && param_is_other(p, e->value->text))
+			rewrite(e->value, p, obj);
 		return rc < 0 ? config_err(e->value, rc, err, "%s", inner.msg) : 0;
 	}
 	if (p->def == NULL)
@@ -174,6 +187,31 @@ int config_plugin(struct config_node *n, const char *what, const char **name,
 	*params = n->entry[0].value;
 	config_empty_to_map(*params);
 	return 0;
+}
+
+int config_registered(struct config_node *n, const char *what, const char *is,
+	struct config_name (*nth)(size_t i), size_t *which, struct err *err) {
+	struct config_entry *e = &n->entry[0];
+	char known[CONFIG_NAMES_SIZE] = "";
+	const char *best = NULL;
+	size_t best_d = SIZE_MAX;
+
+	for (size_t i = 0; nth(i).name != NULL; i++) {
+		struct config_name x = nth(i);
+		if (strcasecmp(e->key, x.name) == 0
+			|| (x.alias != NULL && strcasecmp(e->key, x.alias) == 0)) {
+			e->key = x.name;
+			*which = i;
+			return 0;
+		}
+		config_name_add(known, x.name);
+		config_suggest(e->key, x.name, &best, &best_d);
+	}
+	if (best != NULL)
+		return config_err(n, -EINVAL, err, "%s: '%s' is not %s; did you mean '%s'?", what,
+			e->key, is, best);
+	return config_err(
+		n, -EINVAL, err, "%s: '%s' is not %s; there is %s", what, e->key, is, known);
 }
 
 static int find_unused(struct config_node *n, struct err *err) {

@@ -238,6 +238,7 @@ static int open_run(struct live_app *app, struct err *err) {
 	other_cpus(app->process, &app->cpus);
 	if ((rc = start_eal(app, err)) < 0 || (rc = app->program->open(app, err)) < 0)
 		return rc;
+	eal_usual_modes(&app->eal);
 	for (uint32_t k = 0; k < app->lcores; k++) {
 		app->lcore[k]->duration_ns = app->run.duration_ns;
 		app->lcore[k]->warmup_ns = app->run.warmup_ns;

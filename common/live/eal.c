@@ -323,7 +323,7 @@ int eal_start(struct eal *e, const struct eal_args *args, struct err *err) {
 	int rc;
 
 	*e = (struct eal)EAL_NONE;
-	umask(S_IRWXG | S_IRWXO);
+	e->umask = umask(S_IRWXG | S_IRWXO);
 	if ((rc = check_lcores(args->process, err)) < 0)
 		return rc;
 	if ((rc = choose_memory(e, args, &why)) < 0)
@@ -350,6 +350,10 @@ int eal_start(struct eal *e, const struct eal_args *args, struct err *err) {
 	if ((rc = no_ports_yet(args, err)) < 0)
 		return rc;
 	return lock_prefix(e, args, err);
+}
+
+void eal_usual_modes(const struct eal *e) {
+	umask(e->umask);
 }
 
 void eal_stop(struct eal *e) {

@@ -2,8 +2,9 @@
 // Starts DPDK's environment as the config says: with its lcores, physical devices only if named, hugepages if
 // enough are free and ordinary memory otherwise. A failure is reported in one sentence for the user.
 //
-// Files of the process are accessible to its user only: folders (the run folder, DPDK's runtime folder) have
-// mode 0700, files in them 0600, and no other user may connect to its sockets.
+// DPDK's files and the ports' sockets are accessible to the user only: its runtime folder has mode 0700, and no other user
+// may connect. The run folder has the modes that the user's umask gives, as that of a simulation has: a run as root is read
+// by others.
 //
 // DPDK prints nothing to the terminal: until the run folder exists its log is an unnamed file, from which the
 // reason of a failure is read; then it is <run folder>/<program>-dpdk.log.
@@ -16,6 +17,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 struct eal_args {
 	const char *program;
@@ -34,6 +36,7 @@ struct eal_args {
 struct eal {
 	bool started;
 	bool hugepages;
+	mode_t umask; // the user's, until eal_usual_modes
 	int log_fd; // unnamed log file; -1: none
 	int lock_fd; // the file prefix's lock; -1: none
 	uint64_t memory_bytes;
@@ -43,6 +46,8 @@ struct eal {
 	{ .log_fd = -1, .lock_fd = -1 } // before eal_start
 
 int eal_start(struct eal *e, const struct eal_args *args, struct err *err);
+// Once the ports are open: files get the modes of the user's umask again.
+void eal_usual_modes(const struct eal *e);
 // Ends DPDK and removes the prefix's folder in DPDK's runtime folder.
 void eal_stop(struct eal *e);
 // Runs a loop on n lcores, each with its own argument, the first of them on the calling thread. Returns when all

@@ -179,6 +179,25 @@ uint64_t egress_bytes(const struct egress *e) {
 	return bytes;
 }
 
+static bool is_sent(const struct egress *e, uint32_t i) {
+	const struct rte_mbuf *m = e->mbuf[(e->first + i) & (e->slots - 1)];
+
+	return port_sends(e->port, rte_pktmbuf_mtod(m, const uint8_t *), m->pkt_len);
+}
+
+// Drops the first frames as far as the port does not send them. Returns how many of `n` it sends then.
+static uint32_t drop_too_long(struct egress *e, uint32_t n) {
+	uint32_t sent = 0;
+
+	for (; e->count > 0 && !is_sent(e, 0); remove_first(e, 1)) {
+		pkt_count_add(&e->too_long, 1, e->bytes[e->first]);
+		rte_pktmbuf_free(e->mbuf[e->first]);
+	}
+	while (sent < n && sent < e->count && is_sent(e, sent))
+		sent++;
+	return sent;
+}
+
 static void give_up(struct egress *e) {
 	count_dropped(e, e->count, egress_bytes(e));
 	for (; e->count > 0; remove_first(e, 1))
@@ -194,6 +213,12 @@ void egress_flush(struct egress *e) {
 		uint32_t want = e->count < e->burst ? e->count : e->burst;
 		uint64_t now_ns = clock_now(&l->clock); // lateness counts up to this moment
 
+		if (unlikely(e->port->frame_max > 0 && e->ring == NULL)) {
+			want = drop_too_long(e, want);
+			in_a_row = e->slots - e->first;
+		}
+		if (unlikely(want == 0))
+			break;
 		want = want < in_a_row ? want : in_a_row;
 		watch_time(&l->watch, now_ns);
 		uint32_t took = e->ring != NULL ? hand_over(e, want) : transmit(e, want, now_ns);

@@ -11,6 +11,8 @@
 // A port that transmits at given times (stamp.h) gets frames a little before they are due. They are counted as
 // `scheduled`: how exactly the port sends them is not known here.
 //
+// Frames that are longer than the MTU of the port's interface are dropped here: the kernel would do that without a word.
+//
 // If a port takes nothing for tx_timeout_ns, or its link is down, the frames that wait for it are dropped.
 #pragma once
 #include "common/live/dpdk.h"
@@ -50,6 +52,7 @@ struct egress {
 	uint32_t first, count;
 	uint64_t refused_ns; // since when the port has taken nothing; NEVER_NS: it takes frames
 	struct pkt_count tx, dropped; // taken by the port; refused by the port or the ring
+	struct pkt_count too_long; // dropped: the port's interface does not send such frames
 	uint64_t early; // left before their time though the port has no transmit stamps
 	// Since the warm-up.
 	struct hist late, late_disturbed; // ns

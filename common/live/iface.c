@@ -97,3 +97,11 @@ bool iface_is_up(const struct live_dev *dev) {
 		return true;
 	return ask(dev->iface, SIOCGIFFLAGS, &req) && (req.ifr_flags & up) == up;
 }
+
+uint32_t iface_mtu(const struct live_dev *dev) {
+	struct ifreq req = {0};
+
+	if (dev->iface[0] == '\0' || !ask(dev->iface, SIOCGIFMTU, &req) || req.ifr_mtu < 0)
+		return 0;
+	return (uint32_t)req.ifr_mtu;
+}

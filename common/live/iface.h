@@ -12,5 +12,7 @@ int iface_check(const struct live_dev *dev, struct err *err);
 // loopback and of interfaces with both ends here do. Bridges, VLANs and the like are built on other interfaces and
 // count as leaving.
 bool iface_driver_stays(const char *driver);
+// The MTU of the device's kernel interface; 0: it has none.
+uint32_t iface_mtu(const struct live_dev *dev);
 // Whether the device's kernel interface is up and has a carrier; true for a device without one.
 bool iface_is_up(const struct live_dev *dev);

@@ -218,6 +218,18 @@ static int start(struct port *p, struct rte_mempool *pool, const struct eal *eal
 	}
 }
 
+static void name_peer(struct port *p) {
+	const struct live_dev *dev = &p->dev;
+	bool iface = dev->iface[0] != '\0';
+
+	snprintf(p->peer, sizeof(p->peer), "%s %s, port %s,",
+		p->memif	   ? "the program at the other end of"
+			: iface	   ? "the kernel behind interface"
+			: dev->pci ? "the network behind card"
+				   : "the receiver of device",
+		iface ? dev->iface : dev->name, p->name);
+}
+
 int port_open(struct port *p, const struct live_port_common *config, struct rte_mempool *pool,
 	const struct eal *eal, struct err *err) {
 	const struct live_dev *dev = &config->dev;
@@ -230,6 +242,7 @@ int port_open(struct port *p, const struct live_port_common *config, struct rte_
 	p->memif = strncmp(dev->text, "net_memif", strlen("net_memif")) == 0;
 	p->client = p->memif && strstr(dev->text, "role=server") == NULL;
 	snprintf(p->name, sizeof(p->name), "%s", config->name);
+	name_peer(p);
 	if ((rc = probe(p, eal, err)) < 0)
 		return rc;
 	if ((rc = check_queues(p, err)) < 0)
@@ -246,6 +259,7 @@ int port_open(struct port *p, const struct live_port_common *config, struct rte_
 	p->connected_ns = clock_mono_ns();
 	if (rte_eth_macaddr_get(p->id, &mac) == 0)
 		memcpy(p->mac.b, mac.addr_bytes, sizeof(p->mac.b));
+	p->frame_max = iface_mtu(dev) > 0 ? iface_mtu(dev) + WIRE_ETH : 0;
 	p->ever_up = link_up(p);
 	atomic_store(&p->up, p->ever_up);
 	p->was_up = true;
@@ -302,6 +316,15 @@ bool port_changed(struct port *p, uint64_t now_ns) {
 		p->last_down_ns = now_ns;
 	}
 	return true;
+}
+
+// Not all drivers count under `oerrors` what they took: some count what they refused, too.
+uint64_t port_unsent(const struct port *p, uint64_t taken) {
+	struct rte_eth_stats stats = {0};
+
+	if (rte_eth_stats_get(p->id, &stats) < 0 || stats.opackets >= taken)
+		return 0;
+	return time_min(stats.oerrors, taken - stats.opackets);
 }
 
 bool port_fault(const struct port *p, uint64_t start_ns, uint64_t now_ns, char *text, size_t size) {

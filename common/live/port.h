@@ -23,9 +23,12 @@
 struct port {
 	struct live_dev dev;
 	char name[PARAM_TEXT_SIZE]; // from the config
+	char peer[PARAM_TEXT_SIZE + 128]; // who takes its frames, in sentences
 	uint16_t id; // ethdev's
 	uint16_t rx_queues, tx_queues; // set before port_open; 0: one
 	struct wire_mac mac;
+	uint32_t
+		frame_max; // bytes without FCS or VLAN tag that its interface sends; 0: as many as a buffer holds
 	bool open;
 	bool memif, client; // a memif port; one that connects to its peer
 	struct stamp stamp; // receive and transmit stamps, if the device has them
@@ -89,6 +92,16 @@ void port_trace(const struct port *p, struct tel *events, uint32_t i, uint64_t n
 // Once the lcore has ended: writes "port right went down twice, first at 1.2 s, for 3.4 s in all"; times count from
 // start_ns. False: the link never went down.
 bool port_fault(const struct port *p, uint64_t start_ns, uint64_t now_ns, char *text, size_t size);
+
+// Of `taken` frames that the driver took, how many it then did not send.
+uint64_t port_unsent(const struct port *p, uint64_t taken);
+
+// Whether the port sends such a frame. Of VLAN tags, the kernel lets one pass beyond the MTU.
+static inline bool port_sends(const struct port *p, const uint8_t *frame, uint32_t len) {
+	return p->frame_max == 0 || len <= p->frame_max
+		|| (len <= p->frame_max + WIRE_TAG && frame[12] == WIRE_ETHERTYPE_VLAN >> 8
+			&& frame[13] == (WIRE_ETHERTYPE_VLAN & 0xff));
+}
 
 // Receives and transmits bursts; each queue belongs to one lcore.
 static inline uint16_t port_rx(struct port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n) {

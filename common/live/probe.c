@@ -20,6 +20,7 @@ void watch_probe_init(struct watch_probe *p, struct watch *watch, struct lcore *
 	watch->ports = lcore->ports;
 	for (uint32_t i = 0; i < lcore->ports; i++) {
 		watch->port_name[i] = lcore->port[i]->name;
+		watch->port_peer[i] = lcore->port[i]->peer;
 		if (lcore->port[i]->dev.iface[0] != '\0')
 			pkt_ns = PKT_KERNEL_NS;
 	}

@@ -287,18 +287,19 @@ void watch_sentence(
 	switch (e->cause) {
 	case WATCH_HOST:
 		n = snprintf(text, size,
-			"the host stole %s of lcore %u %s (worst: %s at %.2f s), of which %s was other "
-			"programs on its CPU and %s counted as steal",
-			percent(e->bad_ns, e->to_ns - e->from_ns, a), w->cpu, span,
+			"lcore %u had no CPU for %s of the time %s (worst: %s at %.2f s): other programs on "
+			"it had %s of that, the hypervisor's other guests %s, and the kernel or a stop of "
+			"the process the rest",
+			w->cpu, percent(e->bad_ns, e->to_ns - e->from_ns, a), span,
 			duration(e->worst, b), run_s(w, e->worst_at_ns),
 			percent(time_min(e->waited_ns, e->bad_ns), e->bad_ns, c),
 			percent(time_min(e->steal_ns, e->bad_ns), e->bad_ns, d));
 		break;
 	case WATCH_PORT:
 		snprintf(text, size,
-			"what is behind port %s %s %s: the port was full for %s, up to %llu packets "
-			"waited and %llu were dropped",
-			w->port_name[e->port],
+			"%s %s %s: the port was full for %s, up to %llu packets waited and %llu were "
+			"dropped",
+			w->port_peer[e->port],
 			e->bad_ns * 2 >= e->to_ns - e->from_ns ? "was the bottleneck"
 							       : "held packets up",
 			span, duration(e->bad_ns, a), (unsigned long long)e->worst,

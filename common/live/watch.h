@@ -23,7 +23,7 @@
 #include "common/live/watch_lcore.h"
 
 #define WATCH_EPISODES_MAX 40
-#define WATCH_SENTENCE_SIZE 256
+#define WATCH_SENTENCE_SIZE 384
 
 // All counters at one moment.
 struct watch_sample {
@@ -70,6 +70,8 @@ struct watch {
 	uint32_t cpu;
 	bool several; // the program has other lcores beside this
 	const char *port_name[LIVE_PORTS_MAX];
+	const char *port_peer
+		[LIVE_PORTS_MAX]; // who takes its frames: "the kernel behind interface veth1, port right,"
 	uint32_t ports;
 	// Findings.
 	bool begun;

@@ -18,7 +18,9 @@
 
 #define WIRE_FCS 4u
 #define WIRE_ETH 14u
+#define WIRE_TAG 4u // of a VLAN
 #define WIRE_IPV4 20u
+#define WIRE_IPV6 40u
 #define WIRE_TCP 20u
 #define WIRE_UDP 8u
 #define WIRE_UDP_NUMBERS 8u // seq and ack, the first bytes of a datagram's payload
@@ -139,9 +141,16 @@ struct wire_flow {
 };
 void wire_read_flow(const uint8_t *frame, size_t len, struct wire_flow *flow);
 
+// How long a frame is without padding and FCS as its IPv4 or IPv6 header says, of which at least 20 bytes are there; 0:
+// it does not say.
+size_t wire_length(const uint8_t *frame, size_t len);
 // The ECN bits of IPv4 or IPv6, with up to two VLAN tags before it; ECN_NOT_ECT of any other frame. wire_ecn
 // (wire_ip.h) is the same, faster for untagged IPv4.
 uint8_t wire_ecn_any(const uint8_t *frame, size_t len);
+// VLAN tags in front of an IP header, up to two.
+uint32_t wire_tags(const uint8_t *frame, size_t len);
+// The MTU of the host that sent a SYN, by its MSS option; 0: it has none, or the frame is no SYN.
+uint32_t wire_syn_mtu(const uint8_t *frame, size_t len);
 // Sets the ECN bits where wire_ecn found them, and repairs the checksum of an IPv4 header (RFC 1624).
 void wire_set_ecn(uint8_t *frame, size_t len, uint8_t ecn);
 

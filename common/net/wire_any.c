@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// IPv4 and IPv6 behind up to two VLAN tags: the ECN bits of a packet and its flow, for a switch that passes on any frame.
+// IPv4 and IPv6 behind up to two VLAN tags: length, ECN bits and flow of a packet, for a switch that passes on any frame.
 #include "common/base/rng.h"
 #include "common/net/wire_ip.h"
 #include "common/net/wire_put.h"
 
 #include <string.h>
 
-#define IPV6_HEADER 40u
 #define IPV6_EXTENSIONS_MAX 4
 #define IPV6_HOP_OPTIONS 0
 #define IPV6_ROUTING 43
@@ -52,13 +51,13 @@ static uint32_t ipv6_hash(const uint8_t *address) {
 static void read_ipv6_flow(const uint8_t *frame, size_t at, size_t end, struct wire_flow *flow) {
 	const uint8_t *ip = frame + at;
 
-	if (at + IPV6_HEADER > end)
+	if (at + WIRE_IPV6 > end)
 		return;
 	flow->ipv6 = true;
 	flow->src = ipv6_hash(ip + 8);
 	flow->dst = ipv6_hash(ip + 24);
 	flow->proto = ip[6];
-	at += IPV6_HEADER;
+	at += WIRE_IPV6;
 	for (int i = 0; i < IPV6_EXTENSIONS_MAX && at + 8 <= end; i++) {
 		bool fragment = flow->proto == IPV6_FRAGMENT;
 
@@ -73,6 +72,66 @@ static void read_ipv6_flow(const uint8_t *frame, size_t at, size_t end, struct w
 	read_ports(frame, at, end, flow);
 }
 
+// Where the packet whose IP header begins at `at` ends, by its own word.
+static size_t ip_end(const uint8_t *frame, size_t at, bool ipv6) {
+	return at
+		+ (ipv6 ? (size_t)WIRE_IPV6 + wire_get16(frame + at + 4)
+			: wire_get16(frame + at + 2));
+}
+
+enum wire_status wire_check_any(const uint8_t *frame, size_t len) {
+	bool ipv6;
+	size_t at = ip_offset(frame, len, &ipv6);
+
+	return at > 0 && ip_end(frame, at, ipv6) > len ? WIRE_TRUNCATED : WIRE_OK;
+}
+
+// The sum of the pseudo header (RFC 9293 section 3.1, RFC 768; RFC 8200 section 8.1) is what a host leaves in the
+// checksum's place if its card is to add the rest.
+enum wire_l4_sum wire_l4_sum(const uint8_t *frame, size_t len) {
+	struct wire_flow flow;
+	bool ipv6 = false;
+	size_t at = len < WIRE_ETH ? 0 : ip_offset(frame, len, &ipv6), end, addresses;
+
+	wire_read_flow(frame, len, &flow);
+	if (at == 0 || (flow.src_port == 0 && flow.dst_port == 0))
+		return WIRE_L4_NONE;
+	end = ip_end(frame, at, ipv6);
+	addresses = ipv6 ? 32 : 8;
+	size_t l4 = at + (ipv6 ? WIRE_IPV6 : (size_t)(frame[at] & 15) * 4);
+	size_t sum_at = l4 + (flow.proto == WIRE_PROTO_TCP ? 16 : 6);
+	if (end > len || sum_at + 2 > end)
+		return WIRE_L4_NONE;
+	uint32_t sum = wire_sum(
+		frame + at + (ipv6 ? 8 : 12), addresses, flow.proto + (uint32_t)(end - l4));
+
+	return (wire_get16(frame + sum_at) ^ wire_fold(sum)) == UINT16_MAX ? WIRE_L4_PARTIAL
+									   : WIRE_L4_FILLED;
+}
+
+uint32_t wire_tags(const uint8_t *frame, size_t len) {
+	bool ipv6;
+	size_t at = len < WIRE_ETH ? 0 : ip_offset(frame, len, &ipv6);
+
+	return at == 0 ? 0 : (uint32_t)(at - WIRE_ETH) / WIRE_TAG;
+}
+
+uint32_t wire_syn_mtu(const uint8_t *frame, size_t len) {
+	bool ipv6 = false;
+	size_t at = len < WIRE_ETH ? 0 : ip_offset(frame, len, &ipv6);
+	struct seg seg;
+
+	if (at == 0 || frame[at + (ipv6 ? 6 : 9)] != WIRE_PROTO_TCP)
+		return 0;
+	at += ipv6 ? WIRE_IPV6 : (size_t)(frame[at] & 15) * 4;
+	size_t header = at + WIRE_TCP > len ? 0 : (size_t)(frame[at + 12] >> 4) * 4;
+	if (header < WIRE_TCP || at + header > len
+		|| wire_parse_tcp_header(frame + at, header, &seg) != WIRE_OK
+		|| (seg.options & SEG_OPT_MSS) == 0)
+		return 0;
+	return seg.mss + WIRE_TCP + (ipv6 ? WIRE_IPV6 : WIRE_IPV4);
+}
+
 void wire_read_flow(const uint8_t *frame, size_t len, struct wire_flow *flow) {
 	bool ipv6 = false;
 	size_t at = len < WIRE_ETH ? 0 : ip_offset(frame, len, &ipv6), end;
@@ -81,7 +140,7 @@ void wire_read_flow(const uint8_t *frame, size_t len, struct wire_flow *flow) {
 	*flow = (struct wire_flow){0};
 	if (at == 0)
 		return;
-	end = at + (ipv6 ? (size_t)IPV6_HEADER + wire_get16(ip + 4) : wire_get16(ip + 2));
+	end = ip_end(frame, at, ipv6);
 	end = end < len ? end : len;
 	if (ipv6) {
 		read_ipv6_flow(frame, at, end, flow);
@@ -92,6 +151,17 @@ void wire_read_flow(const uint8_t *frame, size_t len, struct wire_flow *flow) {
 	flow->proto = ip[9];
 	if ((wire_get16(ip + 6) & WIRE_IP_FRAGMENT) == 0)
 		read_ports(frame, at + (size_t)(ip[0] & 15) * 4, end, flow);
+}
+
+size_t wire_length(const uint8_t *frame, size_t len) {
+	bool ipv6 = false;
+	size_t at = len < WIRE_ETH ? 0 : ip_offset(frame, len, &ipv6);
+
+	if (at == 0)
+		return 0;
+	// 0: a jumbogram, or a segment that the card is still to cut up.
+	uint16_t says = wire_get16(frame + at + (ipv6 ? 4 : 2));
+	return says == 0 ? 0 : ip_end(frame, at, ipv6);
 }
 
 // IPv6 has version, traffic class and flow label in its first word: ECN are the class's last bits (RFC 3168

@@ -57,12 +57,24 @@ static inline enum wire_status wire_check_ipv4(const uint8_t *frame, size_t len)
 	return wire_ip_sum_good(ip, header) ? WIRE_OK : WIRE_BAD_CHECKSUM;
 }
 
+// Of a frame that is not IPv4, as far as it is IPv6, or IP behind VLAN tags.
+enum wire_status wire_check_any(const uint8_t *frame, size_t len);
+
 // What wire_parse would say of a frame.
 static inline enum wire_status wire_check(const uint8_t *frame, size_t len) {
 	if (len < WIRE_ETH)
 		return WIRE_TRUNCATED;
-	return wire_is_ipv4(frame) ? wire_check_ipv4(frame, len) : WIRE_OK;
+	return likely(wire_is_ipv4(frame)) ? wire_check_ipv4(frame, len)
+					   : wire_check_any(frame, len);
 }
+
+// The checksum of a TCP segment or a UDP datagram in IPv4.
+enum wire_l4_sum {
+	WIRE_L4_NONE, // it is neither, or a fragment
+	WIRE_L4_FILLED, // filled in: right or wrong
+	WIRE_L4_PARTIAL // over the addresses alone, as a host has it that leaves the rest to its card
+};
+enum wire_l4_sum wire_l4_sum(const uint8_t *frame, size_t len);
 
 // Of a good frame; ECN_NOT_ECT unless IPv4 or IPv6.
 static inline uint8_t wire_ecn(const uint8_t *frame, size_t len) {

@@ -157,26 +157,50 @@ static void read_option(const struct reader *r, struct reader_interface *i, cons
 	}
 }
 
-static bool read_interface(struct reader *r, const uint8_t *body, size_t size, uint64_t offset) {
-	if (r->interfaces == READER_INTERFACES_MAX) {
-		stop(r, READER_DAMAGED, "more than %u interfaces, at byte %llu",
-			READER_INTERFACES_MAX, (unsigned long long)offset);
-		return false;
-	}
-	struct reader_interface *i = &r->interface[r->interfaces++];
+// The place of an interface of this section: that of one of an ended section which is the same, a new one, or that of
+// one which has ended. READER_INTERFACES_MAX: the section has too many.
+static uint32_t interface_place(struct reader *r, const struct reader_interface *i) {
+	uint32_t ended = READER_INTERFACES_MAX;
 
-	*i = (struct reader_interface){
-		.link_type = get16(r, body), .snap_length = get32(r, body + 4), .per_s = 1000000};
+	for (uint32_t k = 0; k < r->interfaces; k++) {
+		if (r->used_in[k] == r->section)
+			continue;
+		if (memcmp(&r->interface[k], i, sizeof(*i)) == 0)
+			return k;
+		ended = k;
+	}
+	if (r->interfaces < READER_INTERFACES_MAX)
+		return r->interfaces++;
+	r->replaced += ended < READER_INTERFACES_MAX;
+	return ended;
+}
+
+static bool read_interface(struct reader *r, const uint8_t *body, size_t size, uint64_t offset) {
+	struct reader_interface i;
+
+	memset(&i, 0, sizeof(i)); // the padding is compared, too
+	i.link_type = get16(r, body);
+	i.snap_length = get32(r, body + 4);
+	i.per_s = 1000000;
 	for (size_t at = 8; at + 4 <= size;) {
 		uint16_t code = get16(r, body + at), length = get16(r, body + at + 2);
 
 		if (code == 0 || at + 4 + length > size)
 			break;
-		read_option(r, i, body + at + 4, length, code);
+		read_option(r, &i, body + at + 4, length, code);
 		at += 4 + (((size_t)length + 3) & ~(size_t)3);
 	}
-	if (i->offset_s == 0 && (i->per_s == 1000000 || i->per_s == NS_PER_S))
-		i->unit_ns = (uint32_t)(NS_PER_S / i->per_s);
+	if (i.offset_s == 0 && (i.per_s == 1000000 || i.per_s == NS_PER_S))
+		i.unit_ns = (uint32_t)(NS_PER_S / i.per_s);
+	uint32_t place = interface_place(r, &i);
+	if (place == READER_INTERFACES_MAX) {
+		stop(r, READER_DAMAGED, "more than %u interfaces in a section, at byte %llu",
+			READER_INTERFACES_MAX, (unsigned long long)offset);
+		return false;
+	}
+	r->interface[place] = i;
+	r->used_in[place] = r->section;
+	r->section_interface[r->section_interfaces++] = (uint16_t)place;
 	return true;
 }
 
@@ -191,7 +215,8 @@ static bool read_section(struct reader *r, uint64_t offset) {
 			(unsigned long long)offset);
 		return false;
 	}
-	r->section_first = r->interfaces;
+	r->section_interfaces = 0;
+	r->section++;
 	return true;
 }
 
@@ -199,8 +224,12 @@ static bool read_section(struct reader *r, uint64_t offset) {
 static bool block_packet(
 	struct reader *r, struct frame *f, uint32_t type, uint32_t total, uint64_t offset) {
 	const uint8_t *p = r->in.at;
-	uint32_t head = type == BLOCK_SIMPLE ? 12 : 28, captured, length,
-		 interface = r->section_first;
+	uint32_t head = type == BLOCK_SIMPLE ? 12 : 28, captured, length;
+	uint32_t number = type == BLOCK_SIMPLE ? 0
+		: type == BLOCK_PACKET	       ? get16(r, p + 8)
+					       : get32(r, p + 8);
+	uint32_t interface =
+		number < r->section_interfaces ? r->section_interface[number] : UINT16_MAX;
 	uint64_t ts_ns = r->last_ns;
 
 	if (type == BLOCK_SIMPLE) {
@@ -214,7 +243,6 @@ static bool block_packet(
 	} else {
 		captured = get32(r, p + 20);
 		length = get32(r, p + 24);
-		interface += type == BLOCK_PACKET ? get16(r, p + 8) : get32(r, p + 8);
 		if (interface < r->interfaces)
 			ts_ns = to_ns(&r->interface[interface],
 				(uint64_t)get32(r, p + 12) << 32 | get32(r, p + 16));
@@ -226,10 +254,7 @@ static bool block_packet(
 			(unsigned long long)offset);
 		return false;
 	}
-	if (interface >= r->interfaces || interface < r->section_first) {
-		interface = UINT32_MAX;
-		r->count.unknown_interface++;
-	}
+	r->count.unknown_interface += interface == UINT16_MAX;
 	r->in.at += head;
 	give(r, f, interface, ts_ns, captured, length);
 	r->in.at -= head;
@@ -258,7 +283,8 @@ static int pcapng_block(struct reader *r, struct frame *f, bool first, int *rc, 
 	if (unlikely((size_t)(in->end - in->at) < 12) && (!first || !need(r, 12, rc, err)))
 		return -1;
 	uint32_t type = get32(r, in->at);
-	if (type == PCAPNG_MAGIC && !read_section(r, offset))
+	// Interfaces of a section may take the places of others: after the frames of those.
+	if (type == PCAPNG_MAGIC && (!first || !read_section(r, offset)))
 		return -1;
 	uint32_t total = get32(r, in->at + 4);
 	bool packet = type == BLOCK_ENHANCED || type == BLOCK_PACKET || type == BLOCK_SIMPLE;
@@ -300,13 +326,14 @@ static inline bool usual_block(struct reader *r, struct frame *f) {
 	memcpy(&b, p, sizeof(b));
 	prefetch(p + FETCH_BYTES);
 	prefetch(p + FETCH_BYTES + 64);
-	uint32_t interface = r->section_first + b.interface;
 	uint64_t units = (uint64_t)b.high << 32 | b.low;
 	if (unlikely(b.type != BLOCK_ENHANCED || r->swapped || b.total > left || b.total % 4 != 0
 		    || b.total < sizeof(b) + 4 || b.captured > b.total - sizeof(b) - 4
-		    || b.captured > READER_CAPTURED_MAX || b.interface >= r->interfaces
-		    || interface >= r->interfaces || r->interface[interface].unit_ns == 0
+		    || b.captured > READER_CAPTURED_MAX || b.interface >= r->section_interfaces
 		    || units >= UINT64_MAX / 1000))
+		return false;
+	uint32_t interface = r->section_interface[b.interface];
+	if (unlikely(r->interface[interface].unit_ns == 0))
 		return false;
 	in->at = p + sizeof(b);
 	give(r, f, interface, units * r->interface[interface].unit_ns, b.captured, b.length);

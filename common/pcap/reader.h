@@ -15,13 +15,31 @@
 enum {
 	LINK_NULL = 0,
 	LINK_ETHERNET = 1,
+	LINK_PPP = 9,
 	LINK_RAW_BSD = 12,
 	LINK_RAW_OPENBSD = 14,
+	LINK_PPP_HDLC = 50,
+	LINK_PPP_ETHER = 51,
+	LINK_ATM_RFC1483 = 100,
 	LINK_RAW = 101,
+	LINK_C_HDLC = 104,
+	LINK_IEEE802_11 = 105,
+	LINK_FRELAY = 107,
 	LINK_LOOP = 108,
+	LINK_ENC = 109,
 	LINK_SLL = 113,
+	LINK_PFLOG = 117,
+	LINK_IEEE802_11_PRISM = 119,
+	LINK_IEEE802_11_RADIOTAP = 127,
+	LINK_IEEE802_11_AVS = 163,
+	LINK_PPP_PPPD = 166,
+	LINK_PPI = 192,
+	LINK_MPLS = 219,
 	LINK_IPV4 = 228,
 	LINK_IPV6 = 229,
+	LINK_NFLOG = 239,
+	LINK_IPOIB = 242,
+	LINK_PKTAP = 258,
 	LINK_SLL2 = 276
 };
 
@@ -31,7 +49,7 @@ struct frame {
 	const uint8_t *data;
 	uint32_t captured, length; // bytes in the file, and on the wire
 	uint16_t link_type;
-	uint16_t interface; // in the order of the file
+	uint16_t interface; // of the reader's; UINT16_MAX: the file does not describe it
 };
 
 // How a file ended.
@@ -72,8 +90,14 @@ struct reader {
 	// Private.
 	bool pcapng, swapped, nanoseconds;
 	uint32_t record_extra; // bytes between a record's header and its packet
-	uint32_t interfaces, section_first; // in all, and where this section's begin
+	// Those of all sections: of one that is described as before the number is the same. Where there are too many, those
+	// of ended sections make room: then `replaced` counts up, before the batch with the first packet of the new one.
+	uint32_t interfaces, replaced;
 	struct reader_interface interface[READER_INTERFACES_MAX];
+	// Of the present section, by their number there.
+	uint32_t section_interfaces, section;
+	uint16_t section_interface[READER_INTERFACES_MAX];
+	uint32_t used_in[READER_INTERFACES_MAX]; // the last section that has it
 };
 
 // Opens a capture, "-" for standard input. 0 or -errno and a sentence: no such file, or not a capture.

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "common/run/list.h"
 
+#include "common/run/columns.h"
+
 #include <errno.h>
 #include <math.h>
 #include <string.h>
+#include <strings.h>
 
 // Words for people, and the names in JSON.
 static const char *const type_names[] = {
@@ -142,6 +145,8 @@ static void json_param(struct json *j, const struct param *p) {
 	json_text(j, "range", range); // min and max or the choices, in words
 	if (p->zero)
 		json_bool(j, "zero", true);
+	if (p->seconds)
+		json_bool(j, "seconds", true);
 	json_array(j, "choices");
 	for (int i = 0; p->choices != NULL && p->choices[i] != NULL; i++)
 		json_text(j, NULL, p->choices[i]);
@@ -178,6 +183,8 @@ static void list_json(struct run_list *l, const struct run_listed *e) {
 	struct json *j = &l->json;
 
 	json_entry(l, e->kind, e->name, e->summary);
+	if (e->alias != NULL)
+		json_text(j, "alias", e->alias);
 	if (e->reference != NULL)
 		json_text(j, "reference", e->reference);
 	json_object(j, "params");
@@ -196,65 +203,61 @@ static void list_json(struct run_list *l, const struct run_listed *e) {
 	json_close(j, '}');
 }
 
+static const char *default_words(const struct param *p) {
+	if (p->def == NULL)
+		return "required";
+	return p->def[0] == '\0' ? "-" : p->def;
+}
+
+// What it is in whole lines: name, default and range; below, its meaning.
 static void rows(FILE *out, const struct param *table) {
-	char range[192];
+	char range[192], meaning[512];
 
 	for (const struct param *p = table; p != NULL && p->name != NULL; p++) {
 		format_range(p, range, sizeof(range));
-		fprintf(out, "    %-16s %-10s %-24s %s%s\n", p->name,
-			p->def == NULL		    ? "(required)"
-				: p->def[0] == '\0' ? "\"\""
-						    : p->def,
-			range, p->help, p->live ? " (live)" : "");
+		int used = fprintf(out, "  %-18s %-14s ", p->name, default_words(p));
+		columns_text(out, used, used, range);
+		snprintf(meaning, sizeof(meaning), "%s%s", p->help, p->live ? " (live)" : "");
+		fprintf(out, "%*s", 6, "");
+		columns_text(out, 6, 6, meaning);
 	}
 }
 
 static void observed_row(FILE *out, const struct run_listed *e) {
-	for (size_t i = 0; i < e->nb_observed && e->observed[i] != NULL; i++)
-		fprintf(out, "%s%s", i == 0 ? "    observed: " : ", ", e->observed[i]);
-	if (e->nb_observed > 0 && e->observed[0] != NULL)
-		fputc('\n', out);
+	char text[256];
+	size_t used = 0;
+
+	for (size_t i = 0; i < e->nb_observed && e->observed[i] != NULL && used < sizeof(text); i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s",
+			i == 0 ? "" : ", ", e->observed[i]);
+	if (used > 0)
+		columns_named(out, 2, 9, "observed:", text);
 }
 
-static void list_rows(FILE *out, const struct run_listed *e) {
-	fprintf(out, "%-12s  %s\n", e->name, e->summary);
-	rows(out, e->params);
+// All kinds: a line for each, below a heading for each kind. One kind: with all parameters.
+static void list_rows(struct run_list *l, const struct run_listed *e) {
+	bool all = l->asked == NULL || l->asked[0] == '\0';
+
+	if (l->kind == NULL || strcmp(l->kind, e->kind) != 0)
+		fprintf(l->out, "%s%s (%s)%s\n", l->kind == NULL ? "" : "\n", words_of(e->kind),
+			e->kind, all ? "" : ": parameter, default, range; below, its meaning");
+	columns_named(l->out, all ? 2 : 0, 14, e->name, e->summary);
+	if (all)
+		return;
+	rows(l->out, e->params);
 	for (size_t i = 0; i < 2 && e->also[i] != NULL; i++)
-		rows(out, e->also[i]);
-	observed_row(out, e);
-}
-
-static const char *unit_words(const struct param *p) {
-	static const char *const words[] = {
-		[UNIT_NONE] = "",
-		[UNIT_TIME_NS] = "time",
-		[UNIT_RATE_BPS] = "bit/s",
-		[UNIT_BYTES] = "bytes",
-		[UNIT_RATIO] = "ratio",
-	};
-
-	return p->type == PARAM_TYPE_LIMIT ? "limit" : words[p->unit];
-}
-
-// Live: may be changed during a run.
-static void page_rows(FILE *out, const struct param *table) {
-	char range[192];
-
-	for (const struct param *p = table; p != NULL && p->name != NULL; p++) {
-		format_range(p, range, sizeof(range));
-		fprintf(out, "  %-20s %-10s %-6s %-26s %s%s\n", p->name,
-			p->def == NULL		    ? "(required)"
-				: p->def[0] == '\0' ? "-"
-						    : p->def,
-			unit_words(p), range, p->help, p->live ? " (live)" : "");
-	}
+		rows(l->out, e->also[i]);
+	observed_row(l->out, e);
 }
 
 static void page_head(
 	FILE *out, const char *kind, const char *name, const char *summary, const char *reference) {
-	fprintf(out, "%s: %s\n\n  what    %s (%s)\n", name, summary, words_of(kind), kind);
+	int used = fprintf(out, "%s: ", name);
+
+	columns_text(out, used, 2, summary);
+	fprintf(out, "\n  what    %s (%s)\n", words_of(kind), kind);
 	if (reference != NULL)
-		fprintf(out, "  source  %s\n", reference);
+		columns_named(out, 2, 7, "source", reference);
 	fputc('\n', out);
 }
 
@@ -265,13 +268,12 @@ static bool has_rows(const struct param *table) {
 static void list_page(FILE *out, const struct run_listed *e) {
 	page_head(out, e->kind, e->name, e->summary, e->reference);
 	if (has_rows(e->params) || e->also[0] != NULL)
-		fprintf(out, "  %-20s %-10s %-6s %-26s %s\n", "parameter", "default", "unit",
-			"range", "meaning");
+		fputs("  parameter          default        range; below, its meaning\n", out);
 	else
 		fputs("  It has no parameters.\n", out);
-	page_rows(out, e->params);
+	rows(out, e->params);
 	for (size_t i = 0; i < 2 && e->also[i] != NULL; i++)
-		page_rows(out, e->also[i]);
+		rows(out, e->also[i]);
 	if (e->nb_observed > 0 && e->observed[0] != NULL)
 		fputs("\n  It records:\n", out);
 	observed_row(out, e);
@@ -287,10 +289,10 @@ static void note_nearest(struct run_list *l, const char *name) {
 		snprintf(l->nearest, sizeof(l->nearest), "%s", best);
 }
 
-static enum asked asked(struct run_list *l, const char *kind, const char *name) {
-	if (l->asked == NULL || l->asked[0] == '\0' || strcmp(l->asked, kind) == 0)
+static enum asked asked(struct run_list *l, const char *kind, const char *name, const char *alias) {
+	if (l->asked == NULL || l->asked[0] == '\0' || strcasecmp(l->asked, kind) == 0)
 		return ASKED_KIND;
-	if (strcmp(l->asked, name) == 0)
+	if (strcasecmp(l->asked, name) == 0 || (alias != NULL && strcasecmp(l->asked, alias) == 0))
 		return ASKED_NAME;
 	note_nearest(l, kind);
 	note_nearest(l, name);
@@ -298,14 +300,14 @@ static enum asked asked(struct run_list *l, const char *kind, const char *name) 
 }
 
 void run_list_entry(struct run_list *l, const struct run_listed *e) {
-	enum asked how = asked(l, e->kind, e->name);
+	enum asked how = asked(l, e->kind, e->name, e->alias);
 
 	if (how == ASKED_NOT)
 		return;
 	if (l->as_json)
 		list_json(l, e);
 	else if (how == ASKED_KIND)
-		list_rows(l->out, e);
+		list_rows(l, e);
 	else
 		list_page(l->out, e);
 	l->kind = e->kind;
@@ -366,22 +368,26 @@ static void stream_json(struct run_list *l, enum tel_stream s) {
 
 static void stream_page(FILE *out, enum tel_stream s) {
 	page_head(out, "stream", tel_stream_name(s), tel_stream_summary(s), NULL);
-	fprintf(out, "  %-20s %-6s %-10s %s\n", "field", "type", "unit", "meaning");
+	fputs("  field                type   unit; below, its meaning\n", out);
 	for (size_t i = 0; i < tel_field_count(s); i++) {
 		const struct tel_field *f = tel_field(s, i);
 		const struct tel_value *values = tel_field_values(f);
+		char text[4096];
+		size_t used = (size_t)snprintf(text, sizeof(text), "%s", f->meaning);
 
-		fprintf(out, "  %-20s %-6s %-10s %s", f->name, f->dtype,
-			values != NULL ? "" : f->unit, f->meaning);
-		for (const struct tel_value *v = values; v != NULL && v->name != NULL; v++)
-			fprintf(out, "%s%u %s", v == values ? ": " : ", ", v->number, v->name);
-		fputc('\n', out);
+		fprintf(out, "  %-20s %-6s %s\n%*s", f->name, f->dtype,
+			values != NULL ? "" : f->unit, 6, "");
+		for (const struct tel_value *v = values;
+			v != NULL && v->name != NULL && used < sizeof(text); v++)
+			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%u %s",
+				v == values ? ": " : ", ", v->number, v->name);
+		columns_text(out, 6, 6, text);
 	}
 }
 
 void run_list_streams(struct run_list *l) {
 	for (enum tel_stream s = 0; s < TEL_STREAM_COUNT; s++) {
-		enum asked how = asked(l, "stream", tel_stream_name(s));
+		enum asked how = asked(l, "stream", tel_stream_name(s), NULL);
 
 		// A list of all that can be configured does not end with what is recorded.
 		if (how == ASKED_NOT || (!l->as_json && (l->asked == NULL || l->asked[0] == '\0')))
@@ -389,7 +395,7 @@ void run_list_streams(struct run_list *l) {
 		if (l->as_json)
 			stream_json(l, s);
 		else if (how == ASKED_KIND)
-			fprintf(l->out, "%-12s  %s\n", tel_stream_name(s), tel_stream_summary(s));
+			columns_named(l->out, 0, 12, tel_stream_name(s), tel_stream_summary(s));
 		else
 			stream_page(l->out, s);
 		l->kind = "stream";
@@ -399,7 +405,7 @@ void run_list_streams(struct run_list *l) {
 void run_list_units(struct run_list *l) {
 	struct json *j = &l->json;
 
-	if (!l->as_json || asked(l, "unit", "unit") == ASKED_NOT)
+	if (!l->as_json || asked(l, "unit", "unit", NULL) == ASKED_NOT)
 		return;
 	for (enum unit u = UNIT_NONE; u <= UNIT_RATIO; u++) {
 		json_entry(l, "unit", unit_json[u], unit_example(u));
@@ -410,7 +416,7 @@ void run_list_units(struct run_list *l) {
 		json_close(j, ']');
 		json_close(j, '}');
 	}
-	json_entry(l, "unit", "limit", "or a size, or a time");
+	json_entry(l, "unit", "limit", PARAM_LIMIT_EXAMPLE);
 	json_array(j, "suffixes");
 	for (size_t i = 0; param_limit_suffix(i) != NULL; i++)
 		json_text(j, NULL, param_limit_suffix(i));

@@ -23,6 +23,7 @@ struct run_list {
 // One plug-in, or one section of the config.
 struct run_listed {
 	const char *kind, *name, *summary;
+	const char *alias; // what else it is called; NULL: nothing
 	const char *reference; // paper or RFC; NULL: none
 	const struct param *params; // NULL: none
 	const struct param *also[2]; // keys that other code reads; NULL: no more

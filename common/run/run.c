@@ -26,9 +26,9 @@
 static const struct param run_params[] = {
 	{"seed", "1", "of all random stages", UNIT_NONE, PARAM_U64(struct run, seed), 0, 0x1p64},
 	{"duration", "30s", "of the experiment", UNIT_TIME_NS, PARAM_U64(struct run, duration_ns),
-		1e3, DAY_NS},
+		1e3, DAY_NS, .seconds = true},
 	{"warmup", "0s", "left out of the summary's figures", UNIT_TIME_NS,
-		PARAM_U64(struct run, warmup_ns), 0, DAY_NS},
+		PARAM_U64(struct run, warmup_ns), 0, DAY_NS, .seconds = true},
 	{"title", "", "one line for reports", UNIT_NONE, PARAM_TEXT(struct run, title)},
 	PARAM_END,
 };

@@ -19,10 +19,13 @@ static const struct {
 #define ENUM_ROW_(enumeration, LIST) {#enumeration, values_##enumeration},
 	TEL_ENUMS(ENUM_ROW_)};
 
-#define FIELD_ROW_(ctype, dtype, name, unit, meaning) {#name, dtype, unit, meaning, sizeof(ctype)},
+#define FIELD_ROW_(ctype, dtype, name, unit, meaning)                                              \
+	{#name, dtype, unit, meaning, sizeof(ctype), false},
+#define NULLABLE_ROW_(ctype, dtype, name, unit, meaning)                                           \
+	{#name, dtype, unit, meaning, sizeof(ctype), true},
 // Without padding a field's offset is the sum of the sizes before it.
 #define FIELDS_(stream, STREAM)                                                                    \
-	static const struct tel_field fields_##stream[] = {TEL_##STREAM(FIELD_ROW_)};
+	static const struct tel_field fields_##stream[] = {TEL_##STREAM(FIELD_ROW_, NULLABLE_ROW_)};
 TEL_STREAMS(FIELDS_)
 
 static const struct {
@@ -157,6 +160,9 @@ size_t tel_schema_json(const struct tel_run *run, enum tel_stream s, char *buf, 
 			"%s{\"name\":\"%s\",\"dtype\":\"%s\",\"offset\":%zu,"
 			"\"unit\":\"%s\",\"meaning\":\"%s\"",
 			i == 0 ? "" : ",", f->name, f->dtype, offset, f->unit, f->meaning);
+		if (f->nullable)
+			len = append(buf, size, len, ",\"unknown\":%llu",
+				(unsigned long long)UINT64_MAX >> (64 - 8 * f->size));
 		len = append_values(buf, size, len, f);
 		len = append(buf, size, len, "}");
 		offset += f->size;

@@ -5,6 +5,7 @@
 // schema, so older files can still be read, without the field.
 //
 //	F(ctype, dtype, name, unit, meaning)
+//	N(ctype, dtype, name, unit, meaning)    all bits set, TEL_UNKNOWN(ctype): it is not known
 //
 // The unit of an enumerated field is the name of its list below, which makes the enum and whose names are in the
 // schema. A number never changes its meaning, because files contain it.
@@ -52,7 +53,8 @@
 	V(TEL_EV_REDUCTION, 1, "reduction",                                                          \
 		"of a window; before, value: cwnd in segments; detail: 1 if by ECN")                 \
 	V(TEL_EV_TIMEOUT, 2, "timeout", "before, value: cwnd in segments")                           \
-	V(TEL_EV_RECOVERED, 3, "recovered", "value: cwnd in segments")                               \
+	V(TEL_EV_RECOVERED, 3, "recovered",                                                          \
+		"value: cwnd in segments; of a capture what is in flight")                           \
 	V(TEL_EV_SLOW_START_END, 4, "slow_start_end", "value: cwnd in segments")                     \
 	V(TEL_EV_CC_MODE, 5, "cc_mode", "before, value: the algorithm's mode")                       \
 	V(TEL_EV_PARAM, 6, "parameter",                                                              \
@@ -83,13 +85,13 @@
 
 // One record per packet event at a link, and per packet that another stage drops (level 3; level 2: a
 // subset of flows).
-#define TEL_PACKETS(F)                                                                             \
+#define TEL_PACKETS(F, N)                                                                          \
 	F(uint64_t, "<u8", ts_ns, "ns", "when it happened, in theoretical time")                   \
+	F(uint64_t, "<u8", sojourn_ns, "ns",                                                       \
+		"time in the queue; depart: how late the packet left")                             \
+	F(uint64_t, "<u8", queue_bytes, "B", "backlog after the event")                            \
 	F(uint32_t, "<u4", flow_id, "", "flow")                                                    \
 	F(uint32_t, "<u4", pkt_id, "", "counts packets into the path")                             \
-	F(uint32_t, "<u4", queue_bytes, "B", "backlog after the event")                            \
-	F(uint32_t, "<u4", sojourn_ns, "ns",                                                       \
-		"time in the queue; depart: how late the packet left; saturates")                  \
 	F(uint16_t, "<u2", size_bytes, "B", "frame with FCS")                                      \
 	F(uint8_t, "|u1", event, "tel_packet_event", "what happened")                              \
 	F(uint8_t, "|u1", reason, "drop_reason", "why it was dropped")                             \
@@ -99,74 +101,76 @@
 	F(uint8_t, "|u1", stage, "", "index of the stage in its path; 255: behind the last")
 
 // The congestion control's view after an ACK (level 3; level 2: a subset of flows).
-#define TEL_CC(F)                                                                                  \
+#define TEL_CC(F, N)                                                                               \
 	F(uint64_t, "<u8", ts_ns, "ns", "time")                                                    \
+	F(uint64_t, "<u8", rtt_ns, "ns", "sample of this ACK, 0 if none")                          \
+	F(uint64_t, "<u8", srtt_ns, "ns", "smoothed RTT (RFC 6298)")                               \
+	F(uint64_t, "<u8", rtt_min_ns, "ns", "smallest RTT of the connection")                     \
+	N(uint64_t, "<u8", lost_segs, "segment",                                                   \
+		"times one was declared lost since the start, those taken back too")               \
 	F(uint32_t, "<u4", flow_id, "", "flow")                                                    \
-	F(uint32_t, "<u4", rtt_ns, "ns", "sample of this ACK, 0 if none")                          \
-	F(uint32_t, "<u4", srtt_ns, "ns", "smoothed RTT (RFC 6298)")                               \
-	F(uint32_t, "<u4", rtt_min_ns, "ns", "smallest RTT of the connection")                     \
 	F(float, "<f4", cwnd_segs, "segment", "congestion window")                                 \
 	F(uint32_t, "<u4", inflight_segs, "segment", "pipe after this ACK")                        \
 	F(float, "<f4", pacing_bps, "bit/s", "pacing rate of the payload, 0 if not paced")         \
 	F(float, "<f4", delivery_bps, "bit/s", "delivery rate sample, 0 if none")                  \
-	F(uint32_t, "<u4", lost_segs, "segment",                                                   \
-		"times one was declared lost since the start, those taken back too")               \
-	F(uint8_t, "|u1", state, "tel_ca_state", "what it recovers from")                          \
-	F(uint8_t, "|u1", app_limited, "", "1: the delivery rate sample is app-limited")           \
-	F(uint16_t, "<u2", group, "", "flow group")                                                \
 	F(float, "<f4", obs0, "", "the algorithm's own, named in observers")                       \
 	F(float, "<f4", obs1, "", "the algorithm's own")                                           \
 	F(float, "<f4", obs2, "", "the algorithm's own")                                           \
-	F(float, "<f4", obs3, "", "the algorithm's own")
+	F(float, "<f4", obs3, "", "the algorithm's own")                                           \
+	F(uint16_t, "<u2", group, "", "flow group")                                                \
+	F(uint8_t, "|u1", state, "tel_ca_state", "what it recovers from")                          \
+	F(uint8_t, "|u1", app_limited, "", "1: the delivery rate sample is app-limited")
 
 // A flow opens, closes, fails or is still open at the end.
-#define TEL_FLOWS(F)                                                                               \
+#define TEL_FLOWS(F, N)                                                                            \
 	F(uint64_t, "<u8", ts_ns, "ns", "time")                                                    \
 	F(uint64_t, "<u8", start_ns, "ns", "when its first SYN was sent")                          \
 	F(uint64_t, "<u8", acked_bytes, "B", "payload acknowledged")                               \
+	F(uint64_t, "<u8", sent_segs, "segment", "data segments sent, retransmissions included")   \
+	F(uint64_t, "<u8", retransmits, "segment", "of these, retransmissions")                    \
+	F(uint64_t, "<u8", srtt_ns, "ns", "smoothed RTT at that time")                             \
 	F(uint32_t, "<u4", flow_id, "", "flow")                                                    \
 	F(uint32_t, "<u4", src_ip, "", "IPv4 address of the sender, host order")                   \
 	F(uint32_t, "<u4", dst_ip, "", "IPv4 address of the receiver, host order")                 \
-	F(uint32_t, "<u4", sent_segs, "segment",                                                   \
-		"data segments sent, retransmissions included; saturates")                         \
-	F(uint32_t, "<u4", retransmits, "segment", "of these, retransmissions; saturates")         \
-	F(uint32_t, "<u4", cwnd_reductions, "", "window reductions")                               \
-	F(uint32_t, "<u4", timeouts, "", "retransmission timeouts")                                \
-	F(uint32_t, "<u4", srtt_ns, "ns", "smoothed RTT at that time")                             \
+	N(uint32_t, "<u4", cwnd_reductions, "", "window reductions")                               \
+	N(uint32_t, "<u4", timeouts, "", "retransmission timeouts")                                \
 	F(uint16_t, "<u2", src_port, "", "TCP port of the sender")                                 \
 	F(uint16_t, "<u2", dst_port, "", "TCP port of the receiver")                               \
 	F(uint16_t, "<u2", group, "", "flow group")                                                \
 	F(uint8_t, "|u1", event, "tel_flow_event", "what happened")
 
 // A flow in one interval (level 1).
-#define TEL_INTERVAL(F)                                                                            \
+#define TEL_INTERVAL(F, N)                                                                         \
 	F(uint64_t, "<u8", ts_ns, "ns", "end of the interval")                                     \
 	F(uint64_t, "<u8", acked_bytes, "B", "payload acknowledged in the interval")               \
 	F(uint64_t, "<u8", delivered_bytes, "B",                                                   \
 		"payload newly acknowledged in the interval, in sequence or by SACK")              \
+	F(uint64_t, "<u8", rtt_mean_ns, "ns", "mean of the RTT samples")                           \
+	F(uint64_t, "<u8", rtt_max_ns, "ns", "largest of them")                                    \
 	F(uint32_t, "<u4", flow_id, "", "flow")                                                    \
 	F(uint32_t, "<u4", sent_segs, "segment", "data segments sent, retransmissions included")   \
 	F(uint32_t, "<u4", retransmits, "segment", "of these, retransmissions")                    \
-	F(uint32_t, "<u4", lost_segs, "segment",                                                   \
+	N(uint32_t, "<u4", lost_segs, "segment",                                                   \
 		"times one was declared lost, those taken back too")                               \
 	F(uint32_t, "<u4", rtt_samples, "", "RTT samples")                                         \
-	F(uint32_t, "<u4", rtt_mean_ns, "ns", "mean of them")                                      \
-	F(uint32_t, "<u4", rtt_max_ns, "ns", "largest of them")                                    \
 	F(float, "<f4", cwnd_segs, "segment", "congestion window at the end")                      \
 	F(float, "<f4", pacing_bps, "bit/s", "pacing rate at the end")                             \
 	F(uint32_t, "<u4", inflight_segs, "segment", "pipe at the end")                            \
 	F(uint16_t, "<u2", group, "", "flow group")                                                \
-	F(uint16_t, "<u2", cwnd_reductions, "", "window reductions")                               \
+	N(uint16_t, "<u2", cwnd_reductions, "",                                                    \
+		"window reductions; beyond 65534 in the next record")                              \
+	N(uint16_t, "<u2", drops, "packet",                                                        \
+		"data packets the forward path dropped; beyond 65534 in the next record")          \
 	F(uint8_t, "|u1", state, "tel_ca_state", "what it recovers from")                          \
-	F(uint8_t, "|u1", cc_state, "", "the algorithm's own")                                     \
-	F(uint16_t, "<u2", drops, "packet",                                                        \
-		"data packets the forward path dropped; beyond 65535 in the next record; 0 live")
+	F(uint8_t, "|u1", cc_state, "", "the algorithm's own")
 
 // A link in one interval (level 1).
-#define TEL_LINKS(F)                                                                               \
+#define TEL_LINKS(F, N)                                                                            \
 	F(uint64_t, "<u8", ts_ns, "ns", "end of the interval")                                     \
 	F(uint64_t, "<u8", out_bytes, "B", "frames sent, FCS included")                            \
 	F(uint64_t, "<u8", rate_bps, "bit/s", "configured rate at the end")                        \
+	F(uint64_t, "<u8", sojourn_mean_ns, "ns", "mean time in the queue")                        \
+	F(uint64_t, "<u8", sojourn_max_ns, "ns", "longest time in the queue")                      \
 	F(uint32_t, "<u4", link, "", "index of the link in the summary")                           \
 	F(uint32_t, "<u4", out_pkts, "packet", "packets sent")                                     \
 	F(uint32_t, "<u4", drops, "packet", "dropped by the queue")                                \
@@ -174,12 +178,10 @@
 	F(uint32_t, "<u4", queue_pkts, "packet", "backlog at the end")                             \
 	F(uint32_t, "<u4", queue_max_pkts, "packet", "largest backlog")                            \
 	F(float, "<f4", queue_mean_pkts, "packet", "backlog averaged over time")                   \
-	F(float, "<f4", queue_mean_bytes, "B", "backlog averaged over time")                       \
-	F(uint32_t, "<u4", sojourn_mean_ns, "ns", "mean time in the queue")                        \
-	F(uint32_t, "<u4", sojourn_max_ns, "ns", "longest time in the queue")
+	F(float, "<f4", queue_mean_bytes, "B", "backlog averaged over time")
 
 // Rare events (level 1): window reductions, mode switches, changes of a link or the config, a queue's state.
-#define TEL_EVENTS(F)                                                                              \
+#define TEL_EVENTS(F, N)                                                                           \
 	F(uint64_t, "<u8", ts_ns, "ns", "time")                                                    \
 	F(double, "<f8", value, "", "new value, in the event's unit")                              \
 	F(uint32_t, "<u4", flow_id, "", "flow; 2^32-1: none")                                      \
@@ -195,7 +197,7 @@
 
 // All input of a path in order (telemetry.arrivals): packets, changes and the end. `weir replay` feeds it to the same
 // path again.
-#define TEL_ARRIVALS(F)                                                                            \
+#define TEL_ARRIVALS(F, N)                                                                         \
 	F(uint64_t, "<u8", ts_ns, "ns", "theoretical arrival; when it changed; the end")           \
 	F(double, "<f8", value, "",                                                                \
 		"change: new value, in the parameter's unit; packet: its hosts, source * 65536 + " \
@@ -217,7 +219,7 @@
 // One direction of a TCP connection in a capture that carried payload, or its client's if none did; written when it
 // has ended. tools/pcap/README.md defines every number. A file's header has room for some forty fields, so the
 // direction's losses are in `losses` and its times in `delays`, under the same flow_id.
-#define TEL_CAPTURED(F)                                                                            \
+#define TEL_CAPTURED(F, N)                                                                         \
 	F(uint64_t, "<u8", ts_ns, "ns", "its last packet")                                         \
 	F(uint64_t, "<u8", start_ns, "ns", "its first packet, in either direction")                \
 	F(uint64_t, "<u8", src_high, "", "sender's IPv6 address, upper half")                      \
@@ -250,7 +252,7 @@
 	F(uint8_t, "|u1", client, "", "1: its sender opened the connection")
 
 // Losses, retransmissions, and the receiver's reports about them, of a captured flow.
-#define TEL_LOSSES(F)                                                                              \
+#define TEL_LOSSES(F, N)                                                                           \
 	F(uint64_t, "<u8", ts_ns, "ns", "its last packet")                                         \
 	F(uint64_t, "<u8", retransmit_bytes, "B", "of these, seen before")                         \
 	F(uint32_t, "<u4", flow_id, "", "flow")                                                    \
@@ -279,45 +281,45 @@
 	F(uint16_t, "<u2", group, "", "flow group")
 
 // Times and windows of a captured flow.
-#define TEL_DELAYS(F)                                                                              \
+#define TEL_DELAYS(F, N)                                                                           \
 	F(uint64_t, "<u8", ts_ns, "ns", "its last packet")                                         \
 	F(uint64_t, "<u8", data_ns, "ns", "from the first packet with payload to the last ACK")    \
 	F(uint64_t, "<u8", zero_window_ns, "ns", "for which the receiver's window was closed")     \
 	F(uint64_t, "<u8", gap_max_ns, "ns", "longest time between two packets with payload")      \
 	F(uint64_t, "<u8", ack_gap_max_ns, "ns", "longest time between two ACKs that advance")     \
+	F(uint64_t, "<u8", ack_gap_mean_ns, "ns", "mean of it")                                    \
+	F(uint64_t, "<u8", rtt_mean_ns, "ns", "of the RTT samples by sequence number")             \
+	F(uint64_t, "<u8", rtt_min_ns, "ns", "smallest")                                           \
+	F(uint64_t, "<u8", rtt_max_ns, "ns", "largest")                                            \
+	F(uint64_t, "<u8", srtt_ns, "ns", "smoothed (RFC 6298), the handshake's included")         \
+	F(uint64_t, "<u8", tsrtt_mean_ns, "ns", "of the RTT samples by timestamps (RFC 7323)")     \
+	F(uint64_t, "<u8", tsrtt_min_ns, "ns", "smallest")                                         \
+	F(uint64_t, "<u8", tsrtt_max_ns, "ns", "largest")                                          \
+	F(uint64_t, "<u8", syn_rtt_ns, "ns", "from SYN to SYN-ACK, 0 if none")                     \
+	F(uint64_t, "<u8", syn_ack_rtt_ns, "ns", "from SYN-ACK to its ACK, 0 if none")             \
 	F(uint32_t, "<u4", flow_id, "", "flow")                                                    \
 	F(uint32_t, "<u4", rtt_samples, "", "RTT samples by sequence number")                      \
 	F(uint32_t, "<u4", rtt_sack_samples, "", "of these, by SACK")                              \
-	F(uint32_t, "<u4", rtt_mean_ns, "ns", "mean of them")                                      \
-	F(uint32_t, "<u4", rtt_min_ns, "ns", "smallest")                                           \
-	F(uint32_t, "<u4", rtt_max_ns, "ns", "largest")                                            \
-	F(uint32_t, "<u4", srtt_ns, "ns", "smoothed (RFC 6298), the handshake's included")         \
 	F(uint32_t, "<u4", tsrtt_samples, "", "RTT samples by timestamps (RFC 7323)")              \
-	F(uint32_t, "<u4", tsrtt_mean_ns, "ns", "mean of them")                                    \
-	F(uint32_t, "<u4", tsrtt_min_ns, "ns", "smallest")                                         \
-	F(uint32_t, "<u4", tsrtt_max_ns, "ns", "largest")                                          \
-	F(uint32_t, "<u4", syn_rtt_ns, "ns", "from SYN to SYN-ACK, 0 if none")                     \
-	F(uint32_t, "<u4", syn_ack_rtt_ns, "ns", "from SYN-ACK to its ACK, 0 if none")             \
 	F(uint32_t, "<u4", syns, "packet", "SYNs of the client, and SYN-ACKs")                     \
 	F(uint32_t, "<u4", acks, "packet", "ACKs that advance")                                    \
 	F(uint32_t, "<u4", stretch_acks, "packet", "ACKs of more than two full segments")          \
-	F(uint32_t, "<u4", ack_gap_mean_ns, "ns", "between two ACKs that advance, mean")           \
 	F(uint32_t, "<u4", zero_windows, "", "times that the receiver closed its window")          \
-	F(uint32_t, "<u4", window_limited, "segment", "after which no other fits into the window") \
-	F(uint32_t, "<u4", window_min_bytes, "B", "smallest window that was advertised")           \
-	F(uint32_t, "<u4", window_max_bytes, "B", "largest")                                       \
+	N(uint32_t, "<u4", window_limited, "segment", "after which no other fits")                 \
+	N(uint32_t, "<u4", window_min_bytes, "B", "smallest window advertised")                    \
+	N(uint32_t, "<u4", window_max_bytes, "B", "largest")                                       \
 	F(uint16_t, "<u2", group, "", "flow group")
 
 // Every TCP packet of a capture (level 3; level 2: of a subset of flows).
-#define TEL_SEGMENTS(F)                                                                            \
+#define TEL_SEGMENTS(F, N)                                                                         \
 	F(uint64_t, "<u8", ts_ns, "ns", "capture time")                                            \
+	F(uint64_t, "<u8", rtt_ns, "ns", "sample that this ACK gives, 0 if none")                  \
 	F(uint32_t, "<u4", flow_id, "", "flow; 2^32-1: the connection had carried no payload")     \
 	F(uint32_t, "<u4", seq, "", "sequence number, from the connection's first")                \
 	F(uint32_t, "<u4", ack, "", "acknowledgement number, likewise")                            \
-	F(uint32_t, "<u4", window_bytes, "B", "window, scaled")                                    \
+	N(uint32_t, "<u4", window_bytes, "B", "window, scaled")                                    \
 	F(uint32_t, "<u4", payload_bytes, "B", "payload")                                          \
 	F(uint32_t, "<u4", inflight_bytes, "B", "data: bytes in flight with this segment")         \
-	F(uint32_t, "<u4", rtt_ns, "ns", "sample that this ACK gives, 0 if none")                  \
 	F(uint16_t, "<u2", kind, "",                                                               \
 		"1 retransmission, 2 spurious, 4 out of order, 8 duplicate, 16 after a gap, "      \
 		"32 keep-alive, 64 duplicate ACK, 128 zero window, 256 SACK, 512 DSACK")           \
@@ -326,7 +328,7 @@
 	F(uint8_t, "|u1", forward, "", "1: of the flow's sender, 0: of its receiver")
 
 // A transfer of a source with a schedule: it ends, or is unfinished at the end of the run.
-#define TEL_TRANSFERS(F)                                                                           \
+#define TEL_TRANSFERS(F, N)                                                                        \
 	F(uint64_t, "<u8", ts_ns, "ns", "when all of it was acknowledged, or the run ended")       \
 	F(uint64_t, "<u8", start_ns, "ns", "when it begins by its schedule")                       \
 	F(uint64_t, "<u8", gap_ns, "ns",                                                           \

@@ -46,14 +46,14 @@
 // The rest of the last eight bytes is an explicit zero member, not padding: records are compared byte by byte.
 #define TEL_STRUCT_(stream, STREAM)                                                                \
 	struct tel_##stream {                                                                      \
-		TEL_##STREAM(                                                                      \
-			TEL_FIELD_) __extension__ uint8_t room[-(0 TEL_##STREAM(TEL_SIZE_)) % 8];  \
+		TEL_##STREAM(TEL_FIELD_, TEL_FIELD_) __extension__ uint8_t                         \
+			room[-(0 TEL_##STREAM(TEL_SIZE_, TEL_SIZE_)) % 8];                         \
 	};                                                                                         \
-	static_assert(offsetof(struct tel_##stream, room) == (0 TEL_##STREAM(TEL_SIZE_)),          \
+	static_assert(                                                                             \
+		offsetof(struct tel_##stream, room) == (0 TEL_##STREAM(TEL_SIZE_, TEL_SIZE_)),     \
 		"no padding in " #stream);
 TEL_STREAMS(TEL_STRUCT_)
-static_assert(
-	sizeof(struct tel_packets) == 32, "two for each packet at level 3: two in a cache line");
+static_assert(sizeof(struct tel_packets) == 40, "two for each packet at level 3");
 
 #define TEL_ENUM_(stream, STREAM) TEL_STREAM_##STREAM,
 enum tel_stream { TEL_STREAMS(TEL_ENUM_) TEL_STREAM_COUNT };
@@ -69,11 +69,14 @@ enum tel_undo { TEL_UNDO_EIFEL = 1, TEL_UNDO_DSACK, TEL_UNDO_FRTO, TEL_UNDO_UNSE
 #define TEL_OBSERVED 4 // numbers that one stage, discipline or congestion control observes
 #define TEL_OBSERVERS_MAX 64
 #define TEL_GAP UINT64_MAX
+#define TEL_UNKNOWN(ctype) ((ctype)UINT64_MAX) // of a field that may be not known
 #define TEL_NO_FLOW UINT32_MAX
 #define TEL_HEADER_SIZE 4096
 #define TEL_MAGIC "WEIRTEL1"
 
-#define TEL_VERSION 2 // files of format 1 have no names of values
+// 1: without names of values; 2: times in queues and round trips in 32 bits, so 4.29 s at most. All of an older file is
+// in its schema; a reader knows what an older version means (tools/src/weir/analysis/header.py).
+#define TEL_VERSION 3
 #define TEL_ENDIAN 0x01020304u
 #define TEL_SCHEMA_OFFSET 512
 #define TEL_EPOCHS 8
@@ -205,6 +208,7 @@ const char *tel_stream_summary(enum tel_stream s);
 struct tel_field {
 	const char *name, *dtype, *unit, *meaning;
 	size_t size;
+	bool nullable; // all bits set: not known
 };
 struct tel_value {
 	const char *name; // NULL after the last
@@ -215,7 +219,7 @@ const struct tel_field *tel_field(enum tel_stream s, size_t i);
 const struct tel_value *tel_field_values(const struct tel_field *f);
 uint32_t tel_record_size(enum tel_stream s);
 // The schema as JSON text: {"stream": "...", "record_size": 32, "gap": "...", "fields": [{"name",
-// "dtype", "offset", "unit", "meaning", "values": {"name": number, ...} if its numbers have names}, ...],
+// "dtype", "offset", "unit", "meaning", "unknown": number if that says that it is not known, "values": {"name": number, ...} if its numbers have names}, ...],
 // "observers": [{"number", "name", "observed": [...]}, ...]}, those of the stream. Writes at most `size` bytes with
 // the closing NUL; returns the length of the whole text.
 size_t tel_schema_json(const struct tel_run *run, enum tel_stream s, char *buf, size_t size);

@@ -30,7 +30,7 @@ struct cc_ack {
 	uint32_t acked_segs; // newly acknowledged, cumulatively or by SACK
 	uint32_t passed_segs; // that una passed, also those which SACK had acknowledged before
 	uint32_t lost_segs; // newly declared lost
-	uint32_t ce_segs; // that arrived with CE; classic feedback: all that ECE acknowledges
+	uint32_t ce_segs; // that arrived with CE; classic_ecn: 0, it is not known
 	uint32_t inflight_segs; // pipe after this ACK
 	uint32_t prior_inflight_segs; // and before it
 	uint64_t delivered_segs; // since the start, after this ACK
@@ -44,6 +44,7 @@ struct cc_ack {
 	bool in_sequence; // it advances una: only then may a window grow (RFC 5681 3.1)
 	bool in_recovery; // fast recovery, after on_loss
 	bool in_loss; // recovery by slow start, after on_rto
+	bool classic_ecn; // the peer says that there was a mark, not how many: on_loss is all there is
 };
 
 struct cc_loss {
@@ -51,6 +52,7 @@ struct cc_loss {
 	uint32_t inflight_segs; // pipe when the loss was detected, lost segments included
 	uint32_t lost_segs; // declared lost so far in this episode
 	bool ecn; // an ECN echo, not a loss
+	bool classic_ecn; // as in cc_ack: the answer is that of a Classic control (RFC 9331 section 4.3)
 	bool repeated; // on_rto: the retransmission timed out too; ssthresh stays (RFC 5681 3.1)
 };
 
@@ -63,7 +65,7 @@ struct cc_out {
 // What the receiver must report of the packets marked CE.
 enum cc_feedback {
 	CC_FEEDBACK_CLASSIC, // that there was one, until CWR (RFC 3168)
-	CC_FEEDBACK_DCTCP, // how many: ECE of each ACK is CE of the packets it acknowledges (RFC 8257)
+	CC_FEEDBACK_DCTCP, // how many: ECE of each ACK is CE of the packets it acknowledges (RFC 8257); not negotiated
 	CC_FEEDBACK_ACCECN, // how many: ACKs carry a counter of them (RFC 9768)
 };
 
@@ -80,6 +82,7 @@ struct cc_preset {
 // All members must be set, except those that may be NULL.
 struct cc_ops {
 	const char *name;
+	const char *alias; // what else it is called; NULL: nothing
 	const char *summary; // one line, with the paper or RFC
 	const char *reference; // the paper's authors and title, or the RFC, for --list; NULL: none
 	const struct param *params;
@@ -94,7 +97,9 @@ struct cc_ops {
 	// reasons of its own, such as the delay.
 	bool answers_in_on_ack;
 	enum cc_ecn codepoint; // of a group that does not say: for controls that live on marks
-	enum cc_feedback feedback; // the receiver's echo it needs
+	enum cc_feedback
+		feedback; // the receiver's echo it needs; it may get the classic one instead: classic_ecn
+	uint64_t burst_ns; // with `tso: linux`, of its rate; 0: the host's
 	bool ack_each; // of a group that does not say: receivers acknowledge each segment
 	bool any_idle; // on_idle, however short the pause was
 	const char *observed[CC_OBSERVED]; // names of observe()'s numbers; NULL: unused

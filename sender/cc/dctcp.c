@@ -11,7 +11,9 @@
 // An observation window ends with the ACK of the first segment sent after the last one ended. M is exact only if the
 // receiver reports each change of CE at once (3.2): `ecn_feedback` of the group is `dctcp` unless it says otherwise
 // (`accecn` is exact also if ACKs are lost).
-// The group's `ecn:` is ect0 unless it says otherwise. Off, this is Reno, as where ECN was not agreed.
+// The group's `ecn:` is ect0 unless it says otherwise. Off, this is Reno, as where ECN was not agreed, or where the peer has
+// only classic feedback (RFC 3168), which does not say how many packets were marked. The echo of RFC 8257 is not
+// negotiated: the sender takes what its group says of the receiver for granted.
 //
 // In equilibrium N flows of equal RTT oscillate with alpha = sqrt(2 / W), W = (C RTT + K) / N segments, for a step at
 // K (SIGCOMM paper, equation 7; W far above 1), and the queue swings by N W alpha / 2 segments below K + N.
@@ -87,9 +89,10 @@ static void dctcp_on_ack(
 static void dctcp_on_loss(
 	void *state, const void *config, const struct cc_loss *loss, struct cc_out *out) {
 	struct dctcp *d = state;
-	double cut = loss->ecn ? d->marks.alpha / 2 : 0.5;
+	bool counted = loss->ecn && !loss->classic_ecn;
+	double cut = counted ? d->marks.alpha / 2 : 0.5;
 
-	d->echoed = loss->ecn;
+	d->echoed = counted;
 	reno_on_loss(&d->reno, out->cwnd_segs * (1 - cut), out);
 }
 

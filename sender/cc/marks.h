@@ -3,7 +3,7 @@
 //
 //	M      = marked / acknowledged segments of an observation window
 //	alpha  = (1 - g) alpha + g M    at its end: with the first ACK of a segment sent after the last one ended,
-//	                                and not before `least_ns`
+//	                                and not before `least_ns`; `hold`: from the first window on that has a mark
 #pragma once
 #include "sender/cc/cc.h"
 
@@ -12,6 +12,7 @@ struct marks {
 	uint64_t window_ns; // start of the observation window
 	uint32_t acked, marked; // segments of this window
 	float last_m; // of the last one
+	bool hold; // alpha does not change, because nothing was ever marked
 };
 
 static inline void marks_observe(
@@ -22,7 +23,9 @@ static inline void marks_observe(
 		|| ack->now_ns - m->window_ns < least_ns)
 		return;
 	m->last_m = (float)m->marked / (float)m->acked;
-	m->alpha += g * ((double)m->last_m - m->alpha);
+	m->hold = m->hold && m->marked == 0;
+	if (!m->hold)
+		m->alpha += g * ((double)m->last_m - m->alpha);
 	m->window_ns = ack->now_ns;
 	m->acked = m->marked = 0;
 }

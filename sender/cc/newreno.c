@@ -90,6 +90,7 @@ static void newreno_observe(const void *state, const void *config, float out[CC_
 
 const struct cc_ops cc_newreno = {
 	.name = "newreno",
+	.alias = "reno",
 	.summary = "NewReno with SACK and byte counting (RFC 5681, 6582, 6675, 3465)",
 	.reference = "RFC 5681, 6582, 6675 (NewReno with SACK), RFC 3465 (byte counting)",
 	.params = params,

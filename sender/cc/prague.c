@@ -4,22 +4,21 @@
 //
 //	RTT_virt = max(srtt, rtt_virt)                           a flow of 5 ms behaves as one of 25 ms
 //	M      = marked / acknowledged segments of an observation window, at least RTT_virt long
-//	alpha  = (1 - g) alpha + g M                             at its end; 1 at the start
+//	alpha  = (1 - g) alpha + g M                             at its end; 1 until the first window with a mark
 //	ACK:   cwnd += unmarked (srtt / RTT_virt)^2 / cwnd       also while it reduces
 //	ECE:   cwnd = ssthresh = max(cwnd (1 - alpha / 2), 2)    once per RTT_virt
 //	loss:  cwnd = ssthresh = max(cwnd / 2, 2)                once per window
 //	slow start and timeouts as Reno (reno.h)
-//	pacing: 2 cwnd / srtt in slow start, then 1.2 cwnd / srtt
+//	pacing: 2 cwnd / srtt in slow start, then 1.2 cwnd / srtt; a host with TSO sends bursts of 0.25 ms
 //
 // With a marking probability p that changes little, growth and reductions are in balance at
 // W = 2 (1 - p) / p segments per RTT_virt: the rate falls with p itself, where Reno's falls with its root.
 //
 // The group's `ecn:` is ect1 by default, which puts it into the L4S queue of DualPI2; without ECN it is Reno with a slower
-// growth on short paths (rtt_virt: 0 turns that off). The receiver reports each change of CE (`ecn_feedback: dctcp`).
+// growth on short paths (rtt_virt: 0 turns that off). The receiver counts marks (`ecn_feedback: accecn`, RFC 9768). If it
+// has only classic feedback (RFC 3168), this is Reno whose packets are ECT(0) (RFC 9331, sections 4.2 and 4.3).
 //
 // Where we differ from the draft, and why
-//   - Accurate ECN feedback is that of DCTCP (RFC 8257 section 3.2) unless the group has `ecn_feedback: accecn`: the same
-//     counts, as long as no ACK is lost.
 //   - RTT_virt holds from the first ACK on; Linux begins with it after some rounds, which short flows would not reach.
 //   - There is no fall-back to Reno's reduction at bottlenecks with Classic ECN, nor for RTTs that vary.
 //   - Windows are real numbers of at least two segments, not of less than one.
@@ -49,7 +48,7 @@ static const struct param params[] = {
 		.max = 1},
 	{.name = "alpha",
 		.def = "1",
-		.help = "alpha before anything was marked",
+		.help = "alpha until something was marked",
 		.unit = UNIT_NONE,
 		PARAM_F64(struct config, alpha),
 		.min = 0,
@@ -95,6 +94,7 @@ static void prague_init(void *state, const void *config, uint32_t mss_bytes, uin
 
 	*r = (struct prague){
 		.marks.alpha = cfg->alpha,
+		.marks.hold = true,
 		.mss_bits = 8 * mss_bytes,
 		.rtt_virt_ns = rtt_virt_ns(cfg, rtt_ns),
 		.marks.window_ns = now_ns,
@@ -105,7 +105,7 @@ static void prague_init(void *state, const void *config, uint32_t mss_bytes, uin
 
 static void grow(
 	struct prague *r, const struct config *cfg, const struct cc_ack *ack, struct cc_out *out) {
-	double ratio = (double)ack->srtt_ns / (double)r->rtt_virt_ns;
+	double ratio = ack->classic_ecn ? 1 : (double)ack->srtt_ns / (double)r->rtt_virt_ns;
 	double unmarked = (double)ack->acked_segs - ack->ce_segs;
 
 	unmarked = reno_slow_start(&r->reno, &cfg->slow_start, unmarked, out);
@@ -139,8 +139,8 @@ static void prague_on_loss(
 	void *state, const void *config, const struct cc_loss *loss, struct cc_out *out) {
 	struct prague *r = state;
 
-	if (loss->ecn) // prague_on_ack answers it: the transport's windows last for an RTT, not RTT_virt
-		return;
+	if (loss->ecn && !loss->classic_ecn)
+		return; // prague_on_ack answers it: the transport's windows last for an RTT, not RTT_virt
 	r->repairs = true;
 	reno_on_loss(&r->reno, out->cwnd_segs / 2, out);
 }
@@ -179,7 +179,8 @@ const struct cc_ops cc_prague = {
 	.ecn = true,
 	.answers_in_on_ack = true,
 	.codepoint = CC_ECN_ECT1,
-	.feedback = CC_FEEDBACK_DCTCP,
+	.burst_ns = 250 * NS_PER_US,
+	.feedback = CC_FEEDBACK_ACCECN,
 	.observed = {"ssthresh_segs", "alpha", "marked", "rtt_virt_ns"},
 	.given_window = reno_given_window,
 	.init = prague_init,

@@ -51,6 +51,7 @@ struct sender_count {
 	// Filled in by sender_count_port, from the queue and the rings.
 	uint64_t tx_frames, tx_bytes; // taken by the port
 	uint64_t tx_dropped; // refused by the port for too long, or no room in the queue
+	uint64_t tx_too_long; // dropped: longer than the MTU of the port's interface
 	uint64_t tx_waiting; // in the queue and in rings to this lcore
 	// Between lcores; 0 with one lcore.
 	uint64_t rx_given, rx_got; // frames given to the flow's lcore; frames got from others

@@ -147,6 +147,7 @@ struct sender_count sender_count_port(const struct sender_lcore *s, const struct
 	c.tx_frames = p->egress.tx.pkts;
 	c.tx_bytes = p->egress.tx.bytes;
 	c.tx_dropped = p->egress.dropped.pkts;
+	c.tx_too_long = p->egress.too_long.pkts;
 	c.tx_waiting = p->egress.count;
 	c.tx_given = p->tx_ring.nb_handed;
 	for (uint32_t k = 0; k < s->lcore.lcores; k++) {
@@ -166,7 +167,8 @@ struct sender_count sender_count_port(const struct sender_lcore *s, const struct
 static bool port_balanced(
 	const struct sender_port *p, const struct sender_count *c, const struct host *h) {
 	return c->tx_wanted + c->tx_got
-		== c->tx_frames + c->tx_given + c->tx_dropped + c->no_mbuf + p->egress.count
+		== c->tx_frames + c->tx_given + c->tx_dropped + c->tx_too_long + c->no_mbuf
+			+ p->egress.count
 		&& c->rx_frames
 		== c->rx_tcp + c->rx_arp + c->rx_echo + c->rx_too_big + c->rx_other + c->rx_outside
 			+ c->rx_reset + c->rx_malformed

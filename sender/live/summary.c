@@ -20,6 +20,8 @@ static void write_port(const struct sender_app *app, uint32_t i, struct json *j)
 		sender_count_add(&sum, &one);
 		refused += p->connections.refused;
 	}
+	uint64_t unsent = port_unsent(&app->live.port[i], c->tx_frames);
+
 	address_ip_text(plan->ip, ip);
 	json_object(j, NULL);
 	live_port_json(&app->live.port[i], j);
@@ -36,9 +38,14 @@ static void write_port(const struct sender_app *app, uint32_t i, struct json *j)
 	json_u64(j, "rx_reset", c->rx_reset);
 	json_u64(j, "rx_malformed", c->rx_malformed);
 	json_u64(j, "tx_wanted", c->tx_wanted);
-	json_u64(j, "tx_frames", c->tx_frames);
-	json_u64(j, "tx_bytes", c->tx_bytes);
+	json_u64(j, "tx_frames", c->tx_frames - unsent);
+	if (unsent == 0)
+		json_u64(j, "tx_bytes", c->tx_bytes);
+	else // of how many bytes the driver does not say
+		json_null(j, "tx_bytes");
 	json_u64(j, "tx_dropped", c->tx_dropped);
+	json_u64(j, "tx_too_long", c->tx_too_long);
+	json_u64(j, "tx_unsent", unsent);
 	json_u64(j, "no_mbuf", c->no_mbuf);
 	json_u64(j, "waiting", c->tx_waiting);
 	if (app->live.lcores > 1) {
@@ -114,6 +121,11 @@ static void write_faults(struct sender_app *app, struct json *j) {
 			"a router on the path dropped %llu frames as too big, its next link carries "
 			"%u B of IPv4: write mss: %uB for the flows",
 			(unsigned long long)sum.rx_too_big, mtu, mtu - WIRE_IPV4 - WIRE_TCP);
+	if (sum.tx_too_long > 0)
+		json_format(j, NULL,
+			"%llu frames were dropped: they are longer than the MTU of their port's interface; "
+			"write a smaller mss for the flows, or raise the MTU",
+			(unsigned long long)sum.tx_too_long);
 	if (sum.rx_outside > 0)
 		json_format(j, NULL, "%llu packets from outside 198.18.0.0/15 were not answered",
 			(unsigned long long)sum.rx_outside);

@@ -47,10 +47,11 @@ bool flow_take_marks(struct host *h, struct flow *f, const struct seg *s, struct
 		d->ce = accecn_marks(&f->marks, s, d->acked, f->payload);
 		ece = d->ce > 0;
 	} else if (ece) {
-		d->ce = d->acked;
+		d->ce = f->classic_ecn ? !f->echoing : d->acked;
 	}
+	f->echoing = ece;
 	f->count.ce_segs += d->ce;
-	if (!cc->ecn)
+	if (!cc->ecn || f->classic_ecn)
 		d->ce = 0;
 	if (d->ce > d->acked)
 		d->ce = d->acked; // the rest is of segments that earlier ACKs have acknowledged

@@ -35,6 +35,7 @@ static void enter_recovery(struct host *h, struct flow *f, const struct delivery
 		.inflight_segs = flow_inflight(f) + f->unsent_lost,
 		.lost_segs = f->unsent_lost,
 		.ecn = ecn,
+		.classic_ecn = f->classic_ecn,
 	};
 	double before = f->out.cwnd_segs;
 
@@ -150,6 +151,7 @@ static inline void notify_cc(struct host *h, struct flow *f, const struct delive
 		.passed_segs = d->passed,
 		.lost_segs = d->lost,
 		.ce_segs = d->ce,
+		.classic_ecn = f->classic_ecn,
 		.inflight_segs = flow_inflight(f),
 		.prior_inflight_segs = prior_inflight,
 		.delivered_segs = f->delivered,
@@ -183,17 +185,18 @@ static inline void notify_cc(struct host *h, struct flow *f, const struct delive
 		host_cc_record(h, f, &a);
 }
 
-// The RTT of the newest segment, unless it was sent twice (Karn).
+// The RTT of the newest segment, unless it was sent twice (Karn). srtt learns from the oldest (tcp_clean_rtx_queue).
 static inline uint64_t take_rtt(struct host *h, struct flow *f, const struct delivery *d) {
 	uint64_t rtt_ns = d->now_ns - d->newest_ns;
 
 	if (d->acked == 0 || d->newest_retrans)
 		return 0;
-	rtt_sample(&f->rtt, rtt_ns, flow_group(h, f)->rto_min_ns);
+	rtt_sample(&f->rtt, d->oldest_ns > 0 ? d->now_ns - d->oldest_ns : rtt_ns, rtt_ns,
+		flow_group(h, f)->rto_min_ns);
 	f->count.rtt_sum_ns += rtt_ns;
 	f->count.rtt_samples++;
 	if (rtt_ns > f->interval_rtt_max_ns)
-		f->interval_rtt_max_ns = (uint32_t)time_min(rtt_ns, UINT32_MAX);
+		f->interval_rtt_max_ns = rtt_ns;
 	return rtt_ns;
 }
 
@@ -394,10 +397,12 @@ bool flow_ack_expected(struct host *h, struct flow *f, const struct seg *s, uint
 	if (left > 0 || f->una + segs >= f->data_segs)
 		return false;
 	r = flow_seg(f, f->una + segs - 1);
+	d.oldest_ns = flow_sent_ns(flow_seg(f, f->una), now_ns);
 	d.newest_ns = flow_sent_ns(r, now_ns);
 	if (d.newest_ns < f->rack_sent_ns)
 		return false; // a retransmission sent later was delivered: RACK has to run
 	f->ts_recent = s->tsval;
+	f->echoing = false;
 	f->una += segs;
 	f->una_bytes += ahead;
 	f->wnd_bytes = f->una_bytes + ((uint64_t)s->window << f->snd_wscale);

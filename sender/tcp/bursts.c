@@ -6,8 +6,10 @@
 //
 //	bytes = rate / 1024 s + 64 KB / 2^(rtt_min / 512 us)     at most 64 KB
 //	size  = max(bytes / payload, 2)                           1 for a control that paces below 1.2 Mbit/s (BBR)
+//	size  = max(rate burst_ns / payload, 1)                   for a control that says so (Prague: 0.25 ms)
 //
-// (tcp_tso_autosize, sk_pacing_shift 10, tcp_tso_rtt_log 9, bbr_min_tso_segs of Linux 6.12). A burst takes at most half
+// (tcp_tso_autosize, sk_pacing_shift 10, tcp_tso_rtt_log 9, bbr_min_tso_segs of Linux 6.12). Its last segment has PSH, if
+// it has several (__tcp_transmit_skb), so that a receiver's card hands it over at once. A burst takes at most half
 // of the window (tcp_cwnd_test). A smaller burst than `size` waits for more room in the window if the next ACK must come
 // soon, unless a third of the window is free, it is all that there is to send, it is the rest of a socket buffer (64 KB
 // of the stream), or a loss is being repaired (tcp_tso_should_defer). Retransmissions leave in bursts of the same size.
@@ -45,6 +47,10 @@ static uint32_t burst_segs(const struct group *g, const struct flow *f) {
 		return g->tso == TSO_NO ? 1 : (uint32_t)g->tso;
 	if (bps <= 0)
 		return BURST_BYTES_MAX / f->payload; // no RTT yet
+	if (g->cc->burst_ns > 0) {
+		bytes = bps / 8e9 * (double)g->cc->burst_ns;
+		return (uint32_t)fmax(fmin(bytes, BURST_BYTES_MAX) / f->payload, 1);
+	}
 	if (halved < 32)
 		bytes += (double)(BURST_BYTES_MAX >> halved);
 	segs = (uint32_t)(fmin(bytes, BURST_BYTES_MAX) / f->payload);
@@ -70,7 +76,14 @@ static bool defers(const struct flow *f, uint32_t size, uint64_t room, uint64_t 
 	return time_since(ack_ns, now_ns) <= time_min(f->rtt.srtt_ns / 2, NS_PER_MS);
 }
 
-// Sends up to `max` segments at once, all of them retransmissions or all new: how many.
+// Whether no segment may follow `index` in its burst but for the end of the data, which has PSH of its own.
+static bool burst_ends(const struct flow *f, uint64_t index, bool retransmit) {
+	if (retransmit)
+		return f->unsent_lost == 1;
+	return flow_offset(f, index + 1) + flow_len(f, index + 1) > f->wnd_bytes;
+}
+
+// Sends up to `max` segments at once, all of them retransmissions or all new: how many. The last one of several has PSH.
 static uint32_t burst(struct host *h, struct flow *f, uint32_t max, bool retransmit,
 	uint64_t due_ns, bool paced, uint64_t now_ns) {
 	uint32_t n = 0;
@@ -81,7 +94,8 @@ static uint32_t burst(struct host *h, struct flow *f, uint32_t max, bool retrans
 		// The timeout counts from the first segment's retransmission (RFC 6675 section 6).
 		if (retransmit && i == f->una)
 			f->rtx_base_ns = now_ns;
-		flow_transmit(h, f, i, due_ns, paced, now_ns);
+		flow_transmit(h, f, i, due_ns, paced,
+			n > 0 && (n + 1 == max || burst_ends(f, i, retransmit)), now_ns);
 		n++;
 	} while (n < max && (retransmit ? f->unsent_lost > 0 : flow_new_allowed(h, f, now_ns)));
 	return n;

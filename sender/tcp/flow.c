@@ -233,15 +233,16 @@ __attribute__((noinline)) static void record_retransmit(
 		spurious_sent(f, now_ns);
 	}
 	r->flags |= SENT_EVER_RETRANS;
+	resent_add(&f->resent, flow_seq(f, index), flow_seq(f, index + 1));
 	f->count.retransmits++;
 	f->rtx_end = max_u64(f->rtx_end, index + 1);
 }
 
 // Always inline: nearly all segments are sent by the loop below, and the call costs 3 % of it.
 static inline __attribute__((always_inline)) void transmit(struct host *h, struct flow *f,
-	uint64_t index, uint64_t due_ns, bool paced, uint64_t now_ns) {
+	uint64_t index, uint64_t due_ns, bool paced, bool push, uint64_t now_ns) {
 	struct seg_rec *r = flow_seg(f, index);
-	uint8_t ecn = ECN_NOT_ECT, flags = SEG_ACK;
+	uint8_t ecn = ECN_NOT_ECT, flags = push ? SEG_ACK | SEG_PSH : SEG_ACK;
 	uint32_t acked; // bytes of the segment that are acknowledged
 	struct seg s;
 
@@ -251,15 +252,14 @@ static inline __attribute__((always_inline)) void transmit(struct host *h, struc
 		record_sent(f, r, 0, now_ns);
 		f->nxt++;
 		if (f->ecn_ok && index < f->data_segs) {
-			if (!f->not_ect)
-				ecn = flow_group(h, f)->ecn == CC_ECN_ECT1 ? ECN_ECT1 : ECN_ECT0;
+			ecn = f->ect;
 			if (f->ecn_cwr && !f->accecn)
 				flags |= SEG_CWR;
 			f->ecn_cwr = false;
 		}
 	}
 	if (unlikely(index + 1 >= f->data_segs))
-		flags |= index == f->data_segs ? SEG_FIN : SEG_PSH;
+		flags = index == f->data_segs ? SEG_ACK | SEG_FIN : flags | SEG_PSH;
 	acked = index == f->una ? (uint32_t)(f->una_bytes - flow_offset(f, index)) : 0;
 	flow_header(f, &s, flow_seq(f, index) + acked, (uint16_t)(flow_len(f, index) - acked),
 		flags, now_ns);
@@ -272,8 +272,8 @@ static inline __attribute__((always_inline)) void transmit(struct host *h, struc
 }
 
 void flow_transmit(struct host *h, struct flow *f, uint64_t index, uint64_t due_ns, bool paced,
-	uint64_t now_ns) {
-	transmit(h, f, index, due_ns, paced, now_ns);
+	bool push, uint64_t now_ns) {
+	transmit(h, f, index, due_ns, paced, push, now_ns);
 }
 
 // Whether a flow past its stop has something to send: its data ends with what was sent, and the FIN follows. One that
@@ -393,7 +393,7 @@ static bool send_each(
 		if (paced)
 			at_ns = time_max(f->next_send_ns, due_ns);
 		// The first segment of a flow has no pacing slot yet.
-		transmit(h, f, i, at_ns, paced && f->next_send_ns > 0, now_ns);
+		transmit(h, f, i, at_ns, paced && f->next_send_ns > 0, false, now_ns);
 		sent = true;
 		if (paced)
 			due_ns = pacer_sent(f, bps, 1, at_ns, now_ns);
@@ -422,7 +422,7 @@ void flow_send_probe(struct host *h, struct flow *f, uint64_t now_ns) {
 	double bps = pacer_bps(flow_group(h, f), f);
 
 	f->tlp_retrans = !new_allowed(h, f, now_ns);
-	flow_transmit(h, f, f->tlp_retrans ? f->nxt - 1 : f->nxt, now_ns, false, now_ns);
+	flow_transmit(h, f, f->tlp_retrans ? f->nxt - 1 : f->nxt, now_ns, false, false, now_ns);
 	if (bps > 0)
 		pacer_sent(f, bps, 1, time_max(f->next_send_ns, now_ns), now_ns);
 }

@@ -19,6 +19,7 @@
 #include "common/base/ns.h"
 #include "common/base/u64.h"
 #include "common/base/wheel.h"
+#include "common/net/resent.h"
 #include "common/net/seg.h"
 #include "sender/cc/cc.h"
 #include "sender/group.h"
@@ -70,8 +71,8 @@ struct flow_count {
 	uint32_t spurious; // retransmissions that the receiver already had (DSACK)
 	uint32_t spurious_timeouts, spurious_recoveries; // undone
 	uint32_t ecn_echoes; // those of cwnd_reductions that ECN echoes caused
-	// Segments of which the peer says that they arrived with CE. With classic feedback, which repeats an echo until
-	// CWR, all that are acknowledged meanwhile.
+	// Segments of which the peer says that they arrived with CE. Classic feedback repeats an echo until CWR: then at
+	// least so many, one per echo.
 	uint64_t ce_segs;
 };
 
@@ -91,6 +92,8 @@ struct flow {
 	uint8_t probes; // of a closed window, in a row
 	uint16_t backoff; // number of times the RTO is doubled; reset by an RTT sample
 	uint16_t group;
+	bool classic_ecn; // ECN was agreed, and the peer only says that there was a mark (RFC 3168)
+	bool echoing; // the last ACK had ECE
 	uint32_t id;
 	uint32_t payload; // bytes per full segment
 	uint32_t iss, rcv_nxt, ts_recent;
@@ -99,7 +102,10 @@ struct flow {
 	uint32_t prr_out;
 	bool accecn; // its ECN feedback is AccECN
 	uint8_t ace; // accecn: what its segments carry
-	bool not_ect; // accecn: its packets are not ECN capable, although its peer counts marks
+	uint8_t ect; // the codepoint of its data packets
+	bool rack_retrans : 1; // rack_seg was a retransmission
+	bool reordering_seen : 1;
+	bool tlp_retrans : 1; // the probe was a retransmission
 
 	// 2. Scoreboard.
 	_Alignas(64) uint64_t una;
@@ -133,10 +139,7 @@ struct flow {
 	uint64_t rack_scan; // originals before this are acked, lost or retransmitted
 	uint64_t fack; // highest segment delivered, plus one
 	uint64_t rtx_deadline_ns, rtx_base_ns; // RTO counts from the last progress
-	uint32_t interval_rtt_max_ns;
-	bool rack_retrans; // rack_seg was a retransmission
-	bool reordering_seen;
-	bool tlp_retrans; // the probe was a retransmission
+	uint64_t interval_rtt_max_ns;
 
 	// 6. The timer, totals.
 	_Alignas(64) struct host_timer rtx; // RTO, TLP, RACK reordering, persist: the earliest
@@ -169,11 +172,13 @@ struct flow {
 	uint64_t challenge_ns; // no unacceptable segment is answered before this time
 	uint32_t dupacks; // duplicate ACKs in a row, from a peer without SACK
 	struct seg_sack seen[SEG_SACK_MAX]; // blocks of the last ACK, already processed
+	struct resent resent;
 
 	uint64_t total_bytes; // when data_segs is known
 	uint64_t start_ns;
 	struct flow_count at_measure, at_interval;
 	uint64_t interval_delivered_bytes; // since the start, up to the last interval's end
+	uint64_t measure_delivered_bytes; // up to the end of the warm-up
 	uint64_t measure_send_ns; // last_send_ns at the end of the warm-up
 	int64_t missed_ns; // missed pacing slots since then; negative: more made up for than missed
 
@@ -221,8 +226,8 @@ static inline int64_t flow_window_room(const struct flow *f) {
 // Whether all segments are acknowledged and none was sent for an RTO: the window may be out of date (RFC 5681 4.1). For some
 // controls it suffices that the application had nothing to send (Linux: CA_EVENT_TX_START with app_limited).
 static inline bool flow_idle(const struct group *g, const struct flow *f, uint64_t now_ns) {
-	return f->una == f->nxt && f->nxt > 0
-		&& (now_ns - f->last_send_ns >= f->rtt.rto_ns
+	return f->una == f->nxt
+		&& ((f->nxt > 0 && now_ns - f->last_send_ns >= f->rtt.rto_ns)
 			|| (g->cc->any_idle && f->app_limited != 0));
 }
 
@@ -312,9 +317,9 @@ void flow_after_idle(struct host *h, struct flow *f, uint64_t now_ns);
 void flow_send_probe(struct host *h, struct flow *f, uint64_t now_ns);
 // The lowest lost segment that is not yet retransmitted; the caller knows that one exists.
 uint64_t flow_next_lost(struct flow *f);
-// Sends segment `index`. `due_ns`: its transmission time; `paced`: that time is a pacing slot.
+// Sends segment `index`. `due_ns`: its transmission time; `paced`: that time is a pacing slot; `push`: with PSH.
 void flow_transmit(struct host *h, struct flow *f, uint64_t index, uint64_t due_ns, bool paced,
-	uint64_t now_ns);
+	bool push, uint64_t now_ns);
 void flow_end(
 	struct host *h, struct flow *f, enum flow_state state, uint8_t event, uint64_t now_ns);
 void flow_ack_now(struct host *h, struct flow *f, uint64_t now_ns); // a bare ACK
@@ -354,6 +359,8 @@ struct delivery {
 	uint32_t prr; // delivered, for PRR: `acked`; without SACK by duplicate ACKs
 	uint32_t ce; // segments that arrived with CE, as the ACK says
 	uint64_t prior_fack; // fack before this ACK
+	// Transmission time of the oldest delivered segment if none that una passed was sent again (Karn); 0: none.
+	uint64_t oldest_ns;
 	uint64_t newest_ns; // transmission time of the newest delivered segment; 0: none
 	uint64_t newest_seg;
 	bool newest_retrans;
@@ -362,7 +369,8 @@ struct delivery {
 	uint64_t prior_delivered, prior_ns, send_elapsed_ns;
 	bool app_limited;
 	bool old; // a later ACK has overtaken this one
-	bool dsack, reordered;
+	bool dsack; // of a segment that was sent again
+	bool reordered;
 	bool advanced; // the cumulative ACK moved
 	bool repeated; // the ACK says the same as the last one: a duplicate, if anything is in flight (RFC 5681 section 2)
 	bool original; // a never retransmitted segment from before the episode was delivered

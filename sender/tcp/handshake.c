@@ -60,14 +60,19 @@ static uint32_t sendable(uint32_t payload, uint32_t window) {
 static void agree_ecn(struct flow *f, const struct group *g, const struct seg *s) {
 	if (!g->accecn) {
 		f->ecn_ok = g->ecn != 0 && (s->flags & (SEG_ECE | SEG_CWR)) == SEG_ECE;
-		return;
+	} else {
+		f->ecn_ok = accecn_of_syn_ack(seg_ace(s)) != ACCECN_NO_ECN;
+		f->accecn = accecn_of_syn_ack(seg_ace(s)) == ACCECN_ON;
+		f->ace = accecn_handshake_ace(ECN_NOT_ECT); // of the SYN/ACK, in the first ACK
+		f->marks = (struct accecn_sender){
+			.cep = ACCECN_CEP_INIT, .ceb_known = seg_has_ceb(s), .first = true};
 	}
-	f->ecn_ok = accecn_of_syn_ack(seg_ace(s)) != ACCECN_NO_ECN;
-	f->accecn = accecn_of_syn_ack(seg_ace(s)) == ACCECN_ON;
-	f->not_ect = f->accecn && accecn_mangled(seg_ace(s));
-	f->ace = accecn_handshake_ace(ECN_NOT_ECT); // of the SYN/ACK, in the first ACK
-	f->marks = (struct accecn_sender){
-		.cep = ACCECN_CEP_INIT, .ceb_known = seg_has_ceb(s), .first = true};
+	f->classic_ecn = f->ecn_ok && !f->accecn && !g->dctcp_echo;
+	f->ect = g->ecn == CC_ECN_ECT1 ? ECN_ECT1 : ECN_ECT0;
+	if (f->accecn && accecn_mangled(seg_ace(s)))
+		f->ect = ECN_NOT_ECT; // although its peer counts marks
+	else if (f->classic_ecn && g->cc->feedback != CC_FEEDBACK_CLASSIC)
+		f->ect = ECN_ECT0; // RFC 9331 section 4.2: it answers as a Classic control
 }
 
 // The RTT of the SYN. If that was retransmitted, only a timestamp shows which one is answered (Karn): of one before the
@@ -107,7 +112,7 @@ static void established(struct host *h, struct flow *f, const struct seg *s, uin
 	f->rcv_nxt = s->seq + 1;
 	f->wnd_bytes = s->window; // never scaled in a SYN
 	if (rtt_ns != NEVER_NS)
-		rtt_sample(&f->rtt, rtt_ns, g->rto_min_ns);
+		rtt_sample(&f->rtt, rtt_ns, rtt_ns, g->rto_min_ns);
 	else
 		f->rtt.rto_ns = RTO_UNMEASURED_NS;
 	f->rack_rtt_ns = f->rtt.srtt_ns;
@@ -159,6 +164,7 @@ void flow_renew(struct host *h, struct flow *f, uint64_t bytes, uint64_t now_ns)
 	f->at_measure = old.at_measure;
 	f->at_interval = old.at_interval;
 	f->interval_delivered_bytes = old.interval_delivered_bytes;
+	f->measure_delivered_bytes = old.measure_delivered_bytes;
 	f->measure_send_ns = old.measure_send_ns;
 	f->missed_ns = old.missed_ns;
 	f->transfer = old.transfer;

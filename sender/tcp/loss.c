@@ -80,6 +80,8 @@ static void delivered(struct flow *f, uint64_t index, struct seg_rec *r, struct 
 	f->delivered++;
 	d->acked++;
 	d->original |= (flags & SENT_EVER_RETRANS) == 0 && index < f->recover;
+	if ((flags & SENT_EVER_RETRANS) == 0 && (d->oldest_ns == 0 || sent_ns < d->oldest_ns))
+		d->oldest_ns = sent_ns;
 	// Compared with fack before this ACK, because the blocks of one ACK are in no order.
 	if (index < d->prior_fack && (flags & SENT_EVER_RETRANS) == 0)
 		d->reordered = true;
@@ -112,14 +114,20 @@ static void delivered(struct flow *f, uint64_t index, struct seg_rec *r, struct 
 }
 
 void loss_cumulative(struct host *h, struct flow *f, uint64_t una, struct delivery *d) {
+	bool retrans = false;
+
 	for (uint64_t i = f->una; i < una; i++) {
 		struct seg_rec *r = flow_seg(f, i);
 
+		retrans |= (r->flags & SENT_EVER_RETRANS) != 0;
 		if ((r->flags & SENT_SACKED) != 0)
 			f->sacked--;
 		else
 			delivered(f, i, r, d);
 	}
+	// Those behind it may have arrived long before.
+	if (retrans)
+		d->oldest_ns = 0;
 	f->una = una;
 	if (f->rack_scan < una)
 		f->rack_scan = una;
@@ -196,8 +204,10 @@ void loss_sack(struct flow *f, const struct seg *s, struct delivery *d) {
 			&& (seq_diff(b->end, s->ack) <= 0
 				|| (s->sack_count > 1 && seq_diff(b->start, s->sack[1].start) >= 0
 					&& seq_diff(b->end, s->sack[1].end) <= 0))) {
-			d->dsack = true;
-			spurious_duplicates(f, b, d);
+			if (resent_has(&f->resent, b)) {
+				d->dsack = true;
+				spurious_duplicates(f, b, d);
+			}
 			continue;
 		}
 		// The block is old, or of data that was never sent. Compared as distances from una, because
@@ -239,8 +249,8 @@ static uint64_t reo_wnd_ns(const struct flow *f) {
 	return time_min(f->reo_wnd_mult * (f->rtt.min_ns / 4), f->rtt.srtt_ns);
 }
 
-// Section 6.2 step 4: grow the window on a DSACK, once per round trip. More DSACKs than retransmissions of the connection
-// report packets that the network duplicated (as in Linux's tcp_dsack_seen).
+// Section 6.2 step 4: grow the window on a DSACK of what was sent again, once per round trip. More of them than
+// retransmissions of the connection report packets that the network duplicated (as in Linux's tcp_dsack_seen).
 static void update_reo_wnd(struct flow *f, const struct delivery *d) {
 	if (d->reordered)
 		f->reordering_seen = true;

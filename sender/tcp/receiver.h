@@ -78,6 +78,7 @@ struct receiver_acks {
 	uint32_t gro_bytes, gro_tsval;
 	uint8_t gro_ecn;
 	bool gro_now; // they are to be acknowledged at once
+	bool gro_pushed; // one of them has PSH or is short
 	bool gro_repeated; // one of them brought nothing new
 	// acks: linux.
 	bool compressed; // delack_ns is that of compressed SACKs

@@ -13,11 +13,14 @@
 //	             after one that brought nothing new (tcp_incr_quickack, tcp_enter_quickack_mode); each segment
 //	             that lets the window grow (`rmem`), which in slow start are most of them (tcp_grow_window)
 //	else         if more than one full segment is not acknowledged: at once (__tcp_ack_snd_check)
+//	else         if it has PSH or is short, and the application has read all: at once (tcp_measure_rcv_mss,
+//	             tcp_cleanup_rbuf)
 //	else         after the ATO: 40 ms; if data arrives further apart, half of the last one and the distance; at most
 //	             200 ms and the RTT, if that is more than 40 ms; doubled when the timer fires (tcp_event_data_recv,
 //	             tcp_send_delayed_ack, tcp_delack_timer_handler)
 //	with a hole  three ACKs with one acknowledgement number at once, then one for up to 44 segments, after 1/20 of the
-//	             RTT and at most 1 ms (tcp_comp_sack_delay_ns, tcp_comp_sack_nr)
+//	             RTT and at most 1 ms, and 0.1 ms more (tcp_comp_sack_delay_ns, tcp_comp_sack_slack_ns,
+//	             tcp_comp_sack_nr)
 //
 // Where we differ, and why: times are not rounded to the kernel's ticks, which differ by its build. The RTO that
 // bounds the ATO is that of the handshake's sample, the only one a receiver takes. There is no ping-pong mode, which a
@@ -38,6 +41,8 @@
 #define DUP_ACKS 3 // sent one by one
 #define COMPRESSED_MAX 44
 #define COMPRESSED_NS_MAX NS_PER_MS
+#define COMPRESSED_SLACK_NS                                                                        \
+	(100 * NS_PER_US) // the timer may wait for others, and without others does
 
 uint64_t receivers_acks_bytes(const struct groups *gs, uint32_t receivers) {
 	for (uint32_t i = 0; i < gs->count; i++) {
@@ -154,14 +159,14 @@ static bool compress(struct host *h, struct receiver *r, uint64_t now_ns) {
 		return true;
 	if (a->rtt_ns > 0)
 		wait_ns = time_min(wait_ns, a->rtt_ns / 20);
-	r->delack_ns = time_min(r->delack_ns, now_ns + wait_ns);
+	r->delack_ns = time_min(r->delack_ns, now_ns + wait_ns + COMPRESSED_SLACK_NS);
 	a->compressed = true;
 	arm(h, r);
 	return true;
 }
 
 static void ack_linux(
-	struct host *h, struct receiver *r, bool now, bool repeated, uint64_t now_ns) {
+	struct host *h, struct receiver *r, bool now, bool pushed, bool repeated, uint64_t now_ns) {
 	data_event(r, now_ns);
 	if (r->acks->grew)
 		r->acks->quick |= 1;
@@ -172,7 +177,8 @@ static void ack_linux(
 	} else if (now && r->ecn_echo) {
 		more_quick(r, QUICK_ECN);
 	}
-	if (now || r->acks->quick > 0
+	pushed &= r->head == NULL && receiver_group(h, r)->read_bps == 0;
+	if (now || pushed || r->acks->quick > 0
 		|| (uint64_t)seq_diff(receiver_seq(r, r->rcv_nxt), r->last_ack) > r->payload)
 		receiver_send_ack(h, r, now_ns);
 	else if (r->head == NULL)
@@ -182,12 +188,12 @@ static void ack_linux(
 }
 
 // Decides about the ACK of data that reaches TCP as one segment.
-static void decide(struct host *h, struct receiver *r, uint32_t bytes, bool now, bool repeated,
-	uint64_t now_ns) {
+static void decide(struct host *h, struct receiver *r, uint32_t bytes, bool now, bool pushed,
+	bool repeated, uint64_t now_ns) {
 	uint32_t segs = r->payload > 0 ? bytes / r->payload : 0;
 
 	if ((r->modes & RECEIVER_LINUX_ACKS) != 0)
-		ack_linux(h, r, now, repeated, now_ns);
+		ack_linux(h, r, now, pushed, repeated, now_ns);
 	else
 		receiver_ack_fixed(h, r, segs, now || repeated || r->head != NULL, now_ns);
 }
@@ -199,7 +205,7 @@ static void gro_flush(struct host *h, struct receiver *r, uint64_t now_ns) {
 
 	a->gro_ns = NEVER_NS;
 	a->gro_bytes = 0;
-	decide(h, r, bytes, a->gro_now, a->gro_repeated, now_ns);
+	decide(h, r, bytes, a->gro_now, a->gro_pushed, a->gro_repeated, now_ns);
 }
 
 void receiver_answered(struct receiver *r, uint64_t now_ns) {
@@ -232,15 +238,16 @@ void receiver_gro_break(struct host *h, struct receiver *r, const struct seg *s,
 void receiver_ack_host(struct host *h, struct receiver *r, const struct seg *s, uint64_t end,
 	uint8_t ecn, bool now, bool repeated, uint64_t now_ns) {
 	struct receiver_acks *a = r->acks;
+	bool pushed = s->len < r->payload || (s->flags & SEG_PSH) != 0;
 
 	if ((r->modes & RECEIVER_GRO) == 0) {
-		decide(h, r, s->len, now, repeated, now_ns);
+		decide(h, r, s->len, now, pushed, repeated, now_ns);
 		expect_reading(h, r, now_ns);
 		return;
 	}
 	if (a->gro_ns == NEVER_NS) {
 		a->gro_ns = now_ns + receiver_group(h, r)->gro_ns;
-		a->gro_now = a->gro_repeated = false;
+		a->gro_now = a->gro_pushed = a->gro_repeated = false;
 		a->gro_tsval = s->tsval;
 		a->gro_ecn = ecn;
 		arm(h, r);
@@ -248,9 +255,10 @@ void receiver_ack_host(struct host *h, struct receiver *r, const struct seg *s, 
 	a->gro_end = end;
 	a->gro_bytes += s->len;
 	a->gro_now |= now;
+	a->gro_pushed |= pushed;
 	a->gro_repeated |= repeated;
 	// Each duplicate has a report of its own.
-	if (repeated || s->len < r->payload || (s->flags & (SEG_FIN | SEG_PSH)) != 0)
+	if (repeated || pushed || (s->flags & SEG_FIN) != 0)
 		gro_flush(h, r, now_ns);
 	expect_reading(h, r, now_ns);
 }

@@ -86,7 +86,7 @@ static void timeout(struct host *h, struct flow *f, uint64_t now_ns) {
 	flow_enter_loss(h, f, now_ns);
 	f->timeouts++;
 	// Not limited by the window or the pacer.
-	flow_transmit(h, f, flow_next_lost(f), now_ns, false, now_ns);
+	flow_transmit(h, f, flow_next_lost(f), now_ns, false, false, now_ns);
 	flow_send(h, f, now_ns, now_ns);
 	flow_arm_rtx(h, f, now_ns);
 }

@@ -4,7 +4,8 @@
 //
 //	Eifel (RFC 3522)    an ACK in sequence echoes a timestamp from before the first retransmission:
 //	                    it answers the original
-//	D-SACK (RFC 3708)   every retransmission of the episode was reported as a duplicate
+//	D-SACK (RFC 3708)   every retransmission of the episode was reported as a duplicate; reports of what was
+//	                    sent once are of the network's duplicates
 //	F-RTO (RFC 5682 3)  after a timeout: the ACK of the retransmission releases new segments instead
 //	                    of further retransmissions, and the next ACK acknowledges some that were
 //	                    never retransmitted

@@ -27,7 +27,8 @@ static inline uint32_t aqm_hosts(aqm_hosts_fn *hosts, const struct pkt *p) {
 
 // A discipline's environment.
 struct aqm_env {
-	uint64_t rate_bps; // of the link at the start
+	uint64_t
+		rate_bps; // of the link at the start; 0: it begins down, and nothing can be computed from its rate
 	uint64_t base_rtt_ns; // for limits in BDP; the sum of the constant delays of a round trip
 	uint32_t overhead_bytes; // per frame on the link
 	uint32_t mtu_bytes; // largest frame with FCS
@@ -90,7 +91,13 @@ const struct aqm_ops *aqm_find(const char *name);
 
 // Limits in bytes and packets count frames with FCS; those in time and BDP count the link's overhead too.
 struct aqm_limit aqm_limit_resolve(const struct limit *limit, const struct aqm_env *env);
-// The same, for a discipline's init, with checks: a BDP needs a base RTT, and a full-sized frame must fit.
+// -EINVAL and a sentence that begins with `name` if what a limit means is not known: a BDP without a round trip, a BDP or
+// a time on a link that begins down. `such_as`: what to write then.
+int aqm_limit_known(const char *name, const struct limit *limit, const struct aqm_env *env,
+	const char *such_as, struct err *err);
+// For a discipline that computes `what` from the link's rate.
+int aqm_rate_known(const char *what, const struct aqm_env *env, struct err *err);
+// aqm_limit_resolve, for a discipline's init, with checks: a BDP needs a base RTT, and a full-sized frame must fit.
 int aqm_limit_init(
 	struct aqm_limit *l, const struct limit *limit, const struct aqm_env *env, struct err *err);
 // Whether a packet of `size` bytes fits.

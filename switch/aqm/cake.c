@@ -12,6 +12,10 @@
 //	          and, unless the queue is new, of the host. A new queue that is empty goes to the end of its
 //	          host's queues; an empty queue there leaves the list, and a host without queues does too.
 //	load      the number of the host's bulk queues
+//	memory    as Linux counts it (skb->truesize): a frame, 64 bytes before it and 320 after it in a block whose size is a
+//	          power of two, and 256 bytes: 2304 for a frame of 1518 bytes. Its limit is what the link carries in four
+//	          intervals, or 4 MiB if that is more, or 10240 frames of the largest size (`limit`, if it is larger) if
+//	          that is less
 //
 // `isolation` says what a flow and its host are:
 //
@@ -43,7 +47,8 @@
 //   next packet always comes just after that is served as often as all others together.
 // - Queues whose COBALT has not yet decayed are not kept in a list of their own: see cobalt_law.h.
 // - Sizes count the FCS. The quantum is constant; Linux takes less than 1514 B below 50 Mbit/s.
-// - The limit counts packets, or bytes of frames, not memory.
+// - Linux has no limit in packets. Here both hold. With `limit` in bytes, time or BDP there is no limit of the memory unless
+//   one is written.
 //
 // What is not there, and why:
 // - The shaper with its overhead compensation: the stage `link` has both.
@@ -52,6 +57,7 @@
 #include "switch/aqm/ack_filter.h"
 #include "switch/aqm/bursts.h"
 #include "switch/aqm/cake_hosts.h"
+#include "switch/aqm/cake_memory.h"
 
 #include <errno.h>
 
@@ -64,6 +70,8 @@ static const char *const ack_filter_names[] = {"no", "filter", "aggressive", NUL
 static const struct param params[] = {
 	{"limit", "10240pkt", "of all queues together, without the frame on the wire", UNIT_NONE,
 		PARAM_LIMIT(struct cake, fq.limit), 1e-6, 1e15},
+	{"memlimit", "0B", "memory of all packets as Linux counts it; 0: from rate and interval",
+		UNIT_BYTES, PARAM_U64(struct cake, memory_limit), 1e4, 1e15, .zero = true},
 	{"quantum", "1518B",
 		"that a queue or a host may send before the next one; a full-sized frame with FCS",
 		UNIT_BYTES, PARAM_U64(struct cake, fq.quantum_bytes), 64, 1e6},
@@ -77,6 +85,28 @@ static const struct param params[] = {
 	COBALT_LAW_PARAMS(struct cake),
 	PARAM_END,
 };
+
+#define CAKE_MEMORY_LEAST (UINT64_C(4) << 20)
+#define CAKE_MEMORY_FRAMES 10240
+
+static uint64_t memory_limit(const struct cake *c, const struct aqm_env *env) {
+	double intervals = 4 * (double)c->law.interval_ns * 1e-9 * (double)env->rate_bps / 8;
+	uint64_t frames = max_u64(c->fq.max.pkts, CAKE_MEMORY_FRAMES);
+
+	if (c->memory_limit > 0)
+		return c->memory_limit;
+	if (c->fq.limit.kind != LIMIT_PACKETS)
+		return UINT64_MAX;
+	frames *= env->mtu_bytes - CAKE_FCS_BYTES;
+	return env->rate_bps > 0 && intervals < (double)frames
+		? time_min(time_max((uint64_t)intervals, CAKE_MEMORY_LEAST), frames)
+		: frames;
+}
+
+// Whether n more packets fit, of so many bytes and so much memory.
+static inline bool cake_fit(const struct cake *c, uint32_t n, uint64_t bytes, uint64_t memory) {
+	return flow_queues_fit(&c->fq, n, bytes) && c->held_bytes + memory <= c->memory_limit;
+}
 
 static int cake_init(void *self, const struct aqm_env *env, struct err *err) {
 	struct cake *c = self;
@@ -93,6 +123,7 @@ static int cake_init(void *self, const struct aqm_env *env, struct err *err) {
 	rc = flow_queues_init(&c->fq, sizeof(struct cobalt_state), env, err);
 	if (rc < 0)
 		return rc;
+	c->memory_limit = memory_limit(c, env);
 	c->memory_bytes = sets * sizeof(*c->set) + hosts * sizeof(*c->host);
 	c->memory = mem_map(c->memory_bytes);
 	if (c->memory == NULL)
@@ -200,6 +231,7 @@ static inline void join(struct cake *c, uint32_t index, struct pkt *p) {
 	uint8_t list = q->list;
 
 	flow_queues_append(&c->fq, index, p, FLOW_NEW);
+	c->held_bytes += memory_of(p);
 	if (list == FLOW_NONE)
 		wake(c, q, p);
 	else if (unlikely(list == FLOW_OLD && !q->bulk))
@@ -209,13 +241,14 @@ static inline void join(struct cake *c, uint32_t index, struct pkt *p) {
 // Drops from the heads of the fattest queues until the limit holds.
 __attribute__((noinline)) static void shed(
 	struct cake *c, uint64_t now_ns, struct pkt_list *drops) {
-	while (!flow_queues_fit(&c->fq, 0, 0)) {
+	while (!cake_fit(c, 0, 0, 0)) {
 		struct flow_queue *q = flow_queues_fattest(&c->fq);
 		struct backlog before = flow_queue_backlog(q);
 
 		cobalt_overflow(
 			&c->law, flow_queue_state(&c->fq, q), q->pkts.head->arrival_ns, now_ns);
 		q->signals = true;
+		c->held_bytes -= memory_of(q->pkts.head);
 		pkt_drop(drops, pkt_list_pop(&q->pkts), DROP_QUEUE_FULL);
 		flow_queues_left(&c->fq, q, before);
 		c->fq.shed = true;
@@ -248,6 +281,7 @@ __attribute__((noinline)) static void filter_acks(
 	if (redundant < enough)
 		return;
 	pkt_list_remove(&q->pkts, before_oldest, oldest);
+	c->held_bytes -= memory_of(oldest);
 	flow_queues_left(&c->fq, q, backlog);
 	pkt_drop(drops, oldest, DROP_ACK_FILTER);
 }
@@ -260,15 +294,22 @@ static void cake_enqueue(void *self, struct pkt *p, uint64_t now_ns, struct pkt_
 	join(c, index, p);
 	if (unlikely(c->ack_filter != ACK_FILTER_NO))
 		filter_acks(c, &c->fq.queue[index], p, drops);
-	if (unlikely(!flow_queues_fit(&c->fq, 0, 0)))
+	if (unlikely(!cake_fit(c, 0, 0, 0)))
 		shed(c, now_ns, drops);
 }
 
-static inline struct pkt *cake_oldest(void *queue, uint64_t *left_bytes) {
-	struct flow_queue *q = queue;
-	struct pkt *p = flow_queue_pop(q);
+struct cake_served {
+	struct cake *cake;
+	struct flow_queue *queue;
+};
 
-	*left_bytes = q->pkts.bytes;
+static inline struct pkt *cake_oldest(void *served, uint64_t *left_bytes) {
+	struct cake_served *s = served;
+	struct pkt *p = flow_queue_pop(s->queue);
+
+	*left_bytes = s->queue->pkts.bytes;
+	if (likely(p != NULL))
+		s->cake->held_bytes -= memory_of(p);
 	return p;
 }
 
@@ -278,8 +319,9 @@ static struct pkt *cake_dequeue(void *self, uint64_t now_ns, struct pkt_list *dr
 
 	while ((q = cake_next(c)) != NULL) {
 		struct backlog before = flow_queue_backlog(q);
+		struct cake_served served = {c, q};
 		struct pkt *p = cobalt_law_dequeue(&c->law, flow_queue_state(&c->fq, q),
-			&q->signals, cake_oldest, q, now_ns, drops);
+			&q->signals, cake_oldest, &served, now_ns, drops);
 
 		if (p == NULL) {
 			cake_empty(c, q);
@@ -322,7 +364,7 @@ static uint64_t cake_enqueue_all(
 	void *self, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops) {
 	uint32_t index[FLOW_QUEUES_BURST];
 	struct cake *c = self;
-	uint64_t bytes = 0;
+	uint64_t bytes = 0, memory = 0;
 
 	if (unlikely(n > FLOW_QUEUES_BURST || c->ack_filter != ACK_FILTER_NO))
 		return 0;
@@ -330,8 +372,9 @@ static uint64_t cake_enqueue_all(
 		index[i] = key_of(c, pkts[i]);
 		prefetch_write(cake_joins(c, pkts[i]));
 		bytes += pkts[i]->size_bytes;
+		memory += memory_of(pkts[i]);
 	}
-	if (unlikely(!flow_queues_fit(&c->fq, n, bytes)))
+	if (unlikely(!cake_fit(c, n, bytes, memory)))
 		return 0;
 	for (uint32_t i = 0; i < n; i++) {
 		index[i] = find_way(c, index[i]);

@@ -61,7 +61,9 @@ struct cake {
 	struct flow_queues fq; // of the old list only its length: hosts have chains of their own
 	struct cobalt_law law;
 	int isolation, ack_filter;
+	uint64_t memory_limit; // bytes; 0: as Linux's
 
+	uint64_t held_bytes; // memory of the packets inside, as Linux counts it
 	aqm_hosts_fn *hosts;
 	const struct pkt_reader *headers;
 	struct cake_set *set;

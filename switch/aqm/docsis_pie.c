@@ -68,7 +68,13 @@ static const struct param params[] = {
 static int docsis_pie_init(void *self, const struct aqm_env *env, struct err *err) {
 	struct docsis_pie *d = self;
 
-	d->rate_bps = d->rate_bps > 0 ? d->rate_bps : env->rate_bps;
+	if (d->rate_bps == 0) {
+		int rc = aqm_rate_known("rate", env, err);
+
+		if (rc < 0)
+			return rc;
+		d->rate_bps = env->rate_bps;
+	}
 	d->overhead_bytes = env->overhead_bytes;
 	d->next_ns = d->update_ns;
 	rng_init(&d->rng, env->seed, "docsis_pie");

@@ -96,14 +96,17 @@ static int dualpi2_init(void *self, const struct aqm_env *env, struct err *err) 
 	if (d->law.update_ns > 0 && d->law.update_ns < UPDATE_MIN_NS)
 		return err_set(err, -EINVAL, "update: %llu ns is less than 1us",
 			(unsigned long long)d->law.update_ns);
-	if (d->threshold.kind == LIMIT_BDP && env->base_rtt_ns == 0)
-		return err_set(err, -EINVAL,
-			"threshold: a BDP needs a base RTT, but its paths have no delay; "
-			"write a threshold such as 5pkt, 10kB or 1ms");
 	d->headers = env->headers;
 	dualpi2_law_init(&d->law);
 	dualpi2_state_init(&d->law, &d->state, env->seed);
 	d->sojourn = d->threshold.kind == LIMIT_TIME;
+	if (!d->sojourn) {
+		int rc = aqm_limit_known("threshold", &d->threshold, env,
+			"a threshold such as 5pkt, 10kB or 1ms", err);
+
+		if (rc < 0)
+			return rc;
+	}
 	d->threshold_ns = d->sojourn ? (uint64_t)d->threshold.value : 0;
 	d->length = aqm_limit_resolve(&d->threshold, env);
 	return aqm_limit_init(&d->max, &d->limit, env, err);

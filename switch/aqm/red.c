@@ -9,7 +9,7 @@
 //	min <= avg < max p_b = max_p (avg - min) / (max - min); the n-th packet since the last drop is dropped with
 //	                 p_b / (1 - n p_b), so that the gaps between drops are uniform
 //	avg >= max       dropped; `gentle`: p_b rises from max_p to 1 at 2 max
-//	ECN              marked instead while avg < max (RFC 3168, section 7)
+//	ECN              marked instead; `harddrop`: only while avg < max (RFC 3168, section 7)
 //	adaptive         every interval: avg above the middle fifth of [min, max] and max_p <= 0.5:
 //	                 max_p += min(0.01, max_p / 4); below it and max_p >= 0.01: max_p *= 0.9
 //
@@ -41,7 +41,7 @@
 struct red {
 	struct limit limit, min, max;
 	double weight, max_p;
-	bool gentle, ecn, adaptive;
+	bool gentle, ecn, harddrop, adaptive;
 	uint64_t target_ns, interval_ns;
 	uint64_t mean_bytes;
 
@@ -73,8 +73,10 @@ static const struct param params[] = {
 		PARAM_F64(struct red, weight), 0, 1},
 	{"gentle", "yes", "above max the probability rises to 1 at 2 max, not at once", UNIT_NONE,
 		PARAM_BOOL(struct red, gentle)},
-	{"ecn", "no", "below max, mark ECN capable packets instead of dropping them", UNIT_NONE,
+	{"ecn", "no", "mark ECN capable packets instead of dropping them", UNIT_NONE,
 		PARAM_BOOL(struct red, ecn)},
+	{"harddrop", "no", "ecn: above max drop them nevertheless (RFC 3168); Linux's red marks",
+		UNIT_NONE, PARAM_BOOL(struct red, harddrop)},
 	{"adaptive", "no", "adapt max_p: ARED", UNIT_NONE, PARAM_BOOL(struct red, adaptive)},
 	{"interval", "500ms", "between changes of max_p", UNIT_TIME_NS,
 		PARAM_U64(struct red, interval_ns), 1e3, 1e12},
@@ -89,16 +91,15 @@ static const struct param params[] = {
 static int red_threshold(struct red *r, const char *name, const struct limit *given,
 	const struct aqm_env *env, double *value, bool *bytes, struct err *err) {
 	struct aqm_limit l = aqm_limit_resolve(given, env);
+	int rc;
 
 	*value = 0;
 	*bytes = given->kind != LIMIT_PACKETS;
 	if (given->value <= 0)
 		return 0;
-	if (given->kind == LIMIT_BDP && env->base_rtt_ns == 0)
-		return err_set(err, -EINVAL,
-			"%s: a BDP needs a base RTT, but its paths have no delay; write "
-			"a threshold such as 20pkt, 30kB or 5ms",
-			name);
+	rc = aqm_limit_known(name, given, env, "a threshold such as 20pkt, 30kB or 5ms", err);
+	if (rc < 0)
+		return rc;
 	*value = *bytes ? (double)l.bytes : (double)l.pkts;
 	if (*bytes)
 		r->overhead_bytes = l.overhead_bytes;
@@ -132,7 +133,10 @@ static int red_thresholds(struct red *r, const struct aqm_env *env, struct err *
 
 static int red_init(void *self, const struct aqm_env *env, struct err *err) {
 	struct red *r = self;
+	int rc = aqm_rate_known("weight, min and max", env, err);
 
+	if (rc < 0)
+		return rc;
 	if (r->mean_bytes == 0)
 		r->mean_bytes = env->mtu_bytes;
 	r->packet_ns = (double)(r->mean_bytes + env->overhead_bytes) * 8e9 / (double)env->rate_bps;
@@ -141,7 +145,7 @@ static int red_init(void *self, const struct aqm_env *env, struct err *err) {
 	r->count = -1;
 	r->next_ns = r->interval_ns;
 	rng_init(&r->rng, env->seed, "red");
-	int rc = red_thresholds(r, env, err);
+	rc = red_thresholds(r, env, err);
 	return rc < 0 ? rc : aqm_ring_init(&r->q, &r->limit, env, err);
 }
 
@@ -217,6 +221,10 @@ static inline bool red_hits(struct red *r) {
 	return true;
 }
 
+static inline bool red_marks(const struct red *r) {
+	return r->ecn && (!r->harddrop || r->avg < r->high);
+}
+
 static void red_enqueue(void *self, struct pkt *p, uint64_t now_ns, struct pkt_list *drops) {
 	struct red *r = self;
 
@@ -226,7 +234,7 @@ static void red_enqueue(void *self, struct pkt *p, uint64_t now_ns, struct pkt_l
 	if (unlikely(!aqm_ring_fits(&r->q, p))) {
 		r->count = -1;
 		pkt_drop(drops, p, DROP_QUEUE_FULL);
-	} else if (unlikely(red_hits(r)) && !(r->ecn && r->avg < r->high && aqm_mark(p))) {
+	} else if (unlikely(red_hits(r)) && !(red_marks(r) && aqm_mark(p))) {
 		pkt_drop(drops, p, DROP_AQM);
 	} else {
 		aqm_ring_put(&r->q, p, drops);

@@ -75,13 +75,35 @@ struct aqm_limit aqm_limit_resolve(const struct limit *limit, const struct aqm_e
 	return l;
 }
 
+int aqm_limit_known(const char *name, const struct limit *limit, const struct aqm_env *env,
+	const char *such_as, struct err *err) {
+	bool bdp = limit->kind == LIMIT_BDP;
+
+	if (bdp && env->base_rtt_ns == 0)
+		return err_set(err, -EINVAL,
+			"%s: a BDP needs a base RTT, but its paths have no delay; write %s", name,
+			such_as);
+	if ((bdp || limit->kind == LIMIT_TIME) && env->rate_bps == 0)
+		return err_set(err, -EINVAL,
+			"%s: %s needs a rate, but the link's is 0 at the start; write it in packets or bytes",
+			name, bdp ? "a BDP" : "a time");
+	return 0;
+}
+
+int aqm_rate_known(const char *what, const struct aqm_env *env, struct err *err) {
+	if (env->rate_bps > 0)
+		return 0;
+	return err_set(
+		err, -EINVAL, "%s: the link's rate decides it, and that is 0 at the start", what);
+}
+
 int aqm_limit_init(struct aqm_limit *l, const struct limit *limit, const struct aqm_env *env,
 	struct err *err) {
+	int rc = aqm_limit_known("limit", limit, env, "a limit such as 100pkt, 1MB or 10ms", err);
+
+	if (rc < 0)
+		return rc;
 	*l = aqm_limit_resolve(limit, env);
-	if (limit->kind == LIMIT_BDP && env->base_rtt_ns == 0)
-		return err_set(err, -EINVAL,
-			"limit: a BDP needs a base RTT, but its paths have no delay; "
-			"write a limit such as 100pkt, 1MB or 10ms");
 	if (!aqm_limit_fits(l, 0, 0, env->mtu_bytes))
 		return err_set(err, -EINVAL,
 			"limit: no full-sized frame fits: it is %u B, the limit %llu B",

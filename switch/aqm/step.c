@@ -44,11 +44,14 @@ static int step_init(void *self, const struct aqm_env *env, struct err *err) {
 
 	s->sojourn = s->threshold.kind == LIMIT_TIME;
 	s->threshold_ns = (uint64_t)s->threshold.value;
+	if (!s->sojourn) {
+		int rc = aqm_limit_known("threshold", &s->threshold, env,
+			"a threshold such as 65pkt, 100kB or 1ms", err);
+
+		if (rc < 0)
+			return rc;
+	}
 	s->length = aqm_limit_resolve(&s->threshold, env);
-	if (s->threshold.kind == LIMIT_BDP && env->base_rtt_ns == 0)
-		return err_set(err, -EINVAL,
-			"threshold: a BDP needs a base RTT, but its paths have no delay; "
-			"write a threshold such as 65pkt, 100kB or 1ms");
 	return aqm_ring_init(&s->q, &s->limit, env, err);
 }
 

@@ -33,7 +33,7 @@ static void trace(struct egress *e, uint32_t slot, uint32_t n, uint64_t sent_ns)
 			.flow_id = t->flow_id,
 			.pkt_id = t->id,
 			.queue_bytes = 0,
-			.sojourn_ns = trace_u32(time_since(sent_ns, e->due_ns[i])),
+			.sojourn_ns = time_since(sent_ns, e->due_ns[i]),
 			.size_bytes = t->size_bytes,
 			.event = TEL_DEPART,
 			.reason = DROP_NONE,

@@ -102,8 +102,14 @@ void switch_clear(struct switch_lcore *all) {
 struct pkt_count switch_dropped(const struct switch_lcore *s, enum drop_reason why) {
 	struct pkt_count c = s->drop[why];
 
-	for (uint32_t i = 0; why == DROP_TX && i < s->lcore.ports; i++)
-		pkt_count_add(&c, s->port[i].egress.dropped.pkts, s->port[i].egress.dropped.bytes);
+	for (uint32_t i = 0; i < s->lcore.ports; i++) {
+		const struct egress *e = &s->port[i].egress;
+
+		if (why == DROP_TX)
+			pkt_count_add(&c, e->dropped.pkts, e->dropped.bytes);
+		else if (why == DROP_MTU)
+			pkt_count_add(&c, e->too_long.pkts, e->too_long.bytes);
+	}
 	return c;
 }
 

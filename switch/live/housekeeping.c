@@ -38,7 +38,7 @@ static void snapshot(struct switch_lcore *s, struct switch_snapshot *snap) {
 		const struct switch_port *p = &s->port[i];
 
 		pkt_count_add(&snap->rx[i], p->rx.pkts, p->rx.bytes);
-		snap->tx_dropped[i] += p->egress.dropped.pkts;
+		snap->tx_dropped[i] += p->egress.dropped.pkts + p->egress.too_long.pkts;
 		if (!s->lcore.owns_port[i])
 			continue;
 		snap->tx[i] = p->egress.tx;

@@ -275,6 +275,8 @@ static void relay(struct switch_lcore *s, uint32_t in) {
 	struct port *port = from->egress.port;
 	struct way way = {.known = false};
 
+	if (unlikely(from->inspected < SWITCH_INSPECTED))
+		switch_find_offloads(from);
 	for (uint32_t i = 0, n; i < from->nb_rx; i += n) {
 		struct rte_mbuf **m = from->rx_burst + i;
 		const uint8_t *frame = rte_pktmbuf_mtod(m[0], const uint8_t *);
@@ -284,7 +286,7 @@ static void relay(struct switch_lcore *s, uint32_t in) {
 			rte_prefetch0(rte_pktmbuf_mtod(m[4], void *));
 		if (!is_valid(m[0], frame)) {
 			pkt_count_add(&from->rx, 1, port_frame_bytes(m[0]->pkt_len));
-			drop(s, m[0], DROP_MALFORMED);
+			drop(s, m[0], switch_invalid(m[0]));
 			continue;
 		}
 		if (s->lcore.start_ns == NEVER_NS)

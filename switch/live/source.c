@@ -21,7 +21,7 @@ int switch_sources_open(struct switch_source *source, struct paths *paths, struc
 		if (paths->path[i].source == NULL)
 			continue;
 		rc = arrivals_open(a, &paths->path[i], err);
-		a->frame_max = PLAN_MTU_BYTES - WIRE_FCS;
+		a->frame_max = RTE_MBUF_DEFAULT_DATAROOM;
 		if (rc == 0 && !a->ended)
 			base_ns = time_min(base_ns, a->stamp_ns);
 	}
@@ -172,11 +172,10 @@ bool switch_source_fault(const struct switch_source *s, char *text, size_t size)
 	else if (a->count.too_long > 0)
 		snprintf(text, size,
 			"%s: %llu packets of the capture were left out: they are longer than %u bytes",
-			a->path->name, (unsigned long long)a->count.too_long, PLAN_MTU_BYTES);
-	else if (arrivals_cut(a) != NULL)
-		snprintf(text, size, "%s", arrivals_cut(a));
+			a->path->name, (unsigned long long)a->count.too_long,
+			a->frame_max + WIRE_FCS);
 	else
-		return false;
+		return arrivals_fault(a, text, size);
 	return true;
 }
 

@@ -26,7 +26,12 @@ static void sum_ports(const struct switch_app *app, struct port_sum *sum) {
 
 		for (uint32_t i = 0; i < app->live.ports; i++) {
 			sum->rx += s->port[i].rx.pkts;
-			sum->tx += s->port[i].egress.tx.pkts;
+			uint64_t taken = s->port[i].egress.tx.pkts;
+			uint64_t unsent =
+				s->lcore.owns_port[i] ? port_unsent(&app->live.port[i], taken) : 0;
+
+			sum->tx += taken - unsent;
+			sum->drop[DROP_DRIVER].pkts += unsent;
 			if (s->port[i].source != NULL)
 				sum->replayed += s->port[i].source->pushed.pkts;
 		}
@@ -38,12 +43,34 @@ static void sum_ports(const struct switch_app *app, struct port_sum *sum) {
 		sum->duplicated += app->paths.path[i].copies.made.pkts;
 }
 
+// The port, if any, most of whose first TCP and UDP frames came without their checksum.
+static const struct switch_port *offloading(const struct switch_app *app) {
+	for (uint32_t k = 0; k < app->live.lcores; k++) {
+		for (uint32_t i = 0; i < app->live.ports; i++) {
+			const struct switch_port *p = &app->lcore[k].port[i];
+
+			if (p->offloaded > p->inspected / 2)
+				return p;
+		}
+	}
+	return NULL;
+}
+
 bool switch_thrown(
 	const struct switch_app *app, const char *before, char text[WATCH_SENTENCE_SIZE]) {
+	const struct switch_port *from = offloading(app);
 	int n = snprintf(text, WATCH_SENTENCE_SIZE, "%s", before);
 	struct port_sum sum;
 
 	sum_ports(app, &sum);
+	if (from != NULL) {
+		snprintf(text + n, WATCH_SENTENCE_SIZE - (size_t)n,
+			"the host behind port %s leaves checksums to its card (%u of its first %u packets), "
+			"so that the receiver throws its packets away: set `ethtool -K IFACE tx off tso off "
+			"gso off gro off` there",
+			from->egress.port->name, from->offloaded, from->inspected);
+		return true;
+	}
 	return path_none_for_most(sum.rx, sum.drop, text + n, WATCH_SENTENCE_SIZE - (size_t)n);
 }
 
@@ -156,12 +183,34 @@ static void write_ports(struct switch_app *app, struct json *j) {
 		json_bool(j, "up", port->was_up);
 		json_u64(j, "rx_pkts", rx.pkts);
 		json_u64(j, "rx_bytes", rx.bytes);
-		json_u64(j, "tx_pkts", p->egress.tx.pkts);
-		json_u64(j, "tx_bytes", p->egress.tx.bytes);
+		uint64_t unsent = port_unsent(port, p->egress.tx.pkts);
+		json_u64(j, "tx_pkts", p->egress.tx.pkts - unsent);
+		if (unsent == 0)
+			json_u64(j, "tx_bytes", p->egress.tx.bytes);
+		else // of how many bytes the driver does not say
+			json_null(j, "tx_bytes");
 		json_u64(j, "tx_dropped", dropped);
+		json_u64(j, "tx_too_long", p->egress.too_long.pkts);
+		json_u64(j, "tx_unsent", unsent);
 		json_close(j, '}');
 	}
 	json_close(j, ']');
+}
+
+// Writes a port's frames that were longer than it sends, and those that its driver did not send.
+static void write_unsent(const struct switch_port *p, struct json *j) {
+	const struct port *port = p->egress.port;
+	uint64_t unsent = port_unsent(port, p->egress.tx.pkts);
+
+	if (p->egress.too_long.pkts > 0)
+		json_format(j, NULL,
+			"port %s: %llu frames were dropped: they are longer than the MTU of %s, %u bytes "
+			"of IP",
+			port->name, (unsigned long long)p->egress.too_long.pkts, port->dev.iface,
+			port->frame_max - WIRE_ETH);
+	if (unsent > 0)
+		json_format(j, NULL, "port %s: its driver took %llu frames and did not send them",
+			port->name, (unsigned long long)unsent);
 }
 
 // Writes the faults during the run, one sentence each.
@@ -175,6 +224,8 @@ static void write_faults(struct switch_app *app, struct json *j) {
 		no_mbuf += app->paths.path[i].drop[DROP_NO_MBUF].pkts;
 	json_array(j, "faults");
 	live_faults_json(&app->live, no_mbuf, j);
+	for (uint32_t i = 0; i < app->live.ports; i++)
+		write_unsent(switch_owner(app->lcore, i), j);
 	for (uint32_t i = 0; i < app->paths.count; i++) {
 		if (switch_source_fault(&app->source[i], text, sizeof(text)))
 			json_text(j, NULL, text);

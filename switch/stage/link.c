@@ -54,7 +54,7 @@ static void constant_update(void *self, uint64_t now_ns) {
 static int constant_init(void *self, const struct stage_env *env, struct err *err) {
 	struct constant_link *c = self;
 
-	return link_begin(&c->link, env, c->rate_bps, max_u64(c->rate_bps, RATE_MIN_BPS), err);
+	return link_begin(&c->link, env, c->rate_bps, c->rate_bps, err);
 }
 
 static uint64_t constant_rate_bps(const void *self) {

@@ -8,11 +8,16 @@
 #include <errno.h>
 #include <stdlib.h>
 
+static struct config_name nth_aqm(size_t i) {
+	return (struct config_name){aqm_all[i] != NULL ? aqm_all[i]->name : NULL, NULL};
+}
+
 int link_configure(void *self, struct config_node *node, struct err *err) {
 	struct link *l = self;
 	struct config_node *queue = config_get(node, "queue");
 	struct config_node *queue_params;
 	const char *name = "fifo";
+	size_t which;
 	int rc = framing_configure(&l->wire.framing, node, err);
 
 	if (rc < 0)
@@ -25,19 +30,14 @@ int link_configure(void *self, struct config_node *node, struct err *err) {
 		if (rc < 0)
 			return rc;
 	}
-	l->aqm = aqm_find(name);
-	if (l->aqm == NULL) {
-		char known[CONFIG_NAMES_SIZE] = "";
-
-		for (const struct aqm_ops *const *o = aqm_all; *o != NULL; o++)
-			config_name_add(known, (*o)->name);
-		return config_err(queue, -EINVAL, err,
-			"queue: '%s' is not a queue discipline; there is %s", name, known);
-	}
+	rc = config_registered(queue, "queue", "a queue discipline", nth_aqm, &which, err);
+	if (rc < 0)
+		return rc;
+	l->aqm = aqm_all[which];
 	l->q = calloc(1, l->aqm->state_size);
 	if (l->q == NULL)
 		return err_set(err, -ENOMEM, "no memory for a queue");
-	return config_params(queue_params, name, l->aqm->params, NULL, l->q, err);
+	return config_params(queue_params, l->aqm->name, l->aqm->params, NULL, l->q, err);
 }
 
 int link_begin(struct link *l, const struct stage_env *env, uint64_t rate_bps, uint64_t limit_bps,

@@ -3,10 +3,6 @@
 #pragma once
 #include "switch/stage/stage.h"
 
-static inline uint32_t trace_u32(uint64_t v) {
-	return v > UINT32_MAX ? UINT32_MAX : (uint32_t)v;
-}
-
 // `event` should be a constant.
 static inline __attribute__((always_inline)) void trace_packet(const struct stage_env *env,
 	enum tel_packet_event event, const struct pkt *p, uint64_t ts_ns, uint64_t queue_bytes) {
@@ -26,8 +22,8 @@ static inline __attribute__((always_inline)) void trace_packet(const struct stag
 		.ts_ns = ts_ns,
 		.flow_id = p->flow_id,
 		.pkt_id = p->id,
-		.queue_bytes = trace_u32(queue_bytes),
-		.sojourn_ns = trace_u32(time_since(ts_ns, p->arrival_ns)),
+		.queue_bytes = queue_bytes,
+		.sojourn_ns = time_since(ts_ns, p->arrival_ns),
 		.size_bytes = p->size_bytes,
 		.event = (uint8_t)event,
 		.reason = event == TEL_DROP ? p->drop_reason : DROP_NONE,

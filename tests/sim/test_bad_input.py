@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+import yaml
 from weir.analysis.ring import open_ring
 
 GOOD = """duration: 2s
@@ -30,7 +31,8 @@ BAD = {
     "too slow": ("10Mbit", "1bit", "rate: 1bit is not 0 or in [1kbit, 1Tbit]"),
     "negative": ("10Mbit", "-1Mbit", "rate: '-1Mbit' is not a rate such as 10Gbit"),
     "no cc": (", cc: copa", "", "cc is required"),
-    "other cc": ("copa", "cupa", "'cupa' is not a congestion control"),
+    "other cc": ("copa", "cupa", "'cupa' is not a congestion control; did you mean 'copa'?"),
+    "other queue": ("fifo", "fifoo", "'fifoo' is not a queue discipline; did you mean 'fifo'?"),
     "no reverse": (
         "  reverse: [{delay: {delay: 10ms}}]\n",
         "",
@@ -111,6 +113,41 @@ def test_what_a_run_never_comes_to(weir_sim: Path, tmp_path: Path, more: str, wh
     assert done.returncode == 0
     assert done.stderr.startswith(f"weir-sim: warning: {config}:9:")
     assert done.stderr.endswith(f"{what} is never reached: the run ends after 2 s\n")
+
+
+def test_groups_that_start_together(weir_sim: Path, tmp_path: Path) -> None:
+    """Their place in the list decides part of the result: one line says so."""
+    config = tmp_path / "x.yaml"
+    for more, said in (
+        ("cc: copa", True),
+        ("cc: copa, jitter: 20ms", False),
+        ("cc: copa, start: 100ms", False),
+        ("cc: cubic", False),
+    ):
+        config.write_text(GOOD + f"  - {{count: 1, {more}}}\n")
+        done = weir_sim_on(weir_sim, config, "--out", str(tmp_path / "run"), "--force")
+        assert done.returncode == 0
+        assert done.stderr.count("\n") == said
+        if said:
+            assert done.stderr.startswith(f"weir-sim: warning: {config}:9:")
+            assert "starts at the same instants as group 0, which is like it" in done.stderr
+
+
+def test_a_guest_kernel_that_is_missing(weir_sim: Path, tmp_path: Path) -> None:
+    """Refused before anything starts, with what to do; --check needs no kernel."""
+    config, out = tmp_path / "x.yaml", tmp_path / "run"
+    config.write_text(GOOD.replace("cc: copa", "stack: linux"))
+    env = {**os.environ, "WEIR_GUESTS": str(tmp_path / "none")}
+    argv = [str(weir_sim), str(config), "--out", str(out)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, env=env)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"weir-sim: {config}:")
+    assert "stack: linux needs a guest kernel" in done.stderr
+    assert done.stderr.endswith("run: tools/weir guests build\n")
+    assert done.stdout == ""
+    assert not out.exists()
+    checked = subprocess.run([*argv, "--check"], capture_output=True, timeout=60, env=env)
+    assert checked.returncode == 0
 
 
 def test_more_flows_than_memory(weir_sim: Path, tmp_path: Path) -> None:
@@ -282,3 +319,45 @@ def test_a_full_disk(weir_sim: Path, tmp_path: Path) -> None:
         assert ".ring: No space left on device" in verdict
     for path in (tmp_path / "run").glob("*.ring"):
         open_ring(path).check()
+
+
+def test_what_people_write_is_understood_and_resolved(weir_sim, tmp_path):
+    """Other spellings of units, names in another case or by another name; the rest sees one."""
+    written = {
+        "rate: 10Mbit": "rate: 10Mbps",
+        "fifo": "FIFO",
+        "cc: copa": "cc: Reno",
+        "duration: 2s": "duration: 30",
+    }
+    text = GOOD
+    for old, new in written.items():
+        assert old in text, old
+        text = text.replace(old, new, 1)
+    config = tmp_path / "x.yaml"
+    config.write_text(text)
+    argv = [weir_sim, config, "--print-config", "-o", "warmup=1 sec"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    read = yaml.load(done.stdout, Loader=yaml.BaseLoader)
+    link = read["paths"]["forward"][0]["link"]
+    assert (link["rate"], list(link["queue"])) == ("10Mbit", ["fifo"])
+    assert list(read["flows"][0]["cc"]) == ["newreno"]
+    assert (read["duration"], read["warmup"]) == ("30s", "1s")
+
+
+@pytest.mark.parametrize(
+    ("override", "sentence"),
+    [
+        ("paths.forward.lnik.rate=1Mbit", "has no item called 'lnik'; did you mean 'link'?"),
+        ("flows.0.cc=Cubicc", "'Cubicc' is not a congestion control; did you mean 'cubic'?"),
+        ("paths.forward.link.queue=fq_codell", "a queue discipline; did you mean 'fq_codel'?"),
+        ("flows.0.cuont=3", "unknown key 'cuont'; did you mean 'count'?"),
+    ],
+)
+def test_an_override_that_is_almost_right(weir_sim, tmp_path, override, sentence):
+    config = tmp_path / "x.yaml"
+    config.write_text(GOOD)
+    argv = [weir_sim, config, "--check", "-o", override]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert done.stderr.rstrip().endswith(sentence)

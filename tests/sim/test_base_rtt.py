@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from weir.analysis import folder
 from weir.analysis.ring import open_ring
-from weir.report import sections
+from weir.report import bottleneck, sections
 from weir.report.data import read
 
 from .conftest import Run, Simulate
@@ -180,7 +180,7 @@ def test_the_report_shows_goodput_against_base_rtt(simulate: Simulate) -> None:
         sorted(drawn(run)[flow] / 1e6 for flow in sent["flow_id"].to_list())
     )
     assert "newreno: log_uniform, 6.09 ms to 222 ms, median 45.2 ms; copa: " in figure.caption
-    assert sections.propagation_ns(data.run.config) is None
+    assert bottleneck.propagation_ns(data.run.config) is None
     alike = simulate(
         "rtt-unfairness",
         "duration=3s",

@@ -21,6 +21,39 @@ def mode_changes(run: Run) -> list[tuple[float, int, int]]:
     return [(e["ts_ns"] * 1e-9, int(e["before"]), int(e["value"])) for e in events]
 
 
+IDLE = """
+duration: 16s
+paths:
+  forward: [{link: {rate: 100Mbit, queue: {fifo: {limit: 4BDP}}}}, {delay: {delay: 20ms}}]
+  reverse: [{delay: {delay: 20ms}}]
+flows:
+  - {cc: CONTROL, source: {request: {service: 11s, times: fixed, sizes: {mean: 500kB}}}}
+telemetry: {level: 3}
+"""
+
+
+@pytest.mark.parametrize("control", ["bbr", "bbr3"])
+def test_the_first_data_after_an_idle_start_begins_no_probe_rtt(
+    simulate: Simulate, control: str
+) -> None:
+    """A server that answers 11 s after the handshake: RTprop is old, but nothing was queued.
+
+    Linux's bbr sends 10 10 20 36 in the first round trips, as its windows grow; PROBE_RTT would be
+    4 segments for five round trips (200 ms).
+    """
+    run = simulate(IDLE.replace("CONTROL", control))
+    sent = run.records("packets")
+    at_ns = sent["ts_ns"][sent["event"] == 2]  # a segment waits for 10 in front of it, 1.2 ms
+    rounds = np.bincount(
+        (at_ns - at_ns[at_ns > 5e9][0]).astype(np.int64)[at_ns > 5e9] // 39_000_000
+    )
+
+    assert mode_changes(run) == [] or mode_changes(run)[0][2] != PROBE_RTT
+    assert rounds[0] == 10
+    assert rounds[1] == 20
+    assert np.all(rounds[:4] >= 10)
+
+
 def test_alone(simulate: Simulate) -> None:
     """A full link and hardly a queue, the round trip measured every 10 s."""
     run = simulate("bbr-lone")

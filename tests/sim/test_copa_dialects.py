@@ -35,6 +35,7 @@ def test_all_alike_in_equilibrium(simulate: Simulate, dialect: str) -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_velocity_rule_at_high_speed(simulate: Simulate) -> None:
     """10 Gbit/s from the start: v that goes on for a window and more after it was right.
 

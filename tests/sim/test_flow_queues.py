@@ -161,8 +161,10 @@ def shares(run: Run) -> float:
 def test_flows_of_different_rtts_have_equal_shares(simulate: Simulate) -> None:
     """Exactly with DRR and a buffer for all; else as far as the target lets them fill a queue.
 
-    A CUBIC flow of 100 ms empties a queue of 5 ms after each reduction, and the others use that.
-    With one queue, CoDel gives the shorter RTT six times as much.
+    A CUBIC flow of 100 ms empties a queue of 5 ms after each reduction, and the others use that:
+    what it leaves alone on a link of its share is the most that they can have. (That would be 1.20;
+    the ratio is 1.16 +-0.01 for ten starts of the first group.) With one queue, CoDel gives the
+    shorter RTT six times as much.
     """
     ratio = {
         queue: shares(simulate(RTTS, f"paths.forward.link.queue={{{queue}}}"))
@@ -175,10 +177,13 @@ def test_flows_of_different_rtts_have_equal_shares(simulate: Simulate) -> None:
         )
     }
     one = simulate(RTTS, "paths.forward.link.queue={codel: {}}")
+    share = "paths.forward.link={rate: 5Mbit, queue: {codel: {}}}"
+    alone = simulate(RTTS, share, "flows=[{cc: cubic, base_rtt: 100ms}]")
+    alone_bps = alone.groups[0]["goodput_bps"]
 
     assert ratio["drr: {limit: 100ms}"] == pytest.approx(1, abs=0.002)
     assert ratio["fq_codel: {target: 20ms}"] == pytest.approx(1, abs=0.05)
-    assert ratio["fq_codel: {}"] == pytest.approx(1, abs=0.15)
+    assert 1 < ratio["fq_codel: {}"] < (2 * 5e6 * 1448 / 1538 - alone_bps) / alone_bps < 1.25
     assert ratio["fq_pie: {target: 30ms}"] == pytest.approx(1, abs=0.05)
     assert ratio["fq_pie: {}"] == pytest.approx(1, abs=0.1)
     assert one.groups[0]["goodput_bps"] > 4 * one.groups[1]["goodput_bps"]

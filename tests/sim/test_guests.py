@@ -12,6 +12,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import signal
 import struct
 import subprocess
@@ -22,6 +23,7 @@ from pathlib import Path
 import pytest
 from weir.analysis import folder
 from weir.guests import build as guest_build
+from weir.summary import group_rows as summary_rows
 
 pytestmark = pytest.mark.slow
 
@@ -269,6 +271,115 @@ def test_a_kernel_answers_marks(write, run):
     assert off["links"]["forward"]["drops"] > 0
 
 
+def said(name, pattern):
+    """A number of the comment at the head of a config."""
+    text = (Path(__file__).parents[2] / f"configs/{name}.yaml").read_text()
+    return float(re.search(pattern, text.replace("\n# ", " ")).group(1))
+
+
+def test_what_linux_mix_expects(run):
+    """A full link, and CUBIC's part of it."""
+    summary = run(Path(__file__).parents[2] / "configs/linux-mix.yaml")
+    rates = [group["goodput_bps"] for group in summary["groups"]]
+    assert summary["links"]["forward"]["utilisation"] > 0.99
+    part = said("linux-mix", r"CUBIC has about (\d+) %") / 100
+    assert rates[1] / sum(rates) == pytest.approx(part, abs=0.02)
+
+
+def test_what_linux_iperf3_expects(run, tmp_path):
+    """Rates of iperf3's own report: of the second before ours joins, and of the whole."""
+    run(Path(__file__).parents[2] / "configs/linux-iperf3.yaml")
+    report = (tmp_path / "run" / "guest-0.out").read_text()
+    alone = re.search(r" 4\.00-5\.00 .* ([\d.]+) Mbits/sec", report).group(1)
+    whole = re.search(r" ([\d.]+) Mbits/sec +receiver", report).group(1)
+    assert float(alone) == pytest.approx(
+        said("linux-iperf3", r"Expect: (\d+) Mbit/s in the second"), abs=1
+    )
+    assert float(whole) == pytest.approx(said("linux-iperf3", r"and (\d+) Mbit/s in all"), abs=1)
+
+
+KERNEL_ECN = "{linux: {sysctl: {tcp_ecn: %d}}}"
+KERNEL_DCTCP = "{linux: {cc: dctcp, sysctl: {tcp_ecn: 1}}}"
+CWR_ECE, AE_CWR_ECE = 0x0C2, 0x1C2  # with SYN
+NOT_ECT, ECT1, ECT0 = 0, 1, 2
+
+
+@pytest.mark.parametrize(
+    ("sender", "peer", "syn", "codepoint", "exact"),
+    [
+        ("cc: prague", "weir", AE_CWR_ECE, ECT1, True),
+        ("cc: prague", "linux", AE_CWR_ECE, ECT0, False),
+        ("cc: prague, ecn: ect1", KERNEL_ECN % 1, AE_CWR_ECE, ECT0, False),
+        ("cc: prague", KERNEL_ECN % 0, AE_CWR_ECE, NOT_ECT, False),
+        ("cc: prague, ecn_feedback: classic", "linux", CWR_ECE, ECT0, False),
+        ("cc: prague, ecn_feedback: dctcp", "weir", CWR_ECE, ECT1, True),
+        ("cc: prague, ecn_feedback: dctcp", KERNEL_DCTCP, CWR_ECE, ECT1, True),
+        ("cc: dctcp", "weir", CWR_ECE, ECT0, True),
+        ("cc: dctcp", KERNEL_DCTCP, CWR_ECE, ECT0, True),
+        ("cc: dctcp", "linux", CWR_ECE, ECT0, False),
+        ("cc: dctcp, ecn_feedback: accecn", "weir", AE_CWR_ECE, ECT0, True),
+        ("cc: dctcp, ecn_feedback: accecn", "linux", AE_CWR_ECE, ECT0, False),
+        ("cc: cubic, ecn: ect0", "weir", CWR_ECE, ECT0, False),
+        ("cc: cubic, ecn: ect0", "linux", CWR_ECE, ECT0, False),
+        ("cc: cubic, ecn: ect0, ecn_feedback: accecn", "linux", AE_CWR_ECE, ECT0, False),
+        ("cc: cubic, ecn: ect0", KERNEL_ECN % 0, CWR_ECE, NOT_ECT, False),
+    ],
+)
+def test_each_feedback_against_each_peer(write, run, tmp_path, sender, peer, syn, codepoint, exact):
+    """What the SYN asks for, the codepoint of the data, and marks counted: all, or at most all.
+
+    RFC 9331, sections 4.2 and 4.3: no ECT(1) to a peer that only says that there was a mark.
+    """
+    flows = [f"{{{sender}, peer: {peer}}}", "{cc: cubic}"]
+    config = write(*flows, rate="20Mbit", queue="{dualpi2: {}}", duration="6s")
+    summary = run(config, "run", "--pcap", str(tmp_path / "run.pcapng"))
+    names = ("tcp.srcport", "tcp.flags", "tcp.len", "ip.dsfield.ecn", "tcp.dstport")
+    argv = ["tshark", "-r", str(tmp_path / "run.pcapng"), "-Y", "tcp", "-T", "fields"]
+    argv += [arg for name in names for arg in ("-e", name)]
+    shown = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=300).stdout
+    rows = [[int(value, 0) for value in line.split("\t")] for line in shown.splitlines()]
+    own = rows[0][0]  # the first group's flow opens first
+    sent = [row for row in rows if row[0] == own]
+    marks, counted = summary["links"]["forward"]["marks"], summary["groups"][0]["ce_segs"]
+
+    assert sent[0][1] == syn
+    fresh = {ecn for _, _, size, ecn, _ in sent if size > 1000}
+    assert fresh - {NOT_ECT} == ({codepoint} - {NOT_ECT})  # retransmissions are not ECN capable
+    if codepoint == NOT_ECT:
+        assert marks == counted == 0
+        assert summary["groups"][0]["retransmits"] > 0
+    elif exact:
+        assert marks > 20
+        assert counted == pytest.approx(marks, abs=3)  # what is on its way at the end
+    else:
+        assert 0 < counted <= marks
+
+
+def test_a_kernel_that_does_not_echo_each_mark_is_refused(weir_sim, write):
+    config = write("{cc: prague, ecn_feedback: dctcp, peer: linux}")
+    done = subprocess.run([weir_sim, config, "--check"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "a kernel echoes each mark only with DCTCP" in done.stderr
+
+
+@pytest.mark.parametrize("feedback", ["classic", "accecn"])
+def test_a_kernel_that_sends_gets_the_echo_it_asks_for(write, run, tmp_path, feedback):
+    """It asks for RFC 3168's, and the SYN/ACK agrees (ECE alone), also of a host with AccECN."""
+    stack = "stack: {linux: {cc: cubic, sysctl: {tcp_ecn: 1}}}"
+    flow = f"{{{stack}, peer: weir, ecn: ect0, ecn_feedback: {feedback}}}"
+    config = write(flow, queue="{codel: {ecn: yes}}", duration="6s")
+    capture = tmp_path / "run.pcapng"
+    summary = run(config, "run", "-o", "warmup=2s", "--pcap", str(capture))
+    argv = ["tshark", "-r", str(capture), "-Y", "tcp.flags.syn == 1", "-T", "fields"]
+    shown = subprocess.run(
+        [*argv, "-e", "tcp.flags"], capture_output=True, text=True, check=True, timeout=300
+    ).stdout.split()
+
+    assert shown[:2] == ["0x00c2", "0x0052"]
+    assert summary["links"]["forward"]["marks"] > 0
+    assert summary["links"]["forward"]["drops"] == summary["groups"][0]["retransmits"] == 0
+
+
 def test_flows_start_and_stop_when_they_are_told(write, run, tmp_path):
     config = write("{count: 3, start: 500ms, stagger: 250ms, stop: 2s, stack: {linux: {hosts: 2}}}")
     run(config)
@@ -288,7 +399,7 @@ def test_flows_start_and_stop_when_they_are_told(write, run, tmp_path):
         ("{stack: {linux: {cc: copa}}}", "the guests' kernel has no 'copa'; it has reno, bbr"),
         ("{stack: {linux: {qdisc: red}}}", "has no 'red'; it has fq, fq_codel, pfifo_fast"),
         ("{cc: copa, stack: {linux: {}}}", "with stack: linux it is the kernel's"),
-        ("{stack: windows}", "'windows' is no stack; there is weir, linux"),
+        ("{stack: windows}", "'windows' is not a stack; there is weir, linux"),
         ("{stack: {linux: {sysctl: {'kernel.panic': 1}}}}", "no setting below net"),
         ("{stack: {linux: {sysctl: {'../x': 1}}}}", "no setting below net"),
         ("{stack: {linux: {sysctl: 3}}}", "a map of settings"),
@@ -323,8 +434,8 @@ def test_a_setting_the_kernel_does_not_have_is_named(weir_sim, write, tmp_path):
     refused(weir_sim, config, tmp_path, "guest 0: /proc/sys/net/ipv4/tcp_no_such = 1: No such file")
 
 
-def refused(weir_sim, config, tmp_path, said, **kwargs):
-    """The run fails with one sentence, a valid folder, and nothing left behind."""
+def refused(weir_sim, config, tmp_path, said, started=True, **kwargs):
+    """One sentence, nothing left behind: status 1 and a valid folder; not started, 2 and none."""
     out = tmp_path / "refused"
     done = subprocess.run(
         [weir_sim, config, "--out", out, "--force"],
@@ -333,10 +444,13 @@ def refused(weir_sim, config, tmp_path, said, **kwargs):
         timeout=120,
         **kwargs,
     )
-    assert done.returncode == 1, done.stderr
+    assert done.returncode == (1 if started else 2), done.stderr
     assert done.stderr.count("\n") == 1
     assert said in done.stderr
-    nothing_left(out)
+    if started:
+        nothing_left(out)
+    else:
+        assert not out.exists()
 
 
 def nothing_left(out):
@@ -364,12 +478,12 @@ def guests():
 def test_without_a_kernel(weir_sim, write, tmp_path):
     env = {**os.environ, "WEIR_GUESTS": str(tmp_path / "none")}
     said = "run: tools/weir guests build"
-    refused(weir_sim, write("{stack: linux}"), tmp_path, said, env=env)
+    refused(weir_sim, write("{stack: linux}"), tmp_path, said, started=False, env=env)
 
 
 def test_too_little_shared_memory(weir_sim, write, tmp_path):
     config = write("{count: 60, stack: {linux: {hosts: 60, memory: 4GB}}}")
-    refused(weir_sim, config, tmp_path, "MB in /dev/shm for its guests, and")
+    refused(weir_sim, config, tmp_path, "MB in /dev/shm for its guests, and", started=False)
 
 
 def in_mount_namespace(command):
@@ -393,6 +507,7 @@ def test_shared_memory_without_programs(weir_sim, write, tmp_path):
         write("{stack: linux}"),
         tmp_path,
         "which is mounted noexec; run: mount -o remount,exec /dev/shm",
+        started=False,
         preexec_fn=in_mount_namespace(mount),
     )
 
@@ -421,6 +536,7 @@ def test_without_ptrace(weir_sim, write, tmp_path):
         write("{stack: linux}"),
         tmp_path,
         "runs guests under ptrace, which this system forbids",
+        started=False,
         preexec_fn=without_ptrace,
     )
 
@@ -433,6 +549,7 @@ def test_another_architecture(weir_sim, write, tmp_path):
         write("{stack: linux}"),
         tmp_path,
         "stack: linux runs on x86_64 only, and this is i686",
+        started=False,
         preexec_fn=lambda: personality(0x0008),  # PER_LINUX32
     )
 
@@ -884,6 +1001,55 @@ def test_a_program_of_the_host_is_the_sender_and_the_receiver(write, run, tmp_pa
     (stream,) = said["streams"]
     assert group["rtt_mean_ns"] == pytest.approx(stream["sender"]["mean_rtt"] * 1e3, rel=0.1)
     assert summary["guests"]["other_frames"] == 0
+
+
+def test_what_the_opened_side_sends_is_a_row(write, run):
+    """iperf3 -R: the server sends. Its bytes, segments and RTT are its own kernel's."""
+    config = write(IPERF.replace("-t 3", "-R -t 3"), duration="5s", back="{loss: {rate: 0.1%}}, ")
+    summary = run(config, "a")
+    (group,) = summary["groups"]
+    back = group["back"]
+    assert group["acked_bytes"] < 1000  # its messages
+    assert back["acked_bytes"] == pytest.approx(3 * 50e6 / 8, rel=0.5)
+    assert back["goodput_bps"] == pytest.approx(back["acked_bytes"] * 8 / 5)
+    assert back["retransmits"] > 0
+    assert 20e6 < back["rtt_mean_ns"] < 200e6
+    first, other = summary_rows(summary)
+    assert other[0] == f"{first[0]}, back"
+    assert "Mbit/s" in other[3]
+
+
+@pytest.mark.parametrize(("program", "said"), [
+    ("echo x > /dev/udp/{peer}/53; sleep 9", "sends UDP to 198.19.0.1, and of guests only TCP"),
+    ("for i in 1 2 3; do exec {fd}<>/dev/tcp/{peer}/5001 || exit 1; done", "raise `count`"),
+])  # fmt: skip
+def test_what_a_program_cannot_do_is_said(weir_sim, write, tmp_path, program, said):
+    """UDP has no path: the program would wait for ever. Each connection needs a port of its own."""
+    run = json.dumps(f"bash -c '{program}'")
+    config = write(f"{{count: 2, stack: {{linux: {{run: {run}}}}}, peer: linux}}", duration="10s")
+    refused(weir_sim, config, tmp_path, said)
+
+
+def test_what_a_kernel_does_not_say_is_null(write, run, tmp_path):
+    config = write("{cc: newreno}", "{stack: linux}", queue="{fifo: {limit: 20pkt}}")
+    summary = run(config, "run", "-o", "telemetry.level=3")
+    ours, kernels = summary["groups"]
+    unknown = ("lost_segs", "cwnd_reductions", "ecn_echoes", "timeouts", "spurious_timeouts")
+    assert [kernels[name] for name in unknown] == [None] * len(unknown)
+    assert kernels["drops"] > 0
+    assert kernels["retransmits"] > 0
+    assert all(ours[name] is not None for name in unknown)
+    loaded = folder.load(tmp_path / "run")
+    for stream, names in {
+        "interval": ("lost_segs", "cwnd_reductions"),
+        "flows": ("cwnd_reductions", "timeouts"),
+        "cc": ("lost_segs",),
+    }.items():
+        frame = loaded.frame(stream)
+        for name in names:
+            unknowns = frame.filter(frame[name].is_null())
+            assert unknowns["group"].unique().to_list() == [1], (stream, name)
+    assert summary_rows(summary)[1][-1] == "–"
 
 
 @pytest.mark.parametrize("peer", ["linux", "weir"])

@@ -145,6 +145,20 @@ def test_duplicates_cost_the_sender_nothing(simulate: Simulate) -> None:
     assert len(np.unique(made["pkt_id"])) == len(made)
 
 
+def test_duplicates_make_no_loss_a_spurious_one(simulate: Simulate) -> None:
+    """A D-SACK tells of a retransmission only if its range was sent again (RFC 2883, section 4).
+
+    A copy of a retransmission cannot be told from one that was not needed (RFC 3708, section 3).
+    """
+    text = TWICE.format(data="2%", behind="2%", acks="0%").replace("fixed: {cwnd: 20}", "bbr: {}")
+    run = simulate(text.replace("    - link", "    - loss: {rate: 0.5%}\n    - link"))
+    group, forward = run.groups[0], run.summary["ledger"]["paths"]["forward"]
+    assert group["retransmits"] > 200
+    assert forward["duplicated"]["pkts"] > 5 * group["retransmits"]
+    copies = 0.04 * group["retransmits"]
+    assert abs(group["spurious"] - copies) < 3.3 * math.sqrt(copies)
+
+
 def test_a_copy_may_be_lost_where_its_packet_is_not(simulate: Simulate) -> None:
     """With all sent twice through independent losses, one in 400 is lost twice, not one in 20."""
     text = TWICE.format(data="100%", behind="0%", acks="0%")

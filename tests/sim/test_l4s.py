@@ -102,10 +102,12 @@ def test_without_coupling_the_scheduler_decides(simulate: Simulate) -> None:
 
 
 def test_overload_drops_or_overflows(simulate: Simulate) -> None:
-    """100 flows of two segments each are 200 packets, 62 ms of the link, whatever they are told.
+    """100 flows of two segments each send 200 packets in 62 ms of the link, whatever they are told.
 
     With drops (RFC 9332, section 4.2) the delay stays at the target; without, as Linux's
-    `overflow`, it becomes what these windows are beyond the 10 ms of the path, and nothing is lost.
+    `overflow`, it becomes what these windows ask for, and nothing is lost. The second segment of a
+    window leaves srtt / 2.4 behind the first (a pacing gain of 1.2), and one ACK acknowledges both:
+    srtt, of the first one, is the 62 ms, and the second one's RTT is what remains of them.
     """
     many = ("flows.0.count=100", "paths.forward.link.rate=40Mbit")
     queue = "paths.forward.link.queue.dualpi2.overload"
@@ -115,7 +117,13 @@ def test_overload_drops_or_overflows(simulate: Simulate) -> None:
     assert len(packets(drop, DROP)[0]) > 0
     assert drop.link["queue_mean_ns"] < 1.2 * TARGET_NS
     assert len(packets(overflow, DROP)[0]) == 0
-    assert overflow.link["queue_mean_ns"] > 2 * TARGET_NS
+    l4s = overflow.groups[0]
+    window_ns = 200 * 1448 * 8e9 / l4s["goodput_bps"]
+    rtt_ns = window_ns * (1 - 1 / 2.4)
+    assert l4s["rtt_mean_ns"] == pytest.approx(rtt_ns, rel=0.01)
+    queue_ns = rtt_ns - 10e6 - 1538 * 8e9 / 40e6
+    assert overflow.link["queue_mean_ns"] == pytest.approx(queue_ns, rel=0.02)
+    assert overflow.link["queue_mean_ns"] > 1.5 * TARGET_NS
 
 
 @pytest.mark.parametrize(("dscp", "waits_ns"), [(45, 2e6), (46, TARGET_NS)])

@@ -39,6 +39,27 @@ def test_a_policer_takes_throughput_and_adds_no_delay(simulate: Simulate) -> Non
     assert sent.max() <= most
 
 
+def test_a_queue_of_10_seconds_is_10_seconds_everywhere(simulate: Simulate) -> None:
+    """What the summary says, every record says, beyond 2^32 ns (4.29 s), too."""
+    run = simulate("""
+duration: 60s
+warmup: 30s
+paths:
+  forward: [{link: {rate: 1Mbit, queue: {fifo: {limit: 10s}}}}, {delay: {delay: 50ms}}]
+  reverse: [{delay: {delay: 50ms}}]
+flows: [{count: 1, cc: cubic}]
+telemetry: {level: 3}
+""")
+    longest_ns = run.link["sojourn_max_ns"]
+    assert 8e9 < longest_ns < 10.1e9
+    assert run.records("links")["sojourn_max_ns"].max() == longest_ns
+    packets = run.records("packets")
+    assert packets["sojourn_ns"][packets["event"] == 2].max() == longest_ns
+    rtts = run.records("cc")["rtt_ns"]
+    assert longest_ns < run.records("interval")["rtt_max_ns"].max() == rtts.max() < 10.3e9
+    assert run.records("flows")["srtt_ns"].max() > 8e9
+
+
 def test_a_slow_uplink_carries_the_acks_that_matter(simulate: Simulate) -> None:
     """A download needs 4060 ACKs/s, for two segments each; 1 Mbit/s carries 1390 frames of 90 B.
 
@@ -111,6 +132,7 @@ telemetry: {level: 1, interval: 100ms}
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["lte", "fast"])
 def test_a_backlogged_link_sends_what_its_trace_offers(
     simulate: Simulate, tmp_path: Path, name: str

@@ -43,6 +43,7 @@ def check_delay(run: Run, base_ns: float) -> None:
     assert base_ns + QTARGET_NS <= np.max(rtt_max_ns) <= base_ns + QTARGET_NS + 2e6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("base_ms", "cycle_s"), [(21, 9.7), (5, None), (61, None), (101, None)])
 def test_alone(simulate: Simulate, base_ms: int, cycle_s: float | None) -> None:
     """L1 and L2 with one flow: the same for all base RTTs, a cycle of 9.7 s at 10 Gbit/s and 21 ms.
@@ -68,6 +69,7 @@ def test_alone(simulate: Simulate, base_ms: int, cycle_s: float | None) -> None:
         assert np.diff(hold) == pytest.approx([cycle_s] * (len(hold) - 1), rel=0.15)
 
 
+@pytest.mark.slow
 def test_two_flows_are_fair_after_four_rounds(simulate: Simulate) -> None:
     """L1: 10 Gbit/s, 21 ms, the second flow at 20 s. A cycle of 7.7 s, fair after four or five."""
     run = simulate(CONFIG, "warmup=21s")
@@ -85,6 +87,7 @@ def test_two_flows_are_fair_after_four_rounds(simulate: Simulate) -> None:
     assert np.diff(holds)[-1] == pytest.approx(7.7, rel=0.15)
 
 
+@pytest.mark.slow
 def test_unequal_round_trips(simulate: Simulate) -> None:
     """L3: 21 and 101 ms share alike, as X depends on time alone. (Here at 2 Gbit/s, for time.)"""
     run = simulate(

@@ -101,6 +101,29 @@ def test_an_ack_that_fills_a_hole_delivers_no_more_than_the_link(simulate: Simul
     assert 0 < beyond.max() <= 1448 * endless["cwnd_segs"].max()
 
 
+@pytest.mark.parametrize("level", [0, 1])
+def test_goodput_is_of_its_interval(simulate: Simulate, level: int) -> None:
+    """A warm-up that ends in a recovery: what arrived before is acknowledged, in one, after it.
+
+    CUBIC alone: a full queue of 1 Gbit/s passes 1448 of 1538 bytes as payload, 0.9415 Gbit/s.
+    Acknowledged bytes alone gave 1.263.
+    """
+    run = simulate(
+        """
+duration: 320ms
+warmup: 260ms
+paths:
+  forward: [{link: {rate: 1Gbit, queue: {fifo: {limit: 1BDP}}}}, {delay: {delay: 7.5ms}}]
+  reverse: [{delay: {delay: 7.5ms}}]
+flows: [{count: 1, cc: cubic}]
+""",
+        f"telemetry.level={level}",
+    )
+    (group,) = run.groups
+    assert group["acked_bytes"] * 8 / 0.06 > 1.2e9
+    assert group["goodput_bps"] == pytest.approx(1e9 * 1448 / 1538, rel=0.01)
+
+
 def test_a_settled_run_ends(simulate: Simulate) -> None:
     """At a tick, 1/20 of `over`; up to there it is the run of that duration, byte for byte."""
     rule = "stop={metric: goodput, change: 0.2%, over: 2s}"
@@ -167,6 +190,7 @@ def test_edges_space_packets_and_nothing_else(simulate: Simulate) -> None:
         assert without.min() < -200_000
 
 
+@pytest.mark.slow
 def test_a_path_whose_stages_have_no_figures(simulate: Simulate) -> None:
     """`edges` serialise and count nothing: no link anywhere, the rest of the results is there."""
     edges = "{edges: {count: 3, rate: 8Mbit, limit: 20pkt}}, {delay: {delay: 10ms}}"

@@ -268,7 +268,7 @@ def test_what_the_source_can_do(weir_sim: Path, tmp_path: Path) -> None:
         (5_010_000, frames[2][1]),
         (5_022_500, frames[3][1]),
     ]
-    assert source["reordered"] == 1
+    assert (source["reordered"], source["step_back_max_ns"]) == (1, 1000)
     assert source["bytes"] == 64 + 204 + 204 + 64
 
     done = run(weir_sim, tmp_path, config, "paths.forward.source.filter=greater 100")
@@ -278,9 +278,46 @@ def test_what_the_source_can_do(weir_sim: Path, tmp_path: Path) -> None:
 
     write_pcap(tmp_path / "in.pcap", [(START_NS, ipv4(size, 0)) for size in (1515, 65000)])
     source = run(weir_sim, tmp_path, config).summary["sources"]["forward"]
-    assert (source["packets"], source["oversize"]) == (2, 2)
+    # Without a SYN the hosts' MTU is not known: the first may be a jumbo frame.
+    assert (source["packets"], source["oversize"]) == (2, 1)
     write_pcap(tmp_path / "in.pcap", [])
     assert run(weir_sim, tmp_path, config).packets == []
+
+
+def syn(mss: int) -> bytes:
+    """Without options but the MSS."""
+    options = struct.pack("!BBH", 2, 4, mss)
+    tcp = struct.pack("!HHIIBBHHH", 1000, 5001, 0, 0, 6 << 4, 2, 65535, 0, 0) + options
+    return ipv4(34 + len(tcp), 0)[:23] + b"\x06" + ipv4(34 + len(tcp), 0)[24:34] + tcp
+
+
+@pytest.mark.parametrize(
+    ("frames", "oversize"),
+    [
+        # 802.1Q and 802.1ad come on top of 1518 bytes: 1522 and 1526 with FCS are full frames.
+        ([syn(1460), b"\x81\0\0\5", b"\x88\xa8\0\6\x81\0\0\5", b""], 0),
+        # An MTU of 9000 is what its host's SYN says; so 9014 bytes are a frame, and 9015 are not.
+        ([syn(8960), 9014, 9015], 1),
+        ([syn(1460), syn(8960), 9014], 0),
+        # Where the SYN says 1500, the same is what a host that offloads captures.
+        ([syn(1460), 9014, 1514, 1515], 2),
+        # Without a SYN it may be either.
+        ([9014, 9015], 1),
+    ],
+)
+def test_frames_of_usual_sizes_are_not_oversize(
+    weir_sim: Path, tmp_path: Path, frames: list[bytes | int], oversize: int
+) -> None:
+    """A capture behind a VLAN counted each full frame as oversize."""
+    full, written = ipv4(1514, 1), []
+    for frame in frames:
+        if isinstance(frame, int):
+            written.append(ipv4(frame, 1))
+        else:
+            written.append(frame if len(frame) > 12 else full[:12] + frame + full[12:])
+    write_pcap(tmp_path / "in.pcap", [(START_NS + i, frame) for i, frame in enumerate(written)])
+    source = run(weir_sim, tmp_path, FIFO).summary["sources"]["forward"]
+    assert (source["packets"], source["oversize"]) == (len(frames), oversize)
 
 
 def test_both_directions_of_one_capture(weir_sim: Path, tmp_path: Path) -> None:
@@ -416,6 +453,45 @@ def test_a_capture_that_is_cut(weir_sim: Path, tmp_path: Path) -> None:
     assert summary["verdict"] == sentence
     assert summary["ledger"]["balanced"]
     assert summary["sources"]["forward"]["packets"] == 2
+
+
+def test_a_clock_that_was_set_back(weir_sim: Path, tmp_path: Path) -> None:
+    """What is stamped earlier than frames before arrives at once: the run says so."""
+    second = 10**9
+    frames = [(START_NS + i * 10**6, ipv4(100, i)) for i in range(10)]
+    frames += [(ns - 3 * second, data) for ns, data in frames]
+    write_pcap(tmp_path / "in.pcap", frames)
+    (tmp_path / "x.yaml").write_text(FIFO)
+    argv = [weir_sim, "x.yaml", "--out", "out"]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    summary = json.loads((tmp_path / "out/summary.json").read_text())
+
+    sentence = (
+        "in.pcap: 10 frames are stamped earlier than one before them, by up to 3.009 s, and "
+        "arrived with it: sort the capture by time (reordercap), or cut it where its clock was set "
+        "back"
+    )
+    assert (done.returncode, done.stderr) == (0, f"weir-sim: warning: {sentence}\n")
+    assert summary["verdict"] == sentence
+    assert summary["sources"]["forward"]["reordered"] == 10
+
+
+@pytest.mark.parametrize("tag", [b"", b"\x81\0\0\5", b"\x88\xa8\0\6\x81\0\0\5"])
+def test_frames_that_were_cut_have_their_length_from_ip(
+    weir_sim: Path, tmp_path: Path, tag: bytes
+) -> None:
+    """The file has the captured length as the frame's: queues count what was on the wire."""
+    whole = [ipv4(1000, i) for i in range(5)]
+    whole = [frame[:12] + tag + frame[12:] for frame in whole]
+    cut = [(START_NS + i * 10**7, frame[:64]) for i, frame in enumerate(whole)]
+    write_pcap(tmp_path / "in.pcap", cut)
+    done = run(weir_sim, tmp_path, FIFO)
+    source = done.summary["sources"]["forward"]
+    assert (source["packets"], source["lengths_from_ip"]) == (5, 5)
+    assert source["bytes"] == 5 * (1000 + len(tag) + 4)
+    # 10 Mbit/s and 5 ms: the time on the link is that of the whole frame.
+    bits = (1000 + len(tag)) * 8
+    assert done.packets[0][0] - START_NS == 5_000_000 + bits * 100
 
 
 @pytest.mark.parametrize("how", ["gzip", "zstd"])

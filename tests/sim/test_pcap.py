@@ -15,6 +15,7 @@ import pytest
 from weir import runner
 from weir.analysis import captures, folder
 from weir.analysis.ring import open_ring
+from weir.report import data, sections
 
 pytestmark = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
 
@@ -168,6 +169,51 @@ def test_tshark_and_tcptrace_agree_with_weir_pcap(weir_sim: Path, tmp_path: Path
         assert len(fields(pcap, f"{of} && {repeated}", "frame.number")) == mine["retransmits"]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("cc", "fits"), [("newreno", True), ("cubic", True), ("bbr", False)])
+def test_mathis_is_fitted_where_losses_lower_the_window(
+    weir_sim: Path, tmp_path: Path, cc: str, fits: bool
+) -> None:
+    """Mathis et al., CCR 1997, is of windows that fall by a factor at each loss: not of BBR's."""
+    config = LOSSY.split("flows:")[0].replace("- loss: {rate: 1%}", "- loss: {rate: 0.1%}")
+    config += f"flows: [{{count: 3, cc: {cc}}}]\n"
+    _, pcap = simulated(weir_sim, tmp_path, config)
+    said = captures.corescale(analysed(pcap, tmp_path / "analysed"))
+
+    assert any(line.startswith("Mathis C from") for line in said) == fits
+    assert any(line.startswith("Mathis C leaves 3 of 3 flows out") for line in said) == (not fits)
+
+
+@pytest.mark.slow
+def test_a_time_sequence_graph_has_what_was_sent_and_acknowledged(
+    weir_sim: Path, tmp_path: Path
+) -> None:
+    """Lines end at the flow's bytes, above each other; what was sent again has dots."""
+    config = LOSSY.split("flows:")[0] + "flows: [{count: 2, cc: newreno, stagger: 1s}]\n"
+    _, pcap = simulated(weir_sim, tmp_path, config)
+    run = analysed(pcap, tmp_path / "analysed")
+    drawn = {each.name: each for each in sections.draw(data.read(run))}["sequence"].figure
+    flows, segments = captures.flows(run).to_dicts(), run.frame("segments")
+
+    assert [axes.get_title() for axes in drawn.axes] == [flow["src"] for flow in flows]
+    for axes, flow in zip(drawn.axes, flows, strict=True):
+        lines = {line.get_label(): line.get_data() for line in axes.get_lines()}
+        (sent_s, sent), (acked_s, acked) = lines["sent"], lines["acknowledged"]
+        assert max(acked) * 1e6 == pytest.approx(flow["acked_bytes"] + 1, abs=1)  # the SYN's
+        assert np.all(np.interp(acked_s, sent_s, sent) >= acked)
+        own = segments.filter((pl.col("flow_id") == flow["flow_id"]) & (pl.col("kind") & 1 != 0))
+        resent_s, _ = lines["sent again"]
+        assert set((resent_s * 100).astype(int)) == set(own["ts_ns"] // 10**7)  # some of each 10 ms
+        assert set(resent_s) <= set(own["ts_ns"] / 1e9)
+
+
+def test_sequence_numbers_go_on_beyond_their_width() -> None:
+    """RFC 9293 section 3.4: modulo 2^32, in each direction and flow by themselves."""
+    wide = [2**32 - 3000, 2**32 - 1500, 2**32, 2**32 - 1500, 2**32 + 1500]  # one sent again
+    frame = pl.DataFrame({"flow_id": 0, "forward": True, "seq": [n % 2**32 for n in wide]})
+    assert frame.select(sections.unwrapped(pl.col("seq")))["seq"].to_list() == wide
+
+
 def packets(pcap: Path, interface: str) -> dict[int, tuple[int, str]]:
     """Number in the path -> time and comment of the frames of an interface."""
     rows = fields(
@@ -191,6 +237,7 @@ def simulated(weir_sim: Path, folder: Path, config: str, *options: str) -> tuple
     return run, pcap
 
 
+@pytest.mark.slow
 def test_every_point_of_a_path_agrees_with_the_records(weir_sim: Path, tmp_path: Path) -> None:
     """Each arrival, departure and drop once, its time in the queue, who marked or dropped it."""
     run, pcap = simulated(weir_sim, tmp_path, MARKING, "-o", "telemetry.arrivals=yes")

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from weir import routes
 from weir.analysis.ring import open_ring
-from weir.report.sections import propagation_ns
+from weir.report.bottleneck import propagation_ns
 
 from .conftest import Run, Simulate
 from .test_replay import Replay, replay  # noqa: F401  a fixture

@@ -104,6 +104,16 @@ def test_flows_that_have_ended(simulate: Simulate) -> None:
     assert why(run) == "forward: no standing queue: no packet came; all 2 flows had ended"
 
 
+def test_all_was_lost_before_the_link(simulate: Simulate) -> None:
+    """Five SYNs of each flow were lost in front of it, and it said that no packet came."""
+    run = simulate(CONFIG.replace("  forward:\n", "  forward:\n    - loss: {rate: 100%}\n"))
+
+    assert why(run) == (
+        "forward: no standing queue: no packet came; other stages dropped 100 % of the path's"
+        " packets (loss); all 2 flows had no answer to their SYN"
+    )
+
+
 def test_nothing_came(simulate: Simulate) -> None:
     """The flows begin after the end."""
     run = simulate(CONFIG, "flows.0.start=20s")

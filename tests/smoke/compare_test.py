@@ -106,6 +106,7 @@ def traffic(weir_switch, tmp_path_factory, build):
         source = lab.host("a", sys.executable, PEER, *source)
         assert lab.host("a", sys.executable, "-c", LOAD).wait() == 0
         assert (source.wait(), sink.wait()) == (0, 0)
+        lab.wait_closed()
         lab.ping(count=2)  # what was on its way has arrived
         kernel = lab.lost("sw", "right") + lab.lost("sw", "left")
         kernel += lab.lost("a", "eth0") + lab.lost("b", "eth0")

@@ -106,12 +106,6 @@ def counters(lab: Lab) -> dict[str, int]:
     return found
 
 
-def unclosed(lab: Lab, host: str) -> list[str]:
-    """Connections whose last FIN is not acknowledged."""
-    lines = lab.sh(host, "ss", "-Htna").splitlines()
-    return [line for line in lines if not line.startswith(("LISTEN", "TIME-WAIT"))]
-
-
 def carry(lab: Lab, name: str) -> Seen:
     """Two connections through one discipline, to their ends."""
     before = counters(lab)
@@ -123,7 +117,7 @@ def carry(lab: Lab, name: str) -> Seen:
         for to in (PLAIN, ECN)
     }
     assert [child.wait() for child in (*bulk.values(), sink)] == [0, 0, 0]
-    wait_for(lambda: not any(unclosed(lab, host) for host in "ab"), "all connections' ends")
+    lab.wait_closed()
     assert switch.stop() == 0
     after = counters(lab)
     records = open_ring(switch.folder / "packets.ring").records

@@ -115,7 +115,7 @@ def late_departures(packets):
     """When the switch's CPU stood still: [(since, until)] in ns, from when they were due on."""
     late = packets[(packets["event"] == DEPART) & (packets["sojourn_ns"] > STALL_NS)]
     since = late["ts_ns"].astype(np.int64)
-    return zip(since.tolist(), (since + late["sojourn_ns"]).tolist(), strict=True)
+    return zip(since.tolist(), (since + late["sojourn_ns"].astype(np.int64)).tolist(), strict=True)
 
 
 def late_samples(samples, connected_ns):

@@ -95,7 +95,7 @@ def runs(weir_switch, weir_pcap, tmp_path_factory, build):
             if kind == "outage":
                 outage(lab)
             assert (source.wait(), sink.wait()) == (0, 0)
-            wait_for(lambda: not any(unclosed(lab, host) for host in "ab"), "all connections' ends")
+            lab.wait_closed()
             assert switch.stop() == 0
             for side in sides:
                 side.close()
@@ -105,12 +105,6 @@ def runs(weir_switch, weir_pcap, tmp_path_factory, build):
             ]
             lab.end_children()
     return found
-
-
-def unclosed(lab, host):
-    """Connections whose last FIN is not acknowledged: the next capture would have them too."""
-    lines = lab.sh(host, "ss", "-Htna").splitlines()
-    return [line for line in lines if not line.startswith(("LISTEN", "TIME-WAIT"))]
 
 
 def outage(lab):

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A real kernel's TCP through weir-switch, over both kinds of veth port."""
 
+import sys
+
 import pytest
 from lab import QUIET, Lab, best_of, iperf_result, median, quiet, wait_for
 from weir.analysis.ring import open_ring
@@ -58,6 +60,78 @@ def test_carries_what_the_link_carries(lab, dev):
     summary = check_ledger(switch)
     assert set(summary["ledger"]["drops"]) <= {"queue_full"}
     assert 0 < summary["links"]["forward"]["utilisation"] <= 1
+
+
+SIZES = (1000, 1472, 1473, 1600, 1980, 2100, 4000, 20000)
+RECEIVE = """
+import socket
+port = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+port.bind(("", 7777))
+print("bound", flush=True)
+while True:
+    print(len(port.recv(65536)), flush=True)
+"""
+SEND = f"""
+import socket, time
+port = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for _ in range(5):
+    for size in {SIZES}:
+        port.sendto(bytes(size), ("198.19.0.1", 7777))
+        time.sleep(0.01)
+"""
+
+
+def test_fragments_pass_a_port(lab):
+    """DPDK asked the kernel to reassemble datagrams: what was longer than the MTU was lost."""
+    switch = lab.switch(PATHS % FIFO)
+    receiver = lab.host("b", sys.executable, "-c", RECEIVE)
+    wait_for(lambda: receiver.out, "a socket")
+    lab.ping(count=3)  # ARP is done
+    lab.sh("a", sys.executable, "-c", SEND)
+    wait_for(lambda: receiver.out.count(str(SIZES[-1])) == 5, "the last datagrams")
+    assert {size: receiver.out.count(str(size)) for size in SIZES} == dict.fromkeys(SIZES, 5)
+    assert switch.stop() == 0
+    ledger = check_ledger(switch)["ledger"]
+    assert ledger["drops"] == {}
+    assert ledger["received"] == ledger["transmitted"]
+
+
+def test_what_an_interface_does_not_send_is_dropped_and_named(lab):
+    """Of frames above the MTU the kernel sends none: the ledger had them as transmitted."""
+    lab.sh("sw", "ip", "link", "set", "right", "mtu", "1400")
+    switch = lab.switch(PATHS % FIFO)
+    assert lab.ping(count=3, size=1372 - 20)  # 1400 bytes of IP but for 20
+    lab.ping(count=5, size=1400, wait=1)
+    assert switch.stop() == 0
+    summary = check_ledger(switch)
+    port = next(each for each in summary["ports"] if each["name"] == "right")
+    assert summary["ledger"]["drops"] == {"mtu": 5}
+    assert (port["tx_too_long"], port["tx_unsent"]) == (5, 0)
+    assert (
+        "port right: 5 frames were dropped: they are longer than the MTU of right, 1400 bytes of IP"
+        in summary["faults"]
+    )
+
+
+def test_hosts_that_offload_are_named(lab):
+    """A connection never opened, and the sentence was that 0.00169 % of the link was offered."""
+    lab.sh("a", "ethtool", "-K", "eth0", "tx", "on")
+    switch = lab.switch(PATHS % FIFO)
+    lab.ping(count=2)
+    lab.sh("a", sys.executable, "-c", CONNECT)
+    assert switch.stop() == 0
+    verdict = switch.summary()["verdict"]
+    assert "the host behind port left leaves checksums to its card" in verdict
+    assert "ethtool -K IFACE tx off" in verdict
+
+
+CONNECT = """
+import contextlib, socket
+port = socket.socket()
+port.settimeout(2)
+with contextlib.suppress(OSError):
+    port.connect(("198.19.0.1", 7778))
+"""
 
 
 def forward_link(lab):

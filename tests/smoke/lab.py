@@ -272,6 +272,15 @@ class Lab:
         shown = self.sh(where, "ip", "-j", "-s", "link", "show", link)
         return json.loads(shown)[0]["stats64"]["tx"]["dropped"]
 
+    def wait_closed(self):
+        """Until all FINs of the hosts are acknowledged: the next capture would have them too."""
+
+        def unclosed():
+            lines = "".join(self.sh(host, "ss", "-Htna") for host in "ab").splitlines()
+            return [line for line in lines if not line.startswith(("LISTEN", "TIME-WAIT"))]
+
+        wait_for(lambda: not unclosed(), lambda: f"all connections' ends: {unclosed()}")
+
     def enter(self, name, *argv):
         """argv in a namespace. Not `ip netns exec`: that hides /sys/fs/bpf and the like."""
         return ["nsenter", f"--net=/run/netns/{self.space(name)}", *argv]

@@ -2,6 +2,7 @@
 """What the live switch decided, virtual time decides again: `weir replay`, for every discipline."""
 
 import contextlib
+import json
 import os
 import re
 import subprocess
@@ -14,7 +15,9 @@ from lab import ADDRESS, Lab, wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 SIM = Path(os.environ.get("WEIR_BUILD", ROOT / "build")) / "tools/sim/weir-sim"
-LISTED = subprocess.run([SIM, "--list", "aqm"], capture_output=True, text=True, check=True).stdout
+LISTED = json.loads(
+    subprocess.run([SIM, "--list", "--json"], capture_output=True, text=True, check=True).stdout
+)["aqm"]
 # Parameters that are worth a run of their own; another discipline has one with its defaults.
 VARIANTS = {
     "fifo": ["{limit: 20pkt}", "{limit: 20pkt, drop: head}"],
@@ -43,11 +46,7 @@ VARIANTS = {
         "{limit: 200pkt, ecn: yes, target: 1ms, interval: 20ms}",
     ],
 }
-QUEUES = [
-    f"{name}: {parameters}"
-    for name in re.findall(r"^(\w+)", LISTED, re.MULTILINE)
-    for parameters in VARIANTS.get(name, ["{}"])
-]
+QUEUES = [f"{name}: {parameters}" for name in LISTED for parameters in VARIANTS.get(name, ["{}"])]
 PATHS = """
   forward:
     - loss: {{rate: 0.5%}}

@@ -178,7 +178,7 @@ def edited(config: Any, path: tuple[Any, ...], value: Any) -> Any | None:
             del at[path[-1]]
         else:
             at[path[-1]] = value
-    except (KeyError, IndexError):
+    except (KeyError, IndexError, TypeError):  # a table may have become a string
         return None
     return copy
 

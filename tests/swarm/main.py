@@ -24,13 +24,10 @@ REPORT_EVERY = 25  # a report takes longer than the rest together
 REDUCED_MAX = 10  # findings: after that there is enough to mend
 
 
-def programs(build: Path, sanitized: Path) -> Programs:
-    """Brings both builds up to date."""
-    options = ["-Ddpdk=disabled", "--buildtype=debugoptimized", "-Db_sanitize=address,undefined"]
-    with bootstrap.locked(sanitized):
-        bootstrap.configure(sanitized, options)
-        bootstrap.compile_(sanitized)
-    return Programs(sanitized / "tools/sim/weir-sim", build / "tools/sim/weir-sim")
+def programs(build: Path) -> Programs:
+    """weir-sim under sanitizers, brought up to date, and of a release build."""
+    weir_sim = "tools/sim/weir-sim"
+    return Programs(bootstrap.sanitized() / weir_sim, build / weir_sim)
 
 
 @dataclass(frozen=True)
@@ -83,12 +80,11 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=200, help="how many [200]")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="at once [all CPUs]")
     parser.add_argument("--build", type=Path, default=ROOT / "build", help="release build")
-    parser.add_argument("--sanitized", type=Path, default=ROOT / "build-asan")
     parser.add_argument(
         "--no-reduce", dest="keep", action="store_true", help="only name what fails"
     )
     args = parser.parse_args()
-    both = programs(args.build, args.sanitized)
+    both = programs(args.build)
     seed = new_seed() if args.seed is None else args.seed
     jobs = [Job(f.name, f.read_text(), both, True) for f in args.files]
     if not jobs:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from .examine import Programs, examine
-from .main import CORPUS, ROOT, generated, new_seed, programs, swarm
+from .main import CORPUS, generated, new_seed, programs, swarm
 
 NEW = 200
 
@@ -17,7 +17,7 @@ NEW = 200
 @pytest.fixture(scope="session")
 def both(build: Path) -> Programs:
     """The release build and the one with sanitizers."""
-    return programs(build, ROOT / "build-asan")
+    return programs(build)
 
 
 @pytest.mark.slow

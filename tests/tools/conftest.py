@@ -40,6 +40,14 @@ def weir(tmp_path):
 
 
 @pytest.fixture
+def analyse(tmp_path):
+    """analyse(frames or the bytes of a file, options...): what weir-pcap finds."""
+    from frames import analyser
+
+    return analyser(tmp_path)
+
+
+@pytest.fixture
 def programs(tmp_path):
     """A build directory whose programs are Python scripts: for what `weir run` does with them."""
     build = tmp_path / "fake-build"

@@ -49,7 +49,7 @@ static uint64_t clock_ns(void) {
 		struct tel_##stream *r = slot;                                                     \
 		uint64_t k = 0;                                                                    \
 		*r = (struct tel_##stream){0};                                                     \
-		TEL_##STREAM(FILL_FIELD_)                                                          \
+		TEL_##STREAM(FILL_FIELD_, FILL_FIELD_)                                             \
 	}
 TEL_STREAMS(FILL_)
 
@@ -64,7 +64,8 @@ static void (*const fill[])(void *slot, uint64_t i) = {TEL_STREAMS(FILL_ROW_)};
 	{                                                                                          \
 		const char *stream = #name;                                                        \
 		struct tel_##name r;                                                               \
-		TEL_##NAME(LAYOUT_FIELD_) printf("%s - %zu 0\n", stream, sizeof(r));               \
+		TEL_##NAME(LAYOUT_FIELD_, LAYOUT_FIELD_)                                           \
+			printf("%s - %zu 0\n", stream, sizeof(r));                                 \
 	}
 static void print_layout(void) {
 	TEL_STREAMS(LAYOUT_)

@@ -21,17 +21,18 @@ EPOCH_CLOSED = 1 << 63
 _text = re.sub(r"\\\n|//[^\n]*", " ", (ROOT / "common/telemetry/schema.h").read_text())
 _values = re.sub(r"\\\n|//[^\n]*", " ", (ROOT / "common/base/pkt.h").read_text()) + _text
 _VALUE = re.compile(r'V\(\w+,\s*(\d+),\s*"(\w+)"')
-_FIELD = re.compile(r'F\(\s*\w+,\s*"([^"]+)",\s*(\w+),\s*"([^"]*)",\s*((?:"[^"]*"\s*)+)\)')
+_FIELD = re.compile(r'\b([FN])\(\s*\w+,\s*"([^"]+)",\s*(\w+),\s*"([^"]*)",\s*((?:"[^"]*"\s*)+)\)')
 STREAMS = re.findall(r"\bS\((\w+),\s*(\w+)\)", _text)
 
 
 def fields(stream):
-    """(name, dtype, offset, unit, meaning) of a stream's fields."""
+    """(name, dtype, offset, unit, meaning, may be not known) of a stream's fields."""
     upper = dict(STREAMS)[stream]
-    body = re.search(rf"#define TEL_{upper}\(F\)(.*?)(?=#define|$)", _text, re.S)[1]
+    body = re.search(rf"#define TEL_{upper}\(F, N\)(.*?)(?=#define|$)", _text, re.S)[1]
     found, offset = [], 0
-    for dtype, name, unit, meaning in _FIELD.findall(body):
-        found.append((name, dtype, offset, unit, "".join(re.findall(r'"([^"]*)"', meaning))))
+    for kind, dtype, name, unit, meaning in _FIELD.findall(body):
+        text = "".join(re.findall(r'"([^"]*)"', meaning))
+        found.append((name, dtype, offset, unit, text, kind == "N"))
         offset += np.dtype(dtype).itemsize
     return found
 
@@ -47,7 +48,10 @@ def values(unit):
 
 def field_json(field):
     """A field as the schema in a header has it."""
-    found = dict(zip(("name", "dtype", "offset", "unit", "meaning"), field, strict=True))
+    *described, nullable = field
+    found = dict(zip(("name", "dtype", "offset", "unit", "meaning"), described, strict=True))
+    if nullable:
+        found["unknown"] = int(np.iinfo(found["dtype"]).max)
     named = values(found["unit"])
     return {**found, "values": named} if named else found
 
@@ -72,7 +76,7 @@ def write_ring(path, stream, records, *, lost=0, gaps=0, closed=True, seed=1, ut
     number = [name for name, *_ in STREAMS].index(stream)
     page = bytearray(HEADER_SIZE)
     struct.pack_into(
-        "<8sIHHIIQQQQQQ32sIIII", page, 0, b"WEIRTEL1", 0x01020304, 2, HEADER_SIZE,
+        "<8sIHHIIQQQQQQ32sIIII", page, 0, b"WEIRTEL1", 0x01020304, 3, HEADER_SIZE,
         records.dtype.itemsize, number, 0, 0, 0, utc, seed, 0, b"", 1, SCHEMA_OFFSET,
         len(schema), 0,
     )  # fmt: skip

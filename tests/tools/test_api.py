@@ -2,10 +2,12 @@
 """The Python API: what weir.open and weir.run give, and that it is no copy."""
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
+import matplotlib as mpl
 import numpy as np
 import polars as pl
 import pytest
@@ -13,6 +15,7 @@ import synthetic
 import weir
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.figure import Figure
 from weir.analysis import percentiles
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -146,6 +149,35 @@ def test_a_run_that_cannot_be_says_why(tmp_path, weir_sim):
         weir.run(tmp_path / "x.yaml", out=tmp_path / "out", overrides={"flows.0.count": "many"})
 
 
+def test_a_config_may_be_a_dict(tmp_path, weir_sim, monkeypatch):
+    """And the command that the manifest has runs the same again."""
+    monkeypatch.setenv("WEIR_COMMAND", "")
+    config = {
+        "seed": 3,
+        "duration": "1s",
+        "paths": {
+            "forward": [
+                {"link": {"rate": "10Mbit", "queue": {"fifo": {"limit": "30p"}}}},
+                {"delay": {"delay": "5ms"}},
+            ],
+            "reverse": [{"delay": {"delay": "5ms"}}],
+        },
+        "flows": [{"count": 2, "cc": "cubic", "tlp": False}],
+        "telemetry": {"level": 1, "interval": "100ms"},
+    }
+    run = weir.run(config, out=tmp_path / "a", overrides={"flows.0.count": 1})
+    assert run.config["flows"][0]["tlp"] == "no"
+    assert run.config["flows"][0]["count"] == "1"
+    assert run.summary["ledger"]["balanced"]
+    command = shlex.split(run.manifest["command"])
+    assert command[:3] == ["weir", "run", str(tmp_path / "a" / "config.yaml")]
+    repeated = weir.run(command[2], out=tmp_path / "b")
+    assert repeated.summary["digest"] == run.summary["digest"]
+    config["paths"]["forward"][0]["link"]["rate"] = "10Mbitt"
+    with pytest.raises(weir.UserError, match="10Mbitt"):
+        weir.run(config, out=tmp_path / "c")
+
+
 def test_overrides_are_written_as_the_config_is(tmp_path, weir_sim):
     (tmp_path / "x.yaml").write_text(CONFIG)
     overrides = {
@@ -197,17 +229,20 @@ def test_percentiles_per_flow(recorded):
         mine = dequeued & (recorded.packets["flow_id"] == flow)
         assert records == mine.sum() > 0
         assert p99 == weir.metrics.percentile(recorded.packets["sojourn_ns"][mine], 99)
-    with pytest.raises(weir.UserError, match="u1, u2 or u4"):
-        recorded.packets.percentile("ts_ns", 50)
+    with pytest.raises(weir.UserError, match="is not below"):
+        recorded.packets.percentile("flow_id", 50, by="ts_ns")
+    with pytest.raises(weir.UserError, match="need whole numbers"):
+        recorded.interval.percentile("cwnd_segs", 50)
 
 
-values = st.one_of(st.integers(0, 5), st.integers(0, 2**32 - 1), st.sampled_from([255, 256, 257]))
+values = st.one_of(st.integers(0, 5), st.integers(0, 2**42 - 1), st.sampled_from([255, 256, 257]))
 pairs = st.lists(st.tuples(st.sampled_from([0, 1, 7, 70_000]), values), max_size=60)
 
 
+@pytest.mark.slow
 @given(pairs=pairs, p=st.sampled_from([0, 1, 33, 50, 99, 99.9, 100]), held=st.sampled_from([3, 99]))
 def test_percentiles_are_exact(pairs, p, held):
-    array = np.array(pairs, np.uint32).reshape(-1, 2)
+    array = np.array(pairs, np.uint64).reshape(-1, 2)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(percentiles, "_HELD", held)
         keys, counts, found = percentiles.percentile_by(
@@ -226,6 +261,9 @@ def test_percentiles_have_limits():
     key = np.array([percentiles.KEYS_MAX], np.uint32)
     with pytest.raises(ValueError, match="not below"):
         percentiles.percentile_by(lambda: [(key, key)], 50)
+    long = np.array([2**42], np.uint64)
+    with pytest.raises(ValueError, match="not below"):
+        percentiles.percentile_by(lambda: [(key - 1, long)], 50)
 
 
 def test_importing_is_light():
@@ -236,3 +274,63 @@ def test_importing_is_light():
     assert all(getattr(weir, name) is not None for name in weir.__all__)
     with pytest.raises(AttributeError):
         _ = weir.no_such_name
+
+
+def test_a_run_is_shown_in_three_lines_and_as_tables(made):
+    """Its repr had 23,000 characters."""
+    lines = repr(made).splitlines()
+    assert len(lines) == 3
+    assert len(repr(made)) < 500
+    assert lines[0].startswith(
+        f"<Run {made.path}: '4 synthetic flows', weir-sim, 20.0 s; ok: every"
+    )
+    assert "goodput" in lines[1]
+    assert lines[2] == "  streams: packets, interval, links, events>"
+    shown = made._repr_html_()
+    assert '<td class="l">copa</td>' in shown
+    assert "4 synthetic flows" in shown
+    assert "<html" not in shown
+
+
+def test_dir_shows_what_is_ours():
+    assert dir(weir) == sorted([*weir.__all__, "__version__"])
+    for module, name in ((weir.metrics, "jfi"), (weir.figures, "rtt")):
+        shown = dir(module)
+        assert name in shown
+        assert not {"np", "pl", "Any", "annotations", "units", "Floats"} & set(shown)
+        assert all(getattr(module, each).__module__ == module.__name__ for each in shown)
+
+
+def test_the_package_says_that_it_has_types():
+    assert (Path(weir.__file__).parent / "py.typed").exists()
+
+
+def test_a_run_draws_its_figures_and_into_axes_of_the_user(made):
+    before = dict(mpl.rcParams)
+    figure = made.plot("rtt")
+    own = Figure()
+    above, below = own.subplots(2)
+    assert made.plot("rtt", ax=above) is own
+    assert dict(mpl.rcParams) == before  # the user's own look stays
+    (panel,) = figure.axes
+    assert above.get_ylabel() == panel.get_ylabel() == "RTT (ms)"
+    assert above.get_ylim() == panel.get_ylim()
+    labels = above.get_legend_handles_labels()[1]
+    assert labels[:2] == ["flow 0", "flow 1"]
+    for mine, theirs in zip(above.lines, panel.lines, strict=True):
+        np.testing.assert_array_equal(mine.get_ydata(), theirs.get_ydata())
+        assert mine.get_color() == theirs.get_color()
+        assert mine.get_transform().contains_branch(above.transAxes) == (
+            theirs.get_transform().contains_branch(panel.transAxes)
+        )
+    assert made.plot("goodput", ax=below) is own
+    assert len(below.collections) == 4
+    assert below.get_ylim() == made.plot("goodput").axes[0].get_ylim()
+    own.draw_without_rendering()
+    with pytest.raises(
+        weir.UserError, match="'queue' has 2 panels: give as many axes in ax, not 1"
+    ):
+        made.plot("queue", ax=above)
+    made.plot("queue", ax=own.subplots(1, 2))
+    with pytest.raises(weir.UserError, match="there is no figure 'nothing'"):
+        made.plot("nothing")

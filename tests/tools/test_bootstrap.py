@@ -327,3 +327,62 @@ def test_probes():
     assert not bootstrap.Need("x", "command no-such-command").met()
     assert bootstrap.Need("x", "file etc/pass*").met()
     assert not bootstrap.Need("x", "file etc/no-such-file").met()
+
+
+# What the installers write when an index does not answer, and the host that is named.
+UNREACHABLE = [
+    (
+        "WARNING: Retrying after connection broken by 'NewConnectionError(\"HTTPSConnection("
+        "host='index.example', port=443): Failed to establish a new connection\")': /simple/numpy/",
+        " (index.example)",
+    ),
+    ("W: Failed to fetch http://mirror.example/debian/dists/x  Temporary failure resolving "
+     "'mirror.example'", " (mirror.example)"),
+    ("npm error code ENOTFOUND", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "host"), UNREACHABLE)
+def test_an_index_that_cannot_be_reached_is_the_cause(tmp_path, line, host):
+    """pip ends with "No matching distribution", apt-get with "Unable to locate package"."""
+    log = tmp_path / "log"
+    log.write_text(f"{line}\nERROR: No matching distribution found for numpy==1.0\n")
+    assert bootstrap.last_error(log) == (
+        f"the package index{host} cannot be reached: is there a network, or a proxy?"
+    )
+
+
+def test_apt_names_an_index_that_it_only_warned_of(tmp_path, monkeypatch):
+    apt = tmp_path / "apt-get"
+    apt.write_text(
+        '#!/bin/sh\n[ $1 = update ] && echo "W: Failed to fetch http://mirror.example/x  Could not'
+        ' connect to mirror.example:80" && exit 0\n'
+        "echo 'E: Unable to locate package check'\nexit 100\n"
+    )
+    apt.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(bootstrap.os, "geteuid", lambda: 0)
+    why = bootstrap.apt(["check"], tmp_path / "build")
+    assert why.startswith("the package index (mirror.example) cannot be reached")
+
+
+def test_a_long_step_says_what_it_does_at_a_terminal(tmp_path):
+    """A minute of silence at the first start looks like a hang."""
+    code = (
+        "import pathlib, sys; sys.path.insert(0, sys.argv[1]); import bootstrap\n"
+        "bootstrap.TICK_S = 0.05\n"
+        "go = 'echo Compiling widgets; while [ ! -e ' + sys.argv[2] + ' ]; do sleep 0.05; done'\n"
+        "print(bootstrap.logged(['sh', '-c', go], pathlib.Path(sys.argv[2] + '.log')))\n"
+    )
+    done, modules = tmp_path / "done", str(ROOT / "tools/src/weir")
+    ours, theirs = os.openpty()
+    argv = [sys.executable, "-c", code, modules, str(done)]
+    process = subprocess.Popen(argv, stderr=theirs, stdout=subprocess.PIPE, text=True)
+    os.close(theirs)
+    shown = ""
+    while "Compiling widgets" not in shown:
+        shown += os.read(ours, 4096).decode()
+    done.touch()
+    assert process.communicate(timeout=60)[0] == "0\n"
+    os.close(ours)
+    assert re.search(r"\r.*\d s  Compiling widgets", shown)

@@ -10,6 +10,9 @@ from playwright.sync_api import sync_playwright
 from synthetic import make_run
 from weir.analysis import folder
 from weir.report import comparison, page
+from weir.study import papers_page
+
+pytestmark = pytest.mark.slow  # each starts a browser
 
 WIDTHS = (1280, 390)
 DRAWN = "() => [...document.querySelectorAll('.panel')].every(p => p.classList.contains('drawn'))"
@@ -81,7 +84,6 @@ def test_every_figure_is_drawn_and_fits_the_screen(opened, report, width):
     assert not shown.locator("figure:has(.panel) .static").first.is_visible()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("width", WIDTHS)
 def test_runs_side_by_side(opened, report, tmp_path, width):
     other = make_run(tmp_path / "other", rate_bps=2e8, seconds=10)
@@ -173,6 +175,19 @@ def test_pointer_and_keys_show_values(opened, report):
     )
 
 
+def test_over_a_stack_the_total_is_shown(opened, report):
+    shown = opened(report)
+    panel = shown.locator(".panel").first
+    panel.scroll_into_view_if_needed()
+    panel.press("ArrowRight")
+    said = panel.locator("output").text_content()
+    found = dict(re.findall(r"(total|[ab], flow \d|link, \S+ \S+) ([\d.]+)", said))
+    total = float(found.pop("total"))
+    flows = [float(value) for name, value in found.items() if "flow" in name]
+    assert len(flows) == 4
+    assert total == pytest.approx(sum(flows), rel=0.01)
+
+
 def test_a_finger_on_a_chart_scrolls_the_page(opened, report):
     shown = opened(report, 390, has_touch=True, is_mobile=True)
     assert shown.evaluate("matchMedia('(pointer: coarse)').matches")
@@ -211,3 +226,68 @@ def test_without_a_script_the_figures_are_svg(chromium, report):
     assert all(box.is_visible() for box in shown.locator("figure .static").all())
     assert not shown.locator(".panel").first.is_visible()
     context.close()
+
+
+A4_PX = 672  # between the margins of page.css: 210 mm less 2 × 16 mm, at 96 px per inch
+SEEN_TABLES = """() => [...document.querySelectorAll('table')]
+.filter(t => t.offsetWidth > 0).map(t => ({
+  right: Math.max(...[...t.querySelectorAll('th, td')].map(c => c.getBoundingClientRect().right)),
+  names: [...t.querySelectorAll('thead th')].map(c => c.textContent),
+  rows: t.querySelectorAll('tbody tr').length,
+  type: parseFloat(getComputedStyle(t).fontSize),
+  whole: getComputedStyle(t).breakInside,
+}))"""
+
+
+def test_no_column_is_cut_in_print(opened, tmp_path):
+    """Of eight runs, three were printed."""
+    loaded = [folder.load(make_run(tmp_path / f"{c}-{c * 14}", seconds=3)) for c in "abcdefgh"]
+    shown = opened(comparison.write(comparison.read(loaded), tmp_path / "c.html"))
+    shown.set_viewport_size({"width": A4_PX, "height": 900})
+    on_screen = shown.evaluate(SEEN_TABLES)
+    shown.emulate_media(media="print")
+    printed = shown.evaluate(SEEN_TABLES)
+    assert max(table["right"] for table in printed) <= A4_PX
+    assert min(table["type"] for table in printed) >= 6.5 * 96 / 72 - 0.1  # points
+    numbers = [table for table in printed if table["rows"] == on_screen[0]["rows"]]
+    assert len(numbers) > 1  # too wide for one page
+    assert {table["names"][0] for table in numbers} == {""}  # each has the names of its rows
+    assert [n for table in numbers for n in table["names"][1:]] == on_screen[0]["names"][1:]
+
+
+def test_the_pages_of_studies_fit_paper_and_phone(opened, tmp_path):
+    plan = papers_page.plan(True, tmp_path)
+    tested = [papers_page.Tested(one, one.published) for one in plan.statements]
+    path, _ = papers_page.write(plan, tested, {})
+    shown = opened(path, 390)
+    table = shown.locator(".scroll").first
+    name = table.locator("tbody td").first
+    left = name.bounding_box()["x"]
+    assert name.bounding_box()["width"] < 0.45 * 390  # room for the other columns
+    table.evaluate("t => t.scrollLeft = 300")
+    assert name.bounding_box()["x"] == pytest.approx(left)
+    shown.set_viewport_size({"width": A4_PX, "height": 900})
+    shown.emulate_media(media="print")
+    (printed,) = shown.evaluate(SEEN_TABLES)
+    assert printed["right"] <= A4_PX
+    assert printed["whole"] == "auto"  # else all of it goes to the second page
+
+
+def test_how_a_run_ended_is_on_top_and_coloured(opened, report, tmp_path):
+    def colour(path):
+        shown = opened(path)
+        status = shown.locator("header .status")
+        assert status.bounding_box()["y"] < shown.locator("dl").bounding_box()["y"]
+        said = status.evaluate("e => getComputedStyle(e).color")
+        return status.text_content(), [int(part) for part in re.findall(r"\d+", said)[:3]]
+
+    text, (red, green, _) = colour(report)
+    assert text == "ok: every packet is accounted for"
+    assert green > red
+    run = make_run(tmp_path / "run", seconds=5)
+    known = json.loads((run / "summary.json").read_text())
+    known["ledger"]["balanced"] = False
+    (run / "summary.json").write_text(json.dumps(known))
+    text, (red, green, _) = colour(page.write(folder.load(run)))
+    assert text == "The ledger is not balanced: packets are missing from it."
+    assert red > green

@@ -140,6 +140,7 @@ def test_a_scheduler_that_is_not_there_is_one_sentence(config, tmp_path, monkeyp
             run_cells([cell(config, 1)], tmp_path / "out", scheduler=address)
 
 
+@pytest.mark.slow
 def test_two_batches_do_not_share_a_folder_and_ctrl_c_ends_the_cells(config, tmp_path):
     """A cell of hours is interrupted as a terminal does it: the whole process group at once."""
     out = tmp_path / "out"

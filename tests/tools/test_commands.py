@@ -140,6 +140,7 @@ def test_json_of_a_run(weir, programs, tmp_path):
     assert str(out) in done.err
 
 
+@pytest.mark.slow
 def test_json_of_the_list_of_figures(weir, tmp_path):
     run = make_run(tmp_path / "run")
     figures = json.loads(weir("plot", run, "--json").out)
@@ -148,6 +149,7 @@ def test_json_of_the_list_of_figures(weir, tmp_path):
     assert all(figure["name"] in shown for figure in figures)
 
 
+@pytest.mark.slow
 def test_exit_statuses_are_those_of_the_table(weir, programs, tmp_path):
     shown = weir("--help").out
     readme = (ROOT / "README.md").read_text()
@@ -227,6 +229,7 @@ def bash(build, tmp_path_factory):
     return offer
 
 
+@pytest.mark.slow
 def test_bash_completes(bash):
     assert bash("weir", "re") == ["reproduce", "report", "replay"]
     assert bash("weir", "pcap", "") == ["analyze", "flows", "compare"]
@@ -240,6 +243,13 @@ def test_bash_completes(bash):
     assert bash("weir", "reproduce", "e") == ["edgescale"]
     assert bash("weir", "export", "runs/mine", "--to", "p") == ["parquet", "pcapng"]
     assert "measure" in bash("weir", "ctl", "")
+    assert bash("weir", "export", "runs/mine", "--to", "csv", "--stream", "in") == ["interval"]
+    assert "rtt" in bash("weir", "plot", "runs/mine", "--figure", "rt")
+    experiment = ROOT / "configs/quickstart.yaml"
+    assert bash("weir", "run", str(experiment), "-o", "paths.forward.link.ra") == [
+        "paths.forward.link.rate="
+    ]
+    assert "flows.0.count=" in bash("weir", "run", str(experiment), "-o", "flows.0.c")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -270,7 +280,9 @@ def test_the_examples_of_run_are_configs(weir, build):
 
 def test_progress_has_an_estimate():
     now = {"virtual_s": 2.0, "wall_s": 4.0, "duration_s": 10.0}
-    assert runner.times(now).endswith("about 16.0 s left")
+    assert runner.times(now).endswith("about 16 s left")
+    assert runner.left(60.0, 1.0, 11.0) == ["about 10 min left"]
+    assert runner.left(1.0, 1.0, 1.5) == ["about 1 s left"]  # not 500 ms
     assert "left" not in runner.times(now | {"wall_s": 0.1})
     assert "left" not in runner.times(now | {"virtual_s": 10.0})
 

@@ -5,11 +5,14 @@ import json
 import re
 import struct
 
+import numpy as np
+import polars as pl
 import pytest
 from synthetic import make_run
 from weir import units
 from weir.analysis import folder
-from weir.report import comparison, data, sections
+from weir.errors import UserError
+from weir.report import comparison, data, pairing, paper, sections
 
 
 def runs(tmp_path, *rates, **options):
@@ -131,6 +134,7 @@ def test_a_figure_of_records_that_cannot_be_read_says_why(weir, tmp_path):
     assert weir("plot", run).err.splitlines() == notes
 
 
+@pytest.mark.slow
 def test_every_figure_of_the_report_can_be_named(weir, tmp_path):
     (run,) = runs(tmp_path, 1e8, level=3)
     names = [drawn.name for drawn in sections.draw(data.read(folder.load(run)))]
@@ -142,7 +146,129 @@ def test_every_figure_of_the_report_can_be_named(weir, tmp_path):
     assert weir("plot", run, "--figure", "rtt", "--out", "x.gif").status == 2
 
 
+@pytest.mark.slow
 def test_a_figure_of_several_runs(weir, tmp_path):
     paths = runs(tmp_path, 1e8, 2e8)
     assert weir("plot", *paths, "--figure", "tradeoff").out == "tradeoff.pdf\n"
     assert (tmp_path / "tradeoff.pdf").stat().st_size > 5000
+
+
+def groups_of(*named):
+    return {"groups": [{"name": n, "cc": c, "goodput_bps": b} for n, c, b in named]}
+
+
+@pytest.mark.parametrize(
+    ("reports", "beside"),
+    [
+        # By name, wherever they stand.
+        (
+            [[("", "cubic"), ("", "bbr")], [("", "bbr"), ("", "cubic")]],
+            {"cubic": [0, 1], "bbr": [1, 0]},
+        ),
+        ([[("x", "cubic")], [("y", "cubic"), ("x", "bbr")]], {"x": [0, 1], "y": [None, 0]}),
+        # Those that are like none: by their order.
+        ([[("", "cubic")], [("", "bbr")], [("", "bbr")]], {"cubic / bbr": [0, 0, 0]}),
+        (
+            [[("", "cubic"), ("", "bbr")], [("", "vegas"), ("", "bbr")]],
+            {"cubic / vegas": [0, 0], "bbr": [1, 1]},
+        ),
+        # Of several with one name the first with the first.
+        (
+            [[("", "bbr"), ("", "copa"), ("", "copa")], [("", "copa"), ("", "copa")]],
+            {"bbr": [0, None], "copa (1)": [1, 0], "copa (2)": [2, 1]},
+        ),
+        (
+            [[("", "cubic"), ("b", "bbr")], [], [("b", "bbr")]],
+            {"cubic": [0, None, None], "b": [1, None, 0]},
+        ),
+    ],
+)
+def test_groups_stand_beside_those_of_their_name_or_control(reports, beside):
+    summaries = [groups_of(*((*group, 1.0) for group in each)) for each in reports]
+    assert {pair.label: pair.groups for pair in pairing.pairs(summaries)} == beside
+
+
+def test_runs_with_other_controls_or_another_order_are_compared(tmp_path):
+    """A run of CUBIC and one of BBR had dashes for each other's numbers."""
+    one = make_run(tmp_path / "one", groups=(("", "cubic", 2),), seconds=5)
+    other = make_run(tmp_path / "other", groups=(("", "bbr", 2),), seconds=5)
+    change(other, lambda s: s["groups"][0].update(rtt_mean_ns=31.3e6))
+    compared = comparison.read([folder.load(one), folder.load(other)])
+    rows = {row[0]: row[1:] for row in comparison.differences(compared).rows}
+    assert rows["mean RTT, cubic / bbr"] == ["21.3 ms", "31.3 ms", "+10.0 ms (+46.9 %)"]
+
+
+def test_configs_of_another_order_differ_in_what_differs(tmp_path):
+    found = []
+    for name, flows in (
+        ("a", "[{cc: cubic}, {cc: bbr}]"),
+        ("b", "[{cc: bbr}, {cc: cubic, mss: 9kB}]"),
+    ):
+        ccs = re.findall(r"cc: (\w+)", flows)
+        run = make_run(tmp_path / name, groups=[("", cc, 1) for cc in ccs], seconds=5)
+        (run / "config.yaml").write_text(f"flows: {flows}\n")
+        found.append(folder.load(run))
+    config = comparison.configs(comparison.read(found))
+    assert config.rows == [["flows.cubic.mss", "–", "9kB"]]
+
+
+@pytest.mark.slow
+def test_a_figure_for_a_paper_is_set_as_asked(weir, tmp_path):
+    paths = runs(tmp_path, 1e8, 2e8)
+    wanted = ("--figure", "goodput", "--out", "g.svg")
+    labels = ("--label", "FIFO, 100", "--label", "FIFO, 200")
+    done = weir("plot", *paths, *wanted, *labels, "--xlim", "1,3", "--ylim", "5,", "--height", 2.5)
+    assert done.status == 0, done.err
+    svg = (tmp_path / "g.svg").read_text()
+    assert "FIFO, 100" in svg
+    assert "A: r0" not in svg
+    assert float(re.search(r'height="([\d.]+)pt"', svg)[1]) == pytest.approx(2.5 * 72)
+    ticks = [float(t) for t in re.findall(r">(\d\.\d+)</text>", svg)]
+    assert (min(ticks), max(ticks)) == (1.0, 3.0)
+    done = weir("plot", *paths, *wanted, "--xlim", "3,1")
+    assert done.status == 2
+    assert done.err == "weir: '3,1': an axis goes from the smaller number to the larger\n"
+
+
+def test_what_a_figure_cannot_be_is_said(tmp_path):
+    read = [data.read(folder.load(path)) for path in runs(tmp_path, 1e8)]
+    (figure,) = (one.figure for one in sections.draw(read[0]) if one.name == "queue")
+    twice = paper.Shape(xlim=[(0, 1), (0, 2)], ylim=[(None, 5)])
+    paper.set_limits(figure, twice)
+    assert [panel.get_xlim() for panel in figure.axes] == [(0, 1), (0, 2)]
+    assert [panel.get_ylim() for panel in figure.axes] == [(0, 5), (0, 5)]
+    for attempt, said in (
+        (lambda: paper.limits("5"), "two numbers such as 0,10, or one: 5,"),
+        (lambda: paper.limits("a,5"), "two numbers such as 0,10, or one: 5,"),
+        (lambda: paper.set_limits(figure, paper.Shape(xlim=[(0, 1)] * 3)), "given 3 times"),
+        (lambda: data.relabelled(read[0], ["x", "y"]), "the run has 1 groups of flows"),
+        (lambda: comparison.relabelled([], ["x"]), "given 1 times for 0 runs"),
+    ):
+        with pytest.raises(UserError, match=said):
+            attempt()
+    assert data.relabelled(read[0], ["mine"]).scene.groups[0].label == "mine"
+
+
+@pytest.mark.slow
+def test_a_figures_data_as_csv(weir, tmp_path):
+    (run,) = runs(tmp_path, 1e8)
+    assert weir("plot", run, "--figure", "throughput", "--out", "g.csv").status == 0  # its old name
+    found = pl.read_csv(tmp_path / "g.csv")
+    assert found.columns == ["panel", "x_axis", "y_axis", "line", "x", "y"]
+    flows = found.filter(pl.col("line") == "flow 0")
+    recorded = data.read(folder.load(run)).flows.rated.filter(pl.col("flow_id") == 0)
+    assert set(found["y_axis"]) == {"goodput, stacked (Mbit/s)"}
+    np.testing.assert_allclose(flows["x"], recorded["time_s"])
+    np.testing.assert_allclose(flows["y"] * 1e6, recorded["goodput_bps"], atol=10)
+    assert weir("plot", run, "--figure", "shares", "--out", "s.csv").status == 0
+    bars = pl.read_csv(tmp_path / "s.csv")
+    each = data.read(folder.load(run)).flows.each.sort("flow_id")["goodput_bps"]
+    ends = [bars.filter(pl.col("line") == f"flow {n}, to")["x"][0] for n in range(4)]
+    np.testing.assert_allclose(ends, each / each.mean())
+
+
+def test_the_figure_of_goodput_has_that_name(weir, tmp_path):
+    (run,) = runs(tmp_path, 1e8)
+    drawn = {one.name: one.caption for one in sections.draw(data.read(folder.load(run)))}
+    assert drawn["goodput"].startswith("Goodput over time.")
+    assert "throughput" not in drawn

@@ -14,6 +14,7 @@ import pyarrow.parquet
 import pytest
 import synthetic
 import weir
+from weir.export import qlog
 
 CONFIG = """\
 seed: 3
@@ -120,10 +121,25 @@ def test_tables_read_back_equal(run, tmp_path, to):
             meta = pyarrow.parquet.read_metadata(file)
             assert meta.num_rows == 0 or meta.row_group(0).column(0).compression == "ZSTD"
         else:
-            assert file.read_bytes()[:4] == b"\x28\xb5\x2f\xfd"
+            assert file.name == f"{stream}.csv"  # a spreadsheet opens it
+            assert file.read_text().startswith(f"{frame.columns[0]},") or '"' in file.read_text()
             assert pl.read_csv(file, schema=frame.schema).equals(frame)
 
 
+def test_csv_is_compressed_if_asked(run, tmp_path, weir):
+    plain = (tmp_path / "plain", tmp_path / "packed")
+    for out, options in zip(plain, ((), ("--compress",)), strict=True):
+        done = weir("export", run.path, "--to", "csv", "--stream", "cc", "--out", out, *options)
+        assert done.status == 0, done.err
+    packed = tmp_path / "packed/cc.csv.zst"
+    assert packed.read_bytes()[:4] == b"\x28\xb5\x2f\xfd"
+    assert pl.read_csv(packed).equals(pl.read_csv(tmp_path / "plain/cc.csv"))
+    refused = weir("export", run.path, "--to", "parquet", "--compress")
+    assert refused.status == 2
+    assert "--compress is for CSV" in refused.err
+
+
+@pytest.mark.slow
 def test_chosen_streams_and_flows(run, tmp_path, weir):  # the command, not the module
     done = weir(
         "export", run.path, "--to", "parquet", "--out", tmp_path, "--stream", "cc", "--flow", 1
@@ -153,11 +169,37 @@ def events_of(file):
     return header, events
 
 
+def events_of_all(files):
+    """The events of some flows' files, by time."""
+    found = [event for file in files for event in events_of(file)[1]]
+    return sorted(found, key=lambda event: event["time"])
+
+
+def test_qlog_is_a_file_for_each_flow(run, tmp_path):
+    """A trace is of one connection: tools that read it take a file for one."""
+    files = weir.export.write(run, "qlog", tmp_path)
+    flows = sorted({int(flow) for flow in run.flows["flow_id"]})
+    assert [file.name for file in files] == [f"flow-{flow}.sqlog" for flow in flows]
+    assert sorted(tmp_path.iterdir()) == sorted(files)
+    for flow, file in zip(flows, files, strict=True):
+        header, events = events_of(file)
+        jsonschema.validate(header, HEADER)
+        assert header["title"].endswith(f", flow {flow}")
+        assert {event["group_id"] for event in events} == {f"flow {flow}"}
+        times = [event["time"] for event in events]
+        assert times == sorted(times)
+
+
+def test_qlog_of_more_flows_than_files_may_be_open(run, tmp_path, monkeypatch):
+    whole = [file.read_text() for file in weir.export.write(run, "qlog", tmp_path / "a")]
+    monkeypatch.setattr(qlog, "OPEN_MAX", 1)
+    assert [file.read_text() for file in weir.export.write(run, "qlog", tmp_path / "b")] == whole
+
+
 def test_qlog_keeps_to_its_schema(run, tmp_path):
-    (file,) = weir.export.write(run, "qlog", tmp_path)
-    assert file.suffix == ".sqlog", "by which qvis knows JSON-SEQ"
-    header, events = events_of(file)
-    jsonschema.validate(header, HEADER)
+    files = weir.export.write(run, "qlog", tmp_path)
+    assert {file.suffix for file in files} == {".sqlog"}, "by which qvis knows JSON-SEQ"
+    events = events_of_all(files)
     for name, schema in DATA.items():
         mine = [event["data"] for event in events if event["name"] == name]
         assert mine, name
@@ -167,13 +209,10 @@ def test_qlog_keeps_to_its_schema(run, tmp_path):
         if event["name"] not in DATA:
             assert event["name"].startswith("weir:")
             jsonschema.validate(event["data"], OWN)
-    times = [event["time"] for event in events]
-    assert times == sorted(times)
 
 
 def test_qlog_says_what_was_recorded(run, tmp_path):
-    (file,) = weir.export.write(run, "qlog", tmp_path)
-    events = events_of(file)[1]
+    events = events_of_all(weir.export.write(run, "qlog", tmp_path))
     named = Counter(event["name"] for event in events)
     forward = run.summary["ledger"]["paths"]["forward"]
     assert named["transport:packet_sent"] == forward["in"]["pkts"]
@@ -192,8 +231,7 @@ def test_qlog_says_what_was_recorded(run, tmp_path):
 
 def test_qlog_of_level_1_has_the_intervals(tmp_path):
     made = weir.open(synthetic.make_run(tmp_path / "run"))
-    header, events = events_of(weir.export.write(made, "qlog", tmp_path)[0])
-    jsonschema.validate(header, HEADER)
+    events = events_of_all(weir.export.write(made, "qlog", tmp_path))
     metrics = [event["data"] for event in events if event["name"] == "recovery:metrics_updated"]
     assert len(metrics) == len(made.interval)
     jsonschema.validate(metrics[0], DATA["recovery:metrics_updated"])

@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 from weir import summary
 from weir.analysis import folder
+from weir.analysis.ring import open_ring
 from weir.report import page
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,7 +24,7 @@ RECORDS = {
 }  # fmt: skip
 
 
-@pytest.fixture(params=["format-1"])
+@pytest.fixture(params=["format-1", "format-2"])
 def old(request, tmp_path):
     with tarfile.open(DATA / f"{request.param}.tar.gz") as archive:
         archive.extractall(tmp_path, filter="data")
@@ -44,13 +45,31 @@ def test_every_stream_of_an_older_run_opens_and_is_exported(old, tmp_path):
 
 def test_window_reductions_are_found_under_their_older_name(old):
     run = folder.load(old)
-    assert '"halvings"' in (old / "summary.json").read_text()
+    older = '"halvings"' in (old / "summary.json").read_text()
+    assert older == (old.name == "format-1")
     total = int(run.frame("interval")["cwnd_reductions"].sum())
     assert total == int(run.frame("flows")["cwnd_reductions"].sum()) > 0
     column = summary.GROUP_COLUMNS.index("window reductions")
     assert sum(int(row[column]) for row in summary.group_rows(run.summary)) > 0
 
 
+def test_a_time_that_had_no_room_is_not_known(old):
+    """Formats 1 and 2 had 32 bits for times: 2^32-1 ns, 4.29 s, stood for that and all beyond."""
+    path = old / "packets.ring"
+    ring = open_ring(path)
+    field = next(f for f in ring.schema.fields if f.name == "sojourn_ns")
+    assert field.dtype == "<u4"
+    with path.open("r+b") as file:
+        file.seek(4096 + field.offset)
+        file.write(b"\xff" * 4)
+    run = folder.load(old)
+    assert run.frame("packets")["sojourn_ns"].null_count() == 1
+    assert run.frame("packets")["sojourn_ns"][0] is None
+    assert run.packets.to_arrow()["sojourn_ns"].null_count == 1
+    assert run.frame("interval")["rtt_max_ns"].null_count() == 0
+
+
+@pytest.mark.slow
 def test_an_older_run_is_reported(old):
     text = page.write(folder.load(old)).read_text()
     for words in (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""weir init: three answers make a config that runs; nothing is lost, Ctrl-C leaves nothing."""
+"""weir init: a few answers make a config that runs; nothing is lost, Ctrl-C leaves nothing."""
 
 import contextlib
 import json
@@ -86,7 +86,10 @@ def test_a_file_is_replaced_only_if_asked(weir, build_env, tmp_path):
         ("--rate", "10Gbitt", "rate: '10Gbitt' is not a rate such as 10Gbit"),
         ("--rate", "1bit", "rate: 1bit is not 0 or in [1kbit, 1Tbit]"),
         ("--rate", "1Mbit}", "rate: '1Mbit}' is not a number with a unit"),
-        ("--duration", "5", "duration: '5' is not a time such as 20ms"),
+        ("--duration", "5x", "duration: '5x' is not a time such as 20ms"),
+        ("--rtt", "20", "rtt: '20' is not a time such as 20ms"),
+        ("--buffer", "3", "limit: '3' is not a limit such as 375MB, 1000pkt, 50ms or 1BDP"),
+        ("--rate", "10MB/s", "rate: '10MB/s' is not a rate such as 10Gbit"),
         ("--flows", "2 cupa", "'2 cupa' is not a number and one of copa, "),
         ("--flows", "", "'' is not a number and one of copa, "),
         ("--flows", "0 copa", "count: 0 is not in [1, 1000000]"),
@@ -135,13 +138,61 @@ class Asked:
         os.write(self.ours, text.encode() + b"\n")
 
 
-def test_it_asks_three_questions(build_env, tmp_path):
+# What people write, and what the config has for it.
+WRITTEN = [
+    ("--rate", "50Mbps", "rate", "50Mbit"),
+    ("--rate", "100mbit", "rate", "100Mbit"),
+    ("--rate", "10Mb/s", "rate", "10Mbit"),
+    ("--rate", "1 Gbps", "rate", "1Gbit"),
+    ("--rate", "10M", "rate", "10Mbit"),
+    ("--duration", "30", "duration", "30s"),
+    ("--duration", "1 minute", "duration", "60s"),
+    ("--rtt", "50 milliseconds", "delay", "25ms"),
+    ("--buffer", "100 packets", "limit", "100pkt"),
+    ("--flows", "3 Reno", "cc", "newreno"),
+    ("--flows", "1x BBR and 2 copa flows", "cc", "bbr"),
+]
+
+
+@pytest.mark.parametrize(("flag", "text", "key", "value"), WRITTEN)
+def test_it_takes_what_people_write(weir, build_env, tmp_path, flag, text, key, value):
+    done = weir("init", "mine.yaml", *FLAGS, flag, text, env=build_env)
+    assert (done.status, done.err) == (0, "")
+    config = yaml.safe_load((tmp_path / "mine.yaml").read_text())
+    link, delay = config["paths"]["forward"]
+    found = {
+        "rate": link["link"]["rate"],
+        "limit": link["link"]["queue"]["fifo"]["limit"],
+        "delay": delay["delay"]["delay"],
+        "duration": config["duration"],
+        "cc": config["flows"][0]["cc"],
+    }
+    assert found[key] == value
+
+
+def test_it_says_what_was_typed(weir, build_env, tmp_path):
+    """A clone has no `weir` on its PATH."""
+    typed = {**build_env, "WEIR_COMMAND": "../clone/tools/weir init mine.yaml"}
+    done = weir("init", "mine.yaml", *FLAGS, env=typed)
+    assert done.out == "mine.yaml is written; next: ../clone/tools/weir run mine.yaml\n"
+    text = (tmp_path / "mine.yaml").read_text()
+    assert "#   ../clone/tools/weir run mine.yaml -o seed=2 " in text
+    shown = weir("init", "--help", env=typed).out
+    assert "  ../clone/tools/weir init mine.yaml --force" in shown
+    assert "Usage: ../clone/tools/weir init " in shown
+
+
+def test_it_asks_five_questions(build_env, tmp_path):
     asked = Asked(tmp_path, build_env)
     asked.until("How fast is the bottleneck [100Mbit]: ")
     asked.answer("10Gbitt")
     asked.until("weir: rate: '10Gbitt' is not a rate such as 10Gbit")
     asked.until("[100Mbit]: ")
     asked.answer("20Mbit")
+    asked.until("How long is the round trip without queues [20ms]: ")
+    asked.answer("40ms")
+    asked.until("[1BDP]: ")
+    asked.answer("")
     asked.until("[2 copa]: ")
     asked.answer("")
     asked.until("[30s]: ")

@@ -177,7 +177,9 @@ def test_a_kernel_and_ours_on_one_page(tmp_path, capsys):
         late = records["ts_ns"] > 1e9
         assert row["losses"] == records["drops"][late].sum()
         assert row["losses_start"] == records["drops"][~late].sum()
-        assert row["goodput_bps"] == pytest.approx(records["acked_bytes"][late].sum() * 4, rel=1e-9)
+        assert row["goodput_bps"] == pytest.approx(
+            records["delivered_bytes"][late].sum() * 4, rel=1e-9
+        )
         links = open_ring(folder / "links.ring").records
         links = links[links["ts_ns"] > 1e9]
         queue_ms = np.average(links["sojourn_mean_ns"], weights=links["out_pkts"]) / 1e6

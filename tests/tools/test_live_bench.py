@@ -146,6 +146,7 @@ def test_what_cannot_be_installed_is_skipped_with_its_reason(monkeypatch, tmp_pa
     assert rows[0].skipped == {"mac": "cannot install dpdk-dev: the network cannot be reached"}
 
 
+@pytest.mark.slow
 def test_the_switchs_configuration_is_the_case(weir_switch, tmp_path):
     for case in live.all_cases():
         if case.port == "sender":

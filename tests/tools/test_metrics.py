@@ -130,6 +130,21 @@ def test_nothing_has_no_distribution():
     assert metrics.percentile([], 50) is None
 
 
+def test_a_sum_of_what_is_not_known_is_not_known():
+    """A kernel does not say how often it reduced its window; a flow before the warm-up has 0."""
+    frame = interval([(100, 0, 0, 1000, 20, 1), (200, 0, 0, 3000, 40, 3), (200, 1, 1, 4000, 10, 2)])
+    early = interval([(100, 2, 1, 5, 9, 1)])
+    kernels = frame.with_columns(
+        cwnd_reductions=pl.when(pl.col("flow_id") != 0).then("cwnd_reductions")
+    )
+    for frames in ([pl.concat([kernels, early])], [kernels[:1], kernels[1:], early]):
+        flows = metrics.flow_table(metrics.tally(frames, 0.1e9 * 1.5), 0.1e9)
+        assert flows["cwnd_reductions"].to_list() == [None, 2, 0]
+        assert flows["drops"].to_list() == [3, 3, 0]
+        assert metrics.per_group(flows)["cwnd_reductions"].to_list() == [None, 2]
+        assert metrics.losses_per_halving(flows).total == 1.5
+
+
 def test_goodput_and_rtt_per_flow_and_group():
     frame = interval(
         [
@@ -239,15 +254,18 @@ def test_figures_of_a_link_from_its_intervals():
 def test_spread_over_time():
     rated = metrics.with_rates(interval([(100, flow, 0, flow * 100, 1, 1) for flow in range(101)]))
     (row,) = metrics.spread_over_time(rated, "acked_bytes", 0.05, 0.95).rows(named=True)
-    assert (row["low"], row["median"], row["high"]) == (500, 5000, 9500)
+    names = ("low_acked_bytes", "median_acked_bytes", "high_acked_bytes")
+    assert tuple(row[name] for name in names) == (500, 5000, 9500)
 
 
 def test_typical_flows_are_median_least_and_best():
     flows = metrics.per_flow(
         interval([(100, flow, flow // 50, flow, 1, 1) for flow in range(100)]), 1e9
     )
-    assert metrics.typical_flows(flows, 6) == [0, 24, 49, 50, 74, 99]
-    assert metrics.typical_flows(flows.head(3), 6) == [0, 1, 2]
+    roles = {24: "median", 74: "median", 0: "least", 50: "least", 49: "best", 99: "best"}
+    assert metrics.typical_flows(flows, 6) == roles
+    assert list(roles) != list(metrics.typical_flows(flows, 6)) == sorted(roles)
+    assert metrics.typical_flows(flows.head(3), 6) == {0: "", 1: "", 2: ""}
 
 
 def test_drops_are_the_bottlenecks_where_they_were_counted_there():

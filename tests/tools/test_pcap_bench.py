@@ -61,6 +61,7 @@ def tiny(tmp_path_factory):
     return captures.capture(made, 10, 10_000)
 
 
+@pytest.mark.slow
 def test_the_first_packets_are_a_capture(tiny, tmp_path):
     file, packets = captures.first(tiny, tmp_path / "first.pcapng", 700)
     argv = [str(runner.find_program("pcap")), "analyze", str(file), "--json"]
@@ -86,6 +87,7 @@ def test_nothing_is_lost_in_a_capture_of_many_flows(tmp_path):
     assert (group["flows"], group["retransmits"], group["timeouts"]) == (2000, 0, 0)
 
 
+@pytest.mark.slow
 def test_all_rounds_end_and_each_target_is_shown_beside_its_figure():
     text = io.StringIO()
     console = Console(file=text, width=200)

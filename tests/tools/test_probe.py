@@ -112,4 +112,4 @@ def test_a_bad_option_is_a_sentence_without_what_it_became(weir, config, option,
     """Before it stood all groups of flows, as JSON."""
     done = weir("probe", str(config), option, value)
     assert done.status == 2
-    assert done.err == f"weir-sim: {config}, with the probes: {sentence}\n"
+    assert done.err == f"weir: {config}, with the probes: {sentence}\n"

@@ -124,6 +124,15 @@ def test_lateness_is_no_difference_and_a_port_may_refuse():
     assert "(1 more were not taken by a port)" in said(refused, HISTORY)
 
 
+def test_a_recording_of_an_older_build_has_less_room_for_times():
+    wider = np.dtype([(n, "<u8" if n == "sojourn_ns" else PACKETS[n]) for n in PACKETS.names])
+    old, new = HISTORY.copy(), HISTORY.astype(wider)
+    old["sojourn_ns"][5], new["sojourn_ns"][5] = 2**32 - 1, 2**33
+    assert compare(old, new).difference is None
+    new["sojourn_ns"][5] = 2**31
+    assert compare(old, new).difference is not None
+
+
 @pytest.mark.parametrize("field", ["ts_ns", "flow_id", "size_bytes", "ecn", "pkt_id"])
 def test_departures_are_compared(field):
     other = HISTORY.copy()

@@ -312,7 +312,7 @@ def test_full_disk_keeps_what_fits_and_says_so(tmp_path: Path, mode: str) -> Non
     assert (status, produced) == ("1", 500_000)
     r = open_ring(tmp_path / "packets.ring")
     r.check()
-    assert len(r) == (256 * 1024 - HEADER_SIZE) // 32
+    assert len(r) == (256 * 1024 - HEADER_SIZE) // r.header.record_size
     assert r.header.closed
     walk(r.records)
     missing = r.lost - lost
@@ -376,8 +376,8 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         (0, b"PCAP", "not a ring"),
         (8, b"\1\2\3\4", "the other byte order"),
-        (12, b"\3\0", "of format version 3; this reader knows 1 and 2"),
-        (16, b"\x40\0\0\0", "64 bytes per record, its schema 32"),
+        (12, b"\4\0", "of format version 4; this reader knows 1 to 3"),
+        (16, b"\x40\0\0\0", "64 bytes per record, its schema 40"),
         (24, b"\x40\0", "a ring in shared memory, not a file"),
         (108, b"\0\x20\0\0", "does not fit its header page"),
         (512, b"no", "its schema cannot be read"),
@@ -403,16 +403,16 @@ def test_missing_or_short_files(good: Path, tmp_path: Path) -> None:
         open_ring(tmp_path / "empty.ring")
     with pytest.raises(RingError, match="a file, not a ring in shared memory"):
         Consumer(good)
-    with pytest.raises(RingError, match=r"has no field 'rtt', only ts_ns, flow_id"):
+    with pytest.raises(RingError, match=r"has no field 'rtt', only ts_ns, sojourn_ns"):
         open_ring(good).column("rtt")
 
 
-@pytest.mark.parametrize("cut", [1, 31, 32, 33, 300 * 32])
+@pytest.mark.parametrize("cut", [1, 39, 40, 41, 300 * 40])
 def test_truncated_file_reads_and_is_told(good: Path, tmp_path: Path, cut: int) -> None:
     short = tmp_path / "short.ring"
     short.write_bytes(good.read_bytes()[:-cut])
     r = open_ring(short)
-    left = 300 - (cut + 31) // 32
+    left = 300 - (cut + 39) // 40
     np.testing.assert_array_equal(r.records["ts_ns"], np.arange(left))
     with pytest.raises(RingError, match=f"truncated: {left} of 300 records are there"):
         r.check()
@@ -513,7 +513,7 @@ def with_schema(
 
 def read_file(path: Path) -> None:
     r = open_ring(path)
-    assert len(r.records) <= 300 * 32 // 16
+    assert len(r.records) <= 300 * 40 // 16
     for name in r.dtype.names or ():
         r.column(name)
     next(tail(path), None)

@@ -109,7 +109,7 @@ def test_a_sample_without_a_flow_is_said(weir, weir_sim, here):
     done = weir(*level_2, "--out", "none", "--pcap", "none.pcapng")
     assert done.status == 0
     assert done.err.splitlines()[0] == (
-        "weir-sim: warning: -o telemetry.level=2: telemetry: sample: 1 % of 2 flows is none: no"
+        "weir: warning: -o telemetry.level=2: telemetry: sample: 1 % of 2 flows is none: no"
         " packet and no ACK is recorded or captured; write a larger sample, or level: 3"
     )
     assert "no packet was captured" not in done.err  # that is said already

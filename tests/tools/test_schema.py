@@ -10,7 +10,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 import yaml
-from weir import schema, tables
+from language_server import Server
+from weir import bootstrap, schema, tables
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
@@ -47,6 +48,22 @@ def check(listed):
     return jsonschema.Draft7Validator(made)
 
 
+@pytest.fixture(scope="module")
+def editors(weir_sim):
+    """The folder of npm packages, as tests/check installed them."""
+    build = weir_sim.parents[2]
+    with bootstrap.locked(build):
+        return bootstrap.editor_packages(build)
+
+
+@pytest.fixture(scope="module")
+def server(editors):
+    program = editors / "yaml-language-server/bin/yaml-language-server"
+    started = Server(["node", program, "--stdio"])
+    yield started
+    started.close()
+
+
 def loaded(text):
     return yaml.safe_load(text)
 
@@ -56,6 +73,81 @@ def test_every_config_is_accepted(check, path):
     check.validate(loaded(path.read_text()))
 
 
+def test_ajv_takes_the_schema_and_every_config(editors, listed):
+    """It was refused whole, for an empty enum: no draft of JSON Schema has one."""
+    documents = {path.name: loaded(path.read_text()) for path in CONFIGS}
+    documents["bad rate"] = loaded(GOOD.replace("10Mbit", "10Gbitt"))
+    documents["unknown key"] = {**loaded(GOOD), "colour": "red"}
+    asked = {"schema": schema.make(listed), "documents": documents}
+    done = subprocess.run(
+        ["node", editors.parent / "validate.js"],
+        input=json.dumps(asked), capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert "must match pattern" in said.pop("bad rate")
+    assert "must NOT have additional properties" in said.pop("unknown key")
+    assert said == dict.fromkeys(path.name for path in CONFIGS)
+
+
+@pytest.mark.slow
+def test_an_editor_finds_nothing_wrong_with_any_config(server):
+    for path in CONFIGS:
+        assert server.complaints(path.as_uri(), path.read_text()) == [], path.name
+
+
+# What is typed in place of something of a good config, and what the editor says of it.
+TYPED = [
+    ("rate: 10Gbit", "rate: 10Gbitt", 13, "this is not a rate such as 10Gbit"),
+    ("rate: 10Gbit", "rate: 10", 13, "this is not a rate such as 10Gbit"),
+    ("duration: 12s", "duration: 12x", 9, "this is not a time such as 20ms"),
+    ("limit: 1BDP", "limit: 1BPD", 13, "this is not a limit such as 375MB, 1000pkt, 50ms or 1BDP"),
+    ("seed: 1", "sed: 1", 8, "Property sed is not allowed."),
+    ("delta: 0.5", "dleta: 0.5", 18, "Property dleta is not allowed."),
+]
+
+
+@pytest.mark.parametrize(("good", "typed", "line", "said"), TYPED, ids=[each[1] for each in TYPED])
+def test_an_editor_says_what_is_wrong(server, good, typed, line, said):
+    text = (ROOT / "configs/quickstart.yaml").read_text()
+    assert text.count(good) == 1
+    uri = (ROOT / f"configs/{typed.replace(' ', '')}.yaml").as_uri()
+    assert server.complaints(uri, text.replace(good, typed)) == [(line, said)]
+
+
+BEGUN = """\
+# yaml-language-server: $schema=schema.json
+paths:
+  forward:
+    - link:
+        rate: 10Mbit
+        queue:\x20
+    -\x20
+  reverse:
+    - delay: {delay: 1ms}
+flows:
+  - count: 1
+    cc:\x20
+telemetry:
+  level: 1
+ \x20
+
+"""
+
+
+def test_an_editor_completes_a_config(server, listed):
+    """Names with what they are, and the keys that are not there yet."""
+    uri = (ROOT / "configs/begun.yaml").as_uri()
+    server.complaints(uri, BEGUN)
+    for kind, line, column in (("aqm", 5, 15), ("stage", 6, 6), ("cc", 11, 8)):
+        offered = server.completions(uri, line, column)
+        assert offered == {name: entry["summary"] for name, entry in listed[kind].items()}, kind
+    keys = {key: row["help"] for key, row in tables.keys(listed["run"]["telemetry"]).items()}
+    assert server.completions(uri, 14, 2) == {k: v for k, v in keys.items() if k != "level"}
+    assert {"seed", "duration", "stop"} <= set(server.completions(uri, 15, 0))
+
+
+@pytest.mark.slow
 def test_configs_are_accepted_with_all_defaults_written(check, weir_sim):
     """--print-config writes every key, each as text."""
     for path in CONFIGS:
@@ -128,6 +220,7 @@ def places(listed):
         yield kind, name, config, bare
 
 
+@pytest.mark.slow
 def test_each_key_of_each_table(check, listed, weir_sim, tmp_path):
     """An unknown key, a value of no type and one out of range; the program says the same."""
     for kind, name, config, section in places(listed):
@@ -160,7 +253,7 @@ def wrong(row):
     if row["type"] in ("u64", "f64") and row["unit"] in ("", "ratio", "B"):
         values += [row["min"] - 1] if row["min"] >= 1 else []
         values += [int(row["max"] * 2)] if row["max"] is not None else []
-    if row["type"] in ("u64", "f64") and row["unit"] in ("ns", "bit/s"):
+    if row["type"] in ("u64", "f64") and row["unit"] in ("ns", "bit/s") and not row.get("seconds"):
         values += [5]  # no unit
     return values
 

@@ -6,6 +6,8 @@
 #include "common/net/wire_accecn.h"
 #include "sender/tcp/accecn.h"
 
+#include <math.h>
+
 #define GROUP "{cc: dctcp, ecn_feedback: accecn, source: {size: {bytes: 2MB}}"
 
 // Table 2: AE CWR ECE of the answer to a SYN with 111. 111 and 000 are no ECN, 001 is classic; 101 is reserved, and
@@ -396,6 +398,92 @@ START_TEST(not_more_than_all_segments_are_marked) {
 }
 END_TEST
 
+enum peer { PEER_NONE = 0, PEER_CLASSIC = 1, PEER_ACCECN = 2 }; // ACE of its SYN/ACK
+
+// Each feedback that a group asks for against each answer: what the SYN asks for, the codepoint of data, what is left of a
+// window of 11 segments after a mark, and the marks counted. After one mark a classic peer repeats its echo in all three
+// ACKs of two segments, one with DCTCP's feedback says so of six segments, a counter of one. Alpha is 0: whoever knows
+// how many were marked does not reduce; who knows only that there was one halves (RFC 9331, sections 4.2 and 4.3). A
+// peer without ECN gets no ECT, and what looks like an echo is none: three ACKs let the window grow by 6.
+START_TEST(each_feedback_against_each_peer) {
+	static const struct {
+		const char *cc, *feedback;
+		uint8_t syn;
+		enum peer peer;
+		uint8_t ect;
+		double left;
+		uint64_t marks;
+	} cases[] = {
+		{"prague: {alpha: 0}", "cc", 7, PEER_ACCECN, ECN_ECT1, 11, 1},
+		{"prague: {alpha: 0}", "cc", 7, PEER_CLASSIC, ECN_ECT0, 5.5, 1},
+		{"prague: {alpha: 0}", "cc", 7, PEER_NONE, ECN_NOT_ECT, 17, 0},
+		{"prague: {alpha: 0}", "dctcp", 3, PEER_CLASSIC, ECN_ECT1, 11, 6},
+		{"prague: {alpha: 0}", "dctcp", 3, PEER_NONE, ECN_NOT_ECT, 17, 0},
+		{"prague: {alpha: 0}", "dctcp", 3, PEER_ACCECN, ECN_NOT_ECT, 17, 0},
+		{"prague: {alpha: 0}", "classic", 3, PEER_CLASSIC, ECN_ECT0, 5.5, 1},
+		{"prague: {alpha: 0}", "classic", 3, PEER_NONE, ECN_NOT_ECT, 17, 0},
+		{"dctcp: {alpha: 0}", "cc", 3, PEER_CLASSIC, ECN_ECT0, 11, 6},
+		{"dctcp: {alpha: 0}", "cc", 3, PEER_NONE, ECN_NOT_ECT, 17, 0},
+		{"dctcp: {alpha: 0}", "accecn", 7, PEER_ACCECN, ECN_ECT0, 11, 1},
+		{"dctcp: {alpha: 0}", "accecn", 7, PEER_CLASSIC, ECN_ECT0, 5.5, 1},
+		{"dctcp: {alpha: 0}", "accecn", 7, PEER_NONE, ECN_NOT_ECT, 17, 0},
+		{"dctcp: {alpha: 0}", "classic", 3, PEER_CLASSIC, ECN_ECT0, 5.5, 1},
+		{"newreno: {}", "cc", 3, PEER_CLASSIC, ECN_ECT0, 5.5, 1},
+		{"newreno: {}", "cc", 3, PEER_NONE, ECN_NOT_ECT, 17, 0},
+		{"newreno: {}", "accecn", 7, PEER_ACCECN, ECN_ECT0, 5.5, 1},
+		{"newreno: {}", "accecn", 7, PEER_CLASSIC, ECN_ECT0, 5.5, 1},
+		{"newreno: {}", "dctcp", 3, PEER_CLASSIC, ECN_ECT0, 5.5, 6},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char group[200];
+		struct link *l;
+		struct seg s;
+
+		snprintf(group, sizeof(group),
+			"{cc: {%s}, ecn_feedback: %s, ecn: %s, ack_every: 1, rto_min: 10s, tlp: no, "
+			"pacing: off}",
+			cases[i].cc, cases[i].feedback, cases[i].cc[0] == 'p' ? "ect1" : "ect0");
+		l = LINK(.group = group, .hand = true);
+		link_run(l, 0);
+		ck_assert_uint_eq(seg_ace(&l->ctl[0].seg), cases[i].syn);
+		s = hand_syn_ack(l, HAND_RTT);
+		seg_set_ace(&s, cases[i].peer);
+		hand_feed(l, &s, HAND_RTT);
+		ck_assert_uint_eq(l->data[0].ecn, cases[i].ect);
+		for (uint64_t una = 1; una <= 7; una += 2) {
+			bool marked = una > 1, counter = link_flow(l)->accecn;
+
+			s = hand_ack(l, una, 40 * MS + una);
+			seg_set_ace(&s, counter ? (uint8_t)(5 + marked) : marked);
+			hand_feed(l, &s, 40 * MS + una);
+		}
+		// Unmarked segments let the windows of a counter grow.
+		ck_assert_msg(fabs(link_flow(l)->out.cwnd_segs - cases[i].left) < 0.5,
+			"case %zu: a window of %g, not %g", i, link_flow(l)->out.cwnd_segs,
+			cases[i].left);
+		ck_assert_msg(link_flow(l)->count.ce_segs == cases[i].marks, "case %zu: %llu marks",
+			i, (unsigned long long)link_flow(l)->count.ce_segs);
+		link_close(l);
+	}
+}
+END_TEST
+
+// The peer echoes again after an answer: another mark at least. The echo that ends begins anew.
+START_TEST(classic_echoes_are_counted_one_by_one) {
+	struct link *l = HAND(.group = "{cc: newreno, ecn: ect0, ack_every: 1, tlp: no}");
+
+	for (uint64_t una = 1; una <= 8; una++) {
+		struct seg s = hand_ack(l, una, 40 * MS + una);
+
+		s.flags |= (una & 2) != 0 ? SEG_ECE : 0; // 2, 3, 6, 7
+		hand_feed(l, &s, 40 * MS + una);
+	}
+	ck_assert_uint_eq(link_flow(l)->count.ce_segs, 2);
+	link_close(l);
+}
+END_TEST
+
 // Section 3.2.2.4, of a path that clears both: the first feedback has no option and ACE 000. No data is ECN capable
 // from then on, and marks are not answered.
 START_TEST(zeroed_feedback_without_the_option) {
@@ -558,11 +646,11 @@ END_TEST
 
 TEST_MAIN(the_table_of_the_syn_ack, the_syn, ace_is_three_flags, ace_without_the_option,
 	ace_with_the_option, the_option_on_the_wire, frames_survive_the_wire, hosts_agree,
-	peers_without_it, all_marks_are_counted, ace_needs_no_option,
-	zeroed_feedback_without_the_option, bytes_count_from_the_ack_before,
-	bytes_are_counted_by_codepoint, an_overtaken_ack_counts_no_marks,
-	not_more_than_all_segments_are_marked, marks_are_acknowledged_soon,
-	the_examples_with_the_option, no_more_marks_than_packets, longer_options,
-	second_option_is_ignored, echoes_nobody_hears, sack_blocks_leave_room,
+	peers_without_it, each_feedback_against_each_peer, classic_echoes_are_counted_one_by_one,
+	all_marks_are_counted, ace_needs_no_option, zeroed_feedback_without_the_option,
+	bytes_count_from_the_ack_before, bytes_are_counted_by_codepoint,
+	an_overtaken_ack_counts_no_marks, not_more_than_all_segments_are_marked,
+	marks_are_acknowledged_soon, the_examples_with_the_option, no_more_marks_than_packets,
+	longer_options, second_option_is_ignored, echoes_nobody_hears, sack_blocks_leave_room,
 	the_third_syn_is_without_ecn, a_late_answer_still_agrees, a_path_that_clears_ace_ends_ecn,
 	a_path_that_changes_the_syn_gets_no_ect)

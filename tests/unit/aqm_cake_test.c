@@ -599,6 +599,7 @@ START_TEST(bad_parameters_are_refused) {
 		{"{isolation: tripel}",
 			"test:1:13: isolation: 'tripel' is not one of flows, hosts, srchost, dsthost, "
 			"dual-srchost, dual-dsthost, triple"},
+		{"{memlimit: 1B}", "test:1:12: memlimit: 1B is not 0 or in [10kB, 1000TB]"},
 		{"{limit: 1000B}",
 			"limit: no full-sized frame fits: it is 1518 B, the limit 1000 B"},
 	};
@@ -613,10 +614,56 @@ START_TEST(bad_parameters_are_refused) {
 }
 END_TEST
 
-TEST_MAIN(flows_are_served_as_by_fq_codel, one_flow_has_cobalt, flows_are_fair_to_one_quantum,
-	hosts_have_equal_shares, triple_counts_the_busier_host, hosts_can_be_what_has_a_queue,
-	a_busy_hosts_new_flow_has_less_credits, an_empty_new_queue_becomes_old,
-	the_fattest_queue_loses_its_oldest, blue_is_each_queues_own,
+// Linux's limit is of memory: at 100 Mbit/s and an interval of 100 ms 5 MB, of which a frame of 1518 bytes takes 2304 and
+// one of 66 takes 768; at 10 Mbit/s 4 MiB; at 10 Gbit/s what 10240 frames of 1514 bytes have. A limit in bytes is one of
+// frames, with no other.
+START_TEST(memory_is_limited_as_in_linux) {
+	static const struct {
+		const char *params;
+		uint64_t rate_bps;
+		uint16_t size;
+		uint32_t fit;
+	} cases[] = {
+		{"{}", 100000000, 1518, 5000000 / 2304}, {"{}", 100000000, 66, 5000000 / 768},
+		{"{}", 10000000, 1518, (4u << 20) / 2304},
+		{"{}", 10000000000, 1518, 10240u * 1514 / 2304},
+		{"{interval: 200ms}", 100000000, 1518, 10000000 / 2304},
+		{"{limit: 1000pkt}", 100000000, 1518, 1000},
+		{"{limit: 20000pkt}", 10000000000, 1518, 20000u * 1514 / 2304},
+		{"{limit: 10000000B}", 100000000, 1518, 10000000 / 1518},
+		{"{memlimit: 100kB}", 100000000, 1518, 43},
+		{"{memlimit: 100kB}", 100000000, 1665, 22}, // the block is twice as large
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct aqm_env other = env;
+		struct pkt *pkts = pkts_new(cases[i].fit + 3, cases[i].size), *next = pkts;
+		struct aqm_bench b;
+
+		other.rate_bps = cases[i].rate_bps;
+		other.mtu_bytes = 1518;
+		ck_assert_int_eq(aqm_open(&b, "cake", cases[i].params, &other), 0);
+		for (uint32_t k = 0; k < cases[i].fit; k++)
+			put(&b, &next, FLOW(1, 1, 1), cases[i].size);
+		ck_assert_uint_eq(b.drops.count, 0);
+		put(&b, &next, FLOW(1, 1, 1), cases[i].size);
+		ck_assert_msg(b.drops.count == 1, "case %zu", i);
+		// What has left makes room.
+		next_is(&b, &pkts[1]);
+		put(&b, &next, FLOW(1, 1, 1), cases[i].size);
+		ck_assert_uint_eq(b.drops.count, 1);
+		put(&b, &next, FLOW(1, 1, 1), cases[i].size);
+		ck_assert_uint_eq(b.drops.count, 2);
+		aqm_close(&b);
+		free(pkts);
+	}
+}
+END_TEST
+
+TEST_MAIN(memory_is_limited_as_in_linux, flows_are_served_as_by_fq_codel, one_flow_has_cobalt,
+	flows_are_fair_to_one_quantum, hosts_have_equal_shares, triple_counts_the_busier_host,
+	hosts_can_be_what_has_a_queue, a_busy_hosts_new_flow_has_less_credits,
+	an_empty_new_queue_becomes_old, the_fattest_queue_loses_its_oldest, blue_is_each_queues_own,
 	eight_ways_share_as_seldom_as_chance_allows, queues_are_used_again,
 	shared_queues_are_used_again, flows_that_share_keep_their_order, a_group_is_a_host,
 	bad_parameters_are_refused)

@@ -216,13 +216,38 @@ START_TEST(gaps_between_drops_are_uniform) {
 }
 END_TEST
 
-START_TEST(ecn_marks_below_max_and_drops_above) {
+// As Linux's red without `harddrop`: nothing that is ECN capable is dropped, however long the queue.
+START_TEST(ecn_marks_above_max) {
 	struct spare s;
 	struct pkt *pkts = spare_new(&s, 100);
 	struct aqm_bench b;
 	uint32_t marks = 0;
 
 	open_red(&b, "{limit: 100pkt, min: 5pkt, max: 15pkt, max_p: 0.5, weight: 1, ecn: yes}");
+	for (int i = 0; i < 100; i++)
+		pkts[i].ecn = i % 2 > 0 ? ECN_ECT0 : ECN_ECT1;
+	hold(&b, &s, 40, 0);
+	ck_assert_uint_eq(drops_of(&b, &s, 40, 50), 0);
+	for (int i = 0; i < 100; i++)
+		marks += pkts[i].ecn == ECN_CE;
+	ck_assert_uint_ge(marks, 50);
+	for (int i = 0; i < 100; i++)
+		pkts[i].ecn = ECN_NOT_ECT;
+	ck_assert_uint_eq(drops_of(&b, &s, 40, 50), 50);
+	aqm_close(&b);
+	free(pkts);
+}
+END_TEST
+
+START_TEST(harddrop_marks_below_max_and_drops_above) {
+	struct spare s;
+	struct pkt *pkts = spare_new(&s, 100);
+	struct aqm_bench b;
+	uint32_t marks = 0;
+
+	open_red(&b,
+		"{limit: 100pkt, min: 5pkt, max: 15pkt, max_p: 0.5, weight: 1, ecn: yes, "
+		"harddrop: yes}");
 	for (int i = 0; i < 100; i++)
 		pkts[i].ecn = i % 2 > 0 ? ECN_ECT0 : ECN_ECT1;
 	ck_assert_uint_eq(drops_of(&b, &s, 14, 30), 0);
@@ -310,6 +335,6 @@ START_TEST(thresholds_that_cannot_be_are_refused) {
 END_TEST
 
 TEST_MAIN(average_is_that_of_the_paper, max_p_adapts_as_in_the_paper, max_p_after_an_age,
-	probability_in_each_region, gaps_between_drops_are_uniform,
-	ecn_marks_below_max_and_drops_above, below_min_the_count_starts_again,
+	probability_in_each_region, gaps_between_drops_are_uniform, ecn_marks_above_max,
+	harddrop_marks_below_max_and_drops_above, below_min_the_count_starts_again,
 	parameters_follow_the_rate, thresholds_that_cannot_be_are_refused)

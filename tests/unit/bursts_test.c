@@ -42,6 +42,10 @@ START_TEST(size_is_a_millisecond_at_the_rate) {
 		// Unpaced Reno's rate counts too: 2 * 512 segments in 20 ms.
 		{"{cc: {newreno: {initial: 512}}, pacing: srtt, tso: linux}", 45},
 		{"{cc: {newreno: {initial: 128}}, pacing: srtt, tso: linux}", 12},
+		// Prague's are of 0.25 ms, or a segment.
+		{"{cc: {prague: {initial: 512}}, tso: linux}", 12},
+		{"{cc: {prague: {initial: 128}}, tso: linux}", 3},
+		{"{cc: {prague: {initial: 10}}, tso: linux}", 1},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -179,7 +183,25 @@ START_TEST(retransmissions_leave_in_bursts) {
 	link_run(l, OPEN + 70 * MS);
 	for (uint64_t i = 0; i < 8; i++)
 		SENT(l, 40 + i, i, OPEN + 61 * MS + i / 4 * 4 * MS);
+	for (uint64_t i = 0; i < 48; i++) // the last of each burst is pushed
+		ck_assert_int_eq((l->data[i].seg.flags & SEG_PSH) != 0, i % 4 == 3);
 	link_close(l);
+}
+END_TEST
+
+// A segment that leaves alone is not pushed, whatever it could have been; nor are those of a host without bursts.
+START_TEST(a_segment_alone_is_not_pushed) {
+	for (int tso = 0; tso < 2; tso++) {
+		struct link *l = HAND(.group = tso ? "{cc: {fixed: {cwnd: 1}}, tso: 4, tlp: no}"
+						   : "{cc: {fixed: {cwnd: 20}}, tso: no, tlp: no}");
+
+		hand_ack_at(l, 0, OPEN);
+		hand_ack_at(l, 1, OPEN + 20 * MS);
+		ck_assert_uint_gt(l->data_count, 1);
+		for (uint64_t i = 0; i < l->data_count; i++)
+			ck_assert_int_eq(l->data[i].seg.flags & SEG_PSH, 0);
+		link_close(l);
+	}
 }
 END_TEST
 
@@ -197,5 +219,6 @@ END_TEST
 TEST_MAIN(a_burst_takes_one_slot, size_is_a_millisecond_at_the_rate,
 	short_round_trips_have_large_bursts, a_burst_takes_half_the_window,
 	small_bursts_wait_for_acks_that_come_soon, the_rest_of_a_buffer_does_not_wait,
-	fq_lets_ten_segments_go_and_paces_the_others, fq_shortens_one_gap_after_a_pause,
-	retransmissions_leave_in_bursts, the_last_burst_does_not_wait)
+	fq_lets_ten_segments_go_and_paces_the_others, a_segment_alone_is_not_pushed,
+	fq_shortens_one_gap_after_a_pause, retransmissions_leave_in_bursts,
+	the_last_burst_does_not_wait)

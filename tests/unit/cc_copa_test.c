@@ -202,9 +202,8 @@ START_TEST(velocity_resets_as_soon_as_the_need_turns) {
 	OPEN_DEFAULT(&b, 20 * MS, "initial", "100");
 	now_ns = speed_up(&b, 8);
 	before = b.out.cwnd_segs;
-	// In the middle of a round trip; 12 ms later only the new RTT is in the standing window.
-	ack = cc_ack_of(&b, now_ns + 12 * MS, 30 * MS);
-	ack.srtt_ns = 20 * MS;
+	// In the middle of a round trip; 13 ms later only the new RTT is in the standing window.
+	ack = cc_ack_of(&b, now_ns + 13 * MS, 30 * MS);
 	ack.sent_ns = now_ns - 5 * MS;
 	cc_ack(&b, &ack);
 	ck_assert_double_eq(cc_observed(&b, VELOCITY), 1);
@@ -285,24 +284,25 @@ START_TEST(standing_rtt_is_the_minimum_of_half_an_srtt) {
 	struct cc_bench b;
 	uint64_t rose_ns = 0;
 
-	// srtt 140 ms: sub-windows of 10 ms, eight of them.
-	open_default(&b, 100 * MS, NULL);
+	// srtt 140 ms, later 150 ms: sub-windows of 10 ms, later 10.7 ms, eight of them.
+	open_default(&b, 90 * MS, NULL);
 	for (uint64_t t = 2000; t < 2400; t++) {
-		struct cc_ack ack = cc_ack_of(&b, t * MS, t < 2203 ? 150 * MS : 160 * MS);
+		struct cc_ack ack = cc_ack_of(&b, t * MS, t < 2203 ? 140 * MS : 150 * MS);
 
-		ack.srtt_ns = 140 * MS;
+		// The transport's, with the waits of delayed ACKs: not the one that counts.
+		ack.srtt_ns = 300 * MS;
 		cc_ack(&b, &ack);
 		if (t == 2300) { // one low sample counts at once
-			ack.rtt_ns = 140 * MS;
+			ack.rtt_ns = 130 * MS;
 			cc_ack(&b, &ack);
 			ck_assert_double_eq(cc_observed(&b, DQ_NS), 40e6);
 		}
 		if (rose_ns == 0 && cc_observed(&b, DQ_NS) > 50e6)
 			rose_ns = t * MS;
 	}
-	// The last 150 ms sample was at 2202: forgotten 70 to 80 ms later, half an srtt on average.
-	ck_assert_uint_gt(rose_ns, (2202 + 70) * MS);
-	ck_assert_uint_le(rose_ns, (2202 + 80) * MS);
+	// The last 140 ms sample was at 2202: forgotten 1/2 to 4/7 of an srtt later.
+	ck_assert_uint_gt(rose_ns, (2202 + 140 / 2) * MS);
+	ck_assert_uint_le(rose_ns, (2202 + 150 * 4 / 7 + 1) * MS);
 	ck_assert_double_eq(cc_observed(&b, DQ_NS), 60e6);
 }
 END_TEST

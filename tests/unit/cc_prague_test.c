@@ -6,7 +6,7 @@ enum { SSTHRESH, ALPHA, MARKED, RTT_VIRT };
 
 #define PRAGUE(options)                                                                            \
 	"{cc: {prague: {initial: 10" options                                                       \
-	"}}, ack_every: 1, ecn: ect1, rto_min: 10s, tlp: no, "                                     \
+	"}}, ack_every: 1, ecn_feedback: dctcp, rto_min: 10s, tlp: no, "                           \
 	"pacing: off}"
 
 // The first ACK ends the first observation window; the next ends with segment 10, the first that was sent after that
@@ -14,7 +14,7 @@ enum { SSTHRESH, ALPHA, MARKED, RTT_VIRT };
 START_TEST(alpha_and_the_window_follow_the_marks) {
 	struct link *l = HAND(.group = PRAGUE(", rtt_virt: 0"));
 	uint64_t t_ns = 40 * MS;
-	double alpha = 15.0 / 16, window;
+	double alpha = 1, window; // held, until a window with a mark has ended
 
 	ck_assert_double_eq(cc_observed(l, ALPHA), 1);
 	ack_to(l, 1, false, t_ns);
@@ -119,7 +119,7 @@ END_TEST
 START_TEST(a_loss_after_a_timeout_reduces_nothing) {
 	struct link *l =
 		HAND(.group = "{cc: {prague: {initial: 10, alpha: 0}}, ack_every: 1, "
-			      "ecn: ect1, rto_min: 200ms, tlp: no, frto: no, pacing: off}");
+			      "ecn_feedback: dctcp, rto_min: 200ms, tlp: no, frto: no, pacing: off}");
 	uint64_t t_ns, lost;
 
 	ack_to(l, 1, false, 40 * MS);
@@ -142,8 +142,8 @@ END_TEST
 // M is of RTT_virt at least: of two round trips of 20 ms where that is 40 ms. Of the 7 segments 2 are marked.
 START_TEST(an_observation_lasts_for_rtt_virt) {
 	struct link *l =
-		HAND(.group = "{cc: {prague: {initial: 4, rtt_virt: 40ms, g: 1}}, ack_every: 1, "
-			      "ecn: ect1, rto_min: 10s, tlp: no, pacing: off}");
+		HAND(.group = "{cc: {prague: {initial: 4, rtt_virt: 40ms, g: 1, alpha: 0}}, ack_every: 1, "
+			      "ecn_feedback: dctcp, rto_min: 10s, tlp: no, pacing: off}");
 
 	ack_to(l, 1, false, 60 * MS); // 40 ms after the handshake
 	ck_assert_double_eq(cc_observed(l, ALPHA), 0);
@@ -188,7 +188,7 @@ END_TEST
 
 START_TEST(pacing_is_twice_the_rate_in_slow_start) {
 	struct link *l = HAND(.group = "{cc: {prague: {initial: 10, alpha: 0}}, ack_every: 1, "
-				       "ecn: ect1, rto_min: 10s, tlp: no}");
+				       "ecn_feedback: dctcp, rto_min: 10s, tlp: no}");
 	double rate_bps = 1448 * 8 / 0.020;
 
 	ck_assert_double_eq_tol(link_flow(l)->out.pacing_bps, 2 * 10 * rate_bps, 1);
@@ -200,10 +200,37 @@ START_TEST(pacing_is_twice_the_rate_in_slow_start) {
 }
 END_TEST
 
-START_TEST(asks_for_the_echo_of_every_mark) {
+// Before the first mark alpha stays at 1, though windows end without one: the first reduction halves. From then on it is
+// the average, down from 1.
+START_TEST(alpha_holds_until_the_first_mark) {
+	struct link *l = HAND(.group = PRAGUE(", rtt_virt: 0"));
+	uint64_t una = 0;
+
+	for (uint64_t i = 0; i < 3; i++) {
+		uint64_t end = link_flow(l)->nxt;
+
+		for (una++; una <= end; una++)
+			ack_to(l, una, false, (40 + 20 * i) * MS + una);
+		una = end;
+		ck_assert_double_eq(cc_observed(l, ALPHA), 1);
+		ck_assert_double_eq(cc_observed(l, MARKED), 0);
+	}
+	CWND_EQ(l, 80);
+	ack_to(l, una + 1, true, 100 * MS);
+	CWND_EQ(l, 40);
+	for (una += 2; cc_observed(l, MARKED) <= 0; una++)
+		ack_to(l, una, false, 120 * MS + una);
+	ck_assert_double_lt(cc_observed(l, ALPHA), 1);
+	ck_assert_double_ge(cc_observed(l, ALPHA), 15.0 / 16);
+	link_close(l);
+}
+END_TEST
+
+START_TEST(asks_for_a_count_of_marks) {
 	struct link *l = LINK(.group = "{cc: prague}");
 
-	ck_assert(l->groups.group[0].dctcp_echo);
+	ck_assert(l->groups.group[0].accecn);
+	ck_assert(!l->groups.group[0].dctcp_echo);
 	link_run(l, 30 * MS);
 	ck_assert_uint_eq(l->data[0].ecn, ECN_ECT1);
 	link_close(l);
@@ -222,5 +249,5 @@ TEST_MAIN(alpha_and_the_window_follow_the_marks, a_short_flow_grows_as_one_of_rt
 	a_short_flow_reduces_as_one_of_rtt_virt, a_loss_halves,
 	a_loss_stops_growth_until_it_is_repaired, a_loss_after_a_timeout_reduces_nothing,
 	an_observation_lasts_for_rtt_virt, after_an_undone_loss_it_grows,
-	pacing_is_twice_the_rate_in_slow_start, asks_for_the_echo_of_every_mark,
-	is_reno_without_marks)
+	pacing_is_twice_the_rate_in_slow_start, alpha_holds_until_the_first_mark,
+	asks_for_a_count_of_marks, is_reno_without_marks)

@@ -193,6 +193,56 @@ START_TEST(a_port_that_is_down_is_given_up_by_its_owner) {
 }
 END_TEST
 
+static struct rte_mbuf *long_frame(uint16_t len, uint16_t ethertype) {
+	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
+	char *data = rte_pktmbuf_append(m, len);
+
+	memset(data, 0, len);
+	data[12] = (char)(ethertype >> 8);
+	data[13] = (char)ethertype;
+	return m;
+}
+
+// The kernel takes frames above the MTU of an interface and sends none: they counted as transmitted.
+START_TEST(frames_above_the_mtu_are_dropped_and_counted) {
+	static const struct {
+		uint16_t len, ethertype;
+		bool sent;
+	} frames[] = {
+		{1515, 0x0800, false},
+		{1514, 0x0800, true},
+		{1518, 0x8100, true}, // the tag comes on top
+		{1519, 0x8100, false},
+		{1518, 0x88a8, false}, // but for a second one
+		{1600, 0x0800, false},
+		{60, 0x0800, true},
+		{1515, 0x86dd, false},
+	};
+	uint32_t n = sizeof(frames) / sizeof(frames[0]), sent = 0;
+	struct rte_mbuf *m;
+
+	port.frame_max = 1514;
+	for (uint32_t i = 0; i < n; i++)
+		egress_enqueue(&egress, long_frame(frames[i].len, frames[i].ethertype), 0,
+			(uint16_t)(frames[i].len + 4));
+	egress_flush(&egress);
+	ck_assert_uint_eq(egress.count, 0);
+	for (uint32_t i = 0; i < n; i++) {
+		if (!frames[i].sent)
+			continue;
+		ck_assert_uint_eq(rte_eth_rx_burst(0, 0, &m, 1), 1);
+		ck_assert_uint_eq(m->pkt_len, frames[i].len);
+		rte_pktmbuf_free(m);
+		sent++;
+	}
+	ck_assert_uint_eq(egress.tx.pkts, sent);
+	ck_assert_uint_eq(egress.too_long.pkts, n - sent);
+	ck_assert_uint_eq(egress.too_long.bytes, 1519 + 1523 + 1522 + 1604 + 1519);
+	ck_assert_uint_eq(egress.dropped.pkts, 0);
+	ck_assert_uint_eq(rte_mempool_in_use_count(pool), 0);
+}
+END_TEST
+
 START_TEST(lateness_is_from_due_to_sent) {
 	enqueue(1, 1000);
 	enqueue(2, 1150);
@@ -427,7 +477,8 @@ int main(void) {
 		the_ring_of_slots_wraps_around_and_begins_anew, room_is_counted_to_the_last_slot,
 		what_finds_no_room_is_dropped, a_port_is_given_up_after_tx_timeout,
 		a_frame_that_is_taken_begins_the_timeout_anew,
-		a_port_that_is_down_is_given_up_by_its_owner, lateness_is_from_due_to_sent,
+		a_port_that_is_down_is_given_up_by_its_owner,
+		frames_above_the_mtu_are_dropped_and_counted, lateness_is_from_due_to_sent,
 		a_stall_disturbs_what_was_due_until_it_is_made_up_for,
 		everything_is_disturbed_while_a_stall_lasts, a_frame_that_leaves_early_is_counted,
 		a_port_that_keeps_times_gets_them_as_stamps, what_the_port_took_is_traced,

@@ -866,7 +866,45 @@ START_TEST(probes_begin_anew_once_the_window_was_open) {
 }
 END_TEST
 
-TEST_MAIN(syn_offers_what_the_group_wants, handshake_takes_one_round_trip_and_measures_it,
+// Of two segments, a millisecond apart, that one ACK acknowledges srtt learns the first one's RTT, as in Linux, which
+// the wait of a delayed ACK is part of; the smallest RTT is the second one's. Either path of an ACK.
+START_TEST(srtt_is_of_the_oldest_segment) {
+	for (int timestamps = 0; timestamps < 2; timestamps++) {
+		struct link *l = HAND(.group = timestamps
+				? "{cc: {fixed: {cwnd: 20, rate: 11.584Mbit}}}"
+				: "{cc: {fixed: {cwnd: 20, rate: 11.584Mbit}}, timestamps: no}");
+		const struct flow *f = link_flow(l);
+
+		hand_ack_at(l, 0, 20 * MS);
+		hand_ack_at(l, 2, 48 * MS);
+		SENT(l, 0, 0, 20 * MS);
+		ck_assert_uint_gt(l->data[1].t_ns, 20 * MS);
+		ck_assert_uint_eq(f->rtt.srtt_ns, 20 * MS + 8 * MS / 8);
+		ck_assert_uint_eq(f->rtt.min_ns, 20 * MS);
+		hand_ack_at(l, 4, 49 * MS);
+		ck_assert_uint_eq(f->rack_rtt_ns, 49 * MS - l->data[3].t_ns);
+		link_close(l);
+	}
+}
+END_TEST
+
+// What was sent again gives no sample, nor does what lay behind it and may have arrived long before (Karn).
+START_TEST(srtt_learns_nothing_from_what_was_sent_again) {
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 4}}, timestamps: no, tlp: no}");
+	const struct flow *f = link_flow(l);
+
+	hand_ack_at(l, 0, 20 * MS);
+	hand_sack_at(l, 0, 1, 4, 40 * MS); // 0 is sent again
+	ck_assert_uint_eq(f->count.retransmits, 1);
+	ck_assert_uint_eq(f->rtt.srtt_ns, 20 * MS);
+	hand_ack_at(l, 4, 100 * MS);
+	ck_assert_uint_eq(f->rtt.srtt_ns, 20 * MS);
+	link_close(l);
+}
+END_TEST
+
+TEST_MAIN(srtt_is_of_the_oldest_segment, srtt_learns_nothing_from_what_was_sent_again,
+	syn_offers_what_the_group_wants, handshake_takes_one_round_trip_and_measures_it,
 	payload_is_what_both_sides_take, window_is_scaled_but_in_the_syn,
 	window_without_the_option_is_not_scaled, lost_syns_are_sent_again_ever_more_slowly,
 	lost_syns_do_not_come_again_together, a_path_longer_than_the_timeout_is_measured,

@@ -24,7 +24,7 @@ START_TEST(before_its_start) {
 	expect(l, "the flow had not begun");
 	link_run(l, NS_PER_S + MS); // its SYN was sent, and nobody has answered
 	ck_assert_uint_eq(l->ctl_count, 1);
-	expect(l, "the flow had not begun");
+	expect(l, "the flow had no answer to its SYN");
 	link_close(l);
 }
 END_TEST

@@ -78,9 +78,10 @@ START_TEST(many_flows_share_a_host) {
 }
 END_TEST
 
-// A record of an interval has room for 65535 drops: the rest is in the flow's next ones.
+// A record of an interval has room for 65534 drops and as many window reductions (65535: not known): the rest is in the
+// flow's next ones.
 START_TEST(no_drop_is_left_out_of_intervals) {
-	static const uint16_t want[] = {UINT16_MAX, UINT16_MAX, 18930, 1};
+	static const uint16_t want[] = {UINT16_MAX - 1, UINT16_MAX - 1, 18932, 1};
 	struct link *l = LINK(.group = "{cc: newreno, source: {size: {bytes: 60000B}}}");
 	const struct tel_run run = {.virtual_time = true};
 	const struct tel_interval *record;
@@ -93,14 +94,18 @@ START_TEST(no_drop_is_left_out_of_intervals) {
 	host_interval(&l->tx, 1001 * S);
 	record = (const void *)tel.records;
 	l->tx.flow[0].count.drops = record->drops + 150000;
+	l->tx.flow[0].count.cwnd_reductions = record->cwnd_reductions + 150000u;
 	for (uint64_t i = 0; i < 3; i++)
 		host_interval(&l->tx, (1002 + i) * S);
 	l->tx.flow[0].count.drops++;
+	l->tx.flow[0].count.cwnd_reductions++;
 	for (uint64_t i = 0; i < 3; i++)
 		host_interval(&l->tx, (1005 + i) * S);
 	ck_assert_uint_eq(tel.head, 5);
-	for (size_t i = 0; i < 4; i++)
+	for (size_t i = 0; i < 4; i++) {
 		ck_assert_uint_eq(record[1 + i].drops, want[i]);
+		ck_assert_uint_eq(record[1 + i].cwnd_reductions, want[i]);
+	}
 	l->tx.env.tel_interval = NULL;
 	ck_assert_int_eq(tel_close(&tel, &err), 0);
 	link_close(l);
@@ -387,6 +392,17 @@ START_TEST(given_windows_are_counted) {
 }
 END_TEST
 
+// CoreScale's cell with round trips of 200 ms has 5000 flows with windows of 6 MiB, 4346 segments, and kept 8.2 million
+// records while holes waited for timeouts: more than came of its network.
+START_TEST(peers_windows_bound_the_scoreboard) {
+	struct link *l =
+		LINK(.group = "{count: 4999, cc: bbr, rwnd: 6MiB}, {count: 1, cc: cubic, rwnd: 1MiB}");
+
+	ck_assert_uint_eq(host_peer_window_segs(&l->groups), 5001 * 8192);
+	link_close(l);
+}
+END_TEST
+
 // Telemetry calls a flow's ends by the addresses it has: the usual ones, or those of a live port.
 START_TEST(flow_records_name_both_ends) {
 	static struct tel_flows record[8];
@@ -416,6 +432,40 @@ START_TEST(flow_records_name_both_ends) {
 		ck_assert_uint_eq(record[live].dst_port, live ? 443 : 5001);
 		host_fini(&h);
 	}
+	link_close(l);
+}
+END_TEST
+
+// What is not known is null: of a kernel its losses and reductions, without a sample the RTT, live the path's drops.
+START_TEST(summary_has_no_number_that_is_not_known) {
+	static const char *const unknown[] = {"lost_segs", "cwnd_reductions", "ecn_echoes",
+		"timeouts", "spurious_timeouts", "spurious_recoveries", "rtt_mean_ns",
+		"rtx_overhead", "drops"};
+	struct link *l = LINK(.group = "{cc: newreno}");
+	struct group *g = (struct group *)(uintptr_t)&l->tx.groups->group[0];
+	const struct host *tx = &l->tx;
+	char *text = NULL;
+	size_t size = 0, nulls[2] = {3, 9}; // of our own before any segment: RTT, overhead, drops
+
+	l->tx.env.virtual_time = false;
+	for (int guest = 0; guest < 2; guest++) {
+		FILE *out = open_memstream(&text, &size);
+		struct json j;
+
+		g->stack.guest = guest != 0;
+		json_begin(&j, out);
+		host_summary(&tx, 1, &j, S);
+		json_end(&j);
+		fclose(out);
+		for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++) {
+			char field[64];
+
+			snprintf(field, sizeof(field), "\"%s\": null", unknown[i]);
+			ck_assert_int_eq(strstr(text, field) != NULL, i >= 9 - nulls[guest]);
+		}
+		free(text);
+	}
+	g->stack.guest = false;
 	link_close(l);
 }
 END_TEST
@@ -459,9 +509,10 @@ END_TEST
 TEST_MAIN(names_of_what_controls_observe_fit_the_header, newreno_brings_every_byte,
 	newreno_without_sack_brings_every_byte, newreno_without_timestamps_brings_every_byte,
 	copa_brings_every_byte, fixed_rate_brings_every_byte, offloading_hosts_bring_every_byte,
-	many_flows_share_a_host, given_windows_are_counted, full_arena_holds_flows_back,
-	configured_windows_have_their_records, flow_without_a_single_record_waits_its_turn,
-	few_ranges_cost_retransmissions_not_bytes, same_seed_same_packets,
-	window_smaller_than_a_segment_is_refused, nonsense_is_survived, counts_and_totals_agree,
-	figures_start_by_and_by, flow_records_name_both_ends, resets_close_what_is_open,
-	shares_are_all_flows_once_and_the_same, no_drop_is_left_out_of_intervals)
+	many_flows_share_a_host, given_windows_are_counted, peers_windows_bound_the_scoreboard,
+	full_arena_holds_flows_back, configured_windows_have_their_records,
+	flow_without_a_single_record_waits_its_turn, few_ranges_cost_retransmissions_not_bytes,
+	same_seed_same_packets, window_smaller_than_a_segment_is_refused, nonsense_is_survived,
+	counts_and_totals_agree, figures_start_by_and_by, flow_records_name_both_ends,
+	resets_close_what_is_open, shares_are_all_flows_once_and_the_same,
+	no_drop_is_left_out_of_intervals, summary_has_no_number_that_is_not_known)

@@ -373,6 +373,14 @@ static inline void hand_sack_at(
 	hand_feed(l, &s, now_ns);
 }
 
+// As if the segments had been sent again.
+static inline void hand_resent(struct link *l, uint64_t from, uint64_t to) {
+	struct flow *f = link_flow(l);
+
+	f->count.retransmits += to - from;
+	resent_add(&f->resent, flow_seq(f, from), flow_seq(f, to));
+}
+
 static inline struct seg hand_syn_ack(const struct link *l, uint64_t now_ns) {
 	return (struct seg){
 		.seq = 1000,

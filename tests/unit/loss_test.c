@@ -245,7 +245,8 @@ START_TEST(dsack_counts_a_spurious_retransmission) {
 	const struct flow *f = link_flow(l);
 	struct seg s = hand_ack(l, 5, T0);
 
-	link_flow(l)->count.retransmits = 2;
+	hand_resent(l, 3, 4);
+	hand_resent(l, 7, 8);
 	hand_sack(l, &s, 3, 4); // below the ACK
 	hand_feed(l, &s, T0);
 	ck_assert_uint_eq(f->count.spurious, 1);
@@ -362,7 +363,8 @@ START_TEST(window_grows_once_per_round_with_a_dsack) {
 	const struct flow *f = link_flow(l);
 	struct seg s = hand_ack(l, 2, T0);
 
-	link_flow(l)->count.retransmits = 3;
+	for (uint32_t i = 0; i < 3; i++)
+		hand_resent(l, i == 2 ? 10 : 0, i == 2 ? 11 : 1);
 	hand_sack(l, &s, 0, 1);
 	hand_feed(l, &s, T0);
 	ck_assert_uint_eq(f->reo_wnd_mult, 2);
@@ -388,7 +390,8 @@ START_TEST(dsacks_of_what_was_sent_once_say_nothing_of_retransmissions) {
 	for (uint32_t i = 0; i < 4; i++) {
 		struct seg s = hand_ack(l, 2 + i, T0 + i * MS);
 
-		link_flow(l)->count.retransmits = i == 3;
+		if (i == 3)
+			hand_resent(l, 3, 4);
 		hand_sack(l, &s, i, i + 1);
 		hand_feed(l, &s, T0 + i * MS);
 		ck_assert_uint_eq(f->count.spurious, i == 3);
@@ -405,7 +408,8 @@ START_TEST(dsacks_say_nothing_of_an_earlier_connection) {
 	struct flow *f = link_flow(l);
 	struct seg s = hand_ack(l, 2, T0);
 
-	f->count.retransmits = f->at_open.retransmits = 5;
+	hand_resent(l, 0, 1);
+	f->at_open.retransmits = f->count.retransmits;
 	hand_sack(l, &s, 0, 1);
 	hand_feed(l, &s, T0);
 	ck_assert_uint_eq(f->count.spurious, 0);
@@ -431,7 +435,7 @@ START_TEST(window_shrinks_after_sixteen_recoveries) {
 	struct seg s = hand_ack(l, 2, T0);
 	uint64_t now_ns = T0;
 
-	f->count.retransmits = 1;
+	hand_resent(l, 0, 1);
 	hand_sack(l, &s, 0, 1);
 	hand_feed(l, &s, T0);
 	for (int i = 0; i < 16; i++) {
@@ -513,11 +517,11 @@ START_TEST(window_grows_to_255_quarters_at_most) {
 	const struct flow *f = link_flow(l);
 	uint64_t now_ns = T0;
 
-	link_flow(l)->count.retransmits = 300;
 	for (uint64_t i = 0; i < 300; i++, now_ns += 20 * MS) {
 		uint64_t una = f->nxt;
 		struct seg s = hand_ack(l, una, now_ns);
 
+		hand_resent(l, una - 1, una);
 		hand_sack(l, &s, una - 1, una);
 		hand_feed(l, &s, now_ns);
 		ck_assert_uint_eq(f->reo_wnd_mult, i < 254 ? i + 2 : 255);

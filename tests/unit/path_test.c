@@ -532,7 +532,7 @@ START_TEST(bad_configs_say_where_and_why) {
 		{"paths: {a.b: [{delay: {delay: 0}}]}", "'a.b' is not a name"},
 		{"paths: {forward: [{lnk: {rate: 1Gbit}}]}", "test.yaml:1:"},
 		{"paths: {forward: [{lnk: {rate: 1Gbit}}]}",
-			"forward: 'lnk' is not a stage; there is link, delay, loss, edges"},
+			"forward: 'lnk' is not a stage; did you mean 'link'?"},
 		{"paths: {forward: [{link: {rate: 1Gbit, queue: blue}}]}",
 			"queue: 'blue' is not a queue discipline; there is fifo, codel"},
 		{"paths: {forward: [{delay: {delay: 1ms, name: a.b}}]}",
@@ -663,6 +663,13 @@ START_TEST(a_switch_that_throws_most_away_says_so) {
 	ck_assert_str_eq(text,
 		"most of what came was thrown away: of 22486 frames received, 14198 were malformed and "
 		"8286 had no port to leave by");
+	drop[DROP_CUT].pkts = drop[DROP_MALFORMED].pkts;
+	drop[DROP_MALFORMED].pkts = 0;
+	ck_assert(path_none_for_most(22486, drop, text, sizeof(text)));
+	ck_assert_str_eq(text,
+		"most of what came was thrown away: of 22486 frames received, 14198 were longer than "
+		"the port receives (turn tso, gso and gro off at the host) and 8286 had no port to "
+		"leave by");
 	ck_assert(!path_none_for_most(2 * 22484, drop, text, sizeof(text)));
 	ck_assert(path_none_for_most(2 * 22484 - 1, drop, text, sizeof(text)));
 }
@@ -776,7 +783,7 @@ START_TEST(a_links_queue_is_a_fifo_unless_said) {
 	paths_list(&l);
 	ck_assert_int_eq(run_list_end(&l, "stage", &w.err), 0);
 	fclose(out);
-	ck_assert_ptr_nonnull(strstr(text, "\n    queue            fifo "));
+	ck_assert_ptr_nonnull(strstr(text, "\n  queue              fifo "));
 	free(text);
 }
 END_TEST

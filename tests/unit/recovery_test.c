@@ -238,7 +238,7 @@ START_TEST(timeout_forgets_the_larger_reordering_window) {
 	const struct flow *f = link_flow(l);
 	struct seg s = hand_ack(l, 2, T0);
 
-	link_flow(l)->count.retransmits = 1;
+	hand_resent(l, 0, 1);
 	hand_sack(l, &s, 0, 1);
 	hand_feed(l, &s, T0);
 	ck_assert_uint_eq(f->reo_wnd_mult, 2);

@@ -25,7 +25,7 @@ END_TEST
 START_TEST(first_sample_sets_srtt_and_half_of_it_as_variance) {
 	struct rtt r = fresh();
 
-	rtt_sample(&r, 100 * MS, MS);
+	rtt_sample(&r, 100 * MS, 100 * MS, MS);
 	ck_assert_uint_eq(r.srtt_ns, 100 * MS);
 	ck_assert_uint_eq(r.rttvar_ns, 50 * MS);
 	ck_assert_uint_eq(r.rto_ns, 300 * MS); // srtt + 4 rttvar
@@ -33,16 +33,27 @@ START_TEST(first_sample_sets_srtt_and_half_of_it_as_variance) {
 }
 END_TEST
 
+// Of an ACK's segments the oldest counts for srtt, the newest for the smallest RTT.
+START_TEST(the_smallest_is_of_the_newest_segment) {
+	struct rtt r = fresh();
+
+	rtt_sample(&r, 100 * MS, 80 * MS, MS);
+	rtt_sample(&r, 180 * MS, 90 * MS, MS);
+	ck_assert_uint_eq(r.srtt_ns, 110 * MS);
+	ck_assert_uint_eq(r.min_ns, 80 * MS);
+}
+END_TEST
+
 // rttvar = 3/4 rttvar + 1/4 |srtt - r| with the old srtt, then srtt = 7/8 srtt + 1/8 r.
 START_TEST(later_samples_weigh_an_eighth_and_a_quarter) {
 	struct rtt r = fresh();
 
-	rtt_sample(&r, 100 * MS, MS);
-	rtt_sample(&r, 180 * MS, MS);
+	rtt_sample(&r, 100 * MS, 100 * MS, MS);
+	rtt_sample(&r, 180 * MS, 180 * MS, MS);
 	ck_assert_uint_eq(r.srtt_ns, 110 * MS);
 	ck_assert_uint_eq(r.rttvar_ns, 57500000); // 37.5 + 20 ms
 	ck_assert_uint_eq(r.rto_ns, 340 * MS);
-	rtt_sample(&r, 30 * MS, MS);
+	rtt_sample(&r, 30 * MS, 30 * MS, MS);
 	ck_assert_uint_eq(r.srtt_ns, 100 * MS);
 	ck_assert_uint_eq(r.rttvar_ns, 63125000); // 43.125 + 20 ms
 	ck_assert_uint_eq(r.min_ns, 30 * MS);
@@ -53,9 +64,9 @@ END_TEST
 START_TEST(constant_samples_converge_to_themselves) {
 	struct rtt r = fresh();
 
-	rtt_sample(&r, 500 * MS, MS);
+	rtt_sample(&r, 500 * MS, 500 * MS, MS);
 	for (int i = 0; i < 300; i++)
-		rtt_sample(&r, 20 * MS + 3, MS);
+		rtt_sample(&r, 20 * MS + 3, 20 * MS + 3, MS);
 	ck_assert_uint_ge(r.srtt_ns, 20 * MS + 3);
 	ck_assert_uint_le(r.srtt_ns, 20 * MS + 3 + 8); // integer division: within one gain step
 	ck_assert_uint_le(r.rttvar_ns, 8);
@@ -67,9 +78,9 @@ END_TEST
 START_TEST(timeout_has_a_floor_above_srtt) {
 	struct rtt r = fresh();
 
-	rtt_sample(&r, 10 * MS, FLOOR_NS);
+	rtt_sample(&r, 10 * MS, 10 * MS, FLOOR_NS);
 	ck_assert_uint_eq(r.rto_ns, 10 * MS + FLOOR_NS);
-	rtt_sample(&r, 1000 * MS, FLOOR_NS);
+	rtt_sample(&r, 1000 * MS, 1000 * MS, FLOOR_NS);
 	ck_assert_uint_eq(r.rto_ns, r.srtt_ns + 4 * r.rttvar_ns);
 }
 END_TEST
@@ -87,7 +98,7 @@ START_TEST(stays_within_rounding_of_real_arithmetic) {
 
 		var = i == 0 ? s / 2 : 0.75 * var + 0.25 * diff;
 		srtt = i == 0 ? s : 0.875 * srtt + 0.125 * s;
-		rtt_sample(&r, sample, MS);
+		rtt_sample(&r, sample, sample, MS);
 		ck_assert_double_eq_tol((double)r.srtt_ns, srtt, 10);
 		ck_assert_double_eq_tol((double)r.rttvar_ns, var, 20);
 	}
@@ -95,6 +106,6 @@ START_TEST(stays_within_rounding_of_real_arithmetic) {
 END_TEST
 
 TEST_MAIN(starts_without_a_sample_at_the_initial_timeout,
-	first_sample_sets_srtt_and_half_of_it_as_variance,
+	first_sample_sets_srtt_and_half_of_it_as_variance, the_smallest_is_of_the_newest_segment,
 	later_samples_weigh_an_eighth_and_a_quarter, constant_samples_converge_to_themselves,
 	timeout_has_a_floor_above_srtt, stays_within_rounding_of_real_arithmetic)

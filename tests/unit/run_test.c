@@ -306,7 +306,8 @@ START_TEST(bad_configs_are_one_sentence) {
 	static const struct {
 		const char *config, *sentence;
 	} bad[] = {
-		{"duration: 3\n", "two.flows.yaml:1:11: duration: '3' is not a time such as 20ms"},
+		{"duration: 3x\n",
+			"two.flows.yaml:1:11: duration: '3x' is not a time such as 20ms"},
 		{"duration: 25h\n", "two.flows.yaml:1:11: duration: 25h is not in [1us, 24h]"},
 		{"duration: 1s\nwarmup: 1s\n",
 			"two.flows.yaml:2:9: warmup: 1s leaves nothing of the duration, 1s"},
@@ -884,37 +885,44 @@ START_TEST(lists_a_plugin) {
 	struct run_list l;
 	struct err e;
 
-	run_list_begin(&l, &(struct run_options){0}, out);
+	run_list_begin(&l, &(struct run_options){.list = "aqm"}, out);
 	list_entry(&l, "fifo", "one queue", table, observed, 4);
 	list_entry(&l, "bare", "no parameters", NULL, observed, 1);
 	list_entry(&l, "none", "nothing observed", NULL, observed + 2, 2);
 	ck_assert_int_eq(run_list_end(&l, "aqm", &e), 0);
 	fclose(out);
 	ck_assert_str_eq(text,
-		"fifo          one queue\n"
-		"    limit            (required) 64B or more              of the queue\n"
-		"    ratio            1%         0 to 1                   of flows (live)\n"
-		"    ecn              no         yes or no                mark\n"
-		"    law              exact      exact or linux           steps\n"
-		"    text             \"\"         text                     any\n"
-		"    observed: p, count\n"
-		"bare          no parameters\n"
-		"    observed: p\n"
-		"none          nothing observed\n");
+		"queue discipline (aqm): parameter, default, range; below, its meaning\n"
+		"fifo           one queue\n"
+		"  limit              required       64B or more\n"
+		"      of the queue\n"
+		"  ratio              1%             0 to 1\n"
+		"      of flows (live)\n"
+		"  ecn                no             yes or no\n"
+		"      mark\n"
+		"  law                exact          exact or linux\n"
+		"      steps\n"
+		"  text               -              text\n"
+		"      any\n"
+		"  observed: p, count\n"
+		"bare           no parameters\n"
+		"  observed: p\n"
+		"none           nothing observed\n");
 	free(text);
 }
 END_TEST
 
 START_TEST(lists_show_what_was_asked_for) {
-	static const char page[] =
-		"reno: one law\n\n"
-		"  what    congestion control (cc)\n"
-		"  source  RFC 5681\n\n"
-		"  parameter            default    unit   range                      meaning\n"
-		"  rtt                  20ms       time   1ns or more                of it (live)\n"
-		"  queue                fifo              one of --list aqm          before it\n"
-		"\n  It records:\n"
-		"    observed: p\n";
+	static const char page[] = "reno: one law\n\n"
+				   "  what    congestion control (cc)\n"
+				   "  source  RFC 5681\n\n"
+				   "  parameter          default        range; below, its meaning\n"
+				   "  rtt                20ms           1ns or more\n"
+				   "      of it (live)\n"
+				   "  queue              fifo           one of --list aqm\n"
+				   "      before it\n"
+				   "\n  It records:\n"
+				   "  observed: p\n";
 	static const struct param table[] = {
 		{"rtt", "20ms", "of it", UNIT_TIME_NS, PARAM_U64(struct listed, limit), 1, INFINITY,
 			.live = true},
@@ -925,13 +933,26 @@ START_TEST(lists_show_what_was_asked_for) {
 	static const struct {
 		const char *asked, *text, *sentence;
 	} cases[] = {
-		{"aqm", "fifo          one queue\n", ""},
-		{"cc",
-			"reno          one law\n"
-			"    rtt              20ms       1ns or more              of it (live)\n"
-			"    queue            fifo       one of --list aqm        before it\n"
-			"    observed: p\n",
+		{"",
+			"queue discipline (aqm)\n"
+			"  fifo           one queue\n"
+			"\ncongestion control (cc)\n"
+			"  reno           one law\n",
 			""},
+		{"AQM",
+			"queue discipline (aqm): parameter, default, range; below, its meaning\n"
+			"fifo           one queue\n",
+			""},
+		{"cc",
+			"congestion control (cc): parameter, default, range; below, its meaning\n"
+			"reno           one law\n"
+			"  rtt                20ms           1ns or more\n"
+			"      of it (live)\n"
+			"  queue              fifo           one of --list aqm\n"
+			"      before it\n"
+			"  observed: p\n",
+			""},
+		{"newReno", page, ""},
 		{"reno", page, ""},
 		{"live", "", "list: 'live' is neither one of aqm, cc nor the name of one"},
 		{"ren", "", "list: nothing is called 'ren'; did you mean 'reno'?"},
@@ -951,6 +972,7 @@ START_TEST(lists_show_what_was_asked_for) {
 		run_list_entry(&l,
 			&(struct run_listed){.kind = "cc",
 				.name = "reno",
+				.alias = "newreno",
 				.summary = "one law",
 				.reference = "RFC 5681",
 				.params = table,

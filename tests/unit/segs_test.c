@@ -208,7 +208,37 @@ START_TEST(ring_that_cannot_grow_stays_as_it_is) {
 }
 END_TEST
 
+// What host_peer_window_segs relies on: rings of up to 2^8 records, one for each of 15 flows, never find an arena of 16
+// times 2^8 full, however they grow, shrink and move.
+START_TEST(one_largest_ring_per_flow_and_one_more_is_always_enough) {
+	enum { FLOWS = 15, LARGEST = 1 << 8 };
+	struct seg_arena a = open_arena((FLOWS + 1) * LARGEST);
+	struct seg_ring ring[FLOWS] = {0};
+	uint64_t una[FLOWS] = {0}, next[FLOWS] = {0};
+	struct rng rng;
+
+	rng_init(&rng, 1, "rings");
+	for (int step = 0; step < 200000; step++) {
+		uint32_t i = (uint32_t)(rng_u64(&rng) % FLOWS);
+		uint64_t room = LARGEST - (next[i] - una[i]), held = next[i] - una[i];
+
+		if (rng_u64(&rng) % 2 == 0) {
+			for (uint64_t n = rng_u64(&rng) % (room + 1); n > 0; n--)
+				NEED(seg_ring_reserve(&ring[i], &a, una[i], next[i]++));
+		} else {
+			una[i] += rng_u64(&rng) % (held + 1);
+			seg_ring_fit(&ring[i], &a, una[i], next[i]);
+		}
+	}
+	ck_assert_uint_eq(a.refused, 0);
+	for (uint32_t i = 0; i < FLOWS; i++)
+		seg_ring_free(&ring[i], &a);
+	seg_arena_fini(&a);
+}
+END_TEST
+
 TEST_MAIN(hands_out_what_it_has_and_takes_it_back, too_many_records_are_refused_before_any_memory,
 	random_use_conserves_every_record, refuses_only_what_does_not_fit,
 	ring_grows_and_keeps_its_records, ring_gives_back_what_it_does_not_need,
-	ring_that_cannot_grow_stays_as_it_is)
+	ring_that_cannot_grow_stays_as_it_is,
+	one_largest_ring_per_flow_and_one_more_is_always_enough)

@@ -582,6 +582,13 @@ START_TEST(bad_configs_are_refused) {
 		{"{link: {rate: 1Gbit, queue: {nosuch: {}}}}", "nosuch"},
 		{"{link: {rate: 1Gbit, queue: {fifo: {limt: 3pkt}}}}", "limt"},
 		{"{link: {rate: 1Gbit}}", "base RTT"},
+		// A link that begins down made 3 bytes of a BDP.
+		{"{link: {rate: 0, queue: {fifo: {limit: 5ms}}}}",
+			"limit: a time needs a rate, but the link's is 0 at the start"},
+		{"{link: {rate: 0, queue: {red: {limit: 100pkt}}}}",
+			"weight, min and max: the link's rate decides it"},
+		{"{link: {rate: 0, queue: {docsis_pie: {limit: 100pkt}}}}",
+			"rate: the link's rate decides it"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -591,6 +598,12 @@ START_TEST(bad_configs_are_refused) {
 		ck_assert_msg(strstr(b.err.msg, cases[i].says) != NULL, "%s", b.err.msg);
 		stage_close(&b);
 	}
+	struct stage_bench down = {.env = {.base_rtt_ns = 20 * MS}};
+
+	ck_assert_int_lt(stage_open(&down, "{link: {rate: 0, queue: {fifo: {}}}}"), 0);
+	ck_assert_msg(
+		strstr(down.err.msg, "limit: a BDP needs a rate") != NULL, "%s", down.err.msg);
+	stage_close(&down);
 }
 END_TEST
 

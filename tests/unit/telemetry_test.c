@@ -116,6 +116,11 @@ START_TEST(schema_fits_the_header_page) {
 		ck_assert_uint_eq(strlen(small), sizeof(small) - 1);
 		ck_assert_ptr_nonnull(strstr(text, tel_stream_name(s)));
 	}
+	// A number with all bits set says that a field is not known, where it may be not known.
+	tel_schema_json(&run, TEL_STREAM_INTERVAL, text, sizeof(text));
+	ck_assert_ptr_nonnull(strstr(strstr(text, "\"lost_segs\""), "\"unknown\":4294967295"));
+	ck_assert_ptr_nonnull(strstr(strstr(text, "\"drops\""), "\"unknown\":65535"));
+	ck_assert_uint_eq(TEL_UNKNOWN(uint16_t), 65535);
 	ck_assert_str_eq(tel_stream_name(TEL_STREAM_PACKETS), "packets");
 	ck_assert_uint_eq(tel_record_size(TEL_STREAM_CC), sizeof(struct tel_cc));
 }
@@ -321,7 +326,8 @@ START_TEST(full_disk_keeps_counting) {
 
 	for (uint64_t virtual_time = 0; virtual_time < 2; virtual_time++) {
 		struct tel_run run = {.dir = f.dir, .virtual_time = virtual_time > 0};
-		struct rlimit limit = {TEL_HEADER_SIZE + 100 * 32 + 5, RLIM_INFINITY};
+		struct rlimit limit = {
+			TEL_HEADER_SIZE + 100 * sizeof(struct tel_packets) + 5, RLIM_INFINITY};
 		struct tel t;
 		struct err err;
 		char expected[256];

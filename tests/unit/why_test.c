@@ -116,6 +116,21 @@ START_TEST(nothing_came) {
 }
 END_TEST
 
+// Four SYNs were lost before the link, and "no packet came".
+START_TEST(all_was_lost_before_the_link) {
+	struct world w = open_world("paths: {forward: [{loss: {rate: 100%}}, " WIDE "]}");
+
+	busy(&w, "forward", 4);
+	expect(&w, NS_PER_S,
+		"\"forward: no standing queue: no packet came; other stages dropped 100 % of the "
+		"path's packets (loss)\"");
+	// What was lost before the measurement is no part of it.
+	paths_measure(w.ps, NS_PER_S);
+	expect(&w, 2 * NS_PER_S, "\"forward: no standing queue: no packet came\"");
+	close_world(&w);
+}
+END_TEST
+
 // A packet on its way is in nobody's statistics yet, but the stages are asked after they were served to this moment.
 START_TEST(stages_are_served_first) {
 	struct world w = open_world("paths: {forward: [" WIDE "]}");
@@ -370,11 +385,11 @@ START_TEST(drops_of_another_discipline_are_its_own) {
 }
 END_TEST
 
-TEST_MAIN(nothing_came, stages_are_served_first, what_was_before_the_measurement_does_not_count,
-	a_link_in_use_for_95_percent_has_a_queue, drops_with_one_packet_waiting_are_a_queue,
-	marks_count_as_drops_do, all_packets_lost_are_100_percent,
-	another_link_is_the_bottleneck_above_90_percent, edges_may_be_the_bottleneck,
-	the_bottleneck_may_be_in_another_path_of_the_route, the_bottleneck_may_be_before_the_link,
-	paths_of_acks_alone_are_not_asked, drops_of_other_stages_are_named,
-	drops_of_edges_are_named, drops_of_another_link_are_its_own,
-	drops_of_another_discipline_are_its_own)
+TEST_MAIN(all_was_lost_before_the_link, nothing_came, stages_are_served_first,
+	what_was_before_the_measurement_does_not_count, a_link_in_use_for_95_percent_has_a_queue,
+	drops_with_one_packet_waiting_are_a_queue, marks_count_as_drops_do,
+	all_packets_lost_are_100_percent, another_link_is_the_bottleneck_above_90_percent,
+	edges_may_be_the_bottleneck, the_bottleneck_may_be_in_another_path_of_the_route,
+	the_bottleneck_may_be_before_the_link, paths_of_acks_alone_are_not_asked,
+	drops_of_other_stages_are_named, drops_of_edges_are_named,
+	drops_of_another_link_are_its_own, drops_of_another_discipline_are_its_own)

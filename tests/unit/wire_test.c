@@ -909,6 +909,75 @@ START_TEST(ecn_of_a_bare_ip_header) {
 }
 END_TEST
 
+// A frame behind one more VLAN tag; returns its length.
+static size_t add_tag(size_t len) {
+	static const uint8_t tag[] = {0x81, 0, 0, 5};
+
+	memmove(frame + 16, frame + 12, len - 12);
+	memcpy(frame + 12, tag, sizeof(tag));
+	return len + sizeof(tag);
+}
+
+// A host that leaves checksums to its card has the sum of the addresses in their place; its frames were passed on without a
+// word, and thrown away where they arrived.
+START_TEST(checksums_that_a_card_would_fill_in) {
+	static const char udp6[] =
+		"02000000000202000000000186dd60000000000911402001" // one byte of payload
+		"0db800000000000000000000000120010db8000000000000000000000002"
+		"9c401389000900007700";
+	size_t len = load(kernel_data);
+	// 0a09 0001 0a09 0002, protocol 6, 44 bytes
+	const uint16_t pseudo = 0x0a09 + 1 + 0x0a09 + 2 + 6 + 44;
+
+	ck_assert_int_eq(wire_l4_sum(frame, len), WIRE_L4_FILLED);
+	frame[50] = pseudo >> 8;
+	frame[51] = pseudo & 0xff;
+	ck_assert_int_eq(wire_l4_sum(frame, len), WIRE_L4_PARTIAL);
+	ck_assert_int_eq(wire_l4_sum(frame, add_tag(len)), WIRE_L4_PARTIAL);
+	ck_assert_int_eq(wire_l4_sum(frame, len), WIRE_L4_NONE); // cut
+	ck_assert_int_eq(wire_l4_sum(frame, load(kernel_echo)), WIRE_L4_NONE);
+	len = load(udp6);
+	ck_assert_int_eq(wire_l4_sum(frame, len), WIRE_L4_FILLED);
+	// 2001 0db8 1 2001 0db8 2, protocol 17, 9 bytes
+	const uint32_t sum = 2 * (0x2001 + 0x0db8) + 1 + 2 + 17 + 9;
+	frame[60] = (uint8_t)(sum >> 8);
+	frame[61] = (uint8_t)sum;
+	ck_assert_int_eq(wire_l4_sum(frame, len), WIRE_L4_PARTIAL);
+}
+END_TEST
+
+// What a port received cut off was passed on if it was not IPv4 without a tag.
+START_TEST(frames_that_are_cut_off) {
+	static const char ipv6[] = "02000000000202000000000186dd6000000000083a40";
+	char text[200];
+	size_t len = load(kernel_data);
+
+	ck_assert_int_eq(wire_check(frame, len), WIRE_OK);
+	ck_assert_int_eq(wire_check(frame, len - 1), WIRE_TRUNCATED);
+	len = add_tag(len);
+	ck_assert_int_eq(wire_check(frame, len), WIRE_OK);
+	ck_assert_int_eq(wire_check(frame, len - 1), WIRE_TRUNCATED);
+	snprintf(text, sizeof(text), "%s%064d%016d", ipv6, 0, 0);
+	len = load(text);
+	ck_assert_int_eq(wire_check(frame, len), WIRE_OK);
+	ck_assert_int_eq(wire_check(frame, len - 1), WIRE_TRUNCATED);
+}
+END_TEST
+
+START_TEST(mtu_of_a_syns_host) {
+	size_t len = load(kernel_syn);
+
+	ck_assert_uint_eq(wire_tags(frame, len), 0);
+	ck_assert_uint_eq(wire_syn_mtu(frame, len), 1500);
+	len = add_tag(add_tag(len));
+	ck_assert_uint_eq(wire_tags(frame, len), 2);
+	ck_assert_uint_eq(wire_syn_mtu(frame, len), 1500);
+	ck_assert_uint_eq(wire_syn_mtu(frame, len - 1), 0); // not all of its options
+	ck_assert_uint_eq(wire_syn_mtu(frame, load(kernel_ack)), 0);
+	ck_assert_uint_eq(wire_syn_mtu(frame, load(kernel_echo)), 0);
+}
+END_TEST
+
 TEST_MAIN(sum_of_rfc1071, sum_agrees_with_the_definition, replace_of_rfc1624,
 	set_ecn_keeps_the_checksum_of_a_full_sum, set_ecn_leaves_dscp,
 	writes_what_the_kernel_writes, reads_the_kernels_syn, reads_the_kernels_data,
@@ -922,4 +991,5 @@ TEST_MAIN(sum_of_rfc1071, sum_agrees_with_the_definition, replace_of_rfc1624,
 	flows_of_ipv4_and_ipv6_behind_vlan_tags, ports_are_behind_the_extension_headers_of_ipv6,
 	sack_option_is_of_whole_blocks, tcp_header_is_within_its_segment,
 	ports_are_in_the_first_four_bytes_behind_ip, payload_of_equal_bytes_is_verified,
-	plain_parse_leaves_short_segments_and_fragments, ecn_of_a_bare_ip_header)
+	plain_parse_leaves_short_segments_and_fragments, ecn_of_a_bare_ip_header,
+	checksums_that_a_card_would_fill_in, frames_that_are_cut_off, mtu_of_a_syns_host)

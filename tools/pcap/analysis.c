@@ -9,98 +9,163 @@
 
 #define PROGRESS_BATCHES 4096 // between two calls: a few times a second
 
-int analysis_init(struct analysis *a, const struct track_limits *limits, struct tel *tel,
-	const struct tel_run *tel_run, struct err *err) {
-	memset(a, 0, sizeof(*a));
-	return track_init(&a->track, limits, tel, tel_run, err);
-}
+static void note(void *of, const char *sentence) {
+	struct analysis *a = of;
 
-static void note(struct analysis *a, const char *sentence) {
 	if (a->notes < ANALYSIS_NOTES_MAX)
 		snprintf(a->note[a->notes], sizeof(a->note[0]), "%s", sentence);
 	a->notes++;
 }
 
-static void batch(struct analysis *a, const struct frame *frames, uint32_t n) {
-	struct packet *packets = track_room(&a->track);
-	uint32_t tcp = 0;
+int analysis_init(struct analysis *a, const struct track_limits *limits, struct tel *tel,
+	const struct tel_run *tel_run, struct err *err) {
+	memset(a, 0, sizeof(*a));
+	int rc = track_init(&a->track, limits, tel, tel_run, err);
 
-	if (unlikely(!a->begun))
-		a->first_ns = frames[0].ts_ns;
-	a->begun = true;
-	a->last_ns = frames[n - 1].ts_ns;
+	if (rc == 0 && (order_init(&a->order) < 0 || copies_init(&a->copies) < 0))
+		rc = err_set(err, -ENOMEM, "no memory for packets on their way");
+	if (rc < 0)
+		analysis_fini(a);
+	return rc;
+}
+
+int analysis_open(struct analysis *a, const char *const *files, uint32_t count,
+	const char *interfaces, struct err *err) {
+	points_init(&a->points, interfaces);
+	a->files = count;
+	int rc = parts_init(&a->parts, files, count, err);
+
+	a->parts.note = note;
+	a->parts.of = a;
+	return rc;
+}
+
+// What has waited for its place goes to the tracker, unless it was seen at another point before.
+static void drain(struct analysis *a, bool all) {
+	uint32_t n;
+
+	for (;;) {
+		struct packet *packets = track_room(&a->track);
+		uint32_t kept = 0;
+
+		n = order_take(&a->order, packets, READER_BATCH, all);
+		if (n == 0)
+			return;
+		copies_find(&a->copies, packets, n);
+		for (uint32_t i = 0; i < n; i++) {
+			struct point *point = &a->points.point[packets[i].point];
+
+			if (unlikely(packets[i].copy >= COPY_OTHER)) {
+				point->copies++;
+				a->decoded.what[DECODE_TCP]--;
+				a->copied++;
+				if (packets[i].copy == COPY_REPEATED || point->dropped)
+					continue;
+			}
+			if (unlikely(kept != i))
+				packets[kept] = packets[i];
+			track_fetch(&a->track, &packets[kept++]);
+		}
+		if (likely(kept > 0))
+			track_packets(&a->track, kept);
+	}
+}
+
+static void batch(struct analysis *a, const struct parts_batch *b, uint32_t n) {
 	for (uint32_t i = 0; i < n; i++)
-		prefetch(frames[i].data + 64);
+		prefetch(b->frames[i].data + 64);
 	for (uint32_t i = 0; i < n; i++) {
-		struct packet *p = &packets[tcp];
-		enum decode what = decode_frame(&frames[i], p);
+		struct frame *f = &b->frames[i];
+		struct packet *p = order_room(&a->order);
+		uint16_t point = points_of(&a->points, b, f);
 
-		a->decoded[what]++;
-		if (unlikely(what != DECODE_TCP))
+		if (unlikely(point == POINTS_NONE)) {
+			a->other_interfaces++;
+			continue;
+		}
+		f->ts_ns = order_time(&a->order, f->ts_ns);
+
+		if (unlikely(decode_counted(f, p, &a->decoded) != DECODE_TCP))
 			continue;
 		a->options_cut += p->options == DECODE_OPTIONS_CUT;
 		a->options_bad += p->options == DECODE_OPTIONS_BAD;
-		track_fetch(&a->track, p);
-		tcp++;
+		a->points.point[point].packets++;
+		p->point = point;
+		order_add(&a->order);
 	}
-	if (likely(tcp > 0))
-		track_packets(&a->track, tcp);
+	drain(a, false);
 }
 
 int analysis_read(struct analysis *a, analysis_progress_fn *progress, void *of, struct err *err) {
-	struct frame frames[READER_BATCH];
-	struct reader *r = &a->reader;
+	struct parts_batch b;
 	bool more = true;
 	int n = 0;
 
-	a->files++;
-	for (uint64_t i = 1; more && (n = reader_batch(r, frames, READER_BATCH, err)) > 0; i++) {
-		batch(a, frames, (uint32_t)n);
+	for (uint64_t i = 1; more && (n = parts_read(&a->parts, &b, err)) > 0; i++) {
+		batch(a, &b, (uint32_t)n);
 		if (unlikely(i % PROGRESS_BATCHES == 0) && progress != NULL)
 			more = progress(of, a);
 	}
-	if (n >= 0 && more && r->end != READER_WHOLE)
-		note(a, r->said);
-	a->read.packets += r->count.packets;
-	a->read.bytes += r->count.bytes;
-	a->read.no_time += r->count.no_time;
-	a->read.skipped_blocks += r->count.skipped_blocks;
-	a->read.unknown_interface += r->count.unknown_interface;
+	drain(a, true);
+	track_end(&a->track);
+	parts_fini(&a->parts); // counts what is still open
+	if (n >= 0 && more)
+		n = points_check(&a->points, err);
 	return n < 0 ? n : !more;
 }
 
-void analysis_end(struct analysis *a) {
-	track_end(&a->track);
+int analysis_found(const struct analysis *a, const char *file, int rc, struct err *err) {
+	char why[256];
+
+	if (rc < 0 || a->decoded.what[DECODE_TCP] > 0
+		|| !decode_why_nothing(&a->decoded, why, sizeof(why)))
+		return rc;
+	return err_set(err, -EIO, "%s: no TCP found: %s", file, why);
 }
 
 void analysis_fini(struct analysis *a) {
+	parts_fini(&a->parts);
+	copies_fini(&a->copies);
+	order_fini(&a->order);
 	track_fini(&a->track);
 }
 
 bool analysis_balanced(const struct analysis *a) {
-	uint64_t sum = 0, ended = 0;
+	uint64_t sum = a->copied + a->other_interfaces + decode_total(&a->decoded), ended = 0;
 
-	for (uint32_t i = 0; i < DECODE_COUNT; i++)
-		sum += a->decoded[i];
 	for (uint32_t i = 0; i <= TEL_HALF_OPEN; i++)
 		ended += a->track.count.ended[i];
-	return sum == a->read.packets && a->decoded[DECODE_TCP] == a->track.count.packets
+	return sum == a->parts.read.packets && a->decoded.what[DECODE_TCP] == a->track.count.packets
 		&& ended == a->track.count.connections;
 }
 
 static void write_ledger(const struct analysis *a, struct json *j) {
-	static const char *const names[] = {
-#define NAME_(constant, name, meaning) name,
-		DECODE_VALUES(NAME_)};
-
 	json_object(j, "ledger");
 	json_bool(j, "balanced", analysis_balanced(a));
 	json_object(j, "capture");
-	json_u64(j, "read", a->read.packets);
-	for (uint32_t i = 0; i < DECODE_COUNT; i++)
-		json_u64(j, names[i], a->decoded[i]);
+	json_u64(j, "read", a->parts.read.packets);
+	decode_ledger(&a->decoded, j);
+	json_u64(j, "copies", a->copied);
+	json_u64(j, "other_interfaces", a->other_interfaces);
 	json_close(j, '}');
 	json_close(j, '}');
+}
+
+// Where packets were captured, and how many of each place's were seen at another before.
+static void write_points(const struct points *p, struct json *j) {
+	char name[POINTS_NAME_MAX];
+
+	json_array(j, "points");
+	for (uint32_t i = 0; i < p->count; i++) {
+		points_name(&p->point[i], name, sizeof(name));
+		json_object(j, NULL);
+		json_text(j, "name", name);
+		json_bool(j, "read", p->point[i].read);
+		json_u64(j, "tcp", p->point[i].packets);
+		json_u64(j, "copies", p->point[i].copies);
+		json_close(j, '}');
+	}
+	json_close(j, ']');
 }
 
 static void write_ended(const struct track_count *c, struct json *j) {
@@ -119,32 +184,53 @@ static void write_ended(const struct track_count *c, struct json *j) {
 	json_close(j, '}');
 }
 
+static uint64_t duration_ns(const struct analysis *a) {
+	return a->order.first_ns == NEVER_NS ? 0 : a->order.last_ns - a->order.first_ns;
+}
+
 static void write_capture(const struct analysis *a, struct json *j) {
 	const struct track *t = &a->track;
 	const struct track_count *c = &t->count;
 
 	json_object(j, "capture");
 	json_u64(j, "files", a->files);
-	json_u64(j, "packets", a->read.packets);
-	json_u64(j, "bytes", a->read.bytes);
-	json_u64(j, "start_utc_ns", a->first_ns);
-	json_f64(j, "duration_s", (double)time_since(a->last_ns, a->first_ns) / 1e9);
+	json_u64(j, "packets", a->parts.read.packets);
+	json_u64(j, "bytes", a->parts.read.bytes);
+	if (a->order.first_ns != NEVER_NS) {
+		json_u64(j, "start_utc_ns", a->order.first_ns);
+		json_f64(j, "duration_s", (double)duration_ns(a) / 1e9);
+	} else {
+		json_null(j, "start_utc_ns");
+		json_null(j, "duration_s");
+	}
+	write_points(&a->points, j);
 	json_u64(j, "connections", c->connections);
 	json_u64(j, "connections_max", c->live_max);
 	json_u64(j, "flows", c->flows);
 	json_u64(j, "payload_bytes", c->payload_bytes);
 	write_ended(c, j);
+	json_u64(j, "reordered", a->order.moved);
 	json_u64(j, "backwards", c->backwards);
-	json_u64(j, "no_time", a->read.no_time);
+	json_u64(j, "clock_steps", a->order.steps);
+	json_u64(j, "clock_step_max_ns", a->order.step_max_ns);
+	json_u64(j, "duplicates", c->duplicates);
+	json_u64(j, "recut", c->recut);
+	json_u64(j, "no_time", a->parts.read.no_time);
+	decode_facts(&a->decoded, j);
 	json_u64(j, "options_cut", a->options_cut);
 	json_u64(j, "options_bad", a->options_bad);
-	json_u64(j, "unknown_interface", a->read.unknown_interface);
-	json_u64(j, "other_blocks", a->read.skipped_blocks);
+	json_u64(j, "unknown_interface", a->parts.read.unknown_interface);
+	json_u64(j, "other_blocks", a->parts.read.skipped_blocks);
 	json_u64(j, "untracked", t->pool.refused);
 	json_u64(j, "sent_memory_bytes", t->pool.used);
 	json_u64(j, "rtt_samples", t->rtt.total);
-	json_u64(j, "rtt_p50_ns", hist_quantile(&t->rtt, 0.5));
-	json_u64(j, "rtt_p99_ns", hist_quantile(&t->rtt, 0.99));
+	if (t->rtt.total > 0) {
+		json_u64(j, "rtt_p50_ns", hist_quantile(&t->rtt, 0.5));
+		json_u64(j, "rtt_p99_ns", hist_quantile(&t->rtt, 0.99));
+	} else {
+		json_null(j, "rtt_p50_ns");
+		json_null(j, "rtt_p99_ns");
+	}
 	json_array(j, "notes");
 	for (uint32_t i = 0; i < a->notes && i < ANALYSIS_NOTES_MAX; i++)
 		json_text(j, NULL, a->note[i]);
@@ -193,8 +279,7 @@ static void write_group(const struct track_group *g, double measured_s, struct j
 void analysis_summary(const struct analysis *a, struct json *j) {
 	const struct track *t = &a->track;
 	double sum = 0, square_sum = 0;
-	double measured_s =
-		(double)time_since(time_since(a->last_ns, a->first_ns), t->limits.warmup_ns) / 1e9;
+	double measured_s = (double)time_since(duration_ns(a), t->limits.warmup_ns) / 1e9;
 
 	write_ledger(a, j);
 	write_capture(a, j);

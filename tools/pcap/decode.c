@@ -3,32 +3,16 @@
 
 #include "common/base/likely.h"
 #include "common/net/wire_ip.h"
+#include "tools/pcap/layer.h"
 
+#include <pcap/pcap.h>
+#include <stdio.h>
 #include <string.h>
 
-#define TAGS_MAX 8 // VLAN tags, MPLS labels, extension headers: more are no traffic
-#define ETHERTYPE_MPLS 0x8847
-#define ETHERTYPE_PPPOE 0x8864
-#define ETHERTYPE_QINQ_OLD 0x9100
+#define EXTENSIONS_MAX 8 // headers of IPv6: more are no traffic
+#define LAYERS_MAX 32 // of a frame, likewise
 #define IPV6_HEADER 40u
-#define SLL_HEADER 16u
-#define SLL2_HEADER 20u
 #define UDP_HEADER 8u
-
-// What is left of a frame: captured bytes from p on, and how many there were on the wire.
-struct rest {
-	const uint8_t *p;
-	uint32_t captured, length;
-};
-
-static inline bool take(struct rest *r, uint32_t n) {
-	if (r->captured < n)
-		return false;
-	r->p += n;
-	r->captured -= n;
-	r->length -= n;
-	return true;
-}
 
 static inline uint64_t get64(const uint8_t *p) {
 	uint64_t v;
@@ -93,47 +77,91 @@ static inline __attribute__((always_inline)) enum decode decode_tcp(
 	return DECODE_TCP;
 }
 
-// The same for a UDP header; its length field is 0 in a jumbogram, and what a card is still to cut up has another.
-static enum decode decode_udp(
-	struct rest *r, const struct endpoint *src, const struct endpoint *dst, struct packet *p) {
-	if (r->length < UDP_HEADER)
-		return DECODE_MALFORMED;
-	if (r->captured < UDP_HEADER)
-		return DECODE_TRUNCATED;
-	p->payload = r->length - UDP_HEADER;
-	p->captured = r->captured - UDP_HEADER;
-	p->data = r->p + UDP_HEADER;
-	p->options = DECODE_OPTIONS_WHOLE;
-	memset(&p->seg, 0, sizeof(p->seg));
-	set_key(p, src, dst, r->p, true);
-	return DECODE_UDP;
+struct layer layer_tcp(struct walk *w) {
+	return layer_end(decode_tcp(&w->r, &w->src, &w->dst, w->p));
 }
 
-static enum decode decode_ipv4(struct rest *r, struct packet *p) {
-	const uint8_t *ip = r->p;
+// Its length field is 0 in a jumbogram, and what a card is still to cut up has another. What a tunnel's port makes of
+// the payload holds if it can be read; else it is a datagram's.
+struct layer layer_udp(struct walk *w) {
+	struct rest *r = &w->r;
+	struct packet *p = w->p;
+	const uint8_t *udp = r->p;
 
-	if (unlikely(r->captured < WIRE_IPV4))
-		return r->length < WIRE_IPV4 ? DECODE_MALFORMED : DECODE_TRUNCATED;
-	uint32_t header = (ip[0] & 15) * 4u, total = wire_get16(ip + 2);
-	if (unlikely(total == 0)) // a segment that the card is still to cut up (TSO)
-		total = r->length;
-	if (unlikely(ip[0] >> 4 != 4 || header < WIRE_IPV4 || total < header || total > r->length))
-		return DECODE_MALFORMED;
-	p->ecn = ip[1] & 3;
-	p->ip_id = wire_get16(ip + 4);
-	if (unlikely((wire_get16(ip + 6) & WIRE_IP_FRAGMENT) != 0))
-		return DECODE_FRAGMENT;
-	if (ip[9] != WIRE_PROTO_TCP && ip[9] != WIRE_PROTO_UDP)
-		return DECODE_NOT_TCP;
-	struct endpoint src = {0, ENDPOINT_IPV4 | wire_get32(ip + 12)};
-	struct endpoint dst = {0, ENDPOINT_IPV4 | wire_get32(ip + 16)};
+	if (!take(r, UDP_HEADER))
+		return layer_short(w, UDP_HEADER);
+	uint16_t src_port = wire_get16(udp), dst_port = wire_get16(udp + 2);
+	layer_fn *tunnel = layer_of_port(dst_port);
+
+	p->payload = r->length;
+	p->captured = r->captured;
+	p->data = r->p;
+	p->options = DECODE_OPTIONS_WHOLE;
+	memset(&p->seg, 0, sizeof(p->seg));
+	set_key(p, &w->src, &w->dst, udp, true);
+	if (tunnel == NULL)
+		tunnel = layer_of_port(src_port);
+	if (tunnel == NULL) {
+		enum tunnel encrypted = tunnel_encrypted(r, src_port, dst_port);
+
+		p->tunnel = (uint8_t)(encrypted != TUNNEL_NONE ? encrypted : p->tunnel);
+		return layer_end(DECODE_UDP);
+	}
+	if (!w->in_udp)
+		w->outer = *p;
+	w->in_udp = true;
+	return layer_next(tunnel);
+}
+
+// The header says that the packet has so many bytes. More than the frame's: of a frame that was cut, and whose length
+// is not known; else it is wrong.
+static inline bool set_length(struct walk *w, uint32_t total) {
+	struct rest *r = &w->r;
+
+	if (unlikely(total > r->length)) {
+		if (!w->length_lost)
+			return false;
+		w->p->wire_bytes += total - r->length;
+		w->p->length_from_ip = true;
+	}
 	r->length = total; // without the padding of a short frame
 	if (r->captured > total)
 		r->captured = total;
-	if (unlikely(!take(r, header)))
-		return DECODE_TRUNCATED;
-	return likely(ip[9] == WIRE_PROTO_TCP) ? decode_tcp(r, &src, &dst, p)
-					       : decode_udp(r, &src, &dst, p);
+	return true;
+}
+
+// A mark further out is one of the packet within (RFC 6040).
+static inline void set_ecn(struct walk *w, uint8_t ecn) {
+	w->p->ecn = w->outer_ce && ecn != ECN_NOT_ECT ? ECN_CE : ecn;
+	w->outer_ce = w->p->ecn == ECN_CE || (w->outer_ce && ecn == ECN_NOT_ECT);
+}
+
+static struct layer of_protocol(struct walk *w, uint8_t protocol) {
+	layer_fn *next =
+		likely(protocol == WIRE_PROTO_TCP) ? layer_tcp : layer_of_protocol(protocol);
+
+	return next == NULL ? layer_end(DECODE_NOT_TCP) : layer_next(next);
+}
+
+struct layer layer_ipv4(struct walk *w) {
+	struct rest *r = &w->r;
+	const uint8_t *ip = r->p;
+
+	if (unlikely(r->captured < WIRE_IPV4))
+		return layer_short(w, WIRE_IPV4);
+	uint32_t header = (ip[0] & 15) * 4u, total = wire_get16(ip + 2);
+	if (unlikely(total == 0)) // a segment that the card is still to cut up (TSO)
+		total = r->length;
+	if (unlikely(ip[0] >> 4 != 4 || header < WIRE_IPV4 || total < header
+		    || !set_length(w, total)))
+		return layer_end(DECODE_MALFORMED);
+	set_ecn(w, ip[1] & 3);
+	w->p->ip_id = wire_get16(ip + 4);
+	if (unlikely((wire_get16(ip + 6) & WIRE_IP_FRAGMENT) != 0))
+		return layer_end(DECODE_FRAGMENT);
+	w->src = (struct endpoint){0, ENDPOINT_IPV4 | wire_get32(ip + 12)};
+	w->dst = (struct endpoint){0, ENDPOINT_IPV4 | wire_get32(ip + 16)};
+	return unlikely(!take(r, header)) ? layer_end(DECODE_TRUNCATED) : of_protocol(w, ip[9]);
 }
 
 // RFC 8200 section 4, RFC 4302 (authentication), RFC 6275 (mobility), RFC 7401 (HIP), RFC 5533 (shim6).
@@ -142,86 +170,50 @@ static bool ipv6_extension(uint8_t proto) {
 		|| proto == 135 || proto == 139 || proto == 140;
 }
 
-static enum decode decode_ipv6(struct rest *r, struct packet *p) {
-	const uint8_t *ip = r->p;
+// Behind IPv6's own header.
+static struct layer ipv6_extensions(struct walk *w, uint8_t proto) {
+	struct rest *r = &w->r;
 
-	if (r->captured < IPV6_HEADER)
-		return r->length < IPV6_HEADER ? DECODE_MALFORMED : DECODE_TRUNCATED;
-	uint32_t payload = wire_get16(ip + 4);
-	if (payload == 0) // a jumbogram (RFC 2675), or a segment that the card is still to cut up
-		payload = r->length - IPV6_HEADER;
-	if (ip[0] >> 4 != 6 || payload > r->length - IPV6_HEADER)
-		return DECODE_MALFORMED;
-	struct endpoint src = {get64(ip + 8), get64(ip + 16)},
-			dst = {get64(ip + 24), get64(ip + 32)};
-	uint8_t proto = ip[6];
-
-	p->ecn = ip[1] >> 4 & 3;
-	p->ip_id = 0;
-	take(r, IPV6_HEADER);
-	r->length = payload;
-	if (r->captured > payload)
-		r->captured = payload;
-	for (int i = 0; i < TAGS_MAX && ipv6_extension(proto); i++) {
-		if (r->length < 8)
-			return DECODE_MALFORMED;
+	for (int i = 0; i < EXTENSIONS_MAX && ipv6_extension(proto); i++) {
 		if (r->captured < 8)
-			return DECODE_TRUNCATED;
+			return layer_short(w, 8);
 		uint32_t size = proto == 44 ? 8
 			: proto == 51	    ? (r->p[1] + 2u) * 4
 					    : (r->p[1] + 1u) * 8;
 		// Offset, or more to follow: an atomic fragment (RFC 6946) is a whole packet.
 		if (proto == 44 && (wire_get16(r->p + 2) & 0xfff9u) != 0)
-			return DECODE_FRAGMENT;
-		if (size > r->length)
-			return DECODE_MALFORMED;
+			return layer_end(DECODE_FRAGMENT);
 		proto = r->p[0];
 		if (!take(r, size))
-			return DECODE_TRUNCATED;
+			return layer_short(w, size);
 	}
-	return proto == WIRE_PROTO_TCP	  ? decode_tcp(r, &src, &dst, p)
-		: proto == WIRE_PROTO_UDP ? decode_udp(r, &src, &dst, p)
-					  : DECODE_NOT_TCP;
+	return of_protocol(w, proto);
 }
 
-// By the first four bits, where nothing else says which IP it is.
-static enum decode decode_ip(struct rest *r, struct packet *p) {
-	if (r->captured == 0)
-		return r->length == 0 ? DECODE_MALFORMED : DECODE_TRUNCATED;
-	return r->p[0] >> 4 == 4    ? decode_ipv4(r, p)
-		: r->p[0] >> 4 == 6 ? decode_ipv6(r, p)
-				    : DECODE_NOT_IP;
+struct layer layer_ipv6(struct walk *w) {
+	const uint8_t *ip = w->r.p;
+
+	if (w->r.captured < IPV6_HEADER)
+		return layer_short(w, IPV6_HEADER);
+	uint32_t payload = wire_get16(ip + 4);
+	if (payload == 0) // a jumbogram (RFC 2675), or a segment that the card is still to cut up
+		payload = w->r.length - IPV6_HEADER;
+	if (ip[0] >> 4 != 6 || !set_length(w, IPV6_HEADER + payload))
+		return layer_end(DECODE_MALFORMED);
+	w->src = (struct endpoint){get64(ip + 8), get64(ip + 16)};
+	w->dst = (struct endpoint){get64(ip + 24), get64(ip + 32)};
+	set_ecn(w, ip[1] >> 4 & 3);
+	w->p->ip_id = 0;
+	take(&w->r, IPV6_HEADER);
+	return ipv6_extensions(w, ip[6]);
 }
 
-// What follows an Ethernet type, behind VLAN tags, MPLS labels or PPPoE.
-static enum decode decode_ethertype(struct rest *r, uint16_t type, struct packet *p) {
-	for (int i = 0; i < TAGS_MAX; i++) {
-		if (likely(type == WIRE_ETHERTYPE_IPV4))
-			return decode_ipv4(r, p);
-		if (type == WIRE_ETHERTYPE_IPV6)
-			return decode_ipv6(r, p);
-		if (type == WIRE_ETHERTYPE_VLAN || type == WIRE_ETHERTYPE_QINQ
-			|| type == ETHERTYPE_QINQ_OLD) {
-			if (!take(r, 4))
-				return r->length < 4 ? DECODE_MALFORMED : DECODE_TRUNCATED;
-			type = wire_get16(r->p - 2);
-		} else if (type == ETHERTYPE_MPLS) {
-			if (!take(r, 4))
-				return r->length < 4 ? DECODE_MALFORMED : DECODE_TRUNCATED;
-			if ((r->p[-2] & 1) != 0) // the last label
-				return decode_ip(r, p);
-		} else if (type == ETHERTYPE_PPPOE) {
-			if (!take(r, 8))
-				return r->length < 8 ? DECODE_MALFORMED : DECODE_TRUNCATED;
-			uint16_t ppp = wire_get16(r->p - 2);
-			type = ppp == 0x21    ? WIRE_ETHERTYPE_IPV4
-				: ppp == 0x57 ? WIRE_ETHERTYPE_IPV6
-					      : 0;
-		} else {
-			return DECODE_NOT_IP;
-		}
-	}
-	return DECODE_NOT_IP;
+struct layer layer_ip(struct walk *w) {
+	if (w->r.captured == 0)
+		return layer_short(w, 1);
+	return w->r.p[0] >> 4 == 4    ? layer_next(layer_ipv4)
+		: w->r.p[0] >> 4 == 6 ? layer_next(layer_ipv6)
+				      : layer_end(DECODE_NOT_IP);
 }
 
 // Nearly every frame: Ethernet, then IPv4 without options, then TCP. False: it must be looked at more closely.
@@ -243,46 +235,144 @@ static inline bool usual_frame(const struct frame *f, struct rest *r, struct pac
 	return true;
 }
 
+static enum decode walk_layers(const struct frame *f, struct packet *p) {
+	struct walk w = {
+		.r = {f->data, f->captured, f->length},
+		.p = p,
+		.length_lost = f->length == f->captured,
+	};
+	struct layer at = layer_next(layer_of_link(f->link_type));
+
+	if (at.read == NULL)
+		return DECODE_LINK_TYPE;
+	for (uint32_t i = 0; at.read != NULL && i < LAYERS_MAX; i++)
+		at = at.read(&w);
+	if (at.read != NULL)
+		at.end = DECODE_NOT_IP;
+	bool unread =
+		at.end == DECODE_MALFORMED || at.end == DECODE_NOT_IP || at.end == DECODE_NOT_TCP;
+
+	if (w.in_udp && unread) {
+		*p = w.outer;
+		return DECODE_UDP;
+	}
+	return at.end;
+}
+
 enum decode decode_frame(const struct frame *f, struct packet *p) {
-	struct rest r = {f->data, f->captured, f->length};
-	uint32_t header, type_at;
+	struct rest r;
 
 	p->ts_ns = f->ts_ns;
 	p->wire_bytes = f->length;
-	if (likely(usual_frame(f, &r, p))) {
-		const uint8_t *ip = f->data + WIRE_ETH;
+	p->tunnel = TUNNEL_NONE;
+	p->length_from_ip = false;
+	if (unlikely(!usual_frame(f, &r, p)))
+		return walk_layers(f, p);
+	const uint8_t *ip = f->data + WIRE_ETH;
 
-		return decode_tcp(&r, &(struct endpoint){0, ENDPOINT_IPV4 | wire_get32(ip + 12)},
-			&(struct endpoint){0, ENDPOINT_IPV4 | wire_get32(ip + 16)}, p);
+	return decode_tcp(&r, &(struct endpoint){0, ENDPOINT_IPV4 | wire_get32(ip + 12)},
+		&(struct endpoint){0, ENDPOINT_IPV4 | wire_get32(ip + 16)}, p);
+}
+
+static void count_unread(struct decode_count *c, uint16_t link_type) {
+	uint32_t i = 0;
+
+	while (i < c->unread_count && c->unread[i].link_type != link_type)
+		i++;
+	if (i == DECODE_UNREAD_MAX)
+		return;
+	c->unread_count += i == c->unread_count;
+	c->unread[i].link_type = link_type;
+	c->unread[i].packets++;
+}
+
+enum decode decode_counted(const struct frame *f, struct packet *p, struct decode_count *c) {
+	enum decode what = decode_frame(f, p);
+
+	c->what[what]++;
+	c->tunnel[p->tunnel]++;
+	c->lengths_from_ip += p->length_from_ip;
+	if (unlikely(what == DECODE_LINK_TYPE))
+		count_unread(c, f->link_type);
+	return what;
+}
+
+uint64_t decode_total(const struct decode_count *c) {
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < DECODE_COUNT; i++)
+		sum += c->what[i];
+	return sum;
+}
+
+uint64_t decode_encrypted(const struct decode_count *c) {
+	uint64_t sum = 0;
+
+	for (uint32_t i = TUNNEL_ENCRYPTED; i < TUNNEL_COUNT; i++)
+		sum += c->tunnel[i];
+	return sum;
+}
+
+static const char *const tunnel_names[] = {
+#define TUNNEL_NAME_(constant, name) name,
+	TUNNEL_VALUES(TUNNEL_NAME_)};
+
+static const char *link_name(uint16_t link_type) {
+	const char *name = pcap_datalink_val_to_name(link_type);
+
+	return name != NULL ? name : "without a name";
+}
+
+void decode_ledger(const struct decode_count *c, struct json *j) {
+	static const char *const names[] = {
+#define NAME_(constant, name, meaning) name,
+		DECODE_VALUES(NAME_)};
+
+	for (uint32_t i = 0; i < DECODE_COUNT; i++)
+		json_u64(j, names[i], c->what[i]);
+}
+
+void decode_facts(const struct decode_count *c, struct json *j) {
+	json_u64(j, "lengths_from_ip", c->lengths_from_ip);
+	json_object(j, "tunnels");
+	for (uint32_t i = TUNNEL_NONE + 1; i < TUNNEL_COUNT; i++) {
+		if (c->tunnel[i] > 0)
+			json_u64(j, tunnel_names[i], c->tunnel[i]);
 	}
-	switch (f->link_type) {
-	case LINK_ETHERNET:
-		header = WIRE_ETH;
-		type_at = 12;
-		break;
-	case LINK_SLL:
-		header = SLL_HEADER;
-		type_at = 14;
-		break;
-	case LINK_SLL2:
-		header = SLL2_HEADER;
-		type_at = 0;
-		break;
-	case LINK_NULL: // a protocol family, in the byte order of whoever wrote it
-	case LINK_LOOP:
-		if (!take(&r, 4))
-			return r.length < 4 ? DECODE_MALFORMED : DECODE_TRUNCATED;
-		return decode_ip(&r, p);
-	case LINK_RAW:
-	case LINK_RAW_BSD:
-	case LINK_RAW_OPENBSD:
-	case LINK_IPV4:
-	case LINK_IPV6:
-		return decode_ip(&r, p);
-	default:
-		return DECODE_LINK_TYPE;
+	json_close(j, '}');
+	json_array(j, "unread_link_types");
+	for (uint32_t i = 0; i < c->unread_count; i++) {
+		json_object(j, NULL);
+		json_u64(j, "link_type", c->unread[i].link_type);
+		json_text(j, "name", link_name(c->unread[i].link_type));
+		json_u64(j, "packets", c->unread[i].packets);
+		json_close(j, '}');
 	}
-	if (unlikely(!take(&r, header)))
-		return r.length < header ? DECODE_MALFORMED : DECODE_TRUNCATED;
-	return decode_ethertype(&r, wire_get16(f->data + type_at), p);
+	json_close(j, ']');
+}
+
+bool decode_why_nothing(const struct decode_count *c, char *text, size_t size) {
+	uint64_t packets = decode_total(c);
+	enum tunnel most = TUNNEL_ENCRYPTED;
+	const struct decode_unread *unread = &c->unread[0];
+
+	for (uint32_t i = TUNNEL_ENCRYPTED; i < TUNNEL_COUNT; i++)
+		most = c->tunnel[i] > c->tunnel[most] ? (enum tunnel)i : most;
+	for (uint32_t i = 1; i < c->unread_count; i++)
+		unread = c->unread[i].packets > unread->packets ? &c->unread[i] : unread;
+	if (c->tunnel[most] == 0 && c->unread_count == 0)
+		return false;
+	if (c->tunnel[most] > unread->packets)
+		snprintf(text, size,
+			"%llu of %llu packets are of %s, which encrypts what it carries: capture at "
+			"an end of it, behind the decryption",
+			(unsigned long long)c->tunnel[most], (unsigned long long)packets,
+			tunnel_names[most]);
+	else
+		snprintf(text, size,
+			"%llu of %llu packets have link type %u (%s), which is not read: capture on "
+			"an interface of Ethernet or IP",
+			(unsigned long long)unread->packets, (unsigned long long)packets,
+			unread->link_type, link_name(unread->link_type));
+	return true;
 }

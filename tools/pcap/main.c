@@ -3,6 +3,7 @@
 #include "common/base/units.h"
 #include "common/run/run.h"
 #include "tools/pcap/compare.h"
+#include "tools/pcap/findings.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -21,7 +22,7 @@
 struct settings {
 	char title[PARAM_TEXT_SIZE];
 	uint64_t warmup_ns, interval_ns, idle_ns, level, connections;
-	char from[PARAM_TEXT_SIZE], to[PARAM_TEXT_SIZE];
+	char interface[PARAM_TEXT_SIZE], from[PARAM_TEXT_SIZE], to[PARAM_TEXT_SIZE];
 };
 
 static const struct param settings_table[] = {
@@ -32,11 +33,13 @@ static const struct param settings_table[] = {
 	{"interval", "100ms", "of the interval stream", UNIT_TIME_NS,
 		PARAM_U64(struct settings, interval_ns), 1e4, 86400e9},
 	{"warmup", "0s", "left out of goodput and fairness", UNIT_TIME_NS,
-		PARAM_U64(struct settings, warmup_ns), 0, 86400e9},
+		PARAM_U64(struct settings, warmup_ns), 0, 86400e9, .seconds = true},
 	{"idle", "10min", "without packets a connection has ended", UNIT_TIME_NS,
 		PARAM_U64(struct settings, idle_ns), 1e6, 86400e9},
 	{"connections", "262144", "at once; one more ends the one that is quiet longest", UNIT_NONE,
 		PARAM_U64(struct settings, connections), 16, 1 << 24},
+	{"interface", "", "analyze: only these interfaces are read, as 'eth0,eth1'", UNIT_NONE,
+		PARAM_TEXT(struct settings, interface)},
 	{"from", "", "compare: the interfaces of INGRESS that are read, as 'in,back out'",
 		UNIT_NONE, PARAM_TEXT(struct settings, from)},
 	{"to", "", "compare: those of EGRESS", UNIT_NONE, PARAM_TEXT(struct settings, to)},
@@ -48,12 +51,14 @@ struct job {
 	struct run_options options;
 	struct settings settings;
 	struct analysis analysis;
+	struct findings findings;
+	char verdict[2048];
 	struct compare compare;
 	bool comparing;
 	struct tel tel[TEL_STREAM_COUNT];
 	const char *const *files;
 	uint32_t files_count;
-	uint64_t bytes_all, bytes_before; // of the files, if they are files; of those already read
+	uint64_t bytes_all; // of the files, if they are files
 	double start_s, start_cpu_s, shown_s, wall_s, cpu_s;
 };
 
@@ -66,9 +71,9 @@ static double clock_s(clockid_t clock) {
 
 static void help(void) {
 	fputs("usage: weir-pcap analyze FILE... [options]\n"
-	      "       weir-pcap compare INGRESS EGRESS [options]\n\n"
+	      "       weir-pcap compare INGRESS [EGRESS] [options]\n\n"
 	      "  FILE             pcap or pcapng, plain, gzip or zstd; '-' for standard input; several are\n"
-	      "                   read one behind the other, as parts of one capture\n"
+	      "                   parts of one capture, in the order of their packets\n"
 	      "  --out DIR        run folder (default: runs/<file>-<UTC time>-<pid>)\n"
 	      "  --force          replace the run that DIR already holds\n"
 	      "  --json           the summary as JSON on standard output\n"
@@ -102,8 +107,7 @@ static void say_progress(
 static bool progress(void *of, const struct analysis *a) {
 	struct job *job = of;
 
-	say_progress(job, a->read.packets + a->reader.count.packets,
-		job->bytes_before + input_file_bytes(&a->reader.in), a->track.live);
+	say_progress(job, parts_packets(&a->parts), parts_bytes(&a->parts), a->track.live);
 	return run_stop == 0;
 }
 
@@ -169,10 +173,12 @@ static bool summary(void *of, FILE *out, const char *verdict) {
 	json_f64(&j, "wall_s", job->wall_s);
 	json_f64(&j, "cpu_s", job->cpu_s);
 	json_text(&j, "verdict", verdict);
-	if (job->comparing)
+	if (job->comparing) {
 		compare_summary(&job->compare, &j);
-	else
+	} else {
+		findings_write(&job->findings, &j);
 		analysis_summary(a, &j);
+	}
 	json_object(&j, "telemetry");
 	json_u64(&j, "level", job->settings.level);
 	for (enum tel_stream s = 0; s < TEL_STREAM_COUNT; s++) {
@@ -189,29 +195,20 @@ static bool summary(void *of, FILE *out, const char *verdict) {
 }
 
 static int read_files(struct job *job, struct err *err) {
-	struct reader *reader = &job->analysis.reader;
-	int rc = 0;
-
 	job->start_s = clock_s(CLOCK_MONOTONIC);
 	job->start_cpu_s = clock_s(CLOCK_PROCESS_CPUTIME_ID);
-	for (uint32_t i = 0; i < job->files_count && rc == 0; i++) {
-		rc = i == 0 ? 0 : reader_open(reader, job->files[i], err); // the first is open
-		if (rc == 0)
-			rc = analysis_read(&job->analysis, progress, job, err);
-		job->bytes_before += input_file_bytes(&reader->in);
-		reader_close(reader);
-	}
-	analysis_end(&job->analysis);
+	int rc = analysis_read(&job->analysis, progress, job, err);
+
 	job->wall_s = clock_s(CLOCK_MONOTONIC) - job->start_s;
 	job->cpu_s = clock_s(CLOCK_PROCESS_CPUTIME_ID) - job->start_cpu_s;
 	return rc < 0 ? rc : 0;
 }
 
 // How well the capture was read.
-static const char *verdict_of(const struct job *job) {
-	if (run_stop != 0)
-		return "interrupted";
-	return job->analysis.notes > 0 ? job->analysis.note[0] : "ok";
+static const char *verdict_of(struct job *job) {
+	findings_make(&job->analysis, &job->findings);
+	findings_verdict(&job->analysis, &job->findings, job->verdict, sizeof(job->verdict));
+	return run_stop != 0 ? "interrupted" : job->verdict;
 }
 
 static int analyze(struct job *job, struct err *err) {
@@ -232,11 +229,10 @@ static int analyze(struct job *job, struct err *err) {
 	if (rc < 0)
 		return rc;
 	// A file that is not a capture leaves no folder.
-	rc = reader_open(&job->analysis.reader, job->files[0], err);
+	rc = analysis_open(&job->analysis, job->files, job->files_count, s->interface, err);
 	if (rc == 0)
 		rc = run_create(&job->run, &job->options, true, err);
 	if (rc < 0) {
-		reader_close(&job->analysis.reader);
 		analysis_fini(&job->analysis);
 		return rc;
 	}
@@ -244,7 +240,7 @@ static int analyze(struct job *job, struct err *err) {
 	run_catch_signals();
 	if (rc == 0)
 		rc = read_files(job, err);
-	rc = close_streams(job, rc, err);
+	rc = analysis_found(&job->analysis, job->files[0], close_streams(job, rc, err), err);
 	for (uint32_t i = 0; i < job->analysis.notes && i < ANALYSIS_NOTES_MAX; i++)
 		fprintf(stderr, PROGRAM ": %s\n", job->analysis.note[i]);
 	rc = run_end(
@@ -267,7 +263,7 @@ static int matched(struct job *job, struct err *err) {
 		compare_progress(job);
 	job->wall_s = clock_s(CLOCK_MONOTONIC) - job->start_s;
 	job->cpu_s = clock_s(CLOCK_PROCESS_CPUTIME_ID) - job->start_cpu_s;
-	rc = close_streams(job, rc, err);
+	rc = compare_found(c, close_streams(job, rc, err), err);
 	const char *verdict = run_stop != 0 ? "interrupted" : "ok";
 	for (uint32_t side = 0; side < 2; side++) {
 		const struct reader *r = &c->side[side].reader;
@@ -288,15 +284,18 @@ static int compare(struct job *job, struct err *err) {
 		.interval_ns = job->settings.interval_ns,
 	};
 	struct compare *c = &job->compare;
-	const char *interfaces[2] = {job->settings.from, job->settings.to};
-	int rc = 0;
+	int rc = compare_choose(
+		c, job->files, job->files_count, job->settings.from, job->settings.to, err);
 
 	job->comparing = true;
-	if (job->files_count != 2)
-		return err_set(err, -EINVAL, "compare wants two captures, not %u: INGRESS EGRESS",
-			job->files_count);
+	if (job->settings.interface[0] != '\0')
+		return err_set(err, -EINVAL,
+			"--interface: compare has two sides: --from for INGRESS, --to for EGRESS");
+	job->bytes_all *= 3 - job->files_count; // one is read for each side
+	if (rc == 0)
+		rc = compare_scan(c, err);
 	for (uint32_t side = 0; side < 2 && rc == 0; side++)
-		rc = compare_open(c, side, job->files[side], interfaces[side], err);
+		rc = compare_open(c, side, err);
 	if (rc == 0)
 		rc = match_init(&c->match, &limits, job->tel, err);
 	if (rc == 0) {
@@ -305,8 +304,7 @@ static int compare(struct job *job, struct err *err) {
 			rc = matched(job, err);
 		match_fini(&c->match);
 	}
-	for (uint32_t side = 0; side < 2; side++)
-		reader_close(&c->side[side].reader);
+	compare_close(c);
 	return rc;
 }
 

@@ -73,6 +73,7 @@ static uint64_t digest_of(const struct packet *p) {
 		uint32_t seq, ack, tsval, tsecr, payload;
 		uint16_t window, ip_id;
 		uint8_t flags, options, from, sack_count;
+		uint32_t unused; // bytes between members would be any
 	} d = {
 		.key = p->key,
 		.seq = p->seg.seq,
@@ -87,6 +88,7 @@ static uint64_t digest_of(const struct packet *p) {
 		.from = p->from,
 		.sack_count = p->seg.sack_count,
 	};
+	static_assert(sizeof(d) == sizeof(d.key) + 32, "no bytes between members");
 
 	return XXH64(
 		p->seg.sack, p->seg.sack_count * sizeof(p->seg.sack[0]), XXH64(&d, sizeof(d), 0));
@@ -125,11 +127,8 @@ static void put_links(struct match *m) {
 				.marks = path->now.marks,
 				.sojourn_mean_ns = path->now.pkts == 0
 					? 0
-					: (uint32_t)time_min(
-						path->now.delay_sum_ns / path->now.pkts,
-						UINT32_MAX),
-				.sojourn_max_ns =
-					(uint32_t)time_min(path->now.delay_max_ns, UINT32_MAX),
+					: path->now.delay_sum_ns / path->now.pkts,
+				.sojourn_max_ns = path->now.delay_max_ns,
 			};
 		memset(&path->now, 0, sizeof(path->now));
 	}
@@ -144,7 +143,7 @@ static void put_packet(struct match *m, const struct match_pending *e, uint64_t 
 	*r = (struct tel_packets){
 		.ts_ns = time_since(ts_ns, m->start_ns),
 		.flow_id = e->flow,
-		.sojourn_ns = (uint32_t)time_min(delay_ns, UINT32_MAX),
+		.sojourn_ns = delay_ns,
 		.size_bytes = e->size_bytes,
 		.event = (uint8_t)event,
 		.link = e->side,

@@ -12,7 +12,7 @@
 
 #include "common/base/likely.h"
 #include "common/base/mem.h"
-#include "sender/tcp/accecn.h"
+#include "tools/pcap/copies.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -42,10 +42,31 @@ static uint32_t find(const struct track *t, const struct packet *p) {
 	return place;
 }
 
+// How much of the connection the capture shows.
+static void count_view(struct track *t, uint32_t place, enum tel_flow_event event) {
+	const struct track_flow *f = &t->flow[place];
+	const uint64_t *part = t->opening[place].handshake_ns;
+	uint16_t either = f->snd[0].flags | f->snd[1].flags,
+		 both = f->snd[0].flags & f->snd[1].flags;
+
+	for (uint32_t d = 0; d < 2; d++)
+		t->count.uncaptured_flows += t->rare[place][d].uncaptured_bytes > 0
+			&& (f->snd[d].flags & DIR_KNOWN) != 0;
+	if (event == TEL_HALF_OPEN)
+		return;
+	t->count.begun_before += (either & DIR_SYN) == 0;
+	t->count.one_sided += (both & DIR_KNOWN) == 0;
+	// At several points each part is a whole round trip.
+	if ((f->flags & FLOW_COPIED) == 0 && (both & DIR_ANSWERED) != 0 && part[0] > 0
+		&& part[1] > 0)
+		t->count.middle += time_min(part[0], part[1]) * TRACK_MIDDLE > part[0] + part[1];
+}
+
 static void end_flow(struct track *t, uint32_t place, enum tel_flow_event event) {
 	struct track_flow *f = &t->flow[place];
 
 	track_flow_records(t, place, event);
+	count_view(t, place, event);
 	t->count.ended[event]++;
 	for (uint32_t d = 0; d < 2; d++)
 		sent_release(&t->pool, &f->dir[d].ring);
@@ -60,7 +81,8 @@ static enum tel_flow_event verdict(const struct track_flow *f, enum tel_flow_eve
 	const struct track_snd *client = &f->snd[f->client], *server = &f->snd[!f->client];
 
 	if ((client->flags & DIR_SYN) != 0
-		&& ((server->flags & DIR_KNOWN) == 0 || (f->flags & FLOW_REFUSED) != 0))
+		&& ((server->flags & (DIR_KNOWN | DIR_ACKED)) == 0
+			|| (f->flags & FLOW_REFUSED) != 0))
 		return TEL_HALF_OPEN;
 	if ((f->flags & FLOW_RESET) != 0)
 		return TEL_RESET;
@@ -129,7 +151,6 @@ static uint32_t open_flow(struct track *t, const struct packet *p, uint64_t now_
 	bool used = t->spares > 0; // else the memory is all zero
 	uint32_t place = used ? t->spare[--t->spares] : t->placed++;
 	struct track_flow *f = &t->flow[place];
-	bool answer = (p->seg.flags & (SEG_SYN | SEG_ACK)) == (SEG_SYN | SEG_ACK);
 
 	if (used) {
 		memset(f, 0, sizeof(*f));
@@ -137,98 +158,25 @@ static uint32_t open_flow(struct track *t, const struct packet *p, uint64_t now_
 	}
 	f->flags = (uint8_t)(p->ipv4 ? FLOW_USED | FLOW_IPV4 : FLOW_USED);
 	f->last_ns = now_ns;
-	f->client = answer ? !p->from : p->from;
+	f->client = track_client_of(p);
 	t->opening[place] = (struct track_opening){.key = p->key,
 		.hash = p->hash,
 		.connection = (uint32_t)t->count.connections++,
-		.start_ns = now_ns};
+		.start_ns = now_ns,
+		.last_ns = {NEVER_NS, NEVER_NS}};
 	for (uint32_t d = 0; d < 2; d++) {
 		f->address[d] = (uint32_t)p->key.end[d].low;
 		f->port[d] = p->key.port[d];
 		t->rare[place][d].id = TEL_NO_FLOW;
-		f->dir[d].window_min = f->snd[d].window = UINT32_MAX;
-		f->dir[d].tsrtt_min_ns = UINT32_MAX;
+		t->rare[place][d].window_min = f->snd[d].window = UINT32_MAX;
+		f->snd[d].wscale = WSCALE_UNKNOWN;
+		f->dir[d].tsrtt_min_ns = NEVER_NS;
 		rtt_init(&f->dir[d].rtt, NS_PER_S);
 	}
 	table_insert(&t->table, p->hash, place);
 	if (++t->live > t->count.live_max)
 		t->count.live_max = t->live;
 	return place;
-}
-
-// A SYN on a connection that is there: sent again, or another connection of the same addresses and ports?
-static bool reused(const struct track_at *a) {
-	const struct track_snd *snd = &a->f->snd[a->d];
-
-	if ((a->p->seg.flags & (SEG_SYN | SEG_ACK)) != SEG_SYN)
-		return false;
-	if ((snd->flags & DIR_SYN) != 0)
-		return track_rare(a, a->d)->isn != a->p->seg.seq;
-	return (snd->flags & DIR_KNOWN) != 0 || (a->f->snd[!a->d].flags & DIR_KNOWN) != 0;
-}
-
-// Options count from the SYNs on (RFC 7323 section 2.2): scaling only if both have it.
-static void agree(struct track_flow *f) {
-	struct track_snd *a = &f->snd[0], *b = &f->snd[1];
-
-	if ((a->flags & b->flags & DIR_SYN) != 0 && (a->options & b->options & SEG_OPT_WSCALE) == 0)
-		a->wscale = b->wscale = 0;
-}
-
-// What SYN and SYN-ACK agree on: classic ECN, or AccECN, whose packets use the same flags as a counter.
-static void agree_ecn(struct track_flow *f, const struct seg *s) {
-	uint8_t ace = seg_ace(s);
-
-	if ((s->flags & SEG_ACK) == 0) {
-		f->ecn |= ace == 7	 ? TRACK_ECN_ASKED | TRACK_ECN_ASKED_ACCURATE
-			: (ace & 3) == 3 ? TRACK_ECN_ASKED
-					 : 0;
-		return;
-	}
-	if ((f->ecn & TRACK_ECN_ASKED_ACCURATE) != 0 && accecn_of_syn_ack(ace) == ACCECN_ON)
-		f->ecn = TRACK_ECN_ACCURATE;
-	else if ((ace & 3) == 1)
-		f->ecn = (uint8_t)((f->ecn & TRACK_ECN_ASKED) | TRACK_ECN_AGREED);
-}
-
-static void syn(struct track_at *a) {
-	struct track_snd *snd = &a->f->snd[a->d];
-	struct track_rare *rare = track_rare(a, a->d);
-	const struct seg *s = &a->p->seg;
-	uint64_t *first_ns = &a->t->opening[a->place].handshake_ns[a->d];
-
-	if ((snd->flags & DIR_SYN) == 0) {
-		snd->flags |= DIR_SYN | DIR_KNOWN;
-		rare->isn = s->seq;
-		snd->nxt = snd->una = s->seq + 1;
-		snd->wscale = (s->options & SEG_OPT_WSCALE) != 0 ? s->wscale : 0;
-		snd->options = s->options;
-		a->f->dir[!a->d].mss_allowed = s->mss;
-		*first_ns = a->now_ns;
-		agree(a->f);
-		agree_ecn(a->f, s);
-	} else {
-		a->kind |= KIND_RETRANSMIT;
-		if ((snd->flags & DIR_ANSWERED) == 0)
-			*first_ns = NEVER_NS;
-	}
-	rare->syns++;
-}
-
-// The answer to a SYN or to a SYN-ACK: an RTT sample, unless what it answers was sent twice (Karn).
-static void handshake(struct track_at *a) {
-	struct track_snd *sender = &a->f->snd[!a->d];
-	uint64_t *ns = &a->t->opening[a->place].handshake_ns[!a->d];
-
-	if ((a->p->seg.flags & SEG_ACK) == 0
-		|| a->p->seg.ack - track_rare(a, !a->d)->isn - 1 >= TRACK_SEQ_MAX)
-		return;
-	sender->flags |= DIR_ANSWERED;
-	*ns = *ns == NEVER_NS || a->p->seg.ack != track_rare(a, !a->d)->isn + 1
-		? 0
-		: time_since(a->now_ns, *ns);
-	if (*ns > 0)
-		rtt_sample(&a->f->dir[!a->d].rtt, *ns, TRACK_RTO_MIN_NS);
 }
 
 static void reset(struct track_at *a) {
@@ -241,22 +189,82 @@ static void reset(struct track_at *a) {
 		a->f->flags |= FLOW_REFUSED;
 }
 
+// Where packets are seen at several points, before and behind a switch, an ACK counts at the last of them: it says
+// nothing to its receiver before. Round trips are then those of the data's sender. Is this packet to be seen there yet? That
+// holds once an earlier one of its sender was; for a SYN-ACK, once the SYN was seen again.
+static bool acks_later(const struct track_at *a) {
+	const struct track_opening *o = &a->t->opening[a->place];
+	uint64_t first_ns = track_relative(a->t, a->p->first_ns);
+
+	return first_ns >= o->last_ns[a->d]
+		|| ((a->p->seg.flags & SEG_SYN) != 0 && first_ns >= o->last_ns[!a->d]);
+}
+
+// A packet that was seen at another point before.
+static void elsewhere(struct track *t, const struct packet *p, uint32_t place, uint64_t now_ns) {
+	struct track_at a = {.t = t,
+		.p = p,
+		.now_ns = now_ns,
+		.place = place,
+		.f = &t->flow[place],
+		.d = p->from};
+	struct track_opening *o = &t->opening[place];
+	bool farther = p->others >= o->last_others[a.d];
+	bool last = o->last_ns[a.d] == NEVER_NS || o->last[a.d] == p->point;
+	bool counts = last && acks_later(&a) && (p->seg.flags & (SEG_ACK | SEG_RST)) == SEG_ACK;
+
+	a.f->flags |= FLOW_COPIED;
+	a.f->last_ns = now_ns;
+	if (farther) {
+		o->last[a.d] = p->point;
+		o->last_others[a.d] = p->others;
+	}
+	o->last_ns[a.d] = time_min(o->last_ns[a.d], now_ns);
+	if (!counts)
+		return;
+	track_handshake(&a);
+	track_ack(&a);
+	if (t->limits.level >= 2 && p->payload == 0)
+		track_segment(&a);
+}
+
 static void packet(struct track *t, const struct packet *p, uint32_t place, uint64_t now_ns) {
 	struct track_at a = {.t = t, .p = p, .now_ns = now_ns};
 
+	if (unlikely(p->copy == COPY_OTHER)) {
+		if (place != TABLE_NONE)
+			elsewhere(t, p, place, now_ns);
+		return;
+	}
 	if (unlikely(place == TABLE_NONE))
 		place = open_flow(t, p, now_ns);
 	a.place = place;
 	a.f = &t->flow[place];
 	a.d = p->from;
-	if (unlikely((p->seg.flags & SEG_SYN) != 0) && reused(&a)) {
+	if (unlikely(p->copy == COPY_SAME)) {
+		track_duplicate(&a);
+		if (t->limits.level >= 2)
+			track_segment(&a);
+		return;
+	}
+	if (unlikely((p->seg.flags & SEG_SYN) != 0) && track_reused(&a)) {
 		end_flow(t, place, verdict(a.f, TEL_REPLACED));
 		a.place = open_flow(t, p, now_ns);
 		a.f = &t->flow[a.place];
 	}
 	a.f->last_ns = now_ns;
 	struct track_snd *snd = &a.f->snd[a.d];
+	bool waits = false;
 
+	t->several |= p->point != 0;
+	if (unlikely(t->several && p->payload > 0)) {
+		if ((snd->flags & DIR_FLOW) == 0) {
+			t->opening[a.place].first[a.d] = p->point;
+		} else if (p->point != t->opening[a.place].first[a.d] && track_recut(&a)) {
+			t->count.recut++;
+			return;
+		}
+	}
 	snd->packets++;
 	if (p->ecn != ECN_NOT_ECT) {
 		track_rare(&a, a.d)->ect += p->ecn != ECN_CE;
@@ -266,22 +274,23 @@ static void packet(struct track *t, const struct packet *p, uint32_t place, uint
 		reset(&a);
 	} else {
 		if (unlikely((p->seg.flags & SEG_SYN) != 0))
-			syn(&a);
-		if (unlikely((a.f->snd[!a.d].flags & (DIR_SYN | DIR_ANSWERED)) == DIR_SYN))
-			handshake(&a);
+			track_syn(&a);
+		waits = (a.f->flags & FLOW_COPIED) != 0 && acks_later(&a);
+		if (likely(!waits))
+			track_handshake(&a);
 		track_data(&a);
-		if (likely((p->seg.flags & SEG_ACK) != 0))
+		if (likely((p->seg.flags & SEG_ACK) != 0 && !waits))
 			track_ack(&a);
 		if (unlikely((a.f->snd[0].flags & a.f->snd[1].flags & DIR_FIN) != 0))
 			a.f->flags |= FLOW_CLOSED;
 	}
-	if (unlikely(t->limits.level >= 2))
+	if (unlikely(t->limits.level >= 2) && !(waits && p->payload == 0))
 		track_segment(&a);
 }
 
 // The clock of intervals: it follows the capture, but a packet that is a little earlier than the one before
 // (several interfaces) does not bring the last interval back.
-static void tick(struct track *t, uint64_t ts_ns) {
+static void tick(struct track *t, uint64_t ts_ns, uint16_t epoch) {
 	if (unlikely(!t->started)) {
 		t->started = true;
 		t->start_ns = t->last_ns = ts_ns;
@@ -290,6 +299,10 @@ static void tick(struct track *t, uint64_t ts_ns) {
 	uint64_t now_ns = track_relative(t, ts_ns);
 
 	t->count.backwards += ts_ns < t->last_ns;
+	if (unlikely(epoch != t->epoch)) {
+		t->epoch = epoch;
+		t->step_ns = now_ns;
+	}
 	t->last_ns = ts_ns;
 	if (unlikely(now_ns >= t->interval_end_ns || now_ns + NS_PER_S < t->now_ns)) {
 		if (now_ns < t->now_ns)
@@ -331,12 +344,12 @@ static inline __attribute__((always_inline)) void fetch_sent(
 	prefetch_write(sent_at(&t->pool, r, next + 2)); // of a burst, the next cache line
 	if (p->payload > 0
 		&& f->snd[data].nxt - f->snd[data].una + 2 * p->payload > f->snd[data].window)
-		prefetch_write(&f->dir[data].window_limited);
+		prefetch_write(&t->rare[place][data].window_limited);
 	if (unlikely((f->snd[data].flags & (DIR_RECOVERY | DIR_LOSS | DIR_SACK)) != 0)) {
 		const char *rare = (const char *)&t->rare[place][data];
 
 		prefetch_write(sent_at(&t->pool, r, r->head));
-		for (uint32_t line = 0; line < sizeof(t->rare[0][0]); line += 64)
+		for (uint32_t line = 0; line < TRACK_RARE_HOT_BYTES; line += 64)
 			prefetch_write(rare + line);
 	}
 }
@@ -356,13 +369,13 @@ static void analyse_batch(struct track *t, struct track_batch *b) {
 		const struct packet *p = &b->packet[i];
 		uint32_t place = b->place[i];
 
-		tick(t, p->ts_ns);
+		tick(t, p->ts_ns, p->epoch);
 		// A packet before it may have opened or ended a connection.
 		if (unlikely(place == TABLE_NONE || !is_at(t, p, place)))
 			place = find(t, p);
 		packet(t, p, place, track_relative(t, p->ts_ns));
+		t->count.packets += p->copy != COPY_OTHER;
 	}
-	t->count.packets += b->count;
 	b->count = 0;
 	sweep(t);
 	if (t->touched_count > 2 * t->limits.connections)

@@ -3,11 +3,13 @@
 // direction that carries payload. README.md defines what is measured.
 //
 //	track.c       finds a packet's connection, opens and ends connections
+//	track_syn.c   how they begin
 //	track_data.c  what a packet says of the direction it was sent in: new, retransmitted, reordered, duplicate
 //	track_ack.c   what it says of the other direction: acknowledged, SACKed, RTT, window
 //	track_out.c   records of telemetry, and sums over all flows
 #pragma once
 #include "common/base/hist.h"
+#include "common/net/resent.h"
 #include "common/telemetry/telemetry.h"
 #include "sender/tcp/rtt.h"
 #include "tools/pcap/decode.h"
@@ -18,6 +20,8 @@
 #define TRACK_BURST_GAP_NS 50000u // segments that are closer belong to one burst
 #define TRACK_REORDER_NS 3000000u // without any RTT sample: what tshark takes
 #define TRACK_RTO_MIN_NS 200000000u // what Linux adds to srtt at least
+#define TRACK_MIDDLE                                                                               \
+	20u // a part of the handshake that is longer than this part of the whole is a path's
 #define TRACK_CLOSED_NS (10 * NS_PER_S) // how long a closed connection is kept for late packets
 #define TRACK_SEQ_MAX                                                                              \
 	(1 << 30) // farther off no sequence number can be (RFC 7323: the largest window)
@@ -55,7 +59,7 @@ struct track_rare {
 	struct {
 		uint32_t retransmits, lost_segs, reductions;
 	} interval; // of the present one
-	uint32_t rtt_samples, rtt_min_ns, rtt_max_ns, inflight_max;
+	uint32_t rtt_samples, inflight_max;
 	uint32_t ect, ce;
 	uint32_t recover; // DIR_RECOVERY and DIR_LOSS end here
 	uint64_t uncaptured_bytes, retransmit_bytes;
@@ -66,8 +70,14 @@ struct track_rare {
 		untracked, syns;
 	uint32_t isn;
 	struct seg_sack sacked[SEG_SACK_MAX]; // the blocks of the last ACK
+	uint64_t rtt_min_ns, rtt_max_ns; // the first: NEVER_NS minus the smallest sample
+	uint32_t stretch_acks, window_min, window_max, window_limited;
+	// Of what was sent again: D-SACKs, and duplicates that the network had made before the capture.
+	uint32_t resent_dsacks, resent_duplicates;
+	struct resent resent;
 } __attribute__((aligned(64)));
-static_assert(sizeof(struct track_rare) == 256, "four cache lines");
+#define TRACK_RARE_HOT_BYTES 320
+static_assert(offsetof(struct track_rare, resent_dsacks) <= TRACK_RARE_HOT_BYTES, "five lines");
 
 #define DIR_KNOWN 0x01 // a packet of this direction was seen
 #define DIR_ACKED 0x02 // una comes from an ACK
@@ -80,6 +90,12 @@ static_assert(sizeof(struct track_rare) == 256, "four cache lines");
 #define DIR_ANSWERED 0x100 // its SYN was acknowledged
 #define DIR_FLOW 0x200 // it has carried payload
 #define DIR_TOUCHED 0x400 // something changed in the present interval
+#define DIR_PROBED 0x800 // the byte at nxt was sent into a closed window
+#define DIR_SYN_ACKED 0x1000 // a SYN-ACK answered its SYN, which was not seen yet: `isn` is known
+#define DIR_CROSSED                                                                                \
+	0x2000 // its SYN crossed the other's (RFC 9293 figure 8): its SYN-ACK is no retransmission
+
+#define WSCALE_UNKNOWN 0x80 // this bit of a wscale: the SYNs that agree on it were not seen
 
 // The variables of RFC 9293 section 3.3.1, as far as packets show them: every packet looks at both directions'.
 struct track_snd {
@@ -88,7 +104,7 @@ struct track_snd {
 	uint32_t window; // that the receiver advertised last, scaled
 	uint32_t packets;
 	uint16_t flags; // DIR_*
-	uint8_t wscale; // of windows that this direction's sender advertises
+	uint8_t wscale; // of windows that this direction's sender advertises, see WSCALE_UNKNOWN
 	uint8_t options; // of its SYN: SEG_OPT_*
 };
 
@@ -108,16 +124,14 @@ struct track_dir {
 	uint64_t last_ack_ns; // of an ACK that advanced
 	uint64_t ack_gap_max_ns;
 	struct {
-		uint64_t acked_bytes, delivered_bytes, rtt_sum_ns;
-		uint32_t rtt_samples, rtt_max_ns;
-		uint32_t rtt_min_ns; // 2^32-1 minus the smallest sample
+		uint64_t acked_bytes, delivered_bytes, rtt_sum_ns, rtt_max_ns;
+		uint64_t rtt_min_ns; // NEVER_NS minus the smallest sample
+		uint32_t rtt_samples;
 	} back; // in the present interval
-	uint32_t acks, stretch_acks;
 
 	struct rtt rtt;
-	uint64_t tsrtt_sum_ns;
-	uint32_t tsrtt_samples, tsrtt_min_ns, tsrtt_max_ns;
-	uint32_t window_min, window_max, window_limited;
+	uint64_t tsrtt_sum_ns, tsrtt_min_ns, tsrtt_max_ns;
+	uint32_t tsrtt_samples, acks;
 } __attribute__((aligned(64)));
 static_assert(offsetof(struct track_dir, last_ack_ns) == 64, "of segments: one cache line");
 static_assert(offsetof(struct track_dir, rtt) == 128, "of ACKs: two more");
@@ -127,6 +141,7 @@ static_assert(sizeof(struct track_dir) == 192, "three cache lines");
 #define FLOW_RESET 0x02
 #define FLOW_USED 0x04
 #define FLOW_REFUSED 0x08 // a reset answered its SYN
+#define FLOW_COPIED 0x20 // its packets were seen at several points: see track_opening.last
 #define FLOW_IPV4 0x10 // `address` is all of its addresses
 
 // Bits of track_flow.ecn: what the SYN asked for and the SYN-ACK agreed to; or AccECN (RFC 9768) is agreed.
@@ -140,7 +155,7 @@ struct track_flow {
 	uint32_t address[2]; // the last 32 bits
 	uint16_t port[2];
 	uint8_t flags; // FLOW_*
-	uint8_t client; // which end opened it, or sent its first packet
+	uint8_t client; // which end opened it; where no SYN was seen, by its port
 	uint8_t ecn; // TRACK_ECN_*
 	uint64_t last_ns;
 	struct track_snd snd[2];
@@ -156,6 +171,12 @@ struct track_opening {
 	// When the SYN and the SYN-ACK were seen, NEVER_NS: more than once; once they are answered, the RTT; 0: none.
 	uint64_t handshake_ns[2];
 	uint64_t start_ns; // its first packet
+	// The point at which each end's packets were seen last, which is nearest to the other; how many they had seen by
+	// then; since when, NEVER_NS: none.
+	uint16_t last[2];
+	uint8_t last_others[2];
+	uint64_t last_ns[2];
+	uint16_t first[2]; // the point at which each end's data were seen first
 };
 
 struct track_group {
@@ -172,7 +193,11 @@ struct track_count {
 	uint64_t packets, payload_bytes, connections, flows;
 	uint64_t ended[TEL_HALF_OPEN + 1]; // connections, by tel_flow_event
 	uint64_t backwards; // packets that are earlier than the one before
-	uint64_t options_cut, bad_options;
+	uint64_t duplicates; // packets that were captured twice at one point
+	uint64_t recut; // that another point has in other pieces
+	// Connections whose SYNs were not seen, of which one direction was, and that were seen between both ends.
+	uint64_t begun_before, one_sided, middle;
+	uint64_t uncaptured_flows; // of which data was acknowledged that is not in the capture
 	uint64_t live_max; // connections at once
 };
 
@@ -199,7 +224,10 @@ struct track {
 	uint32_t touched_count;
 	struct sent_pool pool;
 	uint64_t start_ns, now_ns, interval_end_ns, last_ns;
+	uint64_t step_ns; // when the clock was changed: of what was sent before there is no RTT
+	uint16_t epoch; // of the last packet
 	bool started;
+	bool several; // points
 	struct track_count count;
 	struct track_group group[TRACK_GROUPS_MAX];
 	uint32_t groups;
@@ -237,7 +265,8 @@ struct track_at {
 	uint64_t now_ns; // from the start of the capture
 	uint32_t d; // its direction
 	uint16_t kind; // KIND_*
-	uint32_t rtt_ns, inflight;
+	uint64_t rtt_ns;
+	uint32_t inflight;
 };
 
 static inline uint64_t track_relative(const struct track *t, uint64_t ts_ns) {
@@ -255,14 +284,30 @@ static inline void track_touch(struct track_at *a, uint32_t d) {
 		a->t->touched[a->t->touched_count++] = 2 * a->place + d;
 	}
 }
+// Which end opened the connection that begins with this packet.
+uint8_t track_client_of(const struct packet *p);
+// Does a SYN on a connection that is there open another one?
+bool track_reused(const struct track_at *a);
+void track_syn(struct track_at *a);
+// The ACK of a SYN or of a SYN-ACK that was not answered before.
+void track_handshake(struct track_at *a);
+// The packet was captured before, at the same point.
+void track_duplicate(struct track_at *a);
+// A SYN-ACK leaves out what the other direction's SYN carried (RFC 7413): that is to be sent anew, not again.
+void track_refused(struct track_at *a);
+// May windows that direction d advertises be scaled, by a number that is not known?
+static inline bool track_scale_known(const struct track_flow *f, uint32_t d) {
+	return (f->snd[d].wscale & WSCALE_UNKNOWN) == 0;
+}
+// Was the packet seen at another point before, in other pieces?
+bool track_recut(const struct track_at *a);
 // The packet's payload and FIN, in its own direction.
 void track_data(struct track_at *a);
 // Its acknowledgement, of the other direction.
 void track_ack(struct track_at *a);
-// A DSACK says that a retransmission was not needed.
-void track_dsack(struct track_at *a, uint32_t data);
 // Counts an RTT sample of direction d by sequence number.
-void track_rtt(struct track_at *a, uint32_t d, uint64_t rtt_ns, bool by_sack);
+void track_rtt(
+	struct track_at *a, uint32_t d, uint64_t rtt_ns, uint64_t oldest_rtt_ns, bool by_sack);
 void track_event(const struct track_at *a, uint32_t d, enum tel_event event, double before,
 	double value, uint32_t detail);
 void track_segment(const struct track_at *a);

@@ -17,32 +17,32 @@ static inline int32_t ahead(uint32_t a, uint32_t b) {
 // What one ACK newly acknowledges.
 struct news {
 	uint64_t newest_ns; // when the segment that was sent last was sent
+	uint64_t oldest_ns; // likewise of the first that was sent once; 0: none
 	uint32_t bytes, segs;
 	bool found, retransmitted, by_sack;
 };
 
-void track_rtt(struct track_at *a, uint32_t d, uint64_t rtt_ns, bool by_sack) {
+void track_rtt(
+	struct track_at *a, uint32_t d, uint64_t rtt_ns, uint64_t oldest_rtt_ns, bool by_sack) {
 	struct track_dir *dir = &a->f->dir[d];
-	uint32_t ns = (uint32_t)time_min(rtt_ns, UINT32_MAX);
 
-	rtt_sample(&dir->rtt, rtt_ns, TRACK_RTO_MIN_NS);
+	rtt_sample(&dir->rtt, oldest_rtt_ns, rtt_ns, TRACK_RTO_MIN_NS);
 	dir->back.rtt_samples++;
 	dir->back.rtt_sum_ns += rtt_ns;
-	if (ns > dir->back.rtt_max_ns)
-		dir->back.rtt_max_ns = ns;
-	if (UINT32_MAX - ns > dir->back.rtt_min_ns)
-		dir->back.rtt_min_ns = UINT32_MAX - ns;
+	dir->back.rtt_max_ns = time_max(dir->back.rtt_max_ns, rtt_ns);
+	dir->back.rtt_min_ns = time_max(dir->back.rtt_min_ns, NEVER_NS - rtt_ns);
 	hist_add(&a->t->rtt, rtt_ns);
 	if (unlikely(by_sack))
 		track_rare(a, d)->rtt_sack_samples++;
-	a->rtt_ns = ns;
+	a->rtt_ns = rtt_ns;
 }
 
-static inline void deliver(struct news *n, const struct sent *s, bool by_sack) {
-	n->segs++;
-	n->bytes += s->end - s->seq - ((s->flags & SENT_FIN) != 0);
+// A segment was acknowledged, or the first part of a packet of several (segmentation offload).
+static inline void arrived(struct news *n, const struct sent *s, bool by_sack) {
 	if ((s->flags & SENT_HOLE) != 0)
 		return; // when it was sent is not known
+	if ((s->flags & SENT_RETRANSMITTED) == 0 && (n->oldest_ns == 0 || s->ts_ns < n->oldest_ns))
+		n->oldest_ns = s->ts_ns;
 	if (!n->found || s->ts_ns >= n->newest_ns) {
 		n->newest_ns = s->ts_ns;
 		n->retransmitted = (s->flags & SENT_RETRANSMITTED) != 0;
@@ -51,45 +51,54 @@ static inline void deliver(struct news *n, const struct sent *s, bool by_sack) {
 	}
 }
 
-static inline void timestamp_rtt(
-	const struct track_at *a, struct track_dir *dir, const struct sent *s) {
+static inline void deliver(struct news *n, const struct sent *s, bool by_sack) {
+	n->segs++;
+	n->bytes += s->end - s->seq - ((s->flags & SENT_FIN) != 0);
+	arrived(n, s, by_sack);
+}
+
+static inline void timestamp_rtt(const struct track_at *a, struct track_dir *dir, struct sent *s) {
+	s->flags &= (uint8_t)~SENT_TSVAL_FIRST;
 	uint64_t rtt_ns = time_since(a->now_ns, s->ts_ns);
-	uint32_t ns = (uint32_t)time_min(rtt_ns, UINT32_MAX);
 
 	dir->tsrtt_samples++;
 	dir->tsrtt_sum_ns += rtt_ns;
-	if (ns < dir->tsrtt_min_ns)
-		dir->tsrtt_min_ns = ns;
-	if (ns > dir->tsrtt_max_ns)
-		dir->tsrtt_max_ns = ns;
+	dir->tsrtt_min_ns = time_min(dir->tsrtt_min_ns, rtt_ns);
+	dir->tsrtt_max_ns = time_max(dir->tsrtt_max_ns, rtt_ns);
 }
 
 // The ACK advances to `ack`: whole records go, the one it ends in loses its beginning.
 static inline void advance(
 	struct track_at *a, struct track_dir *dir, uint32_t ack, struct news *n) {
-	bool timestamps = (a->p->seg.options & SEG_OPT_TS) != 0;
+	bool timestamps = (a->p->seg.options & SEG_OPT_TS) != 0, retransmitted = false;
 
 	while (dir->ring.head != dir->ring.tail) {
 		struct sent *s = sent_at(&a->t->pool, &dir->ring, dir->ring.head);
 
+		if (ahead(s->seq, ack) < 0 && timestamps && (s->flags & SENT_TSVAL_FIRST) != 0
+			&& s->tsval == a->p->seg.tsecr && likely(s->ts_ns >= a->t->step_ns))
+			timestamp_rtt(a, dir, s);
 		if (unlikely(ahead(s->end, ack) > 0)) {
 			if (ahead(s->seq, ack) < 0) {
-				uint32_t bytes = ack - s->seq;
-
-				if ((s->flags & SENT_SACKED) == 0)
-					n->bytes += bytes;
+				if ((s->flags & SENT_SACKED) == 0) {
+					n->bytes += ack - s->seq;
+					arrived(n, s, false);
+				}
+				retransmitted |= (s->flags & SENT_RETRANSMITTED) != 0;
 				s->seq = ack;
 			}
 			break;
 		}
-		if (timestamps && (s->flags & SENT_TSVAL_FIRST) != 0 && s->tsval == a->p->seg.tsecr)
-			timestamp_rtt(a, dir, s);
 		if (unlikely((s->flags & SENT_HOLE) != 0))
 			track_rare(a, !a->d)->uncaptured_bytes += s->end - s->seq;
 		if (likely((s->flags & SENT_SACKED) == 0))
 			deliver(n, s, false);
+		retransmitted |= (s->flags & SENT_RETRANSMITTED) != 0;
 		dir->ring.head++;
 	}
+	// Those behind it may have arrived long before.
+	if (unlikely(retransmitted))
+		n->oldest_ns = 0;
 	if (dir->ring.head == dir->ring.tail && dir->ring.log2 > SENT_LOG2_MIN + 3)
 		sent_release(&a->t->pool, &dir->ring);
 }
@@ -150,8 +159,9 @@ static void sack(struct track_at *a, struct track_dir *dir, struct news *n) {
 	if (dsack) {
 		a->kind |= KIND_DSACK;
 		rare->dsacks++;
+		rare->resent_dsacks += resent_has(&rare->resent, &s->sack[0]);
 		// Of a retransmission that was taken for needed.
-		if (rare->spurious + rare->duplicates < rare->dsacks
+		if (rare->spurious + rare->resent_duplicates < rare->resent_dsacks
 			&& rare->lost_segs + rare->interval.lost_segs > rare->dsack_spurious) {
 			rare->spurious++;
 			rare->dsack_spurious++;
@@ -173,24 +183,26 @@ static void sack(struct track_at *a, struct track_dir *dir, struct news *n) {
 	memcpy(rare->sacked, s->sack + dsack, rare->sacked_count * sizeof(rare->sacked[0]));
 }
 
-static void window(struct track_at *a, struct track_dir *dir) {
+static void window(struct track_at *a) {
 	struct track_snd *snd = &a->f->snd[!a->d];
 	const struct seg *s = &a->p->seg;
 	// A SYN's window is not scaled.
-	uint32_t scale = (s->flags & SEG_SYN) != 0 ? 0 : a->f->snd[a->d].wscale;
+	bool scaled = (s->flags & SEG_SYN) == 0 && track_scale_known(a->f, a->d);
+	uint32_t scale = scaled ? a->f->snd[a->d].wscale : 0;
 	uint32_t bytes = (uint32_t)s->window << scale;
-	struct track_rare *rare;
+	struct track_rare *rare = track_rare(a, !a->d);
 
 	if (likely(bytes == snd->window))
 		return;
 	snd->window = bytes;
-	if (bytes > dir->window_max)
-		dir->window_max = bytes;
-	if (bytes < dir->window_min)
-		dir->window_min = bytes;
+	if (track_scale_known(a->f, a->d) || (s->flags & SEG_SYN) != 0) {
+		if (bytes > rare->window_max)
+			rare->window_max = bytes;
+		if (bytes < rare->window_min)
+			rare->window_min = bytes;
+	}
 	if (likely((bytes == 0) == ((snd->flags & DIR_ZERO) != 0)))
 		return;
-	rare = track_rare(a, !a->d);
 	snd->flags ^= DIR_ZERO;
 	if (bytes == 0) {
 		rare->zero_windows++;
@@ -216,7 +228,22 @@ static void count_acked(struct track_at *a, struct track_dir *dir, uint32_t byte
 	else if (gap_ns > dir->ack_gap_max_ns)
 		dir->ack_gap_max_ns = gap_ns;
 	dir->last_ack_ns = a->now_ns;
-	dir->stretch_acks += dir->mss > 0 && bytes > 2u * dir->mss;
+	if (unlikely(dir->mss > 0 && bytes > 2u * dir->mss))
+		track_rare(a, !a->d)->stretch_acks++;
+}
+
+// The receiver took the byte that probed its window.
+static void probe_taken(struct track_at *a, struct track_snd *snd) {
+	struct track_dir *dir = &a->f->dir[!a->d];
+
+	if ((snd->flags & DIR_FLOW) == 0)
+		track_new_flow(a, !a->d);
+	track_touch(a, !a->d);
+	dir->sent.segs++;
+	dir->sent.bytes++;
+	track_rare(a, !a->d)->keep_alives--;
+	snd->nxt++;
+	snd->flags &= (uint16_t)~DIR_PROBED;
 }
 
 // Nothing of this direction was captured so far, or less than is acknowledged.
@@ -236,6 +263,7 @@ static void duplicate_ack(struct track_at *a, struct track_snd *snd, uint32_t wi
 	const struct seg *s = &a->p->seg;
 
 	if (a->p->payload > 0 || snd->una == snd->nxt || snd->window != window_before
+		|| snd->window == 0 // it answers a probe
 		|| (s->flags & (SEG_SYN | SEG_FIN)) != 0)
 		return;
 	a->kind |= KIND_DUPLICATE_ACK;
@@ -258,11 +286,13 @@ void track_ack(struct track_at *a) {
 		return;
 	}
 	if (likely(by >= 0))
-		window(a, dir);
+		window(a);
 	if (unlikely((s->flags & SEG_ECE) != 0 && (s->flags & SEG_SYN) == 0
 		    && a->f->ecn != TRACK_ECN_ACCURATE))
 		track_rare(a, !a->d)->ece++;
 	if (by > 0) {
+		if (unlikely((snd->flags & DIR_PROBED) != 0 && s->ack == snd->nxt + 1))
+			probe_taken(a, snd);
 		if (unlikely(ahead(s->ack, snd->nxt) > 0))
 			uncaptured(a, snd, s->ack);
 		if (likely((snd->flags & DIR_FLOW) != 0))
@@ -274,7 +304,8 @@ void track_ack(struct track_at *a) {
 		if (unlikely((snd->flags & (DIR_RECOVERY | DIR_LOSS)) != 0
 			    && ahead(snd->una, track_rare(a, !a->d)->recover) >= 0)) {
 			snd->flags &= (uint16_t) ~(DIR_RECOVERY | DIR_LOSS);
-			track_event(a, !a->d, TEL_EV_RECOVERED, 0, 0, 0);
+			track_event(a, !a->d, TEL_EV_RECOVERED, 0,
+				dir->mss > 0 ? (double)(snd->nxt - snd->una) / dir->mss : 0, 0);
 		}
 	} else if (by == 0) {
 		duplicate_ack(a, snd, window_before);
@@ -284,6 +315,8 @@ void track_ack(struct track_at *a) {
 	else if (unlikely(by > 0 && snd->una == snd->nxt))
 		track_rare(a, !a->d)->sacked_count = 0;
 	dir->back.delivered_bytes += n.bytes;
-	if (n.found && !n.retransmitted)
-		track_rtt(a, !a->d, time_since(a->now_ns, n.newest_ns), n.by_sack);
+	if (n.found && !n.retransmitted && likely(n.newest_ns >= a->t->step_ns))
+		track_rtt(a, !a->d, time_since(a->now_ns, n.newest_ns),
+			time_since(a->now_ns, n.oldest_ns > 0 ? n.oldest_ns : n.newest_ns),
+			n.by_sack);
 }

@@ -7,6 +7,8 @@
 //	                  the packet behind the hole or, where they are equal or absent, less than a round trip has
 //	                  passed since (no ACK can have told the sender of the hole)
 //	a keep-alive      if it is the last byte, or none, and all was acknowledged (RFC 9293 section 3.8.4)
+//	a window probe    if the receiver's window is closed and it is one byte: the next (BSD, Windows), or the first
+//	                  that is not acknowledged (section 3.8.6.1)
 //	a retransmission  otherwise. It was not needed (spurious) if all of it had been acknowledged or SACKed. Else a
 //	                  segment is taken for lost: before the capture if it lies in a hole, behind it if not
 //
@@ -35,7 +37,9 @@ static uint64_t round_trip_ns(const struct track_at *a) {
 
 		if (dir[d].rtt.min_ns != NEVER_NS && (part_ns == 0 || dir[d].rtt.min_ns < part_ns))
 			part_ns = dir[d].rtt.min_ns;
-		both_ns += part_ns;
+		// Where packets are seen at several points, each is of the whole.
+		both_ns = (a->f->flags & FLOW_COPIED) != 0 ? time_max(both_ns, part_ns)
+							   : both_ns + part_ns;
 	}
 	return both_ns > 0 ? both_ns : TRACK_REORDER_NS;
 }
@@ -189,6 +193,30 @@ static struct old find_sent(const struct track_at *a, uint32_t seq, uint32_t end
 	return o;
 }
 
+// Segmentation offload: a host takes packets apart, or puts them together, between two points. All pieces have the TSval
+// of the whole, and their IP identifications count its segments; of what is sent again neither is so.
+bool track_recut(const struct track_at *a) {
+	const struct track_snd *snd = &a->f->snd[a->d];
+	const struct sent_ring *r = &a->f->dir[a->d].ring;
+	const struct packet *p = a->p;
+	uint32_t seq = p->seg.seq, end = seq + p->payload;
+
+	if ((p->seg.flags & SEG_SYN) != 0 || ahead(seq, snd->una) < 0 || ahead(end, snd->nxt) > 0)
+		return false;
+	struct old o = find_sent(a, seq, end);
+
+	if (o.count == 0 || o.unseen)
+		return false;
+	const struct sent *s = sent_at(&a->t->pool, r, o.first);
+	uint16_t later = (uint16_t)(p->ip_id - s->ip_id);
+	uint32_t offset = seq - s->seq;
+
+	if ((p->seg.options & SEG_OPT_TS) != 0 ? p->seg.tsval != s->tsval : p->ip_id == 0)
+		return false;
+	return p->ip_id == 0
+		|| (later == 0 ? offset == 0 : offset % later == 0 && offset / later >= p->payload);
+}
+
 // Holes that the segment covers are holes no more, and what was seen before was sent again.
 static void mark(
 	struct track_at *a, const struct old *o, uint32_t seq, uint32_t end, uint8_t flags) {
@@ -228,6 +256,7 @@ static void retransmission(
 	uint32_t payload = a->p->payload;
 
 	a->kind |= KIND_RETRANSMIT;
+	resent_add(&rare->resent, seq, end);
 	if (payload > 0) {
 		rare->interval.retransmits++;
 		rare->retransmit_bytes += (uint32_t)ahead(snd->nxt, seq) < payload
@@ -253,6 +282,17 @@ static void retransmission(
 	}
 }
 
+void track_duplicate(struct track_at *a) {
+	struct track_rare *rare = track_rare(a, a->d);
+	const struct seg *s = &a->p->seg;
+
+	a->kind |= KIND_DUPLICATE;
+	a->t->count.duplicates++;
+	rare->duplicates++;
+	rare->resent_duplicates += resent_has(&rare->resent,
+		&(struct seg_sack){s->seq, s->seq + a->p->payload + ((s->flags & SEG_FIN) != 0)});
+}
+
 // A segment that begins below nxt. Returns whether its payload counts as sent.
 static bool old_data(struct track_at *a, uint32_t seq, uint32_t end) {
 	const struct track_snd *snd = &a->f->snd[a->d];
@@ -262,20 +302,13 @@ static bool old_data(struct track_at *a, uint32_t seq, uint32_t end) {
 	struct old o = {.all_sacked = true};
 	bool acked = ahead(end, snd->una) <= 0;
 
-	if (a->p->payload <= 1 && seq == snd->nxt - 1 && snd->una == snd->nxt
-		&& end == snd->nxt - (a->p->payload == 0)) {
-		a->kind |= KIND_KEEP_ALIVE;
-		rare->keep_alives++;
-		return false;
-	}
 	if (end == seq)
 		return false;
 	if (!acked)
 		o = find_sent(a, low, end);
 	if (o.count == 1 && o.seen
 		&& is_duplicate(a, sent_at(&a->t->pool, &dir->ring, o.first), seq, end)) {
-		a->kind |= KIND_DUPLICATE;
-		rare->duplicates++;
+		track_duplicate(a);
 		return false;
 	}
 	if (o.count == 1 && o.unseen && o.first + 1 != dir->ring.tail
@@ -322,7 +355,9 @@ static void sent_data(struct track_at *a, struct track_dir *dir, uint32_t payloa
 	// Of a segment that is cut up later the smaller pieces count.
 	uint32_t mss =
 		dir->mss_allowed > 0 && dir->mss_allowed < dir->mss ? dir->mss_allowed : dir->mss;
-	dir->window_limited += snd->window != UINT32_MAX && inflight + mss > snd->window;
+	if (unlikely(track_scale_known(a->f, !a->d) && snd->window != UINT32_MAX
+		    && inflight + mss > snd->window))
+		track_rare(a, a->d)->window_limited++;
 	a->inflight = inflight;
 }
 
@@ -343,8 +378,33 @@ static void new_data(struct track_at *a, struct track_snd *snd, uint32_t seq, ui
 	}
 	record(a, seq, end, fin ? SENT_FIN : 0);
 	snd->nxt = end;
+	if (unlikely((snd->flags & DIR_PROBED) != 0))
+		snd->flags &= (uint16_t)~DIR_PROBED;
 	if (unlikely(fin))
 		snd->flags |= DIR_FIN;
+}
+
+// Does a packet of one byte or none ask for a sign of life, or for a window, rather than carry data?
+static bool probes(struct track_at *a, struct track_snd *snd, uint32_t seq, uint32_t end) {
+	bool closed = (snd->flags & DIR_ZERO) != 0, all_acked = snd->una == snd->nxt;
+	bool keep_alive = all_acked && seq == snd->nxt - 1 && ahead(end, snd->nxt) <= 0;
+	bool next = closed && all_acked && seq == snd->nxt && end != seq;
+	bool first = closed && !all_acked && seq == snd->una - (end == seq);
+
+	if (!keep_alive && !next && !first)
+		return false;
+	if (next)
+		snd->flags |= DIR_PROBED;
+	a->kind |= KIND_KEEP_ALIVE;
+	track_rare(a, a->d)->keep_alives++;
+	return true;
+}
+
+void track_refused(struct track_at *a) {
+	struct track_snd *sender = &a->f->snd[!a->d];
+
+	sender->nxt = sender->una;
+	sent_release(&a->t->pool, &a->f->dir[!a->d].ring);
 }
 
 void track_data(struct track_at *a) {
@@ -362,6 +422,8 @@ void track_data(struct track_at *a) {
 		track_rare(a, a->d)->out_of_window++;
 		return;
 	}
+	if (unlikely(payload <= 1 && !fin && !syn && probes(a, snd, seq, end)))
+		return;
 	if (payload > 0) {
 		if (unlikely((snd->flags & DIR_FLOW) == 0))
 			track_new_flow(a, a->d);

@@ -5,12 +5,8 @@
 
 #include <string.h>
 
-static uint32_t u32(uint64_t v) {
-	return (uint32_t)time_min(v, UINT32_MAX);
-}
-
-static uint32_t u32_mean(uint64_t sum, uint64_t n) {
-	return n == 0 ? 0 : u32(sum / n);
+static uint64_t mean(uint64_t sum, uint64_t n) {
+	return n == 0 ? 0 : sum / n;
 }
 
 void track_event(const struct track_at *a, uint32_t d, enum tel_event event, double before,
@@ -41,13 +37,16 @@ void track_segment(const struct track_at *a) {
 		|| (r = tel_put(&a->t->tel[TEL_STREAM_SEGMENTS])) == NULL)
 		return;
 	bool acks = (a->p->seg.flags & SEG_ACK) != 0;
+	bool known = (a->p->seg.flags & SEG_SYN) != 0 || track_scale_known(a->f, a->d);
 
 	*r = (struct tel_segments){
 		.ts_ns = a->now_ns,
 		.flow_id = id,
 		.seq = a->p->seg.seq - own->isn,
 		.ack = acks ? a->p->seg.ack - other->isn : 0,
-		.window_bytes = acks && window != UINT32_MAX ? window : a->p->seg.window,
+		.window_bytes = !acks ? a->p->seg.window
+			: known	      ? window
+				      : TEL_UNKNOWN(uint32_t),
 		.payload_bytes = a->p->payload,
 		.inflight_bytes = a->inflight,
 		.rtt_ns = a->rtt_ns,
@@ -100,12 +99,13 @@ static void put_interval(struct track *t, const struct track_snd *snd, const str
 		.retransmits = rare->interval.retransmits,
 		.lost_segs = rare->interval.lost_segs,
 		.rtt_samples = dir->back.rtt_samples,
-		.rtt_mean_ns = u32_mean(dir->back.rtt_sum_ns, dir->back.rtt_samples),
+		.rtt_mean_ns = mean(dir->back.rtt_sum_ns, dir->back.rtt_samples),
 		.rtt_max_ns = dir->back.rtt_max_ns,
 		.cwnd_segs = (float)dir->sent.inflight_max_bytes / (float)mss,
 		.inflight_segs = (snd->nxt - snd->una + mss - 1) / mss,
 		.group = rare->group,
-		.cwnd_reductions = (uint16_t)time_min(rare->interval.reductions, UINT16_MAX),
+		.drops = TEL_UNKNOWN(uint16_t),
+		.cwnd_reductions = (uint16_t)time_min(rare->interval.reductions, UINT16_MAX - 1),
 		.state = (snd->flags & DIR_LOSS) != 0	   ? TEL_CA_LOSS
 			: (snd->flags & DIR_RECOVERY) != 0 ? TEL_CA_RECOVERY
 							   : TEL_CA_OPEN,
@@ -195,7 +195,7 @@ static void put_flow(struct track *t, uint32_t place, uint32_t d, enum tel_flow_
 		.retransmits = r->retransmits,
 		.cwnd_reductions = r->reductions,
 		.timeouts = r->timeouts,
-		.srtt_ns = u32(dir->rtt.srtt_ns),
+		.srtt_ns = dir->rtt.srtt_ns,
 		.src_port = o->key.port[d],
 		.dst_port = o->key.port[!d],
 		.group = r->group,
@@ -283,7 +283,8 @@ static void put_delays(struct track *t, uint32_t place, uint32_t d) {
 	const struct track_dir *dir = &f->dir[d];
 	struct tel_delays *w = tel_put(&t->tel[TEL_STREAM_DELAYS]);
 	const uint64_t *handshake = t->opening[place].handshake_ns;
-	bool ts = dir->tsrtt_samples > 0, windows = dir->window_min <= dir->window_max;
+	bool ts = dir->tsrtt_samples > 0;
+	bool windows = track_scale_known(f, !d) && r->window_min <= r->window_max;
 
 	if (w == NULL)
 		return;
@@ -296,29 +297,27 @@ static void put_delays(struct track *t, uint32_t place, uint32_t d) {
 		.flow_id = r->id,
 		.rtt_samples = r->rtt_samples,
 		.rtt_sack_samples = r->rtt_sack_samples,
-		.rtt_mean_ns = u32_mean(r->rtt_sum_ns, r->rtt_samples),
-		.rtt_min_ns = r->rtt_samples > 0 ? UINT32_MAX - r->rtt_min_ns : 0,
+		.rtt_mean_ns = mean(r->rtt_sum_ns, r->rtt_samples),
+		.rtt_min_ns = r->rtt_samples > 0 ? NEVER_NS - r->rtt_min_ns : 0,
 		.rtt_max_ns = r->rtt_max_ns,
-		.srtt_ns = u32(dir->rtt.srtt_ns),
+		.srtt_ns = dir->rtt.srtt_ns,
 		.tsrtt_samples = dir->tsrtt_samples,
-		.tsrtt_mean_ns = u32_mean(dir->tsrtt_sum_ns, dir->tsrtt_samples),
+		.tsrtt_mean_ns = mean(dir->tsrtt_sum_ns, dir->tsrtt_samples),
 		.tsrtt_min_ns = ts ? dir->tsrtt_min_ns : 0,
 		.tsrtt_max_ns = ts ? dir->tsrtt_max_ns : 0,
-		.syn_rtt_ns = (f->snd[f->client].flags & DIR_ANSWERED) != 0
-			? u32(handshake[f->client])
-			: 0,
-		.syn_ack_rtt_ns = (f->snd[!f->client].flags & DIR_ANSWERED) != 0
-			? u32(handshake[!f->client])
-			: 0,
+		.syn_rtt_ns =
+			(f->snd[f->client].flags & DIR_ANSWERED) != 0 ? handshake[f->client] : 0,
+		.syn_ack_rtt_ns =
+			(f->snd[!f->client].flags & DIR_ANSWERED) != 0 ? handshake[!f->client] : 0,
 		.syns = t->rare[place][0].syns + t->rare[place][1].syns,
 		.zero_windows = r->zero_windows,
-		.window_limited = dir->window_limited,
-		.window_min_bytes = windows ? dir->window_min : 0,
-		.window_max_bytes = windows ? dir->window_max : 0,
+		.window_limited = windows ? r->window_limited : TEL_UNKNOWN(uint32_t),
+		.window_min_bytes = windows ? r->window_min : TEL_UNKNOWN(uint32_t),
+		.window_max_bytes = windows ? r->window_max : TEL_UNKNOWN(uint32_t),
 		.acks = dir->acks,
-		.stretch_acks = dir->stretch_acks,
+		.stretch_acks = r->stretch_acks,
 		.ack_gap_mean_ns = dir->acks > 1
-			? u32_mean(time_since(dir->last_ack_ns, r->first_ack_ns), dir->acks - 1)
+			? mean(time_since(dir->last_ack_ns, r->first_ack_ns), dir->acks - 1)
 			: 0,
 		.group = r->group,
 	};

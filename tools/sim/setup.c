@@ -19,6 +19,7 @@
 #define COPIES_MAX 64 // of a packet that memory is reserved for
 #define PIPE_SEGS_MAX (UINT64_C(1) << 40) // far more than fits into memory
 #define SEGS_LEAST (UINT64_C(1) << 20) // 32 MB of address space
+#define SEGS_PROVEN_MAX (UINT64_C(1) << 26) // 2 GB of it
 
 int sim_pool_init(struct sim_pool *p, size_t object, uint64_t size, struct err *err) {
 	memset(p, 0, sizeof(*p));
@@ -101,13 +102,21 @@ static int memory_check(struct sim *s, const struct host_env *env, struct err *e
 	return rc < 0 ? config_err(flows, rc, err, "%s", why.msg) : 0;
 }
 
+// The least size of the scoreboard. It takes address space until it is used, so that it may be as large as it can become;
+// with more flows, or larger windows, what the network can hold bounds it (host.c).
+static uint64_t segs_least(const struct groups *gs) {
+	uint64_t proven = host_peer_window_segs(gs);
+
+	return proven > SEGS_PROVEN_MAX ? SEGS_LEAST : max_u64(SEGS_LEAST, proven);
+}
+
 static int hosts_init(struct sim *s, struct err *err) {
 	struct host_env env = {
 		.ctx = s,
 		.seed = s->run->seed,
 		.duration_ns = s->run->duration_ns,
 		.virtual_time = true,
-		.segs_least = SEGS_LEAST,
+		.segs_least = segs_least(&s->groups),
 		.tel_run = &s->run->tel,
 	};
 	uint64_t copies;

@@ -80,7 +80,9 @@ static int get_memory(struct guests *gs, uint64_t pipe_segs, struct err *err) {
 	gs->place = calloc(gs->count, sizeof(*gs->place));
 	for (int i = 0; i < 2; i++)
 		gs->of_flow[i] = calloc(gs->sim->groups.flows, sizeof(uint16_t));
-	if (gs->guest == NULL || gs->place == NULL || gs->of_flow[0] == NULL
+	gs->back = calloc(2 * (size_t)gs->sim->groups.flows, sizeof(*gs->back));
+	gs->sim->sender.back = gs->back;
+	if (gs->guest == NULL || gs->place == NULL || gs->back == NULL || gs->of_flow[0] == NULL
 		|| gs->of_flow[1] == NULL)
 		return err_set(err, -ENOMEM, "no memory for %u guests", gs->count);
 	place_flows(gs);
@@ -102,6 +104,10 @@ int guests_init(struct guests **out, struct sim *s, uint64_t pipe_segs, struct e
 
 	if (count == 0)
 		return 0;
+	if (s->run->stop.metric == STOP_CWND_REDUCTIONS)
+		return config_err(config_get(config_root(s->run->config), "stop"), -EINVAL, err,
+			"stop: cwnd_reductions: a Linux kernel does not say how often it reduces its "
+			"window; there is goodput, jfi, drops");
 	if (count > GUESTS_MAX)
 		return config_err(flows, -ERANGE, err,
 			"flows: %u guests; there may be %d: give less `hosts`", count, GUESTS_MAX);
@@ -235,16 +241,31 @@ static int start_one(struct guests *gs, uint32_t index, struct err *err) {
 	return g->pid < 0 ? (int)g->pid : 0;
 }
 
-int guests_boot(struct guests *gs, struct err *err) {
+static uint64_t all_memory_bytes(const struct guests *gs) {
 	uint64_t bytes = 0;
-	int rc;
 
 	for (uint32_t i = 0; i < gs->count; i++)
 		bytes += side_of(&gs->sim->groups.group[gs->place[i].group], gs->place[i].sender)
 				 ->memory_bytes
 			+ OVERHEAD_BYTES;
+	return bytes;
+}
+
+int guests_check(const struct guests *gs, struct err *err) {
+	struct guest_folder folder;
+	struct err why;
+
+	if (gs == NULL || guest_folder_check(&folder, all_memory_bytes(gs), &why) == 0)
+		return 0;
+	return config_err(config_get(config_root(gs->sim->run->config), "flows"), -EINVAL, err,
+		"flows: %s", why.msg);
+}
+
+int guests_boot(struct guests *gs, struct err *err) {
+	int rc;
+
 	gs->threads = guests_cpus() < gs->count ? guests_cpus() : gs->count;
-	rc = guest_folder_make(&gs->folder, bytes, err);
+	rc = guest_folder_make(&gs->folder, all_memory_bytes(gs), err);
 	for (uint32_t i = 0; rc == 0 && i < gs->count; i++)
 		rc = start_one(gs, i, err);
 	for (uint32_t i = 0; rc == 0 && i < gs->count; i++)
@@ -254,6 +275,20 @@ int guests_boot(struct guests *gs, struct err *err) {
 	return rc;
 }
 
+// A datagram of a program would vanish, and the program might wait for an answer for ever: that ends the run. What a kernel
+// says by itself (IGMP, neighbour discovery of IPv6) does not.
+static void refuse_datagram(struct guest *g, const struct wire_info *info) {
+	bool udp = info->proto == WIRE_PROTO_UDP;
+	struct in_addr to = {htonl(info->addr.dst_ip)};
+	char address[INET_ADDRSTRLEN];
+
+	if (!udp && info->proto != WIRE_PROTO_ICMP)
+		return;
+	inet_ntop(AF_INET, &to, address, sizeof(address));
+	snprintf(g->trouble, sizeof(g->trouble),
+		"sends %s to %s, and of guests only TCP is carried", udp ? "UDP" : "ICMP", address);
+}
+
 struct pkt *guests_packet(void *ctx, uint32_t guest, const uint8_t *frame, uint32_t size) {
 	struct guests *gs = ctx;
 	bool sender = gs->place[guest].sender;
@@ -261,8 +296,11 @@ struct pkt *guests_packet(void *ctx, uint32_t guest, const uint8_t *frame, uint3
 	struct seg seg;
 	struct pkt *p;
 
-	if (wire_parse(frame, size, &info) != WIRE_OK || info.proto != WIRE_PROTO_TCP
-		|| info.fragment || wire_parse_tcp(frame, &info, false, &seg) != WIRE_OK)
+	if (wire_parse(frame, size, &info) != WIRE_OK)
+		return NULL;
+	refuse_datagram(&gs->guest[guest], &info);
+	if (info.proto != WIRE_PROTO_TCP || info.fragment
+		|| wire_parse_tcp(frame, &info, false, &seg) != WIRE_OK)
 		return NULL;
 	uint32_t id = flow_addr_index(FLOW_ADDR_SENDER, gs->sim->groups.flows,
 		sender ? info.addr.src_ip : info.addr.dst_ip,
@@ -374,6 +412,8 @@ void guests_free(struct guests *gs) {
 	guest_folder_remove(&gs->folder);
 	for (int i = 0; i < 2; i++)
 		free(gs->of_flow[i]);
+	gs->sim->sender.back = NULL;
+	free(gs->back);
 	free(gs->place);
 	free(gs->guest);
 	free(gs);

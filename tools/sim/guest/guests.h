@@ -25,6 +25,9 @@ struct guests;
 
 // Plans the guests of the run's groups. *out stays NULL if there are none.
 int guests_init(struct guests **out, struct sim *s, uint64_t pipe_segs, struct err *err);
+// Refuses a run for which this machine lacks something: the kernel, memory in /dev/shm, ... -EINVAL with a sentence.
+// Nothing is started or written. `gs` may be NULL.
+int guests_check(const struct guests *gs, struct err *err);
 // Starts and boots them. -EINTR: run_stop.
 int guests_boot(struct guests *gs, struct err *err);
 // Runs one side, our host and its guests, to the end of a window; what goes wrong with a guest ends the run (sim.failed).

@@ -61,6 +61,7 @@ static uint64_t acked(const struct tcp_info *t, bool *fin) {
 // What is known of a port's connections together.
 static void add(struct sample *s, const struct sample *before) {
 	s->bytes += before->bytes;
+	s->back_bytes += before->back_bytes;
 	s->data_segs_out += before->data_segs_out;
 	s->total_retrans += before->total_retrans;
 	s->delivered += before->delivered;
@@ -94,6 +95,7 @@ static void take_connection(struct port *p, uint8_t state, const struct tcp_info
 		// An ended connection has no state; after an orderly end the peer's FIN has come.
 		uint64_t fins = peer_fin || (ended && fin) ? 1 : 0;
 
+		s.back_bytes = s.bytes;
 		s.bytes = t->tcpi_bytes_received - (t->tcpi_bytes_received > 0 ? fins : 0);
 	}
 	add(&s, &p->before);

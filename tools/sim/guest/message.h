@@ -40,6 +40,7 @@ enum sample_event { SAMPLE_NOW, SAMPLE_OPENED, SAMPLE_CLOSED, SAMPLE_FAILED, SAM
 struct sample {
 	uint64_t clock_ns; // the guest's, when the kernel was asked
 	uint64_t bytes; // sender: acknowledged; RECEIVED: read
+	uint64_t back_bytes; // RECEIVED, of a program: acknowledged of what this side has sent
 	uint64_t delivery_Bps, pacing_Bps;
 	uint32_t flow;
 	uint32_t srtt_us, rttvar_us, min_rtt_us;
@@ -51,7 +52,7 @@ struct sample {
 	uint8_t app_limited;
 	uint8_t error; // FAILED: errno
 };
-static_assert(sizeof(struct sample) == 104, "no padding");
+static_assert(sizeof(struct sample) == 112, "no padding");
 #define SAMPLES_MAX 12 // in a frame
 
 #define PLAN_TEXT 64

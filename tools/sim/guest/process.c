@@ -153,7 +153,7 @@ static void remove_stale(void) {
 	globfree(&found);
 }
 
-int guest_folder_make(struct guest_folder *f, uint64_t bytes, struct err *err) {
+int guest_folder_check(struct guest_folder *f, uint64_t bytes, struct err *err) {
 	int rc;
 
 	memset(f, 0, sizeof(*f));
@@ -162,7 +162,15 @@ int guest_folder_make(struct guest_folder *f, uint64_t bytes, struct err *err) {
 		return rc;
 	remove_stale();
 	if ((rc = find_kernel(f, err)) < 0 || (rc = find_files(f, err)) < 0
-		|| (rc = check_ptrace(err)) < 0 || (rc = check_shm(bytes, err)) < 0)
+		|| (rc = check_ptrace(err)) < 0)
+		return rc;
+	return check_shm(bytes, err);
+}
+
+int guest_folder_make(struct guest_folder *f, uint64_t bytes, struct err *err) {
+	int rc = guest_folder_check(f, bytes, err);
+
+	if (rc < 0)
 		return rc;
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	return make_locked(f, err);

@@ -27,8 +27,10 @@ struct guest_start {
 	size_t plan_bytes;
 };
 
-// Finds the kernel and our two files, and makes the folder, which must be able to hold `bytes`. -ENOENT, -ENOSPC,
-// -ENOTSUP, ... and a sentence that says what to do.
+// Finds the kernel and our two files; a folder that holds `bytes` would have room. -ENOENT, -ENOSPC, -ENOTSUP, ... and a
+// sentence that says what to do.
+int guest_folder_check(struct guest_folder *f, uint64_t bytes, struct err *err);
+// That, and makes the folder.
 int guest_folder_make(struct guest_folder *f, uint64_t bytes, struct err *err);
 // Kills nothing: the guests have ended.
 void guest_folder_remove(struct guest_folder *f);

@@ -22,6 +22,7 @@ static void end_line(struct guest_program *p) {
 	if (p->length > 0) {
 		memcpy(p->line, p->next, p->length);
 		p->line[p->length] = '\0';
+		p->no_port |= strstr(p->line, strerror(EADDRNOTAVAIL)) != NULL;
 	}
 	p->length = 0;
 }
@@ -55,10 +56,11 @@ bool program_ended(
 	end_line(p);
 	if (status == 0 || now_ns >= p->stop_ns)
 		return true;
-	snprintf(trouble, size, "'%.60s' ended with %s %d%s%.120s", p->run == NULL ? "" : p->run,
+	snprintf(trouble, size, "'%.60s' ended with %s %d%s%.90s%s", p->run == NULL ? "" : p->run,
 		WIFSIGNALED(status) ? "signal" : "status",
 		WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
-		p->line[0] == '\0' ? "" : ": ", p->line);
+		p->line[0] == '\0' ? "" : ": ", p->line,
+		p->no_port ? "; each connection needs a flow of its group: raise `count`" : "");
 	return false;
 }
 

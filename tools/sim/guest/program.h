@@ -19,6 +19,7 @@ struct guest_program {
 	uint64_t stop_ns; // it is told to end then; NEVER_NS
 	uint64_t ended_ns;
 	bool ended;
+	bool no_port; // it said so: all ports of its group are in use
 	int status; // as wait(2) has it
 	char line[128]; // the last one that is not empty
 	uint32_t length; // of the line under way

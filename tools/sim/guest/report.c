@@ -4,12 +4,13 @@
 //
 //	acked_bytes tcpi_bytes_acked less the SYN    sent_segs    tcpi_data_segs_out
 //	retransmits tcpi_total_retrans               spurious     tcpi_dsack_dups
+//	ce_segs     tcpi_delivered_ce
 //	cwnd        tcpi_snd_cwnd                    pacing       tcpi_pacing_rate
 //	pipe        unacked - sacked - lost + retrans
 //	RTT         tcpi_rtt, the kernel's smoothed RTT, once per sample
 //
-// The kernel does not say how often it has reduced its window, nor how many segments it has ever declared lost: of
-// these figures kernel flows have 0.
+// The kernel does not say how often it has reduced its window, nor how many segments it has ever declared lost: these
+// figures of kernel flows are not known, and written as null.
 #include "tools/sim/guest/guests_private.h"
 
 #include <errno.h>
@@ -37,6 +38,7 @@ static void update(struct host *h, struct flow *f, const struct sample *m) {
 	f->count.sent_segs = m->data_segs_out;
 	f->count.retransmits = m->total_retrans;
 	f->count.spurious = m->dsacks;
+	f->count.ce_segs = m->delivered_ce;
 	f->una = 0;
 	f->nxt = m->unacked;
 	f->sacked = m->sacked;
@@ -51,7 +53,7 @@ static void update(struct host *h, struct flow *f, const struct sample *m) {
 	f->count.rtt_sum_ns += rtt_ns;
 	f->count.rtt_samples++;
 	if (rtt_ns > f->interval_rtt_max_ns)
-		f->interval_rtt_max_ns = (uint32_t)time_min(rtt_ns, UINT32_MAX);
+		f->interval_rtt_max_ns = rtt_ns;
 	struct cc_ack ack = {
 		.now_ns = m->clock_ns,
 		.rtt_ns = rtt_ns,
@@ -94,6 +96,20 @@ static void reopen(struct host *h, struct flow *f) {
 	h->waiting++;
 }
 
+// The side that was opened: what it has received and sent.
+static void received(struct guests *gs, const struct sample *m) {
+	struct flow_back *b = &gs->back[m->flow];
+
+	gs->sim->receiver.receiver[m->flow].count.bytes = m->bytes;
+	b->acked_bytes = m->back_bytes;
+	b->sent_segs = m->data_segs_out;
+	b->retransmits = m->total_retrans;
+	if (m->srtt_us > 0 && m->data_segs_out > 0) {
+		b->rtt_sum_ns += m->srtt_us * NS_PER_US;
+		b->rtt_samples++;
+	}
+}
+
 void guests_report(struct guests *gs, const struct sample *m) {
 	struct host *h = &gs->sim->sender;
 	struct flow *f;
@@ -101,7 +117,7 @@ void guests_report(struct guests *gs, const struct sample *m) {
 	if (m->flow >= h->flows)
 		return;
 	if (m->event == SAMPLE_RECEIVED) {
-		gs->sim->receiver.receiver[m->flow].count.bytes = m->bytes;
+		received(gs, m);
 		return;
 	}
 	f = &h->flow[m->flow];

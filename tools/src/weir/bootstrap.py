@@ -11,9 +11,11 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +23,21 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 PYTHON_MIN = (3, 11)
+TICK_S = 1.0  # between two lines of what a long command does
+# What apt, pip and npm write of an index that does not answer.
+UNREACHABLE = (
+    "NewConnectionError",
+    "NameResolutionError",
+    "ConnectTimeoutError",
+    "ProxyError",
+    "Temporary failure resolving",
+    "Could not resolve",
+    "Could not connect to",
+    "Unable to connect to",
+    "ENOTFOUND",
+    "EAI_AGAIN",
+    "ECONNREFUSED",
+)
 
 
 class SetupError(Exception):
@@ -76,6 +93,8 @@ TEST_NEEDS = (
     Need("ethtool", "command ethtool"),
     Need("iputils-ping", "command ping"),
     Need("procps", "command sysctl"),
+    Need("nodejs", "command node"),
+    Need("npm", "command npm"),
 )
 VENV_NEED = Need("python3-venv", "")
 # Every Python package with its version and hashes, under tools/; tools/lock makes them.
@@ -105,24 +124,57 @@ def logged(argv: Sequence[str], log: Path, env: dict[str, str] | None = None) ->
     with log.open("wb") as out:
         out.write(f"$ {' '.join(argv)}\n".encode())
         out.flush()
-        return subprocess.run(
+        process = subprocess.Popen(
             argv,
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,
             env={**os.environ, **(env or {})},
-        ).returncode
+        )
+        return watched(process, log)
+
+
+def watched(process: subprocess.Popen[bytes], log: Path) -> int:
+    """Waits for a command; at a terminal with the time it has taken and what it does just now."""
+    began = time.monotonic()
+    terminal = sys.stderr.isatty()
+    try:
+        while True:
+            try:
+                return process.wait(TICK_S)
+            except subprocess.TimeoutExpired:
+                if terminal:
+                    lines = log.read_text(errors="replace").splitlines()
+                    doing = lines[-1].strip() if lines else ""
+                    text = f"  {time.monotonic() - began:3.0f} s  {doing}"
+                    print(f"\r\033[K{text[:79]}", end="", file=sys.stderr, flush=True)
+    finally:
+        if terminal:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+        if process.poll() is None:
+            process.kill()
+            process.wait()
 
 
 def last_error(log: Path) -> str:
     """The line of a log that most likely says what went wrong."""
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    if any("NewConnectionError" in line or "NameResolutionError" in line for line in lines):
-        return "the network cannot be reached"
+    if why := unreachable(lines):
+        return why
     marks = ("E: ", "ERROR", "error:", "fatal:")
     errors = [line for line in lines if any(mark in line for mark in marks)]
     errors = [line for line in errors if "subprocess-exited-with-error" not in line] or errors
     return (errors or lines or ["no output"])[-1][:300]
+
+
+def unreachable(lines: Sequence[str]) -> str | None:
+    """The sentence for a package index that did not answer, if that is what went wrong."""
+    for line in lines:
+        if any(mark in line for mark in UNREACHABLE):
+            asked = re.search(r"https?://([^/:\s'\"]+)|(?:host=|resolving )'([^']+)'", line)
+            host = f" ({asked[1] or asked[2]})" if asked else ""
+            return f"the package index{host} cannot be reached: is there a network, or a proxy?"
+    return None
 
 
 @contextmanager
@@ -155,10 +207,12 @@ def apt(packages: Sequence[str], build: Path) -> str | None:
     install = [*prefix, apt_get, "install", "-y", "--no-install-recommends", *packages]
     if logged(install, log) == 0:
         return None
-    # The package lists may be missing or old.
-    if logged([*prefix, apt_get, "update"], log) == 0 and logged(install, log) == 0:
+    # The package lists may be missing or old; an index that does not answer is but a warning.
+    renewed = logged([*prefix, apt_get, "update"], log) == 0
+    why = unreachable(log.read_text(errors="replace").splitlines())
+    if renewed and logged(install, log) == 0:
         return None
-    return f"{last_error(log)} (all of it: {log})"
+    return f"{why or last_error(log)} (all of it: {log})"
 
 
 def system_packages(tests: bool, dpdk: bool, build: Path) -> None:
@@ -234,6 +288,23 @@ def python_packages(tests: bool, build: Path) -> None:
     stamp.write_text(f"{key}{extra}\n")
 
 
+def editor_packages(build: Path) -> Path:
+    """Installs what the tests read the config's schema with; the folder of the packages."""
+    folder = ROOT / "tests/tools/editors"
+    modules = folder / "node_modules"
+    stamp = modules / "weir-stamp"
+    lock = hashlib.sha256((folder / "package-lock.json").read_bytes()).hexdigest()
+    if stamp.exists() and stamp.read_text() == lock:
+        return modules
+    say(f"installing npm packages into {modules}")
+    log = build / "weir-setup.log"
+    argv = [tool("npm"), "ci", "--prefix", str(folder), "--ignore-scripts", "--no-audit"]
+    if logged([*argv, "--no-fund"], log) != 0:
+        raise SetupError(f"cannot install npm packages: {last_error(log)} (all of it: {log})")
+    stamp.write_text(lock)
+    return modules
+
+
 def configure(build: Path, options: Sequence[str], env: dict[str, str] | None = None) -> None:
     """Sets a meson build directory up, once."""
     if (build / "build.ninja").exists():
@@ -252,6 +323,20 @@ def compile_(build: Path) -> None:
         raise SetupError(f"the build failed: {last_error(log)} (all of it: {log})")
 
 
+def sanitized() -> Path:
+    """Brings the second build up to date: clang, AddressSanitizer and UndefinedBehaviorSanitizer.
+
+    Without the live programs: those are DPDK's. It has the fuzzers too.
+    """
+    build = ROOT / "build-asan"
+    options = ["-Ddpdk=disabled", "-Dfuzz=true", "--buildtype=debugoptimized"]
+    options += ["-Db_sanitize=address,undefined", "-Db_lundef=false"]
+    with locked(build):
+        configure(build, options, {"CC": "clang-14"})
+        compile_(build)
+    return build
+
+
 def tool(name: str) -> str:
     """A command's path, or one sentence."""
     path = shutil.which(name, path=search_path())
@@ -266,8 +351,12 @@ def setup(build: Path, tests: bool = False) -> None:
         raise SetupError("Weir needs Python 3.11 or newer; Debian 12 has it as python3")
     with locked(build):
         first = not (build / "build.ninja").exists()
+        if first:
+            say("setting up, once: Debian packages, Python packages, a build; about two minutes")
         system_packages(tests, dpdk=first, build=build)
         python_packages(tests, build)
+        if tests:
+            editor_packages(build)
         configure(build, ["--buildtype=release"])
         if first:
             say(f"building in {build}")

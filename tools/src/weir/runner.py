@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 import queue
+import re
 import shlex
 import signal
 import subprocess
@@ -15,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -25,7 +27,7 @@ from typing import Any, Protocol
 from rich.console import Console
 from rich.progress import TaskID
 
-from weir import units
+from weir import configs, units
 from weir.analysis import folder
 from weir.analysis.folder import Run
 from weir.errors import UserError
@@ -86,7 +88,7 @@ class Options:
 
 
 def run(
-    config: Path | str,
+    config: Path | str | Mapping[str, Any],
     *,
     overrides: Mapping[str, Any] | None = None,
     out: Path | str | None = None,
@@ -97,20 +99,23 @@ def run(
 ) -> Run:
     """Runs an experiment and opens what it recorded: `weir run CONFIG` without the report.
 
+    config is a file, or what would be in one as a dict; files that a dict names have whole paths.
     overrides replaces values of the config by their keys: {"flows.0.count": 10}. out is the run
     folder [runs/CONFIG-TIME]; force replaces the run in it. duration has its unit: "10s".
     Ctrl-C ends the run early, its folder complete, and raises KeyboardInterrupt. UserError: the
     config is wrong, the programs were not built, or the run failed; its folder then has what there
     was to record.
     """
-    config = Path(config)
-    given = [f"{key}={override_text(value)}" for key, value in (overrides or {}).items()]
-    place = default_out(config) if out is None else Path(out)
-    options = Options(config, place, given, seed, duration, None, force)
+    given = [f"{key}={configs.text(value)}" for key, value in (overrides or {}).items()]
     listener = Silent()
-    os.environ["WEIR_COMMAND"] = shlex.join(options.command(live))
-    identify()
-    status, loaded = execute(options, listener, live)
+    with configs.as_file(config) as path:
+        place = default_out(path) if out is None else Path(out)
+        options = Options(path, place, given, seed, duration, None, force)
+        # A dict's file goes; the folder has what it said.
+        lasting = place / "config.yaml" if isinstance(config, Mapping) else path
+        os.environ["WEIR_COMMAND"] = shlex.join(replace(options, config=lasting).command(live))
+        identify()
+        status, loaded = execute(options, listener, live)
     if status in (128 + signal.SIGINT, 128 + signal.SIGTERM):
         raise KeyboardInterrupt
     if status != 0 or loaded is None:
@@ -119,22 +124,12 @@ def run(
     return loaded
 
 
-def override_text(value: object) -> str:
-    """A value as the config has it: yes and no, numbers, text as it is, {a: b} and [a, b]."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{k}: {override_text(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(override_text, value)) + "]"
-    return str(value)
-
-
 def execute(options: Options, listener: Listener, live: bool) -> tuple[int, Run | None]:
     """Runs an experiment: its exit status, and the run; None: it never began.
 
     The listener was told why, if it failed.
     """
+    refuse_sweep(options.config)
     before = folder.written(options.out)
     with folder.locked(options.out):
         pass  # the programs lock it themselves
@@ -290,7 +285,7 @@ class Session:
         now = progress_object(line)
         if now is None:
             if line.strip():
-                self.listener.message(line)
+                self.listener.message(from_weir(line))
         elif "ready" in now:
             child.ready = bool(now["ready"])
         else:
@@ -372,6 +367,11 @@ def catching(session: Session) -> Iterator[None]:
             signal.signal(number, handler)
 
 
+def from_weir(line: str) -> str:
+    """What a program says of a config, as the command that the user called says it."""
+    return re.sub(r"^weir-(sim|pcap): ", "weir: ", line)
+
+
 def progress_object(line: str) -> dict[str, Any] | None:
     """A line of --progress; None for anything else."""
     if not line.startswith("{"):
@@ -389,11 +389,14 @@ def read_only(options: Options, live: bool) -> int:
 
     Live, each program checks its part; the first prints the config.
     """
+    refuse_sweep(options.config)
     names = live_programs(options) if live else ["sim"]
     for name in names if options.only == "--check" else names[:1]:
-        status = subprocess.run(options.argv(name)).returncode
-        if status != 0:
-            return status
+        done = subprocess.run(options.argv(name), stderr=subprocess.PIPE, text=True)
+        for line in done.stderr.splitlines():
+            print(from_weir(line), file=sys.stderr)
+        if done.returncode != 0:
+            return done.returncode
     return 0
 
 
@@ -406,6 +409,20 @@ def run_sim(options: Options, listener: Listener) -> int:
         for sentence in session.killed().values():
             listener.message(sentence)
         return session.status(child)
+
+
+def refuse_sweep(config: Path) -> None:
+    """One sentence for a file that is for another command. What else is wrong the programs say."""
+    import yaml
+
+    if not config.is_file():
+        return
+    try:
+        read = yaml.load(config.read_text(encoding="utf-8"), Loader=yaml.CBaseLoader)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        return
+    if isinstance(read, dict) and "config" in read and ("grid" in read or "seeds" in read):
+        raise UserError(f"{config} is a sweep, not one experiment: weir sweep {config}")
 
 
 def live_programs(options: Options) -> list[str]:
@@ -516,7 +533,8 @@ def left(wall_s: float, done: float, whole: float) -> list[str]:
     """How long the rest takes if it goes on as it did, once that can be said."""
     if wall_s < ESTIMATE_S_MIN or not 0 < done < whole:
         return []
-    return [f"about {units.time(wall_s * (whole - done) / done * 1e9)} left"]
+    rest_s = math.ceil(wall_s * (whole - done) / done)
+    return [f"about {rest_s} s left" if rest_s < 120 else f"about {round(rest_s / 60)} min left"]
 
 
 class Count:
@@ -550,10 +568,10 @@ class Count:
 def times(now: dict[str, Any]) -> str:
     """A progress object as text."""
     virtual, wall = float(now.get("virtual_s") or 0), float(now.get("wall_s") or 0)
-    parts = [f"{virtual:.1f} of {float(now.get('duration_s') or 0):.1f} s", f"wall {wall:.1f} s"]
+    parts = [f"{virtual:.1f} of {float(now.get('duration_s') or 0):.1f} s"]
     if wall > 0:
         parts.append(f"{units.number(virtual / wall, 2)}× real time")
     parts += left(wall, virtual, float(now.get("duration_s") or 0))
     if now.get("utilisation") is not None:
-        parts.append(f"utilisation {units.percent(float(now['utilisation']), 1)}")
+        parts.append(f"{units.percent(float(now['utilisation']), 1)} used")
     return ", ".join(parts)

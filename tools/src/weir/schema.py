@@ -5,6 +5,7 @@ Editors complete and check with it while one types; the programs themselves know
 Schema can say: the range of a number with a unit ("500bit" as a rate), whole numbers with a unit,
 rules between two keys (stop after start, a BDP without a delay, ports that do not exist), which
 program needs which section, and duplicate keys. All else that the programs refuse, this refuses.
+The programs also take names in any case, and other names of controls (reno): editors offer one.
 """
 
 from __future__ import annotations
@@ -24,6 +25,15 @@ NAME = "^[A-Za-z0-9_-]+$"
 CHANGE = r"^(at|[A-Za-z0-9_-]+\.[A-Za-z0-9_.-]+)$"
 # YAML 1.1 reads these words as booleans, YAML 1.2 as texts.
 BOOLEANS = {"no": False, "off": False, "false": False, "yes": True, "on": True, "true": True}
+# Of the definitions of numbers, by unit.
+NAMES = {
+    "": "plain",
+    "ns": "time",
+    "bit/s": "rate",
+    "B": "size",
+    "ratio": "ratio",
+    "limit": "limit",
+}
 SCALAR: Schema = {"type": ["string", "number", "boolean"]}
 
 
@@ -55,7 +65,7 @@ def make(listed: Tables) -> Schema:
         "$schema": DRAFT,
         "title": "A Weir experiment",
         **makers.table(listed["run"]["run"], "run"),
-        "definitions": {**sections, **plugins},
+        "definitions": {**makers.numbers(), **sections, **plugins},
     }
 
 
@@ -65,6 +75,20 @@ class Maker:
     def __init__(self, listed: Tables) -> None:
         self.listed = listed
         self.suffixes = {unit: row["suffixes"] for unit, row in listed["unit"].items()}
+
+    def numbers(self) -> Schema:
+        """Numbers as they are written with each unit, for all keys that have one."""
+        suffixes = {**self.suffixes, "B": [*self.suffixes["B"], ""]}
+        suffixes["limit"] = [*suffixes["limit"], *self.suffixes["B"], *suffixes["ns"]]
+        made: Schema = {}
+        for unit, row in self.listed["unit"].items():
+            wrong = f"this is not {row['summary']}"
+            said = {"patternErrorMessage": wrong, "errorMessage": wrong}  # of another type
+            form = pattern(suffixes[unit])
+            name = f"number.{NAMES[unit]}"
+            made[name] = {"type": "string", "pattern": form, **said}
+            made[f"{name}_or_0"] = {"type": "string", "pattern": f"{form}|^0+$", **said}
+        return made
 
     def table(self, entry: Entry, name: str) -> Schema:
         """A map with the keys of a table."""
@@ -105,8 +129,7 @@ class Maker:
         if kind in ("bool", "enum"):
             return words(row["choices"], any_case=kind == "bool")
         if kind == "limit":
-            every = [*self.suffixes["limit"], *self.suffixes["B"], *self.suffixes["ns"]]
-            return {"type": "string", "pattern": pattern(every)}
+            return number_of("limit")
         if kind == "plugin":
             return self.plugin([of])
         if kind == "map":
@@ -124,32 +147,43 @@ class Maker:
         return {"anyOf": [self.number(row), self.plugin([of])]} if of else self.number(row)
 
     def number(self, row: Entry) -> Schema:
-        """A number of a unit. Without one it stands for itself, or it is 0 of anything."""
+        """A number of a unit. Without one it stands for itself, or it is 0 of anything.
+
+        Text first: an editor shows what is wrong by the first form.
+        """
         unit, low, high = row["unit"], row["min"], row["max"]
         plain: Schema = {"type": "integer" if row["type"] == "u64" else "number", "minimum": low}
         if high is not None:
             plain["maximum"] = high
-        if unit in ("ns", "bit/s"):
-            plain = {"const": 0} if low <= 0 or row.get("zero") else {}
-        suffixes = [*self.suffixes[unit], *([""] if unit == "B" else [])]
-        written: Schema = {"type": "string", "pattern": pattern(suffixes)}
-        if plain.get("const") == 0:
-            written["pattern"] = f"{written['pattern']}|^0+$"
-        return {"anyOf": [plain, written]} if plain else written
+        if unit not in ("ns", "bit/s"):
+            return {"anyOf": [number_of(unit), plain]}
+        if row.get("seconds"):
+            return {"anyOf": [number_of(unit), number_of(""), {"type": "number", "minimum": 0}]}
+        if low <= 0 or row.get("zero"):
+            return {"anyOf": [{"$ref": f"{number_of(unit)['$ref']}_or_0"}, {"const": 0}]}
+        return number_of(unit)
 
     def plugin(self, kinds: Iterable[str]) -> Schema:
         """A name, if the plug-in needs no parameters, or {name: {...}}."""
-        bare: list[str] = []
+        entries = {
+            name: (f"#/definitions/{kind}.{name}", entry)
+            for kind in kinds
+            for name, entry in self.listed[kind].items()
+        }
         whole: Schema = {}
-        for kind in kinds:
-            for name, entry in self.listed[kind].items():
-                reference: Schema = {"$ref": f"#/definitions/{kind}.{name}"}
-                whole[name] = reference
-                if not tables.required(entry):
-                    bare.append(name)
-                    whole[name] = {"anyOf": [reference, {"type": "null"}]}
+        bare: list[str] = []
+        for name, (reference, entry) in entries.items():
+            whole[name] = {"$ref": reference}
+            if not tables.required(entry):
+                bare.append(name)
+                described = {"description": entry["summary"]}
+                whole[name] = {**described, "anyOf": [{"$ref": reference}, {"type": "null"}]}
         one = {"minProperties": 1, "maxProperties": 1, "additionalProperties": False}
-        return {"anyOf": [{"enum": bare}, {"type": "object", "properties": whole, **one}]}
+        section: Schema = {"type": "object", "properties": whole, **one}
+        if not bare:  # an empty "enum" is no schema
+            return section
+        shown = {"enumDescriptions": [entries[name][1]["summary"] for name in bare]}
+        return {"anyOf": [{"enum": bare, **shown}, section]}
 
     def map_of(self, name: str) -> Schema:
         """A section, which may be empty if nothing in it is required."""
@@ -182,6 +216,11 @@ class Maker:
         return {"type": "object", "additionalProperties": stages, **names}
 
 
+def number_of(unit: str) -> Schema:
+    """A number as it is written with a unit."""
+    return {"$ref": f"#/definitions/number.{NAMES[unit]}"}
+
+
 def described(row: Entry) -> str:
     """Its meaning, and whether it may be changed during a run."""
     return f"{row['help']} (live)" if row["live"] else str(row["help"])
@@ -203,5 +242,5 @@ def words(choices: Iterable[str], any_case: bool) -> Schema:
             "".join(f"[{letter.upper()}{letter}]" for letter in choice) for choice in choices
         ]
         text = {"type": "string", "pattern": f"^({'|'.join(letters)})$"}
-        return {"anyOf": [{"type": "boolean"}, text]}
+        return {"anyOf": [{"enum": choices}, {"type": "boolean"}, text]}
     return {"enum": [*choices, *values]}

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 from typing import Any
 
 from rich.cells import cell_len
@@ -19,26 +21,26 @@ GROUP_COLUMNS = (
     "cc",
     "flows",
     "goodput",
-    "of all",
+    "share",
     "JFI",
     "mean RTT",
     "drops",
     "retransmits",
-    "overhead",
+    "bytes resent",
     "window reductions",
 )
 LINK_COLUMNS = (
     "link",
     "rate",
-    "utilisation",
-    "queue, mean",
-    "delay, mean",
-    "delay, p99",
+    "used",
+    "mean queue",
+    "delay",
+    "p99 delay",
     "drops",
     "marks",
 )
 
-VERDICTS_SHOWN = 8
+PIPE_WIDTH = 120
 FOLDED_WIDTH = 16  # at least, of a column whose text may be folded
 SEED_UNUSED = "the seed changes nothing (no loss, no jitter, nothing random was drawn)"
 ANALYSER = "weir-pcap"  # a summary's `program` of a capture
@@ -57,17 +59,20 @@ class Screen(Console):
 def console(stderr: bool = False) -> Console:
     """A console for people, or a pipe."""
     made = Screen(stderr=stderr, highlight=False)
-    if not stderr:
-        made.width = max(100 if made.is_terminal else 120, made.width)
+    if not stderr and not made.is_terminal and "COLUMNS" not in os.environ:
+        made.width = PIPE_WIDTH
     return made
 
 
 def progress(console: Console) -> Progress:
-    """A bar for a terminal, gone at the end; its tasks have a text, `times`."""
+    """A bar for a terminal, gone at the end; its tasks have a text, `times`.
+
+    Where it has no room the text goes on in a second line: names are not cut.
+    """
     return Progress(
         TextColumn("{task.description}"),
-        BarColumn(bar_width=30),
-        TextColumn("{task.fields[times]}"),
+        BarColumn(min(30, console.width // 5), table_column=Column(no_wrap=True)),
+        TextColumn("{task.fields[times]}", table_column=Column(no_wrap=False)),
         console=console,
         disable=not console.is_terminal,
         transient=True,
@@ -88,14 +93,20 @@ def group_names(summary: dict[str, Any]) -> list[str]:
 
 def group_rows(summary: dict[str, Any]) -> list[Row]:
     """The groups table; drops are those of the paths, the overhead that of retransmissions."""
-    total_bps = sum(group.get("goodput_bps") or 0 for group in summary.get("groups", []))
+    groups: list[dict[str, Any]] = summary.get("groups", [])
+    rows: list[tuple[str, dict[str, Any]]] = []
+    for name, group in zip(group_names(summary), groups, strict=True):
+        rows.append((name, group))
+        if group.get("back"):  # what the side that was opened has sent
+            rows.append((f"{name}, back", group["back"]))
+    total_bps = sum(group.get("goodput_bps") or 0 for _, group in rows)
     return [
         [
             name,
             str(group.get("cc", units.NONE)),
             units.count(group.get("flows")),
             units.rate(group.get("goodput_bps")),
-            units.percent(group.get("goodput_bps", 0) / total_bps if total_bps else None, 1),
+            units.percent((group.get("goodput_bps") or 0) / total_bps if total_bps else None, 1),
             ratio(group.get("jfi")),
             units.time(group.get("rtt_mean_ns") or None),  # 0: nothing measured one
             units.count(group.get("drops")),
@@ -103,8 +114,15 @@ def group_rows(summary: dict[str, Any]) -> list[Row]:
             units.percent(group.get("rtx_overhead")),
             units.count(group.get("cwnd_reductions", group.get("halvings"))),
         ]
-        for name, group in zip(group_names(summary), summary.get("groups", []), strict=True)
+        for name, group in rows
     ]
+
+
+def group_table(rows: list[Row]) -> tuple[tuple[str, ...], list[Row]]:
+    """The groups' columns and rows; without the controls where each group is called by its own."""
+    if any(row[0] != row[1] for row in rows):
+        return GROUP_COLUMNS, rows
+    return GROUP_COLUMNS[:1] + GROUP_COLUMNS[2:], [row[:1] + row[2:] for row in rows]
 
 
 def link_rows(summary: dict[str, Any]) -> list[Row]:
@@ -215,7 +233,7 @@ def ledger_lines(summary: dict[str, Any]) -> list[str]:
 
 def table(columns: tuple[str, ...], rows: list[Row], left: int) -> Table:
     """A plain table; the first `left` columns hold names."""
-    made = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    made = plain()
     for index, name in enumerate(columns):
         made.add_column(Text(name), justify="left" if index < left else "right", no_wrap=True)
     for row in rows:
@@ -224,12 +242,51 @@ def table(columns: tuple[str, ...], rows: list[Row], left: int) -> Table:
 
 
 def print_table(out: Console, made: Table) -> None:
-    """Prints a table without cutting a number off: a terminal that is narrower wraps its lines."""
+    """Prints a table. One that is wider than the screen comes in parts, each with the names.
+
+    No number is cut off: a terminal in which a name and a number have no room wraps its lines.
+    """
     before = out.size
-    needed = sum(2 + width(column) for column in made.columns)
-    out.size = ConsoleDimensions(max(before.width, needed), before.height)
-    out.print(made)
-    out.size = before
+    for index, columns in enumerate(parts(made.columns, before.width)):
+        if index > 0:
+            out.print()
+        needed = sum(2 + width(column) for column in columns) - 2
+        out.size = ConsoleDimensions(max(before.width, needed), before.height)
+        out.print(part(columns))
+        out.size = before
+
+
+def parts(columns: list[Column], room: int) -> list[list[Column]]:
+    """The columns that stand beside each other: the names in each part, then as many as fit."""
+    names = list(itertools.takewhile(lambda column: column.justify == "left", columns[:-1]))
+    while len(names) > 1 and taken(names) > room // 2:
+        names.pop()
+    made = [[*names]]
+    for column in columns[len(names) :]:
+        if len(made[-1]) > len(names) and taken([*made[-1], column]) - 2 > room:
+            made.append([*names])
+        made[-1].append(column)
+    return made
+
+
+def taken(columns: list[Column]) -> int:
+    """What some columns need, with the space behind each."""
+    return sum(2 + width(column) for column in columns)
+
+
+def part(columns: list[Column]) -> Table:
+    """A table of some columns of another."""
+    made = plain()
+    for column in columns:
+        made.add_column(column.header, justify=column.justify, no_wrap=column.no_wrap)
+    for row in zip(*(column.cells for column in columns), strict=True):
+        made.add_row(*row)
+    return made
+
+
+def plain() -> Table:
+    """A table without lines."""
+    return Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
 
 
 def width(column: Column) -> int:
@@ -243,7 +300,7 @@ def show(summary: dict[str, Any], out: Console) -> None:
     """Groups, links, fairness, ledger, speed."""
     groups, links = group_rows(summary), link_rows(summary)
     if groups:
-        print_table(out, table(GROUP_COLUMNS, groups, left=2))
+        print_table(out, table(*group_table(groups), left=1))
         out.print()
     if links:
         print_table(out, table(LINK_COLUMNS, links, left=1))
@@ -274,10 +331,9 @@ def show(summary: dict[str, Any], out: Console) -> None:
     for fault in summary.get("faults", []):
         out.print(f"fault: {fault}", style="yellow", soft_wrap=True, markup=False)
     lines = verdict_lines(summary)
-    for line in lines[:VERDICTS_SHOWN]:
-        out.print(f"verdict: {line}", style="yellow", soft_wrap=True)
-    if len(lines) > VERDICTS_SHOWN:
-        out.print(f"verdict: and {len(lines) - VERDICTS_SHOWN} more in the report", style="yellow")
+    if lines:
+        more = f" (and {len(lines) - 1} more: see the report)" if len(lines) > 1 else ""
+        out.print(f"verdict: {lines[0]}{more}", style="yellow", soft_wrap=True, markup=False)
 
 
 def verdict_lines(summary: dict[str, Any]) -> list[str]:

@@ -11,7 +11,18 @@ TIME_STEPS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 BYTE_STEPS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 NONE = "–"
 
-_CONFIG_TIME_NS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9, "min": 6e10, "h": 3.6e12, "": 0.0}
+_CONFIG_TIME_NS = {
+    spelling: ns
+    for ns, spellings in (
+        (1.0, "ns nsec nsecs nanosecond nanoseconds"),
+        (1e3, "us usec usecs microsecond microseconds µs μs"),
+        (1e6, "ms msec msecs millisecond milliseconds"),
+        (1e9, "s sec secs second seconds"),
+        (6e10, "min mins minute minutes"),
+        (3.6e12, "h hr hrs hour hours"),
+    )
+    for spelling in spellings.split()
+} | {"": 1e9}  # a duration; of other times only 0 stands alone
 
 Steps = tuple[tuple[float, str], ...]
 
@@ -84,7 +95,7 @@ def config_bytes(text: object) -> int | None:
 
 def config_time_ns(text: object) -> float | None:
     """A time as a config writes it ("100ms"), or None when it is not one."""
-    match = re.fullmatch(r"\s*([0-9.]+(?:[eE][-+]?[0-9]+)?)\s*([a-z]*)\s*", str(text))
+    match = re.fullmatch(r"\s*([0-9.]+(?:[eE][-+]?[0-9]+)?)\s*([a-zµμ]*)\s*", str(text))
     if match is None or match[2] not in _CONFIG_TIME_NS:
         return None
     try:

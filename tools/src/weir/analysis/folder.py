@@ -20,6 +20,8 @@ from weir.errors import UserError
 if TYPE_CHECKING:
     import numpy.typing as npt
     import polars as pl
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from weir.analysis.ring import Ring
     from weir.analysis.stream import Stream
@@ -176,7 +178,7 @@ def merge_summaries(
     return merged
 
 
-@dataclass
+@dataclass(repr=False)
 class Run:
     """A run folder that was read; streams are opened when first asked for.
 
@@ -189,6 +191,27 @@ class Run:
     manifest: dict[str, Any]
     config_text: str
     notes: list[str] = field(default_factory=list)  # what a reader should know about the data
+
+    def __repr__(self) -> str:
+        from weir.report import glance
+
+        return glance.text(self)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the tables of the report."""
+        from weir.report import glance
+
+        return glance.html(self)
+
+    def plot(self, figure: str, *, ax: Axes | Sequence[Axes] | None = None) -> Figure:
+        """A figure of the report by its name, as `weir plot` lists them: run.plot("rtt").
+
+        ax: draws into these axes instead, one for each panel of the figure, and returns theirs.
+        UserError: there is no such figure, or it has another number of panels.
+        """
+        from weir.report import glance
+
+        return glance.plot(self, figure, ax)
 
     @cached_property
     def config(self) -> dict[str, Any]:
@@ -292,6 +315,12 @@ class Run:
         if self.rings(stream):
             for batch in self.stream(stream).batches(CHUNK_RECORDS):
                 yield {name: batch[name] for name in columns}
+
+    def chunk_frames(self, stream: str, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+        """The same as frames, in which what is not known is null."""
+        if self.rings(stream):
+            for batch in self.stream(stream).batches(CHUNK_RECORDS):
+                yield batch.to_polars(columns)
 
     def frames(self, stream: str) -> Iterator[tuple[Ring, pl.DataFrame]]:
         """The records of each file of a stream that has any: their numbers have names there."""

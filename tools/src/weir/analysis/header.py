@@ -22,8 +22,10 @@ import numpy as np
 from weir.analysis import format_1
 
 MAGIC = b"WEIRTEL1"
-VERSIONS = (1, 2)  # 1: without names of values
+# 1: without names of values; 2: times in 32 bits, of which 2^32-1 ns is that or more.
+VERSIONS = (1, 2, 3)
 _RENAMED = {"halvings": "cwnd_reductions"}  # fields, as older runs name them
+_SATURATED = 2**32 - 1
 ENDIAN = 0x01020304
 HEADER_SIZE = 4096
 
@@ -65,6 +67,7 @@ class Field:
     unit: str
     meaning: str
     values: Mapping[str, int] = field(default_factory=dict)  # by name, if its numbers have names
+    unknown: int | None = None  # the number that says that it is not known; frames have null there
 
 
 @dataclass(frozen=True)
@@ -134,6 +137,7 @@ def read_counters(words: memoryview, path: Path) -> tuple[Counters, bool]:
 
 
 def _parse_field(text: dict[str, Any], version: int) -> Field:
+    unknown = int(text["unknown"]) if "unknown" in text else None
     values = text.get("values", {}) if version > 1 else format_1.VALUES.get(text["unit"], {})
     return Field(
         _RENAMED.get(text["name"], text["name"]),
@@ -142,6 +146,7 @@ def _parse_field(text: dict[str, Any], version: int) -> Field:
         text["unit"],
         text["meaning"],
         {str(name): int(number) for name, number in values.items()},
+        _SATURATED if version < 3 and (text["dtype"], text["unit"]) == ("<u4", "ns") else unknown,
     )
 
 
@@ -179,7 +184,7 @@ def parse_header(page: mmap.mmap, path: Path) -> tuple[Header, Schema]:
     if endian != ENDIAN:
         raise RingError(f"{path}: written on a machine of the other byte order")
     if version not in VERSIONS:
-        known = " and ".join(map(str, VERSIONS))
+        known = f"1 to {VERSIONS[-1]}"
         raise RingError(f"{path}: of format version {version}; this reader knows {known}")
     (tsc_hz, tsc_start, utc_start_ns, seed, config_hash, run_id, virtual_time, *rest) = (
         _HEADER.unpack_from(page)[7:]

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+
+from weir.names import own_names
 
 Floats = npt.NDArray[np.float64]
 
@@ -162,6 +165,7 @@ class Tally:
 
 INTERVAL_SUMS = (
     "acked_bytes",
+    "delivered_bytes",
     "sent_segs",
     "retransmits",
     "cwnd_reductions",
@@ -175,6 +179,18 @@ PER_FLOW = ("flow_id", "group")
 def rtt_of_code(code: pl.Expr) -> pl.Expr:
     """The RTT in ns that a code stands for."""
     return (code.cast(pl.Float64) / RTT_CODES).exp()
+
+
+def known_sum(values: pl.Expr) -> pl.Expr:
+    """The sum; null if one of them is not known."""
+    return pl.when(values.null_count() == 0).then(values.sum())
+
+
+def total(groups: Iterable[Mapping[str, Any]], key: str) -> int | None:
+    """A count of all groups of a summary; None if that of one is not known."""
+    counts = [group.get(key) for group in groups]
+    known = [int(count) for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
 
 
 def tally(frames: Iterable[pl.DataFrame], t0_ns: float = 0.0) -> Tally:
@@ -191,8 +207,10 @@ def tally(frames: Iterable[pl.DataFrame], t0_ns: float = 0.0) -> Tally:
             drops=pl.col(drops_field(frame.columns)),
             code=(pl.col("rtt_mean_ns").clip(1).log() * RTT_CODES).round().cast(pl.UInt16),
         )
+        if "delivered_bytes" not in late.columns:
+            late = late.with_columns(delivered_bytes="acked_bytes")
         weighed = pl.col("rtt_mean_ns").cast(pl.Float64) * pl.col("rtt_samples")
-        counted = {name: pl.col(name).cast(pl.UInt64).sum() for name in INTERVAL_SUMS}
+        counted = {name: known_sum(pl.col(name).cast(pl.UInt64)) for name in INTERVAL_SUMS}
         sums.append(late.group_by(PER_FLOW).agg(**counted, rtt_weighed=weighed.sum()))
         samples = pl.col("rtt_samples").cast(pl.UInt64).sum()
         coded = late.filter(pl.col("rtt_samples") > 0).group_by(*PER_FLOW, "code")
@@ -200,13 +218,19 @@ def tally(frames: Iterable[pl.DataFrame], t0_ns: float = 0.0) -> Tally:
         sums, rtts = [_added(sums, PER_FLOW)], [_added(rtts, (*PER_FLOW, "code"))]
     if not everyone:
         return Tally(pl.DataFrame(), pl.DataFrame())
-    whole = everyone[0].join(sums[0], on=PER_FLOW, how="left").fill_null(0)
+    late = sums[0].with_columns(there=True)
+    whole = everyone[0].join(late, on=PER_FLOW, how="left")
+    counts = pl.exclude(*PER_FLOW, "there")
+    absent = pl.col("there").is_null()
+    whole = whole.with_columns(pl.when(absent).then(0).otherwise(counts).name.keep()).drop("there")
     return Tally(whole.sort("flow_id"), rtts[0].sort("flow_id", "code"))
 
 
 def _added(parts: Sequence[pl.DataFrame], keys: Sequence[str]) -> pl.DataFrame:
     """Tables of sums as one."""
-    return parts[0] if len(parts) == 1 else pl.concat(parts).group_by(keys).sum()
+    if len(parts) == 1:
+        return parts[0]
+    return pl.concat(parts).group_by(keys).agg(known_sum(pl.exclude(*keys)))
 
 
 def rtt_percentiles(rtts: pl.DataFrame, by: str, points: Sequence[int] = (50, 99)) -> pl.DataFrame:
@@ -237,7 +261,7 @@ def flow_table(counted: Tally, span_ns: float) -> pl.DataFrame:
     return (
         counted.sums.join(rtt_percentiles(counted.rtts, "flow_id"), on="flow_id", how="left")
         .with_columns(
-            goodput_bps=pl.col("acked_bytes") * 8 / (span_ns / NS_PER_S),
+            goodput_bps=pl.col("delivered_bytes") * 8 / (span_ns / NS_PER_S),
             rtt_mean_ns=pl.when(pl.col("rtt_samples") > 0).then(
                 pl.col("rtt_weighed") / pl.col("rtt_samples")
             ),
@@ -264,7 +288,7 @@ def per_group(flows: pl.DataFrame) -> pl.DataFrame:
             "jfi": jfi(part["goodput_bps"].to_numpy()),
             "rtt_mean_ns": part["rtt_mean_ns"].mean(),
             **{
-                name: int(part[name].sum())
+                name: None if part[name].null_count() else int(part[name].sum())
                 for name in ("acked_bytes", "sent_segs", "retransmits", "cwnd_reductions", "drops")
             },
         }
@@ -341,6 +365,7 @@ class LossesPerHalving:
 
 def losses_per_halving(flows: pl.DataFrame) -> LossesPerHalving:
     """From per_flow's columns drops and cwnd_reductions."""
+    flows = flows.drop_nulls(["cwnd_reductions", "drops"])  # of kernels, and live
     halved = flows.filter(pl.col("cwnd_reductions") > 0)
     reductions = float(flows["cwnd_reductions"].sum())
     total = float(flows["drops"].sum()) / reductions if reductions > 0 else None
@@ -429,32 +454,35 @@ def with_rates(interval: pl.DataFrame) -> pl.DataFrame:
 
 
 def spread_over_time(frame: pl.DataFrame, column: str, low: float, high: float) -> pl.DataFrame:
-    """Quantiles of a column over the flows of each group and interval: low, median, high."""
+    """Quantiles of a column over the flows of each group and interval.
+
+    Of rtt_mean_ns: low_rtt_mean_ns, median_rtt_mean_ns, high_rtt_mean_ns. Names end in the unit.
+    """
+    parts = {"low": low, "median": 0.5, "high": high}
     value = pl.col(column)
     return (
         frame.group_by("time_s", "group")
-        .agg(
-            low=value.quantile(low, "nearest"),
-            median=value.quantile(0.5, "nearest"),
-            high=value.quantile(high, "nearest"),
-        )
+        .agg(value.quantile(q, "nearest").alias(f"{name}_{column}") for name, q in parts.items())
         .sort("group", "time_s")
     )
 
 
-def typical_flows(flows: pl.DataFrame, limit: int) -> list[int]:
-    """A few flows that stand for the rest: per group the median, the least and the best served."""
+def typical_flows(flows: pl.DataFrame, limit: int) -> dict[int, str]:
+    """A few flows that stand for the rest: per group the median, the least and the best served.
+
+    Each with which of these it is; empty where all flows are there, or all of a group.
+    """
     if flows.height <= limit:
-        return [int(flow) for flow in flows["flow_id"]]
+        return {int(flow): "" for flow in flows["flow_id"]}
     groups = [part.sort("goodput_bps", "flow_id") for _, part in flows.group_by("group")]
     groups.sort(key=lambda part: int(part["group"][0]))
-    chosen: list[int] = []
-    for share in (0.5, 0.0, 1.0):
+    chosen: dict[int, str] = {}
+    for share, role in ((0.5, "median"), (0.0, "least"), (1.0, "best")):
         for part in groups:
             flow = int(part["flow_id"][round(share * (part.height - 1))])
             if flow not in chosen and len(chosen) < limit:
-                chosen.append(flow)
-    return sorted(chosen)
+                chosen[flow] = role if part.height > 1 else ""
+    return dict(sorted(chosen.items()))
 
 
 SIZE_EDGES = (10_000, 64_000, 100_000, 1_000_000, 10_000_000)  # bytes: bins end with these
@@ -539,3 +567,7 @@ def video_streams(transfers: pl.DataFrame, closed: int, t0_ns: float = 0.0) -> p
             }
         )
     return pl.DataFrame(rows)
+
+
+def __dir__() -> list[str]:
+    return own_names(globals())

@@ -17,10 +17,11 @@ Chunks = Iterable[tuple[npt.NDArray[Any], npt.NDArray[Any]]]
 Counts = npt.NDArray[np.int64]
 
 KEYS_MAX = 1 << 22
+_VALUE_BITS = 42  # a key and a value fit into 64 bits
 _COUNTERS = 1 << 21  # as many as stay in the cache
 _HELD = 1 << 21  # values of the second pass before equal ones are joined
 _BITS = 7  # at most 2^7 classes per power of two
-_POWERS = 33  # powers of two that value + 1 may have
+_POWERS = _VALUE_BITS + 1  # powers of two that value + 1 may have
 _ONE = 127  # exponent of 1.0
 
 
@@ -28,9 +29,9 @@ def percentile_by(read: Callable[[], Chunks], p: float) -> tuple[Counts, Counts,
     """The smallest value that at least p percent of a key's values do not exceed, for each key.
 
     read gives the same chunks of keys and values each time, each of shape (n,) and of an unsigned
-    type of at most 32 bits; chunks that fit the cache, of some 2^16, are fastest. Returns the keys,
-    ascending, how many values each has, and its percentile.
-    ValueError: p is not in [0, 100], or a key is not below KEYS_MAX.
+    type; chunks that fit the cache, of some 2^16, are fastest. Returns the keys, ascending, how
+    many values each has, and its percentile.
+    ValueError: p is not in [0, 100], or a key is not below KEYS_MAX or a value not below 2^42.
     """
     if not 0 <= p <= 100:
         raise ValueError(f"{p} is not a percentage")
@@ -58,6 +59,8 @@ def _counted(read: Callable[[], Chunks]) -> tuple[Counts, int]:
         top = int(keys.max()) if keys.size > 0 else 0
         if top >= KEYS_MAX:
             raise ValueError(f"the key {top} is not below {KEYS_MAX}")
+        if values.size > 0 and int(values.max()) >> _VALUE_BITS:
+            raise ValueError(f"the value {values.max()} is not below 2^{_VALUE_BITS}")
         if top >= len(table):
             rows = 1 << top.bit_length()
             while bits > 0 and rows * (_POWERS << bits) > _COUNTERS:
@@ -78,13 +81,13 @@ def _class_of(values: npt.NDArray[Any], bits: int) -> npt.NDArray[np.uint32]:
 def _members(
     read: Callable[[], Chunks], wanted: npt.NDArray[np.uint32], bits: int
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
-    """The values of each key's class as key * 2^32 + value, ascending, and how many of each."""
+    """The values of each key's class as key * 2^42 + value, ascending, and how many of each."""
     held = [np.empty(0, np.uint64)]
     weights = [np.empty(0, np.int64)]
     loose = 0
     for keys, values in read():
         inside = np.flatnonzero(_class_of(values, bits) == wanted[keys])
-        pairs = keys[inside].astype(np.uint64) << np.uint64(32) | values[inside]
+        pairs = keys[inside].astype(np.uint64) << np.uint64(_VALUE_BITS) | values[inside]
         held.append(pairs)
         weights.append(np.ones(pairs.size, np.int64))
         loose += pairs.size
@@ -116,6 +119,6 @@ def _select(
     if keys.size == 0:
         return np.empty(0, np.int64)
     up_to = np.concatenate([[0], np.cumsum(weights)])
-    starts = np.searchsorted(pairs, keys.astype(np.uint64) << np.uint64(32))
+    starts = np.searchsorted(pairs, keys.astype(np.uint64) << np.uint64(_VALUE_BITS))
     places = np.searchsorted(up_to, up_to[starts] + ranks) - 1
-    return (pairs[places] & np.uint64(0xFFFFFFFF)).astype(np.int64)
+    return (pairs[places] & np.uint64((1 << _VALUE_BITS) - 1)).astype(np.int64)

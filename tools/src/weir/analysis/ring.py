@@ -71,6 +71,19 @@ def find_gaps(records: Records) -> Records:
     return gaps
 
 
+def to_frame(schema: Schema, columns: Mapping[str, npt.NDArray[Any]]) -> pl.DataFrame:
+    """Columns of a stream as a frame, with null for what is not known; copies."""
+    import polars as pl
+
+    frame = pl.DataFrame({name: np.ascontiguousarray(part) for name, part in columns.items()})
+    unknown = {f.name: f.unknown for f in schema.fields if f.unknown is not None}
+    return frame.with_columns(
+        pl.when(pl.col(name) != number).then(pl.col(name)).alias(name)
+        for name, number in unknown.items()
+        if name in columns
+    )
+
+
 class Ring:
     """A `.ring` file, as far as it was written when it was opened.
 
@@ -168,11 +181,12 @@ class Ring:
         return column if self._without_gaps is None else column[self._without_gaps]
 
     def to_polars(self, columns: Sequence[str] | None = None) -> pl.DataFrame:
-        """The records without the gap records as a frame, all columns or those named; copies."""
-        import polars as pl
+        """The records without the gap records as a frame, all columns or those named; copies.
 
+        What is not known is null there.
+        """
         names = columns if columns is not None else self.dtype.names or ()
-        return pl.DataFrame({name: np.ascontiguousarray(self.column(name)) for name in names})
+        return to_frame(self.schema, {name: self.column(name) for name in names})
 
     def check_length(self) -> None:
         """Proves that the file is as long as its header says. RingError: it was truncated."""

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from weir.analysis.header import Field, Schema
 from weir.analysis.percentiles import percentile_by
-from weir.analysis.ring import GAP, Records, Ring, tail
+from weir.analysis.ring import GAP, Records, Ring, tail, to_frame
 from weir.errors import UserError
 
 if TYPE_CHECKING:
@@ -112,19 +112,26 @@ class Batch:
         return Batch(self.schema, self._slots[chosen], int(self._delay_ns))
 
     def to_polars(self, columns: Sequence[str] | None = None) -> pl.DataFrame:
-        """All columns, or those named, as a frame; copies, because Polars has columns."""
-        import polars as pl
+        """All columns, or those named, as a frame; copies, because Polars has columns.
 
+        What is not known is null there, as in `to_arrow`; arrays have the field's `unknown`.
+        """
         names = self.names if columns is None else columns
-        return pl.DataFrame({name: np.ascontiguousarray(self[name]) for name in names})
+        return to_frame(self.schema, {name: self[name] for name in names})
 
     def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
         """The same as an Arrow table, whose fields have unit, meaning and values as metadata."""
         import pyarrow as pa
 
         schema = arrow_schema(self, columns)
-        arrays = [pa.array(np.ascontiguousarray(self[name])) for name in schema.names]
+        arrays = [self._arrow_array(name) for name in schema.names]
         return pa.Table.from_arrays(arrays, schema=schema)
+
+    def _arrow_array(self, name: str) -> pa.Array:
+        import pyarrow as pa
+
+        column, unknown = np.ascontiguousarray(self[name]), self.field(name).unknown
+        return pa.array(column, mask=None if unknown is None else column == unknown)
 
 
 class Stream(Batch):
@@ -222,7 +229,8 @@ class Stream(Batch):
         """The p-th percentile (0 to 100) of a field for each value of another: per flow by default.
 
         where chooses records: {"event": "dequeue"}, a number or its name. Columns: `by`, `records`
-        and `name`; exact, as metrics.percentile. Both fields are unsigned, of at most 32 bits.
+        and `name`; exact, as metrics.percentile. Both fields are whole numbers; the values below
+        2^42, which are 73 minutes in ns.
         Reads the file twice; its memory does not depend on the number of records.
         """
         import polars as pl
@@ -232,8 +240,8 @@ class Stream(Batch):
             for key, value in (where or {}).items()
         }
         for field in (by, name):
-            if self.field(field).dtype not in ("|u1", "<u2", "<u4"):
-                raise UserError(f"{field} of {self.schema.stream}: percentiles need u1, u2 or u4")
+            if "u" not in self.field(field).dtype:
+                raise UserError(f"{field} of {self.schema.stream}: percentiles need whole numbers")
 
         def read() -> Iterator[tuple[Column, Column]]:
             for file in self.files:
@@ -247,7 +255,10 @@ class Stream(Batch):
                     else:
                         yield np.ascontiguousarray(keys), np.ascontiguousarray(values)
 
-        keys, counts, found = percentile_by(read, p)
+        try:
+            keys, counts, found = percentile_by(read, p)
+        except ValueError as error:
+            raise UserError(f"percentiles of {name} by {by}: {error}") from None
         return pl.DataFrame({by: keys, "records": counts, name: found})
 
 
@@ -264,6 +275,11 @@ def arrow_schema(batch: Batch, columns: Sequence[str] | None = None) -> pa.Schem
         if field.values:
             metadata["values"] = json.dumps(dict(field.values))
         fields.append(
-            pa.field(name, pa.from_numpy_dtype(np.dtype(field.dtype)), False, metadata=metadata)
+            pa.field(
+                name,
+                pa.from_numpy_dtype(np.dtype(field.dtype)),
+                nullable=field.unknown is not None,
+                metadata=metadata,
+            )
         )
     return pa.schema(fields, metadata={"stream": batch.schema.stream})

@@ -24,6 +24,7 @@ PROGRAM = "tools/bench/weir-aqm"
 BASE = "fifo"
 ABOVE_NS_MAX = 40.0
 LIMIT = "limit: 1000000pkt"  # above what is ever queued
+MEMORY = "memlimit: 4GB"  # of cake, for that limit
 REST = "target: 900s, interval: 900s"
 # A discipline is at rest if no delay is above its target. With its defaults, 300 ms of queue make
 # CoDel and COBALT mark; PIE's probability would only grow until it drops all, as no flow answers.
@@ -33,8 +34,8 @@ CASES = {
     "fq_codel": ("fq_codel", f"{LIMIT}, {REST}"),
     "fq_codel, marking": ("fq_codel", LIMIT),
     "fq_pie": ("fq_pie", f"{LIMIT}, target: 10s"),
-    "cake": ("cake", f"{LIMIT}, buckets: 65536, {REST}"),
-    "cake, marking": ("cake", f"{LIMIT}, buckets: 65536"),
+    "cake": ("cake", f"{MEMORY}, {LIMIT}, buckets: 65536, {REST}"),
+    "cake, marking": ("cake", f"{MEMORY}, {LIMIT}, buckets: 65536"),
 }
 COLUMNS = (
     "discipline",

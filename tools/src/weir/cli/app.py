@@ -7,7 +7,7 @@ import itertools
 import json
 import os
 import shlex
-import signal
+import subprocess
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -28,6 +28,12 @@ from weir.errors import UserError, drop_output, guarded
 class Commands(typer.core.TyperGroup):
     """All commands: what Ctrl-C ends says so, and who reads no more has seen enough."""
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that was typed; of another word, what was probably meant."""
+        if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            raise UserError(usage.unknown(args[0], self.list_commands(ctx)))
+        return super().resolve_command(ctx, args)
+
     def invoke(self, ctx: Any) -> Any:
         """Runs the command."""
         try:
@@ -45,6 +51,7 @@ class Commands(typer.core.TyperGroup):
 app = typer.Typer(
     cls=Commands,
     help="Runs Weir's experiments and turns them into numbers and figures.",
+    context_settings={"help_option_names": ["-h", "--help"]},
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -89,7 +96,12 @@ def run_(
     config: ConfigArgument,
     override: Annotated[
         list[str] | None,
-        typer.Option("-o", metavar="KEY=VALUE", help="Replaces a value: -o flows.0.count=10."),
+        typer.Option(
+            "-o",
+            metavar="KEY=VALUE",
+            help="Replaces a value: -o flows.0.count=10.",
+            autocompletion=complete.keys,
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The run folder. [runs/CONFIG-TIME]")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Replaces the config's.")] = None,
@@ -159,7 +171,12 @@ def probe_(
     config: ConfigArgument,
     override: Annotated[
         list[str] | None,
-        typer.Option("-o", metavar="KEY=VALUE", help="Replaces a value: -o flows.0.count=10."),
+        typer.Option(
+            "-o",
+            metavar="KEY=VALUE",
+            help="Replaces a value: -o flows.0.count=10.",
+            autocompletion=complete.keys,
+        ),
     ] = None,
     at: Annotated[str | None, typer.Option(help="Of the first probe. [half of the run]")] = None,
     count: Annotated[int | None, typer.Option(help="Probes, up to 64. [20]")] = None,
@@ -209,7 +226,7 @@ def probe_(
     "init",
     epilog=examples(
         "init",
-        "init mine.yaml --rate 1Gbit --flows '10 cubic, 10 bbr' --duration 60s",
+        "init mine.yaml --rate 1Gbps --rtt 40ms --flows '10 cubic, 10 bbr' --duration 60",
         "init mine.yaml --force",
     ),
 )
@@ -218,17 +235,19 @@ def init_(
         Path, typer.Argument(metavar="FILE", help="The config.", autocompletion=complete.configs)
     ] = Path("experiment.yaml"),
     rate: Annotated[str | None, typer.Option(help="Of the bottleneck: 100Mbit.")] = None,
+    rtt: Annotated[str | None, typer.Option(help="Round trip without queues: 20ms.")] = None,
+    buffer: Annotated[str | None, typer.Option(help="1BDP, 100pkt, 1MB or 50ms.")] = None,
     flows: Annotated[str | None, typer.Option(help="Such as '2 copa, 10 cubic'.")] = None,
     duration: Annotated[str | None, typer.Option(help="Of the run: 30s.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
 ) -> None:
-    """Writes a first config, with comments: asks how fast, which flows, how long."""
+    """Writes a first config, with comments: asks for rate, round trip, buffer, flows, duration."""
     from weir.cli import init
 
-    given = {"rate": rate, "flows": flows, "duration": duration}
+    given = {"rate": rate, "rtt": rtt, "buffer": buffer, "flows": flows, "duration": duration}
     init.write(file, given, force, lambda: sys.stdin is not None and sys.stdin.isatty())
     name = shlex.quote(str(file))
-    print(f"{name} is written; next: weir run {name}")
+    print(f"{name} is written; next: {usage.program()} run {name}")
 
 
 @app.command(
@@ -568,9 +587,13 @@ def export_(
         Path | None, typer.Option(metavar="DIR", help="Where the files go. [RUN/export]")
     ] = None,
     stream: Annotated[
-        list[str] | None, typer.Option(help="A stream, for tables. [all that were recorded]")
+        list[str] | None,
+        typer.Option(
+            help="A stream, for tables. [all that were recorded]", autocompletion=complete.streams
+        ),
     ] = None,
     flow: Annotated[list[int] | None, typer.Option(min=0, help="Only this flow. [all]")] = None,
+    compress: Annotated[bool, typer.Option("--compress", help="CSV with zstd: .csv.zst.")] = False,
 ) -> None:
     """Writes a run's telemetry for other programs, and prints the files' names."""
     from weir import export, runner, summary
@@ -579,7 +602,13 @@ def export_(
     loaded = folder.load(run_folder)
     with runner.Count(summary.console(stderr=True)) as bar:
         files = export.write(
-            loaded, to, out, streams=stream or (), flows=flow or (), on_progress=bar.update
+            loaded,
+            to,
+            out,
+            streams=stream or (),
+            flows=flow or (),
+            compress=compress,
+            on_progress=bar.update,
         )
     for file in files:
         print(file)
@@ -624,15 +653,18 @@ def list_(
 ) -> None:
     """Lists what there is, the keys of a config, and telemetry; NAME alone has a page."""
     from weir import reference, runner
+    from weir.cli import pager
 
     if update is not None:
         reference.update(update)
         return
-    program = str(runner.find_program("sim"))
-    sys.stdout.flush()
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it: `weir list | head`
-    more = [name] if name is not None else []
-    os.execv(program, [program, *(["--json"] if as_json else []), "--list", *more])
+    options = ["--json"] if as_json else []
+    argv = [str(runner.find_program("sim")), *options, "--list", *([name] if name else [])]
+    done = subprocess.run(argv, capture_output=True, text=True)
+    if done.returncode != 0:
+        print(runner.from_weir(done.stderr), end="", file=sys.stderr)
+        raise typer.Exit(done.returncode)
+    pager.show(done.stdout)
 
 
 @app.command("schema", epilog=examples("schema > schema.json"))
@@ -702,8 +734,11 @@ def command() -> int:
         completion_init()
     if "--out=" in sys.argv or ("--out", "") in itertools.pairwise(sys.argv):
         raise UserError("--out: the name is empty")  # a Path would be the working directory
+    if sys.argv[1:2] == ["help"]:
+        sys.argv[1:] = [*sys.argv[2:], "--help"]
+    asked = complete.VARIABLE in os.environ  # by a shell, which knows one name
     try:
-        status = app(prog_name="weir", standalone_mode=False)
+        status = app(prog_name="weir" if asked else usage.program(), standalone_mode=False)
     except typer.Abort:
         print("\nweir: interrupted", file=sys.stderr)
         return 130

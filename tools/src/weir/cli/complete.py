@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
+
+from typer import Context
 
 VARIABLE = "_WEIR_COMPLETE"  # set by a shell that asks
 ENTRIES_MAX = 2000  # of a folder; more are not looked through while somebody waits
@@ -53,6 +55,77 @@ def names(incomplete: str) -> list[str]:
         return []  # nothing was built
     kinds = {kind: entries for kind, entries in listed.items() if kind != "unit"}
     return begun(incomplete, {*kinds, *(name for part in kinds.values() for name in part)})
+
+
+def keys(ctx: Context, incomplete: str) -> list[str]:
+    """The keys of the config that was named, as -o has them: flows.0.count=."""
+    import subprocess
+
+    import yaml
+
+    from weir import runner
+    from weir.errors import UserError
+
+    try:
+        argv = [str(runner.find_program("sim")), *named(ctx, "config")[:1], "--print-config"]
+        done = subprocess.run(argv, capture_output=True, text=True, check=True)
+        found = list(leaves(yaml.load(done.stdout, Loader=yaml.CBaseLoader), ""))
+    except (UserError, OSError, subprocess.CalledProcessError, yaml.YAMLError):
+        return []
+    return begun(incomplete, found)
+
+
+def named(ctx: Context, argument: str) -> list[str]:
+    """What was given for an argument; behind an option without its value it is not parsed yet."""
+    given = ctx.params.get(argument)
+    if not given:
+        return list(ctx.args)
+    return [str(one) for one in given] if isinstance(given, list | tuple) else [str(given)]
+
+
+def leaves(value: object, path: str) -> Iterator[str]:
+    """Paths of all values; an item of a list by its type or its number."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from leaves(inner, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list):
+        types = [next(iter(item)) if is_typed(item) else None for item in value]
+        for index, (item, kind) in enumerate(zip(value, types, strict=True)):
+            place = types[: index + 1].count(kind)
+            named = f"{path}.{kind}{place if place > 1 else ''}"
+            yield from leaves(item[kind], named) if kind else leaves(item, f"{path}.{index}")
+    else:
+        yield f"{path}="
+
+
+def is_typed(item: object) -> bool:
+    """{link: {...}}: called by its one key."""
+    return isinstance(item, dict) and len(item) == 1
+
+
+def streams(ctx: Context, incomplete: str) -> list[str]:
+    """Those that the run recorded."""
+    return begun(
+        incomplete,
+        (path.stem for run in named(ctx, "run_folder")[:1] for path in Path(run).glob("*.ring")),
+    )
+
+
+def figures(ctx: Context, incomplete: str) -> list[str]:
+    """Those that `weir plot RUN...` can write."""
+    from weir.analysis import folder
+    from weir.errors import UserError
+    from weir.report import comparison, data, sections
+
+    try:
+        loaded = [folder.load(Path(path)) for path in named(ctx, "runs")]
+        if len(loaded) == 1:
+            drawn = sections.draw(data.read(loaded[0]))
+        else:
+            drawn = comparison.draw(comparison.read(loaded))
+        return begun(incomplete, [one.name for one in drawn])
+    except (UserError, OSError, ValueError):
+        return []
 
 
 def studies(incomplete: str) -> list[str]:

@@ -34,12 +34,32 @@ class Width(StrEnum):
 def plot_(
     runs: Runs,
     figure: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Which; without it, they are listed.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Which; without it, they are listed.",
+            autocompletion=complete.figures,
+        ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A .pdf, .png or .svg. [NAME.pdf]")
+        Path | None,
+        typer.Option(metavar="FILE", help="A .pdf, .png or .svg; .csv: its data. [NAME.pdf]"),
     ] = None,
     width: Annotated[Width, typer.Option(help="3.33 or 7 inches.")] = Width.COLUMN,
+    height: Annotated[
+        float | None, typer.Option(metavar="INCHES", min=0.5, max=20, help="[by its panels]")
+    ] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TEXT", help="In legends; for each run, or each group of one run."),
+    ] = None,
+    xlim: Annotated[
+        list[str] | None,
+        typer.Option(metavar="LOW,HIGH", help="Ends of the x axis; once, or for each panel."),
+    ] = None,
+    ylim: Annotated[
+        list[str] | None, typer.Option(metavar="LOW,HIGH", help="The same of the y axis.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The list of figures as JSON.")] = False,
 ) -> None:
     """Writes one figure of a run, or of several compared, for a paper: fonts embedded."""
@@ -47,21 +67,27 @@ def plot_(
     from weir.analysis import folder
     from weir.report import comparison, data, paper, sections
 
+    ends = ([paper.limits(each) for each in given or []] for given in (xlim, ylim))
+    shape = paper.Shape(width.value, height, *ends)
     loaded = [folder.load(path) for path in runs]
     paper.use()
     with runner.Count(summary.console(stderr=True), "parts") as bar:
         if len(loaded) == 1:
-            drawn = sections.draw(data.read(loaded[0]), bar.update)
+            one = data.read(loaded[0])
+            drawn = sections.draw(data.relabelled(one, label) if label else one, bar.update)
         else:
-            drawn = comparison.draw(comparison.read(loaded, bar.update), bar.update)
+            several = comparison.read(loaded, bar.update)
+            named = comparison.relabelled(several, label) if label else several
+            drawn = comparison.draw(named, bar.update)
         if figure is not None:
             out = out or Path(f"{figure}.pdf")
+            paper.check(out)
             try:
                 chosen = paper.choose(drawn, figure)
             except UserError:
                 say_notes(loaded)  # perhaps why it is not there
                 raise
-            paper.write(chosen, out, width.value)
+            paper.write(chosen, out, shape)
         rows = [] if figure is not None else [(one.name, one.caption) for one in drawn]
     say_notes(loaded)
     if figure is not None:

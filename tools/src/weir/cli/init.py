@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""weir init: a first config from three answers. weir-sim checks it before it is written."""
+"""weir init: a first config from a few answers. weir-sim checks it before it is written."""
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 import shlex
@@ -10,39 +11,42 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from pathlib import Path
 
 import typer
+import yaml
 
-from weir import tables
+from weir import tables, units
 from weir.analysis.folder import write_whole
+from weir.cli import usage
 from weir.errors import UserError
 from weir.runner import find_program
 
 SCHEMA = Path(__file__).resolve().parents[4] / "configs/schema.json"  # of a clone
-QUANTITY = r"[\w.+-]+( [A-Za-z]+)?"  # weir-sim knows which
+QUANTITY = r"[\w.+-]+ ?[\w/%]*"  # weir-sim knows which
 CONFIG = """\
 # {flows} through a bottleneck of {rate}, for {duration}.
 #
-#   weir run {file}                  runs it and writes a report
-#   weir run {file} -o seed=2        changes one value
-#   weir list, weir list run         what else there is, and all keys of this file
+#   {weir} run {file}                  runs it and writes a report
+#   {weir} run {file} -o seed=2        changes one value
+#   {weir} list, {weir} list run         what else there is, and all keys of this file
 {schema}title: {flows} through {rate}
 seed: 1
 duration: {duration}
 warmup: 0s  # the summary leaves out what comes before
 
-# From the senders to the receivers, and back. A path is a list of stages: `weir list stage`.
+# From the senders to the receivers, and back. A path is a list of stages: `{weir} list stage`.
 paths:
   forward:
-    # The bottleneck. Before it is a queue as long as one bandwidth-delay product; `weir list aqm`
+    # The bottleneck, after a queue; 1BDP is one bandwidth-delay product. `{weir} list aqm`
     # has other disciplines.
-    - link: {{rate: {rate}, queue: {{fifo: {{limit: 1BDP}}}}}}
-    - delay: {{delay: 10ms}}  # one way: without queues the round trip is 20 ms
+    - link: {{rate: {rate}, queue: {{fifo: {{limit: {buffer}}}}}}}
+    - delay: {{delay: {delay}}}  # one way: without queues the round trip is {rtt}
   reverse:
-    - delay: {{delay: 10ms}}
+    - delay: {{delay: {delay}}}
 
-# Groups of flows: `weir list flows` has their keys, `weir list cc` the congestion controls.
+# Groups of flows: `{weir} list flows` has their keys, `{weir} list cc` the congestion controls.
 flows:
 {groups}
 telemetry: {{level: 1, interval: 100ms}}  # level 3: every packet and every ACK
@@ -54,51 +58,84 @@ class Answers:
     """What the config is made of, as it was typed."""
 
     rate: str = "100Mbit"
+    rtt: str = "20ms"
+    buffer: str = "1BDP"
     flows: str = "2 copa"
     duration: str = "30s"
 
 
 QUESTIONS = {
     "rate": "How fast is the bottleneck",
+    "rtt": "How long is the round trip without queues",
+    "buffer": "How long is the queue before the bottleneck (BDP, pkt, bytes or a time)",
     "flows": "Which flows, such as '2 copa' or '10 cubic, 10 bbr'",
     "duration": "How long does it run",
 }
 
 
 def groups(text: str) -> list[tuple[int, str]]:
-    """ "2 copa, bbr" as numbers of flows and their congestion controls."""
-    known = list(tables.read()["cc"])
+    """ "2 copa, BBR and reno" as numbers of flows and their congestion controls."""
+    known = tables.read()["cc"]
+    called = {name: name for name in known}
+    called |= {entry["alias"]: name for name, entry in known.items() if "alias" in entry}
     found = []
-    for part in text.split(","):
-        match = re.fullmatch(r"(?:(\d{1,7}) +)?(\S+)", part.strip())
-        if match is None or match[2] not in known:
+    for part in re.split(r",|\band\b|\+", text):
+        match = re.fullmatch(r"(?:(\d{1,7}) *x? *)?([A-Za-z]\w*)(?: flows?)?", part.strip())
+        name = called.get(match[2].lower()) if match else None
+        if match is None or name is None:
+            near = difflib.get_close_matches(match[2].lower() if match else "", called, 1)
+            meant = f"; did you mean '{near[0]}'?" if near else ": such as 2 copa"
             raise UserError(
-                f"'{part.strip()}' is not a number and one of {', '.join(known)}: such as 2 copa"
+                f"'{part.strip()}' is not a number and one of {', '.join(known)}{meant}"
             )
-        found.append((int(match[1] or 1), match[2]))
+        found.append((int(match[1] or 1), name))
     return found
 
 
+def half(text: str) -> str:
+    """Half of a time, in its unit: 20ms as 10ms."""
+    number, unit = re.fullmatch(r"([\d.]+(?:[eE][-+]?\d+)?) ?(.*)", text).groups()  # type: ignore[union-attr]
+    return f"{Decimal(number) / 2:f}{unit}"
+
+
 def config(answers: Answers, file: Path) -> str:
-    """The file's text; UserError: weir-sim does not take it."""
-    for key in ("rate", "duration"):
+    """The file's text, in usual spellings; UserError: weir-sim does not take it."""
+    for key in ("rate", "rtt", "buffer", "duration"):
         if not re.fullmatch(QUANTITY, getattr(answers, key)):
             raise UserError(f"{key}: '{getattr(answers, key)}' is not a number with a unit")
+    if units.config_time_ns(answers.rtt) is None or answers.rtt.strip().isdigit():
+        raise UserError(f"rtt: '{answers.rtt}' is not a time such as 20ms")
+    text = written(answers, file, half(answers.rtt))
+    argv = [str(find_program("sim")), "-", "--print-config"]
+    done = subprocess.run(argv, input=text, capture_output=True, text=True)
+    if done.returncode != 0:
+        said = done.stderr.strip().removeprefix("weir-sim: ")
+        raise UserError(re.sub(r"^standard input:\d+:\d+: ", "", said), done.returncode)
+    link, delay = yaml.load(done.stdout, Loader=yaml.BaseLoader)["paths"]["forward"]
+    usual = replace(
+        answers,
+        rate=link["link"]["rate"],
+        buffer=link["link"]["queue"]["fifo"]["limit"],
+        duration=yaml.load(done.stdout, Loader=yaml.BaseLoader)["duration"],
+    )
+    return written(usual, file, delay["delay"]["delay"])
+
+
+def written(answers: Answers, file: Path, delay: str) -> str:
+    """The config with these answers in it."""
     chosen = groups(answers.flows)
-    text = CONFIG.format(
+    return CONFIG.format(
         rate=answers.rate,
+        rtt=answers.rtt,
+        delay=delay,
+        buffer=answers.buffer,
         duration=answers.duration,
+        weir=usage.program(),
         file=shlex.quote(str(file)),
         schema=modeline(file),
         flows=" and ".join(f"{count} {cc}" for count, cc in chosen),
         groups="".join(f"  - {{count: {count}, cc: {cc}}}\n" for count, cc in chosen),
     )
-    argv = [str(find_program("sim")), "-", "--check"]
-    done = subprocess.run(argv, input=text, capture_output=True, text=True)
-    if done.returncode != 0:
-        said = done.stderr.strip().removeprefix("weir-sim: ")
-        raise UserError(re.sub(r"^standard input:\d+:\d+: ", "", said), done.returncode)
-    return text
 
 
 def modeline(file: Path) -> str:

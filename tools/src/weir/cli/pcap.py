@@ -24,6 +24,12 @@ Files = Annotated[
 ]
 
 
+Interface = Annotated[
+    str,
+    typer.Option(metavar="NAME,...", help="Read these interfaces only, as the summary names them."),
+]
+
+
 @app.command(
     "analyze",
     epilog=examples(
@@ -40,6 +46,7 @@ def analyze_(
     ] = 1,
     interval: Annotated[str, typer.Option(help="Of what is recorded over time.")] = "100ms",
     warmup: Annotated[str, typer.Option(help="Left out of goodput and fairness.")] = "0s",
+    interface: Interface = "",
     title: Annotated[str, typer.Option(help="One line for the report.")] = "",
     force: Annotated[bool, typer.Option("--force", help="Replace the run in the folder.")] = False,
     no_report: Annotated[bool, typer.Option("--no-report", help="Only analyse.")] = False,
@@ -52,6 +59,7 @@ def analyze_(
     runner.identify()
     out = out or runner.default_out(Path(files[0]))
     settings = {"level": str(level), "interval": interval, "warmup": warmup, "title": title}
+    settings["interface"] = interface
     console = summary.console(stderr=True)
     status = captures.run_pcap("analyze", files, out, settings, force, console)
     if status not in (0, 130, 143):
@@ -76,6 +84,7 @@ def analyze_(
 )
 def flows_(
     files: Files,
+    interface: Interface = "",
     as_json: Annotated[bool, typer.Option("--json", help="Every number of every flow.")] = False,
     show_all: Annotated[
         bool, typer.Option("--all", help="Show every flow, not only the largest.")
@@ -85,11 +94,16 @@ def flows_(
     from weir import summary
     from weir.analysis import captures
 
-    flows = captures.flows_of(files, summary.console(stderr=True))
+    said = summary.console(stderr=True)
+    flows, numbers = captures.flows_of(files, said, interface)
     if as_json:
         print(json.dumps(captures.as_dicts(flows), indent=1))
     else:
-        captures.show_flows(flows, summary.console(), None if show_all else captures.FLOWS_SHOWN)
+        said = summary.console()
+        most = None if show_all else captures.FLOWS_SHOWN
+        captures.show_flows(flows, numbers, said, most)
+    for sentence in captures.conditions(numbers) if flows.height else []:
+        said.print(sentence, soft_wrap=True, style="yellow", markup=False)
 
 
 @app.command(
@@ -97,17 +111,22 @@ def flows_(
     epilog=examples(
         "pcap compare ingress.pcapng egress.pcapng",
         "pcap compare in.pcap out.pcap --level 3 --json",
+        "pcap compare run.pcapng",
     ),
 )
 def compare_(
     ingress: Annotated[
         str,
-        typer.Argument(metavar="INGRESS", help="On one side.", autocompletion=complete.captures),
+        typer.Argument(
+            metavar="INGRESS",
+            help="On one side, or on both: then interfaces say which.",
+            autocompletion=complete.captures,
+        ),
     ],
     egress: Annotated[
-        str,
-        typer.Argument(metavar="EGRESS", help="On the other.", autocompletion=complete.captures),
-    ],
+        str | None,
+        typer.Argument(metavar="[EGRESS]", help="On the other.", autocompletion=complete.captures),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="The run folder. [runs/INGRESS-TIME]")] = None,
     level: Annotated[int, typer.Option(min=1, max=3, help="3: also every packet.")] = 1,
     interval: Annotated[str, typer.Option(help="Of what is recorded over time.")] = "100ms",
@@ -126,7 +145,8 @@ def compare_(
     out = out or runner.default_out(Path(ingress))
     settings = {"level": str(level), "interval": interval, "from": from_, "to": to}
     console = summary.console(stderr=True)
-    status = captures.run_pcap("compare", [ingress, egress], out, settings, force, console)
+    files = [ingress] if egress is None else [ingress, egress]
+    status = captures.run_pcap("compare", files, out, settings, force, console)
     if status not in (0, 130, 143):
         raise typer.Exit(status)
     screen = summary.console(stderr=as_json)

@@ -3,6 +3,11 @@
 
 from __future__ import annotations
 
+import difflib
+import os
+import shlex
+from collections.abc import Sequence
+
 EXIT_STATUSES = (
     (0, "done"),
     (1, "failed: a run or a part of it, a comparison, a file that cannot be written"),
@@ -12,12 +17,27 @@ EXIT_STATUSES = (
 )
 
 
+def program() -> str:
+    """What the user types for this command: tools/weir says it in WEIR_COMMAND."""
+    typed = os.environ.get("WEIR_COMMAND", "")
+    return shlex.split(typed)[0] if typed else "weir"
+
+
 def examples(*commands: str) -> str:
     r"""An epilog with commands to copy. (\b: the library does not fill these lines.)"""
-    return "\b\nExamples:\n" + "\n".join(f"  weir {command}" for command in commands)
+    return "\b\nExamples:\n" + "\n".join(f"  {program()} {command}" for command in commands)
 
 
 def exit_statuses() -> str:
     """The table for `weir --help`."""
     rows = [f"  {status:<4} {meaning}" for status, meaning in EXIT_STATUSES]
     return "\b\nExit status of every command:\n" + "\n".join(rows)
+
+
+def unknown(word: str, commands: Sequence[str]) -> str:
+    """The sentence for a word that is no command."""
+    if word.endswith((".yaml", ".yml")):
+        return f"{word} is a file, not a command: {program()} run {word}"
+    near = difflib.get_close_matches(word.lower(), commands, 1)
+    meant = f"did you mean '{near[0]}'?" if near else f"{program()} --help lists them"
+    return f"'{word}' is not a command; {meant}"

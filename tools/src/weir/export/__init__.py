@@ -26,19 +26,23 @@ def write(
     *,
     streams: Sequence[str] = (),
     flows: Sequence[int] = (),
+    compress: bool = False,
     on_progress: Callable[[str, int, int], None] | None = None,
 ) -> list[Path]:
     """Writes a run in one of FORMATS into a folder [RUN/export]; the files, in order.
 
     streams are those to write as tables [all that were recorded]; the other formats need what they
-    need. flows chooses flows [all]; links, which have none, are written whole. A file that is there
-    is replaced when the new one is whole. on_progress gets a stream's name, how many of its records
-    were read and how many there are. UserError: an unknown format, or nothing to write.
+    need. compress packs CSV with zstd. flows chooses flows [all]; links, which have none, are
+    written whole. A file that is there is replaced when the new one is whole. on_progress gets a
+    stream's name, how many of its records were read and how many there are. UserError: an unknown
+    format, or nothing to write.
     """
     from weir.export import pcapng, qlog, tables
 
     if to not in FORMATS:
         raise UserError(f"there is no format '{to}', only {', '.join(FORMATS)}")
+    if compress and to != "csv":
+        raise UserError(f"--compress is for CSV: {to} is written as its readers expect it")
     if streams and to not in ("parquet", "csv"):
         raise UserError(f"{to} is not written by stream: it takes what it needs of all")
     tables.LISTENER.set(on_progress)
@@ -48,20 +52,21 @@ def write(
         chosen = [run.stream(name) for name in streams or run.streams]
         if not chosen:
             raise UserError(f"{run.path}: no telemetry was recorded")
-        suffix, table = {"parquet": (".parquet", tables.parquet), "csv": (".csv.zst", tables.csv)}[
-            to
-        ]
+        suffix, table = ".parquet", tables.parquet
+        if to == "csv":
+            packed = (".csv.zst", tables.csv_zstd)
+            suffix, table = packed if compress else (".csv", tables.csv)
         files = [folder / f"{stream.schema.stream}{suffix}" for stream in chosen]
         for stream, file in zip(chosen, files, strict=True):
             with partial(file) as path:
                 table(stream, path, flows)
         return files
-    name, single = {"qlog": ("run.sqlog", qlog.write), "pcapng": ("packets.pcapng", pcapng.write)}[
-        to
-    ]
-    with partial(folder / name) as path:
-        single(run, path, flows)
-    return [folder / name]
+    if to == "qlog":
+        return qlog.write(run, folder, flows)
+    file = folder / "packets.pcapng"
+    with partial(file) as path:
+        pcapng.write(run, path, flows)
+    return [file]
 
 
 @contextmanager

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A run as qlog 0.3 (draft-ietf-quic-qlog-main-schema-03, JSON-SEQ), the version that qvis reads.
 
-All flows are in one file; each event's group_id names its flow, and qvis shows a connection for
-each. QUIC's events stand for TCP's as in qvis's own conversion of TCP captures: packets are of type
-1RTT.
+A file for each flow, as a trace is of a connection; each event's group_id names the flow, too.
+QUIC's events stand for TCP's as in qvis's own conversion of TCP captures: packets are of type 1RTT.
 
 | event | from |
 |---|---|
@@ -20,10 +19,11 @@ from __future__ import annotations
 import heapq
 import ipaddress
 import json
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -36,12 +36,60 @@ from weir.export.tables import selected
 RECORD_SEPARATOR = "\x1e"
 TIMESTAMPS_BYTES = 12  # TCP option, with its padding: part of the MSS
 NO_FLOW = 2**32 - 1
+OPEN_MAX = 256  # files at a time: a process may have 1024
 CLOSED = {"close": "clean", "reset": "error", "gave_up": "idle_timeout"}
 Event = tuple[int, int, str, dict[str, Any]]  # time in ns, flow, name, data
 
 
-def write(run: Run, path: Path, flows: Sequence[int]) -> None:
-    """Writes a run. UserError: nothing of flows was recorded."""
+class Files:
+    """A file for each flow in a folder, of which only some are open at a time."""
+
+    def __init__(self, folder: Path, first: Callable[[int], str]) -> None:
+        self.folder, self.first = folder, first
+        self.names: dict[int, str] = {}
+        self.open: dict[int, TextIO] = {}  # those written last at the end
+
+    def write(self, flow: int, text: str) -> None:
+        """Adds to the flow's file, which begins with its first line."""
+        file = self.open.pop(flow, None)
+        if file is None:
+            if len(self.open) == OPEN_MAX:
+                self.open.pop(next(iter(self.open))).close()
+            new = flow not in self.names
+            self.names.setdefault(flow, f"flow-{flow}.sqlog")
+            file = (self.folder / self.names[flow]).open("a", encoding="utf-8")
+            if new:
+                file.write(self.first(flow))
+        self.open[flow] = file
+        file.write(text)
+
+    def close(self) -> None:
+        """All of them."""
+        for file in self.open.values():
+            file.close()
+
+
+def write(run: Run, folder: Path, flows: Sequence[int]) -> list[Path]:
+    """Writes a run: a file for each flow. UserError: nothing of flows was recorded."""
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".qlog-") as beside:
+        files = Files(Path(beside), lambda flow: _line(header(run, flow)))
+        try:
+            for ts_ns, flow, name, data in heapq.merge(
+                *_sources(run, flows), key=lambda event: event[0]
+            ):
+                files.write(
+                    flow,
+                    f'{RECORD_SEPARATOR}{{"time":{ts_ns / 1e6:.6f},"group_id":"flow {flow}",'
+                    f'"name":"{name}","data":{_json(data)}}}\n',
+                )
+        finally:
+            files.close()
+        names = [name for _, name in sorted(files.names.items())]
+        return [(Path(beside) / name).replace(folder / name) for name in names]
+
+
+def _sources(run: Run, flows: Sequence[int]) -> list[Iterator[Event]]:
+    """What each stream knows, by time."""
     sources = []
     if "flows" in run.streams:
         sources.append(_connections(run.flows, flows))
@@ -56,13 +104,7 @@ def write(run: Run, path: Path, flows: Sequence[int]) -> None:
         sources.append(_others(run.events, flows))
     if not sources:
         raise UserError(f"{run.path}: no telemetry of flows was recorded")
-    with path.open("w", encoding="utf-8") as file:
-        file.write(_line(header(run)))
-        for ts_ns, flow, name, data in heapq.merge(*sources, key=lambda event: event[0]):
-            file.write(
-                f'{RECORD_SEPARATOR}{{"time":{ts_ns / 1e6:.6f},"group_id":"flow {flow}",'
-                f'"name":"{name}","data":{_json(data)}}}\n'
-            )
+    return sources
 
 
 def _json(value: Any) -> str:
@@ -73,12 +115,12 @@ def _line(value: Any) -> str:
     return f"{RECORD_SEPARATOR}{_json(value)}\n"
 
 
-def header(run: Run) -> dict[str, Any]:
+def header(run: Run, flow: int) -> dict[str, Any]:
     """What comes before the events: times are in ms, from the start of the run."""
     return {
         "qlog_version": "0.3",
         "qlog_format": "JSON-SEQ",
-        "title": run.config.get("title") or run.path.resolve().name,
+        "title": f"{run.config.get('title') or run.path.resolve().name}, flow {flow}",
         "description": f"written by weir {__version__}",
         "trace": {
             "common_fields": {

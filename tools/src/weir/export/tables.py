@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A stream as a table: Parquet, or CSV compressed with zstd."""
+"""A stream as a table: Parquet, or CSV, which may be compressed with zstd."""
 
 from __future__ import annotations
 
@@ -42,10 +42,15 @@ def parquet(stream: Stream, path: Path, flows: Sequence[int]) -> None:
 
 def csv(stream: Stream, path: Path, flows: Sequence[int]) -> None:
     """A line of names, then numbers: times in ns, floats with all their digits."""
-    schema = arrow_schema(stream)
-    with (
-        pa.CompressedOutputStream(str(path), "zstd") as packed,
-        pyarrow.csv.CSVWriter(packed, schema) as file,
-    ):
+    _csv(stream, pa.OSFile(str(path), "wb"), flows)
+
+
+def csv_zstd(stream: Stream, path: Path, flows: Sequence[int]) -> None:
+    """The same, compressed."""
+    _csv(stream, pa.CompressedOutputStream(str(path), "zstd"), flows)
+
+
+def _csv(stream: Stream, out: pa.NativeFile, flows: Sequence[int]) -> None:
+    with out, pyarrow.csv.CSVWriter(out, arrow_schema(stream)) as file:
         for batch in selected(stream, flows):
             file.write_table(batch.to_arrow())

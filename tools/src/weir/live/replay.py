@@ -112,8 +112,22 @@ def compare_departures(recorded: Records, replayed: Records) -> tuple[int, np.vo
     return first, replayed[at[first]] if found[first] else None
 
 
+def as_recorded(replayed: Records, dtype: np.dtype[np.void]) -> Records:
+    """The replayed records with the fields of the recorded ones, whose build may have been older.
+
+    A number that has no room there becomes the largest one, as the older build wrote it.
+    """
+    if replayed.dtype == dtype:
+        return replayed
+    made = np.zeros(len(replayed), dtype)
+    for name in dtype.names or ():
+        made[name] = np.minimum(replayed[name], np.iinfo(dtype[name]).max)
+    return made
+
+
 def compare(recorded: Records, replayed: Records, values: Mapping[str, int]) -> Found:
     """Two `packets` streams without gaps, of a run and of its replay; values: of their events."""
+    replayed = as_recorded(replayed, recorded.dtype)
     ours, theirs = stages(recorded), stages(replayed)
     none: Rows = np.empty(0, np.int64)
     differences = []

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,11 @@ class Scene:
     duration_s: float
     warmup_s: float = 0.0
     links: Sequence[str] = ()  # names by link index
+    flows: Mapping[int, str] = field(default_factory=dict)  # of a capture: their addresses
+
+    def flow(self, flow_id: int) -> str:
+        """What a flow is called."""
+        return self.flows.get(flow_id, f"flow {flow_id}")
 
     def group(self, index: int) -> Style:
         """The look of a group, also of one that the summary does not know."""
@@ -128,18 +133,24 @@ def _wide(labels: Sequence[str], columns: int) -> int:
 def bands(axes: Axes, spread: pl.DataFrame, divisor: float, scene: Scene) -> None:
     """The median flow of each group, and if they are few a band around it."""
     groups = split_by(spread, "group")
+    names = [spread_column(spread, name) for name in ("low", "median", "high")]
     for group, part in groups:
         style, time = scene.group(group), part["time_s"].to_numpy()
-        low, median, high = (part[c].to_numpy() / divisor for c in ("low", "median", "high"))
+        low, median, high = (part[name].to_numpy() / divisor for name in names)
         if len(groups) <= BANDS:
             axes.fill_between(time, low, high, color=style.colour, alpha=0.2, linewidth=0)
         axes.plot(time, median, color=style.colour, linestyle=style.dash, label=style.label)
 
 
+def spread_column(spread: pl.DataFrame, name: str) -> str:
+    """The column of metrics.spread_over_time that is called low, median or high of something."""
+    return next(column for column in spread.columns if column.startswith(f"{name}_"))
+
+
 def banded(spread: pl.DataFrame, steps: units.Steps, label: str, scene: Scene) -> Figure:
     """A figure of the median flow of each group over time, of metrics.spread_over_time."""
     figure, (panel,) = subplots(1, 2.1)
-    divisor, unit = units.step(maximum(spread, "high"), steps)
+    divisor, unit = units.step(maximum(spread, spread_column(spread, "high")), steps)
     bands(panel, spread, divisor, scene)
     panel.set_ylabel(f"{label} ({unit})")
     time_axis(panel, scene)
@@ -147,8 +158,13 @@ def banded(spread: pl.DataFrame, steps: units.Steps, label: str, scene: Scene) -
     return figure
 
 
-def flow_styles(flows: pl.DataFrame, scene: Scene) -> dict[int, Style]:
-    """Looks of single flows: the group's colour, in shades and dashes where a group has several."""
+def flow_styles(
+    flows: pl.DataFrame, scene: Scene, roles: Mapping[int, str] | None = None
+) -> dict[int, Style]:
+    """Looks of single flows: the group's colour, in shades and dashes where a group has several.
+
+    roles: what a flow stands for in its group, see metrics.typical_flows.
+    """
     styles: dict[int, Style] = {}
     groups = split_by(flows, "group")
     for group, part in groups:
@@ -161,9 +177,12 @@ def flow_styles(flows: pl.DataFrame, scene: Scene) -> dict[int, Style]:
             else theme.shades(base.colour, len(ids), light=0.35)
         )
         for k, (flow, colour) in enumerate(zip(ids, colours, strict=False)):
-            label = f"{base.label}, flow {flow}" if several and len(groups) > 1 else f"flow {flow}"
             dash = theme.DASHES[k % len(theme.DASHES)] if several else base.dash
-            styles[flow] = Style(label if several else base.label, colour, base.marker, dash)
+            role = (roles or {}).get(flow, "")
+            parts = [base.label] if len(groups) > 1 or not (several or role) else []
+            name = scene.flow(flow)
+            parts += [f"{role} ({name})"] if role else [name] if several else []
+            styles[flow] = Style(", ".join(parts), colour, base.marker, dash)
     return styles
 
 

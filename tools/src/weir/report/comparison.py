@@ -19,12 +19,14 @@ from weir.errors import UserError
 from weir.report import (
     axes,
     balance,
+    bottleneck,
     data,
     document,
     figures,
     interactive,
     lateness,
     page,
+    pairing,
     sections,
     theme,
 )
@@ -70,6 +72,18 @@ def read(runs: Sequence[Run], on_progress: sections.Progress | None = None) -> l
     return found
 
 
+def relabelled(compared: Sequence[Compared], labels: Sequence[str]) -> list[Compared]:
+    """The same with other names of the runs; UserError: not one for each."""
+    if len(labels) != len(compared):
+        raise UserError(
+            f"--label is given {len(labels)} times for {len(compared)} runs: give one for each"
+        )
+    return [
+        replace(one, name=name, style=replace(one.style, label=name))
+        for one, name in zip(compared, labels, strict=True)
+    ]
+
+
 def write(
     compared: Sequence[Compared], out: Path, on_progress: sections.Progress | None = None
 ) -> Path:
@@ -81,7 +95,7 @@ def write(
     text = document.render(
         "compare.html.j2",
         title=" · ".join(one.name for one in compared),
-        runs=[(one, link(one, out.parent)) for one in compared],
+        runs=[(one, link(one, out.parent), page.status(one.data.numbers)) for one in compared],
         numbers=differences(compared),
         ended=endings(compared),
         config=configs(compared),
@@ -109,20 +123,19 @@ def numbers(compared: Sequence[Compared]) -> list[Metric]:
         Metric("goodput", units.rate, [_total(r, "goodput_bps") for r in reports]),
         Metric("Jain's index", summary.ratio, [_number(r.get("jfi")) for r in reports]),
     ]
-    groups = [_groups(r) for r in reports]
-    names = list(dict.fromkeys(name for each in groups for name in each))
-    if len(names) > 1:
+    groups = pairing.pairs(reports)
+    if len(groups) > 1:
         found += [
-            Metric(f"goodput, {name}", units.rate, [_of(g, name, "goodput_bps") for g in groups])
-            for name in names[:KEYS_MAX]
+            Metric(f"goodput, {pair.label}", units.rate, _of(reports, pair, "goodput_bps"))
+            for pair in groups[:KEYS_MAX]
         ]
     found += [
-        Metric(f"mean RTT, {name}", units.time, [_of(g, name, "rtt_mean_ns") for g in groups])
-        for name in names[:KEYS_MAX]
+        Metric(f"mean RTT, {pair.label}", units.time, _of(reports, pair, "rtt_mean_ns"))
+        for pair in groups[:KEYS_MAX]
     ]
     for label, key in (("retransmits", "retransmits"), ("window reductions", "cwnd_reductions")):
         found.append(Metric(label, units.count, [_total(r, key) for r in reports]))
-    links = [(sections.busiest(r) or ("", {}))[1] for r in reports]
+    links = [(bottleneck.busiest(r) or ("", {}))[1] for r in reports]
     shown: tuple[tuple[str, str, Show], ...] = (
         ("utilisation", "utilisation", units.percent),
         ("queue, mean (packets)", "queue_mean_pkts", units.number),
@@ -147,18 +160,17 @@ def _number(value: Any) -> float | None:
     return float(value) if known else None
 
 
-def _groups(report: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    return dict(zip(summary.group_names(report), report.get("groups", []), strict=True))
-
-
 def _total(report: dict[str, Any], key: str) -> float | None:
     values = [_number(group.get(key)) for group in report.get("groups", [])]
     known = [value for value in values if value is not None]
-    return sum(known) if known else None
+    return sum(known) if known and len(known) == len(values) else None
 
 
-def _of(groups: dict[str, dict[str, Any]], name: str, key: str) -> float | None:
-    return _number(groups.get(name, {}).get(key))
+def _of(reports: Sequence[dict[str, Any]], pair: pairing.Pair, key: str) -> list[float | None]:
+    return [
+        None if place is None else _number(report["groups"][place].get(key))
+        for report, place in zip(reports, pair.groups, strict=True)
+    ]
 
 
 def difference(value: float | None, base: float | None, show: Show) -> str:
@@ -225,12 +237,27 @@ def endings(compared: Sequence[Compared]) -> Table:
 
 def configs(compared: Sequence[Compared]) -> Table | None:
     """The keys of the configs whose values differ."""
-    flat = [_flat(one.data.run.config) for one in compared]
+    flat = [_flat(config) for config in _with_named_groups(compared)]
     keys = sorted({key for each in flat for key in each})
     rows = [[key, *(each.get(key, units.NONE) for each in flat)] for key in keys]
     rows = [row for row in rows if len(set(row[1:])) > 1]
     columns = ["key", *(one.name for one in compared)]
     return Table(columns, rows[:KEYS_MAX], left=len(columns)) if rows else None
+
+
+def _with_named_groups(compared: Sequence[Compared]) -> list[dict[str, Any]]:
+    """The configs; flow groups that stand at different places have their names for numbers."""
+    found = [one.data.run.config for one in compared]
+    pairs = pairing.pairs([one.data.numbers for one in compared])
+    if all(len({place for place in pair.groups if place is not None}) == 1 for pair in pairs):
+        return found
+    named = []
+    for run, config in enumerate(found):
+        groups = config.get("flows") or []
+        places = {pair.label: pair.groups[run] for pair in pairs}
+        flows = {name: groups[n] for name, n in places.items() if n is not None and n < len(groups)}
+        named.append({**config, "flows": flows})
+    return named
 
 
 def _flat(value: Any, prefix: str = "") -> dict[str, str]:
@@ -292,10 +319,10 @@ def draw_common(compared: Sequence[Compared]) -> Iterator[Drawn]:
 
 def busiest_link(one: Compared) -> tuple[int, pl.DataFrame] | None:
     """The index and the records of a run's busiest link."""
-    bottleneck = sections.busiest(one.data.numbers)
-    if bottleneck is None or one.data.links is None:
+    busiest = bottleneck.busiest(one.data.numbers)
+    if busiest is None or one.data.links is None:
         return None
-    index = list(one.data.numbers["links"]).index(bottleneck[0])
+    index = list(one.data.numbers["links"]).index(busiest[0])
     own = one.data.links.filter(pl.col("link") == index).sort("ts_ns")
     return (index, own) if own.height > 0 else None
 
@@ -303,7 +330,8 @@ def busiest_link(one: Compared) -> tuple[int, pl.DataFrame] | None:
 def draw_flows(compared: Sequence[tuple[int, Compared]], scene: axes.Scene) -> Iterator[Drawn]:
     """Goodput, RTT, fairness, throughput against delay, and a window, of each run's flows."""
     totals, parts, each, late, cwnds = [], [], [], [], []
-    for index, one in compared:
+    first = pairing.pairs([one.data.numbers for _, one in compared])[:1]
+    for place, (index, one) in enumerate(compared):
         flows = one.data.flows
         assert flows is not None
         own = flows.rated.with_columns(group=pl.lit(index, pl.UInt16))
@@ -314,17 +342,18 @@ def draw_flows(compared: Sequence[tuple[int, Compared]], scene: axes.Scene) -> I
         each.append((one.style, windowed))
         after = windowed.filter(pl.col("time_s") > one.data.scene.warmup_s)
         late.append((one.style, after))
-        chosen = metrics.typical_flows(flows.each, 1)
+        own_group = flows.each.filter(pl.col("group").is_in([p.groups[place] for p in first]))
+        chosen = metrics.typical_flows(own_group if own_group.height else flows.each, 1)
         cwnds.append((one.style, sections.window_samples(one.data.run, flows.rated, chosen)))
     goodput = figures.Quantity("goodput_bps", "goodput of all flows", "bit/s")
     yield Drawn(
-        "throughput", figures.panels([goodput], totals, scene), "Goodput of all flows over time."
+        "goodput", figures.panels([goodput], totals, scene), "Goodput of all flows over time."
     )
     both = pl.concat(parts)
     spread = metrics.spread_over_time(both, "goodput_bps", 0.05, 0.95)
     drawn = "Line: median flow; band: 5th to 95th percentile of flows."
     figure = axes.banded(spread, units.RATE_STEPS, "goodput per flow", scene)
-    yield Drawn("throughput-per-flow", figure, f"Goodput per flow over time. {drawn}")
+    yield Drawn("goodput-per-flow", figure, f"Goodput per flow over time. {drawn}")
     measured = both.filter(pl.col("rtt_samples") > 0)
     if measured.height > 0:
         spread = metrics.spread_over_time(measured, "rtt_mean_ns", 0.05, 0.95)
@@ -343,7 +372,8 @@ def draw_flows(compared: Sequence[tuple[int, Compared]], scene: axes.Scene) -> I
     yield Drawn(
         "cwnd",
         figures.panels([window], cwnds, scene),
-        "Congestion window over time. Of the flow whose goodput is the median of its first group."
+        "Congestion window over time. Of the flow whose goodput is the median of"
+        + (f" {first[0].label}." if first else " all.")
         + (
             " Of captures: data in flight." if any(one.data.captured for _, one in compared) else ""
         ),

@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from weir import summary, units
-from weir.analysis import metrics
+from weir.analysis import captures, metrics
+from weir.errors import UserError
 from weir.report import axes, theme
 
 if TYPE_CHECKING:
@@ -54,8 +56,21 @@ def read(run: Run) -> RunData:
         duration_s=length,
         warmup_s=warmup,
         links=list(numbers.get("links", {})),
+        flows=captures.flow_names(run),
     )
     return RunData(run, numbers, flows, timed, scene)
+
+
+def relabelled(read_data: RunData, labels: Sequence[str]) -> RunData:
+    """The same with other names of the groups in legends; UserError: not one for each."""
+    scene = read_data.scene
+    if len(labels) != len(scene.groups):
+        raise UserError(
+            f"--label is given {len(labels)} times; the run has {len(scene.groups)} groups of"
+            " flows: give one for each"
+        )
+    groups = [replace(s, label=name) for s, name in zip(scene.groups, labels, strict=True)]
+    return replace(read_data, scene=replace(scene, groups=groups))
 
 
 def warmup_s(run: Run) -> float:

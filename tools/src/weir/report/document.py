@@ -21,6 +21,33 @@ if TYPE_CHECKING:
     from weir.report.interactive import Key
 
 
+LONG = 40  # characters of a cell that is folded
+FOLDED = 26  # characters that a column of names takes in print: longer ones are folded
+PAD = 2  # characters between columns
+PRINT_CHARS = 150  # across a printed page, in the smallest type that page.css allows
+WIDE_CHARS = 110  # a table with more is set in smaller type on the screen, too
+SHORT_ROWS = 12  # a table with no more is not divided between printed pages
+
+# What cells and headlines say of how something ended, and its colour.
+STATUS = {
+    "ok": "good",
+    "met": "good",
+    "balanced": "good",
+    "not balanced": "bad",
+    "NOT BALANCED": "bad",
+    "NOT MET": "bad",
+    "NOT": "bad",
+}
+
+
+@dataclass(frozen=True)
+class Status:
+    """How something ended, for the top of its page: good, warn or bad, and in words."""
+
+    kind: str
+    text: str
+
+
 @dataclass(frozen=True)
 class Table:
     """A table of a page; its first `left` columns hold names, the others numbers."""
@@ -29,17 +56,66 @@ class Table:
     rows: Sequence[Sequence[str]]
     left: int = 1
 
+    @property
+    def widths(self) -> list[int]:
+        """Characters that each column takes in print, with the room behind it."""
+        found = []
+        for index, name in enumerate(self.columns):
+            heading = max(map(len, name.split()), default=0)
+            cells = [in_print(row[index], index < self.left) for row in self.rows]
+            found.append(max(heading, *cells, 1) + PAD)
+        return found
+
+    @property
+    def chars(self) -> int:
+        """Characters that it takes across a printed page."""
+        return sum(self.widths)
+
+    def parts(self) -> list[Table]:
+        """What it is in print: tables that a page is wide enough for, each with the names."""
+        widths = self.widths
+        left = self.left if self.left < len(widths) else 1
+        names = range(left if self.chars > PRINT_CHARS else 0)
+        room = PRINT_CHARS - sum(widths[i] for i in names)
+        groups: list[list[int]] = [[]]
+        for index in range(len(names), len(widths)):
+            if groups[-1] and sum(widths[i] for i in groups[-1]) + widths[index] > room:
+                groups.append([])
+            groups[-1].append(index)
+        return [self.chosen([*names, *group]) for group in groups]
+
+    def chosen(self, indices: Sequence[int]) -> Table:
+        """The table of some columns."""
+        rows = [[row[i] for i in indices] for row in self.rows]
+        return Table([self.columns[i] for i in indices], rows, sum(i < self.left for i in indices))
+
+
+def in_print(cell: str, name: bool) -> int:
+    """Characters of a cell's widest line in print: names are folded, a share has its own line."""
+    if name or len(cell) > LONG:
+        return min(len(cell), FOLDED)
+    return max(map(len, divided(cell)))
+
+
+def divided(cell: str) -> tuple[str, str]:
+    """A number and the share behind it, in brackets: +1.20 ms and (+3.1 %)."""
+    number, bracket, share = cell.partition(" (")
+    return number, f"({share}" if bracket else ""
+
 
 @cache
 def templates() -> Environment:
     """The pages' templates; they escape every value that is not Markup."""
-    return Environment(
+    made = Environment(
         loader=PackageLoader("weir.report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.filters |= {"divided": divided, "status": lambda text: STATUS.get(text, "")}
+    made.globals |= {"LONG": LONG, "WIDE_CHARS": WIDE_CHARS, "SHORT_ROWS": SHORT_ROWS}
+    return made
 
 
 def render(template: str, **values: object) -> str:

@@ -16,6 +16,7 @@ from matplotlib.ticker import AutoMinorLocator, MaxNLocator
 
 from weir import units
 from weir.analysis import metrics
+from weir.names import own_names
 from weir.report import theme
 from weir.report.axes import (
     BANDS,
@@ -92,7 +93,7 @@ def throughput(
         axes[0].set_ylim(top=1.1 * top / divisor)
     if not few:
         spread = metrics.spread_over_time(interval, "goodput_bps", 0.05, 0.95)
-        shown = "high" if len(order) <= BANDS else "median"
+        shown = f"{'high' if len(order) <= BANDS else 'median'}_goodput_bps"
         divisor, unit = units.step(maximum(spread, shown), units.RATE_STEPS)
         bands(axes[1], spread, divisor, scene)
         axes[1].set_ylabel(f"goodput per flow ({unit})")
@@ -120,7 +121,8 @@ def rtt(interval: pl.DataFrame, flows: pl.DataFrame, base_ns: float | None, scen
             )
     else:
         shown = metrics.spread_over_time(measured, "rtt_mean_ns", 0.05, 0.95)
-        column = "high" if shown["group"].n_unique() <= BANDS else "median"
+        few_groups = shown["group"].n_unique() <= BANDS
+        column = f"{'high' if few_groups else 'median'}_rtt_mean_ns"
         bands(axes, shown, divisor, scene)
     time_axis(axes, scene)
     if base_ns:
@@ -221,7 +223,8 @@ def delay_cdf(distributions: Sequence[Cdf]) -> Figure:
         )
         x, share = _thin(d.delay_ns / divisor, d.share)
         label = d.label if len(distributions) > 1 else None
-        drawn: dict[str, Any] = {"color": style.colour, "linestyle": style.dash}
+        dash = theme.DASHES[index % len(theme.DASHES)]
+        drawn: dict[str, Any] = {"color": style.colour, "linestyle": dash}
         drawn["drawstyle"] = "default" if d.binned else "steps-post"
         left.plot([x[0], *x], [0, *share], label=label, **drawn)
         right.plot([0, *x], [1, *np.maximum(1 - share, ABOVE_LEAST)], **drawn)
@@ -266,7 +269,7 @@ def _thin(
 
 
 def shares(flows: pl.DataFrame, scene: Scene) -> Figure:
-    """Goodput of each flow relative to the mean of all: sorted, and as a histogram."""
+    """Goodput of each flow relative to the mean of all: as a distribution, and as a histogram."""
     mean = _mean(flows, "goodput_bps")
     relative = flows.with_columns(share=pl.col("goodput_bps") / (mean or 1.0))
     alone = flows["group"].n_unique() == flows.height
@@ -279,25 +282,22 @@ def shares(flows: pl.DataFrame, scene: Scene) -> Figure:
     styles = [scene.group(group) for group, _ in groups]
     parts = [np.sort(part["share"].to_numpy()) for _, part in groups]
     for style, values in zip(styles, parts, strict=True):
-        rank = (np.arange(values.size) + 0.5) / values.size * 100
         left.plot(
-            rank,
-            values,
+            [values[0], *values],
+            np.arange(values.size + 1) / values.size,
             color=style.colour,
             linestyle=style.dash,
             label=style.label,
-            marker=style.marker if values.size <= FEW else None,
-            markersize=3.5,
+            drawstyle="steps-post",
         )
     colours = [style.colour for style in styles]
     right.hist(parts, bins=edges.tolist(), stacked=True, color=colours)
-    left.axhline(1, **LEVEL)
-    left.set_xlabel("flows, sorted (%)")
-    left.set_xlim(0, 100)
-    left.set_ylim(0, 1.04 * edges[-1])
-    left.set_ylabel("goodput / mean goodput")
-    right.axvline(1, **LEVEL)
-    right.set_xlabel(f"goodput / mean goodput (mean: {units.rate(mean)})")
+    left.set_ylim(0, 1.04)
+    left.set_ylabel("share of flows")
+    for panel in (left, right):
+        panel.axvline(1, **LEVEL)
+        panel.set_xlim(0, 1.04 * edges[-1])
+        panel.set_xlabel(f"goodput / mean goodput (mean: {units.rate(mean)})")
     right.set_ylabel("flows")
     right.yaxis.set_major_locator(MaxNLocator(integer=True))
     legend(figure)
@@ -355,12 +355,17 @@ def base_rtts(flows: pl.DataFrame, scene: Scene) -> Figure:
     return figure
 
 
-def cwnd(samples: pl.DataFrame, chosen: Sequence[int], scene: Scene, label: str = "cwnd") -> Figure:
-    """Congestion window of a few flows; samples has time_s, flow_id, group and cwnd_segs."""
+def cwnd(
+    samples: pl.DataFrame, chosen: Mapping[int, str], scene: Scene, label: str = "cwnd"
+) -> Figure:
+    """Congestion window of a few flows, of metrics.typical_flows.
+
+    samples has time_s, flow_id, group and cwnd_segs.
+    """
     figure, (axes,) = subplots(1, 2.1)
     part = samples.filter(pl.col("flow_id").is_in(list(chosen)))
     flows = part.select("flow_id", "group").unique().sort("flow_id")
-    for flow, style in flow_styles(flows, scene).items():
+    for flow, style in flow_styles(flows, scene, chosen).items():
         own = part.filter(pl.col("flow_id") == flow).sort("time_s")
         axes.plot(
             own["time_s"],
@@ -373,6 +378,46 @@ def cwnd(samples: pl.DataFrame, chosen: Sequence[int], scene: Scene, label: str 
     axes.set_ylabel(f"{label} (segments)")
     time_axis(axes, scene)
     steady(axes, scene, part, "cwnd_segs", (1.0, "segments"))
+    legend(figure)
+    return figure
+
+
+def sequence(
+    sent: pl.DataFrame,
+    acked: pl.DataFrame,
+    resent: pl.DataFrame,
+    chosen: Mapping[int, str],
+    scene: Scene,
+) -> Figure:
+    """Time-sequence graphs of a few flows, a panel each, in bytes from the connection's first.
+
+    All have time_s, flow_id and bytes: behind what was sent for the first time, acknowledged, and
+    of what was sent again.
+    """
+    parts = {"sent": sent, "sent again": resent, "acknowledged": acked}
+    rows = -(-len(chosen) // 2)
+    figure = Figure(figsize=(WIDTH_IN, 0.4 + (1.7 * rows if len(chosen) > 1 else 2.2)))
+    grid = figure.subplots(rows, min(2, len(chosen)), squeeze=False).ravel()
+    for axes, (flow, role) in zip(grid, chosen.items(), strict=False):
+        own = {name: part.filter(pl.col("flow_id") == flow) for name, part in parts.items()}
+        divisor, unit = units.step(maximum(own["sent"], "bytes"), units.BYTE_STEPS)
+        styles = {"sent": ("-", ""), "sent again": ("none", "."), "acknowledged": ("--", "")}
+        for colour, (name, (dash, marker)) in zip(theme.CYCLE, styles.items(), strict=False):
+            axes.plot(
+                own[name]["time_s"],
+                own[name]["bytes"] / divisor,
+                color=colour,
+                linestyle=dash,
+                marker=marker,
+                markersize=4,
+                linewidth=0.9,
+                label=name,
+            )
+        axes.set_title(scene.flow(flow) + (f", {role}" if role else ""))
+        axes.set_ylabel(f"sequence number ({unit})")
+        time_axis(axes, scene)
+    for axes in grid[len(chosen) :]:
+        axes.set_visible(False)
     legend(figure)
     return figure
 
@@ -483,7 +528,7 @@ def events(counts: pl.DataFrame, scene: Scene, length_s: float) -> Figure:
             linewidth=0,
         )
         panel.set_title(style.label, loc="left", pad=2)
-        panel.set_ylabel("per s")
+        panel.set_ylabel("per second")
         panel.yaxis.set_major_locator(MaxNLocator(3, integer=True))
         panel.yaxis.set_minor_locator(AutoMinorLocator(1))
         panel.set_xlim(0, scene.duration_s)
@@ -515,3 +560,7 @@ def completion(times: pl.DataFrame, scene: Scene) -> Figure:
         axes.set_yscale("log")
     legend(figure)
     return figure
+
+
+def __dir__() -> list[str]:
+    return own_names(globals())

@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 
 PX_PER_IN, HEIGHT_MIN_PX = 125, 150
 LOW_PX = 200  # panels below it have few ticks
-NUMBERS = ("quantity", "line", "first", "smallest", "mean", "largest", "last")
+NUMBERS = ("line", "quantity", "first", "smallest", "mean", "largest", "last")
+TOTAL = "total"
 TIME = "time (s)"  # the axes with this name are linked
 MARKERS = {
     "o": "circle",
@@ -55,6 +56,7 @@ MARKERS = {
     "*": "star",
     "|": "dash",
 }
+EDGE = 0.025  # of the axes' height: half of a mark
 NO_LINE = ("None", "none", "", " ")
 SHAPES = {  # markers as SVG paths around (14, 5)
     "o": "M10 5a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",
@@ -91,12 +93,11 @@ def panels(figure: Figure) -> list[Markup]:
 
 
 class Key(NamedTuple):
-    """An entry of a legend."""
+    """An entry of a legend; its button hides what it names."""
 
     label: str
     colour: str
     swatch: Markup  # SVG shapes in currentColor: the line, the marker or the area
-    drawn: bool  # it can be switched off; else it only says something
 
 
 def legend(figure: Figure) -> list[Key]:
@@ -106,8 +107,7 @@ def legend(figure: Figure) -> list[Key]:
         for artist, label in zip(*axes.get_legend_handles_labels(), strict=True):
             colour = _artist_colour(artist)
             if colour is not None:
-                at_edge = isinstance(artist, Line2D) and _frame(artist, axes) == (True, False)
-                found.setdefault(label, Key(label, colour, _swatch(artist), drawn=not at_edge))
+                found.setdefault(label, Key(label, colour, _swatch(artist)))
     return list(found.values())
 
 
@@ -130,20 +130,52 @@ def _swatch(artist: Any) -> Markup:
 
 
 def numbers(figure: Figure) -> list[list[str]]:
-    """For each line of a figure what NUMBERS names: for readers who do not see it."""
+    """For each line and stacked area of a figure what NUMBERS names: for those who do not see it.
+
+    The areas have their total, too.
+    """
     names = names_by_colour(figure)
     found = []
     for axes in figure.axes:
-        for line in axes.lines if axes.get_visible() else ():
+        if not axes.get_visible():
+            continue
+        found += _stacked_numbers(axes)
+        for line in axes.lines:
             x, y = (np.asarray(v, dtype=np.float64) for v in (line.get_xdata(), line.get_ydata()))
             in_order = bool((np.diff(x) >= 0).all())  # not an outline
             y = y[np.isfinite(y)]
             if _frame(line, axes) == (True, True) and y.size > 1 and in_order:
                 name = _label(line) or names.get(_colour(line.get_color()), "")
-                values = [y[0], y.min(), y.mean(), y.max(), y[-1]]
-                what = axes.get_ylabel() or axes.get_title(loc="left")
-                found.append([what, name, *map(units.number, map(float, values))])
+                found.append(_row(axes, name, y))
     return found
+
+
+def _row(axes: Axes, name: str, y: Floats) -> list[str]:
+    values = [y[0], y.min(), y.mean(), y.max(), y[-1]]
+    what = axes.get_ylabel() or axes.get_title(loc="left")
+    return [name, what, *map(units.number, map(float, values))]
+
+
+def stacked(axes: Axes) -> list[PolyCollection]:
+    """The areas that stand on each other, from the lowest; others are behind a line of theirs."""
+    lines = {_colour(line.get_color()) for line in axes.lines}
+    return [
+        area
+        for area in axes.collections
+        if isinstance(area, PolyCollection)
+        and len(area.get_facecolor()) > 0
+        and _label(area)
+        and _colour(area.get_facecolor()[0]) not in lines
+    ]
+
+
+def _stacked_numbers(axes: Axes) -> list[list[str]]:
+    edges = [(area, bounded.area(area.get_paths()[0])) for area in stacked(axes)]
+    known = [(area, edge) for area, edge in edges if edge is not None]
+    rows = [_row(axes, _label(area), high - low) for area, (_, low, high) in known]
+    if len(known) > 1:
+        rows.append(_row(axes, TOTAL, known[-1][1][2]))
+    return rows
 
 
 def _colour(value: Any) -> str:
@@ -187,6 +219,7 @@ class _Panel:
 
     def __init__(self, figure: Figure, axes: Axes, names: Mapping[str, str]) -> None:
         self.figure, self.axes, self.names = figure, axes, names
+        self.stacked = stacked(axes)
         kinds: dict[str, Any] = {"x_axis_type": axes.get_xscale(), "y_axis_type": axes.get_yscale()}
         rows = spec.get_gridspec().nrows if (spec := axes.get_subplotspec()) else 1
         height = int(max(HEIGHT_MIN_PX, PX_PER_IN * figure.get_figheight() / rows))
@@ -297,11 +330,8 @@ class _Panel:
                 fill_color=colour,
                 fill_alpha=1.0 if alpha is None else float(alpha),
                 name=self._name(collection, colour),
-                tags=["stacked"] if _label(collection) and not self._has_lines(colour) else [],
+                tags=["stacked"] if collection in self.stacked else [],
             )
-
-    def _has_lines(self, colour: str) -> bool:
-        return any(_colour(line.get_color()) == colour for line in self.axes.lines)
 
     def _bars(self, colour: str, rectangles: Sequence[Rectangle]) -> None:
         boxes = np.array([[*r.get_xy(), r.get_width(), r.get_height()] for r in rectangles])
@@ -333,7 +363,9 @@ class _Panel:
         line_style: dict[str, Any] = {"line_color": colour, "line_width": width, "line_dash": dash}
         data_x, data_y = _frame(line, self.axes)
         if data_x != data_y:  # a level or a moment, or a mark at the edge for what is beyond it
-            if x[0] == x[-1] and x.size > 1:
+            if x.size == 1 and data_x:
+                self._mark_at_edge(line, float(x[0]), float(y[0]))
+            elif x[0] == x[-1] and x.size > 1:
                 self.plot.add_layout(Span(dimension="height", location=float(x[0]), **line_style))
             elif x.size > 1:
                 name = self._name(line, colour)
@@ -357,7 +389,16 @@ class _Panel:
                 self.plot.step("x", "y", source=source, mode=mode, name=name, **line_style)
             else:
                 self.plot.line("x", "y", source=source, name=name, **line_style)
-        marker = MARKERS.get(str(line.get_marker()))
+        self._markers(line, source, name)
+
+    def _mark_at_edge(self, line: Line2D, x: float, share: float) -> None:
+        """A mark at a share of the axes' height; whole, though it stands at their end."""
+        low, high = self.axes.get_ylim()
+        y = low + min(share, 1 - EDGE) * (high - low)
+        self._markers(line, {"x": np.array([x]), "y": np.array([y])}, _label(line))
+
+    def _markers(self, line: Line2D, source: dict[str, Any], name: str) -> None:
+        marker, colour = MARKERS.get(str(line.get_marker())), _colour(line.get_color())
         if marker is not None:
             hollow = _colour(line.get_markerfacecolor()) == "#ffffff"
             self.plot.scatter(

@@ -25,12 +25,14 @@ LEAST_NS = 10.0  # a logarithmic axis has no 0
 DASHED = theme.DASHES[1]
 # Keys of `emulation` in a summary, what they are distributions of, and their looks.
 DELAY = Style("delay, all packets", theme.BLUE, "o")
-PACING = Style("pacing, all packets", theme.VERMILLION, "s")
+PACING = Style("pacing, all packets", theme.VERMILLION, "s", theme.DASHES[2])
 KNOWN = {
     "delay_error_cdf": DELAY,
     "delay_error_undisturbed_cdf": Style("delay, undisturbed", theme.BLUE, "o", DASHED),
     "pacing_error_cdf": PACING,
-    "pacing_error_undisturbed_cdf": Style("pacing, undisturbed", theme.VERMILLION, "s", DASHED),
+    "pacing_error_undisturbed_cdf": Style(
+        "pacing, undisturbed", theme.VERMILLION, "s", theme.DASHES[3]
+    ),
 }
 
 

@@ -17,9 +17,9 @@ import polars as pl
 from weir import runner, summary, units
 from weir.analysis import folder, metrics
 from weir.errors import UserError
-from weir.report import document, interactive, sections, theme
+from weir.report import bottleneck, document, interactive, sections, theme
 from weir.report.data import RunData, read
-from weir.report.document import Table
+from weir.report.document import Status, Table
 
 if TYPE_CHECKING:
     from weir.analysis.folder import Run
@@ -46,6 +46,7 @@ def page(run: Run, place: Path, on_progress: sections.Progress | None = None) ->
     return document.render(
         "run.html.j2",
         title=title_of(run),
+        status=status(report),
         headline=headline(report),
         notes=run.notes,
         traffic=traffic(report),
@@ -82,6 +83,20 @@ def title_of(run: Run) -> str:
     return str(run.config.get("title") or run.path.resolve().name)
 
 
+def status(report: dict[str, Any]) -> Status:
+    """How the run ended, worst first: its end, its ledger, what fell behind."""
+    balanced = report.get("ledger", {}).get("balanced")
+    if "verdict" not in report:
+        return Status("bad", "The run did not end by itself.")
+    if balanced is False:
+        return Status("bad", "The ledger is not balanced: packets are missing from it.")
+    found = summary.verdict_lines(report)
+    if found:
+        more = f" And {len(found) - 1} more, under Verdict." if len(found) > 1 else ""
+        return Status("warn", f"{found[0].rstrip('.')}.{more}")
+    return Status("good", "ok" if balanced is None else "ok: every packet is accounted for")
+
+
 def headline(report: dict[str, Any]) -> list[tuple[str, str]]:
     """The few numbers that a reader wants first."""
     numbers = []
@@ -90,7 +105,7 @@ def headline(report: dict[str, Any]) -> list[tuple[str, str]]:
         total = sum(group.get("goodput_bps") or 0 for group in groups)
         flows = sum(group.get("flows") or 0 for group in groups)
         numbers += [("flows", units.count(flows)), ("goodput", units.rate(total))]
-    link = sections.busiest(report)
+    link = bottleneck.busiest(report)
     if link is not None:
         numbers += [
             ("utilisation", units.percent(link[1].get("utilisation"))),

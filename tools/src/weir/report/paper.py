@@ -4,19 +4,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weir.errors import UserError
-from weir.report import axes, bounded, document, theme
+from weir.report import axes, bounded, document, figure_data, theme
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from weir.report.sections import Drawn
 
-FORMATS = (".pdf", ".png", ".svg")
+FORMATS = (".pdf", ".png", ".svg", ".csv")  # the last: its data
+FORMER = {"throughput": "goodput", "throughput-per-flow": "goodput-per-flow"}  # names of figures
 WIDTHS_IN = {"column": 3.33, "page": 7.0}  # of a journal with two columns
 PANEL_IN = 1.85  # height of one of several panels in a column
 PAGE_IN = 9.0  # height of a page's text
@@ -34,20 +36,75 @@ def choose(drawn: Iterable[Drawn], name: str) -> Figure:
     """The figure of a name; UserError names those that there are."""
     names = []
     for one in drawn:
-        if one.name == name:
+        if one.name == FORMER.get(name, name):
             return one.figure
         names.append(one.name)
     raise UserError(f"there is no figure '{name}'; there is {', '.join(names) or 'none'}")
 
 
-def write(figure: Figure, out: Path, width: str) -> None:
-    """Writes a figure in the format that the file's name asks for."""
+Limits = Sequence[tuple[float | None, float | None]]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How a figure of a paper is set."""
+
+    width: str = "column"  # of WIDTHS_IN
+    height_in: float | None = None
+    xlim: Limits = ()  # of each panel, or one for all, in the units of its axis
+    ylim: Limits = ()
+
+
+def limits(text: str) -> tuple[float | None, float | None]:
+    """The ends of an axis: "0,10"; one may be missing: "5,". UserError says what is wrong."""
+    low, comma, high = text.partition(",")
+    try:
+        ends = tuple(float(end) if end.strip() else None for end in (low, high))
+    except ValueError:
+        comma = ""
+    if not comma:
+        raise UserError(f"'{text}': the ends of an axis are two numbers such as 0,10, or one: 5,")
+    if None not in ends and not ends[0] < ends[1]:  # type: ignore[operator]
+        raise UserError(f"'{text}': an axis goes from the smaller number to the larger")
+    return ends[0], ends[1]
+
+
+def set_limits(figure: Figure, shape: Shape) -> None:
+    """Sets where axes begin and end."""
+    panels = [a for a in figure.axes if a.get_visible()]
+    for option, given in (("--xlim", shape.xlim), ("--ylim", shape.ylim)):
+        if len(given) > 1 and len(given) != len(panels):
+            raise UserError(
+                f"{option} is given {len(given)} times: once for all panels, or once for each of"
+                f" the figure's {len(panels)}"
+            )
+        ends = list(given) * len(panels) if len(given) == 1 else given
+        for panel, (low, high) in zip(panels, ends, strict=False):
+            if option == "--xlim":
+                panel.set_xlim(low, high)
+            else:
+                panel.set_ylim(low, high)
+
+
+def check(out: Path) -> None:
+    """UserError: no figure can be written there."""
     if out.suffix not in FORMATS:
         raise UserError(f"{out}: a figure's name ends in {', '.join(FORMATS)}")
     if not out.parent.is_dir():
         raise UserError(f"{out.parent}: no such folder")
+
+
+def write(figure: Figure, out: Path, shape: Shape) -> None:
+    """Writes a figure in the format that the file's name asks for."""
+    check(out)
+    if out.suffix == ".csv":
+        figure_data.table(figure).write_csv(out)
+        return
     bounded.bound(figure)
-    fit(figure, WIDTHS_IN[width])
+    set_limits(figure, shape)
+    fit(figure, WIDTHS_IN[shape.width])
+    if shape.height_in is not None:
+        figure.set_figheight(shape.height_in)
     if out.suffix == ".pdf":
         figure.savefig(out, metadata={"CreationDate": None})
     elif out.suffix == ".png":

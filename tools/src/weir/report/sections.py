@@ -3,16 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from weir import routes, summary, units
+from weir import summary, units
 from weir.analysis import metrics, windows
-from weir.report import axes, balance, figures, lateness, theme
+from weir.report import axes, balance, bottleneck, figures, lateness, theme
 from weir.report.data import FlowData, RunData
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ EVENTS_SHOWN = ("reduction", "timeout", "cc_mode", "spurious", "undo")  # of eve
 EVERY_PACKET = 3  # telemetry level
 CWND_FLOWS = 6
 CWND_POINTS = 4000  # of each flow
+SEQUENCE_FLOWS = 4
+SEQUENCE_POINTS = 1000  # of each flow, in time; of each kind
 PANEL_POINTS = 800  # of each flow
 NOT_A_LINK = 255
 # Fields of `cc` records that have a figure of their own, or none.
@@ -72,7 +74,7 @@ def draw(data: RunData, on_progress: Progress | None = None) -> Iterator[Drawn]:
     if flows is not None:
         parts += [
             partial(each, data, flows)
-            for each in (draw_shares, draw_base_rtts, draw_balance, draw_acks)
+            for each in (draw_shares, draw_base_rtts, draw_balance, draw_sequence, draw_acks)
         ]
     rest = (draw_completion, draw_observed, draw_events, draw_lateness)
     parts += [partial(each, data) for each in rest]
@@ -82,16 +84,19 @@ def draw(data: RunData, on_progress: Progress | None = None) -> Iterator[Drawn]:
 def draw_rates(data: RunData, flows: FlowData) -> Iterator[Drawn]:
     """Throughput and RTT over time."""
     yield Drawn(
-        "throughput",
+        "goodput",
         figures.throughput(flows.rated, flows.each, bottleneck_rates(data), data.scene),
         f"Goodput over time. Means of {units.time(flows.length_ns)}; of all flows, stacked"
         + ("." if flows.few else f", and per flow. {flows.drawn}")
-        + (" The warm-up ends at the dotted line." if data.scene.warmup_s else ""),
+        + (" The warm-up ends at the dotted line." if data.scene.warmup_s else "")
+        + bottleneck.payload_most(data.run.config, data.numbers),
     )
     if bool((flows.rated["rtt_samples"] > 0).any()):
         yield Drawn(
             "rtt",
-            figures.rtt(flows.rated, flows.each, propagation_ns(data.run.config), data.scene),
+            figures.rtt(
+                flows.rated, flows.each, bottleneck.propagation_ns(data.run.config), data.scene
+            ),
             "Round-trip time over time. "
             + ("From segments to their ACKs in the capture" if data.captured else "Of the senders")
             + f", means of {units.time(flows.length_ns)}."
@@ -101,11 +106,11 @@ def draw_rates(data: RunData, flows: FlowData) -> Iterator[Drawn]:
 
 def bottleneck_rates(data: RunData) -> pl.DataFrame | None:
     """The busiest link's rate at the end of each interval: a schedule may change it."""
-    bottleneck = busiest(data.numbers)
-    if bottleneck is None or data.links is None:
+    busiest = bottleneck.busiest(data.numbers)
+    if busiest is None or data.links is None:
         return None
     names = list(data.numbers["links"])
-    own = data.links.filter(pl.col("link") == names.index(bottleneck[0])).sort("ts_ns")
+    own = data.links.filter(pl.col("link") == names.index(busiest[0])).sort("ts_ns")
     ends = (pl.col("ts_ns") / metrics.NS_PER_S).alias("end_s")
     return own.select(ends, "rate_bps") if own.height > 0 else None
 
@@ -123,9 +128,7 @@ def draw_shares(data: RunData, flows: FlowData) -> Iterator[Drawn]:
     )
     chosen = metrics.typical_flows(flows.each, CWND_FLOWS)
     groups = flows.each["group"].n_unique()
-    few = (
-        "" if count <= CWND_FLOWS else " Per group the median, the least and the best served flow."
-    )
+    few = "" if count <= CWND_FLOWS else " Per group the flows of median, least and best goodput."
     if groups > CWND_FLOWS:
         few = f" The median flows of the first {CWND_FLOWS} groups."
     samples = window_samples(data.run, flows.rated, chosen)
@@ -137,7 +140,7 @@ def draw_shares(data: RunData, flows: FlowData) -> Iterator[Drawn]:
         yield Drawn("cwnd", drawn, f"Congestion window over time.{few}")
     episodes = recoveries(data, chosen)
     if episodes.height > 0:
-        styles = axes.flow_styles(samples.select("flow_id", "group").unique(), data.scene)
+        styles = axes.flow_styles(samples.select("flow_id", "group").unique(), data.scene, chosen)
         yield Drawn(
             "state",
             figures.states(episodes, styles, data.scene),
@@ -179,7 +182,7 @@ def base_rtts(data: RunData) -> pl.DataFrame | None:
     return own.select("flow_id", base_rtt_ns="value").unique("flow_id")
 
 
-def recoveries(data: RunData, chosen: Sequence[int]) -> pl.DataFrame:
+def recoveries(data: RunData, chosen: Collection[int]) -> pl.DataFrame:
     """Recoveries of some flows: flow_id, from_s, to_s and state, recovery or loss.
 
     From the state after each ACK where it was recorded (level 2 and 3), else from the events: these
@@ -234,7 +237,7 @@ def draw_balance(data: RunData, flows: FlowData) -> Iterator[Drawn]:
         )
 
 
-def window_samples(run: Run, rated: pl.DataFrame, chosen: Sequence[int]) -> pl.DataFrame:
+def window_samples(run: Run, rated: pl.DataFrame, chosen: Collection[int]) -> pl.DataFrame:
     """Windows after each ACK where they were recorded (level 2 and 3), else at interval ends."""
     columns = ["time_s", "flow_id", "group", "cwnd_segs"]
     at_end = pl.col("ts_ns") / metrics.NS_PER_S
@@ -258,7 +261,7 @@ def draw_acks(data: RunData, flows: FlowData) -> Iterator[Drawn]:
     acks = thinned(chosen_records(data.run, "cc", names, chosen))
     if acks.height == 0:
         return
-    styles = axes.flow_styles(acks.select("flow_id", "group").unique(), data.scene)
+    styles = axes.flow_styles(acks.select("flow_id", "group").unique(), data.scene, chosen)
     shown = [
         figures.Quantity.of(field.name)
         for field in schema.fields
@@ -294,6 +297,55 @@ def draw_acks(data: RunData, flows: FlowData) -> Iterator[Drawn]:
             )
 
 
+def draw_sequence(data: RunData, flows: FlowData) -> Iterator[Drawn]:
+    """Time-sequence graphs, of a capture whose packets were recorded (level 2 and 3)."""
+    chosen = metrics.typical_flows(flows.each, SEQUENCE_FLOWS)
+    names = ("ts_ns", "flow_id", "seq", "ack", "payload_bytes", "kind", "forward")
+    found = chosen_records(data.run, "segments", names, chosen) if data.captured else None
+    if found is None or found.height == 0:
+        return
+    retransmission = 1  # of `kind`
+    forward, is_resent = pl.col("forward") == 1, (pl.col("kind") & retransmission) != 0
+    top = pl.when(forward).then(pl.col("seq") + pl.col("payload_bytes")).otherwise("ack")
+    bins = (pl.col("ts_ns") / (data.scene.duration_s * metrics.NS_PER_S) * SEQUENCE_POINTS).floor()
+    numbered = found.sort("ts_ns").select(
+        "flow_id",
+        forward=forward,
+        resent=forward & is_resent,
+        data=~forward | (pl.col("payload_bytes") > 0),
+        time_s=pl.col("ts_ns") / metrics.NS_PER_S,
+        bin=bins,
+        bytes=unwrapped(top),
+    )
+    numbered = numbered.filter("data")
+    # Of each bin the last: these numbers rise. Of what was sent again each has a dot.
+    last = (
+        numbered.filter(~pl.col("resent"))
+        .group_by("flow_id", "forward", "bin", maintain_order=True)
+        .agg(pl.col("time_s").last(), pl.col("bytes").max())
+        .sort("flow_id", "time_s")
+    )
+    resent = numbered.filter("resent")
+    dots = resent.group_by("flow_id", "bin", maintain_order=True).head(3)
+    yield Drawn(
+        "sequence",
+        figures.sequence(
+            last.filter("forward"), last.filter(~pl.col("forward")), dots, chosen, data.scene
+        ),
+        "Time-sequence graphs. What was sent, sent again and acknowledged, in bytes from each"
+        f" connection's first; {units.count(resent.height)} segments were sent again."
+        + ("" if flows.each.height <= SEQUENCE_FLOWS else " Typical flows."),
+    )
+
+
+def unwrapped(number: pl.Expr) -> pl.Expr:
+    """Sequence numbers of each flow and direction, in their order, beyond 2^32."""
+    wide = number.cast(pl.Int64)
+    step = wide.diff().fill_null(0)
+    wraps = (step < -(2**31)).cast(pl.Int64) - (step > 2**31).cast(pl.Int64)
+    return (wide + wraps.cum_sum() * 2**32).over("flow_id", "forward")
+
+
 def without_unset(acks: pl.DataFrame) -> pl.DataFrame:
     """ssthresh before the first loss is no number (1e9 segments, sender/cc/slow_start.h)."""
     own = [pl.col(name) for name in CC_OWN if name in acks.columns]
@@ -301,10 +353,10 @@ def without_unset(acks: pl.DataFrame) -> pl.DataFrame:
 
 
 def chosen_records(
-    run: Run, stream: str, names: Sequence[str], chosen: Sequence[int]
+    run: Run, stream: str, names: Sequence[str], chosen: Collection[int]
 ) -> pl.DataFrame:
     """A stream's records of some flows; no columns if there are none."""
-    wanted = np.asarray(chosen, dtype=np.uint32)
+    wanted = np.asarray(list(chosen), dtype=np.uint32)
     found = []
     for part in run.chunks(stream, names):
         keep = np.isin(part["flow_id"], wanted)
@@ -415,7 +467,7 @@ def delays(
             points = [(label, float(report[name][key]), q) for label, key, q in marks]
             found.append(figures.Cdf(name, delay, share, points, binned=True))
     if found:
-        return found, "All packets, delays within 1/32."
+        return found, "All packets; each delay is known to within 3 %."
     for link in links:
         part = metrics.between(timed, data.scene.warmup_s * metrics.NS_PER_S).filter(
             pl.col("link") == link
@@ -488,7 +540,8 @@ def draw_events(data: RunData) -> Iterator[Drawn]:
         yield Drawn(
             "events",
             figures.events(counts, data.scene, length_s),
-            f"What happened when. In bins of {units.time(length_s * metrics.NS_PER_S)}.",
+            "Losses, marks and reactions over time. How many per second, in bins of"
+            f" {units.time(length_s * metrics.NS_PER_S)}.",
         )
 
 
@@ -534,37 +587,3 @@ def draw_lateness(data: RunData) -> Iterator[Drawn]:
             lateness.of_a_run(found, timed, data.scene),
             f"The run's own error. {' '.join(said)}",
         )
-
-
-def busiest(report: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
-    """The link with the highest utilisation."""
-    links: dict[str, dict[str, Any]] = report.get("links", {})
-    return max(links.items(), key=lambda item: float(item[1].get("utilisation") or 0), default=None)
-
-
-def propagation_ns(config: dict[str, Any]) -> float | None:
-    """Constant delay of a round trip, if it is the same for all flows."""
-    groups = routes.groups(config)
-    asked = [group.get("base_rtt", "0") for group in groups]
-    if any(isinstance(rtt, dict) or units.config_time_ns(rtt) for rtt in asked):
-        return None
-    paths = config.get("paths", {})
-    totals = {
-        sum(
-            delay_ns(paths.get(name, []))
-            for way in routes.DIRECTIONS
-            for name in routes.route(group, way)
-        )
-        for group in groups
-    }
-    return (totals.pop() or None) if len(totals) == 1 else None
-
-
-def delay_ns(stages: list[Any]) -> float:
-    """Constant delay of a path."""
-    delays = [stage.get("delay") for stage in stages if isinstance(stage, dict)]
-    return sum(
-        units.config_time_ns(params.get("delay", "0")) or 0.0
-        for params in delays
-        if isinstance(params, dict)
-    )

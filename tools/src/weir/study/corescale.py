@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 
 from weir.analysis import metrics
-from weir.report import sections
+from weir.report import bottleneck
 from weir.study.cells import Cell
 
 if TYPE_CHECKING:
@@ -237,6 +237,7 @@ COLUMNS = (
     "flow_id",
     "group",
     "acked_bytes",
+    "delivered_bytes",
     "sent_segs",
     "retransmits",
     "cwnd_reductions",
@@ -251,7 +252,7 @@ def measure(case: Case, run: Run) -> Measured:
     span_ns = (end_s - warmup_s) * metrics.NS_PER_S
     names = [field.name for ring in run.rings("interval") for field in ring.schema.fields]
     columns = (*COLUMNS, metrics.drops_field(names))
-    counted = metrics.tally(map(pl.DataFrame, run.chunks("interval", columns)), warmup_s * 1e9)
+    counted = metrics.tally(run.chunk_frames("interval", columns), warmup_s * 1e9)
     flows = metrics.flow_table(counted, span_ns)
     groups = metrics.per_group(flows)
     overhead = [
@@ -265,7 +266,7 @@ def measure(case: Case, run: Run) -> Measured:
     )
     everyone = counted.rtts.with_columns(group=pl.lit(0))
     rtts = metrics.rtt_percentiles(everyone, "group").drop("group")
-    link = sections.busiest(run.summary)
+    link = bottleneck.busiest(run.summary)
     ledger = run.summary.get("ledger", {})
     about = {
         "seed": run.summary.get("seed"),
@@ -278,7 +279,7 @@ def measure(case: Case, run: Run) -> Measured:
         "verdict": str(run.summary.get("verdict", "ok")),
         "version": run.manifest.get("version"),
         "commit": run.manifest.get("commit"),
-        "timeouts": sum(group.get("timeouts", 0) for group in run.summary.get("groups", [])),
+        "timeouts": metrics.total(run.summary.get("groups", []), "timeouts"),
         "utilisation": link[1].get("utilisation") if link else None,
         "queue_mean_ns": link[1].get("queue_mean_ns") if link else None,
         "queue_mean_pkts": link[1].get("queue_mean_pkts") if link else None,

@@ -87,7 +87,7 @@ def errors(cells: Sequence[Measured]) -> Figure:
                     share,
                     where="post",
                     color=theme.CYCLE[index % len(theme.CYCLE)],
-                    linestyle="-" if index < len(theme.CYCLE) else "--",
+                    linestyle=theme.DASHES[index % len(theme.DASHES)],
                     label=cell_label(cell.case),
                 )
             axes[row, column].axvline(10, color=theme.FAINT, linewidth=0.7, linestyle=(0, (1, 2)))

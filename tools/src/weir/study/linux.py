@@ -68,8 +68,9 @@ MIXES = (
 )
 QUEUES = ("fifo", "codel")
 
-# Buffers that hold no flow back: the kernel's own follow from its small memory.
+# Guests as large as small servers, and buffers that hold no flow back.
 HOST = "host: linux, rmem: 32MiB"
+MEMORY = "512MB"
 SYSCTL = 'tcp_rmem: "4096 131072 33554432", tcp_wmem: "4096 16384 33554432"'
 
 
@@ -179,7 +180,8 @@ def group(side: str, cc: str) -> str:
     """Control and stack of a group's flows. The kernel has no Copa: ours sends there too."""
     if side == "linux" and cc != "copa":
         ecn = ", tcp_ecn: 1" if cc == "dctcp" else ""
-        return f"stack: {{linux: {{cc: {cc}, qdisc: pfifo_fast, sysctl: {{{SYSCTL}{ecn}}}}}}}"
+        kernel = f"cc: {cc}, memory: {MEMORY}, qdisc: pfifo_fast, sysctl: {{{SYSCTL}{ecn}}}"
+        return f"stack: {{linux: {{{kernel}}}}}"
     ours = HYSTART_PP if side == "weir-hystartpp" else OURS[cc]
     if cc == "copa":
         return f"cc: {ours}, ack_every: 1"  # as Copa's authors acknowledge

@@ -15,7 +15,7 @@ from weir.analysis import folder, metrics
 from weir.errors import UserError
 from weir.guests import build as guest_build
 from weir.report import document, theme
-from weir.report.document import Table
+from weir.report.document import Status, Table
 from weir.study import beside, linux, linux_figures, reproduce
 from weir.study.cells import run_cells
 from weir.study.linux import Pair, Plan
@@ -132,6 +132,14 @@ def explanations(pairs: Sequence[Pair]) -> list[str]:
     return [f"{reason}: {'; '.join(rows)}." for reason, rows in by_reason.items()]
 
 
+def status(pairs: Sequence[Pair]) -> Status:
+    """How many rows are within their bounds; bad: some are outside for no reason that is known."""
+    found = beside.differences(pairs)
+    unexplained = any(not one.reason for one in found)
+    kind = "bad" if unexplained else "warn" if found else "good"
+    return Status(kind, f"{beside.headline(pairs)}.")
+
+
 def write(made: Plan, pairs: Sequence[Pair], failed: dict[str, str]) -> tuple[Path, Path]:
     """Writes linux.html and linux.parquet into made.out; their paths."""
     theme.use()
@@ -155,7 +163,7 @@ def write(made: Plan, pairs: Sequence[Pair], failed: dict[str, str]) -> tuple[Pa
             ("ledgers", "balanced" if all(one.balanced for one in runs) else "NOT"),
         ],
         failed=failed,
-        verdict=beside.headline(pairs),
+        status=status(pairs),
         alone=Table(beside.COLUMNS, beside.alone_rows(pairs), left=3),
         mixes=Table(beside.MIX_COLUMNS, beside.mix_rows(pairs), left=2),
         start=Table(beside.START_COLUMNS, beside.start_rows(pairs), left=2),

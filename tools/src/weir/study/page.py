@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from weir import summary, units
 from weir.analysis import metrics
 from weir.report import document
-from weir.report.document import Table
+from weir.report.document import Status, Table
 from weir.study import corescale, figures, validation
 from weir.study.corescale import Measured, Plan
 from weir.study.validation import Validation
@@ -21,7 +21,7 @@ TITLES = {
     "edgescale": "EdgeScale: the same experiments with tens of flows",
 }
 MET = {True: "met", False: "NOT MET", None: "–"}
-VALIDATION_COLUMNS = ("claim", "published", "here", "deviation", "gate", "")
+VALIDATION_COLUMNS = ("claim", "published", "here", "deviation", "must be", "")
 
 
 def html(made: Plan, measured: dict[str, Measured], failed: dict[str, str]) -> str:
@@ -32,17 +32,23 @@ def html(made: Plan, measured: dict[str, Measured], failed: dict[str, str]) -> s
         title=TITLES[made.study],
         study=made.study,
         quick=made.quick,
+        status=status(said),
         headline=headline(made, measured, said),
         failed=failed,
         notes=list(notes(measured)),
-        verdict=verdict(said),
-        validation_columns=VALIDATION_COLUMNS,
-        validations=list(zip(said, validation_rows(said), strict=True)),
+        validations=Table(VALIDATION_COLUMNS, validation_rows(said), left=2),
         differences=differences(said),
         table_1=table_1(measured),
         figures=document.embed(figures.draw(made.study, measured)),
         cells=cell_table(made, measured),
     )
+
+
+def status(said: Sequence[Validation]) -> Status:
+    """How many bounds are met, and whether all are."""
+    missed = any(checked.met is False for checked in said)
+    unknown = any(checked.gate and checked.met is None for checked in said)
+    return Status("bad" if missed else "warn" if unknown else "good", f"{verdict(said)}.")
 
 
 def headline(
@@ -54,7 +60,7 @@ def headline(
         ("cells", f"{len(runs)} of {len(made.cases)}"),
         ("virtual time", units.time(sum(run["virtual_s"] for run in runs) * metrics.NS_PER_S)),
         ("of one core", units.time(sum(run["wall_s"] or 0 for run in runs) * metrics.NS_PER_S)),
-        ("gates", verdict(said).removesuffix(" gates met")),
+        ("bounds met", verdict(said).removesuffix(" bounds met")),
         ("ledgers", "balanced" if all(run["balanced"] for run in runs) else "NOT"),
     ]
 
@@ -87,7 +93,7 @@ def validation_rows(said: Sequence[Validation]) -> list[list[str]]:
             checked.published,
             checked.ours,
             units.NONE if checked.deviation is None else f"{100 * checked.deviation:+.1f} %",
-            checked.gate or "reported",
+            checked.gate or "no bound",
             MET[checked.met],
         ]
         for checked in said
@@ -95,16 +101,16 @@ def validation_rows(said: Sequence[Validation]) -> list[list[str]]:
 
 
 def verdict(said: Sequence[Validation]) -> str:
-    """How many gates are met."""
+    """How many bounds are met."""
     gates = [checked for checked in said if checked.gate]
     met = sum(checked.met is True for checked in gates)
     missing = sum(checked.met is None for checked in gates)
-    text = f"{met} of {len(gates)} gates met"
+    text = f"{met} of {len(gates)} bounds met"
     return text + (f", {missing} without the cells they need" if missing else "")
 
 
 def differences(said: Sequence[Validation]) -> list[str]:
-    """Why numbers are more than 15 % away, and gates not met."""
+    """Why numbers are more than 15 % away, and bounds not met."""
     why = {checked.why for checked in said if checked.surprising}
     return [text for key, text in validation.WHY.items() if key in why]
 

@@ -97,7 +97,7 @@ def goodput(run: Run, group: int = 0) -> float:
 
 
 def of_second(run: Run) -> float:
-    """The first group's goodput, in parts of the second's."""
+    """The first group's goodput over the second's."""
     return goodput(run, 0) / goodput(run, 1)
 
 
@@ -214,13 +214,13 @@ def rtt_ms(percent: float) -> Callable[[Run], float]:
 
 
 def rtx_overhead(run: Run) -> float:
-    """Segments retransmitted, in parts of those acknowledged."""
+    """Segments retransmitted over those acknowledged."""
     group = run.summary["groups"][0]
     return float(group["retransmits"]) * SEGMENT_BITS / 8 / float(group["acked_bytes"])
 
 
 def over(measure: Callable[[Run], float]) -> Callable[[Run, Run], float]:
-    """What is measured in the first run, in parts of the second's."""
+    """What is measured in the first run over the same of the second."""
     return lambda ours, theirs: measure(ours) / measure(theirs)
 
 
@@ -400,7 +400,7 @@ def beside_cubic(
     """Facebook's comparison with CUBIC. It is of millions of users: one link shows a direction."""
     return Statement(
         FACEBOOK,
-        f"{says}, in parts of CUBIC's",
+        f"{says}, relative to CUBIC's",
         (video(cc, where, changes), video("cubic", where, changes)),
         over(measure),
         "times",

@@ -15,7 +15,7 @@ from rich.console import Console
 from weir import summary, units
 from weir.analysis import folder
 from weir.report import document, theme
-from weir.report.document import Table
+from weir.report.document import Status, Table
 from weir.study import reproduce
 from weir.study.cells import run_cells
 from weir.study.papers import Plan, Statement
@@ -167,6 +167,7 @@ def write(made: Plan, tested: Sequence[Tested], failed: dict[str, str]) -> tuple
     page = document.render(
         "papers.html.j2",
         title=TITLE,
+        status=Status("good" if met == len(tested) else "bad", f"{verdict(tested)}."),
         headline=[("statements met", f"{met} of {len(tested)}"), ("runs", str(len(made.trials)))],
         failed=failed,
         statements=Table(COLUMNS, list(rows_of(tested)), left=2),

@@ -116,6 +116,8 @@ def read(path: Path) -> Sweep:
     if root is None:
         raise UserError(f"{path}: empty: a sweep has a config and a grid or seeds")
     top = mapping(path, root, "the sweep")
+    if "config" not in top and {"paths", "flows"} & set(top):
+        raise UserError(f"{path} is one experiment, not a sweep: weir run {path}")
     for key, (name, _) in top.items():
         if key not in KEYS:
             raise refuse(path, name, f"unknown key '{key}': a sweep has {', '.join(KEYS)}")

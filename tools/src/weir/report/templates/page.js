@@ -85,21 +85,26 @@ const weir = (() => {
     return x - xs[low] <= xs[high] - x ? low : high;
   }
 
-  // The values at x, those nearest to y first if there are many.
+  // The values at x, those nearest to y first if there are many; before them the total of a stack, all of it.
   function values(plot, x, y) {
     const found = new Map();
+    const stack = [];
     for (const r of plot.renderers) {
       const data = r.data_source.data;
       const get = (name) => typeof data.get === "function" ? data.get(name) : data[name];
       const xs = get("x"), vs = get("value");
-      if (!r.visible || !xs || !vs || xs.length === 0) continue;
-      const band = "y1" in r.glyph && !r.tags.includes("stacked");
+      if (!xs || !vs || xs.length === 0) continue;
       const i = nearest(xs, x);
+      const stacked = r.glyph.tags.includes("stacked"); // Bokeh gives them to the glyph
+      if (stacked) stack.push(vs[i]);
+      if (!r.visible) continue;
+      const band = "y1" in r.glyph && !stacked;
       if (!band && !(x < xs[0] - 1e-9 && xs.length < 3)) found.set(r.name, vs[i]);
     }
     const rows = [...found];
     if (rows.length > 8 && Number.isFinite(y)) rows.sort((a, b) => Math.abs(a[1] - y) - Math.abs(b[1] - y));
-    return rows.slice(0, 8);
+    const total = stack.length > 1 ? [["total", stack.reduce((sum, v) => sum + v)]] : [];
+    return [...total, ...rows.slice(0, 8)];
   }
 
   function show(entry, x, y) {

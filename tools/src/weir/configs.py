@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Configs that programs in Python give: values as text, a dict as a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+
+def text(value: object) -> str:
+    """A value as the config has it: yes and no, numbers, text as it is, {a: b} and [a, b]."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{k}: {text(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(text, value)) + "]"
+    return str(value)
+
+
+def plain(value: object) -> Any:
+    """The same of all values within dicts and lists."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(part) for key, part in value.items()}
+    return [plain(part) for part in value] if isinstance(value, list | tuple) else text(value)
+
+
+@contextmanager
+def as_file(config: Path | str | Mapping[str, Any]) -> Iterator[Path]:
+    """A config's file; of a dict one that is there while it is run."""
+    if not isinstance(config, Mapping):
+        yield Path(config)
+        return
+    import yaml
+
+    with TemporaryDirectory(prefix="weir-") as place:
+        path = Path(place) / "config.yaml"
+        path.write_text(yaml.safe_dump(plain(config), sort_keys=False, allow_unicode=True))
+        yield path

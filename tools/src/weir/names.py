@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What dir() shows of a module that users import: not what it imports itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def own_names(names: Mapping[str, Any]) -> list[str]:
+    """The functions and classes that a module defines for others; names: its globals()."""
+    own = names["__name__"]
+    return sorted(
+        name
+        for name, value in names.items()
+        if not name.startswith("_")
+        and callable(value)
+        and getattr(value, "__module__", None) == own
+    )

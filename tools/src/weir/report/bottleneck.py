@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What config and summary say of the busiest link and of the path through it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weir import routes, units
+
+HEADERS, TIMESTAMPS = 14 + 20 + 20, 12  # Ethernet, IPv4, TCP; the option, part of the segment size
+
+
+def busiest(report: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
+    """The link with the highest utilisation."""
+    links: dict[str, dict[str, Any]] = report.get("links", {})
+    return max(links.items(), key=lambda item: float(item[1].get("utilisation") or 0), default=None)
+
+
+def propagation_ns(config: dict[str, Any]) -> float | None:
+    """Constant delay of a round trip, if it is the same for all flows."""
+    groups = routes.groups(config)
+    asked = [group.get("base_rtt", "0") for group in groups]
+    if any(isinstance(rtt, dict) or units.config_time_ns(rtt) for rtt in asked):
+        return None
+    paths = config.get("paths", {})
+    totals = {
+        sum(
+            delay_ns(paths.get(name, []))
+            for way in routes.DIRECTIONS
+            for name in routes.route(group, way)
+        )
+        for group in groups
+    }
+    return (totals.pop() or None) if len(totals) == 1 else None
+
+
+def delay_ns(stages: list[Any]) -> float:
+    """Constant delay of a path."""
+    delays = [stage.get("delay") for stage in stages if isinstance(stage, dict)]
+    return sum(
+        units.config_time_ns(params.get("delay", "0")) or 0.0
+        for params in delays
+        if isinstance(params, dict)
+    )
+
+
+def payload_most(config: dict[str, Any], report: dict[str, Any]) -> str:
+    """What of the busiest link's rate can be goodput, as a sentence; empty where it differs.
+
+    A packet that fills the segment size takes headers of Ethernet, IPv4 and TCP, and what the link
+    adds to each frame: preamble, FCS and gap.
+    """
+    found = busiest(report)
+    stages = config.get("paths", {}).get(found[0], []) if found else []
+    links = [stage["link"] for stage in stages if isinstance(stage, dict) and "link" in stage]
+    segments = {
+        (units.config_bytes(group.get("mss")), group.get("timestamps"))
+        for group in routes.groups(config)
+    }
+    if found is None or len(links) != 1 or len(segments) != 1:
+        return ""
+    ((mss, timestamps),) = segments
+    added = units.config_bytes(links[0].get("overhead"))
+    if links[0].get("framing") != "ethernet" or mss is None or added is None:
+        return ""
+    payload, frame = mss - (TIMESTAMPS if timestamps == "yes" else 0), mss + HEADERS + added
+    rate = found[1].get("rate_max_bps") or found[1].get("rate_bps")
+    most = f" ({units.rate(rate * payload / frame)})" if rate else ""
+    return (
+        f" Of the link's rate at most {units.percent(payload / frame, 1)}{most} can be goodput:"
+        f" {payload:,} of the {frame:,} bytes of a packet are payload."
+    )

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A run in a session of Python: in three lines, as a notebook's cell, and its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+
+from weir import units
+from weir.analysis import metrics
+from weir.errors import UserError
+from weir.report import data as report_data
+from weir.report import document, page, paper, redraw, sections, theme
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from weir.analysis.folder import Run
+
+
+def text(run: Run) -> str:
+    """Three lines: what ran and how it ended, what came out, what was recorded."""
+    report = run.summary
+    length_s = report.get("virtual_s") or report.get("wall_s")
+    about = [f"'{page.title_of(run)}'", str(report.get("program") or run.manifest.get("program"))]
+    about += [units.time(length_s * metrics.NS_PER_S)] if length_s else []
+    status = page.status(report)
+    numbers = [f"{name} {value}" for name, value in page.headline(report)]
+    return "\n".join(
+        [
+            f"<Run {run.path}: {', '.join(about)}; {status.text}",
+            f"  {', '.join(numbers) or 'no summary'}",
+            f"  streams: {', '.join(run.streams) or 'none'}>",
+        ]
+    )
+
+
+def html(run: Run) -> str:
+    """Title, status, the first numbers and the tables of groups and links."""
+    return document.render(
+        "glance.html.j2",
+        title=page.title_of(run),
+        status=page.status(run.summary),
+        headline=page.headline(run.summary),
+        traffic=page.traffic(run.summary),
+        notes=run.notes,
+        path=run.path,
+    )
+
+
+def plot(run: Run, name: str, ax: Axes | Sequence[Axes] | None) -> Figure:
+    """A figure of a name, drawn into axes if there are any."""
+    settings: dict[Any, Any] = theme.RC
+    with mpl.rc_context(settings):
+        made = paper.choose(sections.draw(report_data.read(run)), name)
+        if ax is None:
+            return made
+        panels = [axes for axes in made.axes if axes.get_visible()]
+        places = [ax] if isinstance(ax, Axes) else list(ax)
+        if len(places) != len(panels):
+            raise UserError(
+                f"the figure '{name}' has {len(panels)} panels: give as many axes in ax, not"
+                f" {len(places)}"
+            )
+        for panel, place in zip(panels, places, strict=True):
+            redraw.into(panel, place)
+        return places[0].figure  # type: ignore[return-value]
