@@ -185,25 +185,29 @@ static inline void notify_cc(struct host *h, struct flow *f, const struct delive
 		host_cc_record(h, f, &a);
 }
 
-// The RTT of the newest segment, unless it was sent twice (Karn). srtt learns from the oldest (tcp_clean_rtx_queue).
+// The RTT of the newest segment, unless it was sent twice (Karn): then 0. srtt learns from the oldest (tcp_clean_rtx_queue).
+//
+// Of what was sent twice a timestamp may say which transmission arrived (RFC 6298 section 3, RFC 7323 section 4.1,
+// tcp_ack_update_rtt). srtt and the timeout learn from it, so that they follow the path through a long recovery, and the
+// backoff ends (section 5.7). Its clock ticks in milliseconds, in which there may have been another transmission: it is no
+// sample for the smallest RTT, nor for the control.
 static inline uint64_t take_rtt(struct host *h, struct flow *f, const struct delivery *d) {
-	uint64_t rtt_ns = d->now_ns - d->newest_ns;
+	uint64_t rtt_ns = d->now_ns - d->newest_ns, rto_min_ns = flow_group(h, f)->rto_min_ns;
 
-	if (d->acked == 0 || d->newest_retrans)
+	if (d->acked == 0 || d->newest_retrans) {
+		if (d->echoed_ns > 0) {
+			rtt_sample(&f->rtt, d->now_ns - d->echoed_ns, NEVER_NS, rto_min_ns);
+			f->backoff = 0;
+		}
 		return 0;
-	rtt_sample(&f->rtt, d->oldest_ns > 0 ? d->now_ns - d->oldest_ns : rtt_ns, rtt_ns,
-		flow_group(h, f)->rto_min_ns);
+	}
+	rtt_sample(
+		&f->rtt, d->oldest_ns > 0 ? d->now_ns - d->oldest_ns : rtt_ns, rtt_ns, rto_min_ns);
 	f->count.rtt_sum_ns += rtt_ns;
 	f->count.rtt_samples++;
 	if (rtt_ns > f->interval_rtt_max_ns)
 		f->interval_rtt_max_ns = rtt_ns;
 	return rtt_ns;
-}
-
-// Karn (RFC 6298 section 5.7): the ACK of a segment that was sent twice does not reset the backoff, unless its
-// timestamp is that of the retransmission (RFC 7323 section 4.1).
-static bool echoes_newest(const struct delivery *d) {
-	return d->acked > 0 && d->tsecr != 0 && seq_diff(d->tsecr, flow_tsval(d->newest_ns)) >= 0;
 }
 
 // RFC 8985 section 7.4.2: whether the tail loss probe repaired a loss that was not detected otherwise. This is known
@@ -310,7 +314,7 @@ static void progress(struct flow *f, const struct delivery *d, uint64_t rtt_ns) 
 	f->probes = 0;
 	f->timeouts = 0;
 	f->rtx_base_ns = d->now_ns;
-	if (rtt_ns > 0 || echoes_newest(d))
+	if (rtt_ns > 0)
 		f->backoff = 0;
 }
 

@@ -100,6 +100,9 @@ static void delivered(struct flow *f, uint64_t index, struct seg_rec *r, struct 
 	}
 	// An ACK soon after a retransmission may be for the original: step 2's two tests.
 	if ((flags & SENT_EVER_RETRANS) != 0) {
+		if (d->tsecr == flow_tsval(sent_ns)
+			&& (d->echoed_ns == 0 || sent_ns < d->echoed_ns))
+			d->echoed_ns = sent_ns;
 		if (d->now_ns - sent_ns < f->rtt.min_ns)
 			return;
 		if (d->tsecr != 0 && seq_diff(d->tsecr, flow_tsval(sent_ns)) < 0)

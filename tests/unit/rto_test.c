@@ -112,18 +112,67 @@ START_TEST(backoff_outlives_an_ambiguous_ack) {
 }
 END_TEST
 
-START_TEST(backoff_ends_when_the_retransmission_is_echoed) {
-	for (int original = 0; original < 2; original++) {
+// RFC 6298 section 3: a timestamp says which transmission arrived, so that Karn's rule is not needed (RFC 7323 section 4.1,
+// tcp_ack_update_rtt). The last one was at 620 ms: 20.4 ms, an eighth of it in srtt, which was 20 ms. One of before, at 20 or
+// 220 ms, may have arrived long ago: a duplicate, which is not in the receiver's window, sets no timestamp (RFC 7323
+// section 5.3). Where only the ACK was lost the timeout would measure itself, and each one double the next.
+START_TEST(echo_of_the_last_transmission_is_a_sample) {
+	static const uint64_t echo_ms[] = {620, 220, 20};
+
+	for (size_t i = 0; i < sizeof(echo_ms) / sizeof(echo_ms[0]); i++) {
 		struct link *l = FOUR("");
+		const struct flow *f = link_flow(l);
 		struct seg s;
 
 		link_run(l, 620 * MS);
-		s = hand_ack(l, 1, 640 * MS);
-		s.tsecr = flow_tsval(original ? 20 * MS : 620 * MS);
-		hand_feed(l, &s, 640 * MS);
-		ck_assert_uint_eq(link_flow(l)->backoff, original ? 2 : 0);
+		s = hand_ack(l, 1, 640400000);
+		s.tsecr = flow_tsval(echo_ms[i] * MS);
+		hand_feed(l, &s, 640400000);
+		ck_assert_uint_eq(f->una, 1);
+		ck_assert_uint_eq(f->rtt.srtt_ns, i == 0 ? 20050000 : 20 * MS);
+		ck_assert_uint_eq(f->backoff, i == 0 ? 0 : 2);
+		// Neither the control nor the smallest RTT hears of it.
+		ck_assert_uint_eq(f->rtt.min_ns, 20 * MS);
+		ck_assert_uint_eq(f->count.rtt_samples, 0);
 		link_close(l);
 	}
+}
+END_TEST
+
+// In a millisecond there may have been two transmissions: what it says is no smallest RTT.
+START_TEST(echo_is_never_the_smallest_rtt) {
+	struct link *l = FOUR("");
+	const struct flow *f = link_flow(l);
+	struct seg s;
+
+	link_run(l, 620 * MS);
+	s = hand_ack(l, 1, 630 * MS);
+	s.tsecr = flow_tsval(620 * MS);
+	hand_feed(l, &s, 630 * MS);
+	ck_assert_uint_eq(f->rtt.srtt_ns, 18750000); // 7/8 of 20 ms and 1/8 of 10 ms
+	ck_assert_uint_eq(f->rtt.min_ns, 20 * MS);
+	link_close(l);
+}
+END_TEST
+
+// A delayed ACK answers two repairs that were sent 4 ms apart and echoes the first one's timestamp (RFC 7323 section 4.3):
+// srtt has the delay, as that of other segments.
+START_TEST(delayed_ack_of_two_repairs_is_a_sample_of_the_first) {
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 8, rate: 2.896Mbit}}, rto_min: 180ms}");
+	const struct flow *f = link_flow(l); // a segment every 4 ms from 20 ms on
+	struct seg s;
+
+	hand_sack_at(l, 0, 2, 6, 60 * MS);
+	link_run(l, 70 * MS);
+	ck_assert_uint_eq(f->count.retransmits, 2);
+	uint64_t first_ns = l->data[l->data_count - 2].t_ns, srtt_ns = f->rtt.srtt_ns;
+
+	ck_assert_uint_eq(l->data[l->data_count - 1].t_ns, first_ns + 4 * MS);
+	s = hand_ack(l, 6, first_ns + 30 * MS);
+	s.tsecr = flow_tsval(first_ns);
+	hand_feed(l, &s, first_ns + 30 * MS);
+	ck_assert_uint_eq(f->rtt.srtt_ns, srtt_ns - srtt_ns / 8 + 30 * MS / 8);
+	link_close(l);
 }
 END_TEST
 
@@ -341,7 +390,8 @@ END_TEST
 TEST_MAIN(fires_one_timeout_after_the_last_progress, progress_starts_it_again_news_by_sack_do_not,
 	timeout_shortened_by_a_sack_fires_now, stops_when_all_is_acknowledged,
 	doubles_to_its_cap_and_gives_up, backoff_outlives_an_ambiguous_ack,
-	backoff_ends_when_the_retransmission_is_echoed, path_slower_than_the_timeout_is_learnt,
+	echo_of_the_last_transmission_is_a_sample, echo_is_never_the_smallest_rtt,
+	delayed_ack_of_two_repairs_is_a_sample_of_the_first, path_slower_than_the_timeout_is_learnt,
 	takes_the_head_and_what_is_old_and_sends_the_head,
 	lost_retransmission_is_sent_again_by_the_next_timeout, recovers_by_slow_start,
 	spurious_timeout_repairs_itself, receiver_that_reneges_gets_it_again,

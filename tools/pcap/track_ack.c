@@ -4,6 +4,8 @@
 //	RTT by sequence number  of the segment that was sent last among those that the ACK newly acknowledges,
 //	                        cumulatively or by SACK, unless it was sent more than once (Karn). Delayed ACKs are part
 //	                        of it, as they are of the sender's own RTT
+//	smoothed RTT            of the oldest of them that was sent once; where Karn forbids a sample, of the oldest
+//	                        retransmission that the ACK's timestamp names, as in Weir's sender
 //	RTT by timestamps       of the first segment that carried the TSval that the ACK echoes, if it advances (RFC 7323)
 #include "common/base/likely.h"
 #include "tools/pcap/track.h"
@@ -18,6 +20,7 @@ static inline int32_t ahead(uint32_t a, uint32_t b) {
 struct news {
 	uint64_t newest_ns; // when the segment that was sent last was sent
 	uint64_t oldest_ns; // likewise of the first that was sent once; 0: none
+	uint64_t echoed_ns; // of the oldest retransmission that the ACK's timestamp names; 0: none
 	uint32_t bytes, segs;
 	bool found, retransmitted, by_sack;
 };
@@ -57,6 +60,12 @@ static inline void deliver(struct news *n, const struct sent *s, bool by_sack) {
 	arrived(n, s, by_sack);
 }
 
+static void echoed(struct news *n, const struct sent *s, uint32_t tsecr) {
+	if ((s->flags & (SENT_SACKED | SENT_HOLE)) == 0 && s->tsval == tsecr
+		&& (n->echoed_ns == 0 || s->ts_ns < n->echoed_ns))
+		n->echoed_ns = s->ts_ns;
+}
+
 static inline void timestamp_rtt(const struct track_at *a, struct track_dir *dir, struct sent *s) {
 	s->flags &= (uint8_t)~SENT_TSVAL_FIRST;
 	uint64_t rtt_ns = time_since(a->now_ns, s->ts_ns);
@@ -93,7 +102,11 @@ static inline void advance(
 			track_rare(a, !a->d)->uncaptured_bytes += s->end - s->seq;
 		if (likely((s->flags & SENT_SACKED) == 0))
 			deliver(n, s, false);
-		retransmitted |= (s->flags & SENT_RETRANSMITTED) != 0;
+		if (unlikely((s->flags & SENT_RETRANSMITTED) != 0)) {
+			retransmitted = true;
+			if (timestamps)
+				echoed(n, s, a->p->seg.tsecr);
+		}
 		dir->ring.head++;
 	}
 	// Those behind it may have arrived long before.
@@ -319,4 +332,7 @@ void track_ack(struct track_at *a) {
 		track_rtt(a, !a->d, time_since(a->now_ns, n.newest_ns),
 			time_since(a->now_ns, n.oldest_ns > 0 ? n.oldest_ns : n.newest_ns),
 			n.by_sack);
+	else if (unlikely(n.echoed_ns > 0) && n.echoed_ns >= a->t->step_ns)
+		rtt_sample(
+			&dir->rtt, time_since(a->now_ns, n.echoed_ns), NEVER_NS, TRACK_RTO_MIN_NS);
 }
