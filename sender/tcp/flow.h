@@ -361,7 +361,7 @@ struct delivery {
 	uint64_t prior_fack; // fack before this ACK
 	// Transmission time of the oldest delivered segment if none that una passed was sent again (Karn); 0: none.
 	uint64_t oldest_ns;
-	uint64_t echoed_ns; // of the oldest retransmission that the cumulative ACK's timestamp names
+	uint64_t echoed_ns; // of the oldest retransmission that the timestamp names; 0: none
 	uint64_t newest_ns; // transmission time of the newest delivered segment; 0: none
 	uint64_t newest_seg;
 	bool newest_retrans;
