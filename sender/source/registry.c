@@ -3,8 +3,6 @@
 #include "common/base/draw.h"
 #include "sender/source/source.h"
 
-#include <string.h>
-
 extern const struct source_ops source_bulk, source_size, source_poisson, source_closed,
 	source_request, source_on_off, source_udp, source_probe, source_video;
 
@@ -20,14 +18,6 @@ const struct source_ops *const source_all[] = {
 	&source_video,
 	NULL,
 };
-
-const struct source_ops *source_find(const char *name) {
-	for (const struct source_ops *const *s = source_all; *s != NULL; s++) {
-		if (strcmp((*s)->name, name) == 0)
-			return *s;
-	}
-	return NULL;
-}
 
 uint64_t source_exponential_ns(struct rng *rng, double mean_ns) {
 	return (uint64_t)(mean_ns * quantile_exponential(rng_unit(rng)) + 0.5);

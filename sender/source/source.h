@@ -72,7 +72,6 @@ struct source_ops {
 };
 
 extern const struct source_ops *const source_all[]; // ends with NULL
-const struct source_ops *source_find(const char *name);
 // Whether transfers of a group with this source are recorded one by one.
 static inline bool source_scheduled(const struct source_ops *s) {
 	return s->kind != SOURCE_ONCE;

@@ -113,6 +113,21 @@ def test_what_an_interface_does_not_send_is_dropped_and_named(lab):
     )
 
 
+def test_what_a_driver_took_and_did_not_send_is_dropped_and_named(lab):
+    """The kernel refuses what became too long during the run: it had counted as transmitted."""
+    switch = lab.switch(PATHS % FIFO)
+    assert lab.ping(count=3, size=1400)
+    lab.sh("sw", "ip", "link", "set", "right", "mtu", "1400")
+    lab.ping(count=5, size=1400, wait=1)
+    assert switch.stop() == 0
+    summary = check_ledger(switch)
+    port = next(each for each in summary["ports"] if each["name"] == "right")
+    assert summary["ledger"]["drops"] == {"driver": 5}
+    assert (port["tx_too_long"], port["tx_unsent"]) == (0, 5)
+    assert port["tx_bytes"] is None  # of how many bytes the driver does not say
+    assert "port right: its driver took 5 frames and did not send them" in summary["faults"]
+
+
 def test_hosts_that_offload_are_named(lab):
     """A connection never opened, and the sentence was that 0.00169 % of the link was offered."""
     lab.sh("a", "ethtool", "-K", "eth0", "tx", "on")

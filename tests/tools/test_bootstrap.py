@@ -249,6 +249,8 @@ def test_missing_packages_are_installed_after_an_update_if_need_be(copy):
     assert "installing Debian packages: meson ninja-build" in done.err
     assert [call.split()[1] for call in copy.calls("apt-get")] == ["install", "update", "install"]
     assert all("meson ninja-build" in call for call in copy.calls("apt-get")[::2])
+    # A new machine updates itself at first: apt-get gives up at once, unless told to wait.
+    assert all("DPkg::Lock::Timeout=300" in call for call in copy.calls("apt-get")[::2])
 
 
 def test_what_cannot_be_installed_is_one_sentence(copy):

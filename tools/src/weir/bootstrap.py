@@ -97,6 +97,7 @@ TEST_NEEDS = (
     Need("npm", "command npm"),
 )
 VENV_NEED = Need("python3-venv", "")
+APT_WAIT_S = 300
 # Every Python package with its version and hashes, under tools/; tools/lock makes them.
 LOCKS = {"plain": "requirements.txt", "tests": "requirements-dev.txt"}
 
@@ -204,7 +205,9 @@ def apt(packages: Sequence[str], build: Path) -> str | None:
                 return "sudo does not allow it"
         prefix = [sudo, *prefix]
     log = build / "weir-setup.log"
-    install = [*prefix, apt_get, "install", "-y", "--no-install-recommends", *packages]
+    # Another installation, as of the system's own updates, ends at some time.
+    options = ["-y", "--no-install-recommends", "-o", f"DPkg::Lock::Timeout={APT_WAIT_S}"]
+    install = [*prefix, apt_get, "install", *options, *packages]
     if logged(install, log) == 0:
         return None
     # The package lists may be missing or old; an index that does not answer is but a warning.
