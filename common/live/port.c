@@ -230,6 +230,14 @@ static void name_peer(struct port *p) {
 		iface ? dev->iface : dev->name, p->name);
 }
 
+// Frames above the MTU of a kernel interface are not sent, and no driver says so.
+static void read_mtu(struct port *p) {
+	uint32_t mtu = iface_mtu(&p->dev);
+
+	if (mtu > 0)
+		atomic_store_explicit(&p->frame_max, mtu + WIRE_ETH, memory_order_relaxed);
+}
+
 int port_open(struct port *p, const struct live_port_common *config, struct rte_mempool *pool,
 	const struct eal *eal, struct err *err) {
 	const struct live_dev *dev = &config->dev;
@@ -259,7 +267,7 @@ int port_open(struct port *p, const struct live_port_common *config, struct rte_
 	p->connected_ns = clock_mono_ns();
 	if (rte_eth_macaddr_get(p->id, &mac) == 0)
 		memcpy(p->mac.b, mac.addr_bytes, sizeof(p->mac.b));
-	p->frame_max = iface_mtu(dev) > 0 ? iface_mtu(dev) + WIRE_ETH : 0;
+	read_mtu(p);
 	p->ever_up = link_up(p);
 	atomic_store(&p->up, p->ever_up);
 	p->was_up = true;
@@ -290,10 +298,12 @@ static void reconnect(struct port *p) {
 }
 
 void port_poll_link(struct port *p) {
-	if (!p->memif)
+	if (!p->memif) {
 		atomic_store_explicit(&p->up, link_up(p), memory_order_relaxed);
-	else if (p->client && !atomic_load_explicit(&p->up, memory_order_relaxed))
+		read_mtu(p);
+	} else if (p->client && !atomic_load_explicit(&p->up, memory_order_relaxed)) {
 		reconnect(p);
+	}
 }
 
 void port_handled(struct port *p) {

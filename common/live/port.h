@@ -27,8 +27,6 @@ struct port {
 	uint16_t id; // ethdev's
 	uint16_t rx_queues, tx_queues; // set before port_open; 0: one
 	struct wire_mac mac;
-	uint32_t
-		frame_max; // bytes without FCS or VLAN tag that its interface sends; 0: as many as a buffer holds
 	bool open;
 	bool memif, client; // a memif port; one that connects to its peer
 	struct stamp stamp; // receive and transmit stamps, if the device has them
@@ -39,6 +37,8 @@ struct port {
 	uint64_t connected_ns; // control thread, memif client: last attempt, CLOCK_MONOTONIC
 	// Written by port_poll_link, for memif ports by port_handled; read by the lcore.
 	_Atomic bool up;
+	// Bytes without FCS or VLAN tag that its interface sends; 0: as many as a buffer holds. As `up`: MTUs change.
+	_Atomic uint32_t frame_max;
 	// Used by the lcore only; updated by port_changed.
 	bool was_up; // true at first, so that a port that is down at the start is reported
 	bool ever_up; // downs are counted only after this
@@ -98,8 +98,10 @@ uint64_t port_unsent(const struct port *p, uint64_t taken);
 
 // Whether the port sends such a frame. Of VLAN tags, the kernel lets one pass beyond the MTU.
 static inline bool port_sends(const struct port *p, const uint8_t *frame, uint32_t len) {
-	return p->frame_max == 0 || len <= p->frame_max
-		|| (len <= p->frame_max + WIRE_TAG && frame[12] == WIRE_ETHERTYPE_VLAN >> 8
+	uint32_t most = atomic_load_explicit(&p->frame_max, memory_order_relaxed);
+
+	return most == 0 || len <= most
+		|| (len <= most + WIRE_TAG && frame[12] == WIRE_ETHERTYPE_VLAN >> 8
 			&& frame[13] == (WIRE_ETHERTYPE_VLAN & 0xff));
 }
 
