@@ -5,6 +5,7 @@
 #include "common/run/list.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -56,8 +57,15 @@ static void print_progress(struct live_app *app) {
 	fprintf(stderr, "}\n");
 }
 
+// Whether a line can be written without waiting: a reader that has stopped must not stop this thread.
+static bool is_writable(int fd) {
+	struct pollfd p = {.fd = fd, .events = POLLOUT};
+
+	return poll(&p, 1, 0) == 1 && (p.revents & POLLOUT) != 0;
+}
+
 static void report_progress(struct live_app *app, uint32_t tick) {
-	if (!app->opt.progress)
+	if (!app->opt.progress || !is_writable(STDERR_FILENO))
 		return;
 	if (!app->ready && (app->program->ready_when_open || all_run(app))) {
 		fprintf(stderr, "{\"ready\": true}\n");

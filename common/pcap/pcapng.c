@@ -8,11 +8,17 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-#define FILE_BUFFER ((size_t)1 << 20)
+#define BUFFER_BYTES ((size_t)1 << 20) // far more than a block
+#define BLOCK_PIPE_MAX 2048u // a larger one goes alone, perhaps in parts
+#define READER_MS 2000 // at the end, for one that has not read all
 #define BLOCK_SECTION 0x0a0d0d0au
 #define BLOCK_INTERFACE 1u
 #define BLOCK_STATISTICS 5u
@@ -79,12 +85,83 @@ static void put_option_time(struct block *b, enum option code, uint64_t ns) {
 	put_option(b, code, value, sizeof(value));
 }
 
-static void write_bytes(struct pcapng *w, const void *bytes, size_t size) {
-	if (w->error != 0 || size == 0)
+// The file's last write failed after `written` bytes of the buffer: it ends with the last block that is whole, and the
+// packets behind it are lost.
+static void end_early(struct pcapng *w, size_t written, int error) {
+	uint64_t packets = 0;
+	size_t whole = 0, at = 0;
+	uint32_t head[2];
+
+	w->error = error;
+	for (; at < w->used; at += head[1]) {
+		memcpy(head, w->buffer + at, sizeof(head));
+		if (at + head[1] <= written)
+			whole = at + head[1];
+		else
+			packets += head[0] == BLOCK_PACKET;
+	}
+	w->count.packets -= packets;
+	w->count.lost += packets;
+	w->file_packets -= packets;
+	w->count.bytes -= w->used - whole;
+	w->used = 0;
+	off_t end = w->regular ? lseek(w->fd, 0, SEEK_CUR) : -1;
+	if (end >= 0)
+		(void)!ftruncate(w->fd, end - (off_t)(written - whole));
+}
+
+// Waits until the file can be written; false: not in time.
+static bool wait_for_reader(struct pcapng *w, int ms) {
+	struct pollfd p = {.fd = w->fd, .events = POLLOUT};
+
+	return ms > 0 && poll(&p, 1, ms) > 0;
+}
+
+// Bytes to write at once from `at` on. A pipe that is not waited for takes PIPE_BUF bytes or none of them: whole blocks.
+static size_t piece(const struct pcapng *w, size_t at) {
+	size_t size = 0;
+	uint32_t total;
+
+	if (!w->no_wait)
+		return w->used - at;
+	do {
+		memcpy(&total, w->buffer + at + size + 4, sizeof(total));
+		size += total;
+	} while (at + size < w->used && size + BLOCK_PIPE_MAX <= PIPE_BUF);
+	return size;
+}
+
+// Writes the buffer's blocks, all of them unless pcapng_no_wait was called: then what the reader takes within `ms`.
+static void write_out(struct pcapng *w, int ms) {
+	size_t written = 0;
+
+	while (w->error == 0 && written < w->used) {
+		ssize_t n = write(w->fd, w->buffer + written, piece(w, written));
+
+		if (n >= 0)
+			written += (size_t)n;
+		else if (errno == EAGAIN && !wait_for_reader(w, ms))
+			break;
+		else if (errno != EAGAIN && errno != EINTR)
+			end_early(w, written, errno);
+	}
+	if (w->error != 0)
 		return;
-	errno = EIO;
-	if (fwrite(bytes, 1, size, w->file) != size)
-		w->error = errno;
+	w->used -= written;
+	memmove(w->buffer, w->buffer + written, w->used);
+}
+
+// Room for a block of so many bytes, which write_bytes puts there; false: there is none.
+static bool make_room(struct pcapng *w, size_t size) {
+	if (w->used + size > BUFFER_BYTES)
+		write_out(w, 0);
+	return w->error == 0 && w->used + size <= BUFFER_BYTES;
+}
+
+static void write_bytes(struct pcapng *w, const void *bytes, size_t size) {
+	if (size > 0)
+		memcpy(w->buffer + w->used, bytes, size);
+	w->used += size;
 	w->file_bytes += size;
 	w->count.bytes += size;
 }
@@ -101,7 +178,8 @@ static void block_end(struct pcapng *w, struct block *b) {
 
 	memcpy(b->bytes + 4, &total, sizeof(total));
 	put32(b, total);
-	write_bytes(w, b->bytes, b->size);
+	if (make_room(w, b->size))
+		write_bytes(w, b->bytes, b->size);
 }
 
 static void write_section(struct pcapng *w) {
@@ -163,40 +241,47 @@ static int name_previous(struct pcapng *w, struct err *err) {
 }
 
 static int open_file(struct pcapng *w) {
-	w->file = fopen(w->path, "wbe");
-	if (w->file == NULL)
+	struct stat st;
+
+	w->fd = open(w->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (w->fd < 0)
 		return -errno;
-	setvbuf(w->file, w->buffer, _IOFBF, FILE_BUFFER);
+	w->regular = fstat(w->fd, &st) == 0 && S_ISREG(st.st_mode);
 	w->file_bytes = w->file_packets = 0;
 	return 0;
 }
 
 int pcapng_open(struct pcapng *w, const char *path, const char *program, uint64_t rotate_bytes,
 	struct err *err) {
-	struct stat st;
 	int rc;
 
 	memset(w, 0, sizeof(*w));
+	w->fd = -1;
 	w->path = path;
 	w->program = program;
 	w->rotate_bytes = rotate_bytes;
 	if (rotate_bytes > 0 && (rc = name_previous(w, err)) < 0)
 		return rc;
-	w->buffer = malloc(FILE_BUFFER);
+	w->buffer = malloc(BUFFER_BYTES);
 	if (w->buffer == NULL)
 		return err_set(err, -ENOMEM, "no memory to write it");
 	rc = open_file(w);
-	if (rc == 0 && rotate_bytes > 0 && fstat(fileno(w->file), &st) == 0
-		&& !S_ISREG(st.st_mode)) {
-		fclose(w->file);
-		free(w->buffer);
-		return err_set(err, -EINVAL, "only a file can be rotated");
-	}
-	if (rc < 0) {
-		free(w->buffer);
-		return err_set(err, rc, "%s", strerror(-rc));
-	}
-	return 0;
+	if (rc == 0 && (rotate_bytes == 0 || w->regular))
+		return 0;
+	if (w->fd >= 0)
+		close(w->fd);
+	free(w->buffer);
+	w->buffer = NULL;
+	w->fd = -1;
+	return rc == 0 ? err_set(err, -EINVAL, "only a file can be rotated")
+		       : err_set(err, rc, "%s", strerror(-rc));
+}
+
+void pcapng_no_wait(struct pcapng *w) {
+	int flags = fcntl(w->fd, F_GETFL);
+
+	if (!w->regular && flags >= 0)
+		w->no_wait = fcntl(w->fd, F_SETFL, flags | O_NONBLOCK) == 0;
 }
 
 uint32_t pcapng_interface(struct pcapng *w, const char *name) {
@@ -217,10 +302,13 @@ static void begin_file(struct pcapng *w) {
 static void end_file(struct pcapng *w) {
 	for (uint32_t i = 0; i < w->interfaces; i++)
 		write_statistics(w, i);
+	write_out(w, READER_MS);
+	if (w->error == 0 && w->used > 0)
+		end_early(w, 0, ETIMEDOUT);
 	errno = EIO;
-	if (fclose(w->file) != 0 && w->error == 0)
+	if (close(w->fd) != 0 && w->error == 0)
 		w->error = errno;
-	w->file = NULL;
+	w->fd = -1;
 }
 
 static void rotate(struct pcapng *w) {
@@ -280,8 +368,10 @@ void pcapng_write(struct pcapng *w, const struct pcapng_packet *p) {
 	if (w->rotate_bytes > 0 && w->file_packets > 0
 		&& w->file_bytes + total + end_bytes(w) > w->rotate_bytes)
 		rotate(w);
-	if (w->error != 0)
+	if (!make_room(w, total)) {
+		pcapng_lost(w, p->interface, p->lost + 1);
 		return;
+	}
 	put32(&tail, total);
 	block_begin(&head, BLOCK_PACKET);
 	memcpy(head.bytes + 4, &total, sizeof(total));
@@ -307,12 +397,23 @@ void pcapng_lost(struct pcapng *w, uint32_t interface, uint64_t packets) {
 	w->count.lost += packets;
 }
 
+void pcapng_flush(struct pcapng *w) {
+	write_out(w, 0);
+}
+
+const char *pcapng_error(const struct pcapng *w) {
+	return w->error == 0		? NULL
+		: w->error == EPIPE	? "its reader has ended"
+		: w->error == ETIMEDOUT ? "its reader does not read"
+					: strerror(w->error);
+}
+
 int pcapng_close(struct pcapng *w, struct err *err) {
 	if (!w->begun && w->error == 0)
 		begin_file(w);
-	if (w->file != NULL)
+	if (w->fd >= 0)
 		end_file(w);
 	free(w->buffer);
 	w->buffer = NULL;
-	return w->error == 0 ? 0 : err_set(err, -w->error, "%s", strerror(w->error));
+	return w->error == 0 ? 0 : err_set(err, -w->error, "%s", pcapng_error(w));
 }

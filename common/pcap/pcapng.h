@@ -45,16 +45,20 @@ struct pcapng_interface {
 };
 
 struct pcapng_count {
-	uint64_t packets, bytes; // written, those that were rotated away too; bytes of all files
-	uint64_t lost; // that the caller had no room for
+	uint64_t packets,
+		bytes; // in the file, those that were rotated away too; bytes of all files
+	uint64_t lost; // that the caller had no room for, or that could not be written
 	uint64_t removed; // packets in files that were rotated away
 };
 
 struct pcapng {
 	struct pcapng_count count;
 	// Private.
-	FILE *file;
-	char *buffer;
+	int fd; // -1: none
+	bool regular; // a file, and no pipe or device
+	bool no_wait;
+	uint8_t *buffer; // of whole blocks
+	size_t used;
 	const char *path, *program; // the caller's
 	char previous[1024]; // what a full file is renamed to
 	uint64_t rotate_bytes, file_bytes; // 0: no bound
@@ -62,7 +66,7 @@ struct pcapng {
 	struct pcapng_interface interface[PCAPNG_INTERFACES_MAX];
 	uint32_t interfaces;
 	bool begun; // the interfaces are in the file: no more can be added
-	int error; // errno of the first write that failed; nothing is written after it
+	int error; // errno of the first write that failed: the file ends with the last whole block before it
 };
 
 // Opens a file for writing. `path` and `program` ("weir-sim 0.1.0", for shb_userappl) stay the caller's and
@@ -72,6 +76,12 @@ int pcapng_open(struct pcapng *w, const char *path, const char *program, uint64_
 // Adds an interface, before the first packet; at most PCAPNG_INTERFACES_MAX. Its number.
 uint32_t pcapng_interface(struct pcapng *w, const char *name);
 void pcapng_write(struct pcapng *w, const struct pcapng_packet *p);
+// Writes what is in memory: all of it, or what the reader takes at once.
+void pcapng_flush(struct pcapng *w);
+// What ended the file early ("No space left on device", "its reader has ended"); NULL: nothing.
+const char *pcapng_error(const struct pcapng *w);
+// A reader of a pipe that reads too little is not waited for: packets are lost and counted.
+void pcapng_no_wait(struct pcapng *w);
 // Packets lost at an interface after its last one.
 void pcapng_lost(struct pcapng *w, uint32_t interface, uint64_t packets);
 // Writes the statistics and closes. 0 or -errno of the first error, with its words: "No space left on device".

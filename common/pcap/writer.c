@@ -24,6 +24,15 @@ struct pcap_kept {
 	uint32_t order;
 };
 
+// Takes away the empty file that a trial has made; of a symbolic link, what it points to.
+static void remove_made(const char *file) {
+	char *made = realpath(file, NULL);
+
+	if (made != NULL)
+		unlink(made);
+	free(made);
+}
+
 int pcap_writer_check(const char *file, bool force, struct err *err) {
 	struct stat st;
 	bool there = stat(file, &st) == 0;
@@ -39,7 +48,7 @@ int pcap_writer_check(const char *file, bool force, struct err *err) {
 			err, -EINVAL, "--pcap %s: cannot be written: %s", file, strerror(errno));
 	close(fd);
 	if (!there)
-		unlink(file);
+		remove_made(file);
 	return 0;
 }
 
@@ -75,6 +84,15 @@ static void write_kept(struct pcap_writer *w, const struct pcap_kept *k) {
 		});
 }
 
+// Once, when the capture cannot be written any more: the run goes on.
+static void say_if_ended(struct pcap_writer *w) {
+	if (w->said || pcapng_error(&w->file) == NULL)
+		return;
+	w->said = true;
+	run_warn(w->env.run, "--pcap %s: %s: the capture ends here, the run goes on", w->name,
+		pcapng_error(&w->file));
+}
+
 void pcap_writer_flush(struct pcap_writer *w, uint64_t now_ns) {
 	size_t n = 0;
 
@@ -87,6 +105,10 @@ void pcap_writer_flush(struct pcap_writer *w, uint64_t now_ns) {
 		w->kept[i].order = (uint32_t)i;
 	if (w->count == 0)
 		w->used = 0;
+	if (w->env.rings
+		> 0) // readers see it now, and a killed program's file ends with a whole packet
+		pcapng_flush(&w->file);
+	say_if_ended(w);
 }
 
 // Room for one packet more, of `bytes` at most.
@@ -185,6 +207,7 @@ int pcap_writer_open(struct pcap_writer *w, const char *file, const struct pcap_
 	int rc = -ENOMEM;
 
 	memset(w, 0, sizeof(*w));
+	w->file.fd = -1;
 	w->env = *env;
 	w->name = file;
 	snprintf(
@@ -193,6 +216,8 @@ int pcap_writer_open(struct pcap_writer *w, const char *file, const struct pcap_
 		err_set(&why, rc, "no memory");
 	else
 		rc = pcapng_open(&w->file, file, w->program, env->run->capture_rotate_bytes, &why);
+	if (rc == 0 && env->rings > 0)
+		pcapng_no_wait(&w->file);
 	if (rc == 0)
 		return 0;
 	pcap_writer_free(w);
@@ -223,6 +248,10 @@ int pcap_writer_close(struct pcap_writer *w, struct err *err) {
 	int rc = pcapng_close(&w->file, &why);
 	if (rc == 0)
 		warn_if_empty(w);
+	if (rc == -EPIPE || rc == -ETIMEDOUT) { // a pipe: the run is none the worse
+		say_if_ended(w);
+		rc = 0;
+	}
 	return rc < 0 ? err_set(err, rc, "--pcap %s: %s", w->name, why.msg) : 0;
 }
 
@@ -233,11 +262,15 @@ void pcap_writer_summary(const struct pcap_writer *w, struct json *j) {
 	json_u64(j, "bytes", w->file.count.bytes);
 	json_u64(j, "lost", w->file.count.lost);
 	json_u64(j, "rotated_away", w->file.count.removed);
+	if (pcapng_error(&w->file) != NULL)
+		json_text(j, "ended_by", pcapng_error(&w->file));
+	else
+		json_null(j, "ended_by");
 	json_close(j, '}');
 }
 
 void pcap_writer_free(struct pcap_writer *w) {
-	if (w->file.file != NULL)
+	if (w->file.fd >= 0)
 		pcapng_close(&w->file, NULL);
 	for (uint32_t i = 0; i < w->env.rings; i++)
 		mem_unmap(w->ring[i].slot, w->env.ring_records * sizeof(struct pcap_slot));

@@ -74,6 +74,7 @@ struct pcap_writer {
 	uint8_t *bytes;
 	size_t count, used;
 	uint64_t newest_ns;
+	bool said; // that it ended early
 };
 
 // Where a producer puts a packet: it fills in `record` but for `lost`, and at most `room` bytes.
@@ -98,7 +99,8 @@ void pcap_writer_put(struct pcap_writer *w, uint32_t ring, const struct pcap_pla
 void pcap_writer_drain(struct pcap_writer *w);
 // No packet from before now_ns comes any more: those are written.
 void pcap_writer_flush(struct pcap_writer *w, uint64_t now_ns);
-// Once the producers have ended. 0, or -errno and a sentence of the first write that failed. pcap_writer_summary has
+// Once the producers have ended. 0, or -errno and a sentence of the first write that failed; that a pipe's reader has
+// ended is no error. What ended the capture early was said when it happened. pcap_writer_summary has
 // the counts until pcap_writer_free.
 int pcap_writer_close(struct pcap_writer *w, struct err *err);
 void pcap_writer_summary(const struct pcap_writer *w, struct json *j);

@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <getopt.h>
-#include <signal.h>
 #include <string.h>
 
 enum option_code {
@@ -45,8 +44,6 @@ static const struct option long_options[] = {
 	{"version", no_argument, NULL, OPTION_VERSION},
 	{NULL, 0, NULL, 0},
 };
-
-volatile int run_stop;
 
 const char *run_version(void) {
 	return WEIR_VERSION;
@@ -105,8 +102,8 @@ static void print_help(const char *program) {
 	      "                      flows, run, live: the keys of the config; stream: telemetry;\n"
 	      "                      a NAME, such as codel: its page\n"
 	      "  --help, --version\n\n"
-	      "Exit status: 0 good, 1 failed, 2 bad usage or config, 130 after SIGINT,\n"
-	      "143 after SIGTERM.\n\n"
+	      "Exit status: 0 good, 1 failed, 2 bad usage or config, 129 after SIGHUP,\n"
+	      "130 after SIGINT, 143 after SIGTERM.\n\n"
 	      "Examples:\n",
 		stdout);
 	print_examples(program);
@@ -231,6 +228,7 @@ int run_options(
 	struct run_options *opt, int argc, char **argv, const char *program, struct err *err) {
 	int own = 1;
 
+	run_keep_streams();
 	memset(opt, 0, sizeof(*opt));
 	opt->program = program;
 	opt->argc = argc;
@@ -274,16 +272,4 @@ int run_exit(const char *program, int rc, struct err *err) {
 	if (rc < 0)
 		fprintf(stderr, "%s: %s\n", program, err->msg);
 	return run_status(rc);
-}
-
-static void on_signal(int signal) {
-	run_stop = signal;
-}
-
-void run_catch_signals(void) {
-	struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
-
-	sigemptyset(&action.sa_mask);
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
 }

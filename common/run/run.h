@@ -15,7 +15,7 @@
 //
 //	return run_exit(PROGRAM, rc, &err)
 //
-// Exit status: 0 good, 1 failed, 2 bad usage or config, 130 ended by SIGINT, 143 by SIGTERM.
+// Exit status: 0 good, 1 failed, 2 bad usage or config; ended by SIGINT 130, by SIGTERM 143, by SIGHUP 129.
 #pragma once
 #include "common/base/json.h"
 #include "common/base/ns.h"
@@ -123,7 +123,12 @@ int run_flush(struct err *err);
 // The end of a main: flushes standard output, prints an error as "program: message" on standard error
 // and returns run_status.
 int run_exit(const char *program, int rc, struct err *err);
-// The signal's number, after SIGINT or SIGTERM once run_catch_signals was called; a second one of a
-// kind kills.
+// The signal's number, after SIGINT, SIGTERM or SIGHUP once run_catch_signals was called; a second one of a
+// kind kills. SIGHUP stays ignored where it was (nohup). From then on a write to a pipe without a reader, or beyond
+// the limit of a file's size, fails and ends nothing. If the environment's WEIR_RUNNER is the process id of the
+// parent, its end is a SIGTERM.
 extern volatile int run_stop;
 void run_catch_signals(void);
+// Of standard input, output and error those that were closed: without this the next file that is opened would get
+// what is written to them. run_options calls it.
+void run_keep_streams(void);

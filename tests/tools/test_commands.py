@@ -167,7 +167,7 @@ def test_exit_statuses_are_those_of_the_table(weir, programs, tmp_path):
     assert list(found) == [status for status, _ in usage.EXIT_STATUSES]
 
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 WAITS = """
 from synthetic import make_run
 def stop(number, _):

@@ -6,7 +6,9 @@
 
 #include <errno.h>
 #include <pcap/pcap.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -255,6 +257,88 @@ START_TEST(what_cannot_be_written) {
 }
 END_TEST
 
+static void write_packets(uint32_t packets, uint32_t captured) {
+	static uint8_t data[2000];
+
+	for (uint32_t i = 0; i < packets; i++)
+		pcapng_write(&w,
+			&(struct pcapng_packet){.ts_ns = i,
+				.data = data,
+				.captured = captured,
+				.length = captured});
+}
+
+// Of 3000 blocks of 1032 bytes a disk of 2,000,000 takes 1937 and a part of the next. `blocks` fails on a part.
+START_TEST(a_full_disk_ends_the_file_with_a_whole_packet) {
+	static uint8_t bytes[3 << 20];
+	struct rlimit limit = {2000000, 2000000};
+	size_t at, size;
+
+	ck_assert(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	ck_assert_int_eq(pcapng_open(&w, file, "weir-test 1", 0, &err), 0);
+	pcapng_interface(&w, "port");
+	write_packets(3000, 1000);
+	ck_assert_int_eq(pcapng_close(&w, &err), -EFBIG);
+	size = read_file(file, bytes, sizeof(bytes));
+	ck_assert_uint_eq(blocks(bytes, size, 6, &at), w.count.packets);
+	ck_assert_uint_eq(w.count.packets, (2000000 - at) / 1032);
+	ck_assert_uint_eq(w.count.lost, 3000 - w.count.packets);
+	ck_assert_uint_eq(w.count.bytes, size);
+	ck_assert_str_eq(pcapng_error(&w), "File too large");
+}
+END_TEST
+
+static int open_pipe(void) {
+	char path[32];
+	int fd[2];
+
+	ck_assert_int_eq(pipe(fd), 0);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd[1]);
+	ck_assert_int_eq(pcapng_open(&w, path, "weir-test 1", 0, &err), 0);
+	close(fd[1]);
+	pcapng_interface(&w, "port");
+	return fd[0];
+}
+
+START_TEST(a_reader_that_ends) {
+	ck_assert(signal(SIGPIPE, SIG_IGN) != SIG_ERR);
+	close(open_pipe());
+	write_packets(5, 100);
+	pcapng_flush(&w);
+	write_packets(2, 100);
+	ck_assert_str_eq(pcapng_error(&w), "its reader has ended");
+	ck_assert_int_eq(pcapng_close(&w, &err), -EPIPE);
+	ck_assert_uint_eq(w.count.packets, 0);
+	ck_assert_uint_eq(w.count.bytes, 0);
+	ck_assert_uint_eq(w.count.lost, 7);
+}
+END_TEST
+
+// Live, nothing waits for it: what it did not take is lost, and what it takes is whole.
+START_TEST(a_reader_that_stops_reading) {
+	static uint8_t bytes[4 << 20];
+	int fd = open_pipe();
+	size_t at, size = 0;
+	ssize_t n;
+
+	pcapng_no_wait(&w);
+	for (int i = 0; i < 30; i++) {
+		write_packets(1000, 100);
+		pcapng_flush(&w);
+	}
+	ck_assert_uint_gt(w.count.lost, 0);
+	ck_assert_int_eq(pcapng_close(&w, &err), -ETIMEDOUT);
+	ck_assert_str_eq(err.msg, "its reader does not read");
+	while ((n = read(fd, bytes + size, sizeof(bytes) - size)) > 0)
+		size += (size_t)n;
+	close(fd);
+	ck_assert_uint_eq(blocks(bytes, size, 6, &at), w.count.packets);
+	ck_assert_uint_eq(w.count.packets + w.count.lost, 30000);
+	ck_assert_uint_eq(w.count.bytes, size);
+}
+END_TEST
+
 int main(void) {
 	Suite *suite = suite_create(__FILE__);
 	TCase *tcase = tcase_create("");
@@ -267,6 +351,9 @@ int main(void) {
 	tcase_add_test(tcase, a_capture_without_packets);
 	tcase_add_test(tcase, rotation_bounds_the_size);
 	tcase_add_test(tcase, what_cannot_be_written);
+	tcase_add_test(tcase, a_full_disk_ends_the_file_with_a_whole_packet);
+	tcase_add_test(tcase, a_reader_that_ends);
+	tcase_add_test(tcase, a_reader_that_stops_reading);
 	srunner_run_all(runner, CK_ENV);
 	int failed = srunner_ntests_failed(runner);
 	srunner_free(runner);

@@ -1080,6 +1080,74 @@ START_TEST(signals_stop_the_run) {
 	run_stop = 0;
 	raise(SIGINT);
 	ck_assert_int_eq(run_stop, SIGINT);
+	run_stop = 0;
+	raise(SIGHUP);
+	ck_assert_int_eq(run_stop, SIGHUP);
+}
+END_TEST
+
+START_TEST(a_write_that_fails_stops_nothing) {
+	int fd[2];
+
+	run_catch_signals();
+	ck_assert_int_eq(pipe(fd), 0);
+	close(fd[0]);
+	ck_assert_int_eq(write(fd[1], "x", 1), -1);
+	ck_assert_int_eq(errno, EPIPE);
+	raise(SIGXFSZ);
+	ck_assert_int_eq(run_stop, 0);
+}
+END_TEST
+
+START_TEST(nohup_is_obeyed) {
+	ck_assert(signal(SIGHUP, SIG_IGN) != SIG_ERR);
+	run_catch_signals();
+	raise(SIGHUP);
+	ck_assert_int_eq(run_stop, 0);
+}
+END_TEST
+
+// The file that is opened next would get what is written to standard error.
+START_TEST(streams_that_are_closed_are_kept) {
+	int kept = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 10);
+
+	close(STDERR_FILENO);
+	run_keep_streams();
+	ck_assert_int_eq(write(STDERR_FILENO, "x", 1), -1);
+	ck_assert_int_eq(errno, EBADF);
+	int next = open("/dev/null", O_WRONLY);
+	ck_assert_int_gt(next, STDERR_FILENO);
+	dup2(kept, STDERR_FILENO);
+}
+END_TEST
+
+// Its runner's end is a SIGTERM, for as many signals as it had threads.
+START_TEST(a_run_ends_with_its_runner) {
+	int ready[2], over[2], found = -1;
+
+	ck_assert_int_eq(pipe(ready), 0);
+	ck_assert_int_eq(pipe(over), 0);
+	pid_t runner = fork();
+	if (runner == 0) {
+		char text[16];
+
+		snprintf(text, sizeof(text), "%d", (int)getpid());
+		setenv("WEIR_RUNNER", text, 1);
+		if (fork() == 0) {
+			run_catch_signals();
+			(void)!write(ready[1], "", 1);
+			for (int ms = 0; run_stop == 0 && ms < 10000; ms++)
+				usleep(1000);
+			raise(SIGUSR1);
+			found = run_stop;
+			(void)!write(over[1], &found, sizeof(found));
+			_exit(0);
+		}
+		(void)!read(ready[0], &found, 1);
+		_exit(0);
+	}
+	ck_assert_int_eq(read(over[0], &found, sizeof(found)), sizeof(found));
+	ck_assert_int_eq(found, SIGTERM);
 }
 END_TEST
 
@@ -1092,4 +1160,5 @@ TEST_MAIN(options_all, options_few, the_last_seed_counts, bad_options_are_one_se
 	a_run_that_did_not_begin_leaves_nothing, folders_that_cannot_be, a_forbidden_folder,
 	a_full_disk, a_disk_that_telemetry_filled, json_text_is_valid, lists_a_plugin, exit_status,
 	output_that_does_not_arrive_is_an_error, signals_stop_the_run,
-	lists_show_what_was_asked_for, lists_as_json)
+	a_write_that_fails_stops_nothing, nohup_is_obeyed, streams_that_are_closed_are_kept,
+	a_run_ends_with_its_runner, lists_show_what_was_asked_for, lists_as_json)

@@ -83,7 +83,8 @@ static void help(void) {
 		printf("  --%-14s %s%s%s%s\n", p->name, p->help, p->def[0] != '\0' ? " (" : "",
 			p->def, p->def[0] != '\0' ? ")" : "");
 	fputs("  --help, --version\n\n"
-	      "Exit status: 0 good, 1 failed, 2 bad usage or input, 130 after SIGINT, 143 after SIGTERM.\n\n"
+	      "Exit status: 0 good, 1 failed, 2 bad usage or input, 129 after SIGHUP, 130 after SIGINT,\n"
+	      "143 after SIGTERM.\n\n"
 	      "Examples:\n"
 	      "  weir-pcap analyze run.pcapng --out runs/capture\n"
 	      "  weir-pcap analyze run.pcapng --level 3 --warmup 10ms --json --out runs/all\n"
@@ -430,6 +431,7 @@ int main(int argc, char **argv) {
 	struct err err = {{0}};
 	int rc = 0;
 
+	run_keep_streams();
 	job.options = (struct run_options){.program = PROGRAM, .argc = argc, .argv = argv};
 	if (argc >= 2 && strcmp(argv[1], "--version") == 0)
 		printf("%s %s (commit %s)\n", PROGRAM, run_version(), run_commit());

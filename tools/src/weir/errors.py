@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 
 class UserError(Exception):
@@ -40,6 +41,15 @@ def guarded(command: Callable[[], int]) -> int:
     except MemoryError:
         print("weir: not enough memory for this run's telemetry", file=sys.stderr)
         return 1
+
+
+@contextmanager
+def unheard() -> Iterator[None]:
+    """What is printed within may find its reader, or the terminal, gone: the rest goes on."""
+    try:
+        yield
+    except OSError:
+        drop_output()
 
 
 def drop_output() -> None:

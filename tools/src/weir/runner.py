@@ -43,6 +43,8 @@ PROGRAMS = {
 PACKAGES = ("numpy", "polars", "matplotlib", "dask")
 READY_S_MAX = 60.0
 STOP_S_MAX = 20.0
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+INTERRUPTED = tuple(128 + number for number in ENDING)
 ESTIMATE_S_MIN = 1.0  # of a run, before what is left is estimated
 TOGETHER_S = 5.0  # live programs that count the same duration end within this
 
@@ -116,7 +118,7 @@ def run(
         os.environ["WEIR_COMMAND"] = shlex.join(replace(options, config=lasting).command(live))
         identify()
         status, loaded = execute(options, listener, live)
-    if status in (128 + signal.SIGINT, 128 + signal.SIGTERM):
+    if status in INTERRUPTED:
         raise KeyboardInterrupt
     if status != 0 or loaded is None:
         said = listener.lines[-1] if listener.lines else f"the run ended with status {status}"
@@ -223,6 +225,7 @@ class Child:
             text=True,
             errors="replace",
             start_new_session=True,
+            env=os.environ | {"WEIR_RUNNER": str(os.getpid())},  # whose end is its end
         )
         self._inbox = inbox
         threading.Thread(target=self._read, daemon=True).start()
@@ -283,13 +286,20 @@ class Session:
             child.eof = True
             return
         now = progress_object(line)
-        if now is None:
-            if line.strip():
-                self.listener.message(from_weir(line))
-        elif "ready" in now:
+        if now is not None and "ready" in now:
             child.ready = bool(now["ready"])
-        else:
-            self.listener.progress(now)
+        elif now is not None or line.strip():
+            self.pass_on(line, now)
+
+    def pass_on(self, line: str, now: dict[str, Any] | None) -> None:
+        """To the listener. A terminal or a pipe that is gone ends no run: it goes on unseen."""
+        try:
+            if now is not None:
+                self.listener.progress(now)
+            else:
+                self.listener.message(from_weir(line))
+        except OSError:
+            self.listener = Silent()
 
     def wait_ready(self, child: Child) -> None:
         """Until it is ready or has ended; one sentence if it is neither in time."""
@@ -323,8 +333,15 @@ class Session:
         while not child.eof and time.monotonic() < deadline:
             self.hear()
         if not child.eof:
-            self.listener.message(f"weir-{child.name} did not stop; it was killed")
+            self.pass_on(f"weir-{child.name} did not stop; it was killed", None)
             child.signal(signal.SIGKILL)
+
+    def end(self) -> None:
+        """Whatever happened here: those that still run write their folders."""
+        for child in self.children:
+            child.finish()
+        for child in self.children:
+            self.stop(child)
 
     def status(self, child: Child) -> int:
         """Its exit status, once it has ended; a signal as a shell counts it.
@@ -356,13 +373,14 @@ def catching(session: Session) -> Iterator[None]:
     Only the main thread can have them: a run that another thread starts is not interrupted.
     """
     main = threading.current_thread() is threading.main_thread()
-    numbers = (signal.SIGINT, signal.SIGTERM) if main else ()
+    numbers: tuple[signal.Signals, ...] = ENDING if main else ()
+    if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:  # nohup
+        numbers = tuple(number for number in numbers if number != signal.SIGHUP)
     before = [signal.signal(number, session.interrupt) for number in numbers]
     try:
         yield
     finally:
-        for child in session.children:
-            child.signal(signal.SIGKILL)
+        session.end()
         for number, handler in zip(numbers, before, strict=True):
             signal.signal(number, handler)
 
@@ -407,7 +425,7 @@ def run_sim(options: Options, listener: Listener) -> int:
         child = session.start("sim", options.argv("sim"))
         session.wait_any()
         for sentence in session.killed().values():
-            listener.message(sentence)
+            session.pass_on(sentence, None)
         return session.status(child)
 
 
@@ -467,14 +485,14 @@ def run_live(options: Options, listener: Listener) -> int:
         statuses = [session.status(child) for child in session.children]
     killed = session.killed()
     for sentence in killed.values():
-        listener.message(sentence)
-    merge_live(options.out, killed, listener)
+        session.pass_on(sentence, None)
+    merge_live(options.out, killed, session)
     # The first to fail is the one to report; what it brought down came after.
     ordered = [session.status(first), *statuses]
     return next((status for status in ordered if status != 0), 0)
 
 
-def merge_live(out: Path, killed: Mapping[str, str], listener: Listener) -> None:
+def merge_live(out: Path, killed: Mapping[str, str], session: Session) -> None:
     """Writes summary.json from what the live programs wrote."""
     merged = folder.merge_live(out, killed)
     if not merged:
@@ -482,7 +500,7 @@ def merge_live(out: Path, killed: Mapping[str, str], listener: Listener) -> None
     try:
         folder.write_whole(out / folder.SUMMARIES[0], json.dumps(merged, indent=1) + "\n")
     except UserError as error:  # the programs' own are there
-        listener.message(f"weir: {error}")
+        session.pass_on(f"weir: {error}", None)
 
 
 class Bar:
@@ -513,7 +531,8 @@ class Bar:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.bar.stop()
+        with suppress(OSError):  # a terminal that is gone
+            self.bar.stop()
 
     def progress(self, now: dict[str, Any]) -> None:
         """One of a program's progress objects."""

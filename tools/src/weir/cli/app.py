@@ -22,7 +22,7 @@ from weir.cli import figures as figure_commands
 from weir.cli import guests as guest_commands
 from weir.cli import pcap as pcap_commands
 from weir.cli.usage import examples
-from weir.errors import UserError, drop_output, guarded
+from weir.errors import UserError, drop_output, guarded, unheard
 
 
 class Commands(typer.core.TyperGroup):
@@ -141,10 +141,11 @@ def run_(
         raise typer.Exit(status)  # the program said why
     with folder.locked(options.out):
         screen = summary.console(stderr=as_json)
-        if as_json:
-            print(json.dumps(loaded.summary, indent=1))
-        elif loaded.summary:
-            summary.show(loaded.summary, screen)
+        with unheard():
+            if as_json:
+                print(json.dumps(loaded.summary, indent=1), flush=True)
+            elif loaded.summary:
+                summary.show(loaded.summary, screen)
         shown = options.out
         if not no_report:
             from weir.report import page

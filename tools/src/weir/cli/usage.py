@@ -12,7 +12,8 @@ EXIT_STATUSES = (
     (0, "done"),
     (1, "failed: a run or a part of it, a comparison, a file that cannot be written"),
     (2, "refused: the command line, a config, a folder that holds no run or another one"),
-    (130, "ended early by Ctrl-C (SIGINT); the folder of a run is complete"),
+    (129, "ended early by SIGHUP (a session that was lost); the folder of a run is complete"),
+    (130, "ended early by Ctrl-C (SIGINT), likewise"),
     (143, "ended early by SIGTERM, likewise"),
 )
 

@@ -337,7 +337,7 @@ def reason(status: int, stderr: str) -> str:
     """Why weir-sim failed: what it said last, or what ended it."""
     if status < 0:
         return f"weir-sim was ended by {signal.Signals(-status).name}"
-    if status in (128 + signal.SIGINT, 128 + signal.SIGTERM):
+    if status in runner.INTERRUPTED:
         return "the run was interrupted"
     lines = [line for line in stderr.splitlines() if line.strip()]
     return lines[-1].removeprefix("weir-sim: ") if lines else f"weir-sim exited with {status}"
