@@ -297,6 +297,21 @@ def test_a_length_that_was_cut_is_that_of_the_ip_header(analyse, v6):
     assert found.summary["capture"]["lengths_from_ip"] == (10 if not v6 else 12)
 
 
+@pytest.mark.parametrize("v6", [False, True])
+def test_a_length_that_nothing_says_is_not_known(analyse, v6):
+    """As above, of segments that a card was still to cut up: their headers have no length."""
+    c = Connection(v6=v6).open(20 * MS)
+    c.data(0, after=MS)
+    c.ack(1, after=20 * MS)
+    (ns, data), at = c.frames[3], 18 if v6 else 16
+    c.frames[3] = ns, data[:at] + b"\0\0" + data[at + 2 :]
+    whole = analyse(c.frames)
+    assert (whole.flow["sent_segs"], whole.flow["sent_bytes"]) == (1, 1000)
+    cut = analyse([(ns, frame[:90]) for ns, frame in c.frames])
+    assert cut.counts == {"read": 5, "tcp": 4, "truncated": 1}
+    assert [flow["sent_segs"] for flow in cut.flows] in ([], [0])
+
+
 def test_a_length_that_is_known_is_not_replaced(analyse):
     """The frame was 74 bytes on the wire, of which 60 were captured; IP says 2000."""
     frame = bytes(ETHER / IP(len=2000, proto=6) / Raw(bytes(40)))

@@ -11,6 +11,7 @@
 
 #define EXTENSIONS_MAX 8 // headers of IPv6: more are no traffic
 #define LAYERS_MAX 32 // of a frame, likewise
+#define TAKEN_BY_ALL 576u // bytes of an IPv4 packet
 #define IPV6_HEADER 40u
 #define UDP_HEADER 8u
 
@@ -143,6 +144,12 @@ static struct layer of_protocol(struct walk *w, uint8_t protocol) {
 	return next == NULL ? layer_end(DECODE_NOT_TCP) : layer_next(next);
 }
 
+// A header without a length: of a segment that the card is still to cut up, all of the frame. Such a segment is longer
+// than what every host takes (RFC 791): shorter ones were cut by the capture, and nothing says how long they were.
+static inline bool length_unknown(const struct walk *w) {
+	return w->length_lost && w->r.length < TAKEN_BY_ALL;
+}
+
 struct layer layer_ipv4(struct walk *w) {
 	struct rest *r = &w->r;
 	const uint8_t *ip = r->p;
@@ -150,8 +157,11 @@ struct layer layer_ipv4(struct walk *w) {
 	if (unlikely(r->captured < WIRE_IPV4))
 		return layer_short(w, WIRE_IPV4);
 	uint32_t header = (ip[0] & 15) * 4u, total = wire_get16(ip + 2);
-	if (unlikely(total == 0)) // a segment that the card is still to cut up (TSO)
+	if (unlikely(total == 0)) {
+		if (length_unknown(w))
+			return layer_end(DECODE_TRUNCATED);
 		total = r->length;
+	}
 	if (unlikely(ip[0] >> 4 != 4 || header < WIRE_IPV4 || total < header
 		    || !set_length(w, total)))
 		return layer_end(DECODE_MALFORMED);
@@ -196,8 +206,11 @@ struct layer layer_ipv6(struct walk *w) {
 	if (w->r.captured < IPV6_HEADER)
 		return layer_short(w, IPV6_HEADER);
 	uint32_t payload = wire_get16(ip + 4);
-	if (payload == 0) // a jumbogram (RFC 2675), or a segment that the card is still to cut up
+	if (payload == 0) { // or a jumbogram (RFC 2675)
+		if (length_unknown(w))
+			return layer_end(DECODE_TRUNCATED);
 		payload = w->r.length - IPV6_HEADER;
+	}
 	if (ip[0] >> 4 != 6 || !set_length(w, IPV6_HEADER + payload))
 		return layer_end(DECODE_MALFORMED);
 	w->src = (struct endpoint){get64(ip + 8), get64(ip + 16)};
