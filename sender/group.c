@@ -4,7 +4,6 @@
 #include "sender/group_host.h"
 #include "sender/source/sizes.h"
 #include "sender/source/source.h"
-#include "sender/tcp/receiver.h"
 #include "sender/udp.h"
 
 #include <assert.h>
@@ -41,9 +40,13 @@ static const struct param params[] = {
 	FLOWS_BASE_RTT(struct group, base_rtt_ns),
 	{"host", "ideal",
 		"what its hosts are, in one word that sets parameters which are not written: ideal: "
-		"none; linux: tso: linux, gro: 20us, acks: linux, rmem: 6MiB; genericcc: ack_every: 1 (the UDP "
+		"none; linux: tso: linux, gro: 20us, acks: linux, rmem: 6MiB, hz: 250; genericcc: ack_every: 1 (the UDP "
 		"sender of Copa's authors)",
 		UNIT_NONE, PARAM_ENUM(struct group, host, group_host_names)},
+	{"hz", "0",
+		"ticks per second of its hosts' kernels, by which their timers and CUBIC's target "
+		"go (CONFIG_HZ); 0: timers are exact",
+		UNIT_NONE, PARAM_U64(struct group, hz), 10, 10000, .zero = true},
 	{"ecn", "cc",
 		"ECN codepoint of data packets; cc: ect0 with dctcp, ect1 with prague (ect0 where the peer "
 		"has only classic feedback), else off",
@@ -378,12 +381,7 @@ static int group_init(struct group *g, struct config_node *node, struct err *err
 	if (g->rmem > 0 && g->rmem < 4 * g->mss)
 		return config_err(
 			node, -EINVAL, err, "rmem must hold four segments: 4 * mss or more");
-	g->bursts = g->tso != TSO_NO || g->pacing == PACING_FQ;
-	g->receiver_modes = (uint8_t)((g->gro_ns > 0 ? RECEIVER_GRO : 0)
-		| (g->acks == ACKS_LINUX ? RECEIVER_LINUX_ACKS : 0)
-		| (g->rmem > 0 || g->read_bps > 0 ? RECEIVER_WINDOW : 0));
-	g->paced_by_cc = g->pacing == PACING_CC && !g->bursts;
-	g->host_paced = g->pacing == PACING_SRTT || g->pacing == PACING_FQ;
+	group_host_modes(g);
 	if ((rc = group_feedback(g, node, err)) < 0)
 		return rc;
 	g->payload = (uint32_t)g->mss - (g->timestamps ? 12u : 0u);

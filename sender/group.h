@@ -46,6 +46,8 @@ struct group {
 	uint64_t rmem; // largest receive buffer, of which half is window; 0: the window is rwnd
 	uint64_t read_bps; // rate of the receiving application; 0: it reads at once
 	uint64_t rto_min_ns, rto_initial_ns, rto_max_ns;
+	uint64_t hz; // ticks per second of its hosts' kernels; 0: their timers are exact
+	uint64_t tick_ns; // 1 s / hz; 0: exact
 	uint64_t retries; // timeouts in a row before a flow gives up
 	bool sack, timestamps, tlp, frto;
 

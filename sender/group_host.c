@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "sender/group_host.h"
 
+#include "common/base/ns.h"
+#include "sender/tcp/receiver.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -10,7 +13,8 @@ const char *const group_host_names[] = {"ideal", "linux", "genericcc", NULL};
 // What `host` stands for: key, text, key, text ... NULL.
 static const char *const *const host_sets[] = {
 	(const char *const[]){NULL},
-	(const char *const[]){"tso", "linux", "gro", "20us", "acks", "linux", "rmem", "6MiB", NULL},
+	(const char *const[]){
+		"tso", "linux", "gro", "20us", "acks", "linux", "rmem", "6MiB", "hz", "250", NULL},
 	(const char *const[]){"tso", "no", "gro", "0s", "acks", "fixed", "ack_every", "1", NULL},
 };
 static_assert(sizeof(host_sets) / sizeof(host_sets[0]) + 1
@@ -30,6 +34,16 @@ void group_host(struct config_node *node) {
 				config_add(node, set[0], set[1]);
 		}
 	}
+}
+
+void group_host_modes(struct group *g) {
+	g->tick_ns = g->hz > 0 ? NS_PER_S / g->hz : 0;
+	g->bursts = g->tso != TSO_NO || g->pacing == PACING_FQ;
+	g->receiver_modes = (uint8_t)((g->gro_ns > 0 ? RECEIVER_GRO : 0)
+		| (g->acks == ACKS_LINUX ? RECEIVER_LINUX_ACKS : 0)
+		| (g->rmem > 0 || g->read_bps > 0 ? RECEIVER_WINDOW : 0));
+	g->paced_by_cc = g->pacing == PACING_CC && !g->bursts;
+	g->host_paced = g->pacing == PACING_SRTT || g->pacing == PACING_FQ;
 }
 
 int group_feedback(struct group *g, struct config_node *node, struct err *err) {

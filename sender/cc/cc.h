@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CC_STATE_MAX_BYTES 192
+#define CC_STATE_MAX_BYTES 256
 #define CC_OBSERVED 4
 
 // The transport's measurements for an ACK.
@@ -26,6 +26,7 @@ struct cc_ack {
 	uint64_t srtt_ns; // RFC 6298, gain 1/8
 	uint64_t rtt_min_ns; // smallest RTT of the connection
 	uint64_t sent_ns; // transmission time of that newest segment
+	uint64_t tick_ns; // of the host's clock, for what Linux counts in ticks; 0: it is exact
 	double cwnd_at_send; // window when it was sent, segments
 	uint32_t acked_segs; // newly acknowledged, cumulatively or by SACK
 	uint32_t passed_segs; // that una passed, also those which SACK had acknowledged before

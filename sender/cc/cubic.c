@@ -60,11 +60,15 @@
 //   - `slow_start: hystart++` is the default: 4.10 says SHOULD, and Linux has its HyStart, from which RFC 9406's
 //     is derived, on. Without it slow start overshoots a buffer by its size, thousands of segments at
 //     once; `classic` is for comparisons with such stacks, and so is `hystart: no`, its older name.
-//   - Windows are real numbers. Linux's are whole segments, rounded down at each step, and so a segment or two smaller.
+//   - Windows are real numbers. In a host with ticks (`hz`, as `host: linux` has them) they are whole segments, and avoidance
+//     is Linux's: cubic_ticks.h. What an undo restores of the curve is then nothing: a new stage begins.
 //   - The cube root is Newton's, in additions and divisions: the same bits with any libm.
 #include "common/base/f64.h"
 #include "sender/cc/cube_root.h"
+#include "sender/cc/cubic_ticks.h"
 #include "sender/cc/slow_start.h"
+
+#include <math.h>
 
 static const char *const reno_alpha_names[] = {"rising", "constant", NULL};
 enum reno_alpha { ALPHA_RISING, ALPHA_CONSTANT };
@@ -123,6 +127,7 @@ static const struct param params[] = {
 };
 
 #define TARGET_GROWTH_MAX 1.5 // per round trip (4.4)
+#define BETA_UNITS 1024 // BICTCP_BETA_SCALE
 
 // RFC 9406 section 4.3
 #define MIN_RTT_THRESH_NS (4 * NS_PER_MS)
@@ -172,6 +177,9 @@ struct cubic {
 	struct curve undo; // as of before the last reduction
 	double undo_cwnd_segs;
 	bool undo_stage;
+
+	struct cubic_ticks
+		ticks; // instead of the curve's k_s, epoch_ns and w_est_segs, if the host has ticks
 };
 static_assert(sizeof(struct cubic) <= CC_STATE_MAX_BYTES, "state too large");
 
@@ -347,11 +355,31 @@ static void avoid(struct cubic *r, const struct config *cfg, const struct cc_ack
 	out->cwnd_segs += acked * (target - cwnd) / cwnd;
 }
 
+// In a kernel with ticks: windows are whole segments, and time goes on while the window does not limit.
+static void avoid_in_ticks(struct cubic *r, const struct config *cfg, const struct cc_ack *ack,
+	double acked, struct cc_out *out) {
+	struct cubic_ticks *t = &r->ticks;
+	uint32_t cwnd = (uint32_t)out->cwnd_segs, segs = (uint32_t)acked;
+
+	if (!ack->cwnd_limited)
+		return;
+	cubic_ticks_update(t, cfg->c, cfg->beta, r->now.w_max_segs, r->stage,
+		cfg->kind == SLOW_START_LINUX && !r->reduced, ack->now_ns, ack->rtt_min_ns, cwnd,
+		segs);
+	r->stage = true;
+	r->timeout = false;
+	r->now.w_est_segs = t->w_est;
+	r->now.k_s = t->k / CUBIC_TIME_UNITS;
+	r->mode = t->w_est > cwnd ? MODE_RENO : cwnd < t->origin ? MODE_CONCAVE : MODE_CONVEX;
+	out->cwnd_segs = cubic_ticks_grow(t, cwnd, segs);
+}
+
 static void cubic_on_ack(
 	void *state, const void *config, const struct cc_ack *ack, struct cc_out *out) {
 	const struct config *cfg = config;
 	struct cubic *r = state;
 
+	r->ticks.tick_ns = ack->tick_ns;
 	if (!ack->in_recovery)
 		r->episode = false;
 	if (!ack->in_recovery && ack->in_sequence) {
@@ -364,11 +392,22 @@ static void cubic_on_ack(
 				cfg->kind == SLOW_START_LINUX && !r->reduced && ack->cwnd_limited;
 			double least = early ? out->cwnd_segs + UNREDUCED_GROWTH * acked : 0;
 
-			avoid(r, cfg, ack, acked, out);
-			out->cwnd_segs = max_f64(out->cwnd_segs, least);
+			if (ack->tick_ns > 0) {
+				avoid_in_ticks(r, cfg, ack, acked, out);
+			} else {
+				avoid(r, cfg, ack, acked, out);
+				out->cwnd_segs = max_f64(out->cwnd_segs, least);
+			}
 		}
 		r->last_ns = ack->now_ns;
 	}
+}
+
+// What a congestion event leaves of the window.
+static double reduced_segs(const struct cubic *r, const struct config *cfg, double cwnd) {
+	if (r->ticks.tick_ns == 0)
+		return cfg->beta * cwnd;
+	return floor(floor(cwnd) * round(cfg->beta * BETA_UNITS) / BETA_UNITS);
 }
 
 // The effects of any congestion event, except on the window itself.
@@ -381,7 +420,10 @@ static void reduce(struct cubic *r, const struct config *cfg, double cwnd) {
 	r->now.w_max_segs = lower ? cwnd * (1 + cfg->beta) / 2 : cwnd;
 	r->now.prior_segs = cwnd;
 	r->reduced = true;
-	r->now.ssthresh_segs = max_f64(cfg->beta * cwnd, SSTHRESH_MIN_SEGS);
+	r->now.ssthresh_segs = max_f64(reduced_segs(r, cfg, cwnd), SSTHRESH_MIN_SEGS);
+	r->ticks.grown = 0;
+	if (r->ticks.tick_ns > 0)
+		r->now.w_max_segs = floor(r->now.w_max_segs);
 }
 
 static void cubic_on_loss(
@@ -394,7 +436,7 @@ static void cubic_on_loss(
 	r->episode = true;
 	r->stage = r->timeout = false;
 	r->mode = MODE_RECOVERY;
-	out->cwnd_segs = max_f64(cfg->beta * cwnd, loss->ecn ? 1 : SSTHRESH_MIN_SEGS);
+	out->cwnd_segs = max_f64(reduced_segs(r, cfg, cwnd), loss->ecn ? 1 : SSTHRESH_MIN_SEGS);
 }
 
 static void cubic_on_rto(
@@ -409,6 +451,8 @@ static void cubic_on_rto(
 	r->mode = MODE_SLOW_START;
 	r->delay_min_ns = NO_RTT; // as in Linux
 	r->reduced = false;
+	if (r->ticks.tick_ns > 0)
+		r->now.w_max_segs = 0;
 	out->cwnd_segs = 1;
 }
 
@@ -419,8 +463,13 @@ static void cubic_on_spurious(
 	if (out->cwnd_segs >= r->undo_cwnd_segs)
 		return;
 	out->cwnd_segs = r->undo_cwnd_segs;
-	r->now = r->undo;
-	r->stage = r->undo_stage;
+	if (r->ticks.tick_ns > 0) { // Linux's goes on with a new stage
+		r->now.ssthresh_segs = max_f64(r->now.ssthresh_segs, r->undo.ssthresh_segs);
+		r->stage = false;
+	} else {
+		r->now = r->undo;
+		r->stage = r->undo_stage;
+	}
 	r->episode = r->timeout = false;
 	r->mode = r->stage ? MODE_CONCAVE : MODE_SLOW_START; // until the next ACK
 }
@@ -432,6 +481,8 @@ static void cubic_on_idle(
 
 	r->now.epoch_ns += now_ns - r->last_ns;
 	r->last_ns = now_ns;
+	if (r->ticks.tick_ns > 0)
+		r->ticks.epoch += idle_ns / r->ticks.tick_ns;
 	if (slow_start_idle(&cfg->slow_start, out))
 		r->stage = false;
 }

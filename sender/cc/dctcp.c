@@ -93,7 +93,7 @@ static void dctcp_on_loss(
 	double cut = counted ? d->marks.alpha / 2 : 0.5;
 
 	d->echoed = counted;
-	reno_on_loss(&d->reno, out->cwnd_segs * (1 - cut), out);
+	reno_on_loss(&d->reno, reno_less(&d->reno, cut, out), out);
 }
 
 static void dctcp_on_rto(

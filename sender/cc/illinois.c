@@ -58,6 +58,7 @@ struct illinois {
 	uint64_t round_ns; // segments sent from here on end the round trip
 	double da_ns; // of the last round trip
 	uint32_t samples; // of this round trip
+	uint32_t grown; // whole windows: segments acknowledged since it grew
 	uint32_t low; // round trips at or below d1, since one was above it
 	bool above; // da was above d1
 };
@@ -122,6 +123,22 @@ static void end_round(struct illinois *s, double cwnd_segs) {
 	s->beta = beta_of(s->da_ns, dm);
 }
 
+// Linux's window is whole segments, and grows by one once alpha times what has been acknowledged since is a window.
+static void grow(struct illinois *s, double acked, struct cc_out *out) {
+	double whole = floor(out->cwnd_segs), delta;
+
+	if (!s->reno.whole) {
+		out->cwnd_segs += s->alpha * acked / out->cwnd_segs;
+		return;
+	}
+	s->grown += (uint32_t)acked;
+	delta = floor(s->alpha * s->grown);
+	if (delta < whole)
+		return;
+	out->cwnd_segs = whole + floor(delta / whole);
+	s->grown = 0;
+}
+
 static void illinois_on_ack(
 	void *state, const void *config, const struct cc_ack *ack, struct cc_out *out) {
 	const struct config *cfg = config;
@@ -143,8 +160,7 @@ static void illinois_on_ack(
 		bool avoidance = out->cwnd_segs >= r->ssthresh_segs;
 		double acked = reno_slow_start(r, &cfg->slow_start, ack->acked_segs, out);
 
-		out->cwnd_segs +=
-			s->alpha * (avoidance ? ack->passed_segs : acked) / out->cwnd_segs;
+		grow(s, avoidance ? ack->passed_segs : acked, out);
 	}
 	r->slow_start = out->cwnd_segs < r->ssthresh_segs;
 }
@@ -153,14 +169,16 @@ static void illinois_on_loss(
 	void *state, const void *config, const struct cc_loss *loss, struct cc_out *out) {
 	struct illinois *s = state;
 
-	reno_on_loss(&s->reno, (1 - s->beta) * out->cwnd_segs, out);
+	reno_on_loss(&s->reno, reno_less(&s->reno, s->beta, out), out);
+	s->grown = 0;
 }
 
 static void illinois_on_rto(
 	void *state, const void *config, const struct cc_loss *loss, struct cc_out *out) {
 	struct illinois *s = state;
 
-	reno_on_rto(&s->reno, (1 - s->beta) * out->cwnd_segs, loss, out);
+	reno_on_rto(&s->reno, reno_less(&s->reno, s->beta, out), loss, out);
+	s->grown = 0;
 	s->alpha = ALPHA_BASE;
 	s->beta = BETA_MAX;
 	s->above = false;

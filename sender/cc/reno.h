@@ -7,8 +7,13 @@
 //	loss or ECN echo:             cwnd = ssthresh = what the algorithm says    once per window
 //	timeout:                      ssthresh likewise, cwnd = 1
 //	spurious loss:                cwnd and ssthresh as before, if that is more (RFC 4015)
+//
+// In a kernel that counts in ticks windows are whole segments, too: what a reduction leaves is rounded down, and of the
+// segment that avoidance grows by the part that has been acknowledged is forgotten then (tcp_cong_avoid_ai of Linux).
 #pragma once
 #include "sender/cc/slow_start.h"
+
+#include <math.h>
 
 struct reno {
 	double ssthresh_segs;
@@ -16,6 +21,7 @@ struct reno {
 	bool episode; // reduced already; ends with fast recovery
 	bool timeout; // until the slow start after it is over
 	bool slow_start; // as of the last call, for reno_mode()
+	bool whole; // windows are whole segments; a fraction of cwnd is progress to the next
 };
 
 enum reno_mode { RENO_SLOW_START, RENO_AVOIDANCE, RENO_RECOVERY, RENO_TIMEOUT };
@@ -28,6 +34,7 @@ static inline void reno_init(struct reno *r, const struct slow_start *s, struct 
 
 // To be called for each ACK: whether the window may grow by it.
 static inline bool reno_may_grow(struct reno *r, const struct cc_ack *ack) {
+	r->whole = ack->tick_ns > 0;
 	if (!ack->in_recovery)
 		r->episode = false;
 	return ack->in_sequence && ack->cwnd_limited && !ack->in_recovery;
@@ -47,12 +54,32 @@ static inline double reno_slow_start(
 	return acked;
 }
 
+// Congestion avoidance for `acked` segments.
+static inline void reno_avoid(const struct reno *r, double acked, struct cc_out *out) {
+	double whole = floor(out->cwnd_segs), grown, more;
+
+	if (!r->whole) {
+		out->cwnd_segs += acked / out->cwnd_segs;
+		return;
+	}
+	grown = round((out->cwnd_segs - whole) * whole) + acked;
+	more = floor(grown / whole);
+	out->cwnd_segs = whole + more + (grown - more * whole) / (whole + more);
+}
+
+// What a reduction by `part` leaves of the window.
+static inline double reno_less(const struct reno *r, double part, const struct cc_out *out) {
+	double whole = floor(out->cwnd_segs);
+
+	return r->whole ? whole - floor(whole * part) : out->cwnd_segs * (1 - part);
+}
+
 static inline void reno_on_ack(
 	struct reno *r, const struct slow_start *s, const struct cc_ack *ack, struct cc_out *out) {
 	if (reno_may_grow(r, ack)) {
 		double acked = reno_slow_start(r, s, ack->acked_segs, out);
 
-		out->cwnd_segs += acked / out->cwnd_segs;
+		reno_avoid(r, acked, out);
 	}
 	r->slow_start = out->cwnd_segs < r->ssthresh_segs;
 }
@@ -61,6 +88,8 @@ static inline void reno_on_ack(
 static inline void reno_lower(struct reno *r, double segs, const struct cc_out *out) {
 	r->prior_cwnd_segs = out->cwnd_segs;
 	r->prior_ssthresh_segs = r->ssthresh_segs;
+	if (r->whole)
+		segs = floor(segs);
 	r->ssthresh_segs = segs > SSTHRESH_MIN_SEGS ? segs : SSTHRESH_MIN_SEGS;
 }
 

@@ -158,7 +158,7 @@ static void grow(
 		if (enough ? end_round(v, cfg, may_grow, out) : may_grow) {
 			double left = reno_slow_start(r, &cfg->slow_start, ack->acked_segs, out);
 
-			out->cwnd_segs += left / out->cwnd_segs;
+			reno_avoid(r, left, out);
 		}
 		start_round(v, ack->now_ns);
 	} else if (may_grow && out->cwnd_segs < r->ssthresh_segs) {

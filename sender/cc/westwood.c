@@ -18,20 +18,32 @@
 //
 // Where we differ from Linux and the papers, and why
 //   - Linux halves as Reno at a loss and takes BWE RTTmin when the episode is over, even if that is more than the window
-//     before. Here the window moves to it at once (PRR), as in the papers, and never upwards.
-//   - Linux counts RTTs in whole ticks, rounded up: RTTmin, and with it the window, may be much too large.
+//     before: `falls: at_end`. By default the window moves to it at once (PRR), as in the papers, and never upwards.
+//   - Linux counts RTTs in whole ticks, rounded up, and so does a host with ticks (`hz`): RTTmin, and with it the window, is
+//     then too large.
 //   - A loss before the first sample halves the window, as Reno; Linux falls to two segments.
 //   - Segments are counted as they are acknowledged, cumulatively or by SACK; Linux guesses from duplicate ACKs.
-//   - Windows and rates are real numbers. L = 2, as newreno.c has it; Linux has no limit.
+//   - Windows and rates are real numbers, but in a host with ticks, where windows are whole segments. L = 2, as newreno.c has it; Linux has no limit.
+#include "common/base/f64.h"
+#include "common/base/jiffies.h"
 #include "sender/cc/reno.h"
+
+static const char *const falls_names[] = {"at_once", "at_end", NULL};
+enum falls { FALLS_AT_ONCE, FALLS_AT_END };
 
 struct config {
 	struct slow_start slow_start;
+	int falls;
 };
 
 static const struct param params[] = {
 	SLOW_START_INITIAL(struct config, slow_start),
 	SLOW_START_ABC_LIMIT(struct config, slow_start, "2", "RFC 3465"),
+	{.name = "falls",
+		.def = "at_once",
+		.help = "when a loss makes the window BWE RTTmin: at_once (paper), or at_end of the "
+			"episode, after half the window, and upwards too (Linux)",
+		PARAM_ENUM(struct config, falls, falls_names)},
 	SLOW_START_IDLE_RESTART(struct config, slow_start),
 	PARAM_END,
 };
@@ -47,6 +59,7 @@ struct westwood {
 	uint64_t rtt_ns, min_ns;
 	uint64_t acked_segs; // of the present sample
 	uint32_t mss_bytes;
+	bool falls; // to BWE RTTmin, when fast recovery is over
 };
 static_assert(sizeof(struct westwood) <= CC_STATE_MAX_BYTES, "state too large");
 RENO_FIRST(struct westwood);
@@ -61,18 +74,19 @@ static void westwood_init(void *state, const void *config, uint32_t mss_bytes, u
 }
 
 static void measure(struct westwood *w, const struct cc_ack *ack) {
-	uint64_t time_ns = ack->now_ns - w->start_ns;
+	uint64_t now_ns = jiffies_ns(ack->tick_ns, ack->now_ns), time_ns = now_ns - w->start_ns;
+	uint64_t least_ns = jiffies_ns(ack->tick_ns, SAMPLE_MIN_NS);
 
 	if (ack->rtt_ns > 0) {
-		w->rtt_ns = ack->rtt_ns;
-		w->min_ns = ack->rtt_ns < w->min_ns ? ack->rtt_ns : w->min_ns;
+		w->rtt_ns = jiffies_up_ns(ack->tick_ns, ack->rtt_ns);
+		w->min_ns = w->rtt_ns < w->min_ns ? w->rtt_ns : w->min_ns;
 	}
-	if (w->rtt_ns > 0 && time_ns > w->rtt_ns && time_ns > SAMPLE_MIN_NS) {
+	if (w->rtt_ns > 0 && time_ns > w->rtt_ns && time_ns > least_ns) {
 		double sample = (double)w->acked_segs * 1e9 / (double)time_ns;
 
 		w->low = w->bwe > 0 ? KEPT * w->low + (1 - KEPT) * sample : sample;
 		w->bwe = w->bwe > 0 ? KEPT * w->bwe + (1 - KEPT) * w->low : sample;
-		w->start_ns = ack->now_ns;
+		w->start_ns = now_ns;
 		w->acked_segs = 0;
 	}
 	w->acked_segs += ack->acked_segs;
@@ -84,20 +98,35 @@ static double bdp_segs(const struct westwood *w, const struct cc_out *out) {
 	return w->bwe * (double)w->min_ns * 1e-9;
 }
 
+static double whole(const struct westwood *w, double segs) {
+	return w->reno.whole ? floor(segs) : segs;
+}
+
 static void westwood_on_ack(
 	void *state, const void *config, const struct cc_ack *ack, struct cc_out *out) {
 	const struct config *cfg = config;
 	struct westwood *w = state;
 
 	measure(w, ack);
+	if (w->falls && !ack->in_recovery) {
+		w->falls = false;
+		w->reno.ssthresh_segs = max_f64(whole(w, bdp_segs(w, out)), SSTHRESH_MIN_SEGS);
+		out->cwnd_segs = w->reno.ssthresh_segs;
+	}
 	reno_on_ack(&w->reno, &cfg->slow_start, ack, out);
 }
 
 static void westwood_on_loss(
 	void *state, const void *config, const struct cc_loss *loss, struct cc_out *out) {
 	struct westwood *w = state;
+	const struct config *cfg = config;
 	double before = out->cwnd_segs;
 
+	if (cfg->falls == FALLS_AT_END) {
+		reno_on_loss(&w->reno, before / 2, out);
+		w->falls = true;
+		return;
+	}
 	reno_on_loss(&w->reno, bdp_segs(w, out), out);
 	out->cwnd_segs = before < out->cwnd_segs ? before : out->cwnd_segs;
 }
@@ -107,7 +136,16 @@ static void westwood_on_rto(
 	struct westwood *w = state;
 
 	reno_on_rto(&w->reno, bdp_segs(w, out), loss, out);
+	w->falls = false;
 	w->min_ns = NO_RTT;
+}
+
+static void westwood_on_spurious(
+	void *state, const void *config, uint64_t now_ns, struct cc_out *out) {
+	struct westwood *w = state;
+
+	reno_on_spurious(w, config, now_ns, out);
+	w->falls = false;
 }
 
 static void westwood_observe(const void *state, const void *config, float out[CC_OBSERVED]) {
@@ -135,7 +173,7 @@ const struct cc_ops cc_westwood = {
 	.on_ack = westwood_on_ack,
 	.on_loss = westwood_on_loss,
 	.on_rto = westwood_on_rto,
-	.on_spurious = reno_on_spurious,
+	.on_spurious = westwood_on_spurious,
 	.on_idle = reno_on_idle,
 	.observe = westwood_observe,
 	.mode = reno_mode,

@@ -6,6 +6,7 @@
 //
 // An episode lasts for one window: on_loss is called once, and recover is set to nxt (RFC 6582). In RECOVERY
 // the window of an algorithm with cc_ops.prr moves to its new value by proportional rate reduction (RFC 9937).
+#include "common/base/jiffies.h"
 #include "sender/host.h"
 #include "sender/tcp/flow.h"
 #include "sender/tcp/prr.h"
@@ -137,6 +138,11 @@ static uint64_t rate_interval_ns(const struct flow *f, const struct delivery *d)
 	return interval_ns < f->rtt.min_ns ? 0 : interval_ns;
 }
 
+// Linux's hosts let SACKs raise the window too, once a segment has been overtaken by more than three (tcp_may_raise_cwnd).
+static inline bool may_raise(const struct host *h, const struct flow *f, const struct delivery *d) {
+	return f->reordering > FLOW_DUP_THRESH && d->acked > 0 && flow_group(h, f)->tick_ns > 0;
+}
+
 static inline void notify_cc(struct host *h, struct flow *f, const struct delivery *d, bool ece,
 	uint32_t prior_inflight, uint64_t rtt_ns) {
 	const struct cc_ops *cc = cc_of(h, f);
@@ -144,6 +150,7 @@ static inline void notify_cc(struct host *h, struct flow *f, const struct delive
 		.now_ns = d->now_ns,
 		.rtt_ns = rtt_ns,
 		.srtt_ns = f->rtt.srtt_ns,
+		.tick_ns = flow_group(h, f)->tick_ns,
 		.rtt_min_ns = f->rtt.min_ns,
 		.sent_ns = d->newest_ns,
 		.cwnd_at_send = (double)d->newest_cwnd,
@@ -161,7 +168,7 @@ static inline void notify_cc(struct host *h, struct flow *f, const struct delive
 		.app_limited = d->app_limited,
 		.cwnd_limited = f->una <= f->cwnd_limited_nxt,
 		.host_paced = flow_group(h, f)->host_paced,
-		.in_sequence = d->advanced,
+		.in_sequence = d->advanced || may_raise(h, f, d),
 		.in_recovery = f->ca == FLOW_CA_RECOVERY,
 		.in_loss = f->ca == FLOW_CA_LOSS,
 	};
@@ -257,10 +264,11 @@ static void update_state(struct host *h, struct flow *f, const struct delivery *
 }
 
 // Sets the deadline of RACK's reordering timer after an ACK; the caller then calls flow_arm_rtx.
-static void set_reorder_timer(struct flow *f, uint64_t wait_ns, uint64_t now_ns) {
+static void set_reorder_timer(
+	const struct host *h, struct flow *f, uint64_t wait_ns, uint64_t now_ns) {
 	if (wait_ns > 0) {
 		f->rtx_kind = RTX_REO;
-		f->rtx_deadline_ns = now_ns + wait_ns;
+		f->rtx_deadline_ns = jiffies_wait_ns(flow_group(h, f)->tick_ns, now_ns, wait_ns);
 	} else if (f->rtx_kind == RTX_REO) {
 		f->rtx_kind = RTX_RTO;
 	}
@@ -277,7 +285,7 @@ void flow_reorder_timer(struct host *h, struct flow *f, uint64_t now_ns) {
 		notify_cc(h, f, &d, false, flow_inflight(f) + d.lost, 0);
 		set_window(h, f, &d);
 	}
-	set_reorder_timer(f, wait_ns, now_ns);
+	set_reorder_timer(h, f, wait_ns, now_ns);
 	flow_send(h, f, now_ns, now_ns);
 	flow_arm_rtx(h, f, now_ns);
 }
@@ -370,7 +378,7 @@ void flow_ack(struct host *h, struct flow *f, const struct seg *s, uint64_t now_
 		flow_end(h, f, FLOW_DONE, TEL_CLOSE, now_ns);
 		return;
 	}
-	set_reorder_timer(f, wait_ns, now_ns);
+	set_reorder_timer(h, f, wait_ns, now_ns);
 	flow_send(h, f, now_ns, now_ns);
 	flow_arm_rtx(h, f, now_ns);
 }

@@ -159,6 +159,7 @@ struct flow {
 	uint64_t retrans_head, retrans_tail; // in order of transmission; UINT64_MAX: empty
 	uint64_t dsack_round; // reo_wnd grows once per round: until una passes this
 	uint32_t reo_wnd_mult, reo_wnd_persist;
+	uint32_t reordering; // segments that overtook another, at most: Linux's tp->reordering
 	uint32_t prr_delivered, prr_flight;
 	// spurious.c: undo of the last episode's reduction.
 	uint64_t undo_from; // una at the episode's start; UNDO_NONE: no undo

@@ -61,6 +61,13 @@ void loss_retrans_unlink(struct flow *f, uint64_t index) {
 	}
 }
 
+// A segment that was never sent again has been overtaken.
+static void note_reordering(struct flow *f, uint64_t index, struct delivery *d) {
+	d->reordered = true;
+	if (d->prior_fack - index > f->reordering)
+		f->reordering = (uint32_t)(d->prior_fack - index);
+}
+
 // Marks a segment as delivered, by cumulative ACK or SACK: section 6.2 steps 2 and 3, and the choice of the newest
 // segment for the delivery rate.
 static void delivered(struct flow *f, uint64_t index, struct seg_rec *r, struct delivery *d) {
@@ -84,7 +91,7 @@ static void delivered(struct flow *f, uint64_t index, struct seg_rec *r, struct 
 		d->oldest_ns = sent_ns;
 	// Compared with fack before this ACK, because the blocks of one ACK are in no order.
 	if (index < d->prior_fack && (flags & SENT_EVER_RETRANS) == 0)
-		d->reordered = true;
+		note_reordering(f, index, d);
 	if (index >= f->fack)
 		f->fack = index + 1;
 	if (sent_ns > d->newest_ns || (sent_ns == d->newest_ns && index >= d->newest_seg)) {

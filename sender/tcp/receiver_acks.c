@@ -22,10 +22,11 @@
 //	             RTT and at most 1 ms, and 0.1 ms more (tcp_comp_sack_delay_ns, tcp_comp_sack_slack_ns,
 //	             tcp_comp_sack_nr)
 //
-// Where we differ, and why: times are not rounded to the kernel's ticks, which differ by its build. The RTO that
-// bounds the ATO is that of the handshake's sample, the only one a receiver takes. There is no ping-pong mode, which a
-// connection enters when it sends data itself; ours do not. The time of GRO begins with a flow's first segment, not
-// with the card's last interrupt, so that it does not depend on other flows.
+// Times of the ATO are in ticks if the host has them (`hz`), those of compressed SACKs never. Where we differ, and why: the
+// RTO that bounds the ATO is that of the handshake's sample, the only one a receiver takes. There is no ping-pong mode,
+// which a connection enters when it sends data itself; ours do not. The time of GRO begins with a flow's first segment,
+// not with the card's last interrupt, so that it does not depend on other flows.
+#include "common/base/jiffies.h"
 #include "common/base/mem.h"
 #include "sender/host.h"
 #include "sender/tcp/receiver.h"
@@ -90,21 +91,22 @@ static void more_quick(struct receiver *r, uint32_t max) {
 }
 
 // Data has arrived: adapts the ATO (tcp_event_data_recv).
-static void data_event(struct receiver *r, uint64_t now_ns) {
+static void data_event(struct receiver *r, uint64_t tick_ns, uint64_t now_ns) {
 	struct receiver_acks *a = r->acks;
-	uint64_t gap_ns = now_ns - a->data_ns;
+	uint64_t time_ns = jiffies_ns(tick_ns, now_ns), gap_ns = time_ns - a->data_ns;
+	uint64_t half_ns = jiffies_ns(tick_ns, a->ato_ns / 2);
 
 	if (a->ato_ns == 0) {
 		more_quick(r, QUICK_MAX);
 		a->ato_ns = ATO_MIN_NS;
 	} else if (gap_ns <= ATO_MIN_NS / 2) {
-		a->ato_ns = a->ato_ns / 2 + ATO_MIN_NS / 2;
+		a->ato_ns = half_ns + ATO_MIN_NS / 2;
 	} else if (gap_ns < a->ato_ns) {
-		a->ato_ns = time_min(a->ato_ns / 2 + gap_ns, rto_ns(r));
+		a->ato_ns = time_min(half_ns + gap_ns, rto_ns(r));
 	} else if (gap_ns > rto_ns(r)) {
 		more_quick(r, QUICK_MAX);
 	}
-	a->data_ns = now_ns;
+	a->data_ns = time_ns;
 }
 
 static void arm(struct host *h, struct receiver *r) {
@@ -126,15 +128,17 @@ static void expect_reading(struct host *h, struct receiver *r, uint64_t now_ns) 
 // tcp_send_delayed_ack.
 static void delay(struct host *h, struct receiver *r, uint64_t now_ns) {
 	uint64_t ato_ns = r->acks->ato_ns, max_ns = ATO_MAX_NS;
+	uint64_t tick_ns = receiver_group(h, r)->tick_ns, soon_ns;
 
 	if (r->acks->rtt_ns > 0)
 		max_ns = time_min(max_ns, time_max(r->acks->rtt_ns, ATO_MIN_NS));
 	ato_ns = time_min(ato_ns, max_ns);
-	if (r->delack_ns != NEVER_NS && r->delack_ns <= now_ns + ato_ns / 4) {
+	soon_ns = jiffies_timer_ns(tick_ns, now_ns, jiffies_ns(tick_ns, ato_ns / 4));
+	if (r->delack_ns != NEVER_NS && r->delack_ns <= soon_ns) {
 		receiver_send_ack(h, r, now_ns);
 		return;
 	}
-	r->delack_ns = time_min(r->delack_ns, now_ns + ato_ns);
+	r->delack_ns = time_min(r->delack_ns, jiffies_timer_ns(tick_ns, now_ns, ato_ns));
 	r->acks->compressed = false;
 	arm(h, r);
 }
@@ -167,7 +171,7 @@ static bool compress(struct host *h, struct receiver *r, uint64_t now_ns) {
 
 static void ack_linux(
 	struct host *h, struct receiver *r, bool now, bool pushed, bool repeated, uint64_t now_ns) {
-	data_event(r, now_ns);
+	data_event(r, receiver_group(h, r)->tick_ns, now_ns);
 	if (r->acks->grew)
 		r->acks->quick |= 1;
 	r->acks->grew = false;

@@ -119,7 +119,10 @@ void receiver_window_data(
 	if (g->rmem == 0)
 		return;
 	measure_rtt(r, s, now_ns);
-	most = min_u64(w->space - s->len, room(r)); // the segment itself is not yet read
+	// The segment itself is not yet read. One beyond a hole is charged after this question (tcp_data_queue_ofo).
+	most = seq_diff(s->seq, receiver_seq(r, r->rcv_nxt)) > 0
+		? min_u64(w->space, room(r) + s->len)
+		: min_u64(w->space - s->len, room(r));
 	if (most > w->advertise) {
 		w->advertise = min_u64(most, w->advertise + 2 * (uint64_t)s->len);
 		r->acks->grew = true;

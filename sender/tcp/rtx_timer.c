@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The one timer of a sending connection that waits for ACKs: the retransmission timeout (RFC 6298), the tail
 // loss probe and RACK's wait for reordering (RFC 8985), probes of a closed window (RFC 9293 section 3.8.6.1).
+#include "common/base/jiffies.h"
 #include "sender/host.h"
 #include "sender/tcp/flow.h"
 
@@ -29,21 +30,29 @@ void flow_arm_rtx(struct host *h, struct flow *f, uint64_t now_ns) {
 		f->rtx_base_ns = now_ns;
 	if (f->state == FLOW_SYN_SENT) {
 		f->rtx_kind = RTX_RTO;
-		f->rtx_deadline_ns = now_ns + handshake_timeout_ns(h, f, rto);
+		f->rtx_deadline_ns =
+			jiffies_timer_ns(g->tick_ns, now_ns, handshake_timeout_ns(h, f, rto));
 	} else if (f->una == f->nxt) {
 		// Data waits, and neither an ACK nor the pacer will send it: the peer's window is closed.
 		bool closed = flow_unsent(f) && !f->pace.armed;
 
 		f->rtx_kind = closed ? RTX_PERSIST : RTX_NONE;
-		f->rtx_deadline_ns = closed ? now_ns + backed_off_ns(g, f, f->probes) : NEVER_NS;
+		f->rtx_deadline_ns = closed
+			? jiffies_timer_ns(g->tick_ns, now_ns, backed_off_ns(g, f, f->probes))
+			: NEVER_NS;
 	} else if (f->rtx_kind != RTX_REO) {
 		f->rtx_kind = RTX_RTO;
-		f->rtx_deadline_ns = f->rtx_base_ns + rto;
+		f->rtx_deadline_ns = jiffies_timer_ns(g->tick_ns, f->rtx_base_ns, rto);
 		if (g->tlp && f->sack_ok && f->ca == FLOW_CA_OPEN && f->sacked == 0
 			&& f->tlp_end == 0 && f->backoff == 0 && f->rtt.srtt_ns > 0) {
 			// Counted from the next pacing slot, as in Linux (tcp_pacing_delay).
-			uint64_t pto = time_max(now_ns, f->next_send_ns) + 2 * f->rtt.srtt_ns
-				+ (f->nxt - f->una == 1 ? TLP_MAX_ACK_DELAY_NS : 0);
+			uint64_t pto = 2 * f->rtt.srtt_ns;
+
+			if (f->nxt - f->una == 1)
+				pto += TLP_MAX_ACK_DELAY_NS;
+			else if (g->tick_ns > 0)
+				pto += JIFFIES_TIMEOUT_MIN_NS;
+			pto = jiffies_timer_ns(g->tick_ns, time_max(now_ns, f->next_send_ns), pto);
 
 			// The probe replaces the timeout and is never later.
 			f->rtx_kind = RTX_TLP;

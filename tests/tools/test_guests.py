@@ -75,6 +75,18 @@ def test_every_linux_control_and_time_travel_are_asked_for():
         assert f"CONFIG_{name}=y" in options.splitlines()
 
 
+def test_guests_have_debians_ticks(tmp_path):
+    """250 per second, as CONFIG_HZ of Debian's kernels; User Mode Linux fixes 100."""
+    assert "CONFIG_HZ_250=y" in build.plain_options().splitlines()
+    kconfig = tmp_path / build.TICKS_FILE
+    kconfig.parent.mkdir(parents=True)
+    kconfig.write_text(f"config A\n\tbool\n\n{build.TICKS_FIXED}\nconfig B\n\tbool\n")
+    build.free_ticks(tmp_path)
+    assert kconfig.read_text().split("\n\n")[1] == 'source "kernel/Kconfig.hz"'
+    with pytest.raises(UserError, match="does not fix its ticks"):
+        build.free_ticks(tmp_path)
+
+
 def test_another_source_option_or_compiler_is_another_kernel(monkeypatch, tmp_path):
     monkeypatch.setattr(build, "compiler", lambda: "gcc 12")
     first = build.identify("linux-source-6.12", "6.12.1-1")

@@ -57,7 +57,8 @@ START_TEST(a_loss_never_raises_the_window) {
 	const struct cc_ops *cc = cc_find("westwood");
 
 	link_flow(l)->out.cwnd_segs = 5;
-	cc->on_loss(link_flow(l)->cc_state, NULL, &loss, &link_flow(l)->out);
+	cc->on_loss(
+		link_flow(l)->cc_state, l->groups.group[0].cc_config, &loss, &link_flow(l)->out);
 	OBSERVED_EQ(l, SSTHRESH, 10.1796875);
 	CWND_EQ(l, 5);
 	link_close(l);

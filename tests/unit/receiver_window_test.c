@@ -230,7 +230,29 @@ START_TEST(the_buffer_has_a_bound) {
 }
 END_TEST
 
-TEST_MAIN(a_window_closes_and_opens, less_than_a_segment_is_no_window, a_closed_window_is_probed,
+// tcp_data_queue_ofo asks whether the window may grow before it charges the segment: the first one beyond a hole does
+// not find itself in the buffer, is a reason for a quick ACK, and so four duplicate ACKs are sent before SACKs are
+// compressed, as in Linux's captures.
+START_TEST(the_first_segment_beyond_a_hole_lets_the_window_grow) {
+	struct link *l = RCV("acks: linux, rmem: 6MiB");
+	uint64_t acks, t_ns = FIRST;
+
+	syn(l, 0, ALL_OPTIONS, 0, 0);
+	for (uint64_t i = 0; i < 60; i++)
+		feed_seg(l, i, t_ns += 100 * US);
+	acks = l->acks_count;
+	for (uint64_t i = 0; i < 4; i++) {
+		feed_seg(l, 61 + i, t_ns += 100 * US);
+		expect(l, &acks, 1, 60 * LEN);
+	}
+	feed_seg(l, 65, t_ns += 100 * US);
+	expect(l, &acks, 0, 0);
+	link_close(l);
+}
+END_TEST
+
+TEST_MAIN(the_first_segment_beyond_a_hole_lets_the_window_grow, a_window_closes_and_opens,
+	less_than_a_segment_is_no_window, a_closed_window_is_probed,
 	the_buffer_grows_by_linuxs_formula, the_window_grows_from_the_first_segment_on,
 	a_shorter_round_trip_counts_at_once, a_growing_window_is_told_at_once,
 	no_update_without_a_larger_window, segments_behind_a_hole_use_the_buffer,

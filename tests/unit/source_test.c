@@ -26,7 +26,7 @@ static int read_group(struct read_source *s, const char *source, struct err *err
 
 	memset(s, 0, sizeof(*s));
 	snprintf(text, sizeof(text), "flows: [{%scount: 8, source: %s}]",
-		strstr(source, "linux") == NULL ? "cc: fixed, " : "", source);
+		strstr(source, "stack:") == NULL ? "cc: fixed, " : "", source);
 	s->config = config_parse("test", text, strlen(text), err);
 	ck_assert_ptr_nonnull(s->config);
 	int rc = groups_init(&s->groups, config_get(config_root(s->config), "flows"), err);

@@ -71,6 +71,10 @@ WHOLE = (
     *("kernel", "lib", "mm", "net", "rust", "scripts", "security", "usr", "virt", "tools/include"),
     *(f"drivers/{name}" for name in ("base", "char", "input", "pps", "ptp", "tty", "virtio")),
 )
+# User Mode Linux has 100 ticks per second whatever is asked for. It gets every machine's choice.
+TICKS_FILE = "arch/um/Kconfig"
+TICKS_FIXED = "config HZ\n\tint\n\tdefault 100\n"
+TICKS_CHOSEN = 'source "kernel/Kconfig.hz"\n'
 ALSO = re.compile(r"(.*/)?(Kconfig|Makefile|Kbuild)[^/]*|drivers/net/[^/]+|[^/]+")
 
 Progress = Callable[[str, int, int], None]
@@ -250,6 +254,15 @@ def unpack(deb: Path, package: str, tree: Path, progress: Progress) -> None:
         raise UserError(f"guests: {deb.name} holds no kernel source", 1)
 
 
+def free_ticks(tree: Path) -> None:
+    """Makes CONFIG_HZ an option of User Mode Linux, as it is one of every other machine."""
+    kconfig = tree / TICKS_FILE
+    text = kconfig.read_text(encoding="utf-8")
+    if TICKS_FIXED not in text:
+        raise UserError(f"guests: {TICKS_FILE} of this kernel source does not fix its ticks", 1)
+    kconfig.write_text(text.replace(TICKS_FIXED, TICKS_CHOSEN), encoding="utf-8")
+
+
 def merge_options(objects: Path) -> None:
     """Appends our options to .config: of two lines the last counts."""
     config = objects / ".config"
@@ -360,6 +373,7 @@ def build(progress: Progress) -> tuple[Kernel, bool]:
             progress("downloading", 0, 0)
             deb = download(package, version, work)
             unpack(deb, package, work / "tree", progress)
+            free_ticks(work / "tree")
             deb.unlink()
             release = compile_(work / "tree", work / "objects", progress)
             kernel = Kernel(**{**asdict(kernel), "release": release})

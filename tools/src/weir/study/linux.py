@@ -38,13 +38,13 @@ FLOWS_OF_MIX = 2  # of each control
 # Controls by the kernel's names, and ours with what makes them the kernel's. What ours are called
 # in figures is their own name.
 OURS = {
-    "reno": "newreno",
-    "cubic": "{cubic: {reno_alpha: constant, slow_start: hystart}}",
+    "reno": "{newreno: {abc_limit: 0}}",
+    "cubic": "{cubic: {reno_alpha: constant, slow_start: hystart, abc_limit: 0}}",
     "bbr": "bbr",
-    "vegas": "vegas",
-    "dctcp": "dctcp",
-    "westwood": "westwood",
-    "illinois": "illinois",
+    "vegas": "{vegas: {abc_limit: 0}}",
+    "dctcp": "{dctcp: {abc_limit: 0}}",
+    "westwood": "{westwood: {falls: at_end, abc_limit: 0}}",
+    "illinois": "{illinois: {abc_limit: 0}}",
     "copa": "copa",
 }
 HYSTART_PP = "{cubic: {reno_alpha: constant}}"  # our default slow start
@@ -68,8 +68,9 @@ MIXES = (
 )
 QUEUES = ("fifo", "codel")
 
-# Guests as large as small servers, and buffers that hold no flow back.
-HOST = "host: linux, rmem: 32MiB"
+# Guests as large as small servers, and buffers that hold no flow back. Their cards interrupt for
+# each frame, so that GRO has nothing to collect at these rates.
+HOST = "host: linux, gro: 0s, rmem: 32MiB"
 MEMORY = "512MB"
 SYSCTL = 'tcp_rmem: "4096 131072 33554432", tcp_wmem: "4096 16384 33554432"'
 
