@@ -343,10 +343,12 @@ static uint32_t flows_end(const struct host *h, uint32_t first, uint32_t n) {
 uint32_t host_measure_some(struct host *h, uint32_t first, uint32_t n, uint64_t now_ns) {
 	uint32_t end = flows_end(h, first, n);
 
-	if (first == 0)
+	if (first == 0) {
 		h->measure_ns = now_ns;
-	else
+		workloads_measure(h);
+	} else {
 		h->measure_ns += (now_ns - h->measure_ns) * (end - first) / end;
+	}
 	for (uint32_t i = first; i < end; i++) {
 		struct flow *f = &h->flow[i];
 

@@ -120,10 +120,6 @@ uint32_t host_interval_some(struct host *h, uint32_t first, uint32_t n, uint64_t
 			&& c->rtt_samples == o->rtt_samples && c->lost_segs == o->lost_segs
 			&& c->drops == o->drops && c->cwnd_reductions == o->cwnd_reductions;
 		uint64_t samples = c->rtt_samples - o->rtt_samples;
-		uint64_t drops = time_min(c->drops - o->drops, UINT16_MAX - 1),
-			 counted = o->drops + drops;
-		uint32_t reductions = c->cwnd_reductions - o->cwnd_reductions;
-		uint32_t reduced = reductions < UINT16_MAX ? reductions : UINT16_MAX - 1;
 		struct tel_interval *r;
 
 		if (quiet || h->env.tel_interval == NULL
@@ -134,26 +130,23 @@ uint32_t host_interval_some(struct host *h, uint32_t first, uint32_t n, uint64_t
 			.acked_bytes = c->acked_bytes - o->acked_bytes,
 			.delivered_bytes = delivered - f->interval_delivered_bytes,
 			.flow_id = f->id,
-			.sent_segs = (uint32_t)(c->sent_segs - o->sent_segs),
-			.retransmits = (uint32_t)(c->retransmits - o->retransmits),
-			.lost_segs = ours ? (uint32_t)(c->lost_segs - o->lost_segs)
-					  : TEL_UNKNOWN(uint32_t),
-			.rtt_samples = (uint32_t)samples,
+			.sent_segs = c->sent_segs - o->sent_segs,
+			.retransmits = c->retransmits - o->retransmits,
+			.lost_segs = ours ? c->lost_segs - o->lost_segs : TEL_UNKNOWN(uint64_t),
+			.drops = h->env.virtual_time ? c->drops - o->drops : TEL_UNKNOWN(uint64_t),
+			.rtt_samples = samples,
 			.rtt_mean_ns = samples == 0 ? 0 : (c->rtt_sum_ns - o->rtt_sum_ns) / samples,
 			.rtt_max_ns = f->interval_rtt_max_ns,
 			.cwnd_segs = (float)f->out.cwnd_segs,
 			.pacing_bps = (float)f->out.pacing_bps,
 			.inflight_segs = flow_inflight(f),
 			.group = f->group,
-			.cwnd_reductions = ours ? (uint16_t)reduced : TEL_UNKNOWN(uint16_t),
+			.cwnd_reductions = ours ? c->cwnd_reductions - o->cwnd_reductions
+						: TEL_UNKNOWN(uint32_t),
 			.state = f->ca,
 			.cc_state = f->state == FLOW_OPEN ? f->cc_mode : 0,
-			.drops = h->env.virtual_time ? (uint16_t)drops : TEL_UNKNOWN(uint16_t),
 		};
-		reduced += f->at_interval.cwnd_reductions;
 		f->at_interval = *c;
-		f->at_interval.cwnd_reductions = reduced;
-		f->at_interval.drops = counted; // the rest is the next record's
 		f->interval_rtt_max_ns = 0;
 		f->interval_delivered_bytes = delivered;
 	}

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-// Jain's index (sum x)^2 / (n sum x^2) over flows; NaN when all are zero.
+// Jain's index (sum x)^2 / (n sum x^2) over flows that have begun; NaN when all are zero.
 struct jain {
 	double sum, squares;
 	uint64_t n;
@@ -38,6 +38,8 @@ static void sum_flow(struct group_sum *s, struct jain *all, const struct flow *f
 	s->c.ce_segs += c->ce_segs - o->ce_segs;
 	s->c.spurious_timeouts += c->spurious_timeouts - o->spurious_timeouts;
 	s->c.spurious_recoveries += c->spurious_recoveries - o->spurious_recoveries;
+	if (f->state == FLOW_WAITING)
+		return; // one that has not begun is no unfairness
 	s->jain.sum += bps;
 	s->jain.squares += bps * bps;
 	s->jain.n++;

@@ -55,7 +55,7 @@ struct workload {
 struct workload_count {
 	uint64_t begun, finished, failed, skipped;
 	uint64_t waited; // of those begun: for a free flow
-	struct hist completion; // of finished ones that began after the warm-up, in ns
+	struct hist completion; // of finished ones that began since workloads_measure, in ns
 	double slowdown_sum;
 	uint64_t slowdowns;
 	struct probe *probe; // of its flows on this host; NULL: its source does not probe
@@ -73,6 +73,9 @@ struct workloads {
 
 struct host;
 
+// The warm-up has ended: completion times and probes count from now on. What has begun, and what became of it, is an account
+// of the whole run.
+void workloads_measure(struct host *h);
 // Flows of the group on one host.
 uint32_t workload_flows(const struct group *g, uint32_t shard_id, uint32_t shards);
 // Bytes that workloads_init allocates.

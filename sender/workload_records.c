@@ -44,6 +44,20 @@ void workload_record(struct host *h, uint16_t group, const struct flow *f,
 	};
 }
 
+void workloads_measure(struct host *h) {
+	for (uint32_t g = 0; g < h->groups->count; g++) {
+		struct workload_count *c = h->workloads.group[g];
+
+		if (c == NULL)
+			continue;
+		hist_reset(&c->completion);
+		c->slowdown_sum = 0;
+		c->slowdowns = 0;
+		for (uint32_t i = 0; i < c->probes; i++)
+			c->probe[i].count = 0;
+	}
+}
+
 // The same figures of all hosts.
 static void add_counts(struct workload_count *sum, const struct host *h, uint32_t g,
 	uint64_t *waiting, uint64_t now_ns) {

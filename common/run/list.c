@@ -2,6 +2,7 @@
 #include "common/run/list.h"
 
 #include "common/run/columns.h"
+#include "common/run/list_parts.h"
 
 #include <errno.h>
 #include <math.h>
@@ -44,6 +45,7 @@ static const struct {
 	{"run", "section of the config"},
 	{"live", "section of the config"},
 	{"stream", "telemetry stream"},
+	{"number", "number of a summary or a report"},
 };
 
 static const char *words_of(const char *kind) {
@@ -163,9 +165,7 @@ static void json_table(struct json *j, const struct param *table) {
 		json_param(j, p);
 }
 
-// An entry's object, which the caller ends.
-static void json_entry(
-	struct run_list *l, const char *kind, const char *name, const char *summary) {
+void list_json_entry(struct run_list *l, const char *kind, const char *name, const char *summary) {
 	bool other = l->kind == NULL || strcmp(l->kind, kind) != 0;
 	struct json *j = &l->json;
 
@@ -182,7 +182,7 @@ static void json_entry(
 static void list_json(struct run_list *l, const struct run_listed *e) {
 	struct json *j = &l->json;
 
-	json_entry(l, e->kind, e->name, e->summary);
+	list_json_entry(l, e->kind, e->name, e->summary);
 	if (e->alias != NULL)
 		json_text(j, "alias", e->alias);
 	if (e->reference != NULL)
@@ -250,7 +250,7 @@ static void list_rows(struct run_list *l, const struct run_listed *e) {
 	observed_row(l->out, e);
 }
 
-static void page_head(
+void list_page_head(
 	FILE *out, const char *kind, const char *name, const char *summary, const char *reference) {
 	int used = fprintf(out, "%s: ", name);
 
@@ -266,7 +266,7 @@ static bool has_rows(const struct param *table) {
 }
 
 static void list_page(FILE *out, const struct run_listed *e) {
-	page_head(out, e->kind, e->name, e->summary, e->reference);
+	list_page_head(out, e->kind, e->name, e->summary, e->reference);
 	if (has_rows(e->params) || e->also[0] != NULL)
 		fputs("  parameter          default        range; below, its meaning\n", out);
 	else
@@ -279,8 +279,6 @@ static void list_page(FILE *out, const struct run_listed *e) {
 	observed_row(out, e);
 }
 
-enum asked { ASKED_NOT, ASKED_KIND, ASKED_NAME };
-
 static void note_nearest(struct run_list *l, const char *name) {
 	const char *best = NULL;
 
@@ -289,7 +287,8 @@ static void note_nearest(struct run_list *l, const char *name) {
 		snprintf(l->nearest, sizeof(l->nearest), "%s", best);
 }
 
-static enum asked asked(struct run_list *l, const char *kind, const char *name, const char *alias) {
+enum list_asked list_asked(
+	struct run_list *l, const char *kind, const char *name, const char *alias) {
 	if (l->asked == NULL || l->asked[0] == '\0' || strcasecmp(l->asked, kind) == 0)
 		return ASKED_KIND;
 	if (strcasecmp(l->asked, name) == 0 || (alias != NULL && strcasecmp(l->asked, alias) == 0))
@@ -300,7 +299,7 @@ static enum asked asked(struct run_list *l, const char *kind, const char *name, 
 }
 
 void run_list_entry(struct run_list *l, const struct run_listed *e) {
-	enum asked how = asked(l, e->kind, e->name, e->alias);
+	enum list_asked how = list_asked(l, e->kind, e->name, e->alias);
 
 	if (how == ASKED_NOT)
 		return;
@@ -341,74 +340,13 @@ void run_list_live(struct run_list *l) {
 			.also = {live_also}});
 }
 
-static void stream_json(struct run_list *l, enum tel_stream s) {
-	struct json *j = &l->json;
-
-	json_entry(l, "stream", tel_stream_name(s), tel_stream_summary(s));
-	json_object(j, "fields");
-	for (size_t i = 0; i < tel_field_count(s); i++) {
-		const struct tel_field *f = tel_field(s, i);
-
-		json_object(j, f->name);
-		json_text(j, "dtype", f->dtype);
-		json_text(j, "unit", f->unit);
-		json_text(j, "meaning", f->meaning);
-		if (tel_field_values(f) != NULL)
-			json_object(j, "values");
-		for (const struct tel_value *v = tel_field_values(f); v != NULL && v->name != NULL;
-			v++)
-			json_u64(j, v->name, v->number);
-		if (tel_field_values(f) != NULL)
-			json_close(j, '}');
-		json_close(j, '}');
-	}
-	json_close(j, '}');
-	json_close(j, '}');
-}
-
-static void stream_page(FILE *out, enum tel_stream s) {
-	page_head(out, "stream", tel_stream_name(s), tel_stream_summary(s), NULL);
-	fputs("  field                type   unit; below, its meaning\n", out);
-	for (size_t i = 0; i < tel_field_count(s); i++) {
-		const struct tel_field *f = tel_field(s, i);
-		const struct tel_value *values = tel_field_values(f);
-		char text[4096];
-		size_t used = (size_t)snprintf(text, sizeof(text), "%s", f->meaning);
-
-		fprintf(out, "  %-20s %-6s %s\n%*s", f->name, f->dtype,
-			values != NULL ? "" : f->unit, 6, "");
-		for (const struct tel_value *v = values;
-			v != NULL && v->name != NULL && used < sizeof(text); v++)
-			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%u %s",
-				v == values ? ": " : ", ", v->number, v->name);
-		columns_text(out, 6, 6, text);
-	}
-}
-
-void run_list_streams(struct run_list *l) {
-	for (enum tel_stream s = 0; s < TEL_STREAM_COUNT; s++) {
-		enum asked how = asked(l, "stream", tel_stream_name(s), NULL);
-
-		// A list of all that can be configured does not end with what is recorded.
-		if (how == ASKED_NOT || (!l->as_json && (l->asked == NULL || l->asked[0] == '\0')))
-			continue;
-		if (l->as_json)
-			stream_json(l, s);
-		else if (how == ASKED_KIND)
-			columns_named(l->out, 0, 12, tel_stream_name(s), tel_stream_summary(s));
-		else
-			stream_page(l->out, s);
-		l->kind = "stream";
-	}
-}
-
 void run_list_units(struct run_list *l) {
 	struct json *j = &l->json;
 
-	if (!l->as_json || asked(l, "unit", "unit", NULL) == ASKED_NOT)
+	if (!l->as_json || list_asked(l, "unit", "unit", NULL) == ASKED_NOT)
 		return;
 	for (enum unit u = UNIT_NONE; u <= UNIT_RATIO; u++) {
-		json_entry(l, "unit", unit_json[u], unit_example(u));
+		list_json_entry(l, "unit", unit_json[u], unit_example(u));
 		l->kind = "unit";
 		json_array(j, "suffixes");
 		for (size_t i = 0; unit_suffix(u, i) != NULL; i++)
@@ -416,7 +354,7 @@ void run_list_units(struct run_list *l) {
 		json_close(j, ']');
 		json_close(j, '}');
 	}
-	json_entry(l, "unit", "limit", PARAM_LIMIT_EXAMPLE);
+	list_json_entry(l, "unit", "limit", PARAM_LIMIT_EXAMPLE);
 	json_array(j, "suffixes");
 	for (size_t i = 0; param_limit_suffix(i) != NULL; i++)
 		json_text(j, NULL, param_limit_suffix(i));

@@ -43,6 +43,8 @@ void run_list_live(struct run_list *l);
 void run_list_live_section(struct run_list *l, const struct live_section *s, const char *summary);
 // The streams of telemetry with their fields.
 void run_list_streams(struct run_list *l);
+// The definitions of the numbers of summaries and reports (numbers.h).
+void run_list_numbers(struct run_list *l);
 // In JSON: the suffixes of each unit.
 void run_list_units(struct run_list *l);
 // -EINVAL and a sentence with the nearest name, or with `kinds`, those there are: nothing was shown.

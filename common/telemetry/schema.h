@@ -91,7 +91,7 @@
 		"time in the queue; depart: how late the packet left")                             \
 	F(uint64_t, "<u8", queue_bytes, "B", "backlog after the event")                            \
 	F(uint32_t, "<u4", flow_id, "", "flow")                                                    \
-	F(uint32_t, "<u4", pkt_id, "", "counts packets into the path")                             \
+	F(uint32_t, "<u4", pkt_id, "", "counts packets into the path, modulo 2^32")                \
 	F(uint16_t, "<u2", size_bytes, "B", "frame with FCS")                                      \
 	F(uint8_t, "|u1", event, "tel_packet_event", "what happened")                              \
 	F(uint8_t, "|u1", reason, "drop_reason", "why it was dropped")                             \
@@ -147,20 +147,18 @@
 		"payload newly acknowledged in the interval, in sequence or by SACK")              \
 	F(uint64_t, "<u8", rtt_mean_ns, "ns", "mean of the RTT samples")                           \
 	F(uint64_t, "<u8", rtt_max_ns, "ns", "largest of them")                                    \
-	F(uint32_t, "<u4", flow_id, "", "flow")                                                    \
-	F(uint32_t, "<u4", sent_segs, "segment", "data segments sent, retransmissions included")   \
-	F(uint32_t, "<u4", retransmits, "segment", "of these, retransmissions")                    \
-	N(uint32_t, "<u4", lost_segs, "segment",                                                   \
+	F(uint64_t, "<u8", sent_segs, "segment", "data segments sent, retransmissions included")   \
+	F(uint64_t, "<u8", retransmits, "segment", "of these, retransmissions")                    \
+	N(uint64_t, "<u8", lost_segs, "segment",                                                   \
 		"times one was declared lost, those taken back too")                               \
-	F(uint32_t, "<u4", rtt_samples, "", "RTT samples")                                         \
+	N(uint64_t, "<u8", drops, "packet", "data packets the forward path dropped")               \
+	F(uint64_t, "<u8", rtt_samples, "", "RTT samples")                                         \
+	F(uint32_t, "<u4", flow_id, "", "flow")                                                    \
 	F(float, "<f4", cwnd_segs, "segment", "congestion window at the end")                      \
 	F(float, "<f4", pacing_bps, "bit/s", "pacing rate at the end")                             \
 	F(uint32_t, "<u4", inflight_segs, "segment", "pipe at the end")                            \
+	N(uint32_t, "<u4", cwnd_reductions, "", "window reductions")                               \
 	F(uint16_t, "<u2", group, "", "flow group")                                                \
-	N(uint16_t, "<u2", cwnd_reductions, "",                                                    \
-		"window reductions; beyond 65534 in the next record")                              \
-	N(uint16_t, "<u2", drops, "packet",                                                        \
-		"data packets the forward path dropped; beyond 65534 in the next record")          \
 	F(uint8_t, "|u1", state, "tel_ca_state", "what it recovers from")                          \
 	F(uint8_t, "|u1", cc_state, "", "the algorithm's own")
 
@@ -171,10 +169,10 @@
 	F(uint64_t, "<u8", rate_bps, "bit/s", "configured rate at the end")                        \
 	F(uint64_t, "<u8", sojourn_mean_ns, "ns", "mean time in the queue")                        \
 	F(uint64_t, "<u8", sojourn_max_ns, "ns", "longest time in the queue")                      \
+	F(uint64_t, "<u8", out_pkts, "packet", "packets sent")                                     \
+	F(uint64_t, "<u8", drops, "packet", "dropped by the queue")                                \
+	F(uint64_t, "<u8", marks, "packet", "CE set by the queue")                                 \
 	F(uint32_t, "<u4", link, "", "index of the link in the summary")                           \
-	F(uint32_t, "<u4", out_pkts, "packet", "packets sent")                                     \
-	F(uint32_t, "<u4", drops, "packet", "dropped by the queue")                                \
-	F(uint32_t, "<u4", marks, "packet", "CE set by the queue")                                 \
 	F(uint32_t, "<u4", queue_pkts, "packet", "backlog at the end")                             \
 	F(uint32_t, "<u4", queue_max_pkts, "packet", "largest backlog")                            \
 	F(float, "<f4", queue_mean_pkts, "packet", "backlog averaged over time")                   \

@@ -225,6 +225,11 @@ static void observe(const struct lcore *l, struct watch_count *c) {
 	}
 }
 
+static void begin_interval_end(struct sender_lcore *s, uint64_t end_ns) {
+	s->interval_flow = 0;
+	atomic_store_explicit(&s->interval_end_ns, end_ns, memory_order_relaxed);
+}
+
 // Ends an interval at the time that the first lcore has set.
 static void end_interval(struct sender_lcore *s) {
 	uint64_t end_ns = s->lcore.now_ns;
@@ -235,13 +240,15 @@ static void end_interval(struct sender_lcore *s) {
 		return;
 	if (end_ns == s->interval_end_ns)
 		return;
-	s->interval_flow = 0;
-	atomic_store_explicit(&s->interval_end_ns, end_ns, memory_order_relaxed);
+	begin_interval_end(s, end_ns);
 }
 
 static void measure(struct lcore *l) {
 	struct sender_lcore *s = sender_lcore(l);
 
+	// An interval ends with the warm-up, unless one has just ended.
+	if (l->index == 0 && l->interval_ns > 0 && s->interval_flow == s->sender.flows)
+		begin_interval_end(s, l->now_ns);
 	s->measure_flow = 0;
 	for (uint32_t i = 0; i < l->ports; i++)
 		egress_measure(&s->port[i].egress);

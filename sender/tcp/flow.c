@@ -234,7 +234,7 @@ __attribute__((noinline)) static void record_retransmit(
 	}
 	r->flags |= SENT_EVER_RETRANS;
 	resent_add(&f->resent, flow_seq(f, index), flow_seq(f, index + 1));
-	f->count.retransmits++;
+	f->count.retransmits += index < f->data_segs;
 	f->rtx_end = max_u64(f->rtx_end, index + 1);
 }
 
@@ -264,7 +264,7 @@ static inline __attribute__((always_inline)) void transmit(struct host *h, struc
 	flow_header(f, &s, flow_seq(f, index) + acked, (uint16_t)(flow_len(f, index) - acked),
 		flags, now_ns);
 	f->prr_out++;
-	f->count.sent_segs++;
+	f->count.sent_segs += index < f->data_segs; // a FIN is no data
 	f->last_send_ns = now_ns;
 	h->count.data_tx_segs++;
 	h->count.tx_segs++;

@@ -60,7 +60,7 @@ struct host_timer {
 // four change with every ACK.
 struct flow_count {
 	uint64_t acked_bytes;
-	uint64_t sent_segs; // retransmissions included
+	uint64_t sent_segs; // with payload, retransmissions included; so are the next ones
 	uint64_t rtt_sum_ns;
 	uint64_t rtt_samples;
 	uint64_t retransmits;

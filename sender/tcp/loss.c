@@ -244,7 +244,7 @@ void loss_mark(struct flow *f, uint64_t index) {
 		f->lost++;
 	}
 	f->unsent_lost++;
-	f->count.lost_segs++;
+	f->count.lost_segs += index < f->data_segs;
 	if (index >= f->rtx_hint)
 		return;
 	if (f->relost >= f->relost_end)

@@ -39,6 +39,13 @@ def test_the_group_is_like_the_first_and_starts_in_the_middle(config):
     }
 
 
+def test_probes_begin_in_the_middle_of_what_is_measured(config):
+    """Those of the warm-up do not count: from 2 s to 3 s, the middle is at 2.5 s."""
+    config.write_text(config.read_text() + "warmup: 2s\n")
+    flows = json.loads(probe.override(config, probe.Probing(), None).removeprefix("flows="))
+    assert flows[1]["start"] == "2500000000ns"
+
+
 def test_options_are_parameters_of_the_source(config):
     options = probe.Probing("1s", 5, "4ms", 0.1, "2MB", "20ms", alone=True)
     (only,) = json.loads(probe.override(config, options, "9s").removeprefix("flows="))

@@ -121,6 +121,13 @@ def test_the_tables_of_disciplines_and_stages_are_those_of_the_registries(weir_s
     assert written == reference.markdown(tables.read())
 
 
+def test_the_page_of_numbers_is_the_list_of_definitions(weir_sim: Path) -> None:
+    """After a change of common/run/numbers.h: `tools/weir list --update tools/numbers.md`."""
+    page = (ROOT / "tools/numbers.md").read_text()
+    written = page.partition(reference.NUMBERS_BEGIN)[2].partition(reference.NUMBERS_END)[0]
+    assert written == reference.numbers(tables.read())
+
+
 def test_the_tables_lack_nothing(weir_sim: Path) -> None:
     """Each plug-in is there with its source, each parameter with its default, unit and range."""
     listed = tables.read()

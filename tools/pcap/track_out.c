@@ -104,8 +104,8 @@ static void put_interval(struct track *t, const struct track_snd *snd, const str
 		.cwnd_segs = (float)dir->sent.inflight_max_bytes / (float)mss,
 		.inflight_segs = (snd->nxt - snd->una + mss - 1) / mss,
 		.group = rare->group,
-		.drops = TEL_UNKNOWN(uint16_t),
-		.cwnd_reductions = (uint16_t)time_min(rare->interval.reductions, UINT16_MAX - 1),
+		.drops = TEL_UNKNOWN(uint64_t),
+		.cwnd_reductions = rare->interval.reductions,
 		.state = (snd->flags & DIR_LOSS) != 0	   ? TEL_CA_LOSS
 			: (snd->flags & DIR_RECOVERY) != 0 ? TEL_CA_RECOVERY
 							   : TEL_CA_OPEN,

@@ -46,9 +46,11 @@ static int list(const struct run_options *opt, struct err *err) {
 	plan_list(&l);
 	live_plan_list(&l);
 	run_list_streams(&l);
+	run_list_numbers(&l);
 	run_list_units(&l);
-	return run_list_end(
-		&l, "aqm, stage, path, cc, source, stack, base_rtt, flows, run, live, stream", err);
+	return run_list_end(&l,
+		"aqm, stage, path, cc, source, stack, base_rtt, flows, run, live, stream, number",
+		err);
 }
 
 static void print_progress(struct sim *s, double wall_s) {

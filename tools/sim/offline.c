@@ -287,6 +287,14 @@ static int feed(struct offline *o, struct arrivals *a, uint64_t *end_ns, struct 
 	return 0;
 }
 
+// As in sim.c.
+static void end_interval(struct offline *o) {
+	if (o->now_ns == o->interval_start_ns)
+		return;
+	paths_interval(&o->paths, &o->tel[TEL_STREAM_LINKS], &o->tel[TEL_STREAM_EVENTS], o->now_ns);
+	o->interval_start_ns = o->now_ns;
+}
+
 static void at_boundary(struct offline *o) {
 	uint64_t now_ns = o->now_ns;
 
@@ -296,12 +304,12 @@ static void at_boundary(struct offline *o) {
 	}
 	capture_flush(o->capture, now_ns);
 	if (now_ns == o->next_interval_ns) {
-		paths_interval(
-			&o->paths, &o->tel[TEL_STREAM_LINKS], &o->tel[TEL_STREAM_EVENTS], now_ns);
+		end_interval(o);
 		o->next_interval_ns += o->run->telemetry_interval_ns;
 	}
 	if (!o->measuring && now_ns >= o->run->warmup_ns) {
 		o->measuring = true;
+		end_interval(o);
 		paths_measure(&o->paths, now_ns);
 	}
 	if (now_ns >= schedule_next_ns(&o->schedule))
@@ -356,6 +364,7 @@ int offline_run(struct offline *o, uint64_t until_ns, struct err *err) {
 int offline_close(struct offline *o, struct err *err) {
 	int rc = 0;
 
+	end_interval(o);
 	for (uint32_t i = 0; i < o->paths.count; i++) {
 		path_end(&o->paths.path[i], o->now_ns);
 		free_drops(o, &o->paths.path[i]);

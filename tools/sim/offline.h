@@ -24,7 +24,7 @@ struct offline {
 	bool reads_headers; // a path does
 	struct tel tel[TEL_STREAM_COUNT];
 	uint64_t base_ns; // of the captures' time, when virtual time begins
-	uint64_t now_ns, next_interval_ns;
+	uint64_t now_ns, interval_start_ns, next_interval_ns;
 	uint64_t last_ns; // when the last packet left
 	bool measuring, ended;
 	double wall_s; // duration, filled in by main.c, which reads the clock

@@ -284,6 +284,18 @@ static void publish(struct sim *s) {
 		tel_publish(&s->tel[i]);
 }
 
+// Ends an interval, unless one ends there: with every telemetry.interval, with the warm-up and with the run, so that
+// each interval is of one of them.
+static void end_interval(struct sim *s) {
+	uint64_t now_ns = s->now_ns;
+
+	if (now_ns == s->interval_start_ns)
+		return;
+	host_interval(&s->sender, now_ns);
+	paths_interval(&s->paths, &s->tel[TEL_STREAM_LINKS], &s->tel[TEL_STREAM_EVENTS], now_ns);
+	s->interval_start_ns = now_ns;
+}
+
 static void at_boundary(struct sim *s) {
 	uint64_t now_ns = s->now_ns;
 
@@ -293,13 +305,12 @@ static void at_boundary(struct sim *s) {
 	}
 	capture_flush(s->capture, now_ns);
 	if (now_ns == s->next_interval_ns) {
-		host_interval(&s->sender, now_ns);
-		paths_interval(
-			&s->paths, &s->tel[TEL_STREAM_LINKS], &s->tel[TEL_STREAM_EVENTS], now_ns);
+		end_interval(s);
 		s->next_interval_ns += s->run->telemetry_interval_ns;
 	}
 	if (!s->measuring && now_ns >= s->run->warmup_ns) {
 		s->measuring = true;
+		end_interval(s);
 		host_measure(&s->sender, now_ns);
 		paths_measure(&s->paths, now_ns);
 	}
@@ -385,6 +396,7 @@ void sim_run(struct sim *s, uint64_t until_ns) {
 int sim_close(struct sim *s, struct err *err) {
 	int rc;
 
+	end_interval(s);
 	host_still_open(&s->sender, s->now_ns);
 	for (uint32_t i = 0; i < s->paths.count; i++)
 		path_end(&s->paths.path[i], s->now_ns);

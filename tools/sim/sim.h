@@ -98,7 +98,7 @@ struct sim {
 	struct capture *capture; // NULL: none
 	struct tel tel[TEL_STREAM_COUNT];
 	uint64_t now_ns; // all events before this time are done
-	uint64_t next_interval_ns;
+	uint64_t interval_start_ns, next_interval_ns;
 	bool measuring;
 	struct sim_cost cost; // filled in by main.c, which reads the clock
 	struct guests *guests; // Linux kernels among the hosts; NULL: none

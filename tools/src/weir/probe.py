@@ -30,7 +30,7 @@ LIKE_FLOWS = ("path", "base_rtt", "mss", "dscp", "timestamps")
 class Probing:
     """What is sent, and when; times as configs write them. None: the source's default."""
 
-    at: str | None = None  # default: after half of the run
+    at: str | None = None  # default: in the middle of what is measured
     count: int | None = None
     interval: str | None = None
     delta: float | None = None
@@ -67,7 +67,7 @@ def override(config: Path, probing: Probing, duration: str | None) -> str:
     probes = {
         "name": NAME,
         "cc": "fixed",
-        "start": probing.at or half(config, duration or read.get("duration")),
+        "start": probing.at or middle(config, duration or read.get("duration"), read),
         "source": {"probe": probing.source()},
     }
     own = [] if probing.alone else flows
@@ -80,12 +80,13 @@ def renamer(config: Path) -> Callable[[str], str]:
     return lambda line: place.sub(lambda _: f"{config}, with the probes", line, count=1)
 
 
-def half(config: Path, duration: object) -> str:
-    """Half of a run's duration."""
+def middle(config: Path, duration: object, read: dict[str, Any]) -> str:
+    """Half-way between the warm-up, whose probes do not count, and the end of the run."""
     ns = units.config_time_ns(duration)
     if ns is None:
         raise UserError(f"{config}: duration: say with --at when the probes are to start", 2)
-    return f"{round(ns / 2)}ns"
+    warmup_ns = units.config_time_ns(read.get("warmup", "0s")) or 0.0
+    return f"{round((ns + min(warmup_ns, ns)) / 2)}ns"
 
 
 def found(summary: dict[str, Any]) -> dict[str, Any]:
@@ -94,7 +95,8 @@ def found(summary: dict[str, Any]) -> dict[str, Any]:
         if group.get("name") == NAME and group.get("probe", {}).get("flows"):
             probe: dict[str, Any] = group["probe"]
             return probe
-    raise UserError("no probe was answered before the run ended", 1)
+    after = " after the warm-up and" if summary.get("warmup_s") else ""
+    raise UserError(f"no probe was answered{after} before the run ended", 1)
 
 
 def show(probe: dict[str, Any], screen: Console) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""configs/README.md: tables of queue disciplines and stages, made of what weir-sim lists."""
+"""Tables in pages, made of what weir-sim lists: of disciplines and stages, and of numbers."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from weir.tables import Entry, Tables
 
 BEGIN = "<!-- tables: tools/weir list --update configs/README.md -->\n"
 END = "<!-- end of tables -->\n"
+NUMBERS_BEGIN = "<!-- numbers: tools/weir list --update tools/numbers.md -->\n"
+NUMBERS_END = "<!-- end of numbers -->\n"
 TITLES = {"aqm": "queue discipline", "stage": "stage"}
 UNITS = {"ns": "time", "bit/s": "rate", "B": "bytes"}
 
@@ -56,6 +58,34 @@ def markdown(listed: Tables) -> str:
     return "\n" + "\n".join(table(kind, listed[kind]) for kind in TITLES) + "\n"
 
 
+def numbers(listed: Tables) -> str:
+    """The definitions of numbers: the times that they count, then a table for each place."""
+    entries = listed["number"]
+    times = {entry["over"]: entry["over_meaning"] for entry in entries.values()}
+    lines = ["", "| over | the time that counts |", "|---|---|"]
+    lines += [f"| {name} | {cell(meaning)} |" for name, meaning in times.items()]
+    for place in dict.fromkeys(name.rpartition(".")[0].partition(".")[0] for name in entries):
+        own = {
+            name: entry
+            for name, entry in entries.items()
+            if name.rpartition(".")[0].partition(".")[0] == place
+        }
+        lines += [
+            "",
+            f"| {code(place) or 'the run'} | unit | over | definition | recorded in | null |",
+            "|---|---|---|---|---|---|",
+        ]
+        lines += [
+            f"| {code(name.removeprefix(place + '.'))} | {entry['unit']} | {entry['over']} |"
+            f" {cell(entry['summary'])} | {cell(entry['source'])} | {cell(entry['unknown'])} |"
+            for name, entry in own.items()
+        ]
+    return "\n".join(lines) + "\n\n"
+
+
+PAGES = ((BEGIN, END, markdown), (NUMBERS_BEGIN, NUMBERS_END, numbers))
+
+
 def update(path: Path) -> None:
     """Replaces the tables in a file."""
     try:
@@ -63,9 +93,11 @@ def update(path: Path) -> None:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not text"
         raise UserError(f"{path}: cannot be read: {reason}", 1) from None
-    head, begin, rest = text.partition(BEGIN)
-    _, end, tail = rest.partition(END)
-    if not begin or not end:
-        marks = f"{BEGIN.strip()} and {END.strip()}"
-        raise UserError(f"{path}: it has no lines {marks}, between which the tables stand")
-    folder.write_whole(path, head + BEGIN + markdown(tables.read()) + END + tail)
+    for begin, end, make in PAGES:
+        head, found, rest = text.partition(begin)
+        _, ended, tail = rest.partition(end)
+        if found and ended:
+            folder.write_whole(path, head + begin + make(tables.read()) + end + tail)
+            return
+    marks = f"{BEGIN.strip()} and {END.strip()}"
+    raise UserError(f"{path}: it has no lines {marks}, between which the tables stand")

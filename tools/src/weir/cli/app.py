@@ -643,8 +643,8 @@ def list_(
         typer.Argument(
             autocompletion=complete.names,
             metavar="[KIND|NAME]",
-            help="aqm, stage, path, cc, source, stack, base_rtt, flows, run, live, stream, or one"
-            " of what they list.",
+            help="aqm, stage, path, cc, source, stack, base_rtt, flows, run, live, stream, number,"
+            " or one of what they list.",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The tables as JSON.")] = False,

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What --list shows of telemetry's streams and of the numbers of summaries and reports.
+#include "common/run/columns.h"
+#include "common/run/list_parts.h"
+#include "common/run/numbers.h"
+
+static void stream_json(struct run_list *l, enum tel_stream s) {
+	struct json *j = &l->json;
+
+	list_json_entry(l, "stream", tel_stream_name(s), tel_stream_summary(s));
+	json_object(j, "fields");
+	for (size_t i = 0; i < tel_field_count(s); i++) {
+		const struct tel_field *f = tel_field(s, i);
+
+		json_object(j, f->name);
+		json_text(j, "dtype", f->dtype);
+		json_text(j, "unit", f->unit);
+		json_text(j, "meaning", f->meaning);
+		if (tel_field_values(f) != NULL)
+			json_object(j, "values");
+		for (const struct tel_value *v = tel_field_values(f); v != NULL && v->name != NULL;
+			v++)
+			json_u64(j, v->name, v->number);
+		if (tel_field_values(f) != NULL)
+			json_close(j, '}');
+		json_close(j, '}');
+	}
+	json_close(j, '}');
+	json_close(j, '}');
+}
+
+static void stream_page(FILE *out, enum tel_stream s) {
+	list_page_head(out, "stream", tel_stream_name(s), tel_stream_summary(s), NULL);
+	fputs("  field                type   unit; below, its meaning\n", out);
+	for (size_t i = 0; i < tel_field_count(s); i++) {
+		const struct tel_field *f = tel_field(s, i);
+		const struct tel_value *values = tel_field_values(f);
+		char text[4096];
+		size_t used = (size_t)snprintf(text, sizeof(text), "%s", f->meaning);
+
+		fprintf(out, "  %-20s %-6s %s\n%*s", f->name, f->dtype,
+			values != NULL ? "" : f->unit, 6, "");
+		for (const struct tel_value *v = values;
+			v != NULL && v->name != NULL && used < sizeof(text); v++)
+			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%u %s",
+				v == values ? ": " : ", ", v->number, v->name);
+		columns_text(out, 6, 6, text);
+	}
+}
+
+void run_list_streams(struct run_list *l) {
+	for (enum tel_stream s = 0; s < TEL_STREAM_COUNT; s++) {
+		enum list_asked how = list_asked(l, "stream", tel_stream_name(s), NULL);
+
+		// A list of all that can be configured does not end with what is recorded.
+		if (how == ASKED_NOT || (!l->as_json && (l->asked == NULL || l->asked[0] == '\0')))
+			continue;
+		if (l->as_json)
+			stream_json(l, s);
+		else if (how == ASKED_KIND)
+			columns_named(l->out, 0, 12, tel_stream_name(s), tel_stream_summary(s));
+		else
+			stream_page(l->out, s);
+		l->kind = "stream";
+	}
+}
+
+#define NUMBER_CONSTANT_(constant, name, meaning) constant,
+#define NUMBER_TIME_(constant, name, meaning) [constant] = {name, meaning},
+#define NUMBER_(place, name, unit, over, definition, source, unknown)                              \
+	{place, name, unit, definition, source, unknown, NUMBER_##over},
+enum number_time { NUMBER_TIMES(NUMBER_CONSTANT_) };
+static const struct { const char *name, *meaning; } number_times[] = {NUMBER_TIMES(NUMBER_TIME_)};
+static const struct number {
+	const char *place, *name, *unit, *definition, *source, *unknown;
+	enum number_time over;
+} numbers[] = {NUMBERS(NUMBER_)};
+
+static void number_json(struct run_list *l, const struct number *n, const char *name) {
+	struct json *j = &l->json;
+
+	list_json_entry(l, "number", name, n->definition);
+	json_text(j, "unit", n->unit);
+	json_text(j, "over", number_times[n->over].name);
+	json_text(j, "over_meaning", number_times[n->over].meaning);
+	json_text(j, "source", n->source);
+	json_text(j, "unknown", n->unknown);
+	json_close(j, '}');
+}
+
+static void number_page(FILE *out, const struct number *n, const char *name) {
+	char text[256];
+
+	list_page_head(out, "number", name, n->definition, n->source[0] != '\0' ? n->source : NULL);
+	columns_named(out, 2, 7, "unit", n->unit[0] != '\0' ? n->unit : "none");
+	snprintf(text, sizeof(text), "%s: %s", number_times[n->over].name,
+		number_times[n->over].meaning);
+	columns_named(out, 2, 7, "over", text);
+	columns_named(out, 2, 7, "null", n->unknown[0] != '\0' ? n->unknown : "never");
+}
+
+void run_list_numbers(struct run_list *l) {
+	bool all = l->asked == NULL || l->asked[0] == '\0';
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		const struct number *n = &numbers[i];
+		char name[64];
+
+		snprintf(name, sizeof(name), "%s%s%s", n->place, n->place[0] != '\0' ? "." : "",
+			n->name);
+		enum list_asked how = list_asked(l, "number", name, NULL);
+
+		if (how == ASKED_NOT || (all && !l->as_json)) // as streams
+			continue;
+		if (l->as_json)
+			number_json(l, n, name);
+		else if (how == ASKED_KIND)
+			columns_named(l->out, 0, 28, name, n->definition);
+		else
+			number_page(l->out, n, name);
+		l->kind = "number";
+	}
+}
