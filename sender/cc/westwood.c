@@ -18,32 +18,34 @@
 //
 // Where we differ from Linux and the papers, and why
 //   - Linux halves as Reno at a loss and takes BWE RTTmin when the episode is over, even if that is more than the window
-//     before: `falls: at_end`. By default the window moves to it at once (PRR), as in the papers, and never upwards.
+//     before: `dialect: linux`. By default the window moves to it at once (PRR), as in the papers, and never upwards.
 //   - Linux counts RTTs in whole ticks, rounded up, and so does a host with ticks (`hz`): RTTmin, and with it the window, is
 //     then too large.
 //   - A loss before the first sample halves the window, as Reno; Linux falls to two segments.
-//   - Segments are counted as they are acknowledged, cumulatively or by SACK; Linux guesses from duplicate ACKs.
+//   - Segments are counted as they are acknowledged, cumulatively or by SACK; Linux, and `dialect: linux`, count a duplicate
+//     ACK as one segment, and what SACKs acknowledged only with the cumulative ACK that ends the episode: BWE is too small
+//     as the window is set.
 //   - Windows and rates are real numbers, but in a host with ticks, where windows are whole segments. L = 2, as newreno.c has it; Linux has no limit.
 #include "common/base/f64.h"
 #include "common/base/jiffies.h"
 #include "sender/cc/reno.h"
 
-static const char *const falls_names[] = {"at_once", "at_end", NULL};
-enum falls { FALLS_AT_ONCE, FALLS_AT_END };
+static const char *const dialect_names[] = {"paper", "linux", NULL};
+enum dialect { DIALECT_PAPER, DIALECT_LINUX };
 
 struct config {
 	struct slow_start slow_start;
-	int falls;
+	int dialect;
 };
 
 static const struct param params[] = {
 	SLOW_START_INITIAL(struct config, slow_start),
 	SLOW_START_ABC_LIMIT(struct config, slow_start, "2", "RFC 3465"),
-	{.name = "falls",
-		.def = "at_once",
-		.help = "when a loss makes the window BWE RTTmin: at_once (paper), or at_end of the "
-			"episode, after half the window, and upwards too (Linux)",
-		PARAM_ENUM(struct config, falls, falls_names)},
+	{.name = "dialect",
+		.def = "paper",
+		.help = "paper: a loss makes the window BWE RTTmin at once, and never larger; linux: it halves "
+			"the window, which is BWE RTTmin when the episode is over",
+		PARAM_ENUM(struct config, dialect, dialect_names)},
 	SLOW_START_IDLE_RESTART(struct config, slow_start),
 	PARAM_END,
 };
@@ -58,6 +60,7 @@ struct westwood {
 	uint64_t start_ns; // of the present sample
 	uint64_t rtt_ns, min_ns;
 	uint64_t acked_segs; // of the present sample
+	uint32_t counted_segs; // for duplicate ACKs, not yet acknowledged cumulatively
 	uint32_t mss_bytes;
 	bool falls; // to BWE RTTmin, when fast recovery is over
 };
@@ -73,7 +76,26 @@ static void westwood_init(void *state, const void *config, uint32_t mss_bytes, u
 	reno_init(&w->reno, &cfg->slow_start, out);
 }
 
-static void measure(struct westwood *w, const struct cc_ack *ack) {
+// Segments by which an ACK adds to the sample. Linux's count: a duplicate ACK is one segment, whatever it brings, until
+// a cumulative one tells the sum (westwood_acked_count). So at the end of an episode BWE misses what SACKs have acknowledged.
+static uint32_t counted_segs(
+	struct westwood *w, const struct config *cfg, const struct cc_ack *ack) {
+	uint32_t segs = ack->passed_segs, more;
+
+	if (cfg->dialect != DIALECT_LINUX)
+		return ack->acked_segs;
+	if (segs == 0) {
+		w->counted_segs++;
+		return 1;
+	}
+	if (segs == 1)
+		return 1;
+	more = segs > w->counted_segs ? segs - w->counted_segs : 1;
+	w->counted_segs = segs > w->counted_segs ? 0 : w->counted_segs - segs;
+	return more;
+}
+
+static void measure(struct westwood *w, const struct config *cfg, const struct cc_ack *ack) {
 	uint64_t now_ns = jiffies_ns(ack->tick_ns, ack->now_ns), time_ns = now_ns - w->start_ns;
 	uint64_t least_ns = jiffies_ns(ack->tick_ns, SAMPLE_MIN_NS);
 
@@ -89,7 +111,7 @@ static void measure(struct westwood *w, const struct cc_ack *ack) {
 		w->start_ns = now_ns;
 		w->acked_segs = 0;
 	}
-	w->acked_segs += ack->acked_segs;
+	w->acked_segs += counted_segs(w, cfg, ack);
 }
 
 static double bdp_segs(const struct westwood *w, const struct cc_out *out) {
@@ -107,7 +129,7 @@ static void westwood_on_ack(
 	const struct config *cfg = config;
 	struct westwood *w = state;
 
-	measure(w, ack);
+	measure(w, cfg, ack);
 	if (w->falls && !ack->in_recovery) {
 		w->falls = false;
 		w->reno.ssthresh_segs = max_f64(whole(w, bdp_segs(w, out)), SSTHRESH_MIN_SEGS);
@@ -122,7 +144,7 @@ static void westwood_on_loss(
 	const struct config *cfg = config;
 	double before = out->cwnd_segs;
 
-	if (cfg->falls == FALLS_AT_END) {
+	if (cfg->dialect == DIALECT_LINUX) {
 		reno_on_loss(&w->reno, before / 2, out);
 		w->falls = true;
 		return;

@@ -9,6 +9,7 @@
 #include "common/base/jiffies.h"
 #include "sender/host.h"
 #include "sender/tcp/flow.h"
+#include "sender/tcp/kernel_rules.h"
 #include "sender/tcp/prr.h"
 #include "sender/workload.h"
 
@@ -138,17 +139,12 @@ static uint64_t rate_interval_ns(const struct flow *f, const struct delivery *d)
 	return interval_ns < f->rtt.min_ns ? 0 : interval_ns;
 }
 
-// Linux's hosts let SACKs raise the window too, once a segment has been overtaken by more than three (tcp_may_raise_cwnd).
-static inline bool may_raise(const struct host *h, const struct flow *f, const struct delivery *d) {
-	return f->reordering > FLOW_DUP_THRESH && d->acked > 0 && flow_group(h, f)->tick_ns > 0;
-}
-
 static inline void notify_cc(struct host *h, struct flow *f, const struct delivery *d, bool ece,
 	uint32_t prior_inflight, uint64_t rtt_ns) {
 	const struct cc_ops *cc = cc_of(h, f);
 	struct cc_ack a = {
 		.now_ns = d->now_ns,
-		.rtt_ns = rtt_ns,
+		.rtt_ns = rtt_ns > 0 ? rtt_ns : kernel_rtt_ns(h, f, d),
 		.srtt_ns = f->rtt.srtt_ns,
 		.tick_ns = flow_group(h, f)->tick_ns,
 		.rtt_min_ns = f->rtt.min_ns,
@@ -168,7 +164,7 @@ static inline void notify_cc(struct host *h, struct flow *f, const struct delive
 		.app_limited = d->app_limited,
 		.cwnd_limited = f->una <= f->cwnd_limited_nxt,
 		.host_paced = flow_group(h, f)->host_paced,
-		.in_sequence = d->advanced || may_raise(h, f, d),
+		.in_sequence = d->advanced || kernel_may_raise(h, f, d),
 		.in_recovery = f->ca == FLOW_CA_RECOVERY,
 		.in_loss = f->ca == FLOW_CA_LOSS,
 	};

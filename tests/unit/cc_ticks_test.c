@@ -79,7 +79,7 @@ END_TEST
 START_TEST(westwood_goes_up_to_its_estimate_when_the_episode_is_over) {
 	struct cc_bench b;
 
-	CC_OPEN(&b, "westwood", "initial", "20", "falls", "at_end");
+	CC_OPEN(&b, "westwood", "initial", "20", "dialect", "linux");
 	ack_in_ticks(&b, 51 * MS, 20 * MS + 1, 30, false); // the 12th tick
 	ck_assert_double_eq(cc_observed(&b, RTT_MIN), 6 * TICK);
 	ck_assert_double_eq(cc_observed(&b, BWE_BPS), 0);

@@ -109,6 +109,34 @@ START_TEST(sacks_raise_the_window_of_a_kernel_that_has_seen_reordering) {
 }
 END_TEST
 
-TEST_MAIN(sacks_raise_the_window_of_a_kernel_that_has_seen_reordering, timers_fire_at_ticks,
+// tcp_ack_update_rtt: of what was sent again a kernel's control learns the RTT that the timestamp tells, in whole
+// milliseconds: 14 for 14.6, which are four ticks. Karn's rule leaves the 20 ms of the first round trip.
+START_TEST(a_control_of_a_kernel_learns_from_timestamps) {
+	static const struct {
+		const char *group;
+		uint64_t rtt_min_ns;
+	} cases[] = {{"{cc: {westwood: {initial: 10}}, tlp: no, hz: 250}", 4 * TICK},
+		{"{cc: {westwood: {initial: 10}}, tlp: no}", 20 * MS}};
+
+	for (size_t i = 0; i < 2; i++) {
+		struct link *l = HAND(.group = cases[i].group);
+		const struct cc_ops *cc = l->groups.group[0].cc;
+		float observed[CC_OBSERVED] = {0};
+		struct seg s;
+
+		hand_sack_at(l, 0, 1, 4, T0);
+		SENT(l, 10, 0, T0);
+		s = hand_ack(l, 4, T0 + 14600 * US);
+		s.tsecr = flow_tsval(T0);
+		hand_feed(l, &s, T0 + 14600 * US);
+		cc->observe(link_flow(l)->cc_state, NULL, observed);
+		ck_assert_double_eq((double)observed[2], (double)cases[i].rtt_min_ns);
+		link_close(l);
+	}
+}
+END_TEST
+
+TEST_MAIN(a_control_of_a_kernel_learns_from_timestamps,
+	sacks_raise_the_window_of_a_kernel_that_has_seen_reordering, timers_fire_at_ticks,
 	a_tail_loss_probe_is_sent_at_a_tick, a_timeout_fires_at_a_tick,
 	a_hole_that_closes_within_two_ticks_is_no_loss, a_delayed_ack_is_sent_at_a_tick)

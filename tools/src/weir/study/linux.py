@@ -43,7 +43,7 @@ OURS = {
     "bbr": "bbr",
     "vegas": "{vegas: {abc_limit: 0}}",
     "dctcp": "{dctcp: {abc_limit: 0}}",
-    "westwood": "{westwood: {falls: at_end, abc_limit: 0}}",
+    "westwood": "{westwood: {dialect: linux, abc_limit: 0}}",
     "illinois": "{illinois: {abc_limit: 0}}",
     "copa": "copa",
 }
