@@ -62,6 +62,17 @@ static void comment(const void *ctx, const struct pcap_record *r, char *text, si
 			path->stage[r->marked_by - 1].name);
 }
 
+void capture_reached(
+	struct capture *c, uint32_t ring, struct path *const *paths, uint32_t n, uint64_t now_ns) {
+	if (c == NULL)
+		return;
+	for (uint32_t i = 0; i < n;
+		i++) // a stage's own time is earlier than that at which the packet leaves the path
+		now_ns = time_min(
+			now_ns, time_since(path_next_ns(paths[i]), path_min_delay_ns(paths[i])));
+	pcap_writer_reached(&c->writer, ring, now_ns);
+}
+
 void capture_drain(struct capture *c) {
 	if (c != NULL)
 		pcap_writer_drain(&c->writer);

@@ -45,7 +45,11 @@ int capture_open(
 	struct capture **out, const char *file, const struct capture_env *env, struct err *err);
 // Assigns paths to a ring's producer.
 void capture_paths(struct capture *c, uint32_t ring, struct path *const *paths, uint32_t n);
-// Empties the rings and writes what is old enough. NULL is fine here and below.
+// The ring's producer is at now_ns: all that its paths show from then on is of later times, but for packets that are
+// due on them and late. NULL is fine here and below.
+void capture_reached(
+	struct capture *c, uint32_t ring, struct path *const *paths, uint32_t n, uint64_t now_ns);
+// Empties the rings and writes what is old enough.
 void capture_drain(struct capture *c);
 // All paths were served up to now_ns: what they have shown before then is written.
 void capture_flush(struct capture *c, uint64_t now_ns);

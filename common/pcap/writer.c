@@ -12,11 +12,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// Kept until they are written; memory counts as far as it is used. When there are more, they are written early,
-// and the order of times is broken there.
+// Kept until they are written; memory counts as far as it is used. When there are more, the older half is written early;
+// what is older still and comes later is behind its time there, and counted.
 #define KEPT_PACKETS ((size_t)1 << 20)
 #define KEPT_BYTES ((size_t)256 << 20)
-#define LATE_NS (250 * NS_PER_MS) // live: how long after its time a packet may come here
+#define LATE_NS (250 * NS_PER_MS) // live: how far behind its producer's time a packet may be
 
 struct pcap_kept {
 	struct pcap_record record;
@@ -52,6 +52,12 @@ int pcap_writer_check(const char *file, bool force, struct err *err) {
 	return 0;
 }
 
+static int by_place(const void *a, const void *b) {
+	const struct pcap_kept *x = a, *y = b;
+
+	return (x->at > y->at) - (x->at < y->at);
+}
+
 static int by_time(const void *a, const void *b) {
 	const struct pcap_kept *x = a, *y = b;
 
@@ -62,6 +68,7 @@ static int by_time(const void *a, const void *b) {
 
 static void write_kept(struct pcap_writer *w, const struct pcap_kept *k) {
 	const struct pcap_record *r = &k->record;
+	uint64_t written = w->file.count.packets;
 	char text[PCAP_WRITER_COMMENT_MAX] = "";
 	size_t used = 0;
 
@@ -82,6 +89,37 @@ static void write_kept(struct pcap_writer *w, const struct pcap_kept *k) {
 			.lost = r->lost,
 			.comment = text,
 		});
+	if (w->file.count.packets > written && r->ts_ns < w->written_ns)
+		w->out_of_order++;
+	w->written_ns = time_max(w->written_ns, r->ts_ns);
+}
+
+// Gives the bytes of the packets that were written back: the others' go to the front.
+static void reclaim(struct pcap_writer *w) {
+	qsort(w->kept, w->count, sizeof(*w->kept), by_place);
+	w->used = 0;
+	for (size_t i = 0; i < w->count; i++) {
+		struct pcap_kept *k = &w->kept[i];
+
+		memmove(w->bytes + w->used, w->bytes + k->at, k->record.captured);
+		k->at = w->used;
+		w->used += k->record.captured;
+	}
+}
+
+// Writes the packets from before now_ns, at most so many, the oldest first.
+static void write_some(struct pcap_writer *w, uint64_t now_ns, size_t most) {
+	size_t n = 0;
+
+	qsort(w->kept, w->count, sizeof(*w->kept), by_time);
+	for (; n < w->count && n < most && w->kept[n].record.ts_ns < now_ns; n++)
+		write_kept(w, &w->kept[n]);
+	w->count -= n;
+	memmove(w->kept, w->kept + n, w->count * sizeof(*w->kept));
+	for (size_t i = 0; i < w->count; i++)
+		w->kept[i].order = (uint32_t)i;
+	if (w->count == 0)
+		w->used = 0;
 }
 
 // Once, when the capture cannot be written any more: the run goes on.
@@ -94,17 +132,7 @@ static void say_if_ended(struct pcap_writer *w) {
 }
 
 void pcap_writer_flush(struct pcap_writer *w, uint64_t now_ns) {
-	size_t n = 0;
-
-	qsort(w->kept, w->count, sizeof(*w->kept), by_time);
-	for (; n < w->count && w->kept[n].record.ts_ns < now_ns; n++)
-		write_kept(w, &w->kept[n]);
-	w->count -= n;
-	memmove(w->kept, w->kept + n, w->count * sizeof(*w->kept));
-	for (size_t i = 0; i < w->count; i++)
-		w->kept[i].order = (uint32_t)i;
-	if (w->count == 0)
-		w->used = 0;
+	write_some(w, now_ns, SIZE_MAX);
 	if (w->env.rings
 		> 0) // readers see it now, and a killed program's file ends with a whole packet
 		pcapng_flush(&w->file);
@@ -113,8 +141,12 @@ void pcap_writer_flush(struct pcap_writer *w, uint64_t now_ns) {
 
 // Room for one packet more, of `bytes` at most.
 static struct pcap_kept *keep(struct pcap_writer *w, size_t bytes) {
-	if (unlikely(w->count == KEPT_PACKETS || KEPT_BYTES - w->used < bytes))
-		pcap_writer_flush(w, NEVER_NS);
+	if (unlikely(w->env.kept_bytes - w->used < bytes))
+		reclaim(w);
+	if (unlikely(w->count == KEPT_PACKETS || w->env.kept_bytes - w->used < bytes)) {
+		write_some(w, NEVER_NS, w->count / 2 + 1);
+		reclaim(w);
+	}
 	struct pcap_kept *k = &w->kept[w->count];
 
 	k->at = w->used;
@@ -172,15 +204,24 @@ static void ring_drain(struct pcap_writer *w, struct pcap_ring *r) {
 		k->record = slot->record;
 		memcpy(w->bytes + k->at, slot->bytes, slot->record.captured);
 		w->used += slot->record.captured;
-		w->newest_ns = time_max(w->newest_ns, slot->record.ts_ns);
 	}
 	atomic_store_explicit(&r->tail, tail, memory_order_release);
 }
 
+void pcap_writer_reached(struct pcap_writer *w, uint32_t ring, uint64_t now_ns) {
+	atomic_store_explicit(&w->ring[ring].reached_ns, now_ns, memory_order_release);
+}
+
 void pcap_writer_drain(struct pcap_writer *w) {
+	uint64_t all_ns = NEVER_NS;
+
+	// The times first: what was put before them is in the rings.
+	for (uint32_t i = 0; i < w->env.rings; i++)
+		all_ns = time_min(
+			all_ns, atomic_load_explicit(&w->ring[i].reached_ns, memory_order_acquire));
 	for (uint32_t i = 0; i < w->env.rings; i++)
 		ring_drain(w, &w->ring[i]);
-	pcap_writer_flush(w, time_since(w->newest_ns, LATE_NS));
+	pcap_writer_flush(w, time_since(all_ns, LATE_NS));
 }
 
 static bool get_memory(struct pcap_writer *w) {
@@ -197,7 +238,7 @@ static bool get_memory(struct pcap_writer *w) {
 			memset(r->slot, 0, w->env.ring_records * sizeof(*r->slot));
 	}
 	w->kept = mem_map(KEPT_PACKETS * sizeof(*w->kept));
-	w->bytes = mem_map(KEPT_BYTES);
+	w->bytes = mem_map(w->env.kept_bytes);
 	return ok && w->kept != NULL && w->bytes != NULL;
 }
 
@@ -209,6 +250,8 @@ int pcap_writer_open(struct pcap_writer *w, const char *file, const struct pcap_
 	memset(w, 0, sizeof(*w));
 	w->file.fd = -1;
 	w->env = *env;
+	if (w->env.kept_bytes == 0)
+		w->env.kept_bytes = KEPT_BYTES;
 	w->name = file;
 	snprintf(
 		w->program, sizeof(w->program), "%s %s", env->run->options->program, run_version());
@@ -261,6 +304,7 @@ void pcap_writer_summary(const struct pcap_writer *w, struct json *j) {
 	json_u64(j, "packets", w->file.count.packets);
 	json_u64(j, "bytes", w->file.count.bytes);
 	json_u64(j, "lost", w->file.count.lost);
+	json_u64(j, "out_of_order", w->out_of_order);
 	json_u64(j, "rotated_away", w->file.count.removed);
 	if (pcapng_error(&w->file) != NULL)
 		json_text(j, "ended_by", pcapng_error(&w->file));
@@ -275,5 +319,5 @@ void pcap_writer_free(struct pcap_writer *w) {
 	for (uint32_t i = 0; i < w->env.rings; i++)
 		mem_unmap(w->ring[i].slot, w->env.ring_records * sizeof(struct pcap_slot));
 	mem_unmap(w->kept, KEPT_PACKETS * sizeof(*w->kept));
-	mem_unmap(w->bytes, KEPT_BYTES);
+	mem_unmap(w->bytes, w->env.kept_bytes);
 }

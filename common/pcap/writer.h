@@ -5,7 +5,8 @@
 // PCAP_WRITER_SNAP bytes of a frame, and counts what finds the ring full; the control thread empties the rings. In
 // virtual time there is no ring, and the whole frame is kept.
 //
-// Packets come out of order of their times: the writer keeps them until pcap_writer_flush and writes them in order.
+// Packets come out of order of their times: the writer keeps them until pcap_writer_flush and writes them in order. Live
+// it keeps those that are not older than what the slowest producer has reached, and a little longer.
 #pragma once
 #include "common/base/json.h"
 #include "common/config/live.h"
@@ -41,6 +42,7 @@ struct pcap_writer_env {
 	uint64_t epoch_ns; // since 1970, when the run's time begins
 	uint32_t rings; // producers that are other threads; 0: none, all is the writer's thread
 	uint64_t ring_records; // of each, a power of two
+	size_t kept_bytes; // at most, of packets that wait; 0: the usual
 	pcap_comment_fn *comment; // NULL: none
 	const void *ctx; // for it
 };
@@ -58,6 +60,7 @@ struct pcap_ring {
 	// Packets lost since the last one of the interface that found room.
 	uint64_t lost[PCAPNG_INTERFACES_MAX];
 	_Alignas(64) _Atomic uint64_t head;
+	_Atomic uint64_t reached_ns; // pcap_writer_reached
 	_Alignas(64) _Atomic uint64_t tail;
 };
 
@@ -73,7 +76,7 @@ struct pcap_writer {
 	struct pcap_kept *kept;
 	uint8_t *bytes;
 	size_t count, used;
-	uint64_t newest_ns;
+	uint64_t written_ns, out_of_order; // the latest time written; packets written behind it
 	bool said; // that it ended early
 };
 
@@ -95,6 +98,9 @@ int pcap_writer_open(struct pcap_writer *w, const char *file, const struct pcap_
 bool pcap_writer_place(
 	struct pcap_writer *w, uint32_t ring, uint32_t interface, struct pcap_place *place);
 void pcap_writer_put(struct pcap_writer *w, uint32_t ring, const struct pcap_place *place);
+// The ring's producer is at now_ns: little comes from before. Until all have said so, none is written; one that stands
+// still is waited for.
+void pcap_writer_reached(struct pcap_writer *w, uint32_t ring, uint64_t now_ns);
 // Empties the rings and writes what is old enough.
 void pcap_writer_drain(struct pcap_writer *w);
 // No packet from before now_ns comes any more: those are written.

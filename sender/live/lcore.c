@@ -284,6 +284,8 @@ static bool housekeep(struct lcore *l) {
 		l->stop = true;
 	}
 	show(s);
+	if (s->capture != NULL)
+		pcap_writer_reached(s->capture, l->index, l->now_ns);
 	return false;
 }
 

@@ -74,6 +74,8 @@ int switch_capture_open(struct live_app *live, struct err *err) {
 		return rc;
 	for (uint32_t i = 0; i < live->lcores; i++)
 		capture_paths(c, i, app->lcore[i].path, app->lcore[i].paths);
+	for (uint32_t i = 0; i < live->lcores; i++)
+		app->lcore[i].capture = c;
 	atomic_store(&app->capture, c);
 	return 0;
 }

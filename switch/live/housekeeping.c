@@ -2,6 +2,7 @@
 // The switch's work between iterations: it answers the control thread and records intervals.
 #include "switch/live/lcore.h"
 
+#include "switch/capture.h"
 #include "switch/stage/stats.h"
 
 #include <string.h>
@@ -193,5 +194,6 @@ bool switch_housekeep(struct lcore *l) {
 		switch_interval(s);
 	if (s->sources > 0)
 		follow_sources(s);
+	capture_reached(s->capture, l->index, s->path, s->paths, l->now_ns);
 	return interval_over;
 }

@@ -134,6 +134,7 @@ struct switch_lcore {
 	uint32_t paths;
 	struct paths *all_paths; // with those of other lcores
 	uint32_t links; // of all paths
+	struct capture *capture; // --pcap; NULL: none
 	uint32_t sources; // paths whose packets come from captures
 	struct schedule schedule; // of its own paths
 	struct rte_mempool *pool;
