@@ -9,9 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #define WAIT_US_MAX 5000000
 #define WAIT_STEP_US 200
+#define KEY_BYTES_MAX 100
+#define TEXT_BYTES_MAX 120 // of one of rte_telemetry's strings, whose end it may have to escape
 
 #if RTE_VERSION >= RTE_VERSION_NUM(23, 3, 0, 0)
 #define add_u64 rte_tel_data_add_dict_uint
@@ -99,19 +102,35 @@ uint32_t control_first(const char *params) {
 	return first < UINT32_MAX / 2 ? (uint32_t)first : UINT32_MAX / 2;
 }
 
+// One byte of a key. Names that differ have different keys: '_' before an 'x' is encoded, too.
+static int key_byte(char *out, const char *name) {
+	if (*name == '.')
+		return sprintf(out, "/");
+	if ((isalnum((unsigned char)*name) && (unsigned char)*name < 0x80)
+		|| (*name == '_' && name[1] != 'x'))
+		return sprintf(out, "%c", *name);
+	return sprintf(out, "_x%02x", (unsigned char)*name);
+}
+
+static void key_of(const char *name, char key[RTE_TEL_MAX_STRING_LEN]) {
+	size_t used = 0;
+
+	for (const char *c = name; *c != '\0' && used < KEY_BYTES_MAX; c++)
+		used += (size_t)key_byte(key + used, c);
+	if (used >= KEY_BYTES_MAX)
+		snprintf(key + used, RTE_TEL_MAX_STRING_LEN - used, "_xh%016llx",
+			(unsigned long long)XXH64(name, strlen(name), 0));
+	else
+		key[used] = '\0';
+}
+
 struct rte_tel_data *control_dict(struct rte_tel_data *d, const char *name) {
 	struct rte_tel_data *dict = rte_tel_data_alloc();
 	char key[RTE_TEL_MAX_STRING_LEN];
 
 	if (dict == NULL)
 		return NULL;
-	snprintf(key, sizeof(key), "%.60s", name);
-	for (char *c = key; *c != '\0'; c++) {
-		if (*c == '.')
-			*c = '/';
-		else if (!isalnum((unsigned char)*c) && *c != '_' && *c != '/')
-			*c = '_';
-	}
+	key_of(name, key);
 	rte_tel_data_start_dict(dict);
 	if (rte_tel_data_add_dict_container(d, key, dict, 0) == 0)
 		return dict;
@@ -119,9 +138,38 @@ struct rte_tel_data *control_dict(struct rte_tel_data *d, const char *name) {
 	return NULL;
 }
 
+const char *control_encode(const char *text, char *out, size_t size) {
+	size_t used = 0;
+
+	for (; *text != '\0'; text++) {
+		unsigned char c = (unsigned char)*text;
+		bool plain = c >= ' ' && c < 0x7f
+			&& !(c == '%' && isxdigit((unsigned char)text[1])
+				&& isxdigit((unsigned char)text[2]));
+		size_t bytes = plain ? 1 : 3;
+
+		if (used + bytes >= size)
+			break;
+		used += (size_t)(plain ? sprintf(out + used, "%c", c)
+				       : sprintf(out + used, "%%%02X", c));
+	}
+	out[used] = '\0';
+	return text;
+}
+
 void control_text(struct rte_tel_data *d, const char *name, const char *value) {
-	if (d != NULL)
-		rte_tel_data_add_dict_string(d, name, value);
+	char part[TEXT_BYTES_MAX + 1], key[RTE_TEL_MAX_STRING_LEN];
+	unsigned int parts = 1;
+
+	if (d == NULL)
+		return;
+	value = control_encode(value, part, sizeof(part));
+	rte_tel_data_add_dict_string(d, name, part);
+	while (*value != '\0') {
+		value = control_encode(value, part, sizeof(part));
+		snprintf(key, sizeof(key), "%s/%u", name, ++parts);
+		rte_tel_data_add_dict_string(d, key, part);
+	}
 }
 
 void control_u64(struct rte_tel_data *d, const char *name, uint64_t value) {

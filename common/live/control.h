@@ -63,10 +63,14 @@ int control_register(const struct control_command *commands, struct live_app *ap
 uint32_t control_first(const char *params);
 
 // Adds a dictionary to `d`. In its name rte_telemetry allows letters, digits, '_' and '/' only: "forward.link"
-// becomes "forward/link". (DPDK 22.11 prints no arrays of dictionaries.) NULL: no memory; nothing may be written
+// becomes "forward/link", any other byte "_x" and two hexadecimal digits, so that no two names are one. (DPDK 22.11 prints no arrays of dictionaries.) NULL: no memory; nothing may be written
 // into it.
 struct rte_tel_data *control_dict(struct rte_tel_data *d, const char *name);
+// Adds a text. rte_telemetry makes no JSON of bytes beyond ASCII and cuts a text off at 127: such bytes are written as in a
+// URL (%C3%A9), and what is longer goes on under "name/2", "name/3".
 void control_text(struct rte_tel_data *d, const char *name, const char *value);
+// Writes as much of a text as `out` holds in that way; returns what is left of it.
+const char *control_encode(const char *text, char *out, size_t size);
 void control_u64(struct rte_tel_data *d, const char *name, uint64_t value);
 // Adds a number as text, because rte_telemetry has no fractions.
 void control_f64(struct rte_tel_data *d, const char *name, double value);

@@ -19,6 +19,10 @@
 const struct switch_snapshot *switch_snapshot(struct switch_app *app, struct err *err) {
 	struct switch_snapshot *snap = &app->lcore->mailbox.snapshot;
 
+	for (uint32_t i = 0; i < app->live.lcores; i++) {
+		if (live_free(&app->live, i, err) < 0) // it would add its last answer to this one
+			return NULL;
+	}
 	*snap = (struct switch_snapshot){0};
 	return live_ask_all(&app->live, SWITCH_SNAPSHOT, 0, err) == 0 ? snap : NULL;
 }
@@ -149,13 +153,14 @@ static bool answer_params(
 	rte_tel_data_start_array(d, RTE_TEL_STRING_VAL);
 	for (uint32_t i = 0; i < first + CONTROL_STRINGS && paths_next_param(&app->paths, &at);
 		i++) {
-		char number[32], text[RTE_TEL_MAX_STRING_LEN];
+		char number[32], text[2 * PARAM_TEXT_SIZE], one[RTE_TEL_MAX_STRING_LEN];
 
 		if (i < first)
 			continue;
 		value_text(at.param, app->lcore->mailbox.param[i - first], number, sizeof(number));
 		snprintf(text, sizeof(text), "%s.%s=%s", at.stage->name, at.param->name, number);
-		rte_tel_data_add_array_string(d, text);
+		control_encode(text, one, sizeof(one));
+		rte_tel_data_add_array_string(d, one);
 	}
 	return true;
 }

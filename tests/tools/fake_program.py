@@ -13,7 +13,7 @@ SILENT = object()  # it never answers
 
 
 class FakeProgram:
-    """Answers by command; a function is called with what stands after the comma."""
+    """Answers by command; a function is called with what stands after the comma, bytes are sent."""
 
     def __init__(self, folder, prefix, answers):
         path = folder / "dpdk" / prefix / client.SOCKET
@@ -45,7 +45,9 @@ class FakeProgram:
                     answer = answer(text)
                 if answer is END:
                     return
-                if answer is not SILENT:
+                if isinstance(answer, bytes):
+                    client.send(answer)
+                elif answer is not SILENT:
                     client.send(json.dumps({command: answer}).encode())
 
     def close(self):

@@ -128,6 +128,28 @@ def test_nothing_runs(folder, weir):
         assert str(folder) in done.err
 
 
+@pytest.mark.parametrize("argv", [("top", "--once"), ("ctl",), ("ctl", "--prefix", "sw")])
+def test_one_that_answers_nonsense_is_not_none(fake, weir, argv):
+    """It said that no program runs."""
+    fake("sw", info=b'{"/weir/info":{"run":"\\1\\2t\\1"}}')
+    done = weir(*argv)
+    said = "weir: the program with the prefix 'sw' runs, but its answer is no JSON\n"
+    assert (done.status, done.out, done.err) == (1, "", said)
+
+
+def test_texts_of_answers_are_what_they_were(fake, folder):
+    info = {
+        "program": "weir-switch",
+        "run": "/tmp/%C3",
+        "run/2": "%A9t%C3%A9 100%2541",
+        "run/4": "x",
+    }
+    fake("sw", info=info, params=["a.loss=2%", "%E2%9C%93=1"])
+    with client.named("sw") as program:
+        assert program.info["run"] == "/tmp/\u00e9t\u00e9 100%41"
+        assert program.ask("/weir/params") == ["a.loss=2%", "\u2713=1"]
+
+
 def test_a_prefix_that_nobody_has_names_those_there_are(fake, weir):
     switch(fake)
     fake("testpmd")

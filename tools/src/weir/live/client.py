@@ -6,17 +6,20 @@ A program's socket is in DPDK's runtime folder, in a folder named by the program
     /var/run/dpdk/PREFIX/dpdk_telemetry.v2             as root
     $XDG_RUNTIME_DIR/dpdk/PREFIX/dpdk_telemetry.v2     else
 
-One message is a question, "/weir/set,forward.link.rate=5Gbit", the next is its answer in JSON.
+One message is a question, "/weir/set,forward.link.rate=5Gbit", the next is its answer in JSON. In
+its texts bytes beyond ASCII stand as in a URL, and a long one goes on under "name/2", "name/3".
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import socket
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from weir.errors import UserError
 
@@ -29,11 +32,37 @@ class Ended(Exception):
     """The program has ended, or nobody listens at its socket."""
 
 
+class NoJson(UserError):
+    """What runs at a socket answers, but not in JSON."""
+
+    def __init__(self, prefix: str) -> None:
+        super().__init__(
+            f"the program with the prefix '{prefix}' runs, but its answer is no JSON", 1
+        )
+
+
+def decoded(value: Any) -> Any:
+    """An answer with its texts as they were."""
+    if isinstance(value, str):
+        return unquote(value, errors="surrogateescape")
+    if isinstance(value, list):
+        return [decoded(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    found = {key: decoded(each) for key, each in value.items()}
+    for key in [
+        key for key, text in value.items() if isinstance(text, str) and f"{key}/2" in value
+    ]:
+        parts = itertools.takewhile(value.__contains__, (f"{key}/{n}" for n in itertools.count(2)))
+        found[key] = decoded(value[key] + "".join([value[part] for part in parts]))
+    return found
+
+
 class Program:
     """A connection to a running program. A context manager."""
 
     def __init__(self, path: Path) -> None:
-        """Raises Ended, PermissionError or TimeoutError."""
+        """Raises Ended, NoJson, PermissionError or TimeoutError."""
         self.prefix = path.parent.name
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.settimeout(ANSWER_TIMEOUT_S)
@@ -76,11 +105,14 @@ class Program:
         """One message; Ended if there will be no more."""
         try:
             message = self.socket.recv(ANSWER_BYTES)
-            if not message:
-                raise Ended
-            return json.loads(message)
-        except (ConnectionError, ValueError) as error:
+        except ConnectionError as error:
             raise Ended from error
+        if not message:
+            raise Ended
+        try:
+            return decoded(json.loads(message))
+        except ValueError as error:
+            raise NoJson(self.prefix) from error
 
     def ask(self, command: str) -> Any:
         """The answer to a command; None: the program does not know it."""
@@ -115,8 +147,12 @@ def sockets() -> list[Path]:
 
 
 def running(but: Iterable[str] = ()) -> list[Program]:
-    """Weir's running programs, by prefix; those of the prefixes `but` are left alone."""
-    found = []
+    """Weir's running programs, by prefix; those of the prefixes `but` are left alone.
+
+    NoJson: none can be asked, and one that runs does not answer in JSON.
+    """
+    found: list[Program] = []
+    unclear: NoJson | None = None
     for path in sockets():
         if path.parent.name in set(but):
             continue
@@ -124,10 +160,15 @@ def running(but: Iterable[str] = ()) -> list[Program]:
             program = Program(path)
         except (Ended, PermissionError, TimeoutError):
             continue
+        except NoJson as error:
+            unclear = error
+            continue
         if program.name:
             found.append(program)
         else:
             program.close()
+    if unclear is not None and not found:
+        raise unclear
     return found
 
 
