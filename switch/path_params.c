@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
@@ -108,11 +107,11 @@ int path_check(struct path *p, const char *key, const char *value, struct path_s
 	if (*param == NULL || !(*param)->live)
 		return err_set(err, -EINVAL, "cannot be changed while running");
 
-	void *scratch = calloc(1, (*stage)->ops->state_size);
-	if (scratch == NULL)
-		return err_set(err, -ENOMEM, "no memory");
-	int rc = param_set(*param, scratch, value, &why);
-	free(scratch);
+	// Read as one of its own, not of a state: a live lcore, too, checks changes.
+	char scratch[PARAM_TEXT_SIZE] __attribute__((aligned(8)));
+	struct param alone = **param;
+	alone.offset = 0;
+	int rc = param_set(&alone, scratch, value, &why);
 	return rc < 0 ? err_set(err, rc, "%s", why.msg + strlen((*param)->name) + 2) : 0;
 }
 

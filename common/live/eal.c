@@ -2,6 +2,7 @@
 #include "common/live/eal.h"
 
 #include "common/base/mem.h"
+#include "common/live/eal_folder.h"
 #include "common/live/memif_intr.h"
 
 #include <dirent.h>
@@ -18,13 +19,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define EAL_ARGS_MAX 64
-#define LOCK "weir.lock" // in the runtime folder
 #define EAL_OWN_BYTES (UINT64_C(48) << 20) // rings, ethdev tables, heap overhead
 
 // The argument vector for rte_eal_init; the pointers point into `text`.
@@ -172,20 +171,12 @@ static void build_args(struct eal_argv *a, const struct eal *e, const struct eal
 		arg_add(a, "%s", args->user_argv[i]);
 }
 
-static int prefix_taken(const struct eal_args *args, struct err *err) {
-	return err_set(err, -EBUSY,
-		"another program runs with the prefix '%s'; give this one a prefix of its own "
-		"(-o live.%s.prefix=NAME)",
-		args->process->prefix,
-		strstr(args->program, "sender") != NULL ? "sender" : "switch");
-}
-
 static int failed(const struct eal *e, const struct eal_args *args, int code, struct err *err) {
 	char reason[256];
 
 	eal_log_reason(e, 0, reason, sizeof(reason));
 	if (strstr(reason, "another primary") != NULL)
-		return prefix_taken(args, err);
+		return eal_folder_taken(args, err);
 	// DPDK does not name the option that it rejects.
 	if (strstr(reason, "command line") != NULL && args->user_argc > 0)
 		return err_set(err, -EINVAL,
@@ -209,49 +200,6 @@ static int no_ports_yet(const struct eal_args *args, struct err *err) {
 		"DPDK brought up '%s', named after '--' (-a or --vdev); name it as a port's `dev` "
 		"instead, or set live.allow_nic: yes if its network is yours",
 		name);
-}
-
-// Locks the file prefix, which the EAL does not do itself with --in-memory.
-static int lock_prefix(struct eal *e, const struct eal_args *args, struct err *err) {
-	char path[512];
-	struct stat st;
-
-	snprintf(path, sizeof(path), "%s/" LOCK, rte_eal_get_runtime_dir());
-	for (;;) {
-		int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-
-		if (fd < 0)
-			return err_set(err, -errno, "%s: %s", path, strerror(errno));
-		if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-			close(fd);
-			return prefix_taken(args, err);
-		}
-		// A program that has just ended may have removed this file after it was opened here.
-		if (fstat(fd, &st) < 0 || st.st_nlink > 0) {
-			e->lock_fd = fd;
-			return 0;
-		}
-		close(fd);
-	}
-}
-
-// Removes the prefix's folder in DPDK's runtime folder, with all files in it. The caller holds the prefix's lock.
-static void remove_runtime(void) {
-	static const char *const names[] = {
-		"config", "fbarray_", "hugepage_", "mp_socket", "dpdk_telemetry.v2", LOCK, NULL};
-	const char *folder = rte_eal_get_runtime_dir();
-	DIR *dir = opendir(folder);
-	struct dirent *entry;
-
-	while (dir != NULL && (entry = readdir(dir)) != NULL) {
-		for (size_t i = 0; names[i] != NULL; i++) {
-			if (strncmp(entry->d_name, names[i], strlen(names[i])) == 0)
-				unlinkat(dirfd(dir), entry->d_name, 0);
-		}
-	}
-	if (dir != NULL)
-		closedir(dir);
-	rmdir(folder);
 }
 
 int eal_hush(const struct eal *e) {
@@ -336,20 +284,24 @@ int eal_start(struct eal *e, const struct eal_args *args, struct err *err) {
 
 		snprintf(e->args + used, sizeof(e->args) - used, i > 1 ? " %s" : "%s", a.argv[i]);
 	}
-	if ((rc = open_log(e, err)) < 0)
+	if ((rc = eal_folder_check(args, err)) < 0 || (rc = open_log(e, err)) < 0)
 		return rc;
-	if (init_hushed(e, a.argc, a.argv) < 0)
-		return failed(e, args, rte_errno, err);
+	if (init_hushed(e, a.argc, a.argv) < 0) {
+		rc = failed(e, args, rte_errno, err);
+		if (rc != -EBUSY) // eal_stop removes what is left of it
+			eal_folder_lock(&e->lock_fd, args, NULL);
+		return rc;
+	}
 	e->started = true;
+	if ((rc = eal_folder_lock(&e->lock_fd, args, err)) < 0)
+		return rc;
 	if ((rc = memif_intr_check(err)) < 0)
 		return rc;
 	if (rte_lcore_count() < args->process->lcores)
 		return err_set(err, -EINVAL,
 			"DPDK has %u lcores, named after '--' (-l or --lcores), and `lcores` names %u",
 			rte_lcore_count(), args->process->lcores);
-	if ((rc = no_ports_yet(args, err)) < 0)
-		return rc;
-	return lock_prefix(e, args, err);
+	return no_ports_yet(args, err);
 }
 
 void eal_usual_modes(const struct eal *e) {
@@ -361,7 +313,7 @@ void eal_stop(struct eal *e) {
 		rte_eal_cleanup();
 	e->started = false;
 	if (e->lock_fd >= 0) {
-		remove_runtime();
+		eal_folder_remove();
 		close(e->lock_fd);
 	}
 	e->lock_fd = -1;

@@ -13,7 +13,7 @@
 #define SOCKET ",socket="
 
 // Removes the socket of a server that was killed, on which no process listens. Not the socket of another port of
-// this program: ports may share one.
+// this program: ports may share one. A server that has stopped, and that others wait for already, is not waited for.
 static void remove_abandoned(const struct sockaddr_un *at) {
 	static char ours[LIVE_PORTS_MAX][sizeof(at->sun_path)];
 	static uint32_t known;
@@ -27,7 +27,7 @@ static void remove_abandoned(const struct sockaddr_un *at) {
 	memcpy(ours[known++ % LIVE_PORTS_MAX], at->sun_path, sizeof(at->sun_path));
 	if (lstat(at->sun_path, &st) < 0 || !S_ISSOCK(st.st_mode))
 		return;
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return;
 	if (connect(fd, (const struct sockaddr *)at, sizeof(*at)) < 0 && errno == ECONNREFUSED)

@@ -58,6 +58,9 @@ static void receive_arp(struct sender_lcore *s, struct sender_port *p, struct rt
 	}
 	struct wire_arp reply = {
 		.sender_mac = p->port->mac, .sender_ip = arp.target_ip, .target_ip = arp.sender_ip};
+	rte_pktmbuf_free(m->next); // of a request that was longer than a buffer
+	m->next = NULL;
+	m->nb_segs = 1;
 	m->pkt_len = m->data_len = (uint16_t)wire_write_arp(frame, &reply, &arp.sender_mac);
 	p->count.tx_own++;
 	sender_put_frame(s, p, m, 0);

@@ -809,12 +809,49 @@ START_TEST(stages_that_read_flows_say_so) {
 }
 END_TEST
 
-TEST_MAIN(a_links_queue_is_a_fifo_unless_said, stages_that_read_flows_say_so,
-	config_makes_named_stages_and_a_base_rtt, packets_pass_at_exact_times,
-	arrivals_out_of_order_are_moved_up, history_does_not_depend_on_polling,
-	groups_with_a_base_rtt_wait_longer_in_reverse, live_parameters_change_at_their_time,
-	live_parameters_are_found_in_order, hosts_are_those_of_the_owner,
-	arrivals_tell_all_that_decides, bad_configs_say_where_and_why, links_of_a_run_are_bounded,
-	reports, a_switch_that_throws_most_away_says_so, names_of_what_is_observed_fit_the_header,
-	what_a_queue_observes_is_recorded, a_stage_may_have_a_name_of_its_own,
-	a_stage_more_moves_no_others_draws)
+#if defined(__SANITIZE_ADDRESS__)
+#define OWN_MEMORY 1
+#elif defined(__has_feature)
+#define OWN_MEMORY __has_feature(address_sanitizer)
+#else
+#define OWN_MEMORY 0
+#endif
+
+#if !OWN_MEMORY
+static uint32_t allocations;
+
+void *__libc_calloc(size_t n, size_t size);
+
+void *calloc(size_t n, size_t size) {
+	allocations++;
+	return __libc_calloc(n, size);
+}
+#endif
+
+// A live lcore changes parameters: it allocated a whole state to check each.
+START_TEST(a_change_allocates_nothing) {
+#if !OWN_MEMORY
+	struct world w =
+		open_paths("paths: {forward: [{link: {rate: 8Gbit, queue: codel}}, {delay: "
+			   "{delay: 1ms}}]}");
+	double before, after;
+	uint32_t already = allocations;
+
+	ck_assert_uint_gt(already, 0);
+	ck_assert_int_eq(
+		path_set(&w.ps->path[0], "link.rate", "4Gbit", 1500, &before, &after, &w.err), 0);
+	ck_assert_uint_eq(allocations, already);
+	close_paths(&w);
+#endif
+}
+END_TEST
+
+TEST_MAIN(a_change_allocates_nothing, a_links_queue_is_a_fifo_unless_said,
+	stages_that_read_flows_say_so, config_makes_named_stages_and_a_base_rtt,
+	packets_pass_at_exact_times, arrivals_out_of_order_are_moved_up,
+	history_does_not_depend_on_polling, groups_with_a_base_rtt_wait_longer_in_reverse,
+	live_parameters_change_at_their_time, live_parameters_are_found_in_order,
+	hosts_are_those_of_the_owner, arrivals_tell_all_that_decides, bad_configs_say_where_and_why,
+	links_of_a_run_are_bounded, reports, a_switch_that_throws_most_away_says_so,
+	names_of_what_is_observed_fit_the_header, what_a_queue_observes_is_recorded,
+	a_stage_may_have_a_name_of_its_own, a_stage_more_moves_no_others_draws)
