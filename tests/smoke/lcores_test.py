@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """weir-switch on several lcores: frames cross from one to another, all accounted for."""
 
+import concurrent.futures
+import ctypes
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from lab import CPUS, LCORE, QUIET, Lab, iperf_result, outcome
@@ -168,6 +172,49 @@ def test_bad_sharing_is_one_sentence(weir_switch, tmp_path, options, sentence):
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert sentence in done.stderr
+
+
+class Debugger:
+    """Stops single threads of a process."""
+
+    SEIZE, INTERRUPT, DETACH, ALL = 0x4206, 0x4207, 17, 0x40000000
+
+    def __init__(self):
+        self.libc = ctypes.CDLL(None, use_errno=True)
+        self.libc.ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)
+
+    def stop(self, thread):
+        for request in (self.SEIZE, self.INTERRUPT):
+            assert self.libc.ptrace(request, thread, None, None) == 0, ctypes.get_errno()
+        os.waitpid(thread, self.ALL)
+
+    def go_on(self, thread):
+        assert self.libc.ptrace(self.DETACH, thread, None, None) == 0, ctypes.get_errno()
+
+
+def test_a_late_answer_is_no_part_of_the_next(lab):
+    """An lcore that answered after 5 s added its counters to the answer that was asked for next."""
+    switch, debugger = lab.switch(THROUGH, "-o", TWO, *SHARED), Debugger()
+    assert len(lab.ping(count=5)) == 5
+    first = switch.process.pid
+    tasks = Path(f"/proc/{first}/task").iterdir()
+    (second,) = (int(task.name) for task in tasks if "worker" in (task / "comm").read_text())
+    debugger.stop(second)
+    assert "did not answer" in lab.telemetry("/weir/ports")["error"]
+    debugger.stop(first)
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        answer = pool.submit(lab.telemetry, "/weir/ports")
+        done, _ = concurrent.futures.wait([answer], 0.5)  # or it waits for the first lcore
+        debugger.go_on(second)
+        concurrent.futures.wait([answer], 0 if done else 0.5)
+        debugger.go_on(first)
+        assert "error" in answer.result(60)
+    ports = wait_for(
+        lambda: "left" in (found := lab.telemetry("/weir/ports")) and found, "an answer"
+    )
+    assert switch.stop() == 0
+    received = {port["name"]: port["rx_pkts"] for port in switch.summary()["ports"]}
+    assert all(5 <= ports[name]["rx_pkts"] <= received[name] for name in ("left", "right"))
 
 
 def test_receive_queues_are_shared_out(lab, tmp_path):
