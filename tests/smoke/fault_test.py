@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Faults while running: programs survive, say so, recover; every packet is accounted for."""
 
+import contextlib
 import json
 import os
 import random
@@ -203,6 +204,65 @@ def test_memif_server_is_killed_and_comes_back(lab, root):
     for name in ("a", "b"):
         said(summary, rf"port {name} went down 2 times, first at [\d.]+ s, for [\d.]+ s in all")
     assert summary["flows"]["failed"] == 0
+
+
+class NoCopies(Loop):
+    """The sender's rings and buffers are its own memory, which the switch maps."""
+
+    def names(self, program, role):
+        for name in super().names(program, role):
+            yield name.replace('rsize=10"', 'rsize=10,zero-copy=yes"') if role == "client" else name
+
+
+@pytest.fixture
+def hugepages():
+    """300 of 2 MB; where there are none, a driver without copies cannot be tried."""
+    wanted, path = 300, Path("/proc/sys/vm/nr_hugepages")
+    free = Path("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages")
+    before = path.read_text()
+    path.write_text(str(int(before) + wanted))
+    if int(free.read_text()) < wanted:
+        path.write_text(before)
+        pytest.skip(f"fewer than {wanted} hugepages")
+    yield
+    path.write_text(before)
+
+
+def memory_of(child):
+    """Descriptors of a program's own memory, by number."""
+    found = {}
+    for path in Path(f"/proc/{child.process.pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            if "memfd:seg" in (name := str(path.readlink())):
+                found[int(path.name)] = name
+    return found
+
+
+def test_a_memif_without_copies_comes_back(lab, root, hugepages):
+    """The driver closed the EAL's own memory, and gave the next peer what then had its numbers."""
+    options = (*LOAD, "-o", "live.switch.start=now", "--duration", "60s")
+    loop = NoCopies(lab, root, *options)
+    switch = loop.switch()
+    child = loop.sender()
+    assert child.ready(), child.err
+
+    def traffic():
+        return lab.telemetry("/weir/ports", f"{lab.prefix}switch")["right"]["tx_pkts"] > 3000
+
+    wait_for(traffic, "traffic")
+    own = memory_of(child)
+    assert own
+    for visit in range(2):
+        switch.kill()
+        down(lab, "sender", "a", "b")
+        kept = memory_of(child)
+        assert kept.items() <= own.items()
+        switch = loop.start("switch/weir-switch", "server", lab.tmp / f"again{visit}")
+        assert switch.ready(), switch.err
+        wait_for(traffic, "traffic of the next peer")
+        assert len(memory_of(child)) == len(own)
+    balanced(child)
+    balanced(switch)
 
 
 @pytest.mark.parametrize("dev", ["af_packet", "af_xdp"])
