@@ -213,6 +213,19 @@ static void write_unsent(const struct switch_port *p, struct json *j) {
 			port->name, (unsigned long long)unsent);
 }
 
+// Writes that frames were longer than a buffer, or than what the driver receives.
+static void write_cut(const struct switch_app *app, struct json *j) {
+	uint64_t pkts = 0;
+
+	for (uint32_t i = 0; i < app->live.lcores; i++)
+		pkts += app->lcore[i].drop[DROP_CUT].pkts + app->lcore[i].drop[DROP_TOO_LONG].pkts;
+	if (pkts > 0)
+		json_format(j, NULL,
+			"%llu frames were longer than a port receives: at the hosts set the MTU to 1500, "
+			"and tso, gso and gro off",
+			(unsigned long long)pkts);
+}
+
 // Writes the faults during the run, one sentence each.
 static void write_faults(struct switch_app *app, struct json *j) {
 	uint64_t no_mbuf = 0;
@@ -226,6 +239,7 @@ static void write_faults(struct switch_app *app, struct json *j) {
 	live_faults_json(&app->live, no_mbuf, j);
 	for (uint32_t i = 0; i < app->live.ports; i++)
 		write_unsent(switch_owner(app->lcore, i), j);
+	write_cut(app, j);
 	for (uint32_t i = 0; i < app->paths.count; i++) {
 		if (switch_source_fault(&app->source[i], text, sizeof(text)))
 			json_text(j, NULL, text);

@@ -668,8 +668,8 @@ START_TEST(a_switch_that_throws_most_away_says_so) {
 	ck_assert(path_none_for_most(22486, drop, text, sizeof(text)));
 	ck_assert_str_eq(text,
 		"most of what came was thrown away: of 22486 frames received, 14198 were longer than "
-		"the port receives (turn tso, gso and gro off at the host) and 8286 had no port to "
-		"leave by");
+		"the port receives (at the host set the MTU to 1500, and tso, gso and gro off) and 8286 "
+		"had no port to leave by");
 	ck_assert(!path_none_for_most(2 * 22484, drop, text, sizeof(text)));
 	ck_assert(path_none_for_most(2 * 22484 - 1, drop, text, sizeof(text)));
 }
