@@ -57,7 +57,10 @@ def test_numbers_stand_side_by_side(tmp_path):
     table = comparison.differences(compared)
     assert table.columns == ["", "A: r0", "B: r1", "B − A"]
     rows = {row[0]: row[1:] for row in table.rows}
-    assert rows["drops at the busiest link"] == ["10", "4", "−6 (−60 %)"]
+    measured_s = compared[0].data.scene.duration_s - compared[0].data.scene.warmup_s
+    per_s = [units.number(n / measured_s) for n in (10, 4)]
+    assert rows["drops at the busiest link per second"][:2] == per_s
+    assert rows["drops at the busiest link per second"][2].endswith("(−60 %)")
     assert rows["flows"] == ["4", "4", "0"]
     config = comparison.configs(compared)
     assert ["seed", "0", "1"] in config.rows

@@ -176,6 +176,7 @@ def made(case, *, c=1.3, losses=1.7, jfi_of=(1.0,), share=None):
             "goodput_bps": goodput,
             "acked_bytes": sent * 1448,
             "rtt_mean_ns": np.full(20, rtt_s * 1e9),
+            "rtt_samples": sent,
             "sent_segs": sent,
             "retransmits": halvings,
             "cwnd_reductions": halvings,

@@ -317,9 +317,9 @@ def test_percentiles_of_a_group_are_of_its_samples_not_of_its_flows():
     assert row["rtt_p99_ns"] == pytest.approx(50e6, rel=1e-3)
 
 
-def test_rtx_overhead_is_bytes_over_bytes():
-    assert metrics.rtx_overhead(5, 1448, 1_448_000) == pytest.approx(0.005)
-    assert metrics.rtx_overhead(0, 1448, 0) is None
+def test_rtx_overhead_is_of_what_was_sent():
+    assert metrics.rtx_overhead(5, 1000) == pytest.approx(0.005)
+    assert metrics.rtx_overhead(0, 0) is None
 
 
 def test_groups_share_what_there_is():
@@ -417,7 +417,8 @@ def test_completion_times_by_size():
     small, large = metrics.completion_times(frame, 2, 100 * ms).to_dicts()
     assert (small["count"], large["count"]) == (2, 1)
     assert small["mean_ns"] == 20 * ms
-    assert small["p50_ns"] == 30 * ms  # of two, the higher
+    assert small["p50_ns"] == 10 * ms  # half of them do not exceed it: of two, the lower
+    assert (small["unfinished"], large["unfinished"]) == (1, 0)
     assert small["slowdown_mean"] == 2.0
     assert large["p99_ns"] == 100 * ms
     assert large["slowdown_p99"] == 4.0

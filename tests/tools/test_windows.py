@@ -24,17 +24,17 @@ def rated(flow, goodputs, rtts, samples=1):
 
 
 def test_a_window_is_the_mean_of_its_intervals():
-    found = windows.windows(rated(3, [1, 3, 5, 7], [10, 20, 30, 40]), 2.0)
+    found = windows.windows(rated(3, [1, 3, 5, 7], [10, 20, 30, 40]), 2.0, 4.0)
     assert found["time_s"].to_list() == [1.0, 3.0]
     assert found["goodput_bps"].to_list() == [2.0, 6.0]
     assert found["rtt_mean_ns"].to_list() == [15.0, 35.0]
-    silent = windows.windows(rated(3, [0, 0], [0, 0], samples=0), 2.0)
+    silent = windows.windows(rated(3, [0, 0], [0, 0], samples=0), 2.0, 2.0)
     assert silent["rtt_mean_ns"].to_list() == [None]
 
 
 def test_fairness_is_jains_index_of_each_window():
     both = pl.concat([rated(0, [3, 1, 0], [1] * 3), rated(1, [1, 1, 0], [1] * 3)])
-    found = windows.jfi_over_time(windows.windows(both, 1.0))
+    found = windows.jfi_over_time(windows.windows(both, 1.0, 3.0))
     assert found["jfi"].to_list() == [pytest.approx(16 / 20), 1.0, None]
 
 

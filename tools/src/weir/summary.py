@@ -306,7 +306,7 @@ def show(summary: dict[str, Any], out: Console) -> None:
         print_table(out, table(LINK_COLUMNS, links, left=1))
         out.print()
     if len(groups) > 1 and summary.get("jfi") is not None:
-        out.print(f"JFI of all flows {ratio(summary['jfi'])}")
+        out.print(f"JFI of all flows that have begun {ratio(summary['jfi'])}")
     if isinstance(stop := summary.get("stop"), dict):
         out.print(stopped(stop))
     errors = emulation_rows(summary)

@@ -277,6 +277,29 @@ def lowered_by_losses(loaded: Run) -> pl.Series:
     return most.filter(pl.col("left") < 0.9)["flow_id"]
 
 
+def over_own_time(
+    table: pl.DataFrame, found: pl.DataFrame, delays: pl.DataFrame | None, warmup_ns: float
+) -> pl.DataFrame:
+    """metrics.per_flow's table with goodput over each flow's own time after the warm-up.
+
+    From its first payload to its last ACK: one that was there for a part of a capture has no
+    smaller C than one that was there for all of it.
+    """
+    if delays is None:
+        return table
+    end = pl.col("ts_ns").cast(pl.Float64)
+    begin = (end - pl.col("data_ns")).clip(warmup_ns)
+    own = found.select("flow_id", "ts_ns").join(
+        delays.select("flow_id", "data_ns"), on="flow_id", how="left"
+    )
+    spans = own.select("flow_id", own_ns=end - begin)
+    rate = pl.col("delivered_bytes") * 8 * metrics.NS_PER_S / pl.col("own_ns")
+    known = table.join(spans, on="flow_id", how="left").with_columns(
+        goodput_bps=pl.when(pl.col("own_ns") > 0).then(rate).otherwise(0.0)
+    )
+    return known.drop("own_ns")
+
+
 def corescale(loaded: Run) -> list[str]:
     """Mathis' constant from losses and from window reductions, and losses per reduction."""
     interval = loaded.frame("interval")
@@ -295,6 +318,7 @@ def corescale(loaded: Run) -> list[str]:
     )
     names = {"lost_segs": "losses", "cwnd_reductions": "window reductions"}
     sentences = []
+    table = over_own_time(table, found, loaded.frame("delays"), warmup_ns)
     fitted = table.filter(pl.col("flow_id").is_in(lowered_by_losses(loaded).implode()))
     for column, name in names.items():
         fit = metrics.mathis(fitted, column, mss)

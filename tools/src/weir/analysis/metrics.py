@@ -129,22 +129,75 @@ def step_ns(frame: pl.DataFrame) -> int:
     return int(np.percentile(distances, 50, method="higher"))
 
 
-def with_times(frame: pl.DataFrame) -> pl.DataFrame:
-    """Adds length_ns, the time since the end before, and time_s, the middle of the interval.
+@dataclass(frozen=True)
+class Intervals:
+    """When the intervals of a run end: with each length, with the warm-up and with the run.
 
-    Live, intervals vary; in any run the last may be short.
+    Live they end a little late, so there the end before says when one began.
     """
-    ends = np.unique(frame["ts_ns"].to_numpy())
-    first = min(step_ns(frame), int(ends[0])) if ends.size > 0 else 0
-    lengths = np.diff(ends, prepend=ends[:1] - np.uint64(first))
-    middles = (ends - lengths / 2) / NS_PER_S
-    times = pl.DataFrame({"ts_ns": ends, "length_ns": lengths, "time_s": middles})
+
+    length_ns: int
+    warmup_ns: int = 0
+    end_ns: int | None = None  # of the run; None: the last interval is whole
+    exact: bool = True  # in virtual time, and of a capture
+
+    def lengths(self, ends: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """How long the intervals were that end then; ends: ascending.
+
+        Where no flow had a record for a while, the next end is not one length away.
+        """
+        if self.exact:
+            begin = (ends - 1) // self.length_ns * self.length_ns
+            cut = (begin < self.warmup_ns) & (self.warmup_ns < ends)
+            begin = np.where(cut, self.warmup_ns, begin)
+            last = ends if self.end_ns is None else np.minimum(ends, self.end_ns)
+            return np.asarray(np.maximum(last - begin, 1), dtype=np.int64)
+        apart = np.diff(ends, prepend=max(0, int(ends[0]) - self.length_ns))
+        return np.where(apart > 1.5 * self.length_ns, self.length_ns, apart)
+
+
+def with_times(frame: pl.DataFrame, intervals: Intervals | None = None) -> pl.DataFrame:
+    """Adds length_ns, how long each interval was, and time_s, its middle.
+
+    Without the run's intervals they are as long as the records are usually apart.
+    """
+    ends = np.unique(frame["ts_ns"].to_numpy()).astype(np.int64)
+    known = intervals or Intervals(max(1, step_ns(frame)), exact=False)
+    lengths = known.lengths(ends) if ends.size > 0 else ends
+    last = ends if known.end_ns is None else np.minimum(ends, known.end_ns)
+    times = pl.DataFrame(
+        {
+            "ts_ns": ends.astype(np.uint64),
+            "length_ns": lengths,
+            "time_s": (last - lengths / 2) / NS_PER_S,
+        }
+    )
     return frame.join(times, on="ts_ns", how="left", maintain_order="left")
+
+
+def gaps(timed: pl.DataFrame) -> list[tuple[float, float]]:
+    """From when to when, in seconds, with_times's frame has no record between two it has."""
+    if timed.height == 0:
+        return []
+    ends = timed.select("time_s", half=pl.col("length_ns") / (2 * NS_PER_S)).unique().sort("time_s")
+    time, half = ends["time_s"].to_numpy(), ends["half"].to_numpy()
+    first, last = (time + half)[:-1], (time - half)[1:]
+    apart = last - first > 0.5 * half[1:]  # live an interval may be a little late
+    return list(zip(first[apart].tolist(), last[apart].tolist(), strict=True))
+
+
+def with_gaps(timed: pl.DataFrame) -> pl.DataFrame:
+    """The same with a record of nothing within each gap: a line through it would be made up."""
+    middles = [(first + last) / 2 for first, last in gaps(timed)]
+    if not middles:
+        return timed
+    empty = pl.DataFrame({"time_s": middles}, schema={"time_s": pl.Float64})
+    return pl.concat([timed, empty], how="diagonal")
 
 
 def between(frame: pl.DataFrame, t0_ns: float, t1_ns: float | None = None) -> pl.DataFrame:
     """Records in (t0, t1]: for intervals, those after a warm-up that ends at t0."""
-    keep = pl.col("ts_ns") > t0_ns
+    keep = pl.col("ts_ns") > round(t0_ns)  # 1.05 s is no double
     if t1_ns is not None:
         keep &= pl.col("ts_ns") <= t1_ns
     return frame.filter(keep)
@@ -271,9 +324,17 @@ def flow_table(counted: Tally, span_ns: float) -> pl.DataFrame:
     )
 
 
-def rtx_overhead(retransmits: float, payload_bytes: float, acked_bytes: float) -> float | None:
-    """Bytes sent again per byte acknowledged, segments being full; None of nothing."""
-    return retransmits * payload_bytes / acked_bytes if acked_bytes > 0 else None
+def rtx_overhead(retransmits: float, sent_segs: float) -> float | None:
+    """Of the segments with payload that were sent, those sent before; None of nothing."""
+    return retransmits / sent_segs if sent_segs > 0 else None
+
+
+def mean_of_samples(flows: pl.DataFrame) -> float | None:
+    """The mean of all RTT samples of per_flow's flows; None without any."""
+    samples = float(flows["rtt_samples"].sum())
+    if samples == 0:
+        return None
+    return float((flows["rtt_mean_ns"].fill_null(0) * flows["rtt_samples"]).sum()) / samples
 
 
 def per_group(flows: pl.DataFrame) -> pl.DataFrame:
@@ -286,7 +347,7 @@ def per_group(flows: pl.DataFrame) -> pl.DataFrame:
             "goodput_bps": float(part["goodput_bps"].sum()),
             "share": float(part["goodput_bps"].sum()) / total if total > 0 else None,
             "jfi": jfi(part["goodput_bps"].to_numpy()),
-            "rtt_mean_ns": part["rtt_mean_ns"].mean(),
+            "rtt_mean_ns": mean_of_samples(part),
             **{
                 name: None if part[name].null_count() else int(part[name].sum())
                 for name in ("acked_bytes", "sent_segs", "retransmits", "cwnd_reductions", "drops")
@@ -442,7 +503,7 @@ def observed(
     return found
 
 
-def with_rates(interval: pl.DataFrame) -> pl.DataFrame:
+def with_rates(interval: pl.DataFrame, intervals: Intervals | None = None) -> pl.DataFrame:
     """Adds goodput_bps, of what was delivered, to what with_times adds.
 
     An ACK that fills a hole acknowledges in one interval what arrived in many: that would be a rate
@@ -450,7 +511,7 @@ def with_rates(interval: pl.DataFrame) -> pl.DataFrame:
     """
     field = "delivered_bytes" if "delivered_bytes" in interval.columns else "acked_bytes"
     bits = pl.col(field) * (8 * NS_PER_S)
-    return with_times(interval).with_columns(goodput_bps=bits / pl.col("length_ns"))
+    return with_times(interval, intervals).with_columns(goodput_bps=bits / pl.col("length_ns"))
 
 
 def spread_over_time(frame: pl.DataFrame, column: str, low: float, high: float) -> pl.DataFrame:
@@ -489,35 +550,38 @@ SIZE_EDGES = (10_000, 64_000, 100_000, 1_000_000, 10_000_000)  # bytes: bins end
 
 
 def completion_times(transfers: pl.DataFrame, closed: int, t0_ns: float = 0.0) -> pl.DataFrame:
-    """Completion times by group and size: those that began after t0_ns and finished.
+    """Completion times by group and size: those that began at t0_ns or later and finished.
 
     bin: how many of SIZE_EDGES are below the size. closed: the number of the event `close`.
+    unfinished: how many did not, whose times would be longer: the percentiles are the others'.
     Slowdown is the time over that on an empty path.
     """
     took = (pl.col("ts_ns") - pl.col("start_ns")).cast(pl.Float64)
     ideal = pl.when(pl.col("ideal_ns") > 0).then(pl.col("ideal_ns"))
-    finished = transfers.filter((pl.col("event") == closed) & (pl.col("start_ns") >= t0_ns))
-    binned = finished.with_columns(
+    begun = transfers.filter(pl.col("start_ns") >= t0_ns)
+    binned = begun.with_columns(
         took_ns=took,
         slowdown=took / ideal,
         bin=pl.sum_horizontal((pl.col("size_bytes") > edge).cast(pl.UInt8) for edge in SIZE_EDGES),
     )
-    points = {
-        f"p{p}_ns": pl.col("took_ns").quantile(p / 100, interpolation="higher")
-        for p in (50, 95, 99)
-    }
-    return (
-        binned.group_by("group", "bin")
-        .agg(
-            count=pl.len(),
-            mean_bytes=pl.col("size_bytes").cast(pl.Float64).mean(),
-            mean_ns=pl.col("took_ns").mean(),
-            **points,
-            slowdown_mean=pl.col("slowdown").mean(),
-            slowdown_p99=pl.col("slowdown").quantile(0.99, interpolation="higher"),
-        )
-        .sort("group", "bin")
+    done = pl.col("event") == closed
+    rows = binned.group_by("group", "bin").agg(
+        count=done.sum(),
+        unfinished=(~done).sum(),
+        mean_bytes=pl.col("size_bytes").filter(done).cast(pl.Float64).mean(),
+        mean_ns=pl.col("took_ns").filter(done).mean(),
+        **{f"p{p}_ns": percentile_of(pl.col("took_ns").filter(done), p) for p in (50, 95, 99)},
+        slowdown_mean=pl.col("slowdown").filter(done).mean(),
+        slowdown_p99=percentile_of(pl.col("slowdown").filter(done), 99),
     )
+    return rows.sort("group", "bin")
+
+
+def percentile_of(values: pl.Expr, p: float) -> pl.Expr:
+    """As percentile: the smallest that p percent do not exceed; null of nothing."""
+    known = values.drop_nulls()
+    place = (known.len() * p / 100 - 1e-9).ceil().cast(pl.Int64) - 1
+    return known.sort().get(place.clip(0), null_on_oob=True)
 
 
 def size_bin(number: int) -> str:

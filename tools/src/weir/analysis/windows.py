@@ -20,26 +20,30 @@ def length_s(duration_s: float, interval_ns: int) -> float:
     return max(1, round(wanted / interval)) * interval
 
 
-def windows(rated: pl.DataFrame, length: float) -> pl.DataFrame:
+def windows(rated: pl.DataFrame, length: float, end_s: float) -> pl.DataFrame:
     """Each flow in each window: time_s (its middle), flow_id, group, goodput_bps, rtt_mean_ns.
 
-    rated: intervals as metrics.with_rates gives them. RTT is the mean of samples; null without any.
+    rated: intervals as metrics.with_rates gives them; end_s: of the run, with which the last window
+    ends. Goodput is what was delivered over the length of the window, not of the flow's records: a
+    flow that sends for a tenth of it has a tenth. RTT is the mean of samples; null without any.
     """
     weight = pl.col("rtt_samples").cast(pl.Float64)
-    span = pl.col("length_ns").sum()
+    number = (pl.col("time_s") / length).floor()
+    begin, end = pl.col("window") * length, (pl.col("window") + 1) * length
+    last = pl.min_horizontal(end, pl.lit(end_s))
     return (
-        rated.group_by(
-            "flow_id", "group", time_s=((pl.col("time_s") / length).floor() + 0.5) * length
-        )
+        rated.group_by("flow_id", "group", window=number)
         .agg(
-            goodput_bps=(pl.col("goodput_bps") * pl.col("length_ns")).sum() / span,
+            bits=(pl.col("goodput_bps") * (pl.col("length_ns") / NS_PER_S)).sum(),
             rtt=(pl.col("rtt_mean_ns") * weight).sum(),
             samples=weight.sum(),
         )
         .with_columns(
-            rtt_mean_ns=pl.when(pl.col("samples") > 0).then(pl.col("rtt") / pl.col("samples"))
+            time_s=(begin + last) / 2,
+            goodput_bps=pl.col("bits") / (last - begin),
+            rtt_mean_ns=pl.when(pl.col("samples") > 0).then(pl.col("rtt") / pl.col("samples")),
         )
-        .drop("rtt", "samples")
+        .select("time_s", "flow_id", "group", "goodput_bps", "rtt_mean_ns")
         .sort("time_s", "flow_id")
     )
 

@@ -17,15 +17,17 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
 
 POINTS_MAX = 4000  # of a line, and of each edge of an area
+PANEL_POINTS = 800  # of a line where there are more than two panels, which are small
 
 
 def bound(figure: Figure) -> None:
     """Thins the lines and areas of a figure that have more points; their extremes stay."""
+    most = POINTS_MAX if len(figure.axes) <= 2 else PANEL_POINTS
     for axes in figure.axes:
         for line in axes.lines:
             x, y = (np.asarray(v, dtype=np.float64) for v in (line.get_xdata(), line.get_ydata()))
-            if y.size > POINTS_MAX:
-                keep = places(y)
+            if y.size > most:
+                keep = places(y, most)
                 line.set_data(x[keep], y[keep])
         for collection in axes.collections:
             if isinstance(collection, PolyCollection):

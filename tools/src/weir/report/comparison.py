@@ -133,19 +133,26 @@ def numbers(compared: Sequence[Compared]) -> list[Metric]:
         Metric(f"mean RTT, {pair.label}", units.time, _of(reports, pair, "rtt_mean_ns"))
         for pair in groups[:KEYS_MAX]
     ]
-    for label, key in (("retransmits", "retransmits"), ("window reductions", "cwnd_reductions")):
-        found.append(Metric(label, units.count, [_total(r, key) for r in reports]))
+    # Runs may differ in length: counts are per segment or per second of what was measured.
+    sent = [_total(r, "sent_segs") for r in reports]
+    spans = [one.data.scene.duration_s - one.data.scene.warmup_s for one in compared]
+    resent = [_total(r, "retransmits") for r in reports]
+    found.append(Metric("retransmits, of segments sent", units.percent, _over(resent, sent)))
+    reduced = [_total(r, "cwnd_reductions") for r in reports]
+    found.append(Metric("window reductions per second", units.number, _over(reduced, spans)))
     links = [(bottleneck.busiest(r) or ("", {}))[1] for r in reports]
     shown: tuple[tuple[str, str, Show], ...] = (
         ("utilisation", "utilisation", units.percent),
         ("queue, mean (packets)", "queue_mean_pkts", units.number),
         ("queueing delay, mean", "queue_mean_ns", units.time),
         ("queueing delay, p99", "sojourn_p99_ns", units.time),
-        ("drops at the busiest link", "drops", units.count),
-        ("CE marks at the busiest link", "marks", units.count),
     )
     for label, key, show in shown:
         found.append(Metric(label, show, [_number(each.get(key)) for each in links]))
+    for label, key in (("drops", "drops"), ("CE marks", "marks")):
+        counts = [_number(each.get(key)) for each in links]
+        name = f"{label} at the busiest link per second"
+        found.append(Metric(name, units.number, _over(counts, spans)))
     errors = [r.get("emulation", {}) for r in reports]
     for label, key in (("median", "p50"), ("p99", "p99"), ("largest", "max")):
         values = [_number(e.get(f"delay_error_{key}_ns")) for e in errors]
@@ -158,6 +165,13 @@ def numbers(compared: Sequence[Compared]) -> list[Metric]:
 def _number(value: Any) -> float | None:
     known = isinstance(value, int | float) and math.isfinite(value)
     return float(value) if known else None
+
+
+def _over(values: Sequence[float | None], by: Sequence[float | None]) -> list[float | None]:
+    return [
+        None if value is None or not over else value / over
+        for value, over in zip(values, by, strict=True)
+    ]
 
 
 def _total(report: dict[str, Any], key: str) -> float | None:
@@ -338,9 +352,9 @@ def draw_flows(compared: Sequence[tuple[int, Compared]], scene: axes.Scene) -> I
         total = own.group_by("time_s").agg(goodput_bps=pl.col("goodput_bps").sum())
         totals.append((one.style, total.sort("time_s")))
         parts.append(own.select("time_s", "group", "goodput_bps", "rtt_mean_ns", "rtt_samples"))
-        windowed, _ = sections.windowed(one.data, flows)
+        windowed, length_s = sections.windowed(one.data, flows)
         each.append((one.style, windowed))
-        after = windowed.filter(pl.col("time_s") > one.data.scene.warmup_s)
+        after = sections.measured(windowed, length_s, one.data.scene.warmup_s)
         late.append((one.style, after))
         own_group = flows.each.filter(pl.col("group").is_in([p.groups[place] for p in first]))
         chosen = metrics.typical_flows(own_group if own_group.height else flows.each, 1)

@@ -39,8 +39,11 @@ def read(run: Run) -> RunData:
     interval, links = run.frame("interval"), run.frame("links")
     length = duration_s(run, interval, links)
     warmup = warmup_s(run) if warmup_s(run) < length else 0.0  # ended before: all of it counts
-    flows = None if interval is None else flow_data(interval, warmup, length)
-    timed = None if links is None else metrics.with_times(links)
+    intervals = intervals_of(run, warmup, length)
+    flows = None if interval is None else flow_data(interval, warmup, length, intervals)
+    if flows is not None:
+        flows = with_silent(flows, run.frame("flows"))
+    timed = None if links is None else metrics.with_times(links, intervals)
     numbers = run.summary
     if not numbers:
         numbers = recovered(run.config, flows, timed, warmup)
@@ -81,11 +84,44 @@ def warmup_s(run: Run) -> float:
     return float(known) + float(run.summary.get("start_s") or 0.0)
 
 
+def intervals_of(run: Run, warmup: float, length: float) -> metrics.Intervals | None:
+    """When the intervals of the run's records end; None: the config does not say."""
+    telemetry = run.config.get("telemetry")
+    text = telemetry.get("interval") if isinstance(telemetry, dict) else None
+    captured = run.summary.get("program") == summary.ANALYSER
+    length_ns = units.config_time_ns(run.config.get("interval") if captured else text)
+    if not length_ns:
+        return None
+    exact = captured or run.summary.get("program") == summary.SIMULATOR
+    warmup_ns, end_ns = (round(at * metrics.NS_PER_S) for at in (warmup, length))
+    return metrics.Intervals(round(length_ns), warmup_ns, end_ns, exact)
+
+
+def with_silent(flows: FlowData, recorded: pl.DataFrame | None) -> FlowData:
+    """The same with flows that have begun and have no interval: nothing was sent, and it counts."""
+    if recorded is None:
+        return flows
+    silent = recorded.select("flow_id", "group").unique("flow_id").sort("flow_id")
+    silent = silent.join(flows.each, on="flow_id", how="anti")
+    if silent.height == 0:
+        return flows
+    counts = ("acked_bytes", "delivered_bytes", "sent_segs", "rtt_samples", "retransmits")
+    zero = [pl.lit(0).alias(name) for name in (*counts, "goodput_bps")]
+    rest = silent.select("flow_id", "group", *zero).cast(
+        {name: kind for name, kind in flows.each.schema.items() if name in ("goodput_bps", *counts)}
+    )
+    each = pl.concat([flows.each, rest], how="diagonal").sort("flow_id")
+    return replace(flows, each=each)
+
+
 def duration_s(run: Run, *frames: pl.DataFrame | None) -> float:
     """Length of the time axis: what the summary says of virtual time, else the last record."""
     known = run.summary.get("virtual_s")
     if known and run.summary.get("program") == summary.SIMULATOR:
         return float(known)
+    captured = run.summary.get("capture")  # its last interval may end behind it
+    if isinstance(captured, dict) and captured.get("duration_s"):
+        return float(captured["duration_s"])
     ends = [f["ts_ns"].to_numpy().max() for f in frames if f is not None]
     return float(max(ends, default=metrics.NS_PER_S)) / metrics.NS_PER_S
 
@@ -132,8 +168,17 @@ class FlowData:
         return f"Line: median flow{'; band: 5th to 95th percentile' if band else ''}."
 
 
-def flow_data(interval: pl.DataFrame, warmup: float, length: float) -> FlowData:
+def flow_data(
+    interval: pl.DataFrame, warmup: float, length: float, intervals: metrics.Intervals | None
+) -> FlowData:
     """Rates of the intervals, and totals of the flows after the warm-up; both in seconds."""
-    span_ns, warmup_ns = (length - warmup) * metrics.NS_PER_S, warmup * metrics.NS_PER_S
-    each = metrics.per_flow(interval, span_ns, warmup_ns)
-    return FlowData(metrics.step_ns(interval), metrics.with_rates(interval), each)
+    rated = metrics.with_rates(interval, intervals)
+    # An interval is of the warm-up or measured. Live it ends a little after the warm-up.
+    late = rated.filter(pl.col("time_s") > warmup)["ts_ns"].min()
+    t0_ns = warmup * metrics.NS_PER_S
+    if isinstance(late, int):
+        before = rated.filter(pl.col("ts_ns") < late)["ts_ns"].max()
+        t0_ns = float(before) if isinstance(before, int) else 0.0
+    each = metrics.per_flow(interval, (length - warmup) * metrics.NS_PER_S, t0_ns)
+    step_ns = metrics.step_ns(interval) if intervals is None else intervals.length_ns
+    return FlowData(step_ns, rated, each)

@@ -44,9 +44,10 @@ EVENTS_ON_LINE = 150  # more would hide the line
 def _over_time(
     interval: pl.DataFrame, key: str, columns: str
 ) -> tuple[npt.NDArray[np.float64], dict[int, npt.NDArray[np.float64]]]:
-    """One array per key over common times; 0 where a key has no record."""
+    """One array per key over common times; 0 where a key has no record, or none has."""
     wide = interval.pivot(on=key, index="time_s", values=columns, aggregate_function="sum")
-    wide = wide.sort("time_s").fill_null(0)
+    gaps = pl.DataFrame({"time_s": np.asarray(metrics.gaps(interval), dtype=np.float64).ravel()})
+    wide = pl.concat([wide, gaps], how="diagonal").sort("time_s").fill_null(0)
     names = [name for name in wide.columns if name != "time_s"]
     return wide["time_s"].to_numpy(), {int(name): wide[name].to_numpy() for name in names}
 
@@ -111,10 +112,10 @@ def rtt(interval: pl.DataFrame, flows: pl.DataFrame, base_ns: float | None, scen
     shown, column = measured, "rtt_mean_ns"
     if flows.height <= FEW:
         for flow, style in flow_styles(flows, scene).items():
-            part = measured.filter(pl.col("flow_id") == flow).sort("time_s")
+            part = metrics.with_gaps(measured.filter(pl.col("flow_id") == flow)).sort("time_s")
             axes.plot(
                 part["time_s"],
-                part["rtt_mean_ns"] / divisor,
+                part["rtt_mean_ns"].cast(pl.Float64) / divisor,
                 color=style.colour,
                 linestyle=style.dash,
                 label=style.label,
@@ -512,8 +513,8 @@ def panels(
     return figure
 
 
-def events(counts: pl.DataFrame, scene: Scene, length_s: float) -> Figure:
-    """Events per second by kind; counts has time_s, kind (a name of theme.STYLES) and count."""
+def events(counts: pl.DataFrame, scene: Scene) -> Figure:
+    """Events by kind (a name of theme.STYLES): per_s in a bin width_s wide around time_s."""
     kinds = sorted(counts["kind"].unique())
     figure = Figure(figsize=(WIDTH_IN, 0.55 + 0.72 * len(kinds)))
     panels = figure.subplots(len(kinds), 1, squeeze=False, sharex=True)[:, 0]
@@ -522,8 +523,8 @@ def events(counts: pl.DataFrame, scene: Scene, length_s: float) -> Figure:
         part = counts.filter(pl.col("kind") == kind).sort("time_s")
         panel.bar(
             part["time_s"],
-            part["count"] / length_s,
-            width=length_s,
+            part["per_s"],
+            width=part["width_s"],
             color=style.colour,
             linewidth=0,
         )

@@ -130,6 +130,7 @@ COMPLETION_COLUMNS = (
     "group",
     "size",
     "transfers",
+    "unfinished",
     "mean",
     "p50",
     "p95",
@@ -158,7 +159,10 @@ def transfers(data: RunData) -> list[tuple[str, Table]]:
     tables = []
     rows = completion_rows(metrics.completion_times(frame, closed, since_ns), data)
     if rows:
-        text = "Completion times by size, and over the time on an empty path (slowdown)"
+        text = (
+            "Completion times by size, and over the time on an empty path (slowdown), of the"
+            " transfers that finished: those of the unfinished would be longer"
+        )
         tables.append((text, Table(COMPLETION_COLUMNS, rows, left=2)))
     video = frame.filter(pl.col("group").is_in(video_groups(data.run)))
     rows = video_rows(metrics.video_streams(video, closed, since_ns), data)
@@ -175,9 +179,10 @@ def completion_rows(times: pl.DataFrame, data: RunData) -> list[list[str]]:
             data.scene.group(row["group"]).label,
             metrics.size_bin(row["bin"]),
             units.count(row["count"]),
+            units.count(row["unfinished"]),
             *(units.time(row[name]) for name in ("mean_ns", "p50_ns", "p95_ns", "p99_ns")),
             *(
-                "" if row[name] is None else f"{row[name]:.2f}"
+                units.NONE if row[name] is None else f"{row[name]:.2f}"
                 for name in ("slowdown_mean", "slowdown_p99")
             ),
         ]

@@ -24,10 +24,8 @@ if TYPE_CHECKING:
 EVENTS_SHOWN = ("reduction", "timeout", "cc_mode", "spurious", "undo")  # of events.ring
 EVERY_PACKET = 3  # telemetry level
 CWND_FLOWS = 6
-CWND_POINTS = 4000  # of each flow
 SEQUENCE_FLOWS = 4
 SEQUENCE_POINTS = 1000  # of each flow, in time; of each kind
-PANEL_POINTS = 800  # of each flow
 NOT_A_LINK = 255
 # Fields of `cc` records that have a figure of their own, or none.
 CC_CWND = ("ts_ns", "flow_id", "group", "cwnd_segs")
@@ -124,7 +122,8 @@ def draw_shares(data: RunData, flows: FlowData) -> Iterator[Drawn]:
         figures.shares(flows.each, data.scene),
         f"Shares of {units.count(count)} flows. Goodput"
         + (" after the warm-up" if data.scene.warmup_s else "")
-        + f", relative to its mean; Jain's index {summary.ratio(index)}.",
+        + f", relative to its mean; Jain's index {summary.ratio(index)}, of the flows that have"
+        " begun.",
     )
     chosen = metrics.typical_flows(flows.each, CWND_FLOWS)
     groups = flows.each["group"].n_unique()
@@ -206,7 +205,13 @@ def recoveries(data: RunData, chosen: Collection[int]) -> pl.DataFrame:
 def windowed(data: RunData, flows: FlowData) -> tuple[pl.DataFrame, float]:
     """Each flow in each window, and the windows' length in seconds."""
     length = windows.length_s(data.scene.duration_s, flows.length_ns)
-    return windows.windows(flows.rated, length), length
+    return windows.windows(flows.rated, length, data.scene.duration_s), length
+
+
+def measured(windowed: pl.DataFrame, length_s: float, warmup_s: float) -> pl.DataFrame:
+    """The windows that begin when the warm-up has ended, or later."""
+    begin = (pl.col("time_s") / length_s).floor() * length_s
+    return windowed.filter(begin >= warmup_s - length_s * 1e-6)
 
 
 def draw_balance(data: RunData, flows: FlowData) -> Iterator[Drawn]:
@@ -221,9 +226,9 @@ def draw_balance(data: RunData, flows: FlowData) -> Iterator[Drawn]:
             "fairness",
             balance.fairness([*every, *several[: axes.BANDS]], data.scene),
             f"Jain's index of goodput over time. In windows of {length}, of the flows that have"
-            " begun.",
+            " records there: those that are open.",
         )
-    late = each.filter(pl.col("time_s") > data.scene.warmup_s)
+    late = measured(each, length_s, data.scene.warmup_s)
     tradeoff = balance.tradeoff(
         [(data.scene.group(g), part) for g, part in axes.split_by(late, "group")][: axes.BANDS]
     )
@@ -233,7 +238,8 @@ def draw_balance(data: RunData, flows: FlowData) -> Iterator[Drawn]:
             tradeoff,
             f"Goodput against RTT. Of each flow in windows of {length}"
             + (" after the warm-up" if data.scene.warmup_s else "")
-            + ": mean and one standard deviation. Better is up and to the right.",
+            + " in which it has measured an RTT, over the whole window: mean and one standard"
+            " deviation. Better is up and to the right.",
         )
 
 
@@ -243,9 +249,7 @@ def window_samples(run: Run, rated: pl.DataFrame, chosen: Collection[int]) -> pl
     at_end = pl.col("ts_ns") / metrics.NS_PER_S
     acks = chosen_records(run, "cc", CC_CWND, chosen)
     if acks.height > 0 and acks["flow_id"].n_unique() == len(chosen):
-        thin = max(1, acks.height // (CWND_POINTS * len(chosen)))
-        nth = pl.int_range(pl.len()).over("flow_id")
-        return acks.filter(nth % thin == 0).with_columns(time_s=at_end).select(columns)
+        return acks.with_columns(time_s=at_end).select(columns)
     kept_rows = rated.filter(pl.col("flow_id").is_in(list(chosen)))
     return kept_rows.with_columns(time_s=at_end).select(columns)
 
@@ -258,9 +262,10 @@ def draw_acks(data: RunData, flows: FlowData) -> Iterator[Drawn]:
     schema = recorded[0].schema
     chosen = metrics.typical_flows(flows.each, CWND_FLOWS)
     names = [field.name for field in schema.fields]
-    acks = thinned(chosen_records(data.run, "cc", names, chosen))
+    acks = chosen_records(data.run, "cc", names, chosen)
     if acks.height == 0:
         return
+    acks = acks.with_columns(time_s=pl.col("ts_ns") / metrics.NS_PER_S)
     styles = axes.flow_styles(acks.select("flow_id", "group").unique(), data.scene, chosen)
     shown = [
         figures.Quantity.of(field.name)
@@ -364,15 +369,6 @@ def chosen_records(
     return pl.concat(found) if found else pl.DataFrame()
 
 
-def thinned(acks: pl.DataFrame) -> pl.DataFrame:
-    """As many records of each flow as a panel can show, with time_s."""
-    if acks.height == 0:
-        return acks
-    nth, length = (n.over("flow_id") for n in (pl.int_range(pl.len()), pl.len()))
-    thin = pl.max_horizontal(pl.lit(1, pl.UInt32), length // PANEL_POINTS)
-    return acks.filter(nth % thin == 0).with_columns(time_s=pl.col("ts_ns") / metrics.NS_PER_S)
-
-
 def by_flow(
     acks: pl.DataFrame, styles: Mapping[int, theme.Style]
 ) -> list[tuple[theme.Style, pl.DataFrame]]:
@@ -419,9 +415,10 @@ def place(data: RunData, observed: metrics.Observed) -> str:
 def draw_links(data: RunData, links: pl.DataFrame) -> Iterator[Drawn]:
     """Queue over time and the distribution of its delay."""
     length = metrics.step_ns(links)
+    # Over the largest rate: one that was 0 at the end of an interval has still sent in it.
     busy = (
         links.group_by("link")
-        .agg(load=(pl.col("out_bytes") * 8 / pl.col("rate_bps")).sum())
+        .agg(load=pl.col("out_bytes").sum() * 8 / pl.col("rate_bps").max().clip(1))
         .filter(pl.col("load") > 0)
         .sort("load", descending=True)
     )
@@ -512,9 +509,10 @@ def packet_delays(data: RunData, links: Iterable[int]) -> list[figures.Cdf]:
 
 def draw_events(data: RunData) -> Iterator[Drawn]:
     """Drops, marks, window reductions, timeouts and mode changes, as rates."""
-    links, length_s = data.links, data.scene.duration_s / 120
-    if links is not None:  # a bin shorter than what it counts would be too high, the next one empty
-        length_s = max(length_s, metrics.step_ns(links) / metrics.NS_PER_S)
+    links, length_s = data.links, data.scene.duration_s / windows.WINDOWS
+    if links is not None:  # whole intervals: else one bin has more of them than the next
+        step_s = metrics.step_ns(links) / metrics.NS_PER_S
+        length_s = max(1, round(length_s / step_s)) * step_s
     kinds = []
     if links is not None:
         kinds += [
@@ -529,17 +527,21 @@ def draw_events(data: RunData) -> Iterator[Drawn]:
         kinds.append(shown.filter(pl.col("kind").is_in(EVENTS_SHOWN)))
     if not kinds:
         return
-    middle = ((pl.col("ts_ns") - 1) / (length_s * metrics.NS_PER_S)).floor() + 0.5
+    number = ((pl.col("ts_ns") - 1) / (length_s * metrics.NS_PER_S)).floor()
+    begin = pl.col("bin") * length_s
+    # The last bin ends with the run; of a killed one, whose end is not known, with its last record.
+    width = pl.min_horizontal(pl.lit(length_s), data.scene.duration_s - begin).clip(1e-9)
     counts = (
         pl.concat(kinds)
         .filter((pl.col("count") > 0) & (pl.col("ts_ns") > 0))
-        .group_by("kind", time_s=middle * length_s)
+        .group_by("kind", bin=number)
         .agg(pl.col("count").sum())
+        .with_columns(time_s=begin + width / 2, width_s=width, per_s=pl.col("count") / width)
     )
     if counts.height > 0:
         yield Drawn(
             "events",
-            figures.events(counts, data.scene, length_s),
+            figures.events(counts, data.scene),
             "Losses, marks and reactions over time. How many per second, in bins of"
             f" {units.time(length_s * metrics.NS_PER_S)}.",
         )
@@ -553,6 +555,7 @@ def draw_completion(data: RunData) -> Iterator[Drawn]:
     closed = data.run.values("transfers", "event")["close"]
     warmup_ns = data.scene.warmup_s * metrics.NS_PER_S
     times = metrics.completion_times(transfers, closed, warmup_ns)
+    unfinished = int(times["unfinished"].sum())
     times = times.filter(pl.col("mean_bytes") > 0)  # an application may have sent nothing
     if times.height > 0:
         yield Drawn(
@@ -560,7 +563,12 @@ def draw_completion(data: RunData) -> Iterator[Drawn]:
             figures.completion(times, data.scene),
             "Completion time by size. Solid: median, and mean of the slowdown; dotted: 99th "
             f"percentile. {units.count(int(times['count'].sum()))} transfers; slowdown: over the "
-            "time on an empty path.",
+            "time on an empty path."
+            + (
+                f" {units.count(unfinished)} others did not finish: theirs would be longer."
+                if unfinished
+                else ""
+            ),
         )
 
 

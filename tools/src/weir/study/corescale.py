@@ -256,7 +256,7 @@ def measure(case: Case, run: Run) -> Measured:
     flows = metrics.flow_table(counted, span_ns)
     groups = metrics.per_group(flows)
     overhead = [
-        metrics.rtx_overhead(row["retransmits"], PAYLOAD_BYTES, row["acked_bytes"])
+        metrics.rtx_overhead(row["retransmits"], row["sent_segs"])
         for row in groups.rows(named=True)
     ]
     groups = groups.join(metrics.rtt_percentiles(counted.rtts, "group"), on="group", how="left")

@@ -186,8 +186,8 @@ def cell_table(made: Plan, measured: dict[str, Measured]) -> Table:
         if cell is None:
             rows.append([case.name, *[units.NONE] * (len(columns) - 1)])
             continue
-        retransmits, acked = (
-            float(cell.groups[name].sum()) for name in ("retransmits", "acked_bytes")
+        retransmits, sent = (
+            float(cell.groups[name].sum()) for name in ("retransmits", "sent_segs")
         )
         rows.append(
             [
@@ -200,7 +200,7 @@ def cell_table(made: Plan, measured: dict[str, Measured]) -> Table:
                 units.time(cell.rtt.get("rtt_p50_ns")),
                 units.time(cell.rtt.get("rtt_p99_ns")),
                 summary.ratio(cell.jfi),
-                units.percent(metrics.rtx_overhead(retransmits, corescale.PAYLOAD_BYTES, acked), 2),
+                units.percent(metrics.rtx_overhead(retransmits, sent), 2),
                 "balanced" if cell.run["balanced"] else "NOT BALANCED",
                 str(cell.run["digest"]),
             ]

@@ -12,10 +12,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from weir.analysis import metrics
 from weir.analysis.folder import Run
 from weir.study.cells import Cell
 from weir.study.corescale import CONFIGS
@@ -76,6 +78,12 @@ def near(published: float, part: float) -> dict[str, float]:
 # What is measured.
 
 
+def percentile(values: npt.ArrayLike, percent: float) -> float:
+    """The smallest value that so many do not exceed; not a number without any."""
+    found = metrics.percentile(values, percent)
+    return math.nan if found is None else found
+
+
 def queue_pkts(run: Run) -> float:
     """Mean queue in packets."""
     return float(run.summary["links"]["forward"]["queue_mean_pkts"])
@@ -114,8 +122,12 @@ def kept(run: Run, without: Run) -> float:
 def after_warmup(run: Run, stream: str) -> npt.NDArray[np.void]:
     """A stream's records that count."""
     records = run.stream(stream).records
-    kept_from = np.searchsorted(records["ts_ns"], float(run.summary["warmup_s"]) * 1e9)
-    return np.asarray(records[kept_from:])
+    warmup_ns = round(float(run.summary["warmup_s"]) * 1e9)
+    if stream == "transfers":
+        return np.asarray(records[records["start_ns"] >= warmup_ns])
+    # An interval that ends with the warm-up is of it.
+    side: Literal["left", "right"] = "right" if stream in ("interval", "links") else "left"
+    return np.asarray(records[np.searchsorted(records["ts_ns"], warmup_ns, side) :])
 
 
 def times_s(run: Run, event: int, value: int | None = None) -> npt.NDArray[np.float64]:
@@ -158,7 +170,7 @@ def l4s_p99_ms(run: Run) -> float:
     packets = after_warmup(run, "packets")
     first = packets["flow_id"] < run.summary["groups"][0]["flows"]
     sent = packets["event"] == DEQUEUED
-    return float(np.percentile(packets["sojourn_ns"][first & sent], 99)) / 1e6
+    return percentile(packets["sojourn_ns"][first & sent], 99) / 1e6
 
 
 def jfi(run: Run) -> float:
@@ -185,7 +197,7 @@ def segment_s(percent: float) -> Callable[[Run], float]:
     def measure(run: Run) -> float:
         transfers = after_warmup(run, "transfers")
         done = transfers[transfers["event"] == CLOSED]
-        return float(np.percentile((done["ts_ns"] - done["start_ns"]) / 1e9, percent))
+        return percentile((done["ts_ns"] - done["start_ns"]) / 1e9, percent)
 
     return measure
 
@@ -197,26 +209,26 @@ def goodput_mbps(percent: float) -> Callable[[Run], float]:
         records = after_warmup(run, "interval")
         second = ((records["ts_ns"] - 1) // 1_000_000_000).astype(np.int64)
         bits = np.bincount(second - second[0], records["delivered_bytes"] * 8.0)
-        return float(np.percentile(bits / 1e6, percent))
+        return percentile(bits / 1e6, percent)
 
     return measure
 
 
 def rtt_ms(percent: float) -> Callable[[Run], float]:
-    """A percentile of the mean round trips of intervals."""
+    """A percentile of round trips: of intervals' means, each weighed by its samples."""
 
     def measure(run: Run) -> float:
         records = after_warmup(run, "interval")
-        measured = records["rtt_mean_ns"][records["rtt_samples"] > 0]
-        return float(np.percentile(measured / 1e6, percent))
+        found = metrics.ecdf(records["rtt_mean_ns"] / 1e6, records["rtt_samples"])
+        reached = metrics.quantile_of_cdf(*found, percent / 100)
+        return math.nan if reached is None else reached
 
     return measure
 
 
 def rtx_overhead(run: Run) -> float:
-    """Segments retransmitted over those acknowledged."""
-    group = run.summary["groups"][0]
-    return float(group["retransmits"]) * SEGMENT_BITS / 8 / float(group["acked_bytes"])
+    """Segments sent again over those sent."""
+    return float(run.summary["groups"][0]["rtx_overhead"])
 
 
 def over(measure: Callable[[Run], float]) -> Callable[[Run, Run], float]:

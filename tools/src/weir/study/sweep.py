@@ -258,7 +258,8 @@ def table(points: Sequence[dict[str, str]], outcomes: Sequence[Outcome]) -> pl.D
     """One row per cell: its parameters, what became of it, and the summary's figures.
 
     groups.<index>.<name> and links.<path>.<name> are every number of summary.json's groups and
-    links. A failed cell has nulls. A parameter that is a number in every cell is one here.
+    links, those of objects in them too: groups.0.transfers.completion_p50_ns. A failed cell has
+    nulls. A parameter that is a number in every cell is one here.
     """
     rows: list[dict[str, Any]] = []
     for point, outcome in zip(points, outcomes, strict=True):
@@ -279,9 +280,18 @@ def figures(ended: dict[str, Any]) -> dict[str, Any]:
     links = {f"links.{name}": link for name, link in ended.get("links", {}).items()}
     groups = {f"groups.{index}": group for index, group in enumerate(ended.get("groups", []))}
     for prefix, part in (links | groups).items():
-        for name, value in part.items():
-            if isinstance(value, (str, int, float)):
-                found[f"{prefix}.{name}"] = value
+        found |= leaves(prefix, part)
+    return found
+
+
+def leaves(prefix: str, part: dict[str, Any]) -> dict[str, Any]:
+    """All figures of an object and of those in it, such as groups.0.transfers.completion_p99_ns."""
+    found: dict[str, Any] = {}
+    for name, value in part.items():
+        if isinstance(value, dict):
+            found |= leaves(f"{prefix}.{name}", value)
+        elif isinstance(value, (str, int, float)):
+            found[f"{prefix}.{name}"] = value
     return found
 
 
