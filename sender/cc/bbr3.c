@@ -80,7 +80,7 @@ static void reset_full_bw(struct bbr3 *b, double bps) {
 static void bbr3_init(void *state, const void *config, uint32_t mss_bytes, uint64_t rtt_ns,
 	uint64_t now_ns, struct cc_out *out) {
 	const struct config *cfg = config;
-	uint32_t min_rtt_ns = rtt_ns > 0 ? (uint32_t)time_min(rtt_ns, NO_RTT - 1) : NO_RTT;
+	float min_rtt_ns = rtt_ns > 0 ? (float)rtt_ns : NO_RTT;
 	struct bbr3 *b = state;
 
 	*b = (struct bbr3){
@@ -340,7 +340,7 @@ static bool leave_probe_rtt(
 static void update_min_rtt(
 	struct bbr3 *b, const struct config *cfg, const struct cc_ack *ack, struct cc_out *out) {
 	bool expired = (double)(ack->now_ns - b->probe_rtt_stamp_ns) > cfg->probe_rtt_interval_ns;
-	uint32_t rtt_ns = (uint32_t)time_min(ack->rtt_ns, NO_RTT - 1);
+	float rtt_ns = (float)ack->rtt_ns;
 
 	if (rtt_ns > 0 && (rtt_ns < b->probe_rtt_ns || expired)) {
 		b->probe_rtt_ns = rtt_ns;

@@ -9,7 +9,7 @@
 #include <math.h>
 
 #define MIN_SEGS 4.0
-#define NO_RTT UINT32_MAX
+#define NO_RTT INFINITY
 
 enum mode {
 	MODE_STARTUP,
@@ -22,9 +22,9 @@ enum mode {
 };
 enum ack_phase { PROBE_STOPPING, REFILLING, PROBE_STARTING, PROBE_FEEDBACK };
 
-// RTTs are kept in 32 bits of nanoseconds; longer than 4.29 s is 4.29 s.
+// RTTs are kept as floats: any length, to a part in ten million.
 struct bbr3 {
-	uint32_t min_rtt_ns, probe_rtt_ns; // of 10 s, and since the last ProbeRTT
+	float min_rtt_ns, probe_rtt_ns; // of 10 s, and since the last ProbeRTT
 	uint64_t min_rtt_stamp_ns, probe_rtt_stamp_ns;
 	uint64_t probe_rtt_done_ns; // 0: too much is in flight yet
 	uint64_t cycle_ns; // when DOWN began
@@ -64,7 +64,7 @@ static inline bool bbr3_in_probe_bw(const struct bbr3 *b) {
 }
 
 static inline double bbr3_bdp_segs(const struct bbr3 *b, const struct config *cfg, double gain) {
-	if (b->min_rtt_ns == NO_RTT)
+	if (isinf((double)b->min_rtt_ns))
 		return cfg->initial_segs;
 	return gain * bbr3_bw_bps(b) * (double)b->min_rtt_ns * 1e-9 / b->mss_bits;
 }

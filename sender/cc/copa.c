@@ -170,19 +170,19 @@
 #define RTTMAX_EPOCHS 4 // RTTmax is that of so many round trips
 #define SPREAD_CHECKS 2 // round trips after slow start: 5 above
 #define LOSS_SAMPLE_SEGS 10 // with fewer segments a loss rate is not significant
-#define NO_RTT UINT32_MAX
+#define NO_RTT INFINITY
 
 enum direction { DIR_DOWN = -1, DIR_NONE = 0, DIR_UP = 1 };
 
-// RTTs are kept in 32 bits of nanoseconds; longer than 4.29 s is 4.29 s.
+// RTTs are kept as floats: any length, to a part in ten million.
 struct copa {
 	struct minmax rtt_min;
 
 	uint64_t sub_end_ns; // of the current sub-window of RTTstanding
-	uint32_t sub_ns[STANDING_CLOSED]; // minima of the closed ones, NO_RTT: no sample
-	uint32_t sub_now_ns; // of the current one
-	uint32_t sub_closed_ns; // smallest of sub_ns
-	uint32_t standing_ns;
+	float sub_ns[STANDING_CLOSED]; // minima of the closed ones, NO_RTT: no sample
+	float sub_now_ns; // of the current one
+	float sub_closed_ns; // smallest of sub_ns
+	float standing_ns;
 	float dq_ns;
 	uint16_t acks, ups; // since the last direction check; of those, how many said up
 
@@ -192,9 +192,9 @@ struct copa {
 	uint64_t epoch_ns; // the same for the round trips losses and RTTmax are counted in
 
 	uint32_t lost[2], acked[2]; // segments in this and the last loss period
-	uint32_t rtt_max_ns[RTTMAX_EPOCHS]; // of the last round trips
-	uint32_t rtt_max_now_ns;
-	uint32_t srtt_ns; // RFC 6298, of the newest segments' RTTs; NO_RTT: no sample yet
+	float rtt_max_ns[RTTMAX_EPOCHS]; // of the last round trips
+	float rtt_max_now_ns;
+	float srtt_ns; // RFC 6298, of the newest segments' RTTs; NO_RTT: no sample yet
 	float proven_segs; // losses do not end slow start below this window
 	float undo_segs; // the window before the last loss or timeout
 
@@ -231,16 +231,12 @@ static void leave_slow_start(struct copa *c) {
 static void set_out(
 	const struct copa *c, const struct config *cfg, double cwnd_segs, struct cc_out *out) {
 	double gain = c->spread > 0 ? cfg->spread_gain : 2;
-	uint32_t rtt_ns = likely(cfg->pacing_rtt == PACING_STANDING) ? c->standing_ns : c->srtt_ns;
+	float rtt_ns = likely(cfg->pacing_rtt == PACING_STANDING) ? c->standing_ns : c->srtt_ns;
 
 	out->cwnd_segs = max_f64(cwnd_segs, cfg->min_segs);
-	if (c->standing_ns != NO_RTT)
-		out->pacing_bps =
-			gain * 1e9 * out->cwnd_segs * (8u * c->mss_bytes) / max_f64(rtt_ns, 1);
-}
-
-static uint32_t in_32_bits(uint64_t rtt_ns) {
-	return rtt_ns < NO_RTT ? (uint32_t)rtt_ns : NO_RTT - 1;
+	if (c->standing_ns < NO_RTT)
+		out->pacing_bps = gain * 1e9 * out->cwnd_segs * (8u * c->mss_bytes)
+			/ max_f64((double)rtt_ns, 1);
 }
 
 static double copa_given_window(const void *config) {
@@ -259,7 +255,7 @@ static void copa_init(void *state, const void *config, uint32_t mss_bytes, uint6
 	*c = (struct copa){
 		.inv_delta = 1 / cfg->delta,
 		.mss_bytes = (uint16_t)mss_bytes,
-		.srtt_ns = rtt_ns > 0 ? in_32_bits(rtt_ns) : NO_RTT,
+		.srtt_ns = rtt_ns > 0 ? (float)rtt_ns : NO_RTT,
 		.slow_start = true,
 		.competitive = cfg->mode == MODE_COMPETITIVE,
 		.sub_now_ns = NO_RTT,
@@ -269,7 +265,7 @@ static void copa_init(void *state, const void *config, uint32_t mss_bytes, uint6
 	};
 	for (int i = 0; i < STANDING_CLOSED; i++)
 		c->sub_ns[i] = NO_RTT;
-	minmax_reset(&c->rtt_min, now_ns, NO_RTT);
+	minmax_reset(&c->rtt_min, now_ns, UINT64_MAX);
 	restart_velocity(c, DIR_NONE, now_ns);
 	out->pacing_bps = 0;
 	set_out(c, cfg, cfg->initial_segs, out);
@@ -278,7 +274,7 @@ static void copa_init(void *state, const void *config, uint32_t mss_bytes, uint6
 // Closes the sub-windows that end by now.
 static void rotate_standing(struct copa *c, uint64_t now_ns, double window_ns) {
 	uint64_t width_ns = (uint64_t)max_f64(window_ns * STANDING_WIDTH, 1);
-	uint32_t closing_ns = c->sub_now_ns;
+	float closing_ns = c->sub_now_ns;
 
 	if (now_ns - c->sub_end_ns >= (STANDING_CLOSED + 1) * width_ns) {
 		for (int i = 0; i < STANDING_CLOSED; i++)
@@ -300,22 +296,23 @@ static void rotate_standing(struct copa *c, uint64_t now_ns, double window_ns) {
 			c->sub_closed_ns = c->sub_ns[i];
 }
 
-static uint64_t rtt_min_ns(const struct copa *c, const struct config *cfg) {
-	return unlikely(cfg->rtt_min_ns > 0) ? (uint64_t)cfg->rtt_min_ns : minmax_get(&c->rtt_min);
+static float rtt_min_ns(const struct copa *c, const struct config *cfg) {
+	return unlikely(cfg->rtt_min_ns > 0) ? (float)cfg->rtt_min_ns
+					     : (float)(int64_t)minmax_get(&c->rtt_min);
 }
 
 // RTTmin, RTTstanding and dq after this sample. Times are converted to and from double as signed numbers, which takes
 // one instruction where unsigned ones take five.
 static void measure(struct copa *c, const struct config *cfg, const struct cc_ack *ack) {
-	uint32_t rtt_ns = in_32_bits(ack->rtt_ns);
+	float rtt_ns = (float)(int64_t)ack->rtt_ns;
 	double window_ns = max_f64(cfg->rtt_min_window_ns,
 		cfg->rtt_min_rtts * (double)(int64_t)minmax_get(&c->rtt_min));
 
-	minmax_running_min(&c->rtt_min, (uint64_t)(int64_t)window_ns, ack->now_ns, rtt_ns);
+	minmax_running_min(&c->rtt_min, (uint64_t)(int64_t)window_ns, ack->now_ns, ack->rtt_ns);
 	c->srtt_ns =
-		likely(c->srtt_ns != NO_RTT) ? c->srtt_ns - c->srtt_ns / 8 + rtt_ns / 8 : rtt_ns;
+		likely(c->srtt_ns < NO_RTT) ? c->srtt_ns - c->srtt_ns / 8 + rtt_ns / 8 : rtt_ns;
 	if (ack->now_ns >= c->sub_end_ns)
-		rotate_standing(c, ack->now_ns, cfg->standing_srtts * c->srtt_ns);
+		rotate_standing(c, ack->now_ns, cfg->standing_srtts * (double)c->srtt_ns);
 	if (rtt_ns < c->sub_now_ns)
 		c->sub_now_ns = rtt_ns;
 	if (rtt_ns > c->rtt_max_now_ns)
@@ -323,18 +320,19 @@ static void measure(struct copa *c, const struct config *cfg, const struct cc_ac
 	c->standing_ns = c->sub_now_ns < c->sub_closed_ns ? c->sub_now_ns : c->sub_closed_ns;
 	if (likely(cfg->dq == RTT_STANDING))
 		rtt_ns = c->standing_ns;
-	c->dq_ns = (float)(int64_t)time_since(rtt_ns, rtt_min_ns(c, cfg));
+	rtt_ns -= rtt_min_ns(c, cfg);
+	c->dq_ns = rtt_ns > 0 ? rtt_ns : 0;
 }
 
 static bool nearly_empty(const struct copa *c, const struct config *cfg, double window_segs) {
-	uint32_t max_ns = c->rtt_max_now_ns;
+	float max_ns = c->rtt_max_now_ns;
 	double dq_ns = (double)c->dq_ns;
 
 	for (int i = 0; i < RTTMAX_EPOCHS; i++)
 		if (c->rtt_max_ns[i] > max_ns)
 			max_ns = c->rtt_max_ns[i];
-	return dq_ns <= cfg->empty_spread * (double)time_since(max_ns, rtt_min_ns(c, cfg))
-		|| window_segs * dq_ns <= cfg->empty_segs * c->standing_ns;
+	return dq_ns <= cfg->empty_spread * max_f64((double)(max_ns - rtt_min_ns(c, cfg)), 0)
+		|| window_segs * dq_ns <= cfg->empty_segs * (double)c->standing_ns;
 }
 
 // The mode for the next round trip, and its 1/delta.
@@ -469,8 +467,8 @@ static void copa_on_ack(
 	// lambda / lambda_t = load / limit, without a division where none is needed
 	load = window_segs * (double)c->dq_ns;
 	limit = c->inv_delta
-		* (likely(cfg->rate_rtt == RTT_STANDING) ? c->standing_ns
-							 : in_32_bits(ack->rtt_ns));
+		* (likely(cfg->rate_rtt == RTT_STANDING) ? (double)c->standing_ns
+							 : (double)(int64_t)ack->rtt_ns);
 	up = load <= limit && !c->lossy;
 	if (c->slow_start) {
 		if (up) {
@@ -567,7 +565,7 @@ static void copa_observe(const void *state, const void *config, float out[CC_OBS
 	out[0] = (float)c->velocity;
 	out[1] = (float)(1 / c->inv_delta);
 	out[2] = c->dq_ns;
-	out[3] = (float)rtt_min_ns(c, config);
+	out[3] = rtt_min_ns(c, config);
 }
 
 // 0 slow start, 1 default, 2 competitive.

@@ -41,7 +41,8 @@
 //   - Loss. It is for slow start only in the paper. Here it leaves `backoff` of the window, with cwnd_max and K to match,
 //     and a timeout starts slow start again. An ECN echo counts as a loss. After a spurious one, state and window are as
 //     before.
-//   - Pacing: the paper's senders used Linux's fq. Hence its 2 cwnd / srtt in slow start and 1.2 cwnd / srtt later.
+//   - Pacing: the paper's senders used Linux's fq. Hence its 2 cwnd / srtt in slow start and 1.2 cwnd / srtt later, where srtt
+//     is RTTmin + Qtarget at most: after a link was down for a minute a flow crept for more than two.
 //   - Windows are real numbers. (The authors' kernel module v1.5 has other constants: Qlow 0.5 ms, gamma 927/1024, X in
 //     packets of (t / 75 ms)^3, 5 segments at least.)
 #include "common/base/minmax.h"
@@ -250,11 +251,21 @@ static void move_on(
 		decrease(l, cfg, ack->now_ns, out);
 }
 
+// At a pace of one long RTT hardly an ACK comes that would say it is over: no longer than LoLa lets it become counts.
+static void set_pace(
+	const struct lola *l, const struct config *cfg, uint64_t srtt_ns, struct cc_out *out) {
+	double gain = l->phase.mode == MODE_SLOW_START ? PACING_SLOW_START : PACING;
+	double most_ns = (double)l->min_ns + cfg->qtarget_ns; // without a sample longer than any
+	double rtt_ns = (double)srtt_ns < most_ns ? (double)srtt_ns : most_ns;
+
+	if (srtt_ns > 0)
+		out->pacing_bps = gain * out->cwnd_segs * l->mss_bytes * 8e9 / rtt_ns;
+}
+
 static void lola_on_ack(
 	void *state, const void *config, const struct cc_ack *ack, struct cc_out *out) {
 	const struct config *cfg = config;
 	struct lola *l = state;
-	double gain;
 
 	if (ack->rtt_ns > 0) {
 		measure(l, cfg, ack, out);
@@ -267,9 +278,7 @@ static void lola_on_ack(
 	else if (l->phase.mode == MODE_FAIR)
 		balance(l, cfg, ack, out);
 	l->last_ns = ack->now_ns;
-	gain = l->phase.mode == MODE_SLOW_START ? PACING_SLOW_START : PACING;
-	if (ack->srtt_ns > 0)
-		out->pacing_bps = gain * out->cwnd_segs * l->mss_bytes * 8e9 / (double)ack->srtt_ns;
+	set_pace(l, cfg, ack->srtt_ns, out);
 }
 
 static void remember(struct lola *l, const struct cc_out *out) {

@@ -20,7 +20,7 @@ struct monitor {
 	uint64_t start_ns; // it ends where the next one starts
 	float rate_mbps;
 	uint32_t acked, lost; // segments
-	uint32_t first_rtt_ns;
+	float first_rtt_ns; // 0: none
 	// For the slope of the RTT by least squares: time of sending since the start, and RTT above the first, in ms.
 	float n, t, y, tt, ty;
 	uint8_t tag; // what the control tries with it
@@ -57,12 +57,12 @@ static inline void monitors_ack(struct monitors *q, const struct cc_ack *ack) {
 		return;
 	m->acked += ack->acked_segs;
 	m->lost += ack->lost_segs;
-	if (ack->rtt_ns == 0 || ack->rtt_ns > UINT32_MAX)
+	if (ack->rtt_ns == 0)
 		return;
-	if (m->first_rtt_ns == 0)
-		m->first_rtt_ns = (uint32_t)ack->rtt_ns;
+	if (m->first_rtt_ns <= 0)
+		m->first_rtt_ns = (float)ack->rtt_ns;
 	t = (float)(ack->sent_ns - m->start_ns) * 1e-6f;
-	y = ((float)ack->rtt_ns - (float)m->first_rtt_ns) * 1e-6f;
+	y = ((float)ack->rtt_ns - m->first_rtt_ns) * 1e-6f;
 	m->n += 1;
 	m->t += t;
 	m->y += y;

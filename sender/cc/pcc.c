@@ -22,7 +22,8 @@
 //     10 in the paper. With one of 10 segments lost at random the utility collapses, and the flow stays where it began: at
 //     100 Mbit/s, 30 ms and 3 % it got 0.11 of the link.
 //   - While results are awaited, r is sent.
-//   - A timeout halves the rate and decides again. ECN echoes are ignored.
+//   - A timeout halves the rate and decides again; not once more if its retransmission is lost too, which was not sent at
+//     that rate: where a link was down for a minute it would begin with 1/256. ECN echoes are ignored.
 //   - A result of less than half of its rate is not one: the application, or the receiver, was the limit.
 //   - The window is two round trips of the rate: it only bounds what a dead path collects.
 //   - alpha is 100, which the paper's theorem wants for up to 46 flows: max(2.2 (n - 1), 100).
@@ -262,7 +263,8 @@ static void pcc_on_rto(
 	const struct config *cfg = config;
 	struct pcc *p = state;
 
-	set_rate(p, cfg, (double)p->rate_mbps / 2);
+	if (!loss->repeated)
+		set_rate(p, cfg, (double)p->rate_mbps / 2);
 	restart(p, cfg, loss->now_ns);
 	out->pacing_bps = (double)p->rate_mbps * 1e6;
 	out->cwnd_segs = SEGS_MIN;

@@ -26,7 +26,8 @@
 //   - While results are awaited, r is sent.
 //   - Mbit is 10^6 bit, 2^20 in their code; and their code has m = ((tau + 1) / 2)^1.2, a least step and a least rate of
 //     0.5 Mbit/s, 25 % of a fair share of 2 Mbit/s. Here the least rate is `min_rate`, and there is no least step.
-//   - A timeout halves the rate and starts PROBING again. ECN echoes are ignored.
+//   - A timeout halves the rate and starts PROBING again; one of its retransmission, which was not sent at that rate, does
+//     not: where a link was down for a minute it would begin with 1/256. ECN echoes are ignored.
 //   - A result of less than half of its rate is not one: the application, or the receiver, was the limit.
 //   - The window is two round trips of the rate: it only bounds what a dead path collects.
 #include "sender/cc/cc_draw.h"
@@ -273,7 +274,8 @@ static void vivace_on_rto(
 	const struct config *cfg = config;
 	struct vivace *v = state;
 
-	set_rate(v, cfg, (double)v->rate_mbps / 2);
+	if (!loss->repeated)
+		set_rate(v, cfg, (double)v->rate_mbps / 2);
 	restart(v, cfg, loss->now_ns);
 	out->pacing_bps = (double)v->rate_mbps * 1e6;
 	out->cwnd_segs = SEGS_MIN;

@@ -422,8 +422,8 @@ bool flow_ack_expected(struct host *h, struct flow *f, const struct seg *s, uint
 	d.newest_seg = f->una - 1;
 	d.newest_cwnd = r->cwnd_segs;
 	d.prior_delivered = f->delivered - (uint32_t)((uint32_t)f->delivered - r->delivered);
-	d.prior_ns = d.newest_ns - r->delivered_ago_ns;
-	d.send_elapsed_ns = r->first_tx_ago_ns;
+	d.prior_ns = d.newest_ns - seg_rec_ago_ns(r, r->delivered_ago);
+	d.send_elapsed_ns = seg_rec_ago_ns(r, r->first_tx_ago);
 	d.app_limited = (r->flags & SENT_APP_LIMITED) != 0;
 	f->delivered_ns = now_ns;
 	f->first_tx_ns = d.newest_ns;

@@ -210,8 +210,7 @@ static inline void record_sent(struct flow *f, struct seg_rec *r, uint16_t flags
 	if (f->una == f->nxt)
 		f->first_tx_ns = f->delivered_ns = now_ns;
 	seg_rec_start(r, now_ns, flags | (f->app_limited != 0 ? SENT_APP_LIMITED : 0));
-	r->first_tx_ago_ns = (uint32_t)time_min(now_ns - f->first_tx_ns, UINT32_MAX);
-	r->delivered_ago_ns = (uint32_t)time_min(now_ns - f->delivered_ns, UINT32_MAX);
+	seg_rec_set_ago(r, now_ns - f->first_tx_ns, now_ns - f->delivered_ns);
 	r->delivered = (uint32_t)f->delivered;
 	r->cwnd_segs = (float)f->cwnd_segs;
 }
@@ -225,7 +224,7 @@ __attribute__((noinline)) static void record_retransmit(
 	}
 	if ((r->flags & SENT_LOST) != 0 && (r->flags & SENT_RETRANS) == 0)
 		f->unsent_lost--;
-	record_sent(f, r, r->flags & (uint16_t)~SENT_APP_LIMITED, now_ns);
+	record_sent(f, r, r->flags & (uint16_t) ~(SENT_APP_LIMITED | SENT_LONG_AGO), now_ns);
 	if ((r->flags & SENT_LOST) != 0) { // else a probe: the original still counts
 		r->flags |= SENT_RETRANS;
 		f->retrans++;

@@ -101,8 +101,8 @@ static void delivered(struct flow *f, uint64_t index, struct seg_rec *r, struct 
 		d->newest_cwnd = r->cwnd_segs;
 		d->prior_delivered =
 			f->delivered - (uint32_t)((uint32_t)f->delivered - r->delivered);
-		d->prior_ns = sent_ns - r->delivered_ago_ns;
-		d->send_elapsed_ns = r->first_tx_ago_ns;
+		d->prior_ns = sent_ns - seg_rec_ago_ns(r, r->delivered_ago);
+		d->send_elapsed_ns = seg_rec_ago_ns(r, r->first_tx_ago);
 		d->app_limited = (flags & SENT_APP_LIMITED) != 0;
 	}
 	// An ACK soon after a retransmission may be for the original: step 2's two tests.

@@ -20,14 +20,16 @@
 #define SENT_RETRANS 0x04 // a retransmission is in flight
 #define SENT_EVER_RETRANS 0x08
 #define SENT_APP_LIMITED 0x10
+#define SENT_LONG_AGO 0x20 // the `_ago` times are in units of 2^SENT_AGO_SHIFT ns: up to 73 minutes
+#define SENT_AGO_SHIFT 10
 
 #define SENT_NS_MASK ((UINT64_C(1) << 48) - 1)
 
 struct seg_rec {
 	uint64_t sent_ns : 48; // last transmission; 78 hours
 	uint64_t flags : 16;
-	uint32_t first_tx_ago_ns; // sent_ns - start of the send interval, saturates
-	uint32_t delivered_ago_ns; // sent_ns - time of the last delivery then, saturates
+	uint32_t first_tx_ago; // sent_ns - start of the send interval: seg_rec_ago_ns
+	uint32_t delivered_ago; // sent_ns - time of the last delivery then
 	uint32_t delivered; // segments delivered when it was sent, low 32 bits
 	float cwnd_segs; // window when it was sent
 	union {
@@ -43,6 +45,22 @@ static inline void seg_rec_start(struct seg_rec *r, uint64_t sent_ns, uint16_t f
 	const uint64_t word = (sent_ns & SENT_NS_MASK) | (uint64_t)flags << 48;
 
 	memcpy(r, &word, sizeof(word));
+}
+
+// A segment was sent so long after the start of its send interval, and after the last delivery.
+static inline void seg_rec_set_ago(struct seg_rec *r, uint64_t first_tx_ns, uint64_t delivered_ns) {
+	if (((first_tx_ns | delivered_ns) >> 32) != 0) {
+		r->flags |= SENT_LONG_AGO;
+		first_tx_ns = first_tx_ns >> SENT_AGO_SHIFT;
+		delivered_ns = delivered_ns >> SENT_AGO_SHIFT;
+	}
+	r->first_tx_ago = first_tx_ns < UINT32_MAX ? (uint32_t)first_tx_ns : UINT32_MAX;
+	r->delivered_ago = delivered_ns < UINT32_MAX ? (uint32_t)delivered_ns : UINT32_MAX;
+}
+
+// Of one of the two.
+static inline uint64_t seg_rec_ago_ns(const struct seg_rec *r, uint32_t ago) {
+	return (uint64_t)ago << ((r->flags & SENT_LONG_AGO) != 0 ? SENT_AGO_SHIFT : 0);
 }
 
 #define SEG_ORDER_MIN 4 // 16 records
