@@ -9,12 +9,13 @@
 #define PROBES_MAX 30 // the interval doubles no more often
 #define HEAR_NS_MAX (50 * NS_PER_MS) // a timeout waits this long at most for ACKs not yet read
 
+// rto_max bounds the backoff, not the timeout itself: that is above what was measured, whatever the path's length.
 static uint64_t backed_off_ns(const struct group *g, const struct flow *f, uint32_t doublings) {
 	uint64_t rto = f->rtt.rto_ns;
 
 	for (uint32_t i = 0; i < doublings && rto < g->rto_max_ns; i++)
 		rto *= 2;
-	return time_min(rto, g->rto_max_ns);
+	return time_max(time_min(rto, g->rto_max_ns), f->rtt.rto_ns);
 }
 
 // An RTO counts from the last progress (rtx_base_ns), a probe from now (RFC 6298 section 5, RFC 8985 section 7.2).

@@ -87,6 +87,26 @@ START_TEST(doubles_to_its_cap_and_gives_up) {
 }
 END_TEST
 
+// The cap is of the backoff. Below a round trip it made each flight time out before its ACKs could arrive; four times the
+// deviation of the first sample, half of it, is two round trips above.
+START_TEST(cap_does_not_cut_what_was_measured) {
+	struct link *l = LINK(.group = "{cc: {newreno: {initial: 4}}, rto_max: 60s, tlp: no, "
+				       "source: {size: {bytes: 100000B}}}",
+		.delay_ns = 40 * S);
+	const struct flow *f = link_flow(l);
+
+	while (f->state != FLOW_OPEN)
+		NEED(link_step(l, 1000 * S));
+	ck_assert_uint_eq(f->rtt.srtt_ns / S, 80);
+	ck_assert_uint_eq(f->rtt.rto_ns / S, 240);
+	ck_assert_uint_eq(f->rtx_deadline_ns, l->now_ns + f->rtt.rto_ns);
+	link_finish(l, 10000 * S);
+	link_complete(l);
+	ck_assert_uint_eq(f->count.timeouts, 0);
+	link_close(l);
+}
+END_TEST
+
 // Karn, RFC 6298 section 5.7: the ACK of what was sent twice measures nothing and proves nothing
 // about the timeout. It reset the backoff: on a path with an RTT above the timeout, every flight
 // timed out for ever.
@@ -389,10 +409,10 @@ END_TEST
 
 TEST_MAIN(fires_one_timeout_after_the_last_progress, progress_starts_it_again_news_by_sack_do_not,
 	timeout_shortened_by_a_sack_fires_now, stops_when_all_is_acknowledged,
-	doubles_to_its_cap_and_gives_up, backoff_outlives_an_ambiguous_ack,
-	echo_of_the_last_transmission_is_a_sample, echo_is_never_the_smallest_rtt,
-	delayed_ack_of_two_repairs_is_a_sample_of_the_first, path_slower_than_the_timeout_is_learnt,
-	takes_the_head_and_what_is_old_and_sends_the_head,
+	doubles_to_its_cap_and_gives_up, cap_does_not_cut_what_was_measured,
+	backoff_outlives_an_ambiguous_ack, echo_of_the_last_transmission_is_a_sample,
+	echo_is_never_the_smallest_rtt, delayed_ack_of_two_repairs_is_a_sample_of_the_first,
+	path_slower_than_the_timeout_is_learnt, takes_the_head_and_what_is_old_and_sends_the_head,
 	lost_retransmission_is_sent_again_by_the_next_timeout, recovers_by_slow_start,
 	spurious_timeout_repairs_itself, receiver_that_reneges_gets_it_again,
 	repeated_timeouts_are_one_reduction, every_control_grows_again_after_a_timeout,
