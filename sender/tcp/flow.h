@@ -210,6 +210,17 @@ void flow_timer(struct host *h, struct flow *f, enum host_timer_kind kind, uint6
 // From so many duplicate ACKs or SACKed segments on, a hole is a loss and not reordering (RFC 5681, RFC 8985).
 #define FLOW_DUP_THRESH 3
 
+#define MSS_DEFAULT 536 // RFC 9293 section 3.7.1: without the option
+#define MSS_MIN 88 // room for all TCP options and some payload
+
+// Payload of a full segment: of the MSS of the peer's SYN, or the group's if that is smaller.
+static inline uint32_t mss_payload(const struct group *g, const struct seg *syn, bool timestamps) {
+	uint32_t mss = (syn->options & SEG_OPT_MSS) != 0 ? syn->mss : MSS_DEFAULT;
+
+	mss = mss < MSS_MIN ? MSS_MIN : mss < g->mss ? mss : (uint32_t)g->mss;
+	return mss - (timestamps ? 12u : 0u);
+}
+
 // Timestamp option's clock: 1 ms ticks (RFC 7323 section 5.4 allows 1 ms to 1 s).
 static inline uint32_t flow_tsval(uint64_t now_ns) {
 	return (uint32_t)(now_ns / NS_PER_MS) + 1;

@@ -7,8 +7,6 @@
 #include "sender/tcp/flow.h"
 #include "sender/workload.h"
 
-#define MSS_DEFAULT 536 // RFC 9293 section 3.7.1: without the option
-#define MSS_MIN 88 // room for all TCP options and some payload
 #define PAYLOAD_MIN 48 // MSS_MIN less 40 bytes of options
 // Between the sequence numbers of two connections: more than any window, so that old packets are unacceptable.
 #define RENEW_SEQ_GAP (1u << 30)
@@ -96,16 +94,14 @@ static bool lost_syns(const struct flow *f, const struct seg *s) {
 // Processes the SYN/ACK: agrees on options and starts congestion control (RFC 9293 section 3.10.7.3).
 static void established(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
 	const struct group *g = flow_group(h, f);
-	uint32_t mss = (s->options & SEG_OPT_MSS) != 0 ? s->mss : MSS_DEFAULT;
 	uint64_t rtt_ns;
 
-	mss = mss < MSS_MIN ? MSS_MIN : mss < g->mss ? mss : (uint32_t)g->mss;
 	f->ts_ok = g->timestamps && (s->options & SEG_OPT_TS) != 0;
 	f->sack_ok = g->sack && (s->options & SEG_OPT_SACK_OK) != 0;
 	f->snd_wscale = (s->options & SEG_OPT_WSCALE) != 0 ? s->wscale : 0;
 	rtt_ns = syn_rtt_ns(f, s, now_ns);
 	agree_ecn(f, g, s);
-	f->payload = g->source->probes ? 1 : sendable(mss - (f->ts_ok ? 12u : 0u), s->window);
+	f->payload = g->source->probes ? 1 : sendable(mss_payload(g, s, f->ts_ok), s->window);
 	if (f->data_segs != SOURCE_ENDLESS)
 		f->data_segs = (f->total_bytes + f->payload - 1) / f->payload;
 	f->ts_recent = s->tsval;

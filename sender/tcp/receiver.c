@@ -86,7 +86,9 @@ static void send_syn_ack(struct host *h, struct receiver *r, uint8_t ecn, uint64
 	s.ack = r->irs + 1;
 	s.options |= SEG_OPT_MSS;
 	s.mss = (uint16_t)receiver_group(h, r)->mss;
-	s.window = (uint16_t)min_u64(receiver_window_max(receiver_group(h, r)), 65535);
+	s.window = (uint16_t)((r->modes & RECEIVER_WINDOW) != 0
+			? r->acks->window.edge
+			: min_u64(receiver_window_max(receiver_group(h, r)), 65535));
 	if (r->window_scaled) {
 		s.options |= SEG_OPT_WSCALE;
 		s.wscale = r->wscale;
@@ -124,6 +126,9 @@ static void receiver_syn(
 		agree_ecn(r, receiver_group(h, r), s);
 		if ((r->modes & RECEIVER_HOST) != 0)
 			r->acks->syn_ack_ns = now_ns;
+		if ((r->modes & RECEIVER_WINDOW) != 0)
+			receiver_window_init(r, receiver_group(h, r),
+				mss_payload(receiver_group(h, r), s, r->ts_ok));
 		r->window_scaled = (s->options & SEG_OPT_WSCALE) != 0;
 		if (!r->window_scaled) {
 			r->wscale = 0;

@@ -213,7 +213,8 @@ void receiver_host_timer(struct host *h, struct receiver *r, uint64_t now_ns);
 // receiver_window.c, for receivers with RECEIVER_WINDOW.
 // The largest window that a group's receivers may advertise, in bytes.
 uint64_t receiver_window_max(const struct group *g);
-void receiver_window_init(struct receiver *r, const struct group *g);
+// `seg_bytes`: payload of the peer's full segments. What the window then holds, the SYN-ACK offers.
+void receiver_window_init(struct receiver *r, const struct group *g, uint32_t seg_bytes);
 // The application reads until now. To be called before data arrives.
 void receiver_window_read(const struct host *h, struct receiver *r, uint64_t now_ns);
 // A segment was taken: measures the round trip and adapts the buffer.

@@ -20,7 +20,7 @@ void receiver_init(struct receiver *r, uint32_t id, const struct groups *gs, uin
 	if ((r->modes & RECEIVER_HOST) != 0)
 		receiver_acks_reset(r);
 	if ((r->modes & RECEIVER_WINDOW) != 0)
-		receiver_window_init(r, g);
+		receiver_window_init(r, g, g->payload);
 	r->ack_every = (uint8_t)g->ack_every;
 	r->ack_delay_ns = (uint32_t)g->ack_delay_ns;
 	r->flags_mask = (uint8_t) ~(g->keeps ? 0 : SEG_PSH);

@@ -9,8 +9,8 @@
 //		window += 2 window (copied - before) / before                          room for slow start
 //		buffer = min(window / share, rmem)  never less than it is; share: 0.67, the rest of a buffer is overhead
 //
-// It begins with 128 KB (tcp_rmem[1]), of which 87 KB are data. What is advertised begins with the whole segments that fit
-// into 64 KB, grows by two per segment (tcp_grow_window), and is no more than what is free in the buffer while it holds
+// It begins with 128 KB (tcp_rmem[1]), of which 87 KB are data. What is advertised begins, in the SYN-ACK, with the whole
+// segments of the peer that fit into 64 KB, grows by two per segment (tcp_grow_window), and is no more than what is free in the buffer while it holds
 // the last segment; nothing, if less than a segment or 1/16 of it is (__tcp_select_window). The right edge never moves
 // back. The first round trip begins with the connection; round trips are measured by the timestamps that data echoes: a
 // shorter one counts at once, a longer one by 1/8 (tcp_rcv_rtt_update); without timestamps it is the handshake's. What
@@ -28,13 +28,15 @@
 #define BUFFER_START 131072 // tcp_rmem[1]
 #define DATA_OF(buffer) ((buffer) / 256 * 171) // scaling_ratio, in 1/256
 #define SYN_WINDOW_MAX 65535
+#define SEGS_ROUNDED                                                                               \
+	2 // a sender whose peer's window holds fewer cuts its segments (tcp_bound_to_half_wnd)
 #define FIRST_SEGS 10 // tcp_init_buffer_space: of the first round trip
 
 uint64_t receiver_window_max(const struct group *g) {
 	return g->rmem == 0 ? g->rwnd : min_u64(g->rwnd, DATA_OF(g->rmem));
 }
 
-void receiver_window_init(struct receiver *r, const struct group *g) {
+void receiver_window_init(struct receiver *r, const struct group *g, uint32_t seg_bytes) {
 	struct receiver_window *w = &r->acks->window;
 
 	w->update_ns = NEVER_NS;
@@ -44,8 +46,8 @@ void receiver_window_init(struct receiver *r, const struct group *g) {
 	w->advertise = w->edge = min_u64(w->space, SYN_WINDOW_MAX);
 	if (g->rmem == 0)
 		w->advertise = w->space;
-	else if (w->edge > g->payload)
-		w->advertise = w->edge -= w->edge % g->payload;
+	else if (w->edge >= SEGS_ROUNDED * (uint64_t)seg_bytes)
+		w->advertise = w->edge -= w->edge % seg_bytes;
 	w->before = FIRST_SEGS * g->payload;
 }
 

@@ -80,3 +80,20 @@ def test_small_windows_lose_what_linux_loses(simulate: Simulate, tso: str, drops
     link = run.summary["links"]["forward"]
     assert link["drops"] == pytest.approx(drops, rel=0.04)
     assert link["queue_mean_pkts"] == pytest.approx(5.19, rel=0.02)
+
+
+def test_a_small_window_holds_two_segments_of_the_peer(simulate: Simulate) -> None:
+    """2000 B are offered in the SYN-ACK, and the sender cuts its segments to half of them.
+
+    Both are in flight: 2000 B per round trip of 20 ms, the time of a segment and half an ACK's wait
+    make 0.735 Mbit/s, as an ideal receiver of the same window does. Rounded to segments of 1448 B
+    there was room for one, whose ACK is delayed: 0.131.
+    """
+    config = CONFIG.replace("100Mbit", "10Mbit").replace("50ms", "10ms").replace("2BDP", "60pkt")
+    linux, ideal = (
+        simulate(config.format(duration="30s", group=f"host: {host}, rwnd: 2000B"))
+        for host in ("linux", "ideal")
+    )
+    goodput = linux.groups[0]["goodput_bps"]
+    assert goodput == pytest.approx(0.735e6, rel=0.01)
+    assert goodput == pytest.approx(ideal.groups[0]["goodput_bps"], rel=0.01)

@@ -24,7 +24,11 @@ static inline void feed(struct link *l, const struct seg *s, uint8_t ecn, uint64
 
 static inline void syn(
 	struct link *l, uint32_t isn, uint8_t options, uint8_t flags, uint64_t now_ns) {
-	struct seg s = {.seq = isn, .flags = SEG_SYN | flags, .options = options, .tsval = TS0};
+	struct seg s = {.seq = isn,
+		.flags = SEG_SYN | flags,
+		.options = options,
+		.tsval = TS0,
+		.mss = LEN + 12};
 
 	rcv(l);
 	feed(l, &s, ECN_NOT_ECT, now_ns);

@@ -251,7 +251,46 @@ START_TEST(the_first_segment_beyond_a_hole_lets_the_window_grow) {
 }
 END_TEST
 
-TEST_MAIN(the_first_segment_beyond_a_hole_lets_the_window_grow, a_window_closes_and_opens,
+// RFC 9293 section 3.8.6: what the SYN-ACK has offered is not taken back. It offers whole segments of the peer, as Linux does:
+// 45 of 1448 bytes, 125 of 524; of a window that holds no two, which the peer's segments are cut to, all.
+START_TEST(what_the_syn_ack_offers_stays_offered) {
+	static const struct {
+		const char *group;
+		uint16_t mss;
+		uint32_t window;
+	} cases[] = {
+		{"rmem: 6MiB", 1460, 45 * 1448},
+		{"rmem: 6MiB", 536, 125 * 524},
+		{"rmem: 6MiB, rwnd: 2000B", 1460, 2000},
+		{"rmem: 6MiB, rwnd: 3000B", 1460, 2 * 1448},
+		{"rwnd: 2000B, read_rate: 1Mbit", 1460, 2000},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char group[128];
+		struct link *l;
+
+		struct seg s = {.flags = SEG_SYN,
+			.options = ALL_OPTIONS,
+			.tsval = TS0,
+			.mss = cases[i].mss};
+
+		snprintf(group, sizeof(group), "{cc: newreno, start: 1000s, %s}", cases[i].group);
+		l = LINK(.group = group, .ack_loss = 1);
+		rcv(l);
+		feed(l, &s, ECN_NOT_ECT, 0);
+		ck_assert_uint_eq(last_ack(l)->window, cases[i].window);
+		ck_assert_uint_eq(rcv(l)->acks->window.edge, cases[i].window);
+		feed_data(l, 0, 500, FIRST);
+		link_run(l, FIRST + S);
+		ck_assert_uint_ge(500 + window(l), cases[i].window);
+		link_close(l);
+	}
+}
+END_TEST
+
+TEST_MAIN(the_first_segment_beyond_a_hole_lets_the_window_grow,
+	what_the_syn_ack_offers_stays_offered, a_window_closes_and_opens,
 	less_than_a_segment_is_no_window, a_closed_window_is_probed,
 	the_buffer_grows_by_linuxs_formula, the_window_grows_from_the_first_segment_on,
 	a_shorter_round_trip_counts_at_once, a_growing_window_is_told_at_once,
