@@ -100,8 +100,8 @@ void host_interval(struct host *h, uint64_t now_ns) {
 
 // A finite flow's last segment may be short. Reports that are forgotten (loss.c) are not counted twice.
 uint64_t host_delivered_bytes(const struct flow *f) {
-	uint64_t bytes =
-		f->count.acked_bytes - f->at_open.acked_bytes + (uint64_t)f->sacked * f->payload;
+	uint64_t sacked = f->writes ? workload_sacked_bytes(f) : (uint64_t)f->sacked * f->payload;
+	uint64_t bytes = f->count.acked_bytes - f->at_open.acked_bytes + sacked;
 
 	return time_max(f->at_open.acked_bytes + time_min(bytes, f->total_bytes),
 		f->measure_delivered_bytes);

@@ -100,8 +100,10 @@ static void end_transfer(struct host *h, struct flow *f, uint8_t event, uint64_t
 
 	if (t->bytes == SOURCE_ENDLESS)
 		t->bytes = f->count.acked_bytes - f->at_open.acked_bytes;
+	f->write_seg = t->end_seg;
+	f->write_bytes = t->end_bytes;
 	f->transfers--;
-	f->transfer_first = (uint8_t)((f->transfer_first + 1u) % group_transfers(flow_group(h, f)));
+	f->transfer_first = (uint8_t)((f->transfer_first + 1u) % f->transfer_room);
 	workload_record(h, f->group, f, t, ideal, event, now_ns);
 	if (event != TEL_CLOSE) {
 		c->failed++;
@@ -126,8 +128,8 @@ static void end_transfer(struct host *h, struct flow *f, uint8_t event, uint64_t
 
 // Notes the schedule's next transfer as one that begins on the flow.
 static struct flow_transfer *begin_transfer(struct host *h, struct workload *w, struct flow *f) {
-	uint32_t room = group_transfers(flow_group(h, f));
-	struct flow_transfer *t = &f->transfer[(f->transfer_first + f->transfers) % room];
+	struct flow_transfer *t =
+		&f->transfer[(f->transfer_first + f->transfers) % f->transfer_room];
 
 	*t = (struct flow_transfer){
 		.start_ns = w->next_ns - w->next.service_ns,
@@ -231,14 +233,17 @@ static void finish(struct flow *f) {
 // Writes the next transfer behind what the flow has to send.
 static void write_next(struct host *h, struct workload *w, struct flow *f) {
 	uint64_t segs = (w->next.bytes + f->payload - 1) / f->payload;
+	struct flow_transfer *t;
 
-	if (f->transfers == group_transfers(flow_group(h, f))) {
+	if (f->transfers == f->transfer_room) {
 		h->workloads.group[w->group]->skipped++;
 		return;
 	}
 	f->data_segs += segs;
-	f->total_bytes = f->data_segs * f->payload;
-	begin_transfer(h, w, f)->end_seg = f->data_segs;
+	f->total_bytes += w->next.bytes;
+	t = begin_transfer(h, w, f);
+	t->end_seg = f->data_segs;
+	t->end_bytes = f->total_bytes;
 	w->written_bytes += w->next.bytes;
 }
 
@@ -359,8 +364,9 @@ void workload_add(struct host *h, struct flow *f) {
 	if (!source_scheduled(g->source))
 		return;
 	f->transfer = ws->transfer + ws->transfers;
-	ws->transfers += group_transfers(g);
-	f->keep = g->keeps;
+	f->transfer_room = (uint8_t)group_transfers(g);
+	ws->transfers += f->transfer_room;
+	f->keep = f->writes = g->keeps;
 	if (g->keeps) {
 		f->stop_ns = 0;
 		f->data_segs = f->total_bytes = 0;
@@ -430,8 +436,8 @@ void workloads_still_open(struct host *h, uint64_t now_ns) {
 		const struct flow *f = &h->flow[i];
 
 		for (uint32_t k = 0; k < f->transfers; k++) {
-			const struct flow_transfer *t = &f->transfer[(f->transfer_first + k)
-				% group_transfers(flow_group(h, f))];
+			const struct flow_transfer *t =
+				&f->transfer[(f->transfer_first + k) % f->transfer_room];
 
 			workload_record(h, f->group, f, t, workload_ideal_ns(h, f, t->bytes),
 				TEL_STILL_OPEN, now_ns);

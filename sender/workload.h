@@ -11,9 +11,9 @@
 //
 // **Connections.** Where each transfer has its own, a flow is used again as soon as its last connection is closed in both
 // directions: the same addresses and ports, and sequence numbers that no packet of the old connection can have.
-// **One connection.** Segments are numbered and only the last of a flow may be short, so transfers that share a
-// connection are padded to whole segments. The last segment of each has PSH set, and the receiver acknowledges it at
-// once: the application's answer, its next request, would carry this ACK.
+// **One connection.** Each transfer that shares a connection begins a segment of its own, as if it were written with PSH and
+// sent at once; the last one is short (workload_segs.c). It has PSH set, and the receiver acknowledges it at once: the
+// application's answer, its next request, would carry this ACK.
 //
 // With several hosts (lcores), a transfer of a group belongs to the host of flow number n mod count, for the n-th
 // transfer, and waits for a free flow there.
@@ -32,7 +32,8 @@ struct flow_transfer {
 	uint64_t start_ns; // by its schedule
 	uint64_t gap_ns; // as drawn
 	uint64_t bytes;
-	uint64_t end_seg; // one connection for several: the number behind its last segment
+	// One connection for several: the number behind its last segment, and the offset behind its last byte.
+	uint64_t end_seg, end_bytes;
 	uint32_t number; // in its schedule
 };
 

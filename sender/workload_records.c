@@ -15,10 +15,6 @@ uint64_t workload_ideal_ns(const struct host *h, const struct flow *f, uint64_t 
 
 	if (e == NULL || e->rate_bps == 0 || bytes == SOURCE_ENDLESS)
 		return 0;
-	if (flow_group(h, f)->keeps && rest > 0) {
-		segs++;
-		rest = 0;
-	}
 	wire = segs * (payload + headers) + (rest > 0 ? rest + headers : 0);
 	rtt_ns = own_ns != NULL && own_ns[f->id] > 0 ? own_ns[f->id] : e->rtt_ns;
 	return (flow_group(h, f)->keeps ? 1 : 2) * rtt_ns

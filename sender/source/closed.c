@@ -16,7 +16,7 @@
 // as long. So the server has the next request a pause after that ACK, and completion from there to the ACK of the
 // response is the client's time from request to response.
 //
-// Where one connection is used, transfers are padded to whole segments (workload.h), and the control decides what its
+// Where one connection is used, each transfer begins a segment of its own (workload.h), and the control decides what its
 // window is after a pause (cc_ops.on_idle).
 #include "sender/source/sizes.h"
 #include "sender/source/source.h"

@@ -331,7 +331,7 @@ static bool send_window(struct host *h, struct flow *f, bool *sent, uint64_t now
 	uint64_t n = room > 0 ? (uint64_t)room : 0, end = f->nxt + n;
 	struct seg s;
 
-	if ((f->sacked | f->lost) != 0 || end >= f->data_segs || now_ns >= f->stop_ns
+	if ((f->sacked | f->lost) != 0 || end >= f->data_segs || f->writes || now_ns >= f->stop_ns
 		|| end * f->payload > f->wnd_bytes || n > f->ring.mask || f->ring.rec == NULL
 		|| end - f->una > f->ring.mask || f->ecn_ok || f->una == f->nxt)
 		return false;

@@ -16,6 +16,7 @@
 // rtx_timer.c (timeouts and probes); ack.c (ACKs); loss.c (scoreboard and RACK-TLP); spurious.c (undo of spurious
 // reductions); accecn.[ch] (ECN feedback by counters).
 #pragma once
+#include "common/base/likely.h"
 #include "common/base/ns.h"
 #include "common/base/u64.h"
 #include "common/base/wheel.h"
@@ -106,6 +107,7 @@ struct flow {
 	bool rack_retrans : 1; // rack_seg was a retransmission
 	bool reordering_seen : 1;
 	bool tlp_retrans : 1; // the probe was a retransmission
+	bool writes : 1; // several transfers share the connection: their last segments may be short
 
 	// 2. Scoreboard.
 	_Alignas(64) uint64_t una;
@@ -188,7 +190,8 @@ struct flow {
 	struct flow_transfer *transfer; // the transfers that have begun, a ring
 	uint32_t workload; // the host's, by number
 	uint32_t next_free; // FLOW_NONE: none
-	uint8_t transfers, transfer_first; // in the ring
+	uint8_t transfers, transfer_first, transfer_room; // in the ring
+	uint64_t write_seg, write_bytes; // where the oldest of them begins (workload_segs.c)
 	bool keep; // no FIN behind the last segment: more transfers may follow on this connection
 	bool peer_closed; // its FIN has arrived
 	struct accecn_sender marks; // accecn
@@ -266,8 +269,17 @@ static inline struct seg_rec *flow_seg(const struct flow *f, uint64_t index) {
 	return seg_at(&f->ring, index);
 }
 
+// workload_segs.c, for flows with `writes`: of segments of data.
+__attribute__((cold)) uint64_t workload_offset(const struct flow *f, uint64_t index);
+__attribute__((cold)) uint32_t workload_len(const struct flow *f, uint64_t index);
+// The segment that starts at an offset or, if none does, that includes it (`up`: the next one).
+__attribute__((cold)) uint64_t workload_segment(const struct flow *f, uint64_t offset, bool up);
+__attribute__((cold)) uint64_t workload_sacked_bytes(const struct flow *f);
+
 // Offset of a segment's first byte; of data_segs: the FIN's.
 static inline uint64_t flow_offset(const struct flow *f, uint64_t index) {
+	if (unlikely(f->writes) && index < f->data_segs)
+		return workload_offset(f, index);
 	return index < f->data_segs ? index * f->payload : f->total_bytes + (index - f->data_segs);
 }
 
@@ -277,6 +289,8 @@ static inline uint32_t flow_seq(const struct flow *f, uint64_t index) {
 
 // Payload of a segment; the last may be shorter, the FIN has none.
 static inline uint32_t flow_len(const struct flow *f, uint64_t index) {
+	if (unlikely(f->writes) && index < f->data_segs)
+		return workload_len(f, index);
 	if (index + 1 < f->data_segs)
 		return f->payload;
 	return index == f->data_segs ? 0 : (uint32_t)(f->total_bytes - index * f->payload);

@@ -168,5 +168,6 @@ void flow_renew(struct host *h, struct flow *f, uint64_t bytes, uint64_t now_ns)
 	f->next_free = FLOW_NONE;
 	f->transfers = old.transfers;
 	f->transfer_first = old.transfer_first;
+	f->transfer_room = old.transfer_room;
 	handshake_syn(h, f, now_ns);
 }

@@ -153,6 +153,8 @@ static uint64_t seg_from(const struct flow *f, uint32_t seq, bool up) {
 
 	if (first + ahead >= f->total_bytes && f->data_segs != UINT64_MAX)
 		return f->data_segs + (first + ahead > f->total_bytes);
+	if (f->writes)
+		return workload_segment(f, first + ahead, up);
 	return f->una + (ahead + (up ? f->payload - 1 : 0)) / f->payload;
 }
 

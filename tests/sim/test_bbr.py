@@ -148,6 +148,6 @@ paths:
     - delay: {delay: 10ms}
   reverse: [{delay: {delay: 10ms}}]
 flows:
-  - {cc: CC, source: {request: {think: 50ms, times: fixed, sizes: {mean: 200kB}}}}
+  - {cc: CC, source: {request: {think: 50ms, times: fixed, sizes: {mean: 201272B}}}}
 telemetry: {level: 1}
 """

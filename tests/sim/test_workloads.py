@@ -116,3 +116,24 @@ def test_eight_controls_twice_the_same(simulate: Simulate) -> None:
     assert first.summary["digest"] == second.summary["digest"]
     assert len({group["cc"] for group in first.groups}) == 8
     assert all(group["goodput_bps"] > 0 for group in first.groups)
+
+
+def test_a_small_response_is_no_whole_segment(simulate: Simulate) -> None:
+    """100 B on a connection that is kept are 100 B on the wire and in the goodput.
+
+    A pause of 100 ms and a round trip of 20.152 ms (a frame of 190 B at 10 Mbit/s): 832 transfers
+    in 100 s, 8 bit of 100 B each. Padded to segments the goodput was 14.48 times that.
+    """
+    small = STEADY.replace("20ms", "10ms").replace("40s", "100s")
+    run = simulate(
+        small,
+        "flows=[{cc: cubic, source: {closed: {think: 100ms, times: fixed, connection: keep,"
+        " sizes: {law: fixed, mean: 100B}}}}]",
+    )
+    group = run.groups[0]
+
+    assert group["transfers"]["finished"] == 832
+    assert group["goodput_bps"] == 832 * 100 * 8 / 100
+    assert group["transfers"]["completion_mean_ns"] == 20_152_000
+    # 100 B of payload, 66 of headers and 4 of FCS; two frames, without payload, are shorter.
+    assert run.link["out_bytes"] / run.link["out_pkts"] == pytest.approx(170, abs=0.5)

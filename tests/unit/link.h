@@ -132,7 +132,9 @@ static inline uint64_t link_index(const struct flow *f, uint32_t seq) {
 	int64_t ahead = (int32_t)(seq - (f->iss + 1 + (uint32_t)f->una_bytes));
 	uint64_t offset = (uint64_t)((int64_t)f->una_bytes + ahead);
 
-	return offset >= f->total_bytes ? f->data_segs : offset / f->payload;
+	if (offset >= f->total_bytes)
+		return f->data_segs;
+	return f->writes ? workload_segment(f, offset, false) : offset / f->payload;
 }
 
 static inline void link_tx_one(struct link *l, uint32_t id, const struct seg *seg, uint8_t ecn,

@@ -211,7 +211,65 @@ START_TEST(requests_follow_responses) {
 	ck_assert_uint_eq(counted(l)->completion.sum, 18 * 25 * MS);
 	ck_assert_uint_eq(l->syn_count, 1);
 	ck_assert_uint_eq(l->tx.done, 1); // closed at the stop
-	ck_assert_uint_eq(l->rx.receiver[0].rcv_nxt, 18 * 1448); // padded
+	ck_assert_uint_eq(l->rx.receiver[0].rcv_nxt, 18 * 100);
+	link_close(l);
+}
+END_TEST
+
+// Sizes that are no whole segments, on one connection: each byte arrives once, whatever is lost, reordered or SACKed. What
+// was padded to segments made 1448 bytes of 100, on the wire and in the goodput.
+START_TEST(what_is_written_arrives_and_no_more) {
+	static const struct {
+		const char *group;
+		double loss;
+		uint64_t seed;
+	} cases[] = {
+		{"closed: {think: 1ms, connection: keep", 0, 1},
+		{"closed: {think: 1ms, connection: keep", 0.05, 2},
+		{"request: {think: 1ms", 0.2, 3},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char group[256];
+		struct link *l;
+		struct noted n = {0};
+		uint64_t bytes = 0;
+
+		snprintf(group, sizeof(group),
+			"{cc: newreno, stop: 10s, source: {%s, sizes: {law: exponential, mean: 3kB}}}}",
+			cases[i].group);
+		l = LINK(.group = group, .seed = cases[i].seed, .loss = cases[i].loss,
+			.ack_loss = cases[i].loss, .reorder = cases[i].loss, .late_ns = 30 * MS);
+		l->oracle = false;
+		run_noting(l, &n, 200 * S);
+		for (uint32_t k = 0; k < n.count; k++)
+			bytes += n.bytes[k];
+		ck_assert_uint_gt(n.count, 30);
+		ck_assert_uint_lt(n.count, NOTED);
+		ck_assert_uint_eq(counted(l)->finished, n.count);
+		ck_assert_uint_eq(l->rx.receiver[0].count.bytes, bytes);
+		ck_assert_uint_eq(l->tx.flow[0].count.acked_bytes, bytes);
+		ck_assert_uint_eq(l->tx.done, 1);
+		link_close(l);
+	}
+}
+END_TEST
+
+// Ten writes of 2000 bytes at once, the first segment lost: the ACKs of the others are SACKs of long and short segments.
+START_TEST(short_segments_in_flight_are_sacked_and_sent_again) {
+	struct link *l =
+		LINK(.group = "{cc: {newreno: {initial: 40}}, stop: 3s, ack_every: 1, source: "
+			      "{video: {ladder: 200kbit, segment: 80ms}}}",
+			.lose = 0x55);
+	const struct flow *f = link_flow(l);
+
+	l->oracle = false;
+	link_run(l, 20 * S);
+	ck_assert_uint_ge(f->count.retransmits, 4);
+	ck_assert_uint_eq(l->rx.receiver[0].count.bytes, f->total_bytes);
+	ck_assert_uint_eq(f->count.acked_bytes, f->total_bytes);
+	ck_assert_uint_eq(f->total_bytes % 2000, 0);
+	ck_assert_uint_eq(counted(l)->finished, f->total_bytes / 2000);
 	link_close(l);
 }
 END_TEST
@@ -284,4 +342,5 @@ END_TEST
 TEST_MAIN(every_arrival_is_carried, old_packets_do_not_harm_the_next_connection,
 	arrivals_wait_for_a_free_flow, live_and_virtual_schedules_are_the_same,
 	lcores_share_the_schedule, a_failed_connection_frees_its_flow, requests_follow_responses,
+	what_is_written_arrives_and_no_more, short_segments_in_flight_are_sacked_and_sent_again,
 	closed_loops_pause, bulk_flows_come_and_go, closed_schedules_do_not_depend_on_the_network)
