@@ -78,6 +78,19 @@ def test_every_cell_is_a_config_that_weir_sim_takes(weir_sim, tmp_path, quick):
     assert len(seen) > 50
 
 
+def test_ours_have_the_ticks_of_the_guests(weir_sim, tmp_path):
+    """Debian's 250 on both sides, and no card that collects segments on ours: theirs do not."""
+    plan = Plan(True, tmp_path, linux.cases(True)[:1])
+    plan.write_configs()
+    config = plan.cell(plan.cases[0], "weir", 1).config
+    argv = [weir_sim, config, "--print-config"]
+    shown = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    ticks = re.search(r"CONFIG_HZ_(\d+)=y", guest_build.plain_options())
+    assert ticks is not None
+    assert re.search(rf"\bhz: {ticks[1]}\b", shown)
+    assert re.search(r"\bgro: 0s?\b", shown)
+
+
 def test_a_cell_is_compared_with_itself_only():
     """Same link, queue, lengths and jitter on both sides."""
     for case in linux.cases(True):
