@@ -163,10 +163,11 @@ struct cubic {
 
 	uint64_t round_ns; // HyStart++: segments sent from here on end the round
 	uint64_t last_min_ns, now_min_ns, baseline_ns;
+	uint64_t delay_min_ns, train_ns; // Linux's: smallest RTT; the last ACK of the train
+	uint32_t mss_bytes;
+	uint32_t tick_ns; // of the host's clock; 0: it is exact
 	uint8_t samples; // of this round, up to N_RTT_SAMPLE
 	uint8_t css_rounds;
-	uint32_t mss_bytes;
-	uint64_t delay_min_ns, train_ns; // Linux's: smallest RTT; the last ACK of the train
 
 	bool stage; // in congestion avoidance, epoch_ns and k_s hold
 	bool episode; // reduced already; ends with fast recovery
@@ -174,12 +175,14 @@ struct cubic {
 	bool reduced; // since the start or the last timeout; as in Linux, an undo leaves it
 	uint8_t mode;
 
-	struct curve undo; // as of before the last reduction
-	double undo_cwnd_segs;
+	// As of before the last reduction. With ticks an undo begins a new stage, and needs no curve; their avoidance goes by
+	// `ticks` instead of by the curve's k_s, epoch_ns and w_est_segs.
 	bool undo_stage;
-
-	struct cubic_ticks
-		ticks; // instead of the curve's k_s, epoch_ns and w_est_segs, if the host has ticks
+	double undo_cwnd_segs, undo_ssthresh_segs;
+	union {
+		struct curve undo;
+		struct cubic_ticks ticks;
+	};
 };
 static_assert(sizeof(struct cubic) <= CC_STATE_MAX_BYTES, "state too large");
 
@@ -364,8 +367,8 @@ static void avoid_in_ticks(struct cubic *r, const struct config *cfg, const stru
 	if (!ack->cwnd_limited)
 		return;
 	cubic_ticks_update(t, cfg->c, cfg->beta, r->now.w_max_segs, r->stage,
-		cfg->kind == SLOW_START_LINUX && !r->reduced, ack->now_ns, ack->rtt_min_ns, cwnd,
-		segs);
+		cfg->kind == SLOW_START_LINUX && !r->reduced, ack->now_ns, r->tick_ns,
+		ack->rtt_min_ns, cwnd, segs);
 	r->stage = true;
 	r->timeout = false;
 	r->now.w_est_segs = t->w_est;
@@ -379,7 +382,10 @@ static void cubic_on_ack(
 	const struct config *cfg = config;
 	struct cubic *r = state;
 
-	r->ticks.tick_ns = ack->tick_ns;
+	if (r->tick_ns != ack->tick_ns) { // the first ACK
+		r->tick_ns = (uint32_t)ack->tick_ns;
+		r->ticks = (struct cubic_ticks){0};
+	}
 	if (!ack->in_recovery)
 		r->episode = false;
 	if (!ack->in_recovery && ack->in_sequence) {
@@ -405,7 +411,7 @@ static void cubic_on_ack(
 
 // What a congestion event leaves of the window.
 static double reduced_segs(const struct cubic *r, const struct config *cfg, double cwnd) {
-	if (r->ticks.tick_ns == 0)
+	if (r->tick_ns == 0)
 		return cfg->beta * cwnd;
 	return floor(floor(cwnd) * round(cfg->beta * BETA_UNITS) / BETA_UNITS);
 }
@@ -414,15 +420,18 @@ static double reduced_segs(const struct cubic *r, const struct config *cfg, doub
 static void reduce(struct cubic *r, const struct config *cfg, double cwnd) {
 	bool lower = cfg->fast_convergence && cwnd < r->now.w_max_segs;
 
-	r->undo = r->now;
+	if (r->tick_ns == 0)
+		r->undo = r->now;
+	else
+		r->ticks.grown = 0;
+	r->undo_ssthresh_segs = r->now.ssthresh_segs;
 	r->undo_cwnd_segs = cwnd;
 	r->undo_stage = r->stage;
 	r->now.w_max_segs = lower ? cwnd * (1 + cfg->beta) / 2 : cwnd;
 	r->now.prior_segs = cwnd;
 	r->reduced = true;
 	r->now.ssthresh_segs = max_f64(reduced_segs(r, cfg, cwnd), SSTHRESH_MIN_SEGS);
-	r->ticks.grown = 0;
-	if (r->ticks.tick_ns > 0)
+	if (r->tick_ns > 0)
 		r->now.w_max_segs = floor(r->now.w_max_segs);
 }
 
@@ -451,7 +460,7 @@ static void cubic_on_rto(
 	r->mode = MODE_SLOW_START;
 	r->delay_min_ns = NO_RTT; // as in Linux
 	r->reduced = false;
-	if (r->ticks.tick_ns > 0)
+	if (r->tick_ns > 0)
 		r->now.w_max_segs = 0;
 	out->cwnd_segs = 1;
 }
@@ -463,8 +472,8 @@ static void cubic_on_spurious(
 	if (out->cwnd_segs >= r->undo_cwnd_segs)
 		return;
 	out->cwnd_segs = r->undo_cwnd_segs;
-	if (r->ticks.tick_ns > 0) { // Linux's goes on with a new stage
-		r->now.ssthresh_segs = max_f64(r->now.ssthresh_segs, r->undo.ssthresh_segs);
+	if (r->tick_ns > 0) { // Linux's goes on with a new stage
+		r->now.ssthresh_segs = max_f64(r->now.ssthresh_segs, r->undo_ssthresh_segs);
 		r->stage = false;
 	} else {
 		r->now = r->undo;
@@ -481,8 +490,8 @@ static void cubic_on_idle(
 
 	r->now.epoch_ns += now_ns - r->last_ns;
 	r->last_ns = now_ns;
-	if (r->ticks.tick_ns > 0)
-		r->ticks.epoch += idle_ns / r->ticks.tick_ns;
+	if (r->tick_ns > 0)
+		r->ticks.epoch += idle_ns / r->tick_ns;
 	if (slow_start_idle(&cfg->slow_start, out))
 		r->stage = false;
 }

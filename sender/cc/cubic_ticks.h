@@ -24,7 +24,6 @@
 #define CUBIC_CNT_MIN 2
 
 struct cubic_ticks {
-	uint64_t tick_ns; // 0: not counted in ticks
 	uint64_t epoch, last; // in ticks
 	uint32_t last_cwnd, origin, w_est; // segments
 	uint32_t cnt, acked, grown; // grown: acknowledged towards the next segment of the window
@@ -47,10 +46,10 @@ static inline void cubic_ticks_start(
 	t->k = (uint32_t)(CUBIC_TIME_UNITS * cube_root(below / whole_c(c)));
 }
 
-static inline uint32_t cubic_ticks_count(
-	const struct cubic_ticks *t, double c, uint64_t rtt_min_ns, uint32_t cwnd) {
-	uint64_t ticks = t->last - t->epoch + (rtt_min_ns + t->tick_ns - 1) / t->tick_ns;
-	double units = (double)(ticks * t->tick_ns) * 1e-9 * CUBIC_TIME_UNITS;
+static inline uint32_t cubic_ticks_count(const struct cubic_ticks *t, double c, uint64_t tick_ns,
+	uint64_t rtt_min_ns, uint32_t cwnd) {
+	uint64_t ticks = t->last - t->epoch + (rtt_min_ns + tick_ns - 1) / tick_ns;
+	double units = (double)(ticks * tick_ns) * 1e-9 * CUBIC_TIME_UNITS;
 	double from_k = ((double)(uint64_t)(units + 1e-6) - t->k) / CUBIC_TIME_UNITS;
 	int64_t target = t->origin + (int64_t)(whole_c(c) * from_k * from_k * from_k);
 
@@ -59,9 +58,9 @@ static inline uint32_t cubic_ticks_count(
 
 // `stage`: it has begun; `early`: nothing was ever lost. Sets cnt.
 static inline void cubic_ticks_update(struct cubic_ticks *t, double c, double beta, double w_max,
-	bool stage, bool early, uint64_t now_ns, uint64_t rtt_min_ns, uint32_t cwnd,
-	uint32_t acked) {
-	uint64_t now = now_ns / t->tick_ns, period = 1000000000 / t->tick_ns / CUBIC_UPDATES;
+	bool stage, bool early, uint64_t now_ns, uint64_t tick_ns, uint64_t rtt_min_ns,
+	uint32_t cwnd, uint32_t acked) {
+	uint64_t now = now_ns / tick_ns, period = 1000000000 / tick_ns / CUBIC_UPDATES;
 	uint32_t per_segment;
 
 	t->acked += acked;
@@ -72,11 +71,13 @@ static inline void cubic_ticks_update(struct cubic_ticks *t, double c, double be
 		t->last = now;
 		if (!stage)
 			cubic_ticks_start(t, c, w_max, cwnd, acked);
-		t->cnt = cubic_ticks_count(t, c, rtt_min_ns, cwnd);
+		t->cnt = cubic_ticks_count(t, c, tick_ns, rtt_min_ns, cwnd);
 		if (early && t->cnt > CUBIC_CNT_EARLY)
 			t->cnt = CUBIC_CNT_EARLY;
 	}
 	per_segment = cwnd * (uint32_t)(8 * (1 + beta) / (3 * (1 - beta))) / 8;
+	if (per_segment == 0) // two segments and a low beta, at which a kernel's loop has no end
+		per_segment = 1;
 	while (t->acked > per_segment) {
 		t->acked -= per_segment;
 		t->w_est++;

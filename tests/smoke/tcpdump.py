@@ -68,9 +68,9 @@ def rows(path, condition, *fields):
 
 
 def retransmissions(path, port):
-    """Segments towards a port that begin with a byte that was there before."""
+    """Segments of data towards a port that begin with a byte that was there before."""
     top, second = defaultdict(int), 0
-    condition = f"tcp.dstport == {port} && (tcp.len > 0 || tcp.flags.fin == 1)"
+    condition = f"tcp.dstport == {port} && tcp.len > 0"
     for stream, start, end in rows(path, condition, "tcp.stream", "tcp.seq", "tcp.nxtseq"):
         second += int(start) < top[stream]
         top[stream] = max(top[stream], int(end))

@@ -156,7 +156,8 @@ class Maker:
         if high is not None:
             plain["maximum"] = high
         if unit not in ("ns", "bit/s"):
-            return {"anyOf": [number_of(unit), plain]}
+            zero: list[Schema] = [{"const": 0}] if row.get("zero") and low > 0 else []
+            return {"anyOf": [number_of(unit), plain, *zero]}
         if row.get("seconds"):
             return {"anyOf": [number_of(unit), number_of(""), {"type": "number", "minimum": 0}]}
         if low <= 0 or row.get("zero"):
