@@ -354,7 +354,7 @@ uint32_t host_measure_some(struct host *h, uint32_t first, uint32_t n, uint64_t 
 
 		if (h->back != NULL)
 			h->back[h->flows + i] = h->back[i];
-		f->measure_delivered_bytes = host_delivered_bytes(f);
+		f->measure_delivered_bytes = flow_delivered_bytes(f);
 		f->at_measure = f->count;
 		f->missed_ns = 0;
 		f->measure_send_ns = f->state == FLOW_OPEN ? f->last_send_ns : NEVER_NS;

@@ -148,9 +148,6 @@ void host_still_open(struct host *h, uint64_t now_ns);
 // Resets `n` of the open connections, flows first and then receivers, from the `first` on: for a host that
 // ends before its peers do. Its own state stays as it was.
 void host_reset_some(struct host *h, uint32_t first, uint32_t n, uint64_t now_ns);
-// Payload of a flow that the peer has, as far as it said so: what it acknowledged, and whole segments beyond. What arrives
-// in an interval counts there, also if a hole before it is filled, and acknowledged, later.
-uint64_t host_delivered_bytes(const struct flow *f);
 // Of all flows since host_measure.
 struct host_figures {
 	double goodput_bps;

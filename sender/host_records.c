@@ -98,22 +98,13 @@ void host_interval(struct host *h, uint64_t now_ns) {
 	host_interval_some(h, 0, h->flows, now_ns);
 }
 
-// A finite flow's last segment may be short. Reports that are forgotten (loss.c) are not counted twice.
-uint64_t host_delivered_bytes(const struct flow *f) {
-	uint64_t sacked = f->writes ? workload_sacked_bytes(f) : (uint64_t)f->sacked * f->payload;
-	uint64_t bytes = f->count.acked_bytes - f->at_open.acked_bytes + sacked;
-
-	return time_max(f->at_open.acked_bytes + time_min(bytes, f->total_bytes),
-		f->measure_delivered_bytes);
-}
-
 uint32_t host_interval_some(struct host *h, uint32_t first, uint32_t n, uint64_t now_ns) {
 	uint32_t end = flows_end(h, first, n);
 
 	for (uint32_t i = first; i < end; i++) {
 		struct flow *f = &h->flow[i];
 		const struct flow_count *c = &f->count, *o = &f->at_interval;
-		uint64_t delivered = time_max(host_delivered_bytes(f), f->interval_delivered_bytes);
+		uint64_t delivered = flow_delivered_bytes(f);
 		bool ours = !h->groups->group[f->group].stack.guest;
 		bool quiet = f->state != FLOW_OPEN && delivered == f->interval_delivered_bytes
 			&& c->acked_bytes == o->acked_bytes && c->sent_segs == o->sent_segs

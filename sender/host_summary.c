@@ -22,7 +22,7 @@ struct group_sum {
 
 static void sum_flow(struct group_sum *s, struct jain *all, const struct flow *f, double seconds) {
 	const struct flow_count *c = &f->count, *o = &f->at_measure;
-	double bps = (double)(host_delivered_bytes(f) - f->measure_delivered_bytes) * 8 / seconds;
+	double bps = (double)(flow_delivered_bytes(f) - f->measure_delivered_bytes) * 8 / seconds;
 
 	s->c.acked_bytes += c->acked_bytes - o->acked_bytes;
 	s->c.sent_segs += c->sent_segs - o->sent_segs;

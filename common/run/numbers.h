@@ -190,7 +190,7 @@
 	D("measured", "cpu_s", "s", MEASURED, "processor time that this part took", "", "")        \
 	D("measured", "virtual_s", "s", MEASURED, "virtual_s - warmup_s", "", "")                  \
 	D("measured", "data_segs", "segment", MEASURED,                                            \
-		"segments with payload that arrived at receivers", "", "")                         \
+		"acceptable segments with payload that arrived at receivers", "", "")              \
 	D("ledger", "pkts", "packet", RUN,                                                         \
 		"in + duplicated = out + inside + drops by reason, of each path", "packets: drop", \
 		"")                                                                                \
@@ -206,8 +206,9 @@
 		"times a segment waited for memory; a run with any is "                            \
 		"not valid",                                                                       \
 		"", "")                                                                            \
-	D("receivers", "bytes", "B", RUN, "payload that arrived for the first time", "", "")       \
-	D("receivers", "segs", "segment", RUN, "segments with payload that arrived", "", "")       \
+	D("receivers", "bytes", "B", RUN, "payload that arrived in sequence", "", "")              \
+	D("receivers", "segs", "segment", RUN, "acceptable segments with payload that arrived",    \
+		"", "")                                                                            \
 	D("receivers", "duplicate_segs", "segment", RUN, "of these, nothing new in them", "", "")  \
 	D("receivers", "out_of_order_segs", "segment", RUN, "of these, above a hole", "", "")      \
 	D("receivers", "acks", "packet", RUN, "ACKs sent", "", "")                                 \

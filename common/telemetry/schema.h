@@ -331,7 +331,7 @@
 	F(uint64_t, "<u8", start_ns, "ns", "when it begins by its schedule")                       \
 	F(uint64_t, "<u8", gap_ns, "ns",                                                           \
 		"drawn: time from the arrival before, or length of the pause before it")           \
-	F(uint64_t, "<u8", size_bytes, "B", "payload; 2^64-1: without end")                        \
+	N(uint64_t, "<u8", size_bytes, "B", "payload; of a transfer without an end: not known")    \
 	F(uint64_t, "<u8", ideal_ns, "ns",                                                         \
 		"completion time on an empty path: round trips and frames; 0: not known")          \
 	F(uint32_t, "<u4", flow_id, "", "flow; 2^32-1: it waits for a free one")                   \

@@ -103,7 +103,7 @@ static void set_window(const struct host *h, struct flow *f, const struct delive
 // A peer without SACK: each duplicate ACK counts as the arrival of an unknown segment (RFC 6582).
 static void reno_dupacks(struct flow *f, bool dup, struct delivery *d) {
 	if (f->ca == FLOW_CA_LOSS) {
-		f->sacked = 0; // all segments count as lost; duplicate ACKs answer retransmissions
+		flow_forget(f); // all segments count as lost; duplicate ACKs answer retransmissions
 		return;
 	}
 	if (d->advanced) {
@@ -111,7 +111,7 @@ static void reno_dupacks(struct flow *f, bool dup, struct delivery *d) {
 		d->prr = d->acked > f->sacked + 1 ? d->acked - f->sacked : 1;
 		f->sacked = f->sacked + 1 > d->acked ? f->sacked + 1 - d->acked : 0;
 		if (f->sacked >= f->nxt - f->una)
-			f->sacked = 0;
+			flow_forget(f);
 		f->dupacks = 0;
 		if (f->ca != FLOW_CA_RECOVERY || f->una >= f->recover)
 			return;
@@ -273,7 +273,7 @@ static void set_reorder_timer(
 // RACK's timer expired: segments beyond the reordering window are lost now.
 void flow_reorder_timer(struct host *h, struct flow *f, uint64_t now_ns) {
 	struct delivery d = {.now_ns = now_ns};
-	uint64_t wait_ns = loss_detect(f, now_ns, &d);
+	uint64_t wait_ns = loss_detect(h, f, now_ns, &d);
 
 	if (d.lost > 0 && f->ca == FLOW_CA_OPEN)
 		enter_recovery(h, f, &d, false);
@@ -360,7 +360,7 @@ void flow_ack(struct host *h, struct flow *f, const struct seg *s, uint64_t now_
 	rtt_ns = take_rtt(h, f, &d);
 	spurious_detect(h, f, &d);
 	if (f->sack_ok)
-		wait_ns = loss_detect(f, now_ns, &d);
+		wait_ns = loss_detect(h, f, now_ns, &d);
 	if (d.advanced)
 		progress(f, &d, rtt_ns);
 	ece = flow_take_marks(h, f, s, &d);

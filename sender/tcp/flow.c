@@ -63,6 +63,7 @@ void flow_end(
 	f->rtx_deadline_ns = NEVER_NS;
 	host_cancel(h, &f->rtx);
 	host_cancel(h, &f->pace);
+	flow_forget(f);
 	seg_ring_free(&f->ring, &h->arena);
 	h->open--;
 	if (state == FLOW_DONE)

@@ -180,6 +180,8 @@ struct flow {
 	uint64_t total_bytes; // when data_segs is known
 	uint64_t start_ns;
 	struct flow_count at_measure, at_interval;
+	// Of payload: by the connections before this one, and in all before reports were forgotten (flow_forget).
+	uint64_t before_delivered_bytes, least_delivered_bytes;
 	uint64_t interval_delivered_bytes; // since the start, up to the last interval's end
 	uint64_t measure_delivered_bytes; // up to the end of the warm-up
 	uint64_t measure_send_ns; // last_send_ns at the end of the warm-up
@@ -409,8 +411,13 @@ void loss_sack(struct flow *f, const struct seg *seg, struct delivery *d);
 // Prefetches the records that loss_sack and loss_detect will read.
 void loss_fetch(const struct flow *f, const struct seg *seg);
 // RACK: marks lost segments; returns the time in ns until the next check, 0: none is needed.
-uint64_t loss_detect(struct flow *f, uint64_t now_ns, struct delivery *d);
+uint64_t loss_detect(struct host *h, struct flow *f, uint64_t now_ns, struct delivery *d);
 void loss_mark(struct flow *f, uint64_t index);
+// Payload that the peer has, as far as it said so: what it acknowledged, and whole segments beyond (of a peer without SACK
+// one for each duplicate ACK). What arrives in an interval counts there, also if a hole before it is filled later.
+uint64_t flow_delivered_bytes(const struct flow *f);
+// Forgets the reports of what has arrived above a hole; what they said was delivered stays so.
+void flow_forget(struct flow *f);
 void loss_on_timeout(struct flow *f, uint64_t now_ns);
 void loss_retrans_push(struct flow *f, uint64_t index);
 void loss_retrans_unlink(struct flow *f, uint64_t index);

@@ -143,6 +143,7 @@ void handshake_rx(struct host *h, struct flow *f, const struct seg *s, uint64_t 
 
 void flow_renew(struct host *h, struct flow *f, uint64_t bytes, uint64_t now_ns) {
 	struct flow old = *f;
+	uint64_t delivered = flow_delivered_bytes(f);
 
 	if (f->state != FLOW_WAITING) {
 		h->done -= f->state == FLOW_DONE;
@@ -159,6 +160,7 @@ void flow_renew(struct host *h, struct flow *f, uint64_t bytes, uint64_t now_ns)
 	f->count = f->at_open = old.count;
 	f->at_measure = old.at_measure;
 	f->at_interval = old.at_interval;
+	f->before_delivered_bytes = f->least_delivered_bytes = delivered;
 	f->interval_delivered_bytes = old.interval_delivered_bytes;
 	f->measure_delivered_bytes = old.measure_delivered_bytes;
 	f->measure_send_ns = old.measure_send_ns;

@@ -263,7 +263,8 @@ static uint64_t reo_wnd_ns(const struct flow *f) {
 
 // Section 6.2 step 4: grow the window on a DSACK of what was sent again, once per round trip. More of them than
 // retransmissions of the connection report packets that the network duplicated (as in Linux's tcp_dsack_seen).
-static void update_reo_wnd(struct flow *f, const struct delivery *d) {
+static void update_reo_wnd(
+	struct host *h, struct flow *f, const struct delivery *d, uint64_t now_ns) {
 	if (d->reordered)
 		f->reordering_seen = true;
 	if (!d->dsack
@@ -271,6 +272,7 @@ static void update_reo_wnd(struct flow *f, const struct delivery *d) {
 			>= f->count.retransmits - f->at_open.retransmits)
 		return;
 	f->count.spurious++;
+	host_event(h, f, TEL_EV_SPURIOUS, 0, 0, 0, now_ns);
 	if (f->una < f->dsack_round)
 		return;
 	f->dsack_round = f->nxt;
@@ -293,10 +295,10 @@ static bool sent_before_rack(const struct flow *f, uint64_t index, uint64_t sent
 	return sent_ns < f->rack_sent_ns || (sent_ns == f->rack_sent_ns && index < f->rack_seg);
 }
 
-uint64_t loss_detect(struct flow *f, uint64_t now_ns, struct delivery *d) {
+uint64_t loss_detect(struct host *h, struct flow *f, uint64_t now_ns, struct delivery *d) {
 	uint64_t wait_ns = 0, reo_ns;
 
-	update_reo_wnd(f, d);
+	update_reo_wnd(h, f, d, now_ns);
 	reo_ns = reo_wnd_ns(f);
 	for (uint64_t i = f->rack_scan; i < f->nxt; i++) {
 		const struct seg_rec *r = flow_seg(f, i);
@@ -327,12 +329,26 @@ uint64_t loss_detect(struct flow *f, uint64_t now_ns, struct delivery *d) {
 	return wait_ns;
 }
 
+uint64_t flow_delivered_bytes(const struct flow *f) {
+	uint64_t sacked = f->writes ? workload_sacked_bytes(f) : (uint64_t)f->sacked * f->payload;
+	uint64_t bytes = f->count.acked_bytes - f->at_open.acked_bytes + sacked;
+
+	// A finite flow's last segment may be short.
+	bytes = f->before_delivered_bytes + time_min(bytes, f->total_bytes);
+	return time_max(bytes, f->least_delivered_bytes);
+}
+
+void flow_forget(struct flow *f) {
+	f->least_delivered_bytes = flow_delivered_bytes(f);
+	f->sacked = 0;
+}
+
 // The receiver discarded segments that it had SACKed (RFC 2018 section 8): forget all SACKs. Otherwise the first
 // segment would never be retransmitted.
 static void reneged(struct flow *f) {
+	flow_forget(f);
 	for (uint64_t i = f->una; i < f->nxt; i++)
 		flow_seg(f, i)->flags &= (uint16_t)~SENT_SACKED;
-	f->sacked = 0;
 	f->seen_count = 0;
 	f->rack_scan = f->una;
 	f->fack = f->una;
@@ -344,7 +360,7 @@ void loss_on_timeout(struct flow *f, uint64_t now_ns) {
 	bool all = (flow_seg(f, f->una)->flags & SENT_SACKED) != 0;
 
 	if (!f->sack_ok)
-		f->sacked = 0;
+		flow_forget(f);
 	else if (all)
 		reneged(f);
 	for (uint64_t i = f->una; i < f->nxt; i++) {

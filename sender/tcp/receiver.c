@@ -225,7 +225,7 @@ static void receiver_data(struct host *h, struct receiver *r, const struct seg *
 		receiver_gro_break(h, r, s, start, ecn, now_ns);
 	if ((r->modes & RECEIVER_WINDOW) != 0)
 		receiver_window_read(h, r, now_ns);
-	r->count.segs++;
+	r->count.segs += s->len > 0; // a bare FIN is no data
 	note_ecn(h, r, s, ecn, &now, now_ns);
 	if ((s->flags & SEG_FIN) != 0) {
 		if (end >= r->rcv_nxt && (r->tail == NULL || end >= r->tail->end)) {
@@ -250,7 +250,7 @@ static void receiver_data(struct host *h, struct receiver *r, const struct seg *
 		if (repeated)
 			receiver_report_duplicate(r, start, end);
 		else
-			r->count.out_of_order_segs++;
+			r->count.out_of_order_segs += s->len > 0;
 	}
 	if ((r->modes & RECEIVER_WINDOW) != 0)
 		receiver_window_data(h, r, s, now_ns);

@@ -146,3 +146,21 @@ def test_a_flow_that_never_begins_is_no_unfairness(simulate: Simulate) -> None:
         "  dead: [{loss: {rate: 100%}}]\nflows: [{cc: copa}, {cc: copa, path: {forward: dead}}]\n"
     )
     assert simulate(text + dead).summary["jfi"] == 0.5
+
+
+def test_what_was_sent_in_vain_is_an_event(simulate: Simulate) -> None:
+    """A DSACK tells of a retransmission that was not needed: the summary counts those events.
+
+    Only the analysis of a capture had written them.
+    """
+    run = simulate(
+        "seed: 1\nduration: 5s\nwarmup: 1s\n"
+        + PATHS
+        + "schedule: [{at: 2s, reverse.delay.delay: 500ms}, {at: 3s, reverse.delay.delay: 10ms}]\n"
+        + "flows: [{count: 4, cc: cubic}]\ntelemetry: {level: 1, interval: 100ms}\n"
+    )
+    spurious = folder.load(run.folder).values("events", "event")["spurious"]
+    records = run.records("events")
+
+    assert run.groups[0]["spurious"] == 4  # the timeout of each
+    assert (records["event"] == spurious).sum() == 4

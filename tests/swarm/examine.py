@@ -21,6 +21,7 @@ from typing import Any
 import yaml
 
 from .invariants import INVARIANTS, Folder
+from .second_opinion import second_opinion
 
 CPU_S_MAX = 20  # a run takes 0.2 s under sanitizers: what takes a hundred times that hangs
 CPU_S_REDUCED = 3  # enough to tell a hang from what ends, some hundred times over
@@ -133,6 +134,8 @@ def examine(text: str, programs: Programs, report: bool = False, cpu_s: int = CP
             for invariant in INVARIANTS:
                 for says in invariant(run):
                     return Result(finding=Finding(invariant.__name__, says))
+            for says in second_opinion(folder):
+                return Result(finding=Finding("second_opinion", says))
         except json.JSONDecodeError as error:
             return Result(finding=Finding("summary", str(error)))
         # The resolved config means the same as what the user wrote.

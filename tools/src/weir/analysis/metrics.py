@@ -552,17 +552,19 @@ SIZE_EDGES = (10_000, 64_000, 100_000, 1_000_000, 10_000_000)  # bytes: bins end
 def completion_times(transfers: pl.DataFrame, closed: int, t0_ns: float = 0.0) -> pl.DataFrame:
     """Completion times by group and size: those that began at t0_ns or later and finished.
 
-    bin: how many of SIZE_EDGES are below the size. closed: the number of the event `close`.
+    bin: how many of SIZE_EDGES are below the size; null: of what has no end, such as an on time.
+    closed: the number of the event `close`.
     unfinished: how many did not, whose times would be longer: the percentiles are the others'.
     Slowdown is the time over that on an empty path.
     """
     took = (pl.col("ts_ns") - pl.col("start_ns")).cast(pl.Float64)
     ideal = pl.when(pl.col("ideal_ns") > 0).then(pl.col("ideal_ns"))
     begun = transfers.filter(pl.col("start_ns") >= t0_ns)
+    above = pl.sum_horizontal((pl.col("size_bytes") > edge).cast(pl.UInt8) for edge in SIZE_EDGES)
     binned = begun.with_columns(
         took_ns=took,
         slowdown=took / ideal,
-        bin=pl.sum_horizontal((pl.col("size_bytes") > edge).cast(pl.UInt8) for edge in SIZE_EDGES),
+        bin=pl.when(pl.col("size_bytes").is_not_null()).then(above),
     )
     done = pl.col("event") == closed
     rows = binned.group_by("group", "bin").agg(
@@ -574,7 +576,7 @@ def completion_times(transfers: pl.DataFrame, closed: int, t0_ns: float = 0.0) -
         slowdown_mean=pl.col("slowdown").filter(done).mean(),
         slowdown_p99=percentile_of(pl.col("slowdown").filter(done), 99),
     )
-    return rows.sort("group", "bin")
+    return rows.sort("group", "bin", nulls_last=True)
 
 
 def percentile_of(values: pl.Expr, p: float) -> pl.Expr:
@@ -584,8 +586,10 @@ def percentile_of(values: pl.Expr, p: float) -> pl.Expr:
     return known.sort().get(place.clip(0), null_on_oob=True)
 
 
-def size_bin(number: int) -> str:
+def size_bin(number: int | None) -> str:
     """What a bin of completion_times holds, in words."""
+    if number is None:
+        return "not known"
     edges = [
         f"{edge // 1_000_000} MB" if edge >= 1_000_000 else f"{edge // 1000} kB"
         for edge in SIZE_EDGES
