@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,8 @@ def new_seed() -> int:
 def swarm(jobs: Iterable[Job], workers: int) -> Iterator[tuple[Job, Result]]:
     """Does them on several processors; results in the order of the jobs."""
     jobs = list(jobs)
-    with ProcessPoolExecutor(workers) as pool:
+    # A forked process would have the locks of polars' threads, and not the threads.
+    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
         yield from zip(jobs, pool.map(Job.do, jobs), strict=True)
 
 
