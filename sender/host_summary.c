@@ -15,6 +15,12 @@ static double jain_index(const struct jain *j) {
 	return j->sum * j->sum / ((double)j->n * j->squares);
 }
 
+// What was sent again over what was sent for the first time; NaN when that is nothing.
+static double rtx_overhead(uint64_t sent_segs, uint64_t retransmits) {
+	return sent_segs == retransmits ? (double)NAN
+					: (double)retransmits / (double)(sent_segs - retransmits);
+}
+
 struct group_sum {
 	struct flow_count c;
 	struct jain jain;
@@ -72,9 +78,7 @@ static void write_group(
 	json_known(j, "lost_segs", ours, s->c.lost_segs);
 	json_known(j, "drops", virtual_time, s->c.drops);
 	json_u64(j, "retransmits", s->c.retransmits);
-	json_f64(j, "rtx_overhead",
-		s->c.sent_segs == 0 ? (double)NAN
-				    : (double)s->c.retransmits / (double)s->c.sent_segs);
+	json_f64(j, "rtx_overhead", rtx_overhead(s->c.sent_segs, s->c.retransmits));
 	json_u64(j, "spurious", s->c.spurious);
 	json_known(j, "cwnd_reductions", ours, s->c.cwnd_reductions);
 	json_known(j, "ecn_echoes", ours, s->c.ecn_echoes);
@@ -108,7 +112,7 @@ static void write_back(struct json *j, const struct host *h, uint32_t group, dou
 	json_u64(j, "acked_bytes", sum.acked_bytes);
 	json_u64(j, "sent_segs", sum.sent_segs);
 	json_u64(j, "retransmits", sum.retransmits);
-	json_f64(j, "rtx_overhead", (double)sum.retransmits / (double)sum.sent_segs);
+	json_f64(j, "rtx_overhead", rtx_overhead(sum.sent_segs, sum.retransmits));
 	json_close(j, '}');
 }
 

@@ -55,8 +55,10 @@
 		"interval.drops", "live: the sender does not see them")                            \
 	D("groups", "retransmits", "segment", MEASURED, "of sent_segs, those sent before",         \
 		"interval.retransmits", "")                                                        \
-	D("groups", "rtx_overhead", "", MEASURED, "retransmits / sent_segs",                       \
-		"interval.retransmits, interval.sent_segs", "nothing was sent")                    \
+	D("groups", "rtx_overhead", "", MEASURED,                                                  \
+		"retransmits / (sent_segs - retransmits): resent "                                 \
+		"over sent for the first time, which in the end is over acknowledged",             \
+		"interval.retransmits, interval.sent_segs", "nothing was sent for the first time") \
 	D("groups", "spurious", "segment", MEASURED,                                               \
 		"of retransmits, those that the receiver reports as duplicates (DSACK)",           \
 		"events: spurious", "")                                                            \
@@ -137,7 +139,7 @@
 	D("back", "acked_bytes", "B", MEASURED, "payload acknowledged to that side", "", "")       \
 	D("back", "sent_segs", "segment", MEASURED, "segments with payload that it sent", "", "")  \
 	D("back", "retransmits", "segment", MEASURED, "of these, sent before", "", "")             \
-	D("back", "rtx_overhead", "", MEASURED, "retransmits / sent_segs", "", "")                 \
+	D("back", "rtx_overhead", "", MEASURED, "likewise", "", "")                                \
 	D("base_rtt", "min_ns", "ns", RUN, "smallest base RTT that was drawn", "events: base_rtt", \
 		"")                                                                                \
 	D("base_rtt", "median_ns", "ns", RUN, "the middle one", "events: base_rtt", "")            \

@@ -14,12 +14,12 @@
 //	pacing       = 2 cwnd / RTTstanding
 //
 // Slow start: cwnd += acked (doubles every round trip) while up. It ends at the first ACK that says
-// down, with 0.7 of the window that ACK has measured, or at the first loss, or ECN echo.
+// down, with what of the window which that ACK has measured needs no queue, or by heavy loss, or an ECN echo.
 //
 // Velocity v (>= 1): once per window, the first ACK of a segment sent after the last check compares
 // cwnd with the window when that segment was sent. Same direction as at the last check: one more
-// round trip in this direction; another, or none: v = 1. After 3 further round trips in one
-// direction v doubles at each check. In equilibrium the direction changes every 2.5 round trips, so v
+// round trip in this direction; another, or none: v = 1. After 6 further round trips upward, or 3
+// downward, v doubles at each check. In equilibrium the direction changes every 2.5 round trips, so v
 // stays 1, the queue swings between 0 and 2.5/delta^ packets (1/delta^ = sum of all 1/delta_i) with
 // period 5 RTT and mean 1.25/delta^, and the median dq is 1/(lambda delta).
 //
@@ -38,16 +38,21 @@
 //     0.995 and 2.8 packets per flow queued with `now`, 0.9999 and 2.4 with `sent`.
 //  2. Half a segment: the transport sends while pipe + 1 <= cwnd, so a window of w real segments
 //     has floor(w) in flight, w - 1/2 on average. At 16 segments that is 3 % of the rate, at 5 it is 10 %.
-//  3. Slow start's exit (`slow_start_exit: sent`) returns to 0.7 (`exit_gain`) of the window in
-//     force when the acknowledged segment was sent: that window is known to be too large, half of it was
-//     not, and the growth since is untested. The paper and genericCC keep cwnd (`keep`), twice as much,
-//     so that flows starting one after another build a queue whose delay later flows include in their
-//     RTTmin; these see no dq and keep growing. Model, 1000 flows as above, started over 1 and 5 s: JFI
-//     0.9999 and no drop in every run, against 0.32 to 0.995 and up to 24,000 drops with `keep`.
-//     weir-sim, 3000 flows, 1 BDP of buffer: JFI 0.9998 and no drop; with `exit_gain` 1 0.81 and 2
-//     % lost.
-//  4. A loss or an ECN echo ends slow start, so that a buffer too shallow for a delay signal or a
-//     RTTmin learned in a full queue cannot double windows for ever. mvfst and the paper go on.
+//  3. Slow start's exit (`slow_start_exit: empty`) returns to what of the window in force when the
+//     acknowledged segment was sent needs no queue, that window times RTTmin/RTTstanding, and takes 0.95 of it
+//     (`exit_gain`): the window as it was sent is known to be too large, and the growth since is untested. The paper
+//     and genericCC keep cwnd (`keep`), twice as much, so that flows starting one after another build a queue whose
+//     delay later flows include in their RTTmin; these see no dq and keep growing. Model, 1000 flows as above,
+//     started over 1 and 5 s: JFI 0.32 to 0.995 and up to 24,000 drops with `keep`, against 0.9999 and none.
+//     weir-sim, 3000 flows within a second, 1 BDP of buffer, the first 12 s: 16,464 of 10 million packets dropped and
+//     JFI 0.990; with the window that was sent (`sent`, `exit_gain` 1) 1.5 million and 0.54, with 0.7 of it 11,756 and
+//     0.990. But 0.7 of it leaves a long path to be filled by velocity, which overshoots: one and two flows at 42
+//     Mbit/s, 800 ms, 0.74 % loss, 100 s from the start, use 0.873 and 0.894 with 90 and 19 ms queued; with `empty` 0.905
+//     and 0.919 with 7 and 11 ms, of which 2 ms stand and the others are slow start's overshoot.
+//  4. A loss does not end slow start (`loss_exit: no`), as in all three sources: it may be random, and 0.74 % of loss
+//     ended it at 130 of 2700 segments (42 Mbit/s, 800 ms: 0.83 to 0.85 used, 130 ms queued). Where a buffer is too
+//     shallow for a delay signal, or RTTmin was learned in a full queue, heavy loss ends it (12), and an ECN echo does.
+//     The cost: two flows on a buffer of 0.1 BDP lose 761 packets in 40 s, 648 where a loss ends it.
 //  5. Slow start paces at 2 cwnd/RTT, so beyond half a BDP its window is sent as a train above the
 //     link's rate, followed by a gap, and ACK clocking preserves it. Within the train the queue always
 //     looks full, so that v is reset at once and the window grows slowly. Hence the two round trips after
@@ -57,15 +62,19 @@
 //  6. Velocity is reset as soon as the needed direction opposes the current one (mvfst does this
 //     when v > 1, the paper waits for the next check) and the window for the next check starts
 //     there. Without it v goes on for up to a round trip and a half beyond the target.
-//  7. Velocity has two ceilings. Up: delta cwnd, no more than slow start's doubling (genericCC; the
+//  7. Velocity waits for 6 further round trips upward (`velocity_rtts`) and for 3 downward (`drain_rtts`); all sources
+//     have one number, 3 (genericCC: 1). A swing lasts 5 round trips of the flows that make it. One with a shorter
+//     round trip sees more of its own go by in one direction, and with 3 it doubled in each swing: of 20 flows with 15
+//     to 300 ms that of 60 ms had 2.6 and that of 300 ms 7.2 of 100 Mbit/s (JFI 0.895); with 6 and 3 they have 4.2 to 5.2
+//     (0.997). What drains is bounded by the queue itself (below), so that it need not wait: with 6 both ways a queue of
+//     60 ms stood for 12 s on the path of 800 ms. With mode switching the index is 0.936, with 3 and 3 0.838.
+//     Velocity has two ceilings. Up: delta cwnd, no more than slow start's doubling (genericCC; the
 //     paper has none). Down: 2/3 (lambda/lambda_t - 1) (`drain_cap`): lambda/lambda_t - 1 is the
 //     flow's own queue beyond its target in units of 1/delta, and a decrease shows in dq 1.5 round
 //     trips later, so this drains exactly that queue. Near the target it is below
 //     1, where v = 1 rules: equilibrium is untouched. Model, one flow, 20 ms, utilisation of the
 //     first 10 s at 1 and 10 Gbit/s: 0.98 and 0.97; without 6 and the second ceiling 0.90 and 0.91,
-//     without any of them 0.54 and 0.84, and without 1, 3 and 5 as well 0.46 at 10 Gbit/s. Two
-//     flows at 42 Mbit/s, 800 ms, 0.74 % loss, 100 s from the start: 0.87 with the second, 0.70
-//     without.
+//     without any of them 0.54 and 0.84, and without 1, 3 and 5 as well 0.46 at 10 Gbit/s.
 //  8. RTTmin's window: the paper's 10 s are 500 round trips at 20 ms but 12.5 on an 800 ms path,
 //     less than slow start's overshoot takes to drain (3 + log2 of the BDP): the standing queue
 //     would become RTTmin. Hence at least 100 RTTmin (genericCC: 20; mvfst: 10 s). Model, 42
@@ -127,10 +136,10 @@
 //	dq                   standing      standing   standing       latest      the RTT it is taken from
 //	window               sent          now        now            now
 //	bias                 0.5           0          0              0
-//	slow_start_exit      sent          keep       keep           keep
-//	loss_exit            yes           no         no             no
+//	slow_start_exit      empty         keep       keep           keep
 //	spread               1.1           2          2              2
-//	velocity_rtts        3             3          1              3
+//	velocity_rtts        6             3          1              3
+//	drain_rtts           3             3          1              3
 //	velocity_reset       yes           no         no             yes
 //	velocity_cap         1             0          1              0
 //	drain_cap            0.67          0          0              0
@@ -335,6 +344,13 @@ static bool nearly_empty(const struct copa *c, const struct config *cfg, double 
 		|| window_segs * dq_ns <= cfg->empty_segs * (double)c->standing_ns;
 }
 
+// What of the window that was sent needs no queue.
+static double without_queue(const struct copa *c, const struct config *cfg) {
+	if (cfg->slow_start_exit == EXIT_SENT)
+		return 1;
+	return (double)(rtt_min_ns(c, cfg) / c->standing_ns);
+}
+
 // The mode for the next round trip, and its 1/delta.
 static void choose_mode(struct copa *c, const struct config *cfg) {
 	double inv_delta = 1 / cfg->delta;
@@ -417,7 +433,7 @@ static void check_velocity(
 		return;
 	}
 	c->same = (uint8_t)(c->same + (c->same < UINT8_MAX));
-	if (c->same >= cfg->velocity_rtts)
+	if (c->same >= (dir == DIR_UP ? cfg->velocity_rtts : cfg->drain_rtts))
 		c->velocity *= 2;
 }
 
@@ -478,8 +494,8 @@ static void copa_on_ack(
 			return;
 		}
 		leave_slow_start(c);
-		if (cfg->slow_start_exit == EXIT_SENT && ack->cwnd_at_send < cwnd_segs)
-			cwnd_segs = cfg->exit_gain * ack->cwnd_at_send;
+		if (cfg->slow_start_exit != EXIT_KEEP && ack->cwnd_at_send < cwnd_segs)
+			cwnd_segs = cfg->exit_gain * ack->cwnd_at_send * without_queue(c, cfg);
 		restart_velocity(c, DIR_DOWN, ack->now_ns);
 		check = false;
 	}

@@ -5,13 +5,13 @@
 
 enum mode { MODE_DEFAULT, MODE_COMPETITIVE, MODE_AUTO };
 enum window { WINDOW_SENT, WINDOW_NOW };
-enum ss_exit { EXIT_SENT, EXIT_KEEP };
+enum ss_exit { EXIT_EMPTY, EXIT_SENT, EXIT_KEEP };
 enum rtt { RTT_STANDING, RTT_LATEST };
 enum pacing_rtt { PACING_STANDING, PACING_SRTT };
 
 static const char *const mode_names[] = {"default", "competitive", "auto", NULL};
 static const char *const window_names[] = {"sent", "now", NULL};
-static const char *const exit_names[] = {"sent", "keep", NULL};
+static const char *const exit_names[] = {"empty", "sent", "keep", NULL};
 static const char *const rtt_names[] = {"standing", "latest", NULL};
 static const char *const pacing_names[] = {"standing", "srtt", NULL};
 static const char *const dialect_names[] = {
@@ -21,20 +21,19 @@ static const struct cc_preset dialects[] = {
 	{"none", (const char *const[]){NULL}},
 	{"paper",
 		(const char *const[]){"rtt_min_rtts", "0", "window", "now", "bias", "0",
-			"slow_start_exit", "keep", "loss_exit", "no", "spread", "2",
+			"slow_start_exit", "keep", "spread", "2", "velocity_rtts", "3",
 			"velocity_reset", "no", "velocity_cap", "0", "drain_cap", "0", "heavy_loss",
 			"0%", "empty_segs", "0", "empty_rtts", "5", "min_cwnd", "1", NULL}},
 	{"genericcc",
 		(const char *const[]){"rtt_min_rtts", "20", "window", "now", "bias", "0",
-			"slow_start_exit", "keep", "loss_exit", "no", "spread", "2",
-			"velocity_rtts", "1", "velocity_reset", "no", "drain_cap", "0",
-			"heavy_loss", "30%", "backoff", "0.7", "empty_segs", "0", "empty_rtts", "4",
-			NULL}},
+			"slow_start_exit", "keep", "spread", "2", "velocity_rtts", "1",
+			"drain_rtts", "1", "velocity_reset", "no", "drain_cap", "0", "heavy_loss",
+			"30%", "backoff", "0.7", "empty_segs", "0", "empty_rtts", "4", NULL}},
 	{"mvfst",
 		(const char *const[]){"delta", "0.05", "rtt_min_rtts", "0", "dq", "latest",
-			"window", "now", "bias", "0", "slow_start_exit", "keep", "loss_exit", "no",
-			"spread", "2", "velocity_cap", "0", "drain_cap", "0", "heavy_loss", "0%",
-			"pacing_rtt", "srtt", "empty_segs", "0", "empty_rtts", "5", NULL}},
+			"window", "now", "bias", "0", "slow_start_exit", "keep", "spread", "2",
+			"velocity_rtts", "3", "velocity_cap", "0", "drain_cap", "0", "heavy_loss",
+			"0%", "pacing_rtt", "srtt", "empty_segs", "0", "empty_rtts", "5", NULL}},
 	{"datacenter",
 		(const char *const[]){"dq", "latest", "rate_rtt", "latest", "votes", "66.7%",
 			"velocity_reset", "no", NULL}},
@@ -52,7 +51,7 @@ struct config {
 	int slow_start_exit, dq, rate_rtt, pacing_rtt, dialect;
 	bool loss_exit;
 	double exit_gain, spread_gain;
-	double velocity_rtts, votes;
+	double velocity_rtts, drain_rtts, votes;
 	bool velocity_reset;
 	double velocity_cap, drain_cap;
 	double heavy_loss, backoff;
@@ -123,25 +122,27 @@ static const struct param params[] = {
 		.help = "segments lambda subtracts from it, as whole segments are sent",
 		F64(bias_segs, 0, 1)},
 	{.name = "slow_start_exit",
-		.def = "sent",
-		.help = "window after slow start: when the acked segment was sent, or kept",
+		.def = "empty",
+		.help = "window after slow start: of the acked segment's sending, "
+			"of that what needs no queue, or kept",
 		PARAM_ENUM(struct config, slow_start_exit, exit_names)},
 	{.name = "loss_exit",
-		.def = "yes",
+		.def = "no",
 		.help = "a loss ends slow start",
 		PARAM_BOOL(struct config, loss_exit)},
 	{.name = "exit_gain",
-		.def = "0.7",
-		.help = "and with slow_start_exit: sent this part of it",
+		.def = "0.95",
+		.help = "and unless it is kept this part of it",
 		F64(exit_gain, 0.1, 1)},
 	{.name = "spread",
 		.def = "1.1",
 		.help = "pacing gain in the two round trips after slow start; 2: as always",
 		F64(spread_gain, 1, 2)},
 	{.name = "velocity_rtts",
-		.def = "3",
-		.help = "round trips in one direction before velocity doubles",
+		.def = "6",
+		.help = "further round trips upward before velocity doubles",
 		F64(velocity_rtts, 1, 200)},
+	{.name = "drain_rtts", .def = "3", .help = "and downward", F64(drain_rtts, 1, 200)},
 	{.name = "votes",
 		.def = "0%",
 		.help = "a direction needs more than this part of a round trip's ACKs; 0%: by cwnd",

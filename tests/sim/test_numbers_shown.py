@@ -12,7 +12,7 @@ import pytest
 from weir import runner
 from weir.analysis import captures, folder, metrics, windows
 from weir.report import comparison, data, sections
-from weir.study import papers, sweep
+from weir.study import measures, sweep
 
 from .conftest import Run, Simulate
 
@@ -199,7 +199,7 @@ def test_percentiles_of_rtts_weigh_intervals_by_samples(simulate: Simulate) -> N
     records = run.interval.records
     expanded = np.repeat(records["rtt_mean_ns"], records["rtt_samples"].astype(np.int64)) / 1e6
     for p in (50, 75, 95):
-        assert papers.rtt_ms(p)(run) == np.percentile(expanded, p, method="inverted_cdf")
+        assert measures.rtt_ms(p)(run) == np.percentile(expanded, p, method="inverted_cdf")
 
 
 def test_jains_index_of_the_report_is_the_summary_s(simulate: Simulate) -> None:

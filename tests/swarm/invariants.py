@@ -142,7 +142,8 @@ def finite(run: Folder) -> Iterator[str]:
             yield f"the rate of {name}'s probes is null, though they met a queue"
         if (group["jfi"] is None) != (group["goodput_bps"] == 0):
             yield f"the jfi of {name} is {group['jfi']}, its goodput {group['goodput_bps']} bit/s"
-        if (group["rtx_overhead"] is None) != (group["sent_segs"] == 0):
+        first = group["sent_segs"] - group["retransmits"]
+        if (group["rtx_overhead"] is None) != (first == 0):
             yield f"the overhead of {name} is {group['rtx_overhead']}"
     for name, link in run.summary["links"].items():
         for figure in DELAYS:

@@ -23,7 +23,7 @@ from .invariants import ETHER_HEADER_BYTES, FCS_BYTES, FRAME_BYTES_MAX, Folder, 
 
 Array = np.ndarray[Any, Any]
 
-PAGE, GAP, NOBODY = 4096, 2**64 - 1, 2**32 - 1
+PAGE, GAP, NO_FLOW = 4096, 2**64 - 1, 2**32 - 1
 SINGLE = 1e-6  # of a sum of numbers in single precision
 DOUBLE = 1e-9
 BUCKET = 1 / 64  # common/base/hist.h
@@ -190,12 +190,14 @@ def of_group(run: Second, i: int) -> dict[str, float | None]:
     mine = run.late(run.of("interval", group=i))
     sums = {key: known_sum(mine, key) for key in SUMS}
     bits = 8 * float(mine["delivered_bytes"].sum(dtype=np.uint64))
-    sent, resent = sums["sent_segs"], sums["retransmits"]
+    resent = sums["retransmits"] or 0
+    first = (sums["sent_segs"] or 0) - resent
+    overhead = resent / first if first > 0 else None
     return {
         **sums,
         "goodput_bps": bits / run.measured_s,
         "rtt_mean_ns": mean(mine["rtt_mean_ns"], mine["rtt_samples"].astype(float)),
-        "rtx_overhead": resent / sent if sent and resent is not None else None,
+        "rtx_overhead": overhead,
         "jfi": jain(per_flow(run, begun(run, group=i), mine)),
     }
 
@@ -267,7 +269,7 @@ def transfers(run: Second) -> Iterator[str]:
             continue
         mine = run.of("transfers", group=i)
         event = {name: mine["event"] == n for name, n in run.values["transfers", "event"].items()}
-        on_flow = mine["flow_id"] != NOBODY
+        on_flow = mine["flow_id"] != NO_FLOW
         name = f"groups.{i}.transfers."
         failed = event["gave_up"] | event["reset"]
         right = {

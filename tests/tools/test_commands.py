@@ -127,7 +127,7 @@ def test_json_of_the_small_tables(weir):
     checks = json.loads(weir("doctor", "--json").out)
     assert {"name", "state", "found", "meaning", "fix"} == set(checks[0])
     cells = json.loads(weir("reproduce", "edgescale", "--plan", "--json").out)
-    assert cells[0]["flows"] > 0
+    assert cells[0]["wall_s"] > 0
 
 
 def test_json_of_a_run(weir, programs, tmp_path):

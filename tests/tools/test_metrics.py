@@ -317,8 +317,9 @@ def test_percentiles_of_a_group_are_of_its_samples_not_of_its_flows():
     assert row["rtt_p99_ns"] == pytest.approx(50e6, rel=1e-3)
 
 
-def test_rtx_overhead_is_of_what_was_sent():
-    assert metrics.rtx_overhead(5, 1000) == pytest.approx(0.005)
+def test_rtx_overhead_is_per_first_transmission():
+    """As mvfst has it: 25 of 100 sent again for 75 that arrive are a third, not a quarter."""
+    assert metrics.rtx_overhead(25, 100) == pytest.approx(1 / 3)
     assert metrics.rtx_overhead(0, 0) is None
 
 

@@ -19,7 +19,7 @@ WORDS = {
     "relost range, repeated, second": "again",
     "random stream, draw": "dice",
     "quiesced, tx_timeout": "stood patience",
-    "sections, theme, validations, group scan": "story look looks claim claims survey",
+    "sections, theme, group scan": "story look looks survey",
     "cwnd_reductions": "halvings",
     "the name of the structure": "who whose nobody",
 }
@@ -83,9 +83,9 @@ def test_words_are_found():
         " tell_cc",
     ]
     python = (
-        "class Claim:\n    '''Who?'''\n    share = 'halvings'  # told\ndef test_is_told(): pass\n"
+        "class Story:\n    '''Who?'''\n    share = 'halvings'  # told\ndef test_is_told(): pass\n"
     )
-    assert [line.split(":")[1] for line in complaints("a.py", python)] == [" Claim"]
+    assert [line.split(":")[1] for line in complaints("a.py", python)] == [" Story"]
 
 
 def test_no_identifier_is_a_word_of_our_own():

@@ -86,15 +86,17 @@ START_TEST(velocity_grows_as_in_genericcc) {
 }
 END_TEST
 
-START_TEST(losses_end_slow_start_only_here) {
+// A single loss may be random: it ends slow start only where that is asked for.
+START_TEST(a_loss_ends_slow_start_where_it_is_asked_for) {
 	static const char *const groups[] = {
+		"{cc: {copa: {loss_exit: yes}}, ack_every: 1, tlp: no}",
 		"{cc: copa, ack_every: 1, tlp: no}",
 		"{cc: {copa: {dialect: paper}}, ack_every: 1, tlp: no}",
 		"{cc: {copa: {dialect: genericcc}}, ack_every: 1, tlp: no}",
 		"{cc: {copa: {dialect: mvfst}}, ack_every: 1, tlp: no}",
 	};
 
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < 5; i++) {
 		struct link *l = HAND(.group = groups[i]);
 
 		for (uint64_t to = 2; to <= 5; to++)
@@ -181,7 +183,8 @@ static double largest_velocity(const char *group, uint64_t part, uint64_t parts,
 
 // More than two thirds of a round trip's ACKs make a direction, two thirds do not.
 START_TEST(a_direction_needs_two_thirds_of_the_acks) {
-	const char *group = DATACENTER("rtt_min: 100ms, initial: 30, exit_gain: 1, drain_cap: 0");
+	const char *group = DATACENTER("rtt_min: 100ms, initial: 30, slow_start_exit: sent, "
+				       "exit_gain: 1, drain_cap: 0, velocity_rtts: 3");
 
 	ck_assert_double_eq(
 		largest_velocity(group, 2, 3, 0), 1); // says up as often as the rule allows
@@ -195,7 +198,8 @@ END_TEST
 // keeps the window from changing.
 START_TEST(half_of_the_acks_are_no_direction) {
 	const char *group = DATACENTER("votes: 50%, delta: 100, rtt_min: 100ms, initial: 31, "
-				       "exit_gain: 1, drain_cap: 0, velocity_cap: 0");
+				       "slow_start_exit: sent, exit_gain: 1, drain_cap: 0, "
+				       "velocity_cap: 0, velocity_rtts: 3");
 
 	ck_assert_double_eq(largest_velocity(group, 1, 2, 0), 1);
 	ck_assert_double_ge(largest_velocity(group, 1, 2, 1), 8);
@@ -203,6 +207,7 @@ START_TEST(half_of_the_acks_are_no_direction) {
 END_TEST
 
 TEST_MAIN(a_dialect_sets_what_was_not_written, slow_start_ends_as_in_mvfst,
-	velocity_grows_as_in_mvfst, velocity_grows_as_in_genericcc, losses_end_slow_start_only_here,
-	a_known_rtt_min_counts_from_the_first_packet, lambda_is_of_the_latest_rtt,
-	a_direction_needs_two_thirds_of_the_acks, half_of_the_acks_are_no_direction)
+	velocity_grows_as_in_mvfst, velocity_grows_as_in_genericcc,
+	a_loss_ends_slow_start_where_it_is_asked_for, a_known_rtt_min_counts_from_the_first_packet,
+	lambda_is_of_the_latest_rtt, a_direction_needs_two_thirds_of_the_acks,
+	half_of_the_acks_are_no_direction)

@@ -11,6 +11,7 @@ static void open_default(struct cc_bench *b, uint64_t rtt_ns, const char *const 
 	struct cc_ack ack;
 
 	cc_open(b, "copa", set);
+	ck_assert_int_eq(cc_set(b, "loss_exit", "yes"), 0);
 	ack = cc_ack_of(b, 1000 * MS, rtt_ns);
 	ack.cwnd_limited = false;
 	cc_ack(b, &ack);
@@ -53,7 +54,7 @@ START_TEST(slow_start_ends_with_the_window_that_was_measured) {
 	struct cc_bench b;
 	struct cc_ack ack;
 
-	CC_OPEN(&b, "copa", "exit_gain", "1");
+	CC_OPEN(&b, "copa", "slow_start_exit", "sent", "exit_gain", "1");
 	cc_ack_n(&b, 10, 50 * MS, 50 * MS);
 	ack = cc_ack_of(&b, 500 * MS, 150 * MS);
 	ack.cwnd_at_send = 10;
@@ -72,7 +73,8 @@ START_TEST(slow_start_ends_with_the_window_that_was_measured) {
 	cc_open(&b, "copa", NULL);
 	cc_ack_n(&b, 10, 50 * MS, 50 * MS);
 	cc_ack(&b, &ack);
-	CWND_EQ(&b, 7 - 1 / (0.5 * 7));
+	// Of the window that was sent a third needs no queue, and 0.95 of that is taken.
+	NEAR(b.out.cwnd_segs, 9.5 / 3 - 3 / (0.5 * 9.5));
 
 	CC_OPEN(&b, "copa", "slow_start_exit", "keep");
 	cc_ack_n(&b, 10, 50 * MS, 50 * MS);
@@ -154,8 +156,8 @@ START_TEST(grows_only_at_the_limit_but_shrinks_always) {
 }
 END_TEST
 
-START_TEST(velocity_doubles_after_three_more_round_trips) {
-	static const double want[] = {1, 1, 1, 2, 4, 8, 16};
+START_TEST(velocity_doubles_after_six_more_round_trips) {
+	static const double want[] = {1, 1, 1, 1, 1, 1, 2, 4, 8, 16};
 	struct cc_bench b;
 	uint64_t now_ns = 1000 * MS;
 
@@ -177,6 +179,24 @@ START_TEST(velocity_doubles_after_three_more_round_trips) {
 	ack.cwnd_at_send = 1;
 	cc_ack(&b, &ack);
 	ck_assert_double_eq(cc_observed(&b, VELOCITY), 16);
+}
+END_TEST
+
+// A queue is drained sooner than the rate grows: what drains it is bounded by the queue itself.
+START_TEST(velocity_doubles_downward_after_three) {
+	static const double want[] = {1, 1, 1, 2, 4, 8};
+	struct cc_bench b;
+	uint64_t now_ns = 1000 * MS;
+
+	OPEN_DEFAULT(&b, 20 * MS, "initial", "1000", "drain_cap", "0");
+	next_round(&b, &now_ns, 60 * MS);
+	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+		struct cc_ack ack = cc_ack_of(&b, now_ns += 60 * MS, 60 * MS);
+
+		ack.cwnd_at_send += 0.5;
+		cc_ack(&b, &ack);
+		ck_assert_double_eq(cc_observed(&b, VELOCITY), want[i]);
+	}
 }
 END_TEST
 
@@ -383,12 +403,12 @@ START_TEST(heavy_loss_halves_and_turns_down_until_it_ends) {
 }
 END_TEST
 
-// Heavy loss ends slow start with half of the window; the exit by delay, 0.7 of the window sent, is not taken as well.
+// Heavy loss ends slow start with half of the window; the exit by delay, the window without the queue, is not taken as well.
 START_TEST(heavy_loss_ends_slow_start) {
 	struct cc_bench b;
 	struct cc_ack ack;
 
-	CC_OPEN(&b, "copa", "initial", "80", "loss_exit", "no");
+	CC_OPEN(&b, "copa", "initial", "80");
 	ack = cc_ack_of(&b, 50 * MS, 50 * MS);
 	ack.cwnd_limited = false;
 	ack.acked_segs = 20;
@@ -633,7 +653,7 @@ START_TEST(auto_mode_does_not_count_in_slow_start) {
 	struct cc_bench b;
 	uint64_t now_ns = 1000 * MS;
 
-	CC_OPEN(&b, "copa", "mode", "auto");
+	CC_OPEN(&b, "copa", "mode", "auto", "loss_exit", "yes");
 	for (int i = 0; i < 20; i++) {
 		struct cc_ack ack = cc_ack_of(&b, now_ns += 22 * MS, i == 0 ? 20 * MS : 22 * MS);
 
@@ -742,7 +762,7 @@ END_TEST
 START_TEST(slow_start_after_a_timeout_goes_on_to_half_the_window) {
 	struct cc_bench b;
 
-	CC_OPEN(&b, "copa", "initial", "100");
+	CC_OPEN(&b, "copa", "initial", "100", "loss_exit", "yes");
 	cc_rto(&b, 100 * MS, 100);
 	b.out.cwnd_segs = 49;
 	cc_loss(&b, 200 * MS, 49, false);
@@ -756,7 +776,7 @@ START_TEST(slow_start_after_a_timeout_goes_on_to_half_the_window) {
 	cc_loss(&b, 5100 * MS, 20, false);
 	ck_assert_int_eq(cc_mode(&b), 1);
 	// A second timeout in a row is one of the same window, though 2 segments are left of it: now a quarter.
-	CC_OPEN(&b, "copa", "initial", "100");
+	CC_OPEN(&b, "copa", "initial", "100", "loss_exit", "yes");
 	cc_rto(&b, 100 * MS, 100);
 	cc_rto_repeated(&b, 300 * MS, 2);
 	b.out.cwnd_segs = 24;
@@ -806,12 +826,13 @@ END_TEST
 TEST_MAIN(slow_start_doubles_per_round_trip, slow_start_ends_with_the_window_that_was_measured,
 	the_target_itself_goes_up, steps_by_acked_over_delta_cwnd,
 	lambda_uses_the_window_sent_or_todays, grows_only_at_the_limit_but_shrinks_always,
-	velocity_doubles_after_three_more_round_trips, velocity_resets_as_soon_as_the_need_turns,
-	an_unchanged_window_has_no_direction, velocity_is_at_most_delta_cwnd,
-	draining_is_at_most_the_own_queue, standing_rtt_is_the_minimum_of_half_an_srtt,
-	standing_rtt_forgets_a_silence, rtt_min_expires_after_ten_seconds_or_a_hundred_round_trips,
-	default_mode_ignores_loss, heavy_loss_halves_and_turns_down_until_it_ends,
-	a_loss_rate_of_nine_segments_says_nothing, heavy_loss_is_three_sigma_beyond_the_given_rate,
+	velocity_doubles_after_six_more_round_trips, velocity_doubles_downward_after_three,
+	velocity_resets_as_soon_as_the_need_turns, an_unchanged_window_has_no_direction,
+	velocity_is_at_most_delta_cwnd, draining_is_at_most_the_own_queue,
+	standing_rtt_is_the_minimum_of_half_an_srtt, standing_rtt_forgets_a_silence,
+	rtt_min_expires_after_ten_seconds_or_a_hundred_round_trips, default_mode_ignores_loss,
+	heavy_loss_halves_and_turns_down_until_it_ends, a_loss_rate_of_nine_segments_says_nothing,
+	heavy_loss_is_three_sigma_beyond_the_given_rate,
 	an_echo_of_congestion_halves_and_ends_slow_start, a_timeout_restarts_from_the_minimum,
 	a_spurious_timeout_is_taken_back, idling_restarts_from_the_initial_window,
 	never_below_the_minimum, competitive_mode_is_aimd_on_one_over_delta,

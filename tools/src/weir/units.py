@@ -93,6 +93,12 @@ def config_bytes(text: object) -> int | None:
     )
 
 
+def config_rate_bps(text: object) -> float | None:
+    """A rate as weir-sim prints it ("100Mbit"), or None when it is not one."""
+    match = re.fullmatch(r"([0-9.]+(?:e[-+]?[0-9]+)?)([kMGT]?)bit", str(text))
+    return None if match is None else float(match[1]) * 1000.0 ** " kMGT".index(match[2] or " ")
+
+
 def config_time_ns(text: object) -> float | None:
     """A time as a config writes it ("100ms"), or None when it is not one."""
     match = re.fullmatch(r"\s*([0-9.]+(?:[eE][-+]?[0-9]+)?)\s*([a-zµμ]*)\s*", str(text))

@@ -325,8 +325,12 @@ def flow_table(counted: Tally, span_ns: float) -> pl.DataFrame:
 
 
 def rtx_overhead(retransmits: float, sent_segs: float) -> float | None:
-    """Of the segments with payload that were sent, those sent before; None of nothing."""
-    return retransmits / sent_segs if sent_segs > 0 else None
+    """What was sent again over what was sent for the first time; None if that is nothing.
+
+    In the end that is mvfst's definition, bytes sent again per byte acknowledged.
+    """
+    first = sent_segs - retransmits
+    return retransmits / first if first > 0 else None
 
 
 def mean_of_samples(flows: pl.DataFrame) -> float | None:

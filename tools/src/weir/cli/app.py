@@ -310,20 +310,18 @@ def sweep_(
 @app.command(
     "reproduce",
     epilog=examples(
-        "reproduce corescale --plan",
-        "reproduce edgescale --workers 2",
+        "reproduce all --plan",
+        "reproduce copa",
         "reproduce corescale --full --out runs/corescale",
-        "reproduce papers",
+        "reproduce copa --print-config c8-copa",
         "reproduce linux",
     ),
 )
 def reproduce_(
-    study: Annotated[
-        str,
-        typer.Argument(metavar="corescale|edgescale|papers|linux", autocompletion=complete.studies),
-    ],
+    study: Annotated[str, typer.Argument(metavar="STUDY|all", autocompletion=complete.studies)],
     quick: Annotated[
-        bool, typer.Option("--quick/--full", help="Minutes, or the study's own lengths.")
+        bool,
+        typer.Option("--quick/--full", help="Few seeds and minutes, or the source's own lengths."),
     ] = True,
     out: Annotated[
         Path | None, typer.Option(help="The folder. [runs/STUDY-quick or -full]")
@@ -337,32 +335,107 @@ def reproduce_(
     only_plan: Annotated[
         bool, typer.Option("--plan", help="Only show the cells and what they cost.")
     ] = False,
+    cell: Annotated[
+        str | None,
+        typer.Option("--print-config", metavar="CELL", help="Print a cell as a config, run none."),
+    ] = None,
+    write_docs: Annotated[
+        bool,
+        typer.Option("--write-docs", help="Of all: put the results into README and studies.md."),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The tables as JSON.")] = False,
 ) -> None:
-    """Runs a study, the papers' claims, or Linux's TCP beside ours: a page and a Parquet table."""
+    """Runs a published study, or all, or Linux's TCP beside ours: a page and a Parquet table."""
     from weir import runner, summary
-    from weir.study import linux_page, papers_page, reproduce
+    from weir.study import linux_page, reproduce, studies
 
     runner.identify()
-    if study not in reproduce.STUDIES:
-        known = f"{', '.join(reproduce.STUDIES[:-1])} and {reproduce.STUDIES[-1]}"
-        raise UserError(f"'{study}' cannot be reproduced; there are {known}")
+    known = [*studies.STUDIES, "linux", "all"]
+    if study not in known:
+        listed = f"{', '.join(known[:-1])} and {known[-1]}"
+        raise UserError(f"'{study}' cannot be reproduced; there are {listed}")
     if scheduler is not None and workers is not None:
         raise UserError("--workers is for local processes: --scheduler has its own")
-    pages = {"papers": papers_page, "linux": linux_page}
-    if study in pages:
-        page: Any = pages[study]
-        plan = page.plan(quick, out)
-    else:
-        page, plan = reproduce, reproduce.plan(study, quick, out)
-    if only_plan and as_json:
-        print(json.dumps(page.plan_rows(plan), indent=1))
+    if write_docs and study != "all":
+        raise UserError("--write-docs: the documents have the results of all")
+    screen = summary.console(stderr=as_json)
+    if study == "linux":
+        plan = linux_page.plan(quick, out)
+        if cell is not None:
+            raise UserError("--print-config: the cells of linux are in its run folders")
+        if only_plan and as_json:
+            print(json.dumps(linux_page.plan_rows(plan), indent=1))
+        elif only_plan:
+            linux_page.show_plan(plan, workers or os.cpu_count() or 1, screen)
+        else:
+            raise typer.Exit(
+                linux_page.run(plan, screen, scheduler=scheduler, workers=workers, as_json=as_json)
+            )
+        return
+    chosen = studies.ALL if study == "all" else [studies.STUDIES[study]]
+    plans = [
+        reproduce.plan(one, quick, out / one.name if out and study == "all" else out)
+        for one in chosen
+    ]
+    if cell is not None:
+        reproduce.print_config(plans, cell)
+    elif only_plan and as_json:
+        print(json.dumps([row for made in plans for row in reproduce.plan_rows(made)], indent=1))
     elif only_plan:
-        page.show_plan(plan, workers or os.cpu_count() or 1, summary.console())
+        reproduce.show_plan(plans, workers or os.cpu_count() or 1, screen)
     else:
-        screen = summary.console(stderr=as_json)
-        status = page.run(plan, screen, scheduler=scheduler, workers=workers, as_json=as_json)
-        raise typer.Exit(status)
+        raise typer.Exit(
+            reproduce.run_all(
+                plans,
+                out,
+                screen,
+                scheduler=scheduler,
+                workers=workers,
+                as_json=as_json,
+                write_docs=write_docs,
+            )
+        )
+
+
+@app.command(
+    "study",
+    epilog=examples(
+        'study copa --set "velocity_rtts: 6"',
+        'study copa --set "delta: 0.4" --set "delta: 0.6" --out runs/deltas',
+        'study papers --cc cubic --set "beta: 0.8"',
+    ),
+)
+def study_(
+    study: Annotated[str, typer.Argument(metavar="STUDY", autocompletion=complete.studies)],
+    sets: Annotated[
+        list[str],
+        typer.Option("--set", metavar="PARAMETERS", help="Parameters of the control; repeated."),
+    ],
+    control: Annotated[
+        str, typer.Option("--cc", metavar="CONTROL", help="The control they are of.")
+    ] = "copa",
+    quick: Annotated[
+        bool, typer.Option("--quick/--full", help="Few seeds and minutes, or the source's own.")
+    ] = True,
+    out: Annotated[Path | None, typer.Option(help="The folder. [runs/STUDY-sets]")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Local processes. [one per CPU]")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The table as JSON.")] = False,
+) -> None:
+    """Tries parameters of a control on every claim of a study, beside what it has by default."""
+    from weir import runner, summary
+    from weir.study import sets as tried
+    from weir.study import studies
+
+    runner.identify()
+    if study not in studies.STUDIES:
+        raise UserError(f"'{study}' is no study; there are {', '.join(studies.STUDIES)}")
+    place = out or Path("runs") / f"{study}-sets"
+    chosen = tried.Sets(control, ("", *sets))
+    one = studies.STUDIES[study]
+    screen = summary.console(stderr=as_json)
+    raise typer.Exit(tried.run(one, chosen, quick, place, screen, workers, as_json))
 
 
 # These two parse their own command line: weir.__main__ starts them without this module, whose

@@ -130,9 +130,9 @@ def figures(ctx: Context, incomplete: str) -> list[str]:
 
 def studies(incomplete: str) -> list[str]:
     """What `weir reproduce` knows."""
-    from weir.study.reproduce import STUDIES
+    from weir.study.studies import STUDIES
 
-    return begun(incomplete, STUDIES)
+    return begun(incomplete, [*STUDIES, "linux", "all"])
 
 
 def formats(incomplete: str) -> list[str]:

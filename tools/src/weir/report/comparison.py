@@ -137,7 +137,8 @@ def numbers(compared: Sequence[Compared]) -> list[Metric]:
     sent = [_total(r, "sent_segs") for r in reports]
     spans = [one.data.scene.duration_s - one.data.scene.warmup_s for one in compared]
     resent = [_total(r, "retransmits") for r in reports]
-    found.append(Metric("retransmits, of segments sent", units.percent, _over(resent, sent)))
+    first = [None if s is None or r is None else s - r for s, r in zip(sent, resent, strict=True)]
+    found.append(Metric("segments sent again per first", units.percent, _over(resent, first)))
     reduced = [_total(r, "cwnd_reductions") for r in reports]
     found.append(Metric("window reductions per second", units.number, _over(reduced, spans)))
     links = [(bottleneck.busiest(r) or ("", {}))[1] for r in reports]

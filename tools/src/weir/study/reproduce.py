@@ -4,73 +4,121 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml
 from rich.console import Console
 
 from weir import runner, summary, units
-from weir.analysis import folder, metrics
+from weir.analysis import folder
+from weir.errors import UserError
 from weir.report import theme
-from weir.study import corescale, page, validation
-from weir.study.cells import Outcome, run_cells
-from weir.study.corescale import Measured, Plan
-from weir.study.validation import Validation
+from weir.study import claim, documents, study_page
+from weir.study.cells import Cell, Outcome, program_version, run_cells
+from weir.study.claim import CONFIGS, Checked, Found, Study
 
-STUDIES = ("corescale", "edgescale", "papers", "linux")
-NS_PER_PACKET = 100.0  # of weir-sim on one core, for estimates
+NS_PER_PACKET = 150.0  # of weir-sim on one core, for estimates
+START_S = 0.3
+WIRE_BITS = 1538 * 8
 
 
-def plan(study: str, quick: bool, out: Path | None) -> Plan:
-    """The cells of `corescale` or `edgescale`."""
-    default = Path("runs") / f"{study}-{'quick' if quick else 'full'}"
-    return Plan(study, quick, out or default, corescale.cases(study))
+@dataclass(frozen=True)
+class Plan:
+    """What will be run: a study, in a folder."""
+
+    study: Study
+    quick: bool
+    out: Path
+
+    @property
+    def scale(self) -> str:
+        """As the option is written."""
+        return "quick" if self.quick else "full"
+
+    @property
+    def cells(self) -> list[Cell]:
+        """Each once."""
+        return [cell for trial in claim.trials(self.study) for cell in trial.cells(self.quick)]
+
+
+def plan(study: Study, quick: bool, out: Path | None) -> Plan:
+    """A study's cells; `all` finds them where the study alone has put them."""
+    return Plan(study, quick, out or Path("runs") / f"{study.name}-{'quick' if quick else 'full'}")
+
+
+def resolved(cell: Cell, program: Path) -> str:
+    """The cell's config as weir-sim prints it; UserError: it refuses it."""
+    done = subprocess.run(
+        [*cell.argv(program), "--print-config"], capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        raise UserError(f"{cell.name}: {done.stderr.strip().removeprefix('weir-sim: ')}")
+    return done.stdout
+
+
+def cost_s(config: dict[str, Any]) -> float:
+    """About how long a run takes on one core: by what its slowest forward link can carry."""
+    links = [
+        units.config_rate_bps(stage["link"]["rate"])
+        for name, stages in config["paths"].items()
+        for stage in stages
+        if "link" in stage and name != "reverse"
+    ]
+    rates = [bps for bps in links if bps]
+    duration_s = (units.config_time_ns(config["duration"]) or 0.0) / 1e9
+    packets = min(rates, default=0.0) * duration_s / WIRE_BITS
+    return START_S + packets * NS_PER_PACKET / 1e9
+
+
+def costs_s(cells: Sequence[Cell]) -> list[float]:
+    """Of each cell."""
+    program = runner.find_program("sim")
+    return [cost_s(yaml.load(resolved(cell, program), yaml.CSafeLoader)) for cell in cells]
 
 
 def plan_rows(made: Plan) -> list[dict[str, Any]]:
-    """The cells, their lengths and what they cost; warmup_s None: the config's."""
-    rows = []
-    for case in made.ordered:
-        packets = case.packets(made.quick)
-        rows.append(
-            {
-                "cell": case.name,
-                "flows": case.flows,
-                "rtt_ms": case.rtt_ms,
-                "warmup_s": case.quick.warmup if made.quick else None,
-                "length_s": case.quick.duration if made.quick else corescale.STUDY_S,
-                "packets": packets,
-                "wall_s": packets * NS_PER_PACKET / metrics.NS_PER_S,
-            }
-        )
-    return rows
-
-
-def show_plan(made: Plan, workers: int, screen: Console) -> None:
-    """The cells, their lengths and what they cost, without running any."""
-    planned = plan_rows(made)
-    total_s = sum(row["wall_s"] for row in planned)
-    rows = [
-        [
-            row["cell"],
-            units.count(row["flows"]),
-            f"{row['rtt_ms']} ms",
-            f"{row['warmup_s']} s" if made.quick else "as configured",
-            f"{row['length_s']:,} s" if made.quick else f"at most {row['length_s']:,} s",
-            f"{row['packets'] / 1e6:,.0f} M",
-            f"{row['wall_s']:,.0f} s",
-        ]
-        for row in planned
+    """The cells, their configs and what they cost."""
+    return [
+        {
+            "study": made.study.name,
+            "cell": cell.name,
+            "config": str(cell.config.relative_to(CONFIGS.parent)),
+            "override": list(cell.override),
+            "seed": cell.seed,
+            "wall_s": wall_s,
+        }
+        for cell, wall_s in zip(made.cells, costs_s(made.cells), strict=True)
     ]
-    columns = ("cell", "flows", "RTT", "warm-up", "length", "packets", "wall")
-    summary.print_table(screen, summary.table(columns, rows, left=1))
+
+
+def show_plan(plans: Sequence[Plan], workers: int, screen: Console) -> None:
+    """The cells and what they cost, without running any."""
+    planned = [row for made in plans for row in plan_rows(made)]
+    rows = [
+        [row["study"], row["cell"], row["config"], f"{row['wall_s']:,.1f} s"] for row in planned
+    ]
+    columns = ("study", "cell", "config", "wall")
+    summary.print_table(screen, summary.table(columns, rows, left=3))
+    total_s = sum(row["wall_s"] for row in planned)
     screen.print(
         f"{len(rows)} cells, {total_s:,.0f} s of one core at {NS_PER_PACKET:.0f} ns per packet:"
         f" about {units.time(max(total_s / workers, 1.0) * 1e9)} on {workers} cores"
     )
+
+
+def print_config(plans: Sequence[Plan], name: str) -> None:
+    """One cell as a config that `weir run` takes."""
+    for made in plans:
+        for cell in made.cells:
+            if cell.name == name:
+                print(resolved(cell, runner.find_program("sim")), end="")
+                return
+    raise UserError(f"no cell is named '{name}': --plan lists them")
 
 
 def run(
@@ -79,38 +127,54 @@ def run(
     *,
     scheduler: str | None = None,
     workers: int | None = None,
-    as_json: bool = False,
-) -> int:
-    """Runs what is not there yet, writes page and table, shows the claims; exit status.
-
-    as_json: the claims go to standard output too.
-    """
-    cells = [case.cell(made.quick) for case in made.ordered]
+) -> tuple[list[Checked], dict[str, str]]:
+    """Runs what is not there yet, writes page and table; the claims, and why cells failed."""
+    cells = made.cells
+    longest_first = sorted(
+        zip(costs_s(cells), range(len(cells)), strict=True), key=lambda one: -one[0]
+    )
     outcomes = run_cells(
-        cells, made.out / "cells", scheduler=scheduler, workers=workers, on_outcome=progress(screen)
+        [cells[index] for _, index in longest_first],
+        made.out / "cells",
+        scheduler=scheduler,
+        workers=workers,
+        on_outcome=progress(screen, {cells[i].name: cost for cost, i in longest_first}),
     )
-    measured, failed = collect(made, outcomes)
-    html, parquet = write(made, measured, failed)
-    said = validation.of(measured, made.study)
-    show_validations(said, screen)
-    for note in page.same_runs(measured):
-        screen.print(note, style="yellow", soft_wrap=True)
-    return finish(
-        screen, failed, (parquet, html), [asdict(one) for one in said] if as_json else None
+    failed = {o.cell.name: o.message for o in outcomes if o.status == "failed"}
+    folders = {o.cell.name: o.folder for o in outcomes if o.status != "failed"}
+    found = Found(folders, made.quick)
+    checked = claim.check(made.study, found)
+    theme.use()
+    html, parquet = (made.out / f"{made.study.name}.{kind}" for kind in ("html", "parquet"))
+    folder.write_table(parquet, study_page.table([(made.study, checked)]))
+    folder.write_whole(
+        html, study_page.html(made.study, made.scale, checked, found, failed, made.out)
     )
+    return checked, failed
 
 
-def progress(screen: Console) -> Callable[[Outcome, int, int], None]:
-    """Says what became of each cell, and how long the others may take."""
-    started_s, ran = time.monotonic(), 0
+def commit() -> str:
+    """Of the weir-sim that ran the cells."""
+    said = program_version(runner.find_program("sim"))
+    return said.partition("commit ")[2].rstrip(")")
+
+
+def progress(
+    screen: Console, costs: Mapping[str, float] | None = None
+) -> Callable[[Outcome, int, int], None]:
+    """Says what became of each cell, and how long the others may take by what they cost [alike]."""
+    started_s, ended, ran = time.monotonic(), 0.0, 0.0
 
     def show_outcome(outcome: Outcome, number: int, total: int) -> None:
-        nonlocal ran
-        ran += outcome.status != "reused"
+        nonlocal ended, ran
+        cost = 1.0 if costs is None else costs[outcome.cell.name]
+        ended += cost
+        ran += cost if outcome.status != "reused" else 0.0
         why = f": {outcome.message}" if outcome.message else ""
-        left = runner.left(time.monotonic() - started_s, ran, ran + total - number)
-        said = f"[{number}/{total}] {outcome.cell.name} {outcome.status}{why}"
-        screen.print(", ".join([said, *left]), markup=False, soft_wrap=True)
+        left = (total if costs is None else sum(costs.values())) - ended
+        said = runner.left(time.monotonic() - started_s, ran, ran + left) if number < total else []
+        text = f"[{number}/{total}] {outcome.cell.name} {outcome.status}{why}"
+        screen.print(", ".join([text, *said]), markup=False, soft_wrap=True)
 
     return show_outcome
 
@@ -126,34 +190,39 @@ def finish(screen: Console, failed: dict[str, str], written: Sequence[Path], dat
     return 1 if failed else 0
 
 
-def collect(made: Plan, outcomes: Sequence[Outcome]) -> tuple[dict[str, Measured], dict[str, str]]:
-    """What was measured in each cell that ran, in the study's order; why the others did not."""
-    by_name = {outcome.cell.name: outcome for outcome in outcomes}
-    measured, failed = {}, {}
-    for case in made.cases:
-        outcome = by_name[case.name]
-        if outcome.status == "failed":
-            failed[case.name] = outcome.message
-        else:
-            measured[case.name] = corescale.measure(case, folder.load(outcome.folder))
-    return measured, failed
+def run_all(
+    plans: Sequence[Plan],
+    out: Path | None,
+    screen: Console,
+    *,
+    scheduler: str | None = None,
+    workers: int | None = None,
+    as_json: bool = False,
+    write_docs: bool = False,
+) -> int:
+    """Runs studies one after the other; of several also one page over all. Exit status.
 
-
-def write(made: Plan, measured: dict[str, Measured], failed: dict[str, str]) -> tuple[Path, Path]:
-    """Writes STUDY.html and STUDY.parquet into made.out; their paths."""
-    theme.use()
-    made.out.mkdir(parents=True, exist_ok=True)
-    html, parquet = (made.out / f"{made.study}.{kind}" for kind in ("html", "parquet"))
-    if measured:
-        folder.write_table(parquet, corescale.table(measured.values()))
-    folder.write_whole(html, page.html(made, measured, failed))
-    return html, parquet
-
-
-def show_validations(said: Sequence[Validation], screen: Console) -> None:
-    """The claims on a terminal."""
-    made = summary.table(page.VALIDATION_COLUMNS, page.validation_rows(said), left=3)
-    for column in made.columns[:3]:
-        column.no_wrap, column.overflow = False, "fold"
-    summary.print_table(screen, made)
-    screen.print(page.verdict(said))
+    write_docs: puts the results into the project's documents, if no cell failed.
+    """
+    results: list[tuple[Study, list[Checked]]] = []
+    failed: dict[str, str] = {}
+    written = []
+    for made in plans:
+        if len(plans) > 1:
+            screen.print(f"{made.study.name}: {made.study.title}", markup=False, soft_wrap=True)
+        checked, missing = run(made, screen, scheduler=scheduler, workers=workers)
+        results.append((made.study, checked))
+        failed |= missing
+        written += [made.out / f"{made.study.name}.{kind}" for kind in ("parquet", "html")]
+    study_page.show(results, screen)
+    if len(plans) > 1:
+        place = out or Path("runs") / f"all-{plans[0].scale}"
+        place.mkdir(parents=True, exist_ok=True)
+        written = [place / "all.parquet", place / "all.html"]
+        folder.write_table(written[0], study_page.table(results))
+        pages = {made.study.name: made.out / f"{made.study.name}.html" for made in plans}
+        folder.write_whole(written[1], study_page.overview(results, plans[0].scale, pages, place))
+    if write_docs and not failed:
+        written += documents.write(results, plans[0].scale, commit())
+    rows = study_page.table(results).to_dicts() if as_json else None
+    return finish(screen, failed, written, rows)

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a source says, as claims about runs, and what came out.
+
+A study has experiments, an experiment claims, and a claim the trials that it is measured in. A
+trial is a config of configs/ with changes, run once or with several seeds; a claim is measured with
+each seed, and judged by the mean.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING, Literal, TypedDict
+
+from weir.study.cells import Cell
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from weir.analysis.folder import Run
+
+CONFIGS = Path(__file__).resolve().parents[4] / "configs"
+
+Kind = Literal["number", "direction", "derived", "not comparable"]
+Verdict = Literal["holds", "differs", "missing", "not comparable"]
+KINDS: tuple[Kind, ...] = ("number", "direction", "derived", "not comparable")
+MEANS: dict[Kind, str] = {
+    "number": "printed by the source; the tolerance says where it comes from",
+    "direction": "an order or a sign that the source states",
+    "derived": "our arithmetic from what the source says, not printed by it",
+    "not comparable": "what cannot be run here, and why",
+}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A run: a config below configs/ and what is changed in it.
+
+    seeds: how many of --quick and of --full, from 1 on; 0: one run with the config's own.
+    quick: further changes of --quick, a shorter time mostly.
+    """
+
+    name: str
+    config: str
+    override: tuple[str, ...] = ()
+    seeds: tuple[int, int] = (0, 0)
+    quick: tuple[str, ...] = ()
+
+    def cells(self, quick: bool) -> list[Cell]:
+        """What weir-sim is given; one for each seed."""
+        path = CONFIGS / f"{self.config}.yaml"
+        override = self.override + (self.quick if quick else ())
+        count = self.seeds[not quick]
+        if count == 0:
+            return [Cell(self.name, path, override)]
+        return [Cell(f"{self.name}-s{seed}", path, override, seed) for seed in range(1, count + 1)]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a source says, and how it is measured: measure(*runs) of the trials, in their order.
+
+    Without trials it is computed.
+    """
+
+    says: str
+    source: str  # page, section or figure
+    kind: Kind
+    trials: tuple[Trial, ...] = ()
+    measure: Callable[..., float | None] | None = None
+    unit: str = ""
+    published: float | None = None  # of kind `derived`: what follows
+    low: float = -math.inf  # what holds, in `unit`
+    high: float = math.inf
+    tolerance: str = ""  # where the bounds come from
+    why: str = ""  # the cause of a difference, found from traces; or why it is not comparable
+
+    def __post_init__(self) -> None:
+        bounded = math.isfinite(self.low) and math.isfinite(self.high)
+        if self.kind == "not comparable":
+            wrong = "" if self.why and not self.trials else "says why, and has no runs"
+        elif self.measure is None:
+            wrong = "is measured"
+        elif self.kind == "direction":
+            asked = math.isfinite(self.low) or math.isfinite(self.high)
+            wrong = "" if asked and self.published is None else "has a bound and no number"
+        else:
+            number = self.published is not None and bounded and self.tolerance
+            wrong = "" if number else "has a number, bounds on both sides, and says whence"
+        if self.published is not None and not self.low <= self.published <= self.high:
+            wrong = "has its number within its bounds"
+        if wrong:
+            raise ValueError(f"{self.says}: a claim of kind '{self.kind}' {wrong}")
+
+
+class Near(TypedDict):
+    """A published number and its bounds, as arguments of Claim."""
+
+    published: float
+    low: float
+    high: float
+
+
+def near(published: float, part: float) -> Near:
+    """A number and the bounds around it, so far from it as a part of it."""
+    ends = (published * (1 - part), published * (1 + part))
+    return {"published": published, "low": min(ends), "high": max(ends)}
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What a source has run, under the name that our documents give it."""
+
+    name: str  # C8
+    title: str
+    claims: tuple[Claim, ...]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A claim and what was measured, by seed; none: a run that it needs is missing."""
+
+    experiment: Experiment
+    claim: Claim
+    values: tuple[float, ...]
+
+    @property
+    def value(self) -> float | None:
+        """The mean over seeds."""
+        return fmean(self.values) if self.values else None
+
+    @property
+    def spread(self) -> float | None:
+        """The standard deviation between seeds; None: of one run nobody knows it."""
+        return stdev(self.values) if len(self.values) > 1 else None
+
+    @property
+    def verdict(self) -> Verdict:
+        """Of the mean; missing: a run that it needs is."""
+        if self.claim.kind == "not comparable":
+            return "not comparable"
+        if self.value is None or math.isnan(self.value):
+            return "missing"
+        return "holds" if self.claim.low <= self.value <= self.claim.high else "differs"
+
+    @property
+    def deviation(self) -> float | None:
+        """From a published number, as a part of it."""
+        if self.claim.kind != "number" or self.value is None or not self.claim.published:
+            return None
+        return self.value / self.claim.published - 1
+
+
+class Found:
+    """The runs of a study by trial and seed, read when they are asked for."""
+
+    def __init__(self, folders: Mapping[str, Path], quick: bool) -> None:
+        self.folders, self.quick = folders, quick
+
+    def runs(self, trial: Trial) -> list[Run] | None:
+        """One for each seed; None: one is missing."""
+        from weir.analysis import folder
+
+        names = [cell.name for cell in trial.cells(self.quick)]
+        if any(name not in self.folders for name in names):
+            return None
+        return [folder.load(self.folders[name]) for name in names]
+
+    def check(self, experiment: Experiment, claim: Claim) -> Checked:
+        """Measures a claim with each seed; a trial without seeds stands beside each of another."""
+        found = [self.runs(trial) for trial in claim.trials]
+        known = [runs for runs in found if runs is not None]
+        if claim.measure is None or len(known) < len(found):
+            return Checked(experiment, claim, ())
+        count = max(map(len, known), default=1)
+        values = [claim.measure(*(runs[i % len(runs)] for runs in known)) for i in range(count)]
+        if any(value is None for value in values):
+            return Checked(experiment, claim, ())
+        return Checked(experiment, claim, tuple(float(v) for v in values if v is not None))
+
+
+def no_figures(found: Found) -> Iterator[tuple[Figure, str]]:
+    """Of a study whose rows say it all."""
+    return iter(())
+
+
+@dataclass(frozen=True)
+class Study:
+    """A source and its experiments: what `weir reproduce NAME` runs and shows.
+
+    figures gives them in the source's axes, each with its caption: those whose runs are there.
+    """
+
+    name: str
+    title: str
+    source: str  # authors, where it was published, when
+    experiments: tuple[Experiment, ...]
+    figures: Callable[[Found], Iterator[tuple[Figure, str]]] = no_figures
+
+
+def trials(study: Study) -> list[Trial]:
+    """All of a study, each once; those of one name are one."""
+    found: dict[str, Trial] = {}
+    for experiment in study.experiments:
+        for claim in experiment.claims:
+            for trial in claim.trials:
+                if found.setdefault(trial.name, trial) != trial:
+                    raise ValueError(f"{study.name}: two trials are named '{trial.name}'")
+    return list(found.values())
+
+
+def check(study: Study, found: Found) -> list[Checked]:
+    """Every claim of a study."""
+    return [found.check(one, claim) for one in study.experiments for claim in one.claims]

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""An evaluation of Copa on ns-3 (a blog): three and six flows, BBR and CUBIC between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from weir.study.claim import Claim, Experiment, Found, Study, Trial, near
+from weir.study.measures import WIRE_BITS, after_warmup, goodputs, queue_ms
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from weir.analysis.folder import Run
+
+AUTO = "{copa: {mode: auto}}"
+LINK_S_PER_PACKET = WIRE_BITS / 60e6  # of B6's link
+
+
+def trial(name: str, *override: str) -> Trial:
+    """Of this study: b2-auto is configs/studies/copa-ns3/b2.yaml with changes."""
+    return Trial(name, f"studies/copa-ns3/{name.partition('-')[0]}", override)
+
+
+def flows_jfi(run: Run) -> float:
+    """Jain's index of all flows."""
+    return float(run.summary["jfi"])
+
+
+def second_in_percent(run: Run) -> float:
+    """What the second of three flows takes."""
+    found = goodputs(run)
+    return float(100 * found[1] / found.sum())
+
+
+def copas_in_percent(run: Run) -> float:
+    """What the other two have together."""
+    return 100 - second_in_percent(run)
+
+
+B1, B5 = trial("b1-copa"), trial("b5-copa")
+BESIDE = {"BBR": ("B2", "b2"), "CUBIC": ("B3", "b3")}
+
+
+def beside(name: str, mode: str) -> Trial:
+    """Two Copa flows, with or without mode switching, and one of another control."""
+    base = BESIDE[name][1]
+    changes = (f"flows.0.cc={AUTO}", f"flows.2.cc={AUTO}") if mode == "auto" else ()
+    return trial(f"{base}-{mode}", *changes)
+
+
+def starved(name: str) -> Experiment:
+    """B2 and B3."""
+    return Experiment(
+        BESIDE[name][0],
+        f"two Copa flows beside {name}",
+        (
+            Claim(
+                f"{name} takes most of the link from Copa without mode switching: its part",
+                "the figure of rates",
+                "direction",
+                (beside(name, "default"),),
+                second_in_percent,
+                "%",
+                low=60,
+            ),
+            Claim(
+                "with mode switching, which that port lacks, Copa has more: what the two have over"
+                " what they have without",
+                "against Copa, NSDI 2018, section 5.7",
+                "direction",
+                (beside(name, "auto"), beside(name, "default")),
+                lambda auto, default: copas_in_percent(auto) / copas_in_percent(default),
+                "times",
+                low=1.2,
+            ),
+        ),
+    )
+
+
+RTTS = ((50, 100), (50, 150), (100, 200))
+
+
+def unequal(cc: str, short: int, long: int) -> Trial:
+    """Two flows of one control, with these round trips in ms."""
+    changes = [f"flows.0.base_rtt={short}ms", f"flows.1.base_rtt={long}ms"]
+    if cc != "copa":
+        changes += [f"flows.{i}.{key}" for i in (0, 1) for key in (f"cc={cc}", "ack_every=cc")]
+    return trial(f"b4-{cc}-{short}-{long}", *changes)
+
+
+def apart(run: Run) -> float:
+    """How many times the one flow has of the other, at least 1."""
+    short, long = goodputs(run)
+    return float(max(short / long, long / short))
+
+
+def standing_packets(run: Run) -> float:
+    """Median over ACKs of RTTstanding - RTTmin, in packets' times on the link."""
+    return float(np.median(after_warmup(run, "cc")["obs2"])) / 1e9 / LINK_S_PER_PACKET
+
+
+EXPERIMENTS = (
+    Experiment(
+        "B1",
+        "three Copa flows",
+        (
+            Claim(
+                "they are fair: Jain's index",
+                "the figure of rates",
+                "direction",
+                (B1,),
+                flows_jfi,
+                "",
+                low=0.95,
+            ),
+            Claim(
+                "with low latency: mean time in a queue that has room for 300 ms",
+                "the figure of delays",
+                "direction",
+                (B1,),
+                queue_ms,
+                "ms",
+                high=60,
+            ),
+        ),
+    ),
+    starved("BBR"),
+    starved("CUBIC"),
+    Experiment(
+        "B4",
+        "flows with unequal round trips",
+        tuple(
+            Claim(
+                f"Copa's shares are nearer to each other than BBR's: {short} and {long} ms, BBR's"
+                " ratio of the greater to the smaller over Copa's",
+                "the figures of goodput",
+                "direction",
+                (unequal("bbr", short, long), unequal("copa", short, long)),
+                lambda bbr, copa: apart(bbr) / apart(copa),
+                "times",
+                low=1.1,
+            )
+            for short, long in RTTS
+        ),
+    ),
+    Experiment(
+        "B5",
+        "six Copa flows",
+        (
+            Claim(
+                "they are fair: Jain's index",
+                "the figure of rates",
+                "direction",
+                (B5,),
+                flows_jfi,
+                "",
+                low=0.95,
+            ),
+        ),
+    ),
+    Experiment(
+        "B6",
+        "the target is a fair share",
+        tuple(
+            Claim(
+                f"{n} of delta 1 see a standing delay of {n} packets",
+                "the argument: RTTstanding = n/C + RTTmin",
+                "number",
+                (trial(f"b6-{n}", f"flows.0.count={n}"),),
+                standing_packets,
+                "packets",
+                **near(n, 0.10),
+                tolerance="our own band: packets are whole",
+            )
+            for n in (1, 2, 3, 5, 10)
+        ),
+    ),
+)
+
+
+def figures(found: Found) -> Iterator[tuple[Figure, str]]:
+    """The blog's curves: rates and queueing delays over time."""
+    from weir.study import curves
+
+    shown = (
+        (B1, "B1: three Copa flows."),
+        (beside("BBR", "default"), "B2: the second flow is BBR."),
+        (beside("BBR", "auto"), "B2 with mode switching."),
+        (beside("CUBIC", "default"), "B3: the second flow is CUBIC."),
+        (beside("CUBIC", "auto"), "B3 with mode switching."),
+        (B5, "B5: six Copa flows."),
+    )
+    for one, title in shown:
+        runs = found.runs(one)
+        if runs is not None:
+            yield curves.rates_and_delay(runs[0]), f"{title} Goodput of each flow, and the queue."
+
+
+STUDY = Study(
+    "copa-ns3",
+    "Copa evaluated on ns-3",
+    "The blog of a port of Copa to ns-3 (quic-on-ns3); its runs have no numbers in print",
+    EXPERIMENTS,
+    figures,
+)

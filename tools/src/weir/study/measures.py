@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What claims measure in a run: on its summary, or on its records without those of the warm-up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from weir.analysis import metrics
+from weir.analysis.folder import Run
+
+REDUCED, MODE = 1, 5  # events
+DEQUEUED = 2  # an event of packets
+CLOSED = 2  # an event of transfers
+PAYLOAD_BYTES = 1448  # of a full segment with timestamps
+SEGMENT_BITS = 8 * PAYLOAD_BYTES
+WIRE_BITS = 8 * 1538  # of such a segment
+Floats = npt.NDArray[np.float64]
+
+
+def percentile(values: npt.ArrayLike, percent: float) -> float:
+    """The smallest value that so many do not exceed; not a number without any."""
+    found = metrics.percentile(values, percent)
+    return math.nan if found is None else found
+
+
+def queue_pkts(run: Run) -> float:
+    """Mean queue in packets."""
+    return float(run.summary["links"]["forward"]["queue_mean_pkts"])
+
+
+def utilisation(run: Run) -> float:
+    """Of the link, in percent."""
+    return 100 * float(run.summary["links"]["forward"]["utilisation"])
+
+
+def drops(run: Run) -> float:
+    """At the link."""
+    return float(run.summary["links"]["forward"]["drops"])
+
+
+def goodput(run: Run, group: int = 0) -> float:
+    """Of a group, in Mbit/s."""
+    return float(run.summary["groups"][group]["goodput_bps"]) / 1e6
+
+
+def of_second(run: Run) -> float:
+    """The first group's goodput over the second's."""
+    return goodput(run, 0) / goodput(run, 1)
+
+
+def first_in_percent(run: Run) -> float:
+    """The first group's part of both groups' goodput."""
+    return 100 * goodput(run, 0) / (goodput(run, 0) + goodput(run, 1))
+
+
+def kept(run: Run, without: Run) -> float:
+    """Goodput in percent of that without loss."""
+    return 100 * goodput(run) / goodput(without)
+
+
+def after_warmup(run: Run, stream: str) -> npt.NDArray[np.void]:
+    """A stream's records that count."""
+    records = run.stream(stream).records
+    warmup_ns = round(float(run.summary["warmup_s"]) * 1e9)
+    if stream == "transfers":
+        return np.asarray(records[records["start_ns"] >= warmup_ns])
+    # An interval that ends with the warm-up is of it.
+    side: Literal["left", "right"] = "right" if stream in ("interval", "links") else "left"
+    return np.asarray(records[np.searchsorted(records["ts_ns"], warmup_ns, side) :])
+
+
+def times_s(run: Run, event: int, value: int | None = None) -> npt.NDArray[np.float64]:
+    """When events happened: reductions, or mode changes to `value`."""
+    events = after_warmup(run, "events")
+    events = events[events["event"] == event]
+    if value is not None:
+        events = events[events["value"] == value]
+    return np.asarray(events["ts_ns"] * 1e-9, dtype=np.float64)
+
+
+def cycle_s(event: int, value: int | None = None) -> Callable[[Run], float]:
+    """Median time between such events of one flow."""
+    return lambda run: float(np.median(np.diff(times_s(run, event, value))))
+
+
+def acks_median(name: str, scale: float = 1.0) -> Callable[[Run], float]:
+    """Median over ACKs of a field of the cc records; obs0 to obs3 are what a control observes."""
+    return lambda run: scale * float(np.median(after_warmup(run, "cc")[name]))
+
+
+def acks_mean(name: str, scale: float = 1.0) -> Callable[[Run], float]:
+    """The mean, likewise."""
+    return lambda run: scale * float(np.mean(after_warmup(run, "cc")[name]))
+
+
+def rtt_peak_ms(run: Run) -> float:
+    """The longest round trip."""
+    return float(np.max(after_warmup(run, "interval")["rtt_max_ns"])) / 1e6
+
+
+def rtt_trough_ms(run: Run) -> float:
+    """The smallest of the intervals' longest round trips."""
+    longest = after_warmup(run, "interval")["rtt_max_ns"]
+    return float(np.min(longest[longest > 0])) / 1e6
+
+
+def l4s_p99_ms(run: Run) -> float:
+    """The 99th percentile of the first group's time in the queue."""
+    packets = after_warmup(run, "packets")
+    first = packets["flow_id"] < run.summary["groups"][0]["flows"]
+    sent = packets["event"] == DEQUEUED
+    return percentile(packets["sojourn_ns"][first & sent], 99) / 1e6
+
+
+def jfi(run: Run) -> float:
+    """Jain's index of all flows."""
+    return float(run.summary["jfi"])
+
+
+def churn_jfis(run: Run) -> Floats:
+    """Jain's index of the flows that are there, of each second (configs/studies/copa/c6.yaml)."""
+    records, found = run.stream("interval").records, []
+    for second in range(19):
+        here = np.arange(max(0, second - 9), min(second, 9) + 1)
+        within = (records["ts_ns"] > second * 1e9) & (records["ts_ns"] <= (second + 1) * 1e9)
+        delivered = np.bincount(
+            records["flow_id"][within], records["delivered_bytes"][within], minlength=10
+        )[here]
+        found.append(delivered.sum() ** 2 / (len(here) * np.square(delivered).sum()))
+    return np.asarray(found, dtype=np.float64)
+
+
+def churn_jfi(run: Run) -> float:
+    """The median of them."""
+    return float(np.median(churn_jfis(run)))
+
+
+def segment_s(percent: float) -> Callable[[Run], float]:
+    """A percentile of the time of a video segment: the application's round trip."""
+
+    def measure(run: Run) -> float:
+        transfers = after_warmup(run, "transfers")
+        done = transfers[transfers["event"] == CLOSED]
+        return percentile((done["ts_ns"] - done["start_ns"]) / 1e9, percent)
+
+    return measure
+
+
+def goodput_mbps(percent: float) -> Callable[[Run], float]:
+    """A percentile of the goodput of each second."""
+
+    def measure(run: Run) -> float:
+        records = after_warmup(run, "interval")
+        second = ((records["ts_ns"] - 1) // 1_000_000_000).astype(np.int64)
+        bits = np.bincount(second - second[0], records["delivered_bytes"] * 8.0)
+        return percentile(bits / 1e6, percent)
+
+    return measure
+
+
+def rtt_ms(percent: float) -> Callable[[Run], float]:
+    """A percentile of round trips: of intervals' means, each weighed by its samples."""
+
+    def measure(run: Run) -> float:
+        records = after_warmup(run, "interval")
+        found = metrics.ecdf(records["rtt_mean_ns"] / 1e6, records["rtt_samples"])
+        reached = metrics.quantile_of_cdf(*found, percent / 100)
+        return math.nan if reached is None else reached
+
+    return measure
+
+
+def over(measure: Callable[[Run], float]) -> Callable[[Run, Run], float]:
+    """What is measured in the first run over the same of the second."""
+    return lambda ours, theirs: measure(ours) / measure(theirs)
+
+
+def jain(shares: npt.ArrayLike) -> float:
+    """Jain's index; not a number of nothing."""
+    found = metrics.jfi(np.asarray(shares, dtype=np.float64))
+    return math.nan if found is None else found
+
+
+def goodputs(run: Run) -> Floats:
+    """Each group's, in Mbit/s, of one of its flows."""
+    return np.array(
+        [group["goodput_bps"] / group["flows"] / 1e6 for group in run.summary["groups"]]
+    )
+
+
+def queue_ms(run: Run) -> float:
+    """Mean time in the queue."""
+    return float(run.summary["links"]["forward"]["queue_mean_ns"]) / 1e6
+
+
+def used(run: Run) -> float:
+    """Of the link, as a part of it."""
+    return utilisation(run) / 100
+
+
+def flow_goodputs(run: Run, from_s: float, to_s: float) -> Floats:
+    """Mbit/s of each flow, by its number, from the intervals that end within a time."""
+    records = run.stream("interval").records
+    flows = sum(group["flows"] for group in run.summary["groups"])
+    within = (records["ts_ns"] > from_s * 1e9) & (records["ts_ns"] <= to_s * 1e9)
+    delivered = np.bincount(
+        records["flow_id"][within], records["delivered_bytes"][within], minlength=flows
+    )
+    return np.asarray(delivered * 8 / (to_s - from_s) / 1e6, dtype=np.float64)
+
+
+def rtx_per_acked(run: Run, group: int = 0) -> float:
+    """Bytes sent again over bytes acknowledged, as mvfst has it; segments are full."""
+    found = run.summary["groups"][group]
+    if found["acked_bytes"] == 0:
+        return math.nan
+    return float(found["retransmits"]) * PAYLOAD_BYTES / float(found["acked_bytes"])

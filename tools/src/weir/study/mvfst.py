@@ -1,0 +1,360 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Copa in mvfst (Facebook Engineering, 2019): retransmissions, policers, and a population of users.
+
+Its percentiles are over the users of a live video service. What can be run is a grid of uplinks:
+each of its cells is one user, and a percentile is over the samples of all of them.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from weir.study.claim import Claim, Experiment, Found, Study, Trial, near
+from weir.study.measures import (
+    CLOSED,
+    Floats,
+    after_warmup,
+    goodput,
+    percentile,
+    queue_ms,
+    rtx_per_acked,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from weir.analysis.folder import Run
+
+COPA = "{copa: {dialect: mvfst, delta: 0.04}}"
+CC = "flows.0.cc"
+NS_PER_MS = 1e6
+
+
+def trial(name: str, *override: str) -> Trial:
+    """Of this study: f2-tail is configs/studies/mvfst/f2.yaml with changes."""
+    return Trial(name, f"studies/mvfst/{name.partition('-')[0]}", override)
+
+
+def lossy(percent: int) -> Trial:
+    """Random loss and no other."""
+    return trial(f"f1-{percent}", f"paths.forward.loss.rate={percent}%")
+
+
+TAIL = "paths.forward=[{link: {rate: 3Mbit, queue: {fifo: {limit: %s}}}}, {delay: {delay: 50ms}}]"
+SIGNATURES = {
+    "policer": (),
+    "tail-200ms": (TAIL % "200ms",),
+    "tail-50ms": (TAIL % "50ms",),
+}
+
+
+def signature(where: str, cc: str) -> Trial:
+    """One flow behind a policer, or in front of a link of its rate."""
+    control = COPA if cc == "copa" else cc
+    return trial(f"f2-{where}-{cc}", f"{CC}={control}", *SIGNATURES[where])
+
+
+def last_queue_ms(run: Run) -> float:
+    """Mean time in the queue of the one link there is."""
+    (link,) = run.summary["links"].values()
+    return float(link["queue_mean_ns"]) / NS_PER_MS
+
+
+F1 = Experiment(
+    "F1",
+    "what RTX overhead is",
+    tuple(
+        Claim(
+            f"bytes sent again per byte acknowledged at {percent} % of random loss: p/(1 - p)",
+            "the definition in the post",
+            "derived",
+            (lossy(percent),),
+            rtx_per_acked,
+            "",
+            **near(percent / (100 - percent), 0.05),
+            tolerance="our own band: losses are drawn",
+        )
+        for percent in (10, 20, 40)
+    ),
+)
+
+F2 = Experiment(
+    "F2",
+    "the signature of a policer",
+    (
+        *(
+            Claim(
+                f"behind a policer {name} loses: bytes sent again per byte acknowledged",
+                "the post's figure of retransmissions against queueing delay",
+                "direction",
+                (signature("policer", cc),),
+                rtx_per_acked,
+                "",
+                low=0.005,
+            )
+            for cc, name in (("cubic", "CUBIC"), ("copa", "Copa"))
+        ),
+        *(
+            Claim(
+                f"and nothing is queued: {name}'s mean time in the queue",
+                "the same",
+                "direction",
+                (signature("policer", cc),),
+                last_queue_ms,
+                "ms",
+                high=1,
+            )
+            for cc, name in (("cubic", "CUBIC"), ("copa", "Copa"))
+        ),
+        Claim(
+            "in front of a link of the same rate losses come with a queue: CUBIC, 200 ms of buffer",
+            "the same",
+            "direction",
+            (signature("tail-200ms", "cubic"),),
+            last_queue_ms,
+            "ms",
+            low=50,
+        ),
+        Claim(
+            "a short buffer is nearer to a policer: the queue with 50 ms of buffer over that with"
+            " 200 ms",
+            "the post says that the two may be taken for each other",
+            "direction",
+            (signature("tail-50ms", "cubic"), signature("tail-200ms", "cubic")),
+            lambda short, long: last_queue_ms(short) / last_queue_ms(long),
+            "times",
+            high=0.5,
+        ),
+    ),
+)
+
+RATES_KBPS, RTTS_MS = (750, 1500, 3000, 6000), (30, 100, 200)
+BUFFERS_MS = (50, 200, 1000)
+POLICED = "policed"
+POLICED_KBPS = (750, 1500, 3000)  # a tenth of the population
+Place = tuple[int, int, int | str]
+USERS: tuple[Place, ...] = (
+    *itertools.product(RATES_KBPS, RTTS_MS, BUFFERS_MS),
+    *((kbps, 100, POLICED) for kbps in POLICED_KBPS),
+)
+
+
+def user(cc: str, place: Place) -> Trial:
+    """One of the population."""
+    kbps, rtt_ms, buffer = place
+    control = COPA if cc == "copa" else cc
+    delay = f"{{delay: {{delay: {rtt_ms / 2}ms}}}}"
+    if buffer == POLICED:
+        path = f"{{policer: {{rate: {kbps}kbit, burst: 40kB}}}}, {{link: {{rate: 100Mbit}}}}"
+    else:
+        path = f"{{link: {{rate: {kbps}kbit, queue: {{fifo: {{limit: {buffer}ms}}}}}}}}"
+    name = f"user-{cc}-{kbps}-{rtt_ms}-{buffer}"
+    return trial(
+        name, f"{CC}={control}", f"paths.forward=[{path}, {delay}]", f"paths.reverse=[{delay}]"
+    )
+
+
+def users(cc: str) -> tuple[Trial, ...]:
+    """All of them."""
+    return tuple(user(cc, place) for place in USERS)
+
+
+def segment_ms(run: Run) -> Floats:
+    """Times of the video's segments until they are acknowledged: the application's round trip."""
+    transfers = after_warmup(run, "transfers")
+    done = transfers[transfers["event"] == CLOSED]
+    return np.asarray((done["ts_ns"] - done["start_ns"]) / NS_PER_MS, dtype=np.float64)
+
+
+def rtt_ms(run: Run) -> Floats:
+    """Mean round trips of the intervals that have samples."""
+    records = after_warmup(run, "interval")
+    known = records["rtt_samples"] > 0
+    return np.asarray(records["rtt_mean_ns"][known] / NS_PER_MS, dtype=np.float64)
+
+
+def second_mbps(run: Run) -> Floats:
+    """Goodput of each second."""
+    records = after_warmup(run, "interval")
+    second = ((records["ts_ns"] - 1) // 1_000_000_000).astype(np.int64)
+    bits = np.bincount(second - second[0], records["delivered_bytes"] * 8.0)
+    return np.asarray(bits / 1e6, dtype=np.float64)
+
+
+def overhead(run: Run) -> Floats:
+    """A user's retransmissions: one sample."""
+    return np.array([rtx_per_acked(run)])
+
+
+Samples = Callable[["Run"], Floats]
+
+
+def over_all(runs: Sequence[Run], samples: Samples, percent: float) -> float:
+    """A percentile over the samples of all users; each user weighs the same."""
+    found = [samples(run) for run in runs]
+    longest = max(map(len, found))
+    even = [np.resize(np.sort(one), longest) for one in found if len(one)]
+    return percentile(np.concatenate(even), percent)
+
+
+def ratio(samples: Samples, percent: float) -> Callable[..., float]:
+    """A percentile of the first half of the runs over that of the second."""
+
+    def measure(*runs: Run) -> float:
+        half = len(runs) // 2
+        return over_all(runs[:half], samples, percent) / over_all(runs[half:], samples, percent)
+
+    return measure
+
+
+def fewer(*runs: Run) -> float:
+    """Users, in percent, who send less again than with the other control, or no more than it."""
+    half = len(runs) // 2
+    pairs = zip(runs[:half], runs[half:], strict=True)
+    return 100 * float(np.mean([rtx_per_acked(a) <= rtx_per_acked(b) for a, b in pairs]))
+
+
+def population(
+    cc: str,
+    says: str,
+    published: str,
+    samples: Samples,
+    percent: float,
+    *,
+    less: bool,
+    why: str = "",
+) -> Claim:
+    """An order between a control and CUBIC over the population."""
+    name = "Copa" if cc == "copa" else "BBR"
+    return Claim(
+        f"{name}: {says} (published: {published}): over CUBIC's",
+        "the post's table",
+        "direction",
+        (*users(cc), *users("cubic")),
+        ratio(samples, percent),
+        "times",
+        high=1.0 if less else np.inf,
+        low=-np.inf if less else 1.0,
+        why=why,
+    )
+
+
+LIMITED = (
+    "Most of the grid's uplinks are below the video's 3 Mbit/s: both controls fill them, and a"
+    " window cannot deliver more than the link."
+)
+AB = Experiment(
+    "A/B",
+    "Copa and BBR against CUBIC over a population",
+    (
+        Claim(
+            "the percentages themselves: 479 ms for CUBIC's 499, 3.9 s for 5.4 and the others",
+            "the post's table",
+            "not comparable",
+            why="They are of millions of sessions in six countries whose paths are not published."
+            " The grid shows the sign of each, with a share of users chosen by us.",
+        ),
+        population(
+            "copa",
+            "the 90th percentile of a segment's time is lower",
+            "27 %",
+            segment_ms,
+            90,
+            less=True,
+        ),
+        population("copa", "its median is lower", "4 %", segment_ms, 50, less=True),
+        population(
+            "copa", "the 75th percentile of the round trip is lower", "35 %", rtt_ms, 75, less=True
+        ),
+        population("copa", "its 95th percentile is lower", "45 %", rtt_ms, 95, less=True),
+        population(
+            "copa",
+            "the median goodput is at least as high",
+            "16.3 %",
+            second_mbps,
+            50,
+            less=False,
+            why=LIMITED,
+        ),
+        population(
+            "copa",
+            "its 10th percentile is at least as high",
+            "6.2 %",
+            second_mbps,
+            10,
+            less=False,
+            why=LIMITED,
+        ),
+        population(
+            "bbr", "the 75th percentile of the round trip is lower", "10 %", rtt_ms, 75, less=True
+        ),
+        population("bbr", "its 95th percentile is lower", "16 %", rtt_ms, 95, less=True),
+        population(
+            "bbr",
+            "the median goodput is at least as high",
+            "5.5 %",
+            second_mbps,
+            50,
+            less=False,
+            why=LIMITED,
+        ),
+        Claim(
+            "Copa: most users send no more again than with CUBIC (published: a quarter of it for"
+            " about 75 %)",
+            "the post's figure",
+            "direction",
+            (*users("copa"), *users("cubic")),
+            fewer,
+            "% of users",
+            low=50,
+        ),
+        Claim(
+            "Copa: in the tail, behind policers, they send more again (published: 4 to 5 times"
+            " CUBIC's): 97th percentile of users, over CUBIC's",
+            "the post's figure",
+            "direction",
+            (*users("copa"), *users("cubic")),
+            ratio(overhead, 97),
+            "times",
+            low=1,
+        ),
+        *(
+            Claim(
+                f"a larger delta gives {words}: 0.5 over 0.04",
+                "the post ('tunable')",
+                "direction",
+                (
+                    trial("user-half", f"{CC}={{copa: {{dialect: mvfst, delta: 0.5}}}}"),
+                    trial("user-copa-config"),
+                ),
+                lambda half, small, f=measure: f(half) / f(small),
+                "times",
+                high=1.0,
+            )
+            for words, measure in (
+                ("less delay, mean time in the queue", queue_ms),
+                ("no more throughput", goodput),
+            )
+        ),
+    ),
+)
+
+
+def figures(found: Found) -> Iterator[tuple[Figure, str]]:
+    """Retransmissions against queueing delay, and the population's round trips."""
+    from weir.study import mvfst_figures
+
+    yield from mvfst_figures.draw(found)
+
+
+STUDY = Study(
+    "mvfst",
+    "Copa in mvfst, for live video",
+    "N. Garg, COPA congestion control for video performance, Facebook Engineering, 2019",
+    (F1, F2, AB),
+    figures,
+)

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A study with other parameters of a control: what a change of a law does to every claim.
+
+Each set of parameters is put into every flow of the control, in the resolved config of each cell
+that has one; the other cells are run once for all sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from rich.console import Console
+
+from weir import runner, summary
+from weir.analysis import folder
+from weir.errors import UserError
+from weir.study import claim, reproduce, study_page
+from weir.study.cells import Cell, run_cells
+from weir.study.claim import Checked, Found, Study
+
+
+@dataclass(frozen=True)
+class Sets:
+    """Sets of parameters of one control, as they were written; the first is that of the study."""
+
+    control: str
+    written: tuple[str, ...]
+
+    def parameters(self, index: int) -> dict[str, str]:
+        """By name; UserError: it is no list of parameters."""
+        text = self.written[index]
+        try:
+            found = yaml.load(f"{{{text}}}", Loader=yaml.BaseLoader)
+        except yaml.YAMLError:
+            found = None
+        if not isinstance(found, dict) or not all(isinstance(v, str) and v for v in found.values()):
+            raise UserError(
+                f"--set '{text}': parameters are wanted, such as 'delta: 0.4, mode: auto'"
+            )
+        return {str(name): value for name, value in found.items()}
+
+
+def changed(config: dict[str, Any], control: str, parameters: dict[str, str]) -> bool:
+    """Sets parameters of each flow of a control; has it any?"""
+    found = [
+        flows["cc"][control]
+        for flows in config.get("flows", [])
+        if isinstance(flows.get("cc"), dict) and control in flows["cc"]
+    ]
+    for own in found:
+        own |= parameters
+    return bool(found)
+
+
+def cells_of(cells: Sequence[Cell], sets: Sets, place: Path) -> list[list[Cell]]:
+    """For each set the study's cells; what does not have the control is the same cell in all."""
+    program = runner.find_program("sim")
+    place.mkdir(parents=True, exist_ok=True)
+    found: list[list[Cell]] = [[] for _ in sets.written]
+    for cell in cells:
+        text = reproduce.resolved(cell, program)
+        for index in range(len(sets.written)):
+            config = yaml.load(text, Loader=yaml.BaseLoader)
+            parameters = sets.parameters(index)
+            if not changed(config, sets.control, parameters) or not parameters:
+                found[index].append(cell)
+                continue
+            name = f"{cell.name}-set{index}"
+            path = place / f"{name}.yaml"
+            folder.write_whole(path, yaml.safe_dump(config, sort_keys=False))
+            found[index].append(Cell(name, path))
+    return found
+
+
+def run(
+    study: Study,
+    sets: Sets,
+    quick: bool,
+    out: Path,
+    screen: Console,
+    workers: int | None = None,
+    as_json: bool = False,
+) -> int:
+    """Runs a study with each set and prints its claims, a column for each; exit status.
+
+    as_json: a row for each claim and set on standard output, too.
+    """
+    made = reproduce.plan(study, quick, out)
+    by_set = cells_of(made.cells, sets, out / "configs")
+    each = {cell.name: cell for cells in by_set for cell in cells}
+    outcomes = run_cells(
+        list(each.values()),
+        out / "cells",
+        workers=workers,
+        on_outcome=reproduce.progress(screen),
+    )
+    failed = {o.cell.name: o.message for o in outcomes if o.status == "failed"}
+    folders = {o.cell.name: o.folder for o in outcomes if o.status != "failed"}
+    columns: list[list[Checked]] = []
+    for cells in by_set:
+        named = zip(made.cells, cells, strict=True)
+        own = {cell.name: folders[run.name] for cell, run in named if run.name in folders}
+        columns.append(claim.check(study, Found(own, quick)))
+    rows = [
+        [
+            one.experiment.name,
+            one.claim.says,
+            study_page.asked(one.claim, one.claim.kind),
+            study_page.within(one.claim),
+            *(f"{study_page.here(c)}{'' if c.verdict == 'holds' else ' !'}" for c in claims),
+        ]
+        for claims in zip(*columns, strict=True)
+        if (one := claims[0]).claim.kind != "not comparable"
+    ]
+    names = [text or "as it is" for text in sets.written]
+    shown = summary.table(("", "claim", "asked", "holds within", *names), rows, left=2)
+    shown.columns[1].no_wrap, shown.columns[1].overflow = False, "fold"
+    summary.print_table(screen, shown)
+    for name, claims in zip(names, columns, strict=True):
+        screen.print(f"{name}: {'; '.join(study_page.counts(claims))}", markup=False)
+    data = [
+        {"set": name} | row
+        for name, claims in zip(names, columns, strict=True)
+        for row in study_page.table([(study, claims)]).to_dicts()
+    ]
+    return reproduce.finish(screen, failed, (), data if as_json else None)
