@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from weir.analysis.folder import Run
 
 AUTO = "{copa: {mode: auto}}"
-LINK_S_PER_PACKET = WIRE_BITS / 60e6  # of B6's link
+LINK_S_PER_PACKET = WIRE_BITS / 100e6  # of B6's link
 
 
 def trial(name: str, *override: str) -> Trial:

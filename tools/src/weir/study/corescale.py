@@ -2,9 +2,8 @@
 """CoreScale (Philip et al., IMC 2021): does what is known of a few flows hold for thousands?
 
 The study asked twenty servers for up to three hours per cell. Its hosts were Linux behind fast
-cards, which put together segments that arrive close to each other: such hosts (`host: linux`, `gro:
-200us`) are cells here, and ideal ones beside them. What nobody has tried (Copa, LoLa, BBRv3,
-Prague) are rows of our own.
+cards, which put together segments that arrive close to each other. Such hosts are cells here, and
+ideal ones beside them. What nobody has tried (Copa, LoLa, BBRv3, Prague) are rows of our own.
 
 --quick shortens a cell to what its physics needs. Per flow the window swings between W/2 and W
 around (BDP + queue) / n segments, one segment per round trip, so that a NewReno flow halves every
@@ -42,7 +41,10 @@ if TYPE_CHECKING:
 PAYLOAD_BYTES = 1448  # of a full segment with timestamps; the study's MSS
 FLOWS = (1000, 3000, 5000)
 EDGE_FLOWS = (10, 20, 30, 50)
-HOSTS = ("flows.0.host=linux", "flows.0.gro=200us")
+# Linux as the study may have had it: since 5.4 the last segment of a burst has PSH, with which a
+# card hands over what it has collected; before, it collects on. `tso: no` sends without that mark.
+HOSTS = ("flows.0.host=linux", "flows.0.gro=200us", "flows.0.tso=no")
+MODERN = ("flows.0.host=linux", "flows.0.gro=200us")
 NAMES = {
     "newreno": "NewReno",
     "cubic": "CUBIC",
@@ -76,12 +78,12 @@ def rtt(ms: int) -> tuple[str, ...]:
     return () if ms == 20 else (f"paths.reverse.0.delay.delay={ms}ms",)
 
 
-def core(cc: str, flows: int, *, ms: int = 20, hosts: bool = False) -> Trial:
+def core(cc: str, flows: int, *, ms: int = 20, hosts: bool = False, modern: bool = False) -> Trial:
     """All flows of one control at the core."""
-    name = f"core-{cc}-{flows}" + (f"-rtt{ms}" if ms != 20 else "") + ("-hosts" if hosts else "")
+    kind = "-modern" if modern else "-hosts" if hosts else ""
+    name = f"core-{cc}-{flows}" + (f"-rtt{ms}" if ms != 20 else "") + kind
     changes = [f"flows.0.cc={cc}", f"flows.0.count={flows}", *rtt(ms)]
-    if hosts:
-        changes += HOSTS
+    changes += MODERN if modern else HOSTS if hosts else ()
     if cc == "prague":
         changes.append("paths.forward.link.queue={dualpi2: {limit: 375MB}}")
     length = LENGTHS.get(cc, {}).get(flows, OTHER)
@@ -333,6 +335,8 @@ I1 = Experiment(
             least_step(c_loss),
             "",
             low=0,
+            why="What falls in the study is by 8 and 11 %; here it is the same for all three within"
+            " 2 %. How long the study's cards collected is not known.",
         ),
         *(
             Claim(
@@ -413,6 +417,7 @@ I3 = Experiment(
                 "",
                 low=6,
                 high=9.5,
+                why="How long the study's cards collected is not known: 200 us is our choice.",
             )
             for flows in FLOWS
         ),
@@ -430,6 +435,16 @@ I3 = Experiment(
                 tolerance="our own band",
             )
             for flows in EDGE_FLOWS
+        ),
+        Claim(
+            "a card that is told where a burst ends (Linux since 5.4) collects no more than that:"
+            " losses per halving, core, 5000 flows",
+            "our explanation of figure 3",
+            "direction",
+            (core("newreno", 5000, modern=True),),
+            losses,
+            "",
+            high=2.5,
         ),
     ),
 )
