@@ -17,19 +17,21 @@ def own_target_ns(goodput_bps: float) -> float:
 
 
 @pytest.mark.parametrize(
-    ("queue", "near"), [("fq_codel: {target: 20ms}", 0.05), ("fq_pie: {target: 40ms}", 0.1)]
+    ("queue", "near"), [("fq_codel: {target: 20ms}", 0.15), ("fq_pie: {target: 40ms}", 0.15)]
 )
 def test_flow_queues_isolate_a_copa_flow(simulate: Simulate, queue: str, near: float) -> None:
     """Ten NewReno flows beside it change neither its share nor its delay.
 
-    Copa's queue, of 13.5 ms at most, stays below half of PIE's target, where PIE drops nothing.
+    The median delay of a lone flow is of whole packets, which last 2.7 ms at this share: half of
+    its target. Copa's queue, of 13.5 ms at most, stays below half of PIE's target, where PIE drops nothing.
+    Each of the ten leaves up to 0.7 % of its share after a loss, which Copa takes: 3 to 7 % more.
     """
     run = simulate("fq-codel", "telemetry.level=3", f"paths.forward.link.queue={{{queue}}}")
     copa, newreno = run.groups
     records = run.records("cc")
     dq_ns = float(np.median(records["obs2"][records["flow_id"] == 0]))
 
-    assert copa["goodput_bps"] == pytest.approx(SHARE_BPS, rel=0.05)
+    assert SHARE_BPS < copa["goodput_bps"] < 1.08 * SHARE_BPS
     assert dq_ns == pytest.approx(own_target_ns(copa["goodput_bps"]), rel=near)
     assert copa["retransmits"] == 0
     assert newreno["goodput_bps"] / 10 == pytest.approx(SHARE_BPS, rel=0.05)
@@ -90,7 +92,7 @@ def test_cake_isolates_a_copa_flow(simulate: Simulate) -> None:
     records = run.records("cc")
     dq_ns = float(np.median(records["obs2"][records["flow_id"] == 0]))
 
-    assert copa["goodput_bps"] == pytest.approx(SHARE_BPS, rel=0.05)
+    assert SHARE_BPS < copa["goodput_bps"] < 1.08 * SHARE_BPS
     assert dq_ns == pytest.approx(own_target_ns(copa["goodput_bps"]), rel=0.05)
     assert copa["retransmits"] == 0
     assert newreno["goodput_bps"] / 10 == pytest.approx(SHARE_BPS, rel=0.05)
