@@ -23,7 +23,8 @@ def test_flow_queues_isolate_a_copa_flow(simulate: Simulate, queue: str, near: f
     """Ten NewReno flows beside it change neither its share nor its delay.
 
     The median delay of a lone flow is of whole packets, which last 2.7 ms at this share: half of
-    its target. Copa's queue, of 13.5 ms at most, stays below half of PIE's target, where PIE drops nothing.
+    its target. Copa's queue, of 13.5 ms at most, stays below half of PIE's target, where PIE drops
+    nothing.
     Each of the ten leaves up to 0.7 % of its share after a loss, which Copa takes: 3 to 7 % more.
     """
     run = simulate("fq-codel", "telemetry.level=3", f"paths.forward.link.queue={{{queue}}}")

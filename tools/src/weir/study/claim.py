@@ -81,7 +81,7 @@ class Claim:
     def __post_init__(self) -> None:
         bounded = math.isfinite(self.low) and math.isfinite(self.high)
         if self.kind == "not comparable":
-            wrong = "" if self.why and not self.trials else "says why, and has no runs"
+            wrong = "" if self.why else "says why"
         elif self.measure is None:
             wrong = "is measured"
         elif self.kind == "direction":

@@ -61,7 +61,9 @@ LENGTHS: dict[str, dict[int, Length]] = {
     "newreno": {1000: (20, 170, 700), 3000: (20, 80, 300), 5000: (20, 60, 200)},
     "cubic": {1000: (20, 100, 200), 3000: (20, 60, 140), 5000: (20, 60, 120)},
     "bbr": {1000: (20, 80, 120), 3000: (20, 120, 160), 5000: (20, 120, 160)},
+    "bbr3": {1000: (20, 120, 160), 3000: (20, 120, 160), 5000: (20, 120, 160)},
 }
+BBRS: Length = (20, 120, 160)
 OTHER: Length = (20, 40, 70)
 EDGE: Length = (120, 300, 1800)
 
@@ -104,7 +106,7 @@ def two(first: str, second: str, flows: int, *, ms: int = 20, lone: bool = False
     changes = [f"flows.{i}.cc={cc}" for i, cc in enumerate((first, second))]
     changes += [f"flows.{i}.count={count}" for i, count in enumerate(counts)]
     changes += ["flows.0.rwnd=1GB"] if lone else []
-    length = (20, 60, 130) if first == "cubic" else (20, 60, 90)
+    length = (20, 60, 130) if first == "cubic" else BBRS
     return Trial(
         name + (f"-rtt{ms}" if ms != 20 else ""),
         "studies/corescale/two",
@@ -253,7 +255,10 @@ TABLE_1_LOSS = dict(zip(FLOWS, (3.95, 3.64, 3.24), strict=True))
 TABLE_1_HALVING = dict(zip(FLOWS, (1.36, 1.36, 1.34), strict=True))
 EDGE_LOSS, EDGE_HALVING = 1.78, 1.47
 FIGURE_2_LOSS = dict(zip(FLOWS, (55.0, 51.0, 45.0), strict=True))
-OURS = "our own band: the study's cells are of one run each"
+OURS = (
+    "our own band: the study's cells are of one run each, and for how long its cards collected"
+    " segments (here 200 us), of bursts without a mark, is our choice"
+)
 READING = (
     "ten points, our own; that Figure 2 uses the edge's C at the core is our reading, from which"
     " the published errors follow"
@@ -383,8 +388,8 @@ I2 = Experiment(
                 "%",
                 published=8,
                 low=0,
-                high=18,
-                tolerance=READING,
+                high=10,
+                tolerance="the source: at most 10 %; that it uses the edge's C is our reading",
             )
             for flows in FLOWS
         ),
@@ -452,8 +457,7 @@ I3 = Experiment(
 BBR_WHY = (
     "The study does not say what makes its flows uneven. Here the flows of a cell have the same"
     " base RTT to the nanosecond, no host limits them, and when the queue drains for a PROBE_RTT"
-    " all measure the same RTprop. In the first minute, while the starts are not forgotten, the"
-    " index is what the study prints."
+    " all measure the same RTprop."
 )
 I4 = Experiment(
     "I4",
@@ -506,8 +510,9 @@ I4 = Experiment(
                 jfi,
                 "",
                 low=0.99,
-                why="Flows that lose together stay together: in so short a time shares are those of"
-                " their starts; --full has longer.",
+                why="Few cycles are averaged: Jain's index of either half of the window is lower,"
+                " and the shares of the two hardly correlate. As independent shares are averaged"
+                " 0.99 takes 2 to 4 times the window; --full has it.",
             )
             for cc in ("newreno", "cubic")
             for flows in FLOWS
@@ -544,6 +549,7 @@ AGAINST = Experiment(
                 share,
                 "%",
                 low=60,
+                tolerance="our own bound for 'highly'",
                 why="The buffer holds 15 times the path: BBR's two BDP are a small part of what the"
                 " loss-based flows queue.",
             )
@@ -573,19 +579,18 @@ BEYOND = Experiment(
         Claim(
             f"{NAMES[cc]}, {flows} flows: {says}",
             "our own row",
-            "direction",
+            "not comparable",
             (core(cc, flows),),
             measure,
             unit,
-            low=low,
-            high=high,
+            why="Nobody has published it.",
         )
         for cc in ("copa", "lola", "bbr3", "prague")
         for flows in FLOWS
-        for says, measure, unit, low, high in (
-            ("the link is used", used, "of it", 0.95, math.inf),
-            ("Jain's index", jfi, "", 0.9, math.inf),
-            ("mean time in the queue", queue_ms, "ms", -math.inf, 30),
+        for says, measure, unit in (
+            ("the link is used", used, "of it"),
+            ("Jain's index", jfi, ""),
+            ("mean time in the queue", queue_ms, "ms"),
         )
     ),
 )
@@ -618,26 +623,40 @@ def edge_claims(ms: int) -> Sequence[Claim]:
             Claim(
                 f"NewReno, {flows} flows, {ms} ms: C by halvings",
                 "table 1 (of 20 ms)",
-                "direction",
+                "number",
                 (edge("newreno", flows, ms),),
                 c_halving,
                 "",
-                low=1.2,
-                high=1.55,
+                **near(EDGE_HALVING, 0.15),
+                tolerance="our own band",
+                why=FEW,
             )
             for flows in EDGE_FLOWS
+        ),
+        Claim(
+            f"BBR, {ms} ms: Jain's index as low as 0.7 beyond 10 flows: the lowest of 20 to 50",
+            "figure 4",
+            "number",
+            tuple(edge("bbr", flows, ms) for flows in EDGE_FLOWS[1:]),
+            lambda *runs: min(map(jfi, runs)),
+            "",
+            published=0.7,
+            low=0.6,
+            high=0.8,
+            tolerance="our own band: the lowest of the study's cells",
+            why=BBR_WHY,
         ),
         *(
             Claim(
                 f"{NAMES[cc]}, {flows} flows, {ms} ms: Jain's index",
-                "figure 4 (BBR as low as 0.7)" if cc == "bbr" else "beside figure 4",
-                "direction",
+                "beside figure 4",
+                "not comparable",
                 (edge(cc, flows, ms),),
                 jfi,
                 "",
-                low=0.7,
+                why="The excerpt that we have does not say it.",
             )
-            for cc in ("newreno", "cubic", "bbr")
+            for cc in ("newreno", "cubic")
             for flows in EDGE_FLOWS
         ),
     ]

@@ -149,9 +149,10 @@ def sections(
                 runs.append((name, address(path / "config.yaml", place), shown))
         bounds: dict[str, None] = dict.fromkeys(one.claim.tolerance for one in own)
         notes = [f"The bounds: {text}." for text in bounds if text]
-        notes += [
-            f"{one.claim.says}: {one.claim.why}" for one in own if one.verdict == "not comparable"
-        ]
+        reasons: dict[str, None] = dict.fromkeys(
+            one.claim.why for one in own if one.verdict == "not comparable"
+        )
+        notes += [f"Not comparable: {text}" for text in reasons]
         yield Section(experiment, Table(COLUMNS, [row(one) for one in own], 3), notes, runs)
 
 
@@ -208,7 +209,7 @@ def overview_row(experiment: Experiment, own: Sequence[Checked]) -> list[str]:
         first.claim.says,
         asked(first.claim, "number"),
         within(first.claim),
-        here(first) if first.claim.kind != "not comparable" else "not comparable",
+        here(first) if first.value is not None else MARKS[first.verdict],
     ]
 
 
