@@ -188,10 +188,10 @@ def html(
 OVERVIEW = (
     "experiment",
     "what",
+    "the first claim",
     "holds",
     "differs",
     "missing",
-    "the first claim",
     "published",
     "holds within",
     "here",
@@ -205,8 +205,8 @@ def overview_row(experiment: Experiment, own: Sequence[Checked]) -> list[str]:
     return [
         experiment.name,
         experiment.title,
-        *(units.count(verdicts.count(v)) for v in ("holds", "differs", "missing")),
         first.claim.says,
+        *(units.count(verdicts.count(v)) for v in ("holds", "differs", "missing")),
         asked(first.claim, "number"),
         within(first.claim),
         here(first) if first.value is not None else MARKS[first.verdict],
@@ -229,7 +229,7 @@ def overview(results: Sequence[Result], scale: str, pages: Mapping[str, Path], p
             Table(
                 OVERVIEW,
                 [overview_row(e, of_experiment(e, checked)) for e in study.experiments],
-                2,
+                3,
             ),
         )
         for study, checked in results
