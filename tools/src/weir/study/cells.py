@@ -22,7 +22,7 @@ import signal
 import subprocess
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -77,6 +77,17 @@ class Outcome:
     folder: Path
     status: Fate
     message: str
+
+
+def parted(outcomes: Iterable[Outcome]) -> tuple[dict[str, Path], dict[str, str]]:
+    """By cell's name: the folders of those that ran, and why the others failed."""
+    ran, failed = {}, {}
+    for outcome in outcomes:
+        if outcome.status == "failed":
+            failed[outcome.cell.name] = outcome.message
+        else:
+            ran[outcome.cell.name] = outcome.folder
+    return ran, failed
 
 
 @dataclass(frozen=True)

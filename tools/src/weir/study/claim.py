@@ -59,6 +59,11 @@ class Trial:
         return [Cell(f"{self.name}-s{seed}", path, override, seed) for seed in range(1, count + 1)]
 
 
+def trial_of(study: str, name: str, *override: str, seeds: tuple[int, int] = (0, 0)) -> Trial:
+    """c8-cubic of copa is configs/studies/copa/c8.yaml with changes."""
+    return Trial(name, f"studies/{study}/{name.partition('-')[0]}", override, seeds)
+
+
 @dataclass(frozen=True)
 class Claim:
     """What a source says, and how it is measured: measure(*runs) of the trials, in their order.
@@ -159,6 +164,7 @@ class Found:
 
     def __init__(self, folders: Mapping[str, Path], quick: bool) -> None:
         self.folders, self.quick = folders, quick
+        self.loaded: dict[str, Run] = {}
 
     def runs(self, trial: Trial) -> list[Run] | None:
         """One for each seed; None: one is missing."""
@@ -167,7 +173,10 @@ class Found:
         names = [cell.name for cell in trial.cells(self.quick)]
         if any(name not in self.folders for name in names):
             return None
-        return [folder.load(self.folders[name]) for name in names]
+        for name in names:
+            if name not in self.loaded:
+                self.loaded[name] = folder.load(self.folders[name])
+        return [self.loaded[name] for name in names]
 
     def check(self, experiment: Experiment, claim: Claim) -> Checked:
         """Measures a claim with each seed; a trial without seeds stands beside each of another."""

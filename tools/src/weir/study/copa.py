@@ -6,19 +6,23 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from weir.study.claim import Claim, Experiment, Found, Study, Trial, near
+from weir.study.claim import Claim, Experiment, Found, Study, Trial, near, trial_of
 from weir.study.measures import (
     Floats,
+    acks_median,
     after_warmup,
     churn_jfi,
     goodput,
     goodputs,
     jain,
+    jfi,
     of_second,
+    only_queue_ms,
     percentile,
     queue_ms,
     queue_pkts,
@@ -36,11 +40,7 @@ RATE, CC = "paths.forward.link.rate", "flows.0.cc"
 LINUX = ("flows.0.host=linux", "flows.0.ack_every=cc")
 
 
-def trial(name: str, *override: str, seeds: tuple[int, int] = (0, 0)) -> Trial:
-    """Of this study: c8-cubic is configs/studies/copa/c8.yaml with changes."""
-    return Trial(name, f"studies/copa/{name.partition('-')[0]}", override, seeds)
-
-
+trial = partial(trial_of, "copa")
 # C1 to C5: the steady state.
 
 
@@ -149,17 +149,12 @@ C2 = Experiment(
             "section 3",
             "direction",
             (hundred("default", 20),),
-            lambda run: float(run.summary["jfi"]),
+            jfi,
             "",
             low=0.99,
         ),
     ),
 )
-
-
-def standing_ms(run: Run) -> float:
-    """Median over ACKs of RTTstanding - RTTmin."""
-    return float(np.median(after_warmup(run, "cc")["obs2"])) / 1e6
 
 
 C3 = Experiment(
@@ -171,7 +166,7 @@ C3 = Experiment(
             "section 3",
             "number",
             (trial(f"c3-{name}", f"{RATE}={rate}Mbit"),),
-            standing_ms,
+            acks_median("obs2", 1e-6),
             "ms",
             **near(ms, 0.10),
             tolerance="our own band: packets have 1538 bytes on the wire, the paper's 1500",
@@ -366,18 +361,12 @@ C7 = Experiment(
             "the schedule of section 5.2",
             "direction",
             (trial("c7-copa"), trial("c7-cubic", f"{CC}=cubic", "flows.0.ack_every=cc")),
-            lambda copa, cubic: trace_queue_ms(copa) / trace_queue_ms(cubic),
+            lambda copa, cubic: only_queue_ms(copa) / only_queue_ms(cubic),
             "times",
             high=0.5,
         ),
     ),
 )
-
-
-def trace_queue_ms(run: Run) -> float:
-    """Of the one link that has a queue."""
-    (link,) = [link for link in run.summary["links"].values()]
-    return float(link["queue_mean_ns"]) / 1e6
 
 
 CODEL = "paths.forward.link.queue={codel: {limit: 3750kB}}"
@@ -422,32 +411,21 @@ C8 = Experiment(
             high=1,
             tolerance="the source says 'about'",
         ),
-        Claim(
-            "with mode switching it is fairer than CUBIC: less CUBIC's index",
-            "section 5.3, figure 6",
-            "direction",
-            (spread_rtts("auto"), spread_rtts("cubic")),
-            lambda auto, cubic: fair(auto) - fair(cubic),
-            "",
-            low=0,
-        ),
-        Claim(
-            "and than CUBIC over CoDel: less its index",
-            "section 5.3, figure 6",
-            "direction",
-            (spread_rtts("auto"), spread_rtts("cubic-codel")),
-            lambda auto, codel: fair(auto) - fair(codel),
-            "",
-            low=0,
-        ),
-        Claim(
-            "and than NewReno: less its index",
-            "section 5.3, figure 6",
-            "direction",
-            (spread_rtts("auto"), spread_rtts("newreno")),
-            lambda auto, reno: fair(auto) - fair(reno),
-            "",
-            low=0,
+        *(
+            Claim(
+                says,
+                "section 5.3, figure 6",
+                "direction",
+                (spread_rtts("auto"), spread_rtts(other)),
+                lambda auto, theirs: fair(auto) - fair(theirs),
+                "",
+                low=0,
+            )
+            for other, says in (
+                ("cubic", "with mode switching it is fairer than CUBIC: less CUBIC's index"),
+                ("cubic-codel", "and than CUBIC over CoDel: less its index"),
+                ("newreno", "and than NewReno: less its index"),
+            )
         ),
         *(
             Claim(

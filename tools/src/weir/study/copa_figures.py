@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from weir.report import axes, theme
 from weir.study import copa
 from weir.study.claim import Found, Trial
+from weir.study.curves import points
 from weir.study.measures import (
     churn_jfis,
     goodput,
@@ -38,40 +39,10 @@ STYLES = {
 
 def draw(found: Found) -> Iterator[tuple[Figure, str]]:
     """Each figure whose runs are there."""
-    if figure := oscillation(found):
-        yield (
-            figure,
-            "The queue in the steady state. Two flows of delta 0.5; dashed: 2.5/delta-hat and its"
-            " half, between which and 0 it swings. Figure 1 of the paper.",
-        )
-    if figure := cdfs(found):
-        yield (
-            figure,
-            "Jain's index over the seconds while flows come and go. All seeds; markers: the"
-            " paper's medians. Its figure 4.",
-        )
-    if figure := over_rtt(found):
-        yield figure, "Goodput by round trip. Twenty flows share 100 Mbit/s. The paper's figure 6."
-    if figure := over_loss(found):
-        yield figure, "Goodput under random loss. One flow at 12 Mbit/s. The paper's figure 7."
-    if figure := over_size(found):
-        yield (
-            figure,
-            "Completion times by size. Mean of each bin, ten times the paper's senders. The paper's"
-            " figure 8.",
-        )
-    if figure := satellites(found):
-        yield (
-            figure,
-            "Throughput and queueing delay over a satellite. Mean and standard deviation over the"
-            " seeds; the delay grows to the left. The paper's figure 9.",
-        )
-    if figure := networks(found):
-        yield (
-            figure,
-            "Shares beside CUBIC, over random networks. Mean and standard deviation of goodput over"
-            " the ideal fair share; open: CUBIC's. The paper's figure 10.",
-        )
+    for drawn, caption in FIGURES:
+        figure = drawn(found)
+        if figure is not None:
+            yield figure, caption
 
 
 def oscillation(found: Found) -> Figure | None:
@@ -109,10 +80,10 @@ def cdfs(found: Found) -> Figure | None:
         values = np.sort(np.concatenate([churn_jfis(run) for run in found.runs(trial) or ()]))
         share = np.arange(1, len(values) + 1) / len(values)
         axis.step(values, share, where="post", color=style.colour, ls=style.dash, label=style.label)
-    for name, median in copa.C6_PUBLISHED.items():
-        axis.plot(median, 0.5, STYLES[name].marker, color=STYLES[name].colour, markersize=5)
     if not axis.lines:
         return None
+    for name, median in copa.C6_PUBLISHED.items():
+        axis.plot(median, 0.5, STYLES[name].marker, color=STYLES[name].colour, markersize=5)
     axis.set(xlabel="Jain's index", ylabel="share of seconds", xlim=(0, 1.02), ylim=(0, 1.02))
     axes.legend(figure)
     return figure
@@ -123,15 +94,7 @@ def over_rtt(found: Found) -> Figure | None:
     figure, (axis,) = axes.subplots(1)
     for style, trial in curves(found, [(n, copa.spread_rtts(n)) for n in copa.SCHEMES]):
         for run in found.runs(trial) or ():
-            axis.plot(
-                RTTS_MS,
-                goodputs(run),
-                style.marker,
-                ls=style.dash,
-                color=style.colour,
-                markersize=3,
-                label=style.label,
-            )
+            points(axis, zip(RTTS_MS, goodputs(run), strict=True), style, 3)
     if not axis.lines:
         return None
     axis.axhline(100 / 20 * 1448 / 1538, **axes.LEVEL)
@@ -144,18 +107,10 @@ def over_loss(found: Found) -> Figure | None:
     """Figure 7."""
     figure, (axis,) = axes.subplots(1)
     for cc in copa.FLAT:
-        points = [(p, found.runs(copa.lossy(cc, p))) for p in copa.LOSSES]
-        known = [(p, goodput(runs[0])) for p, runs in points if runs is not None]
-        style = STYLES[cc]
+        ran = [(p, found.runs(copa.lossy(cc, p))) for p in copa.LOSSES]
+        known = [(p, goodput(runs[0])) for p, runs in ran if runs is not None]
         if known:
-            axis.plot(
-                *zip(*known, strict=True),
-                style.marker,
-                ls=style.dash,
-                color=style.colour,
-                markersize=4,
-                label=style.label,
-            )
+            points(axis, known, STYLES[cc])
     if not axis.lines:
         return None
     axis.set(xlabel="loss (%)", ylabel="goodput (Mbit/s)", ylim=(0, 12))
@@ -176,14 +131,7 @@ def over_size(found: Found) -> Figure | None:
                 for b in range(1, len(SIZES))
                 if (bins == b).any()
             ]
-            axis.plot(
-                *zip(*means, strict=True),
-                style.marker,
-                ls=style.dash,
-                color=style.colour,
-                markersize=4,
-                label=style.label,
-            )
+            points(axis, means, style)
     if not axis.lines:
         return None
     axis.set(xscale="log", yscale="log", xlabel="size (bytes)", ylabel="completion time (µs)")
@@ -246,3 +194,40 @@ def networks(found: Found) -> Figure | None:
     axis.set_xticks(range(len(names)), names)
     axis.set(ylabel="of the fair share", ylim=(0, None))
     return figure
+
+
+FIGURES: tuple[tuple[Callable[[Found], Figure | None], str], ...] = (
+    (
+        oscillation,
+        "The queue in the steady state. Two flows of delta 0.5; dashed: 2.5/delta-hat"
+        " and its half, between which and 0 it swings. Figure 1 of the paper.",
+    ),
+    (
+        cdfs,
+        "Jain's index over the seconds while flows come and go. All seeds; markers:"
+        " the paper's medians. Its figure 4.",
+    ),
+    (
+        over_rtt,
+        "Goodput by round trip. Twenty flows share 100 Mbit/s. The paper's figure 6.",
+    ),
+    (
+        over_loss,
+        "Goodput under random loss. One flow at 12 Mbit/s. The paper's figure 7.",
+    ),
+    (
+        over_size,
+        "Completion times by size. Mean of each bin, ten times the paper's senders."
+        " The paper's figure 8.",
+    ),
+    (
+        satellites,
+        "Throughput and queueing delay over a satellite. Mean and standard deviation"
+        " over the seeds; the delay grows to the left. The paper's figure 9.",
+    ),
+    (
+        networks,
+        "Shares beside CUBIC, over random networks. Mean and standard deviation of"
+        " goodput over the ideal fair share; open: CUBIC's. The paper's figure 10.",
+    ),
+)

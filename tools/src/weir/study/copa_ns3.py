@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from weir.study.claim import Claim, Experiment, Found, Study, Trial, near
-from weir.study.measures import WIRE_BITS, after_warmup, goodputs, queue_ms
+from weir.study.claim import Claim, Experiment, Found, Study, Trial, near, trial_of
+from weir.study.measures import WIRE_BITS, acks_median, goodputs, jfi, queue_ms
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,14 +19,7 @@ AUTO, PORT = "{copa: {mode: auto}}", "{copa: {dialect: mvfst, delta: 0.05}}"
 LINK_S_PER_PACKET = WIRE_BITS / 100e6  # of B6's link
 
 
-def trial(name: str, *override: str) -> Trial:
-    """Of this study: b2-auto is configs/studies/copa-ns3/b2.yaml with changes."""
-    return Trial(name, f"studies/copa-ns3/{name.partition('-')[0]}", override)
-
-
-def flows_jfi(run: Run) -> float:
-    """Jain's index of all flows."""
-    return float(run.summary["jfi"])
+trial = partial(trial_of, "copa-ns3")
 
 
 def second_in_percent(run: Run) -> float:
@@ -111,11 +103,6 @@ def apart(run: Run) -> float:
     return float(max(short / long, long / short))
 
 
-def standing_packets(run: Run) -> float:
-    """Median over ACKs of RTTstanding - RTTmin, in packets' times on the link."""
-    return float(np.median(after_warmup(run, "cc")["obs2"])) / 1e9 / LINK_S_PER_PACKET
-
-
 EXPERIMENTS = (
     Experiment(
         "B1",
@@ -126,7 +113,7 @@ EXPERIMENTS = (
                 "the figure of rates",
                 "direction",
                 (B1,),
-                flows_jfi,
+                jfi,
                 "",
                 low=0.95,
             ),
@@ -169,7 +156,7 @@ EXPERIMENTS = (
                 "the figure of rates",
                 "direction",
                 (B5,),
-                flows_jfi,
+                jfi,
                 "",
                 low=0.95,
             ),
@@ -184,7 +171,7 @@ EXPERIMENTS = (
                 "the argument: RTTstanding = n/C + RTTmin",
                 "number",
                 (trial(f"b6-{n}", f"flows.0.count={n}"),),
-                standing_packets,
+                acks_median("obs2", 1e-9 / LINK_S_PER_PACKET),
                 "packets",
                 **near(n, 0.10),
                 tolerance="our own band: packets are whole",

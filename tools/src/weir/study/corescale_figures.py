@@ -13,6 +13,7 @@ from weir.analysis import metrics
 from weir.report import axes, theme
 from weir.study import corescale
 from weir.study.claim import Found, Trial
+from weir.study.curves import points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -111,21 +112,13 @@ def fairness(found: Found) -> Figure | None:
     """Figure 4: Jain's index over the number of flows."""
     figure, (axis,) = axes.subplots(1, 2.6)
     for index, (cc, name) in enumerate(corescale.NAMES.items()):
-        points = []
-        for flows in corescale.FLOWS:
-            runs = found.runs(corescale.core(cc, flows, hosts=cc == "newreno"))
-            if runs is not None:
-                points.append((flows, corescale.jfi(runs[0])))
-        if points:
-            style = theme.style(cc, name, index)
-            axis.plot(
-                *zip(*points, strict=True),
-                style.marker,
-                color=style.colour,
-                ls=style.dash,
-                markersize=4,
-                label=style.label,
-            )
+        ran = [
+            (flows, found.runs(corescale.core(cc, flows, hosts=cc == "newreno")))
+            for flows in corescale.FLOWS
+        ]
+        known = [(flows, corescale.jfi(runs[0])) for flows, runs in ran if runs is not None]
+        if known:
+            points(axis, known, theme.style(cc, name, index))
     if not axis.lines:
         return None
     axis.axhline(0.4, **axes.LEVEL)

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -11,9 +12,23 @@ from matplotlib.figure import Figure
 from weir.report import axes, theme
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from weir.analysis.folder import Run
 
 HEIGHT_IN = 3.6
+
+
+def points(axis: Axes, found: Iterable[tuple[Any, Any]], style: theme.Style, size: int = 4) -> None:
+    """Points (x, y) joined by a line, as a style has them."""
+    axis.plot(
+        *zip(*found, strict=True),
+        style.marker,
+        ls=style.dash,
+        color=style.colour,
+        markersize=size,
+        label=style.label,
+    )
 
 
 def names(run: Run) -> list[theme.Style]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from weir.analysis import folder
 from weir.errors import UserError
+from weir.reference import cell
 from weir.study import study_page
 from weir.study.claim import Checked, Experiment
 from weir.study.study_page import Result
@@ -17,11 +18,6 @@ ROOT = Path(__file__).resolve().parents[4]
 BEGIN = "<!-- results: tools/weir reproduce all --write-docs -->\n"
 END = "<!-- end of results -->\n"
 SHORT, LONG = ROOT / "README.md", ROOT / "tools/studies.md"
-
-
-def cell(text: str) -> str:
-    """Text in a cell of a table."""
-    return text.replace("|", "\\|").replace("\n", " ")
 
 
 def line(cells: Sequence[str]) -> str:
@@ -59,10 +55,9 @@ def long(results: Sequence[Result], scale: str, commit: str) -> str:
             "|---|---|---|---|---|---|",
             *(row(one.experiment, one) for one in checked),
         ]
-        known = [(what, why) for what, why in study_page.differing(checked) if why]
-        if known:
+        if off := study_page.differing(checked):
             lines += ["", "What differs:", ""]
-            lines += [f"- {what}. {why}" for what, why in known]
+            lines += [f"- {what}. {why}" for what, why in off]
         parts.append("\n".join(lines) + "\n")
     return "".join(parts) + "\n"
 

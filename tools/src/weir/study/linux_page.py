@@ -17,7 +17,7 @@ from weir.guests import build as guest_build
 from weir.report import document, theme
 from weir.report.document import Status, Table
 from weir.study import beside, linux, linux_figures, reproduce
-from weir.study.cells import run_cells
+from weir.study.cells import parted, run_cells
 from weir.study.linux import Pair, Plan
 
 US_PER_FRAME = 40.0  # with guests, on one core
@@ -79,7 +79,7 @@ def run(
         one_cpu=True,
         on_outcome=reproduce.progress(screen),
     )
-    failed = {o.cell.name: o.message for o in outcomes if o.status == "failed"}
+    _, failed = parted(outcomes)
     found = {
         outcome.cell.name: linux.measure(case, folder.load(outcome.folder))
         for (case, _, _), outcome in zip(runs, outcomes, strict=True)

@@ -5,12 +5,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from weir.study.claim import Claim, Experiment, Found, Study, Trial, near
-from weir.study.measures import MODE, Floats, after_warmup, drops, flow_goodputs, jain, used
+from weir.study.claim import Claim, Experiment, Found, Study, Trial, near, trial_of
+from weir.study.measures import (
+    MODE,
+    Floats,
+    drops,
+    flow_goodputs,
+    jain,
+    jfi,
+    queue_ms,
+    rtt_peak_ms,
+    rtt_trough_ms,
+    used,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,9 +36,7 @@ ONE_RUN = "our own band: the paper shows one run of at least ten"
 TIMES = "our own band: the window also grows by a round trip and by tmeasure"
 
 
-def trial(name: str, *override: str) -> Trial:
-    """Of this study: l1-two is configs/studies/lola/l1.yaml with changes."""
-    return Trial(name, f"studies/lola/{name.partition('-')[0]}", override)
+trial = partial(trial_of, "lola")
 
 
 def base(ms: float) -> tuple[str, ...]:
@@ -82,41 +92,15 @@ def rounds_until_fair(run: Run) -> float:
     return math.nan
 
 
-def peak_ms(run: Run) -> float:
-    """The longest round trip."""
-    return float(after_warmup(run, "interval")["rtt_max_ns"].max()) / 1e6
-
-
-def trough_ms(run: Run) -> float:
-    """The smallest of the intervals' longest round trips."""
-    longest = after_warmup(run, "interval")["rtt_max_ns"]
-    return float(longest[longest > 0].min()) / 1e6
-
-
-def over_base(ms: int) -> object:
-    """The peak over a base RTT."""
-    return lambda run: peak_ms(run) - ms
-
-
 def cycle_s(run: Run) -> float:
     """Median time between holds of the first flow, after the warm-up."""
     return float(np.median(np.diff(starts_s(run, 0, HOLD, float(run.summary["warmup_s"])))))
-
-
-def late_jfi(run: Run) -> float:
-    """Jain's index behind the warm-up."""
-    return float(run.summary["jfi"])
 
 
 def end_jfi(run: Run) -> float:
     """Of the last 40 s: flows with long round trips have had fewer rounds before."""
     end_s = float(run.summary["virtual_s"])
     return jain(flow_goodputs(run, end_s - 40, end_s))
-
-
-def delay_ms(run: Run) -> float:
-    """Mean time in the queue."""
-    return float(run.summary["links"]["forward"]["queue_mean_ns"]) / 1e6
 
 
 def full(trial: Trial, source: str) -> Claim:
@@ -138,7 +122,7 @@ def peak(trial: Trial, base_ms: int, source: str) -> Claim:
         source,
         "number",
         (trial,),
-        lambda run: peak_ms(run) - base_ms,
+        lambda run: rtt_peak_ms(run) - base_ms,
         "ms",
         published=5,
         low=5,
@@ -185,7 +169,7 @@ EXPERIMENTS = (
                 "figure 6",
                 "number",
                 (TWO,),
-                trough_ms,
+                rtt_trough_ms,
                 "ms",
                 published=21,
                 low=21,
@@ -256,7 +240,7 @@ EXPERIMENTS = (
                 "section IV ('still fair')",
                 "direction",
                 (UNEQUAL,),
-                late_jfi,
+                jfi,
                 "",
                 low=0.97,
             ),
@@ -273,7 +257,7 @@ EXPERIMENTS = (
                 "section IV",
                 "direction",
                 (SLOW,),
-                late_jfi,
+                jfi,
                 "",
                 low=0.97,
             ),
@@ -282,7 +266,7 @@ EXPERIMENTS = (
                 "section IV",
                 "direction",
                 (SLOW,),
-                delay_ms,
+                queue_ms,
                 "ms",
                 high=5,
             ),
@@ -309,7 +293,7 @@ EXPERIMENTS = (
                 "section IV",
                 "direction",
                 (MANY,),
-                late_jfi,
+                jfi,
                 "",
                 low=0.98,
             ),

@@ -140,29 +140,6 @@ def churn_jfi(run: Run) -> float:
     return float(np.median(churn_jfis(run)))
 
 
-def segment_s(percent: float) -> Callable[[Run], float]:
-    """A percentile of the time of a video segment: the application's round trip."""
-
-    def measure(run: Run) -> float:
-        transfers = after_warmup(run, "transfers")
-        done = transfers[transfers["event"] == CLOSED]
-        return percentile((done["ts_ns"] - done["start_ns"]) / 1e9, percent)
-
-    return measure
-
-
-def goodput_mbps(percent: float) -> Callable[[Run], float]:
-    """A percentile of the goodput of each second."""
-
-    def measure(run: Run) -> float:
-        records = after_warmup(run, "interval")
-        second = ((records["ts_ns"] - 1) // 1_000_000_000).astype(np.int64)
-        bits = np.bincount(second - second[0], records["delivered_bytes"] * 8.0)
-        return percentile(bits / 1e6, percent)
-
-    return measure
-
-
 def rtt_ms(percent: float) -> Callable[[Run], float]:
     """A percentile of round trips: of intervals' means, each weighed by its samples."""
 
@@ -173,11 +150,6 @@ def rtt_ms(percent: float) -> Callable[[Run], float]:
         return math.nan if reached is None else reached
 
     return measure
-
-
-def over(measure: Callable[[Run], float]) -> Callable[[Run, Run], float]:
-    """What is measured in the first run over the same of the second."""
-    return lambda ours, theirs: measure(ours) / measure(theirs)
 
 
 def jain(shares: npt.ArrayLike) -> float:
@@ -196,6 +168,12 @@ def goodputs(run: Run) -> Floats:
 def queue_ms(run: Run) -> float:
     """Mean time in the queue."""
     return float(run.summary["links"]["forward"]["queue_mean_ns"]) / 1e6
+
+
+def only_queue_ms(run: Run) -> float:
+    """Likewise, of the one link that a run has."""
+    (link,) = run.summary["links"].values()
+    return float(link["queue_mean_ns"]) / 1e6
 
 
 def used(run: Run) -> float:

@@ -10,17 +10,19 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from weir.analysis import metrics
-from weir.study.claim import Claim, Experiment, Found, Study, Trial, near
+from weir.study.claim import Claim, Experiment, Found, Study, Trial, near, trial_of
 from weir.study.measures import (
     CLOSED,
     Floats,
     after_warmup,
     goodput,
+    only_queue_ms,
     rtx_per_acked,
 )
 
@@ -34,9 +36,7 @@ CC = "flows.0.cc"
 NS_PER_MS = 1e6
 
 
-def trial(name: str, *override: str) -> Trial:
-    """Of this study: f2-tail is configs/studies/mvfst/f2.yaml with changes."""
-    return Trial(name, f"studies/mvfst/{name.partition('-')[0]}", override)
+trial = partial(trial_of, "mvfst")
 
 
 def lossy(percent: int) -> Trial:
@@ -56,12 +56,6 @@ def signature(where: str, cc: str) -> Trial:
     """One flow behind a policer, or in front of a link of its rate."""
     control = COPA if cc == "copa" else cc
     return trial(f"f2-{where}-{cc}", f"{CC}={control}", *SIGNATURES[where])
-
-
-def last_queue_ms(run: Run) -> float:
-    """Mean time in the queue of the one link there is."""
-    (link,) = run.summary["links"].values()
-    return float(link["queue_mean_ns"]) / NS_PER_MS
 
 
 F1 = Experiment(
@@ -110,7 +104,7 @@ F2 = Experiment(
                 "the same",
                 "direction",
                 (signature("policer", cc),),
-                last_queue_ms,
+                only_queue_ms,
                 "ms",
                 high=1,
             )
@@ -123,7 +117,7 @@ F2 = Experiment(
                 "the same",
                 "direction",
                 (signature("tail-200ms", cc),),
-                last_queue_ms,
+                only_queue_ms,
                 "ms",
                 low=50,
             )
@@ -135,7 +129,7 @@ F2 = Experiment(
             "the post says that the two may be taken for each other",
             "direction",
             (signature("tail-50ms", "cubic"), signature("tail-200ms", "cubic")),
-            lambda short, long: last_queue_ms(short) / last_queue_ms(long),
+            lambda short, long: only_queue_ms(short) / only_queue_ms(long),
             "times",
             high=0.5,
         ),
@@ -332,7 +326,7 @@ AB = Experiment(
                 high=high,
             )
             for words, measure, high in (
-                ("less delay, mean time in the queue", last_queue_ms, 0.5),
+                ("less delay, mean time in the queue", only_queue_ms, 0.5),
                 ("less throughput", goodput, 0.999),
             )
         ),

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from weir.report import axes, theme
 from weir.study import mvfst
 from weir.study.claim import Found
-from weir.study.measures import rtx_per_acked
+from weir.study.measures import only_queue_ms, rtx_per_acked
 
 CONTROLS = ("cubic", "bbr", "copa")
 PERCENTS = np.arange(1, 100)
@@ -42,7 +42,7 @@ def signatures(found: Found) -> Figure | None:
             runs = found.runs(mvfst.signature(where, cc))
             if runs is not None:
                 axis.plot(
-                    mvfst.last_queue_ms(runs[0]),
+                    only_queue_ms(runs[0]),
                     rtx_per_acked(runs[0]),
                     marker,
                     color=style.colour,

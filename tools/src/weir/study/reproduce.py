@@ -19,7 +19,7 @@ from weir.analysis import folder
 from weir.errors import UserError
 from weir.report import theme
 from weir.study import claim, documents, study_page
-from weir.study.cells import Cell, Outcome, program_version, run_cells
+from weir.study.cells import Cell, Outcome, parted, program_version, run_cells
 from weir.study.claim import CONFIGS, Checked, Found, Study
 
 NS_PER_PACKET = 150.0  # of weir-sim on one core, for estimates
@@ -140,8 +140,7 @@ def run(
         workers=workers,
         on_outcome=progress(screen, {cells[i].name: cost for cost, i in longest_first}),
     )
-    failed = {o.cell.name: o.message for o in outcomes if o.status == "failed"}
-    folders = {o.cell.name: o.folder for o in outcomes if o.status != "failed"}
+    folders, failed = parted(outcomes)
     found = Found(folders, made.quick)
     checked = claim.check(made.study, found)
     theme.use()

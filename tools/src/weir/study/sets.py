@@ -19,7 +19,7 @@ from weir import runner, summary
 from weir.analysis import folder
 from weir.errors import UserError
 from weir.study import claim, reproduce, study_page
-from weir.study.cells import Cell, run_cells
+from weir.study.cells import Cell, parted, run_cells
 from weir.study.claim import Checked, Found, Study
 
 
@@ -98,8 +98,7 @@ def run(
         workers=workers,
         on_outcome=reproduce.progress(screen),
     )
-    failed = {o.cell.name: o.message for o in outcomes if o.status == "failed"}
-    folders = {o.cell.name: o.folder for o in outcomes if o.status != "failed"}
+    folders, failed = parted(outcomes)
     columns: list[list[Checked]] = []
     for cells in by_set:
         named = zip(made.cells, cells, strict=True)

@@ -4,11 +4,9 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote
 
 import polars as pl
 from rich.console import Console
@@ -16,6 +14,7 @@ from rich.console import Console
 from weir import summary, units
 from weir.report import document
 from weir.report.document import Status, Table
+from weir.report.page import address
 from weir.study.claim import KINDS, MEANS, Checked, Claim, Experiment, Found, Study, trials
 
 Result = tuple[Study, list[Checked]]
@@ -125,17 +124,12 @@ class Section:
     runs: list[tuple[str, str, str | None]]  # cell, address of its config, of its report
 
 
-def address(path: Path, place: Path) -> str:
-    """A file's address from a folder, for a link."""
-    return quote(os.path.relpath(path.resolve(), place.resolve()))
-
-
 def sections(
     study: Study, checked: Sequence[Checked], found: Found, place: Path
 ) -> Iterator[Section]:
     """Each experiment with its claims and its runs."""
     for experiment in study.experiments:
-        own = [one for one in checked if one.experiment is experiment]
+        own = of_experiment(experiment, checked)
         cells: dict[str, None] = {}
         for one in own:
             for trial in one.claim.trials:
