@@ -224,6 +224,24 @@ def test_other_parameters_are_tried_beside_the_defaults(tmp_path, monkeypatch):
     ]
 
 
+@needs_sim
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (["--cc", "copa", "--set", "delta: 1"], "no flow of this study has the control 'copa'"),
+        (["--cc", "illinois", "--set", "nonsense: 1"], "unknown key 'nonsense'"),
+        (["--cc", "illinois", "--set", "initial: many"], "'many'"),
+    ],
+)
+def test_a_set_that_changes_nothing_or_cannot_be_is_one_sentence(tmp_path, monkeypatch, argv, says):
+    """It had been run as the defaults beside themselves, or refused once for each cell."""
+    monkeypatch.setitem(studies.STUDIES, "small", study(FULL))
+    done = CliRunner().invoke(app, ["study", "small", "--out", str(tmp_path), *argv])
+    assert done.exit_code != 0
+    assert says in str(done.exception)
+    assert not (tmp_path / "cells").exists()
+
+
 @pytest.mark.parametrize("text", ["", "velocity_rtts", "delta: [1, 2]", "}{"])
 def test_what_is_no_list_of_parameters_is_refused(text):
     sets = tried.Sets("copa", ("", text or "x"))

@@ -57,22 +57,34 @@ def changed(config: dict[str, Any], control: str, parameters: dict[str, str]) ->
 
 
 def cells_of(cells: Sequence[Cell], sets: Sets, place: Path) -> list[list[Cell]]:
-    """For each set the study's cells; what does not have the control is the same cell in all."""
+    """For each set the study's cells; what does not have the control is the same cell in all.
+
+    UserError: no cell has it, or weir-sim refuses a set.
+    """
     program = runner.find_program("sim")
+    parameters = [sets.parameters(index) for index in range(len(sets.written))]
     place.mkdir(parents=True, exist_ok=True)
-    found: list[list[Cell]] = [[] for _ in sets.written]
+    found: list[list[Cell]] = [[] for _ in parameters]
+    tried = False
     for cell in cells:
         text = reproduce.resolved(cell, program)
-        for index in range(len(sets.written)):
+        made: list[Cell] = []
+        for index, chosen in enumerate(parameters):
             config = yaml.load(text, Loader=yaml.BaseLoader)
-            parameters = sets.parameters(index)
-            if not changed(config, sets.control, parameters) or not parameters:
+            if not chosen or not changed(config, sets.control, chosen):
                 found[index].append(cell)
                 continue
             name = f"{cell.name}-set{index}"
             path = place / f"{name}.yaml"
             folder.write_whole(path, yaml.safe_dump(config, sort_keys=False))
-            found[index].append(Cell(name, path))
+            made.append(Cell(name, path))
+            found[index].append(made[-1])
+        if made and not tried:
+            tried = True
+            for one in made:  # a sentence now, and not one for each cell later
+                reproduce.resolved(one, program)
+    if not tried:
+        raise UserError(f"no flow of this study has the control '{sets.control}'")
     return found
 
 
