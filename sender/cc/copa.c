@@ -155,8 +155,11 @@
 // and downs, its first 19 ACKs without a window update and its strict comparisons; mvfst's doubling by a timer of srtt in
 // slow start, and its direction `down` where the window is the same.
 //
-// Without `heavy_loss` (paper, mvfst) nothing but the peer's window bounds cwnd: a flow that starts into a full queue takes
-// it for RTTmin, sees no dq and goes on doubling whatever it loses. 100 flows of `paper` at 1 Gbit/s, 20 ms and 1 BDP of
+// Without `heavy_loss` (paper, mvfst) nothing but the peer's window bounds cwnd: a flow that starts into a full queue, or
+// sees no other for the 10 s of RTTmin's window, takes it for RTTmin, sees no dq and goes on growing whatever it loses.
+// That is the law's, not the transport's: with samples of what was retransmitted (Karn), by its timestamp's echo or by
+// RACK, two `mvfst` flows beside BBR on 75 packets of buffer send 2.4 and 2100 times what arrives, without 2.5; with
+// `rtt_min` known 0.1. Behind a policer there is never a dq. 100 flows of `paper` at 1 Gbit/s, 20 ms and 1 BDP of
 // buffer: windows of 13,000 segments where the path and its buffer hold 3,300, 95 % of what is sent is lost, JFI 0.05.
 // The group's `rwnd: 6MB`, Linux's, bounds them (JFI 0.17).
 //
