@@ -242,6 +242,16 @@ def test_a_set_that_changes_nothing_or_cannot_be_is_one_sentence(tmp_path, monke
     assert not (tmp_path / "cells").exists()
 
 
+def test_a_set_may_name_a_set_of_parameters():
+    """A dialect had lost against every parameter that the resolved config has."""
+    own = {"delta": "0.04", "velocity_rtts": "6", "dialect": "none"}
+    config = {"flows": [{"cc": {"copa": own}}, {"cc": {"cubic": {"beta": "0.7"}}}]}
+    default = {"delta": "0.5", "velocity_rtts": "6", "dialect": "none"}
+    assert tried.changed(config, "copa", {"dialect": "genericcc"}, default)
+    assert config["flows"][0]["cc"]["copa"] == {"delta": "0.04", "dialect": "genericcc"}
+    assert config["flows"][1]["cc"]["cubic"] == {"beta": "0.7"}
+
+
 @pytest.mark.parametrize("text", ["", "velocity_rtts", "delta: [1, 2]", "}{"])
 def test_what_is_no_list_of_parameters_is_refused(text):
     sets = tried.Sets("copa", ("", text or "x"))

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 from rich.console import Console
 
-from weir import runner, summary
+from weir import runner, summary, tables
 from weir.analysis import folder
 from weir.errors import UserError
 from weir.study import claim, reproduce, study_page
@@ -44,15 +44,23 @@ class Sets:
         return {str(name): value for name, value in found.items()}
 
 
-def changed(config: dict[str, Any], control: str, parameters: dict[str, str]) -> bool:
-    """Sets parameters of each flow of a control; has it any?"""
+def changed(
+    config: dict[str, Any], control: str, parameters: dict[str, str], default: dict[str, str]
+) -> bool:
+    """Sets parameters of each flow of a control in a resolved config; has it any?
+
+    What has its default is left out: a parameter that stands for a set of others (`dialect`) would
+    lose against them.
+    """
     found = [
         flows["cc"][control]
         for flows in config.get("flows", [])
         if isinstance(flows.get("cc"), dict) and control in flows["cc"]
     ]
     for own in found:
-        own |= parameters
+        written = {key: value for key, value in own.items() if value != default.get(key)}
+        own.clear()
+        own |= written | parameters
     return bool(found)
 
 
@@ -63,6 +71,8 @@ def cells_of(cells: Sequence[Cell], sets: Sets, place: Path) -> list[list[Cell]]
     """
     program = runner.find_program("sim")
     parameters = [sets.parameters(index) for index in range(len(sets.written))]
+    known = tables.read()["cc"].get(sets.control, {}).get("params", {})
+    default = {key: str(row["default"]) for key, row in known.items()}
     place.mkdir(parents=True, exist_ok=True)
     found: list[list[Cell]] = [[] for _ in parameters]
     tried = False
@@ -71,7 +81,7 @@ def cells_of(cells: Sequence[Cell], sets: Sets, place: Path) -> list[list[Cell]]
         made: list[Cell] = []
         for index, chosen in enumerate(parameters):
             config = yaml.load(text, Loader=yaml.BaseLoader)
-            if not chosen or not changed(config, sets.control, chosen):
+            if not chosen or not changed(config, sets.control, chosen, default):
                 found[index].append(cell)
                 continue
             name = f"{cell.name}-set{index}"
