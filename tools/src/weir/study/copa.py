@@ -183,7 +183,8 @@ C4 = Experiment(
             "it converges only if 0.8 times the sum of 1/delta is below the BDP",
             "section 3",
             "not comparable",
-            why="Weir has Copa's rule of steps, not the one that sets the target rate at once.",
+            why="Weir has Copa's rule of steps. Tried once, a window set to the target at each ACK swings"
+            " by 22 to 50 % of its mean on both sides of that bound, from 0.3 to 6 times the BDP.",
         ),
     ),
 )
