@@ -14,7 +14,7 @@ import polars as pl
 from rich.console import Console
 
 from weir import runner, summary, units
-from weir.analysis import folder, metrics
+from weir.analysis import folder, losses, metrics
 
 if TYPE_CHECKING:
     from weir.analysis.folder import Run
@@ -254,7 +254,7 @@ def show(loaded: Run, out: Console) -> None:
     summary.show(loaded.summary, out)
     for sentence in view(loaded.summary):
         out.print(sentence, soft_wrap=True)
-    for sentence in corescale(loaded):
+    for sentence in corescale(loaded) + losses.sentences(loaded):
         out.print(sentence, soft_wrap=True)
 
 

@@ -15,7 +15,7 @@ from urllib.parse import quote
 import polars as pl
 
 from weir import runner, summary, units
-from weir.analysis import folder, metrics
+from weir.analysis import folder, losses, metrics
 from weir.errors import UserError
 from weir.report import bottleneck, document, interactive, sections, theme
 from weir.report.data import RunData, read
@@ -52,7 +52,7 @@ def page(run: Run, place: Path, on_progress: sections.Progress | None = None) ->
         traffic=traffic(report),
         transfers=transfers(data),
         warmup=warmup(report, data.scene.warmup_s),
-        why=report.get("why", []),
+        why=[*report.get("why", []), *(losses.sentences(run) if captured(run) else [])],
         emulation=emulation(report),
         exact=run.summary.get("program") == summary.SIMULATOR,
         verdicts=summary.verdict_lines(report) if "verdicts" in report else None,
@@ -65,6 +65,11 @@ def page(run: Run, place: Path, on_progress: sections.Progress | None = None) ->
         provenance=provenance(run),
         config=run.config_text,
     )
+
+
+def captured(run: Run) -> bool:
+    """Is it a capture's analysis, which cannot know what dropped the packets?"""
+    return run.summary.get("program") == summary.ANALYSER
 
 
 def files(run: Run, place: Path) -> list[tuple[str, str]]:

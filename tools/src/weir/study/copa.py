@@ -183,8 +183,9 @@ C4 = Experiment(
             "it converges only if 0.8 times the sum of 1/delta is below the BDP",
             "section 3",
             "not comparable",
-            why="Weir has Copa's rule of steps. Tried once, a window set to the target at each ACK swings"
-            " by 22 to 50 % of its mean on both sides of that bound, from 0.3 to 6 times the BDP.",
+            why="Weir has Copa's rule of steps. Tried once, a window set to the target at each ACK"
+            " swings by 22 to 50 % of its mean on both sides of that bound, from 0.3 to 6 times the"
+            " BDP.",
         ),
     ),
 )
@@ -693,10 +694,11 @@ C12 = Experiment(
             of_fair(0),
             "times",
             low=0.8,
-            why="CUBIC's slow start fills the buffer with hundreds of packets, while 1/delta starts at"
-            " 2 and grows by 1 in a round trip: 10 s have 60 of these at 160 ms. Competitive from the"
-            " start Copa has 0.67. A window kept after slow start gives 0.74 and CUBIC 1.28, and costs"
-            " thousands of drops where many flows start. From 20 to 60 s it has more than its share.",
+            why="CUBIC's slow start fills the buffer with hundreds of packets, while 1/delta starts"
+            " at 2 and grows by 1 in a round trip: 10 s have 60 of these at 160 ms. Competitive"
+            " from the start Copa has 0.67. A window kept after slow start gives 0.74 and CUBIC"
+            " 1.28, and costs thousands of drops where many flows start. From 20 to 60 s it has"
+            " more than its share.",
         ),
         Claim(
             "and CUBIC is not hurt: of the fair share beside Copa",
