@@ -199,6 +199,8 @@ def test_runs_with_other_controls_or_another_order_are_compared(tmp_path):
     compared = comparison.read([folder.load(one), folder.load(other)])
     rows = {row[0]: row[1:] for row in comparison.differences(compared).rows}
     assert rows["mean RTT, cubic / bbr"] == ["21.3 ms", "31.3 ms", "+10.0 ms (+46.9 %)"]
+    shown = rows[f"{comparison.OBJECTIVE}, cubic / bbr"]
+    assert shown[2] == "−0.192"  # half of log(31.3 / 21.3), and no share: it is a logarithm
 
 
 def test_configs_of_another_order_differ_in_what_differs(tmp_path):

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Metrics: exact numbers on small frames, invariants on arbitrary ones."""
 
+import math
+
 import numpy as np
 import polars as pl
 import pytest
@@ -315,6 +317,16 @@ def test_percentiles_of_a_group_are_of_its_samples_not_of_its_flows():
     (row,) = metrics.rtt_percentiles(counted.rtts, "group").rows(named=True)
     assert row["rtt_p50_ns"] == pytest.approx(10e6, rel=1e-3)
     assert row["rtt_p99_ns"] == pytest.approx(50e6, rel=1e-3)
+
+
+def test_the_objective_trades_throughput_for_delay():
+    """log(throughput) - delta log(delay): what half the delay is worth at delta 0.5 and at 1."""
+    base = metrics.objective(10e6, 40e6)
+    assert base == pytest.approx(math.log(10) - 0.5 * math.log(40))
+    assert metrics.objective(10e6 / math.sqrt(2), 20e6) == pytest.approx(base)
+    assert metrics.objective(5e6, 20e6, 1) == pytest.approx(metrics.objective(10e6, 40e6, 1))
+    assert metrics.objective(0, 40e6) is None
+    assert metrics.objective(10e6, 0) is None
 
 
 def test_rtx_overhead_is_per_first_transmission():

@@ -7,6 +7,7 @@ stream stands for the interval that ends at its ts_ns.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -331,6 +332,18 @@ def rtx_overhead(retransmits: float, sent_segs: float) -> float | None:
     """
     first = sent_segs - retransmits
     return retransmits / first if first > 0 else None
+
+
+def objective(goodput_bps: float, delay_ns: float, delta: float = 0.5) -> float | None:
+    """Copa's objective of a flow: log(throughput) - delta log(delay), in Mbit/s and ms.
+
+    Larger is better. Natural logarithms, so that other units only move the scale: a difference of
+    0.1 is 10 % more throughput, or at delta 0.5 18 % less delay. None where one of them is not
+    above 0. Arun and Balakrishnan, Copa, NSDI 2018, section 1.
+    """
+    if goodput_bps <= 0 or delay_ns <= 0:
+        return None
+    return math.log(goodput_bps / 1e6) - delta * math.log(delay_ns / 1e6)
 
 
 def mean_of_samples(flows: pl.DataFrame) -> float | None:

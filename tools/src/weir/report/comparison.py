@@ -34,6 +34,7 @@ from weir.report.document import Table
 from weir.report.sections import Drawn
 from weir.report.theme import Style
 
+OBJECTIVE = "log(throughput) − ½ log(RTT)"
 RUNS_MAX = len(theme.CYCLE)
 KEYS_MAX = 60  # of configs that differ
 Show = Callable[[float | None], str]
@@ -55,6 +56,7 @@ class Metric:
     name: str
     show: Show
     values: Sequence[float | None]
+    logarithm: bool = False  # its differences are no share of it
 
 
 def read(runs: Sequence[Run], on_progress: sections.Progress | None = None) -> list[Compared]:
@@ -133,6 +135,10 @@ def numbers(compared: Sequence[Compared]) -> list[Metric]:
         Metric(f"mean RTT, {pair.label}", units.time, _of(reports, pair, "rtt_mean_ns"))
         for pair in groups[:KEYS_MAX]
     ]
+    found += [
+        Metric(f"{OBJECTIVE}, {pair.label}", units.number, _objective(reports, pair), True)
+        for pair in groups[:KEYS_MAX]
+    ]
     # Runs may differ in length: counts are per segment or per second of what was measured.
     sent = [_total(r, "sent_segs") for r in reports]
     spans = [one.data.scene.duration_s - one.data.scene.warmup_s for one in compared]
@@ -188,7 +194,16 @@ def _of(reports: Sequence[dict[str, Any]], pair: pairing.Pair, key: str) -> list
     ]
 
 
-def difference(value: float | None, base: float | None, show: Show) -> str:
+def _objective(reports: Sequence[dict[str, Any]], pair: pairing.Pair) -> list[float | None]:
+    """Copa's objective of a group's mean flow."""
+    named = [_of(reports, pair, key) for key in ("goodput_bps", "flows", "rtt_mean_ns")]
+    return [
+        None if not (goodput and flows and rtt) else metrics.objective(goodput / flows, rtt)
+        for goodput, flows, rtt in zip(*named, strict=True)
+    ]
+
+
+def difference(value: float | None, base: float | None, show: Show, logarithm: bool = False) -> str:
     """Sign and size of what a value is above another, and the share of that: +1.20 ms (+3.1 %)."""
     if value is None or base is None:
         return units.NONE
@@ -197,7 +212,7 @@ def difference(value: float | None, base: float | None, show: Show) -> str:
     sign = "+" if value > base else "−"
     percent = abs(value - base) / abs(base) * 100 if base else 0.0
     size = f"{percent:.3g}" if percent < 1000 else f"{percent:,.0f}"
-    share = f" ({sign}{size} %)" if base else ""
+    share = f" ({sign}{size} %)" if base and not logarithm else ""
     distance = show(abs(value - base))
     if show is units.percent:
         distance = distance.replace("%", "points")  # 10 % more of 50 % are 5 points
@@ -215,7 +230,7 @@ def differences(compared: Sequence[Compared]) -> Table:
         base = metric.values[0]
         row = [metric.name, metric.show(base)]
         for value in metric.values[1:]:
-            row += [metric.show(value), difference(value, base, metric.show)]
+            row += [metric.show(value), difference(value, base, metric.show, metric.logarithm)]
         rows.append(row)
     return Table(columns, rows)
 
