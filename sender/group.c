@@ -123,10 +123,10 @@ static const struct param plugins[] = {
 	PARAM_END,
 };
 
-void groups_observers(struct tel_run *run) {
+void groups_observers(const struct groups *gs, struct tel_run *run) {
 	static_assert(CC_OBSERVED == TEL_OBSERVED, "as many as a record holds");
-	for (const struct cc_ops *const *o = cc_all; *o != NULL; o++)
-		tel_observer(run, TEL_STREAM_CC, (*o)->name, (*o)->observed);
+	for (uint32_t i = 0; i < gs->count; i++)
+		tel_observer(run, TEL_STREAM_CC, gs->group[i].cc->name, gs->group[i].cc->observed);
 }
 
 void groups_list(struct run_list *l) {

@@ -83,8 +83,8 @@ int groups_draw(struct groups *gs, struct config_node *flows, uint64_t seed, uin
 // Where `flows` has the first group that starts after duration_ns; NULL: all start before.
 const struct config_node *groups_unreached(
 	const struct groups *gs, struct config_node *flows, uint64_t duration_ns);
-// Names what congestion controls observe, before the stream `cc` is opened.
-void groups_observers(struct tel_run *run);
+// Names what the groups' congestion controls observe, before the stream `cc` is opened.
+void groups_observers(const struct groups *gs, struct tel_run *run);
 // The keys of a group, for --list flows.
 void groups_list(struct run_list *l);
 // The first group that is like one before it and whose flows start at the same instants; that one's number in *with.

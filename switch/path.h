@@ -117,8 +117,8 @@ struct paths_env {
 int paths_init(
 	struct paths *ps, struct config_node *node, const struct paths_env *env, struct err *err);
 void paths_fini(struct paths *ps);
-// Registers the names of the numbers that disciplines and stages observe, before the stream of events is opened.
-void paths_observers(struct tel_run *run);
+// Registers the names of the numbers that the paths' stages and disciplines observe, before the stream of events is opened.
+void paths_observers(const struct paths *ps, struct tel_run *run);
 // For --list: the registered queue disciplines and stages.
 void paths_list(struct run_list *l);
 struct path *paths_find(struct paths *ps, const char *name);

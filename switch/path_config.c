@@ -268,12 +268,32 @@ static int paths_start(struct paths *ps, const struct places *places, const stru
 	return 0;
 }
 
-void paths_observers(struct tel_run *run) {
-	static_assert(AQM_OBSERVED == TEL_OBSERVED, "as many as a record holds");
+// The observer is the stage or its discipline.
+static void observer(struct tel_run *run, const char *name) {
 	for (const struct aqm_ops *const *o = aqm_all; *o != NULL; o++)
-		tel_observer(run, TEL_STREAM_EVENTS, (*o)->name, (*o)->observed);
+		if (strcmp((*o)->name, name) == 0)
+			tel_observer(run, TEL_STREAM_EVENTS, name, (*o)->observed);
 	for (const struct stage_ops *const *o = stage_all; *o != NULL; o++)
-		tel_observer(run, TEL_STREAM_EVENTS, (*o)->name, (*o)->observed);
+		if (strcmp((*o)->name, name) == 0)
+			tel_observer(run, TEL_STREAM_EVENTS, name, (*o)->observed);
+}
+
+void paths_observers(const struct paths *ps, struct tel_run *run) {
+	static_assert(AQM_OBSERVED == TEL_OBSERVED, "as many as a record holds");
+	double out[AQM_OBSERVED];
+
+	for (uint32_t i = 0; i < ps->count; i++) {
+		const struct path *p = &ps->path[i];
+
+		for (uint32_t k = 0; k < p->stages; k++) {
+			const struct path_stage *s = &p->stage[k];
+			const char *name =
+				s->ops->observe != NULL ? s->ops->observe(s->state, out) : NULL;
+
+			if (name != NULL)
+				observer(run, name);
+		}
+	}
 }
 
 void paths_list(struct run_list *l) {

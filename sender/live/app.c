@@ -139,7 +139,7 @@ int sender_open(struct live_app *live, struct err *err) {
 		prepare(app, k, rx, tx);
 	live->ports = app->plan.ports;
 	live->flows = host_shard_flows(app->groups.flows, 0, live->lcores);
-	groups_observers(&live->run.tel);
+	groups_observers(&app->groups, &live->run.tel);
 	for (uint32_t i = 0; rc == 0 && i < live->ports; i++) {
 		rc = open_port(app, i, err);
 		for (uint32_t k = 0; rc == 0 && k < live->lcores; k++)

@@ -153,7 +153,7 @@ int switch_open(struct live_app *live, struct err *err) {
 		return -ENOMEM;
 	live->lcores = app->plan.process.lcores;
 	live->ports = app->plan.ports;
-	paths_observers(&live->run.tel);
+	paths_observers(&app->paths, &live->run.tel);
 	for (uint32_t i = 0; i < live->lcores; i++)
 		prepare(app, i, pool);
 	if ((rc = switch_assign(app->lcore, &app->paths, &app->schedule, err)) < 0)

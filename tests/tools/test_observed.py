@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 from weir import tables
-from weir.analysis import folder, format_1
+from weir.analysis import folder
 from weir.report import sections
 from weir.report.data import read
 
@@ -83,14 +83,14 @@ def test_every_field_of_acks_reaches_a_figure(run):
     drawn = [(one.figure, one.caption) for one in sections.draw_acks(data, data.flows)]
     assert [text for _, text in drawn] == [
         "What the congestion controls were given. After each ACK.",
-        "What Copa observed. After each ACK.",
         "What NewReno observed. After each ACK.",
+        "What Copa observed. After each ACK.",
     ]
     fields = [field.name for field in run.rings("cc")[0].schema.fields]
     left = [n for n in fields if n not in sections.CC_ELSEWHERE + sections.CC_OWN]
     cc = run.frame("cc")
     assert len(lines(drawn[0][0])) == sum((cc[name] != 0).any() for name in left)
-    assert list(lines(drawn[1][0])) == ["velocity", "delta", "dq (ms)", "rtt min (ms)"]
+    assert list(lines(drawn[2][0])) == ["velocity", "delta", "dq (ms)", "rtt min (ms)"]
     rtt = lines(drawn[0][0])["rtt (ms)"]
     assert len(rtt) == 3
     assert all((line > 0).all() for line in rtt), "0: there was no sample"
@@ -105,13 +105,13 @@ def test_every_field_of_acks_reaches_a_figure(run):
 
 
 def test_files_say_who_observes_what(run):
+    """Who is there, in the order of the config, and what `list` says of each."""
     (events,), (cc,) = run.rings("events"), run.rings("cc")
     listed = tables.read()
-    both = [*listed["aqm"].items(), *listed["stage"].items()]
-    names = [name for name, entry in both if entry.get("observed")]
-    assert {"codel", "edges"} < set(names)
-    assert [o.name for o in events.schema.observers] == names
-    named = {o.name: o.observed for o in cc.schema.observers}
-    for name, observed in format_1.OBSERVERS["cc"].items():
-        assert named[name] == observed
+    assert [o.name for o in events.schema.observers] == ["edges", "codel"]
+    assert [o.name for o in cc.schema.observers] == ["newreno", "copa"]
+    for ring, kinds in ((events, ("aqm", "stage")), (cc, ("cc",))):
+        for o in ring.schema.observers:
+            entry = next(listed[kind][o.name] for kind in kinds if o.name in listed[kind])
+            assert list(o.observed) == entry["observed"]
     assert cc.values("state") == {"open": 0, "recovery": 1, "loss": 2}

@@ -490,18 +490,20 @@ START_TEST(resets_close_what_is_open) {
 }
 END_TEST
 
-// A control whose values no longer fit would end each run that records them.
-START_TEST(names_of_what_controls_observe_fit_the_header) {
+// Two groups of one control are one observer; controls that no group has are none.
+START_TEST(only_controls_of_the_groups_are_named_as_observers) {
+	struct link *l = LINK(.group = "{count: 2, cc: copa}, {cc: fixed}, {cc: copa}");
 	static struct tel_run run;
-	static char text[2 * TEL_HEADER_SIZE];
 
-	groups_observers(&run);
-	ck_assert_uint_lt(tel_schema_json(&run, TEL_STREAM_CC, text, sizeof(text)),
-		TEL_HEADER_SIZE - TEL_SCHEMA_OFFSET);
+	groups_observers(&l->groups, &run);
+	ck_assert_uint_eq(run.observers, 1);
+	ck_assert_uint_eq(tel_observer_number(&run, TEL_STREAM_CC, "copa"), 0);
+	ck_assert_uint_eq(tel_observer_number(&run, TEL_STREAM_CC, "cubic"), UINT32_MAX);
+	link_close(l);
 }
 END_TEST
 
-TEST_MAIN(names_of_what_controls_observe_fit_the_header, newreno_brings_every_byte,
+TEST_MAIN(only_controls_of_the_groups_are_named_as_observers, newreno_brings_every_byte,
 	newreno_without_sack_brings_every_byte, newreno_without_timestamps_brings_every_byte,
 	copa_brings_every_byte, fixed_rate_brings_every_byte, offloading_hosts_bring_every_byte,
 	many_flows_share_a_host, given_windows_are_counted, peers_windows_bound_the_scoreboard,

@@ -128,6 +128,27 @@ START_TEST(schema_fits_the_header_page) {
 }
 END_TEST
 
+START_TEST(more_observers_than_a_header_names_are_one_sentence) {
+	static const char *const observed[TEL_OBSERVED] = {
+		"the_first_number", "the_second_number", "the_third_number", "the_fourth_number"};
+	static char name[40][8];
+	struct tel_run run = {0};
+	struct err err;
+	struct tel t;
+
+	for (uint32_t i = 0; i < 40; i++) {
+		snprintf(name[i], sizeof(name[i]), "cc%u", i);
+		tel_observer(&run, TEL_STREAM_CC, name[i], observed);
+	}
+	ck_assert_int_eq(tel_open(&t, TEL_STREAM_CC, &run, "", 64, NULL, &err), -E2BIG);
+	ck_assert_str_eq(err.msg,
+		"cc: what 40 congestion controls, disciplines and stages observe is more than a "
+		"header names: use fewer of them in one run, or record less (telemetry: {level: 0})");
+	ck_assert_int_eq(tel_open(&t, TEL_STREAM_INTERVAL, &run, "", 64, NULL, &err), 0);
+	ck_assert_int_eq(tel_close(&t, NULL), 0);
+}
+END_TEST
+
 // Random puts, publishes and drains on tiny rings, against the caller's own count of what tel_put
 // took and refused.
 START_TEST(interleavings_account_for_every_record) {
@@ -546,9 +567,10 @@ START_TEST(killed_writer_leaves_counters_that_agree) {
 }
 END_TEST
 
-TEST_MAIN(stream_that_is_off_does_nothing, schema_fits_the_header_page,
-	interleavings_account_for_every_record, two_rings_are_drained_to_one_file,
-	gap_is_written_once_two_slots_are_free, virtual_time_loses_nothing_and_repeats_its_bytes,
-	digest_needs_no_file, full_disk_keeps_counting, busy_stream_reaches_its_file_whole,
-	open_says_what_is_wrong, sampled_flows_nest, mad_consumer_costs_records_only,
-	counters_agree_while_the_producer_runs, killed_writer_leaves_counters_that_agree)
+TEST_MAIN(stream_that_is_off_does_nothing, more_observers_than_a_header_names_are_one_sentence,
+	schema_fits_the_header_page, interleavings_account_for_every_record,
+	two_rings_are_drained_to_one_file, gap_is_written_once_two_slots_are_free,
+	virtual_time_loses_nothing_and_repeats_its_bytes, digest_needs_no_file,
+	full_disk_keeps_counting, busy_stream_reaches_its_file_whole, open_says_what_is_wrong,
+	sampled_flows_nest, mad_consumer_costs_records_only, counters_agree_while_the_producer_runs,
+	killed_writer_leaves_counters_that_agree)

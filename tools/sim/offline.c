@@ -190,7 +190,7 @@ int offline_init(struct offline *o, struct run *run, struct err *err) {
 }
 
 int offline_open(struct offline *o, const char *pcap, struct err *err) {
-	paths_observers(&o->run->tel);
+	paths_observers(&o->paths, &o->run->tel);
 	for (uint32_t i = 0; i < TEL_STREAM_COUNT; i++) {
 		bool wanted = (i == TEL_STREAM_PACKETS && o->run->telemetry_level >= 2)
 			|| ((i == TEL_STREAM_LINKS || i == TEL_STREAM_EVENTS)

@@ -308,8 +308,8 @@ static bool stream_wanted(const struct sim *s, enum tel_stream stream) {
 }
 
 int sim_open(struct sim *s, const char *pcap, struct err *err) {
-	paths_observers(&s->run->tel);
-	groups_observers(&s->run->tel);
+	paths_observers(&s->paths, &s->run->tel);
+	groups_observers(&s->groups, &s->run->tel);
 	for (uint32_t i = 0; i < TEL_STREAM_COUNT; i++) {
 		if (!stream_wanted(s, (enum tel_stream)i))
 			continue;
