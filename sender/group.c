@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "sender/group.h"
-#include "common/run/list.h"
+#include "common/run/run_list.h"
 #include "sender/group_host.h"
 #include "sender/source/sizes.h"
 #include "sender/source/source.h"
-#include "sender/udp.h"
+#include "sender/transport.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -236,19 +236,19 @@ static int group_stack(struct group *g, struct config_node *node, struct err *er
 	return 0;
 }
 
-// Datagrams have none.
-static int group_udp(struct group *g, struct config_node *node, struct err *err) {
+// A transport beside TCP has none.
+static int group_transport(struct group *g, struct config_node *node, struct err *err) {
 	struct config_node *at = config_get(node, "cc");
 
 	if (at != NULL)
-		return config_err(at, -EINVAL, err,
-			"cc: with source: udp nothing controls the rate; leave cc out");
-	g->guest_cc = (struct cc_ops){.name = "udp",
-		.summary = "datagrams at a constant rate",
+		return config_err(
+			at, -EINVAL, err, "cc: source %s has none; leave it out", g->source->name);
+	g->guest_cc = (struct cc_ops){.name = g->transport->name,
+		.summary = g->transport->summary,
 		.given_window = guest_window};
 	g->cc = &g->guest_cc;
 	if (g->name[0] == '\0')
-		snprintf(g->name, sizeof(g->name), "udp");
+		snprintf(g->name, sizeof(g->name), "%s", g->transport->name);
 	return 0;
 }
 
@@ -265,8 +265,9 @@ static int group_cc(struct group *g, struct config_node *node, struct err *err) 
 
 	if (g->stack.guest)
 		return 0;
-	if (g->source->datagrams)
-		return group_udp(g, node, err);
+	g->transport = g->source->transport;
+	if (g->transport != NULL)
+		return group_transport(g, node, err);
 	if (at == NULL)
 		return config_err(node, -EINVAL, err,
 			"cc is required: the congestion control, e.g. cc: copa");
@@ -309,8 +310,9 @@ static int group_times(const struct group *g, struct config_node *node, struct e
 
 // Whether the source goes with the group's other keys.
 static int source_fits(struct group *g, struct config_node *node, struct err *err) {
+	g->probes = g->source->probes;
 	g->keeps = source_keeps(g->source, g->source_config);
-	if ((source_scheduled(g->source) || g->source->datagrams)
+	if ((source_scheduled(g->source) || g->source->transport != NULL)
 		&& (g->stack.guest || g->peer.guest))
 		return config_err(config_get(node, "source"), -EINVAL, err,
 			"source: %s is for Weir's own stack at both ends; with a Linux guest there is "
@@ -385,8 +387,8 @@ static int group_init(struct group *g, struct config_node *node, struct err *err
 	if ((rc = group_feedback(g, node, err)) < 0)
 		return rc;
 	g->payload = (uint32_t)g->mss - (g->timestamps ? 12u : 0u);
-	if (g->source->datagrams)
-		g->payload = (uint32_t)((const struct udp_config *)g->source_config)->bytes;
+	if (g->transport != NULL)
+		g->payload = g->transport->payload(g->source_config);
 	return 0;
 }
 
@@ -408,7 +410,7 @@ int groups_init(struct groups *gs, struct config_node *node, struct err *err) {
 		g->first = gs->flows;
 		gs->flows += (uint32_t)g->count;
 		gs->dscp |= g->dscp > 0;
-		gs->datagrams |= g->source->datagrams;
+		gs->datagrams |= g->transport != NULL;
 	}
 	return 0;
 }

@@ -11,11 +11,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct source_ops; // source.h
+struct source_ops; // source/source.h
+struct transport_ops; // transport.h
 
 enum pacing_mode { PACING_CC, PACING_SRTT, PACING_FQ, PACING_OFF };
 enum acks_mode { ACKS_FIXED, ACKS_LINUX };
 enum tso_mode { TSO_NO, TSO_LINUX }; // larger numbers: segments per burst
+
+// What a receiver does beyond the defaults. Segments take the short path only if it does none of this.
+enum receiver_mode {
+	RECEIVER_ECN = 1,
+	RECEIVER_GRO = 2,
+	RECEIVER_LINUX_ACKS = 4,
+	RECEIVER_WINDOW = 8,
+	RECEIVER_FIN = 16, // we have closed before the peer
+	RECEIVER_FIN_ACKED = 32, // and the peer has acknowledged that
+	RECEIVER_ACCECN = 64 // its ECN feedback is AccECN (in the hot lines, unlike what it counts)
+};
+#define RECEIVER_HOST (RECEIVER_GRO | RECEIVER_LINUX_ACKS | RECEIVER_WINDOW)
 
 struct group {
 	char name[PARAM_TEXT_SIZE]; // default: the congestion control's
@@ -53,10 +66,12 @@ struct group {
 
 	struct stack stack, peer; // the sending and the receiving side's
 	const struct cc_ops *cc; // of a kernel's stack: guest_cc
-	struct cc_ops guest_cc; // its name, and nothing that is ever called; also of source: udp
+	struct cc_ops guest_cc; // its name, and nothing that is ever called; also of a transport
 	void *cc_config;
 	const struct source_ops *source;
 	void *source_config;
+	const struct transport_ops *transport; // of its source; NULL: TCP
+	bool probes; // its source sends segments of one byte (source/probe.h)
 	bool keeps; // its source's transfers share one connection per flow
 	uint32_t first; // index of its first flow
 	uint32_t payload; // bytes per full segment
@@ -69,7 +84,7 @@ struct groups {
 	uint32_t count;
 	uint32_t flows; // sum of their counts
 	bool dscp; // one of them has a DSCP
-	bool datagrams; // one of them sends UDP
+	bool datagrams; // one of them has a transport beside TCP, in UDP
 	struct base_rtts base_rtts; // once groups_draw has drawn them
 };
 

@@ -2,7 +2,6 @@
 #include "sender/group_host.h"
 
 #include "common/base/ns.h"
-#include "sender/tcp/receiver.h"
 
 #include <assert.h>
 #include <errno.h>

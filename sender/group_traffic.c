@@ -65,7 +65,7 @@ bool groups_random(const struct groups *gs) {
 bool groups_datagrams(const struct groups *gs, uint32_t id) {
 	for (uint32_t i = gs->count; gs->datagrams && i-- > 0;) {
 		if (id >= gs->group[i].first)
-			return id < gs->flows && gs->group[i].source->datagrams;
+			return id < gs->flows && gs->group[i].transport != NULL;
 	}
 	return false;
 }
@@ -82,7 +82,7 @@ bool groups_scheduled(const struct groups *gs) {
 static uint32_t frame_bytes(const struct group *g) {
 	uint32_t ip = WIRE_ETH + WIRE_IPV4 + WIRE_FCS;
 
-	return ip + (g->source->datagrams ? WIRE_UDP + g->payload : WIRE_TCP + (uint32_t)g->mss);
+	return ip + (g->transport != NULL ? WIRE_UDP + g->payload : WIRE_TCP + (uint32_t)g->mss);
 }
 
 uint32_t groups_mtu_bytes(const struct groups *gs) {

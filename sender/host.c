@@ -3,114 +3,16 @@
 
 #include "common/base/likely.h"
 #include "common/base/mem.h"
-#include "sender/closing.h"
 #include "sender/source/source.h"
-#include "sender/udp.h"
+#include "sender/transport.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define SEGS_PER_FLOW 32 // ring space of a flow with little in flight
-#define RANGES_PER_RECEIVER 16
-#define WINDOW_PARTS 2 // of a window: a part of the first segment is acknowledged; the FIN
 #define FETCH_NEAR_NS (4 * NS_PER_US) // timers due until then: their connections
 #define FETCH_FAR_NS (8 * NS_PER_US) // the timers themselves
-
-// The largest window that the group's control need not grow to, in segments; the peer's may be smaller.
-static double group_window(const struct group *g) {
-	return fmin(g->cc->given_window(g->cc_config), (double)(g->rwnd / g->payload + 1));
-}
-
-static bool unbounded(const struct group *g) {
-	return isinf(g->cc->given_window(g->cc_config));
-}
-
-uint64_t host_window_segs(const struct groups *gs) {
-	double segs = 0;
-
-	for (uint32_t i = 0; i < gs->count; i++) {
-		double window = group_window(&gs->group[i]);
-
-		if (window > SEGS_PER_FLOW / 2 && !unbounded(&gs->group[i]))
-			segs += window * (double)gs->group[i].count;
-	}
-	return (uint64_t)fmin(segs, 0x1p40);
-}
-
-// A hole waits for a timeout that is that of the round trip with all queues full, and may wait for a second one.
-static uint64_t hole_segs(const struct groups *gs, const struct host_env *env) {
-	double pipe_ns = (double)env->pipe_segs * 1e9 / (double)(env->segs_per_s + 1);
-	double wait_ns = NS_PER_S, run_ns = (double)env->duration_ns;
-
-	for (uint32_t i = 0; i < gs->count; i++)
-		wait_ns = fmax(
-			wait_ns, fmin(2 * ((double)gs->group[i].rto_min_ns + pipe_ns), run_ns));
-	return (uint64_t)((double)env->segs_per_s * wait_ns * 1e-9);
-}
-
-// Without SACK a recovery lasts a round trip per hole and sends new data in each, and windows that no loss reduces grow with
-// every ACK: as much as the peer's window holds, or the network carries in the whole run.
-static uint64_t unbounded_segs(const struct groups *gs, const struct host_env *env) {
-	double most = (double)env->segs_per_s * (double)env->duration_ns * 1e-9, segs = 0;
-
-	for (uint32_t i = 0; i < gs->count; i++) {
-		const struct group *g = &gs->group[i];
-
-		if (!g->sack || unbounded(g))
-			segs += (double)g->count * (double)(g->rwnd / g->payload + 1);
-	}
-	return (uint64_t)fmin(segs, most);
-}
-
-uint64_t host_peer_window_segs(const struct groups *gs) {
-	uint64_t ring = 1;
-
-	for (uint32_t i = 0; i < gs->count; i++) {
-		uint64_t segs = gs->group[i].rwnd / gs->group[i].payload + WINDOW_PARTS;
-
-		while (ring <= segs)
-			ring *= 2;
-	}
-	return ring * ((uint64_t)gs->flows + 1);
-}
-
-// Segments that may be unacknowledged at once, all flows together: what the network can hold, twice
-// (slow start overshoots by its own size), what SACK leaves on the scoreboard while a hole waits for its
-// timeout, and the windows that need no network to be large; twice again for rings that
-// are powers of two, and twice for what a shrunk window still holds until its recovery ends. A control that
-// learns of a loss late, or ignores losses, sends more than that into a small network: hence `segs_least`, which is
-// only address space until it is used.
-static uint64_t arena_segs(const struct groups *gs, const struct host_env *env) {
-	uint64_t flows = host_shard_flows(gs->flows, env->shard_id, env->shards);
-	uint64_t windows = host_window_segs(gs) + unbounded_segs(gs, env);
-
-	windows /= env->shards > 1 ? env->shards : 1;
-	return max_u64(env->segs_least,
-		4 * (2 * env->pipe_segs + hole_segs(gs, env) + windows) + flows * SEGS_PER_FLOW);
-}
-
-// Every other segment may be missing.
-static uint64_t range_count(const struct groups *gs, const struct host_env *env) {
-	uint64_t ranges = arena_segs(gs, env) / 2 + (uint64_t)env->receivers * RANGES_PER_RECEIVER;
-
-	return env->receivers == 0 ? 0 : min_u64(ranges, UINT32_MAX);
-}
-
-uint64_t host_bytes(const struct groups *gs, const struct host_env *env) {
-	uint64_t bytes = range_count(gs, env) * sizeof(struct range)
-		+ (uint64_t)env->receivers * sizeof(struct receiver)
-		+ receivers_acks_bytes(gs, env->receivers);
-
-	if (env->flows)
-		bytes += seg_arena_bytes(arena_segs(gs, env))
-			+ host_shard_flows(gs->flows, env->shard_id, env->shards)
-				* sizeof(struct flow)
-			+ gs->flows * sizeof(uint64_t)
-			+ workloads_bytes(gs, env->shard_id, env->shards);
-	return bytes;
-}
 
 // Does this host hold the flow?
 static bool holds(const struct host *h, uint32_t id) {
@@ -134,32 +36,114 @@ static void group_flows(struct host *h, uint32_t index, const uint64_t *start_ns
 
 		if (!holds(h, id))
 			continue;
-		flow_init(h, &h->flow[host_index(h, id)], id, (uint16_t)index,
-			h->env.start_ns + start_ns[i], bytes);
-		workload_add(h, &h->flow[host_index(h, id)]);
+		struct flow *f = &h->flow[endpoint_index(&h->endpoint, id)];
+
+		flow_init(
+			&h->endpoint, f, id, (uint16_t)index, h->env.start_ns + start_ns[i], bytes);
+		if (g->transport != NULL) {
+			f->pace.kind = TIMER_TRANSPORT;
+			g->transport->open(&h->endpoint, f);
+		}
+		workload_add(&h->endpoint, f);
 	}
 }
 
 static int flows_init(struct host *h, struct err *err) {
 	const struct groups *gs = h->groups;
 	uint64_t *start_ns = calloc(gs->flows, sizeof(*start_ns));
-	int rc = seg_arena_init(&h->arena, arena_segs(gs, &h->env), err);
+	int rc = seg_arena_init(&h->arena, host_arena_segs(gs, &h->env), err);
 
 	h->flows = h->waiting = host_shard_flows(gs->flows, h->env.shard_id, h->env.shards);
 	h->flow = mem_map(h->flows * sizeof(*h->flow));
 	if (h->flow == NULL || start_ns == NULL)
 		rc = err_set(err, -ENOMEM, "no memory for %u flows", h->flows);
 	if (rc == 0)
-		rc = workloads_init(h, err);
+		rc = workloads_init(&h->endpoint, err);
 	for (uint32_t g = 0; rc == 0 && g < gs->count; g++) {
 		group_starts(&gs->group[g], g, h->env.seed, start_ns);
 		group_flows(h, g, start_ns);
 	}
 	if (rc == 0)
-		workloads_begin(h);
+		workloads_begin(&h->endpoint);
 	free(start_ns);
 	return rc;
 }
+
+// ---- Connections that one side ends at a time of the config, beside those whose data has been sent ----
+//
+//	flows:
+//	  - {cc: cubic, stack: {weir: {reset_at: 2s}}}
+//	  - {cc: cubic, peer: {weir: {close_at: 2s}}}
+
+// A time of the config, on the host's clock; 0 is never.
+static uint64_t on_clock(const struct host *h, uint64_t at_ns) {
+	return at_ns == 0 ? NEVER_NS : h->env.start_ns + at_ns;
+}
+
+static void closing_arm(struct host *h) {
+	uint64_t next_ns = NEVER_NS;
+
+	for (uint32_t i = 0; i < h->groups->count; i++) {
+		const struct group *g = &h->groups->group[i];
+		const uint64_t times[] = {g->stack.reset_ns, g->peer.reset_ns, g->peer.close_ns};
+
+		for (size_t k = 0; k < sizeof(times) / sizeof(times[0]); k++) {
+			uint64_t t_ns = on_clock(h, times[k]);
+
+			if (t_ns > h->closed_ns)
+				next_ns = time_min(next_ns, t_ns);
+		}
+	}
+	if (next_ns != NEVER_NS)
+		endpoint_arm(&h->endpoint, &h->closing, next_ns);
+}
+
+static void closing_init(struct host *h) {
+	h->closing.kind = TIMER_CLOSING;
+	h->closed_ns = h->env.start_ns;
+	closing_arm(h);
+}
+
+// Of a transport beside TCP there is nothing to reset.
+static void send_reset(struct host *h, const struct flow *f, uint64_t now_ns) {
+	if (flow_group(&h->endpoint, f)->transport == NULL)
+		flow_reset(&h->endpoint, f, now_ns);
+}
+
+static void reset_flow(struct host *h, struct flow *f, uint64_t now_ns) {
+	if (f->state != FLOW_OPEN)
+		return;
+	send_reset(h, f, now_ns);
+	flow_end(&h->endpoint, f, FLOW_FAILED, TEL_RESET, now_ns);
+}
+
+static void closing_timer(struct host *h, uint64_t now_ns) {
+	uint64_t before_ns = h->closed_ns;
+
+	for (uint32_t i = 0; i < h->flows; i++) {
+		struct flow *f = &h->flow[i];
+		uint64_t reset_ns = on_clock(h, h->groups->group[f->group].stack.reset_ns);
+
+		if (reset_ns > before_ns && reset_ns <= now_ns)
+			reset_flow(h, f, now_ns);
+	}
+	for (uint32_t i = 0; i < h->receivers; i++) {
+		struct receiver *r = &h->receiver[i];
+		const struct stack *st = &h->groups->group[r->group_index].peer;
+		uint64_t reset_ns = on_clock(h, st->reset_ns), close_ns = on_clock(h, st->close_ns);
+
+		if (close_ns > before_ns && close_ns <= now_ns)
+			receiver_close(&h->endpoint, r, now_ns);
+		if (reset_ns > before_ns && reset_ns <= now_ns && r->state == RECEIVER_OPEN) {
+			receiver_reset(&h->endpoint, r, now_ns);
+			r->state = RECEIVER_CLOSED;
+		}
+	}
+	h->closed_ns = now_ns;
+	closing_arm(h);
+}
+
+// ---- Life of a host ----
 
 int host_init(
 	struct host *h, const struct groups *gs, const struct host_env *env, struct err *err) {
@@ -175,6 +159,8 @@ int host_init(
 	h->groups = gs;
 	h->measure_ns = env->start_ns;
 	h->heard_ns = env->virtual_time ? NEVER_NS : env->start_ns;
+	h->app = &workload_app;
+	h->workloads = &h->own_workloads;
 	wheel_init(&h->wheel, env->start_ns);
 	if (env->flows)
 		rc = flows_init(h, err);
@@ -183,16 +169,21 @@ int host_init(
 		if (h->receiver == NULL)
 			rc = err_set(err, -ENOMEM, "no memory for %u receivers", env->receivers);
 		else
-			rc = range_pool_init(&h->ranges, (uint32_t)range_count(gs, env), err);
+			rc = range_pool_init(&h->ranges, (uint32_t)host_ranges(gs, env), err);
 		if (rc == 0)
-			rc = receivers_acks_init(h, err);
+			rc = receivers_acks_init(&h->endpoint, err);
 	}
 	for (uint32_t g = 0; rc == 0 && env->receivers > 0 && g < gs->count; g++) {
 		const struct group *group = &gs->group[g];
 
 		for (uint32_t i = group->first; i < group->first + group->count; i++) {
-			if (holds(h, i) && host_index(h, i) < env->receivers)
-				receiver_init(&h->receiver[host_index(h, i)], i, gs, (uint16_t)g);
+			uint32_t index = endpoint_index(&h->endpoint, i);
+
+			if (!holds(h, i) || index >= env->receivers)
+				continue;
+			receiver_init(&h->receiver[index], i, gs, (uint16_t)g);
+			if (group->transport != NULL)
+				h->receiver[index].delack.kind = TIMER_TRANSPORT_RECEIVER;
 		}
 	}
 	h->receivers = rc == 0 ? env->receivers : 0;
@@ -206,9 +197,9 @@ int host_init(
 void host_fini(struct host *h) {
 	seg_arena_fini(&h->arena);
 	range_pool_fini(&h->ranges);
-	workloads_fini(h);
+	workloads_fini(&h->endpoint);
 	mem_unmap(h->flow, h->flows * sizeof(*h->flow));
-	receivers_acks_fini(h);
+	receivers_acks_fini(&h->endpoint);
 	mem_unmap(h->receiver, h->env.receivers * sizeof(*h->receiver));
 	h->flow = NULL;
 	h->receiver = NULL;
@@ -228,58 +219,74 @@ int host_had_memory(const struct host *h, struct err *err) {
 
 void host_rx_flow(
 	struct host *h, uint32_t index, const struct seg *s, uint8_t ecn, uint64_t now_ns) {
+	struct flow *f = &h->flow[index];
+
 	h->count.rx_segs++;
-	flow_rx(h, &h->flow[index], s, now_ns);
+	if (likely((s->options & SEG_OPT_UDP) == 0)) {
+		flow_rx(&h->endpoint, f, s, now_ns);
+		return;
+	}
+	const struct transport_ops *t = flow_group(&h->endpoint, f)->transport;
+
+	if (t != NULL)
+		t->receive(&h->endpoint, f, s, now_ns);
+	else
+		h->count.rx_bad++;
 }
 
 void host_rx_receiver(
 	struct host *h, uint32_t index, const struct seg *s, uint8_t ecn, uint64_t now_ns) {
+	struct receiver *r = &h->receiver[index];
+
 	h->count.rx_segs++;
-	receiver_rx(h, &h->receiver[index], s, ecn, now_ns);
+	if (likely((s->options & SEG_OPT_UDP) == 0)) {
+		receiver_rx(&h->endpoint, r, s, ecn, now_ns);
+		return;
+	}
+	const struct transport_ops *t = receiver_group(&h->endpoint, r)->transport;
+
+	if (t != NULL)
+		t->receive_data(&h->endpoint, r, s, ecn, now_ns);
+	else
+		h->count.rx_bad++;
 }
 
-void host_arm(struct host *h, struct host_timer *t, uint64_t expires_ns) {
-	if (t->armed)
-		wheel_cancel(&h->wheel, &t->t);
-	t->armed = true;
-	wheel_arm(&h->wheel, &t->t, expires_ns);
+// ---- Timers ----
+
+static struct flow *flow_of_pace(struct host_timer *t) {
+	return (struct flow *)(void *)((char *)t - offsetof(struct flow, pace));
 }
 
-void host_cancel(struct host *h, struct host_timer *t) {
-	if (t->armed)
-		wheel_cancel(&h->wheel, &t->t);
-	t->armed = false;
+static struct receiver *receiver_of(struct host_timer *t) {
+	return (struct receiver *)(void *)((char *)t - offsetof(struct receiver, delack));
 }
 
 static void host_fire(struct host *h, struct host_timer *t, uint64_t now_ns) {
+	struct endpoint *e = &h->endpoint;
+
 	t->armed = false;
 	switch ((enum host_timer_kind)t->kind) {
 	case TIMER_PACE:
-		flow_timer(h, (struct flow *)(void *)((char *)t - offsetof(struct flow, pace)),
-			TIMER_PACE, now_ns);
+		flow_timer(e, flow_of_pace(t), TIMER_PACE, now_ns);
 		break;
 	case TIMER_RTX:
-		flow_timer(h, (struct flow *)(void *)((char *)t - offsetof(struct flow, rtx)),
+		flow_timer(e, (struct flow *)(void *)((char *)t - offsetof(struct flow, rtx)),
 			TIMER_RTX, now_ns);
 		break;
 	case TIMER_DELACK:
-		receiver_timer(h,
-			(struct receiver *)(void *)((char *)t - offsetof(struct receiver, delack)),
-			now_ns);
+		receiver_timer(e, receiver_of(t), now_ns);
 		break;
 	case TIMER_WORKLOAD:
-		workload_timer(h,
+		workload_timer(e,
 			(struct workload *)(void *)((char *)t - offsetof(struct workload, timer)),
 			now_ns);
 		break;
-	case TIMER_UDP:
-		udp_timer(h, (struct flow *)(void *)((char *)t - offsetof(struct flow, pace)),
-			now_ns);
+	case TIMER_TRANSPORT:
+		flow_group(e, flow_of_pace(t))->transport->timer(e, flow_of_pace(t), now_ns);
 		break;
-	case TIMER_UDP_REPORT:
-		udp_report_timer(h,
-			(struct receiver *)(void *)((char *)t - offsetof(struct receiver, delack)),
-			now_ns);
+	case TIMER_TRANSPORT_RECEIVER:
+		receiver_group(e, receiver_of(t))
+			->transport->receiver_timer(e, receiver_of(t), now_ns);
 		break;
 	case TIMER_CLOSING:
 		closing_timer(h, now_ns);
@@ -325,9 +332,9 @@ uint64_t host_next_ns(struct host *h, uint64_t limit_ns) {
 void host_reset_some(struct host *h, uint32_t first, uint32_t n, uint64_t now_ns) {
 	for (uint32_t i = first; i < first + n && i < h->flows + h->receivers; i++) {
 		if (i < h->flows)
-			flow_reset(h, &h->flow[i], now_ns);
+			send_reset(h, &h->flow[i], now_ns);
 		else
-			receiver_reset(h, &h->receiver[i - h->flows], now_ns);
+			receiver_reset(&h->endpoint, &h->receiver[i - h->flows], now_ns);
 	}
 }
 
@@ -345,7 +352,7 @@ uint32_t host_measure_some(struct host *h, uint32_t first, uint32_t n, uint64_t 
 
 	if (first == 0) {
 		h->measure_ns = now_ns;
-		workloads_measure(h);
+		workloads_measure(&h->endpoint);
 	} else {
 		h->measure_ns += (now_ns - h->measure_ns) * (end - first) / end;
 	}

@@ -52,7 +52,7 @@ static enum limit_of_flow flow_limit(const struct host *h, const struct flow *f)
 	case FLOW_OPEN:
 		break;
 	}
-	if (flow_group(h, f)->source->datagrams)
+	if (flow_group(&h->endpoint, f)->transport != NULL)
 		return UDP;
 	if (f->cwnd_segs - flow_inflight(f) < 1)
 		return CWND;
@@ -60,7 +60,7 @@ static enum limit_of_flow flow_limit(const struct host *h, const struct flow *f)
 		return NO_DATA;
 	if (flow_offset(f, i) + flow_len(f, i) > f->wnd_bytes)
 		return RECEIVE_WINDOW;
-	return pacer_bps(flow_group(h, f), f) > 0 ? PACING : CWND;
+	return pacer_bps(flow_group(&h->endpoint, f), f) > 0 ? PACING : CWND;
 }
 
 bool host_limits(const struct host *const *hosts, uint32_t n, char *text, size_t size) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a host's flows did since the warm-up, per group.
 #include "common/base/hist.h"
-#include "sender/host.h"
+#include "sender/host_workloads.h"
 
 #include <math.h>
 
@@ -229,7 +229,7 @@ void host_summary(const struct host *const *hosts, uint32_t n, struct json *j, u
 		if (base_rtts_drawn(&gs->base_rtts, g))
 			write_base_rtt(j, &gs->base_rtts.group[g]);
 		write_back(j, hosts[0], g, (double)time_since(now_ns, hosts[0]->measure_ns) / 1e9);
-		workload_summary(hosts, n, g, j, now_ns);
+		host_workloads_summary(hosts, n, g, j, now_ns);
 		json_close(j, '}');
 	}
 	json_close(j, ']');

@@ -4,7 +4,7 @@
 #include "sender/live/app.h"
 
 #include "common/net/address.h"
-#include "common/run/list.h"
+#include "common/run/run_list.h"
 
 #include <errno.h>
 

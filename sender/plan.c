@@ -3,7 +3,7 @@
 
 #include "common/base/ns.h"
 #include "common/net/address.h"
-#include "common/run/list.h"
+#include "common/run/run_list.h"
 #include "sender/network.h"
 
 #include <errno.h>

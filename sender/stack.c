@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "sender/stack.h"
 
-#include "common/run/list.h"
+#include "common/run/run_list.h"
 
 #include <ctype.h>
 #include <errno.h>

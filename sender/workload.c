@@ -2,100 +2,27 @@
 #include "sender/workload.h"
 
 #include "common/base/mem.h"
-#include "sender/host.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const struct source_ops *source_of(const struct host *h, const struct workload *w) {
-	return h->groups->group[w->group].source;
+static const struct source_ops *source_of(const struct endpoint *e, const struct workload *w) {
+	return e->groups->group[w->group].source;
 }
 
-static struct workload *workload_of(struct host *h, const struct flow *f) {
-	return &h->workloads.workload[f->workload];
-}
-
-// How many transfers a flow of the group may have begun.
-static uint32_t group_transfers(const struct group *g) {
-	if (!source_scheduled(g->source))
-		return 0;
-	return g->source->kind == SOURCE_WRITES ? WORKLOAD_WRITES : 1;
-}
-
-// Of the group's flows, those of a host: all below its end, less all below its start.
-uint32_t workload_flows(const struct group *g, uint32_t shard_id, uint32_t shards) {
-	return host_shard_flows(g->first + (uint32_t)g->count, shard_id, shards)
-		- host_shard_flows(g->first, shard_id, shards);
-}
-
-// Schedules and rooms for transfers of one host.
-static void sizes_of(const struct groups *gs, uint32_t shard_id, uint32_t shards,
-	uint32_t *workloads, uint64_t *transfers) {
-	*workloads = 0;
-	*transfers = 0;
-	for (uint32_t i = 0; i < gs->count; i++) {
-		const struct group *g = &gs->group[i];
-		uint32_t flows = workload_flows(g, shard_id, shards);
-
-		if (!source_scheduled(g->source) || flows == 0)
-			continue;
-		*workloads += g->source->kind == SOURCE_ARRIVALS ? 1 : flows;
-		*transfers += (uint64_t)flows * group_transfers(g);
-	}
-}
-
-uint64_t workloads_bytes(const struct groups *gs, uint32_t shard_id, uint32_t shards) {
-	uint32_t workloads;
-	uint64_t transfers;
-
-	sizes_of(gs, shard_id, shards, &workloads, &transfers);
-	return workloads * sizeof(struct workload) + transfers * sizeof(struct flow_transfer)
-		+ workload_probes_bytes(gs, shard_id, shards)
-		+ (workloads > 0 ? gs->count * sizeof(struct workload_count) : 0);
-}
-
-int workloads_init(struct host *h, struct err *err) {
-	struct workloads *ws = &h->workloads;
-	uint32_t workloads;
-	uint64_t transfers;
-	bool ok = true;
-
-	sizes_of(h->groups, h->env.shard_id, h->env.shards, &workloads, &transfers);
-	if (workloads == 0)
-		return 0;
-	ws->workload = calloc(workloads, sizeof(*ws->workload));
-	ws->transfer = calloc(transfers, sizeof(*ws->transfer));
-	for (uint32_t g = 0; g < h->groups->count; g++) {
-		if (!source_scheduled(h->groups->group[g].source))
-			continue;
-		ws->group[g] = calloc(1, sizeof(*ws->group[g]));
-		ok = ok && ws->group[g] != NULL && workload_probes_init(h, g);
-	}
-	if (ok && ws->workload != NULL && ws->transfer != NULL)
-		return 0;
-	return err_set(err, -ENOMEM, "no memory for the schedules of %u flows", h->flows);
-}
-
-void workloads_fini(struct host *h) {
-	for (uint32_t g = 0; g < GROUPS_MAX; g++) {
-		if (h->workloads.group[g] != NULL)
-			free(h->workloads.group[g]->probe);
-		free(h->workloads.group[g]);
-	}
-	free(h->workloads.workload);
-	free(h->workloads.transfer);
-	memset(&h->workloads, 0, sizeof(h->workloads));
+static struct workload *workload_of(struct endpoint *e, const struct flow *f) {
+	return &e->workloads->workload[f->workload];
 }
 
 // ---- Transfers ----
 
 // A flow's oldest transfer has ended.
-static void end_transfer(struct host *h, struct flow *f, uint8_t event, uint64_t now_ns) {
-	struct workload_count *c = h->workloads.group[f->group];
+static void end_transfer(struct endpoint *e, struct flow *f, uint8_t event, uint64_t now_ns) {
+	struct workload_count *c = e->workloads->group[f->group];
 	struct flow_transfer *t = &f->transfer[f->transfer_first];
-	uint64_t ideal = workload_ideal_ns(h, f, t->bytes),
+	uint64_t ideal = workload_ideal_ns(e, f, t->bytes),
 		 took_ns = time_since(now_ns, t->start_ns);
 
 	if (t->bytes == SOURCE_ENDLESS)
@@ -104,20 +31,20 @@ static void end_transfer(struct host *h, struct flow *f, uint8_t event, uint64_t
 	f->write_bytes = t->end_bytes;
 	f->transfers--;
 	f->transfer_first = (uint8_t)((f->transfer_first + 1u) % f->transfer_room);
-	workload_record(h, f->group, f, t, ideal, event, now_ns);
+	workload_record(e, f->group, f, t, ideal, event, now_ns);
 	if (event != TEL_CLOSE) {
 		c->failed++;
 		return;
 	}
 	c->finished++;
-	if (flow_group(h, f)->keeps) {
-		struct workload *w = workload_of(h, f);
+	if (flow_group(e, f)->keeps) {
+		struct workload *w = workload_of(e, f);
 
 		w->last_bytes = t->bytes;
 		w->last_ns = time_since(now_ns, time_max(t->start_ns, w->last_end_ns));
 		w->last_end_ns = now_ns;
 	}
-	if (t->start_ns < h->measure_ns)
+	if (t->start_ns < e->measure_ns)
 		return;
 	hist_add(&c->completion, took_ns);
 	if (ideal == 0)
@@ -127,7 +54,8 @@ static void end_transfer(struct host *h, struct flow *f, uint8_t event, uint64_t
 }
 
 // Notes the schedule's next transfer as one that begins on the flow.
-static struct flow_transfer *begin_transfer(struct host *h, struct workload *w, struct flow *f) {
+static struct flow_transfer *begin_transfer(
+	struct endpoint *e, struct workload *w, struct flow *f) {
 	struct flow_transfer *t =
 		&f->transfer[(f->transfer_first + f->transfers) % f->transfer_room];
 
@@ -138,19 +66,19 @@ static struct flow_transfer *begin_transfer(struct host *h, struct workload *w, 
 		.number = w->number,
 	};
 	f->transfers++;
-	h->workloads.group[w->group]->begun++;
+	e->workloads->group[w->group]->begun++;
 	return t;
 }
 
 // ---- Schedules ----
 
 // Draws the transfer after this one, which is to begin its gap after from_ns.
-static void draw(const struct host *h, struct workload *w, uint64_t from_ns) {
-	const struct group *g = &h->groups->group[w->group];
+static void draw(const struct endpoint *e, struct workload *w, uint64_t from_ns) {
+	const struct group *g = &e->groups->group[w->group];
 	struct source_seen seen = {.now_ns = from_ns};
 
 	if (w->flow != FLOW_NONE) {
-		const struct flow *f = &h->flow[w->flow];
+		const struct flow *f = &e->flow[w->flow];
 
 		seen.acked_bytes = f->count.acked_bytes;
 		seen.written_bytes = w->written_bytes;
@@ -163,65 +91,65 @@ static void draw(const struct host *h, struct workload *w, uint64_t from_ns) {
 	g->source->next(g->source_config, w->state, &w->rng, &seen, &w->next);
 	w->next_ns = w->next.gap_ns == NEVER_NS ? NEVER_NS
 						: from_ns + w->next.gap_ns + w->next.service_ns;
-	if (g->stop_ns > 0 && w->next_ns >= h->env.start_ns + g->stop_ns)
+	if (g->stop_ns > 0 && w->next_ns >= e->env.start_ns + g->stop_ns)
 		w->next_ns = NEVER_NS;
 }
 
 // Whether the next transfer of a group belongs to this host.
-static bool is_ours(const struct host *h, const struct workload *w) {
-	const struct group *g = &h->groups->group[w->group];
+static bool is_ours(const struct endpoint *e, const struct workload *w) {
+	const struct group *g = &e->groups->group[w->group];
 	uint32_t id = g->first + w->number % (uint32_t)g->count;
 
-	return h->env.shards <= 1 || id % h->env.shards == h->env.shard_id;
+	return e->env.shards <= 1 || id % e->env.shards == e->env.shard_id;
 }
 
-static void draw_arrival(const struct host *h, struct workload *w) {
+static void draw_arrival(const struct endpoint *e, struct workload *w) {
 	do {
-		draw(h, w, w->next_ns);
-	} while (w->next_ns != NEVER_NS && !is_ours(h, w));
+		draw(e, w, w->next_ns);
+	} while (w->next_ns != NEVER_NS && !is_ours(e, w));
 }
 
-static void arm_next(struct host *h, struct workload *w, uint64_t now_ns) {
+static void arm_next(struct endpoint *e, struct workload *w, uint64_t now_ns) {
 	if (w->next_ns != NEVER_NS)
-		host_arm(h, &w->timer, time_max(w->next_ns, now_ns));
+		endpoint_arm(e, &w->timer, time_max(w->next_ns, now_ns));
 }
 
-static void free_push(struct host *h, struct workload *w, struct flow *f) {
-	uint32_t index = host_index(h, f->id);
+static void free_push(struct endpoint *e, struct workload *w, struct flow *f) {
+	uint32_t index = endpoint_index(e, f->id);
 
 	f->next_free = FLOW_NONE;
 	if (w->free_first == FLOW_NONE)
 		w->free_first = index;
 	else
-		h->flow[w->free_last].next_free = index;
+		e->flow[w->free_last].next_free = index;
 	w->free_last = index;
 }
 
-static struct flow *free_pop(struct host *h, struct workload *w) {
-	struct flow *f = &h->flow[w->free_first];
+static struct flow *free_pop(struct endpoint *e, struct workload *w) {
+	struct flow *f = &e->flow[w->free_first];
 
 	w->free_first = f->next_free;
 	return f;
 }
 
 // Opens a connection for the next transfer.
-static void connect_next(struct host *h, struct workload *w, struct flow *f, uint64_t now_ns) {
-	begin_transfer(h, w, f);
-	flow_renew(h, f, w->next.bytes, now_ns);
+static void connect_next(struct endpoint *e, struct workload *w, struct flow *f, uint64_t now_ns) {
+	begin_transfer(e, w, f);
+	flow_renew(e, f, w->next.bytes, now_ns);
 	if (w->next.bytes == SOURCE_ENDLESS)
 		f->stop_ns = now_ns + w->next.on_ns;
 }
 
 // Begins all arrivals that are due, as far as there are free flows.
-static void arrive(struct host *h, struct workload *w, uint64_t now_ns) {
+static void arrive(struct endpoint *e, struct workload *w, uint64_t now_ns) {
 	while (w->next_ns <= now_ns && w->free_first != FLOW_NONE) {
-		connect_next(h, w, free_pop(h, w), now_ns);
-		draw_arrival(h, w);
+		connect_next(e, w, free_pop(e, w), now_ns);
+		draw_arrival(e, w);
 	}
 	if (w->free_first != FLOW_NONE)
-		arm_next(h, w, now_ns);
+		arm_next(e, w, now_ns);
 	else
-		host_cancel(h, &w->timer); // the next flow to become free begins it
+		endpoint_cancel(e, &w->timer); // the next flow to become free begins it
 }
 
 // No transfer follows on the flow's connection.
@@ -231,115 +159,116 @@ static void finish(struct flow *f) {
 }
 
 // Writes the next transfer behind what the flow has to send.
-static void write_next(struct host *h, struct workload *w, struct flow *f) {
+static void write_next(struct endpoint *e, struct workload *w, struct flow *f) {
 	uint64_t segs = (w->next.bytes + f->payload - 1) / f->payload;
 	struct flow_transfer *t;
 
 	if (f->transfers == f->transfer_room) {
-		h->workloads.group[w->group]->skipped++;
+		e->workloads->group[w->group]->skipped++;
 		return;
 	}
 	f->data_segs += segs;
 	f->total_bytes += w->next.bytes;
-	t = begin_transfer(h, w, f);
+	t = begin_transfer(e, w, f);
 	t->end_seg = f->data_segs;
 	t->end_bytes = f->total_bytes;
 	w->written_bytes += w->next.bytes;
 }
 
 // Writes what is due on an open connection that is kept.
-static void write_due(struct host *h, struct workload *w, struct flow *f, uint64_t now_ns) {
-	bool waits = source_of(h, w)->kind == SOURCE_PAUSES;
+static void write_due(struct endpoint *e, struct workload *w, struct flow *f, uint64_t now_ns) {
+	bool waits = source_of(e, w)->kind == SOURCE_PAUSES;
 
 	while (w->next_ns <= now_ns) {
-		write_next(h, w, f);
+		write_next(e, w, f);
 		if (waits) {
 			w->next_ns = NEVER_NS; // until it is acknowledged
 			return;
 		}
-		draw(h, w, w->next_ns);
+		draw(e, w, w->next_ns);
 	}
 	if (w->next_ns == NEVER_NS)
 		finish(f);
 	else
-		arm_next(h, w, now_ns);
+		arm_next(e, w, now_ns);
 }
 
-void workload_timer(struct host *h, struct workload *w, uint64_t now_ns) {
+void workload_timer(struct endpoint *e, struct workload *w, uint64_t now_ns) {
 	struct flow *f;
 
 	if (w->flow == FLOW_NONE) {
-		arrive(h, w, now_ns);
+		arrive(e, w, now_ns);
 		return;
 	}
-	f = &h->flow[w->flow];
-	if (!flow_group(h, f)->keeps) {
-		connect_next(h, w, f, now_ns);
+	f = &e->flow[w->flow];
+	if (!flow_group(e, f)->keeps) {
+		connect_next(e, w, f, now_ns);
 		w->next_ns = NEVER_NS;
 		return;
 	}
 	if (f->state != FLOW_OPEN)
 		return;
-	write_due(h, w, f, now_ns);
-	flow_send(h, f, now_ns, now_ns);
-	flow_arm_rtx(h, f, now_ns);
+	write_due(e, w, f, now_ns);
+	flow_send(e, f, now_ns, now_ns);
+	flow_arm_rtx(e, f, now_ns);
 }
 
-void workload_opened(struct host *h, struct flow *f, uint64_t now_ns) {
-	struct workload *w = workload_of(h, f);
+static void workload_opened(struct endpoint *e, struct flow *f, uint64_t now_ns) {
+	struct workload *w = workload_of(e, f);
 
-	if (source_of(h, w)->probes)
-		draw(h, w, now_ns);
-	if (flow_group(h, f)->keeps)
-		write_due(h, w, f, now_ns);
+	if (source_of(e, w)->probes)
+		draw(e, w, now_ns);
+	if (flow_group(e, f)->keeps)
+		write_due(e, w, f, now_ns);
 }
 
-void workload_acked(struct host *h, struct flow *f, uint64_t rtt_ns, uint64_t now_ns) {
-	struct workload *w = workload_of(h, f);
-	bool waits = source_of(h, w)->kind == SOURCE_PAUSES;
+static void workload_acked(struct endpoint *e, struct flow *f, uint64_t rtt_ns, uint64_t now_ns) {
+	struct workload *w = workload_of(e, f);
+	bool waits = source_of(e, w)->kind == SOURCE_PAUSES;
 
-	if (!flow_group(h, f)->keeps) {
+	if (!flow_group(e, f)->keeps) {
 		if (f->una < f->data_segs)
 			return;
-		end_transfer(h, f, TEL_CLOSE, now_ns);
+		end_transfer(e, f, TEL_CLOSE, now_ns);
 		if (waits)
-			draw(h, w, now_ns); // it begins when the connection is closed, or later
+			draw(e, w, now_ns); // it begins when the connection is closed, or later
 		return;
 	}
 	while (f->transfers > 0 && f->transfer[f->transfer_first].end_seg <= f->una)
-		end_transfer(h, f, TEL_CLOSE, now_ns);
-	if (source_of(h, w)->probes)
-		workload_probe_acked(h, f, rtt_ns, w->next_ns == NEVER_NS, now_ns);
+		end_transfer(e, f, TEL_CLOSE, now_ns);
+	if (source_of(e, w)->probes)
+		workload_probe_acked(e, f, rtt_ns, w->next_ns == NEVER_NS, now_ns);
 	if (!waits || f->transfers > 0)
 		return;
-	draw(h, w, now_ns);
-	write_due(h, w, f, now_ns);
+	draw(e, w, now_ns);
+	write_due(e, w, f, now_ns);
 }
 
-void workload_closed(struct host *h, struct flow *f, uint64_t now_ns) {
-	struct workload *w = workload_of(h, f);
+static void workload_closed(struct endpoint *e, struct flow *f, uint64_t now_ns) {
+	struct workload *w = workload_of(e, f);
 	bool failed = f->state == FLOW_FAILED, unfinished = f->transfers > 0;
 
 	while (f->transfers > 0)
-		end_transfer(h, f, failed ? TEL_GAVE_UP : TEL_CLOSE, now_ns);
+		end_transfer(e, f, failed ? TEL_GAVE_UP : TEL_CLOSE, now_ns);
 	if (w->flow == FLOW_NONE) {
 		bool waited = w->free_first == FLOW_NONE && w->next_ns <= now_ns;
 
 		// By the timer, because the segment that closed the connection is still being processed.
-		h->workloads.group[w->group]->waited += waited;
-		free_push(h, w, f);
-		arm_next(h, w, now_ns);
-	} else if (!flow_group(h, f)->keeps) {
+		e->workloads->group[w->group]->waited += waited;
+		free_push(e, w, f);
+		arm_next(e, w, now_ns);
+	} else if (!flow_group(e, f)->keeps) {
 		if (unfinished)
-			draw(h, w, now_ns);
-		arm_next(h, w, now_ns);
+			draw(e, w, now_ns);
+		arm_next(e, w, now_ns);
 	}
 }
 
 // ---- Start and end of a run ----
 
-static struct workload *add_workload(struct host *h, uint16_t group, uint32_t flow, uint32_t nth) {
-	struct workload *w = &h->workloads.workload[h->workloads.count++];
+static struct workload *add_workload(
+	struct endpoint *e, uint16_t group, uint32_t flow, uint32_t nth) {
+	struct workload *w = &e->workloads->workload[e->workloads->count++];
 	char name[48];
 
 	w->timer.kind = TIMER_WORKLOAD;
@@ -352,19 +281,19 @@ static struct workload *add_workload(struct host *h, uint16_t group, uint32_t fl
 		snprintf(name, sizeof(name), "flows.%u.source", group);
 	else
 		snprintf(name, sizeof(name), "flows.%u.source.%u", group, nth);
-	rng_init(&w->rng, h->env.seed, name);
+	rng_init(&w->rng, e->env.seed, name);
 	return w;
 }
 
-void workload_add(struct host *h, struct flow *f) {
-	const struct group *g = flow_group(h, f);
-	struct workloads *ws = &h->workloads;
+void workload_add(struct endpoint *e, struct flow *f) {
+	const struct group *g = flow_group(e, f);
+	struct workloads *ws = e->workloads;
 	struct workload *last = ws->count > 0 ? &ws->workload[ws->count - 1] : NULL;
 
 	if (!source_scheduled(g->source))
 		return;
 	f->transfer = ws->transfer + ws->transfers;
-	f->transfer_room = (uint8_t)group_transfers(g);
+	f->transfer_room = (uint8_t)workload_transfers(g);
 	ws->transfers += f->transfer_room;
 	f->keep = f->writes = g->keeps;
 	if (g->keeps) {
@@ -372,39 +301,39 @@ void workload_add(struct host *h, struct flow *f) {
 		f->data_segs = f->total_bytes = 0;
 		f->rtx_end = UINT64_MAX; // each ACK is looked at for the end of a transfer
 	} else {
-		host_cancel(h, &f->pace); // its schedule opens its connections
+		endpoint_cancel(e, &f->pace); // its schedule opens its connections
 	}
 	if (g->source->kind != SOURCE_ARRIVALS)
-		last = add_workload(h, f->group, host_index(h, f->id), f->id - g->first);
+		last = add_workload(e, f->group, endpoint_index(e, f->id), f->id - g->first);
 	else if (last == NULL || last->group != f->group)
-		last = add_workload(h, f->group, FLOW_NONE, 0);
+		last = add_workload(e, f->group, FLOW_NONE, 0);
 	f->workload = (uint32_t)(last - ws->workload);
 	if (g->source->kind == SOURCE_ARRIVALS) {
-		free_push(h, last, f);
-		last->next_ns = h->env.start_ns + g->start_ns;
+		free_push(e, last, f);
+		last->next_ns = e->env.start_ns + g->start_ns;
 		return;
 	}
 	if (g->source->probes)
 		return; // until its connection is open
-	draw(h, last, f->start_ns);
+	draw(e, last, f->start_ns);
 	if (!g->keeps)
-		arm_next(h, last, f->start_ns);
+		arm_next(e, last, f->start_ns);
 }
 
-void workloads_begin(struct host *h) {
-	for (uint32_t i = 0; i < h->workloads.count; i++) {
-		struct workload *w = &h->workloads.workload[i];
+void workloads_begin(struct endpoint *e) {
+	for (uint32_t i = 0; i < e->workloads->count; i++) {
+		struct workload *w = &e->workloads->workload[i];
 
 		if (w->flow != FLOW_NONE)
 			continue;
-		draw_arrival(h, w);
-		arm_next(h, w, h->env.start_ns);
+		draw_arrival(e, w);
+		arm_next(e, w, e->env.start_ns);
 	}
 }
 
-// The transfers of a schedule that wait for a free flow. They are recorded if `h` is not NULL.
+// The transfers of a schedule that wait for a free flow. They are recorded by `to`, unless it is NULL.
 static uint64_t waiting(
-	const struct host *from, const struct workload *w, struct host *h, uint64_t now_ns) {
+	const struct endpoint *e, const struct workload *w, struct endpoint *to, uint64_t now_ns) {
 	struct workload ahead = *w; // the schedule goes on, in a copy
 	uint64_t n = 0;
 
@@ -414,35 +343,41 @@ static uint64_t waiting(
 			.bytes = ahead.next.bytes,
 			.number = ahead.number};
 
-		if (h != NULL)
-			workload_record(h, w->group, NULL, &t, 0, TEL_STILL_OPEN, now_ns);
-		draw_arrival(from, &ahead);
+		if (to != NULL)
+			workload_record(to, w->group, NULL, &t, 0, TEL_STILL_OPEN, now_ns);
+		draw_arrival(e, &ahead);
 	}
 	return n;
 }
 
-uint64_t workload_waiting(const struct host *h, uint32_t g, uint64_t now_ns) {
+uint64_t workload_waiting(const struct endpoint *e, uint32_t g, uint64_t now_ns) {
 	uint64_t n = 0;
 
-	for (uint32_t i = 0; i < h->workloads.count; i++) {
-		if (h->workloads.workload[i].group == g)
-			n += waiting(h, &h->workloads.workload[i], NULL, now_ns);
+	for (uint32_t i = 0; i < e->workloads->count; i++) {
+		if (e->workloads->workload[i].group == g)
+			n += waiting(e, &e->workloads->workload[i], NULL, now_ns);
 	}
 	return n;
 }
 
-void workloads_still_open(struct host *h, uint64_t now_ns) {
-	for (uint32_t i = 0; i < h->flows; i++) {
-		const struct flow *f = &h->flow[i];
+void workloads_still_open(struct endpoint *e, uint64_t now_ns) {
+	for (uint32_t i = 0; i < e->flows; i++) {
+		const struct flow *f = &e->flow[i];
 
 		for (uint32_t k = 0; k < f->transfers; k++) {
 			const struct flow_transfer *t =
 				&f->transfer[(f->transfer_first + k) % f->transfer_room];
 
-			workload_record(h, f->group, f, t, workload_ideal_ns(h, f, t->bytes),
+			workload_record(e, f->group, f, t, workload_ideal_ns(e, f, t->bytes),
 				TEL_STILL_OPEN, now_ns);
 		}
 	}
-	for (uint32_t i = 0; i < h->workloads.count; i++)
-		waiting(h, &h->workloads.workload[i], h, now_ns);
+	for (uint32_t i = 0; i < e->workloads->count; i++)
+		waiting(e, &e->workloads->workload[i], e, now_ns);
 }
+
+const struct endpoint_app workload_app = {
+	.opened = workload_opened,
+	.acked = workload_acked,
+	.closed = workload_closed,
+};

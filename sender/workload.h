@@ -12,30 +12,20 @@
 // **Connections.** Where each transfer has its own, a flow is used again as soon as its last connection is closed in both
 // directions: the same addresses and ports, and sequence numbers that no packet of the old connection can have.
 // **One connection.** Each transfer that shares a connection begins a segment of its own, as if it were written with PSH and
-// sent at once; the last one is short (workload_segs.c). It has PSH set, and the receiver acknowledges it at once: the
+// sent at once; the last one is short (tcp/writes.c). It has PSH set, and the receiver acknowledges it at once: the
 // application's answer, its next request, would carry this ACK.
 //
 // With several hosts (lcores), a transfer of a group belongs to the host of flow number n mod count, for the n-th
 // transfer, and waits for a free flow there.
 #pragma once
 #include "common/base/hist.h"
-#include "common/base/json.h"
+#include "sender/endpoint.h"
 #include "sender/source/probe.h"
 #include "sender/source/source.h"
 #include "sender/tcp/flow.h"
 
 #define WORKLOAD_WRITES                                                                            \
 	64 // unfinished transfers of a connection; what would be written beyond them is skipped
-
-// A transfer that has begun.
-struct flow_transfer {
-	uint64_t start_ns; // by its schedule
-	uint64_t gap_ns; // as drawn
-	uint64_t bytes;
-	// One connection for several: the number behind its last segment, and the offset behind its last byte.
-	uint64_t end_seg, end_bytes;
-	uint32_t number; // in its schedule
-};
 
 struct workload {
 	struct host_timer timer; // for the next transfer
@@ -72,50 +62,41 @@ struct workloads {
 	struct workload_count *group[GROUPS_MAX]; // NULL: its source has no schedule
 };
 
-struct host;
-
 // The warm-up has ended: completion times and probes count from now on. What has begun, and what became of it, is an account
 // of the whole run.
-void workloads_measure(struct host *h);
+void workloads_measure(struct endpoint *e);
 // Flows of the group on one host.
 uint32_t workload_flows(const struct group *g, uint32_t shard_id, uint32_t shards);
+// workload_memory.c
+// How many transfers a flow of the group may have begun.
+uint32_t workload_transfers(const struct group *g);
 // Bytes that workloads_init allocates.
 uint64_t workloads_bytes(const struct groups *gs, uint32_t shard_id, uint32_t shards);
-int workloads_init(struct host *h, struct err *err);
-void workloads_fini(struct host *h);
+int workloads_init(struct endpoint *e, struct err *err);
+void workloads_fini(struct endpoint *e);
 // A flow of the host was initialised.
-void workload_add(struct host *h, struct flow *f);
+void workload_add(struct endpoint *e, struct flow *f);
 // All of them are: the schedules begin.
-void workloads_begin(struct host *h);
-void workload_timer(struct host *h, struct workload *w, uint64_t now_ns);
-// A flow's connection is open; something was acknowledged, with an RTT sample or 0; it is closed in both directions, or
-// has failed. Out of line, because flows without a schedule never call them.
-__attribute__((cold)) void workload_opened(struct host *h, struct flow *f, uint64_t now_ns);
-__attribute__((cold)) void workload_acked(
-	struct host *h, struct flow *f, uint64_t rtt_ns, uint64_t now_ns);
-__attribute__((cold)) void workload_closed(struct host *h, struct flow *f, uint64_t now_ns);
+void workloads_begin(struct endpoint *e);
+void workload_timer(struct endpoint *e, struct workload *w, uint64_t now_ns);
+// What flows with a schedule call.
+extern const struct endpoint_app workload_app;
 // Records what is unfinished at the end of the run.
-void workloads_still_open(struct host *h, uint64_t now_ns);
+void workloads_still_open(struct endpoint *e, uint64_t now_ns);
 // How many transfers of group `g` wait at now_ns for a flow of this host.
-uint64_t workload_waiting(const struct host *h, uint32_t g, uint64_t now_ns);
+uint64_t workload_waiting(const struct endpoint *e, uint32_t g, uint64_t now_ns);
 
 // workload_records.c
 // The time that a transfer would take alone; 0: the config does not say.
-uint64_t workload_ideal_ns(const struct host *h, const struct flow *f, uint64_t bytes);
-void workload_record(struct host *h, uint16_t group, const struct flow *f,
+uint64_t workload_ideal_ns(const struct endpoint *e, const struct flow *f, uint64_t bytes);
+void workload_record(struct endpoint *e, uint16_t group, const struct flow *f,
 	const struct flow_transfer *t, uint64_t ideal_ns, uint8_t event, uint64_t now_ns);
-// "transfers" of group `g` in the summary, of all hosts; nothing if its source has no schedule.
-void workload_summary(
-	const struct host *const *hosts, uint32_t n, uint32_t g, struct json *j, uint64_t now_ns);
 
 // workload_probes.c, for groups whose source probes.
 uint64_t workload_probes_bytes(const struct groups *gs, uint32_t shard_id, uint32_t shards);
 // False: no memory. Does nothing for groups that do not probe.
-bool workload_probes_init(struct host *h, uint32_t group);
+bool workload_probes_init(struct endpoint *e, uint32_t group);
 // A probe of the flow was acknowledged, with an RTT sample or 0; `last`: no other follows. Records the estimate when
 // all are acknowledged.
 void workload_probe_acked(
-	struct host *h, struct flow *f, uint64_t rtt_ns, bool last, uint64_t now_ns);
-// "probe" of group `g` in the summary.
-void workload_probe_summary(
-	const struct host *const *hosts, uint32_t n, uint32_t g, struct json *j);
+	struct endpoint *e, struct flow *f, uint64_t rtt_ns, bool last, uint64_t now_ns);

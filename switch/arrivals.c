@@ -5,7 +5,7 @@
 #include "common/net/flow_addr.h"
 #include "common/net/wire.h"
 #include "common/net/wire_ip.h"
-#include "common/run/list.h"
+#include "common/run/run_list.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -56,7 +56,7 @@ struct path {
 	uint64_t max_rate_bps;
 	uint64_t max_delay_ns; // of all its delays together, the largest likewise
 	uint64_t
-		base_rtt_ns; // for limits in BDP: the longest round trip of a group that passes it (route.h)
+		base_rtt_ns; // for limits in BDP: the longest round trip of a group that passes it (path_route.h)
 	struct tel *tel_arrivals; // NULL: off
 	aqm_hosts_fn *hosts;
 	struct pkt_reader headers;
@@ -76,7 +76,7 @@ struct path {
 	uint8_t index; // in the config
 };
 
-// The paths that packets of a flow group pass in one direction, in order (route.h).
+// The paths that packets of a flow group pass in one direction, in order (path_route.h).
 #define PATHS_MAX 16
 struct route {
 	struct path *path[FLOWS_ROUTE_MAX];

@@ -7,10 +7,10 @@
 //
 // In this order: all parameters are read, then the base RTT of each path follows from the delays and the groups'
 // routes (route.c), then the stages are initialised, which resolves limits in bandwidth-delay products.
-#include "switch/route.h"
+#include "switch/path_route.h"
 
 #include "common/base/u64.h"
-#include "common/run/list.h"
+#include "common/run/run_list.h"
 
 #include <assert.h>
 #include <ctype.h>

@@ -3,7 +3,7 @@
 
 #include "common/base/u64.h"
 #include "common/net/address.h"
-#include "common/run/list.h"
+#include "common/run/run_list.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "switch/schedule.h"
 
-#include "common/run/list.h"
-#include "switch/route.h"
+#include "common/run/run_list.h"
+#include "switch/path_route.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -18,7 +18,7 @@ struct schedule_entry {
 	struct path *path;
 	struct path_stage *stage;
 	const struct param *param;
-	// How far virtual time can compute ahead from then on (route.h); 0: not at all.
+	// How far virtual time can compute ahead from then on (path_route.h); 0: not at all.
 	uint64_t ahead_ns;
 	const char *key; // "link.rate"; both texts live as long as the config
 	const char *value;

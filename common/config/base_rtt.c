@@ -4,7 +4,7 @@
 #include "common/base/draw.h"
 #include "common/base/ns.h"
 #include "common/config/numbers.h"
-#include "common/run/list.h"
+#include "common/run/run_list.h"
 
 #include <errno.h>
 #include <stdlib.h>

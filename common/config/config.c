@@ -2,7 +2,7 @@
 // The config tree: memory and access.
 #include "common/config/config.h"
 
-#include "common/config/node.h"
+#include "common/config/config_node.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Files that a config names, and their copies beside the config of a run folder.
 #include "common/config/config.h"
-#include "common/config/node.h"
+#include "common/config/config_node.h"
 
 #include <errno.h>
 #include <inttypes.h>

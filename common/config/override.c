@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // -o path.to.key=value
 #include "common/base/utf8.h"
-#include "common/config/node.h"
+#include "common/config/config_node.h"
 
 #include <assert.h>
 #include <ctype.h>

@@ -3,7 +3,7 @@
 // plug-ins, and keys that no table has, with what was probably meant.
 #include "common/config/config.h"
 
-#include "common/config/node.h"
+#include "common/config/config_node.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -7,7 +7,7 @@
 // Writing is block style. A scalar of harmless characters stands plain, any other in double quotes;
 // both are read back as the same text, and the tree does not keep how a scalar was quoted.
 #include "common/base/utf8.h"
-#include "common/config/node.h"
+#include "common/config/config_node.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #include "common/live/app.h"
 
 #include "common/live/quiesce.h"
-#include "common/run/list.h"
+#include "common/run/run_list.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -4,7 +4,7 @@
 //	number   other   zeros
 //	4 bytes  4 bytes
 //
-// sender/udp.h says what the numbers mean.
+// sender/udp/udp.h says what the numbers mean.
 #include "common/net/wire_ip.h"
 #include "common/net/wire_put.h"
 

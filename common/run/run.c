@@ -7,9 +7,9 @@
 
 #include "common/base/rng.h"
 #include "common/config/flows.h"
-#include "common/run/folder.h"
-#include "common/run/list.h"
-#include "common/run/manifest.h"
+#include "common/run/run_folder.h"
+#include "common/run/run_list.h"
+#include "common/run/run_manifest.h"
 
 #include <assert.h>
 #include <errno.h>

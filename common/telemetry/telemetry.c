@@ -12,8 +12,8 @@
 #include "common/telemetry/telemetry.h"
 
 #include "common/base/rng.h"
-#include "common/telemetry/file.h"
-#include "common/telemetry/header.h"
+#include "common/telemetry/telemetry_file.h"
+#include "common/telemetry/telemetry_header.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -22,8 +22,8 @@
 #include "common/live/lcore.h"
 #include "common/net/flow_addr.h"
 #include "common/pcap/writer.h"
-#include "sender/group_scan.h"
 #include "sender/host.h"
+#include "sender/host_scan.h"
 #include "sender/plan.h"
 #include "sender/tcp/connections.h"
 

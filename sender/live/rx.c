@@ -90,7 +90,7 @@ static uint32_t receiver_of(struct sender_port *p, const struct sender_arrival *
 	} else if (memcmp(&p->peer_mac, &from->src_mac, sizeof(p->peer_mac)) != 0) {
 		sender_learn_peer(p, &from->src_mac);
 	}
-	return connections_receiver(&p->connections, p->host, a->id, from, &a->seg);
+	return connections_receiver(&p->connections, &p->host->endpoint, a->id, from, &a->seg);
 }
 
 static void deliver(struct sender_lcore *s, struct sender_port *p, const struct sender_arrival *a) {
@@ -178,7 +178,7 @@ static bool receive_seg(struct sender_lcore *s, struct sender_port *p, struct rt
 			a->id = FLOW_ADDR_NONE; // a flow of UDP has no connection
 	}
 	if (a->id != FLOW_ADDR_NONE && p->host != NULL)
-		a->id = host_index(p->host, a->id);
+		a->id = endpoint_index(&p->host->endpoint, a->id);
 	return true;
 }
 

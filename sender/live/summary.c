@@ -77,7 +77,7 @@ static void sum_receivers(struct receiver_sum *s, const struct host *h) {
 		s->c.ce_segs += r->count.ce_segs;
 		s->open += r->state == RECEIVER_OPEN && r->rcv_nxt != r->fin;
 	}
-	s->done += receivers_done(h);
+	s->done += receivers_done(&h->endpoint);
 	s->refused += h->ranges.refused;
 }
 

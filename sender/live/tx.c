@@ -109,7 +109,7 @@ void sender_output(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, ui
 			wire_template_ends(&p->head, plan->ip, port, flow_addr_ip(plan->peer, id),
 				flow_addr_port(id));
 		else
-			addr = connections_addr(&p->connections, p->host, id);
+			addr = connections_addr(&p->connections, &p->host->endpoint, id);
 	}
 	due_ns = paced ? due_ns : 0;
 	tos = tos_of(p->live->groups, id, ecn);

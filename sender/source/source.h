@@ -45,6 +45,8 @@ struct source_seen {
 	uint64_t last_bytes, last_ns;
 };
 
+struct transport_ops; // transport.h
+
 struct source_ops {
 	const char *name;
 	const char *summary;
@@ -55,7 +57,8 @@ struct source_ops {
 	size_t config_size;
 	enum source_kind kind;
 	bool random; // the seed decides what it does
-	bool datagrams; // SOURCE_ONCE: UDP, which sender/udp.c sends, in place of TCP with a control
+	const struct transport_ops
+		*transport; // SOURCE_ONCE: in place of TCP with a control; NULL: TCP
 	bool probes; // probe.h: segments of one byte, from when the connection is open, whose RTTs are noted
 
 	// Reads more of the source's map, after `params`; checks them together. NULL: nothing more.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Unresponsive traffic: UDP datagrams at a constant rate, whatever becomes of them (sender/udp.h sends them).
-#include "sender/udp.h"
+// Unresponsive traffic: UDP datagrams at a constant rate, whatever becomes of them (sender/udp/ sends them).
+#include "sender/udp/udp.h"
+#include "sender/source/source.h"
 
 #include <errno.h>
 
@@ -39,7 +40,7 @@ const struct source_ops source_udp = {
 	.params = params,
 	.config_size = sizeof(struct udp_config),
 	.kind = SOURCE_ONCE,
-	.datagrams = true,
+	.transport = &transport_udp,
 	.random = true,
 	.configure = udp_configure,
 	.bytes = udp_bytes,

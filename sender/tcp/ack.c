@@ -7,31 +7,30 @@
 // An episode lasts for one window: on_loss is called once, and recover is set to nxt (RFC 6582). In RECOVERY
 // the window of an algorithm with cc_ops.prr moves to its new value by proportional rate reduction (RFC 9937).
 #include "common/base/jiffies.h"
-#include "sender/host.h"
+#include "sender/endpoint.h"
 #include "sender/tcp/flow.h"
 #include "sender/tcp/kernel_rules.h"
 #include "sender/tcp/prr.h"
-#include "sender/workload.h"
 
-static const struct cc_ops *cc_of(const struct host *h, const struct flow *f) {
-	return flow_group(h, f)->cc;
+static const struct cc_ops *cc_of(const struct endpoint *e, const struct flow *f) {
+	return flow_group(e, f)->cc;
 }
 
-static const void *cc_config(const struct host *h, const struct flow *f) {
-	return flow_group(h, f)->cc_config;
+static const void *cc_config(const struct endpoint *e, const struct flow *f) {
+	return flow_group(e, f)->cc_config;
 }
 
 // Counts and records a reduction of the control's window, if there was one.
-static void reduced(struct host *h, struct flow *f, double before, bool ecn, uint64_t now_ns) {
+static void reduced(struct endpoint *e, struct flow *f, double before, bool ecn, uint64_t now_ns) {
 	if (f->out.cwnd_segs >= before)
 		return;
 	f->ecn_cwr = f->ecn_ok; // whatever the reason (RFC 3168 section 6.1.2)
 	f->count.cwnd_reductions++;
 	f->count.ecn_echoes += ecn;
-	host_event(h, f, TEL_EV_REDUCTION, before, f->out.cwnd_segs, ecn, now_ns);
+	endpoint_event(e, f, TEL_EV_REDUCTION, before, f->out.cwnd_segs, ecn, now_ns);
 }
 
-static void enter_recovery(struct host *h, struct flow *f, const struct delivery *d, bool ecn) {
+static void enter_recovery(struct endpoint *e, struct flow *f, const struct delivery *d, bool ecn) {
 	struct cc_loss loss = {
 		.now_ns = d->now_ns,
 		.inflight_segs = flow_inflight(f) + f->unsent_lost,
@@ -56,13 +55,13 @@ static void enter_recovery(struct host *h, struct flow *f, const struct delivery
 	f->ecn_episode = f->ecn_loss = false;
 	if (f->reo_wnd_persist > 0 && --f->reo_wnd_persist == 0)
 		f->reo_wnd_mult = 1;
-	cc_of(h, f)->on_loss(f->cc_state, cc_config(h, f), &loss, &f->out);
-	flow_note_mode(h, f);
-	reduced(h, f, before, ecn, d->now_ns);
+	cc_of(e, f)->on_loss(f->cc_state, cc_config(e, f), &loss, &f->out);
+	flow_note_mode(e, f);
+	reduced(e, f, before, ecn, d->now_ns);
 }
 
-void flow_enter_loss(struct host *h, struct flow *f, uint64_t now_ns) {
-	const struct group *g = flow_group(h, f);
+void flow_enter_loss(struct endpoint *e, struct flow *f, uint64_t now_ns) {
+	const struct group *g = flow_group(e, f);
 	struct cc_loss loss = {
 		.now_ns = now_ns,
 		.inflight_segs = flow_inflight(f),
@@ -87,14 +86,14 @@ void flow_enter_loss(struct host *h, struct flow *f, uint64_t now_ns) {
 	f->reo_wnd_mult = 1;
 	f->ecn_episode = false;
 	f->ecn_cwr = f->ecn_ok;
-	cc_of(h, f)->on_rto(f->cc_state, cc_config(h, f), &loss, &f->out);
-	flow_note_mode(h, f);
+	cc_of(e, f)->on_rto(f->cc_state, cc_config(e, f), &loss, &f->out);
+	flow_note_mode(e, f);
 	f->cwnd_segs = f->out.cwnd_segs;
-	host_event(h, f, TEL_EV_TIMEOUT, before, f->out.cwnd_segs, 0, now_ns);
+	endpoint_event(e, f, TEL_EV_TIMEOUT, before, f->out.cwnd_segs, 0, now_ns);
 }
 
-static void set_window(const struct host *h, struct flow *f, const struct delivery *d) {
-	if (f->ca == FLOW_CA_RECOVERY && cc_of(h, f)->prr)
+static void set_window(const struct endpoint *e, struct flow *f, const struct delivery *d) {
+	if (f->ca == FLOW_CA_RECOVERY && cc_of(e, f)->prr)
 		prr_on_ack(f, d->prr, d->advanced && d->lost == 0);
 	else
 		f->cwnd_segs = f->out.cwnd_segs;
@@ -139,14 +138,14 @@ static uint64_t rate_interval_ns(const struct flow *f, const struct delivery *d)
 	return interval_ns < f->rtt.min_ns ? 0 : interval_ns;
 }
 
-static inline void notify_cc(struct host *h, struct flow *f, const struct delivery *d, bool ece,
+static inline void notify_cc(struct endpoint *e, struct flow *f, const struct delivery *d, bool ece,
 	uint32_t prior_inflight, uint64_t rtt_ns) {
-	const struct cc_ops *cc = cc_of(h, f);
+	const struct cc_ops *cc = cc_of(e, f);
 	struct cc_ack a = {
 		.now_ns = d->now_ns,
-		.rtt_ns = rtt_ns > 0 ? rtt_ns : kernel_rtt_ns(h, f, d),
+		.rtt_ns = rtt_ns > 0 ? rtt_ns : kernel_rtt_ns(e, f, d),
 		.srtt_ns = f->rtt.srtt_ns,
-		.tick_ns = flow_group(h, f)->tick_ns,
+		.tick_ns = flow_group(e, f)->tick_ns,
 		.rtt_min_ns = f->rtt.min_ns,
 		.sent_ns = d->newest_ns,
 		.cwnd_at_send = (double)d->newest_cwnd,
@@ -163,29 +162,29 @@ static inline void notify_cc(struct host *h, struct flow *f, const struct delive
 		.next_send_ns = f->next_send_ns,
 		.app_limited = d->app_limited,
 		.cwnd_limited = f->una <= f->cwnd_limited_nxt,
-		.host_paced = flow_group(h, f)->host_paced,
-		.in_sequence = d->advanced || kernel_may_raise(h, f, d),
+		.host_paced = flow_group(e, f)->host_paced,
+		.in_sequence = d->advanced || kernel_may_raise(e, f, d),
 		.in_recovery = f->ca == FLOW_CA_RECOVERY,
 		.in_loss = f->ca == FLOW_CA_LOSS,
 	};
 	double before = f->out.cwnd_segs;
 	uint8_t mode = f->cc_mode;
-	bool traced = tel_on(h->env.tel_cc);
+	bool traced = tel_on(e->env.tel_cc);
 	// The first loss of an ECN episode, which on_loss does not report.
 	bool loss = d->lost > 0 && a.in_recovery && f->ecn_episode && !f->ecn_loss;
 
 	if (a.interval_ns > 0 && (cc->rate || traced))
 		a.delivery_bps = (double)(f->delivered - d->prior_delivered) * f->payload * 8e9
 			/ (double)a.interval_ns;
-	cc->on_ack(f->cc_state, cc_config(h, f), &a, &f->out);
+	cc->on_ack(f->cc_state, cc_config(e, f), &a, &f->out);
 	f->ecn_loss |= loss;
 	if (cc->answers_in_on_ack && (ece || loss))
-		reduced(h, f, before, !loss, d->now_ns);
-	flow_note_mode(h, f);
+		reduced(e, f, before, !loss, d->now_ns);
+	flow_note_mode(e, f);
 	if (f->cc_mode != mode)
-		host_event(h, f, TEL_EV_CC_MODE, mode, f->cc_mode, 0, d->now_ns);
+		endpoint_event(e, f, TEL_EV_CC_MODE, mode, f->cc_mode, 0, d->now_ns);
 	if (traced)
-		host_cc_record(h, f, &a);
+		endpoint_cc_record(e, f, &a);
 }
 
 // The RTT of the newest segment, unless it was sent twice (Karn): then 0. srtt learns from the oldest (tcp_clean_rtx_queue).
@@ -194,8 +193,8 @@ static inline void notify_cc(struct host *h, struct flow *f, const struct delive
 // tcp_ack_update_rtt). srtt and the timeout learn from it, so that they follow the path through a long recovery, and the
 // backoff ends (section 5.7). Its clock ticks in milliseconds, in which there may have been another transmission: it is no
 // sample for the smallest RTT, nor for the control.
-static inline uint64_t take_rtt(struct host *h, struct flow *f, const struct delivery *d) {
-	uint64_t rtt_ns = d->now_ns - d->newest_ns, rto_min_ns = flow_group(h, f)->rto_min_ns;
+static inline uint64_t take_rtt(struct endpoint *e, struct flow *f, const struct delivery *d) {
+	uint64_t rtt_ns = d->now_ns - d->newest_ns, rto_min_ns = flow_group(e, f)->rto_min_ns;
 
 	if (d->acked == 0 || d->newest_retrans) {
 		if (d->echoed_ns > 0) {
@@ -237,7 +236,7 @@ static bool episode_over(const struct flow *f) {
 	return f->una == f->nxt || f->una > f->recover || (f->sack_ok && !f->ecn_episode);
 }
 
-static void update_state(struct host *h, struct flow *f, const struct delivery *d, bool ece) {
+static void update_state(struct endpoint *e, struct flow *f, const struct delivery *d, bool ece) {
 	bool repaired = tlp_repaired(f, d);
 
 	f->ecn_episode |= ece;
@@ -245,15 +244,15 @@ static void update_state(struct host *h, struct flow *f, const struct delivery *
 		f->undo_from = UNDO_NONE; // the ECN echo justifies the reduction in any case
 	if (f->ca != FLOW_CA_OPEN && episode_over(f)) {
 		f->ca = FLOW_CA_OPEN;
-		seg_ring_fit(&f->ring, &h->arena, f->una, f->nxt);
-		host_event(h, f, TEL_EV_RECOVERED, 0, f->out.cwnd_segs, 0, d->now_ns);
+		seg_ring_fit(&f->ring, &e->arena, f->una, f->nxt);
+		endpoint_event(e, f, TEL_EV_RECOVERED, 0, f->out.cwnd_segs, 0, d->now_ns);
 	}
 	if (f->ca != FLOW_CA_OPEN)
 		return;
 	// Segments still marked lost were sent after the last reduction and cause another one. An echo that arrives
 	// before CWR was sent belongs to the last reduction.
 	if (f->lost > 0 || repaired || (ece && !f->ecn_cwr)) {
-		enter_recovery(h, f, d, f->lost == 0 && !repaired);
+		enter_recovery(e, f, d, f->lost == 0 && !repaired);
 		f->ecn_episode = ece;
 		f->ecn_cwr |= ece;
 	}
@@ -261,29 +260,29 @@ static void update_state(struct host *h, struct flow *f, const struct delivery *
 
 // Sets the deadline of RACK's reordering timer after an ACK; the caller then calls flow_arm_rtx.
 static void set_reorder_timer(
-	const struct host *h, struct flow *f, uint64_t wait_ns, uint64_t now_ns) {
+	const struct endpoint *e, struct flow *f, uint64_t wait_ns, uint64_t now_ns) {
 	if (wait_ns > 0) {
 		f->rtx_kind = RTX_REO;
-		f->rtx_deadline_ns = jiffies_wait_ns(flow_group(h, f)->tick_ns, now_ns, wait_ns);
+		f->rtx_deadline_ns = jiffies_wait_ns(flow_group(e, f)->tick_ns, now_ns, wait_ns);
 	} else if (f->rtx_kind == RTX_REO) {
 		f->rtx_kind = RTX_RTO;
 	}
 }
 
 // RACK's timer expired: segments beyond the reordering window are lost now.
-void flow_reorder_timer(struct host *h, struct flow *f, uint64_t now_ns) {
+void flow_reorder_timer(struct endpoint *e, struct flow *f, uint64_t now_ns) {
 	struct delivery d = {.now_ns = now_ns};
-	uint64_t wait_ns = loss_detect(h, f, now_ns, &d);
+	uint64_t wait_ns = loss_detect(e, f, now_ns, &d);
 
 	if (d.lost > 0 && f->ca == FLOW_CA_OPEN)
-		enter_recovery(h, f, &d, false);
+		enter_recovery(e, f, &d, false);
 	if (d.lost > 0) {
-		notify_cc(h, f, &d, false, flow_inflight(f) + d.lost, 0);
-		set_window(h, f, &d);
+		notify_cc(e, f, &d, false, flow_inflight(f) + d.lost, 0);
+		set_window(e, f, &d);
 	}
-	set_reorder_timer(h, f, wait_ns, now_ns);
-	flow_send(h, f, now_ns, now_ns);
-	flow_arm_rtx(h, f, now_ns);
+	set_reorder_timer(e, f, wait_ns, now_ns);
+	flow_send(e, f, now_ns, now_ns);
+	flow_arm_rtx(e, f, now_ns);
 }
 
 // RFC 5961 section 5.2: the ACK is neither beyond SND.NXT nor older than the largest window that the peer has had. What its
@@ -322,7 +321,7 @@ static void progress(struct flow *f, const struct delivery *d, uint64_t rtt_ns) 
 		f->backoff = 0;
 }
 
-void flow_ack(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
+void flow_ack(struct endpoint *e, struct flow *f, const struct seg *s, uint64_t now_ns) {
 	struct delivery d = {
 		.now_ns = now_ns,
 		.tsecr = f->ts_ok && (s->options & SEG_OPT_TS) != 0 ? s->tsecr : 0,
@@ -343,7 +342,7 @@ void flow_ack(struct host *h, struct flow *f, const struct seg *s, uint64_t now_
 		f->timeouts = 0; // the peer answers
 	f->count.acked_bytes +=
 		min_u64(f->una_bytes, f->total_bytes) - min_u64(before, f->total_bytes);
-	loss_cumulative(h, f, una, &d);
+	loss_cumulative(e, f, una, &d);
 	if (f->sack_ok) {
 		if (s->sack_count > 0 || f->seen_count > 0)
 			loss_sack(f, s, &d);
@@ -357,26 +356,26 @@ void flow_ack(struct host *h, struct flow *f, const struct seg *s, uint64_t now_
 		f->first_tx_ns = d.newest_ns;
 	if (f->app_limited != 0 && f->delivered >= f->app_limited)
 		f->app_limited = 0;
-	rtt_ns = take_rtt(h, f, &d);
-	spurious_detect(h, f, &d);
+	rtt_ns = take_rtt(e, f, &d);
+	spurious_detect(e, f, &d);
 	if (f->sack_ok)
-		wait_ns = loss_detect(h, f, now_ns, &d);
+		wait_ns = loss_detect(e, f, now_ns, &d);
 	if (d.advanced)
 		progress(f, &d, rtt_ns);
-	ece = flow_take_marks(h, f, s, &d);
-	update_state(h, f, &d, ece);
+	ece = flow_take_marks(e, f, s, &d);
+	update_state(e, f, &d, ece);
 	if (d.acked > 0 || d.lost > 0)
-		notify_cc(h, f, &d, ece, prior_inflight, rtt_ns);
-	set_window(h, f, &d);
+		notify_cc(e, f, &d, ece, prior_inflight, rtt_ns);
+	set_window(e, f, &d);
 	if (f->transfers > 0)
-		workload_acked(h, f, rtt_ns, now_ns);
+		e->app->acked(e, f, rtt_ns, now_ns);
 	if (f->una > f->data_segs) {
-		flow_end(h, f, FLOW_DONE, TEL_CLOSE, now_ns);
+		flow_end(e, f, FLOW_DONE, TEL_CLOSE, now_ns);
 		return;
 	}
-	set_reorder_timer(h, f, wait_ns, now_ns);
-	flow_send(h, f, now_ns, now_ns);
-	flow_arm_rtx(h, f, now_ns);
+	set_reorder_timer(e, f, wait_ns, now_ns);
+	flow_send(e, f, now_ns, now_ns);
+	flow_arm_rtx(e, f, now_ns);
 }
 
 // Header prediction (Jacobson, 1990): no segment is lost, SACKed or retransmitted, and the ACK acknowledges whole
@@ -391,7 +390,7 @@ static bool expected(const struct flow *f, const struct seg *s, uint32_t ahead) 
 		&& f->una_bytes == f->una * f->payload && !f->accecn;
 }
 
-bool flow_ack_expected(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
+bool flow_ack_expected(struct endpoint *e, struct flow *f, const struct seg *s, uint64_t now_ns) {
 	uint32_t ahead = s->ack - (f->iss + 1 + (uint32_t)f->una_bytes), left = ahead, segs = 0;
 	uint32_t prior_inflight = flow_inflight(f);
 	const struct seg_rec *r;
@@ -429,7 +428,7 @@ bool flow_ack_expected(struct host *h, struct flow *f, const struct seg *s, uint
 	f->first_tx_ns = d.newest_ns;
 	if (f->app_limited != 0 && f->delivered >= f->app_limited)
 		f->app_limited = 0;
-	rtt_ns = take_rtt(h, f, &d);
+	rtt_ns = take_rtt(e, f, &d);
 	f->rack_sent_ns = d.newest_ns;
 	f->rack_seg = d.newest_seg;
 	f->rack_retrans = false;
@@ -437,9 +436,9 @@ bool flow_ack_expected(struct host *h, struct flow *f, const struct seg *s, uint
 	f->timeouts = 0;
 	f->backoff = 0;
 	f->rtx_base_ns = now_ns;
-	notify_cc(h, f, &d, false, prior_inflight, rtt_ns);
+	notify_cc(e, f, &d, false, prior_inflight, rtt_ns);
 	f->cwnd_segs = f->out.cwnd_segs;
-	flow_send(h, f, now_ns, now_ns);
-	flow_arm_rtx(h, f, now_ns);
+	flow_send(e, f, now_ns, now_ns);
+	flow_arm_rtx(e, f, now_ns);
 	return true;
 }

@@ -23,7 +23,7 @@
 // wire have the same times, and inflight does not count what has not left. Socket buffers are full from the first one:
 // in Linux those that were written before the peer's window has opened are smaller.
 #include "common/base/likely.h"
-#include "sender/host.h"
+#include "sender/endpoint.h"
 #include "sender/tcp/flow.h"
 #include "sender/tcp/pacer.h"
 
@@ -84,7 +84,7 @@ static bool burst_ends(const struct flow *f, uint64_t index, bool retransmit) {
 }
 
 // Sends up to `max` segments at once, all of them retransmissions or all new: how many. The last one of several has PSH.
-static uint32_t burst(struct host *h, struct flow *f, uint32_t max, bool retransmit,
+static uint32_t burst(struct endpoint *e, struct flow *f, uint32_t max, bool retransmit,
 	uint64_t due_ns, bool paced, uint64_t now_ns) {
 	uint32_t n = 0;
 
@@ -94,10 +94,10 @@ static uint32_t burst(struct host *h, struct flow *f, uint32_t max, bool retrans
 		// The timeout counts from the first segment's retransmission (RFC 6675 section 6).
 		if (retransmit && i == f->una)
 			f->rtx_base_ns = now_ns;
-		flow_transmit(h, f, i, due_ns, paced,
+		flow_transmit(e, f, i, due_ns, paced,
 			n > 0 && (n + 1 == max || burst_ends(f, i, retransmit)), now_ns);
 		n++;
-	} while (n < max && (retransmit ? f->unsent_lost > 0 : flow_new_allowed(h, f, now_ns)));
+	} while (n < max && (retransmit ? f->unsent_lost > 0 : flow_new_allowed(e, f, now_ns)));
 	return n;
 }
 
@@ -114,8 +114,8 @@ static uint64_t set_slot(struct flow *f, const struct group *g, double bps, uint
 	return from_ns;
 }
 
-bool flow_send_bursts(struct host *h, struct flow *f, uint64_t now_ns, uint64_t due_ns) {
-	const struct group *g = flow_group(h, f);
+bool flow_send_bursts(struct endpoint *e, struct flow *f, uint64_t now_ns, uint64_t due_ns) {
+	const struct group *g = flow_group(e, f);
 	double bps = pacer_bps(g, f);
 	uint32_t size = burst_segs(g, f), n;
 	bool paced = bps > 0, sent = false;
@@ -126,7 +126,7 @@ bool flow_send_bursts(struct host *h, struct flow *f, uint64_t now_ns, uint64_t 
 	for (;;) {
 		int64_t room = flow_window_room(f);
 		bool retransmit = f->unsent_lost > 0
-			&& !(spurious_new_first(f) && flow_new_allowed(h, f, now_ns));
+			&& !(spurious_new_first(f) && flow_new_allowed(e, f, now_ns));
 		uint64_t at_ns = now_ns;
 
 		if (room <= 0) {
@@ -134,14 +134,14 @@ bool flow_send_bursts(struct host *h, struct flow *f, uint64_t now_ns, uint64_t 
 			f->owed_ns = 0; // the window limits sending, not the pacer
 			break;
 		}
-		if (paced && pacer_holds(h, f, retransmit, now_ns))
+		if (paced && pacer_holds(e, f, retransmit, now_ns))
 			break;
-		if (!retransmit && !flow_new_allowed(h, f, now_ns)) {
+		if (!retransmit && !flow_new_allowed(e, f, now_ns)) {
 			flow_source_limits(f);
 			break;
 		}
 		if (flow_idle(g, f, now_ns)) {
-			flow_after_idle(h, f, now_ns);
+			flow_after_idle(e, f, now_ns);
 			room = flow_window_room(f);
 			bps = paced ? pacer_bps(g, f) : 0;
 		}
@@ -154,7 +154,7 @@ bool flow_send_bursts(struct host *h, struct flow *f, uint64_t now_ns, uint64_t 
 			n = (uint32_t)min_u64(n, (uint64_t)fmax(f->cwnd_segs / 2, 1));
 		if (paced)
 			at_ns = time_max(f->next_send_ns, due_ns);
-		n = burst(h, f, n, retransmit, at_ns, paced && f->next_send_ns > 0, now_ns);
+		n = burst(e, f, n, retransmit, at_ns, paced && f->next_send_ns > 0, now_ns);
 		sent = true;
 		if (paced)
 			due_ns = set_slot(f, g, bps, n, at_ns, now_ns);

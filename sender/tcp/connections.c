@@ -78,8 +78,8 @@ static uint32_t free_entry(struct connections *c, const struct receiver *spare) 
 }
 
 // The entry for a new connection, or CONNECTION_NONE.
-static uint32_t begin(struct connections *c, struct host *h, const struct wire_addr *from) {
-	struct receiver *spare = &h->receiver[h->receivers - c->size];
+static uint32_t begin(struct connections *c, struct endpoint *e, const struct wire_addr *from) {
+	struct receiver *spare = &e->receiver[e->receivers - c->size];
 	uint32_t i = free_entry(c, spare);
 
 	if (i == CONNECTION_NONE) {
@@ -87,12 +87,12 @@ static uint32_t begin(struct connections *c, struct host *h, const struct wire_a
 		return CONNECTION_NONE;
 	}
 	insert(c, i, from);
-	spare[i].id = h->groups->flows + i;
-	receiver_renew(h, &spare[i], 0);
+	spare[i].id = e->groups->flows + i;
+	receiver_renew(e, &spare[i], 0);
 	return i;
 }
 
-uint32_t connections_lookup(struct connections *c, struct host *h, uint32_t index,
+uint32_t connections_lookup(struct connections *c, struct endpoint *e, uint32_t index,
 	const struct wire_addr *from, const struct seg *seg) {
 	bool syn = (seg->flags & (SEG_SYN | SEG_ACK)) == SEG_SYN;
 	struct receiver *r;
@@ -101,13 +101,13 @@ uint32_t connections_lookup(struct connections *c, struct host *h, uint32_t inde
 		uint32_t i = find(c, from);
 
 		if (i == CONNECTION_NONE && syn)
-			i = begin(c, h, from);
+			i = begin(c, e, from);
 		if (i == CONNECTION_NONE)
 			return CONNECTION_NONE;
-		index = h->receivers - c->size + i;
+		index = e->receivers - c->size + i;
 	}
-	r = &h->receiver[index];
+	r = &e->receiver[index];
 	if (syn && receiver_over(r) && seg->seq != r->irs)
-		receiver_renew(h, r, r->group_index);
+		receiver_renew(e, r, r->group_index);
 	return index;
 }

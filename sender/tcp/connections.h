@@ -7,7 +7,7 @@
 #pragma once
 #include "common/base/likely.h"
 #include "common/net/wire.h"
-#include "sender/host.h"
+#include "sender/tcp/receiver.h"
 
 #define CONNECTION_NONE UINT32_MAX
 #define CONNECTION_BUCKETS 1024 // a power of two
@@ -30,20 +30,20 @@ int connections_init(struct connections *c, uint32_t size, struct err *err);
 void connections_fini(struct connections *c);
 
 // The slow path of connections_receiver: all segments but those of the config's flows without SYN.
-uint32_t connections_lookup(struct connections *c, struct host *h, uint32_t index,
+uint32_t connections_lookup(struct connections *c, struct endpoint *e, uint32_t index,
 	const struct wire_addr *from, const struct seg *seg);
-// The receiver of h for a segment from these addresses. CONNECTION_NONE: the segment belongs to no connection, and
+// The receiver of e for a segment from these addresses. CONNECTION_NONE: the segment belongs to no connection, and
 // begins none or found no free receiver. `index`: the receiver of the config's flow with these addresses, or
 // CONNECTION_NONE. A receiver whose connection is over accepts a SYN with another sequence number.
-static inline uint32_t connections_receiver(struct connections *c, struct host *h, uint32_t index,
-	const struct wire_addr *from, const struct seg *seg) {
+static inline uint32_t connections_receiver(struct connections *c, struct endpoint *e,
+	uint32_t index, const struct wire_addr *from, const struct seg *seg) {
 	if (likely(index != CONNECTION_NONE && (seg->flags & SEG_SYN) == 0))
 		return index;
-	return connections_lookup(c, h, index, from, seg);
+	return connections_lookup(c, e, index, from, seg);
 }
 
 // The addresses to which the spare receiver with this number (struct receiver.id) sends.
 static inline const struct wire_addr *connections_addr(
-	const struct connections *c, const struct host *h, uint32_t id) {
-	return &c->entry[id - h->groups->flows].addr;
+	const struct connections *c, const struct endpoint *e, uint32_t id) {
+	return &c->entry[id - e->groups->flows].addr;
 }

@@ -12,9 +12,9 @@
 //
 //	pipe (inflight) = nxt - una - sacked - lost + retrans
 //
-// The files: handshake.c; flow.c (acceptance of segments, transmission); pacer.h (times of transmission);
+// The files: handshake.c; transmit.c (acceptance of segments, transmission); pacer.h (times of transmission);
 // rtx_timer.c (timeouts and probes); ack.c (ACKs); loss.c (scoreboard and RACK-TLP); spurious.c (undo of spurious
-// reductions); accecn.[ch] (ECN feedback by counters).
+// reductions); marks.c and accecn.h (ECN feedback); writes.c (short segments).
 #pragma once
 #include "common/base/likely.h"
 #include "common/base/ns.h"
@@ -23,7 +23,7 @@
 #include "common/net/resent.h"
 #include "common/net/seg.h"
 #include "sender/cc/cc.h"
-#include "sender/group.h"
+#include "sender/endpoint.h"
 #include "sender/tcp/accecn.h"
 #include "sender/tcp/rtt.h"
 #include "sender/tcp/segs.h"
@@ -32,30 +32,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct host;
-struct flow_transfer;
-
 #define FLOW_NONE UINT32_MAX
+#define FLOW_ENDLESS UINT64_MAX // bytes of a flow, or its segments: as many as it can send
 
 enum flow_state { FLOW_WAITING, FLOW_SYN_SENT, FLOW_OPEN, FLOW_DONE, FLOW_FAILED };
 enum flow_ca { FLOW_CA_OPEN, FLOW_CA_RECOVERY, FLOW_CA_LOSS }; // as enum tel_ca_state
 enum flow_frto { FRTO_OFF, FRTO_RETRANSMITTED, FRTO_NEW }; // RFC 5682: the last segment sent
 enum flow_rtx { RTX_NONE, RTX_RTO, RTX_TLP, RTX_REO, RTX_PERSIST }; // purpose of the timer
-
-enum host_timer_kind {
-	TIMER_PACE,
-	TIMER_RTX,
-	TIMER_DELACK,
-	TIMER_WORKLOAD,
-	TIMER_UDP,
-	TIMER_UDP_REPORT,
-	TIMER_CLOSING
-};
-struct host_timer {
-	struct timer t;
-	uint8_t kind; // enum host_timer_kind
-	bool armed;
-};
 
 // Totals since the start; the summary subtracts a copy taken at the end of the warm-up. The first
 // four change with every ACK.
@@ -75,6 +58,16 @@ struct flow_count {
 	// Segments of which the peer says that they arrived with CE. Classic feedback repeats an echo until CWR: then at
 	// least so many, one per echo.
 	uint64_t ce_segs;
+};
+
+// A transfer that has begun.
+struct flow_transfer {
+	uint64_t start_ns; // by its schedule
+	uint64_t gap_ns; // as drawn
+	uint64_t bytes;
+	// One connection for several: the number behind its last segment, and the offset behind its last byte.
+	uint64_t end_seg, end_bytes;
+	uint32_t number; // in its schedule
 };
 
 // Members are in the order of use: an ACK that only advances una, and the segments it releases, touch only the first
@@ -193,7 +186,7 @@ struct flow {
 	uint32_t workload; // the host's, by number
 	uint32_t next_free; // FLOW_NONE: none
 	uint8_t transfers, transfer_first, transfer_room; // in the ring
-	uint64_t write_seg, write_bytes; // where the oldest of them begins (workload_segs.c)
+	uint64_t write_seg, write_bytes; // where the oldest of them begins (writes.c)
 	bool keep; // no FIN behind the last segment: more transfers may follow on this connection
 	bool peer_closed; // its FIN has arrived
 	struct accecn_sender marks; // accecn
@@ -201,11 +194,23 @@ struct flow {
 #define FLOW_HOT_BYTES 384
 static_assert(offsetof(struct flow, count.retransmits) == FLOW_HOT_BYTES, "six lines");
 
-void flow_init(struct host *h, struct flow *f, uint32_t id, uint16_t group, uint64_t start_ns,
+static inline const struct group *flow_group(const struct endpoint *e, const struct flow *f) {
+	return &e->groups->group[f->group];
+}
+
+// What the algorithm calls its mode, after each of its decisions.
+static inline void flow_note_mode(const struct endpoint *e, struct flow *f) {
+	const struct cc_ops *cc = flow_group(e, f)->cc;
+
+	if (cc->mode != NULL)
+		f->cc_mode = cc->mode(f->cc_state);
+}
+
+void flow_init(struct endpoint *e, struct flow *f, uint32_t id, uint16_t group, uint64_t start_ns,
 	uint64_t bytes);
 // Processes a segment from the peer.
-void flow_rx(struct host *h, struct flow *f, const struct seg *seg, uint64_t now_ns);
-void flow_timer(struct host *h, struct flow *f, enum host_timer_kind kind, uint64_t now_ns);
+void flow_rx(struct endpoint *e, struct flow *f, const struct seg *seg, uint64_t now_ns);
+void flow_timer(struct endpoint *e, struct flow *f, enum host_timer_kind kind, uint64_t now_ns);
 
 // Minimum time between answers to unacceptable segments (RFC 5961 section 7; Linux: tcp_invalid_ratelimit).
 #define CHALLENGE_GAP_NS (500 * NS_PER_MS)
@@ -271,17 +276,17 @@ static inline struct seg_rec *flow_seg(const struct flow *f, uint64_t index) {
 	return seg_at(&f->ring, index);
 }
 
-// workload_segs.c, for flows with `writes`: of segments of data.
-__attribute__((cold)) uint64_t workload_offset(const struct flow *f, uint64_t index);
-__attribute__((cold)) uint32_t workload_len(const struct flow *f, uint64_t index);
+// writes.c, for flows with `writes`: of segments of data.
+__attribute__((cold)) uint64_t writes_offset(const struct flow *f, uint64_t index);
+__attribute__((cold)) uint32_t writes_len(const struct flow *f, uint64_t index);
 // The segment that starts at an offset or, if none does, that includes it (`up`: the next one).
-__attribute__((cold)) uint64_t workload_segment(const struct flow *f, uint64_t offset, bool up);
-__attribute__((cold)) uint64_t workload_sacked_bytes(const struct flow *f);
+__attribute__((cold)) uint64_t writes_segment(const struct flow *f, uint64_t offset, bool up);
+__attribute__((cold)) uint64_t writes_sacked_bytes(const struct flow *f);
 
 // Offset of a segment's first byte; of data_segs: the FIN's.
 static inline uint64_t flow_offset(const struct flow *f, uint64_t index) {
 	if (unlikely(f->writes) && index < f->data_segs)
-		return workload_offset(f, index);
+		return writes_offset(f, index);
 	return index < f->data_segs ? index * f->payload : f->total_bytes + (index - f->data_segs);
 }
 
@@ -292,7 +297,7 @@ static inline uint32_t flow_seq(const struct flow *f, uint64_t index) {
 // Payload of a segment; the last may be shorter, the FIN has none.
 static inline uint32_t flow_len(const struct flow *f, uint64_t index) {
 	if (unlikely(f->writes) && index < f->data_segs)
-		return workload_len(f, index);
+		return writes_len(f, index);
 	if (index + 1 < f->data_segs)
 		return f->payload;
 	return index == f->data_segs ? 0 : (uint32_t)(f->total_bytes - index * f->payload);
@@ -329,53 +334,53 @@ static inline int32_t flow_ack_ahead(const struct flow *f, const struct seg *s) 
 	return seq_diff(s->ack, f->iss + 1 + (uint32_t)f->una_bytes);
 }
 
-// flow.c, for the files below.
+// transmit.c, for the files below.
 // Sends as many segments as window and pacer allow. `due_ns`: the time of the pacing slot, else now_ns. True: at
 // least one was sent. The caller calls flow_arm_rtx afterwards.
-bool flow_send(struct host *h, struct flow *f, uint64_t now_ns, uint64_t due_ns);
+bool flow_send(struct endpoint *e, struct flow *f, uint64_t now_ns, uint64_t due_ns);
 // Does flow_send's work for groups with `tso` or `pacing: fq` (bursts.c).
 __attribute__((cold)) bool flow_send_bursts(
-	struct host *h, struct flow *f, uint64_t now_ns, uint64_t due_ns);
+	struct endpoint *e, struct flow *f, uint64_t now_ns, uint64_t due_ns);
 // Whether a new segment may be sent: not beyond the data, the FIN, or the peer's window.
-bool flow_new_allowed(struct host *h, struct flow *f, uint64_t now_ns);
+bool flow_new_allowed(struct endpoint *e, struct flow *f, uint64_t now_ns);
 // After flow_idle: the control adapts its window.
-void flow_after_idle(struct host *h, struct flow *f, uint64_t now_ns);
+void flow_after_idle(struct endpoint *e, struct flow *f, uint64_t now_ns);
 // Sends a tail loss probe: new data if the window allows, else the last segment again. Uses a pacing slot, as in
 // Linux.
-void flow_send_probe(struct host *h, struct flow *f, uint64_t now_ns);
+void flow_send_probe(struct endpoint *e, struct flow *f, uint64_t now_ns);
 // The lowest lost segment that is not yet retransmitted; the caller knows that one exists.
 uint64_t flow_next_lost(struct flow *f);
 // Sends segment `index`. `due_ns`: its transmission time; `paced`: that time is a pacing slot; `push`: with PSH.
-void flow_transmit(struct host *h, struct flow *f, uint64_t index, uint64_t due_ns, bool paced,
+void flow_transmit(struct endpoint *e, struct flow *f, uint64_t index, uint64_t due_ns, bool paced,
 	bool push, uint64_t now_ns);
 void flow_end(
-	struct host *h, struct flow *f, enum flow_state state, uint8_t event, uint64_t now_ns);
-void flow_ack_now(struct host *h, struct flow *f, uint64_t now_ns); // a bare ACK
+	struct endpoint *e, struct flow *f, enum flow_state state, uint8_t event, uint64_t now_ns);
+void flow_ack_now(struct endpoint *e, struct flow *f, uint64_t now_ns); // a bare ACK
 // Sends a reset if the flow is open; its state does not change.
-void flow_reset(struct host *h, const struct flow *f, uint64_t now_ns);
+void flow_reset(struct endpoint *e, const struct flow *f, uint64_t now_ns);
 
 // handshake.c
 // Sends the SYN or retransmits it.
-void handshake_syn(struct host *h, struct flow *f, uint64_t now_ns);
+void handshake_syn(struct endpoint *e, struct flow *f, uint64_t now_ns);
 // Opens a new connection, of so many bytes, on a flow whose last one is over, or that has had none.
-void flow_renew(struct host *h, struct flow *f, uint64_t bytes, uint64_t now_ns);
+void flow_renew(struct endpoint *e, struct flow *f, uint64_t bytes, uint64_t now_ns);
 // Processes a segment for a flow in FLOW_SYN_SENT.
-void handshake_rx(struct host *h, struct flow *f, const struct seg *seg, uint64_t now_ns);
+void handshake_rx(struct endpoint *e, struct flow *f, const struct seg *seg, uint64_t now_ns);
 // The time to wait for the answer to a SYN, with the retransmission timeout rto_ns.
-uint64_t handshake_timeout_ns(const struct host *h, const struct flow *f, uint64_t rto_ns);
+uint64_t handshake_timeout_ns(const struct endpoint *e, const struct flow *f, uint64_t rto_ns);
 
 // rtx_timer.c
 // Starts, extends or stops the timer. To be called after each change of the flow's window, pacer or scoreboard.
-void flow_arm_rtx(struct host *h, struct flow *f, uint64_t now_ns);
-void flow_rtx_timer(struct host *h, struct flow *f, uint64_t now_ns);
+void flow_arm_rtx(struct endpoint *e, struct flow *f, uint64_t now_ns);
+void flow_rtx_timer(struct endpoint *e, struct flow *f, uint64_t now_ns);
 
 // ack.c
 bool flow_ack_acceptable(const struct flow *f, const struct seg *seg);
-void flow_ack(struct host *h, struct flow *f, const struct seg *seg, uint64_t now_ns);
+void flow_ack(struct endpoint *e, struct flow *f, const struct seg *seg, uint64_t now_ns);
 // Does flow_rx's work for an ACK that only advances una. False: it is another kind of segment; nothing was done.
-bool flow_ack_expected(struct host *h, struct flow *f, const struct seg *seg, uint64_t now_ns);
-void flow_enter_loss(struct host *h, struct flow *f, uint64_t now_ns); // after a timeout
-void flow_reorder_timer(struct host *h, struct flow *f, uint64_t now_ns); // RACK
+bool flow_ack_expected(struct endpoint *e, struct flow *f, const struct seg *seg, uint64_t now_ns);
+void flow_enter_loss(struct endpoint *e, struct flow *f, uint64_t now_ns); // after a timeout
+void flow_reorder_timer(struct endpoint *e, struct flow *f, uint64_t now_ns); // RACK
 
 // loss.c: the effects of one ACK, filled in by the scoreboard.
 struct delivery {
@@ -406,12 +411,12 @@ struct delivery {
 	bool all_duplicates; // all retransmissions of the episode have been reported as duplicates
 };
 
-void loss_cumulative(struct host *h, struct flow *f, uint64_t una, struct delivery *d);
+void loss_cumulative(struct endpoint *e, struct flow *f, uint64_t una, struct delivery *d);
 void loss_sack(struct flow *f, const struct seg *seg, struct delivery *d);
 // Prefetches the records that loss_sack and loss_detect will read.
 void loss_fetch(const struct flow *f, const struct seg *seg);
 // RACK: marks lost segments; returns the time in ns until the next check, 0: none is needed.
-uint64_t loss_detect(struct host *h, struct flow *f, uint64_t now_ns, struct delivery *d);
+uint64_t loss_detect(struct endpoint *e, struct flow *f, uint64_t now_ns, struct delivery *d);
 void loss_mark(struct flow *f, uint64_t index);
 // Payload that the peer has, as far as it said so: what it acknowledged, and whole segments beyond (of a peer without SACK
 // one for each duplicate ACK). What arrives in an interval counts there, also if a hole before it is filled later.
@@ -422,10 +427,10 @@ void loss_on_timeout(struct flow *f, uint64_t now_ns);
 void loss_retrans_push(struct flow *f, uint64_t index);
 void loss_retrans_unlink(struct flow *f, uint64_t index);
 
-// accecn.c
+// marks.c
 // Whether the ACK says that segments arrived with CE; d->ce: how many. The counter of AccECN is read from ACKs that bring
 // something new and are not older than others: what an ACK that is passed over says, a later one says too.
-bool flow_take_marks(struct host *h, struct flow *f, const struct seg *seg, struct delivery *d);
+bool flow_take_marks(struct endpoint *e, struct flow *f, const struct seg *seg, struct delivery *d);
 
 // spurious.c
 #define UNDO_NONE UINT64_MAX
@@ -435,7 +440,7 @@ void spurious_sent(struct flow *f, uint64_t now_ns); // a segment is retransmitt
 // Processes a D-SACK block.
 void spurious_duplicates(struct flow *f, const struct seg_sack *b, struct delivery *d);
 // Undoes the reduction if this ACK proves it spurious.
-void spurious_detect(struct host *h, struct flow *f, struct delivery *d);
+void spurious_detect(struct endpoint *e, struct flow *f, struct delivery *d);
 // RFC 5682 section 3.1 step 2b: whether two new segments are to be sent before retransmissions.
 static inline bool spurious_new_first(const struct flow *f) {
 	return f->frto == FRTO_NEW && f->nxt < f->recover + 2;

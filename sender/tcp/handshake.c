@@ -2,18 +2,16 @@
 // The handshake of a sending connection: the SYN, its retransmissions, and the options agreed in the SYN/ACK; the next
 // connection of a flow.
 #include "common/base/rng.h"
-#include "sender/host.h"
-#include "sender/source/source.h"
+#include "sender/endpoint.h"
 #include "sender/tcp/flow.h"
-#include "sender/workload.h"
 
 #define PAYLOAD_MIN 48 // MSS_MIN less 40 bytes of options
 // Between the sequence numbers of two connections: more than any window, so that old packets are unacceptable.
 #define RENEW_SEQ_GAP (1u << 30)
 #define RTO_UNMEASURED_NS (3 * NS_PER_S) // RFC 6298 section 5.7: after a SYN was sent again
 
-void handshake_syn(struct host *h, struct flow *f, uint64_t now_ns) {
-	const struct group *g = flow_group(h, f);
+void handshake_syn(struct endpoint *e, struct flow *f, uint64_t now_ns) {
+	const struct group *g = flow_group(e, f);
 	struct seg s;
 
 	flow_header(f, &s, f->iss, 0, SEG_SYN, now_ns);
@@ -31,18 +29,18 @@ void handshake_syn(struct host *h, struct flow *f, uint64_t now_ns) {
 	if (f->state == FLOW_WAITING) {
 		f->state = FLOW_SYN_SENT;
 		f->start_ns = now_ns;
-		h->waiting--;
-		h->open++;
+		e->waiting--;
+		e->open++;
 	}
 	f->last_send_ns = now_ns;
-	host_send(h, f->id, &s, ECN_NOT_ECT, now_ns);
-	flow_arm_rtx(h, f, now_ns);
+	endpoint_send(e, f->id, &s, ECN_NOT_ECT, now_ns);
+	flow_arm_rtx(e, f, now_ns);
 }
 
 // Each timeout is lengthened by a random part of up to a quarter, drawn by seed, flow and attempt, so that SYNs lost
 // together are not retransmitted together.
-uint64_t handshake_timeout_ns(const struct host *h, const struct flow *f, uint64_t rto_ns) {
-	uint64_t x = rng_mix((h->env.seed ^ ((uint64_t)f->id << 16 | f->backoff)) * RNG_GOLDEN);
+uint64_t handshake_timeout_ns(const struct endpoint *e, const struct flow *f, uint64_t rto_ns) {
+	uint64_t x = rng_mix((e->env.seed ^ ((uint64_t)f->id << 16 | f->backoff)) * RNG_GOLDEN);
 
 	return rto_ns + (rto_ns / 4 >> 16) * (x >> 48);
 }
@@ -92,8 +90,8 @@ static bool lost_syns(const struct flow *f, const struct seg *s) {
 }
 
 // Processes the SYN/ACK: agrees on options and starts congestion control (RFC 9293 section 3.10.7.3).
-static void established(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
-	const struct group *g = flow_group(h, f);
+static void established(struct endpoint *e, struct flow *f, const struct seg *s, uint64_t now_ns) {
+	const struct group *g = flow_group(e, f);
 	uint64_t rtt_ns;
 
 	f->ts_ok = g->timestamps && (s->options & SEG_OPT_TS) != 0;
@@ -101,8 +99,8 @@ static void established(struct host *h, struct flow *f, const struct seg *s, uin
 	f->snd_wscale = (s->options & SEG_OPT_WSCALE) != 0 ? s->wscale : 0;
 	rtt_ns = syn_rtt_ns(f, s, now_ns);
 	agree_ecn(f, g, s);
-	f->payload = g->source->probes ? 1 : sendable(mss_payload(g, s, f->ts_ok), s->window);
-	if (f->data_segs != SOURCE_ENDLESS)
+	f->payload = g->probes ? 1 : sendable(mss_payload(g, s, f->ts_ok), s->window);
+	if (f->data_segs != FLOW_ENDLESS)
 		f->data_segs = (f->total_bytes + f->payload - 1) / f->payload;
 	f->ts_recent = s->tsval;
 	f->rcv_nxt = s->seq + 1;
@@ -120,38 +118,38 @@ static void established(struct host *h, struct flow *f, const struct seg *s, uin
 	f->state = FLOW_OPEN;
 	f->delivered_ns = f->first_tx_ns = now_ns;
 	f->cwnd_segs = f->out.cwnd_segs;
-	flow_note_mode(h, f);
-	host_flow_record(h, f, TEL_OPEN, now_ns);
-	flow_ack_now(h, f, now_ns);
+	flow_note_mode(e, f);
+	endpoint_flow_record(e, f, TEL_OPEN, now_ns);
+	flow_ack_now(e, f, now_ns);
 	f->ace = ACCECN_CEP_INIT;
 	if (f->transfer != NULL)
-		workload_opened(h, f, now_ns);
-	flow_send(h, f, now_ns, now_ns);
-	flow_arm_rtx(h, f, now_ns);
+		e->app->opened(e, f, now_ns);
+	flow_send(e, f, now_ns, now_ns);
+	flow_arm_rtx(e, f, now_ns);
 }
 
-void handshake_rx(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
+void handshake_rx(struct endpoint *e, struct flow *f, const struct seg *s, uint64_t now_ns) {
 	bool acks_syn = (s->flags & SEG_ACK) != 0 && s->ack == f->iss + 1;
 
 	if ((s->flags & SEG_RST) != 0 && acks_syn)
-		flow_end(h, f, FLOW_FAILED, TEL_RESET, now_ns);
+		flow_end(e, f, FLOW_FAILED, TEL_RESET, now_ns);
 	else if ((s->flags & SEG_SYN) != 0 && acks_syn)
-		established(h, f, s, now_ns);
+		established(e, f, s, now_ns);
 	else
-		h->count.rx_bad++;
+		e->count.rx_bad++;
 }
 
-void flow_renew(struct host *h, struct flow *f, uint64_t bytes, uint64_t now_ns) {
+void flow_renew(struct endpoint *e, struct flow *f, uint64_t bytes, uint64_t now_ns) {
 	struct flow old = *f;
 	uint64_t delivered = flow_delivered_bytes(f);
 
 	if (f->state != FLOW_WAITING) {
-		h->done -= f->state == FLOW_DONE;
-		h->failed -= f->state == FLOW_FAILED;
-		h->waiting++;
+		e->done -= f->state == FLOW_DONE;
+		e->failed -= f->state == FLOW_FAILED;
+		e->waiting++;
 	}
-	flow_init(h, f, old.id, old.group, now_ns, bytes);
-	host_cancel(h, &f->pace);
+	flow_init(e, f, old.id, old.group, now_ns, bytes);
+	endpoint_cancel(e, &f->pace);
 	if (old.state != FLOW_WAITING)
 		f->iss = flow_seq_nxt(&old) + RENEW_SEQ_GAP;
 	else
@@ -171,5 +169,5 @@ void flow_renew(struct host *h, struct flow *f, uint64_t bytes, uint64_t now_ns)
 	f->transfers = old.transfers;
 	f->transfer_first = old.transfer_first;
 	f->transfer_room = old.transfer_room;
-	handshake_syn(h, f, now_ns);
+	handshake_syn(e, f, now_ns);
 }

@@ -19,7 +19,7 @@
 // Timestamps are used to judge the ACK of a retransmission only if it is cumulative: above a hole the receiver
 // echoes the timestamp of the last segment before it. Of a retransmission and new data sent in the same nanosecond
 // the retransmission counts as the later. A timeout resets reo_wnd_mult.
-#include "sender/host.h"
+#include "sender/endpoint.h"
 
 #include "common/base/likely.h"
 #include "sender/tcp/flow.h"
@@ -123,7 +123,7 @@ static void delivered(struct flow *f, uint64_t index, struct seg_rec *r, struct 
 	}
 }
 
-void loss_cumulative(struct host *h, struct flow *f, uint64_t una, struct delivery *d) {
+void loss_cumulative(struct endpoint *e, struct flow *f, uint64_t una, struct delivery *d) {
 	bool retrans = false;
 
 	for (uint64_t i = f->una; i < una; i++) {
@@ -154,7 +154,7 @@ static uint64_t seg_from(const struct flow *f, uint32_t seq, bool up) {
 	if (first + ahead >= f->total_bytes && f->data_segs != UINT64_MAX)
 		return f->data_segs + (first + ahead > f->total_bytes);
 	if (f->writes)
-		return workload_segment(f, first + ahead, up);
+		return writes_segment(f, first + ahead, up);
 	return f->una + (ahead + (up ? f->payload - 1 : 0)) / f->payload;
 }
 
@@ -264,7 +264,7 @@ static uint64_t reo_wnd_ns(const struct flow *f) {
 // Section 6.2 step 4: grow the window on a DSACK of what was sent again, once per round trip. More of them than
 // retransmissions of the connection report packets that the network duplicated (as in Linux's tcp_dsack_seen).
 static void update_reo_wnd(
-	struct host *h, struct flow *f, const struct delivery *d, uint64_t now_ns) {
+	struct endpoint *e, struct flow *f, const struct delivery *d, uint64_t now_ns) {
 	if (d->reordered)
 		f->reordering_seen = true;
 	if (!d->dsack
@@ -272,7 +272,7 @@ static void update_reo_wnd(
 			>= f->count.retransmits - f->at_open.retransmits)
 		return;
 	f->count.spurious++;
-	host_event(h, f, TEL_EV_SPURIOUS, 0, 0, 0, now_ns);
+	endpoint_event(e, f, TEL_EV_SPURIOUS, 0, 0, 0, now_ns);
 	if (f->una < f->dsack_round)
 		return;
 	f->dsack_round = f->nxt;
@@ -295,10 +295,10 @@ static bool sent_before_rack(const struct flow *f, uint64_t index, uint64_t sent
 	return sent_ns < f->rack_sent_ns || (sent_ns == f->rack_sent_ns && index < f->rack_seg);
 }
 
-uint64_t loss_detect(struct host *h, struct flow *f, uint64_t now_ns, struct delivery *d) {
+uint64_t loss_detect(struct endpoint *e, struct flow *f, uint64_t now_ns, struct delivery *d) {
 	uint64_t wait_ns = 0, reo_ns;
 
-	update_reo_wnd(h, f, d, now_ns);
+	update_reo_wnd(e, f, d, now_ns);
 	reo_ns = reo_wnd_ns(f);
 	for (uint64_t i = f->rack_scan; i < f->nxt; i++) {
 		const struct seg_rec *r = flow_seg(f, i);
@@ -330,7 +330,7 @@ uint64_t loss_detect(struct host *h, struct flow *f, uint64_t now_ns, struct del
 }
 
 uint64_t flow_delivered_bytes(const struct flow *f) {
-	uint64_t sacked = f->writes ? workload_sacked_bytes(f) : (uint64_t)f->sacked * f->payload;
+	uint64_t sacked = f->writes ? writes_sacked_bytes(f) : (uint64_t)f->sacked * f->payload;
 	uint64_t bytes = f->count.acked_bytes - f->at_open.acked_bytes + sacked;
 
 	// A finite flow's last segment may be short.

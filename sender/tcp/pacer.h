@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The pacer: the time at which a flow's next segment may be sent, and how lateness is made up for.
 #pragma once
-#include "sender/host.h"
+#include "sender/endpoint.h"
 #include "sender/tcp/flow.h"
 
 #include <math.h>
@@ -34,13 +34,14 @@ static inline double pacer_bps(const struct group *g, const struct flow *f) {
 }
 
 // Whether there is a next segment that waits for its pacing slot or for the port; then the timer is armed.
-static inline bool pacer_holds(struct host *h, struct flow *f, bool retransmit, uint64_t now_ns) {
-	if (f->next_send_ns <= now_ns && !h->tx_backpressure)
+static inline bool pacer_holds(
+	struct endpoint *e, struct flow *f, bool retransmit, uint64_t now_ns) {
+	if (f->next_send_ns <= now_ns && !e->tx_backpressure)
 		return false;
 	if (!retransmit && f->nxt > f->data_segs)
 		return false;
 	if (!f->pace.armed)
-		host_arm(h, &f->pace, time_max(f->next_send_ns, now_ns));
+		endpoint_arm(e, &f->pace, time_max(f->next_send_ns, now_ns));
 	return true;
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "sender/tcp/receiver.h"
-#include "sender/host.h"
-#include "sender/udp.h"
+#include "sender/endpoint.h"
 
 #include <string.h>
 
@@ -22,7 +21,7 @@ static void put_counters(const struct receiver *r, struct seg *s) {
 		s->ecn_bytes[i] = r->marks.bytes[i] & ACCECN_BYTES_MASK;
 }
 
-static void send_ack(struct host *h, struct receiver *r, uint64_t now_ns) {
+static void send_ack(struct endpoint *e, struct receiver *r, uint64_t now_ns) {
 	uint8_t flags = SEG_ACK | (r->ecn_echo ? SEG_ECE : 0);
 	struct seg s;
 
@@ -52,29 +51,29 @@ static void send_ack(struct host *h, struct receiver *r, uint64_t now_ns) {
 	r->delack_ns = NEVER_NS;
 	r->last_ack = receiver_next(r);
 	r->count.acks++;
-	host_send(h, r->id, &s, ECN_NOT_ECT, now_ns);
+	endpoint_send(e, r->id, &s, ECN_NOT_ECT, now_ns);
 }
 
-void receiver_send_ack(struct host *h, struct receiver *r, uint64_t now_ns) {
+void receiver_send_ack(struct endpoint *e, struct receiver *r, uint64_t now_ns) {
 	if ((r->modes & RECEIVER_WINDOW) != 0)
-		receiver_window_set(h, r, now_ns);
-	send_ack(h, r, now_ns);
+		receiver_window_set(e, r, now_ns);
+	send_ack(e, r, now_ns);
 	if ((r->modes & RECEIVER_HOST) != 0)
 		receiver_ack_sent(r);
 }
 
 // An unacceptable segment is dropped and answered with an ACK, from which a genuine peer learns our sequence numbers
 // (RFC 9293 section 3.10.7.4, RFC 5961).
-static void receiver_refuse(struct host *h, struct receiver *r, uint64_t now_ns) {
-	h->count.rx_bad++;
+static void receiver_refuse(struct endpoint *e, struct receiver *r, uint64_t now_ns) {
+	e->count.rx_bad++;
 	if (r->state != RECEIVER_OPEN || now_ns < r->challenge_ns)
 		return;
 	r->challenge_ns = now_ns + CHALLENGE_GAP_NS;
-	receiver_send_ack(h, r, now_ns);
+	receiver_send_ack(e, r, now_ns);
 }
 
 // `ecn`: the SYN's codepoint.
-static void send_syn_ack(struct host *h, struct receiver *r, uint8_t ecn, uint64_t now_ns) {
+static void send_syn_ack(struct endpoint *e, struct receiver *r, uint8_t ecn, uint64_t now_ns) {
 	struct seg s;
 
 	receiver_header(r, &s, SEG_SYN | SEG_ACK | (r->ecn_ok ? SEG_ECE : 0), now_ns);
@@ -85,17 +84,17 @@ static void send_syn_ack(struct host *h, struct receiver *r, uint8_t ecn, uint64
 	s.seq = receiver_iss(r);
 	s.ack = r->irs + 1;
 	s.options |= SEG_OPT_MSS;
-	s.mss = (uint16_t)receiver_group(h, r)->mss;
+	s.mss = (uint16_t)receiver_group(e, r)->mss;
 	s.window = (uint16_t)((r->modes & RECEIVER_WINDOW) != 0
 			? r->acks->window.edge
-			: min_u64(receiver_window_max(receiver_group(h, r)), 65535));
+			: min_u64(receiver_window_max(receiver_group(e, r)), 65535));
 	if (r->window_scaled) {
 		s.options |= SEG_OPT_WSCALE;
 		s.wscale = r->wscale;
 	}
 	if (r->sack_ok)
 		s.options |= SEG_OPT_SACK_OK;
-	host_send(h, r->id, &s, ECN_NOT_ECT, now_ns);
+	endpoint_send(e, r->id, &s, ECN_NOT_ECT, now_ns);
 }
 
 // Agrees on what the SYN asks for, as far as the group has it. Without AccECN a SYN that asks for it has classic ECN.
@@ -115,33 +114,33 @@ static void agree_ecn(struct receiver *r, const struct group *g, const struct se
 }
 
 static void receiver_syn(
-	struct host *h, struct receiver *r, const struct seg *s, uint8_t ecn, uint64_t now_ns) {
+	struct endpoint *e, struct receiver *r, const struct seg *s, uint8_t ecn, uint64_t now_ns) {
 	if (receiver_over(r) && s->seq != r->irs && (s->flags & SEG_ACK) == 0)
-		receiver_renew(h, r, r->group_index); // the sender's next connection
+		receiver_renew(e, r, r->group_index); // the sender's next connection
 	if (r->state == RECEIVER_LISTEN) {
 		r->state = RECEIVER_OPEN;
 		r->irs = s->seq;
-		r->ts_ok = receiver_group(h, r)->timestamps && (s->options & SEG_OPT_TS) != 0;
-		r->sack_ok = receiver_group(h, r)->sack && (s->options & SEG_OPT_SACK_OK) != 0;
-		agree_ecn(r, receiver_group(h, r), s);
+		r->ts_ok = receiver_group(e, r)->timestamps && (s->options & SEG_OPT_TS) != 0;
+		r->sack_ok = receiver_group(e, r)->sack && (s->options & SEG_OPT_SACK_OK) != 0;
+		agree_ecn(r, receiver_group(e, r), s);
 		if ((r->modes & RECEIVER_HOST) != 0)
 			r->acks->syn_ack_ns = now_ns;
 		if ((r->modes & RECEIVER_WINDOW) != 0)
-			receiver_window_init(r, receiver_group(h, r),
-				mss_payload(receiver_group(h, r), s, r->ts_ok));
+			receiver_window_init(r, receiver_group(e, r),
+				mss_payload(receiver_group(e, r), s, r->ts_ok));
 		r->window_scaled = (s->options & SEG_OPT_WSCALE) != 0;
 		if (!r->window_scaled) {
 			r->wscale = 0;
-			r->window = (uint16_t)min_u64(receiver_group(h, r)->rwnd, 65535);
+			r->window = (uint16_t)min_u64(receiver_group(e, r)->rwnd, 65535);
 		}
 	} else if (s->seq != r->irs || r->rcv_nxt > 0 || r->head != NULL || r->fin_seen) {
-		receiver_refuse(h, r, now_ns); // RFC 5961 section 4
+		receiver_refuse(e, r, now_ns); // RFC 5961 section 4
 		return;
 	}
 	if (r->ts_ok && (s->options & SEG_OPT_TS) != 0)
 		r->ts_recent = s->tsval;
 	r->last_ack = r->irs + 1;
-	send_syn_ack(h, r, ecn, now_ns);
+	send_syn_ack(e, r, ecn, now_ns);
 }
 
 // RFC 9768 section 3.2.2.5.1: the first mark after packets without, and every second, is acknowledged at once.
@@ -156,9 +155,9 @@ static void count_ecn(struct receiver *r, const struct seg *s, uint8_t ecn, bool
 	r->ce_last = ce;
 }
 
-static void note_ecn(struct host *h, struct receiver *r, const struct seg *s, uint8_t ecn,
+static void note_ecn(struct endpoint *e, struct receiver *r, const struct seg *s, uint8_t ecn,
 	bool *now, uint64_t now_ns) {
-	bool ce = ecn == ECN_CE, exact = receiver_group(h, r)->dctcp_echo;
+	bool ce = ecn == ECN_CE, exact = receiver_group(e, r)->dctcp_echo;
 
 	if (!r->ecn_ok)
 		return;
@@ -167,7 +166,7 @@ static void note_ecn(struct host *h, struct receiver *r, const struct seg *s, ui
 		return;
 	}
 	if (exact && ce != r->ce_last && r->delack_ns != NEVER_NS)
-		receiver_send_ack(h, r, now_ns);
+		receiver_send_ack(e, r, now_ns);
 	if (exact ? !ce : (s->flags & SEG_CWR) != 0)
 		r->ecn_echo = false;
 	if (ce) {
@@ -184,49 +183,49 @@ static inline bool ack_due(const struct receiver *r) {
 	return r->pending >= r->ack_every || r->ack_delay_ns == 0;
 }
 
-static inline void delay_ack(struct host *h, struct receiver *r, uint64_t now_ns) {
+static inline void delay_ack(struct endpoint *e, struct receiver *r, uint64_t now_ns) {
 	if (r->delack_ns != NEVER_NS)
 		return;
 	r->delack_ns = now_ns + r->ack_delay_ns;
 	if (!r->delack.armed)
-		host_arm(h, &r->delack, r->delack_ns);
+		endpoint_arm(e, &r->delack, r->delack_ns);
 }
 
 // Acknowledges a segment of an ideal host: at once if `now` or if ack_every full segments have arrived, else delayed.
 static inline void acknowledge(
-	struct host *h, struct receiver *r, uint16_t len, bool now, uint64_t now_ns) {
+	struct endpoint *e, struct receiver *r, uint16_t len, bool now, uint64_t now_ns) {
 	if (len >= r->payload)
 		r->pending++;
 	if (now || ack_due(r))
-		send_ack(h, r, now_ns);
+		send_ack(e, r, now_ns);
 	else
-		delay_ack(h, r, now_ns);
+		delay_ack(e, r, now_ns);
 }
 
 void receiver_ack_fixed(
-	struct host *h, struct receiver *r, uint32_t segs, bool now, uint64_t now_ns) {
+	struct endpoint *e, struct receiver *r, uint32_t segs, bool now, uint64_t now_ns) {
 	uint32_t pending = r->pending + segs;
 
 	r->pending = (uint8_t)(pending < UINT8_MAX ? pending : UINT8_MAX);
 	if (now || ack_due(r))
-		receiver_send_ack(h, r, now_ns);
+		receiver_send_ack(e, r, now_ns);
 	else
-		delay_ack(h, r, now_ns);
+		delay_ack(e, r, now_ns);
 }
 
 // Processes payload [start, end), in offsets, and decides whether the ACK may be delayed.
-static void receiver_data(struct host *h, struct receiver *r, const struct seg *s, uint64_t start,
-	uint8_t ecn, uint64_t now_ns) {
+static void receiver_data(struct endpoint *e, struct receiver *r, const struct seg *s,
+	uint64_t start, uint8_t ecn, uint64_t now_ns) {
 	uint64_t end = start + s->len;
 	bool hole = r->head != NULL; // then every segment is acknowledged at once
 	bool now = false, odd = false, repeated = false;
 
 	if ((r->modes & RECEIVER_HOST) != 0)
-		receiver_gro_break(h, r, s, start, ecn, now_ns);
+		receiver_gro_break(e, r, s, start, ecn, now_ns);
 	if ((r->modes & RECEIVER_WINDOW) != 0)
-		receiver_window_read(h, r, now_ns);
+		receiver_window_read(e, r, now_ns);
 	r->count.segs += s->len > 0; // a bare FIN is no data
-	note_ecn(h, r, s, ecn, &now, now_ns);
+	note_ecn(e, r, s, ecn, &now, now_ns);
 	if ((s->flags & SEG_FIN) != 0) {
 		if (end >= r->rcv_nxt && (r->tail == NULL || end >= r->tail->end)) {
 			r->fin = end;
@@ -235,85 +234,86 @@ static void receiver_data(struct host *h, struct receiver *r, const struct seg *
 		now = true;
 	}
 	// The end of a transfer on a connection that stays open: what the application answers carries the ACK.
-	now |= (s->flags & SEG_PSH) != 0 && receiver_group(h, r)->keeps;
+	now |= (s->flags & SEG_PSH) != 0 && receiver_group(e, r)->keeps;
 	if (s->len > r->payload)
 		r->payload = s->len;
 	if (end <= r->rcv_nxt && s->len > 0) {
 		receiver_report_duplicate(r, start, end);
 		repeated = true;
 	} else if (start <= r->rcv_nxt) {
-		receiver_in_order(h, r, end);
+		receiver_in_order(e, r, end);
 	} else {
 		odd = true;
 		// The number of a bare FIN is not in the ranges; receiver_report_fin adds it.
-		repeated = s->len > 0 && !receiver_out_of_order(h, r, start, end);
+		repeated = s->len > 0 && !receiver_out_of_order(e, r, start, end);
 		if (repeated)
 			receiver_report_duplicate(r, start, end);
 		else
 			r->count.out_of_order_segs += s->len > 0;
 	}
 	if ((r->modes & RECEIVER_WINDOW) != 0)
-		receiver_window_data(h, r, s, now_ns);
+		receiver_window_data(e, r, s, now_ns);
 	if ((r->modes & RECEIVER_HOST) != 0)
 		receiver_ack_host(
-			h, r, s, end, ecn, now || (hole && r->head == NULL), repeated, now_ns);
+			e, r, s, end, ecn, now || (hole && r->head == NULL), repeated, now_ns);
 	else
-		acknowledge(h, r, s->len, now || hole || odd || repeated, now_ns);
+		acknowledge(e, r, s->len, now || hole || odd || repeated, now_ns);
 }
 
-void receiver_timer(struct host *h, struct receiver *r, uint64_t now_ns) {
+void receiver_timer(struct endpoint *e, struct receiver *r, uint64_t now_ns) {
 	if ((r->modes & RECEIVER_HOST) != 0) {
-		receiver_host_timer(h, r, now_ns);
+		receiver_host_timer(e, r, now_ns);
 		return;
 	}
 	if (r->delack_ns == NEVER_NS)
 		return; // acknowledged meanwhile
 	if (now_ns < r->delack_ns)
-		host_arm(h, &r->delack, r->delack_ns);
+		endpoint_arm(e, &r->delack, r->delack_ns);
 	else
-		receiver_send_ack(h, r, now_ns);
+		receiver_send_ack(e, r, now_ns);
 }
 
-void receiver_reset(struct host *h, const struct receiver *r, uint64_t now_ns) {
+void receiver_reset(struct endpoint *e, const struct receiver *r, uint64_t now_ns) {
 	struct seg s;
 
 	if (r->state != RECEIVER_OPEN || receiver_done(r))
 		return;
 	receiver_header(r, &s, SEG_RST | SEG_ACK, now_ns);
-	host_send(h, r->id, &s, ECN_NOT_ECT, now_ns);
+	endpoint_send(e, r->id, &s, ECN_NOT_ECT, now_ns);
 }
 
-void receiver_close(struct host *h, struct receiver *r, uint64_t now_ns) {
+void receiver_close(struct endpoint *e, struct receiver *r, uint64_t now_ns) {
 	if (r->state != RECEIVER_OPEN || receiver_done(r))
 		return;
 	r->modes |= RECEIVER_FIN;
-	receiver_send_ack(h, r, now_ns);
+	receiver_send_ack(e, r, now_ns);
 }
 
-// As flow.c, answer_closed.
+// As transmit.c, answer_closed.
 static void answer_closed(
-	struct host *h, struct receiver *r, const struct seg *s, uint64_t now_ns) {
+	struct endpoint *e, struct receiver *r, const struct seg *s, uint64_t now_ns) {
 	struct seg reset;
 
 	if ((s->flags & SEG_ACK) == 0)
 		return;
 	receiver_header(r, &reset, SEG_RST, now_ns);
 	reset.seq = s->ack;
-	host_send(h, r->id, &reset, ECN_NOT_ECT, now_ns);
+	endpoint_send(e, r->id, &reset, ECN_NOT_ECT, now_ns);
 }
 
 // RFC 5961 section 3.2: a RST at RCV.NXT is accepted; elsewhere in the window it is answered with a challenge ACK.
-static void receiver_rst(struct host *h, struct receiver *r, const struct seg *s, uint64_t now_ns) {
+static void receiver_rst(
+	struct endpoint *e, struct receiver *r, const struct seg *s, uint64_t now_ns) {
 	int32_t ahead = seq_diff(s->seq, receiver_next(r));
 
 	if (ahead == 0) {
 		r->state = RECEIVER_CLOSED;
 		return;
 	}
-	if (ahead > 0 && ahead <= (int64_t)receiver_group(h, r)->rwnd)
-		receiver_refuse(h, r, now_ns);
+	if (ahead > 0 && ahead <= (int64_t)receiver_group(e, r)->rwnd)
+		receiver_refuse(e, r, now_ns);
 	else
-		h->count.rx_bad++;
+		e->count.rx_bad++;
 }
 
 // RFC 5961 section 5.2. We send only a SYN and a FIN.
@@ -328,18 +328,18 @@ static bool ack_acceptable(const struct receiver *r, const struct seg *s) {
 // A segment with an old timestamp is dropped. But a late original whose retransmission arrived first is reported by
 // a DSACK: otherwise the sender would never learn that the retransmission was spurious.
 static void receiver_stale(
-	struct host *h, struct receiver *r, const struct seg *s, uint64_t now_ns) {
+	struct endpoint *e, struct receiver *r, const struct seg *s, uint64_t now_ns) {
 	uint64_t behind = receiver_seq(r, r->rcv_nxt) - s->seq;
 
-	h->count.rx_bad++;
+	e->count.rx_bad++;
 	if (s->len > 0 && behind >= s->len && behind <= r->rcv_nxt && behind <= INT32_MAX)
 		receiver_report_duplicate(r, r->rcv_nxt - behind, r->rcv_nxt - behind + s->len);
-	receiver_send_ack(h, r, now_ns);
+	receiver_send_ack(e, r, now_ns);
 }
 
 // The next segment in order of a connection without a hole: the common case. The effect is that of receiver_data.
 static inline bool receiver_expected(
-	struct host *h, struct receiver *r, const struct seg *s, uint64_t now_ns) {
+	struct endpoint *e, struct receiver *r, const struct seg *s, uint64_t now_ns) {
 	if ((s->flags & r->flags_mask) != SEG_ACK || r->state != RECEIVER_OPEN || r->head != NULL
 		|| s->seq != receiver_seq(r, r->rcv_nxt) || s->len == 0 || !r->ts_ok
 		|| s->ack != receiver_iss(r) + 1 || s->options != SEG_OPT_TS
@@ -352,49 +352,45 @@ static inline bool receiver_expected(
 	r->rcv_nxt += s->len;
 	r->count.segs++;
 	r->count.bytes += s->len;
-	acknowledge(h, r, s->len, false, now_ns);
+	acknowledge(e, r, s->len, false, now_ns);
 	return true;
 }
 
 // All other segments. Not inlined, so that the short path is.
 __attribute__((noinline)) static void receiver_other(
-	struct host *h, struct receiver *r, const struct seg *s, uint8_t ecn, uint64_t now_ns) {
+	struct endpoint *e, struct receiver *r, const struct seg *s, uint8_t ecn, uint64_t now_ns) {
 	bool timestamp, fin, bare;
 	int64_t ahead;
 
-	if ((s->options & SEG_OPT_UDP) != 0) {
-		udp_data_rx(h, r, s, now_ns);
-		return;
-	}
 	if ((s->flags & SEG_RST) != 0) {
 		if (r->state == RECEIVER_OPEN)
-			receiver_rst(h, r, s, now_ns);
+			receiver_rst(e, r, s, now_ns);
 		return;
 	}
 	if ((s->flags & SEG_SYN) != 0) {
-		receiver_syn(h, r, s, ecn, now_ns);
+		receiver_syn(e, r, s, ecn, now_ns);
 		return;
 	}
 	if (r->state != RECEIVER_OPEN) {
-		h->count.rx_bad++;
-		if (r->state == RECEIVER_CLOSED && receiver_group(h, r)->peer.reset_ns > 0)
-			answer_closed(h, r, s, now_ns);
+		e->count.rx_bad++;
+		if (r->state == RECEIVER_CLOSED && receiver_group(e, r)->peer.reset_ns > 0)
+			answer_closed(e, r, s, now_ns);
 		return;
 	}
 	if ((r->modes & RECEIVER_HOST) != 0)
 		receiver_answered(r, now_ns);
 	timestamp = r->ts_ok && (s->options & SEG_OPT_TS) != 0;
 	if (timestamp && seq_diff(s->tsval, r->ts_recent) < 0) { // PAWS, RFC 7323 section 5.3
-		receiver_stale(h, r, s, now_ns);
+		receiver_stale(e, r, s, now_ns);
 		return;
 	}
 	fin = (s->flags & SEG_FIN) != 0;
 	bare = s->len == 0 && !fin;
 	ahead = seq_diff(s->seq, receiver_seq(r, r->rcv_nxt));
-	if (!ack_acceptable(r, s) || ahead > (int64_t)receiver_group(h, r)->rwnd
+	if (!ack_acceptable(r, s) || ahead > (int64_t)receiver_group(e, r)->rwnd
 		|| (receiver_done(r) && ahead + s->len > bare) // only ACKs may follow a FIN
 		|| (!bare && -ahead > (int64_t)r->rcv_nxt)) {
-		receiver_refuse(h, r, now_ns);
+		receiver_refuse(e, r, now_ns);
 		return;
 	}
 	if ((r->modes & RECEIVER_FIN) != 0 && s->ack == receiver_iss(r) + 2)
@@ -406,14 +402,14 @@ __attribute__((noinline)) static void receiver_other(
 	if (bare) {
 		// Below the window it is a probe, which is to be answered.
 		if (ahead < 0 && !receiver_done(r))
-			receiver_send_ack(h, r, now_ns);
+			receiver_send_ack(e, r, now_ns);
 		return;
 	}
-	receiver_data(h, r, s, r->rcv_nxt + (uint64_t)ahead, ecn, now_ns);
+	receiver_data(e, r, s, r->rcv_nxt + (uint64_t)ahead, ecn, now_ns);
 }
 
 void receiver_rx(
-	struct host *h, struct receiver *r, const struct seg *s, uint8_t ecn, uint64_t now_ns) {
-	if (!receiver_expected(h, r, s, now_ns))
-		receiver_other(h, r, s, ecn, now_ns);
+	struct endpoint *e, struct receiver *r, const struct seg *s, uint8_t ecn, uint64_t now_ns) {
+	if (!receiver_expected(e, r, s, now_ns))
+		receiver_other(e, r, s, ecn, now_ns);
 }

@@ -19,43 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct host;
-
-// Out-of-order data [start, end), offsets from the first byte; sorted, disjoint, not adjacent.
-struct range {
-	struct range *next;
-	uint64_t start, end;
-	uint32_t below, above; // the tree's lower and higher part: places in the pool, from 1
-};
-#define RANGE_NONE 0
-
-static_assert(sizeof(struct range) == 32, "two in a cache line");
-
-// Address space for the worst case; pages are touched only when used.
-struct range_pool {
-	struct range *base;
-	struct range *free; // list of freed ranges
-	uint32_t size, used; // base[used] was never used
-	uint64_t refused; // segments not kept because the pool was empty
-	uint64_t visits; // ranges that were compared on the way to a place in a tree
-};
-
-int range_pool_init(struct range_pool *p, uint32_t size, struct err *err);
-void range_pool_fini(struct range_pool *p);
-
 enum receiver_state { RECEIVER_LISTEN, RECEIVER_OPEN, RECEIVER_CLOSED };
-
-// What a receiver does beyond the defaults. Segments take the short path only if it does none of this.
-enum receiver_mode {
-	RECEIVER_ECN = 1,
-	RECEIVER_GRO = 2,
-	RECEIVER_LINUX_ACKS = 4,
-	RECEIVER_WINDOW = 8,
-	RECEIVER_FIN = 16, // we have closed before the peer
-	RECEIVER_FIN_ACKED = 32, // and the peer has acknowledged that
-	RECEIVER_ACCECN = 64 // its ECN feedback is AccECN (in the hot lines, unlike what it counts)
-};
-#define RECEIVER_HOST (RECEIVER_GRO | RECEIVER_LINUX_ACKS | RECEIVER_WINDOW)
 
 // State of receiver_window.c. Bytes and offsets.
 struct receiver_window {
@@ -167,48 +131,53 @@ static inline uint32_t receiver_seq(const struct receiver *r, uint64_t offset) {
 	return r->irs + 1 + (uint32_t)offset;
 }
 
+static inline const struct group *receiver_group(
+	const struct endpoint *e, const struct receiver *r) {
+	return &e->groups->group[r->group_index];
+}
+
 void receiver_init(struct receiver *r, uint32_t id, const struct groups *gs, uint16_t group);
-void receiver_rx(
-	struct host *h, struct receiver *r, const struct seg *seg, uint8_t ecn, uint64_t now_ns);
-void receiver_timer(struct host *h, struct receiver *r, uint64_t now_ns);
+void receiver_rx(struct endpoint *e, struct receiver *r, const struct seg *seg, uint8_t ecn,
+	uint64_t now_ns);
+void receiver_timer(struct endpoint *e, struct receiver *r, uint64_t now_ns);
 // Whether the connection has ended, with a FIN or a reset.
 bool receiver_over(const struct receiver *r);
 // Resets a receiver for a new connection. Its totals continue; h counts the old connection if it was done.
-void receiver_renew(struct host *h, struct receiver *r, uint16_t group);
+void receiver_renew(struct endpoint *e, struct receiver *r, uint16_t group);
 // Number of a host's connections that received all data and the FIN, including those of renewed receivers.
-uint64_t receivers_done(const struct host *h);
+uint64_t receivers_done(const struct endpoint *e);
 // Sends a reset if the connection is open; its state does not change.
-void receiver_reset(struct host *h, const struct receiver *r, uint64_t now_ns);
+void receiver_reset(struct endpoint *e, const struct receiver *r, uint64_t now_ns);
 
 // Closes our direction of an open connection; what the peer sends is still received. The FIN is in every ACK until it
 // is acknowledged.
-void receiver_close(struct host *h, struct receiver *r, uint64_t now_ns);
+void receiver_close(struct endpoint *e, struct receiver *r, uint64_t now_ns);
 
 // For receiver_acks.c.
-void receiver_send_ack(struct host *h, struct receiver *r, uint64_t now_ns);
+void receiver_send_ack(struct endpoint *e, struct receiver *r, uint64_t now_ns);
 // Acknowledges `segs` full segments, or data shorter than one: at once if `now` or if ack_every of them have arrived,
 // else delayed.
 void receiver_ack_fixed(
-	struct host *h, struct receiver *r, uint32_t segs, bool now, uint64_t now_ns);
+	struct endpoint *e, struct receiver *r, uint32_t segs, bool now, uint64_t now_ns);
 
 // receiver_acks.c, for receivers with RECEIVER_HOST modes.
 // Bytes of all receivers' state; 0: no group needs it.
 uint64_t receivers_acks_bytes(const struct groups *gs, uint32_t receivers);
-int receivers_acks_init(struct host *h, struct err *err);
-void receivers_acks_fini(struct host *h);
+int receivers_acks_init(struct endpoint *e, struct err *err);
+void receivers_acks_fini(struct endpoint *e);
 void receiver_acks_reset(struct receiver *r);
 // A segment of an open connection arrives: the first one gives the RTT of the handshake.
 void receiver_answered(struct receiver *r, uint64_t now_ns);
 // An ACK was sent.
 void receiver_ack_sent(struct receiver *r);
 // Before a segment [start, ...) is processed: hands over what GRO holds if the segment does not continue it.
-void receiver_gro_break(struct host *h, struct receiver *r, const struct seg *s, uint64_t start,
+void receiver_gro_break(struct endpoint *e, struct receiver *r, const struct seg *s, uint64_t start,
 	uint8_t ecn, uint64_t now_ns);
 // After it was processed up to `end`: decides about its ACK. `now`: it wants one at once; `repeated`: it brought nothing.
-void receiver_ack_host(struct host *h, struct receiver *r, const struct seg *s, uint64_t end,
+void receiver_ack_host(struct endpoint *e, struct receiver *r, const struct seg *s, uint64_t end,
 	uint8_t ecn, bool now, bool repeated, uint64_t now_ns);
 // The timer of held segments and delayed ACKs.
-void receiver_host_timer(struct host *h, struct receiver *r, uint64_t now_ns);
+void receiver_host_timer(struct endpoint *e, struct receiver *r, uint64_t now_ns);
 
 // receiver_window.c, for receivers with RECEIVER_WINDOW.
 // The largest window that a group's receivers may advertise, in bytes.
@@ -216,22 +185,22 @@ uint64_t receiver_window_max(const struct group *g);
 // `seg_bytes`: payload of the peer's full segments. What the window then holds, the SYN-ACK offers.
 void receiver_window_init(struct receiver *r, const struct group *g, uint32_t seg_bytes);
 // The application reads until now. To be called before data arrives.
-void receiver_window_read(const struct host *h, struct receiver *r, uint64_t now_ns);
+void receiver_window_read(const struct endpoint *e, struct receiver *r, uint64_t now_ns);
 // A segment was taken: measures the round trip and adapts the buffer.
 void receiver_window_data(
-	const struct host *h, struct receiver *r, const struct seg *s, uint64_t now_ns);
+	const struct endpoint *e, struct receiver *r, const struct seg *s, uint64_t now_ns);
 // Before an ACK is sent: sets its window.
-void receiver_window_set(const struct host *h, struct receiver *r, uint64_t now_ns);
+void receiver_window_set(const struct endpoint *e, struct receiver *r, uint64_t now_ns);
 // When an ACK is due only to open the window; NEVER_NS: none is.
-uint64_t receiver_window_update_ns(const struct host *h, struct receiver *r, uint64_t now_ns);
+uint64_t receiver_window_update_ns(const struct endpoint *e, struct receiver *r, uint64_t now_ns);
 
 // receiver_sack.c
 // Data in order: moves rcv_nxt to the offset `end`, and over ranges that it reaches.
-void receiver_in_order(struct host *h, struct receiver *r, uint64_t end);
+void receiver_in_order(struct endpoint *e, struct receiver *r, uint64_t end);
 // Data out of order: merges [start, end) into the ranges. False: all of it had been received before.
-bool receiver_out_of_order(struct host *h, struct receiver *r, uint64_t start, uint64_t end);
+bool receiver_out_of_order(struct endpoint *e, struct receiver *r, uint64_t start, uint64_t end);
 // Reports [start, end) as a duplicate in the next ACK.
 void receiver_report_duplicate(struct receiver *r, uint64_t start, uint64_t end);
 // Adds a FIN beyond a hole to the blocks of an ACK that has room for `room` blocks.
 void receiver_report_fin(const struct receiver *r, struct seg *s, uint32_t room);
-void receiver_drop_ranges(struct host *h, struct receiver *r);
+void receiver_drop_ranges(struct endpoint *e, struct receiver *r);

@@ -28,7 +28,7 @@
 // not with the card's last interrupt, so that it does not depend on other flows.
 #include "common/base/jiffies.h"
 #include "common/base/mem.h"
-#include "sender/host.h"
+#include "sender/endpoint.h"
 #include "sender/tcp/receiver.h"
 
 #include <errno.h>
@@ -53,22 +53,22 @@ uint64_t receivers_acks_bytes(const struct groups *gs, uint32_t receivers) {
 	return 0;
 }
 
-int receivers_acks_init(struct host *h, struct err *err) {
-	uint64_t bytes = receivers_acks_bytes(h->groups, h->env.receivers);
+int receivers_acks_init(struct endpoint *e, struct err *err) {
+	uint64_t bytes = receivers_acks_bytes(e->groups, e->env.receivers);
 
 	if (bytes == 0)
 		return 0;
-	h->receiver_acks = mem_map(bytes);
-	if (h->receiver_acks == NULL)
-		return err_set(err, -ENOMEM, "no memory for %u receivers", h->env.receivers);
-	for (uint32_t i = 0; i < h->env.receivers; i++)
-		h->receiver[i].acks = &h->receiver_acks[i];
+	e->receiver_acks = mem_map(bytes);
+	if (e->receiver_acks == NULL)
+		return err_set(err, -ENOMEM, "no memory for %u receivers", e->env.receivers);
+	for (uint32_t i = 0; i < e->env.receivers; i++)
+		e->receiver[i].acks = &e->receiver_acks[i];
 	return 0;
 }
 
-void receivers_acks_fini(struct host *h) {
-	mem_unmap(h->receiver_acks, h->env.receivers * sizeof(*h->receiver_acks));
-	h->receiver_acks = NULL;
+void receivers_acks_fini(struct endpoint *e) {
+	mem_unmap(e->receiver_acks, e->env.receivers * sizeof(*e->receiver_acks));
+	e->receiver_acks = NULL;
 }
 
 void receiver_acks_reset(struct receiver *r) {
@@ -109,42 +109,42 @@ static void data_event(struct receiver *r, uint64_t tick_ns, uint64_t now_ns) {
 	a->data_ns = time_ns;
 }
 
-static void arm(struct host *h, struct receiver *r) {
+static void arm(struct endpoint *e, struct receiver *r) {
 	uint64_t due_ns = time_min(r->delack_ns, r->acks->gro_ns);
 
 	if ((r->modes & RECEIVER_WINDOW) != 0)
 		due_ns = time_min(due_ns, r->acks->window.update_ns);
 	if (due_ns != NEVER_NS && (!r->delack.armed || due_ns < r->delack.t.expires_ns))
-		host_arm(h, &r->delack, due_ns);
+		endpoint_arm(e, &r->delack, due_ns);
 }
 
 // Arms the timer for the time at which a slow reader has made room.
-static void expect_reading(struct host *h, struct receiver *r, uint64_t now_ns) {
+static void expect_reading(struct endpoint *e, struct receiver *r, uint64_t now_ns) {
 	if ((r->modes & RECEIVER_WINDOW) != 0
-		&& receiver_window_update_ns(h, r, now_ns) != NEVER_NS)
-		arm(h, r);
+		&& receiver_window_update_ns(e, r, now_ns) != NEVER_NS)
+		arm(e, r);
 }
 
 // tcp_send_delayed_ack.
-static void delay(struct host *h, struct receiver *r, uint64_t now_ns) {
+static void delay(struct endpoint *e, struct receiver *r, uint64_t now_ns) {
 	uint64_t ato_ns = r->acks->ato_ns, max_ns = ATO_MAX_NS;
-	uint64_t tick_ns = receiver_group(h, r)->tick_ns, soon_ns;
+	uint64_t tick_ns = receiver_group(e, r)->tick_ns, soon_ns;
 
 	if (r->acks->rtt_ns > 0)
 		max_ns = time_min(max_ns, time_max(r->acks->rtt_ns, ATO_MIN_NS));
 	ato_ns = time_min(ato_ns, max_ns);
 	soon_ns = jiffies_timer_ns(tick_ns, now_ns, jiffies_ns(tick_ns, ato_ns / 4));
 	if (r->delack_ns != NEVER_NS && r->delack_ns <= soon_ns) {
-		receiver_send_ack(h, r, now_ns);
+		receiver_send_ack(e, r, now_ns);
 		return;
 	}
 	r->delack_ns = time_min(r->delack_ns, jiffies_timer_ns(tick_ns, now_ns, ato_ns));
 	r->acks->compressed = false;
-	arm(h, r);
+	arm(e, r);
 }
 
 // Data beyond a hole (__tcp_ack_snd_check): whether its ACK waits for those of later segments.
-static bool compress(struct host *h, struct receiver *r, uint64_t now_ns) {
+static bool compress(struct endpoint *e, struct receiver *r, uint64_t now_ns) {
 	struct receiver_acks *a = r->acks;
 	uint64_t wait_ns = COMPRESSED_NS_MAX;
 
@@ -165,13 +165,13 @@ static bool compress(struct host *h, struct receiver *r, uint64_t now_ns) {
 		wait_ns = time_min(wait_ns, a->rtt_ns / 20);
 	r->delack_ns = time_min(r->delack_ns, now_ns + wait_ns + COMPRESSED_SLACK_NS);
 	a->compressed = true;
-	arm(h, r);
+	arm(e, r);
 	return true;
 }
 
-static void ack_linux(
-	struct host *h, struct receiver *r, bool now, bool pushed, bool repeated, uint64_t now_ns) {
-	data_event(r, receiver_group(h, r)->tick_ns, now_ns);
+static void ack_linux(struct endpoint *e, struct receiver *r, bool now, bool pushed, bool repeated,
+	uint64_t now_ns) {
+	data_event(r, receiver_group(e, r)->tick_ns, now_ns);
 	if (r->acks->grew)
 		r->acks->quick |= 1;
 	r->acks->grew = false;
@@ -181,35 +181,35 @@ static void ack_linux(
 	} else if (now && r->ecn_echo) {
 		more_quick(r, QUICK_ECN);
 	}
-	pushed &= r->head == NULL && receiver_group(h, r)->read_bps == 0;
+	pushed &= r->head == NULL && receiver_group(e, r)->read_bps == 0;
 	if (now || pushed || r->acks->quick > 0
 		|| (uint64_t)seq_diff(receiver_seq(r, r->rcv_nxt), r->last_ack) > r->payload)
-		receiver_send_ack(h, r, now_ns);
+		receiver_send_ack(e, r, now_ns);
 	else if (r->head == NULL)
-		delay(h, r, now_ns);
-	else if (!compress(h, r, now_ns))
-		receiver_send_ack(h, r, now_ns);
+		delay(e, r, now_ns);
+	else if (!compress(e, r, now_ns))
+		receiver_send_ack(e, r, now_ns);
 }
 
 // Decides about the ACK of data that reaches TCP as one segment.
-static void decide(struct host *h, struct receiver *r, uint32_t bytes, bool now, bool pushed,
+static void decide(struct endpoint *e, struct receiver *r, uint32_t bytes, bool now, bool pushed,
 	bool repeated, uint64_t now_ns) {
 	uint32_t segs = r->payload > 0 ? bytes / r->payload : 0;
 
 	if ((r->modes & RECEIVER_LINUX_ACKS) != 0)
-		ack_linux(h, r, now, pushed, repeated, now_ns);
+		ack_linux(e, r, now, pushed, repeated, now_ns);
 	else
-		receiver_ack_fixed(h, r, segs, now || repeated || r->head != NULL, now_ns);
+		receiver_ack_fixed(e, r, segs, now || repeated || r->head != NULL, now_ns);
 }
 
 // Hands over what GRO holds.
-static void gro_flush(struct host *h, struct receiver *r, uint64_t now_ns) {
+static void gro_flush(struct endpoint *e, struct receiver *r, uint64_t now_ns) {
 	struct receiver_acks *a = r->acks;
 	uint32_t bytes = a->gro_bytes;
 
 	a->gro_ns = NEVER_NS;
 	a->gro_bytes = 0;
-	decide(h, r, bytes, a->gro_now, a->gro_pushed, a->gro_repeated, now_ns);
+	decide(e, r, bytes, a->gro_now, a->gro_pushed, a->gro_repeated, now_ns);
 }
 
 void receiver_answered(struct receiver *r, uint64_t now_ns) {
@@ -229,32 +229,32 @@ void receiver_ack_sent(struct receiver *r) {
 	a->compressed = false;
 }
 
-void receiver_gro_break(struct host *h, struct receiver *r, const struct seg *s, uint64_t start,
+void receiver_gro_break(struct endpoint *e, struct receiver *r, const struct seg *s, uint64_t start,
 	uint8_t ecn, uint64_t now_ns) {
 	const struct receiver_acks *a = r->acks;
 
 	if (a->gro_ns != NEVER_NS
 		&& (start != a->gro_end || s->tsval != a->gro_tsval || ecn != a->gro_ecn
 			|| a->gro_bytes + s->len > GRO_BYTES_MAX))
-		gro_flush(h, r, now_ns);
+		gro_flush(e, r, now_ns);
 }
 
-void receiver_ack_host(struct host *h, struct receiver *r, const struct seg *s, uint64_t end,
+void receiver_ack_host(struct endpoint *e, struct receiver *r, const struct seg *s, uint64_t end,
 	uint8_t ecn, bool now, bool repeated, uint64_t now_ns) {
 	struct receiver_acks *a = r->acks;
 	bool pushed = s->len < r->payload || (s->flags & SEG_PSH) != 0;
 
 	if ((r->modes & RECEIVER_GRO) == 0) {
-		decide(h, r, s->len, now, pushed, repeated, now_ns);
-		expect_reading(h, r, now_ns);
+		decide(e, r, s->len, now, pushed, repeated, now_ns);
+		expect_reading(e, r, now_ns);
 		return;
 	}
 	if (a->gro_ns == NEVER_NS) {
-		a->gro_ns = now_ns + receiver_group(h, r)->gro_ns;
+		a->gro_ns = now_ns + receiver_group(e, r)->gro_ns;
 		a->gro_now = a->gro_pushed = a->gro_repeated = false;
 		a->gro_tsval = s->tsval;
 		a->gro_ecn = ecn;
-		arm(h, r);
+		arm(e, r);
 	}
 	a->gro_end = end;
 	a->gro_bytes += s->len;
@@ -263,20 +263,20 @@ void receiver_ack_host(struct host *h, struct receiver *r, const struct seg *s, 
 	a->gro_repeated |= repeated;
 	// Each duplicate has a report of its own.
 	if (repeated || pushed || (s->flags & SEG_FIN) != 0)
-		gro_flush(h, r, now_ns);
-	expect_reading(h, r, now_ns);
+		gro_flush(e, r, now_ns);
+	expect_reading(e, r, now_ns);
 }
 
-void receiver_host_timer(struct host *h, struct receiver *r, uint64_t now_ns) {
+void receiver_host_timer(struct endpoint *e, struct receiver *r, uint64_t now_ns) {
 	if (r->acks->gro_ns <= now_ns)
-		gro_flush(h, r, now_ns);
+		gro_flush(e, r, now_ns);
 	if (r->delack_ns <= now_ns) {
 		if ((r->modes & RECEIVER_LINUX_ACKS) != 0 && !r->acks->compressed)
 			r->acks->ato_ns = time_min(2 * r->acks->ato_ns, rto_ns(r));
-		receiver_send_ack(h, r, now_ns);
+		receiver_send_ack(e, r, now_ns);
 	}
 	if ((r->modes & RECEIVER_WINDOW) != 0 && r->acks->window.update_ns <= now_ns)
-		receiver_send_ack(h, r, now_ns);
-	expect_reading(h, r, now_ns);
-	arm(h, r);
+		receiver_send_ack(e, r, now_ns);
+	expect_reading(e, r, now_ns);
+	arm(e, r);
 }

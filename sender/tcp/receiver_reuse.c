@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The initial state of a receiver, also when a source or another peer uses it again.
-#include "sender/host.h"
+#include "sender/endpoint.h"
 #include "sender/tcp/receiver.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ void receiver_init(struct receiver *r, uint32_t id, const struct groups *gs, uin
 
 	memset(r, 0, sizeof(*r));
 	r->acks = acks;
-	r->delack.kind = g->source->datagrams ? TIMER_UDP_REPORT : TIMER_DELACK;
+	r->delack.kind = TIMER_DELACK;
 	r->id = id;
 	r->group_index = group;
 	r->fin = UINT64_MAX;
@@ -33,20 +33,20 @@ bool receiver_over(const struct receiver *r) {
 	return r->state == RECEIVER_CLOSED || receiver_done(r);
 }
 
-void receiver_renew(struct host *h, struct receiver *r, uint16_t group) {
+void receiver_renew(struct endpoint *e, struct receiver *r, uint16_t group) {
 	struct receiver_count total = r->count;
 
-	h->renewed_done += receiver_done(r);
-	host_cancel(h, &r->delack);
-	receiver_drop_ranges(h, r);
-	receiver_init(r, r->id, h->groups, group);
+	e->renewed_done += receiver_done(r);
+	endpoint_cancel(e, &r->delack);
+	receiver_drop_ranges(e, r);
+	receiver_init(r, r->id, e->groups, group);
 	r->count = total;
 }
 
-uint64_t receivers_done(const struct host *h) {
-	uint64_t done = h->renewed_done;
+uint64_t receivers_done(const struct endpoint *e) {
+	uint64_t done = e->renewed_done;
 
-	for (uint32_t i = 0; i < h->receivers; i++)
-		done += receiver_done(&h->receiver[i]);
+	for (uint32_t i = 0; i < e->receivers; i++)
+		done += receiver_done(&e->receiver[i]);
 	return done;
 }

@@ -8,7 +8,7 @@
 // in the pool: it needs no memory, and no generator. Nothing that is sent depends on the shape of the tree.
 #include "common/base/mem.h"
 #include "common/base/rng.h"
-#include "sender/host.h"
+#include "sender/endpoint.h"
 #include "sender/tcp/receiver.h"
 
 #include <errno.h>
@@ -159,7 +159,7 @@ void receiver_report_duplicate(struct receiver *r, uint64_t start, uint64_t end)
 	r->dsack = true;
 }
 
-void receiver_in_order(struct host *h, struct receiver *r, uint64_t end) {
+void receiver_in_order(struct endpoint *e, struct receiver *r, uint64_t end) {
 	uint64_t before = r->rcv_nxt;
 
 	r->rcv_nxt = max_u64(r->rcv_nxt, end);
@@ -170,8 +170,8 @@ void receiver_in_order(struct host *h, struct receiver *r, uint64_t end) {
 			r->rcv_nxt = g->end;
 		r->head = g->next;
 		r->range_bytes -= (uint32_t)(g->end - g->start);
-		tree_remove(&h->ranges, &r->root, g);
-		range_put(&h->ranges, g);
+		tree_remove(&e->ranges, &r->root, g);
+		range_put(&e->ranges, g);
 	}
 	if (r->head == NULL)
 		r->tail = NULL;
@@ -182,13 +182,13 @@ void receiver_in_order(struct host *h, struct receiver *r, uint64_t end) {
 
 // Inserts a range into the list at *at. If the pool is empty, the segment counts as not received.
 static void range_insert(
-	struct host *h, struct receiver *r, struct range **at, uint64_t start, uint64_t end) {
-	struct range *g = range_get(&h->ranges);
+	struct endpoint *e, struct receiver *r, struct range **at, uint64_t start, uint64_t end) {
+	struct range *g = range_get(&e->ranges);
 
 	if (g == NULL)
 		return;
 	*g = (struct range){.next = *at, .start = start, .end = end};
-	tree_insert(&h->ranges, &r->root, g);
+	tree_insert(&e->ranges, &r->root, g);
 	*at = g;
 	r->range_bytes += (uint32_t)(end - start);
 	if (g->next == NULL)
@@ -197,21 +197,21 @@ static void range_insert(
 }
 
 // Merges the following ranges that g now reaches into g.
-static void range_merge(struct host *h, struct receiver *r, struct range *g) {
+static void range_merge(struct endpoint *e, struct receiver *r, struct range *g) {
 	while (g->next != NULL && g->next->start <= g->end) {
 		struct range *n = g->next;
 
 		g->end = max_u64(g->end, n->end);
 		g->next = n->next;
 		r->range_bytes -= (uint32_t)(n->end - n->start);
-		tree_remove(&h->ranges, &r->root, n);
-		range_put(&h->ranges, n);
+		tree_remove(&e->ranges, &r->root, n);
+		range_put(&e->ranges, n);
 	}
 	if (g->next == NULL)
 		r->tail = g;
 }
 
-bool receiver_out_of_order(struct host *h, struct receiver *r, uint64_t start, uint64_t end) {
+bool receiver_out_of_order(struct endpoint *e, struct receiver *r, uint64_t start, uint64_t end) {
 	struct range **at, *g;
 
 	// Usually the data begins or extends the last range.
@@ -220,10 +220,10 @@ bool receiver_out_of_order(struct host *h, struct receiver *r, uint64_t start, u
 	else if (r->tail != NULL && start >= r->tail->start)
 		at = &r->tail;
 	else
-		at = range_find(&h->ranges, r, start);
+		at = range_find(&e->ranges, r, start);
 	g = *at;
 	if (g == NULL || end < g->start) {
-		range_insert(h, r, at, start, end);
+		range_insert(e, r, at, start, end);
 		return true;
 	}
 	if (start >= g->start && end <= g->end) {
@@ -234,7 +234,7 @@ bool receiver_out_of_order(struct host *h, struct receiver *r, uint64_t start, u
 	r->range_bytes -= (uint32_t)(g->end - g->start);
 	g->start = min_u64(g->start, start);
 	g->end = max_u64(g->end, end);
-	range_merge(h, r, g);
+	range_merge(e, r, g);
 	r->range_bytes += (uint32_t)(g->end - g->start);
 	sack_report(r, g->start, g->end);
 	return true;
@@ -259,12 +259,12 @@ void receiver_report_fin(const struct receiver *r, struct seg *s, uint32_t room)
 	s->sack[first] = (struct seg_sack){fin, fin + 1};
 }
 
-void receiver_drop_ranges(struct host *h, struct receiver *r) {
+void receiver_drop_ranges(struct endpoint *e, struct receiver *r) {
 	while (r->head != NULL) {
 		struct range *range = r->head;
 
 		r->head = range->next;
-		range_put(&h->ranges, range);
+		range_put(&e->ranges, range);
 	}
 	r->range_bytes = 0;
 }

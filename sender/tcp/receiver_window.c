@@ -22,7 +22,7 @@
 // Where we differ, and why: the share of data in a buffer is a constant, where the kernel measures it for each size of
 // segment (tcp_measure_rcv_mss), because it depends on the card's driver: 0.67 is that of full segments in buffers of
 // 2.2 KB, as in the guests of tools/sim/guest. A slow reader reads bytes, not blocks.
-#include "sender/host.h"
+#include "sender/endpoint.h"
 #include "sender/tcp/receiver.h"
 
 #define BUFFER_START 131072 // tcp_rmem[1]
@@ -51,9 +51,9 @@ void receiver_window_init(struct receiver *r, const struct group *g, uint32_t se
 	w->before = FIRST_SEGS * g->payload;
 }
 
-void receiver_window_read(const struct host *h, struct receiver *r, uint64_t now_ns) {
+void receiver_window_read(const struct endpoint *e, struct receiver *r, uint64_t now_ns) {
 	struct receiver_window *w = &r->acks->window;
-	double bps = (double)receiver_group(h, r)->read_bps, bytes;
+	double bps = (double)receiver_group(e, r)->read_bps, bytes;
 
 	bytes = (double)time_since(now_ns, w->read_ns) * bps / 8e9;
 	if (bps <= 0 || bytes >= (double)(r->rcv_nxt - w->read)) {
@@ -112,12 +112,12 @@ static void adjust(const struct group *g, struct receiver *r, uint64_t now_ns) {
 }
 
 void receiver_window_data(
-	const struct host *h, struct receiver *r, const struct seg *s, uint64_t now_ns) {
-	const struct group *g = receiver_group(h, r);
+	const struct endpoint *e, struct receiver *r, const struct seg *s, uint64_t now_ns) {
+	const struct group *g = receiver_group(e, r);
 	struct receiver_window *w = &r->acks->window;
 	uint64_t most;
 
-	receiver_window_read(h, r, now_ns);
+	receiver_window_read(e, r, now_ns);
 	if (g->rmem == 0)
 		return;
 	measure_rtt(r, s, now_ns);
@@ -142,11 +142,11 @@ static uint64_t selected(const struct receiver *r) {
 	return min_u64(free, w->advertise);
 }
 
-void receiver_window_set(const struct host *h, struct receiver *r, uint64_t now_ns) {
+void receiver_window_set(const struct endpoint *e, struct receiver *r, uint64_t now_ns) {
 	struct receiver_window *w = &r->acks->window;
 	uint64_t unit = UINT64_C(1) << r->wscale, size;
 
-	receiver_window_read(h, r, now_ns);
+	receiver_window_read(e, r, now_ns);
 	w->edge = max_u64(w->edge, r->rcv_nxt + (selected(r) & ~(unit - 1)));
 	size = (w->edge - r->rcv_nxt + unit - 1) >> r->wscale;
 	r->window = (uint16_t)min_u64(size, UINT16_MAX);
@@ -154,9 +154,9 @@ void receiver_window_set(const struct host *h, struct receiver *r, uint64_t now_
 }
 
 // The reader frees space: when the window can be twice what the peer knows of.
-uint64_t receiver_window_update_ns(const struct host *h, struct receiver *r, uint64_t now_ns) {
+uint64_t receiver_window_update_ns(const struct endpoint *e, struct receiver *r, uint64_t now_ns) {
 	struct receiver_window *w = &r->acks->window;
-	double bps = (double)receiver_group(h, r)->read_bps;
+	double bps = (double)receiver_group(e, r)->read_bps;
 	uint64_t known = w->edge > r->rcv_nxt ? w->edge - r->rcv_nxt : 0;
 	uint64_t wanted = max_u64(2 * known, max_u64(w->space / 16, r->payload)), free;
 	uint64_t unit = UINT64_C(1) << r->wscale;
@@ -166,7 +166,7 @@ uint64_t receiver_window_update_ns(const struct host *h, struct receiver *r, uin
 	// What may be advertised grows only with data: until then an ACK would say nothing new.
 	if (bps <= 0 || r->fin_seen || wanted > min_u64(w->space, w->advertise))
 		return NEVER_NS;
-	receiver_window_read(h, r, now_ns);
+	receiver_window_read(e, r, now_ns);
 	free = room(r);
 	if (free >= w->space)
 		return NEVER_NS; // all is read: the last ACK said so

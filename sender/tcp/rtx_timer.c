@@ -2,7 +2,7 @@
 // The one timer of a sending connection that waits for ACKs: the retransmission timeout (RFC 6298), the tail
 // loss probe and RACK's wait for reordering (RFC 8985), probes of a closed window (RFC 9293 section 3.8.6.1).
 #include "common/base/jiffies.h"
-#include "sender/host.h"
+#include "sender/endpoint.h"
 #include "sender/tcp/flow.h"
 
 #define TLP_MAX_ACK_DELAY_NS (200 * NS_PER_MS) // RFC 8985 section 7.2, worst delayed ACK
@@ -19,8 +19,8 @@ static uint64_t backed_off_ns(const struct group *g, const struct flow *f, uint3
 }
 
 // An RTO counts from the last progress (rtx_base_ns), a probe from now (RFC 6298 section 5, RFC 8985 section 7.2).
-void flow_arm_rtx(struct host *h, struct flow *f, uint64_t now_ns) {
-	const struct group *g = flow_group(h, f);
+void flow_arm_rtx(struct endpoint *e, struct flow *f, uint64_t now_ns) {
+	const struct group *g = flow_group(e, f);
 	uint64_t rto = backed_off_ns(g, f, f->backoff);
 
 	if (f->rtx_kind == RTX_PERSIST && f->una < f->nxt) {
@@ -32,7 +32,7 @@ void flow_arm_rtx(struct host *h, struct flow *f, uint64_t now_ns) {
 	if (f->state == FLOW_SYN_SENT) {
 		f->rtx_kind = RTX_RTO;
 		f->rtx_deadline_ns =
-			jiffies_timer_ns(g->tick_ns, now_ns, handshake_timeout_ns(h, f, rto));
+			jiffies_timer_ns(g->tick_ns, now_ns, handshake_timeout_ns(e, f, rto));
 	} else if (f->una == f->nxt) {
 		// Data waits, and neither an ACK nor the pacer will send it: the peer's window is closed.
 		bool closed = flow_unsent(f) && !f->pace.armed;
@@ -63,42 +63,42 @@ void flow_arm_rtx(struct host *h, struct flow *f, uint64_t now_ns) {
 	// A sample by SACK may have shortened the timeout to before now.
 	f->rtx_deadline_ns = time_max(f->rtx_deadline_ns, now_ns);
 	if (f->rtx_kind != RTX_NONE && (!f->rtx.armed || f->rtx_deadline_ns < f->rtx.t.expires_ns))
-		host_arm(h, &f->rtx, f->rtx_deadline_ns);
+		endpoint_arm(e, &f->rtx, f->rtx_deadline_ns);
 }
 
 // RFC 8985 section 7.3.
-static void probe(struct host *h, struct flow *f, uint64_t now_ns) {
-	flow_send_probe(h, f, now_ns);
+static void probe(struct endpoint *e, struct flow *f, uint64_t now_ns) {
+	flow_send_probe(e, f, now_ns);
 	f->tlp_end = f->nxt;
 	f->rtx_kind = RTX_RTO;
 	f->rtx_base_ns = now_ns;
-	flow_arm_rtx(h, f, now_ns);
+	flow_arm_rtx(e, f, now_ns);
 }
 
 // Whether the peer has left too many timeouts or probes in a row unanswered; then the flow has ended.
-static bool gave_up(struct host *h, struct flow *f, uint64_t now_ns) {
-	if (f->timeouts < flow_group(h, f)->retries)
+static bool gave_up(struct endpoint *e, struct flow *f, uint64_t now_ns) {
+	if (f->timeouts < flow_group(e, f)->retries)
 		return false;
-	flow_end(h, f, FLOW_FAILED, TEL_GAVE_UP, now_ns);
+	flow_end(e, f, FLOW_FAILED, TEL_GAVE_UP, now_ns);
 	return true;
 }
 
-static void timeout(struct host *h, struct flow *f, uint64_t now_ns) {
-	if (gave_up(h, f, now_ns))
+static void timeout(struct endpoint *e, struct flow *f, uint64_t now_ns) {
+	if (gave_up(e, f, now_ns))
 		return;
 	f->rtx_base_ns = now_ns;
 	f->backoff++;
 	if (f->state == FLOW_SYN_SENT) {
 		f->timeouts++;
-		handshake_syn(h, f, now_ns);
+		handshake_syn(e, f, now_ns);
 		return;
 	}
-	flow_enter_loss(h, f, now_ns);
+	flow_enter_loss(e, f, now_ns);
 	f->timeouts++;
 	// Not limited by the window or the pacer.
-	flow_transmit(h, f, flow_next_lost(f), now_ns, false, false, now_ns);
-	flow_send(h, f, now_ns, now_ns);
-	flow_arm_rtx(h, f, now_ns);
+	flow_transmit(e, f, flow_next_lost(f), now_ns, false, false, now_ns);
+	flow_send(e, f, now_ns, now_ns);
+	flow_arm_rtx(e, f, now_ns);
 }
 
 // Bytes of the next segment that fit into the window if not all do; 0: all fit, or the window is closed.
@@ -112,11 +112,11 @@ static uint32_t window_left(const struct flow *f) {
 // is open but has no room for a whole segment might stay so for ever: the probe fills it, as in Linux
 // (tcp_write_wakeup). The scoreboard does not count the bytes of a probe: the next probe carries them again,
 // and so does the whole segment once it fits.
-static void persist(struct host *h, struct flow *f, uint64_t now_ns) {
+static void persist(struct endpoint *e, struct flow *f, uint64_t now_ns) {
 	uint32_t len = window_left(f);
 	struct seg s;
 
-	if (gave_up(h, f, now_ns))
+	if (gave_up(e, f, now_ns))
 		return;
 	f->timeouts++;
 	if (len > 0) {
@@ -124,47 +124,47 @@ static void persist(struct host *h, struct flow *f, uint64_t now_ns) {
 			SEG_ACK | SEG_PSH, now_ns);
 		f->probe_end = max_u64(f->probe_end, f->wnd_bytes);
 		f->count.sent_segs++;
-		h->count.data_tx_segs++;
+		e->count.data_tx_segs++;
 	} else {
 		flow_header(f, &s, flow_seq_nxt(f) - 1, 0, SEG_ACK, now_ns);
 	}
 	if (f->probes < PROBES_MAX)
 		f->probes++;
-	host_send(h, f->id, &s, ECN_NOT_ECT, now_ns);
-	flow_arm_rtx(h, f, now_ns);
+	endpoint_send(e, f->id, &s, ECN_NOT_ECT, now_ns);
+	flow_arm_rtx(e, f, now_ns);
 }
 
-void flow_rtx_timer(struct host *h, struct flow *f, uint64_t now_ns) {
+void flow_rtx_timer(struct endpoint *e, struct flow *f, uint64_t now_ns) {
 	if (f->rtx_kind == RTX_NONE)
 		return;
 	if (now_ns < f->rtx_deadline_ns) { // the deadline moved while the timer waited
-		host_arm(h, &f->rtx, f->rtx_deadline_ns);
+		endpoint_arm(e, &f->rtx, f->rtx_deadline_ns);
 		return;
 	}
 	// After a stall of the loop, an ACK that arrived before the deadline may not have been processed yet.
-	if (f->rtx_deadline_ns > h->heard_ns && now_ns < f->rtx_deadline_ns + HEAR_NS_MAX) {
-		host_arm(h, &f->rtx, now_ns + 1);
+	if (f->rtx_deadline_ns > e->heard_ns && now_ns < f->rtx_deadline_ns + HEAR_NS_MAX) {
+		endpoint_arm(e, &f->rtx, now_ns + 1);
 		return;
 	}
 	switch ((enum flow_rtx)f->rtx_kind) {
 	case RTX_NONE:
 		break;
 	case RTX_RTO:
-		timeout(h, f, now_ns);
+		timeout(e, f, now_ns);
 		break;
 	case RTX_TLP:
 		// In a late loop this timer may fire before the pacer's, which was due earlier.
 		if (f->pace.armed && f->pace.t.expires_ns <= now_ns
-			&& flow_send(h, f, now_ns, f->pace.t.expires_ns))
-			flow_arm_rtx(h, f, now_ns);
+			&& flow_send(e, f, now_ns, f->pace.t.expires_ns))
+			flow_arm_rtx(e, f, now_ns);
 		else
-			probe(h, f, now_ns);
+			probe(e, f, now_ns);
 		break;
 	case RTX_REO:
-		flow_reorder_timer(h, f, now_ns);
+		flow_reorder_timer(e, f, now_ns);
 		break;
 	case RTX_PERSIST:
-		persist(h, f, now_ns);
+		persist(e, f, now_ns);
 		break;
 	}
 }

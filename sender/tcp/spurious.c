@@ -24,7 +24,7 @@
 //   - F-RTO needs SACK here; RFC 5682 section 2 without SACK is not built. As in Linux it goes on after a repeated timeout of
 //     the same segment, where the RFC ends it.
 //   - A loss that the tail loss probe has repaired is not taken back: its reduction begins when the repair is known.
-#include "sender/host.h"
+#include "sender/endpoint.h"
 #include "sender/tcp/flow.h"
 
 // Retransmissions that are already in flight, a tail loss probe included, count as part of the episode: they
@@ -104,8 +104,8 @@ static void unmark(struct flow *f, uint64_t now_ns) {
 	f->rack_scan = f->una;
 }
 
-static void undo(struct host *h, struct flow *f, uint32_t how, uint64_t now_ns) {
-	const struct group *g = flow_group(h, f);
+static void undo(struct endpoint *e, struct flow *f, uint32_t how, uint64_t now_ns) {
+	const struct group *g = flow_group(e, f);
 	double before = f->out.cwnd_segs;
 
 	if (f->unsent_lost > 0)
@@ -124,11 +124,11 @@ static void undo(struct host *h, struct flow *f, uint32_t how, uint64_t now_ns) 
 		f->count.spurious_recoveries++;
 	if (g->cc->on_spurious != NULL)
 		g->cc->on_spurious(f->cc_state, g->cc_config, now_ns, &f->out);
-	flow_note_mode(h, f);
-	host_event(h, f, TEL_EV_UNDO, before, f->out.cwnd_segs, how, now_ns);
+	flow_note_mode(e, f);
+	endpoint_event(e, f, TEL_EV_UNDO, before, f->out.cwnd_segs, how, now_ns);
 }
 
-void spurious_detect(struct host *h, struct flow *f, struct delivery *d) {
+void spurious_detect(struct endpoint *e, struct flow *f, struct delivery *d) {
 	bool loss = f->ca == FLOW_CA_LOSS, recovery = f->ca == FLOW_CA_RECOVERY;
 
 	if (f->undo_from == UNDO_NONE)
@@ -136,12 +136,12 @@ void spurious_detect(struct host *h, struct flow *f, struct delivery *d) {
 	if ((loss || recovery) && eifel(f, d)) {
 		d->reordered |= recovery;
 		if (loss || f->retrans == 0)
-			undo(h, f, TEL_UNDO_EIFEL, d->now_ns);
+			undo(e, f, TEL_UNDO_EIFEL, d->now_ns);
 	} else if (d->all_duplicates) {
-		undo(h, f, TEL_UNDO_DSACK, d->now_ns);
+		undo(e, f, TEL_UNDO_DSACK, d->now_ns);
 	} else if (loss && frto(f, d)) {
-		undo(h, f, TEL_UNDO_FRTO, d->now_ns);
+		undo(e, f, TEL_UNDO_FRTO, d->now_ns);
 	} else if (recovery && !f->undo_sent && f->una >= f->recover) {
-		undo(h, f, TEL_UNDO_UNSENT, d->now_ns);
+		undo(e, f, TEL_UNDO_UNSENT, d->now_ns);
 	}
 }

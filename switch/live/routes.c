@@ -7,7 +7,7 @@
 // enters the next path at the time at which it was due to leave the one before, and behind what entered there
 // earlier. A packet whose group names no path passes the path of its port, if it has one.
 #include "switch/live/lcore.h"
-#include "switch/route.h"
+#include "switch/path_route.h"
 
 #include <errno.h>
 #include <stdlib.h>

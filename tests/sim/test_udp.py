@@ -129,7 +129,7 @@ def test_captured_as_udp(weir_sim: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("group", "sentence"),
     [
-        ("{cc: cubic, source: {udp: {rate: 1Mbit}}}", "nothing controls the rate"),
+        ("{cc: cubic, source: {udp: {rate: 1Mbit}}}", "cc: source udp has none; leave it out"),
         ("{source: {udp: {size: 7B, rate: 1Mbit}}}", "size"),
         ("{source: {udp: {}}}", "rate is required"),
         ("{source: {udp: {rate: 1Mbit, gaps: uniform}}}", "gaps"),

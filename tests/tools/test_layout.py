@@ -60,6 +60,75 @@ def test_only_the_live_shell_includes_dpdk_and_the_live_shell(folder):
     assert wrong == []
 
 
+def module(place):
+    """A file's module: a header, its source, and files whose names begin with theirs (`host_`)."""
+    path = ROOT / place
+    parts = path.stem.split("_")
+    stems = ("_".join(parts[:n]) for n in range(1, len(parts)))
+    own = next((stem for stem in stems if path.with_name(f"{stem}.h").is_file()), path.stem)
+    return (Path(place).parent / own).as_posix()
+
+
+def circles(uses):
+    """The sets of modules that include each other in a circle (Tarjan)."""
+    index, low, stack, found = {}, {}, [], []
+
+    def visit(node):
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for other in uses.get(node, ()):
+            if other not in index:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in stack:
+                low[node] = min(low[node], index[other])
+        if low[node] == index[node]:
+            circle = [stack.pop()]
+            while circle[-1] != node:
+                circle.append(stack.pop())
+            if len(circle) > 1:
+                found.append(tuple(sorted(circle)))
+
+    for node in list(uses):
+        if node not in index:
+            visit(node)
+    return found
+
+
+def test_circles_are_found():
+    uses = {"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set(), "e": {"a"}}
+    assert circles(uses) == [("b", "c")]
+    assert circles({"a": {"b"}, "b": {"c"}}) == []
+
+
+def test_modules_include_each_other_in_no_circle():
+    uses = {}
+    for path in all_sources():
+        own = module(path.relative_to(ROOT).as_posix())
+        ours = {module(name) for name in includes(path) if (ROOT / name).is_file()}
+        uses.setdefault(own, set()).update(ours - {own})
+    # Guests are made of the simulation's memory, flows and clock, and it runs them.
+    assert circles(uses) == [("tools/sim/guest/guests", "tools/sim/sim")]
+
+
+@pytest.mark.parametrize("folder", ["sender/tcp", "sender/udp"])
+def test_a_transport_sees_of_its_host_the_endpoint(folder):
+    above = {
+        name
+        for path in sources(folder)
+        for name in includes(path)
+        if name.startswith("sender/") and not name.startswith(f"{folder}/")
+    }
+    allowed = {"sender/endpoint.h", "sender/cc/cc.h"}
+    # Its own table, and its part of the config.
+    allowed |= (
+        {"sender/transport.h", "sender/source/source.h", "sender/tcp/receiver.h"}
+        if (folder != "sender/tcp")
+        else set()
+    )
+    assert above <= allowed
+
+
 def test_an_include_of_ours_names_its_place():
     """From the root; only tests name a neighbour by its name alone."""
     wrong = [

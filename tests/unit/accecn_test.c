@@ -274,7 +274,7 @@ START_TEST(peers_without_it) {
 		link_run(l, MS);
 		s.ack = l->ctl[0].seg.seq + 1;
 		seg_set_ace(&s, ace);
-		flow_rx(&l->tx, link_flow(l), &s, 20 * MS);
+		flow_rx(&l->tx.endpoint, link_flow(l), &s, 20 * MS);
 		ck_assert_int_eq(link_flow(l)->state, FLOW_OPEN);
 		ck_assert(!link_flow(l)->accecn);
 		ck_assert_uint_eq(link_flow(l)->ecn_ok, ace);
@@ -569,7 +569,7 @@ START_TEST(a_late_answer_still_agrees) {
 	ck_assert_uint_ge(l->syn_count, 3);
 	s.ack = l->ctl[0].seg.seq + 1;
 	seg_set_ace(&s, 2);
-	flow_rx(&l->tx, link_flow(l), &s, 10 * S);
+	flow_rx(&l->tx.endpoint, link_flow(l), &s, 10 * S);
 	ck_assert(link_flow(l)->accecn);
 	ck_assert_uint_eq(l->data[0].ecn, ECN_ECT0);
 	link_close(l);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Connections that are none of the config's flows: found, begun, refused, and their receivers used again.
+#include "sender/host.h"
 #include "sender/tcp/connections.h"
 #include "test.h"
 
@@ -63,7 +64,7 @@ static struct wire_addr from(uint16_t port) {
 static uint32_t receive(struct site *s, uint16_t port, uint8_t flags, uint32_t seq) {
 	struct seg seg = {.flags = flags, .seq = seq};
 	struct wire_addr a = from(port);
-	uint32_t i = connections_receiver(&s->c, &s->host, CONNECTION_NONE, &a, &seg);
+	uint32_t i = connections_receiver(&s->c, &s->host.endpoint, CONNECTION_NONE, &a, &seg);
 
 	if (i != CONNECTION_NONE)
 		host_rx_receiver(&s->host, i, &seg, ECN_NOT_ECT, 0);
@@ -90,7 +91,7 @@ START_TEST(a_connection_is_found_by_its_addresses) {
 		ck_assert_uint_eq(syn(&s, (uint16_t)(100 + i)), FLOWS + i);
 	for (uint16_t i = 0; i < SPARE; i++) {
 		const struct receiver *r = &s.host.receiver[FLOWS + i];
-		const struct wire_addr *to = connections_addr(&s.c, &s.host, r->id);
+		const struct wire_addr *to = connections_addr(&s.c, &s.host.endpoint, r->id);
 
 		ck_assert_uint_eq(receive(&s, (uint16_t)(100 + i), SEG_ACK, ISN + 1), FLOWS + i);
 		ck_assert_uint_eq(r->state, RECEIVER_OPEN);
@@ -124,8 +125,8 @@ START_TEST(all_of_the_addresses_count) {
 	// In the bucket of the one that is there, whatever their hash.
 	memset(s.c.bucket, 0, sizeof(s.c.bucket));
 	for (size_t i = 0; i < 4; i++)
-		ck_assert_uint_eq(
-			connections_receiver(&s.c, &s.host, CONNECTION_NONE, &others[i], &ack),
+		ck_assert_uint_eq(connections_receiver(&s.c, &s.host.endpoint, CONNECTION_NONE,
+					  &others[i], &ack),
 			CONNECTION_NONE);
 	ck_assert_uint_eq(receive(&s, 100, SEG_ACK, ISN + 1), FLOWS);
 	site_close(&s);
@@ -181,7 +182,7 @@ START_TEST(the_receiver_of_one_that_is_over_is_used_again) {
 	ck_assert_uint_eq(syn(&s, 200), FLOWS + 2);
 	ck_assert_uint_eq(r->state, RECEIVER_OPEN);
 	ck_assert_uint_eq(r->id, FLOWS + 2);
-	ck_assert_uint_eq(connections_addr(&s.c, &s.host, r->id)->dst_port, 200);
+	ck_assert_uint_eq(connections_addr(&s.c, &s.host.endpoint, r->id)->dst_port, 200);
 	ck_assert_uint_eq(receive(&s, 102, SEG_ACK, ISN + 1), CONNECTION_NONE);
 	ck_assert_uint_eq(syn(&s, 102), CONNECTION_NONE);
 	ck_assert_uint_eq(s.c.refused, 1);
@@ -237,12 +238,12 @@ START_TEST(a_flows_receiver_is_its_own_and_begins_anew_in_its_group) {
 
 	site_open(&s, SPARE);
 	r = &s.host.receiver[1];
-	ck_assert_uint_eq(connections_receiver(&s.c, &s.host, 1, &a, &first), 1);
+	ck_assert_uint_eq(connections_receiver(&s.c, &s.host.endpoint, 1, &a, &first), 1);
 	host_rx_receiver(&s.host, 1, &first, ECN_NOT_ECT, 0);
-	ck_assert_uint_eq(connections_receiver(&s.c, &s.host, 1, &a, &ack), 1);
+	ck_assert_uint_eq(connections_receiver(&s.c, &s.host.endpoint, 1, &a, &ack), 1);
 	host_rx_receiver(&s.host, 1, &rst, ECN_NOT_ECT, 0);
 	ck_assert_uint_eq(r->state, RECEIVER_CLOSED);
-	ck_assert_uint_eq(connections_receiver(&s.c, &s.host, 1, &a, &other), 1);
+	ck_assert_uint_eq(connections_receiver(&s.c, &s.host.endpoint, 1, &a, &other), 1);
 	ck_assert_uint_eq(r->state, RECEIVER_LISTEN);
 	ck_assert_uint_eq(r->group_index, 1);
 	ck_assert_uint_eq(r->id, 1);

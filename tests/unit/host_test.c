@@ -339,7 +339,7 @@ START_TEST(shares_are_all_flows_once_and_the_same) {
 				uint32_t id = h.flow[i].id;
 				const struct flow *f = &h.flow[i], *same = &all->flow[id];
 
-				ck_assert_uint_eq(host_index(&h, id), i);
+				ck_assert_uint_eq(endpoint_index(&h.endpoint, id), i);
 				ck_assert_uint_eq(id, k + i * n);
 				ck_assert_uint_eq(f->group, same->group);
 				ck_assert_uint_eq(f->start_ns, same->start_ns);

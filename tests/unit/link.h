@@ -134,7 +134,7 @@ static inline uint64_t link_index(const struct flow *f, uint32_t seq) {
 
 	if (offset >= f->total_bytes)
 		return f->data_segs;
-	return f->writes ? workload_segment(f, offset, false) : offset / f->payload;
+	return f->writes ? writes_segment(f, offset, false) : offset / f->payload;
 }
 
 static inline void link_tx_one(struct link *l, uint32_t id, const struct seg *seg, uint8_t ecn,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "common/run/list.h"
+#include "common/run/run_list.h"
 #include "switch_test.h"
 
 #include <math.h>

@@ -93,7 +93,7 @@ START_TEST(no_more_probes_than_there_is_room_for) {
 END_TEST
 
 static const struct workload_count *counted(const struct link *l) {
-	return l->tx.workloads.group[0];
+	return l->tx.workloads->group[0];
 }
 
 // Probes begin when the connection is open, one byte each, and each is answered at once although two are acknowledged

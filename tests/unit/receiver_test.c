@@ -208,7 +208,7 @@ START_TEST(data_behind_a_fin_is_refused) {
 	ck_assert_uint_eq(last_ack(l)->sack_count, 0);
 	ck_assert_uint_eq(l->rx.count.rx_bad, 2);
 	ck_assert_uint_eq(rcv(l)->count.bytes, LEN);
-	ck_assert_uint_eq(receivers_done(&l->rx), 1);
+	ck_assert_uint_eq(receivers_done(&l->rx.endpoint), 1);
 	feed_data(l, 0, LEN, 3 * S);
 	expect(l, &acks, 1, LEN + 1);
 	block(l, 0, 0, 1);
@@ -425,12 +425,12 @@ START_TEST(done_connections_are_counted_beyond_their_receivers) {
 	for (uint32_t i = 1; i <= 3; i++) {
 		syn(l, 1000 * i, ALL_OPTIONS, 0, i * S);
 		ck_assert(!receiver_over(rcv(l)));
-		ck_assert_uint_eq(receivers_done(&l->rx), i - 1);
+		ck_assert_uint_eq(receivers_done(&l->rx.endpoint), i - 1);
 		feed_fin(l, 0, i * S);
 		ck_assert(receiver_over(rcv(l)));
-		ck_assert_uint_eq(receivers_done(&l->rx), i);
-		receiver_renew(&l->rx, rcv(l), 0);
-		ck_assert_uint_eq(receivers_done(&l->rx), i);
+		ck_assert_uint_eq(receivers_done(&l->rx.endpoint), i);
+		receiver_renew(&l->rx.endpoint, rcv(l), 0);
+		ck_assert_uint_eq(receivers_done(&l->rx.endpoint), i);
 	}
 	// One that is reset is over and not done.
 	syn(l, 7, ALL_OPTIONS, 0, 4 * S);
@@ -438,8 +438,8 @@ START_TEST(done_connections_are_counted_beyond_their_receivers) {
 	s.flags = SEG_RST;
 	feed(l, &s, ECN_NOT_ECT, 4 * S);
 	ck_assert(receiver_over(rcv(l)));
-	receiver_renew(&l->rx, rcv(l), 0);
-	ck_assert_uint_eq(receivers_done(&l->rx), 3);
+	receiver_renew(&l->rx.endpoint, rcv(l), 0);
+	ck_assert_uint_eq(receivers_done(&l->rx.endpoint), 3);
 	link_close(l);
 }
 END_TEST

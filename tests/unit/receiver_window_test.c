@@ -212,7 +212,8 @@ START_TEST(no_update_without_a_larger_window) {
 		feed_timed(l, i++, FIRST + 200 * MS);
 	ck_assert_uint_gt(w->space, 2 * w->advertise);
 	ck_assert_uint_gt(rcv(l)->rcv_nxt, w->read); // the reader is behind
-	ck_assert_uint_eq(receiver_window_update_ns(&l->rx, rcv(l), FIRST + 200 * MS), NEVER_NS);
+	ck_assert_uint_eq(
+		receiver_window_update_ns(&l->rx.endpoint, rcv(l), FIRST + 200 * MS), NEVER_NS);
 	link_close(l);
 }
 END_TEST

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "common/run/run.h"
 
-#include "common/run/list.h"
+#include "common/run/run_list.h"
 
 #include "test.h"
 

@@ -2,7 +2,7 @@
 // Datagrams on the wire (RFC 768), their times against theory, and what the sender learns of them.
 #include "common/net/wire.h"
 #include "link.h"
-#include "sender/udp.h"
+#include "sender/udp/udp.h"
 #include "statistics.h"
 
 #define UDP_LINK(source, ...) LINK(.group = "{source: {udp: {" source "}}}", __VA_ARGS__)

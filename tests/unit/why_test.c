@@ -3,7 +3,7 @@
 // these packets in exactly 1 ms, so that `n` packets in a second are n/10 % of it.
 #include "common/base/json.h"
 #include "common/config/flows.h"
-#include "switch/route.h"
+#include "switch/path_route.h"
 #include "switch_test.h"
 
 #define FRAME 1004u // with 4 B of FCS, which framing `none` leaves out

@@ -8,7 +8,7 @@
 #define NOTED 512
 
 static const struct workload_count *counted(const struct link *l) {
-	return l->tx.workloads.group[0];
+	return l->tx.workloads->group[0];
 }
 
 // Runs, and notes each transfer as it begins, by its number.
@@ -59,7 +59,7 @@ START_TEST(every_arrival_is_carried) {
 	ck_assert_uint_eq(counted(l)->begun, n.count);
 	ck_assert_uint_eq(counted(l)->finished, n.count);
 	ck_assert_uint_eq(counted(l)->failed, 0);
-	ck_assert_uint_eq(workload_waiting(&l->tx, 0, 15 * S), 0);
+	ck_assert_uint_eq(workload_waiting(&l->tx.endpoint, 0, 15 * S), 0);
 	ck_assert_uint_eq(received, bytes);
 	ck_assert_uint_eq(acked, bytes);
 	ck_assert_uint_eq(l->tx.open, 0);
@@ -99,12 +99,12 @@ START_TEST(arrivals_wait_for_a_free_flow) {
 	l->oracle = false;
 	link_run(l, 500 * MS);
 	// 60 ms each: the handshake, the data and the answer to the FIN, which travels with it.
-	uint64_t waiting = workload_waiting(&l->tx, 0, 500 * MS);
+	uint64_t waiting = workload_waiting(&l->tx.endpoint, 0, 500 * MS);
 	ck_assert_uint_gt(waiting, 5);
 	run_noting(l, &n, 10 * S);
 	ck_assert_uint_eq(counted(l)->finished, counted(l)->begun);
 	ck_assert_uint_ge(counted(l)->waited, waiting);
-	ck_assert_uint_eq(workload_waiting(&l->tx, 0, 10 * S), 0);
+	ck_assert_uint_eq(workload_waiting(&l->tx.endpoint, 0, 10 * S), 0);
 	ck_assert_uint_gt(counted(l)->completion.max, 200 * MS);
 	for (uint32_t i = 1; i < n.count; i++)
 		ck_assert_uint_ge(n.start_ns[i], n.start_ns[i - 1]);
@@ -166,7 +166,7 @@ START_TEST(lcores_share_the_schedule) {
 			ck_assert_int_eq(host_init(&h, &l->groups, &env, NULL), 0);
 			host_run(&h, 5 * S); // nobody answers, so each keeps its flow
 			note_begun(&many, &h);
-			begun += h.workloads.group[0]->begun;
+			begun += h.workloads->group[0]->begun;
 			host_fini(&h);
 		}
 		ck_assert_uint_eq(begun, one.count);

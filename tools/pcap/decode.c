@@ -3,7 +3,7 @@
 
 #include "common/base/likely.h"
 #include "common/net/wire_ip.h"
-#include "tools/pcap/layer.h"
+#include "tools/pcap/decode_layer.h"
 
 #include <pcap/pcap.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What is below IP: the link types of captures (www.tcpdump.org/linktypes.html), Ethernet types, LLC, PPP, 802.11.
 #include "common/net/wire_ip.h"
-#include "tools/pcap/layer.h"
+#include "tools/pcap/decode_layer.h"
 
 #include <string.h>
 

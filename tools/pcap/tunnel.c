@@ -2,7 +2,7 @@
 // What IP is carried in: tunnels by their IP protocol and by their UDP port (IANA's registries). A UDP datagram with
 // such a port whose payload makes no sense as a tunnel's is a datagram like any other.
 #include "common/net/wire_ip.h"
-#include "tools/pcap/layer.h"
+#include "tools/pcap/decode_layer.h"
 
 #include <string.h>
 

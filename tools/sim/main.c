@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // weir-sim: runs an experiment in virtual time. Needs no root, no hugepages, no DPDK.
 #include "common/pcap/writer.h"
-#include "common/run/list.h"
+#include "common/run/run_list.h"
 #include "sender/plan.h"
 #include "sender/source/source.h"
 #include "switch/aqm/aqm.h"

@@ -4,7 +4,7 @@
 //	sender --forward--> receiver --reverse--> sender
 //
 // There is no event queue. Time advances in windows [T, W) that end no later than the first event in them plus the
-// delay of certain paths, those "ahead" (switch/route.h). Packets that leave these within a window were sent before
+// delay of certain paths, those "ahead" (switch/path_route.h). Packets that leave these within a window were sent before
 // it, so they are known, and one component after the other, host or path, can be run through the whole window, each
 // in order of time. The result is that of an event queue, to the nanosecond and for any window, at a fraction of the
 // cost: each component's state stays in the cache while it runs, and packets are passed in order.
@@ -19,7 +19,7 @@
 #include "sender/host.h"
 #include "switch/capture.h"
 #include "switch/path.h"
-#include "switch/route.h"
+#include "switch/path_route.h"
 #include "switch/schedule.h"
 #include "tools/sim/guest/guests.h"
 

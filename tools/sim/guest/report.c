@@ -63,7 +63,7 @@ static void update(struct host *h, struct flow *f, const struct sample *m) {
 		.delivery_bps = 8.0 * (double)m->delivery_Bps,
 		.app_limited = m->app_limited != 0,
 	};
-	host_cc_record(h, f, &ack);
+	endpoint_cc_record(&h->endpoint, f, &ack);
 }
 
 static void ended(struct host *h, struct flow *f, const struct sample *m) {
@@ -84,7 +84,7 @@ static void ended(struct host *h, struct flow *f, const struct sample *m) {
 		h->failed++;
 		event = m->error == ETIMEDOUT ? TEL_GAVE_UP : TEL_RESET;
 	}
-	host_flow_record(h, f, event, m->clock_ns);
+	endpoint_flow_record(&h->endpoint, f, event, m->clock_ns);
 }
 
 // A program of the host opens another connection with the port of one that has ended.
@@ -131,7 +131,7 @@ void guests_report(struct guests *gs, const struct sample *m) {
 		f->state = FLOW_OPEN;
 		h->waiting--;
 		h->open++;
-		host_flow_record(h, f, TEL_OPEN, m->clock_ns);
+		endpoint_flow_record(&h->endpoint, f, TEL_OPEN, m->clock_ns);
 	} else if (m->event != SAMPLE_NOW) {
 		ended(h, f, m);
 	}

@@ -36,7 +36,7 @@ SUMMARIES = ("summary.json", "summary-switch.json", "summary-sender.json")
 MANIFESTS = ("manifest.json", "manifest-switch.json", "manifest-sender.json")
 
 
-LOCK = ".weir-lock"  # a byte for each live program's files; common/run/folder.c
+LOCK = ".weir-lock"  # a byte for each live program's files; common/run/run_folder.c
 
 
 @contextmanager

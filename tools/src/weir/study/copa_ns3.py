@@ -60,7 +60,7 @@ def beside(name: str, mode: str) -> Trial:
     return trial(f"{base}-{mode}", *changes)
 
 
-def most_again(run: Run) -> float:
+def largest_overhead(run: Run) -> float:
     """Bytes sent again per byte acknowledged, of the flow that has most."""
     return max(float(group["rtx_overhead"] or 0) for group in run.summary["groups"])
 
@@ -118,7 +118,7 @@ def starved(name: str) -> Experiment:
                 "our own check of that cause",
                 "not comparable",
                 (beside(name, "port"),),
-                most_again,
+                largest_overhead,
                 "",
                 why="The blog does not say. It is below 1 as long as the port is alive.",
             ),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The run folder, as run.h and folder.h describe it.
-#include "common/run/folder.h"
+#include "common/run/run_folder.h"
 
 #include <errno.h>
 #include <fcntl.h>

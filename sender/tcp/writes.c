@@ -5,7 +5,7 @@
 //	end_seg, end_bytes        where each of them ends, and the next begins
 //
 // Segments below write_seg are acknowledged; of them the offsets are not known any more. They are only compared with.
-#include "sender/workload.h"
+#include "sender/tcp/flow.h"
 
 // The transfer that a segment, or a byte, belongs to. Without one it is of size 0, at the end of all that was written.
 struct written {
@@ -31,20 +31,20 @@ static struct written of_segment(const struct flow *f, uint64_t index) {
 	return w;
 }
 
-uint64_t workload_offset(const struct flow *f, uint64_t index) {
+uint64_t writes_offset(const struct flow *f, uint64_t index) {
 	struct written w = of_segment(f, index);
 
 	return w.bytes + (index - w.seg) * f->payload;
 }
 
-uint32_t workload_len(const struct flow *f, uint64_t index) {
+uint32_t writes_len(const struct flow *f, uint64_t index) {
 	struct written w = of_segment(f, index);
 	uint64_t left = w.end_bytes - (w.bytes + (index - w.seg) * f->payload);
 
 	return (uint32_t)min_u64(left, f->payload);
 }
 
-uint64_t workload_segment(const struct flow *f, uint64_t offset, bool up) {
+uint64_t writes_segment(const struct flow *f, uint64_t offset, bool up) {
 	struct written w = {0};
 
 	for (uint32_t k = 0; next(f, k, &w) && w.end_bytes <= offset; k++)
@@ -52,7 +52,7 @@ uint64_t workload_segment(const struct flow *f, uint64_t offset, bool up) {
 	return w.seg + (offset - w.bytes + (up ? f->payload - 1 : 0)) / f->payload;
 }
 
-uint64_t workload_sacked_bytes(const struct flow *f) {
+uint64_t writes_sacked_bytes(const struct flow *f) {
 	uint64_t bytes = 0;
 
 	for (uint64_t i = f->una; f->sacked > 0 && i < f->nxt; i++) {

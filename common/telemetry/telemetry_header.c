@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The header page of a ring or a file with its schema, made from the lists in schema.h.
-#include "common/telemetry/header.h"
+#include "common/telemetry/telemetry_header.h"
 
 #include <string.h>
 #include <unistd.h>

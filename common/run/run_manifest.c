@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "common/run/manifest.h"
+#include "common/run/run_manifest.h"
 
-#include "common/run/folder.h"
+#include "common/run/run_folder.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

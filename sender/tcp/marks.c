@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "sender/tcp/accecn.h"
 
-#include "sender/host.h"
+#include "sender/endpoint.h"
 #include "sender/tcp/flow.h"
 
 // Of the numbers d, d + 8, ... up to `most` the smallest that is not below `least`.
@@ -33,8 +33,8 @@ uint32_t accecn_marks(
 	return marks;
 }
 
-bool flow_take_marks(struct host *h, struct flow *f, const struct seg *s, struct delivery *d) {
-	const struct cc_ops *cc = flow_group(h, f)->cc;
+bool flow_take_marks(struct endpoint *e, struct flow *f, const struct seg *s, struct delivery *d) {
+	const struct cc_ops *cc = flow_group(e, f)->cc;
 	bool ece = !f->accecn && (s->flags & SEG_ECE) != 0;
 
 	if (f->accecn && f->marks.first) {

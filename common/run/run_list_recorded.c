@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What --list shows of telemetry's streams and of the numbers of summaries and reports.
 #include "common/run/columns.h"
-#include "common/run/list_parts.h"
 #include "common/run/numbers.h"
+#include "common/run/run_list_parts.h"
 
 static void stream_json(struct run_list *l, enum tel_stream s) {
 	struct json *j = &l->json;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "sender/udp.h"
+#include "sender/udp/udp.h"
 
-#include "sender/host.h"
+#include "sender/endpoint.h"
+#include "sender/source/source.h"
+#include "sender/tcp/receiver.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -20,27 +22,26 @@ static struct udp_flow *state_of(struct flow *f) {
 	return (struct udp_flow *)(void *)f->cc_state;
 }
 
-static const struct udp_config *config_of(const struct host *h, const struct flow *f) {
-	return flow_group(h, f)->source_config;
+static const struct udp_config *config_of(const struct endpoint *e, const struct flow *f) {
+	return flow_group(e, f)->source_config;
 }
 
-void udp_init(struct host *h, struct flow *f) {
+static void udp_open(struct endpoint *e, struct flow *f) {
 	struct udp_flow *u = state_of(f);
 	char name[48];
 
-	f->pace.kind = TIMER_UDP;
 	f->next_send_ns = f->start_ns;
 	snprintf(name, sizeof(name), "flows.%u.source.%u", f->group,
-		f->id - flow_group(h, f)->first);
-	rng_init(&u->rng, h->env.seed, name);
-	if (config_of(h, f)->gaps == UDP_FIXED)
-		f->out.pacing_bps = (double)config_of(h, f)->rate_bps;
+		f->id - flow_group(e, f)->first);
+	rng_init(&u->rng, e->env.seed, name);
+	if (config_of(e, f)->gaps == UDP_FIXED)
+		f->out.pacing_bps = (double)config_of(e, f)->rate_bps;
 }
 
 // Sets the time of the next datagram. A live sender that a stall has made late sends what it missed at once, as a
 // program that writes to a socket would, but not without bound.
-static void set_next(struct host *h, struct flow *f, uint64_t now_ns) {
-	const struct udp_config *c = config_of(h, f);
+static void set_next(struct endpoint *e, struct flow *f, uint64_t now_ns) {
+	const struct udp_config *c = config_of(e, f);
 	struct udp_flow *u = state_of(f);
 
 	if (c->gaps == UDP_FIXED) {
@@ -55,11 +56,11 @@ static void set_next(struct host *h, struct flow *f, uint64_t now_ns) {
 		f->missed_ns += (int64_t)(now_ns - f->next_send_ns);
 		f->next_send_ns = now_ns;
 	}
-	host_arm(h, &f->pace, time_max(f->next_send_ns, now_ns));
+	endpoint_arm(e, &f->pace, time_max(f->next_send_ns, now_ns));
 }
 
-void udp_timer(struct host *h, struct flow *f, uint64_t now_ns) {
-	const struct group *g = flow_group(h, f);
+static void udp_timer(struct endpoint *e, struct flow *f, uint64_t now_ns) {
+	const struct group *g = flow_group(e, f);
 	uint8_t ecn = g->ecn == CC_ECN_OFF ? ECN_NOT_ECT
 		: g->ecn == CC_ECN_ECT1	   ? ECN_ECT1
 					   : ECN_ECT0;
@@ -68,26 +69,27 @@ void udp_timer(struct host *h, struct flow *f, uint64_t now_ns) {
 
 	if (f->state == FLOW_WAITING) {
 		f->state = FLOW_OPEN;
-		h->waiting--;
-		h->open++;
-		host_flow_record(h, f, TEL_OPEN, now_ns);
+		e->waiting--;
+		e->open++;
+		endpoint_flow_record(e, f, TEL_OPEN, now_ns);
 	}
 	if (f->state != FLOW_OPEN)
 		return;
 	if (f->next_send_ns >= f->stop_ns) {
-		flow_end(h, f, FLOW_DONE, TEL_CLOSE, now_ns);
+		flow_end(e, f, FLOW_DONE, TEL_CLOSE, now_ns);
 		return;
 	}
 	f->nxt++;
 	f->count.sent_segs++;
 	f->last_send_ns = now_ns;
-	h->count.data_tx_segs++;
-	h->count.tx_segs++;
-	h->env.output(h->env.ctx, f->id, &s, 1, ecn, f->next_send_ns, true);
-	set_next(h, f, now_ns);
+	e->count.data_tx_segs++;
+	e->count.tx_segs++;
+	e->env.output(e->env.ctx, f->id, &s, 1, ecn, f->next_send_ns, true);
+	set_next(e, f, now_ns);
 }
 
-void udp_report_rx(struct flow *f, const struct seg *s) {
+static void udp_report_rx(
+	struct endpoint *e, struct flow *f, const struct seg *s, uint64_t now_ns) {
 	struct udp_flow *u = state_of(f);
 	int32_t arrived = seq_diff(s->ack, (uint32_t)u->reported);
 	int32_t ahead = seq_diff(s->seq, (uint32_t)f->una);
@@ -102,7 +104,8 @@ void udp_report_rx(struct flow *f, const struct seg *s) {
 	f->count.lost_segs = max_u64(f->count.lost_segs, time_since(f->una, u->reported));
 }
 
-void udp_data_rx(struct host *h, struct receiver *r, const struct seg *s, uint64_t now_ns) {
+static void udp_data_rx(
+	struct endpoint *e, struct receiver *r, const struct seg *s, uint8_t ecn, uint64_t now_ns) {
 	int32_t ahead = seq_diff(s->seq + 1, (uint32_t)r->rcv_nxt);
 
 	r->count.segs++;
@@ -112,14 +115,29 @@ void udp_data_rx(struct host *h, struct receiver *r, const struct seg *s, uint64
 	else
 		r->count.out_of_order_segs++;
 	if (!r->delack.armed)
-		host_arm(h, &r->delack, now_ns + UDP_REPORT_NS);
+		endpoint_arm(e, &r->delack, now_ns + UDP_REPORT_NS);
 }
 
-void udp_report_timer(struct host *h, struct receiver *r, uint64_t now_ns) {
+static void udp_report_timer(struct endpoint *e, struct receiver *r, uint64_t now_ns) {
 	struct seg s = {.seq = (uint32_t)r->rcv_nxt,
 		.ack = (uint32_t)r->count.segs,
 		.options = SEG_OPT_UDP};
 
 	r->count.acks++;
-	host_send(h, r->id, &s, ECN_NOT_ECT, now_ns);
+	endpoint_send(e, r->id, &s, ECN_NOT_ECT, now_ns);
 }
+
+static uint32_t udp_payload(const void *source_config) {
+	return (uint32_t)((const struct udp_config *)source_config)->bytes;
+}
+
+const struct transport_ops transport_udp = {
+	.name = "udp",
+	.summary = "datagrams at a constant rate",
+	.payload = udp_payload,
+	.open = udp_open,
+	.receive = udp_report_rx,
+	.timer = udp_timer,
+	.receive_data = udp_data_rx,
+	.receiver_timer = udp_report_timer,
+};

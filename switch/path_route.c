@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "switch/route.h"
+#include "switch/path_route.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Between the files that write --list.
 #pragma once
-#include "common/run/list.h"
+#include "common/run/run_list.h"
 
 // How an entry was asked for: not, by its kind (or all were), or by its name.
 enum list_asked { ASKED_NOT, ASKED_KIND, ASKED_NAME };

@@ -3,9 +3,9 @@
 //
 // A file is updated in this order: records, one set of counters, the epoch. If the process is killed in between,
 // the file still has a consistent set of counters; bytes beyond it do not count.
-#include "common/telemetry/file.h"
+#include "common/telemetry/telemetry_file.h"
 
-#include "common/telemetry/header.h"
+#include "common/telemetry/telemetry_header.h"
 
 #include <errno.h>
 #include <fcntl.h>

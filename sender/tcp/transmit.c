@@ -3,17 +3,14 @@
 #include "sender/tcp/flow.h"
 
 #include "common/base/likely.h"
-#include "sender/host.h"
-#include "sender/source/source.h"
+#include "sender/endpoint.h"
 #include "sender/tcp/pacer.h"
-#include "sender/udp.h"
-#include "sender/workload.h"
 
 #include <string.h>
 
-void flow_init(struct host *h, struct flow *f, uint32_t id, uint16_t group, uint64_t start_ns,
+void flow_init(struct endpoint *e, struct flow *f, uint32_t id, uint16_t group, uint64_t start_ns,
 	uint64_t bytes) {
-	const struct group *g = &h->groups->group[group];
+	const struct group *g = &e->groups->group[group];
 
 	memset(f, 0, sizeof(*f));
 	f->pace.kind = TIMER_PACE;
@@ -23,60 +20,58 @@ void flow_init(struct host *h, struct flow *f, uint32_t id, uint16_t group, uint
 	f->start_ns = start_ns;
 	f->stop_ns = g->stop_ns == 0
 		? NEVER_NS
-		: h->env.start_ns + g->stop_ns + (id - g->first) * g->stop_stagger_ns;
+		: e->env.start_ns + g->stop_ns + (id - g->first) * g->stop_stagger_ns;
 	f->payload = g->payload;
 	f->total_bytes = bytes;
-	f->data_segs =
-		bytes == SOURCE_ENDLESS ? SOURCE_ENDLESS : (bytes + g->payload - 1) / g->payload;
+	f->data_segs = bytes == FLOW_ENDLESS ? FLOW_ENDLESS : (bytes + g->payload - 1) / g->payload;
 	f->retrans_head = f->retrans_tail = UINT64_MAX;
 	f->undo_from = UNDO_NONE;
 	f->reo_wnd_mult = 1;
 	f->iss = (id + 1) * 0x9e3779b1u; // arbitrary, but easy to recognise in traces
 	rtt_init(&f->rtt, g->rto_initial_ns);
-	if (g->source->datagrams)
-		udp_init(h, f);
 	if (!g->stack.guest) // else a guest starts it
-		host_arm(h, &f->pace, start_ns);
+		endpoint_arm(e, &f->pace, start_ns);
 }
 
-void flow_ack_now(struct host *h, struct flow *f, uint64_t now_ns) {
+void flow_ack_now(struct endpoint *e, struct flow *f, uint64_t now_ns) {
 	struct seg s;
 
 	flow_header(f, &s, flow_seq_nxt(f), 0, SEG_ACK, now_ns);
-	host_send(h, f->id, &s, ECN_NOT_ECT, now_ns);
+	endpoint_send(e, f->id, &s, ECN_NOT_ECT, now_ns);
 }
 
 // Linux accepts a RST at RCV.NXT, and at the end of its last SACK block.
-void flow_reset(struct host *h, const struct flow *f, uint64_t now_ns) {
+void flow_reset(struct endpoint *e, const struct flow *f, uint64_t now_ns) {
 	struct seg s;
 
-	if (f->state != FLOW_OPEN || flow_group(h, f)->source->datagrams)
+	if (f->state != FLOW_OPEN)
 		return;
 	flow_header(f, &s, flow_seq_nxt(f), 0, SEG_RST | SEG_ACK, now_ns);
-	host_send(h, f->id, &s, ECN_NOT_ECT, now_ns);
+	endpoint_send(e, f->id, &s, ECN_NOT_ECT, now_ns);
 }
 
 void flow_end(
-	struct host *h, struct flow *f, enum flow_state state, uint8_t event, uint64_t now_ns) {
+	struct endpoint *e, struct flow *f, enum flow_state state, uint8_t event, uint64_t now_ns) {
 	f->state = (uint8_t)state;
 	f->rtx_kind = RTX_NONE;
 	f->rtx_deadline_ns = NEVER_NS;
-	host_cancel(h, &f->rtx);
-	host_cancel(h, &f->pace);
+	endpoint_cancel(e, &f->rtx);
+	endpoint_cancel(e, &f->pace);
 	flow_forget(f);
-	seg_ring_free(&f->ring, &h->arena);
-	h->open--;
+	seg_ring_free(&f->ring, &e->arena);
+	e->open--;
 	if (state == FLOW_DONE)
-		h->done++;
+		e->done++;
 	else
-		h->failed++;
-	host_flow_record(h, f, event, now_ns);
+		e->failed++;
+	endpoint_flow_record(e, f, event, now_ns);
 	if (f->transfer != NULL && (state == FLOW_FAILED || f->peer_closed))
-		workload_closed(h, f, now_ns);
+		e->app->closed(e, f, now_ns);
 }
 
 // Takes the peer's payload and FIN: only data in order is counted; every such segment is acknowledged.
-static void flow_peer_data(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
+static void flow_peer_data(
+	struct endpoint *e, struct flow *f, const struct seg *s, uint64_t now_ns) {
 	bool closed = false;
 
 	if (s->len == 0 && (s->flags & SEG_FIN) == 0)
@@ -86,29 +81,29 @@ static void flow_peer_data(struct host *h, struct flow *f, const struct seg *s, 
 		closed = (s->flags & SEG_FIN) != 0 && !f->peer_closed;
 		f->peer_closed |= closed;
 	}
-	flow_ack_now(h, f, now_ns);
+	flow_ack_now(e, f, now_ns);
 	if (closed && f->transfer != NULL && f->state == FLOW_DONE)
-		workload_closed(h, f, now_ns);
+		e->app->closed(e, f, now_ns);
 }
 
 // An unacceptable segment is dropped and answered with an ACK, from which a genuine peer learns our sequence numbers
 // (RFC 9293 section 3.10.7.4, RFC 5961).
-static void flow_refuse(struct host *h, struct flow *f, bool answer, uint64_t now_ns) {
-	h->count.rx_bad++;
+static void flow_refuse(struct endpoint *e, struct flow *f, bool answer, uint64_t now_ns) {
+	e->count.rx_bad++;
 	if (!answer || now_ns < f->challenge_ns)
 		return;
 	f->challenge_ns = now_ns + CHALLENGE_GAP_NS;
-	flow_ack_now(h, f, now_ns);
+	flow_ack_now(e, f, now_ns);
 }
 
 // RFC 5961 section 3.2: a RST at RCV.NXT is accepted; elsewhere in the window it is answered with a challenge ACK.
-static void flow_rst(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
+static void flow_rst(struct endpoint *e, struct flow *f, const struct seg *s, uint64_t now_ns) {
 	int32_t ahead = seq_diff(s->seq, f->rcv_nxt);
 
 	if (ahead == 0)
-		flow_end(h, f, FLOW_FAILED, TEL_RESET, now_ns);
+		flow_end(e, f, FLOW_FAILED, TEL_RESET, now_ns);
 	else
-		flow_refuse(h, f, ahead > 0 && ahead <= FLOW_OUR_WINDOW, now_ns);
+		flow_refuse(e, f, ahead > 0 && ahead <= FLOW_OUR_WINDOW, now_ns);
 }
 
 static uint32_t seg_end(const struct seg *s) {
@@ -142,52 +137,49 @@ static bool too_old(const struct flow *f, const struct seg *s) {
 
 // A segment of a connection that we have reset is answered by a reset with the sequence number that its sender expects
 // (RFC 9293 section 3.10.7.1): that of the first reset may have been higher.
-static void answer_closed(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
+static void answer_closed(
+	struct endpoint *e, struct flow *f, const struct seg *s, uint64_t now_ns) {
 	struct seg reset;
 
 	if ((s->flags & (SEG_RST | SEG_ACK)) != SEG_ACK)
 		return;
 	flow_header(f, &reset, s->ack, 0, SEG_RST, now_ns);
-	host_send(h, f->id, &reset, ECN_NOT_ECT, now_ns);
+	endpoint_send(e, f->id, &reset, ECN_NOT_ECT, now_ns);
 }
 
-void flow_rx(struct host *h, struct flow *f, const struct seg *s, uint64_t now_ns) {
+void flow_rx(struct endpoint *e, struct flow *f, const struct seg *s, uint64_t now_ns) {
 	bool timestamp;
 
-	if (flow_ack_expected(h, f, s, now_ns))
+	if (flow_ack_expected(e, f, s, now_ns))
 		return;
-	if (unlikely((s->options & SEG_OPT_UDP) != 0)) {
-		udp_report_rx(f, s);
-		return;
-	}
 	if (f->state == FLOW_SYN_SENT) {
-		handshake_rx(h, f, s, now_ns);
+		handshake_rx(e, f, s, now_ns);
 		return;
 	}
 	if (f->state != FLOW_OPEN) {
 		if (f->state == FLOW_DONE && (s->flags & SEG_RST) == 0)
-			flow_peer_data(h, f, s, now_ns);
-		if (f->state == FLOW_FAILED && flow_group(h, f)->stack.reset_ns > 0)
-			answer_closed(h, f, s, now_ns);
+			flow_peer_data(e, f, s, now_ns);
+		if (f->state == FLOW_FAILED && flow_group(e, f)->stack.reset_ns > 0)
+			answer_closed(e, f, s, now_ns);
 		return;
 	}
 	if ((s->flags & SEG_RST) != 0) {
-		flow_rst(h, f, s, now_ns);
+		flow_rst(e, f, s, now_ns);
 		return;
 	}
 	if ((s->flags & (SEG_SYN | SEG_ACK)) != SEG_ACK) {
-		flow_refuse(h, f, (s->flags & SEG_SYN) != 0, now_ns); // our ACK was lost
+		flow_refuse(e, f, (s->flags & SEG_SYN) != 0, now_ns); // our ACK was lost
 		return;
 	}
 	timestamp = f->ts_ok && (s->options & SEG_OPT_TS) != 0;
 	if ((timestamp && too_old(f, s)) || !in_window(f, s) || !flow_ack_acceptable(f, s)) {
-		flow_refuse(h, f, true, now_ns);
+		flow_refuse(e, f, true, now_ns);
 		return;
 	}
 	if (timestamp && is_recent(f, s))
 		f->ts_recent = s->tsval;
-	flow_ack(h, f, s, now_ns);
-	flow_peer_data(h, f, s, now_ns);
+	flow_ack(e, f, s, now_ns);
+	flow_peer_data(e, f, s, now_ns);
 }
 
 static bool lost_unsent(const struct flow *f, uint64_t index) {
@@ -239,7 +231,7 @@ __attribute__((noinline)) static void record_retransmit(
 }
 
 // Always inline: nearly all segments are sent by the loop below, and the call costs 3 % of it.
-static inline __attribute__((always_inline)) void transmit(struct host *h, struct flow *f,
+static inline __attribute__((always_inline)) void transmit(struct endpoint *e, struct flow *f,
 	uint64_t index, uint64_t due_ns, bool paced, bool push, uint64_t now_ns) {
 	struct seg_rec *r = flow_seg(f, index);
 	uint8_t ecn = ECN_NOT_ECT, flags = push ? SEG_ACK | SEG_PSH : SEG_ACK;
@@ -266,14 +258,14 @@ static inline __attribute__((always_inline)) void transmit(struct host *h, struc
 	f->prr_out++;
 	f->count.sent_segs += index < f->data_segs; // a FIN is no data
 	f->last_send_ns = now_ns;
-	h->count.data_tx_segs++;
-	h->count.tx_segs++;
-	h->env.output(h->env.ctx, f->id, &s, 1, ecn, due_ns, paced);
+	e->count.data_tx_segs++;
+	e->count.tx_segs++;
+	e->env.output(e->env.ctx, f->id, &s, 1, ecn, due_ns, paced);
 }
 
-void flow_transmit(struct host *h, struct flow *f, uint64_t index, uint64_t due_ns, bool paced,
+void flow_transmit(struct endpoint *e, struct flow *f, uint64_t index, uint64_t due_ns, bool paced,
 	bool push, uint64_t now_ns) {
-	transmit(h, f, index, due_ns, paced, push, now_ns);
+	transmit(e, f, index, due_ns, paced, push, now_ns);
 }
 
 // Whether a flow past its stop has something to send: its data ends with what was sent, and the FIN follows. One that
@@ -295,7 +287,7 @@ __attribute__((noinline)) static bool stopped(struct flow *f) {
 	return true;
 }
 
-static inline bool new_allowed(struct host *h, struct flow *f, uint64_t now_ns) {
+static inline bool new_allowed(struct endpoint *e, struct flow *f, uint64_t now_ns) {
 	uint64_t i = f->nxt;
 
 	if (now_ns >= f->stop_ns && !stopped(f))
@@ -304,30 +296,30 @@ static inline bool new_allowed(struct host *h, struct flow *f, uint64_t now_ns) 
 		return false;
 	if (flow_offset(f, i) + flow_len(f, i) > f->wnd_bytes)
 		return false;
-	if (!seg_ring_reserve(&f->ring, &h->arena, f->una, i)) {
-		h->count.seg_refused++;
+	if (!seg_ring_reserve(&f->ring, &e->arena, f->una, i)) {
+		e->count.seg_refused++;
 		return false;
 	}
 	return true;
 }
 
-bool flow_new_allowed(struct host *h, struct flow *f, uint64_t now_ns) {
-	return new_allowed(h, f, now_ns);
+bool flow_new_allowed(struct endpoint *e, struct flow *f, uint64_t now_ns) {
+	return new_allowed(e, f, now_ns);
 }
 
-void flow_after_idle(struct host *h, struct flow *f, uint64_t now_ns) {
-	const struct group *g = flow_group(h, f);
+void flow_after_idle(struct endpoint *e, struct flow *f, uint64_t now_ns) {
+	const struct group *g = flow_group(e, f);
 
 	if (g->cc->on_idle == NULL)
 		return;
 	g->cc->on_idle(f->cc_state, g->cc_config, now_ns, now_ns - f->last_send_ns, &f->out);
-	flow_note_mode(h, f);
+	flow_note_mode(e, f);
 	f->cwnd_segs = f->out.cwnd_segs;
 }
 
 // Sends all segments that the window allows at once, if they are new, full and unpaced. Sent at the same time, they
 // have equal records, and headers that differ in the sequence number only. False: another case; none was sent.
-static bool send_window(struct host *h, struct flow *f, bool *sent, uint64_t now_ns) {
+static bool send_window(struct endpoint *e, struct flow *f, bool *sent, uint64_t now_ns) {
 	int64_t room = flow_window_room(f);
 	uint64_t n = room > 0 ? (uint64_t)room : 0, end = f->nxt + n;
 	struct seg s;
@@ -345,20 +337,20 @@ static bool send_window(struct host *h, struct flow *f, bool *sent, uint64_t now
 	f->prr_out += (uint32_t)n;
 	f->count.sent_segs += n;
 	f->last_send_ns = now_ns;
-	h->count.data_tx_segs += n;
-	h->count.tx_segs += n;
+	e->count.data_tx_segs += n;
+	e->count.tx_segs += n;
 	for (uint64_t i = f->nxt; i < end; i++)
 		record_sent(f, flow_seg(f, i), 0, now_ns);
 	f->nxt = end;
-	h->env.output(h->env.ctx, f->id, &s, (uint32_t)n, ECN_NOT_ECT, now_ns, false);
+	e->env.output(e->env.ctx, f->id, &s, (uint32_t)n, ECN_NOT_ECT, now_ns, false);
 	return true;
 }
 
 // Sends segments one by one as window and pacer allow. `due_ns`: the time of the pacing slot, earlier than now if the
 // timer fired late. Gaps count from it, so that a slow loop does not lower the rate.
 static bool send_each(
-	struct host *h, struct flow *f, double bps, uint64_t now_ns, uint64_t due_ns) {
-	const struct group *g = flow_group(h, f);
+	struct endpoint *e, struct flow *f, double bps, uint64_t now_ns, uint64_t due_ns) {
+	const struct group *g = flow_group(e, f);
 	int64_t room = flow_window_room(f);
 	bool paced = bps > 0, sent = false;
 
@@ -367,7 +359,7 @@ static bool send_each(
 	f->cwnd_blocked = false;
 	for (;; room--) {
 		bool retransmit =
-			f->unsent_lost > 0 && !(spurious_new_first(f) && new_allowed(h, f, now_ns));
+			f->unsent_lost > 0 && !(spurious_new_first(f) && new_allowed(e, f, now_ns));
 		uint64_t i, at_ns = now_ns;
 
 		if (room <= 0) {
@@ -375,14 +367,14 @@ static bool send_each(
 			f->owed_ns = 0; // the window limits sending, not the pacer
 			break;
 		}
-		if (paced && pacer_holds(h, f, retransmit, now_ns))
+		if (paced && pacer_holds(e, f, retransmit, now_ns))
 			break;
-		if (!retransmit && !new_allowed(h, f, now_ns)) {
+		if (!retransmit && !new_allowed(e, f, now_ns)) {
 			flow_source_limits(f);
 			break;
 		}
 		if (flow_idle(g, f, now_ns)) {
-			flow_after_idle(h, f, now_ns);
+			flow_after_idle(e, f, now_ns);
 			room = flow_window_room(f);
 			bps = paced ? pacer_bps(g, f) : 0;
 		}
@@ -393,7 +385,7 @@ static bool send_each(
 		if (paced)
 			at_ns = time_max(f->next_send_ns, due_ns);
 		// The first segment of a flow has no pacing slot yet.
-		transmit(h, f, i, at_ns, paced && f->next_send_ns > 0, false, now_ns);
+		transmit(e, f, i, at_ns, paced && f->next_send_ns > 0, false, now_ns);
 		sent = true;
 		if (paced)
 			due_ns = pacer_sent(f, bps, 1, at_ns, now_ns);
@@ -401,8 +393,8 @@ static bool send_each(
 	return sent;
 }
 
-bool flow_send(struct host *h, struct flow *f, uint64_t now_ns, uint64_t due_ns) {
-	const struct group *g = flow_group(h, f);
+bool flow_send(struct endpoint *e, struct flow *f, uint64_t now_ns, uint64_t due_ns) {
+	const struct group *g = flow_group(e, f);
 	double bps = f->out.pacing_bps;
 	bool sent;
 
@@ -410,33 +402,33 @@ bool flow_send(struct host *h, struct flow *f, uint64_t now_ns, uint64_t due_ns)
 		return false;
 	if (unlikely(!g->paced_by_cc)) {
 		if (g->bursts)
-			return flow_send_bursts(h, f, now_ns, due_ns);
+			return flow_send_bursts(e, f, now_ns, due_ns);
 		bps = pacer_bps(g, f);
 	}
-	if (bps <= 0 && send_window(h, f, &sent, now_ns))
+	if (bps <= 0 && send_window(e, f, &sent, now_ns))
 		return sent;
-	return send_each(h, f, bps, now_ns, due_ns);
+	return send_each(e, f, bps, now_ns, due_ns);
 }
 
-void flow_send_probe(struct host *h, struct flow *f, uint64_t now_ns) {
-	double bps = pacer_bps(flow_group(h, f), f);
+void flow_send_probe(struct endpoint *e, struct flow *f, uint64_t now_ns) {
+	double bps = pacer_bps(flow_group(e, f), f);
 
-	f->tlp_retrans = !new_allowed(h, f, now_ns);
-	flow_transmit(h, f, f->tlp_retrans ? f->nxt - 1 : f->nxt, now_ns, false, false, now_ns);
+	f->tlp_retrans = !new_allowed(e, f, now_ns);
+	flow_transmit(e, f, f->tlp_retrans ? f->nxt - 1 : f->nxt, now_ns, false, false, now_ns);
 	if (bps > 0)
 		pacer_sent(f, bps, 1, time_max(f->next_send_ns, now_ns), now_ns);
 }
 
-static void flow_pace_timer(struct host *h, struct flow *f, uint64_t now_ns) {
-	if (flow_send(h, f, now_ns, f->pace.t.expires_ns) || f->rtx_kind == RTX_NONE)
-		flow_arm_rtx(h, f, now_ns);
+static void flow_pace_timer(struct endpoint *e, struct flow *f, uint64_t now_ns) {
+	if (flow_send(e, f, now_ns, f->pace.t.expires_ns) || f->rtx_kind == RTX_NONE)
+		flow_arm_rtx(e, f, now_ns);
 }
 
-void flow_timer(struct host *h, struct flow *f, enum host_timer_kind kind, uint64_t now_ns) {
+void flow_timer(struct endpoint *e, struct flow *f, enum host_timer_kind kind, uint64_t now_ns) {
 	if (kind == TIMER_RTX)
-		flow_rtx_timer(h, f, now_ns);
+		flow_rtx_timer(e, f, now_ns);
 	else if (f->state == FLOW_WAITING)
-		handshake_syn(h, f, now_ns);
+		handshake_syn(e, f, now_ns);
 	else
-		flow_pace_timer(h, f, now_ns);
+		flow_pace_timer(e, f, now_ns);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "common/run/list.h"
+#include "common/run/run_list.h"
 
 #include "common/run/columns.h"
-#include "common/run/list_parts.h"
+#include "common/run/run_list_parts.h"
 
 #include <errno.h>
 #include <math.h>

@@ -12,9 +12,9 @@
 //	data    number, 0, zeros
 //	report  number behind the highest, how many arrived
 #pragma once
+#include "common/base/ns.h"
 #include "common/net/wire.h"
-#include "sender/source/source.h"
-#include "sender/tcp/receiver.h"
+#include "sender/transport.h"
 
 #define UDP_BYTES_MAX 8972 // an MTU of 9000
 #define UDP_REPORT_NS (10 * NS_PER_MS)
@@ -27,12 +27,4 @@ struct udp_config {
 	int gaps; // enum udp_gaps
 };
 
-// A flow of a group with such a source was initialised.
-void udp_init(struct host *h, struct flow *f);
-// The next datagram is due.
-void udp_timer(struct host *h, struct flow *f, uint64_t now_ns);
-// A report arrives at the sender; a datagram at the receiver.
-void udp_report_rx(struct flow *f, const struct seg *s);
-void udp_data_rx(struct host *h, struct receiver *r, const struct seg *s, uint64_t now_ns);
-// The receiver's report is due.
-void udp_report_timer(struct host *h, struct receiver *r, uint64_t now_ns);
+extern const struct transport_ops transport_udp;
