@@ -46,7 +46,6 @@ static const struct param port_params[] = {
 
 static const struct live_section section = {
 	.name = "sender",
-	.renamed = {"strangers", "dynamic_connections"},
 	.params = plan_params,
 	.also = also,
 	.port_params = port_params,

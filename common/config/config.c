@@ -245,19 +245,6 @@ void config_add(struct config_node *map, const char *key, const char *text) {
 	config_entry_add(map, config_copy(map->doc, key, strlen(key)), n)->read = true;
 }
 
-void config_rename(struct config_node *map, const char *old, const char *key) {
-	struct config_entry *e = config_entry_find(map, old);
-
-	if (e == NULL)
-		return;
-	if (config_entry_find(map, key) == NULL) {
-		e->key = key;
-		return;
-	}
-	map->count--;
-	memmove(e, e + 1, (size_t)(map->entry + map->count - e) * sizeof(*e));
-}
-
 int config_err(const struct config_node *n, int rc, struct err *err, const char *fmt, ...) {
 	char sentence[sizeof(err->msg)];
 	va_list ap;

@@ -48,8 +48,6 @@ struct config_node *config_at(struct config_node *n, size_t i); // marks the ent
 struct config_node *config_section(struct config_node *map, const char *key);
 // Marks everything below n (may be NULL) as read: a section for another program.
 void config_skip(struct config_node *n);
-// Renames a key that older versions wrote; it is left out if the map has the new one too.
-void config_rename(struct config_node *map, const char *old, const char *key);
 // What an item of a list is called: its `name:`, or its type and, from the second of that type on, its place
 // among them ("link", "link2"). "": it has neither. Returns the type, or NULL: a map of several keys has none.
 #define CONFIG_ITEM_SIZE 152

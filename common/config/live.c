@@ -85,9 +85,6 @@ int live_section_read(const struct live_section *s, struct config *c, void *plan
 	*node = config_get(live, s->name);
 	if (*node == NULL || config_kind(*node) != CONFIG_MAP)
 		return config_err(live, -EINVAL, err, "live.%s: this section is required", s->name);
-	config_rename(*node, "patience", "tx_timeout");
-	if (s->renamed[0] != NULL)
-		config_rename(*node, s->renamed[0], s->renamed[1]);
 	if ((rc = config_params(*node, s->name, s->params, s->also, plan, err)) < 0)
 		return rc;
 	if (lp->prefix[0] == '\0')

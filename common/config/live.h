@@ -129,7 +129,6 @@ extern const struct param live_root_params[], live_also[], live_port_also[];
 struct live_section {
 	const char *name; // "switch" or "sender"
 	const struct param *params; // of the section, into its plan
-	const char *renamed[2]; // a key of its own: as older versions wrote it, and now; or NULL
 	const struct param *also; // keys that it reads itself: LIVE_PROCESS_ALSO, and its own
 	const struct param *port_params; // of each port, into one of its structs
 	size_t port_size; // of such a struct

@@ -59,7 +59,7 @@
 //   - `reno_alpha: constant` never raises alpha to 1: that is RFC 8312 and Linux (6.18).
 //   - `slow_start: hystart++` is the default: 4.10 says SHOULD, and Linux has its HyStart, from which RFC 9406's
 //     is derived, on. Without it slow start overshoots a buffer by its size, thousands of segments at
-//     once; `classic` is for comparisons with such stacks, and so is `hystart: no`, its older name.
+//     once; `classic` is for comparisons with such stacks.
 //   - Windows are real numbers. In a host with ticks (`hz`, as `host: linux` has them) they are whole segments, and avoidance
 //     is Linux's: cubic_ticks.h. What an undo restores of the curve is then nothing: a new stage begins.
 //   - The cube root is Newton's, in additions and divisions: the same bits with any libm.
@@ -82,7 +82,6 @@ struct config {
 	int reno_alpha, kind;
 	bool fast_convergence;
 	bool reno_friendly;
-	bool hystart;
 };
 
 static const struct param params[] = {
@@ -118,10 +117,6 @@ static const struct param params[] = {
 		.def = "hystart++",
 		.help = "what ends it before a loss: hystart++ (RFC 9406), hystart (Linux), classic: nothing",
 		PARAM_ENUM(struct config, kind, slow_start_names)},
-	{.name = "hystart",
-		.def = "yes",
-		.help = "no: as slow_start: classic",
-		PARAM_BOOL(struct config, hystart)},
 	SLOW_START_IDLE_RESTART(struct config, slow_start),
 	PARAM_END,
 };
@@ -298,15 +293,13 @@ static bool linux_hystart(struct cubic *r, const struct cc_ack *ack, double cwnd
 // Returns the number of acknowledged segments that slow start did not use, for congestion avoidance.
 static double slow_start(
 	struct cubic *r, const struct config *cfg, const struct cc_ack *ack, struct cc_out *out) {
-	bool first = cfg->hystart && cfg->kind == SLOW_START_PLUS
-		&& r->now.ssthresh_segs >= SSTHRESH_UNSET_SEGS;
+	bool first = cfg->kind == SLOW_START_PLUS && r->now.ssthresh_segs >= SSTHRESH_UNSET_SEGS;
 	double step = slow_start_step(&cfg->slow_start, ack->acked_segs, r->timeout), left;
 
 	r->stage = false;
 	if (!first)
 		r->mode = MODE_SLOW_START;
-	if (cfg->hystart && cfg->kind == SLOW_START_LINUX
-		&& linux_hystart(r, ack, out->cwnd_segs)) {
+	if (cfg->kind == SLOW_START_LINUX && linux_hystart(r, ack, out->cwnd_segs)) {
 		r->now.ssthresh_segs = r->now.prior_segs = out->cwnd_segs;
 		return ack->acked_segs;
 	}

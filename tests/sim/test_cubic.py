@@ -61,18 +61,18 @@ def test_hystart_avoids_the_overshoot(simulate: Simulate) -> None:
     to 4 by then) and grows by at most 1.25^5 = 3.05 from there: 12.2 of 13 BDP.
     """
     drops = {
-        hystart: simulate(
+        kind: simulate(
             ALONE,
             "duration=8s",
             "warmup=0s",
             "paths.forward.link.queue.fifo.limit=12BDP",
-            f"flows.0.cc.cubic.hystart={hystart}",
+            f"flows.0.cc.cubic.slow_start={kind}",
         ).link["drops"]
-        for hystart in ("yes", "no")
+        for kind in ("hystart++", "classic")
     }
 
-    assert drops["no"] > 4 * BDP_PKTS
-    assert drops["yes"] == 0
+    assert drops["classic"] > 4 * BDP_PKTS
+    assert drops["hystart++"] == 0
 
 
 def test_linux_hystart_leaves_early(simulate: Simulate) -> None:
@@ -114,7 +114,7 @@ paths:
     - delay: {delay: 25ms}
   reverse: [{delay: {delay: 25ms}}]
 flows:
-  - {count: 1, cc: {cubic: {hystart: no}}, start: 5s}
+  - {count: 1, cc: {cubic: {slow_start: classic}}, start: 5s}
 telemetry: {level: 1}
 """
 

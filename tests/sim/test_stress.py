@@ -308,7 +308,7 @@ paths:
     - link: {rate: 1Gbit, queue: {fifo: {limit: 1BDP}}}
   reverse:
     - delay: {delay: 100ms}
-flows: [{count: 1, cc: {cubic: {hystart: no}}, pacing: srtt}]
+flows: [{count: 1, cc: {cubic: {slow_start: classic}}, pacing: srtt}]
 telemetry: {level: 0}
 """
     flows = simulate(config).groups[0]

@@ -206,7 +206,7 @@ def test_a_scoreboard_that_was_full_is_no_run(lab, root):
         "-o",
         "paths.forward.delay.delay=200ms",
     )
-    flows = ("-o", "flows.0={count: 20, cc: {cubic: {hystart: no}}}")
+    flows = ("-o", "flows.0={count: 20, cc: {cubic: {slow_start: classic}}}")
     sizes = ("-o", "live.sender.rate=1Mbit", "-o", "live.sender.pipe=1ms")
     loop = Loop(lab, root, *options, *flows, *sizes, "--duration", "10s", "-o", "warmup=0s")
     switch, sender = loop.switch(), loop.sender()

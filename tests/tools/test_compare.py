@@ -257,7 +257,7 @@ def test_what_a_figure_cannot_be_is_said(tmp_path):
 @pytest.mark.slow
 def test_a_figures_data_as_csv(weir, tmp_path):
     (run,) = runs(tmp_path, 1e8)
-    assert weir("plot", run, "--figure", "throughput", "--out", "g.csv").status == 0  # its old name
+    assert weir("plot", run, "--figure", "goodput", "--out", "g.csv").status == 0
     found = pl.read_csv(tmp_path / "g.csv")
     assert found.columns == ["panel", "x_axis", "y_axis", "line", "x", "y"]
     flows = found.filter(pl.col("line") == "flow 0")

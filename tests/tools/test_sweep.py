@@ -64,7 +64,7 @@ grid:
     - newreno
     - {copa: {delta: 0.1}}
     - cubic:
-        hystart: yes
+        fast_convergence: yes
 """,
     )
     cells = made.cells()
@@ -74,8 +74,8 @@ grid:
     assert [(cell.override, cell.seed) for cell, _ in cells[2:7]] == [
         (("flows.0.count=10", "flows.0.cc={copa: {delta: 0.1}}"), 7),
         (("flows.0.count=10", "flows.0.cc={copa: {delta: 0.1}}"), 3),
-        (("flows.0.count=10", "flows.0.cc={cubic: {hystart: yes}}"), 7),
-        (("flows.0.count=10", "flows.0.cc={cubic: {hystart: yes}}"), 3),
+        (("flows.0.count=10", "flows.0.cc={cubic: {fast_convergence: yes}}"), 7),
+        (("flows.0.count=10", "flows.0.cc={cubic: {fast_convergence: yes}}"), 3),
         (("flows.0.count=1e2", "flows.0.cc=newreno"), 7),
     ]
     assert cells[6][0].name == "flows.0.count=1e2,flows.0.cc=newreno,seed=7"

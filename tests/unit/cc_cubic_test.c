@@ -146,7 +146,7 @@ END_TEST
 START_TEST(a_spurious_reduction_in_slow_start_goes_on_doubling) {
 	struct cc_bench b;
 
-	CC_OPEN(&b, "cubic", "initial", "10", "hystart", "no");
+	CC_OPEN(&b, "cubic", "initial", "10", "slow_start", "classic");
 	cc_rto(&b, 1000 * MS, 10);
 	CWND_EQ(&b, 1);
 	OBS_EQ(&b, SSTHRESH, 7, 1e-5);
@@ -406,7 +406,7 @@ START_TEST(hystart_only_in_the_first_slow_start) {
 	hystart_round(&b, &now_ns, 80 * MS, 10, 1);
 	ck_assert_int_eq(cc_mode(&b), SLOW_START);
 
-	CC_OPEN(&b, "cubic", "hystart", "no");
+	CC_OPEN(&b, "cubic", "slow_start", "classic");
 	hystart_round(&b, &now_ns, 40 * MS, 10, 1);
 	hystart_round(&b, &now_ns, 80 * MS, 10, 1);
 	ck_assert_int_eq(cc_mode(&b), SLOW_START);
@@ -420,7 +420,7 @@ START_TEST(refuses_what_cannot_be) {
 	ck_assert(b.ops->prr);
 	ck_assert_int_eq(cc_set(&b, "beta", "1"), -ERANGE);
 	ck_assert_int_eq(cc_set(&b, "c", "0"), -ERANGE);
-	ck_assert_int_eq(cc_set(&b, "hystart", "maybe"), -EINVAL);
+	ck_assert_int_eq(cc_set(&b, "slow_start", "maybe"), -EINVAL);
 }
 END_TEST
 

@@ -172,10 +172,9 @@ START_TEST(after_a_timeout_too) {
 }
 END_TEST
 
-START_TEST(hystart_no_is_classic) {
-	struct link *l =
-		HAND(.group = "{cc: {cubic: {slow_start: hystart, hystart: no, initial: 100, "
-			      "abc_limit: 1}}, mss: 512B, ack_every: 1, tlp: no}");
+START_TEST(classic_goes_on) {
+	struct link *l = HAND(.group = "{cc: {cubic: {slow_start: classic, initial: 100, "
+				       "abc_limit: 1}}, mss: 512B, ack_every: 1, tlp: no}");
 
 	for (uint64_t i = 0; i < 60; i++)
 		hand_ack_at(l, 1 + i, T0 + RTT + i * 2 * MS);
@@ -187,4 +186,4 @@ END_TEST
 TEST_MAIN(a_train_of_half_the_rtt_ends_slow_start, where_the_host_paces_it_takes_a_whole_rtt,
 	a_round_that_is_an_eighth_later_ends_slow_start, below_sixteen_segments_nothing_ends_it,
 	until_the_first_reduction_the_window_grows_by_a_twentieth, unless_it_is_not_the_limit,
-	after_a_timeout_too, hystart_no_is_classic)
+	after_a_timeout_too, classic_goes_on)

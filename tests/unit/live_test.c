@@ -45,20 +45,6 @@ START_TEST(process_has_defaults) {
 }
 END_TEST
 
-// The manifests and resolved configs of older runs say `patience`.
-START_TEST(the_timeout_has_an_older_name) {
-	struct live_process lp;
-	struct err err;
-
-	ck_assert_int_eq(read_process("live: {switch: {lcores: [3], patience: 2s}}", &lp, &err), 0);
-	ck_assert_uint_eq(lp.tx_timeout_ns, 2000000000);
-	ck_assert_int_eq(read_process("live: {switch: {lcores: [3], patience: 2s, tx_timeout: 3s}}",
-				 &lp, &err),
-		0);
-	ck_assert_uint_eq(lp.tx_timeout_ns, 3000000000);
-}
-END_TEST
-
 START_TEST(bad_process_is_one_sentence) {
 	static const struct {
 		const char *text, *sentence;
@@ -193,7 +179,6 @@ START_TEST(destinations_are_for_tests) {
 }
 END_TEST
 
-TEST_MAIN(process_has_defaults, the_timeout_has_an_older_name, bad_process_is_one_sentence,
-	devices_are_virtual_or_pci, shared_memory_needs_hugepages, addresses_read_back,
-	more_memory_than_there_is, only_known_kinds_of_interface_stay_here,
-	destinations_are_for_tests)
+TEST_MAIN(process_has_defaults, bad_process_is_one_sentence, devices_are_virtual_or_pci,
+	shared_memory_needs_hugepages, addresses_read_back, more_memory_than_there_is,
+	only_known_kinds_of_interface_stay_here, destinations_are_for_tests)

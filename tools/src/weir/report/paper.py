@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from weir.report.sections import Drawn
 
 FORMATS = (".pdf", ".png", ".svg", ".csv")  # the last: its data
-FORMER = {"throughput": "goodput", "throughput-per-flow": "goodput-per-flow"}  # names of figures
 WIDTHS_IN = {"column": 3.33, "page": 7.0}  # of a journal with two columns
 PANEL_IN = 1.85  # height of one of several panels in a column
 PAGE_IN = 9.0  # height of a page's text
@@ -36,7 +35,7 @@ def choose(drawn: Iterable[Drawn], name: str) -> Figure:
     """The figure of a name; UserError names those that there are."""
     names = []
     for one in drawn:
-        if one.name == FORMER.get(name, name):
+        if one.name == name:
             return one.figure
         names.append(one.name)
     raise UserError(f"there is no figure '{name}'; there is {', '.join(names) or 'none'}")
