@@ -193,11 +193,6 @@ bool path_put(struct path *p, struct path_stage *s, const struct param *param, d
 
 int path_set_recorded(
 	struct path *p, uint32_t name_hash, double value, uint64_t now_ns, struct err *err) {
-	if (name_hash == TEL_NO_FLOW)
-		return err_set(err, -EINVAL,
-			"%s: the change of a parameter that has a number and no name: an older version "
-			"recorded it, which may have counted otherwise; record the run again",
-			p->name);
 	for (uint32_t i = 0; i < p->stages; i++) {
 		struct path_stage *s = &p->stage[i];
 

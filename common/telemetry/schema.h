@@ -2,7 +2,7 @@
 // The definition of all telemetry records: these lists make the C structs, their static checks and the JSON
 // schema in each file's header. Fields are ordered by size, largest first, so that there is no padding. A new
 // field is a line here, and one where records are filled; the record's size follows. Files contain their own
-// schema, so older files can still be read, without the field.
+// schema, by which readers find the fields.
 //
 //	F(ctype, dtype, name, unit, meaning)
 //	N(ctype, dtype, name, unit, meaning)    all bits set, TEL_UNKNOWN(ctype): it is not known

@@ -74,8 +74,7 @@ enum tel_undo { TEL_UNDO_EIFEL = 1, TEL_UNDO_DSACK, TEL_UNDO_FRTO, TEL_UNDO_UNSE
 #define TEL_HEADER_SIZE 4096
 #define TEL_MAGIC "WEIRTEL1"
 
-// 1: without names of values; 2: times in queues and round trips in 32 bits, so 4.29 s at most. All of an older file is
-// in its schema; a reader knows what an older version means (tools/src/weir/analysis/header.py).
+// Readers want this one: tools/src/weir/analysis/header.py and tools/sim/replay.c.
 #define TEL_VERSION 3
 #define TEL_ENDIAN 0x01020304u
 #define TEL_SCHEMA_OFFSET 512

@@ -41,8 +41,13 @@ static int map_file(struct replay *r, struct err *err) {
 static int check_header(struct replay *r, struct err *err) {
 	const struct tel_header *h = r->header;
 
-	if (memcmp(h->magic, TEL_MAGIC, sizeof(h->magic)) != 0 || h->endian != TEL_ENDIAN
-		|| h->version == 0 || h->version > TEL_VERSION || h->stream != TEL_STREAM_ARRIVALS
+	bool telemetry =
+		memcmp(h->magic, TEL_MAGIC, sizeof(h->magic)) == 0 && h->endian == TEL_ENDIAN;
+
+	if (telemetry && h->version != TEL_VERSION)
+		return err_set(err, -EINVAL, "%s: of format version %u; this program wants %u",
+			r->name, h->version, TEL_VERSION);
+	if (!telemetry || h->stream != TEL_STREAM_ARRIVALS
 		|| h->record_size != sizeof(struct tel_arrivals) || h->capacity != 0)
 		return err_set(err, -EINVAL, "%s: not a recording of arrivals", r->name);
 	if (h->seed != r->run->seed)

@@ -112,7 +112,7 @@ def group_rows(summary: dict[str, Any]) -> list[Row]:
             units.count(group.get("drops")),
             units.count(group.get("retransmits")),
             units.percent(group.get("rtx_overhead")),
-            units.count(group.get("cwnd_reductions", group.get("halvings"))),
+            units.count(group.get("cwnd_reductions")),
         ]
         for name, group in rows
     ]

@@ -19,13 +19,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from weir.analysis import format_1
-
 MAGIC = b"WEIRTEL1"
-# 1: without names of values; 2: times in 32 bits, of which 2^32-1 ns is that or more.
-VERSIONS = (1, 2, 3)
-_RENAMED = {"halvings": "cwnd_reductions"}  # fields, as older runs name them
-_SATURATED = 2**32 - 1
+VERSION = 3  # TEL_VERSION of common/telemetry/telemetry.h
 ENDIAN = 0x01020304
 HEADER_SIZE = 4096
 
@@ -136,35 +131,30 @@ def read_counters(words: memoryview, path: Path) -> tuple[Counters, bool]:
     raise RingError(f"{path}: its counters never stand still")
 
 
-def _parse_field(text: dict[str, Any], version: int) -> Field:
-    unknown = int(text["unknown"]) if "unknown" in text else None
-    values = text.get("values", {}) if version > 1 else format_1.VALUES.get(text["unit"], {})
+def _parse_field(text: dict[str, Any]) -> Field:
     return Field(
-        _RENAMED.get(text["name"], text["name"]),
+        text["name"],
         text["dtype"],
         text["offset"],
         text["unit"],
         text["meaning"],
-        {str(name): int(number) for name, number in values.items()},
-        _SATURATED if version < 3 and (text["dtype"], text["unit"]) == ("<u4", "ns") else unknown,
+        {str(name): int(number) for name, number in text.get("values", {}).items()},
+        int(text["unknown"]) if "unknown" in text else None,
     )
 
 
-def _parse_observers(schema: dict[str, Any], version: int) -> tuple[Observer, ...]:
-    if version == 1:
-        older = format_1.OBSERVERS.get(schema["stream"], {})
-        return tuple(Observer(i, *named) for i, named in enumerate(older.items()))
+def _parse_observers(schema: dict[str, Any]) -> tuple[Observer, ...]:
     return tuple(
         Observer(int(o["number"]), str(o["name"]), tuple(map(str, o["observed"])))
         for o in schema.get("observers", [])
     )
 
 
-def _parse_schema(text: bytes, version: int, path: Path) -> Schema:
+def _parse_schema(text: bytes, path: Path) -> Schema:
     try:
         parsed = json.loads(text)
-        fields = tuple(_parse_field(f, version) for f in parsed["fields"])
-        observers = _parse_observers(parsed, version)
+        fields = tuple(_parse_field(f) for f in parsed["fields"])
+        observers = _parse_observers(parsed)
         schema = Schema(str(parsed["stream"]), int(parsed["record_size"]), fields, observers)
         dtype = schema.dtype
     except _DAMAGED as e:
@@ -183,16 +173,15 @@ def parse_header(page: mmap.mmap, path: Path) -> tuple[Header, Schema]:
         raise RingError(f"{path}: not a ring (it does not start with {MAGIC.decode()})")
     if endian != ENDIAN:
         raise RingError(f"{path}: written on a machine of the other byte order")
-    if version not in VERSIONS:
-        known = f"1 to {VERSIONS[-1]}"
-        raise RingError(f"{path}: of format version {version}; this reader knows {known}")
+    if version != VERSION:
+        raise RingError(f"{path}: of format version {version}; this reader wants {VERSION}")
     (tsc_hz, tsc_start, utc_start_ns, seed, config_hash, run_id, virtual_time, *rest) = (
         _HEADER.unpack_from(page)[7:]
     )
     schema_offset, schema_size, writer_pid = rest
     if header_size != HEADER_SIZE or schema_offset + schema_size > HEADER_SIZE:
         raise RingError(f"{path}: its schema does not fit its header page")
-    schema = _parse_schema(page[schema_offset : schema_offset + schema_size], version, path)
+    schema = _parse_schema(page[schema_offset : schema_offset + schema_size], path)
     if schema.record_size != record_size:
         raise RingError(
             f"{path}: its header says {record_size} bytes per record, "

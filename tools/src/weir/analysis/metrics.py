@@ -204,11 +204,6 @@ def between(frame: pl.DataFrame, t0_ns: float, t1_ns: float | None = None) -> pl
     return frame.filter(keep)
 
 
-def drops_field(names: Iterable[str]) -> str:
-    """Where interval records count a flow's drops: at the bottleneck, else as its sender saw it."""
-    return "drops" if "drops" in names else "lost_segs"
-
-
 @dataclass(frozen=True)
 class Tally:
     """Interval records added up per flow. Its size is bounded by the flows, not by the records."""
@@ -258,11 +253,8 @@ def tally(frames: Iterable[pl.DataFrame], t0_ns: float = 0.0) -> Tally:
     for frame in frames:
         everyone = [pl.concat([*everyone, frame.select(PER_FLOW).unique()]).unique()]
         late = between(frame, t0_ns).with_columns(
-            drops=pl.col(drops_field(frame.columns)),
             code=(pl.col("rtt_mean_ns").clip(1).log() * RTT_CODES).round().cast(pl.UInt16),
         )
-        if "delivered_bytes" not in late.columns:
-            late = late.with_columns(delivered_bytes="acked_bytes")
         weighed = pl.col("rtt_mean_ns").cast(pl.Float64) * pl.col("rtt_samples")
         counted = {name: known_sum(pl.col(name).cast(pl.UInt64)) for name in INTERVAL_SUMS}
         sums.append(late.group_by(PER_FLOW).agg(**counted, rtt_weighed=weighed.sum()))
@@ -492,7 +484,7 @@ class Observed:
 
     name: str  # of the discipline or stage
     link: int  # index of the link; 255: not a link
-    path: int | None  # index of the path in the config; None: not recorded
+    path: int  # index of the path in the config
     numbers: pl.DataFrame  # ts_ns, and a column for each number
 
 
@@ -507,16 +499,16 @@ def observed(
     event: the number of the kind of event that holds it. observers: by number, the name of each and
     of what it observes.
     """
-    keys = [name for name in ("detail", "group", "path", "stage") if name in events.columns]
+    keys = ("detail", "group", "path", "stage")
     found = []
     for key, part in events.filter(pl.col("event") == event).group_by(keys, maintain_order=True):
         of = dict(zip(keys, key, strict=True))
         name, names = observers.get(of["detail"], ("", ()))
-        fields = [field for field in OBSERVED if field in events.columns]
-        numbers = [pl.col(f).cast(pl.Float64).alias(n) for f, n in zip(fields, names, strict=False)]
+        pairs = zip(OBSERVED, names, strict=False)
+        numbers = [pl.col(field).cast(pl.Float64).alias(own) for field, own in pairs]
         if numbers:
             frame = part.select("ts_ns", *numbers).sort("ts_ns")
-            found.append(Observed(name, of["group"], of.get("path"), frame))
+            found.append(Observed(name, of["group"], of["path"], frame))
     return found
 
 
@@ -524,10 +516,9 @@ def with_rates(interval: pl.DataFrame, intervals: Intervals | None = None) -> pl
     """Adds goodput_bps, of what was delivered, to what with_times adds.
 
     An ACK that fills a hole acknowledges in one interval what arrived in many: that would be a rate
-    above the link's. Runs from before delivered_bytes was recorded have nothing better.
+    above the link's.
     """
-    field = "delivered_bytes" if "delivered_bytes" in interval.columns else "acked_bytes"
-    bits = pl.col(field) * (8 * NS_PER_S)
+    bits = pl.col("delivered_bytes") * (8 * NS_PER_S)
     return with_times(interval, intervals).with_columns(goodput_bps=bits / pl.col("length_ns"))
 
 

@@ -143,7 +143,7 @@ def payloads(config: dict[str, Any]) -> list[int]:
 
 
 def _rows(batch: Batch, *names: str) -> Iterator[tuple[Any, ...]]:
-    """Fields of the records as Python's numbers; None for a field that older files lack."""
+    """Fields of the records as Python's numbers; None for a field that the stream lacks."""
     absent = [None] * len(batch)
     yield from zip(
         *(batch[name].tolist() if name in batch.names else absent for name in names), strict=True

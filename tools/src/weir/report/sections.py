@@ -192,7 +192,7 @@ def recoveries(data: RunData, chosen: Collection[int]) -> pl.DataFrame:
     if found is None or found.height == 0 or found["flow_id"].n_unique() < len(chosen):
         names = data.run.values("events", "event")
         found = chosen_records(data.run, "events", ("ts_ns", "flow_id", "event"), chosen)
-        if "recovered" not in names or found.height == 0:
+        if found.height == 0:
             return pl.DataFrame()
         found = found.rename({"event": "state"})
     state = {number: RECOVERY_STATES.get(name) for name, number in names.items()}
@@ -409,7 +409,7 @@ def place(data: RunData, observed: metrics.Observed) -> str:
         return link_name(data.scene, observed.link)
     paths = list(data.run.config.get("paths", {}))
     path = observed.path
-    return f"path {paths[path]}" if path is not None and path < len(paths) else f"path {path}"
+    return f"path {paths[path]}" if path < len(paths) else f"path {path}"
 
 
 def draw_links(data: RunData, links: pl.DataFrame) -> Iterator[Drawn]:

@@ -138,6 +138,7 @@ COLUMNS = (
     "sent_segs",
     "retransmits",
     "cwnd_reductions",
+    "drops",
     "rtt_samples",
     "rtt_mean_ns",
 )
@@ -158,9 +159,7 @@ def read(run: Run) -> Measured:
     """As measured."""
     warmup_s, end_s = float(run.summary["warmup_s"]), float(run.summary["virtual_s"])
     span_ns = (end_s - warmup_s) * metrics.NS_PER_S
-    names = [field.name for ring in run.rings("interval") for field in ring.schema.fields]
-    columns = (*COLUMNS, metrics.drops_field(names))
-    counted = metrics.tally(run.chunk_frames("interval", columns), warmup_s * 1e9)
+    counted = metrics.tally(run.chunk_frames("interval", COLUMNS), warmup_s * 1e9)
     flows = metrics.flow_table(counted, span_ns)
     return Measured(
         flows,
