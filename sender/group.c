@@ -40,16 +40,16 @@ static const struct param params[] = {
 	FLOWS_BASE_RTT(struct group, base_rtt_ns),
 	{"host", "ideal",
 		"what its hosts are, in one word that sets parameters which are not written: ideal: "
-		"none; linux: tso: linux, gro: 20us, acks: linux, rmem: 6MiB, hz: 250; genericcc: ack_every: 1 (the UDP "
-		"sender of Copa's authors)",
+		"none; linux: tso: linux, gro: 20us, acks: linux, rmem: 6MiB, hz: 250; genericcc: ack_every: 1 (the "
+		"sender over UDP of that name)",
 		UNIT_NONE, PARAM_ENUM(struct group, host, group_host_names)},
 	{"hz", "0",
-		"ticks per second of its hosts' kernels, by which their timers and CUBIC's target "
-		"go (CONFIG_HZ); 0: timers are exact",
+		"ticks per second of its hosts' kernels, which their timers and some algorithms "
+		"count (CONFIG_HZ); 0: timers are exact",
 		UNIT_NONE, PARAM_U64(struct group, hz), 10, 10000, .zero = true},
 	{"ecn", "cc",
-		"ECN codepoint of data packets; cc: ect0 with dctcp, ect1 with prague (ect0 where the peer "
-		"has only classic feedback), else off",
+		"ECN codepoint of data packets; cc: the one that the algorithm asks for (ect0 instead of "
+		"ect1 where the peer has only classic feedback), else off",
 		UNIT_NONE, PARAM_ENUM(struct group, ecn, ecn_names)},
 	{"dscp", "0", "of its packets in both directions (RFC 2474)", UNIT_NONE,
 		PARAM_U64(struct group, dscp), 0, 63},
@@ -58,8 +58,7 @@ static const struct param params[] = {
 		"the echoes",
 		UNIT_NONE, PARAM_ENUM(struct group, ecn_unheard, unheard_names)},
 	{"ecn_feedback", "cc",
-		"receiver: cc: accecn with prague, dctcp with dctcp, else classic (RFC 3168): CE is "
-		"echoed until CWR; "
+		"receiver: cc: what the algorithm needs, else classic (RFC 3168): CE is echoed until CWR; "
 		"dctcp (RFC 8257): as often as it came; accecn (RFC 9768): ACKs carry a counter",
 		UNIT_NONE, PARAM_ENUM(struct group, ecn_feedback, feedback_names)},
 	{"pacing", "cc",
@@ -71,8 +70,8 @@ static const struct param params[] = {
 		"at Linux's pacing rate, 2 to 45 (tcp_tso_autosize); or so many",
 		UNIT_NONE, PARAM_U64(struct group, tso), 2, 64, .choices = tso_words},
 	{"ack_every", "cc",
-		"receiver: full segments per ACK; cc: 1 with swift, which takes a delayed ACK for a queue, "
-		"else 2 (RFC 5681)",
+		"receiver: full segments per ACK; cc: 1 where the algorithm takes a delayed ACK for a "
+		"queue, else 2 (RFC 5681)",
 		UNIT_NONE, PARAM_U64(struct group, ack_every), 1, 64, .choices = ack_every_words},
 	{"ack_delay", "40ms", "receiver: longest time an ACK is held back", UNIT_TIME_NS,
 		PARAM_U64(struct group, ack_delay_ns), 0, 5e8},
@@ -270,7 +269,7 @@ static int group_cc(struct group *g, struct config_node *node, struct err *err) 
 		return group_transport(g, node, err);
 	if (at == NULL)
 		return config_err(node, -EINVAL, err,
-			"cc is required: the congestion control, e.g. cc: copa");
+			"cc is required: the congestion control, e.g. cc: %s", cc_all[0]->name);
 	rc = config_plugin(at, "cc", &name, &params_node, err);
 	if (rc < 0)
 		return rc;
