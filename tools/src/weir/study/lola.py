@@ -12,7 +12,6 @@ import numpy as np
 
 from weir.study.claim import Claim, Experiment, Found, Study, Trial, near, trial_of
 from weir.study.measures import (
-    MODE,
     Floats,
     drops,
     flow_goodputs,
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
     from weir.analysis.folder import Run
 
-FAIR, HOLD = 2, 3  # modes
+FAIR, HOLD = 2, 3  # modes, MODE_FAIR and MODE_HOLD of sender/cc/lola.c
 DATA = 1448 / 1538  # of the link's rate
 TARGET_S = 5e-3  # Qtarget
 ONE_RUN = "our own band: the paper shows one run of at least ten"
@@ -60,8 +59,8 @@ UNEQUAL, SLOW, MANY = trial("l3-unequal"), trial("l4-two"), trial("l5-eighteen")
 
 def starts_s(run: Run, flow: int, mode: int, from_s: float = 0.0) -> Floats:
     """When a flow entered a mode."""
-    events = run.stream("events").records
-    chosen = (events["event"] == MODE) & (events["value"] == mode) & (events["flow_id"] == flow)
+    events, change = run.stream("events").records, run.stream("events").number("event", "cc_mode")
+    chosen = (events["event"] == change) & (events["value"] == mode) & (events["flow_id"] == flow)
     times = events["ts_ns"][chosen] / 1e9
     return np.asarray(times[times > from_s], dtype=np.float64)
 

@@ -13,9 +13,6 @@ import numpy.typing as npt
 from weir.analysis import metrics
 from weir.analysis.folder import Run
 
-REDUCED, MODE = 1, 5  # events
-DEQUEUED = 2  # an event of packets
-CLOSED = 2  # an event of transfers
 PAYLOAD_BYTES = 1448  # of a full segment with timestamps
 SEGMENT_BITS = 8 * PAYLOAD_BYTES
 WIRE_BITS = 8 * 1538  # of such a segment
@@ -74,16 +71,21 @@ def after_warmup(run: Run, stream: str) -> npt.NDArray[np.void]:
     return np.asarray(records[np.searchsorted(records["ts_ns"], warmup_ns, side) :])
 
 
-def times_s(run: Run, event: int, value: int | None = None) -> npt.NDArray[np.float64]:
+def of_kind(run: Run, stream: str, event: str) -> npt.NDArray[np.void]:
+    """Its records that count, of one kind of event."""
+    records = after_warmup(run, stream)
+    return np.asarray(records[records["event"] == run.stream(stream).number("event", event)])
+
+
+def times_s(run: Run, event: str, value: int | None = None) -> npt.NDArray[np.float64]:
     """When events happened: reductions, or mode changes to `value`."""
-    events = after_warmup(run, "events")
-    events = events[events["event"] == event]
+    events = of_kind(run, "events", event)
     if value is not None:
         events = events[events["value"] == value]
     return np.asarray(events["ts_ns"] * 1e-9, dtype=np.float64)
 
 
-def cycle_s(event: int, value: int | None = None) -> Callable[[Run], float]:
+def cycle_s(event: str, value: int | None = None) -> Callable[[Run], float]:
     """Median time between such events of one flow."""
     return lambda run: float(np.median(np.diff(times_s(run, event, value))))
 
@@ -111,10 +113,9 @@ def rtt_trough_ms(run: Run) -> float:
 
 def l4s_p99_ms(run: Run) -> float:
     """The 99th percentile of the first group's time in the queue."""
-    packets = after_warmup(run, "packets")
-    first = packets["flow_id"] < run.summary["groups"][0]["flows"]
-    sent = packets["event"] == DEQUEUED
-    return percentile(packets["sojourn_ns"][first & sent], 99) / 1e6
+    sent = of_kind(run, "packets", "dequeue")
+    first = sent["flow_id"] < run.summary["groups"][0]["flows"]
+    return percentile(sent["sojourn_ns"][first], 99) / 1e6
 
 
 def jfi(run: Run) -> float:

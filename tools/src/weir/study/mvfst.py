@@ -18,10 +18,10 @@ import numpy as np
 from weir.analysis import metrics
 from weir.study.claim import Claim, Experiment, Found, Study, Trial, near, trial_of
 from weir.study.measures import (
-    CLOSED,
     Floats,
     after_warmup,
     goodput,
+    of_kind,
     only_queue_ms,
     rtx_per_acked,
 )
@@ -180,8 +180,7 @@ F2 = Experiment(
 
 def segment_ms(run: Run) -> Floats:
     """Times of the video's segments until they are acknowledged: the application's round trip."""
-    transfers = after_warmup(run, "transfers")
-    done = transfers[transfers["event"] == CLOSED]
+    done = of_kind(run, "transfers", "close")
     return np.asarray((done["ts_ns"] - done["start_ns"]) / NS_PER_MS, dtype=np.float64)
 
 

@@ -11,8 +11,6 @@ from collections.abc import Callable
 
 from weir.study.claim import Claim, Experiment, Kind, Study, Trial, near
 from weir.study.measures import (
-    MODE,
-    REDUCED,
     SEGMENT_BITS,
     WIRE_BITS,
     acks_mean,
@@ -26,7 +24,7 @@ from weir.study.measures import (
     utilisation,
 )
 
-BBR_PROBE_RTT = 3  # a mode
+BBR_PROBE_RTT = 3  # a mode, MODE_PROBE_RTT of sender/cc/bbr.c
 OWN = "our own band: the formula is of a smooth sawtooth, and segments are whole"
 
 
@@ -167,7 +165,7 @@ EXPERIMENTS = (
                 "section 4.2",
                 "its period is K = cbrt(0.3 W / 0.4)",
                 (CUBIC,),
-                cycle_s(REDUCED),
+                cycle_s("reduction"),
                 "s",
                 **near(math.cbrt(0.3 * 2 * BDP_100MS / 0.4), 0.10),
                 kind="derived",
@@ -184,7 +182,7 @@ EXPERIMENTS = (
                 "draft-cardwell-iccrg-bbr-congestion-control-00",
                 "PROBE_RTT every 10 s, and the 0.2 s it takes",
                 (BBR,),
-                cycle_s(MODE, BBR_PROBE_RTT),
+                cycle_s("cc_mode", BBR_PROBE_RTT),
                 "s",
                 **near(10.25, 0.01),
                 kind="derived",
@@ -305,7 +303,7 @@ EXPERIMENTS = (
                 "section 4",
                 "a cycle alone on a buffer of 1 BDP",
                 (ILLINOIS,),
-                cycle_s(REDUCED),
+                cycle_s("reduction"),
                 "s",
                 **near(ILLINOIS_S, 0.15),
                 kind="derived",
