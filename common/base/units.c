@@ -264,6 +264,15 @@ const char *unit_suffix(enum unit unit, size_t i) {
 	return NULL;
 }
 
+double unit_factor(enum unit unit, size_t i) {
+	char one[32];
+	double factor = 0;
+
+	snprintf(one, sizeof(one), "1%s", unit_suffix(unit, i));
+	unit_parse(one, unit, &factor);
+	return factor;
+}
+
 const char *unit_example(enum unit unit) {
 	static const char *const examples[] = {
 		[UNIT_NONE] = "a number such as 64",

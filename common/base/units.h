@@ -26,3 +26,5 @@ bool unit_is_other(const char *text, enum unit unit);
 const char *unit_example(enum unit unit);
 // The i-th of the suffixes that a number of this unit may have, "" among them; NULL: there are no more.
 const char *unit_suffix(enum unit unit, size_t i);
+// What a number that has it is multiplied by.
+double unit_factor(enum unit unit, size_t i);

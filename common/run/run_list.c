@@ -352,6 +352,10 @@ void run_list_units(struct run_list *l) {
 		for (size_t i = 0; unit_suffix(u, i) != NULL; i++)
 			json_text(j, NULL, unit_suffix(u, i));
 		json_close(j, ']');
+		json_array(j, "factors");
+		for (size_t i = 0; unit_suffix(u, i) != NULL; i++)
+			json_f64(j, NULL, unit_factor(u, i));
+		json_close(j, ']');
 		json_close(j, '}');
 	}
 	list_json_entry(l, "unit", "limit", PARAM_LIMIT_EXAMPLE);

@@ -45,7 +45,7 @@ void run_list_live_section(struct run_list *l, const struct live_section *s, con
 void run_list_streams(struct run_list *l);
 // The definitions of the numbers of summaries and reports (numbers.h).
 void run_list_numbers(struct run_list *l);
-// In JSON: the suffixes of each unit.
+// In JSON: the suffixes of each unit, and what a number with each is multiplied by.
 void run_list_units(struct run_list *l);
 // -EINVAL and a sentence with the nearest name, or with `kinds`, those there are: nothing was shown.
 int run_list_end(struct run_list *l, const char *kinds, struct err *err);

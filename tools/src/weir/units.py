@@ -11,18 +11,28 @@ TIME_STEPS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 BYTE_STEPS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 NONE = "–"
 
-_CONFIG_TIME_NS = {
-    spelling: ns
-    for ns, spellings in (
-        (1.0, "ns nsec nsecs nanosecond nanoseconds"),
-        (1e3, "us usec usecs microsecond microseconds µs μs"),
-        (1e6, "ms msec msecs millisecond milliseconds"),
-        (1e9, "s sec secs second seconds"),
-        (6e10, "min mins minute minutes"),
-        (3.6e12, "h hr hrs hour hours"),
-    )
-    for spelling in spellings.split()
-} | {"": 1e9}  # a duration; of other times only 0 stands alone
+_TIMES = {
+    1.0: "ns nsec nsecs nanosecond nanoseconds",
+    1e3: "us usec usecs microsecond microseconds µs μs",
+    1e6: "ms msec msecs millisecond milliseconds",
+    1e9: "s sec secs second seconds",
+    6e10: "min mins minute minutes",
+    3.6e12: "h hr hrs hour hours",
+}
+_RATE = ("", "bit", "bits", "bps", "b/s", "bit/s", "bits/s")
+_RATES = {1e3: "kK", 1e6: "mM", 1e9: "gG", 1e12: "tT"}
+_SIZES = {
+    1.0: "B byte bytes", 1e3: "kB KB", 1e6: "MB", 1e9: "GB", 1e12: "TB",
+    2.0**10: "KiB", 2.0**20: "MiB", 2.0**30: "GiB", 2.0**40: "TiB",
+}  # fmt: skip
+# What units of configs stand for, by unit: common/base/units.c, for where no program is built.
+SUFFIXES = {
+    "ns": {text: ns for ns, texts in _TIMES.items() for text in texts.split()},
+    "bit/s": {text: 1.0 for text in _RATE if text}
+    | {prefix + of: bps for bps, both in _RATES.items() for prefix in both for of in _RATE},
+    "B": {text: size for size, texts in _SIZES.items() for text in texts.split()},
+}
+_BARE = {"ns": 1e9, "bit/s": 1.0, "B": 1.0}  # a duration is in seconds; other times are 0
 
 Steps = tuple[tuple[float, str], ...]
 
@@ -85,26 +95,28 @@ def percent(ratio: float | None, decimals: int = 2) -> str:
     return NONE if ratio is None else _signed(f"{100 * ratio:.{decimals}f} %")
 
 
+def _config_number(text: object, unit: str) -> float | None:
+    match = re.fullmatch(r"\s*([0-9.]+(?:[eE][-+]?[0-9]+)?)\s*([a-zA-Zµμ/]*)\s*", str(text))
+    factor = {**SUFFIXES[unit], "": _BARE[unit]}.get(match[2]) if match else None
+    if match is None or factor is None:
+        return None
+    try:
+        return float(match[1]) * factor
+    except ValueError:
+        return None
+
+
 def config_bytes(text: object) -> int | None:
     """A size as a config writes it ("1460B", "9kB"), or None when it is not one."""
-    match = re.fullmatch(r"\s*([0-9.]+)\s*([kMGT]?)B\s*", str(text))
-    return (
-        None if match is None else round(float(match[1]) * 1000 ** " kMGT".index(match[2] or " "))
-    )
+    found = _config_number(text, "B")
+    return None if found is None else round(found)
 
 
 def config_rate_bps(text: object) -> float | None:
-    """A rate as weir-sim prints it ("100Mbit"), or None when it is not one."""
-    match = re.fullmatch(r"([0-9.]+(?:e[-+]?[0-9]+)?)([kMGT]?)bit", str(text))
-    return None if match is None else float(match[1]) * 1000.0 ** " kMGT".index(match[2] or " ")
+    """A rate as a config writes it ("100Mbit"), or None when it is not one."""
+    return _config_number(text, "bit/s")
 
 
 def config_time_ns(text: object) -> float | None:
     """A time as a config writes it ("100ms"), or None when it is not one."""
-    match = re.fullmatch(r"\s*([0-9.]+(?:[eE][-+]?[0-9]+)?)\s*([a-zµμ]*)\s*", str(text))
-    if match is None or match[2] not in _CONFIG_TIME_NS:
-        return None
-    try:
-        return float(match[1]) * _CONFIG_TIME_NS[match[2]]
-    except ValueError:
-        return None
+    return _config_number(text, "ns")

@@ -92,14 +92,17 @@ def binned_cdf(
     return used.astype(np.float64) * width, cumulative / cumulative[-1]
 
 
+BINS = 32  # of a power of two, in the distributions of summaries: common/base/hist.h
+
+
 def within_bins(
     ends: Floats, share: Floats, largest: float, points: int = 5
 ) -> tuple[Floats, Floats]:
     """A polygon through the CDF of a summary: it rises within each bin that has values.
 
-    ends: the largest value of each such bin, of 32 per power of two (common/base/hist.h).
+    ends: the largest value of each such bin, of BINS per power of two.
     """
-    widths = 2.0 ** np.maximum(np.floor(np.log2(np.maximum(ends, 1))) - 5, 0)
+    widths = 2.0 ** np.maximum(np.floor(np.log2(np.maximum(ends, 1) / BINS)), 0)
     lows = np.minimum(ends - widths + 1, largest)
     before = np.concatenate([[0.0], share[:-1]])
     part = np.linspace(0, 1, points)  # several, for axes that are logarithmic

@@ -26,12 +26,12 @@ import numpy.typing as npt
 
 from weir import routes
 from weir.analysis.folder import Run
+from weir.analysis.header import NO_LINK
 from weir.analysis.stream import Batch, Stream
 from weir.export.tables import selected
 
 LINKTYPE_IPV4 = 228
 ETHERNET_BYTES = 18  # header and FCS: counted in size_bytes, not in the frame
-NO_LINK = 255
 _HEADER = struct.Struct("<IIIHHqI")  # section header block
 _FRAME = np.dtype(  # enhanced packet block with one option
     [

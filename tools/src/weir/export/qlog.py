@@ -29,13 +29,13 @@ import numpy as np
 
 from weir import __version__, routes, units
 from weir.analysis.folder import Run
+from weir.analysis.header import NO_FLOW
 from weir.analysis.stream import Batch, Stream
 from weir.errors import UserError
 from weir.export.tables import selected
 
 RECORD_SEPARATOR = "\x1e"
 TIMESTAMPS_BYTES = 12  # TCP option, with its padding: part of the MSS
-NO_FLOW = 2**32 - 1
 OPEN_MAX = 256  # files at a time: a process may have 1024
 CLOSED = {"close": "clean", "reset": "error", "gave_up": "idle_timeout"}
 Event = tuple[int, int, str, dict[str, Any]]  # time in ns, flow, name, data

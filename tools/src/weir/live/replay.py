@@ -25,7 +25,7 @@ from weir.analysis.folder import check, read_json
 from weir.analysis.ring import Records, Ring, RingError, open_ring
 from weir.errors import UserError
 
-EXIT = 255  # the stage of departures
+EXIT = 255  # the stage of departures, UINT8_MAX in switch/live/departures.c
 CHUNK = 1 << 20  # records compared in one go
 
 Rows = npt.NDArray[np.int64]

@@ -12,6 +12,7 @@ import polars as pl
 
 from weir import summary, units
 from weir.analysis import metrics, windows
+from weir.analysis.header import NO_LINK
 from weir.report import axes, balance, bottleneck, figures, lateness, theme
 from weir.report.data import FlowData, RunData
 
@@ -26,11 +27,10 @@ EVERY_PACKET = 3  # telemetry level
 CWND_FLOWS = 6
 SEQUENCE_FLOWS = 4
 SEQUENCE_POINTS = 1000  # of each flow, in time; of each kind
-NOT_A_LINK = 255
 # Fields of `cc` records that have a figure of their own, or none.
 CC_CWND = ("ts_ns", "flow_id", "group", "cwnd_segs")
 CC_ELSEWHERE = (*CC_CWND, "state")
-UNSET_SEGS = 1e9
+UNSET_SEGS = 1e9  # SSTHRESH_UNSET_SEGS of sender/cc/slow_start.h
 # What names of states after an ACK, and of events, say of a flow.
 RECOVERY_STATES = {name: name for name in ("open", "recovery", "loss")}
 RECOVERY_STATES |= {"reduction": "recovery", "timeout": "loss", "recovered": "open", "undo": "open"}
@@ -405,7 +405,7 @@ def observations(run: Run) -> Iterator[metrics.Observed]:
 
 def place(data: RunData, observed: metrics.Observed) -> str:
     """The link or the path where something was observed."""
-    if observed.link != NOT_A_LINK:
+    if observed.link != NO_LINK:
         return link_name(data.scene, observed.link)
     paths = list(data.run.config.get("paths", {}))
     path = observed.path

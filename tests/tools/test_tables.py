@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What Python has to repeat of C's tables, for machines without the programs, is what they say."""
+
+import re
+from pathlib import Path
+
+import pytest
+from weir import routes, tables, units
+from weir.analysis import folder, header, metrics
+from weir.live import replay
+from weir.report import sections
+from weir.study import lola, papers
+
+ROOT = Path(__file__).resolve().parents[2]
+MAX = {"UINT8_MAX": 2**8 - 1, "UINT32_MAX": 2**32 - 1}
+
+
+@pytest.fixture(scope="module")
+def listed(weir_sim):
+    return tables.read()
+
+
+def constant(path, name):
+    """A #define of a header."""
+    text = re.search(rf"#define {name} (\S+)", (ROOT / path).read_text())[1]
+    return MAX.get(text) or float(text)
+
+
+def mode(path, name):
+    """A member of a file's `enum mode`."""
+    text = re.search(r"enum mode \{([^}]*)\}", (ROOT / path).read_text())[1]
+    return [member.strip() for member in text.split(",")].index(name)
+
+
+@pytest.mark.parametrize("unit", units.SUFFIXES)
+def test_units_of_configs(listed, unit):
+    row = listed["unit"][unit]
+    assert units.SUFFIXES[unit] == dict(zip(row["suffixes"], row["factors"], strict=True))
+
+
+def test_numbers_of_configs():
+    assert units.config_bytes("1460B") == units.config_bytes("1460") == 1460
+    assert units.config_bytes("1.5 KiB") == 1536
+    assert units.config_bytes("1.2.3kB") is units.config_bytes("2BDP") is None
+    assert units.config_rate_bps("1e2Mbps") == units.config_rate_bps("100 Mbit/s") == 1e8
+    assert units.config_rate_bps("1MB") is None
+    assert units.config_time_ns("2") == 2e9
+
+
+def test_names_of_paths_and_streams(listed):
+    assert set(routes.DIRECTIONS) == set(tables.keys(listed["flows"]["flows.path"]))
+    assert set(folder.STREAMS) == set(listed["stream"])
+
+
+def test_defaults_of_configs(listed):
+    group = tables.keys(listed["flows"]["flows"])
+    defaults = {"mss": "1460B", "timestamps": "yes", "count": "1", "base_rtt": "0s"}
+    assert {key: group[key]["default"] for key in defaults} == defaults
+    assert tables.keys(listed["run"]["run"])["warmup"]["default"] == "0s"
+    level = tables.keys(listed["run"]["telemetry"])["level"]
+    assert level["max"] == sections.EVERY_PACKET
+
+
+def test_numbers_that_stand_for_nothing():
+    assert constant("common/telemetry/telemetry.h", "TEL_NO_FLOW") == header.NO_FLOW
+    assert constant("switch/stage/stage.h", "STAGE_NO_LINK") == header.NO_LINK
+    assert constant("sender/cc/slow_start.h", "SSTHRESH_UNSET_SEGS") == sections.UNSET_SEGS
+    departures = (ROOT / "switch/live/departures.c").read_text()
+    assert MAX[re.search(r"\.stage = (\w+),", departures)[1]] == replay.EXIT
+
+
+def test_bins_of_distributions():
+    assert 2 ** constant("common/base/hist.h", "HIST_SUB_BITS") == metrics.BINS
+
+
+def test_modes_of_controls():
+    assert mode("sender/cc/bbr.c", "MODE_PROBE_RTT") == papers.BBR_PROBE_RTT
+    assert mode("sender/cc/lola.c", "MODE_FAIR") == lola.FAIR
+    assert mode("sender/cc/lola.c", "MODE_HOLD") == lola.HOLD
