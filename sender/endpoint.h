@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a connection sees of its host: a clock's wheel, a way out, memory, records, and the application above it. Transports
-// (tcp/, udp/) include this and nothing else of the host.
+// What a connection sees of its host: a clock's wheel, a way out, memory, records, and the
+// application above it. Transports (tcp/, udp/) include this and nothing else of the host.
 #pragma once
 #include "common/base/ns.h"
 #include "common/base/pkt.h"
@@ -39,8 +39,8 @@ struct host_timer {
 
 // `n` segments of the same length leave, `seg` the first, each `len` bytes of sequence space behind
 // the one before. `id` is the flow's or the receiver's number. The callee copies the segment.
-// `due_ns`: when it is to leave; if `paced`, the time of its pacing slot. In virtual time that is now, so that
-// it never decreases; live it may be in the past.
+// `due_ns`: when it is to leave; if `paced`, the time of its pacing slot. In virtual time that is
+// now, so that it never decreases; live it may be in the past.
 typedef void host_output(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn,
 	uint64_t due_ns, bool paced);
 
@@ -57,10 +57,12 @@ struct host_env {
 	uint32_t receivers; // how many receivers to hold; 0: none
 	bool flows; // hold the groups' flows?
 	uint32_t shard_id, shards; // of the hosts that share the flows; 0 of 0: there is only one
-	// Addresses of the flows in telemetry: the first sending one, the peer's. 0: those of flow_addr.h.
+	// Addresses of the flows in telemetry: the first sending one, the peer's. 0: those of
+	// flow_addr.h.
 	uint32_t src_ip, dst_ip;
 	uint16_t dst_port;
-	// The network of each group without its queues, for the completion times to compare with; NULL: not known.
+	// The network of each group without its queues, for the completion times to compare with;
+	// NULL: not known.
 	const struct network_empty *empty;
 	// Telemetry; NULL: off.
 	struct tel *tel_cc, *tel_flows, *tel_interval, *tel_events, *tel_transfers;
@@ -76,8 +78,8 @@ struct host_count {
 
 // The application of flows whose source has a schedule (workload.c). Other flows never call it.
 struct endpoint_app {
-	// A flow's connection is open; something was acknowledged, with an RTT sample or 0; it is closed in both
-	// directions, or has failed.
+	// A flow's connection is open; something was acknowledged, with an RTT sample or 0; it is
+	// closed in both directions, or has failed.
 	void (*opened)(struct endpoint *e, struct flow *f, uint64_t now_ns);
 	void (*acked)(struct endpoint *e, struct flow *f, uint64_t rtt_ns, uint64_t now_ns);
 	void (*closed)(struct endpoint *e, struct flow *f, uint64_t now_ns);

@@ -177,7 +177,8 @@ static int plugin_config(struct config_node *node, const char *what, const struc
 	return config_params(node, what, table, also, *config, err);
 }
 
-// Writes what a preset sets into the config, where it shows and is read like anything else that was written there.
+// Writes what a preset sets into the config, where it shows and is read like anything else that was
+// written there.
 static void group_preset(const struct cc_ops *cc, struct config_node *params_node) {
 	const struct config_node *at;
 

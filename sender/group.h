@@ -18,7 +18,8 @@ enum pacing_mode { PACING_CC, PACING_SRTT, PACING_FQ, PACING_OFF };
 enum acks_mode { ACKS_FIXED, ACKS_LINUX };
 enum tso_mode { TSO_NO, TSO_LINUX }; // larger numbers: segments per burst
 
-// What a receiver does beyond the defaults. Segments take the short path only if it does none of this.
+// What a receiver does beyond the defaults. Segments take the short path only if it does none of
+// this.
 enum receiver_mode {
 	RECEIVER_ECN = 1,
 	RECEIVER_GRO = 2,
@@ -91,8 +92,8 @@ struct groups {
 // Reads the `flows` list. On error nothing needs freeing.
 int groups_init(struct groups *gs, struct config_node *node, struct err *err);
 void groups_fini(struct groups *gs);
-// Draws the base RTTs of flows whose group has a distribution of them (base_rtts_init); base_rtt_ns of such a group is
-// then its longest.
+// Draws the base RTTs of flows whose group has a distribution of them (base_rtts_init); base_rtt_ns
+// of such a group is then its longest.
 int groups_draw(struct groups *gs, struct config_node *flows, uint64_t seed, uint64_t duration_ns,
 	struct err *err);
 // Where `flows` has the first group that starts after duration_ns; NULL: all start before.
@@ -102,13 +103,16 @@ const struct config_node *groups_unreached(
 void groups_observers(const struct groups *gs, struct tel_run *run);
 // The keys of a group, for --list flows.
 void groups_list(struct run_list *l);
-// The first group that is like one before it and whose flows start at the same instants; that one's number in *with.
+// The first group that is like one before it and whose flows start at the same instants; that one's
+// number in *with.
 // NULL: none. Which is served better is then decided by their places in the list.
 const struct config_node *groups_together(
 	const struct groups *gs, struct config_node *flows, uint32_t *with);
-// Start time of each flow of the group: start + i * stagger + U[0, jitter), drawn from a random stream named by group.
+// Start time of each flow of the group: start + i * stagger + U[0, jitter), drawn from a random
+// stream named by group.
 void group_starts(const struct group *g, uint32_t index, uint64_t seed, uint64_t *start_ns);
-// The place of the first group with a Linux kernel at either side, for programs that have none; NULL: there is none.
+// The place of the first group with a Linux kernel at either side, for programs that have none;
+// NULL: there is none.
 const struct config_node *groups_guest(const struct groups *gs, struct config_node *flows);
 // Does the seed decide when flows start, or what they send?
 bool groups_random(const struct groups *gs);

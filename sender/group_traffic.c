@@ -19,7 +19,8 @@ const struct config_node *groups_unreached(
 	return NULL;
 }
 
-// Whether the groups differ in nothing that a comparison would be of, and start at the same instants.
+// Whether the groups differ in nothing that a comparison would be of, and start at the same
+// instants.
 static bool alike(const struct group *a, const struct group *b) {
 	return strcmp(a->cc->name, b->cc->name) == 0 && a->stack.guest == b->stack.guest
 		&& a->base_rtt_ns == b->base_rtt_ns && a->mss == b->mss

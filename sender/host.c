@@ -305,8 +305,8 @@ void host_fire_due(struct host *h, uint64_t now_ns, uint32_t max) {
 	}
 }
 
-// Timers fire in the order of their time, so that what they touch is spread over all connections. A loop that is late
-// begins with timers that were due before now.
+// Timers fire in the order of their time, so that what they touch is spread over all connections. A
+// loop that is late begins with timers that were due before now.
 void host_fetch_timers(struct host *h, uint64_t now_ns) {
 	uint64_t next_ns = time_min(now_ns, wheel_slot_ns(&h->wheel));
 	struct timer *t;

@@ -6,8 +6,9 @@
 // delivers segments with host_rx, lets time pass with host_run, and gets segments through the
 // output callback, in order of time.
 //
-// Several hosts can share the flows, one lcore each: of n hosts (shards), host i % n holds flow i and its
-// receiver at index i / n. A flow's number, start and size do not depend on the number of hosts.
+// Several hosts can share the flows, one lcore each: of n hosts (shards), host i % n holds flow i
+// and its receiver at index i / n. A flow's number, start and size do not depend on the number of
+// hosts.
 #pragma once
 #include "common/base/json.h"
 #include "common/base/likely.h"
@@ -17,7 +18,7 @@
 #include "sender/endpoint.h"
 #include "sender/group.h"
 #include "sender/network.h"
-#include "sender/tcp/flow.h"
+#include "sender/tcp/loss.h"
 #include "sender/tcp/receiver.h"
 #include "sender/workload.h"
 
@@ -31,7 +32,8 @@ struct host {
 		struct endpoint endpoint;
 		struct endpoint; // its members are the host's
 	};
-	// Of each flow now, then of each at the end of the warm-up; the caller's. NULL: the peers send no payload.
+	// Of each flow now, then of each at the end of the warm-up; the caller's. NULL: the peers
+	// send no payload.
 	struct flow_back *back;
 	uint32_t cc_bytes; // of the largest algorithm's state
 	struct workloads own_workloads;
@@ -40,13 +42,14 @@ struct host {
 	uint64_t closed_ns; // those up to this time have been ended
 };
 
-// Segments of the windows that flows are given, whatever the network holds (cc_ops.given_window), where these
-// are large.
+// Segments of the windows that flows are given, whatever the network holds (cc_ops.given_window),
+// where these are large.
 uint64_t host_window_segs(const struct groups *gs);
-// Records that the scoreboards of all flows never exceed, whatever the network does, if their peers are receivers of the
-// groups. A flow's segments are those of its peer's window, in a ring of the next power of two. A ring finds no room only
-// if each aligned block of its size holds a part of another ring: with such a block for each flow, and one more, for a ring
-// that moves has its old place meanwhile, there is a free one.
+// Records that the scoreboards of all flows never exceed, whatever the network does, if their peers
+// are receivers of the groups. A flow's segments are those of its peer's window, in a ring of the
+// next power of two. A ring finds no room only if each aligned block of its size holds a part of
+// another ring: with such a block for each flow, and one more, for a ring that moves has its old
+// place meanwhile, there is a free one.
 uint64_t host_peer_window_segs(const struct groups *gs);
 // For host.c: records of the scoreboard; ranges of what receivers may have out of order.
 uint64_t host_arena_segs(const struct groups *gs, const struct host_env *env);
@@ -55,8 +58,8 @@ uint64_t host_ranges(const struct groups *gs, const struct host_env *env);
 uint64_t host_bytes(const struct groups *gs, const struct host_env *env);
 int host_init(struct host *h, const struct groups *gs, const struct host_env *env, struct err *err);
 void host_fini(struct host *h);
-// Sizes come from what the config can lead to. If that was too little all the same, the figures show Weir's
-// limits and not the network's, and the run has failed: -ENOSPC and a sentence.
+// Sizes come from what the config can lead to. If that was too little all the same, the figures
+// show Weir's limits and not the network's, and the run has failed: -ENOSPC and a sentence.
 int host_had_memory(const struct host *h, struct err *err);
 #define HOST_NO_FIGURES "the figures are not the network's: %s"
 
@@ -79,9 +82,9 @@ uint64_t host_next_ns(struct host *h, uint64_t limit_ns);
 
 // The summary's figures start now.
 void host_measure(struct host *h, uint64_t now_ns);
-// The same for `n` of the flows, or for as many as are left from `first` on; returns the next one. Live: a few at a
-// time, beginning with the first, because with all at once paced segments would be late. The figures then start at
-// the mean of those times.
+// The same for `n` of the flows, or for as many as are left from `first` on; returns the next one.
+// Live: a few at a time, beginning with the first, because with all at once paced segments would be
+// late. The figures then start at the mean of those times.
 uint32_t host_measure_some(struct host *h, uint32_t first, uint32_t n, uint64_t now_ns);
 // One TEL_INTERVAL record per flow that is or was open in the interval that ends now.
 void host_interval(struct host *h, uint64_t now_ns);
@@ -89,8 +92,8 @@ void host_interval(struct host *h, uint64_t now_ns);
 uint32_t host_interval_some(struct host *h, uint32_t first, uint32_t n, uint64_t now_ns);
 // One TEL_FLOWS record per flow that has not ended.
 void host_still_open(struct host *h, uint64_t now_ns);
-// Resets `n` of the open connections, flows first and then receivers, from the `first` on: for a host that
-// ends before its peers do. Its own state stays as it was.
+// Resets `n` of the open connections, flows first and then receivers, from the `first` on: for a
+// host that ends before its peers do. Its own state stays as it was.
 void host_reset_some(struct host *h, uint32_t first, uint32_t n, uint64_t now_ns);
 // Of all flows since host_measure.
 struct host_figures {
@@ -99,9 +102,9 @@ struct host_figures {
 	double cwnd_reductions_per_s, drops_per_s;
 };
 struct host_figures host_figures(const struct host *h, uint64_t now_ns);
-// How well the pacer keeps a rate: of flows that were to send at a constant one (an algorithm without
-// state asks for nothing else) and did so for a second or more since host_measure, the difference
-// between the rate at which they sent and that, as a part of it.
+// How well the pacer keeps a rate: of flows that were to send at a constant one (an algorithm
+// without state asks for nothing else) and did so for a second or more since host_measure, the
+// difference between the rate at which they sent and that, as a part of it.
 struct host_conformance {
 	uint32_t flows;
 	double p99, worst;
@@ -111,8 +114,8 @@ struct host_conformance {
 struct host_conformance host_conformance(const struct host *const *hosts, uint32_t n);
 // "groups": [...] and "jfi" of the summary, of all hosts that share the groups.
 void host_summary(const struct host *const *hosts, uint32_t n, struct json *j, uint64_t now_ns);
-// What keeps the flows of all hosts that share the groups from sending more, at this moment: "all 10 flows were
-// limited by their receive window". False: there are no flows.
+// What keeps the flows of all hosts that share the groups from sending more, at this moment: "all
+// 10 flows were limited by their receive window". False: there are no flows.
 bool host_limits(const struct host *const *hosts, uint32_t n, char *text, size_t size);
 
 // Fetch into the cache what a segment for `index` will touch: first the connection, a little later

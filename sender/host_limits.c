@@ -35,8 +35,8 @@ static const char *const limit_text[LIMITS][2] = {
 		"sent at the constant rate of its datagrams"},
 };
 
-// The order is that of flow_send: the congestion window, data, the peer's window. A flow sends as soon as nothing
-// of these forbids it, so that only its pacing rate remains.
+// The order is that of flow_send: the congestion window, data, the peer's window. A flow sends as
+// soon as nothing of these forbids it, so that only its pacing rate remains.
 static enum limit_of_flow flow_limit(const struct host *h, const struct flow *f) {
 	uint64_t i = f->nxt;
 

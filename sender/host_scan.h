@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How a host's flows are doing, per group, for people who watch a run.
 //
-// A look at 100 000 flows would hold packets up for milliseconds, so a group scan takes a few of them at
-// a time: its sums are of moments that lie as far apart as the scan takes.
+// A look at 100 000 flows would hold packets up for milliseconds, so a group scan takes a few of
+// them at a time: its sums are of moments that lie as far apart as the scan takes.
 #pragma once
 #include "sender/host.h"
 

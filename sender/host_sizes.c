@@ -9,7 +9,8 @@
 #define RANGES_PER_RECEIVER 16
 #define WINDOW_PARTS 2 // of a window: a part of the first segment is acknowledged; the FIN
 
-// The largest window that the group's control need not grow to, in segments; the peer's may be smaller.
+// The largest window that the group's control need not grow to, in segments; the peer's may be
+// smaller.
 static double group_window(const struct group *g) {
 	return fmin(g->cc->given_window(g->cc_config), (double)(g->rwnd / g->payload + 1));
 }
@@ -30,7 +31,8 @@ uint64_t host_window_segs(const struct groups *gs) {
 	return (uint64_t)fmin(segs, 0x1p40);
 }
 
-// A hole waits for a timeout that is that of the round trip with all queues full, and may wait for a second one.
+// A hole waits for a timeout that is that of the round trip with all queues full, and may wait for
+// a second one.
 static uint64_t hole_segs(const struct groups *gs, const struct host_env *env) {
 	double pipe_ns = (double)env->pipe_segs * 1e9 / (double)(env->segs_per_s + 1);
 	double wait_ns = NS_PER_S, run_ns = (double)env->duration_ns;
@@ -41,8 +43,9 @@ static uint64_t hole_segs(const struct groups *gs, const struct host_env *env) {
 	return (uint64_t)((double)env->segs_per_s * wait_ns * 1e-9);
 }
 
-// Without SACK a recovery lasts a round trip per hole and sends new data in each, and windows that no loss reduces grow with
-// every ACK: as much as the peer's window holds, or the network carries in the whole run.
+// Without SACK a recovery lasts a round trip per hole and sends new data in each, and windows that
+// no loss reduces grow with every ACK: as much as the peer's window holds, or the network carries
+// in the whole run.
 static uint64_t unbounded_segs(const struct groups *gs, const struct host_env *env) {
 	double most = (double)env->segs_per_s * (double)env->duration_ns * 1e-9, segs = 0;
 
@@ -68,11 +71,11 @@ uint64_t host_peer_window_segs(const struct groups *gs) {
 }
 
 // Segments that may be unacknowledged at once, all flows together: what the network can hold, twice
-// (slow start overshoots by its own size), what SACK leaves on the scoreboard while a hole waits for its
-// timeout, and the windows that need no network to be large; twice again for rings that
-// are powers of two, and twice for what a shrunk window still holds until its recovery ends. A control that
-// learns of a loss late, or ignores losses, sends more than that into a small network: hence `segs_least`, which is
-// only address space until it is used.
+// (slow start overshoots by its own size), what SACK leaves on the scoreboard while a hole waits
+// for its timeout, and the windows that need no network to be large; twice again for rings that are
+// powers of two, and twice for what a shrunk window still holds until its recovery ends. A control
+// that learns of a loss late, or ignores losses, sends more than that into a small network: hence
+// `segs_least`, which is only address space until it is used.
 uint64_t host_arena_segs(const struct groups *gs, const struct host_env *env) {
 	uint64_t flows = host_shard_flows(gs->flows, env->shard_id, env->shards);
 	uint64_t windows = host_window_segs(gs) + unbounded_segs(gs, env);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// weir-sender: thousands of TCP connections from one lcore or several, each under its own congestion control,
-// and the receiving side of them or of another host's.
+// weir-sender: thousands of TCP connections from one lcore or several, each under its own
+// congestion control, and the receiving side of them or of another host's.
 #include "sender/live/app.h"
 
 #include "common/net/address.h"

@@ -22,7 +22,8 @@ static double number(struct config_node *map, const char *key, enum unit unit) {
 	return value;
 }
 
-// What is read of them. All paths are added up: whatever a packet and its ACK go through is among them.
+// What is read of them. All paths are added up: whatever a packet and its ACK go through is among
+// them.
 struct reader {
 	struct config_node *schedule, *flows;
 	bool edges; // count edges among the links

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the sender must know of the network that a switch makes of the config's `paths` and `schedule`: it
-// sizes the scoreboard, which holds what is under way at any time of the run.
+// What the sender must know of the network that a switch makes of the config's `paths` and
+// `schedule`: it sizes the scoreboard, which holds what is under way at any time of the run.
 #pragma once
 #include "common/config/config.h"
 #include "common/config/flows.h"

@@ -58,8 +58,8 @@ void live_plan_list(struct run_list *l) {
 	run_list_live_section(l, &section, "weir-sender");
 }
 
-// Both ends of all connections, and the next hop, must have addresses for tests: what is sent to other addresses,
-// and what they answer, would leave the testbed.
+// Both ends of all connections, and the next hop, must have addresses for tests: what is sent to
+// other addresses, and what they answer, would leave the testbed.
 static int in_range(const struct live_plan *p, struct config_node *n, const struct live_port *port,
 	uint32_t flows, struct err *err) {
 	uint32_t more = flow_addr_count(flows) - 1, sends = port->role == LIVE_SENDER;

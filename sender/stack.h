@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The TCP stacks of a group: Weir's own, or those of unmodified Linux kernels (virtual time only, tools/sim/guest/).
+// The TCP stacks of a group: Weir's own, or those of unmodified Linux kernels (virtual time only,
+// tools/sim/guest/).
 //
 //	flows:
 //	  - {count: 2, stack: {linux: {cc: cubic, qdisc: fq, sysctl: {tcp_ecn: 1}}}}
@@ -44,7 +45,8 @@ struct stack {
 
 // Reads the key `what` ("stack", "peer") of a group; without it *st stays as it is.
 int stack_read(struct stack *st, struct config_node *group, const char *what, struct err *err);
-// Whether the sending side goes with the group's other keys: its stagger and jitter, the name of its source.
+// Whether the sending side goes with the group's other keys: its stagger and jitter, the name of
+// its source.
 int stack_fits(const struct stack *stack, uint64_t count, uint64_t spread_ns, const char *source,
 	struct config_node *group, struct err *err);
 // The stacks, for --list.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A transport beside TCP, in UDP datagrams: what it does when its connections are made, when packets arrive, and when its
-// timers end. A host calls it for the flows of groups whose source asks for it (source_ops.transport). TCP is called
-// directly: its path has no table.
+// A transport beside TCP, in UDP datagrams: what it does when its connections are made, when
+// packets arrive, and when its timers end. A host calls it for the flows of groups whose source
+// asks for it (source_ops.transport). TCP is called directly: its path has no table.
 #pragma once
 #include <stdint.h>
 

@@ -253,7 +253,8 @@ static void workload_closed(struct endpoint *e, struct flow *f, uint64_t now_ns)
 	if (w->flow == FLOW_NONE) {
 		bool waited = w->free_first == FLOW_NONE && w->next_ns <= now_ns;
 
-		// By the timer, because the segment that closed the connection is still being processed.
+		// By the timer, because the segment that closed the connection is still being
+		// processed.
 		e->workloads->group[w->group]->waited += waited;
 		free_push(e, w, f);
 		arm_next(e, w, now_ns);
@@ -331,7 +332,8 @@ void workloads_begin(struct endpoint *e) {
 	}
 }
 
-// The transfers of a schedule that wait for a free flow. They are recorded by `to`, unless it is NULL.
+// The transfers of a schedule that wait for a free flow. They are recorded by `to`, unless it is
+// NULL.
 static uint64_t waiting(
 	const struct endpoint *e, const struct workload *w, struct endpoint *to, uint64_t now_ns) {
 	struct workload ahead = *w; // the schedule goes on, in a copy

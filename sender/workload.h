@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Carries out the schedule of a source: begins its transfers on flows of its group, and records each.
+// Carries out the schedule of a source: begins its transfers on flows of its group, and records
+// each.
 //
 //	SOURCE_ARRIVALS  one schedule for the group. A transfer opens a connection on the flow that has been free the
 //	                 longest; without a free one it waits, first come, first served.
 //	SOURCE_PAUSES    one schedule per flow, which the flow's next transfer continues a pause after the last one's end
 //	SOURCE_WRITES    one schedule per flow, whatever becomes of its transfers
 //
-// A transfer ends when all of its payload is acknowledged. Its completion time counts from the time at which the
-// schedule has it begin, so it includes the handshake and the wait for a free flow.
+// A transfer ends when all of its payload is acknowledged. Its completion time counts from the time
+// at which the schedule has it begin, so it includes the handshake and the wait for a free flow.
 //
-// **Connections.** Where each transfer has its own, a flow is used again as soon as its last connection is closed in both
-// directions: the same addresses and ports, and sequence numbers that no packet of the old connection can have.
-// **One connection.** Each transfer that shares a connection begins a segment of its own, as if it were written with PSH and
-// sent at once; the last one is short (tcp/writes.c). It has PSH set, and the receiver acknowledges it at once: the
+// **Connections.** Where each transfer has its own, a flow is used again as soon as its last
+// connection is closed in both directions: the same addresses and ports, and sequence numbers that
+// no packet of the old connection can have. **One connection.** Each transfer that shares a
+// connection begins a segment of its own, as if it were written with PSH and sent at once; the last
+// one is short (tcp/writes.c). It has PSH set, and the receiver acknowledges it at once: the
 // application's answer, its next request, would carry this ACK.
 //
-// With several hosts (lcores), a transfer of a group belongs to the host of flow number n mod count, for the n-th
-// transfer, and waits for a free flow there.
+// With several hosts (lcores), a transfer of a group belongs to the host of flow number n mod
+// count, for the n-th transfer, and waits for a free flow there.
 #pragma once
 #include "common/base/hist.h"
 #include "sender/endpoint.h"
@@ -62,8 +64,8 @@ struct workloads {
 	struct workload_count *group[GROUPS_MAX]; // NULL: its source has no schedule
 };
 
-// The warm-up has ended: completion times and probes count from now on. What has begun, and what became of it, is an account
-// of the whole run.
+// The warm-up has ended: completion times and probes count from now on. What has begun, and what
+// became of it, is an account of the whole run.
 void workloads_measure(struct endpoint *e);
 // Flows of the group on one host.
 uint32_t workload_flows(const struct group *g, uint32_t shard_id, uint32_t shards);
@@ -96,7 +98,7 @@ void workload_record(struct endpoint *e, uint16_t group, const struct flow *f,
 uint64_t workload_probes_bytes(const struct groups *gs, uint32_t shard_id, uint32_t shards);
 // False: no memory. Does nothing for groups that do not probe.
 bool workload_probes_init(struct endpoint *e, uint32_t group);
-// A probe of the flow was acknowledged, with an RTT sample or 0; `last`: no other follows. Records the estimate when
-// all are acknowledged.
+// A probe of the flow was acknowledged, with an RTT sample or 0; `last`: no other follows. Records
+// the estimate when all are acknowledged.
 void workload_probe_acked(
 	struct endpoint *e, struct flow *f, uint64_t rtt_ns, bool last, uint64_t now_ns);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The estimates of a group whose source probes (source/probe.c): RTTs of its flows, an event of each flow, the summary.
+// The estimates of a group whose source probes (source/probe.c): RTTs of its flows, an event of
+// each flow, the summary.
 #include "sender/workload.h"
 
 #include <stdlib.h>

@@ -4,8 +4,8 @@
 #include "sender/network.h"
 #include "sender/workload.h"
 
-// The time that the transfer would take alone, on a network without queues, without a limit by windows: round trips, and
-// its frames at the rate of the slowest link. 0: the config does not say.
+// The time that the transfer would take alone, on a network without queues, without a limit by
+// windows: round trips, and its frames at the rate of the slowest link. 0: the config does not say.
 uint64_t workload_ideal_ns(const struct endpoint *e, const struct flow *f, uint64_t bytes) {
 	const struct network_empty *empty = e->env.empty == NULL ? NULL : &e->env.empty[f->group];
 	uint64_t payload = f->payload, segs = bytes / payload, rest = bytes % payload;

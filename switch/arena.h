@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Packets with room for a small frame behind them, 128 bytes in all, in pages of 32. Packets that are received
-// together are adjacent, in the order in which they will leave: a page is a page of memory (one TLB entry), and
-// the processor prefetches its lines. The page that was freed last is used first, while it is in the cache; a
-// page that is free only in part is used only if no other is left.
+// Packets with room for a small frame behind them, 128 bytes in all, in pages of 32. Packets that
+// are received together are adjacent, in the order in which they will leave: a page is a page of
+// memory (one TLB entry), and the processor prefetches its lines. The page that was freed last is
+// used first, while it is in the cache; a page that is free only in part is used only if no other
+// is left.
 #pragma once
 #include "common/base/pkt.h"
 
@@ -23,12 +24,14 @@ struct arena {
 	uint32_t scan; // the last page found that was free in part
 };
 
-// Room for at least `pkts`. False: no memory. Every page is touched, so that there are no page faults later.
+// Room for at least `pkts`. False: no memory. Every page is touched, so that there are no page
+// faults later.
 bool arena_init(struct arena *a, uint64_t pkts);
 void arena_fini(struct arena *a);
 // Memory of so many packets.
 uint64_t arena_bytes(uint64_t pkts);
-// Every packet of the current page is taken: makes another page the current one. One must have a free packet.
+// Every packet of the current page is taken: makes another page the current one. One must have a
+// free packet.
 void arena_next_page(struct arena *a);
 
 // Takes `n` packets; so many must be free.

@@ -178,8 +178,8 @@ uint32_t arrivals_hosts(const uint8_t *data, uint32_t captured) {
 	return flow_addr_hosts(f.src, f.dst);
 }
 
-// As weir-switch does it: the flow's index if it is one of weir-sender's, else a hash of its addresses. What was
-// not captured of the headers is zero.
+// As weir-switch does it: the flow's index if it is one of weir-sender's, else a hash of its
+// addresses. What was not captured of the headers is zero.
 static uint32_t flow_of(const struct arrivals *a) {
 	struct wire_flow f = read_flow(a->data, a->captured);
 	uint32_t id = FLOW_ADDR_NONE, any = FLOW_ADDR_HASHED - 1;
@@ -193,8 +193,8 @@ static uint32_t flow_of(const struct arrivals *a) {
 				    : flow_addr_hash(f.src, f.dst, f.src_port, f.dst_port, f.proto);
 }
 
-// The MTU of the capture's hosts, by what the SYNs say that they receive. Until one is there, frames of any usual MTU are
-// taken to be on the wire as they are.
+// The MTU of the capture's hosts, by what the SYNs say that they receive. Until one is there,
+// frames of any usual MTU are taken to be on the wire as they are.
 static void learn_mtu(struct arrivals *a) {
 	uint32_t mtu = wire_syn_mtu(a->data, a->captured);
 
@@ -202,7 +202,8 @@ static void learn_mtu(struct arrivals *a) {
 		a->mtu = (uint32_t)max_u64(a->mtu, max_u64(MTU, mtu));
 }
 
-// Longer than the hosts' MTU allows, which a host that offloads captures: 802.1Q, 802.1ad and jumbo frames are not.
+// Longer than the hosts' MTU allows, which a host that offloads captures: 802.1Q, 802.1ad and jumbo
+// frames are not.
 static bool is_oversize(const struct arrivals *a) {
 	uint32_t tags = wire_tags(a->data, a->captured);
 

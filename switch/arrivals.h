@@ -6,11 +6,12 @@
 //	    - source: {pcap: traffic.pcapng, filter: "tcp dst port 443", scale: 1}
 //	    - link: {rate: 100Mbit, queue: {codel: {}}}
 //
-// Frames keep their times, those since the first one multiplied by `scale`, and their bytes; one that is stamped
-// earlier than a frame before arrives with it, and the run says so. What is read: pcap and pcapng of Ethernet frames
-// without FCS, plain or compressed (common/pcap/reader.h). A file that is cut off is read up to there, and the run
-// says so. A frame that was cut, and with it its length, has the length that its IP header says.
-// Padding to the shortest frame, which a host's own captures lack, counts as if it were there.
+// Frames keep their times, those since the first one multiplied by `scale`, and their bytes; one
+// that is stamped earlier than a frame before arrives with it, and the run says so. What is read:
+// pcap and pcapng of Ethernet frames without FCS, plain or compressed (common/pcap/reader.h). A
+// file that is cut off is read up to there, and the run says so. A frame that was cut, and with it
+// its length, has the length that its IP header says. Padding to the shortest frame, which a host's
+// own captures lack, counts as if it were there.
 #pragma once
 #include "common/base/json.h"
 #include "common/pcap/reader.h"
@@ -26,9 +27,11 @@ struct arrivals_count {
 	uint64_t packets, bytes; // that arrived; bytes with FCS
 	uint64_t filtered; // that the filter left out
 	uint64_t reordered; // that were stamped earlier than a frame before
-	// Of frames that were cut and whose length in the file is that of what was captured: IP's was taken.
+	// Of frames that were cut and whose length in the file is that of what was captured: IP's
+	// was taken.
 	uint64_t lengths_from_ip;
-	// Of the packets that arrived: longer than their hosts' MTU, as a host that offloads sees them.
+	// Of the packets that arrived: longer than their hosts' MTU, as a host that offloads sees
+	// them.
 	uint64_t oversize;
 	uint64_t too_long; // left out: longer than frame_max
 	uint64_t not_ethernet; // left out: of an interface of another link type, not the first
@@ -63,13 +66,15 @@ int arrivals_open(struct arrivals *a, struct path *path, struct err *err);
 int arrivals_next(struct arrivals *a, struct err *err);
 // When the present frame arrives, if the run begins at base_ns of the capture's time.
 uint64_t arrivals_ns(const struct arrivals *a, uint64_t base_ns);
-// Numbers of the hosts of a frame, of which so many bytes are known, as weir-switch finds them (aqm_hosts_fn).
+// Numbers of the hosts of a frame, of which so many bytes are known, as weir-switch finds them
+// (aqm_hosts_fn).
 uint32_t arrivals_hosts(const uint8_t *data, uint32_t captured);
 // Fills in a packet for it; what arrived is counted. False: it is left out.
 bool arrivals_packet(struct arrivals *a, uint64_t base_ns, struct pkt *p);
 // Where the config has it, if frames of it are left; else NULL.
 const struct config_node *arrivals_unread(const struct arrivals *a);
-// A capture that does not end with a whole record, or whose clock stepped back: a sentence. False: neither so far.
+// A capture that does not end with a whole record, or whose clock stepped back: a sentence. False:
+// neither so far.
 bool arrivals_fault(const struct arrivals *a, char *text, size_t size);
 // Into an open object.
 void arrivals_summary(const struct arrivals *a, struct json *j);

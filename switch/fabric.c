@@ -185,8 +185,8 @@ static void fabric_learn(struct fabric *f, uint64_t key, uint32_t port, uint64_t
 	store(&e->seen_ns, now_ns);
 }
 
-// The port at which any of the lcores saw a station last; FABRIC_PORTS_MAX: it is not known. An entry that is being
-// written may give the port of a moment before, never that of another station.
+// The port at which any of the lcores saw a station last; FABRIC_PORTS_MAX: it is not known. An
+// entry that is being written may give the port of a moment before, never that of another station.
 static uint32_t fabric_where(const struct fabric *f, uint64_t key, uint64_t now_ns) {
 	const struct fabric *table = f;
 	uint32_t port = FABRIC_PORTS_MAX;

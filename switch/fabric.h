@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The layer 2 switch (IEEE 802.1D relay and learning): which ports a frame goes to. Pure: addresses in, decisions out.
+// The layer 2 switch (IEEE 802.1D relay and learning): which ports a frame goes to. Pure: addresses
+// in, decisions out.
 //
-// Where several lcores relay, each has a fabric of its own, in which only it writes what it learns, and
-// looks at those of the others too: where a station was seen last counts. A station and its port are one
-// word, so that a reader sees both or neither, without a lock and without messages between lcores.
+// Where several lcores relay, each has a fabric of its own, in which only it writes what it learns,
+// and looks at those of the others too: where a station was seen last counts. A station and its
+// port are one word, so that a reader sees both or neither, without a lock and without messages
+// between lcores.
 #pragma once
 #include "common/base/err.h"
 #include "common/base/ns.h"
@@ -41,7 +43,8 @@ struct fabric {
 	uint64_t learned, moved, evicted; // counters
 };
 
-// A table for `addresses` stations (rounded up to a power of two, with room to spare). All ports are up.
+// A table for `addresses` stations (rounded up to a power of two, with room to spare). All ports
+// are up.
 int fabric_init(
 	struct fabric *f, uint32_t ports, uint32_t addresses, uint64_t age_ns, struct err *err);
 void fabric_fini(struct fabric *f);

@@ -125,7 +125,8 @@ void path_push(struct path *p, struct pkt *const *pkts, uint32_t n) {
 		path_trace_arrivals(p, pkts, n);
 	if (unlikely(p->tap != NULL))
 		p->tap->arrived(p->tap, p, pkts, n);
-	// What leaves a link before these come goes straight to the next stage; it is idle until then.
+	// What leaves a link before these come goes straight to the next stage; it is idle until
+	// then.
 	if (p->stages > 1 && first->ops->serve != NULL) {
 		stage_advance(p, 0, pkts[0]->arrival_ns);
 		if (p->stages == 2)
@@ -143,9 +144,9 @@ void path_push_nothing(struct path *p, uint32_t size_bytes) {
 	p->drop[DROP_NO_MBUF].bytes += size_bytes;
 }
 
-// Moves all that is due to leave the path by now_ns to the last stage. A stage is served only as far
-// as that needs, up to what the stages behind it take at least: what enters it later than that is
-// not missed, which is virtual time's lookahead.
+// Moves all that is due to leave the path by now_ns to the last stage. A stage is served only as
+// far as that needs, up to what the stages behind it take at least: what enters it later than that
+// is not missed, which is virtual time's lookahead.
 static void path_advance(struct path *p, uint64_t now_ns) {
 	for (uint32_t i = 0; i + 1 < p->stages; i++)
 		stage_advance(p, i, time_since(now_ns, p->stage[i].after_ns));

@@ -3,12 +3,13 @@
 //
 //	path_push -> stage 0 -> stage 1 -> ... -> path_pop
 //
-// A packet is pushed with arrival_ns = its theoretical arrival, at most now, never earlier than that
-// of the previous packet (the path raises it if it is). The result is exact as long as path_pop is
-// not called with a time beyond the arrival of a packet that is pushed later, plus tail_ns.
+// A packet is pushed with arrival_ns = its theoretical arrival, at most now, never earlier than
+// that of the previous packet (the path raises it if it is). The result is exact as long as
+// path_pop is not called with a time beyond the arrival of a packet that is pushed later, plus
+// tail_ns.
 //
-// Packets are popped with arrival_ns = their theoretical departure from the last stage. Packets that
-// stages drop are counted by reason and put on `drops`; the owner frees them.
+// Packets are popped with arrival_ns = their theoretical departure from the last stage. Packets
+// that stages drop are counted by reason and put on `drops`; the owner frees them.
 #pragma once
 #include "switch/stage/flow_delays.h"
 
@@ -97,10 +98,12 @@ struct paths {
 struct paths_env {
 	uint64_t run_seed;
 	uint32_t mtu_bytes; // largest frame with FCS
-	// base_rtt per flow group, 0: none. The difference to the delay of the group's paths is added in the
-	// last delay stage of its way back (of its way there if that has none); less than that is an error.
+	// base_rtt per flow group, 0: none. The difference to the delay of the group's paths is
+	// added in the last delay stage of its way back (of its way there if that has none); less
+	// than that is an error.
 	const uint64_t *group_base_rtt_ns;
-	// Of groups whose flows have base RTTs of their own, which are added in the same way; NULL: there are none.
+	// Of groups whose flows have base RTTs of their own, which are added in the same way; NULL:
+	// there are none.
 	const struct base_rtts *base_rtts;
 	struct flows_route (*group_route)[FLOWS_DIRECTIONS]; // NULL: "forward" and "reverse"
 	struct config_node *flows; // the list of groups, for messages; NULL: there is none
@@ -117,7 +120,8 @@ struct paths_env {
 int paths_init(
 	struct paths *ps, struct config_node *node, const struct paths_env *env, struct err *err);
 void paths_fini(struct paths *ps);
-// Registers the names of the numbers that the paths' stages and disciplines observe, before the stream of events is opened.
+// Registers the names of the numbers that the paths' stages and disciplines observe, before the
+// stream of events is opened.
 void paths_observers(const struct paths *ps, struct tel_run *run);
 // For --list: the registered queue disciplines and stages.
 void paths_list(struct run_list *l);
@@ -128,7 +132,8 @@ void paths_names(const struct paths *ps, char names[static CONFIG_NAMES_SIZE]);
 void path_push(struct path *p, struct pkt *const *pkts, uint32_t n);
 // Counts a packet for which the caller has no memory as received and dropped (no_mbuf).
 void path_push_nothing(struct path *p, uint32_t size_bytes);
-// Advances every stage to now_ns and returns packets that have left the path: at most `max`; fewer: no more have.
+// Advances every stage to now_ns and returns packets that have left the path: at most `max`; fewer:
+// no more have.
 uint32_t path_pop(struct path *p, uint64_t now_ns, struct pkt **pkts, uint32_t max);
 // When path_pop may next yield; NEVER_NS if only a push can change that. Stages in front of a delay
 // need not be served before that (they work in theoretical time), so there is one event per packet.
@@ -147,20 +152,20 @@ bool paths_flows(const struct paths *ps);
 struct backlog path_backlog(const struct path *p);
 // in + copies made == out + drops + inside, in packets and bytes?
 bool path_balanced(const struct path *p);
-// Finds a live parameter by its key ("link.rate"), and checks that `value` is one for it. The caller
-// puts the path's name and the key before the sentence.
+// Finds a live parameter by its key ("link.rate"), and checks that `value` is one for it. The
+// caller puts the path's name and the key before the sentence.
 int path_check(struct path *p, const char *key, const char *value, struct path_stage **stage,
 	const struct param **param, struct err *err);
 // Sets "link.rate" (or "link2.rate", "delay.delay", ...) from text at now_ns; only parameters
 // marked live. Writes the old and new value for the event record.
 int path_set(struct path *p, const char *key, const char *value, uint64_t now_ns, double *before,
 	double *after, struct err *err);
-// The same with a number that is valid for the parameter (what path_set gave as `before`, for example). False: it
-// is not valid.
+// The same with a number that is valid for the parameter (what path_set gave as `before`, for
+// example). False: it is not valid.
 bool path_put(struct path *p, struct path_stage *stage, const struct param *param, double value,
 	uint64_t now_ns);
-// The same for a replay, with what path_set recorded in the arrivals stream: the value and the hash of the
-// parameter's name, which does not depend on the other parameters.
+// The same for a replay, with what path_set recorded in the arrivals stream: the value and the hash
+// of the parameter's name, which does not depend on the other parameters.
 int path_set_recorded(
 	struct path *p, uint32_t name_hash, double value, uint64_t now_ns, struct err *err);
 // Of "forward.link.rate".
@@ -180,8 +185,8 @@ bool paths_next_param(const struct paths *ps, struct path_param *at);
 void path_serve(struct path *p, uint64_t now_ns);
 // path_serve, and the last record of this path in the arrivals stream.
 void path_end(struct path *p, uint64_t now_ns);
-// Times that follow from the parameters: what is left of a path, and the delay lines' bounds. After each
-// change; path_config.c and path_params.c.
+// Times that follow from the parameters: what is left of a path, and the delay lines' bounds. After
+// each change; path_config.c and path_params.c.
 void path_derive(struct path *p);
 // Appends a record to the arrivals stream, if there is one; path.c and path_params.c.
 void path_trace(struct path *p, const struct tel_arrivals *r);
@@ -215,20 +220,23 @@ void path_measure(struct path *p, uint64_t now_ns);
 // and the links' disciplines observe.
 void paths_interval(struct paths *ps, struct tel *links, struct tel *events, uint64_t now_ns);
 void path_interval(struct path *p, struct tel *links, struct tel *events, uint64_t now_ns);
-// "links": {"forward": {...}, "reverse.link2": ...}: utilisation, queue_mean_pkts, queue_mean_bytes,
-// queue_mean_ns (time in the queue per packet), queue_max_pkts, sojourn_p50_ns, sojourn_p99_ns, sojourn_max_ns, out_pkts,
-// out_bytes, drops, marks, rate_bps (at the end), rate_mean_bps, rate_min_bps, rate_max_bps (of those that
-// held for some time), down_ns (time without a rate), sojourn_cdf ([ns, share] pairs). The path's name stands for "forward.link".
+// "links": {"forward": {...}, "reverse.link2": ...}: utilisation, queue_mean_pkts,
+// queue_mean_bytes, queue_mean_ns (time in the queue per packet), queue_max_pkts, sojourn_p50_ns,
+// sojourn_p99_ns, sojourn_max_ns, out_pkts, out_bytes, drops, marks, rate_bps (at the end),
+// rate_mean_bps, rate_min_bps, rate_max_bps (of those that held for some time), down_ns (time
+// without a rate), sojourn_cdf ([ns, share] pairs). The path's name stands for "forward.link".
 void paths_summary(struct paths *ps, struct json *j, uint64_t now_ns);
-// Name of a link in the summary: the path's name stands for "forward.link", or the first of its links that is
-// named as its type; "forward.link2" and links with a `name:` keep theirs.
+// Name of a link in the summary: the path's name stands for "forward.link", or the first of its
+// links that is named as its type; "forward.link2" and links with a `name:` keep theirs.
 const char *path_link_title(const struct path *p, const struct path_stage *s);
-// "why": a sentence for each link, except those that only ACKs pass, at which no queue has stood since paths_measure.
+// "why": a sentence for each link, except those that only ACKs pass, at which no queue has stood
+// since paths_measure.
 // `senders`: what is known of them, for the end of each sentence; NULL: nothing.
 void paths_why(struct paths *ps, struct json *j, uint64_t now_ns, const char *senders);
-// Of `received` frames, those that no path was for: `drop` is what was dropped before any. True: most of
-// them, and `text` is a sentence that says so.
+// Of `received` frames, those that no path was for: `drop` is what was dropped before any. True:
+// most of them, and `text` is a sentence that says so.
 bool path_none_for_most(
 	uint64_t received, const struct pkt_count drop[DROP_REASONS], char *text, size_t size);
-// "paths" of the ledger: per path in, duplicated, out, inside and drops by reason; false if one is off.
+// "paths" of the ledger: per path in, duplicated, out, inside and drops by reason; false if one is
+// off.
 bool paths_ledger(struct paths *ps, struct json *j);

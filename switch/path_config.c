@@ -5,8 +5,9 @@
 //	  forward: [{loss: {rate: 1%}}, {link: {rate: 1Gbit, queue: {codel: {}}}}, {delay: {delay: 10ms}}]
 //	  reverse: [{delay: {delay: 10ms}}]
 //
-// In this order: all parameters are read, then the base RTT of each path follows from the delays and the groups'
-// routes (route.c), then the stages are initialised, which resolves limits in bandwidth-delay products.
+// In this order: all parameters are read, then the base RTT of each path follows from the delays
+// and the groups' routes (route.c), then the stages are initialised, which resolves limits in
+// bandwidth-delay products.
 #include "switch/path_route.h"
 
 #include "common/base/u64.h"

@@ -157,7 +157,8 @@ static void path_changed(
 		});
 }
 
-// A change comes behind the packets that are already in, and finds every stage served up to its time.
+// A change comes behind the packets that are already in, and finds every stage served up to its
+// time.
 static uint64_t path_change_ns(struct path *p, uint64_t now_ns) {
 	now_ns = time_max(now_ns, p->last_arrival_ns);
 	path_serve(p, now_ns);

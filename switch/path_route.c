@@ -18,7 +18,8 @@ static bool route_has(const struct route *r, const struct path *p) {
 	return false;
 }
 
-// Paths by their names. One that the config does not name may be missing: live, ports lead into paths of any name.
+// Paths by their names. One that the config does not name may be missing: live, ports lead into
+// paths of any name.
 static int route_find(
 	struct paths *ps, struct route *r, const struct flows_route *names, struct err *err) {
 	char known[CONFIG_NAMES_SIZE];
@@ -54,8 +55,8 @@ static uint64_t group_delay_ns(const struct paths *ps, uint32_t group) {
 		+ route_delay_ns(&ps->route[group][FLOWS_REVERSE]);
 }
 
-// The path whose last delay stage carries the rest of a group's base RTT: the last one with a delay stage, reverse
-// first. Not one that the group's packets pass in both directions.
+// The path whose last delay stage carries the rest of a group's base RTT: the last one with a delay
+// stage, reverse first. Not one that the group's packets pass in both directions.
 static struct path *group_carrier(struct paths *ps, uint32_t group) {
 	for (int d = FLOWS_DIRECTIONS; d-- > 0;) {
 		const struct route *r = &ps->route[group][d];
@@ -221,8 +222,8 @@ int routes_init(
 	return env->groups_only ? all_used(ps, node, err) : 0;
 }
 
-// A topological order of all components without `ahead`, hosts first where there is a choice. False: there is a
-// circle, and o->node has what is before it.
+// A topological order of all components without `ahead`, hosts first where there is a choice.
+// False: there is a circle, and o->node has what is before it.
 static bool sort(const struct paths *ps, const struct route_graph *g, struct route_order *o) {
 	uint32_t all = NODE_PATHS + ps->count, done = o->ahead;
 

@@ -11,8 +11,9 @@
 // of the run: a path without a link carries the ACKs of one with. The smallest packet is a mean
 // over the packets inside, `min_packet`, 512 B by default: a third of a full frame, so that a path
 // takes three ACKs per full frame in the other direction, and small enough that a mix of sizes
-// fits. For 64 B at line rate set it to 64B: there is room for 8 times as many packets then, of which only small frames
-// use it, as these wait outside their buffers in 128 B each. For all others the mean is taken to be 512 B at least.
+// fits. For 64 B at line rate set it to 64B: there is room for 8 times as many packets then, of
+// which only small frames use it, as these wait outside their buffers in 128 B each. For all others
+// the mean is taken to be 512 B at least.
 //
 // `pool` sets what all paths and ports together may hold instead, each in proportion; less than the
 // sum is refused without `force`.
@@ -20,13 +21,14 @@
 // Each path has its quota of the pool to itself. Beyond it packets are dropped as no_mbuf, counted
 // apart from the queue's drops, so that one path cannot starve another.
 //
-// Routes. Where a group of `flows` names its paths, its packets pass these, one after the other, whichever port they
-// leave by; other packets pass the path before their port, if it has one. One lcore then serves all paths (a config with
-// more is refused), and each port's quota holds what all paths may hold.
+// Routes. Where a group of `flows` names its paths, its packets pass these, one after the other,
+// whichever port they leave by; other packets pass the path before their port, if it has one. One
+// lcore then serves all paths (a config with more is refused), and each port's quota holds what all
+// paths may hold.
 //
-// Lcores. One lcore serves a port and the path before it: the one that the port names, else the first lcore serves
-// the first port, the second lcore the second port and so on, beginning again with the first lcore. The port's receive
-// queues are spread over the lcores from that one on.
+// Lcores. One lcore serves a port and the path before it: the one that the port names, else the
+// first lcore serves the first port, the second lcore the second port and so on, beginning again
+// with the first lcore. The port's receive queues are spread over the lcores from that one on.
 #pragma once
 #include "common/config/base_rtt.h"
 #include "common/config/live.h"
@@ -76,11 +78,12 @@ struct plan {
 	uint32_t groups;
 };
 
-// Reads the number and base RTT of each flow group, and the sender's address. Base RTTs are drawn for a run of this seed
-// and duration; 0: it has no end.
+// Reads the number and base RTT of each flow group, and the sender's address. Base RTTs are drawn
+// for a run of this seed and duration; 0: it has no end.
 int plan_flows(
 	struct plan *p, struct config *c, uint64_t seed, uint64_t duration_ns, struct err *err);
-// Reads the keys of live.switch and of its ports, before there are paths: a mistyped key of theirs is named first.
+// Reads the keys of live.switch and of its ports, before there are paths: a mistyped key of theirs
+// is named first.
 int plan_keys(struct plan *p, struct config *c, struct err *err);
 // What follows from them, after plan_keys. `ps` must be initialised; ports point into it.
 int plan_ports(struct plan *p, struct config *c, struct paths *ps, struct err *err);
@@ -91,5 +94,6 @@ static inline uint32_t plan_receiver(const struct plan *p, uint32_t port, uint32
 // The keys of live.switch, for --list.
 void plan_list(struct run_list *l);
 void plan_free(struct plan *p);
-// The sum as a user reads it: "forward 73014 packets, reverse 24011 packets, ports 3072"; its length.
+// The sum as a user reads it: "forward 73014 packets, reverse 24011 packets, ports 3072"; its
+// length.
 int plan_text(const struct plan *p, uint64_t port_buffers, char *text, size_t size);

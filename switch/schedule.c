@@ -101,8 +101,8 @@ static void schedule_sort(struct schedule *s) {
 	}
 }
 
-// Goes through all changes before anything moves, and takes them back: each path keeps what it was at its
-// largest (path_derive).
+// Goes through all changes before anything moves, and takes them back: each path keeps what it was
+// at its largest (path_derive).
 static int schedule_rehearse(struct schedule *s, struct paths *ps, struct err *err) {
 	double *before = calloc(s->count + 1, sizeof(*before));
 	double after;

@@ -32,17 +32,19 @@ struct schedule {
 	uint32_t next;
 };
 
-// Reads and checks the section; NULL: nothing is scheduled. On error nothing needs freeing. From here on
-// path_capacity counts with the highest rates and longest delays of all times, so that memory is sized for
-// them.
+// Reads and checks the section; NULL: nothing is scheduled. On error nothing needs freeing. From
+// here on path_capacity counts with the highest rates and longest delays of all times, so that
+// memory is sized for them.
 int schedule_init(struct schedule *s, struct config_node *node, struct paths *ps, struct err *err);
-// The part of it that changes these paths, for the lcore they belong to. It is freed like the whole.
+// The part of it that changes these paths, for the lcore they belong to. It is freed like the
+// whole.
 int schedule_part(struct schedule *part, const struct schedule *whole, struct path *const *paths,
 	uint32_t n, struct err *err);
 void schedule_fini(struct schedule *s);
 // The keys of an item, for --list.
 void schedule_list(struct run_list *l);
-// Where the config has the first change that a run of duration_ns does not come to; NULL: it makes them all.
+// Where the config has the first change that a run of duration_ns does not come to; NULL: it makes
+// them all.
 const struct config_node *schedule_unreached(const struct schedule *s, uint64_t duration_ns);
 // When schedule_apply must be called next; NEVER_NS when all is done.
 uint64_t schedule_next_ns(const struct schedule *s);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The summary's `why`: the reason why no queue built up at a link, so that its discipline never dropped or marked.
+// The summary's `why`: the reason why no queue built up at a link, so that its discipline never
+// dropped or marked.
 //
-// A queue has stood at a link that was in use for 95 % of the time, or whose discipline dropped or marked while a
-// packet or more waited on average. Bursts that come and go are no standing queue. Without one, one of these is
-// the reason, the first that holds:
+// A queue has stood at a link that was in use for 95 % of the time, or whose discipline dropped or
+// marked while a packet or more waited on average. Bursts that come and go are no standing queue.
+// Without one, one of these is the reason, the first that holds:
 //
 //	nothing came, perhaps because stages in front of it, or of paths before its own, dropped all
 //	the queue's own discipline dropped or marked: it, or its limit, keeps the queue this short
@@ -90,7 +91,8 @@ static bool carries_data(const struct paths *ps, const struct path *p) {
 	return !acks && strcmp(p->name, "reverse") != 0;
 }
 
-// The busiest other stage of the path, or of those that its flows pass before it, behind it or on their way back.
+// The busiest other stage of the path, or of those that its flows pass before it, behind it or on
+// their way back.
 static const struct path_stage *bottleneck(const struct paths *ps, const struct path *p,
 	const struct path_stage *s, uint64_t now_ns, double *most) {
 	const struct path_stage *found = busiest(p, s, now_ns, most), *other;
@@ -111,7 +113,8 @@ static const struct path_stage *bottleneck(const struct paths *ps, const struct 
 	return found;
 }
 
-// What stages other than links dropped: random loss, a policer, edges. `name`: the path, in the genitive. False: nothing.
+// What stages other than links dropped: random loss, a policer, edges. `name`: the path, in the
+// genitive. False: nothing.
 static bool lost_elsewhere(
 	const struct path *p, const char *name, uint64_t now_ns, char why[WHY_SIZE]) {
 	uint64_t lost[DROP_REASONS] = {0}, all = 0, by_links = 0;
@@ -151,7 +154,8 @@ static bool lost_elsewhere(
 	return true;
 }
 
-// No packet came to the link: names what was lost in its path, or in those before it on the routes of its flows.
+// No packet came to the link: names what was lost in its path, or in those before it on the routes
+// of its flows.
 static void lost_before(
 	const struct paths *ps, const struct path *p, uint64_t now_ns, char why[WHY_SIZE]) {
 	char name[sizeof(p->name) + 2];

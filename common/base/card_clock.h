@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Conversion between a network card's clock and ours: a frame's arrival time from its RX timestamp, and the TX
-// timestamp for a given time.
+// Conversion between a network card's clock and ours: a frame's arrival time from its RX timestamp,
+// and the TX timestamp for a given time.
 //
-// A card counts its own ticks, which may drift, wrap, or be set by another program. Anchors (simultaneous readings
-// of both clocks) give a line (ticks.h) that is used in both directions:
+// A card counts its own ticks, which may drift, wrap, or be set by another program. Anchors
+// (simultaneous readings of both clocks) give a line (ticks.h) that is used in both directions:
 //
 //	arrival:    ticks -> our nanoseconds     never before the previous frame, never after now
 //	departure:  our nanoseconds -> ticks     never before the previous frame
 //
-// An anchor more than a millisecond from the line means that the card's clock was set: the fit restarts, and until
-// the second anchor the card's time is unknown.
+// An anchor more than a millisecond from the line means that the card's clock was set: the fit
+// restarts, and until the second anchor the card's time is unknown.
 #pragma once
 #include "common/base/ticks.h"
 
@@ -25,7 +25,8 @@ struct card_clock {
 // Adds an anchor, later than those before it.
 void card_clock_anchor(struct card_clock *c, uint64_t tick, uint64_t ns);
 
-// Arrival of a frame with this timestamp that was received by now_ns; now_ns while the card's time is unknown.
+// Arrival of a frame with this timestamp that was received by now_ns; now_ns while the card's time
+// is unknown.
 static inline uint64_t card_clock_arrival_ns(struct card_clock *c, uint64_t tick, uint64_t now_ns) {
 	if (!c->known)
 		return now_ns;

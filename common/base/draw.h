@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Random numbers of some distributions, in their standard forms. Quantiles are of u in [0, 1), as rng_unit gives it.
+// Random numbers of some distributions, in their standard forms. Quantiles are of u in [0, 1), as
+// rng_unit gives it.
 #pragma once
 #include "common/base/rng.h"
 

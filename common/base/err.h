@@ -11,8 +11,8 @@ struct err {
 	char msg[512];
 };
 
-// Writes the sentence, on one line even if quoted names contain newlines, and returns rc, so that a caller can
-// `return err_set(...)`.
+// Writes the sentence, on one line even if quoted names contain newlines, and returns rc, so that a
+// caller can `return err_set(...)`.
 __attribute__((format(printf, 3, 4))) static inline int err_set(
 	struct err *e, int rc, const char *fmt, ...) {
 	va_list ap;

@@ -34,7 +34,8 @@ static inline void hist_add(struct hist *h, uint64_t v) {
 		h->max = v;
 }
 
-// To add many samples cheaply: the first counts only the bucket, the second updates the totals for all of them.
+// To add many samples cheaply: the first counts only the bucket, the second updates the totals for
+// all of them.
 static inline void hist_count(struct hist *h, uint64_t v) {
 	h->count[hist_bucket(v)]++;
 }
@@ -49,8 +50,8 @@ static inline void hist_counted(struct hist *h, uint64_t n, uint64_t sum, uint64
 void hist_reset(struct hist *h);
 // Adds the samples of h.
 void hist_merge(struct hist *all, const struct hist *h);
-// The smallest sample with at least a fraction q (0..1) of all samples at or below it, as the middle of its bucket,
-// at most the largest sample; 0 if empty.
+// The smallest sample with at least a fraction q (0..1) of all samples at or below it, as the
+// middle of its bucket, at most the largest sample; 0 if empty.
 uint64_t hist_quantile(const struct hist *h, double q);
 double hist_mean(const struct hist *h);
 // Smallest value of a bucket.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Hints to the compiler and to the processor, under the names that DPDK and the Linux kernel give them.
+// Hints to the compiler and to the processor, under the names that DPDK and the Linux kernel give
+// them.
 #pragma once
 
 #ifndef likely // rte_branch_prediction.h has the same

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Large tables: zeroed, page-aligned, in 2 MB pages where the kernel has them.
 //
-// A table of packets or flows is read in random order, so with 4 kB pages most reads miss the TLB too.
+// A table of packets or flows is read in random order, so with 4 kB pages most reads miss the TLB
+// too.
 // Memory is only reserved: a page is allocated by its first write.
 #pragma once
 #include "common/base/err.h"

@@ -5,10 +5,10 @@
 //	s[1]  the best of those after s[0], taken no earlier than a quarter of the window after it
 //	s[2]  the best of those after s[1], no earlier than half of the window after s[0]
 //
-// Times never decrease along s, values never improve. A sample at least as good as s[i] replaces every s[j], j >= i,
-// because it is better and stays longer in the window. When s[0] has left the window the others move up. The
-// successors are chosen a quarter and a half of the window later, so that one of them is still in the window when
-// s[0] leaves it.
+// Times never decrease along s, values never improve. A sample at least as good as s[i] replaces
+// every s[j], j >= i, because it is better and stays longer in the window. When s[0] has left the
+// window the others move up. The successors are chosen a quarter and a half of the window later, so
+// that one of them is still in the window when s[0] leaves it.
 #include "common/base/minmax.h"
 
 #include <stdbool.h>

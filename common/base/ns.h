@@ -21,7 +21,8 @@ static inline uint64_t time_since(uint64_t a_ns, uint64_t b_ns) {
 	return a_ns > b_ns ? a_ns - b_ns : 0;
 }
 
-// The next due time after due_ns of a periodic event; periods that have passed completely are skipped.
+// The next due time after due_ns of a periodic event; periods that have passed completely are
+// skipped.
 static inline uint64_t time_next(uint64_t due_ns, uint64_t step_ns, uint64_t now_ns) {
 	return due_ns + step_ns > now_ns ? due_ns + step_ns : now_ns + step_ns;
 }

@@ -10,8 +10,9 @@
 #include <stdint.h>
 
 enum param_type {
-	// Whole numbers; times, rates and sizes are rounded to the nearest. With `choices`, these words stand for 0, 1
-	// and so on, and numbers begin above them. With `of`, a plug-in of that kind may be written instead, {name:
+	// Whole numbers; times, rates and sizes are rounded to the nearest. With `choices`, these
+	// words stand for 0, 1 and so on, and numbers begin above them. With `of`, a plug-in of
+	// that kind may be written instead, {name:
 	// {...}}, which other code reads; the field then has its default.
 	PARAM_TYPE_U64,
 	PARAM_TYPE_F64,
@@ -19,8 +20,8 @@ enum param_type {
 	PARAM_TYPE_ENUM, // stored as int: index into choices
 	PARAM_TYPE_TEXT, // stored in a char[PARAM_TEXT_SIZE]
 	PARAM_TYPE_LIMIT, // struct limit; a number without a unit is refused
-	// Keys that other code reads. Their tables describe them, for --list and the JSON Schema; `def` "" is
-	// nothing at all.
+	// Keys that other code reads. Their tables describe them, for --list and the JSON Schema;
+	// `def` "" is nothing at all.
 	PARAM_TYPE_SCALAR, // one value
 	PARAM_TYPE_PLUGIN, // a name or {name: {...}}: one of the kind `of`
 	PARAM_TYPE_MAP, // with the keys of the table `of`
@@ -82,8 +83,8 @@ struct param {
 #define PARAM_END                                                                                  \
 	{ .name = NULL }
 
-// The i-th suffix of a limit that is no unit ("pkt", "BDP"), and the i-th word for no or yes; NULL: there are no
-// more.
+// The i-th suffix of a limit that is no unit ("pkt", "BDP"), and the i-th word for no or yes; NULL:
+// there are no more.
 const char *param_limit_suffix(size_t i);
 const char *param_bool_word(size_t i);
 const struct param *param_find(const struct param *table, const char *name);
@@ -94,7 +95,8 @@ int param_set(const struct param *p, void *obj, const char *value, struct err *e
 bool param_in_range(const struct param *p, double v);
 // Sets every field that has a default.
 int param_defaults(const struct param *table, void *obj, struct err *err);
-// Whether a legal text is another spelling ("10Mbps", "Tail", "30" of seconds) of what param_get() writes.
+// Whether a legal text is another spelling ("10Mbps", "Tail", "30" of seconds) of what param_get()
+// writes.
 bool param_is_other(const struct param *p, const char *text);
 // The field's current value in config syntax.
 void param_get(const struct param *p, const void *obj, char *text, size_t size);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A packet as queueing code sees it: sizes and times, never bytes.
 //
-// With DPDK this struct is the private area of the mbuf, at a constant offset from its start. In virtual time it is
-// the first part of a larger object with the decoded TCP segment. Queueing code uses both in the same way.
+// With DPDK this struct is the private area of the mbuf, at a constant offset from its start. In
+// virtual time it is the first part of a larger object with the decoded TCP segment. Queueing code
+// uses both in the same way.
 #pragma once
 #include "common/base/likely.h"
 #include "common/base/wheel.h"
@@ -12,7 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Lists of values make the enums here and the names in telemetry: V(CONSTANT, number, name, meaning).
+// Lists of values make the enums here and the names in telemetry: V(CONSTANT, number, name,
+// meaning).
 #define PKT_CONSTANT_(constant, number, name, meaning) constant = number,
 
 // The two ECN bits of the IP header (RFC 3168).
@@ -61,8 +63,8 @@ struct pkt {
 		struct {
 			struct pkt *next;
 			uint64_t arrival_ns; // theoretical arrival at the current stage
-			// Departure from the current stage, in stages that know it on arrival (delays, edges). Live: due
-			// time of a frame that another lcore sends.
+			// Departure from the current stage, in stages that know it on arrival
+			// (delays, edges). Live: due time of a frame that another lcore sends.
 			uint64_t release_ns;
 		};
 		struct timer timer; // of a packet in a wheel, where arrival_ns is not kept
@@ -75,8 +77,9 @@ struct pkt {
 	uint16_t delay_class; // flow group; selects the delay
 	uint8_t drop_reason;
 	uint8_t flags;
-	// The owner's data, which may continue beyond the struct if the object is larger: in virtual time the segment
-	// (net/seg.h), in the live switch a small frame (switch/live/lcore.h).
+	// The owner's data, which may continue beyond the struct if the object is larger: in
+	// virtual time the segment (net/seg.h), in the live switch a small frame
+	// (switch/live/lcore.h).
 	uint8_t user[24];
 };
 static_assert(sizeof(struct pkt) == 64, "one cache line");
@@ -86,15 +89,15 @@ static_assert(offsetof(struct pkt, user) % 8 == 0, "a segment starts here");
 
 #define PKT_SACKS 4 // blocks of an ACK
 
-// What headers of a packet say, for stages and disciplines that ask for it: its owner reads them only then. Zero where
-// there is nothing of the kind.
+// What headers of a packet say, for stages and disciplines that ask for it: its owner reads them
+// only then. Zero where there is nothing of the kind.
 struct pkt_headers {
 	uint32_t seq; // TCP sequence number
 	uint16_t seq_count; // sequence numbers of its payload and its FIN
 	bool syn;
 	uint8_t dscp; // of IPv4
-	// Of a segment that is an ACK and nothing else: without data, of the flags only ACK and those of ECN, of the
-	// options only timestamps and SACK.
+	// Of a segment that is an ACK and nothing else: without data, of the flags only ACK and
+	// those of ECN, of the options only timestamps and SACK.
 	bool pure_ack;
 	bool timestamps;
 	uint8_t ace; // AE, CWR and ECE, a number of three bits

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // FIFO of packets for long queues: an array of pointers that doubles when it is full.
 //
-// A packet that waited 300 ms has left every cache. In a linked list the address of a packet is in the one
-// before, so that cache misses are serialised; here the next packets can be prefetched.
+// A packet that waited 300 ms has left every cache. In a linked list the address of a packet is in
+// the one before, so that cache misses are serialised; here the next packets can be prefetched.
 #pragma once
 #include "common/base/likely.h"
 #include "common/base/pkt.h"
@@ -19,7 +19,8 @@ struct pkt_ring {
 
 // Room for at least 2^10 packets. False: no memory.
 bool pkt_ring_grow(struct pkt_ring *r);
-// The same for one of very many rings, most of which stay short: at first 8 packets, then twice as many.
+// The same for one of very many rings, most of which stay short: at first 8 packets, then twice as
+// many.
 bool pkt_ring_grow_small(struct pkt_ring *r);
 void pkt_ring_fini(struct pkt_ring *r);
 
@@ -53,9 +54,9 @@ static inline struct pkt *pkt_ring_head(const struct pkt_ring *r) {
 	return r->slot[r->head & (r->slots - 1)];
 }
 
-// Prefetches the packet PKT_RING_AHEAD after the i-th oldest, and the next line, where the owner's data continues.
-// Beyond the newest packet there are stale addresses and NULL: prefetching these is harmless, but adding to a NULL
-// pointer is undefined, hence the integer.
+// Prefetches the packet PKT_RING_AHEAD after the i-th oldest, and the next line, where the owner's
+// data continues. Beyond the newest packet there are stale addresses and NULL: prefetching these is
+// harmless, but adding to a NULL pointer is undefined, hence the integer.
 static inline void pkt_ring_fetch(const struct pkt_ring *r, uint32_t i) {
 	uintptr_t next = (uintptr_t)r->slot[(r->head + i + PKT_RING_AHEAD) & (r->slots - 1)];
 	prefetch((const void *)next);
@@ -68,7 +69,8 @@ static inline struct pkt *pkt_ring_at(const struct pkt_ring *r, uint32_t i) {
 	return r->slot[(r->head + i) & (r->slots - 1)];
 }
 
-// Up to *n of the oldest packets, contiguous in memory; sets *n to their number. The ring is not empty.
+// Up to *n of the oldest packets, contiguous in memory; sets *n to their number. The ring is not
+// empty.
 static inline struct pkt *const *pkt_ring_oldest(const struct pkt_ring *r, uint32_t *n) {
 	uint32_t at = r->head & (r->slots - 1);
 	uint32_t most = r->count < r->slots - at ? r->count : r->slots - at;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Seeding: xxh64 of the user's name under the run's seed, spread over the state by splitmix64, as
-// xoshiro's authors advise. Four outputs in a row of splitmix64 differ, so the state is never all zero.
+// xoshiro's authors advise. Four outputs in a row of splitmix64 differ, so the state is never all
+// zero.
 #include "common/base/rng.h"
 
 #include <string.h>

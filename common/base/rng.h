@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Seeded generators: xoshiro256** (Blackman and Vigna), one per random stage.
 //
-// A generator's seed is hash(run seed, name of its user), so adding a user does not change the draws of others.
+// A generator's seed is hash(run seed, name of its user), so adding a user does not change the
+// draws of others.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,8 +16,8 @@ struct rng {
 
 void rng_init(struct rng *r, uint64_t run_seed, const char *name);
 
-// The mixing function of splitmix64 (Steele, Lea and Flood 2014): inputs that differ in one bit give uncorrelated
-// results.
+// The mixing function of splitmix64 (Steele, Lea and Flood 2014): inputs that differ in one bit
+// give uncorrelated results.
 static inline uint64_t rng_mix(uint64_t x) {
 	x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
 	x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);

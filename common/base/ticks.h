@@ -3,9 +3,9 @@
 //
 //	ns(tick) = ns0 + (tick - tick0) * rate        rate in 2^-56 ns per tick, no division
 //
-// An anchor is a simultaneous reading of both clocks. A least-squares line through the last 16 anchors gives
-// the counter's rate: to 0.03 ppm with anchors good to 50 ns, 100 ms apart. A clock in use is steered towards
-// this line by its rate only,
+// An anchor is a simultaneous reading of both clocks. A least-squares line through the last 16
+// anchors gives the counter's rate: to 0.03 ppm with anchors good to 50 ns, 100 ms apart. A clock
+// in use is steered towards this line by its rate only,
 //
 //	rate = slope of the fit + offset / 1 s        within 500 ppm of its first rate
 //
@@ -54,8 +54,8 @@ uint64_t ticks_at(const struct ticks_line *l, uint64_t ns);
 struct ticks_line ticks_inverse(const struct ticks_line *l);
 // Adds an anchor, later than those before it.
 void ticks_fit_add(struct ticks_fit *f, uint64_t tick, uint64_t ns);
-// The line through the anchors. False: there are fewer than two, or the counter has stopped, or a tick is longer than
-// TICKS_RATE_MAX.
+// The line through the anchors. False: there are fewer than two, or the counter has stopped, or a
+// tick is longer than TICKS_RATE_MAX.
 bool ticks_fit_line(const struct ticks_fit *f, struct ticks_line *line);
 // The rate that steers a clock from `line` towards `fit`, within TICKS_PPM_MAX of first_rate.
 uint64_t ticks_steer(

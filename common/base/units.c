@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Numbers with units, without rounding errors of decimal fractions.
 //
-// A number is kept as decimal digits and an exponent; the unit's factor is multiplied into the digits, and
-// strtod() then rounds once. So "20ms" is 2e7 and "0.74%" is the double nearest to 0.0074, not 0.74 / 100.
+// A number is kept as decimal digits and an exponent; the unit's factor is multiplied into the
+// digits, and strtod() then rounds once. So "20ms" is 2e7 and "0.74%" is the double nearest to
+// 0.0074, not 0.74 / 100.
 #include "common/base/units.h"
 
 #include <errno.h>
@@ -35,8 +36,8 @@ static const struct suffix suffixes_bytes[] = {{"B", 1, 0}, {"kB", 1, 3}, {"MB",
 	{"GiB", UINT64_C(1) << 30, 0}, {"TiB", UINT64_C(1) << 40, 0}, {NULL, 0, 0}};
 static const struct suffix suffixes_ratio[] = {{"%", 1, -2}, {"", 1, 0}, {NULL, 0, 0}};
 
-// What people and other tools write besides: tc ("100mbit"), iperf ("10M"), providers ("50Mbps"). A capital B would
-// be bytes.
+// What people and other tools write besides: tc ("100mbit"), iperf ("10M"), providers ("50Mbps"). A
+// capital B would be bytes.
 #define RATE_ALSO(prefix, exponent)                                                                \
 	{prefix, 1, exponent}, {prefix "bit", 1, exponent}, {prefix "bits", 1, exponent},          \
 		{prefix "bps", 1, exponent}, {prefix "b/s", 1, exponent},                          \
@@ -186,7 +187,8 @@ int unit_parse(const char *text, enum unit unit, double *value) {
 	return decimal_value(&d, value);
 }
 
-// The cost of a text for unit_format: of each character, of a fraction, and most of "0.1s" and "1e-7".
+// The cost of a text for unit_format: of each character, of a fraction, and most of "0.1s" and
+// "1e-7".
 static size_t text_cost(const char *text) {
 	size_t cost = 2 * strlen(text) + (strchr(text, '.') != NULL);
 

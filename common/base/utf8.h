@@ -4,8 +4,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Length in bytes of the first character of a NUL-terminated text; 0: it is invalid (truncated, overlong, a surrogate
-// or beyond U+10FFFF).
+// Length in bytes of the first character of a NUL-terminated text; 0: it is invalid (truncated,
+// overlong, a surrogate or beyond U+10FFFF).
 static inline size_t utf8_read(const char *text, uint32_t *character) {
 	const unsigned char *s = (const unsigned char *)text;
 	static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};

@@ -2,14 +2,15 @@
 // Hierarchical timing wheel with exact order.
 //
 // Three levels of 1024 slots: 512 ns, 0.52 ms and 0.54 s wide, 550 s in all; a timer beyond the
-// present 550 s waits on a separate list. Timers expire in exact order, ties in the order of arming,
-// because a slot is sorted when it is opened. Arming is O(1); a timer beyond the present 0.52 ms is moved
-// once or twice on its way down. Cancelling is O(1) too, but for a deadline that only moves later it is
-// cheaper to keep the deadline with the owner and to arm again when the timer fires early.
+// present 550 s waits on a separate list. Timers expire in exact order, ties in the order of
+// arming, because a slot is sorted when it is opened. Arming is O(1); a timer beyond the present
+// 0.52 ms is moved once or twice on its way down. Cancelling is O(1) too, but for a deadline that
+// only moves later it is cheaper to keep the deadline with the owner and to arm again when the
+// timer fires early.
 //
-// Time moves forward with wheel_pop (to now_ns) and wheel_next_ns (to limit_ns at most). Arming before the
-// wheel's time is correct but searches the open slot, so pass wheel_next_ns the time of the next other
-// event as limit, not infinity.
+// Time moves forward with wheel_pop (to now_ns) and wheel_next_ns (to limit_ns at most). Arming
+// before the wheel's time is correct but searches the open slot, so pass wheel_next_ns the time of
+// the next other event as limit, not infinity.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -62,14 +63,15 @@ struct timer *wheel_pop(struct wheel *w, uint64_t now_ns);
 // Exact expiry of the earliest timer if it is at or before limit_ns, else limit_ns + 1; NEVER_NS
 // when the wheel is empty.
 uint64_t wheel_next_ns(struct wheel *w, uint64_t limit_ns);
-// Exact expiry of the earliest timer; NEVER_NS: there is none. Does not move time, so it looks through a whole slot if
-// none is open: for wheels with few timers per slot.
+// Exact expiry of the earliest timer; NEVER_NS: there is none. Does not move time, so it looks
+// through a whole slot if none is open: for wheels with few timers per slot.
 uint64_t wheel_first_ns(const struct wheel *w);
 // No slot before this time holds a timer, except the open one.
 static inline uint64_t wheel_slot_ns(const struct wheel *w) {
 	return w->next_slot << WHEEL_SLOT_SHIFT;
 }
-// For prefetching: the timers, which stay armed, of the next filed slot after the open one that begins by until_ns.
-// NULL: there is none, or it is not yet filed at level 0. *cursor belongs to the caller and is 0 at first: each slot
-// is returned once.
+// For prefetching: the timers, which stay armed, of the next filed slot after the open one that
+// begins by until_ns.
+// NULL: there is none, or it is not yet filed at level 0. *cursor belongs to the caller and is 0 at
+// first: each slot is returned once.
 struct timer *wheel_peek(const struct wheel *w, uint64_t *cursor, uint64_t until_ns);

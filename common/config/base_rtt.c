@@ -259,8 +259,8 @@ static const char *name_of(struct config_node *group) {
 	return name != NULL ? name : "";
 }
 
-// What a group's draws are named by: its name, or its place in the list; from the second group of a name on, the place
-// among them too. Otherwise two groups of one name would have the same draws.
+// What a group's draws are named by: its name, or its place in the list; from the second group of a
+// name on, the place among them too. Otherwise two groups of one name would have the same draws.
 static void stream_name(struct config_node *list, uint32_t group, char *out, size_t size) {
 	const char *name = name_of(config_at(list, group));
 	uint32_t nth = 1;
@@ -281,7 +281,8 @@ static struct config_node *distribution_of(struct config_node *list, uint32_t gr
 	return node != NULL && config_kind(node) == CONFIG_MAP ? node : NULL;
 }
 
-// Refuses a group whose name is what another group's draws are named by: the second `a` and a group called `a.2`.
+// Refuses a group whose name is what another group's draws are named by: the second `a` and a group
+// called `a.2`.
 static int draws_of_its_own(struct config_node *list, uint32_t group, struct err *err) {
 	char mine[PARAM_TEXT_SIZE + 12], other[PARAM_TEXT_SIZE + 12];
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Base RTTs of flows: `base_rtt` of a flow group, one time for all its flows, or a distribution from which each flow
-// has a draw that it keeps:
+// Base RTTs of flows: `base_rtt` of a flow group, one time for all its flows, or a distribution
+// from which each flow has a draw that it keeps:
 //
 //	base_rtt: 40ms
 //	base_rtt: {uniform: {min: 10ms, max: 100ms}}
@@ -12,13 +12,13 @@
 //	pareto       P(X > x) = (min / x)^shape
 //	table        a number of a file, each as likely as the others; `unit` is what 1 means
 //
-// A draw outside [min, max] is repeated, as in ns-3's bounded random variables: the distribution is the one that is
-// written, on the condition that it is in between.
+// A draw outside [min, max] is repeated, as in ns-3's bounded random variables: the distribution is
+// the one that is written, on the condition that it is in between.
 //
-// Each flow has a generator of its own, seeded by the run's seed, the group's `name` (without one: its place in the
-// list; from the second group of a name on: its place among those too) and the flow's number in its group. So its draw
-// depends neither on how many other flows there are nor on which program or lcore asks; the switch and the sender find
-// the same.
+// Each flow has a generator of its own, seeded by the run's seed, the group's `name` (without one:
+// its place in the list; from the second group of a name on: its place among those too) and the
+// flow's number in its group. So its draw depends neither on how many other flows there are nor on
+// which program or lcore asks; the switch and the sender find the same.
 #pragma once
 #include "common/config/flows.h"
 
@@ -38,9 +38,9 @@ struct base_rtts {
 	uint32_t groups;
 };
 
-// Draws. `list` is the config's flows, which flows_read has read to `f`. duration_ns: of the run; 0: it has no end.
-// -EINVAL, -ERANGE and a sentence: what is written is no distribution, or a flow's RTT would be longer than the run.
-// After an error, too, base_rtts_free.
+// Draws. `list` is the config's flows, which flows_read has read to `f`. duration_ns: of the run;
+// 0: it has no end. -EINVAL, -ERANGE and a sentence: what is written is no distribution, or a
+// flow's RTT would be longer than the run. After an error, too, base_rtts_free.
 int base_rtts_init(struct base_rtts *b, const struct flows *f, struct config_node *list,
 	uint64_t seed, uint64_t duration_ns, struct err *err);
 void base_rtts_free(struct base_rtts *b);

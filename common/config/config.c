@@ -176,7 +176,8 @@ const char *config_text(const struct config_node *n) {
 	return n->kind == CONFIG_SCALAR ? n->text : NULL;
 }
 
-// Remembers a key that was asked for and is not there: a good suggestion for one that nothing reads.
+// Remembers a key that was asked for and is not there: a good suggestion for one that nothing
+// reads.
 static void remember_asked(struct config_node *map, const char *key) {
 	for (size_t i = 0; i < map->asked_count; i++) {
 		if (strcmp(map->asked[i], key) == 0)

@@ -3,8 +3,8 @@
 //
 // Every scalar is text; the parameter tables give it a type. config_params() also writes the
 // defaults it used into the tree, so that after all sections were read config_print() shows the
-// fully resolved file. Each map entry must be read: config_unused() reports the first one that was not, with its
-// place.
+// fully resolved file. Each map entry must be read: config_unused() reports the first one that was
+// not, with its place.
 #pragma once
 #include "common/base/err.h"
 #include "common/base/param.h"
@@ -23,8 +23,8 @@ struct config *config_load(const char *path, struct err *err);
 struct config *config_parse(const char *name, const char *text, size_t len, struct err *err);
 void config_free(struct config *c);
 
-// -o path.to.key=value. An item of a list is entered by number ("flows.0.count"), by its `name:`, or,
-// if it is a map of one key, by that key and its place among those with the same key, from 2 on
+// -o path.to.key=value. An item of a list is entered by number ("flows.0.count"), by its `name:`,
+// or, if it is a map of one key, by that key and its place among those with the same key, from 2 on
 // ("paths.forward.link.rate", "paths.forward.link2.rate"). After a number such a key may follow
 // ("paths.forward.2.link.rate"). A bare plug-in name is entered by itself ("queue: fifo" as
 // "queue.fifo.limit"). The value may be any YAML flow text. Missing map keys are created; a missing
@@ -48,8 +48,9 @@ struct config_node *config_at(struct config_node *n, size_t i); // marks the ent
 struct config_node *config_section(struct config_node *map, const char *key);
 // Marks everything below n (may be NULL) as read: a section for another program.
 void config_skip(struct config_node *n);
-// What an item of a list is called: its `name:`, or its type and, from the second of that type on, its place
-// among them ("link", "link2"). "": it has neither. Returns the type, or NULL: a map of several keys has none.
+// What an item of a list is called: its `name:`, or its type and, from the second of that type on,
+// its place among them ("link", "link2"). "": it has neither. Returns the type, or NULL: a map of
+// several keys has none.
 #define CONFIG_ITEM_SIZE 152
 const char *config_item(
 	const struct config_node *list, size_t i, char name[static CONFIG_ITEM_SIZE]);
@@ -57,12 +58,13 @@ const char *config_item(
 void config_add(struct config_node *map, const char *key, const char *text);
 
 // Reads every parameter of `table` from the map `n` (NULL or an empty scalar: all defaults) into
-// obj. Unknown keys are an error unless they are in the table `also` (NULL: none), whose keys the caller
-// reads itself. Errors carry the place: "x.yaml:12:9: rate: 500 is not in [1kbit, 1Tbit]".
+// obj. Unknown keys are an error unless they are in the table `also` (NULL: none), whose keys the
+// caller reads itself. Errors carry the place: "x.yaml:12:9: rate: 500 is not in [1kbit, 1Tbit]".
 // `what` names the section for "what: rate is required".
 int config_params(struct config_node *n, const char *what, const struct param *table,
 	const struct param *also, void *obj, struct err *err);
-// Reads one of them where another function reads the rest of the map: no default is written into the tree.
+// Reads one of them where another function reads the rest of the map: no default is written into
+// the tree.
 int config_param(struct config_node *map, const char *what, const struct param *p, void *obj,
 	struct err *err);
 // For {name: {params...}} or a bare "name": returns the name and its params, an empty map if none
@@ -74,12 +76,13 @@ int config_plugin(struct config_node *n, const char *what, const char **name,
 struct config_name {
 	const char *name, *alias;
 };
-// Which one it is, whatever the case of its letters; the tree then has its own name. nth(i) has a NULL name behind the
-// last. Else -EINVAL and a sentence, "cc: 'cubicc' is not a congestion control; did you mean 'cubic'?".
+// Which one it is, whatever the case of its letters; the tree then has its own name. nth(i) has a
+// NULL name behind the last. Else -EINVAL and a sentence, "cc: 'cubicc' is not a congestion
+// control; did you mean 'cubic'?".
 int config_registered(struct config_node *n, const char *what, const char *is,
 	struct config_name (*nth)(size_t i), size_t *which, struct err *err);
-// A file that the config names. A run folder has copies of these files, and its config.yaml names the copies: the folder
-// is all that is needed to repeat the run.
+// A file that the config names. A run folder has copies of these files, and its config.yaml names
+// the copies: the folder is all that is needed to repeat the run.
 #define CONFIG_FILE_BYTES_MAX (64u << 20)
 struct config_file {
 	const struct config_file *next;
@@ -96,20 +99,22 @@ struct config_file {
 		"digest", "", "of the file, which is checked if it is given", UNIT_NONE,           \
 			PARAM_SCALAR                                                               \
 	}
-// Reads the file of the map's key `file`, and checks the key `digest` or adds it. It lives as long as the document.
+// Reads the file of the map's key `file`, and checks the key `digest` or adds it. It lives as long
+// as the document.
 int config_read_file(struct config_node *map, const struct config_file **file, struct err *err);
 // From now on the tree names the copies.
 void config_use_copies(struct config *c);
-// From now on the tree has the absolute path of each file, so that a printed config finds it from any folder.
+// From now on the tree has the absolute path of each file, so that a printed config finds it from
+// any folder.
 void config_use_absolute(struct config *c);
-// For a file that is too large to be copied: from now on the tree has its absolute path, so that a printed config finds
-// it from any folder. The value, a text, is relative to the working directory; "-" stays. Texts that were read before
-// stay as they were.
+// For a file that is too large to be copied: from now on the tree has its absolute path, so that a
+// printed config finds it from any folder. The value, a text, is relative to the working directory;
+// "-" stays. Texts that were read before stay as they were.
 void config_absolute(struct config_node *named);
 // All files, linked; NULL: none.
 const struct config_file *config_files(const struct config *c);
-// Keeps the nearest candidate for a mistyped key, at most two letters away; a short word must be nearer. The first call
-// has *best NULL and *best_d SIZE_MAX.
+// Keeps the nearest candidate for a mistyped key, at most two letters away; a short word must be
+// nearer. The first call has *best NULL and *best_d SIZE_MAX.
 void config_suggest(const char *key, const char *candidate, const char **best, size_t *best_d);
 // An error at a node: sets "place: sentence" and returns rc.
 __attribute__((format(printf, 4, 5))) int config_err(

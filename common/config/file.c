@@ -66,8 +66,8 @@ static int read_whole(struct config *c, FILE *in, struct config_file *f) {
 	return rc;
 }
 
-// Opens the file, or the copy that a run has made of it: of two live programs that share a folder, the one that does
-// not read the file may have written the config.
+// Opens the file, or the copy that a run has made of it: of two live programs that share a folder,
+// the one that does not read the file may have written the config.
 static FILE *open_file(const struct config *c, const char *name, char path[static PATH_SIZE]) {
 	char name_of_copy[PATH_SIZE], copy[PATH_SIZE];
 	FILE *in = NULL;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What every program reads of the config's `flows`: how many flows there are, in which group, what round trip
-// each group asks for, and which paths its packets pass:
+// What every program reads of the config's `flows`: how many flows there are, in which group, what
+// round trip each group asks for, and which paths its packets pass:
 //
 //	path: {forward: [hop1, hop2], reverse: back}
 //
@@ -34,7 +34,8 @@ extern const struct param flows_path_params[];
 enum flows_direction { FLOWS_FORWARD, FLOWS_REVERSE, FLOWS_DIRECTIONS };
 #define FLOWS_ROUTE_MAX 16
 
-// The names of the paths that packets pass in one direction, in order; they live as long as the config.
+// The names of the paths that packets pass in one direction, in order; they live as long as the
+// config.
 struct flows_route {
 	const char *path[FLOWS_ROUTE_MAX];
 	uint32_t count;
@@ -49,6 +50,6 @@ struct flows {
 	struct flows_route route[GROUPS_MAX][FLOWS_DIRECTIONS];
 };
 
-// Reads the list; NULL: there are no flows. A group's other keys are left unread. -EINVAL or -ERANGE and a
-// sentence: it is no list of 1 to GROUPS_MAX maps, or a value is out of its range.
+// Reads the list; NULL: there are no flows. A group's other keys are left unread. -EINVAL or
+// -ERANGE and a sentence: it is no list of 1 to GROUPS_MAX maps, or a value is out of its range.
 int flows_read(struct flows *f, struct config_node *list, struct err *err);

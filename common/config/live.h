@@ -11,8 +11,8 @@
 //	    ports: [{name: left, dev: "net_af_packet0,iface=veth0", ...}]
 //	  sender: {lcores: [0], ports: [...]}
 //
-// A program adds keys of its own: its table of parameters begins with LIVE_PROCESS_PARAMS, that of its
-// ports with LIVE_PORT_PARAMS (switch/plan.c, sender/plan.c).
+// A program adds keys of its own: its table of parameters begins with LIVE_PROCESS_PARAMS, that of
+// its ports with LIVE_PORT_PARAMS (switch/plan.c, sender/plan.c).
 #pragma once
 #include "common/config/config.h"
 #include "common/net/flow_addr.h"
@@ -87,8 +87,8 @@ struct live_port_common {
 	struct live_dev dev;
 };
 
-// Rows for the struct live_port_common of a program's T. The longest `lead` is more than an iteration takes,
-// and less than what a card may be asked to hold a frame for.
+// Rows for the struct live_port_common of a program's T. The longest `lead` is more than an
+// iteration takes, and less than what a card may be asked to hold a frame for.
 #define LIVE_PORT_PARAMS(T, common)                                                                      \
 	{"name", NULL, "the port's name in messages and figures", UNIT_NONE,                             \
 		PARAM_TEXT(T, common.name)},                                                             \
@@ -98,8 +98,8 @@ struct live_port_common {
 			UNIT_TIME_NS, PARAM_U64(T, common.lead_ns), .min = 0, .max = 1e6                 \
 	}
 
-// A port of live.sender: which side of the connections is there, and its first address. The switch reads them
-// too, to know flows by their addresses. The fields are an int and a text.
+// A port of live.sender: which side of the connections is there, and its first address. The switch
+// reads them too, to know flows by their addresses. The fields are an int and a text.
 enum live_role { LIVE_SENDER, LIVE_RECEIVER, LIVE_ROLES };
 extern const char *const live_role_names[];
 #define LIVE_PORT_ROLE(T, field)                                                                   \
@@ -113,7 +113,8 @@ extern const char *const live_role_names[];
 			UNIT_NONE, PARAM_TEXT(T, field)                                            \
 	}
 
-// Rows of the keys that live_section_read and live_ports_read read themselves. `ports`: their table.
+// Rows of the keys that live_section_read and live_ports_read read themselves. `ports`: their
+// table.
 #define LIVE_PROCESS_ALSO(ports)                                                                   \
 	{"lcores", NULL, "the CPUs that do the work", UNIT_NONE, PARAM_LIST(NULL), .min = 0,       \
 		.max = CPU_SETSIZE - 1},                                                           \
@@ -138,18 +139,19 @@ struct live_section {
 // Reads live.switch or live.sender into `plan`, in which `lp` is. *node is the section.
 int live_section_read(const struct live_section *s, struct config *c, void *plan,
 	struct live_process *lp, struct config_node **node, struct err *err);
-// Reads its ports into `port`, an array of s->ports_max structs, and their number into *ports. A physical
-// device needs live.allow_nic.
+// Reads its ports into `port`, an array of s->ports_max structs, and their number into *ports. A
+// physical device needs live.allow_nic.
 int live_ports_read(const struct live_section *s, const struct live_process *lp,
 	struct config_node *node, void *port, uint32_t *ports, struct err *err);
 // Reads a port's `dev`.
 int live_dev_init(struct live_dev *dev, const struct live_process *lp, struct config_node *port,
 	struct err *err);
-// Reads the IPv4 address `text` of a port's entry `n`; "" is the default. The sentence names its key.
+// Reads the IPv4 address `text` of a port's entry `n`; "" is the default. The sentence names its
+// key.
 int live_address(struct config_node *n, const char *key, const char *text, uint32_t def,
 	uint32_t *ip, struct err *err);
-// The address of live.sender's port that sends, or the default if there is none. The section is another
-// program's: the rest of it is left alone.
+// The address of live.sender's port that sends, or the default if there is none. The section is
+// another program's: the rest of it is left alone.
 int live_sender_ip(struct config_node *live, uint32_t *ip, struct err *err);
 
 // Whether packets may go to this address: one for tests, or live.allow_destinations.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A table of numbers in a file that a config names: a measured distribution, each number as likely as the others.
+// A table of numbers in a file that a config names: a measured distribution, each number as likely
+// as the others.
 #pragma once
 #include "common/config/config.h"
 
@@ -10,8 +11,8 @@ struct numbers {
 	uint32_t count;
 };
 
-// Reads the file of the map's key `file` (config_read_file): numbers between spaces or newlines. After an error, too,
-// numbers_fini.
+// Reads the file of the map's key `file` (config_read_file): numbers between spaces or newlines.
+// After an error, too, numbers_fini.
 int numbers_read(struct numbers *n, struct config_node *map, struct err *err);
 void numbers_fini(struct numbers *n);
 

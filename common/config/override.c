@@ -221,7 +221,8 @@ static const char *next_part(struct walk *w, const char *path, const char *end) 
 	return path + len;
 }
 
-// "-o path=value" as messages name it. A long value is cut, or a message would have no room for what is wrong.
+// "-o path=value" as messages name it. A long value is cut, or a message would have no room for
+// what is wrong.
 static const char *place_of(struct config *c, const char *assignment, const char *equals) {
 	size_t room = (size_t)(equals != NULL ? equals - assignment : 0) + SHOWN_MAX;
 	bool cut = strlen(assignment) > room;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The config tree meets the tables that give its values types: parameters and their defaults, names of
-// plug-ins, and keys that no table has, with what was probably meant.
+// The config tree meets the tables that give its values types: parameters and their defaults, names
+// of plug-ins, and keys that no table has, with what was probably meant.
 #include "common/config/config.h"
 
 #include "common/config/config_node.h"
@@ -141,8 +141,8 @@ int config_params(struct config_node *n, const char *what, const struct param *t
 	return 0;
 }
 
-// Two names where one is wanted, the second from an override of a parameter of something that is not
-// there: "-o queue.fifo.limit=1MB" onto a codel.
+// Two names where one is wanted, the second from an override of a parameter of something that is
+// not there: "-o queue.fifo.limit=1MB" onto a codel.
 static int other_plugin(const struct config_node *n, const char *what, struct err *err) {
 	const struct config_entry *here = &n->entry[0], *other = &n->entry[1];
 	const char *path = other->source + strlen("-o "), *equals = strchr(path, '=');

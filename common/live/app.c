@@ -57,7 +57,8 @@ static void print_progress(struct live_app *app) {
 	fprintf(stderr, "}\n");
 }
 
-// Whether a line can be written without waiting: a reader that has stopped must not stop this thread.
+// Whether a line can be written without waiting: a reader that has stopped must not stop this
+// thread.
 static bool is_writable(int fd) {
 	struct pollfd p = {.fd = fd, .events = POLLOUT};
 
@@ -75,7 +76,8 @@ static void report_progress(struct live_app *app, uint32_t tick) {
 		print_progress(app);
 }
 
-// A run may wait for packets that never arrive (`start: traffic`), or for ports that never come up: prints that once.
+// A run may wait for packets that never arrive (`start: traffic`), or for ports that never come up:
+// prints that once.
 static void say_if_waiting(const struct live_app *app) {
 	char down[LIVE_PORTS_MAX * (PARAM_TEXT_SIZE + 16)] = "";
 
@@ -90,8 +92,8 @@ static void say_if_waiting(const struct live_app *app) {
 		app->waits_for != NULL ? app->waits_for : "its lcores", down);
 }
 
-// The control thread does all work that may block: it writes files, asks the kernel about links and prints
-// progress.
+// The control thread does all work that may block: it writes files, asks the kernel about links and
+// prints progress.
 static void *control_main(void *arg) {
 	struct live_app *app = arg;
 
@@ -141,7 +143,8 @@ static uint64_t ring_records(const struct live_app *app, const struct live_strea
 	return records;
 }
 
-// Opens one of the lcore's streams. The first lcore's has the file; other lcores' records are written to it too.
+// Opens one of the lcore's streams. The first lcore's has the file; other lcores' records are
+// written to it too.
 static int open_stream(
 	struct live_app *app, uint32_t k, const struct live_stream *s, struct err *err) {
 	struct lcore *l = app->lcore[k];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The part of a live program's main that both programs share: command line, config, DPDK, run folder, clock,
-// telemetry, a control thread beside the lcores, the summary.
+// The part of a live program's main that both programs share: command line, config, DPDK, run
+// folder, clock, telemetry, a control thread beside the lcores, the summary.
 //
 // A program supplies a struct live_program, and its own state begins with a struct live_app:
 //
@@ -51,23 +51,29 @@ struct live_program {
 	void (*size)(struct live_app *app, struct eal_args *args);
 	// Makes pools, ports and the rings between lcores; fills in app->lcore and app->port.
 	int (*open)(struct live_app *app, struct err *err);
-	// Finds the peer, once the control thread runs. On an error the run folder is removed. May be NULL.
+	// Finds the peer, once the control thread runs. On an error the run folder is removed. May
+	// be NULL.
 	int (*connect)(struct live_app *app, struct err *err);
-	// Called last before the lcores run; the streams are open, the commands are registered next. May be NULL.
+	// Called last before the lcores run; the streams are open, the commands are registered
+	// next. May be NULL.
 	int (*begin)(struct live_app *app, struct err *err);
 	void (*drain)(struct live_app
 			*app); // control thread: empties the program's own rings; may be NULL
 	void (*finish)(struct live_app *app); // once all lcores have ended; may be NULL
-	// Control thread, every half second: writes the rest of a progress line, from ", \"utilisation\"" on.
+	// Control thread, every half second: writes the rest of a progress line, from ",
+	// \"utilisation\"" on.
 	void (*progress)(struct live_app *app, FILE *out);
-	// The outcome of a run that began: *verdict is "ok" or a sentence in `text`; or an error and its sentence.
+	// The outcome of a run that began: *verdict is "ok" or a sentence in `text`; or an error
+	// and its sentence.
 	int (*outcome)(struct live_app *app, const char **verdict, char text[WATCH_SENTENCE_SIZE],
 		struct err *err);
 	// Writes the program's part of the summary. False: the packet counts do not add up.
 	bool (*summary)(struct live_app *app, struct json *j);
-	// Called after the summary is written: keeps the program alive for its peer as long as needed. May be NULL.
+	// Called after the summary is written: keeps the program alive for its peer as long as
+	// needed. May be NULL.
 	void (*linger)(struct live_app *app);
-	// Frees all memory of the program, also after a failed `open`; ports are closed, DPDK still runs.
+	// Frees all memory of the program, also after a failed `open`; ports are closed, DPDK still
+	// runs.
 	void (*close)(struct live_app *app);
 };
 
@@ -107,9 +113,10 @@ int live_free(const struct live_app *app, uint32_t lcore, struct err *err);
 uint64_t live_start_ns(const struct live_app *app);
 uint64_t live_end_ns(const struct live_app *app);
 
-// Parts of answers, from the counters that lcores publish (watch.h), so that no lcore has to be asked. The first
-// begins /weir/info; false: the lcores do not run. The others add a dictionary to `d` for an lcore in
-// /weir/lcores and for a port in /weir/ports; NULL: no memory, nothing may be written into it.
+// Parts of answers, from the counters that lcores publish (watch.h), so that no lcore has to be
+// asked. The first begins /weir/info; false: the lcores do not run. The others add a dictionary to
+// `d` for an lcore in /weir/lcores and for a port in /weir/ports; NULL: no memory, nothing may be
+// written into it.
 bool live_control_info(struct live_app *app, struct rte_tel_data *d, struct err *err);
 struct rte_tel_data *live_control_lcore(
 	struct live_app *app, uint32_t lcore, struct rte_tel_data *d);
@@ -122,7 +129,8 @@ bool live_control_stop(
 // Writes the summary (summary.c). `of` is the struct live_app.
 bool live_summary(void *of, FILE *out, const char *verdict);
 // Parts of the summary that both programs write, each into an open JSON object or array:
-// sentences about faults of ports and streams, and about `no_mbuf` packets for which there was no buffer;
+// sentences about faults of ports and streams, and about `no_mbuf` packets for which there was no
+// buffer;
 void live_faults_json(const struct live_app *app, uint64_t no_mbuf, struct json *j);
 // a port's name, device and MAC address, and its driver's counters;
 void live_port_json(const struct port *port, struct json *j);

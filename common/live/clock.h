@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The clock of a live program: the invariant TSC in nanoseconds since the start of the run, disciplined to
-// CLOCK_MONOTONIC.
+// The clock of a live program: the invariant TSC in nanoseconds since the start of the run,
+// disciplined to CLOCK_MONOTONIC.
 //
 //	ns = ns0 + (tsc - tsc0) * rate        see ticks.h; one multiplication
 //
-// The rate is first measured between two anchors, one taken before the EAL starts and one after, some
-// tenths of a second later. An anchor is the tightest of several (TSC, clock, TSC) readings, good to about
-// 50 ns; two anchors 200 ms apart give 0.5 ppm. From then on the control thread takes an anchor every
-// 100 ms (clock_watch) and requests a rate. The lcore adopts it (clock_follow) between iterations, so that
-// its time is continuous.
+// The rate is first measured between two anchors, one taken before the EAL starts and one after,
+// some tenths of a second later. An anchor is the tightest of several (TSC, clock, TSC) readings,
+// good to about 50 ns; two anchors 200 ms apart give 0.5 ppm. From then on the control thread takes
+// an anchor every 100 ms (clock_watch) and requests a rate. The lcore adopts it (clock_follow)
+// between iterations, so that its time is continuous.
 #pragma once
 #include "common/live/dpdk.h"
 
@@ -43,23 +43,23 @@ struct clock {
 
 uint64_t clock_mono_ns(void); // CLOCK_MONOTONIC
 struct clock_anchor clock_anchor(void);
-// Measures the TSC's rate from `first` to now (waits until 200 ms have passed). Refuses a TSC that is not
-// invariant.
+// Measures the TSC's rate from `first` to now (waits until 200 ms have passed). Refuses a TSC that
+// is not invariant.
 int clock_init(struct clock *c, const struct clock_anchor *first, struct err *err);
 // Starts the run: now is 0 ns.
 void clock_start(struct clock *c);
-// Moves 0 ns to the time utc_ns in UTC, so that several programs on one host, which share the TSC, have the same
-// times. -ERANGE: utc_ns is not within the last two days.
+// Moves 0 ns to the time utc_ns in UTC, so that several programs on one host, which share the TSC,
+// have the same times. -ERANGE: utc_ns is not within the last two days.
 int clock_set_epoch(struct clock *c, uint64_t utc_ns, struct err *err);
 // Control thread, every 100 ms: compares with the kernel's clock and requests a better rate.
 void clock_watch(struct clock *c);
-// Lcore, in housekeeping: the first lcore's clock adopts the requested rate; other lcores' clocks copy the first
-// one's line and stay within a nanosecond of it.
+// Lcore, in housekeeping: the first lcore's clock adopts the requested rate; other lcores' clocks
+// copy the first one's line and stay within a nanosecond of it.
 void clock_follow(struct clock *c, const struct clock *first);
 // Mean difference of the clock's rate from the kernel's since clock_start, in ppm.
 double clock_error_ppm(const struct clock *c);
-// Mean difference of the TSC at its first measured rate from CLOCK_MONOTONIC, in ppm: the error that a single
-// calibration would have left.
+// Mean difference of the TSC at its first measured rate from CLOCK_MONOTONIC, in ppm: the error
+// that a single calibration would have left.
 double clock_drift_ppm(const struct clock *c);
 
 static inline uint64_t clock_now(const struct clock *c) {

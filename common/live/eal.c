@@ -94,8 +94,8 @@ static uint64_t hugepages_free(void) {
 	return bytes;
 }
 
-// Chooses hugepages for the pools if enough are free and the user may use them, and checks that ordinary memory
-// suffices for the rest.
+// Chooses hugepages for the pools if enough are free and the user may use them, and checks that
+// ordinary memory suffices for the rest.
 static int choose_memory(struct eal *e, const struct eal_args *args, struct err *err) {
 	uint64_t free_bytes = hugepages_free(), pages;
 
@@ -121,7 +121,8 @@ static int choose_memory(struct eal *e, const struct eal_args *args, struct err 
 	return mem_check(args->other_bytes + (e->hugepages ? 0 : e->memory_bytes), args->what, err);
 }
 
-// A single lcore's id is its CPU's number if that is a valid lcore id; several lcores are numbered from 0.
+// A single lcore's id is its CPU's number if that is a valid lcore id; several lcores are numbered
+// from 0.
 static void add_lcores(struct eal_argv *a, const struct live_process *process) {
 	char text[LIVE_LCORES_MAX * 12];
 	size_t used = 0;
@@ -188,7 +189,8 @@ static int failed(const struct eal *e, const struct eal_args *args, int code, st
 		err, -EIO, "DPDK did not start: %s", reason[0] ? reason : rte_strerror(code));
 }
 
-// Refuses ports that the EAL already made: they were named after "--", past the checks on the config's ports.
+// Refuses ports that the EAL already made: they were named after "--", past the checks on the
+// config's ports.
 static int no_ports_yet(const struct eal_args *args, struct err *err) {
 	char name[RTE_ETH_NAME_MAX_LEN] = "";
 	uint16_t id = rte_eth_find_next(0);
@@ -219,8 +221,8 @@ void eal_unhush(int saved) {
 	close(saved);
 }
 
-// Calls rte_eal_init with stdout and stderr redirected: it writes some errors to stderr and its usage to stdout.
-// It permutes argv.
+// Calls rte_eal_init with stdout and stderr redirected: it writes some errors to stderr and its
+// usage to stdout. It permutes argv.
 static int init_hushed(const struct eal *e, int argc, char **argv) {
 	int saved = eal_hush(e), out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0), rc;
 	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -347,7 +349,8 @@ long eal_log_mark(const struct eal *e) {
 }
 
 void eal_log_reason(const struct eal *e, long mark, char *text, size_t size) {
-	// The first line with one of these words has the cause; later ones only repeat that something failed.
+	// The first line with one of these words has the cause; later ones only repeat that
+	// something failed.
 	static const char *const words[] = {"another primary", "annot", "ouldn't", "ailed", "rror",
 		"nvalid", "nable", "not ", "FATAL", NULL};
 	char buf[8192], *line, *save = NULL;

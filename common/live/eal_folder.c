@@ -58,7 +58,8 @@ static int folder_of(const struct eal_args *args, char *path, size_t size) {
 	return n < (int)size ? 0 : -ENAMETOOLONG;
 }
 
-// Whether a program listens at a socket. Its greeting is read: DPDK writes to a client that is gone, and dies of it.
+// Whether a program listens at a socket. Its greeting is read: DPDK writes to a client that is
+// gone, and dies of it.
 static bool answers(const struct sockaddr_un *at) {
 	struct timeval timeout = {.tv_sec = ANSWER_S};
 	char greeting[1024];
@@ -112,7 +113,8 @@ int eal_folder_lock(int *lock_fd, const struct eal_args *args, struct err *err) 
 			close(fd);
 			return eal_folder_taken(args, err);
 		}
-		// A program that has just ended may have removed this file after it was opened here.
+		// A program that has just ended may have removed this file after it was opened
+		// here.
 		if (fstat(fd, &st) < 0 || st.st_nlink > 0) {
 			*lock_fd = fd;
 			return 0;

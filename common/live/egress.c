@@ -185,7 +185,8 @@ static bool is_sent(const struct egress *e, uint32_t i) {
 	return port_sends(e->port, rte_pktmbuf_mtod(m, const uint8_t *), m->pkt_len);
 }
 
-// Drops the first frames as far as the port does not send them. Returns how many of `n` it sends then.
+// Drops the first frames as far as the port does not send them. Returns how many of `n` it sends
+// then.
 static uint32_t drop_too_long(struct egress *e, uint32_t n) {
 	uint32_t sent = 0;
 

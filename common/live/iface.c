@@ -33,7 +33,8 @@ static bool ask(const char *name, unsigned long request, struct ifreq *req) {
 	return answered;
 }
 
-// Sets `driver` to the driver of the interface `name` if packets may leave this machine through it, else to "".
+// Sets `driver` to the driver of the interface `name` if packets may leave this machine through it,
+// else to "".
 static void leaves_through(const char *name, char driver[32]) {
 	struct ethtool_drvinfo info = {.cmd = ETHTOOL_GDRVINFO};
 	struct ifreq req = {0};

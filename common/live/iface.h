@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Kernel interfaces behind ports: whether they exist, whether packets stay on this machine, link state. Without
-// DPDK.
+// Kernel interfaces behind ports: whether they exist, whether packets stay on this machine, link
+// state. Without DPDK.
 #pragma once
 #include "common/config/live.h"
 
-// Refuses an interface that is not in this network namespace, a device that needs raw sockets without the
-// permission for them, and, unless live.allow_nic is set, any argument of the device that names an interface
-// through which packets leave this machine.
+// Refuses an interface that is not in this network namespace, a device that needs raw sockets
+// without the permission for them, and, unless live.allow_nic is set, any argument of the device
+// that names an interface through which packets leave this machine.
 int iface_check(const struct live_dev *dev, struct err *err);
-// Whether packets stay on this machine, by the name of the kernel's driver (as in `ethtool -i`): those of the
-// loopback and of interfaces with both ends here do. Bridges, VLANs and the like are built on other interfaces and
-// count as leaving.
+// Whether packets stay on this machine, by the name of the kernel's driver (as in `ethtool -i`):
+// those of the loopback and of interfaces with both ends here do. Bridges, VLANs and the like are
+// built on other interfaces and count as leaving.
 bool iface_driver_stays(const char *driver);
 // The MTU of the device's kernel interface; 0: it has none.
 uint32_t iface_mtu(const struct live_dev *dev);

@@ -5,11 +5,11 @@
 //	housekeeping   every 256 iterations: waits while another thread holds the lcores (quiesce.h), follows the
 //	               clock and the links of its ports, answers the control thread, ends the warm-up and the run
 //
-// A program supplies a struct lcore_ops, and its own struct for an lcore begins with a struct lcore. The first
-// lcore disciplines the clock and starts the run.
+// A program supplies a struct lcore_ops, and its own struct for an lcore begins with a struct
+// lcore. The first lcore disciplines the clock and starts the run.
 //
-// The clock is read after frames were received, so that no frame arrives before it was sent, and none leaves
-// early.
+// The clock is read after frames were received, so that no frame arrives before it was sent, and
+// none leaves early.
 #pragma once
 #include "common/live/dpdk.h"
 
@@ -26,19 +26,22 @@
 struct lcore;
 
 struct lcore_ops {
-	// The lcore's main function: calls lcore_loop with these ops, between its own preparations and clean-up.
+	// The lcore's main function: calls lcore_loop with these ops, between its own preparations
+	// and clean-up.
 	void (*loop)(struct lcore *l);
 	// Receives a burst from each port and from other lcores; returns the number of frames.
 	uint32_t (*receive)(struct lcore *l);
 	// Processes these frames and the timers due at l->now_ns; transmits frames that are due.
 	void (*run)(struct lcore *l, uint32_t nb_rx);
-	// The program's own work between iterations. True: it may have taken long, and is not counted as a stall.
+	// The program's own work between iterations. True: it may have taken long, and is not
+	// counted as a stall.
 	bool (*housekeep)(struct lcore *l);
 	// The run starts now; l->start_ns is set. May be NULL.
 	void (*start)(struct lcore *l);
 	// The warm-up is over: resets the figures.
 	void (*measure)(struct lcore *l);
-	// Answers l->box.request. False: the answer takes longer; the program calls lcore_answered when it is there.
+	// Answers l->box.request. False: the answer takes longer; the program calls lcore_answered
+	// when it is there.
 	bool (*answer)(struct lcore *l);
 	// Fills in the counters that only the program has: no_buffer, not_taken.
 	void (*observe)(const struct lcore *l, struct watch_count *c);
@@ -91,7 +94,8 @@ struct lcore {
 // Initialises the lcore before its loop; there is no traffic yet.
 void lcore_init(struct lcore *l, struct lcore *const *all, uint32_t lcores, uint32_t index,
 	const struct lcore_ops *ops);
-// Starts the run: duration and warm-up count from now, or from the time at which another lcore started it.
+// Starts the run: duration and warm-up count from now, or from the time at which another lcore
+// started it.
 void lcore_start(struct lcore *l);
 // The same with a start time that the program has chosen beforehand.
 void lcore_start_at(struct lcore *l, uint64_t start_ns);
@@ -109,8 +113,10 @@ void lcore_leave(struct lcore *l);
 // Reads the state of its ports, which drivers' handlers may have connected or disconnected.
 void lcore_handle_ports(struct lcore *l);
 void lcore_publish_all(struct lcore *l);
-// Waits for DPDK's interrupt thread if it holds the lcores, and follows the ports' links; part of lcore_housekeeping.
-// True: it held them. A thread that runs several lcores then has to call lcore_handle_ports for each of them.
+// Waits for DPDK's interrupt thread if it holds the lcores, and follows the ports' links; part of
+// lcore_housekeeping.
+// True: it held them. A thread that runs several lcores then has to call lcore_handle_ports for
+// each of them.
 bool lcore_follow_ports(struct lcore *l);
 // Publishes the counters for other threads.
 void lcore_show(struct lcore *l);

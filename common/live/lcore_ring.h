@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A ring for frames from one lcore to another, with one producer and one consumer.
 //
-// The consumer reads it like a port, before the clock, so that no frame arrives before it was sent. If the ring
-// is full, the producer keeps the frames or drops and counts them.
+// The consumer reads it like a port, before the clock, so that no frame arrives before it was sent.
+// If the ring is full, the producer keeps the frames or drops and counts them.
 #pragma once
 #include "common/live/dpdk.h"
 

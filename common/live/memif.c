@@ -12,8 +12,9 @@
 
 #define SOCKET ",socket="
 
-// Removes the socket of a server that was killed, on which no process listens. Not the socket of another port of
-// this program: ports may share one. A server that has stopped, and that others wait for already, is not waited for.
+// Removes the socket of a server that was killed, on which no process listens. Not the socket of
+// another port of this program: ports may share one. A server that has stopped, and that others
+// wait for already, is not waited for.
 static void remove_abandoned(const struct sockaddr_un *at) {
 	static char ours[LIVE_PORTS_MAX][sizeof(at->sun_path)];
 	static uint32_t known;

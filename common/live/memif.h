@@ -9,6 +9,6 @@
 
 #include <stddef.h>
 
-// Writes a device's arguments for its driver into `args`. Removes the socket that a killed server left behind, so
-// that a new one can be made. -E2BIG: the arguments do not fit.
+// Writes a device's arguments for its driver into `args`. Removes the socket that a killed server
+// left behind, so that a new one can be made. -E2BIG: the arguments do not fit.
 int memif_args(const struct live_dev *dev, char *args, size_t size);

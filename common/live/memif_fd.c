@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A workaround for DPDK's memif driver, as those of memif_intr.h.
 //
-// The defect (DPDK 22.11 to 24.11): of a port with zero-copy=yes the driver gives its peer the descriptors of the EAL's own
-// memory, and closes them when the peer leaves. Their numbers then are other files', which the next peer is given and
-// which are closed when that one leaves; the port never comes back.
+// The defect (DPDK 22.11 to 24.11): of a port with zero-copy=yes the driver gives its peer the
+// descriptors of the EAL's own memory, and closes them when the peer leaves. Their numbers then are
+// other files', which the next peer is given and which are closed when that one leaves; the port
+// never comes back.
 //
-// rte_memseg_get_fd() is replaced for the whole process, because the linker prefers the program's definition to the
-// EAL's: the driver, which alone calls it, gets a duplicate to give away and to close.
+// rte_memseg_get_fd() is replaced for the whole process, because the linker prefers the program's
+// definition to the EAL's: the driver, which alone calls it, gets a duplicate to give away and to
+// close.
 //
-// This file can go when test_a_memif_without_copies_comes_back of tests/smoke/fault_test.py passes without it.
+// This file can go when test_a_memif_without_copies_comes_back of tests/smoke/fault_test.py passes
+// without it.
 #include "common/live/dpdk.h"
 
 #include <errno.h>

@@ -39,7 +39,8 @@ int epoll_wait(int fd, struct epoll_event *events, int max, int timeout_ms) {
 		if (n <= 0)
 			return n;
 		quiesce_hold();
-		// The thread that held the lcores before may have handled the events and closed their descriptors.
+		// The thread that held the lcores before may have handled the events and closed
+		// their descriptors.
 		n = epoll_pwait(fd, events, max, 0, NULL);
 		if (n != 0 || timeout_ms >= 0)
 			return n;

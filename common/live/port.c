@@ -62,8 +62,9 @@ static void pool_touch(struct rte_mempool *mp, void *arg, void *obj, unsigned in
 	memset(m->buf_addr, 0, m->buf_len);
 }
 
-// As rte_pktmbuf_pool_create, except that without hugepages an object may cross a page boundary: otherwise there
-// would be one object per page of 4 KiB, and no device reads them by physical address then.
+// As rte_pktmbuf_pool_create, except that without hugepages an object may cross a page boundary:
+// otherwise there would be one object per page of 4 KiB, and no device reads them by physical
+// address then.
 static struct rte_mempool *pool_make(const char *name, unsigned int buffers, bool shared) {
 	struct rte_pktmbuf_pool_private private = {.mbuf_data_room_size = RTE_MBUF_DEFAULT_BUF_SIZE,
 		.mbuf_priv_size = sizeof(struct pkt)};
@@ -73,9 +74,9 @@ static struct rte_mempool *pool_make(const char *name, unsigned int buffers, boo
 
 	if (mp == NULL)
 		return NULL;
-	// A stack reuses the buffer that was freed last, which is still in the CPU's cache. The default, a ring, would
-	// cycle through all of the pool's memory whenever a burst overflows the lcore's mempool cache. With several
-	// threads the stack is lock-free.
+	// A stack reuses the buffer that was freed last, which is still in the CPU's cache. The
+	// default, a ring, would cycle through all of the pool's memory whenever a burst overflows
+	// the lcore's mempool cache. With several threads the stack is lock-free.
 	if (rte_mempool_set_ops_byname(
 		    mp, shared || rte_lcore_count() > 1 ? "lf_stack" : "stack", NULL)
 			< 0
@@ -134,8 +135,8 @@ static int probe(struct port *p, const struct eal *eal, struct err *err) {
 	return 0;
 }
 
-// Turns off pause frames: otherwise frames would queue at the peer instead of here. A setting made with ethtool is
-// lost when a DPDK driver takes the device over.
+// Turns off pause frames: otherwise frames would queue at the peer instead of here. A setting made
+// with ethtool is lost when a DPDK driver takes the device over.
 static void no_pause_frames(const struct port *p) {
 	struct rte_eth_fc_conf fc = {0};
 
@@ -282,8 +283,8 @@ void port_close(struct port *p) {
 	rte_eth_dev_close(p->id);
 }
 
-// Reconnects a memif client, which the driver does not do; closes the rest of the old connection first. A server that
-// was there has time to answer.
+// Reconnects a memif client, which the driver does not do; closes the rest of the old connection
+// first. A server that was there has time to answer.
 static void reconnect(struct port *p) {
 	uint64_t now_ns = clock_mono_ns();
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Ports and packet pools. The private area of a packet's mbuf is a struct pkt.
 //
-// Ports are promiscuous and use no offloads: virtual devices exchange frames as they are on the wire.
+// Ports are promiscuous and use no offloads: virtual devices exchange frames as they are on the
+// wire.
 #pragma once
 #include "common/live/dpdk.h"
 
@@ -30,14 +31,15 @@ struct port {
 	bool open;
 	bool memif, client; // a memif port; one that connects to its peer
 	struct stamp stamp; // receive and transmit stamps, if the device has them
-	// How long before its time a frame may be given to the port. Set by the program before port_open, which
-	// sets it to 0 if the port has no transmit stamps.
+	// How long before its time a frame may be given to the port. Set by the program before
+	// port_open, which sets it to 0 if the port has no transmit stamps.
 	uint64_t lead_ns;
 	bool started; // changes only while the lcores are quiesced (quiesce.h)
 	uint64_t connected_ns; // control thread, memif client: last attempt, CLOCK_MONOTONIC
 	// Written by port_poll_link, for memif ports by port_handled; read by the lcore.
 	_Atomic bool up;
-	// Bytes without FCS or VLAN tag that its interface sends; 0: as many as a buffer holds. As `up`: MTUs change.
+	// Bytes without FCS or VLAN tag that its interface sends; 0: as many as a buffer holds. As
+	// `up`: MTUs change.
 	_Atomic uint32_t frame_max;
 	// Used by the lcore only; updated by port_changed.
 	bool was_up; // true at first, so that a port that is down at the start is reported
@@ -61,7 +63,8 @@ static inline const struct rte_mbuf *port_mbuf_const(const struct pkt *p) {
 	return (const struct rte_mbuf *)(const void *)((const char *)p - sizeof(struct rte_mbuf));
 }
 
-// The length with which a frame is counted, in bytes with FCS and at least 64; `len` is without FCS.
+// The length with which a frame is counted, in bytes with FCS and at least 64; `len` is without
+// FCS.
 static inline uint16_t port_frame_bytes(uint32_t len) {
 	return (uint16_t)((len < WIRE_MIN_FRAME ? WIRE_MIN_FRAME : len) + WIRE_FCS);
 }
@@ -70,18 +73,18 @@ static inline uint16_t port_frame_bytes(uint32_t len) {
 uint64_t port_own_buffers(const struct live_dev *dev, uint64_t burst);
 // Memory of a pool, in bytes.
 uint64_t pool_bytes(uint64_t buffers);
-// Makes a pool with all pages present and zeroed data; `shared`: threads other than a single lcore use it. NULL: err
-// has the reason.
+// Makes a pool with all pages present and zeroed data; `shared`: threads other than a single lcore
+// use it. NULL: err has the reason.
 struct rte_mempool *pool_create(const char *name, uint64_t buffers, bool shared, struct err *err);
 
-// Probes the device (except PCI devices, which the EAL has probed), configures and starts it. Its receive queues
-// get frames by RSS over addresses and ports if it has that, else as its driver decides. -ENOTSUP: it has fewer
-// queues than asked for.
+// Probes the device (except PCI devices, which the EAL has probed), configures and starts it. Its
+// receive queues get frames by RSS over addresses and ports if it has that, else as its driver
+// decides. -ENOTSUP: it has fewer queues than asked for.
 int port_open(struct port *p, const struct live_port_common *config, struct rte_mempool *pool,
 	const struct eal *eal, struct err *err);
 void port_close(struct port *p);
-// Control thread: reads the link's state from the kernel or the driver. Twice a second, a memif client that has lost
-// its server tries to reconnect.
+// Control thread: reads the link's state from the kernel or the driver. Twice a second, a memif
+// client that has lost its server tries to reconnect.
 void port_poll_link(struct port *p);
 // Lcore, after quiesce_pass: drivers may have connected or disconnected ports.
 void port_handled(struct port *p);
@@ -89,8 +92,8 @@ void port_handled(struct port *p);
 bool port_changed(struct port *p, uint64_t now_ns);
 // Writes an event record about the change of the program's i-th port.
 void port_trace(const struct port *p, struct tel *events, uint32_t i, uint64_t now_ns);
-// Once the lcore has ended: writes "port right went down twice, first at 1.2 s, for 3.4 s in all"; times count from
-// start_ns. False: the link never went down.
+// Once the lcore has ended: writes "port right went down twice, first at 1.2 s, for 3.4 s in all";
+// times count from start_ns. False: the link never went down.
 bool port_fault(const struct port *p, uint64_t start_ns, uint64_t now_ns, char *text, size_t size);
 
 // Of `taken` frames that the driver took, how many it then did not send.

@@ -64,13 +64,15 @@ static void find_thread(struct watch_probe *p) {
 	p->status_fd = open_task(tid, "status");
 }
 
-// Resets a maximum to 0, unless the lcore has raised it since the sample: then it belongs to the next sample.
+// Resets a maximum to 0, unless the lcore has raised it since the sample: then it belongs to the
+// next sample.
 static void reset_worst(_Atomic uint64_t *max, uint64_t sampled) {
 	atomic_compare_exchange_strong(max, &sampled, 0);
 }
 
-// Assigns frames that a port lost on reception: with one receive queue, to the port's owner; with several, each
-// queue's losses to its lcore, and losses that the driver counts for no queue to the port.
+// Assigns frames that a port lost on reception: with one receive queue, to the port's owner; with
+// several, each queue's losses to its lcore, and losses that the driver counts for no queue to the
+// port.
 static uint64_t count_missed(struct watch_probe *p, uint32_t i, const struct rte_eth_stats *stats) {
 	const struct lcore *l = p->lcore;
 	uint16_t queues = l->port[i]->rx_queues;
@@ -152,7 +154,8 @@ void watch_host_json(const struct watch_probe *p, const char *prefix, struct jso
 	// The lateness of a packet at an lcore with no other work.
 	json_u64(j, "floor_p50_ns", watch_floor_ns(l, 0.5));
 	json_u64(j, "floor_p99_ns", watch_floor_ns(l, 0.99));
-	// As the kernel counted: the thread was ready while another thread ran; the hypervisor ran something else.
+	// As the kernel counted: the thread was ready while another thread ran; the hypervisor ran
+	// something else.
 	json_u64(j, "waited_ns", p->sample.waited_ns - p->begun_waited_ns);
 	json_u64(j, "steal_ns", p->sample.steal_ns - p->begun_steal_ns);
 	json_u64(j, "preempted", p->preempted - p->begun_preempted);

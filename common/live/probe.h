@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Takes the samples that watch.h judges: counters of the lcore, the drivers and the kernel. All functions run on the
-// control thread.
+// Takes the samples that watch.h judges: counters of the lcore, the drivers and the kernel. All
+// functions run on the control thread.
 #pragma once
 #include "common/live/dpdk.h"
 
@@ -17,13 +17,14 @@ struct watch_probe {
 	struct watch_sample sample; // the last
 };
 
-// To be called before the lcore runs, when its ports are known; the caller has set watch->self and watch->packets.
-// `pkt_ns`: upper bound of an iteration's time per packet; the kernel's work is added for ports through which the
-// kernel transmits.
+// To be called before the lcore runs, when its ports are known; the caller has set watch->self and
+// watch->packets.
+// `pkt_ns`: upper bound of an iteration's time per packet; the kernel's work is added for ports
+// through which the kernel transmits.
 void watch_probe_init(struct watch_probe *p, struct watch *watch, struct lcore *lcore,
 	const struct live_process *process, uint64_t pkt_ns);
-// Takes a sample, every 100 ms, and a last one after the lcore has ended. The first lcore's also disciplines the
-// clock.
+// Takes a sample, every 100 ms, and a last one after the lcore has ended. The first lcore's also
+// disciplines the clock.
 void watch_probe_sample(struct watch_probe *p, bool last);
 // Writes "<prefix>host", the lcore's interruptions by the machine, and "<prefix>clock".
 void watch_probe_json(const struct watch_probe *p, const char *prefix, struct json *j);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A card's timestamps: the arrival time of a received frame, and the transmit time of a frame to be sent.
+// A card's timestamps: the arrival time of a received frame, and the transmit time of a frame to be
+// sent.
 //
-// Ten times a second the lcore reads the card's clock between two readings of the program's clock: an anchor for
-// card_clock.h. Without receive stamps a frame's arrival time is the start of the iteration that received it, which
-// is too late by up to an iteration, or by a stall. With transmit stamps (DPDK's SEND_ON_TIMESTAMP) a frame is
-// given to the port `lead` before its time, and the card sends it at that time; how exactly is not known here.
+// Ten times a second the lcore reads the card's clock between two readings of the program's clock:
+// an anchor for card_clock.h. Without receive stamps a frame's arrival time is the start of the
+// iteration that received it, which is too late by up to an iteration, or by a stall. With transmit
+// stamps (DPDK's SEND_ON_TIMESTAMP) a frame is given to the port `lead` before its time, and the
+// card sends it at that time; how exactly is not known here.
 //
 // Tested without a card: the clock (tests/unit/card_clock_test.c), the stamps of a transmit queue
 // (tests/unit/egress_test.c).
@@ -28,14 +30,16 @@ struct stamp {
 	uint64_t next_ns; // next anchor
 };
 
-// Requests receive stamps, and transmit stamps if `tx`, as far as the port has them; before it is configured.
+// Requests receive stamps, and transmit stamps if `tx`, as far as the port has them; before it is
+// configured.
 void stamp_ask(struct stamp *st, uint16_t port, bool tx, struct rte_eth_conf *conf);
 // Once the port has started: turns stamps off if its clock cannot be read.
 void stamp_start(struct stamp *st, uint16_t port);
 // Lcore: takes an anchor when one is due.
 void stamp_follow(struct stamp *st, uint16_t port, const struct clock *c, uint64_t now_ns);
 
-// The arrival time of a frame that the iteration at now_ns received; never earlier than the frame before.
+// The arrival time of a frame that the iteration at now_ns received; never earlier than the frame
+// before.
 static inline uint64_t stamp_arrival(struct stamp *st, const struct rte_mbuf *m, uint64_t now_ns) {
 	if (!st->rx || (m->ol_flags & st->rx_flag) == 0)
 		return now_ns;
@@ -50,8 +54,8 @@ static inline bool stamp_holds(const struct stamp *st) {
 	return st->tx && st->clock.known;
 }
 
-// Has the port send a frame at due_ns. To be called in the order in which frames leave; a frame that already has a
-// stamp keeps it.
+// Has the port send a frame at due_ns. To be called in the order in which frames leave; a frame
+// that already has a stamp keeps it.
 static inline void stamp_departure(struct stamp *st, struct rte_mbuf *m, uint64_t due_ns) {
 	if ((m->ol_flags & st->tx_flag) != 0)
 		return;

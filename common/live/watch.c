@@ -160,7 +160,8 @@ static void judge_clock(struct watch *w, const struct watch_sample *d, struct wa
 		found(w, &e);
 }
 
-// The interval from a to b: differences of the totals, all else from b. A port counts as up if it was up at both.
+// The interval from a to b: differences of the totals, all else from b. A port counts as up if it
+// was up at both.
 static struct watch_sample between(const struct watch_sample *a, const struct watch_sample *b) {
 	struct watch_sample d = *b;
 	const uint64_t *before = (const uint64_t *)(const void *)a;
@@ -195,7 +196,8 @@ static void judge(struct watch *w, const struct watch_sample *b) {
 		w->excused_until_ns = b->count.now_ns + d.count.stalled_ns;
 }
 
-// The run began since the last sample. Of that stretch only losses are judged: the lcore's times are those of waiting.
+// The run began since the last sample. Of that stretch only losses are judged: the lcore's times
+// are those of waiting.
 static void judge_first(struct watch *w, const struct watch_sample *s) {
 	struct watch_sample d = between(&w->last, s);
 	uint64_t span_ns = time_since(s->count.now_ns, s->count.begun_ns);
@@ -342,8 +344,8 @@ void watch_sentence(
 			(unsigned long long)e->count);
 }
 
-// The next episode by weight over all lcores, whose own episodes watch_finish has sorted; `taken`: the number used
-// of each lcore's so far. Sets *of to its lcore. NULL: there are no more.
+// The next episode by weight over all lcores, whose own episodes watch_finish has sorted; `taken`:
+// the number used of each lcore's so far. Sets *of to its lcore. NULL: there are no more.
 static const struct watch_episode *next_worst(
 	const struct watch *w, uint32_t lcores, const uint32_t *taken, uint32_t *of) {
 	const struct watch_episode *worst = NULL;

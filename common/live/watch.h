@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Finds which part of a live run fell behind, if any, and when.
 //
-// The lcore counts (watch_lcore.h) and publishes its counters every few hundred iterations. About every 100 ms the
-// control thread takes a sample of them and of the kernel's and the drivers' counters (struct watch_sample). The
-// interval between two samples is judged here:
+// The lcore counts (watch_lcore.h) and publishes its counters every few hundred iterations. About
+// every 100 ms the control thread takes a sample of them and of the kernel's and the drivers'
+// counters (struct watch_sample). The interval between two samples is judged here:
 //
 //	host       iterations were interrupted for 2 % of the time or more, or for 1 ms at once
 //	port       packets waited for a port that took too little, 10 % of the time or more
@@ -81,15 +81,16 @@ struct watch {
 	uint32_t episodes;
 };
 
-// Adds a sample. False: it was ignored, because it is less than 50 ms after the one before and not the last; its
-// maxima go into the next sample.
+// Adds a sample. False: it was ignored, because it is less than 50 ms after the one before and not
+// the last; its maxima go into the next sample.
 bool watch_add(struct watch *w, const struct watch_sample *s, bool last);
 // Sorts the episodes, worst first. No samples may be added after that.
 void watch_finish(struct watch *w);
 // Writes an episode as a sentence. Times count from the run's start.
 void watch_sentence(
 	const struct watch *w, const struct watch_episode *e, char text[WATCH_SENTENCE_SIZE]);
-// Returns `outcome`; but if it is "ok" and an lcore has an episode, the sentence of the worst one, in `text`.
+// Returns `outcome`; but if it is "ok" and an lcore has an episode, the sentence of the worst one,
+// in `text`.
 const char *watch_verdict(const struct watch *w, uint32_t lcores, const char *outcome,
 	char text[WATCH_SENTENCE_SIZE]);
 // Writes "verdicts": [...] with the episodes of all lcores.

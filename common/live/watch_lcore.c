@@ -40,7 +40,8 @@ uint64_t watch_floor_ns(const struct watch_lcore *w, double q) {
 
 	if (h->total == 0)
 		return 0;
-	// The total time with x or more left of its iteration is sum(length - x) over iterations longer than x.
+	// The total time with x or more left of its iteration is sum(length - x) over iterations
+	// longer than x.
 	for (uint32_t i = HIST_BUCKETS; i-- > 0;) {
 		double low = (double)hist_bucket_low(i), n = (double)h->count[i];
 

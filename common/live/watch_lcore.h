@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // An lcore's counters for the watch (watch.h), and the times in which its packets were disturbed.
 //
-// A stall is an iteration that took 20 us longer than twice the average time of its packets: something else used
-// the CPU. It makes packets late and fills rings: packets due before the lcore is idle again count as disturbed by
-// it, for a limited time. A pause for DPDK's interrupt thread (quiesce.h; `quiesced` in the summary, and a port's
-// fault has the reason) and a full port disturb packets in the same way. Interruptions shorter than 20 us are not
-// counted; an idle polling loop on a virtual machine saw them for 0.2 % of the time.
+// A stall is an iteration that took 20 us longer than twice the average time of its packets:
+// something else used the CPU. It makes packets late and fills rings: packets due before the lcore
+// is idle again count as disturbed by it, for a limited time. A pause for DPDK's interrupt thread
+// (quiesce.h; `quiesced` in the summary, and a port's fault has the reason) and a full port disturb
+// packets in the same way. Interruptions shorter than 20 us are not counted; an idle polling loop
+// on a virtual machine saw them for 0.2 % of the time.
 #pragma once
 #include "common/base/hist.h"
 #include "common/base/ns.h"
@@ -15,8 +16,8 @@
 
 // An iteration that takes this much longer than its work was interrupted.
 #define WATCH_STALL_NS (20 * NS_PER_US)
-// The work that gathered during a stall should be done within this many times its length: an lcore that needs
-// longer is more than four fifths busy, and itself too slow.
+// The work that gathered during a stall should be done within this many times its length: an lcore
+// that needs longer is more than four fifths busy, and itself too slow.
 #define WATCH_BACKLOG 4
 
 // A port as the lcore sees it. Totals since the start.
@@ -25,7 +26,8 @@ struct watch_port {
 	uint64_t dropped; // because the port took none for too long
 };
 
-// An lcore's counters: totals since the start, all of 64 bits, so that they can be published word by word.
+// An lcore's counters: totals since the start, all of 64 bits, so that they can be published word
+// by word.
 struct watch_count {
 	uint64_t now_ns;
 	uint64_t begun_ns; // the run's start; NEVER_NS: not yet
@@ -66,8 +68,8 @@ struct watch_lcore {
 void watch_lcore_init(struct watch_lcore *w, uint32_t ports, uint64_t pkt_ns_max, uint64_t late_ns);
 // Counts a stall from from_ns to to_ns.
 void watch_stall(struct watch_lcore *w, uint64_t from_ns, uint64_t to_ns);
-// The quantile q of the lateness, in ns, of packets due at random moments of idle iterations: the best that polling
-// can do on this host.
+// The quantile q of the lateness, in ns, of packets due at random moments of idle iterations: the
+// best that polling can do on this host.
 uint64_t watch_floor_ns(const struct watch_lcore *w, double q);
 // Publishes the counters for other threads.
 void watch_show(struct watch_lcore *w, uint64_t now_ns);
@@ -99,7 +101,8 @@ static inline void watch_idle(struct watch_lcore *w, uint64_t now_ns) {
 	hist_add(&w->idle, time_since(now_ns, w->began_ns));
 }
 
-// The lcore was quiesced: packets are late as after a stall, but neither the host nor the lcore is at fault.
+// The lcore was quiesced: packets are late as after a stall, but neither the host nor the lcore is
+// at fault.
 static inline void watch_quiesced(struct watch_lcore *w, uint64_t from_ns, uint64_t to_ns) {
 	w->stalled_until_ns =
 		time_max(w->stalled_until_ns, to_ns + WATCH_BACKLOG * (to_ns - from_ns));
@@ -111,7 +114,8 @@ static inline void watch_max(_Atomic uint64_t *max, uint64_t v) {
 		atomic_store_explicit(max, v, memory_order_relaxed);
 }
 
-// Packets due before this time on the port may have been disturbed by a stall or because the port was full.
+// Packets due before this time on the port may have been disturbed by a stall or because the port
+// was full.
 static inline uint64_t watch_disturbed_ns(const struct watch_lcore *w, uint32_t port) {
 	return time_max(w->stalled_until_ns, w->full_until_ns[port]);
 }
@@ -121,7 +125,8 @@ static inline bool watch_disturbed(const struct watch_lcore *w, uint32_t port, u
 	return due_ns < watch_disturbed_ns(w, port);
 }
 
-// Counts `pkts` packets that left undisturbed, `late` of them by more than w->late_ns, at most by late_max_ns.
+// Counts `pkts` packets that left undisturbed, `late` of them by more than w->late_ns, at most by
+// late_max_ns.
 static inline void watch_left(
 	struct watch_lcore *w, uint64_t pkts, uint64_t late, uint64_t late_max_ns) {
 	w->count.pkts += pkts;

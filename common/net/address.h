@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// MAC and IPv4 addresses as text, in the config and in summaries. An IPv4 address is in host byte order.
+// MAC and IPv4 addresses as text, in the config and in summaries. An IPv4 address is in host byte
+// order.
 #pragma once
 #include "common/net/wire.h"
 

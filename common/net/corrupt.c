@@ -9,8 +9,9 @@
 #define ETHERTYPE_IPV6 0x86dd
 #define IPV4_OFFSET 0x1fff
 #define IPV6_HEADER 40
-// The first byte of each transport header from which on a bit may be flipped: behind TCP's data offset and flags,
-// behind UDP's header, behind ICMP's type, which a receiver looks at before the checksum.
+// The first byte of each transport header from which on a bit may be flipped: behind TCP's data
+// offset and flags, behind UDP's header, behind ICMP's type, which a receiver looks at before the
+// checksum.
 #define TCP_FROM 14
 #define UDP_FROM 8
 #define OTHER_FROM 2

@@ -57,13 +57,14 @@ static inline uint32_t flow_addr_hash(
 	return (uint32_t)(x >> 32) | FLOW_ADDR_HASHED;
 }
 
-// A host's number: a hash of its address in 15 bits, with the top bit set. Numbers of flow groups, which stand for hosts
-// where weir-sender's flows share addresses, do not have it.
+// A host's number: a hash of its address in 15 bits, with the top bit set. Numbers of flow groups,
+// which stand for hosts where weir-sender's flows share addresses, do not have it.
 static inline uint32_t flow_addr_host(uint32_t ip) {
 	return (uint32_t)(ip * UINT64_C(0x9e3779b97f4a7c15) >> 49) | 0x8000;
 }
 
-// The numbers of a packet's hosts: the source's in the upper half, the destination's in the lower one.
+// The numbers of a packet's hosts: the source's in the upper half, the destination's in the lower
+// one.
 static inline uint32_t flow_addr_hosts(uint32_t src_ip, uint32_t dst_ip) {
 	return flow_addr_host(src_ip) << 16 | flow_addr_host(dst_ip);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The ranges of sequence numbers that were sent again last. A D-SACK of any other range tells of a packet that the network
-// duplicated, not of a retransmission (RFC 2883 section 4, RFC 3708 section 3). The reports of a retransmission come a round
-// trip after it: of more than so many ranges the oldest are forgotten.
+// The ranges of sequence numbers that were sent again last. A D-SACK of any other range tells of a
+// packet that the network duplicated, not of a retransmission (RFC 2883 section 4, RFC 3708 section
+// 3). The reports of a retransmission come a round trip after it: of more than so many ranges the
+// oldest are forgotten.
 #pragma once
 #include "common/net/seg.h"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A decoded TCP segment, or a UDP datagram: what the transport sends and receives. wire.h turns it into bytes.
+// A decoded TCP segment, or a UDP datagram: what the transport sends and receives. wire.h turns it
+// into bytes.
 #pragma once
 #include "common/base/pkt.h"
 
@@ -25,8 +26,8 @@
 #define SEG_OPT_UDP 0x40 // not an option: a datagram; only seq, ack and len are used (wire_udp.c)
 #define SEG_OPT_AE 0x80 // not an option: the flag AE, which has no room in `flags`
 
-// Fields of the AccECN option: bytes of payload that arrived with ECT(0), CE, ECT(1), modulo 2^24. CE is the second on the
-// wire in either order.
+// Fields of the AccECN option: bytes of payload that arrived with ECT(0), CE, ECT(1), modulo 2^24.
+// CE is the second on the wire in either order.
 #define SEG_ECN_E0B 0
 #define SEG_ECN_CEB 1
 #define SEG_ECN_E1B 2
@@ -57,9 +58,9 @@ struct seg {
 static_assert(offsetof(struct seg, sack) == 24, "the common part fills struct pkt");
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "seg_header packs");
 
-// Everything but SACK blocks, byte counts and mss, which are read only if sack_count or options say so. It is
-// written and copied in the same three words: a load that spans several stores waits until they have
-// left the store buffer, and a segment is copied as soon as it is made.
+// Everything but SACK blocks, byte counts and mss, which are read only if sack_count or options say
+// so. It is written and copied in the same three words: a load that spans several stores waits
+// until they have left the store buffer, and a segment is copied as soon as it is made.
 typedef uint64_t __attribute__((may_alias)) seg_word;
 static_assert(offsetof(struct seg, sack) == 3 * sizeof(seg_word), "the common part");
 static_assert(offsetof(struct seg, flags) == 20 && offsetof(struct seg, options) == 21
@@ -80,7 +81,8 @@ static inline void seg_copy_header(struct seg *to, const struct seg *from) {
 	const seg_word *w = (const seg_word *)(const void *)from;
 	seg_word *v = (seg_word *)(void *)to;
 
-	// Atomic: not to be merged into longer ones. Not a loop: gcc leaves one of atomic loads as it is.
+	// Atomic: not to be merged into longer ones. Not a loop: gcc leaves one of atomic loads as
+	// it is.
 	v[0] = __atomic_load_n(&w[0], __ATOMIC_RELAXED);
 	v[1] = __atomic_load_n(&w[1], __ATOMIC_RELAXED);
 	v[2] = __atomic_load_n(&w[2], __ATOMIC_RELAXED);

@@ -3,8 +3,8 @@
 // memcpy, so no alignment is asked of the caller.
 //
 // Checksums (RFC 1071) are ones' complement sums: 2^16 = 1 (mod 2^16 - 1), so 32-bit words may be
-// summed as they are and folded at the end, and a sum of words in the wrong byte order is the sum in
-// the wrong byte order.
+// summed as they are and folded at the end, and a sum of words in the wrong byte order is the sum
+// in the wrong byte order.
 //
 // TCP options come in the order Linux writes them, so that its receive fast path (RFC 1323's
 // "header prediction") knows a data segment at sight, and are padded to words:
@@ -45,8 +45,8 @@ static inline uint8_t *sum32(uint8_t *p, uint32_t v, uint64_t *sum) {
 	return wire_put32(p, v);
 }
 
-// Adding a sum to itself with its halves exchanged leaves in the upper half what both add up to, and the
-// carry out of the lower half with it.
+// Adding a sum to itself with its halves exchanged leaves in the upper half what both add up to,
+// and the carry out of the lower half with it.
 static inline uint16_t fold64(uint64_t sum) {
 	sum += sum >> 32 | sum << 32;
 	uint32_t half = (uint32_t)(sum >> 32);
@@ -125,8 +125,8 @@ enum wire_status wire_parse(const uint8_t *frame, size_t len, struct wire_info *
 	return status;
 }
 
-// One option of known kind and length; those with a wrong length for their kind are passed over, and
-// so are those that belong on a SYN when it is none.
+// One option of known kind and length; those with a wrong length for their kind are passed over,
+// and so are those that belong on a SYN when it is none.
 static void parse_option(const uint8_t *p, uint8_t size, struct seg *seg) {
 	bool syn = (seg->flags & SEG_SYN) != 0;
 
@@ -172,8 +172,8 @@ static inline bool all_zero(const uint8_t *p, size_t len) {
 	return len == 0 || (p[0] == 0 && memcmp(p, p + 1, len - 1) == 0);
 }
 
-// The payload of our own senders is zeros, which add nothing, and are recognised in a tenth of the time
-// that adding them takes. `header` is at most `len`.
+// The payload of our own senders is zeros, which add nothing, and are recognised in a tenth of the
+// time that adding them takes. `header` is at most `len`.
 static inline bool tcp_sum_good(
 	const uint8_t *tcp, size_t header, size_t len, const struct wire_addr *addr) {
 	uint64_t pseudo = (uint64_t)addr->src_ip + addr->dst_ip + WIRE_PROTO_TCP + len;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Wire codecs: Ethernet II, ARP (RFC 826), IPv4 (RFC 791), ICMP echo (RFC 792), TCP (RFC 9293) with
-// MSS, window scale and timestamps (RFC 7323), SACK (RFC 2018), AccECN (RFC 9768), UDP (RFC 768). Pure: bytes in,
-// structs out.
+// MSS, window scale and timestamps (RFC 7323), SACK (RFC 2018), AccECN (RFC 9768), UDP (RFC 768).
+// Pure: bytes in, structs out.
 //
-// wire.c has the per-packet part of TCP, wire_udp.c UDP, wire_any.c what a switch reads of any frame, wire_arp_icmp.c
-// the rest.
+// wire.c has the per-packet part of TCP, wire_udp.c UDP, wire_any.c what a switch reads of any
+// frame, wire_arp_icmp.c the rest.
 //
 // Addresses and ports are in host byte order everywhere outside these files; MAC addresses are six
 // bytes in wire order. Frames exclude the FCS; struct pkt.size_bytes includes it (+ WIRE_FCS).
@@ -62,8 +62,8 @@ struct wire_info {
 
 enum wire_status { WIRE_OK, WIRE_TRUNCATED, WIRE_BAD_HEADER, WIRE_BAD_CHECKSUM };
 
-// Reads Ethernet and, for IPv4, the IP header (its checksum is verified) and the ports. Of a frame that
-// is not good *info says nothing.
+// Reads Ethernet and, for IPv4, the IP header (its checksum is verified) and the ports. Of a frame
+// that is not good *info says nothing.
 enum wire_status wire_parse(const uint8_t *frame, size_t len, struct wire_info *info);
 // The same for a frame that is known to be good (wire_ip.h).
 void wire_read(const uint8_t *frame, struct wire_info *info);
@@ -74,12 +74,13 @@ void wire_read(const uint8_t *frame, struct wire_info *info);
 enum wire_status wire_parse_tcp(
 	const uint8_t *frame, const struct wire_info *info, bool verify, struct seg *seg);
 
-// The same for a TCP header alone, of which `size` bytes are there, WIRE_TCP or more: a capture may end within its
-// options. WIRE_BAD_HEADER: an option runs out of them; what precedes it was read. seg->len is 0.
+// The same for a TCP header alone, of which `size` bytes are there, WIRE_TCP or more: a capture may
+// end within its options. WIRE_BAD_HEADER: an option runs out of them; what precedes it was read.
+// seg->len is 0.
 enum wire_status wire_parse_tcp_header(const uint8_t *tcp, size_t size, struct seg *seg);
 
-// Bytes of TCP header (options included) that the segment needs. SACK blocks that do not fit into 40
-// bytes of options are left out: with timestamps the fourth; then fields of the AccECN option.
+// Bytes of TCP header (options included) that the segment needs. SACK blocks that do not fit into
+// 40 bytes of options are left out: with timestamps the fourth; then fields of the AccECN option.
 size_t wire_tcp_header(const struct seg *seg);
 // Frame length without FCS (never below 60) of a segment, or of a datagram.
 size_t wire_tcp_frame_any(const struct seg *seg);
@@ -91,23 +92,23 @@ static inline size_t wire_tcp_frame(const struct seg *seg) {
 		return len;
 	return wire_tcp_frame_any(seg);
 }
-// Writes Ethernet, IPv4 and TCP headers with checksums; `tos` is DSCP * 4 + ECN; the payload is seg->len zero bytes, which
-// the caller provides (they add nothing to a checksum) and which this function does not touch, and
-// likewise the padding of a short frame. `buf` has WIRE_HEADER_MAX bytes; header and payload fit
-// into an IPv4 packet. Returns the header length.
+// Writes Ethernet, IPv4 and TCP headers with checksums; `tos` is DSCP * 4 + ECN; the payload is
+// seg->len zero bytes, which the caller provides (they add nothing to a checksum) and which this
+// function does not touch, and likewise the padding of a short frame. `buf` has WIRE_HEADER_MAX
+// bytes; header and payload fit into an IPv4 packet. Returns the header length.
 size_t wire_write_tcp(uint8_t *buf, const struct wire_addr *addr, uint8_t tos, uint16_t ip_id,
 	const struct seg *seg);
 
-// The same for a datagram (SEG_OPT_UDP). Its payload is seg->len bytes, of which the first are seq and ack, or these
-// alone if len is 0. They count as header.
+// The same for a datagram (SEG_OPT_UDP). Its payload is seg->len bytes, of which the first are seq
+// and ack, or these alone if len is 0. They count as header.
 size_t wire_write_udp(uint8_t *buf, const struct wire_addr *addr, uint8_t tos, uint16_t ip_id,
 	const struct seg *seg);
 // Reads the datagram behind a frame that wire_parse found good; seg->len is its payload.
 enum wire_status wire_parse_udp(
 	const uint8_t *frame, const struct wire_info *info, bool verify, struct seg *seg);
 
-// What the frames of one connection have in common, for a sender of many: nearly every segment carries timestamps and
-// no other option.
+// What the frames of one connection have in common, for a sender of many: nearly every segment
+// carries timestamps and no other option.
 struct wire_template {
 	struct wire_addr addr;
 	uint64_t eth[2]; // the frame's first 16 bytes: Ethernet, and IPv4 to the TOS
@@ -127,31 +128,36 @@ static inline bool wire_is_plain(const struct seg *seg) {
 // wire_write_tcp for such a segment: the same bytes, WIRE_HEADER_PLAIN of them.
 void wire_write_plain(uint8_t *buf, const struct wire_template *t, uint8_t tos, uint16_t ip_id,
 	const struct seg *seg);
-// wire_parse and wire_parse_tcp in one for a good frame of such a segment, without IP options. False:
+// wire_parse and wire_parse_tcp in one for a good frame of such a segment, without IP options.
+// False:
 // it is another, or not good, and these two say what it is.
 bool wire_parse_plain(
 	const uint8_t *frame, size_t len, bool verify, struct wire_info *info, struct seg *seg);
-// What tells the flows of packets apart, of IPv4 and IPv6, with up to two VLAN tags before it. All zero: neither.
+// What tells the flows of packets apart, of IPv4 and IPv6, with up to two VLAN tags before it. All
+// zero: neither.
 struct wire_flow {
 	uint32_t src, dst; // IPv4 addresses; of IPv6 a hash of each
-	// 0 unless TCP or UDP, and of fragments: the later ones have no ports, and those of a packet are one flow.
+	// 0 unless TCP or UDP, and of fragments: the later ones have no ports, and those of a
+	// packet are one flow.
 	uint16_t src_port, dst_port;
 	uint8_t proto; // of IPv6 that behind the extension headers
 	bool ipv6;
 };
 void wire_read_flow(const uint8_t *frame, size_t len, struct wire_flow *flow);
 
-// How long a frame is without padding and FCS as its IPv4 or IPv6 header says, of which at least 20 bytes are there; 0:
+// How long a frame is without padding and FCS as its IPv4 or IPv6 header says, of which at least 20
+// bytes are there; 0:
 // it does not say.
 size_t wire_length(const uint8_t *frame, size_t len);
-// The ECN bits of IPv4 or IPv6, with up to two VLAN tags before it; ECN_NOT_ECT of any other frame. wire_ecn
-// (wire_ip.h) is the same, faster for untagged IPv4.
+// The ECN bits of IPv4 or IPv6, with up to two VLAN tags before it; ECN_NOT_ECT of any other frame.
+// wire_ecn (wire_ip.h) is the same, faster for untagged IPv4.
 uint8_t wire_ecn_any(const uint8_t *frame, size_t len);
 // VLAN tags in front of an IP header, up to two.
 uint32_t wire_tags(const uint8_t *frame, size_t len);
 // The MTU of the host that sent a SYN, by its MSS option; 0: it has none, or the frame is no SYN.
 uint32_t wire_syn_mtu(const uint8_t *frame, size_t len);
-// Sets the ECN bits where wire_ecn found them, and repairs the checksum of an IPv4 header (RFC 1624).
+// Sets the ECN bits where wire_ecn found them, and repairs the checksum of an IPv4 header (RFC
+// 1624).
 void wire_set_ecn(uint8_t *frame, size_t len, uint8_t ecn);
 
 struct wire_arp {
@@ -168,8 +174,8 @@ uint32_t wire_path_mtu(const uint8_t *frame, size_t len, const struct wire_info 
 // Turns an ICMP echo request in place into its reply; false if it is none.
 bool wire_echo_reply(uint8_t *frame, size_t len, const struct wire_info *info);
 
-// Internet checksum (RFC 1071), in host byte order throughout. Adds bytes to a partial sum; only the
-// last piece may be of odd length.
+// Internet checksum (RFC 1071), in host byte order throughout. Adds bytes to a partial sum; only
+// the last piece may be of odd length.
 uint32_t wire_sum(const void *bytes, size_t len, uint32_t sum);
 // Folds a sum and complements it: the checksum to write; 0 over bytes that hold a good one.
 uint16_t wire_fold(uint32_t sum);

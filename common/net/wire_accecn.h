@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The AccECN option (RFC 9768 section 3.2.3): up to three counters of 24 bits. Kind 172 begins with E0B, kind 174 with E1B.
+// The AccECN option (RFC 9768 section 3.2.3): up to three counters of 24 bits. Kind 172 begins with
+// E0B, kind 174 with E1B.
 #pragma once
 #include "common/net/seg.h"
 #include "common/net/wire_ip.h"
@@ -22,8 +23,9 @@ static inline size_t wire_accecn_place(bool e0b_first, size_t field) {
 	return e0b_first ? field : SEG_ECN_E1B - field;
 }
 
-// Reads an option of `size` bytes. Fields for which it is too short are not there; bytes beyond them are ignored, and so is
-// a second option, as it would say of which fields there are what is not true of the first one's.
+// Reads an option of `size` bytes. Fields for which it is too short are not there; bytes beyond
+// them are ignored, and so is a second option, as it would say of which fields there are what is
+// not true of the first one's.
 static inline void wire_parse_accecn(const uint8_t *option, uint8_t size, struct seg *seg) {
 	bool e0b_first = option[0] == WIRE_ACCECN0;
 	uint8_t fields = (uint8_t)((size - 2u) / WIRE_ACCECN_FIELD);

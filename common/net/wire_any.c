@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// IPv4 and IPv6 behind up to two VLAN tags: length, ECN bits and flow of a packet, for a switch that passes on any frame.
+// IPv4 and IPv6 behind up to two VLAN tags: length, ECN bits and flow of a packet, for a switch
+// that passes on any frame.
 #include "common/base/rng.h"
 #include "common/net/wire_ip.h"
 #include "common/net/wire_put.h"
@@ -12,8 +13,8 @@
 #define IPV6_FRAGMENT 44
 #define IPV6_OPTIONS 60
 
-// Where the IP header begins, behind VLAN tags of four bytes each; 0: there is none, or not the whole of an
-// IPv4 header without options. *ipv6: which it is.
+// Where the IP header begins, behind VLAN tags of four bytes each; 0: there is none, or not the
+// whole of an IPv4 header without options. *ipv6: which it is.
 static size_t ip_offset(const uint8_t *frame, size_t len, bool *ipv6) {
 	size_t at = WIRE_ETH;
 	uint16_t type = wire_get16(frame + at - 2);
@@ -86,8 +87,8 @@ enum wire_status wire_check_any(const uint8_t *frame, size_t len) {
 	return at > 0 && ip_end(frame, at, ipv6) > len ? WIRE_TRUNCATED : WIRE_OK;
 }
 
-// The sum of the pseudo header (RFC 9293 section 3.1, RFC 768; RFC 8200 section 8.1) is what a host leaves in the
-// checksum's place if its card is to add the rest.
+// The sum of the pseudo header (RFC 9293 section 3.1, RFC 768; RFC 8200 section 8.1) is what a host
+// leaves in the checksum's place if its card is to add the rest.
 enum wire_l4_sum wire_l4_sum(const uint8_t *frame, size_t len) {
 	struct wire_flow flow;
 	bool ipv6 = false;
@@ -164,8 +165,8 @@ size_t wire_length(const uint8_t *frame, size_t len) {
 	return says == 0 ? 0 : ip_end(frame, at, ipv6);
 }
 
-// IPv6 has version, traffic class and flow label in its first word: ECN are the class's last bits (RFC 3168
-// section 5, RFC 8200 section 3).
+// IPv6 has version, traffic class and flow label in its first word: ECN are the class's last bits
+// (RFC 3168 section 5, RFC 8200 section 3).
 uint8_t wire_ecn_any(const uint8_t *frame, size_t len) {
 	bool ipv6;
 	size_t at = ip_offset(frame, len, &ipv6);

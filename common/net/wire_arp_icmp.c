@@ -16,8 +16,8 @@ enum wire_status wire_parse_arp(const uint8_t *frame, size_t len, struct wire_ar
 	if (len < WIRE_ETH + ARP_SIZE)
 		return WIRE_TRUNCATED;
 	uint16_t operation = wire_get16(p + 6);
-	// Ethernet (1), IPv4, addresses of 6 and 4 bytes; request (1) or reply (2). Nobody may claim to be at
-	// a group's address (RFC 1812 section 3.3.2).
+	// Ethernet (1), IPv4, addresses of 6 and 4 bytes; request (1) or reply (2). Nobody may
+	// claim to be at a group's address (RFC 1812 section 3.3.2).
 	if (wire_get16(frame + 12) != WIRE_ETHERTYPE_ARP || wire_get16(p) != 1
 		|| wire_get16(p + 2) != WIRE_ETHERTYPE_IPV4 || p[4] != 6 || p[5] != 4
 		|| (operation != 1 && operation != 2) || (p[8] & 1) != 0)
@@ -48,7 +48,8 @@ size_t wire_write_arp(uint8_t *buf, const struct wire_arp *arp, const struct wir
 	return WIRE_MIN_FRAME;
 }
 
-// A whole ICMP message of that type and code with a good checksum, without IP options; its size, 0: none.
+// A whole ICMP message of that type and code with a good checksum, without IP options; its size, 0:
+// none.
 static size_t icmp_size(const uint8_t *frame, size_t len, const struct wire_info *info,
 	uint8_t type, uint8_t code) {
 	const uint8_t *icmp = frame + WIRE_ETH + WIRE_IPV4;
@@ -72,7 +73,8 @@ uint32_t wire_path_mtu(const uint8_t *frame, size_t len, const struct wire_info 
 }
 
 // The TTL stays: the reply goes back the way the request came. A request with IP options, in
-// fragments, to a group or with a wrong checksum gets no answer (RFC 1122 section 3.2.2.6 allows it).
+// fragments, to a group or with a wrong checksum gets no answer (RFC 1122 section 3.2.2.6 allows
+// it).
 bool wire_echo_reply(uint8_t *frame, size_t len, const struct wire_info *info) {
 	uint8_t *ip = frame + WIRE_ETH;
 	uint8_t *icmp = ip + WIRE_IPV4;
@@ -86,7 +88,8 @@ bool wire_echo_reply(uint8_t *frame, size_t len, const struct wire_info *info) {
 	wire_put32(ip + 12, info->addr.dst_ip);
 	wire_put32(ip + 16, info->addr.src_ip);
 	icmp[0] = 0;
-	// Not by RFC 1624: a reply may be all zero, where its result is the wrong one of the two zeros.
+	// Not by RFC 1624: a reply may be all zero, where its result is the wrong one of the two
+	// zeros.
 	wire_put16(icmp + 2, 0);
 	wire_put16(icmp + 2, wire_fold(wire_sum(icmp, icmp_len, 0)));
 	return true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Checks of a received frame: whether all of it is there, and whether its IPv4 header is good. Inline, because the
-// live programs check every frame.
+// Checks of a received frame: whether all of it is there, and whether its IPv4 header is good.
+// Inline, because the live programs check every frame.
 #pragma once
 #include "common/base/likely.h"
 #include "common/net/wire.h"
@@ -86,8 +86,8 @@ static inline uint8_t wire_ecn(const uint8_t *frame, size_t len) {
 	return type < WIRE_ETHERTYPE_VLAN ? ECN_NOT_ECT : wire_ecn_any(frame, len);
 }
 
-// Addresses and ports of a TCP segment or a UDP datagram in IPv4 without options. The frame is not checked: the lcore
-// that gets it does this. False: it is something else.
+// Addresses and ports of a TCP segment or a UDP datagram in IPv4 without options. The frame is not
+// checked: the lcore that gets it does this. False: it is something else.
 static inline bool wire_read_addr(const uint8_t *frame, size_t len, struct wire_addr *a) {
 	const uint8_t *ip = frame + WIRE_ETH;
 

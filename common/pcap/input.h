@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The bytes of a capture: a file, a pipe or standard input, plain or compressed with gzip or zstd, which is
-// seen by the first bytes and not by the name. One pass, in a buffer of fixed size.
+// The bytes of a capture: a file, a pipe or standard input, plain or compressed with gzip or zstd,
+// which is seen by the first bytes and not by the name. One pass, in a buffer of fixed size.
 #pragma once
 #include "common/base/err.h"
 
@@ -33,8 +33,9 @@ int input_open(struct input *in, const char *path, struct err *err);
 int input_open_memory(
 	struct input *in, const char *name, const void *bytes, size_t size, struct err *err);
 void input_close(struct input *in);
-// Reads on until at least n bytes (at most INPUT_BYTES) are between `at` and `end`, which may move them. False: so
-// many do not follow; `ended` is then set. -errno in *rc with a sentence if they cannot be read or decompressed.
+// Reads on until at least n bytes (at most INPUT_BYTES) are between `at` and `end`, which may move
+// them. False: so many do not follow; `ended` is then set. -errno in *rc with a sentence if they
+// cannot be read or decompressed.
 bool input_fill(struct input *in, size_t n, int *rc, struct err *err);
 // Passes over n bytes, however many; false if so many do not follow.
 bool input_skip(struct input *in, uint64_t n, int *rc, struct err *err);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A block: type, total length, body, total length again; a multiple of 4 bytes, in the byte order of the
-// machine, which the section header tells. An option: code, length, value padded to 4 bytes.
+// A block: type, total length, body, total length again; a multiple of 4 bytes, in the byte order
+// of the machine, which the section header tells. An option: code, length, value padded to 4 bytes.
 #include "common/pcap/pcapng.h"
 
 #include "common/base/likely.h"
@@ -85,8 +85,8 @@ static void put_option_time(struct block *b, enum option code, uint64_t ns) {
 	put_option(b, code, value, sizeof(value));
 }
 
-// The file's last write failed after `written` bytes of the buffer: it ends with the last block that is whole, and the
-// packets behind it are lost.
+// The file's last write failed after `written` bytes of the buffer: it ends with the last block
+// that is whole, and the packets behind it are lost.
 static void end_early(struct pcapng *w, size_t written, int error) {
 	uint64_t packets = 0;
 	size_t whole = 0, at = 0;
@@ -117,7 +117,8 @@ static bool wait_for_reader(struct pcapng *w, int ms) {
 	return ms > 0 && poll(&p, 1, ms) > 0;
 }
 
-// Bytes to write at once from `at` on. A pipe that is not waited for takes PIPE_BUF bytes or none of them: whole blocks.
+// Bytes to write at once from `at` on. A pipe that is not waited for takes PIPE_BUF bytes or none
+// of them: whole blocks.
 static size_t piece(const struct pcapng *w, size_t at) {
 	size_t size = 0;
 	uint32_t total;
@@ -131,7 +132,8 @@ static size_t piece(const struct pcapng *w, size_t at) {
 	return size;
 }
 
-// Writes the buffer's blocks, all of them unless pcapng_no_wait was called: then what the reader takes within `ms`.
+// Writes the buffer's blocks, all of them unless pcapng_no_wait was called: then what the reader
+// takes within `ms`.
 static void write_out(struct pcapng *w, int ms) {
 	size_t written = 0;
 

@@ -3,14 +3,14 @@
 //
 //	section header, interface descriptions, enhanced packets ..., interface statistics
 //
-// Each observation point is an interface of its own, with a name that Wireshark shows. What is known of a
-// packet besides its bytes stands in its comment; packets lost before it in epb_dropcount, all of an
-// interface's in its statistics (isb_ifdrop). The bytes depend on nothing but the calls: no clock, no
-// host name.
+// Each observation point is an interface of its own, with a name that Wireshark shows. What is
+// known of a packet besides its bytes stands in its comment; packets lost before it in
+// epb_dropcount, all of an interface's in its statistics (isb_ifdrop). The bytes depend on nothing
+// but the calls: no clock, no host name.
 //
 // With `rotate_bytes` a file that would grow beyond it is closed and renamed, "run.pcapng" to
-// "run.1.pcapng" (the one that was there is replaced), and another begun: at most twice that many bytes
-// are on the disk, the newest of them.
+// "run.1.pcapng" (the one that was there is replaced), and another begun: at most twice that many
+// bytes are on the disk, the newest of them.
 #pragma once
 #include "common/base/err.h"
 
@@ -69,8 +69,8 @@ struct pcapng {
 	int error; // errno of the first write that failed: the file ends with the last whole block before it
 };
 
-// Opens a file for writing. `path` and `program` ("weir-sim 0.1.0", for shb_userappl) stay the caller's and
-// outlive it. 0 or -errno with a sentence.
+// Opens a file for writing. `path` and `program` ("weir-sim 0.1.0", for shb_userappl) stay the
+// caller's and outlive it. 0 or -errno with a sentence.
 int pcapng_open(struct pcapng *w, const char *path, const char *program, uint64_t rotate_bytes,
 	struct err *err);
 // Adds an interface, before the first packet; at most PCAPNG_INTERFACES_MAX. Its number.
@@ -84,5 +84,6 @@ const char *pcapng_error(const struct pcapng *w);
 void pcapng_no_wait(struct pcapng *w);
 // Packets lost at an interface after its last one.
 void pcapng_lost(struct pcapng *w, uint32_t interface, uint64_t packets);
-// Writes the statistics and closes. 0 or -errno of the first error, with its words: "No space left on device".
+// Writes the statistics and closes. 0 or -errno of the first error, with its words: "No space left
+// on device".
 int pcapng_close(struct pcapng *w, struct err *err);

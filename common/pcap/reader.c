@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A pcap record: seconds, fraction, captured, length (4 bytes each), the packet. A pcapng block: type, total
-// length, body, total length again; padded to 4 bytes. What is read here is in the byte order of the machine that
-// wrote the file, which its magic number tells.
+// A pcap record: seconds, fraction, captured, length (4 bytes each), the packet. A pcapng block:
+// type, total length, body, total length again; padded to 4 bytes. What is read here is in the byte
+// order of the machine that wrote the file, which its magic number tells.
 #include "common/pcap/reader.h"
 
 #include "common/base/likely.h"
@@ -111,7 +111,8 @@ static bool sane(struct reader *r, uint32_t captured, uint64_t offset) {
 	return false;
 }
 
-// One pcap record. False: the end, an error, or (`more` set) the buffer must move and frames are given out.
+// One pcap record. False: the end, an error, or (`more` set) the buffer must move and frames are
+// given out.
 static bool pcap_record(struct reader *r, struct frame *f, bool first, int *rc, struct err *err) {
 	struct input *in = &r->in;
 	uint32_t header = PCAP_RECORD + r->record_extra;
@@ -157,8 +158,8 @@ static void read_option(const struct reader *r, struct reader_interface *i, cons
 	}
 }
 
-// The place of an interface of this section: that of one of an ended section which is the same, a new one, or that of
-// one which has ended. READER_INTERFACES_MAX: the section has too many.
+// The place of an interface of this section: that of one of an ended section which is the same, a
+// new one, or that of one which has ended. READER_INTERFACES_MAX: the section has too many.
 static uint32_t interface_place(struct reader *r, const struct reader_interface *i) {
 	uint32_t ended = READER_INTERFACES_MAX;
 
@@ -275,7 +276,8 @@ static bool block_sane(
 	return false;
 }
 
-// One block. 1: it had a packet; 0: none; -1: the end, an error, or the buffer must move and frames are given out.
+// One block. 1: it had a packet; 0: none; -1: the end, an error, or the buffer must move and frames
+// are given out.
 static int pcapng_block(struct reader *r, struct frame *f, bool first, int *rc, struct err *err) {
 	struct input *in = &r->in;
 	uint64_t offset = input_offset(in);
@@ -312,7 +314,8 @@ static int pcapng_block(struct reader *r, struct frame *f, bool first, int *rc, 
 	return packet;
 }
 
-// Nearly every block: a packet of a known interface, whole, in this machine's byte order. False: pcapng_block reads it.
+// Nearly every block: a packet of a known interface, whole, in this machine's byte order. False:
+// pcapng_block reads it.
 static inline bool usual_block(struct reader *r, struct frame *f) {
 	struct input *in = &r->in;
 	const uint8_t *p = in->at;
@@ -353,7 +356,8 @@ int reader_batch(struct reader *r, struct frame *frames, uint32_t max, struct er
 	} else {
 		int found = 0;
 
-		// Blocks without packets may move the buffer only as long as no packet is given out.
+		// Blocks without packets may move the buffer only as long as no packet is given
+		// out.
 		for (; n < max && found >= 0; n += (uint32_t)(found > 0))
 			found = usual_block(r, &frames[n])
 				? 1

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Capture files: pcap (draft-ietf-opsawg-pcap) with stamps in microseconds or nanoseconds and in either byte
-// order, pcapng (draft-ietf-opsawg-pcapng) with several sections and interfaces.
+// Capture files: pcap (draft-ietf-opsawg-pcap) with stamps in microseconds or nanoseconds and in
+// either byte order, pcapng (draft-ietf-opsawg-pcapng) with several sections and interfaces.
 //
-// libpcap costs as much per packet as the whole analysis, copies nothing less, and refuses a pcapng file whose
-// interfaces differ in link type: hence a reader of our own, which gives packets in batches.
+// libpcap costs as much per packet as the whole analysis, copies nothing less, and refuses a pcapng
+// file whose interfaces differ in link type: hence a reader of our own, which gives packets in
+// batches.
 #pragma once
 #include "common/pcap/input.h"
 
@@ -90,8 +91,9 @@ struct reader {
 	// Private.
 	bool pcapng, swapped, nanoseconds;
 	uint32_t record_extra; // bytes between a record's header and its packet
-	// Those of all sections: of one that is described as before the number is the same. Where there are too many, those
-	// of ended sections make room: then `replaced` counts up, before the batch with the first packet of the new one.
+	// Those of all sections: of one that is described as before the number is the same. Where
+	// there are too many, those of ended sections make room: then `replaced` counts up, before
+	// the batch with the first packet of the new one.
 	uint32_t interfaces, replaced;
 	struct reader_interface interface[READER_INTERFACES_MAX];
 	// Of the present section, by their number there.
@@ -100,10 +102,12 @@ struct reader {
 	uint32_t used_in[READER_INTERFACES_MAX]; // the last section that has it
 };
 
-// Opens a capture, "-" for standard input. 0 or -errno and a sentence: no such file, or not a capture.
+// Opens a capture, "-" for standard input. 0 or -errno and a sentence: no such file, or not a
+// capture.
 int reader_open(struct reader *r, const char *path, struct err *err);
 int reader_open_memory(
 	struct reader *r, const char *name, const void *bytes, size_t size, struct err *err);
-// Up to `max` packets. 0: the end, and r->end says which. -errno with a sentence: it cannot be read on.
+// Up to `max` packets. 0: the end, and r->end says which. -errno with a sentence: it cannot be read
+// on.
 int reader_batch(struct reader *r, struct frame *frames, uint32_t max, struct err *err);
 void reader_close(struct reader *r);

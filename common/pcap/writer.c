@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// Kept until they are written; memory counts as far as it is used. When there are more, the older half is written early;
-// what is older still and comes later is behind its time there, and counted.
+// Kept until they are written; memory counts as far as it is used. When there are more, the older
+// half is written early; what is older still and comes later is behind its time there, and counted.
 #define KEPT_PACKETS ((size_t)1 << 20)
 #define KEPT_BYTES ((size_t)256 << 20)
 #define LATE_NS (250 * NS_PER_MS) // live: how far behind its producer's time a packet may be

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // --pcap of every program: a capture that several threads fill, in order of time.
 //
-// One producer per thread and one writer. Live, the producer is an lcore: it puts what it sees into a ring, the first
-// PCAP_WRITER_SNAP bytes of a frame, and counts what finds the ring full; the control thread empties the rings. In
-// virtual time there is no ring, and the whole frame is kept.
+// One producer per thread and one writer. Live, the producer is an lcore: it puts what it sees into
+// a ring, the first PCAP_WRITER_SNAP bytes of a frame, and counts what finds the ring full; the
+// control thread empties the rings. In virtual time there is no ring, and the whole frame is kept.
 //
-// Packets come out of order of their times: the writer keeps them until pcap_writer_flush and writes them in order. Live
-// it keeps those that are not older than what the slowest producer has reached, and a little longer.
+// Packets come out of order of their times: the writer keeps them until pcap_writer_flush and
+// writes them in order. Live it keeps those that are not older than what the slowest producer has
+// reached, and a little longer.
 #pragma once
 #include "common/base/json.h"
 #include "common/config/live.h"
@@ -34,7 +35,8 @@ struct pcap_record {
 #define PCAP_NO_ID UINT64_MAX
 #define PCAP_NO_FLOW UINT32_MAX
 
-// Writes what else a comment says, which begins with the flow; at most `size` bytes with the closing zero.
+// Writes what else a comment says, which begins with the flow; at most `size` bytes with the
+// closing zero.
 typedef void pcap_comment_fn(const void *ctx, const struct pcap_record *r, char *text, size_t size);
 
 struct pcap_writer_env {
@@ -90,24 +92,25 @@ struct pcap_place {
 
 // Can `file` become a capture? Without `force` none that is there is overwritten.
 int pcap_writer_check(const char *file, bool force, struct err *err);
-// Zeroes *w, which is aligned to 64 bytes; interfaces are added with pcapng_interface(&w->file, ...) before the first
-// packet. On error nothing needs freeing.
+// Zeroes *w, which is aligned to 64 bytes; interfaces are added with pcapng_interface(&w->file,
+// ...) before the first packet. On error nothing needs freeing.
 int pcap_writer_open(struct pcap_writer *w, const char *file, const struct pcap_writer_env *env,
 	struct err *err);
-// A producer's next place; false: the packet is lost and counted. pcap_writer_put follows once it is filled in.
+// A producer's next place; false: the packet is lost and counted. pcap_writer_put follows once it
+// is filled in.
 bool pcap_writer_place(
 	struct pcap_writer *w, uint32_t ring, uint32_t interface, struct pcap_place *place);
 void pcap_writer_put(struct pcap_writer *w, uint32_t ring, const struct pcap_place *place);
-// The ring's producer is at now_ns: little comes from before. Until all have said so, none is written; one that stands
-// still is waited for.
+// The ring's producer is at now_ns: little comes from before. Until all have said so, none is
+// written; one that stands still is waited for.
 void pcap_writer_reached(struct pcap_writer *w, uint32_t ring, uint64_t now_ns);
 // Empties the rings and writes what is old enough.
 void pcap_writer_drain(struct pcap_writer *w);
 // No packet from before now_ns comes any more: those are written.
 void pcap_writer_flush(struct pcap_writer *w, uint64_t now_ns);
-// Once the producers have ended. 0, or -errno and a sentence of the first write that failed; that a pipe's reader has
-// ended is no error. What ended the capture early was said when it happened. pcap_writer_summary has
-// the counts until pcap_writer_free.
+// Once the producers have ended. 0, or -errno and a sentence of the first write that failed; that a
+// pipe's reader has ended is no error. What ended the capture early was said when it happened.
+// pcap_writer_summary has the counts until pcap_writer_free.
 int pcap_writer_close(struct pcap_writer *w, struct err *err);
 void pcap_writer_summary(const struct pcap_writer *w, struct json *j);
 void pcap_writer_free(struct pcap_writer *w); // its contents

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The run's own parameters, and a run from its config to its summary.
 //
-// Here and in manifest.c, and nowhere else below main, is the wall clock read: for names and for the
-// manifest.
+// Here and in manifest.c, and nowhere else below main, is the wall clock read: for names and for
+// the manifest.
 #include "common/run/run.h"
 
 #include "common/base/rng.h"

@@ -15,7 +15,8 @@
 //
 //	return run_exit(PROGRAM, rc, &err)
 //
-// Exit status: 0 good, 1 failed, 2 bad usage or config; ended by SIGINT 130, by SIGTERM 143, by SIGHUP 129.
+// Exit status: 0 good, 1 failed, 2 bad usage or config; ended by SIGINT 130, by SIGTERM 143, by
+// SIGHUP 129.
 #pragma once
 #include "common/base/json.h"
 #include "common/base/ns.h"
@@ -83,20 +84,23 @@ int run_options(
 int run_load(struct run *r, const struct run_options *opt, struct err *err);
 // Says one sentence on standard error, as a warning of the program.
 __attribute__((format(printf, 2, 3))) void run_warn(const struct run *r, const char *fmt, ...);
-// Says on standard error that the run ends before `what`, which the config has at this node; NULL: it does
-// not. No error: a run may be made shorter on the command line, and the config.yaml of its folder must run again.
+// Says on standard error that the run ends before `what`, which the config has at this node; NULL:
+// it does not. No error: a run may be made shorter on the command line, and the config.yaml of its
+// folder must run again.
 void run_warn_unreached(const struct run *r, const struct config_node *node, const char *what);
-// Says on standard error that telemetry level 2 records none of these flows of the config, if it is so.
+// Says on standard error that telemetry level 2 records none of these flows of the config, if it is
+// so.
 void run_warn_unsampled(struct run *r, uint32_t flows);
-// --print-config: the resolved config on standard output, with the absolute paths of the files that it names.
+// --print-config: the resolved config on standard output, with the absolute paths of the files that
+// it names.
 void run_print_config(const struct run *r);
 // Makes the folder (and its parents), writes config.yaml (resolved) and manifest.json: program,
-// version, commit, seed, config_hash, run_id, command line, versions, host (name, kernel, cpu, cores,
-// memory), clock ("virtual" or "real"), started_utc. A folder that already holds a run of the same
-// program is refused (-EEXIST), with --force that run's files go first; one that a program still
-// writes to is refused in any case. Both live programs may write to one folder: each has its own
-// manifest-switch.json, manifest-sender.json and the like, and its own lock; the first one writes
-// config.yaml. Disk space for what run_end writes is reserved here.
+// version, commit, seed, config_hash, run_id, command line, versions, host (name, kernel, cpu,
+// cores, memory), clock ("virtual" or "real"), started_utc. A folder that already holds a run of
+// the same program is refused (-EEXIST), with --force that run's files go first; one that a program
+// still writes to is refused in any case. Both live programs may write to one folder: each has its
+// own manifest-switch.json, manifest-sender.json and the like, and its own lock; the first one
+// writes config.yaml. Disk space for what run_end writes is reserved here.
 int run_create(struct run *r, const struct run_options *opt, bool virtual_time, struct err *err);
 // Takes away what run_create made, but for what the other live program has in it: nothing began.
 void run_discard(struct run *r);
@@ -115,20 +119,21 @@ void run_free(struct run *r);
 const char *run_version(void);
 const char *run_commit(void);
 // The exit status of a main that ends with rc: 2 for what the user can change in the command or the
-// config (-EINVAL, -ERANGE, -EEXIST: the folder holds a run, and -ENOMEM: it needs more memory than there is), 1 for
-// other errors; 128 and the signal's number after run_stop, if it did no harm (0, -EINTR).
+// config (-EINVAL, -ERANGE, -EEXIST: the folder holds a run, and -ENOMEM: it needs more memory than
+// there is), 1 for other errors; 128 and the signal's number after run_stop, if it did no harm (0,
+// -EINTR).
 int run_status(int rc);
 // -errno and a sentence if something that was printed did not arrive.
 int run_flush(struct err *err);
-// The end of a main: flushes standard output, prints an error as "program: message" on standard error
-// and returns run_status.
+// The end of a main: flushes standard output, prints an error as "program: message" on standard
+// error and returns run_status.
 int run_exit(const char *program, int rc, struct err *err);
-// The signal's number, after SIGINT, SIGTERM or SIGHUP once run_catch_signals was called; a second one of a
-// kind kills. SIGHUP stays ignored where it was (nohup). From then on a write to a pipe without a reader, or beyond
-// the limit of a file's size, fails and ends nothing. If the environment's WEIR_RUNNER is the process id of the
-// parent, its end is a SIGTERM.
+// The signal's number, after SIGINT, SIGTERM or SIGHUP once run_catch_signals was called; a second
+// one of a kind kills. SIGHUP stays ignored where it was (nohup). From then on a write to a pipe
+// without a reader, or beyond the limit of a file's size, fails and ends nothing. If the
+// environment's WEIR_RUNNER is the process id of the parent, its end is a SIGTERM.
 extern volatile int run_stop;
 void run_catch_signals(void);
-// Of standard input, output and error those that were closed: without this the next file that is opened would get
-// what is written to them. run_options calls it.
+// Of standard input, output and error those that were closed: without this the next file that is
+// opened would get what is written to them. run_options calls it.
 void run_keep_streams(void);

@@ -172,8 +172,8 @@ void folder_unlock(struct run *r) {
 	folder_release(r);
 }
 
-// A file without a name, so that a program that is killed leaves nothing: on a disk that telemetry has
-// filled, its blocks become the summary's and the manifest's.
+// A file without a name, so that a program that is killed leaves nothing: on a disk that telemetry
+// has filled, its blocks become the summary's and the manifest's.
 int folder_reserve(struct run *r, struct err *err) {
 	int rc;
 
@@ -228,8 +228,8 @@ bool folder_holds_run(const struct run *r, const char *suffix) {
 	return access(path, F_OK) == 0;
 }
 
-// Refuses a folder with a run in it, or takes the run away. Of live programs the other one's stays: it
-// may run, and they share a folder. weir-sim takes away none of theirs: it replays them.
+// Refuses a folder with a run in it, or takes the run away. Of live programs the other one's stays:
+// it may run, and they share a folder. weir-sim takes away none of theirs: it replays them.
 int folder_clear(struct run *r, struct err *err) {
 	const char *const mine[] = {"", r->suffix};
 
@@ -247,7 +247,8 @@ int folder_clear(struct run *r, struct err *err) {
 	return 0;
 }
 
-// Copies of the files that the config names. One with the same name is of an earlier run, or this very one.
+// Copies of the files that the config names. One with the same name is of an earlier run, or this
+// very one.
 int folder_write_files(const struct run *r, struct err *err) {
 	char temporary[1024], path[1024];
 	int error = 0;
@@ -304,8 +305,8 @@ int folder_write_config(const struct run *r, const char *text, size_t size, stru
 	return write_error(path, error, err);
 }
 
-// The hash of the config.yaml that the other live program wrote. Each resolves only what it reads, so that
-// its own text would be another one when the run is repeated from that file.
+// The hash of the config.yaml that the other live program wrote. Each resolves only what it reads,
+// so that its own text would be another one when the run is repeated from that file.
 int folder_hash_config(struct run *r, struct err *err) {
 	char path[768], part[4096];
 	size_t n;

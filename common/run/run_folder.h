@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The run folder: its name, its lock, what is in it, and how its files are written. Private to run/.
+// The run folder: its name, its lock, what is in it, and how its files are written. Private to
+// run/.
 //
 // A function that returns int returns 0 or -errno with a sentence.
 #pragma once

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// --list: what there is, from the tables themselves. Rows for people; with --json an object of entries by kind
-// and name, from which the Python side makes completion and the config's JSON Schema.
+// --list: what there is, from the tables themselves. Rows for people; with --json an object of
+// entries by kind and name, from which the Python side makes completion and the config's JSON
+// Schema.
 #pragma once
 #include "common/base/json.h"
 #include "common/config/live.h"
@@ -33,8 +34,8 @@ struct run_listed {
 };
 
 void run_list_begin(struct run_list *l, const struct run_options *opt, FILE *out);
-// Entries of one kind follow each other. Nothing is written of one that was not asked for; one whose name was
-// asked for is written at length.
+// Entries of one kind follow each other. Nothing is written of one that was not asked for; one
+// whose name was asked for is written at length.
 void run_list_entry(struct run_list *l, const struct run_listed *e);
 // The keys of the config's top level, `telemetry` and `stop`.
 void run_list_run(struct run_list *l);
@@ -47,5 +48,6 @@ void run_list_streams(struct run_list *l);
 void run_list_numbers(struct run_list *l);
 // In JSON: the suffixes of each unit, and what a number with each is multiplied by.
 void run_list_units(struct run_list *l);
-// -EINVAL and a sentence with the nearest name, or with `kinds`, those there are: nothing was shown.
+// -EINVAL and a sentence with the nearest name, or with `kinds`, those there are: nothing was
+// shown.
 int run_list_end(struct run_list *l, const char *kinds, struct err *err);

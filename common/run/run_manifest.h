@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// manifest.json: what ran, with which versions, on which host, when, and how it ended. Private to run/.
+// manifest.json: what ran, with which versions, on which host, when, and how it ended. Private to
+// run/.
 #pragma once
 #include "common/run/run.h"
 

@@ -37,8 +37,9 @@ static void catch_unless_ignored(int signal, const struct sigaction *action) {
 		sigaction(signal, action, NULL);
 }
 
-// The run ends with the command that started it, however that ends: it alone knows of this run. The kernel sends a signal
-// for each of the command's threads, so that it must not be one whose second kills.
+// The run ends with the command that started it, however that ends: it alone knows of this run. The
+// kernel sends a signal for each of the command's threads, so that it must not be one whose second
+// kills.
 static void follow_runner(void) {
 	struct sigaction end = {.sa_handler = on_runners_end, .sa_flags = SA_RESTART};
 	const char *text = getenv("WEIR_RUNNER");

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The definition of all telemetry records: these lists make the C structs, their static checks and the JSON
-// schema in each file's header. Fields are ordered by size, largest first, so that there is no padding. A new
-// field is a line here, and one where records are filled; the record's size follows. Files contain their own
-// schema, by which readers find the fields.
+// The definition of all telemetry records: these lists make the C structs, their static checks and
+// the JSON schema in each file's header. Fields are ordered by size, largest first, so that there
+// is no padding. A new field is a line here, and one where records are filled; the record's size
+// follows. Files contain their own schema, by which readers find the fields.
 //
 //	F(ctype, dtype, name, unit, meaning)
 //	N(ctype, dtype, name, unit, meaning)    all bits set, TEL_UNKNOWN(ctype): it is not known
 //
-// The unit of an enumerated field is the name of its list below, which makes the enum and whose names are in the
-// schema. A number never changes its meaning, because files contain it.
+// The unit of an enumerated field is the name of its list below, which makes the enum and whose
+// names are in the schema. A number never changes its meaning, because files contain it.
 //
 //	V(CONSTANT, number, name, meaning)
 #pragma once
@@ -83,8 +83,8 @@
 	E(tel_ca_state, TEL_CA_STATE_VALUES)                                                       \
 	E(tel_event, TEL_EVENT_VALUES)
 
-// One record per packet event at a link, and per packet that another stage drops (level 3; level 2: a
-// subset of flows).
+// One record per packet event at a link, and per packet that another stage drops (level 3; level 2:
+// a subset of flows).
 #define TEL_PACKETS(F, N)                                                                          \
 	F(uint64_t, "<u8", ts_ns, "ns", "when it happened, in theoretical time")                   \
 	F(uint64_t, "<u8", sojourn_ns, "ns",                                                       \
@@ -178,7 +178,8 @@
 	F(float, "<f4", queue_mean_pkts, "packet", "backlog averaged over time")                   \
 	F(float, "<f4", queue_mean_bytes, "B", "backlog averaged over time")
 
-// Rare events (level 1): window reductions, mode switches, changes of a link or the config, a queue's state.
+// Rare events (level 1): window reductions, mode switches, changes of a link or the config, a
+// queue's state.
 #define TEL_EVENTS(F, N)                                                                           \
 	F(uint64_t, "<u8", ts_ns, "ns", "time")                                                    \
 	F(double, "<f8", value, "", "new value, in the event's unit")                              \
@@ -193,8 +194,8 @@
 	F(uint8_t, "|u1", path, "", "observed: index of the path in the config")                   \
 	F(uint8_t, "|u1", stage, "", "observed: index of the stage in its path")
 
-// All input of a path in order (telemetry.arrivals): packets, changes and the end. `weir replay` feeds it to the same
-// path again.
+// All input of a path in order (telemetry.arrivals): packets, changes and the end. `weir replay`
+// feeds it to the same path again.
 #define TEL_ARRIVALS(F, N)                                                                         \
 	F(uint64_t, "<u8", ts_ns, "ns", "theoretical arrival; when it changed; the end")           \
 	F(double, "<f8", value, "",                                                                \
@@ -214,9 +215,10 @@
 		"change: which of the path's parameters, as the recorder counts them; headers: "   \
 		"DSCP; ack: AE, CWR and ECE")
 
-// One direction of a TCP connection in a capture that carried payload, or its client's if none did; written when it
-// has ended. tools/pcap/README.md defines every number. A file's header has room for some forty fields, so the
-// direction's losses are in `losses` and its times in `delays`, under the same flow_id.
+// One direction of a TCP connection in a capture that carried payload, or its client's if none did;
+// written when it has ended. tools/pcap/README.md defines every number. A file's header has room
+// for some forty fields, so the direction's losses are in `losses` and its times in `delays`, under
+// the same flow_id.
 #define TEL_CAPTURED(F, N)                                                                         \
 	F(uint64_t, "<u8", ts_ns, "ns", "its last packet")                                         \
 	F(uint64_t, "<u8", start_ns, "ns", "its first packet, in either direction")                \

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Telemetry rings, from the producer to the file. The protocol is in telemetry.h.
 //
-// The producer and the consumer share only the header page: the producer writes published, epoch and closed, the
-// consumer writes tail. The producer checks tail, so that a faulty consumer can lose records but not corrupt
-// memory.
+// The producer and the consumer share only the header page: the producer writes published, epoch
+// and closed, the consumer writes tail. The producer checks tail, so that a faulty consumer can
+// lose records but not corrupt memory.
 //
-// Live, a busy stream is written to the disk in whole blocks with O_DIRECT: this costs the thread a fifth of a copy
-// into the page cache, and no CPU time for writing back later. A rest smaller than DIRECT_BYTES stays in the ring
-// for the next drain. If a ring is nearly full when it is drained, the disk is too slow: then the page cache is
-// used.
+// Live, a busy stream is written to the disk in whole blocks with O_DIRECT: this costs the thread a
+// fifth of a copy into the page cache, and no CPU time for writing back later. A rest smaller than
+// DIRECT_BYTES stays in the ring for the next drain. If a ring is nearly full when it is drained,
+// the disk is too slow: then the page cache is used.
 #include "common/telemetry/telemetry.h"
 
 #include "common/base/rng.h"
@@ -157,8 +157,8 @@ uint64_t tel_digest(const struct tel *t) {
 			    : XXH64_digest((const XXH64_state_t *)(const void *)t->digest_state);
 }
 
-// Maps the ring with all pages present, because a page fault in the data path costs as much as a hundred records. A
-// shared ring is made under another name and renamed when complete.
+// Maps the ring with all pages present, because a page fault in the data path costs as much as a
+// hundred records. A shared ring is made under another name and renamed when complete.
 static int map_ring(struct tel *t, const char *shm_path, struct err *err) {
 	int fd = -1, flags = MAP_PRIVATE | MAP_ANONYMOUS, rc = 0;
 

@@ -11,23 +11,24 @@
 // any (tel_put drains a full ring itself); live a housekeeping thread calls tel_drain; with a ring
 // in shared memory another process (tools/src/weir/analysis/consumer.py).
 //
-// Where several lcores produce one stream, each has a ring of its own and all rings are drained to one
-// file (tel_join): each producer's records are in their order there, and the counters are sums.
+// Where several lcores produce one stream, each has a ring of its own and all rings are drained to
+// one file (tel_join): each producer's records are in their order there, and the counters are sums.
 //
 // A slot holds a record or a gap record. A gap record is all zero but ts_ns == TEL_GAP (all ones)
 // in its first eight bytes and the number of records lost there in the next eight. It needs room
 // for itself and one record more, so that a ring that stays nearly full is not filled with gaps.
 //
-// The four counters of struct tel_counters are published together: a reader, at any moment and after a
-// kill -9 at any instruction, gets a set for which
+// The four counters of struct tel_counters are published together: a reader, at any moment and
+// after a kill -9 at any instruction, gets a set for which
 //
 //	head == (written - gaps) + lost                     records + lost == produced
 //	sum of the gap records in slots [0, written) <= lost
 //
-// and the difference in the second line was lost after the last slot. For this, each set is written to the
-// next of eight places, and then the epoch, which selects the place, is increased: only the store of the
-// epoch publishes. A reader reads the epoch, the place, and the epoch again; the set is valid if the epoch
-// has increased by at most six, because beyond that the place may be being overwritten.
+// and the difference in the second line was lost after the last slot. For this, each set is written
+// to the next of eight places, and then the epoch, which selects the place, is increased: only the
+// store of the epoch publishes. A reader reads the epoch, the place, and the epoch again; the set
+// is valid if the epoch has increased by at most six, because beyond that the place may be being
+// overwritten.
 #pragma once
 #include "common/base/err.h"
 #include "common/base/hist.h"
@@ -43,7 +44,8 @@
 #define TEL_FIELD_(ctype, dtype, name, unit, meaning) ctype name;
 // NOLINTNEXTLINE(bugprone-macro-parentheses): a term of a sum
 #define TEL_SIZE_(ctype, dtype, name, unit, meaning) +sizeof(ctype)
-// The rest of the last eight bytes is an explicit zero member, not padding: records are compared byte by byte.
+// The rest of the last eight bytes is an explicit zero member, not padding: records are compared
+// byte by byte.
 #define TEL_STRUCT_(stream, STREAM)                                                                \
 	struct tel_##stream {                                                                      \
 		TEL_##STREAM(TEL_FIELD_, TEL_FIELD_) __extension__ uint8_t                         \
@@ -81,8 +83,8 @@ enum tel_undo { TEL_UNDO_EIFEL = 1, TEL_UNDO_DSACK, TEL_UNDO_FRTO, TEL_UNDO_UNSE
 #define TEL_EPOCHS 8
 #define TEL_EPOCH_CLOSED (1ull << 63) // of a closed file: more than any before, place 0
 
-// In a ring: counts of all slots that the producer has published. In a file: counts of its slots; `lost` then includes
-// records that a full disk refused.
+// In a ring: counts of all slots that the producer has published. In a file: counts of its slots;
+// `lost` then includes records that a full disk refused.
 struct tel_counters {
 	uint64_t head; // records produced: calls of tel_put, lost ones included
 	uint64_t written; // slots
@@ -179,31 +181,33 @@ struct tel {
 // 0 or -errno with a sentence; `t` is then off.
 int tel_open(struct tel *t, enum tel_stream s, const struct tel_run *run, const char *suffix,
 	uint64_t capacity, const char *shm_path, struct err *err);
-// Opens another ring of the stream of `into`, for another producer, drained to the same file by the same consumer.
-// To be closed before `into`, which has the totals of all rings once it is closed.
+// Opens another ring of the stream of `into`, for another producer, drained to the same file by the
+// same consumer. To be closed before `into`, which has the totals of all rings once it is closed.
 int tel_join(struct tel *t, struct tel *into, const struct tel_run *run, uint64_t capacity,
 	struct err *err);
-// Publishes and drains the rest, writes the final counters, closes. 0 or -errno of the first I/O error with a
-// sentence: "packets.ring: No space left on device; 12 records were not written".
+// Publishes and drains the rest, writes the final counters, closes. 0 or -errno of the first I/O
+// error with a sentence: "packets.ring: No space left on device; 12 records were not written".
 // The digest and the counters in `t` stay readable.
 int tel_close(struct tel *t, struct err *err);
-// Consumer side: moves published slots to the file and the digest, then updates the file's counters; returns the
-// number of slots moved. Up to 256 KiB of a busy stream stay for the next drain. After an I/O error the file
-// keeps its contents, and slots are still consumed and counted.
+// Consumer side: moves published slots to the file and the digest, then updates the file's
+// counters; returns the number of slots moved. Up to 256 KiB of a busy stream stay for the next
+// drain. After an I/O error the file keeps its contents, and slots are still consumed and counted.
 uint64_t tel_drain(struct tel *t);
-// Records lost so far, final after tel_close: those without room in the ring, and those refused by a full disk.
+// Records lost so far, final after tel_close: those without room in the ring, and those refused by
+// a full disk.
 uint64_t tel_lost(const struct tel *t);
-// After tel_close: writes "packets.ring: 12 of 345 records were lost (No space left on device)". False: none was
-// lost.
+// After tel_close: writes "packets.ring: 12 of 345 records were lost (No space left on device)".
+// False: none was lost.
 bool tel_fault(const struct tel *t, char *text, size_t size);
-// xxh64 over all slots drained so far, independent of the sizes of drains; 0: the stream is off, or may lose
-// records.
+// xxh64 over all slots drained so far, independent of the sizes of drains; 0: the stream is off, or
+// may lose records.
 uint64_t tel_digest(const struct tel *t);
 // A consistent set of counters of a ring, for any thread.
 struct tel_counters tel_published(const struct tel_header *ring);
 const char *tel_stream_name(enum tel_stream s);
 const char *tel_stream_summary(enum tel_stream s);
-// A stream's fields, for lists. What an enumerated field's numbers are called; NULL: the field is a number.
+// A stream's fields, for lists. What an enumerated field's numbers are called; NULL: the field is a
+// number.
 struct tel_field {
 	const char *name, *dtype, *unit, *meaning;
 	size_t size;
@@ -218,12 +222,13 @@ const struct tel_field *tel_field(enum tel_stream s, size_t i);
 const struct tel_value *tel_field_values(const struct tel_field *f);
 uint32_t tel_record_size(enum tel_stream s);
 // The schema as JSON text: {"stream": "...", "record_size": 32, "gap": "...", "fields": [{"name",
-// "dtype", "offset", "unit", "meaning", "unknown": number if that says that it is not known, "values": {"name": number, ...} if its numbers have names}, ...],
-// "observers": [{"number", "name", "observed": [...]}, ...]}, those of the stream. Writes at most `size` bytes with
-// the closing NUL; returns the length of the whole text.
+// "dtype", "offset", "unit", "meaning", "unknown": number if that says that it is not known,
+// "values": {"name": number, ...} if its numbers have names}, ...], "observers": [{"number",
+// "name", "observed": [...]}, ...]}, those of the stream. Writes at most `size` bytes with the
+// closing NUL; returns the length of the whole text.
 size_t tel_schema_json(const struct tel_run *run, enum tel_stream s, char *buf, size_t size);
-// Adds the observer `name` and its values to the schema of a stream, before the stream is opened. Repeated calls have
-// no effect.
+// Adds the observer `name` and its values to the schema of a stream, before the stream is opened.
+// Repeated calls have no effect.
 void tel_observer(struct tel_run *run, enum tel_stream s, const char *name,
 	const char *const observed[TEL_OBSERVED]);
 // The observer's number in the schema, in order of addition; 2^32-1: none.
@@ -245,8 +250,8 @@ static inline bool tel_on(const struct tel *t) {
 void *tel_slot_slow(struct tel *t);
 void tel_gap_slow(struct tel *t);
 
-// A slot for the next record; NULL: the record is lost, or the stream is off. The caller fills all of the slot before
-// the next tel_put or tel_publish; tel_publish makes it visible.
+// A slot for the next record; NULL: the record is lost, or the stream is off. The caller fills all
+// of the slot before the next tel_put or tel_publish; tel_publish makes it visible.
 static inline void *tel_put(struct tel *t) {
 	if (unlikely(t->written == t->limit))
 		return t->ring == NULL ? NULL : tel_slot_slow(t);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The file into which a ring is drained.
 //
-// A file is updated in this order: records, one set of counters, the epoch. If the process is killed in between,
-// the file still has a consistent set of counters; bytes beyond it do not count.
+// A file is updated in this order: records, one set of counters, the epoch. If the process is
+// killed in between, the file still has a consistent set of counters; bytes beyond it do not count.
 #include "common/telemetry/telemetry_file.h"
 
 #include "common/telemetry/telemetry_header.h"

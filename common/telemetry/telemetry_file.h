@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The file into which a ring is drained; private to telemetry/. t->io_errno keeps the first error of a write.
+// The file into which a ring is drained; private to telemetry/. t->io_errno keeps the first error
+// of a write.
 #pragma once
 #include "common/telemetry/telemetry.h"
 
@@ -8,7 +9,8 @@ int tel_open_path(const char *path, int flags, struct err *err);
 // Opens t->path and writes its header page. 0 or -errno with a sentence.
 int tel_file_open(struct tel *t, enum tel_stream s, const struct tel_run *run, struct err *err);
 // Appends slots to the file; records that do not fit on the disk are lost as a whole.
-// has_gaps: there may be gap records among them. direct: with O_DIRECT, past the page cache, if that works.
+// has_gaps: there may be gap records among them. direct: with O_DIRECT, past the page cache, if
+// that works.
 void tel_file_append(
 	struct tel *t, const uint8_t *records, uint64_t count, bool has_gaps, bool direct);
 // Writes the counters t->file as the set of this epoch.

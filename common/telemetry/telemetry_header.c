@@ -153,7 +153,8 @@ size_t tel_schema_json(const struct tel_run *run, enum tel_stream s, char *buf, 
 		"\"fields\": [",
 		streams[s].name, streams[s].record_size);
 
-	// Without spaces here and in the observers: with the names of all controls' values, a page must hold it.
+	// Without spaces here and in the observers: with the names of all controls' values, a page
+	// must hold it.
 	for (size_t i = 0; i < streams[s].field_count; i++) {
 		const struct tel_field *f = &streams[s].fields[i];
 		len = append(buf, size, len,

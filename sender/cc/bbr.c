@@ -23,19 +23,20 @@
 //	                                  pipe was never full
 //
 // extra_acked, the largest excess of acknowledged segments over BtlBw x time in 5 to 10 rounds, at
-// most 100 ms of BtlBw, keeps the pipe full while ACKs are held back. A quantum is 1/1024 s of pacing,
-// 1 (below 1.2 Mbit/s) or 2 segments to 64 KB; the window is rounded up to even, 2 more in 1.25.
+// most 100 ms of BtlBw, keeps the pipe full while ACKs are held back. A quantum is 1/1024 s of
+// pacing, 1 (below 1.2 Mbit/s) or 2 segments to 64 KB; the window is rounded up to even, 2 more in
+// 1.25.
 //
-// Whenever the application had left nothing in flight, it is paced with a gain of 1, and the next ACK does not begin
-// PROBE_RTT: the pause has emptied the queue.
+// Whenever the application had left nothing in flight, it is paced with a gain of 1, and the next
+// ACK does not begin PROBE_RTT: the pause has emptied the queue.
 //
 // Loss: in the first round of recovery the window is the segments in flight plus those acknowledged
 // (packet conservation); at the end of recovery the earlier window is restored. A timeout
 // leaves 1 segment and restarts the search for a full pipe. ECN echoes are ignored.
 //
-// Policers (`policer`) are detected by intervals of 4 to 16 rounds that begin and end with a loss and
-// lost at least 50/256 of the segments they delivered. If two in a row have rates within 1/8, or 4 kbit/s,
-// the mean of these is BtlBw for the next 48 rounds, without probing.
+// Policers (`policer`) are detected by intervals of 4 to 16 rounds that begin and end with a loss
+// and lost at least 50/256 of the segments they delivered. If two in a row have rates within 1/8,
+// or 4 kbit/s, the mean of these is BtlBw for the next 48 rounds, without probing.
 //
 // Where we differ from Linux, and why
 //   - Rates are real numbers, windows too until they are rounded as above. Time is nanoseconds.
@@ -187,8 +188,8 @@ static double quantised(const struct bbr *b, const struct cc_out *out, double se
 	return (double)whole;
 }
 
-// What will be in flight when the pacer lets the next segments go, if BtlBw is delivered until then: with them when the
-// gain is there to put more into flight (bbr_packets_in_net_at_edt).
+// What will be in flight when the pacer lets the next segments go, if BtlBw is delivered until
+// then: with them when the gain is there to put more into flight (bbr_packets_in_net_at_edt).
 static double inflight_at_next_slot(const struct bbr *b, const struct cc_ack *ack,
 	const struct cc_out *out, double gain, double inflight) {
 	double wait_ns = (double)time_since(ack->next_send_ns, ack->now_ns);
@@ -245,7 +246,8 @@ static void start_phase(struct bbr *b, uint8_t phase, uint64_t now_ns) {
 	b->cycle_ns = now_ns;
 }
 
-// Starts in a random phase, except 0.75, so that flows that start together probe at different times.
+// Starts in a random phase, except 0.75, so that flows that start together probe at different
+// times.
 static void start_probe_bw(struct bbr *b, uint64_t now_ns) {
 	uint64_t x = cc_draw(b->seed, now_ns);
 
@@ -520,8 +522,8 @@ static void bbr_on_rto(
 	out->cwnd_segs = 1;
 }
 
-// Restores the earlier window. As in Linux the search for a full pipe restarts, because it may have ended too early,
-// and so does the detection of a policer.
+// Restores the earlier window. As in Linux the search for a full pipe restarts, because it may have
+// ended too early, and so does the detection of a policer.
 static void bbr_on_spurious(void *state, const void *config, uint64_t now_ns, struct cc_out *out) {
 	struct bbr *b = state;
 

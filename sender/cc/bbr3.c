@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// BBR version 3 (draft-ietf-ccwg-bbr-05; Cardwell and others). bbr.c is version 1, with another model of losses.
+// BBR version 3 (draft-ietf-ccwg-bbr-05; Cardwell and others). bbr.c is version 1, with another
+// model of losses.
 //
 //	max_bw    largest delivery rate of this probing cycle and the last one
 //	min_rtt   smallest RTT of the last 10 s; renewed by what was seen since the last ProbeRTT
@@ -19,14 +20,15 @@
 //	                      inflight_longterm grows by 1, 2, 4 ... segments per round while it is the limit
 //	ProbeRTT 1, 0.5       when the RTT was not below min_rtt for 5 s: 200 ms and a round at half of bw min_rtt
 //
-// Losses (5.5.10). While it probes (Startup, REFILL, UP) 2 % of a flight may be lost; more than that sets
-// inflight_longterm to the flight that lost it, once per probe, and no lower than 0.7 of the target. At other times each
-// round with a loss sets bw_shortterm and inflight_shortterm to what that round has delivered, and no lower than 0.7 of
-// themselves; the next REFILL forgets them. A timeout leaves 1 segment; the window of before comes back with the end of
-// recovery. ECN echoes are not answered, as in the draft.
+// Losses (5.5.10). While it probes (Startup, REFILL, UP) 2 % of a flight may be lost; more than
+// that sets inflight_longterm to the flight that lost it, once per probe, and no lower than 0.7 of
+// the target. At other times each round with a loss sets bw_shortterm and inflight_shortterm to
+// what that round has delivered, and no lower than 0.7 of themselves; the next REFILL forgets them.
+// A timeout leaves 1 segment; the window of before comes back with the end of recovery. ECN echoes
+// are not answered, as in the draft.
 //
-// Restarts (5.4.1). Whenever the application had left nothing in flight, it is paced at bw, ProbeRTT ends if its time is
-// over, and the next ACK does not begin it.
+// Restarts (5.4.1). Whenever the application had left nothing in flight, it is paced at bw,
+// ProbeRTT ends if its time is over, and the next ACK does not begin it.
 //
 // Where we differ from the draft, and why
 //   - It keeps with each packet what was in flight and lost when it was sent. Of these the transport keeps what was
@@ -211,8 +213,8 @@ static void check_full(struct bbr3 *b, const struct cc_ack *ack) {
 	b->filled |= b->full_now;
 }
 
-// Startup ends by losses too. Drain ends by what is in flight; where another flow keeps a queue of min_rtt or more, that is
-// above bw min_rtt even at half of bw, and so Drain has a limit in rounds.
+// Startup ends by losses too. Drain ends by what is in flight; where another flow keeps a queue of
+// min_rtt or more, that is above bw min_rtt even at half of bw, and so Drain has a limit in rounds.
 static void check_startup_and_drain(struct bbr3 *b, const struct config *cfg,
 	const struct cc_ack *ack, const struct cc_out *out) {
 	if (b->mode == MODE_STARTUP && b->loss_round_start) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The state of BBR version 3 (bbr3.c), and what follows from it about the path: bandwidth, BDP, bounds of what is in
-// flight, and whether a flight has lost too much.
+// The state of BBR version 3 (bbr3.c), and what follows from it about the path: bandwidth, BDP,
+// bounds of what is in flight, and whether a flight has lost too much.
 #pragma once
 #include "common/base/f64.h"
 #include "sender/cc/bbr3_params.h"

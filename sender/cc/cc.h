@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Congestion control: one file per algorithm, one ops table per file.
 //
-// An algorithm is a state machine: from ACKs, losses and timeouts, each with its time, it computes a window
-// and a pacing rate. It never reads a clock, allocates, logs or touches a packet, so it runs unchanged on
-// DPDK and in virtual time.
+// An algorithm is a state machine: from ACKs, losses and timeouts, each with its time, it computes
+// a window and a pacing rate. It never reads a clock, allocates, logs or touches a packet, so it
+// runs unchanged on DPDK and in virtual time.
 //
 // Windows are in segments and fractional: at high BDP an integer step truncates v/(delta*cwnd) to
 // 0. Rates are payload bits per second.
@@ -73,8 +73,8 @@ enum cc_feedback {
 // The ECN codepoint of a flow's data packets.
 enum cc_ecn { CC_ECN_OFF, CC_ECN_ECT0, CC_ECN_ECT1 };
 
-// A set of parameters under one name: the value of the parameter `preset` that stands for it. A config's own values for
-// these keys win.
+// A set of parameters under one name: the value of the parameter `preset` that stands for it. A
+// config's own values for these keys win.
 struct cc_preset {
 	const char *name;
 	const char *const *set; // key, text, key, text ... NULL
@@ -94,8 +94,8 @@ struct cc_ops {
 	bool prr; // the transport moves towards a reduced window by RFC 9937
 	bool rate; // on_ack uses delivery_bps, which is else 0
 	bool ecn; // it responds to ECN echoes; else a group may not ask for ECN, unless it allows that
-	// on_ack answers a loss after an ECN echo, or the echo itself. Another control's window may fall in on_ack only for
-	// reasons of its own, such as the delay.
+	// on_ack answers a loss after an ECN echo, or the echo itself. Another control's window may
+	// fall in on_ack only for reasons of its own, such as the delay.
 	bool answers_in_on_ack;
 	enum cc_ecn codepoint; // of a group that does not say: for controls that live on marks
 	enum cc_feedback
@@ -105,8 +105,8 @@ struct cc_ops {
 	bool any_idle; // on_idle, however short the pause was
 	const char *observed[CC_OBSERVED]; // names of observe()'s numbers; NULL: unused
 
-	// The larger of the initial and the minimum window, in segments; memory is sized for it. INFINITY: no loss
-	// bounds the window, only the peer's.
+	// The larger of the initial and the minimum window, in segments; memory is sized for it.
+	// INFINITY: no loss bounds the window, only the peer's.
 	double (*given_window)(const void *config);
 	// `rtt_ns`: measured in the handshake; 0: none.
 	void (*init)(void *state, const void *config, uint32_t mss_bytes, uint64_t rtt_ns,
@@ -120,17 +120,20 @@ struct cc_ops {
 	// Each retransmission timeout: all outstanding segments count as lost.
 	void (*on_rto)(
 		void *state, const void *config, const struct cc_loss *loss, struct cc_out *out);
-	// The losses reported by on_loss or on_rto since the last undo or the end of the last episode were
-	// spurious (RFC 4015, RFC 9438 section 4.9): undoes the reduction; may be NULL.
+	// The losses reported by on_loss or on_rto since the last undo or the end of the last
+	// episode were spurious (RFC 4015, RFC 9438 section 4.9): undoes the reduction; may be
+	// NULL.
 	void (*on_spurious)(void *state, const void *config, uint64_t now_ns, struct cc_out *out);
-	// Sending starts again after at least one RTO of silence (any_idle: or as soon as the application had left nothing in
-	// flight); may be NULL.
+	// Sending starts again after at least one RTO of silence (any_idle: or as soon as the
+	// application had left nothing in flight); may be NULL.
 	void (*on_idle)(void *state, const void *config, uint64_t now_ns, uint64_t idle_ns,
 		struct cc_out *out);
-	// Internal values for plots: obs0 to obs3 of a `cc` record, zero before the call; may be NULL.
+	// Internal values for plots: obs0 to obs3 of a `cc` record, zero before the call; may be
+	// NULL.
 	void (*observe)(const void *state, const void *config, float out[CC_OBSERVED]);
 	uint8_t (*mode)(const void *state); // a small number for the interval record; NULL: 0
-	// The slow start threshold in segments, for `pacing: srtt`; NULL: no slow start of this kind.
+	// The slow start threshold in segments, for `pacing: srtt`; NULL: no slow start of this
+	// kind.
 	double (*ssthresh)(const void *state);
 };
 

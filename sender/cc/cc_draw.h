@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Random numbers of controls, which have no generator: a hash of the MSS and of the times of the flow's start and of the
-// draw. These times differ between flows that share a link.
+// Random numbers of controls, which have no generator: a hash of the MSS and of the times of the
+// flow's start and of the draw. These times differ between flows that share a link.
 #pragma once
 #include "common/base/rng.h"
 

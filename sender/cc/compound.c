@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Compound TCP (Sridharan, Tan, Bansal, Thaler: draft-sridharan-tcpm-ctcp-02, 2008; Tan, Song, Zhang, Sridharan: "A Compound
-// TCP Approach for High-speed and Long Distance Networks", INFOCOM 2006): the window of Reno plus a second one that grows
-// fast while no queue is seen, and goes when there is one.
+// Compound TCP (Sridharan, Tan, Bansal, Thaler: draft-sridharan-tcpm-ctcp-02, 2008; Tan, Song,
+// Zhang, Sridharan: "A Compound TCP Approach for High-speed and Long Distance Networks", INFOCOM
+// 2006): the window of Reno plus a second one that grows fast while no queue is seen, and goes when
+// there is one.
 //
 //	win     = cwnd + dwnd                       the window; dwnd, the delay window, is 0 in slow start
 //	baseRTT   smallest RTT of the connection
@@ -16,11 +17,13 @@
 //	timeout:                      dwnd = 0, ssthresh = win / 2, cwnd = 1
 //	spurious loss:                cwnd, dwnd and ssthresh as before, if that is more (reno.h)
 //
-// Without a queue win grows by alpha win^k per round trip. Between losses with the probability p it goes from (1 - beta) W to W with
-// W^(2 - k) = alpha (2 - k) / (p (1 - (1 - beta)^(2 - k))): W is in proportion to p^-0.8, where Reno's is to p^-0.5. When a
-// queue stands dwnd is 0, and what remains is Reno.
+// Without a queue win grows by alpha win^k per round trip. Between losses with the probability p it
+// goes from (1 - beta) W to W with W^(2 - k) = alpha (2 - k) / (p (1 - (1 - beta)^(2 - k))): W is
+// in proportion to p^-0.8, where Reno's is to p^-0.5. When a queue stands dwnd is 0, and what
+// remains is Reno.
 //
-// The formulas and constants are as the two are quoted elsewhere; their text was not at hand, so no sections are named.
+// The formulas and constants are as the two are quoted elsewhere; their text was not at hand, so no
+// sections are named.
 //
 // Where we differ from the draft and the paper, and why
 //   - gamma is constant. A later gamma that adapts to short buffers is left out: it needs a memory of the queue at each loss.

@@ -14,20 +14,21 @@
 //	pacing       = 2 cwnd / RTTstanding
 //
 // Slow start: cwnd += acked (doubles every round trip) while up. It ends at the first ACK that says
-// down, with what of the window which that ACK has measured needs no queue, or by heavy loss, or an ECN echo.
+// down, with what of the window which that ACK has measured needs no queue, or by heavy loss, or an
+// ECN echo.
 //
 // Velocity v (>= 1): once per window, the first ACK of a segment sent after the last check compares
 // cwnd with the window when that segment was sent. Same direction as at the last check: one more
 // round trip in this direction; another, or none: v = 1. After 6 further round trips upward, or 3
-// downward, v doubles at each check. In equilibrium the direction changes every 2.5 round trips, so v
-// stays 1, the queue swings between 0 and 2.5/delta^ packets (1/delta^ = sum of all 1/delta_i) with
-// period 5 RTT and mean 1.25/delta^, and the median dq is 1/(lambda delta).
+// downward, v doubles at each check. In equilibrium the direction changes every 2.5 round trips, so
+// v stays 1, the queue swings between 0 and 2.5/delta^ packets (1/delta^ = sum of all 1/delta_i)
+// with period 5 RTT and mean 1.25/delta^, and the median dq is 1/(lambda delta).
 //
 // Modes: `default` uses the delta given. `competitive` does AIMD on 1/delta: + 1 per round trip
 // without a loss, halved by a loss at most once per round trip, never below 1/delta as given.
 // `auto` is in default mode if the queue was nearly empty in one of the last 8 round trips, which
-// happens if all flows are Copa, and else in competitive mode: other traffic keeps it filled. Nearly
-// empty: dq <= 0.1 (RTTmax - RTTmin), RTTmax over the last 4 round trips.
+// happens if all flows are Copa, and else in competitive mode: other traffic keeps it filled.
+// Nearly empty: dq <= 0.1 (RTTmax - RTTmin), RTTmax over the last 4 round trips.
 //
 // Where we differ from the paper, genericCC (its authors' code) and mvfst, and why
 //
@@ -151,25 +152,27 @@
 //
 // `datacenter`: dq latest, rate_rtt latest, votes 66.7%, velocity_reset no.
 //
-// They leave `mode` alone: mvfst has the default mode only. Not covered are genericCC's srtt gain of 1/16, its votes of ups
-// and downs, its first 19 ACKs without a window update and its strict comparisons; mvfst's doubling by a timer of srtt in
-// slow start, and its direction `down` where the window is the same.
+// They leave `mode` alone: mvfst has the default mode only. Not covered are genericCC's srtt gain
+// of 1/16, its votes of ups and downs, its first 19 ACKs without a window update and its strict
+// comparisons; mvfst's doubling by a timer of srtt in slow start, and its direction `down` where
+// the window is the same.
 //
-// Without `heavy_loss` (paper, mvfst) nothing but the peer's window bounds cwnd: a flow that starts into a full queue, or
-// sees no other for the 10 s of RTTmin's window, takes it for RTTmin, sees no dq and goes on growing whatever it loses.
-// That is the law's, not the transport's: with samples of what was retransmitted (Karn), by its timestamp's echo or by
-// RACK, two `mvfst` flows beside BBR on 75 packets of buffer send 2.4 and 2100 times what arrives, without 2.5; with
-// `rtt_min` known 0.1. Behind a policer there is never a dq. 100 flows of `paper` at 1 Gbit/s, 20 ms and 1 BDP of
-// buffer: windows of 13,000 segments where the path and its buffer hold 3,300, 95 % of what is sent is lost, JFI 0.05.
-// The group's `rwnd: 6MB`, Linux's, bounds them (JFI 0.17).
+// Without `heavy_loss` (paper, mvfst) nothing but the peer's window bounds cwnd: a flow that starts
+// into a full queue, or sees no other for the 10 s of RTTmin's window, takes it for RTTmin, sees no
+// dq and goes on growing whatever it loses. That is the law's, not the transport's: with samples of
+// what was retransmitted (Karn), by its timestamp's echo or by RACK, two `mvfst` flows beside BBR
+// on 75 packets of buffer send 2.4 and 2100 times what arrives, without 2.5; with `rtt_min` known
+// 0.1. Behind a policer there is never a dq. 100 flows of `paper` at 1 Gbit/s, 20 ms and 1 BDP of
+// buffer: windows of 13,000 segments where the path and its buffer hold 3,300, 95 % of what is sent
+// is lost, JFI 0.05. The group's `rwnd: 6MB`, Linux's, bounds them (JFI 0.17).
 //
 // Limits: with 2.5/delta^ beyond half a BDP the queue no longer empties and the mean leaves the
 // theory (at 100 Mbit/s, 20 ms: 0.86 of it for n = 20). One flow's window and queue are whole
 // packets, so its median dq is on a lattice of one packet's time. Jitter beyond 1/(delta lambda)
 // (2.5 us for one flow at 10 Gbit/s) hides the signal and costs throughput. `auto` alone still errs
-// with a swing beyond 2 BDP (10 flows, 10 Mbit/s, 20 ms: 41 % competitive), and after some starts of
-// few flows with large windows (2 flows, 100 Mbit/s, 100 ms: 15 % with one seed of three); it gets
-// 0.03 to 0.31 of the link from CUBIC where 0.5 is fair with 4 BDP of buffer at 100 ms.
+// with a swing beyond 2 BDP (10 flows, 10 Mbit/s, 20 ms: 41 % competitive), and after some starts
+// of few flows with large windows (2 flows, 100 Mbit/s, 100 ms: 15 % with one seed of three); it
+// gets 0.03 to 0.31 of the link from CUBIC where 0.5 is fair with 4 BDP of buffer at 100 ms.
 #include "common/base/f64.h"
 #include "common/base/likely.h"
 #include "common/base/minmax.h"
@@ -313,8 +316,8 @@ static float rtt_min_ns(const struct copa *c, const struct config *cfg) {
 					     : (float)(int64_t)minmax_get(&c->rtt_min);
 }
 
-// RTTmin, RTTstanding and dq after this sample. Times are converted to and from double as signed numbers, which takes
-// one instruction where unsigned ones take five.
+// RTTmin, RTTstanding and dq after this sample. Times are converted to and from double as signed
+// numbers, which takes one instruction where unsigned ones take five.
 static void measure(struct copa *c, const struct config *cfg, const struct cc_ack *ack) {
 	float rtt_ns = (float)(int64_t)ack->rtt_ns;
 	double window_ns = max_f64(cfg->rtt_min_window_ns,

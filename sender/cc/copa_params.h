@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copa's parameters, and the dialects that set them. copa.c explains them, under the numbers of its differences.
+// Copa's parameters, and the dialects that set them. copa.c explains them, under the numbers of its
+// differences.
 #pragma once
 #include "sender/cc/cc.h"
 

@@ -28,7 +28,8 @@
 //	CSS:           cwnd += min(acked, L) / 4
 //	               minRTT < baseline -> slow start;  5 rounds -> avoidance, ssthresh = cwnd
 //
-// `slow_start: hystart` is Linux's (tcp_cubic.c; Ha, Rhee: "Taming the Elephants: New TCP Slow Start", Computer Networks
+// `slow_start: hystart` is Linux's (tcp_cubic.c; Ha, Rhee: "Taming the Elephants: New TCP Slow
+// Start", Computer Networks
 // 2011) instead, in every slow start, from 16 segments on; delay_min is the smallest RTT of the flow:
 //
 //	ACK train:  ACKs, at most 2 ms apart, for more than (delay_min + d) / 2 since the first of the round, or, if the
@@ -37,8 +38,8 @@
 //	delay:      smallest RTT of a round, of more than 8 samples, > delay_min + clamp(delay_min / 8, 4 ms, 16 ms)
 //	either ->   avoidance, ssthresh = cwnd
 //
-// It may have ended too early: until the first reduction, and after a timeout until the next, cwnd grows there by at
-// least acked / 20 (5 % per round trip), as in Linux.
+// It may have ended too early: until the first reduction, and after a timeout until the next, cwnd
+// grows there by at least acked / 20 (5 % per round trip), as in Linux.
 //
 // A timeout (4.8): ssthresh as above, cwnd = 1. Idle for an RTO or more: cwnd = min(cwnd, initial).
 // Spurious loss (4.9): if cwnd is lower than before the reduction, cwnd, ssthresh and the curve are
@@ -170,8 +171,9 @@ struct cubic {
 	bool reduced; // since the start or the last timeout; as in Linux, an undo leaves it
 	uint8_t mode;
 
-	// As of before the last reduction. With ticks an undo begins a new stage, and needs no curve; their avoidance goes by
-	// `ticks` instead of by the curve's k_s, epoch_ns and w_est_segs.
+	// As of before the last reduction. With ticks an undo begins a new stage, and needs no
+	// curve; their avoidance goes by `ticks` instead of by the curve's k_s, epoch_ns and
+	// w_est_segs.
 	bool undo_stage;
 	double undo_cwnd_segs, undo_ssthresh_segs;
 	union {
@@ -290,7 +292,8 @@ static bool linux_hystart(struct cubic *r, const struct cc_ack *ack, double cwnd
 	return r->now_min_ns > r->delay_min_ns + delay_threshold_ns(r->delay_min_ns);
 }
 
-// Returns the number of acknowledged segments that slow start did not use, for congestion avoidance.
+// Returns the number of acknowledged segments that slow start did not use, for congestion
+// avoidance.
 static double slow_start(
 	struct cubic *r, const struct config *cfg, const struct cc_ack *ack, struct cc_out *out) {
 	bool first = cfg->kind == SLOW_START_PLUS && r->now.ssthresh_segs >= SSTHRESH_UNSET_SEGS;
@@ -351,7 +354,8 @@ static void avoid(struct cubic *r, const struct config *cfg, const struct cc_ack
 	out->cwnd_segs += acked * (target - cwnd) / cwnd;
 }
 
-// In a kernel with ticks: windows are whole segments, and time goes on while the window does not limit.
+// In a kernel with ticks: windows are whole segments, and time goes on while the window does not
+// limit.
 static void avoid_in_ticks(struct cubic *r, const struct config *cfg, const struct cc_ack *ack,
 	double acked, struct cc_out *out) {
 	struct cubic_ticks *t = &r->ticks;

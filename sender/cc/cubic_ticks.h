@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// CUBIC's avoidance in a kernel that counts time in ticks and windows in whole segments (bictcp_update and
-// tcp_cong_avoid_ai of Linux 6.12). It computes anew when the window has changed or HZ/32 ticks are over, and the target
-// at most once per tick; in between the window grows as it did:
+// CUBIC's avoidance in a kernel that counts time in ticks and windows in whole segments
+// (bictcp_update and tcp_cong_avoid_ai of Linux 6.12). It computes anew when the window has changed
+// or HZ/32 ticks are over, and the target at most once per tick; in between the window grows as it
+// did:
 //
 //	t     = ticks since the stage began + RTTmin, rounded up to ticks
 //	cnt   = cwnd / (W_cubic(t) - cwnd), 100 cwnd if W_cubic(t) <= cwnd      segments to be acknowledged for one more
@@ -9,8 +10,8 @@
 //	W_est + 1  for each 15/8 cwnd segments acknowledged
 //	cnt   = cwnd / (W_est - cwnd), if that is less, and at least 2
 //
-// So a short round trip sees W_est grow by several segments at once, and the window overtakes a queue that would have
-// lost one segment by two or three.
+// So a short round trip sees W_est grow by several segments at once, and the window overtakes a
+// queue that would have lost one segment by two or three.
 #pragma once
 #include "sender/cc/cube_root.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// DCTCP (RFC 8257; Alizadeh and others: Data Center TCP (DCTCP), SIGCOMM 2010): Reno that reduces its window by the
-// share of the packets that were marked.
+// DCTCP (RFC 8257; Alizadeh and others: Data Center TCP (DCTCP), SIGCOMM 2010): Reno that reduces
+// its window by the share of the packets that were marked.
 //
 //	M      = marked / acknowledged segments of an observation window, about a round trip
 //	alpha  = (1 - g) alpha + g M                             at its end (section 3.3); 1 at the start (4.2)
@@ -8,15 +8,17 @@
 //	loss:  cwnd = ssthresh = max(cwnd / 2, 2)                likewise (3.5), also after an ECE of that window
 //	otherwise as Reno (reno.h): slow start, cwnd += acked / cwnd, timeouts
 //
-// An observation window ends with the ACK of the first segment sent after the last one ended. M is exact only if the
-// receiver reports each change of CE at once (3.2): `ecn_feedback` of the group is `dctcp` unless it says otherwise
-// (`accecn` is exact also if ACKs are lost).
-// The group's `ecn:` is ect0 unless it says otherwise. Off, this is Reno, as where ECN was not agreed, or where the peer has
-// only classic feedback (RFC 3168), which does not say how many packets were marked. The echo of RFC 8257 is not
-// negotiated: the sender takes what its group says of the receiver for granted.
+// An observation window ends with the ACK of the first segment sent after the last one ended. M is
+// exact only if the receiver reports each change of CE at once (3.2): `ecn_feedback` of the group
+// is `dctcp` unless it says otherwise (`accecn` is exact also if ACKs are lost).
+// The group's `ecn:` is ect0 unless it says otherwise. Off, this is Reno, as where ECN was not
+// agreed, or where the peer has only classic feedback (RFC 3168), which does not say how many
+// packets were marked. The echo of RFC 8257 is not negotiated: the sender takes what its group says
+// of the receiver for granted.
 //
-// In equilibrium N flows of equal RTT oscillate with alpha = sqrt(2 / W), W = (C RTT + K) / N segments, for a step at
-// K (SIGCOMM paper, equation 7; W far above 1), and the queue swings by N W alpha / 2 segments below K + N.
+// In equilibrium N flows of equal RTT oscillate with alpha = sqrt(2 / W), W = (C RTT + K) / N
+// segments, for a step at K (SIGCOMM paper, equation 7; W far above 1), and the queue swings by N W
+// alpha / 2 segments below K + N.
 //
 // Where we differ from the RFC, and why
 //   - Segments are counted, not bytes; SACKed ones too. They are all of one size, but for the last one.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// BBR's measure of ACK aggregation: how many more segments than bandwidth x time were acknowledged while ACKs came in
-// batches, at most in the last 5 to 10 round trips (Linux, bbr_update_ack_aggregation; draft-ietf-ccwg-bbr, 5.5.9).
+// BBR's measure of ACK aggregation: how many more segments than bandwidth x time were acknowledged
+// while ACKs came in batches, at most in the last 5 to 10 round trips (Linux,
+// bbr_update_ack_aggregation; draft-ietf-ccwg-bbr, 5.5.9).
 //
 //	excess  = acknowledged since the interval began - bandwidth x its length, at most the window
 //	          the next interval begins when ACKs have fallen behind the bandwidth, or after 2^20 segments

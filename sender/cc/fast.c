@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// FAST TCP (Wei, Jin, Low, Hegde: "FAST TCP: Motivation, Architecture, Algorithms, Performance", IEEE/ACM Transactions on
-// Networking 14(6), 2006; Jin, Wei, Low, INFOCOM 2004): a window that follows the queueing delay, with steps that are large
-// far from the equilibrium and small near it.
+// FAST TCP (Wei, Jin, Low, Hegde: "FAST TCP: Motivation, Architecture, Algorithms, Performance",
+// IEEE/ACM Transactions on Networking 14(6), 2006; Jin, Wei, Low, INFOCOM 2004): a window that
+// follows the queueing delay, with steps that are large far from the equilibrium and small near it.
 //
 //	baseRTT  smallest RTT of the connection
 //	RTT      moving average: per ACK, RTT += min(3 / cwnd, 1/4) (sample - RTT)
@@ -12,12 +12,14 @@
 //	slow start         cwnd += min(acked, L); ends when queued > alpha: ssthresh = cwnd
 //	loss or ECN echo   cwnd = ssthresh = cwnd / 2, as Reno; timeout and spurious loss also as Reno (reno.h)
 //
-// In equilibrium each flow has alpha segments in the queue: n flows keep n alpha, and get equal rates, whatever their round trips.
-// The window changes only in every second round trip because a round trip passes before the delay shows the last change.
-// The step does not scale with the path: the papers take alpha = 200 for links of 1 Gbit/s. A flow that starts
-// while others have a queue takes that for part of baseRTT and gets more than its share, as Vegas's.
+// In equilibrium each flow has alpha segments in the queue: n flows keep n alpha, and get equal
+// rates, whatever their round trips. The window changes only in every second round trip because a
+// round trip passes before the delay shows the last change. The step does not scale with the path:
+// the papers take alpha = 200 for links of 1 Gbit/s. A flow that starts while others have a queue
+// takes that for part of baseRTT and gets more than its share, as Vegas's.
 //
-// The law and the weight are as the papers are quoted elsewhere; their text was not at hand, so no sections are named.
+// The law and the weight are as the papers are quoted elsewhere; their text was not at hand, so no
+// sections are named.
 //
 // Where we differ from the papers, and why
 //   - Slow start is Reno's, and ends by a rule of ours: when the flow has put more than alpha segments into the queue. The law

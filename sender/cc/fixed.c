@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A constant window and a constant rate: the null congestion control.
 //
-// Window and rate do not depend on ACKs, losses, marks or timeouts; the transport still retransmits. Alone it shows
-// the behaviour of path, transport and pacer (with a rate below the link's there is no queue; with a window of
-// one bandwidth-delay product plus q packets there is a queue of q); beside another algorithm it is unresponsive
-// cross traffic, with ECN if the group says `ecn_unheard: allow`. Both parameters may be changed during a run and
-// apply from the next ACK on.
+// Window and rate do not depend on ACKs, losses, marks or timeouts; the transport still
+// retransmits. Alone it shows the behaviour of path, transport and pacer (with a rate below the
+// link's there is no queue; with a window of one bandwidth-delay product plus q packets there is a
+// queue of q); beside another algorithm it is unresponsive cross traffic, with ECN if the group
+// says `ecn_unheard: allow`. Both parameters may be changed during a run and apply from the next
+// ACK on.
 #include "sender/cc/cc.h"
 
 struct config {

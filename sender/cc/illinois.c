@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// TCP Illinois (Liu, Basar, Srikant: "TCP-Illinois: A Loss- and Delay-Based Congestion Control Algorithm for High-Speed
-// Networks", Performance Evaluation 2008) with the constants of Linux (tcp_illinois.c): Reno whose growth and reduction
-// follow the queueing delay. Losses decide when the window falls, delays by how much, and how fast it grows again.
+// TCP Illinois (Liu, Basar, Srikant: "TCP-Illinois: A Loss- and Delay-Based Congestion Control
+// Algorithm for High-Speed Networks", Performance Evaluation 2008) with the constants of Linux
+// (tcp_illinois.c): Reno whose growth and reduction follow the queueing delay. Losses decide when
+// the window falls, delays by how much, and how fast it grows again.
 //
 //	da = mean RTT of the last round trip - smallest RTT ever,  dm = largest RTT ever - smallest RTT ever
 //	d1 = dm / 100,  d2 = dm / 10,  d3 = 8 dm / 10
@@ -16,12 +17,13 @@
 //	loss or ECN echo:  cwnd = ssthresh = max((1 - beta) cwnd, 2)
 //	everything else:   as Reno (reno.h)
 //
-// Once da was above d1, alpha is 10 again only after five round trips at or below d1 (theta). Below 15 segments alpha is 1
-// and beta 1/2, as after a timeout until the next round trip is over. At the start alpha is 10 and beta 1/2.
+// Once da was above d1, alpha is 10 again only after five round trips at or below d1 (theta). Below
+// 15 segments alpha is 1 and beta 1/2, as after a timeout until the next round trip is over. At the
+// start alpha is 10 and beta 1/2.
 //
-// As in Linux, an ACK counts with all segments that its number passes, those included that SACK had reported before: the ACK that
-// ends a recovery raises the window by up to alpha segments. And no round trip ends in a recovery: what it was and the recovery are
-// one, with one mean RTT.
+// As in Linux, an ACK counts with all segments that its number passes, those included that SACK had
+// reported before: the ACK that ends a recovery raises the window by up to alpha segments. And no
+// round trip ends in a recovery: what it was and the recovery are one, with one mean RTT.
 //
 // Where we differ from Linux and the paper, and why
 //   - A round trip ends with the ACK of the first segment sent in it, as in vegas.c; Linux remembers a sequence number.
@@ -123,7 +125,8 @@ static void end_round(struct illinois *s, double cwnd_segs) {
 	s->beta = beta_of(s->da_ns, dm);
 }
 
-// Linux's window is whole segments, and grows by one once alpha times what has been acknowledged since is a window.
+// Linux's window is whole segments, and grows by one once alpha times what has been acknowledged
+// since is a window.
 static void grow(struct illinois *s, double acked, struct cc_out *out) {
 	double whole = floor(out->cwnd_segs), delta;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// LEDBAT (RFC 6817): a control for background transfers, which keeps the queueing delay at a target and gives way to
-// loss-based flows when they keep more than that in the queue.
+// LEDBAT (RFC 6817): a control for background transfers, which keeps the queueing delay at a target
+// and gives way to loss-based flows when they keep more than that in the queue.
 //
 //	base     = smallest delay of the last 10 minutes, kept as minima of whole minutes    (RFC 6817 section 2.4.2)
 //	current  = smallest of the last 4 delays                                             (MIN filter)
@@ -12,9 +12,9 @@
 //	loss or ECN echo:  cwnd = max(cwnd / 2, MIN_CWND)    once per window
 //	timeout:           cwnd = 1
 //
-// With gain 1 and an empty queue it grows by a segment per round trip, like Reno in congestion avoidance; with twice the
-// target in the queue it shrinks as fast. Near the target it is a first-order loop: the distance to it falls by 1/e in
-// target / transmission time round trips.
+// With gain 1 and an empty queue it grows by a segment per round trip, like Reno in congestion
+// avoidance; with twice the target in the queue it shrinks as fast. Near the target it is a
+// first-order loop: the distance to it falls by 1/e in target / transmission time round trips.
 //
 // Where we differ from the RFC, and why
 //   - The RFC measures the one-way delay, by timestamps of the receiver. This transport measures round-trip times, so a
@@ -27,8 +27,9 @@
 //   - cwnd never grows in fast recovery or on ACKs that do not advance the cumulative ACK (RFC 5681); it may shrink.
 //   - Windows are real numbers. There is no slow start, as in the RFC's pseudocode.
 //
-// Known and not corrected, as in the RFC: a flow that starts while another keeps the target takes that queue for the path
-// and adds its own; and a flow alone for longer than the history takes its own queue for the path.
+// Known and not corrected, as in the RFC: a flow that starts while another keeps the target takes
+// that queue for the path and adds its own; and a flow alone for longer than the history takes its
+// own queue for the path.
 #include "sender/cc/cc.h"
 
 #define MINUTE_NS (60 * NS_PER_S)

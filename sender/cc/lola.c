@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// TCP LoLa (Hock, Neumeister, Zitterbart, Bless: "TCP LoLa: Congestion Control for Low Latencies and High Throughput",
-// LCN 2017): keeps the queueing delay between two bounds whatever the number of flows, and lets each flow build the same
-// part of the queue.
+// TCP LoLa (Hock, Neumeister, Zitterbart, Bless: "TCP LoLa: Congestion Control for Low Latencies
+// and High Throughput", LCN 2017): keeps the queueing delay between two bounds whatever the number
+// of flows, and lets each flow build the same part of the queue.
 //
 // For each RTT sample, all flows with the same constants:
 //
@@ -20,11 +20,13 @@
 //                     K    = cbrt((cwnd_max - gamma RTTmin cwnd_max / RTTnow) / C)  (3)
 //                     cwnd = (cwnd - Qdata) gamma -> CUBIC INCREASE
 //
-// (cwnd - Qdata) gamma is gamma RTTmin cwnd / RTTnow, so (1) starts at the reduced window. X grows for all flows alike,
-// and a flow that has less than X queued takes it: after a few rounds all have the same part. One flow needs phi
-// cbrt(Qtarget rate) ms to fill the queue: 6.4 s at 10 Gbit/s, and n flows cbrt(n) times less.
+// (cwnd - Qdata) gamma is gamma RTTmin cwnd / RTTnow, so (1) starts at the reduced window. X grows
+// for all flows alike, and a flow that has less than X queued takes it: after a few rounds all have
+// the same part. One flow needs phi cbrt(Qtarget rate) ms to fill the queue: 6.4 s at 10 Gbit/s,
+// and n flows cbrt(n) times less.
 //
-// If the queue was not seen nearly empty in 100 decreases, RTTmin no longer holds, and is measured again.
+// If the queue was not seen nearly empty in 100 decreases, RTTmin no longer holds, and is measured
+// again.
 //
 // What the paper leaves open, and what we do
 //   - How often (2) is applied. Qdata shows a growth only after a round trip, and RTTnow after up to tmeasure more.
@@ -251,7 +253,8 @@ static void move_on(
 		decrease(l, cfg, ack->now_ns, out);
 }
 
-// At a pace of one long RTT hardly an ACK comes that would say it is over: no longer than LoLa lets it become counts.
+// At a pace of one long RTT hardly an ACK comes that would say it is over: no longer than LoLa lets
+// it become counts.
 static void set_pace(
 	const struct lola *l, const struct config *cfg, uint64_t srtt_ns, struct cc_out *out) {
 	double gain = l->phase.mode == MODE_SLOW_START ? PACING_SLOW_START : PACING;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The moving average of the part of the segments that was marked (RFC 8257 section 3.3), for controls that reduce by it.
+// The moving average of the part of the segments that was marked (RFC 8257 section 3.3), for
+// controls that reduce by it.
 //
 //	M      = marked / acknowledged segments of an observation window
 //	alpha  = (1 - g) alpha + g M    at its end: with the first ACK of a segment sent after the last one ended,

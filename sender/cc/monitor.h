@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Monitor intervals of PCC (Dong and others: "PCC: Re-architecting Congestion Control for Consistent High Performance",
-// NSDI 2015, section 3.1): the sender holds one rate for about a round trip, and what becomes of the segments sent in
-// that time is its result. It is complete a round trip later, with the ACK of the first segment sent after the interval;
-// so up to three are under way: two whose results are awaited, and the present one.
+// Monitor intervals of PCC (Dong and others: "PCC: Re-architecting Congestion Control for
+// Consistent High Performance", NSDI 2015, section 3.1): the sender holds one rate for about a
+// round trip, and what becomes of the segments sent in that time is its result. It is complete a
+// round trip later, with the ACK of the first segment sent after the interval; so up to three are
+// under way: two whose results are awaited, and the present one.
 //
-// An ACK, its RTT and the losses it reveals count for the interval in which the newest segment that it acknowledges was
-// sent. A loss of the last segments of an interval therefore counts for the next one.
+// An ACK, its RTT and the losses it reveals count for the interval in which the newest segment that
+// it acknowledges was sent. A loss of the last segments of an interval therefore counts for the
+// next one.
 #pragma once
 #include "sender/cc/cc.h"
 
 #define MONITORS 3
 #define MONITOR_SEGS_MIN 50 // of 10, as in the paper, one that is lost is 10 %, whatever the rate
-// What given_window() answers: a rate that ignores losses keeps many lost segments on the scoreboard.
+// What given_window() answers: a rate that ignores losses keeps many lost segments on the
+// scoreboard.
 #define MONITOR_UNACKED_SEGS 1024
 #define MONITOR_USED_MIN 0.5 // the part of what it was to send, below which it has no result
 #define MONITOR_RATE_MAX_MBPS 1e6 // bounds what doubling leads to where nothing is lost
@@ -21,7 +24,8 @@ struct monitor {
 	float rate_mbps;
 	uint32_t acked, lost; // segments
 	float first_rtt_ns; // 0: none
-	// For the slope of the RTT by least squares: time of sending since the start, and RTT above the first, in ms.
+	// For the slope of the RTT by least squares: time of sending since the start, and RTT above
+	// the first, in ms.
 	float n, t, y, tt, ty;
 	uint8_t tag; // what the control tries with it
 };
@@ -88,17 +92,17 @@ static inline double monitor_loss(const struct monitor *m) {
 	return total == 0 ? 0 : (double)m->lost / total;
 }
 
-// Whether the interval, which ended at end_ns, sent about what it was meant to: if the application or the receiver limited
-// it, its result says nothing of its rate.
+// Whether the interval, which ended at end_ns, sent about what it was meant to: if the application
+// or the receiver limited it, its result says nothing of its rate.
 static inline bool monitor_used(const struct monitor *m, uint64_t end_ns, uint32_t mss_bytes) {
 	double meant = (double)m->rate_mbps * (double)(end_ns - m->start_ns) / (8e3 * mss_bytes);
 
 	return m->acked + m->lost >= MONITOR_USED_MIN * meant;
 }
 
-// Whether the rate of an interval that was not used (monitor_used) is to be halved: most of what it sent was lost. After a
-// handshake that met no queue the window of two round trips can be so small that it limits every interval; then none would
-// be used, and the rate would never fall.
+// Whether the rate of an interval that was not used (monitor_used) is to be halved: most of what it
+// sent was lost. After a handshake that met no queue the window of two round trips can be so small
+// that it limits every interval; then none would be used, and the rate would never fall.
 static inline bool monitor_overloads(const struct monitor *m) {
 	return m->lost > m->acked;
 }

@@ -8,12 +8,12 @@
 //	idle for an RTO or more:      cwnd = min(cwnd, initial window)
 //	spurious loss:                cwnd and ssthresh as before, if that is more (RFC 4015)
 //
-// The transport detects losses (RACK-TLP, DupThresh), delimits episodes (the `recover` rule of RFC 6582) and
-// moves to the new window (PRR, RFC 9937); this file only computes the window. Windows are real numbers, so
-// congestion avoidance needs no counter of its own.
+// The transport detects losses (RACK-TLP, DupThresh), delimits episodes (the `recover` rule of RFC
+// 6582) and moves to the new window (PRR, RFC 9937); this file only computes the window. Windows
+// are real numbers, so congestion avoidance needs no counter of its own.
 //
-// The window grows only if it was the limit (RFC 2861: an unused window was never tested), on ACKs that
-// advance the cumulative ACK, and never in fast recovery.
+// The window grows only if it was the limit (RFC 2861: an unused window was never tested), on ACKs
+// that advance the cumulative ACK, and never in fast recovery.
 //
 // Where we differ from the RFCs, and why
 //   - Initial window 10 (RFC 6928), a parameter. Fractional windows instead of bytes or counters.

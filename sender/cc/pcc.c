@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// PCC Allegro (Dong, Li, Zarchy, Godfrey, Schapira: "PCC: Re-architecting Congestion Control for Consistent High
-// Performance", NSDI 2015): tries two rates near its own, twice, and moves to where both trials were better.
+// PCC Allegro (Dong, Li, Zarchy, Godfrey, Schapira: "PCC: Re-architecting Congestion Control for
+// Consistent High Performance", NSDI 2015): tries two rates near its own, twice, and moves to where
+// both trials were better.
 //
 //	u(x) = T sigmoid(L - 0.05) - x L,  T = x (1 - L),  sigmoid(y) = 1 / (1 + e^(alpha y)),  alpha = 100
 //	       x: the rate in Mbit/s, L: the share of lost segments of a monitor interval                  (section 2.2)
@@ -13,7 +14,8 @@
 //            else: eps += 0.01, up to 0.05, and again
 // ADJUSTING  r_n = r_(n-1) (1 + n 0.01 dir), n = 1, 2 ... until the utility falls -> back to r_(n-1), DECIDING
 //
-// Loss below 5 % hardly counts, beyond it the sigmoid falls from 1 to 0 within some percent: the utility collapses.
+// Loss below 5 % hardly counts, beyond it the sigmoid falls from 1 to 0 within some percent: the
+// utility collapses.
 //
 // Where we differ from the paper and the authors' code (PCC-Uspace), and why
 //   - STARTING and ADJUSTING wait for a result before the next change; the paper's next interval is under way when a result

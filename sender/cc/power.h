@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// exp, log and x^y in additions, multiplications and divisions: the same bits with any libm, to about 1e-15. frexp and
-// ldexp are exact.
+// exp, log and x^y in additions, multiplications and divisions: the same bits with any libm, to
+// about 1e-15. frexp and ldexp are exact.
 #pragma once
 #include <math.h>
 
 #define POWER_LN2 0.69314718055994530942
 
-// Of x > 0: twice the series of atanh at (m - 1) / (m + 1), which is 0.172 at most, 1/sqrt 2 <= m < sqrt 2.
+// Of x > 0: twice the series of atanh at (m - 1) / (m + 1), which is 0.172 at most, 1/sqrt 2 <= m <
+// sqrt 2.
 static inline double power_log(double x) {
 	int e;
 	double m = frexp(x, &e), z, zz, sum = 0;

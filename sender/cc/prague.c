@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Prague (draft-briscoe-iccrg-prague-congestion-control-03; requirements: RFC 9331, section 4.3): DCTCP for the
-// Internet, the Scalable control beside which DualPI2 was designed.
+// Prague (draft-briscoe-iccrg-prague-congestion-control-03; requirements: RFC 9331, section 4.3):
+// DCTCP for the Internet, the Scalable control beside which DualPI2 was designed.
 //
 //	RTT_virt = max(srtt, rtt_virt)                           a flow of 5 ms behaves as one of 25 ms
 //	M      = marked / acknowledged segments of an observation window, at least RTT_virt long
@@ -11,12 +11,14 @@
 //	slow start and timeouts as Reno (reno.h)
 //	pacing: 2 cwnd / srtt in slow start, then 1.2 cwnd / srtt; a host with TSO sends bursts of 0.25 ms
 //
-// With a marking probability p that changes little, growth and reductions are in balance at
-// W = 2 (1 - p) / p segments per RTT_virt: the rate falls with p itself, where Reno's falls with its root.
+// With a marking probability p that changes little, growth and reductions are in balance at W = 2
+// (1 - p) / p segments per RTT_virt: the rate falls with p itself, where Reno's falls with its
+// root.
 //
-// The group's `ecn:` is ect1 by default, which puts it into the L4S queue of DualPI2; without ECN it is Reno with a slower
-// growth on short paths (rtt_virt: 0 turns that off). The receiver counts marks (`ecn_feedback: accecn`, RFC 9768). If it
-// has only classic feedback (RFC 3168), this is Reno whose packets are ECT(0) (RFC 9331, sections 4.2 and 4.3).
+// The group's `ecn:` is ect1 by default, which puts it into the L4S queue of DualPI2; without ECN
+// it is Reno with a slower growth on short paths (rtt_virt: 0 turns that off). The receiver counts
+// marks (`ecn_feedback: accecn`, RFC 9768). If it has only classic feedback (RFC 3168), this is
+// Reno whose packets are ECT(0) (RFC 9331, sections 4.2 and 4.3).
 //
 // Where we differ from the draft, and why
 //   - RTT_virt holds from the first ACK on; Linux begins with it after some rounds, which short flows would not reach.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The window of Reno (RFC 5681), which several algorithms change in one place only: how much a reduction leaves, or how
-// avoidance grows. newreno.c has the formulas and says where they differ from the RFCs.
+// The window of Reno (RFC 5681), which several algorithms change in one place only: how much a
+// reduction leaves, or how avoidance grows. newreno.c has the formulas and says where they differ
+// from the RFCs.
 //
 //	slow start, cwnd < ssthresh:  cwnd += min(acked, L)
 //	avoidance:                    cwnd += acked / cwnd
@@ -8,8 +9,9 @@
 //	timeout:                      ssthresh likewise, cwnd = 1
 //	spurious loss:                cwnd and ssthresh as before, if that is more (RFC 4015)
 //
-// In a kernel that counts in ticks windows are whole segments, too: what a reduction leaves is rounded down, and of the
-// segment that avoidance grows by the part that has been acknowledged is forgotten then (tcp_cong_avoid_ai of Linux).
+// In a kernel that counts in ticks windows are whole segments, too: what a reduction leaves is
+// rounded down, and of the segment that avoidance grows by the part that has been acknowledged is
+// forgotten then (tcp_cong_avoid_ai of Linux).
 #pragma once
 #include "sender/cc/slow_start.h"
 
@@ -110,8 +112,8 @@ static inline void reno_on_rto(
 	out->cwnd_segs = 1;
 }
 
-// Members of cc_ops for an algorithm whose state begins with `struct reno reno` and its config with `struct slow_start
-// slow_start`, which RENO_FIRST checks.
+// Members of cc_ops for an algorithm whose state begins with `struct reno reno` and its config with
+// `struct slow_start slow_start`, which RENO_FIRST checks.
 #define RENO_FIRST(state)                                                                          \
 	static_assert(offsetof(state, reno) == 0 && offsetof(struct config, slow_start) == 0,      \
 		"the functions of reno.h find them there")

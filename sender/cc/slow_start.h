@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Slow start for the loss-based algorithms (RFC 5681 section 3.1, RFC 3465): its parameters, the growth per ACK, and
-// the restart after idling. It ends at ssthresh; an algorithm may end it earlier.
+// Slow start for the loss-based algorithms (RFC 5681 section 3.1, RFC 3465): its parameters, the
+// growth per ACK, and the restart after idling. It ends at ssthresh; an algorithm may end it
+// earlier.
 //
 //	cwnd < ssthresh:         cwnd += min(acked, L), up to ssthresh; the rest is for congestion avoidance
 //	after a timeout:         L = 1: one ACK may cover segments of which most left before it (RFC 3465 2.3)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Swift (Kumar and others: "Swift: Delay is Simple and Effective for Congestion Control in the Datacenter", SIGCOMM
-// 2020, algorithm 1 and section 3.5): AIMD on the difference between the delay and a target.
+// Swift (Kumar and others: "Swift: Delay is Simple and Effective for Congestion Control in the
+// Datacenter", SIGCOMM 2020, algorithm 1 and section 3.5): AIMD on the difference between the delay
+// and a target.
 //
 //	target = base + base_target + fs,  fs = range (1/sqrt(cwnd) - 1/sqrt(max)) / (1/sqrt(min) - 1/sqrt(max))
 //	                                   within [0, range]: smaller windows tolerate a longer queue
@@ -11,8 +12,8 @@
 //	timeout:               likewise, and the smallest window from the 5th in a row on
 //	cwnd < 1:              one segment every rtt / cwnd
 //
-// In equilibrium n flows of window W keep base_target + fs(W) queued: fs makes windows alike, since the larger one has
-// the lower target.
+// In equilibrium n flows of window W keep base_target + fs(W) queued: fs makes windows alike, since
+// the larger one has the lower target.
 //
 // Where we differ from the paper, and why
 //   - The target counts from the RTT of the empty path, `base_rtt` or the smallest that was measured. The paper has one

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// TIMELY (Mittal and others: "TIMELY: RTT-based Congestion Control for the Datacenter", SIGCOMM 2015, algorithm 1): a
-// rate that follows the gradient of the RTT.
+// TIMELY (Mittal and others: "TIMELY: RTT-based Congestion Control for the Datacenter", SIGCOMM
+// 2015, algorithm 1): a rate that follows the gradient of the RTT.
 //
 // Each completion of a segment of 64 KB, with its RTT:
 //

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// TCP Vegas (Brakmo, O'Malley, Peterson: "TCP Vegas: New Techniques for Congestion Detection and Avoidance", SIGCOMM
+// TCP Vegas (Brakmo, O'Malley, Peterson: "TCP Vegas: New Techniques for Congestion Detection and
+// Avoidance", SIGCOMM
 // 1994) as Linux has it (tcp_vegas.c).
 //
 //	baseRTT  smallest RTT since the flow last had nothing in flight: as it began, after it was idle, and in a small
@@ -15,10 +16,12 @@
 //	             diff > beta:   cwnd -= 1, ssthresh = min(ssthresh, cwnd)
 //	then         cwnd = max(cwnd, 2), ssthresh = max(ssthresh, 3/4 cwnd)
 //
-// Loss, ECN echo, timeout: as Reno (reno.h). Until such an episode is over, Vegas does nothing else.
+// Loss, ECN echo, timeout: as Reno (reno.h). Until such an episode is over, Vegas does nothing
+// else.
 //
-// With alpha 2 and beta 4 a flow keeps 2 to 5 segments queued: `diff > 4` is 5 or more, since diff is truncated. A flow
-// that starts while others have a queue takes that for part of baseRTT and gets more than its share.
+// With alpha 2 and beta 4 a flow keeps 2 to 5 segments queued: `diff > 4` is 5 or more, since diff
+// is truncated. A flow that starts while others have a queue takes that for part of baseRTT and
+// gets more than its share.
 //
 // Where we differ from Linux and the paper, and why
 //   - The paper doubles cwnd every second round trip and compares the rates in between; Linux every round trip, and

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// PCC Vivace (Dong and others: "PCC Vivace: Online-Learning Congestion Control", NSDI 2018): tries two rates near its own,
-// and moves towards the one with the larger utility, by gradient ascent.
+// PCC Vivace (Dong and others: "PCC Vivace: Online-Learning Congestion Control", NSDI 2018): tries
+// two rates near its own, and moves towards the one with the larger utility, by gradient ascent.
 //
 //	u(x) = x^0.9 - b x max(0, dRTT/dt) - c x L      x in Mbit/s, L the share of lost segments of a monitor interval
 //	       b = 900 (0 with `utility: loss`), c = 11.35; |dRTT/dt| < 0.01 counts as 0      (section 4.1, 5)
@@ -14,9 +14,11 @@
 //           theta = 1; tau: steps in this direction; m = tau up to 3, 2 tau - 3 beyond
 //           omega = 0.05 + 0.1 k; k: the fewest that the last step would have fitted in; 0 on a change of direction
 //
-// With b = 0 the gradient is 0.9 x^-0.1 - 11.35 L, zero at 100 Mbit/s for a random loss of 5 %. It does not bear as much:
-// each of two intervals has its own share of losses, which decides the sign before the gradient's mean is zero. In the mean
-// of five seeds (100 Mbit/s, 30 ms, 60 s) it has 0.96 of the link at 1 %, 0.65 at 3 % and 0.35 at 5 %.
+// With b = 0 the gradient is 0.9 x^-0.1 - 11.35 L, zero at 100 Mbit/s for a random loss of 5 %. It
+// does not bear as much:
+// each of two intervals has its own share of losses, which decides the sign before the gradient's
+// mean is zero. In the mean of five seeds (100 Mbit/s, 30 ms, 60 s) it has 0.96 of the link at 1 %,
+// 0.65 at 3 % and 0.35 at 5 %.
 //
 // Where we differ from the paper and the authors' code (PCC-Uspace), and why
 //   - STARTING waits for the result of a doubling before the next: otherwise the rate is four times the link's when the

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// TCP Westwood+ (Mascolo, Casetti, Gerla, Sanadidi, Wang: "TCP Westwood: Bandwidth Estimation for Enhanced Transport over
-// Wireless Links", MOBICOM 2001; Grieco, Mascolo: "Performance Evaluation and Comparison of Westwood+, New Reno, and
-// Vegas TCP Congestion Control", CCR 2004), with the constants of Linux (tcp_westwood.c): Reno that falls to the measured
-// bandwidth-delay product instead of half the window, so that losses without a queue cost little.
+// TCP Westwood+ (Mascolo, Casetti, Gerla, Sanadidi, Wang: "TCP Westwood: Bandwidth Estimation for
+// Enhanced Transport over Wireless Links", MOBICOM 2001; Grieco, Mascolo: "Performance Evaluation
+// and Comparison of Westwood+, New Reno, and Vegas TCP Congestion Control", CCR 2004), with the
+// constants of Linux (tcp_westwood.c): Reno that falls to the measured bandwidth-delay product
+// instead of half the window, so that losses without a queue cost little.
 //
 //	sample  = segments acknowledged / time    at the first ACK later than max(RTT, 50 ms) since the last sample
 //	low     = 7/8 low + 1/8 sample            (both filters start with the first sample)
@@ -13,8 +14,9 @@
 //	timeout:           ssthresh likewise, cwnd = 1, RTTmin is measured again
 //	everything else:   as Reno (reno.h)
 //
-// In the model of Grieco and Mascolo (2004) the throughput is sqrt((1 - p) / (p RTT Tq)), Tq being the mean queueing
-// delay: without a queue random losses do not bound it, where Reno is bounded by sqrt(3 / (2 p)) / RTT.
+// In the model of Grieco and Mascolo (2004) the throughput is sqrt((1 - p) / (p RTT Tq)), Tq being
+// the mean queueing delay: without a queue random losses do not bound it, where Reno is bounded by
+// sqrt(3 / (2 p)) / RTT.
 //
 // Where we differ from Linux and the papers, and why
 //   - Linux halves as Reno at a loss and takes BWE RTTmin when the episode is over, even if that is more than the window
@@ -76,8 +78,9 @@ static void westwood_init(void *state, const void *config, uint32_t mss_bytes, u
 	reno_init(&w->reno, &cfg->slow_start, out);
 }
 
-// Segments by which an ACK adds to the sample. Linux's count: a duplicate ACK is one segment, whatever it brings, until
-// a cumulative one tells the sum (westwood_acked_count). So at the end of an episode BWE misses what SACKs have acknowledged.
+// Segments by which an ACK adds to the sample. Linux's count: a duplicate ACK is one segment,
+// whatever it brings, until a cumulative one tells the sum (westwood_acked_count). So at the end of
+// an episode BWE misses what SACKs have acknowledged.
 static uint32_t counted_segs(
 	struct westwood *w, const struct config *cfg, const struct cc_ack *ack) {
 	uint32_t segs = ack->passed_segs, more;

@@ -51,7 +51,8 @@ void sender_size(struct live_app *live, struct eal_args *args) {
 		uint64_t own = port_own_buffers(dev, app->plan.process.burst);
 
 		args->dev[args->devs++] = dev;
-		// Received frames wait only in rings to other lcores; echo and ARP replies may wait for the port.
+		// Received frames wait only in rings to other lcores; echo and ARP replies may wait
+		// for the port.
 		app->rx_buffers += n * own + 1024
 			+ app->plan.port[i].queues * (n - 1) * app->plan.process.handover;
 		app->tx_buffers +=

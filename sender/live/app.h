@@ -20,7 +20,8 @@ static inline struct sender_app *sender_app(struct live_app *live) {
 	return (struct sender_app *)(void *)live;
 }
 
-// The steps of struct live_program: pools and ports; ARP resolution of the next hop; hosts; clean-up.
+// The steps of struct live_program: pools and ports; ARP resolution of the next hop; hosts;
+// clean-up.
 void sender_size(struct live_app *live, struct eal_args *args);
 int sender_open(struct live_app *live, struct err *err);
 int sender_connect(struct live_app *live, struct err *err);

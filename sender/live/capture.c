@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// --pcap: what the ports carry, an interface each. The lcores put it into rings, the control thread writes it.
+// --pcap: what the ports carry, an interface each. The lcores put it into rings, the control thread
+// writes it.
 //
-// A frame's time is when it is due to leave, or when it was taken from the port. At telemetry level 2 the same flows
-// are captured as are recorded, else all frames.
+// A frame's time is when it is due to leave, or when it was taken from the port. At telemetry level
+// 2 the same flows are captured as are recorded, else all frames.
 #include "sender/live/app.h"
 
 #include "common/net/wire_ip.h"

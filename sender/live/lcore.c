@@ -9,7 +9,8 @@
 #include <rte_eal.h>
 #include <string.h>
 
-// A group scan reads this many flows per iteration, at 30 to 110 ns each, and one more for every SCAN_PART flows:
+// A group scan reads this many flows per iteration, at 30 to 110 ns each, and one more for every
+// SCAN_PART flows:
 // 5000 flows take 300 iterations, 100 000 take 2500.
 #define SCAN_FLOWS 16
 #define SCAN_PART 4096
@@ -45,9 +46,10 @@ static void transmit(struct sender_lcore *s) {
 	}
 }
 
-// While a port does not take its frames, timers are not fired, and paced flows send on timers only, not on ACKs
-// (host->tx_backpressure). So nothing is lost and few frames wait. Frames are still received, except that a sender
-// leaves them in the port's ring when ACKs have released too many unpaced segments. A receiver always receives:
+// While a port does not take its frames, timers are not fired, and paced flows send on timers only,
+// not on ACKs (host->tx_backpressure). So nothing is lost and few frames wait. Frames are still
+// received, except that a sender leaves them in the port's ring when ACKs have released too many
+// unpaced segments. A receiver always receives:
 // otherwise the two might wait for each other.
 static bool has_room(const struct sender_port *p) {
 	return p->egress.count < PORT_FULL;
@@ -57,7 +59,8 @@ static bool may_receive(const struct sender_port *p) {
 	return !sender_sends(p) || p->egress.count < SENDER_EGRESS_SLOTS / 2;
 }
 
-// Fires up to `max` due timers of each host, a few at a time. False: no timer was due at a port with room.
+// Fires up to `max` due timers of each host, a few at a time. False: no timer was due at a port
+// with room.
 static bool fire(struct sender_lcore *s, uint32_t max) {
 	bool fired = false;
 
@@ -79,8 +82,9 @@ static bool fire(struct sender_lcore *s, uint32_t max) {
 	return fired;
 }
 
-// Delivers a burst. Segments that fall due meanwhile are sent between its parts: one timer fires per received frame at
-// a sending port, so that fewer ACKs wait at the peer, and two at a receiving port.
+// Delivers a burst. Segments that fall due meanwhile are sent between its parts: one timer fires
+// per received frame at a sending port, so that fewer ACKs wait at the peer, and two at a receiving
+// port.
 static void answer_port(struct sender_lcore *s, struct sender_port *p) {
 	uint32_t timers = sender_sends(p) ? FEW_TIMERS : 2 * FEW_TIMERS;
 
@@ -94,7 +98,8 @@ static void answer_port(struct sender_lcore *s, struct sender_port *p) {
 	}
 }
 
-// Receives a burst and prefetches its first frames, which arrive in the cache while the clock is read.
+// Receives a burst and prefetches its first frames, which arrive in the cache while the clock is
+// read.
 static uint32_t receive_port(struct sender_lcore *s, struct sender_port *p) {
 	uint32_t moved;
 
@@ -120,8 +125,8 @@ static uint32_t receive(struct lcore *l) {
 	return nb_rx;
 }
 
-// Processes received frames and due timers in this order: headers, so that connections are fetched into the cache
-// while timers fire; timers; answers to the segments.
+// Processes received frames and due timers in this order: headers, so that connections are fetched
+// into the cache while timers fire; timers; answers to the segments.
 static void work(struct sender_lcore *s, uint32_t nb_rx) {
 	uint32_t ports = s->lcore.ports;
 
@@ -333,8 +338,8 @@ static bool transmit_all(struct sender_lcore *all) {
 	return waits;
 }
 
-// Resets open connections if there is only one port: its peer is another program or a kernel, which would keep them
-// open for ever.
+// Resets open connections if there is only one port: its peer is another program or a kernel, which
+// would keep them open for ever.
 static void reset_open(struct sender_lcore *all) {
 	uint64_t until_ns = clock_now(&all->lcore.clock) + RESET_NS;
 

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Hosts on ports: an lcore runs the sending and the receiving host. An iteration receives, reads the clock once,
-// fires timers and transmits.
+// Hosts on ports: an lcore runs the sending and the receiving host. An iteration receives, reads
+// the clock once, fires timers and transmits.
 //
-// Several lcores share the flows (host.h). Each has a struct sender_lcore with all of its state. Frames received by
-// another lcore, or sent through a queue that another lcore owns, pass through rings (shard.c). The first lcore
-// handles the clock, the state of ports and the ends of intervals for all.
+// Several lcores share the flows (host.h). Each has a struct sender_lcore with all of its state.
+// Frames received by another lcore, or sent through a queue that another lcore owns, pass through
+// rings (shard.c). The first lcore handles the clock, the state of ports and the ends of intervals
+// for all.
 //
-// A port answers ARP and ping for its addresses, resolves its next hop before the run begins, and resets segments
-// of no connection. The receiving side finds the connections of the config's flows by their addresses (flow_addr.h),
-// and those of other peers, such as a kernel, through connections.h.
+// A port answers ARP and ping for its addresses, resolves its next hop before the run begins, and
+// resets segments of no connection. The receiving side finds the connections of the config's flows
+// by their addresses (flow_addr.h), and those of other peers, such as a kernel, through
+// connections.h.
 //
-// A port with transmit stamps (stamp.h) gets paced frames a little before their time: the hosts' clock is ahead by
-// `lead`. They see arrivals later by as much, so that a measured RTT is longer by the lead.
+// A port with transmit stamps (stamp.h) gets paced frames a little before their time: the hosts'
+// clock is ahead by `lead`. They see arrivals later by as much, so that a measured RTT is longer by
+// the lead.
 //
-// All frames are accounted for: those that hosts, ARP and ping wanted to send were transmitted or dropped, or
-// wait; those received went to a host, were answered, or are counted with a reason.
+// All frames are accounted for: those that hosts, ARP and ping wanted to send were transmitted or
+// dropped, or wait; those received went to a host, were answered, or are counted with a reason.
 #pragma once
 #include "common/live/dpdk.h"
 
@@ -99,7 +102,8 @@ struct sender_port {
 	struct egress egress;
 	struct sender_count count;
 	struct connections connections; // receiving side: dynamic connections
-	// To other lcores: received frames, to each of them; frames to be sent, to the lcore that owns the queue.
+	// To other lcores: received frames, to each of them; frames to be sent, to the lcore that
+	// owns the queue.
 	struct lcore_ring rx_ring[LIVE_LCORES_MAX], tx_ring;
 };
 
@@ -111,7 +115,8 @@ struct sender_snapshot {
 	struct sender_count port[LIVE_ROLES];
 };
 
-// Counters that an lcore publishes without a request: its flows by state, and bytes that ports took.
+// Counters that an lcore publishes without a request: its flows by state, and bytes that ports
+// took.
 enum sender_shown {
 	SENDER_SHOWN_WAITING,
 	SENDER_SHOWN_OPEN,
@@ -139,10 +144,12 @@ struct sender_lcore {
 	uint32_t stocked;
 	struct pcap_writer *capture; // --pcap; NULL: none
 
-	// The hosts' time is the clock plus lcore.lead_ns, which is not 0 for a port with transmit stamps.
+	// The hosts' time is the clock plus lcore.lead_ns, which is not 0 for a port with transmit
+	// stamps.
 	struct host sender, receiver;
 	struct sender_port port[LIVE_ROLES];
-	// End of the interval that is being recorded; all lcores use the first one's, so that all flows have the same.
+	// End of the interval that is being recorded; all lcores use the first one's, so that all
+	// flows have the same.
 	_Atomic uint64_t interval_end_ns;
 	uint32_t interval_flow; // the next flow to record
 	uint32_t measure_flow; // the next flow whose figures are to be reset
@@ -235,7 +242,8 @@ void sender_output(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, ui
 // shard.c
 // Makes the rings between lcores, once queues are assigned to them.
 int sender_make_rings(struct sender_lcore *all, struct err *err);
-// Gives received frames to their lcores and takes those from other lcores; returns the number of frames moved.
+// Gives received frames to their lcores and takes those from other lcores; returns the number of
+// frames moved.
 uint32_t sender_exchange(struct sender_lcore *s, struct sender_port *p);
 // Takes other lcores' frames for a port whose queue this lcore owns.
 void sender_collect(struct sender_lcore *s, struct sender_port *p);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reception at a port: finds the connection of each frame, and answers or counts frames of no connection.
+// Reception at a port: finds the connection of each frame, and answers or counts frames of no
+// connection.
 #include "sender/live/lcore.h"
 
 #include "common/net/flow_addr.h"
@@ -182,8 +183,8 @@ static bool receive_seg(struct sender_lcore *s, struct sender_port *p, struct rt
 	return true;
 }
 
-// While a segment is processed, the connections of the following ones are prefetched, as in virtual time (sim.c).
-// A few cache lines at a time, because a core can have only some misses outstanding.
+// While a segment is processed, the connections of the following ones are prefetched, as in virtual
+// time (sim.c). A few cache lines at a time, because a core can have only some misses outstanding.
 #define FETCH_CONNECTION 6 // segments ahead, for the connection's own cache lines
 #define FETCH_SEGS 3 // segments ahead, for the data to which these lines point
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Frames between lcores: a received frame goes to its flow's lcore; a sent frame goes through the lcore that owns
-// the port's queue.
+// Frames between lcores: a received frame goes to its flow's lcore; a sent frame goes through the
+// lcore that owns the port's queue.
 //
 //	port -> RSS or one queue -> received by some lcore -> ring -> the flow's lcore
 //	the flow's lcore -> ring -> the lcore that owns the port's queue -> port
 //
-// A flow's lcore follows from its number (host.h), so that it is the same on any port and with any RSS key. A frame
-// of no flow of the config goes to an lcore chosen by its addresses if it may begin a connection; else it stays
-// with the lcore that received it.
+// A flow's lcore follows from its number (host.h), so that it is the same on any port and with any
+// RSS key. A frame of no flow of the config goes to an lcore chosen by its addresses if it may
+// begin a connection; else it stays with the lcore that received it.
 #include "sender/live/lcore.h"
 
 #include "common/net/flow_addr.h"
@@ -40,8 +40,8 @@ int sender_make_rings(struct sender_lcore *all, struct err *err) {
 	return rc;
 }
 
-// The rings from another lcore to this one: for received frames, and for frames to be sent through the port. If a
-// ring does not exist, its `ring` is NULL.
+// The rings from another lcore to this one: for received frames, and for frames to be sent through
+// the port. If a ring does not exist, its `ring` is NULL.
 static struct lcore_ring *rx_ring(
 	const struct sender_lcore *s, const struct sender_port *p, uint32_t from) {
 	return &s->all[from].port[p - s->port].rx_ring[s->lcore.index];

@@ -49,7 +49,8 @@ static void write_port(const struct sender_app *app, uint32_t i, struct json *j)
 	json_u64(j, "no_mbuf", c->no_mbuf);
 	json_u64(j, "waiting", c->tx_waiting);
 	if (app->live.lcores > 1) {
-		// Frames received by another lcore than the flow's; of these, dropped, and still waiting.
+		// Frames received by another lcore than the flow's; of these, dropped, and still
+		// waiting.
 		json_u64(j, "handed_over", c->rx_given + c->rx_no_room);
 		json_u64(j, "handover_dropped", c->rx_no_room);
 		json_u64(j, "handover_waiting", c->rx_waiting);

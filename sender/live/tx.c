@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Transmission at a port: segments become frames, which wait in the port's queue until the port takes them.
+// Transmission at a port: segments become frames, which wait in the port's queue until the port
+// takes them.
 //
-// No frame waits for a burst to fill: a burst is an iteration's frames, split at the maximum per call of the driver.
+// No frame waits for a burst to fill: a burst is an iteration's frames, split at the maximum per
+// call of the driver.
 //
-// Checksums are computed here, even if the port offers it: the payload is zeros, so that summing a few header
-// fields costs less than filling in a card's offload fields.
+// Checksums are computed here, even if the port offers it: the payload is zeros, so that summing a
+// few header fields costs less than filling in a card's offload fields.
 #include "sender/live/lcore.h"
 
 #include "common/net/flow_addr.h"
@@ -14,8 +16,8 @@
 
 #define FETCH_FRAMES 4 // frames prefetched ahead
 
-// Prefetches a cache line for writing. gcc's builtin, without a known processor, fetches it for reading; the write
-// would then need a second transaction to own the line.
+// Prefetches a cache line for writing. gcc's builtin, without a known processor, fetches it for
+// reading; the write would then need a second transaction to own the line.
 static inline void fetch_to_write(const char *line) {
 #ifdef __x86_64__
 	__asm__ volatile("prefetchw %0" : : "m"(*line));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Closed loops: each flow makes a pause after a transfer before it begins the next, so that the load falls when the
-// network is slow.
+// Closed loops: each flow makes a pause after a transfer before it begins the next, so that the
+// load falls when the network is slow.
 //
 //	closed    pause, transfer, pause, transfer ...: users who think between two pages. Each transfer opens a
 //	          connection, or all of a flow's use one (`connection: keep`).
@@ -11,13 +11,14 @@
 //
 // A flow begins with a pause. Pauses and times are exponential, unless `times: fixed`.
 //
-// **The request** is not a packet of its own. The sender of the data is the server. The ACK of a response's last byte
-// leaves the client when it has the response; a request after a pause would leave the client that much later, and travel
-// as long. So the server has the next request a pause after that ACK, and completion from there to the ACK of the
-// response is the client's time from request to response.
+// **The request** is not a packet of its own. The sender of the data is the server. The ACK of a
+// response's last byte leaves the client when it has the response; a request after a pause would
+// leave the client that much later, and travel as long. So the server has the next request a pause
+// after that ACK, and completion from there to the ACK of the response is the client's time from
+// request to response.
 //
-// Where one connection is used, each transfer begins a segment of its own (workload.h), and the control decides what its
-// window is after a pause (cc_ops.on_idle).
+// Where one connection is used, each transfer begins a segment of its own (workload.h), and the
+// control decides what its window is after a pause (cc_ops.on_idle).
 #include "sender/source/sizes.h"
 #include "sender/source/source.h"
 

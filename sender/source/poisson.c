@@ -5,11 +5,13 @@
 //	size                        drawn from `sizes`
 //	offered load                mean size / interval
 //
-// Instead of the interval the load may be given, in payload bits per second: interval = mean size / load.
+// Instead of the interval the load may be given, in payload bits per second: interval = mean size /
+// load.
 //
-// Arrivals do not wait for the network. Each opens a connection of its own on a flow of the group that has none. `count`
-// is thus the largest number of connections at a time; a transfer that arrives when all flows are busy waits for the
-// first to end, and its completion time counts from its arrival. The summary counts those that waited.
+// Arrivals do not wait for the network. Each opens a connection of its own on a flow of the group
+// that has none. `count` is thus the largest number of connections at a time; a transfer that
+// arrives when all flows are busy waits for the first to end, and its completion time counts from
+// its arrival. The summary counts those that waited.
 #include "sender/source/sizes.h"
 #include "sender/source/source.h"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Probes: a few small packets that estimate which rate a Copa flow would obtain on the path (Arun and Balakrishnan:
+// Probes: a few small packets that estimate which rate a Copa flow would obtain on the path (Arun
+// and Balakrishnan:
 // Copa, NSDI 2018, appendix).
 //
 //	RTTstanding = smallest RTT of the last srtt/2, after each probe
@@ -7,13 +8,15 @@
 //	lambda      = 1 / (delta dq)                             segments per second
 //	completion  = 2 (RTTmin + dq) + size / lambda            of a transfer with its handshake
 //
-// The median, because half of the time RTTstanding of a flow in equilibrium is above 1 / (delta lambda) and half of the
-// time below (section 3 of the paper). RTTmin is the smallest RTT of the probes and of the handshake, or `rtt_min`: on a
-// path whose queue never empties while probes are under way, nothing else can tell it from a longer path.
+// The median, because half of the time RTTstanding of a flow in equilibrium is above 1 / (delta
+// lambda) and half of the time below (section 3 of the paper). RTTmin is the smallest RTT of the
+// probes and of the handshake, or `rtt_min`: on a path whose queue never empties while probes are
+// under way, nothing else can tell it from a longer path.
 //
-// A probe is a segment with one byte of payload, 67 bytes long: every TCP answers it, so the peer may be a kernel's. The
-// handshake's packets count too. Probes begin when the connection is open; they should last for some round trips, as
-// the queue behind Copa flows goes up and down once in five.
+// A probe is a segment with one byte of payload, 67 bytes long: every TCP answers it, so the peer
+// may be a kernel's. The handshake's packets count too. Probes begin when the connection is open;
+// they should last for some round trips, as the queue behind Copa flows goes up and down once in
+// five.
 //
 // Where we differ from the paper, and why
 //   - The paper says neither how many packets nor how far apart: `count`, `interval`.

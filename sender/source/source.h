@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sources: when flows send and how much. One file per source, or per family of sources, with one ops table each.
+// Sources: when flows send and how much. One file per source, or per family of sources, with one
+// ops table each.
 //
 // A source gives its group a schedule of transfers. Four kinds differ in what a transfer waits for:
 //
@@ -8,10 +9,11 @@
 //	SOURCE_PAUSES    transfers of each flow, a pause after the end of the one before
 //	SOURCE_WRITES    transfers of each flow, at times of their own, all on one connection
 //
-// Sizes, pauses and times between arrivals are drawn from a random stream that is named by the group (and by the flow,
-// where each flow has its own schedule). So the schedule follows from the config and the seed alone: a live run is
-// offered the same transfers as a run in virtual time, whatever the network does and however many lcores there are.
-// sender/workload.c carries schedules out.
+// Sizes, pauses and times between arrivals are drawn from a random stream that is named by the
+// group (and by the flow, where each flow has its own schedule). So the schedule follows from the
+// config and the seed alone: a live run is offered the same transfers as a run in virtual time,
+// whatever the network does and however many lcores there are. sender/workload.c carries schedules
+// out.
 #pragma once
 #include "common/base/param.h"
 #include "common/base/rng.h"
@@ -28,7 +30,8 @@ enum source_kind { SOURCE_ONCE, SOURCE_ARRIVALS, SOURCE_PAUSES, SOURCE_WRITES };
 
 // The next transfer of a schedule.
 struct transfer {
-	// Since the arrival before it (first: since the start), or the pause before it. NEVER_NS: there is none.
+	// Since the arrival before it (first: since the start), or the pause before it. NEVER_NS:
+	// there is none.
 	uint64_t gap_ns;
 	uint64_t bytes; // payload; SOURCE_ENDLESS: what is sent in `on_ns`
 	uint64_t on_ns;
@@ -41,7 +44,8 @@ struct source_seen {
 	uint64_t acked_bytes; // of all its transfers
 	uint64_t written_bytes;
 	uint32_t unfinished; // transfers that were written and are not acknowledged
-	// The transfer that ended last; last_ns: since it was due or, if that is later, the one before it ended. 0: none.
+	// The transfer that ended last; last_ns: since it was due or, if that is later, the one
+	// before it ended. 0: none.
 	uint64_t last_bytes, last_ns;
 };
 
@@ -67,7 +71,8 @@ struct source_ops {
 		void *config); // frees what configure allocated, also after it failed; NULL: nothing
 	// SOURCE_ONCE: payload bytes of one flow, or SOURCE_ENDLESS; `rng` is the group's own.
 	uint64_t (*bytes)(const void *config, struct rng *rng);
-	// The other kinds: draws the next transfer. `state` has SOURCE_STATE_BYTES bytes, zero at first.
+	// The other kinds: draws the next transfer. `state` has SOURCE_STATE_BYTES bytes, zero at
+	// first.
 	void (*next)(const void *config, void *state, struct rng *rng,
 		const struct source_seen *seen, struct transfer *t);
 	// SOURCE_PAUSES: whether a flow's transfers use one connection; NULL: no.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Unresponsive traffic: UDP datagrams at a constant rate, whatever becomes of them (sender/udp/ sends them).
+// Unresponsive traffic: UDP datagrams at a constant rate, whatever becomes of them (sender/udp/
+// sends them).
 #include "sender/udp/udp.h"
 #include "sender/source/source.h"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A live video stream: one segment after another on one connection, at a bitrate that follows the measured goodput.
+// A live video stream: one segment after another on one connection, at a bitrate that follows the
+// measured goodput.
 //
 //	segment k   is written at start + (k + 1) * segment, when it has been encoded, whatever became of those before
 //	size        bitrate * segment
@@ -8,11 +9,13 @@
 //	            payload / time from when the connection was free for it until it was acknowledged; or, if
 //	            segments wait, what was acknowledged since the last decision, and the estimate is at most that
 //
-// So the flow is limited by its application as long as the network carries the ladder's last bitrate, and never sends
-// more than that on average. This is adaptation by throughput as players do it (Jiang, Sekar and Zhang, FESTIVE, CoNEXT
-// 2012), at the sender, where a live stream has its encoder. Completion of a segment, from when it is written until it is
-// acknowledged, is the application's round trip, as that of the payload which Facebook's Live app sent once a second,
-// with an encoder limited to 3 Mbit/s ("COPA congestion control for video performance", Facebook Engineering, 2019).
+// So the flow is limited by its application as long as the network carries the ladder's last
+// bitrate, and never sends more than that on average. This is adaptation by throughput as players
+// do it (Jiang, Sekar and Zhang, FESTIVE, CoNEXT 2012), at the sender, where a live stream has its
+// encoder. Completion of a segment, from when it is written until it is acknowledged, is the
+// application's round trip, as that of the payload which Facebook's Live app sent once a second,
+// with an encoder limited to 3 Mbit/s ("COPA congestion control for video performance", Facebook
+// Engineering, 2019).
 //
 // Records in the stream `transfers`: bitrate = 8 size_bytes / gap_ns.
 #include "sender/source/source.h"

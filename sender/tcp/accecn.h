@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// More accurate ECN feedback (AccECN, RFC 9768): a receiver counts the packets that arrive with CE, and each ACK has the
-// lowest three bits of that counter, ACE, where RFC 3168 has flags. So marks are counted although ACKs are lost or
-// answer many packets.
+// More accurate ECN feedback (AccECN, RFC 9768): a receiver counts the packets that arrive with CE,
+// and each ACK has the lowest three bits of that counter, ACE, where RFC 3168 has flags. So marks
+// are counted although ACKs are lost or answer many packets.
 //
 //	            AE CWR ECE   (ACE, from the left)
 //	SYN         1 1 1        asks for AccECN                                                  (section 3.1.1)
@@ -9,12 +9,13 @@
 //	first ACK   the same code, of the SYN/ACK's codepoint                                     (section 3.2.2.1)
 //	later       r.cep mod 8, where r.cep is 5 at first
 //
-// The option (kinds 172 and 174, section 3.2.3) has the bytes of payload that arrived with ECT(0), CE and ECT(1), each
-// modulo 2^24; they begin with 1, 0 and 1.
+// The option (kinds 172 and 174, section 3.2.3) has the bytes of payload that arrived with ECT(0),
+// CE and ECT(1), each modulo 2^24; they begin with 1, 0 and 1.
 //
-// Decoding (section 3.2.2.5.2, appendix A.2): the sender adds (ACE - s.cep) mod 8 to s.cep. An ACK of eight or more packets
-// may hide that ACE has gone round. Without the option the most is assumed that is consistent: dSafer = acked -
-// ((acked - d) mod 8). With it, the least that is consistent and has room for the bytes.
+// Decoding (section 3.2.2.5.2, appendix A.2): the sender adds (ACE - s.cep) mod 8 to s.cep. An ACK
+// of eight or more packets may hide that ACE has gone round. Without the option the most is assumed
+// that is consistent: dSafer = acked - ((acked - d) mod 8). With it, the least that is consistent
+// and has room for the bytes.
 //
 // Fall-backs, where the path does not let ECN through
 //   - After two SYNs without an answer the next ones do not ask for ECN (section 3.1.4.1). A late answer to the first two
@@ -79,13 +80,14 @@ static inline uint8_t accecn_handshake_ace(uint8_t ecn) {
 	return ace[ecn & 3];
 }
 
-// A server's mode by the ACE of a SYN. Combinations that are not assigned count as 111 (section 3.1.3).
+// A server's mode by the ACE of a SYN. Combinations that are not assigned count as 111 (section
+// 3.1.3).
 static inline enum accecn_mode accecn_of_syn(uint8_t ace) {
 	return ace == 0 ? ACCECN_NO_ECN : ace == 3 ? ACCECN_CLASSIC : ACCECN_ON;
 }
 
-// A client's mode by the ACE of the answer to a SYN with 111 (table 2). 101 is reserved and counts as AccECN (section
-// 3.1.3); 111 is a peer that reflects flags.
+// A client's mode by the ACE of the answer to a SYN with 111 (table 2). 101 is reserved and counts
+// as AccECN (section 3.1.3); 111 is a peer that reflects flags.
 static inline enum accecn_mode accecn_of_syn_ack(uint8_t ace) {
 	switch (ace) {
 	case 2:
@@ -101,7 +103,8 @@ static inline enum accecn_mode accecn_of_syn_ack(uint8_t ace) {
 	}
 }
 
-// Whether the SYN/ACK says that our SYN arrived with a codepoint that it was not sent with. 101 is reserved: it says nothing.
+// Whether the SYN/ACK says that our SYN arrived with a codepoint that it was not sent with. 101 is
+// reserved: it says nothing.
 static inline bool accecn_mangled(uint8_t ace) {
 	return ace != accecn_handshake_ace(ECN_NOT_ECT) && ace != 5;
 }
@@ -114,7 +117,7 @@ static inline void accecn_count(struct accecn_counters *c, uint8_t ecn, uint32_t
 	c->bytes[ecn == ECN_ECT0 ? SEG_ECN_E0B : ecn == ECN_CE ? SEG_ECN_CEB : SEG_ECN_E1B] += len;
 }
 
-// How many more packets arrived with CE than was known, by an ACK that acknowledges `acked` more packets of `payload`
-// bytes. The ACK must be newer than those before it.
+// How many more packets arrived with CE than was known, by an ACK that acknowledges `acked` more
+// packets of `payload` bytes. The ACK must be newer than those before it.
 uint32_t accecn_marks(
 	struct accecn_sender *s, const struct seg *ack, uint32_t acked, uint32_t payload);

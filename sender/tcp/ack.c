@@ -4,12 +4,13 @@
 //	OPEN --loss or ECN echo--> RECOVERY --una reaches recover--> OPEN
 //	any  --timeout-----------> LOSS     --una reaches recover--> OPEN
 //
-// An episode lasts for one window: on_loss is called once, and recover is set to nxt (RFC 6582). In RECOVERY
-// the window of an algorithm with cc_ops.prr moves to its new value by proportional rate reduction (RFC 9937).
+// An episode lasts for one window: on_loss is called once, and recover is set to nxt (RFC 6582). In
+// RECOVERY the window of an algorithm with cc_ops.prr moves to its new value by proportional rate
+// reduction (RFC 9937).
 #include "common/base/jiffies.h"
 #include "sender/endpoint.h"
-#include "sender/tcp/flow.h"
 #include "sender/tcp/kernel_rules.h"
+#include "sender/tcp/loss.h"
 #include "sender/tcp/prr.h"
 
 static const struct cc_ops *cc_of(const struct endpoint *e, const struct flow *f) {
@@ -40,7 +41,8 @@ static void enter_recovery(struct endpoint *e, struct flow *f, const struct deli
 	};
 	double before = f->out.cwnd_segs;
 
-	// An ECN echo, or a loss that the tail loss probe has repaired: nothing that arrives later can disprove it.
+	// An ECN echo, or a loss that the tail loss probe has repaired: nothing that arrives later
+	// can disprove it.
 	if (f->lost == 0)
 		f->undo_from = UNDO_NONE;
 	else
@@ -187,12 +189,14 @@ static inline void notify_cc(struct endpoint *e, struct flow *f, const struct de
 		endpoint_cc_record(e, f, &a);
 }
 
-// The RTT of the newest segment, unless it was sent twice (Karn): then 0. srtt learns from the oldest (tcp_clean_rtx_queue).
+// The RTT of the newest segment, unless it was sent twice (Karn): then 0. srtt learns from the
+// oldest (tcp_clean_rtx_queue).
 //
-// Of what was sent twice a timestamp may say which transmission arrived (RFC 6298 section 3, RFC 7323 section 4.1,
-// tcp_ack_update_rtt). srtt and the timeout learn from it, so that they follow the path through a long recovery, and the
-// backoff ends (section 5.7). Its clock ticks in milliseconds, in which there may have been another transmission: it is no
-// sample for the smallest RTT, nor for the control.
+// Of what was sent twice a timestamp may say which transmission arrived (RFC 6298 section 3, RFC
+// 7323 section 4.1, tcp_ack_update_rtt). srtt and the timeout learn from it, so that they follow
+// the path through a long recovery, and the backoff ends (section 5.7). Its clock ticks in
+// milliseconds, in which there may have been another transmission: it is no sample for the smallest
+// RTT, nor for the control.
 static inline uint64_t take_rtt(struct endpoint *e, struct flow *f, const struct delivery *d) {
 	uint64_t rtt_ns = d->now_ns - d->newest_ns, rto_min_ns = flow_group(e, f)->rto_min_ns;
 
@@ -212,9 +216,10 @@ static inline uint64_t take_rtt(struct endpoint *e, struct flow *f, const struct
 	return rtt_ns;
 }
 
-// RFC 8985 section 7.4.2: whether the tail loss probe repaired a loss that was not detected otherwise. This is known
-// when an ACK passes the probe: without a DSACK it did; a duplicate ACK or a DSACK shows that the original arrived. Other
-// ACKs of the probe's number, such as window updates, show nothing.
+// RFC 8985 section 7.4.2: whether the tail loss probe repaired a loss that was not detected
+// otherwise. This is known when an ACK passes the probe: without a DSACK it did; a duplicate ACK or
+// a DSACK shows that the original arrived. Other ACKs of the probe's number, such as window
+// updates, show nothing.
 static bool tlp_repaired(struct flow *f, const struct delivery *d) {
 	bool repaired;
 
@@ -227,9 +232,9 @@ static bool tlp_repaired(struct flow *f, const struct delivery *d) {
 	return repaired;
 }
 
-// An episode ends when all segments sent before it began are acknowledged. After an ECN echo a newer segment must be
-// acknowledged too, which shows that CWR arrived and the echo has stopped; likewise without SACK, so that duplicate
-// ACKs do not start another episode (RFC 6582 section 5).
+// An episode ends when all segments sent before it began are acknowledged. After an ECN echo a
+// newer segment must be acknowledged too, which shows that CWR arrived and the echo has stopped;
+// likewise without SACK, so that duplicate ACKs do not start another episode (RFC 6582 section 5).
 static bool episode_over(const struct flow *f) {
 	if (f->una < f->recover)
 		return false;
@@ -249,8 +254,8 @@ static void update_state(struct endpoint *e, struct flow *f, const struct delive
 	}
 	if (f->ca != FLOW_CA_OPEN)
 		return;
-	// Segments still marked lost were sent after the last reduction and cause another one. An echo that arrives
-	// before CWR was sent belongs to the last reduction.
+	// Segments still marked lost were sent after the last reduction and cause another one. An
+	// echo that arrives before CWR was sent belongs to the last reduction.
 	if (f->lost > 0 || repaired || (ece && !f->ecn_cwr)) {
 		enter_recovery(e, f, d, f->lost == 0 && !repaired);
 		f->ecn_episode = ece;
@@ -285,8 +290,8 @@ void flow_reorder_timer(struct endpoint *e, struct flow *f, uint64_t now_ns) {
 	flow_arm_rtx(e, f, now_ns);
 }
 
-// RFC 5961 section 5.2: the ACK is neither beyond SND.NXT nor older than the largest window that the peer has had. What its
-// window scale allows stands for that one.
+// RFC 5961 section 5.2: the ACK is neither beyond SND.NXT nor older than the largest window that
+// the peer has had. What its window scale allows stands for that one.
 bool flow_ack_acceptable(const struct flow *f, const struct seg *s) {
 	uint64_t oldest = min_u64(f->una_bytes, (uint64_t)UINT16_MAX << f->snd_wscale);
 	int64_t ahead = flow_ack_ahead(f, s);
@@ -295,9 +300,9 @@ bool flow_ack_acceptable(const struct flow *f, const struct seg *s) {
 			  : (uint64_t)-ahead <= oldest;
 }
 
-// Moves una_bytes and the window's right edge as an acceptable ACK says; returns the new una. The edge moves back
-// only if the ACK acknowledges new data or closes the window, as in Linux (tcp_may_update_window): otherwise it may
-// be an ACK that was overtaken by another.
+// Moves una_bytes and the window's right edge as an acceptable ACK says; returns the new una. The
+// edge moves back only if the ACK acknowledges new data or closes the window, as in Linux
+// (tcp_may_update_window): otherwise it may be an ACK that was overtaken by another.
 static uint64_t take_ack(struct flow *f, const struct seg *s) {
 	int32_t ahead = flow_ack_ahead(f, s);
 	uint64_t una = f->una, wnd = (uint64_t)s->window << f->snd_wscale;
@@ -378,9 +383,10 @@ void flow_ack(struct endpoint *e, struct flow *f, const struct seg *s, uint64_t 
 	flow_arm_rtx(e, f, now_ns);
 }
 
-// Header prediction (Jacobson, 1990): no segment is lost, SACKed or retransmitted, and the ACK acknowledges whole
-// segments. Then the newest of them has the highest number, the scoreboard needs no walk, and RACK cannot find a
-// loss. The effect is that of flow_ack. With AccECN every ACK has feedback, also one without flags: ACE may be 000.
+// Header prediction (Jacobson, 1990): no segment is lost, SACKed or retransmitted, and the ACK
+// acknowledges whole segments. Then the newest of them has the highest number, the scoreboard needs
+// no walk, and RACK cannot find a loss. The effect is that of flow_ack. With AccECN every ACK has
+// feedback, also one without flags: ACE may be 000.
 static bool expected(const struct flow *f, const struct seg *s, uint32_t ahead) {
 	return s->flags == SEG_ACK && s->len == 0 && s->sack_count == 0 && s->options == SEG_OPT_TS
 		&& f->state == FLOW_OPEN && f->ts_ok && seq_diff(s->tsval, f->ts_recent) >= 0

@@ -1,30 +1,36 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Segments that leave in bursts, as from a host with segmentation offload (TSO), and Linux's pacing by fq.
+// Segments that leave in bursts, as from a host with segmentation offload (TSO), and Linux's pacing
+// by fq.
 //
-// The stack hands its card up to `size` segments at once; they leave back to back and use one pacing slot, whose gap is
-// that of all of them. `tso: linux` takes the size from the pacing rate, be there a pacer or not:
+// The stack hands its card up to `size` segments at once; they leave back to back and use one
+// pacing slot, whose gap is that of all of them. `tso: linux` takes the size from the pacing rate,
+// be there a pacer or not:
 //
 //	bytes = rate / 1024 s + 64 KB / 2^(rtt_min / 512 us)     at most 64 KB
 //	size  = max(bytes / payload, 2)                           1 for a control that paces below 1.2 Mbit/s (BBR)
 //	size  = max(rate burst_ns / payload, 1)                   for a control that says so (Prague: 0.25 ms)
 //
-// (tcp_tso_autosize, sk_pacing_shift 10, tcp_tso_rtt_log 9, bbr_min_tso_segs of Linux 6.12). Its last segment has PSH, if
-// it has several (__tcp_transmit_skb), so that a receiver's card hands it over at once. A burst takes at most half
-// of the window (tcp_cwnd_test). A smaller burst than `size` waits for more room in the window if the next ACK must come
-// soon, unless a third of the window is free, it is all that there is to send, it is the rest of a socket buffer (64 KB
-// of the stream), or a loss is being repaired (tcp_tso_should_defer). Retransmissions leave in bursts of the same size.
+// (tcp_tso_autosize, sk_pacing_shift 10, tcp_tso_rtt_log 9, bbr_min_tso_segs of Linux 6.12). Its
+// last segment has PSH, if it has several (__tcp_transmit_skb), so that a receiver's card hands it
+// over at once. A burst takes at most half of the window (tcp_cwnd_test). A smaller burst than
+// `size` waits for more room in the window if the next ACK must come soon, unless a third of the
+// window is free, it is all that there is to send, it is the rest of a socket buffer (64 KB of the
+// stream), or a loss is being repaired (tcp_tso_should_defer). Retransmissions leave in bursts of
+// the same size.
 //
-// `pacing: fq` is the pace of `pacing: srtt` (tcp_update_pacing_rate) with two rules of tcp_update_skb_after_send: the
-// first ten segments are not paced, and if a burst leaves later than its slot, because nothing allowed it earlier, the
-// next gap is shorter by that time, at most by half.
+// `pacing: fq` is the pace of `pacing: srtt` (tcp_update_pacing_rate) with two rules of
+// tcp_update_skb_after_send: the first ten segments are not paced, and if a burst leaves later than
+// its slot, because nothing allowed it earlier, the next gap is shorter by that time, at most by
+// half.
 //
-// Where we differ, and why: Linux's fq holds segments that TCP has already sent, a millisecond of them or two bursts
-// (TCP small queues), and TCP's RTT samples begin when fq lets them go. Here segments wait unsent: the packets on the
-// wire have the same times, and inflight does not count what has not left. Socket buffers are full from the first one:
+// Where we differ, and why: Linux's fq holds segments that TCP has already sent, a millisecond of
+// them or two bursts (TCP small queues), and TCP's RTT samples begin when fq lets them go. Here
+// segments wait unsent: the packets on the wire have the same times, and inflight does not count
+// what has not left. Socket buffers are full from the first one:
 // in Linux those that were written before the peer's window has opened are smaller.
 #include "common/base/likely.h"
 #include "sender/endpoint.h"
-#include "sender/tcp/flow.h"
+#include "sender/tcp/loss.h"
 #include "sender/tcp/pacer.h"
 
 #include <math.h>
@@ -59,8 +65,8 @@ static uint32_t burst_segs(const struct group *g, const struct flow *f) {
 	return segs <= 1 && f->out.pacing_bps > 0 && bps < BURST_SLOW_BPS ? 1 : BURST_SEGS_MIN;
 }
 
-// Whether to wait for the ACK that makes room for a larger burst (tcp_tso_should_defer). `room`: what the congestion
-// window has.
+// Whether to wait for the ACK that makes room for a larger burst (tcp_tso_should_defer). `room`:
+// what the congestion window has.
 static bool defers(const struct flow *f, uint32_t size, uint64_t room, uint64_t now_ns) {
 	uint64_t peer = (f->wnd_bytes - flow_offset(f, f->nxt)) / f->payload;
 	uint64_t peer_whole = (f->wnd_bytes - f->una_bytes) / f->payload;
@@ -76,14 +82,16 @@ static bool defers(const struct flow *f, uint32_t size, uint64_t room, uint64_t 
 	return time_since(ack_ns, now_ns) <= time_min(f->rtt.srtt_ns / 2, NS_PER_MS);
 }
 
-// Whether no segment may follow `index` in its burst but for the end of the data, which has PSH of its own.
+// Whether no segment may follow `index` in its burst but for the end of the data, which has PSH of
+// its own.
 static bool burst_ends(const struct flow *f, uint64_t index, bool retransmit) {
 	if (retransmit)
 		return f->unsent_lost == 1;
 	return flow_offset(f, index + 1) + flow_len(f, index + 1) > f->wnd_bytes;
 }
 
-// Sends up to `max` segments at once, all of them retransmissions or all new: how many. The last one of several has PSH.
+// Sends up to `max` segments at once, all of them retransmissions or all new: how many. The last
+// one of several has PSH.
 static uint32_t burst(struct endpoint *e, struct flow *f, uint32_t max, bool retransmit,
 	uint64_t due_ns, bool paced, uint64_t now_ns) {
 	uint32_t n = 0;

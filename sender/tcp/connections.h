@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Dynamic connections: connections of a receiving host that are not flows of the config, such as a kernel's.
+// Dynamic connections: connections of a receiving host that are not flows of the config, such as a
+// kernel's.
 //
-// After the receivers of its flows a host has spare ones, as many as this table has entries. A new connection gets
-// the first unused receiver, else the first whose connection is over; if there is none, it is refused and counted.
-// Connections are found by their addresses in a chained hash table. All memory is allocated at the start.
+// After the receivers of its flows a host has spare ones, as many as this table has entries. A new
+// connection gets the first unused receiver, else the first whose connection is over; if there is
+// none, it is refused and counted. Connections are found by their addresses in a chained hash
+// table. All memory is allocated at the start.
 #pragma once
 #include "common/base/likely.h"
 #include "common/net/wire.h"
@@ -32,9 +34,10 @@ void connections_fini(struct connections *c);
 // The slow path of connections_receiver: all segments but those of the config's flows without SYN.
 uint32_t connections_lookup(struct connections *c, struct endpoint *e, uint32_t index,
 	const struct wire_addr *from, const struct seg *seg);
-// The receiver of e for a segment from these addresses. CONNECTION_NONE: the segment belongs to no connection, and
-// begins none or found no free receiver. `index`: the receiver of the config's flow with these addresses, or
-// CONNECTION_NONE. A receiver whose connection is over accepts a SYN with another sequence number.
+// The receiver of e for a segment from these addresses. CONNECTION_NONE: the segment belongs to no
+// connection, and begins none or found no free receiver. `index`: the receiver of the config's flow
+// with these addresses, or CONNECTION_NONE. A receiver whose connection is over accepts a SYN with
+// another sequence number.
 static inline uint32_t connections_receiver(struct connections *c, struct endpoint *e,
 	uint32_t index, const struct wire_addr *from, const struct seg *seg) {
 	if (likely(index != CONNECTION_NONE && (seg->flags & SEG_SYN) == 0))

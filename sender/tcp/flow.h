@@ -12,9 +12,10 @@
 //
 //	pipe (inflight) = nxt - una - sacked - lost + retrans
 //
-// The files: handshake.c; transmit.c (acceptance of segments, transmission); pacer.h (times of transmission);
-// rtx_timer.c (timeouts and probes); ack.c (ACKs); loss.c (scoreboard and RACK-TLP); spurious.c (undo of spurious
-// reductions); marks.c and accecn.h (ECN feedback); writes.c (short segments).
+// The files: handshake.c; transmit.c (acceptance of segments, transmission); pacer.h (times of
+// transmission); rtx_timer.c (timeouts and probes); ack.c (ACKs); loss.c (scoreboard and RACK-TLP);
+// spurious.c (undo of spurious reductions); marks.c and accecn.h (ECN feedback); writes.c (short
+// segments).
 #pragma once
 #include "common/base/likely.h"
 #include "common/base/ns.h"
@@ -55,8 +56,8 @@ struct flow_count {
 	uint32_t spurious; // retransmissions that the receiver already had (DSACK)
 	uint32_t spurious_timeouts, spurious_recoveries; // undone
 	uint32_t ecn_echoes; // those of cwnd_reductions that ECN echoes caused
-	// Segments of which the peer says that they arrived with CE. Classic feedback repeats an echo until CWR: then at
-	// least so many, one per echo.
+	// Segments of which the peer says that they arrived with CE. Classic feedback repeats an
+	// echo until CWR: then at least so many, one per echo.
 	uint64_t ce_segs;
 };
 
@@ -65,13 +66,15 @@ struct flow_transfer {
 	uint64_t start_ns; // by its schedule
 	uint64_t gap_ns; // as drawn
 	uint64_t bytes;
-	// One connection for several: the number behind its last segment, and the offset behind its last byte.
+	// One connection for several: the number behind its last segment, and the offset behind its
+	// last byte.
 	uint64_t end_seg, end_bytes;
 	uint32_t number; // in its schedule
 };
 
-// Members are in the order of use: an ACK that only advances una, and the segments it releases, touch only the first
-// six cache lines and the algorithm's state. With 50 000 flows each line is a cache miss.
+// Members are in the order of use: an ACK that only advances una, and the segments it releases,
+// touch only the first six cache lines and the algorithm's state. With 50 000 flows each line is a
+// cache miss.
 struct flow {
 	// 1. Values that an ACK is compared with.
 	_Alignas(64) uint8_t state; // enum flow_state
@@ -146,8 +149,8 @@ struct flow {
 	double next_send_frac; // of a nanosecond, beyond next_send_ns
 	uint64_t owed_ns; // time of missed pacing slots still to be made up for
 
-	// Retransmission. Lost segments that are not yet retransmitted are at rtx_hint or above, or in
-	// [relost, relost_end): their retransmission was lost.
+	// Retransmission. Lost segments that are not yet retransmitted are at rtx_hint or above, or
+	// in [relost, relost_end): their retransmission was lost.
 	uint64_t rtx_hint;
 	uint64_t relost, relost_end;
 	uint64_t recover; // episode ends when una reaches this
@@ -173,7 +176,8 @@ struct flow {
 	uint64_t total_bytes; // when data_segs is known
 	uint64_t start_ns;
 	struct flow_count at_measure, at_interval;
-	// Of payload: by the connections before this one, and in all before reports were forgotten (flow_forget).
+	// Of payload: by the connections before this one, and in all before reports were forgotten
+	// (flow_forget).
 	uint64_t before_delivered_bytes, least_delivered_bytes;
 	uint64_t interval_delivered_bytes; // since the start, up to the last interval's end
 	uint64_t measure_delivered_bytes; // up to the end of the warm-up
@@ -212,12 +216,14 @@ void flow_init(struct endpoint *e, struct flow *f, uint32_t id, uint16_t group, 
 void flow_rx(struct endpoint *e, struct flow *f, const struct seg *seg, uint64_t now_ns);
 void flow_timer(struct endpoint *e, struct flow *f, enum host_timer_kind kind, uint64_t now_ns);
 
-// Minimum time between answers to unacceptable segments (RFC 5961 section 7; Linux: tcp_invalid_ratelimit).
+// Minimum time between answers to unacceptable segments (RFC 5961 section 7; Linux:
+// tcp_invalid_ratelimit).
 #define CHALLENGE_GAP_NS (500 * NS_PER_MS)
 
 #define FLOW_OUR_WINDOW 65535 // the peer is expected to send only its FIN
 
-// From so many duplicate ACKs or SACKed segments on, a hole is a loss and not reordering (RFC 5681, RFC 8985).
+// From so many duplicate ACKs or SACKed segments on, a hole is a loss and not reordering (RFC 5681,
+// RFC 8985).
 #define FLOW_DUP_THRESH 3
 
 #define MSS_DEFAULT 536 // RFC 9293 section 3.7.1: without the option
@@ -245,8 +251,9 @@ static inline int64_t flow_window_room(const struct flow *f) {
 	return (int64_t)f->cwnd_segs - flow_inflight(f);
 }
 
-// Whether all segments are acknowledged and none was sent for an RTO: the window may be out of date (RFC 5681 4.1). For some
-// controls it suffices that the application had nothing to send (Linux: CA_EVENT_TX_START with app_limited).
+// Whether all segments are acknowledged and none was sent for an RTO: the window may be out of date
+// (RFC 5681 4.1). For some controls it suffices that the application had nothing to send (Linux:
+// CA_EVENT_TX_START with app_limited).
 static inline bool flow_idle(const struct group *g, const struct flow *f, uint64_t now_ns) {
 	return f->una == f->nxt
 		&& ((f->nxt > 0 && now_ns - f->last_send_ns >= f->rtt.rto_ns)
@@ -259,8 +266,8 @@ static inline void flow_window_limits(struct flow *f) {
 	f->cwnd_limited_nxt = f->nxt;
 }
 
-// No more is sent because no new segment may be. If there is no more data, rate samples are limited by the application
-// until all that is in flight is delivered.
+// No more is sent because no new segment may be. If there is no more data, rate samples are limited
+// by the application until all that is in flight is delivered.
 static inline void flow_source_limits(struct flow *f) {
 	if (f->nxt >= f->data_segs)
 		f->app_limited = f->delivered + flow_inflight(f) + 1;
@@ -303,7 +310,8 @@ static inline uint32_t flow_len(const struct flow *f, uint64_t index) {
 	return index == f->data_segs ? 0 : (uint32_t)(f->total_bytes - index * f->payload);
 }
 
-// Offset of the first byte that was never sent. Probes may have sent the first bytes of the next segment.
+// Offset of the first byte that was never sent. Probes may have sent the first bytes of the next
+// segment.
 static inline uint64_t flow_sent_bytes(const struct flow *f) {
 	uint64_t whole = flow_offset(f, f->nxt);
 
@@ -335,8 +343,8 @@ static inline int32_t flow_ack_ahead(const struct flow *f, const struct seg *s) 
 }
 
 // transmit.c, for the files below.
-// Sends as many segments as window and pacer allow. `due_ns`: the time of the pacing slot, else now_ns. True: at
-// least one was sent. The caller calls flow_arm_rtx afterwards.
+// Sends as many segments as window and pacer allow. `due_ns`: the time of the pacing slot, else
+// now_ns. True: at least one was sent. The caller calls flow_arm_rtx afterwards.
 bool flow_send(struct endpoint *e, struct flow *f, uint64_t now_ns, uint64_t due_ns);
 // Does flow_send's work for groups with `tso` or `pacing: fq` (bursts.c).
 __attribute__((cold)) bool flow_send_bursts(
@@ -345,12 +353,13 @@ __attribute__((cold)) bool flow_send_bursts(
 bool flow_new_allowed(struct endpoint *e, struct flow *f, uint64_t now_ns);
 // After flow_idle: the control adapts its window.
 void flow_after_idle(struct endpoint *e, struct flow *f, uint64_t now_ns);
-// Sends a tail loss probe: new data if the window allows, else the last segment again. Uses a pacing slot, as in
-// Linux.
+// Sends a tail loss probe: new data if the window allows, else the last segment again. Uses a
+// pacing slot, as in Linux.
 void flow_send_probe(struct endpoint *e, struct flow *f, uint64_t now_ns);
 // The lowest lost segment that is not yet retransmitted; the caller knows that one exists.
 uint64_t flow_next_lost(struct flow *f);
-// Sends segment `index`. `due_ns`: its transmission time; `paced`: that time is a pacing slot; `push`: with PSH.
+// Sends segment `index`. `due_ns`: its transmission time; `paced`: that time is a pacing slot;
+// `push`: with PSH.
 void flow_transmit(struct endpoint *e, struct flow *f, uint64_t index, uint64_t due_ns, bool paced,
 	bool push, uint64_t now_ns);
 void flow_end(
@@ -370,78 +379,16 @@ void handshake_rx(struct endpoint *e, struct flow *f, const struct seg *seg, uin
 uint64_t handshake_timeout_ns(const struct endpoint *e, const struct flow *f, uint64_t rto_ns);
 
 // rtx_timer.c
-// Starts, extends or stops the timer. To be called after each change of the flow's window, pacer or scoreboard.
+// Starts, extends or stops the timer. To be called after each change of the flow's window, pacer or
+// scoreboard.
 void flow_arm_rtx(struct endpoint *e, struct flow *f, uint64_t now_ns);
 void flow_rtx_timer(struct endpoint *e, struct flow *f, uint64_t now_ns);
 
 // ack.c
 bool flow_ack_acceptable(const struct flow *f, const struct seg *seg);
 void flow_ack(struct endpoint *e, struct flow *f, const struct seg *seg, uint64_t now_ns);
-// Does flow_rx's work for an ACK that only advances una. False: it is another kind of segment; nothing was done.
+// Does flow_rx's work for an ACK that only advances una. False: it is another kind of segment;
+// nothing was done.
 bool flow_ack_expected(struct endpoint *e, struct flow *f, const struct seg *seg, uint64_t now_ns);
 void flow_enter_loss(struct endpoint *e, struct flow *f, uint64_t now_ns); // after a timeout
 void flow_reorder_timer(struct endpoint *e, struct flow *f, uint64_t now_ns); // RACK
-
-// loss.c: the effects of one ACK, filled in by the scoreboard.
-struct delivery {
-	uint64_t now_ns;
-	uint32_t tsecr; // 0: no timestamp
-	uint32_t acked; // newly delivered segments
-	uint32_t passed; // segments that una passed
-	uint32_t lost; // newly lost
-	uint32_t prr; // delivered, for PRR: `acked`; without SACK by duplicate ACKs
-	uint32_t ce; // segments that arrived with CE, as the ACK says
-	uint64_t prior_fack; // fack before this ACK
-	// Transmission time of the oldest delivered segment if none that una passed was sent again (Karn); 0: none.
-	uint64_t oldest_ns;
-	uint64_t echoed_ns; // of the oldest retransmission that the timestamp names; 0: none
-	uint64_t newest_ns; // transmission time of the newest delivered segment; 0: none
-	uint64_t newest_seg;
-	bool newest_retrans;
-	float newest_cwnd;
-	// Rate sample.
-	uint64_t prior_delivered, prior_ns, send_elapsed_ns;
-	bool app_limited;
-	bool old; // a later ACK has overtaken this one
-	bool dsack; // of a segment that was sent again
-	bool reordered;
-	bool advanced; // the cumulative ACK moved
-	bool repeated; // the ACK says the same as the last one: a duplicate, if anything is in flight (RFC 5681 section 2)
-	bool original; // a never retransmitted segment from before the episode was delivered
-	bool all_duplicates; // all retransmissions of the episode have been reported as duplicates
-};
-
-void loss_cumulative(struct endpoint *e, struct flow *f, uint64_t una, struct delivery *d);
-void loss_sack(struct flow *f, const struct seg *seg, struct delivery *d);
-// Prefetches the records that loss_sack and loss_detect will read.
-void loss_fetch(const struct flow *f, const struct seg *seg);
-// RACK: marks lost segments; returns the time in ns until the next check, 0: none is needed.
-uint64_t loss_detect(struct endpoint *e, struct flow *f, uint64_t now_ns, struct delivery *d);
-void loss_mark(struct flow *f, uint64_t index);
-// Payload that the peer has, as far as it said so: what it acknowledged, and whole segments beyond (of a peer without SACK
-// one for each duplicate ACK). What arrives in an interval counts there, also if a hole before it is filled later.
-uint64_t flow_delivered_bytes(const struct flow *f);
-// Forgets the reports of what has arrived above a hole; what they said was delivered stays so.
-void flow_forget(struct flow *f);
-void loss_on_timeout(struct flow *f, uint64_t now_ns);
-void loss_retrans_push(struct flow *f, uint64_t index);
-void loss_retrans_unlink(struct flow *f, uint64_t index);
-
-// marks.c
-// Whether the ACK says that segments arrived with CE; d->ce: how many. The counter of AccECN is read from ACKs that bring
-// something new and are not older than others: what an ACK that is passed over says, a later one says too.
-bool flow_take_marks(struct endpoint *e, struct flow *f, const struct seg *seg, struct delivery *d);
-
-// spurious.c
-#define UNDO_NONE UINT64_MAX
-// To be called when an episode begins, with a reduction that may be undone.
-void spurious_start(struct flow *f, bool timeout, uint64_t now_ns);
-void spurious_sent(struct flow *f, uint64_t now_ns); // a segment is retransmitted
-// Processes a D-SACK block.
-void spurious_duplicates(struct flow *f, const struct seg_sack *b, struct delivery *d);
-// Undoes the reduction if this ACK proves it spurious.
-void spurious_detect(struct endpoint *e, struct flow *f, struct delivery *d);
-// RFC 5682 section 3.1 step 2b: whether two new segments are to be sent before retransmissions.
-static inline bool spurious_new_first(const struct flow *f) {
-	return f->frto == FRTO_NEW && f->nxt < f->recover + 2;
-}

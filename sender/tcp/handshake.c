@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The handshake of a sending connection: the SYN, its retransmissions, and the options agreed in the SYN/ACK; the next
-// connection of a flow.
+// The handshake of a sending connection: the SYN, its retransmissions, and the options agreed in
+// the SYN/ACK; the next connection of a flow.
 #include "common/base/rng.h"
 #include "sender/endpoint.h"
-#include "sender/tcp/flow.h"
+#include "sender/tcp/loss.h"
 
 #define PAYLOAD_MIN 48 // MSS_MIN less 40 bytes of options
-// Between the sequence numbers of two connections: more than any window, so that old packets are unacceptable.
+// Between the sequence numbers of two connections: more than any window, so that old packets are
+// unacceptable.
 #define RENEW_SEQ_GAP (1u << 30)
 #define RTO_UNMEASURED_NS (3 * NS_PER_S) // RFC 6298 section 5.7: after a SYN was sent again
 
@@ -37,8 +38,8 @@ void handshake_syn(struct endpoint *e, struct flow *f, uint64_t now_ns) {
 	flow_arm_rtx(e, f, now_ns);
 }
 
-// Each timeout is lengthened by a random part of up to a quarter, drawn by seed, flow and attempt, so that SYNs lost
-// together are not retransmitted together.
+// Each timeout is lengthened by a random part of up to a quarter, drawn by seed, flow and attempt,
+// so that SYNs lost together are not retransmitted together.
 uint64_t handshake_timeout_ns(const struct endpoint *e, const struct flow *f, uint64_t rto_ns) {
 	uint64_t x = rng_mix((e->env.seed ^ ((uint64_t)f->id << 16 | f->backoff)) * RNG_GOLDEN);
 
@@ -46,7 +47,8 @@ uint64_t handshake_timeout_ns(const struct endpoint *e, const struct flow *f, ui
 }
 
 // Payload of a full segment. It is smaller if the peer's window holds less than two, as in Linux
-// (tcp_bound_to_half_wnd): only whole segments are sent, and one larger than the window could never be.
+// (tcp_bound_to_half_wnd): only whole segments are sent, and one larger than the window could never
+// be.
 static uint32_t sendable(uint32_t payload, uint32_t window) {
 	uint32_t cut = window > MSS_DEFAULT ? window / 2 : window;
 
@@ -71,8 +73,9 @@ static void agree_ecn(struct flow *f, const struct group *g, const struct seg *s
 		f->ect = ECN_ECT0; // RFC 9331 section 4.2: it answers as a Classic control
 }
 
-// The RTT of the SYN. If that was retransmitted, only a timestamp shows which one is answered (Karn): of one before the
-// last it is known to a millisecond, and rounded up. Without that knowledge NEVER_NS.
+// The RTT of the SYN. If that was retransmitted, only a timestamp shows which one is answered
+// (Karn): of one before the last it is known to a millisecond, and rounded up. Without that
+// knowledge NEVER_NS.
 static uint64_t syn_rtt_ns(const struct flow *f, const struct seg *s, uint64_t now_ns) {
 	if (f->backoff == 0 || (f->ts_ok && s->tsecr == flow_tsval(f->last_send_ns)))
 		return now_ns - f->last_send_ns;
@@ -82,14 +85,16 @@ static uint64_t syn_rtt_ns(const struct flow *f, const struct seg *s, uint64_t n
 	return NEVER_NS;
 }
 
-// Whether more than one SYN was lost: then the first window is one segment (RFC 5681 section 3.1, which RFC 6928 section 2
-// limits to more than one retransmission). If the first SYN is answered, only the timeouts were too short. A control that
-// ignores losses sets its own window with the first ACK.
+// Whether more than one SYN was lost: then the first window is one segment (RFC 5681 section 3.1,
+// which RFC 6928 section 2 limits to more than one retransmission). If the first SYN is answered,
+// only the timeouts were too short. A control that ignores losses sets its own window with the
+// first ACK.
 static bool lost_syns(const struct flow *f, const struct seg *s) {
 	return f->backoff > 1 && !(f->ts_ok && s->tsecr == flow_tsval(f->start_ns));
 }
 
-// Processes the SYN/ACK: agrees on options and starts congestion control (RFC 9293 section 3.10.7.3).
+// Processes the SYN/ACK: agrees on options and starts congestion control (RFC 9293 section
+// 3.10.7.3).
 static void established(struct endpoint *e, struct flow *f, const struct seg *s, uint64_t now_ns) {
 	const struct group *g = flow_group(e, f);
 	uint64_t rtt_ns;

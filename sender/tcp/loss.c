@@ -10,19 +10,20 @@
 //	               sent again because of a later one, and its timestamp or a DSACK says that the
 //	               original arrived (spurious.c)
 //
-// Original segments are sent in order of their number, so they are scanned from rack_scan to the first that was
-// sent after RACK.segment; retransmissions are in a list in order of transmission. So each segment is read once
-// or twice, for any window.
+// Original segments are sent in order of their number, so they are scanned from rack_scan to the
+// first that was sent after RACK.segment; retransmissions are in a list in order of transmission.
+// So each segment is read once or twice, for any window.
 //
 // Where we differ from the RFC: min RTT is the connection's, not a window's; a peer without SACK is
 // handled by RFC 6582 (three duplicate ACKs, then one segment per partial ACK), see ack.c.
-// Timestamps are used to judge the ACK of a retransmission only if it is cumulative: above a hole the receiver
-// echoes the timestamp of the last segment before it. Of a retransmission and new data sent in the same nanosecond
-// the retransmission counts as the later. A timeout resets reo_wnd_mult.
+// Timestamps are used to judge the ACK of a retransmission only if it is cumulative: above a hole
+// the receiver echoes the timestamp of the last segment before it. Of a retransmission and new data
+// sent in the same nanosecond the retransmission counts as the later. A timeout resets
+// reo_wnd_mult.
 #include "sender/endpoint.h"
 
 #include "common/base/likely.h"
-#include "sender/tcp/flow.h"
+#include "sender/tcp/loss.h"
 
 #include <string.h>
 
@@ -68,8 +69,8 @@ static void note_reordering(struct flow *f, uint64_t index, struct delivery *d) 
 		f->reordering = (uint32_t)(d->prior_fack - index);
 }
 
-// Marks a segment as delivered, by cumulative ACK or SACK: section 6.2 steps 2 and 3, and the choice of the newest
-// segment for the delivery rate.
+// Marks a segment as delivered, by cumulative ACK or SACK: section 6.2 steps 2 and 3, and the
+// choice of the newest segment for the delivery rate.
 static void delivered(struct flow *f, uint64_t index, struct seg_rec *r, struct delivery *d) {
 	uint64_t sent_ns = flow_sent_ns(r, d->now_ns);
 	uint16_t flags = r->flags;
@@ -145,8 +146,8 @@ void loss_cumulative(struct endpoint *e, struct flow *f, uint64_t una, struct de
 		f->fack = una;
 }
 
-// The first segment that starts at or after the sequence number (up), or that ends after it (down). The result is
-// within [una, nxt], so that 32 bits relative to una suffice.
+// The first segment that starts at or after the sequence number (up), or that ends after it (down).
+// The result is within [una, nxt], so that 32 bits relative to una suffice.
 static uint64_t seg_from(const struct flow *f, uint32_t seq, bool up) {
 	uint64_t first = flow_offset(f, f->una);
 	uint32_t ahead = seq - (f->iss + 1 + (uint32_t)first);
@@ -158,8 +159,8 @@ static uint64_t seg_from(const struct flow *f, uint32_t seq, bool up) {
 	return f->una + (ahead + (up ? f->payload - 1 : 0)) / f->payload;
 }
 
-// Marks segments [from, to) as SACKED and stores `to` in the first record, so that a later block with the same start
-// continues there: the cost of a block is that of its new segments.
+// Marks segments [from, to) as SACKED and stores `to` in the first record, so that a later block
+// with the same start continues there: the cost of a block is that of its new segments.
 static void sack_segs(struct flow *f, uint64_t from, uint64_t to, struct delivery *d) {
 	uint64_t i = from;
 
@@ -188,7 +189,8 @@ static void sack_block(struct flow *f, const struct seg_sack *b, struct delivery
 	sack_segs(f, seg_from(f, b->start, true), seg_from(f, b->end, false), d);
 }
 
-// Prefetches for the first SACK block, which is the one that grew: its first record and the one at its end.
+// Prefetches for the first SACK block, which is the one that grew: its first record and the one at
+// its end.
 void loss_fetch(const struct flow *f, const struct seg *s) {
 	const struct seg_sack *b = &s->sack[0];
 
@@ -222,8 +224,8 @@ void loss_sack(struct flow *f, const struct seg *s, struct delivery *d) {
 			}
 			continue;
 		}
-		// The block is old, or of data that was never sent. Compared as distances from una, because
-		// comparisons modulo 2^32 are not transitive.
+		// The block is old, or of data that was never sent. Compared as distances from una,
+		// because comparisons modulo 2^32 are not transitive.
 		if (b->end - una > out || b->start - una >= b->end - una)
 			continue;
 		sack_block(f, b, d);
@@ -261,8 +263,9 @@ static uint64_t reo_wnd_ns(const struct flow *f) {
 	return time_min(f->reo_wnd_mult * (f->rtt.min_ns / 4), f->rtt.srtt_ns);
 }
 
-// Section 6.2 step 4: grow the window on a DSACK of what was sent again, once per round trip. More of them than
-// retransmissions of the connection report packets that the network duplicated (as in Linux's tcp_dsack_seen).
+// Section 6.2 step 4: grow the window on a DSACK of what was sent again, once per round trip. More
+// of them than retransmissions of the connection report packets that the network duplicated (as in
+// Linux's tcp_dsack_seen).
 static void update_reo_wnd(
 	struct endpoint *e, struct flow *f, const struct delivery *d, uint64_t now_ns) {
 	if (d->reordered)
@@ -317,8 +320,8 @@ uint64_t loss_detect(struct endpoint *e, struct flow *f, uint64_t now_ns, struct
 	while (f->retrans_head != NO_SEG) {
 		uint64_t i = f->retrans_head, sent_ns = flow_sent_ns(flow_seg(f, i), now_ns);
 
-		// A retransmission and new data sent in the same nanosecond have no known order: the
-		// retransmission then counts as the later and is not marked lost.
+		// A retransmission and new data sent in the same nanosecond have no known order:
+		// the retransmission then counts as the later and is not marked lost.
 		if ((sent_ns == f->rack_sent_ns && !f->rack_retrans)
 			|| !sent_before_rack(f, i, sent_ns)
 			|| !rack_lost(f, sent_ns, reo_ns, now_ns, &wait_ns))
@@ -343,8 +346,8 @@ void flow_forget(struct flow *f) {
 	f->sacked = 0;
 }
 
-// The receiver discarded segments that it had SACKed (RFC 2018 section 8): forget all SACKs. Otherwise the first
-// segment would never be retransmitted.
+// The receiver discarded segments that it had SACKed (RFC 2018 section 8): forget all SACKs.
+// Otherwise the first segment would never be retransmitted.
 static void reneged(struct flow *f) {
 	flow_forget(f);
 	for (uint64_t i = f->una; i < f->nxt; i++)

@@ -2,7 +2,7 @@
 #include "sender/tcp/accecn.h"
 
 #include "sender/endpoint.h"
-#include "sender/tcp/flow.h"
+#include "sender/tcp/loss.h"
 
 // Of the numbers d, d + 8, ... up to `most` the smallest that is not below `least`.
 static uint32_t not_below(uint32_t d, uint32_t least, uint32_t most) {

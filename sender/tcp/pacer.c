@@ -6,8 +6,8 @@
 
 #define OWED_NS_MAX (200 * NS_PER_MS) // at most this much is made up for: Linux's minimum RTO
 
-// Skips whole pacing slots and keeps the flow's phase, so that flows delayed by the same stall are not synchronised
-// afterwards. The skipped time is added to owed_ns.
+// Skips whole pacing slots and keeps the flow's phase, so that flows delayed by the same stall are
+// not synchronised afterwards. The skipped time is added to owed_ns.
 uint64_t pacer_miss(struct flow *f, uint64_t due_ns, uint64_t now_ns, double gap_ns) {
 	double late_ns = (double)time_since(now_ns, due_ns);
 	double gaps = floor(late_ns / gap_ns) - floor((double)PACER_CATCH_UP_NS / gap_ns);
@@ -18,9 +18,9 @@ uint64_t pacer_miss(struct flow *f, uint64_t due_ns, uint64_t now_ns, double gap
 	return due_ns + missed_ns;
 }
 
-// As in Linux (tcp_update_skb_after_send), lateness shortens the following gaps. Linux shortens one gap by half at
-// most and forgets the rest; here each gap is a quarter shorter until owed_ns is 0: the rate rises by a third at
-// most, which an lcore that was half busy can handle.
+// As in Linux (tcp_update_skb_after_send), lateness shortens the following gaps. Linux shortens one
+// gap by half at most and forgets the rest; here each gap is a quarter shorter until owed_ns is 0:
+// the rate rises by a third at most, which an lcore that was half busy can handle.
 void pacer_make_up(struct flow *f, uint64_t now_ns, uint64_t gap_ns) {
 	uint64_t off_ns = time_min(f->owed_ns, gap_ns / 4);
 

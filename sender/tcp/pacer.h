@@ -7,9 +7,10 @@
 #include <math.h>
 
 #define PACER_CATCH_UP_NS NS_PER_MS // a late loop makes up for this much at once
-// `pacing: srtt` paces any window as Linux does (tcp_update_pacing_rate): at this many windows per srtt, or
-// unacknowledged segments if they are more, so that the pacer is never the limit, not even in recovery. Below half
-// of ssthresh, where the window doubles each round trip, the gain is PACER_SS_GAIN.
+// `pacing: srtt` paces any window as Linux does (tcp_update_pacing_rate): at this many windows per
+// srtt, or unacknowledged segments if they are more, so that the pacer is never the limit, not even
+// in recovery. Below half of ssthresh, where the window doubles each round trip, the gain is
+// PACER_SS_GAIN.
 #define PACER_SS_GAIN 2.0
 #define PACER_CA_GAIN 1.2
 
@@ -33,7 +34,8 @@ static inline double pacer_bps(const struct group *g, const struct flow *f) {
 							       : pacer_window_bps(g, f);
 }
 
-// Whether there is a next segment that waits for its pacing slot or for the port; then the timer is armed.
+// Whether there is a next segment that waits for its pacing slot or for the port; then the timer is
+// armed.
 static inline bool pacer_holds(
 	struct endpoint *e, struct flow *f, bool retransmit, uint64_t now_ns) {
 	if (f->next_send_ns <= now_ns && !e->tx_backpressure)
@@ -45,13 +47,14 @@ static inline bool pacer_holds(
 	return true;
 }
 
-// To be called when the pacer is late by more than PACER_CATCH_UP_NS; returns the time from which gaps count now.
+// To be called when the pacer is late by more than PACER_CATCH_UP_NS; returns the time from which
+// gaps count now.
 uint64_t pacer_miss(struct flow *f, uint64_t due_ns, uint64_t now_ns, double gap_ns);
 // Moves the next pacing slot forward by a part of owed_ns.
 void pacer_make_up(struct flow *f, uint64_t now_ns, uint64_t gap_ns);
 
-// `segs` segments that were due at due_ns are sent at now_ns: sets the next pacing slot. Returns the time from which
-// its gap counts.
+// `segs` segments that were due at due_ns are sent at now_ns: sets the next pacing slot. Returns
+// the time from which its gap counts.
 static inline uint64_t pacer_sent(
 	struct flow *f, double bps, uint32_t segs, uint64_t due_ns, uint64_t now_ns) {
 	double gap = segs * f->payload * 8e9 / bps, ahead = gap + f->next_send_frac;

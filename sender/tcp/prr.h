@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Proportional rate reduction (RFC 9937): how the window of a flow in fast recovery moves to the algorithm's.
+// Proportional rate reduction (RFC 9937): how the window of a flow in fast recovery moves to the
+// algorithm's.
 //
 //	prr_delivered  segments delivered since recovery began, prr_out: sent since then
 //	prr_flight     outstanding as it began, less what was delivered before (RecoverFS)
@@ -11,8 +12,9 @@
 #pragma once
 #include "sender/tcp/flow.h"
 
-// An ACK in fast recovery: sets cwnd_segs. `safe`: it advances una and found no further loss, so that the repair makes
-// progress. Before that no more is sent than was delivered, or retransmissions would keep the queue full that drops them.
+// An ACK in fast recovery: sets cwnd_segs. `safe`: it advances una and found no further loss, so
+// that the repair makes progress. Before that no more is sent than was delivered, or
+// retransmissions would keep the queue full that drops them.
 static inline void prr_on_ack(struct flow *f, uint32_t newly_delivered, bool safe) {
 	uint32_t pipe = flow_inflight(f), target = (uint32_t)f->out.cwnd_segs;
 	uint32_t send = 0;
@@ -29,7 +31,8 @@ static inline void prr_on_ack(struct flow *f, uint32_t newly_delivered, bool saf
 		limit = (limit > newly_delivered ? limit : newly_delivered) + safe;
 		send = target - pipe < limit ? target - pipe : limit;
 	}
-	// At least one segment: the fast retransmit or, if all were lost, one that elicits another ACK.
+	// At least one segment: the fast retransmit or, if all were lost, one that elicits another
+	// ACK.
 	if (send == 0 && (f->prr_out == 0 || pipe == 0))
 		send = 1;
 	f->cwnd_segs = pipe + send;

@@ -62,8 +62,8 @@ void receiver_send_ack(struct endpoint *e, struct receiver *r, uint64_t now_ns) 
 		receiver_ack_sent(r);
 }
 
-// An unacceptable segment is dropped and answered with an ACK, from which a genuine peer learns our sequence numbers
-// (RFC 9293 section 3.10.7.4, RFC 5961).
+// An unacceptable segment is dropped and answered with an ACK, from which a genuine peer learns our
+// sequence numbers (RFC 9293 section 3.10.7.4, RFC 5961).
 static void receiver_refuse(struct endpoint *e, struct receiver *r, uint64_t now_ns) {
 	e->count.rx_bad++;
 	if (r->state != RECEIVER_OPEN || now_ns < r->challenge_ns)
@@ -97,7 +97,8 @@ static void send_syn_ack(struct endpoint *e, struct receiver *r, uint8_t ecn, ui
 	endpoint_send(e, r->id, &s, ECN_NOT_ECT, now_ns);
 }
 
-// Agrees on what the SYN asks for, as far as the group has it. Without AccECN a SYN that asks for it has classic ECN.
+// Agrees on what the SYN asks for, as far as the group has it. Without AccECN a SYN that asks for
+// it has classic ECN.
 static void agree_ecn(struct receiver *r, const struct group *g, const struct seg *s) {
 	enum accecn_mode mode = accecn_of_syn(seg_ace(s));
 
@@ -143,7 +144,8 @@ static void receiver_syn(
 	send_syn_ack(e, r, ecn, now_ns);
 }
 
-// RFC 9768 section 3.2.2.5.1: the first mark after packets without, and every second, is acknowledged at once.
+// RFC 9768 section 3.2.2.5.1: the first mark after packets without, and every second, is
+// acknowledged at once.
 static void count_ecn(struct receiver *r, const struct seg *s, uint8_t ecn, bool *now) {
 	bool ce = ecn == ECN_CE;
 
@@ -191,7 +193,8 @@ static inline void delay_ack(struct endpoint *e, struct receiver *r, uint64_t no
 		endpoint_arm(e, &r->delack, r->delack_ns);
 }
 
-// Acknowledges a segment of an ideal host: at once if `now` or if ack_every full segments have arrived, else delayed.
+// Acknowledges a segment of an ideal host: at once if `now` or if ack_every full segments have
+// arrived, else delayed.
 static inline void acknowledge(
 	struct endpoint *e, struct receiver *r, uint16_t len, bool now, uint64_t now_ns) {
 	if (len >= r->payload)
@@ -233,7 +236,8 @@ static void receiver_data(struct endpoint *e, struct receiver *r, const struct s
 		}
 		now = true;
 	}
-	// The end of a transfer on a connection that stays open: what the application answers carries the ACK.
+	// The end of a transfer on a connection that stays open: what the application answers
+	// carries the ACK.
 	now |= (s->flags & SEG_PSH) != 0 && receiver_group(e, r)->keeps;
 	if (s->len > r->payload)
 		r->payload = s->len;
@@ -301,7 +305,8 @@ static void answer_closed(
 	endpoint_send(e, r->id, &reset, ECN_NOT_ECT, now_ns);
 }
 
-// RFC 5961 section 3.2: a RST at RCV.NXT is accepted; elsewhere in the window it is answered with a challenge ACK.
+// RFC 5961 section 3.2: a RST at RCV.NXT is accepted; elsewhere in the window it is answered with a
+// challenge ACK.
 static void receiver_rst(
 	struct endpoint *e, struct receiver *r, const struct seg *s, uint64_t now_ns) {
 	int32_t ahead = seq_diff(s->seq, receiver_next(r));
@@ -325,8 +330,9 @@ static bool ack_acceptable(const struct receiver *r, const struct seg *s) {
 		&& -ahead <= UINT16_MAX;
 }
 
-// A segment with an old timestamp is dropped. But a late original whose retransmission arrived first is reported by
-// a DSACK: otherwise the sender would never learn that the retransmission was spurious.
+// A segment with an old timestamp is dropped. But a late original whose retransmission arrived
+// first is reported by a DSACK: otherwise the sender would never learn that the retransmission was
+// spurious.
 static void receiver_stale(
 	struct endpoint *e, struct receiver *r, const struct seg *s, uint64_t now_ns) {
 	uint64_t behind = receiver_seq(r, r->rcv_nxt) - s->seq;
@@ -337,7 +343,8 @@ static void receiver_stale(
 	receiver_send_ack(e, r, now_ns);
 }
 
-// The next segment in order of a connection without a hole: the common case. The effect is that of receiver_data.
+// The next segment in order of a connection without a hole: the common case. The effect is that of
+// receiver_data.
 static inline bool receiver_expected(
 	struct endpoint *e, struct receiver *r, const struct seg *s, uint64_t now_ns) {
 	if ((s->flags & r->flags_mask) != SEG_ACK || r->state != RECEIVER_OPEN || r->head != NULL
@@ -395,7 +402,8 @@ __attribute__((noinline)) static void receiver_other(
 	}
 	if ((r->modes & RECEIVER_FIN) != 0 && s->ack == receiver_iss(r) + 2)
 		r->modes |= RECEIVER_FIN_ACKED;
-	// RFC 7323 section 4.3: from a segment in the window that starts at or before Last.ACK.sent.
+	// RFC 7323 section 4.3: from a segment in the window that starts at or before
+	// Last.ACK.sent.
 	if (timestamp && seq_diff(s->seq, r->last_ack) <= 0
 		&& (bare ? ahead >= 0 : ahead + s->len + fin > 0))
 		r->ts_recent = s->tsval;

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The receiving side of one TCP connection: the peer of our sender or of a kernel's.
 //
-// Payload is counted and discarded; only rcv_nxt and the out-of-order ranges beyond it are kept. An ACK is sent
-// per `ack_every` full segments, or `ack_delay` after the first unacknowledged one (RFC 5681 section 4.2); at once
-// for a segment out of order, a filled hole, a duplicate (with a DSACK, RFC 2883), a FIN, or a change of CE.
+// Payload is counted and discarded; only rcv_nxt and the out-of-order ranges beyond it are kept. An
+// ACK is sent per `ack_every` full segments, or `ack_delay` after the first unacknowledged one (RFC
+// 5681 section 4.2); at once for a segment out of order, a filled hole, a duplicate (with a DSACK,
+// RFC 2883), a FIN, or a change of CE.
 //
-// Real hosts do more (receiver_acks.c): a card hands adjacent segments over as one (`gro`), and Linux acknowledges each
-// segment at first and then adapts its delay (`acks: linux`).
+// Real hosts do more (receiver_acks.c): a card hands adjacent segments over as one (`gro`), and
+// Linux acknowledges each segment at first and then adapts its delay (`acks: linux`).
 //
-// CE is echoed until CWR (RFC 3168), or as DCTCP needs it (RFC 8257 section 3.2): ECE says whether the packets an ACK
-// acknowledges were marked; or counted (accecn.h). When CE changes, packets that wait for a delayed ACK are
-// acknowledged first, with the old state, so that the sender can count marked bytes exactly, as in Linux.
+// CE is echoed until CWR (RFC 3168), or as DCTCP needs it (RFC 8257 section 3.2): ECE says whether
+// the packets an ACK acknowledges were marked; or counted (accecn.h). When CE changes, packets that
+// wait for a delayed ACK are acknowledged first, with the old state, so that the sender can count
+// marked bytes exactly, as in Linux.
 #pragma once
 #include "common/base/err.h"
 #include "common/net/seg.h"
@@ -142,21 +144,23 @@ void receiver_rx(struct endpoint *e, struct receiver *r, const struct seg *seg, 
 void receiver_timer(struct endpoint *e, struct receiver *r, uint64_t now_ns);
 // Whether the connection has ended, with a FIN or a reset.
 bool receiver_over(const struct receiver *r);
-// Resets a receiver for a new connection. Its totals continue; h counts the old connection if it was done.
+// Resets a receiver for a new connection. Its totals continue; h counts the old connection if it
+// was done.
 void receiver_renew(struct endpoint *e, struct receiver *r, uint16_t group);
-// Number of a host's connections that received all data and the FIN, including those of renewed receivers.
+// Number of a host's connections that received all data and the FIN, including those of renewed
+// receivers.
 uint64_t receivers_done(const struct endpoint *e);
 // Sends a reset if the connection is open; its state does not change.
 void receiver_reset(struct endpoint *e, const struct receiver *r, uint64_t now_ns);
 
-// Closes our direction of an open connection; what the peer sends is still received. The FIN is in every ACK until it
-// is acknowledged.
+// Closes our direction of an open connection; what the peer sends is still received. The FIN is in
+// every ACK until it is acknowledged.
 void receiver_close(struct endpoint *e, struct receiver *r, uint64_t now_ns);
 
 // For receiver_acks.c.
 void receiver_send_ack(struct endpoint *e, struct receiver *r, uint64_t now_ns);
-// Acknowledges `segs` full segments, or data shorter than one: at once if `now` or if ack_every of them have arrived,
-// else delayed.
+// Acknowledges `segs` full segments, or data shorter than one: at once if `now` or if ack_every of
+// them have arrived, else delayed.
 void receiver_ack_fixed(
 	struct endpoint *e, struct receiver *r, uint32_t segs, bool now, uint64_t now_ns);
 
@@ -170,10 +174,12 @@ void receiver_acks_reset(struct receiver *r);
 void receiver_answered(struct receiver *r, uint64_t now_ns);
 // An ACK was sent.
 void receiver_ack_sent(struct receiver *r);
-// Before a segment [start, ...) is processed: hands over what GRO holds if the segment does not continue it.
+// Before a segment [start, ...) is processed: hands over what GRO holds if the segment does not
+// continue it.
 void receiver_gro_break(struct endpoint *e, struct receiver *r, const struct seg *s, uint64_t start,
 	uint8_t ecn, uint64_t now_ns);
-// After it was processed up to `end`: decides about its ACK. `now`: it wants one at once; `repeated`: it brought nothing.
+// After it was processed up to `end`: decides about its ACK. `now`: it wants one at once;
+// `repeated`: it brought nothing.
 void receiver_ack_host(struct endpoint *e, struct receiver *r, const struct seg *s, uint64_t end,
 	uint8_t ecn, bool now, bool repeated, uint64_t now_ns);
 // The timer of held segments and delayed ACKs.
@@ -197,7 +203,8 @@ uint64_t receiver_window_update_ns(const struct endpoint *e, struct receiver *r,
 // receiver_sack.c
 // Data in order: moves rcv_nxt to the offset `end`, and over ranges that it reaches.
 void receiver_in_order(struct endpoint *e, struct receiver *r, uint64_t end);
-// Data out of order: merges [start, end) into the ranges. False: all of it had been received before.
+// Data out of order: merges [start, end) into the ranges. False: all of it had been received
+// before.
 bool receiver_out_of_order(struct endpoint *e, struct receiver *r, uint64_t start, uint64_t end);
 // Reports [start, end) as a duplicate in the next ACK.
 void receiver_report_duplicate(struct receiver *r, uint64_t start, uint64_t end);

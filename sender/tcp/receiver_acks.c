@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // ACKs of a receiver as real hosts send them.
 //
-// GRO (`gro: TIME`): a network card interrupts at most every TIME, and what it has by then of one flow, adjacent and in
-// the order of sequence numbers, reaches TCP as one segment of up to 64 KB. So TCP decides once about the ACK of all of
-// them; as they are more than one full segment, they are acknowledged at once. Data is taken when it arrives, only the
-// decision waits. A segment that does not continue the held ones ends them: after a gap, with another timestamp or ECN
-// codepoint (tcp_gro_receive, inet_gro_receive), and itself begins anew; a short one or a FIN goes along and ends them.
+// GRO (`gro: TIME`): a network card interrupts at most every TIME, and what it has by then of one
+// flow, adjacent and in the order of sequence numbers, reaches TCP as one segment of up to 64 KB.
+// So TCP decides once about the ACK of all of them; as they are more than one full segment, they
+// are acknowledged at once. Data is taken when it arrives, only the decision waits. A segment that
+// does not continue the held ones ends them: after a gap, with another timestamp or ECN codepoint
+// (tcp_gro_receive, inet_gro_receive), and itself begins anew; a short one or a FIN goes along and
+// ends them.
 //
 // Linux's ACKs (`acks: linux`, tcp_input.c and tcp_timer.c of Linux 6.12):
 //
@@ -22,10 +24,11 @@
 //	             RTT and at most 1 ms, and 0.1 ms more (tcp_comp_sack_delay_ns, tcp_comp_sack_slack_ns,
 //	             tcp_comp_sack_nr)
 //
-// Times of the ATO are in ticks if the host has them (`hz`), those of compressed SACKs never. Where we differ, and why: the
-// RTO that bounds the ATO is that of the handshake's sample, the only one a receiver takes. There is no ping-pong mode,
-// which a connection enters when it sends data itself; ours do not. The time of GRO begins with a flow's first segment,
-// not with the card's last interrupt, so that it does not depend on other flows.
+// Times of the ATO are in ticks if the host has them (`hz`), those of compressed SACKs never. Where
+// we differ, and why: the RTO that bounds the ATO is that of the handshake's sample, the only one a
+// receiver takes. There is no ping-pong mode, which a connection enters when it sends data itself;
+// ours do not. The time of GRO begins with a flow's first segment, not with the card's last
+// interrupt, so that it does not depend on other flows.
 #include "common/base/jiffies.h"
 #include "common/base/mem.h"
 #include "sender/endpoint.h"

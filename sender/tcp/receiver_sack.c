@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A receiver's out-of-order ranges, and the SACK (RFC 2018) and DSACK (RFC 2883) blocks that report them.
+// A receiver's out-of-order ranges, and the SACK (RFC 2018) and DSACK (RFC 2883) blocks that report
+// them.
 //
-// The ranges are a list in the order of their offsets. Through a long queue a flow can leave thousands of holes, and
-// each retransmission has to find its place among them. So the ranges are also the nodes of a treap (Seidel and Aragon,
-// "Randomized Search Trees", 1996): a binary search tree by offset in which no node has a child of a higher rank. With
-// independent random ranks its depth is O(log n), whatever the order of arrival. A range's rank is a hash of its place
-// in the pool: it needs no memory, and no generator. Nothing that is sent depends on the shape of the tree.
+// The ranges are a list in the order of their offsets. Through a long queue a flow can leave
+// thousands of holes, and each retransmission has to find its place among them. So the ranges are
+// also the nodes of a treap (Seidel and Aragon, "Randomized Search Trees", 1996): a binary search
+// tree by offset in which no node has a child of a higher rank. With independent random ranks its
+// depth is O(log n), whatever the order of arrival. A range's rank is a hash of its place in the
+// pool: it needs no memory, and no generator. Nothing that is sent depends on the shape of the
+// tree.
 #include "common/base/mem.h"
 #include "common/base/rng.h"
 #include "sender/endpoint.h"
@@ -59,7 +62,8 @@ static uint32_t *tree_side(struct range_pool *p, struct range *g, uint64_t start
 	return g->start < start ? &g->above : &g->below;
 }
 
-// Puts g in the place of the first node on its way that ranks below it; what hangs there is split at g.
+// Puts g in the place of the first node on its way that ranks below it; what hangs there is split
+// at g.
 static void tree_insert(struct range_pool *p, uint32_t *at, struct range *g) {
 	uint32_t id = range_id(p, g), *below = &g->below, *above = &g->above;
 	uint64_t rank = rng_mix(id);
@@ -120,7 +124,8 @@ static struct range **range_find(struct range_pool *p, struct receiver *r, uint6
 	return at;
 }
 
-// Puts a block first among those to be reported and removes the blocks that it contains (RFC 2018 section 4).
+// Puts a block first among those to be reported and removes the blocks that it contains (RFC 2018
+// section 4).
 static void sack_report(struct receiver *r, uint64_t start, uint64_t end) {
 	struct seg_sack b = {receiver_seq(r, start), receiver_seq(r, end)};
 	struct seg_sack old[SEG_SACK_MAX];
@@ -240,8 +245,8 @@ bool receiver_out_of_order(struct endpoint *e, struct receiver *r, uint64_t star
 	return true;
 }
 
-// A FIN beyond a hole extends the block of the data before it, or is a block of its own. So the sender detects a lost
-// tail before its timeout.
+// A FIN beyond a hole extends the block of the data before it, or is a block of its own. So the
+// sender detects a lost tail before its timeout.
 void receiver_report_fin(const struct receiver *r, struct seg *s, uint32_t room) {
 	uint32_t fin = receiver_seq(r, r->fin), first = r->dsack ? 1 : 0;
 

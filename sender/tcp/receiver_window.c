@@ -1,27 +1,32 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A receive window that follows a buffer and the application that reads from it.
 //
-// The buffer (`rmem`) grows with what arrives, as Linux's does (tcp_rcv_space_adjust of 6.12). Once per round trip, with
-// `copied` bytes read since the last time and `before` in the round trip before:
+// The buffer (`rmem`) grows with what arrives, as Linux's does (tcp_rcv_space_adjust of 6.12). Once
+// per round trip, with `copied` bytes read since the last time and `before` in the round trip
+// before:
 //
 //	if copied > before:
 //		window = 2 copied + 16 mss          a round trip's data, and as much again while losses are repaired
 //		window += 2 window (copied - before) / before                          room for slow start
 //		buffer = min(window / share, rmem)  never less than it is; share: 0.67, the rest of a buffer is overhead
 //
-// It begins with 128 KB (tcp_rmem[1]), of which 87 KB are data. What is advertised begins, in the SYN-ACK, with the whole
-// segments of the peer that fit into 64 KB, grows by two per segment (tcp_grow_window), and is no more than what is free in the buffer while it holds
-// the last segment; nothing, if less than a segment or 1/16 of it is (__tcp_select_window). The right edge never moves
-// back. The first round trip begins with the connection; round trips are measured by the timestamps that data echoes: a
-// shorter one counts at once, a longer one by 1/8 (tcp_rcv_rtt_update); without timestamps it is the handshake's. What
-// waits behind a hole is in the buffer too: a flow that loses much at once may have to wait until the hole is filled.
+// It begins with 128 KB (tcp_rmem[1]), of which 87 KB are data. What is advertised begins, in the
+// SYN-ACK, with the whole segments of the peer that fit into 64 KB, grows by two per segment
+// (tcp_grow_window), and is no more than what is free in the buffer while it holds the last
+// segment; nothing, if less than a segment or 1/16 of it is (__tcp_select_window). The right edge
+// never moves back. The first round trip begins with the connection; round trips are measured by
+// the timestamps that data echoes: a shorter one counts at once, a longer one by 1/8
+// (tcp_rcv_rtt_update); without timestamps it is the handshake's. What waits behind a hole is in
+// the buffer too: a flow that loses much at once may have to wait until the hole is filled.
 //
-// A slow reader (`read_rate`) takes data from the buffer at a constant rate, so that the window closes. Once it could be
-// twice as large, an ACK says so (tcp_cleanup_rbuf); if that is lost, the sender's probes of the closed window find out.
+// A slow reader (`read_rate`) takes data from the buffer at a constant rate, so that the window
+// closes. Once it could be twice as large, an ACK says so (tcp_cleanup_rbuf); if that is lost, the
+// sender's probes of the closed window find out.
 //
-// Where we differ, and why: the share of data in a buffer is a constant, where the kernel measures it for each size of
-// segment (tcp_measure_rcv_mss), because it depends on the card's driver: 0.67 is that of full segments in buffers of
-// 2.2 KB, as in the guests of tools/sim/guest. A slow reader reads bytes, not blocks.
+// Where we differ, and why: the share of data in a buffer is a constant, where the kernel measures
+// it for each size of segment (tcp_measure_rcv_mss), because it depends on the card's driver: 0.67
+// is that of full segments in buffers of 2.2 KB, as in the guests of tools/sim/guest. A slow reader
+// reads bytes, not blocks.
 #include "sender/endpoint.h"
 #include "sender/tcp/receiver.h"
 
@@ -121,7 +126,8 @@ void receiver_window_data(
 	if (g->rmem == 0)
 		return;
 	measure_rtt(r, s, now_ns);
-	// The segment itself is not yet read. One beyond a hole is charged after this question (tcp_data_queue_ofo).
+	// The segment itself is not yet read. One beyond a hole is charged after this question
+	// (tcp_data_queue_ofo).
 	most = seq_diff(s->seq, receiver_seq(r, r->rcv_nxt)) > 0
 		? min_u64(w->space, room(r) + s->len)
 		: min_u64(w->space - s->len, room(r));

@@ -16,14 +16,15 @@ static inline void rtt_init(struct rtt *r, uint64_t initial_rto_ns) {
 	*r = (struct rtt){.min_ns = NEVER_NS, .rto_ns = initial_rto_ns};
 }
 
-// Sections 2.2 and 2.3: alpha 1/8, beta 1/4, K 4. The floor is under K rttvar, as in Linux, not under
-// the sum as in section 2.4: on a steady path longer than the floor rttvar tends to 0, and a
+// Sections 2.2 and 2.3: alpha 1/8, beta 1/4, K 4. The floor is under K rttvar, as in Linux, not
+// under the sum as in section 2.4: on a steady path longer than the floor rttvar tends to 0, and a
 // timeout of one srtt would fire for a delayed ACK.
 //
-// Every ACK gives a sample, without the gains for many samples per round trip of RFC 7323 appendix G. As in Linux srtt is
-// of the oldest segment that the ACK acknowledges, which includes the wait of a delayed ACK, and the smallest RTT of the
-// newest: `newest_ns`. Linux's rttvar is the largest of a round trip: the floor is above the difference, except where
-// rttvar is more than a quarter of it.
+// Every ACK gives a sample, without the gains for many samples per round trip of RFC 7323 appendix
+// G. As in Linux srtt is of the oldest segment that the ACK acknowledges, which includes the wait
+// of a delayed ACK, and the smallest RTT of the newest: `newest_ns`. Linux's rttvar is the largest
+// of a round trip: the floor is above the difference, except where rttvar is more than a quarter of
+// it.
 static inline void rtt_sample(
 	struct rtt *r, uint64_t sample_ns, uint64_t newest_ns, uint64_t rto_min_ns) {
 	r->min_ns = time_min(r->min_ns, newest_ns);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The one timer of a sending connection that waits for ACKs: the retransmission timeout (RFC 6298), the tail
-// loss probe and RACK's wait for reordering (RFC 8985), probes of a closed window (RFC 9293 section 3.8.6.1).
+// The one timer of a sending connection that waits for ACKs: the retransmission timeout (RFC 6298),
+// the tail loss probe and RACK's wait for reordering (RFC 8985), probes of a closed window (RFC
+// 9293 section 3.8.6.1).
 #include "common/base/jiffies.h"
 #include "sender/endpoint.h"
 #include "sender/tcp/flow.h"
@@ -9,7 +10,8 @@
 #define PROBES_MAX 30 // the interval doubles no more often
 #define HEAR_NS_MAX (50 * NS_PER_MS) // a timeout waits this long at most for ACKs not yet read
 
-// rto_max bounds the backoff, not the timeout itself: that is above what was measured, whatever the path's length.
+// rto_max bounds the backoff, not the timeout itself: that is above what was measured, whatever the
+// path's length.
 static uint64_t backed_off_ns(const struct group *g, const struct flow *f, uint32_t doublings) {
 	uint64_t rto = f->rtt.rto_ns;
 
@@ -18,7 +20,8 @@ static uint64_t backed_off_ns(const struct group *g, const struct flow *f, uint3
 	return time_max(time_min(rto, g->rto_max_ns), f->rtt.rto_ns);
 }
 
-// An RTO counts from the last progress (rtx_base_ns), a probe from now (RFC 6298 section 5, RFC 8985 section 7.2).
+// An RTO counts from the last progress (rtx_base_ns), a probe from now (RFC 6298 section 5, RFC
+// 8985 section 7.2).
 void flow_arm_rtx(struct endpoint *e, struct flow *f, uint64_t now_ns) {
 	const struct group *g = flow_group(e, f);
 	uint64_t rto = backed_off_ns(g, f, f->backoff);
@@ -34,7 +37,8 @@ void flow_arm_rtx(struct endpoint *e, struct flow *f, uint64_t now_ns) {
 		f->rtx_deadline_ns =
 			jiffies_timer_ns(g->tick_ns, now_ns, handshake_timeout_ns(e, f, rto));
 	} else if (f->una == f->nxt) {
-		// Data waits, and neither an ACK nor the pacer will send it: the peer's window is closed.
+		// Data waits, and neither an ACK nor the pacer will send it: the peer's window is
+		// closed.
 		bool closed = flow_unsent(f) && !f->pace.armed;
 
 		f->rtx_kind = closed ? RTX_PERSIST : RTX_NONE;
@@ -75,7 +79,8 @@ static void probe(struct endpoint *e, struct flow *f, uint64_t now_ns) {
 	flow_arm_rtx(e, f, now_ns);
 }
 
-// Whether the peer has left too many timeouts or probes in a row unanswered; then the flow has ended.
+// Whether the peer has left too many timeouts or probes in a row unanswered; then the flow has
+// ended.
 static bool gave_up(struct endpoint *e, struct flow *f, uint64_t now_ns) {
 	if (f->timeouts < flow_group(e, f)->retries)
 		return false;
@@ -101,17 +106,18 @@ static void timeout(struct endpoint *e, struct flow *f, uint64_t now_ns) {
 	flow_arm_rtx(e, f, now_ns);
 }
 
-// Bytes of the next segment that fit into the window if not all do; 0: all fit, or the window is closed.
+// Bytes of the next segment that fit into the window if not all do; 0: all fit, or the window is
+// closed.
 static uint32_t window_left(const struct flow *f) {
 	if (flow_offset(f, f->nxt) + flow_len(f, f->nxt) <= f->wnd_bytes)
 		return 0;
 	return (uint32_t)(f->wnd_bytes - f->una_bytes);
 }
 
-// A segment without data below the window: its ACK carries the window (RFC 9293 section 3.8.6.1). A window that
-// is open but has no room for a whole segment might stay so for ever: the probe fills it, as in Linux
-// (tcp_write_wakeup). The scoreboard does not count the bytes of a probe: the next probe carries them again,
-// and so does the whole segment once it fits.
+// A segment without data below the window: its ACK carries the window (RFC 9293 section 3.8.6.1). A
+// window that is open but has no room for a whole segment might stay so for ever: the probe fills
+// it, as in Linux (tcp_write_wakeup). The scoreboard does not count the bytes of a probe: the next
+// probe carries them again, and so does the whole segment once it fits.
 static void persist(struct endpoint *e, struct flow *f, uint64_t now_ns) {
 	uint32_t len = window_left(f);
 	struct seg s;
@@ -141,7 +147,8 @@ void flow_rtx_timer(struct endpoint *e, struct flow *f, uint64_t now_ns) {
 		endpoint_arm(e, &f->rtx, f->rtx_deadline_ns);
 		return;
 	}
-	// After a stall of the loop, an ACK that arrived before the deadline may not have been processed yet.
+	// After a stall of the loop, an ACK that arrived before the deadline may not have been
+	// processed yet.
 	if (f->rtx_deadline_ns > e->heard_ns && now_ns < f->rtx_deadline_ns + HEAR_NS_MAX) {
 		endpoint_arm(e, &f->rtx, now_ns + 1);
 		return;

@@ -127,7 +127,8 @@ void seg_arena_put(struct seg_arena *a, struct seg_rec *rec) {
 	free_push(a, block, order);
 }
 
-// Moves the records of [una, next) to a block of 2^order. False: the arena is full; nothing was done.
+// Moves the records of [una, next) to a block of 2^order. False: the arena is full; nothing was
+// done.
 static bool ring_move(
 	struct seg_ring *r, struct seg_arena *a, uint32_t order, uint64_t una, uint64_t next) {
 	struct seg_ring to = {seg_arena_get(a, order), (1u << order) - 1};

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Records of sent segments: per flow a power-of-two ring that grows, all from one buddy arena.
 //
-// Payload is synthetic, so a segment's record has 32 bytes: its transmission time, and the values that the
-// delivery-rate estimator and the congestion control need when it is acknowledged. Its sequence number is its
-// index times the segment size. A ring gives O(1) access by index for SACK processing; the arena bounds the sum
-// over all flows.
+// Payload is synthetic, so a segment's record has 32 bytes: its transmission time, and the values
+// that the delivery-rate estimator and the congestion control need when it is acknowledged. Its
+// sequence number is its index times the segment size. A ring gives O(1) access by index for SACK
+// processing; the arena bounds the sum over all flows.
 #pragma once
 #include "common/base/err.h"
 
@@ -103,6 +103,7 @@ static inline bool seg_ring_reserve(
 	struct seg_ring *r, struct seg_arena *a, uint64_t una, uint64_t next) {
 	return (r->rec != NULL && next - una <= r->mask) || seg_ring_grow(r, a, una, next);
 }
-// Shrinks a ring to the smallest size above twice [una, next), if that is a quarter of its present size or less.
+// Shrinks a ring to the smallest size above twice [una, next), if that is a quarter of its present
+// size or less.
 void seg_ring_fit(struct seg_ring *r, struct seg_arena *a, uint64_t una, uint64_t next);
 void seg_ring_free(struct seg_ring *r, struct seg_arena *a);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Detection of spurious window reductions: segments that were declared lost may only have been late, because
-// packets were reordered or because the path has become slower than the timeout. Four ways to detect it:
+// Detection of spurious window reductions: segments that were declared lost may only have been
+// late, because packets were reordered or because the path has become slower than the timeout. Four
+// ways to detect it:
 //
 //	Eifel (RFC 3522)    an ACK in sequence echoes a timestamp from before the first retransmission:
 //	                    it answers the original
@@ -11,8 +12,8 @@
 //	                    never retransmitted
 //	nothing was sent    the episode ended before anything was retransmitted
 //
-// In each case the algorithm takes its reduction back (cc_ops.on_spurious), and lost segments that were not yet
-// retransmitted count as in flight.
+// In each case the algorithm takes its reduction back (cc_ops.on_spurious), and lost segments that
+// were not yet retransmitted count as in flight.
 //
 // Where we differ from the RFCs, and why
 //   - As in Linux, a fast recovery is not taken back by Eifel while other retransmissions are in
@@ -25,10 +26,10 @@
 //     the same segment, where the RFC ends it.
 //   - A loss that the tail loss probe has repaired is not taken back: its reduction begins when the repair is known.
 #include "sender/endpoint.h"
-#include "sender/tcp/flow.h"
+#include "sender/tcp/loss.h"
 
-// Retransmissions that are already in flight, a tail loss probe included, count as part of the episode: they
-// may have had the same cause.
+// Retransmissions that are already in flight, a tail loss probe included, count as part of the
+// episode: they may have had the same cause.
 void spurious_start(struct flow *f, bool timeout, uint64_t now_ns) {
 	f->undo_from = f->una;
 	f->undo_timeout = timeout;
@@ -55,7 +56,8 @@ void spurious_duplicates(struct flow *f, const struct seg_sack *b, struct delive
 		return;
 	f->undo_retrans -= segs < f->undo_retrans ? segs : f->undo_retrans;
 	d->all_duplicates = f->undo_retrans == 0;
-	// Retransmitted because later segments had arrived, and yet not lost: packets were reordered.
+	// Retransmitted because later segments had arrived, and yet not lost: packets were
+	// reordered.
 	d->reordered |= !f->undo_timeout;
 }
 
@@ -82,8 +84,8 @@ static bool frto(struct flow *f, const struct delivery *d) {
 	return false;
 }
 
-// Clears the loss marks of segments that were not retransmitted: they count as in flight again. From the highest
-// number down, because RACK's scan needs transmission times in order.
+// Clears the loss marks of segments that were not retransmitted: they count as in flight again.
+// From the highest number down, because RACK's scan needs transmission times in order.
 static void unmark(struct flow *f, uint64_t now_ns) {
 	uint64_t next_ns = UINT64_MAX;
 
@@ -115,7 +117,8 @@ static void undo(struct endpoint *e, struct flow *f, uint32_t how, uint64_t now_
 		f->rack_sent_ns = 0;
 	f->undo_from = UNDO_NONE;
 	f->frto = FRTO_OFF;
-	// With retransmissions in flight the state stays until they are acknowledged, without a further reduction.
+	// With retransmissions in flight the state stays until they are acknowledged, without a
+	// further reduction.
 	if (f->lost == 0)
 		f->ca = FLOW_CA_OPEN;
 	if (f->undo_timeout)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A sending connection: acceptance of the peer's segments, and transmission.
-#include "sender/tcp/flow.h"
+#include "sender/tcp/loss.h"
 
 #include "common/base/likely.h"
 #include "sender/endpoint.h"
@@ -69,7 +69,8 @@ void flow_end(
 		e->app->closed(e, f, now_ns);
 }
 
-// Takes the peer's payload and FIN: only data in order is counted; every such segment is acknowledged.
+// Takes the peer's payload and FIN: only data in order is counted; every such segment is
+// acknowledged.
 static void flow_peer_data(
 	struct endpoint *e, struct flow *f, const struct seg *s, uint64_t now_ns) {
 	bool closed = false;
@@ -86,8 +87,8 @@ static void flow_peer_data(
 		e->app->closed(e, f, now_ns);
 }
 
-// An unacceptable segment is dropped and answered with an ACK, from which a genuine peer learns our sequence numbers
-// (RFC 9293 section 3.10.7.4, RFC 5961).
+// An unacceptable segment is dropped and answered with an ACK, from which a genuine peer learns our
+// sequence numbers (RFC 9293 section 3.10.7.4, RFC 5961).
 static void flow_refuse(struct endpoint *e, struct flow *f, bool answer, uint64_t now_ns) {
 	e->count.rx_bad++;
 	if (!answer || now_ns < f->challenge_ns)
@@ -96,7 +97,8 @@ static void flow_refuse(struct endpoint *e, struct flow *f, bool answer, uint64_
 	flow_ack_now(e, f, now_ns);
 }
 
-// RFC 5961 section 3.2: a RST at RCV.NXT is accepted; elsewhere in the window it is answered with a challenge ACK.
+// RFC 5961 section 3.2: a RST at RCV.NXT is accepted; elsewhere in the window it is answered with a
+// challenge ACK.
 static void flow_rst(struct endpoint *e, struct flow *f, const struct seg *s, uint64_t now_ns) {
 	int32_t ahead = seq_diff(s->seq, f->rcv_nxt);
 
@@ -110,14 +112,15 @@ static uint32_t seg_end(const struct seg *s) {
 	return s->seq + s->len + ((s->flags & SEG_FIN) != 0 ? 1u : 0u);
 }
 
-// Whether the segment ends at the left edge of our window, as a retransmitted FIN does, or inside it.
+// Whether the segment ends at the left edge of our window, as a retransmitted FIN does, or inside
+// it.
 static bool in_window(const struct flow *f, const struct seg *s) {
 	return seq_diff(seg_end(s), f->rcv_nxt) >= 0
 		&& seq_diff(s->seq, f->rcv_nxt) <= FLOW_OUR_WINDOW;
 }
 
-// RFC 7323 section 4.3: whether the segment's timestamp is to be echoed: it is next in sequence and not older than
-// the last one.
+// RFC 7323 section 4.3: whether the segment's timestamp is to be echoed: it is next in sequence and
+// not older than the last one.
 static bool is_recent(const struct flow *f, const struct seg *s) {
 	return seq_diff(s->tsval, f->ts_recent) > 0 && flow_ack_ahead(f, s) >= 0
 		&& (s->seq == f->rcv_nxt
@@ -125,8 +128,8 @@ static bool is_recent(const struct flow *f, const struct seg *s) {
 				&& seq_diff(seg_end(s), f->rcv_nxt) > 0));
 }
 
-// PAWS (RFC 7323 section 5.3). A bare ACK that was overtaken by others is accepted if it is not older than an RTO,
-// because its SACK blocks may be new (Linux: tcp_disordered_ack).
+// PAWS (RFC 7323 section 5.3). A bare ACK that was overtaken by others is accepted if it is not
+// older than an RTO, because its SACK blocks may be new (Linux: tcp_disordered_ack).
 static bool too_old(const struct flow *f, const struct seg *s) {
 	uint32_t age_ms = f->ts_recent - s->tsval;
 
@@ -135,8 +138,8 @@ static bool too_old(const struct flow *f, const struct seg *s) {
 			|| (uint64_t)age_ms * NS_PER_MS > f->rtt.rto_ns);
 }
 
-// A segment of a connection that we have reset is answered by a reset with the sequence number that its sender expects
-// (RFC 9293 section 3.10.7.1): that of the first reset may have been higher.
+// A segment of a connection that we have reset is answered by a reset with the sequence number that
+// its sender expects (RFC 9293 section 3.10.7.1): that of the first reset may have been higher.
 static void answer_closed(
 	struct endpoint *e, struct flow *f, const struct seg *s, uint64_t now_ns) {
 	struct seg reset;
@@ -268,8 +271,8 @@ void flow_transmit(struct endpoint *e, struct flow *f, uint64_t index, uint64_t 
 	transmit(e, f, index, due_ns, paced, push, now_ns);
 }
 
-// Whether a flow past its stop has something to send: its data ends with what was sent, and the FIN follows. One that
-// keeps its connection (`keep`) sends the data that it has, and no FIN.
+// Whether a flow past its stop has something to send: its data ends with what was sent, and the FIN
+// follows. One that keeps its connection (`keep`) sends the data that it has, and no FIN.
 __attribute__((noinline)) static bool stopped(struct flow *f) {
 	uint64_t i = f->nxt;
 
@@ -317,8 +320,9 @@ void flow_after_idle(struct endpoint *e, struct flow *f, uint64_t now_ns) {
 	f->cwnd_segs = f->out.cwnd_segs;
 }
 
-// Sends all segments that the window allows at once, if they are new, full and unpaced. Sent at the same time, they
-// have equal records, and headers that differ in the sequence number only. False: another case; none was sent.
+// Sends all segments that the window allows at once, if they are new, full and unpaced. Sent at the
+// same time, they have equal records, and headers that differ in the sequence number only. False:
+// another case; none was sent.
 static bool send_window(struct endpoint *e, struct flow *f, bool *sent, uint64_t now_ns) {
 	int64_t room = flow_window_room(f);
 	uint64_t n = room > 0 ? (uint64_t)room : 0, end = f->nxt + n;
@@ -346,8 +350,9 @@ static bool send_window(struct endpoint *e, struct flow *f, bool *sent, uint64_t
 	return true;
 }
 
-// Sends segments one by one as window and pacer allow. `due_ns`: the time of the pacing slot, earlier than now if the
-// timer fired late. Gaps count from it, so that a slow loop does not lower the rate.
+// Sends segments one by one as window and pacer allow. `due_ns`: the time of the pacing slot,
+// earlier than now if the timer fired late. Gaps count from it, so that a slow loop does not lower
+// the rate.
 static bool send_each(
 	struct endpoint *e, struct flow *f, double bps, uint64_t now_ns, uint64_t due_ns) {
 	const struct group *g = flow_group(e, f);

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Numbers, offsets and sizes of segments where transfers share a connection: each one's last segment may be short.
+// Numbers, offsets and sizes of segments where transfers share a connection: each one's last
+// segment may be short.
 //
 //	write_seg, write_bytes    where the oldest transfer begins that is not acknowledged
 //	end_seg, end_bytes        where each of them ends, and the next begins
 //
-// Segments below write_seg are acknowledged; of them the offsets are not known any more. They are only compared with.
+// Segments below write_seg are acknowledged; of them the offsets are not known any more. They are
+// only compared with.
 #include "sender/tcp/flow.h"
 
-// The transfer that a segment, or a byte, belongs to. Without one it is of size 0, at the end of all that was written.
+// The transfer that a segment, or a byte, belongs to. Without one it is of size 0, at the end of
+// all that was written.
 struct written {
 	uint64_t seg, bytes;
 	uint64_t end_seg, end_bytes;

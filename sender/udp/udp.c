@@ -38,8 +38,8 @@ static void udp_open(struct endpoint *e, struct flow *f) {
 		f->out.pacing_bps = (double)config_of(e, f)->rate_bps;
 }
 
-// Sets the time of the next datagram. A live sender that a stall has made late sends what it missed at once, as a
-// program that writes to a socket would, but not without bound.
+// Sets the time of the next datagram. A live sender that a stall has made late sends what it missed
+// at once, as a program that writes to a socket would, but not without bound.
 static void set_next(struct endpoint *e, struct flow *f, uint64_t now_ns) {
 	const struct udp_config *c = config_of(e, f);
 	struct udp_flow *u = state_of(f);
@@ -100,7 +100,8 @@ static void udp_report_rx(
 	f->count.acked_bytes += (uint64_t)arrived * f->payload;
 	if (ahead > 0)
 		f->una = min_u64(f->una + (uint32_t)ahead, f->nxt);
-	// Datagrams that arrive late may take some of this back; the total only grows, as that of TCP's loss marks.
+	// Datagrams that arrive late may take some of this back; the total only grows, as that of
+	// TCP's loss marks.
 	f->count.lost_segs = max_u64(f->count.lost_segs, time_since(f->una, u->reported));
 }
 

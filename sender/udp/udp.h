@@ -4,10 +4,11 @@
 //	gaps: fixed        datagram n leaves at start + n * 8 size / rate, rounded down to a nanosecond
 //	gaps: exponential  a Poisson process of the same rate
 //
-// **Reports.** The receiver says what has arrived, once in UDP_REPORT_NS in which something did, in a datagram of its
-// own. As in RTP's receiver reports (RFC 3550, section 6.4.1) these are the number behind the highest one that arrived,
-// and how many did. What the flow's records and the summary call acknowledged and lost is from the last report. The
-// sender does not react to them, so its datagrams are the same without.
+// **Reports.** The receiver says what has arrived, once in UDP_REPORT_NS in which something did, in
+// a datagram of its own. As in RTP's receiver reports (RFC 3550, section 6.4.1) these are the
+// number behind the highest one that arrived, and how many did. What the flow's records and the
+// summary call acknowledged and lost is from the last report. The sender does not react to them, so
+// its datagrams are the same without.
 //
 //	data    number, 0, zeros
 //	report  number behind the highest, how many arrived

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which ACKs in a queue a newer one of the same flow makes redundant (Hoiland-Jorgensen, Taht, Morton: Piece of CAKE,
-// LANMAN 2018, section III.D; what else an ACK may tell: RFC 2018, 2883, 3168, 7323, 9768).
+// Which ACKs in a queue a newer one of the same flow makes redundant (Hoiland-Jorgensen, Taht,
+// Morton: Piece of CAKE, LANMAN 2018, section III.D; what else an ACK may tell: RFC 2018, 2883,
+// 3168, 7323, 9768).
 //
 // An ACK is redundant if a newer one tells all that it tells, and more:
 //
@@ -40,7 +41,8 @@ static inline bool ack_filter_dsack(const struct pkt_headers *h) {
 		|| ack_filter_within(h->sack[0], &others);
 }
 
-// Whether both are ACKs with the same ECN bits. Where a packet between two ACKs is not, the older one is not redundant.
+// Whether both are ACKs with the same ECN bits. Where a packet between two ACKs is not, the older
+// one is not redundant.
 static inline bool ack_filter_alike(
 	const struct pkt_headers *newer, const struct pkt_headers *older) {
 	return newer->pure_ack && older->pure_ack && newer->ace == older->ace;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Queue disciplines: one file each, one ops table per file.
 //
-// Ownership: enqueue takes the packet; dequeue returns one. The discipline pushes packets that it drops
-// on `drops` with a reason (pkt_drop); the caller counts and frees them. A discipline never frees, logs
-// or reads a clock. Times are theoretical: `now_ns` of an enqueue is the packet's arrival, `now_ns` of a
-// dequeue the moment at which the link becomes free, however late the loop runs.
+// Ownership: enqueue takes the packet; dequeue returns one. The discipline pushes packets that it
+// drops on `drops` with a reason (pkt_drop); the caller counts and frees them. A discipline never
+// frees, logs or reads a clock. Times are theoretical: `now_ns` of an enqueue is the packet's
+// arrival, `now_ns` of a dequeue the moment at which the link becomes free, however late the loop
+// runs.
 //
 // A mark sets p->ecn = ECN_CE and PKT_MARKED in p->flags, only on packets that are ECN capable.
 // The state is zeroed, then param_defaults and the config fill it, then init is called.
@@ -17,8 +18,8 @@
 
 struct wire;
 
-// Numbers of a packet's hosts, of 16 bits: the source's in the upper half, the destination's in the lower one. Its owner
-// finds them, when the packet arrives, in what it has besides the struct pkt.
+// Numbers of a packet's hosts, of 16 bits: the source's in the upper half, the destination's in the
+// lower one. Its owner finds them, when the packet arrives, in what it has besides the struct pkt.
 typedef uint32_t aqm_hosts_fn(const struct pkt *p);
 
 static inline uint32_t aqm_hosts(aqm_hosts_fn *hosts, const struct pkt *p) {
@@ -63,41 +64,46 @@ struct aqm_ops {
 	void (*fini)(void *q); // may be NULL: nothing to free; also called when init failed
 	void (*enqueue)(void *q, struct pkt *p, uint64_t now_ns, struct pkt_list *drops);
 	struct pkt *(*dequeue)(void *q, uint64_t now_ns, struct pkt_list *drops);
-	// For a queue before a wire. The first takes packets in order of arrival and serves departures due before
-	// each; the second, called when the wire's frame is due, returns up to `max` packets that have left by
-	// now_ns. AQM_BURSTS (bursts.h) makes both from the two above. Both may be NULL: then each packet costs a
-	// call. They write no records: if a stream is open, packets are processed one by one.
+	// For a queue before a wire. The first takes packets in order of arrival and serves
+	// departures due before each; the second, called when the wire's frame is due, returns up
+	// to `max` packets that have left by now_ns. AQM_BURSTS (bursts.h) makes both from the two
+	// above. Both may be NULL: then each packet costs a call. They write no records: if a
+	// stream is open, packets are processed one by one.
 	void (*enqueue_burst)(void *q, struct wire *wire, struct pkt *const *pkts, uint32_t n,
 		struct pkt_list *drops);
 	uint32_t (*dequeue_burst)(void *q, struct wire *wire, uint64_t now_ns, struct pkt **pkts,
 		uint32_t max, struct pkt_list *drops);
 	struct backlog (*backlog)(const void *q);
 	struct aqm_limit (*limit)(const void *q); // as resolved by init
-	// Internal values for plots, zero before the call, recorded once per interval (TEL_EV_OBSERVED); may be
-	// NULL.
+	// Internal values for plots, zero before the call, recorded once per interval
+	// (TEL_EV_OBSERVED); may be NULL.
 	void (*observe)(const void *q, double out[AQM_OBSERVED]);
-	// Whether it reads packets' headers (env->headers), once its parameters are known. NULL: no.
+	// Whether it reads packets' headers (env->headers), once its parameters are known. NULL:
+	// no.
 	bool (*headers)(const void *q);
 	// True once a packet's fate depended on a draw or on the seed. NULL: on none.
 	bool (*random)(const void *q);
 };
 
-// How a control law takes the oldest packet off a queue; *left_bytes becomes the rest's. NULL: the queue is empty.
+// How a control law takes the oldest packet off a queue; *left_bytes becomes the rest's. NULL: the
+// queue is empty.
 typedef struct pkt *aqm_get_fn(void *queue, uint64_t *left_bytes);
 
 // Every discipline in the order --list prints them; ends with NULL.
 extern const struct aqm_ops *const aqm_all[];
 const struct aqm_ops *aqm_find(const char *name);
 
-// Limits in bytes and packets count frames with FCS; those in time and BDP count the link's overhead too.
+// Limits in bytes and packets count frames with FCS; those in time and BDP count the link's
+// overhead too.
 struct aqm_limit aqm_limit_resolve(const struct limit *limit, const struct aqm_env *env);
-// -EINVAL and a sentence that begins with `name` if what a limit means is not known: a BDP without a round trip, a BDP or
-// a time on a link that begins down. `such_as`: what to write then.
+// -EINVAL and a sentence that begins with `name` if what a limit means is not known: a BDP without
+// a round trip, a BDP or a time on a link that begins down. `such_as`: what to write then.
 int aqm_limit_known(const char *name, const struct limit *limit, const struct aqm_env *env,
 	const char *such_as, struct err *err);
 // For a discipline that computes `what` from the link's rate.
 int aqm_rate_known(const char *what, const struct aqm_env *env, struct err *err);
-// aqm_limit_resolve, for a discipline's init, with checks: a BDP needs a base RTT, and a full-sized frame must fit.
+// aqm_limit_resolve, for a discipline's init, with checks: a BDP needs a base RTT, and a full-sized
+// frame must fit.
 int aqm_limit_init(
 	struct aqm_limit *l, const struct limit *limit, const struct aqm_env *env, struct err *err);
 // Whether a packet of `size` bytes fits.

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Generates a discipline's operations for bursts from those for packets: the link's loops over arrivals and
-// departures with the discipline inlined, so that a packet costs no call. The results are the same.
+// Generates a discipline's operations for bursts from those for packets: the link's loops over
+// arrivals and departures with the discipline inlined, so that a packet costs no call. The results
+// are the same.
 //
 //	static struct wire_queue fifo_queue(void *self) {...}
 //	AQM_BURSTS(fifo)
 //
-// makes fifo_enqueue_burst and fifo_dequeue_burst from the functions in struct wire_queue (stage/wire.h).
+// makes fifo_enqueue_burst and fifo_dequeue_burst from the functions in struct wire_queue
+// (stage/wire.h).
 #pragma once
 #include "switch/aqm/aqm.h"
 #include "switch/stage/wire.h"

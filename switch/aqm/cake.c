@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// CAKE, Common Applications Kept Enhanced: a queue per flow, each with COBALT, served fairly among hosts and among the
-// flows of a host (Hoiland-Jorgensen, Taht, Morton: Piece of CAKE, LANMAN 2018, sections III.B and III.C).
+// CAKE, Common Applications Kept Enhanced: a queue per flow, with COBALT, served fairly among hosts
+// and the flows of a host (Hoiland-Jorgensen, Taht, Morton: Piece of CAKE, LANMAN 2018, III.B-C).
 //
 //	enqueue   the packet joins its flow's queue, one of eight that its hash allows. A queue that was in no
 //	          list is sparse: it joins the new queues with quantum / load credits. Above the limit the queue
@@ -24,19 +24,19 @@
 //	dual-srchost    equal shares for the sources, and for the flows of each; dual-dsthost: for destinations
 //	triple          a flow's share is that of the busier of its two hosts: 1 / max(load of both)
 //
-// Hosts: a packet's owner knows them (aqm_env.hosts). Live they are hashes of the IPv4 addresses. Flows of weir-sender
-// share addresses; in virtual time and live a group of these flows is a host, as source and as destination.
+// Hosts: a packet's owner knows them (aqm_env.hosts). Live they are hashes of the IPv4 addresses.
+// Flows of weir-sender share addresses: a group of them is a host, as source and as destination.
 //
-// The hash (section III.C): eight queues in succession are a set. A flow joins the queue that is used for it, else the
-// one at its hash if that is in no list, else another such in the set. Only if all eight are in a list it shares the
-// one at its hash, and stays there until that has left the list, so that its packets keep their order. Of 100 flows in
-// 1024 queues, a flow shares its queue with a probability of 9 % if the hash is a plain one, of 1.4e-6 here.
+// The hash (section III.C): eight queues in succession are a set. A flow joins the queue it has,
+// else the one at its hash if that is in no list, else another such in the set. If all eight are in
+// a list it shares the one at its hash until that has left the list: its packets keep their order.
+// One of 100 flows in 1024 queues shares its own with probability 1.4e-6; with a plain hash, 9 %.
 //
-// `ack_filter` (section III.D): an ACK that joins a queue takes the oldest there that it makes redundant out of it, by
-// ack_filter.h: `filter` if another one stays, `aggressive` at once. A slow uplink then carries fewer ACKs, and a download
-// is not limited by them.
+// `ack_filter` (section III.D): an ACK that joins a queue takes the oldest there that it makes
+// redundant out of it, by ack_filter.h: `filter` if another one stays, `aggressive` at once. A slow
+// uplink then carries fewer ACKs, and a download is not limited by them.
 //
-// cake_hosts.h has the order of service, cobalt_law.h COBALT, flow_queues.h the new queues and the fattest one.
+// cake_hosts.h has the order of service, cobalt_law.h COBALT, flow_queues.h new and fattest queues.
 //
 // Where we differ from Linux, and why:
 // - Flows are served in two levels, hosts and their queues. Linux has one round, in which a queue gets quantum / load:
@@ -184,7 +184,7 @@ __attribute__((noinline)) static uint32_t new_way(struct cake *c, uint32_t direc
 	return direct - direct % CAKE_WAYS + way;
 }
 
-// The queue in the set of that at its hash, `direct`, that is or was used for a key. UINT32_MAX: there is none.
+// The queue in the set of `direct`, at its hash, that is or was used for a key. UINT32_MAX: none.
 static inline uint32_t way_of(const struct cake *c, uint32_t direct, uint32_t key) {
 	uint32_t first = direct - direct % CAKE_WAYS;
 	uint64_t ways;
@@ -211,7 +211,7 @@ static inline uint32_t find_way(struct cake *c, uint32_t key) {
 	return index;
 }
 
-// A queue in no list gets the hosts of its first packet, and less credits the more its host has in the old ones.
+// A queue in no list gets its first packet's hosts, and less credits the more old ones these have.
 static inline void wake(struct cake *c, struct flow_queue *q, const struct pkt *p) {
 	uint32_t hosts, load;
 

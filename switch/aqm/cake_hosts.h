@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// CAKE's order of service: new queues first, then hosts in turn, and the queues of each host in turn. cake.c has the
-// rules; nothing here depends on COBALT or on how a packet finds its queue.
+// CAKE's order of service: new queues first, then hosts in turn, and the queues of each host in
+// turn. cake.c has the rules; nothing here depends on COBALT or on how a packet finds its queue.
 //
-// A queue with packets is a bulk queue once it has used up the credits of its time as a new one. A host's load is the
-// number of its bulk queues. In `triple` a bulk queue counts in the load of both its hosts, and is served as one of
-// the busier's.
+// A queue with packets is a bulk queue once it has used up the credits of its time as a new one. A
+// host's load is the number of its bulk queues. In `triple` a bulk queue counts in the load of both
+// its hosts, and is served as one of the busier's.
 #pragma once
 #include "switch/aqm/cobalt_law.h"
 #include "switch/aqm/flow_queues.h"
@@ -31,14 +31,16 @@ enum {
 //	                      in about that order, so it is the one to be prefetched; nothing else depends on it.
 //	signals               COBALT drops or marks, or did so lately: else its state is not read
 //
-// A FIFO of queues or of hosts, each of which has the next one's index. Indices are counted from 1 on here; 0: none.
+// A FIFO of queues or of hosts, each of which has the next one's index. Indices are counted from 1
+// on here; 0: none.
 struct cake_chain {
 	uint32_t first, last;
 };
 
 #define CAKE_WAYS 8u
 
-// Eight queues in succession. Four sets are in a cache line: with many flows each line comes from memory.
+// Eight queues in succession. Four sets are in a cache line: with many flows each line comes from
+// memory.
 struct cake_set {
 	uint64_t tags; // a byte for each, which is the last one of its flow_id
 	uint8_t used; // a bit for each: it is in a list, or about to be

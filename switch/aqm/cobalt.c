@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // COBALT, CoDel and BLUE Alternate, of one FIFO with a limit. cobalt_law.h has the algorithm.
 //
-// A packet that does not fit is dropped on its arrival. (cake, with a queue per flow, drops from the head.)
+// A packet that does not fit is dropped on its arrival. (cake, with a queue per flow, drops from
+// the head.)
 #include "switch/aqm/bursts.h"
 #include "switch/aqm/cobalt_law.h"
 #include "switch/aqm/ring.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// COBALT's control law (CoDel and BLUE Alternate) without a queue, shared by disciplines of one queue and of many.
-// CoDel signals to flows that respond, BLUE drops what does not respond.
+// COBALT's control law (CoDel and BLUE Alternate) without a queue, shared by disciplines of one
+// queue and of many. CoDel signals to flows that respond, BLUE drops what does not respond.
 //
 //	above     sojourn > target, and sojourn > the time of four full-sized frames at the link's first rate
 //	due       count > 0 and now >= drop_next
@@ -13,20 +13,21 @@
 //	          step per target. Each packet is dropped with probability p
 //	overflow  besides: dropping, drop_next = now, count is 1 at least
 //
-// A signal is a mark if the packet is ECN capable and `ecn` is on, else a drop. A mark also ends the packets that are
-// due: drop_next is not left in the past. BLUE always drops: its p is above 0 only if signals did not help. The last
-// packet of a queue is not dropped.
+// A signal is a mark if the packet is ECN capable and `ecn` is on, else a drop. A mark also ends
+// the packets that are due: drop_next is not left in the past. BLUE always drops: its p is above 0
+// only if signals did not help. The last packet of a queue is not dropped.
 //
-// The differences from CoDel (codel_law.h): there is no separate state between the first packet above target and the
-// first signal, as both wait for `interval`. When the delay is below target again, count is not kept for the next
-// time but decreases, as slowly as it has grown; so a flow whose delay returns at once meets nearly the old rate of
-// signals, and one that returns late starts again. The second signal follows the first after interval / sqrt(2), in
-// CoDel after interval.
+// The differences from CoDel (codel_law.h): there is no separate state between the first packet
+// above target and the first signal, as both wait for `interval`. When the delay is below target
+// again, count is not kept for the next time but decreases, as slowly as it has grown; so a flow
+// whose delay returns at once meets nearly the old rate of signals, and one that returns late
+// starts again. The second signal follows the first after interval / sqrt(2), in CoDel after
+// interval.
 //
-// Source: Palmei, Gupta, Imputato, Morton, Tahiliani, Avallone, Taht: Design and Evaluation of COBALT Queue
-// Discipline, LANMAN 2019; Hoiland-Jorgensen, Taht, Morton: Piece of CAKE, LANMAN 2018, section III; for the
-// constants Linux 4.19 and later. BLUE: Feng, Shin, Kandlur, Saha: The BLUE Active Queue Management Algorithms,
-// IEEE/ACM Transactions on Networking 10(4), 2002.
+// Source: Palmei, Gupta, Imputato, Morton, Tahiliani, Avallone, Taht: Design and Evaluation of
+// COBALT Queue Discipline, LANMAN 2019; Hoiland-Jorgensen, Taht, Morton: Piece of CAKE, LANMAN
+// 2018, section III; for the constants Linux 4.19 and later. BLUE: Feng, Shin, Kandlur, Saha: The
+// BLUE Active Queue Management Algorithms, IEEE/ACM Transactions on Networking 10(4), 2002.
 //
 // Where we differ from Linux, and why:
 // - 1 / sqrt(count) is exact. Linux computes it in fixed point, from 16 exact values and one Newton step above them,
@@ -37,8 +38,8 @@
 //   also after a pause. (Linux forgets it after a pause of more than an interval.)
 // - Linux raises the target to 1.5 frames' time; four frames' time is more.
 //
-// A discipline has one struct cobalt_law, filled by COBALT_LAW_PARAMS and cobalt_law_init, and one struct
-// cobalt_state, zeroed, for each of its queues.
+// A discipline has one struct cobalt_law, filled by COBALT_LAW_PARAMS and cobalt_law_init, and one
+// struct cobalt_state, zeroed, for each of its queues.
 #pragma once
 #include "common/base/ns.h"
 #include "common/base/param.h"
@@ -148,8 +149,8 @@ static inline bool cobalt_blue(struct cobalt_law *l, const struct cobalt_state *
 	return rng_u64(&l->rng) >> 52 < s->blue;
 }
 
-// Whether p, which leaves at now_ns, is to be dropped; marks it if that is the signal. (Not inline, so that packets in
-// a queue at rest cost less.)
+// Whether p, which leaves at now_ns, is to be dropped; marks it if that is the signal. (Not inline,
+// so that packets in a queue at rest cost less.)
 __attribute__((noinline)) static bool cobalt_judge(
 	struct cobalt_law *l, struct cobalt_state *s, struct pkt *p, bool above, uint64_t now_ns) {
 	bool due, drop;
@@ -179,9 +180,9 @@ __attribute__((noinline)) static bool cobalt_judge(
 	return drop;
 }
 
-// The next packet that leaves, if any. Packets that the law drops are pushed on `drops`. *signals: there is a count or a
-// probability, so that the state is needed; to be set after cobalt_overflow. It is apart from the state, which with many
-// queues need not be in the cache then.
+// The next packet that leaves, if any. Packets that the law drops are pushed on `drops`. *signals:
+// there is a count or a probability, so that the state is needed; to be set after cobalt_overflow.
+// It is apart from the state, which with many queues need not be in the cache then.
 static inline __attribute__((always_inline)) struct pkt *cobalt_law_dequeue(struct cobalt_law *l,
 	struct cobalt_state *s, bool *signals, aqm_get_fn *get, void *queue, uint64_t now_ns,
 	struct pkt_list *drops) {
@@ -209,7 +210,8 @@ static inline __attribute__((always_inline)) struct pkt *cobalt_law_dequeue(stru
 	return p;
 }
 
-// Observed values of the law: its count; while it drops, 1 and the spacing of signals; BLUE's probability.
+// Observed values of the law: its count; while it drops, 1 and the spacing of signals; BLUE's
+// probability.
 #define COBALT_OBSERVED "count", "dropping", "drop_spacing_ns", "blue_probability"
 static inline void cobalt_law_observe(
 	const struct cobalt_law *l, const struct cobalt_state *s, double out[4]) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// CoDel's control law (Controlled Delay, RFC 8289) without a queue, shared by disciplines of one queue and of many.
+// CoDel's control law (Controlled Delay, RFC 8289) without a queue, shared by disciplines of one
+// queue and of many.
 //
 //	sojourn   time the packet spent in the queue
 //	above     sojourn >= target for at least one interval, and more than one MTU is left
@@ -26,8 +27,8 @@
 //   difference (linux): a re-entry before drop_next counts as recent.
 // Packets dropped for the limit do not touch the state (section 5.4 of the RFC).
 //
-// A discipline has one struct codel_law, filled by CODEL_LAW_PARAMS and codel_law_init, and one struct
-// codel_state, zeroed, for each of its queues.
+// A discipline has one struct codel_law, filled by CODEL_LAW_PARAMS and codel_law_init, and one
+// struct codel_state, zeroed, for each of its queues.
 #pragma once
 #include "common/base/ns.h"
 #include "common/base/param.h"
@@ -124,8 +125,8 @@ static inline uint64_t codel_next(
 	return t + (uint64_t)((double)l->interval / sqrt((double)s->count));
 }
 
-// Observed values of the law: while it drops, its count and the spacing of drops; and the count when dropping was
-// entered last.
+// Observed values of the law: while it drops, its count and the spacing of drops; and the count
+// when dropping was entered last.
 #define CODEL_OBSERVED "count", "dropping", "drop_spacing_ns", "count_last"
 static inline void codel_law_observe(
 	const struct codel_law *l, const struct codel_state *s, double out[4]) {
@@ -170,7 +171,8 @@ static inline bool codel_waited_long(
 	return l->ce_threshold_ns > 0 && time_since(now_ns, p->arrival_ns) > l->ce_threshold_ns;
 }
 
-// Drops in the dropping state, when drop_next has passed. (Not inline, so that other packets cost less.)
+// Drops in the dropping state, when drop_next has passed. (Not inline, so that other packets cost
+// less.)
 __attribute__((noinline)) static struct pkt *codel_drop_due(const struct codel_law *l,
 	struct codel_state *s, aqm_get_fn *get, void *queue, struct pkt *p, uint64_t now,
 	struct pkt_list *drops) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// DOCSIS-PIE: the PIE of cable modems (RFC 8034, appendix A), with its constants as defaults. pie_law.h has RFC 8033's.
+// DOCSIS-PIE: the PIE of cable modems (RFC 8034, appendix A), with its constants as defaults.
+// pie_law.h has RFC 8033's.
 //
 //	every interval   delay = bytes waiting / rate
 //	                 burst protection: probability = 0, allowance -= interval; else as PIE, but

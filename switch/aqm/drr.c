@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Deficit round robin: a queue per flow, served in turn (Shreedhar and Varghese: Efficient Fair Queuing using Deficit
-// Round Robin, SIGCOMM 1995). Flows are equal in bytes, whatever their packets' sizes; there is no AQM.
+// Deficit round robin: a queue per flow, served in turn (Shreedhar and Varghese: Efficient Fair
+// Queuing using Deficit Round Robin, SIGCOMM 1995). Flows are equal in bytes, whatever their
+// packets' sizes; there is no AQM.
 //
 //	enqueue   the packet joins its flow's queue; a queue that was in no list joins the end of the list
 //	dequeue   the first queue has credits of a quantum more than it left unused in its last turn, and is
 //	          served while they cover its next packet; then the next queue is. Without packets it leaves
 //	          the list and loses its credits.
 //
-// Two queues with a backlog differ by less than a quantum and a packet. A quantum below the largest packet is legal:
+// Two queues with a backlog differ by less than a quantum and a packet. A quantum below the largest
+// packet is legal:
 // several rounds may then pass before a packet.
 //
 // Where we differ from the paper, and why:

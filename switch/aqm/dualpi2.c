@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// DualPI2: two queues, a short one for L4S traffic and a longer one for Classic traffic, whose marks and drops are
-// coupled so that flows of both kinds get equal rates (RFC 9332, appendix A). dualpi2_law.h has the control law.
+// DualPI2: two queues, a short one for L4S traffic and a longer one for Classic traffic, whose
+// marks and drops are coupled so that flows of both kinds get equal rates (RFC 9332, appendix A).
+// dualpi2_law.h has the control law.
 //
 //	enqueue   ECT(1) and CE join the L4S queue, Not-ECT and ECT(0) the classic one; both share one limit
 //	dequeue   the scheduler chooses a queue that has packets:
@@ -21,14 +22,15 @@
 //	                         2.5.1.1), such as 45, NQB. What is not L4S by its ECN field gets there the signals of a
 //	                         Classic control, with (p_L / k)^2: Not-ECT is dropped, ECT(0) marked
 //
-// A lone packet of the L4S queue is not marked by the ramp (`min_pkts`, the RFC's Th_len): on slow links one packet
-// takes longer than the threshold.
+// A lone packet of the L4S queue is not marked by the ramp (`min_pkts`, the RFC's Th_len): on slow
+// links one packet takes longer than the threshold.
 //
 // Where we differ from the RFC, and why:
 // - The limit counts the packets that wait and the one that arrives; the RFC keeps one more MTU free.
 // - Only packets that are sent count for the round robin, as in Linux; the RFC leaves the scheduler open. A share of
 //   1/16 protects Classic traffic at little cost in L4S delay; Linux has 10 %.
-// Linux also never signals while less than two full-sized frames wait; the RFC does not have this rule.
+// Linux also never signals while less than two full-sized frames wait; the RFC does not have this
+// rule.
 #include "switch/aqm/bursts.h"
 #include "switch/aqm/dualpi2_law.h"
 #include "switch/aqm/mark.h"

@@ -13,8 +13,9 @@
 //	signals           the probabilities of packets add up, and each time their sum exceeds 1, a packet is marked or
 //	                  dropped (function recur); or each packet is decided by a draw
 //
-// The defaults are the RFC's: target 15 ms, max_rtt 100 ms, k 2, threshold 800 us, range 400 us. Linux has a step of
-// 1 ms (`range: 0`), update 16 ms, alpha 0.16, beta 3.2, and draws (`derandomise: no`).
+// The defaults are the RFC's: target 15 ms, max_rtt 100 ms, k 2, threshold 800 us, range 400 us.
+// Linux has a step of 1 ms (`range: 0`), update 16 ms, alpha 0.16, beta 3.2, and draws
+// (`derandomise: no`).
 //
 // Where we differ from the RFC, and why:
 // - A probability of 1 signals always. The RFC's sum would miss the first packet and, as p_CL may be k, grow without
@@ -57,7 +58,8 @@ struct dualpi2_state {
 	struct rng rng;
 };
 
-// The lines of a discipline's table for its `struct dualpi2_law law`. Defaults: appendix A.1 of the RFC.
+// The lines of a discipline's table for its `struct dualpi2_law law`. Defaults: appendix A.1 of the
+// RFC.
 #define DUALPI2_LAW_PARAMS(type, overload_names)                                                   \
 	{"target", "15ms", "queueing delay that it aims at; the RTT of typical flows",             \
 		UNIT_TIME_NS, PARAM_U64(type, law.target_ns), 1e3, 1e10},                          \
@@ -139,7 +141,8 @@ __attribute__((noinline)) static void dualpi2_catch_up(const struct dualpi2_law 
 	}
 }
 
-// The updates up to now_ns, before a queue changes, with the oldest packet of each queue; NULL: it is empty.
+// The updates up to now_ns, before a queue changes, with the oldest packet of each queue; NULL: it
+// is empty.
 static inline void dualpi2_advance(const struct dualpi2_law *l, struct dualpi2_state *s,
 	const struct pkt *l4s, const struct pkt *classic, uint64_t now_ns) {
 	if (unlikely(s->next_ns <= now_ns))

@@ -4,7 +4,8 @@
 //	drop: tail   a packet that does not fit is dropped
 //	drop: head   the oldest packets are dropped until it fits
 //
-// With head drop the sender learns of congestion one queueing delay earlier (Lakshman, Neidhardt, Ott:
+// With head drop the sender learns of congestion one queueing delay earlier (Lakshman, Neidhardt,
+// Ott:
 // The Drop from Front Strategy in TCP and in TCP over ATM, INFOCOM 1996).
 #include "switch/aqm/bursts.h"
 #include "switch/aqm/ring.h"

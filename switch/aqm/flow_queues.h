@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Many queues behind one link, for disciplines that serve flows in turn: which queue a packet joins, the lists of
-// queues to be served, the fattest queue. A discipline has one struct flow_queues, filled by FLOW_QUEUES_PARAMS and
-// flow_queues_init.
+// Many queues behind one link, for disciplines that serve flows in turn: which queue a packet
+// joins, the lists of queues to be served, the fattest queue. A discipline has one struct
+// flow_queues, filled by FLOW_QUEUES_PARAMS and flow_queues_init.
 //
-// A packet joins the queue hash(flow_id, seed) * buckets / 2^32. Flows with the same result share a queue; another
-// seed lets others share. (With 5000 flows in 65536 queues 7 % of them share; in Linux's 1024 queues all do.) Live,
-// flow_id is computed from the 5-tuple once per packet, if a discipline has aqm_ops.flows.
+// A packet joins the queue hash(flow_id, seed) * buckets / 2^32. Flows with the same result share a
+// queue; another seed lets others share. (With 5000 flows in 65536 queues 7 % of them share; in
+// Linux's 1024 queues all do.) Live, flow_id is computed from the 5-tuple once per packet, if a
+// discipline has aqm_ops.flows.
 //
-// All queues together have one limit. When a packet exceeds it, the queue with the most bytes loses half of its
-// packets from its head, up to the discipline's batch (RFC 8290, section 4.1). RFC 8290 searches all queues for it.
-// Here a heap is ordered by a bound of each queue's bytes, which is raised with them but lowered only when the queue
-// is found at the root: a queue whose bound is exact there is the fattest. So a packet that does not exceed its
-// queue's bound, as most do not, costs a comparison, and an overflow O(log buckets) per packet dequeued before it.
+// All queues together have one limit. When a packet exceeds it, the queue with the most bytes loses
+// half of its packets from its head, up to the discipline's batch (RFC 8290, section 4.1). RFC 8290
+// searches all queues for it. Here a heap is ordered by a bound of each queue's bytes, which is
+// raised with them but lowered only when the queue is found at the root: a queue whose bound is
+// exact there is the fattest. So a packet that does not exceed its queue's bound, as most do not,
+// costs a comparison, and an overflow O(log buckets) per packet dequeued before it.
 #pragma once
 #include "common/base/rng.h"
 #include "switch/aqm/aqm.h"
@@ -34,7 +36,8 @@ struct flow_queue {
 } __attribute__((aligned(64)));
 static_assert(sizeof(struct flow_queue) == 64, "one cache line");
 
-// A FIFO of queues' indices, with room for all. (In a linked list the queue after the next could not be prefetched.)
+// A FIFO of queues' indices, with room for all. (In a linked list the queue after the next could
+// not be prefetched.)
 struct flow_ring {
 	uint16_t *slot;
 	uint32_t mask, head, count;
@@ -79,11 +82,13 @@ struct flow_queues {
 int flow_queues_init(
 	struct flow_queues *fq, size_t state_bytes, const struct aqm_env *env, struct err *err);
 void flow_queues_fini(struct flow_queues *fq);
-// Moves the queue up in the heap, to which the first packet of a queue adds it: its bytes exceed its bound.
+// Moves the queue up in the heap, to which the first packet of a queue adds it: its bytes exceed
+// its bound.
 void flow_queues_raise(struct flow_queues *fq, struct flow_queue *q);
 // The queue with the most bytes. There must be a packet.
 struct flow_queue *flow_queues_fattest(struct flow_queues *fq);
-// Drops packets from the heads of the fattest queues until the limit holds, up to `batch` of a queue at once.
+// Drops packets from the heads of the fattest queues until the limit holds, up to `batch` of a
+// queue at once.
 void flow_queues_shed(struct flow_queues *fq, uint32_t batch, struct pkt_list *drops);
 
 static inline uint32_t flow_queues_index(const struct flow_queues *fq, uint32_t flow_id) {
@@ -131,8 +136,8 @@ static inline void *flow_queues_follows(const void *self, const struct pkt *p) {
 	return q->pkts.head != NULL ? (void *)q->pkts.tail : q;
 }
 
-// How far ahead in a list queues are prefetched, then their oldest packets, and the packets after these: each may come
-// from memory, and what it points to is only known when it is there.
+// How far ahead in a list queues are prefetched, then their oldest packets, and the packets after
+// these: each may come from memory, and what it points to is only known when it is there.
 #define FLOW_QUEUES_AHEAD 32
 #define FLOW_PACKETS_AHEAD 16
 #define FLOW_SECONDS_AHEAD 4
@@ -171,7 +176,8 @@ static inline void flow_queues_put(struct flow_queues *fq, struct pkt *p, enum f
 	flow_queues_join(fq, flow_queues_index(fq, p->flow_id), p, list);
 }
 
-// The same for packets that arrived at one moment, if all of them fit; returns their bytes. 0: none joined.
+// The same for packets that arrived at one moment, if all of them fit; returns their bytes. 0: none
+// joined.
 static inline uint64_t flow_queues_put_all(
 	struct flow_queues *fq, struct pkt *const *pkts, uint32_t n, enum flow_list list) {
 	uint32_t index[FLOW_QUEUES_BURST];
@@ -208,8 +214,9 @@ static inline struct pkt *flow_queue_pop(struct flow_queue *q) {
 	return p;
 }
 
-// Counts what has left a queue since its backlog was `before`. The next packet is prefetched if there are credits for
-// it, or few queues in the list. Else it is that of another round, and flow_queues_retire prefetches it.
+// Counts what has left a queue since its backlog was `before`. The next packet is prefetched if
+// there are credits for it, or few queues in the list. Else it is that of another round, and
+// flow_queues_retire prefetches it.
 static inline void flow_queues_left(
 	struct flow_queues *fq, const struct flow_queue *q, struct backlog before) {
 	uint64_t bytes = before.bytes - q->pkts.bytes;
@@ -225,7 +232,8 @@ static inline struct backlog flow_queue_backlog(const struct flow_queue *q) {
 	return (struct backlog){.pkts = q->pkts.count, .bytes = q->pkts.bytes};
 }
 
-// Takes the queue at the head of its list off it, and prefetches what the list will come to, if it is long.
+// Takes the queue at the head of its list off it, and prefetches what the list will come to, if it
+// is long.
 static inline void flow_queues_retire(struct flow_queues *fq, struct flow_queue *q) {
 	struct flow_ring *from = &fq->list[q->list];
 	struct flow_queue *later;
@@ -241,7 +249,8 @@ static inline void flow_queues_retire(struct flow_queues *fq, struct flow_queue 
 	later = &fq->queue[flow_ring_at(from, FLOW_PACKETS_AHEAD)];
 	if (later->pkts.head != NULL)
 		prefetch_write(later->pkts.head);
-	// A queue whose credits exceed its oldest packet comes to the one after it, if only to find that it must wait.
+	// A queue whose credits exceed its oldest packet comes to the one after it, if only to find
+	// that it must wait.
 	later = &fq->queue[flow_ring_at(from, FLOW_SECONDS_AHEAD)];
 	if (later->pkts.head != NULL && later->credits > later->pkts.head->size_bytes)
 		prefetch_write(later->pkts.head->next);
@@ -262,8 +271,8 @@ static inline struct flow_queue *flow_queues_first(
 	return r->count > 0 ? &fq->queue[flow_ring_at(r, 0)] : NULL;
 }
 
-// RFC 8290, section 4.2: the queue to be served, new ones before old ones. One whose credits are used up gets a quantum
-// and goes to the end of the old list. NULL: both lists are empty.
+// RFC 8290, section 4.2: the queue to be served, new ones before old ones. One whose credits are
+// used up gets a quantum and goes to the end of the old list. NULL: both lists are empty.
 static inline struct flow_queue *flow_queues_next(struct flow_queues *fq) {
 	for (;;) {
 		struct flow_queue *q = flow_queues_first(fq, FLOW_NEW);
@@ -282,8 +291,9 @@ static inline bool flow_queues_random(const struct flow_queues *fq) {
 	return fq->collided > 0 || fq->shed;
 }
 
-// The same section: what becomes of the queue to be served if it is empty. A new one becomes old, lest a flow that
-// always sends its next packet in time starves the old ones; an old one leaves the lists.
+// The same section: what becomes of the queue to be served if it is empty. A new one becomes old,
+// lest a flow that always sends its next packet in time starves the old ones; an old one leaves the
+// lists.
 static inline void flow_queues_empty(struct flow_queues *fq, struct flow_queue *q) {
 	if (q->list == FLOW_NEW)
 		flow_queues_rotate(fq, q);

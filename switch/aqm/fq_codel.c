@@ -11,13 +11,15 @@
 //
 // So a flow that sends less than a quantum per round passes those with a backlog.
 //
-// flow_queues.h has the queues, codel_law.h CoDel. ECN is on by default, as section 5.2 of the RFC has it.
+// flow_queues.h has the queues, codel_law.h CoDel. ECN is on by default, as section 5.2 of the RFC
+// has it.
 //
 // Where we differ from the RFC, and why:
 // - 65536 queues instead of 1024, so that thousands of flows have one each.
 // - Sizes count the FCS, as in all limits here; so the quantum of one full-sized frame is 1518 B instead of 1514.
 // - The fattest queue drops until the limit holds: with a limit in bytes one small packet is not always enough.
-// CoDel judges the bytes of the packet's own queue (RFC 8289), where Linux takes those of all queues.
+// CoDel judges the bytes of the packet's own queue (RFC 8289), where Linux takes those of all
+// queues.
 #include "switch/aqm/bursts.h"
 #include "switch/aqm/codel_law.h"
 #include "switch/aqm/flow_queues.h"

@@ -6,8 +6,9 @@
 //	          bytes loses half of its packets from its head, 64 at most.
 //	dequeue   as in fq_codel.c, without a drop: new queues before old ones, a quantum each per round
 //
-// flow_queues.h has the queues, pie_law.h PIE: probability, burst allowance and delay are those of one queue, whose
-// updates are computed when a packet joins or leaves it. So a packet costs one queue's update, whatever their number.
+// flow_queues.h has the queues, pie_law.h PIE: probability, burst allowance and delay are those of
+// one queue, whose updates are computed when a packet joins or leaves it. So a packet costs one
+// queue's update, whatever their number.
 //
 // Where we differ from Linux's fq_pie, and why:
 // - 65536 queues instead of 1024, so that thousands of flows have one each.

@@ -3,7 +3,8 @@
 #pragma once
 #include "common/base/pkt.h"
 
-// False: the packet is not ECN capable. A packet that carries CE already counts as marked, but not by this queue.
+// False: the packet is not ECN capable. A packet that carries CE already counts as marked, but not
+// by this queue.
 static inline bool aqm_mark(struct pkt *p) {
 	if (p->ecn == ECN_NOT_ECT)
 		return false;

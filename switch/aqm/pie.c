@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// PIE: Proportional Integral controller Enhanced (RFC 8033) of one FIFO with a limit. pie_law.h has the algorithm.
+// PIE: Proportional Integral controller Enhanced (RFC 8033) of one FIFO with a limit. pie_law.h has
+// the algorithm.
 #include "switch/aqm/bursts.h"
 #include "switch/aqm/mark.h"
 #include "switch/aqm/pie_law.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// PIE's control law (Proportional Integral controller Enhanced, RFC 8033) without a queue, shared by disciplines of
-// one queue and of many.
+// PIE's control law (Proportional Integral controller Enhanced, RFC 8033) without a queue, shared
+// by disciplines of one queue and of many.
 //
 //	every update      p = alpha (delay - target) + beta (delay - delay of the last update),
 //	                  divided by 2048, 512, 128, 32, 8, 2 or 1: the smaller the probability, the smaller the
@@ -149,8 +149,8 @@ static inline uint64_t pie_delay_ns(const struct pkt *oldest, uint64_t now_ns) {
 	return oldest == NULL ? 0 : time_since(now_ns, oldest->arrival_ns);
 }
 
-// Whether n updates from t_ns on leave the probability at 0: while no packet leaves, each delay exceeds the last one by
-// the time between updates at most, and the last delay is the longest.
+// Whether n updates from t_ns on leave the probability at 0: while no packet leaves, each delay
+// exceeds the last one by the time between updates at most, and the last delay is the longest.
 static inline bool pie_rests(const struct pie_law *l, const struct pie_state *s,
 	const struct pkt *oldest, uint64_t t_ns, uint64_t n) {
 	return s->prob <= 0 && pie_delay_ns(oldest, t_ns) <= s->delay_ns + l->update_ns

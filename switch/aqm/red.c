@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// RED: Random Early Detection (Floyd and Jacobson: Random Early Detection Gateways for Congestion Avoidance, IEEE/ACM
-// Transactions on Networking, 1993), its gentle variant (Floyd, 2000), and Adaptive RED (Floyd, Gummadi and Shenker,
-// 2001).
+// RED: Random Early Detection (Floyd and Jacobson: Random Early Detection Gateways for Congestion
+// Avoidance, IEEE/ACM Transactions on Networking, 1993), its gentle variant (Floyd, 2000), and
+// Adaptive RED (Floyd, Gummadi and Shenker, 2001).
 //
 //	every arrival    queue not empty   avg += weight (queue - avg)
 //	                 empty             avg *= (1 - weight)^m, m mean packets could have been sent meanwhile
@@ -13,8 +13,8 @@
 //	adaptive         every interval: avg above the middle fifth of [min, max] and max_p <= 0.5:
 //	                 max_p += min(0.01, max_p / 4); below it and max_p >= 0.01: max_p *= 0.9
 //
-// Defaults not given follow ARED: min = max(5 packets, target * rate / 2), max = 3 min, weight = 1 - exp(-1 / rate)
-// with the rate in packets per second.
+// Defaults not given follow ARED: min = max(5 packets, target * rate / 2), max = 3 min, weight =
+// 1 - exp(-1 / rate) with the rate in packets per second.
 //
 // Where we differ from the papers, and why:
 // - The count of packets begins with 0 after a drop, so that the gap is uniform on 1 ... 1 / p_b as section 7 of the

@@ -34,8 +34,8 @@ static inline void aqm_ring_put(struct aqm_ring *r, struct pkt *p, struct pkt_li
 		pkt_drop(drops, p, DROP_NO_MBUF);
 }
 
-// Appends packets that arrived at one moment if all of them fit; returns their bytes. 0: none was appended. (A full
-// ring grows packet by packet.)
+// Appends packets that arrived at one moment if all of them fit; returns their bytes. 0: none was
+// appended. (A full ring grows packet by packet.)
 static inline uint64_t aqm_ring_put_whole(struct aqm_ring *r, struct pkt *const *pkts, uint32_t n) {
 	uint64_t count = (uint64_t)r->q.count + n, bytes = 0;
 

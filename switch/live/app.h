@@ -38,13 +38,13 @@ void switch_close(struct live_app *live);
 int switch_capture_open(struct live_app *live, struct err *err);
 void switch_capture_drain(struct live_app *live);
 
-// Whether most received packets were dropped before any path, or will be by their receivers for want of a checksum; then a
-// sentence is written into `text`, after `before`.
+// Whether most received packets were dropped before any path, or will be by their receivers for
+// want of a checksum; then a sentence is written into `text`, after `before`.
 bool switch_thrown(
 	const struct switch_app *app, const char *before, char text[WATCH_SENTENCE_SIZE]);
 bool switch_summary(struct live_app *live, struct json *j);
 
 extern const struct control_command switch_commands[]; // control.c
-// The sum over all lcores, in the first lcore's mailbox; valid between control_begin and control_end. NULL: err has
-// the reason.
+// The sum over all lcores, in the first lcore's mailbox; valid between control_begin and
+// control_end. NULL: err has the reason.
 const struct switch_snapshot *switch_snapshot(struct switch_app *app, struct err *err);

@@ -47,7 +47,8 @@ static void write_frame(struct switch_source *s, struct rte_mbuf *m, const struc
 	s->padded += a->captured < a->length;
 }
 
-// Puts the next frames into the ring, which has room for them, each at once: of a pipe the next one may take long.
+// Puts the next frames into the ring, which has room for them, each at once: of a pipe the next one
+// may take long.
 // False: there is no memory for them now.
 static bool read_ahead(struct switch_source *s) {
 	struct rte_mbuf *m[SOURCE_BURST];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Moves due packets from their path into the queue of their port. Each departure may be recorded, with its due time
-// and its lateness.
+// Moves due packets from their path into the queue of their port. Each departure may be recorded,
+// with its due time and its lateness.
 #include "switch/live/lcore.h"
 
 #include "common/base/rng.h"
@@ -11,8 +11,8 @@
 
 #include <string.h>
 
-// Packets taken off a path at a time, while the next ones are prefetched. A whole burst would be more cache misses
-// than the processor can have outstanding.
+// Packets taken off a path at a time, while the next ones are prefetched. A whole burst would be
+// more cache misses than the processor can have outstanding.
 #define COLLECT_MAX 16
 
 // Records a burst that the port has taken.
@@ -74,8 +74,8 @@ __attribute__((noinline)) static void change_frame(
 		corrupt_frame(frame, m->data_len, rng_mix(p->id));
 }
 
-// Puts packets that have left their path into the port's queue: of the first of `n`, all that are small, or all that
-// are not, and at most as many as there are mbufs for. Returns their number.
+// Puts packets that have left their path into the port's queue: of the first of `n`, all that are
+// small, or all that are not, and at most as many as there are mbufs for. Returns their number.
 static inline __attribute__((always_inline)) uint32_t packets_to_mbufs(struct switch_lcore *s,
 	struct switch_port *out, struct pkt *const *pkts, uint32_t n, const bool small) {
 	struct egress *e = &out->egress;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The assignment of ports and paths to lcores, the rings between lcores, and the packet counts over all of them.
+// The assignment of ports and paths to lcores, the rings between lcores, and the packet counts over
+// all of them.
 #include "switch/live/lcore.h"
 
 #include <errno.h>

@@ -158,8 +158,8 @@ void switch_interval(struct switch_lcore *s) {
 			&s->lcore.tel[TEL_STREAM_EVENTS], s->lcore.now_ns);
 }
 
-// A run with captures begins when the ports behind them are up, unless packets from elsewhere begin it, and ends when
-// all that they held has left.
+// A run with captures begins when the ports behind them are up, unless packets from elsewhere begin
+// it, and ends when all that they held has left.
 static void follow_sources(struct switch_lcore *s) {
 	bool up = true, ended = true;
 

@@ -33,7 +33,8 @@ static bool is_tcp_or_udp(const struct wire_flow *f) {
 	return f->proto == WIRE_PROTO_TCP || f->proto == WIRE_PROTO_UDP;
 }
 
-// Sets the packet's flow: its index if it is one of weir-sender's flows, which are IPv4, else a hash of its addresses.
+// Sets the packet's flow: its index if it is one of weir-sender's flows, which are IPv4, else a
+// hash of its addresses.
 static void classify(const struct switch_lcore *s, const struct rte_mbuf *m, struct pkt *p) {
 	const struct plan *plan = s->plan;
 	uint32_t id = FLOW_ADDR_NONE, direction = FLOWS_FORWARD;
@@ -84,8 +85,8 @@ static inline bool is_small(const struct rte_mbuf *m) {
 	return m->pkt_len <= SWITCH_SMALL_MAX;
 }
 
-// The number of `n` packets, all small or none, for which the path has room. Makes room for them in the batch and the
-// mbuf cache.
+// The number of `n` packets, all small or none, for which the path has room. Makes room for them in
+// the batch and the mbuf cache.
 static inline uint32_t make_room(
 	struct switch_lcore *s, struct switch_port *out, uint32_t n, bool small) {
 	if (out->nb_batched + n > PORT_BURST_MAX)
@@ -127,8 +128,9 @@ static inline void copy_frame(struct pkt *p, const uint8_t *frame, uint32_t len)
 	memcpy(packet_metadata(p)->frame, frame, SWITCH_SMALL_MAX);
 }
 
-// Turns the first of `n` frames, all small or none, into packets of the port's path, as far as it has room; checks
-// and counters are shared by all. Their arrival time is that of the card of port `from`, or now if `from` is NULL.
+// Turns the first of `n` frames, all small or none, into packets of the port's path, as far as it
+// has room; checks and counters are shared by all. Their arrival time is that of the card of port
+// `from`, or now if `from` is NULL.
 static inline __attribute__((always_inline)) struct pkt_count mbufs_to_packets(
 	struct switch_lcore *s, struct switch_port *out, struct rte_mbuf *const *m, uint32_t n,
 	const bool small, struct port *from) {
@@ -182,8 +184,8 @@ __attribute__((noinline)) static struct pkt_count push_large(struct switch_lcore
 	return mbufs_to_packets(s, out, m, n, false, from);
 }
 
-// Puts the first of `n` frames, all small or none, into a port's path or queue, or drops them. Returns their number,
-// at least one.
+// Puts the first of `n` frames, all small or none, into a port's path or queue, or drops them.
+// Returns their number, at least one.
 static struct pkt_count enqueue(struct switch_lcore *s, struct switch_port *out,
 	struct rte_mbuf *const *m, uint32_t n, struct port *from) {
 	struct pkt_count put = {0};
@@ -207,7 +209,8 @@ static struct pkt_count enqueue(struct switch_lcore *s, struct switch_port *out,
 	return put;
 }
 
-// The output ports of a frame, kept for the next frame: successive frames mostly have the same addresses.
+// The output ports of a frame, kept for the next frame: successive frames mostly have the same
+// addresses.
 struct way {
 	uint8_t macs[12]; // destination and source
 	uint64_t ports; // one bit per port
@@ -215,8 +218,9 @@ struct way {
 	bool known;
 };
 
-// A frame that is longer than a buffer arrives in several of them (memif does that). It is not relayed, because ports are
-// set up without the offload to send such frames (MULTI_SEGS): a driver would read beyond the first buffer.
+// A frame that is longer than a buffer arrives in several of them (memif does that). It is not
+// relayed, because ports are set up without the offload to send such frames (MULTI_SEGS): a driver
+// would read beyond the first buffer.
 static inline bool is_valid(const struct rte_mbuf *m, const uint8_t *frame) {
 	return m->nb_segs == 1 && wire_check(frame, m->data_len) == WIRE_OK;
 }
@@ -231,8 +235,8 @@ static void find_way(struct switch_lcore *s, struct way *way, uint32_t in, const
 	way->known = true;
 }
 
-// Sends a frame to several ports, or to none. All but the last port get copies, made before the original changes; all
-// have the same arrival time.
+// Sends a frame to several ports, or to none. All but the last port get copies, made before the
+// original changes; all have the same arrival time.
 __attribute__((noinline)) static void flood(
 	struct switch_lcore *s, uint64_t ports, struct rte_mbuf *m, struct port *from) {
 	if (ports == 0) {
@@ -252,8 +256,8 @@ __attribute__((noinline)) static void flood(
 	enqueue(s, &s->port[__builtin_ctzll(ports)], &m, 1, from);
 }
 
-// The number of frames from the first on that have the same output port, are valid, and are small if the first is.
-// The first frame has been checked.
+// The number of frames from the first on that have the same output port, are valid, and are small
+// if the first is. The first frame has been checked.
 static inline uint32_t run_length(const struct way *way, struct rte_mbuf *const *m, uint32_t n) {
 	bool small = is_small(m[0]);
 	uint32_t i;
@@ -341,8 +345,9 @@ static void relay_all(struct switch_lcore *s) {
 	}
 }
 
-// Puts frames of a capture into their path, up to now, with their own times as arrivals. They are not checked: of a
-// capture without addresses (anonymised) no checksum is right, and virtual time passes it too.
+// Puts frames of a capture into their path, up to now, with their own times as arrivals. They are
+// not checked: of a capture without addresses (anonymised) no checksum is right, and virtual time
+// passes it too.
 static void replay(struct switch_lcore *s, struct switch_port *out) {
 	uint64_t now_ns = s->lcore.now_ns, due_ns;
 	struct rte_mbuf *m;

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The live switch's data path: one struct per lcore, one iteration after another.
 //
-// An iteration receives, reads the clock once, relays, moves packets through the paths and transmits due frames.
-// The difference of each departure from its theoretical time is the emulation error (egress.h). A port with transmit
-// stamps gets packets a little before their time, from a path that ends in a delay.
+// An iteration receives, reads the clock once, relays, moves packets through the paths and
+// transmits due frames. The difference of each departure from its theoretical time is the emulation
+// error (egress.h). A port with transmit stamps gets packets a little before their time, from a
+// path that ends in a delay.
 //
-// Several lcores: one lcore owns a port and the path before it; only this lcore sends there and watches the link. A
-// frame received by another lcore goes to the owner through a ring (lcore_ring.h). Its arrival time is that of the
-// iteration that takes it off the ring, which may be later than the real one, never earlier. Frames that find the
-// ring full are dropped (reason `tx`) and counted per ring. Frames of one flow pass through the same ring, so they
-// keep their order.
+// Several lcores: one lcore owns a port and the path before it; only this lcore sends there and
+// watches the link. A frame received by another lcore goes to the owner through a ring
+// (lcore_ring.h). Its arrival time is that of the iteration that takes it off the ring, which may
+// be later than the real one, never earlier. Frames that find the ring full are dropped (reason
+// `tx`) and counted per ring. Frames of one flow pass through the same ring, so they keep their
+// order.
 //
-// Every packet is accounted for: received + replayed (captures) + copied (floods) + duplicated == transmitted + dropped
+// Every packet is accounted for: received + replayed (captures) + copied (floods) + duplicated ==
+// transmitted + dropped
 // + inside.
 #pragma once
 #include "common/live/dpdk.h"
@@ -30,9 +33,9 @@
 #define SWITCH_INSPECTED 64 // frames of a port whose checksums are looked at
 #define SWITCH_SMALL_MAX 80 // bytes of a frame without FCS that waits outside its mbuf: most ACKs
 
-// The switch's metadata of a packet. Small frames are copied beside their struct pkt, into two adjacent cache lines,
-// and their mbuf is free at once: it is still in the cache for the next frame, and 3 million small frames take 400 MB
-// instead of 7 GB. Larger frames wait in their mbuf.
+// The switch's metadata of a packet. Small frames are copied beside their struct pkt, into two
+// adjacent cache lines, and their mbuf is free at once: it is still in the cache for the next
+// frame, and 3 million small frames take 400 MB instead of 7 GB. Larger frames wait in their mbuf.
 struct packet_metadata {
 	uint8_t ecn; // as received: written back only if a queue changed it
 	uint8_t len; // of a small frame, which begins at `frame`; 0: it is in its mbuf
@@ -50,7 +53,8 @@ static inline struct packet_metadata *packet_metadata(struct pkt *p) {
 	return (struct packet_metadata *)(void *)p->user;
 }
 
-// The packet's data for a departure record, laid out as in struct pkt, so that it is copied by one move.
+// The packet's data for a departure record, laid out as in struct pkt, so that it is copied by one
+// move.
 struct switch_trace {
 	uint32_t flow_id;
 	uint16_t size_bytes;
@@ -61,8 +65,8 @@ static_assert(offsetof(struct switch_trace, id)
 		== offsetof(struct pkt, id) - offsetof(struct pkt, flow_id),
 	"as in struct pkt");
 
-// One port, with the path that leads out of it, as an lcore has it. Paths, their packets and departures are the
-// owner's.
+// One port, with the path that leads out of it, as an lcore has it. Paths, their packets and
+// departures are the owner's.
 struct switch_port {
 	struct path *path; // NULL: frames go to the port's queue, or to the owner
 	struct switch_source *source; // the path's capture; NULL: none
@@ -101,7 +105,8 @@ struct switch_snapshot {
 	} link[PATH_LINKS_MAX];
 };
 
-// A request to an lcore and its answer. The sum of all lcores' answers is in the first lcore's mailbox.
+// A request to an lcore and its answer. The sum of all lcores' answers is in the first lcore's
+// mailbox.
 struct switch_mailbox {
 	struct path *path; // SWITCH_SET
 	char key[64], value[64];
@@ -113,7 +118,8 @@ struct switch_mailbox {
 	struct switch_snapshot snapshot;
 };
 
-// The routes of groups that name their paths: of each one its first path, and the one behind each of its paths. NULL:
+// The routes of groups that name their paths: of each one its first path, and the one behind each
+// of its paths. NULL:
 // the port. The first route is that of a port, which has one path or none.
 #define SWITCH_ROUTES (1 + FLOWS_DIRECTIONS * GROUPS_MAX)
 struct switch_routes {
@@ -179,8 +185,8 @@ struct pkt *switch_copy(void *ctx, const struct path *path, const struct pkt *p)
 
 // inspect.c. Why a frame is dropped that is longer than a buffer or that wire_check finds not good.
 enum drop_reason switch_invalid(const struct rte_mbuf *m);
-// Looks at the first TCP and UDP frames of a port, in the present burst: if a host leaves checksums to its card, there are
-// none behind a virtual one, and its packets are lost at their receiver.
+// Looks at the first TCP and UDP frames of a port, in the present burst: if a host leaves checksums
+// to its card, there are none behind a virtual one, and its packets are lost at their receiver.
 void switch_find_offloads(struct switch_port *from);
 
 // departures.c. Transmits due packets burst by burst, until none is due or the port takes no more.
@@ -215,8 +221,8 @@ void switch_interval(struct switch_lcore *s);
 
 // handover.c; functions with `all` act on all lcores.
 //
-// Assigns ports, queues and paths to lcores and makes the rings between these, once `ports` are known. The paths'
-// records go to their lcore's streams.
+// Assigns ports, queues and paths to lcores and makes the rings between these, once `ports` are
+// known. The paths' records go to their lcore's streams.
 int switch_assign(struct switch_lcore *all, struct paths *paths, const struct schedule *schedule,
 	struct err *err);
 void switch_unassign(struct switch_lcore *all);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Several bottlenecks in one switch: packets of flows whose group names its paths pass these one after the other.
+// Several bottlenecks in one switch: packets of flows whose group names its paths pass these one
+// after the other.
 //
 //	receive -> first path -> ... -> last path -> port's list -> port
 //
-// Paths are emptied up to now before the packets of this iteration enter any, in the order of the routes: so a packet
-// enters the next path at the time at which it was due to leave the one before, and behind what entered there
-// earlier. A packet whose group names no path passes the path of its port, if it has one.
+// Paths are emptied up to now before the packets of this iteration enter any, in the order of the
+// routes: so a packet enters the next path at the time at which it was due to leave the one before,
+// and behind what entered there earlier. A packet whose group names no path passes the path of its
+// port, if it has one.
 #include "switch/live/lcore.h"
 #include "switch/path_route.h"
 
@@ -23,7 +25,8 @@ static void add_route(struct switch_routes *r, uint32_t number, const struct rou
 	}
 }
 
-// As in virtual time. Paths that are computed ahead come first: what leaves them entered them in an earlier iteration.
+// As in virtual time. Paths that are computed ahead come first: what leaves them entered them in an
+// earlier iteration.
 static void find_order(struct switch_routes *r, struct paths *paths) {
 	struct route_graph g;
 	struct route_order o;

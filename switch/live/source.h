@@ -3,13 +3,15 @@
 //
 //	file -> thread of its own -> ring of frames -> lcore of the path -> path_push
 //
-// A thread, which may wait for the disk, reads ahead and puts whole frames into the ring. In each iteration the lcore
-// takes those that are due by now and pushes them with their own times as arrivals, not with that of the iteration:
-// so a path decides about them as in virtual time. A frame that the thread brought only after the lcore had served
-// its path beyond the frame's time is late. It is sent all the same, and counted.
+// A thread, which may wait for the disk, reads ahead and puts whole frames into the ring. In each
+// iteration the lcore takes those that are due by now and pushes them with their own times as
+// arrivals, not with that of the iteration:
+// so a path decides about them as in virtual time. A frame that the thread brought only after the
+// lcore had served its path beyond the frame's time is late. It is sent all the same, and counted.
 //
-// Times count from the first frame of all captures, and the run begins when the ports behind the paths are up. What
-// was not captured of a frame's payload is zeros. A frame that is longer than a port can send is left out.
+// Times count from the first frame of all captures, and the run begins when the ports behind the
+// paths are up. What was not captured of a frame's payload is zeros. A frame that is longer than a
+// port can send is left out.
 #pragma once
 #include "common/live/dpdk.h"
 
@@ -51,7 +53,8 @@ struct switch_source {
 	uint64_t late, late_max_ns; // packets
 };
 
-// Reads the captures that paths have as their sources, up to the first frame. source: one of each path.
+// Reads the captures that paths have as their sources, up to the first frame. source: one of each
+// path.
 int switch_sources_open(struct switch_source *source, struct paths *paths, struct err *err);
 // Begins to read ahead; returns when the rings are as full as they will be.
 int switch_sources_start(struct live_app *live, struct err *err);
@@ -66,7 +69,8 @@ struct rte_mbuf *switch_source_due(
 // Once the threads have ended: -errno and a sentence if a capture could not be read.
 int switch_sources_outcome(
 	const struct switch_source *source, const struct run *run, struct err *err);
-// A sentence about frames that were late or left out; the second: of the first path with one. False: there is none.
+// A sentence about frames that were late or left out; the second: of the first path with one.
+// False: there is none.
 bool switch_source_fault(const struct switch_source *source, char *text, size_t size);
 bool switch_sources_fault(const struct switch_source *source, char *text, size_t size);
 // "sources" of the summary.

@@ -111,14 +111,14 @@ static void write_both(
 
 // Writes the lateness of packets and the error of their rate.
 //
-// A link's theoretical departures keep its rate to 1e-10 (link.c). n transmitted packets take longer than in
-// theory if the last one is later than the first, so the error is the slope of lateness over time. It is
-// computed from undisturbed packets and from the most punctual burst of each 134 ms, because random delays
-// are no rate error. Idle times are included and cannot increase it. The clock's own error is added: its
-// drift from the kernel's clock since the start.
+// A link's theoretical departures keep its rate to 1e-10 (link.c). n transmitted packets take
+// longer than in theory if the last one is later than the first, so the error is the slope of
+// lateness over time. It is computed from undisturbed packets and from the most punctual burst of
+// each 134 ms, because random delays are no rate error. Idle times are included and cannot increase
+// it. The clock's own error is added: its drift from the kernel's clock since the start.
 //
-// `scheduled` packets are in none of these figures: the port got them before their time and sends them at
-// it; how exactly is not known here.
+// `scheduled` packets are in none of these figures: the port got them before their time and sends
+// them at it; how exactly is not known here.
 static void write_emulation(struct switch_app *app, struct json *j) {
 	double clock_ppm = clock_error_ppm(&app->lcore->lcore.clock);
 	static struct hist undisturbed, disturbed;

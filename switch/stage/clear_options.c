@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Clears TCP options, as middleboxes do that do not know them: NOPs stand in their place, so that packets keep their
-// size, and the checksum of TCP is adjusted (M. Honda and others: Is it Still Possible to Extend TCP?, IMC 2011, found
-// such paths; RFC 9768, section 3.2.3.2, says what AccECN does about them).
+// Clears TCP options, as middleboxes do that do not know them: NOPs stand in their place, so that
+// packets keep their size, and the checksum of TCP is adjusted (M. Honda and others: Is it Still
+// Possible to Extend TCP?, IMC 2011, found such paths; RFC 9768, section 3.2.3.2, says what AccECN
+// does about them).
 //
 //	accecn   the byte counters of AccECN (kinds 172 and 174)
 //	sack     SACK permitted on SYNs and SYN/ACKs, SACK blocks on other segments (kinds 4 and 5)
@@ -11,9 +12,10 @@
 //	later    cleared on all other segments
 //	all      cleared on both
 //
-// The stage sets bits of the packet's flags, and decides nothing by its headers. Live, and in captures, the frame is
-// changed when it leaves its path (net/clear.h); in virtual time, where segments travel decoded, the receiving host gets
-// the segment without these options. So disciplines of the same path that read headers still see them.
+// The stage sets bits of the packet's flags, and decides nothing by its headers. Live, and in
+// captures, the frame is changed when it leaves its path (net/clear.h); in virtual time, where
+// segments travel decoded, the receiving host gets the segment without these options. So
+// disciplines of the same path that read headers still see them.
 #include "switch/stage/instant.h"
 
 enum { CLEAR_KEEP, CLEAR_SYN, CLEAR_LATER, CLEAR_ALL };

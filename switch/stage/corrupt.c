@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Corruption: each packet is damaged with probability `rate`, independent of all others. It goes on, takes its place in
-// queues, and is discarded by the host that finds its checksum wrong (RFC 9293, section 3.1): to TCP a loss, but not
-// one that a queue made.
+// Corruption: each packet is damaged with probability `rate`, independent of all others. It goes
+// on, takes its place in queues, and is discarded by the host that finds its checksum wrong (RFC
+// 9293, section 3.1): to TCP a loss, but not one that a queue made.
 //
-// The stage sets PKT_CORRUPT. Live, and in captures, that flips one bit of the frame (net/corrupt.h), which the
-// checksum of TCP, UDP or ICMP catches; in virtual time, where segments travel decoded, the receiving host counts a
-// checksum error and discards the segment.
+// The stage sets PKT_CORRUPT. Live, and in captures, that flips one bit of the frame
+// (net/corrupt.h), which the checksum of TCP, UDP or ICMP catches; in virtual time, where segments
+// travel decoded, the receiving host counts a checksum error and discards the segment.
 #include "common/base/rng.h"
 #include "switch/stage/instant.h"
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Constant one-way delay: departure = arrival + delay (+ the class's own extra delay).
 //
-// Packets of one delay class leave in order of arrival, so each class is a FIFO; a small heap over the heads of
-// the non-empty classes finds the next packet. Ties leave in order of arrival. A class is a flow group, or one flow
-// where those of a group have base RTTs of their own; the heap then holds the flows that have packets under way.
+// Packets of one delay class leave in order of arrival, so each class is a FIFO; a small heap over
+// the heads of the non-empty classes finds the next packet. Ties leave in order of arrival. A class
+// is a flow group, or one flow where those of a group have base RTTs of their own; the heap then
+// holds the flows that have packets under way.
 //
-// Deliberate reordering: a fraction `late` of the packets, drawn from this stage's own random stream, waits
-// `late_by` longer and is overtaken by the others. Late packets are a second FIFO of their class.
+// Deliberate reordering: a fraction `late` of the packets, drawn from this stage's own random
+// stream, waits `late_by` longer and is overtaken by the others. Late packets are a second FIFO of
+// their class.
 //
 // `on_decrease` decides on the packets inside when the delay is lowered during a run:
 //
@@ -19,8 +21,9 @@
 //	step     the new delay applies to all packets at once: those already due leave at the moment of the
 //	         change, the others at arrival + delay. Order is kept.
 //
-// A higher delay applies from the next packet on. Overtaken packets move to a separate list, sorted by departure,
-// which is one more FIFO in the heap: this needs no extra memory, and time only at a change.
+// A higher delay applies from the next packet on. Overtaken packets move to a separate list, sorted
+// by departure, which is one more FIFO in the heap: this needs no extra memory, and time only at a
+// change.
 #include "switch/stage/flow_delays.h"
 
 #include "common/base/likely.h"
@@ -74,7 +77,8 @@ static const struct param params[] = {
 	PARAM_END,
 };
 
-// Updates the heap after packets have left the line at its root; `first`: the line's new head, NULL: it is empty.
+// Updates the heap after packets have left the line at its root; `first`: the line's new head,
+// NULL: it is empty.
 static inline void delay_reroot(struct delay *d, struct line *line, const struct pkt *first) {
 	if (first != NULL)
 		heads_sink(d->heap, d->heads, (struct head){first->release_ns, first, line});
@@ -82,8 +86,9 @@ static inline void delay_reroot(struct delay *d, struct line *line, const struct
 		heads_sink(d->heap, d->heads, d->heap[d->heads]);
 }
 
-// Takes up to `max` packets due by now_ns off the line whose head leaves first: those that leave before any other
-// line's head, up to the end of its ring. Ties are left to the heap. The caller knows that the first one is due.
+// Takes up to `max` packets due by now_ns off the line whose head leaves first: those that leave
+// before any other line's head, up to the end of its ring. Ties are left to the heap. The caller
+// knows that the first one is due.
 static inline uint32_t delay_release(
 	struct delay *d, uint64_t now_ns, struct pkt **pkts, uint32_t max) {
 	uint64_t end_ns = time_min(now_ns + 1, heads_second_ns(d->heap, d->heads));
@@ -115,8 +120,8 @@ static inline uint32_t delay_release(
 	return n;
 }
 
-// Moves all packets from their lines to the list of overtaken ones, in order of departure, so that later arrivals
-// may leave before them.
+// Moves all packets from their lines to the list of overtaken ones, in order of departure, so that
+// later arrivals may leave before them.
 static void delay_overtake(struct delay *d) {
 	struct pkt_list all = {0};
 
@@ -213,8 +218,8 @@ static inline bool delay_due(const struct delay *d, uint64_t now_ns) {
 	return d->heads > 0 && d->heap[0].release_ns <= now_ns;
 }
 
-// Whether there is no room for a packet that arrives at t_ns. Packets due by then do not count, even if pop has not
-// taken them yet.
+// Whether there is no room for a packet that arrives at t_ns. Packets due by then do not count,
+// even if pop has not taken them yet.
 __attribute__((noinline)) static bool delay_full(struct delay *d, uint64_t t_ns) {
 	struct pkt *p = NULL;
 

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Duplication: a share of packets leaves twice, at the time of its arrival, the copy right behind the packet.
+// Duplication: a share of packets leaves twice, at the time of its arrival, the copy right behind
+// the packet.
 //
 //	x(i) = x(i - 1)                  with probability `correlation`
 //	x(i) = 1 with probability rate   otherwise, independent of all before
 //
-// x(i): packet i leaves twice. So P(x = 1) = rate whatever the correlation is, and the correlation of x(i) and x(i + k)
-// is correlation^k. There are two draws per packet at any rate, so that runs with different rates use the same draws.
+// x(i): packet i leaves twice. So P(x = 1) = rate whatever the correlation is, and the correlation
+// of x(i) and x(i + k) is correlation^k. There are two draws per packet at any rate, so that runs
+// with different rates use the same draws.
 //
-// A copy is a packet of its own from here on: it waits, is lost, marked or damaged by itself. Its number in telemetry is
-// its original's with a bit set: the highest one by a path's first stage of this kind, the next one by its second. The
-// ledger counts it as `duplicated`: in + duplicated = out + drops + inside.
+// A copy is a packet of its own from here on: it waits, is lost, marked or damaged by itself. Its
+// number in telemetry is its original's with a bit set: the highest one by a path's first stage of
+// this kind, the next one by its second. The ledger counts it as `duplicated`: in + duplicated =
+// out + drops + inside.
 //
 // Where we differ from Linux's netem (sch_netem.c, netem_enqueue), and why:
 // - There the copy goes through the whole of netem again, and its original's loss and duplication are one decision: of

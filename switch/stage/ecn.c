@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Changes the two ECN bits of the IP header, as routers on the way do that treat the old TOS byte as a whole or know
-// only parts of RFC 3168. A parameter per codepoint says what it becomes; by default it stays:
+// Changes the two ECN bits of the IP header, as routers on the way do that treat the old TOS byte
+// as a whole or know only parts of RFC 3168. A parameter per codepoint says what it becomes; by
+// default it stays:
 //
 //	bleaching                      {ecn: {ect0: not_ect, ect1: not_ect, ce: not_ect}}: no ECN behind this place
 //	marks are erased               {ecn: {ce: ect0}}
 //	the L4S identifier is lost     {ecn: {ect1: ect0}}
 //	everything is marked           {ecn: {ect0: ce, ect1: ce}}
 //
-// How often each is seen on the Internet: B. Trammell and others: Enabling Internet-Wide Deployment of Explicit
-// Congestion Notification, PAM 2015; H. Lim and others: A Fresh Look at ECN Traversal in the Wild, arXiv 2208.14523.
+// How often each is seen on the Internet: B. Trammell and others: Enabling Internet-Wide Deployment
+// of Explicit Congestion Notification, PAM 2015; H. Lim and others: A Fresh Look at ECN Traversal
+// in the Wild, arXiv 2208.14523.
 //
-// A bleached packet may still be dropped by a queue behind this stage that would have marked it. The TCP header does
-// not change: the ends negotiate ECN as before (RFC 3168, section 6.1.1).
+// A bleached packet may still be dropped by a queue behind this stage that would have marked it.
+// The TCP header does not change: the ends negotiate ECN as before (RFC 3168, section 6.1.1).
 #include "common/base/rng.h"
 #include "switch/stage/instant.h"
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The edge links of a dumbbell: `count` parallel wires; a flow uses the one with its number modulo `count`. They
-// are usually faster than the bottleneck and only space packets. Each has its own queue with a limit, not counting
-// the frame on the wire; packets that find it full are dropped (queue_full).
+// The edge links of a dumbbell: `count` parallel wires; a flow uses the one with its number modulo
+// `count`. They are usually faster than the bottleneck and only space packets. Each has its own
+// queue with a limit, not counting the frame on the wire; packets that find it full are dropped
+// (queue_full).
 //
 //	start     = max(arrival, end of the edge's frame before)
 //	departure = start + (size - FCS + overhead) * 8 / rate
@@ -9,11 +10,12 @@
 // with the link's exact arithmetic (serial.h). Packets leave in the order of their departures from
 // all edges; ties leave in order of arrival.
 //
-// A packet's departure is known on its arrival: each edge is a FIFO, with a heap over their heads as in the delay
-// stage. Packets that have departed by the next arrival move to a list, so that the heap holds only edges that are
-// busy at the same time: mostly one.
+// A packet's departure is known on its arrival: each edge is a FIFO, with a heap over their heads
+// as in the delay stage. Packets that have departed by the next arrival move to a list, so that the
+// heap holds only edges that are busy at the same time: mostly one.
 //
-// A new rate applies at once: to the unsent part of the frame on each wire and to the packets behind it.
+// A new rate applies at once: to the unsent part of the frame on each wire and to the packets
+// behind it.
 #include "switch/stage/stage.h"
 
 #include "switch/stage/heads.h"
@@ -89,8 +91,8 @@ static inline void edges_depart(struct edges *e, uint64_t t_ns) {
 		pkt_list_push(&e->out, edges_release(e));
 }
 
-// Recomputes the departures of an edge that is busy at now_ns, at another rate. All packets behind the head have
-// arrived before its end, so they are sent back to back.
+// Recomputes the departures of an edge that is busy at now_ns, at another rate. All packets behind
+// the head have arrived before its end, so they are sent back to back.
 static void edge_change(struct edges *e, struct edge *edge, uint64_t now_ns, uint64_t byte_ns) {
 	serial_u128 end = edge->free;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Extra delays of the delay stage that carries what base RTTs exceed the delays of the paths by: one for each flow
-// group, and one for each flow of the groups whose `base_rtt` is a distribution.
+// Extra delays of the delay stage that carries what base RTTs exceed the delays of the paths by:
+// one for each flow group, and one for each flow of the groups whose `base_rtt` is a distribution.
 //
 // Both are numbered together: first the groups, then such flows.
 #pragma once
@@ -30,8 +30,9 @@ static inline uint64_t stage_extra_ns(const struct stage_env *env, uint32_t i) {
 				    : env->flow_delays->extra_ns[i - env->class_count];
 }
 
-// Which of them is a packet's. Connections that are no flows of the config, as a kernel's through the live switch, are
-// the first group's; where its flows differ, each has the delay of one of them.
+// Which of them is a packet's. Connections that are no flows of the config, as a kernel's through
+// the live switch, are the first group's; where its flows differ, each has the delay of one of
+// them.
 static inline uint32_t stage_extra_of(const struct stage_env *env, const struct pkt *p) {
 	uint32_t group = p->delay_class < env->class_count ? p->delay_class : 0;
 	const struct flow_delays *f = env->flow_delays;

@@ -8,11 +8,12 @@
 //	docsis    max(frame without FCS + overhead, 64)            4: FCS
 //	atm       53 * ceil((frame without FCS + overhead) / 48)   18: LLC and SNAP 10, AAL5 trailer 8
 //
-// ethernet: IEEE 802.3, 3.1.1 and 4.4.2. docsis: a cable modem's rate counts frames from the destination address to
-// the FCS (DOCSIS MULPIv3.1, C.2.2.7.2). atm: bridged Ethernet over AAL5, LLC encapsulation, without FCS (RFC 2684,
-// 5.2); AAL5 fills the last cell up to 48 bytes of payload (ITU-T I.363.5), and a cell has 53 bytes. Other
-// encapsulations of ADSL are other overheads, still on top of the frame without FCS: bridged with virtual channel
-// multiplexing 10, with FCS 4 more; PPPoE adds 8. Linux's tc counts them from the IP packet on, 14 more.
+// ethernet: IEEE 802.3, 3.1.1 and 4.4.2. docsis: a cable modem's rate counts frames from the
+// destination address to the FCS (DOCSIS MULPIv3.1, C.2.2.7.2). atm: bridged Ethernet over AAL5,
+// LLC encapsulation, without FCS (RFC 2684, 5.2); AAL5 fills the last cell up to 48 bytes of
+// payload (ITU-T I.363.5), and a cell has 53 bytes. Other encapsulations of ADSL are other
+// overheads, still on top of the frame without FCS: bridged with virtual channel multiplexing 10,
+// with FCS 4 more; PPPoE adds 8. Linux's tc counts them from the IP packet on, 14 more.
 #include "switch/stage/framing.h"
 
 #include "switch/stage/serial.h"

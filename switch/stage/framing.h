@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How many bytes a frame takes on a link, or counts at a policer: what it is carried in. framing.c has the sources.
+// How many bytes a frame takes on a link, or counts at a policer: what it is carried in. framing.c
+// has the sources.
 #pragma once
 #include "common/base/likely.h"
 #include "common/base/param.h"

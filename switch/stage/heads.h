@@ -4,14 +4,16 @@
 #include "common/base/ns.h"
 #include "common/base/pkt.h"
 
-// The first packet of a non-empty FIFO, with a copy of its departure to keep the heap in few cache lines.
+// The first packet of a non-empty FIFO, with a copy of its departure to keep the heap in few cache
+// lines.
 struct head {
 	uint64_t release_ns;
 	const struct pkt *pkt;
 	void *from; // the FIFO
 };
 
-// Whether a leaves before b: by departure, then arrival, then the order in which they entered the path.
+// Whether a leaves before b: by departure, then arrival, then the order in which they entered the
+// path.
 static inline bool head_before(const struct head *a, const struct head *b) {
 	if (a->release_ns != b->release_ns)
 		return a->release_ns < b->release_ns;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What stages share that take no time: a packet leaves at the time of its arrival, or is dropped.
 //
-// `struct instant` is the first member of such a stage's state, so that instant_pop, instant_next_ns and
-// instant_backlog are its operations; its own push puts what passes on the list `out`.
+// `struct instant` is the first member of such a stage's state, so that instant_pop,
+// instant_next_ns and instant_backlog are its operations; its own push puts what passes on the list
+// `out`.
 #pragma once
 #include "switch/stage/stage.h"
 

@@ -10,24 +10,26 @@
 //	table     x = v / scale, v one of the numbers of a file, each as likely as the others. Scale 8192 is that of
 //	          netem's tables (tc-netem, iproute2); with spread 1us, mean 0ms and scale 1 the file has delays in us
 //
-// Correlation: with `half_life` the delays are no longer independent. A normal number y follows the time between
-// arrivals, an exponential moving average whose weight halves once per half-life:
+// Correlation: with `half_life` the delays are no longer independent. A normal number y follows the
+// time between arrivals, an exponential moving average whose weight halves once per half-life:
 //
 //	y = a y + sqrt(1 - a^2) z,  a = 2^(-time since the last arrival / half_life),  z standard normal
 //
-// so y is standard normal at any time, with correlation a, and x is the quantile of the distribution at Phi(y): each
-// delay has the distribution that is written, and packets close together have nearly the same. Order mostly survives,
-// since delays rarely fall faster than time passes. (DPDS, arXiv 2606.17716, calls it adaptive delay correlation; a
-// plain average of independent delays would have a smaller spread the longer the half-life.)
+// so y is standard normal at any time, with correlation a, and x is the quantile of the
+// distribution at Phi(y): each delay has the distribution that is written, and packets close
+// together have nearly the same. Order mostly survives, since delays rarely fall faster than time
+// passes. (DPDS, arXiv 2606.17716, calls it adaptive delay correlation; a plain average of
+// independent delays would have a smaller spread the longer the half-life.)
 //
-// A share `ahead` of the packets passes at once, as with netem's `reorder`. `gap: n` is netem's too (tc-netem(8)): after
-// each of these the next n - 1 packets are delayed, and only then packets may be ahead again, so that with
-// `ahead: 100%` every n-th is. On average one of n - 1 + 1 / ahead packets is. netem's correlation of these draws is
-// left out.
+// A share `ahead` of the packets passes at once, as with netem's `reorder`. `gap: n` is netem's too
+// (tc-netem(8)): after each of these the next n - 1 packets are delayed, and only then packets may
+// be ahead again, so that with `ahead: 100%` every n-th is. On average one of n - 1 + 1 / ahead
+// packets is. netem's correlation of these draws is left out.
 //
-// `reordering: forbidden`: a packet leaves no earlier than the one before it, as behind a link layer that delivers in
-// order; delays are longer then. Where this stage also adds what the base RTTs of flow groups exceed the delays of the
-// paths by, it adds that afterwards: a group with a short base RTT does not wait for one with a long base RTT.
+// `reordering: forbidden`: a packet leaves no earlier than the one before it, as behind a link
+// layer that delivers in order; delays are longer then. Where this stage also adds what the base
+// RTTs of flow groups exceed the delays of the paths by, it adds that afterwards: a group with a
+// short base RTT does not wait for one with a long base RTT.
 //
 // Packets wait in a timing wheel, in exact order of departure; ties leave in order of arrival.
 #include "switch/stage/flow_delays.h"
@@ -221,8 +223,8 @@ static struct pkt *jitter_release(struct jitter *j, uint64_t now_ns) {
 	return p;
 }
 
-// Whether there is no room for a packet that arrives at t_ns. Packets due by then do not count, even if pop has not
-// taken them yet.
+// Whether there is no room for a packet that arrives at t_ns. Packets due by then do not count,
+// even if pop has not taken them yet.
 __attribute__((noinline)) static bool jitter_full(struct jitter *j, uint64_t t_ns) {
 	struct pkt *p;
 

@@ -9,21 +9,25 @@
 //
 // serial.h has the arithmetic: a busy link's rate is off by less than 1e-10 up to 1 Tbit/s.
 //
-// `framing` and `overhead` say what a frame takes on the wire (framing.c): with the defaults, Ethernet's 24 B on top of
-// the frame without FCS, a rate of 10 Gbit/s is 10GbE on the wire, where a frame of 1514 B takes 1538 B.
+// `framing` and `overhead` say what a frame takes on the wire (framing.c): with the defaults,
+// Ethernet's 24 B on top of the frame without FCS, a rate of 10 Gbit/s is 10GbE on the wire, where
+// a frame of 1514 B takes 1538 B.
 //
-// Logical time: a packet is dequeued at the moment the wire becomes free, and the discipline gets that time,
-// however late the loop runs. A departure precedes an arrival at the same time. The frame on the wire is not in
-// the queue. Limits in BDP or time stay as resolved at the start.
+// Logical time: a packet is dequeued at the moment the wire becomes free, and the discipline gets
+// that time, however late the loop runs. A departure precedes an arrival at the same time. The
+// frame on the wire is not in the queue. Limits in BDP or time stay as resolved at the start.
 //
-// A new rate applies at once, to the unsent part of the frame on the wire. Departures already taken stay correct:
-// pop returns a frame no earlier than its end, so the frame on the wire is the only one with an end in the future
-// that was computed with the old rate. (A path serves its links up to the time of a change before it.)
+// A new rate applies at once, to the unsent part of the frame on the wire. Departures already taken
+// stay correct:
+// pop returns a frame no earlier than its end, so the frame on the wire is the only one with an end
+// in the future that was computed with the old rate. (A path serves its links up to the time of a
+// change before it.)
 //
-// At rate 0 the link is down: the frame on the wire is interrupted, packets wait in the queue, and nothing is lost but
-// what the queue drops. With a rate again the rest of that frame is sent first. Of a link that is down from the start,
-// limits in BDP or time are those of the lowest rate, and so is all that disciplines compute from the rate at the start
-// (COBALT: the time of four frames; RED: thresholds and weight; DOCSIS-PIE: delays).
+// At rate 0 the link is down: the frame on the wire is interrupted, packets wait in the queue, and
+// nothing is lost but what the queue drops. With a rate again the rest of that frame is sent first.
+// Of a link that is down from the start, limits in BDP or time are those of the lowest rate, and so
+// is all that disciplines compute from the rate at the start (COBALT: the time of four frames; RED:
+// thresholds and weight; DOCSIS-PIE: delays).
 #include "switch/stage/link.h"
 
 #include "common/base/u64.h"

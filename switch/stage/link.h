@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What all kinds of links share: a queue discipline before a wire. The functions without a comment are a stage's
-// operations for a struct that begins with a struct link.
+// What all kinds of links share: a queue discipline before a wire. The functions without a comment
+// are a stage's operations for a struct that begins with a struct link.
 #pragma once
 #include "switch/stage/wire.h"
 
@@ -18,7 +18,8 @@ struct link {
 	{ "queue", "fifo", "discipline of the queue before it", UNIT_NONE, PARAM_PLUGIN("aqm") }
 
 int link_configure(void *self, struct config_node *node, struct err *err);
-// For init: rate_bps is the rate at the start, and limit_bps the one that limits in time and BDP refer to.
+// For init: rate_bps is the rate at the start, and limit_bps the one that limits in time and BDP
+// refer to.
 int link_begin(struct link *l, const struct stage_env *env, uint64_t rate_bps, uint64_t limit_bps,
 	struct err *err);
 void link_fini(void *self);

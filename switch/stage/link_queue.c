@@ -79,7 +79,8 @@ struct wire_queue link_queue(const struct link *l) {
 	};
 }
 
-// Whether the operations for bursts can be used: they record nothing. (The stream may be opened after link_begin.)
+// Whether the operations for bursts can be used: they record nothing. (The stream may be opened
+// after link_begin.)
 static inline bool link_in_bursts(const struct link *l) {
 	return likely(l->in_bursts && !stage_traced(l->wire.env));
 }

@@ -2,8 +2,8 @@
 // Random loss: each packet is dropped with probability `rate`, independent of all others
 // (Bernoulli). The others leave at the time of their arrival.
 //
-// There is one draw per packet at any rate, so that runs with different rates use the same draws: a packet lost
-// at 1 % is also lost at 2 %. With `unit: burst` (loss.h) the same holds of bursts.
+// There is one draw per packet at any rate, so that runs with different rates use the same draws: a
+// packet lost at 1 % is also lost at 2 %. With `unit: burst` (loss.h) the same holds of bursts.
 #include "switch/stage/loss.h"
 
 const char *const loss_unit_names[] = {"packet", "burst", NULL};

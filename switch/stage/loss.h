@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the loss stages share: a model says of each unit whether it is lost, and the others pass in no time.
+// What the loss stages share: a model says of each unit whether it is lost, and the others pass in
+// no time.
 //
 //	unit: packet   each packet is a unit
 //	unit: burst    a unit is a run of packets of one flow with none of another flow between them, each at most
 //	               `burst_gap` after the one before, and 65536 bytes of frames at most in all
 //
-// A burst is what a host hands over at once: with segmentation offload that is up to 64 KiB, which Linux's netem at a
-// sending host sees as one packet and loses as one. The same loss rate is then about half as many loss events for
-// TCP. With `burst_gap: 0ns` packets are of one burst if they have the same arrival: an unpaced window in virtual
-// time, or the frames that one iteration of a live switch received. Behind a link frames are a serialisation time
-// apart: 12304 ns for 1514 B at 1 Gbit/s.
+// A burst is what a host hands over at once: with segmentation offload that is up to 64 KiB, which
+// Linux's netem at a sending host sees as one packet and loses as one. The same loss rate is then
+// about half as many loss events for TCP. With `burst_gap: 0ns` packets are of one burst if they
+// have the same arrival: an unpaced window in virtual time, or the frames that one iteration of a
+// live switch received. Behind a link frames are a serialisation time apart: 12304 ns for 1514 B at
+// 1 Gbit/s.
 #pragma once
 #include "common/base/rng.h"
 #include "switch/stage/instant.h"

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Bursty loss: the Gilbert-Elliott model. A chain of two states; each packet may be lost, with the chance of the
-// present state, and then the state may change:
+// Bursty loss: the Gilbert-Elliott model. A chain of two states; each packet may be lost, with the
+// chance of the present state, and then the state may change:
 //
 //	good   lost with 1 - k (k = 100 %: none), then bad with p
 //	bad    lost with 1 - h (h = 0 %: all), then good with r
 //
-// Long-run loss rate = (1 - k) r / (p + r) + (1 - h) p / (p + r). With h = 0 and k = 100 % (Gilbert) losses come in
-// runs of 1/r packets on average, geometrically distributed, and 1/p packets pass between two runs. p + r = 100 % is
-// independent loss of rate p.
+// Long-run loss rate = (1 - k) r / (p + r) + (1 - h) p / (p + r). With h = 0 and k = 100 %
+// (Gilbert) losses come in runs of 1/r packets on average, geometrically distributed, and 1/p
+// packets pass between two runs. p + r = 100 % is independent loss of rate p.
 //
-// Letters and order (loss before change) are those of Linux's netem, `loss gemodel`, which takes 1-h and 1-k where
-// h and k are wanted here.
+// Letters and order (loss before change) are those of Linux's netem, `loss gemodel`, which takes
+// 1-h and 1-k where h and k are wanted here.
 //
-// E. N. Gilbert: Capacity of a Burst-Noise Channel, BSTJ 39, 1960; E. O. Elliott: Estimates of Error Rates for Codes
-// on Burst-Noise Channels, BSTJ 42, 1963.
+// E. N. Gilbert: Capacity of a Burst-Noise Channel, BSTJ 39, 1960; E. O. Elliott: Estimates of
+// Error Rates for Codes on Burst-Noise Channels, BSTJ 42, 1963.
 //
-// The first packet finds the good state. Two draws per packet, whatever the state, so that runs with other parameters
-// use the same draws.
+// The first packet finds the good state. Two draws per packet, whatever the state, so that runs
+// with other parameters use the same draws.
 #include "switch/stage/loss.h"
 
 struct gilbert {

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Bursty loss: the General and Intuitive model, a Markov chain of four states. Each packet moves the chain, and its
-// fate is that of the new state:
+// Bursty loss: the General and Intuitive model, a Markov chain of four states. Each packet moves
+// the chain, and its fate is that of the new state:
 //
 //	1  passes, in a gap between bursts      to 3 with p13, to 4 with p14
 //	2  passes, within a burst               to 3 with p23
 //	3  is lost, within a burst              to 1 with p31, to 2 with p32
 //	4  is lost alone, in a gap              to 1
 //
-// In the long run, with q1 = 1 / (1 + p13/p31 + p13 p32 / (p31 p23) + p14), the shares of the states are
+// In the long run, with q1 = 1 / (1 + p13/p31 + p13 p32 / (p31 p23) + p14), the shares of the
+// states are
 //
 //	q3 = q1 p13 / p31,  q2 = q3 p32 / p23,  q4 = q1 p14,  loss rate = q3 + q4
 //
-// p32 = p14 = 0 is the Gilbert model. Parameters are those of Linux's netem, `loss state p13 p31 p32 p23 p14`.
+// p32 = p14 = 0 is the Gilbert model. Parameters are those of Linux's netem, `loss state p13 p31
+// p32 p23 p14`.
 //
-// S. Salsano, F. Ludovici, A. Ordine, D. Giannuzzi: Definition of a general and intuitive loss model for packet
-// networks and its implementation in the Netem module in the Linux kernel, University of Rome, 2012.
+// S. Salsano, F. Ludovici, A. Ordine, D. Giannuzzi: Definition of a general and intuitive loss
+// model for packet networks and its implementation in the Netem module in the Linux kernel,
+// University of Rome, 2012.
 //
 // The chain begins in state 1. One draw per packet.
 #include "switch/stage/loss.h"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Loss by a mask of 64 bits that says exactly which packets die: bit 0, the lowest, is the first packet's, 1 is lost.
-// After 64 packets the mask begins again (`repeat: yes`), or nothing more is lost. picoquic's tests state losses in
-// this way (picoquictest/picoquictest_internal.h, loss_mask_data).
+// Loss by a mask of 64 bits that says exactly which packets die: bit 0, the lowest, is the first
+// packet's, 1 is lost. After 64 packets the mask begins again (`repeat: yes`), or nothing more is
+// lost. picoquic's tests state losses in this way (picoquictest/picoquictest_internal.h,
+// loss_mask_data).
 #include "switch/stage/loss.h"
 
 #include <ctype.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Periodic loss: after the first `after` packets, the last `lost` of every `every` packets are dropped. Nothing is
-// random: the models of TCP's throughput assume such losses (Mathis, Semke, Mahdavi, Ott: The Macroscopic Behavior of
-// the TCP Congestion Avoidance Algorithm, CCR 27(3), 1997, section 2).
+// Periodic loss: after the first `after` packets, the last `lost` of every `every` packets are
+// dropped. Nothing is random: the models of TCP's throughput assume such losses (Mathis, Semke,
+// Mahdavi, Ott: The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm, CCR 27(3),
+// 1997, section 2).
 #include "switch/stage/loss.h"
 
 #include <errno.h>

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Targeted loss: the segment that carries one byte of one flow is lost, and so are its first retransmissions. What the
-// sender does then follows from RFCs alone (TLP, RTO, F-RTO), and can be computed.
+// Targeted loss: the segment that carries one byte of one flow is lost, and so are its first
+// retransmissions. What the sender does then follows from RFCs alone (TLP, RTO, F-RTO), and can be
+// computed.
 //
 //	byte 0 is the first one of payload: the sequence number behind that of the SYN. A FIN counts as a byte
 //	lost is each segment with  seq <= first + byte < seq + bytes,  1 + retransmissions of them in all
 //
-// Only the first connection of the flow counts: a SYN of another sequence number ends it. If the first segment that
-// comes is no SYN, since the connection is older than the run, bytes count from that segment on. A sequence number
-// comes again after 4 GiB; by then the target was lost as often as it should be.
+// Only the first connection of the flow counts: a SYN of another sequence number ends it. If the
+// first segment that comes is no SYN, since the connection is older than the run, bytes count from
+// that segment on. A sequence number comes again after 4 GiB; by then the target was lost as often
+// as it should be.
 //
-// It asks for packets' headers (pkt_headers), which the owner of packets reads for such a stage only.
+// It asks for packets' headers (pkt_headers), which the owner of packets reads for such a stage
+// only.
 #include "common/base/u64.h"
 #include "switch/stage/instant.h"
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Loss from a file, packet by packet: a text of digits, 0 passes and 1 is lost, with blanks, newlines and comments
-// (from "#" to the end of the line) where one likes. At the end it begins again (`repeat: yes`), or nothing more is
-// lost. Recorded losses, and those that another program made, are repeated exactly.
+// Loss from a file, packet by packet: a text of digits, 0 passes and 1 is lost, with blanks,
+// newlines and comments (from "#" to the end of the line) where one likes. At the end it begins
+// again (`repeat: yes`), or nothing more is lost. Recorded losses, and those that another program
+// made, are repeated exactly.
 #include "common/config/text_file.h"
 #include "switch/stage/loss.h"
 

@@ -1,25 +1,28 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A link that follows a mahimahi file (trace_file.c has the format): at each time of the file `bytes` may leave the
-// queue.
+// A link that follows a mahimahi file (trace_file.c has the format): at each time of the file
+// `bytes` may leave the queue.
 //
 //	opportunity:  left = bytes
 //	              while left > 0: the packet at the head gives up min(left, what it still has to send);
 //	                              when it has nothing more to send, it leaves at this time
 //	              what is left when the queue is empty is lost
 //
-// So small packets share an opportunity, and a packet that does not fit leaves with the next one (Netravali et al.,
-// USENIX ATC 2015; mm-link(1); Winstein et al., "Stochastic Forecasts Achieve High Throughput and Low Delay over
-// Cellular Networks", NSDI 2013, whose traces these are). A packet is dequeued when its first byte is sent; an arrival
-// at the time of an opportunity comes after it. At the end of the file it begins again, a round later (`end: loop`), or
-// nothing more leaves (`end: hold`, mm-link's --uplink-once).
+// So small packets share an opportunity, and a packet that does not fit leaves with the next one
+// (Netravali et al., USENIX ATC 2015; mm-link(1); Winstein et al., "Stochastic Forecasts Achieve
+// High Throughput and Low Delay over Cellular Networks", NSDI 2013, whose traces these are). A
+// packet is dequeued when its first byte is sent; an arrival at the time of an opportunity comes
+// after it. At the end of the file it begins again, a round later (`end: loop`), or nothing more
+// leaves (`end: hold`, mm-link's --uplink-once).
 //
-// A gap of more than `outage` between two opportunities counts as time without a rate, from the first to the second.
-// The capacity of an interval is that of its opportunities, used or not. Limits in time or BDP refer to the mean rate.
+// A gap of more than `outage` between two opportunities counts as time without a rate, from the
+// first to the second. The capacity of an interval is that of its opportunities, used or not.
+// Limits in time or BDP refer to the mean rate.
 //
-// Where we differ from mahimahi, and why: an opportunity is of 1500 bytes of IP packets, as its manual has it; its code
-// says 1504 and counts the 4 bytes that a tun device puts before each, which is the same for full-sized packets
-// (`bytes: 1504B, overhead: 4B` is its count). A packet may be larger than an opportunity, and times may be finer than
-// ms (`unit`). Opportunities come at their own times, not when a loop wakes up: mahimahi falls behind near 1 Gbit/s.
+// Where we differ from mahimahi, and why: an opportunity is of 1500 bytes of IP packets, as its
+// manual has it; its code says 1504 and counts the 4 bytes that a tun device puts before each,
+// which is the same for full-sized packets (`bytes: 1504B, overhead: 4B` is its count). A packet
+// may be larger than an opportunity, and times may be finer than ms (`unit`). Opportunities come at
+// their own times, not when a loop wakes up: mahimahi falls behind near 1 Gbit/s.
 #include "switch/stage/link.h"
 #include "switch/stage/trace_file.h"
 

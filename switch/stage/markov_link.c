@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A link with two states, good and bad, each with a rate: a continuous-time Markov chain. It begins in the good state,
-// and stays in a state for a random time with a given mean: exponential, or (`distribution: geometric`) a geometric
-// number of slots.
+// A link with two states, good and bad, each with a rate: a continuous-time Markov chain. It begins
+// in the good state, and stays in a state for a random time with a given mean: exponential, or
+// (`distribution: geometric`) a geometric number of slots.
 //
 //	exponential  t = -mean * ln(u)                                    u uniform in (0, 1]
 //	geometric    n = ceil(ln(u) / ln(1 - slot / mean)), t = n * slot
 //
-// In the long run the share of time in the good state is good_mean / (good_mean + bad_mean). A bad rate of 0 makes
-// outages: the Gilbert channel (Gilbert, "Capacity of a Burst-Noise Channel", 1960) with packets that wait.
+// In the long run the share of time in the good state is good_mean / (good_mean + bad_mean). A bad
+// rate of 0 makes outages: the Gilbert channel (Gilbert, "Capacity of a Burst-Noise Channel", 1960)
+// with packets that wait.
 //
-// Both durations of a cycle are drawn from the stage's own random stream, in turn, so that the times of all changes
-// follow from the seed and nothing else.
+// Both durations of a cycle are drawn from the stage's own random stream, in turn, so that the
+// times of all changes follow from the seed and nothing else.
 #include "switch/stage/stepped.h"
 
 #include "common/base/rng.h"

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A policer: token buckets colour each packet, and packets of a colour pass, are marked or are dropped. Nothing
-// waits, so a policer takes throughput without adding delay.
+// A policer: token buckets colour each packet, and packets of a colour pass, are marked or are
+// dropped. Nothing waits, so a policer takes throughput without adding delay.
 //
-// srtcm, the single rate three color marker (RFC 2697), color-blind. Bucket C holds up to `burst` bytes and E up to
-// `excess`; both are full at the start. Tokens come at `rate`, into E when C is full.
+// srtcm, the single rate three color marker (RFC 2697), color-blind. Bucket C holds up to `burst`
+// bytes and E up to `excess`; both are full at the start. Tokens come at `rate`, into E when C is
+// full.
 //
 //	a packet of B bytes is  green   if C >= B: C -= B
 //	                        yellow  if E >= B: E -= B
@@ -11,21 +12,24 @@
 //
 // With `excess: 0`, the default, this is the plain token bucket.
 //
-// trtcm, the two rate three color marker (RFC 2698), color-blind. C is filled at `rate` up to `burst`, P at `peak` up
-// to `peak_burst`.
+// trtcm, the two rate three color marker (RFC 2698), color-blind. C is filled at `rate` up to
+// `burst`, P at `peak` up to `peak_burst`.
 //
 //	                        red     if P < B
 //	                        yellow  if C < B: P -= B
 //	                        green   otherwise: P -= B, C -= B
 //
-// `mark` sets CE, and drops packets that are not ECN capable, as the queue disciplines do (RFC 3168, 5). Policers met in
-// the Internet drop what exceeds the rate (Flach et al., "An Internet-Wide Analysis of Traffic Policing", SIGCOMM
-// 2016): `red: drop`, the default. B counts the IP packet, as in both RFCs; `framing` changes that.
+// `mark` sets CE, and drops packets that are not ECN capable, as the queue disciplines do (RFC
+// 3168, 5). Policers met in the Internet drop what exceeds the rate (Flach et al., "An
+// Internet-Wide Analysis of Traffic Policing", SIGCOMM 2016): `red: drop`, the default. B counts
+// the IP packet, as in both RFCs; `framing` changes that.
 //
-// Exact: tokens are counted in 1 / (8 * 10^9) byte, of which `rate` come per nanosecond, in integers.
+// Exact: tokens are counted in 1 / (8 * 10^9) byte, of which `rate` come per nanosecond, in
+// integers.
 //
-// Where we differ from the RFCs, and why: tokens come continuously and not byte by byte, so that a bucket has no clock
-// of its own. Colors are no DSCP, which packets here do not have; hence no color-aware mode.
+// Where we differ from the RFCs, and why: tokens come continuously and not byte by byte, so that a
+// bucket has no clock of its own. Colors are no DSCP, which packets here do not have; hence no
+// color-aware mode.
 #include "switch/stage/stage.h"
 
 #include "common/base/u64.h"

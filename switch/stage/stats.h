@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Statistics of the queue and the wire of a stage that serialises. All of them are exact in theoretical time,
-// however late the stage is served. A stage has one struct stage_stats, calls the functions under "Events", and
-// returns it by stage_ops.figures; the functions under "Reading" are for the users of the statistics.
+// Statistics of the queue and the wire of a stage that serialises. All of them are exact in
+// theoretical time, however late the stage is served. A stage has one struct stage_stats, calls the
+// functions under "Events", and returns it by stage_ops.figures; the functions under "Reading" are
+// for the users of the statistics.
 //
 // Backlog over time costs one addition per event: the integral up to t is
 // q(t) t - sum of t_i over arrivals + sum of t_i over departures from the queue, modulo 2^64 for
@@ -48,7 +49,8 @@ struct stats_peak {
 };
 
 struct stage_stats {
-	// The queue, without the frame on the wire. Counters that follow from others are not stored.
+	// The queue, without the frame on the wire. Counters that follow from others are not
+	// stored.
 	uint64_t queue_pkts, queue_bytes;
 	uint64_t moment_pkts; // sum over arrivals - sum over departures of n_i t_i
 	stats_u128 moment_bytes;
@@ -76,7 +78,8 @@ struct stage_stats {
 
 // Events, in the order of their times.
 
-// n packets of `bytes` arrived at t_ns. Call stats_longest after the packets that the queue refused were dropped.
+// n packets of `bytes` arrived at t_ns. Call stats_longest after the packets that the queue refused
+// were dropped.
 static inline void stats_arrived(struct stage_stats *s, uint64_t t_ns, uint32_t n, uint64_t bytes) {
 	s->queue_pkts += n;
 	s->queue_bytes += bytes;
@@ -97,8 +100,8 @@ static inline void stats_dropped(struct stage_stats *s, uint64_t t_ns, uint32_t 
 	s->drops += n;
 }
 
-// Counts a burst of packets from the queue to the wire: stats_begin, stats_sent for each packet at its time,
-// stats_end.
+// Counts a burst of packets from the queue to the wire: stats_begin, stats_sent for each packet at
+// its time, stats_end.
 struct stats_burst {
 	uint32_t pkts;
 	uint64_t bytes;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A link whose rate is constant from one change to the next, and whose changes the stage makes itself. The wire is
-// served up to each change before it, so that all is exact however late the stage is called. A stage may add a delay
-// behind the wire; order is kept.
+// A link whose rate is constant from one change to the next, and whose changes the stage makes
+// itself. The wire is served up to each change before it, so that all is exact however late the
+// stage is called. A stage may add a delay behind the wire; order is kept.
 #pragma once
 #include "switch/stage/link.h"
 
@@ -12,7 +12,8 @@ struct stepped {
 	uint64_t released_ns; // the last packet's departure
 	// Sets the three for the step that begins at now_ns.
 	void (*step)(struct stepped *s, uint64_t now_ns);
-	// Called at the end of a step when the link is empty: may skip changes up to now_ns. NULL: none.
+	// Called at the end of a step when the link is empty: may skip changes up to now_ns. NULL:
+	// none.
 	void (*skip)(struct stepped *s, uint64_t now_ns);
 };
 

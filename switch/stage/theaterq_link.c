@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A link that follows a file of rate, delay, loss and queue limit (trace_file.c has the columns), as TheaterQ does
-// (arXiv 2510.27057). The file begins with the run. At its end it begins again (`end: loop`) or its last line stays
-// (`end: hold`).
+// A link that follows a file of rate, delay, loss and queue limit (trace_file.c has the columns),
+// as TheaterQ does (arXiv 2510.27057). The file begins with the run. At its end it begins again
+// (`end: loop`) or its last line stays (`end: hold`).
 //
 //	arrival -> lost with the step's probability? -> limit reached? -> queue -> wire at the step's rate -> delay
 //
-// A change of rate applies at once, also to the unsent part of the frame on the wire; a rate of 0 is an outage. The
-// delay is that of the step in which the frame has been sent.
+// A change of rate applies at once, also to the unsent part of the frame on the wire; a rate of 0
+// is an outage. The delay is that of the step in which the frame has been sent.
 //
-// Where we differ from TheaterQ, and why: its delay comes before its rate limit, so that no queue discipline sees the
-// queue; here the queue is the link's, and the delay is behind it. The step's limit is one of the queue in packets, on
-// top of the discipline's own. Packets never overtake one another when the delay falls: reordering has stages of its
-// own. A wire keeps its exact time from frame to frame, where TheaterQ begins each at the time its timer ran.
+// Where we differ from TheaterQ, and why: its delay comes before its rate limit, so that no queue
+// discipline sees the queue; here the queue is the link's, and the delay is behind it. The step's
+// limit is one of the queue in packets, on top of the discipline's own. Packets never overtake one
+// another when the delay falls: reordering has stages of its own. A wire keeps its exact time from
+// frame to frame, where TheaterQ begins each at the time its timer ran.
 #include "switch/stage/stepped.h"
 #include "switch/stage/trace_file.h"
 
@@ -92,7 +93,8 @@ static void theaterq_step(struct stepped *s, uint64_t now_ns) {
 		s->change_ns = NEVER_NS;
 }
 
-// At the end of a round: passes over whole rounds but the last, which the statistics see step by step.
+// At the end of a round: passes over whole rounds but the last, which the statistics see step by
+// step.
 static void theaterq_skip(struct stepped *s, uint64_t now_ns) {
 	struct theaterq_link *l = (struct theaterq_link *)s;
 	uint64_t rounds = time_since(now_ns, s->change_ns) / l->trace.period_ns;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stage_trace inline, for code that traces each packet of a burst. The caller has checked stage_traced.
+// stage_trace inline, for code that traces each packet of a burst. The caller has checked
+// stage_traced.
 #pragma once
 #include "switch/stage/stage.h"
 

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reads files with the rate of a link over time. Lines that begin with # and empty lines are left out.
+// Reads files with the rate of a link over time. Lines that begin with # and empty lines are left
+// out.
 //
-// mahimahi (Netravali et al., "Mahimahi: Accurate Record-and-Replay for HTTP", USENIX ATC 2015; mm-link(1)): a line has
-// a whole number, the time at which a packet may leave, in ms or in a given unit. Times never fall; a time that is
-// written twice is two packets. A round ends with the last time.
+// mahimahi (Netravali et al., "Mahimahi: Accurate Record-and-Replay for HTTP", USENIX ATC 2015;
+// mm-link(1)): a line has a whole number, the time at which a packet may leave, in ms or in a given
+// unit. Times never fall; a time that is written twice is two packets. A round ends with the last
+// time.
 //
-// theaterq (TheaterQ's SIMPLE format, arXiv 2510.27057): a line has KEEP,LATENCY,RATE,LOSS,LIMIT: how long it holds in
-// us, delay in ns, rate in bit/s, loss as a share of 2^32 - 1, limit of the queue in packets. Any of them may have a
-// unit instead, as in a config: 100ms,20ms,10Mbit,0.1%,1000. As TheaterQ does, lines that do not begin with a digit
-// are left out. Where we differ: a rate of 0 is a link that is down, and TheaterQ's is one without a rate.
+// theaterq (TheaterQ's SIMPLE format, arXiv 2510.27057): a line has KEEP,LATENCY,RATE,LOSS,LIMIT:
+// how long it holds in us, delay in ns, rate in bit/s, loss as a share of 2^32 - 1, limit of the
+// queue in packets. Any of them may have a unit instead, as in a config:
+// 100ms,20ms,10Mbit,0.1%,1000. As TheaterQ does, lines that do not begin with a digit are left out.
+// Where we differ: a rate of 0 is a link that is down, and TheaterQ's is one without a rate.
 #include "switch/stage/trace_file.h"
 
 #include "common/base/ns.h"

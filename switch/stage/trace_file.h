@@ -8,8 +8,8 @@
 
 enum trace_format { TRACE_MAHIMAHI, TRACE_THEATERQ };
 
-// From the one before, or the start of a round, to at_ns: rate and more (theaterq); or at at_ns a packet may leave
-// (mahimahi, which has nothing else).
+// From the one before, or the start of a round, to at_ns: rate and more (theaterq); or at at_ns a
+// packet may leave (mahimahi, which has nothing else).
 struct trace_step {
 	uint64_t at_ns;
 	uint64_t rate_bps; // 0: down
@@ -25,8 +25,8 @@ struct trace_file {
 	uint64_t period_ns; // of a round, above 0
 };
 
-// Reads `text`, which ends with a 0; `path` is for messages. unit_ns: of a time in a mahimahi file. On error nothing
-// needs freeing.
+// Reads `text`, which ends with a 0; `path` is for messages. unit_ns: of a time in a mahimahi file.
+// On error nothing needs freeing.
 int trace_file_read(struct trace_file *t, enum trace_format format, uint64_t unit_ns,
 	const char *path, const char *text, struct err *err);
 void trace_file_free(struct trace_file *t);

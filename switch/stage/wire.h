@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The wire behind a queue: a serialiser of constant rate, with its statistics.
 //
-// A packet is dequeued at the moment the wire becomes free, and the discipline gets that time, however late the loop
-// runs. A departure precedes an arrival at the same time. The frame on the wire is not in the queue.
+// A packet is dequeued at the moment the wire becomes free, and the discipline gets that time,
+// however late the loop runs. A departure precedes an arrival at the same time. The frame on the
+// wire is not in the queue.
 //
-// The loops below are inlined into their callers, together with the queue's two functions if these are constants
-// (aqm/bursts.h).
+// The loops below are inlined into their callers, together with the queue's two functions if these
+// are constants (aqm/bursts.h).
 #pragma once
 #include "common/base/pkt_ring.h"
 #include "switch/stage/framing.h"
@@ -33,12 +34,13 @@ struct wire_queue {
 	void *q;
 	void (*enqueue)(void *q, struct pkt *p, uint64_t now_ns, struct pkt_list *drops);
 	struct pkt *(*dequeue)(void *q, uint64_t now_ns, struct pkt_list *drops);
-	// Enqueues packets that arrived at one moment and drops those that do not fit; returns the bytes enqueued. 0
-	// without a drop: none was taken. Then, or if this is NULL, packets are enqueued one by one, as are recorded ones.
+	// Enqueues packets that arrived at one moment and drops those that do not fit; returns the
+	// bytes enqueued. 0 without a drop: none was taken. Then, or if this is NULL, packets are
+	// enqueued one by one, as are recorded ones.
 	uint64_t (*enqueue_all)(
 		void *q, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops);
-	// What enqueue will write for a packet, so that it can be prefetched: the queue that it joins, and the packet
-	// before it there. NULL: always the same.
+	// What enqueue will write for a packet, so that it can be prefetched: the queue that it
+	// joins, and the packet before it there. NULL: always the same.
 	void *(*joins)(const void *q, const struct pkt *p);
 	void *(*follows)(const void *q, const struct pkt *p);
 	// Set if dequeue only takes the oldest packet of this ring. NULL: dequeue does more.
@@ -47,15 +49,16 @@ struct wire_queue {
 	bool padded; // as the wire's framing
 };
 
-// Sets the rate from now_ns on, also for the unsent part of the present frame. Also sets the initial rate. At rate 0
-// the wire is down: the frame on it waits, and so does the queue. The wire was served to now_ns before; wire_resume
-// after it starts a wire that is up again.
+// Sets the rate from now_ns on, also for the unsent part of the present frame. Also sets the
+// initial rate. At rate 0 the wire is down: the frame on it waits, and so does the queue. The wire
+// was served to now_ns before; wire_resume after it starts a wire that is up again.
 void wire_rate(struct wire *w, uint64_t now_ns, uint64_t rate_bps);
 // The statistics up to now_ns.
 struct stage_stats *wire_figures(struct wire *w, uint64_t now_ns);
 // Takes up to `max` packets that were sent by now_ns; returns their number.
 uint32_t wire_pop_out(struct wire *w, uint64_t now_ns, struct pkt **pkts, uint32_t max);
-// Counts the packets just dropped by the queue. given_bytes: of frames given to the wire but not yet counted.
+// Counts the packets just dropped by the queue. given_bytes: of frames given to the wire but not
+// yet counted.
 void wire_dropped(struct wire *w, uint64_t t_ns, uint64_t given_bytes, struct pkt_list *drops);
 
 #define WIRE_LOOP static inline __attribute__((always_inline))
@@ -77,8 +80,8 @@ WIRE_LOOP uint64_t wire_bytes(struct wire *w, struct wire_queue q, const struct 
 	return bytes;
 }
 
-// Frames given to the wire one after the other, counted after the last one. The compiler keeps this in registers as
-// long as its address is not taken.
+// Frames given to the wire one after the other, counted after the last one. The compiler keeps this
+// in registers as long as its address is not taken.
 struct wire_burst {
 	serial_u128 free;
 	struct stats_burst sent;
@@ -216,8 +219,8 @@ WIRE_LOOP void wire_take(
 	stats_longest(&w->stats);
 }
 
-// Packets that arrive at one moment while the wire is busy are only enqueued or dropped. False: another case;
-// nothing was done.
+// Packets that arrive at one moment while the wire is busy are only enqueued or dropped. False:
+// another case; nothing was done.
 WIRE_LOOP bool wire_wait(struct wire *w, struct wire_queue q, struct pkt *const *pkts, uint32_t n,
 	struct pkt_list *drops) {
 	uint64_t t_ns = pkts[0]->arrival_ns, bytes;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Any bytes as a config file and its overrides.
 //
-// The input is YAML up to the first NUL, then overrides, each ended by the next NUL. What loads must
-// print, load back and print the same; what does not must say so in one line. A table of every type
-// then reads each map of the tree.
+// The input is YAML up to the first NUL, then overrides, each ended by the next NUL. What loads
+// must print, load back and print the same; what does not must say so in one line. A table of every
+// type then reads each map of the tree.
 #include "common/base/units.h"
 #include "common/config/config.h"
 

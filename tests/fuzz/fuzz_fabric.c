@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Any frames at the ports of a layer 2 switch whose ports are received on two lcores.
 //
-// Each event is a frame, or time, or a port that goes down or comes up. A decision never names the port
-// that a frame came from, one that is down or one that there is not; only one address leads to one port;
-// and a station that has just been heard is found there by both lcores. ARP frames are answered as the
-// sender does, and the answer is relayed back to who asked.
+// Each event is a frame, or time, or a port that goes down or comes up. A decision never names the
+// port that a frame came from, one that is down or one that there is not; only one address leads to
+// one port; and a station that has just been heard is found there by both lcores. ARP frames are
+// answered as the sender does, and the answer is relayed back to who asked.
 #include "fuzz.h"
 
 #include "common/net/wire.h"
@@ -88,7 +88,8 @@ static void frame(struct lan *l) {
 	NEED(f != NULL);
 	memcpy(f, l->in.at, size);
 	l->in.at += size;
-	// Two lcores believe whoever heard it last: what was heard at the same time counts as earlier.
+	// Two lcores believe whoever heard it last: what was heard at the same time counts as
+	// earlier.
 	l->now_ns += NS_PER_MS + step_ns;
 	if (wire_parse(f, size, &info) == WIRE_OK && (l->up >> in_port & 1)) {
 		relay(l, f, f + 6, in_port);

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A sending flow and a hostile peer: any sequence of segments at any times, then an honest peer.
 //
-// The input chooses the flow's configuration, then one event after the other: time passes, or the peer
-// sends an ACK, SACK blocks, a SYN/ACK, or any segment that wire_parse_tcp can return. After each event
-// the flow's state is counted again from its records (check_host.h). When the input is used up, nothing
-// that was sent so far has arrived, and the peer becomes an honest one: it acknowledges each segment that
-// comes from then on and answers probes. The flow must send all its data and its FIN within a bounded
-// time, unless a reset that TCP must believe had ended it, or it had given up.
+// The input chooses the flow's configuration, then one event after the other: time passes, or the
+// peer sends an ACK, SACK blocks, a SYN/ACK, or any segment that wire_parse_tcp can return. After
+// each event the flow's state is counted again from its records (check_host.h). When the input is
+// used up, nothing that was sent so far has arrived, and the peer becomes an honest one: it
+// acknowledges each segment that comes from then on and answers probes. The flow must send all its
+// data and its FIN within a bounded time, unless a reset that TCP must believe had ended it, or it
+// had given up.
 //
-// What the peer sent in its own name binds it: the honest peer goes on from the sequence number and the
-// timestamp that an acceptable segment has set. Other segments may be forged and must change nothing.
+// What the peer sent in its own name binds it: the honest peer goes on from the sequence number and
+// the timestamp that an acceptable segment has set. Other segments may be forged and must change
+// nothing.
 #include "fuzz.h"
 
 #include "../unit/check_host.h"
@@ -140,8 +142,8 @@ static void output(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, ui
 			uint32_t ahead = s.seq - (f->iss + 1 + (uint32_t)flow_offset(f, f->una));
 			uint64_t offset = flow_offset(f, f->una) + ahead;
 
-			// A whole segment of our data, the rest of one, or what fits into a window that holds
-			// less; and not beyond any window but by a probe.
+			// A whole segment of our data, the rest of one, or what fits into a window
+			// that holds less; and not beyond any window but by a probe.
 			uint64_t end = offset + s.len;
 			bool ends = end % f->payload == 0 || end == f->total_bytes;
 
@@ -176,8 +178,8 @@ static void run_until(struct peer *p, uint64_t until_ns) {
 	p->now_ns = until_ns;
 }
 
-// Would TCP take it for the peer's (RFC 9293 section 3.10.7.4)? Only what begins where the peer is, or
-// spans it, and acknowledges something that is in flight.
+// Would TCP take it for the peer's (RFC 9293 section 3.10.7.4)? Only what begins where the peer is,
+// or spans it, and acknowledges something that is in flight.
 static bool acceptable(const struct flow *f, const struct seg *s) {
 	int32_t behind = seq_diff(f->rcv_nxt, s->seq);
 	int32_t len = s->len + ((s->flags & SEG_FIN) != 0 ? 1 : 0);
@@ -337,7 +339,8 @@ static void become_honest(struct peer *p) {
 static void finish(struct peer *p) {
 	uint64_t limit_ns = p->now_ns + FINISH_NS;
 
-	// That SACKed segments are not there, a flow learns from a timeout, and it had its last one.
+	// That SACKed segments are not there, a flow learns from a timeout, and it had its last
+	// one.
 	if (p->reneges && p->flow->timeouts >= p->groups.group[0].retries)
 		return;
 	become_honest(p);

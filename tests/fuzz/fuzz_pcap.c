@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Any bytes as a capture: nothing is read outside it, every packet is counted once, every connection ends once, and
-// memory stays what it was.
+// Any bytes as a capture: nothing is read outside it, every packet is counted once, every
+// connection ends once, and memory stays what it was.
 #include "tools/pcap/analysis.h"
 
 #include <errno.h>

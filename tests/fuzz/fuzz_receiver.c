@@ -2,11 +2,12 @@
 // A receiver and a hostile sender: any sequence of segments at any times, then an honest sender.
 //
 // After each event the out-of-order ranges are counted and compared with what is reported
-// (check_host.h), and what was acknowledged stays acknowledged. When the input is used up, an honest
-// sender goes on from the last acknowledgement: each segment of its data and its FIN must be
+// (check_host.h), and what was acknowledged stays acknowledged. When the input is used up, an
+// honest sender goes on from the last acknowledgement: each segment of its data and its FIN must be
 // acknowledged, unless a reset that TCP must believe had ended the connection.
 //
-// As in fuzz_flow.c, what the sender sent in its own name binds it, and what is forged changes nothing.
+// As in fuzz_flow.c, what the sender sent in its own name binds it, and what is forged changes
+// nothing.
 #include "fuzz.h"
 
 #include "../unit/check_host.h"

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Any bytes as a recording of arrivals (weir-sim --replay).
 //
-// The input is patches of a good header, {place, eight bytes}, up to the first place beyond the page,
-// then records: a recording needs a header that is nearly right. What is refused, at the start or at a
-// record, says so in one line; whatever was put through the paths balances their ledger.
+// The input is patches of a good header, {place, eight bytes}, up to the first place beyond the
+// page, then records: a recording needs a header that is nearly right. What is refused, at the
+// start or at a record, says so in one line; whatever was put through the paths balances their
+// ledger.
 #include "fuzz.h"
 
 #include "tools/sim/replay.h"

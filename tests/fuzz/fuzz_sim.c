@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Any text as an experiment: what loads is set up, runs for some milliseconds of virtual time and keeps
-// its ledger; what does not says so in one line. fuzz_sim.dict has the names of keys and plug-ins.
+// Any text as an experiment: what loads is set up, runs for some milliseconds of virtual time and
+// keeps its ledger; what does not says so in one line. fuzz_sim.dict has the names of keys and
+// plug-ins.
 #include "fuzz.h"
 
 #include "common/base/units.h"

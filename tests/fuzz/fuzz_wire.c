@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Any bytes as a frame: nothing is read outside it, and what was read can be written and read again.
+// Any bytes as a frame: nothing is read outside it, and what was read can be written and read
+// again.
 #include "common/net/wire_ip.h"
 
 #include <stdlib.h>
@@ -40,7 +41,8 @@ static void check_tcp(const uint8_t *frame, const struct wire_info *info) {
 	REQUIRE(memcmp(got.sack, seg.sack, got.sack_count * sizeof(got.sack[0])) == 0);
 	REQUIRE(got.seq == seg.seq && got.ack == seg.ack && got.len == seg.len);
 	REQUIRE(got.flags == seg.flags && got.window == seg.window);
-	// An AccECN option may lose fields for want of room, and one without a field is not written.
+	// An AccECN option may lose fields for want of room, and one without a field is not
+	// written.
 	REQUIRE((got.options | SEG_OPT_ACCECN) == (seg.options | SEG_OPT_ACCECN));
 	if ((got.options & SEG_OPT_ACCECN) != 0)
 		REQUIRE(got.options == seg.options && got.ecn_fields > 0

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Loaded before a live program (LD_PRELOAD). From the first "/test/foreign" on that rte_telemetry is asked for,
-// every frame a port receives lies in memory that is not its buffer's own, as with drivers that receive many
-// frames into one piece. The answer counts how often such memory was lent, and how often it came back.
+// Loaded before a live program (LD_PRELOAD). From the first "/test/foreign" on that rte_telemetry
+// is asked for, every frame a port receives lies in memory that is not its buffer's own, as with
+// drivers that receive many frames into one piece. The answer counts how often such memory was
+// lent, and how often it came back.
 //
-// From the first "/test/segments" on every frame is in two buffers, as those that are longer than one. The answer counts
-// them.
+// From the first "/test/segments" on every frame is in two buffers, as those that are longer than
+// one. The answer counts them.
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 #include <rte_telemetry.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// AccECN against RFC 9768: its handshake tables, the decoding of ACE (appendix A.2), the option's bytes, and what hosts
-// count of the marks of a path.
+// AccECN against RFC 9768: its handshake tables, the decoding of ACE (appendix A.2), the option's
+// bytes, and what hosts count of the marks of a path.
 #include "cc_transport.h"
 #include "common/net/wire.h"
 #include "common/net/wire_accecn.h"
@@ -10,8 +10,8 @@
 
 #define GROUP "{cc: dctcp, ecn_feedback: accecn, source: {size: {bytes: 2MB}}"
 
-// Table 2: AE CWR ECE of the answer to a SYN with 111. 111 and 000 are no ECN, 001 is classic; 101 is reserved, and
-// AccECN to those who do not know for what (section 3.1.3).
+// Table 2: AE CWR ECE of the answer to a SYN with 111. 111 and 000 are no ECN, 001 is classic; 101
+// is reserved, and AccECN to those who do not know for what (section 3.1.3).
 START_TEST(the_table_of_the_syn_ack) {
 	static const enum accecn_mode mode[8] = {ACCECN_NO_ECN, ACCECN_CLASSIC, ACCECN_ON,
 		ACCECN_ON, ACCECN_ON, ACCECN_ON, ACCECN_ON, ACCECN_NO_ECN};
@@ -25,7 +25,8 @@ START_TEST(the_table_of_the_syn_ack) {
 }
 END_TEST
 
-// Section 3.1.3: 000 is no ECN, 011 classic; whatever else a client of the future sends counts as 111.
+// Section 3.1.3: 000 is no ECN, 011 classic; whatever else a client of the future sends counts as
+// 111.
 START_TEST(the_syn) {
 	for (uint8_t ace = 0; ace < 8; ace++)
 		ck_assert_int_eq(accecn_of_syn(ace),
@@ -50,7 +51,8 @@ START_TEST(ace_is_three_flags) {
 }
 END_TEST
 
-// One ACK, to a sender that knows `cep` packets; `ceb` < 0: without the option, else bytes that are new.
+// One ACK, to a sender that knows `cep` packets; `ceb` < 0: without the option, else bytes that are
+// new.
 static uint32_t decode(uint32_t cep, uint32_t ace, uint32_t acked, int64_t ceb) {
 	struct accecn_sender s = {.cep = cep, .ceb = 0xfffff0, .ceb_known = true};
 	struct seg ack = {.flags = SEG_ACK};
@@ -68,8 +70,8 @@ static uint32_t decode(uint32_t cep, uint32_t ace, uint32_t acked, int64_t ceb) 
 	return marks;
 }
 
-// The examples of the appendix and of section 3.2.2.5.2: ACE that went up by 2 is 10 if the ACK covers ten packets, and
-// 2 if it covers nine; less than eight packets cannot hide a cycle.
+// The examples of the appendix and of section 3.2.2.5.2: ACE that went up by 2 is 10 if the ACK
+// covers ten packets, and 2 if it covers nine; less than eight packets cannot hide a cycle.
 START_TEST(ace_without_the_option) {
 	ck_assert_uint_eq(decode(5, 5, 2, -1), 0);
 	ck_assert_uint_eq(decode(5, 7, 2, -1), 2);
@@ -84,7 +86,8 @@ START_TEST(ace_without_the_option) {
 }
 END_TEST
 
-// The bytes say how often ACE went round, also when the last packet was short and when the 24 bits wrap.
+// The bytes say how often ACE went round, also when the last packet was short and when the 24 bits
+// wrap.
 START_TEST(ace_with_the_option) {
 	for (uint32_t acked = 1; acked <= 44; acked++) {
 		for (uint32_t marks = 0; marks <= acked; marks++) {
@@ -104,8 +107,9 @@ START_TEST(ace_with_the_option) {
 }
 END_TEST
 
-// The examples of appendix A.2.2 in packets of 1000 bytes: the bytes of one packet cannot have come without a mark; two
-// marks of 500 bytes on average are likelier than ten of 100, and seven of 999 than fifteen of 466.
+// The examples of appendix A.2.2 in packets of 1000 bytes: the bytes of one packet cannot have come
+// without a mark; two marks of 500 bytes on average are likelier than ten of 100, and seven of 999
+// than fifteen of 466.
 START_TEST(the_examples_with_the_option) {
 	ck_assert_uint_eq(decode(5, 5, 8, 1000), 8);
 	ck_assert_uint_eq(decode(5, 7, 10, 1000), 2);
@@ -113,15 +117,16 @@ START_TEST(the_examples_with_the_option) {
 }
 END_TEST
 
-// Bytes of packets that were not acknowledged yet, or that came twice, do not make more marks than packets.
+// Bytes of packets that were not acknowledged yet, or that came twice, do not make more marks than
+// packets.
 START_TEST(no_more_marks_than_packets) {
 	ck_assert_uint_eq(decode(5, 7, 10, 40000), 10);
 	ck_assert_uint_eq(decode(5, 7, 9, 40000), 2);
 }
 END_TEST
 
-// Section 3.2.3.2.3 and appendix A.2: bytes are compared with those of the ACK before. If that one had no option, they may be
-// of marks that ACE told already, and the most is assumed.
+// Section 3.2.3.2.3 and appendix A.2: bytes are compared with those of the ACK before. If that one
+// had no option, they may be of marks that ACE told already, and the most is assumed.
 START_TEST(bytes_count_from_the_ack_before) {
 	struct accecn_sender s = {.cep = 5, .ceb = 1000, .ceb_known = true};
 	struct seg ack = {.flags = SEG_ACK};
@@ -227,8 +232,8 @@ START_TEST(frames_survive_the_wire) {
 }
 END_TEST
 
-// Section 3.2.1: bytes of payload by codepoint, those of Not-ECT packets in none; each packet with CE adds one to r.cep, also
-// if it has no payload.
+// Section 3.2.1: bytes of payload by codepoint, those of Not-ECT packets in none; each packet with
+// CE adds one to r.cep, also if it has no payload.
 START_TEST(bytes_are_counted_by_codepoint) {
 	struct accecn_counters c = accecn_counters_init();
 
@@ -245,7 +250,8 @@ START_TEST(bytes_are_counted_by_codepoint) {
 }
 END_TEST
 
-// The handshake of two hosts: 111, 010 (the SYN was Not-ECT), 010 of the SYN/ACK; then 5 from the sender of data.
+// The handshake of two hosts: 111, 010 (the SYN was Not-ECT), 010 of the SYN/ACK; then 5 from the
+// sender of data.
 START_TEST(hosts_agree) {
 	struct link *l = LINK(.group = GROUP "}");
 
@@ -285,7 +291,8 @@ START_TEST(peers_without_it) {
 }
 END_TEST
 
-// Every mark is counted once, by whatever ACKs it comes back: of two segments, of 44 (GRO), with ACKs lost.
+// Every mark is counted once, by whatever ACKs it comes back: of two segments, of 44 (GRO), with
+// ACKs lost.
 START_TEST(all_marks_are_counted) {
 	static const struct {
 		const char *group;
@@ -316,9 +323,10 @@ START_TEST(all_marks_are_counted) {
 }
 END_TEST
 
-// Section 3.2.3.2.3: without the option, on the SYN/ACK or later or at all, ACE alone says the same while ACKs are of less
-// than eight packets. The sender does the same at the same times. With the third mark, which comes when the reaction to the
-// first two is over, ACE is 000: such an ACK looks like one of a connection without ECN.
+// Section 3.2.3.2.3: without the option, on the SYN/ACK or later or at all, ACE alone says the same
+// while ACKs are of less than eight packets. The sender does the same at the same times. With the
+// third mark, which comes when the reaction to the first two is over, ACE is 000: such an ACK looks
+// like one of a connection without ECN.
 START_TEST(ace_needs_no_option) {
 	static const uint8_t clear[] = {
 		PKT_CLEAR_ACCECN_SYN, PKT_CLEAR_ACCECN, PKT_CLEAR_ACCECN_SYN | PKT_CLEAR_ACCECN};
@@ -363,8 +371,9 @@ static void feed_cep(struct link *l, struct seg s, uint32_t cep, uint64_t now_ns
 	hand_feed(l, &s, now_ns);
 }
 
-// The counter of an ACK that another has overtaken is behind what is known already: read as a newer one it would have gone
-// round. Its SACK block is news, though. One has an older acknowledgement number, the other an older timestamp.
+// The counter of an ACK that another has overtaken is behind what is known already: read as a newer
+// one it would have gone round. Its SACK block is news, though. One has an older acknowledgement
+// number, the other an older timestamp.
 START_TEST(an_overtaken_ack_counts_no_marks) {
 	struct link *l = agreed();
 	struct seg s;
@@ -386,8 +395,9 @@ START_TEST(an_overtaken_ack_counts_no_marks) {
 }
 END_TEST
 
-// An ACK may tell marks of segments that others have acknowledged: all are counted, but of its own segments no more than all
-// are marked. An average of marks beyond 1 would turn a reduction into a window below zero.
+// An ACK may tell marks of segments that others have acknowledged: all are counted, but of its own
+// segments no more than all are marked. An average of marks beyond 1 would turn a reduction into a
+// window below zero.
 START_TEST(not_more_than_all_segments_are_marked) {
 	struct link *l = agreed();
 
@@ -400,11 +410,12 @@ END_TEST
 
 enum peer { PEER_NONE = 0, PEER_CLASSIC = 1, PEER_ACCECN = 2 }; // ACE of its SYN/ACK
 
-// Each feedback that a group asks for against each answer: what the SYN asks for, the codepoint of data, what is left of a
-// window of 11 segments after a mark, and the marks counted. After one mark a classic peer repeats its echo in all three
-// ACKs of two segments, one with DCTCP's feedback says so of six segments, a counter of one. Alpha is 0: whoever knows
-// how many were marked does not reduce; who knows only that there was one halves (RFC 9331, sections 4.2 and 4.3). A
-// peer without ECN gets no ECT, and what looks like an echo is none: three ACKs let the window grow by 6.
+// Each feedback that a group asks for against each answer: what the SYN asks for, the codepoint of
+// data, what is left of a window of 11 segments after a mark, and the marks counted. After one mark
+// a classic peer repeats its echo in all three ACKs of two segments, one with DCTCP's feedback says
+// so of six segments, a counter of one. Alpha is 0: whoever knows how many were marked does not
+// reduce; who knows only that there was one halves (RFC 9331, sections 4.2 and 4.3). A peer without
+// ECN gets no ECT, and what looks like an echo is none: three ACKs let the window grow by 6.
 START_TEST(each_feedback_against_each_peer) {
 	static const struct {
 		const char *cc, *feedback;
@@ -484,8 +495,8 @@ START_TEST(classic_echoes_are_counted_one_by_one) {
 }
 END_TEST
 
-// Section 3.2.2.4, of a path that clears both: the first feedback has no option and ACE 000. No data is ECN capable
-// from then on, and marks are not answered.
+// Section 3.2.2.4, of a path that clears both: the first feedback has no option and ACE 000. No
+// data is ECN capable from then on, and marks are not answered.
 START_TEST(zeroed_feedback_without_the_option) {
 	struct link *l = HAND(.group = GROUP "}", .hand = true);
 	struct seg s = hand_ack(l, 1, 3 * HAND_RTT);
@@ -560,7 +571,8 @@ START_TEST(the_third_syn_is_without_ecn) {
 }
 END_TEST
 
-// Section 3.1.5: the first SYN/ACK decides. A late answer to the first SYN begins AccECN, and a client may send ECT then.
+// Section 3.1.5: the first SYN/ACK decides. A late answer to the first SYN begins AccECN, and a
+// client may send ECT then.
 START_TEST(a_late_answer_still_agrees) {
 	struct link *l = LINK(.group = GROUP "}", .hand = true);
 	struct seg s = {.flags = SEG_SYN | SEG_ACK, .window = 65535};
@@ -602,8 +614,8 @@ START_TEST(a_path_that_clears_ace_ends_ecn) {
 }
 END_TEST
 
-// Section 3.2.2.3: the path turns the SYN's Not-ECT into ECT(0), ECT(1) or CE. Nothing is sent with ECT, but the marks of a
-// path that does the same to data are answered.
+// Section 3.2.2.3: the path turns the SYN's Not-ECT into ECT(0), ECT(1) or CE. Nothing is sent with
+// ECT, but the marks of a path that does the same to data are answered.
 START_TEST(a_path_that_changes_the_syn_gets_no_ect) {
 	static const uint8_t changed[] = {ECN_ECT0, ECN_ECT1, ECN_CE};
 

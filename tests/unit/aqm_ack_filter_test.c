@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// CAKE's ACK filter: which ACK makes which redundant, how many stay, and that a sender learns the same with it.
+// CAKE's ACK filter: which ACK makes which redundant, how many stay, and that a sender learns the
+// same with it.
 #include "common/net/headers.h"
 #include "switch/aqm/ack_filter.h"
 #include "switch_test.h"
@@ -143,8 +144,8 @@ END_TEST
 
 enum { SEGS = 600 }; // of 100 bytes
 
-// A receiver that acknowledges each segment that arrives: with the block it belongs to first, then others (RFC 2018),
-// and before them what has arrived twice (RFC 2883).
+// A receiver that acknowledges each segment that arrives: with the block it belongs to first, then
+// others (RFC 2018), and before them what has arrived twice (RFC 2883).
 struct receiver {
 	bool has[SEGS + 1];
 	uint32_t next, tsval;
@@ -216,8 +217,9 @@ static void learn(struct sender *x, const struct seg *s) {
 	x->ece = s->flags & SEG_ECE;
 }
 
-// Segments come in any order, some twice, with CE at times; the uplink carries fewer ACKs than there are. At each moment when
-// the queue is empty the sender knows what it would know without a filter.
+// Segments come in any order, some twice, with CE at times; the uplink carries fewer ACKs than
+// there are. At each moment when the queue is empty the sender knows what it would know without a
+// filter.
 static void same_knowledge(const char *filter, uint64_t seed) {
 	struct pkt *pkts = pkts_new(4096, 70), *p;
 	struct sender with = {0}, without = {0};

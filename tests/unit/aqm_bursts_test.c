@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A discipline's operations for bursts give what its operations for packets give, on wires that compare.
+// A discipline's operations for bursts give what its operations for packets give, on wires that
+// compare.
 #include "switch/stage/wire.h"
 #include "switch_test.h"
 

@@ -41,7 +41,8 @@ static void next_is(struct aqm_bench *b, const struct pkt *p) {
 	ck_assert_ptr_eq(aqm_take(b, MS), p);
 }
 
-// Without hosts, and with an AQM that does nothing, it serves as fq_codel does (RFC 8290), packet by packet.
+// Without hosts, and with an AQM that does nothing, it serves as fq_codel does (RFC 8290), packet
+// by packet.
 START_TEST(flows_are_served_as_by_fq_codel) {
 	enum { PKTS = 50000 };
 	static const char *const names[2] = {"cake", "fq_codel"};
@@ -155,8 +156,8 @@ static uint32_t number_of(const struct served_bytes *s, uint32_t flow) {
 	return 0;
 }
 
-// Sends `packets` of sizes of their own while all flows have a backlog. `allowed_bytes`: by which what a flow got may
-// differ, at any time, from its share of all.
+// Sends `packets` of sizes of their own while all flows have a backlog. `allowed_bytes`: by which
+// what a flow got may differ, at any time, from its share of all.
 static void serve(
 	struct served_bytes *s, const char *params, uint32_t packets, double allowed_bytes) {
 	struct pkt *pkts = pkts_new(packets + 100 * SHARES_MAX, 0), *next = pkts;
@@ -200,8 +201,8 @@ static void serve(
 	free(pkts);
 }
 
-// Deficit round robin: within a quantum and a packet of each other, so of the mean too. The quantum need not be that
-// of a packet.
+// Deficit round robin: within a quantum and a packet of each other, so of the mean too. The quantum
+// need not be that of a packet.
 START_TEST(flows_are_fair_to_one_quantum) {
 	struct served_bytes s = {0};
 
@@ -216,8 +217,8 @@ START_TEST(flows_are_fair_to_one_quantum) {
 }
 END_TEST
 
-// A host with one flow gets as much as a host with ten, whose flows get the same. A flow's turn comes once in ten of
-// its host's, so a host's quantum and packet are added to the flow's.
+// A host with one flow gets as much as a host with ten, whose flows get the same. A flow's turn
+// comes once in ten of its host's, so a host's quantum and packet are added to the flow's.
 START_TEST(hosts_have_equal_shares) {
 	struct served_bytes s = {0};
 
@@ -330,8 +331,8 @@ START_TEST(a_busy_hosts_new_flow_has_less_credits) {
 }
 END_TEST
 
-// A flow whose packets come one by one, each when the one before has left, is sparse once; then it waits for its turn
-// as the others do, and is sparse again when it was found empty.
+// A flow whose packets come one by one, each when the one before has left, is sparse once; then it
+// waits for its turn as the others do, and is sparse again when it was found empty.
 START_TEST(an_empty_new_queue_becomes_old) {
 	struct pkt *pkts = pkts_new(20, 0), *next = pkts, *b[9], *a;
 	struct aqm_bench f;
@@ -359,8 +360,8 @@ START_TEST(an_empty_new_queue_becomes_old) {
 }
 END_TEST
 
-// Above the limit the queue with the most bytes loses its oldest packet, one at a time, and BLUE's probability rises
-// for that flow only.
+// Above the limit the queue with the most bytes loses its oldest packet, one at a time, and BLUE's
+// probability rises for that flow only.
 START_TEST(the_fattest_queue_loses_its_oldest) {
 	enum { PKTS = 20000 };
 	struct pkt *pkts = pkts_new(PKTS, 0);
@@ -466,7 +467,8 @@ static uint32_t sharing(uint32_t buckets, uint32_t n, uint64_t seed) {
 	return shared;
 }
 
-// n balls in buckets / 8 bins that hold eight: the expected number of those without a place, and its variance's bound.
+// n balls in buckets / 8 bins that hold eight: the expected number of those without a place, and
+// its variance's bound.
 static double overflow_of_sets(uint32_t buckets, uint32_t n) {
 	double sets = buckets / 8.0, p = 1 / sets, probability = pow(1 - p, n), mean = 0;
 
@@ -614,9 +616,9 @@ START_TEST(bad_parameters_are_refused) {
 }
 END_TEST
 
-// Linux's limit is of memory: at 100 Mbit/s and an interval of 100 ms 5 MB, of which a frame of 1518 bytes takes 2304 and
-// one of 66 takes 768; at 10 Mbit/s 4 MiB; at 10 Gbit/s what 10240 frames of 1514 bytes have. A limit in bytes is one of
-// frames, with no other.
+// Linux's limit is of memory: at 100 Mbit/s and an interval of 100 ms 5 MB, of which a frame of
+// 1518 bytes takes 2304 and one of 66 takes 768; at 10 Mbit/s 4 MiB; at 10 Gbit/s what 10240 frames
+// of 1514 bytes have. A limit in bytes is one of frames, with no other.
 START_TEST(memory_is_limited_as_in_linux) {
 	static const struct {
 		const char *params;

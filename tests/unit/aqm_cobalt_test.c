@@ -59,8 +59,8 @@ START_TEST(state_is_that_of_the_table) {
 }
 END_TEST
 
-// A queue that never gets short and whose packets have always waited long enough: dequeue every step_ns from 10 s on,
-// and put each packet back. Writes when the n-th signal came.
+// A queue that never gets short and whose packets have always waited long enough: dequeue every
+// step_ns from 10 s on, and put each packet back. Writes when the n-th signal came.
 static void overload(
 	const char *params, uint8_t ecn, uint64_t step_ns, uint64_t *signal_ns, uint32_t signals) {
 	struct pkt *pkts = pkts_new(8, 1000);
@@ -116,7 +116,8 @@ START_TEST(signals_come_after_interval_over_sqrt_count) {
 }
 END_TEST
 
-// On a link so slow that several signals are due between two packets: drops catch up, a mark does not.
+// On a link so slow that several signals are due between two packets: drops catch up, a mark does
+// not.
 START_TEST(a_mark_ends_what_is_due) {
 	struct pkt *pkts = pkts_new(100, 1000);
 	struct aqm_bench b;
@@ -229,7 +230,8 @@ START_TEST(blue_decays_while_the_queue_is_empty) {
 }
 END_TEST
 
-// Below four full-sized frames a queue is as short as it can be: at 1 Mbit/s 4 * 1538 B are 49.2 ms.
+// Below four full-sized frames a queue is as short as it can be: at 1 Mbit/s 4 * 1538 B are 49.2
+// ms.
 START_TEST(four_frames_are_not_above_target) {
 	struct aqm_env slow = env;
 	struct pkt *pkts = pkts_new(2000, 1000);
@@ -250,8 +252,9 @@ START_TEST(four_frames_are_not_above_target) {
 }
 END_TEST
 
-// The limit is exceeded every 5 ms, as often as BLUE steps, or every 1 ms. Afterwards the queue is short but never
-// empty, and what BLUE drops is a binomial share, whether or not packets are ECN capable.
+// The limit is exceeded every 5 ms, as often as BLUE steps, or every 1 ms. Afterwards the queue is
+// short but never empty, and what BLUE drops is a binomial share, whether or not packets are ECN
+// capable.
 START_TEST(blue_drops_its_share) {
 	enum { N = 100000 };
 
@@ -281,8 +284,8 @@ START_TEST(blue_drops_its_share) {
 			b.out_bytes += p->size_bytes;
 			aqm_conserved(&b);
 		}
-		// Half of the time two are there; a packet that is then the last one stays, whatever BLUE says, and a
-		// queue left empty waits for the next.
+		// Half of the time two are there; a packet that is then the last one stays,
+		// whatever BLUE says, and a queue left empty waits for the next.
 		double dropped = b.drops.count - before, mean = 0.25 * drawn;
 		ck_assert_double_le(fabs(dropped - mean), 4 * sqrt(mean * 0.75));
 		ck_assert(b.ops->random(b.q));

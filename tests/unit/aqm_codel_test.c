@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// CoDel's rules one by one, at exact nanoseconds; codel_vectors_test.c has its law and ns-3's scenarios.
+// CoDel's rules one by one, at exact nanoseconds; codel_vectors_test.c has its law and ns-3's
+// scenarios.
 #include "switch_test.h"
 
 #include <math.h>
@@ -364,8 +365,8 @@ START_TEST(random_load_conserves_packets) {
 }
 END_TEST
 
-// Three drops from 1.1 s on: the fourth would be due 100 ms / sqrt(1, 2, 3) later, at 1 328 445 704 ns. The
-// queue drains, and dropping begins again `since_ns` after that: with which count?
+// Three drops from 1.1 s on: the fourth would be due 100 ms / sqrt(1, 2, 3) later, at 1 328 445 704
+// ns. The queue drains, and dropping begins again `since_ns` after that: with which count?
 static double count_after(uint64_t since_ns) {
 	const uint64_t due_ns = UINT64_C(1328445704);
 	struct pkt *pkts = pkts_new(100, 1000);
@@ -399,8 +400,8 @@ static double count_after(uint64_t since_ns) {
 	return count;
 }
 
-// RFC 8289 section 5.6: "delta > 1 && now - drop_next < 16 interval"; what was dropped since the state was
-// entered last is 2 here, which is enough.
+// RFC 8289 section 5.6: "delta > 1 && now - drop_next < 16 interval"; what was dropped since the
+// state was entered last is 2 here, which is enough.
 START_TEST(count_resumes_to_the_nanosecond) {
 	ck_assert_double_eq(count_after(300 * MS), 2.0);
 	ck_assert_double_eq(count_after(1600 * MS - 1), 2.0);

@@ -55,7 +55,8 @@ START_TEST(probability_is_that_of_the_rfc) {
 }
 END_TEST
 
-// Section 4.3: nothing is dropped until a third of the limit waits; the first drop begins the burst protection.
+// Section 4.3: nothing is dropped until a third of the limit waits; the first drop begins the burst
+// protection.
 START_TEST(the_first_drop_begins_the_burst_protection) {
 	struct pkt *pkts = pkts_new(2000, 1000);
 	uint64_t t_ns = 1600 * MS, drop_ns;

@@ -9,7 +9,8 @@ static const struct aqm_env env = {
 	.seed = 1,
 };
 
-// Four queues as in figure 1 of the paper, a quantum of 500: what each queue leaves unused counts in its next turn.
+// Four queues as in figure 1 of the paper, a quantum of 500: what each queue leaves unused counts
+// in its next turn.
 START_TEST(order_of_the_paper) {
 	static const uint16_t sizes[4][3] = {
 		{200, 750, 20}, {500, 500, 0}, {600, 100, 400}, {50, 700, 180}};
@@ -47,8 +48,9 @@ END_TEST
 #define FLOWS 10u
 #define EACH 4000u
 
-// Ten queues with a backlog and sizes of their own. After the same number of turns two queues differ by less than one
-// packet (lemma 2 of the paper), at any moment by less than a quantum and a packet.
+// Ten queues with a backlog and sizes of their own. After the same number of turns two queues
+// differ by less than one packet (lemma 2 of the paper), at any moment by less than a quantum and a
+// packet.
 static void fair(uint32_t quantum) {
 	struct pkt *pkts = pkts_new(FLOWS * EACH, 0), *p;
 	uint64_t sent[FLOWS] = {0};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// DualPI2 against tests/vectors/dualpi2.csv and dualpi2_gains.csv (RFC 9332's formulas), and the RFC's rules by name.
+// DualPI2 against tests/vectors/dualpi2.csv and dualpi2_gains.csv (RFC 9332's formulas), and the
+// RFC's rules by name.
 #include "switch/aqm/dualpi2_law.h"
 #include "switch_test.h"
 #include "vectors.h"
@@ -186,7 +187,8 @@ START_TEST(a_time_shifted_fifo_serves_the_longest_wait) {
 }
 END_TEST
 
-// Function laqm: nothing up to 800 us, all from 1200 us on, in between the part of the range; with `range: 0` a step.
+// Function laqm: nothing up to 800 us, all from 1200 us on, in between the part of the range; with
+// `range: 0` a step.
 START_TEST(the_ramp_marks_by_the_time_waited) {
 	static const struct {
 		const char *params;
@@ -275,7 +277,8 @@ static struct signals sent_of(struct aqm_bench *b, enum ecn ecn, uint32_t n) {
 	return s;
 }
 
-// Equation (1): p_C = (p_CL / k)^2. With sums exactly, with draws as binomial distributions have it.
+// Equation (1): p_C = (p_CL / k)^2. With sums exactly, with draws as binomial distributions have
+// it.
 START_TEST(marks_and_drops_are_coupled) {
 	static const char *const signals[] = {", derandomise: yes", ", derandomise: no"};
 	static const uint32_t n = 50000;
@@ -301,8 +304,8 @@ START_TEST(marks_and_drops_are_coupled) {
 }
 END_TEST
 
-// Appendix A.2: from p_CL = 1 on, L4S packets are dropped as classic ones are, and the rest of them marked; ECN saves
-// no classic packet.
+// Appendix A.2: from p_CL = 1 on, L4S packets are dropped as classic ones are, and the rest of them
+// marked; ECN saves no classic packet.
 START_TEST(overload_drops) {
 	static const uint32_t n = 10000;
 	static const double base[] = {0.49, 0.51, 0.8};
@@ -428,8 +431,9 @@ START_TEST(a_dscp_joins_the_l4s_queue) {
 }
 END_TEST
 
-// RFC 9332, section 2.5.1.1: the probability is one for a Classic control at the L4S queue's target. With p_L = 1 and
-// k = 2 it is (1 / 2)^2: each fourth, from the fifth on, as the sum of appendix A must exceed 1.
+// RFC 9332, section 2.5.1.1: the probability is one for a Classic control at the L4S queue's
+// target. With p_L = 1 and k = 2 it is (1 / 2)^2: each fourth, from the fifth on, as the sum of
+// appendix A must exceed 1.
 START_TEST(classic_packets_in_the_l4s_queue_get_classic_signals) {
 	static const struct {
 		const char *params;

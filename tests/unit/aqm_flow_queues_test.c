@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The queues of flow-queueing disciplines against lists and searches: which queue loses packets above the limit and
-// which packets, order in each queue, the ledger, the hash.
+// The queues of flow-queueing disciplines against lists and searches: which queue loses packets
+// above the limit and which packets, order in each queue, the ledger, the hash.
 #include "switch/aqm/flow_queues.h"
 #include "switch_test.h"
 
@@ -60,7 +60,8 @@ static uint32_t queue_of(const struct aqm_bench *b, const struct pkt *p) {
 	return flow_queues_index(queues_of(b), p->flow_id);
 }
 
-// After an arrival: the drops are half of the fattest queue from its head, `batch` at most, until the limit holds.
+// After an arrival: the drops are half of the fattest queue from its head, `batch` at most, until
+// the limit holds.
 static void model_sheds(
 	struct model *m, const struct aqm_bench *b, const struct pkt *drop, uint32_t batch) {
 	struct aqm_limit max = b->ops->limit(b->q);
@@ -209,9 +210,9 @@ static uint32_t queues_used(const struct flow_queues *fq, uint32_t first, uint32
 	return n;
 }
 
-// As many queues are used as balls thrown at random hit: buckets (1 - exp(-flows / buckets)), give or take four
-// standard deviations, which are below sqrt(flows^2 / 2 buckets). Both for weir-sender's flows, which have
-// successive numbers, and for others, whose top bit is set.
+// As many queues are used as balls thrown at random hit: buckets (1 - exp(-flows / buckets)), give
+// or take four standard deviations, which are below sqrt(flows^2 / 2 buckets). Both for
+// weir-sender's flows, which have successive numbers, and for others, whose top bit is set.
 START_TEST(the_hash_spreads_flows_as_chance_does) {
 	static const uint32_t first[] = {0, 0x80000000u};
 	struct flow_queues fq = {.seed = env.seed, .buckets = 65536};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// FQ-PIE: in each queue PIE as one queue has it (aqm_pie_test.c proves that one), and the rules of RFC 8290 for queues.
+// FQ-PIE: in each queue PIE as one queue has it (aqm_pie_test.c proves that one), and the rules of
+// RFC 8290 for queues.
 #include "switch_test.h"
 
 static const struct aqm_env env = {
@@ -15,7 +16,8 @@ static void open_aqm(struct aqm_bench *b, const char *name, const char *params) 
 	ck_assert_msg(aqm_open(b, name, params, &env) == 0, "%s", b->err.msg);
 }
 
-// Random arrivals of one flow at 1.3 times the rate of departures, then less: the same packets leave, marked or not.
+// Random arrivals of one flow at 1.3 times the rate of departures, then less: the same packets
+// leave, marked or not.
 START_TEST(a_single_flow_meets_pie) {
 	static const char *const params[] = {
 		"limit: 10000pkt",
@@ -129,7 +131,8 @@ START_TEST(queues_are_served_in_turn) {
 }
 END_TEST
 
-// Section 4.1: the limit is that of all queues, and the fattest pays from its head, half of it and 64 at most.
+// Section 4.1: the limit is that of all queues, and the fattest pays from its head, half of it and
+// 64 at most.
 START_TEST(the_fattest_queue_pays_for_an_overflow) {
 	struct pkt *pkts = pkts_new(302, 1000);
 	struct aqm_bench b;
@@ -151,7 +154,8 @@ START_TEST(the_fattest_queue_pays_for_an_overflow) {
 }
 END_TEST
 
-// RFC 8033, section 4.1: two full-sized frames may wait without a drop, whatever is in the other queues.
+// RFC 8033, section 4.1: two full-sized frames may wait without a drop, whatever is in the other
+// queues.
 START_TEST(few_packets_of_a_flow_are_never_dropped) {
 	struct pkt *pkts = pkts_new(106, 1000);
 	struct aqm_bench b;

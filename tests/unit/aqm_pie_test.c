@@ -23,7 +23,8 @@ static void open_pie(struct aqm_bench *b, const char *params) {
 	ck_assert_msg(aqm_open(b, "pie", params, &env) == 0, "%s", b->err.msg);
 }
 
-// The queue is empty but for one packet that is `delay_ns` old at the update at now_ns; 0: there is none.
+// The queue is empty but for one packet that is `delay_ns` old at the update at now_ns; 0: there is
+// none.
 static void one_update(struct aqm_bench *b, struct pkt *p, uint64_t delay_ns, uint64_t now_ns) {
 	p->ecn = ECN_NOT_ECT;
 	if (delay_ns > 0)
@@ -73,7 +74,8 @@ START_TEST(nothing_is_dropped_within_the_burst_allowance) {
 		"{limit: 4000pkt, beta: 0, alpha: 10, derandomise: no}"); // with it, an emptied queue's probability would be 0
 	for (; n < 100; n++)
 		aqm_put(&b, &pkts[n], t_ns);
-	// Nothing leaves: the oldest packet's age grows, and each update takes 15 ms off the allowance.
+	// Nothing leaves: the oldest packet's age grows, and each update takes 15 ms off the
+	// allowance.
 	for (; t_ns < 1155 * MS; t_ns += MS / 4)
 		aqm_put(&b, &pkts[n++], t_ns);
 	ck_assert_uint_eq(b.drops.count, 0);
@@ -103,7 +105,8 @@ START_TEST(nothing_is_dropped_within_the_burst_allowance) {
 }
 END_TEST
 
-// One update at 10 s sets the probability; none follows for 10 s. Ten packets wait, the oldest since 115 ms:
+// One update at 10 s sets the probability; none follows for 10 s. Ten packets wait, the oldest
+// since 115 ms:
 // probability = alpha * 100 ms / 2048.
 static uint64_t fixed_probability(
 	struct aqm_bench *b, const char *more, double probability, struct pkt *pkts) {
@@ -120,8 +123,8 @@ static uint64_t fixed_probability(
 	return 10 * S;
 }
 
-// Arrivals, each after a departure, until `drops` were dropped; the least, the largest and the mean number of arrivals
-// from one drop to the next.
+// Arrivals, each after a departure, until `drops` were dropped; the least, the largest and the mean
+// number of arrivals from one drop to the next.
 struct gaps {
 	uint32_t min, max;
 	double mean;
@@ -154,8 +157,8 @@ static struct gaps gaps_of(const char *more, double probability, uint32_t drops)
 	return g;
 }
 
-// Section 5.4 at a probability of 1/64: no drop before 0.85 * 64 = 54.4 arrivals after a drop, one at the latest with
-// arrival 8.5 * 64 = 544.
+// Section 5.4 at a probability of 1/64: no drop before 0.85 * 64 = 54.4 arrivals after a drop, one
+// at the latest with arrival 8.5 * 64 = 544.
 START_TEST(derandomised_drops_are_spaced) {
 	struct gaps g = gaps_of("derandomise: yes", 1.0 / 64, 20000);
 
@@ -184,7 +187,8 @@ START_TEST(the_largest_gap_is_bounded) {
 }
 END_TEST
 
-// Section 4.1: two packets may always wait; and below half the target nothing is dropped up to 20 %.
+// Section 4.1: two packets may always wait; and below half the target nothing is dropped up to 20
+// %.
 START_TEST(it_is_work_conserving) {
 	struct pkt *pkts = pkts_new(5000, 1000);
 	struct aqm_bench b;
@@ -265,7 +269,8 @@ START_TEST(ecn_marks_up_to_its_threshold) {
 }
 END_TEST
 
-// Events that change nothing do not change the probability either: updates happen at their own times.
+// Events that change nothing do not change the probability either: updates happen at their own
+// times.
 START_TEST(updates_do_not_depend_on_polling) {
 	struct pkt *pkts[2] = {pkts_new(200, 1000), pkts_new(200, 1000)};
 	struct aqm_bench b[2];
@@ -306,7 +311,8 @@ static void update_one_by_one(
 		pie_update(l, s, pie_delay_ns(oldest, s->next_ns));
 }
 
-// Those that leave the probability at 0 are computed at once; short, long and no queues, targets from 1 ms to 8 s.
+// Those that leave the probability at 0 are computed at once; short, long and no queues, targets
+// from 1 ms to 8 s.
 START_TEST(updates_at_once_are_those_one_by_one) {
 	uint32_t at_rest = 0, active = 0;
 	struct rng rng;

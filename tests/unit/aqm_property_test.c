@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What every queue discipline keeps to, over random arrivals and departures. The disciplines and their parameters are
-// those of the registry.
+// What every queue discipline keeps to, over random arrivals and departures. The disciplines and
+// their parameters are those of the registry.
 //
-// The ledger balances after each call; packets of a flow leave in order; the limit holds; a queue with packets gives
-// one; times, sizes and ECN change only as aqm.h allows; the same seed gives the same packets.
+// The ledger balances after each call; packets of a flow leave in order; the limit holds; a queue
+// with packets gives one; times, sizes and ECN change only as aqm.h allows; the same seed gives the
+// same packets.
 #include "switch_test.h"
 
 #define STEPS 30000
@@ -139,7 +140,8 @@ START_TEST(every_discipline_keeps_the_rules) {
 }
 END_TEST
 
-// Each value of a parameter that has few, and both ends of the range of the others, where the discipline takes them.
+// Each value of a parameter that has few, and both ends of the range of the others, where the
+// discipline takes them.
 static uint32_t values_of(const struct param *p, char text[4][64]) {
 	char number[32];
 	uint32_t n = 0;

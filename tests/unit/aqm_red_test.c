@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// RED against tests/vectors/red.csv and ared.csv (the papers' formulas), and its regions one by one.
+// RED against tests/vectors/red.csv and ared.csv (the papers' formulas), and its regions one by
+// one.
 #include "switch_test.h"
 #include "vectors.h"
 
@@ -55,7 +56,8 @@ START_TEST(average_is_that_of_the_paper) {
 }
 END_TEST
 
-// With a weight of 1 the average is the queue that an arrival finds: keeps `packets` in the queue and lets one arrive.
+// With a weight of 1 the average is the queue that an arrival finds: keeps `packets` in the queue
+// and lets one arrive.
 struct spare {
 	struct pkt_list list;
 };
@@ -216,7 +218,8 @@ START_TEST(gaps_between_drops_are_uniform) {
 }
 END_TEST
 
-// As Linux's red without `harddrop`: nothing that is ECN capable is dropped, however long the queue.
+// As Linux's red without `harddrop`: nothing that is ECN capable is dropped, however long the
+// queue.
 START_TEST(ecn_marks_above_max) {
 	struct spare s;
 	struct pkt *pkts = spare_new(&s, 100);
@@ -284,7 +287,8 @@ START_TEST(below_min_the_count_starts_again) {
 }
 END_TEST
 
-// ARED, section 5: 80 Mbit/s are 10000 packets/s; 10 ms of delay are 100 packets, between 50 and 150.
+// ARED, section 5: 80 Mbit/s are 10000 packets/s; 10 ms of delay are 100 packets, between 50 and
+// 150.
 START_TEST(parameters_follow_the_rate) {
 	struct spare s;
 	struct pkt *pkts = spare_new(&s, 200);

@@ -62,7 +62,8 @@ START_TEST(a_time_marks_on_departure) {
 }
 END_TEST
 
-// RFC 8257, section 5: what a switch that makes the step with RED does to packets that are not ECN capable.
+// RFC 8257, section 5: what a switch that makes the step with RED does to packets that are not ECN
+// capable.
 START_TEST(packets_that_cannot_be_marked_stay_or_are_dropped) {
 	for (int k = 0; k < 4; k++) {
 		struct pkt *pkts = pkts_new(10, 1000);

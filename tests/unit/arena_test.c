@@ -9,8 +9,8 @@
 #define PKTS 1000
 #define BURST 64
 
-// Takes and gives back at random, the oldest or any: each packet is out once at most, and there is one as long
-// as fewer than PKTS are out, wherever those stand.
+// Takes and gives back at random, the oldest or any: each packet is out once at most, and there is
+// one as long as fewer than PKTS are out, wherever those stand.
 static void play(const char *seed, bool in_order) {
 	struct pkt *out[PKTS], *burst[BURST];
 	uint32_t outs = 0, most = 0;

@@ -105,7 +105,8 @@ START_TEST(draws_have_their_distribution) {
 }
 END_TEST
 
-// Whatever else there is: more flows in the group, other groups before and after it, another place with the same name.
+// Whatever else there is: more flows in the group, other groups before and after it, another place
+// with the same name.
 START_TEST(a_draw_depends_on_no_other_flow) {
 #define MANY "{count: %u, name: far, base_rtt: {uniform: {min: 10ms, max: 100ms}}}"
 	struct world few, many;
@@ -159,7 +160,8 @@ START_TEST(groups_of_one_name_have_draws_of_their_own) {
 }
 END_TEST
 
-// Two of three numbers are 20: a third of the flows has 5.5 ms. 1 means 1 ms, unless `unit` says otherwise.
+// Two of three numbers are 20: a third of the flows has 5.5 ms. 1 means 1 ms, unless `unit` says
+// otherwise.
 START_TEST(a_table_is_drawn_from) {
 	char path[] = "/tmp/base_rtt_XXXXXX", text[200];
 	uint64_t low = 0, count = FLOWS;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Bursts of an offloading host and fq's pacing: exact sizes and times. Linux 6.12's tcp_tso_autosize,
-// tcp_tso_should_defer and tcp_update_skb_after_send.
+// Bursts of an offloading host and fq's pacing: exact sizes and times. Linux 6.12's
+// tcp_tso_autosize, tcp_tso_should_defer and tcp_update_skb_after_send.
 #include "link.h"
 
 #define PAYLOAD 1448u
@@ -110,8 +110,8 @@ START_TEST(small_bursts_wait_for_acks_that_come_soon) {
 }
 END_TEST
 
-// The rest of a socket buffer of 45 segments does not wait for a larger burst; in a burst that is allowed to be larger,
-// segments of the next buffer join it.
+// The rest of a socket buffer of 45 segments does not wait for a larger burst; in a burst that is
+// allowed to be larger, segments of the next buffer join it.
 START_TEST(the_rest_of_a_buffer_does_not_wait) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 42, rate: 0bit}}, tso: 4, tlp: no}");
 	uint64_t at = OPEN + 20 * MS;
@@ -189,7 +189,8 @@ START_TEST(retransmissions_leave_in_bursts) {
 }
 END_TEST
 
-// A segment that leaves alone is not pushed, whatever it could have been; nor are those of a host without bursts.
+// A segment that leaves alone is not pushed, whatever it could have been; nor are those of a host
+// without bursts.
 START_TEST(a_segment_alone_is_not_pushed) {
 	for (int tso = 0; tso < 2; tso++) {
 		struct link *l = HAND(.group = tso ? "{cc: {fixed: {cwnd: 1}}, tso: 4, tlp: no}"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Captures of paths: what finds no room in an lcore's ring is counted, at the interface where it was lost.
+// Captures of paths: what finds no room in an lcore's ring is counted, at the interface where it
+// was lost.
 #include "switch/capture.h"
 
 #include "common/pcap/writer.h"
@@ -39,7 +40,8 @@ static void count_frames(const char *file, uint32_t seen[PACKETS]) {
 	pcap_close(p);
 }
 
-// Four find room, six do not; once the ring is empty two more do. Each departs, and is then lost too or not.
+// Four find room, six do not; once the ring is empty two more do. Each departs, and is then lost
+// too or not.
 START_TEST(a_full_ring_counts_what_it_loses) {
 	static struct run_options options = {.program = "weir-test"};
 	static struct run run = {.options = &options, .capture_points = RUN_CAPTURE_PATHS};

@@ -98,8 +98,8 @@ START_TEST(order_is_kept_when_the_lines_move) {
 }
 END_TEST
 
-// Somebody sets the card's clock back by an hour: its time is unknown until it has two anchors of the
-// new one, and no stamp waits for the old one.
+// Somebody sets the card's clock back by an hour: its time is unknown until it has two anchors of
+// the new one, and no stamp waits for the old one.
 START_TEST(a_clock_that_is_set_begins_anew) {
 	struct card card = {1000, UINT64_C(1) << 62};
 	struct card_clock c = {0};

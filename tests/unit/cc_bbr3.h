@@ -16,7 +16,8 @@ struct wire {
 	struct cc_ack next; // what the next ACKs say
 };
 
-// One ACK a round trip after the last: a flight of `acked` segments has arrived, of which `lost` more did not.
+// One ACK a round trip after the last: a flight of `acked` segments has arrived, of which `lost`
+// more did not.
 static inline void flight(struct wire *w, uint32_t acked, uint32_t lost) {
 	struct cc_ack ack = w->next;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// draft-ietf-ccwg-bbr-05: the conditions under which its model is not changed, and what takes a change back.
+// draft-ietf-ccwg-bbr-05: the conditions under which its model is not changed, and what takes a
+// change back.
 #include "cc_bbr3.h"
 
 // BBRCheckFullBWReached: a quarter more in the third round begins the count again.
@@ -32,8 +33,8 @@ START_TEST(limited_samples_do_not_end_startup) {
 }
 END_TEST
 
-// BBRUpdateMaxBw: they only count if they are the largest. Of the last two cycles none had more than a quarter of the rate
-// where it was not the application that limited it.
+// BBRUpdateMaxBw: they only count if they are the largest. Of the last two cycles none had more
+// than a quarter of the rate where it was not the application that limited it.
 START_TEST(limited_samples_do_not_lower_the_rate) {
 	struct wire w;
 	int before = UP;
@@ -53,7 +54,8 @@ START_TEST(limited_samples_do_not_lower_the_rate) {
 }
 END_TEST
 
-// BBRHandleInflightTooHigh: the flight of a limited sample was no probe, but the probe ends all the same.
+// BBRHandleInflightTooHigh: the flight of a limited sample was no probe, but the probe ends all the
+// same.
 START_TEST(a_limited_probe_sets_no_bound) {
 	struct wire w;
 
@@ -66,8 +68,9 @@ START_TEST(a_limited_probe_sets_no_bound) {
 }
 END_TEST
 
-// The first window of a flow without an RTT of the handshake is paced as if that were a millisecond; the first RTT corrects it.
-// With one it is right from the start, and Startup never paces more slowly because a sample is small.
+// The first window of a flow without an RTT of the handshake is paced as if that were a
+// millisecond; the first RTT corrects it. With one it is right from the start, and Startup never
+// paces more slowly because a sample is small.
 START_TEST(startup_is_paced_by_the_first_round_trip) {
 	struct wire w;
 
@@ -85,7 +88,8 @@ START_TEST(startup_is_paced_by_the_first_round_trip) {
 }
 END_TEST
 
-// BBRSetCwnd: in Startup the first window's ACKs add to the window whatever the rate, later ones only up to its target.
+// BBRSetCwnd: in Startup the first window's ACKs add to the window whatever the rate, later ones
+// only up to its target.
 START_TEST(startup_grows_by_the_first_window_at_least) {
 	struct wire w;
 
@@ -121,7 +125,8 @@ START_TEST(losses_of_two_rounds_do_not_end_startup) {
 }
 END_TEST
 
-// BBRUpdateACKAggregation: what comes beyond the rate within 5 to 10 rounds is added to the window, but no more than a window.
+// BBRUpdateACKAggregation: what comes beyond the rate within 5 to 10 rounds is added to the window,
+// but no more than a window.
 START_TEST(aggregation_widens_the_window) {
 	struct wire w;
 	uint64_t sent_at;
@@ -191,7 +196,8 @@ START_TEST(down_lasts_until_there_is_headroom) {
 }
 END_TEST
 
-// A round that begins with a loss ends though further ones follow; else losses in every round would never be answered.
+// A round that begins with a loss ends though further ones follow; else losses in every round would
+// never be answered.
 START_TEST(losses_in_each_round_are_answered) {
 	struct wire w;
 	double before;
@@ -251,8 +257,8 @@ START_TEST(an_undo_goes_back_beyond_the_second_timeout) {
 }
 END_TEST
 
-// BBRHandleRestartFromIdle: after a silence no time is lost by ProbeRTT, which the silence has replaced, and the first
-// packets leave at the rate itself, in the states of ProbeBW only.
+// BBRHandleRestartFromIdle: after a silence no time is lost by ProbeRTT, which the silence has
+// replaced, and the first packets leave at the rate itself, in the states of ProbeBW only.
 START_TEST(after_idling) {
 	struct wire w;
 
@@ -269,7 +275,8 @@ START_TEST(after_idling) {
 }
 END_TEST
 
-// Samples of what was sent in ProbeRTT are limited: Startup goes on after it, however many rounds it had.
+// Samples of what was sent in ProbeRTT are limited: Startup goes on after it, however many rounds
+// it had.
 START_TEST(startup_goes_on_after_probe_rtt) {
 	struct wire w;
 
@@ -309,7 +316,8 @@ START_TEST(probe_rtt_lasts_a_round) {
 }
 END_TEST
 
-// BBRUpdateMinRTT: a path that has become longer is known after 10 s, by what was seen since the ProbeRTT in between.
+// BBRUpdateMinRTT: a path that has become longer is known after 10 s, by what was seen since the
+// ProbeRTT in between.
 START_TEST(a_longer_path_is_learned) {
 	struct wire w;
 	uint64_t end_ns;
@@ -327,8 +335,8 @@ START_TEST(a_longer_path_is_learned) {
 }
 END_TEST
 
-// Leaving ProbeRTT forgets what losses have bounded for a while. In it the headroom of the lasting bound is kept too: of a
-// flight of 70, where half of the BDP has grown to 100.
+// Leaving ProbeRTT forgets what losses have bounded for a while. In it the headroom of the lasting
+// bound is kept too: of a flight of 70, where half of the BDP has grown to 100.
 START_TEST(probe_rtt_and_the_bounds) {
 	struct wire w;
 

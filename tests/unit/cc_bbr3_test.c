@@ -19,8 +19,9 @@ START_TEST(startup_and_drain) {
 }
 END_TEST
 
-// 5.3.2: Drain ends after three round trips even if more than a BDP is in flight. Beside a flow that keeps a queue of a
-// BDP, half of bw fills the BDP, and Drain went on for as long as that flow did.
+// 5.3.2: Drain ends after three round trips even if more than a BDP is in flight. Beside a flow
+// that keeps a queue of a BDP, half of bw fills the BDP, and Drain went on for as long as that flow
+// did.
 START_TEST(drain_ends_after_three_rounds) {
 	struct wire w;
 
@@ -149,7 +150,8 @@ START_TEST(max_bw_is_of_two_cycles) {
 }
 END_TEST
 
-// While it probes, 2 % of a flight may be lost: 2 of 102 are less, 3 of 103 are more, and 103 was too much.
+// While it probes, 2 % of a flight may be lost: 2 of 102 are less, 3 of 103 are more, and 103 was
+// too much.
 START_TEST(a_lossy_probe_bounds_the_flight) {
 	struct wire w;
 
@@ -175,7 +177,8 @@ START_TEST(a_lossy_probe_bounds_the_flight) {
 }
 END_TEST
 
-// At the limit the bound grows by 1 segment in the round that probes first, then by 2, 4, 8 ..., spread over its ACKs.
+// At the limit the bound grows by 1 segment in the round that probes first, then by 2, 4, 8 ...,
+// spread over its ACKs.
 START_TEST(the_bound_grows_exponentially) {
 	struct wire w;
 
@@ -209,7 +212,8 @@ START_TEST(the_bound_grows_exponentially) {
 }
 END_TEST
 
-// A round with a loss while it cruises: the bounds are what it has delivered, or 0.7 of before. The next probe forgets.
+// A round with a loss while it cruises: the bounds are what it has delivered, or 0.7 of before. The
+// next probe forgets.
 START_TEST(losses_while_cruising_are_followed_for_a_while) {
 	struct wire w;
 	double before;
@@ -260,7 +264,8 @@ START_TEST(probe_rtt) {
 }
 END_TEST
 
-// 5.4.1: a flow that pauses in ProbeRTT has ended it when it goes on, and sends its whole window at once.
+// 5.4.1: a flow that pauses in ProbeRTT has ended it when it goes on, and sends its whole window at
+// once.
 START_TEST(a_pause_ends_probe_rtt) {
 	struct wire w;
 	double before;

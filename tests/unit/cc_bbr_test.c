@@ -128,8 +128,9 @@ START_TEST(paces_the_first_window_by_the_round_trip_of_the_handshake) {
 }
 END_TEST
 
-// As in Linux (bbr_init takes tcp_min_rtt). A SYN is sent in less time than a segment, so at 5 ms and 100 Mbit/s it
-// is 2 % below what data can measure, and the window 2 segments smaller until RTprop expires.
+// As in Linux (bbr_init takes tcp_min_rtt). A SYN is sent in less time than a segment, so at 5 ms
+// and 100 Mbit/s it is 2 % below what data can measure, and the window 2 segments smaller until
+// RTprop expires.
 START_TEST(the_round_trip_of_the_handshake_is_the_first_rtprop) {
 	struct wire w;
 
@@ -222,8 +223,9 @@ START_TEST(probing_up_waits_for_its_queue_or_a_loss) {
 }
 END_TEST
 
-// bbr_packets_in_net_at_edt: 1.25 BDP, three quanta of 12 segments (99 Mbit/s for 1/1024 s) and two more are 164 in
-// flight. The quantum of the next slot counts; what BtlBw delivers until then, 10 segments in 1 ms, does not.
+// bbr_packets_in_net_at_edt: 1.25 BDP, three quanta of 12 segments (99 Mbit/s for 1/1024 s) and two
+// more are 164 in flight. The quantum of the next slot counts; what BtlBw delivers until then, 10
+// segments in 1 ms, does not.
 START_TEST(probing_up_ends_with_what_leaves_next) {
 	static const struct {
 		uint64_t wait_ns;
@@ -246,8 +248,8 @@ START_TEST(probing_up_ends_with_what_leaves_next) {
 }
 END_TEST
 
-// The quantum does not count where the gain takes segments out of flight: BDP and three quanta of 7, made even, in 0.75;
-// of 3 in DRAIN.
+// The quantum does not count where the gain takes segments out of flight: BDP and three quanta of
+// 7, made even, in 0.75; of 3 in DRAIN.
 START_TEST(draining_ends_with_what_is_left_at_the_next_slot) {
 	for (uint32_t waits = 0; waits < 2; waits++) {
 		struct wire w;
@@ -442,7 +444,8 @@ START_TEST(a_timeout_leaves_one_segment_until_all_is_repaired) {
 }
 END_TEST
 
-// Two intervals of 4 rounds that lose 2 of 3 segments, the second at 1 / slower of the first's rate.
+// Two intervals of 4 rounds that lose 2 of 3 segments, the second at 1 / slower of the first's
+// rate.
 static void police(struct wire *w, double slower) {
 	w->next.delivery_bps = 2 * BW_BPS;
 	w->next.lost_segs = 200;
@@ -549,8 +552,8 @@ START_TEST(a_policers_interval_loses_50_of_256_at_least) {
 }
 END_TEST
 
-// What the application or PROBE_RTT held back looks like a policer's even rate: the interval starts anew
-// with the next loss.
+// What the application or PROBE_RTT held back looks like a policer's even rate: the interval starts
+// anew with the next loss.
 START_TEST(a_policers_interval_is_free_of_limited_samples) {
 	struct wire w;
 

@@ -35,7 +35,8 @@ static void lose_one(struct link *l, uint64_t *t_ns) {
 	ck_assert_int_eq(link_flow(l)->ca, FLOW_CA_RECOVERY);
 }
 
-// `segs` segments double in the first round trip and are halved by a loss: cwnd is `segs`, in avoidance, dwnd 0.
+// `segs` segments double in the first round trip and are halved by a loss: cwnd is `segs`, in
+// avoidance, dwnd 0.
 static struct link *avoiding(int segs, const char *more, uint64_t *t_ns) {
 	struct link *l = opened(segs, more);
 
@@ -47,8 +48,8 @@ static struct link *avoiding(int segs, const char *more, uint64_t *t_ns) {
 	return l;
 }
 
-// The ACK that ends the recovery also ends a round trip. cwnd grows by what was acknowledged for the first time, less than one
-// window, dwnd by 1/8 win^(3/4) - 1.
+// The ACK that ends the recovery also ends a round trip. cwnd grows by what was acknowledged for
+// the first time, less than one window, dwnd by 1/8 win^(3/4) - 1.
 static double recovered(struct link *l, uint64_t *t_ns) {
 	double before = cwnd(l);
 
@@ -118,7 +119,8 @@ START_TEST(below_the_low_window_it_is_reno) {
 }
 END_TEST
 
-// dwnd is 40 or more: an RTT of 125 ms shows a fifth of the window queued, which is below gamma or not.
+// dwnd is 40 or more: an RTT of 125 ms shows a fifth of the window queued, which is below gamma or
+// not.
 START_TEST(a_queue_takes_the_delay_window) {
 	static const struct {
 		const char *more;

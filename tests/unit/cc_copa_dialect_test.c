@@ -49,8 +49,8 @@ START_TEST(slow_start_ends_as_in_mvfst) {
 }
 END_TEST
 
-// CopaTest's TestVelocity with its threshold of 4: in one direction v is 1 five times, then 2, 4, 8; a decision the other
-// way resets it.
+// CopaTest's TestVelocity with its threshold of 4: in one direction v is 1 five times, then 2, 4,
+// 8; a decision the other way resets it.
 START_TEST(velocity_grows_as_in_mvfst) {
 	static const double expected[] = {1, 1, 1, 1, 1, 2, 4, 8};
 	struct link *l = HAND(.group = "{cc: {copa: {dialect: mvfst, delta: 0.5, velocity_rtts: 4, "
@@ -112,8 +112,9 @@ END_TEST
 	"{cc: {copa: {dialect: datacenter, " more "}}, mss: 512B, ack_every: 1, tlp: no, pacing: " \
 	"off}"
 
-// Section 5.5: the propagation delay is known. A flow whose first packet met 20 ms of queue knows it: with 10 segments,
-// (10 - 1/2) 20 ms > 2 x 70 ms, so slow start ends and this ACK takes 1 / (0.5 x 10).
+// Section 5.5: the propagation delay is known. A flow whose first packet met 20 ms of queue knows
+// it: with 10 segments, (10 - 1/2) 20 ms > 2 x 70 ms, so slow start ends and this ACK takes 1 /
+// (0.5 x 10).
 START_TEST(a_known_rtt_min_counts_from_the_first_packet) {
 	struct link *known = HAND(.group = DATACENTER("rtt_min: 50ms"));
 	struct link *measured = HAND(.group = DATACENTER("initial: 10"));
@@ -129,8 +130,8 @@ START_TEST(a_known_rtt_min_counts_from_the_first_packet) {
 }
 END_TEST
 
-// The latest RTT in lambda too: 2 segments in 150 ms, 50 ms of them empty: 2 x 100 ms <= 2 x 150 ms. By RTTstanding of
-// 50 ms they would be too fast.
+// The latest RTT in lambda too: 2 segments in 150 ms, 50 ms of them empty: 2 x 100 ms <= 2 x 150
+// ms. By RTTstanding of 50 ms they would be too fast.
 START_TEST(lambda_is_of_the_latest_rtt) {
 	struct link *l =
 		HAND(.group = DATACENTER("rtt_min: 50ms, initial: 2, bias: 0, standing: 10"));
@@ -150,8 +151,8 @@ START_TEST(lambda_is_of_the_latest_rtt) {
 }
 END_TEST
 
-// A round trip of 100 ms for the first `early` segments in flight and of 110 ms for the rest, which say down: with 30
-// segments 29.5 x 10 ms > 2 x 110 ms.
+// A round trip of 100 ms for the first `early` segments in flight and of 110 ms for the rest, which
+// say down: with 30 segments 29.5 x 10 ms > 2 x 110 ms.
 static void divided_round(struct link *l, uint64_t *sent_ns, uint64_t *late_ns, uint64_t early) {
 	uint64_t to = link_flow(l)->nxt, from = link_flow(l)->una;
 
@@ -161,8 +162,8 @@ static void divided_round(struct link *l, uint64_t *sent_ns, uint64_t *late_ns, 
 		hand_ack_at(l, i, i - from <= early ? *sent_ns : *late_ns);
 }
 
-// After a round with one ACK that says down, which ends slow start, eight rounds of which `part` of `parts` and `more` ACKs
-// say up.
+// After a round with one ACK that says down, which ends slow start, eight rounds of which `part` of
+// `parts` and `more` ACKs say up.
 static double largest_velocity(const char *group, uint64_t part, uint64_t parts, int more) {
 	struct link *l = HAND(.group = group);
 	uint64_t sent_ns = T0, late_ns = T0;
@@ -194,8 +195,8 @@ START_TEST(a_direction_needs_two_thirds_of_the_acks) {
 }
 END_TEST
 
-// More than the given part: where that is a half, 15 of 30 ACKs that say up and 15 that say down make none. A large delta
-// keeps the window from changing.
+// More than the given part: where that is a half, 15 of 30 ACKs that say up and 15 that say down
+// make none. A large delta keeps the window from changing.
 START_TEST(half_of_the_acks_are_no_direction) {
 	const char *group = DATACENTER("votes: 50%, delta: 100, rtt_min: 100ms, initial: 31, "
 				       "slow_start_exit: sent, exit_gain: 1, drain_cap: 0, "

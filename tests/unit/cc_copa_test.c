@@ -91,8 +91,8 @@ START_TEST(slow_start_ends_with_the_window_that_was_measured) {
 }
 END_TEST
 
-// lambda = lambda_t exactly at (10 - 0.5) delta dq = RTTstanding: RTTmin 15 ms, RTT 19 ms, delta 0.5. RTTs of 19 ms are kept
-// to 2 ns.
+// lambda = lambda_t exactly at (10 - 0.5) delta dq = RTTstanding: RTTmin 15 ms, RTT 19 ms, delta
+// 0.5. RTTs of 19 ms are kept to 2 ns.
 START_TEST(the_target_itself_goes_up) {
 	static const struct {
 		uint64_t rtt_ns;
@@ -403,7 +403,8 @@ START_TEST(heavy_loss_halves_and_turns_down_until_it_ends) {
 }
 END_TEST
 
-// Heavy loss ends slow start with half of the window; the exit by delay, the window without the queue, is not taken as well.
+// Heavy loss ends slow start with half of the window; the exit by delay, the window without the
+// queue, is not taken as well.
 START_TEST(heavy_loss_ends_slow_start) {
 	struct cc_bench b;
 	struct cc_ack ack;
@@ -442,8 +443,8 @@ START_TEST(a_loss_rate_of_nine_segments_says_nothing) {
 }
 END_TEST
 
-// Of n segments np are lost on average, with a standard deviation of sqrt(n p (1 - p)). A round trip is
-// judged together with the one before, and alone after a cut.
+// Of n segments np are lost on average, with a standard deviation of sqrt(n p (1 - p)). A round
+// trip is judged together with the one before, and alone after a cut.
 START_TEST(heavy_loss_is_three_sigma_beyond_the_given_rate) {
 	static const struct {
 		const char *rate;
@@ -520,7 +521,8 @@ START_TEST(a_timeout_restarts_from_the_minimum) {
 }
 END_TEST
 
-// What the last slow start has left, its spread pacing, and heavy losses of before the timeout are over.
+// What the last slow start has left, its spread pacing, and heavy losses of before the timeout are
+// over.
 START_TEST(slow_start_after_a_timeout_is_as_the_first) {
 	struct cc_bench b;
 	uint64_t now_ns = 1000 * MS;
@@ -666,7 +668,8 @@ START_TEST(auto_mode_does_not_count_in_slow_start) {
 }
 END_TEST
 
-// 9.5 segments and 0.4 of 20.4 ms are a queue of 0.19 segments: nearly empty, though the RTT never falls.
+// 9.5 segments and 0.4 of 20.4 ms are a queue of 0.19 segments: nearly empty, though the RTT never
+// falls.
 START_TEST(auto_mode_takes_a_quarter_of_a_segment_for_empty) {
 	struct cc_bench b;
 	uint64_t now_ns = 1000 * MS;
@@ -682,8 +685,8 @@ START_TEST(auto_mode_takes_a_quarter_of_a_segment_for_empty) {
 }
 END_TEST
 
-// Copa's own swing empties the queue once in 5 round trips; where that moment is missed by a packet, it
-// takes a few more. A lone flow must not take its own queue for somebody else's.
+// Copa's own swing empties the queue once in 5 round trips; where that moment is missed by a
+// packet, it takes a few more. A lone flow must not take its own queue for somebody else's.
 START_TEST(auto_mode_outlasts_its_own_swing) {
 	static const uint64_t rtt_ms[] = {20, 24, 28, 32, 32, 28, 24};
 	struct cc_bench b;
@@ -697,8 +700,8 @@ START_TEST(auto_mode_outlasts_its_own_swing) {
 }
 END_TEST
 
-// RTTmin is 20 ms, so that a queue of 9 ms is nearly empty beside an RTTmax of 120 ms, which counts in
-// the four round trips after its own, and is not beside one of 29 ms.
+// RTTmin is 20 ms, so that a queue of 9 ms is nearly empty beside an RTTmax of 120 ms, which counts
+// in the four round trips after its own, and is not beside one of 29 ms.
 START_TEST(rtt_max_is_of_the_last_four_round_trips) {
 	static const uint64_t before_ms[] = {20, 120};
 	static const int want[] = {8, 4 + 8};
@@ -757,8 +760,8 @@ START_TEST(parameters_follow_while_running_and_refuse_nonsense) {
 }
 END_TEST
 
-// Half of the window before a timeout is known to be the path's: until there a loss does not end slow start.
-// Once it is over the window of then says nothing more.
+// Half of the window before a timeout is known to be the path's: until there a loss does not end
+// slow start. Once it is over the window of then says nothing more.
 START_TEST(slow_start_after_a_timeout_goes_on_to_half_the_window) {
 	struct cc_bench b;
 
@@ -775,7 +778,8 @@ START_TEST(slow_start_after_a_timeout_goes_on_to_half_the_window) {
 	b.out.cwnd_segs = 20;
 	cc_loss(&b, 5100 * MS, 20, false);
 	ck_assert_int_eq(cc_mode(&b), 1);
-	// A second timeout in a row is one of the same window, though 2 segments are left of it: now a quarter.
+	// A second timeout in a row is one of the same window, though 2 segments are left of it:
+	// now a quarter.
 	CC_OPEN(&b, "copa", "initial", "100", "loss_exit", "yes");
 	cc_rto(&b, 100 * MS, 100);
 	cc_rto_repeated(&b, 300 * MS, 2);
@@ -804,7 +808,8 @@ START_TEST(a_timeout_that_is_taken_back_proves_nothing) {
 }
 END_TEST
 
-// The loss rate is of what was sent since: the losses of the timeout would halve the window once more.
+// The loss rate is of what was sent since: the losses of the timeout would halve the window once
+// more.
 START_TEST(loss_rate_counts_anew_after_a_timeout) {
 	struct cc_bench b;
 

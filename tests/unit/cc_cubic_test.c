@@ -106,7 +106,8 @@ START_TEST(fast_convergence_leaves_a_window_of_w_max_alone) {
 }
 END_TEST
 
-// RFC 9438 4.9: cwnd, ssthresh, W_max, K, W_est and the epoch are as they were, and the curve goes on.
+// RFC 9438 4.9: cwnd, ssthresh, W_max, K, W_est and the epoch are as they were, and the curve goes
+// on.
 static void goes_on_after(bool timeout) {
 	struct cc_bench b, same;
 	uint64_t now_ns = 1000 * MS;

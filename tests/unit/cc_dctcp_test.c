@@ -7,8 +7,8 @@ enum { SSTHRESH, ALPHA, MARKED };
 #define DCTCP(options)                                                                             \
 	"{cc: {dctcp: {initial: 10" options "}}, ack_every: 1, ecn: ect0, rto_min: 10s, tlp: no}"
 
-// Alpha starts at 1. The first ACK ends the first observation window; the next ends with segment 10, the first that
-// was sent after that ACK.
+// Alpha starts at 1. The first ACK ends the first observation window; the next ends with segment
+// 10, the first that was sent after that ACK.
 START_TEST(alpha_follows_the_share_of_marks) {
 	struct link *l = HAND(.group = DCTCP(""));
 	uint64_t t_ns = 40 * MS;
@@ -23,7 +23,8 @@ START_TEST(alpha_follows_the_share_of_marks) {
 		ack_to(l, i, i >= 5 && i <= 7, t_ns + i);
 		OBSERVED_EQ(l, ALPHA, alpha);
 	}
-	// 14 after ACK 4, reduced once by the three echoes of one window, which was cut by alpha / 2.
+	// 14 after ACK 4, reduced once by the three echoes of one window, which was cut by alpha /
+	// 2.
 	CWND_EQ(l, 14 * (1 - alpha / 2));
 	OBSERVED_EQ(l, SSTHRESH, 14 * (1 - alpha / 2));
 	ck_assert_uint_eq(link_flow(l)->count.cwnd_reductions, 1);
@@ -35,7 +36,8 @@ START_TEST(alpha_follows_the_share_of_marks) {
 }
 END_TEST
 
-// An ACK that says CE acknowledges marked segments only: two of the ten here (RFC 8257 section 3.2).
+// An ACK that says CE acknowledges marked segments only: two of the ten here (RFC 8257 section
+// 3.2).
 START_TEST(an_ack_counts_each_of_its_segments) {
 	struct link *l = HAND(.group = DCTCP(", g: 1"));
 
@@ -63,7 +65,8 @@ START_TEST(alpha_reaches_zero_and_a_mark_then_costs_little) {
 }
 END_TEST
 
-// Section 3.5: a loss is answered as Reno does, also in the round trip of a mark, which cost little. Linux:
+// Section 3.5: a loss is answered as Reno does, also in the round trip of a mark, which cost
+// little. Linux:
 // dctcp_react_to_loss.
 START_TEST(a_loss_halves_after_a_mark) {
 	struct link *l = HAND(.group = DCTCP(", g: 1, abc_limit: 1"));
@@ -87,8 +90,8 @@ START_TEST(a_loss_halves_after_a_mark) {
 }
 END_TEST
 
-// The echo's episode ends with a timeout: a retransmission that is lost after it was sent in the window that the timeout has
-// reduced already.
+// The echo's episode ends with a timeout: a retransmission that is lost after it was sent in the
+// window that the timeout has reduced already.
 START_TEST(a_loss_after_a_timeout_reduces_nothing) {
 	struct link *l = HAND(.group = "{cc: {dctcp: {initial: 10, g: 1, alpha: 0}}, ack_every: 1, "
 				       "ecn: ect0, rto_min: 200ms, tlp: no}");
@@ -169,7 +172,8 @@ START_TEST(a_group_may_choose_the_echo) {
 }
 END_TEST
 
-// A group that says nothing has the codepoint its control lives on: ECT(0) (RFC 8257 section 3.1), and none with Reno.
+// A group that says nothing has the codepoint its control lives on: ECT(0) (RFC 8257 section 3.1),
+// and none with Reno.
 START_TEST(ecn_is_on_by_default) {
 	struct link *dctcp = LINK(.group = "{cc: dctcp}");
 	struct link *off = LINK(.group = "{cc: dctcp, ecn: off}");

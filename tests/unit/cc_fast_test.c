@@ -51,7 +51,8 @@ START_TEST(the_average_weighs_by_the_window) {
 }
 END_TEST
 
-// 20 segments: after RTTs of 100 and 140 ms the average is 106 ms. Only every second round trip changes the window.
+// 20 segments: after RTTs of 100 and 140 ms the average is 106 ms. Only every second round trip
+// changes the window.
 START_TEST(the_law_moves_every_second_round_trip) {
 	static const struct {
 		const char *more;

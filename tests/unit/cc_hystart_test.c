@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Linux's HyStart in CUBIC, through the transport: the nanosecond at which slow start ends. Base RTT 100 ms.
+// Linux's HyStart in CUBIC, through the transport: the nanosecond at which slow start ends. Base
+// RTT 100 ms.
 #include "cc_transport.h"
 
 enum { SSTHRESH };
@@ -14,7 +15,8 @@ static bool in_slow_start(struct link *l) {
 	return cc_observed(l, SSTHRESH) > 1e8;
 }
 
-// A train of ACKs 2 ms apart ends it when it lasted more than (100 ms + 1 ms) / 2; one of 2 ms and 1 ns is none.
+// A train of ACKs 2 ms apart ends it when it lasted more than (100 ms + 1 ms) / 2; one of 2 ms and
+// 1 ns is none.
 START_TEST(a_train_of_half_the_rtt_ends_slow_start) {
 	for (uint64_t late = 0; late <= 1; late++) {
 		struct link *l = HAND(.group = CUBIC("100", ""));
@@ -82,8 +84,8 @@ START_TEST(a_round_that_is_an_eighth_later_ends_slow_start) {
 }
 END_TEST
 
-// Base RTT 10 ms: a train of 6 ms would be long enough. It begins with a window of 14, which is too small to look, so
-// that it has a gap once the window is 16 (as in Linux).
+// Base RTT 10 ms: a train of 6 ms would be long enough. It begins with a window of 14, which is too
+// small to look, so that it has a gap once the window is 16 (as in Linux).
 START_TEST(below_sixteen_segments_nothing_ends_it) {
 	struct link *l = HAND(.group = CUBIC("13", ""));
 	uint64_t t_ns = T0 + 10 * MS;
@@ -98,7 +100,8 @@ START_TEST(below_sixteen_segments_nothing_ends_it) {
 }
 END_TEST
 
-// ACKs of one segment each, from *t_ns on, until their train has ended slow start; returns the last one's number.
+// ACKs of one segment each, from *t_ns on, until their train has ended slow start; returns the last
+// one's number.
 static uint64_t end_by_train(struct link *l, uint64_t *t_ns) {
 	uint64_t una = 1;
 
@@ -108,7 +111,8 @@ static uint64_t end_by_train(struct link *l, uint64_t *t_ns) {
 	return una;
 }
 
-// Once it has ended, 5 % per round trip or more, as the curve alone would wait for seconds; after a loss the curve.
+// Once it has ended, 5 % per round trip or more, as the curve alone would wait for seconds; after a
+// loss the curve.
 START_TEST(until_the_first_reduction_the_window_grows_by_a_twentieth) {
 	struct link *l = HAND(.group = CUBIC("100", ""));
 	uint64_t t_ns = T0 + RTT, una = end_by_train(l, &t_ns);
@@ -148,7 +152,8 @@ START_TEST(unless_it_is_not_the_limit) {
 }
 END_TEST
 
-// A timeout forgets what was too much. 14 segments grow by 0.05 for each acknowledged one, Reno's by 0.53 / 14.
+// A timeout forgets what was too much. 14 segments grow by 0.05 for each acknowledged one, Reno's
+// by 0.53 / 14.
 START_TEST(after_a_timeout_too) {
 	struct link *l =
 		HAND(.group = "{cc: {cubic: {slow_start: hystart, initial: 20, abc_limit: "

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Illinois through the transport: alpha and beta by hand. Smallest RTT 100 ms, largest 200 ms: d1 = 1, d2 = 10, d3 = 80 ms.
+// Illinois through the transport: alpha and beta by hand. Smallest RTT 100 ms, largest 200 ms: d1 =
+// 1, d2 = 10, d3 = 80 ms.
 #include "cc_transport.h"
 
 enum { SSTHRESH, ALPHA, BETA, DA };
@@ -51,7 +52,8 @@ START_TEST(alpha_and_beta_follow_the_delay) {
 }
 END_TEST
 
-// da is the mean of a round trip's samples, 110, 130 and 100 ms here, and a round trip ends with the first segment sent in it.
+// da is the mean of a round trip's samples, 110, 130 and 100 ms here, and a round trip ends with
+// the first segment sent in it.
 START_TEST(da_is_the_mean_of_a_round_trip) {
 	struct link *l = opened(20);
 	uint64_t t_ns = T0, una;
@@ -145,9 +147,10 @@ START_TEST(below_15_segments_it_is_reno) {
 }
 END_TEST
 
-// A timeout takes beta off ssthresh, once, and until a round trip that began after it is over growth is Reno's: the ACK of an
-// original, which shows that the timeout was spurious and gives the window back, ends no such round trip. Nor does it leave
-// anything of the delays of before: alpha is 10 without a wait for five round trips.
+// A timeout takes beta off ssthresh, once, and until a round trip that began after it is over
+// growth is Reno's: the ACK of an original, which shows that the timeout was spurious and gives the
+// window back, ends no such round trip. Nor does it leave anything of the delays of before: alpha
+// is 10 without a wait for five round trips.
 START_TEST(after_a_timeout_it_is_reno_for_a_round_trip) {
 	struct link *l = opened(40);
 	uint64_t t_ns = T0, una, sent_ns, fired_ns;

@@ -37,7 +37,8 @@ START_TEST(the_step_is_linear_in_the_delay) {
 }
 END_TEST
 
-// The current delay is the smallest of the last four: the first sample counts until a fifth has come.
+// The current delay is the smallest of the last four: the first sample counts until a fifth has
+// come.
 START_TEST(the_filter_takes_the_smallest_of_four) {
 	struct link *l = opened("initial: 20");
 
@@ -62,7 +63,8 @@ START_TEST(the_window_stays_near_the_flight) {
 }
 END_TEST
 
-// A history of two minutes: the delay of minute 0 counts throughout minute 1 and is forgotten with minute 2.
+// A history of two minutes: the delay of minute 0 counts throughout minute 1 and is forgotten with
+// minute 2.
 START_TEST(the_base_is_forgotten_by_minutes) {
 	struct link *l = opened("base_history: 2");
 	uint64_t t_ns = T0;
@@ -78,7 +80,8 @@ START_TEST(the_base_is_forgotten_by_minutes) {
 }
 END_TEST
 
-// A pause of more minutes than the history has: the base is what is measured after it, its first sample included.
+// A pause of more minutes than the history has: the base is what is measured after it, its first
+// sample included.
 START_TEST(a_long_pause_leaves_no_base) {
 	struct link *l = HAND(.group = "{cc: {ledbat: {base_history: 2, current_filter: 1}}, "
 				       "ack_every: 1, tlp: no, frto: no, rto_min: 60s}");
@@ -98,8 +101,9 @@ START_TEST(a_long_pause_leaves_no_base) {
 }
 END_TEST
 
-// RFC 5681 section 3.1 and the file's head: no growth on ACKs that do not advance or in fast recovery, where it may shrink, and
-// where the data in flight, which the loss has reduced, is no limit.
+// RFC 5681 section 3.1 and the file's head: no growth on ACKs that do not advance or in fast
+// recovery, where it may shrink, and where the data in flight, which the loss has reduced, is no
+// limit.
 START_TEST(recovery_does_not_grow_it) {
 	struct link *l = opened("initial: 20, current_filter: 1");
 	double half = 10;
@@ -119,7 +123,8 @@ START_TEST(recovery_does_not_grow_it) {
 }
 END_TEST
 
-// Most of a flight is lost: in recovery the delay lets the window shrink, and the flight, which is much smaller, is no limit.
+// Most of a flight is lost: in recovery the delay lets the window shrink, and the flight, which is
+// much smaller, is no limit.
 START_TEST(recovery_is_not_held_to_the_flight) {
 	struct link *l = opened("initial: 20, current_filter: 1");
 	double before;
@@ -149,7 +154,8 @@ START_TEST(a_loss_does_not_raise_it_to_min_cwnd) {
 }
 END_TEST
 
-// RFC 4015: the window of before the first of two timeouts comes back when the original's ACK arrives after both.
+// RFC 4015: the window of before the first of two timeouts comes back when the original's ACK
+// arrives after both.
 START_TEST(two_spurious_timeouts_are_taken_back) {
 	struct link *l = HAND(.group = "{cc: {ledbat: {initial: 20, "
 				       "allowed_increase: 0.03}}, ack_every: 1, tlp: no, "

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// LoLa through the transport: a round from slow start to the decrease, by the paper's equations. Base RTT 50 ms.
+// LoLa through the transport: a round from slow start to the decrease, by the paper's equations.
+// Base RTT 50 ms.
 #include "cc_transport.h"
 
 #include <math.h>
@@ -20,7 +21,8 @@ static struct link *opened(const char *options) {
 	return HAND(.group = group);
 }
 
-// Acknowledges all that is in flight, in one ACK whose newest segment took rtt_ns. All of a flight leaves at once.
+// Acknowledges all that is in flight, in one ACK whose newest segment took rtt_ns. All of a flight
+// leaves at once.
 static uint64_t round_of(struct link *l, uint64_t sent_ns, uint64_t rtt_ns) {
 	hand_ack_at(l, link_flow(l)->nxt, sent_ns + rtt_ns);
 	return sent_ns + rtt_ns;
@@ -37,7 +39,8 @@ START_TEST(a_round_follows_the_equations) {
 	t_ns = round_of(l, t_ns, RTT + 2 * MS); // 2 Qlow: not more than it
 	CWND_EQ(l, 160);
 	t_ns = round_of(l, t_ns, RTT + 3 * MS);
-	// RTT - RTTmin > 2 Qlow ends it; RTTnow > Qlow starts balancing: the last 40 ms have no other sample.
+	// RTT - RTTmin > 2 Qlow ends it; RTTnow > Qlow starts balancing: the last 40 ms have no
+	// other sample.
 	ck_assert_int_eq(cc_mode(l), FAIR);
 	OBSERVED_EQ(l, QDELAY, 3e6);
 	OBSERVED_EQ(l, QDATA, 3.0 / 53 * 160);
@@ -103,8 +106,8 @@ START_TEST(one_late_packet_is_not_a_queue) {
 }
 END_TEST
 
-// A timeout that turns out to be spurious: the state comes back with the window. It stayed in slow start, and doubled
-// a window that had filled the path.
+// A timeout that turns out to be spurious: the state comes back with the window. It stayed in slow
+// start, and doubled a window that had filled the path.
 START_TEST(spurious_timeout_changes_nothing) {
 	struct link *l = opened("");
 	const struct group *g = &l->groups.group[0];
@@ -160,7 +163,8 @@ START_TEST(a_loss_leaves_seven_tenths) {
 }
 END_TEST
 
-// C = 1000 segments per s^3. Time in recovery is not part of t, and an ACK lets the window grow by half at most.
+// C = 1000 segments per s^3. Time in recovery is not part of t, and an ACK lets the window grow by
+// half at most.
 START_TEST(the_cubic_increase_is_bounded) {
 	struct link *l = opened(", c: 1000, hold: 100s");
 	uint64_t t_ns = T0 + RTT;
@@ -201,7 +205,8 @@ START_TEST(balancing_doubles_at_most) {
 }
 END_TEST
 
-// What (2) adds shows in Qdata after a round trip and in RTTnow 40 ms later: within srtt + 40 ms it is not added again.
+// What (2) adds shows in Qdata after a round trip and in RTTnow 40 ms later: within srtt + 40 ms it
+// is not added again.
 START_TEST(balancing_waits_for_its_effect) {
 	struct link *l = opened(", phi: 10");
 	uint64_t t_ns = round_of(l, T0, RTT), added_ns;
@@ -242,8 +247,8 @@ START_TEST(after_idling_it_starts_again) {
 }
 END_TEST
 
-// Two timeouts, and then the ACK of an original: the window of before the first comes back, and not slow start, which would
-// double it. It goes on as after slow start.
+// Two timeouts, and then the ACK of an original: the window of before the first comes back, and not
+// slow start, which would double it. It goes on as after slow start.
 START_TEST(spurious_timeouts_are_taken_back) {
 	struct link *l = HAND(.group = "{cc: {lola: {initial: 40}}, ack_every: 1, tlp: no, "
 				       "pacing: off, rto_min: 200ms}");

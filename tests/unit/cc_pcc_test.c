@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// PCC Allegro through the transport, over a path without a bottleneck: every rate is better than a lower one until losses
-// say otherwise.
+// PCC Allegro through the transport, over a path without a bottleneck: every rate is better than a
+// lower one until losses say otherwise.
 #include "cc_transport.h"
 
 #include <math.h>
@@ -21,8 +21,9 @@ static double utility(double x, double loss) {
 	return x * (1 - loss) / (1 + exp(100 * (loss - 0.05))) - x * loss;
 }
 
-// Without loss u = x / (1 + e^-5). Half of the segments lost for a while end STARTING; then all four trials, and every
-// step of ADJUSTING, speak for more: 1 % for the side that won, then 1 %, 2 %, 3 % ...
+// Without loss u = x / (1 + e^-5). Half of the segments lost for a while end STARTING; then all
+// four trials, and every step of ADJUSTING, speak for more: 1 % for the side that won, then 1 %, 2
+// %, 3 % ...
 START_TEST(moves_to_where_both_trials_were_better) {
 	const double first = 10 * 1448 * 8e-6 / 0.02;
 	struct link *l = LINK(.group = "{cc: pcc, ack_every: 1, tlp: no}", .check_every = 100);
@@ -36,7 +37,8 @@ START_TEST(moves_to_where_both_trials_were_better) {
 	since_ns = l->now_ns;
 	run_while(l, STARTING);
 	l->o.loss = 0;
-	// Two results, not one: 50 segments take 50 ms, and what becomes of them a round trip of 20 ms.
+	// Two results, not one: 50 segments take 50 ms, and what becomes of them a round trip of 20
+	// ms.
 	ck_assert_uint_ge(l->now_ns - since_ns, 2 * 70 * MS - 10 * MS);
 	OBSERVED_EQ(l, RATE, first);
 	for (int i = 0; i < 3; i++) { // what was lost may decide once or twice
@@ -64,8 +66,9 @@ START_TEST(moves_to_where_both_trials_were_better) {
 }
 END_TEST
 
-// Section 2.2: beyond 5 % of losses the utility is their cost, -x loss, and what is delivered counts for nothing. The first
-// interval has 50 segments or some more, of which some number was lost.
+// Section 2.2: beyond 5 % of losses the utility is their cost, -x loss, and what is delivered
+// counts for nothing. The first interval has 50 segments or some more, of which some number was
+// lost.
 START_TEST(losses_cost_what_they_carry) {
 	const double x = 10 * 1448 * 8e-6 / 0.02;
 	struct link *l = LINK(.group = "{cc: pcc, ack_every: 1, tlp: no}", .check_every = 100);

@@ -9,8 +9,9 @@ enum { SSTHRESH, ALPHA, MARKED, RTT_VIRT };
 	"}}, ack_every: 1, ecn_feedback: dctcp, rto_min: 10s, tlp: no, "                           \
 	"pacing: off}"
 
-// The first ACK ends the first observation window; the next ends with segment 10, the first that was sent after that
-// ACK. Only unmarked segments let the window grow, by one segment per round trip, also while it is reduced.
+// The first ACK ends the first observation window; the next ends with segment 10, the first that
+// was sent after that ACK. Only unmarked segments let the window grow, by one segment per round
+// trip, also while it is reduced.
 START_TEST(alpha_and_the_window_follow_the_marks) {
 	struct link *l = HAND(.group = PRAGUE(", rtt_virt: 0"));
 	uint64_t t_ns = 40 * MS;
@@ -95,7 +96,8 @@ START_TEST(a_loss_halves) {
 }
 END_TEST
 
-// A loss, unlike a mark, stops growth until it is repaired: a partial ACK adds nothing, the one that ends recovery does.
+// A loss, unlike a mark, stops growth until it is repaired: a partial ACK adds nothing, the one
+// that ends recovery does.
 START_TEST(a_loss_stops_growth_until_it_is_repaired) {
 	struct link *l = HAND(.group = PRAGUE(", rtt_virt: 0, alpha: 0"));
 
@@ -139,7 +141,8 @@ START_TEST(a_loss_after_a_timeout_reduces_nothing) {
 }
 END_TEST
 
-// M is of RTT_virt at least: of two round trips of 20 ms where that is 40 ms. Of the 7 segments 2 are marked.
+// M is of RTT_virt at least: of two round trips of 20 ms where that is 40 ms. Of the 7 segments 2
+// are marked.
 START_TEST(an_observation_lasts_for_rtt_virt) {
 	struct link *l =
 		HAND(.group = "{cc: {prague: {initial: 4, rtt_virt: 40ms, g: 1, alpha: 0}}, ack_every: 1, "
@@ -159,8 +162,8 @@ START_TEST(an_observation_lasts_for_rtt_virt) {
 }
 END_TEST
 
-// A loss that a DSACK shows to be spurious leaves nothing behind: in the episode that the same ACK's mark begins, the
-// window grows by unmarked segments as after any mark.
+// A loss that a DSACK shows to be spurious leaves nothing behind: in the episode that the same
+// ACK's mark begins, the window grows by unmarked segments as after any mark.
 START_TEST(after_an_undone_loss_it_grows) {
 	struct link *l = HAND(.group = PRAGUE(", rtt_virt: 0, alpha: 0"));
 	struct seg s;
@@ -200,8 +203,8 @@ START_TEST(pacing_is_twice_the_rate_in_slow_start) {
 }
 END_TEST
 
-// Before the first mark alpha stays at 1, though windows end without one: the first reduction halves. From then on it is
-// the average, down from 1.
+// Before the first mark alpha stays at 1, though windows end without one: the first reduction
+// halves. From then on it is the average, down from 1.
 START_TEST(alpha_holds_until_the_first_mark) {
 	struct link *l = HAND(.group = PRAGUE(", rtt_virt: 0"));
 	uint64_t una = 0;

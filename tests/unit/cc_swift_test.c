@@ -35,7 +35,8 @@ START_TEST(a_reduction_takes_half_at_most) {
 }
 END_TEST
 
-// Section 3.5 with windows from 1 to 100 and 30 ms: for 25 segments (1/5 - 1/10) / (1 - 1/10) of it, a ninth.
+// Section 3.5 with windows from 1 to 100 and 30 ms: for 25 segments (1/5 - 1/10) / (1 - 1/10) of
+// it, a ninth.
 START_TEST(small_windows_tolerate_more) {
 	static const struct {
 		const char *group;
@@ -86,7 +87,8 @@ START_TEST(a_loss_takes_max_mdf) {
 	for (uint64_t to = 2; to <= 5; to++)
 		hand_sack_at(l, 0, 1, to, T0 + 50 * MS + to);
 	ck_assert_uint_eq(link_flow(l)->count.lost_segs, 1);
-	// Of the four ACKs of one segment each the third reveals the loss; it and the fourth grow the reduced window.
+	// Of the four ACKs of one segment each the third reveals the loss; it and the fourth grow
+	// the reduced window.
 	double w = 10;
 
 	for (int i = 0; i < 4; i++) {
@@ -154,7 +156,8 @@ START_TEST(max_cwnd_is_the_largest_window) {
 }
 END_TEST
 
-// Four segments are all the data: a window of 10 was never filled, and does not grow (RFC 7661 section 4).
+// Four segments are all the data: a window of 10 was never filled, and does not grow (RFC 7661
+// section 4).
 START_TEST(a_window_that_is_not_filled_does_not_grow) {
 	struct link *l =
 		HAND(.group = "{cc: {swift: {base_rtt: 50ms, base_target: 10ms, "

@@ -105,8 +105,9 @@ static inline int cc_mode(const struct cc_bench *b) {
 // Of values that are kept as floats.
 #define NEAR(a, b) ck_assert_double_eq_tol(a, b, 1e-6 * (1 + (b)))
 
-// RFC 5681 section 3.1: the retransmission times out too, and the ACK in between acknowledged nothing in
-// sequence. This is the same congestion: ssthresh stays what the first timeout made of 100 segments.
+// RFC 5681 section 3.1: the retransmission times out too, and the ACK in between acknowledged
+// nothing in sequence. This is the same congestion: ssthresh stays what the first timeout made of
+// 100 segments.
 static inline void cc_check_repeated_timeout(const char *name, double ssthresh_segs) {
 	struct cc_bench b;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Controls in a kernel that counts in ticks, of 4 ms here: Linux's arithmetic. Windows are whole segments, CUBIC computes
-// anew each HZ/32 ticks, and Westwood+ knows RTTs in ticks.
+// Controls in a kernel that counts in ticks, of 4 ms here: Linux's arithmetic. Windows are whole
+// segments, CUBIC computes anew each HZ/32 ticks, and Westwood+ knows RTTs in ticks.
 #include "cc_test.h"
 
 enum { SSTHRESH, BWE_BPS, RTT_MIN };
@@ -23,8 +23,9 @@ static void open_at(struct cc_bench *b, const char *name, double cwnd) {
 	b->out.cwnd_segs = cwnd;
 }
 
-// 40 segments fall to 28; then an ACK each 71 us, the RTT being 2 ms. W_est grows by one per 52 segments, which the window
-// learns 8 ticks later: times and windows are those of bictcp_update and tcp_cong_avoid_ai (6.12), computed by themselves.
+// 40 segments fall to 28; then an ACK each 71 us, the RTT being 2 ms. W_est grows by one per 52
+// segments, which the window learns 8 ticks later: times and windows are those of bictcp_update and
+// tcp_cong_avoid_ai (6.12), computed by themselves.
 START_TEST(cubic_overshoots_reno_by_what_it_did_not_look_at) {
 	static const struct {
 		uint64_t us;
@@ -48,7 +49,8 @@ START_TEST(cubic_overshoots_reno_by_what_it_did_not_look_at) {
 }
 END_TEST
 
-// tcp_cong_avoid_ai: the part of a segment that was acknowledged is forgotten at a loss, and half of 25 is 12.
+// tcp_cong_avoid_ai: the part of a segment that was acknowledged is forgotten at a loss, and half
+// of 25 is 12.
 START_TEST(reno_has_whole_segments) {
 	struct cc_bench b;
 
@@ -74,8 +76,9 @@ START_TEST(reno_has_whole_segments) {
 }
 END_TEST
 
-// Westwood+: 20 ms and a nanosecond are six ticks; the window of the episode is half, the estimate follows at its end.
-// 30 segments in the 56 ms up to the ACK: 13 ticks are the first more than 50 ms (12 ticks).
+// Westwood+: 20 ms and a nanosecond are six ticks; the window of the episode is half, the estimate
+// follows at its end. 30 segments in the 56 ms up to the ACK: 13 ticks are the first more than 50
+// ms (12 ticks).
 START_TEST(westwood_goes_up_to_its_estimate_when_the_episode_is_over) {
 	struct cc_bench b;
 
@@ -95,7 +98,8 @@ START_TEST(westwood_goes_up_to_its_estimate_when_the_episode_is_over) {
 }
 END_TEST
 
-// tcp_illinois_cong_avoid: alpha 10 adds a segment for each tenth of a window, and forgets what is over.
+// tcp_illinois_cong_avoid: alpha 10 adds a segment for each tenth of a window, and forgets what is
+// over.
 START_TEST(illinois_forgets_what_is_over) {
 	struct cc_bench b;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// TIMELY's algorithm 1: minRTT 20 us, T_low at 50 us, T_high at 500 us, a completion per ACK; 80 Mbit/s at first.
+// TIMELY's algorithm 1: minRTT 20 us, T_low at 50 us, T_high at 500 us, a completion per ACK; 80
+// Mbit/s at first.
 #include "cc_test.h"
 
 enum { RATE, GRADIENT };
@@ -109,7 +110,8 @@ START_TEST(losses_halve) {
 }
 END_TEST
 
-// 300 - 100 us: the gradient is 0.875 x 200 / 20 = 8.75, and 1 - 0.8 x 8.75 is negative: half is left.
+// 300 - 100 us: the gradient is 0.875 x 200 / 20 = 8.75, and 1 - 0.8 x 8.75 is negative: half is
+// left.
 START_TEST(a_completion_leaves_half_at_least) {
 	struct cc_bench b;
 
@@ -120,7 +122,8 @@ START_TEST(a_completion_leaves_half_at_least) {
 }
 END_TEST
 
-// What the application limits, or what repairs losses, shows no room for more; a fall of the rate needs no room.
+// What the application limits, or what repairs losses, shows no room for more; a fall of the rate
+// needs no room.
 START_TEST(does_not_grow_while_limited_or_in_recovery) {
 	for (int recovery = 0; recovery < 2; recovery++) {
 		struct cc_bench b;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A congestion control inside the transport: the test answers as the peer (HAND of link.h), and the control gets what
-// sender/tcp measures of that: a vector that only a test could feed proves nothing.
+// A congestion control inside the transport: the test answers as the peer (HAND of link.h), and the
+// control gets what sender/tcp measures of that: a vector that only a test could feed proves
+// nothing.
 #pragma once
 #include "link.h"
 
@@ -32,8 +33,8 @@ static inline void ack_to(struct link *l, uint64_t una, bool ece, uint64_t now_n
 	hand_feed(l, &s, now_ns);
 }
 
-// It reduces like Reno where nothing is marked: ssthresh is halved by a timeout, once. `group` begins with 4 segments, one
-// ACK for each, and has a smallest timeout of 200 ms.
+// It reduces like Reno where nothing is marked: ssthresh is halved by a timeout, once. `group`
+// begins with 4 segments, one ACK for each, and has a smallest timeout of 200 ms.
 static inline void cc_check_reno_without_marks(const char *group, int ssthresh) {
 	struct link *l = HAND(.group = group);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Vegas through the transport. The tuples are those of ns-3's test of its own: windows and RTTs, baseRTT 100 ms.
+// Vegas through the transport. The tuples are those of ns-3's test of its own: windows and RTTs,
+// baseRTT 100 ms.
 #include "cc_transport.h"
 
 enum { SSTHRESH, DIFF, BASE };
@@ -26,8 +27,8 @@ static struct link *opened(int segs, bool avoid) {
 	return l;
 }
 
-// One ACK at baseRTT, which also ends the first round. Then a round of four ACKs that take rtt_ns; the last one is for
-// the first segment sent in it.
+// One ACK at baseRTT, which also ends the first round. Then a round of four ACKs that take rtt_ns;
+// the last one is for the first segment sent in it.
 static void two_rounds(struct link *l, uint64_t rtt_ns) {
 	uint64_t flight = link_flow(l)->nxt;
 
@@ -106,7 +107,8 @@ START_TEST(two_samples_do_not_decide) {
 }
 END_TEST
 
-// Two segments make two samples a round, which are too few: it grows as Reno to three, and is sent back.
+// Two segments make two samples a round, which are too few: it grows as Reno to three, and is sent
+// back.
 START_TEST(never_below_two) {
 	struct link *l = opened(2, true);
 
@@ -149,8 +151,9 @@ START_TEST(idling_forgets_base_rtt) {
 }
 END_TEST
 
-// One segment is lost and all others are there: the retransmission leaves with nothing in flight, so that the
-// base RTT is what its ACK takes. A flow that lives on beside a standing queue does so by this.
+// One segment is lost and all others are there: the retransmission leaves with nothing in flight,
+// so that the base RTT is what its ACK takes. A flow that lives on beside a standing queue does so
+// by this.
 START_TEST(an_empty_pipe_forgets_base_rtt) {
 	struct link *l = opened(5, false);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Vivace: its arithmetic, and its steps through the transport, over a path without a bottleneck: the RTT is constant
-// where a test does not move it, so that the utility is that of rate and loss.
+// Vivace: its arithmetic, and its steps through the transport, over a path without a bottleneck:
+// the RTT is constant where a test does not move it, so that the utility is that of rate and loss.
 #include "cc_transport.h"
 #include "sender/cc/monitor.h"
 #include "sender/cc/power.h"
@@ -46,8 +46,8 @@ START_TEST(the_slope_is_that_of_the_rtt) {
 }
 END_TEST
 
-// 10 Mbit/s are 12.5 segments of 1000 bytes in 10 ms: less than half of them say nothing of the rate. 50 segments take
-// 40 ms. Two round trips of 30 ms are 75 segments.
+// 10 Mbit/s are 12.5 segments of 1000 bytes in 10 ms: less than half of them say nothing of the
+// rate. 50 segments take 40 ms. Two round trips of 30 ms are 75 segments.
 START_TEST(intervals_are_measured_against_their_rate) {
 	struct monitors q = {0};
 	struct cc_out out;
@@ -85,9 +85,11 @@ static int rates_of(struct link *l, double *rate, int max) {
 	return n;
 }
 
-// A loss ends STARTING, falsely: then the gradient of x^0.9 leads up again, by 5, 15, 25 ... % while steps are cut.
+// A loss ends STARTING, falsely: then the gradient of x^0.9 leads up again, by 5, 15, 25 ... %
+// while steps are cut.
 START_TEST(steps_are_those_of_the_gradient) {
-	// Ten segments of 1448 bytes in the handshake's 20 ms. At the second rate a fifth is lost, twice.
+	// Ten segments of 1448 bytes in the handshake's 20 ms. At the second rate a fifth is lost,
+	// twice.
 	const double first = 10 * 1448 * 8e-6 / 0.02;
 	struct link *l = LINK(.group = "{cc: {vivace: {initial: 10}}, ack_every: 1, tlp: no}",
 		.check_every = 100);
@@ -104,7 +106,8 @@ START_TEST(steps_are_those_of_the_gradient) {
 	while (cc_mode(l) == STARTING)
 		link_run(l, l->now_ns + MS);
 	l->o.loss = 0;
-	// Two results, not one or three: 50 segments take 50 ms, and what becomes of them a round trip of 20 ms.
+	// Two results, not one or three: 50 segments take 50 ms, and what becomes of them a round
+	// trip of 20 ms.
 	ck_assert_uint_ge(l->now_ns - since_ns, 2 * 70 * MS - 10 * MS);
 	ck_assert_uint_lt(l->now_ns - since_ns, 3 * 70 * MS - 10 * MS);
 	ck_assert_double_eq_tol(cc_observed(l, RATE), first, 1e-5 * first); // back to it
@@ -145,9 +148,9 @@ START_TEST(steps_are_those_of_the_gradient) {
 }
 END_TEST
 
-// Section 4.1: u = x^0.9 - 900 x dRTT/dt, here of the first interval. A way that grows by s per unit of time is in the RTT
-// twice, the second time for what comes back s later: dRTT/dt = 2 s + s^2. Below 0.01 it is noise, a falling RTT is no
-// reward, and `utility: loss` does not look at it.
+// Section 4.1: u = x^0.9 - 900 x dRTT/dt, here of the first interval. A way that grows by s per
+// unit of time is in the RTT twice, the second time for what comes back s later: dRTT/dt = 2 s +
+// s^2. Below 0.01 it is noise, a falling RTT is no reward, and `utility: loss` does not look at it.
 START_TEST(the_utility_counts_a_growing_rtt) {
 	static const struct {
 		const char *group;

@@ -18,8 +18,8 @@ static void ack_rounds(struct link *l, uint64_t from, uint64_t to) {
 		hand_ack_at(l, link_flow(l)->nxt, T0 + i * RTT);
 }
 
-// Flights of 20, 21, 22, 23. A sample has to be longer than the RTT, so each has two flights: 20 in the first, as the
-// first ACK comes after one RTT; then 21 + 22.
+// Flights of 20, 21, 22, 23. A sample has to be longer than the RTT, so each has two flights: 20 in
+// the first, as the first ACK comes after one RTT; then 21 + 22.
 static struct link *estimated(void) {
 	struct link *l = opened();
 
@@ -91,8 +91,8 @@ START_TEST(rtt_min_is_the_smallest) {
 }
 END_TEST
 
-// Two timeouts in two episodes, and no ACK of a segment that was sent once: RTTmin of before the first no longer counts, so the
-// second halves the window.
+// Two timeouts in two episodes, and no ACK of a segment that was sent once: RTTmin of before the
+// first no longer counts, so the second halves the window.
 START_TEST(without_rtt_min_it_halves) {
 	struct link *l = estimated();
 	uint64_t una = link_flow(l)->una, t_ns;
@@ -122,7 +122,8 @@ START_TEST(without_an_estimate_it_halves) {
 }
 END_TEST
 
-// Shorter RTTs than 50 ms: a sample still takes more than 50 ms. 20 + 21 segments, the ACK of the third flight ends it.
+// Shorter RTTs than 50 ms: a sample still takes more than 50 ms. 20 + 21 segments, the ACK of the
+// third flight ends it.
 START_TEST(a_sample_is_longer_than_50_ms) {
 	struct link *l = opened();
 

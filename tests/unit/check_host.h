@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What holds for a host between any two events: the state of its flows and receivers, counted again from
-// their records. For the unit tests (link.h) and the fuzz targets, which say what NEED does with a
-// condition that does not hold.
+// What holds for a host between any two events: the state of its flows and receivers, counted again
+// from their records. For the unit tests (link.h) and the fuzz targets, which say what NEED does
+// with a condition that does not hold.
 #pragma once
 #include "sender/host.h"
 

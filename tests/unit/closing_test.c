@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Connections that one side ends at a time of the config: RFC 9293 sections 3.6 (a FIN ends one direction) and 3.10.7.1
-// (what comes for a connection that is no more is answered by a reset).
+// Connections that one side ends at a time of the config: RFC 9293 sections 3.6 (a FIN ends one
+// direction) and 3.10.7.1 (what comes for a connection that is no more is answered by a reset).
 #include "receiver_test.h"
 
 START_TEST(our_fin_is_sent_until_it_is_acknowledged_and_data_goes_on) {

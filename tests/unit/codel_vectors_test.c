@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// CoDel against tests/vectors: its law for counts of 1 to 1000 in both dialects, and the six tests of ns-3.
+// CoDel against tests/vectors: its law for counts of 1 to 1000 in both dialects, and the six tests
+// of ns-3.
 #include "switch/aqm/codel_law.h"
 #include "switch_test.h"
 #include "vectors.h"
@@ -42,7 +43,8 @@ START_TEST(the_time_to_the_next_drop) {
 }
 END_TEST
 
-// The discipline drops at these times, if it is asked often enough. Linux drops after first_above, not at it.
+// The discipline drops at these times, if it is asked often enough. Linux drops after first_above,
+// not at it.
 START_TEST(the_discipline_keeps_the_law) {
 	static const char *const params[] = {"{limit: 100pkt}", "{limit: 100pkt, law: linux}"};
 	struct aqm_env env = {.rate_bps = 100000000, .base_rtt_ns = 100 * MS, .mtu_bytes = MTU};

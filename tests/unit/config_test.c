@@ -639,7 +639,8 @@ START_TEST(files_are_copied_under_names_of_their_own) {
 	ck_assert_ptr_null(strstr(shown, "a/t"));
 	config_free(c);
 
-	// A config that another program wrote into the run folder names the original, which is not there.
+	// A config that another program wrote into the run folder names the original, which is not
+	// there.
 	snprintf(path, sizeof(path), "%s/file-gone", folder);
 	FILE *f = fopen(path, "w");
 	fputs("copy", f);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The transmit queue over DPDK's ring port, which takes 1023 frames and no more until they are received again.
+// The transmit queue over DPDK's ring port, which takes 1023 frames and no more until they are
+// received again.
 #include "common/live/egress.h"
 
 #include "test.h"
@@ -203,7 +204,8 @@ static struct rte_mbuf *long_frame(uint16_t len, uint16_t ethertype) {
 	return m;
 }
 
-// The kernel takes frames above the MTU of an interface and sends none: they counted as transmitted.
+// The kernel takes frames above the MTU of an interface and sends none: they counted as
+// transmitted.
 START_TEST(frames_above_the_mtu_are_dropped_and_counted) {
 	static const struct {
 		uint16_t len, ethertype;
@@ -358,7 +360,8 @@ START_TEST(what_the_port_took_is_traced) {
 }
 END_TEST
 
-// Lateness that grows by 2 us per second is a rate that is 2 ppm too low, whatever chance adds to other bursts.
+// Lateness that grows by 2 us per second is a rate that is 2 ppm too low, whatever chance adds to
+// other bursts.
 START_TEST(the_trend_of_lateness_is_the_rate_error) {
 	uint64_t due_ns = NS_PER_S;
 

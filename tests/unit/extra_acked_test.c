@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// BBR's measure of ACK aggregation: exact excesses of ACKs at exact times. 1000 segments per second.
+// BBR's measure of ACK aggregation: exact excesses of ACKs at exact times. 1000 segments per
+// second.
 #include "sender/cc/extra_acked.h"
 
 #include "test.h"

@@ -118,8 +118,9 @@ START_TEST(a_port_that_is_down_gets_nothing) {
 }
 END_TEST
 
-// The config says where the station is: its frames are not flooded to the other ports, nor sent to a port without
-// a link. Once the link is back they are forwarded again, before the station has sent anything.
+// The config says where the station is: its frames are not flooded to the other ports, nor sent to
+// a port without a link. Once the link is back they are forwarded again, before the station has
+// sent anything.
 START_TEST(a_static_station_keeps_its_port_while_that_is_down) {
 	struct fabric f = open_fabric(3, 100);
 	struct err err;
@@ -181,8 +182,8 @@ START_TEST(a_flood_of_addresses_is_harmless) {
 }
 END_TEST
 
-// A new address takes the entry that was seen longest ago: stations that send all the time stay known, however
-// many addresses come and go.
+// A new address takes the entry that was seen longest ago: stations that send all the time stay
+// known, however many addresses come and go.
 START_TEST(stations_that_send_stay_known) {
 	struct fabric f = open_fabric(4, 16);
 	uint64_t now_ns = 0;
@@ -202,7 +203,8 @@ START_TEST(stations_that_send_stay_known) {
 }
 END_TEST
 
-// An entry that has aged is forgotten already: `evicted` counts only stations that were still known.
+// An entry that has aged is forgotten already: `evicted` counts only stations that were still
+// known.
 START_TEST(reuse_of_an_aged_entry_is_no_eviction) {
 	struct fabric f = open_fabric(4, 16);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Disciplines with a queue per flow against tests/vectors: the order of departures and its fairness, and which queue
-// loses packets above the limit.
+// Disciplines with a queue per flow against tests/vectors: the order of departures and its
+// fairness, and which queue loses packets above the limit.
 #include "switch_test.h"
 #include "vectors.h"
 

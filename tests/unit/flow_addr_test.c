@@ -57,7 +57,8 @@ START_TEST(hashes_name_connections) {
 }
 END_TEST
 
-// A subnet's hosts have different numbers, none of which is a flow group's; source and destination have their places.
+// A subnet's hosts have different numbers, none of which is a flow group's; source and destination
+// have their places.
 START_TEST(hosts_have_numbers) {
 	static bool used[65536];
 

@@ -53,7 +53,8 @@ static struct link *half_open(const char *group) {
 	return l;
 }
 
-// RFC 9293 section 3.7.1: without the option 536 bytes of payload and options, never more than ours.
+// RFC 9293 section 3.7.1: without the option 536 bytes of payload and options, never more than
+// ours.
 START_TEST(payload_is_what_both_sides_take) {
 	static const struct {
 		uint16_t mss;
@@ -128,8 +129,8 @@ START_TEST(lost_syns_are_sent_again_ever_more_slowly) {
 }
 END_TEST
 
-// RFC 5681 section 3.1 and RFC 6928 section 2: after two lost SYNs the first window is one segment. After one it is not, nor
-// where the first SYN was only late.
+// RFC 5681 section 3.1 and RFC 6928 section 2: after two lost SYNs the first window is one segment.
+// After one it is not, nor where the first SYN was only late.
 START_TEST(two_lost_syns_leave_one_segment) {
 	static const struct {
 		uint64_t lose_syn, delay_ns;
@@ -170,8 +171,8 @@ START_TEST(lost_syns_do_not_come_again_together) {
 }
 END_TEST
 
-// A path longer than the first timeout, whose SYN is always sent twice: without a measurement a control that paces from
-// the start would take it for one of 10 ms.
+// A path longer than the first timeout, whose SYN is always sent twice: without a measurement a
+// control that paces from the start would take it for one of 10 ms.
 START_TEST(a_path_longer_than_the_timeout_is_measured) {
 	struct link *l = LINK(.group = "{cc: newreno}", .delay_ns = 2 * S);
 	const struct flow *f = link_flow(l);
@@ -319,8 +320,8 @@ START_TEST(acks_of_the_past_and_of_the_future_are_ignored) {
 }
 END_TEST
 
-// A report that another ACK overtook is news all the same. It was thrown away with its ACK, and by its
-// timestamp too.
+// A report that another ACK overtook is news all the same. It was thrown away with its ACK, and by
+// its timestamp too.
 START_TEST(sack_blocks_of_an_overtaken_ack_count) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}}");
 	const struct flow *f = link_flow(l);
@@ -338,8 +339,9 @@ START_TEST(sack_blocks_of_an_overtaken_ack_count) {
 }
 END_TEST
 
-// RFC 5961 section 5.2 bounds how old an ACK may be by the largest window, not by the present one: when the peer's window
-// was closed, each overtaken ACK was refused, its reports were lost, and it was challenged.
+// RFC 5961 section 5.2 bounds how old an ACK may be by the largest window, not by the present one:
+// when the peer's window was closed, each overtaken ACK was refused, its reports were lost, and it
+// was challenged.
 START_TEST(overtaken_acks_count_when_the_window_is_closed) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}}");
 	const struct flow *f = link_flow(l);
@@ -378,8 +380,8 @@ START_TEST(an_overtaken_ack_does_not_move_the_window_back) {
 }
 END_TEST
 
-// Ten of ten flows stood still after blind segments with a timestamp of the future: it was taken before
-// sequence and ACK numbers were looked at, and then no honest segment was new enough.
+// Ten of ten flows stood still after blind segments with a timestamp of the future: it was taken
+// before sequence and ACK numbers were looked at, and then no honest segment was new enough.
 START_TEST(forged_timestamp_stalls_no_sender) {
 	static const struct {
 		int32_t seq, ack; // beside the right ones
@@ -613,8 +615,8 @@ START_TEST(closed_window_is_probed) {
 }
 END_TEST
 
-// RFC 9293 section 3.8.6.1: a connection stays open as long as its probes are answered. A peer that is gone answers
-// none; Linux gives up after tcp_retries2 of them.
+// RFC 9293 section 3.8.6.1: a connection stays open as long as its probes are answered. A peer that
+// is gone answers none; Linux gives up after tcp_retries2 of them.
 START_TEST(peer_that_answers_no_probe_is_given_up) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}, retries: 2, rto_max: 1s}");
 	const struct flow *f = link_flow(l);
@@ -676,8 +678,8 @@ static void small_window(struct link *l, uint16_t bytes) {
 }
 
 // A window that never again holds a segment: what fits goes out with a probe, as in Linux
-// (tcp_write_wakeup), and the rest of the segment as soon as that fits. Probes carried nothing, and the flow
-// waited for ever.
+// (tcp_write_wakeup), and the rest of the segment as soon as that fits. Probes carried nothing, and
+// the flow waited for ever.
 START_TEST(window_below_a_segment_is_filled_by_probes) {
 	struct link *l = LINK(.group = "{cc: {fixed: {cwnd: 10}}, rwnd: 60000B, "
 				       "source: {size: {bytes: 20000B}}}",
@@ -773,8 +775,8 @@ START_TEST(more_than_four_gigabytes_arrive) {
 }
 END_TEST
 
-// RFC 9293 section 3.10.7.4, RFC 7323 section 4.3, of an ACK that is right otherwise: beyond a hole in what the
-// peer sent its timestamp is not echoed; outside the window it acknowledges nothing.
+// RFC 9293 section 3.10.7.4, RFC 7323 section 4.3, of an ACK that is right otherwise: beyond a hole
+// in what the peer sent its timestamp is not echoed; outside the window it acknowledges nothing.
 START_TEST(ack_counts_where_its_sequence_number_is_acceptable) {
 	static const struct {
 		int32_t seq; // beside the next
@@ -813,7 +815,8 @@ START_TEST(rst_is_challenged_up_to_the_windows_edge) {
 }
 END_TEST
 
-// RFC 3168 section 6.1.1: a SYN/ACK with CWR too is that of a peer that reflects bits it does not know.
+// RFC 3168 section 6.1.1: a SYN/ACK with CWR too is that of a peer that reflects bits it does not
+// know.
 START_TEST(reflected_ecn_bits_are_no_consent) {
 	for (int reflected = 0; reflected < 2; reflected++) {
 		struct link *l = LINK(.group = "{cc: newreno, ecn: ect0}", .hand = true);
@@ -830,7 +833,8 @@ START_TEST(reflected_ecn_bits_are_no_consent) {
 }
 END_TEST
 
-// Overtaken, and yet of the future: no honest peer sent it so, and its timestamp would make honest ones old.
+// Overtaken, and yet of the future: no honest peer sent it so, and its timestamp would make honest
+// ones old.
 START_TEST(overtaken_ack_sets_no_timestamp) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}}");
 	const struct flow *f = link_flow(l);
@@ -866,8 +870,9 @@ START_TEST(probes_begin_anew_once_the_window_was_open) {
 }
 END_TEST
 
-// Of two segments, a millisecond apart, that one ACK acknowledges srtt learns the first one's RTT, as in Linux, which
-// the wait of a delayed ACK is part of; the smallest RTT is the second one's. Either path of an ACK.
+// Of two segments, a millisecond apart, that one ACK acknowledges srtt learns the first one's RTT,
+// as in Linux, which the wait of a delayed ACK is part of; the smallest RTT is the second one's.
+// Either path of an ACK.
 START_TEST(srtt_is_of_the_oldest_segment) {
 	for (int timestamps = 0; timestamps < 2; timestamps++) {
 		struct link *l = HAND(.group = timestamps
@@ -888,7 +893,8 @@ START_TEST(srtt_is_of_the_oldest_segment) {
 }
 END_TEST
 
-// What was sent again gives no sample, nor does what lay behind it and may have arrived long before (Karn).
+// What was sent again gives no sample, nor does what lay behind it and may have arrived long before
+// (Karn).
 START_TEST(srtt_learns_nothing_from_what_was_sent_again) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 4}}, timestamps: no, tlp: no}");
 	const struct flow *f = link_flow(l);

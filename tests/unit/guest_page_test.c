@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is preloaded into a guest's kernel process (page.c), with this test as the kernel and as weir-sim: it answers the
-// kernel's calls of the C library, and nothing is written to the sockets.
+// What is preloaded into a guest's kernel process (page.c), with this test as the kernel and as
+// weir-sim: it answers the kernel's calls of the C library, and nothing is written to the sockets.
 #include "test.h"
 #include "tools/sim/guest/page.h"
 #include "tools/sim/guest/protocol.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A guest's clock and card, with this test as the guest's kernel: messages as Linux sends them
-// (include/uapi/linux/um_timetravel.h, arch/um/drivers/vhost_user.h) and a split virtqueue (virtio 1.1, section 2.6).
+// (include/uapi/linux/um_timetravel.h, arch/um/drivers/vhost_user.h) and a split virtqueue (virtio
+// 1.1, section 2.6).
 #include "test.h"
 #include "tools/sim/guest/calendar.h"
 #include "tools/sim/guest/page.h"
@@ -140,7 +141,8 @@ START_TEST(messages_are_acknowledged_and_carry_the_time) {
 }
 END_TEST
 
-// Linux waits for FREE_UNTIL to be read before it goes on: the acknowledgement stands behind its own request.
+// Linux waits for FREE_UNTIL to be read before it goes on: the acknowledgement stands behind its
+// own request.
 START_TEST(an_order_is_served_until_it_is_acknowledged) {
 	struct calendar c;
 	int fd = open_calendar(&c, false);

@@ -48,8 +48,8 @@ START_TEST(given_up) {
 }
 END_TEST
 
-// Ten segments are the window, and the FIN behind the data is one of them. With nine segments of data and the FIN both
-// the data and the window are used up; flow_send asks for the window first.
+// Ten segments are the window, and the FIN behind the data is one of them. With nine segments of
+// data and the FIN both the data and the window are used up; flow_send asks for the window first.
 START_TEST(its_data_or_its_window) {
 	static const struct {
 		const char *group, *want;
@@ -71,8 +71,8 @@ START_TEST(its_data_or_its_window) {
 }
 END_TEST
 
-// A segment per millisecond, and none is acknowledged. Three fit into the congestion window, or into the peer's of
-// 4344 B; one byte less is room for two.
+// A segment per millisecond, and none is acknowledged. Three fit into the congestion window, or
+// into the peer's of 4344 B; one byte less is room for two.
 START_TEST(its_pace_until_a_window_ends) {
 	static const struct {
 		const char *group;
@@ -107,8 +107,8 @@ START_TEST(its_pace_until_a_window_ends) {
 }
 END_TEST
 
-// Linux's hosts wait for more of the window to open before they send a small burst (tcp_tso_should_defer): there is
-// room for one segment, and nothing is paced.
+// Linux's hosts wait for more of the window to open before they send a small burst
+// (tcp_tso_should_defer): there is room for one segment, and nothing is paced.
 START_TEST(a_window_that_opened_by_less_than_a_burst) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 40}}, tso: 20, tlp: no}");
 

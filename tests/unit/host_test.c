@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Many connections on one host: long random runs in which every byte must arrive exactly once, memory
-// that runs out, and determinism.
+// Many connections on one host: long random runs in which every byte must arrive exactly once,
+// memory that runs out, and determinism.
 #include "link.h"
 
 // Loss, lost ACKs, reordering and marks, by seed; the checker counts after every event.
@@ -78,7 +78,8 @@ START_TEST(many_flows_share_a_host) {
 }
 END_TEST
 
-// A flow that sends at 100 Gbit/s loses more than 65535 packets, or 2^32, in an interval: the record has them all.
+// A flow that sends at 100 Gbit/s loses more than 65535 packets, or 2^32, in an interval: the
+// record has them all.
 START_TEST(an_interval_has_room_for_all_that_it_counts) {
 	const uint64_t many = UINT32_MAX + 150000ull;
 	struct link *l = LINK(.group = "{cc: newreno, source: {size: {bytes: 60000B}}}");
@@ -107,8 +108,8 @@ START_TEST(an_interval_has_room_for_all_that_it_counts) {
 }
 END_TEST
 
-// The arena is sized for a network of one packet, which this one is not: a flow that wants more is held
-// back, its data are safe, and the count says so.
+// The arena is sized for a network of one packet, which this one is not: a flow that wants more is
+// held back, its data are safe, and the count says so.
 START_TEST(full_arena_holds_flows_back) {
 	struct link *l = LINK(.group = "{cc: newreno, count: 4, "
 				       "source: {size: {bytes: 400000B}}}",
@@ -283,8 +284,8 @@ START_TEST(counts_and_totals_agree) {
 }
 END_TEST
 
-// Live, the figures start anew for a few flows at a time. What is counted from then on by each, over the
-// time since the mean of those moments, is the goodput.
+// Live, the figures start anew for a few flows at a time. What is counted from then on by each,
+// over the time since the mean of those moments, is the goodput.
 START_TEST(figures_start_by_and_by) {
 	struct link *l = LINK(.group = "{count: 10, cc: {fixed: {cwnd: 50, rate: 8Mbit}}}");
 	const struct host *h = &l->tx;
@@ -358,7 +359,8 @@ START_TEST(shares_are_all_flows_once_and_the_same) {
 }
 END_TEST
 
-// Each control says what its parameters give a flow at once; small windows are in the rings all flows have.
+// Each control says what its parameters give a flow at once; small windows are in the rings all
+// flows have.
 START_TEST(given_windows_are_counted) {
 	static const struct {
 		const char *group;
@@ -387,8 +389,8 @@ START_TEST(given_windows_are_counted) {
 }
 END_TEST
 
-// CoreScale's cell with round trips of 200 ms has 5000 flows with windows of 6 MiB, 4346 segments, and kept 8.2 million
-// records while holes waited for timeouts: more than came of its network.
+// CoreScale's cell with round trips of 200 ms has 5000 flows with windows of 6 MiB, 4346 segments,
+// and kept 8.2 million records while holes waited for timeouts: more than came of its network.
 START_TEST(peers_windows_bound_the_scoreboard) {
 	struct link *l =
 		LINK(.group = "{count: 4999, cc: bbr, rwnd: 6MiB}, {count: 1, cc: cubic, rwnd: 1MiB}");
@@ -431,7 +433,8 @@ START_TEST(flow_records_name_both_ends) {
 }
 END_TEST
 
-// What is not known is null: of a kernel its losses and reductions, without a sample the RTT, live the path's drops.
+// What is not known is null: of a kernel its losses and reductions, without a sample the RTT, live
+// the path's drops.
 START_TEST(summary_has_no_number_that_is_not_known) {
 	static const char *const unknown[] = {"lost_segs", "cwnd_reductions", "ecn_echoes",
 		"timeouts", "spurious_timeouts", "spurious_recoveries", "rtt_mean_ns",

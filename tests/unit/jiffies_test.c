@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Timers of a host that counts in ticks (`hz`). The times are those that kernel/time/timer.c of Linux 6.12 gives: a timer
-// fires at a tick, never early, and a long one at a slot of several ticks.
+// Timers of a host that counts in ticks (`hz`). The times are those that kernel/time/timer.c of
+// Linux 6.12 gives: a timer fires at a tick, never early, and a long one at a slot of several
+// ticks.
 #include "common/base/jiffies.h"
 
 #include "receiver_test.h"
@@ -55,7 +56,8 @@ START_TEST(a_timeout_fires_at_a_tick) {
 }
 END_TEST
 
-// A quarter of the RTT is 5 ms, and 2 ms more: two ticks after the tenth. An exact timer would have fired at 45 ms.
+// A quarter of the RTT is 5 ms, and 2 ms more: two ticks after the tenth. An exact timer would have
+// fired at 45 ms.
 START_TEST(a_hole_that_closes_within_two_ticks_is_no_loss) {
 	struct link *l = HAND(.group = "{cc: {newreno: {initial: 10}}, " TICKS "}");
 
@@ -85,8 +87,8 @@ START_TEST(a_delayed_ack_is_sent_at_a_tick) {
 }
 END_TEST
 
-// Segment 5 overtakes five others, and what arrives beyond a hole lets the window of a kernel grow from then on
-// (tcp_may_raise_cwnd); without ticks it never does (RFC 5681 section 3.1).
+// Segment 5 overtakes five others, and what arrives beyond a hole lets the window of a kernel grow
+// from then on (tcp_may_raise_cwnd); without ticks it never does (RFC 5681 section 3.1).
 START_TEST(sacks_raise_the_window_of_a_kernel_that_has_seen_reordering) {
 	static const struct {
 		const char *group;
@@ -109,8 +111,9 @@ START_TEST(sacks_raise_the_window_of_a_kernel_that_has_seen_reordering) {
 }
 END_TEST
 
-// tcp_ack_update_rtt: of what was sent again a kernel's control learns the RTT that the timestamp tells, in whole
-// milliseconds: 14 for 14.6, which are four ticks. Karn's rule leaves the 20 ms of the first round trip.
+// tcp_ack_update_rtt: of what was sent again a kernel's control learns the RTT that the timestamp
+// tells, in whole milliseconds: 14 for 14.6, which are four ticks. Karn's rule leaves the 20 ms of
+// the first round trip.
 START_TEST(a_control_of_a_kernel_learns_from_timestamps) {
 	static const struct {
 		const char *group;

@@ -96,8 +96,9 @@ START_TEST(network_follows_from_paths) {
 }
 END_TEST
 
-// A scoreboard for the first rate and the first delay was full once both had grown. A queue's limit in BDPs is
-// that of the start; what is called by its own name or its place counts, another path's rate does not.
+// A scoreboard for the first rate and the first delay was full once both had grown. A queue's limit
+// in BDPs is that of the start; what is called by its own name or its place counts, another path's
+// rate does not.
 START_TEST(network_follows_from_the_schedule) {
 	struct site s;
 
@@ -191,7 +192,8 @@ START_TEST(destinations_can_be_allowed) {
 }
 END_TEST
 
-// What flows can send together is what the paths carry in which they begin; a later hop adds to the time.
+// What flows can send together is what the paths carry in which they begin; a later hop adds to the
+// time.
 START_TEST(network_follows_from_the_paths_of_the_groups) {
 	struct site s;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The scoreboard and RACK-TLP. RFC 2018, 2883, 8985: which segments are lost, and at which nanosecond.
+// The scoreboard and RACK-TLP. RFC 2018, 2883, 8985: which segments are lost, and at which
+// nanosecond.
 #include "link.h"
 
 #define PAYLOAD 1448u
@@ -402,7 +403,8 @@ START_TEST(dsacks_of_what_was_sent_once_say_nothing_of_retransmissions) {
 }
 END_TEST
 
-// A flow that a source uses again: retransmissions of its connections before are no reason for this one's reports.
+// A flow that a source uses again: retransmissions of its connections before are no reason for this
+// one's reports.
 START_TEST(dsacks_say_nothing_of_an_earlier_connection) {
 	struct link *l = TEN("");
 	struct flow *f = link_flow(l);
@@ -530,8 +532,8 @@ START_TEST(window_grows_to_255_quarters_at_most) {
 }
 END_TEST
 
-// A repair and new segments leave in one nanosecond: the newest is the one with the highest number, which was
-// never sent before, so its round trip is known.
+// A repair and new segments leave in one nanosecond: the newest is the one with the highest number,
+// which was never sent before, so its round trip is known.
 START_TEST(round_trip_is_of_the_highest_number_of_a_nanosecond) {
 	struct link *l = TEN("");
 	const struct flow *f = link_flow(l);

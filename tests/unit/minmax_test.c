@@ -99,7 +99,8 @@ START_TEST(successors_are_spread) {
 		uint64_t exact = 1000 + (t > 100 ? t - 100 : 0);
 		ck_assert_uint_ge(v, exact);
 		ck_assert_uint_le(v, exact + 50);
-		// When the first sample expires, that of just over a quarter of a window takes over.
+		// When the first sample expires, that of just over a quarter of a window takes
+		// over.
 		if (t == 101)
 			ck_assert_uint_eq(v, 1026);
 	}
@@ -128,7 +129,8 @@ START_TEST(reset_forgets) {
 }
 END_TEST
 
-// A second best that makes the third obsolete stands for both: it is in the window when the next one comes.
+// A second best that makes the third obsolete stands for both: it is in the window when the next
+// one comes.
 START_TEST(second_best_replaces_the_third) {
 	struct minmax m;
 

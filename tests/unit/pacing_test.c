@@ -21,8 +21,8 @@ START_TEST(gaps_are_exact) {
 }
 END_TEST
 
-// The live sender measured how late segments were that no pacer had let go: it took all data of a flow that was
-// ever paced for paced.
+// The live sender measured how late segments were that no pacer had let go: it took all data of a
+// flow that was ever paced for paced.
 START_TEST(only_what_the_pacer_let_go_is_paced) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 3, rate: 11.584Mbit}}}");
 	struct link *unpaced = HAND(.group = "{cc: {fixed: {cwnd: 3, rate: 0bit}}}");
@@ -164,7 +164,8 @@ START_TEST(late_loop_keeps_its_step) {
 }
 END_TEST
 
-// Linux (tcp_update_skb_after_send) counts the gap from now and takes off what it is late, up to half.
+// Linux (tcp_update_skb_after_send) counts the gap from now and takes off what it is late, up to
+// half.
 START_TEST(lateness_is_made_up_for_as_in_linux) {
 	static const uint64_t late_us[] = {0, 1, 25, 49, 50};
 
@@ -212,7 +213,8 @@ START_TEST(missed_turns_are_made_up_for_a_quarter_of_a_gap_at_a_time) {
 	ck_assert_int_eq(link_flow(l)->missed_ns, 0);
 	poll_until(l, 110 * MS);
 	SENT(l, 900, 900, 110 * MS); // what it should have sent
-	// Where the stall caught it decides when it sends: those that it caught together do not stay so.
+	// Where the stall caught it decides when it sends: those that it caught together do not
+	// stay so.
 	for (uint64_t i = 1; i <= 900; i++)
 		NEED((l->data[i].t_ns - 20 * MS) % (25 * US) == 0);
 	ck_assert_uint_eq(link_flow(l)->next_send_ns, 110 * MS + 100 * US);
@@ -346,8 +348,8 @@ START_TEST(srtt_pacing_spreads_any_window) {
 END_TEST
 
 // Slow start doubles the window each round trip, which takes the pacer twice its rate; from half of
-// ssthresh on it grows by less (tcp_update_pacing_rate). A window that has shrunk below what is not yet
-// acknowledged does not slow its repair down. The handshake measured 20 ms.
+// ssthresh on it grows by less (tcp_update_pacing_rate). A window that has shrunk below what is not
+// yet acknowledged does not slow its repair down. The handshake measured 20 ms.
 START_TEST(srtt_pacing_has_two_gains_as_linux_has) {
 	struct link *l = HAND(.group = "{cc: {newreno: {initial: 20}}, pacing: srtt, tlp: no,"
 				       " frto: no, rto_min: 180ms}");
@@ -589,8 +591,8 @@ START_TEST(acks_in_any_repair_say_so) {
 }
 END_TEST
 
-// ACKs that were held back and come together say less than the segments' own spacing: the longer of the two
-// intervals counts (section 3.3).
+// ACKs that were held back and come together say less than the segments' own spacing: the longer of
+// the two intervals counts (section 3.3).
 START_TEST(rate_is_no_larger_than_that_of_sending) {
 	struct link *l =
 		HAND(.group = "{cc: {fixed: {cwnd: 1000, rate: 11.584Mbit}}, tlp: no, rto_min: 60s}");
@@ -605,8 +607,8 @@ START_TEST(rate_is_no_larger_than_that_of_sending) {
 }
 END_TEST
 
-// Of what was sent again the original may be acknowledged at once: a segment in a millisecond where a round
-// trip takes 20 is no rate.
+// Of what was sent again the original may be acknowledged at once: a segment in a millisecond where
+// a round trip takes 20 is no rate.
 START_TEST(rate_over_less_than_a_round_trip_is_none) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}, tlp: no, timestamps: no}");
 
@@ -657,8 +659,8 @@ START_TEST(silence_is_an_rto_without_a_segment) {
 }
 END_TEST
 
-// Responses with pauses of 50 ms, a fourth of a timeout: a control that asks for any pause is called before each, the first
-// one's pause since the handshake included, one that does not is not.
+// Responses with pauses of 50 ms, a fourth of a timeout: a control that asks for any pause is
+// called before each, the first one's pause since the handshake included, one that does not is not.
 START_TEST(a_control_may_ask_for_any_pause) {
 	static struct cc_ops any;
 

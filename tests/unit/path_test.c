@@ -407,7 +407,8 @@ START_TEST(hosts_are_those_of_the_owner) {
 				known > 0 ? 65536.0 * (i / 5) + 9 : 3 * 65537.0);
 		}
 		ck_assert_uint_eq(path_pop(&w.ps->path[0], MS, out, 6), 6);
-		// One packet was on the wire, one uses up the first source's quantum; then the other's.
+		// One packet was on the wire, one uses up the first source's quantum; then the
+		// other's.
 		ck_assert_uint_eq(out[known > 0 ? 2 : 5]->id, 5);
 		close_paths(&w);
 		free(pkts);
@@ -466,7 +467,8 @@ START_TEST(arrivals_tell_all_that_decides) {
 	ck_assert_uint_eq(r[14].ts_ns, 9000);
 	ck_assert_uint_eq(r[14].pkt_id, 12);
 
-	// From these alone: the same records of the stages and, recorded once more, of the arrivals.
+	// From these alone: the same records of the stages and, recorded once more, of the
+	// arrivals.
 	replay.tel_arrivals = &replayed;
 	replay.tel_packets = &decided;
 	ck_assert_int_eq(try_paths(&w, recorded, &replay), 0);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The order of a live capture: packets of several producers, through a small part of the memory, as long as it lasts.
+// The order of a live capture: packets of several producers, through a small part of the memory, as
+// long as it lasts.
 #include "common/pcap/writer.h"
 
 #include "test.h"
@@ -76,8 +77,9 @@ static uint64_t end(uint64_t *behind) {
 	return packets;
 }
 
-// 20 times the memory goes through it. What was written was never given back while any packet waited, so that each time
-// it was used up all were written, and those that came then stood behind later ones.
+// 20 times the memory goes through it. What was written was never given back while any packet
+// waited, so that each time it was used up all were written, and those that came then stood behind
+// later ones.
 START_TEST(a_long_capture_stays_in_order) {
 	uint64_t behind, steps = 20 * KEPT_BYTES / (STEP_PACKETS * 128);
 
@@ -94,7 +96,8 @@ START_TEST(a_long_capture_stays_in_order) {
 }
 END_TEST
 
-// The second producer has no CPU for 300 ms, as an lcore of a busy machine: what it puts then is older than 250 ms.
+// The second producer has no CPU for 300 ms, as an lcore of a busy machine: what it puts then is
+// older than 250 ms.
 START_TEST(a_producer_that_stands_still_is_waited_for) {
 	uint64_t behind;
 
@@ -115,7 +118,8 @@ START_TEST(a_producer_that_stands_still_is_waited_for) {
 }
 END_TEST
 
-// When it stands still for longer than the memory lasts, packets are written early; those behind their time are counted.
+// When it stands still for longer than the memory lasts, packets are written early; those behind
+// their time are counted.
 START_TEST(what_is_behind_its_time_is_counted) {
 	uint64_t behind;
 

@@ -52,7 +52,8 @@ static uint32_t word(const uint8_t *bytes, size_t at) {
 	return v;
 }
 
-// The value of an option of the block at `at`, whose options begin `from` bytes further; NULL: it has none.
+// The value of an option of the block at `at`, whose options begin `from` bytes further; NULL: it
+// has none.
 static const uint8_t *option(
 	const uint8_t *bytes, size_t at, size_t from, uint16_t code, uint16_t *size) {
 	size_t end = at + word(bytes, at + 4) - 4;
@@ -225,8 +226,8 @@ static void fill_rotating(uint32_t captured) {
 	ck_assert_int_eq(pcapng_close(&w, &err), 0);
 }
 
-// The two newest files hold what follows the packets that were removed, without a hole; some packet length
-// fills a file to the last byte.
+// The two newest files hold what follows the packets that were removed, without a hole; some packet
+// length fills a file to the last byte.
 START_TEST(rotation_bounds_the_size) {
 	for (uint32_t captured = 0; captured <= FRAME; captured += 4) {
 		uint64_t first_ns, previous_ns;
@@ -268,7 +269,8 @@ static void write_packets(uint32_t packets, uint32_t captured) {
 				.length = captured});
 }
 
-// Of 3000 blocks of 1032 bytes a disk of 2,000,000 takes 1937 and a part of the next. `blocks` fails on a part.
+// Of 3000 blocks of 1032 bytes a disk of 2,000,000 takes 1937 and a part of the next. `blocks`
+// fails on a part.
 START_TEST(a_full_disk_ends_the_file_with_a_whole_packet) {
 	static uint8_t bytes[3 << 20];
 	struct rlimit limit = {2000000, 2000000};

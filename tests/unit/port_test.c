@@ -8,8 +8,8 @@ static bool observe(struct port *p, bool up, uint64_t now_ns) {
 	return port_changed(p, now_ns);
 }
 
-// A memif client's port opens before its peer has answered. The link came up before an lcore looked for the
-// first time, and the next time it went down was not counted.
+// A memif client's port opens before its peer has answered. The link came up before an lcore looked
+// for the first time, and the next time it went down was not counted.
 START_TEST(link_that_came_up_before_the_first_look_counts_as_gone_down) {
 	struct port p = {.name = "a", .was_up = true, .ever_up = false};
 	char text[128];

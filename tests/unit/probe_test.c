@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The estimate of source/probe.c by hand (Copa, NSDI 2018, appendix), and the probes of flows on a path of 10 ms each way.
+// The estimate of source/probe.c by hand (Copa, NSDI 2018, appendix), and the probes of flows on a
+// path of 10 ms each way.
 #include "link.h"
 #include "sender/source/probe.h"
 #include "sender/workload.h"
@@ -36,7 +37,8 @@ START_TEST(standing_rtt_is_the_smallest_of_half_an_srtt) {
 END_TEST
 
 // The median of {20, 20, 21, 24, 25, 25} ms is 22.5 ms, of five of them 21 ms: dq = 2.5 and 1 ms.
-// lambda = 1 / (0.5 dq) = 800 and 2000 segments of 1448 bytes per second; 1000 of them take 1.25 and 0.5 s.
+// lambda = 1 / (0.5 dq) = 800 and 2000 segments of 1448 bytes per second; 1000 of them take 1.25
+// and 0.5 s.
 START_TEST(the_estimate_by_hand) {
 	static const uint64_t even[] = {24, 20, 26, 25, 28, 21}, odd[] = {21, 20, 25, 24, 25};
 	struct probe p = {0}, q = {0};
@@ -96,8 +98,8 @@ static const struct workload_count *counted(const struct link *l) {
 	return l->tx.workloads->group[0];
 }
 
-// Probes begin when the connection is open, one byte each, and each is answered at once although two are acknowledged
-// together otherwise.
+// Probes begin when the connection is open, one byte each, and each is answered at once although
+// two are acknowledged together otherwise.
 START_TEST(probes_of_flows) {
 	struct link *l = LINK(.group = "{cc: fixed, count: 3, ack_every: 2, source: {probe: "
 				       "{count: 5, interval: 4ms}}}");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// When real hosts acknowledge: GRO and Linux's quick-ACK, ATO and compressed SACKs, at exact times. The numbers are
-// those of tcp_input.c, tcp_output.c and tcp_timer.c of Linux 6.12.
+// When real hosts acknowledge: GRO and Linux's quick-ACK, ATO and compressed SACKs, at exact times.
+// The numbers are those of tcp_input.c, tcp_output.c and tcp_timer.c of Linux 6.12.
 #include "receiver_test.h"
 
 #define FIRST (100 * MS) // of data: the RTT of the handshake, so that the RTO is 300 ms
@@ -101,7 +101,8 @@ START_TEST(what_was_received_before_is_answered_quickly) {
 }
 END_TEST
 
-// Three at once; the others at most 1 ms later, with the timer's slack of 0.1 ms, and after 44 of them at once.
+// Three at once; the others at most 1 ms later, with the timer's slack of 0.1 ms, and after 44 of
+// them at once.
 START_TEST(sacks_are_compressed) {
 	struct link *l = RCV("acks: linux");
 	uint64_t acks, t_ns = quick(l, &acks) + MS;
@@ -229,8 +230,8 @@ START_TEST(a_mark_ends_what_gro_holds) {
 }
 END_TEST
 
-// The last segment of a burst has PSH: where the application has read all, its ACK waits for no second one; that of a
-// short one neither (tcp_measure_rcv_mss, tcp_cleanup_rbuf).
+// The last segment of a burst has PSH: where the application has read all, its ACK waits for no
+// second one; that of a short one neither (tcp_measure_rcv_mss, tcp_cleanup_rbuf).
 START_TEST(what_is_pushed_does_not_wait) {
 	const struct {
 		uint8_t flags;
@@ -264,7 +265,8 @@ START_TEST(what_is_pushed_does_not_wait) {
 }
 END_TEST
 
-// More than one full segment at once is acknowledged at once, however they arrived (__tcp_ack_snd_check).
+// More than one full segment at once is acknowledged at once, however they arrived
+// (__tcp_ack_snd_check).
 START_TEST(gro_and_delayed_acks) {
 	struct link *l = RCV("gro: 20us, acks: linux");
 	uint64_t acks, t_ns = FIRST, at = 0;

@@ -179,8 +179,8 @@ START_TEST(a_duplicate_comes_before_the_fin) {
 }
 END_TEST
 
-// With more holes than blocks the block that ends with the FIN was reported before newer ones. The FIN alone does not push
-// one of these out.
+// With more holes than blocks the block that ends with the FIN was reported before newer ones. The
+// FIN alone does not push one of these out.
 START_TEST(a_fin_that_was_reported_makes_room_for_newer_blocks) {
 	struct link *l = RCV("");
 
@@ -216,7 +216,8 @@ START_TEST(late_original_is_reported_though_paws_refuses_it) {
 }
 END_TEST
 
-// PAWS refuses the segment, so its new bytes are not kept: a DSACK would tell the sender that they came twice.
+// PAWS refuses the segment, so its new bytes are not kept: a DSACK would tell the sender that they
+// came twice.
 START_TEST(late_segment_that_paws_refuses_is_no_duplicate_where_it_is_new) {
 	struct link *l = RCV("");
 	struct seg s;
@@ -309,7 +310,8 @@ static void model_check(const struct link *l, const struct model *m) {
 	NEED(g == NULL);
 }
 
-// Checks the treap of a receiver's ranges against its list: the same ranges, in order, none below one of a lower rank.
+// Checks the treap of a receiver's ranges against its list: the same ranges, in order, none below
+// one of a lower rank.
 static uint32_t check_tree(const struct link *l, uint32_t id, const struct range **next) {
 	const struct range *g = &l->rx.ranges.base[id - 1];
 	const uint32_t side[2] = {g->below, g->above};
@@ -378,9 +380,10 @@ START_TEST(ranges_and_reports_are_those_of_a_byte_map) {
 }
 END_TEST
 
-// Of 100 000 segments every other one is lost. The others come in one order, then the lost ones in another. A treap of n
-// nodes compares at most 2 H(n) of them on the way to any in the mean (Seidel and Aragon, theorem 3.1), 23 here. A
-// segment is searched at most twice: for its place, and for a range that is removed.
+// Of 100 000 segments every other one is lost. The others come in one order, then the lost ones in
+// another. A treap of n nodes compares at most 2 H(n) of them on the way to any in the mean (Seidel
+// and Aragon, theorem 3.1), 23 here. A segment is searched at most twice: for its place, and for a
+// range that is removed.
 enum { HOLES = 50000, SEARCH = 23 };
 
 static void few_steps(const uint32_t *first, const uint32_t *then) {

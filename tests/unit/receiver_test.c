@@ -23,8 +23,8 @@ START_TEST(syn_ack_offers_what_both_sides_want) {
 }
 END_TEST
 
-// RFC 7323 section 2.3. 65536 is the first window that does not fit in 16 bits: without a shift its last byte
-// would never be offered.
+// RFC 7323 section 2.3. 65536 is the first window that does not fit in 16 bits: without a shift its
+// last byte would never be offered.
 START_TEST(window_is_scaled_from_the_first_that_needs_it) {
 	static const struct {
 		const char *group;
@@ -190,8 +190,8 @@ START_TEST(fin_may_come_with_the_last_bytes) {
 }
 END_TEST
 
-// There is nothing behind a FIN: data there is refused and answered with the ACK of the FIN. Data below it that
-// comes again is a duplicate as ever.
+// There is nothing behind a FIN: data there is refused and answered with the ACK of the FIN. Data
+// below it that comes again is a duplicate as ever.
 START_TEST(data_behind_a_fin_is_refused) {
 	struct link *l = RCV("");
 	uint64_t acks = 1;
@@ -217,8 +217,8 @@ START_TEST(data_behind_a_fin_is_refused) {
 }
 END_TEST
 
-// Data beyond the FIN's number came before it, so the stream does not end there. Believed, the FIN would close
-// the connection and the rest would be refused.
+// Data beyond the FIN's number came before it, so the stream does not end there. Believed, the FIN
+// would close the connection and the rest would be refused.
 START_TEST(fin_below_data_that_came_is_no_end) {
 	struct link *l = RCV("");
 	uint64_t acks = 1;
@@ -274,11 +274,13 @@ START_TEST(ce_is_echoed_until_cwr) {
 }
 END_TEST
 
-// RFC 8257 section 3.2: each change of CE is acknowledged at once, ECE is CE of the packets acknowledged, and CWR means
-// nothing. Packets that wait for a delayed ACK are acknowledged before a change, with the state they had.
+// RFC 8257 section 3.2: each change of CE is acknowledged at once, ECE is CE of the packets
+// acknowledged, and CWR means nothing. Packets that wait for a delayed ACK are acknowledged before
+// a change, with the state they had.
 START_TEST(ce_of_every_packet_is_reported_to_dctcp) {
 	static const bool ce[] = {0, 0, 1, 1, 1, 1, 1, 0, 1, 0, 0, 0};
-	// After packet i: how many ACKs it made leave, what the last one acknowledges and whether it has ECE.
+	// After packet i: how many ACKs it made leave, what the last one acknowledges and whether
+	// it has ECE.
 	static const struct {
 		uint64_t acks, covers;
 		uint8_t ece;
@@ -416,8 +418,8 @@ START_TEST(rst_closes_only_at_the_next_byte) {
 }
 END_TEST
 
-// A receiver of a dynamic connection serves one after the other: 155 connections ended and 64 were said
-// to be done, as many as there are receivers.
+// A receiver of a dynamic connection serves one after the other: 155 connections ended and 64 were
+// said to be done, as many as there are receivers.
 START_TEST(done_connections_are_counted_beyond_their_receivers) {
 	struct link *l = RCV("");
 	struct seg s;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The receive window of a buffer with a reader, at exact times, and Linux's tcp_rcv_space_adjust by its formula.
+// The receive window of a buffer with a reader, at exact times, and Linux's tcp_rcv_space_adjust by
+// its formula.
 #include "receiver_test.h"
 
 #define FIRST (100 * MS)
@@ -51,7 +52,8 @@ START_TEST(less_than_a_segment_is_no_window) {
 }
 END_TEST
 
-// Zero-window probes bring what a lost window update would have: each ACK of the receiver is lost but for those.
+// Zero-window probes bring what a lost window update would have: each ACK of the receiver is lost
+// but for those.
 START_TEST(a_closed_window_is_probed) {
 	struct link *l = LINK(.group = "{cc: newreno, rwnd: 5792B, read_rate: 100kbit, "
 				       "source: {size: {bytes: 40000B}}}",
@@ -71,7 +73,8 @@ static void feed_timed(struct link *l, uint64_t i, uint64_t now_ns) {
 	feed(l, &s, ECN_NOT_ECT, now_ns);
 }
 
-// 11 and 20 segments in two round trips: 2 * 28960 + 16 * 1460 = 81280, and 2 * 81280 * (20 - 11) / 11.
+// 11 and 20 segments in two round trips: 2 * 28960 + 16 * 1460 = 81280, and 2 * 81280 * (20 - 11) /
+// 11.
 START_TEST(the_buffer_grows_by_linuxs_formula) {
 	struct link *l = RCV("rmem: 6MiB, ack_every: 1");
 	const struct receiver_window *w = &rcv(l)->acks->window;
@@ -98,8 +101,8 @@ START_TEST(the_buffer_grows_by_linuxs_formula) {
 }
 END_TEST
 
-// As in Linux's captures: 45 whole segments, eight segments let it grow to what 128 KB hold, and the 16 after them are
-// acknowledged at once, then every second one.
+// As in Linux's captures: 45 whole segments, eight segments let it grow to what 128 KB hold, and
+// the 16 after them are acknowledged at once, then every second one.
 START_TEST(the_window_grows_from_the_first_segment_on) {
 	struct link *l = RCV("rmem: 6MiB, acks: linux");
 	const struct receiver_window *w = &rcv(l)->acks->window;
@@ -143,8 +146,8 @@ START_TEST(a_shorter_round_trip_counts_at_once) {
 }
 END_TEST
 
-// As before, then (214282 - 87552) / 2896 = 43.8 segments let what is advertised grow, from the second of the round trip
-// on: 44 are acknowledged at once.
+// As before, then (214282 - 87552) / 2896 = 43.8 segments let what is advertised grow, from the
+// second of the round trip on: 44 are acknowledged at once.
 START_TEST(a_growing_window_is_told_at_once) {
 	struct link *l = RCV("rmem: 6MiB, acks: linux");
 	uint64_t i = 0, acks;
@@ -168,8 +171,9 @@ START_TEST(a_growing_window_is_told_at_once) {
 }
 END_TEST
 
-// What waits behind a hole takes room in the buffer, so that filling a part of the hole opens nothing; the right edge that
-// the peer knows never moves back. When the hole is filled, all of the buffer is free again.
+// What waits behind a hole takes room in the buffer, so that filling a part of the hole opens
+// nothing; the right edge that the peer knows never moves back. When the hole is filled, all of the
+// buffer is free again.
 START_TEST(segments_behind_a_hole_use_the_buffer) {
 	struct link *l = RCV("rmem: 6MiB, ack_every: 1");
 	struct receiver *r = rcv(l);
@@ -197,7 +201,8 @@ START_TEST(segments_behind_a_hole_use_the_buffer) {
 }
 END_TEST
 
-// A reader has made room for twice the window, but the window may grow with data only: an ACK would say nothing new.
+// A reader has made room for twice the window, but the window may grow with data only: an ACK would
+// say nothing new.
 START_TEST(no_update_without_a_larger_window) {
 	struct link *l = RCV("rmem: 6MiB, ack_every: 1, read_rate: 1Gbit");
 	const struct receiver_window *w = &rcv(l)->acks->window;
@@ -231,9 +236,9 @@ START_TEST(the_buffer_has_a_bound) {
 }
 END_TEST
 
-// tcp_data_queue_ofo asks whether the window may grow before it charges the segment: the first one beyond a hole does
-// not find itself in the buffer, is a reason for a quick ACK, and so four duplicate ACKs are sent before SACKs are
-// compressed, as in Linux's captures.
+// tcp_data_queue_ofo asks whether the window may grow before it charges the segment: the first one
+// beyond a hole does not find itself in the buffer, is a reason for a quick ACK, and so four
+// duplicate ACKs are sent before SACKs are compressed, as in Linux's captures.
 START_TEST(the_first_segment_beyond_a_hole_lets_the_window_grow) {
 	struct link *l = RCV("acks: linux, rmem: 6MiB");
 	uint64_t acks, t_ns = FIRST;
@@ -252,8 +257,10 @@ START_TEST(the_first_segment_beyond_a_hole_lets_the_window_grow) {
 }
 END_TEST
 
-// RFC 9293 section 3.8.6: what the SYN-ACK has offered is not taken back. It offers whole segments of the peer, as Linux does:
-// 45 of 1448 bytes, 125 of 524; of a window that holds no two, which the peer's segments are cut to, all.
+// RFC 9293 section 3.8.6: what the SYN-ACK has offered is not taken back. It offers whole segments
+// of the peer, as Linux does:
+// 45 of 1448 bytes, 125 of 524; of a window that holds no two, which the peer's segments are cut
+// to, all.
 START_TEST(what_the_syn_ack_offers_stays_offered) {
 	static const struct {
 		const char *group;

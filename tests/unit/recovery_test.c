@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Recovery: how the window moves (PRR, RFC 9937), how often (one reduction per window), peers without
-// SACK (RFC 6582), and ECN (RFC 3168).
+// Recovery: how the window moves (PRR, RFC 9937), how often (one reduction per window), peers
+// without SACK (RFC 6582), and ECN (RFC 3168).
 #include "link.h"
 
 #define T0 (40 * MS)
@@ -14,7 +14,8 @@ static uint64_t sent_since(struct link *l, uint64_t *before) {
 
 #define RTO ", rto_min: 180ms" // 200 ms in all
 
-// Slow start grows with every segment that SACK reports; a figure of the RFC wants the window still.
+// Slow start grows with every segment that SACK reports; a figure of the RFC wants the window
+// still.
 static void past_slow_start(struct link *l) {
 	struct flow *f = link_flow(l);
 	struct cc_loss loss = {.now_ns = l->now_ns};
@@ -26,10 +27,10 @@ static void past_slow_start(struct link *l) {
 
 // ---- Proportional rate reduction ----
 
-// RFC 6937 section 3.1: 20 segments, the first is lost, ssthresh 10; the ACKs of 1 and 2 send new data
-// (limited transmit), that of 3 the retransmission, then every other ACK one segment. (The RFC's
-// figure has its last two at 18 and 19 by the reduction bound, since its pipe does not count the
-// retransmission.) At the end exactly ssthresh is in flight.
+// RFC 6937 section 3.1: 20 segments, the first is lost, ssthresh 10; the ACKs of 1 and 2 send new
+// data (limited transmit), that of 3 the retransmission, then every other ACK one segment. (The
+// RFC's figure has its last two at 18 and 19 by the reduction bound, since its pipe does not count
+// the retransmission.) At the end exactly ssthresh is in flight.
 START_TEST(one_loss_of_twenty_as_in_the_rfc) {
 	struct link *l = HAND(.group = "{cc: {newreno: {initial: 20}}}");
 	const struct flow *f = link_flow(l);
@@ -49,9 +50,9 @@ START_TEST(one_loss_of_twenty_as_in_the_rfc) {
 }
 END_TEST
 
-// The first 15 of 20 are lost: pipe falls to 4. One segment for each that arrives until a repair does,
-// then two, while no repair is found lost (RFC 9937). With two from the start, as the reduction bound of
-// RFC 6937 has it, repairs kept the queue full that dropped them.
+// The first 15 of 20 are lost: pipe falls to 4. One segment for each that arrives until a repair
+// does, then two, while no repair is found lost (RFC 9937). With two from the start, as the
+// reduction bound of RFC 6937 has it, repairs kept the queue full that dropped them.
 START_TEST(fifteen_losses_of_twenty) {
 	struct link *l = HAND(.group = "{cc: {newreno: {initial: 20}}}");
 	const struct flow *f = link_flow(l);
@@ -73,8 +74,8 @@ START_TEST(fifteen_losses_of_twenty) {
 END_TEST
 
 // The ACK of a repair that finds another repair lost lets out what it delivered and no more.
-// Without SACK each duplicate ACK stands for one of the segments that are in proportion to ssthresh, also the one that
-// begins the recovery.
+// Without SACK each duplicate ACK stands for one of the segments that are in proportion to
+// ssthresh, also the one that begins the recovery.
 START_TEST(one_loss_of_twenty_without_sack) {
 	struct link *l = HAND(.group = "{cc: {newreno: {initial: 20}}, sack: no}");
 	const struct flow *f = link_flow(l);
@@ -146,8 +147,8 @@ START_TEST(duplicates_that_deliver_nothing_send_nothing) {
 }
 END_TEST
 
-// Found by RACK's timer, where no ACK delivers anything: PRR's share is nothing, the repair leaves all the
-// same (section 3: "force a fast retransmit upon entering recovery").
+// Found by RACK's timer, where no ACK delivers anything: PRR's share is nothing, the repair leaves
+// all the same (section 3: "force a fast retransmit upon entering recovery").
 START_TEST(repair_leaves_though_nothing_was_delivered) {
 	struct link *l = HAND(.group = "{cc: {newreno: {initial: 10}}}");
 
@@ -161,7 +162,8 @@ START_TEST(repair_leaves_though_nothing_was_delivered) {
 }
 END_TEST
 
-// The same below ssthresh, where the slow start reduction bound allows one segment more than was delivered.
+// The same below ssthresh, where the slow start reduction bound allows one segment more than was
+// delivered.
 START_TEST(duplicates_send_nothing_below_ssthresh_either) {
 	struct link *l = HAND(.group = "{cc: {newreno: {initial: 20}}}");
 
@@ -251,8 +253,8 @@ END_TEST
 
 // ---- Growth ----
 
-// RFC 5681 section 3.1: only ACKs of new data in sequence let the window grow. It grew by three SACKs
-// before the loss was declared, and a lone flow lost two segments for each halving, not one.
+// RFC 5681 section 3.1: only ACKs of new data in sequence let the window grow. It grew by three
+// SACKs before the loss was declared, and a lone flow lost two segments for each halving, not one.
 START_TEST(window_does_not_grow_on_what_is_sacked_only) {
 	static const char *const groups[] = {
 		"{cc: {newreno: {initial: 10}}}", "{cc: {cubic: {initial: 10}}}"};
@@ -288,8 +290,8 @@ START_TEST(losses_of_one_window_are_one_reduction) {
 }
 END_TEST
 
-// A segment sent in recovery is lost, and that is known before recovery ends: it belongs to the next
-// window, which was never reduced for it.
+// A segment sent in recovery is lost, and that is known before recovery ends: it belongs to the
+// next window, which was never reduced for it.
 START_TEST(loss_of_the_next_window_is_its_own_reduction) {
 	struct link *l = HAND(.group = "{cc: {newreno: {initial: 10}}}");
 	const struct flow *f = link_flow(l);
@@ -540,8 +542,9 @@ START_TEST(echo_during_a_loss_that_cost_nothing_is_answered_after_it) {
 }
 END_TEST
 
-// Copa goes down with the queue on each ACK. Those steps were counted as answers to the echo, which is in each ACK of a
-// round trip: a window that was halved once had a dozen reductions, and CWR in each new segment.
+// Copa goes down with the queue on each ACK. Those steps were counted as answers to the echo, which
+// is in each ACK of a round trip: a window that was halved once had a dozen reductions, and CWR in
+// each new segment.
 START_TEST(steps_down_are_no_answers_to_an_echo) {
 	struct link *l = HAND(.group = "{cc: {copa: {initial: 40}}, ecn: ect0, pacing: off}");
 	const struct flow *f = link_flow(l);

@@ -114,7 +114,8 @@ START_TEST(below_is_exact_at_the_ends) {
 	}
 	ck_assert_int_eq(never, 0);
 	ck_assert_int_eq(always, 100000);
-	// The largest double below 1 and the smallest useful probability are not rounded to the ends.
+	// The largest double below 1 and the smallest useful probability are not rounded to the
+	// ends.
 	ck_assert_uint_eq(rng_threshold(1.0 - 0x1.0p-53), UINT64_MAX - 2047);
 	ck_assert_uint_eq(rng_threshold(0x1.0p-64), 1);
 	ck_assert_uint_eq(rng_threshold(0.5), UINT64_C(1) << 63);

@@ -103,7 +103,8 @@ START_TEST(the_rest_of_a_base_rtt_is_in_the_last_delay_of_the_way_back) {
 }
 END_TEST
 
-// The third group's flows, 5 to 8, draw base RTTs of 30 to 90 ms for paths of 17 ms; `back` carries all but that.
+// The third group's flows, 5 to 8, draw base RTTs of 30 to 90 ms for paths of 17 ms; `back` carries
+// all but that.
 START_TEST(flows_have_the_rest_of_their_own_base_rtts) {
 	struct world w = open_routes(
 		PATHS "flows:\n"
@@ -137,7 +138,8 @@ START_TEST(flows_have_the_rest_of_their_own_base_rtts) {
 }
 END_TEST
 
-// The way back is the longest delay: windows of 10 ms, and what is before it in order from the sender on.
+// The way back is the longest delay: windows of 10 ms, and what is before it in order from the
+// sender on.
 START_TEST(windows_are_as_long_as_the_delays_allow) {
 	static const uint8_t order[] = {NODE_SENDER, NODE_PATHS, NODE_PATHS + 1, NODE_RECEIVER};
 	struct world w = open_routes(PATHS FLOWS);
@@ -149,7 +151,8 @@ START_TEST(windows_are_as_long_as_the_delays_allow) {
 	ck_assert_int_eq(memcmp(o.node, order, sizeof(order)), 0);
 	close_routes(&w);
 
-	// Two hops that two groups pass in opposite order are a circle of their own, which 7 ms break.
+	// Two hops that two groups pass in opposite order are a circle of their own, which 7 ms
+	// break.
 	w = open_routes(PATHS "flows:\n"
 			      "  - {path: {forward: [hop1, hop2], reverse: back}}\n"
 			      "  - {path: {forward: [hop2, hop1], reverse: back}}\n");

@@ -36,8 +36,8 @@ START_TEST(progress_starts_it_again_news_by_sack_do_not) {
 }
 END_TEST
 
-// Short round trips shrink the timeout, which had begun long ago: it fires now, not in the past. The
-// hole's repair, which would start it again, waits for the pacer.
+// Short round trips shrink the timeout, which had begun long ago: it fires now, not in the past.
+// The hole's repair, which would start it again, waits for the pacer.
 START_TEST(timeout_shortened_by_a_sack_fires_now) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 100, rate: 11.584Mbit}}, rto_min: 1ms, "
 				       "tlp: no}");
@@ -87,8 +87,8 @@ START_TEST(doubles_to_its_cap_and_gives_up) {
 }
 END_TEST
 
-// The cap is of the backoff. Below a round trip it made each flight time out before its ACKs could arrive; four times the
-// deviation of the first sample, half of it, is two round trips above.
+// The cap is of the backoff. Below a round trip it made each flight time out before its ACKs could
+// arrive; four times the deviation of the first sample, half of it, is two round trips above.
 START_TEST(cap_does_not_cut_what_was_measured) {
 	struct link *l = LINK(.group = "{cc: {newreno: {initial: 4}}, rto_max: 60s, tlp: no, "
 				       "source: {size: {bytes: 100000B}}}",
@@ -132,10 +132,11 @@ START_TEST(backoff_outlives_an_ambiguous_ack) {
 }
 END_TEST
 
-// RFC 6298 section 3: a timestamp says which transmission arrived, so that Karn's rule is not needed (RFC 7323 section 4.1,
-// tcp_ack_update_rtt). The last one was at 620 ms: 20.4 ms, an eighth of it in srtt, which was 20 ms. One of before, at 20 or
-// 220 ms, may have arrived long ago: a duplicate, which is not in the receiver's window, sets no timestamp (RFC 7323
-// section 5.3). Where only the ACK was lost the timeout would measure itself, and each one double the next.
+// RFC 6298 section 3: a timestamp says which transmission arrived, so that Karn's rule is not
+// needed (RFC 7323 section 4.1, tcp_ack_update_rtt). The last one was at 620 ms: 20.4 ms, an eighth
+// of it in srtt, which was 20 ms. One of before, at 20 or 220 ms, may have arrived long ago: a
+// duplicate, which is not in the receiver's window, sets no timestamp (RFC 7323 section 5.3). Where
+// only the ACK was lost the timeout would measure itself, and each one double the next.
 START_TEST(echo_of_the_last_transmission_is_a_sample) {
 	static const uint64_t echo_ms[] = {620, 220, 20};
 
@@ -175,7 +176,8 @@ START_TEST(echo_is_never_the_smallest_rtt) {
 }
 END_TEST
 
-// A delayed ACK answers two repairs that were sent 4 ms apart and echoes the first one's timestamp (RFC 7323 section 4.3):
+// A delayed ACK answers two repairs that were sent 4 ms apart and echoes the first one's timestamp
+// (RFC 7323 section 4.3):
 // srtt has the delay, as that of other segments.
 START_TEST(delayed_ack_of_two_repairs_is_a_sample_of_the_first) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 8, rate: 2.896Mbit}}, rto_min: 180ms}");
@@ -307,7 +309,8 @@ START_TEST(receiver_that_reneges_gets_it_again) {
 }
 END_TEST
 
-// CUBIC stood at one segment for ever: it was told that recovery went on, and does not grow in recovery.
+// CUBIC stood at one segment for ever: it was told that recovery went on, and does not grow in
+// recovery.
 START_TEST(every_control_grows_again_after_a_timeout) {
 	static const char *const groups[] = {
 		"{cc: {newreno: {initial: 32}}, " RTO "}",
@@ -331,8 +334,8 @@ START_TEST(every_control_grows_again_after_a_timeout) {
 }
 END_TEST
 
-// RFC 6675 section 6, and Linux: the timeout is that of the head's repair. On a path longer than the
-// timeout's margin every repair that was lost too became a timeout.
+// RFC 6675 section 6, and Linux: the timeout is that of the head's repair. On a path longer than
+// the timeout's margin every repair that was lost too became a timeout.
 START_TEST(repair_of_the_head_starts_it_again) {
 	struct link *l = HAND(.group = "{cc: {newreno: {initial: 10}}, " RTO "}");
 	const struct flow *f = link_flow(l);

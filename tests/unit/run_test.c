@@ -502,8 +502,8 @@ static void run_once(const char *program, const char *dir) {
 	run_free(&run);
 }
 
-// The live programs share a folder: each takes away what is its own, with a suffix or without, and a run
-// of weir-sim, which takes away none of theirs.
+// The live programs share a folder: each takes away what is its own, with a suffix or without, and
+// a run of weir-sim, which takes away none of theirs.
 START_TEST(a_forced_run_leaves_no_stale_stream) {
 	static const char *const switchs[] = {
 		"packets.ring", "arrivals.ring", "links.ring", "events-switch.ring"};
@@ -780,7 +780,8 @@ START_TEST(a_full_disk) {
 }
 END_TEST
 
-// What a run writes at its end has its space, whatever telemetry filled: the manifest stayed "running".
+// What a run writes at its end has its space, whatever telemetry filled: the manifest stayed
+// "running".
 START_TEST(a_disk_that_telemetry_filled) {
 	char path[256], dir[128], page[4096] = {0};
 

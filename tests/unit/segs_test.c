@@ -209,8 +209,8 @@ START_TEST(ring_that_cannot_grow_stays_as_it_is) {
 }
 END_TEST
 
-// What host_peer_window_segs relies on: rings of up to 2^8 records, one for each of 15 flows, never find an arena of 16
-// times 2^8 full, however they grow, shrink and move.
+// What host_peer_window_segs relies on: rings of up to 2^8 records, one for each of 15 flows, never
+// find an arena of 16 times 2^8 full, however they grow, shrink and move.
 START_TEST(one_largest_ring_per_flow_and_one_more_is_always_enough) {
 	enum { FLOWS = 15, LARGEST = 1 << 8 };
 	struct seg_arena a = open_arena((FLOWS + 1) * LARGEST);
@@ -238,7 +238,8 @@ START_TEST(one_largest_ring_per_flow_and_one_more_is_always_enough) {
 }
 END_TEST
 
-// The delivery rate of a path of more than 4.29 s was that of 4.29 s: times were cut to 32 bits of nanoseconds.
+// The delivery rate of a path of more than 4.29 s was that of 4.29 s: times were cut to 32 bits of
+// nanoseconds.
 START_TEST(times_of_any_length_are_kept) {
 	static const uint64_t ns[] = {
 		0, 20 * NS_PER_MS + 1, UINT32_MAX, 12 * NS_PER_S, NS_PER_S * 3600};

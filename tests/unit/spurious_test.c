@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reductions that were for nothing: Eifel (RFC 3522), D-SACK (RFC 3708), F-RTO (RFC 5682), and what is
-// learnt of reordering. Segments leave at 20 ms, the round trip is 20 ms, the timeout 200 ms.
+// Reductions that were for nothing: Eifel (RFC 3522), D-SACK (RFC 3708), F-RTO (RFC 5682), and what
+// is learnt of reordering. Segments leave at 20 ms, the round trip is 20 ms, the timeout 200 ms.
 #include "link.h"
 
 #define RTO "rto_min: 180ms, tlp: no"
@@ -72,8 +72,8 @@ START_TEST(timeout_answered_by_the_retransmission_stands) {
 }
 END_TEST
 
-// RFC 5682 section 3.1 without timestamps: the first ACK lets two new segments out, the next says that
-// segments arrived that were never sent again.
+// RFC 5682 section 3.1 without timestamps: the first ACK lets two new segments out, the next says
+// that segments arrived that were never sent again.
 START_TEST(frto_takes_a_timeout_back) {
 	struct link *l = timed_out(TEN(", timestamps: no"));
 	const struct flow *f = link_flow(l);
@@ -124,7 +124,8 @@ END_TEST
 // ---- After fast retransmit ----
 
 // The original comes after all: the reduction is taken back, and reordering is learnt. It never was
-// where each late segment had been sent again, and a path that only delays cost nine tenths of the rate.
+// where each late segment had been sent again, and a path that only delays cost nine tenths of the
+// rate.
 START_TEST(late_original_is_no_loss_and_teaches_reordering) {
 	struct link *l = recovering(TEN(""));
 	const struct flow *f = link_flow(l);
@@ -258,8 +259,8 @@ START_TEST(slower_path_is_no_loss) {
 }
 END_TEST
 
-// RFC 6298 section 5.7: the timeout stays doubled until a round trip is measured. That of the original is not
-// known, since it was sent again; the next segment's is.
+// RFC 6298 section 5.7: the timeout stays doubled until a round trip is measured. That of the
+// original is not known, since it was sent again; the next segment's is.
 START_TEST(timeout_is_doubled_until_a_round_trip_is_measured) {
 	struct link *l = timed_out(TEN(""));
 	const struct flow *f = link_flow(l);
@@ -291,8 +292,8 @@ START_TEST(probe_of_before_belongs_to_the_episode) {
 }
 END_TEST
 
-// RFC 5682 section 3.1 step 2a: an ACK of all that was out ends F-RTO; a later loss is repaired before new
-// segments are sent.
+// RFC 5682 section 3.1 step 2a: an ACK of all that was out ends F-RTO; a later loss is repaired
+// before new segments are sent.
 START_TEST(frto_ends_with_an_ack_of_everything) {
 	struct link *l = timed_out(TEN(""));
 	const struct flow *f = link_flow(l);
@@ -311,8 +312,9 @@ START_TEST(frto_ends_with_an_ack_of_everything) {
 }
 END_TEST
 
-// Duplicates of segments from before the episode, from after it, or of it but sent once, prove nothing about its
-// reduction, nor are they spurious retransmissions: the network duplicated a packet (RFC 2883 section 4).
+// Duplicates of segments from before the episode, from after it, or of it but sent once, prove
+// nothing about its reduction, nor are they spurious retransmissions: the network duplicated a
+// packet (RFC 2883 section 4).
 START_TEST(duplicates_of_other_segments_prove_nothing) {
 	static const struct {
 		uint64_t from, block, end;
@@ -356,7 +358,8 @@ START_TEST(recovery_is_not_taken_back_while_a_repair_is_out) {
 }
 END_TEST
 
-// A timeout is taken back all the same, but its repairs that are out are waited for in the old state.
+// A timeout is taken back all the same, but its repairs that are out are waited for in the old
+// state.
 START_TEST(undone_timeout_waits_for_its_repairs) {
 	struct link *l = timed_out(TEN(", frto: no"));
 	const struct flow *f = link_flow(l);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// TCP options cleared in frames and in decoded segments, which must be the same; checksums added up byte by byte.
+// TCP options cleared in frames and in decoded segments, which must be the same; checksums added up
+// byte by byte.
 #include "common/net/clear.h"
 #include "common/net/wire.h"
 #include "switch_test.h"
@@ -159,8 +160,8 @@ START_TEST(options_at_odd_places) {
 	clear_frame(tagged, at + 8 + sizeof(options), PKT_CLEAR_ACCECN_SYN);
 	ck_assert_mem_eq(tagged + 20, frame + 12, sizeof(frame) - 12);
 
-	// A wrong checksum stays wrong by as much; a fragment behind the first has no TCP header; a length that is
-	// too long ends the list.
+	// A wrong checksum stays wrong by as much; a fragment behind the first has no TCP header; a
+	// length that is too long ends the list.
 	memcpy(frame, copy, sizeof(frame));
 	frame[14 + 20 + 17] ^= 4;
 	clear_frame(frame, at + sizeof(options), PKT_CLEAR_ACCECN_SYN);
@@ -180,7 +181,8 @@ START_TEST(options_at_odd_places) {
 }
 END_TEST
 
-// In virtual time a segment without large options is the common part alone, and what follows is another packet's.
+// In virtual time a segment without large options is the common part alone, and what follows is
+// another packet's.
 START_TEST(nothing_behind_the_common_part_is_touched) {
 	struct seg s, was;
 

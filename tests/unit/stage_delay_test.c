@@ -248,7 +248,8 @@ START_TEST(a_lower_delay_does_as_on_decrease_says) {
 }
 END_TEST
 
-// One packet per 100 us, 50 -> 5 ms at 100 ms: who leaves when, and how many at most in one nanosecond.
+// One packet per 100 us, 50 -> 5 ms at 100 ms: who leaves when, and how many at most in one
+// nanosecond.
 START_TEST(a_lowered_delay_releases_no_pipe_at_once) {
 	static const struct {
 		const char *how;

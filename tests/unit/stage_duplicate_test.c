@@ -94,8 +94,8 @@ START_TEST(a_tenth_independent_of_each_other) {
 }
 END_TEST
 
-// A decision is that of the packet before with probability c: the mean over n of them has the variance
-// p (1 - p) / n * (1 + c) / (1 - c), and the correlation of those k apart is c^k.
+// A decision is that of the packet before with probability c: the mean over n of them has the
+// variance p (1 - p) / n * (1 + c) / (1 - c), and the correlation of those k apart is c^k.
 START_TEST(a_tenth_in_rows) {
 	uint8_t *x = decisions("{duplicate: {rate: 10%, correlation: 60%}}");
 	double n = DECISIONS, twice = 0;

@@ -112,8 +112,8 @@ START_TEST(a_new_rate_applies_to_the_unsent_part_and_to_what_waits) {
 }
 END_TEST
 
-// Two frames may wait behind the one on the wire, whichever unit says so: bytes are those of frames, a time
-// counts what is on the wire.
+// Two frames may wait behind the one on the wire, whichever unit says so: bytes are those of
+// frames, a time counts what is on the wire.
 START_TEST(each_edge_has_its_own_limit) {
 	static const char *const limits[] = {"2pkt", "1960B", "2us"};
 	static const struct aqm_limit all[] = {{.bytes = UINT64_MAX, .pkts = 4},

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Jitter against theory: distributions and correlations of a million delays, and departures against a sorted list.
+// Jitter against theory: distributions and correlations of a million delays, and departures against
+// a sorted list.
 #include "statistics.h"
 #include "switch_test.h"
 
@@ -31,7 +32,8 @@ static double normal_cdf(double x, const void *ctx) {
 	return erfc(-x * M_SQRT1_2) / 2;
 }
 
-// Of shape *ctx, with mean 0 and standard deviation 1: E[P] = s / (s - 1), Var[P] = s / ((s - 1)^2 (s - 2)).
+// Of shape *ctx, with mean 0 and standard deviation 1: E[P] = s / (s - 1), Var[P] = s / ((s - 1)^2
+// (s - 2)).
 static double pareto_cdf(double x, const void *ctx) {
 	double s = *(const double *)ctx;
 	double p = s / (s - 1) + x * sqrt(s / (s - 2)) / (s - 1);
@@ -167,8 +169,8 @@ START_TEST(a_table_is_not_cut_at_a_number_of_spreads) {
 }
 END_TEST
 
-// Of the three numbers of a table, in any order in the file, delays that are correlated move to the next larger or
-// smaller one.
+// Of the three numbers of a table, in any order in the file, delays that are correlated move to the
+// next larger or smaller one.
 START_TEST(a_table_is_in_order_for_correlated_delays) {
 	char name[64], text[256];
 
@@ -203,8 +205,9 @@ START_TEST(the_first_correlated_delay_has_the_distribution) {
 }
 END_TEST
 
-// The correlation of normal delays that are `lag` packets apart, each a quarter of a half-life: 2^(-lag/4). The
-// variance of its estimate is Bartlett's for a first-order autoregression (JRSS Suppl. 8, 1946).
+// The correlation of normal delays that are `lag` packets apart, each a quarter of a half-life:
+// 2^(-lag/4). The variance of its estimate is Bartlett's for a first-order autoregression (JRSS
+// Suppl. 8, 1946).
 START_TEST(correlation_halves_once_per_half_life) {
 	static const int lags[] = {1, 2, 4, 8, 16, 60};
 	double a = exp2(-0.25), mean = 0, var = 0;
@@ -228,8 +231,8 @@ START_TEST(correlation_halves_once_per_half_life) {
 }
 END_TEST
 
-// Two uniform numbers made of normal ones of correlation r have 6/pi asin(r/2) (Pearson 1907). Pairs are taken 25
-// half-lives apart.
+// Two uniform numbers made of normal ones of correlation r have 6/pi asin(r/2) (Pearson 1907).
+// Pairs are taken 25 half-lives apart.
 START_TEST(correlation_of_uniform_delays_is_pearsons) {
 	double want = 6 / M_PI * asin(exp2(-0.5) / 2), n = 0, sum = 0, squares = 0;
 
@@ -246,8 +249,8 @@ START_TEST(correlation_of_uniform_delays_is_pearsons) {
 }
 END_TEST
 
-// Packets 100 us apart with a spread of 1 ms: one is overtaken by the next if its delay is 100 us longer; the
-// difference of two delays has the standard deviation sqrt(2 (1 - a)) spreads.
+// Packets 100 us apart with a spread of 1 ms: one is overtaken by the next if its delay is 100 us
+// longer; the difference of two delays has the standard deviation sqrt(2 (1 - a)) spreads.
 START_TEST(order_mostly_survives_correlation) {
 	static const double half_lives_us[] = {0, 100, 10000, 1e6};
 	double overtaken[4];
@@ -283,7 +286,8 @@ END_TEST
 
 #define MANY 200000
 
-// Departures of packets with random arrivals, taken now and then, against what the first run saw after each push.
+// Departures of packets with random arrivals, taken now and then, against what the first run saw
+// after each push.
 static void play(const char *text, struct want *want, struct pkt *pkts, bool check) {
 	struct stage_bench b = {.env = {.run_seed = 3}};
 	struct rng rng;
@@ -348,7 +352,8 @@ START_TEST(without_reordering_packets_wait_for_those_before) {
 }
 END_TEST
 
-// The group with a base RTT of 50 ms more does not hold up the other; each group's packets are in order.
+// The group with a base RTT of 50 ms more does not hold up the other; each group's packets are in
+// order.
 START_TEST(without_reordering_a_group_does_not_wait_for_a_longer_base_rtt) {
 	static const uint64_t extra[] = {50 * MS, 0};
 	static const uint32_t order[] = {1, 3, 0, 2};
@@ -384,8 +389,8 @@ START_TEST(a_share_of_packets_is_sent_ahead) {
 }
 END_TEST
 
-// `reorder 100% gap 5` of tc-netem(8): "every 5th packet is reordered reliably". One packet per millisecond, delayed
-// by 2.5 ms: the fifth leaves at its arrival, before the third and the fourth.
+// `reorder 100% gap 5` of tc-netem(8): "every 5th packet is reordered reliably". One packet per
+// millisecond, delayed by 2.5 ms: the fifth leaves at its arrival, before the third and the fourth.
 START_TEST(with_a_gap_every_nth_packet_is_ahead) {
 	static const uint32_t order[] = {0, 1, 4, 2, 3, 5, 6, 9, 7, 8, 10, 11, 14, 12, 13};
 	struct stage_bench b = {0};
@@ -414,8 +419,9 @@ START_TEST(with_a_gap_every_nth_packet_is_ahead) {
 }
 END_TEST
 
-// `reorder 25% gap 5`: four packets are delayed, each after them is ahead with a chance of 1/4. From one that is ahead
-// to the next it is 5 + k packets with a chance of 0.25 * 0.75^k, 8 on average.
+// `reorder 25% gap 5`: four packets are delayed, each after them is ahead with a chance of 1/4.
+// From one that is ahead to the next it is 5 + k packets with a chance of 0.25 * 0.75^k, 8 on
+// average.
 START_TEST(behind_a_gap_each_packet_may_be_ahead) {
 	enum { GAPS = 30 };
 	double count[GAPS + 1] = {0}, all = 0, chi = 0;

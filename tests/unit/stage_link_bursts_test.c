@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Two links of one kind: one gets and gives its packets in bursts, the other one by one. They agree on
-// every packet, figure and record.
+// Two links of one kind: one gets and gives its packets in bursts, the other one by one. They agree
+// on every packet, figure and record.
 #include "switch_test.h"
 
 #define BURST 40

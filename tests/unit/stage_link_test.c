@@ -57,7 +57,8 @@ START_TEST(overhead_counts_on_top_of_the_frame_without_fcs) {
 }
 END_TEST
 
-// RFC 2684, 5.2 and ITU-T I.363.5: 18 bytes on top of the frame without FCS, in cells of 48 of 53 bytes.
+// RFC 2684, 5.2 and ITU-T I.363.5: 18 bytes on top of the frame without FCS, in cells of 48 of 53
+// bytes.
 START_TEST(framing_decides_what_a_frame_takes) {
 	static const struct {
 		const char *framing;
@@ -287,7 +288,8 @@ START_TEST(a_new_rate_applies_to_the_unsent_part_of_the_frame_on_the_wire) {
 }
 END_TEST
 
-// 1538 B at 1 kbit/s take 12.304 s. After 200 ms 25 B of them are sent; the other 1513 B take 121.04 us.
+// 1538 B at 1 kbit/s take 12.304 s. After 200 ms 25 B of them are sent; the other 1513 B take
+// 121.04 us.
 START_TEST(a_frame_that_began_at_a_kilobit_ends_at_the_new_rate) {
 	struct stage_bench b = {0};
 	struct pkt *pkts = pkts_new(2, 1518);
@@ -307,8 +309,9 @@ START_TEST(a_frame_that_began_at_a_kilobit_ends_at_the_new_rate) {
 }
 END_TEST
 
-// A busy link whose rate changes 200000 times, between any two of six decades, sends to the nanosecond
-// what the integral of the rate allows: floor of the time at which n * 8 * bytes bits fit into it.
+// A busy link whose rate changes 200000 times, between any two of six decades, sends to the
+// nanosecond what the integral of the rate allows: floor of the time at which n * 8 * bytes bits
+// fit into it.
 START_TEST(many_changes_lose_no_part_of_a_nanosecond) {
 	static const char *const text[] = {"1Mbit", "7Mbit", "100Mbit", "3Gbit", "1Tbit"};
 	static const double rate_bps[] = {1e6, 7e6, 1e8, 3e9, 1e12};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The loss models against theory, each over a million packets: the rate, the lengths of bursts and the gaps between
-// them, and short patterns.
+// The loss models against theory, each over a million packets: the rate, the lengths of bursts and
+// the gaps between them, and short patterns.
 //
-// An oracle gives the chances of patterns: a chain of hidden states, each with a chance of loss. Patterns are taken so
-// far apart that they are independent.
+// An oracle gives the chances of patterns: a chain of hidden states, each with a chance of loss.
+// Patterns are taken so far apart that they are independent.
 #include "statistics.h"
 #include "switch_test.h"
 
@@ -84,7 +84,8 @@ static double chain_pattern(const struct chain *c, uint32_t pattern, int packets
 	return sum;
 }
 
-// Patterns of several packets, and the rate over all of them: its variance is the sum of all covariances.
+// Patterns of several packets, and the rate over all of them: its variance is the sum of all
+// covariances.
 static void as_the_chain(struct chain *c) {
 	uint64_t count[1 << PATTERN] = {0}, losses = 0;
 	double chance[1 << PATTERN], at[4], to[4] = {0};
@@ -122,8 +123,8 @@ static void as_the_chain(struct chain *c) {
 
 #define RUNS_MAX 4000
 
-// Runs of packets that were lost, or that were not, have the lengths of a geometric distribution that ends with
-// chance `end` after each packet.
+// Runs of packets that were lost, or that were not, have the lengths of a geometric distribution
+// that ends with chance `end` after each packet.
 static void runs_are_geometric(bool lost, double end) {
 	static uint64_t count[RUNS_MAX];
 	static double chance[RUNS_MAX];
@@ -218,7 +219,8 @@ START_TEST(four_states_are_those_of_the_general_and_intuitive_model) {
 }
 END_TEST
 
-// Without p32 and p14 the four states are Gilbert's two; the first packet can be lost here, there it cannot.
+// Without p32 and p14 the four states are Gilbert's two; the first packet can be lost here, there
+// it cannot.
 START_TEST(two_of_the_four_states_are_gilberts) {
 	lose("{loss_markov: {p13: 2%, p31: 50%}}", PKTS, 1);
 	runs_are_geometric(true, 0.5);
@@ -391,7 +393,8 @@ START_TEST(a_burst_is_lost_or_passes_as_one) {
 }
 END_TEST
 
-// The same model with a burst as its unit: the rate of bursts is what it is for packets, and a burst has one fate.
+// The same model with a burst as its unit: the rate of bursts is what it is for packets, and a
+// burst has one fate.
 START_TEST(every_model_can_lose_bursts) {
 	static const char *const texts[] = {
 		"{loss: {rate: 10%, unit: burst}}",

@@ -35,7 +35,8 @@ START_TEST(the_byte_and_its_first_retransmissions) {
 	ck_assert_int_eq(
 		stage_open(&b, "{loss_target: {flow: 3, byte: 2000, retransmissions: 2}}"), 0);
 	ck_assert(b.ops->headers(b.st) && b.ops->flows(b.st));
-	// The sequence number wraps between the SYN and the byte, which is number 2000 of the payload.
+	// The sequence number wraps between the SYN and the byte, which is number 2000 of the
+	// payload.
 	uint32_t isn = UINT32_MAX - 500;
 	ck_assert(!lost(&b, 3, SYN(isn)));
 	ck_assert(!lost(&b, 3, SYN(isn))); // once more

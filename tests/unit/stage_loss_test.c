@@ -68,8 +68,8 @@ START_TEST(higher_rate_loses_the_same_packets_and_more) {
 }
 END_TEST
 
-// One draw per packet at rate 0 too: once its rate is set, a run without loss before loses the packets that a run
-// at that rate loses.
+// One draw per packet at rate 0 too: once its rate is set, a run without loss before loses the
+// packets that a run at that rate loses.
 START_TEST(what_is_lost_does_not_depend_on_earlier_rates) {
 	static uint8_t always[2000];
 	struct stage_bench b = {.env = {.name = "x", .run_seed = 3}};

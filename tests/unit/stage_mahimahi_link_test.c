@@ -36,7 +36,8 @@ START_TEST(small_packets_share_an_opportunity_and_large_ones_wait) {
 }
 END_TEST
 
-// What is unused when the queue is empty is lost; an arrival at the time of an opportunity is too late for it.
+// What is unused when the queue is empty is lost; an arrival at the time of an opportunity is too
+// late for it.
 START_TEST(unused_opportunities_are_lost) {
 	struct stage_bench b = {0};
 	struct pkt *pkts = pkts_new(3, 1518);
@@ -92,7 +93,8 @@ START_TEST(hold_ends_it_and_long_gaps_count_as_down) {
 }
 END_TEST
 
-// An idle link is at once a million years later, with the opportunities and outages of all the rounds.
+// An idle link is at once a million years later, with the opportunities and outages of all the
+// rounds.
 START_TEST(idle_link_passes_over_rounds) {
 	struct stage_bench b = {0};
 	struct pkt p = {.size_bytes = 1518};
@@ -129,7 +131,8 @@ static void expect(const struct pkt *in, const uint64_t *arrival_ns, uint64_t *o
 	}
 }
 
-// Random packets and times against bytes counted one by one; polled each packet, or once at the end.
+// Random packets and times against bytes counted one by one; polled each packet, or once at the
+// end.
 static void against_reference(uint64_t seed, bool poll) {
 	static uint64_t arrival_ns[PKTS], want_ns[PKTS], at_ns[100];
 	struct pkt *pkts = pkts_new(PKTS, 0);

@@ -9,7 +9,8 @@ struct times {
 	double good[TIMES], bad[TIMES]; // ns
 };
 
-// The times in both states: a frame of 12 s and more is always on the wire, so that the next event is a change.
+// The times in both states: a frame of 12 s and more is always on the wire, so that the next event
+// is a change.
 static void observe(const char *params, struct times *t) {
 	struct stage_bench b = {0};
 	struct pkt *pkts = pkts_new(2000, 1518);
@@ -50,7 +51,8 @@ static int order(const void *a, const void *b) {
 	return (x > y) - (x < y);
 }
 
-// Kolmogorov and Smirnov's distance to the exponential distribution, times sqrt(n): 1.95 is p = 0.001.
+// Kolmogorov and Smirnov's distance to the exponential distribution, times sqrt(n): 1.95 is p =
+// 0.001.
 static double ks(double *ns, double mean_ns) {
 	double far = 0;
 
@@ -73,7 +75,8 @@ START_TEST(times_are_exponential) {
 }
 END_TEST
 
-// Pearson's statistic over the numbers of slots 1 to 30 and above; 59.7 is p = 0.001 for 30 degrees of freedom.
+// Pearson's statistic over the numbers of slots 1 to 30 and above; 59.7 is p = 0.001 for 30 degrees
+// of freedom.
 static double chi_square(const double *ns, double slot_ns, double mean_ns) {
 	double p = slot_ns / mean_ns, left = 1, sum = 0;
 	uint32_t count[32] = {0};
@@ -106,7 +109,8 @@ START_TEST(times_are_geometric) {
 }
 END_TEST
 
-// 9 of 10 at 100 Mbit/s, and no more when it is down: 2000 cycles of 100 ms, whose share has a deviation of 0.2 %.
+// 9 of 10 at 100 Mbit/s, and no more when it is down: 2000 cycles of 100 ms, whose share has a
+// deviation of 0.2 %.
 START_TEST(outages_are_counted) {
 	struct stage_bench b = {.env = {.base_rtt_ns = MS}};
 	uint64_t end_ns = 200 * NS_PER_S;

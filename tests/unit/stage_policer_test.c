@@ -71,7 +71,8 @@ START_TEST(colors_and_tokens_are_those_of_the_rfcs) {
 }
 END_TEST
 
-// 1 Gbit/s against 777 Mbit/s for a second: not a byte more than rate * time + burst, and less than a packet below.
+// 1 Gbit/s against 777 Mbit/s for a second: not a byte more than rate * time + burst, and less than
+// a packet below.
 START_TEST(long_run_rate_is_exact) {
 	struct stage_bench b = {0};
 	struct pkt p = {.size_bytes = 1518};
@@ -141,7 +142,8 @@ START_TEST(actions_pass_mark_or_drop) {
 }
 END_TEST
 
-// Tokens up to the change come at the old rate: 1 ms at 8 Mbit/s and 1 ms at 16 Mbit/s are 3000 bytes.
+// Tokens up to the change come at the old rate: 1 ms at 8 Mbit/s and 1 ms at 16 Mbit/s are 3000
+// bytes.
 START_TEST(rate_changes_while_running) {
 	struct stage_bench b = {0};
 	struct pkt p[4] = {{.size_bytes = 5018}, {.size_bytes = 3018}, {.size_bytes = 19}};

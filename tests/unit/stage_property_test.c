@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What every stage keeps to, over random arrivals. The stages and their parameters are those of the registry.
+// What every stage keeps to, over random arrivals. The stages and their parameters are those of the
+// registry.
 //
-// The ledger balances after each call; packets leave in order of departure, not before their time, and those of a flow
-// in order of arrival unless the stage reorders; a link never sends more in any time T than rate * T and a frame, and
-// is never idle before a packet that waits; none leaves before the time that next_ns gave; the result does not depend on
-// when and how often the stage is called; a call may repeat a time, come ages later or have room for no packet; the same
-// seed gives the same packets.
+// The ledger balances after each call; packets leave in order of departure, not before their time,
+// and those of a flow in order of arrival unless the stage reorders; a link never sends more in any
+// time T than rate * T and a frame, and is never idle before a packet that waits; none leaves
+// before the time that next_ns gave; the result does not depend on when and how often the stage is
+// called; a call may repeat a time, come ages later or have room for no packet; the same seed gives
+// the same packets.
 #include "switch_test.h"
 
 #include <unistd.h>

@@ -11,8 +11,8 @@ static void open_link(struct stage_bench *b, const char *trace, const char *para
 
 // TheaterQ's units: us, ns, bit/s, share of 2^32 - 1, packets. 1000 B at 8 Mbit/s take 1 ms.
 START_TEST(steps_change_rate_and_delay_and_loop) {
-	// The fourth has half of it sent when the link goes down: 1 ms is left at half the rate. The sixth is on the
-	// wire from 10.5 ms, half of it when the rate doubles.
+	// The fourth has half of it sent when the link goes down: 1 ms is left at half the rate.
+	// The sixth is on the wire from 10.5 ms, half of it when the rate doubles.
 	static const uint64_t want_us[] = {1500, 2500, 3500, 9200, 11200, 12500};
 	struct stage_bench b = {0};
 	struct pkt *pkts = pkts_new(6, 1004);
@@ -88,7 +88,8 @@ START_TEST(limit_is_of_the_step) {
 }
 END_TEST
 
-// 10 % and none, in turn: 1000 packets a step over 100 steps; five standard deviations are 335 of 5000.
+// 10 % and none, in turn: 1000 packets a step over 100 steps; five standard deviations are 335 of
+// 5000.
 START_TEST(loss_is_of_the_step) {
 	struct stage_bench b = {0};
 	struct pkt *pkts = pkts_new(100000, 104);
@@ -110,7 +111,8 @@ START_TEST(loss_is_of_the_step) {
 }
 END_TEST
 
-// The same rates by hand on a constant link: bit for bit the same departures, whether polled or not.
+// The same rates by hand on a constant link: bit for bit the same departures, whether polled or
+// not.
 START_TEST(departures_are_those_of_a_link_that_is_changed) {
 	static const char *const rates[] = {"10Mbit", "0", "3Mbit", "20Mbit", "1Mbit"};
 	static const uint64_t keep_us[] = {7001, 3003, 2999, 1500, 8123};

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests of samples against distributions: the p-value, which is the chance of a deviation at least as large if the
-// sample is what it should be. Seeds are fixed, so a test that holds once holds always; p must be above 0.001.
+// Tests of samples against distributions: the p-value, which is the chance of a deviation at least
+// as large if the sample is what it should be. Seeds are fixed, so a test that holds once holds
+// always; p must be above 0.001.
 //
-// Formulas: Abramowitz and Stegun, Handbook of Mathematical Functions, 1964; M. A. Stephens: EDF Statistics for
-// Goodness of Fit and Some Comparisons, JASA 69, 1974.
+// Formulas: Abramowitz and Stegun, Handbook of Mathematical Functions, 1964; M. A. Stephens: EDF
+// Statistics for Goodness of Fit and Some Comparisons, JASA 69, 1974.
 #pragma once
 #include "test.h"
 
@@ -13,8 +14,8 @@
 
 #define P_LEAST 0.001
 
-// Chance that a chi-square of `df` degrees of freedom is above x: Q(df / 2, x / 2), the incomplete gamma function, by
-// its series (6.5.29) or, in the tail, its continued fraction (6.5.31).
+// Chance that a chi-square of `df` degrees of freedom is above x: Q(df / 2, x / 2), the incomplete
+// gamma function, by its series (6.5.29) or, in the tail, its continued fraction (6.5.31).
 static inline double chi_square_p(double x, double df) {
 	double a = df / 2, sum = 0, term = 1 / a;
 
@@ -39,8 +40,8 @@ static inline double normal_p(double z) {
 	return erfc(fabs(z) / sqrt(2));
 }
 
-// Chance that the largest difference between the distribution of n numbers and the one they are drawn from is above
-// d: Kolmogorov's limit with Stephens's correction for n.
+// Chance that the largest difference between the distribution of n numbers and the one they are
+// drawn from is above d: Kolmogorov's limit with Stephens's correction for n.
 static inline double ks_p(double d, double n) {
 	double x = (sqrt(n) + 0.12 + 0.11 / sqrt(n)) * d, sum = 0, sign = 1;
 
@@ -57,8 +58,8 @@ static inline int double_order(const void *pa, const void *pb) {
 	return (a > b) - (a < b);
 }
 
-// The p-value of n numbers, which it sorts, under the distribution function cdf. Where that jumps, as at a limit,
-// `below` is its value just below the jump.
+// The p-value of n numbers, which it sorts, under the distribution function cdf. Where that jumps,
+// as at a limit, `below` is its value just below the jump.
 static inline double ks_test(double *x, size_t n, double (*cdf)(double x, const void *ctx),
 	double (*below)(double x, const void *ctx), const void *ctx) {
 	double d = 0;
@@ -73,7 +74,8 @@ static inline double ks_test(double *x, size_t n, double (*cdf)(double x, const 
 	return ks_p(d, (double)n);
 }
 
-// The p-value of counts against their chances. The last bins are put together until each is expected 5 times.
+// The p-value of counts against their chances. The last bins are put together until each is
+// expected 5 times.
 static inline double bins_p(const uint64_t *count, const double *chance, size_t bins) {
 	double n = 0, x = 0, expected = 0, seen = 0, df = -1;
 

@@ -250,7 +250,8 @@ static inline struct pkt *pkts_new(uint32_t n, uint16_t size_bytes) {
 	return p;
 }
 
-// For oracles: packets as a stage gives them up, by departure, arrival, order into the stage (qsort).
+// For oracles: packets as a stage gives them up, by departure, arrival, order into the stage
+// (qsort).
 struct want {
 	uint64_t out_ns, in_ns;
 	uint32_t id;

@@ -382,8 +382,8 @@ START_TEST(full_disk_keeps_counting) {
 }
 END_TEST
 
-// More at once than a write past the page cache needs, in portions that begin and end anywhere, with a
-// ring that is sometimes full and small drains in between.
+// More at once than a write past the page cache needs, in portions that begin and end anywhere,
+// with a ring that is sometimes full and small drains in between.
 static void busy_stream(enum tel_stream stream, const char *name) {
 	struct folder f = folder_make(name);
 	struct tel_run run = {.dir = f.dir};

@@ -168,7 +168,8 @@ START_TEST(a_jump_is_slewed) {
 }
 END_TEST
 
-// One anchor that is 1600 ns late moves the line of least squares by 1 / 16 + 7.5^2 / 340 of that at its end.
+// One anchor that is 1600 ns late moves the line of least squares by 1 / 16 + 7.5^2 / 340 of that
+// at its end.
 START_TEST(a_fit_is_not_its_last_anchor) {
 	struct ticks_fit f = {0};
 	struct ticks_line l;

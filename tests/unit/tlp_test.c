@@ -112,8 +112,8 @@ START_TEST(no_probe_where_it_is_off_or_without_sack) {
 }
 END_TEST
 
-// A gap of 50 ms, longer than the probe's 40: what the pacer holds back is no tail. Each gap had a probe
-// in it, and the flow sent twice its rate.
+// A gap of 50 ms, longer than the probe's 40: what the pacer holds back is no tail. Each gap had a
+// probe in it, and the flow sent twice its rate.
 START_TEST(no_probe_before_the_pacers_next_turn) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 9, rate: 231.68kbit}}, rto_min: 1s}");
 
@@ -141,8 +141,8 @@ START_TEST(probe_is_paced) {
 }
 END_TEST
 
-// The timer fires when it was first armed for, and looks whether the deadline has moved. After a stall
-// both it and the pacer's next turn had passed: each flow probed, and all went on in step.
+// The timer fires when it was first armed for, and looks whether the deadline has moved. After a
+// stall both it and the pacer's next turn had passed: each flow probed, and all went on in step.
 START_TEST(no_probe_before_the_pacers_late_turn) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 1000, rate: 40Mbit}}, rto_min: 1s}",
 		.live = true);
@@ -184,8 +184,8 @@ START_TEST(repaired_loss_costs_one_reduction) {
 }
 END_TEST
 
-// The probe has repaired the loss before the episode begins, so that the episode sends nothing again. Its end was taken
-// for one in which nothing had been lost, and the window came back.
+// The probe has repaired the loss before the episode begins, so that the episode sends nothing
+// again. Its end was taken for one in which nothing had been lost, and the window came back.
 START_TEST(reduction_for_a_repaired_loss_stays) {
 	struct link *l = FOUR(.window = 4 * 1448);
 	const struct flow *f = link_flow(l);
@@ -206,8 +206,9 @@ START_TEST(reduction_for_a_repaired_loss_stays) {
 }
 END_TEST
 
-// What comes between the probe's ACK and the next one: an ACK from before it that was overtaken on the way, or an update
-// of the window. Neither says that the original arrived, as a duplicate ACK would.
+// What comes between the probe's ACK and the next one: an ACK from before it that was overtaken on
+// the way, or an update of the window. Neither says that the original arrived, as a duplicate ACK
+// would.
 START_TEST(only_a_duplicate_ack_clears_the_probe) {
 	for (int update = 0; update < 2; update++) {
 		struct link *l = FOUR(.window = 4 * 1448);
@@ -292,8 +293,8 @@ START_TEST(duplicate_ack_after_a_probe_is_no_loss) {
 }
 END_TEST
 
-// The probe's segment in an episode that was taken back: nothing is lost, SACKed or probed for any more, and
-// yet its round trip is unknown (Karn).
+// The probe's segment in an episode that was taken back: nothing is lost, SACKed or probed for any
+// more, and yet its round trip is unknown (Karn).
 START_TEST(probed_segment_has_no_round_trip_after_an_undo) {
 	struct link *l = HAND(.group = "{cc: {newreno: {initial: 10}}, rto_min: 1s}");
 	struct flow *f = link_flow(l);

@@ -15,7 +15,8 @@ static uint32_t words(const uint8_t *p, size_t len) {
 	return sum;
 }
 
-// The checksum of RFC 768, added up byte by byte: over the pseudo header, the header and the payload.
+// The checksum of RFC 768, added up byte by byte: over the pseudo header, the header and the
+// payload.
 static bool sum_good(const uint8_t *frame, size_t udp_len) {
 	uint32_t sum = words(frame + 26, 8) + 17 + (uint32_t)udp_len + words(frame + 34, udp_len);
 
@@ -94,7 +95,8 @@ START_TEST(a_bad_length_is_refused) {
 }
 END_TEST
 
-// 7 Mbit/s of 1200 bytes: a datagram each 1371428.57 ns. After a million the time has not moved by a nanosecond.
+// 7 Mbit/s of 1200 bytes: a datagram each 1371428.57 ns. After a million the time has not moved by
+// a nanosecond.
 START_TEST(the_rate_is_exact) {
 	struct link *l = UDP_LINK("rate: 7Mbit", .delay_ns = 5 * MS);
 	uint64_t n = 0;
@@ -140,7 +142,8 @@ START_TEST(exponential_gaps_are_a_poisson_process) {
 }
 END_TEST
 
-// Nothing slows it down, and the sender knows what arrived, at the latest a report's interval and the delay later.
+// Nothing slows it down, and the sender knows what arrived, at the latest a report's interval and
+// the delay later.
 START_TEST(loss_is_reported_and_ignored) {
 	struct link *l = UDP_LINK("rate: 10Mbit", .loss = 0.2, .seed = 4);
 	const struct flow *f = link_flow(l);
@@ -192,8 +195,8 @@ START_TEST(it_stops) {
 }
 END_TEST
 
-// A live loop that stood still sends what it missed at once, and the rate is what it was; after a long stall the
-// datagrams of all but the last 200 ms are left out.
+// A live loop that stood still sends what it missed at once, and the rate is what it was; after a
+// long stall the datagrams of all but the last 200 ms are left out.
 START_TEST(a_late_loop_keeps_the_rate) {
 	struct link *l = UDP_LINK("rate: 9600kbit", .live = true);
 

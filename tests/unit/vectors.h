@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reads tests/vectors/NAME.csv: lines of "#" and one of column names, then rows of a scenario and numbers.
+// Reads tests/vectors/NAME.csv: lines of "#" and one of column names, then rows of a scenario and
+// numbers.
 #pragma once
 #include "test.h"
 

@@ -31,7 +31,8 @@ static void begin(void) {
 	ck_assert(watch_add(&watch, &now, false));
 }
 
-// 100 ms go by, half of them busy, a thousand packets leave; what the test changed before comes on top.
+// 100 ms go by, half of them busy, a thousand packets leave; what the test changed before comes on
+// top.
 static void step(void) {
 	now.count.now_ns += STEP_NS;
 	now.count.busy_ns += STEP_NS / 2;
@@ -138,8 +139,8 @@ START_TEST(work_is_learnt) {
 }
 END_TEST
 
-// 90 iterations of 100 ns and 10 of 9 us: a moment is in a long one for 10/11 of the time, and half of those
-// moments are followed by 4.5 us or more of it.
+// 90 iterations of 100 ns and 10 of 9 us: a moment is in a long one for 10/11 of the time, and half
+// of those moments are followed by 4.5 us or more of it.
 START_TEST(floor_is_what_is_left_of_an_iteration) {
 	uint64_t now_ns = NS_PER_S;
 
@@ -258,7 +259,8 @@ START_TEST(before_the_run_nothing_counts) {
 }
 END_TEST
 
-// The first sample after the run's begin set the count from which losses were taken: those before it were in no verdict.
+// The first sample after the run's begin set the count from which losses were taken: those before
+// it were in no verdict.
 START_TEST(losses_of_the_first_stretch_count) {
 	begin();
 	watch.begun = false;
@@ -427,7 +429,8 @@ START_TEST(losses_come_last) {
 }
 END_TEST
 
-// Which of several lcores was late is not known: the port is named, beside what the run's own course was.
+// Which of several lcores was late is not known: the port is named, beside what the run's own
+// course was.
 START_TEST(what_a_port_missed_is_no_lcores) {
 	begin();
 	until(1);

@@ -303,8 +303,8 @@ START_TEST(peek_shows_each_slot_once_and_moves_nothing) {
 }
 END_TEST
 
-// What has been taken out is its owner's: he may free it, and the wheel must not look at it again. Popping the
-// first of a turn fetches the next turn's list ahead, one timer per pop.
+// What has been taken out is its owner's: he may free it, and the wheel must not look at it again.
+// Popping the first of a turn fetches the next turn's list ahead, one timer per pop.
 START_TEST(cancelled_timer_is_not_touched_again) {
 	setup(0);
 	for (uint32_t i = 0; i < 6; i++)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Each sentence of the summary's `why`, and both sides of each bound. A link of 8 Mbit/s without overhead sends one of
-// these packets in exactly 1 ms, so that `n` packets in a second are n/10 % of it.
+// Each sentence of the summary's `why`, and both sides of each bound. A link of 8 Mbit/s without
+// overhead sends one of these packets in exactly 1 ms, so that `n` packets in a second are n/10 %
+// of it.
 #include "common/base/json.h"
 #include "common/config/flows.h"
 #include "switch/path_route.h"
@@ -131,7 +132,8 @@ START_TEST(all_was_lost_before_the_link) {
 }
 END_TEST
 
-// A packet on its way is in nobody's statistics yet, but the stages are asked after they were served to this moment.
+// A packet on its way is in nobody's statistics yet, but the stages are asked after they were
+// served to this moment.
 START_TEST(stages_are_served_first) {
 	struct world w = open_world("paths: {forward: [" WIDE "]}");
 
@@ -169,8 +171,9 @@ START_TEST(a_link_in_use_for_95_percent_has_a_queue) {
 }
 END_TEST
 
-// Of 12 packets at once one goes to the wire, 10 wait for 1 to 10 ms, 55 ms in all, and one is dropped. In 55 ms one
-// packet has waited on average. 11 packets wait as long, but a burst without a drop is no standing queue.
+// Of 12 packets at once one goes to the wire, 10 wait for 1 to 10 ms, 55 ms in all, and one is
+// dropped. In 55 ms one packet has waited on average. 11 packets wait as long, but a burst without
+// a drop is no standing queue.
 START_TEST(drops_with_one_packet_waiting_are_a_queue) {
 	struct world w =
 		open_world("paths: {forward: [" LINK("8Mbit", "{fifo: {limit: 10pkt}}") "]}");
@@ -189,7 +192,8 @@ START_TEST(drops_with_one_packet_waiting_are_a_queue) {
 }
 END_TEST
 
-// The third and fourth of four packets find more than one packet in the queue. They wait 2 and 3 ms, the second 1 ms.
+// The third and fourth of four packets find more than one packet in the queue. They wait 2 and 3
+// ms, the second 1 ms.
 START_TEST(marks_count_as_drops_do) {
 	struct world w = open_world("paths: {forward: [" LINK(
 		"8Mbit", "{step: {limit: 20000B, threshold: 1pkt}}") "]}");
@@ -214,8 +218,8 @@ START_TEST(all_packets_lost_are_100_percent) {
 }
 END_TEST
 
-// The first link of the path is in use for 90 % of the second, which says nothing, then for 90.2 %. It never names
-// itself.
+// The first link of the path is in use for 90 % of the second, which says nothing, then for 90.2 %.
+// It never names itself.
 START_TEST(another_link_is_the_bottleneck_above_90_percent) {
 	struct world w = open_world("paths: {forward: [" WIDE ", " WIDER "]}");
 
@@ -232,7 +236,8 @@ START_TEST(another_link_is_the_bottleneck_above_90_percent) {
 }
 END_TEST
 
-// Edges have no figures of their own in the summary: of two edges the busier one counts. All packets are flow 0's.
+// Edges have no figures of their own in the summary: of two edges the busier one counts. All
+// packets are flow 0's.
 START_TEST(edges_may_be_the_bottleneck) {
 	struct world w = open_world("paths: {forward: [{edges: {count: 2, rate: 8Mbit, "
 				    "overhead: 0B}}, " WIDER "]}");
@@ -256,8 +261,8 @@ END_TEST
 #define HOP2(use) "\"hop2: no standing queue: the senders offered " use " % of the link"
 #define ELSEWHERE "; the bottleneck is elsewhere: "
 
-// The busiest of all, wherever it stands on the route: behind the link or on the way back. A path of another group's
-// packets is none of them.
+// The busiest of all, wherever it stands on the route: behind the link or on the way back. A path
+// of another group's packets is none of them.
 START_TEST(the_bottleneck_may_be_in_another_path_of_the_route) {
 	static const struct {
 		uint32_t hop2, back;
@@ -303,8 +308,9 @@ START_TEST(the_bottleneck_may_be_before_the_link) {
 }
 END_TEST
 
-// Without groups the name says it. With groups: `both` carries the data of one and the ACKs of the other; `back` ACKs
-// alone; no group passes `aside`, whose packets may be data; `reverse` is a group's way there.
+// Without groups the name says it. With groups: `both` carries the data of one and the ACKs of the
+// other; `back` ACKs alone; no group passes `aside`, whose packets may be data; `reverse` is a
+// group's way there.
 START_TEST(paths_of_acks_alone_are_not_asked) {
 	struct world w = open_world("paths: {forward: [" WIDE "], reverse: [" WIDE "], "
 				    "aside: [" WIDE "]}");
@@ -327,7 +333,8 @@ START_TEST(paths_of_acks_alone_are_not_asked) {
 }
 END_TEST
 
-// Of 100 packets the loss stage drops 25. Of the other 75 the policer has tokens for 60, whose IP packets have 986 B.
+// Of 100 packets the loss stage drops 25. Of the other 75 the policer has tokens for 60, whose IP
+// packets have 986 B.
 START_TEST(drops_of_other_stages_are_named) {
 	struct world w = open_world("paths: {forward: [" WIDER ", {loss_periodic: {every: 4}}, "
 				    "{policer: {rate: 1kbit, burst: 60000B}}]}");
@@ -340,8 +347,8 @@ START_TEST(drops_of_other_stages_are_named) {
 }
 END_TEST
 
-// Of 8 packets at once one is on the edge and one waits for it. The others are dropped with the reason of a link's
-// full queue, which is not the link's.
+// Of 8 packets at once one is on the edge and one waits for it. The others are dropped with the
+// reason of a link's full queue, which is not the link's.
 START_TEST(drops_of_edges_are_named) {
 	struct world w =
 		open_world("paths: {forward: [{edges: {count: 1, rate: 8Mbit, overhead: 0B, limit: "
@@ -355,7 +362,8 @@ START_TEST(drops_of_edges_are_named) {
 }
 END_TEST
 
-// Two links: what one of them drops is said at that one, and does not count as another stage's at the other.
+// Two links: what one of them drops is said at that one, and does not count as another stage's at
+// the other.
 START_TEST(drops_of_another_link_are_its_own) {
 	struct world w = open_world("paths: {forward: [" LINK(
 		"8Mbit", "{fifo: {limit: 1pkt}}") ", " WIDER ", {loss_periodic: {every: 2}}]}");
@@ -370,7 +378,8 @@ START_TEST(drops_of_another_link_are_its_own) {
 }
 END_TEST
 
-// The same if its discipline drops them, which is another reason than a full queue: the third and fourth of four.
+// The same if its discipline drops them, which is another reason than a full queue: the third and
+// fourth of four.
 START_TEST(drops_of_another_discipline_are_its_own) {
 	struct world w = open_world("paths: {forward: [" LINK(
 		"8Mbit", "{step: {limit: 9pkt, threshold: 1pkt, others: drop}}") ", " WIDER "]}");

@@ -138,7 +138,8 @@ START_TEST(set_ecn_keeps_the_checksum_of_a_full_sum) {
 }
 END_TEST
 
-// Ethernet, up to two VLAN tags, IPv4 or IPv6: a queue that marks must see ECT there too, or it drops.
+// Ethernet, up to two VLAN tags, IPv4 or IPv6: a queue that marks must see ECT there too, or it
+// drops.
 START_TEST(ecn_behind_vlan_tags_and_of_ipv6) {
 	static const char tag[] = "8100a005", outer[] = "88a80064",
 			  macs[] = "020000000002020000000001";
@@ -647,8 +648,8 @@ START_TEST(template_checksum_of_zero) {
 }
 END_TEST
 
-// Of the kernel's segments, and of those that are broken in any one bit: the short way says the same
-// as the long one, or leaves it to that.
+// Of the kernel's segments, and of those that are broken in any one bit: the short way says the
+// same as the long one, or leaves it to that.
 START_TEST(plain_parse_agrees) {
 	static const char *const captured[] = {
 		kernel_syn, kernel_syn_ack, kernel_ack, kernel_fin, kernel_data, kernel_echo};
@@ -695,7 +696,8 @@ START_TEST(plain_parse_leaves_the_rest) {
 }
 END_TEST
 
-// Whose payload of zeros is not added up: any bit of it, and of the TCP header, still breaks the sum.
+// Whose payload of zeros is not added up: any bit of it, and of the TCP header, still breaks the
+// sum.
 START_TEST(zeros_are_verified) {
 	const struct seg sent = {.flags = SEG_ACK, .options = SEG_OPT_TS, .seq = 7, .len = 1448};
 	size_t len = build(&sent, 0);
@@ -716,7 +718,8 @@ START_TEST(zeros_are_verified) {
 }
 END_TEST
 
-// RFC 2018 section 3: 8 bytes for each block, 2 before them. One block is a whole report; one of 12 bytes is none.
+// RFC 2018 section 3: 8 bytes for each block, 2 before them. One block is a whole report; one of 12
+// bytes is none.
 START_TEST(sack_option_is_of_whole_blocks) {
 	for (uint8_t size = 2; size <= 34; size++) {
 		const struct seg plain = {.flags = SEG_ACK, .len = 40};
@@ -762,7 +765,8 @@ START_TEST(tcp_header_is_within_its_segment) {
 }
 END_TEST
 
-// The same flow behind any number of tags; of IPv6 another one for each address and port, in both directions alike.
+// The same flow behind any number of tags; of IPv6 another one for each address and port, in both
+// directions alike.
 START_TEST(flows_of_ipv4_and_ipv6_behind_vlan_tags) {
 	static const char tag[] = "8100a005", outer[] = "88a80064",
 			  macs[] = "020000000002020000000001";
@@ -875,8 +879,8 @@ START_TEST(payload_of_equal_bytes_is_verified) {
 }
 END_TEST
 
-// Headers that are no plain segment's, with an IP checksum that is right: a length that ends inside the TCP
-// header, and a fragment. The long way says what they are.
+// Headers that are no plain segment's, with an IP checksum that is right: a length that ends inside
+// the TCP header, and a fragment. The long way says what they are.
 START_TEST(plain_parse_leaves_short_segments_and_fragments) {
 	static const struct {
 		size_t at;
@@ -918,8 +922,8 @@ static size_t add_tag(size_t len) {
 	return len + sizeof(tag);
 }
 
-// A host that leaves checksums to its card has the sum of the addresses in their place; its frames were passed on without a
-// word, and thrown away where they arrived.
+// A host that leaves checksums to its card has the sum of the addresses in their place; its frames
+// were passed on without a word, and thrown away where they arrived.
 START_TEST(checksums_that_a_card_would_fill_in) {
 	static const char udp6[] =
 		"02000000000202000000000186dd60000000000911402001" // one byte of payload

@@ -40,7 +40,8 @@ static void run_noting(struct link *l, struct noted *n, uint64_t until_ns) {
 	l->now_ns = until_ns;
 }
 
-// Each connection's bytes arrive, whichever flow carries it: what receivers count is what was begun.
+// Each connection's bytes arrive, whichever flow carries it: what receivers count is what was
+// begun.
 START_TEST(every_arrival_is_carried) {
 	struct link *l = LINK(.group = POISSON ", stop: 10s}", .seed = 3);
 	struct noted n = {0};
@@ -68,7 +69,8 @@ START_TEST(every_arrival_is_carried) {
 }
 END_TEST
 
-// A lossy network with reordering: packets of old connections meet new ones on the same flow, and harm none.
+// A lossy network with reordering: packets of old connections meet new ones on the same flow, and
+// harm none.
 START_TEST(old_packets_do_not_harm_the_next_connection) {
 	struct link *l = LINK(.group = POISSON ", stop: 10s}", .seed = 4, .loss = 0.05,
 		.ack_loss = 0.05, .reorder = 0.1, .late_ns = 60 * MS);
@@ -89,7 +91,8 @@ START_TEST(old_packets_do_not_harm_the_next_connection) {
 }
 END_TEST
 
-// One flow for all: transfers wait in the order of their arrival, and their completion counts from there.
+// One flow for all: transfers wait in the order of their arrival, and their completion counts from
+// there.
 START_TEST(arrivals_wait_for_a_free_flow) {
 	struct link *l = LINK(.group = "{cc: newreno, source: {poisson: {interval: 20ms, sizes: "
 				       "{mean: 1kB}}}, stop: 1s}",
@@ -112,8 +115,8 @@ START_TEST(arrivals_wait_for_a_free_flow) {
 }
 END_TEST
 
-// A live host, whose loop comes round when it can and whose clock starts anywhere, is offered the same as one in
-// virtual time.
+// A live host, whose loop comes round when it can and whose clock starts anywhere, is offered the
+// same as one in virtual time.
 START_TEST(live_and_virtual_schedules_are_the_same) {
 	static struct noted virtual, live;
 	struct link *l = LINK(.group = POISSON "}", .seed = 6);
@@ -197,8 +200,8 @@ START_TEST(a_failed_connection_frees_its_flow) {
 }
 END_TEST
 
-// Fixed times and a path of 10 ms each way: a response of one segment takes the service time and a round trip, and the
-// next request follows a pause later. The connection is opened once.
+// Fixed times and a path of 10 ms each way: a response of one segment takes the service time and a
+// round trip, and the next request follows a pause later. The connection is opened once.
 START_TEST(requests_follow_responses) {
 	struct link *l = LINK(.group = "{cc: newreno, stop: 990ms, source: {request: {think: 30ms, "
 				       "service: 5ms, times: fixed, sizes: {mean: 100B}}}}");
@@ -216,8 +219,9 @@ START_TEST(requests_follow_responses) {
 }
 END_TEST
 
-// Sizes that are no whole segments, on one connection: each byte arrives once, whatever is lost, reordered or SACKed. What
-// was padded to segments made 1448 bytes of 100, on the wire and in the goodput.
+// Sizes that are no whole segments, on one connection: each byte arrives once, whatever is lost,
+// reordered or SACKed. What was padded to segments made 1448 bytes of 100, on the wire and in the
+// goodput.
 START_TEST(what_is_written_arrives_and_no_more) {
 	static const struct {
 		const char *group;
@@ -255,7 +259,8 @@ START_TEST(what_is_written_arrives_and_no_more) {
 }
 END_TEST
 
-// Ten writes of 2000 bytes at once, the first segment lost: the ACKs of the others are SACKs of long and short segments.
+// Ten writes of 2000 bytes at once, the first segment lost: the ACKs of the others are SACKs of
+// long and short segments.
 START_TEST(short_segments_in_flight_are_sacked_and_sent_again) {
 	struct link *l =
 		LINK(.group = "{cc: {newreno: {initial: 40}}, stop: 3s, ack_every: 1, source: "
@@ -298,7 +303,8 @@ START_TEST(bulk_flows_come_and_go) {
 
 	l->oracle = false;
 	link_run(l, 3 * S);
-	// On from 200 ms; the FIN is acknowledged a round trip after the last data, at 320 ms at the latest.
+	// On from 200 ms; the FIN is acknowledged a round trip after the last data, at 320 ms at
+	// the latest.
 	ck_assert_uint_eq(l->syn_count, 3);
 	ck_assert_uint_eq(counted(l)->finished, 3);
 	// Data for 100 ms less the handshake: four round trips and the first window, of 4 segments.
@@ -308,7 +314,8 @@ START_TEST(bulk_flows_come_and_go) {
 }
 END_TEST
 
-// Loss does not change what is asked for, only when: sizes and pauses are those of a network without loss.
+// Loss does not change what is asked for, only when: sizes and pauses are those of a network
+// without loss.
 START_TEST(closed_schedules_do_not_depend_on_the_network) {
 	static const char *const groups[] = {
 		"{cc: newreno, source: {closed: {think: 20ms, sizes: {law: pareto}}}}",

@@ -3,19 +3,22 @@
 //
 //	weir-aqm FLOWS PACKETS ROUNDS NAME PARAMETERS [NAME PARAMETERS ...]
 //
-// Each discipline stands in a closed loop of its own, without a transport. All loops have the same flows with the same
-// windows, and no packet is lost: what a discipline drops arrives like the rest. So the packets that arrive are as many
-// for each, and of as many flows; only their order is the discipline's.
+// Each discipline stands in a closed loop of its own, without a transport. All loops have the same
+// flows with the same windows, and no packet is lost: what a discipline drops arrives like the
+// rest. So the packets that arrive are as many for each, and of as many flows; only their order is
+// the discipline's.
 //
 //	pool -> discipline, 10 Gbit/s -> 10 ms -> receiver -> pool; every second packet of a flow:
 //	  10 ms -> sender: two packets from the pool
 //
-// The windows keep QUEUED packets in the queue. As in weir-sim time advances in windows, packets arrive in bursts and
-// those freed last are used first, and a flow has some cache lines at each end, which compete with the discipline's for
-// the cache. With many flows, therefore, nearly all that a discipline reads of a flow comes from memory, in random order.
+// The windows keep QUEUED packets in the queue. As in weir-sim time advances in windows, packets
+// arrive in bursts and those freed last are used first, and a flow has some cache lines at each
+// end, which compete with the discipline's for the cache. With many flows, therefore, nearly all
+// that a discipline reads of a flow comes from memory, in random order.
 //
-// In each round the loops run one after the other, each for a tenth of PACKETS before it is measured. Prints a line of
-// JSON per discipline and round: ns per packet, which includes the loop's own cost, and the packets marked and dropped.
+// In each round the loops run one after the other, each for a tenth of PACKETS before it is
+// measured. Prints a line of JSON per discipline and round: ns per packet, which includes the
+// loop's own cost, and the packets marked and dropped.
 #include "common/base/mem.h"
 #include "common/base/rng.h"
 #include "common/config/config.h"
@@ -256,7 +259,8 @@ static void open_queue(struct loop *l, const char *name, const char *params) {
 	wire_rate(&l->wire, 0, RATE_BPS);
 }
 
-// The flows' windows, in random order: as many packets of each flow, two at least, so that there are always ACKs.
+// The flows' windows, in random order: as many packets of each flow, two at least, so that there
+// are always ACKs.
 static void fill(struct loop *l, uint32_t flows) {
 	uint64_t window = max_u64((QUEUED + FLYING + flows / 2) / flows, 2);
 	uint64_t packets = window * flows;

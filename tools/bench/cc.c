@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What an ACK costs each congestion control, for `weir bench cc`: weir-cc [NAME] [ACKS].
 //
-// The control runs in a closed loop without a transport: a link of 1 Gbit/s and 20 ms, one ACK per two segments, an RTT
-// of what the window puts into its queue, a loss each time that this exceeds the buffer. So the states it goes through,
-// and the branches it takes, are those of a flow. FLOWS flows take turns, as many as a busy lcore has, so that a
-// control's state is not always in the nearest cache.
+// The control runs in a closed loop without a transport: a link of 1 Gbit/s and 20 ms, one ACK per
+// two segments, an RTT of what the window puts into its queue, a loss each time that this exceeds
+// the buffer. So the states it goes through, and the branches it takes, are those of a flow. FLOWS
+// flows take turns, as many as a busy lcore has, so that a control's state is not always in the
+// nearest cache.
 //
-// Prints a line of JSON per control: bytes of state and ns per ACK. Without NAME all of them; the loop's own cost is
-// that of `fixed`, which ignores everything.
+// Prints a line of JSON per control: bytes of state and ns per ACK. Without NAME all of them; the
+// loop's own cost is that of `fixed`, which ignores everything.
 #include "sender/cc/cc.h"
 #include "common/base/param.h"
 

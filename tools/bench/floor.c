@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The lower bound in `weir bench corescale`: moves the same packets as a simulation of the network through the same
-// queues, does nothing else, and measures the time.
+// The lower bound in `weir bench corescale`: moves the same packets as a simulation of the network
+// through the same queues, does nothing else, and measures the time.
 //
 //	sender's line -> FIFO of 375 MB, served at 10 Gbit/s -> FIFO of 10 ms -> receiver's line
 //	  -> FIFO of 10 ms -> sender's line ...
 //
-// Per data packet: a 64-byte packet is taken from a pool, written, queued, given its departure time,
-// delayed by 10 ms, taken off, read, its receiver's cache line changed, and freed. Every second packet
-// of a flow makes an ACK, a packet too, which waits 10 ms, changes its sender's cache line and lets two
-// packets follow. That keeps the queue at its limit, and flows interleave by self-clocking. There is no transport,
-// no timer, no loss and no telemetry: the additional cost of a simulator is its own work.
+// Per data packet: a 64-byte packet is taken from a pool, written, queued, given its departure
+// time, delayed by 10 ms, taken off, read, its receiver's cache line changed, and freed. Every
+// second packet of a flow makes an ACK, a packet too, which waits 10 ms, changes its sender's cache
+// line and lets two packets follow. That keeps the queue at its limit, and flows interleave by
+// self-clocking. There is no transport, no timer, no loss and no telemetry: the additional cost of
+// a simulator is its own work.
 //
-// It is optimised: time advances in windows as in weir-sim, so that each array is read while it is in the cache; the
-// next packets and their flows' lines are prefetched; the packet freed last is used next; 2 MB pages.
+// It is optimised: time advances in windows as in weir-sim, so that each array is read while it is
+// in the cache; the next packets and their flows' lines are prefetched; the packet freed last is
+// used next; 2 MB pages.
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -41,7 +43,8 @@ struct packet {
 };
 _Static_assert(sizeof(struct packet) == 64, "one cache line");
 
-// A ring of pointers, so that later packets can be prefetched before the first has arrived in the cache.
+// A ring of pointers, so that later packets can be prefetched before the first has arrived in the
+// cache.
 struct fifo {
 	struct packet **ring;
 	uint64_t mask, head, tail;

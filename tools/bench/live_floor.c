@@ -3,15 +3,16 @@
 //
 //	receive a burst from each port -> FIFO of the other -> transmit packets that were in it for the delay
 //
-// One lcore, one reading of the TSC per iteration, bursts of 32. No packet is parsed, classified, counted
-// or queued at a rate. Packets are weir-switch's: an mbuf, a line of private area, 2 KiB of data, from
-// a stack of free ones. The FIFO is a ring of (packet, time), so that the next packets can be prefetched;
-// with a delay each has left the cache when it is due.
+// One lcore, one reading of the TSC per iteration, bursts of 32. No packet is parsed, classified,
+// counted or queued at a rate. Packets are weir-switch's: an mbuf, a line of private area, 2 KiB of
+// data, from a stack of free ones. The FIFO is a ring of (packet, time), so that the next packets
+// can be prefetched; with a delay each has left the cache when it is due.
 //
-// Ports such as net_null give packets as fast as they are polled. If packets were held for a fixed time, a short
-// pause in transmission would return as a burst after each delay, and the order of the mbufs would be lost:
-// that costs 50 % more. So the warm-up finds how many packets are in flight at the rate the loop reaches; then
-// that many are held, and the mean delay is measured.
+// Ports such as net_null give packets as fast as they are polled. If packets were held for a fixed
+// time, a short pause in transmission would return as a burst after each delay, and the order of
+// the mbufs would be lost:
+// that costs 50 % more. So the warm-up finds how many packets are in flight at the rate the loop
+// reaches; then that many are held, and the mean delay is measured.
 //
 // Prints the processor time per packet as JSON.
 #include <errno.h>
@@ -123,8 +124,8 @@ static double clock_s(clockid_t clock) {
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-// Runs for `seconds` of processor time, because a shared machine's wall-clock time includes other programs. Returns
-// the time used.
+// Runs for `seconds` of processor time, because a shared machine's wall-clock time includes other
+// programs. Returns the time used.
 static double run(struct floor *f, double seconds) {
 	double begin_s = clock_s(CLOCK_THREAD_CPUTIME_ID), took_s;
 
@@ -139,7 +140,8 @@ static double run(struct floor *f, double seconds) {
 	return took_s;
 }
 
-// Finds the number of packets in flight for the delay at the loop's rate, which itself depends on that number.
+// Finds the number of packets in flight for the delay at the loop's rate, which itself depends on
+// that number.
 static void warm_up(struct floor *f, double delay_s, uint64_t room) {
 	for (int i = 0; i < ROUNDS; i++) {
 		double took_s = run(f, ROUND_S);

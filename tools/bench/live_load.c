@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The load of `weir bench live`: on one lcore, sends frames from its first port as fast as the port takes them, and
-// receives and frees all frames on all ports. It is on both sides of the measured program.
+// The load of `weir bench live`: on one lcore, sends frames from its first port as fast as the port
+// takes them, and receives and frees all frames on all ports. It is on both sides of the measured
+// program.
 //
-// Frames are UDP from 198.18.0.1 to 198.19.0.1, of one size or the simple IMIX: 7 of 64 bytes, 4 of 570
-// and 1 of 1514, FCS not counted. Flows differ in the source port; each sends a frame in its turn. A frame costs
-// only an allocation and a copy of its headers, because the load must not be slower than the measured program. With
-// a rate, bursts are spaced accordingly; the rate includes FCS, preamble and gap. After a pause, late bursts are sent
-// at once, up to a millisecond's worth.
+// Frames are UDP from 198.18.0.1 to 198.19.0.1, of one size or the simple IMIX: 7 of 64 bytes, 4 of
+// 570 and 1 of 1514, FCS not counted. Flows differ in the source port; each sends a frame in its
+// turn. A frame costs only an allocation and a copy of its headers, because the load must not be
+// slower than the measured program. With a rate, bursts are spaced accordingly; the rate includes
+// FCS, preamble and gap. After a pause, late bursts are sent at once, up to a millisecond's worth.
 //
 // Runs until SIGINT or SIGTERM. Its counters are read through DPDK's telemetry socket.
 #include <rte_cycles.h>

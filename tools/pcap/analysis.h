@@ -33,14 +33,16 @@ typedef bool analysis_progress_fn(void *of, const struct analysis *a);
 
 int analysis_init(struct analysis *a, const struct track_limits *limits, struct tel *tel,
 	const struct tel_run *tel_run, struct err *err);
-// Looks at all files, which are the caller's until the end. `interfaces`: those that are read, with commas; "": all.
-// 0 or -errno with a sentence: one is not a capture.
+// Looks at all files, which are the caller's until the end. `interfaces`: those that are read, with
+// commas; "": all. 0 or -errno with a sentence: one is not a capture.
 int analysis_open(struct analysis *a, const char *const *files, uint32_t count,
 	const char *interfaces, struct err *err);
-// Reads them. 0; 1: `progress` (may be NULL) ended it; -errno with a sentence: one cannot be read, or it has no such
-// interface. A file that ends in the middle of a record is analysed up to there, and a note says so.
+// Reads them. 0; 1: `progress` (may be NULL) ended it; -errno with a sentence: one cannot be read,
+// or it has no such interface. A file that ends in the middle of a record is analysed up to there,
+// and a note says so.
 int analysis_read(struct analysis *a, analysis_progress_fn *progress, void *of, struct err *err);
-// `rc`, or if that is 0 -EIO with a sentence: there is no TCP, for what was captured cannot be read.
+// `rc`, or if that is 0 -EIO with a sentence: there is no TCP, for what was captured cannot be
+// read.
 int analysis_found(const struct analysis *a, const char *file, int rc, struct err *err);
 void analysis_fini(struct analysis *a);
 // Does every packet that was read appear under exactly one heading?

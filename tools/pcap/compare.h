@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reads two captures in the order of time and matches their packets. Their clocks must differ by less than the least
-// delay between them. A capture with several interfaces can be both sides, each with interfaces of its own.
+// Reads two captures in the order of time and matches their packets. Their clocks must differ by
+// less than the least delay between them. A capture with several interfaces can be both sides, each
+// with interfaces of its own.
 #pragma once
 #include "common/base/json.h"
 #include "tools/pcap/analysis.h"
@@ -34,12 +35,12 @@ struct compare {
 	struct compare_side side[2];
 };
 
-// Two captures, or one of both sides: then `from` and `to`, or the names of its interfaces, say which are which. 0, or
-// -EINVAL with a sentence.
+// Two captures, or one of both sides: then `from` and `to`, or the names of its interfaces, say
+// which are which. 0, or -EINVAL with a sentence.
 int compare_choose(struct compare *c, const char *const *files, uint32_t count, const char *from,
 	const char *to, struct err *err);
-// Looks at both captures for flows that they cut differently into packets, if both are files, which are read again
-// then. 0, or -errno with a sentence; compare_close in any case.
+// Looks at both captures for flows that they cut differently into packets, if both are files, which
+// are read again then. 0, or -errno with a sentence; compare_close in any case.
 int compare_scan(struct compare *c, struct err *err);
 void compare_close(struct compare *c);
 // Opens a side's capture and finds its interfaces. 0, or -errno with a sentence.

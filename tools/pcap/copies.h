@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Packets that are in a capture more than once. What a packet is told by: addresses, ports, all of its TCP header and its
-// IP identification; TTL, ECN bits and checksums may differ.
+// Packets that are in a capture more than once. What a packet is told by: addresses, ports, all of
+// its TCP header and its IP identification; TTL, ECN bits and checksums may differ.
 //
 //	at another point   the same packet on its way: before and behind a switch, at a bridge and its port, at a bond and
 //	                   its card, sent and received on a loopback. Its data count where it was seen first,

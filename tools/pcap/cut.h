@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How two captures cut the same bytes of a TCP connection into packets. A host whose card cuts segments up (TSO), or
-// puts them together (GRO), captures several segments as one packet; the other side has them one by one. A look at both
-// captures finds such flows and the size of their segments; then both sides' packets are taken apart into these.
+// How two captures cut the same bytes of a TCP connection into packets. A host whose card cuts
+// segments up (TSO), or puts them together (GRO), captures several segments as one packet; the
+// other side has them one by one. A look at both captures finds such flows and the size of their
+// segments; then both sides' packets are taken apart into these.
 #pragma once
 #include "tools/pcap/decode.h"
 #include "tools/pcap/table.h"
@@ -32,6 +33,6 @@ void cut_add(struct cut *c, uint32_t side, const struct packet *p);
 void cut_decide(struct cut *c);
 // Bytes of a segment of the packet's flow, or 0: its packets are compared as they are.
 uint32_t cut_unit(const struct cut *c, const struct packet *p);
-// Segment number n of a packet, with what TSO leaves of its header: IP identification and PSH are left out, since the
-// sides may differ in them. False: it has fewer.
+// Segment number n of a packet, with what TSO leaves of its header: IP identification and PSH are
+// left out, since the sides may differ in them. False: it has fewer.
 bool cut_part(const struct packet *p, uint32_t unit, uint32_t n, struct packet *part);

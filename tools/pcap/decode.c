@@ -24,7 +24,8 @@ static inline uint64_t get64(const uint8_t *p) {
 
 __extension__ typedef unsigned __int128 uint128;
 
-// Two multiplications, each of whose halves meet: every bit of the key moves about half of the hash's.
+// Two multiplications, each of whose halves meet: every bit of the key moves about half of the
+// hash's.
 static inline uint32_t hash_key(const struct flow_key *k) {
 	uint64_t ports = (uint64_t)k->port[0] << 16 | k->port[1];
 	uint64_t a = k->end[0].low ^ k->end[0].high * UINT64_C(0xc2b2ae3d27d4eb4f);
@@ -82,8 +83,8 @@ struct layer layer_tcp(struct walk *w) {
 	return layer_end(decode_tcp(&w->r, &w->src, &w->dst, w->p));
 }
 
-// Its length field is 0 in a jumbogram, and what a card is still to cut up has another. What a tunnel's port makes of
-// the payload holds if it can be read; else it is a datagram's.
+// Its length field is 0 in a jumbogram, and what a card is still to cut up has another. What a
+// tunnel's port makes of the payload holds if it can be read; else it is a datagram's.
 struct layer layer_udp(struct walk *w) {
 	struct rest *r = &w->r;
 	struct packet *p = w->p;
@@ -114,8 +115,8 @@ struct layer layer_udp(struct walk *w) {
 	return layer_next(tunnel);
 }
 
-// The header says that the packet has so many bytes. More than the frame's: of a frame that was cut, and whose length
-// is not known; else it is wrong.
+// The header says that the packet has so many bytes. More than the frame's: of a frame that was
+// cut, and whose length is not known; else it is wrong.
 static inline bool set_length(struct walk *w, uint32_t total) {
 	struct rest *r = &w->r;
 
@@ -144,8 +145,9 @@ static struct layer of_protocol(struct walk *w, uint8_t protocol) {
 	return next == NULL ? layer_end(DECODE_NOT_TCP) : layer_next(next);
 }
 
-// A header without a length: of a segment that the card is still to cut up, all of the frame. Such a segment is longer
-// than what every host takes (RFC 791): shorter ones were cut by the capture, and nothing says how long they were.
+// A header without a length: of a segment that the card is still to cut up, all of the frame. Such
+// a segment is longer than what every host takes (RFC 791): shorter ones were cut by the capture,
+// and nothing says how long they were.
 static inline bool length_unknown(const struct walk *w) {
 	return w->length_lost && w->r.length < TAKEN_BY_ALL;
 }
@@ -174,7 +176,8 @@ struct layer layer_ipv4(struct walk *w) {
 	return unlikely(!take(r, header)) ? layer_end(DECODE_TRUNCATED) : of_protocol(w, ip[9]);
 }
 
-// RFC 8200 section 4, RFC 4302 (authentication), RFC 6275 (mobility), RFC 7401 (HIP), RFC 5533 (shim6).
+// RFC 8200 section 4, RFC 4302 (authentication), RFC 6275 (mobility), RFC 7401 (HIP), RFC 5533
+// (shim6).
 static bool ipv6_extension(uint8_t proto) {
 	return proto == 0 || proto == 43 || proto == 44 || proto == 51 || proto == 60
 		|| proto == 135 || proto == 139 || proto == 140;
@@ -229,7 +232,8 @@ struct layer layer_ip(struct walk *w) {
 				      : layer_end(DECODE_NOT_IP);
 }
 
-// Nearly every frame: Ethernet, then IPv4 without options, then TCP. False: it must be looked at more closely.
+// Nearly every frame: Ethernet, then IPv4 without options, then TCP. False: it must be looked at
+// more closely.
 static inline bool usual_frame(const struct frame *f, struct rest *r, struct packet *p) {
 	const uint8_t *ip = f->data + WIRE_ETH;
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// From a captured frame to its TCP segment: link layer with VLAN tags, tunnels, IPv4 and IPv6 with extension headers,
-// as much of the TCP header as was captured. Of a UDP datagram: its ports and payload. In a tunnel the innermost
-// segment is the one that is read. Checksums are not verified: a host that offloads them captures wrong ones.
+// From a captured frame to its TCP segment: link layer with VLAN tags, tunnels, IPv4 and IPv6 with
+// extension headers, as much of the TCP header as was captured. Of a UDP datagram: its ports and
+// payload. In a tunnel the innermost segment is the one that is read. Checksums are not verified: a
+// host that offloads them captures wrong ones.
 #pragma once
 #include "common/base/json.h"
 #include "common/net/seg.h"
@@ -45,7 +46,8 @@ enum decode { DECODE_VALUES(DECODE_ENUM_) DECODE_COUNT };
 enum tunnel { TUNNEL_VALUES(TUNNEL_ENUM_) TUNNEL_COUNT };
 #define TUNNEL_ENCRYPTED TUNNEL_WIREGUARD // this one and those behind it
 
-// One end of a connection: an IPv4 address as IPv6 has it (::ffff:192.0.2.1), both halves in host order.
+// One end of a connection: an IPv4 address as IPv6 has it (::ffff:192.0.2.1), both halves in host
+// order.
 struct endpoint {
 	uint64_t high, low;
 };
@@ -115,8 +117,10 @@ enum decode decode_counted(const struct frame *f, struct packet *p, struct decod
 uint64_t decode_total(const struct decode_count *c);
 // Packets whose content is encrypted.
 uint64_t decode_encrypted(const struct decode_count *c);
-// The headings of a ledger, into an open object; what was read of what is not on it: facts beside it.
+// The headings of a ledger, into an open object; what was read of what is not on it: facts beside
+// it.
 void decode_ledger(const struct decode_count *c, struct json *j);
 void decode_facts(const struct decode_count *c, struct json *j);
-// Nothing that can be analysed was found, and here is why: a sentence; false: link types and tunnels are not the reason.
+// Nothing that can be analysed was found, and here is why: a sentence; false: link types and
+// tunnels are not the reason.
 bool decode_why_nothing(const struct decode_count *c, char *text, size_t size);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A frame on its way to its TCP segment: one function per layer, which takes its header and says which layer follows,
-// or what became of the frame. decode.c has IP, TCP and UDP, link.c what is below IP, tunnel.c what IP is carried in.
+// A frame on its way to its TCP segment: one function per layer, which takes its header and says
+// which layer follows, or what became of the frame. decode.c has IP, TCP and UDP, link.c what is
+// below IP, tunnel.c what IP is carried in.
 #pragma once
 #include "tools/pcap/decode.h"
 
 #include <stdbool.h>
 
-// What is left of a frame: captured bytes from p on, and how many there were on the wire (not fewer).
+// What is left of a frame: captured bytes from p on, and how many there were on the wire (not
+// fewer).
 struct rest {
 	const uint8_t *p;
 	uint32_t captured, length;
@@ -68,5 +70,6 @@ struct layer layer_of_type(struct walk *w, uint32_t n, uint16_t type);
 layer_fn layer_gre;
 layer_fn *layer_of_protocol(uint8_t protocol); // of IP; NULL: nothing that is read is in it
 layer_fn *layer_of_port(uint16_t port); // of UDP
-// A UDP payload that nobody can read: a tunnel whose bytes are encrypted; TUNNEL_NONE: none that is known.
+// A UDP payload that nobody can read: a tunnel whose bytes are encrypted; TUNNEL_NONE: none that is
+// known.
 enum tunnel tunnel_encrypted(const struct rest *payload, uint16_t src_port, uint16_t dst_port);

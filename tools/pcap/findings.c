@@ -5,7 +5,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-// Adds a sentence that begins with "3 of 1000 packets "; `of` 0: without it. None if there is nothing to count.
+// Adds a sentence that begins with "3 of 1000 packets "; `of` 0: without it. None if there is
+// nothing to count.
 __attribute__((format(printf, 6, 7))) static void add(struct findings *f, enum finding_cause cause,
 	uint64_t count, uint64_t of, const char *what, const char *format, ...) {
 	struct finding *new = &f->finding[f->count];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a reader of an analysis must know of the capture, because figures may be wrong or say less than they seem to.
+// What a reader of an analysis must know of the capture, because figures may be wrong or say less
+// than they seem to.
 #pragma once
 #include "tools/pcap/analysis.h"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is below IP: the link types of captures (www.tcpdump.org/linktypes.html), Ethernet types, LLC, PPP, 802.11.
+// What is below IP: the link types of captures (www.tcpdump.org/linktypes.html), Ethernet types,
+// LLC, PPP, 802.11.
 #include "common/net/wire_ip.h"
 #include "tools/pcap/decode_layer.h"
 
@@ -32,7 +33,8 @@ static inline uint32_t get32_le(const uint8_t *p) {
 	return get16_le(p) | (uint32_t)get16_le(p + 2) << 16;
 }
 
-// RFC 8300: the payload's kind is in the fourth byte, the length of the header, in words, in the second.
+// RFC 8300: the payload's kind is in the fourth byte, the length of the header, in words, in the
+// second.
 static struct layer read_nsh(struct walk *w) {
 	if (w->r.captured < 8)
 		return layer_short(w, 8);
@@ -120,7 +122,8 @@ struct layer layer_ethernet(struct walk *w) {
 	return layer_of_type(w, WIRE_ETH, wire_get16(w->r.p + 12));
 }
 
-// RFC 3032. Behind the last label is IP, or (RFC 4448) Ethernet, with a control word whose first four bits are 0.
+// RFC 3032. Behind the last label is IP, or (RFC 4448) Ethernet, with a control word whose first
+// four bits are 0.
 struct layer layer_mpls(struct walk *w) {
 	if (w->r.captured < 5)
 		return layer_short(w, 5);
@@ -133,7 +136,8 @@ struct layer layer_mpls(struct walk *w) {
 					    : layer_behind(w, version == 0 ? 8 : 4, layer_ethernet);
 }
 
-// RFC 1661, 1662: address and control, which may be left out, and a protocol, whose first byte of 0 may be.
+// RFC 1661, 1662: address and control, which may be left out, and a protocol, whose first byte of 0
+// may be.
 struct layer layer_ppp(struct walk *w) {
 	if (w->r.captured < 4)
 		return layer_short(w, 4);
@@ -192,7 +196,8 @@ static struct layer read_frame_relay(struct walk *w) {
 	}
 }
 
-// A frame of data: header, with a fourth address between access points, QoS and HT control, then LLC.
+// A frame of data: header, with a fourth address between access points, QoS and HT control, then
+// LLC.
 static struct layer read_wifi_padded(struct walk *w, bool padded) {
 	const uint8_t *p = w->r.p;
 
@@ -288,8 +293,9 @@ static struct layer read_enc(struct walk *w) {
 	return layer_behind(w, 12, layer_ip);
 }
 
-// Of a packet with several VLAN tags the kernel tells what is behind the last, and since 6.10 leaves those in the packet
-// that the card did not take away: its type here, and IP behind it, not before?
+// Of a packet with several VLAN tags the kernel tells what is behind the last, and since 6.10
+// leaves those in the packet that the card did not take away: its type here, and IP behind it, not
+// before?
 static bool is_tagged(const struct rest *r, uint32_t at, uint16_t type) {
 	uint8_t version = type == WIRE_ETHERTYPE_IPV4 ? 4 : type == WIRE_ETHERTYPE_IPV6 ? 6 : 0;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A packet that was seen on one side only is lost if the other capture would have seen it: it went in the least delay
-// before that began or later, and the longest delay before that ended. Else it is not judged. So losses are exact too
-// where the captures begin and end at different times.
+// A packet that was seen on one side only is lost if the other capture would have seen it: it went
+// in the least delay before that began or later, and the longest delay before that ended. Else it
+// is not judged. So losses are exact too where the captures begin and end at different times.
 #include "tools/pcap/match.h"
 
 #include "common/base/likely.h"
@@ -218,7 +218,8 @@ static void give_up(struct match *m) {
 
 	if (e->flow == TABLE_NONE)
 		return;
-	// It would have come out after the other capture had begun, however fast, and before it ended, however slowly.
+	// It would have come out after the other capture had begun, however fast, and before it
+	// ended, however slowly.
 	bool begun = m->first_ns[other] <= e->ts_ns + (path->matched > 0 ? path->delay_min_ns : 0);
 	bool lasted = e->ts_ns + path->delay.max <= m->last_ns[other];
 	const struct match_flow *f = &m->flow[e->flow];

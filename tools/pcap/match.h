@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Finds the packets of two captures on both sides of a bottleneck again: delays, losses, marks and reordering of any
-// switch, seen from outside. Each capture may hold both directions: a packet goes from the side that saw it first to
-// the other. Packets are the same if all is the same that a switch or router leaves as it is: addresses, ports, IP
-// identification, the TCP header with timestamps and SACK blocks, and of the payload what both sides captured; but
-// not TTL, ECN bits and checksums. Two equal ones on their way at once are ambiguous: the first that went in is taken
+// Finds the packets of two captures on both sides of a bottleneck again: delays, losses, marks and
+// reordering of any switch, seen from outside. Each capture may hold both directions: a packet goes
+// from the side that saw it first to the other. Packets are the same if all is the same that a
+// switch or router leaves as it is: addresses, ports, IP identification, the TCP header with
+// timestamps and SACK blocks, and of the payload what both sides captured; but not TTL, ECN bits
+// and checksums. Two equal ones on their way at once are ambiguous: the first that went in is taken
 // for the first that came out, and counted.
 #pragma once
 #include "common/base/hist.h"
@@ -18,7 +19,8 @@ struct match_limits {
 	uint64_t interval_ns;
 };
 
-// The captured part of a payload: of all of it, and of its beginning, for a side that captured less.
+// The captured part of a payload: of all of it, and of its beginning, for a side that captured
+// less.
 #define MATCH_PARTS 3
 struct match_payload {
 	uint32_t captured, whole;
@@ -81,5 +83,6 @@ int match_init(
 void match_fini(struct match *m);
 // A TCP or UDP packet that side 0 or 1 saw; both sides' in the order of time.
 void match_packet(struct match *m, uint32_t side, const struct packet *p);
-// When each capture begins and ends is known then: packets that the other one cannot have seen are not judged.
+// When each capture begins and ends is known then: packets that the other one cannot have seen are
+// not judged.
 void match_end(struct match *m);

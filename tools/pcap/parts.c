@@ -60,7 +60,8 @@ static int fill(struct parts_open *o, struct err *err) {
 	return (int)(o->count - o->at);
 }
 
-// When a file begins. It is closed again, so that hundreds may be parts of one capture; a pipe stays open.
+// When a file begins. It is closed again, so that hundreds may be parts of one capture; a pipe
+// stays open.
 static int peek(struct parts *p, struct part *part, struct err *err) {
 	struct stat st;
 	bool keep = p->count == 1 || stat(part->path, &st) != 0 || !S_ISREG(st.st_mode);
@@ -141,7 +142,8 @@ void parts_fini(struct parts *p) {
 	p->part = NULL;
 }
 
-// The open file whose next packet is the first of all; its time in *until is that of the second. NULL: none has one.
+// The open file whose next packet is the first of all; its time in *until is that of the second.
+// NULL: none has one.
 static int earliest(
 	struct parts *p, struct parts_open **first, uint64_t *until_ns, struct err *err) {
 	uint64_t least_ns = NEVER_NS;

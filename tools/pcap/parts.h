@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Several files as one capture, in the order of time: the parts of one (`tcpdump -C` names them so that the shell puts
-// cap10 before cap2) one behind the other by their first packets, those of several places at the same time side by side.
+// Several files as one capture, in the order of time: the parts of one (`tcpdump -C` names them so
+// that the shell puts cap10 before cap2) one behind the other by their first packets, those of
+// several places at the same time side by side.
 #pragma once
 #include "common/pcap/reader.h"
 
@@ -45,8 +46,8 @@ int parts_init(struct parts *p, const char *const *files, uint32_t count, struct
 int parts_init_memory(
 	struct parts *p, const char *name, const void *bytes, size_t size, struct err *err);
 void parts_fini(struct parts *p);
-// Some of the next packets, at most READER_BATCH; they lie in the reader's buffer until the next call. 0: the end.
-// -errno with a sentence.
+// Some of the next packets, at most READER_BATCH; they lie in the reader's buffer until the next
+// call. 0: the end. -errno with a sentence.
 int parts_read(struct parts *p, struct parts_batch *batch, struct err *err);
 // Of all files so far: packets, and bytes of the files themselves.
 uint64_t parts_packets(const struct parts *p);

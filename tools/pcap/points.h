@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where packets were captured: interfaces of pcapng files, files that overlap in time, the interfaces and directions of
-// `tcpdump -i any`. A packet that passes several of them is in the capture several times.
+// Where packets were captured: interfaces of pcapng files, files that overlap in time, the
+// interfaces and directions of `tcpdump -i any`. A packet that passes several of them is in the
+// capture several times.
 #pragma once
 #include "tools/pcap/parts.h"
 

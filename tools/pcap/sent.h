@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What one direction of a connection has sent and the other has not acknowledged yet: records of segments in the
-// order of their sequence numbers, without gaps, in a ring that doubles when it is full. All rings live in one pool of
-// fixed size: blocks of 8, 16, 32, ... records, and a list of free ones per size.
+// What one direction of a connection has sent and the other has not acknowledged yet: records of
+// segments in the order of their sequence numbers, without gaps, in a ring that doubles when it is
+// full. All rings live in one pool of fixed size: blocks of 8, 16, 32, ... records, and a list of
+// free ones per size.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,7 +30,8 @@ struct sent {
 #define SENT_BLOCK_BITS 27
 
 struct sent_ring {
-	// The block's place in the pool, in units of 64 bytes, from 1 on, 0: none yet; and its number of records.
+	// The block's place in the pool, in units of 64 bytes, from 1 on, 0: none yet; and its
+	// number of records.
 	uint32_t block : SENT_BLOCK_BITS, log2 : 32 - SENT_BLOCK_BITS;
 	uint32_t head, tail; // count up; tail exclusive
 };
@@ -59,7 +61,8 @@ static inline struct sent *sent_at(
 
 bool sent_grow(struct sent_pool *p, struct sent_ring *r);
 
-// Room for one more record behind the last; NULL: the pool is full, or the ring cannot grow any more.
+// Room for one more record behind the last; NULL: the pool is full, or the ring cannot grow any
+// more.
 static inline struct sent *sent_push(struct sent_pool *p, struct sent_ring *r) {
 	if (__builtin_expect(r->block == 0 || sent_count(r) == 1u << r->log2, 0)
 		&& !sent_grow(p, r))
@@ -67,8 +70,8 @@ static inline struct sent *sent_push(struct sent_pool *p, struct sent_ring *r) {
 	return sent_at(p, r, r->tail++);
 }
 
-// Makes room before record i (head to tail); the records before it or behind it move, whichever are fewer, and so
-// numbers may change: the new record's is *i. False: there is no room.
+// Makes room before record i (head to tail); the records before it or behind it move, whichever are
+// fewer, and so numbers may change: the new record's is *i. False: there is no room.
 bool sent_insert(struct sent_pool *p, struct sent_ring *r, uint32_t *i);
 // The first record whose end is beyond seq; tail if none.
 uint32_t sent_find(const struct sent_pool *p, const struct sent_ring *r, uint32_t seq);

@@ -33,7 +33,8 @@ void table_insert(struct table *t, uint32_t hash, uint32_t index) {
 	t->slot[i] = (struct table_slot){hash, index};
 }
 
-// The entries behind it move up, unless that would put them before their home (Knuth, volume 3, algorithm 6.4R).
+// The entries behind it move up, unless that would put them before their home (Knuth, volume 3,
+// algorithm 6.4R).
 void table_remove(struct table *t, uint32_t hash, uint32_t index) {
 	uint32_t i = hash & t->mask;
 

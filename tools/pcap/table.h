@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// From a connection's hash to its place in the table of connections: open addressing, linear probing, at most half
-// full. A slot holds the whole hash, so that another connection's key is looked at once in 2^32 times; who has the
-// keys compares them.
+// From a connection's hash to its place in the table of connections: open addressing, linear
+// probing, at most half full. A slot holds the whole hash, so that another connection's key is
+// looked at once in 2^32 times; who has the keys compares them.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,7 +30,8 @@ static inline const struct table_slot *table_home(const struct table *t, uint32_
 	return &t->slot[hash & t->mask];
 }
 
-// The first entry with this hash from slot *at on (begin with the hash itself); *at is then the slot behind it.
+// The first entry with this hash from slot *at on (begin with the hash itself); *at is then the
+// slot behind it.
 // TABLE_NONE: there is none.
 static inline uint32_t table_find(const struct table *t, uint32_t hash, uint32_t *at) {
 	for (uint32_t i = *at & t->mask; t->slot[i].index != TABLE_NONE; i = (i + 1) & t->mask) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Finds a packet's connection, opens and ends connections.
 //
-// Connections are in no order in memory, so that with many of them nearly every packet's is in no cache. What a packet
-// needs is therefore fetched in steps, each of which has the time of another batch's work to come:
+// Connections are in no order in memory, so that with many of them nearly every packet's is in no
+// cache. What a packet needs is therefore fetched in steps, each of which has the time of another
+// batch's work to come:
 //
 //	while this batch is decoded             the slots of the table
 //	before the one before it is analysed    the connections
@@ -117,8 +118,8 @@ static uint64_t expiry_ns(const struct track *t, const struct track_flow *f) {
 	return f->last_ns + ((f->flags & FLOW_CLOSED) != 0 ? closed_ns : t->limits.idle_ns);
 }
 
-// Some of the connections after each batch, until all were looked at; then not before the first of them expires, or one
-// that is opened or closed meanwhile may.
+// Some of the connections after each batch, until all were looked at; then not before the first of
+// them expires, or one that is opened or closed meanwhile may.
 static void sweep(struct track *t) {
 	if (t->now_ns < t->sweep_ns)
 		return;
@@ -189,9 +190,10 @@ static void reset(struct track_at *a) {
 		a->f->flags |= FLOW_REFUSED;
 }
 
-// Where packets are seen at several points, before and behind a switch, an ACK counts at the last of them: it says
-// nothing to its receiver before. Round trips are then those of the data's sender. Is this packet to be seen there yet? That
-// holds once an earlier one of its sender was; for a SYN-ACK, once the SYN was seen again.
+// Where packets are seen at several points, before and behind a switch, an ACK counts at the last
+// of them: it says nothing to its receiver before. Round trips are then those of the data's sender.
+// Is this packet to be seen there yet? That holds once an earlier one of its sender was; for a
+// SYN-ACK, once the SYN was seen again.
 static bool acks_later(const struct track_at *a) {
 	const struct track_opening *o = &a->t->opening[a->place];
 	uint64_t first_ns = track_relative(a->t, a->p->first_ns);
@@ -288,8 +290,8 @@ static void packet(struct track *t, const struct packet *p, uint32_t place, uint
 		track_segment(&a);
 }
 
-// The clock of intervals: it follows the capture, but a packet that is a little earlier than the one before
-// (several interfaces) does not bring the last interval back.
+// The clock of intervals: it follows the capture, but a packet that is a little earlier than the
+// one before (several interfaces) does not bring the last interval back.
 static void tick(struct track *t, uint64_t ts_ns, uint16_t epoch) {
 	if (unlikely(!t->started)) {
 		t->started = true;
@@ -315,8 +317,9 @@ static void tick(struct track *t, uint64_t ts_ns, uint16_t epoch) {
 		t->now_ns = now_ns;
 }
 
-// Of the direction whose counters change a segment needs the first cache line, an ACK all. Always inline: gcc takes a
-// function that only prefetches for one without effect, and leaves out its calls.
+// Of the direction whose counters change a segment needs the first cache line, an ACK all. Always
+// inline: gcc takes a function that only prefetches for one without effect, and leaves out its
+// calls.
 static inline __attribute__((always_inline)) void fetch_flow(
 	const struct track *t, const struct packet *p, uint32_t place) {
 	const struct track_flow *f = &t->flow[place];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Follows every TCP connection of a capture in both directions, in one pass and in memory of fixed size. A flow is a
-// direction that carries payload. README.md defines what is measured.
+// Follows every TCP connection of a capture in both directions, in one pass and in memory of fixed
+// size. A flow is a direction that carries payload. README.md defines what is measured.
 //
 //	track.c       finds a packet's connection, opens and ends connections
 //	track_syn.c   how they begin
@@ -72,7 +72,8 @@ struct track_rare {
 	struct seg_sack sacked[SEG_SACK_MAX]; // the blocks of the last ACK
 	uint64_t rtt_min_ns, rtt_max_ns; // the first: NEVER_NS minus the smallest sample
 	uint32_t stretch_acks, window_min, window_max, window_limited;
-	// Of what was sent again: D-SACKs, and duplicates that the network had made before the capture.
+	// Of what was sent again: D-SACKs, and duplicates that the network had made before the
+	// capture.
 	uint32_t resent_dsacks, resent_duplicates;
 	struct resent resent;
 } __attribute__((aligned(64)));
@@ -97,7 +98,8 @@ static_assert(offsetof(struct track_rare, resent_dsacks) <= TRACK_RARE_HOT_BYTES
 
 #define WSCALE_UNKNOWN 0x80 // this bit of a wscale: the SYNs that agree on it were not seen
 
-// The variables of RFC 9293 section 3.3.1, as far as packets show them: every packet looks at both directions'.
+// The variables of RFC 9293 section 3.3.1, as far as packets show them: every packet looks at both
+// directions'.
 struct track_snd {
 	uint32_t nxt; // highest sequence number seen, plus one
 	uint32_t una; // highest acknowledgement
@@ -108,8 +110,9 @@ struct track_snd {
 	uint8_t options; // of its SYN: SEG_OPT_*
 };
 
-// What a direction's segments change, and what the ACKs of them change. With many connections the memory that a
-// packet touches is most of its cost: one cache line and track_flow's first for a segment, two more for an ACK.
+// What a direction's segments change, and what the ACKs of them change. With many connections the
+// memory that a packet touches is most of its cost: one cache line and track_flow's first for a
+// segment, two more for an ACK.
 struct track_dir {
 	struct sent_ring ring; // una to nxt
 	uint32_t tsval; // last
@@ -144,7 +147,8 @@ static_assert(sizeof(struct track_dir) == 192, "three cache lines");
 #define FLOW_COPIED 0x20 // its packets were seen at several points: see track_opening.last
 #define FLOW_IPV4 0x10 // `address` is all of its addresses
 
-// Bits of track_flow.ecn: what the SYN asked for and the SYN-ACK agreed to; or AccECN (RFC 9768) is agreed.
+// Bits of track_flow.ecn: what the SYN asked for and the SYN-ACK agreed to; or AccECN (RFC 9768) is
+// agreed.
 #define TRACK_ECN_ASKED 1
 #define TRACK_ECN_AGREED 2
 #define TRACK_ECN_CLASSIC (TRACK_ECN_ASKED | TRACK_ECN_AGREED)
@@ -168,11 +172,12 @@ struct track_opening {
 	struct flow_key key;
 	uint32_t hash;
 	uint32_t connection;
-	// When the SYN and the SYN-ACK were seen, NEVER_NS: more than once; once they are answered, the RTT; 0: none.
+	// When the SYN and the SYN-ACK were seen, NEVER_NS: more than once; once they are answered,
+	// the RTT; 0: none.
 	uint64_t handshake_ns[2];
 	uint64_t start_ns; // its first packet
-	// The point at which each end's packets were seen last, which is nearest to the other; how many they had seen by
-	// then; since when, NEVER_NS: none.
+	// The point at which each end's packets were seen last, which is nearest to the other; how
+	// many they had seen by then; since when, NEVER_NS: none.
 	uint16_t last[2];
 	uint8_t last_others[2];
 	uint64_t last_ns[2];
@@ -195,7 +200,8 @@ struct track_count {
 	uint64_t backwards; // packets that are earlier than the one before
 	uint64_t duplicates; // packets that were captured twice at one point
 	uint64_t recut; // that another point has in other pieces
-	// Connections whose SYNs were not seen, of which one direction was, and that were seen between both ends.
+	// Connections whose SYNs were not seen, of which one direction was, and that were seen
+	// between both ends.
 	uint64_t begun_before, one_sided, middle;
 	uint64_t uncaptured_flows; // of which data was acknowledged that is not in the capture
 	uint64_t live_max; // connections at once
@@ -242,8 +248,9 @@ struct track {
 int track_init(struct track *t, const struct track_limits *limits, struct tel *tel,
 	const struct tel_run *tel_run, struct err *err);
 void track_fini(struct track *t);
-// TCP packets in the order of the capture: the caller decodes up to READER_BATCH of them to track_room, calls
-// track_fetch for each at once, and then track_packets. They are analysed with the call after that, or at the end.
+// TCP packets in the order of the capture: the caller decodes up to READER_BATCH of them to
+// track_room, calls track_fetch for each at once, and then track_packets. They are analysed with
+// the call after that, or at the end.
 static inline struct packet *track_room(struct track *t) {
 	return t->batch[t->filled].packet;
 }
@@ -293,7 +300,8 @@ void track_syn(struct track_at *a);
 void track_handshake(struct track_at *a);
 // The packet was captured before, at the same point.
 void track_duplicate(struct track_at *a);
-// A SYN-ACK leaves out what the other direction's SYN carried (RFC 7413): that is to be sent anew, not again.
+// A SYN-ACK leaves out what the other direction's SYN carried (RFC 7413): that is to be sent anew,
+// not again.
 void track_refused(struct track_at *a);
 // May windows that direction d advertises be scaled, by a number that is not known?
 static inline bool track_scale_known(const struct track_flow *f, uint32_t d) {

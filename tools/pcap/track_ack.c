@@ -137,8 +137,8 @@ static void sack_range(
 	}
 }
 
-// Takes from [*start, *end) what one of the last ACK's blocks holds, at its beginning or at its end: a receiver's
-// block grows, and what it held need not be looked at for every ACK.
+// Takes from [*start, *end) what one of the last ACK's blocks holds, at its beginning or at its
+// end: a receiver's block grows, and what it held need not be looked at for every ACK.
 static void without_known(const struct track_rare *rare, uint32_t *start, uint32_t *end) {
 	for (uint32_t i = 0; i < rare->sacked_count; i++) {
 		const struct seg_sack *k = &rare->sacked[i];

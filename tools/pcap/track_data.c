@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a packet's payload says of its direction. A segment that begins at the highest number seen so far is new. One
-// beyond it leaves a hole. One below it is
+// What a packet's payload says of its direction. A segment that begins at the highest number seen
+// so far is new. One beyond it leaves a hole. One below it is
 //
 //	a duplicate       of a packet seen less than a round trip before: the same IP identification and TSval
 //	out of order      if all of it lies in holes and it cannot have been sent again: its TSval is older than that of
@@ -12,10 +12,11 @@
 //	a retransmission  otherwise. It was not needed (spurious) if all of it had been acknowledged or SACKed. Else a
 //	                  segment is taken for lost: before the capture if it lies in a hole, behind it if not
 //
-// A reduction of the window is inferred from the first retransmission that an ACK asked for, and from CWR: one until
-// all that had been sent by then is acknowledged (RFC 6582, RFC 6675, RFC 3168 section 6.1.2). A timeout is inferred if
-// the first unacknowledged segment is sent again when nothing was acknowledged and it was not sent for 0.9 RTO (RFC
-// 6298 with Linux' minimum); a tail loss probe if it is the last one, for less than that and without such ACKs.
+// A reduction of the window is inferred from the first retransmission that an ACK asked for, and
+// from CWR: one until all that had been sent by then is acknowledged (RFC 6582, RFC 6675, RFC 3168
+// section 6.1.2). A timeout is inferred if the first unacknowledged segment is sent again when
+// nothing was acknowledged and it was not sent for 0.9 RTO (RFC 6298 with Linux' minimum); a tail
+// loss probe if it is the last one, for less than that and without such ACKs.
 #include "common/base/likely.h"
 #include "tools/pcap/track.h"
 
@@ -25,7 +26,8 @@ static inline int32_t ahead(uint32_t a, uint32_t b) {
 	return (int32_t)(a - b);
 }
 
-// The shortest round trip of the whole path, as far as it is known: the handshake's two parts, or samples.
+// The shortest round trip of the whole path, as far as it is known: the handshake's two parts, or
+// samples.
 static uint64_t round_trip_ns(const struct track_at *a) {
 	const uint64_t *handshake = a->t->opening[a->place].handshake_ns;
 	const struct track_dir *dir = a->f->dir;
@@ -136,7 +138,8 @@ static bool reordered(
 	return time_since(a->now_ns, hole->ts_ns) < round_trip_ns(a);
 }
 
-// The part [seq, end) of hole i was seen now; what is left of the hole stays. Returns false where there is no memory.
+// The part [seq, end) of hole i was seen now; what is left of the hole stays. Returns false where
+// there is no memory.
 static bool fill(struct track_at *a, uint32_t i, uint32_t seq, uint32_t end, uint8_t flags) {
 	struct sent_ring *r = &a->f->dir[a->d].ring;
 	struct sent_pool *pool = &a->t->pool;
@@ -193,8 +196,9 @@ static struct old find_sent(const struct track_at *a, uint32_t seq, uint32_t end
 	return o;
 }
 
-// Segmentation offload: a host takes packets apart, or puts them together, between two points. All pieces have the TSval
-// of the whole, and their IP identifications count its segments; of what is sent again neither is so.
+// Segmentation offload: a host takes packets apart, or puts them together, between two points. All
+// pieces have the TSval of the whole, and their IP identifications count its segments; of what is
+// sent again neither is so.
 bool track_recut(const struct track_at *a) {
 	const struct track_snd *snd = &a->f->snd[a->d];
 	const struct sent_ring *r = &a->f->dir[a->d].ring;
@@ -384,7 +388,7 @@ static void new_data(struct track_at *a, struct track_snd *snd, uint32_t seq, ui
 		snd->flags |= DIR_FIN;
 }
 
-// Does a packet of one byte or none ask for a sign of life, or for a window, rather than carry data?
+// Does a packet of at most one byte ask for a sign of life, or a window, rather than carry data?
 static bool probes(struct track_at *a, struct track_snd *snd, uint32_t seq, uint32_t end) {
 	bool closed = (snd->flags & DIR_ZERO) != 0, all_acked = snd->una == snd->nxt;
 	bool keep_alive = all_acked && seq == snd->nxt - 1 && ahead(end, snd->nxt) <= 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// From what was counted to telemetry: events as they come, intervals as they end, flows when they have ended.
+// From what was counted to telemetry: events as they come, intervals as they end, flows when they
+// have ended.
 #include "common/base/likely.h"
 #include "tools/pcap/track.h"
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a connection begins: which end opened it, SYNs in any order, what they agree on, and the handshake's round trips.
+// How a connection begins: which end opened it, SYNs in any order, what they agree on, and the
+// handshake's round trips.
 #include "common/base/likely.h"
 #include "sender/tcp/accecn.h"
 #include "tools/pcap/track.h"
 
-// Which end opened the connection of which this is the first packet: the one that sends a SYN, or is sent a SYN-ACK;
-// where there is neither, the one whose port is none of a service (below 1024, or below those that hosts choose from).
+// Which end opened the connection of which this is the first packet: the one that sends a SYN, or
+// is sent a SYN-ACK; where there is neither, the one whose port is none of a service (below 1024,
+// or below those that hosts choose from).
 uint8_t track_client_of(const struct packet *p) {
 	static const uint16_t services[] = {1024, 32768};
 	uint8_t other = !p->from;
@@ -19,8 +21,9 @@ uint8_t track_client_of(const struct packet *p) {
 	return p->from;
 }
 
-// A SYN on a connection that is there: sent again, seen behind the SYN-ACK that answers it (two taps, a mirror port), one
-// of two that cross (RFC 9293 figure 8), or another connection of the same addresses and ports?
+// A SYN on a connection that is there: sent again, seen behind the SYN-ACK that answers it (two
+// taps, a mirror port), one of two that cross (RFC 9293 figure 8), or another connection of the
+// same addresses and ports?
 bool track_reused(const struct track_at *a) {
 	const struct track_snd *snd = &a->f->snd[a->d], *other = &a->f->snd[!a->d];
 
@@ -35,8 +38,8 @@ bool track_reused(const struct track_at *a) {
 	return (snd->flags & DIR_KNOWN) != 0 || (other->flags & DIR_KNOWN) != 0;
 }
 
-// Windows are scaled only if both SYNs have the option (RFC 7323 section 2.2), and a SYN-ACK only if the SYN has it.
-// Options that were not captured whole tell nothing.
+// Windows are scaled only if both SYNs have the option (RFC 7323 section 2.2), and a SYN-ACK only
+// if the SYN has it. Options that were not captured whole tell nothing.
 static void agree_scale(struct track_at *a) {
 	struct track_snd *own = &a->f->snd[a->d], *other = &a->f->snd[!a->d];
 	const struct seg *s = &a->p->seg;
@@ -57,7 +60,8 @@ static void agree_scale(struct track_at *a) {
 		own->wscale |= WSCALE_UNKNOWN; // until it is answered
 }
 
-// What SYN and SYN-ACK agree on: classic ECN, or AccECN, whose packets use the same flags as a counter.
+// What SYN and SYN-ACK agree on: classic ECN, or AccECN, whose packets use the same flags as a
+// counter.
 static void agree_ecn(struct track_flow *f, const struct seg *s) {
 	uint8_t ace = seg_ace(s);
 
@@ -131,7 +135,8 @@ void track_handshake(struct track_at *a) {
 		|| a->p->seg.ack - track_rare(a, !a->d)->isn - 1 >= TRACK_SEQ_MAX)
 		return;
 	sender->flags |= DIR_ANSWERED;
-	// A SYN-ACK may acknowledge what the SYN carried (RFC 7413); another ACK of data may answer that.
+	// A SYN-ACK may acknowledge what the SYN carried (RFC 7413); another ACK of data may answer
+	// that.
 	*ns = *ns == NEVER_NS
 			|| ((a->p->seg.flags & SEG_SYN) == 0
 				&& a->p->seg.ack != track_rare(a, !a->d)->isn + 1)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What IP is carried in: tunnels by their IP protocol and by their UDP port (IANA's registries). A UDP datagram with
-// such a port whose payload makes no sense as a tunnel's is a datagram like any other.
+// What IP is carried in: tunnels by their IP protocol and by their UDP port (IANA's registries). A
+// UDP datagram with such a port whose payload makes no sense as a tunnel's is a datagram like any
+// other.
 #include "common/net/wire_ip.h"
 #include "tools/pcap/decode_layer.h"
 
@@ -120,7 +121,8 @@ static struct layer read_geneve(struct walk *w) {
 	return layer_of_type(w, 8 + (w->r.p[0] & 63) * 4u, wire_get16(w->r.p + 2));
 }
 
-// 3GPP TS 29.281: extension headers have their length, in words, first and the next one's type last.
+// 3GPP TS 29.281: extension headers have their length, in words, first and the next one's type
+// last.
 static struct layer read_gtp(struct walk *w) {
 	const uint8_t *p = w->r.p;
 	uint32_t header = 8;
@@ -196,7 +198,8 @@ layer_fn *layer_of_port(uint16_t port) {
 	return NULL;
 }
 
-// Its four kinds of messages have the sizes 148, 92, 64 and 32 + 16 n, and three bytes of 0 behind the kind.
+// Its four kinds of messages have the sizes 148, 92, 64 and 32 + 16 n, and three bytes of 0 behind
+// the kind.
 static bool is_wireguard(const struct rest *r) {
 	static const uint32_t sizes[] = {0, 148, 92, 64};
 

@@ -147,7 +147,8 @@ static int experiment(struct sim *s, const struct run_options *opt, struct err *
 	return run_end(s->run, summary, s, verdict, rc, err);
 }
 
-// Identical groups whose flows start at the same instant had 1.11 and 0.87 of what is fair, by their place in the list.
+// Identical groups whose flows start at the same instant had 1.11 and 0.87 of what is fair, by
+// their place in the list.
 static void warn_together(const struct sim *s, struct config_node *flows) {
 	uint32_t with;
 	const struct config_node *node = groups_together(&s->groups, flows, &with);
@@ -162,7 +163,8 @@ static void warn_together(const struct sim *s, struct config_node *flows) {
 	run_warn(s->run, "%s", err.msg);
 }
 
-// Warns of entries of the config that change nothing: they lie beyond the end of the run, or sample no flow.
+// Warns of entries of the config that change nothing: they lie beyond the end of the run, or sample
+// no flow.
 static void warn_unused(const struct sim *s) {
 	struct run *run = s->run;
 	struct config_node *flows = config_get(config_root(run->config), "flows");

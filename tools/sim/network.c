@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Packets between hosts and paths, and between paths: which component comes next, and in which order components run.
+// Packets between hosts and paths, and between paths: which component comes next, and in which
+// order components run.
 #include "tools/sim/sim.h"
 
 #include <assert.h>

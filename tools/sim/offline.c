@@ -255,8 +255,8 @@ static struct pkt *arrival(struct offline *o, struct arrivals *a) {
 	return p;
 }
 
-// All that arrives at a path before end_ns, and all that has left by then; at most FLUSH_PKTS arrivals, *end_ns
-// then is the time of the next one.
+// All that arrives at a path before end_ns, and all that has left by then; at most FLUSH_PKTS
+// arrivals, *end_ns then is the time of the next one.
 static int feed(struct offline *o, struct arrivals *a, uint64_t *end_ns, struct err *err) {
 	uint32_t total = 0;
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The paths of a config without hosts, in virtual time, fed with captures: any traffic through any discipline.
+// The paths of a config without hosts, in virtual time, fed with captures: any traffic through any
+// discipline.
 //
 //	capture -> path_push -> path_pop -> --pcap
 //
-// Virtual time begins with the first frame of all captures. What departs keeps its bytes, but for CE, and is
-// stamped with the time of the captures. The run ends when the captures have and the paths are empty, at its
-// duration at the latest.
+// Virtual time begins with the first frame of all captures. What departs keeps its bytes, but for
+// CE, and is stamped with the time of the captures. The run ends when the captures have and the
+// paths are empty, at its duration at the latest.
 #pragma once
 #include "common/run/run.h"
 #include "switch/arrivals.h"
@@ -43,7 +44,8 @@ bool offline_wanted(struct config *c);
 int offline_init(struct offline *o, struct run *run, struct err *err);
 // `pcap`: file for the departures, or NULL.
 int offline_open(struct offline *o, const char *pcap, struct err *err);
-// Until `until_ns` (at most the duration), or until all has left: o->ended. -EIO: a capture is damaged.
+// Until `until_ns` (at most the duration), or until all has left: o->ended. -EIO: a capture is
+// damaged.
 int offline_run(struct offline *o, uint64_t until_ns, struct err *err);
 int offline_close(struct offline *o, struct err *err);
 // summary.json; false if the ledger does not balance.

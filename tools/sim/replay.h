@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Replays a recording of arrivals (telemetry.arrivals), made live or by weir-sim, through the same paths in virtual
-// time. There are no hosts and no other traffic.
+// Replays a recording of arrivals (telemetry.arrivals), made live or by weir-sim, through the same
+// paths in virtual time. There are no hosts and no other traffic.
 //
 //	arrivals.ring -> path_push, path_set_recorded -> path_pop -> packets.ring
 //
-// The paths are made from the run's own config with its seed, so the links and the random streams are the same. They
-// are served once per burst of arrivals, not as often as in the run: the result must not depend on it. The records
-// of each stage are those of the recorded run, bit for bit and in the same order; the interleaving of different
-// stages' records is not. Departures from a path have no lateness here.
+// The paths are made from the run's own config with its seed, so the links and the random streams
+// are the same. They are served once per burst of arrivals, not as often as in the run: the result
+// must not depend on it. The records of each stage are those of the recorded run, bit for bit and
+// in the same order; the interleaving of different stages' records is not. Departures from a path
+// have no lateness here.
 #pragma once
 #include "common/run/run.h"
 #include "sender/group.h"
@@ -37,8 +38,8 @@ struct replay {
 	double wall_s; // duration, filled in by main.c, which reads the clock
 };
 
-// Opens the recording and makes the paths. -EIO: records are missing, as the sentence says. On error there is nothing
-// to free.
+// Opens the recording and makes the paths. -EIO: records are missing, as the sentence says. On
+// error there is nothing to free.
 int replay_init(struct replay *r, struct run *run, const char *file, struct err *err);
 // Opens packets.ring in the run folder, at levels 2 and 3.
 int replay_open(struct replay *r, struct err *err);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Set-up and clean-up of a run: the sections of the config, sizes and memory of hosts, paths and pools, and the
-// telemetry streams.
+// Set-up and clean-up of a run: the sections of the config, sizes and memory of hosts, paths and
+// pools, and the telemetry streams.
 #include "tools/sim/sim.h"
 
 #include "common/base/mem.h"
@@ -42,9 +42,9 @@ static bool seen_before(const struct paths *ps, uint32_t group) {
 	return false;
 }
 
-// The packets that all links, edges and delays can hold at any time of the schedule, if all were full segments of
-// the smallest size of any group; the packets per second, of which a route carries what its slowest path does; and how
-// many one packet may become on its way there and back.
+// The packets that all links, edges and delays can hold at any time of the schedule, if all were
+// full segments of the smallest size of any group; the packets per second, of which a route carries
+// what its slowest path does; and how many one packet may become on its way there and back.
 static void size_network(
 	const struct sim *s, uint64_t *pipe_segs, uint64_t *segs_per_s, uint64_t *copies) {
 	uint32_t frame = groups_min_frame(&s->groups), counted = 0;
@@ -83,8 +83,8 @@ static void size_network(
 	}
 }
 
-// Refuses a run for which the machine has too little memory, before any is allocated. The pools below are reserved for
-// the worst case, but their pages are touched only when used.
+// Refuses a run for which the machine has too little memory, before any is allocated. The pools
+// below are reserved for the worst case, but their pages are touched only when used.
 static int memory_check(struct sim *s, const struct host_env *env, struct err *err) {
 	const struct config_node *flows = config_get(config_root(s->run->config), "flows");
 	uint64_t windows = host_window_segs(&s->groups);
@@ -102,8 +102,9 @@ static int memory_check(struct sim *s, const struct host_env *env, struct err *e
 	return rc < 0 ? config_err(flows, rc, err, "%s", why.msg) : 0;
 }
 
-// The least size of the scoreboard. It takes address space until it is used, so that it may be as large as it can become;
-// with more flows, or larger windows, what the network can hold bounds it (host.c).
+// The least size of the scoreboard. It takes address space until it is used, so that it may be as
+// large as it can become; with more flows, or larger windows, what the network can hold bounds it
+// (host.c).
 static uint64_t segs_least(const struct groups *gs) {
 	uint64_t proven = host_peer_window_segs(gs);
 
@@ -156,8 +157,8 @@ static int hosts_init(struct sim *s, struct err *err) {
 	return rc;
 }
 
-// Refuses a schedule after which packets come back without delay, because then nothing can be computed ahead. Several
-// changes at one time count together.
+// Refuses a schedule after which packets come back without delay, because then nothing can be
+// computed ahead. Several changes at one time count together.
 static int delays_stay(const struct schedule *schedule, struct err *err) {
 	for (uint32_t i = 0; i < schedule->count; i++) {
 		const struct schedule_entry *e = &schedule->entry[i];

@@ -9,8 +9,8 @@
 #include <assert.h>
 #include <string.h>
 
-// Longest window: long enough to amortise the switch between components, short enough that packets passed from one
-// to the next are still in the cache.
+// Longest window: long enough to amortise the switch between components, short enough that packets
+// passed from one to the next are still in the cache.
 #define WINDOW_MAX_NS (250 * NS_PER_US)
 
 #define POOL_AHEAD 4 // packets prefetched ahead
@@ -82,8 +82,8 @@ __attribute__((noinline)) static void flush(struct sim *s, enum sim_pool_kind di
 		s->inside_max = s->inside;
 }
 
-// The pools hold more packets than the paths are sized for. If a pool is empty in spite of that, the packet is dropped
-// and counted, and main reports that the run is not valid.
+// The pools hold more packets than the paths are sized for. If a pool is empty in spite of that,
+// the packet is dropped and counted, and main reports that the run is not valid.
 __attribute__((noinline)) static void drop_unsent(struct sim *s, enum sim_pool_kind direction,
 	uint32_t id, uint16_t size, const struct seg *seg) {
 	uint16_t group = s->sender.flow[id].group;
@@ -95,7 +95,8 @@ __attribute__((noinline)) static void drop_unsent(struct sim *s, enum sim_pool_k
 		s->sender.flow[id].count.drops++;
 }
 
-// Puts a segment into a packet, its sequence number `ahead` further, and the packet on its way into a path.
+// Puts a segment into a packet, its sequence number `ahead` further, and the packet on its way into
+// a path.
 static inline void send_packet(struct sim *s, enum sim_pool_kind direction, enum sim_pool_kind kind,
 	uint16_t group, uint32_t id, uint16_t size, const struct seg *seg, uint32_t ahead,
 	uint8_t ecn, uint64_t t_ns) {
@@ -176,8 +177,9 @@ void sim_send_frame(struct sim *s, enum flows_direction d, struct pkt *pkt) {
 		sim_flush(s, d);
 }
 
-// Packets taken off a path before the first is processed. Meanwhile the connections of the following ones are
-// prefetched, a few cache lines at a time, because a core can have only some misses outstanding.
+// Packets taken off a path before the first is processed. Meanwhile the connections of the
+// following ones are prefetched, a few cache lines at a time, because a core can have only some
+// misses outstanding.
 #define BATCH 64
 #define FETCH_CONNECTION 6 // packets ahead, for the connection's own cache lines
 #define FETCH_MORE 3 // packets ahead, for the data to which these lines point
@@ -257,7 +259,8 @@ __attribute__((noinline)) static void feed_receiver(struct sim *s, uint64_t last
 		feed(s, false, last_ns);
 }
 
-// The next time of an action for which all earlier events must be done: an interval, a change, the warm-up's end.
+// The next time of an action for which all earlier events must be done: an interval, a change, the
+// warm-up's end.
 static uint64_t next_boundary(const struct sim *s, uint64_t until_ns) {
 	uint64_t t_ns = time_min(until_ns, schedule_next_ns(&s->schedule));
 
@@ -284,8 +287,8 @@ static void publish(struct sim *s) {
 		tel_publish(&s->tel[i]);
 }
 
-// Ends an interval, unless one ends there: with every telemetry.interval, with the warm-up and with the run, so that
-// each interval is of one of them.
+// Ends an interval, unless one ends there: with every telemetry.interval, with the warm-up and with
+// the run, so that each interval is of one of them.
 static void end_interval(struct sim *s) {
 	uint64_t now_ns = s->now_ns;
 
@@ -366,8 +369,9 @@ static inline void run_window(struct sim *s, uint64_t last_ns) {
 	}
 }
 
-// Packets that enter a path ahead from the first event on leave it no earlier than the window's length later. So
-// windows begin at events, and idle time costs nothing, however short the delay is.
+// Packets that enter a path ahead from the first event on leave it no earlier than the window's
+// length later. So windows begin at events, and idle time costs nothing, however short the delay
+// is.
 void sim_run(struct sim *s, uint64_t until_ns) {
 	if (s->now_ns == 0)
 		at_boundary(s);

@@ -3,16 +3,18 @@
 //
 //	sender --forward--> receiver --reverse--> sender
 //
-// There is no event queue. Time advances in windows [T, W) that end no later than the first event in them plus the
-// delay of certain paths, those "ahead" (switch/path_route.h). Packets that leave these within a window were sent before
-// it, so they are known, and one component after the other, host or path, can be run through the whole window, each
-// in order of time. The result is that of an event queue, to the nanosecond and for any window, at a fraction of the
-// cost: each component's state stays in the cache while it runs, and packets are passed in order.
+// There is no event queue. Time advances in windows [T, W) that end no later than the first event
+// in them plus the delay of certain paths, those "ahead" (switch/path_route.h). Packets that leave
+// these within a window were sent before it, so they are known, and one component after the other,
+// host or path, can be run through the whole window, each in order of time. The result is that of
+// an event queue, to the nanosecond and for any window, at a fraction of the cost: each component's
+// state stays in the cache while it runs, and packets are passed in order.
 //
-// Each flow group has its own route, of one path in each direction or of several (network.c). A path that only one
-// host sends to, and one whose packets all go to a host that gets none from elsewhere, has nothing between itself and
-// the host. Between other components there are lists, from which the receiving one takes packets in order of time,
-// those of one time in the order of the components that sent them.
+// Each flow group has its own route, of one path in each direction or of several (network.c). A
+// path that only one host sends to, and one whose packets all go to a host that gets none from
+// elsewhere, has nothing between itself and the host. Between other components there are lists,
+// from which the receiving one takes packets in order of time, those of one time in the order of
+// the components that sent them.
 #pragma once
 #include "common/run/run.h"
 #include "sender/group.h"
@@ -23,8 +25,9 @@
 #include "switch/schedule.h"
 #include "tools/sim/guest/guests.h"
 
-// A pool has packets of one size and one direction, forward ones in the even pools. Data and ACKs have separate pools,
-// so that the few ACKs in flight stay in the cache. A segment with SACK blocks or SYN options needs a second cache line.
+// A pool has packets of one size and one direction, forward ones in the even pools. Data and ACKs
+// have separate pools, so that the few ACKs in flight stay in the cache. A segment with SACK blocks
+// or SYN options needs a second cache line.
 enum sim_pool_kind { POOL_FORWARD, POOL_REVERSE, POOL_LARGE, POOL_LARGE_REVERSE, POOLS };
 struct sim_pool {
 	char *base;
@@ -46,7 +49,8 @@ struct sim_side {
 	struct sim_burst burst; // empty between windows
 	// The one path it sends to, if no other component does; NULL: its packets go to lists.
 	struct path *to;
-	// The one path it gets packets from, if all of that path's go to it; NULL: it takes them from lists.
+	// The one path it gets packets from, if all of that path's go to it; NULL: it takes them
+	// from lists.
 	struct path *from;
 	uint64_t listed, taken; // packets that it put into lists, and took from them
 };
@@ -112,7 +116,8 @@ int sim_init(struct sim *s, struct run *run, struct err *err);
 int sim_open(struct sim *s, const char *pcap, struct err *err);
 // Runs until `until_ns` (at most the duration) or until the stop rule ends it.
 void sim_run(struct sim *s, uint64_t until_ns);
-// Writes the last records and closes the files; on error err has the sentence about the first file that failed.
+// Writes the last records and closes the files; on error err has the sentence about the first file
+// that failed.
 int sim_close(struct sim *s, struct err *err);
 // Data segments that have arrived at a receiver.
 uint64_t sim_data_segs(const struct sim *s);
@@ -121,11 +126,13 @@ uint64_t sim_data_segs(const struct sim *s);
 bool sim_summary(struct sim *s, FILE *out, const char *verdict);
 void sim_fini(struct sim *s);
 
-// Parts that other summaries have too. Program, version, title, seed and digest, of streams that are closed.
+// Parts that other summaries have too. Program, version, title, seed and digest, of streams that
+// are closed.
 void summary_head(struct json *j, const struct run *run, const struct tel *tel);
 // Records of each of the TEL_STREAM_COUNT streams.
 void summary_telemetry(struct json *j, const struct run *run, const struct tel *tel);
-// Utilisation (0..1) of the first group's first link since the start or the warm-up; NaN without a link.
+// Utilisation (0..1) of the first group's first link since the start or the warm-up; NaN without a
+// link.
 double sim_utilisation(struct sim *s);
 
 // network.c. Once the paths and the groups are there.
@@ -134,7 +141,8 @@ void sim_network_init(struct sim *s);
 void sim_network_order(struct sim *s);
 // Puts the packets of a host into the lists of the paths that come first for them.
 void sim_network_send(struct sim *s, enum flows_direction d);
-// What has come to a component by way of lists, in order of time: at most `max` packets; fewer: there are no more.
+// What has come to a component by way of lists, in order of time: at most `max` packets; fewer:
+// there are no more.
 uint32_t sim_network_take(struct sim *s, uint32_t node, struct pkt **pkts, uint32_t max);
 // Puts into a path what has come to it.
 void sim_network_enter(struct sim *s, struct path *p);
@@ -143,7 +151,8 @@ void sim_network_leave(struct sim *s, struct path *p, uint64_t last_ns);
 // Frees what a path has dropped.
 void sim_free_drops(struct sim *s, struct path *p);
 
-// sim.c, for guests: packets from and to their pools, and in order of time into what comes first for a direction.
+// sim.c, for guests: packets from and to their pools, and in order of time into what comes first
+// for a direction.
 struct pkt *sim_pool_get(struct sim_pool *p, uint8_t number);
 void sim_pool_put(struct sim *s, struct pkt *pkt);
 void sim_send_frame(struct sim *s, enum flows_direction d, struct pkt *pkt);

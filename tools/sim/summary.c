@@ -4,8 +4,8 @@
 #include <math.h>
 #include <xxhash.h>
 
-// xxh64 over the streams' digests, in their order: equal runs have equal digests. Without the arrivals, which are
-// input of the paths. The transfers, a later stream, count if there are any.
+// xxh64 over the streams' digests, in their order: equal runs have equal digests. Without the
+// arrivals, which are input of the paths. The transfers, a later stream, count if there are any.
 static uint64_t run_digest(const struct tel *tel) {
 	uint64_t digest[TEL_STREAM_ARRIVALS + 1] = {0};
 	size_t streams = TEL_STREAM_ARRIVALS;
@@ -39,8 +39,9 @@ static uint64_t arrived(const struct sim_side *side) {
 	return side->from != NULL ? side->from->out.pkts : side->taken;
 }
 
-// Checks that each side's packets entered their first path, that those that left a path entered the next one or
-// arrived at the other side, where it may have been discarded, and that the others are still in use in the pool.
+// Checks that each side's packets entered their first path, that those that left a path entered the
+// next one or arrived at the other side, where it may have been discarded, and that the others are
+// still in use in the pool.
 static bool ledger_balanced(const struct sim *s) {
 	const struct sim_side *sender = &s->side[FLOWS_FORWARD],
 			      *receiver = &s->side[FLOWS_REVERSE];

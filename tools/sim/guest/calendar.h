@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A guest's clock: the external time travel of User Mode Linux (Linux: include/uapi/linux/um_timetravel.h).
+// A guest's clock: the external time travel of User Mode Linux (Linux:
+// include/uapi/linux/um_timetravel.h).
 //
-// The guest connects, asks for times at which it wants to run, and waits. It is then run at such a time, and may go
-// on by itself until `free_until`. From 6.12 on all but START, GET_TOD, WAIT and RUN goes through a page of shared
-// memory; before, each is a message and, but for an ACK, has an ACK.
+// The guest connects, asks for times at which it wants to run, and waits. It is then run at such a
+// time, and may go on by itself until `free_until`. From 6.12 on all but START, GET_TOD, WAIT and
+// RUN goes through a page of shared memory; before, each is a message and, but for an ACK, has an
+// ACK.
 //
-// Once a guest with such a page has booted, not even WAIT and RUN are messages, nor what passes between its kernel and
-// its card: of weir-sim and the guest one is active, and they alternate (page.h).
+// Once a guest with such a page has booted, not even WAIT and RUN are messages, nor what passes
+// between its kernel and its card: of weir-sim and the guest one is active, and they alternate
+// (page.h).
 #pragma once
 #include "common/base/err.h"
 
@@ -36,22 +39,25 @@ bool calendar_accept(struct calendar *c);
 int calendar_serve(struct calendar *c);
 // Looks for what a waiting guest has asked for since: an interrupt may have changed it.
 void calendar_refresh(struct calendar *c);
-// Lets the guest, which waits, run at `now_ns`, and by itself as long as its time is before `until_ns`.
+// Lets the guest, which waits, run at `now_ns`, and by itself as long as its time is before
+// `until_ns`.
 int calendar_run(struct calendar *c, uint64_t now_ns, uint64_t until_ns);
 // Sets the time at which a waiting guest is about to be interrupted.
 void calendar_set(struct calendar *c, uint64_t now_ns);
 // A running guest is not to go on by itself so far as it was told.
 int calendar_hurry(struct calendar *c, uint64_t until_ns);
-// The guest waits now, and calendar_run lets it run a last time; its next WAIT is no message, but resumes weir-sim.
+// The guest waits now, and calendar_run lets it run a last time; its next WAIT is no message, but
+// resumes weir-sim.
 // False: it has no page, and messages remain.
 bool calendar_leave_messages(struct calendar *c);
 bool calendar_uses_page(const struct calendar *c);
 // Waits until the guest waits. 0 or as socket_wait.
 int calendar_await(struct calendar *c);
-// Resumes the guest and waits until it waits again. It is interrupted for the queues whose bits are set in `calls`, then runs as by
-// calendar_run if it wants to at `now_ns`.
+// Resumes the guest and waits until it waits again. It is interrupted for the queues whose bits are
+// set in `calls`, then runs as by calendar_run if it wants to at `now_ns`.
 int calendar_resume(struct calendar *c, uint64_t now_ns, uint64_t until_ns, uint32_t calls);
-// Since it was resumed: whether it has made frames available, all at calendar_now, and whether it has run.
+// Since it was resumed: whether it has made frames available, all at calendar_now, and whether it
+// has run.
 bool calendar_kicked(const struct calendar *c);
 bool calendar_ran(const struct calendar *c);
 // Where a running guest's clock is.

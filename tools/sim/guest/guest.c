@@ -222,7 +222,8 @@ static bool complete(struct guest *g, uint64_t now_ns) {
 	return some;
 }
 
-// Puts frames that have arrived by now into the guest's buffers, as many as there are; true: there were some.
+// Puts frames that have arrived by now into the guest's buffers, as many as there are; true: there
+// were some.
 static bool receive(struct guest *g, uint64_t now_ns) {
 	uint8_t frame[GUEST_FRAME_ROOM];
 	bool some = false;
@@ -248,8 +249,8 @@ uint64_t guest_next_ns(const struct guest *g) {
 	return time_min(asked, g->card.coalesce_ns > 0 ? interrupt_ns(g) : next_left_ns(&g->card));
 }
 
-// Interrupts the guest and lets it run, without messages. All frames that it makes available are of one time, since its
-// clock stands still from the first of them until it waits.
+// Interrupts the guest and lets it run, without messages. All frames that it makes available are of
+// one time, since its clock stands still from the first of them until it waits.
 static int resume(struct guest *g, uint64_t now_ns, uint64_t end_ns, uint32_t calls) {
 	uint64_t until_ns = time_min(end_ns, interrupt_ns(g));
 	int rc;
@@ -266,9 +267,10 @@ static int resume(struct guest *g, uint64_t now_ns, uint64_t end_ns, uint32_t ca
 	return checked(g);
 }
 
-// All that is due at one time: interrupts, then the guest runs, at most until `end_ns`. A guest that has not asked
-// for that time must not run: it asks for none while an earlier interrupt is not served, in a system call that takes
-// time with interrupts disabled; it sees what came when it serves that one.
+// All that is due at one time: interrupts, then the guest runs, at most until `end_ns`. A guest
+// that has not asked for that time must not run: it asks for none while an earlier interrupt is not
+// served, in a system call that takes time with interrupts disabled; it sees what came when it
+// serves that one.
 static int run_once(struct guest *g, uint64_t now_ns, uint64_t end_ns) {
 	bool quiet = now_ns < g->card.quiet_ns, sent, received;
 	int rc = 0;
@@ -319,7 +321,8 @@ int guest_run(struct guest *g, const struct guest_folder *f, uint64_t end_ns, st
 	}
 }
 
-// Puts the run's clock beside the guest's: what its program is to add, modulo 2^64, since the run begins later.
+// Puts the run's clock beside the guest's: what its program is to add, modulo 2^64, since the run
+// begins later.
 static bool deliver_go(struct guest *g) {
 	struct {
 		uint8_t pad[2], eth[MESSAGE_ETH];

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A Linux guest as a host of virtual time: an unmodified kernel in User Mode Linux, whose clock and network card are
-// ours.
+// A Linux guest as a host of virtual time: an unmodified kernel in User Mode Linux, whose clock and
+// network card are ours.
 //
 //	packets that leave a path -> inbox -> card -> kernel -> card -> outbox -> packets that enter a path
 //
-// A guest is run through a window like any other host, on the packets that arrive in it. Its processor is infinitely
-// fast: all that it does at a time happens at that time, but for 256 ns per clock that a process reads. Its card sends
-// one frame after the other, at its rate, and gives a frame's memory back when it has left: small queues in the
-// kernel's TCP depend on that. Frames wait in the card without bound, those for which the kernel has no buffer.
+// A guest is run through a window like any other host, on the packets that arrive in it. Its
+// processor is infinitely fast: all that it does at a time happens at that time, but for 256 ns per
+// clock that a process reads. Its card sends one frame after the other, at its rate, and gives a
+// frame's memory back when it has left: small queues in the kernel's TCP depend on that. Frames
+// wait in the card without bound, those for which the kernel has no buffer.
 //
 // All its times are the run's. Its own clock is ahead by GUEST_EPOCH_NS, in which it boots.
 #pragma once
@@ -22,8 +23,8 @@
 
 #define GUEST_EPOCH_NS (10 * UINT64_C(1000000000))
 
-// A packet that is a guest's frame: the decoded segment's header, as of any other, then the frame without FCS, padded
-// to the shortest. Its length is that of the packet less the FCS.
+// A packet that is a guest's frame: the decoded segment's header, as of any other, then the frame
+// without FCS, padded to the shortest. Its length is that of the packet less the FCS.
 #define GUEST_FRAME_ROOM 1536
 #define GUEST_PKT_SIZE (SIM_PKT_SIZE_ + GUEST_FRAME_ROOM)
 #define SIM_PKT_SIZE_ 128 // seg.h: SIM_PKT_SIZE
@@ -36,9 +37,11 @@ static inline const uint8_t *guest_frame_const(const struct pkt *p) {
 
 // What a guest's card is connected to; called in the thread that runs the guest.
 struct guest_wire {
-	// A frame that the guest sends: the packet for it, with all that paths need; NULL: it is thrown away.
+	// A frame that the guest sends: the packet for it, with all that paths need; NULL: it is
+	// thrown away.
 	struct pkt *(*packet)(void *ctx, uint32_t guest, const uint8_t *frame, uint32_t size);
-	// The frame of a packet for the guest, at most GUEST_FRAME_ROOM bytes into `frame`; its size.
+	// The frame of a packet for the guest, at most GUEST_FRAME_ROOM bytes into `frame`; its
+	// size.
 	uint32_t (*frame)(void *ctx, uint32_t guest, const struct pkt *p, uint8_t *frame);
 	void *ctx;
 };
@@ -86,7 +89,8 @@ struct guest {
 // Listens at the guest's sockets in the folder; guest_process may then start it.
 int guest_open(struct guest *g, uint32_t index, const struct guest_folder *f, const uint8_t mac[6],
 	struct err *err);
-// Lets it boot until its program is ready, and sets that program's clock. -ETIMEDOUT, -EPIPE, ... and a sentence.
+// Lets it boot until its program is ready, and sets that program's clock. -ETIMEDOUT, -EPIPE, ...
+// and a sentence.
 int guest_boot(struct guest *g, const struct guest_folder *f, struct err *err);
 // Runs it up to `end_ns`, exclusive.
 int guest_run(struct guest *g, const struct guest_folder *f, uint64_t end_ns, struct err *err);

@@ -275,8 +275,8 @@ int guests_boot(struct guests *gs, struct err *err) {
 	return rc;
 }
 
-// A datagram of a program would vanish, and the program might wait for an answer for ever: that ends the run. What a kernel
-// says by itself (IGMP, neighbour discovery of IPv6) does not.
+// A datagram of a program would vanish, and the program might wait for an answer for ever: that
+// ends the run. What a kernel says by itself (IGMP, neighbour discovery of IPv6) does not.
 static void refuse_datagram(struct guest *g, const struct wire_info *info) {
 	bool udp = info->proto == WIRE_PROTO_UDP;
 	struct in_addr to = {htonl(info->addr.dst_ip)};

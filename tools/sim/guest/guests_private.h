@@ -47,11 +47,13 @@ struct guests {
 
 // report.c: what a guest says of a connection, into the flow's counters and telemetry.
 void guests_report(struct guests *gs, const struct sample *m);
-// threads.c: runs the guests of these sides to the end of the window; what went wrong is in their `rc`.
+// threads.c: runs the guests of these sides to the end of the window; what went wrong is in their
+// `rc`.
 void guests_run_sides(struct guests *gs, int sides, uint64_t end_ns);
 void guests_start_threads(struct guests *gs);
 void guests_end_threads(struct guests *gs);
-// The CPUs that we may use: how many before any thread was pinned, and the one of a thread; -1: unknown.
+// The CPUs that we may use: how many before any thread was pinned, and the one of a thread; -1:
+// unknown.
 uint32_t guests_cpus(void);
 int guests_cpu(uint32_t number);
 // guests.c: the packet of a guest's frame, and the frame of a packet for it.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The first program of a guest: sets up the interface, then opens connections when they are due and sends, or accepts
-// and receives, and reports what the kernel says of them (TCP_INFO). If the plan names a program of the host, that one
-// sends and receives, and this one reports.
+// The first program of a guest: sets up the interface, then opens connections when they are due and
+// sends, or accepts and receives, and reports what the kernel says of them (TCP_INFO). If the plan
+// names a program of the host, that one sends and receives, and this one reports.
 //
-// It is linked statically and runs as process 1. It reads clocks rarely, because each reading takes 256 ns of the
-// guest's time.
+// It is linked statically and runs as process 1. It reads clocks rarely, because each reading takes
+// 256 ns of the guest's time.
 #include "tools/sim/guest/init.h"
 
 #include <arpa/inet.h>
@@ -139,7 +139,8 @@ static void start_flow(struct flow *f) {
 	watch(f->fd, EPOLLOUT, (uint64_t)(f - flow), EPOLL_CTL_ADD);
 }
 
-// All is written: a FIN follows. The peer's FIN is the proof that everything has arrived, unless it was there before:
+// All is written: a FIN follows. The peer's FIN is the proof that everything has arrived, unless it
+// was there before:
 // then the end of the connection is, which is a change of its own (EPOLLET).
 static void finish(struct flow *f) {
 	shutdown(f->fd, SHUT_WR);
@@ -233,8 +234,8 @@ static void end_of_reader(void) {
 	end_receiver(f, end.error);
 }
 
-// Reads and throws away; the kernel need not copy it. One call takes all that is there; what comes after it, the end too,
-// is another event. Each call costs the host a few context switches.
+// Reads and throws away; the kernel need not copy it. One call takes all that is there; what comes
+// after it, the end too, is another event. Each call costs the host a few context switches.
 static void serve_receiver(struct flow *f) {
 	ssize_t n = recv(f->fd, NULL, 1 << 30, MSG_DONTWAIT | MSG_TRUNC);
 

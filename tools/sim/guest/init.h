@@ -33,7 +33,8 @@ extern struct outgoing out;
 uint64_t clock_ns(void);
 // Sends `out` with the head and `bytes` of what follows it.
 void send_message(uint32_t kind, uint32_t count, size_t bytes);
-// Samples in the message under way: the next one; whether that was the last for which there is room; and off it goes.
+// Samples in the message under way: the next one; whether that was the last for which there is
+// room; and off it goes.
 struct sample *new_sample(void);
 bool new_sample_full(void);
 void send_samples(void);

@@ -4,8 +4,9 @@
 //	/host             the host's files as the user of weir-sim may read them; nothing there can be written
 //	/host/proc, ...   this kernel's own /proc, /sys and /dev; /tmp, /var/tmp and /run are empty and writable
 //
-// It is a command of the host's shell. What it prints, and how it ends, is sent to weir-sim. It is root, to open any port,
-// but without CAP_SYS_ADMIN, with which it could mount the host's files anew, to be written.
+// It is a command of the host's shell. What it prints, and how it ends, is sent to weir-sim. It is
+// root, to open any port, but without CAP_SYS_ADMIN, with which it could mount the host's files
+// anew, to be written.
 #include "tools/sim/guest/init.h"
 
 #include <errno.h>

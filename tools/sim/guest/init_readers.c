@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Readers: threads, each of which throws away what one connection receives.
 //
-// A reader stays inside one system call for as long as the connection lasts (MSG_WAITALL). For each segment the kernel
-// does what it does for a program that waits in recv(2) and reads at once, but nothing leaves the kernel: a system call
-// in a guest costs the host two context switches and seven calls of ptrace(2) and wait(2).
+// A reader stays inside one system call for as long as the connection lasts (MSG_WAITALL). For each
+// segment the kernel does what it does for a program that waits in recv(2) and reads at once, but
+// nothing leaves the kernel: a system call in a guest costs the host two context switches and seven
+// calls of ptrace(2) and wait(2).
 #include "tools/sim/guest/init.h"
 
 #include <errno.h>

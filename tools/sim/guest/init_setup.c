@@ -168,7 +168,8 @@ static void set_interface(void) {
 	close(fd);
 }
 
-// A program of the host may want an interface to itself; its connections have the ports of the group's flows.
+// A program of the host may want an interface to itself; its connections have the ports of the
+// group's flows.
 static void set_for_program(void) {
 	const struct plan_flow *first = (const void *)(plan + 1);
 	int fd = socket(AF_INET, SOCK_DGRAM, 0);
@@ -201,7 +202,8 @@ static void open_control(void) {
 	out.eth[13] = MESSAGE_ETHERTYPE & 0xff;
 }
 
-// The interface takes the queue discipline of the time when it goes up. Afterwards troubles can be reported.
+// The interface takes the queue discipline of the time when it goes up. Afterwards troubles can be
+// reported.
 void set_up(void) {
 	write_file("/proc/sys/net/core/default_qdisc", plan->qdisc);
 	set_interface();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The connections of a program that is not ours (`run`), as the kernel lists them (sock_diag(7)).
 //
-// A connection is known by the port of the side that opens it, which is one of the ports of the group's flows. Its TCP_INFO
-// is read at each sample, and once more when it ends, which the kernel says by itself. Of a port that is used again the
-// counters continue.
+// A connection is known by the port of the side that opens it, which is one of the ports of the
+// group's flows. Its TCP_INFO is read at each sample, and once more when it ends, which the kernel
+// says by itself. Of a port that is used again the counters continue.
 #include "tools/sim/guest/init.h"
 
 #include <arpa/inet.h>
@@ -49,7 +49,8 @@ int sockets_open(void) {
 	return endings;
 }
 
-// Payload that the peer has acknowledged: the kernel also counts the SYN of the side that connects, and the FIN.
+// Payload that the peer has acknowledged: the kernel also counts the SYN of the side that connects,
+// and the FIN.
 static uint64_t acked(const struct tcp_info *t, bool *fin) {
 	uint64_t sent = t->tcpi_bytes_sent - t->tcpi_bytes_retrans;
 	uint64_t syn = plan->sender && t->tcpi_bytes_acked > 0, all = t->tcpi_bytes_acked - syn;
@@ -82,7 +83,8 @@ static void say(struct port *p, const struct sample *of, enum sample_event event
 		send_samples();
 }
 
-// A connection of the group, with its TCP_INFO. One that ends without the peer's acknowledgement of all has been reset.
+// A connection of the group, with its TCP_INFO. One that ends without the peer's acknowledgement of
+// all has been reset.
 static void take_connection(struct port *p, uint8_t state, const struct tcp_info *t, bool ended) {
 	bool fin, peer_fin = state == CLOSE_WAIT || state == LAST_ACK || state == CLOSING;
 	struct sample s = {0};

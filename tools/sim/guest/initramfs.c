@@ -12,7 +12,8 @@
 #define PLAIN 0100644u
 #define CHARACTERS 0020600u // a character device
 
-// An entry: a header of 13 numbers of eight hexadecimal digits, the name, the content, each padded to four bytes.
+// An entry: a header of 13 numbers of eight hexadecimal digits, the name, the content, each padded
+// to four bytes.
 static void entry(FILE *out, uint32_t inode, const char *name, uint32_t mode, uint32_t major,
 	uint32_t minor, const void *bytes, size_t size) {
 	static const char zeros[4];

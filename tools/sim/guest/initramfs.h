@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Writes a guest's initramfs: a cpio archive ("newc", Linux: Documentation/driver-api/early-userspace/buffer-format.rst)
-// with /dev/console, /init and /plan.
+// Writes a guest's initramfs: a cpio archive ("newc", Linux:
+// Documentation/driver-api/early-userspace/buffer-format.rst) with /dev/console, /init and /plan.
 #pragma once
 #include "common/base/err.h"
 

@@ -8,8 +8,8 @@
 //	OUTPUT  guest -> weir-sim   what a program of the host has printed (`run`)
 //	ENDED   guest -> weir-sim   that program has ended
 //
-// Messages are Ethernet frames of a type of their own. They pass no queue, no card and no path and take no time.
-// Both sides run on one machine, so that structs travel as they are.
+// Messages are Ethernet frames of a type of their own. They pass no queue, no card and no path and
+// take no time. Both sides run on one machine, so that structs travel as they are.
 #pragma once
 #include <assert.h>
 #include <stdint.h>
@@ -28,7 +28,8 @@ enum message_kind {
 
 struct message {
 	uint32_t kind;
-	// SAMPLES: how many follow; BAD, OUTPUT: bytes of the text that follows; ENDED: the status of wait(2)
+	// SAMPLES: how many follow; BAD, OUTPUT: bytes of the text that follows; ENDED: the status
+	// of wait(2)
 	uint32_t count;
 	// READY, SAMPLES: the guest's; GO: what to add to the guest's to get the run's.
 	uint64_t clock_ns;

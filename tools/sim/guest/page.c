@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Preloaded into a guest's kernel process: what the kernel asks of its calendar and its card is answered here, in the
-// process, once weir-sim has set `on` in the page (page.h). Each message would cost four system calls and two context
-// switches.
+// Preloaded into a guest's kernel process: what the kernel asks of its calendar and its card is
+// answered here, in the process, once weir-sim has set `on` in the page (page.h). Each message
+// would cost four system calls and two context switches.
 //
 //	write of WAIT to the calendar       nothing
 //	poll of it, for RUN                 weir-sim is active; then interrupts, and RUN if the kernel wants to run

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The memory that weir-sim shares with a guest's kernel (its clock) and with what is preloaded into that (page.c).
+// The memory that weir-sim shares with a guest's kernel (its clock) and with what is preloaded into
+// that (page.c).
 #pragma once
 #include <assert.h>
 #include <stddef.h>

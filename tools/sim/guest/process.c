@@ -111,8 +111,9 @@ static int remove_one(const char *path, const struct stat *st, int what, struct 
 	return what == FTW_DP ? rmdir(path) : unlink(path);
 }
 
-// Makes a folder and locks it. The kernel unlocks it when this process ends, however it ends: a folder that is not
-// locked has no owner. Another run may take it for that before it is locked, and remove it: then a new one is made.
+// Makes a folder and locks it. The kernel unlocks it when this process ends, however it ends: a
+// folder that is not locked has no owner. Another run may take it for that before it is locked, and
+// remove it: then a new one is made.
 static int make_locked(struct guest_folder *f, struct err *err) {
 	struct stat st;
 
@@ -191,7 +192,8 @@ void guest_path(
 	snprintf(path, 108, "%s/%u.%s", f->path, index, suffix);
 }
 
-// What the kernel's command line may hold is the same in every run: it seeds the kernel's generator.
+// What the kernel's command line may hold is the same in every run: it seeds the kernel's
+// generator.
 static void become(const struct guest_folder *f, const struct guest_start *s) {
 	char memory[32], id[32], time[64], card[64], ram[64], seed[64], preload[544], home[80],
 		temporary[80], page[32], log[108];

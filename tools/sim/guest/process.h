@@ -27,8 +27,8 @@ struct guest_start {
 	size_t plan_bytes;
 };
 
-// Finds the kernel and our two files; a folder that holds `bytes` would have room. -ENOENT, -ENOSPC, -ENOTSUP, ... and a
-// sentence that says what to do.
+// Finds the kernel and our two files; a folder that holds `bytes` would have room. -ENOENT,
+// -ENOSPC, -ENOTSUP, ... and a sentence that says what to do.
 int guest_folder_check(struct guest_folder *f, uint64_t bytes, struct err *err);
 // That, and makes the folder.
 int guest_folder_make(struct guest_folder *f, uint64_t bytes, struct err *err);
@@ -37,7 +37,8 @@ void guest_folder_remove(struct guest_folder *f);
 // "index.suffix" in the folder.
 void guest_path(
 	const struct guest_folder *f, uint32_t index, const char *suffix, char path[static 108]);
-// Starts a guest's kernel; its sockets must be listening. The process, or a negative errno and a sentence.
+// Starts a guest's kernel; its sockets must be listening. The process, or a negative errno and a
+// sentence.
 pid_t guest_process(const struct guest_folder *f, const struct guest_start *s, struct err *err);
 // Kills it with all that it has started, and waits for them.
 void guest_kill(pid_t pid);
@@ -45,5 +46,6 @@ void guest_kill(pid_t pid);
 void guest_last_words(const struct guest_folder *f, uint32_t index, char *text, size_t size);
 // Copies what its kernel has printed, if anything, to the run folder: guest-INDEX.log.
 void guest_keep_log(const struct guest_folder *f, uint32_t index, const char *run_folder);
-// A text of guest.json, which the build has left beside the kernel: "release", "options", ...; "": there is none.
+// A text of guest.json, which the build has left beside the kernel: "release", "options", ...; "":
+// there is none.
 void guest_kernel_text(const struct guest_folder *f, const char *key, char *text, size_t size);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A program of the host that a guest runs (`run`), as weir-sim sees it: what it prints goes into a file of the run folder,
-// and one that fails ends the run.
+// A program of the host that a guest runs (`run`), as weir-sim sees it: what it prints goes into a
+// file of the run folder, and one that fails ends the run.
 #pragma once
 #include "common/base/err.h"
 
@@ -35,6 +35,7 @@ bool program_output(
 // It has ended. False, and a sentence: with an error, before it was told to end.
 bool program_ended(
 	struct guest_program *p, int status, uint64_t now_ns, char *trouble, size_t size);
-// {guest, side, run, output, status, ended_ns}: status as a shell says it; the last two are null if it still ran.
+// {guest, side, run, output, status, ended_ns}: status as a shell says it; the last two are null if
+// it still ran.
 void program_summary(const struct guest_program *p, uint32_t index, bool sender, struct json *j);
 void program_close(struct guest_program *p);

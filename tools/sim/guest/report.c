@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Samples of a guest's TCP_INFO become the counters of a flow of ours, so that records, summary and reports have
-// kernel flows beside our own.
+// Samples of a guest's TCP_INFO become the counters of a flow of ours, so that records, summary and
+// reports have kernel flows beside our own.
 //
 //	acked_bytes tcpi_bytes_acked less the SYN    sent_segs    tcpi_data_segs_out
 //	retransmits tcpi_total_retrans               spurious     tcpi_dsack_dups
@@ -9,8 +9,8 @@
 //	pipe        unacked - sacked - lost + retrans
 //	RTT         tcpi_rtt, the kernel's smoothed RTT, once per sample
 //
-// The kernel does not say how often it has reduced its window, nor how many segments it has ever declared lost: these
-// figures of kernel flows are not known, and written as null.
+// The kernel does not say how often it has reduced its window, nor how many segments it has ever
+// declared lost: these figures of kernel flows are not known, and written as null.
 #include "tools/sim/guest/guests_private.h"
 
 #include <errno.h>

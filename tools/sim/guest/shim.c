@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Preloaded into a guest's kernel process, which is an ordinary program that is linked with the host's libc.
+// Preloaded into a guest's kernel process, which is an ordinary program that is linked with the
+// host's libc.
 //
 //	getrandom   returns bytes of a generator seeded by WEIR_GUEST_SEED: what the guest's kernel draws (initial
 //	            sequence numbers, ports, timestamps' offsets) is the same in every run with the same seed

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Guests on threads: a guest is always run by the same one, and its processes and that thread share a CPU, where
-// handing over between them is far cheaper than across two.
+// Guests on threads: a guest is always run by the same one, and its processes and that thread share
+// a CPU, where handing over between them is far cheaper than across two.
 #include "tools/sim/guest/guests_private.h"
 
 #include <sched.h>

@@ -254,7 +254,8 @@ static void give(struct vhost_ring *r, uint16_t head, uint32_t len) {
 	__atomic_store_n(&u->index, r->given, __ATOMIC_RELEASE);
 }
 
-// Copies between a chain of buffers and `size` bytes, after `skip` bytes of it. Returns how many bytes it copied.
+// Copies between a chain of buffers and `size` bytes, after `skip` bytes of it. Returns how many
+// bytes it copied.
 static uint32_t copy(struct vhost *v, const struct vhost_ring *r, uint32_t head, uint32_t skip,
 	uint8_t *bytes, uint32_t size, bool to_guest) {
 	const struct desc *table = r->desc;

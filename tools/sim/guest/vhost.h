@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A guest's network card as its kernel sees it: a virtio-net device over vhost-user (virtio 1.1, sections 2.6 and 5.1;
-// QEMU: docs/interop/vhost-user.rst), one receive and one transmit queue, no offloads. Notifications are messages.
+// A guest's network card as its kernel sees it: a virtio-net device over vhost-user (virtio 1.1,
+// sections 2.6 and 5.1;
+// QEMU: docs/interop/vhost-user.rst), one receive and one transmit queue, no offloads.
+// Notifications are messages.
 #pragma once
 #include "common/base/err.h"
 
@@ -38,11 +40,12 @@ struct vhost {
 
 int vhost_open(struct vhost *v, const char *path, const uint8_t mac[6], struct err *err);
 bool vhost_accept(struct vhost *v);
-// Reads one message and answers it; a kick sets `kicked` and is answered by vhost_kicked. 0 or a negative errno.
+// Reads one message and answers it; a kick sets `kicked` and is answered by vhost_kicked. 0 or a
+// negative errno.
 int vhost_serve(struct vhost *v);
 int vhost_kicked(struct vhost *v);
-// Takes the next frame that the guest transmits, without the virtio header, as much as there is room for. Its
-// length, and its descriptor for vhost_done; 0: there is none.
+// Takes the next frame that the guest transmits, without the virtio header, as much as there is
+// room for. Its length, and its descriptor for vhost_done; 0: there is none.
 uint32_t vhost_transmitted(struct vhost *v, uint8_t *frame, uint32_t room, uint16_t *head);
 // Gives a transmitted frame's descriptor back.
 void vhost_done(struct vhost *v, uint16_t head);
