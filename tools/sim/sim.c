@@ -59,7 +59,7 @@ void sim_free_drops(struct sim *s, struct path *path) {
 
 	while ((pkt = pkt_list_pop(&path->drops)) != NULL) {
 		if (pkt_seg(pkt)->len > 0)
-			s->sender.flow[pkt->flow_id].count.drops++;
+			host_dropped(&s->sender, pkt->flow_id);
 		pool_put(s, pkt);
 		s->inside--;
 	}
@@ -92,7 +92,7 @@ __attribute__((noinline)) static void drop_unsent(struct sim *s, enum sim_pool_k
 	s->side[direction].listed += s->side[direction].to == NULL;
 	s->unsent++;
 	if (seg->len > 0)
-		s->sender.flow[id].count.drops++;
+		host_dropped(&s->sender, id);
 }
 
 // Puts a segment into a packet, its sequence number `ahead` further, and the packet on its way into
