@@ -118,6 +118,9 @@ struct host_conformance {
 struct host_conformance host_conformance(const struct host *const *hosts, uint32_t n);
 // "groups": [...] and "jfi" of the summary, of all hosts that share the groups.
 void host_summary(const struct host *const *hosts, uint32_t n, struct json *j, uint64_t now_ns);
+// Adds what the host's receivers have counted to *sum; writes it into the object that is open.
+void host_receivers(const struct host *h, struct receiver_count *sum);
+void host_receivers_write(const struct receiver_count *sum, struct json *j);
 // What keeps the flows of all hosts that share the groups from sending more, at this moment: "all
 // 10 flows were limited by their receive window". False: there are no flows.
 bool host_limits(const struct host *const *hosts, uint32_t n, char *text, size_t size);

@@ -26,24 +26,15 @@ struct group_sum {
 	struct jain jain;
 };
 
+static void add_flow(
+	struct flow_count *sum, const struct flow_count *to, const struct flow_count *from) {
+	FLOW_COUNTERS(COUNTERS_ADD)
+}
+
 static void sum_flow(struct group_sum *s, struct jain *all, const struct flow *f, double seconds) {
-	const struct flow_count *c = &f->count, *o = &f->at_measure;
 	double bps = (double)(flow_delivered_bytes(f) - f->measure_delivered_bytes) * 8 / seconds;
 
-	s->c.acked_bytes += c->acked_bytes - o->acked_bytes;
-	s->c.sent_segs += c->sent_segs - o->sent_segs;
-	s->c.retransmits += c->retransmits - o->retransmits;
-	s->c.lost_segs += c->lost_segs - o->lost_segs;
-	s->c.drops += c->drops - o->drops;
-	s->c.rtt_sum_ns += c->rtt_sum_ns - o->rtt_sum_ns;
-	s->c.rtt_samples += c->rtt_samples - o->rtt_samples;
-	s->c.cwnd_reductions += c->cwnd_reductions - o->cwnd_reductions;
-	s->c.timeouts += c->timeouts - o->timeouts;
-	s->c.spurious += c->spurious - o->spurious;
-	s->c.ecn_echoes += c->ecn_echoes - o->ecn_echoes;
-	s->c.ce_segs += c->ce_segs - o->ce_segs;
-	s->c.spurious_timeouts += c->spurious_timeouts - o->spurious_timeouts;
-	s->c.spurious_recoveries += c->spurious_recoveries - o->spurious_recoveries;
+	add_flow(&s->c, &f->count, &f->at_measure);
 	if (f->state == FLOW_WAITING)
 		return; // one that has not begun is no unfairness
 	s->jain.sum += bps;
@@ -57,8 +48,10 @@ static void sum_flow(struct group_sum *s, struct jain *all, const struct flow *f
 // Leaves the object open.
 static void write_group(
 	struct json *j, const struct group *g, const struct group_sum *s, bool virtual_time) {
-	bool ours =
-		!g->stack.guest; // a kernel does not say what it takes for lost, nor why its window falls
+	const struct flow_count *sum = &s->c;
+	const bool known[COUNTER_WHO] = {[COUNT_ALWAYS] = true,
+		[COUNT_OURS] = !g->stack.guest,
+		[COUNT_VIRTUAL] = virtual_time};
 
 	json_object(j, NULL);
 	json_text(j, "name", g->name);
@@ -71,21 +64,10 @@ static void write_group(
 	json_f64(j, "goodput_bps", s->jain.sum);
 	json_f64(j, "jfi", jain_index(&s->jain));
 	json_f64(j, "rtt_mean_ns",
-		s->c.rtt_samples == 0 ? (double)NAN
-				      : (double)s->c.rtt_sum_ns / (double)s->c.rtt_samples);
-	json_u64(j, "acked_bytes", s->c.acked_bytes);
-	json_u64(j, "sent_segs", s->c.sent_segs);
-	json_known(j, "lost_segs", ours, s->c.lost_segs);
-	json_known(j, "drops", virtual_time, s->c.drops);
-	json_u64(j, "retransmits", s->c.retransmits);
-	json_f64(j, "rtx_overhead", rtx_overhead(s->c.sent_segs, s->c.retransmits));
-	json_u64(j, "spurious", s->c.spurious);
-	json_known(j, "cwnd_reductions", ours, s->c.cwnd_reductions);
-	json_known(j, "ecn_echoes", ours, s->c.ecn_echoes);
-	json_u64(j, "ce_segs", s->c.ce_segs);
-	json_known(j, "timeouts", ours, s->c.timeouts);
-	json_known(j, "spurious_timeouts", ours, s->c.spurious_timeouts);
-	json_known(j, "spurious_recoveries", ours, s->c.spurious_recoveries);
+		sum->rtt_samples == 0 ? (double)NAN
+				      : (double)sum->rtt_sum_ns / (double)sum->rtt_samples);
+	FLOW_COUNTERS(COUNTERS_JSON)
+	json_f64(j, "rtx_overhead", rtx_overhead(sum->sent_segs, sum->retransmits));
 }
 
 // The connections' other direction, if the side that was opened has sent something.
@@ -235,4 +217,20 @@ void host_summary(const struct host *const *hosts, uint32_t n, struct json *j, u
 	json_close(j, ']');
 	json_f64(j, "jfi", jain_index(&all));
 	write_totals(hosts, n, j);
+}
+
+void host_receivers(const struct host *h, struct receiver_count *sum) {
+	const struct receiver_count none = {0}, *from = &none;
+
+	for (uint32_t i = 0; i < h->receivers; i++) {
+		const struct receiver_count *to = &h->receiver[i].count;
+
+		RECEIVER_COUNTERS(COUNTERS_ADD)
+	}
+}
+
+void host_receivers_write(const struct receiver_count *sum, struct json *j) {
+	const bool known[COUNTER_WHO] = {[COUNT_ALWAYS] = true};
+
+	RECEIVER_COUNTERS(COUNTERS_JSON)
 }

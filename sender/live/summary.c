@@ -67,15 +67,10 @@ struct receiver_sum {
 };
 
 static void sum_receivers(struct receiver_sum *s, const struct host *h) {
+	host_receivers(h, &s->c);
 	for (uint32_t i = 0; i < h->receivers; i++) {
 		const struct receiver *r = &h->receiver[i];
 
-		s->c.bytes += r->count.bytes;
-		s->c.segs += r->count.segs;
-		s->c.duplicate_segs += r->count.duplicate_segs;
-		s->c.out_of_order_segs += r->count.out_of_order_segs;
-		s->c.acks += r->count.acks;
-		s->c.ce_segs += r->count.ce_segs;
 		s->open += r->state == RECEIVER_OPEN && r->rcv_nxt != r->fin;
 	}
 	s->done += receivers_done(&h->endpoint);
@@ -90,12 +85,7 @@ static void write_receivers(const struct sender_app *app, struct json *j) {
 	json_object(j, "receivers");
 	json_u64(j, "open", sum.open);
 	json_u64(j, "done", sum.done);
-	json_u64(j, "bytes", sum.c.bytes);
-	json_u64(j, "segs", sum.c.segs);
-	json_u64(j, "duplicate_segs", sum.c.duplicate_segs);
-	json_u64(j, "out_of_order_segs", sum.c.out_of_order_segs);
-	json_u64(j, "acks", sum.c.acks);
-	json_u64(j, "ce_segs", sum.c.ce_segs);
+	host_receivers_write(&sum.c, j);
 	json_u64(j, "ranges_refused", sum.refused);
 	json_close(j, '}');
 }

@@ -17,6 +17,7 @@
 // spurious.c (undo of spurious reductions); marks.c and accecn.h (ECN feedback); writes.c (short
 // segments).
 #pragma once
+#include "common/base/counters.h"
 #include "common/base/likely.h"
 #include "common/base/ns.h"
 #include "common/base/u64.h"
@@ -43,22 +44,32 @@ enum flow_rtx { RTX_NONE, RTX_RTO, RTX_TLP, RTX_REO, RTX_PERSIST }; // purpose o
 
 // Totals since the start; the summary subtracts a copy taken at the end of the warm-up. The first
 // four change with every ACK.
+//
+//	sent_segs        with payload, retransmissions included; so are the next ones
+//	lost_segs        loss marks, including those later undone: Linux's tp->lost
+//	drops            data packets dropped on the forward path
+//	cwnd_reductions  one per episode; ecn_echoes: those of them that ECN echoes caused
+//	spurious         retransmissions that the receiver already had (DSACK)
+//	spurious_timeouts, spurious_recoveries   undone
+//	ce_segs          segments of which the peer says that they arrived with CE. Classic feedback
+//	                 repeats an echo until CWR: then at least so many, one per echo.
+#define FLOW_COUNTERS(V)                                                                           \
+	V(uint64_t, acked_bytes, COUNT_ALWAYS)                                                     \
+	V(uint64_t, sent_segs, COUNT_ALWAYS)                                                       \
+	V(uint64_t, rtt_sum_ns, COUNT_INNER)                                                       \
+	V(uint64_t, rtt_samples, COUNT_INNER)                                                      \
+	V(uint64_t, retransmits, COUNT_ALWAYS)                                                     \
+	V(uint64_t, lost_segs, COUNT_OURS)                                                         \
+	V(uint64_t, drops, COUNT_VIRTUAL)                                                          \
+	V(uint32_t, cwnd_reductions, COUNT_OURS)                                                   \
+	V(uint32_t, timeouts, COUNT_OURS)                                                          \
+	V(uint32_t, spurious, COUNT_ALWAYS)                                                        \
+	V(uint32_t, spurious_timeouts, COUNT_OURS)                                                 \
+	V(uint32_t, spurious_recoveries, COUNT_OURS)                                               \
+	V(uint32_t, ecn_echoes, COUNT_OURS)                                                        \
+	V(uint64_t, ce_segs, COUNT_ALWAYS)
 struct flow_count {
-	uint64_t acked_bytes;
-	uint64_t sent_segs; // with payload, retransmissions included; so are the next ones
-	uint64_t rtt_sum_ns;
-	uint64_t rtt_samples;
-	uint64_t retransmits;
-	uint64_t lost_segs; // loss marks, including those later undone: Linux's tp->lost
-	uint64_t drops; // data packets dropped on the forward path; 0 in a live run (unknown)
-	uint32_t cwnd_reductions; // one per episode
-	uint32_t timeouts;
-	uint32_t spurious; // retransmissions that the receiver already had (DSACK)
-	uint32_t spurious_timeouts, spurious_recoveries; // undone
-	uint32_t ecn_echoes; // those of cwnd_reductions that ECN echoes caused
-	// Segments of which the peer says that they arrived with CE. Classic feedback repeats an
-	// echo until CWR: then at least so many, one per echo.
-	uint64_t ce_segs;
+	FLOW_COUNTERS(COUNTERS_MEMBER)
 };
 
 // A transfer that has begun.

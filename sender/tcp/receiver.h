@@ -60,13 +60,16 @@ struct receiver_acks {
 	struct receiver_window window;
 };
 
+// bytes: payload delivered in order. duplicate_segs: without new data.
+#define RECEIVER_COUNTERS(V)                                                                       \
+	V(uint64_t, bytes, COUNT_ALWAYS)                                                           \
+	V(uint64_t, segs, COUNT_ALWAYS) /* with data */                                            \
+	V(uint64_t, acks, COUNT_ALWAYS) /* sent */                                                 \
+	V(uint64_t, duplicate_segs, COUNT_ALWAYS)                                                  \
+	V(uint64_t, out_of_order_segs, COUNT_ALWAYS)                                               \
+	V(uint64_t, ce_segs, COUNT_ALWAYS)
 struct receiver_count {
-	uint64_t bytes; // payload delivered in order
-	uint64_t segs; // data segments received
-	uint64_t acks; // ACKs sent
-	uint64_t duplicate_segs; // segments without new data
-	uint64_t out_of_order_segs;
-	uint64_t ce_segs; // received with CE
+	RECEIVER_COUNTERS(COUNTERS_MEMBER)
 };
 
 struct receiver {

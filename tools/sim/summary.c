@@ -83,23 +83,9 @@ static void write_ledger(struct sim *s, struct json *j, bool balanced) {
 static void write_receivers(struct sim *s, struct json *j) {
 	struct receiver_count sum = {0};
 
-	for (uint32_t i = 0; i < s->receiver.receivers; i++) {
-		const struct receiver_count *c = &s->receiver.receiver[i].count;
-
-		sum.bytes += c->bytes;
-		sum.segs += c->segs;
-		sum.duplicate_segs += c->duplicate_segs;
-		sum.out_of_order_segs += c->out_of_order_segs;
-		sum.acks += c->acks;
-		sum.ce_segs += c->ce_segs;
-	}
+	host_receivers(&s->receiver, &sum);
 	json_object(j, "receivers");
-	json_u64(j, "bytes", sum.bytes);
-	json_u64(j, "segs", sum.segs);
-	json_u64(j, "duplicate_segs", sum.duplicate_segs);
-	json_u64(j, "out_of_order_segs", sum.out_of_order_segs);
-	json_u64(j, "acks", sum.acks);
-	json_u64(j, "ce_segs", sum.ce_segs);
+	host_receivers_write(&sum, j);
 	json_u64(j, "ranges_refused", s->receiver.ranges.refused);
 	json_close(j, '}');
 }
