@@ -49,7 +49,7 @@ static void sum_flow(struct group_sum *s, struct jain *all, const struct flow *f
 static void write_group(
 	struct json *j, const struct group *g, const struct group_sum *s, bool virtual_time) {
 	const struct flow_count *sum = &s->c;
-	const bool known[COUNTER_WHO] = {[COUNT_ALWAYS] = true,
+	const bool known[COUNTER_SOURCES] = {[COUNT_ALWAYS] = true,
 		[COUNT_OURS] = !g->stack.guest,
 		[COUNT_VIRTUAL] = virtual_time};
 
@@ -230,7 +230,7 @@ void host_receivers(const struct host *h, struct receiver_count *sum) {
 }
 
 void host_receivers_write(const struct receiver_count *sum, struct json *j) {
-	const bool known[COUNTER_WHO] = {[COUNT_ALWAYS] = true};
+	const bool known[COUNTER_SOURCES] = {[COUNT_ALWAYS] = true};
 
 	RECEIVER_COUNTERS(COUNTERS_JSON)
 }
