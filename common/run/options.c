@@ -206,6 +206,18 @@ static int option_error(int code, const char *word, struct err *err) {
 	return err_set(err, -EINVAL, "%.*s is not an option, see --help", len, word);
 }
 
+// Is the word an option? Then it is no value: `--pcap --force` made a file of that name.
+static bool is_option(const char *word) {
+	size_t len = strcspn(word, "=");
+
+	for (const struct option *o = long_options; o->name != NULL; o++) {
+		if (strncmp(word, "--", 2) == 0 && strlen(o->name) == len - 2
+			&& strncmp(word + 2, o->name, len - 2) == 0)
+			return true;
+	}
+	return false;
+}
+
 static int parse(struct run_options *opt, int argc, char **argv, struct err *err) {
 	int code, rc;
 
@@ -216,6 +228,8 @@ static int parse(struct run_options *opt, int argc, char **argv, struct err *err
 		const char *value = optarg;
 		if (code == '?' || code == ':')
 			return option_error(code, argv[optind - 1], err);
+		if (code != 1 && value == argv[optind - 1] && is_option(value))
+			return option_error(':', argv[optind - 2], err);
 		if (code == OPTION_LIST && value == NULL && optind < argc && argv[optind][0] != '-')
 			value = argv[optind++];
 		if ((rc = apply(opt, code, value, err)) != 0)

@@ -227,6 +227,9 @@ START_TEST(bad_options_are_one_sentence) {
 	check_refused("weir-sim", "a -x", "-x is not an option, see --help");
 	check_refused("weir-sim", "a --out", "--out needs a value, see --help");
 	check_refused("weir-sim", "a -o", "-o needs a value, see --help");
+	check_refused("weir-sim", "a --pcap --force", "--pcap needs a value, see --help");
+	check_refused("weir-sim", "a --out --pcap=x", "--out needs a value, see --help");
+	check_refused("weir-sim", "a -o --check", "-o needs a value, see --help");
 	check_refused("weir-sim", "a --json=x", "--json takes no value, see --help");
 	check_refused("weir-sim", "a -- -l", "-l: weir-sim has no EAL to give arguments to");
 	check_refused("weir-switch", "a --replay=f", "--replay: only weir-sim replays");
