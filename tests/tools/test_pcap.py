@@ -598,6 +598,7 @@ def test_idle_connections_end(analyse):
         (["analyze"], "a capture is wanted"),
         (["analyze", "x.pcap", "--nonsense"], "--nonsense is not an option"),
         (["analyze", "x.pcap", "--idle"], "--idle needs a value"),
+        (["analyze", "x.pcap", "--out", "--force"], "--out needs a value"),
         (["analyze", "x.pcap", "--idle", "soon"], "weir-pcap: idle: 'soon' is not a time such as"),
         (["analyze", "missing.pcap"], "missing.pcap: cannot be opened: No such file"),
         (["dance"], "'dance' is not a command"),

@@ -356,6 +356,8 @@ static int parse(
 		const char *equals = strchr(argv[i], '=');
 		const char *value = equals != NULL ? equals + 1 : i + 1 < argc ? argv[i + 1] : NULL;
 
+		if (equals == NULL && value != NULL && strncmp(value, "--", 2) == 0)
+			value = NULL; // the next option
 		snprintf(name, sizeof(name), "%.*s",
 			equals != NULL ? (int)(equals - argv[i] - 2) : (int)strlen(argv[i]) - 2,
 			argv[i] + 2);
