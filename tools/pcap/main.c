@@ -353,11 +353,10 @@ static int parse(
 			continue;
 		}
 		char name[64];
-		const char *equals = strchr(argv[i], '=');
-		const char *value = equals != NULL ? equals + 1 : i + 1 < argc ? argv[i + 1] : NULL;
+		const char *equals = strchr(argv[i], '='), *value = argv[i + 1];
 
-		if (equals == NULL && value != NULL && strncmp(value, "--", 2) == 0)
-			value = NULL; // the next option
+		if (equals != NULL || (value != NULL && strncmp(value, "--", 2) == 0))
+			value = equals != NULL ? equals + 1 : NULL; // not the next option
 		snprintf(name, sizeof(name), "%.*s",
 			equals != NULL ? (int)(equals - argv[i] - 2) : (int)strlen(argv[i]) - 2,
 			argv[i] + 2);
