@@ -9,7 +9,7 @@ static void probe_summary(const struct host *const *hosts, uint32_t n, uint32_t 
 	uint64_t flows = 0, answered = 0;
 
 	for (uint32_t k = 0; k < n; k++) {
-		const struct workload_count *c = hosts[k]->workloads->group[g];
+		const struct workload_count *c = workloads_of(&hosts[k]->endpoint)->group[g];
 
 		for (uint32_t i = 0; c != NULL && i < c->probes; i++) {
 			if (c->probe[i].count == 0)
@@ -43,7 +43,7 @@ static void probe_summary(const struct host *const *hosts, uint32_t n, uint32_t 
 // The same figures of all hosts.
 static void add_counts(struct workload_count *sum, const struct endpoint *e, uint32_t g,
 	uint64_t *waiting, uint64_t now_ns) {
-	const struct workload_count *c = e->workloads->group[g];
+	const struct workload_count *c = workloads_of(e)->group[g];
 
 	if (c == NULL)
 		return;

@@ -355,7 +355,7 @@ static uint64_t waiting(
 uint64_t workload_waiting(const struct endpoint *e, uint32_t g, uint64_t now_ns) {
 	uint64_t n = 0;
 
-	for (uint32_t i = 0; i < e->workloads->count; i++) {
+	for (uint32_t i = 0; i < workloads_of(e)->count; i++) {
 		if (e->workloads->workload[i].group == g)
 			n += waiting(e, &e->workloads->workload[i], NULL, now_ns);
 	}
@@ -374,7 +374,7 @@ void workloads_still_open(struct endpoint *e, uint64_t now_ns) {
 				TEL_STILL_OPEN, now_ns);
 		}
 	}
-	for (uint32_t i = 0; i < e->workloads->count; i++)
+	for (uint32_t i = 0; i < workloads_of(e)->count; i++)
 		waiting(e, &e->workloads->workload[i], e, now_ns);
 }
 

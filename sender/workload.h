@@ -64,6 +64,12 @@ struct workloads {
 	struct workload_count *group[GROUPS_MAX]; // NULL: its source has no schedule
 };
 
+// Those of a host; of one that holds nothing, as that of an lcore without a port, none.
+static inline const struct workloads *workloads_of(const struct endpoint *e) {
+	static const struct workloads none;
+
+	return e->workloads != NULL ? e->workloads : &none;
+}
 // The warm-up has ended: completion times and probes count from now on. What has begun, and what
 // became of it, is an account of the whole run.
 void workloads_measure(struct endpoint *e);

@@ -506,7 +506,22 @@ START_TEST(only_controls_of_the_groups_are_named_as_observers) {
 }
 END_TEST
 
-TEST_MAIN(only_controls_of_the_groups_are_named_as_observers, newreno_brings_every_byte,
+// An lcore without a port of a role has a host that holds nothing: zeros, never initialised.
+START_TEST(a_host_that_holds_nothing_ends_like_any_other) {
+	static struct host none;
+
+	host_still_open(&none, MS);
+	ck_assert_uint_eq(host_interval_some(&none, 0, 100, MS), 0);
+	host_reset_some(&none, 0, 100, MS);
+	ck_assert_uint_eq(workload_waiting(&none.endpoint, 0, MS), 0);
+	ck_assert_uint_eq(receivers_done(&none.endpoint), 0);
+	ck_assert_int_eq(host_had_memory(&none, NULL), 0);
+	host_fini(&none);
+}
+END_TEST
+
+TEST_MAIN(a_host_that_holds_nothing_ends_like_any_other,
+	only_controls_of_the_groups_are_named_as_observers, newreno_brings_every_byte,
 	newreno_without_sack_brings_every_byte, newreno_without_timestamps_brings_every_byte,
 	copa_brings_every_byte, fixed_rate_brings_every_byte, offloading_hosts_bring_every_byte,
 	many_flows_share_a_host, given_windows_are_counted, peers_windows_bound_the_scoreboard,
