@@ -122,8 +122,9 @@ void host_summary(const struct host *const *hosts, uint32_t n, struct json *j, u
 void host_receivers(const struct host *h, struct receiver_count *sum);
 void host_receivers_write(const struct receiver_count *sum, struct json *j);
 // What keeps the flows of all hosts that share the groups from sending more, at this moment: "all
-// 10 flows were limited by their receive window". False: there are no flows.
-bool host_limits(const struct host *const *hosts, uint32_t n, char *text, size_t size);
+// 10 flows were limited by their receive window", with the cause that most have and the number of
+// flows of each. False: there are no flows.
+bool host_limits(const struct host *const *hosts, uint32_t n, struct fact *limits);
 
 // Fetch into the cache what a segment for `index` will touch: first the connection, a little later
 // what it points to.

@@ -19,19 +19,20 @@ enum limit_of_flow {
 	LIMITS
 };
 
-// After "all 10 flows", "the flow", or a number of them.
-static const char *const limit_text[LIMITS][2] = {
-	[NOT_BEGUN] = {"had not begun", "had not begun"},
-	[CONNECTING] = {"had no answer to their SYN", "had no answer to its SYN"},
-	[ENDED] = {"had ended", "had ended"},
-	[FAILED] = {"had failed", "had failed"},
-	[NO_DATA] = {"had sent all their data", "had sent all its data"},
-	[RECEIVE_WINDOW] = {"were limited by their receive window",
+// Its name, and what stands after "all 10 flows" and "the flow", or a number of them.
+static const char *const limit_text[LIMITS][3] = {
+	[NOT_BEGUN] = {"not_begun", "had not begun", "had not begun"},
+	[CONNECTING] = {"connecting", "had no answer to their SYN", "had no answer to its SYN"},
+	[ENDED] = {"ended", "had ended", "had ended"},
+	[FAILED] = {"failed", "had failed", "had failed"},
+	[NO_DATA] = {"no_data", "had sent all their data", "had sent all its data"},
+	[RECEIVE_WINDOW] = {"receive_window", "were limited by their receive window",
 		"was limited by its receive window"},
-	[CWND] = {"were limited by their congestion window",
+	[CWND] = {"cwnd", "were limited by their congestion window",
 		"was limited by its congestion window"},
-	[PACING] = {"were limited by their pacing rate", "was limited by its pacing rate"},
-	[UDP] = {"sent at the constant rate of their datagrams",
+	[PACING] = {"pacing", "were limited by their pacing rate",
+		"was limited by its pacing rate"},
+	[UDP] = {"udp", "sent at the constant rate of their datagrams",
 		"sent at the constant rate of its datagrams"},
 };
 
@@ -63,34 +64,32 @@ static enum limit_of_flow flow_limit(const struct host *h, const struct flow *f)
 	return pacer_bps(flow_group(&h->endpoint, f), f) > 0 ? PACING : CWND;
 }
 
-bool host_limits(const struct host *const *hosts, uint32_t n, char *text, size_t size) {
+bool host_limits(const struct host *const *hosts, uint32_t n, struct fact *limits) {
 	uint64_t count[LIMITS] = {0}, flows = 0;
-	bool first = true;
-	size_t at;
+	uint32_t most = 0;
+	bool all;
 
 	for (uint32_t k = 0; k < n; k++) {
 		for (uint32_t i = 0; i < hosts[k]->flows; i++)
 			count[flow_limit(hosts[k], &hosts[k]->flow[i])]++;
 		flows += hosts[k]->flows;
 	}
-	text[0] = '\0';
-	for (uint32_t i = 0; i < LIMITS; i++) {
-		if (count[i] == flows && flows > 0) {
-			if (flows == 1)
-				snprintf(text, size, "the flow %s", limit_text[i][1]);
-			else
-				snprintf(text, size, "all %llu flows %s", (unsigned long long)flows,
-					limit_text[i][0]);
-			return true;
-		}
-	}
-	at = (size_t)snprintf(text, size, "of %llu flows", (unsigned long long)flows);
-	for (uint32_t i = 0; i < LIMITS && at < size; i++) {
-		if (count[i] == 0)
-			continue;
-		at += (size_t)snprintf(text + at, size - at, "%s %llu %s", first ? "" : ",",
-			(unsigned long long)count[i], limit_text[i][count[i] == 1]);
-		first = false;
+	for (uint32_t i = 0; i < LIMITS; i++)
+		most = count[i] > count[most] ? i : most;
+	all = count[most] == flows;
+	if (all && flows == 1)
+		fact_set(limits, limit_text[most][0], "the flow %s", limit_text[most][2]);
+	else if (all)
+		fact_set(limits, limit_text[most][0], "all %llu flows %s",
+			(unsigned long long)flows, limit_text[most][1]);
+	else
+		fact_set(limits, limit_text[most][0], "of %llu flows", (unsigned long long)flows);
+	fact_number(limits, "flows", (double)flows);
+	for (uint32_t i = 0, named = 0; i < LIMITS; i++) {
+		fact_number(limits, limit_text[i][0], (double)count[i]);
+		if (!all && count[i] > 0)
+			fact_more(limits, "%s %llu %s", named++ > 0 ? "," : "",
+				(unsigned long long)count[i], limit_text[i][1 + (count[i] == 1)]);
 	}
 	return flows > 0;
 }

@@ -66,17 +66,15 @@ static int had_memory(const struct sender_lcore *s, struct err *err) {
 			       why.msg);
 }
 
-// "ok", or what went wrong with our memory or the peer (then an error).
-static int outcome(struct live_app *live, const char **verdict, char text[WATCH_SENTENCE_SIZE],
-	struct err *err) {
+// What went wrong with our memory or the peer is an error.
+static int outcome(struct live_app *live, struct facts *verdict, struct err *err) {
 	const struct sender_app *app = sender_app(live);
 	const struct live_port *port = live_plan_port(&app->plan, LIVE_SENDER);
 	bool unanswered = false;
 	char ip[ADDRESS_IP_SIZE];
 	int rc = app->capture != NULL ? pcap_writer_close(app->capture, err) : 0;
 
-	if (run_stop)
-		*verdict = "interrupted";
+	run_interrupted(verdict);
 	for (uint32_t k = 0; k < live->lcores; k++) {
 		unanswered |= app->lcore[k].unanswered;
 		if (rc == 0)
@@ -85,7 +83,6 @@ static int outcome(struct live_app *live, const char **verdict, char text[WATCH_
 	if (!sender_hopeless(app->lcore))
 		return rc;
 	address_ip_text(port->peer, ip);
-	*verdict = err->msg;
 	if (unanswered)
 		return err_set(err, -ETIMEDOUT, "%s:%u answers ARP but no SYN (%.3g s)", ip,
 			(unsigned)port->peer_port, (double)app->plan.answer_ns / 1e9);

@@ -234,13 +234,13 @@ const struct config_node *arrivals_unread(const struct arrivals *a) {
 	return a->path != NULL && !a->ended ? a->node : NULL;
 }
 
-bool arrivals_fault(const struct arrivals *a, char *text, size_t size) {
+bool arrivals_fault(const struct arrivals *a, struct fact *fault) {
 	bool cut = a->path != NULL && a->ended && a->reader.end > READER_WHOLE;
 
 	if (cut)
-		snprintf(text, size, "%s", a->reader.said);
+		fact_set(fault, "capture_cut", "%s", a->reader.said);
 	else if (a->path != NULL && a->step_back_ns > 0)
-		snprintf(text, size,
+		fact_set(fault, "capture_reordered",
 			"%s: %llu frames are stamped earlier than one before them, by up to %.6g s, and "
 			"arrived with it: sort the capture by time (reordercap), or cut it where its "
 			"clock was set back",

@@ -75,7 +75,7 @@ bool arrivals_packet(struct arrivals *a, uint64_t base_ns, struct pkt *p);
 const struct config_node *arrivals_unread(const struct arrivals *a);
 // A capture that does not end with a whole record, or whose clock stepped back: a sentence. False:
 // neither so far.
-bool arrivals_fault(const struct arrivals *a, char *text, size_t size);
+bool arrivals_fault(const struct arrivals *a, struct fact *fault);
 // Into an open object.
 void arrivals_summary(const struct arrivals *a, struct json *j);
 void arrivals_close(struct arrivals *a);

@@ -86,19 +86,20 @@ static void progress(struct live_app *live, FILE *out) {
 		fprintf(out, ", \"utilisation\": null");
 }
 
-static int outcome(struct live_app *live, const char **verdict, char text[WATCH_SENTENCE_SIZE],
-	struct err *err) {
+static int outcome(struct live_app *live, struct facts *verdict, struct err *err) {
 	struct switch_app *app = switch_app(live);
 	int rc = capture_close(app->capture, err);
+	struct fact fault;
 
 	if (rc == 0)
 		rc = switch_sources_outcome(app->source, &live->run, err);
-	if (switch_thrown(app, run_stop ? "interrupted; " : "", text))
-		*verdict = text;
-	else if (run_stop)
-		*verdict = "interrupted";
-	else if (switch_sources_fault(app->source, text, WATCH_SENTENCE_SIZE))
-		*verdict = text;
+	if (switch_thrown(app, &fault))
+		facts_add(verdict, &fault);
+	run_interrupted(verdict);
+	for (uint32_t i = 0; i < PATHS_MAX && !run_stop; i++) {
+		if (switch_source_fault(&app->source[i], &fault))
+			facts_add(verdict, &fault);
+	}
 	return rc;
 }
 

@@ -13,6 +13,7 @@
 #pragma once
 #include "switch/stage/flow_delays.h"
 
+#include "common/base/fact.h"
 #include "common/base/json.h"
 #include "common/config/base_rtt.h"
 
@@ -229,14 +230,13 @@ void paths_summary(struct paths *ps, struct json *j, uint64_t now_ns);
 // Name of a link in the summary: the path's name stands for "forward.link", or the first of its
 // links that is named as its type; "forward.link2" and links with a `name:` keep theirs.
 const char *path_link_title(const struct path *p, const struct path_stage *s);
-// "why": a sentence for each link, except those that only ACKs pass, at which no queue has stood
-// since paths_measure.
-// `senders`: what is known of them, for the end of each sentence; NULL: nothing.
-void paths_why(struct paths *ps, struct json *j, uint64_t now_ns, const char *senders);
+// "why": a fact for each link, except those that only ACKs pass, at which no queue has stood since
+// paths_measure.
+void paths_why(struct paths *ps, struct json *j, uint64_t now_ns);
 // Of `received` frames, those that no path was for: `drop` is what was dropped before any. True:
-// most of them, and `text` is a sentence that says so.
+// most of them, which `fault` says.
 bool path_none_for_most(
-	uint64_t received, const struct pkt_count drop[DROP_REASONS], char *text, size_t size);
+	uint64_t received, const struct pkt_count drop[DROP_REASONS], struct fact *fault);
 // "paths" of the ledger: per path in, duplicated, out, inside and drops by reason; false if one is
 // off.
 bool paths_ledger(struct paths *ps, struct json *j);

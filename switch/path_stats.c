@@ -248,7 +248,7 @@ static void json_count(struct json *j, const char *name, uint64_t pkts, uint64_t
 }
 
 bool path_none_for_most(
-	uint64_t received, const struct pkt_count drop[DROP_REASONS], char *text, size_t size) {
+	uint64_t received, const struct pkt_count drop[DROP_REASONS], struct fact *fault) {
 	static const struct {
 		enum drop_reason reason;
 		const char *what;
@@ -269,12 +269,14 @@ bool path_none_for_most(
 		thrown += drop[kinds[i].reason].pkts;
 	if (thrown <= received / 2)
 		return false;
-	int at = snprintf(text, size, "most of what came was thrown away: of %llu frames received",
+	fact_set(fault, "thrown_away", "most of what came was thrown away: of %llu frames received",
 		(unsigned long long)received);
+	fact_number(fault, "count", (double)thrown);
+	fact_number(fault, "of", (double)received);
 	for (size_t i = 0; i < n; i++) {
-		if (drop[kinds[i].reason].pkts == 0 || (size_t)at >= size)
+		if (drop[kinds[i].reason].pkts == 0)
 			continue;
-		at += snprintf(text + at, size - (size_t)at, "%s%llu %s", separator,
+		fact_more(fault, "%s%llu %s", separator,
 			(unsigned long long)drop[kinds[i].reason].pkts, kinds[i].what);
 		separator = " and ";
 	}

@@ -6,32 +6,24 @@
 // marked while a packet or more waited on average. Bursts that come and go are no standing queue.
 // Without one, one of these is the reason, the first that holds:
 //
-//	nothing came, perhaps because stages in front of it, or of paths before its own, dropped all
-//	the queue's own discipline dropped or marked: it, or its limit, keeps the queue this short
-//	another stage of the path, or of its flows' routes there and back, was busy for more than 90 % of the time
-//	the senders offered less than the link can carry; other stages of the path may have dropped their packets
+//	no_packets  nothing came, perhaps because stages in front of it, or of paths before its own,
+//	            dropped all
+//	own_queue   the queue's own discipline dropped or marked: it, or its limit, keeps it short
+//	elsewhere   another stage of the path, or of its flows' routes there and back, was busy for
+//	            more than 90 % of the time
+//	offered     the senders offered less than the link can carry; other stages of the path may
+//	            have dropped their packets
 #include "switch/path.h"
 
 #include "switch/stage/stats.h"
 
-#include <stdarg.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #define STANDING_UTILISATION 0.95
 #define STANDING_PKTS 1.0
 #define BOTTLENECK_BUSY 0.9
-
-#define WHY_SIZE 400
-
-__attribute__((format(printf, 2, 3))) static void add(char why[WHY_SIZE], const char *fmt, ...) {
-	size_t at = strlen(why);
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(why + at, WHY_SIZE - at, fmt, args);
-	va_end(args);
-}
 
 static struct stats_figures figures(
 	const struct path_stage *s, uint64_t now_ns, struct stats_totals *in_run) {
@@ -114,11 +106,12 @@ static const struct path_stage *bottleneck(const struct paths *ps, const struct 
 }
 
 // What stages other than links dropped: random loss, a policer, edges. `name`: the path, in the
-// genitive. False: nothing.
-static bool lost_elsewhere(
-	const struct path *p, const char *name, uint64_t now_ns, char why[WHY_SIZE]) {
+// genitive. Returns their share of the path's packets.
+static double lost_elsewhere(
+	const struct path *p, const char *name, uint64_t now_ns, struct fact *why) {
 	uint64_t lost[DROP_REASONS] = {0}, all = 0, by_links = 0;
 	const char *separator = " (";
+	double part;
 
 	for (uint32_t i = 0; i < p->stages; i++) {
 		if (path_is_link(&p->stage[i])) {
@@ -140,30 +133,29 @@ static bool lost_elsewhere(
 	lost[DROP_QUEUE_FULL] -= by_links;
 	all -= by_links;
 	if (all == 0)
-		return false;
+		return 0;
 	// Packets that came before the measurement may be dropped in it.
-	add(why, "; other stages dropped %.3g %% of %s packets",
-		100.0 * (double)all / (double)max_u64(all, p->in.pkts - p->measured_in_pkts), name);
+	part = (double)all / (double)max_u64(all, p->in.pkts - p->measured_in_pkts);
+	fact_more(why, "; other stages dropped %.3g %% of %s packets", 100 * part, name);
 	for (uint32_t r = DROP_NONE + 1; r < DROP_REASONS; r++) {
 		if (lost[r] > 0) {
-			add(why, "%s%s", separator, drop_reason_name((enum drop_reason)r));
+			fact_more(why, "%s%s", separator, drop_reason_name((enum drop_reason)r));
 			separator = ", ";
 		}
 	}
-	add(why, ")");
-	return true;
+	fact_more(why, ")");
+	return part;
 }
 
 // No packet came to the link: names what was lost in its path, or in those before it on the routes
 // of its flows.
 static void lost_before(
-	const struct paths *ps, const struct path *p, uint64_t now_ns, char why[WHY_SIZE]) {
+	const struct paths *ps, const struct path *p, uint64_t now_ns, struct fact *why) {
 	char name[sizeof(p->name) + 2];
+	double own = lost_elsewhere(p, "the path's", now_ns, why), most = own;
 	uint64_t named = 0;
 
-	if (lost_elsewhere(p, "the path's", now_ns, why))
-		return;
-	for (uint32_t g = 0; g < ps->groups; g++) {
+	for (uint32_t g = 0; own <= 0 && g < ps->groups; g++) {
 		const struct route *r = &ps->route[g][FLOWS_FORWARD];
 
 		for (uint32_t i = 0; on_route(r, p) && i < r->count && r->path[i] != p; i++) {
@@ -171,30 +163,34 @@ static void lost_before(
 
 			snprintf(name, sizeof(name), "%s's", r->path[i]->name);
 			if ((named & bit) == 0)
-				lost_elsewhere(r->path[i], name, now_ns, why);
+				most = fmax(most, lost_elsewhere(r->path[i], name, now_ns, why));
 			named |= bit;
 		}
 	}
+	fact_number(why, "dropped_elsewhere", most);
 }
 
 static void own_queue(
-	const struct path_stage *s, const struct stats_totals *in_run, char why[WHY_SIZE]) {
+	const struct path_stage *s, const struct stats_totals *in_run, struct fact *why) {
 	struct aqm_limit l = s->ops->limit != NULL ? s->ops->limit(s->state)
 						   : (struct aqm_limit){.pkts = UINT64_MAX};
+	double pkts = (double)(in_run->out_pkts + in_run->drops);
 
-	add(why, "its own queue dropped %.3g %% of its packets and marked %.3g %%",
-		100.0 * (double)in_run->drops / (double)(in_run->out_pkts + in_run->drops),
-		100.0 * (double)in_run->marks / (double)(in_run->out_pkts + in_run->drops));
+	why->cause = "own_queue";
+	fact_number(why, "dropped", (double)in_run->drops / pkts);
+	fact_number(why, "marked", (double)in_run->marks / pkts);
+	fact_more(why, "its own queue dropped %.3g %% of its packets and marked %.3g %%",
+		100 * (double)in_run->drops / pkts, 100 * (double)in_run->marks / pkts);
 	if (l.pkts < UINT64_MAX)
-		add(why, ", and holds at most %llu packet%s", (unsigned long long)l.pkts,
+		fact_more(why, ", and holds at most %llu packet%s", (unsigned long long)l.pkts,
 			l.pkts == 1 ? "" : "s");
 	else if (l.bytes < UINT64_MAX)
-		add(why, ", and holds at most %llu B", (unsigned long long)l.bytes);
+		fact_more(why, ", and holds at most %llu B", (unsigned long long)l.bytes);
 }
 
 // False: there was a standing queue.
 static bool reason(const struct paths *ps, const struct path *p, const struct path_stage *s,
-	uint64_t now_ns, char why[WHY_SIZE]) {
+	uint64_t now_ns, struct fact *why) {
 	struct stats_totals in_run;
 	struct stats_figures f = figures(s, now_ns, &in_run);
 	const struct path_stage *other;
@@ -203,9 +199,11 @@ static bool reason(const struct paths *ps, const struct path *p, const struct pa
 	if (f.utilisation >= STANDING_UTILISATION
 		|| (in_run.drops + in_run.marks > 0 && f.queue_mean_pkts >= STANDING_PKTS))
 		return false;
-	why[0] = '\0';
+	fact_set(why, "no_packets", "%s: no standing queue: ", path_link_title(p, s));
+	fact_text(why, "link", path_link_title(p, s));
+	fact_number(why, "utilisation", f.utilisation);
 	if (in_run.out_pkts + in_run.drops == 0) {
-		add(why, "no packet came");
+		fact_more(why, "no packet came");
 		lost_before(ps, p, now_ns, why);
 		return true;
 	}
@@ -213,18 +211,23 @@ static bool reason(const struct paths *ps, const struct path *p, const struct pa
 		own_queue(s, &in_run, why);
 		return true;
 	}
-	add(why, "the senders offered %.3g %% of the link", 100 * f.utilisation);
+	why->cause = "offered";
+	fact_more(why, "the senders offered %.3g %% of the link", 100 * f.utilisation);
 	other = bottleneck(ps, p, s, now_ns, &most);
-	if (other != NULL)
-		add(why, "; the bottleneck is elsewhere: %s was %.3g %% used", other->name,
-			100 * most);
-	else
-		lost_elsewhere(p, "the path's", now_ns, why);
+	if (other == NULL) {
+		fact_number(why, "dropped_elsewhere", lost_elsewhere(p, "the path's", now_ns, why));
+		return true;
+	}
+	why->cause = "elsewhere";
+	fact_text(why, "bottleneck", other->name);
+	fact_number(why, "bottleneck_used", most);
+	fact_more(
+		why, "; the bottleneck is elsewhere: %s was %.3g %% used", other->name, 100 * most);
 	return true;
 }
 
-void paths_why(struct paths *ps, struct json *j, uint64_t now_ns, const char *senders) {
-	char why[WHY_SIZE];
+void paths_why(struct paths *ps, struct json *j, uint64_t now_ns) {
+	struct fact why;
 
 	for (uint32_t i = 0; i < ps->count; i++)
 		path_serve(&ps->path[i], now_ns);
@@ -237,10 +240,8 @@ void paths_why(struct paths *ps, struct json *j, uint64_t now_ns, const char *se
 		for (uint32_t k = 0; k < p->stages; k++) {
 			const struct path_stage *s = &p->stage[k];
 
-			if (path_is_link(s) && reason(ps, p, s, now_ns, why))
-				json_format(j, NULL, "%s: no standing queue: %s%s%s",
-					path_link_title(p, s), why, senders != NULL ? "; " : "",
-					senders != NULL ? senders : "");
+			if (path_is_link(s) && reason(ps, p, s, now_ns, &why))
+				fact_json(&why, j, NULL);
 		}
 	}
 	json_close(j, ']');

@@ -295,8 +295,7 @@ static int run_lcores(struct live_app *app, struct err *err) {
 }
 
 static int experiment(struct live_app *app, struct err *err) {
-	char sentence[WATCH_SENTENCE_SIZE], text[WATCH_SENTENCE_SIZE];
-	const char *verdict = "ok";
+	static struct facts verdict;
 	int rc;
 
 	run_catch_signals();
@@ -307,9 +306,9 @@ static int experiment(struct live_app *app, struct err *err) {
 	}
 	rc = run_lcores(app, err);
 	if (rc == 0)
-		rc = app->program->outcome(app, &verdict, text, err);
-	verdict = watch_verdict(app->watch, app->lcores, verdict, sentence);
-	rc = run_end(&app->run, live_summary, app, verdict, rc, err);
+		rc = app->program->outcome(app, &verdict, err);
+	watch_facts(app->watch, app->lcores, &verdict);
+	rc = run_end(&app->run, live_summary, app, &verdict, rc, err);
 	if (rc == 0 && app->program->linger != NULL)
 		app->program->linger(app);
 	return rc;

@@ -63,10 +63,9 @@ struct live_program {
 	// Control thread, every half second: writes the rest of a progress line, from ",
 	// \"utilisation\"" on.
 	void (*progress)(struct live_app *app, FILE *out);
-	// The outcome of a run that began: *verdict is "ok" or a sentence in `text`; or an error
+	// The outcome of a run that began, unless well: facts in *verdict, or an error
 	// and its sentence.
-	int (*outcome)(struct live_app *app, const char **verdict, char text[WATCH_SENTENCE_SIZE],
-		struct err *err);
+	int (*outcome)(struct live_app *app, struct facts *verdict, struct err *err);
 	// Writes the program's part of the summary. False: the packet counts do not add up.
 	bool (*summary)(struct live_app *app, struct json *j);
 	// Called after the summary is written: keeps the program alive for its peer as long as
@@ -127,7 +126,7 @@ bool live_control_stop(
 	struct live_app *app, const char *params, struct rte_tel_data *d, struct err *err);
 
 // Writes the summary (summary.c). `of` is the struct live_app.
-bool live_summary(void *of, FILE *out, const char *verdict);
+bool live_summary(void *of, FILE *out, const struct facts *verdict);
 // Parts of the summary that both programs write, each into an open JSON object or array:
 // sentences about faults of ports and streams, and about `no_mbuf` packets for which there was no
 // buffer;

@@ -338,7 +338,7 @@ uint64_t port_unsent(const struct port *p, uint64_t taken) {
 	return time_min(stats.oerrors, taken - stats.opackets);
 }
 
-bool port_fault(const struct port *p, uint64_t start_ns, uint64_t now_ns, char *text, size_t size) {
+bool port_fault(const struct port *p, uint64_t start_ns, uint64_t now_ns, struct fact *fault) {
 	uint64_t down_ns = p->down_ns + (p->was_up ? 0 : now_ns - p->last_down_ns);
 	char often[32] = "once";
 
@@ -346,9 +346,13 @@ bool port_fault(const struct port *p, uint64_t start_ns, uint64_t now_ns, char *
 		return false;
 	if (p->downs > 1)
 		snprintf(often, sizeof(often), "%llu times", (unsigned long long)p->downs);
-	snprintf(text, size, "port %s went down %s, first at %.3f s, for %.3f s in all%s", p->name,
-		often, (double)time_since(p->first_down_ns, start_ns) / 1e9, (double)down_ns / 1e9,
-		p->was_up ? "" : ", and still is");
+	fact_set(fault, "port_down", "port %s went down %s, first at %.3f s, for %.3f s in all%s",
+		p->name, often, (double)time_since(p->first_down_ns, start_ns) / 1e9,
+		(double)down_ns / 1e9, p->was_up ? "" : ", and still is");
+	fact_text(fault, "port", p->name);
+	fact_number(fault, "count", (double)p->downs);
+	fact_number(fault, "from_s", (double)time_since(p->first_down_ns, start_ns) / 1e9);
+	fact_number(fault, "down_s", (double)down_ns / 1e9);
 	return true;
 }
 

@@ -94,7 +94,7 @@ bool port_changed(struct port *p, uint64_t now_ns);
 void port_trace(const struct port *p, struct tel *events, uint32_t i, uint64_t now_ns);
 // Once the lcore has ended: writes "port right went down twice, first at 1.2 s, for 3.4 s in all";
 // times count from start_ns. False: the link never went down.
-bool port_fault(const struct port *p, uint64_t start_ns, uint64_t now_ns, char *text, size_t size);
+bool port_fault(const struct port *p, uint64_t start_ns, uint64_t now_ns, struct fact *fault);
 
 // Of `taken` frames that the driver took, how many it then did not send.
 uint64_t port_unsent(const struct port *p, uint64_t taken);

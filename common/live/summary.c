@@ -18,7 +18,7 @@ uint64_t live_start_ns(const struct live_app *app) {
 	return start_ns == NEVER_NS ? live_end_ns(app) : start_ns;
 }
 
-bool live_summary(void *of, FILE *out, const char *verdict) {
+bool live_summary(void *of, FILE *out, const struct facts *verdict) {
 	uint64_t start_ns = live_start_ns(of);
 	struct live_app *app = of;
 	bool balanced;
@@ -34,8 +34,7 @@ bool live_summary(void *of, FILE *out, const char *verdict) {
 	json_f64(&j, "warmup_s", (double)app->run.warmup_ns / 1e9);
 	json_f64(&j, "measured_from_s", (double)app->lcore[0]->measured_ns / 1e9);
 	json_f64(&j, "wall_s", app->wall_s);
-	json_text(&j, "verdict", verdict);
-	watch_json(app->watch, app->lcores, &j);
+	facts_json(verdict, &j);
 	balanced = app->program->summary(app, &j);
 	json_object(&j, "telemetry");
 	json_u64(&j, "level", app->run.telemetry_level);
@@ -56,22 +55,19 @@ bool live_summary(void *of, FILE *out, const char *verdict) {
 
 void live_faults_json(const struct live_app *app, uint64_t no_mbuf, struct json *j) {
 	const struct lcore *first = app->lcore[0];
-	char text[256];
+	struct fact fault;
 
 	for (uint32_t i = 0; i < app->ports; i++) {
-		if (port_fault(&app->port[i], live_start_ns(app), live_end_ns(app), text,
-			    sizeof(text)))
-			json_text(j, NULL, text);
+		if (port_fault(&app->port[i], live_start_ns(app), live_end_ns(app), &fault))
+			fact_json(&fault, j, NULL);
 	}
 	for (uint32_t i = 0; i < first->streams; i++) {
-		if (tel_fault(first->stream[i], text, sizeof(text)))
-			json_text(j, NULL, text);
+		if (tel_fault(first->stream[i], &fault))
+			fact_json(&fault, j, NULL);
 	}
-	if (no_mbuf > 0)
-		json_format(j, NULL,
-			"%llu packets were dropped because the pool was too small for them "
-			"(no_mbuf)",
-			(unsigned long long)no_mbuf);
+	fact_count(j, "no_mbuf", NULL, no_mbuf,
+		"%llu packets were dropped because the pool was too small for them (no_mbuf)",
+		(unsigned long long)no_mbuf);
 }
 
 void live_port_json(const struct port *port, struct json *j) {

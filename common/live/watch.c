@@ -279,69 +279,98 @@ static const char *when(const struct watch *w, const struct watch_episode *e, ch
 	return text;
 }
 
-void watch_sentence(
-	const struct watch *w, const struct watch_episode *e, char text[WATCH_SENTENCE_SIZE]) {
-	char span[64], a[32], b[32], c[32], d[32], lcore[32] = "";
-	size_t size = WATCH_SENTENCE_SIZE;
-	int n = 0;
+static void host_fact(const struct watch *w, const struct watch_episode *e, struct fact *f) {
+	char span[64], a[32], b[32], c[32], d[32];
+
+	fact_set(f, "host",
+		"lcore %u had no CPU for %s of the time %s (worst: %s at %.2f s): other programs on "
+		"it had %s of that, the hypervisor's other guests %s, and the kernel or a stop of "
+		"the process the rest",
+		w->cpu, percent(e->bad_ns, e->to_ns - e->from_ns, a), when(w, e, span),
+		duration(e->worst, b), run_s(w, e->worst_at_ns),
+		percent(time_min(e->waited_ns, e->bad_ns), e->bad_ns, c),
+		percent(time_min(e->steal_ns, e->bad_ns), e->bad_ns, d));
+	fact_number(f, "bad_s", (double)e->bad_ns / 1e9);
+	fact_number(f, "worst_s", (double)e->worst / 1e9);
+	fact_number(f, "worst_at_s", run_s(w, e->worst_at_ns));
+}
+
+static void lcore_fact(const struct watch *w, const struct watch_episode *e, struct fact *f) {
+	char span[64], a[32], b[32], c[32], lcore[32] = "";
+
+	if (w->several)
+		snprintf(lcore, sizeof(lcore), "'s lcore %u", w->cpu);
+	fact_set(f, "lcore", "the %s%s %s %s: %s was %s busy", w->self, lcore,
+		e->busy_ns * 100 >= e->span_ns * 97 ? "was the bottleneck" : "fell behind",
+		when(w, e, span), w->several ? "it" : "its lcore",
+		percent(e->busy_ns, e->span_ns, a));
+	fact_number(f, "busy", (double)e->busy_ns / (double)e->span_ns);
+	if (e->late_pkts == 0)
+		return;
+	fact_more(f, " and %s of its %s left late, up to %s", percent(e->late_pkts, e->pkts, b),
+		w->packets, duration(e->worst, c));
+	fact_number(f, "late_pkts", (double)e->late_pkts);
+	fact_number(f, "worst_s", (double)e->worst / 1e9);
+}
+
+static void port_fact(const struct watch *w, const struct watch_episode *e, struct fact *f) {
+	char span[64], a[32];
+
+	fact_set(f, "port",
+		"%s %s %s: the port was full for %s, up to %llu packets waited and %llu were dropped",
+		w->port_peer[e->port],
+		e->bad_ns * 2 >= e->to_ns - e->from_ns ? "was the bottleneck" : "held packets up",
+		when(w, e, span), duration(e->bad_ns, a), (unsigned long long)e->worst,
+		(unsigned long long)e->count);
+	fact_text(f, "port", w->port_name[e->port]);
+	fact_number(f, "bad_s", (double)e->bad_ns / 1e9);
+	fact_number(f, "waiting_max", (double)e->worst);
+}
+
+void watch_fact(const struct watch *w, const struct watch_episode *e, struct fact *f) {
+	unsigned long long count = e->count;
+	char span[64], a[32];
 
 	when(w, e, span);
 	switch (e->cause) {
 	case WATCH_HOST:
-		n = snprintf(text, size,
-			"lcore %u had no CPU for %s of the time %s (worst: %s at %.2f s): other programs on "
-			"it had %s of that, the hypervisor's other guests %s, and the kernel or a stop of "
-			"the process the rest",
-			w->cpu, percent(e->bad_ns, e->to_ns - e->from_ns, a), span,
-			duration(e->worst, b), run_s(w, e->worst_at_ns),
-			percent(time_min(e->waited_ns, e->bad_ns), e->bad_ns, c),
-			percent(time_min(e->steal_ns, e->bad_ns), e->bad_ns, d));
+		host_fact(w, e, f);
 		break;
 	case WATCH_PORT:
-		snprintf(text, size,
-			"%s %s %s: the port was full for %s, up to %llu packets waited and %llu were "
-			"dropped",
-			w->port_peer[e->port],
-			e->bad_ns * 2 >= e->to_ns - e->from_ns ? "was the bottleneck"
-							       : "held packets up",
-			span, duration(e->bad_ns, a), (unsigned long long)e->worst,
-			(unsigned long long)e->count);
-		return;
+		port_fact(w, e, f);
+		break;
 	case WATCH_LCORE:
-		if (w->several)
-			snprintf(lcore, sizeof(lcore), "'s lcore %u", w->cpu);
-		n = snprintf(text, size, "the %s%s %s %s: %s was %s busy", w->self, lcore,
-			e->busy_ns * 100 >= e->span_ns * 97 ? "was the bottleneck" : "fell behind",
-			span, w->several ? "it" : "its lcore", percent(e->busy_ns, e->span_ns, a));
-		if (e->late_pkts > 0)
-			n += snprintf(text + n, size - (size_t)n,
-				" and %s of its %s left late, up to %s",
-				percent(e->late_pkts, e->pkts, b), w->packets,
-				duration(e->worst, c));
+		lcore_fact(w, e, f);
 		break;
 	case WATCH_POOL:
-		snprintf(text, size, "no buffers were left %s: %llu packets were dropped", span,
-			(unsigned long long)e->count);
-		return;
+		fact_set(f, "pool", "no buffers were left %s: %llu packets were dropped", span,
+			count);
+		break;
 	case WATCH_MISSED:
-		snprintf(text, size,
+		fact_set(f, "missed",
 			"port %s lost %llu frames %s: an lcore that receives there was late",
-			w->port_name[e->port], (unsigned long long)e->count, span);
-		return;
+			w->port_name[e->port], count, span);
+		fact_text(f, "port", w->port_name[e->port]);
+		break;
 	case WATCH_TELEMETRY:
-		snprintf(text, size,
+		fact_set(f, "telemetry",
 			"telemetry lost %llu records %s: a larger ring_size or a lower level loses "
 			"none",
-			(unsigned long long)e->count, span);
-		return;
+			count, span);
+		break;
 	case WATCH_CLOCK:
-		snprintf(text, size, "the clock was up to %s away from the kernel's %s",
+		fact_set(f, "clock", "the clock was up to %s away from the kernel's %s",
 			duration(e->worst, a), span);
-		return;
+		fact_number(f, "worst_s", (double)e->worst / 1e9);
+		break;
 	}
-	if (e->count > 0)
-		snprintf(text + n, size - (size_t)n, ", and %llu frames were not received",
-			(unsigned long long)e->count);
+	if ((e->cause == WATCH_HOST || e->cause == WATCH_LCORE) && count > 0)
+		fact_more(f, ", and %llu frames were not received", count);
+	fact_number(f, "count", (double)count);
+	fact_number(f, "from_s", run_s(w, e->from_ns));
+	fact_number(f, "to_s", run_s(w, e->to_ns));
+	if (w->several)
+		fact_number(f, "cpu", w->cpu);
 }
 
 // The next episode by weight over all lcores, whose own episodes watch_finish has sorted; `taken`:
@@ -361,52 +390,15 @@ static const struct watch_episode *next_worst(
 	return worst;
 }
 
-const char *watch_verdict(const struct watch *w, uint32_t lcores, const char *outcome,
-	char text[WATCH_SENTENCE_SIZE]) {
-	uint32_t taken[LIVE_LCORES_MAX] = {0}, of = 0;
-	const struct watch_episode *e = next_worst(w, lcores, taken, &of);
-
-	if (strcmp(outcome, "ok") != 0 || e == NULL)
-		return outcome;
-	watch_sentence(&w[of], e, text);
-	return text;
-}
-
-const char *watch_cause_name(enum watch_cause cause) {
-	static const char *const name[] = {
-		"host", "port", "lcore", "pool", "port", "telemetry", "clock"};
-
-	return name[cause];
-}
-
-static void write_episode(const struct watch *w, const struct watch_episode *e, struct json *j) {
-	char text[WATCH_SENTENCE_SIZE];
-
-	watch_sentence(w, e, text);
-	json_object(j, NULL);
-	json_f64(j, "from_s", run_s(w, e->from_ns));
-	json_f64(j, "to_s", run_s(w, e->to_ns));
-	json_text(j, "component", e->cause == WATCH_LCORE ? w->self : watch_cause_name(e->cause));
-	if (w->several)
-		json_u64(j, "cpu", w->cpu);
-	if (e->cause == WATCH_PORT || e->cause == WATCH_MISSED)
-		json_text(j, "port", w->port_name[e->port]);
-	if (e->cause == WATCH_HOST) {
-		json_f64(j, "worst_s", (double)e->worst / 1e9);
-		json_f64(j, "worst_at_s", run_s(w, e->worst_at_ns));
-	}
-	json_text(j, "sentence", text);
-	json_close(j, '}');
-}
-
-void watch_json(const struct watch *w, uint32_t lcores, struct json *j) {
-	uint32_t taken[LIVE_LCORES_MAX] = {0}, of = 0;
+void watch_facts(const struct watch *w, uint32_t lcores, struct facts *all) {
+	uint32_t taken[LIVE_LCORES_MAX] = {0}, of;
 	const struct watch_episode *e;
+	struct fact f;
 
-	json_array(j, "verdicts");
-	for (; (e = next_worst(w, lcores, taken, &of)) != NULL; taken[of]++)
-		write_episode(&w[of], e, j);
-	json_close(j, ']');
+	for (; (e = next_worst(w, lcores, taken, &of)) != NULL; taken[of]++) {
+		watch_fact(&w[of], e, &f);
+		facts_add(all, &f);
+	}
 }
 
 uint64_t watch_number(const char *text, const char *name, uint32_t i) {

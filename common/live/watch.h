@@ -19,11 +19,10 @@
 //
 // Findings of a kind less than a second apart are one episode, and each episode becomes a sentence.
 #pragma once
-#include "common/base/json.h"
+#include "common/base/fact.h"
 #include "common/live/watch_lcore.h"
 
 #define WATCH_EPISODES_MAX 40
-#define WATCH_SENTENCE_SIZE 384
 
 // All counters at one moment.
 struct watch_sample {
@@ -86,16 +85,10 @@ struct watch {
 bool watch_add(struct watch *w, const struct watch_sample *s, bool last);
 // Sorts the episodes, worst first. No samples may be added after that.
 void watch_finish(struct watch *w);
-// Writes an episode as a sentence. Times count from the run's start.
-void watch_sentence(
-	const struct watch *w, const struct watch_episode *e, char text[WATCH_SENTENCE_SIZE]);
-// Returns `outcome`; but if it is "ok" and an lcore has an episode, the sentence of the worst one,
-// in `text`.
-const char *watch_verdict(const struct watch *w, uint32_t lcores, const char *outcome,
-	char text[WATCH_SENTENCE_SIZE]);
-// Writes "verdicts": [...] with the episodes of all lcores.
-void watch_json(const struct watch *w, uint32_t lcores, struct json *j);
-const char *watch_cause_name(enum watch_cause cause);
+// An episode as a fact. Times count from the run's start.
+void watch_fact(const struct watch *w, const struct watch_episode *e, struct fact *f);
+// Adds the episodes of all lcores, the worst first.
+void watch_facts(const struct watch *w, uint32_t lcores, struct facts *all);
 
 // The i-th number (from 1) after `name` in a text from /proc; 0: there is none.
 uint64_t watch_number(const char *text, const char *name, uint32_t i);

@@ -251,8 +251,8 @@ out:
 	return rc;
 }
 
-static int write_summary(struct run *r, run_summary_fn *summary, void *of, const char *verdict,
-	bool *balanced, struct err *err) {
+static int write_summary(struct run *r, run_summary_fn *summary, void *of,
+	const struct facts *verdict, bool *balanced, struct err *err) {
 	FILE *f;
 	int rc = folder_file_begin(r, "summary.json", &f, err);
 
@@ -266,7 +266,7 @@ static int write_summary(struct run *r, run_summary_fn *summary, void *of, const
 	return run_flush(err);
 }
 
-int run_end(struct run *r, run_summary_fn *summary, void *of, const char *verdict, int rc,
+int run_end(struct run *r, run_summary_fn *summary, void *of, struct facts *verdict, int rc,
 	struct err *err) {
 	bool balanced = true;
 	struct err late;
@@ -276,7 +276,7 @@ int run_end(struct run *r, run_summary_fn *summary, void *of, const char *verdic
 		return rc;
 	folder_release(r);
 	if (rc < 0)
-		verdict = err->msg;
+		facts_lead(verdict, "error", err->msg);
 	if (summary != NULL)
 		written = write_summary(r, summary, of, verdict, &balanced, &late);
 	if (rc == 0 && written < 0)
@@ -284,7 +284,8 @@ int run_end(struct run *r, run_summary_fn *summary, void *of, const char *verdic
 	if (rc == 0 && !balanced)
 		rc = err_set(err, -EIO, "the ledger does not balance: see %s/summary%s.json",
 			r->dir, r->suffix);
-	written = manifest_write(r, rc < 0 ? err->msg : verdict, run_status(rc), &late);
+	written = manifest_write(
+		r, rc < 0 ? err->msg : facts_verdict(verdict), run_status(rc), &late);
 	if (rc == 0 && written < 0)
 		rc = err_set(err, written, "%s", late.msg);
 	folder_unlock(r);

@@ -18,7 +18,7 @@
 // Exit status: 0 good, 1 failed, 2 bad usage or config; ended by SIGINT 130, by SIGTERM 143, by
 // SIGHUP 129.
 #pragma once
-#include "common/base/json.h"
+#include "common/base/fact.h"
 #include "common/base/ns.h"
 #include "common/config/config.h"
 #include "common/run/stop.h"
@@ -105,14 +105,14 @@ int run_create(struct run *r, const struct run_options *opt, bool virtual_time, 
 // Takes away what run_create made, but for what the other live program has in it: nothing began.
 void run_discard(struct run *r);
 // Writes a program's summary; false: its ledger does not balance.
-typedef bool run_summary_fn(void *of, FILE *out, const char *verdict);
+typedef bool run_summary_fn(void *of, FILE *out, const struct facts *verdict);
 // The end of a run, good or bad: summary.json ("summary-switch.json" live; NULL: nothing was
 // measured; with --json also to standard output), the ledger, and manifest.json again with
-// ended_utc, exit and verdict, which was "running" until then: "ok", "interrupted", a sentence.
-// Others may use the folder from then on.
-// rc and err say what went wrong so far, which then is the verdict. Returns rc or the first thing
+// ended_utc, exit and verdict, which was "running" until then: the first fact of *verdict, "ok" if
+// there is none. Others may use the folder from then on.
+// rc and err say what went wrong so far, which then leads the facts. Returns rc or the first thing
 // that goes wrong here. Writes nothing when no folder was created.
-int run_end(struct run *r, run_summary_fn *summary, void *of, const char *verdict, int rc,
+int run_end(struct run *r, run_summary_fn *summary, void *of, struct facts *verdict, int rc,
 	struct err *err);
 void run_free(struct run *r);
 // "0.1.0", and the commit it was built from or "unknown".
@@ -134,6 +134,8 @@ int run_exit(const char *program, int rc, struct err *err);
 // environment's WEIR_RUNNER is the process id of the parent, its end is a SIGTERM.
 extern volatile int run_stop;
 void run_catch_signals(void);
+// Adds the fact that the run was interrupted, if it was.
+void run_interrupted(struct facts *verdict);
 // Of standard input, output and error those that were closed: without this the next file that is
 // opened would get what is written to them. run_options calls it.
 void run_keep_streams(void);

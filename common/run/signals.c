@@ -70,3 +70,8 @@ void run_catch_signals(void) {
 	sigaction(SIGXFSZ, &fail, NULL);
 	follow_runner();
 }
+
+void run_interrupted(struct facts *verdict) {
+	if (run_stop != 0)
+		facts_say(verdict, "interrupted", "interrupted");
+}

@@ -301,11 +301,13 @@ uint64_t tel_lost(const struct tel *t) {
 	return t->file.lost > t->lost ? t->file.lost : t->lost;
 }
 
-bool tel_fault(const struct tel *t, char *text, size_t size) {
+bool tel_fault(const struct tel *t, struct fact *fault) {
 	if (tel_lost(t) == 0)
 		return false;
-	snprintf(text, size, "%s: %llu of %llu records were lost (%s)", base_name(t->path),
-		(unsigned long long)tel_lost(t), (unsigned long long)t->head,
+	fact_set(fault, "records_lost", "%s: %llu of %llu records were lost (%s)",
+		base_name(t->path), (unsigned long long)tel_lost(t), (unsigned long long)t->head,
 		t->io_errno != 0 ? strerror(t->io_errno) : "the ring was full");
+	fact_number(fault, "count", (double)tel_lost(t));
+	fact_number(fault, "of", (double)t->head);
 	return true;
 }

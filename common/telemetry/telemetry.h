@@ -31,6 +31,7 @@
 // overwritten.
 #pragma once
 #include "common/base/err.h"
+#include "common/base/fact.h"
 #include "common/base/hist.h"
 #include "common/base/likely.h"
 #include "common/telemetry/schema.h"
@@ -198,7 +199,7 @@ uint64_t tel_drain(struct tel *t);
 uint64_t tel_lost(const struct tel *t);
 // After tel_close: writes "packets.ring: 12 of 345 records were lost (No space left on device)".
 // False: none was lost.
-bool tel_fault(const struct tel *t, char *text, size_t size);
+bool tel_fault(const struct tel *t, struct fact *fault);
 // xxh64 over all slots drained so far, independent of the sizes of drains; 0: the stream is off, or
 // may lose records.
 uint64_t tel_digest(const struct tel *t);

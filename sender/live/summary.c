@@ -90,7 +90,7 @@ static void write_receivers(const struct sender_app *app, struct json *j) {
 	json_close(j, '}');
 }
 
-// Writes the faults during the run, one sentence each.
+// Writes the faults during the run.
 static void write_faults(struct sender_app *app, struct json *j) {
 	struct sender_count sum = {0};
 	uint32_t mtu = 0;
@@ -107,24 +107,21 @@ static void write_faults(struct sender_app *app, struct json *j) {
 	}
 	json_array(j, "faults");
 	live_faults_json(&app->live, sum.no_mbuf, j);
-	if (mtu > 0)
-		json_format(j, NULL,
-			"a router on the path dropped %llu frames as too big, its next link carries "
-			"%u B of IPv4: write mss: %uB for the flows",
-			(unsigned long long)sum.rx_too_big, mtu, mtu - WIRE_IPV4 - WIRE_TCP);
-	if (sum.tx_too_long > 0)
-		json_format(j, NULL,
-			"%llu frames were dropped: they are longer than the MTU of their port's interface; "
-			"write a smaller mss for the flows, or raise the MTU",
-			(unsigned long long)sum.tx_too_long);
-	if (sum.rx_outside > 0)
-		json_format(j, NULL, "%llu packets from outside 198.18.0.0/15 were not answered",
-			(unsigned long long)sum.rx_outside);
-	if (sum.rx_no_room > 0)
-		json_format(j, NULL,
-			"%llu received frames found no room on their way to another lcore "
-			"(live.sender.handover)",
-			(unsigned long long)sum.rx_no_room);
+	fact_count(j, "too_big", NULL, mtu > 0 ? sum.rx_too_big : 0,
+		"a router on the path dropped %llu frames as too big, its next link carries %u B of "
+		"IPv4: write mss: %uB for the flows",
+		(unsigned long long)sum.rx_too_big, mtu, mtu - WIRE_IPV4 - WIRE_TCP);
+	fact_count(j, "beyond_mtu", NULL, sum.tx_too_long,
+		"%llu frames were dropped: they are longer than the MTU of their port's interface; "
+		"write a smaller mss for the flows, or raise the MTU",
+		(unsigned long long)sum.tx_too_long);
+	fact_count(j, "outside", NULL, sum.rx_outside,
+		"%llu packets from outside 198.18.0.0/15 were not answered",
+		(unsigned long long)sum.rx_outside);
+	fact_count(j, "no_handover", NULL, sum.rx_no_room,
+		"%llu received frames found no room on their way to another lcore "
+		"(live.sender.handover)",
+		(unsigned long long)sum.rx_no_room);
 	json_close(j, ']');
 }
 
@@ -200,12 +197,12 @@ bool sender_summary(struct live_app *live, struct json *j) {
 	struct sender_app *app = sender_app(live);
 	bool balanced = sender_balanced(app->lcore);
 	const struct host *hosts[LIVE_LCORES_MAX];
-	char limited[256];
+	struct fact limits;
 
 	for (uint32_t k = 0; k < live->lcores; k++)
 		hosts[k] = &app->lcore[k].sender;
-	if (host_limits(hosts, live->lcores, limited, sizeof(limited)))
-		json_text(j, "limited_by", limited); // `weir` puts it into the switch's `why`
+	if (host_limits(hosts, live->lcores, &limits))
+		fact_json(&limits, j, "limits");
 	write_faults(app, j);
 	json_object(j, "ledger");
 	json_bool(j, "balanced", balanced);

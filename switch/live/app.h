@@ -40,8 +40,7 @@ void switch_capture_drain(struct live_app *live);
 
 // Whether most received packets were dropped before any path, or will be by their receivers for
 // want of a checksum; then a sentence is written into `text`, after `before`.
-bool switch_thrown(
-	const struct switch_app *app, const char *before, char text[WATCH_SENTENCE_SIZE]);
+bool switch_thrown(const struct switch_app *app, struct fact *fault);
 bool switch_summary(struct live_app *live, struct json *j);
 
 extern const struct control_command switch_commands[]; // control.c

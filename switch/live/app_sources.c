@@ -161,31 +161,28 @@ void switch_sources_close(struct switch_source *source) {
 		arrivals_close(&source[i].arrivals);
 }
 
-bool switch_source_fault(const struct switch_source *s, char *text, size_t size) {
+bool switch_source_fault(const struct switch_source *s, struct fact *fault) {
 	const struct arrivals *a = &s->arrivals;
 
 	if (a->path == NULL)
 		return false;
-	if (s->late > 0)
-		snprintf(text, size,
+	if (s->late > 0) {
+		fact_set(fault, "source_late",
 			"%s: %llu packets of the capture came late, by up to %.3f ms: it was not read in time",
 			a->path->name, (unsigned long long)s->late, (double)s->late_max_ns / 1e6);
-	else if (a->count.too_long > 0)
-		snprintf(text, size,
+		fact_number(fault, "count", (double)s->late);
+		fact_number(fault, "worst_s", (double)s->late_max_ns / 1e9);
+	} else if (a->count.too_long > 0) {
+		fact_set(fault, "source_too_long",
 			"%s: %llu packets of the capture were left out: they are longer than %u bytes",
 			a->path->name, (unsigned long long)a->count.too_long,
 			a->frame_max + WIRE_FCS);
-	else
-		return arrivals_fault(a, text, size);
-	return true;
-}
-
-bool switch_sources_fault(const struct switch_source *source, char *text, size_t size) {
-	for (uint32_t i = 0; i < PATHS_MAX; i++) {
-		if (switch_source_fault(&source[i], text, size))
-			return true;
+		fact_number(fault, "count", (double)a->count.too_long);
+	} else {
+		return arrivals_fault(a, fault);
 	}
-	return false;
+	fact_text(fault, "path", a->path->name);
+	return true;
 }
 
 int switch_sources_outcome(

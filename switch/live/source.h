@@ -71,7 +71,6 @@ int switch_sources_outcome(
 	const struct switch_source *source, const struct run *run, struct err *err);
 // A sentence about frames that were late or left out; the second: of the first path with one.
 // False: there is none.
-bool switch_source_fault(const struct switch_source *source, char *text, size_t size);
-bool switch_sources_fault(const struct switch_source *source, char *text, size_t size);
+bool switch_source_fault(const struct switch_source *source, struct fact *fault);
 // "sources" of the summary.
 void switch_sources_summary(const struct switch_source *source, struct json *j);

@@ -56,22 +56,23 @@ static const struct switch_port *offloading(const struct switch_app *app) {
 	return NULL;
 }
 
-bool switch_thrown(
-	const struct switch_app *app, const char *before, char text[WATCH_SENTENCE_SIZE]) {
+bool switch_thrown(const struct switch_app *app, struct fact *fault) {
 	const struct switch_port *from = offloading(app);
-	int n = snprintf(text, WATCH_SENTENCE_SIZE, "%s", before);
 	struct port_sum sum;
 
 	sum_ports(app, &sum);
 	if (from != NULL) {
-		snprintf(text + n, WATCH_SENTENCE_SIZE - (size_t)n,
+		fact_set(fault, "checksums_offloaded",
 			"the host behind port %s leaves checksums to its card (%u of its first %u packets), "
 			"so that the receiver throws its packets away: set `ethtool -K IFACE tx off tso off "
 			"gso off gro off` there",
 			from->egress.port->name, from->offloaded, from->inspected);
+		fact_text(fault, "port", from->egress.port->name);
+		fact_number(fault, "count", from->offloaded);
+		fact_number(fault, "of", from->inspected);
 		return true;
 	}
-	return path_none_for_most(sum.rx, sum.drop, text + n, WATCH_SENTENCE_SIZE - (size_t)n);
+	return path_none_for_most(sum.rx, sum.drop, fault);
 }
 
 static void write_ledger(struct switch_app *app, struct json *j, bool balanced) {
@@ -200,17 +201,15 @@ static void write_ports(struct switch_app *app, struct json *j) {
 // Writes a port's frames that were longer than it sends, and those that its driver did not send.
 static void write_unsent(const struct switch_port *p, struct json *j) {
 	const struct port *port = p->egress.port;
-	uint64_t unsent = port_unsent(port, p->egress.tx.pkts);
+	uint64_t too_long = p->egress.too_long.pkts, unsent = port_unsent(port, p->egress.tx.pkts);
 
-	if (p->egress.too_long.pkts > 0)
-		json_format(j, NULL,
-			"port %s: %llu frames were dropped: they are longer than the MTU of %s, %u bytes "
-			"of IP",
-			port->name, (unsigned long long)p->egress.too_long.pkts, port->dev.iface,
-			port->frame_max - WIRE_ETH);
-	if (unsent > 0)
-		json_format(j, NULL, "port %s: its driver took %llu frames and did not send them",
-			port->name, (unsigned long long)unsent);
+	fact_count(j, "beyond_mtu", port->name, too_long,
+		"port %s: %llu frames were dropped: they are longer than the MTU of %s, %u bytes of IP",
+		port->name, (unsigned long long)too_long, port->dev.iface,
+		port->frame_max - WIRE_ETH);
+	fact_count(j, "unsent", port->name, unsent,
+		"port %s: its driver took %llu frames and did not send them", port->name,
+		(unsigned long long)unsent);
 }
 
 // Writes that frames were longer than a buffer, or than what the driver receives.
@@ -219,17 +218,16 @@ static void write_cut(const struct switch_app *app, struct json *j) {
 
 	for (uint32_t i = 0; i < app->live.lcores; i++)
 		pkts += app->lcore[i].drop[DROP_CUT].pkts + app->lcore[i].drop[DROP_TOO_LONG].pkts;
-	if (pkts > 0)
-		json_format(j, NULL,
-			"%llu frames were longer than a port receives: at the hosts set the MTU to 1500, "
-			"and tso, gso and gro off",
-			(unsigned long long)pkts);
+	fact_count(j, "cut", NULL, pkts,
+		"%llu frames were longer than a port receives: at the hosts set the MTU to 1500, "
+		"and tso, gso and gro off",
+		(unsigned long long)pkts);
 }
 
-// Writes the faults during the run, one sentence each.
+// Writes the faults during the run.
 static void write_faults(struct switch_app *app, struct json *j) {
 	uint64_t no_mbuf = 0;
-	char text[WATCH_SENTENCE_SIZE];
+	struct fact fault;
 
 	for (uint32_t i = 0; i < app->live.lcores; i++)
 		no_mbuf += app->lcore[i].drop[DROP_NO_MBUF].pkts;
@@ -241,8 +239,8 @@ static void write_faults(struct switch_app *app, struct json *j) {
 		write_unsent(switch_owner(app->lcore, i), j);
 	write_cut(app, j);
 	for (uint32_t i = 0; i < app->paths.count; i++) {
-		if (switch_source_fault(&app->source[i], text, sizeof(text)))
-			json_text(j, NULL, text);
+		if (switch_source_fault(&app->source[i], &fault))
+			fact_json(&fault, j, NULL);
 	}
 	json_close(j, ']');
 }
@@ -321,7 +319,7 @@ bool switch_summary(struct live_app *live, struct json *j) {
 		switch_sources_summary(app->source, j);
 	write_ledger(app, j, balanced);
 	paths_summary(&app->paths, j, live_end_ns(live));
-	paths_why(&app->paths, j, live_end_ns(live), NULL);
+	paths_why(&app->paths, j, live_end_ns(live));
 	capture_summary(app->capture, j);
 	write_emulation(app, j);
 	write_ports(app, j);

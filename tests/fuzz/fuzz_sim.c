@@ -55,7 +55,7 @@ static void run(struct run *run) {
 		NEED(sim_open(&sim, NULL, &err) == 0);
 		sim_run(&sim, time_min(run->duration_ns, RUN_NS));
 		NEED(sim_close(&sim, &err) == 0);
-		NEED(sim_summary(&sim, out, "ok")); // the ledger is balanced
+		NEED(sim_summary(&sim, out, &(struct facts){0})); // the ledger is balanced
 		sim_fini(&sim);
 	}
 	fclose(out);

@@ -31,7 +31,7 @@ def test_a_slow_reader_gets_what_it_reads(simulate: Simulate) -> None:
     assert group["goodput_bps"] == pytest.approx(5e6, rel=0.02)
     assert group["retransmits"] == 0
     assert run.summary["why"]
-    assert "receive window" in str(run.summary["why"])
+    assert "receive window" in str(run.summary["limits"])
 
 
 def test_a_reader_that_takes_almost_nothing_is_probed(simulate: Simulate) -> None:

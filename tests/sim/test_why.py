@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from weir.summary import why_lines
 
 from .conftest import Run, Simulate
 
@@ -29,7 +30,7 @@ BDP_PKTS = 100e6 * 0.020 / 8 / 1538
 def why(run: Run) -> str:
     """The only sentence."""
     assert len(run.summary["why"]) == 1
-    return str(run.summary["why"][0])
+    return why_lines(run.summary)[0]
 
 
 def percent(text: str, after: str) -> float:

@@ -53,7 +53,8 @@ def balanced(child):
 
 def said(summary, pattern):
     """The fault that says this."""
-    found = [fault for fault in summary["faults"] if re.fullmatch(pattern, fault)]
+    sentences = [fault["sentence"] for fault in summary["faults"]]
+    found = [said for said in sentences if re.fullmatch(pattern, said)]
     assert len(found) == 1, summary["faults"]
     return re.fullmatch(pattern, found[0])
 
@@ -390,6 +391,6 @@ def test_stopped_and_continued(lab):
     assert min(times) >= 600  # late, never early
     assert max(times) >= 600 + 700
     assert summary["emulation"]["delay_error_max_ns"] >= 700e6
-    assert "host" in [found["component"] for found in summary["verdicts"]]
+    assert "host" in [found["cause"] for found in summary["verdicts"]]
     manifest = json.loads((switch.folder / "manifest-switch.json").read_text())
     assert manifest["exit"] == 128 + signal.SIGINT  # it was ended so, and not by the stop

@@ -108,10 +108,13 @@ def test_what_an_interface_does_not_send_is_dropped_and_named(lab):
     port = next(each for each in summary["ports"] if each["name"] == "right")
     assert summary["ledger"]["drops"] == {"mtu": 5}
     assert (port["tx_too_long"], port["tx_unsent"]) == (5, 0)
-    assert (
-        "port right: 5 frames were dropped: they are longer than the MTU of right, 1400 bytes of IP"
-        in summary["faults"]
-    )
+    assert {
+        "cause": "beyond_mtu",
+        "port": "right",
+        "count": 5,
+        "sentence": "port right: 5 frames were dropped: they are longer than the MTU of right,"
+        " 1400 bytes of IP",
+    } in summary["faults"]
 
 
 def test_an_mtu_that_changes_during_the_run(lab):
@@ -135,10 +138,12 @@ def test_jumbo_frames_are_dropped_and_named(lab):
     assert switch.stop() == 0
     summary = check_ledger(switch)
     assert summary["ledger"]["drops"] == {"cut": 3}
-    assert (
-        "3 frames were longer than a port receives: at the hosts set the MTU to 1500, and tso, gso"
-        " and gro off" in summary["faults"]
-    )
+    assert {
+        "cause": "cut",
+        "count": 3,
+        "sentence": "3 frames were longer than a port receives: at the hosts set the MTU to 1500,"
+        " and tso, gso and gro off",
+    } in summary["faults"]
 
 
 def test_hosts_that_offload_are_named(lab):

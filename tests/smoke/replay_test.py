@@ -212,7 +212,7 @@ def test_lost_arrivals_are_in_the_verdicts(lab):
     summary = switch.summary()
     lost = summary["telemetry"]["arrivals"]["lost"]
     assert lost > 0
-    verdicts = [found for found in summary["verdicts"] if found["component"] == "telemetry"]
+    verdicts = [found for found in summary["verdicts"] if found["cause"] == "telemetry"]
     assert (
         sum(int(re.search(r"lost (\d+) records", one["sentence"])[1]) for one in verdicts) == lost
     )

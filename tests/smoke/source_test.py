@@ -146,7 +146,7 @@ def test_what_comes_late_is_counted(lab, monkeypatch):
     assert 0 < source["late"] < source["packets"]
     assert source["late_max_ns"] > 0
     sentence = f"forward: {source['late']} packets of the capture came late, by up to "
-    assert any(fault.startswith(sentence) for fault in summary["faults"])
+    assert any(fault["sentence"].startswith(sentence) for fault in summary["faults"])
     assert summary["verdict"].startswith(sentence)
 
 

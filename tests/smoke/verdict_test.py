@@ -44,13 +44,13 @@ def stop_for_a_while(lab, child, clock):
     return before, now_s(lab, clock)
 
 
-def found(summary, component):
+def found(summary, cause):
     """Its findings of a kind, in times of the program's clock."""
     start = summary["start_s"]
     return [
         {**each, "from_s": each["from_s"] + start, "to_s": each["to_s"] + start}
         for each in summary["verdicts"]
-        if each["component"] == component
+        if each["cause"] == cause
     ]
 
 

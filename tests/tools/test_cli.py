@@ -43,9 +43,10 @@ print("ready", NAME, file=log, flush=True)
 def finish(**extra):
     (OUT / f"manifest-{NAME}.json").write_text("{}")
     (OUT / f"summary-{NAME}.json").write_text(json.dumps({
-        "program": "weir-" + NAME, "wall_s": 1, "verdict": "ok",
+        "program": "weir-" + NAME, "wall_s": 1, "verdict": "ok", "verdicts": [],
         "ledger": {"balanced": True, "paths": {}}, **extra}))
     print("end", NAME, file=log, flush=True)
+INTERRUPTED = [{"cause": "interrupted", "sentence": "interrupted"}]
 def until_stopped():
     while not stopped:
         time.sleep(0.02)
@@ -391,7 +392,7 @@ def test_a_sender_that_is_killed_is_named(weir, programs, tmp_path):
     (tmp_path / "x.yaml").write_text("live: {switch: {}, sender: {}}\n")
     begin = "(OUT / f'manifest-{NAME}.json').write_text('{}')\n"
     env = programs(
-        switch=LIVE + begin + "until_stopped()\nfinish(verdict='interrupted')\nsys.exit(130)",
+        switch=LIVE + begin + "until_stopped()\nfinish(verdicts=INTERRUPTED)\nsys.exit(130)",
         sender=LIVE + begin + "os.kill(os.getpid(), signal.SIGKILL)",
     )
     done = weir("run", "x.yaml", "--live", "--out", "r", env=env)
@@ -576,9 +577,14 @@ def test_no_program_is_left_behind(programs, tmp_path):
             os.kill(int(path.read_text()), 0)
 
 
+def fact(cause, sentence=None, **members):
+    """As a program writes one."""
+    return {"cause": cause, **members, "sentence": sentence or cause}
+
+
 def test_merged_ledgers_balance_only_together():
-    good = {"ledger": {"balanced": True, "received": 9, "paths": {"forward": {}}}, "verdict": "ok"}
-    bad = {"ledger": {"balanced": False}, "verdict": "a port vanished"}
+    good = {"ledger": {"balanced": True, "received": 9, "paths": {"forward": {}}}, "verdicts": []}
+    bad = {"ledger": {"balanced": False}, "verdicts": [fact("error", "a port vanished")]}
     merged = folder.merge_summaries(good, bad)
     assert merged["ledger"] == {
         "balanced": False,
@@ -591,9 +597,11 @@ def test_merged_ledgers_balance_only_together():
 
 
 def test_a_switch_that_was_stopped_after_its_sender_finished_is_fine():
-    stopped = {"ledger": {}, "verdict": "interrupted"}
-    assert folder.merge_summaries(stopped, {"ledger": {}, "verdict": "ok"})["verdict"] == "ok"
+    stopped = {"ledger": {}, "verdicts": [fact("interrupted")]}
+    assert folder.merge_summaries(stopped, {"ledger": {}, "verdicts": []})["verdict"] == "ok"
     assert folder.merge_summaries(stopped, {})["verdict"] == "interrupted"
+    both = folder.merge_summaries(stopped, stopped)
+    assert both["verdicts"] == [fact("interrupted")]  # by the same signal
 
 
 @pytest.mark.slow
@@ -616,41 +624,44 @@ def test_the_ledger_begins_at_the_ports(weir, tmp_path):
 
 
 def test_verdicts_of_both_programs_are_told():
-    late = {"from_s": 1, "to_s": 2, "component": "sender", "sentence": "the sender fell behind"}
-    host = {"from_s": 3, "to_s": 4, "component": "host", "sentence": "the host stole 3 %"}
-    sender = {"verdict": late["sentence"], "verdicts": [late, host]}
-    merged = folder.merge_summaries({"verdict": "interrupted", "verdicts": [host]}, sender)
-    assert merged["verdict"] == "the sender fell behind"  # the switch was stopped after it
+    late = fact("lcore", "the sender fell behind", from_s=1, to_s=2)
+    host = fact("host", "the host stole 3 %", from_s=3, to_s=4)
+    sender = {"verdicts": [late, host]}
+    merged = folder.merge_summaries({"verdicts": [fact("interrupted"), host]}, sender)
+    assert merged["verdict"] == "the host stole 3 %"  # the switch was stopped after its sender
     assert merged["verdicts"] == [
         {"program": "switch", **host},
         {"program": "sender", **late},
         {"program": "sender", **host},
     ]
-    both = folder.merge_summaries({"verdict": host["sentence"], "verdicts": [host]}, sender)
-    assert both["verdict"] == "the host stole 3 %; the sender fell behind"
-    assert summary.verdict_lines(both) == [
+    assert summary.verdict_lines(merged) == [
         "weir-switch: the host stole 3 %",
         "weir-sender: the sender fell behind",
         "weir-sender: the host stole 3 %",
     ]
-    failed = {"verdict": "a port vanished", "verdicts": [host]}
-    assert summary.verdict_lines(failed) == ["a port vanished", "the host stole 3 %"]
-    assert summary.verdict_lines({"verdict": "ok", "verdicts": []}) == []
+    assert summary.verdict_lines({"verdicts": []}) == []
+
+
+def test_a_semicolon_in_a_sentence_ends_nothing():
+    """It was split there, and what stood before it was said twice."""
+    said = fact("error", "weir.yaml: a; b")
+    merged = folder.merge_summaries({"verdicts": [said]}, {"verdicts": []})
+    assert summary.verdict_lines(merged) == ["weir-switch: weir.yaml: a; b"]
 
 
 @pytest.mark.slow
 def test_why_no_queue_stood_is_told_with_what_both_programs_know(weir, tmp_path):
-    queue, flows = "forward: no standing queue: no packet came", "all 2 flows had not begun"
-    assert folder.merge_summaries({"why": [queue]}, {"limited_by": flows})["why"] == [
-        f"{queue}; {flows}"
-    ]
-    assert folder.merge_summaries({"why": [queue]}, {})["why"] == [queue]
+    queue = fact("no_packets", "forward: no standing queue: no packet came", link="forward")
+    flows = fact("not_begun", "all 2 flows had not begun", flows=2)
+    merged = folder.merge_summaries({"why": [queue]}, {"limits": flows})
+    assert summary.why_lines(merged) == [f"{queue['sentence']}; {flows['sentence']}"]
+    assert summary.why_lines(folder.merge_summaries({"why": [queue]}, {})) == [queue["sentence"]]
     run = make_run(tmp_path / "r")
     written = json.loads((run / "summary.json").read_text())
     (run / "summary.json").write_text(json.dumps({**written, "why": [queue]}))
-    assert f"why: {queue}" in weir("summary", run).out.splitlines()
+    assert f"why: {queue['sentence']}" in weir("summary", run).out.splitlines()
     assert weir("report", run).status == 0
-    assert f"{queue}.</p>" in (run / "report.html").read_text()
+    assert f"{queue['sentence']}.</p>" in (run / "report.html").read_text()
 
 
 def test_emulation_errors_of_both_programs_are_told():

@@ -128,9 +128,12 @@ def test_a_live_run_says_what_fell_behind(tmp_path):
     assert "Verdict" not in page_of(run)  # virtual time: nothing can
     path = run / "summary.json"
     summary = json.loads(path.read_text())
+    summary |= {"program": "weir-switch"}
     path.write_text(json.dumps({**summary, "verdicts": []}))
     assert "<h2>Verdict: nothing fell behind</h2>" in page_of(run)
-    said = [{"program": "switch", "sentence": f"port <{n}> was full"} for n in "ab"]
+    said = [
+        {"program": "switch", "cause": "port", "sentence": f"port <{n}> was full"} for n in "ab"
+    ]
     path.write_text(json.dumps({**summary, "verdict": said[0]["sentence"], "verdicts": said}))
     page = page_of(run)
     Page(page)

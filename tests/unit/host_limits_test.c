@@ -5,10 +5,10 @@
 #define OPEN HAND_RTT // the connection is open, and the first window was sent
 
 static void expect_of(const struct host *const *hosts, uint32_t n, const char *want) {
-	char text[256];
+	struct fact limits;
 
-	ck_assert(host_limits(hosts, n, text, sizeof(text)));
-	ck_assert_str_eq(text, want);
+	ck_assert(host_limits(hosts, n, &limits));
+	ck_assert_str_eq(limits.sentence, want);
 }
 
 static void expect(const struct link *l, const char *want) {
@@ -156,33 +156,38 @@ END_TEST
 
 START_TEST(a_host_without_flows_has_no_limits) {
 	const struct host none = {0}, *host = &none;
-	char text[64];
+	struct fact limits;
 
-	ck_assert(!host_limits(&host, 1, text, sizeof(text)));
-	ck_assert(!host_limits(NULL, 0, text, sizeof(text)));
+	ck_assert(!host_limits(&host, 1, &limits));
+	ck_assert(!host_limits(NULL, 0, &limits));
 }
 END_TEST
 
-// A text that is too small gets the beginning of the sentence, and nothing beyond it is touched.
-START_TEST(a_small_text_is_cut) {
+// The figures beside the sentence: the flows of each limit, and as the cause the most frequent one.
+START_TEST(limits_are_counted) {
 	struct link *l = LINK(.group = "{cc: newreno, count: 3, start: 1s}, "
 				       "{cc: newreno, source: {size: {bytes: 20000B}}}, "
 				       "{cc: {fixed: {cwnd: 10}}, count: 2}");
-	const char whole[] = "of 6 flows 3 had not begun, 1 had ended, 2 were limited by their "
-			     "congestion window";
 	const struct host *host = &l->tx;
+	double flows = 0;
+	struct fact f;
 
 	link_run(l, 905 * MS);
-	for (size_t size = 1; size <= sizeof(whole); size++) {
-		char text[128];
+	ck_assert(host_limits(&host, 1, &f));
+	ck_assert_str_eq(f.cause, "not_begun");
+	ck_assert_str_eq(f.member[0].name, "flows");
+	ck_assert_double_eq(f.member[0].number, 6);
+	for (uint32_t i = 1; i < f.members; i++) {
+		const struct fact_member *m = &f.member[i];
+		double want = strcmp(m->name, "not_begun") == 0 ? 3
+			: strcmp(m->name, "ended") == 0		? 1
+			: strcmp(m->name, "cwnd") == 0		? 2
+								: 0;
 
-		memset(text, '#', sizeof(text));
-		ck_assert(host_limits(&host, 1, text, size));
-		ck_assert_uint_eq(strlen(text), size - 1);
-		ck_assert_int_eq(strncmp(text, whole, size - 1), 0);
-		for (size_t i = size; i < sizeof(text); i++)
-			ck_assert_int_eq(text[i], '#');
+		ck_assert_double_eq(m->number, want);
+		flows += m->number;
 	}
+	ck_assert_double_eq(flows, 6);
 	link_close(l);
 }
 END_TEST
@@ -190,4 +195,4 @@ END_TEST
 TEST_MAIN(before_its_start, after_its_end, given_up, its_data_or_its_window,
 	its_pace_until_a_window_ends, a_window_that_opened_by_less_than_a_burst,
 	datagrams_have_no_windows, flows_are_counted, a_host_without_flows_has_no_limits,
-	a_small_text_is_cut)
+	limits_are_counted)

@@ -12,39 +12,40 @@ static bool observe(struct port *p, bool up, uint64_t now_ns) {
 // for the first time, and the next time it went down was not counted.
 START_TEST(link_that_came_up_before_the_first_look_counts_as_gone_down) {
 	struct port p = {.name = "a", .was_up = true, .ever_up = false};
-	char text[128];
+	struct fact fault;
 
 	ck_assert(!observe(&p, true, 1000));
 	ck_assert(observe(&p, false, 2000000000));
 	ck_assert_uint_eq(p.downs, 1);
 	ck_assert(observe(&p, true, 3500000000));
-	ck_assert(port_fault(&p, 1000000000, 4000000000, text, sizeof(text)));
-	ck_assert_str_eq(text, "port a went down once, first at 1.000 s, for 1.500 s in all");
+	ck_assert(port_fault(&p, 1000000000, 4000000000, &fault));
+	ck_assert_str_eq(
+		fault.sentence, "port a went down once, first at 1.000 s, for 1.500 s in all");
 }
 END_TEST
 
 // A port that waits for its peer from the beginning has not gone down.
 START_TEST(link_that_was_never_up_is_no_fault) {
 	struct port p = {.name = "a", .was_up = true, .ever_up = false};
-	char text[128];
+	struct fact fault;
 
 	ck_assert(observe(&p, false, 1000));
 	ck_assert(observe(&p, true, 2000));
 	ck_assert_uint_eq(p.downs, 0);
-	ck_assert(!port_fault(&p, 0, 3000, text, sizeof(text)));
+	ck_assert(!port_fault(&p, 0, 3000, &fault));
 }
 END_TEST
 
 // It went down twice and still is: the time counts up to the end.
 START_TEST(link_that_is_down_at_the_end_says_so) {
 	struct port p = {.name = "b", .was_up = true, .ever_up = true};
-	char text[128];
+	struct fact fault;
 
 	observe(&p, false, 1000000000);
 	observe(&p, true, 1500000000);
 	observe(&p, false, 3000000000);
-	ck_assert(port_fault(&p, 0, 4000000000, text, sizeof(text)));
-	ck_assert_str_eq(text,
+	ck_assert(port_fault(&p, 0, 4000000000, &fault));
+	ck_assert_str_eq(fault.sentence,
 		"port b went down 2 times, first at 1.000 s, for 1.500 s in all, and still is");
 }
 END_TEST

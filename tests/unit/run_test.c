@@ -52,15 +52,25 @@ static void leave(const char *dir, const char *name) {
 	fclose(f);
 }
 
-static bool balanced(void *of, FILE *out, const char *verdict) {
+static bool balanced(void *of, FILE *out, const struct facts *verdict) {
 	ck_assert_ptr_eq(of, &folder);
-	fputs(verdict, out);
+	fputs(facts_verdict(verdict), out);
 	return true;
 }
 
-static bool lopsided(void *of, FILE *out, const char *verdict) {
+static bool lopsided(void *of, FILE *out, const struct facts *verdict) {
 	balanced(of, out, verdict);
 	return false;
+}
+
+// Those of a run that ended well, or as `cause` says.
+static struct facts *facts(const char *cause) {
+	static struct facts all;
+
+	all = (struct facts){0};
+	if (cause != NULL)
+		facts_say(&all, cause, "%s", cause);
+	return &all;
 }
 
 static char *read_text(const char *dir, const char *name) {
@@ -377,7 +387,7 @@ START_TEST(a_run_folder) {
 	free(text);
 
 	ck_assert(!exists(dir, "summary.json"));
-	ck_assert_int_eq(run_end(&run, balanced, &folder, "ok", 0, &err), 0);
+	ck_assert_int_eq(run_end(&run, balanced, &folder, facts(NULL), 0, &err), 0);
 	ck_assert(exists(dir, "summary.json"));
 	text = read_text(dir, "manifest.json");
 	check_json(text);
@@ -449,7 +459,7 @@ START_TEST(how_a_run_ends) {
 		ck_assert_int_eq(run_create(&run, &opt, true, &err), 0);
 		if (end_of[i].rc < 0)
 			err_set(&err, end_of[i].rc, "%s", end_of[i].said);
-		ck_assert_int_eq(run_end(&run, end_of[i].summary, &folder, "interrupted",
+		ck_assert_int_eq(run_end(&run, end_of[i].summary, &folder, facts("interrupted"),
 					 end_of[i].rc, &err),
 			end_of[i].rc < 0 ? end_of[i].rc : -EIO);
 		ck_assert_str_eq(err.msg, end_of[i].said);
@@ -485,7 +495,7 @@ START_TEST(a_folder_with_a_run_is_refused) {
 	ck_assert_int_eq(load("weir-sim", dir, false), 0);
 	ck_assert_int_eq(run_create(&run, &opt, true, &err), -EEXIST);
 	ck_assert_str_eq(err.msg, want);
-	ck_assert_int_eq(run_end(&run, balanced, NULL, "ok", 0, &err), 0); // of no run
+	ck_assert_int_eq(run_end(&run, balanced, NULL, facts(NULL), 0, &err), 0); // of no run
 	ck_assert(!exists(dir, "summary.json"));
 	ck_assert(exists(dir, "packets.ring"));
 	run_free(&run);
@@ -576,7 +586,7 @@ START_TEST(two_live_programs_share_a_folder) {
 	ck_assert_int_eq(load("weir-switch", dir, false), 0);
 	config_add(config_root(run.config), "live", "of the switch");
 	ck_assert_int_eq(run_create(&run, &opt, false, &err), 0);
-	ck_assert_int_eq(run_end(&run, balanced, &folder, "ok", 0, &err), 0);
+	ck_assert_int_eq(run_end(&run, balanced, &folder, facts(NULL), 0, &err), 0);
 	strcpy(id, run.tel.run_id);
 	uint64_t hash = run.tel.config_hash;
 	run_free(&run);
@@ -617,7 +627,7 @@ static void check_locked(const char *program, const char *dir) {
 	ck_assert_msg(run_load(&second, &options, &err) == 0, "%s", err.msg);
 	ck_assert_int_eq(run_create(&second, &options, true, &err), -EEXIST);
 	ck_assert_str_eq(err.msg, want);
-	ck_assert_int_eq(run_end(&second, balanced, NULL, "ok", 0, &err), 0); // of no run
+	ck_assert_int_eq(run_end(&second, balanced, NULL, facts(NULL), 0, &err), 0); // of no run
 	run_free(&second);
 }
 
@@ -634,7 +644,7 @@ START_TEST(a_run_that_goes_on_keeps_its_folder) {
 		check_locked(programs[i], dir);
 		check_locked("weir-sim", dir);
 		ck_assert(exists(dir, "cc.ring"));
-		ck_assert_int_eq(run_end(&run, balanced, &folder, "ok", 0, &err), 0);
+		ck_assert_int_eq(run_end(&run, balanced, &folder, facts(NULL), 0, &err), 0);
 		ck_assert(!exists(dir, ".weir-lock"));
 		run_free(&run);
 		ck_assert_int_eq(load(programs[i], dir, true), 0);
@@ -658,10 +668,10 @@ START_TEST(live_programs_lock_what_is_their_own) {
 	ck_assert_int_eq(run_create(&run, &opt, false, &err), 0);
 	ck_assert_int_eq(run_load(&sender, &options, &err), 0);
 	ck_assert_msg(run_create(&sender, &options, false, &err) == 0, "%s", err.msg);
-	ck_assert_int_eq(run_end(&run, balanced, &folder, "ok", 0, &err), 0);
+	ck_assert_int_eq(run_end(&run, balanced, &folder, facts(NULL), 0, &err), 0);
 	run_free(&run);
 	check_locked("weir-sender", dir);
-	ck_assert_int_eq(run_end(&sender, balanced, &folder, "ok", 0, &err), 0);
+	ck_assert_int_eq(run_end(&sender, balanced, &folder, facts(NULL), 0, &err), 0);
 	ck_assert(!exists(dir, ".weir-lock"));
 	run_free(&sender);
 	end();
@@ -804,7 +814,7 @@ START_TEST(a_disk_that_telemetry_filled) {
 		;
 	fclose(f);
 	snprintf(err.msg, sizeof(err.msg), "%s: No space left on device", path);
-	ck_assert_int_eq(run_end(&run, balanced, &folder, "ok", -ENOSPC, &err), -ENOSPC);
+	ck_assert_int_eq(run_end(&run, balanced, &folder, facts(NULL), -ENOSPC, &err), -ENOSPC);
 	ck_assert(exists(dir, "summary.json"));
 	char *text = read_text(dir, "manifest.json");
 	check_json(text);
@@ -1062,7 +1072,7 @@ START_TEST(output_that_does_not_arrive_is_an_error) {
 	opt.json = true;
 	ck_assert_int_eq(run_create(&run, &opt, true, &err), 0);
 	ck_assert_ptr_nonnull(freopen("/dev/full", "w", stdout));
-	ck_assert_int_eq(run_end(&run, balanced, &folder, "ok", 0, &err), -EIO);
+	ck_assert_int_eq(run_end(&run, balanced, &folder, facts(NULL), 0, &err), -EIO);
 	ck_assert_str_eq(err.msg, "standard output cannot be written: No space left on device");
 	char *text = read_text(dir, "manifest.json");
 	check_has(text, "\"exit\": 1");

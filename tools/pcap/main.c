@@ -51,8 +51,7 @@ struct job {
 	struct run_options options;
 	struct settings settings;
 	struct analysis analysis;
-	struct findings findings;
-	char verdict[2048];
+	struct facts verdict;
 	struct compare compare;
 	bool comparing;
 	struct tel tel[TEL_STREAM_COUNT];
@@ -161,7 +160,7 @@ static int close_streams(struct job *job, int rc, struct err *err) {
 	return rc;
 }
 
-static bool summary(void *of, FILE *out, const char *verdict) {
+static bool summary(void *of, FILE *out, const struct facts *verdict) {
 	struct job *job = of;
 	const struct analysis *a = &job->analysis;
 	struct json j;
@@ -173,13 +172,11 @@ static bool summary(void *of, FILE *out, const char *verdict) {
 	json_f64(&j, "warmup_s", (double)job->settings.warmup_ns / 1e9);
 	json_f64(&j, "wall_s", job->wall_s);
 	json_f64(&j, "cpu_s", job->cpu_s);
-	json_text(&j, "verdict", verdict);
-	if (job->comparing) {
+	facts_json(verdict, &j);
+	if (job->comparing)
 		compare_summary(&job->compare, &j);
-	} else {
-		findings_write(&job->findings, &j);
+	else
 		analysis_summary(a, &j);
-	}
 	json_object(&j, "telemetry");
 	json_u64(&j, "level", job->settings.level);
 	for (enum tel_stream s = 0; s < TEL_STREAM_COUNT; s++) {
@@ -203,13 +200,6 @@ static int read_files(struct job *job, struct err *err) {
 	job->wall_s = clock_s(CLOCK_MONOTONIC) - job->start_s;
 	job->cpu_s = clock_s(CLOCK_PROCESS_CPUTIME_ID) - job->start_cpu_s;
 	return rc < 0 ? rc : 0;
-}
-
-// How well the capture was read.
-static const char *verdict_of(struct job *job) {
-	findings_make(&job->analysis, &job->findings);
-	findings_verdict(&job->analysis, &job->findings, job->verdict, sizeof(job->verdict));
-	return run_stop != 0 ? "interrupted" : job->verdict;
 }
 
 static int analyze(struct job *job, struct err *err) {
@@ -244,8 +234,10 @@ static int analyze(struct job *job, struct err *err) {
 	rc = analysis_found(&job->analysis, job->files[0], close_streams(job, rc, err), err);
 	for (uint32_t i = 0; i < job->analysis.notes && i < ANALYSIS_NOTES_MAX; i++)
 		fprintf(stderr, PROGRAM ": %s\n", job->analysis.note[i]);
-	rc = run_end(
-		&job->run, rc < 0 ? NULL : summary, job, rc < 0 ? NULL : verdict_of(job), rc, err);
+	run_interrupted(&job->verdict);
+	if (rc >= 0)
+		findings_make(&job->analysis, &job->verdict);
+	rc = run_end(&job->run, rc < 0 ? NULL : summary, job, &job->verdict, rc, err);
 	analysis_fini(&job->analysis);
 	return rc;
 }
@@ -265,16 +257,16 @@ static int matched(struct job *job, struct err *err) {
 	job->wall_s = clock_s(CLOCK_MONOTONIC) - job->start_s;
 	job->cpu_s = clock_s(CLOCK_PROCESS_CPUTIME_ID) - job->start_cpu_s;
 	rc = compare_found(c, close_streams(job, rc, err), err);
-	const char *verdict = run_stop != 0 ? "interrupted" : "ok";
+	run_interrupted(&job->verdict);
 	for (uint32_t side = 0; side < 2; side++) {
 		const struct reader *r = &c->side[side].reader;
 
 		if (rc < 0 || r->end == READER_WHOLE || r->said[0] == '\0')
 			continue;
 		fprintf(stderr, PROGRAM ": %s\n", r->said);
-		verdict = r->said;
+		facts_say(&job->verdict, "capture_cut", "%s", r->said);
 	}
-	return run_end(&job->run, rc < 0 ? NULL : summary, job, rc < 0 ? NULL : verdict, rc, err);
+	return run_end(&job->run, rc < 0 ? NULL : summary, job, &job->verdict, rc, err);
 }
 
 static int compare(struct job *job, struct err *err) {

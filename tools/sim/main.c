@@ -100,7 +100,7 @@ static void run_through(struct sim *s, bool progress) {
 		print_progress(s, cost->wall_s);
 }
 
-static bool summary(void *s, FILE *out, const char *verdict) {
+static bool summary(void *s, FILE *out, const struct facts *verdict) {
 	return sim_summary(s, out, verdict);
 }
 
@@ -117,7 +117,7 @@ static int had_memory(const struct sim *s, struct err *err) {
 
 // The run itself, once the config has been checked.
 static int experiment(struct sim *s, const struct run_options *opt, struct err *err) {
-	const char *verdict = "ok";
+	static struct facts verdict;
 	int rc = opt->pcap != NULL ? pcap_writer_check(opt->pcap, opt->force, err) : 0;
 
 	if (rc == 0)
@@ -128,7 +128,7 @@ static int experiment(struct sim *s, const struct run_options *opt, struct err *
 	if (rc == 0)
 		rc = sim_open(s, opt->pcap, err);
 	if (rc < 0)
-		return run_end(s->run, NULL, NULL, NULL, rc, err);
+		return run_end(s->run, NULL, NULL, &verdict, rc, err);
 	run_catch_signals();
 	if (s->guests != NULL)
 		s->failed = guests_boot(s->guests, &s->err);
@@ -140,11 +140,10 @@ static int experiment(struct sim *s, const struct run_options *opt, struct err *
 		rc = err_set(err, s->failed, "%s", s->err.msg);
 	if (rc == 0)
 		rc = had_memory(s, err);
-	if (run_stop)
-		verdict = "interrupted";
 	if (s->sender.failed > 0 && s->sender.failed == s->sender.flows)
-		verdict = "every flow failed";
-	return run_end(s->run, summary, s, verdict, rc, err);
+		facts_say(&verdict, "every_flow_failed", "every flow failed");
+	run_interrupted(&verdict);
+	return run_end(s->run, summary, s, &verdict, rc, err);
 }
 
 // Identical groups whose flows start at the same instant had 1.11 and 0.87 of what is fair, by
@@ -199,15 +198,15 @@ static int configured(struct run *run, const struct run_options *opt, struct err
 	return rc;
 }
 
-static bool summary_of_offline(void *o, FILE *out, const char *verdict) {
+static bool summary_of_offline(void *o, FILE *out, const struct facts *verdict) {
 	return offline_summary(o, out, verdict);
 }
 
 static int offline_through(struct offline *o, const struct run_options *opt, struct err *err) {
 	uint64_t duration_ns = o->run->duration_ns;
 	double start_s = wall_clock_s();
-	const char *verdict = "ok";
-	char fault[512];
+	static struct facts verdict;
+	struct fact fault;
 	struct err late;
 	int rc = opt->pcap != NULL ? pcap_writer_check(opt->pcap, opt->force, err) : 0, closed;
 
@@ -217,7 +216,7 @@ static int offline_through(struct offline *o, const struct run_options *opt, str
 	if (rc == 0)
 		rc = offline_open(o, opt->pcap, err);
 	if (rc < 0)
-		return run_end(o->run, NULL, NULL, NULL, rc, err);
+		return run_end(o->run, NULL, NULL, &verdict, rc, err);
 	run_catch_signals();
 	for (uint64_t t = 0; rc == 0 && t < duration_ns && !run_stop && !o->ended;) {
 		t = time_min(t + duration_ns / STEPS + 1, duration_ns);
@@ -226,17 +225,18 @@ static int offline_through(struct offline *o, const struct run_options *opt, str
 	for (uint32_t i = 0; rc == 0 && !run_stop && i < o->paths.count; i++)
 		run_warn_unreached(
 			o->run, arrivals_unread(&o->source[i]), "source: the capture's end");
+	run_interrupted(&verdict);
 	for (uint32_t i = 0; i < o->paths.count; i++) {
-		if (!arrivals_fault(&o->source[i], fault, sizeof(fault)))
+		if (!arrivals_fault(&o->source[i], &fault))
 			continue;
-		verdict = fault;
-		run_warn(o->run, "%s", verdict);
+		facts_add(&verdict, &fault);
+		run_warn(o->run, "%s", fault.sentence);
 	}
 	closed = offline_close(o, &late);
 	if (rc == 0 && closed < 0)
 		rc = err_set(err, closed, "%s", late.msg);
 	o->wall_s = wall_clock_s() - start_s;
-	return run_end(o->run, summary_of_offline, o, run_stop ? "interrupted" : verdict, rc, err);
+	return run_end(o->run, summary_of_offline, o, &verdict, rc, err);
 }
 
 // Paths that have captures as their sources, and no flows.
@@ -258,26 +258,27 @@ static int offline(struct run *run, const struct run_options *opt, struct err *e
 	return rc;
 }
 
-static bool summary_of_replay(void *r, FILE *out, const char *verdict) {
+static bool summary_of_replay(void *r, FILE *out, const struct facts *verdict) {
 	return replay_summary(r, out, verdict);
 }
 
 static int replay_through(struct replay *r, const struct run_options *opt, struct err *err) {
 	double start_s = wall_clock_s();
 	int rc = run_create(r->run, opt, true, err), closed;
+	static struct facts verdict;
 	struct err late;
 
 	if (rc == 0)
 		rc = replay_open(r, err);
 	if (rc < 0)
-		return run_end(r->run, NULL, NULL, NULL, rc, err);
+		return run_end(r->run, NULL, NULL, &verdict, rc, err);
 	run_catch_signals();
 	rc = replay_run(r, err);
 	closed = replay_close(r, &late);
 	if (rc == 0 && closed < 0)
 		rc = err_set(err, closed, "%s", late.msg);
 	r->wall_s = wall_clock_s() - start_s;
-	return run_end(r->run, summary_of_replay, r, "ok", rc, err);
+	return run_end(r->run, summary_of_replay, r, &verdict, rc, err);
 }
 
 // --replay: a recording in place of senders and receivers.

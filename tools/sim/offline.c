@@ -384,7 +384,7 @@ int offline_close(struct offline *o, struct err *err) {
 	return rc;
 }
 
-bool offline_summary(struct offline *o, FILE *out, const char *verdict) {
+bool offline_summary(struct offline *o, FILE *out, const struct facts *verdict) {
 	bool balanced = true;
 	struct json j;
 
@@ -396,7 +396,7 @@ bool offline_summary(struct offline *o, FILE *out, const char *verdict) {
 	json_f64(&j, "virtual_s", (double)o->now_ns / 1e9);
 	json_f64(&j, "warmup_s", (double)o->run->warmup_ns / 1e9);
 	json_f64(&j, "wall_s", o->wall_s);
-	json_text(&j, "verdict", verdict);
+	facts_json(verdict, &j);
 	json_object(&j, "sources");
 	for (uint32_t i = 0; i < o->paths.count; i++) {
 		if (o->source[i].path == NULL)
@@ -411,7 +411,7 @@ bool offline_summary(struct offline *o, FILE *out, const char *verdict) {
 	paths_ledger(&o->paths, &j);
 	json_close(&j, '}');
 	paths_summary(&o->paths, &j, o->now_ns);
-	paths_why(&o->paths, &j, o->now_ns, NULL);
+	paths_why(&o->paths, &j, o->now_ns);
 	summary_telemetry(&j, o->run, o->tel);
 	capture_summary(o->capture, &j);
 	json_end(&j);

@@ -49,5 +49,5 @@ int offline_open(struct offline *o, const char *pcap, struct err *err);
 int offline_run(struct offline *o, uint64_t until_ns, struct err *err);
 int offline_close(struct offline *o, struct err *err);
 // summary.json; false if the ledger does not balance.
-bool offline_summary(struct offline *o, FILE *out, const char *verdict);
+bool offline_summary(struct offline *o, FILE *out, const struct facts *verdict);
 void offline_fini(struct offline *o);

@@ -354,7 +354,7 @@ static void write_names(const struct replay *r, struct json *j) {
 	json_close(j, ']');
 }
 
-bool replay_summary(struct replay *r, FILE *out, const char *verdict) {
+bool replay_summary(struct replay *r, FILE *out, const struct facts *verdict) {
 	bool balanced = true;
 	struct json j;
 
@@ -368,7 +368,7 @@ bool replay_summary(struct replay *r, FILE *out, const char *verdict) {
 	json_u64(&j, "seed", r->run->seed);
 	json_f64(&j, "virtual_s", (double)r->now_ns / 1e9);
 	json_f64(&j, "wall_s", r->wall_s);
-	json_text(&j, "verdict", verdict);
+	facts_json(verdict, &j);
 	json_u64(&j, "arrivals", r->arrivals);
 	json_u64(&j, "changes", r->changes);
 	write_names(r, &j);

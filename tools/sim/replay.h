@@ -48,5 +48,5 @@ int replay_run(struct replay *r, struct err *err);
 // Closes packets.ring.
 int replay_close(struct replay *r, struct err *err);
 // Writes summary.json, with figures of the whole recording. False: the packet counts do not add up.
-bool replay_summary(struct replay *r, FILE *out, const char *verdict);
+bool replay_summary(struct replay *r, FILE *out, const struct facts *verdict);
 void replay_fini(struct replay *r);

@@ -123,7 +123,7 @@ int sim_close(struct sim *s, struct err *err);
 uint64_t sim_data_segs(const struct sim *s);
 
 // Writes summary.json. False: the packet counts do not add up.
-bool sim_summary(struct sim *s, FILE *out, const char *verdict);
+bool sim_summary(struct sim *s, FILE *out, const struct facts *verdict);
 void sim_fini(struct sim *s);
 
 // Parts that other summaries have too. Program, version, title, seed and digest, of streams that

@@ -143,11 +143,10 @@ static void write_stop(const struct sim *s, struct json *j) {
 	json_close(j, '}');
 }
 
-bool sim_summary(struct sim *s, FILE *out, const char *verdict) {
+bool sim_summary(struct sim *s, FILE *out, const struct facts *verdict) {
 	bool balanced = ledger_balanced(s);
 	const struct host *sender = &s->sender;
-	char senders[256];
-	bool flows = host_limits(&sender, 1, senders, sizeof(senders));
+	struct fact limits;
 	struct json j;
 
 	json_begin(&j, out);
@@ -158,11 +157,13 @@ bool sim_summary(struct sim *s, FILE *out, const char *verdict) {
 	json_f64(&j, "warmup_s", (double)s->run->warmup_ns / 1e9);
 	json_f64(&j, "wall_s", s->cost.wall_s);
 	write_measured(s, &j);
-	json_text(&j, "verdict", verdict);
+	facts_json(verdict, &j);
 	write_stop(s, &j);
 	write_ledger(s, &j, balanced);
 	paths_summary(&s->paths, &j, s->now_ns);
-	paths_why(&s->paths, &j, s->now_ns, flows ? senders : NULL);
+	paths_why(&s->paths, &j, s->now_ns);
+	if (host_limits(&sender, 1, &limits))
+		fact_json(&limits, &j, "limits");
 	host_summary(&sender, 1, &j, s->now_ns);
 	write_receivers(s, &j);
 	guests_summary(s->guests, &j);

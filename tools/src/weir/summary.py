@@ -313,7 +313,7 @@ def show(summary: dict[str, Any], out: Console) -> None:
     if errors:
         print_table(out, table(EMULATION_COLUMNS, errors, left=1))
         out.print()
-    for line in summary.get("why", []):
+    for line in why_lines(summary):
         out.print(f"why: {line}", soft_wrap=True, markup=False)
     for stream, counts in summary.get("telemetry", {}).items():
         if isinstance(counts, dict) and counts.get("lost"):
@@ -329,22 +329,29 @@ def show(summary: dict[str, Any], out: Console) -> None:
     out.print(f"ledger: {verdict}", style="green" if balanced else "bold red")
     out.print(speed(summary), soft_wrap=True)
     for fault in summary.get("faults", []):
-        out.print(f"fault: {fault}", style="yellow", soft_wrap=True, markup=False)
+        out.print(f"fault: {sentence(fault)}", style="yellow", soft_wrap=True, markup=False)
     lines = verdict_lines(summary)
     if lines:
         more = f" (and {len(lines) - 1} more: see the report)" if len(lines) > 1 else ""
         out.print(f"verdict: {lines[0]}{more}", style="yellow", soft_wrap=True, markup=False)
 
 
+def sentence(fact: dict[str, Any]) -> str:
+    """What a fact says, and of which program if two are shown as one."""
+    said = str(fact["sentence"])
+    return f"weir-{fact['program']}: {said}" if "program" in fact else said
+
+
 def verdict_lines(summary: dict[str, Any]) -> list[str]:
     """How the run ended unless well, then what fell behind in it, worst first."""
-    found = summary.get("verdicts", [])
-    said = [
-        f"weir-{v['program']}: {v['sentence']}" if "program" in v else v["sentence"] for v in found
-    ]
-    whole = str(summary.get("verdict", "ok")).split("; ")
-    known = {"ok", *(str(v["sentence"]) for v in found)}
-    return [part for part in whole if part not in known] + said
+    return [sentence(fact) for fact in summary.get("verdicts", [])]
+
+
+def why_lines(summary: dict[str, Any]) -> list[str]:
+    """Why no queue stood at a link, and what kept the flows from sending more."""
+    limits = summary.get("limits")
+    behind = f"; {sentence(limits)}" if limits else ""
+    return [sentence(fact) + behind for fact in summary.get("why", [])]
 
 
 def stopped(stop: dict[str, Any]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import fcntl
 import io
-import itertools
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -142,8 +141,6 @@ def merge_summaries(
         for key, value in part.items():
             if key not in NOT_MERGED:
                 merged[key] = value
-    if "why" in switch and "limited_by" in sender:
-        merged["why"] = [f"{line}; {sender['limited_by']}" for line in switch["why"]]
     errors = [part.get("emulation", {}) for part in (sender, switch)]
     if any(errors):
         merged["emulation"] = {**errors[0], **errors[1]}
@@ -161,21 +158,36 @@ def merge_summaries(
         for stream, counts in part.get("telemetry", {}).items()
     }
     merged["faults"] = [
-        f"{name}: {fault}" for name, part in present.items() for fault in part.get("faults", [])
-    ]
-    said = {name: str(part.get("verdict", "ok")).split("; ") for name, part in present.items()}
-    for name, parts_said in said.items():
-        finished = name == "switch" and "interrupted" not in said.get("sender", ["interrupted"])
-        if (missing or finished) and "interrupted" in parts_said:
-            parts_said.remove("interrupted")
-    verdicts = [*(missing or {}).values(), *itertools.chain.from_iterable(said.values())]
-    merged["verdict"] = "; ".join(dict.fromkeys(part for part in verdicts if part != "ok")) or "ok"
-    merged["verdicts"] = [
-        {"program": name, **found}
+        {"program": name, **fault}
         for name, part in present.items()
-        for found in part.get("verdicts", [])
+        for fault in part.get("faults", [])
     ]
+    merged["verdicts"] = merge_verdicts(present, missing or {})
+    merged["verdict"] = merged["verdicts"][0]["sentence"] if merged["verdicts"] else "ok"
     return merged
+
+
+def merge_verdicts(
+    present: Mapping[str, dict[str, Any]], missing: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """The facts of both programs: how they ended, then what fell behind in them."""
+    stopped = {name: is_interrupted(part) for name, part in present.items()}
+    killed = [{"cause": "no_summary", "sentence": said} for said in missing.values()]
+    ends: list[dict[str, Any]] = []
+    found: list[dict[str, Any]] = []
+    for name, part in present.items():
+        finished = name == "switch" and not stopped.get("sender", True)
+        for fact in part.get("verdicts", []):
+            if fact["cause"] != "interrupted":
+                found.append({"program": name, **fact})
+            elif not missing and not finished and not ends:
+                ends.append(fact)  # both were, by the same signal
+    return [*killed, *ends, *found]
+
+
+def is_interrupted(summary: Mapping[str, Any]) -> bool:
+    """Whether a signal ended it."""
+    return any(fact["cause"] == "interrupted" for fact in summary.get("verdicts", []))
 
 
 @dataclass(repr=False)

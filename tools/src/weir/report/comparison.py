@@ -257,7 +257,7 @@ def endings(compared: Sequence[Compared]) -> Table:
         report, run = one.data.numbers, one.data.run
         known = {**run.manifest, **run.summary}
         balanced = report.get("ledger", {}).get("balanced")
-        said = summary.verdict_lines(report) if report.get("verdict") else []
+        said = summary.verdict_lines(report)
         verdict = "; ".join(said) or str(report.get("verdict", "did not end by itself"))
         ledger = {True: "balanced", False: "NOT BALANCED"}.get(balanced, "none")
         seed, commit = str(known.get("seed", "")), str(known.get("commit", ""))

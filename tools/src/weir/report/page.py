@@ -52,10 +52,10 @@ def page(run: Run, place: Path, on_progress: sections.Progress | None = None) ->
         traffic=traffic(report),
         transfers=transfers(data),
         warmup=warmup(report, data.scene.warmup_s),
-        why=[*report.get("why", []), *(losses.sentences(run) if captured(run) else [])],
+        why=[*summary.why_lines(report), *(losses.sentences(run) if captured(run) else [])],
         emulation=emulation(report),
         exact=run.summary.get("program") == summary.SIMULATOR,
-        verdicts=summary.verdict_lines(report) if "verdicts" in report else None,
+        verdicts=verdicts(run, report),
         bokeh=interactive.script(),
         figures=document.embed_interactive(
             (d.figure, d.caption) for d in sections.draw(data, on_progress)
@@ -70,6 +70,13 @@ def page(run: Run, place: Path, on_progress: sections.Progress | None = None) ->
 def captured(run: Run) -> bool:
     """Is it a capture's analysis, which cannot know what dropped the packets?"""
     return run.summary.get("program") == summary.ANALYSER
+
+
+def verdicts(run: Run, report: dict[str, Any]) -> list[str] | None:
+    """What the reader must know; None: nothing, as nothing can fall behind in virtual time."""
+    said = summary.verdict_lines(report)
+    exact = run.summary.get("program", summary.SIMULATOR) == summary.SIMULATOR
+    return None if exact and not said else said
 
 
 def files(run: Run, place: Path) -> list[tuple[str, str]]:
@@ -257,7 +264,7 @@ def ledger(report: dict[str, Any]) -> Ledger | None:
     for name, path in accounts.get("paths", {}).items():
         rows += path_rows(name, path, balanced)
     table = Table(("path", "", "packets", "bytes"), rows, left=2)
-    return Ledger(balanced, report.get("faults", []), table)
+    return Ledger(balanced, [summary.sentence(one) for one in report.get("faults", [])], table)
 
 
 def port_rows(accounts: dict[str, Any]) -> list[list[str]]:
